@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# How the targets of spoke are made: flags that all share, one target per floor, and the library
+# that all floors go into.
+include_guard(GLOBAL)
+
+set(SPOKE_WARNINGS
+	-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes
+	-Wmissing-prototypes -Wold-style-definition -Wundef -Wformat=2 -Wcast-align -Wcast-qual
+	-Wpointer-arith -Wwrite-strings -Wswitch-enum -Wvla -Wnull-dereference -Wdouble-promotion
+	-Wimplicit-fallthrough -Wmissing-declarations -Wredundant-decls -Wnested-externs
+	-Wdate-time -Wfloat-equal
+	$<$<C_COMPILER_ID:GNU>:-Wlogical-op> $<$<C_COMPILER_ID:GNU>:-Wduplicated-cond>
+	$<$<C_COMPILER_ID:GNU>:-Wduplicated-branches> $<$<C_COMPILER_ID:GNU>:-Wjump-misses-init>
+	$<$<C_COMPILER_ID:GNU>:-Warith-conversion>
+	$<$<BOOL:${SPOKE_WERROR}>:-Werror>)
+
+# libev's watchers inherit by a common prefix, which strict aliasing does not know.
+set(SPOKE_COMPILE_OPTIONS ${SPOKE_WARNINGS} -fno-strict-aliasing)
+set(SPOKE_LINK_OPTIONS)
+
+if(SPOKE_SANITIZE)
+	list(APPEND SPOKE_COMPILE_OPTIONS -fsanitize=${SPOKE_SANITIZE} -fno-sanitize-recover=all
+		-fno-omit-frame-pointer)
+	list(APPEND SPOKE_LINK_OPTIONS -fsanitize=${SPOKE_SANITIZE})
+endif()
+if(SPOKE_FUZZ)
+	if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+		message(FATAL_ERROR "SPOKE_FUZZ needs clang: set CMAKE_C_COMPILER to clang")
+	endif()
+	list(APPEND SPOKE_COMPILE_OPTIONS -fsanitize=fuzzer-no-link)
+endif()
+
+# spoke_settings(<target>): language and flags of everything that is compiled here.
+function(spoke_settings target)
+	set_target_properties(${target} PROPERTIES
+		C_STANDARD 11
+		C_STANDARD_REQUIRED ON
+		C_EXTENSIONS OFF
+		C_VISIBILITY_PRESET hidden
+		POSITION_INDEPENDENT_CODE ON)
+	target_compile_options(${target} PRIVATE ${SPOKE_COMPILE_OPTIONS})
+	target_link_options(${target} PRIVATE ${SPOKE_LINK_OPTIONS})
+endfunction()
+
+# spoke_library(<target> <SHARED|STATIC>): a library of all floors, libspoke on disk.
+function(spoke_library target kind)
+	add_library(${target} ${kind})
+	spoke_settings(${target})
+	set_target_properties(${target} PROPERTIES
+		OUTPUT_NAME spoke
+		LINKER_LANGUAGE C
+		VERSION ${PROJECT_VERSION}
+		SOVERSION ${PROJECT_VERSION_MAJOR})
+	# Sanitizers leave their own symbols to the program.
+	if(kind STREQUAL "SHARED" AND NOT SPOKE_SANITIZE AND NOT SPOKE_FUZZ)
+		target_link_options(${target} PRIVATE LINKER:-z,defs)
+	endif()
+endfunction()
+
+# spoke_floor(<name> SOURCES <file>... [HEADERS <file>...] [PUBLIC <file>...] [ON <target>...])
+#
+# One floor: target spoke_<name>, standing on the targets after ON and on no others. It is linked
+# by the floors above and by tests, which so reach hidden symbols too. PUBLIC headers lie in
+# include/ and are installed.
+function(spoke_floor name)
+	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;HEADERS;PUBLIC;ON")
+	set(floor spoke_${name})
+	list(TRANSFORM arg_PUBLIC PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+
+	add_library(${floor} STATIC ${arg_SOURCES} ${arg_HEADERS})
+	spoke_settings(${floor})
+	target_include_directories(${floor} PUBLIC ${PROJECT_SOURCE_DIR}
+		${CMAKE_CURRENT_SOURCE_DIR}/include)
+	target_link_libraries(${floor} PUBLIC ${arg_ON})
+
+	foreach(library spoke spoke_static)
+		target_sources(${library} PRIVATE $<TARGET_OBJECTS:${floor}>
+			PUBLIC FILE_SET HEADERS
+			BASE_DIRS ${CMAKE_CURRENT_SOURCE_DIR}/include FILES ${arg_PUBLIC})
+	endforeach()
+endfunction()

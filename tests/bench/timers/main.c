@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The benchmark of timers: every workload, at every size, with every peer. The peers take turns
+ * within each repetition, so that a slow minute of the machine slows all of them.
+ */
+#include "host.h"
+#include "realtime.h"
+#include "report.h"
+#include "targets.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Which contenders take part: spoke by what it cancels with, spoke where nothing is cancelled. */
+enum group {
+	PAIRS = 1,
+	PLAIN = 2,
+	OTHERS = 4,
+};
+
+struct contender {
+	const char *name;
+	const struct bench_kit *kit;
+	enum group group;
+	bool unordered;
+};
+
+static const struct contender contenders[] = {
+	{ "spoke-fifo-disarm", &bench_spoke_disarm, PAIRS, false },
+	{ "spoke-fifo-cancel", &bench_spoke_cancel, PAIRS, false },
+	{ "spoke-unordered-disarm", &bench_spoke_disarm, PAIRS, true },
+	{ "spoke-unordered-cancel", &bench_spoke_cancel, PAIRS, true },
+	{ "spoke-fifo", &bench_spoke_disarm, PLAIN, false },
+	{ "spoke-unordered", &bench_spoke_disarm, PLAIN, true },
+	{ "libev", &bench_libev, OTHERS, false },
+	{ "libuv", &bench_libuv, OTHERS, false },
+	{ "libevent", &bench_libevent, OTHERS, false },
+	{ "heap4", &bench_heap4, OTHERS, false },
+};
+
+#define CONTENDERS (sizeof(contenders) / sizeof(contenders[0]))
+
+/* The default ways of the engine, to which all others are put in relation. */
+#define PAIRS_BASE "spoke-fifo-disarm"
+#define PLAIN_BASE "spoke-fifo"
+
+/* Sizes, as a set. Ten million is for spoke alone. */
+enum size {
+	THOUSAND = 1,
+	HUNDRED_THOUSAND = 2,
+	MILLION = 4,
+	TEN_MILLION = 8,
+	ALL_SIZES = 15,
+	LARGE_SIZES = 14,
+	QUICK_SIZES = 3,
+};
+
+static const uint64_t sizes[] = { 1000, 100000, 1000000, 10000000 };
+
+struct workload {
+	const char *name;
+	const char *unit;
+	unsigned groups; /* of enum group */
+	unsigned sizes;  /* of enum size */
+	const char *base;
+};
+
+static const struct workload workloads[BENCH_WORKLOADS] = {
+	[BENCH_RPC_PAIR] = { "rpc-pair", "ns", PAIRS | OTHERS, ALL_SIZES, PAIRS_BASE },
+	[BENCH_RANDOM_VICTIM] = { "random-victim", "ns", PAIRS | OTHERS, ALL_SIZES, PAIRS_BASE },
+	[BENCH_RANDOM_MOVE] = { "random-move", "ns", PLAIN | OTHERS, ALL_SIZES, PLAIN_BASE },
+	[BENCH_FIFO_ADVANCE] = { "fifo-advance", "ns", PAIRS | OTHERS, ALL_SIZES, PAIRS_BASE },
+	[BENCH_EXPIRE_STEP] = { "expire-step", "ns", PLAIN | OTHERS, ALL_SIZES, PLAIN_BASE },
+	[BENCH_EXPIRE_STEP_WORST] = { "expire-step-worst", "ms", PLAIN | OTHERS, LARGE_SIZES,
+				      PLAIN_BASE },
+	[BENCH_EXPIRE_JUMP] = { "expire-jump", "ns", PLAIN | OTHERS, ALL_SIZES, PLAIN_BASE },
+	[BENCH_EXPIRE_JUMP_WORST] = { "expire-jump-worst", "ms", PLAIN | OTHERS, LARGE_SIZES,
+				      PLAIN_BASE },
+	[BENCH_UPDATE_DEADLINE] = { "update-deadline", "ns", PLAIN | OTHERS, ALL_SIZES,
+				    PLAIN_BASE },
+	[BENCH_NEXT_EXPIRY] = { "next-expiry", "ns", PLAIN | OTHERS, ALL_SIZES, PLAIN_BASE },
+	[BENCH_NEXT_AFTER_CHANGE] = { "next-after-change", "ns", PLAIN | OTHERS, ALL_SIZES,
+				      PLAIN_BASE },
+	[BENCH_BURST] = { "burst", "ns", PLAIN | OTHERS, MILLION, PLAIN_BASE },
+	[BENCH_BURST_WORST] = { "burst-worst", "ms", PLAIN | OTHERS, MILLION, PLAIN_BASE },
+};
+
+struct options {
+	bool quick;
+	int cpu;          /* -1: the last one allowed */
+	uint32_t reps;    /* 0: as quick says */
+	const char *only; /* one workload; NULL: all */
+	const char *peer; /* one peer; NULL: all */
+	uint64_t n;       /* one size; 0: all */
+};
+
+static bool takes_part(const struct options *options, const struct contender *contender,
+		       const struct workload *workload, uint64_t n)
+{
+	if ((workload->groups & contender->group) == 0 ||
+	    (options->peer != NULL && strcmp(options->peer, contender->name) != 0))
+		return false;
+	return n < 10000000 || contender->group != OTHERS;
+}
+
+static bool wanted(const struct options *options, const char *workload)
+{
+	return options->only == NULL || strcmp(options->only, workload) == 0;
+}
+
+static void run_size(const struct options *options, enum bench_workload which, uint64_t n)
+{
+	const struct workload *workload = &workloads[which];
+
+	(void)fprintf(stderr, "%s %llu\n", workload->name, (unsigned long long)n);
+	for (uint32_t rep = 0; rep < options->reps; rep++) {
+		for (size_t i = 0; i < CONTENDERS; i++) {
+			const struct contender *contender = &contenders[i];
+			struct report_key key = { workload->name, n, contender->name,
+						  workload->unit };
+			struct bench_plan plan = {
+				.n = n,
+				.spent_min_ns = (options->quick ? 10 : 40) * HOST_MS,
+				.unordered = contender->unordered,
+			};
+
+			if (takes_part(options, contender, workload, n) &&
+			    contender->kit->run[which] != NULL)
+				report_add(&key, contender->kit->run[which](&plan));
+		}
+	}
+	report_print(workload->name, n, workload->base);
+}
+
+static void run_workload(const struct options *options, enum bench_workload which)
+{
+	unsigned set = workloads[which].sizes;
+
+	if (options->quick)
+		set = (set & QUICK_SIZES) != 0 ? set & QUICK_SIZES : HUNDRED_THOUSAND;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		if ((set & 1u << i) != 0 && (options->n == 0 || options->n == sizes[i]))
+			run_size(options, which, sizes[i]);
+}
+
+/* A contender that stands for its kind where there is no order and nothing is cancelled. */
+static bool stands(const struct options *options, const struct contender *contender)
+{
+	return contender->group != PAIRS && !contender->unordered &&
+	       (options->peer == NULL || strcmp(options->peer, contender->name) == 0);
+}
+
+static void run_bytes(const struct options *options)
+{
+	for (size_t i = 0; i < CONTENDERS; i++) {
+		struct report_key key = { "bytes", 1, contenders[i].name, "bytes" };
+
+		if (stands(options, &contenders[i]))
+			report_add(&key, (double)contenders[i].kit->bytes);
+	}
+	report_print("bytes", 1, PLAIN_BASE);
+}
+
+static void run_idle(const struct options *options)
+{
+	(void)fputs("idle-wakeups\n", stderr);
+	for (size_t i = 0; i < CONTENDERS; i++) {
+		struct report_key key = { "idle-wakeups", 1, contenders[i].name, "count" };
+
+		if (stands(options, &contenders[i]) && contenders[i].kit->live != NULL)
+			report_add(&key,
+				   realtime_idle(contenders[i].kit, options->quick ? 500 : 3000));
+	}
+	report_print("idle-wakeups", 1, PLAIN_BASE);
+}
+
+static void add_lateness(const struct contender *contender, uint64_t n, uint64_t span_ms)
+{
+	struct realtime_lateness late = realtime_lateness(contender->kit, n, span_ms);
+	struct report_key keys[] = {
+		{ "lateness-p50", n, contender->name, "ms" },
+		{ "lateness-p99", n, contender->name, "ms" },
+		{ "lateness-max", n, contender->name, "ms" },
+		{ "early", n, contender->name, "count" },
+	};
+
+	report_add(&keys[0], late.p50_ms);
+	report_add(&keys[1], late.p99_ms);
+	report_add(&keys[2], late.max_ms);
+	report_add(&keys[3], late.early);
+}
+
+static void run_lateness(const struct options *options)
+{
+	const uint64_t n = 4000;
+
+	(void)fputs("lateness\n", stderr);
+	for (uint32_t rep = 0; rep < (options->quick ? 1 : options->reps); rep++) {
+		for (size_t i = 0; i < CONTENDERS; i++)
+			if (stands(options, &contenders[i]) && contenders[i].kit->live != NULL)
+				add_lateness(&contenders[i], n, options->quick ? 1000 : 2000);
+	}
+	report_print("lateness-p50", n, PLAIN_BASE);
+	report_print("lateness-p99", n, PLAIN_BASE);
+	report_print("lateness-max", n, PLAIN_BASE);
+	report_print("early", n, PLAIN_BASE);
+}
+
+static _Noreturn void usage(void)
+{
+	(void)fputs("usage: bench_timers [--quick] [--reps <1-16>] [--cpu <number>]\n"
+		    "                    [--only <workload>] [--peer <name>] [--n <timers>]\n",
+		    stderr);
+	exit(2);
+}
+
+static uint64_t read_number(const char *text, uint64_t max)
+{
+	char *end = NULL;
+	unsigned long long number = strtoull(text, &end, 10);
+
+	if (end == text || *end != '\0' || number > max)
+		usage();
+	return number;
+}
+
+static struct options read_options(int argc, char **argv)
+{
+	struct options options = { .cpu = -1 };
+
+	for (int i = 1; i < argc; i++) {
+		const char *word = argv[i];
+		const char *value = i + 1 < argc ? argv[i + 1] : "";
+
+		if (strcmp(word, "--quick") == 0) {
+			options.quick = true;
+			continue;
+		}
+		if (strcmp(word, "--reps") == 0)
+			options.reps = (uint32_t)read_number(value, REPORT_REPS_MAX);
+		else if (strcmp(word, "--cpu") == 0)
+			options.cpu = (int)read_number(value, 1023);
+		else if (strcmp(word, "--n") == 0)
+			options.n = read_number(value, UINT32_MAX);
+		else if (strcmp(word, "--only") == 0 && *value != '\0')
+			options.only = value;
+		else if (strcmp(word, "--peer") == 0 && *value != '\0')
+			options.peer = value;
+		else
+			usage();
+		i++;
+	}
+	if (options.reps == 0)
+		options.reps = options.quick ? 3 : 5;
+	return options;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = read_options(argc, argv);
+
+	host_init(options.cpu);
+	report_print_header();
+	for (unsigned i = 0; i < BENCH_WORKLOADS; i++)
+		if (wanted(&options, workloads[i].name))
+			run_workload(&options, (enum bench_workload)i);
+	if (wanted(&options, "bytes"))
+		run_bytes(&options);
+	if (wanted(&options, "idle-wakeups"))
+		run_idle(&options);
+	if (wanted(&options, "lateness"))
+		run_lateness(&options);
+	targets_print();
+	return 0;
+}

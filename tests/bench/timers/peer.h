@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a timer implementation brings to the benchmark. Each peer_*.c defines a `struct fleet` of
+ * timers and a handful of small operations on it, then includes the workloads as source: that way
+ * all peers run the same text, and no operation of a nanosecond or two pays for an indirect call.
+ */
+#ifndef BENCH_PEER_H
+#define BENCH_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum bench_workload {
+	BENCH_RPC_PAIR,
+	BENCH_RANDOM_VICTIM,
+	BENCH_RANDOM_MOVE,
+	BENCH_FIFO_ADVANCE,
+	BENCH_EXPIRE_STEP,
+	BENCH_EXPIRE_STEP_WORST,
+	BENCH_EXPIRE_JUMP,
+	BENCH_EXPIRE_JUMP_WORST,
+	BENCH_UPDATE_DEADLINE,
+	BENCH_NEXT_EXPIRY,
+	BENCH_NEXT_AFTER_CHANGE,
+	BENCH_BURST,
+	BENCH_BURST_WORST,
+	BENCH_WORKLOADS,
+};
+
+/* One measurement. */
+struct bench_plan {
+	uint64_t n;            /* timers */
+	uint64_t spent_min_ns; /* a steady workload runs at least this long */
+	bool unordered;        /* spoke: order within a tick is free */
+};
+
+/* A stretch of real time. */
+struct bench_live {
+	uint64_t n;
+	const uint64_t *delays_us;   /* of the n timers, counted from base_ns */
+	int stop_fd;                 /* readable: the loop has to end */
+	void (*due)(uint64_t index); /* called by each timer as it fires */
+	uint64_t wakeups;            /* written: how often the loop woke up, the last time to end */
+	uint64_t base_ns;            /* written: true time just before the loop noted its own */
+};
+
+/* Returns ns per operation, or ms for the worst step. */
+typedef double (*bench_run_fn)(const struct bench_plan *plan);
+
+struct bench_kit {
+	bench_run_fn run[BENCH_WORKLOADS];     /* NULL: the peer has no such thing */
+	void (*live)(struct bench_live *live); /* NULL: it has no loop */
+	uint64_t bytes;                        /* one timer, and its cell in the peer's heap */
+};
+
+extern const struct bench_kit bench_spoke_disarm; /* cancels with disarm, the engine's way */
+extern const struct bench_kit bench_spoke_cancel; /* cancels with cancel */
+extern const struct bench_kit bench_libev;
+extern const struct bench_kit bench_libuv;
+extern const struct bench_kit bench_libevent;
+extern const struct bench_kit bench_heap4;
+
+#endif

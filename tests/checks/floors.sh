@@ -1,0 +1,97 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Includes look down: never up a floor, never in a circle inside one. Public headers stand on public
+# headers and the C library alone, examples see of spoke what users see.
+set -eu
+. "$(dirname "$0")/common.sh"
+
+c_files >"$work/files"
+code strings=1 $(cat "$work/files") | grep -E '^[^:]*:[0-9]+:[ \t]*#[ \t]*include' >"$work/includes" || true
+
+# Reads the list of files, then the include lines; complains on stdout, writes who stands on whom.
+awk -F: -v edges="$work/edges" '
+function folder(path) {
+	return path ~ /\// ? substr(path, 1, match(path, /\/[^\/]*$/) - 1) : "."
+}
+function floor(path) {
+	sub(/\/.*/, "", path)
+	return path
+}
+# A room is a pair noun.c and noun.h, with noun_inline.h where there is one. A public header is a
+# room of its own: it says what users see, and the rooms behind it may share its structs.
+function room(path,   is_public) {
+	is_public = path in public
+	sub(/_inline\.h$/, ".h", path)
+	if (!is_public)
+		sub(/\.[ch]$/, "", path)
+	return path
+}
+function complain(what) {
+	print $1 ":" $2 ": " what
+}
+BEGIN {
+	count = split("timer core transport cluster examples tests", order, " ")
+	for (i = 1; i <= count; i++)
+		rank[order[i]] = i
+	count = split("assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp " \
+		"signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string " \
+		"tgmath threads time uchar wchar wctype sys/types", order, " ")
+	for (i = 1; i <= count; i++)
+		libc[order[i] ".h"] = 1
+}
+FILENAME ~ /files$/ {
+	exists[$0] = 1
+	if ($0 ~ /\/include\/spoke\//) {
+		name = $0
+		sub(/.*\/include\//, "", name)
+		if (name in owner)
+			print $0 ": the name is taken by " owner[name]
+		owner[name] = $0
+		public[$0] = 1
+	}
+	next
+}
+{
+	from = $1
+	quoted = $3 ~ /include[ \t]*"/
+	name = $3
+	gsub(/.*include[ \t]*[<"]|[>"].*/, "", name)
+
+	target = name
+	if (!quoted && name ~ /^spoke\//) {
+		target = owner[name]
+		if (target == "") {
+			complain("no floor has a public header <" name ">")
+			next
+		}
+	} else if (!quoted) {
+		if (from in public && !(name in libc))
+			complain("a public header includes <" name ">, which is not the C library")
+		next
+	} else if (floor(from) == "tests" && (folder(from) "/" name) in exists) {
+		target = folder(from) "/" name
+	} else if (!(name in exists)) {
+		complain("no file \"" name "\" seen from the root of the tree")
+		next
+	}
+
+	if (target in public && quoted)
+		complain("a public header is included as <spoke/...>: \"" name "\"")
+	if (from in public && quoted)
+		complain("a public header includes \"" name "\", which is not installed")
+	if (rank[floor(target)] > rank[floor(from)])
+		complain("floor " floor(from) " looks up at \"" name "\"")
+	if (floor(from) == "examples" && quoted && floor(target) != "examples")
+		complain("an example includes \"" name "\", which users do not have")
+	if (room(from) != room(target))
+		print room(from), room(target) >edges
+}' "$work/files" "$work/includes" >"$work/bad"
+
+touch "$work/edges"
+if ! tsort "$work/edges" >"$work/order" 2>"$work/loops"; then
+	sed -n 's/^tsort: \([^ ]*\/[^ ]*\)$/\1: in a circle of includes/p' "$work/loops" |
+		grep -v "^$work" >>"$work/bad" || true
+fi
+
+cat "$work/bad"
+[ ! -s "$work/bad" ]

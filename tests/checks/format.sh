@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Every C file is as clang-format lays it out.
+set -eu
+. "$(dirname "$0")/common.sh"
+
+if ! c_files | xargs clang-format --dry-run -Werror 2>"$work/said"; then
+	awk -F: '/: error: / {
+		if (!($1 in first))
+			first[$1] = $2
+		places[$1]++
+	}
+	END {
+		for (file in first)
+			print file ":" first[file] ": not as clang-format writes it, in " places[file] " places"
+	}' "$work/said" | sort >"$work/bad"
+	[ -s "$work/bad" ] || cat "$work/said"
+	cat "$work/bad"
+	fail "to repair: clang-format -i <file>"
+fi

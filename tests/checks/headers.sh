@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Every public header compiles alone, twice over, as C11 and as C++17, by every compiler there is,
+# and is installed; every other header of a floor compiles alone.
+set -eu
+. "$(dirname "$0")/common.sh"
+
+bad=0
+flags='-fsyntax-only -Wall -Wextra -Wpedantic -Werror'
+include=
+for dir in timer core transport cluster; do
+	include="$include -I$dir/include"
+done
+
+# compile <what to include> <command>: -x c or -x c++ comes with the command.
+compile() {
+	lines=$1
+	shift
+	if ! printf '%b' "$lines" | "$@" $flags $include - >"$work/log" 2>&1; then
+		echo "$header: does not compile alone, by $1"
+		sed 's/^/    /' "$work/log"
+		bad=1
+	fi
+}
+
+for header in $(public_headers); do
+	name=${header#*/include/}
+	if ! grep -q "include/$name" "${header%%/*}/CMakeLists.txt"; then
+		echo "$header: not among the PUBLIC headers of ${header%%/*}/CMakeLists.txt"
+		bad=1
+	fi
+	twice="#include <$name>\n#include <$name>\n"
+	for cc in gcc clang; do
+		command -v $cc >"$work/which" || continue
+		compile "$twice" $cc -std=c11 -x c
+	done
+	for cxx in g++ clang++; do
+		command -v $cxx >"$work/which" || continue
+		compile "$twice" $cxx -std=c++17 -x c++
+	done
+done
+
+for header in $(c_files | grep '\.h$' | grep -v -e /include/spoke/ -e ^tests/); do
+	compile "#include \"$header\"\n#include \"$header\"\n" gcc -std=c11 -I. -x c
+done
+exit $bad

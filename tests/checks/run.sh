@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs every check, all of them even when one fails: a line each, with the seconds it took, and what
+# a failing one has to say. Usage: sh tests/checks/run.sh [build directory]
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+said=$(mktemp) || exit 2
+trap 'rm -f "$said"' EXIT
+trap 'exit 2' HUP INT TERM
+
+status=0
+for check in floors doors symbols headers format tidy sizes words dependencies selftest; do
+	begun=$(date +%s%N)
+	if sh tests/checks/$check.sh "${1:-build/dev}" >"$said" 2>&1; then
+		verdict=ok
+	else
+		verdict=FAIL
+		status=1
+	fi
+	took_ms=$((($(date +%s%N) - begun) / 1000000))
+	printf '%-4s  %-12s %3d.%d s\n' $verdict $check $((took_ms / 1000)) $((took_ms % 1000 / 100))
+	[ $verdict = ok ] || sed 's/^/      /' "$said"
+done
+exit $status

@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# clang-tidy over all that the build compiles. A file that was found clean is looked at again only
+# when it, a header it includes, its command, the configuration or clang-tidy itself has changed.
+set -eu
+. "$(dirname "$0")/common.sh"
+
+commands=$build/compile_commands.json
+[ -f "$commands" ] || fail "no $commands: configure the build first"
+cache=$build/tidy
+mkdir -p "$cache"
+
+{
+	clang-tidy --version
+	find . -name .clang-tidy -not -path './build/*' -exec cat {} +
+} >"$work/common"
+include=-I.
+for dir in timer core transport cluster; do
+	include="$include -I$dir/include"
+done
+
+# All that the verdict on a file depends on, as one number.
+key_of() {
+	{
+		cat "$work/common"
+		grep -F -B 1 "/$1\"" "$commands"
+		cat $(gcc -MM -MG $include "$1" | sed 's/^.*:\( \|$\)//; s/\\$//')
+	} 2>"$work/absent" | cksum
+}
+
+root=$(pwd)
+sed -n "s|^ *\"file\": \"$root/\(.*\)\",*\$|\1|p" "$commands" | sort -u >"$work/files"
+[ -s "$work/files" ] || fail "$commands names no file of $root"
+while read -r file; do
+	key=$(key_of "$file")
+	stamp=$cache/$(echo "$file" | tr / -)
+	if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$key" ]; then
+		printf '%s\0%s\0%s\0' "$file" "$stamp" "$key"
+	fi
+done <"$work/files" >"$work/jobs"
+
+# One job: complains and leaves no stamp, or leaves the stamp.
+cat >"$work/job" <<'JOB'
+if clang-tidy --quiet --extra-arg=-Wno-unknown-warning-option -p "$1" "$3" >"$2" 2>&1 </dev/null; then
+	echo "$5" >"$4"
+	exit 0
+fi
+grep -v -e 'warnings\{0,1\} .*generated' -e 'warnings\{0,1\} treated as error' -e '^Suppressed ' \
+	-e '^Use -header-filter' "$2"
+exit 1
+JOB
+[ ! -s "$work/jobs" ] || xargs -0 -n 3 -P "$(nproc)" sh -c \
+	'exec sh "$0/job" "$1" "$0/log.$$" "$2" "$3" "$4"' "$work" "$build" <"$work/jobs"

@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Text of the tree: a licence line in every source, no path of somebody's machine, no words of the
+# workshop, no work put off, and clean line ends.
+set -eu
+. "$(dirname "$0")/common.sh"
+
+find . -path ./.git -prune -o -path ./build -prune -o -path ./tests/fuzz/corpus -prune -o \
+	-type f -not -name LICENSE -exec grep -lI . {} + | sed 's|^\./||' | sort >"$work/files"
+
+# look <what is wrong> <extended pattern>. The patterns are written so as not to find themselves.
+bad=0
+look() {
+	if tr '\n' '\0' <"$work/files" | xargs -0 grep -nE -e "$2" /dev/null >"$work/found"; then
+		sed "s|^\([^:]*:[0-9]*\):.*|\1: $1|" "$work/found"
+		bad=1
+	fi
+}
+
+look 'path of a machine' '(^|[^A-Za-z0-9_.}])/(home|root|work)/'
+look 'word of the workshop' 'farm-(bench|studio)|[Ss]ub-?agent|[C]laude|LLM[ -]assist|[Ii]ssues? #?[0-9]'
+look 'word of the workshop' 'duplicates[ -](tool|check)|`[d]uplicates`'
+look 'work put off: do it or drop it' '(^|[^A-Za-z0-9_])(TO[D]O|FIX[M]E|X[X]X)([^A-Za-z0-9_]|$)'
+look 'white space at the end of the line' '[[:blank:]]$'
+look 'carriage return' "$(printf '\r')"
+
+while read -r file; do
+	if [ -n "$(tail -c 1 "$file")" ]; then
+		echo "$file: no newline at the end"
+		bad=1
+	fi
+	first=$(sed -n '1{/^#!/!p;q;}' "$file")
+	[ -n "$first" ] || first=$(sed -n 2p "$file")
+	case $file in
+	*.c | *.h | *.cc) licence='/* SPDX-License-Identifier: Apache-2.0 */' ;;
+	*.sh | *.cmake | *.awk | */CMakeLists.txt | CMakeLists.txt | .clang-* | */.clang-* | .ci/*)
+		licence='# SPDX-License-Identifier: Apache-2.0' ;;
+	*) continue ;;
+	esac
+	if [ "$first" != "$licence" ]; then
+		echo "$file:1: does not begin with: $licence"
+		bad=1
+	fi
+done <"$work/files"
+exit $bad

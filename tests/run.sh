@@ -1,0 +1,182 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Builds and tests everything, from a fresh clone on.
+#
+#   sh tests/run.sh         what every change has to pass
+#   sh tests/run.sh long    that, and what takes longer: clang, valgrind, fuzzing, large models
+#
+# Missing Debian packages are installed, for which alone root is needed. Everything else stays in
+# build/; what is up to date there is not built again. FUZZ_SECONDS (60) is the time per fuzzer.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+
+mode=${1:-short}
+case $mode-$# in
+short-0 | long-1) ;;
+*)
+	echo "usage: sh tests/run.sh [long]" >&2
+	exit 2
+	;;
+esac
+
+logs=build/log
+mkdir -p $logs
+: >$logs/seconds
+: >$logs/summary
+jobs=$(nproc)
+
+now_ms() {
+	echo $(($(date +%s%N) / 1000000))
+}
+begun_ms=$(now_ms)
+
+# seconds <name> <milliseconds>: one line of the table at the end.
+seconds() {
+	printf '%-24s %5d.%d s\n' "$1" $(($2 / 1000)) $(($2 % 1000 / 100))
+}
+
+# stage <name> <command...>: its output goes to a log, of which a failure shows the end.
+stage() {
+	name=$1
+	shift
+	log=$logs/$(echo "$name" | tr ' ' -).log
+	echo "== $name"
+	stage_ms=$(now_ms)
+	if ! "$@" >"$log" 2>&1; then
+		tail -n 60 "$log"
+		echo "tests/run.sh: stage \"$name\" failed; all of its output: $log"
+		exit 1
+	fi
+	seconds "$name" $(($(now_ms) - stage_ms)) >>$logs/seconds
+}
+
+configure() { # <preset>: unless it stands as the presets say
+	stamp=build/$1/configured
+	if [ ! -f "$stamp" ] || [ CMakePresets.json -nt "$stamp" ]; then
+		cmake --preset "$1" && touch "$stamp"
+	fi
+}
+
+build() { # <preset>
+	configure "$1" && cmake --build --preset "$1" -j "$jobs"
+}
+
+run_tests() { # <preset> [ctest option...]
+	preset=$1
+	shift
+	ctest --preset "$preset" -j "$jobs" "$@"
+}
+
+# build_and_test <preset>: two stages, and the test runner's verdict for the summary.
+build_and_test() {
+	stage "build $1" build "$1"
+	stage "test $1" run_tests "$1"
+	verdict "$1"
+}
+
+verdict() { # <what was tested>: reads the last stage's log
+	verdict=$(grep 'tests passed' "$log")
+	echo "$verdict"
+	printf '%s:\n%s\n' "$1" "$verdict" >>$logs/summary
+}
+
+# --- packages
+
+packages='gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmocka-dev
+	clang clang-format clang-tidy universal-ctags'
+[ $mode = short ] || packages="$packages libclang-rt-dev valgrind libuv1-dev libevent-dev"
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	else
+		sudo -n "$@"
+	fi
+}
+
+install_packages() {
+	as_root env DEBIAN_FRONTEND=noninteractive \
+		apt-get install -y --no-install-recommends "$@"
+}
+
+# Package lists may be absent, or too old to know what the archive has today.
+install_or_update() {
+	install_packages "$@" || { as_root apt-get update && install_packages "$@"; }
+}
+
+if ! command -v dpkg-query >$logs/dpkg-query; then
+	echo "no Debian system: these packages, or what is like them, have to be there:" $packages
+else
+	missing=
+	for package in $packages; do
+		case $(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>$logs/dpkg-query) in
+		?i*) ;;
+		*) missing="$missing $package" ;;
+		esac
+	done
+	if [ -n "$missing" ]; then
+		if [ "$(id -u)" != 0 ] && ! sudo -n true 2>$logs/sudo; then
+			echo "tests/run.sh needs packages that only root can install: apt-get install$missing"
+			exit 1
+		fi
+		echo "installing with apt-get:$missing"
+		stage packages install_or_update $missing
+		rm -f build/*/configured
+	fi
+fi
+
+# --- what every change has to pass
+
+build_and_test dev
+build_and_test asan
+stage "build release" build release
+SPOKE_MODEL_OPS=1000000
+export SPOKE_MODEL_OPS
+stage "test release" run_tests release
+verdict release
+unset SPOKE_MODEL_OPS
+stage checks sh tests/checks/run.sh build/dev
+cat "$log"
+
+# --- what takes longer
+
+fuzz() { # <program>: new inputs and findings stay in build/
+	target=${1##*/fuzz_}
+	mkdir -p "build/fuzz/corpus/$target" "build/fuzz/found"
+	"$1" -max_total_time="${FUZZ_SECONDS:-60}" -print_final_stats=1 \
+		-artifact_prefix=build/fuzz/found/ "build/fuzz/corpus/$target" "tests/fuzz/corpus/$target"
+}
+
+long_model() {
+	SPOKE_MODEL_OPS=10000000 ctest --preset release -R model --timeout 3600
+}
+
+# Advisory: the analyzer is wrong too often to stop anybody.
+analyze() {
+	configure analyze && cmake --build --preset analyze --clean-first -j "$jobs" || return 1
+	echo "$(grep -c '\[-Wanalyzer' $logs/analyze.log) findings of gcc -fanalyzer"
+}
+
+if [ $mode = long ]; then
+	build_and_test clang
+	build_and_test valgrind
+	stage "model at 1e7" long_model
+	verdict "model at 1e7"
+	stage "build benchmarks" cmake --build --preset release -j "$jobs" --target benchmarks
+	stage "build fuzz" build fuzz
+	for fuzzer in build/fuzz/tests/fuzz/fuzz_*; do
+		case $fuzzer in
+		*_replay) ;;
+		*)
+			stage "fuzz ${fuzzer##*/fuzz_}" fuzz "$fuzzer"
+			grep '^stat::number_of_executed_units' "$log"
+			;;
+		esac
+	done
+	stage analyze analyze
+	tail -n 1 "$log"
+fi
+
+echo "== summary"
+cat $logs/summary $logs/seconds
+seconds total $(($(now_ms) - begun_ms))

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/timer/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ITEMS 96
+#define ORIGIN_NS UINT64_C(1000000007)
+#define NEVER UINT64_MAX
+
+/* A timer, and what the model knows of it. */
+struct item {
+	struct spoke_timer timer;
+	struct item *next; /* in the model's list, by tick and placement */
+	struct item *prev;
+	struct model *model;
+	uint64_t tick;   /* deadline */
+	uint64_t placed; /* number of its placement */
+	bool armed;
+	bool stored; /* its deadline was moved by a store: the order is the wheel's choice */
+};
+
+struct model {
+	struct spoke_wheel *wheel;
+	void *memory;
+	struct spoke_wheel_options options;
+	unsigned timer_class;
+	struct choices *choices;
+	const char *broken;
+	struct item head;     /* of the sorted list: armed items */
+	uint64_t now_ns;      /* latest time the wheel was told */
+	uint64_t deadline_ns; /* picked last */
+	uint64_t placements;
+	uint64_t operations;
+	unsigned depth; /* of operations done from callbacks */
+	struct spoke_wheel_counts counts;
+	struct item items[ITEMS];
+};
+
+static void expect(struct model *model, bool holds, const char *broken)
+{
+	if (!holds && model->broken == NULL)
+		model->broken = broken;
+}
+
+static uint64_t pick(struct model *model, unsigned bits)
+{
+	return model->choices->bits(model->choices, bits);
+}
+
+static struct item *pick_item(struct model *model)
+{
+	return &model->items[pick(model, 7) % ITEMS];
+}
+
+/* The tick of a deadline as the header promises it, by division. */
+static uint64_t tick_of(const struct model *model, uint64_t deadline_ns)
+{
+	uint64_t tick_ns = model->options.tick_ns;
+	uint64_t now = (spoke_wheel_now(model->wheel) - ORIGIN_NS) / tick_ns;
+	uint64_t ns = deadline_ns > ORIGIN_NS ? deadline_ns - ORIGIN_NS : 0;
+	uint64_t tick = ns / tick_ns + (ns % tick_ns != 0);
+
+	return tick > now ? tick : now + 1;
+}
+
+static bool beyond_horizon(const struct model *model, uint64_t deadline_ns)
+{
+	return tick_of(model, deadline_ns) > (UINT64_C(1) << 48) - 2 ||
+	       (deadline_ns > ORIGIN_NS && deadline_ns - ORIGIN_NS > UINT64_C(1) << 62);
+}
+
+/* A deadline of any order of magnitude, now and then in the past or out of reach; often the one
+ * before again, as calls of one turn share theirs. */
+static uint64_t pick_deadline(struct model *model)
+{
+	uint64_t magnitude = pick(model, 6);
+	uint64_t ns;
+
+	if (pick(model, 1))
+		return model->deadline_ns;
+	if (magnitude == 63)
+		return NEVER - pick(model, 4);
+	if (magnitude == 62)
+		return model->now_ns - pick(model, 20) % (model->now_ns - 1);
+	if (magnitude > 48)
+		magnitude = 4 + magnitude % 12;
+	ns = pick(model, (unsigned)magnitude);
+	if (ns > (UINT64_C(1) << 61) / model->options.tick_ns)
+		ns >>= 20;
+	model->deadline_ns = model->now_ns + ns * model->options.tick_ns;
+	if (magnitude & 1)
+		model->deadline_ns += pick(model, 10);
+	return model->deadline_ns;
+}
+
+static void list_remove(struct item *item)
+{
+	item->prev->next = item->next;
+	item->next->prev = item->prev;
+	item->armed = false;
+}
+
+/* Behind all that are due no later: the order of placement within a tick. */
+static void list_insert(struct model *model, struct item *item)
+{
+	struct item *before = model->head.prev;
+
+	while (before != &model->head && before->tick > item->tick)
+		before = before->prev;
+	item->prev = before;
+	item->next = before->next;
+	before->next->prev = item;
+	before->next = item;
+	item->armed = true;
+}
+
+/* Notes a deadline that the wheel accepted. `seat` is where the timer sat before. */
+static void note_armed(struct model *model, struct item *item, uint64_t tick, bool linked,
+		       uint64_t seat)
+{
+	item->stored = linked && item->timer.seat == seat;
+	item->tick = tick;
+	item->placed = model->placements++;
+	list_insert(model, item);
+	expect(model, spoke_wheel_armed(&item->timer), "an accepted timer is not armed");
+	expect(model,
+	       spoke_wheel_deadline(model->wheel, &item->timer) ==
+		       ORIGIN_NS + tick * model->options.tick_ns,
+	       "a timer has another deadline than it was given");
+}
+
+static void do_schedule(struct model *model)
+{
+	struct item *item = pick_item(model);
+	uint64_t deadline_ns = pick_deadline(model);
+	uint64_t tick = tick_of(model, deadline_ns);
+	bool linked = item->timer.key != 0;
+	uint64_t seat = item->timer.seat;
+	int status = spoke_wheel_schedule(model->wheel, &item->timer, model->timer_class,
+					  deadline_ns);
+
+	if (item->armed) {
+		expect(model, status == SPOKE_WHEEL_ARMED, "an armed timer was scheduled");
+	} else if (model->counts.pending >= model->options.pending_max) {
+		expect(model, status == SPOKE_WHEEL_FULL, "a full wheel took a timer");
+		model->counts.rejected++;
+	} else if (beyond_horizon(model, deadline_ns)) {
+		expect(model, status == SPOKE_WHEEL_HORIZON, "a deadline out of reach was taken");
+		model->counts.rejected++;
+	} else {
+		expect(model, status == SPOKE_WHEEL_OK, "a good timer was refused");
+		model->counts.scheduled++;
+		model->counts.pending++;
+		note_armed(model, item, tick, linked, seat);
+	}
+}
+
+static void do_reschedule(struct model *model)
+{
+	struct item *item = pick_item(model);
+	uint64_t deadline_ns = pick_deadline(model);
+	uint64_t tick = tick_of(model, deadline_ns);
+	uint64_t seat = item->timer.seat;
+	int status = spoke_wheel_reschedule(model->wheel, &item->timer, deadline_ns);
+
+	if (!item->armed) {
+		expect(model, status == SPOKE_WHEEL_IDLE, "an idle timer was rescheduled");
+	} else if (beyond_horizon(model, deadline_ns)) {
+		expect(model, status == SPOKE_WHEEL_HORIZON, "a timer was moved out of reach");
+		model->counts.rejected++;
+	} else {
+		expect(model, status == SPOKE_WHEEL_OK, "a good move was refused");
+		model->counts.rescheduled++;
+		list_remove(item);
+		note_armed(model, item, tick, true, seat);
+	}
+}
+
+static void note_cancelled(struct model *model, struct item *item, bool was_armed)
+{
+	expect(model, was_armed == item->armed, "a cancel is wrong about the timer");
+	if (!item->armed)
+		return;
+	list_remove(item);
+	model->counts.cancelled++;
+	model->counts.pending--;
+}
+
+/* Ends a timer, and sometimes frees it: its memory holds nonsense until it is made anew. */
+static void do_cancel(struct model *model)
+{
+	struct item *item = pick_item(model);
+
+	note_cancelled(model, item, spoke_wheel_cancel(model->wheel, &item->timer));
+	if (pick(model, 1)) {
+		memset(&item->timer, 0xa5, sizeof(item->timer));
+		item->timer = (struct spoke_timer){ 0 };
+	}
+}
+
+static void do_disarm(struct model *model)
+{
+	struct item *item = pick_item(model);
+
+	note_cancelled(model, item, spoke_wheel_disarm(model->wheel, &item->timer));
+}
+
+static void do_detach(struct model *model)
+{
+	struct item *item = pick_item(model);
+	int status = spoke_wheel_detach(model->wheel, &item->timer);
+
+	expect(model, status == (item->armed ? SPOKE_WHEEL_ARMED : SPOKE_WHEEL_OK),
+	       "a detach is wrong about the timer");
+	if (!item->armed)
+		item->timer = (struct spoke_timer){ 0 };
+}
+
+static void do_query(struct model *model)
+{
+	uint64_t next = spoke_wheel_next(model->wheel);
+	const struct item *first = model->head.next;
+
+	if (first == &model->head)
+		expect(model, next == SPOKE_WHEEL_NEVER, "an empty wheel wants to be advanced");
+	else
+		expect(model, next <= ORIGIN_NS + first->tick * model->options.tick_ns,
+		       "the wheel would sleep past a deadline");
+}
+
+static void do_something(struct model *model)
+{
+	switch (pick(model, 3)) {
+	case 0:
+	case 1:
+	case 2:
+		do_schedule(model);
+		break;
+	case 3:
+		do_reschedule(model);
+		break;
+	case 4:
+		do_cancel(model);
+		break;
+	case 5:
+		do_disarm(model);
+		break;
+	case 6:
+		do_detach(model);
+		break;
+	default:
+		do_query(model);
+		break;
+	}
+}
+
+/* In FIFO order no timer of the same tick that was placed earlier may still wait, unless one of the
+ * two was moved by a store. */
+static bool first_of_its_tick(const struct model *model, const struct item *item)
+{
+	if (model->options.order != SPOKE_WHEEL_FIFO || item->stored)
+		return true;
+	for (const struct item *other = item->prev; other != &model->head; other = other->prev)
+		if (other->tick == item->tick && !other->stored)
+			return false;
+	return true;
+}
+
+static void item_due(struct spoke_timer *timer, void *arg)
+{
+	struct item *item = spoke_container_of(timer, struct item, timer);
+	struct model *model = arg;
+	uint64_t at_ns = ORIGIN_NS + item->tick * model->options.tick_ns;
+
+	expect(model, item->armed, "a timer fired that was not armed");
+	if (!item->armed)
+		return;
+	expect(model, !spoke_wheel_armed(timer), "a timer is armed while it fires");
+	expect(model, at_ns <= model->now_ns, "a timer fired early");
+	expect(model, spoke_wheel_now(model->wheel) == at_ns, "a timer fired at another tick");
+	expect(model, model->head.next->tick == item->tick, "a timer fired before an earlier one");
+	expect(model, first_of_its_tick(model, item), "a timer overtook another of its tick");
+	list_remove(item);
+	model->counts.fired++;
+	model->counts.pending--;
+	if (pick(model, 2) == 0) /* its memory may go at once */
+		item->timer = (struct spoke_timer){ 0 };
+	if (model->depth > 0)
+		return;
+	model->depth++;
+	for (uint64_t some = pick(model, 2); some > 0; some--)
+		do_something(model);
+	model->depth--;
+}
+
+/* The last time a wheel can live to. */
+static uint64_t limit_ns(const struct model *model)
+{
+	uint64_t ticks = (UINT64_C(1) << 48) - 2;
+	uint64_t span = UINT64_C(1) << 62;
+
+	return ORIGIN_NS +
+	       (model->options.tick_ns > span / ticks ? span : ticks * model->options.tick_ns);
+}
+
+/* A step of any size: often a tick or to the next expiry, sometimes far; far ones use up a wheel's
+ * life, so they end before it does. */
+static void pick_time(struct model *model)
+{
+	uint64_t tick_ns = model->options.tick_ns;
+	uint64_t next = spoke_wheel_next(model->wheel);
+	uint64_t step = 0;
+
+	switch (pick(model, 3)) {
+	case 0:
+		step = tick_ns;
+		break;
+	case 1:
+		step = pick(model, 4) * tick_ns + pick(model, 8);
+		break;
+	case 2:
+		step = pick(model, 12) * tick_ns;
+		break;
+	case 3:
+		if (pick(model, 4) == 0)
+			step = pick(model, 40) * (tick_ns < 1000 ? tick_ns : 1000);
+		break;
+	default:
+		if (next != SPOKE_WHEEL_NEVER && next > model->now_ns)
+			step = next - model->now_ns;
+		break;
+	}
+	if (step < (limit_ns(model) - model->now_ns) / 4)
+		model->now_ns += step;
+}
+
+static void do_advance(struct model *model)
+{
+	uint64_t budget = pick(model, 3) == 0 ? 1 + pick(model, 4) : SPOKE_WHEEL_NO_BUDGET;
+	struct spoke_wheel_work before;
+	struct spoke_wheel_work after;
+	uint64_t told_ns;
+	int status;
+
+	pick_time(model);
+	told_ns = model->now_ns;
+	if (pick(model, 6) == 0)
+		told_ns -= pick(model, 16) % told_ns; /* the clock goes back */
+	spoke_wheel_work(model->wheel, &before);
+	status = spoke_wheel_advance(model->wheel, told_ns, (uint32_t)budget);
+	spoke_wheel_work(model->wheel, &after);
+	expect(model, status == SPOKE_WHEEL_OK || status == SPOKE_WHEEL_MORE, "an advance failed");
+	expect(model, after.visited_timers - before.visited_timers <= budget,
+	       "an advance touched more than its budget");
+	if (status != SPOKE_WHEEL_OK || told_ns != model->now_ns)
+		return;
+	expect(model,
+	       model->head.next == &model->head ||
+		       ORIGIN_NS + model->head.next->tick * model->options.tick_ns > told_ns,
+	       "an advance left a timer that was due");
+}
+
+static void compare_counts(struct model *model)
+{
+	struct spoke_wheel_counts counts;
+
+	spoke_wheel_counts(model->wheel, &counts);
+	model->counts.late_max_ns = counts.late_max_ns;
+	expect(model, memcmp(&counts, &model->counts, sizeof(counts)) == 0,
+	       "the wheel's counts differ from the model's");
+}
+
+struct model *model_new(const struct spoke_wheel_options *options)
+{
+	struct model *model = calloc(1, sizeof(*model));
+	size_t size = 0;
+
+	if (model == NULL)
+		return NULL;
+	model->options = *options;
+	model->head.next = model->head.prev = &model->head;
+	model->now_ns = ORIGIN_NS;
+	for (size_t i = 0; i < ITEMS; i++)
+		model->items[i].model = model;
+	if (spoke_wheel_size(options, &size) != SPOKE_WHEEL_OK)
+		abort();
+	model->memory = malloc(size);
+	if (model->memory == NULL) {
+		free(model);
+		return NULL;
+	}
+	if (spoke_wheel_init(model->memory, size, options, ORIGIN_NS, &model->wheel) ||
+	    spoke_wheel_add_class(model->wheel, "item", item_due, model, &model->timer_class))
+		abort();
+	return model;
+}
+
+void model_free(struct model *model)
+{
+	free(model->memory);
+	free(model);
+}
+
+const char *model_run(struct model *model, struct choices *choices, uint64_t operations,
+		      uint64_t check_every)
+{
+	model->choices = choices;
+	for (uint64_t i = 1; i <= operations && choices->more(choices); i++) {
+		if (pick(model, 2) == 0)
+			do_advance(model);
+		else
+			do_something(model);
+		model->operations++;
+		if (check_every && i % check_every == 0) {
+			expect(model, spoke_wheel_check(model->wheel) == NULL,
+			       spoke_wheel_check(model->wheel));
+			compare_counts(model);
+		}
+		if (model->broken)
+			return model->broken;
+	}
+	return NULL;
+}
+
+static void item_back(struct spoke_timer *timer, void *arg)
+{
+	struct item *item = spoke_container_of(timer, struct item, timer);
+	struct model *model = arg;
+
+	expect(model, item->armed, "stop handed back a timer that was not armed");
+	list_remove(item);
+	model->counts.returned++;
+	model->counts.pending--;
+}
+
+const char *model_finish(struct model *model)
+{
+	uint64_t pending = model->counts.pending;
+
+	expect(model, spoke_wheel_check(model->wheel) == NULL, spoke_wheel_check(model->wheel));
+	expect(model, spoke_wheel_stop(model->wheel, item_back, model) == pending,
+	       "stop handed back another number of timers");
+	expect(model, model->head.next == &model->head, "stop forgot a timer");
+	expect(model, model->counts.pending == 0, "the counters do not balance to zero");
+	expect(model, spoke_wheel_check(model->wheel) == NULL, spoke_wheel_check(model->wheel));
+	compare_counts(model);
+	return model->broken;
+}
+
+uint64_t model_operations(const struct model *model)
+{
+	return model->operations;
+}
+
+uint64_t model_fired(const struct model *model)
+{
+	return model->counts.fired;
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turning: budgets, jumps, clocks that go back, the horizon, the next expiry. */
+#include "tests/timer/rig.h"
+
+#include <stdlib.h>
+
+/* Advances with the budget until the wheel is done; each call touches no more than that. */
+static unsigned advance_by(struct rig *rig, uint64_t tick, uint32_t budget)
+{
+	unsigned calls = 0;
+	int status;
+
+	do {
+		uint64_t before = rig_work(rig).visited_timers;
+
+		status = spoke_wheel_advance(rig->wheel, rig_ns(tick), budget);
+		assert_true(rig_work(rig).visited_timers - before <= budget);
+		rig_check(rig);
+		calls++;
+		assert_in_range(calls, 0, 100000);
+	} while (status == SPOKE_WHEEL_MORE);
+	assert_int_equal(status, SPOKE_WHEEL_OK);
+	return calls;
+}
+
+static void a_budget_interrupts_and_the_next_advance_goes_on_in_order(void **state)
+{
+	struct rig *rig = *state;
+
+	for (uint32_t budget = 1; budget < 9; budget++) {
+		uint64_t start = (uint64_t)budget * 200000;
+
+		rig->logged = 0;
+		rig_advance(rig, start);
+		for (int id = 0; id < RIG_ITEMS; id++)
+			rig_schedule(rig, id, start + 1 + (uint64_t)(id / 8) * 700);
+		assert_true(advance_by(rig, start + 100000, budget) > 1);
+		assert_int_equal(rig->logged, RIG_ITEMS);
+		for (unsigned i = 1; i < rig->logged; i++)
+			assert_true(rig->log[i - 1] / 8 <= rig->log[i] / 8);
+		if (rig->order == SPOKE_WHEEL_FIFO)
+			for (unsigned i = 0; i < rig->logged; i++)
+				assert_int_equal(rig->log[i], i);
+	}
+}
+
+static void now_stays_at_the_tick_under_work(void **state)
+{
+	struct rig *rig = *state;
+
+	for (int id = 0; id < 4; id++)
+		rig_schedule(rig, id, 700);
+	while (rig->logged == 0)
+		assert_int_equal(spoke_wheel_advance(rig->wheel, rig_ns(5000), 1),
+				 SPOKE_WHEEL_MORE);
+	assert_true(spoke_wheel_now(rig->wheel) == rig_ns(700));
+	assert_true(spoke_wheel_next(rig->wheel) <= spoke_wheel_now(rig->wheel));
+	(void)advance_by(rig, 5000, 1);
+	assert_true(spoke_wheel_now(rig->wheel) == rig_ns(5000));
+}
+
+static void timers_scheduled_while_an_advance_is_interrupted_come_last(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t due = 4096 * 3;
+
+	/* The first ones have to sink before they fire; they are interrupted in that. */
+	for (int id = 0; id < 20; id++)
+		rig_schedule(rig, id, due + 5);
+	for (int id = 20; id < 40; id++) {
+		(void)spoke_wheel_advance(rig->wheel, rig_ns(due + 4), 1);
+		rig_schedule(rig, id, due + 5);
+		rig_check(rig);
+	}
+	(void)advance_by(rig, due + 5, 3);
+	assert_int_equal(rig->logged, 40);
+	if (rig->order == SPOKE_WHEEL_FIFO)
+		for (unsigned i = 0; i < rig->logged; i++)
+			assert_int_equal(rig->log[i], i);
+}
+
+static void timers_can_be_cancelled_while_an_advance_is_interrupted(void **state)
+{
+	struct rig *rig = *state;
+
+	for (int id = 0; id < RIG_ITEMS; id++)
+		rig_schedule(rig, id, 70000 + (uint64_t)id / 4);
+	for (int id = 0; id < RIG_ITEMS; id++) {
+		(void)spoke_wheel_advance(rig->wheel, rig_ns(80000), 1);
+		(void)spoke_wheel_cancel(rig->wheel, &rig->items[(id * 5) % RIG_ITEMS].timer);
+		rig_check(rig);
+	}
+	(void)advance_by(rig, 80000, 1);
+	assert_int_equal(rig_counts(rig).pending, 0);
+	assert_int_equal(rig_counts(rig).fired + rig_counts(rig).cancelled, RIG_ITEMS);
+}
+
+static void jump_with_nothing_due(const struct geometry *geometry, enum spoke_wheel_order order)
+{
+	struct spoke_wheel_options options = {
+		.tick_ns = 1, .slots = geometry->slots, .levels = geometry->levels, .order = order
+	};
+	uint64_t far_ns = RIG_ORIGIN_NS + (UINT64_C(1) << 41);
+	struct rig rig;
+
+	rig_init(&rig, &options);
+	/* Far timers, among them cancelled ones, and nothing due. */
+	for (unsigned id = 0; id < RIG_ITEMS; id++) {
+		assert_int_equal(spoke_wheel_schedule(rig.wheel, &rig.items[id].timer,
+						      rig.timer_class, far_ns + id * 12345),
+				 SPOKE_WHEEL_OK);
+	}
+	assert_true(spoke_wheel_cancel(rig.wheel, &rig.items[0].timer));
+	assert_true(spoke_wheel_disarm(rig.wheel, &rig.items[1].timer));
+	assert_int_equal(spoke_wheel_advance(rig.wheel, RIG_ORIGIN_NS + (UINT64_C(1) << 40),
+					     SPOKE_WHEEL_NO_BUDGET),
+			 SPOKE_WHEEL_OK);
+	assert_int_equal(rig.logged, 0);
+	assert_in_range(rig_work(&rig).visited_slots, 0,
+			2 * (uint64_t)geometry->slots * geometry->levels);
+	assert_in_range(rig_work(&rig).visited_timers, 0, 2 * RIG_ITEMS);
+	rig_fini(&rig);
+}
+
+static void a_jump_of_2_to_the_40_ticks_visits_what_the_geometry_bounds(void **state)
+{
+	const struct rig *on = *state;
+
+	for (size_t g = 0; g < rig_geometry_count; g++)
+		if (rig_geometries[g].levels > 1)
+			jump_with_nothing_due(&rig_geometries[g], on->order);
+}
+
+static void a_jump_fires_everything_on_its_way_in_order(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t tick = 1;
+
+	for (int id = 0; id < 22; id++, tick *= 4)
+		rig_schedule(rig, 21 - id, tick);
+	rig_advance(rig, UINT64_C(1) << 43);
+	assert_int_equal(rig->logged, 22);
+	for (unsigned i = 0; i < rig->logged; i++)
+		assert_int_equal(rig->log[i], 21 - i);
+}
+
+static void a_timer_placed_while_a_lap_begins_does_not_turn_the_wheel_back(void **state)
+{
+	const struct rig *on = *state;
+	struct spoke_wheel_options options = {
+		.tick_ns = RIG_TICK_NS, .slots = 16, .levels = 2, .order = on->order
+	};
+	struct rig rig;
+	uint64_t next;
+
+	rig_init(&rig, &options);
+	/* A lap is 256 ticks. Two timers of the second lap are far, and sink as it begins. */
+	rig_schedule(&rig, 0, 261);
+	rig_schedule(&rig, 1, 261);
+	assert_int_equal(spoke_wheel_advance(rig.wheel, rig_ns(256), 1), SPOKE_WHEEL_MORE);
+	/* Now still stands in the first lap, so these look far too; one of them is. */
+	rig_schedule(&rig, 2, 300);
+	rig_schedule(&rig, 3, 2000);
+	(void)advance_by(&rig, 256, 1);
+	while ((next = spoke_wheel_next(rig.wheel)) != SPOKE_WHEEL_NEVER) {
+		assert_true(next > spoke_wheel_now(rig.wheel));
+		(void)advance_by(&rig, (next - RIG_ORIGIN_NS) / RIG_TICK_NS, 1);
+	}
+	assert_int_equal(rig.logged, 4);
+	assert_true(rig.items[2].fired_at == 300);
+	assert_true(rig.items[3].fired_at == 2000);
+	rig_fini(&rig);
+}
+
+static void a_clock_that_goes_back_is_ignored_and_counted(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_schedule(rig, 0, 150);
+	rig_advance(rig, 100);
+	assert_int_equal(spoke_wheel_advance(rig->wheel, rig_ns(99), 0), SPOKE_WHEEL_OK);
+	assert_int_equal(spoke_wheel_advance(rig->wheel, 0, 0), SPOKE_WHEEL_OK);
+	assert_true(spoke_wheel_now(rig->wheel) == rig_ns(100));
+	assert_int_equal(rig_work(rig).backwards, 2);
+	rig_advance(rig, 149);
+	assert_int_equal(rig->items[0].fired, 0);
+	rig_advance(rig, 150);
+	assert_int_equal(rig->items[0].fired, 1);
+}
+
+static void a_clock_that_goes_back_does_not_stop_unfinished_work(void **state)
+{
+	struct rig *rig = *state;
+
+	for (int id = 0; id < 10; id++)
+		rig_schedule(rig, id, 20);
+	assert_int_equal(spoke_wheel_advance(rig->wheel, rig_ns(30), 3), SPOKE_WHEEL_MORE);
+	assert_int_equal(spoke_wheel_advance(rig->wheel, 0, 100), SPOKE_WHEEL_OK);
+	assert_int_equal(rig->logged, 10);
+}
+
+static void a_deadline_beyond_the_horizon_is_refused_and_never_brought_forward(void **state)
+{
+	const struct rig *on = *state;
+	struct spoke_wheel_options options = {
+		.tick_ns = 1, .slots = 16, .levels = on->levels, .order = on->order
+	};
+	uint64_t horizon = (UINT64_C(1) << 48) - 1;
+	struct spoke_timer *timer;
+	struct rig rig;
+
+	rig_init(&rig, &options);
+	timer = &rig.items[0].timer;
+	for (int i = 0; i < 3; i++) {
+		static const uint64_t beyond[] = { 0, 1, UINT64_C(1) << 62 };
+
+		assert_int_equal(spoke_wheel_schedule(rig.wheel, timer, rig.timer_class,
+						      RIG_ORIGIN_NS + horizon + beyond[i]),
+				 SPOKE_WHEEL_HORIZON);
+	}
+	assert_int_equal(spoke_wheel_schedule(rig.wheel, timer, rig.timer_class, UINT64_MAX),
+			 SPOKE_WHEEL_HORIZON);
+	assert_false(spoke_wheel_armed(timer));
+	assert_int_equal(rig_counts(&rig).rejected, 4);
+	assert_int_equal(spoke_wheel_schedule(rig.wheel, timer, rig.timer_class,
+					      RIG_ORIGIN_NS + horizon - 1),
+			 SPOKE_WHEEL_OK);
+	assert_int_equal(spoke_wheel_reschedule(rig.wheel, timer, UINT64_MAX), SPOKE_WHEEL_HORIZON);
+	assert_true(spoke_wheel_deadline(rig.wheel, timer) == RIG_ORIGIN_NS + horizon - 1);
+	assert_int_equal(spoke_wheel_advance(rig.wheel, RIG_ORIGIN_NS + horizon - 2, 0), 0);
+	assert_int_equal(rig.items[0].fired, 0);
+	/* The last tick still fires; after it the wheel stands still and takes no timer. */
+	assert_int_equal(spoke_wheel_advance(rig.wheel, UINT64_MAX, 0), SPOKE_WHEEL_OK);
+	assert_int_equal(rig.items[0].fired, 1);
+	assert_int_equal(spoke_wheel_schedule(rig.wheel, timer, rig.timer_class, 0),
+			 SPOKE_WHEEL_HORIZON);
+	rig_fini(&rig);
+}
+
+static void a_deadline_of_all_ones_is_no_deadline_even_with_a_late_origin(void **state)
+{
+	struct spoke_wheel_options options = { .tick_ns = 1, .slots = 16, .levels = 2 };
+	size_t size;
+	void *memory;
+	struct spoke_wheel *wheel;
+	struct rig *rig = *state;
+	struct spoke_timer timer = { 0 };
+	unsigned timer_class;
+
+	assert_int_equal(spoke_wheel_size(&options, &size), SPOKE_WHEEL_OK);
+	memory = malloc(size);
+	assert_int_equal(spoke_wheel_init(memory, size, &options, UINT64_MAX - 100, &wheel), 0);
+	assert_int_equal(spoke_wheel_add_class(wheel, "x", (spoke_timer_due_fn)abort, rig,
+					       &timer_class),
+			 SPOKE_WHEEL_OK);
+	assert_int_equal(spoke_wheel_schedule(wheel, &timer, timer_class, UINT64_MAX),
+			 SPOKE_WHEEL_HORIZON);
+	assert_int_equal(spoke_wheel_schedule(wheel, &timer, timer_class, UINT64_MAX - 1), 0);
+	assert_true(spoke_wheel_deadline(wheel, &timer) == UINT64_MAX - 1);
+	assert_null(spoke_wheel_check(wheel));
+	free(memory);
+}
+
+static void next_is_never_later_than_the_earliest_deadline(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t seed = 88172645463325252;
+	uint64_t now = 0;
+
+	for (int round = 0; round < 300; round++) {
+		uint64_t earliest = SPOKE_WHEEL_NEVER;
+		uint64_t next;
+
+		for (int id = 0; id < RIG_ITEMS; id++) {
+			struct spoke_timer *timer = &rig->items[id].timer;
+			uint64_t deadline;
+
+			seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+			if (seed >> 60 == 0)
+				(void)spoke_wheel_cancel(rig->wheel, timer);
+			else if (seed >> 60 == 1)
+				(void)spoke_wheel_disarm(rig->wheel, timer);
+			else if (seed >> 60 == 2 && !spoke_wheel_armed(timer))
+				rig_schedule(rig, id, now + (seed >> 33) % 5000);
+			deadline = spoke_wheel_deadline(rig->wheel, timer);
+			earliest = deadline < earliest ? deadline : earliest;
+		}
+		next = spoke_wheel_next(rig->wheel);
+		assert_true(next <= earliest);
+		assert_int_equal(next == SPOKE_WHEEL_NEVER, earliest == SPOKE_WHEEL_NEVER);
+		if (next != SPOKE_WHEEL_NEVER) {
+			assert_true(next > spoke_wheel_now(rig->wheel));
+			now = (next - RIG_ORIGIN_NS) / RIG_TICK_NS;
+			rig->logged = 0;
+			rig_advance(rig, now);
+		}
+	}
+}
+
+static void a_loop_that_sleeps_until_next_meets_every_deadline(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t next;
+
+	for (int id = 0; id < RIG_ITEMS; id++)
+		rig_schedule(rig, id, 1 + (uint64_t)(id * id) * 31);
+	while ((next = spoke_wheel_next(rig->wheel)) != SPOKE_WHEEL_NEVER) {
+		assert_true(next > spoke_wheel_now(rig->wheel));
+		assert_int_equal(spoke_wheel_advance(rig->wheel, next, 0), SPOKE_WHEEL_OK);
+	}
+	assert_int_equal(rig->logged, RIG_ITEMS);
+	for (int id = 0; id < RIG_ITEMS; id++)
+		assert_true(rig->items[id].fired_at == 1 + (uint64_t)(id * id) * 31);
+	assert_int_equal(rig_counts(rig).late_max_ns, 0);
+}
+
+static void a_budget_of_0_is_the_default_one(void **state)
+{
+	enum {
+		MANY = SPOKE_WHEEL_BUDGET + 1
+	};
+	static struct spoke_timer timers[MANY];
+	struct rig *rig = *state;
+	unsigned timer_class;
+
+	assert_int_equal(spoke_wheel_add_class(rig->wheel, "many", (spoke_timer_due_fn)abort, NULL,
+					       &timer_class),
+			 SPOKE_WHEEL_OK);
+	for (int i = 0; i < MANY; i++) {
+		timers[i] = (struct spoke_timer){ 0 };
+		assert_int_equal(spoke_wheel_schedule(rig->wheel, &timers[i], timer_class,
+						      rig_ns(9)),
+				 SPOKE_WHEEL_OK);
+		assert_true(spoke_wheel_disarm(rig->wheel, &timers[i]));
+	}
+	assert_int_equal(spoke_wheel_advance(rig->wheel, rig_ns(9), 0), SPOKE_WHEEL_MORE);
+	assert_int_equal(rig_work(rig).visited_timers, SPOKE_WHEEL_BUDGET);
+	assert_int_equal(spoke_wheel_advance(rig->wheel, rig_ns(9), 0), SPOKE_WHEEL_OK);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_budget_interrupts_and_the_next_advance_goes_on_in_order),
+		cmocka_unit_test(now_stays_at_the_tick_under_work),
+		cmocka_unit_test(timers_scheduled_while_an_advance_is_interrupted_come_last),
+		cmocka_unit_test(timers_can_be_cancelled_while_an_advance_is_interrupted),
+		cmocka_unit_test(a_jump_of_2_to_the_40_ticks_visits_what_the_geometry_bounds),
+		cmocka_unit_test(a_jump_fires_everything_on_its_way_in_order),
+		cmocka_unit_test(a_timer_placed_while_a_lap_begins_does_not_turn_the_wheel_back),
+		cmocka_unit_test(a_clock_that_goes_back_is_ignored_and_counted),
+		cmocka_unit_test(a_clock_that_goes_back_does_not_stop_unfinished_work),
+		cmocka_unit_test(
+			a_deadline_beyond_the_horizon_is_refused_and_never_brought_forward),
+		cmocka_unit_test(a_deadline_of_all_ones_is_no_deadline_even_with_a_late_origin),
+		cmocka_unit_test(next_is_never_later_than_the_earliest_deadline),
+		cmocka_unit_test(a_loop_that_sleeps_until_next_meets_every_deadline),
+		cmocka_unit_test(a_budget_of_0_is_the_default_one),
+	};
+
+	return rig_run("advance", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/timer/rig.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void nothing_due(struct spoke_timer *timer, void *arg)
+{
+	(void)timer;
+	(void)arg;
+}
+
+static void each_bad_option_is_refused_with_its_own_reason(void **state)
+{
+	static const struct {
+		struct spoke_wheel_options options;
+		int status;
+	} cases[] = {
+		{ { .tick_ns = SPOKE_WHEEL_TICK_MAX_NS + 1 }, SPOKE_WHEEL_BAD_TICK },
+		{ { .tick_ns = UINT64_MAX }, SPOKE_WHEEL_BAD_TICK },
+		{ { .slots = 1 }, SPOKE_WHEEL_BAD_SLOTS },
+		{ { .slots = 4097 }, SPOKE_WHEEL_BAD_SLOTS },
+		{ { .slots = UINT32_MAX }, SPOKE_WHEEL_BAD_SLOTS },
+		{ { .levels = 9 }, SPOKE_WHEEL_BAD_LEVELS },
+		{ { .levels = UINT32_MAX }, SPOKE_WHEEL_BAD_LEVELS },
+		{ { .slots = 4096, .levels = 5 }, SPOKE_WHEEL_BAD_LEVELS },
+		{ { .slots = 65, .levels = 7 }, SPOKE_WHEEL_BAD_LEVELS },
+		{ { .pending_max = SPOKE_WHEEL_PENDING_MAX + 1 }, SPOKE_WHEEL_BAD_PENDING },
+		{ { .order = (enum spoke_wheel_order)2 }, SPOKE_WHEEL_BAD_ORDER },
+	};
+	char memory[64];
+	struct spoke_wheel *wheel = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t size = 77;
+
+		assert_int_equal(spoke_wheel_size(&cases[i].options, &size), cases[i].status);
+		assert_int_equal(size, 77);
+		assert_int_equal(spoke_wheel_init(memory, sizeof(memory), &cases[i].options, 0,
+						  &wheel),
+				 cases[i].status);
+		assert_null(wheel);
+	}
+}
+
+static void the_largest_options_are_accepted(void **state)
+{
+	static const struct spoke_wheel_options cases[] = {
+		{ .tick_ns = SPOKE_WHEEL_TICK_MAX_NS, .slots = 4096, .levels = 4 },
+		{ .tick_ns = 1, .slots = 64, .levels = 8 },
+		{ .pending_max = SPOKE_WHEEL_PENDING_MAX, .slots = 2, .levels = 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct spoke_wheel *wheel;
+		size_t size;
+		void *memory;
+
+		assert_int_equal(spoke_wheel_size(&cases[i], &size), SPOKE_WHEEL_OK);
+		memory = malloc(size);
+		assert_int_equal(spoke_wheel_init(memory, size, &cases[i], 0, &wheel), 0);
+		assert_null(spoke_wheel_check(wheel));
+		free(memory);
+	}
+}
+
+static void zero_options_and_no_options_are_the_same(void **state)
+{
+	struct spoke_wheel_options zero = { 0 };
+	size_t with;
+	size_t without;
+
+	(void)state;
+	assert_int_equal(spoke_wheel_size(&zero, &with), SPOKE_WHEEL_OK);
+	assert_int_equal(spoke_wheel_size(NULL, &without), SPOKE_WHEEL_OK);
+	assert_int_equal(with, without);
+}
+
+static void slots_are_rounded_up_to_a_power_of_two(void **state)
+{
+	struct spoke_wheel_options ten = { .slots = 10, .levels = 2 };
+	struct spoke_wheel_options sixteen = { .slots = 16, .levels = 2 };
+	struct spoke_wheel_options seventeen = { .slots = 17, .levels = 2 };
+	size_t size[3];
+
+	(void)state;
+	assert_int_equal(spoke_wheel_size(&ten, &size[0]), SPOKE_WHEEL_OK);
+	assert_int_equal(spoke_wheel_size(&sixteen, &size[1]), SPOKE_WHEEL_OK);
+	assert_int_equal(spoke_wheel_size(&seventeen, &size[2]), SPOKE_WHEEL_OK);
+	assert_int_equal(size[0], size[1]);
+	assert_true(size[2] > size[1]);
+}
+
+static void memory_that_is_missing_or_short_by_a_byte_is_refused(void **state)
+{
+	struct spoke_wheel *wheel = NULL;
+	size_t size;
+	void *memory;
+
+	(void)state;
+	assert_int_equal(spoke_wheel_size(NULL, &size), SPOKE_WHEEL_OK);
+	memory = malloc(size);
+	assert_int_equal(spoke_wheel_init(NULL, size, NULL, 0, &wheel), SPOKE_WHEEL_BAD_MEMORY);
+	assert_int_equal(spoke_wheel_init(memory, size - 1, NULL, 0, &wheel),
+			 SPOKE_WHEEL_BAD_MEMORY);
+	assert_null(wheel);
+	free(memory);
+}
+
+/* Under a sanitizer this also shows that the wheel stays inside what it asked for. */
+static void memory_of_any_alignment_will_do(void **state)
+{
+	struct spoke_wheel_options options = { .slots = 16, .levels = 2 };
+	size_t size;
+
+	(void)state;
+	assert_int_equal(spoke_wheel_size(&options, &size), SPOKE_WHEEL_OK);
+	for (size_t off = 0; off < 64; off++) {
+		char *memory = malloc(size + off);
+		struct spoke_wheel *wheel;
+		struct spoke_timer timer = { 0 };
+		unsigned timer_class;
+
+		assert_int_equal(spoke_wheel_init(memory + off, size, &options, 0, &wheel), 0);
+		assert_int_equal(spoke_wheel_add_class(wheel, "x", nothing_due, NULL, &timer_class),
+				 0);
+		assert_int_equal(spoke_wheel_schedule(wheel, &timer, timer_class, 1u << 30), 0);
+		assert_null(spoke_wheel_check(wheel));
+		assert_true(spoke_wheel_stop(wheel, NULL, NULL) == 1);
+		free(memory);
+	}
+}
+
+static void a_class_needs_a_name_and_a_callback_and_there_are_at_most_32(void **state)
+{
+	struct spoke_wheel_options options = { .slots = 16, .levels = 1 };
+	struct rig rig;
+	unsigned timer_class = 77;
+
+	(void)state;
+	rig_init(&rig, &options);
+	assert_int_equal(spoke_wheel_add_class(rig.wheel, NULL, nothing_due, NULL, &timer_class),
+			 SPOKE_WHEEL_BAD_CLASS);
+	assert_int_equal(spoke_wheel_add_class(rig.wheel, "x", NULL, NULL, &timer_class),
+			 SPOKE_WHEEL_BAD_CLASS);
+	assert_int_equal(timer_class, 77);
+	for (unsigned i = 1; i < SPOKE_WHEEL_CLASSES_MAX; i++) {
+		assert_int_equal(spoke_wheel_add_class(rig.wheel, "x", nothing_due, NULL,
+						       &timer_class),
+				 0);
+		assert_int_equal(timer_class, i);
+	}
+	assert_int_equal(spoke_wheel_add_class(rig.wheel, "x", nothing_due, NULL, &timer_class),
+			 SPOKE_WHEEL_CLASSES_FULL);
+	rig_fini(&rig);
+}
+
+static void every_status_has_a_sentence_of_its_own(void **state)
+{
+	const char *unknown = spoke_wheel_text(-1);
+
+	(void)state;
+	assert_string_equal(spoke_wheel_text(SPOKE_WHEEL_CLASSES_FULL + 1), unknown);
+	for (int i = SPOKE_WHEEL_OK; i <= SPOKE_WHEEL_CLASSES_FULL; i++) {
+		assert_non_null(spoke_wheel_text(i));
+		assert_string_not_equal(spoke_wheel_text(i), unknown);
+		for (int j = SPOKE_WHEEL_OK; j < i; j++)
+			assert_string_not_equal(spoke_wheel_text(i), spoke_wheel_text(j));
+	}
+}
+
+static void a_timer_is_at_most_32_bytes(void **state)
+{
+	(void)state;
+	assert_true(sizeof(struct spoke_timer) <= 32);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_bad_option_is_refused_with_its_own_reason),
+		cmocka_unit_test(the_largest_options_are_accepted),
+		cmocka_unit_test(zero_options_and_no_options_are_the_same),
+		cmocka_unit_test(slots_are_rounded_up_to_a_power_of_two),
+		cmocka_unit_test(memory_that_is_missing_or_short_by_a_byte_is_refused),
+		cmocka_unit_test(memory_of_any_alignment_will_do),
+		cmocka_unit_test(a_class_needs_a_name_and_a_callback_and_there_are_at_most_32),
+		cmocka_unit_test(every_status_has_a_sentence_of_its_own),
+		cmocka_unit_test(a_timer_is_at_most_32_bytes),
+	};
+
+	return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+}

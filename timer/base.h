@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every room of the house uses inside: assertions and the operations of the intrusive list.
+ * Stateless; any thread.
+ */
+#ifndef SPOKEI_BASE_H
+#define SPOKEI_BASE_H
+
+#include <spoke/base.h>
+
+#include <stdbool.h>
+
+#if defined(__GNUC__)
+#define SPOKEI_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define SPOKEI_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define SPOKEI_NORETURN __attribute__((noreturn, cold))
+/* Keeps a rare path out of its caller, so that the common one needs no stack frame. */
+#define SPOKEI_NOINLINE __attribute__((noinline))
+#else
+#define SPOKEI_LIKELY(condition) (condition)
+#define SPOKEI_UNLIKELY(condition) (condition)
+#define SPOKEI_NORETURN
+#define SPOKEI_NOINLINE
+#endif
+
+/*
+ * States what can only be false through a bug of spoke or a misuse of its API; never input, memory
+ * or what the system answers. Stays on in release builds. The condition has no side effect.
+ */
+#define SPOKE_ASSERT(condition)                                                                    \
+	(SPOKEI_LIKELY(condition) ? (void)0 : spokei_assert_failed(#condition, __FILE__, __LINE__))
+
+/* Prints the condition and its place on stderr and aborts. */
+SPOKEI_NORETURN void spokei_assert_failed(const char *condition, const char *file, int line);
+
+static inline void spokei_list_init(struct spoke_list *head)
+{
+	head->next = head;
+	head->prev = head;
+}
+
+static inline bool spokei_list_empty(const struct spoke_list *head)
+{
+	return head->next == head;
+}
+
+static inline void spokei_list_append(struct spoke_list *head, struct spoke_list *node)
+{
+	struct spoke_list *last = head->prev;
+
+	node->next = head;
+	node->prev = last;
+	last->next = node;
+	head->prev = node;
+}
+
+/* Takes the node out; afterwards it says that it is in no list. */
+static inline void spokei_list_remove(struct spoke_list *node)
+{
+	struct spoke_list *next = node->next;
+	struct spoke_list *prev = node->prev;
+
+	prev->next = next;
+	next->prev = prev;
+	node->next = NULL;
+}
+
+/* Moves all nodes of `from`, in order, into the empty list `to`. */
+static inline void spokei_list_move(struct spoke_list *from, struct spoke_list *to)
+{
+	if (spokei_list_empty(from))
+		return;
+	to->next = from->next;
+	to->prev = from->prev;
+	to->next->prev = to;
+	to->prev->next = to;
+	spokei_list_init(from);
+}
+
+#endif

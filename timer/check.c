@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Derives the wheel's invariants anew, slot by slot, without trusting a bitmap, a counter or a
+ * cached value. Reads only.
+ */
+#include "timer/wheel.h"
+
+/* What the walk has found so far. */
+struct census {
+	const struct spoke_wheel *wheel;
+	uint64_t linked;
+	uint64_t armed;
+	uint64_t armed_of[SPOKE_WHEEL_CLASSES_MAX];
+};
+
+/* The tick at which the wheel looks into a slot next, as the rules of slots.h have it. */
+static uint64_t next_visit(const struct spoke_wheel *wheel, uint32_t slot)
+{
+	const struct spokei_slots *slots = &wheel->slots;
+	uint32_t level = spokei_slots_level(slots, slot);
+	uint32_t shift = level * slots->bits;
+	uint32_t index = slot & slots->mask;
+	uint64_t view = spokei_wheel_view(wheel);
+	uint64_t turn = view >> (shift + slots->bits);
+
+	if (wheel->phase != SPOKEI_WHEEL_RESTING &&
+	    (slot == wheel->slot || slot == (wheel->edge & slots->mask)))
+		return wheel->edge;
+	if (index <= ((uint32_t)(view >> shift) & slots->mask)) {
+		uint64_t lap = slots->far_min >> slots->span;
+
+		if (level != slots->top)
+			return SPOKEI_TICK_NEVER;
+		turn = lap > turn ? lap : turn + 1;
+	}
+	return turn << (shift + slots->bits) | (uint64_t)index << shift;
+}
+
+/* The first tick of a far timer's lap, if it is one of those that far_min counts; else 0. */
+static uint64_t far_edge(const struct spoke_wheel *wheel, uint64_t tick)
+{
+	const struct spokei_slots *slots = &wheel->slots;
+
+	if (tick >> slots->span == wheel->now >> slots->span || slots->far_min > tick)
+		return 0;
+	return tick >> slots->span << slots->span;
+}
+
+static const char *check_timer(struct census *census, const struct spoke_timer *timer,
+			       uint32_t slot, uint32_t lane)
+{
+	const struct spoke_wheel *wheel = census->wheel;
+	uint32_t timer_class = (uint32_t)(timer->key & SPOKE_TIMER_CLASS_MASK);
+	uint64_t tick = spokei_timer_tick(timer);
+
+	if (!spokei_timer_linked(timer))
+		return "an idle timer is linked into a slot";
+	if (timer_class >= wheel->front.classes)
+		return "a timer has a class the wheel does not know";
+	if (spokei_timer_slot(timer) != slot || spokei_seat_lane(timer->seat) != lane)
+		return "a timer sits elsewhere than its seat says";
+	if (timer->seat / SPOKEI_TURN >= wheel->slots.turn[slot])
+		return "a timer has a turn its slot has not given yet";
+	census->linked++;
+	if (!spoke_wheel_armed(timer))
+		return NULL;
+	census->armed++;
+	census->armed_of[timer_class]++;
+	if (tick < wheel->now || (tick == wheel->now && wheel->phase != SPOKEI_WHEEL_FIRING))
+		return "an armed timer lies in the past";
+	if (next_visit(wheel, slot) > tick)
+		return "the wheel would come to an armed timer too late";
+	if (wheel->phase == SPOKEI_WHEEL_RESTING && wheel->slots.next > next_visit(wheel, slot) &&
+	    wheel->slots.next > far_edge(wheel, tick))
+		return "the wheel would sleep past an armed timer";
+	return NULL;
+}
+
+static const char *check_lane(struct census *census, const struct spoke_list *head, uint32_t slot,
+			      uint32_t lane)
+{
+	const struct spoke_list *prev = head;
+	const struct spoke_timer *before = NULL;
+
+	for (struct spoke_list *node = head->next; node != head; node = node->next) {
+		const struct spoke_timer *timer;
+		const char *broken;
+
+		if (node == NULL || node->prev != prev)
+			return "a lane's links do not match";
+		timer = spokei_timer_of(node);
+		broken = check_timer(census, timer, slot, lane);
+		if (broken)
+			return broken;
+		if (before && (int64_t)(timer->seat - before->seat) <= 0)
+			return "a lane is not in the order of placement";
+		before = timer;
+		prev = node;
+	}
+	return head->prev == prev ? NULL : "a lane's links do not match";
+}
+
+/* The lanes of one place, counted under the slot they belong to. Sets *ret_empty. */
+static const char *check_lanes(struct census *census, const struct spokei_slot *place,
+			       uint32_t slot, bool *ret_empty)
+{
+	uint64_t before = census->linked;
+
+	for (uint32_t lane = 0; lane < SPOKEI_LANES; lane++) {
+		const char *broken = check_lane(census, &place->lanes[lane], slot, lane);
+
+		if (broken)
+			return broken;
+	}
+	*ret_empty = census->linked == before;
+	return NULL;
+}
+
+static const char *check_bitmap(const struct spokei_slots *slots, uint32_t slot, bool empty)
+{
+	uint64_t word = slots->marked[slot >> 6];
+	bool summed = slots->summary[slot >> 12] >> (slot >> 6 & 63) & 1;
+
+	if (!empty && !(word >> (slot & 63) & 1))
+		return "a slot with timers is not marked";
+	if (summed != (word != 0))
+		return "the summary is wrong about a word of the bitmap";
+	return NULL;
+}
+
+static const char *check_counts(const struct census *census)
+{
+	const struct spoke_wheel *wheel = census->wheel;
+	uint64_t ended = 0;
+	uint64_t quota = 0;
+
+	for (uint32_t i = 0; i < wheel->front.classes; i++) {
+		const struct spoke_wheel_tally *tally = &wheel->front.tally[i];
+		const struct spokei_wheel_class *of = &wheel->class_of[i];
+
+		ended += of->fired + of->returned;
+		quota += tally->quota - tally->scheduled;
+		if (tally->scheduled !=
+		    tally->cancelled + of->fired + of->returned + census->armed_of[i])
+			return "a class has scheduled more or less than it ended and has pending";
+	}
+	if (ended != wheel->ended || census->armed != spokei_wheel_pending(wheel))
+		return "the wheel's counts are not the sum of its classes'";
+	if (!wheel->stopped && census->armed > wheel->pending_max)
+		return "more timers are pending than pending_max";
+	if (quota > (wheel->stopped ? 0 : wheel->pending_max - census->armed))
+		return "the classes may schedule more than pending_max leaves";
+	return NULL;
+}
+
+const char *spoke_wheel_check(const struct spoke_wheel *wheel)
+{
+	const struct spokei_slots *slots = &wheel->slots;
+	struct census census = { .wheel = wheel };
+	const char *broken;
+	bool empty;
+
+	for (uint32_t slot = 0; slot < slots->count; slot++) {
+		broken = check_lanes(&census, &slots->slot[slot], slot, &empty);
+		if (broken == NULL)
+			broken = check_bitmap(slots, slot, empty);
+		if (broken)
+			return broken;
+	}
+	broken = check_lanes(&census, &slots->slot[slots->count], wheel->slot, &empty);
+	if (broken)
+		return broken;
+	if (!empty && wheel->phase == SPOKEI_WHEEL_RESTING)
+		return "timers are set aside while the wheel rests";
+	if (wheel->phase == SPOKEI_WHEEL_RESTING && slots->next <= wheel->now)
+		return "the wheel has not been where it should be by now";
+	return check_counts(&census);
+}

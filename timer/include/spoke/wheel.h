@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The timing wheel: any number of timers, each scheduled, moved and cancelled in constant time.
+ *
+ * The wheel is pure. It has no clock (time is a parameter: nanoseconds of one monotonic clock),
+ * no loop, no thread, no lock, and it never allocates: the caller brings the wheel's memory and
+ * embeds the timers in objects of his own. One wheel belongs to one thread at a time.
+ *
+ * Never early: a deadline is rounded up to the next tick. Late by at most one tick plus the time
+ * the caller lets pass before spoke_wheel_advance().
+ *
+ * With levels = 1 it is the wheel of Netty and Dubbo: a timer beyond one lap waits in its slot for
+ * the laps that remain, and every lap in which a timer is due looks at every waiting timer. With
+ * more levels it is Kafka's: far timers wait on coarse levels and move down as their time comes.
+ */
+#ifndef SPOKE_WHEEL_H
+#define SPOKE_WHEEL_H
+
+#include <spoke/base.h>
+
+#include <stdbool.h>
+
+SPOKE_BEGIN_DECLS
+
+struct spoke_wheel;
+
+/* What the wheel's functions return: 0, or a positive status of this table. Numbers are fixed. */
+enum spoke_wheel_status {
+	SPOKE_WHEEL_OK = 0,
+	SPOKE_WHEEL_MORE = 1,          /* the budget ran out before the work: advance again */
+	SPOKE_WHEEL_FULL = 2,          /* pending_max timers are pending already */
+	SPOKE_WHEEL_HORIZON = 3,       /* the deadline is further than the wheel can count */
+	SPOKE_WHEEL_ARMED = 4,         /* the timer is armed: reschedule or cancel it */
+	SPOKE_WHEEL_IDLE = 5,          /* the timer is not armed: schedule it */
+	SPOKE_WHEEL_STOPPED = 6,       /* the wheel was stopped */
+	SPOKE_WHEEL_BUSY = 7,          /* advance was called from a callback of this wheel */
+	SPOKE_WHEEL_NO_CLASS = 8,      /* no such class on this wheel */
+	SPOKE_WHEEL_BAD_TICK = 9,      /* option tick_ns out of range */
+	SPOKE_WHEEL_BAD_SLOTS = 10,    /* option slots out of range */
+	SPOKE_WHEEL_BAD_LEVELS = 11,   /* option levels out of range, or too many for the slots */
+	SPOKE_WHEEL_BAD_ORDER = 12,    /* option order is none of enum spoke_wheel_order */
+	SPOKE_WHEEL_BAD_PENDING = 13,  /* option pending_max out of range */
+	SPOKE_WHEEL_BAD_MEMORY = 14,   /* memory is NULL, or smaller than spoke_wheel_size() says */
+	SPOKE_WHEEL_BAD_CLASS = 15,    /* a class needs a name and a callback */
+	SPOKE_WHEEL_CLASSES_FULL = 16, /* SPOKE_WHEEL_CLASSES_MAX classes exist already */
+};
+
+/* One sentence for a status; never NULL. */
+SPOKE_API const char *spoke_wheel_text(int status);
+
+/* In which order timers of the same tick fire. */
+enum spoke_wheel_order {
+	/* First placed, first fired. A timer whose deadline was moved by a mere store (see
+	 * spoke_wheel_reschedule) counts as placed when the wheel next touches it. */
+	SPOKE_WHEEL_FIFO = 0,
+	/* In any order within the tick; never across ticks. A little cheaper when very many timers
+	 * expire together. */
+	SPOKE_WHEEL_UNORDERED = 1,
+};
+
+#define SPOKE_WHEEL_TICK_MAX_NS UINT64_C(3600000000000) /* longest tick: an hour */
+#define SPOKE_WHEEL_SLOTS_MAX 4096u
+#define SPOKE_WHEEL_LEVELS_MAX 8u
+#define SPOKE_WHEEL_CLASSES_MAX 32u
+#define SPOKE_WHEEL_PENDING_MAX (UINT64_C(1) << 40)
+#define SPOKE_WHEEL_BUDGET 2048u         /* timers one advance touches when it is told 0 */
+#define SPOKE_WHEEL_NO_BUDGET UINT32_MAX /* as many as there are */
+#define SPOKE_WHEEL_NEVER UINT64_MAX     /* no timer is pending */
+
+/* All fields may be 0: the default stands at each. */
+struct spoke_wheel_options {
+	uint64_t tick_ns;     /* length of a tick, 1 ns to 1 h; 0: 1 ms */
+	uint32_t slots;       /* per level, 2 to 4,096, rounded up to a power of two; 0: 256 */
+	uint32_t levels;      /* 1 to 8, and slots^levels at most 2^48; 0: 4 */
+	uint64_t pending_max; /* timers armed at one time; 0: 16,777,216 */
+	enum spoke_wheel_order order; /* 0: SPOKE_WHEEL_FIFO */
+};
+
+/*
+ * A timer, embedded in the object it belongs to. Zero-initialise it; all fields are the wheel's.
+ * Its memory must stay while it is armed or disarmed: cancel or detach it before freeing.
+ */
+struct spoke_timer {
+	struct spoke_list place; /* neighbours in its slot, unless idle */
+	uint64_t key;            /* disarmed (1 bit), ticks left to the horizon (48), class (15);
+				  * 0: idle */
+	uint64_t seat;           /* turn within its slot (48 bits), slot (16) */
+};
+
+/*
+ * A timer is due. It is already out of the wheel: the callback may schedule it again, free it, and
+ * schedule, cancel, reschedule or free any other timer. It may stop the wheel, and must not free
+ * the wheel's memory. `arg` is the one given with the class.
+ */
+typedef void (*spoke_timer_due_fn)(struct spoke_timer *timer, void *arg);
+
+/* Receives a timer that a stop takes out unfired; the same freedoms as spoke_timer_due_fn. */
+typedef void (*spoke_timer_back_fn)(struct spoke_timer *timer, void *arg);
+
+/*
+ * Writes to *ret_size how many bytes a wheel with these options needs. `options` is borrowed for
+ * the call; NULL means all defaults. Returns OK or one of the BAD_ statuses.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_wheel_size(const struct spoke_wheel_options *options,
+					      size_t *ret_size);
+
+/*
+ * Makes a wheel in `memory` (borrowed until the wheel is no longer used; any alignment) whose tick
+ * 0 is at `now_ns`. Returns OK or one of the BAD_ statuses; on failure nothing is written.
+ * There is nothing to undo: a wheel without armed timers may simply be forgotten.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_wheel_init(void *memory, size_t size,
+					      const struct spoke_wheel_options *options,
+					      uint64_t now_ns, struct spoke_wheel **ret_wheel);
+
+/*
+ * Adds a class: a kind of timer, with the callback its timers share and counters of its own. `name`
+ * is borrowed while the wheel is used. Returns OK, BAD_CLASS or CLASSES_FULL.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_wheel_add_class(struct spoke_wheel *wheel, const char *name,
+						   spoke_timer_due_fn due, void *arg,
+						   unsigned *ret_class);
+
+/*
+ * Arms an idle or disarmed timer for `deadline_ns`. A deadline that has passed is the next tick.
+ * Returns OK, FULL, HORIZON (beyond tick 2^48 - 2, or more than 2^62 ns after tick 0),
+ * ARMED, NO_CLASS or STOPPED; when it is not OK nothing changed but the count of rejected timers.
+ */
+SPOKE_MUST_USE static inline int spoke_wheel_schedule(struct spoke_wheel *wheel,
+						      struct spoke_timer *timer,
+						      unsigned timer_class, uint64_t deadline_ns);
+
+/*
+ * Moves an armed timer to another deadline. When the new one is not before the slot in which the
+ * timer sits, this is one store. Returns OK, HORIZON, IDLE or STOPPED; when it is not OK the timer
+ * keeps its deadline.
+ */
+SPOKE_MUST_USE static inline int spoke_wheel_reschedule(struct spoke_wheel *wheel,
+							struct spoke_timer *timer,
+							uint64_t deadline_ns);
+
+/*
+ * Takes a timer out of the wheel in any state; its memory may be freed at once. Returns whether it
+ * was armed.
+ */
+static inline bool spoke_wheel_cancel(struct spoke_wheel *wheel, struct spoke_timer *timer);
+
+/*
+ * Cancels lazily: the timer will not fire, but stays linked in its slot until that comes round or
+ * until it is scheduled again, which is then cheaper. For owners whose memory outlives this: they
+ * call spoke_wheel_detach() before they free. Returns whether it was armed.
+ */
+static inline bool spoke_wheel_disarm(struct spoke_wheel *wheel, struct spoke_timer *timer);
+
+/*
+ * Takes a disarmed or idle timer out of its slot, so that its memory may be freed. Returns OK, or
+ * ARMED, and then nothing changed.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_wheel_detach(struct spoke_wheel *wheel,
+						struct spoke_timer *timer);
+
+/* Is the timer going to fire? */
+static inline bool spoke_wheel_armed(const struct spoke_timer *timer);
+
+/* The deadline of an armed timer in ns, rounded up to its tick; SPOKE_WHEEL_NEVER when idle. */
+SPOKE_API uint64_t spoke_wheel_deadline(const struct spoke_wheel *wheel,
+					const struct spoke_timer *timer);
+
+/*
+ * Moves the wheel to `now_ns` and fires what is due, earlier ticks first. Touches at most `budget`
+ * timers (0: SPOKE_WHEEL_BUDGET); when that was not enough it returns MORE, the wheel's now stays
+ * at the tick it is working on, and the next advance goes on there. A `now_ns` before the last one
+ * is counted and otherwise ignored. Returns OK, MORE, STOPPED, or BUSY when called from a callback.
+ */
+SPOKE_API int spoke_wheel_advance(struct spoke_wheel *wheel, uint64_t now_ns, uint32_t budget);
+
+/*
+ * When to call spoke_wheel_advance() next, in ns: never later than the earliest deadline, earlier
+ * when timers have to move down a level first, not after the wheel's now when an advance returned
+ * MORE. SPOKE_WHEEL_NEVER when no timer is armed.
+ */
+SPOKE_API uint64_t spoke_wheel_next(const struct spoke_wheel *wheel);
+
+/* The tick up to which everything has been fired, in ns. */
+SPOKE_API uint64_t spoke_wheel_now(const struct spoke_wheel *wheel);
+
+/*
+ * Ends the wheel: takes out every timer and hands each armed one, in no particular order, to
+ * `back` (NULL: to nobody). Afterwards every schedule returns STOPPED. Returns how many were armed.
+ * A second stop finds nothing.
+ */
+SPOKE_API uint64_t spoke_wheel_stop(struct spoke_wheel *wheel, spoke_timer_back_fn back, void *arg);
+
+/*
+ * Counted since init, for the wheel or for one class. At any time
+ * scheduled == fired + cancelled + returned + pending.
+ */
+struct spoke_wheel_counts {
+	uint64_t pending;     /* armed now */
+	uint64_t scheduled;   /* schedules that were accepted */
+	uint64_t fired;       /* callbacks called */
+	uint64_t cancelled;   /* cancels and disarms that found the timer armed */
+	uint64_t returned;    /* handed back by stop */
+	uint64_t rescheduled; /* reschedules that were accepted */
+	uint64_t rejected;    /* schedules and reschedules refused with FULL or HORIZON */
+	uint64_t late_max_ns; /* longest time between a tick and the firing of its timers */
+};
+
+/* What the wheel as a whole has done besides. */
+struct spoke_wheel_work {
+	uint64_t backwards;      /* advances to a time before the last one */
+	uint64_t visited_slots;  /* slots looked into by advance */
+	uint64_t visited_timers; /* timers touched by advance, whatever became of them */
+};
+
+/* All classes together. */
+SPOKE_API void spoke_wheel_counts(const struct spoke_wheel *wheel,
+				  struct spoke_wheel_counts *ret_counts);
+
+/* One class, and its name (borrowed from the class; NULL: not wanted). Returns OK or NO_CLASS. */
+SPOKE_API SPOKE_MUST_USE int spoke_wheel_class_counts(const struct spoke_wheel *wheel,
+						      unsigned timer_class,
+						      struct spoke_wheel_counts *ret_counts,
+						      const char **ret_name);
+
+SPOKE_API void spoke_wheel_work(const struct spoke_wheel *wheel, struct spoke_wheel_work *ret_work);
+
+/*
+ * Derives every invariant of the wheel anew from its slots: slow, for tests and for users in doubt.
+ * Returns NULL, or a sentence that names the first one broken.
+ */
+SPOKE_API const char *spoke_wheel_check(const struct spoke_wheel *wheel);
+
+SPOKE_END_DECLS
+
+#include <spoke/wheel_inline.h>
+
+#endif

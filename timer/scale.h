@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nanoseconds to ticks and back. A division would cost more than all the rest of arming a timer, so
+ * it is a multiplication. A value; any thread.
+ */
+#ifndef SPOKEI_SCALE_H
+#define SPOKEI_SCALE_H
+
+#include <stdint.h>
+
+/* Times further than this after tick 0 are out of reach, whatever the tick. */
+#define SPOKEI_SCALE_MAX_NS (UINT64_C(1) << 62)
+
+struct spokei_scale {
+	uint64_t origin_ns; /* time of tick 0 */
+	uint64_t tick_ns;
+	uint64_t factor; /* floor(ns / tick_ns) == 2 * ns * factor >> (64 + shift) */
+	uint8_t shift;
+};
+
+/* The power of two at or above a value, as its exponent; 0 for 0. */
+static inline unsigned spokei_log2_up(uint64_t value)
+{
+	return value <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(value - 1);
+}
+
+struct spokei_scale spokei_scale_make(uint64_t origin_ns, uint64_t tick_ns);
+
+/* Whole ticks in `ns` (below 2^63) after tick 0. */
+#if defined(__SIZEOF_INT128__)
+__extension__ typedef unsigned __int128 spokei_uint128;
+
+static inline uint64_t spokei_scale_ticks(const struct spokei_scale *scale, uint64_t ns)
+{
+	return (uint64_t)((spokei_uint128)(ns << 1) * scale->factor >> 64) >> scale->shift;
+}
+#else
+static inline uint64_t spokei_scale_ticks(const struct spokei_scale *scale, uint64_t ns)
+{
+	return ns / scale->tick_ns;
+}
+#endif
+
+/* The time of a tick, on the caller's clock. */
+static inline uint64_t spokei_scale_time(const struct spokei_scale *scale, uint64_t tick)
+{
+	return scale->origin_ns + tick * scale->tick_ns;
+}
+
+#endif

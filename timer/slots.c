@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cold part of the geometry; slots.h says what it is. */
+#include "timer/slots.h"
+
+/* The aside is one slot more than the levels have. */
+static size_t slots_with_aside(unsigned bits, unsigned levels)
+{
+	return ((size_t)levels << bits) + 1;
+}
+
+static size_t words_for(size_t slots)
+{
+	return (slots + 63) / 64;
+}
+
+size_t spokei_slots_size(unsigned bits, unsigned levels)
+{
+	size_t count = slots_with_aside(bits, levels);
+
+	return count * sizeof(struct spokei_slot) + (count + words_for(count)) * sizeof(uint64_t);
+}
+
+static void fill_reach(struct spokei_slots *slots)
+{
+	for (unsigned bit = 0; bit < 64; bit++) {
+		unsigned level = bit / slots->bits < slots->top ? bit / slots->bits : slots->top;
+
+		slots->reach[bit] = (struct spokei_reach){
+			.base = (uint16_t)(level << slots->bits),
+			.shift = (uint8_t)(level * slots->bits),
+			.far = bit >= slots->span,
+		};
+	}
+}
+
+void spokei_slots_init(struct spokei_slots *slots, void *memory, unsigned bits, unsigned levels)
+{
+	size_t count = slots_with_aside(bits, levels);
+
+	SPOKE_ASSERT(bits > 0 && levels > 0 && bits * levels <= 48);
+	SPOKE_ASSERT(words_for(count) <= 64 * SPOKEI_SUMMARY_MAX + 1);
+	*slots = (struct spokei_slots){
+		.slot = memory,
+		.next = SPOKEI_TICK_NEVER,
+		.far_min = SPOKEI_TICK_NEVER,
+		.count = (uint32_t)count - 1,
+		.mask = (1u << bits) - 1,
+		.bits = (uint8_t)bits,
+		.top = (uint8_t)(levels - 1),
+		.span = (uint8_t)(bits * levels),
+	};
+	slots->turn = (uint64_t *)(void *)(slots->slot + count);
+	slots->marked = slots->turn + count;
+	for (size_t i = 0; i < count; i++) {
+		slots->turn[i] = 0;
+		for (unsigned lane = 0; lane < SPOKEI_LANES; lane++)
+			spokei_list_init(&slots->slot[i].lanes[lane]);
+	}
+	for (size_t i = 0; i < words_for(count); i++)
+		slots->marked[i] = 0;
+	fill_reach(slots);
+}
+
+/* The first marked slot at or after `from`, or `count`. */
+static uint32_t first_marked(const struct spokei_slots *slots, uint32_t from)
+{
+	uint32_t word = from >> 6;
+	uint32_t part;
+	uint64_t bits;
+
+	if (from >= slots->count)
+		return slots->count;
+	bits = slots->marked[word] & (UINT64_MAX << (from & 63));
+	if (bits)
+		return word << 6 | (uint32_t)__builtin_ctzll(bits);
+	word++;
+	part = word >> 6;
+	for (bits = UINT64_MAX << (word & 63); part < SPOKEI_SUMMARY_MAX; bits = UINT64_MAX) {
+		bits &= slots->summary[part];
+		if (bits) {
+			word = part << 6 | (uint32_t)__builtin_ctzll(bits);
+			return word << 6 | (uint32_t)__builtin_ctzll(slots->marked[word]);
+		}
+		part++;
+	}
+	return slots->count;
+}
+
+struct spokei_edge spokei_slots_find(const struct spokei_slots *slots, uint64_t now)
+{
+	struct spokei_edge edge = { SPOKEI_TICK_NEVER, first_marked(slots, 0) };
+	uint32_t top_base = (uint32_t)slots->top << slots->bits;
+	uint32_t shift;
+	uint64_t turn;
+
+	if (edge.slot == slots->count)
+		return edge;
+	shift = spokei_slots_level(slots, edge.slot) * slots->bits;
+	turn = now >> (shift + slots->bits);
+	if (edge.slot >= top_base) {
+		uint32_t here = (uint32_t)(now >> shift) & slots->mask;
+
+		edge.slot = first_marked(slots, top_base + here + 1);
+		if (edge.slot == slots->count) {
+			uint64_t lap = slots->far_min >> slots->span;
+
+			turn = lap > turn ? lap : turn + 1;
+			edge.slot = top_base;
+		}
+	}
+	edge.tick = turn << (shift + slots->bits) | (uint64_t)(edge.slot & slots->mask) << shift;
+	return edge;
+}
+
+/* Are all lanes empty? */
+static bool slot_empty(const struct spokei_slot *slot)
+{
+	for (unsigned lane = 0; lane < SPOKEI_LANES; lane++)
+		if (!spokei_list_empty(&slot->lanes[lane]))
+			return false;
+	return true;
+}
+
+void spokei_slots_clear(struct spokei_slots *slots, uint32_t slot)
+{
+	uint64_t *word = &slots->marked[slot >> 6];
+
+	SPOKE_ASSERT(slot_empty(&slots->slot[slot]));
+	*word &= ~(UINT64_C(1) << (slot & 63));
+	if (*word == 0)
+		slots->summary[slot >> 12] &= ~(UINT64_C(1) << (slot >> 6 & 63));
+}
+
+struct spoke_timer *spokei_slots_search(const struct spokei_slots *slots, uint32_t slot,
+					enum spoke_wheel_order order, uint64_t *next_seat)
+{
+	const struct spokei_slot *in = &slots->slot[slot];
+	struct spoke_timer *first = NULL;
+
+	for (unsigned i = 0; i < SPOKEI_LANES; i++) {
+		const struct spoke_list *lane =
+			&in->lanes[spokei_seat_lane(*next_seat + i * SPOKEI_TURN)];
+		struct spoke_timer *timer = spokei_timer_of(lane->next);
+
+		if (lane->next == lane)
+			continue;
+		if (first == NULL || (int64_t)(timer->seat - first->seat) < 0)
+			first = timer;
+		if (order == SPOKE_WHEEL_UNORDERED)
+			break;
+	}
+	if (first)
+		*next_seat = first->seat + SPOKEI_TURN;
+	return first;
+}
+
+void spokei_slots_set_aside(struct spokei_slots *slots, struct spoke_timer *timer)
+{
+	struct spokei_slot *aside = &slots->slot[slots->count];
+
+	spokei_list_append(&aside->lanes[spokei_seat_lane(timer->seat)], &timer->place);
+}
+
+void spokei_slots_restore(struct spokei_slots *slots, uint32_t slot)
+{
+	struct spokei_slot *aside = &slots->slot[slots->count];
+
+	if (slot_empty(aside))
+		return;
+	for (unsigned lane = 0; lane < SPOKEI_LANES; lane++)
+		spokei_list_move(&aside->lanes[lane], &slots->slot[slot].lanes[lane]);
+	spokei_slots_mark(slots, slot);
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The wheel: arms, moves and ends timers, and turns. It moves; where timers sit is the business of
+ * slots.h.
+ *
+ * An advance goes from edge to edge, an edge being a tick at which the wheel enters an occupied
+ * slot. There it first lets the slot's timers sink to lower levels, while now still stands one tick
+ * before, so that whoever schedules meanwhile queues up behind them in the same slot; then it moves
+ * now to the edge and fires the timers of that tick. Either half can be interrupted by the budget.
+ */
+#include "timer/wheel.h"
+
+static inline unsigned class_number(const struct spoke_timer *timer)
+{
+	return (unsigned)(timer->key & SPOKE_TIMER_CLASS_MASK);
+}
+
+static inline void move_now(struct spoke_wheel *wheel, uint64_t tick)
+{
+	wheel->now = tick;
+	spokei_wheel_forget_shared(wheel);
+}
+
+/* The tick of a deadline, rounded up, or NEVER when it lies beyond the horizon. */
+static inline uint64_t tick_of_deadline(const struct spoke_wheel *wheel, uint64_t deadline_ns)
+{
+	const struct spokei_scale *scale = &wheel->scale;
+	uint64_t ns = deadline_ns - scale->origin_ns;
+	uint64_t tick = wheel->now + 1;
+
+	if (SPOKEI_LIKELY(ns <= SPOKEI_SCALE_MAX_NS && deadline_ns != SPOKE_WHEEL_NEVER)) {
+		uint64_t asked = spokei_scale_ticks(scale, ns + scale->tick_ns - 1);
+
+		tick = asked > tick ? asked : tick;
+	} else if (deadline_ns >= scale->origin_ns) {
+		return SPOKEI_TICK_NEVER;
+	}
+	return tick < SPOKEI_HORIZON ? tick : SPOKEI_TICK_NEVER;
+}
+
+/*
+ * May a linked timer get this key and stay where it sits? Yes when the wheel comes to its slot no
+ * later than at the deadline. In the top level, which has laps, only a later deadline is sure. One
+ * comparison each: with deadlines at random its branch is mispredicted half of the time.
+ */
+static inline bool may_stay(const struct spoke_wheel *wheel, const struct spoke_timer *timer,
+			    uint64_t key, uint64_t tick)
+{
+	uint32_t slot = spokei_timer_slot(timer);
+
+	if (SPOKEI_UNLIKELY(spokei_slots_level(&wheel->slots, slot) == wheel->slots.top))
+		return key <= (timer->key & ~SPOKE_TIMER_DISARMED);
+	return tick >= spokei_slots_start(&wheel->slots, slot, spokei_wheel_view(wheel));
+}
+
+/* Arms an idle, disarmed or armed timer for a deadline. Returns OK or HORIZON. */
+static inline int arm_timer(struct spoke_wheel *wheel, struct spoke_timer *timer,
+			    unsigned timer_class, uint64_t deadline_ns)
+{
+	struct spoke_wheel_front *front = &wheel->front;
+	uint64_t tick = tick_of_deadline(wheel, deadline_ns);
+	uint64_t key = spokei_timer_key(tick) | timer_class;
+
+	if (SPOKEI_UNLIKELY(tick == SPOKEI_TICK_NEVER)) {
+		wheel->class_of[timer_class].rejected++;
+		return SPOKE_WHEEL_HORIZON;
+	}
+	front->shared_ns = deadline_ns;
+	front->shared_key = spokei_timer_key(tick);
+	front->shared_slot = SPOKEI_NO_SLOT;
+	if (spokei_timer_linked(timer)) {
+		if (may_stay(wheel, timer, key, tick)) {
+			timer->key = key;
+			return SPOKE_WHEEL_OK;
+		}
+		spokei_slots_remove(timer);
+	}
+	timer->key = key;
+	front->shared_slot = spokei_slots_for(&wheel->slots, tick, wheel->now);
+	spokei_slots_place(&wheel->slots, timer, front->shared_slot);
+	return SPOKE_WHEEL_OK;
+}
+
+/* Counts what is pending and gives each class an equal part of what pending_max leaves; the rest,
+ * one at least if there is any, is for the class that asks. Returns whether it got something. */
+static bool find_quota(struct spoke_wheel *wheel, unsigned timer_class)
+{
+	struct spoke_wheel_tally *tally = wheel->front.tally;
+	uint64_t pending = spokei_wheel_pending(wheel);
+	uint64_t left = pending < wheel->pending_max ? wheel->pending_max - pending : 0;
+	uint32_t classes = wheel->front.classes;
+	uint64_t part;
+
+	SPOKE_ASSERT(classes != 0);
+	part = left / classes;
+	for (uint32_t i = 0; i < classes; i++)
+		tally[i].quota = tally[i].scheduled + part;
+	tally[timer_class].quota += left - part * classes;
+	return left != 0;
+}
+
+SPOKEI_NOINLINE static int schedule_slowly(struct spoke_wheel *wheel, struct spoke_timer *timer,
+					   unsigned timer_class, uint64_t deadline_ns)
+{
+	struct spoke_wheel_tally *of;
+	int status;
+
+	if (timer_class >= wheel->front.classes)
+		return SPOKE_WHEEL_NO_CLASS;
+	of = &wheel->front.tally[timer_class];
+	if (spoke_wheel_armed(timer))
+		return SPOKE_WHEEL_ARMED;
+	if (wheel->stopped)
+		return SPOKE_WHEEL_STOPPED;
+	if (of->scheduled == of->quota && !find_quota(wheel, timer_class)) {
+		wheel->class_of[timer_class].rejected++;
+		return SPOKE_WHEEL_FULL;
+	}
+	status = arm_timer(wheel, timer, timer_class, deadline_ns);
+	if (status == SPOKE_WHEEL_OK)
+		of->scheduled++;
+	return status;
+}
+
+int spoke_wheel_schedule_any(struct spoke_wheel *wheel, struct spoke_timer *timer,
+			     unsigned timer_class, uint64_t deadline_ns)
+{
+	struct spoke_wheel_front *front = &wheel->front;
+
+	if (SPOKEI_UNLIKELY(deadline_ns != front->shared_ns ||
+			    front->shared_slot == SPOKEI_NO_SLOT || timer->key != 0 ||
+			    timer_class >= SPOKE_WHEEL_CLASSES_MAX ||
+			    front->tally[timer_class].scheduled == front->tally[timer_class].quota))
+		return schedule_slowly(wheel, timer, timer_class, deadline_ns);
+	timer->key = front->shared_key | timer_class;
+	spokei_slots_join(&wheel->slots, timer, front->shared_slot);
+	front->tally[timer_class].scheduled++;
+	return SPOKE_WHEEL_OK;
+}
+
+int spoke_wheel_reschedule_any(struct spoke_wheel *wheel, struct spoke_timer *timer,
+			       uint64_t deadline_ns)
+{
+	unsigned timer_class = class_number(timer);
+	int status;
+
+	if (SPOKEI_UNLIKELY(!spoke_wheel_armed(timer)))
+		return wheel->stopped ? SPOKE_WHEEL_STOPPED : SPOKE_WHEEL_IDLE;
+	status = arm_timer(wheel, timer, timer_class, deadline_ns);
+	if (SPOKEI_LIKELY(status == SPOKE_WHEEL_OK))
+		wheel->front.tally[timer_class].rescheduled++;
+	return status;
+}
+
+int spoke_wheel_detach(struct spoke_wheel *wheel, struct spoke_timer *timer)
+{
+	if (spoke_wheel_armed(timer))
+		return SPOKE_WHEEL_ARMED;
+	(void)spoke_wheel_cancel(wheel, timer);
+	return SPOKE_WHEEL_OK;
+}
+
+uint64_t spoke_wheel_deadline(const struct spoke_wheel *wheel, const struct spoke_timer *timer)
+{
+	if (!spoke_wheel_armed(timer))
+		return SPOKE_WHEEL_NEVER;
+	return spokei_scale_time(&wheel->scale, spokei_timer_tick(timer));
+}
+
+/* One advance: what it was given, and what is left of it. */
+struct turn {
+	uint64_t now_ns; /* on the caller's clock */
+	uint64_t target; /* tick */
+	uint32_t budget; /* timers it may still touch */
+};
+
+static void fire_timer(struct spoke_wheel *wheel, struct spoke_timer *timer, uint64_t late_ns)
+{
+	struct spokei_wheel_class *of = &wheel->class_of[class_number(timer)];
+
+	timer->key = 0;
+	wheel->ended++;
+	of->fired++;
+	if (late_ns > of->late_max_ns)
+		of->late_max_ns = late_ns;
+	of->due(timer, of->arg);
+}
+
+/* Lets a timer that is not due move on from the slot under work: down, or to a later slot, or, when
+ * it belongs to a later lap of this one, aside until the slot is empty. */
+static void pass_timer(struct spoke_wheel *wheel, struct spoke_timer *timer)
+{
+	struct spokei_slots *slots = &wheel->slots;
+	uint32_t slot = spokei_slots_for(slots, spokei_timer_tick(timer), wheel->edge);
+
+	if (slot == wheel->slot)
+		spokei_slots_set_aside(slots, timer);
+	else
+		spokei_slots_place(slots, timer, slot);
+}
+
+/* Empties the slot under work. Returns false when the budget ran out first. */
+static bool empty_slot(struct spoke_wheel *wheel, struct turn *turn)
+{
+	bool firing = wheel->phase == SPOKEI_WHEEL_FIRING;
+	uint64_t late_ns = turn->now_ns - spokei_scale_time(&wheel->scale, wheel->edge);
+	uint64_t next_seat = 0;
+	struct spoke_timer *timer;
+
+	wheel->work.visited_slots++;
+	while ((timer = spokei_slots_first(&wheel->slots, wheel->slot, wheel->order, &next_seat))) {
+		if (turn->budget == 0)
+			return false;
+		if (turn->budget != SPOKE_WHEEL_NO_BUDGET)
+			turn->budget--;
+		wheel->work.visited_timers++;
+		spokei_slots_remove(timer);
+		if (!spoke_wheel_armed(timer))
+			timer->key = 0;
+		else if (firing && spokei_timer_tick(timer) <= wheel->edge)
+			fire_timer(wheel, timer, late_ns);
+		else
+			pass_timer(wheel, timer);
+	}
+	spokei_slots_clear(&wheel->slots, wheel->slot);
+	spokei_slots_restore(&wheel->slots, wheel->slot);
+	return true;
+}
+
+/* Turns to an edge: sinks there first, unless the timers sit on the lowest level already. */
+static void begin_edge(struct spoke_wheel *wheel, struct spokei_edge edge)
+{
+	struct spokei_slots *slots = &wheel->slots;
+
+	SPOKE_ASSERT(edge.tick > wheel->now);
+	wheel->edge = edge.tick;
+	wheel->slot = edge.slot;
+	if ((edge.tick & ((UINT64_C(1) << slots->span) - 1)) == 0)
+		slots->far_min = SPOKEI_TICK_NEVER;
+	if (spokei_slots_level(slots, edge.slot) == 0) {
+		wheel->phase = SPOKEI_WHEEL_FIRING;
+		move_now(wheel, edge.tick);
+	} else {
+		wheel->phase = SPOKEI_WHEEL_SINKING;
+		move_now(wheel, edge.tick - 1);
+	}
+}
+
+/* The slot under work is empty: on to the next half of the edge, or to rest. */
+static void finish_phase(struct spoke_wheel *wheel)
+{
+	if (wheel->phase == SPOKEI_WHEEL_SINKING) {
+		wheel->phase = SPOKEI_WHEEL_FIRING;
+		wheel->slot = (uint32_t)wheel->edge & wheel->slots.mask;
+		move_now(wheel, wheel->edge);
+	} else {
+		wheel->phase = SPOKEI_WHEEL_RESTING;
+		wheel->slots.next = spokei_slots_find(&wheel->slots, wheel->now).tick;
+	}
+}
+
+static int turn_wheel(struct spoke_wheel *wheel, struct turn *turn)
+{
+	struct spokei_slots *slots = &wheel->slots;
+
+	while (wheel->phase != SPOKEI_WHEEL_RESTING || slots->next <= turn->target) {
+		if (wheel->phase == SPOKEI_WHEEL_RESTING)
+			begin_edge(wheel, spokei_slots_find(slots, wheel->now));
+		if (!empty_slot(wheel, turn))
+			return SPOKE_WHEEL_MORE;
+		finish_phase(wheel);
+	}
+	if (turn->target != wheel->now)
+		move_now(wheel, turn->target);
+	return SPOKE_WHEEL_OK;
+}
+
+int spoke_wheel_advance(struct spoke_wheel *wheel, uint64_t now_ns, uint32_t budget)
+{
+	struct turn turn = { .budget = budget ? budget : SPOKE_WHEEL_BUDGET };
+	uint64_t ns;
+	int status;
+
+	if (wheel->stopped)
+		return SPOKE_WHEEL_STOPPED;
+	if (wheel->advancing)
+		return SPOKE_WHEEL_BUSY;
+	if (now_ns < wheel->heard_ns)
+		wheel->work.backwards++;
+	else
+		wheel->heard_ns = now_ns;
+	turn.now_ns = wheel->heard_ns;
+	ns = wheel->heard_ns - wheel->scale.origin_ns;
+	turn.target = spokei_scale_ticks(&wheel->scale,
+					 ns < SPOKEI_SCALE_MAX_NS ? ns : SPOKEI_SCALE_MAX_NS);
+	if (turn.target >= SPOKEI_HORIZON)
+		turn.target = SPOKEI_HORIZON - 1;
+	wheel->advancing = true;
+	status = turn_wheel(wheel, &turn);
+	wheel->advancing = false;
+	return status;
+}
+
+uint64_t spoke_wheel_next(const struct spoke_wheel *wheel)
+{
+	if (spokei_wheel_pending(wheel) == 0)
+		return SPOKE_WHEEL_NEVER;
+	if (SPOKEI_UNLIKELY(wheel->phase != SPOKEI_WHEEL_RESTING))
+		return spokei_scale_time(&wheel->scale, wheel->now);
+	return spokei_scale_time(&wheel->scale, wheel->slots.next);
+}
+
+uint64_t spoke_wheel_now(const struct spoke_wheel *wheel)
+{
+	return spokei_scale_time(&wheel->scale, wheel->now);
+}
+
+static uint64_t return_timers(struct spoke_wheel *wheel, struct spoke_list *lane,
+			      spoke_timer_back_fn back, void *arg)
+{
+	uint64_t returned = 0;
+
+	while (!spokei_list_empty(lane)) {
+		struct spoke_timer *timer = spokei_timer_of(lane->next);
+
+		bool armed = spoke_wheel_armed(timer);
+
+		spokei_slots_remove(timer);
+		if (armed) {
+			wheel->ended++;
+			wheel->class_of[class_number(timer)].returned++;
+			returned++;
+		}
+		timer->key = 0;
+		if (armed && back)
+			back(timer, arg);
+	}
+	return returned;
+}
+
+uint64_t spoke_wheel_stop(struct spoke_wheel *wheel, spoke_timer_back_fn back, void *arg)
+{
+	uint64_t returned = 0;
+
+	wheel->stopped = true;
+	for (uint32_t i = 0; i < wheel->front.classes; i++)
+		wheel->front.tally[i].quota = wheel->front.tally[i].scheduled;
+	for (uint32_t slot = 0; slot <= wheel->slots.count; slot++)
+		for (unsigned lane = 0; lane < SPOKEI_LANES; lane++)
+			returned += return_timers(wheel, &wheel->slots.slot[slot].lanes[lane], back,
+						  arg);
+	return returned;
+}
+
+static void add_counts(struct spoke_wheel_counts *sum, const struct spoke_wheel *wheel,
+		       unsigned timer_class)
+{
+	const struct spoke_wheel_tally *tally = &wheel->front.tally[timer_class];
+	const struct spokei_wheel_class *of = &wheel->class_of[timer_class];
+
+	sum->scheduled += tally->scheduled;
+	sum->cancelled += tally->cancelled;
+	sum->rescheduled += tally->rescheduled;
+	sum->rejected += of->rejected;
+	sum->fired += of->fired;
+	sum->returned += of->returned;
+	sum->pending += tally->scheduled - tally->cancelled - of->fired - of->returned;
+	if (of->late_max_ns > sum->late_max_ns)
+		sum->late_max_ns = of->late_max_ns;
+}
+
+void spoke_wheel_counts(const struct spoke_wheel *wheel, struct spoke_wheel_counts *ret_counts)
+{
+	*ret_counts = (struct spoke_wheel_counts){ 0 };
+	for (uint32_t i = 0; i < wheel->front.classes; i++)
+		add_counts(ret_counts, wheel, i);
+}
+
+int spoke_wheel_class_counts(const struct spoke_wheel *wheel, unsigned timer_class,
+			     struct spoke_wheel_counts *ret_counts, const char **ret_name)
+{
+	if (timer_class >= wheel->front.classes)
+		return SPOKE_WHEEL_NO_CLASS;
+	*ret_counts = (struct spoke_wheel_counts){ 0 };
+	add_counts(ret_counts, wheel, timer_class);
+	if (ret_name)
+		*ret_name = wheel->class_of[timer_class].name;
+	return SPOKE_WHEEL_OK;
+}
+
+void spoke_wheel_work(const struct spoke_wheel *wheel, struct spoke_wheel_work *ret_work)
+{
+	*ret_work = wheel->work;
+}
