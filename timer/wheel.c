@@ -222,6 +222,7 @@ static bool empty_slot(struct spoke_wheel *wheel, struct turn *turn)
 		else
 			pass_timer(wheel, timer);
 	}
+	spokei_wheel_forget_shared(wheel); /* its slot may be this one */
 	spokei_slots_clear(&wheel->slots, wheel->slot);
 	spokei_slots_restore(&wheel->slots, wheel->slot);
 	return true;

@@ -52,7 +52,7 @@ static inline uint64_t spokei_wheel_view(const struct spoke_wheel *wheel)
 	return wheel->phase == SPOKEI_WHEEL_SINKING ? wheel->edge : wheel->now;
 }
 
-/* The shared deadline holds only while now stands still. */
+/* The shared deadline holds only while now stands still, and its slot until the wheel clears it. */
 static inline void spokei_wheel_forget_shared(struct spoke_wheel *wheel)
 {
 	wheel->front.shared_ns = SPOKE_WHEEL_NEVER;

@@ -180,6 +180,27 @@ static void a_callback_may_schedule_into_its_own_slot_a_lap_later(void **state)
 	expect_balance(rig);
 }
 
+static void schedule_and_drop_another(struct item *item)
+{
+	struct rig *rig = item->rig;
+
+	/* Into the slot under work of a wheel with one level, and out of it again. */
+	rig_schedule(rig, 1, item->fired_at + 4096);
+	assert_true(spoke_wheel_cancel(rig->wheel, &rig->items[1].timer));
+}
+
+static void a_deadline_shared_with_a_callback_is_not_forgotten_after_it(void **state)
+{
+	struct rig *rig = *state;
+
+	rig->items[0].then = schedule_and_drop_another;
+	rig_schedule(rig, 0, 700);
+	rig_advance(rig, 700);
+	rig_schedule(rig, 2, 700 + 4096);
+	rig_advance(rig, 700 + 4096);
+	assert_int_equal(rig->items[2].fired, 1);
+}
+
 static void advance_inside(struct item *item)
 {
 	assert_int_equal(spoke_wheel_advance(item->rig->wheel, rig_ns(100000), 0),
@@ -225,6 +246,7 @@ int main(void)
 		cmocka_unit_test(a_callback_may_disarm_and_detach_timers_of_its_own_tick),
 		cmocka_unit_test(a_callback_may_reschedule_timers_of_its_own_tick),
 		cmocka_unit_test(a_callback_may_schedule_into_its_own_slot_a_lap_later),
+		cmocka_unit_test(a_deadline_shared_with_a_callback_is_not_forgotten_after_it),
 		cmocka_unit_test(advance_from_a_callback_is_refused),
 		cmocka_unit_test(a_callback_may_stop_the_wheel),
 	};
