@@ -54,14 +54,17 @@ static inline void spokei_list_append(struct spoke_list *head, struct spoke_list
 	head->prev = node;
 }
 
-/* Takes the node out; afterwards it says that it is in no list. */
+/* Takes the node out; what it says itself is void then. */
+static inline void spokei_list_unlink(struct spoke_list *node)
+{
+	node->prev->next = node->next;
+	node->next->prev = node->prev;
+}
+
+/* Takes the node out; afterwards it says that it is in no list: next == NULL. */
 static inline void spokei_list_remove(struct spoke_list *node)
 {
-	struct spoke_list *next = node->next;
-	struct spoke_list *prev = node->prev;
-
-	prev->next = next;
-	next->prev = prev;
+	spokei_list_unlink(node);
 	node->next = NULL;
 }
 

@@ -21,19 +21,19 @@ static uint64_t next_visit(const struct spoke_wheel *wheel, uint32_t slot)
 	uint32_t shift = level * slots->bits;
 	uint32_t index = slot & slots->mask;
 	uint64_t view = spokei_wheel_view(wheel);
-	uint64_t turn = view >> (shift + slots->bits);
+	uint64_t lap = view >> (shift + slots->bits);
 
 	if (wheel->phase != SPOKEI_WHEEL_RESTING &&
 	    (slot == wheel->slot || slot == (wheel->edge & slots->mask)))
 		return wheel->edge;
 	if (index <= ((uint32_t)(view >> shift) & slots->mask)) {
-		uint64_t lap = slots->far_min >> slots->span;
+		uint64_t far = slots->far_min >> slots->span;
 
 		if (level != slots->top)
 			return SPOKEI_TICK_NEVER;
-		turn = lap > turn ? lap : turn + 1;
+		lap = far > lap ? far : lap + 1;
 	}
-	return turn << (shift + slots->bits) | (uint64_t)index << shift;
+	return lap << (shift + slots->bits) | (uint64_t)index << shift;
 }
 
 /* The first tick of a far timer's lap, if it is one of those that far_min counts; else 0. */
@@ -59,10 +59,10 @@ static const char *check_timer(struct census *census, const struct spoke_timer *
 		return "a timer has a class the wheel does not know";
 	if (spokei_timer_slot(timer) != slot || spokei_seat_lane(timer->seat) != lane)
 		return "a timer sits elsewhere than its seat says";
-	if (timer->seat / SPOKEI_TURN >= wheel->slots.turn[slot])
-		return "a timer has a turn its slot has not given yet";
+	if (timer->seat / SPOKEI_TICKET >= wheel->slots.tickets[slot])
+		return "a timer has a ticket its slot has not given yet";
 	census->linked++;
-	if (!spoke_wheel_armed(timer))
+	if (!spoke_timer_armed(timer))
 		return NULL;
 	census->armed++;
 	census->armed_of[timer_class]++;
@@ -146,10 +146,33 @@ static const char *check_counts(const struct census *census)
 	}
 	if (ended != wheel->ended || census->armed != spokei_wheel_pending(wheel))
 		return "the wheel's counts are not the sum of its classes'";
-	if (!wheel->stopped && census->armed > wheel->pending_max)
+	if (wheel->stopped && census->armed > 0)
+		return "a stopped wheel has armed timers";
+	if (census->armed > wheel->pending_max)
 		return "more timers are pending than pending_max";
 	if (quota > (wheel->stopped ? 0 : wheel->pending_max - census->armed))
 		return "the classes may schedule more than pending_max leaves";
+	return NULL;
+}
+
+/* The deadline that is kept must still be worth its tick, and its slot be marked. */
+static const char *check_shared(const struct spoke_wheel *wheel)
+{
+	const struct spoke_wheel_front *front = &wheel->front;
+	const struct spokei_scale *scale = &wheel->scale;
+	uint64_t tick = SPOKEI_TICK_END - (front->shared_key >> SPOKE_TIMER_TICK_SHIFT);
+
+	if (front->shared_key == SPOKE_WHEEL_NOT_SHARED)
+		return front->shared_slot == SPOKEI_NO_SLOT ? NULL : "a slot is shared for nothing";
+	if (tick <= wheel->now || tick > wheel->last)
+		return "the shared deadline lies in the past or beyond the horizon";
+	if (tick != wheel->now + 1 &&
+	    tick != (front->shared_ns - scale->origin_ns + scale->tick_ns - 1) / scale->tick_ns)
+		return "the shared deadline has another tick";
+	if (front->shared_slot == SPOKEI_NO_SLOT)
+		return NULL;
+	if (!(wheel->slots.marked[front->shared_slot >> 6] >> (front->shared_slot & 63) & 1))
+		return "the slot of the shared deadline is not marked";
 	return NULL;
 }
 
@@ -174,5 +197,6 @@ const char *spoke_wheel_check(const struct spoke_wheel *wheel)
 		return "timers are set aside while the wheel rests";
 	if (wheel->phase == SPOKEI_WHEEL_RESTING && slots->next <= wheel->now)
 		return "the wheel has not been where it should be by now";
-	return check_counts(&census);
+	broken = check_shared(wheel);
+	return broken ? broken : check_counts(&census);
 }

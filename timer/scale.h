@@ -27,7 +27,7 @@ static inline unsigned spokei_log2_up(uint64_t value)
 struct spokei_scale spokei_scale_make(uint64_t origin_ns, uint64_t tick_ns);
 
 /* Whole ticks in `ns` (below 2^63) after tick 0. */
-#if defined(__SIZEOF_INT128__)
+#if defined(__SIZEOF_INT128__) && !defined(SPOKEI_SCALE_DIVIDES)
 __extension__ typedef unsigned __int128 spokei_uint128;
 
 static inline uint64_t spokei_scale_ticks(const struct spokei_scale *scale, uint64_t ns)

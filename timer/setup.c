@@ -35,6 +35,7 @@ const char *spoke_wheel_text(int status)
 			"memory is missing or smaller than spoke_wheel_size() says",
 		[SPOKE_WHEEL_BAD_CLASS] = "a class needs a name and a callback",
 		[SPOKE_WHEEL_CLASSES_FULL] = "a wheel has at most 32 classes",
+		[SPOKE_WHEEL_BAD_NOW] = "now_ns must be at most 2^63",
 	};
 
 	if (status < 0 || (size_t)status >= sizeof(texts) / sizeof(texts[0]))
@@ -105,9 +106,14 @@ int spoke_wheel_init(void *memory, size_t size, const struct spoke_wheel_options
 		return status;
 	if (memory == NULL || size < size_for(&settled))
 		return SPOKE_WHEEL_BAD_MEMORY;
+	if (now_ns > SPOKE_WHEEL_NOW_MAX_NS)
+		return SPOKE_WHEEL_BAD_NOW;
 	wheel = (void *)((char *)memory + (align_up(address) - address));
 	*wheel = (struct spoke_wheel){
 		.pending_max = settled.pending_max,
+		.last = SPOKEI_SCALE_MAX_NS / settled.tick_ns < SPOKEI_TICK_END
+				? SPOKEI_SCALE_MAX_NS / settled.tick_ns
+				: SPOKEI_TICK_END - 1,
 		.scale = spokei_scale_make(now_ns, settled.tick_ns),
 		.heard_ns = now_ns,
 		.phase = SPOKEI_WHEEL_RESTING,

@@ -49,10 +49,10 @@ void spokei_slots_init(struct spokei_slots *slots, void *memory, unsigned bits, 
 		.top = (uint8_t)(levels - 1),
 		.span = (uint8_t)(bits * levels),
 	};
-	slots->turn = (uint64_t *)(void *)(slots->slot + count);
-	slots->marked = slots->turn + count;
+	slots->tickets = (uint64_t *)(void *)(slots->slot + count);
+	slots->marked = slots->tickets + count;
 	for (size_t i = 0; i < count; i++) {
-		slots->turn[i] = 0;
+		slots->tickets[i] = 0;
 		for (unsigned lane = 0; lane < SPOKEI_LANES; lane++)
 			spokei_list_init(&slots->slot[i].lanes[lane]);
 	}
@@ -91,24 +91,24 @@ struct spokei_edge spokei_slots_find(const struct spokei_slots *slots, uint64_t 
 	struct spokei_edge edge = { SPOKEI_TICK_NEVER, first_marked(slots, 0) };
 	uint32_t top_base = (uint32_t)slots->top << slots->bits;
 	uint32_t shift;
-	uint64_t turn;
+	uint64_t lap;
 
 	if (edge.slot == slots->count)
 		return edge;
 	shift = spokei_slots_level(slots, edge.slot) * slots->bits;
-	turn = now >> (shift + slots->bits);
+	lap = now >> (shift + slots->bits);
 	if (edge.slot >= top_base) {
 		uint32_t here = (uint32_t)(now >> shift) & slots->mask;
 
 		edge.slot = first_marked(slots, top_base + here + 1);
 		if (edge.slot == slots->count) {
-			uint64_t lap = slots->far_min >> slots->span;
+			uint64_t far = slots->far_min >> slots->span;
 
-			turn = lap > turn ? lap : turn + 1;
+			lap = far > lap ? far : lap + 1;
 			edge.slot = top_base;
 		}
 	}
-	edge.tick = turn << (shift + slots->bits) | (uint64_t)(edge.slot & slots->mask) << shift;
+	edge.tick = lap << (shift + slots->bits) | (uint64_t)(edge.slot & slots->mask) << shift;
 	return edge;
 }
 
@@ -139,7 +139,7 @@ struct spoke_timer *spokei_slots_search(const struct spokei_slots *slots, uint32
 
 	for (unsigned i = 0; i < SPOKEI_LANES; i++) {
 		const struct spoke_list *lane =
-			&in->lanes[spokei_seat_lane(*next_seat + i * SPOKEI_TURN)];
+			&in->lanes[spokei_seat_lane(*next_seat + i * SPOKEI_TICKET)];
 		struct spoke_timer *timer = spokei_timer_of(lane->next);
 
 		if (lane->next == lane)
@@ -150,7 +150,7 @@ struct spoke_timer *spokei_slots_search(const struct spokei_slots *slots, uint32
 			break;
 	}
 	if (first)
-		*next_seat = first->seat + SPOKEI_TURN;
+		*next_seat = first->seat + SPOKEI_TICKET;
 	return first;
 }
 

@@ -6,13 +6,13 @@
  *
  * A timer of tick T, placed while the wheel stands at R, goes to the level of the highest bit in
  * which T and R differ, into the slot that T's digit on this level names. So all slots of a level
- * lie ahead of the wheel, in the same turn of the next level, and every level is emptied before the
+ * lie ahead of the wheel, in the same slot of the next level, and every level is emptied before the
  * wheel enters the slot above it. Only the top level has laps: a timer that lies beyond its present
  * lap is "far" and stays in its slot when the wheel passes by.
  *
- * Lanes are there for speed: timers take the lanes of their slot by turns, so that whoever empties
- * a slot has several cache misses under way instead of one. The turn is kept in the timer, which
- * gives the order of placement back.
+ * Lanes are there for speed: each timer draws a ticket of its slot, and the lanes are taken in the
+ * order of tickets, so that whoever empties a slot has several cache misses under way instead of
+ * one. The ticket is kept in the timer, which gives the order of placement back.
  */
 #ifndef SPOKEI_SLOTS_H
 #define SPOKEI_SLOTS_H
@@ -21,9 +21,11 @@
 
 #include <spoke/wheel.h>
 
-#define SPOKEI_HORIZON ((UINT64_C(1) << 48) - 1) /* first tick that is out of reach */
+#define SPOKEI_TICK_END ((UINT64_C(1) << 48) - 1) /* the first tick that no key can hold */
 #define SPOKEI_TICK_NEVER UINT64_MAX
-#define SPOKEI_TURN (UINT64_C(1) << 16) /* one turn, in a seat */
+#define SPOKEI_TICKET                                                                              \
+	(UINT64_C(1) << 16) /* the difference of two seats placed one after another                \
+			     */
 #define SPOKEI_LANES 4u
 #define SPOKEI_SUMMARY_MAX 4u /* words: 4 levels of 4,096 slots are 256 words of marked */
 
@@ -41,7 +43,7 @@ struct spokei_reach {
 
 struct spokei_slots {
 	struct spokei_slot *slot;             /* the lowest level first; last the aside */
-	uint64_t *turn;                       /* per slot: placements so far */
+	uint64_t *tickets;                    /* per slot: drawn so far */
 	uint64_t *marked;                     /* a bit per slot: may be occupied */
 	uint64_t summary[SPOKEI_SUMMARY_MAX]; /* a bit per word of marked */
 	uint64_t next;                        /* the wheel, if it rests, may rest until this tick */
@@ -63,12 +65,12 @@ struct spokei_edge {
 /* The key of an armed timer of class 0. */
 static inline uint64_t spokei_timer_key(uint64_t tick)
 {
-	return (SPOKEI_HORIZON - tick) << SPOKE_TIMER_TICK_SHIFT;
+	return (SPOKEI_TICK_END - tick) << SPOKE_TIMER_TICK_SHIFT;
 }
 
 static inline uint64_t spokei_timer_tick(const struct spoke_timer *timer)
 {
-	return SPOKEI_HORIZON - (timer->key << 1 >> (SPOKE_TIMER_TICK_SHIFT + 1));
+	return SPOKEI_TICK_END - (timer->key << 1 >> (SPOKE_TIMER_TICK_SHIFT + 1));
 }
 
 static inline bool spokei_timer_linked(const struct spoke_timer *timer)
@@ -83,7 +85,7 @@ static inline uint32_t spokei_timer_slot(const struct spoke_timer *timer)
 
 static inline uint32_t spokei_seat_lane(uint64_t seat)
 {
-	return (uint32_t)(seat / SPOKEI_TURN) % SPOKEI_LANES;
+	return (uint32_t)(seat / SPOKEI_TICKET) % SPOKEI_LANES;
 }
 
 static inline struct spoke_timer *spokei_timer_of(struct spoke_list *place)
@@ -110,9 +112,9 @@ static inline uint64_t spokei_slots_start(const struct spokei_slots *slots, uint
 					  uint64_t now)
 {
 	uint32_t shift = spokei_slots_level(slots, slot) * slots->bits;
-	uint64_t turn = now >> (shift + slots->bits);
+	uint64_t lap = now >> (shift + slots->bits);
 
-	return turn << (shift + slots->bits) | (uint64_t)(slot & slots->mask) << shift;
+	return lap << (shift + slots->bits) | (uint64_t)(slot & slots->mask) << shift;
 }
 
 /* Finds what spokei_slots_first() does not find at the first look. */
@@ -146,10 +148,10 @@ static inline uint32_t spokei_slots_for(struct spokei_slots *slots, uint64_t tic
 static inline void spokei_slots_join(struct spokei_slots *slots, struct spoke_timer *timer,
 				     uint32_t slot)
 {
-	uint64_t turn = slots->turn[slot]++;
+	uint64_t ticket = slots->tickets[slot]++;
 
-	timer->seat = turn * SPOKEI_TURN | slot;
-	spokei_list_append(&slots->slot[slot].lanes[turn % SPOKEI_LANES], &timer->place);
+	timer->seat = ticket * SPOKEI_TICKET | slot;
+	spokei_list_append(&slots->slot[slot].lanes[ticket % SPOKEI_LANES], &timer->place);
 }
 
 static inline void spokei_slots_mark(struct spokei_slots *slots, uint32_t slot)
@@ -171,7 +173,7 @@ static inline void spokei_slots_place(struct spokei_slots *slots, struct spoke_t
 
 /*
  * The timer of the slot that comes first in the given order, or NULL. `next_seat` is the reader's
- * place in the slot: 0 at first, then left alone. It looks at one lane only as long as the turns
+ * place in the slot: 0 at first, then left alone. It looks at one lane only as long as the tickets
  * follow each other, so that the processor need not wait for the heads of the other lanes.
  */
 static inline struct spoke_timer *spokei_slots_first(const struct spokei_slots *slots,
@@ -185,7 +187,7 @@ static inline struct spoke_timer *spokei_slots_first(const struct spokei_slots *
 		return spokei_slots_search(slots, slot, order, next_seat);
 	if (order == SPOKE_WHEEL_FIFO && timer->seat != *next_seat)
 		return spokei_slots_search(slots, slot, order, next_seat);
-	*next_seat += SPOKEI_TURN;
+	*next_seat += SPOKEI_TICKET;
 	return timer;
 }
 
@@ -193,8 +195,7 @@ static inline struct spoke_timer *spokei_slots_first(const struct spokei_slots *
  * here whether it is empty, that would cost more than the wheel's coming to it for nothing. */
 static inline void spokei_slots_remove(struct spoke_timer *timer)
 {
-	timer->place.prev->next = timer->place.next;
-	timer->place.next->prev = timer->place.prev;
+	spokei_list_unlink(&timer->place);
 }
 
 #endif

@@ -10,6 +10,23 @@
  */
 #include "timer/wheel.h"
 
+/* What users have compiled in: the front's place and layout, the parts of a key. */
+_Static_assert(offsetof(struct spoke_wheel, front) == 0, "the inline functions look there");
+_Static_assert(offsetof(struct spoke_wheel_front, shared_key) == 8, "part of the ABI");
+_Static_assert(offsetof(struct spoke_wheel_front, tally) == 24, "part of the ABI");
+_Static_assert(sizeof(struct spoke_wheel_tally) == 32, "part of the ABI");
+_Static_assert(sizeof(struct spoke_timer) <= 32, "half a cache line");
+_Static_assert(SPOKE_WHEEL_CLASSES_MAX <= SPOKE_TIMER_CLASS_MASK + 1, "a key holds every class");
+
+/* The bodies of these are in the public header; here are their symbols. */
+extern inline bool spoke_timer_armed(const struct spoke_timer *timer);
+extern inline int spoke_wheel_schedule(struct spoke_wheel *wheel, struct spoke_timer *timer,
+				       unsigned timer_class, uint64_t deadline_ns);
+extern inline int spoke_wheel_reschedule(struct spoke_wheel *wheel, struct spoke_timer *timer,
+					 uint64_t deadline_ns);
+extern inline bool spoke_wheel_disarm(struct spoke_wheel *wheel, struct spoke_timer *timer);
+extern inline bool spoke_wheel_cancel(struct spoke_wheel *wheel, struct spoke_timer *timer);
+
 static inline unsigned class_number(const struct spoke_timer *timer)
 {
 	return (unsigned)(timer->key & SPOKE_TIMER_CLASS_MASK);
@@ -28,14 +45,14 @@ static inline uint64_t tick_of_deadline(const struct spoke_wheel *wheel, uint64_
 	uint64_t ns = deadline_ns - scale->origin_ns;
 	uint64_t tick = wheel->now + 1;
 
-	if (SPOKEI_LIKELY(ns <= SPOKEI_SCALE_MAX_NS && deadline_ns != SPOKE_WHEEL_NEVER)) {
+	if (SPOKEI_LIKELY(ns <= SPOKEI_SCALE_MAX_NS)) {
 		uint64_t asked = spokei_scale_ticks(scale, ns + scale->tick_ns - 1);
 
 		tick = asked > tick ? asked : tick;
-	} else if (deadline_ns >= scale->origin_ns) {
+	} else if (deadline_ns > scale->origin_ns) {
 		return SPOKEI_TICK_NEVER;
 	}
-	return tick < SPOKEI_HORIZON ? tick : SPOKEI_TICK_NEVER;
+	return tick <= wheel->last ? tick : SPOKEI_TICK_NEVER;
 }
 
 /*
@@ -108,7 +125,7 @@ SPOKEI_NOINLINE static int schedule_slowly(struct spoke_wheel *wheel, struct spo
 	if (timer_class >= wheel->front.classes)
 		return SPOKE_WHEEL_NO_CLASS;
 	of = &wheel->front.tally[timer_class];
-	if (spoke_wheel_armed(timer))
+	if (spoke_timer_armed(timer))
 		return SPOKE_WHEEL_ARMED;
 	if (wheel->stopped)
 		return SPOKE_WHEEL_STOPPED;
@@ -144,8 +161,10 @@ int spoke_wheel_reschedule_any(struct spoke_wheel *wheel, struct spoke_timer *ti
 	unsigned timer_class = class_number(timer);
 	int status;
 
-	if (SPOKEI_UNLIKELY(!spoke_wheel_armed(timer)))
-		return wheel->stopped ? SPOKE_WHEEL_STOPPED : SPOKE_WHEEL_IDLE;
+	if (SPOKEI_UNLIKELY(wheel->stopped))
+		return SPOKE_WHEEL_STOPPED;
+	if (SPOKEI_UNLIKELY(!spoke_timer_armed(timer)))
+		return SPOKE_WHEEL_IDLE;
 	status = arm_timer(wheel, timer, timer_class, deadline_ns);
 	if (SPOKEI_LIKELY(status == SPOKE_WHEEL_OK))
 		wheel->front.tally[timer_class].rescheduled++;
@@ -154,7 +173,7 @@ int spoke_wheel_reschedule_any(struct spoke_wheel *wheel, struct spoke_timer *ti
 
 int spoke_wheel_detach(struct spoke_wheel *wheel, struct spoke_timer *timer)
 {
-	if (spoke_wheel_armed(timer))
+	if (spoke_timer_armed(timer))
 		return SPOKE_WHEEL_ARMED;
 	(void)spoke_wheel_cancel(wheel, timer);
 	return SPOKE_WHEEL_OK;
@@ -162,13 +181,13 @@ int spoke_wheel_detach(struct spoke_wheel *wheel, struct spoke_timer *timer)
 
 uint64_t spoke_wheel_deadline(const struct spoke_wheel *wheel, const struct spoke_timer *timer)
 {
-	if (!spoke_wheel_armed(timer))
+	if (!spoke_timer_armed(timer))
 		return SPOKE_WHEEL_NEVER;
 	return spokei_scale_time(&wheel->scale, spokei_timer_tick(timer));
 }
 
 /* One advance: what it was given, and what is left of it. */
-struct turn {
+struct pass {
 	uint64_t now_ns; /* on the caller's clock */
 	uint64_t target; /* tick */
 	uint32_t budget; /* timers it may still touch */
@@ -200,22 +219,22 @@ static void pass_timer(struct spoke_wheel *wheel, struct spoke_timer *timer)
 }
 
 /* Empties the slot under work. Returns false when the budget ran out first. */
-static bool empty_slot(struct spoke_wheel *wheel, struct turn *turn)
+static bool empty_slot(struct spoke_wheel *wheel, struct pass *pass)
 {
 	bool firing = wheel->phase == SPOKEI_WHEEL_FIRING;
-	uint64_t late_ns = turn->now_ns - spokei_scale_time(&wheel->scale, wheel->edge);
+	uint64_t late_ns = pass->now_ns - spokei_scale_time(&wheel->scale, wheel->edge);
 	uint64_t next_seat = 0;
 	struct spoke_timer *timer;
 
 	wheel->work.visited_slots++;
 	while ((timer = spokei_slots_first(&wheel->slots, wheel->slot, wheel->order, &next_seat))) {
-		if (turn->budget == 0)
+		if (pass->budget == 0)
 			return false;
-		if (turn->budget != SPOKE_WHEEL_NO_BUDGET)
-			turn->budget--;
+		if (pass->budget != SPOKE_WHEEL_NO_BUDGET)
+			pass->budget--;
 		wheel->work.visited_timers++;
 		spokei_slots_remove(timer);
-		if (!spoke_wheel_armed(timer))
+		if (!spoke_timer_armed(timer))
 			timer->key = 0;
 		else if (firing && spokei_timer_tick(timer) <= wheel->edge)
 			fire_timer(wheel, timer, late_ns);
@@ -260,25 +279,25 @@ static void finish_phase(struct spoke_wheel *wheel)
 	}
 }
 
-static int turn_wheel(struct spoke_wheel *wheel, struct turn *turn)
+static int turn_wheel(struct spoke_wheel *wheel, struct pass *pass)
 {
 	struct spokei_slots *slots = &wheel->slots;
 
-	while (wheel->phase != SPOKEI_WHEEL_RESTING || slots->next <= turn->target) {
+	while (wheel->phase != SPOKEI_WHEEL_RESTING || slots->next <= pass->target) {
 		if (wheel->phase == SPOKEI_WHEEL_RESTING)
 			begin_edge(wheel, spokei_slots_find(slots, wheel->now));
-		if (!empty_slot(wheel, turn))
+		if (!empty_slot(wheel, pass))
 			return SPOKE_WHEEL_MORE;
 		finish_phase(wheel);
 	}
-	if (turn->target != wheel->now)
-		move_now(wheel, turn->target);
+	if (pass->target != wheel->now)
+		move_now(wheel, pass->target);
 	return SPOKE_WHEEL_OK;
 }
 
 int spoke_wheel_advance(struct spoke_wheel *wheel, uint64_t now_ns, uint32_t budget)
 {
-	struct turn turn = { .budget = budget ? budget : SPOKE_WHEEL_BUDGET };
+	struct pass pass = { .budget = budget ? budget : SPOKE_WHEEL_BUDGET };
 	uint64_t ns;
 	int status;
 
@@ -290,14 +309,14 @@ int spoke_wheel_advance(struct spoke_wheel *wheel, uint64_t now_ns, uint32_t bud
 		wheel->work.backwards++;
 	else
 		wheel->heard_ns = now_ns;
-	turn.now_ns = wheel->heard_ns;
+	pass.now_ns = wheel->heard_ns;
 	ns = wheel->heard_ns - wheel->scale.origin_ns;
-	turn.target = spokei_scale_ticks(&wheel->scale,
+	pass.target = spokei_scale_ticks(&wheel->scale,
 					 ns < SPOKEI_SCALE_MAX_NS ? ns : SPOKEI_SCALE_MAX_NS);
-	if (turn.target >= SPOKEI_HORIZON)
-		turn.target = SPOKEI_HORIZON - 1;
+	if (pass.target > wheel->last)
+		pass.target = wheel->last;
 	wheel->advancing = true;
-	status = turn_wheel(wheel, &turn);
+	status = turn_wheel(wheel, &pass);
 	wheel->advancing = false;
 	return status;
 }
@@ -324,7 +343,7 @@ static uint64_t return_timers(struct spoke_wheel *wheel, struct spoke_list *lane
 	while (!spokei_list_empty(lane)) {
 		struct spoke_timer *timer = spokei_timer_of(lane->next);
 
-		bool armed = spoke_wheel_armed(timer);
+		bool armed = spoke_timer_armed(timer);
 
 		spokei_slots_remove(timer);
 		if (armed) {
@@ -344,6 +363,7 @@ uint64_t spoke_wheel_stop(struct spoke_wheel *wheel, spoke_timer_back_fn back, v
 	uint64_t returned = 0;
 
 	wheel->stopped = true;
+	spokei_wheel_forget_shared(wheel); /* it would let timers be armed without a question */
 	for (uint32_t i = 0; i < wheel->front.classes; i++)
 		wheel->front.tally[i].quota = wheel->front.tally[i].scheduled;
 	for (uint32_t slot = 0; slot <= wheel->slots.count; slot++)

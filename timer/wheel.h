@@ -30,6 +30,7 @@ struct spoke_wheel {
 	struct spoke_wheel_front front; /* first: the inline functions look for it there */
 	struct spokei_slots slots;
 	uint64_t now;   /* tick: everything up to it has been fired */
+	uint64_t last;  /* the last tick of the wheel's life */
 	uint64_t ended; /* timers fired or returned, of all classes */
 	uint64_t pending_max;
 	struct spokei_scale scale;

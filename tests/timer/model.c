@@ -7,6 +7,7 @@
 #define ITEMS 96
 #define ORIGIN_NS UINT64_C(1000000007)
 #define NEVER UINT64_MAX
+#define CLASSES 3
 
 /* A timer, and what the model knows of it. */
 struct item {
@@ -16,6 +17,7 @@ struct item {
 	struct model *model;
 	uint64_t tick;   /* deadline */
 	uint64_t placed; /* number of its placement */
+	unsigned number; /* of its class, in the model */
 	bool armed;
 	bool stored; /* its deadline was moved by a store: the order is the wheel's choice */
 };
@@ -24,7 +26,7 @@ struct model {
 	struct spoke_wheel *wheel;
 	void *memory;
 	struct spoke_wheel_options options;
-	unsigned timer_class;
+	unsigned classes[CLASSES];
 	struct choices *choices;
 	const char *broken;
 	struct item head;     /* of the sorted list: armed items */
@@ -32,8 +34,9 @@ struct model {
 	uint64_t deadline_ns; /* picked last */
 	uint64_t placements;
 	uint64_t operations;
-	unsigned depth; /* of operations done from callbacks */
-	struct spoke_wheel_counts counts;
+	unsigned depth;    /* of operations done from callbacks */
+	struct item *item; /* picked last */
+	struct spoke_wheel_counts counts[CLASSES];
 	struct item items[ITEMS];
 };
 
@@ -48,9 +51,21 @@ static uint64_t pick(struct model *model, unsigned bits)
 	return model->choices->bits(model->choices, bits);
 }
 
+/* Any item; often the one before again, so that things happen to it in a row. */
 static struct item *pick_item(struct model *model)
 {
-	return &model->items[pick(model, 7) % ITEMS];
+	if (pick(model, 1) == 0 || model->item == NULL)
+		model->item = &model->items[pick(model, 7) % ITEMS];
+	return model->item;
+}
+
+static uint64_t pending(const struct model *model)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < CLASSES; i++)
+		sum += model->counts[i].pending;
+	return sum;
 }
 
 /* The tick of a deadline as the header promises it, by division. */
@@ -81,6 +96,9 @@ static uint64_t pick_deadline(struct model *model)
 		return model->deadline_ns;
 	if (magnitude == 63)
 		return NEVER - pick(model, 4);
+	if (magnitude > 57 && magnitude < 62) /* into the slot under work, some laps later */
+		return spoke_wheel_now(model->wheel) +
+		       (1 + pick(model, 2)) * model->options.slots * model->options.tick_ns;
 	if (magnitude == 62)
 		return model->now_ns - pick(model, 20) % (model->now_ns - 1);
 	if (magnitude > 48)
@@ -123,7 +141,7 @@ static void note_armed(struct model *model, struct item *item, uint64_t tick, bo
 	item->tick = tick;
 	item->placed = model->placements++;
 	list_insert(model, item);
-	expect(model, spoke_wheel_armed(&item->timer), "an accepted timer is not armed");
+	expect(model, spoke_timer_armed(&item->timer), "an accepted timer is not armed");
 	expect(model,
 	       spoke_wheel_deadline(model->wheel, &item->timer) ==
 		       ORIGIN_NS + tick * model->options.tick_ns,
@@ -133,25 +151,28 @@ static void note_armed(struct model *model, struct item *item, uint64_t tick, bo
 static void do_schedule(struct model *model)
 {
 	struct item *item = pick_item(model);
+	unsigned number = (unsigned)pick(model, 2) % CLASSES;
+	struct spoke_wheel_counts *counts = &model->counts[number];
 	uint64_t deadline_ns = pick_deadline(model);
 	uint64_t tick = tick_of(model, deadline_ns);
 	bool linked = item->timer.key != 0;
 	uint64_t seat = item->timer.seat;
-	int status = spoke_wheel_schedule(model->wheel, &item->timer, model->timer_class,
+	int status = spoke_wheel_schedule(model->wheel, &item->timer, model->classes[number],
 					  deadline_ns);
 
 	if (item->armed) {
 		expect(model, status == SPOKE_WHEEL_ARMED, "an armed timer was scheduled");
-	} else if (model->counts.pending >= model->options.pending_max) {
+	} else if (pending(model) >= model->options.pending_max) {
 		expect(model, status == SPOKE_WHEEL_FULL, "a full wheel took a timer");
-		model->counts.rejected++;
+		counts->rejected++;
 	} else if (beyond_horizon(model, deadline_ns)) {
 		expect(model, status == SPOKE_WHEEL_HORIZON, "a deadline out of reach was taken");
-		model->counts.rejected++;
+		counts->rejected++;
 	} else {
 		expect(model, status == SPOKE_WHEEL_OK, "a good timer was refused");
-		model->counts.scheduled++;
-		model->counts.pending++;
+		counts->scheduled++;
+		counts->pending++;
+		item->number = number;
 		note_armed(model, item, tick, linked, seat);
 	}
 }
@@ -168,10 +189,10 @@ static void do_reschedule(struct model *model)
 		expect(model, status == SPOKE_WHEEL_IDLE, "an idle timer was rescheduled");
 	} else if (beyond_horizon(model, deadline_ns)) {
 		expect(model, status == SPOKE_WHEEL_HORIZON, "a timer was moved out of reach");
-		model->counts.rejected++;
+		model->counts[item->number].rejected++;
 	} else {
 		expect(model, status == SPOKE_WHEEL_OK, "a good move was refused");
-		model->counts.rescheduled++;
+		model->counts[item->number].rescheduled++;
 		list_remove(item);
 		note_armed(model, item, tick, true, seat);
 	}
@@ -183,8 +204,8 @@ static void note_cancelled(struct model *model, struct item *item, bool was_arme
 	if (!item->armed)
 		return;
 	list_remove(item);
-	model->counts.cancelled++;
-	model->counts.pending--;
+	model->counts[item->number].cancelled++;
+	model->counts[item->number].pending--;
 }
 
 /* Ends a timer, and sometimes frees it: its memory holds nonsense until it is made anew. */
@@ -276,14 +297,14 @@ static void item_due(struct spoke_timer *timer, void *arg)
 	expect(model, item->armed, "a timer fired that was not armed");
 	if (!item->armed)
 		return;
-	expect(model, !spoke_wheel_armed(timer), "a timer is armed while it fires");
+	expect(model, !spoke_timer_armed(timer), "a timer is armed while it fires");
 	expect(model, at_ns <= model->now_ns, "a timer fired early");
 	expect(model, spoke_wheel_now(model->wheel) == at_ns, "a timer fired at another tick");
 	expect(model, model->head.next->tick == item->tick, "a timer fired before an earlier one");
 	expect(model, first_of_its_tick(model, item), "a timer overtook another of its tick");
 	list_remove(item);
-	model->counts.fired++;
-	model->counts.pending--;
+	model->counts[item->number].fired++;
+	model->counts[item->number].pending--;
 	if (pick(model, 2) == 0) /* its memory may go at once */
 		item->timer = (struct spoke_timer){ 0 };
 	if (model->depth > 0)
@@ -363,12 +384,16 @@ static void do_advance(struct model *model)
 
 static void compare_counts(struct model *model)
 {
-	struct spoke_wheel_counts counts;
+	for (unsigned i = 0; i < CLASSES; i++) {
+		struct spoke_wheel_counts counts;
+		int status = spoke_wheel_class_counts(model->wheel, model->classes[i], &counts,
+						      NULL);
 
-	spoke_wheel_counts(model->wheel, &counts);
-	model->counts.late_max_ns = counts.late_max_ns;
-	expect(model, memcmp(&counts, &model->counts, sizeof(counts)) == 0,
-	       "the wheel's counts differ from the model's");
+		expect(model, status == SPOKE_WHEEL_OK, "a class is not known");
+		model->counts[i].late_max_ns = counts.late_max_ns;
+		expect(model, memcmp(&counts, &model->counts[i], sizeof(counts)) == 0,
+		       "the wheel's counts differ from the model's");
+	}
 }
 
 struct model *model_new(const struct spoke_wheel_options *options)
@@ -390,9 +415,12 @@ struct model *model_new(const struct spoke_wheel_options *options)
 		free(model);
 		return NULL;
 	}
-	if (spoke_wheel_init(model->memory, size, options, ORIGIN_NS, &model->wheel) ||
-	    spoke_wheel_add_class(model->wheel, "item", item_due, model, &model->timer_class))
+	if (spoke_wheel_init(model->memory, size, options, ORIGIN_NS, &model->wheel))
 		abort();
+	for (unsigned i = 0; i < CLASSES; i++)
+		if (spoke_wheel_add_class(model->wheel, "item", item_due, model,
+					  &model->classes[i]))
+			abort();
 	return model;
 }
 
@@ -430,19 +458,24 @@ static void item_back(struct spoke_timer *timer, void *arg)
 
 	expect(model, item->armed, "stop handed back a timer that was not armed");
 	list_remove(item);
-	model->counts.returned++;
-	model->counts.pending--;
+	model->counts[item->number].returned++;
+	model->counts[item->number].pending--;
+	/* Nothing can be armed again, neither this one nor one that still is. */
+	expect(model,
+	       spoke_wheel_reschedule(model->wheel, &pick_item(model)->timer, 0) ==
+		       SPOKE_WHEEL_STOPPED,
+	       "a stopping wheel moved a timer");
 }
 
 const char *model_finish(struct model *model)
 {
-	uint64_t pending = model->counts.pending;
+	uint64_t left = pending(model);
 
 	expect(model, spoke_wheel_check(model->wheel) == NULL, spoke_wheel_check(model->wheel));
-	expect(model, spoke_wheel_stop(model->wheel, item_back, model) == pending,
+	expect(model, spoke_wheel_stop(model->wheel, item_back, model) == left,
 	       "stop handed back another number of timers");
 	expect(model, model->head.next == &model->head, "stop forgot a timer");
-	expect(model, model->counts.pending == 0, "the counters do not balance to zero");
+	expect(model, pending(model) == 0, "the counters do not balance to zero");
 	expect(model, spoke_wheel_check(model->wheel) == NULL, spoke_wheel_check(model->wheel));
 	compare_counts(model);
 	return model->broken;
@@ -455,5 +488,9 @@ uint64_t model_operations(const struct model *model)
 
 uint64_t model_fired(const struct model *model)
 {
-	return model->counts.fired;
+	uint64_t fired = 0;
+
+	for (unsigned i = 0; i < CLASSES; i++)
+		fired += model->counts[i].fired;
+	return fired;
 }

@@ -4,14 +4,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Both orders of a geometry. */
+#define GEOMETRY(slots, levels)                                                                    \
+	{ slots, levels, SPOKE_WHEEL_FIFO },                                                       \
+	{                                                                                          \
+		slots, levels, SPOKE_WHEEL_UNORDERED                                               \
+	}
+
 const struct geometry rig_geometries[] = {
-	{ 512, 1, SPOKE_WHEEL_FIFO },  { 512, 1, SPOKE_WHEEL_UNORDERED },
-	{ 32, 1, SPOKE_WHEEL_FIFO },   { 32, 1, SPOKE_WHEEL_UNORDERED },
-	{ 64, 4, SPOKE_WHEEL_FIFO },   { 64, 4, SPOKE_WHEEL_UNORDERED },
-	{ 256, 4, SPOKE_WHEEL_FIFO },  { 256, 4, SPOKE_WHEEL_UNORDERED },
-	{ 16, 5, SPOKE_WHEEL_FIFO },   { 16, 5, SPOKE_WHEEL_UNORDERED },
-	{ 2, 8, SPOKE_WHEEL_FIFO },    { 2, 8, SPOKE_WHEEL_UNORDERED },
-	{ 4096, 2, SPOKE_WHEEL_FIFO }, { 4096, 2, SPOKE_WHEEL_UNORDERED },
+	GEOMETRY(512, 1), GEOMETRY(32, 1), GEOMETRY(2, 1),    GEOMETRY(64, 4),   GEOMETRY(256, 4),
+	GEOMETRY(16, 5),  GEOMETRY(2, 8),  GEOMETRY(4096, 2), GEOMETRY(4096, 4),
 };
 const size_t rig_geometry_count = sizeof(rig_geometries) / sizeof(rig_geometries[0]);
 
@@ -21,7 +23,7 @@ static void item_due(struct spoke_timer *timer, void *arg)
 	struct rig *rig = arg;
 
 	assert_ptr_equal(item->rig, rig);
-	assert_false(spoke_wheel_armed(timer));
+	assert_false(spoke_timer_armed(timer));
 	item->fired++;
 	item->fired_at = (spoke_wheel_now(rig->wheel) - RIG_ORIGIN_NS) / RIG_TICK_NS;
 	assert_in_range(rig->logged, 0, 4 * RIG_ITEMS - 1);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/timer/rig.h"
 
+#include "timer/wheel.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +23,7 @@ static void each_bad_option_is_refused_with_its_own_reason(void **state)
 		{ { .slots = 1 }, SPOKE_WHEEL_BAD_SLOTS },
 		{ { .slots = 4097 }, SPOKE_WHEEL_BAD_SLOTS },
 		{ { .slots = UINT32_MAX }, SPOKE_WHEEL_BAD_SLOTS },
-		{ { .levels = 9 }, SPOKE_WHEEL_BAD_LEVELS },
+		{ { .slots = 2, .levels = 9 }, SPOKE_WHEEL_BAD_LEVELS },
 		{ { .levels = UINT32_MAX }, SPOKE_WHEEL_BAD_LEVELS },
 		{ { .slots = 4096, .levels = 5 }, SPOKE_WHEEL_BAD_LEVELS },
 		{ { .slots = 65, .levels = 7 }, SPOKE_WHEEL_BAD_LEVELS },
@@ -66,16 +68,50 @@ static void the_largest_options_are_accepted(void **state)
 	}
 }
 
-static void zero_options_and_no_options_are_the_same(void **state)
+static void zeros_stand_for_the_documented_defaults(void **state)
 {
 	struct spoke_wheel_options zero = { 0 };
-	size_t with;
-	size_t without;
+	struct spoke_wheel_options same = {
+		.tick_ns = 1000000, .slots = 256, .levels = 4, .pending_max = 16777216
+	};
+	size_t size[3];
+	struct spoke_wheel *wheel[2];
+	void *memory[2];
 
 	(void)state;
-	assert_int_equal(spoke_wheel_size(&zero, &with), SPOKE_WHEEL_OK);
-	assert_int_equal(spoke_wheel_size(NULL, &without), SPOKE_WHEEL_OK);
-	assert_int_equal(with, without);
+	assert_int_equal(spoke_wheel_size(NULL, &size[0]), SPOKE_WHEEL_OK);
+	assert_int_equal(spoke_wheel_size(&zero, &size[1]), SPOKE_WHEEL_OK);
+	assert_int_equal(spoke_wheel_size(&same, &size[2]), SPOKE_WHEEL_OK);
+	assert_int_equal(size[0], size[1]);
+	assert_int_equal(size[0], size[2]);
+	for (int i = 0; i < 2; i++) {
+		memory[i] = malloc(size[0]);
+		assert_int_equal(spoke_wheel_init(memory[i], size[0], i ? &same : NULL, 0,
+						  &wheel[i]),
+				 SPOKE_WHEEL_OK);
+	}
+	assert_int_equal(wheel[0]->scale.tick_ns, wheel[1]->scale.tick_ns);
+	assert_int_equal(wheel[0]->pending_max, wheel[1]->pending_max);
+	assert_int_equal(wheel[0]->slots.bits, wheel[1]->slots.bits);
+	assert_int_equal(wheel[0]->slots.top, wheel[1]->slots.top);
+	for (int i = 0; i < 2; i++)
+		free(memory[i]);
+}
+
+static void a_time_that_would_wrap_is_refused(void **state)
+{
+	size_t size;
+	struct spoke_wheel *wheel = NULL;
+	void *memory;
+
+	(void)state;
+	assert_int_equal(spoke_wheel_size(NULL, &size), SPOKE_WHEEL_OK);
+	memory = malloc(size);
+	assert_int_equal(spoke_wheel_init(memory, size, NULL, SPOKE_WHEEL_NOW_MAX_NS + 1, &wheel),
+			 SPOKE_WHEEL_BAD_NOW);
+	assert_null(wheel);
+	assert_int_equal(spoke_wheel_init(memory, size, NULL, SPOKE_WHEEL_NOW_MAX_NS, &wheel), 0);
+	free(memory);
 }
 
 static void slots_are_rounded_up_to_a_power_of_two(void **state)
@@ -162,8 +198,8 @@ static void every_status_has_a_sentence_of_its_own(void **state)
 	const char *unknown = spoke_wheel_text(-1);
 
 	(void)state;
-	assert_string_equal(spoke_wheel_text(SPOKE_WHEEL_CLASSES_FULL + 1), unknown);
-	for (int i = SPOKE_WHEEL_OK; i <= SPOKE_WHEEL_CLASSES_FULL; i++) {
+	assert_string_equal(spoke_wheel_text(SPOKE_WHEEL_BAD_NOW + 1), unknown);
+	for (int i = SPOKE_WHEEL_OK; i <= SPOKE_WHEEL_BAD_NOW; i++) {
 		assert_non_null(spoke_wheel_text(i));
 		assert_string_not_equal(spoke_wheel_text(i), unknown);
 		for (int j = SPOKE_WHEEL_OK; j < i; j++)
@@ -182,7 +218,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_bad_option_is_refused_with_its_own_reason),
 		cmocka_unit_test(the_largest_options_are_accepted),
-		cmocka_unit_test(zero_options_and_no_options_are_the_same),
+		cmocka_unit_test(zeros_stand_for_the_documented_defaults),
+		cmocka_unit_test(a_time_that_would_wrap_is_refused),
 		cmocka_unit_test(slots_are_rounded_up_to_a_power_of_two),
 		cmocka_unit_test(memory_that_is_missing_or_short_by_a_byte_is_refused),
 		cmocka_unit_test(memory_of_any_alignment_will_do),

@@ -29,18 +29,18 @@ static void place(struct spokei_slots *slots, struct spoke_timer *timer, uint64_
 
 static void a_key_keeps_its_tick_and_its_class(void **state)
 {
-	static const uint64_t ticks[] = { 1, 2, 1000000, SPOKEI_HORIZON - 1 };
+	static const uint64_t ticks[] = { 1, 2, 1000000, SPOKEI_TICK_END - 1 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
 		struct spoke_timer timer = { .key = spokei_timer_key(ticks[i]) | 31 };
 
 		assert_true(spokei_timer_tick(&timer) == ticks[i]);
-		assert_true(spoke_wheel_armed(&timer));
+		assert_true(spoke_timer_armed(&timer));
 		assert_true((timer.key & SPOKE_TIMER_CLASS_MASK) == 31);
 		timer.key |= SPOKE_TIMER_DISARMED;
 		assert_true(spokei_timer_tick(&timer) == ticks[i]);
-		assert_false(spoke_wheel_armed(&timer));
+		assert_false(spoke_timer_armed(&timer));
 	}
 }
 

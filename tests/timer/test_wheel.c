@@ -128,7 +128,7 @@ static void a_disarmed_timer_does_not_fire_and_can_be_scheduled_again(void **sta
 
 	rig_schedule(rig, 0, 300);
 	assert_true(spoke_wheel_disarm(rig->wheel, timer));
-	assert_false(spoke_wheel_armed(timer));
+	assert_false(spoke_timer_armed(timer));
 	assert_true(spoke_wheel_next(rig->wheel) == SPOKE_WHEEL_NEVER);
 	rig_advance(rig, 200);
 	rig_schedule(rig, 0, 900); /* later: stays where it sits */
@@ -167,7 +167,7 @@ static void detach_frees_a_disarmed_timer_and_refuses_an_armed_one(void **state)
 	assert_int_equal(spoke_wheel_detach(rig->wheel, timer), SPOKE_WHEEL_OK);
 	rig_schedule(rig, 0, 300);
 	assert_int_equal(spoke_wheel_detach(rig->wheel, timer), SPOKE_WHEEL_ARMED);
-	assert_true(spoke_wheel_armed(timer));
+	assert_true(spoke_timer_armed(timer));
 	assert_true(spoke_wheel_disarm(rig->wheel, timer));
 	assert_int_equal(spoke_wheel_detach(rig->wheel, timer), SPOKE_WHEEL_OK);
 	memset(timer, 0xa5, sizeof(*timer));
@@ -185,25 +185,6 @@ static void an_armed_timer_cannot_be_scheduled_twice(void **state)
 			 SPOKE_WHEEL_ARMED);
 	assert_true(spoke_wheel_deadline(rig->wheel, &rig->items[0].timer) == rig_ns(50));
 	assert_int_equal(rig_counts(rig).scheduled, 1);
-}
-
-static void an_unknown_class_is_refused(void **state)
-{
-	struct rig *rig = *state;
-	struct spoke_wheel_counts counts;
-
-	for (unsigned wrong = rig->timer_class + 1; wrong < 70000; wrong *= 3)
-		assert_int_equal(spoke_wheel_schedule(rig->wheel, &rig->items[0].timer, wrong,
-						      rig_ns(60)),
-				 SPOKE_WHEEL_NO_CLASS);
-	/* Also where the timer could be armed by a mere store. */
-	rig_schedule(rig, 0, 60);
-	assert_true(spoke_wheel_disarm(rig->wheel, &rig->items[0].timer));
-	assert_int_equal(spoke_wheel_schedule(rig->wheel, &rig->items[0].timer,
-					      rig->timer_class + 1, rig_ns(60)),
-			 SPOKE_WHEEL_NO_CLASS);
-	assert_int_equal(spoke_wheel_class_counts(rig->wheel, rig->timer_class + 1, &counts, NULL),
-			 SPOKE_WHEEL_NO_CLASS);
 }
 
 static void reschedule_moves_a_timer_to_any_deadline(void **state)
@@ -247,105 +228,6 @@ static void reschedule_to_a_later_deadline_is_a_store_and_still_exact(void **sta
 	assert_true(rig->items[0].fired_at > 2980);
 }
 
-static void the_cap_refuses_and_changes_nothing(void **state)
-{
-	const struct rig *on = *state;
-	struct spoke_wheel_options options = { .tick_ns = RIG_TICK_NS,
-					       .slots = 16,
-					       .levels = on->levels < 5 ? on->levels : 5,
-					       .order = on->order,
-					       .pending_max = 3 };
-	struct rig rig;
-
-	rig_init(&rig, &options);
-	for (int id = 0; id < 3; id++)
-		rig_schedule(&rig, id, 100);
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(spoke_wheel_schedule(rig.wheel, &rig.items[3].timer,
-						      rig.timer_class, rig_ns(100)),
-				 SPOKE_WHEEL_FULL);
-	assert_false(spoke_wheel_armed(&rig.items[3].timer));
-	assert_int_equal(rig_counts(&rig).pending, 3);
-	assert_int_equal(rig_counts(&rig).rejected, 2);
-	/* A place is free again after each way to end. */
-	assert_true(spoke_wheel_disarm(rig.wheel, &rig.items[0].timer));
-	rig_schedule(&rig, 3, 100);
-	assert_int_equal(spoke_wheel_schedule(rig.wheel, &rig.items[0].timer, rig.timer_class,
-					      rig_ns(100)),
-			 SPOKE_WHEEL_FULL);
-	assert_true(spoke_wheel_cancel(rig.wheel, &rig.items[1].timer));
-	rig_schedule(&rig, 0, 100);
-	rig_advance(&rig, 100);
-	assert_int_equal(rig.logged, 3);
-	for (int id = 0; id < 3; id++)
-		rig_schedule(&rig, id, 200);
-	assert_int_equal(rig_counts(&rig).rejected, 3);
-	rig_fini(&rig);
-}
-
-static void counts_are_kept_per_class(void **state)
-{
-	struct rig *rig = *state;
-	struct spoke_wheel_counts one;
-	struct spoke_wheel_counts other;
-	const char *name;
-
-	rig_schedule(rig, 0, 10);
-	rig_schedule(rig, 1, 10);
-	assert_true(spoke_wheel_cancel(rig->wheel, &rig->items[1].timer));
-	assert_int_equal(spoke_wheel_advance(rig->wheel, rig_ns(12) + 5, 0), SPOKE_WHEEL_OK);
-	assert_int_equal(spoke_wheel_class_counts(rig->wheel, rig->timer_class, &one, &name), 0);
-	assert_string_equal(name, "item");
-	assert_int_equal(one.scheduled, 2);
-	assert_int_equal(one.cancelled, 1);
-	assert_int_equal(one.fired, 1);
-	assert_int_equal(one.pending, 0);
-	assert_int_equal(one.late_max_ns, 2 * RIG_TICK_NS + 5);
-	other = rig_counts(rig);
-	assert_memory_equal(&one, &other, sizeof(one));
-}
-
-static struct spoke_timer *returned[RIG_ITEMS];
-static unsigned returned_count;
-
-static void take_back(struct spoke_timer *timer, void *arg)
-{
-	struct rig *rig = arg;
-
-	assert_false(spoke_wheel_armed(timer));
-	returned[returned_count++] = timer;
-	/* The one who gets a timer back may end another. */
-	if (returned_count == 1)
-		(void)spoke_wheel_cancel(rig->wheel, &rig->items[7].timer);
-}
-
-static void stop_hands_back_every_timer_that_has_not_fired(void **state)
-{
-	struct rig *rig = *state;
-
-	returned_count = 0;
-	for (int id = 0; id < 20; id++)
-		rig_schedule(rig, id, 10 + (uint64_t)(id * id * id) * 7);
-	rig_advance(rig, 20);
-	assert_int_equal(rig->logged, 2);
-	assert_true(spoke_wheel_disarm(rig->wheel, &rig->items[5].timer));
-	assert_true(spoke_wheel_stop(rig->wheel, take_back, rig) >= 16);
-	rig_check(rig);
-	for (unsigned i = 0; i < returned_count; i++)
-		assert_ptr_not_equal(returned[i], &rig->items[5].timer);
-	assert_int_equal(rig_counts(rig).returned, returned_count);
-	assert_int_equal(rig_counts(rig).returned + rig_counts(rig).cancelled, 18);
-	assert_int_equal(rig_counts(rig).pending, 0);
-	assert_true(spoke_wheel_stop(rig->wheel, take_back, rig) == 0);
-	assert_int_equal(spoke_wheel_schedule(rig->wheel, &rig->items[0].timer, rig->timer_class,
-					      rig_ns(100)),
-			 SPOKE_WHEEL_STOPPED);
-	assert_int_equal(spoke_wheel_reschedule(rig->wheel, &rig->items[0].timer, rig_ns(100)),
-			 SPOKE_WHEEL_STOPPED);
-	assert_int_equal(spoke_wheel_advance(rig->wheel, rig_ns(100000), 0), SPOKE_WHEEL_STOPPED);
-	assert_true(spoke_wheel_next(rig->wheel) == SPOKE_WHEEL_NEVER);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -360,12 +242,8 @@ int main(void)
 		cmocka_unit_test(a_disarmed_timer_leaves_the_wheel_when_its_slot_comes_round),
 		cmocka_unit_test(detach_frees_a_disarmed_timer_and_refuses_an_armed_one),
 		cmocka_unit_test(an_armed_timer_cannot_be_scheduled_twice),
-		cmocka_unit_test(an_unknown_class_is_refused),
 		cmocka_unit_test(reschedule_moves_a_timer_to_any_deadline),
 		cmocka_unit_test(reschedule_to_a_later_deadline_is_a_store_and_still_exact),
-		cmocka_unit_test(the_cap_refuses_and_changes_nothing),
-		cmocka_unit_test(counts_are_kept_per_class),
-		cmocka_unit_test(stop_hands_back_every_timer_that_has_not_fired),
 	};
 
 	return rig_run("wheel", tests, sizeof(tests) / sizeof(tests[0]));

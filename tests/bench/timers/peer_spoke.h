@@ -67,7 +67,7 @@ static void close_fleet(const struct fleet *fleet)
 
 	spoke_wheel_counts(fleet->home, &counts);
 	for (uint64_t i = 0; i < fleet->n; i++)
-		armed += spoke_wheel_armed(timer_at(fleet, i)) ? 1 : 0;
+		armed += spoke_timer_armed(timer_at(fleet, i)) ? 1 : 0;
 	if (counts.pending != armed || counts.fired != fired || counts.rejected != 0)
 		host_die("spoke counts %llu pending and %llu fired, not %llu and %llu",
 			 (unsigned long long)counts.pending, (unsigned long long)counts.fired,
@@ -95,7 +95,7 @@ static inline void move_to(const struct fleet *fleet, uint64_t i, uint64_t delay
 
 static inline bool is_armed(const struct fleet *fleet, uint64_t i)
 {
-	return spoke_wheel_armed(timer_at(fleet, i));
+	return spoke_timer_armed(timer_at(fleet, i));
 }
 
 static inline bool turn(const struct fleet *fleet)

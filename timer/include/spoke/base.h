@@ -35,7 +35,7 @@
 #define spoke_container_of(ptr, type, member)                                                      \
 	((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-/* A node of a circular list, or its head. A node that is in no list has next == NULL. */
+/* A node of a circular list, or its head. */
 struct spoke_list {
 	struct spoke_list *next;
 	struct spoke_list *prev;

@@ -43,6 +43,7 @@ enum spoke_wheel_status {
 	SPOKE_WHEEL_BAD_MEMORY = 14,   /* memory is NULL, or smaller than spoke_wheel_size() says */
 	SPOKE_WHEEL_BAD_CLASS = 15,    /* a class needs a name and a callback */
 	SPOKE_WHEEL_CLASSES_FULL = 16, /* SPOKE_WHEEL_CLASSES_MAX classes exist already */
+	SPOKE_WHEEL_BAD_NOW = 17,      /* the time of tick 0 is beyond SPOKE_WHEEL_NOW_MAX_NS */
 };
 
 /* One sentence for a status; never NULL. */
@@ -50,8 +51,9 @@ SPOKE_API const char *spoke_wheel_text(int status);
 
 /* In which order timers of the same tick fire. */
 enum spoke_wheel_order {
-	/* First placed, first fired. A timer whose deadline was moved by a mere store (see
-	 * spoke_wheel_reschedule) counts as placed when the wheel next touches it. */
+	/* First placed, first fired. A timer that was armed anew where it sits (by a reschedule, or
+	 * a schedule after a disarm) keeps its place if that slot is the right one already, and
+	 * joins the end when the wheel moves it on. */
 	SPOKE_WHEEL_FIFO = 0,
 	/* In any order within the tick; never across ticks. A little cheaper when very many timers
 	 * expire together. */
@@ -59,6 +61,7 @@ enum spoke_wheel_order {
 };
 
 #define SPOKE_WHEEL_TICK_MAX_NS UINT64_C(3600000000000) /* longest tick: an hour */
+#define SPOKE_WHEEL_NOW_MAX_NS (UINT64_C(1) << 63)      /* latest time of tick 0 */
 #define SPOKE_WHEEL_SLOTS_MAX 4096u
 #define SPOKE_WHEEL_LEVELS_MAX 8u
 #define SPOKE_WHEEL_CLASSES_MAX 32u
@@ -77,8 +80,10 @@ struct spoke_wheel_options {
 };
 
 /*
- * A timer, embedded in the object it belongs to. Zero-initialise it; all fields are the wheel's.
- * Its memory must stay while it is armed or disarmed: cancel or detach it before freeing.
+ * A timer, embedded in the object it belongs to. Zero-initialise it; all fields are the wheel's. It
+ * is idle, armed (it will fire) or disarmed (it will not, but is still linked into its slot).
+ * Unless it is idle it belongs to one wheel, and its memory must stay: cancel or detach it before
+ * freeing.
  */
 struct spoke_timer {
 	struct spoke_list place; /* neighbours in its slot, unless idle */
@@ -88,13 +93,13 @@ struct spoke_timer {
 };
 
 /*
- * A timer is due. It is already out of the wheel: the callback may schedule it again, free it, and
- * schedule, cancel, reschedule or free any other timer. It may stop the wheel, and must not free
- * the wheel's memory. `arg` is the one given with the class.
+ * A timer is due. It is idle already: the callback may schedule it again, free it, and schedule,
+ * cancel, reschedule or free any other timer. It may stop the wheel, must not free the wheel's
+ * memory, and must return (no longjmp, no exception). `arg` is the one given with the class.
  */
 typedef void (*spoke_timer_due_fn)(struct spoke_timer *timer, void *arg);
 
-/* Receives a timer that a stop takes out unfired; the same freedoms as spoke_timer_due_fn. */
+/* Receives a timer, idle by now, that a stop takes out unfired. May cancel and free any timer. */
 typedef void (*spoke_timer_back_fn)(struct spoke_timer *timer, void *arg);
 
 /*
@@ -105,9 +110,9 @@ SPOKE_API SPOKE_MUST_USE int spoke_wheel_size(const struct spoke_wheel_options *
 					      size_t *ret_size);
 
 /*
- * Makes a wheel in `memory` (borrowed until the wheel is no longer used; any alignment) whose tick
- * 0 is at `now_ns`. Returns OK or one of the BAD_ statuses; on failure nothing is written.
- * There is nothing to undo: a wheel without armed timers may simply be forgotten.
+ * Makes a wheel whose tick 0 is at `now_ns`, somewhere inside `memory`, which is borrowed until the
+ * wheel is stopped or no timer was ever scheduled on it: keep your own pointer to free it by. Any
+ * alignment will do. Returns OK or one of the BAD_ statuses; on failure nothing is written.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_wheel_init(void *memory, size_t size,
 					      const struct spoke_wheel_options *options,
@@ -122,62 +127,66 @@ SPOKE_API SPOKE_MUST_USE int spoke_wheel_add_class(struct spoke_wheel *wheel, co
 						   unsigned *ret_class);
 
 /*
- * Arms an idle or disarmed timer for `deadline_ns`. A deadline that has passed is the next tick.
- * Returns OK, FULL, HORIZON (beyond tick 2^48 - 2, or more than 2^62 ns after tick 0),
- * ARMED, NO_CLASS or STOPPED; when it is not OK nothing changed but the count of rejected timers.
+ * Arms an idle or disarmed timer for `deadline_ns`. A deadline that has passed is the tick after
+ * spoke_wheel_now(), which, while an advance catches up, is one of those it still has to fire.
+ * Returns OK, FULL, HORIZON (beyond tick 2^48 - 2, or more than 2^62 ns after tick 0), ARMED,
+ * NO_CLASS or STOPPED; when it is not OK nothing changed but the count of rejected timers.
  */
-SPOKE_MUST_USE static inline int spoke_wheel_schedule(struct spoke_wheel *wheel,
-						      struct spoke_timer *timer,
-						      unsigned timer_class, uint64_t deadline_ns);
+SPOKE_API SPOKE_MUST_USE inline int spoke_wheel_schedule(struct spoke_wheel *wheel,
+							 struct spoke_timer *timer,
+							 unsigned timer_class,
+							 uint64_t deadline_ns);
 
 /*
  * Moves an armed timer to another deadline. When the new one is not before the slot in which the
- * timer sits, this is one store. Returns OK, HORIZON, IDLE or STOPPED; when it is not OK the timer
- * keeps its deadline.
+ * timer sits, this is one store. Returns OK, HORIZON, IDLE (also when disarmed) or STOPPED; when it
+ * is not OK the timer keeps its deadline.
  */
-SPOKE_MUST_USE static inline int spoke_wheel_reschedule(struct spoke_wheel *wheel,
-							struct spoke_timer *timer,
-							uint64_t deadline_ns);
+SPOKE_API SPOKE_MUST_USE inline int spoke_wheel_reschedule(struct spoke_wheel *wheel,
+							   struct spoke_timer *timer,
+							   uint64_t deadline_ns);
 
 /*
  * Takes a timer out of the wheel in any state; its memory may be freed at once. Returns whether it
  * was armed.
  */
-static inline bool spoke_wheel_cancel(struct spoke_wheel *wheel, struct spoke_timer *timer);
+SPOKE_API inline bool spoke_wheel_cancel(struct spoke_wheel *wheel, struct spoke_timer *timer);
 
 /*
  * Cancels lazily: the timer will not fire, but stays linked in its slot until that comes round or
  * until it is scheduled again, which is then cheaper. For owners whose memory outlives this: they
  * call spoke_wheel_detach() before they free. Returns whether it was armed.
  */
-static inline bool spoke_wheel_disarm(struct spoke_wheel *wheel, struct spoke_timer *timer);
+SPOKE_API inline bool spoke_wheel_disarm(struct spoke_wheel *wheel, struct spoke_timer *timer);
 
 /*
- * Takes a disarmed or idle timer out of its slot, so that its memory may be freed. Returns OK, or
- * ARMED, and then nothing changed.
+ * Takes a disarmed or idle timer out of its slot, so that its memory may be freed: a cancel that
+ * refuses, with ARMED, to end a timer that is still going to fire. Else returns OK.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_wheel_detach(struct spoke_wheel *wheel,
 						struct spoke_timer *timer);
 
 /* Is the timer going to fire? */
-static inline bool spoke_wheel_armed(const struct spoke_timer *timer);
+SPOKE_API inline bool spoke_timer_armed(const struct spoke_timer *timer);
 
-/* The deadline of an armed timer in ns, rounded up to its tick; SPOKE_WHEEL_NEVER when idle. */
+/* The deadline in ns, rounded up to its tick; SPOKE_WHEEL_NEVER when the timer is not armed. */
 SPOKE_API uint64_t spoke_wheel_deadline(const struct spoke_wheel *wheel,
 					const struct spoke_timer *timer);
 
 /*
  * Moves the wheel to `now_ns` and fires what is due, earlier ticks first. Touches at most `budget`
- * timers (0: SPOKE_WHEEL_BUDGET); when that was not enough it returns MORE, the wheel's now stays
- * at the tick it is working on, and the next advance goes on there. A `now_ns` before the last one
- * is counted and otherwise ignored. Returns OK, MORE, STOPPED, or BUSY when called from a callback.
+ * timers (0: SPOKE_WHEEL_BUDGET; empty slots cost none); when that was not enough it returns MORE,
+ * the wheel's now stays at the tick it is working on, and the next advance goes on there. A
+ * `now_ns` before the last one is counted and otherwise ignored. Returns OK (also when a callback
+ * stopped the wheel), MORE, STOPPED, or BUSY when called from a callback.
  */
 SPOKE_API int spoke_wheel_advance(struct spoke_wheel *wheel, uint64_t now_ns, uint32_t budget);
 
 /*
- * When to call spoke_wheel_advance() next, in ns: never later than the earliest deadline, earlier
- * when timers have to move down a level first, not after the wheel's now when an advance returned
- * MORE. SPOKE_WHEEL_NEVER when no timer is armed.
+ * When to call spoke_wheel_advance() next, in ns: never later than the earliest deadline, but
+ * earlier when timers have to move down a level first, or when the wheel still has to find out that
+ * those of a slot were cancelled. After MORE: the wheel's now. SPOKE_WHEEL_NEVER when no timer is
+ * armed.
  */
 SPOKE_API uint64_t spoke_wheel_next(const struct spoke_wheel *wheel);
 
@@ -185,9 +194,10 @@ SPOKE_API uint64_t spoke_wheel_next(const struct spoke_wheel *wheel);
 SPOKE_API uint64_t spoke_wheel_now(const struct spoke_wheel *wheel);
 
 /*
- * Ends the wheel: takes out every timer and hands each armed one, in no particular order, to
- * `back` (NULL: to nobody). Afterwards every schedule returns STOPPED. Returns how many were armed.
- * A second stop finds nothing.
+ * Ends the wheel: takes out every timer, disarmed ones too, and hands each armed one, in no
+ * particular order, to `back` (NULL: to nobody). From its start on every schedule and reschedule
+ * returns STOPPED. Returns how many were armed; a second stop finds nothing. Afterwards the wheel's
+ * memory may be freed.
  */
 SPOKE_API uint64_t spoke_wheel_stop(struct spoke_wheel *wheel, spoke_timer_back_fn back, void *arg);
 

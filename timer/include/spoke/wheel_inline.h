@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bodies of the wheel's hot functions, part of <spoke/wheel.h>; include that. Nothing here is
- * meant to be used by name.
+ * meant to be used by name. The library has symbols for these functions too; the layout below is
+ * part of its ABI.
  *
  * The calls that one turn of a loop starts mostly share their deadline, so the wheel keeps the last
  * one it converted. A timer that is disarmed, and sits in a slot the wheel reaches no later than at
@@ -49,13 +50,13 @@ SPOKE_API SPOKE_MUST_USE int spoke_wheel_reschedule_any(struct spoke_wheel *whee
 							struct spoke_timer *timer,
 							uint64_t deadline_ns);
 
-static inline bool spoke_wheel_armed(const struct spoke_timer *timer)
+inline bool spoke_timer_armed(const struct spoke_timer *timer)
 {
 	return (int64_t)timer->key > 0;
 }
 
-static inline int spoke_wheel_schedule(struct spoke_wheel *wheel, struct spoke_timer *timer,
-				       unsigned timer_class, uint64_t deadline_ns)
+inline int spoke_wheel_schedule(struct spoke_wheel *wheel, struct spoke_timer *timer,
+				unsigned timer_class, uint64_t deadline_ns)
 {
 	struct spoke_wheel_front *front = (struct spoke_wheel_front *)wheel;
 	uint64_t key = front->shared_key | timer_class;
@@ -69,32 +70,32 @@ static inline int spoke_wheel_schedule(struct spoke_wheel *wheel, struct spoke_t
 	return SPOKE_WHEEL_OK;
 }
 
-static inline int spoke_wheel_reschedule(struct spoke_wheel *wheel, struct spoke_timer *timer,
-					 uint64_t deadline_ns)
+inline int spoke_wheel_reschedule(struct spoke_wheel *wheel, struct spoke_timer *timer,
+				  uint64_t deadline_ns)
 {
 	struct spoke_wheel_front *front = (struct spoke_wheel_front *)wheel;
 	uint64_t timer_class = timer->key & SPOKE_TIMER_CLASS_MASK;
 	uint64_t key = front->shared_key | timer_class;
 
-	if (deadline_ns != front->shared_ns || !spoke_wheel_armed(timer) || key > timer->key)
+	if (deadline_ns != front->shared_ns || !spoke_timer_armed(timer) || key > timer->key)
 		return spoke_wheel_reschedule_any(wheel, timer, deadline_ns);
 	timer->key = key;
 	front->tally[timer_class].rescheduled++;
 	return SPOKE_WHEEL_OK;
 }
 
-static inline bool spoke_wheel_disarm(struct spoke_wheel *wheel, struct spoke_timer *timer)
+inline bool spoke_wheel_disarm(struct spoke_wheel *wheel, struct spoke_timer *timer)
 {
 	struct spoke_wheel_front *front = (struct spoke_wheel_front *)wheel;
 
-	if (!spoke_wheel_armed(timer))
+	if (!spoke_timer_armed(timer))
 		return false;
 	timer->key |= SPOKE_TIMER_DISARMED;
 	front->tally[timer->key & SPOKE_TIMER_CLASS_MASK].cancelled++;
 	return true;
 }
 
-static inline bool spoke_wheel_cancel(struct spoke_wheel *wheel, struct spoke_timer *timer)
+inline bool spoke_wheel_cancel(struct spoke_wheel *wheel, struct spoke_timer *timer)
 {
 	bool armed = spoke_wheel_disarm(wheel, timer);
 

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The check itself: every sentence it has is said of a wheel that was broken for it. */
+#include "tests/timer/rig.h"
+
+#include "timer/wheel.h"
+
+#include <stdlib.h>
+
+/* A wheel of two levels with timers at ticks 5, 6 and 300, and the first ones next to each other.
+ */
+static void make_busy(struct rig *rig)
+{
+	struct spoke_wheel_options options = {
+		.tick_ns = RIG_TICK_NS, .slots = 16, .levels = 2, .pending_max = 8
+	};
+
+	rig_init(rig, &options);
+	rig_schedule(rig, 0, 5);
+	for (int id = 1; id < 6; id++)
+		rig_schedule(rig, id, 6);
+	rig_schedule(rig, 6, 300);
+	rig_schedule(rig, 7, 200);
+	rig_check(rig);
+}
+
+static void unlink_at_one_end(struct rig *rig)
+{
+	rig->items[1].timer.place.next->prev = &rig->items[0].timer.place;
+}
+
+static void end_a_lane_early(struct rig *rig)
+{
+	struct spokei_slot *slot = &rig->wheel->slots.slot[6];
+
+	slot->lanes[1].prev = &slot->lanes[1];
+}
+
+static void idle_a_linked_timer(struct rig *rig)
+{
+	rig->items[1].timer.key = 0;
+}
+
+static void give_an_unknown_class(struct rig *rig)
+{
+	rig->items[1].timer.key |= 7;
+}
+
+static void seat_elsewhere(struct rig *rig)
+{
+	rig->items[1].timer.seat += 1;
+}
+
+static void take_back_tickets(struct rig *rig)
+{
+	rig->wheel->slots.tickets[6] = 2;
+}
+
+static void swap_two_of_a_lane(struct rig *rig)
+{
+	uint64_t seat = rig->items[1].timer.seat;
+
+	rig->items[1].timer.seat = rig->items[5].timer.seat;
+	rig->items[5].timer.seat = seat;
+}
+
+static void arm_in_the_past(struct rig *rig)
+{
+	rig->wheel->now = 9;
+}
+
+static void seat_behind_its_tick(struct rig *rig)
+{
+	rig->items[0].timer.key = spokei_timer_key(4);
+}
+
+static void raise_the_first_edge(struct rig *rig)
+{
+	rig->wheel->slots.next = 7;
+}
+
+static void unmark_a_slot(struct rig *rig)
+{
+	rig->wheel->slots.marked[0] &= ~(UINT64_C(1) << 6);
+}
+
+static void unmark_a_word(struct rig *rig)
+{
+	rig->wheel->slots.summary[0] = 0;
+}
+
+static void set_aside_at_rest(struct rig *rig)
+{
+	struct spokei_slots *slots = &rig->wheel->slots;
+
+	rig->wheel->slot = spokei_timer_slot(&rig->items[6].timer);
+	spokei_slots_remove(&rig->items[6].timer);
+	spokei_slots_set_aside(slots, &rig->items[6].timer);
+}
+
+static void forget_to_move_on(struct rig *rig)
+{
+	rig->wheel->slots.next = 0;
+}
+
+static void count_one_more(struct rig *rig)
+{
+	rig->wheel->class_of[0].fired++;
+}
+
+static void count_one_end_more(struct rig *rig)
+{
+	rig->wheel->ended++;
+}
+
+static void lower_the_cap(struct rig *rig)
+{
+	rig->wheel->pending_max = 7;
+}
+
+static void raise_a_quota(struct rig *rig)
+{
+	rig->wheel->front.tally[0].quota++;
+}
+
+static void keep_an_old_deadline(struct rig *rig)
+{
+	rig->wheel->front.shared_key = spokei_timer_key(0);
+}
+
+static void keep_another_tick(struct rig *rig)
+{
+	rig->wheel->front.shared_key -= UINT64_C(1) << SPOKE_TIMER_TICK_SHIFT;
+}
+
+static void keep_an_unmarked_slot(struct rig *rig)
+{
+	rig->wheel->front.shared_slot = 1;
+}
+
+static void keep_a_slot_for_nothing(struct rig *rig)
+{
+	rig->wheel->front.shared_key = SPOKE_WHEEL_NOT_SHARED;
+}
+
+static void stop_without_taking_out(struct rig *rig)
+{
+	rig->wheel->stopped = true;
+}
+
+static void each_sentence_is_said_of_a_wheel_broken_for_it(void **state)
+{
+	static const struct {
+		void (*do_break)(struct rig *rig);
+		const char *said;
+	} cases[] = {
+		{ unlink_at_one_end, "a lane's links do not match" },
+		{ end_a_lane_early, "a lane's links do not match" },
+		{ idle_a_linked_timer, "an idle timer is linked into a slot" },
+		{ give_an_unknown_class, "a timer has a class the wheel does not know" },
+		{ seat_elsewhere, "a timer sits elsewhere than its seat says" },
+		{ take_back_tickets, "a timer has a ticket its slot has not given yet" },
+		{ swap_two_of_a_lane, "a lane is not in the order of placement" },
+		{ arm_in_the_past, "an armed timer lies in the past" },
+		{ seat_behind_its_tick, "the wheel would come to an armed timer too late" },
+		{ raise_the_first_edge, "the wheel would sleep past an armed timer" },
+		{ unmark_a_slot, "a slot with timers is not marked" },
+		{ unmark_a_word, "the summary is wrong about a word of the bitmap" },
+		{ set_aside_at_rest, "timers are set aside while the wheel rests" },
+		{ forget_to_move_on, "the wheel has not been where it should be by now" },
+		{ count_one_more,
+		  "a class has scheduled more or less than it ended and has pending" },
+		{ count_one_end_more, "the wheel's counts are not the sum of its classes'" },
+		{ lower_the_cap, "more timers are pending than pending_max" },
+		{ raise_a_quota, "the classes may schedule more than pending_max leaves" },
+		{ keep_an_old_deadline,
+		  "the shared deadline lies in the past or beyond the horizon" },
+		{ keep_another_tick, "the shared deadline has another tick" },
+		{ keep_an_unmarked_slot, "the slot of the shared deadline is not marked" },
+		{ keep_a_slot_for_nothing, "a slot is shared for nothing" },
+		{ stop_without_taking_out, "a stopped wheel has armed timers" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct rig rig;
+		const char *said;
+
+		make_busy(&rig);
+		cases[i].do_break(&rig);
+		said = spoke_wheel_check(rig.wheel);
+		assert_non_null(said);
+		assert_string_equal(said, cases[i].said);
+		free(rig.memory);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_sentence_is_said_of_a_wheel_broken_for_it),
+	};
+
+	return cmocka_run_group_tests_name("check", tests, NULL, NULL);
+}
