@@ -135,6 +135,9 @@ export SPOKE_MODEL_OPS
 stage "test release" run_tests release
 verdict release
 unset SPOKE_MODEL_OPS
+stage "build tsan" build tsan
+stage "test tsan" run_tests tsan -L threads
+verdict "tsan, where there are threads"
 stage checks sh tests/checks/run.sh build/dev
 cat "$log"
 

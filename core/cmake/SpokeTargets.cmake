@@ -42,6 +42,9 @@ function(spoke_settings target)
 	target_link_options(${target} PRIVATE ${SPOKE_LINK_OPTIONS})
 endfunction()
 
+# The number behind libspoke.so: raised when a released ABI changes, whatever the version says.
+set(SPOKE_ABI 0)
+
 # spoke_library(<target> <SHARED|STATIC>): a library of all floors, libspoke on disk.
 function(spoke_library target kind)
 	add_library(${target} ${kind})
@@ -50,20 +53,22 @@ function(spoke_library target kind)
 		OUTPUT_NAME spoke
 		LINKER_LANGUAGE C
 		VERSION ${PROJECT_VERSION}
-		SOVERSION ${PROJECT_VERSION_MAJOR})
+		SOVERSION ${SPOKE_ABI})
 	# Sanitizers leave their own symbols to the program.
 	if(kind STREQUAL "SHARED" AND NOT SPOKE_SANITIZE AND NOT SPOKE_FUZZ)
 		target_link_options(${target} PRIVATE LINKER:-z,defs)
 	endif()
 endfunction()
 
-# spoke_floor(<name> SOURCES <file>... [HEADERS <file>...] [PUBLIC <file>...] [ON <target>...])
+# spoke_floor(<name> SOURCES <file>... [HEADERS <file>...] [PUBLIC <file>...] [ON <target>...]
+#             [USES <library>...])
 #
 # One floor: target spoke_<name>, standing on the targets after ON and on no others. It is linked
 # by the floors above and by tests, which so reach hidden symbols too. PUBLIC headers lie in
-# include/ and are installed.
+# include/ and are installed. USES are libraries from elsewhere that its sources call; whoever
+# links the floor links them, and sees nothing of their headers.
 function(spoke_floor name)
-	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;HEADERS;PUBLIC;ON")
+	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;HEADERS;PUBLIC;ON;USES")
 	set(floor spoke_${name})
 	list(TRANSFORM arg_PUBLIC PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
 
@@ -71,11 +76,12 @@ function(spoke_floor name)
 	spoke_settings(${floor})
 	target_include_directories(${floor} PUBLIC ${PROJECT_SOURCE_DIR}
 		${CMAKE_CURRENT_SOURCE_DIR}/include)
-	target_link_libraries(${floor} PUBLIC ${arg_ON})
+	target_link_libraries(${floor} PUBLIC ${arg_ON} PRIVATE ${arg_USES})
 
 	foreach(library spoke spoke_static)
 		target_sources(${library} PRIVATE $<TARGET_OBJECTS:${floor}>
 			PUBLIC FILE_SET HEADERS
 			BASE_DIRS ${CMAKE_CURRENT_SOURCE_DIR}/include FILES ${arg_PUBLIC})
+		target_link_libraries(${library} PRIVATE ${arg_USES})
 	endforeach()
 endfunction()

@@ -17,11 +17,36 @@ fail() {
 
 # The C files of the tree, headers included.
 c_files() {
-	find timer core transport cluster examples tests -name '*.[ch]' -type f 2>"$work/absent" | sort
+	find $floors examples tests -name '*.[ch]' -type f 2>"$work/absent" | sort
 }
 
 public_headers() {
-	find timer core transport cluster -path '*/include/spoke/*.h' 2>"$work/absent" | sort
+	floor_files '*.h' | grep /include/spoke/
+}
+
+# The floors from below, and the files of the library.
+floors='timer core transport cluster'
+floor_files() { # <pattern of names>
+	find $floors -name "$1" -type f 2>"$work/absent" | sort
+}
+
+# What the linker sees of the library: writes the list "objects", and "symbols", which has for every
+# global a line "source.c type name", types as nm gives them. Complains about what is not built.
+linked() {
+	: >"$work/objects"
+	: >"$work/symbols"
+	for source in $(floor_files '*.c'); do
+		floor=${source%%/*}
+		object=$build/$floor/CMakeFiles/spoke_$floor.dir/${source#*/}.o
+		if [ ! -e "$object" ] || [ "$source" -nt "$object" ]; then
+			echo "$source: $build has no object of it, or an older one: build it first"
+		else
+			echo "$object" >>"$work/objects"
+		fi
+	done
+	xargs -r nm -A -g <"$work/objects" |
+		sed 's|^.*/CMakeFiles/spoke_\([a-z]*\)\.dir/\(.*\)\.o:|\1/\2 |' |
+		awk '{ print $1, $(NF - 1), $NF }' >"$work/symbols"
 }
 
 # What a compiler sees of the files given: see code.awk.

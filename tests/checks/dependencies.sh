@@ -3,6 +3,7 @@
 # libev, msgpack-c and cmocka are found in every form in which they are shipped, and a missing one is
 # one clear sentence. Each form is imitated in a prefix of its own, with the system's copies out of
 # sight; then a program (in dependencies/) is configured, linked with the target found, and run.
+# Usage: sh tests/checks/dependencies.sh [build directory [a single form]]
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -132,5 +133,5 @@ form system-msgpack MsgpackC '[4-9] [4-9].*'
 form system-cmocka Cmocka '0 '
 
 # Each form is configured, built and run.
-find "$work" -name module -exec dirname {} \; | tr '\n' '\0' |
+find "$work" -path "*/${2:-*}/module" -exec dirname {} \; | tr '\n' '\0' |
 	xargs -0 -n 1 -P "$(nproc)" sh $checks/dependencies/probe.sh

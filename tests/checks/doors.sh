@@ -1,38 +1,36 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # One door to the machine: clock, dice, memory, descriptors, threads, libev and msgpack-c are used in
-# the files that doors.txt lists and nowhere else; some functions are used nowhere at all.
+# the files that doors.txt lists and nowhere else; some functions are used nowhere at all. Which
+# names these are stands in kinds.txt. Read are the text of all C files and, for no text shows all,
+# what the objects of the library refer to: symbols, and instructions that ask the machine.
 set -eu
 . "$(dirname "$0")/common.sh"
 
-# Kind and names. "name(" is meant where it is called, "name" wherever it stands, "name*" stands for
-# all that begin so, <name> for a header. What is reached by . or -> is a door already, so the
-# wheel of an env is free to have a slot called read.
-cat >"$work/kinds" <<'KINDS'
-clock clock_gettime clock_getres gettimeofday timespec_get time( clock( localtime* gmtime* mktime nanosleep clock_nanosleep
-dice rand( srand( rand_r random( srandom drand48 lrand48 mrand48 getrandom getentropy arc4random*
-memory malloc calloc realloc reallocarray free( strdup strndup aligned_alloc posix_memalign memalign valloc asprintf vasprintf open_memstream getline mmap munmap sbrk
-stdio printf( fprintf vprintf vfprintf dprintf puts( fputs fputc putchar( putc( fwrite fread fopen fdopen freopen fclose fflush fgets fgetc getc( getchar scanf( fscanf perror stdin stdout stderr
-exit abort( exit( _exit _Exit quick_exit atexit
-environ getenv secure_getenv setenv unsetenv putenv
-fd open( openat creat( close( read( write( readv( writev( pread pwrite lseek ioctl fcntl pipe( pipe2 dup( dup2 dup3 poll( ppoll select( pselect epoll_* eventfd timerfd_* signalfd inotify_* unlink( rename( mkdir( rmdir( stat( fstat( lstat( fsync fdatasync truncate( ftruncate opendir scandir <fcntl.h> <poll.h> <unistd.h> <sys/epoll.h> <sys/eventfd.h> <sys/timerfd.h> <sys/inotify.h>
-socket socket( socketpair( connect( bind( listen( accept( accept4 recv( recvfrom recvmsg send( sendto sendmsg setsockopt getsockopt shutdown( getaddrinfo freeaddrinfo getnameinfo getsockname getpeername gethostby* <sys/socket.h> <sys/un.h> <netdb.h> <netinet/in.h> <netinet/tcp.h> <arpa/inet.h>
-thread pthread_* thrd_* mtx_* cnd_* tss_* sem_* <pthread.h> <threads.h> <semaphore.h>
-process fork( vfork( execv* execl* posix_spawn* kill( raise( system( popen( waitpid sigaction sigprocmask sched_* prctl( <signal.h> <sched.h> <sys/wait.h>
-libev ev_*( <ev.h> <libev/ev.h>
-msgpack msgpack_* <msgpack.h> <msgpack/*
-assert assert( <assert.h>
-never strcpy strcat sprintf vsprintf strtok( strtok_r atoi atol( atoll atof gets( alloca signal( sleep( usleep <alloca.h> <event.h>
-KINDS
+linked >"$work/bad"
+{
+	awk '$2 ~ /^[Uwv]$/ && $3 !~ /^spoke/ { print $1, $3 }' "$work/symbols"
+	xargs -r objdump -d --no-show-raw-insn <"$work/objects" | awk '
+	/^[^ ].*file format/ {
+		sub(/.*CMakeFiles\/spoke_/, "")
+		sub(/\.dir\//, "/")
+		sub(/\.o: .*/, "")
+		source = $0
+	}
+	$2 ~ /^(rdtscp?|rdpmc|rdrand|rdseed|syscall|sysenter|svc)$/ { print source, $2 }'
+} >"$work/wants"
 
-# Reads kinds, doors, then code; complains on stdout.
 code strings=1 $(c_files) >"$work/strings"
 code $(c_files) >"$work/code"
 grep -E '^[^:]*:[0-9]+:[ \t]*#[ \t]*include' "$work/strings" >"$work/includes" || true
+# Reads kinds, doors, then code; complains on stdout.
 awk '
-function complain(where, name, kind) {
-	print where ": " name " is " (kind == "never" ? "banned" : \
-		"behind the door \"" kind "\": use the env, or list the file in tests/checks/doors.txt")
+function judge(path, where, name, what) {
+	if (what == "pure" || allowed(path, what))
+		return
+	said[path, name] = 1
+	print where ": " name " is " (what == "never" ? "banned" : \
+		"behind the door \"" what "\": use the env, or list the file in tests/checks/doors.txt")
 }
 # The kind of a name in the code; with its parenthesis when it is called.
 function kind_of(name, called,   len) {
@@ -46,7 +44,18 @@ function kind_of(name, called,   len) {
 		if (called && (substr(name, 1, len) "*(") in kind)
 			return kind[substr(name, 1, len) "*("]
 	}
-	return ""
+	return sub(/^__builtin_/, "", name) ? kind_of(name, called) : ""
+}
+# The kind of a symbol, which may be the checked, the versioned or the wide form of a name.
+function kind_of_symbol(name,   what) {
+	sub(/@.*/, "", name)
+	if ((what = kind_of(name, 1)) != "")
+		return what
+	sub(/^__isoc[0-9]*_/, "", name)
+	if (name ~ /^__.*_chk$/)
+		name = substr(name, 3, length(name) - 6)
+	sub(/64(_.*)?$/, "", name)
+	return kind_of(name, 1)
 }
 # Marks doors as used, so that a permission which a file no longer needs shows up.
 function allowed(path, what,   ok, door) {
@@ -58,8 +67,8 @@ function allowed(path, what,   ok, door) {
 			}
 	return ok
 }
-FILENAME ~ /kinds$/ {
-	for (i = 2; i <= NF; i++)
+FILENAME ~ /kinds.txt$/ {
+	for (i = 2; i <= NF && !/^#/; i++)
 		kind[$i] = $1
 	next
 }
@@ -69,6 +78,13 @@ FILENAME ~ /doors.txt$/ {
 		if ($0 !~ /  # ./)
 			print FILENAME ":" FNR ": says no reason after \"  # \""
 	}
+	next
+}
+FILENAME ~ /wants$/ {
+	if ((what = kind_of_symbol($2)) == "")
+		print $1 ": " $2 " is called, but has no kind in tests/checks/kinds.txt"
+	else if (!(($1, $2) in said))
+		judge($1, $1, $2, what)
 	next
 }
 {
@@ -82,9 +98,10 @@ FILENAME ~ /doors.txt$/ {
 FILENAME ~ /includes$/ {
 	if (match(rest, /<[^>]*>|"[^"]*"/)) {
 		name = substr(rest, RSTART, RLENGTH)
-		what = kind_of(name, 0)
-		if (what != "" && !allowed(path, what))
-			complain(where, name, what)
+		sub(/^"/, "<", name)
+		sub(/"$/, ">", name)
+		if ((what = kind_of(name, 0)) != "")
+			judge(path, where, name, what)
 	}
 	next
 }
@@ -94,10 +111,11 @@ rest !~ /^[ \t]*#[ \t]*include/ {
 		name = substr(rest, RSTART, RLENGTH)
 		before = before substr(rest, 1, RSTART - 1)
 		rest = substr(rest, RSTART + RLENGTH)
+		# What is reached by . or -> is a door already: the net of an env may have a read.
 		if (before !~ /(\.|->)[ \t]*$/) {
-			what = kind_of(name, rest ~ /^[ \t]*\(/)
-			if (what != "" && !allowed(path, what))
-				complain(where, name, what)
+			called = rest ~ /^[ \t]*\(/ || (before ~ /\([ \t]*$/ && rest ~ /^[ \t]*\)[ \t)]*\(/)
+			if ((what = kind_of(name, called)) != "")
+				judge(path, where, name, what)
 		}
 		before = "x"
 	}
@@ -109,7 +127,7 @@ END {
 			if (door !~ /\/$/ && !((door, list[i]) in used))
 				print "tests/checks/doors.txt: " door " no longer needs " list[i]
 	}
-}' "$work/kinds" $checks/doors.txt "$work/includes" "$work/code" >"$work/bad"
+}' $checks/kinds.txt $checks/doors.txt "$work/includes" "$work/code" "$work/wants" >>"$work/bad"
 
 sed -n "/^[^#]/s/ .*//p" $checks/doors.txt | while read -r door; do
 	[ -e "$door" ] || echo "$checks/doors.txt: there is no $door"

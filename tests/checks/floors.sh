@@ -1,14 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Includes look down: never up a floor, never in a circle inside one. Public headers stand on public
-# headers and the C library alone, examples see of spoke what users see.
+# headers and the C library alone, examples see of spoke what users see. What is called without an
+# include shows up in the objects: a floor finds the names it wants in itself or below.
 set -eu
 . "$(dirname "$0")/common.sh"
 
+linked >"$work/bad"
 c_files >"$work/files"
-code strings=1 $(cat "$work/files") | grep -E '^[^:]*:[0-9]+:[ \t]*#[ \t]*include' >"$work/includes" || true
+code strings=1 $(cat "$work/files") | grep -E '^[^:]*:[0-9]+:[ \t]*(#|%:|\?\?=)' >"$work/directives" || true
 
-# Reads the list of files, then the include lines; complains on stdout, writes who stands on whom.
+# Reads the list of files, then the preprocessor's lines; complains on stdout, writes who stands on whom.
 awk -F: -v edges="$work/edges" '
 function folder(path) {
 	return path ~ /\// ? substr(path, 1, match(path, /\/[^\/]*$/) - 1) : "."
@@ -35,7 +37,7 @@ BEGIN {
 		rank[order[i]] = i
 	count = split("assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp " \
 		"signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string " \
-		"tgmath threads time uchar wchar wctype sys/types", order, " ")
+		"tgmath threads time uchar wchar wctype sys/types sys/uio", order, " ")
 	for (i = 1; i <= count; i++)
 		libc[order[i] ".h"] = 1
 }
@@ -49,6 +51,17 @@ FILENAME ~ /files$/ {
 		owner[name] = $0
 		public[$0] = 1
 	}
+	next
+}
+$3 !~ /^[ \t]*#[ \t]*(include|define|undef|if|ifdef|ifndef|elif|else|endif|error|pragma)([ \t!("<]|$)/ {
+	complain("not a directive of the usual form")
+	next
+}
+$3 !~ /#[ \t]*include/ {
+	next
+}
+$3 !~ /include[ \t]*(<[^>]+>|"[^"]+")[ \t]*$/ {
+	complain("an include of neither <...> nor \"...\"")
 	next
 }
 {
@@ -65,6 +78,8 @@ FILENAME ~ /files$/ {
 			next
 		}
 	} else if (!quoted) {
+		if (name in exists || name ~ /^\/|\.\//)
+			complain("a file of the tree, or a path, in <" name ">")
 		if (from in public && !(name in libc))
 			complain("a public header includes <" name ">, which is not the C library")
 		next
@@ -85,13 +100,41 @@ FILENAME ~ /files$/ {
 		complain("an example includes \"" name "\", which users do not have")
 	if (room(from) != room(target))
 		print room(from), room(target) >edges
-}' "$work/files" "$work/includes" >"$work/bad"
+}' "$work/files" "$work/directives" >>"$work/bad"
 
 touch "$work/edges"
 if ! tsort "$work/edges" >"$work/order" 2>"$work/loops"; then
 	sed -n 's/^tsort: \([^ ]*\/[^ ]*\)$/\1: in a circle of includes/p' "$work/loops" |
 		grep -v "^$work" >>"$work/bad" || true
 fi
+
+# Reads the symbols twice: who defines them, then who wants them.
+awk -v floors="$floors" '
+BEGIN {
+	count = split(floors, order, " ")
+	for (i = 1; i <= count; i++)
+		rank[order[i]] = i
+}
+$3 !~ /^spoke/ {
+	next
+}
+{
+	floor = $1
+	sub(/\/.*/, "", floor)
+	wanted = $2 ~ /^[Uwv]$/
+}
+NR == FNR && !wanted {
+	if ($3 in source)
+		print $1 ": defines " $3 ", as does " source[$3]
+	source[$3] = $1
+	home[$3] = floor
+}
+NR != FNR && wanted {
+	if (!($3 in home))
+		print $1 ": wants " $3 ", which no floor defines"
+	else if (rank[home[$3]] > rank[floor])
+		print $1 ": floor " floor " looks up at " $3 " of " source[$3]
+}' "$work/symbols" "$work/symbols" >>"$work/bad"
 
 cat "$work/bad"
 [ ! -s "$work/bad" ]

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every public header compiles alone, twice over, as C11 and as C++17, by every compiler there is,
-# and is installed; every other header of a floor compiles alone.
+# Every public header compiles alone, twice over, as C11 and as C++17, by every compiler there is;
+# every other header of a floor compiles alone.
 set -eu
 . "$(dirname "$0")/common.sh"
 
 bad=0
 flags='-fsyntax-only -Wall -Wextra -Wpedantic -Werror'
 include=
-for dir in timer core transport cluster; do
+for dir in $floors; do
 	include="$include -I$dir/include"
 done
 
@@ -25,10 +25,6 @@ compile() {
 
 for header in $(public_headers); do
 	name=${header#*/include/}
-	if ! grep -q "include/$name" "${header%%/*}/CMakeLists.txt"; then
-		echo "$header: not among the PUBLIC headers of ${header%%/*}/CMakeLists.txt"
-		bad=1
-	fi
 	twice="#include <$name>\n#include <$name>\n"
 	for cc in gcc clang; do
 		command -v $cc >"$work/which" || continue

@@ -15,7 +15,7 @@ mkdir -p "$cache"
 	find . -name .clang-tidy -not -path './build/*' -exec cat {} +
 } >"$work/common"
 include=-I.
-for dir in timer core transport cluster; do
+for dir in $floors; do
 	include="$include -I$dir/include"
 done
 

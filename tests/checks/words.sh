@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Text of the tree: a licence line in every source, no path of somebody's machine, no words of the
-# workshop, no work put off, and clean line ends.
+# Text of the tree: a licence line in every source, no path of somebody's machine, no work put off,
+# and clean line ends.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -17,9 +17,9 @@ look() {
 	fi
 }
 
-look 'path of a machine' '(^|[^A-Za-z0-9_.}])/(home|root|work)/'
-look 'word of the workshop' 'farm-(bench|studio)|[Ss]ub-?agent|[C]laude|LLM[ -]assist|[Ii]ssues? #?[0-9]'
-look 'word of the workshop' 'duplicates[ -](tool|check)|`[d]uplicates`'
+look 'path of a machine' '(^|[^A-Za-z0-9_.}])/(home|root|work|Users)/'
+look 'fixed path, ask mkdtemp or mktemp for one' '(^|[^A-Za-z0-9_.}/])/[t]mp/[^"[:blank:]]*[^X"[:blank:]]("|[[:blank:]]|$)'
+look 'path out of the tree' '\.\./(\.\./)*[s]hared'
 look 'work put off: do it or drop it' '(^|[^A-Za-z0-9_])(TO[D]O|FIX[M]E|X[X]X)([^A-Za-z0-9_]|$)'
 look 'white space at the end of the line' '[[:blank:]]$'
 look 'carriage return' "$(printf '\r')"

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The environment as the rooms above it use it: memory whose size is checked and whose content is
+ * known. Whoever allocates keeps the size, for the environment may need it back.
+ */
+#ifndef SPOKEI_ENV_H
+#define SPOKEI_ENV_H
+
+#include "timer/base.h"
+
+#include <spoke/env.h>
+
+#include <string.h>
+
+/* `count` cells of `size` bytes, all zero; NULL: no memory, or more than a size can say. */
+static inline void *spokei_alloc(const struct spoke_env *env, size_t count, size_t size)
+{
+	void *memory;
+
+	if (count == 0 || size > SIZE_MAX / count)
+		return NULL;
+	memory = env->resize(env->ctx, NULL, 0, count * size);
+	if (memory)
+		memset(memory, 0, count * size);
+	return memory;
+}
+
+/* Gives back what spokei_alloc() gave; NULL is fine. In builds with assertions for it the content
+ * is overwritten, so that a use after this is seen. */
+static inline void spokei_free(const struct spoke_env *env, void *memory, size_t count, size_t size)
+{
+	if (memory)
+		(void)env->resize(env->ctx, memory, count * size, 0);
+}
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Both clocks are read without a system call where the kernel maps them into the process. They
+ * exist on every kernel that spoke runs on, so that a failure is a bug.
+ */
+#define _GNU_SOURCE
+#include "core/host/clock.h"
+
+#include "timer/base.h"
+
+#include <time.h>
+
+#define NS_PER_S UINT64_C(1000000000)
+
+static uint64_t read_clock(clockid_t clock)
+{
+	struct timespec time = { 0 };
+	int result = clock_gettime(clock, &time);
+
+	SPOKE_ASSERT(result == 0);
+	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
+}
+
+uint64_t spokei_clock_now(void *ctx)
+{
+	(void)ctx;
+	return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t spokei_clock_boot_now(void *ctx)
+{
+	(void)ctx;
+	return read_clock(CLOCK_BOOTTIME);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The machine's two monotonic clocks, in ns. The context is not used; any thread.
+ */
+#ifndef SPOKEI_HOST_CLOCK_H
+#define SPOKEI_HOST_CLOCK_H
+
+#include <stdint.h>
+
+/* Stands still while the machine sleeps. */
+uint64_t spokei_clock_now(void *ctx);
+
+/* Goes on meanwhile. */
+uint64_t spokei_clock_boot_now(void *ctx);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A store of random bytes per thread, filled by getrandom() when it is used up, emptied by a fork.
+ * Where the system refuses (an old kernel, a sandbox), a small generator seeded by the clock goes
+ * on: spoke throws dice to spread load and retries, never for a secret.
+ */
+#define _GNU_SOURCE
+#include "core/host/dice.h"
+
+#include "core/host/clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum {
+	STORE_SIZE = 512
+};
+
+struct store {
+	unsigned forks; /* as they were when it was filled; 0: never */
+	size_t left;
+	unsigned char bytes[STORE_SIZE];
+};
+
+static _Thread_local struct store store;
+static atomic_uint forks = 1;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void count_fork(void)
+{
+	atomic_fetch_add(&forks, 1);
+}
+
+static void watch_forks(void)
+{
+	/* It fails without memory only; then a child may throw what its parent throws. */
+	(void)pthread_atfork(NULL, NULL, count_fork);
+}
+
+/* splitmix64 */
+static uint64_t mix(uint64_t *state)
+{
+	uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+static void fill_without_system(struct store *full)
+{
+	uint64_t state = spokei_clock_now(NULL) ^ (uint64_t)(uintptr_t)full ^
+			 ((uint64_t)getpid() << 32);
+
+	for (size_t at = 0; at < STORE_SIZE; at += sizeof(uint64_t)) {
+		uint64_t word = mix(&state);
+
+		memcpy(full->bytes + at, &word, sizeof(word));
+	}
+}
+
+static void fill(struct store *full)
+{
+	ssize_t got;
+
+	(void)pthread_once(&once, watch_forks);
+	full->forks = atomic_load(&forks);
+	do
+		got = getrandom(full->bytes, STORE_SIZE, 0);
+	while (got < 0 && errno == EINTR);
+	if (got != STORE_SIZE)
+		fill_without_system(full);
+	full->left = STORE_SIZE;
+}
+
+void spokei_dice(void *ctx, void *bytes, size_t len)
+{
+	struct store *mine = &store;
+	unsigned char *to = bytes;
+
+	(void)ctx;
+	while (len > 0) {
+		size_t part;
+
+		if (mine->left == 0 || mine->forks != atomic_load(&forks))
+			fill(mine);
+		part = len < mine->left ? len : mine->left;
+		memcpy(to, mine->bytes + STORE_SIZE - mine->left, part);
+		mine->left -= part;
+		to += part;
+		len -= part;
+	}
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files are read whole, under a bound, and written whole: to a temporary file in the same
+ * directory, through to the disk, then by a rename over the old one.
+ */
+#define _GNU_SOURCE
+#include "core/host/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	NAMES_MAX = 100, /* names tried for a temporary file */
+	NEW_MODE = 0666,
+	MODE_MASK = 0777,
+};
+
+/* As read(), but a signal does not end it. */
+static ssize_t read_some(int fd, void *bytes, size_t len)
+{
+	ssize_t got;
+
+	do
+		got = read(fd, bytes, len);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got;
+}
+
+/* A pipe or a socket would block, or never end. */
+static int check_kind(int fd)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) != 0)
+		return -errno;
+	if (S_ISDIR(status.st_mode))
+		return -EISDIR;
+	return S_ISREG(status.st_mode) || S_ISCHR(status.st_mode) ? 0 : -EINVAL;
+}
+
+static ssize_t read_all(int fd, char *bytes, size_t size)
+{
+	size_t len = 0;
+	ssize_t got = 1;
+	char more;
+
+	while (len < size && got > 0) {
+		got = read_some(fd, bytes + len, size - len);
+		if (got > 0)
+			len += (size_t)got;
+	}
+	if (got > 0)
+		got = read_some(fd, &more, 1);
+	if (got < 0)
+		return got;
+	return got > 0 ? -EFBIG : (ssize_t)len;
+}
+
+static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
+{
+	/* Without O_NONBLOCK the open of a pipe waits for its writer. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	ssize_t result;
+
+	(void)ctx;
+	if (fd < 0)
+		return -errno;
+	result = check_kind(fd);
+	if (result == 0)
+		result = read_all(fd, bytes, size);
+	(void)close(fd);
+	return result;
+}
+
+/* Opens a new file beside `path` and writes its name to `ret_name`. Returns the descriptor. */
+static int open_beside(const char *path, char *ret_name, size_t size)
+{
+	static atomic_uint count;
+
+	for (int i = 0; i < NAMES_MAX; i++) {
+		int len = snprintf(ret_name, size, "%s.%ld-%u.tmp", path, (long)getpid(),
+				   atomic_fetch_add(&count, 1));
+		int fd;
+
+		if (len < 0 || (size_t)len >= size)
+			return -ENAMETOOLONG;
+		fd = open(ret_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, NEW_MODE);
+		if (fd >= 0)
+			return fd;
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
+}
+
+static int write_all(int fd, const char *bytes, size_t len)
+{
+	size_t written = 0;
+
+	while (written < len) {
+		ssize_t got = write(fd, bytes + written, len - written);
+
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		if (got > 0)
+			written += (size_t)got;
+	}
+	return 0;
+}
+
+static int keep_mode(const char *path, int fd)
+{
+	struct stat old;
+
+	if (stat(path, &old) != 0 || !S_ISREG(old.st_mode))
+		return 0;
+	return fchmod(fd, old.st_mode & MODE_MASK) == 0 ? 0 : -errno;
+}
+
+/* Makes the rename itself last. What is at the path is whole with or without. */
+static void sync_folder(const char *path)
+{
+	char folder[PATH_MAX] = ".";
+	const char *slash = strrchr(path, '/');
+	int fd;
+
+	if (slash) {
+		size_t len = slash == path ? 1 : (size_t)(slash - path);
+
+		memcpy(folder, path, len);
+		folder[len] = '\0';
+	}
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	(void)fsync(fd);
+	(void)close(fd);
+}
+
+static int files_replace(void *ctx, const char *path, const void *bytes, size_t len)
+{
+	char name[PATH_MAX];
+	int fd = open_beside(path, name, sizeof(name));
+	int error;
+
+	(void)ctx;
+	if (fd < 0)
+		return fd;
+	error = keep_mode(path, fd);
+	if (!error)
+		error = write_all(fd, bytes, len);
+	if (!error && fsync(fd) != 0)
+		error = -errno;
+	if (close(fd) != 0 && !error)
+		error = -errno;
+	if (!error && rename(name, path) != 0)
+		error = -errno;
+	if (error) {
+		(void)unlink(name);
+		return error;
+	}
+	sync_folder(path);
+	return 0;
+}
+
+const struct spoke_files spokei_host_files = {
+	.read = files_read,
+	.replace = files_replace,
+};

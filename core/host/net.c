@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sockets. Every function is one system call where that is possible; a call that a signal
+ * interrupted is made again, except connect, which goes on by itself, and close, which is done.
+ */
+#define _GNU_SOURCE
+#include "core/host/net.h"
+
+#include "core/host/address.h"
+#include "core/host/sockfile.h"
+#include "timer/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* An address as the system calls want it: aligned. */
+union any_address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+	struct sockaddr_un local;
+	struct sockaddr_storage storage;
+};
+
+/* Returns the family, or AF_UNSPEC when these bytes are no address of ours. */
+static int load(const struct spoke_address *address, union any_address *ret_at)
+{
+	*ret_at = (union any_address){ .storage = { .ss_family = AF_UNSPEC } };
+	if (address->len < sizeof(sa_family_t) || address->len > sizeof(address->bytes))
+		return AF_UNSPEC;
+	memcpy(ret_at, address->bytes, address->len);
+	switch (ret_at->any.sa_family) {
+	case AF_INET:
+		return address->len == sizeof(ret_at->v4) ? AF_INET : AF_UNSPEC;
+	case AF_INET6:
+		return address->len == sizeof(ret_at->v6) ? AF_INET6 : AF_UNSPEC;
+	case AF_UNIX:
+		return address->len > offsetof(struct sockaddr_un, sun_path) ? AF_UNIX : AF_UNSPEC;
+	default:
+		return AF_UNSPEC;
+	}
+}
+
+static void store(const union any_address *at, socklen_t len, struct spoke_address *ret_address)
+{
+	if (len > sizeof(ret_address->bytes))
+		len = sizeof(ret_address->bytes);
+	*ret_address = (struct spoke_address){ .len = len };
+	memcpy(ret_address->bytes, at, len);
+}
+
+static int set_option(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof(value)) == 0 ? 0 : -errno;
+}
+
+static int open_socket(int family, int *ret_fd)
+{
+	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int error = fd < 0 ? -errno : 0;
+
+	if (error)
+		return error;
+	if (family != AF_UNIX)
+		error = set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	if (error) {
+		(void)close(fd);
+		return error;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
+{
+	union any_address at;
+	int family = load(to, &at);
+	int fd = -1;
+	int error;
+
+	(void)ctx;
+	if (family == AF_UNSPEC)
+		return -EAFNOSUPPORT;
+	error = open_socket(family, &fd);
+	if (error)
+		return error;
+	if (connect(fd, &at.any, to->len) != 0)
+		error = errno == EINTR ? -EINPROGRESS : -errno;
+	if (error && error != -EINPROGRESS) {
+		(void)close(fd);
+		return error;
+	}
+	*ret_fd = fd;
+	return error;
+}
+
+static int net_finish(void *ctx, int fd)
+{
+	union any_address peer;
+	socklen_t len = sizeof(peer);
+	socklen_t error_len = sizeof(int);
+	int error = 0;
+
+	(void)ctx;
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_len) != 0)
+		return -errno;
+	if (error)
+		return -error;
+	if (getpeername(fd, &peer.any, &len) != 0)
+		return errno == ENOTCONN ? -EINPROGRESS : -errno;
+	return 0;
+}
+
+static int listen_unix(int fd, const union any_address *at, socklen_t len, int backlog)
+{
+	if (at->local.sun_path[0] != '\0')
+		return spokei_sockfile_listen(fd, at->local.sun_path, backlog);
+	if (bind(fd, &at->any, len) != 0 || listen(fd, backlog) != 0)
+		return -errno;
+	return 0;
+}
+
+/* What accept() returns inherits TCP_NODELAY from here. */
+static int listen_tcp(int fd, const union any_address *at, socklen_t len, int backlog)
+{
+	int error = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+
+	if (!error && at->any.sa_family == AF_INET6)
+		error = set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	if (error)
+		return error;
+	if (bind(fd, &at->any, len) != 0 || listen(fd, backlog) != 0)
+		return -errno;
+	return 0;
+}
+
+static int net_listen(void *ctx, const struct spoke_address *where, int backlog, int *ret_fd)
+{
+	union any_address at;
+	int family = load(where, &at);
+	int fd = -1;
+	int error;
+
+	(void)ctx;
+	if (family == AF_UNSPEC)
+		return -EAFNOSUPPORT;
+	error = open_socket(family, &fd);
+	if (error)
+		return error;
+	if (family == AF_UNIX)
+		error = listen_unix(fd, &at, where->len, backlog);
+	else
+		error = listen_tcp(fd, &at, where->len, backlog);
+	if (error) {
+		(void)close(fd);
+		return error;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/* Linux hands out errors of a connection that waited: that one is gone, the next may be fine. */
+static int accept_error(int error)
+{
+	switch (error) {
+	case ENETDOWN:
+	case EPROTO:
+	case ENOPROTOOPT:
+	case EHOSTDOWN:
+	case ENONET:
+	case EHOSTUNREACH:
+	case EOPNOTSUPP:
+	case ENETUNREACH:
+	case EPERM:
+		return -ECONNABORTED;
+	default:
+		return -error;
+	}
+}
+
+static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_peer)
+{
+	union any_address peer;
+	socklen_t len;
+	int accepted;
+
+	(void)ctx;
+	do {
+		len = sizeof(peer);
+		accepted = accept4(fd, &peer.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	} while (accepted < 0 && errno == EINTR);
+	if (accepted < 0)
+		return accept_error(errno);
+	*ret_fd = accepted;
+	store(&peer, len, ret_peer);
+	return 0;
+}
+
+static ssize_t net_read(void *ctx, int fd, void *bytes, size_t len)
+{
+	ssize_t got;
+
+	(void)ctx;
+	do
+		got = recv(fd, bytes, len, 0);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got;
+}
+
+static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count)
+{
+	/* The system does not change the parts; its struct only cannot say so. */
+	union {
+		const struct iovec *given;
+		struct iovec *taken;
+	} cast = { .given = parts };
+	struct msghdr message = { .msg_iov = cast.taken };
+	ssize_t written;
+
+	(void)ctx;
+	SPOKE_ASSERT(count > 0);
+	message.msg_iovlen = (size_t)(count < IOV_MAX ? count : IOV_MAX);
+	do
+		written = sendmsg(fd, &message, MSG_NOSIGNAL);
+	while (written < 0 && errno == EINTR);
+	return written < 0 ? -errno : written;
+}
+
+static int net_shut(void *ctx, int fd)
+{
+	(void)ctx;
+	return shutdown(fd, SHUT_WR) == 0 ? 0 : -errno;
+}
+
+static int net_spare(void *ctx, int *ret_fd)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	(void)ctx;
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+static void net_close(void *ctx, int fd)
+{
+	int result;
+
+	(void)ctx;
+	spokei_sockfile_closing(fd);
+	result = close(fd);
+	SPOKE_ASSERT(result == 0 || errno != EBADF);
+}
+
+static int net_local(void *ctx, int fd, struct spoke_address *ret_address)
+{
+	union any_address at;
+	socklen_t len = sizeof(at);
+
+	(void)ctx;
+	if (getsockname(fd, &at.any, &len) != 0)
+		return -errno;
+	store(&at, len, ret_address);
+	return 0;
+}
+
+static int net_peer(void *ctx, int fd, struct spoke_address *ret_address)
+{
+	union any_address at;
+	socklen_t len = sizeof(at);
+
+	(void)ctx;
+	if (getpeername(fd, &at.any, &len) != 0)
+		return -errno;
+	store(&at, len, ret_address);
+	return 0;
+}
+
+static int net_parse(void *ctx, const char *text, struct spoke_address *ret_address)
+{
+	(void)ctx;
+	return spokei_address_parse(text, ret_address);
+}
+
+static void net_print(void *ctx, const struct spoke_address *address, char *text, size_t size)
+{
+	(void)ctx;
+	spokei_address_print(address, text, size);
+}
+
+static int resolve_error(int error)
+{
+	switch (error) {
+	case EAI_AGAIN:
+		return -EAGAIN;
+	case EAI_MEMORY:
+		return -ENOMEM;
+	case EAI_SYSTEM:
+		return errno ? -errno : -EIO;
+	case EAI_NONAME:
+	case EAI_NODATA:
+		return -ENOENT;
+	default:
+		return -EIO;
+	}
+}
+
+/* In the order of the system (RFC 6724), which prefers what can be reached. */
+static int net_resolve(void *ctx, const char *host, uint16_t port, struct spoke_address *ret,
+		       int max)
+{
+	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+	struct addrinfo *found = NULL;
+	int count = 0;
+	int error;
+
+	(void)ctx;
+	error = getaddrinfo(host, NULL, &hints, &found);
+	if (error)
+		return resolve_error(error);
+	for (const struct addrinfo *one = found; one && count < max; one = one->ai_next) {
+		union any_address at;
+
+		if (one->ai_addrlen > sizeof(at))
+			continue;
+		memcpy(&at, one->ai_addr, one->ai_addrlen);
+		if (one->ai_family == AF_INET)
+			at.v4.sin_port = htons(port);
+		else if (one->ai_family == AF_INET6)
+			at.v6.sin6_port = htons(port);
+		else
+			continue;
+		store(&at, one->ai_addrlen, &ret[count++]);
+	}
+	freeaddrinfo(found);
+	return count > 0 ? count : -ENOENT;
+}
+
+const struct spoke_net spokei_host_net = {
+	.connect = net_connect,
+	.finish = net_finish,
+	.listen = net_listen,
+	.accept = net_accept,
+	.read = net_read,
+	.write = net_write,
+	.shut = net_shut,
+	.close = net_close,
+	.spare = net_spare,
+	.local = net_local,
+	.peer = net_peer,
+	.parse = net_parse,
+	.print = net_print,
+	.resolve = net_resolve,
+};

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Paths of unix sockets. A path can be bound before its owner listens on it, and in that moment
+ * looks like a dead one. So who listens looks afterwards whether its file is still there, and who
+ * would remove a file makes sure right before that it is still the one that refused.
+ */
+#define _GNU_SOURCE
+#include "core/host/sockfile.h"
+
+#include "timer/base.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct sockfile {
+	struct sockfile *next;
+	int fd;
+	pid_t owner; /* the process that bound it */
+	dev_t device;
+	ino_t inode;
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sockfile *files;  /* under the lock */
+static atomic_uint files_count; /* read without it: most descriptors have no file */
+
+/* What lies at the path now: 0 if it is a socket. */
+static int look_at(const char *path, struct sockfile *ret_file)
+{
+	struct stat status;
+
+	if (lstat(path, &status) != 0)
+		return -errno;
+	if (!S_ISSOCK(status.st_mode))
+		return -EADDRINUSE;
+	ret_file->device = status.st_dev;
+	ret_file->inode = status.st_ino;
+	return 0;
+}
+
+static bool still_there(const char *path, const struct sockfile *file)
+{
+	struct sockfile now = { 0 };
+
+	return look_at(path, &now) == 0 && now.device == file->device && now.inode == file->inode;
+}
+
+/* 0: nobody listens there. -EADDRINUSE: somebody does, or nobody can tell. */
+static int probe(const struct sockaddr_un *at)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int error = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)at, sizeof(*at)) == 0 ||
+	    (errno != ECONNREFUSED && errno != ENOENT))
+		error = -EADDRINUSE;
+	(void)close(fd);
+	return error;
+}
+
+/* Makes the path free, if what lies there is the socket of a dead listener. */
+static int remove_stale(const struct sockaddr_un *at)
+{
+	struct sockfile found = { 0 };
+	int error = look_at(at->sun_path, &found);
+
+	if (error == -ENOENT)
+		return 0;
+	if (error)
+		return -EADDRINUSE;
+	for (int round = 0; round < 2; round++) {
+		error = probe(at);
+		if (error)
+			return error;
+	}
+	if (!still_there(at->sun_path, &found))
+		return -EADDRINUSE;
+	return unlink(at->sun_path) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+static int bind_path(int fd, const struct sockaddr_un *at)
+{
+	int error;
+
+	if (bind(fd, (const struct sockaddr *)at, sizeof(*at)) == 0)
+		return 0;
+	if (errno != EADDRINUSE)
+		return -errno;
+	error = remove_stale(at);
+	if (error)
+		return error;
+	return bind(fd, (const struct sockaddr *)at, sizeof(*at)) == 0 ? 0 : -errno;
+}
+
+int spokei_sockfile_listen(int fd, const char *path, int backlog)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	size_t len = strlen(path);
+	struct sockfile *file;
+	int error;
+
+	SPOKE_ASSERT(len > 0 && len < sizeof(at.sun_path));
+	memcpy(at.sun_path, path, len + 1);
+	file = calloc(1, sizeof(*file));
+	if (file == NULL)
+		return -ENOMEM;
+	file->fd = fd;
+	file->owner = getpid();
+	memcpy(file->path, path, len + 1);
+
+	error = bind_path(fd, &at);
+	if (error)
+		goto err_after_calloc;
+	error = look_at(path, file);
+	if (error)
+		goto err_after_calloc; /* somebody has taken it away already */
+	if (listen(fd, backlog) != 0)
+		error = -errno;
+	else if (!still_there(path, file))
+		error = -EADDRINUSE;
+	if (error)
+		goto err_after_bind;
+
+	(void)pthread_mutex_lock(&lock);
+	file->next = files;
+	files = file;
+	atomic_fetch_add(&files_count, 1);
+	(void)pthread_mutex_unlock(&lock);
+	return 0;
+
+err_after_bind:
+	if (still_there(path, file))
+		(void)unlink(path);
+err_after_calloc:
+	free(file);
+	return error;
+}
+
+void spokei_sockfile_closing(int fd)
+{
+	struct sockfile **link = &files;
+	struct sockfile *file;
+
+	if (atomic_load(&files_count) == 0)
+		return;
+	(void)pthread_mutex_lock(&lock);
+	while (*link && (*link)->fd != fd)
+		link = &(*link)->next;
+	file = *link;
+	if (file) {
+		*link = file->next;
+		atomic_fetch_sub(&files_count, 1);
+	}
+	(void)pthread_mutex_unlock(&lock);
+	if (file && file->owner == getpid() && still_there(file->path, file))
+		(void)unlink(file->path);
+	free(file);
+}

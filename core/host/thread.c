@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pool and the parker. The pool's queue goes through loop[0] of the works in it, so submitting
+ * allocates nothing.
+ */
+#define _GNU_SOURCE
+#include "core/host/thread.h"
+
+#include "timer/base.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+#define NS_PER_S UINT64_C(1000000000)
+
+static struct spoke_work *next_of(const struct spoke_work *work)
+{
+	return work->loop[0];
+}
+
+static void push(struct spokei_pool *pool, struct spoke_work *work)
+{
+	work->loop[0] = NULL;
+	if (pool->last)
+		pool->last->loop[0] = work;
+	else
+		pool->first = work;
+	pool->last = work;
+	pool->queued++;
+}
+
+static struct spoke_work *pop(struct spokei_pool *pool)
+{
+	struct spoke_work *work = pool->first;
+
+	pool->first = next_of(work);
+	if (pool->first == NULL)
+		pool->last = NULL;
+	pool->queued--;
+	return work;
+}
+
+static void *serve(void *arg)
+{
+	struct spokei_pool *pool = arg;
+
+	(void)pthread_mutex_lock(&pool->lock);
+	while (!pool->stopping) {
+		struct spoke_work *work;
+
+		if (pool->queued == 0) {
+			pool->idle++;
+			(void)pthread_cond_wait(&pool->more, &pool->lock);
+			pool->idle--;
+			continue;
+		}
+		work = pop(pool);
+		(void)pthread_mutex_unlock(&pool->lock);
+		work->run(work);
+		work->status = 0;
+		pool->done(pool->arg, work);
+		(void)pthread_mutex_lock(&pool->lock);
+	}
+	(void)pthread_mutex_unlock(&pool->lock);
+	return NULL;
+}
+
+/* One more thread, to which no signal is delivered. */
+static int start_thread(struct spokei_pool *pool)
+{
+	sigset_t all;
+	sigset_t before;
+	int error;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&pool->threads[pool->started], NULL, serve, pool);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!error)
+		pool->started++;
+	return -error;
+}
+
+int spokei_pool_init(struct spokei_pool *pool, unsigned threads_max, unsigned queue_max,
+		     spokei_pool_done_fn done, void *arg)
+{
+	int error;
+
+	SPOKE_ASSERT(threads_max <= SPOKEI_POOL_THREADS_MAX);
+	*pool = (struct spokei_pool){
+		.threads_max = threads_max ? threads_max : SPOKEI_POOL_THREADS,
+		.queue_max = queue_max ? queue_max : SPOKEI_POOL_QUEUE,
+		.done = done,
+		.arg = arg,
+	};
+	error = pthread_mutex_init(&pool->lock, NULL);
+	if (error)
+		return -error;
+	error = pthread_cond_init(&pool->more, NULL);
+	if (error)
+		(void)pthread_mutex_destroy(&pool->lock);
+	return -error;
+}
+
+int spokei_pool_submit(struct spokei_pool *pool, struct spoke_work *work)
+{
+	int error = 0;
+
+	(void)pthread_mutex_lock(&pool->lock);
+	if (pool->stopping) {
+		error = -ECANCELED;
+	} else if (pool->queued >= pool->queue_max) {
+		error = -EAGAIN;
+	} else {
+		/* Those that wait may have been called for works queued before this one. */
+		if (pool->idle <= pool->queued && pool->started < pool->threads_max)
+			error = start_thread(pool);
+		if (pool->started > 0)
+			error = 0;
+	}
+	if (!error) {
+		push(pool, work);
+		(void)pthread_cond_signal(&pool->more);
+	}
+	(void)pthread_mutex_unlock(&pool->lock);
+	return error;
+}
+
+void spokei_pool_stop(struct spokei_pool *pool)
+{
+	struct spoke_work *work;
+	unsigned started;
+
+	(void)pthread_mutex_lock(&pool->lock);
+	work = pool->first;
+	pool->first = NULL;
+	pool->last = NULL;
+	pool->queued = 0;
+	started = pool->started;
+	pool->started = 0;
+	pool->stopping = true;
+	(void)pthread_cond_broadcast(&pool->more);
+	(void)pthread_mutex_unlock(&pool->lock);
+
+	for (unsigned i = 0; i < started; i++) {
+		SPOKE_ASSERT(!pthread_equal(pool->threads[i], pthread_self()));
+		(void)pthread_join(pool->threads[i], NULL);
+	}
+	while (work) {
+		struct spoke_work *next = next_of(work);
+
+		work->status = -ECANCELED;
+		pool->done(pool->arg, work);
+		work = next;
+	}
+}
+
+void spokei_pool_fini(struct spokei_pool *pool)
+{
+	SPOKE_ASSERT(pool->stopping);
+	(void)pthread_cond_destroy(&pool->more);
+	(void)pthread_mutex_destroy(&pool->lock);
+}
+
+int spokei_parker_init(struct spokei_parker *parker)
+{
+	pthread_condattr_t attr;
+	int error;
+
+	parker->token = false;
+	error = pthread_condattr_init(&attr);
+	if (error)
+		return -error;
+	error = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	if (!error)
+		error = pthread_cond_init(&parker->called, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	if (error)
+		return -error;
+	error = pthread_mutex_init(&parker->lock, NULL);
+	if (error)
+		(void)pthread_cond_destroy(&parker->called);
+	return -error;
+}
+
+void spokei_parker_fini(struct spokei_parker *parker)
+{
+	(void)pthread_cond_destroy(&parker->called);
+	(void)pthread_mutex_destroy(&parker->lock);
+}
+
+int spokei_park(struct spokei_parker *parker, uint64_t deadline_ns)
+{
+	struct timespec until = { .tv_sec = (time_t)(deadline_ns / NS_PER_S),
+				  .tv_nsec = (long)(deadline_ns % NS_PER_S) };
+	int error = 0;
+
+	(void)pthread_mutex_lock(&parker->lock);
+	while (!parker->token && !error) {
+		if (deadline_ns == UINT64_MAX)
+			error = pthread_cond_wait(&parker->called, &parker->lock);
+		else
+			error = pthread_cond_timedwait(&parker->called, &parker->lock, &until);
+	}
+	/* One that came in the last moment counts. */
+	if (parker->token)
+		error = 0;
+	parker->token = false;
+	(void)pthread_mutex_unlock(&parker->lock);
+	return -error;
+}
+
+/* Signals under the lock: once the waiter has it, nobody uses the condition any more. */
+void spokei_unpark(struct spokei_parker *parker)
+{
+	(void)pthread_mutex_lock(&parker->lock);
+	parker->token = true;
+	(void)pthread_cond_signal(&parker->called);
+	(void)pthread_mutex_unlock(&parker->lock);
+}

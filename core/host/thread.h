@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads: a small pool for work that blocks, and a place for one thread to wait at until another
+ * calls it. Both are embedded in their owner. After a fork neither is of use in the child.
+ *
+ * The pool runs a bounded queue in order of submission on up to threads_max threads, which it
+ * starts when there is work and nobody free. Signals are left to the program's own threads.
+ */
+#ifndef SPOKEI_HOST_THREAD_H
+#define SPOKEI_HOST_THREAD_H
+
+#include <spoke/env.h>
+
+#include <pthread.h>
+
+#define SPOKEI_POOL_THREADS_MAX 16u
+#define SPOKEI_POOL_THREADS 4u
+#define SPOKEI_POOL_QUEUE 256u
+
+/*
+ * Takes back a work, once for each that was submitted. With status 0 it has run, and this is a
+ * thread of the pool; with -ECANCELED it never will, and this is the thread that stops. No lock is
+ * held. It does not submit.
+ */
+typedef void (*spokei_pool_done_fn)(void *arg, struct spoke_work *work);
+
+/* All fields are the pool's. */
+struct spokei_pool {
+	pthread_mutex_t lock; /* for all below it */
+	pthread_cond_t more;  /* work has come, or the end */
+	struct spoke_work *first;
+	struct spoke_work *last;
+	unsigned queued;
+	unsigned idle; /* threads that wait for work */
+	unsigned started;
+	bool stopping;
+	unsigned threads_max; /* from here on: never changes */
+	unsigned queue_max;
+	spokei_pool_done_fn done;
+	void *arg;
+	pthread_t threads[SPOKEI_POOL_THREADS_MAX]; /* the submitters' and, later, the stopper's */
+};
+
+/* `threads_max` 0: SPOKEI_POOL_THREADS, at most SPOKEI_POOL_THREADS_MAX; `queue_max` 0:
+ * SPOKEI_POOL_QUEUE. 0 or a negative errno. */
+int spokei_pool_init(struct spokei_pool *pool, unsigned threads_max, unsigned queue_max,
+		     spokei_pool_done_fn done, void *arg);
+
+/* Queues the work, which is the pool's until done. 0; -EAGAIN: the queue is full, or no thread can
+ * be started and there is none; -ECANCELED: stopped. When it is not 0 the work was not taken. Any
+ * thread. */
+int spokei_pool_submit(struct spokei_pool *pool, struct spoke_work *work);
+
+/* Waits for what runs, hands back as cancelled what has not begun, and ends the threads. A second
+ * stop finds nothing. Not from a thread of the pool. */
+void spokei_pool_stop(struct spokei_pool *pool);
+
+/* After stop, when nobody submits any more. */
+void spokei_pool_fini(struct spokei_pool *pool);
+
+/* Where one thread waits. */
+struct spokei_parker {
+	pthread_mutex_t lock;
+	pthread_cond_t called;
+	bool token; /* unparked and not yet parked */
+};
+
+int spokei_parker_init(struct spokei_parker *parker);
+void spokei_parker_fini(struct spokei_parker *parker);
+
+/* Waits for an unpark, which may have come before, or until `deadline_ns` of CLOCK_MONOTONIC,
+ * UINT64_MAX: for ever. Returns 0, or -ETIMEDOUT. After 0 the parker may be finished at once. */
+int spokei_park(struct spokei_parker *parker, uint64_t deadline_ns);
+
+/* Lets park() return, now or the next time; several before one park count as one. Any thread. */
+void spokei_unpark(struct spokei_parker *parker);
+
+#endif

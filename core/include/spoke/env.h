@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The outside world as a table of functions: the only way out of spoke. The real one is
+ * spoke_host_env(); a test brings its own, and everything above runs on it unchanged. None of the
+ * functions blocks, except where it says so.
+ *
+ * Functions that can fail return 0 or a count, or a negative errno of the system (-EAGAIN: later).
+ */
+#ifndef SPOKE_ENV_H
+#define SPOKE_ENV_H
+
+#include <spoke/error.h>
+
+#include <sys/uio.h>
+
+SPOKE_BEGIN_DECLS
+
+/* Where a socket is or should be. Made by net->parse() or net->resolve(). */
+struct spoke_address {
+	uint32_t len;             /* bytes of `bytes` in use */
+	unsigned char bytes[128]; /* a struct sockaddr of the system, or of a test's own network */
+};
+
+enum spoke_log_level {
+	SPOKE_LOG_ERROR,
+	SPOKE_LOG_WARN,
+	SPOKE_LOG_INFO,
+	SPOKE_LOG_DEBUG,
+};
+
+/* One line for the log; borrowed for the call. Text from peers is escaped and cut already. */
+struct spoke_log_line {
+	enum spoke_log_level level;
+	const char *module;  /* as "conn" */
+	const char *text;    /* without a line end */
+	uint64_t suppressed; /* lines of this kind that were left out before this one */
+};
+
+/* Interest in a descriptor, and what came of it. */
+enum spoke_io {
+	SPOKE_IO_READ = 1,
+	SPOKE_IO_WRITE = 2,
+};
+
+/* A descriptor that the loop watches; embedded in its owner, who keeps it until it is unwatched. */
+struct spoke_watch {
+	void (*ready)(struct spoke_watch *watch, unsigned io);
+	int fd;
+	unsigned io;   /* wanted now; the loop's */
+	void *loop[8]; /* the loop's */
+};
+
+struct spoke_net {
+	/* Starts a connection. 0: it stands; -EINPROGRESS: it is writable when it stands or has
+	 * failed, see finish(). The new descriptor does not block and is not inherited. */
+	int (*connect)(void *ctx, const struct spoke_address *to, int *ret_fd);
+	/* What became of a connection in progress: 0 or a negative errno. */
+	int (*finish)(void *ctx, int fd);
+	/* Listens; `backlog` as the system has it. A stale unix socket of a dead listener is
+	 * replaced, anything else at that path is not. */
+	int (*listen)(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd);
+	int (*accept)(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_peer);
+	/* Bytes read, 0 at the end, or a negative errno. */
+	ssize_t (*read)(void *ctx, int fd, void *bytes, size_t len);
+	/* Bytes written, or a negative errno; never raises SIGPIPE. */
+	ssize_t (*write)(void *ctx, int fd, const struct iovec *parts, int count);
+	/* Ends the direction that writes. */
+	int (*shut)(void *ctx, int fd);
+	void (*close)(void *ctx, int fd);
+	/* A descriptor that does nothing. A listener keeps one: closing it makes room for one
+	 * accept() when the process has run out of descriptors. */
+	int (*spare)(void *ctx, int *ret_fd);
+	int (*local)(void *ctx, int fd, struct spoke_address *ret_address);
+	int (*peer)(void *ctx, int fd, struct spoke_address *ret_address);
+	/* An address in digits or a path, without asking anybody: "127.0.0.1:20880", "[::1]:1",
+	 * "unix:/run/x". -EINVAL: it is none. */
+	int (*parse)(void *ctx, const char *text, struct spoke_address *ret_address);
+	/* The text of an address, as parse() takes it. */
+	void (*print)(void *ctx, const struct spoke_address *address, char *text, size_t size);
+	/* The addresses of a host's name; blocks: run it by loop->offload(). Returns how many, at
+	 * most `max`, or a negative errno. */
+	int (*resolve)(void *ctx, const char *host, uint16_t port, struct spoke_address *ret,
+		       int max);
+};
+
+/* Work for another thread. */
+struct spoke_work {
+	void (*run)(struct spoke_work *work);  /* there; may block */
+	void (*done)(struct spoke_work *work); /* back on the loop's thread */
+	int status;    /* for done(): 0, or -ECANCELED: the loop is closed and it never ran */
+	void *loop[4]; /* the loop's */
+};
+
+/*
+ * What the loop calls, always on its own thread. A round is: settle, wait, begin, ready() of every
+ * descriptor that is, turn.
+ */
+struct spoke_loop_up {
+	/* The loop is about to wait: the last chance to write, and to say until when. */
+	void (*settle)(void *arg);
+	/* The wait is over, nothing has been read yet. */
+	void (*begin)(void *arg);
+	/* `ready` descriptors have been served in this round. */
+	void (*turn)(void *arg, unsigned ready);
+};
+
+struct spoke_loop {
+	/* `native`: a loop of the user's (struct ev_loop *), or NULL for one of its own. */
+	int (*open)(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
+		    void **ret_loop);
+	/* Takes no more work, and hands back all that is left before it returns. */
+	void (*retire)(void *loop);
+	/* After retire, when nothing is watched any more. */
+	void (*close)(void *loop);
+	/* Watches for `io`, or changes what is watched for; 0: no longer. */
+	void (*watch)(void *loop, struct spoke_watch *watch, unsigned io);
+	/* Makes the wait end at `ns` of env->now(), or a little earlier; UINT64_MAX: not for that.
+	 */
+	void (*wake_at)(void *loop, uint64_t ns);
+	/* The next round does not wait. */
+	void (*again)(void *loop);
+	/* Ends the wait, or keeps the next one from waiting. The only function for any thread. */
+	void (*wake)(void *loop);
+	/* Rounds until stop(); or one, which waits only if `wait`. */
+	void (*run)(void *loop);
+	void (*round)(void *loop, bool wait);
+	void (*stop)(void *loop);
+	/* Runs the work on a thread of the pool; -EAGAIN: the pool's queue is
+	 * full; -ECANCELED: retired. */
+	int (*offload)(void *loop, struct spoke_work *work);
+};
+
+/* Small files, for caches and registries. */
+struct spoke_files {
+	/* Up to `size` bytes; the count, or a negative errno, -EFBIG if there are more. Blocks for
+	 * as long as the disk does. */
+	ssize_t (*read)(void *ctx, const char *path, void *bytes, size_t size);
+	/* Writes beside the file and renames: readers see the old or the new, never a part. */
+	int (*replace)(void *ctx, const char *path, const void *bytes, size_t len);
+};
+
+struct spoke_env {
+	void *ctx;                  /* given to every function of this table and of net, files */
+	uint64_t (*now)(void *ctx); /* ns, monotonic; stands still while the machine sleeps */
+	uint64_t (*boot_now)(void *ctx); /* ns, monotonic; goes on meanwhile */
+	void (*dice)(void *ctx, void *bytes, size_t len);
+	/* As realloc(); len == 0 frees and returns NULL. old_len is what was asked for before. */
+	void *(*resize)(void *ctx, void *memory, size_t old_len, size_t len);
+	void (*log)(void *ctx, const struct spoke_log_line *line); /* NULL: no log */
+	const struct spoke_net *net;
+	const struct spoke_loop *loop;
+	const struct spoke_files *files;
+};
+
+SPOKE_END_DECLS
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Texts to values and back. A number is read digit by digit into 64 bits with the overflow seen; a
+ * unit multiplies it; decimals (durations only) count a tenth of what stands before them, and there
+ * may be no more of them than whole nanoseconds allow.
+ */
+#include "core/option.h"
+
+#include "core/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_MAX 48u    /* longer names are not compared for likeness */
+#define QUOTED_MAX 64u  /* bytes of a key or value in a sentence, with the NUL */
+#define DISTANCE_MAX 3u /* letters a name may be wrong by */
+#define BARE_UNIT_NS UINT64_C(1000000)
+
+/* What became of reading a text; folded into errors at the end. */
+enum outcome {
+	READ,
+	READ_NOTHING, /* not a value of the kind */
+	READ_TOO_LARGE,
+	READ_TOO_FINE,
+};
+
+struct unit {
+	const char *name;
+	uint64_t value;
+};
+
+/* Largest first. */
+static const struct unit duration_units[] = {
+	{ "h", UINT64_C(3600000000000) },
+	{ "m", UINT64_C(60000000000) },
+	{ "s", UINT64_C(1000000000) },
+	{ "ms", UINT64_C(1000000) },
+	{ "us", UINT64_C(1000) },
+	{ "ns", 1 },
+	{ NULL, 0 },
+};
+
+static const struct unit size_units[] = {
+	{ "GiB", UINT64_C(1) << 30 },
+	{ "MiB", UINT64_C(1) << 20 },
+	{ "KiB", UINT64_C(1) << 10 },
+	{ "B", 1 },
+	{ NULL, 0 },
+};
+
+static const struct unit no_units[] = {
+	{ NULL, 0 },
+};
+
+static const char *const right_text[] = {
+	[SPOKEI_OPTION_DURATION] = "not a duration; write a number and a unit, as 250ms or 1.5s",
+	[SPOKEI_OPTION_SIZE] = "not a size; write bytes, or a number and a unit, as 64KiB or 8MiB",
+	[SPOKEI_OPTION_COUNT] = "not a count; write a whole number, as 8",
+	[SPOKEI_OPTION_BOOL] = "neither yes nor no; write true or false",
+};
+
+static const char fine_text[] = "finer than a nanosecond; write fewer decimals";
+
+static bool is_digit(char byte)
+{
+	return byte >= '0' && byte <= '9';
+}
+
+/* Adds `count` times `unit`; false: more than 64 bits hold. */
+static bool add_times(uint64_t *value, uint64_t count, uint64_t unit)
+{
+	if (unit > 0 && count > (UINT64_MAX - *value) / unit)
+		return false;
+	*value += count * unit;
+	return true;
+}
+
+/* The unit of this name, NULL: none. */
+static const struct unit *find_unit(const struct unit *units, const char *name)
+{
+	for (; units->name; units++) {
+		if (strcmp(units->name, name) == 0)
+			return units;
+	}
+	return NULL;
+}
+
+/* Reads digits and moves *text behind them. */
+static enum outcome read_number(const char **text, uint64_t *ret_number)
+{
+	enum outcome outcome = READ;
+	uint64_t number = 0;
+	const char *at = *text;
+
+	if (!is_digit(*at))
+		return READ_NOTHING;
+	for (; is_digit(*at); at++) {
+		uint64_t digit = (uint64_t)(*at - '0');
+
+		if (number > (UINT64_MAX - digit) / 10)
+			outcome = READ_TOO_LARGE;
+		else
+			number = number * 10 + digit;
+	}
+	*text = at;
+	*ret_number = number;
+	return outcome;
+}
+
+/* Adds the decimals ("5" of "1.5s") of a unit. */
+static enum outcome add_decimals(const char *digits, size_t len, uint64_t unit, uint64_t *value)
+{
+	for (size_t i = 0; i < len; i++) {
+		uint64_t digit = (uint64_t)(digits[i] - '0');
+
+		/* Behind the last whole nanosecond there are only zeros. */
+		if (unit % 10 != 0)
+			unit = 0;
+		unit /= 10;
+		if (unit == 0 && digit != 0)
+			return READ_TOO_FINE;
+		if (!add_times(value, digit, unit))
+			return READ_TOO_LARGE;
+	}
+	return READ;
+}
+
+/*
+ * A number, decimals if they are allowed, and a unit. `bare` is what a number without a unit
+ * counts; 0: there must be one.
+ */
+static enum outcome read_measure(const char *text, const struct unit *units, bool decimals,
+				 uint64_t bare, uint64_t *ret_value)
+{
+	const struct unit none = { "", bare };
+	const struct unit *unit;
+	const char *digits = NULL;
+	size_t digits_len = 0;
+	uint64_t number;
+	uint64_t value = 0;
+	enum outcome outcome = read_number(&text, &number);
+
+	if (outcome == READ_NOTHING)
+		return outcome;
+	if (decimals && *text == '.') {
+		digits = ++text;
+		while (is_digit(*text))
+			text++;
+		digits_len = (size_t)(text - digits);
+		if (digits_len == 0)
+			return READ_NOTHING;
+	}
+	unit = *text == '\0' && digits == NULL && bare > 0 ? &none : find_unit(units, text);
+	if (unit == NULL)
+		return READ_NOTHING;
+	if (outcome != READ)
+		return outcome;
+	if (!add_times(&value, number, unit->value))
+		return READ_TOO_LARGE;
+	outcome = add_decimals(digits, digits_len, unit->value, &value);
+	*ret_value = value;
+	return outcome;
+}
+
+static enum outcome read_bool(const char *text, uint64_t *ret_value)
+{
+	static const struct unit words[] = {
+		{ "true", 1 }, { "false", 0 }, { "on", 1 }, { "off", 0 }, { "yes", 1 },
+		{ "no", 0 },   { "1", 1 },     { "0", 0 },  { NULL, 0 },
+	};
+	const struct unit *word = find_unit(words, text);
+
+	if (word == NULL)
+		return READ_NOTHING;
+	*ret_value = word->value;
+	return READ;
+}
+
+static enum outcome read_value(enum spokei_option_kind kind, const char *text, bool bare_ms,
+			       uint64_t *ret_value)
+{
+	switch (kind) {
+	case SPOKEI_OPTION_DURATION:
+		return read_measure(text, duration_units, true, bare_ms ? BARE_UNIT_NS : 0,
+				    ret_value);
+	case SPOKEI_OPTION_SIZE:
+		return read_measure(text, size_units, false, 1, ret_value);
+	case SPOKEI_OPTION_COUNT:
+		return read_measure(text, no_units, false, 1, ret_value);
+	case SPOKEI_OPTION_BOOL:
+		return read_bool(text, ret_value);
+	}
+	return READ_NOTHING;
+}
+
+/* "key=value: ", escaped and cut. Returns how many bytes of `why` it takes. */
+static size_t begin_sentence(const char *key, const char *value, char *why, size_t size)
+{
+	char quoted_key[QUOTED_MAX];
+	char quoted_value[QUOTED_MAX];
+	int len;
+
+	(void)spokei_log_escape(quoted_key, sizeof(quoted_key), key, strlen(key));
+	(void)spokei_log_escape(quoted_value, sizeof(quoted_value), value, strlen(value));
+	len = snprintf(why, size, "%s=%s: ", quoted_key, quoted_value);
+	return len > 0 && (size_t)len < size ? (size_t)len : size;
+}
+
+int spokei_option_parse(const struct spokei_option *option, const char *text, bool bare_ms,
+			uint64_t *ret_value, char *why, size_t size)
+{
+	uint64_t value = 0;
+	char min[32];
+	char max[32];
+	size_t used;
+	enum outcome outcome = read_value(option->kind, text, bare_ms, &value);
+
+	SPOKE_ASSERT(option->min <= option->max);
+	if (outcome == READ && value >= option->min && value <= option->max) {
+		*ret_value = value;
+		return SPOKE_OK;
+	}
+	used = begin_sentence(option->name, text, why, size);
+	if (outcome == READ_NOTHING || outcome == READ_TOO_FINE) {
+		(void)snprintf(why + used, size - used, "%s",
+			       outcome == READ_NOTHING ? right_text[option->kind] : fine_text);
+		return SPOKE_ESYNTAX;
+	}
+	spokei_option_print(option->kind, option->min, min, sizeof(min));
+	spokei_option_print(option->kind, option->max, max, sizeof(max));
+	(void)snprintf(why + used, size - used, "too %s; it goes from %s to %s",
+		       outcome == READ && value < option->min ? "small" : "large", min, max);
+	return SPOKE_ERANGE;
+}
+
+void spokei_option_print(enum spokei_option_kind kind, uint64_t value, char *out, size_t size)
+{
+	const struct unit *unit = kind == SPOKEI_OPTION_DURATION ? duration_units : size_units;
+
+	if (kind == SPOKEI_OPTION_BOOL) {
+		(void)snprintf(out, size, "%s", value ? "true" : "false");
+		return;
+	}
+	if (kind == SPOKEI_OPTION_COUNT) {
+		(void)snprintf(out, size, "%" PRIu64, value);
+		return;
+	}
+	/* Nothing is written best in seconds, and in bytes. */
+	if (value == 0) {
+		(void)snprintf(out, size, "%s", kind == SPOKEI_OPTION_DURATION ? "0s" : "0B");
+		return;
+	}
+	while (value % unit->value != 0)
+		unit++;
+	(void)snprintf(out, size, "%" PRIu64 "%s", value / unit->value, unit->name);
+}
+
+static unsigned smaller(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * How many letters must be added, dropped or exchanged to make one name of the other. The second
+ * is at most NAME_MAX long.
+ */
+static unsigned distance_between(const char *a, const char *b)
+{
+	unsigned row[NAME_MAX + 1];
+	size_t len = strlen(b);
+
+	for (unsigned j = 0; j <= len; j++)
+		row[j] = j;
+	for (unsigned i = 1; a[i - 1] != '\0'; i++) {
+		unsigned corner = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= len; j++) {
+			unsigned changed = corner + (a[i - 1] != b[j - 1]);
+
+			corner = row[j];
+			row[j] = smaller(changed, 1 + smaller(row[j], row[j - 1]));
+		}
+	}
+	return row[len];
+}
+
+/* The row whose name is most alike, NULL: none is alike enough. */
+static const struct spokei_option *find_nearest(const struct spokei_option *table, size_t count,
+						const char *name)
+{
+	const struct spokei_option *nearest = NULL;
+	size_t len = strlen(name);
+	unsigned least = DISTANCE_MAX + 1;
+
+	if (len > NAME_MAX)
+		return NULL;
+	/* A third of the letters may be wrong, so that short names do not all resemble each other.
+	 */
+	if (len / 3 < DISTANCE_MAX)
+		least = (unsigned)len / 3 + 1;
+	for (size_t i = 0; i < count; i++) {
+		unsigned distance;
+
+		SPOKE_ASSERT(strlen(table[i].name) <= NAME_MAX);
+		distance = distance_between(name, table[i].name);
+		if (distance < least) {
+			least = distance;
+			nearest = &table[i];
+		}
+	}
+	return nearest;
+}
+
+const struct spokei_option *spokei_option_find(const struct spokei_option *table, size_t count,
+					       const char *name, char *why, size_t size)
+{
+	const struct spokei_option *nearest;
+	char quoted[QUOTED_MAX];
+
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(table[i].name, name) == 0)
+			return &table[i];
+	}
+	nearest = find_nearest(table, count, name);
+	(void)spokei_log_escape(quoted, sizeof(quoted), name, strlen(name));
+	(void)snprintf(why, size, "%s: there is no such option%s%s%s", quoted,
+		       nearest ? "; did you mean " : "", nearest ? nearest->name : "",
+		       nearest ? "?" : "");
+	return NULL;
+}

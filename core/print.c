@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Values as text, for logs and for people: printable ASCII in one line, never more than was asked
+ * for. Stateless; any thread.
+ */
+#include <spoke/value.h>
+
+#include "timer/base.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TOKEN_MAX 40 /* bytes of a number as text */
+
+static const char ellipsis[] = "...";
+
+/* Text that grows until it is full. Pieces are written whole or not at all. */
+struct out {
+	char *text;
+	size_t len;
+	size_t safe; /* how much of it leaves room for the dots */
+	size_t size;
+	bool full;
+};
+
+/* A container that has been opened. */
+struct level {
+	struct spoke_cursor rest;
+	size_t written; /* values of it */
+	bool is_map;
+};
+
+static void put(struct out *out, const char *piece, size_t len)
+{
+	if (out->full || len >= out->size - out->len) {
+		out->full = true;
+		return;
+	}
+	memcpy(out->text + out->len, piece, len);
+	out->len += len;
+	if (out->size - out->len >= sizeof(ellipsis))
+		out->safe = out->len;
+}
+
+static void put_text(struct out *out, const char *text)
+{
+	put(out, text, strlen(text));
+}
+
+static size_t finish(struct out *out)
+{
+	if (out->full && out->size >= sizeof(ellipsis)) {
+		memcpy(out->text + out->safe, ellipsis, sizeof(ellipsis) - 1);
+		out->len = out->safe + sizeof(ellipsis) - 1;
+	}
+	out->text[out->len] = '\0';
+	return out->len;
+}
+
+static void put_str(struct out *out, struct spoke_span content)
+{
+	static const char digits[] = "0123456789abcdef";
+	const unsigned char *bytes = content.data;
+
+	put(out, "\"", 1);
+	for (size_t i = 0; i < content.len && !out->full; i++) {
+		char escaped[4] = { '\\', 'x', digits[bytes[i] >> 4], digits[bytes[i] & 0xf] };
+
+		if (bytes[i] == '"' || bytes[i] == '\\') {
+			escaped[1] = (char)bytes[i];
+			put(out, escaped, 2);
+		} else if (bytes[i] >= 0x20 && bytes[i] < 0x7f) {
+			escaped[0] = (char)bytes[i];
+			put(out, escaped, 1);
+		} else {
+			put(out, escaped, sizeof(escaped));
+		}
+	}
+	put(out, "\"", 1);
+}
+
+static void put_hex(struct out *out, struct spoke_span content)
+{
+	static const char digits[] = "0123456789abcdef";
+	const unsigned char *bytes = content.data;
+
+	for (size_t i = 0; i < content.len && !out->full; i++) {
+		char pair[2] = { digits[bytes[i] >> 4], digits[bytes[i] & 0xf] };
+
+		put(out, pair, sizeof(pair));
+	}
+	put(out, ")", 1);
+}
+
+/* A double is told from an integer by a point, an exponent or a letter. */
+static void put_double(struct out *out, double number)
+{
+	char text[TOKEN_MAX];
+
+	(void)snprintf(text, sizeof(text), "%.15g", number);
+	put_text(out, text);
+	if (text[strspn(text, "-0123456789")] == '\0')
+		put_text(out, ".0");
+}
+
+static void put_int(struct out *out, struct spoke_value value)
+{
+	char text[TOKEN_MAX];
+	int64_t number;
+	uint64_t large;
+
+	if (spoke_value_i64(value, &number) == 0)
+		(void)snprintf(text, sizeof(text), "%" PRId64, number);
+	else if (spoke_value_u64(value, &large) == 0)
+		(void)snprintf(text, sizeof(text), "%" PRIu64, large);
+	else
+		(void)snprintf(text, sizeof(text), "?");
+	put_text(out, text);
+}
+
+/* What is not a container. */
+static void put_scalar(struct out *out, struct spoke_value value)
+{
+	char head[TOKEN_MAX];
+	struct spoke_span content;
+	double number;
+	int8_t type;
+	bool truth;
+
+	if (spoke_value_is_nil(value)) {
+		put_text(out, "null");
+	} else if (spoke_value_bool(value, &truth) == 0) {
+		put_text(out, truth ? "true" : "false");
+	} else if (spoke_value_type(value) == SPOKE_VALUE_INT) {
+		put_int(out, value);
+	} else if (spoke_value_double(value, &number) == 0) {
+		put_double(out, number);
+	} else if (spoke_value_str(value, &content) == 0) {
+		put_str(out, content);
+	} else if (spoke_value_bin(value, &content) == 0) {
+		put_text(out, "bin(");
+		put_hex(out, content);
+	} else if (spoke_value_ext(value, &type, &content) == 0) {
+		(void)snprintf(head, sizeof(head), "ext(%d, ", type);
+		put_text(out, head);
+		put_hex(out, content);
+	} else { /* a container that is too deep, or nothing that can be read */
+		put_text(out, spoke_value_type(value) == SPOKE_VALUE_NONE ? "?" : ellipsis);
+	}
+}
+
+/* Writes a value, but of a container only its beginning: true then, and its level. */
+static bool begin_value(struct out *out, struct spoke_value value, struct level *ret_level)
+{
+	struct level level = { .is_map = false };
+
+	if (spoke_cursor_array(value, &level.rest) == 0) {
+		put(out, "[", 1);
+	} else if (spoke_cursor_map(value, &level.rest) == 0) {
+		level.is_map = true;
+		put(out, "{", 1);
+	} else {
+		put_scalar(out, value);
+		return false;
+	}
+	*ret_level = level;
+	return true;
+}
+
+/* Writes what stands before the next value of a container. */
+static void put_separator(struct out *out, struct level *level)
+{
+	if (level->is_map && level->written % 2 == 1)
+		put(out, ": ", 2);
+	else if (level->written > 0)
+		put(out, ", ", 2);
+	level->written++;
+}
+
+size_t spoke_value_print(struct spoke_value value, char *text, size_t size)
+{
+	struct out out = { .text = text, .size = size };
+	struct level levels[SPOKE_VALUE_DEPTH_MAX];
+	size_t depth;
+
+	if (size == 0)
+		return 0;
+	depth = begin_value(&out, value, &levels[0]);
+	while (depth > 0 && !out.full) {
+		struct level *level = &levels[depth - 1];
+
+		if (!spoke_cursor_next(&level->rest, &value)) {
+			put(&out, level->is_map ? "}" : "]", 1);
+			depth--;
+			continue;
+		}
+		put_separator(&out, level);
+		if (depth == SPOKE_VALUE_DEPTH_MAX)
+			put_scalar(&out, value);
+		else
+			depth += begin_value(&out, value, level + 1);
+	}
+	return finish(&out);
+}

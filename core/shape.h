@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a packed value begins: one row for each first byte. It is all that is known here of msgpack's
+ * format for reading; skim, value and print go by it. Constant; any thread.
+ */
+#ifndef SPOKEI_SHAPE_H
+#define SPOKEI_SHAPE_H
+
+#include <spoke/value.h>
+
+/*
+ * Behind the first byte come `width` bytes that are a number, high byte first. It and `fixed`
+ * together say how much follows: so many bytes, or so many times `each` values.
+ */
+struct spokei_shape {
+	uint8_t type;  /* enum spoke_value_type; NONE: no value begins so */
+	uint8_t width; /* 0, 1, 2 or 4 */
+	uint8_t fixed;
+	uint8_t each; /* 1: array, 2: map, 0: bytes follow; of NONE: not 0 */
+};
+
+/* It is all told by the first byte, and so many bytes follow as are fixed. */
+static inline bool spokei_shape_is_fixed(const struct spokei_shape *shape)
+{
+	return (shape->width | shape->each) == 0;
+}
+
+extern const struct spokei_shape spokei_shapes[256];
+
+/* So many bytes, at most 8, as a number, the high byte first. */
+static inline uint64_t spokei_number(const unsigned char *bytes, unsigned width)
+{
+	uint64_t number = 0;
+
+	for (unsigned i = 0; i < width; i++)
+		number = number << 8 | bytes[i];
+	return number;
+}
+
+/* How much follows the head at `head`, of which all bytes are there. */
+static inline uint64_t spokei_shape_number(const struct spokei_shape *shape,
+					   const unsigned char *head)
+{
+	switch (shape->width) {
+	case 0:
+		return shape->fixed;
+	case 1:
+		return (uint64_t)head[1] + shape->fixed;
+	case 2:
+		return spokei_number(head + 1, 2) + shape->fixed;
+	default:
+		return spokei_number(head + 1, 4) + shape->fixed;
+	}
+}
+
+#endif

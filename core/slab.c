@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunks of cells with a free list through them; slab.h says what for. */
+#include "core/slab.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define HIDE(memory, size) ASAN_POISON_MEMORY_REGION(memory, size)
+#define SHOW(memory, size) ASAN_UNPOISON_MEMORY_REGION(memory, size)
+#else
+#define HIDE(memory, size) ((void)(memory), (void)(size))
+#define SHOW(memory, size) ((void)(memory), (void)(size))
+#endif
+
+#define HEAD_SIZE 16u /* keeps the cell behind it aligned for anything */
+
+/* Before each cell. */
+struct head {
+	uint32_t generation; /* odd while the cell is taken */
+	uint32_t next_free;  /* index + 1; 0: the last */
+};
+
+_Static_assert(sizeof(struct head) <= HEAD_SIZE, "a head fits before its cell");
+
+static struct head *head_at(const struct spokei_slab *slab, uint32_t index)
+{
+	unsigned char *chunk = slab->chunks[index / SPOKEI_SLAB_CHUNK];
+
+	return (struct head *)(void *)(chunk + index % SPOKEI_SLAB_CHUNK * slab->cell_size);
+}
+
+static void *cell_of(struct head *head)
+{
+	return (unsigned char *)head + HEAD_SIZE;
+}
+
+void spokei_slab_init(struct spokei_slab *slab, const struct spoke_env *env, size_t size,
+		      uint32_t max)
+{
+	SPOKE_ASSERT(max < UINT32_MAX - SPOKEI_SLAB_CHUNK);
+	*slab = (struct spokei_slab){
+		.env = env,
+		.max = max,
+		.cell_size = HEAD_SIZE + (size + HEAD_SIZE - 1) / HEAD_SIZE * HEAD_SIZE,
+	};
+}
+
+void spokei_slab_fini(struct spokei_slab *slab)
+{
+	SPOKE_ASSERT(slab->count == 0);
+	for (uint32_t i = 0; i < slab->chunk_count; i++) {
+		SHOW(slab->chunks[i], SPOKEI_SLAB_CHUNK * slab->cell_size);
+		spokei_free(slab->env, slab->chunks[i], SPOKEI_SLAB_CHUNK, slab->cell_size);
+	}
+	spokei_free(slab->env, slab->chunks, slab->chunk_room, sizeof(*slab->chunks));
+	spokei_slab_init(slab, slab->env, slab->cell_size - HEAD_SIZE, slab->max);
+}
+
+/* Makes room for the address of one more chunk. */
+static bool grow_table(struct spokei_slab *slab)
+{
+	uint32_t room = slab->chunk_room ? 2 * slab->chunk_room : 4;
+	unsigned char **chunks = spokei_alloc(slab->env, room, sizeof(*chunks));
+
+	if (chunks == NULL)
+		return false;
+	if (slab->chunk_count)
+		memcpy(chunks, slab->chunks, slab->chunk_count * sizeof(*chunks));
+	spokei_free(slab->env, slab->chunks, slab->chunk_room, sizeof(*chunks));
+	slab->chunks = chunks;
+	slab->chunk_room = room;
+	return true;
+}
+
+static bool add_chunk(struct spokei_slab *slab)
+{
+	unsigned char *chunk;
+
+	if (slab->chunk_count == slab->chunk_room && !grow_table(slab))
+		return false;
+	chunk = spokei_alloc(slab->env, SPOKEI_SLAB_CHUNK, slab->cell_size);
+	if (chunk == NULL)
+		return false;
+	slab->chunks[slab->chunk_count++] = chunk;
+	for (uint32_t i = 0; i < SPOKEI_SLAB_CHUNK; i++)
+		HIDE(chunk + i * slab->cell_size + HEAD_SIZE, slab->cell_size - HEAD_SIZE);
+	return true;
+}
+
+int spokei_slab_take(struct spokei_slab *slab, void **ret_cell, uint64_t *ret_handle)
+{
+	struct head *head;
+	uint32_t index;
+
+	if (slab->count == slab->max)
+		return SPOKE_ELIMIT;
+	if (slab->free) {
+		index = slab->free - 1;
+		head = head_at(slab, index);
+		slab->free = head->next_free;
+	} else {
+		if (slab->used == slab->chunk_count * SPOKEI_SLAB_CHUNK && !add_chunk(slab))
+			return SPOKE_ENOMEM;
+		index = slab->used++;
+		head = head_at(slab, index);
+	}
+	slab->count++;
+	head->generation++;
+	SHOW(cell_of(head), slab->cell_size - HEAD_SIZE);
+	memset(cell_of(head), 0, slab->cell_size - HEAD_SIZE);
+	*ret_cell = cell_of(head);
+	*ret_handle = (uint64_t)head->generation << 32 | index;
+	return SPOKE_OK;
+}
+
+void *spokei_slab_get(const struct spokei_slab *slab, uint64_t handle)
+{
+	uint32_t index = (uint32_t)handle;
+	uint32_t generation = (uint32_t)(handle >> 32);
+	struct head *head;
+
+	if (index >= slab->used || generation % 2 == 0)
+		return NULL;
+	head = head_at(slab, index);
+	return head->generation == generation ? cell_of(head) : NULL;
+}
+
+void spokei_slab_give(struct spokei_slab *slab, uint64_t handle)
+{
+	uint32_t index = (uint32_t)handle;
+	struct head *head;
+
+	SPOKE_ASSERT(spokei_slab_get(slab, handle) != NULL);
+	head = head_at(slab, index);
+	head->generation++; /* even; wraps after 2^31 owners of this cell */
+	head->next_free = slab->free;
+	slab->free = index + 1;
+	slab->count--;
+	HIDE(cell_of(head), slab->cell_size - HEAD_SIZE);
+}

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+echo 'int spokei_plant;' | plant timer/plant.c
+echo | plant timer/deep/plant.h
+echo | plant timer/include/spoke/plant.h
+echo | plant cluster/plant.c
+echo | plant timer/plant.S
+echo | plant timer/plant.pc.in
+sed -e 's/ wheel\.h$/ # wheel.h/' -e 's/ include.spoke.wheel.h / /' -e 's/\(SOURCES.*\)slots.c/\1gone.c/' \
+	timer/CMakeLists.txt >"$copy/timer/CMakeLists.txt"
+red lists 'timer/plant.c: not under SOURCES in timer/CMakeLists.txt' \
+	'timer/deep/plant.h: not under HEADERS' \
+	'timer/include/spoke/plant.h: not under PUBLIC' \
+	'timer/wheel.h: not under HEADERS' \
+	'timer/include/spoke/wheel.h: not under PUBLIC' \
+	'timer/CMakeLists.txt: timer/gone.c does not belong' \
+	'timer/plant.S: neither .c nor .h' \
+	'cluster/plant.c: not under SOURCES' \
+	'CMakeLists.txt: no add_subdirectory(cluster)'
+quiet plant.pc.in 'timer/base' 'wheel_inline' 'add_subdirectory(timer)'

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text of the system's addresses: what is one, what is none, and how it is printed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/host/address.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	TEXT_SIZE = 200,
+	PATH_LEN_MAX = 107, /* sun_path without its NUL */
+};
+
+static void each_kind_is_parsed_and_printed(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *printed; /* NULL: the same */
+	} cases[] = {
+		{ "127.0.0.1:20880", NULL },
+		{ "0.0.0.0:0", NULL },
+		{ "255.255.255.255:65535", NULL },
+		{ "[::1]:20880", NULL },
+		{ "[::]:0", NULL },
+		{ "[fe80::1%7]:1", NULL },
+		{ "[fe80::1%lo]:1", "[fe80::1%1]:1" },
+		{ "[2001:DB8:0:0:0:0:0:1]:65535", "[2001:db8::1]:65535" },
+		{ "[::ffff:1.2.3.4]:9", NULL },
+		{ "unix:/run/x", NULL },
+		{ "unix:relative", NULL },
+		{ "unix:@name", NULL },
+		{ "unix:/with:colon and space", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct spoke_address address;
+		char text[TEXT_SIZE];
+
+		assert_int_equal(spokei_address_parse(cases[i].text, &address), 0);
+		assert_in_range(address.len, 1, sizeof(address.bytes));
+		spokei_address_print(&address, text, sizeof(text));
+		assert_string_equal(text, cases[i].printed ? cases[i].printed : cases[i].text);
+	}
+}
+
+static void what_is_no_address_is_refused_and_writes_nothing(void **state)
+{
+	static const char *const none[] = {
+		"",
+		":",
+		":1",
+		"127.0.0.1",
+		"127.0.0.1:",
+		"127.0.0.1:x",
+		"127.0.0.1:1x",
+		"127.0.0.1:-1",
+		"127.0.0.1:+1",
+		"127.0.0.1: 1",
+		"127.0.0.1:65536",
+		"127.0.0.1:00",
+		"127.0.0.1:080",
+		"127.0.0.1:4294967297",
+		"127.0.0.1:18446744073709551617",
+		"127.1:1",
+		"0x7f.0.0.1:1",
+		"127.0.0.256:1",
+		" 127.0.0.1:1",
+		"1.2.3.4:5:6",
+		"localhost:1",
+		"::1:1",
+		"[::1]",
+		"[::1]:",
+		"[::1:1",
+		"[]:1",
+		"[:::]:1",
+		"[::1]1",
+		"[127.0.0.1]:1",
+		"[::1%]:1",
+		"[::1%no such interface]:1",
+		"[::1%4294967296]:1",
+		"unix:",
+		"unix:@",
+		"unix",
+		"UNIX:/x",
+		"[1111111111111111111111111111111111111111111111111111111111111111111111111]:1",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		struct spoke_address address = { .len = 77 };
+
+		if (spokei_address_parse(none[i], &address) != -EINVAL)
+			fail_msg("\"%s\" is taken for an address", none[i]);
+		assert_int_equal(address.len, 77);
+	}
+}
+
+static void a_path_is_as_long_as_the_system_allows(void **state)
+{
+	struct spoke_address address;
+	char text[TEXT_SIZE] = "unix:";
+	char back[TEXT_SIZE];
+
+	(void)state;
+	for (int kind = 0; kind < 2; kind++) {
+		memset(text + 5, 'x', PATH_LEN_MAX);
+		text[5] = kind ? '@' : '/';
+		text[5 + PATH_LEN_MAX] = '\0';
+		assert_int_equal(spokei_address_parse(text, &address), 0);
+		spokei_address_print(&address, back, sizeof(back));
+		assert_string_equal(text, back);
+		text[5 + PATH_LEN_MAX] = 'x';
+		text[6 + PATH_LEN_MAX] = '\0';
+		assert_int_equal(spokei_address_parse(text, &address), -ENAMETOOLONG);
+	}
+}
+
+static void whatever_is_printed_stays_in_its_bounds(void **state)
+{
+	struct spoke_address address = { 0 };
+	char text[TEXT_SIZE];
+
+	(void)state;
+	for (unsigned family = 0; family < 256; family++) {
+		memset(address.bytes, 0xff, sizeof(address.bytes));
+		address.bytes[0] = (unsigned char)family;
+		address.bytes[1] = 0;
+		for (address.len = 0; address.len <= sizeof(address.bytes); address.len++) {
+			for (size_t size = 1; size < 20; size += 6) {
+				memset(text, '#', sizeof(text));
+				spokei_address_print(&address, text, size);
+				assert_true(strlen(text) < size);
+				assert_int_equal(text[size], '#');
+			}
+		}
+	}
+	address.len = 2;
+	memset(address.bytes, 0, sizeof(address.bytes));
+	spokei_address_print(&address, text, sizeof(text));
+	assert_string_equal(text, "?");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_kind_is_parsed_and_printed),
+		cmocka_unit_test(what_is_no_address_is_refused_and_writes_nothing),
+		cmocka_unit_test(a_path_is_as_long_as_the_system_allows),
+		cmocka_unit_test(whatever_is_printed_stays_in_its_bounds),
+	};
+
+	return cmocka_run_group_tests_name("address", tests, NULL, NULL);
+}

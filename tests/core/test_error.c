@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <spoke/error.h>
+
+#include <limits.h>
+
+static const struct {
+	const char *name;
+	int number;
+	const char *sentence;
+} errors[] = {
+#define ROW(name, number, sentence) { #name, number, sentence },
+	SPOKE_ERRORS(ROW)
+#undef ROW
+};
+
+#define ERROR_COUNT (sizeof(errors) / sizeof(errors[0]))
+
+static void each_error_has_its_own_name_and_sentence(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ERROR_COUNT; i++) {
+		assert_string_equal(spoke_errname(errors[i].number), errors[i].name);
+		assert_string_equal(spoke_strerror(errors[i].number), errors[i].sentence);
+		for (size_t j = 0; j < i; j++) {
+			assert_string_not_equal(errors[i].name, errors[j].name);
+			assert_string_not_equal(errors[i].sentence, errors[j].sentence);
+		}
+	}
+}
+
+static void numbers_are_what_they_always_were(void **state)
+{
+	(void)state;
+	assert_int_equal(SPOKE_EINVAL, -1);
+	assert_int_equal(SPOKE_ESYNTAX, -18);
+	assert_int_equal(SPOKE_ERESOLVE, -100);
+	assert_int_equal(SPOKE_ETIMEOUT, -105);
+	assert_int_equal(SPOKE_EREMOTE, -200);
+	assert_int_equal(SPOKE_ESERVER, -206);
+}
+
+static void zero_is_success(void **state)
+{
+	(void)state;
+	assert_string_equal(spoke_errname(SPOKE_OK), "OK");
+	assert_string_equal(spoke_strerror(SPOKE_OK), "success");
+	assert_false(spoke_error_is_local(SPOKE_OK));
+	assert_false(spoke_error_is_transport(SPOKE_OK));
+	assert_false(spoke_error_is_remote(SPOKE_OK));
+}
+
+static void numbers_without_an_error_are_unknown_and_in_no_range(void **state)
+{
+	static const int numbers[] = { 1,    22,   -98,  -99,     -150,   -199,
+				       -207, -299, -300, INT_MAX, INT_MIN };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		assert_string_equal(spoke_errname(numbers[i]), "UNKNOWN");
+		assert_string_equal(spoke_strerror(numbers[i]), "unknown error");
+		assert_false(spoke_error_is_local(numbers[i]));
+		assert_false(spoke_error_is_transport(numbers[i]));
+		assert_false(spoke_error_is_remote(numbers[i]));
+	}
+}
+
+static void each_error_happened_in_exactly_one_place(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ERROR_COUNT; i++) {
+		int number = errors[i].number;
+
+		assert_int_equal(spoke_error_is_local(number), number >= -99);
+		assert_int_equal(spoke_error_is_transport(number),
+				 number <= -100 && number >= -199);
+		assert_int_equal(spoke_error_is_remote(number), number <= -200);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_error_has_its_own_name_and_sentence),
+		cmocka_unit_test(numbers_are_what_they_always_were),
+		cmocka_unit_test(zero_is_success),
+		cmocka_unit_test(numbers_without_an_error_are_unknown_and_in_no_range),
+		cmocka_unit_test(each_error_happened_in_exactly_one_place),
+	};
+
+	return cmocka_run_group_tests_name("error", tests, NULL, NULL);
+}

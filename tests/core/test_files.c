@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small files: read whole under a bound, replaced as a whole or not at all. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/host/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A folder of its own for each test. */
+struct rig {
+	char folder[64];
+	char path[PATH_MAX];
+};
+
+static int set_up(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	if (rig == NULL)
+		return -1;
+	(void)snprintf(rig->folder, sizeof(rig->folder), "/tmp/spoke-test-files-XXXXXX");
+	if (mkdtemp(rig->folder) == NULL)
+		return -1;
+	(void)snprintf(rig->path, sizeof(rig->path), "%s/file", rig->folder);
+	*state = rig;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct rig *rig = *state;
+
+	(void)unlink(rig->path);
+	(void)rmdir(rig->path);
+	(void)rmdir(rig->folder); /* fails when anything is left: the test says so itself */
+	free(rig);
+	return 0;
+}
+
+/* How many entries the folder has. */
+static int entries(const struct rig *rig)
+{
+	DIR *folder = opendir(rig->folder);
+	int count = 0;
+
+	assert_non_null(folder);
+	for (const struct dirent *entry = readdir(folder); entry; entry = readdir(folder))
+		count += entry->d_name[0] != '.';
+	(void)closedir(folder);
+	return count;
+}
+
+static int replace(const struct rig *rig, const char *text)
+{
+	return spokei_host_files.replace(NULL, rig->path, text, strlen(text));
+}
+
+static void assert_content(const struct rig *rig, const char *text)
+{
+	char bytes[200] = "";
+
+	assert_int_equal(spokei_host_files.read(NULL, rig->path, bytes, sizeof(bytes)),
+			 strlen(text));
+	assert_memory_equal(bytes, text, strlen(text));
+}
+
+static void what_was_written_is_read(void **state)
+{
+	const struct rig *rig = *state;
+
+	assert_int_equal(replace(rig, "one"), 0);
+	assert_content(rig, "one");
+	assert_int_equal(replace(rig, "another, and longer"), 0);
+	assert_content(rig, "another, and longer");
+	assert_int_equal(replace(rig, ""), 0);
+	assert_content(rig, "");
+	assert_int_equal(entries(rig), 1);
+}
+
+static void a_megabyte_goes_through_whole(void **state)
+{
+	enum {
+		SIZE = 1 << 20
+	};
+	const struct rig *rig = *state;
+	char *out = malloc(SIZE);
+	char *back = malloc(SIZE + 1);
+
+	assert_non_null(out);
+	assert_non_null(back);
+	for (int i = 0; i < SIZE; i++)
+		out[i] = (char)(i * 7 + i / 251);
+	assert_int_equal(spokei_host_files.replace(NULL, rig->path, out, SIZE), 0);
+	assert_int_equal(spokei_host_files.read(NULL, rig->path, back, SIZE + 1), SIZE);
+	assert_memory_equal(out, back, SIZE);
+	free(out);
+	free(back);
+}
+
+static void a_file_of_exactly_the_bound_is_read_and_one_byte_more_is_not(void **state)
+{
+	const struct rig *rig = *state;
+	char bytes[8];
+
+	assert_int_equal(replace(rig, "12345678"), 0);
+	assert_int_equal(spokei_host_files.read(NULL, rig->path, bytes, 8), 8);
+	assert_int_equal(spokei_host_files.read(NULL, rig->path, bytes, 7), -EFBIG);
+	assert_int_equal(spokei_host_files.read(NULL, rig->path, bytes, 0), -EFBIG);
+	assert_int_equal(replace(rig, ""), 0);
+	assert_int_equal(spokei_host_files.read(NULL, rig->path, bytes, 0), 0);
+}
+
+static void what_is_no_file_is_an_error_and_does_not_block(void **state)
+{
+	const struct rig *rig = *state;
+	char bytes[8];
+
+	assert_int_equal(spokei_host_files.read(NULL, rig->path, bytes, 8), -ENOENT);
+	assert_int_equal(spokei_host_files.read(NULL, rig->folder, bytes, 8), -EISDIR);
+	assert_int_equal(mkfifo(rig->path, 0600), 0);
+	assert_int_equal(spokei_host_files.read(NULL, rig->path, bytes, 8), -EINVAL);
+	assert_int_equal(spokei_host_files.read(NULL, "/dev/null", bytes, 8), 0);
+	assert_int_equal(spokei_host_files.read(NULL, "/dev/zero", bytes, 8), -EFBIG);
+}
+
+static void a_replaced_file_keeps_its_permissions(void **state)
+{
+	const struct rig *rig = *state;
+	struct stat status;
+
+	assert_int_equal(replace(rig, "one"), 0);
+	assert_int_equal(chmod(rig->path, 0604), 0);
+	assert_int_equal(replace(rig, "two"), 0);
+	assert_int_equal(stat(rig->path, &status), 0);
+	assert_int_equal(status.st_mode & 07777, 0604);
+}
+
+static void a_reader_keeps_the_file_it_has_opened(void **state)
+{
+	const struct rig *rig = *state;
+	char text[8] = "";
+	FILE *old;
+
+	assert_int_equal(replace(rig, "old"), 0);
+	old = fopen(rig->path, "r");
+	assert_non_null(old);
+	assert_int_equal(replace(rig, "new"), 0);
+	assert_int_equal(fread(text, 1, sizeof(text), old), 3);
+	assert_string_equal(text, "old");
+	(void)fclose(old);
+	assert_content(rig, "new");
+}
+
+static void a_failed_rename_leaves_nothing_behind(void **state)
+{
+	const struct rig *rig = *state;
+
+	assert_int_equal(mkdir(rig->path, 0700), 0);
+	assert_int_equal(replace(rig, "text"), -EISDIR);
+	assert_int_equal(entries(rig), 1);
+}
+
+static void a_failed_write_leaves_the_old_file_and_nothing_else(void **state)
+{
+	const struct rig *rig = *state;
+	const struct rlimit none = { .rlim_cur = 4, .rlim_max = RLIM_INFINITY };
+	struct rlimit before;
+
+	assert_int_equal(replace(rig, "old"), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(sigaction(SIGXFSZ, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	assert_int_equal(replace(rig, "longer than four"), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_content(rig, "old");
+	assert_int_equal(entries(rig), 1);
+}
+
+static void a_folder_that_is_missing_or_a_path_too_long_is_an_error(void **state)
+{
+	struct rig *rig = *state;
+	char path[PATH_MAX + 10];
+
+	memset(path, 'x', sizeof(path));
+	path[PATH_MAX - 3] = '\0';
+	assert_int_equal(spokei_host_files.replace(NULL, path, "", 0), -ENAMETOOLONG);
+	(void)snprintf(path, sizeof(path), "%s/no/file", rig->folder);
+	assert_int_equal(spokei_host_files.replace(NULL, path, "", 0), -ENOENT);
+	assert_int_equal(entries(rig), 0);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		CASE(what_was_written_is_read),
+		CASE(a_megabyte_goes_through_whole),
+		CASE(a_file_of_exactly_the_bound_is_read_and_one_byte_more_is_not),
+		CASE(what_is_no_file_is_an_error_and_does_not_block),
+		CASE(a_replaced_file_keeps_its_permissions),
+		CASE(a_reader_keeps_the_file_it_has_opened),
+		CASE(a_failed_rename_leaves_nothing_behind),
+		CASE(a_failed_write_leaves_the_old_file_and_nothing_else),
+		CASE(a_folder_that_is_missing_or_a_path_too_long_is_an_error),
+	};
+
+	return cmocka_run_group_tests_name("files", tests, NULL, NULL);
+}

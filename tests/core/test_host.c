@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The real environment: clocks, dice, memory. Its network and files have tests of their own. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <spoke/host.h>
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	THROW = 32,
+	THROWS = 200,
+};
+
+static void the_environment_is_whole_and_does_not_log(void **state)
+{
+	const struct spoke_env *env = spoke_host_env();
+
+	(void)state;
+	assert_ptr_equal(env, spoke_host_env());
+	assert_non_null(env->now);
+	assert_non_null(env->boot_now);
+	assert_non_null(env->dice);
+	assert_non_null(env->resize);
+	assert_null(env->log);
+	assert_non_null(env->net->connect);
+	assert_non_null(env->net->resolve);
+	assert_non_null(env->files->read);
+	assert_non_null(env->files->replace);
+}
+
+static void both_clocks_go_forward_only(void **state)
+{
+	const struct spoke_env *env = spoke_host_env();
+	uint64_t now = env->now(env->ctx);
+	uint64_t boot_now = env->boot_now(env->ctx);
+
+	(void)state;
+	assert_true(now > 0);
+	for (int i = 0; i < 10000; i++) {
+		uint64_t later = env->now(env->ctx);
+		uint64_t boot_later = env->boot_now(env->ctx);
+
+		assert_true(later >= now);
+		assert_true(boot_later >= boot_now);
+		now = later;
+		boot_now = boot_later;
+	}
+}
+
+static void throw(unsigned char *bytes, size_t len)
+{
+	const struct spoke_env *env = spoke_host_env();
+
+	memset(bytes, 0, len);
+	env->dice(env->ctx, bytes, len);
+}
+
+static void dice_of_any_length_fill_it_and_no_more(void **state)
+{
+	unsigned char bytes[2000];
+	unsigned seen = 0;
+
+	(void)state;
+	for (size_t len = 0; len < sizeof(bytes); len += 1 + len / 2) {
+		memset(bytes, 0, sizeof(bytes));
+		throw(bytes, len);
+		for (size_t i = len; i < sizeof(bytes); i++)
+			assert_int_equal(bytes[i], 0);
+	}
+	throw(bytes, sizeof(bytes));
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		seen |= bytes[i];
+	assert_int_equal(seen, 0xff);
+}
+
+static void dice_do_not_repeat(void **state)
+{
+	static unsigned char thrown[THROWS][THROW];
+
+	(void)state;
+	for (int i = 0; i < THROWS; i++) {
+		throw(thrown[i], THROW);
+		for (int j = 0; j < i; j++)
+			assert_memory_not_equal(thrown[i], thrown[j], THROW);
+	}
+}
+
+static void *throw_there(void *arg)
+{
+	throw(arg, THROW);
+	return NULL;
+}
+
+static void each_thread_throws_its_own(void **state)
+{
+	unsigned char here[THROW];
+	unsigned char there[THROW];
+	pthread_t thread;
+
+	(void)state;
+	throw(here, THROW);
+	assert_int_equal(pthread_create(&thread, NULL, throw_there, there), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	throw(here, THROW);
+	assert_memory_not_equal(here, there, THROW);
+}
+
+static void a_forked_child_does_not_throw_what_its_parent_throws(void **state)
+{
+	unsigned char here[THROW];
+	unsigned char there[THROW];
+	int ends[2];
+	int status;
+	pid_t child;
+
+	(void)state;
+	throw(here, THROW); /* so that there is a store to inherit */
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		throw(there, THROW);
+		_exit(write(ends[1], there, THROW) != THROW);
+	}
+	throw(here, THROW);
+	assert_int_equal(read(ends[0], there, THROW), THROW);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_memory_not_equal(here, there, THROW);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+}
+
+static void memory_grows_shrinks_and_is_freed_by_length_zero(void **state)
+{
+	const struct spoke_env *env = spoke_host_env();
+	char *memory = env->resize(env->ctx, NULL, 0, 10);
+
+	(void)state;
+	assert_non_null(memory);
+	memcpy(memory, "123456789", 10);
+	memory = env->resize(env->ctx, memory, 10, 100000);
+	assert_non_null(memory);
+	assert_string_equal(memory, "123456789");
+	memset(memory, 'x', 100000);
+	memory = env->resize(env->ctx, memory, 100000, 3);
+	assert_non_null(memory);
+	assert_memory_equal(memory, "xxx", 3);
+	assert_null(env->resize(env->ctx, memory, 3, 0));
+	assert_null(env->resize(env->ctx, NULL, 0, 0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_environment_is_whole_and_does_not_log),
+		cmocka_unit_test(both_clocks_go_forward_only),
+		cmocka_unit_test(dice_of_any_length_fill_it_and_no_more),
+		cmocka_unit_test(dice_do_not_repeat),
+		cmocka_unit_test(each_thread_throws_its_own),
+		cmocka_unit_test(a_forked_child_does_not_throw_what_its_parent_throws),
+		cmocka_unit_test(memory_grows_shrinks_and_is_freed_by_length_zero),
+	};
+
+	return cmocka_run_group_tests_name("host", tests, NULL, NULL);
+}

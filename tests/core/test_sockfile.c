@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What only the system's network has: paths of unix sockets, flags of descriptors. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/host/net.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	PATIENCE_MS = 20000
+};
+
+static const struct spoke_net *const net = &spokei_host_net;
+
+struct rig {
+	char folder[64];
+	char path[100];
+	struct spoke_address at;
+};
+
+static int set_up(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+	char text[128];
+
+	if (rig == NULL)
+		return -1;
+	*state = rig;
+	(void)snprintf(rig->folder, sizeof(rig->folder), "/tmp/spoke-test-sockfile-XXXXXX");
+	if (mkdtemp(rig->folder) == NULL)
+		return -1;
+	(void)snprintf(rig->path, sizeof(rig->path), "%s/s", rig->folder);
+	(void)snprintf(text, sizeof(text), "unix:%s", rig->path);
+	return net->parse(NULL, text, &rig->at);
+}
+
+static int tear_down(void **state)
+{
+	struct rig *rig = *state;
+
+	(void)unlink(rig->path);
+	(void)rmdir(rig->path);
+	(void)rmdir(rig->folder);
+	free(rig);
+	return 0;
+}
+
+static int listen_at(const struct rig *rig, int *ret_fd)
+{
+	return net->listen(NULL, &rig->at, 4, ret_fd);
+}
+
+/* A socket of this type bound to the path by somebody else, who then listens if asked to. */
+static int bind_there(const struct rig *rig, int type, bool listens)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, type, 0);
+
+	assert_true(fd >= 0);
+	memcpy(at.sun_path, rig->path, strlen(rig->path) + 1);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
+	if (listens)
+		assert_int_equal(listen(fd, 4), 0);
+	return fd;
+}
+
+static bool exists(const struct rig *rig)
+{
+	struct stat status;
+
+	return lstat(rig->path, &status) == 0;
+}
+
+static void a_path_comes_with_its_listener_and_goes_with_it(void **state)
+{
+	const struct rig *rig = *state;
+	int fd;
+
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(listen_at(rig, &fd), 0);
+		assert_true(exists(rig));
+		net->close(NULL, fd);
+		assert_false(exists(rig));
+	}
+}
+
+static void the_socket_of_a_dead_listener_is_replaced(void **state)
+{
+	const struct rig *rig = *state;
+	int client;
+	int fd;
+
+	assert_int_equal(close(bind_there(rig, SOCK_STREAM, true)), 0);
+	assert_true(exists(rig));
+	assert_int_equal(listen_at(rig, &fd), 0);
+	assert_int_equal(net->connect(NULL, &rig->at, &client), 0);
+	net->close(NULL, client);
+	net->close(NULL, fd);
+	assert_false(exists(rig));
+}
+
+static void the_socket_of_a_living_listener_is_not(void **state)
+{
+	const struct rig *rig = *state;
+	int other = bind_there(rig, SOCK_STREAM, true);
+	int client;
+	int fd = -1;
+
+	assert_int_equal(listen_at(rig, &fd), -EADDRINUSE);
+	assert_int_equal(fd, -1);
+	assert_int_equal(net->connect(NULL, &rig->at, &client), 0);
+	net->close(NULL, client);
+	assert_int_equal(close(other), 0);
+}
+
+static void the_socket_of_a_listener_with_a_full_backlog_is_not(void **state)
+{
+	const struct rig *rig = *state;
+	int other = bind_there(rig, SOCK_STREAM, true);
+	int clients[64];
+	int count = 0;
+	int fd = -1;
+	int error = 0;
+
+	while (!error && count < 64) {
+		error = net->connect(NULL, &rig->at, &clients[count]);
+		count += error == 0;
+	}
+	assert_int_equal(error, -EAGAIN);
+	assert_int_equal(listen_at(rig, &fd), -EADDRINUSE);
+	assert_true(exists(rig));
+	while (count > 0)
+		net->close(NULL, clients[--count]);
+	assert_int_equal(close(other), 0);
+}
+
+static void what_is_no_socket_is_left_alone(void **state)
+{
+	const struct rig *rig = *state;
+	int fd = -1;
+	int other;
+
+	other = open(rig->path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_int_equal(write(other, "x", 1), 1);
+	assert_int_equal(listen_at(rig, &fd), -EADDRINUSE);
+	assert_int_equal(close(other), 0);
+	assert_int_equal(unlink(rig->path), 0);
+
+	assert_int_equal(mkdir(rig->path, 0700), 0);
+	assert_int_equal(listen_at(rig, &fd), -EADDRINUSE);
+	assert_int_equal(rmdir(rig->path), 0);
+
+	assert_int_equal(symlink("/nowhere/at/all", rig->path), 0);
+	assert_int_equal(listen_at(rig, &fd), -EADDRINUSE);
+	assert_int_equal(unlink(rig->path), 0);
+
+	other = bind_there(rig, SOCK_DGRAM, false);
+	assert_int_equal(listen_at(rig, &fd), -EADDRINUSE);
+	assert_true(exists(rig));
+	assert_int_equal(close(other), 0);
+}
+
+static void a_path_that_somebody_else_has_taken_is_not_removed(void **state)
+{
+	const struct rig *rig = *state;
+	int other;
+	int fd;
+
+	assert_int_equal(listen_at(rig, &fd), 0);
+	assert_int_equal(unlink(rig->path), 0);
+	other = bind_there(rig, SOCK_STREAM, true);
+	net->close(NULL, fd);
+	assert_true(exists(rig));
+	assert_int_equal(close(other), 0);
+}
+
+static void a_forked_child_leaves_the_path_to_its_parent(void **state)
+{
+	const struct rig *rig = *state;
+	int status;
+	pid_t child;
+	int fd;
+
+	assert_int_equal(listen_at(rig, &fd), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		net->close(NULL, fd);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(exists(rig));
+	net->close(NULL, fd);
+	assert_false(exists(rig));
+}
+
+static void a_folder_that_is_missing_is_an_error(void **state)
+{
+	struct spoke_address nowhere;
+	int fd = -1;
+
+	(void)state;
+	assert_int_equal(net->parse(NULL, "unix:/nowhere/at/all", &nowhere), 0);
+	assert_int_equal(net->listen(NULL, &nowhere, 4, &fd), -ENOENT);
+	assert_int_equal(net->connect(NULL, &nowhere, &fd), -ENOENT);
+	assert_int_equal(fd, -1);
+}
+
+static void bytes_that_are_no_address_are_refused(void **state)
+{
+	struct spoke_address address = { 0 };
+	int fd = -1;
+
+	(void)state;
+	for (unsigned len = 0; len <= sizeof(address.bytes); len++) {
+		address.len = len;
+		memset(address.bytes, 0x7f, sizeof(address.bytes));
+		assert_int_equal(net->connect(NULL, &address, &fd), -EAFNOSUPPORT);
+		assert_int_equal(net->listen(NULL, &address, 4, &fd), -EAFNOSUPPORT);
+	}
+	assert_int_equal(fd, -1);
+}
+
+static void assert_flags(int fd, bool tcp)
+{
+	int value = 0;
+	socklen_t len = sizeof(value);
+
+	assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	if (tcp) {
+		assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, &len), 0);
+		assert_true(value);
+	}
+}
+
+static void no_descriptor_blocks_is_inherited_or_waits_to_send(void **state)
+{
+	const struct rig *rig = *state;
+	struct spoke_address at = rig->at;
+
+	for (int tcp = 0; tcp < 2; tcp++) {
+		struct spoke_address peer;
+		int listener;
+		int client;
+		int server;
+		int error;
+
+		if (tcp)
+			assert_int_equal(net->parse(NULL, "127.0.0.1:0", &at), 0);
+		assert_int_equal(net->listen(NULL, &at, 4, &listener), 0);
+		assert_int_equal(net->local(NULL, listener, &at), 0);
+		error = net->connect(NULL, &at, &client);
+		assert_true(error == 0 || error == -EINPROGRESS);
+		assert_int_equal(poll(&(struct pollfd){ listener, POLLIN, 0 }, 1, PATIENCE_MS), 1);
+		assert_int_equal(net->accept(NULL, listener, &server, &peer), 0);
+		assert_flags(listener, tcp);
+		assert_flags(client, tcp);
+		assert_flags(server, tcp);
+		net->close(NULL, listener);
+		net->close(NULL, client);
+		net->close(NULL, server);
+	}
+}
+
+static void both_kinds_of_any_address_share_a_port(void **state)
+{
+	struct spoke_address at;
+	char text[64];
+	char any[80];
+	int v6;
+	int v4;
+
+	(void)state;
+	assert_int_equal(net->parse(NULL, "[::]:0", &at), 0);
+	if (net->listen(NULL, &at, 4, &v6) == -EAFNOSUPPORT)
+		skip();
+	assert_int_equal(net->local(NULL, v6, &at), 0);
+	net->print(NULL, &at, text, sizeof(text));
+	(void)snprintf(any, sizeof(any), "0.0.0.0%s", strrchr(text, ':'));
+	assert_int_equal(net->parse(NULL, any, &at), 0);
+	assert_int_equal(net->listen(NULL, &at, 4, &v4), 0);
+	net->close(NULL, v4);
+	net->close(NULL, v6);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		CASE(a_path_comes_with_its_listener_and_goes_with_it),
+		CASE(the_socket_of_a_dead_listener_is_replaced),
+		CASE(the_socket_of_a_living_listener_is_not),
+		CASE(the_socket_of_a_listener_with_a_full_backlog_is_not),
+		CASE(what_is_no_socket_is_left_alone),
+		CASE(a_path_that_somebody_else_has_taken_is_not_removed),
+		CASE(a_forked_child_leaves_the_path_to_its_parent),
+		CASE(a_folder_that_is_missing_is_an_error),
+		CASE(bytes_that_are_no_address_are_refused),
+		CASE(no_descriptor_blocks_is_inherited_or_waits_to_send),
+		CASE(both_kinds_of_any_address_share_a_port),
+	};
+
+	return cmocka_run_group_tests_name("sockfile", tests, NULL, NULL);
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool and the parker, with real threads. What a thread finds out is asserted by the test. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/host/clock.h"
+#include "core/host/thread.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum {
+	JOBS = 16,
+	CROWD = 4,
+	CROWD_JOBS = 500,
+	QUEUE = 8,
+	LOG_SIZE = 64,
+};
+
+struct rig;
+
+struct job {
+	struct spoke_work work;
+	struct rig *rig;
+	unsigned ran;
+	unsigned done;
+	int status;
+	bool own_thread; /* ran on the thread that submitted */
+	bool hears_signals;
+	void (*then)(struct job *job); /* what its run does besides, or NULL */
+};
+
+struct rig {
+	struct spokei_pool pool;
+	struct spokei_parker begun;   /* a job that holds has begun */
+	struct spokei_parker release; /* let it end */
+	struct spokei_parker finished;
+	pthread_t tester;
+	atomic_uint done;
+	atomic_uint logged;
+	struct job *log[LOG_SIZE]; /* in the order of done */
+	struct job jobs[JOBS];
+};
+
+static struct job *job_of(struct spoke_work *work)
+{
+	return spoke_container_of(work, struct job, work);
+}
+
+static void job_run(struct spoke_work *work)
+{
+	struct job *job = job_of(work);
+	sigset_t blocked;
+
+	job->ran++;
+	job->own_thread = pthread_equal(pthread_self(), job->rig->tester) != 0;
+	(void)pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	job->hears_signals = !sigismember(&blocked, SIGTERM) || !sigismember(&blocked, SIGINT);
+	if (job->then)
+		job->then(job);
+}
+
+static void job_done(void *arg, struct spoke_work *work)
+{
+	struct rig *rig = arg;
+	struct job *job = job_of(work);
+	unsigned at = atomic_fetch_add(&rig->logged, 1);
+
+	job->done++;
+	job->status = work->status;
+	if (at < LOG_SIZE)
+		rig->log[at] = job;
+	atomic_fetch_add(&rig->done, 1);
+	spokei_unpark(&rig->finished);
+}
+
+/* Runs until the test lets it end. */
+static void hold(struct job *job)
+{
+	spokei_unpark(&job->rig->begun);
+	(void)spokei_park(&job->rig->release, UINT64_MAX);
+}
+
+/* Runs until the pool is being stopped. */
+static void hold_until_stop(struct job *job)
+{
+	struct spokei_pool *pool = &job->rig->pool;
+	bool stopping = false;
+
+	spokei_unpark(&job->rig->begun);
+	while (!stopping) {
+		(void)pthread_mutex_lock(&pool->lock);
+		stopping = pool->stopping;
+		(void)pthread_mutex_unlock(&pool->lock);
+		(void)sched_yield();
+	}
+}
+
+static void wait_begun(struct rig *rig)
+{
+	assert_int_equal(spokei_park(&rig->begun, UINT64_MAX), 0);
+}
+
+static void wait_done(struct rig *rig, unsigned count)
+{
+	while (atomic_load(&rig->done) < count)
+		assert_int_equal(spokei_park(&rig->finished, UINT64_MAX), 0);
+}
+
+static struct rig *new_rig(unsigned threads, unsigned queue)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	assert_non_null(rig);
+	rig->tester = pthread_self();
+	assert_int_equal(spokei_pool_init(&rig->pool, threads, queue, job_done, rig), 0);
+	assert_int_equal(spokei_parker_init(&rig->begun), 0);
+	assert_int_equal(spokei_parker_init(&rig->release), 0);
+	assert_int_equal(spokei_parker_init(&rig->finished), 0);
+	for (int i = 0; i < JOBS; i++)
+		rig->jobs[i] = (struct job){ .work = { .run = job_run }, .rig = rig };
+	return rig;
+}
+
+static void free_rig(struct rig *rig)
+{
+	spokei_pool_stop(&rig->pool);
+	spokei_pool_fini(&rig->pool);
+	spokei_parker_fini(&rig->begun);
+	spokei_parker_fini(&rig->release);
+	spokei_parker_fini(&rig->finished);
+	free(rig);
+}
+
+static int submit(struct rig *rig, int job)
+{
+	return spokei_pool_submit(&rig->pool, &rig->jobs[job].work);
+}
+
+static void work_runs_once_on_another_thread_which_hears_no_signals(void **state)
+{
+	struct rig *rig = new_rig(2, 0);
+
+	(void)state;
+	assert_int_equal(submit(rig, 0), 0);
+	wait_done(rig, 1);
+	assert_int_equal(rig->jobs[0].ran, 1);
+	assert_int_equal(rig->jobs[0].done, 1);
+	assert_int_equal(rig->jobs[0].status, 0);
+	assert_false(rig->jobs[0].own_thread);
+	assert_false(rig->jobs[0].hears_signals);
+	free_rig(rig);
+}
+
+static void threads_are_started_when_there_is_work_and_nobody_free(void **state)
+{
+	struct rig *rig = new_rig(2, 0);
+
+	(void)state;
+	assert_int_equal(rig->pool.started, 0);
+	for (int i = 0; i < 3; i++) {
+		rig->jobs[i].then = hold;
+		assert_int_equal(submit(rig, i), 0);
+		if (i < 2)
+			wait_begun(rig);
+		assert_int_equal(rig->pool.started, i < 2 ? i + 1 : 2);
+	}
+	for (unsigned i = 1; i <= 3; i++) {
+		spokei_unpark(&rig->release);
+		wait_done(rig, i);
+	}
+	free_rig(rig);
+}
+
+static void a_full_queue_refuses_and_takes_again_when_there_is_room(void **state)
+{
+	struct rig *rig = new_rig(1, 2);
+
+	(void)state;
+	rig->jobs[0].then = hold;
+	assert_int_equal(submit(rig, 0), 0);
+	wait_begun(rig);
+	assert_int_equal(submit(rig, 1), 0);
+	assert_int_equal(submit(rig, 2), 0);
+	assert_int_equal(submit(rig, 3), -EAGAIN);
+	spokei_unpark(&rig->release);
+	wait_done(rig, 3);
+	assert_int_equal(rig->jobs[3].ran, 0);
+	assert_int_equal(submit(rig, 3), 0);
+	wait_done(rig, 4);
+	assert_int_equal(rig->jobs[3].ran, 1);
+	free_rig(rig);
+}
+
+static void one_thread_keeps_the_order(void **state)
+{
+	struct rig *rig = new_rig(1, JOBS);
+
+	(void)state;
+	for (int i = 0; i < JOBS; i++)
+		assert_int_equal(submit(rig, i), 0);
+	wait_done(rig, JOBS);
+	for (int i = 0; i < JOBS; i++)
+		assert_ptr_equal(rig->log[i], &rig->jobs[i]);
+	free_rig(rig);
+}
+
+static void stop_waits_for_what_runs_and_cancels_the_rest_once(void **state)
+{
+	struct rig *rig = new_rig(1, JOBS);
+
+	(void)state;
+	rig->jobs[0].then = hold_until_stop;
+	assert_int_equal(submit(rig, 0), 0);
+	wait_begun(rig);
+	for (int i = 1; i < JOBS; i++)
+		assert_int_equal(submit(rig, i), 0);
+	spokei_pool_stop(&rig->pool);
+	for (int i = 0; i < JOBS; i++) {
+		assert_int_equal(rig->jobs[i].done, 1);
+		assert_int_equal(rig->jobs[i].ran, i == 0);
+		assert_int_equal(rig->jobs[i].status, i == 0 ? 0 : -ECANCELED);
+		assert_ptr_equal(rig->log[i], &rig->jobs[i]);
+	}
+	assert_int_equal(submit(rig, 1), -ECANCELED);
+	spokei_pool_stop(&rig->pool);
+	assert_int_equal(atomic_load(&rig->done), JOBS);
+	free_rig(rig);
+}
+
+static void a_pool_that_never_worked_stops_without_threads(void **state)
+{
+	struct rig *rig = new_rig(0, 0);
+
+	(void)state;
+	spokei_pool_stop(&rig->pool);
+	assert_int_equal(rig->pool.started, 0);
+	assert_int_equal(atomic_load(&rig->done), 0);
+	free_rig(rig);
+}
+
+struct submitter {
+	struct rig *rig;
+	pthread_t thread;
+	struct job jobs[CROWD_JOBS];
+	unsigned refused;
+};
+
+static void *submit_all(void *arg)
+{
+	struct submitter *me = arg;
+
+	for (int i = 0; i < CROWD_JOBS; i++) {
+		me->jobs[i] = (struct job){ .work = { .run = job_run }, .rig = me->rig };
+		while (spokei_pool_submit(&me->rig->pool, &me->jobs[i].work) == -EAGAIN) {
+			me->refused++;
+			(void)sched_yield();
+		}
+	}
+	return NULL;
+}
+
+static void many_threads_submit_and_each_work_runs_once(void **state)
+{
+	struct rig *rig = new_rig(3, QUEUE);
+	struct submitter *crowd = calloc(CROWD, sizeof(*crowd));
+
+	(void)state;
+	assert_non_null(crowd);
+	for (int i = 0; i < CROWD; i++) {
+		crowd[i].rig = rig;
+		assert_int_equal(pthread_create(&crowd[i].thread, NULL, submit_all, &crowd[i]), 0);
+	}
+	for (int i = 0; i < CROWD; i++)
+		assert_int_equal(pthread_join(crowd[i].thread, NULL), 0);
+	wait_done(rig, CROWD * CROWD_JOBS);
+	spokei_pool_stop(&rig->pool);
+	for (int i = 0; i < CROWD * CROWD_JOBS; i++) {
+		const struct job *job = &crowd[i / CROWD_JOBS].jobs[i % CROWD_JOBS];
+
+		assert_int_equal(job->ran, 1);
+		assert_int_equal(job->done, 1);
+	}
+	free(crowd);
+	free_rig(rig);
+}
+
+static void an_unpark_before_the_park_is_kept_once(void **state)
+{
+	struct spokei_parker parker;
+
+	(void)state;
+	assert_int_equal(spokei_parker_init(&parker), 0);
+	assert_int_equal(spokei_park(&parker, 0), -ETIMEDOUT);
+	spokei_unpark(&parker);
+	spokei_unpark(&parker);
+	assert_int_equal(spokei_park(&parker, 0), 0);
+	assert_int_equal(spokei_park(&parker, 0), -ETIMEDOUT);
+	spokei_parker_fini(&parker);
+}
+
+static void park_does_not_return_before_its_deadline(void **state)
+{
+	struct spokei_parker parker;
+	uint64_t deadline = spokei_clock_now(NULL) + UINT64_C(3000000);
+
+	(void)state;
+	assert_int_equal(spokei_parker_init(&parker), 0);
+	assert_int_equal(spokei_park(&parker, deadline), -ETIMEDOUT);
+	assert_true(spokei_clock_now(NULL) >= deadline);
+	spokei_parker_fini(&parker);
+}
+
+static void *unpark_other(void *arg)
+{
+	spokei_unpark(arg);
+	return NULL;
+}
+
+static void a_parker_may_be_freed_as_soon_as_park_returns(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		struct spokei_parker *parker = malloc(sizeof(*parker));
+		pthread_t thread;
+
+		assert_non_null(parker);
+		assert_int_equal(spokei_parker_init(parker), 0);
+		assert_int_equal(pthread_create(&thread, NULL, unpark_other, parker), 0);
+		assert_int_equal(spokei_park(parker, UINT64_MAX), 0);
+		spokei_parker_fini(parker);
+		free(parker);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(work_runs_once_on_another_thread_which_hears_no_signals),
+		cmocka_unit_test(threads_are_started_when_there_is_work_and_nobody_free),
+		cmocka_unit_test(a_full_queue_refuses_and_takes_again_when_there_is_room),
+		cmocka_unit_test(one_thread_keeps_the_order),
+		cmocka_unit_test(stop_waits_for_what_runs_and_cancels_the_rest_once),
+		cmocka_unit_test(a_pool_that_never_worked_stops_without_threads),
+		cmocka_unit_test(many_threads_submit_and_each_work_runs_once),
+		cmocka_unit_test(an_unpark_before_the_park_is_kept_once),
+		cmocka_unit_test(park_does_not_return_before_its_deadline),
+		cmocka_unit_test(a_parker_may_be_freed_as_soon_as_park_returns),
+	};
+
+	return cmocka_run_group_tests_name("thread", tests, NULL, NULL);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The validator beside msgpack-c: what the one accepts the other accepts, as the same value, and
+ * what is built from it is what msgpack-c packs. The first byte chooses limits and cuts.
+ */
+#include "core/skim.h"
+#include "tests/core/memory.h"
+#include "tests/core/rebuild.h"
+
+#include <msgpack.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct spoke_value_limits defaults = {
+	.depth_max = SPOKE_VALUE_DEPTH_MAX,
+	.items_max = SPOKE_VALUE_ITEMS_MAX,
+	.object_bytes_max = SPOKE_VALUE_OBJECT_BYTES_MAX,
+	.bytes_max = SPOKE_VALUE_BYTES_MAX,
+};
+
+static void want(bool holds, const char *what)
+{
+	if (!holds) {
+		(void)fprintf(stderr, "does not hold: %s\n", what);
+		abort();
+	}
+}
+#define WANT(condition) want((condition), #condition)
+
+/* Feeds the bytes in pieces, whose lengths come from `cut`, until there is an answer. */
+static int feed_cut(struct spokei_skim *skim, const uint8_t *data, size_t size, unsigned cut)
+{
+	int result = spokei_skim_feed(skim, data, 0);
+	size_t at = 0;
+
+	while (at < size && result == SPOKEI_SKIM_MORE) {
+		size_t len = 1 + (cut * 7 + at) % (1 + cut % 5);
+
+		if (len > size - at)
+			len = size - at;
+		result = spokei_skim_feed(skim, data + at, len);
+		at += len;
+	}
+	return result;
+}
+
+static int skim_body(const struct spoke_value_limits *limits, const uint8_t *data, size_t size,
+		     unsigned cut)
+{
+	struct spokei_skim whole;
+	struct spokei_skim pieces;
+	int result;
+
+	spokei_skim_start_body(&whole, limits, size, 1);
+	result = spokei_skim_feed(&whole, data, size);
+	WANT(result != SPOKEI_SKIM_MORE);
+	spokei_skim_start_body(&pieces, limits, size, 1);
+	WANT(feed_cut(&pieces, data, size, cut) == result);
+	WANT(pieces.count == whole.count);
+	return result;
+}
+
+static int skim_stream(const struct spoke_value_limits *limits, const uint8_t *data, size_t size,
+		       unsigned cut, size_t *ret_seen)
+{
+	struct spokei_skim whole;
+	struct spokei_skim pieces;
+	int result;
+
+	spokei_skim_start_stream(&whole, limits);
+	result = spokei_skim_feed(&whole, data, size);
+	spokei_skim_start_stream(&pieces, limits);
+	WANT(feed_cut(&pieces, data, size, cut) == result);
+	WANT(result < 0 || pieces.seen == whole.seen);
+	WANT(result != SPOKEI_SKIM_MORE || whole.seen == size);
+	*ret_seen = whole.seen;
+	return result;
+}
+
+/* What msgpack-c might allocate for the claims in these bytes, wherever they are, is little. */
+static bool is_harmless(const uint8_t *data, size_t size)
+{
+	uint64_t claims = 0;
+
+	for (size_t i = 0; i + 2 < size; i++) {
+		if (data[i] == 0xdc || data[i] == 0xde)
+			claims += (uint64_t)data[i + 1] << 8 | data[i + 2];
+		if (i + 4 < size && (data[i] == 0xdd || data[i] == 0xdf))
+			claims += (uint64_t)data[i + 1] << 24 | (uint64_t)data[i + 2] << 16 |
+				  (uint64_t)data[i + 3] << 8 | data[i + 4];
+	}
+	return claims < 100000;
+}
+
+/* Both readings of the same value, packed anew, are the same bytes. */
+static void compare_readings(const msgpack_object *object, const uint8_t *data, size_t size)
+{
+	struct memory memory;
+	struct spoke_builder builder;
+	struct spoke_cursor values = spoke_cursor_bytes((struct spoke_span){ data, size });
+	struct spoke_value value;
+	msgpack_sbuffer packed;
+	msgpack_packer packer;
+
+	memory_init(&memory);
+	spoke_builder_init(&builder, &memory.env, NULL);
+	WANT(rebuild(&builder, values) == NULL);
+	WANT(spoke_builder_finish_value(&builder, &value) == 0);
+	msgpack_sbuffer_init(&packed);
+	msgpack_packer_init(&packer, &packed, msgpack_sbuffer_write);
+	WANT(msgpack_pack_object(&packer, *object) == 0);
+	WANT(value.len == packed.size);
+	WANT(memcmp(value.data, packed.data, packed.size) == 0);
+	msgpack_sbuffer_destroy(&packed);
+	spoke_builder_fini(&builder);
+	WANT(memory.bytes == 0);
+}
+
+static void compare_with_msgpack(int result, size_t value_len, const uint8_t *data, size_t size)
+{
+	bool accepted = result == 0 || result == SPOKE_ETRAILING;
+	msgpack_unpacked unpacked;
+	msgpack_unpack_return said;
+	size_t off = 0;
+
+	if (!accepted && !is_harmless(data, size))
+		return;
+	msgpack_unpacked_init(&unpacked);
+	said = msgpack_unpack_next(&unpacked, (const char *)data, size, &off);
+	if (accepted) {
+		WANT(said == MSGPACK_UNPACK_SUCCESS);
+		WANT(off == value_len);
+		compare_readings(&unpacked.data, data, value_len);
+	} else if (result != SPOKE_ETOOLARGE) {
+		WANT(said != MSGPACK_UNPACK_SUCCESS && said != MSGPACK_UNPACK_EXTRA_BYTES);
+	}
+	msgpack_unpacked_destroy(&unpacked);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	unsigned choice = size > 0 ? data[0] : 0;
+	struct spoke_value_limits few = defaults;
+	size_t value_len = 0;
+	size_t seen;
+	int body;
+	int open;
+	int limited;
+
+	if (size == 0)
+		return 0;
+	data++;
+	size--;
+	body = skim_body(&defaults, data, size, choice);
+	open = skim_stream(&defaults, data, size, choice, &value_len);
+	if (body == 0 || body == SPOKE_ETRAILING)
+		WANT(open == 0 && (value_len == size) == (body == 0));
+	else
+		WANT(open != 0);
+	if (open == SPOKEI_SKIM_MORE || open == SPOKE_ETOOLARGE)
+		WANT(body < 0);
+	compare_with_msgpack(body, value_len, data, size);
+
+	few.depth_max = choice % 5;
+	few.items_max = choice % 11;
+	few.bytes_max = choice % 2 ? defaults.bytes_max : choice;
+	limited = skim_body(&few, data, size, choice);
+	if (limited == 0)
+		WANT(body == 0);
+	else if (body == 0)
+		WANT(limited == SPOKE_EDEPTH || limited == SPOKE_ETOOLARGE);
+	limited = skim_stream(&few, data, size, choice, &seen);
+	if (limited == 0)
+		WANT(open == 0 && seen == value_len);
+	return 0;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a URL and as a component of one. What can be read prints to a text that reads as the
+ * same URL and prints as the same text; what is encoded decodes to what it was.
+ */
+#include "tests/core/memory.h"
+
+#include <spoke/url.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int holds, const char *law)
+{
+	if (holds)
+		return;
+	(void)fprintf(stderr, "broken: %s\n", law);
+	abort();
+}
+
+static int same(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* Prints to a block of exactly the length that is told. */
+static char *print_url(const struct spoke_url *url, size_t *ret_len)
+{
+	size_t len = spoke_url_print(url, SPOKE_URL_WHOLE, NULL, 0);
+	char *text = malloc(len + 1);
+
+	require(text != NULL, "there is memory");
+	require(spoke_url_print(url, SPOKE_URL_WHOLE, text, len + 1) == len, "lengths agree");
+	require(strlen(text) == len, "no NUL inside a URL");
+	*ret_len = len;
+	return text;
+}
+
+static void compare_urls(const struct spoke_url *a, const struct spoke_url *b)
+{
+	require(same(a->scheme, b->scheme), "the same scheme");
+	require(same(a->user, b->user), "the same user");
+	require(same(a->password, b->password), "the same password");
+	require(same(a->host, b->host), "the same host");
+	require(same(a->path, b->path), "the same path");
+	require(same(a->socket, b->socket), "the same socket");
+	require(a->port == b->port, "the same port");
+	require(a->parameter_count == b->parameter_count, "as many parameters");
+	for (unsigned i = 0; i < a->parameter_count; i++) {
+		const struct spoke_url_parameter *parameter = &a->parameters[i];
+
+		require(same(parameter->key, b->parameters[i].key), "the same key");
+		require(same(parameter->value, b->parameters[i].value), "the same value");
+		require(same(spoke_url_get(b, parameter->key), parameter->value), "found by key");
+	}
+}
+
+static void try_url(struct memory *memory, const char *text, size_t len)
+{
+	struct spoke_url_error error = { .at = SIZE_MAX };
+	struct spoke_url url;
+	struct spoke_url again;
+	char *printed;
+	char *reprinted;
+	size_t printed_len;
+	size_t reprinted_len;
+
+	if (spoke_url_parse(&memory->env, text, len, &url, &error) != SPOKE_OK) {
+		require(error.at <= len, "the place of an error lies in the text");
+		require(strlen(error.text) > 0, "an error has a sentence");
+		return;
+	}
+	printed = print_url(&url, &printed_len);
+	require(spoke_url_parse(&memory->env, printed, printed_len, &again, NULL) == SPOKE_OK,
+		"what was printed can be read");
+	compare_urls(&url, &again);
+	reprinted = print_url(&again, &reprinted_len);
+	require(same(printed, reprinted), "printing is a fixed point");
+	spoke_url_fini(&again);
+	spoke_url_fini(&url);
+	free(reprinted);
+	free(printed);
+}
+
+static void try_component(const char *text, size_t len)
+{
+	size_t encoded_len = spoke_url_encode(text, len, NULL, 0);
+	char *encoded = malloc(encoded_len + 1);
+	char *decoded = malloc(encoded_len + 1);
+	size_t decoded_len;
+	int code;
+
+	require(encoded != NULL && decoded != NULL, "there is memory");
+	require(encoded_len <= 3 * len, "encoding makes it at most three times as long");
+	require(spoke_url_encode(text, len, encoded, encoded_len + 1) == encoded_len,
+		"lengths agree");
+	code = spoke_url_decode(encoded, encoded_len, decoded, encoded_len + 1, &decoded_len);
+	if (len > 0 && memchr(text, '\0', len) != NULL) {
+		require(code == SPOKE_ESYNTAX, "an encoded NUL is refused");
+	} else {
+		require(code == SPOKE_OK, "what was encoded can be decoded");
+		require(decoded_len == len && strlen(decoded) == len, "to as many bytes");
+		require(len == 0 || memcmp(decoded, text, len) == 0, "and the same ones");
+	}
+	free(decoded);
+	free(encoded);
+}
+
+/* The other way round, nobody having encoded it. */
+static void try_decode(const char *text, size_t len)
+{
+	char *decoded = malloc(len + 1);
+	size_t decoded_len;
+
+	require(decoded != NULL, "there is memory");
+	if (spoke_url_decode(text, len, decoded, len + 1, &decoded_len) == SPOKE_OK) {
+		require(decoded_len <= len, "decoding makes nothing longer");
+		require(strlen(decoded) == decoded_len, "no NUL inside a component");
+	}
+	free(decoded);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct memory memory;
+	const char *text = (const char *)data;
+
+	memory_init(&memory);
+	try_url(&memory, text, size);
+	require(memory.bytes == 0, "all memory came back");
+	try_component(text, size);
+	try_decode(text, size);
+	return 0;
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls of struct spoke_net on the network in memory. */
+#include "tests/support/memname.h"
+#include "tests/support/memnet.h"
+#include "tests/support/memwire.h"
+#include "timer/base.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	PORT_FIRST = 32768,
+	PORT_LAST = 60999,
+};
+
+/* FNV-1a over what happens. */
+static void trace(struct memnet *net, const void *bytes, size_t len)
+{
+	const unsigned char *at = bytes;
+
+	for (size_t i = 0; i < len; i++) {
+		net->trace ^= at[i];
+		net->trace *= UINT64_C(0x100000001b3);
+	}
+}
+
+/* Notes a call and hands on its result. */
+static int traced(struct memnet *net, char call, int fd, int result)
+{
+	trace(net, &net->now_ns, sizeof(net->now_ns));
+	trace(net, &call, sizeof(call));
+	trace(net, &fd, sizeof(fd));
+	trace(net, &result, sizeof(result));
+	return result;
+}
+
+static struct memnet *enter(void *ctx)
+{
+	struct memnet *net = ((struct memnet_user *)ctx)->net;
+
+	memwire_settle(net);
+	return net;
+}
+
+static struct memwire_socket *own_socket(void *ctx, int fd)
+{
+	struct memwire_socket *socket = memwire_socket_of(enter(ctx), fd);
+
+	SPOKE_ASSERT(socket->user == ctx);
+	return socket;
+}
+
+/* May the user have one more descriptor? */
+static bool is_full(const struct memnet_user *user)
+{
+	return user->fds_max > 0 && user->fds >= user->fds_max;
+}
+
+static int give_fd(struct memnet_user *user, struct memwire_socket *socket)
+{
+	int fd = 0;
+
+	while (user->net->fds[fd])
+		fd++;
+	SPOKE_ASSERT(fd < MEMWIRE_FDS_MAX - 1);
+	user->net->fds[fd] = socket;
+	socket->user = user;
+	socket->fd = fd;
+	user->fds++;
+	return fd;
+}
+
+/* --- addresses */
+
+static int net_parse(void *ctx, const char *text, struct spoke_address *ret_address)
+{
+	(void)ctx;
+	return memname_parse(text, ret_address);
+}
+
+static void net_print(void *ctx, const struct spoke_address *address, char *text, size_t size)
+{
+	char name[MEMNAME_SIZE];
+
+	(void)ctx;
+	memname_of(address, name);
+	(void)snprintf(text, size, "%s", name);
+}
+
+/* Gives a name without a port a free one. */
+static void choose_port(struct memnet *net, char *name)
+{
+	if (!memname_wants_port(name))
+		return;
+	do {
+		net->port = net->port < PORT_FIRST || net->port == PORT_LAST
+				    ? PORT_FIRST
+				    : (uint16_t)(net->port + 1);
+		memname_set_port(name, net->port);
+	} while (memwire_listener(net, name));
+}
+
+static int net_resolve(void *ctx, const char *host, uint16_t port, struct spoke_address *ret,
+		       int max)
+{
+	struct memnet *net = enter(ctx);
+	const char *digits = strcmp(host, "localhost") == 0 ? "127.0.0.1" : host;
+	int count = 0;
+
+	for (const struct memwire_host *one = net->hosts; one; one = one->next) {
+		if (strcmp(one->name, host) == 0) {
+			digits = one->digits;
+			break;
+		}
+	}
+	while (*digits && count < max) {
+		char text[MEMNAME_SIZE];
+		int len = (int)strcspn(digits, " ");
+		bool v6 = memchr(digits, ':', (size_t)len) != NULL;
+
+		(void)snprintf(text, sizeof(text), v6 ? "[%.*s]:%u" : "%.*s:%u", len, digits,
+			       (unsigned)port);
+		if (net_parse(ctx, text, &ret[count]) != 0)
+			break;
+		count++;
+		digits += len;
+		digits += strspn(digits, " ");
+	}
+	return traced(net, 'n', -1, count > 0 ? count : -ENOENT);
+}
+
+static int net_local(void *ctx, int fd, struct spoke_address *ret_address)
+{
+	memname_to_address(own_socket(ctx, fd)->local, ret_address);
+	return 0;
+}
+
+static int net_peer(void *ctx, int fd, struct spoke_address *ret_address)
+{
+	const struct memwire_socket *socket = own_socket(ctx, fd);
+
+	if (socket->kind != MEMWIRE_STREAM || socket->reset)
+		return -ENOTCONN;
+	memname_to_address(socket->remote, ret_address);
+	return 0;
+}
+
+/* --- connections */
+
+static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
+{
+	struct memnet_user *user = ctx;
+	struct memnet *net = enter(ctx);
+	struct memwire_socket *socket;
+	bool now;
+
+	if (is_full(user))
+		return traced(net, 'c', -1, -EMFILE);
+	socket = memwire_open(net, MEMWIRE_CONNECTING);
+	memname_of(to, socket->remote);
+	(void)snprintf(socket->local, sizeof(socket->local), "%s",
+		       memname_of_client(socket->remote));
+	choose_port(net, socket->local);
+	now = memwire_route_of(net, socket->remote) == MEMNET_AT_ONCE;
+	memwire_connect(net, socket, now);
+	if (socket->error) {
+		int error = -socket->error;
+
+		memwire_close(net, socket);
+		return traced(net, 'c', -1, error);
+	}
+	*ret_fd = give_fd(user, socket);
+	return traced(net, 'c', *ret_fd, socket->kind == MEMWIRE_STREAM ? 0 : -EINPROGRESS);
+}
+
+/* The error that waits, or 0; it is told once. */
+static int take_error(struct memwire_socket *socket)
+{
+	int error = socket->error;
+
+	socket->error = 0;
+	return -error;
+}
+
+static int net_finish(void *ctx, int fd)
+{
+	struct memwire_socket *socket = own_socket(ctx, fd);
+	int error = take_error(socket);
+
+	if (!error && socket->kind == MEMWIRE_CONNECTING)
+		error = -EINPROGRESS;
+	else if (!error && socket->reset)
+		error = -ENOTCONN;
+	return traced(socket->user->net, 'f', fd, error);
+}
+
+static int net_listen(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd)
+{
+	struct memnet_user *user = ctx;
+	struct memnet *net = enter(ctx);
+	char name[MEMNAME_SIZE];
+	struct memwire_socket *socket;
+
+	memname_of(at, name);
+	choose_port(net, name);
+	if (memwire_listener(net, name))
+		return traced(net, 'l', -1, -EADDRINUSE);
+	if (is_full(user))
+		return traced(net, 'l', -1, -EMFILE);
+	socket = memwire_open(net, MEMWIRE_LISTENER);
+	socket->backlog = backlog > 0 ? (unsigned)backlog : 1;
+	memcpy(socket->local, name, sizeof(name));
+	*ret_fd = give_fd(user, socket);
+	return traced(net, 'l', *ret_fd, 0);
+}
+
+static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_peer)
+{
+	struct memwire_socket *listener = own_socket(ctx, fd);
+	struct memnet *net = listener->user->net;
+	struct memwire_socket *socket;
+
+	SPOKE_ASSERT(listener->kind == MEMWIRE_LISTENER);
+	if (listener->queued == 0)
+		return traced(net, 'a', fd, -EAGAIN);
+	if (listener->accept_errors > 0) {
+		listener->accept_errors--;
+		if (listener->accept_error == -ECONNABORTED) {
+			socket = memwire_accept(listener);
+			memwire_break(socket->peer, ECONNRESET);
+			memwire_close(net, socket);
+		}
+		return traced(net, 'a', fd, listener->accept_error);
+	}
+	if (is_full(ctx))
+		return traced(net, 'a', fd, -EMFILE);
+	socket = memwire_accept(listener);
+	*ret_fd = give_fd(ctx, socket);
+	memname_to_address(socket->remote, ret_peer);
+	return traced(net, 'a', *ret_fd, 0);
+}
+
+/* How much of `len` a fault of `max` lets through. */
+static size_t part_of(struct memnet *net, size_t len, uint32_t max)
+{
+	size_t part = max ? 1 + (size_t)(memwire_dice(net) % max) : len;
+
+	return part < len ? part : len;
+}
+
+static ssize_t net_read(void *ctx, int fd, void *bytes, size_t len)
+{
+	struct memwire_socket *socket = own_socket(ctx, fd);
+	struct memnet *net = socket->user->net;
+	size_t part = len < socket->arrived ? len : socket->arrived;
+
+	if (socket->kind != MEMWIRE_STREAM)
+		return traced(net, 'r', fd, -EAGAIN);
+	if (socket->arrived == 0) {
+		if (socket->error)
+			return traced(net, 'r', fd, take_error(socket));
+		return traced(net, 'r', fd, socket->ended || socket->reset ? 0 : -EAGAIN);
+	}
+	if (memwire_chance(net, socket->peer->out.eagain_permille))
+		return traced(net, 'r', fd, -EAGAIN);
+	part = part_of(net, part, socket->peer->out.read_max);
+	memwire_take(socket, bytes, part);
+	trace(net, bytes, part);
+	return traced(net, 'r', fd, (int)part);
+}
+
+/* 0: go on and write. */
+static int check_write(struct memnet *net, struct memwire_socket *socket)
+{
+	if (socket->kind != MEMWIRE_STREAM)
+		return -EAGAIN;
+	if (socket->error)
+		return take_error(socket);
+	if (socket->reset || socket->shut)
+		return -EPIPE;
+	if (memwire_chance(net, socket->out.reset_permille)) {
+		memwire_break(socket, 0);
+		memwire_break(socket->peer, ECONNRESET);
+		return -ECONNRESET;
+	}
+	if (memwire_room(socket) == 0 || memwire_chance(net, socket->out.eagain_permille))
+		return -EAGAIN;
+	return 0;
+}
+
+static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count)
+{
+	struct memwire_socket *socket = own_socket(ctx, fd);
+	struct memnet *net = socket->user->net;
+	int error = check_write(net, socket);
+	size_t left = 0;
+	size_t written = 0;
+
+	SPOKE_ASSERT(count > 0);
+	if (error)
+		return traced(net, 'w', fd, error);
+	for (int i = 0; i < count; i++)
+		left += parts[i].iov_len;
+	if (left > memwire_room(socket))
+		left = memwire_room(socket);
+	left = part_of(net, left, socket->out.write_max);
+	for (int i = 0; i < count && left > 0; i++) {
+		size_t part = parts[i].iov_len < left ? parts[i].iov_len : left;
+
+		if (part > 0)
+			memwire_send(net, socket, parts[i].iov_base, part);
+		written += part;
+		left -= part;
+	}
+	return traced(net, 'w', fd, (int)written);
+}
+
+static int net_shut(void *ctx, int fd)
+{
+	struct memwire_socket *socket = own_socket(ctx, fd);
+
+	if (socket->kind != MEMWIRE_STREAM || socket->reset)
+		return traced(socket->user->net, 's', fd, -ENOTCONN);
+	if (!socket->shut)
+		memwire_end(socket->user->net, socket);
+	return traced(socket->user->net, 's', fd, 0);
+}
+
+static void net_close(void *ctx, int fd)
+{
+	struct memwire_socket *socket = own_socket(ctx, fd);
+	struct memnet_user *user = socket->user;
+
+	(void)traced(user->net, 'x', fd, 0);
+	user->net->fds[fd] = NULL;
+	user->fds--;
+	memwire_close(user->net, socket);
+}
+
+static int net_spare(void *ctx, int *ret_fd)
+{
+	struct memnet *net = enter(ctx);
+
+	if (is_full(ctx))
+		return traced(net, 'p', -1, -EMFILE);
+	*ret_fd = give_fd(ctx, memwire_open(net, MEMWIRE_SPARE));
+	return traced(net, 'p', *ret_fd, 0);
+}
+
+const struct spoke_net memnet_table = {
+	.connect = net_connect,
+	.finish = net_finish,
+	.listen = net_listen,
+	.accept = net_accept,
+	.read = net_read,
+	.write = net_write,
+	.shut = net_shut,
+	.close = net_close,
+	.spare = net_spare,
+	.local = net_local,
+	.peer = net_peer,
+	.parse = net_parse,
+	.print = net_print,
+	.resolve = net_resolve,
+};

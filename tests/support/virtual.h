@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A world for tests: one virtual clock, seeded dice, one network in memory, and any number of
+ * processes, each with an environment of its own. Time moves only when every loop has nothing left
+ * to do. A loop here is not kinder than the real one: a round reports at most 64 of the descriptors
+ * that are ready, often fewer, in any order. The same seed gives the same history.
+ */
+#ifndef TESTS_SUPPORT_VIRTUAL_H
+#define TESTS_SUPPORT_VIRTUAL_H
+
+#include "tests/support/memnet.h"
+
+struct virtual_world {
+	uint64_t now_ns;
+	uint64_t dice; /* state */
+	struct memnet *net;
+	struct spoke_list processes;
+};
+
+/* A process: its environment is `env`, good for one engine at a time. */
+struct virtual_process {
+	struct memnet_user user; /* first: the network's functions look for it there */
+	struct virtual_world *world;
+	struct spoke_env env;
+	struct spoke_list node; /* of the world */
+	void *loop;             /* open now, or NULL */
+	uint64_t blocks;        /* of memory it has; a leak shows here */
+	uint64_t fail_at;       /* the demand for memory that fails, counted from 1; 0: none */
+	uint64_t demands;
+};
+
+/* Returns whether there was memory for it. */
+bool virtual_world_init(struct virtual_world *world, uint64_t seed);
+void virtual_world_fini(struct virtual_world *world);
+
+void virtual_process_init(struct virtual_process *process, struct virtual_world *world);
+
+/* The process must have closed its loop. */
+void virtual_process_fini(struct virtual_process *process);
+
+/*
+ * Moves time to the next thing that happens anywhere, at most to `until_ns`, and lets one loop that
+ * has something to do turn once. Returns false when nothing happens before that; the time is
+ * until_ns then.
+ */
+bool virtual_step(struct virtual_world *world, uint64_t until_ns);
+
+/* Steps until that time. */
+void virtual_run(struct virtual_world *world, uint64_t until_ns);
+
+/* A process is held up: time passes, and nobody else turns meanwhile who has not begun. */
+void virtual_stall(struct virtual_world *world, uint64_t ns);
+
+#endif
