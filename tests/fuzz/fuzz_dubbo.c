@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames of Dubbo's wire, from arbitrary bytes: a header is judged the same however much of it is
+ * there, and what was read can be written, read again as the same message, and written again as the
+ * same bytes.
+ */
+#include "tests/core/memory.h"
+#include "transport/wire/dubbo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define HEAD 16
+#define BYTES_MAX ((size_t)1 << 22)
+#define ATTACHMENTS_MAX 256
+#define ATTACHMENTS_ADDED 3
+
+static const struct spokei_wire_limits limits = {
+	.frame_max = BYTES_MAX,
+	.name_max = BYTES_MAX,
+	.event_max = 64,
+};
+
+static void demand(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	(void)fprintf(stderr, "not so: %s\n", what);
+	abort();
+}
+
+static int cut(const void *bytes, size_t len, size_t *ret_len)
+{
+	struct spokei_cut state = { 0 };
+
+	*ret_len = 0;
+	return spokei_wire_dubbo.cut(&limits, &state, spokei_span(bytes, len), ret_len);
+}
+
+/* What is said of a prefix is either MORE or what is said of the whole. */
+static void prefixes_agree(const uint8_t *data, size_t size)
+{
+	size_t whole_len;
+	int whole = cut(data, size, &whole_len);
+
+	for (size_t len = 0; len < size && len <= HEAD; len++) {
+		size_t prefix_len;
+		int prefix = cut(data, len, &prefix_len);
+
+		if (prefix == SPOKEI_CUT_MORE)
+			demand(prefix_len > len, "more is more than there is");
+		else
+			demand(prefix == whole && prefix_len == whole_len, "a prefix agrees");
+	}
+}
+
+static bool same_span(struct spoke_span a, struct spoke_span b)
+{
+	return a.len == b.len &&
+	       (a.len == 0 || (a.data && b.data && memcmp(a.data, b.data, a.len) == 0));
+}
+
+static bool same_value(struct spoke_value a, struct spoke_value b)
+{
+	bool a_null = a.len == 0 || spoke_value_is_nil(a);
+	bool b_null = b.len == 0 || spoke_value_is_nil(b);
+
+	return a_null == b_null && (a_null || spoke_value_equal(a, b));
+}
+
+static bool same_request(const struct spokei_message *a, const struct spokei_message *b)
+{
+	return same_span(a->service, b->service) && same_span(a->version, b->version) &&
+	       same_span(a->group, b->group) && same_span(a->method, b->method) &&
+	       same_span(a->args, b->args) && a->arg_count == b->arg_count &&
+	       (a->types.len == 0 || same_span(a->types, b->types)) && a->generic == b->generic &&
+	       same_value(a->type_names, b->type_names) && a->timeout_ms == b->timeout_ms;
+}
+
+static bool same_reply(const struct spokei_message *a, const struct spokei_message *b)
+{
+	return a->status == b->status && a->error == b->error && same_value(a->value, b->value) &&
+	       same_span(a->error_text, b->error_text) &&
+	       same_span(a->error_class, b->error_class) && a->error_code == b->error_code &&
+	       a->bare == b->bare;
+}
+
+/* All of the one are among the other; what a sender adds may come to them. */
+static bool attachments_kept(struct spoke_value a, struct spoke_value b)
+{
+	struct spoke_cursor before;
+	struct spoke_cursor after;
+	struct spoke_value left;
+	struct spoke_value right;
+
+	if (a.len == 0)
+		return true;
+	if (spoke_cursor_map(a, &before) != 0 || spoke_cursor_map(b, &after) != 0)
+		return false;
+	while (spoke_cursor_next(&before, &left))
+		if (!spoke_cursor_next(&after, &right) || !spoke_value_equal(left, right))
+			return false;
+	return after.left <= (uint64_t)2 * ATTACHMENTS_ADDED;
+}
+
+static void messages_agree(const struct spokei_message *a, const struct spokei_message *b)
+{
+	demand(a->kind == b->kind && a->id == b->id && a->two_way == b->two_way &&
+		       a->codec == b->codec,
+	       "the head is the same");
+	demand(same_request(a, b), "the request is the same");
+	demand(a->kind != SPOKEI_REPLY || same_reply(a, b), "the reply is the same");
+	demand(same_span(a->event, b->event), "the event is the same");
+	demand(attachments_kept(a->attachments, b->attachments), "the attachments are kept");
+}
+
+/* Writes at the end of a buffer; false: more attachments than can be sent. */
+static bool write_message(const struct spokei_message *message, struct spokei_buffer *buffer)
+{
+	size_t pairs = 0;
+	int result = spokei_wire_dubbo.write(&limits, message, buffer);
+
+	if (result == SPOKE_ETOOLARGE && spoke_value_map_len(message->attachments, &pairs) == 0 &&
+	    pairs + ATTACHMENTS_ADDED > ATTACHMENTS_MAX)
+		return false;
+	demand(result == 0, "what was read can be written");
+	return true;
+}
+
+static void survives_the_way(const struct spokei_message *message)
+{
+	struct memory memory;
+	struct spokei_buffer once;
+	struct spokei_buffer twice;
+	struct spokei_message back;
+	struct spoke_span frame;
+	size_t len;
+
+	memory_init(&memory);
+	spokei_buffer_init(&once, &memory.env, BYTES_MAX);
+	spokei_buffer_init(&twice, &memory.env, BYTES_MAX);
+	if (write_message(message, &once)) {
+		frame = spokei_span(spokei_buffer_data(&once), spokei_buffer_len(&once));
+		demand(cut(frame.data, frame.len, &len) == 0 && len == frame.len,
+		       "what was written is a frame");
+		demand(spokei_wire_dubbo.read(&limits, frame, &back) == 0,
+		       "what was written can be read");
+		messages_agree(message, &back);
+		if (write_message(&back, &twice))
+			demand(same_span(frame, spokei_span(spokei_buffer_data(&twice),
+							    spokei_buffer_len(&twice))),
+			       "what was written stays the same");
+	}
+	spokei_buffer_fini(&once);
+	spokei_buffer_fini(&twice);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct spokei_message message;
+	unsigned char *frame;
+	size_t len;
+	int result;
+
+	prefixes_agree(data, size);
+	if (cut(data, size, &len) != 0) {
+		result = spokei_wire_dubbo.read(&limits, spokei_span(data, size), &message);
+		demand(result == SPOKE_EPROTOCOL, "what is no frame is not read");
+		return 0;
+	}
+	frame = malloc(len);
+	if (frame == NULL)
+		return 0;
+	memcpy(frame, data, len);
+	result = spokei_wire_dubbo.read(&limits, spokei_span(frame, len), &message);
+	demand(result != SPOKE_EPROTOCOL, "a frame is read");
+	if (result == 0)
+		survives_the_way(&message);
+	free(frame);
+	return 0;
+}

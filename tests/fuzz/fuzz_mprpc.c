@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stream of MessagePack-RPC, in one piece and in many. The first three bytes choose limits and
+ * cuts, the rest is the stream: every cut gives the same messages, and a message that was read and
+ * written again is read as the same.
+ */
+#include "tests/core/memory.h"
+#include "tests/transport/stream.h"
+#include "transport/wire/mprpc.h"
+
+#include "timer/base.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define EVENTS_MAX 64
+
+/* Pieces of 1 to `spread` bytes, by a simple generator. */
+struct pieces {
+	uint32_t state;
+	uint32_t spread;
+};
+
+static size_t next_piece(void *arg)
+{
+	struct pieces *pieces = arg;
+
+	pieces->state = pieces->state * 1664525u + 1013904223u;
+	return 1 + (pieces->state >> 16) % pieces->spread;
+}
+
+static struct spokei_wire_limits make_limits(unsigned choice)
+{
+	static const size_t frames[] = { SPOKE_VALUE_BYTES_MAX, 4096, 64, 17 };
+	static const uint32_t items[] = { SPOKE_VALUE_ITEMS_MAX, 16 };
+	static const uint32_t depths[] = { SPOKE_VALUE_DEPTH_MAX, 3 };
+	struct spokei_wire_limits limits = stream_limits;
+
+	limits.frame_max = frames[choice & 3];
+	limits.value.items_max = items[choice >> 2 & 1];
+	limits.value.depth_max = depths[choice >> 3 & 1];
+	limits.name_max = choice >> 4 & 1 ? 8 : limits.name_max;
+	return limits;
+}
+
+static void complain(const char *what)
+{
+	if (what == NULL)
+		return;
+	(void)fprintf(stderr, "%s\n", what);
+	abort();
+}
+
+/* What becomes of a message on its way through spoke: a fault has always a text, and no code. */
+static struct spokei_message passed_on(struct spokei_message message)
+{
+	const char *text = spoke_strerror(message.error);
+
+	if (message.error == 0)
+		return message;
+	message.error_code = 0;
+	if (message.error_text.len == 0)
+		message.error_text = spokei_span(text, strlen(text));
+	return message;
+}
+
+static void write_and_read(const struct spokei_wire_limits *limits,
+			   const struct spokei_message *message)
+{
+	struct spokei_message expected = passed_on(*message);
+	struct memory memory;
+	struct spokei_buffer out;
+	struct stream_event event;
+	int result;
+
+	memory_init(&memory);
+	spokei_buffer_init(&out, &memory.env, SPOKE_VALUE_BYTES_MAX);
+	result = spokei_wire_mprpc.write(limits, message, &out);
+	if (result == 0) {
+		struct stream stream = {
+			&spokei_wire_mprpc,
+			limits,
+			{ spokei_buffer_data(&out), spokei_buffer_len(&out) },
+		};
+
+		(void)stream_whole(&stream, &event, 1);
+		SPOKE_ASSERT(event.cut == 0 && event.len == stream.bytes.len && event.read == 0);
+		complain(messages_differ(&event.message, &expected));
+	} else {
+		/* Only a text that was not there before can be too much. */
+		SPOKE_ASSERT(result == SPOKE_ETOOLARGE && message->error != 0);
+		SPOKE_ASSERT(message->error_text.len == 0 && spokei_buffer_len(&out) == 0);
+	}
+	spokei_buffer_fini(&out);
+	SPOKE_ASSERT(memory.bytes == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct stream_event events[EVENTS_MAX];
+	struct spokei_wire_limits limits;
+	struct stream stream;
+	struct pieces pieces;
+	size_t byte_by_byte = 1;
+	size_t count;
+
+	if (size < 3)
+		return 0;
+	limits = make_limits(data[0]);
+	pieces = (struct pieces){ data[1], 1u + data[2] };
+	stream = (struct stream){ &spokei_wire_mprpc, &limits, { data + 3, size - 3 } };
+	count = stream_whole(&stream, events, EVENTS_MAX);
+	complain(stream_pieces(&stream, events, count, next_piece, &pieces));
+	if (stream.bytes.len <= 256)
+		complain(stream_pieces(&stream, events, count, stream_piece, &byte_by_byte));
+	for (size_t i = 0; i < count; i++)
+		if (events[i].cut == 0 && events[i].read == 0)
+			write_and_read(&limits, &events[i].message);
+	return 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames of Dubbo's wire for its tests: made of a header and a body, read, cut, written and
+ * compared. Where a check fails, the test ends.
+ */
+#ifndef TESTS_TRANSPORT_DUBBO_FRAMES_H
+#define TESTS_TRANSPORT_DUBBO_FRAMES_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "transport/wire/codecs.h"
+#include "transport/wire/dubbo.h"
+
+#define HEAD 16
+#define FRAME_MAX 8192
+#define NAME_MAX_BYTES 200
+#define EVENT_MAX 64
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+extern const struct spokei_wire_limits frame_limits;
+
+struct frame {
+	unsigned char bytes[FRAME_MAX + HEAD];
+	size_t len;
+};
+
+/* A frame of id 7 with these flags and status. A body longer than FRAME_MAX is announced only. */
+void frame_init(struct frame *frame, unsigned flags, unsigned status, const void *body, size_t len);
+
+int cut_bytes(const void *bytes, size_t len, size_t *ret_len);
+
+/* Reads from memory of its own, so that a sanitizer sees what lies behind. The message stays good
+ * until the next reading. */
+int read_frame(const struct frame *frame, struct spokei_message *ret);
+int read_body(unsigned flags, unsigned status, const void *body, size_t len,
+	      struct spokei_message *ret);
+
+/* A two-way request whose body is two texts, one after the other. */
+int read_joined(const char *start, const char *rest, struct spokei_message *ret);
+
+/* The body is a literal, which may contain NUL. */
+#define READ(flags, status, body, ret) read_body(flags, status, body, sizeof(body) - 1, ret)
+
+/* A request with so many attachments, all of different keys but for the last if `twice`. */
+int read_attached(size_t count, bool twice, struct spokei_message *ret);
+
+/* Writes a message into a frame. What is refused must leave the buffer as it was, and nothing may
+ * leak. */
+int write_frame(const struct spokei_message *message, struct frame *ret);
+
+/* The message is written as this frame. */
+void writes(const struct spokei_message *message, unsigned flags, unsigned status, const void *body,
+	    size_t len);
+
+#define WRITES(message, flags, status, body) writes(message, flags, status, body, sizeof(body) - 1)
+
+void is_text(struct spoke_span span, const char *text);
+void is_bytes(struct spoke_span span, const void *bytes, size_t len);
+
+struct spoke_span span_of(const char *text);
+struct spoke_value value_of(const char *bytes, size_t len);
+
+#define VALUE(packed) value_of(packed, sizeof(packed) - 1)
+
+/* What precedes the arguments in a request of demo.Echo.echo, without a version. */
+#define NAMED(descriptor) "\2452.0.2\251demo.Echo\2450.0.0\244echo" descriptor
+
+#endif

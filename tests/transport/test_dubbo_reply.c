@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replies of Dubbo's wire: read, and written. */
+#include "tests/core/memory.h"
+#include "tests/transport/dubbo_frames.h"
+
+#include <string.h>
+
+static void each_marker_is_read_and_written(void **state)
+{
+	static const struct {
+		const char *body;
+		size_t len;
+		int error;
+		bool bare;
+		bool value;
+	} rows[] = {
+		{ "\x00\241C\x81\xa7message\xa2no", 15, SPOKE_EREMOTE, true, true },
+		{ "\x01\x2a", 2, 0, true, true },
+		{ "\x02", 1, 0, true, false },
+		{ "\x03\241C\x81\xa7message\xa2no\x81\245dubbo\2452.0.2", 28, SPOKE_EREMOTE, false,
+		  true },
+		{ "\x04\x2a\x81\245dubbo\2452.0.2", 15, 0, false, true },
+		{ "\x05\x81\245dubbo\2452.0.2", 14, 0, false, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct spokei_message message;
+
+		assert_int_equal(read_body(0x1b, 20, rows[i].body, rows[i].len, &message), 0);
+		assert_int_equal(message.kind, SPOKEI_REPLY);
+		assert_int_equal(message.error, rows[i].error);
+		assert_int_equal(message.bare, rows[i].bare);
+		assert_int_equal(message.value.len > 0, rows[i].value);
+		assert_int_equal(message.attachments.len > 0, !rows[i].bare);
+		if (rows[i].error) {
+			is_text(message.error_class, "C");
+			is_text(message.error_text, "no");
+		}
+		writes(&message, 0x1b, 20, rows[i].body, rows[i].len);
+		message.status = 0; /* it follows from the error */
+		writes(&message, 0x1b, 20, rows[i].body, rows[i].len);
+	}
+}
+
+static void a_reply_out_of_shape_is_a_bad_reply(void **state)
+{
+	static const struct {
+		unsigned status;
+		const char *body;
+		size_t len;
+	} rows[] = {
+		{ 20, "", 0 },
+		{ 20, "\xc0", 1 },
+		{ 20, "\2411", 2 },
+		{ 20, "\xff", 1 },
+		{ 20, "\x06", 1 },
+		{ 20, "\x06\241C\x80\x80", 5 },
+		{ 20, "\x01", 1 },
+		{ 20, "\x01\x02\x03", 3 },
+		{ 20, "\x02\xc0", 2 },
+		{ 20, "\x02\x80", 2 },
+		{ 20, "\x04\x01", 2 },
+		{ 20, "\x04\x01\xc0", 3 },
+		{ 20, "\x04\x01\x80\x80", 4 },
+		{ 20, "\x05", 1 },
+		{ 20, "\x05\x90", 2 },
+		{ 20, "\x05\x82\xa1k\x01\xa1k\x01", 8 },
+		{ 20, "\x05\x81\x01\x01", 4 },
+		{ 20, "\x00", 1 },
+		{ 20, "\x00\241C", 3 },
+		{ 20, "\x00\xc0\x80", 3 },
+		{ 20, "\x00\241C\xa1x", 5 },
+		{ 20, "\x00\241C\x80\x80", 5 },
+		{ 20, "\x03\241C\x80", 4 },
+		{ 40, "", 0 },
+		{ 40, "\x01", 1 },
+		{ 40, "\xa1x\xa1y", 4 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct spokei_message message;
+
+		assert_int_equal(read_body(0x1b, rows[i].status, rows[i].body, rows[i].len,
+					   &message),
+				 SPOKE_EBADREPLY);
+		assert_int_equal(message.kind, SPOKEI_REPLY);
+		assert_int_equal(message.id, 7);
+		assert_int_equal(message.status, rows[i].status);
+		assert_int_equal(message.error, rows[i].status == 40 ? SPOKE_EBADREQUEST : 0);
+	}
+}
+
+static void an_error_is_the_exception_that_every_consumer_can_load(void **state)
+{
+	struct spokei_message message = {
+		.kind = SPOKEI_REPLY,
+		.id = 7,
+		.codec = 27,
+		.error = SPOKE_EREMOTE,
+		.error_text = span_of("no"),
+		.error_code = -300,
+	};
+
+	(void)state;
+	WRITES(&message, 0x1b, 20,
+	       "\x03\xd9\x21org.apache.dubbo.rpc."
+	       "RpcException\x82\xa7message\xa2no\244code\xd1\xfe\xd4\x81\245dubbo\2452.0.2");
+	message.error_class = span_of("C");
+	WRITES(&message, 0x1b, 20,
+	       "\x03\241C\x82\xa7message\xa2no\244code\xd1\xfe\xd4\x81\245dubbo\2452.0.2");
+	message.error_code = 0;
+	message.bare = true;
+	WRITES(&message, 0x1b, 20, "\x00\241C\x81\xa7message\xa2no");
+}
+
+static void the_code_of_an_error_survives_the_way(void **state)
+{
+	static const int32_t codes[] = {
+		0,         1,         -1,  127, 128,  255,  256,    65535,  65536,
+		INT32_MAX, INT32_MIN, -32, -33, -128, -129, -32768, -32769, 2147483,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(codes); i++) {
+		struct spokei_message message = {
+			.kind = SPOKEI_REPLY,
+			.codec = 27,
+			.error = SPOKE_EREMOTE,
+			.error_code = codes[i],
+		};
+		unsigned char memory[16];
+		struct spoke_builder builder;
+		struct spoke_span packed;
+		struct spokei_message back;
+		struct spoke_value code;
+		struct frame frame;
+
+		assert_int_equal(write_frame(&message, &frame), 0);
+		assert_int_equal(read_frame(&frame, &back), 0);
+		assert_int_equal(back.error, SPOKE_EREMOTE);
+		assert_int_equal(back.error_code, codes[i]);
+		spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
+		spoke_pack_i64(&builder, codes[i]);
+		assert_int_equal(spoke_builder_finish(&builder, &packed), 0);
+		assert_int_equal(spoke_value_get(back.value, "code", &code), 0);
+		is_bytes(packed, (const char *)code.data, code.len);
+	}
+}
+
+static void a_status_follows_from_the_error(void **state)
+{
+	static const struct {
+		int error;
+		unsigned status;
+	} rows[] = {
+		{ SPOKE_EBADREQUEST, 40 }, { SPOKE_EBADREPLY, 50 }, { SPOKE_ENOSERVICE, 60 },
+		{ SPOKE_EREFUSED, 100 },   { SPOKE_EEXPIRED, 31 },  { SPOKE_ESERVER, 80 },
+		{ SPOKE_ETOOLARGE, 25 },   { SPOKE_ENOMEM, 80 },
+	};
+	struct spokei_message message = { .kind = SPOKEI_REPLY, .id = 7, .codec = 27 };
+	struct frame frame;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		message.error = rows[i].error;
+		WRITES(&message, 0x1b, rows[i].status, "\xa0");
+	}
+	message.status = 21;
+	assert_int_equal(write_frame(&message, &frame), SPOKE_EUNSUPPORTED);
+}
+
+/* A text of `len` bytes as the error of a reply, beside the builder's. */
+static void text_is_packed_as_by_the_builder(size_t len)
+{
+	static const struct spokei_wire_limits wide = { .frame_max = 1 << 20, .name_max = 1 };
+	char *said = test_malloc(len + 1);
+	struct spokei_message message = {
+		.kind = SPOKEI_REPLY,
+		.codec = 27,
+		.status = 40,
+		.error_text = { said, len },
+	};
+	struct spokei_buffer buffer;
+	struct spoke_builder builder;
+	struct spoke_span packed;
+	struct memory memory;
+
+	memset(said, 'x', len + 1);
+	memory_init(&memory);
+	spokei_buffer_init(&buffer, &memory.env, 1 << 20);
+	spoke_builder_init(&builder, &memory.env, NULL);
+	spoke_pack_str(&builder, said, len);
+	assert_int_equal(spoke_builder_finish(&builder, &packed), 0);
+	assert_int_equal(spokei_wire_dubbo.write(&wide, &message, &buffer), 0);
+	assert_int_equal(spokei_buffer_len(&buffer), HEAD + packed.len);
+	is_bytes(packed, spokei_buffer_data(&buffer) + HEAD, packed.len);
+	spoke_builder_fini(&builder);
+	spokei_buffer_fini(&buffer);
+	test_free(said);
+}
+
+static void heads_are_as_short_as_they_can_be(void **state)
+{
+	static const size_t lens[] = { 0, 31, 32, 255, 256, 65535, 65536 };
+	struct spokei_message message;
+	struct frame frame;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(lens); i++)
+		text_is_packed_as_by_the_builder(lens[i]);
+	for (size_t pairs = 15; pairs <= 16; pairs++) {
+		assert_int_equal(read_attached(pairs, false, &message), 0);
+		assert_int_equal(write_frame(&message, &frame), 0);
+		assert_int_equal(read_frame(&frame, &message), 0);
+		is_bytes(spokei_span(message.attachments.data, pairs < 16 ? 1 : 3),
+			 pairs < 16 ? "\x8f" : "\xde\x00\x10", pairs < 16 ? 1 : 3);
+	}
+}
+
+static void attachments_go_back_with_the_version_of_the_protocol(void **state)
+{
+	struct spokei_message message = { .kind = SPOKEI_REPLY, .id = 7, .codec = 27 };
+
+	(void)state;
+	message.attachments = VALUE("\x81\xa1k\x01");
+	WRITES(&message, 0x1b, 20, "\x05\x82\xa1k\x01\245dubbo\2452.0.2");
+	message.attachments = VALUE("\x81\245dubbo\2452.0.9");
+	WRITES(&message, 0x1b, 20, "\x05\x81\245dubbo\2452.0.9");
+	message.value = VALUE("\xc0");
+	WRITES(&message, 0x1b, 20, "\x05\x81\245dubbo\2452.0.9");
+	message.bare = true;
+	WRITES(&message, 0x1b, 20, "\x02");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_marker_is_read_and_written),
+		cmocka_unit_test(a_reply_out_of_shape_is_a_bad_reply),
+		cmocka_unit_test(an_error_is_the_exception_that_every_consumer_can_load),
+		cmocka_unit_test(the_code_of_an_error_survives_the_way),
+		cmocka_unit_test(a_status_follows_from_the_error),
+		cmocka_unit_test(heads_are_as_short_as_they_can_be),
+		cmocka_unit_test(attachments_go_back_with_the_version_of_the_protocol),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of Dubbo's wire as they are written. */
+#include "tests/transport/dubbo_frames.h"
+
+#include "tests/core/memory.h"
+
+#include <string.h>
+
+static struct spokei_message echo_message(const char *args, size_t len, size_t count)
+{
+	return (struct spokei_message){
+		.kind = SPOKEI_REQUEST,
+		.id = 7,
+		.two_way = true,
+		.codec = 27,
+		.service = span_of("demo.Echo"),
+		.method = span_of("echo"),
+		.args = spokei_span(args, len),
+		.arg_count = count,
+	};
+}
+
+static void types_that_nobody_told_are_derived_from_the_values(void **state)
+{
+	static const struct {
+		const char *value;
+		size_t len;
+		const char *type;
+	} rows[] = {
+		{ "\xc0", 1, "Ljava/lang/Object;" },
+		{ "\xc3", 1, "Z" },
+		{ "\x01", 1, "I" },
+		{ "\xff", 1, "I" },
+		{ "\xce\x7f\xff\xff\xff", 5, "I" },
+		{ "\xce\x80\x00\x00\x00", 5, "J" },
+		{ "\xd2\x80\x00\x00\x00", 5, "I" },
+		{ "\xd3\xff\xff\xff\xff\x7f\xff\xff\xff", 9, "J" },
+		{ "\xcf\x7f\xff\xff\xff\xff\xff\xff\xff", 9, "J" },
+		{ "\xcf\xff\xff\xff\xff\xff\xff\xff\xff", 9, "Ljava/math/BigInteger;" },
+		{ "\xca\x00\x00\x00\x00", 5, "F" },
+		{ "\xcb\x00\x00\x00\x00\x00\x00\x00\x00", 9, "D" },
+		{ "\xa1x", 2, "Ljava/lang/String;" },
+		{ "\xc4\x00", 2, "[B" },
+		{ "\x90", 1, "Ljava/util/List;" },
+		{ "\x80", 1, "Ljava/util/Map;" },
+		{ "\xd4\x01\x00", 3, "Ljava/lang/Object;" },
+	};
+	char all_args[200];
+	char all_types[400];
+	size_t all_len = 0;
+	size_t types_len = 0;
+	struct spokei_message message;
+	struct frame frame;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct spokei_message sent = echo_message(rows[i].value, rows[i].len, 1);
+
+		assert_int_equal(write_frame(&sent, &frame), 0);
+		assert_int_equal(read_frame(&frame, &message), 0);
+		is_text(message.types, rows[i].type);
+		memcpy(all_args + all_len, rows[i].value, rows[i].len);
+		all_len += rows[i].len;
+		memcpy(all_types + types_len, rows[i].type, strlen(rows[i].type));
+		types_len += strlen(rows[i].type);
+	}
+	/* All of them are longer than a name may be, but for the sender. */
+	message = echo_message(all_args, all_len, LENGTH(rows));
+	assert_int_equal(write_frame(&message, &frame), 0);
+	assert_memory_equal(frame.bytes + HEAD + 6 + 10 + 6 + 5, "\xd9", 1);
+	assert_memory_equal(frame.bytes + HEAD + 6 + 10 + 6 + 5 + 2, all_types, types_len);
+	message.types = span_of("J");
+	assert_int_equal(write_frame(&message, &frame), 0);
+	assert_memory_equal(frame.bytes + HEAD + 6 + 10 + 6 + 5, "\xa1J", 2);
+}
+
+static void only_attachments_that_say_something_are_added(void **state)
+{
+	struct spokei_message message = echo_message("", 0, 0);
+
+	(void)state;
+	WRITES(&message, 0xdb, 0, NAMED("\xa0") "\x80");
+	message.group = span_of("g");
+	message.timeout_ms = 1500;
+	WRITES(&message, 0xdb, 0, NAMED("\xa0") "\x82\xa5group\xa1g\xa7timeout\2441500");
+	message.attachments = VALUE("\x81\xa1k\x01");
+	WRITES(&message, 0xdb, 0, NAMED("\xa0") "\x83\xa1k\x01\xa5group\xa1g\xa7timeout\2441500");
+	message.attachments = VALUE("\x82\xa5group\xa1h\xa3_TO\x01");
+	WRITES(&message, 0xdb, 0, NAMED("\xa0") "\x82\xa5group\xa1h\xa3_TO\x01");
+	message.attachments = VALUE("\xc0");
+	message.timeout_ms = INT64_MAX;
+	message.group.len = 0;
+	message.version = span_of("1.0");
+	WRITES(&message, 0xdb, 0,
+	       "\2452.0.2\251demo.Echo\2431.0\244echo\xa0\x81\xa7timeout\2639223372036854775807");
+}
+
+static void more_attachments_than_a_peer_takes_are_not_sent(void **state)
+{
+	struct spokei_message message;
+	struct frame frame;
+
+	(void)state;
+	assert_int_equal(read_attached(256, false, &message), 0);
+	message.timeout_ms = 0;
+	assert_int_equal(write_frame(&message, &frame), 0);
+	message.timeout_ms = 1;
+	assert_int_equal(write_frame(&message, &frame), SPOKE_ETOOLARGE);
+	message.attachments = VALUE("\x01");
+	assert_int_equal(write_frame(&message, &frame), SPOKE_EUNSUPPORTED);
+}
+
+static void a_frame_may_be_as_large_as_the_limit_and_no_larger(void **state)
+{
+	static char bytes[FRAME_MAX];
+	const size_t around = HEAD + sizeof(NAMED("\xa1?") "\x80") - 1;
+	struct spokei_message message = echo_message(bytes, FRAME_MAX - around, 1);
+	struct frame frame;
+
+	(void)state;
+	bytes[0] = (char)0xc5;
+	bytes[1] = (char)((message.args.len - 3) >> 8);
+	bytes[2] = (char)(message.args.len - 3);
+	message.types = span_of("?");
+	assert_int_equal(write_frame(&message, &frame), 0);
+	assert_int_equal(frame.len, FRAME_MAX);
+	message.types = span_of("??");
+	assert_int_equal(write_frame(&message, &frame), SPOKE_ETOOLARGE);
+	message.args.len = SIZE_MAX / 2;
+	assert_int_equal(write_frame(&message, &frame), SPOKE_ETOOLARGE);
+}
+
+static void without_memory_or_room_nothing_is_appended(void **state)
+{
+	struct spokei_message message = echo_message("\x01", 1, 1);
+	struct spokei_buffer buffer;
+	struct memory memory;
+
+	(void)state;
+	memory_init(&memory);
+	memory.fail_at = 1;
+	spokei_buffer_init(&buffer, &memory.env, 4096);
+	assert_int_equal(spokei_wire_dubbo.write(&frame_limits, &message, &buffer), SPOKE_ENOMEM);
+	assert_int_equal(spokei_buffer_len(&buffer), 0);
+	spokei_buffer_init(&buffer, &memory.env, 20);
+	assert_int_equal(spokei_wire_dubbo.write(&frame_limits, &message, &buffer),
+			 SPOKE_ETOOLARGE);
+	assert_int_equal(spokei_buffer_len(&buffer), 0);
+	spokei_buffer_fini(&buffer);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(types_that_nobody_told_are_derived_from_the_values),
+		cmocka_unit_test(only_attachments_that_say_something_are_added),
+		cmocka_unit_test(more_attachments_than_a_peer_takes_are_not_sent),
+		cmocka_unit_test(a_frame_may_be_as_large_as_the_limit_and_no_larger),
+		cmocka_unit_test(without_memory_or_room_nothing_is_appended),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

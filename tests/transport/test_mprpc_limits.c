@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MessagePack-RPC at its limits: depth, items, sizes, names; and claims that nothing stands behind.
+ */
+#include "tests/transport/stream.h"
+#include "transport/wire/mprpc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static struct stream_event look(const struct spokei_wire_limits *limits, const void *bytes,
+				size_t len)
+{
+	struct stream stream = { &spokei_wire_mprpc, limits, { bytes, len } };
+	struct stream_event event;
+
+	assert_int_equal(stream_whole(&stream, &event, 1), 1);
+	return event;
+}
+
+/* --- claims */
+
+/* What a head claims and frame_max cannot hold ends the stream when the head is there, no earlier
+ * and no later; it has cost no more than its bytes. */
+static void a_claim_beyond_the_frame_is_refused_by_its_head_alone(void **state)
+{
+	static const char *const heads[] = {
+		"ddffffffff",
+		"dd05f5e100",
+		"94 00 01 a1 61 ddffffffff",
+		"94 00 01 a1 61 dd05f5e100",
+		"94 00 01 a1 61 91 dfffffffff",
+		"94 00 01 a1 61 91 df05f5e100",
+		"94 00 01 dbffffffff",
+		"94 01 01 c0 c6ffffffff",
+		"94 01 01 c0 c6ffffffff",
+		"94 01 01 c0 c900800000",
+		"94 00 01 a1 61 dd00010001", /* more items than may be */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(heads); i++) {
+		unsigned char bytes[16];
+		size_t len = hex_bytes(heads[i], bytes, sizeof(bytes));
+		struct stream_event event = look(&stream_limits, bytes, len);
+
+		assert_int_equal(event.cut, SPOKE_ETOOLARGE);
+		assert_int_equal(look(&stream_limits, bytes, len - 1).cut, SPOKEI_CUT_MORE);
+		assert_true(look(&stream_limits, bytes, len - 1).len <= len);
+	}
+}
+
+static void a_claim_within_the_frame_wants_what_it_claims(void **state)
+{
+	unsigned char bytes[16];
+	size_t len = hex_bytes("94 01 01 c0 c600100000", bytes, sizeof(bytes));
+
+	(void)state;
+	assert_int_equal(look(&stream_limits, bytes, len).cut, SPOKEI_CUT_MORE);
+	assert_int_equal(look(&stream_limits, bytes, len).len, len + 0x100000);
+}
+
+static void an_ext_that_no_peer_can_read_is_refused(void **state)
+{
+	struct spokei_wire_limits limits = stream_limits;
+	unsigned char bytes[16];
+	size_t len = hex_bytes("94 01 01 c0 c9ffffffff", bytes, sizeof(bytes));
+
+	(void)state;
+	assert_true(look(&limits, bytes, len).cut < 0);
+	limits.frame_max = SIZE_MAX;
+	limits.value.bytes_max = SIZE_MAX;
+	assert_int_equal(look(&limits, bytes, len).cut, SPOKE_ECORRUPT);
+}
+
+/* --- frames at their limits */
+
+/* A reply whose frame has `len` bytes. */
+static unsigned char *new_reply(size_t len)
+{
+	unsigned char *bytes = calloc(1, len);
+
+	assert_non_null(bytes);
+	assert_int_equal(hex_bytes("94 01 01 c0 c6", bytes, len), 5);
+	for (unsigned i = 0; i < 4; i++)
+		bytes[5 + i] = (unsigned char)((len - 9) >> (24 - 8 * i));
+	return bytes;
+}
+
+static void a_frame_of_exactly_the_maximum_is_taken_and_one_byte_more_is_not(void **state)
+{
+	static const size_t maxima[] = { 9, 10, 100, 65536, SPOKE_VALUE_BYTES_MAX };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(maxima); i++) {
+		struct spokei_wire_limits limits = stream_limits;
+		unsigned char *bytes = new_reply(maxima[i]);
+
+		limits.frame_max = maxima[i];
+		assert_int_equal(look(&limits, bytes, maxima[i]).cut, 0);
+		limits.frame_max = maxima[i] - 1;
+		assert_int_equal(look(&limits, bytes, maxima[i]).cut, SPOKE_ETOOLARGE);
+		limits.frame_max = maxima[i];
+		limits.value.bytes_max = maxima[i] - 1;
+		assert_int_equal(look(&limits, bytes, maxima[i]).cut, SPOKE_ETOOLARGE);
+		free(bytes);
+	}
+}
+
+/* The frame is one level itself, and the arguments are one. */
+static void the_whole_frame_counts_for_depth(void **state)
+{
+	static const struct {
+		size_t inner; /* arrays in the result; the last one is empty */
+		int cut;
+	} cases[] = { { 30, 0 }, { 31, 0 }, { 32, SPOKE_EDEPTH }, { 200, SPOKE_EDEPTH } };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		unsigned char bytes[256] = { 0x94, 1, 1, 0xc0 };
+
+		memset(bytes + 4, 0x91, cases[i].inner);
+		bytes[3 + cases[i].inner] = 0x90;
+		assert_int_equal(look(&stream_limits, bytes, 4 + cases[i].inner).cut, cases[i].cut);
+		bytes[3 + cases[i].inner] = 0x91; /* with something in it */
+		bytes[4 + cases[i].inner] = 1;
+		assert_int_equal(look(&stream_limits, bytes, 5 + cases[i].inner).cut, cases[i].cut);
+	}
+}
+
+static void the_whole_frame_counts_for_items(void **state)
+{
+	struct spokei_wire_limits limits = stream_limits;
+	unsigned char bytes[16];
+	size_t len = hex_bytes("94 00 01 a1 61 93 01 02 03", bytes, sizeof(bytes));
+
+	(void)state;
+	limits.value.items_max = 8;
+	assert_int_equal(look(&limits, bytes, len).cut, 0);
+	limits.value.items_max = 7;
+	assert_int_equal(look(&limits, bytes, len).cut, SPOKE_ETOOLARGE);
+	limits.value.items_max = SPOKE_VALUE_ITEMS_MAX;
+	limits.value.object_bytes_max = 8 * SPOKE_VALUE_OBJECT_BYTES;
+	assert_int_equal(look(&limits, bytes, len).cut, 0);
+	limits.value.object_bytes_max--;
+	assert_int_equal(look(&limits, bytes, len).cut, SPOKE_ETOOLARGE);
+}
+
+static void the_verdict_on_a_broken_stream_stays(void **state)
+{
+	unsigned char bytes[16];
+	size_t len = hex_bytes("94 c1 00 00 00 00 94 01 01 c0 c0", bytes, sizeof(bytes));
+	struct spokei_cut cut = { 0 };
+
+	(void)state;
+	for (size_t here = 2; here <= len; here++) {
+		size_t wanted;
+
+		assert_int_equal(spokei_wire_mprpc.cut(&stream_limits, &cut,
+						       spokei_span(bytes, here), &wanted),
+				 SPOKE_ECORRUPT);
+	}
+}
+
+/* --- names */
+
+/* A request whose method's name is `service_len` bytes, a dot, and `method_len` bytes. */
+static int read_name(size_t service_len, size_t method_len, struct spokei_message *ret_message)
+{
+	static unsigned char bytes[80000] = { 0x94, 0, 7, 0xdb };
+	size_t name_len = service_len + 1 + method_len;
+
+	assert_true(name_len + 9 <= sizeof(bytes));
+	for (unsigned i = 0; i < 4; i++)
+		bytes[4 + i] = (unsigned char)(name_len >> (24 - 8 * i));
+	memset(bytes + 8, 'n', name_len);
+	bytes[8 + service_len] = '.';
+	bytes[8 + name_len] = 0x90;
+	return spokei_wire_mprpc.read(&stream_limits, spokei_span(bytes, 9 + name_len),
+				      ret_message);
+}
+
+static void a_name_over_its_limit_is_a_bad_request_that_can_be_answered(void **state)
+{
+	static const struct {
+		size_t service_len;
+		size_t method_len;
+		int result;
+	} cases[] = {
+		{ 1024, 1024, 0 },
+		{ 1025, 1, SPOKE_EBADREQUEST },
+		{ 1, 1025, SPOKE_EBADREQUEST },
+		{ 0, 1024, 0 },
+		{ 0, 1025, SPOKE_EBADREQUEST },
+		{ 1024, 0, SPOKE_EBADREQUEST },
+		{ 65536, 1, SPOKE_EBADREQUEST },
+		{ 1, 65537, SPOKE_EBADREQUEST },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct spokei_message message = { 0 };
+
+		assert_int_equal(read_name(cases[i].service_len, cases[i].method_len, &message),
+				 cases[i].result);
+		assert_int_equal(message.kind, SPOKEI_REQUEST);
+		assert_int_equal(message.id, 7);
+		assert_true(message.two_way);
+		if (cases[i].result == 0) {
+			assert_int_equal(message.service.len, cases[i].service_len);
+			assert_int_equal(message.method.len, cases[i].method_len);
+		}
+	}
+}
+
+/* Whatever a frame says that nobody has cut: nothing is read outside of it. */
+static void frames_that_nobody_has_cut_are_read_within_their_bytes(void **state)
+{
+	unsigned char frame[32];
+	size_t len = hex_bytes("94 00 01 a4 6563686f 91 a5 68656c6c6f", frame, sizeof(frame));
+
+	(void)state;
+	for (size_t here = 0; here < len; here++) {
+		unsigned char *copy = malloc(here > 0 ? here : 1);
+		struct spokei_message message;
+		int result;
+
+		assert_non_null(copy);
+		memcpy(copy, frame, here);
+		result = spokei_wire_mprpc.read(&stream_limits, spokei_span(copy, here), &message);
+		/* Nobody has looked into the arguments. */
+		assert_true(here > 8 || result < 0);
+		free(copy);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_claim_beyond_the_frame_is_refused_by_its_head_alone),
+		cmocka_unit_test(a_claim_within_the_frame_wants_what_it_claims),
+		cmocka_unit_test(an_ext_that_no_peer_can_read_is_refused),
+		cmocka_unit_test(a_frame_of_exactly_the_maximum_is_taken_and_one_byte_more_is_not),
+		cmocka_unit_test(the_whole_frame_counts_for_depth),
+		cmocka_unit_test(the_whole_frame_counts_for_items),
+		cmocka_unit_test(the_verdict_on_a_broken_stream_stays),
+		cmocka_unit_test(a_name_over_its_limit_is_a_bad_request_that_can_be_answered),
+		cmocka_unit_test(frames_that_nobody_has_cut_are_read_within_their_bytes),
+	};
+
+	return cmocka_run_group_tests_name("mprpc_limits", tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The neutral message, which every wire reads from bytes and writes to bytes, and the two tables a
+ * wire and a codec fill in. A message that was read owns nothing: its spans and values point into
+ * the frame, or into the codec's scratch, and live as long as those. Deciders all: no clock, no
+ * socket.
+ */
+#ifndef SPOKEI_MESSAGE_H
+#define SPOKEI_MESSAGE_H
+
+#include "core/buffer.h"
+#include "core/skim.h"
+
+#include <spoke/value.h>
+
+enum spokei_kind {
+	SPOKEI_REQUEST,      /* a call, two-way or one-way */
+	SPOKEI_REPLY,        /* the answer to one */
+	SPOKEI_PROBE,        /* a heartbeat that wants an answer */
+	SPOKEI_PROBE_ANSWER, /* that answer */
+	SPOKEI_READONLY,     /* the sender takes no new calls */
+	SPOKEI_EVENT,        /* another event; not understood, and ignored */
+};
+
+/* What a side accepts; settled once, of all connections of that side. */
+struct spokei_wire_limits {
+	size_t frame_max; /* bytes of a frame, with its header */
+	size_t name_max;  /* bytes of a service's or method's name, and so on */
+	size_t event_max; /* bytes of an event's body */
+	struct spoke_value_limits value;
+};
+
+struct spokei_message {
+	enum spokei_kind kind;
+	uint64_t id;
+	bool two_way;  /* requests: an answer is wanted */
+	uint8_t codec; /* id of the serialization (Dubbo's low five bits) */
+
+	/* Requests. */
+	struct spoke_span service; /* as "demo.EchoService"; empty: the wire has none */
+	struct spoke_span version; /* empty: none */
+	struct spoke_span group;   /* empty: none */
+	struct spoke_span method;
+	struct spoke_span types; /* JVM descriptors of the arguments; empty: derive them */
+	struct spoke_span args;  /* values one after another */
+	size_t arg_count;
+	bool generic;                  /* decoded from $invoke; types are empty then */
+	struct spoke_value type_names; /* of a generic call: Java's names of the types, or none */
+	int64_t timeout_ms; /* left for it, rounded up; 0: not told; below 0: it had run out */
+
+	/* Replies. */
+	uint8_t status;           /* of the Dubbo header; other wires use the nearest */
+	int error;                /* 0, or the neutral SPOKE_E... that the status or marker means */
+	struct spoke_value value; /* result, NIL or none: null; of an exception: its fields */
+	struct spoke_span error_text;  /* for people; may be empty */
+	struct spoke_span error_class; /* Java class of an exception; may be empty */
+	int32_t error_code;            /* of an exception; 0: none */
+
+	/* Both. */
+	struct spoke_value attachments; /* a map, or none */
+	bool bare; /* of a request: replies to it have no attachments; of a reply: it has none */
+
+	/* Events. */
+	struct spoke_span event; /* the body, in its codec; a probe's answer bears the same */
+};
+
+/* Where cutting stands in a stream; zero before the first byte, and again after each frame. */
+struct spokei_cut {
+	bool started;
+	struct spokei_skim skim; /* of wires without a length */
+};
+
+#define SPOKEI_CUT_MORE 1
+
+struct spokei_wire {
+	const char *name;
+	/* Does a connection that begins with this byte speak it? */
+	bool (*knows)(unsigned char first);
+	/*
+	 * Finds the end of the frame at the start of `bytes`, of which earlier calls saw a prefix.
+	 * Returns 0 and its length, CUT_MORE when more bytes are needed (*ret_len: how many in all,
+	 * as far as is known), or SPOKE_EPROTOCOL / SPOKE_ETOOLARGE / a skim's error: the stream is
+	 * broken, and no later byte has a meaning. Nothing is allocated and no body is decoded.
+	 */
+	int (*cut)(const struct spokei_wire_limits *limits, struct spokei_cut *cut,
+		   struct spoke_span bytes, size_t *ret_len);
+	/*
+	 * Reads a whole frame, which cut has found. Returns 0, or an error when its body is broken;
+	 * kind, id and two_way are good then too, so that the sender can be told and the connection
+	 * kept. SPOKE_EPROTOCOL: not even they are known; the stream is broken.
+	 */
+	int (*read)(const struct spokei_wire_limits *limits, struct spoke_span frame,
+		    struct spokei_message *ret_message);
+	/* Appends the frame of a message. Returns 0, ENOMEM, ETOOLARGE (over the buffer's maximum
+	 * or frame_max), EUNSUPPORTED: the wire cannot say this, or what is wrong with its values;
+	 * nothing stays appended then. */
+	int (*write)(const struct spokei_wire_limits *limits, const struct spokei_message *message,
+		     struct spokei_buffer *out);
+};
+
+/* Body bytes to msgpack values and back. 27 is the identity after a check. */
+struct spokei_codec {
+	uint8_t id;
+	const char *name;
+	struct spoke_span null; /* body of an event without content */
+	/* Checks `body` and gives it as msgpack values one after another; may use `scratch`. */
+	int (*to_values)(const struct spokei_wire_limits *limits, struct spoke_span body,
+			 struct spokei_buffer *scratch, struct spoke_span *ret_values);
+	/* Appends msgpack values as the codec writes them; `types`: JVM descriptors, or empty. */
+	int (*from_values)(struct spoke_span values, struct spoke_span types,
+			   struct spokei_buffer *out);
+};
+
+static inline struct spoke_span spokei_span(const void *data, size_t len)
+{
+	return (struct spoke_span){ data, len };
+}
+
+/* Is the span this text? */
+static inline bool spokei_span_is(struct spoke_span span, const char *text)
+{
+	size_t len = strlen(text);
+
+	return span.len == len && memcmp(span.data, text, len) == 0;
+}
+
+#endif
