@@ -268,7 +268,7 @@ static void any_kind_of_call_fails_once_at_its_turn(void **state)
 	struct rig *rig = *state;
 
 	open_fixed(rig);
-	for (int kind = 0; kind < FAULTY_KINDS; kind++) {
+	for (enum faulty_kind kind = 0; kind < FAULTY_KINDS; kind++) {
 		int error = kind == FAULTY_MEMORY ? -ENOMEM : -EMFILE;
 		uint64_t before;
 
@@ -294,7 +294,7 @@ static void any_kind_of_call_fails_for_ever_until_it_is_healed(void **state)
 	struct rig *rig = *state;
 
 	open_fixed(rig);
-	for (int kind = 0; kind < FAULTY_KINDS; kind++) {
+	for (enum faulty_kind kind = 0; kind < FAULTY_KINDS; kind++) {
 		int error = kind == FAULTY_MEMORY ? -ENOMEM : -ENETDOWN;
 
 		faulty_fail(&rig->faulty, kind, 1, error, true);

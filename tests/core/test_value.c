@@ -148,9 +148,9 @@ static void doubles_are_no_integers_whatever_they_hold(void **state)
 		size_t len;
 		double number;
 	} cases[] = {
-		{ BYTES("\xca\x7f\xc0\x00\x00"), NAN },
-		{ BYTES("\xcb\x7f\xf0\x00\x00\x00\x00\x00\x00"), INFINITY },
-		{ BYTES("\xca\xff\x80\x00\x00"), -INFINITY },
+		{ BYTES("\xca\x7f\xc0\x00\x00"), (double)NAN },
+		{ BYTES("\xcb\x7f\xf0\x00\x00\x00\x00\x00\x00"), (double)INFINITY },
+		{ BYTES("\xca\xff\x80\x00\x00"), -(double)INFINITY },
 		{ BYTES("\xcb\x80\x00\x00\x00\x00\x00\x00\x00"), -0.0 },
 		{ BYTES("\xcb\x3f\xf0\x00\x00\x00\x00\x00\x00"), 1.0 },
 		{ BYTES("\xca\xbf\xc0\x00\x00"), -1.5 },

@@ -81,8 +81,10 @@ static uint64_t tick_of(const struct model *model, uint64_t deadline_ns)
 
 static bool beyond_horizon(const struct model *model, uint64_t deadline_ns)
 {
-	return tick_of(model, deadline_ns) > (UINT64_C(1) << 48) - 2 ||
-	       (deadline_ns > ORIGIN_NS && deadline_ns - ORIGIN_NS > UINT64_C(1) << 62);
+	uint64_t tick = tick_of(model, deadline_ns);
+
+	return tick > (UINT64_C(1) << 48) - 2 ||
+	       tick > (UINT64_C(1) << 62) / model->options.tick_ns;
 }
 
 /* A deadline of any order of magnitude, now and then in the past or out of reach; often the one

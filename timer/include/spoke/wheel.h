@@ -129,7 +129,7 @@ SPOKE_API SPOKE_MUST_USE int spoke_wheel_add_class(struct spoke_wheel *wheel, co
 /*
  * Arms an idle or disarmed timer for `deadline_ns`. A deadline that has passed is the tick after
  * spoke_wheel_now(), which, while an advance catches up, is one of those it still has to fire.
- * Returns OK, FULL, HORIZON (beyond tick 2^48 - 2, or more than 2^62 ns after tick 0), ARMED,
+ * Returns OK, FULL, HORIZON (its tick is beyond 2^48 - 2, or 2^62 ns after tick 0), ARMED,
  * NO_CLASS or STOPPED; when it is not OK nothing changed but the count of rejected timers.
  */
 SPOKE_API SPOKE_MUST_USE inline int spoke_wheel_schedule(struct spoke_wheel *wheel,
