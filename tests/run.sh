@@ -86,44 +86,10 @@ packages='gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmock
 	clang clang-format clang-tidy universal-ctags'
 [ $mode = short ] || packages="$packages libclang-rt-dev valgrind libuv1-dev libevent-dev"
 
-as_root() {
-	if [ "$(id -u)" = 0 ]; then
-		"$@"
-	else
-		sudo -n "$@"
-	fi
-}
-
-install_packages() {
-	as_root env DEBIAN_FRONTEND=noninteractive \
-		apt-get install -y --no-install-recommends "$@"
-}
-
-# Package lists may be absent, or too old to know what the archive has today.
-install_or_update() {
-	install_packages "$@" || { as_root apt-get update && install_packages "$@"; }
-}
-
-if ! command -v dpkg-query >$logs/dpkg-query; then
-	echo "no Debian system: these packages, or what is like them, have to be there:" $packages
-else
-	missing=
-	for package in $packages; do
-		case $(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>$logs/dpkg-query) in
-		?i*) ;;
-		*) missing="$missing $package" ;;
-		esac
-	done
-	if [ -n "$missing" ]; then
-		if [ "$(id -u)" != 0 ] && ! sudo -n true 2>$logs/sudo; then
-			echo "tests/run.sh needs packages that only root can install: apt-get install$missing"
-			exit 1
-		fi
-		echo "installing with apt-get:$missing"
-		stage packages install_or_update $missing
-		rm -f build/*/configured
-	fi
-fi
+. tests/packages.sh
+# shellcheck disable=SC2086
+ensure_packages stage $packages
+[ -z "$installed_packages" ] || rm -f build/*/configured
 
 # --- what every change has to pass
 

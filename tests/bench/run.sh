@@ -43,48 +43,12 @@ quietly() {
 	fi
 }
 
-as_root() {
-	if [ "$(id -u)" = 0 ]; then
-		"$@"
-	else
-		sudo -n "$@"
-	fi
-}
-
-install_packages() {
-	as_root env DEBIAN_FRONTEND=noninteractive \
-		apt-get install -y --no-install-recommends "$@"
-}
-
-# Package lists may be absent, or too old to know what the archive has today.
-install_or_update() {
-	install_packages "$@" || { as_root apt-get update && install_packages "$@"; }
-}
-
 # The whole tree is configured, hence also what its tests need.
 packages="gcc cmake ninja-build pkg-config libmsgpack-dev libcmocka-dev $peers"
 
-if ! command -v dpkg-query >$logs/dpkg-query; then
-	say "no Debian system: these packages, or what is like them, have to be there: $packages"
-else
-	missing=
-	for package in $packages; do
-		case $(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>$logs/dpkg-query) in
-		?i*) ;;
-		*) missing="$missing $package" ;;
-		esac
-	done
-	if [ -n "$missing" ]; then
-		if [ "$(id -u)" != 0 ] && ! sudo -n true 2>$logs/sudo; then
-			say "tests/bench/run.sh needs packages that only root can install:" \
-				"apt-get install$missing"
-			exit 1
-		fi
-		say "installing with apt-get:$missing"
-		# shellcheck disable=SC2086
-		quietly packages install_or_update $missing
-	fi
-fi
+. tests/packages.sh
+# shellcheck disable=SC2086
+ensure_packages quietly $packages
 
 quietly configure cmake --preset release
 quietly build cmake --build --preset release --target "bench_$suite"
