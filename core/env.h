@@ -25,8 +25,7 @@ static inline void *spokei_alloc(const struct spoke_env *env, size_t count, size
 	return memory;
 }
 
-/* Gives back what spokei_alloc() gave; NULL is fine. In builds with assertions for it the content
- * is overwritten, so that a use after this is seen. */
+/* Gives back what spokei_alloc() gave; NULL is fine. */
 static inline void spokei_free(const struct spoke_env *env, void *memory, size_t count, size_t size)
 {
 	if (memory)

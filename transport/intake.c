@@ -55,6 +55,8 @@ static enum spokei_intake_result read_frame(struct spokei_intake *intake, struct
 {
 	intake->cut = (struct spokei_cut){ 0 };
 	intake->error = intake->wire->read(intake->limits, frame, ret_message);
+	if (intake->error == SPOKE_EPROTOCOL) /* nobody knows whom to tell */
+		return break_stream(intake, SPOKE_EPROTOCOL);
 	return intake->error ? SPOKEI_INTAKE_BAD_BODY : SPOKEI_INTAKE_MESSAGE;
 }
 

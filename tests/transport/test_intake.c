@@ -207,6 +207,32 @@ static void a_bad_body_is_told_and_the_stream_goes_on(void **state)
 	stop(&run);
 }
 
+static void a_frame_of_which_nobody_knows_what_it_is_breaks_the_stream(void **state)
+{
+	/* [7, 1, "x", []] and [0, -1, "x", []]: a whole frame each, and a good one behind it. */
+	static const unsigned char frames[][6] = { { 0x94, 7, 1, 0xa1, 'x', 0x90 },
+						   { 0x94, 0, 0xff, 0xa1, 'x', 0x90 } };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		for (size_t cut = 1; cut <= 6; cut++) {
+			unsigned char bytes[1024];
+			size_t len = 6 + make_stream(spokei_catalog_wire("msgpack-rpc"), bytes + 6,
+						     sizeof(bytes) - 6);
+			struct run run;
+
+			memcpy(bytes, frames[i], 6);
+			start(&run, &stream_limits);
+			give(&run, bytes, cut);
+			give(&run, bytes + cut, len - cut);
+			assert_int_equal(run.last, SPOKEI_INTAKE_BROKEN);
+			assert_int_equal(run.intake.error, SPOKE_EPROTOCOL);
+			assert_int_equal(run.messages, 0);
+			stop(&run);
+		}
+	}
+}
+
 static void want_of_memory_breaks_the_stream(void **state)
 {
 	unsigned char bytes[1024];
@@ -231,6 +257,7 @@ int main(void)
 		cmocka_unit_test(a_stream_of_no_wire_is_broken_at_its_first_byte),
 		cmocka_unit_test(a_claim_allocates_no_more_than_what_has_come),
 		cmocka_unit_test(a_bad_body_is_told_and_the_stream_goes_on),
+		cmocka_unit_test(a_frame_of_which_nobody_knows_what_it_is_breaks_the_stream),
 		cmocka_unit_test(want_of_memory_breaks_the_stream),
 	};
 
