@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The turn, and the life of an engine; engine.h says what the order is and why. */
+/* The turn, alarms, events; engine.h says what the order is and why. */
 #include "core/engine.h"
-
-#include <spoke/host.h>
-
-#include <errno.h>
-
-#define LATE_NS UINT64_C(50000000)
 
 int spokei_engine_fold(int wheel_status)
 {
@@ -29,16 +23,111 @@ int spokei_engine_fold(int wheel_status)
 	}
 }
 
+/* Which lines share a limit with this one. */
+static enum spokei_log_class log_class_of(int error)
+{
+	switch (error) {
+	case SPOKE_ESYSTEM:
+	case SPOKE_ENOMEM:
+		return SPOKEI_LOG_SYSTEM;
+	case SPOKE_ELIMIT:
+	case SPOKE_ETOOLARGE:
+	case SPOKE_ESLOW:
+		return SPOKEI_LOG_LIMIT;
+	case SPOKE_EPROTOCOL:
+		return SPOKEI_LOG_PEER;
+	case SPOKE_ERESOLVE:
+	case SPOKE_ECONNECT:
+	case SPOKE_ELOST:
+	case SPOKE_ESILENT:
+	case SPOKE_ESELF:
+		return SPOKEI_LOG_CONNECT;
+	default:
+		return SPOKEI_LOG_CALL;
+	}
+}
+
+void spokei_event(struct spoke_engine *engine, int error, const char *format, ...)
+{
+	const struct spoke_event *event;
+	va_list args;
+
+	va_start(args, format);
+	event = spokei_events_add(&engine->events, engine->begin_ns, error, format, args);
+	va_end(args);
+	if (error)
+		spokei_log(&engine->log, SPOKE_LOG_WARN, "engine", log_class_of(error),
+			   engine->begin_ns, "%s: %s", event->text, spoke_strerror(error));
+	else
+		spokei_log(&engine->log, SPOKE_LOG_INFO, "engine", SPOKEI_LOG_LIFE,
+			   engine->begin_ns, "%s", event->text);
+}
+
+int spokei_engine_class(struct spoke_engine *engine, const char *name,
+			void (*due)(struct spoke_timer *timer, void *arg), unsigned *ret_class)
+{
+	struct spokei_engine_class *found = engine->classes;
+	struct spokei_engine_class *end = found + engine->classes_count;
+	int status;
+
+	while (found < end && found->due != due)
+		found++;
+	if (found == end) {
+		if (engine->classes_count == SPOKE_WHEEL_CLASSES_MAX)
+			return SPOKE_ELIMIT;
+		status = spoke_wheel_add_class(engine->wheel, name, due, engine,
+					       &found->wheel_class);
+		if (status != SPOKE_WHEEL_OK)
+			return spokei_engine_fold(status);
+		found->due = due;
+		engine->classes_count++;
+	}
+	*ret_class = found->wheel_class;
+	return SPOKE_OK;
+}
+
+/* The engine's code begins to run, in a round of whoever drives the loop. */
+static void enter(struct spoke_engine *engine)
+{
+	if (!engine->running)
+		atomic_store_explicit(&engine->runner, spokei_engine_self(engine),
+				      memory_order_relaxed);
+}
+
+/* A user's loop may go on with code that must not wait for the engine: it stays noted there. */
+static void leave(struct spoke_engine *engine)
+{
+	if (!engine->running && !engine->native)
+		atomic_store_explicit(&engine->runner, 0, memory_order_relaxed);
+}
+
+/*
+ * In a forked child the engine does nothing, for its descriptors are its parent's too. One that
+ * was running comes to its end here; a loop of the user's goes on without it.
+ */
+static bool is_parted(struct spoke_engine *engine)
+{
+	if (SPOKEI_LIKELY(!spokei_engine_forked(engine)))
+		return false;
+	if (!engine->native || engine->running)
+		engine->env->loop->stop(engine->loop);
+	return true;
+}
+
 static void engine_begin(void *arg)
 {
 	struct spoke_engine *engine = arg;
 
+	if (is_parted(engine))
+		return;
+	enter(engine);
 	engine->begin_ns = engine->env->now(engine->env->ctx);
 	/* A late turn stays as late as it began, however often it goes round. */
-	if (engine->late_rounds == 0)
-		engine->late_ns = engine->begin_ns > engine->due_ns
-					  ? engine->begin_ns - engine->due_ns
-					  : 0;
+	if (engine->late_rounds > 0)
+		return;
+	engine->late_ns = engine->begin_ns > engine->due_ns ? engine->begin_ns - engine->due_ns : 0;
+	if (spokei_engine_late(engine))
+		spokei_count(engine, SPOKE_STAT_TURNS_LATE);
 }
 
 /* Moves the wheel, unless this turn is late and some sockets may not have been read yet. */
@@ -58,30 +147,57 @@ static void engine_turn(void *arg, unsigned ready)
 {
 	struct spoke_engine *engine = arg;
 
+	if (is_parted(engine))
+		return;
 	turn_wheel(engine, ready);
+	if (is_parted(engine))
+		return;
 	(void)spokei_mailbox_run_all(&engine->posted);
 	(void)spokei_task_run_all(&engine->soon);
+	leave(engine);
+	(void)is_parted(engine);
+}
+
+static void run_last(struct spoke_engine *engine)
+{
+	if (!spokei_list_empty(&engine->last)) {
+		engine->settle_ns = engine->env->now(engine->env->ctx);
+		(void)spokei_task_run_all(&engine->last);
+	}
+	(void)spokei_task_run_all(&engine->dead);
+}
+
+static bool has_tasks(const struct spoke_engine *engine)
+{
+	return !spokei_list_empty(&engine->soon) || !spokei_list_empty(&engine->last) ||
+	       !spokei_list_empty(&engine->dead);
 }
 
 static void engine_settle(void *arg)
 {
 	struct spoke_engine *engine = arg;
 	const struct spoke_loop *loop = engine->env->loop;
+	bool more;
 
-	if (!spokei_list_empty(&engine->last)) {
-		engine->settle_ns = engine->env->now(engine->env->ctx);
-		(void)spokei_task_run_all(&engine->last);
-	}
-	(void)spokei_task_run_all(&engine->dead);
+	if (is_parted(engine))
+		return;
+	enter(engine);
+	run_last(engine);
+	leave(engine);
+	if (is_parted(engine))
+		return;
+	more = has_tasks(engine);
 	engine->due_ns = spoke_wheel_next(engine->wheel);
-	if (engine->late_rounds > 0 || engine->behind || !spokei_list_empty(&engine->soon) ||
-	    !spokei_list_empty(&engine->last) || !spokei_list_empty(&engine->dead))
+	if (engine->late_rounds > 0 || engine->behind || more)
 		loop->again(engine->loop);
 	else
 		loop->wake_at(engine->loop, engine->due_ns);
+	if (atomic_exchange_explicit(&engine->stopping, false, memory_order_relaxed) ||
+	    (engine->ending && !more && spokei_list_empty(&engine->roll)))
+		loop->stop(engine->loop);
 }
 
-static const struct spoke_loop_up engine_up = {
+const struct spoke_loop_up spokei_engine_up = {
 	.settle = engine_settle,
 	.begin = engine_begin,
 	.turn = engine_turn,
@@ -110,7 +226,8 @@ static void alarm_due(struct spoke_timer *timer, void *arg)
 	alarm->due(alarm);
 }
 
-static int make_wheel(struct spoke_engine *engine, const struct spoke_engine_options *options)
+int spokei_engine_make_wheel(struct spoke_engine *engine,
+			     const struct spoke_engine_options *options)
 {
 	struct spoke_wheel_options wheel = {
 		.tick_ns = options->tick_ns,
@@ -126,86 +243,9 @@ static int make_wheel(struct spoke_engine *engine, const struct spoke_engine_opt
 	status = spoke_wheel_init(engine->wheel_memory, engine->wheel_size, &wheel,
 				  engine->begin_ns, &engine->wheel);
 	SPOKE_ASSERT(status == SPOKE_WHEEL_OK);
-	status = spoke_wheel_add_class(engine->wheel, "alarm", alarm_due, engine,
-				       &engine->alarm_class);
-	SPOKE_ASSERT(status == SPOKE_WHEEL_OK);
+	status = spokei_engine_class(engine, "alarm", alarm_due, &engine->alarm_class);
+	SPOKE_ASSERT(status == SPOKE_OK);
 	return SPOKE_OK;
-}
-
-int spoke_engine_new(const struct spoke_engine_options *options, struct spoke_engine **ret_engine)
-{
-	static const struct spoke_engine_options defaults;
-	const struct spoke_engine_options *with = options ? options : &defaults;
-	const struct spoke_env *env = with->env ? with->env : spoke_host_env();
-	struct spoke_engine *engine = spokei_alloc(env, 1, sizeof(*engine));
-	int error;
-
-	if (engine == NULL)
-		return SPOKE_ENOMEM;
-	engine->env = env;
-	engine->late_max_ns = with->late_ns ? with->late_ns : LATE_NS;
-	engine->begin_ns = env->now(env->ctx);
-	engine->due_ns = UINT64_MAX;
-	spokei_list_init(&engine->soon);
-	spokei_list_init(&engine->last);
-	spokei_list_init(&engine->dead);
-	error = make_wheel(engine, with);
-	if (error)
-		goto err_after_alloc;
-	error = env->loop->open(env->ctx, with->native, &engine_up, engine, &engine->loop);
-	if (error) {
-		error = error == -ENOMEM ? SPOKE_ENOMEM : SPOKE_ESYSTEM;
-		goto err_after_wheel;
-	}
-	*ret_engine = engine;
-	return SPOKE_OK;
-
-err_after_wheel:
-	spokei_free(env, engine->wheel_memory, 1, engine->wheel_size);
-err_after_alloc:
-	spokei_free(env, engine, 1, sizeof(*engine));
-	return error;
-}
-
-void spoke_engine_free(struct spoke_engine *engine)
-{
-	if (engine == NULL)
-		return;
-	SPOKE_ASSERT(!engine->running);
-	engine->env->loop->retire(engine->loop);
-	/* Whoever is to be told something is told; each may put a little more. */
-	while (spokei_mailbox_run_all(&engine->posted) + spokei_task_run_all(&engine->soon) +
-	       spokei_task_run_all(&engine->last) + spokei_task_run_all(&engine->dead))
-		continue;
-	(void)spoke_wheel_stop(engine->wheel, NULL, NULL);
-	engine->env->loop->close(engine->loop);
-	spokei_free(engine->env, engine->wheel_memory, 1, engine->wheel_size);
-	spokei_free(engine->env, engine, 1, sizeof(*engine));
-}
-
-int spoke_engine_run(struct spoke_engine *engine)
-{
-	if (engine->running)
-		return SPOKE_ESTATE;
-	engine->running = true;
-	engine->env->loop->run(engine->loop);
-	engine->running = false;
-	return SPOKE_OK;
-}
-
-int spoke_engine_turn(struct spoke_engine *engine, bool wait)
-{
-	if (engine->running)
-		return SPOKE_ESTATE;
-	engine->running = true;
-	engine->env->loop->round(engine->loop, wait);
-	engine->running = false;
-	return SPOKE_OK;
-}
-
-void spoke_engine_stop(struct spoke_engine *engine)
-{
-	engine->env->loop->stop(engine->loop);
 }
 
 uint64_t spoke_engine_now(const struct spoke_engine *engine)

@@ -18,11 +18,21 @@
 #define SPOKEI_ENGINE_H
 
 #include "core/env.h"
+#include "core/events.h"
+#include "core/log.h"
 #include "core/task.h"
 
 #include <spoke/engine.h>
+#include <spoke/stats.h>
 
 #define SPOKEI_ENGINE_LATE_ROUNDS 16u
+#define SPOKEI_ENGINE_SCRATCH 262144u /* bytes */
+
+/* A class of the wheel, found again by its callback. */
+struct spokei_engine_class {
+	void (*due)(struct spoke_timer *timer, void *arg);
+	unsigned wheel_class;
+};
 
 struct spoke_engine {
 	const struct spoke_env *env; /* the only way out */
@@ -37,13 +47,73 @@ struct spoke_engine {
 	uint64_t late_max_ns; /* option: from here on a turn is late */
 	unsigned late_rounds; /* rounds this late turn has gone without moving the wheel */
 	unsigned alarm_class;
-	bool running;                 /* inside run() or turn() */
+	unsigned classes_count;
+	struct spokei_engine_class classes[SPOKE_WHEEL_CLASSES_MAX];
+	unsigned forks;               /* what the environment counted when the engine was made */
+	bool native;                  /* the loop is the user's */
+	bool running;                 /* inside run() or turn(), or on a thread of its own */
+	bool doomed;                  /* freed by one of its callbacks: it goes when the run ends */
+	bool ending;                  /* drained or freed: for ever */
+	bool closing;                 /* ... and who joins the roll is closed, not drained */
 	bool behind;                  /* the wheel's budget ran out before its work */
+	atomic_bool stopping;         /* the run ends when this turn does; any thread */
+	_Atomic(uintptr_t) runner;    /* the thread that turns it now, 0: none; a user's loop: the
+				       * one that turned it last. Any thread reads it. */
+	_Atomic(void *) thread;       /* of its own, to be joined; NULL: none */
 	struct spoke_list soon;       /* completions: after the wheel */
 	struct spoke_list last;       /* when the turn ends */
 	struct spoke_list dead;       /* nothing dies inside a turn */
 	struct spokei_mailbox posted; /* the only door from other threads */
+	struct spoke_list roll;       /* what lives here: struct spokei_member, see core/roll.h */
+	struct spokei_task drain;     /* tells those on the roll who do not know yet that it ends */
+	struct spoke_alarm drain_end; /* when the rest is closed */
+	struct spokei_log log;
+	struct spokei_events events;
+	uint64_t stats[SPOKE_STAT_COUNT];
+	/* SPOKEI_ENGINE_SCRATCH bytes, lent to whoever reads, until it returns. They begin with
+	 * anything in them, so that pages nobody uses are never touched. */
+	unsigned char *scratch;
 };
+
+/* Was the process forked since the engine was made, and is this the child? */
+static inline bool spokei_engine_forked(const struct spoke_engine *engine)
+{
+	return engine->env->forks != NULL && *engine->env->forks != engine->forks;
+}
+
+/* Is the engine being drained or freed? Then nothing new is made on it: SPOKE_ECLOSED. */
+static inline bool spokei_engine_ending(const struct spoke_engine *engine)
+{
+	return engine->ending;
+}
+
+/* The calling thread's number. */
+static inline uintptr_t spokei_engine_self(const struct spoke_engine *engine)
+{
+	const struct spoke_env *env = engine->env;
+
+	return env->threads ? env->threads->self(env->ctx) : 1;
+}
+
+/*
+ * Is the caller on the thread on which the engine is running right now? On a loop of the user's
+ * nobody knows when it runs: the thread that turned the engine last counts. Any thread.
+ */
+static inline bool spokei_engine_here(const struct spoke_engine *engine)
+{
+	return atomic_load_explicit(&engine->runner, memory_order_relaxed) ==
+	       spokei_engine_self(engine);
+}
+
+static inline void spokei_count_by(struct spoke_engine *engine, enum spoke_stat stat, uint64_t n)
+{
+	engine->stats[stat] += n;
+}
+
+static inline void spokei_count(struct spoke_engine *engine, enum spoke_stat stat)
+{
+	engine->stats[stat]++;
+}
 
 /* Is this turn so late that nobody may be judged by the time that has passed? */
 static inline bool spokei_engine_late(const struct spoke_engine *engine)
@@ -68,5 +138,28 @@ static inline void spokei_engine_dead(struct spoke_engine *engine, struct spokei
 
 /* Folds what the wheel answers into spoke's errors. */
 int spokei_engine_fold(int wheel_status);
+
+/*
+ * Something happened: remembers it, and writes it to the log, as INFO or, with an error, as WARN.
+ * What comes from peers is escaped by the caller: spokei_log_escape().
+ */
+SPOKEI_PRINTF(3, 4)
+void spokei_event(struct spoke_engine *engine, int error, const char *format, ...);
+
+/*
+ * The wheel's class with this callback, which is given the engine as `arg`; made when it is asked
+ * for first. `name` is borrowed for the engine's life. Returns 0 or ELIMIT.
+ */
+int spokei_engine_class(struct spoke_engine *engine, const char *name,
+			void (*due)(struct spoke_timer *timer, void *arg), unsigned *ret_class);
+
+/* --- for the life of an engine (life.c) */
+
+/* What the loop calls: the turn. */
+extern const struct spoke_loop_up spokei_engine_up;
+
+/* Makes the wheel at begin_ns, with the class of alarms. */
+int spokei_engine_make_wheel(struct spoke_engine *engine,
+			     const struct spoke_engine_options *options);
 
 #endif

@@ -25,7 +25,14 @@ static inline void *spokei_alloc(const struct spoke_env *env, size_t count, size
 	return memory;
 }
 
-/* Gives back what spokei_alloc() gave; NULL is fine. */
+/* `size` bytes with anything in them: their pages are touched when they are used. NULL: no memory.
+ */
+static inline void *spokei_alloc_unset(const struct spoke_env *env, size_t size)
+{
+	return env->resize(env->ctx, NULL, 0, size);
+}
+
+/* Gives back what these gave; NULL is fine. */
 static inline void spokei_free(const struct spoke_env *env, void *memory, size_t count, size_t size)
 {
 	if (memory)

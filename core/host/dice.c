@@ -8,10 +8,9 @@
 #include "core/host/dice.h"
 
 #include "core/host/clock.h"
+#include "core/host/forks.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/random.h>
@@ -28,19 +27,6 @@ struct store {
 };
 
 static _Thread_local struct store store;
-static atomic_uint forks = 1;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void count_fork(void)
-{
-	atomic_fetch_add(&forks, 1);
-}
-
-static void watch_forks(void)
-{
-	/* It fails without memory only; then a child may throw what its parent throws. */
-	(void)pthread_atfork(NULL, NULL, count_fork);
-}
 
 /* splitmix64 */
 static uint64_t mix(uint64_t *state)
@@ -68,8 +54,8 @@ static void fill(struct store *full)
 {
 	ssize_t got;
 
-	(void)pthread_once(&once, watch_forks);
-	full->forks = atomic_load(&forks);
+	spokei_forks_watch();
+	full->forks = spokei_forks;
 	do
 		got = getrandom(full->bytes, STORE_SIZE, 0);
 	while (got < 0 && errno == EINTR);
@@ -87,7 +73,7 @@ void spokei_dice(void *ctx, void *bytes, size_t len)
 	while (len > 0) {
 		size_t part;
 
-		if (mine->left == 0 || mine->forks != atomic_load(&forks))
+		if (mine->left == 0 || mine->forks != spokei_forks)
 			fill(mine);
 		part = len < mine->left ? len : mine->left;
 		memcpy(to, mine->bytes + STORE_SIZE - mine->left, part);

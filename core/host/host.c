@@ -8,8 +8,10 @@
 #include "core/host/clock.h"
 #include "core/host/dice.h"
 #include "core/host/files.h"
+#include "core/host/forks.h"
 #include "core/host/loop.h"
 #include "core/host/net.h"
+#include "core/host/threads.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -30,6 +32,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void assemble(void)
 {
+	spokei_forks_watch();
 	host_env = (struct spoke_env){
 		.now = spokei_clock_now,
 		.boot_now = spokei_clock_boot_now,
@@ -38,6 +41,8 @@ static void assemble(void)
 		.net = &spokei_host_net,
 		.loop = &spokei_host_loop,
 		.files = &spokei_host_files,
+		.threads = &spokei_host_threads,
+		.forks = &spokei_forks,
 	};
 }
 

@@ -4,11 +4,17 @@
  * descriptors as begin and turn; a prepare watcher settles. One absolute timerfd wakes the wheel:
  * it is armed anew only when the wheel wants to be woken earlier than it stands, and never by
  * libev's timers, which are twice as late. The owner's thread, but for wake().
+ *
+ * A forked child shares the descriptors of epoll, timer and wake-up with its parent. There the loop
+ * calls nobody, and nothing here reads, writes or sets one of them: they are closed, that is all.
  */
 #define _GNU_SOURCE
 #include "core/host/loop.h"
 
+#include "core/host/forks.h"
 #include "core/host/thread.h"
+
+#include "timer/base.h"
 
 #include <errno.h>
 #include <ev.h>
@@ -18,9 +24,16 @@
 #include <time.h>
 #include <unistd.h>
 
+enum {
+	FDS_AHEAD = 4096,  /* descriptors of a process that libev has room for from the start */
+	READY_AHEAD = 256, /* of which so many are ready or changed in one round */
+};
+
 struct host_loop {
 	struct ev_loop *ev;
 	bool own;
+	unsigned forks;    /* as they were when it was opened */
+	unsigned inside;   /* functions of the owner's that are being called */
 	unsigned ready;    /* descriptors served in this round */
 	uint64_t armed_ns; /* what the timerfd is set to; UINT64_MAX: not set */
 	const struct spoke_loop_up *up;
@@ -32,8 +45,15 @@ struct host_loop {
 	struct ev_async wake;
 	struct ev_io timer;
 	struct spokei_pool pool;
+	struct spoke_list outside; /* works that have not been handed back, by loop[1] and [2] */
 	_Atomic(struct spoke_work *) finished; /* linked by loop[0], the newest first */
 };
+
+/* Is this a child of the process that opened the loop? */
+static bool is_parted(const struct host_loop *loop)
+{
+	return loop->forks != spokei_forks;
+}
 
 static void loop_settle(struct ev_loop *ev, struct ev_prepare *watcher, int events)
 {
@@ -41,7 +61,9 @@ static void loop_settle(struct ev_loop *ev, struct ev_prepare *watcher, int even
 
 	(void)ev;
 	(void)events;
+	loop->inside++;
 	loop->up->settle(loop->arg);
+	loop->inside--;
 }
 
 static void loop_begin(struct ev_loop *ev, struct ev_check *watcher, int events)
@@ -60,7 +82,9 @@ static void loop_turn(struct ev_loop *ev, struct ev_check *watcher, int events)
 
 	(void)ev;
 	(void)events;
+	loop->inside++;
 	loop->up->turn(loop->arg, loop->ready);
+	loop->inside--;
 }
 
 /* Being active is all it does: libev does not wait then. */
@@ -86,6 +110,25 @@ static void work_finished(void *arg, struct spoke_work *work)
 		ev_async_send(loop->ev, &loop->wake);
 }
 
+static struct spoke_list *node_of(struct spoke_work *work)
+{
+	_Static_assert(sizeof(struct spoke_list) == 2 * sizeof(work->loop[0]), "it fits");
+	return (struct spoke_list *)(void *)&work->loop[1];
+}
+
+/* In a forked child: what its parent's threads do with the works is not known here. */
+static void cancel_outside(struct host_loop *loop)
+{
+	while (!spokei_list_empty(&loop->outside)) {
+		struct spoke_list *node = loop->outside.next;
+		struct spoke_work *work = spoke_container_of(node, struct spoke_work, loop[1]);
+
+		spokei_list_remove(node);
+		work->status = -ECANCELED;
+		work->done(work);
+	}
+}
+
 static void hand_back_work(struct host_loop *loop)
 {
 	struct spoke_work *work = atomic_exchange_explicit(&loop->finished, NULL,
@@ -94,6 +137,7 @@ static void hand_back_work(struct host_loop *loop)
 	while (work) {
 		struct spoke_work *next = work->loop[0];
 
+		spokei_list_remove(node_of(work));
 		work->done(work);
 		work = next;
 	}
@@ -102,19 +146,29 @@ static void hand_back_work(struct host_loop *loop)
 /* Besides that, the round it causes is all that is wanted. */
 static void loop_woken(struct ev_loop *ev, struct ev_async *watcher, int events)
 {
+	struct host_loop *loop = watcher->data;
+
 	(void)ev;
 	(void)events;
-	hand_back_work(watcher->data);
+	if (is_parted(loop))
+		return;
+	loop->inside++;
+	hand_back_work(loop);
+	loop->inside--;
 }
 
 static void loop_timer(struct ev_loop *ev, struct ev_io *watcher, int events)
 {
 	struct host_loop *loop = watcher->data;
 	uint64_t expirations;
-	ssize_t got = read(watcher->fd, &expirations, sizeof(expirations));
+	ssize_t got;
 
-	(void)ev;
 	(void)events;
+	if (is_parted(loop)) {
+		ev_io_stop(ev, watcher);
+		return;
+	}
+	got = read(watcher->fd, &expirations, sizeof(expirations));
 	(void)got; /* -EAGAIN: it was set anew meanwhile */
 	loop->armed_ns = UINT64_MAX;
 }
@@ -144,6 +198,46 @@ static void start_watchers(struct host_loop *loop)
 	ev_io_start(loop->ev, &loop->timer);
 }
 
+static void ignore(struct ev_loop *ev, struct ev_io *io, int events)
+{
+	(void)ev;
+	(void)io;
+	(void)events;
+}
+
+/*
+ * libev ends the program when it has no memory to grow by. So a loop of our own grows at the start:
+ * its table of descriptors, its lists of those that changed and that are ready. Started and stopped
+ * between two rounds, a watcher leaves room behind and makes no system call. (What the kernel
+ * reports into cannot be reached from here: 64 entries of 12 bytes that double when they are full.)
+ */
+static void grow_ahead(struct ev_loop *ev)
+{
+	long limit = sysconf(_SC_OPEN_MAX);
+	int fds = limit > 0 && limit < FDS_AHEAD ? (int)limit : FDS_AHEAD;
+	struct ev_io some[READY_AHEAD] = { 0 };
+
+	for (int i = 0; i < READY_AHEAD; i++) {
+		/* Descriptors from the highest down: the table grows once. */
+		ev_io_init(&some[i], ignore, i < fds ? fds - 1 - i : 0, EV_READ);
+		ev_io_start(ev, &some[i]);
+		ev_io_stop(ev, &some[i]);
+	}
+	for (int i = 0; i < READY_AHEAD; i++)
+		ev_feed_event(ev, &some[i], EV_CUSTOM);
+	ev_invoke_pending(ev);
+}
+
+/* A loop of our own, or NULL. */
+static struct ev_loop *open_ev(void)
+{
+	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV);
+
+	if (ev)
+		grow_ahead(ev);
+	return ev;
+}
+
 static int host_loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 			  void **ret_loop)
 {
@@ -160,7 +254,8 @@ static int host_loop_open(void *ctx, void *native, const struct spoke_loop_up *u
 		goto err_after_alloc;
 	}
 	loop->own = native == NULL;
-	loop->ev = loop->own ? ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV) : native;
+	loop->forks = spokei_forks;
+	loop->ev = loop->own ? open_ev() : native;
 	if (loop->ev == NULL) {
 		error = -ENOSYS;
 		goto err_after_timer;
@@ -171,6 +266,7 @@ static int host_loop_open(void *ctx, void *native, const struct spoke_loop_up *u
 	loop->up = up;
 	loop->arg = arg;
 	loop->armed_ns = UINT64_MAX;
+	spokei_list_init(&loop->outside);
 	init_watchers(loop, timer_fd);
 	start_watchers(loop);
 	*ret_loop = loop;
@@ -190,6 +286,12 @@ static void host_loop_retire(void *handle)
 {
 	struct host_loop *loop = handle;
 
+	/* Callbacks return to code that uses the loop. */
+	SPOKE_ASSERT(loop->inside == 0);
+	if (is_parted(loop)) {
+		cancel_outside(loop);
+		return;
+	}
 	spokei_pool_stop(&loop->pool);
 	hand_back_work(loop);
 }
@@ -225,13 +327,18 @@ static void watch_ready(struct ev_loop *ev, struct ev_io *io, int events)
 	struct host_loop *loop = io->data;
 	unsigned ready = 0;
 
-	(void)ev;
+	if (is_parted(loop)) {
+		ev_io_stop(ev, io);
+		return;
+	}
 	if (events & EV_READ)
 		ready |= SPOKE_IO_READ;
 	if (events & EV_WRITE)
 		ready |= SPOKE_IO_WRITE;
 	loop->ready++;
+	loop->inside++;
 	watch->ready(watch, ready);
+	loop->inside--;
 }
 
 static void host_loop_watch(void *handle, struct spoke_watch *watch, unsigned io)
@@ -286,7 +393,8 @@ static void host_loop_wake(void *handle)
 {
 	struct host_loop *loop = handle;
 
-	ev_async_send(loop->ev, &loop->wake);
+	if (!is_parted(loop))
+		ev_async_send(loop->ev, &loop->wake);
 }
 
 static void host_loop_run(void *handle)
@@ -314,7 +422,11 @@ static int host_loop_offload(void *handle, struct spoke_work *work)
 {
 	struct host_loop *loop = handle;
 
-	return spokei_pool_submit(&loop->pool, work);
+	int error = spokei_pool_submit(&loop->pool, work);
+
+	if (!error)
+		spokei_list_append(&loop->outside, node_of(work));
+	return error;
 }
 
 const struct spoke_loop spokei_host_loop = {

@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "core/host/thread.h"
 
+#include "core/host/forks.h"
+
 #include "timer/base.h"
 
 #include <errno.h>
@@ -66,8 +68,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* One more thread, to which no signal is delivered. */
-static int start_thread(struct spokei_pool *pool)
+int spokei_thread_create(pthread_t *ret_id, void *(*run)(void *arg), void *arg)
 {
 	sigset_t all;
 	sigset_t before;
@@ -75,11 +76,19 @@ static int start_thread(struct spokei_pool *pool)
 
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&pool->threads[pool->started], NULL, serve, pool);
+	error = pthread_create(ret_id, NULL, run, arg);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -error;
+}
+
+/* One more thread; the lock is held. */
+static int start_thread(struct spokei_pool *pool)
+{
+	int error = spokei_thread_create(&pool->threads[pool->started], serve, pool);
+
 	if (!error)
 		pool->started++;
-	return -error;
+	return error;
 }
 
 int spokei_pool_init(struct spokei_pool *pool, unsigned threads_max, unsigned queue_max,
@@ -91,6 +100,7 @@ int spokei_pool_init(struct spokei_pool *pool, unsigned threads_max, unsigned qu
 	*pool = (struct spokei_pool){
 		.threads_max = threads_max ? threads_max : SPOKEI_POOL_THREADS,
 		.queue_max = queue_max ? queue_max : SPOKEI_POOL_QUEUE,
+		.forks = spokei_forks,
 		.done = done,
 		.arg = arg,
 	};
@@ -107,6 +117,8 @@ int spokei_pool_submit(struct spokei_pool *pool, struct spoke_work *work)
 {
 	int error = 0;
 
+	if (pool->forks != spokei_forks)
+		return -ECANCELED;
 	(void)pthread_mutex_lock(&pool->lock);
 	if (pool->stopping) {
 		error = -ECANCELED;
@@ -132,6 +144,8 @@ void spokei_pool_stop(struct spokei_pool *pool)
 	struct spoke_work *work;
 	unsigned started;
 
+	if (pool->forks != spokei_forks)
+		return; /* nobody knows what its threads were doing, and they are not here */
 	(void)pthread_mutex_lock(&pool->lock);
 	work = pool->first;
 	pool->first = NULL;
@@ -158,6 +172,8 @@ void spokei_pool_stop(struct spokei_pool *pool)
 
 void spokei_pool_fini(struct spokei_pool *pool)
 {
+	if (pool->forks != spokei_forks)
+		return; /* the condition would wait for its waiters */
 	SPOKE_ASSERT(pool->stopping);
 	(void)pthread_cond_destroy(&pool->more);
 	(void)pthread_mutex_destroy(&pool->lock);

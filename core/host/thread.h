@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads: a small pool for work that blocks, and a place for one thread to wait at until another
- * calls it. Both are embedded in their owner. After a fork neither is of use in the child.
+ * calls it. Both are embedded in their owner. In a forked child a pool takes no more work and can
+ * be stopped and finished, which does nothing, and a parker is to be forgotten.
  *
  * The pool runs a bounded queue in order of submission on up to threads_max threads, which it
  * starts when there is work and nobody free. Signals are left to the program's own threads.
@@ -12,6 +13,9 @@
 #include <spoke/env.h>
 
 #include <pthread.h>
+
+/* Starts a thread to which no signal is delivered. 0 or a negative errno. Any thread. */
+int spokei_thread_create(pthread_t *ret_id, void *(*run)(void *arg), void *arg);
 
 #define SPOKEI_POOL_THREADS_MAX 16u
 #define SPOKEI_POOL_THREADS 4u
@@ -34,7 +38,8 @@ struct spokei_pool {
 	unsigned idle; /* threads that wait for work */
 	unsigned started;
 	bool stopping;
-	unsigned threads_max; /* from here on: never changes */
+	unsigned forks; /* from here on: never changes */
+	unsigned threads_max;
 	unsigned queue_max;
 	spokei_pool_done_fn done;
 	void *arg;
@@ -52,7 +57,8 @@ int spokei_pool_init(struct spokei_pool *pool, unsigned threads_max, unsigned qu
 int spokei_pool_submit(struct spokei_pool *pool, struct spoke_work *work);
 
 /* Waits for what runs, hands back as cancelled what has not begun, and ends the threads. A second
- * stop finds nothing. Not from a thread of the pool. */
+ * stop finds nothing. Not from a thread of the pool. In a forked child it hands back
+ * nothing: whoever submitted knows what. */
 void spokei_pool_stop(struct spokei_pool *pool);
 
 /* After stop, when nobody submits any more. */

@@ -72,6 +72,22 @@ static int rig_loop_open(void *ctx, void *native, const struct spoke_loop_up *up
 	return 0;
 }
 
+static int rig_thread_start(void *ctx, void (*run)(void *arg), void *arg, void **ret_thread)
+{
+	(void)run;
+	(void)arg;
+	*ret_thread = ctx;
+	return 0;
+}
+
+static int rig_parker_open(void *ctx, void **ret_parker)
+{
+	*ret_parker = ctx;
+	return 0;
+}
+
+static const struct spoke_threads rig_threads = { .start = rig_thread_start,
+						  .open = rig_parker_open };
 static const struct spoke_files rig_files = { .read = rig_file_read, .replace = rig_file_replace };
 static const struct spoke_loop rig_loop = { .open = rig_loop_open };
 
@@ -92,7 +108,8 @@ static int set_up(void **state)
 					 .resize = rig_resize,
 					 .net = &memnet_table,
 					 .loop = &rig_loop,
-					 .files = &rig_files };
+					 .files = &rig_files,
+					 .threads = &rig_threads };
 	faulty_init(&rig->faulty, &rig->inner);
 	return 0;
 }
@@ -229,6 +246,10 @@ static int call(struct rig *rig, enum faulty_kind kind)
 		if (!error)
 			assert_ptr_equal(memory, rig);
 		return error;
+	case FAULTY_THREAD_START:
+		return env->threads->start(env->ctx, NULL, NULL, &memory);
+	case FAULTY_PARKER_OPEN:
+		return env->threads->open(env->ctx, &memory);
 	default:
 		return call_fixed(rig, kind);
 	}

@@ -229,6 +229,8 @@ static void a_late_turn_reads_everybody_before_it_judges_anybody(void **state)
 	virtual_run(&reader.fixture.world, start_ns + 300 * MS);
 	assert_int_equal(reader.read + reader.timed_out, PEERS);
 	assert_int_equal(reader.timed_out, 0);
+	/* However many rounds it went, that was one turn. */
+	assert_int_equal(spoke_stat_get(reader.fixture.engine, SPOKE_STAT_TURNS_LATE), 1);
 	disconnect_peers(&reader);
 	tear_down(&reader.fixture);
 }

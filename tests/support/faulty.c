@@ -302,6 +302,33 @@ static const struct spoke_files faulty_files = {
 	.replace = files_replace,
 };
 
+/* --- threads */
+
+static uintptr_t threads_self(void *ctx)
+{
+	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+
+	return inner->threads->self(inner->ctx);
+}
+
+static int threads_start(void *ctx, void (*run)(void *arg), void *arg, void **ret_thread)
+{
+	struct faulty *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = judge(faulty, FAULTY_THREAD_START);
+
+	return error ? error : inner->threads->start(inner->ctx, run, arg, ret_thread);
+}
+
+static int threads_open(void *ctx, void **ret_parker)
+{
+	struct faulty *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = judge(faulty, FAULTY_PARKER_OPEN);
+
+	return error ? error : inner->threads->open(inner->ctx, ret_parker);
+}
+
 /* The loop that opens is the inner one's; its other functions are not given the context. */
 static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 		     void **ret_loop)
@@ -325,7 +352,15 @@ void faulty_init(struct faulty *faulty, const struct spoke_env *inner)
 		.log = inner->log ? faulty_log : NULL,
 		.net = inner->net ? &faulty_net : NULL,
 		.files = inner->files ? &faulty_files : NULL,
+		.forks = inner->forks,
 	};
+	if (inner->threads) {
+		faulty->threads = *inner->threads;
+		faulty->threads.self = threads_self;
+		faulty->threads.start = threads_start;
+		faulty->threads.open = threads_open;
+		faulty->env.threads = &faulty->threads;
+	}
 	if (inner->loop) {
 		faulty->loop = *inner->loop;
 		faulty->loop.open = loop_open;
@@ -348,9 +383,9 @@ void faulty_heal(struct faulty *faulty)
 const char *faulty_kind_name(enum faulty_kind kind)
 {
 	static const char *const names[FAULTY_KINDS] = {
-		"memory",  "connect",   "finish",       "listen",    "accept", "read",
-		"write",   "shut",      "spare",        "local",     "peer",   "parse",
-		"resolve", "file read", "file replace", "loop open",
+		"memory",  "connect",   "finish",       "listen",    "accept",       "read",
+		"write",   "shut",      "spare",        "local",     "peer",         "parse",
+		"resolve", "file read", "file replace", "loop open", "thread start", "parker open",
 	};
 
 	return names[kind];

@@ -28,6 +28,8 @@ enum faulty_kind {
 	FAULTY_FILE_READ,
 	FAULTY_FILE_REPLACE,
 	FAULTY_LOOP_OPEN,
+	FAULTY_THREAD_START,
+	FAULTY_PARKER_OPEN,
 	FAULTY_KINDS,
 };
 
@@ -41,6 +43,7 @@ struct faulty {
 	struct spoke_env env; /* to be used in place of the inner one */
 	const struct spoke_env *inner;
 	struct spoke_loop loop;
+	struct spoke_threads threads;
 	struct faulty_rule rules[FAULTY_KINDS];
 	uint64_t calls[FAULTY_KINDS]; /* the failed ones included */
 	uint64_t failed[FAULTY_KINDS];

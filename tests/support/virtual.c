@@ -19,6 +19,7 @@ struct virtual_loop {
 	bool woken; /* the next wait ends at once */
 	bool stopping;
 	bool retired;
+	bool inside;                                /* the owner's functions are being called */
 	struct spoke_work *finished;                /* linked by loop[0], the newest first */
 	struct spoke_watch *reported[REPORTED_MAX]; /* of this round; NULL: unwatched since */
 	unsigned reported_count;
@@ -133,6 +134,7 @@ static void loop_retire(void *handle)
 {
 	struct virtual_loop *loop = handle;
 
+	SPOKE_ASSERT(!loop->inside); /* callbacks return to code that uses the loop */
 	hand_back_work(loop);
 	loop->retired = true;
 }
@@ -213,12 +215,20 @@ static void report(struct virtual_loop *loop)
 	}
 }
 
+static void settle(struct virtual_loop *loop)
+{
+	loop->inside = true;
+	loop->up->settle(loop->arg);
+	loop->inside = false;
+}
+
 /* What follows the wait. */
 static void turn_loop(struct virtual_loop *loop)
 {
 	unsigned served = 0;
 
 	loop->woken = false;
+	loop->inside = true;
 	loop->up->begin(loop->arg);
 	hand_back_work(loop);
 	report(loop);
@@ -233,15 +243,18 @@ static void turn_loop(struct virtual_loop *loop)
 	}
 	loop->reported_count = 0;
 	loop->up->turn(loop->arg, served);
-	loop->up->settle(loop->arg);
+	loop->inside = false;
+	settle(loop);
 }
 
-static void loop_round(void *handle, bool wait)
+/* A stop that comes before the wait keeps the round from waiting and reading. */
+static void do_round(struct virtual_loop *loop, bool wait)
 {
-	struct virtual_loop *loop = handle;
 	struct virtual_world *world = loop->process->world;
 
-	loop->up->settle(loop->arg);
+	settle(loop);
+	if (loop->stopping)
+		return;
 	while (wait && due_of(loop) > world->now_ns) {
 		uint64_t next_ns = memnet_next(world->net);
 		uint64_t due_ns = due_of(loop);
@@ -253,13 +266,21 @@ static void loop_round(void *handle, bool wait)
 	turn_loop(loop);
 }
 
+static void loop_round(void *handle, bool wait)
+{
+	struct virtual_loop *loop = handle;
+
+	loop->stopping = false;
+	do_round(loop, wait);
+}
+
 static void loop_run(void *handle)
 {
 	struct virtual_loop *loop = handle;
 
 	loop->stopping = false;
 	while (!loop->stopping)
-		loop_round(loop, true);
+		do_round(loop, true);
 }
 
 static void loop_stop(void *handle)
@@ -339,7 +360,7 @@ static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret
 
 		if (loop == NULL)
 			continue;
-		loop->up->settle(loop->arg);
+		settle(loop);
 		due_ns = due_of(loop);
 		if (due_ns > *ret_due_ns)
 			continue;

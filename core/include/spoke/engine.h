@@ -4,7 +4,11 @@
  * its thread only; the functions marked thread-safe are the exception.
  *
  * Callbacks are never called from inside the function that asked for them, always on the engine's
- * thread, and may call anything but spoke_engine_free().
+ * thread, and may call anything.
+ *
+ * A forked child must make engines of its own. What it inherits works for its parent alone: in the
+ * child functions that return an error return EFORKED, and spoke_engine_free() frees memory and
+ * descriptors without disturbing the parent.
  */
 #ifndef SPOKE_ENGINE_H
 #define SPOKE_ENGINE_H
@@ -34,19 +38,65 @@ SPOKE_API SPOKE_MUST_USE int spoke_engine_new(const struct spoke_engine_options 
 					      struct spoke_engine **ret_engine);
 
 /*
- * Frees an engine that is not running; NULL is fine. Alarms that are still set are forgotten, posts
- * that nobody has run are run. Must not be called from a callback of the engine.
+ * Frees an engine; NULL is fine. What lives on it (consumers, providers) is closed first, so that
+ * calls in flight are told; posts that nobody has run are run, alarms that are set are forgotten.
+ * Whoever is told may still use the engine, though what is made on it now is closed as well.
+ *
+ * In a callback of the engine, inside spoke_engine_run() or spoke_engine_turn(), it stops the run
+ * and the engine is freed when that function is about to return; until then the callbacks of the
+ * present turn still come. On a thread of its own (spoke_engine_start()) it is then freed by
+ * spoke_engine_join(), which must be called. From another thread it stops such an engine and waits
+ * for its thread first. With a loop of yours that you run yourself it must not be called in a
+ * callback of the engine; in those of your own watchers it may.
+ *
+ * In a forked child nothing is sent, and posts are not run, for their threads are not there. An
+ * engine that another thread was running as the process forked is left as it is, for nobody knows
+ * what that thread was in the midst of: its memory stays, its descriptors stay until an exec.
  */
 SPOKE_API void spoke_engine_free(struct spoke_engine *engine);
 
-/* Turns until spoke_engine_stop(). Returns 0, ESTATE when it is running already, or ESYSTEM. */
+/*
+ * Turns until spoke_engine_stop(), or until a drain is done. Returns 0, ESTATE when it is running
+ * already, or EFORKED. The engine may be gone when it returns: see spoke_engine_free().
+ */
 SPOKE_API SPOKE_MUST_USE int spoke_engine_run(struct spoke_engine *engine);
 
 /* One turn; waits for something to do if `wait`. Returns like spoke_engine_run(). */
 SPOKE_API SPOKE_MUST_USE int spoke_engine_turn(struct spoke_engine *engine, bool wait);
 
-/* Ends spoke_engine_run() with the present turn; without effect when it is not running. */
+/*
+ * Ends the present run when its turn is over; without effect when there is none. A run that
+ * spoke_engine_start() began is present from then on. A loop of yours that you run yourself is
+ * broken out of, as by ev_break() with EVBREAK_ONE. Any thread.
+ */
 SPOKE_API void spoke_engine_stop(struct spoke_engine *engine);
+
+/*
+ * Runs the engine on a thread of its own, to which no signal is delivered and whose run is ended by
+ * spoke_engine_stop(); from now on that is the engine's thread, and the others have
+ * spoke_engine_post(). Returns 0, ESTATE when it runs already or its last thread was not joined,
+ * EINVAL with a loop of yours, EUNSUPPORTED when the environment has no threads, EFORKED, ENOMEM or
+ * ESYSTEM.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_engine_start(struct spoke_engine *engine);
+
+/*
+ * Waits until the run that spoke_engine_start() began has ended; blocks. Afterwards the engine has
+ * no thread: it may be run, started or freed by any. If a callback freed it, it is gone. Returns 0,
+ * ETHREAD on the engine's own thread, ESTATE when there is no thread to wait for, or EFORKED. Any
+ * other thread, one at a time.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_engine_join(struct spoke_engine *engine);
+
+/*
+ * Asks all that lives on the engine to finish what was begun and to take nothing new. The run ends
+ * as by spoke_engine_stop() when nothing lives there any more; after `timeout_ns` (UINT64_MAX:
+ * never) whoever is left is closed. A drain is for ever: what would live on the engine cannot be
+ * made any more (ECLOSED), and a later run ends at once when nothing lives there. A second drain
+ * sets another time. Returns 0, ETHREAD from another thread than the one that runs the engine (post
+ * it from there), ELIMIT or ERANGE as spoke_alarm_after(), or EFORKED; nothing happened then.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns);
 
 /* Time of the engine's clock, ns, as read when the present turn began. */
 SPOKE_API uint64_t spoke_engine_now(const struct spoke_engine *engine);
@@ -60,7 +110,8 @@ struct spoke_post {
 	void (*run)(struct spoke_post *post);
 };
 
-/* Thread-safe. Never fails. Posts of one thread run in their order. */
+/* Thread-safe. Never fails; in a forked child it does nothing that is seen. Posts of one thread run
+ * in their order. */
 SPOKE_API void spoke_engine_post(struct spoke_engine *engine, struct spoke_post *post);
 
 /*

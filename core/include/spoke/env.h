@@ -87,13 +87,16 @@ struct spoke_net {
 struct spoke_work {
 	void (*run)(struct spoke_work *work);  /* there; may block */
 	void (*done)(struct spoke_work *work); /* back on the loop's thread */
-	int status;    /* for done(): 0, or -ECANCELED: the loop is closed and it never ran */
+	/* For done(): 0, or -ECANCELED: the loop is closed and it never ran, or was left to the
+	 * parent of this process. */
+	int status;
 	void *loop[4]; /* the loop's */
 };
 
 /*
- * What the loop calls, always on its own thread. A round is: settle, wait, begin, ready() of every
- * descriptor that is, turn.
+ * What the loop calls, always on its own thread. In a forked child a loop reads, writes and sets
+ * nothing it shares with its parent; there it is good for being retired and closed. A round is:
+ * settle, wait, begin, ready() of every descriptor that is, turn.
  */
 struct spoke_loop_up {
 	/* The loop is about to wait: the last chance to write, and to say until when. */
@@ -108,7 +111,8 @@ struct spoke_loop {
 	/* `native`: a loop of the user's (struct ev_loop *), or NULL for one of its own. */
 	int (*open)(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 		    void **ret_loop);
-	/* Takes no more work, and hands back all that is left before it returns. */
+	/* Takes no more work, and hands back all that is left before it returns. Not in a function
+	 * that the loop called. */
 	void (*retire)(void *loop);
 	/* After retire, when nothing is watched any more. */
 	void (*close)(void *loop);
@@ -119,15 +123,44 @@ struct spoke_loop {
 	void (*wake_at)(void *loop, uint64_t ns);
 	/* The next round does not wait. */
 	void (*again)(void *loop);
-	/* Ends the wait, or keeps the next one from waiting. The only function for any thread. */
+	/* Ends the wait, or keeps the next one from waiting. The only function for any thread. In a
+	 * forked child it does nothing. */
 	void (*wake)(void *loop);
-	/* Rounds until stop(); or one, which waits only if `wait`. */
+	/* Rounds until stop(); or one, which waits only if `wait`. After a stop() in settle() there
+	 * is no wait. */
 	void (*run)(void *loop);
 	void (*round)(void *loop, bool wait);
 	void (*stop)(void *loop);
 	/* Runs the work on a thread of the pool; -EAGAIN: the pool's queue is
 	 * full; -ECANCELED: retired. */
 	int (*offload)(void *loop, struct spoke_work *work);
+};
+
+/*
+ * Threads, and places where one waits for another. Handles belong to whoever asked for them, until
+ * join() or close() takes them back. In a forked child the threads of the parent are not there:
+ * join() and close() free the memory only, unpark() does nothing, park() is for its parkers alone.
+ */
+struct spoke_threads {
+	/* A number of the calling thread that no other living one has; never 0. Any thread. */
+	uintptr_t (*self)(void *ctx);
+	/* Runs run(arg), borrowed until it returns, on a new thread, to which no signal is
+	 * delivered. 0 or a negative errno. Any thread; does not wait for it. */
+	int (*start)(void *ctx, void (*run)(void *arg), void *arg, void **ret_thread);
+	/* Waits until run() has returned; blocks. Once for every start, from any other thread. */
+	void (*join)(void *thread);
+	/* A parker: where one thread at a time waits until another calls it. 0 or a negative errno.
+	 * Any thread. */
+	int (*open)(void *ctx, void **ret_parker);
+	/* Waits for an unpark, which may have come before, or until `until_ns` of env->now();
+	 * UINT64_MAX: for ever. 0 or -ETIMEDOUT. Blocks. After 0 the parker may be closed at once.
+	 */
+	int (*park)(void *parker, uint64_t until_ns);
+	/* Lets park() return, now or the next time; several before one park count as one. Any
+	 * thread; does not block. */
+	void (*unpark)(void *parker);
+	/* When nobody waits at it and nobody will unpark it. Any thread. */
+	void (*close)(void *parker);
 };
 
 /* Small files, for caches and registries. */
@@ -150,6 +183,10 @@ struct spoke_env {
 	const struct spoke_net *net;
 	const struct spoke_loop *loop;
 	const struct spoke_files *files;
+	const struct spoke_threads *threads; /* NULL: there are none but the caller's */
+	/* Changes in the child when the process forks, and never else; NULL: it does not fork. Read
+	 * by any thread, for the change comes while there is only one. */
+	const unsigned *forks;
 };
 
 SPOKE_END_DECLS

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/host/forks.h"
+
+#include <pthread.h>
+
+unsigned spokei_forks = 1;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void count_fork(void)
+{
+	spokei_forks++;
+}
+
+static void watch_forks(void)
+{
+	/* It fails without memory only; then a child is taken for its parent. */
+	(void)pthread_atfork(NULL, NULL, count_fork);
+}
+
+void spokei_forks_watch(void)
+{
+	(void)pthread_once(&once, watch_forks);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The roll: what lives on an engine and has to be told when it ends, as consumers and providers.
+ * Members are embedded in their owners. The engine's thread.
+ */
+#ifndef SPOKEI_ROLL_H
+#define SPOKEI_ROLL_H
+
+#include "timer/base.h"
+
+#include <spoke/engine.h>
+
+struct spokei_member {
+	struct spoke_list node; /* next == NULL: on no roll */
+	const char *kind;       /* as "consumer"; borrowed */
+	/* Ends now, and leaves the roll: before it returns or by a task it puts on the engine's
+	 * queues. Called once. The owner may be freed the same way. In a forked child (see
+	 * spokei_engine_forked()) it only frees. */
+	void (*close)(struct spokei_member *member);
+	/* Finishes what was begun, takes nothing new, then leaves the roll. Called at most once,
+	 * and close() may follow; NULL: close() is called in its place. */
+	void (*drain)(struct spokei_member *member);
+	bool drained; /* the roll's: it has been told so */
+	bool closed;  /* the roll's: it has been told so */
+};
+
+/*
+ * Puts a member on the roll, at its end. Never fails. One that joins an engine which is ending (see
+ * spokei_engine_ending(); better is to refuse with SPOKE_ECLOSED before) is told so in the same
+ * turn: to drain or, when its time is over or it is being freed, to close.
+ */
+void spokei_roll_add(struct spoke_engine *engine, struct spokei_member *member);
+
+/* Takes a member off the roll, if it is on it; its memory may be freed then. */
+void spokei_roll_drop(struct spoke_engine *engine, struct spokei_member *member);
+
+/* Tells every member that has not been told; each may put others on the roll or take them off. */
+void spokei_roll_drain_all(struct spoke_engine *engine);
+void spokei_roll_close_all(struct spoke_engine *engine);
+
+#endif
