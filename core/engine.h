@@ -65,6 +65,7 @@ struct spoke_engine {
 	struct spoke_list dead;       /* nothing dies inside a turn */
 	struct spokei_mailbox posted; /* the only door from other threads */
 	struct spoke_list roll;       /* what lives here: struct spokei_member, see core/roll.h */
+	struct spoke_list retired;    /* members that are drained, and not freed */
 	struct spokei_task drain;     /* tells those on the roll who do not know yet that it ends */
 	struct spoke_alarm drain_end; /* when the rest is closed */
 	struct spokei_log log;

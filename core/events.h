@@ -5,7 +5,7 @@
 #ifndef SPOKEI_EVENTS_H
 #define SPOKEI_EVENTS_H
 
-#include "core/env.h"
+#include "core/log.h"
 
 #include <spoke/stats.h>
 
@@ -22,6 +22,7 @@ void spokei_events_fini(struct spokei_events *events, const struct spoke_env *en
 
 /* Adds an event; a text that is too long ends in dots. Returns it, good until the ring has gone
  * round. */
+SPOKEI_PRINTF(4, 0)
 const struct spoke_event *spokei_events_add(struct spokei_events *events, uint64_t at_ns, int error,
 					    const char *format, va_list args);
 

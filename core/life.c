@@ -38,6 +38,7 @@ static void init_engine(struct spoke_engine *engine, const struct spoke_engine_o
 	spokei_list_init(&engine->last);
 	spokei_list_init(&engine->dead);
 	spokei_list_init(&engine->roll);
+	spokei_list_init(&engine->retired);
 	spokei_log_init(&engine->log, env, engine->begin_ns);
 }
 
@@ -125,6 +126,8 @@ static void destroy(struct spoke_engine *engine)
 	engine->closing = true;
 	spokei_roll_close_all(engine);
 	run_all(engine); /* and closes what those make who are told */
+	spokei_roll_free_all(engine);
+	run_all(engine);
 	loop->retire(engine->loop);
 	run_all(engine);
 	SPOKE_ASSERT(spokei_list_empty(&engine->roll));

@@ -20,6 +20,12 @@ void spokei_roll_drop(struct spoke_engine *engine, struct spokei_member *member)
 		spokei_list_remove(&member->node);
 }
 
+void spokei_roll_retire(struct spoke_engine *engine, struct spokei_member *member)
+{
+	spokei_roll_drop(engine, member);
+	spokei_list_append(&engine->retired, &member->node);
+}
+
 static void close_member(struct spokei_member *member)
 {
 	if (member->closed)
@@ -66,4 +72,16 @@ void spokei_roll_drain_all(struct spoke_engine *engine)
 void spokei_roll_close_all(struct spoke_engine *engine)
 {
 	tell_all(engine, close_member);
+}
+
+void spokei_roll_free_all(struct spoke_engine *engine)
+{
+	while (!spokei_list_empty(&engine->retired)) {
+		struct spokei_member *member = spoke_container_of(spokei_list_first(
+									  &engine->retired),
+								  struct spokei_member, node);
+
+		spokei_list_remove(&member->node);
+		member->free(member);
+	}
 }

@@ -20,6 +20,8 @@ struct spokei_member {
 	/* Finishes what was begun, takes nothing new, then leaves the roll. Called at most once,
 	 * and close() may follow; NULL: close() is called in its place. */
 	void (*drain)(struct spokei_member *member);
+	/* Of members that retire: frees the owner, by a task it puts on the engine's queues. */
+	void (*free)(struct spokei_member *member);
 	bool drained; /* the roll's: it has been told so */
 	bool closed;  /* the roll's: it has been told so */
 };
@@ -34,8 +36,15 @@ void spokei_roll_add(struct spoke_engine *engine, struct spokei_member *member);
 /* Takes a member off the roll, if it is on it; its memory may be freed then. */
 void spokei_roll_drop(struct spoke_engine *engine, struct spokei_member *member);
 
+/* Takes a member that has ended off the roll. Its owner lives on, of no use, until its user frees
+ * it or else the engine's end does, by the member's free(). */
+void spokei_roll_retire(struct spoke_engine *engine, struct spokei_member *member);
+
 /* Tells every member that has not been told; each may put others on the roll or take them off. */
 void spokei_roll_drain_all(struct spoke_engine *engine);
 void spokei_roll_close_all(struct spoke_engine *engine);
+
+/* Frees those that have retired. */
+void spokei_roll_free_all(struct spoke_engine *engine);
 
 #endif

@@ -93,3 +93,10 @@ int spoke_event_get(const struct spoke_engine *engine, uint64_t number,
 	*ret_event = *event;
 	return SPOKE_OK;
 }
+
+const char *spoke_engine_why(const struct spoke_engine *engine)
+{
+	const struct spoke_event *event = spokei_events_find(&engine->events, engine->events.last);
+
+	return event ? event->text : "";
+}

@@ -68,6 +68,15 @@ static inline void spokei_list_remove(struct spoke_list *node)
 	node->next = NULL;
 }
 
+/* The first node of a list that is not empty. */
+static inline struct spoke_list *spokei_list_first(const struct spoke_list *head)
+{
+	struct spoke_list *first = head->next;
+
+	SPOKE_ASSERT(first->next != NULL);
+	return first;
+}
+
 /* Moves all nodes of `from`, in order, into the empty list `to`. */
 static inline void spokei_list_move(struct spoke_list *from, struct spoke_list *to)
 {

@@ -3,6 +3,7 @@
 #include "transport/intake.h"
 
 #include "transport/catalog.h"
+#include "transport/wire/memo.h"
 
 void spokei_intake_init(struct spokei_intake *intake, const struct spoke_env *env,
 			const struct spokei_wire_limits *limits)
@@ -13,6 +14,8 @@ void spokei_intake_init(struct spokei_intake *intake, const struct spoke_env *en
 
 void spokei_intake_fini(struct spokei_intake *intake)
 {
+	spokei_free(intake->kept.env, intake->memo, 1, sizeof(*intake->memo));
+	intake->memo = NULL;
 	spokei_buffer_fini(&intake->kept);
 }
 
@@ -53,11 +56,16 @@ static int keep(struct spokei_intake *intake, struct spoke_span *bytes, size_t n
 static enum spokei_intake_result read_frame(struct spokei_intake *intake, struct spoke_span frame,
 					    struct spokei_message *ret_message)
 {
-	intake->cut = (struct spokei_cut){ 0 };
-	intake->error = intake->wire->read(intake->limits, frame, ret_message);
+	intake->cut.started = false;
+	if (SPOKEI_UNLIKELY(intake->serves && intake->memo == NULL))
+		intake->memo = spokei_alloc(intake->kept.env, 1, sizeof(*intake->memo));
+	intake->error = intake->wire->read(intake->limits, intake->memo, frame, ret_message);
 	if (intake->error == SPOKE_EPROTOCOL) /* nobody knows whom to tell */
 		return break_stream(intake, SPOKE_EPROTOCOL);
-	return intake->error ? SPOKEI_INTAKE_BAD_BODY : SPOKEI_INTAKE_MESSAGE;
+	if (intake->error)
+		return SPOKEI_INTAKE_BAD_BODY;
+	intake->serves |= ret_message->kind == SPOKEI_REQUEST;
+	return SPOKEI_INTAKE_MESSAGE;
 }
 
 enum spokei_intake_result spokei_intake_next(struct spokei_intake *intake, struct spoke_span *bytes,
@@ -71,7 +79,8 @@ enum spokei_intake_result spokei_intake_next(struct spokei_intake *intake, struc
 		intake->wire = spokei_catalog_sniff(*(const unsigned char *)bytes->data);
 	if (intake->wire == NULL)
 		return bytes->len ? break_stream(intake, SPOKE_EPROTOCOL) : SPOKEI_INTAKE_MORE;
-	spokei_buffer_consume(kept, intake->given);
+	if (intake->given > 0)
+		spokei_buffer_consume(kept, intake->given);
 	intake->given = 0;
 	for (;;) {
 		bool in_place = spokei_buffer_len(kept) == 0;

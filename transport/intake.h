@@ -25,7 +25,9 @@ struct spokei_intake {
 	struct spokei_buffer kept; /* the start of a frame that is not complete */
 	size_t given;              /* bytes of kept that the last message lies in */
 	bool broken;               /* for good */
+	bool serves;               /* a request has come */
 	int error;                 /* why the body is bad, or the stream is broken */
+	struct spokei_memo *memo;  /* from the second request on; NULL: none, or no memory for it */
 };
 
 void spokei_intake_init(struct spokei_intake *intake, const struct spoke_env *env,
@@ -35,7 +37,9 @@ void spokei_intake_fini(struct spokei_intake *intake);
 /*
  * The next message. `bytes` is what was read since MORE; the intake takes from its start, and wants
  * the rest again until it says MORE. The message points into `bytes` or into the intake, and lives
- * until the next call. After BAD_BODY and BROKEN `error` says why.
+ * until the next call. A request may be marked as a repeat of the last one that was a MESSAGE; who
+ * keeps what he found for it has to know when that is out of date. After BAD_BODY and BROKEN
+ * `error` says why.
  */
 enum spokei_intake_result spokei_intake_next(struct spokei_intake *intake, struct spoke_span *bytes,
 					     struct spokei_message *ret_message);

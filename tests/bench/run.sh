@@ -1,26 +1,39 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Measures spoke against its peers, in one run on one core.
+# Measures spoke against its peers, all in one run.
 #
-#   sh tests/bench/run.sh timers [--quick]    the wheel against libev, libuv, libevent and a heap
+#   sh tests/bench/run.sh timers [--quick]          the wheel against libev, libuv, libevent and a
+#                                                   heap, on one core
+#   sh tests/bench/run.sh memory [--quick]          bytes of idle connections and waiting calls, and
+#                                                   what a million of these cost the others
+#   sh tests/bench/run.sh rpc [--quick] [--unix]    calls against a raw echo on libev, and that one
+#                                                   against its twin on bare epoll; the server on
+#                                                   core 0, the client on core 1
 #
-# Prints TSV on stdout: workload, n, peer, value (median of 5 repetitions), unit, and the ratio to
-# spoke as its engine uses it (above 1: spoke is better). What goes on, and which targets were
-# reached, goes to stderr. --quick takes less than 30 s and leaves out the large sizes. More
-# options, for looking closer, are those of the program itself: bench_timers --help.
+# Prints TSV on stdout, medians of 5 repetitions. timers: workload, n, peer, value, unit, and the
+# ratio to spoke as its engine uses it (above 1: spoke is better). rpc: pattern (payload-connections
+# x outstanding calls on each), peer, calls_per_s, p50_us, p99_us, cpu_us_per_call (both sides), and
+# the ratio of the peer's calls/s to spoke's (below 1: spoke is better); a line that begins with #
+# says that a row was disturbed or does not count. memory: figure, value, unit, target. What goes on,
+# and which targets were reached, goes to stderr. --quick takes less than 30 s (timers; leaves out the
+# large sizes; memory: a tenth of the connections and calls) or 60 s (rpc; 2 repetitions of 3
+# patterns). --unix adds rows over a unix socket. rpc fails when a call failed or a process died,
+# memory when a target was missed. More options, for looking closer, are those of the programs
+# themselves: --help.
 #
 # Missing Debian packages are installed, for which alone root is needed.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 
 usage() {
-	echo "usage: sh tests/bench/run.sh timers [--quick] [option...]" >&2
+	echo "usage: sh tests/bench/run.sh timers|rpc|memory [--quick] [option...]" >&2
 	exit 2
 }
 
 suite=${1:-}
 case $suite in
 timers) peers='libev-dev libuv1-dev libevent-dev' ;;
+rpc | memory) peers='libev-dev' ;;
 *) usage ;;
 esac
 shift

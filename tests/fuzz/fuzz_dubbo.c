@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Frames of Dubbo's wire, from arbitrary bytes: a header is judged the same however much of it is
- * there, and what was read can be written, read again as the same message, and written again as the
- * same bytes.
+ * there, a body as the validator judges it, with a memo as without, and what was read can be
+ * written, read again as the same message, and written again as the same bytes.
  */
 #include "tests/core/memory.h"
+#include "tests/transport/recall.h"
+#include "transport/wire/codecs.h"
 #include "transport/wire/dubbo.h"
 
 #include <stdio.h>
@@ -146,7 +148,7 @@ static void survives_the_way(const struct spokei_message *message)
 		frame = spokei_span(spokei_buffer_data(&once), spokei_buffer_len(&once));
 		demand(cut(frame.data, frame.len, &len) == 0 && len == frame.len,
 		       "what was written is a frame");
-		demand(spokei_wire_dubbo.read(&limits, frame, &back) == 0,
+		demand(spokei_wire_dubbo.read(&limits, NULL, frame, &back) == 0,
 		       "what was written can be read");
 		messages_agree(message, &back);
 		if (write_message(&back, &twice))
@@ -158,6 +160,39 @@ static void survives_the_way(const struct spokei_message *message)
 	spokei_buffer_fini(&twice);
 }
 
+/* What the validator refuses is refused for the same reason. */
+static void verdicts_agree(struct spoke_span frame, const struct spokei_message *message,
+			   int result)
+{
+	const unsigned char *bytes = frame.data;
+	struct spoke_span body = spokei_span(bytes + HEAD, frame.len - HEAD);
+	struct spoke_span values;
+	int verdict;
+
+	if (message->codec != SPOKEI_CODEC_MSGPACK ||
+	    (message->kind != SPOKEI_REQUEST && message->kind != SPOKEI_REPLY))
+		return;
+	verdict = spokei_codec_msgpack.to_values(&limits, body, NULL, &values);
+	demand(verdict == 0 || verdict == result, "the validator agrees");
+}
+
+/* All frames that the bytes begin with, each of them twice. */
+static void recall_all(const uint8_t *data, size_t size)
+{
+	struct recall recall;
+	size_t len;
+
+	recall_init(&recall, &spokei_wire_dubbo, &limits);
+	for (; cut(data, size, &len) == 0; data += len, size -= len) {
+		for (int i = 0; i < 2; i++) {
+			const char *difference = recall_read(&recall, spokei_span(data, len));
+
+			demand(difference == NULL, difference ? difference : "");
+		}
+	}
+	recall_fini(&recall);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct spokei_message message;
@@ -167,7 +202,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	prefixes_agree(data, size);
 	if (cut(data, size, &len) != 0) {
-		result = spokei_wire_dubbo.read(&limits, spokei_span(data, size), &message);
+		result = spokei_wire_dubbo.read(&limits, NULL, spokei_span(data, size), &message);
 		demand(result == SPOKE_EPROTOCOL, "what is no frame is not read");
 		return 0;
 	}
@@ -175,8 +210,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (frame == NULL)
 		return 0;
 	memcpy(frame, data, len);
-	result = spokei_wire_dubbo.read(&limits, spokei_span(frame, len), &message);
+	result = spokei_wire_dubbo.read(&limits, NULL, spokei_span(frame, len), &message);
 	demand(result != SPOKE_EPROTOCOL, "a frame is read");
+	verdicts_agree(spokei_span(frame, len), &message, result);
+	recall_all(data, size);
 	if (result == 0)
 		survives_the_way(&message);
 	free(frame);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stream of MessagePack-RPC, in one piece and in many. The first three bytes choose limits and
- * cuts, the rest is the stream: every cut gives the same messages, and a message that was read and
- * written again is read as the same.
+ * cuts, the rest is the stream: every cut gives the same messages, with a memo and without, and a
+ * message that was read and written again is read as the same.
  */
 #include "tests/core/memory.h"
+#include "tests/transport/recall.h"
 #include "tests/transport/stream.h"
 #include "transport/wire/mprpc.h"
 
@@ -97,6 +98,25 @@ static void write_and_read(const struct spokei_wire_limits *limits,
 	SPOKE_ASSERT(memory.bytes == 0);
 }
 
+/* Each frame twice, with a memo: the same messages, and the second is a repeat if it is a request.
+ */
+static void recall_all(const struct stream *stream, const struct stream_event *events, size_t count)
+{
+	struct recall recall;
+
+	recall_init(&recall, stream->wire, stream->limits);
+	for (size_t i = 0; i < count; i++) {
+		const unsigned char *first = stream->bytes.data;
+		struct spoke_span frame = spokei_span(first + events[i].at, events[i].len);
+
+		if (events[i].cut != 0)
+			break;
+		complain(recall_read(&recall, frame));
+		complain(recall_read(&recall, frame));
+	}
+	recall_fini(&recall);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct stream_event events[EVENTS_MAX];
@@ -115,6 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	complain(stream_pieces(&stream, events, count, next_piece, &pieces));
 	if (stream.bytes.len <= 256)
 		complain(stream_pieces(&stream, events, count, stream_piece, &byte_by_byte));
+	recall_all(&stream, events, count);
 	for (size_t i = 0; i < count; i++)
 		if (events[i].cut == 0 && events[i].read == 0)
 			write_and_read(&limits, &events[i].message);

@@ -352,6 +352,15 @@ static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret
 	unsigned equal = 0;
 
 	*ret_due_ns = UINT64_MAX;
+	/* All settle first: what one writes makes another one due. */
+	for (struct spoke_list *at = world->processes.next; at != &world->processes;
+	     at = at->next) {
+		struct virtual_loop *loop =
+			spoke_container_of(at, struct virtual_process, node)->loop;
+
+		if (loop)
+			settle(loop);
+	}
 	for (struct spoke_list *at = world->processes.next; at != &world->processes;
 	     at = at->next) {
 		struct virtual_loop *loop =
@@ -360,7 +369,6 @@ static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret
 
 		if (loop == NULL)
 			continue;
-		settle(loop);
 		due_ns = due_of(loop);
 		if (due_ns > *ret_due_ns)
 			continue;

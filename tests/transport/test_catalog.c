@@ -51,8 +51,18 @@ static void every_wire_fills_its_table(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(wires) / sizeof(wires[0]); i++) {
 		assert_true(wires[i]->name && wires[i]->knows && wires[i]->cut);
-		assert_true(wires[i]->read && wires[i]->write);
+		assert_true(wires[i]->read && wires[i]->prefix && wires[i]->write);
+		assert_true(wires[i]->id_first < wires[i]->id_max);
 	}
+}
+
+static void a_wire_tells_what_it_has_a_place_for(void **state)
+{
+	(void)state;
+	assert_true(spokei_wire_dubbo.probes && spokei_wire_dubbo.deadlines);
+	assert_false(spokei_wire_mprpc.probes || spokei_wire_mprpc.deadlines);
+	assert_true(spokei_wire_dubbo.id_first == 0 && spokei_wire_dubbo.id_max == UINT64_MAX);
+	assert_true(spokei_wire_mprpc.id_first == 1 && spokei_wire_mprpc.id_max == UINT32_MAX);
 }
 
 static void only_msgpack_is_a_codec_so_far(void **state)
@@ -71,6 +81,7 @@ int main(void)
 		cmocka_unit_test(no_two_wires_know_the_same_byte),
 		cmocka_unit_test(a_wire_is_found_by_its_whole_name),
 		cmocka_unit_test(every_wire_fills_its_table),
+		cmocka_unit_test(a_wire_tells_what_it_has_a_place_for),
 		cmocka_unit_test(only_msgpack_is_a_codec_so_far),
 	};
 

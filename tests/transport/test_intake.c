@@ -25,6 +25,7 @@ struct run {
 	struct spokei_intake intake;
 	char log[LOG_SIZE];
 	size_t messages;
+	size_t repeats;
 	enum spokei_intake_result last;
 };
 
@@ -57,6 +58,7 @@ static void give(struct run *run, const unsigned char *bytes, size_t len)
 		if (run->last == SPOKEI_INTAKE_MORE || run->last == SPOKEI_INTAKE_BROKEN)
 			break;
 		run->messages++;
+		run->repeats += message.repeat;
 		message_line(run->intake.error, &message, run->log + at, LOG_SIZE - at - 1);
 		run->log[strlen(run->log)] = '\n';
 	}
@@ -108,7 +110,7 @@ static void every_cut_of_a_stream_gives_the_same_messages(void **state)
 		give(&whole, bytes, len);
 		assert_int_equal(whole.last, SPOKEI_INTAKE_MORE);
 		assert_int_equal(whole.messages, 3);
-		assert_int_equal(whole.memory.asked, 0); /* nothing had to be kept */
+		assert_int_equal(whole.memory.asked, 1); /* a memo: nothing had to be kept */
 		for (size_t cut = 0; cut <= len; cut++) {
 			for (size_t second = cut; second <= len; second += 1 + (len - cut) / 9) {
 				struct run run;
@@ -241,11 +243,69 @@ static void want_of_memory_breaks_the_stream(void **state)
 
 	(void)state;
 	start(&run, &stream_limits);
-	run.memory.fail_at = 1;
+	run.memory.fail_at = 2;
 	give(&run, bytes, len - 1);
 	assert_int_equal(run.messages, 2);
 	assert_int_equal(run.last, SPOKEI_INTAKE_BROKEN);
 	assert_int_equal(run.intake.error, SPOKE_ENOMEM);
+	stop(&run);
+}
+
+static void a_memo_is_kept_from_the_second_request_on(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < 2; w++) {
+		unsigned char bytes[1024];
+		size_t len = make_stream(spokei_catalog_wire(wires[w]), bytes, sizeof(bytes));
+		struct run run;
+
+		start(&run, &stream_limits);
+		for (size_t i = 0; run.messages == 0; i++)
+			give(&run, bytes + i, 1);
+		assert_null(run.intake.memo);
+		stop(&run);
+
+		start(&run, &stream_limits);
+		give(&run, bytes, len);
+		assert_non_null(run.intake.memo);
+		assert_int_equal(run.repeats, 1); /* the first two are not known before */
+		give(&run, bytes, len);
+		assert_int_equal(run.repeats, 4);
+		stop(&run);
+	}
+}
+
+static void want_of_memory_for_a_memo_costs_no_message(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < 2; w++) {
+		unsigned char bytes[1024];
+		size_t len = make_stream(spokei_catalog_wire(wires[w]), bytes, sizeof(bytes));
+		struct run run;
+
+		start(&run, &stream_limits);
+		run.memory.fail_at = 1;
+		give(&run, bytes, len);
+		assert_int_equal(run.messages, 3);
+		assert_int_equal(run.last, SPOKEI_INTAKE_MORE);
+		stop(&run);
+	}
+}
+
+static void replies_and_heartbeats_need_no_memo(void **state)
+{
+	static const unsigned char frames[] = { 0xda, 0xbb, 0x1b, 20, 0, 0, 0,   0, 0,
+						0,    0,    1,    0,  0, 0, 1,   2, 0xda,
+						0xbb, 0xfb, 0,    0,  0, 0, 0,   0, 0,
+						0,    1,    0,    0,  0, 1, 0xc0 };
+	struct run run;
+
+	(void)state;
+	start(&run, &stream_limits);
+	for (int i = 0; i < 3; i++)
+		give(&run, frames, sizeof(frames));
+	assert_int_equal(run.messages, 6);
+	assert_int_equal(run.memory.asked, 0);
 	stop(&run);
 }
 
@@ -259,6 +319,9 @@ int main(void)
 		cmocka_unit_test(a_bad_body_is_told_and_the_stream_goes_on),
 		cmocka_unit_test(a_frame_of_which_nobody_knows_what_it_is_breaks_the_stream),
 		cmocka_unit_test(want_of_memory_breaks_the_stream),
+		cmocka_unit_test(a_memo_is_kept_from_the_second_request_on),
+		cmocka_unit_test(want_of_memory_for_a_memo_costs_no_message),
+		cmocka_unit_test(replies_and_heartbeats_need_no_memo),
 	};
 
 	return cmocka_run_group_tests_name("intake", tests, NULL, NULL);

@@ -80,27 +80,40 @@ static void read_event(const struct spokei_dubbo_head *head, struct spoke_span b
 	message->event = known && body.len == 0 ? known->null : body;
 }
 
-static int read_body(const struct spokei_wire_limits *limits, struct spoke_span body,
-		     struct spokei_message *message)
+/* What is msgpack already is checked where it is read. */
+static int read_body(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+		     struct spoke_span body, struct spokei_message *message)
 {
 	const struct spokei_codec *codec = spokei_codec_find(message->codec);
-	struct spoke_span values;
-	int result;
+	struct spoke_span values = body;
+	int result = 0;
 
 	if (codec == NULL)
 		return SPOKE_EUNSUPPORTED;
-	result = codec->to_values(limits, body, NULL, &values);
+	if (codec != &spokei_codec_msgpack)
+		result = codec->to_values(limits, body, NULL, &values);
 	if (result != 0)
 		return result;
 	if (message->kind == SPOKEI_REQUEST)
-		return spokei_dubbo_read_request(limits, values, message);
+		return spokei_dubbo_read_request(limits, memo, values, message);
 	return spokei_dubbo_read_reply(limits, values, message);
 }
 
-static int dubbo_read(const struct spokei_wire_limits *limits, struct spoke_span frame,
-		      struct spokei_message *ret_message)
+static void read_head(const struct spokei_dubbo_head *head, struct spokei_message *message)
 {
-	struct spokei_message full;
+	spokei_message_clear(message);
+	message->kind = head->flags & SPOKEI_DUBBO_REQUEST ? SPOKEI_REQUEST : SPOKEI_REPLY;
+	message->id = head->id;
+	message->two_way = (head->flags & SPOKEI_DUBBO_TWO_WAY) != 0;
+	message->codec = head->flags & SPOKEI_DUBBO_CODEC;
+	message->status = head->status;
+	if (message->kind == SPOKEI_REPLY)
+		message->error = spokei_dubbo_status_error(head->status);
+}
+
+static int dubbo_read(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+		      struct spoke_span frame, struct spokei_message *ret_message)
+{
 	struct spokei_dubbo_head head;
 	struct spoke_span body;
 	int result;
@@ -110,23 +123,14 @@ static int dubbo_read(const struct spokei_wire_limits *limits, struct spoke_span
 		return SPOKE_EPROTOCOL;
 	body = spokei_span((const unsigned char *)frame.data + SPOKEI_DUBBO_HEAD_LEN,
 			   head.body_len);
-	*ret_message = (struct spokei_message){
-		.kind = head.flags & SPOKEI_DUBBO_REQUEST ? SPOKEI_REQUEST : SPOKEI_REPLY,
-		.id = head.id,
-		.two_way = (head.flags & SPOKEI_DUBBO_TWO_WAY) != 0,
-		.codec = head.flags & SPOKEI_DUBBO_CODEC,
-		.status = head.status,
-	};
-	if (ret_message->kind == SPOKEI_REPLY)
-		ret_message->error = spokei_dubbo_status_error(head.status);
+	read_head(&head, ret_message);
 	if (head.flags & SPOKEI_DUBBO_EVENT) {
 		read_event(&head, body, ret_message);
 		return 0;
 	}
-	full = *ret_message;
-	result = read_body(limits, body, &full);
-	if (result == 0)
-		*ret_message = full;
+	result = read_body(limits, memo, body, ret_message);
+	if (result != 0)
+		read_head(&head, ret_message); /* the rest means nothing */
 	return result;
 }
 
@@ -191,8 +195,13 @@ static int dubbo_write(const struct spokei_wire_limits *limits,
 
 const struct spokei_wire spokei_wire_dubbo = {
 	.name = "dubbo",
+	.id_first = 0,
+	.id_max = UINT64_MAX,
+	.probes = true,
+	.deadlines = true,
 	.knows = dubbo_knows,
 	.cut = dubbo_cut,
 	.read = dubbo_read,
+	.prefix = spokei_dubbo_write_prefix,
 	.write = dubbo_write,
 };

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header: two tables, one of flags and one of statuses, and the bytes around them. */
+/* The header as it is read: two tables, one of flags and one of statuses. */
 #include "transport/wire/dubbo_head.h"
-
-static const unsigned char magic[2] = { SPOKEI_DUBBO_MAGIC, 0xbb };
 
 /* By the upper three bits: a reply that wants a reply is impossible, the rest is said by peers. */
 static const bool flags_known[8] = {
@@ -77,21 +75,17 @@ uint8_t spokei_dubbo_error_status(int error)
 	}
 }
 
-static uint64_t read_number(const unsigned char *at, unsigned width)
+static uint64_t read_32(const unsigned char *at)
 {
-	uint64_t number = 0;
-
-	for (unsigned i = 0; i < width; i++)
-		number = number << 8 | at[i];
-	return number;
+	return (uint64_t)at[0] << 24 | (uint64_t)at[1] << 16 | (uint64_t)at[2] << 8 | at[3];
 }
 
 /* Magic, flags and status, as far as they are there. */
 static bool prefix_is_known(const unsigned char *at, size_t len)
 {
-	if (len > 0 && at[0] != magic[0])
+	if (len > 0 && at[0] != SPOKEI_DUBBO_MAGIC)
 		return false;
-	if (len > 1 && at[1] != magic[1])
+	if (len > 1 && at[1] != SPOKEI_DUBBO_MAGIC_2)
 		return false;
 	if (len > 2 && !flags_known[at[2] >> 5])
 		return false;
@@ -112,8 +106,8 @@ int spokei_dubbo_head_read(const struct spokei_wire_limits *limits, struct spoke
 		return SPOKEI_CUT_MORE;
 	head.flags = at[2];
 	head.status = at[3];
-	head.id = read_number(at + 4, 8);
-	head.body_len = (size_t)read_number(at + 12, 4);
+	head.id = read_32(at + 4) << 32 | read_32(at + 8);
+	head.body_len = (size_t)read_32(at + 12);
 	if (limits->frame_max < SPOKEI_DUBBO_HEAD_LEN ||
 	    head.body_len > limits->frame_max - SPOKEI_DUBBO_HEAD_LEN)
 		return SPOKE_ETOOLARGE;
@@ -121,19 +115,4 @@ int spokei_dubbo_head_read(const struct spokei_wire_limits *limits, struct spoke
 		return SPOKE_ETOOLARGE;
 	*ret = head;
 	return 0;
-}
-
-static void write_number(unsigned char *at, uint64_t number, unsigned width)
-{
-	for (unsigned i = 0; i < width; i++)
-		at[i] = (unsigned char)(number >> (8 * (width - 1 - i)));
-}
-
-void spokei_dubbo_head_write(const struct spokei_dubbo_head *head, unsigned char *bytes)
-{
-	memcpy(bytes, magic, sizeof(magic));
-	bytes[2] = head->flags;
-	bytes[3] = head->status;
-	write_number(bytes + 4, head->id, 8);
-	write_number(bytes + 12, head->body_len, 4);
 }

@@ -6,10 +6,11 @@
 #ifndef SPOKEI_DUBBO_HEAD_H
 #define SPOKEI_DUBBO_HEAD_H
 
-#include "transport/wire/message.h"
+#include "transport/wire/put.h"
 
 #define SPOKEI_DUBBO_HEAD_LEN 16u
-#define SPOKEI_DUBBO_MAGIC 0xdau /* the first byte */
+#define SPOKEI_DUBBO_MAGIC 0xdau /* the first byte ... */
+#define SPOKEI_DUBBO_MAGIC_2 0xbbu
 
 #define SPOKEI_DUBBO_REQUEST 0x80u
 #define SPOKEI_DUBBO_TWO_WAY 0x40u
@@ -46,7 +47,14 @@ struct spokei_dubbo_head {
 SPOKE_MUST_USE int spokei_dubbo_head_read(const struct spokei_wire_limits *limits,
 					  struct spoke_span bytes, struct spokei_dubbo_head *ret);
 
-void spokei_dubbo_head_write(const struct spokei_dubbo_head *head, unsigned char *bytes);
+static inline void spokei_dubbo_head_write(struct spokei_dubbo_head head, unsigned char *at)
+{
+	at[0] = SPOKEI_DUBBO_MAGIC;
+	at[1] = SPOKEI_DUBBO_MAGIC_2;
+	at[2] = head.flags;
+	at[3] = head.status;
+	(void)spokei_put_32(spokei_put_64(at + 4, head.id), head.body_len);
+}
 
 /* Is it a status that replies have? */
 bool spokei_dubbo_status_known(uint8_t status);

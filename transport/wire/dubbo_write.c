@@ -7,10 +7,7 @@
 #include "transport/wire/dubbo_write.h"
 
 #include "transport/wire/codecs.h"
-
-#define HEAD_MAX 5u /* bytes before the content of a str, array or map */
-#define INT_MAX_LEN 9u
-#define DIGITS_MAX 20u
+#include "transport/wire/dubbo_types.h"
 
 /* Hessian 2 writes texts up to here with a head of two bytes. */
 #define HESSIAN_TEXT_MAX 1023u
@@ -33,118 +30,84 @@ struct extras {
 	bool version; /* of the protocol, in replies */
 };
 
-static struct spoke_span text_of(const char *text)
-{
-	return spokei_span(text, strlen(text));
-}
-
 /* --- putting values */
-
-static unsigned char *put_number(unsigned char *at, uint64_t number, unsigned width)
-{
-	for (unsigned i = 0; i < width; i++)
-		at[i] = (unsigned char)(number >> (8 * (width - 1 - i)));
-	return at + width;
-}
-
-static unsigned char *put_raw(unsigned char *at, struct spoke_span bytes)
-{
-	if (bytes.len > 0)
-		memcpy(at, bytes.data, bytes.len);
-	return at + bytes.len;
-}
-
-static unsigned char *put_str_head(unsigned char *at, size_t len)
-{
-	if (len < 32) {
-		*at = (unsigned char)(0xa0 | len);
-		return at + 1;
-	}
-	*at = len <= UINT8_MAX ? 0xd9 : len <= UINT16_MAX ? 0xda : 0xdb;
-	return put_number(at + 1, len, len <= UINT8_MAX ? 1 : len <= UINT16_MAX ? 2 : 4);
-}
-
-static unsigned char *put_str(unsigned char *at, struct spoke_span text)
-{
-	return put_raw(put_str_head(at, text.len), text);
-}
-
-static unsigned char *put_text(unsigned char *at, const char *text)
-{
-	return put_str(at, text_of(text));
-}
-
-/* An array (0x90) or a map (0x80) begins. */
-static unsigned char *put_container(unsigned char *at, unsigned char fixed, size_t count)
-{
-	unsigned char wide = fixed == 0x80 ? 0xde : 0xdc;
-
-	if (count < 16) {
-		*at = (unsigned char)(fixed | count);
-		return at + 1;
-	}
-	*at = (unsigned char)(count <= UINT16_MAX ? wide : wide + 1);
-	return put_number(at + 1, count, count <= UINT16_MAX ? 2 : 4);
-}
 
 static unsigned char *put_code(unsigned char *at, int32_t code)
 {
-	bool negative = code < 0;
-	uint32_t size = negative ? ~(uint32_t)code : (uint32_t)code;
-	unsigned shift = negative ? 1 : 0; /* a byte for the sign's bit, or all for the number */
-
-	if (size < (negative ? 32u : 128u)) {
+	if (code >= 0)
+		return spokei_put_u32(at, (uint32_t)code);
+	if (code >= -0x20) {
 		*at = (unsigned char)code;
 		return at + 1;
 	}
-	if (size <= (uint32_t)UINT8_MAX >> shift) {
-		*at = negative ? 0xd0 : 0xcc;
-		return put_number(at + 1, (uint64_t)(int64_t)code, 1);
+	if (code < INT16_MIN) {
+		*at = 0xd2;
+		return spokei_put_32(at + 1, (uint32_t)code);
 	}
-	if (size <= (uint32_t)UINT16_MAX >> shift) {
-		*at = negative ? 0xd1 : 0xcd;
-		return put_number(at + 1, (uint64_t)(int64_t)code, 2);
+	if (code < INT8_MIN) {
+		*at = 0xd1;
+		return spokei_put_16(at + 1, (uint32_t)code);
 	}
-	*at = negative ? 0xd2 : 0xce;
-	return put_number(at + 1, (uint64_t)(int64_t)code, 4);
+	at[0] = 0xd0;
+	at[1] = (unsigned char)code;
+	return at + 2;
 }
 
+static unsigned char *put_digit(unsigned char *at, uint64_t number)
+{
+	*at = (unsigned char)('0' + number % 10);
+	return at + 1;
+}
+
+/* A number above 0 as text. Most have few digits, and those do not wait for each other. */
 static unsigned char *put_digits(unsigned char *at, int64_t number)
 {
-	char digits[DIGITS_MAX];
-	size_t first = sizeof(digits);
+	unsigned char *head = at++;
 	uint64_t rest = (uint64_t)number;
+	uint64_t unit = 1000;
 
-	do {
-		digits[--first] = (char)('0' + rest % 10);
-		rest /= 10;
-	} while (rest > 0);
-	return put_str(at, spokei_span(digits + first, sizeof(digits) - first));
+	while (rest / unit >= 10)
+		unit *= 10;
+	for (; unit > 1000; unit /= 10)
+		at = put_digit(at, rest / unit);
+	if (rest >= 1000)
+		at = put_digit(at, rest / 1000);
+	if (rest >= 100)
+		at = put_digit(at, rest / 100);
+	if (rest >= 10)
+		at = put_digit(at, rest / 10);
+	at = put_digit(at, rest);
+	*head = (unsigned char)(0xa0 | (at - head - 1));
+	return at;
 }
 
 /* --- frames */
 
+/* Why the buffer had no room for so many bytes. */
+static int no_room(const struct spokei_buffer *out, size_t len)
+{
+	size_t held = spokei_buffer_len(out);
+
+	return held > out->max || len > out->max - held ? SPOKE_ETOOLARGE : SPOKE_ENOMEM;
+}
+
 /* Makes room for a body of at most `body_max` bytes, of which `slack` may not be needed. */
-static int begin_frame(struct frame *frame, const struct spokei_wire_limits *limits,
-		       struct spokei_buffer *out, size_t body_max, size_t slack)
+static inline int begin_frame(struct frame *frame, const struct spokei_wire_limits *limits,
+			      struct spokei_buffer *out, size_t body_max, size_t slack)
 {
 	size_t len = SPOKEI_DUBBO_HEAD_LEN + body_max;
 
+	*frame = (struct frame){ .limits = limits, .out = out };
 	if (len > limits->frame_max && len - limits->frame_max > slack)
 		return SPOKE_ETOOLARGE;
-	frame->limits = limits;
-	frame->out = out;
 	frame->start = spokei_buffer_reserve(out, len);
-	if (frame->start == NULL) {
-		size_t held = spokei_buffer_len(out);
-
-		return held > out->max || len > out->max - held ? SPOKE_ETOOLARGE : SPOKE_ENOMEM;
-	}
+	if (frame->start == NULL)
+		return no_room(out, len);
 	frame->at = frame->start + SPOKEI_DUBBO_HEAD_LEN;
 	return 0;
 }
 
-static int end_frame(const struct frame *frame, unsigned flags, uint8_t status, uint64_t id)
+static inline int end_frame(const struct frame *frame, unsigned flags, uint8_t status, uint64_t id)
 {
 	size_t len = (size_t)(frame->at - frame->start);
 	struct spokei_dubbo_head head = {
@@ -156,7 +119,7 @@ static int end_frame(const struct frame *frame, unsigned flags, uint8_t status, 
 
 	if (len > frame->limits->frame_max || head.body_len > INT32_MAX)
 		return SPOKE_ETOOLARGE;
-	spokei_dubbo_head_write(&head, frame->start);
+	spokei_dubbo_head_write(head, frame->start);
 	spokei_buffer_commit(frame->out, len);
 	return 0;
 }
@@ -169,7 +132,7 @@ static int open_extras(struct spoke_value attachments, struct extras *ret)
 	struct spoke_cursor pairs;
 
 	*ret = (struct extras){ 0 };
-	if (attachments.len == 0 || spoke_value_is_nil(attachments))
+	if (attachments.len == 0 || attachments.data[0] == 0xc0)
 		return 0;
 	if (spoke_cursor_map(attachments, &pairs) != 0)
 		return SPOKE_EUNSUPPORTED;
@@ -178,22 +141,33 @@ static int open_extras(struct spoke_value attachments, struct extras *ret)
 	return 0;
 }
 
-static bool has_key(struct spoke_value attachments, const char *key)
+/* Which of these keys the caller attached himself, which stays: a bit for each, in their order. */
+static unsigned find_keys(struct spoke_value attachments, const char *const *keys, unsigned count)
 {
+	struct spoke_cursor pairs;
+	struct spoke_value key;
 	struct spoke_value value;
+	struct spoke_span text;
+	unsigned found = 0;
 
-	return attachments.len > 0 && spoke_value_get(attachments, key, &value) == 0;
+	if (attachments.len == 0 || spoke_cursor_map(attachments, &pairs) != 0)
+		return 0;
+	while (spoke_cursor_next_pair(&pairs, &key, &value))
+		for (unsigned i = 0; i < count && spoke_value_str(key, &text) == 0; i++)
+			if (spokei_span_is(text, keys[i]))
+				found |= 1u << i;
+	return found;
 }
 
-/* What the caller attached himself under such a name stays. */
 static int plan_request(const struct spokei_message *message, struct extras *ret)
 {
-	struct spoke_value map = message->attachments;
-	int result = open_extras(map, ret);
+	static const char *const keys[] = { "group", "generic", "_TO", "timeout" };
+	int result = open_extras(message->attachments, ret);
+	unsigned found = ret->count > 0 ? find_keys(message->attachments, keys, 4) : 0;
 
-	ret->group = message->group.len > 0 && !has_key(map, "group");
-	ret->timeout = message->timeout_ms > 0 && !has_key(map, "_TO") && !has_key(map, "timeout");
-	ret->generic = message->generic && !has_key(map, "generic");
+	ret->group = message->group.len > 0 && !(found & 1);
+	ret->generic = message->generic && !(found & 2);
+	ret->timeout = message->timeout_ms > 0 && !(found & (4 | 8));
 	ret->count += (size_t)ret->group + ret->timeout + ret->generic;
 	if (result == 0 && ret->count > SPOKEI_DUBBO_ATTACHMENTS_MAX)
 		return SPOKE_ETOOLARGE;
@@ -202,9 +176,10 @@ static int plan_request(const struct spokei_message *message, struct extras *ret
 
 static int plan_reply(const struct spokei_message *message, struct extras *ret)
 {
+	static const char *const keys[] = { "dubbo" };
 	int result = open_extras(message->attachments, ret);
 
-	ret->version = !has_key(message->attachments, "dubbo");
+	ret->version = ret->count == 0 || find_keys(message->attachments, keys, 1) == 0;
 	ret->count += ret->version;
 	if (result == 0 && ret->count > SPOKEI_DUBBO_ATTACHMENTS_MAX)
 		return SPOKE_ETOOLARGE;
@@ -217,135 +192,157 @@ static int plan_reply(const struct spokei_message *message, struct extras *ret)
 static unsigned char *put_extras(unsigned char *at, const struct extras *extras,
 				 const struct spokei_message *message)
 {
-	at = put_container(at, 0x80, extras->count);
-	at = put_raw(at, extras->pairs);
+	at = spokei_put_container(at, 0x80, extras->count);
+	at = spokei_put_raw(at, extras->pairs.data, extras->pairs.len);
 	if (extras->group)
-		at = put_str(put_text(at, "group"), message->group);
+		at = spokei_put_str(spokei_put_text(at, "group"), message->group);
 	if (extras->timeout)
-		at = put_digits(put_text(at, "timeout"), message->timeout_ms);
+		at = put_digits(spokei_put_text(at, "timeout"), message->timeout_ms);
 	if (extras->generic)
-		at = put_text(put_text(at, "generic"), "true");
+		at = spokei_put_text(spokei_put_text(at, "generic"), "true");
 	if (extras->version)
-		at = put_text(put_text(at, "dubbo"), SPOKEI_DUBBO_VERSION);
+		at = spokei_put_text(spokei_put_text(at, "dubbo"), SPOKEI_DUBBO_VERSION);
 	return at;
 }
 
 /* --- requests */
 
-/*
- * The type that a value is sent as when nobody told: the one its class of values has in most
- * interfaces. An integer is the narrowest of int, long and BigInteger that holds it.
- */
-static const char *describe(struct spoke_value value)
+/* The versions, the service and the method. */
+static unsigned char *put_names(unsigned char *at, const struct spokei_message *message)
 {
-	int64_t wide;
-	int32_t narrow;
-
-	switch (spoke_value_type(value)) {
-	case SPOKE_VALUE_BOOL:
-		return "Z";
-	case SPOKE_VALUE_INT:
-		if (spoke_value_i32(value, &narrow) == 0)
-			return "I";
-		return spoke_value_i64(value, &wide) == 0 ? "J" : "Ljava/math/BigInteger;";
-	case SPOKE_VALUE_DOUBLE:
-		return value.data[0] == 0xca ? "F" : "D";
-	case SPOKE_VALUE_STR:
-		return "Ljava/lang/String;";
-	case SPOKE_VALUE_BIN:
-		return "[B";
-	case SPOKE_VALUE_ARRAY:
-		return "Ljava/util/List;";
-	case SPOKE_VALUE_MAP:
-		return "Ljava/util/Map;";
-	case SPOKE_VALUE_NIL:
-	case SPOKE_VALUE_EXT:
-	case SPOKE_VALUE_NONE:
-		break;
-	}
-	return "Ljava/lang/Object;";
+	at = spokei_put_text(at, SPOKEI_DUBBO_VERSION);
+	at = spokei_put_str(at, message->service);
+	if (message->version.len > 0)
+		at = spokei_put_str(at, message->version);
+	else
+		at = spokei_put_text(at, SPOKEI_DUBBO_NO_VERSION);
+	return message->generic ? spokei_put_text(at, SPOKEI_DUBBO_GENERIC)
+				: spokei_put_str(at, message->method);
 }
 
-static size_t descriptor_len(struct spoke_span args)
+/* The arguments of $invoke. */
+static unsigned char *put_generic(unsigned char *at, const struct spokei_message *message)
 {
-	struct spoke_cursor cursor = spoke_cursor_bytes(args);
-	struct spoke_value value;
-	size_t len = 0;
-
-	while (spoke_cursor_next(&cursor, &value))
-		len += strlen(describe(value));
-	return len;
-}
-
-/* `len`: of the derived one, or 0. */
-static unsigned char *put_descriptor(unsigned char *at, const struct spokei_message *message,
-				     size_t len)
-{
-	struct spoke_cursor cursor = spoke_cursor_bytes(message->args);
-	struct spoke_value value;
-
-	if (len == 0)
-		return put_str(at, message->types);
-	at = put_str_head(at, len);
-	while (spoke_cursor_next(&cursor, &value))
-		at = put_raw(at, text_of(describe(value)));
-	return at;
-}
-
-static unsigned char *put_call(unsigned char *at, const struct spokei_message *message,
-			       size_t derived_len)
-{
-	if (!message->generic) {
-		at = put_descriptor(put_str(at, message->method), message, derived_len);
-		return put_raw(at, message->args);
-	}
-	at = put_text(at, SPOKEI_DUBBO_GENERIC);
-	at = put_text(at, SPOKEI_DUBBO_GENERIC_TYPES);
-	at = put_str(at, message->method);
+	at = spokei_put_text(at, SPOKEI_DUBBO_GENERIC_TYPES);
+	at = spokei_put_str(at, message->method);
 	if (message->type_names.len > 0)
-		at = put_raw(at, spokei_span(message->type_names.data, message->type_names.len));
+		at = spokei_put_raw(at, message->type_names.data, message->type_names.len);
 	else
 		*at++ = 0xc0;
-	at = put_container(at, 0x90, message->arg_count);
-	return put_raw(at, message->args);
+	return spokei_put_container(at, 0x90, message->arg_count);
 }
 
-/* What the heads and fixed texts of a request take at most. */
-#define REQUEST_SLACK (8 * HEAD_MAX + 96u + EXTRAS_SLACK)
+/* What stands before the arguments. */
+static unsigned char *put_call(unsigned char *at, const struct spokei_message *message,
+			       const struct spokei_dubbo_types *types)
+{
+	if (message->generic)
+		return put_generic(put_names(at, message), message);
+	if (message->prefix.len == 0)
+		return spokei_dubbo_types_put(put_names(at, message), types, message->args);
+	at = spokei_put_raw(at, message->prefix.data, message->prefix.len);
+	return types->told.len > 0 ? at : spokei_dubbo_types_put(at, types, message->args);
+}
+
+/* What the heads and fixed texts before the arguments take at most. */
+#define CALL_SLACK (7 * SPOKEI_PUT_HEAD_MAX + 96u)
+#define REQUEST_SLACK (SPOKEI_PUT_HEAD_MAX + CALL_SLACK + EXTRAS_SLACK)
+
+/* What put_call() takes at most. */
+static size_t call_max(const struct spokei_message *message, const struct spokei_dubbo_types *types)
+{
+	size_t names = message->service.len + message->version.len + message->method.len +
+		       message->type_names.len;
+
+	if (message->prefix.len > 0 && !message->generic)
+		names = message->prefix.len;
+	return CALL_SLACK + names + types->len;
+}
+
+static int end_request(const struct frame *frame, const struct spokei_message *message)
+{
+	unsigned flags = SPOKEI_DUBBO_REQUEST | message->codec;
+
+	return end_frame(frame, message->two_way ? flags | SPOKEI_DUBBO_TWO_WAY : flags, 0,
+			 message->id);
+}
+
+/* With all that stands before the arguments, and no attachments of the caller's. */
+static int write_prefixed(const struct spokei_wire_limits *limits,
+			  const struct spokei_message *message, struct spokei_buffer *out)
+{
+	const size_t slack = EXTRAS_SLACK + 2 * SPOKEI_PUT_HEAD_MAX;
+	const struct extras extras = {
+		.count = (size_t)(message->group.len > 0) + (message->timeout_ms > 0),
+		.group = message->group.len > 0,
+		.timeout = message->timeout_ms > 0,
+	};
+	struct frame frame;
+	int result = begin_frame(&frame, limits, out,
+				 message->prefix.len + message->args.len + message->group.len +
+					 slack,
+				 slack);
+
+	if (result != 0)
+		return result;
+	frame.at = spokei_put_raw(frame.at, message->prefix.data, message->prefix.len);
+	frame.at = spokei_put_raw(frame.at, message->args.data, message->args.len);
+	frame.at = put_extras(frame.at, &extras, message);
+	return end_request(&frame, message);
+}
 
 int spokei_dubbo_write_request(const struct spokei_wire_limits *limits,
 			       const struct spokei_message *message, struct spokei_buffer *out)
 {
-	unsigned flags = SPOKEI_DUBBO_REQUEST | message->codec;
-	size_t derived_len = 0;
+	struct spokei_dubbo_types types;
 	size_t body_max;
 	struct extras extras;
 	struct frame frame;
-	int result = plan_request(message, &extras);
+	int result;
 
 	if (message->codec != SPOKEI_CODEC_MSGPACK)
 		return SPOKE_EUNSUPPORTED;
-	if (message->types.len == 0 && !message->generic)
-		derived_len = descriptor_len(message->args);
-	body_max = REQUEST_SLACK + derived_len + message->service.len + message->version.len +
-		   message->method.len + message->types.len + message->type_names.len +
-		   message->args.len + message->group.len + extras.pairs.len;
-	if (result == 0)
-		result = begin_frame(&frame, limits, out, body_max,
-				     REQUEST_SLACK + message->group.len);
+	if (message->prefix.len > 0 && message->types.len > 0 && message->attachments.len == 0 &&
+	    !message->generic)
+		return write_prefixed(limits, message, out);
+	result = plan_request(message, &extras);
 	if (result != 0)
 		return result;
-	frame.at = put_text(frame.at, SPOKEI_DUBBO_VERSION);
-	frame.at = put_str(frame.at, message->service);
-	if (message->version.len > 0)
-		frame.at = put_str(frame.at, message->version);
-	else
-		frame.at = put_text(frame.at, SPOKEI_DUBBO_NO_VERSION);
-	frame.at = put_call(frame.at, message, derived_len);
+	spokei_dubbo_types_plan(message, &types);
+	body_max = call_max(message, &types) + message->args.len + SPOKEI_PUT_HEAD_MAX +
+		   EXTRAS_SLACK + message->group.len + extras.pairs.len;
+	result = begin_frame(&frame, limits, out, body_max,
+			     REQUEST_SLACK + types.len + message->group.len);
+	if (result != 0)
+		return result;
+	frame.at = put_call(frame.at, message, &types);
+	frame.at = spokei_put_raw(frame.at, message->args.data, message->args.len);
 	frame.at = put_extras(frame.at, &extras, message);
-	if (message->two_way)
-		flags |= SPOKEI_DUBBO_TWO_WAY;
-	return end_frame(&frame, flags, 0, message->id);
+	return end_request(&frame, message);
+}
+
+int spokei_dubbo_write_prefix(const struct spokei_wire_limits *limits,
+			      const struct spokei_message *message, struct spokei_buffer *out)
+{
+	struct spokei_dubbo_types types = { .told = message->types, .len = message->types.len };
+	size_t len = call_max(message, &types);
+	unsigned char *start;
+	unsigned char *at;
+
+	if (message->codec != SPOKEI_CODEC_MSGPACK)
+		return SPOKE_EUNSUPPORTED;
+	if (message->generic)
+		return 0;
+	if (len > limits->frame_max)
+		return SPOKE_ETOOLARGE;
+	start = spokei_buffer_reserve(out, len);
+	if (start == NULL)
+		return no_room(out, len);
+	at = put_names(start, message);
+	if (types.len > 0)
+		at = spokei_put_str(at, types.told);
+	spokei_buffer_commit(out, (size_t)(at - start));
+	return 0;
 }
 
 /* --- replies */
@@ -355,20 +352,21 @@ static unsigned char *put_exception(unsigned char *at, const struct spokei_messa
 	bool own = message->error_class.len == 0;
 	bool code;
 
-	at = own ? put_text(at, SPOKEI_DUBBO_EXCEPTION) : put_str(at, message->error_class);
+	at = own ? spokei_put_text(at, SPOKEI_DUBBO_EXCEPTION)
+		 : spokei_put_str(at, message->error_class);
 	if (spoke_value_type(message->value) == SPOKE_VALUE_MAP)
-		return put_raw(at, spokei_span(message->value.data, message->value.len));
+		return spokei_put_raw(at, message->value.data, message->value.len);
 	/* Other classes need not have a code, and then cannot be made of fields that have. */
 	code = own || message->error_code != 0 ||
 	       spokei_span_is(message->error_class, SPOKEI_DUBBO_EXCEPTION);
-	at = put_container(at, 0x80, code ? 2 : 1);
-	at = put_str(put_text(at, "message"), message->error_text);
+	at = spokei_put_container(at, 0x80, code ? 2 : 1);
+	at = spokei_put_str(spokei_put_text(at, "message"), message->error_text);
 	if (code)
-		at = put_code(put_text(at, "code"), message->error_code);
+		at = put_code(spokei_put_text(at, "code"), message->error_code);
 	return at;
 }
 
-#define REPLY_SLACK (4 * HEAD_MAX + INT_MAX_LEN + 64u + EXTRAS_SLACK)
+#define REPLY_SLACK (4 * SPOKEI_PUT_HEAD_MAX + SPOKEI_PUT_INT_MAX + 64u + EXTRAS_SLACK)
 
 static int write_marked(const struct spokei_wire_limits *limits,
 			const struct spokei_message *message, struct spokei_buffer *out)
@@ -394,7 +392,7 @@ static int write_marked(const struct spokei_wire_limits *limits,
 	if (marker == 0)
 		frame.at = put_exception(frame.at, message);
 	else if (marker == 1)
-		frame.at = put_raw(frame.at, spokei_span(message->value.data, message->value.len));
+		frame.at = spokei_put_raw(frame.at, message->value.data, message->value.len);
 	if (!message->bare)
 		frame.at = put_extras(frame.at, &extras, message);
 	return end_frame(&frame, message->codec, SPOKEI_DUBBO_OK, message->id);
@@ -421,12 +419,13 @@ static int write_text(const struct spokei_wire_limits *limits, const struct spok
 {
 	struct spoke_span text = message->error_text;
 	struct frame frame;
-	int result = begin_frame(&frame, limits, out, HEAD_MAX + text.len, HEAD_MAX + text.len);
+	int result = begin_frame(&frame, limits, out, SPOKEI_PUT_HEAD_MAX + text.len,
+				 SPOKEI_PUT_HEAD_MAX + text.len);
 
 	if (result != 0)
 		return result;
 	if (message->codec == SPOKEI_CODEC_MSGPACK)
-		frame.at = put_str(frame.at, text);
+		frame.at = spokei_put_str(frame.at, text);
 	else if (message->codec == SPOKEI_CODEC_HESSIAN2)
 		frame.at = put_hessian_text(frame.at, text);
 	return end_frame(&frame, message->codec, status, message->id);
@@ -457,6 +456,6 @@ int spokei_dubbo_write_event(const struct spokei_wire_limits *limits,
 
 	if (result != 0)
 		return result;
-	frame.at = put_raw(frame.at, body);
+	frame.at = spokei_put_raw(frame.at, body.data, body.len);
 	return end_frame(&frame, head->flags, head->status, head->id);
 }

@@ -15,6 +15,11 @@ SPOKE_MUST_USE int spokei_dubbo_write_request(const struct spokei_wire_limits *l
 					      const struct spokei_message *message,
 					      struct spokei_buffer *out);
 
+/* The table's prefix(). */
+SPOKE_MUST_USE int spokei_dubbo_write_prefix(const struct spokei_wire_limits *limits,
+					     const struct spokei_message *message,
+					     struct spokei_buffer *out);
+
 /*
  * With status 0 in the message, the status follows from its error. A status that is not OK makes a
  * text of the reply; OK with an error makes an exception: of error_class with the fields in value,

@@ -30,6 +30,8 @@ struct spokei_wire_limits {
 	struct spoke_value_limits value;
 };
 
+/* The fields are in the order of what belongs together. */
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct spokei_message {
 	enum spokei_kind kind;
 	uint64_t id;
@@ -48,6 +50,18 @@ struct spokei_message {
 	struct spoke_value type_names; /* of a generic call: Java's names of the types, or none */
 	int64_t timeout_ms; /* left for it, rounded up; 0: not told; below 0: it had run out */
 
+	/*
+	 * Requests that are written: what the wire's prefix() made of this service, version, method
+	 * and types; empty: none. It spares the wire to look at them again. Without types it is
+	 * good for arguments of any types, which are derived each time.
+	 */
+	struct spoke_span prefix;
+	/*
+	 * Requests that were read with a memo: service, version, group, method and types are those
+	 * of the request before it that the memo knows, the last one that was read without error.
+	 */
+	bool repeat;
+
 	/* Replies. */
 	uint8_t status;           /* of the Dubbo header; other wires use the nearest */
 	int error;                /* 0, or the neutral SPOKE_E... that the status or marker means */
@@ -64,16 +78,24 @@ struct spokei_message {
 	struct spoke_span event; /* the body, in its codec; a probe's answer bears the same */
 };
 
-/* Where cutting stands in a stream; zero before the first byte, and again after each frame. */
+/* Where cutting stands in a stream. */
 struct spokei_cut {
-	bool started;
+	bool started; /* not before the first byte, and not after a frame: the rest means nothing
+			 then */
 	struct spokei_skim skim; /* of wires without a length */
 };
 
 #define SPOKEI_CUT_MORE 1
 
+/* What the last request of a stream said; see memo.h. */
+struct spokei_memo;
+
 struct spokei_wire {
 	const char *name;
+	uint64_t id_first; /* of the calls that spoke makes ... */
+	uint64_t id_max;   /* ... and the last one that fits */
+	bool probes;       /* has heartbeats, events and announcements of going away */
+	bool deadlines;    /* can say how much time remains */
 	/* Does a connection that begins with this byte speak it? */
 	bool (*knows)(unsigned char first);
 	/*
@@ -88,12 +110,28 @@ struct spokei_wire {
 	 * Reads a whole frame, which cut has found. Returns 0, or an error when its body is broken;
 	 * kind, id and two_way are good then too, so that the sender can be told and the connection
 	 * kept. SPOKE_EPROTOCOL: not even they are known; the stream is broken.
+	 *
+	 * `memo` is the stream's own, of one wire and one set of limits; NULL: none. But for
+	 * `repeat` it makes no difference to what is read, only to how fast.
 	 */
-	int (*read)(const struct spokei_wire_limits *limits, struct spoke_span frame,
-		    struct spokei_message *ret_message);
-	/* Appends the frame of a message. Returns 0, ENOMEM, ETOOLARGE (over the buffer's maximum
-	 * or frame_max), EUNSUPPORTED: the wire cannot say this, or what is wrong with its values;
-	 * nothing stays appended then. */
+	int (*read)(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+		    struct spoke_span frame, struct spokei_message *ret_message);
+	/*
+	 * Appends what stands in each request of this service, version, method and types between
+	 * the id and the arguments, for the message's field `prefix`. Of a generic call, of which
+	 * there is none, nothing. Returns what write() would say of these, or 0.
+	 */
+	int (*prefix)(const struct spokei_wire_limits *limits, const struct spokei_message *message,
+		      struct spokei_buffer *out);
+	/*
+	 * Appends the frame of a message, whose values somebody has checked: those that a builder
+	 * made are, others the caller checks once. Returns 0, ENOMEM, ETOOLARGE (over the buffer's
+	 * maximum or frame_max), EUNSUPPORTED: the wire cannot say this, or EDEPTH and ETOOLARGE
+	 * for values beyond what it can carry; nothing stays appended then.
+	 *
+	 * With a prefix, service, version and method are not looked at, and of types only whether
+	 * there are any, as there were when the prefix was made.
+	 */
 	int (*write)(const struct spokei_wire_limits *limits, const struct spokei_message *message,
 		     struct spokei_buffer *out);
 };
@@ -114,6 +152,20 @@ struct spokei_codec {
 static inline struct spoke_span spokei_span(const void *data, size_t len)
 {
 	return (struct spoke_span){ data, len };
+}
+
+/* All fields to zero, in steps for which compilers have nothing slower than stores: of all that is
+ * done for a small message this would take the most time. */
+static inline void spokei_message_clear(struct spokei_message *message)
+{
+	unsigned char *at = (unsigned char *)message;
+
+	_Static_assert(sizeof(*message) > 256 && sizeof(*message) <= 320, "five steps");
+	memset(at, 0, 64);
+	memset(at + 64, 0, 64);
+	memset(at + 128, 0, 64);
+	memset(at + 192, 0, 64);
+	memset(at + sizeof(*message) - 64, 0, 64);
 }
 
 /* Is the span this text? */

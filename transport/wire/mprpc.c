@@ -6,8 +6,10 @@
  */
 #include "transport/wire/mprpc.h"
 
-#include "core/pack.h"
 #include "transport/wire/codecs.h"
+#include "transport/wire/hop.h"
+#include "transport/wire/memo.h"
+#include "transport/wire/put.h"
 
 /* The first field of a frame, and how many there are. */
 enum {
@@ -44,6 +46,17 @@ static bool is_array(unsigned char first)
 	return (first & 0xf0) == 0x90 || first == 0xdc || first == 0xdd;
 }
 
+/* The length of a frame of small values, if all of it is here and within the limits; else 0. */
+static size_t hop_frame(const struct spoke_value_limits *frame, struct spoke_span bytes)
+{
+	const unsigned char *at = bytes.data;
+	uint32_t items;
+	size_t len = spokei_hop_small(at, at + bytes.len, spokei_hop_containers(frame->depth_max),
+				      &items);
+
+	return len > 0 && len <= frame->bytes_max && items <= spokei_limits_items(frame) ? len : 0;
+}
+
 static int mprpc_cut(const struct spokei_wire_limits *limits, struct spokei_cut *cut,
 		     struct spoke_span bytes, size_t *ret_len)
 {
@@ -60,6 +73,9 @@ static int mprpc_cut(const struct spokei_wire_limits *limits, struct spokei_cut 
 
 		if (!is_array(*at))
 			return SPOKE_EPROTOCOL;
+		*ret_len = hop_frame(&frame, bytes);
+		if (*ret_len > 0)
+			return 0;
 		spokei_skim_start_stream(skim, &frame);
 		cut->started = true;
 	}
@@ -82,15 +98,13 @@ static bool next_u64(struct spoke_cursor *fields, uint64_t *ret)
 {
 	struct spoke_value field;
 
-	return spoke_cursor_next(fields, &field) && spoke_value_u64(field, ret) == 0;
+	return spokei_hop_next(fields, &field) && spokei_hop_u64(field, ret) == 0;
 }
 
 /* All that the cursor has not read yet, as the one value that it is. */
 static struct spoke_value last_field(const struct spoke_cursor *fields)
 {
-	struct spoke_span rest = spoke_cursor_rest(fields);
-
-	return (struct spoke_value){ rest.data, rest.len };
+	return (struct spoke_value){ fields->at, (size_t)(fields->end - fields->at) };
 }
 
 /* Splits a name at its last dot. False: there is no method, or a part is too long. */
@@ -108,21 +122,47 @@ static bool split_name(const struct spokei_wire_limits *limits, struct spoke_spa
 	       message->service.len <= limits->name_max;
 }
 
-/* Reads method and params. */
-static int read_call(const struct spokei_wire_limits *limits, struct spoke_cursor *fields,
-		     struct spokei_message *message)
+/* Reads the method's name, unless the request begins as the one before. */
+static int read_name(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+		     struct spoke_cursor *fields, struct spokei_message *message)
 {
+	const unsigned char *at = fields->at;
 	struct spoke_value field;
 	struct spoke_span name;
-	struct spoke_cursor params;
 
-	if (!spoke_cursor_next(fields, &field) || spoke_value_str(field, &name) != 0 ||
-	    !split_name(limits, name, message))
+	if (fields->left > 0 && spokei_memo_knows(memo, at, (size_t)(fields->end - at))) {
+		message->service = spokei_memo_span(at, memo->service);
+		message->method = spokei_memo_span(at, memo->method);
+		message->repeat = true;
+		fields->at += memo->len;
+		fields->left--;
+		return 0;
+	}
+	if (!spokei_hop_next(fields, &field) || spokei_hop_str(field, &name) != 0)
 		return SPOKE_EBADREQUEST;
-	if (spoke_cursor_array(last_field(fields), &params) != 0)
+	return split_name(limits, name, message) ? 0 : SPOKE_EBADREQUEST;
+}
+
+/* Reads method and params. */
+static int read_call(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+		     struct spoke_cursor *fields, struct spokei_message *message)
+{
+	const unsigned char *at = fields->at;
+	struct spoke_cursor params;
+	size_t len;
+	int result = read_name(limits, memo, fields, message);
+
+	if (result != 0)
+		return result;
+	len = (size_t)(fields->at - at);
+	if (spokei_hop_array(last_field(fields), &params) != 0)
 		return SPOKE_EBADREQUEST;
-	message->args = spoke_cursor_rest(&params);
+	message->args = spokei_span(params.at, (size_t)(params.end - params.at));
 	message->arg_count = (size_t)params.left;
+	if (memo && !message->repeat && spokei_memo_begin(memo, at, len)) {
+		memo->service = spokei_memo_part(at, message->service);
+		memo->method = spokei_memo_part(at, message->method);
+	}
 	return 0;
 }
 
@@ -138,7 +178,7 @@ static void read_error(struct spoke_value error, struct spokei_message *message)
 	if (spoke_value_bytes(error, &message->error_text) == 0 ||
 	    spoke_cursor_array(error, &parts) != 0)
 		return;
-	for (int i = 0; i < 2 && spoke_cursor_next(&parts, &part); i++) {
+	for (int i = 0; i < 2 && spokei_hop_next(&parts, &part); i++) {
 		if (spoke_value_i32(part, &code) == 0)
 			message->error_code = code;
 		else if (spoke_value_bytes(part, &text) == 0)
@@ -150,44 +190,52 @@ static int read_reply(struct spoke_cursor *fields, struct spokei_message *messag
 {
 	struct spoke_value error;
 
-	if (!spoke_cursor_next(fields, &error))
+	if (!spokei_hop_next(fields, &error))
 		return SPOKE_EBADREPLY;
-	if (spoke_value_is_nil(error))
+	if (error.data[0] == 0xc0)
 		message->value = last_field(fields);
 	else
 		read_error(error, message);
 	return 0;
 }
 
-static int mprpc_read(const struct spokei_wire_limits *limits, struct spoke_span frame,
-		      struct spokei_message *ret_message)
+static void read_head(uint64_t type, uint64_t id, struct spokei_message *message)
 {
+	spokei_message_clear(message);
+	message->kind = type == TYPE_REPLY ? SPOKEI_REPLY : SPOKEI_REQUEST;
+	message->two_way = type == TYPE_REQUEST;
+	message->codec = SPOKEI_CODEC_MSGPACK;
+	message->status = type == TYPE_REPLY ? STATUS_OK : 0;
+	message->id = id;
+}
+
+static int mprpc_read(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+		      struct spoke_span frame, struct spokei_message *ret_message)
+{
+	static const unsigned lengths[] = { REQUEST_FIELDS, REPLY_FIELDS, NOTIFICATION_FIELDS };
 	struct spoke_value array = { frame.data, frame.len };
-	struct spokei_message message = { .codec = SPOKEI_CODEC_MSGPACK };
 	struct spoke_cursor fields;
 	uint64_t count;
 	uint64_t type;
+	uint64_t id = 0;
 	int result;
 
-	if (spoke_cursor_array(array, &fields) != 0)
+	if (spokei_hop_array(array, &fields) != 0)
 		return SPOKE_EPROTOCOL;
 	count = fields.left;
 	if (!next_u64(&fields, &type) || type > TYPE_NOTIFICATION)
 		return SPOKE_EPROTOCOL;
-	if (type != TYPE_NOTIFICATION && (!next_u64(&fields, &message.id) || message.id > ID_MAX))
+	if (type != TYPE_NOTIFICATION && (!next_u64(&fields, &id) || id > ID_MAX))
 		return SPOKE_EPROTOCOL;
-	if (type == TYPE_REPLY) {
-		message.kind = SPOKEI_REPLY;
-		message.status = STATUS_OK;
-		result = count == REPLY_FIELDS ? read_reply(&fields, &message) : SPOKE_EBADREPLY;
-	} else {
-		message.kind = SPOKEI_REQUEST;
-		message.two_way = type == TYPE_REQUEST;
-		result = count == (message.two_way ? REQUEST_FIELDS : NOTIFICATION_FIELDS)
-				 ? read_call(limits, &fields, &message)
-				 : SPOKE_EBADREQUEST;
-	}
-	*ret_message = message;
+	read_head(type, id, ret_message);
+	if (count != lengths[type])
+		return type == TYPE_REPLY ? SPOKE_EBADREPLY : SPOKE_EBADREQUEST;
+	if (type == TYPE_REPLY)
+		result = read_reply(&fields, ret_message);
+	else
+		result = read_call(limits, memo, &fields, ret_message);
+	if (result != 0)
+		read_head(type, id, ret_message); /* the rest means nothing */
 	return result;
 }
 
@@ -207,86 +255,197 @@ static int check_name(const struct spokei_wire_limits *limits, const struct spok
 	return 0;
 }
 
-/* Packs service and method as one str. */
-static void pack_name(struct spoke_builder *builder, struct spoke_span service,
-		      struct spoke_span method)
+static size_t name_len(const struct spokei_message *message)
 {
-	size_t prefix_len = service.len > 0 ? service.len + 1 : 0;
-	unsigned char *text = spokei_pack_str_room(builder, prefix_len + method.len);
+	size_t service_len = message->service.len;
 
-	if (text == NULL)
-		return;
-	if (prefix_len > 0) {
-		memcpy(text, service.data, service.len);
-		text[service.len] = '.';
+	return (service_len > 0 ? service_len + 1 : 0) + message->method.len;
+}
+
+/* Service and method as one str. */
+static unsigned char *put_name(unsigned char *at, const struct spokei_message *message)
+{
+	at = spokei_put_str_head(at, name_len(message));
+	if (message->service.len > 0) {
+		at = spokei_put_raw(at, message->service.data, message->service.len);
+		*at++ = '.';
 	}
-	memcpy(text + prefix_len, method.data, method.len);
+	return spokei_put_raw(at, message->method.data, message->method.len);
 }
 
-static void write_request(const struct spokei_message *message, struct spoke_builder *builder)
+/*
+ * Are these `count` values, which stand in a frame `depth` deep, beside `items` others? Whoever
+ * made them knows other limits than the frame's.
+ */
+static int check_values(const struct spoke_value_limits *frame, uint32_t depth, uint32_t items,
+			struct spoke_span values, size_t count)
 {
-	spoke_pack_array(builder, message->two_way ? REQUEST_FIELDS : NOTIFICATION_FIELDS);
-	spoke_pack_u64(builder, message->two_way ? TYPE_REQUEST : TYPE_NOTIFICATION);
+	const unsigned char *at = values.data;
+	const unsigned char *end = at ? at + values.len : NULL;
+	uint32_t items_max = spokei_limits_items(frame);
+	struct spoke_value_limits inside = *frame;
+	struct spokei_skim skim;
+	size_t left = count;
+
+	if (depth > frame->depth_max)
+		return SPOKE_EDEPTH;
+	if (items > items_max || count > items_max - items)
+		return SPOKE_ETOOLARGE;
+	if (at == NULL && values.len > 0)
+		return SPOKE_EINVAL;
+	inside.depth_max -= depth;
+	items_max -= items;
+	for (; left > 0 && at < end; left--) {
+		uint32_t taken;
+		size_t len = spokei_hop_small(at, end, spokei_hop_containers(inside.depth_max),
+					      &taken);
+
+		if (len == 0 || taken > items_max)
+			break;
+		at += len;
+		items_max -= taken;
+	}
+	if (left == 0 && at == end)
+		return 0;
+	inside.items_max = items_max;
+	inside.object_bytes_max = SIZE_MAX;
+	inside.bytes_max = SIZE_MAX;
+	spokei_skim_start_body(&skim, &inside, (size_t)(end - at), left);
+	return spokei_skim_feed(&skim, at, (size_t)(end - at));
+}
+
+/* Room for a frame of so many bytes; all of them are used. */
+static int begin_frame(const struct spoke_value_limits *frame, struct spokei_buffer *out,
+		       size_t len_max, unsigned char **ret)
+{
+	size_t held = spokei_buffer_len(out);
+
+	if (len_max > frame->bytes_max || held > out->max || len_max > out->max - held)
+		return SPOKE_ETOOLARGE;
+	*ret = spokei_buffer_reserve(out, len_max);
+	return *ret ? 0 : SPOKE_ENOMEM;
+}
+
+/* How many bytes a number, or the head of a str or array, takes. */
+static size_t u32_len(uint64_t number)
+{
+	return number < 0x80 ? 1 : number <= UINT8_MAX ? 2 : number <= UINT16_MAX ? 3 : 5;
+}
+
+static size_t str_head_len(size_t len)
+{
+	return len < 32 ? 1 : len <= UINT8_MAX ? 2 : len <= UINT16_MAX ? 3 : 5;
+}
+
+static size_t array_head_len(size_t count)
+{
+	return count < 16 ? 1 : count <= UINT16_MAX ? 3 : 5;
+}
+
+static int write_request(const struct spokei_wire_limits *limits,
+			 const struct spokei_message *message, struct spokei_buffer *out)
+{
+	struct spoke_value_limits frame = frame_limits(limits);
+	unsigned fields = message->two_way ? REQUEST_FIELDS : NOTIFICATION_FIELDS;
+	struct spoke_span prefix = message->prefix;
+	size_t len = 2 + array_head_len(message->arg_count);
+	unsigned char *at;
+	int result = prefix.len > 0 ? 0 : check_name(limits, message);
+
+	if (result == 0)
+		result = check_values(&frame, 2, 1 + fields, message->args, message->arg_count);
+	if (result != 0)
+		return result;
+	len += prefix.len > 0 ? prefix.len : str_head_len(name_len(message)) + name_len(message);
+	len += message->two_way ? u32_len(message->id) : 0;
+	result = begin_frame(&frame, out, len + message->args.len, &at);
+	if (result != 0)
+		return result;
+	*at++ = (unsigned char)(0x90 | fields);
+	*at++ = message->two_way ? TYPE_REQUEST : TYPE_NOTIFICATION;
 	if (message->two_way)
-		spoke_pack_u64(builder, message->id);
-	pack_name(builder, message->service, message->method);
-	spoke_pack_array(builder, message->arg_count);
-	spoke_pack_raw(builder, message->args);
+		at = spokei_put_u32(at, (uint32_t)message->id);
+	at = prefix.len > 0 ? spokei_put_raw(at, prefix.data, prefix.len) : put_name(at, message);
+	at = spokei_put_container(at, 0x90, message->arg_count);
+	(void)spokei_put_raw(at, message->args.data, message->args.len);
+	spokei_buffer_commit(out, len + message->args.len);
+	return 0;
 }
 
-static void pack_error(struct spoke_builder *builder, const struct spokei_message *message)
+static int write_reply(const struct spokei_wire_limits *limits,
+		       const struct spokei_message *message, struct spokei_buffer *out)
 {
-	if (message->error_text.len > 0)
-		spoke_pack_str(builder, message->error_text.data, message->error_text.len);
-	else
-		spoke_pack_text(builder, spoke_strerror(message->error));
-}
+	struct spoke_value_limits frame = frame_limits(limits);
+	struct spoke_span text = message->error_text;
+	struct spoke_span value = spokei_span("\xc0", 1);
+	size_t error_len = 1;
+	unsigned char *at;
+	size_t len;
+	int result;
 
-static void write_reply(const struct spokei_message *message, struct spoke_builder *builder)
-{
-	struct spoke_span value = { message->value.data, message->value.len };
-
-	spoke_pack_array(builder, REPLY_FIELDS);
-	spoke_pack_u64(builder, TYPE_REPLY);
-	spoke_pack_u64(builder, message->id);
+	if (message->error != 0 && text.len == 0) {
+		text.data = spoke_strerror(message->error);
+		text.len = strlen(text.data);
+	}
 	if (message->error != 0)
-		pack_error(builder, message);
+		error_len = str_head_len(text.len) + text.len;
+	else if (message->value.len > 0)
+		value = spokei_span(message->value.data, message->value.len);
+	result = check_values(&frame, 1, REPLY_FIELDS, value, 1);
+	if (result != 0)
+		return result;
+	len = 2 + u32_len(message->id) + error_len + value.len;
+	result = begin_frame(&frame, out, len, &at);
+	if (result != 0)
+		return result;
+	*at++ = 0x90 | REPLY_FIELDS;
+	*at++ = TYPE_REPLY;
+	at = spokei_put_u32(at, (uint32_t)message->id);
+	if (message->error != 0)
+		at = spokei_put_str(at, text);
 	else
-		spoke_pack_nil(builder);
-	if (message->error != 0 || value.len == 0)
-		spoke_pack_nil(builder);
-	else
-		spoke_pack_raw(builder, value);
+		*at++ = 0xc0;
+	(void)spokei_put_raw(at, value.data, value.len);
+	spokei_buffer_commit(out, len);
+	return 0;
+}
+
+static int mprpc_prefix(const struct spokei_wire_limits *limits,
+			const struct spokei_message *message, struct spokei_buffer *out)
+{
+	struct spoke_value_limits frame = frame_limits(limits);
+	size_t len = str_head_len(name_len(message)) + name_len(message);
+	unsigned char *at;
+	int result = check_name(limits, message);
+
+	if (result == 0)
+		result = begin_frame(&frame, out, len, &at);
+	if (result != 0)
+		return result;
+	(void)put_name(at, message);
+	spokei_buffer_commit(out, len);
+	return 0;
 }
 
 static int mprpc_write(const struct spokei_wire_limits *limits,
 		       const struct spokei_message *message, struct spokei_buffer *out)
 {
-	struct spoke_value_limits frame = frame_limits(limits);
 	bool is_request = message->kind == SPOKEI_REQUEST;
-	bool has_id = !is_request || message->two_way;
-	int result = is_request ? check_name(limits, message) : 0;
-	struct spoke_builder builder;
-	struct spoke_value written;
 
 	if (!is_request && message->kind != SPOKEI_REPLY)
 		return SPOKE_EUNSUPPORTED;
-	if (has_id && message->id > ID_MAX)
+	if ((!is_request || message->two_way) && message->id > ID_MAX)
 		return SPOKE_EUNSUPPORTED;
-	if (result != 0)
-		return result;
-	spokei_builder_init_buffer(&builder, out, &frame);
-	if (is_request)
-		write_request(message, &builder);
-	else
-		write_reply(message, &builder);
-	return spoke_builder_finish_value(&builder, &written);
+	return is_request ? write_request(limits, message, out) : write_reply(limits, message, out);
 }
 
 const struct spokei_wire spokei_wire_mprpc = {
 	.name = "msgpack-rpc",
+	.id_first = 1, /* Neovim answers what it cannot parse with id 0 */
+	.id_max = ID_MAX,
 	.knows = mprpc_knows,
 	.cut = mprpc_cut,
 	.read = mprpc_read,
+	.prefix = mprpc_prefix,
 	.write = mprpc_write,
 };

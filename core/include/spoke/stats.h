@@ -88,7 +88,7 @@ SPOKE_API const char *spoke_stat_sentence(enum spoke_stat stat);
 SPOKE_API uint64_t spoke_stat_get(const struct spoke_engine *engine, enum spoke_stat stat);
 
 #define SPOKE_EVENTS 256u     /* how many an engine remembers */
-#define SPOKE_EVENT_TEXT 104u /* bytes of the text, with the NUL */
+#define SPOKE_EVENT_TEXT 232u /* bytes of the text, with the NUL */
 
 /* Something that happened: a connection that came or went, a call that failed, a limit reached. */
 struct spoke_event {
@@ -105,6 +105,13 @@ struct spoke_event {
  */
 SPOKE_API SPOKE_MUST_USE int spoke_event_get(const struct spoke_engine *engine, uint64_t number,
 					     struct spoke_event *ret_event);
+
+/*
+ * What the newest event says, "" if there is none: a sentence about the error that a function has
+ * just returned, where its description says so. Good until the engine does anything more. The
+ * engine's thread.
+ */
+SPOKE_API const char *spoke_engine_why(const struct spoke_engine *engine);
 
 SPOKE_END_DECLS
 

@@ -7,6 +7,7 @@ echo | plant timer/plant.S
 echo | plant timer/plant.pc.in
 sed -e 's/ wheel\.h$/ # wheel.h/' -e 's/ include.spoke.wheel.h / /' -e 's/\(SOURCES.*\)slots.c/\1gone.c/' \
 	timer/CMakeLists.txt >"$copy/timer/CMakeLists.txt"
+grep -v '^add_subdirectory(cluster)$' CMakeLists.txt >"$copy/CMakeLists.txt"
 red lists 'timer/plant.c: not under SOURCES in timer/CMakeLists.txt' \
 	'timer/deep/plant.h: not under HEADERS' \
 	'timer/include/spoke/plant.h: not under PUBLIC' \

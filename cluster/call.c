@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a call: taken or refused at once, then one end. */
+#include "cluster/call.h"
+
+/* --- the end */
+
+static enum spoke_stat stat_of(int error)
+{
+	switch (error) {
+	case SPOKE_OK:
+		return SPOKE_STAT_CALLS_OK;
+	case SPOKE_ETIMEOUT:
+		return SPOKE_STAT_CALLS_TIMEOUT;
+	case SPOKE_ETIMEOUT_UNSENT:
+		return SPOKE_STAT_CALLS_TIMEOUT_UNSENT;
+	case SPOKE_ECANCELED:
+		return SPOKE_STAT_CALLS_CANCELED;
+	case SPOKE_ECLOSED:
+		return SPOKE_STAT_CALLS_CLOSED;
+	default:
+		break;
+	}
+	if (spoke_error_is_remote(error))
+		return SPOKE_STAT_CALLS_REMOTE;
+	return spoke_error_is_transport(error) ? SPOKE_STAT_CALLS_LOST : SPOKE_STAT_CALLS_FAILED;
+}
+
+static struct spoke_result make_result(const struct spokei_outcome *outcome)
+{
+	static const unsigned char nil = 0xc0;
+	const struct spokei_message *reply = outcome->reply;
+	struct spoke_result result = {
+		.error = outcome->error,
+		.written = outcome->written,
+		.queued_ns = outcome->queued_ns,
+		.waited_ns = outcome->waited_ns,
+	};
+
+	if (reply) {
+		result.value = reply->value;
+		result.attachments = reply->attachments;
+		result.error_text = reply->error_text;
+		result.error_class = reply->error_class;
+		result.error_code = reply->error_code;
+	}
+	if (result.error == SPOKE_OK && result.value.len == 0)
+		result.value = (struct spoke_value){ &nil, 1 };
+	return result;
+}
+
+/* The one completion of a call. Its cell is free when the callback runs, which may call again. */
+static void finish_call(struct spokei_call *call, const struct spokei_outcome *outcome)
+{
+	struct spoke_consumer *consumer = call->consumer;
+	struct spoke_result result = make_result(outcome);
+	spoke_done done = call->done;
+	void *arg = call->arg;
+
+	spokei_count(consumer->engine, stat_of(outcome->error));
+	spokei_task_drop(&call->cancel);
+	spokei_slab_give(&consumer->calls, call->handle);
+	if (done)
+		done(arg, &result);
+	/* What drains ends with its last call. */
+	if (consumer->closed && consumer->link.pending_count == 0)
+		spokei_consumer_end(consumer);
+}
+
+static void attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome)
+{
+	struct spokei_call *call = spoke_container_of(pending, struct spokei_call, attempt);
+	struct spokei_outcome cancelled = *outcome;
+
+	if (!call->cancelled) {
+		finish_call(call, outcome);
+		return;
+	}
+	/* Whatever came first since: its owner was promised so. */
+	cancelled.error = SPOKE_ECANCELED;
+	cancelled.reply = NULL;
+	finish_call(call, &cancelled);
+}
+
+static void call_cancelled(struct spokei_task *task)
+{
+	struct spokei_call *call = spoke_container_of(task, struct spokei_call, cancel);
+
+	spokei_conn_cancel(&call->attempt, SPOKE_ECANCELED);
+}
+
+bool spoke_call_cancel(struct spoke_consumer *consumer, struct spoke_call named)
+{
+	struct spokei_call *call = spokei_slab_get(&consumer->calls, named.handle);
+
+	if (call == NULL)
+		return false;
+	call->cancelled = true;
+	spokei_conn_withdraw(&call->attempt);
+	spokei_engine_soon(consumer->engine, &call->cancel);
+	return true;
+}
+
+/* --- the beginning */
+
+/* A map whose keys are texts. */
+static int check_attachments(struct spoke_value attachments)
+{
+	struct spoke_cursor cursor;
+	struct spoke_value key;
+	struct spoke_value value;
+	struct spoke_value checked;
+	int error;
+
+	if (attachments.len == 0)
+		return SPOKE_OK;
+	error = spoke_value_check(attachments.data, attachments.len, NULL, &checked);
+	if (error == 0)
+		error = spoke_cursor_map(checked, &cursor);
+	if (error)
+		return error;
+	while (spoke_cursor_next_pair(&cursor, &key, &value))
+		if (spoke_value_type(key) != SPOKE_VALUE_STR)
+			return SPOKE_ETYPE;
+	return SPOKE_OK;
+}
+
+/* The prefix of this method on this wire, made when it is wanted first. */
+static struct spoke_span prefix_of(struct spoke_method *method, const struct spokei_wire *wire)
+{
+	struct spokei_prefix *prefix = &method->prefix;
+
+	if (prefix->wire != wire) {
+		spokei_buffer_truncate(&prefix->bytes, 0);
+		if (wire->prefix(&method->consumer->link.limits.wire, &method->request,
+				 &prefix->bytes))
+			return spokei_span(NULL, 0);
+		prefix->wire = wire;
+	}
+	return spokei_span(spokei_buffer_data(&prefix->bytes), spokei_buffer_len(&prefix->bytes));
+}
+
+static int begin(struct spoke_consumer *consumer, struct spokei_conn *conn,
+		 struct spokei_message *message, uint64_t timeout_ns, struct spokei_call **ret_call)
+{
+	struct spokei_call *call;
+	void *cell;
+	uint64_t handle;
+	int error = spokei_slab_take(&consumer->calls, &cell, &handle);
+
+	if (error)
+		return error;
+	call = cell;
+	call->consumer = consumer;
+	call->handle = handle;
+	call->cancel.run = call_cancelled;
+	call->attempt.done = attempt_done;
+	call->attempt.timeout_ns = timeout_ns;
+	error = spokei_conn_call(conn, &call->attempt, message);
+	if (error) {
+		spokei_slab_give(&consumer->calls, handle);
+		return error == SPOKE_ESTATE ? SPOKE_EUNAVAILABLE : error;
+	}
+	spokei_count(consumer->engine, SPOKE_STAT_CALLS);
+	*ret_call = call;
+	return SPOKE_OK;
+}
+
+static int take_call(struct spoke_method *method, struct spoke_span args,
+		     const struct spoke_call_options *options, struct spokei_call **ret_call)
+{
+	struct spoke_consumer *consumer = method->consumer;
+	struct spokei_message message = method->request;
+	uint64_t timeout_ns = options->timeout_ns ? options->timeout_ns : method->timeout_ns;
+	struct spokei_conn *conn;
+	struct spoke_cursor cursor;
+	int error;
+
+	if (spokei_engine_forked(consumer->engine))
+		return SPOKE_EFORKED;
+	if (consumer->closed)
+		return SPOKE_ECLOSED;
+	if (timeout_ns > SPOKEI_TIMEOUT_MAX_NS)
+		return SPOKE_ERANGE;
+	error = spoke_values_check(args.data, args.len, NULL, &cursor, &message.arg_count);
+	if (error == 0)
+		error = check_attachments(options->attachments);
+	if (error)
+		return error;
+	conn = spokei_consumer_pick(consumer);
+	if (conn == NULL)
+		return SPOKE_EUNAVAILABLE;
+	message.args = args;
+	message.attachments = options->attachments;
+	message.two_way = !options->one_way;
+	message.prefix = prefix_of(method, conn->wire);
+	return begin(consumer, conn, &message, timeout_ns, ret_call);
+}
+
+int spoke_call(struct spoke_method *method, struct spoke_span args,
+	       const struct spoke_call_options *options, spoke_done done, void *arg,
+	       struct spoke_call *ret_call)
+{
+	static const struct spoke_call_options defaults;
+	struct spokei_call *call;
+	int error = take_call(method, args, options ? options : &defaults, &call);
+
+	if (error) {
+		spokei_count(method->consumer->engine, SPOKE_STAT_CALLS_REFUSED);
+		return error;
+	}
+	call->done = done;
+	call->arg = arg;
+	if (ret_call)
+		ret_call->handle = call->handle;
+	return SPOKE_OK;
+}

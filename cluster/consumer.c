@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a consumer, and which endpoint takes the next call. */
+#include "cluster/consumer_parts.h"
+
+#include "cluster/call.h"
+#include "cluster/request.h"
+
+#define ENDPOINTS_MAX 1024u
+
+static size_t consumer_size(size_t endpoints)
+{
+	return sizeof(struct spoke_consumer) + endpoints * sizeof(struct spokei_endpoint);
+}
+
+/* --- endpoints */
+
+struct spokei_conn *spokei_consumer_pick(struct spoke_consumer *consumer)
+{
+	struct spokei_conn *connecting = NULL;
+	size_t next = consumer->turn;
+
+	for (size_t i = 0; i < consumer->endpoint_count; i++) {
+		size_t at = consumer->turn;
+		const struct spokei_connector *connector = consumer->endpoints[at].connector;
+		struct spokei_conn *conn = connector ? spokei_connector_conn(connector) : NULL;
+
+		consumer->turn = at + 1 < consumer->endpoint_count ? at + 1 : 0;
+		if (conn == NULL)
+			continue;
+		if (conn->state == SPOKEI_CONN_OPEN && !conn->deaf)
+			return conn;
+		if (conn->state == SPOKEI_CONN_CONNECTING && connecting == NULL) {
+			connecting = conn;
+			next = consumer->turn;
+		}
+	}
+	consumer->turn = next;
+	return connecting;
+}
+
+static void drop_endpoint(struct spokei_endpoint *endpoint)
+{
+	struct spokei_connector *connector = endpoint->connector;
+
+	endpoint->connector = NULL;
+	if (connector)
+		spokei_connector_free(connector);
+}
+
+static void endpoint_request(void *arg, struct spokei_conn *conn,
+			     const struct spokei_message *message)
+{
+	struct spokei_endpoint *endpoint = arg;
+
+	spokei_request_serve_pushed(endpoint->consumer, conn, message);
+}
+
+static void endpoint_changed(void *arg, struct spokei_connector *connector, int error)
+{
+	struct spokei_endpoint *endpoint = arg;
+
+	(void)error;
+	/* A consumer that drains has no use for another connection. */
+	if (endpoint->consumer->closed && endpoint->connector &&
+	    spokei_connector_state(connector) == SPOKEI_CONNECTOR_WAITING)
+		drop_endpoint(endpoint);
+}
+
+static const struct spokei_connector_up endpoint_up = {
+	.request = endpoint_request,
+	.changed = endpoint_changed,
+};
+
+static int add_endpoint(struct spoke_consumer *consumer, const struct spoke_url *url)
+{
+	struct spokei_endpoint *endpoint = &consumer->endpoints[consumer->endpoint_count];
+	struct spokei_connector_options options;
+	int error = spokei_settings_endpoint(consumer->engine, url, &options);
+
+	if (error)
+		return error;
+	endpoint->consumer = consumer;
+	error = spokei_connector_new(&consumer->link, &options, &endpoint_up, endpoint,
+				     &endpoint->connector);
+	if (error == 0)
+		consumer->endpoint_count++;
+	return error;
+}
+
+static int add_endpoints(struct spoke_consumer *consumer,
+			 const struct spoke_consumer_options *options)
+{
+	int error = add_endpoint(consumer, &consumer->settings.url);
+
+	for (size_t i = 0; i < options->more_count && error == 0; i++) {
+		struct spoke_url url;
+
+		error = spokei_settings_url(consumer->engine, options->more_urls[i], &url);
+		if (error)
+			break;
+		error = add_endpoint(consumer, &url);
+		spoke_url_fini(&url);
+	}
+	return error;
+}
+
+/* --- the end */
+
+static void free_methods(struct spoke_consumer *consumer)
+{
+	while (!spokei_list_empty(&consumer->methods)) {
+		struct spoke_method *method = spoke_container_of(consumer->methods.next,
+								 struct spoke_method, node);
+
+		spokei_list_remove(&method->node);
+		spokei_buffer_fini(&method->prefix.bytes);
+		(void)consumer->engine->env->resize(consumer->engine->env->ctx, method,
+						    method->size, 0);
+	}
+}
+
+static void consumer_bury(struct spokei_task *task)
+{
+	struct spoke_consumer *consumer = spoke_container_of(task, struct spoke_consumer, bury);
+	const struct spoke_env *env = consumer->engine->env;
+	struct spokei_desk *desk = atomic_load_explicit(&consumer->desk, memory_order_acquire);
+
+	if (!consumer->freed) {
+		spokei_roll_retire(consumer->engine, &consumer->member);
+		return;
+	}
+	if (!spokei_desk_close(desk)) {
+		spokei_engine_dead(consumer->engine, task);
+		return;
+	}
+	spokei_desk_drop(desk);
+	spokei_roll_drop(consumer->engine, &consumer->member);
+	free_methods(consumer);
+	spokei_slab_fini(&consumer->calls);
+	spokei_link_fini(&consumer->link);
+	spokei_settings_consumer_fini(&consumer->settings);
+	(void)env->resize(env->ctx, consumer, consumer->size, 0);
+}
+
+/* Ends all that the consumer does; it is buried when its last connection is, if it is freed. */
+void spokei_consumer_end(struct spoke_consumer *consumer)
+{
+	if (consumer->ended)
+		return;
+	consumer->closed = true;
+	consumer->ended = true;
+	for (size_t i = 0; i < consumer->endpoint_count; i++)
+		drop_endpoint(&consumer->endpoints[i]);
+	spokei_link_end(&consumer->link, &consumer->bury);
+}
+
+void spoke_consumer_free(struct spoke_consumer *consumer)
+{
+	if (consumer == NULL || consumer->freed)
+		return;
+	consumer->freed = true;
+	spokei_consumer_end(consumer);
+	if (consumer->link.alive == 0)
+		spokei_engine_dead(consumer->engine, &consumer->bury);
+}
+
+static void consumer_close(struct spokei_member *member)
+{
+	spokei_consumer_end(spoke_container_of(member, struct spoke_consumer, member));
+}
+
+static void consumer_free(struct spokei_member *member)
+{
+	spoke_consumer_free(spoke_container_of(member, struct spoke_consumer, member));
+}
+
+/* The calls under way go on; nothing new is taken. */
+static void consumer_drain(struct spokei_member *member)
+{
+	struct spoke_consumer *consumer = spoke_container_of(member, struct spoke_consumer, member);
+
+	consumer->closed = true;
+	for (size_t i = 0; i < consumer->endpoint_count; i++) {
+		struct spokei_endpoint *endpoint = &consumer->endpoints[i];
+		struct spokei_conn *conn = endpoint->connector
+						   ? spokei_connector_conn(endpoint->connector)
+						   : NULL;
+
+		if (conn == NULL)
+			drop_endpoint(endpoint);
+		else if (conn->state == SPOKEI_CONN_OPEN)
+			spokei_conn_finish(conn);
+	}
+	if (consumer->link.pending_count == 0)
+		spokei_consumer_end(consumer);
+}
+
+/* --- the beginning */
+
+int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_options *options,
+		       struct spoke_consumer **ret_consumer)
+{
+	static const struct spoke_consumer_options defaults;
+	const struct spoke_consumer_options *with = options ? options : &defaults;
+	struct spoke_consumer *consumer;
+	size_t size;
+	int error;
+
+	if (spokei_engine_forked(engine))
+		return SPOKE_EFORKED;
+	if (spokei_engine_ending(engine))
+		return SPOKE_ECLOSED;
+	if (with->more_count > ENDPOINTS_MAX || (with->more_count && with->more_urls == NULL))
+		return SPOKE_EINVAL;
+	size = consumer_size(with->more_count + 1);
+	consumer = spokei_alloc(engine->env, 1, size);
+	if (consumer == NULL)
+		return SPOKE_ENOMEM;
+	consumer->engine = engine;
+	consumer->size = size;
+	error = spokei_settings_consumer(engine, with, &consumer->settings);
+	if (error)
+		goto err_after_alloc;
+	error = spokei_link_init(&consumer->link, engine, &consumer->settings.limits);
+	if (error)
+		goto err_after_settings;
+	consumer->link.serves = with->handle != NULL;
+	consumer->pushed = (struct spokei_route){ .handle = with->handle, .arg = with->handle_arg };
+	consumer->bury.run = consumer_bury;
+	spokei_list_init(&consumer->methods);
+	spokei_slab_init(&consumer->calls, engine->env, sizeof(struct spokei_call),
+			 consumer->settings.limits.pending_max);
+	consumer->member = (struct spokei_member){
+		.kind = "consumer",
+		.close = consumer_close,
+		.drain = consumer_drain,
+		.free = consumer_free,
+	};
+	spokei_roll_add(engine, &consumer->member);
+	error = add_endpoints(consumer, with);
+	if (error) {
+		spoke_consumer_free(consumer);
+		return error;
+	}
+	*ret_consumer = consumer;
+	return SPOKE_OK;
+
+err_after_settings:
+	spokei_settings_consumer_fini(&consumer->settings);
+err_after_alloc:
+	spokei_free(engine->env, consumer, 1, size);
+	return error;
+}
+
+size_t spoke_consumer_ready(const struct spoke_consumer *consumer)
+{
+	size_t ready = 0;
+
+	for (size_t i = 0; i < consumer->endpoint_count; i++) {
+		const struct spokei_connector *connector = consumer->endpoints[i].connector;
+
+		if (connector && spokei_connector_state(connector) == SPOKEI_CONNECTOR_OPEN)
+			ready++;
+	}
+	return ready;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where other threads reach a consumer and its engine: whoever has entered finds both alive until
+ * it leaves, for a consumer is not freed before. Made for the first future of a consumer, shared by
+ * all of them, and alive as long as anyone has a share.
+ */
+#ifndef SPOKEI_DESK_H
+#define SPOKEI_DESK_H
+
+#include "core/engine.h"
+
+struct spokei_desk {
+	const struct spoke_env *env;
+	struct spoke_engine *engine; /* gone when the desk is closed, but for what it runs itself */
+	_Atomic(size_t) shares;      /* the consumer's, and one of each future */
+	_Atomic(size_t) inside;      /* twice those who have entered; odd: closed */
+	uintptr_t closer;            /* the engine's thread as it closed the desk; set before */
+	unsigned forks;              /* the engine's */
+};
+
+/*
+ * The desk of a consumer, made when there is none, with a share for the caller; NULL: no memory.
+ * Any thread, while the consumer lives.
+ */
+struct spokei_desk *spokei_desk_get(_Atomic(struct spokei_desk *) *place,
+				    struct spoke_engine *engine);
+
+/* Gives a share back; NULL is fine. Any thread. */
+void spokei_desk_drop(struct spokei_desk *desk);
+
+/* Returns false when the desk is closed. Any thread that has a share; for a few instructions, for
+ * the engine may wait for it. */
+SPOKE_MUST_USE bool spokei_desk_enter(struct spokei_desk *desk);
+void spokei_desk_leave(struct spokei_desk *desk);
+
+/* The engine's thread: nobody enters any more. Returns whether all have left; NULL: nobody was
+ * there. */
+SPOKE_MUST_USE bool spokei_desk_close(struct spokei_desk *desk);
+
+/* Is it closed? Then it stays so. Any thread that has a share; on the engine's no is true as well.
+ */
+static inline bool spokei_desk_closed(const struct spokei_desk *desk)
+{
+	return atomic_load_explicit(&desk->inside, memory_order_relaxed) & 1;
+}
+
+/* Was the process forked since, and is this the child? Any thread that has a share. */
+static inline bool spokei_desk_forked(const struct spokei_desk *desk)
+{
+	return desk->env->forks != NULL && *desk->env->forks != desk->forks;
+}
+
+/* Is the caller on the engine's thread, or, when the desk is closed, on what was it then? Any
+ * thread that has a share. */
+bool spokei_desk_here(struct spokei_desk *desk);
+
+#endif

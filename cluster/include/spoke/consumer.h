@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calling. A consumer keeps connections to the providers it was told of, and calls their methods:
+ *
+ *     struct spoke_consumer_options options = {
+ *             .url = "dubbo://127.0.0.1:20880/demo.EchoService?timeout=500ms",
+ *     };
+ *     struct spoke_consumer *consumer;
+ *     struct spoke_method *echo;
+ *
+ *     error = spoke_consumer_new(engine, &options, &consumer);
+ *     error = spoke_consumer_method(consumer, "echo", NULL, &echo);
+ *     error = spoke_call(echo, args, NULL, done, arg, NULL);
+ *
+ * A call that was taken (spoke_call() returned 0) ends exactly once, by its callback, never from
+ * inside spoke_call(): with a reply, with an error that says what went wrong and whether the
+ * request had been written, at the latest at its deadline. A call that was not taken has no
+ * callback.
+ *
+ * Everything here belongs to the engine's thread; <spoke/future.h> is for the others.
+ */
+#ifndef SPOKE_CONSUMER_H
+#define SPOKE_CONSUMER_H
+
+#include <spoke/engine.h>
+#include <spoke/value.h>
+
+SPOKE_BEGIN_DECLS
+
+struct spoke_consumer;
+struct spoke_method;
+struct spoke_request;
+
+/* Zero-initialised, every default stands; all texts are copied. */
+struct spoke_consumer_options {
+	/*
+	 * An endpoint: "dubbo://host:port/service", "msgpack-rpc://host:port/service",
+	 * "unix:/path?interface=service", "msgpack-rpc+unix:/path". What its parameters say
+	 * (timeout, version, group and so on) counts for the whole consumer, and yields to the
+	 * fields below.
+	 */
+	const char *url;
+	const char *const *more_urls; /* further endpoints of the same service */
+	size_t more_count;
+	uint64_t timeout_ns;  /* of a call; 0: what the URL says, else 1 s */
+	uint32_t pending_max; /* calls that wait for an answer; beyond: ELIMIT. 0: 65,536 */
+	size_t frame_max;     /* bytes of a frame, read or written; 0: 8 MiB */
+	/* Serves requests that a provider pushes; NULL: they are answered "no such service". */
+	void (*handle)(struct spoke_request *request, void *arg);
+	void *handle_arg;
+};
+
+/*
+ * Makes a consumer, which begins to connect. Returns 0, EINVAL, ESYNTAX, ERANGE, EUNSUPPORTED (an
+ * option; spoke_engine_why() has a sentence), ELIMIT, ENOMEM or EFORKED. Undo with
+ * spoke_consumer_free().
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_consumer_new(struct spoke_engine *engine,
+						const struct spoke_consumer_options *options,
+						struct spoke_consumer **ret_consumer);
+
+/*
+ * Ends the consumer and its methods; NULL is fine. May be called anywhere on the engine's thread,
+ * also from a callback of its own. Calls that still wait end with ECLOSED, a little later; until
+ * then their `arg` is used.
+ */
+SPOKE_API void spoke_consumer_free(struct spoke_consumer *consumer);
+
+/* How many endpoints are connected now. */
+SPOKE_API size_t spoke_consumer_ready(const struct spoke_consumer *consumer);
+
+/* Zero-initialised, every default stands; all texts are copied. */
+struct spoke_method_options {
+	const char *service; /* NULL: of the consumer's URL */
+	const char *version; /* NULL: of the consumer's URL, else none */
+	const char *group;   /* NULL: of the consumer's URL, else none */
+	/* JVM descriptors of the arguments, as "Ljava/lang/String;I"; NULL: derived from the
+	 * values of each call. */
+	const char *types;
+	uint64_t timeout_ns; /* 0: the consumer's */
+	/* Called as Dubbo's "$invoke", which needs no class at a Java provider. `type_names`: Java
+	 * names of the argument types, with commas between, as "java.lang.String,int"; NULL: none
+	 * are sent. */
+	bool generic;
+	const char *type_names;
+};
+
+/*
+ * A method to call, which belongs to the consumer and lives as long. The same name with the same
+ * options is a method of its own each time: keep it. Returns 0, EINVAL, ETOOLARGE (a name) or
+ * ENOMEM.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_consumer_method(struct spoke_consumer *consumer,
+						   const char *name,
+						   const struct spoke_method_options *options,
+						   struct spoke_method **ret_method);
+
+/* How a call ended; borrowed for the callback. */
+struct spoke_result {
+	int error;                      /* SPOKE_OK, or one of <spoke/error.h> */
+	struct spoke_value value;       /* of OK: what the handler answered; nil for nothing */
+	struct spoke_value attachments; /* of a reply: a map, or none */
+	struct spoke_span error_text;   /* from the provider, for people; may be empty */
+	struct spoke_span error_class;  /* of an exception of a Java provider; may be empty */
+	int32_t error_code;             /* of EREMOTE: the handler's; else 0 */
+	bool written;                   /* had the request begun to be written? */
+	uint64_t queued_ns;             /* from the call until that, or until its end */
+	uint64_t waited_ns;             /* from then until its end */
+};
+
+/* A sentence for a result, as "timeout: written after 0.2 ms, waited 499.8 ms". Returns the length
+ * of the text; `size` with the NUL, longer ones are cut. */
+SPOKE_API size_t spoke_result_print(const struct spoke_result *result, char *text, size_t size);
+
+typedef void (*spoke_done)(void *arg, const struct spoke_result *result);
+
+/* Zero-initialised, every default stands. */
+struct spoke_call_options {
+	uint64_t timeout_ns;            /* 0: the method's */
+	struct spoke_value attachments; /* a map with texts as keys, borrowed; { 0 }: none */
+	bool one_way; /* no answer is wanted; ends with OK once it is being written */
+};
+
+/* Names a call, by value; one that is over is noticed. { 0 } names none. */
+struct spoke_call {
+	uint64_t handle;
+};
+
+/*
+ * Calls. `args` are values one after another, as spoke_builder_finish() gives them, borrowed for
+ * the call; `done` may be NULL, `ret_call` too. Returns 0; or, when the call was not taken: what is
+ * wrong with the values (ETRUNCATED, ECORRUPT, EDEPTH, ETOOLARGE, ETYPE for attachments), ERANGE
+ * (the timeout), EUNAVAILABLE (no endpoint is connected or connecting), ELIMIT (pending_max, bytes
+ * waiting to be written), EUNSUPPORTED (a wire that cannot say it), ECLOSED, EFORKED or ENOMEM.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_call(struct spoke_method *method, struct spoke_span args,
+					const struct spoke_call_options *options, spoke_done done,
+					void *arg, struct spoke_call *ret_call);
+
+/* Ends the call with ECANCELED, a little later, by its callback. A request that is written already
+ * is run all the same. Returns whether there was such a call. */
+SPOKE_API bool spoke_call_cancel(struct spoke_consumer *consumer, struct spoke_call call);
+
+SPOKE_END_DECLS
+
+#endif

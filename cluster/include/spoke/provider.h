@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Serving. A provider listens at any number of places and hands requests to handlers:
+ *
+ *     static void echo(struct spoke_request *request, void *arg)
+ *     {
+ *             struct spoke_cursor args = spoke_request_args(request);
+ *             struct spoke_value text;
+ *
+ *             if (spoke_cursor_next(&args, &text))
+ *                     spoke_reply(request, text);
+ *             else
+ *                     spoke_reply_error(request, 1, "echo wants an argument");
+ *     }
+ *
+ * The handler answers now or later, once. Everything here belongs to the engine's thread, but for
+ * the functions of a request whose handler runs on the pool: see SPOKE_HANDLER_POOL.
+ */
+#ifndef SPOKE_PROVIDER_H
+#define SPOKE_PROVIDER_H
+
+#include <spoke/engine.h>
+#include <spoke/value.h>
+
+SPOKE_BEGIN_DECLS
+
+struct spoke_provider;
+
+/* A request that is being served. It lives until it is answered. */
+struct spoke_request;
+
+/* Zero-initialised, every default stands. */
+struct spoke_provider_options {
+	uint32_t connections_max;             /* in all; 0: 10,000 */
+	uint32_t connections_per_peer_max;    /* of one address; 0: 1,000 */
+	uint32_t requests_max;                /* being served, in all; 0: 10,000 */
+	uint32_t requests_per_connection_max; /* 0: 1,024 */
+	size_t frame_max;                     /* bytes of a frame, read or written; 0: 8 MiB */
+	size_t queued_max;                    /* bytes of answers that wait, in all; 0: 256 MiB */
+	uint64_t heartbeat_ns; /* interval; a peer mute for four is closed; 0: 60 s */
+	/* Of MessagePack-RPC, where a method without a dot is one of this service; NULL: of the
+	 * first that was added. */
+	const char *default_service;
+};
+
+/* Makes a provider that serves nothing and listens nowhere yet. Returns 0, EINVAL, ELIMIT, ENOMEM
+ * or EFORKED. Undo with spoke_provider_free(). */
+SPOKE_API SPOKE_MUST_USE int spoke_provider_new(struct spoke_engine *engine,
+						const struct spoke_provider_options *options,
+						struct spoke_provider **ret_provider);
+
+/*
+ * Closes all; NULL is fine. May be called anywhere on the engine's thread, also from a handler.
+ * Requests that are being served are abandoned; they have to be answered all the same.
+ */
+SPOKE_API void spoke_provider_free(struct spoke_provider *provider);
+
+enum spoke_handler_flags {
+	/*
+	 * The handler runs on a thread of the pool, and may block. It has the request to itself,
+	 * with a copy of all that it says, and may call what is marked "any thread"; nothing else
+	 * of the engine. While the pool's queue is full requests are refused.
+	 */
+	SPOKE_HANDLER_POOL = 1,
+};
+
+struct spoke_handler {
+	const char *method; /* NULL: every method that has no handler of its own */
+	void (*handle)(struct spoke_request *request, void *arg);
+	void *arg;
+	unsigned flags; /* of enum spoke_handler_flags */
+};
+
+struct spoke_service_options {
+	const char *name;    /* as "demo.EchoService" */
+	const char *version; /* NULL: none */
+	const char *group;   /* NULL: none */
+};
+
+/*
+ * Serves a service; all is copied. Every service has "$echo", which answers with its argument.
+ * Returns 0, EINVAL, EEXIST (the same name, version and group), ETOOLARGE (a name) or ENOMEM.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_provider_add(struct spoke_provider *provider,
+						const struct spoke_service_options *service,
+						const struct spoke_handler *handlers, size_t count);
+
+/*
+ * Listens: "dubbo://0.0.0.0:20880", "dubbo://[::]:20880", "unix:/run/echo.sock". Whatever the
+ * scheme, Dubbo and MessagePack-RPC are both understood. The host is given in digits; port 0 is one
+ * that the system chooses. Returns 0, ESYNTAX, ERANGE, EINVAL or ESYSTEM (spoke_engine_why() has a
+ * sentence), ELIMIT or ENOMEM.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_provider_listen(struct spoke_provider *provider,
+						   const char *url);
+
+/* Where the provider listens, the `index`th place, as "127.0.0.1:20880" or "unix:/run/x.sock".
+ * Returns the length of the text, 0: there is no such place. */
+SPOKE_API size_t spoke_provider_address(const struct spoke_provider *provider, size_t index,
+					char *text, size_t size);
+
+/* How many connections it has now. */
+SPOKE_API size_t spoke_provider_connections(const struct spoke_provider *provider);
+
+/* --- a request: what it says. Any thread that has it; valid while the handler runs, and until the
+ * answer if spoke_request_keep() was called (pool handlers: always). */
+
+SPOKE_API struct spoke_cursor spoke_request_args(const struct spoke_request *request);
+SPOKE_API size_t spoke_request_arg_count(const struct spoke_request *request);
+SPOKE_API struct spoke_span spoke_request_service(const struct spoke_request *request);
+SPOKE_API struct spoke_span spoke_request_version(const struct spoke_request *request);
+SPOKE_API struct spoke_span spoke_request_group(const struct spoke_request *request);
+SPOKE_API struct spoke_span spoke_request_method(const struct spoke_request *request);
+
+/* A map, or none. */
+SPOKE_API struct spoke_value spoke_request_attachments(const struct spoke_request *request);
+
+/* Does the caller wait for an answer? A one-way request is ended by an answer too, which goes
+ * nowhere. */
+SPOKE_API bool spoke_request_two_way(const struct spoke_request *request);
+
+/* Time left for it, ns; UINT64_MAX: the caller did not say; 0: it is over. */
+SPOKE_API uint64_t spoke_request_left(const struct spoke_request *request);
+
+/* Where it came from, as "127.0.0.1:40000". Returns the length of the text. */
+SPOKE_API size_t spoke_request_peer(const struct spoke_request *request, char *text, size_t size);
+
+/* Is nobody there any more to read the answer? */
+SPOKE_API bool spoke_request_abandoned(const struct spoke_request *request);
+
+/* --- a request: what is done with it. The engine's thread, unless it says: any. */
+
+/* Copies what the request says, for a handler that answers later. Returns 0 or ENOMEM: answer
+ * now. */
+SPOKE_API SPOKE_MUST_USE int spoke_request_keep(struct spoke_request *request);
+
+/* Calls `abandoned` when the connection is lost before the answer. The request still has to be
+ * answered. One per request. Not for handlers on the pool. */
+SPOKE_API void spoke_request_on_abandoned(struct spoke_request *request,
+					  void (*abandoned)(struct spoke_request *request,
+							    void *arg),
+					  void *arg);
+
+/* Answers, and ends the request. A value that is too large or too deep for a frame becomes an error
+ * that says so. `value` is borrowed for the call; { 0 } is nil. Any thread, for requests of the
+ * pool. */
+SPOKE_API void spoke_reply(struct spoke_request *request, struct spoke_value value);
+
+/* The same with attachments, a map with texts as keys. */
+SPOKE_API void spoke_reply_with(struct spoke_request *request, struct spoke_value value,
+				struct spoke_value attachments);
+
+/* Answers with an error: `code` and `text`, which is copied, are the handler's own and reach the
+ * caller. Any thread, for requests of the pool. */
+SPOKE_API void spoke_reply_error(struct spoke_request *request, int32_t code, const char *text);
+
+SPOKE_END_DECLS
+
+#endif

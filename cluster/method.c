@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Methods of a consumer: what all calls of one have in common, put together once. */
+#include "cluster/consumer_parts.h"
+#include "core/pack.h"
+#include "transport/wire/codecs.h"
+
+#define TYPE_NAMES_MAX 256u
+
+/* Copies a text behind the others; returns where it is. */
+static struct spoke_span put_text(unsigned char **at, const char *text)
+{
+	struct spoke_span span = spokei_span(*at, strlen(text));
+
+	for (; *text; text++)
+		*(*at)++ = (unsigned char)*text;
+	return span;
+}
+
+/* The names between the commas, as an array of texts. */
+static int pack_type_names(struct spoke_builder *builder, const char *names,
+			   struct spoke_value *ret)
+{
+	size_t count = *names != '\0';
+
+	for (const char *at = names; *at; at++)
+		count += *at == ',';
+	if (count > TYPE_NAMES_MAX)
+		return SPOKE_ETOOLARGE;
+	spoke_pack_array(builder, count);
+	for (; count > 0; count--) {
+		size_t len = strcspn(names, ",");
+
+		spoke_pack_str(builder, names, len);
+		names += len + 1;
+	}
+	return spoke_builder_finish_value(builder, ret);
+}
+
+struct texts {
+	const char *service;
+	const char *version;
+	const char *group;
+	const char *name;
+	const char *types;
+	struct spoke_value type_names;
+};
+
+static int make_method(struct spoke_consumer *consumer, const struct texts *texts, bool generic,
+		       struct spoke_method **ret_method)
+{
+	const struct spoke_env *env = consumer->engine->env;
+	size_t size = sizeof(struct spoke_method) + strlen(texts->service) +
+		      strlen(texts->version) + strlen(texts->group) + strlen(texts->name) +
+		      strlen(texts->types) + texts->type_names.len;
+	struct spoke_method *method = spokei_alloc(env, 1, size);
+	unsigned char *at;
+
+	if (method == NULL)
+		return SPOKE_ENOMEM;
+	at = method->texts;
+	method->consumer = consumer;
+	method->size = size;
+	method->request = (struct spokei_message){
+		.kind = SPOKEI_REQUEST,
+		.codec = SPOKEI_CODEC_MSGPACK,
+		.generic = generic,
+	};
+	method->request.service = put_text(&at, texts->service);
+	method->request.version = put_text(&at, texts->version);
+	method->request.group = put_text(&at, texts->group);
+	method->request.method = put_text(&at, texts->name);
+	method->request.types = put_text(&at, texts->types);
+	if (texts->type_names.len) {
+		memcpy(at, texts->type_names.data, texts->type_names.len);
+		method->request.type_names = (struct spoke_value){ at, texts->type_names.len };
+	}
+	spokei_buffer_init(&method->prefix.bytes, env, SPOKEI_FRAME_MAX);
+	spokei_list_append(&consumer->methods, &method->node);
+	*ret_method = method;
+	return SPOKE_OK;
+}
+
+static bool is_too_long(const char *text)
+{
+	return strlen(text) >= SPOKEI_NAME_MAX;
+}
+
+static const char *text_or(const char *text, const char *otherwise)
+{
+	return text ? text : otherwise;
+}
+
+int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
+			  const struct spoke_method_options *options,
+			  struct spoke_method **ret_method)
+{
+	static const struct spoke_method_options defaults;
+	const struct spoke_method_options *with = options ? options : &defaults;
+	const struct spokei_consumer_settings *settings = &consumer->settings;
+	struct spoke_builder builder;
+	struct texts texts = { .name = name };
+	int error = 0;
+
+	if (name == NULL || *name == '\0' || with->timeout_ns > SPOKEI_TIMEOUT_MAX_NS)
+		return SPOKE_EINVAL;
+	texts.service = text_or(with->service, settings->service);
+	texts.version = text_or(with->version, settings->version);
+	texts.group = text_or(with->group, settings->group);
+	texts.types = text_or(with->types, "");
+	if (is_too_long(name) || is_too_long(texts.service) || is_too_long(texts.version) ||
+	    is_too_long(texts.group) || is_too_long(texts.types))
+		return SPOKE_ETOOLARGE;
+	spoke_builder_init(&builder, consumer->engine->env, NULL);
+	if (with->generic && with->type_names)
+		error = pack_type_names(&builder, with->type_names, &texts.type_names);
+	if (error == 0)
+		error = make_method(consumer, &texts, with->generic, ret_method);
+	spoke_builder_fini(&builder);
+	if (error)
+		return error;
+	(*ret_method)->timeout_ns = with->timeout_ns ? with->timeout_ns : settings->timeout_ns;
+	return SPOKE_OK;
+}

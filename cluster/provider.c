@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a provider. */
+#include "cluster/provider.h"
+
+#include "cluster/request.h"
+#include "cluster/settings.h"
+
+#define CONNECTIONS_MAX 10000u
+#define CONNECTIONS_PER_PEER_MAX 1000u
+
+static void end_provider(struct spoke_provider *provider);
+
+/* --- connections */
+
+static void provider_request(void *arg, struct spokei_conn *conn,
+			     const struct spokei_message *message)
+{
+	struct spoke_provider *provider = arg;
+
+	spokei_request_serve(&provider->services, conn, message, &provider->spare);
+}
+
+static void provider_changed(void *arg, struct spokei_conn *conn, int error)
+{
+	struct spoke_provider *provider = arg;
+
+	if (error == SPOKE_OK)
+		return;
+	spokei_crowd_leave(&provider->crowd, &conn->peer);
+	if (provider->draining && spokei_list_empty(&provider->link.conns))
+		end_provider(provider);
+}
+
+static const struct spokei_conn_up provider_up = {
+	.request = provider_request,
+	.changed = provider_changed,
+};
+
+static void provider_accept(void *arg, int fd, const struct spoke_address *peer)
+{
+	struct spoke_provider *provider = arg;
+	struct spokei_conn *conn;
+
+	if (spokei_conn_accept(&provider->link, fd, peer, &provider_up, provider, &conn)) {
+		/* The listener has counted it as accepted. */
+		spokei_count(provider->engine, SPOKE_STAT_CLOSED);
+		spokei_count(provider->engine, SPOKE_STAT_CLOSED_MEMORY);
+		spokei_crowd_leave(&provider->crowd, peer);
+	}
+}
+
+/* --- the end */
+
+static void stop_listening(struct spoke_provider *provider)
+{
+	while (provider->listener_count > 0)
+		spokei_listener_free(provider->listeners[--provider->listener_count]);
+}
+
+static void provider_bury(struct spokei_task *task)
+{
+	struct spoke_provider *provider = spoke_container_of(task, struct spoke_provider, bury);
+	const struct spoke_env *env = provider->engine->env;
+
+	if (!provider->freed) {
+		spokei_roll_retire(provider->engine, &provider->member);
+		return;
+	}
+	spokei_roll_drop(provider->engine, &provider->member);
+	spokei_request_free(provider->spare);
+	spokei_services_fini(&provider->services);
+	spokei_crowd_fini(&provider->crowd);
+	spokei_link_fini(&provider->link);
+	spokei_free(env, provider->default_service, 1, provider->default_size);
+	spokei_free(env, provider, 1, sizeof(*provider));
+}
+
+/* Ends all that the provider does; it is buried when its last connection is, if it is freed. */
+static void end_provider(struct spoke_provider *provider)
+{
+	if (provider->ended)
+		return;
+	provider->ended = true;
+	stop_listening(provider);
+	spokei_link_end(&provider->link, &provider->bury);
+}
+
+void spoke_provider_free(struct spoke_provider *provider)
+{
+	if (provider == NULL || provider->freed)
+		return;
+	provider->freed = true;
+	end_provider(provider);
+	if (provider->link.alive == 0)
+		spokei_engine_dead(provider->engine, &provider->bury);
+}
+
+static void provider_close(struct spokei_member *member)
+{
+	end_provider(spoke_container_of(member, struct spoke_provider, member));
+}
+
+static void provider_free(struct spokei_member *member)
+{
+	spoke_provider_free(spoke_container_of(member, struct spoke_provider, member));
+}
+
+/* Nothing new comes in; what was begun is answered, and the answers are written. */
+static void provider_drain(struct spokei_member *member)
+{
+	struct spoke_provider *provider = spoke_container_of(member, struct spoke_provider, member);
+	struct spoke_list *conns = &provider->link.conns;
+
+	provider->draining = true;
+	provider->link.closing = true;
+	stop_listening(provider);
+	for (struct spoke_list *node = conns->next; node != conns;) {
+		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
+
+		node = node->next;
+		spokei_conn_finish(conn);
+	}
+	if (spokei_list_empty(conns))
+		end_provider(provider);
+}
+
+/* --- the beginning */
+
+static int copy_default_service(struct spoke_provider *provider, const char *name)
+{
+	if (name == NULL)
+		return SPOKE_OK;
+	provider->default_size = strlen(name) + 1;
+	provider->default_service = spokei_alloc(provider->engine->env, 1, provider->default_size);
+	if (provider->default_service == NULL)
+		return SPOKE_ENOMEM;
+	memcpy(provider->default_service, name, provider->default_size);
+	return SPOKE_OK;
+}
+
+int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_options *options,
+		       struct spoke_provider **ret_provider)
+{
+	static const struct spoke_provider_options defaults;
+	const struct spoke_provider_options *with = options ? options : &defaults;
+	const struct spoke_env *env = engine->env;
+	struct spoke_provider *provider;
+	struct spokei_link_limits limits;
+	int error;
+
+	if (spokei_engine_forked(engine))
+		return SPOKE_EFORKED;
+	if (spokei_engine_ending(engine))
+		return SPOKE_ECLOSED;
+	error = spokei_settings_provider(engine, with, &limits);
+	if (error)
+		return error;
+	provider = spokei_alloc(env, 1, sizeof(*provider));
+	if (provider == NULL)
+		return SPOKE_ENOMEM;
+	provider->engine = engine;
+	provider->bury.run = provider_bury;
+	error = copy_default_service(provider, with->default_service);
+	if (error == 0)
+		error = spokei_link_init(&provider->link, engine, &limits);
+	if (error) {
+		spokei_free(env, provider->default_service, 1, provider->default_size);
+		spokei_free(env, provider, 1, sizeof(*provider));
+		return error;
+	}
+	provider->link.serves = true;
+	spokei_crowd_init(&provider->crowd, env,
+			  with->connections_max ? with->connections_max : CONNECTIONS_MAX,
+			  with->connections_per_peer_max ? with->connections_per_peer_max
+							 : CONNECTIONS_PER_PEER_MAX);
+	spokei_services_init(&provider->services, env, provider->default_service);
+	provider->member = (struct spokei_member){
+		.kind = "provider",
+		.close = provider_close,
+		.drain = provider_drain,
+		.free = provider_free,
+	};
+	spokei_roll_add(engine, &provider->member);
+	*ret_provider = provider;
+	return SPOKE_OK;
+}
+
+int spoke_provider_add(struct spoke_provider *provider, const struct spoke_service_options *service,
+		       const struct spoke_handler *handlers, size_t count)
+{
+	return spokei_services_add(&provider->services, service, handlers, count);
+}
+
+int spoke_provider_listen(struct spoke_provider *provider, const char *url)
+{
+	struct spoke_address address;
+	int error;
+
+	if (spokei_engine_forked(provider->engine))
+		return SPOKE_EFORKED;
+	if (provider->ended || provider->draining)
+		return SPOKE_ECLOSED;
+	if (provider->listener_count == SPOKEI_LISTENERS_MAX)
+		return SPOKE_ELIMIT;
+	error = spokei_settings_listen(provider->engine, url, &address);
+	if (error == 0)
+		error = spokei_listener_new(provider->engine, &address, &provider->crowd,
+					    provider_accept, provider,
+					    &provider->listeners[provider->listener_count]);
+	if (error == 0)
+		provider->listener_count++;
+	return error;
+}
+
+size_t spoke_provider_address(const struct spoke_provider *provider, size_t index, char *text,
+			      size_t size)
+{
+	const struct spoke_env *env = provider->engine->env;
+
+	if (index >= provider->listener_count || size == 0)
+		return 0;
+	env->net->print(env->ctx, spokei_listener_address(provider->listeners[index]), text, size);
+	return strlen(text);
+}
+
+size_t spoke_provider_connections(const struct spoke_provider *provider)
+{
+	return provider->link.conn_count;
+}

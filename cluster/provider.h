@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A provider inside: where it listens, what it serves, whom it serves. On the engine's thread.
+ */
+#ifndef SPOKEI_PROVIDER_H
+#define SPOKEI_PROVIDER_H
+
+#include "cluster/service.h"
+#include "core/roll.h"
+#include "transport/conn.h"
+#include "transport/listener.h"
+
+#define SPOKEI_LISTENERS_MAX 64u
+
+struct spoke_provider {
+	struct spoke_engine *engine;
+	struct spokei_link link;
+	struct spokei_member member; /* of the engine's roll */
+	struct spokei_crowd crowd;
+	struct spokei_services services;
+	struct spokei_listener *listeners[SPOKEI_LISTENERS_MAX];
+	size_t listener_count;
+	char *default_service; /* NULL: none */
+	size_t default_size;
+	struct spoke_request *spare; /* memory of the last request, or NULL */
+	bool draining;
+	bool ended;
+	bool freed; /* gone when the last connection is */
+	struct spokei_task bury;
+};
+
+#endif

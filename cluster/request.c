@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a message to its handler, and from the handler's answer to the connection. */
+#include "cluster/request.h"
+
+#include "cluster/copy.h"
+
+#include <errno.h>
+
+#define NS_PER_MS UINT64_C(1000000)
+
+static const struct spokei_message nothing;
+
+/* --- the end */
+
+void spokei_request_free(struct spoke_request *request)
+{
+	const struct spoke_env *env;
+
+	if (request == NULL)
+		return;
+	env = request->engine->env;
+	spokei_copy_free(env, request->kept);
+	spokei_copy_free(env, request->answer);
+	spokei_free(env, request, 1, sizeof(*request));
+}
+
+static void count_answer(struct spoke_request *request, int error)
+{
+	if (atomic_load_explicit(&request->gone, memory_order_relaxed))
+		return; /* counted as abandoned */
+	if (error == SPOKE_ETOOLARGE)
+		spokei_count(request->engine, SPOKE_STAT_REPLIES_TOO_LARGE);
+	spokei_count(request->engine, error ? SPOKE_STAT_REQUESTS_ERROR : SPOKE_STAT_REQUESTS_OK);
+}
+
+/* The loop's thread: the answer of a request whose handler has returned. */
+static void answer_later(struct spoke_request *request, struct spokei_message *message)
+{
+	count_answer(request, message->error);
+	spokei_conn_answer(&request->serving, message);
+}
+
+static void answer_arrived(struct spoke_post *post)
+{
+	struct spoke_request *request = spoke_container_of(post, struct spoke_request, post);
+	static const char text[] = "the provider has no memory for the answer";
+	struct spokei_message message = {
+		.error = SPOKE_ESERVER,
+		.error_text = spokei_span(text, sizeof(text) - 1),
+	};
+
+	if (request->answer)
+		message = request->answer->message;
+	answer_later(request, &message);
+	request->delivered = true;
+	if (request->pool_done)
+		spokei_request_free(request);
+}
+
+/* The one completion of a request. */
+static void finish_request(struct spoke_request *request, struct spokei_message *message)
+{
+	SPOKE_ASSERT(!request->answered);
+	request->answered = true;
+	if (request->on_pool) {
+		request->answer = spokei_copy_new(request->engine->env, message);
+		request->post.run = answer_arrived;
+		spoke_engine_post(request->engine, &request->post);
+	} else if (request->conn) {
+		count_answer(request, message->error);
+		spokei_conn_reply(request->conn, request->message, message);
+	} else {
+		answer_later(request, message);
+		spokei_request_free(request);
+	}
+}
+
+void spoke_reply_with(struct spoke_request *request, struct spoke_value value,
+		      struct spoke_value attachments)
+{
+	struct spokei_message message = { .kind = SPOKEI_REPLY };
+	int error = SPOKE_OK;
+
+	if (value.len)
+		error = spoke_value_check(value.data, value.len, NULL, &message.value);
+	if (error == SPOKE_OK && attachments.len)
+		error = spoke_value_check(attachments.data, attachments.len, NULL,
+					  &message.attachments);
+	if (error) {
+		const char *text = spoke_strerror(error);
+
+		message = (struct spokei_message){
+			.error = SPOKE_ETOOLARGE,
+			.error_text = spokei_span(text, strlen(text)),
+		};
+	}
+	finish_request(request, &message);
+}
+
+void spoke_reply(struct spoke_request *request, struct spoke_value value)
+{
+	spoke_reply_with(request, value, (struct spoke_value){ NULL, 0 });
+}
+
+void spoke_reply_error(struct spoke_request *request, int32_t code, const char *text)
+{
+	struct spokei_message message = {
+		.kind = SPOKEI_REPLY,
+		.error = SPOKE_EREMOTE,
+		.error_code = code,
+		.error_text = spokei_span(text ? text : "", text ? strlen(text) : 0),
+	};
+
+	finish_request(request, &message);
+}
+
+/* --- abandoned */
+
+static void request_abandoned(struct spokei_serving *serving)
+{
+	struct spoke_request *request = spoke_container_of(serving, struct spoke_request, serving);
+
+	atomic_store_explicit(&request->gone, true, memory_order_relaxed);
+	spokei_count(request->engine, SPOKE_STAT_REQUESTS_ABANDONED);
+	if (request->abandoned)
+		request->abandoned(request, request->abandoned_arg);
+}
+
+/* --- the handler */
+
+/* Gives the request into the connection's keeping. False: the connection is gone, or there is no
+ * memory, and then it goes; who is told of that may have answered, and the request is gone too. */
+static bool hand_over(struct spoke_request *request, struct spokei_conn *conn,
+		      const struct spokei_message *message)
+{
+	int error;
+
+	request->serving.abandoned = request_abandoned;
+	error = spokei_conn_serve(conn, &request->serving, message);
+	if (error == SPOKE_OK)
+		return true;
+	if (error == SPOKE_ENOMEM)
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+	request_abandoned(&request->serving);
+	return false;
+}
+
+static void run_here(struct spoke_request *request, struct spokei_conn *conn,
+		     struct spoke_request **spare)
+{
+	const struct spokei_message *message;
+
+	request->conn = conn;
+	request->route->handle(request, request->route->arg);
+	if (request->answered) {
+		if (*spare || request->kept)
+			spokei_request_free(request);
+		else
+			*spare = request;
+		return;
+	}
+	request->conn = NULL;
+	request->peer = conn->peer;
+	message = request->message;
+	if (request->kept == NULL)
+		request->message = &nothing;
+	(void)hand_over(request, conn, message);
+}
+
+static void pool_run(struct spoke_work *work)
+{
+	struct spoke_request *request = spoke_container_of(work, struct spoke_request, work);
+
+	request->route->handle(request, request->route->arg);
+}
+
+static void pool_refused(struct spoke_request *request, const char *text)
+{
+	struct spokei_message message = {
+		.error = SPOKE_EREFUSED,
+		.error_text = spokei_span(text, strlen(text)),
+	};
+
+	spokei_count(request->engine, SPOKE_STAT_REQUESTS_REFUSED);
+	spokei_conn_answer(&request->serving, &message);
+	spokei_request_free(request);
+}
+
+static void pool_done(struct spoke_work *work)
+{
+	struct spoke_request *request = spoke_container_of(work, struct spoke_request, work);
+
+	if (work->status == -ECANCELED) {
+		pool_refused(request, "the provider is closing; call another one");
+		return;
+	}
+	request->pool_done = true;
+	if (request->delivered)
+		spokei_request_free(request);
+}
+
+static void run_on_pool(struct spoke_request *request, struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = request->engine;
+
+	request->peer = conn->peer;
+	if (spoke_request_keep(request)) {
+		spokei_count(engine, SPOKE_STAT_REQUESTS_REFUSED);
+		spokei_conn_refuse(conn, request->message, SPOKE_EREFUSED,
+				   "the provider has no memory for it");
+		spokei_request_free(request);
+		return;
+	}
+	if (!hand_over(request, conn, request->message)) {
+		spokei_request_free(request);
+		return;
+	}
+	request->on_pool = true;
+	request->work.run = pool_run;
+	request->work.done = pool_done;
+	if (engine->env->loop->offload(engine->loop, &request->work))
+		pool_refused(request, "the provider's pool is busy; call later or another one");
+}
+
+static struct spoke_request *take_request(const struct spoke_env *env, struct spoke_request **spare)
+{
+	struct spoke_request *request = *spare;
+
+	if (request == NULL)
+		return spokei_alloc(env, 1, sizeof(*request));
+	*spare = NULL;
+	/* What else is in it was never touched by a request that is answered in its handler. */
+	request->answered = false;
+	request->abandoned = NULL;
+	return request;
+}
+
+static uint64_t deadline_of(const struct spoke_engine *engine, int64_t timeout_ms)
+{
+	uint64_t left_ms = (uint64_t)timeout_ms;
+
+	if (timeout_ms <= 0 || left_ms > (UINT64_MAX - engine->begin_ns) / NS_PER_MS)
+		return UINT64_MAX;
+	return engine->begin_ns + left_ms * NS_PER_MS;
+}
+
+static void run(const struct spokei_route *route, struct spokei_conn *conn,
+		const struct spokei_message *message, struct spoke_request **spare)
+{
+	struct spoke_engine *engine = conn->link->engine;
+	struct spoke_request *request;
+
+	if (message->timeout_ms < 0) {
+		spokei_count(engine, SPOKE_STAT_REQUESTS_EXPIRED);
+		spokei_conn_refuse(conn, message, SPOKE_EEXPIRED, spoke_strerror(SPOKE_EEXPIRED));
+		return;
+	}
+	request = take_request(engine->env, spare);
+	if (request == NULL) {
+		spokei_count(engine, SPOKE_STAT_REQUESTS_REFUSED);
+		spokei_conn_refuse(conn, message, SPOKE_EREFUSED,
+				   "the provider has no memory for it");
+		return;
+	}
+	request->engine = engine;
+	request->message = message;
+	request->route = route;
+	request->deadline_ns = deadline_of(engine, message->timeout_ms);
+	if (route->flags & SPOKE_HANDLER_POOL)
+		run_on_pool(request, conn);
+	else
+		run_here(request, conn, spare);
+}
+
+void spokei_request_serve(const struct spokei_services *services, struct spokei_conn *conn,
+			  const struct spokei_message *message, struct spoke_request **spare)
+{
+	const struct spokei_route *route = conn->found;
+	bool has_service = true;
+
+	if (route == NULL) {
+		route = spokei_services_find(services, message, &has_service);
+		conn->found = route;
+	}
+	if (route == NULL) {
+		spokei_count(conn->link->engine, SPOKE_STAT_REQUESTS_NO_SERVICE);
+		spokei_conn_refuse(conn, message, SPOKE_ENOSERVICE,
+				   has_service ? "the service has no such method"
+					       : "there is no such service here (name, version and "
+						 "group count)");
+		return;
+	}
+	run(route, conn, message, spare);
+}
+
+void spokei_request_serve_pushed(struct spoke_consumer *consumer, struct spokei_conn *conn,
+				 const struct spokei_message *message)
+{
+	struct spoke_request *spare = NULL;
+
+	run(&consumer->pushed, conn, message, &spare);
+	spokei_request_free(spare);
+}
+
+/* --- what a request says */
+
+int spoke_request_keep(struct spoke_request *request)
+{
+	if (request->kept)
+		return SPOKE_OK;
+	request->kept = spokei_copy_new(request->engine->env, request->message);
+	if (request->kept == NULL)
+		return SPOKE_ENOMEM;
+	request->message = &request->kept->message;
+	return SPOKE_OK;
+}
+
+void spoke_request_on_abandoned(struct spoke_request *request,
+				void (*abandoned)(struct spoke_request *request, void *arg),
+				void *arg)
+{
+	request->abandoned = abandoned;
+	request->abandoned_arg = arg;
+}
+
+struct spoke_cursor spoke_request_args(const struct spoke_request *request)
+{
+	struct spoke_cursor cursor = spoke_cursor_bytes(request->message->args);
+
+	cursor.left = request->message->arg_count;
+	return cursor;
+}
+
+size_t spoke_request_arg_count(const struct spoke_request *request)
+{
+	return request->message->arg_count;
+}
+
+struct spoke_span spoke_request_service(const struct spoke_request *request)
+{
+	return request->message->service;
+}
+
+struct spoke_span spoke_request_version(const struct spoke_request *request)
+{
+	return request->message->version;
+}
+
+struct spoke_span spoke_request_group(const struct spoke_request *request)
+{
+	return request->message->group;
+}
+
+struct spoke_span spoke_request_method(const struct spoke_request *request)
+{
+	return request->message->method;
+}
+
+struct spoke_value spoke_request_attachments(const struct spoke_request *request)
+{
+	return request->message->attachments;
+}
+
+bool spoke_request_two_way(const struct spoke_request *request)
+{
+	return request->conn ? request->message->two_way : request->serving.two_way;
+}
+
+uint64_t spoke_request_left(const struct spoke_request *request)
+{
+	const struct spoke_env *env = request->engine->env;
+	uint64_t now_ns;
+
+	if (request->deadline_ns == UINT64_MAX)
+		return UINT64_MAX;
+	now_ns = env->now(env->ctx);
+	return now_ns < request->deadline_ns ? request->deadline_ns - now_ns : 0;
+}
+
+size_t spoke_request_peer(const struct spoke_request *request, char *text, size_t size)
+{
+	const struct spoke_env *env = request->engine->env;
+	const struct spoke_address *peer = request->conn ? &request->conn->peer : &request->peer;
+
+	if (size == 0)
+		return 0;
+	env->net->print(env->ctx, peer, text, size);
+	return strlen(text);
+}
+
+bool spoke_request_abandoned(const struct spoke_request *request)
+{
+	return atomic_load_explicit(&request->gone, memory_order_relaxed);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of keys, and what becomes of them. */
+#include "cluster/settings.h"
+
+#include "core/log.h"
+#include "core/option.h"
+#include "transport/catalog.h"
+
+#include <stdio.h>
+
+#define HEARTBEAT_NS UINT64_C(60000000000)
+#define MUTE_INTERVALS 4u /* of silence before a peer's first byte */
+#define PORT_PRESET 20880
+#define FRAME_MIN 1024u
+#define URL_SHOWN 128u
+
+#define NS_PER_MS UINT64_C(1000000)
+
+enum key {
+	KEY_TIMEOUT,
+	KEY_HEARTBEAT,
+	KEY_PENDING_MAX,
+	KEY_FRAME_MAX,
+	KEYS,
+};
+
+static const struct spokei_option keys[KEYS] = {
+	[KEY_TIMEOUT] = { "timeout", SPOKEI_OPTION_DURATION, NS_PER_MS, SPOKEI_TIMEOUT_MAX_NS,
+			  SPOKEI_TIMEOUT_NS, "how long a call may take, all in all" },
+	[KEY_HEARTBEAT] = { "heartbeat", SPOKEI_OPTION_DURATION, 0, SPOKEI_TIMEOUT_MAX_NS,
+			    HEARTBEAT_NS, "silence after which a peer is asked whether it lives" },
+	[KEY_PENDING_MAX] = { "pending.max", SPOKEI_OPTION_COUNT, 1, UINT32_MAX / 2, 65536,
+			      "calls that may wait for an answer" },
+	[KEY_FRAME_MAX] = { "frame.max", SPOKEI_OPTION_SIZE, FRAME_MIN, 1u << 30, SPOKEI_FRAME_MAX,
+			    "bytes that a frame may have" },
+};
+
+/* Keys that are texts and read elsewhere, and those of Dubbo's that say nothing to spoke. */
+static const char *const other_keys[] = {
+	"interface",
+	"version",
+	"group",
+	"side",
+	"application",
+	"dubbo",
+	"release",
+	"pid",
+	"timestamp",
+	"methods",
+	"anyhost",
+	"category",
+	"serialization",
+	"generic",
+	"dynamic",
+	"deprecated",
+	"revision",
+	"protocol",
+	"prefer.serialization",
+};
+
+static bool is_other_key(const char *key)
+{
+	for (size_t i = 0; i < sizeof(other_keys) / sizeof(other_keys[0]); i++)
+		if (strcmp(key, other_keys[i]) == 0)
+			return true;
+	return false;
+}
+
+static int read_parameters(struct spoke_engine *engine, const struct spoke_url *url,
+			   uint64_t values[KEYS])
+{
+	char why[SPOKEI_OPTION_WHY_MAX];
+
+	for (int i = 0; i < KEYS; i++)
+		values[i] = keys[i].preset;
+	for (unsigned i = 0; i < url->parameter_count; i++) {
+		const struct spoke_url_parameter *parameter = &url->parameters[i];
+		const struct spokei_option *key;
+		int error = SPOKE_EINVAL;
+
+		if (is_other_key(parameter->key))
+			continue;
+		key = spokei_option_find(keys, KEYS, parameter->key, why, sizeof(why));
+		if (key)
+			error = spokei_option_parse(key, parameter->value, true,
+						    &values[key - keys], why, sizeof(why));
+		if (error) {
+			spokei_event(engine, error, "URL: %s", why);
+			return error;
+		}
+	}
+	return SPOKE_OK;
+}
+
+int spokei_settings_url(struct spoke_engine *engine, const char *text, struct spoke_url *ret_url)
+{
+	struct spoke_url_error why;
+	int error;
+
+	if (text == NULL) {
+		spokei_event(engine, SPOKE_EINVAL,
+			     "URL: there is none; write one, as "
+			     "dubbo://127.0.0.1:20880/demo.EchoService");
+		return SPOKE_EINVAL;
+	}
+	error = spoke_url_parse(engine->env, text, strlen(text), ret_url, &why);
+	if (error)
+		spokei_event(engine, error, "URL, byte %zu: %s", why.at, why.text);
+	return error;
+}
+
+static const char *first_text(const char *first, const char *second, const char *third)
+{
+	if (first && *first)
+		return first;
+	if (second && *second)
+		return second;
+	return third;
+}
+
+static int check_option(struct spoke_engine *engine, enum key key, uint64_t value)
+{
+	char min[32];
+	char max[32];
+
+	if (value >= keys[key].min && value <= keys[key].max)
+		return SPOKE_OK;
+	spokei_option_print(keys[key].kind, keys[key].min, min, sizeof(min));
+	spokei_option_print(keys[key].kind, keys[key].max, max, sizeof(max));
+	spokei_event(engine, SPOKE_ERANGE, "option %s: not between %s and %s", keys[key].name, min,
+		     max);
+	return SPOKE_ERANGE;
+}
+
+static int overrule(struct spoke_engine *engine, uint64_t values[KEYS], enum key key,
+		    uint64_t option)
+{
+	if (option == 0)
+		return SPOKE_OK;
+	values[key] = option;
+	return check_option(engine, key, option);
+}
+
+static int read_consumer(struct spoke_engine *engine, const struct spoke_consumer_options *options,
+			 struct spokei_consumer_settings *ret)
+{
+	uint64_t values[KEYS];
+	int error = read_parameters(engine, &ret->url, values);
+
+	if (error == 0)
+		error = overrule(engine, values, KEY_TIMEOUT, options->timeout_ns);
+	if (error == 0)
+		error = overrule(engine, values, KEY_PENDING_MAX, options->pending_max);
+	if (error == 0)
+		error = overrule(engine, values, KEY_FRAME_MAX, options->frame_max);
+	if (error)
+		return error;
+	ret->service = first_text(spoke_url_get(&ret->url, "interface"), ret->url.path, "");
+	ret->version = first_text(spoke_url_get(&ret->url, "version"), NULL, "");
+	ret->group = first_text(spoke_url_get(&ret->url, "group"), NULL, "");
+	ret->timeout_ns = values[KEY_TIMEOUT];
+	spokei_link_limits_init(&ret->limits);
+	ret->limits.pending_max = (uint32_t)values[KEY_PENDING_MAX];
+	ret->limits.wire.frame_max = (size_t)values[KEY_FRAME_MAX];
+	return SPOKE_OK;
+}
+
+int spokei_settings_consumer(struct spoke_engine *engine,
+			     const struct spoke_consumer_options *options,
+			     struct spokei_consumer_settings *ret)
+{
+	int error;
+
+	*ret = (struct spokei_consumer_settings){ 0 };
+	error = spokei_settings_url(engine, options->url, &ret->url);
+	if (error)
+		return error;
+	error = read_consumer(engine, options, ret);
+	if (error)
+		spokei_settings_consumer_fini(ret);
+	return error;
+}
+
+void spokei_settings_consumer_fini(struct spokei_consumer_settings *settings)
+{
+	spoke_url_fini(&settings->url);
+}
+
+int spokei_settings_endpoint(struct spoke_engine *engine, const struct spoke_url *url,
+			     struct spokei_connector_options *ret)
+{
+	const char *scheme = *url->scheme ? url->scheme : "dubbo";
+	const struct spokei_wire *wire = spokei_catalog_wire(scheme);
+
+	if (wire == NULL) {
+		char shown[URL_SHOWN];
+
+		(void)spokei_log_escape(shown, sizeof(shown), scheme, strlen(scheme));
+		spokei_event(engine, SPOKE_EUNSUPPORTED,
+			     "URL: scheme %s is not known; use dubbo or msgpack-rpc", shown);
+		return SPOKE_EUNSUPPORTED;
+	}
+	if (url->host && url->port == 0) {
+		spokei_event(engine, SPOKE_ERANGE, "URL: nobody can be called at port 0");
+		return SPOKE_ERANGE;
+	}
+	*ret = (struct spokei_connector_options){
+		.host = url->host,
+		.port = (uint16_t)(url->port < 0 ? PORT_PRESET : url->port),
+		.path = url->socket,
+		.wire = wire,
+	};
+	return SPOKE_OK;
+}
+
+int spokei_settings_provider(struct spoke_engine *engine,
+			     const struct spoke_provider_options *options,
+			     struct spokei_link_limits *ret)
+{
+	uint64_t heartbeat_ns = options->heartbeat_ns ? options->heartbeat_ns : HEARTBEAT_NS;
+	uint64_t values[KEYS] = { 0 };
+	int error = overrule(engine, values, KEY_FRAME_MAX, options->frame_max);
+
+	if (error == 0)
+		error = check_option(engine, KEY_HEARTBEAT, heartbeat_ns);
+	if (error)
+		return error;
+	spokei_link_limits_init(ret);
+	ret->mute_ns = heartbeat_ns * MUTE_INTERVALS;
+	if (options->frame_max)
+		ret->wire.frame_max = options->frame_max;
+	if (options->requests_max)
+		ret->serving_max = options->requests_max;
+	if (options->requests_per_connection_max)
+		ret->serving_per_conn_max = options->requests_per_connection_max;
+	if (options->queued_max)
+		ret->queued_max = options->queued_max;
+	return SPOKE_OK;
+}
+
+int spokei_settings_listen(struct spoke_engine *engine, const char *text, struct spoke_address *ret)
+{
+	const struct spoke_env *env = engine->env;
+	char place[SPOKE_URL_HOST_MAX + 16];
+	struct spoke_url url;
+	int error = spokei_settings_url(engine, text, &url);
+
+	if (error)
+		return error;
+	if (url.socket) {
+		char path[sizeof(((struct spoke_address *)0)->bytes) + 8];
+		int len = snprintf(path, sizeof(path), "unix:%s", url.socket);
+
+		error = len < (int)sizeof(path) ? env->net->parse(env->ctx, path, ret) : -1;
+	} else {
+		bool is_v6 = strchr(url.host, ':') != NULL;
+
+		(void)snprintf(place, sizeof(place), "%s%s%s:%d", is_v6 ? "[" : "", url.host,
+			       is_v6 ? "]" : "", url.port < 0 ? PORT_PRESET : url.port);
+		error = env->net->parse(env->ctx, place, ret);
+	}
+	if (error) {
+		spokei_event(engine, SPOKE_EINVAL,
+			     "listen: not an address in digits, or a path that is too long; write "
+			     "one, as dubbo://0.0.0.0:20880 or unix:/run/echo.sock");
+		error = SPOKE_EINVAL;
+	}
+	spoke_url_fini(&url);
+	return error;
+}

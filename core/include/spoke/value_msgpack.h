@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For programs that use msgpack-c themselves: from a value to a msgpack_object and back. The only
+ * header of spoke that needs <msgpack.h>; no other includes it. All of it is inline, so that the
+ * library has nothing of msgpack-c in its interface, whatever version of it you have (4.0 and
+ * later); your program is linked with msgpack-c then.
+ *
+ *     msgpack_zone zone;
+ *     msgpack_object object;
+ *
+ *     if (!msgpack_zone_init(&zone, MSGPACK_ZONE_CHUNK_SIZE))
+ *             return SPOKE_ENOMEM;
+ *     error = spoke_value_to_msgpack(result->value, NULL, &zone, &object);
+ *     ...
+ *     spoke_pack_msgpack(&builder, &object);
+ *     error = spoke_builder_finish(&builder, &args);
+ *     msgpack_zone_destroy(&zone);
+ *
+ * Stateless; any thread, one at a time for a zone or a builder. Nothing here recurses.
+ */
+#ifndef SPOKE_VALUE_MSGPACK_H
+#define SPOKE_VALUE_MSGPACK_H
+
+#include <spoke/value.h>
+
+#include <msgpack.h>
+
+SPOKE_BEGIN_DECLS
+
+/* An array or map that is being gone through; a map has a key and a value for each pair. */
+struct spokei_msgpack_open {
+	const msgpack_object *container;
+	uint64_t next;
+	uint64_t end;
+	struct spoke_cursor cursor; /* over the values it is made from, if it is made */
+};
+
+static inline uint64_t spokei_msgpack_children(const msgpack_object *object)
+{
+	if (object->type == MSGPACK_OBJECT_ARRAY)
+		return object->via.array.size;
+	return object->type == MSGPACK_OBJECT_MAP ? (uint64_t)object->via.map.size * 2 : 0;
+}
+
+static inline msgpack_object *spokei_msgpack_child(const msgpack_object *object, uint64_t index)
+{
+	msgpack_object_kv *pair;
+
+	if (object->type == MSGPACK_OBJECT_ARRAY)
+		return &object->via.array.ptr[index];
+	pair = &object->via.map.ptr[index / 2];
+	return index % 2 ? &pair->val : &pair->key;
+}
+
+/* Leaves the containers that are done. Returns whether one is left. */
+static inline bool spokei_msgpack_go_on(struct spokei_msgpack_open *open, unsigned *depth)
+{
+	while (*depth > 0 && open[*depth - 1].next == open[*depth - 1].end)
+		--*depth;
+	return *depth > 0;
+}
+
+/* --- from a value to an object */
+
+static inline int spokei_msgpack_number(struct spoke_value value, msgpack_object *object)
+{
+	bool is_short = value.data[0] == 0xca;
+
+	object->type = MSGPACK_OBJECT_POSITIVE_INTEGER;
+	if (spoke_value_u64(value, &object->via.u64) == 0)
+		return 0;
+	object->type = MSGPACK_OBJECT_NEGATIVE_INTEGER;
+	if (spoke_value_i64(value, &object->via.i64) == 0)
+		return 0;
+	object->type = is_short ? MSGPACK_OBJECT_FLOAT32 : MSGPACK_OBJECT_FLOAT64;
+	return spoke_value_double(value, &object->via.f64);
+}
+
+/* What lies in the value's bytes stays there. The format has no length of more than 32 bits. */
+static inline int spokei_msgpack_bytes(struct spoke_value value, msgpack_object *object)
+{
+	struct spoke_span span = { NULL, 0 };
+	int error;
+
+	if (spoke_value_str(value, &span) == 0) {
+		object->type = MSGPACK_OBJECT_STR;
+		object->via.str.ptr = (const char *)span.data;
+		object->via.str.size = (uint32_t)span.len;
+		return 0;
+	}
+	if (spoke_value_bin(value, &span) == 0) {
+		object->type = MSGPACK_OBJECT_BIN;
+		object->via.bin.ptr = (const char *)span.data;
+		object->via.bin.size = (uint32_t)span.len;
+		return 0;
+	}
+	error = spoke_value_ext(value, &object->via.ext.type, &span);
+	object->type = MSGPACK_OBJECT_EXT;
+	object->via.ext.ptr = (const char *)span.data;
+	object->via.ext.size = (uint32_t)span.len;
+	return error;
+}
+
+/* The array or map with room for what it contains, and what that is made from. */
+static inline int spokei_msgpack_container(struct spoke_value value, msgpack_zone *zone,
+					   msgpack_object *object, struct spoke_cursor *cursor)
+{
+	bool is_map = spoke_value_type(value) == SPOKE_VALUE_MAP;
+	size_t size = is_map ? sizeof(msgpack_object_kv) : sizeof(msgpack_object);
+	void *memory = NULL;
+	size_t count = 0;
+	int error = is_map ? spoke_value_map_len(value, &count)
+			   : spoke_value_array_len(value, &count);
+
+	if (error == 0)
+		error = is_map ? spoke_cursor_map(value, cursor)
+			       : spoke_cursor_array(value, cursor);
+	if (error)
+		return error;
+	if (count > 0) {
+		if (count < SIZE_MAX / size - 1)
+			memory = msgpack_zone_malloc(zone, count * size);
+		if (memory == NULL)
+			return SPOKE_ENOMEM;
+	}
+	if (is_map) {
+		object->type = MSGPACK_OBJECT_MAP;
+		object->via.map.size = (uint32_t)count;
+		object->via.map.ptr = (msgpack_object_kv *)memory;
+	} else {
+		object->type = MSGPACK_OBJECT_ARRAY;
+		object->via.array.size = (uint32_t)count;
+		object->via.array.ptr = (msgpack_object *)memory;
+	}
+	return 0;
+}
+
+static inline int spokei_msgpack_object(struct spoke_value value, msgpack_zone *zone,
+					msgpack_object *object, struct spoke_cursor *cursor)
+{
+	switch (spoke_value_type(value)) {
+	case SPOKE_VALUE_NIL:
+		object->type = MSGPACK_OBJECT_NIL;
+		return 0;
+	case SPOKE_VALUE_BOOL:
+		object->type = MSGPACK_OBJECT_BOOLEAN;
+		return spoke_value_bool(value, &object->via.boolean);
+	case SPOKE_VALUE_INT:
+	case SPOKE_VALUE_DOUBLE:
+		return spokei_msgpack_number(value, object);
+	case SPOKE_VALUE_STR:
+	case SPOKE_VALUE_BIN:
+	case SPOKE_VALUE_EXT:
+		return spokei_msgpack_bytes(value, object);
+	case SPOKE_VALUE_ARRAY:
+	case SPOKE_VALUE_MAP:
+		return spokei_msgpack_container(value, zone, object, cursor);
+	case SPOKE_VALUE_NONE:
+		break;
+	}
+	return SPOKE_ECORRUPT;
+}
+
+/*
+ * Makes a tree of the value: arrays and maps in the zone, texts, bins and exts in place, so that it
+ * lives as long as the zone and the value's bytes. The value is checked under `limits` first (NULL:
+ * all defaults), so bytes nobody has checked will do too. Returns 0, what spoke_value_check() says,
+ * or ENOMEM; with an error *ret_object is nil, and the zone keeps what was taken from it.
+ */
+SPOKE_MUST_USE static inline int spoke_value_to_msgpack(struct spoke_value value,
+							const struct spoke_value_limits *limits,
+							msgpack_zone *zone,
+							msgpack_object *ret_object)
+{
+	struct spokei_msgpack_open open[SPOKE_VALUE_DEPTH_MAX];
+	struct spoke_cursor cursor = { NULL, NULL, 0 };
+	msgpack_object root;
+	msgpack_object *object = &root;
+	unsigned depth = 0;
+	int error = spoke_value_check(value.data, value.len, limits, &value);
+
+	ret_object->type = MSGPACK_OBJECT_NIL;
+	while (error == 0) {
+		error = spokei_msgpack_object(value, zone, object, &cursor);
+		if (error)
+			break;
+		if (spokei_msgpack_children(object) > 0) {
+			open[depth].container = object;
+			open[depth].next = 0;
+			open[depth].end = spokei_msgpack_children(object);
+			open[depth++].cursor = cursor;
+		}
+		if (!spokei_msgpack_go_on(open, &depth)) {
+			*ret_object = root;
+			break;
+		}
+		if (!spoke_cursor_next(&open[depth - 1].cursor, &value))
+			error = SPOKE_ECORRUPT;
+		object = spokei_msgpack_child(open[depth - 1].container, open[depth - 1].next++);
+	}
+	return error;
+}
+
+/* --- from an object to a builder */
+
+static inline void spokei_pack_msgpack_one(struct spoke_builder *builder,
+					   const msgpack_object *object)
+{
+	switch (object->type) {
+	case MSGPACK_OBJECT_NIL:
+		spoke_pack_nil(builder);
+		return;
+	case MSGPACK_OBJECT_BOOLEAN:
+		spoke_pack_bool(builder, object->via.boolean);
+		return;
+	case MSGPACK_OBJECT_POSITIVE_INTEGER:
+		spoke_pack_u64(builder, object->via.u64);
+		return;
+	case MSGPACK_OBJECT_NEGATIVE_INTEGER:
+		spoke_pack_i64(builder, object->via.i64);
+		return;
+	case MSGPACK_OBJECT_FLOAT32:
+		spoke_pack_float(builder, (float)object->via.f64);
+		return;
+	case MSGPACK_OBJECT_FLOAT64:
+		spoke_pack_double(builder, object->via.f64);
+		return;
+	case MSGPACK_OBJECT_STR:
+		spoke_pack_str(builder, object->via.str.ptr, object->via.str.size);
+		return;
+	case MSGPACK_OBJECT_BIN:
+		spoke_pack_bin(builder, object->via.bin.ptr, object->via.bin.size);
+		return;
+	case MSGPACK_OBJECT_EXT:
+		spoke_pack_ext(builder, object->via.ext.type, object->via.ext.ptr,
+			       object->via.ext.size);
+		return;
+	case MSGPACK_OBJECT_ARRAY:
+		spoke_pack_array(builder, object->via.array.size);
+		return;
+	case MSGPACK_OBJECT_MAP:
+		spoke_pack_map(builder, object->via.map.size);
+		return;
+	}
+	builder->error = builder->error ? builder->error : SPOKE_EINVAL;
+}
+
+static inline bool spokei_msgpack_lacks_content(const msgpack_object *object)
+{
+	if (object->type == MSGPACK_OBJECT_ARRAY)
+		return object->via.array.size > 0 && object->via.array.ptr == NULL;
+	if (object->type == MSGPACK_OBJECT_MAP)
+		return object->via.map.size > 0 && object->via.map.ptr == NULL;
+	return false;
+}
+
+/*
+ * Packs an object with all that it contains, as the other spoke_pack_*() do: the numbers in the
+ * fewest bytes, an error stays until the builder is finished. What is deeper (an object that
+ * contains itself, too) or more than the builder's limits is EDEPTH or ETOOLARGE; a type that there
+ * is none of, or an array, map or text without a place where it lies, is EINVAL.
+ */
+static inline void spoke_pack_msgpack(struct spoke_builder *builder, const msgpack_object *object)
+{
+	struct spokei_msgpack_open open[SPOKE_VALUE_DEPTH_MAX];
+	unsigned depth = 0;
+
+	for (;;) {
+		if (builder->error == 0 && spokei_msgpack_lacks_content(object))
+			builder->error = SPOKE_EINVAL;
+		spokei_pack_msgpack_one(builder, object);
+		if (builder->error)
+			return;
+		if (spokei_msgpack_children(object) > 0) {
+			/* Not deeper than the builder's own: it would have an error. */
+			open[depth].container = object;
+			open[depth].next = 0;
+			open[depth++].end = spokei_msgpack_children(object);
+		}
+		if (!spokei_msgpack_go_on(open, &depth))
+			return;
+		object = spokei_msgpack_child(open[depth - 1].container, open[depth - 1].next++);
+	}
+}
+
+SPOKE_END_DECLS
+
+#endif

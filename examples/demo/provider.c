@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The provider of demo.sh: demo.EchoService has "echo", which answers with its argument, and
+ * "slow", which does so a second later.
+ *
+ *     demo_provider <url>...
+ */
+#include <spoke/provider.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SLOW_NS UINT64_C(1000000000)
+
+static struct spoke_engine *engine;
+
+static void echo(struct spoke_request *request, void *arg)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value text;
+
+	(void)arg;
+	if (spoke_cursor_next(&args, &text))
+		spoke_reply(request, text);
+	else
+		spoke_reply_error(request, 1, "echo wants an argument");
+}
+
+struct later {
+	struct spoke_alarm alarm;
+	struct spoke_request *request;
+};
+
+static void answer(struct spoke_alarm *alarm)
+{
+	struct later *later = spoke_container_of(alarm, struct later, alarm);
+
+	echo(later->request, NULL);
+	free(later);
+}
+
+/* Other requests are served meanwhile. */
+static void slow(struct spoke_request *request, void *arg)
+{
+	struct later *later = calloc(1, sizeof(*later));
+	int error = later ? spoke_request_keep(request) : SPOKE_ENOMEM;
+
+	(void)arg;
+	if (!error) {
+		later->request = request;
+		error = spoke_alarm_after(engine, &later->alarm, SLOW_NS, answer);
+	}
+	if (error) {
+		free(later);
+		spoke_reply_error(request, error, spoke_strerror(error));
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct spoke_service_options service = { .name = "demo.EchoService" };
+	struct spoke_handler handlers[] = {
+		{ .method = "echo", .handle = echo },
+		{ .method = "slow", .handle = slow },
+	};
+	struct spoke_provider *provider;
+	char address[160];
+	int error = spoke_engine_new(NULL, &engine);
+
+	if (!error)
+		error = spoke_provider_new(engine, NULL, &provider);
+	if (!error)
+		error = spoke_provider_add(provider, &service, handlers, 2);
+	for (int i = 1; i < argc && !error; i++)
+		error = spoke_provider_listen(provider, argv[i]);
+	for (size_t i = 0; !error && spoke_provider_address(provider, i, address, sizeof(address));
+	     i++)
+		printf("demo.EchoService listens at %s\n", address);
+	(void)fflush(stdout);
+	if (!error)
+		error = spoke_engine_run(engine);
+	if (error)
+		(void)fprintf(stderr, "demo_provider: %s\n", spoke_strerror(error));
+	spoke_engine_free(engine);
+	return error != 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A provider: demo.EchoService answers "echo" with its argument.
+ *
+ *     echo_provider [url]          default: dubbo://127.0.0.1:20880
+ */
+#include <spoke/provider.h>
+
+#include <stdio.h>
+
+static void echo(struct spoke_request *request, void *arg)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value text;
+
+	(void)arg;
+	if (spoke_cursor_next(&args, &text))
+		spoke_reply(request, text);
+	else
+		spoke_reply_error(request, 1, "echo wants an argument");
+}
+
+int main(int argc, char **argv)
+{
+	struct spoke_service_options service = { .name = "demo.EchoService" };
+	struct spoke_handler handler = { .method = "echo", .handle = echo };
+	struct spoke_engine *engine = NULL;
+	struct spoke_provider *provider;
+	char address[128];
+	int error = spoke_engine_new(NULL, &engine);
+
+	if (!error)
+		error = spoke_provider_new(engine, NULL, &provider);
+	if (!error)
+		error = spoke_provider_add(provider, &service, &handler, 1);
+	if (!error)
+		error = spoke_provider_listen(provider,
+					      argc > 1 ? argv[1] : "dubbo://127.0.0.1:20880");
+	if (!error && spoke_provider_address(provider, 0, address, sizeof(address))) {
+		printf("demo.EchoService listens at %s\n", address);
+		(void)fflush(stdout);
+		error = spoke_engine_run(engine);
+	}
+	if (error)
+		(void)fprintf(stderr, "echo_provider: %s\n", spoke_strerror(error));
+	spoke_engine_free(engine);
+	return error != 0;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The machine; see host.h. Needs _GNU_SOURCE (CPU sets, syscall). */
+#include "host.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+#define KERNEL_SIGSET_BYTES 8
+
+/* The kernel's number of the CPU clock of all threads of a process. */
+#define CPU_CLOCK(pid) ((int)(~(unsigned)(pid) << 3 | 2))
+
+/* Takes the place of the C library's function for the shared libraries as well. */
+#define EXPORTED __attribute__((visibility("default")))
+
+static struct host_calls own_calls;
+
+struct host_calls *host_calls = &own_calls;
+
+static ssize_t count_read(long got)
+{
+	host_calls->reads++;
+	host_calls->bytes_read += got > 0 ? (uint64_t)got : 0;
+	return got;
+}
+
+static ssize_t count_write(long put)
+{
+	host_calls->writes++;
+	host_calls->bytes_written += put > 0 ? (uint64_t)put : 0;
+	return put;
+}
+
+EXPORTED ssize_t read(int fd, void *data, size_t len)
+{
+	return count_read(syscall(SYS_read, fd, data, len));
+}
+
+EXPORTED ssize_t readv(int fd, const struct iovec *parts, int count)
+{
+	return count_read(syscall(SYS_readv, fd, parts, count));
+}
+
+EXPORTED ssize_t recv(int fd, void *data, size_t len, int flags)
+{
+	return count_read(syscall(SYS_recvfrom, fd, data, len, flags, NULL, NULL));
+}
+
+EXPORTED ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+	return count_read(syscall(SYS_recvmsg, fd, message, flags));
+}
+
+EXPORTED ssize_t write(int fd, const void *data, size_t len)
+{
+	return count_write(syscall(SYS_write, fd, data, len));
+}
+
+EXPORTED ssize_t writev(int fd, const struct iovec *parts, int count)
+{
+	return count_write(syscall(SYS_writev, fd, parts, count));
+}
+
+EXPORTED ssize_t send(int fd, const void *data, size_t len, int flags)
+{
+	return count_write(syscall(SYS_sendto, fd, data, len, flags, NULL, 0));
+}
+
+EXPORTED ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	return count_write(syscall(SYS_sendmsg, fd, message, flags));
+}
+
+EXPORTED int epoll_pwait(int epoll, struct epoll_event *events, int max, int timeout_ms,
+			 const sigset_t *mask)
+{
+	host_calls->waits++;
+	return (int)syscall(SYS_epoll_pwait, epoll, events, max, timeout_ms, mask,
+			    KERNEL_SIGSET_BYTES);
+}
+
+EXPORTED int epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_ms)
+{
+	return epoll_pwait(epoll, events, max, timeout_ms, NULL);
+}
+
+EXPORTED int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
+{
+	host_calls->others++;
+	return (int)syscall(SYS_epoll_ctl, epoll, op, fd, event);
+}
+
+EXPORTED int timerfd_settime(int fd, int flags, const struct itimerspec *time,
+			     struct itimerspec *ret_old)
+{
+	host_calls->others++;
+	return (int)syscall(SYS_timerfd_settime, fd, flags, time, ret_old);
+}
+
+uint64_t host_ns(int clock)
+{
+	struct timespec time = { 0 };
+
+	if (clock_gettime(clock, &time) != 0)
+		return 0;
+	return (uint64_t)time.tv_sec * SECOND_NS + (uint64_t)time.tv_nsec;
+}
+
+uint64_t host_now_ns(void)
+{
+	return host_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t host_cpu_ns(int pid)
+{
+	return host_ns(CPU_CLOCK(pid));
+}
+
+void host_pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((size_t)cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) != 0)
+		host_die("cannot be tied to CPU %d", cpu);
+}
+
+void *host_memory(uint64_t count, uint64_t size)
+{
+	size_t len = (size_t)(count * size + 63) / 64 * 64;
+	void *memory = aligned_alloc(64, len);
+
+	if (memory == NULL) {
+		host_die("no memory for %llu times %llu bytes", (unsigned long long)count,
+			 (unsigned long long)size);
+	}
+	memset(memory, 0, len);
+	return memory;
+}
+
+void host_die(const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	(void)fprintf(stderr, "bench: %s\n", text);
+	exit(1);
+}

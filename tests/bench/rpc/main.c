@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The benchmark of calls: every pattern, with every peer. The peers take turns within each
+ * repetition, and another one begins each time, so that a slow minute of the machine slows all.
+ */
+#include "host.h"
+#include "pattern.h"
+#include "report.h"
+#include "stage.h"
+#include "targets.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct rpc_peer *const peers[] = {
+#ifdef RPC_SPOKE
+	&rpc_spoke,
+#endif
+	&rpc_raw_libev,
+	&rpc_raw_epoll,
+};
+
+#define PEERS (sizeof(peers) / sizeof(peers[0]))
+
+/* How often a measurement is repeated because others used the CPUs. */
+#define RETRIES 2
+
+struct options {
+	bool quick;
+	bool unix_too;
+	uint32_t reps;    /* 0: as quick says */
+	uint64_t span_ms; /* 0: as quick says */
+	int server_cpu;
+	int client_cpu;
+	const char *only; /* one pattern; NULL: all */
+	const char *peer; /* one peer; NULL: all */
+};
+
+struct bench {
+	struct options options;
+	bool has_failed;
+};
+
+/* Where the unix socket is; both go at the end, also at an early one. */
+static char socket_dir[] = "/tmp/spoke-bench-XXXXXX";
+static char socket_path[64];
+
+static bool takes_part(const struct options *options, const struct rpc_peer *peer)
+{
+	return options->peer == NULL || strcmp(options->peer, peer->name) == 0;
+}
+
+/* The peer of that name that takes part, or NULL. */
+static const struct rpc_peer *find_peer(const struct options *options, const char *name)
+{
+	for (size_t i = 0; i < PEERS; i++)
+		if (strcmp(peers[i]->name, name) == 0)
+			return takes_part(options, peers[i]) ? peers[i] : NULL;
+	return NULL;
+}
+
+static struct rpc_plan make_plan(const struct bench *bench, const struct pattern *pattern,
+				 bool is_unix)
+{
+	struct rpc_plan plan = {
+		.is_unix = is_unix,
+		.payload = pattern->payload,
+		.connections = pattern->connections,
+		.outstanding = pattern->outstanding,
+		.request_len = pattern_request_len(pattern->payload),
+		.reply_len = pattern_reply_len(pattern->payload),
+		.warm_ns = 200 * HOST_MS,
+		.span_ns = bench->options.span_ms * HOST_MS,
+		.server_cpu = bench->options.server_cpu,
+		.client_cpu = bench->options.client_cpu,
+	};
+
+	(void)snprintf(plan.address, sizeof(plan.address), "%s",
+		       is_unix ? socket_path : "127.0.0.1");
+	return plan;
+}
+
+/* Measures until nobody disturbed it, or often enough. */
+static enum stage_end measure(const struct rpc_peer *peer, const struct rpc_plan *plan,
+			      struct rpc_report *ret_report)
+{
+	enum stage_end end = STAGE_OK;
+
+	for (int i = 0; i <= RETRIES; i++) {
+		if (plan->is_unix)
+			(void)unlink(socket_path);
+		end = stage_measure(peer, plan, ret_report);
+		if (end != STAGE_OK || ret_report->foreign <= REPORT_FOREIGN_MAX)
+			break;
+		(void)fprintf(stderr, "  %s: others used %.1f %% of the CPUs%s\n", peer->name,
+			      ret_report->foreign * 100, i < RETRIES ? ", again" : "");
+	}
+	if (plan->is_unix)
+		(void)unlink(socket_path);
+	return end;
+}
+
+static void run_peer(struct bench *bench, const char *name, const struct rpc_peer *peer,
+		     const struct rpc_plan *plan)
+{
+	struct rpc_report report;
+	enum stage_end end = measure(peer, plan, &report);
+
+	if (end == STAGE_OK) {
+		report_add(name, peer->name, &report);
+		return;
+	}
+	bench->has_failed = true;
+	if (end == STAGE_FAILED) {
+		(void)fprintf(stderr, "%s %s: %llu calls failed\n", name, peer->name,
+			      (unsigned long long)report.failed);
+	}
+}
+
+/* Lets spoke say how long its frames are; a single call at a time, so that none is half counted. */
+static void measure_frames(struct bench *bench, struct rpc_plan *plan)
+{
+	const struct rpc_peer *spoke = find_peer(&bench->options, TARGETS_SPOKE);
+	struct rpc_plan single = *plan;
+	const char *source = "the book";
+	struct rpc_report report;
+
+	single.connections = 1;
+	single.outstanding = 1;
+	single.warm_ns = 50 * HOST_MS;
+	single.span_ns = 100 * HOST_MS;
+	if (spoke != NULL && stage_measure(spoke, &single, &report) == STAGE_OK) {
+		uint64_t calls = report.calls;
+
+		plan->request_len = (uint32_t)((report.client.bytes_written + calls / 2) / calls);
+		source = spoke->name;
+		plan->reply_len = (uint32_t)((report.client.bytes_read + calls / 2) / calls);
+	}
+	(void)fprintf(stderr, "  frames of %s: request %u, reply %u bytes\n", source,
+		      plan->request_len, plan->reply_len);
+}
+
+static void print_sockets(const struct options *options, const char *const *names, int count)
+{
+	bool has_spoke = find_peer(options, TARGETS_SPOKE) != NULL;
+
+	for (int i = 0; i < count; i++) {
+		report_print(names[i], has_spoke ? TARGETS_SPOKE : TARGETS_RAW);
+		targets_check_raw(names[i]);
+	}
+}
+
+static void run_pattern(struct bench *bench, const struct pattern *pattern)
+{
+	const struct options *options = &bench->options;
+	const char *names[] = { pattern->name, pattern->unix_name };
+	int sockets = options->unix_too || (pattern->has_unix && !options->quick) ? 2 : 1;
+	struct rpc_plan plans[2] = { make_plan(bench, pattern, false) };
+
+	(void)fprintf(stderr, "%s\n", pattern->name);
+	measure_frames(bench, &plans[0]);
+	plans[1] = make_plan(bench, pattern, true);
+	plans[1].request_len = plans[0].request_len;
+	plans[1].reply_len = plans[0].reply_len;
+	for (uint32_t rep = 0; rep < options->reps; rep++) {
+		for (size_t i = 0; i < PEERS; i++) {
+			const struct rpc_peer *peer = peers[(rep + i) % PEERS];
+
+			for (int j = 0; j < sockets && takes_part(options, peer); j++)
+				run_peer(bench, names[j], peer, &plans[j]);
+		}
+	}
+	print_sockets(options, names, sockets);
+}
+
+static _Noreturn void usage(void)
+{
+	(void)fputs("usage: bench_rpc [--quick] [--unix] [--reps <1-16>] [--span <ms>]\n"
+		    "                 [--server-cpu <number>] [--client-cpu <number>]\n"
+		    "                 [--only <pattern>] [--peer <name>]\n",
+		    stderr);
+	exit(2);
+}
+
+static uint64_t read_number(const char *text, uint64_t max)
+{
+	char *end = NULL;
+	unsigned long long number = strtoull(text, &end, 10);
+
+	if (end == text || *end != '\0' || number > max)
+		usage();
+	return number;
+}
+
+static void read_option(struct options *options, const char *word, const char *value)
+{
+	if (strcmp(word, "--reps") == 0)
+		options->reps = (uint32_t)read_number(value, REPORT_REPS_MAX);
+	else if (strcmp(word, "--span") == 0)
+		options->span_ms = read_number(value, 60000);
+	else if (strcmp(word, "--server-cpu") == 0)
+		options->server_cpu = (int)read_number(value, 1023);
+	else if (strcmp(word, "--client-cpu") == 0)
+		options->client_cpu = (int)read_number(value, 1023);
+	else if (strcmp(word, "--only") == 0 && *value != '\0')
+		options->only = value;
+	else if (strcmp(word, "--peer") == 0 && *value != '\0')
+		options->peer = value;
+	else
+		usage();
+}
+
+static struct options read_options(int argc, char **argv)
+{
+	struct options options = { .server_cpu = 0, .client_cpu = 1 };
+
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--quick") == 0)
+			options.quick = true;
+		else if (strcmp(argv[i], "--unix") == 0)
+			options.unix_too = true;
+		else {
+			read_option(&options, argv[i], i + 1 < argc ? argv[i + 1] : "");
+			i++;
+		}
+	}
+	if (options.reps == 0)
+		options.reps = options.quick ? 2 : 5;
+	if (options.span_ms == 0)
+		options.span_ms = options.quick ? 700 : 1000;
+	return options;
+}
+
+static int play(const char *role, const char *name)
+{
+	for (size_t i = 0; i < PEERS; i++)
+		if (strcmp(peers[i]->name, name) == 0)
+			return stage_play(role, peers[i]);
+	usage();
+}
+
+static void remove_socket_dir(void)
+{
+	(void)unlink(socket_path);
+	(void)rmdir(socket_dir);
+}
+
+static void interrupted(int number)
+{
+	remove_socket_dir();
+	_exit(128 + number);
+}
+
+static void make_socket_dir(void)
+{
+	struct sigaction action = { .sa_handler = interrupted };
+
+	if (mkdtemp(socket_dir) == NULL || atexit(remove_socket_dir) != 0)
+		host_die("no directory for a socket");
+	(void)snprintf(socket_path, sizeof(socket_path), "%s/socket", socket_dir);
+	(void)sigaction(SIGINT, &action, NULL);
+	(void)sigaction(SIGTERM, &action, NULL);
+	(void)sigaction(SIGHUP, &action, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	struct bench bench = { 0 };
+
+	if (argc == 3 && (strcmp(argv[1], STAGE_SERVER) == 0 || strcmp(argv[1], STAGE_CLIENT) == 0))
+		return play(argv[1], argv[2]);
+	bench.options = read_options(argc, argv);
+	make_socket_dir();
+	report_print_header();
+	for (unsigned i = 0; i < PATTERNS; i++) {
+		if (bench.options.only != NULL ? strcmp(bench.options.only, patterns[i].name) == 0
+					       : !bench.options.quick || patterns[i].is_quick)
+			run_pattern(&bench, &patterns[i]);
+	}
+	targets_print();
+	return bench.has_failed ? 1 : 0;
+}

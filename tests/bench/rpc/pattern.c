@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The patterns; see pattern.h. */
+#include "pattern.h"
+
+#include <string.h>
+
+#define HEADER_LEN 16u
+#define KIB 1024u
+
+const struct pattern patterns[PATTERNS] = {
+	{ "32B-1x1", "unix-32B-1x1", 32, 1, 1, true, false },
+	{ "32B-1x64", "unix-32B-1x64", 32, 1, 64, true, false },
+	{ "32B-1x256", "unix-32B-1x256", 32, 1, 256, true, false },
+	{ "32B-64x1", "unix-32B-64x1", 32, 64, 1, false, true },
+	{ "32B-64x4", "unix-32B-64x4", 32, 64, 4, false, false },
+	{ "1KiB-1x64", "unix-1KiB-1x64", KIB, 1, 64, false, false },
+	{ "64KiB-1x1", "unix-64KiB-1x1", 64 * KIB, 1, 1, false, false },
+	{ "64KiB-1x64", "unix-64KiB-1x64", 64 * KIB, 1, 64, false, false },
+};
+
+/* A msgpack str with its head. */
+static uint32_t str_len(uint32_t len)
+{
+	if (len < 32)
+		return len + 1;
+	if (len < 256)
+		return len + 2;
+	return len + (len < 64 * KIB ? 3 : 5);
+}
+
+static uint32_t word_len(const char *word)
+{
+	return str_len((uint32_t)strlen(word));
+}
+
+uint32_t pattern_request_len(uint32_t payload)
+{
+	return HEADER_LEN + word_len("2.0.2") + word_len("demo.EchoService") + word_len("0.0.0") +
+	       word_len("echo") + word_len("Ljava/lang/String;") + str_len(payload) + 1 +
+	       word_len("timeout") + word_len("1000");
+}
+
+/* A marker and the value. */
+uint32_t pattern_reply_len(uint32_t payload)
+{
+	return HEADER_LEN + 1 + str_len(payload);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The raw echo on bare epoll: shows that the one on libev is as fast as such an echo can be. */
+#include "echo.h"
+#include "stage.h"
+
+#include <sys/epoll.h>
+
+#define EVENTS_MAX 256
+
+static int open_epoll(void)
+{
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	if (epoll < 0)
+		host_die("no epoll");
+	return epoll;
+}
+
+static void control(int epoll, int op, struct echo_link *link)
+{
+	struct epoll_event event = {
+		.events = link->is_blocked ? EPOLLIN | EPOLLOUT : EPOLLIN,
+		.data = { .ptr = link },
+	};
+
+	if (epoll_ctl(epoll, op, link->fd, &event) != 0)
+		host_die("epoll does not watch");
+}
+
+static void serve_link(int epoll, const struct epoll_event *event)
+{
+	struct echo_link *link = event->data.ptr;
+	bool was_blocked = link->is_blocked;
+
+	/* An error shows when reading. */
+	if (!echo_turn(link, (event->events & ~(uint32_t)EPOLLOUT) != 0)) {
+		if (link->meter != NULL)
+			host_die("the server has closed a connection");
+		echo_close(link);
+	} else if (link->is_blocked != was_blocked) {
+		control(epoll, EPOLL_CTL_MOD, link);
+	}
+}
+
+static void serve(const struct rpc_plan *plan)
+{
+	struct epoll_event events[EVENTS_MAX];
+	struct epoll_event event = { .events = EPOLLIN };
+	int epoll = open_epoll();
+	uint16_t port;
+	int listener = echo_listen(plan, &port);
+
+	/* The listener is the one without a link. */
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event) != 0)
+		host_die("epoll does not watch");
+	stage_ready(port);
+	do {
+		int count = epoll_wait(epoll, events, EVENTS_MAX, -1);
+
+		for (int i = 0; i < count; i++) {
+			struct echo_link *link = NULL;
+
+			if (events[i].data.ptr != NULL)
+				serve_link(epoll, &events[i]);
+			else
+				link = echo_accept(listener, plan);
+			if (link != NULL)
+				control(epoll, EPOLL_CTL_ADD, link);
+		}
+	} while (true);
+}
+
+static void drive(const struct rpc_plan *plan, struct meter *meter)
+{
+	struct epoll_event events[EVENTS_MAX];
+	int epoll = open_epoll();
+
+	for (uint32_t i = 0; i < plan->connections; i++)
+		control(epoll, EPOLL_CTL_ADD, echo_connect(plan, meter));
+	while (!meter_is_over(meter)) {
+		int count = epoll_wait(epoll, events, EVENTS_MAX, -1);
+
+		for (int i = 0; i < count && !meter_is_over(meter); i++)
+			serve_link(epoll, &events[i]);
+	}
+}
+
+const struct rpc_peer rpc_raw_epoll = {
+	.name = "raw-epoll",
+	.serve = serve,
+	.drive = drive,
+};

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spoke as its users have it: a service that echoes, asynchronous calls, a deadline on each. */
+#include "meter.h"
+#include "peer.h"
+#include "stage.h"
+
+#include <spoke/consumer.h>
+#include <spoke/engine.h>
+#include <spoke/host.h>
+#include <spoke/provider.h>
+#include <spoke/value.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SERVICE "demo.EchoService"
+#define TIMEOUT_NS (1000 * HOST_MS)
+
+/* What all calls of the client have in common. */
+struct driver {
+	struct spoke_engine *engine;
+	struct meter *meter;
+	struct spoke_builder builder; /* of args */
+	struct spoke_span args;
+	struct spoke_value payload; /* the one value of args */
+};
+
+/* One of the calls that are kept outstanding. */
+struct seat {
+	struct driver *driver;
+	struct spoke_method *method;
+	uint64_t begun_ns;
+};
+
+static void must(const char *what, int error)
+{
+	if (error)
+		host_die("spoke: %s: %s", what, spoke_strerror(error));
+}
+
+static struct spoke_engine *open_engine(void)
+{
+	struct spoke_engine *engine;
+
+	must("engine", spoke_engine_new(NULL, &engine));
+	return engine;
+}
+
+static void echo(struct spoke_request *request, void *arg)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value value;
+
+	(void)arg;
+	if (spoke_cursor_next(&args, &value))
+		spoke_reply(request, value);
+	else
+		spoke_reply_error(request, 1, "echo wants an argument");
+}
+
+static void serve(const struct rpc_plan *plan)
+{
+	static const struct spoke_service_options service = { .name = SERVICE };
+	static const struct spoke_handler handler = { .method = "echo", .handle = echo };
+	struct spoke_engine *engine = open_engine();
+	struct spoke_provider *provider;
+	char text[128];
+	const char *port;
+
+	(void)snprintf(text, sizeof(text), plan->is_unix ? "unix:%s" : "dubbo://%s:0",
+		       plan->address);
+	must("provider", spoke_provider_new(engine, NULL, &provider));
+	must("service", spoke_provider_add(provider, &service, &handler, 1));
+	must(text, spoke_provider_listen(provider, text));
+	if (spoke_provider_address(provider, 0, text, sizeof(text)) == 0)
+		host_die("spoke: listens nowhere");
+	port = plan->is_unix ? NULL : strrchr(text, ':');
+	stage_ready(port == NULL ? 0 : (uint16_t)strtoul(port + 1, NULL, 10));
+	must("run", spoke_engine_run(engine));
+}
+
+static void call(struct seat *seat);
+
+static void call_done(void *arg, const struct spoke_result *result)
+{
+	struct seat *seat = arg;
+	struct driver *driver = seat->driver;
+	struct meter *meter = driver->meter;
+
+	if (meter_is_over(meter))
+		return;
+	if (result->error) {
+		char text[256];
+
+		(void)spoke_result_print(result, text, sizeof(text));
+		host_die("spoke: a call failed: %s", text);
+	}
+	if (meter_is_new_batch(meter) && !spoke_value_equal(result->value, driver->payload))
+		meter_failure(meter);
+	meter_call(meter, seat->begun_ns);
+	if (meter_is_over(meter))
+		spoke_engine_stop(driver->engine);
+	else
+		call(seat);
+}
+
+static void call(struct seat *seat)
+{
+	struct driver *driver = seat->driver;
+
+	seat->begun_ns = driver->meter->now_ns;
+	must("call", spoke_call(seat->method, driver->args, NULL, call_done, seat, NULL));
+}
+
+static struct spoke_method *open_method(struct spoke_engine *engine, const struct rpc_plan *plan)
+{
+	char url[160];
+	struct spoke_consumer_options options = { .url = url, .timeout_ns = TIMEOUT_NS };
+	struct spoke_consumer *consumer;
+	struct spoke_method *method;
+
+	if (plan->is_unix) {
+		(void)snprintf(url, sizeof(url), "unix:%s?interface=" SERVICE, plan->address);
+	} else {
+		(void)snprintf(url, sizeof(url), "dubbo://%s:%u/" SERVICE, plan->address,
+			       plan->port);
+	}
+	must(url, spoke_consumer_new(engine, &options, &consumer));
+	must("method", spoke_consumer_method(consumer, "echo", NULL, &method));
+	return method;
+}
+
+static void make_args(struct driver *driver, uint32_t len)
+{
+	struct spoke_cursor cursor;
+	char *text = host_memory(len, 1);
+
+	memset(text, 'x', len);
+	spoke_builder_init(&driver->builder, spoke_host_env(), NULL);
+	spoke_pack_str(&driver->builder, text, len);
+	must("arguments", spoke_builder_finish(&driver->builder, &driver->args));
+	free(text);
+	cursor = spoke_cursor_bytes(driver->args);
+	if (!spoke_cursor_next(&cursor, &driver->payload))
+		host_die("spoke: no argument");
+}
+
+static void drive(const struct rpc_plan *plan, struct meter *meter)
+{
+	struct driver driver = { .engine = open_engine(), .meter = meter };
+	struct seat *seat = host_memory((uint64_t)plan->connections * plan->outstanding,
+					sizeof(*seat));
+
+	make_args(&driver, plan->payload);
+	for (uint32_t i = 0; i < plan->connections; i++) {
+		struct spoke_method *method = open_method(driver.engine, plan);
+
+		for (uint32_t j = 0; j < plan->outstanding; j++, seat++) {
+			seat->driver = &driver;
+			seat->method = method;
+			call(seat);
+		}
+	}
+	must("run", spoke_engine_run(driver.engine));
+}
+
+const struct rpc_peer rpc_spoke = {
+	.name = "spoke",
+	.serve = serve,
+	.drive = drive,
+};

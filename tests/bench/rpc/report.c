@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of samples and their medians; see report.h. */
+#include "report.h"
+
+#include "host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS_MAX 64
+
+static struct report_row rows[ROWS_MAX];
+static uint32_t count;
+
+static struct report_row *find(const char *pattern, const char *peer)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (strcmp(rows[i].pattern, pattern) == 0 && strcmp(rows[i].peer, peer) == 0)
+			return &rows[i];
+	return NULL;
+}
+
+const struct report_row *report_find(const char *pattern, const char *peer)
+{
+	return find(pattern, peer);
+}
+
+static uint64_t sum(const struct host_calls *calls)
+{
+	return calls->reads + calls->writes + calls->waits + calls->others;
+}
+
+void report_add(const char *pattern, const char *peer, const struct rpc_report *report)
+{
+	struct report_row *row = find(pattern, peer);
+	double calls = (double)report->calls;
+	uint32_t rep;
+
+	if (row == NULL) {
+		if (count == ROWS_MAX)
+			host_die("more rows than the report has room for");
+		row = &rows[count++];
+		row->pattern = pattern;
+		row->peer = peer;
+	}
+	if (row->reps == REPORT_REPS_MAX)
+		host_die("more repetitions than the report has room for");
+	rep = row->reps++;
+	row->disturbed += report->foreign > REPORT_FOREIGN_MAX ? 1 : 0;
+	row->samples[REPORT_CALLS_PER_S][rep] = calls * 1e9 / (double)report->elapsed_ns;
+	row->samples[REPORT_P50_US][rep] = (double)report->p50_ns / 1e3;
+	row->samples[REPORT_P99_US][rep] = (double)report->p99_ns / 1e3;
+	row->samples[REPORT_CPU_US][rep] = (double)(report->server_cpu_ns + report->client_cpu_ns) /
+					   1e3 / calls;
+	row->samples[REPORT_SERVER_CALLS][rep] = (double)sum(&report->server) / calls;
+	row->samples[REPORT_CLIENT_CALLS][rep] = (double)sum(&report->client) / calls;
+	row->samples[REPORT_FOREIGN][rep] = report->foreign;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double left;
+	double right;
+
+	memcpy(&left, a, sizeof(left));
+	memcpy(&right, b, sizeof(right));
+	return (left > right) - (left < right);
+}
+
+static double median(const double *samples, uint32_t reps)
+{
+	double sorted[REPORT_REPS_MAX];
+
+	memcpy(sorted, samples, reps * sizeof(*samples));
+	qsort(sorted, reps, sizeof(*sorted), compare);
+	return (sorted[(reps - 1) / 2] + sorted[reps / 2]) / 2;
+}
+
+double report_median(const struct report_row *row, enum report_column column)
+{
+	return median(row->samples[column], row->reps);
+}
+
+bool report_ratio(const struct report_row *row, const struct report_row *base, double *ret_ratio)
+{
+	double ratios[REPORT_REPS_MAX];
+
+	if (row == NULL || base == NULL || row->reps != base->reps)
+		return false;
+	for (uint32_t i = 0; i < row->reps; i++) {
+		ratios[i] = row->samples[REPORT_CALLS_PER_S][i] /
+			    base->samples[REPORT_CALLS_PER_S][i];
+	}
+	*ret_ratio = median(ratios, row->reps);
+	return true;
+}
+
+void report_print_header(void)
+{
+	(void)puts("pattern\tpeer\tcalls_per_s\tp50_us\tp99_us\tcpu_us_per_call\tratio");
+	(void)fflush(stdout);
+}
+
+static void print_row(const struct report_row *row, const struct report_row *base)
+{
+	double ratio;
+
+	(void)printf("%s\t%s\t%.0f\t%.1f\t%.1f\t%.3f\t", row->pattern, row->peer,
+		     report_median(row, REPORT_CALLS_PER_S), report_median(row, REPORT_P50_US),
+		     report_median(row, REPORT_P99_US), report_median(row, REPORT_CPU_US));
+	if (report_ratio(row, base, &ratio))
+		(void)printf("%.3f\n", ratio);
+	else
+		(void)puts("-");
+	if (row->disturbed > 0) {
+		(void)printf("# %s %s: others used more than %.0f %% of the CPUs in %u of %u"
+			     " repetitions\n",
+			     row->pattern, row->peer, REPORT_FOREIGN_MAX * 100, row->disturbed,
+			     row->reps);
+	}
+	(void)fflush(stdout);
+}
+
+void report_print(const char *pattern, const char *base)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct report_row *row = &rows[i];
+
+		if (strcmp(row->pattern, pattern) != 0)
+			continue;
+		print_row(row, report_find(pattern, base));
+		(void)fprintf(stderr,
+			      "  %-10s system calls per call: server %.4f, client %.4f;"
+			      " others used %.1f %%\n",
+			      row->peer, report_median(row, REPORT_SERVER_CALLS),
+			      report_median(row, REPORT_CLIENT_CALLS),
+			      report_median(row, REPORT_FOREIGN) * 100);
+	}
+}

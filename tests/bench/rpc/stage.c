@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Server and client on a stage; see stage.h. Needs _GNU_SOURCE (memfd_create). */
+#include "stage.h"
+
+#include "foreign.h"
+#include "meter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdalign.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Descriptors of a child: the stage, and where the server says that it is ready. */
+#define STAGE_FD 3
+#define READY_FD 4
+
+#define START_MS 5000 /* a server listens by then */
+#define GRACE_MS 5000 /* a client is done this long after it should be */
+
+struct stage {
+	struct rpc_plan plan;
+	struct rpc_report report;
+	uint16_t port; /* written by the server */
+	bool is_done;  /* the report is written */
+	alignas(64) struct host_calls server;
+	alignas(64) struct host_calls client;
+};
+
+struct child {
+	const char *what;
+	pid_t pid;
+	int watch; /* readable when it has ended */
+};
+
+static struct stage *stage;
+
+static struct stage *map_stage(int fd)
+{
+	void *memory = mmap(NULL, sizeof(struct stage), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (memory == MAP_FAILED)
+		host_die("no shared memory");
+	return memory;
+}
+
+static int make_stage(void)
+{
+	int fd = memfd_create("stage", MFD_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, sizeof(struct stage)) != 0)
+		host_die("no shared memory");
+	stage = map_stage(fd);
+	return fd;
+}
+
+/* Between fork and exec: what the child shall have, at the numbers it expects. */
+static _Noreturn void become(const char *role, const struct rpc_peer *peer, int fd, int ready_fd)
+{
+	char *const argv[] = { (char[]){ "bench_rpc" }, strdup(role), strdup(peer->name), NULL };
+
+	/* High numbers first, so that neither copy takes the other's place. */
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 10);
+	ready_fd = fcntl(ready_fd, F_DUPFD_CLOEXEC, 10);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && dup2(fd, STAGE_FD) == STAGE_FD &&
+	    dup2(ready_fd, READY_FD) == READY_FD && argv[1] != NULL && argv[2] != NULL)
+		(void)execv("/proc/self/exe", argv);
+	_exit(127);
+}
+
+static struct child start(const char *role, const struct rpc_peer *peer, int fd, int ready_fd)
+{
+	struct child child = { .what = strcmp(role, STAGE_SERVER) == 0 ? "server" : "client" };
+
+	child.pid = fork();
+	if (child.pid < 0)
+		host_die("no process");
+	if (child.pid == 0)
+		become(role, peer, fd, ready_fd);
+	child.watch = (int)syscall(SYS_pidfd_open, child.pid, 0);
+	if (child.watch < 0)
+		host_die("a process cannot be watched");
+	return child;
+}
+
+/* Waits until one of the two is readable; returns which, or -1 after `timeout_ms`. */
+static int wait_either(int first, int second, uint64_t timeout_ms)
+{
+	struct pollfd fds[] = { { .fd = first, .events = POLLIN },
+				{ .fd = second, .events = POLLIN } };
+	int count;
+
+	do {
+		count = poll(fds, 2, (int)timeout_ms);
+	} while (count < 0 && errno == EINTR);
+	if (count <= 0)
+		return -1;
+	return fds[0].revents != 0 ? 0 : 1;
+}
+
+/* Ends a child that has not ended, and returns its status as wait() gives it. */
+static int finish(struct child *child)
+{
+	int status = -1;
+
+	(void)kill(child->pid, SIGKILL);
+	while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
+	}
+	(void)close(child->watch);
+	return status;
+}
+
+static void complain(const struct rpc_peer *peer, const struct child *child, const char *how)
+{
+	(void)fprintf(stderr, "%s: the %s %s\n", peer->name, child->what, how);
+}
+
+/* Returns whether the server came up and said so. */
+static bool await_server(const struct rpc_peer *peer, const struct child *server, int ready_fd)
+{
+	int which = wait_either(ready_fd, server->watch, START_MS);
+	char byte;
+
+	if (which == 0 && syscall(SYS_read, ready_fd, &byte, 1) == 1)
+		return true;
+	complain(peer, server, which < 0 ? "does not listen" : "died before it listened");
+	return false;
+}
+
+/* Returns whether the client came to its end with the server still alive. */
+static bool await_client(const struct rpc_peer *peer, const struct child *server,
+			 struct child *client)
+{
+	uint64_t span_ms = (stage->plan.warm_ns + stage->plan.span_ns) / HOST_MS;
+	int which = wait_either(client->watch, server->watch, span_ms + GRACE_MS);
+	int status = finish(client);
+
+	if (which < 0)
+		complain(peer, client, "hung");
+	else if (which == 1)
+		complain(peer, server, "died");
+	else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !stage->is_done)
+		complain(peer, client, "died");
+	else
+		return true;
+	return false;
+}
+
+static bool play_both(const struct rpc_peer *peer, int fd)
+{
+	struct child server;
+	struct child client;
+	int ready[2];
+	bool good;
+
+	if (pipe2(ready, O_CLOEXEC) != 0)
+		host_die("no pipe");
+	server = start(STAGE_SERVER, peer, fd, ready[1]);
+	good = await_server(peer, &server, ready[0]);
+	if (good) {
+		stage->plan.port = stage->port;
+		stage->plan.server_pid = (int)server.pid;
+		client = start(STAGE_CLIENT, peer, fd, ready[1]);
+		good = await_client(peer, &server, &client);
+	}
+	(void)finish(&server);
+	(void)close(ready[0]);
+	(void)close(ready[1]);
+	return good;
+}
+
+enum stage_end stage_measure(const struct rpc_peer *peer, const struct rpc_plan *plan,
+			     struct rpc_report *ret_report)
+{
+	static int fd = -1;
+	struct foreign foreign;
+
+	if (fd < 0)
+		fd = make_stage();
+	foreign = foreign_begin();
+	memset(stage, 0, sizeof(*stage));
+	stage->plan = *plan;
+	if (!play_both(peer, fd))
+		return STAGE_DIED;
+	*ret_report = stage->report;
+	ret_report->foreign = foreign_end(&foreign);
+	return stage->report.failed > 0 ? STAGE_FAILED : STAGE_OK;
+}
+
+void stage_ready(uint16_t port)
+{
+	stage->port = port;
+	if (syscall(SYS_write, READY_FD, "", 1) != 1)
+		host_die("nobody waits for this server");
+}
+
+int stage_play(const char *role, const struct rpc_peer *peer)
+{
+	static struct meter meter;
+	static struct rpc_plan plan;
+
+	stage = map_stage(STAGE_FD);
+	plan = stage->plan;
+	if (strcmp(role, STAGE_SERVER) == 0) {
+		host_pin(plan.server_cpu);
+		host_calls = &stage->server;
+		peer->serve(&plan);
+		host_die("%s: the server came to an end", peer->name);
+	}
+	host_pin(plan.client_cpu);
+	host_calls = &stage->client;
+	meter_open(&meter, &plan, &stage->server, &stage->report);
+	peer->drive(&plan, &meter);
+	/* Else a peer has a way around the functions that count. */
+	if (!meter_is_over(&meter) || stage->report.client.waits == 0 ||
+	    stage->report.server.waits == 0 || stage->report.server.reads == 0)
+		host_die("%s: not all system calls were seen", peer->name);
+	stage->is_done = true;
+	return 0;
+}

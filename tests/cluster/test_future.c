@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Futures, one thread that uses them and the engine's own. */
+#include "futurerig.h"
+
+#include <spoke/host.h>
+
+#include <stdio.h>
+
+static struct rig *begin(void **state, enum rig_place place)
+{
+	static struct rig rig;
+
+	(void)state;
+	rig_set_up(&rig, place);
+	assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
+	return &rig;
+}
+
+/* --- what a future brings */
+
+static void a_blocking_call_brings_its_result(void **state)
+{
+	struct rig *rig = begin(state, RIG_TCP);
+	struct spoke_future *future;
+
+	assert_int_equal(spoke_call_wait(rig->client.echo, rig_text("one"), &rig_patient, &future),
+			 SPOKE_OK);
+	assert_true(rig_is_text(spoke_future_result(future), "one"));
+	assert_true(spoke_future_result(future)->written);
+	spoke_future_free(future);
+	assert_int_equal(spoke_call_wait(rig->client.echo, rig_text("two"), NULL, NULL), SPOKE_OK);
+	rig_tear_down(rig);
+}
+
+static void an_error_brings_its_text_and_code(void **state)
+{
+	struct rig *rig = begin(state, RIG_UNIX);
+	struct spoke_future *future;
+	const struct spoke_result *result;
+
+	assert_int_equal(spoke_call_wait(rig->client.fail, rig_text(""), &rig_patient, &future),
+			 SPOKE_EREMOTE);
+	result = spoke_future_result(future);
+	assert_int_equal(result->error, SPOKE_EREMOTE);
+	assert_int_equal(result->error_code, 7);
+	assert_int_equal(result->error_text.len, strlen("it failed"));
+	assert_memory_equal(result->error_text.data, "it failed", strlen("it failed"));
+	spoke_future_free(future);
+	rig_tear_down(rig);
+}
+
+static void attachments_travel_both_ways_and_are_copied(void **state)
+{
+	struct rig *rig = begin(state, RIG_TCP);
+	struct spoke_call_options options = rig_patient;
+	struct spoke_builder builder;
+	unsigned char memory[64];
+	unsigned char text[] = { 0xa1, 'a' };
+	struct spoke_span args = { text, sizeof(text) };
+	struct spoke_future *future;
+	struct spoke_value found;
+	struct spoke_span span;
+
+	spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
+	spoke_pack_map(&builder, 1);
+	spoke_pack_text(&builder, "color");
+	spoke_pack_text(&builder, "red");
+	assert_int_equal(spoke_builder_finish_value(&builder, &options.attachments), SPOKE_OK);
+	assert_int_equal(spoke_future_start(rig->client.echo, args, &options, &future), SPOKE_OK);
+	memset(memory, 0xff, sizeof(memory));
+	memset(text, 0xff, sizeof(text));
+	assert_int_equal(spoke_future_wait(future), SPOKE_OK);
+	assert_true(rig_is_text(spoke_future_result(future), "a"));
+	/* Another frame comes where this one was. */
+	assert_int_equal(spoke_call_wait(rig->client.echo,
+					 rig_text("something that is longer than the frame before"),
+					 &rig_patient, NULL),
+			 SPOKE_OK);
+	assert_int_equal(spoke_value_get(spoke_future_result(future)->attachments, "color", &found),
+			 SPOKE_OK);
+	assert_int_equal(spoke_value_str(found, &span), SPOKE_OK);
+	assert_memory_equal(span.data, "red", 3);
+	spoke_future_free(future);
+	rig_tear_down(rig);
+}
+
+static void what_a_call_refuses_is_the_result(void **state)
+{
+	struct rig *rig = begin(state, RIG_TCP);
+	struct spoke_span broken = { (const unsigned char *)"\x93", 1 };
+	struct spoke_call_options too_long = { .timeout_ns = UINT64_MAX };
+	struct spoke_future *future;
+
+	assert_int_equal(spoke_call_wait(rig->client.echo, broken, &rig_patient, &future),
+			 SPOKE_ETRUNCATED);
+	assert_int_equal(spoke_future_result(future)->error, SPOKE_ETRUNCATED);
+	assert_false(spoke_future_result(future)->written);
+	spoke_future_free(future);
+	assert_int_equal(spoke_call_wait(rig->client.echo, rig_text(""), &too_long, NULL),
+			 SPOKE_ERANGE);
+	rig_tear_down(rig);
+}
+
+static void wait_all_waits_for_every_one(void **state)
+{
+	struct rig *rig = begin(state, RIG_UNIX);
+	struct spoke_future *futures[100];
+
+	for (int i = 0; i < 100; i++) {
+		char text[16];
+
+		(void)snprintf(text, sizeof(text), "%d", i);
+		futures[i] = rig_start(i % 2 ? rig->client.pool : rig->client.echo, text);
+	}
+	assert_int_equal(spoke_future_wait_all(futures, 100), SPOKE_OK);
+	for (int i = 0; i < 100; i++) {
+		char text[16];
+
+		(void)snprintf(text, sizeof(text), "%d", i);
+		assert_true(rig_is_text(spoke_future_result(futures[i]), text));
+		spoke_future_free(futures[i]);
+	}
+	rig_tear_down(rig);
+}
+
+static void there_is_no_result_before_the_end(void **state)
+{
+	struct rig *rig = begin(state, RIG_TCP);
+	struct spoke_future *future = rig_start(rig->client.hold, "");
+
+	assert_null(spoke_future_result(future));
+	rig_release(rig);
+	assert_int_equal(spoke_future_wait(future), SPOKE_OK);
+	assert_non_null(spoke_future_result(future));
+	assert_int_equal(spoke_value_type(spoke_future_result(future)->value), SPOKE_VALUE_NIL);
+	spoke_future_free(future);
+	spoke_future_free(NULL);
+	rig_tear_down(rig);
+}
+
+static void a_one_way_call_is_over_once_it_is_written(void **state)
+{
+	struct rig *rig = begin(state, RIG_TCP);
+	struct spoke_call_options options = { .timeout_ns = RIG_TIMEOUT_NS, .one_way = true };
+
+	assert_int_equal(spoke_call_wait(rig->client.echo, rig_text(""), &options, NULL), SPOKE_OK);
+	rig_tear_down(rig);
+}
+
+/* --- then */
+
+static void a_callback_may_come_before_the_end_and_after(void **state)
+{
+	struct rig *rig = begin(state, RIG_TCP);
+	struct spoke_future *future = rig_start(rig->client.hold, "");
+	struct rig_told before;
+	struct rig_told after;
+
+	rig_told_init(&before);
+	rig_told_init(&after);
+	assert_int_equal(spoke_future_then(future, rig_told_done, &before), SPOKE_OK);
+	assert_int_equal(spoke_future_then(future, rig_told_done, &after), SPOKE_ESTATE);
+	rig_release(rig);
+	rig_told_wait(&before);
+	assert_int_equal(before.error, SPOKE_OK);
+	assert_true(before.thread != rig_self());
+	assert_int_equal(spoke_future_wait(future), SPOKE_OK);
+	spoke_future_free(future);
+
+	future = rig_start(rig->client.echo, "");
+	assert_int_equal(spoke_future_wait(future), SPOKE_OK);
+	assert_int_equal(spoke_future_then(future, rig_told_done, &after), SPOKE_OK);
+	assert_int_equal(spoke_future_then(future, rig_told_done, &before), SPOKE_ESTATE);
+	spoke_future_free(future);
+	rig_told_wait(&after);
+	assert_true(after.thread == before.thread);
+	rig_tear_down(rig);
+	assert_int_equal(before.count, 1);
+	assert_int_equal(after.count, 1);
+}
+
+struct self_freeing {
+	struct rig_told told;
+	struct spoke_future *future;
+};
+
+static void free_in_callback(void *arg, const struct spoke_result *result)
+{
+	struct self_freeing *one = arg;
+
+	spoke_future_free(one->future);
+	rig_told_done(&one->told, result);
+}
+
+static void a_callback_may_free_its_future(void **state)
+{
+	struct rig *rig = begin(state, RIG_TCP);
+	struct self_freeing one;
+
+	rig_told_init(&one.told);
+	one.future = rig_start(rig->client.hold, "");
+	assert_int_equal(spoke_future_then(one.future, free_in_callback, &one), SPOKE_OK);
+	rig_release(rig);
+	rig_told_wait(&one.told);
+	assert_int_equal(one.told.error, SPOKE_OK);
+	rig_tear_down(rig);
+}
+
+/* --- cancel and free */
+
+static void a_cancelled_call_ends_so(void **state)
+{
+	struct rig *rig = begin(state, RIG_TCP);
+	struct spoke_future *future = rig_start(rig->client.hold, "");
+
+	spoke_future_cancel(future);
+	spoke_future_cancel(future);
+	assert_int_equal(spoke_future_wait(future), SPOKE_OK);
+	assert_int_equal(spoke_future_result(future)->error, SPOKE_ECANCELED);
+	spoke_future_cancel(future);
+	spoke_future_free(future);
+	rig_tear_down(rig);
+}
+
+static void a_future_freed_while_it_runs_is_cancelled(void **state)
+{
+	struct rig *rig = begin(state, RIG_TCP);
+	struct spoke_future *future = rig_start(rig->client.hold, "");
+	struct rig_told told;
+
+	rig_told_init(&told);
+	assert_int_equal(spoke_future_then(future, rig_told_done, &told), SPOKE_OK);
+	spoke_future_free(future);
+	rig_told_wait(&told);
+	assert_int_equal(told.error, SPOKE_ECANCELED);
+	spoke_future_free(rig_start(rig->client.hold, ""));
+	rig_tear_down(rig);
+}
+
+/* --- deadlines */
+
+static void the_deadline_ends_a_call(void **state)
+{
+	struct rig *rig = begin(state, RIG_TCP);
+	struct spoke_call_options options = { .timeout_ns = 20 * MS };
+	struct spoke_future *future;
+
+	/* The connection stands. */
+	assert_int_equal(spoke_call_wait(rig->client.echo, rig_text(""), &rig_patient, NULL),
+			 SPOKE_OK);
+	assert_int_equal(spoke_call_wait(rig->client.hold, rig_text(""), &options, &future),
+			 SPOKE_ETIMEOUT);
+	assert_true(spoke_future_result(future)->queued_ns +
+			    spoke_future_result(future)->waited_ns >=
+		    20 * MS);
+	spoke_future_free(future);
+	rig_tear_down(rig);
+}
+
+/* Until a time has passed. */
+static void spin(uint64_t ns)
+{
+	const struct spoke_env *env = spoke_host_env();
+	uint64_t end_ns = env->now(env->ctx) + ns;
+
+	while (env->now(env->ctx) < end_ns)
+		;
+}
+
+static void the_way_to_the_engine_is_part_of_the_time(void **state)
+{
+	struct rig rig;
+	struct spoke_call_options options = { .timeout_ns = 2 * MS };
+	struct spoke_future *future;
+
+	(void)state;
+	rig_set_up(&rig, RIG_TCP);
+	assert_int_equal(spoke_future_start(rig.client.echo, rig_text(""), &options, &future),
+			 SPOKE_OK);
+	spin(2 * MS);
+	assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
+	assert_int_equal(spoke_future_wait(future), SPOKE_OK);
+	assert_int_equal(spoke_future_result(future)->error, SPOKE_ETIMEOUT_UNSENT);
+	assert_false(spoke_future_result(future)->written);
+	assert_true(spoke_future_result(future)->queued_ns >= 2 * MS);
+	spoke_future_free(future);
+
+	assert_int_equal(spoke_call_wait(rig.client.echo, rig_text(""), &rig_patient, &future),
+			 SPOKE_OK);
+	spoke_future_free(future);
+	rig_tear_down(&rig);
+}
+
+/* The client's clock: the machine's, and what has been added. */
+static uint64_t added_ns;
+
+static uint64_t shifted_now(void *ctx)
+{
+	return spoke_host_env()->now(ctx) + added_ns;
+}
+
+static void turn_until(struct rig *rig, const struct spoke_future *future, int turns)
+{
+	while (turns-- > 0 && spoke_future_result(future) == NULL)
+		assert_int_equal(spoke_engine_turn(rig->client.engine, false), SPOKE_OK);
+}
+
+static void a_call_has_the_time_that_is_left_on_arrival(void **state)
+{
+	struct rig rig;
+	struct spoke_call_options options = { .timeout_ns = 10000 * MS };
+	struct spoke_future *future;
+
+	(void)state;
+	added_ns = 0;
+	rig_set_up(&rig, RIG_UNIX);
+	rig.client_env.now = shifted_now;
+	while (spoke_consumer_ready(rig.client.consumer) == 0)
+		assert_int_equal(spoke_engine_turn(rig.client.engine, false), SPOKE_OK);
+	assert_int_equal(spoke_future_start(rig.client.hold, rig_text(""), &options, &future),
+			 SPOKE_OK);
+	added_ns += 6000 * MS;
+	turn_until(&rig, future, 10);
+	assert_null(spoke_future_result(future));
+	added_ns += 5000 * MS;
+	turn_until(&rig, future, 100);
+	assert_non_null(spoke_future_result(future));
+	assert_int_equal(spoke_future_result(future)->error, SPOKE_ETIMEOUT);
+	assert_true(spoke_future_result(future)->queued_ns >= 6000 * MS);
+	spoke_future_free(future);
+	rig_tear_down(&rig);
+}
+
+static void nobody_waits_for_an_engine_that_does_not_turn(void **state)
+{
+	struct rig rig;
+	struct spoke_call_options options = { .timeout_ns = MS };
+	struct spoke_future *futures[2];
+	struct spoke_future *none;
+
+	(void)state;
+	rig_set_up(&rig, RIG_TCP);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(spoke_future_start(rig.client.echo, rig_text(""), &options,
+						    &futures[i]),
+				 SPOKE_OK);
+	assert_int_equal(spoke_future_wait_all(futures, 2), SPOKE_ESTATE);
+	assert_int_equal(spoke_future_wait(futures[0]), SPOKE_ESTATE);
+	assert_null(spoke_future_result(futures[0]));
+	assert_int_equal(spoke_call_wait(rig.client.echo, rig_text(""), &options, &none),
+			 SPOKE_ESTATE);
+	assert_null(none);
+	spoke_future_free(futures[0]);
+
+	/* It turns after all. */
+	assert_int_equal(spoke_engine_turn(rig.client.engine, false), SPOKE_OK);
+	assert_int_equal(spoke_future_wait(futures[1]), SPOKE_OK);
+	assert_int_equal(spoke_future_result(futures[1])->error, SPOKE_ETIMEOUT_UNSENT);
+	spoke_future_free(futures[1]);
+	rig_tear_down(&rig);
+}
+
+/* --- nobody there */
+
+static void a_provider_that_is_absent_is_unavailable(void **state)
+{
+	struct rig *rig = begin(state, RIG_UNIX);
+	struct rig_client client;
+	char url[512];
+	int error;
+
+	(void)snprintf(url, sizeof(url), "unix:%s/none?interface=demo.Future", rig->folder);
+	rig_client_init(rig, &client, url);
+	assert_int_equal(spoke_engine_start(client.engine), SPOKE_OK);
+	/* A call may be taken while an attempt is under way, and fails with it. */
+	do {
+		struct spoke_future *future;
+
+		error = spoke_call_wait(client.echo, rig_text(""), &rig_patient, &future);
+		assert_int_not_equal(error, SPOKE_OK);
+		assert_false(spoke_future_result(future)->written);
+		spoke_future_free(future);
+	} while (error == SPOKE_ECONNECT);
+	assert_int_equal(error, SPOKE_EUNAVAILABLE);
+	spoke_engine_free(client.engine);
+	rig_tear_down(rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_blocking_call_brings_its_result),
+		cmocka_unit_test(an_error_brings_its_text_and_code),
+		cmocka_unit_test(attachments_travel_both_ways_and_are_copied),
+		cmocka_unit_test(what_a_call_refuses_is_the_result),
+		cmocka_unit_test(wait_all_waits_for_every_one),
+		cmocka_unit_test(there_is_no_result_before_the_end),
+		cmocka_unit_test(a_one_way_call_is_over_once_it_is_written),
+		cmocka_unit_test(a_callback_may_come_before_the_end_and_after),
+		cmocka_unit_test(a_callback_may_free_its_future),
+		cmocka_unit_test(a_cancelled_call_ends_so),
+		cmocka_unit_test(a_future_freed_while_it_runs_is_cancelled),
+		cmocka_unit_test(the_deadline_ends_a_call),
+		cmocka_unit_test(the_way_to_the_engine_is_part_of_the_time),
+		cmocka_unit_test(a_call_has_the_time_that_is_left_on_arrival),
+		cmocka_unit_test(nobody_waits_for_an_engine_that_does_not_turn),
+		cmocka_unit_test(a_provider_that_is_absent_is_unavailable),
+	};
+
+	return cmocka_run_group_tests_name("future", tests, NULL, NULL);
+}

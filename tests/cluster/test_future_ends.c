@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Futures whose engine, consumer or memory goes. */
+#include "futurerig.h"
+
+#include <stdio.h>
+
+/* --- the engine goes */
+
+static void what_never_came_to_the_engine_ends_with_it(void **state)
+{
+	struct rig rig;
+	struct rig_told told;
+	struct spoke_future *future;
+
+	(void)state;
+	rig_set_up(&rig, RIG_TCP);
+	rig_told_init(&told);
+	future = rig_start(rig.client.echo, "");
+	assert_int_equal(spoke_future_then(future, rig_told_done, &told), SPOKE_OK);
+	spoke_engine_free(rig.client.engine);
+	rig.client.engine = NULL;
+	rig_told_wait(&told);
+	assert_int_equal(told.error, SPOKE_ECLOSED);
+	assert_int_equal(spoke_future_wait(future), SPOKE_OK);
+	spoke_future_free(future);
+	rig_tear_down(&rig);
+}
+
+/* --- the consumer goes */
+
+static void a_consumer_freed_before_the_call_begins_ends_it(void **state)
+{
+	struct rig rig;
+	struct spoke_future *future;
+	struct spoke_future *freed;
+
+	(void)state;
+	rig_set_up(&rig, RIG_TCP);
+	future = rig_start(rig.client.echo, "");
+	freed = rig_start(rig.client.echo, "");
+	spoke_future_free(freed);
+	spoke_consumer_free(rig.client.consumer);
+	for (int i = 0; i < 100 && spoke_future_result(future) == NULL; i++)
+		assert_int_equal(spoke_engine_turn(rig.client.engine, false), SPOKE_OK);
+	assert_non_null(spoke_future_result(future));
+	assert_int_equal(spoke_future_result(future)->error, SPOKE_ECLOSED);
+	assert_int_equal(spoke_stat_get(rig.client.engine, SPOKE_STAT_CALLS_REFUSED), 2);
+	spoke_future_free(future);
+	rig_tear_down(&rig);
+}
+
+/* It has no connection, so it is gone before the engine sees what was begun. */
+static void a_consumer_that_is_gone_is_not_touched(void **state)
+{
+	struct rig rig;
+	struct rig_client client;
+	struct spoke_future *future;
+	char url[128];
+	int error;
+
+	(void)state;
+	rig_set_up(&rig, RIG_UNIX);
+	(void)snprintf(url, sizeof(url), "unix:%s/none?interface=demo.Future", rig.folder);
+	rig_client_init(&rig, &client, url);
+	do {
+		assert_int_equal(spoke_engine_turn(client.engine, false), SPOKE_OK);
+		error = spoke_call(client.echo, rig_text(""), NULL, NULL, NULL, NULL);
+	} while (error == SPOKE_OK);
+	assert_int_equal(error, SPOKE_EUNAVAILABLE);
+	/* Every call that was taken has ended. */
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(spoke_engine_turn(client.engine, false), SPOKE_OK);
+	future = rig_start(client.echo, "");
+	spoke_consumer_free(client.consumer);
+	assert_int_equal(spoke_engine_turn(client.engine, false), SPOKE_OK);
+	assert_non_null(spoke_future_result(future));
+	assert_int_equal(spoke_future_result(future)->error, SPOKE_ECLOSED);
+	spoke_future_free(future);
+	spoke_engine_free(client.engine);
+	rig_tear_down(&rig);
+}
+
+static void one_that_is_cancelled_before_it_begins_is_never_sent(void **state)
+{
+	struct rig rig;
+	struct spoke_future *future;
+
+	(void)state;
+	rig_set_up(&rig, RIG_TCP);
+	future = rig_start(rig.client.echo, "");
+	spoke_future_cancel(future);
+	assert_int_equal(spoke_engine_turn(rig.client.engine, false), SPOKE_OK);
+	assert_non_null(spoke_future_result(future));
+	assert_int_equal(spoke_future_result(future)->error, SPOKE_ECANCELED);
+	assert_int_equal(spoke_stat_get(rig.client.engine, SPOKE_STAT_CALLS), 0);
+	spoke_future_free(future);
+	rig_tear_down(&rig);
+}
+
+struct drain {
+	struct spoke_post post;
+	struct spoke_engine *engine;
+	int error;
+};
+
+static void drain_arrived(struct spoke_post *post)
+{
+	struct drain *drain = spoke_container_of(post, struct drain, post);
+
+	drain->error = spoke_engine_drain(drain->engine, UINT64_MAX);
+}
+
+static void a_drained_engine_ends_what_was_begun_and_takes_nothing_new(void **state)
+{
+	struct rig rig;
+	struct spoke_future *begun;
+	struct spoke_future *late;
+	struct rig_client other;
+	struct drain drain = { .post = { .run = drain_arrived } };
+
+	(void)state;
+	rig_set_up(&rig, RIG_TCP);
+	rig_client_init(&rig, &other, NULL);
+	assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
+	assert_int_equal(spoke_engine_start(other.engine), SPOKE_OK);
+	assert_int_equal(spoke_call_wait(other.echo, rig_text(""), &rig_patient, NULL), SPOKE_OK);
+	begun = rig_start(other.hold, "");
+	assert_int_equal(spoke_call_wait(other.echo, rig_text(""), &rig_patient, NULL), SPOKE_OK);
+	drain.engine = other.engine;
+	spoke_engine_post(other.engine, &drain.post);
+	late = rig_start(other.echo, "");
+	rig_release(&rig);
+	assert_int_equal(spoke_future_wait(begun), SPOKE_OK);
+	assert_int_equal(spoke_future_result(begun)->error, SPOKE_OK);
+	assert_int_equal(spoke_engine_join(other.engine), SPOKE_OK);
+	spoke_engine_free(other.engine);
+	assert_int_equal(spoke_future_wait(late), SPOKE_OK);
+	assert_true(spoke_future_result(late)->error == SPOKE_ECLOSED ||
+		    spoke_future_result(late)->error == SPOKE_OK);
+	assert_int_equal(drain.error, SPOKE_OK);
+	spoke_future_free(begun);
+	spoke_future_free(late);
+	rig_tear_down(&rig);
+}
+
+/* --- the engine's own thread, and a child */
+
+struct inside {
+	struct rig_told told;
+	struct rig *rig;
+	struct spoke_future *held;
+	int errors[4];
+	uint64_t calls;              /* that a call which may not wait began */
+	struct spoke_future *future; /* begun on the engine's thread */
+};
+
+static void wait_inside(void *arg, const struct spoke_result *result)
+{
+	struct inside *inside = arg;
+	struct spoke_future *none;
+
+	inside->calls = spoke_stat_get(inside->rig->client.engine, SPOKE_STAT_CALLS);
+	inside->errors[0] = spoke_future_wait(inside->held);
+	inside->errors[1] = spoke_future_wait_all(&inside->held, 1);
+	inside->errors[2] = spoke_call_wait(inside->rig->client.echo, rig_text(""), NULL, &none);
+	inside->calls = spoke_stat_get(inside->rig->client.engine, SPOKE_STAT_CALLS) -
+			inside->calls;
+	inside->errors[3] = spoke_future_start(inside->rig->client.echo, rig_text("inside"),
+					       &rig_patient, &inside->future);
+	rig_told_done(&inside->told, result);
+}
+
+static void on_the_engines_thread_one_begins_but_does_not_wait(void **state)
+{
+	struct rig rig;
+	struct inside inside = { .rig = &rig };
+	struct spoke_future *future;
+
+	(void)state;
+	rig_set_up(&rig, RIG_TCP);
+	assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
+	rig_told_init(&inside.told);
+	inside.held = rig_start(rig.client.hold, "");
+	future = rig_start(rig.client.echo, "");
+	assert_int_equal(spoke_future_then(future, wait_inside, &inside), SPOKE_OK);
+	rig_told_wait(&inside.told);
+	assert_int_equal(inside.errors[0], SPOKE_ETHREAD);
+	assert_int_equal(inside.errors[1], SPOKE_ETHREAD);
+	assert_int_equal(inside.errors[2], SPOKE_ETHREAD);
+	assert_int_equal(inside.calls, 0);
+	assert_int_equal(inside.errors[3], SPOKE_OK);
+	assert_int_equal(spoke_future_wait(inside.future), SPOKE_OK);
+	assert_true(rig_is_text(spoke_future_result(inside.future), "inside"));
+	rig_release(&rig);
+	assert_int_equal(spoke_future_wait(inside.held), SPOKE_OK);
+	spoke_future_free(inside.held);
+	spoke_future_free(inside.future);
+	spoke_future_free(future);
+	rig_tear_down(&rig);
+}
+
+static void a_child_can_do_nothing_with_them(void **state)
+{
+	struct rig rig;
+	struct spoke_future *future;
+	struct spoke_future *none;
+
+	(void)state;
+	rig_set_up(&rig, RIG_TCP);
+	future = rig_start(rig.client.echo, "");
+	rig.forks++;
+	assert_int_equal(spoke_future_wait(future), SPOKE_EFORKED);
+	assert_int_equal(spoke_future_then(future, rig_told_done, NULL), SPOKE_EFORKED);
+	assert_int_equal(spoke_future_start(rig.client.echo, rig_text(""), NULL, &none),
+			 SPOKE_EFORKED);
+	spoke_future_cancel(future);
+	assert_null(spoke_future_result(future));
+	rig.forks--;
+	assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
+	assert_int_equal(spoke_future_wait(future), SPOKE_OK);
+	assert_int_equal(spoke_future_result(future)->error, SPOKE_OK);
+	spoke_future_free(future);
+	rig_tear_down(&rig);
+}
+
+/* --- no memory */
+
+static void without_memory_nothing_is_begun_and_nothing_leaks(void **state)
+{
+	struct rig rig;
+	struct spoke_future *future = NULL;
+	int error = SPOKE_ENOMEM;
+	int nth = 0;
+
+	(void)state;
+	rig_set_up(&rig, RIG_TCP);
+	while (error == SPOKE_ENOMEM) {
+		rig_fail_memory(++nth);
+		error = spoke_future_start(rig.client.echo, rig_text("x"), &rig_patient, &future);
+	}
+	rig_fail_memory(0);
+	assert_int_equal(error, SPOKE_OK);
+	assert_int_equal(nth, 3); /* the desk and the future */
+	rig_fail_memory(1);
+	assert_int_equal(spoke_future_wait(future), SPOKE_ENOMEM);
+	rig_fail_memory(0);
+	assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
+	assert_int_equal(spoke_future_wait(future), SPOKE_OK);
+	assert_true(rig_is_text(spoke_future_result(future), "x"));
+	spoke_future_free(future);
+	rig_tear_down(&rig);
+}
+
+/* One call that is answered with an error, while the n-th allocation fails. False: no call was
+ * taken, as the connection is still to be made anew. */
+static bool try_without_memory(struct rig *rig, int nth, bool *ret_failed, bool *ret_no_copy)
+{
+	struct spoke_future *future = rig_start(rig->client.fail, "");
+	const struct spoke_result *result;
+	bool taken;
+
+	rig_fail_memory(nth);
+	while (spoke_future_result(future) == NULL)
+		assert_int_equal(spoke_engine_turn(rig->client.engine, true), SPOKE_OK);
+	*ret_failed = rig_fail_memory(0) == 0;
+	result = spoke_future_result(future);
+	taken = result->error != SPOKE_EUNAVAILABLE;
+	if (result->error == SPOKE_ENOMEM && result->written) {
+		assert_int_equal(result->error_text.len, 0);
+		*ret_no_copy = true;
+	}
+	spoke_future_free(future);
+	if (!taken)
+		assert_int_equal(spoke_engine_turn(rig->client.engine, true), SPOKE_OK);
+	return taken || *ret_failed;
+}
+
+static void a_result_for_which_there_is_no_memory_says_so(void **state)
+{
+	struct rig rig;
+	bool failed;
+	bool no_copy = false;
+	int nth = 1;
+
+	(void)state;
+	rig_set_up(&rig, RIG_TCP);
+	while (!no_copy) {
+		if (try_without_memory(&rig, nth, &failed, &no_copy))
+			nth = failed ? nth + 1 : 1;
+		assert_true(nth < 100);
+	}
+	rig_tear_down(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_never_came_to_the_engine_ends_with_it),
+		cmocka_unit_test(a_consumer_freed_before_the_call_begins_ends_it),
+		cmocka_unit_test(a_consumer_that_is_gone_is_not_touched),
+		cmocka_unit_test(one_that_is_cancelled_before_it_begins_is_never_sent),
+		cmocka_unit_test(a_drained_engine_ends_what_was_begun_and_takes_nothing_new),
+		cmocka_unit_test(on_the_engines_thread_one_begins_but_does_not_wait),
+		cmocka_unit_test(a_child_can_do_nothing_with_them),
+		cmocka_unit_test(without_memory_nothing_is_begun_and_nothing_leaks),
+		cmocka_unit_test(a_result_for_which_there_is_no_memory_says_so),
+	};
+
+	return cmocka_run_group_tests_name("futures' ends", tests, NULL, NULL);
+}

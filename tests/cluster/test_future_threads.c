@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Futures that many threads use. */
+#include "futurerig.h"
+
+#include <stdio.h>
+
+#define THREADS 4
+
+static void add_count(atomic_int *count, bool yes)
+{
+	if (yes)
+		atomic_fetch_add(count, 1);
+}
+
+/* --- many threads */
+
+struct caller {
+	struct spoke_method *method;
+	int number;
+	atomic_int *good;
+};
+
+static void call_often(void *arg)
+{
+	struct caller *caller = arg;
+
+	for (int i = 0; i < 50; i++) {
+		struct spoke_future *future;
+		char text[32];
+
+		(void)snprintf(text, sizeof(text), "%d of %d", i, caller->number);
+		if (spoke_call_wait(caller->method, rig_text(text), &rig_patient, &future) == 0)
+			add_count(caller->good, rig_is_text(spoke_future_result(future), text));
+		spoke_future_free(future);
+	}
+}
+
+static void call_from_threads(enum rig_place place)
+{
+	struct rig rig;
+	struct caller callers[THREADS];
+	void *threads[THREADS];
+	atomic_int good = 0;
+
+	rig_set_up(&rig, place);
+	assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
+	for (int i = 0; i < THREADS; i++) {
+		callers[i] = (struct caller){ i % 2 ? rig.client.pool : rig.client.echo, i, &good };
+		threads[i] = rig_thread(call_often, &callers[i]);
+	}
+	for (int i = 0; i < THREADS; i++)
+		rig_join(threads[i]);
+	assert_int_equal(atomic_load(&good), THREADS * 50);
+	rig_tear_down(&rig);
+}
+
+static void four_threads_call_at_one_time_over_tcp(void **state)
+{
+	(void)state;
+	call_from_threads(RIG_TCP);
+}
+
+static void four_threads_call_at_one_time_over_a_unix_socket(void **state)
+{
+	(void)state;
+	call_from_threads(RIG_UNIX);
+}
+
+/* What several threads do with the same futures. */
+struct crowd {
+	struct spoke_future *futures[64];
+	atomic_int ready;
+	atomic_int ended[2]; /* waits that found this error: ECLOSED, any other */
+	atomic_int told;
+};
+
+static void wait_for_all(void *arg)
+{
+	struct crowd *crowd = arg;
+
+	for (int i = 0; i < 4; i++) {
+		atomic_fetch_add(&crowd->ready, 1);
+		if (spoke_future_wait(crowd->futures[i]) == SPOKE_OK)
+			add_count(&crowd->ended[0],
+				  spoke_future_result(crowd->futures[i])->error == SPOKE_ECLOSED);
+	}
+}
+
+static void several_threads_wait_for_one_future(void **state)
+{
+	struct rig rig;
+	struct crowd crowd = { .ready = 0 };
+	void *threads[THREADS];
+
+	(void)state;
+	rig_set_up(&rig, RIG_TCP);
+	assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
+	for (int i = 0; i < 4; i++)
+		crowd.futures[i] = rig_start(rig.client.hold, "");
+	for (int i = 0; i < THREADS; i++)
+		threads[i] = rig_thread(wait_for_all, &crowd);
+	while (atomic_load(&crowd.ready) < THREADS)
+		;
+	rig_release(&rig);
+	for (int i = 0; i < THREADS; i++)
+		rig_join(threads[i]);
+	assert_int_equal(atomic_load(&crowd.ready), THREADS * 4);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(spoke_future_result(crowd.futures[i])->error, SPOKE_OK);
+		spoke_future_free(crowd.futures[i]);
+	}
+	rig_tear_down(&rig);
+}
+
+/* --- the engine goes */
+
+static void those_who_wait_are_told_when_the_engine_goes(void **state)
+{
+	struct rig rig;
+	struct crowd crowd = { .ready = 0 };
+	void *threads[THREADS];
+
+	(void)state;
+	rig_set_up(&rig, RIG_TCP);
+	assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
+	for (int i = 0; i < 4; i++)
+		crowd.futures[i] = rig_start(rig.client.hold, "");
+	for (int i = 0; i < THREADS; i++)
+		threads[i] = rig_thread(wait_for_all, &crowd);
+	while (atomic_load(&crowd.ready) < THREADS)
+		;
+	spoke_engine_free(rig.client.engine);
+	rig.client.engine = NULL;
+	for (int i = 0; i < THREADS; i++)
+		rig_join(threads[i]);
+	assert_int_equal(atomic_load(&crowd.ended[0]), THREADS * 4);
+	for (int i = 0; i < 4; i++) {
+		spoke_future_cancel(crowd.futures[i]);
+		assert_int_equal(spoke_future_wait(crowd.futures[i]), SPOKE_OK);
+		assert_int_equal(spoke_future_then(crowd.futures[i], rig_told_done, NULL),
+				 SPOKE_ECLOSED);
+		assert_int_equal(spoke_future_then(crowd.futures[i], rig_told_done, NULL),
+				 SPOKE_ESTATE);
+		spoke_future_free(crowd.futures[i]);
+	}
+	rig_tear_down(&rig);
+}
+
+static void count_told(void *arg, const struct spoke_result *result)
+{
+	struct crowd *crowd = arg;
+
+	(void)result;
+	atomic_fetch_add(&crowd->told, 1);
+}
+
+/* Half of them free, cancel, wait, or want a callback, while the engine goes. */
+struct meddler {
+	struct crowd *crowd;
+	int number;
+	atomic_int taken; /* callbacks that shall come */
+};
+
+static void meddle(void *arg)
+{
+	struct meddler *meddler = arg;
+	struct crowd *crowd = meddler->crowd;
+
+	atomic_fetch_add(&crowd->ready, 1);
+	while (atomic_load(&crowd->ready) < THREADS + 1)
+		;
+	for (int i = meddler->number; i < 64; i += THREADS) {
+		struct spoke_future *future = crowd->futures[i];
+
+		switch (i / THREADS % 4) {
+		case 0:
+			spoke_future_cancel(future);
+			break;
+		case 1:
+			add_count(&meddler->taken,
+				  spoke_future_then(future, count_told, crowd) == SPOKE_OK);
+			break;
+		case 2:
+			add_count(&crowd->ended[1], spoke_future_wait(future) != SPOKE_OK);
+			break;
+		default:
+			break;
+		}
+		spoke_future_free(future);
+	}
+}
+
+static void whatever_threads_do_while_the_engine_goes_is_safe(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 20; round++) {
+		struct rig rig;
+		struct crowd crowd = { .ready = 0 };
+		struct meddler meddlers[THREADS];
+		void *threads[THREADS];
+		int taken = 0;
+
+		rig_set_up(&rig, RIG_UNIX);
+		assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
+		for (int i = 0; i < 64; i++)
+			crowd.futures[i] = rig_start(i % 3 ? rig.client.hold : rig.client.echo, "");
+		for (int i = 0; i < THREADS; i++) {
+			meddlers[i] = (struct meddler){ .crowd = &crowd, .number = i };
+			threads[i] = rig_thread(meddle, &meddlers[i]);
+		}
+		while (atomic_load(&crowd.ready) < THREADS)
+			;
+		atomic_fetch_add(&crowd.ready, 1);
+		spoke_engine_free(rig.client.engine);
+		rig.client.engine = NULL;
+		for (int i = 0; i < THREADS; i++) {
+			rig_join(threads[i]);
+			taken += atomic_load(&meddlers[i].taken);
+		}
+		assert_int_equal(atomic_load(&crowd.ended[1]), 0);
+		assert_int_equal(atomic_load(&crowd.told), taken);
+		rig_tear_down(&rig);
+	}
+}
+
+/* --- clients come and go */
+
+struct visitor {
+	struct rig *rig;
+	int number;
+	atomic_int *wrong;
+};
+
+/* Asserts nothing but by its count, as it is not on the test's thread. */
+static void visit(void *arg)
+{
+	struct visitor *visitor = arg;
+
+	for (int round = 0; round < 5; round++) {
+		struct rig_client client;
+		struct spoke_future *futures[16];
+
+		rig_client_init(visitor->rig, &client, NULL);
+		add_count(visitor->wrong, spoke_engine_start(client.engine) != SPOKE_OK);
+		for (int i = 0; i < 16; i++)
+			futures[i] = rig_start(client.pool, "pool");
+		if ((round + visitor->number) % 2)
+			add_count(visitor->wrong, spoke_future_wait_all(futures, 16) != SPOKE_OK);
+		spoke_engine_free(client.engine);
+		for (int i = 0; i < 16; i++) {
+			const struct spoke_result *result = spoke_future_result(futures[i]);
+
+			add_count(visitor->wrong,
+				  result == NULL || (!rig_is_text(result, "pool") &&
+						     result->error != SPOKE_EREFUSED &&
+						     result->error != SPOKE_ECLOSED));
+			spoke_future_free(futures[i]);
+		}
+	}
+}
+
+static void the_pool_answers_while_clients_come_and_go(void **state)
+{
+	struct rig rig;
+	struct visitor visitors[THREADS];
+	void *threads[THREADS];
+	atomic_int wrong = 0;
+
+	(void)state;
+	rig_set_up(&rig, RIG_UNIX);
+	for (int i = 0; i < THREADS; i++) {
+		visitors[i] = (struct visitor){ &rig, i, &wrong };
+		threads[i] = rig_thread(visit, &visitors[i]);
+	}
+	for (int i = 0; i < THREADS; i++)
+		rig_join(threads[i]);
+	assert_int_equal(atomic_load(&wrong), 0);
+	rig_tear_down(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(four_threads_call_at_one_time_over_tcp),
+		cmocka_unit_test(four_threads_call_at_one_time_over_a_unix_socket),
+		cmocka_unit_test(several_threads_wait_for_one_future),
+		cmocka_unit_test(those_who_wait_are_told_when_the_engine_goes),
+		cmocka_unit_test(whatever_threads_do_while_the_engine_goes_is_safe),
+		cmocka_unit_test(the_pool_answers_while_clients_come_and_go),
+	};
+
+	return cmocka_run_group_tests_name("futures and threads", tests, NULL, NULL);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Scenarios of a consumer and a provider in the virtual world, again and again, each time with the
+ * next allocation or system call failing, once or from then on for ever: every call that was taken
+ * ends once, nothing is left behind, and after what failed once all is well again.
+ */
+#include "tests/cluster/torture.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define POINTS_MAX 2000 /* of one kind in one scenario */
+
+static unsigned points;
+
+static void begin(const char *scheme)
+{
+	memset(&play, 0, sizeof(play));
+	play.scheme = scheme;
+	assert_true(virtual_world_init(&play.world, 11));
+	for (unsigned i = 0; i < 2; i++) {
+		virtual_process_init(&play.processes[i], &play.world);
+		faulty_init(&play.faulty[i], &play.processes[i].env);
+	}
+}
+
+/* What failed once is over: calls succeed again. */
+static void recover(void)
+{
+	torture_pass(40 * SECOND);
+	assert_true(torture_call(play.echo));
+	torture_pass(SECOND);
+	assert_int_equal(play.errors[play.begun - 1], SPOKE_OK);
+}
+
+static void end(void)
+{
+	spoke_consumer_free(play.consumer);
+	spoke_provider_free(play.provider);
+	if (play.engines[CLIENT] || play.engines[SERVER])
+		torture_pass(10 * MS);
+	torture_answer_all();
+	spoke_engine_free(play.engines[CLIENT]);
+	spoke_engine_free(play.engines[SERVER]);
+	assert_int_equal(play.ended, play.begun);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(play.faulty[i].blocks, 0);
+		assert_int_equal(play.faulty[i].fds, 0);
+		virtual_process_fini(&play.processes[i]);
+	}
+	virtual_world_fini(&play.world);
+}
+
+struct fault {
+	enum faulty_kind kind;
+	int error;
+};
+
+/* What a failed assertion was about. */
+static struct now_playing {
+	const char *scenario;
+	const char *scheme;
+	unsigned side;
+	const struct fault *fault;
+	uint64_t nth;
+	bool for_ever;
+} now_playing;
+
+static int tell_what_failed(void **state)
+{
+	(void)state;
+	if (now_playing.scenario) {
+		print_message("last: %s, %s, %s, %s fails with %d at call %u%s\n",
+			      now_playing.scenario, now_playing.scheme,
+			      now_playing.side == CLIENT ? "client" : "server",
+			      faulty_kind_name(now_playing.fault->kind), now_playing.fault->error,
+			      (unsigned)now_playing.nth, now_playing.for_ever ? " and after" : "");
+	}
+	return 0;
+}
+
+/* Returns whether anything failed. */
+static bool run_with(const struct scenario *scenario, const char *scheme, unsigned side,
+		     const struct fault *fault, uint64_t nth, bool for_ever)
+{
+	bool failed;
+	bool made;
+
+	now_playing = (struct now_playing){ scenario->name, scheme, side, fault, nth, for_ever };
+	begin(scheme);
+	faulty_fail(&play.faulty[side], fault->kind, nth, fault->error, for_ever);
+	scenario->run();
+	failed = play.faulty[side].failed[fault->kind] > 0;
+	made = play.consumer && play.provider && play.later;
+	if (!for_ever && failed && made && play.begun < CALLS) {
+		char text[128];
+
+		/* A provider that does not listen is known to its owner. */
+		faulty_heal(&play.faulty[side]);
+		if (spoke_provider_address(play.provider, 0, text, sizeof(text)))
+			recover();
+	}
+	end();
+	return failed;
+}
+
+/* No system says this for ever of what it reports as ready. */
+static bool passes(int error)
+{
+	return error == -EAGAIN || error == -EINTR || error == -ECONNABORTED;
+}
+
+static void torture_with(const struct scenario *scenario, const char *scheme,
+			 const struct fault *fault, const bool meets[2])
+{
+	for (unsigned i = 0; i < 4; i++) {
+		unsigned side = i >> 1;
+		bool for_ever = i & 1;
+		uint64_t nth = 1;
+
+		if (!meets[side] || (for_ever && passes(fault->error)))
+			continue;
+		while (run_with(scenario, scheme, side, fault, nth, for_ever)) {
+			points++;
+			nth++;
+			assert_in_range(nth, 1, POINTS_MAX);
+		}
+	}
+}
+
+/* Every fault where the scenario meets it; with both wires, or with each in turn. */
+static void torture(const struct fault *faults, size_t count, bool both)
+{
+	static const char *const schemes[] = { "dubbo", "msgpack-rpc" };
+
+	for (size_t i = 0; i < 2 * (size_t)SCENARIOS; i++) {
+		const struct scenario *scenario = &scenarios[i / 2];
+		uint64_t calls[2][FAULTY_KINDS];
+
+		begin(schemes[i & 1]);
+		scenario->run();
+		for (unsigned side = 0; side < 2; side++)
+			memcpy(calls[side], play.faulty[side].calls, sizeof(calls[side]));
+		end();
+		for (size_t j = 0; j < count; j++) {
+			const bool meets[2] = { calls[CLIENT][faults[j].kind] > 0,
+						calls[SERVER][faults[j].kind] > 0 };
+
+			if (both || ((i + i / 2 + j) & 1) == 0)
+				torture_with(scenario, schemes[i & 1], &faults[j], meets);
+		}
+	}
+	print_message("%u points\n", points);
+	points = 0;
+	now_playing.scenario = NULL;
+}
+
+static void any_allocation_may_fail(void **state)
+{
+	static const struct fault memory = { FAULTY_MEMORY, -ENOMEM };
+
+	(void)state;
+	torture(&memory, 1, true);
+}
+
+static void any_system_call_may_fail(void **state)
+{
+	static const struct fault faults[] = {
+		{ FAULTY_CONNECT, -ECONNREFUSED }, { FAULTY_CONNECT, -EMFILE },
+		{ FAULTY_CONNECT, -ENETUNREACH },  { FAULTY_FINISH, -ECONNREFUSED },
+		{ FAULTY_FINISH, -ETIMEDOUT },     { FAULTY_LISTEN, -EADDRINUSE },
+		{ FAULTY_LISTEN, -EMFILE },        { FAULTY_ACCEPT, -ECONNABORTED },
+		{ FAULTY_ACCEPT, -EMFILE },        { FAULTY_ACCEPT, -ENOBUFS },
+		{ FAULTY_READ, -ECONNRESET },      { FAULTY_READ, -EAGAIN },
+		{ FAULTY_READ, -EINTR },           { FAULTY_READ, -ENOMEM },
+		{ FAULTY_WRITE, -ECONNRESET },     { FAULTY_WRITE, -EPIPE },
+		{ FAULTY_WRITE, -EAGAIN },         { FAULTY_WRITE, -EINTR },
+		{ FAULTY_WRITE, -ENOBUFS },        { FAULTY_SPARE, -EMFILE },
+		{ FAULTY_LOCAL, -ENOBUFS },        { FAULTY_PEER, -ENOTCONN },
+		{ FAULTY_PARSE, -EINVAL },         { FAULTY_RESOLVE, -ENOENT },
+		{ FAULTY_LOOP_OPEN, -EMFILE },
+	};
+
+	(void)state;
+	torture(faults, LENGTH(faults), false);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(any_allocation_may_fail, tell_what_failed),
+		cmocka_unit_test_teardown(any_system_call_may_fail, tell_what_failed),
+	};
+
+	return cmocka_run_group_tests_name("torture", tests, NULL, NULL);
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/cluster/torture.h"
+
+#include <stdio.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define LARGE 200000
+
+struct play play;
+
+/* --- provider */
+
+static void reply_first(struct spoke_request *request)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value first = { NULL, 0 };
+
+	(void)!spoke_cursor_next(&args, &first);
+	spoke_reply_with(request, first, spoke_request_attachments(request));
+}
+
+static void answer_now(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	reply_first(request);
+}
+
+static void answer_later(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	if (spoke_request_keep(request) || play.held_count == HELD)
+		spoke_reply_error(request, 1, "no memory for it");
+	else
+		play.held[play.held_count++] = request;
+}
+
+static bool provide(unsigned places)
+{
+	static const char *const urls[] = { "dubbo://127.0.0.1:20880", "dubbo://127.0.0.1:20881",
+					    "dubbo://127.0.0.1:20882" };
+	static const struct spoke_provider_options options = { .default_service = "demo.Echo" };
+	static const struct spoke_service_options service = { .name = "demo.Echo" };
+	static const struct spoke_handler handlers[] = {
+		{ .method = "echo", .handle = answer_now },
+		{ .method = "later", .handle = answer_later },
+	};
+	struct spoke_engine_options with = { .env = &play.faulty[SERVER].env, .timers_max = 256 };
+
+	if (spoke_engine_new(&with, &play.engines[SERVER]) ||
+	    spoke_provider_new(play.engines[SERVER], &options, &play.provider) ||
+	    spoke_provider_add(play.provider, &service, handlers, LENGTH(handlers)))
+		return false;
+	for (unsigned i = 0; i < places; i++)
+		if (spoke_provider_listen(play.provider, urls[i]))
+			return false;
+	return true;
+}
+
+/* --- consumer */
+
+static bool consume(const char *host, unsigned endpoints)
+{
+	static char urls[3][128];
+	const char *more[] = { urls[1], urls[2] };
+	struct spoke_engine_options with = { .env = &play.faulty[CLIENT].env, .timers_max = 256 };
+	struct spoke_consumer_options options = {
+		.url = urls[0],
+		.more_urls = more,
+		.more_count = endpoints - 1,
+	};
+
+	for (unsigned i = 0; i < endpoints; i++)
+		(void)snprintf(urls[i], sizeof(urls[i]), "%s://%s:%u/demo.Echo?timeout=300ms",
+			       play.scheme, host, 20880 + i);
+	return spoke_engine_new(&with, &play.engines[CLIENT]) == 0 &&
+	       spoke_consumer_new(play.engines[CLIENT], &options, &play.consumer) == 0 &&
+	       spoke_consumer_method(play.consumer, "echo", NULL, &play.echo) == 0 &&
+	       spoke_consumer_method(play.consumer, "later", NULL, &play.later) == 0;
+}
+
+static void note_end(void *arg, const struct spoke_result *result)
+{
+	unsigned *ends = arg;
+
+	assert_int_equal(++*ends, 1);
+	play.errors[ends - play.ends] = result->error;
+	play.ended++;
+}
+
+static bool call_with(struct spoke_method *method, struct spoke_span args,
+		      const struct spoke_call_options *options)
+{
+	unsigned at = play.begun;
+
+	if (spoke_call(method, args, options, note_end, &play.ends[at], &play.names[at]))
+		return false;
+	play.begun++;
+	return true;
+}
+
+bool torture_call(struct spoke_method *method)
+{
+	return call_with(method, (struct spoke_span){ "\xa4text", 5 }, NULL);
+}
+
+void torture_pass(uint64_t ns)
+{
+	virtual_run(&play.world, play.world.now_ns + ns);
+}
+
+void torture_answer_all(void)
+{
+	while (play.held_count > 0)
+		reply_first(play.held[--play.held_count]);
+}
+
+/* --- scenarios; each goes as far as it gets */
+
+static void call_and_reply(void)
+{
+	if (!provide(1) || !consume("127.0.0.1", 1))
+		return;
+	(void)torture_call(play.echo);
+	torture_pass(10 * MS);
+	(void)torture_call(play.echo);
+	(void)torture_call(play.echo);
+	torture_pass(10 * MS);
+}
+
+static void late_answer(void)
+{
+	if (!provide(1) || !consume("127.0.0.1", 1))
+		return;
+	(void)torture_call(play.later);
+	(void)torture_call(play.later);
+	torture_pass(20 * MS);
+	torture_answer_all();
+	torture_pass(10 * MS);
+}
+
+static void connect_to_nobody(void)
+{
+	if (!consume("127.0.0.1", 2))
+		return;
+	(void)torture_call(play.echo);
+	torture_pass(SECOND);
+	(void)torture_call(play.echo);
+	torture_pass(SECOND);
+}
+
+static void many_endpoints(void)
+{
+	if (!provide(3) || !consume("127.0.0.1", 3))
+		return;
+	for (unsigned i = 0; i < 4; i++)
+		(void)torture_call(play.echo);
+	torture_pass(10 * MS);
+	for (unsigned i = 0; i < 4; i++)
+		(void)torture_call(i % 2 ? play.echo : play.later);
+	torture_pass(10 * MS);
+	torture_answer_all();
+	torture_pass(10 * MS);
+}
+
+static void large_frames(void)
+{
+	static unsigned char bytes[LARGE] = { 0xc6, 0, LARGE >> 16 & 255, LARGE >> 8 & 255,
+					      LARGE & 255 };
+	struct spoke_span args = { bytes, sizeof(bytes) };
+
+	bytes[1] = (LARGE - 5) >> 24 & 255;
+	bytes[2] = (LARGE - 5) >> 16 & 255;
+	bytes[3] = (LARGE - 5) >> 8 & 255;
+	bytes[4] = (LARGE - 5) & 255;
+	if (!provide(1) || !consume("127.0.0.1", 1))
+		return;
+	(void)call_with(play.echo, args, NULL);
+	torture_pass(10 * MS);
+	(void)call_with(play.later, args, NULL);
+	(void)call_with(play.echo, args, NULL);
+	torture_pass(10 * MS);
+	torture_answer_all();
+	torture_pass(10 * MS);
+}
+
+static void one_way_and_attachments(void)
+{
+	static const unsigned char pairs[] = "\x82\xa1k\xa1v\xa2kk\xa2vv";
+	struct spoke_call_options options = {
+		.attachments = { pairs, sizeof(pairs) - 1 },
+		.one_way = true,
+	};
+	struct spoke_span args = { "\x01\x02", 2 };
+
+	if (!provide(1) || !consume("127.0.0.1", 1))
+		return;
+	(void)call_with(play.echo, args, &options);
+	torture_pass(10 * MS);
+	(void)call_with(play.later, args, &options);
+	options.one_way = false;
+	(void)call_with(play.echo, args, &options);
+	torture_pass(10 * MS);
+	torture_answer_all();
+	torture_pass(10 * MS);
+}
+
+static void cancel(void)
+{
+	if (!provide(1) || !consume("127.0.0.1", 1))
+		return;
+	for (unsigned i = 0; i < 6; i++) {
+		unsigned at = play.begun;
+
+		if (torture_call(i < 5 ? play.later : play.echo) && i != 2)
+			(void)spoke_call_cancel(play.consumer, play.names[at]);
+		torture_pass(i % 2 * 5 * MS);
+	}
+	torture_pass(10 * MS);
+	torture_answer_all();
+	torture_pass(10 * MS);
+}
+
+static void close_consumer(void)
+{
+	if (!provide(1) || !consume("127.0.0.1", 1))
+		return;
+	(void)torture_call(play.later);
+	torture_pass(10 * MS);
+	(void)torture_call(play.later);
+	(void)torture_call(play.echo);
+	spoke_consumer_free(play.consumer);
+	play.consumer = NULL;
+	torture_pass(10 * MS);
+	torture_answer_all();
+	torture_pass(10 * MS);
+}
+
+static void close_provider(void)
+{
+	if (!provide(2) || !consume("127.0.0.1", 1))
+		return;
+	(void)torture_call(play.later);
+	(void)torture_call(play.later);
+	torture_pass(10 * MS);
+	spoke_provider_free(play.provider);
+	play.provider = NULL;
+	torture_pass(10 * MS);
+	(void)torture_call(play.echo);
+	torture_answer_all();
+	torture_pass(500 * MS);
+}
+
+static void generic(void)
+{
+	static const struct spoke_method_options options = { .generic = true,
+							     .type_names = "java.lang.String" };
+	struct spoke_method *method;
+
+	if (!provide(1) || !consume("127.0.0.1", 1) ||
+	    spoke_consumer_method(play.consumer, "echo", &options, &method))
+		return;
+	(void)torture_call(method);
+	(void)torture_call(method);
+	torture_pass(10 * MS);
+	(void)torture_call(method);
+	torture_pass(10 * MS);
+}
+
+static void name_is_resolved(void)
+{
+	memnet_name(play.world.net, "demo.test", "127.0.0.2 127.0.0.1");
+	if (!provide(1) || !consume("demo.test", 1))
+		return;
+	(void)torture_call(play.echo);
+	torture_pass(10 * MS);
+	(void)torture_call(play.echo);
+	torture_pass(SECOND);
+}
+
+static void drain(void)
+{
+	if (!provide(1) || !consume("127.0.0.1", 1))
+		return;
+	(void)torture_call(play.later);
+	torture_pass(10 * MS);
+	if (spoke_engine_drain(play.engines[SERVER], 100 * MS) == 0)
+		play.provider = NULL;
+	torture_pass(10 * MS);
+	(void)torture_call(play.echo);
+	if (spoke_engine_drain(play.engines[CLIENT], 200 * MS) == 0)
+		play.consumer = NULL;
+	torture_answer_all();
+	torture_pass(SECOND);
+}
+
+const struct scenario scenarios[SCENARIOS] = {
+	{ "call and reply", call_and_reply },
+	{ "late answer", late_answer },
+	{ "connect to nobody", connect_to_nobody },
+	{ "many endpoints", many_endpoints },
+	{ "large frames", large_frames },
+	{ "one-way and attachments", one_way_and_attachments },
+	{ "cancel", cancel },
+	{ "close consumer", close_consumer },
+	{ "close provider", close_provider },
+	{ "generic", generic },
+	{ "name is resolved", name_is_resolved },
+	{ "drain", drain },
+};

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a consumer and a provider are put through in the virtual world, while their environments
+ * fail: scenarios that go as far as they get.
+ */
+#ifndef TESTS_CLUSTER_TORTURE_H
+#define TESTS_CLUSTER_TORTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/support/faulty.h"
+#include "tests/support/virtual.h"
+
+#include <spoke/consumer.h>
+#include <spoke/provider.h>
+
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+
+enum {
+	CALLS = 16,
+	HELD = 16,
+	SCENARIOS = 12,
+	CLIENT = 0,
+	SERVER = 1,
+};
+
+struct play {
+	struct virtual_world world;
+	struct virtual_process processes[2];
+	struct faulty faulty[2];
+	struct spoke_engine *engines[2];
+	struct spoke_provider *provider;
+	struct spoke_consumer *consumer;
+	struct spoke_method *echo;
+	struct spoke_method *later;
+	struct spoke_request *held[HELD];
+	unsigned held_count;
+	struct spoke_call names[CALLS];
+	unsigned ends[CALLS];
+	int errors[CALLS];
+	unsigned begun;
+	unsigned ended;
+	const char *scheme;
+};
+
+struct scenario {
+	const char *name;
+	void (*run)(void);
+};
+
+extern struct play play;
+extern const struct scenario scenarios[SCENARIOS];
+
+/* Calls a method of play's; false: the call was refused. */
+bool torture_call(struct spoke_method *method);
+void torture_pass(uint64_t ns);
+
+/* Answers all that is held. */
+void torture_answer_all(void);
+
+#endif

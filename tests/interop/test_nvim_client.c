@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Neovim as a client of a provider, over TCP and over a unix socket. */
+#include "tests/interop/nvim.h"
+#include "tests/interop/provided.h"
+
+#include <spoke/stats.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct stage {
+	struct provided provided;
+	const char *mode; /* of sockconnect() */
+	struct nvim nvim;
+	char address[128]; /* as Neovim takes it */
+};
+
+static void listen_there(struct stage *stage)
+{
+	bool is_unix = strcmp(stage->mode, "pipe") == 0;
+	char url[NVIM_PATH_MAX + 8] = "msgpack-rpc://127.0.0.1:0";
+	char at[128];
+
+	if (is_unix) {
+		char path[NVIM_PATH_MAX];
+
+		nvim_path(&stage->nvim, "socket", path);
+		(void)snprintf(url, sizeof(url), "unix:%s", path);
+	}
+	assert_int_equal(spoke_provider_listen(stage->provided.provider, url), 0);
+	assert_true(spoke_provider_address(stage->provided.provider, 0, at, sizeof(at)) > 0);
+	(void)snprintf(stage->address, sizeof(stage->address), "%s",
+		       is_unix ? at + strlen("unix:") : at);
+}
+
+static int set_up(void **state, const char *mode)
+{
+	struct stage *stage = calloc(1, sizeof(*stage));
+
+	assert_non_null(stage);
+	*state = stage;
+	stage->mode = mode;
+	nvim_open(&stage->nvim);
+	assert_int_equal(spoke_engine_new(NULL, &stage->provided.engine), 0);
+	assert_int_equal(provided_serve(&stage->provided), 0);
+	listen_there(stage);
+	return 0;
+}
+
+static int set_up_tcp(void **state)
+{
+	return set_up(state, "tcp");
+}
+
+static int set_up_unix(void **state)
+{
+	return set_up(state, "pipe");
+}
+
+static int tear_down(void **state)
+{
+	struct stage *stage = *state;
+
+	nvim_close(&stage->nvim);
+	if (stage->provided.held)
+		spoke_reply(stage->provided.held, (struct spoke_value){ 0 });
+	spoke_engine_free(stage->provided.engine);
+	free(stage);
+	return 0;
+}
+
+/* Runs a script; see client.vim for what it may call. */
+static void start(struct stage *stage, const char *script)
+{
+	static const char *const arguments[] = { "-S", TESTS_INTEROP "/client.vim", NULL };
+	char path[NVIM_PATH_MAX];
+	char mode[32];
+	char address[160];
+	char script_at[128];
+	char findings_at[128];
+	const char *environment[] = { mode, address, script_at, findings_at, NULL };
+
+	(void)snprintf(mode, sizeof(mode), "SPOKE_MODE=%s", stage->mode);
+	(void)snprintf(address, sizeof(address), "SPOKE_ADDRESS=%s", stage->address);
+	nvim_path(&stage->nvim, "script.vim", path);
+	(void)snprintf(script_at, sizeof(script_at), "SPOKE_SCRIPT=%s", path);
+	nvim_path(&stage->nvim, "findings", path);
+	(void)snprintf(findings_at, sizeof(findings_at), "SPOKE_FINDINGS=%s", path);
+	nvim_write(&stage->nvim, "script.vim", script);
+	nvim_start(&stage->nvim, arguments, environment);
+}
+
+/* Runs one to its end, which finds nothing wrong. */
+static void run(struct stage *stage, const char *script)
+{
+	char findings[4096];
+
+	start(stage, script);
+	nvim_until_ended(stage->provided.engine, &stage->nvim);
+	assert_int_equal(stage->nvim.status, 0);
+	nvim_read(&stage->nvim, "findings", findings, sizeof(findings));
+	assert_string_equal(findings, "done\n");
+}
+
+static uint64_t stat_of(const struct stage *stage, enum spoke_stat stat)
+{
+	return spoke_stat_get(stage->provided.engine, stat);
+}
+
+/* --- what it says comes back */
+
+static void texts_come_back_as_they_were(void **state)
+{
+	run(*state,
+	    "for text in ['', 'x', 'h\xc3\xa9llo \xe4\xb8\x96\xe7\x95\x8c \xf0\x9f\x98\x80',"
+	    " repeat('a', 31), repeat('b', 32), repeat('c', 255), repeat('d', 256),"
+	    " repeat('e', 65536), \"two\\nlines\"]\n"
+	    "  call Echoes(text)\n"
+	    "endfor\n");
+}
+
+static void numbers_come_back_as_they_were(void **state)
+{
+	run(*state,
+	    "for number in [0, 1, 127, 128, 255, 256, 65535, 65536, 2147483647, 2147483648,"
+	    " 4294967295, 4294967296, 9223372036854775807, -1, -32, -33, -128, -129, -32768,"
+	    " -32769, -2147483648, -2147483649, -9223372036854775807 - 1, 0.0, 1.5, -2.25,"
+	    " 1.0e300, v:true, v:false]\n"
+	    "  call Echoes(number)\n"
+	    "endfor\n");
+}
+
+static void nil_comes_back_and_is_what_nothing_gives(void **state)
+{
+	run(*state, "call Echoes(v:null)\n"
+		    "call Same(Call('demo.EchoService.note', 1), v:null)\n");
+}
+
+static void maps_and_nested_lists_come_back_as_they_were(void **state)
+{
+	run(*state, "call Echoes([])\n"
+		    "call Echoes({})\n"
+		    "call Echoes({'a': 1, 'b': [2, 3], 'c': {'d': v:null, 'e': [[], {}]}})\n"
+		    "call Echoes(range(1000))\n"
+		    "call Echoes([1, [2, [3, [4, ['five', {'six': [7.5, v:true]}]]]]])\n");
+}
+
+static void blobs_arrive_byte_by_byte(void **state)
+{
+	run(*state, "call Same(Call('demo.EchoService.describe', 0zDEADBEEF00), ['str', 5])\n");
+}
+
+static void all_arguments_arrive_in_their_order(void **state)
+{
+	run(*state, "call Same(Call('demo.EchoService.describe'), [0])\n"
+		    "call Same(Call('demo.EchoService.describe', 'abc', 1, 1.5, [], {}, v:null,"
+		    " v:true), ['str', 'int', 'double', 'array', 'map', 'nil', 'bool', 3])\n");
+}
+
+static void a_number_that_neovim_has_none_for_does_no_harm(void **state)
+{
+	/* Its integers end at 2^63 - 1; it takes those beyond for nothing. */
+	run(*state, "call Same(Call('demo.EchoService.highest'), v:null)\n"
+		    "call Echoes('after it')\n");
+}
+
+static void an_argument_may_be_nested_thirty_deep(void **state)
+{
+	run(*state, "let deep = 'x'\n"
+		    "for i in range(30)\n"
+		    "  let deep = [deep]\n"
+		    "endfor\n"
+		    "call Echoes(deep)\n");
+}
+
+static void one_level_more_ends_the_connection_and_nothing_else(void **state)
+{
+	struct stage *stage = *state;
+
+	run(stage, "let deep = 'x'\n"
+		   "for i in range(31)\n"
+		   "  let deep = [deep]\n"
+		   "endfor\n"
+		   "call Fails('closed', 'demo.EchoService.echo', deep)\n"
+		   "let g:channel = sockconnect($SPOKE_MODE, $SPOKE_ADDRESS, {'rpc': 1})\n"
+		   "call Echoes('again')\n");
+	assert_int_equal(stat_of(stage, SPOKE_STAT_CLOSED_PROTOCOL), 1);
+}
+
+static void an_answer_may_be_large(void **state)
+{
+	run(*state, "call Same(Call('demo.EchoService.large'), repeat('x', 1048576))\n");
+}
+
+static void an_answer_may_come_later(void **state)
+{
+	run(*state, "call Same(Call('demo.EchoService.hold'), 7)\n"
+		    "call Echoes('after')\n");
+}
+
+static void one_connection_serves_many_calls(void **state)
+{
+	struct stage *stage = *state;
+
+	run(stage, "for number in range(500)\n"
+		   "  call Echoes(number)\n"
+		   "endfor\n");
+	assert_int_equal(stat_of(stage, SPOKE_STAT_REQUESTS_OK), 500);
+	assert_int_equal(stat_of(stage, SPOKE_STAT_ACCEPTED), 1);
+}
+
+/* --- names */
+
+static void a_method_without_a_dot_is_one_of_the_default_service(void **state)
+{
+	run(*state, "call Same(Call('echo', 'x'), 'x')\n"
+		    "call Same(Call('who'), '" DEFAULT_SERVICE "')\n"
+		    "call Same(Call('demo.EchoService.who'), '" SERVICE "')\n"
+		    "call Same(Call('demo.Default.who'), '" DEFAULT_SERVICE "')\n");
+}
+
+static void an_unknown_method_is_an_error_that_says_so(void **state)
+{
+	struct stage *stage = *state;
+
+	run(stage, "call Fails('the service has no such method', 'demo.EchoService.nope', 1)\n"
+		   "call Fails('the service has no such method', 'nope')\n"
+		   "call Fails('no such service', 'demo.Nobody.echo', 1)\n"
+		   "call Echoes('still here')\n");
+	assert_int_equal(stat_of(stage, SPOKE_STAT_REQUESTS_NO_SERVICE), 3);
+}
+
+static void a_method_that_is_no_name_is_a_bad_request(void **state)
+{
+	struct stage *stage = *state;
+
+	run(stage, "call Fails('', 'demo.EchoService.')\n"
+		   "call Echoes('still here')\n");
+	assert_int_equal(stat_of(stage, SPOKE_STAT_BAD_REQUESTS), 1);
+}
+
+/* --- errors and notifications */
+
+static void the_text_of_a_handlers_error_arrives(void **state)
+{
+	run(*state, "call Fails(\"no such luck: \xe2\x82\xac 5\", 'demo.EchoService.refuse')\n"
+		    "call Fails('echo wants an argument', 'demo.EchoService.echo')\n"
+		    "call Echoes('still here')\n");
+}
+
+static void a_notification_is_received_once(void **state)
+{
+	struct stage *stage = *state;
+
+	run(stage, "call rpcnotify(g:channel, 'demo.EchoService.note', 'fire', 'and forget')\n"
+		   "call Echoes('after it')\n");
+	assert_int_equal(stage->provided.notes, 1);
+	assert_string_equal(stage->provided.note, "\"fire\"");
+	assert_int_equal(stat_of(stage, SPOKE_STAT_REQUESTS), 2);
+}
+
+static void a_notification_is_never_answered(void **state)
+{
+	struct stage *stage = *state;
+
+	/* An answer that it did not ask for would make it close the channel. */
+	run(stage, "call rpcnotify(g:channel, 'demo.EchoService.echo', 1)\n"
+		   "call rpcnotify(g:channel, 'demo.EchoService.refuse')\n"
+		   "call rpcnotify(g:channel, 'demo.EchoService.nope')\n"
+		   "call rpcnotify(g:channel, 'demo.Nobody.echo')\n"
+		   "call rpcnotify(g:channel, 'demo.EchoService.')\n"
+		   "call Echoes('still here')\n");
+	assert_int_equal(stat_of(stage, SPOKE_STAT_MESSAGES_READ), 6);
+	assert_int_equal(stat_of(stage, SPOKE_STAT_MESSAGES_WRITTEN), 1);
+}
+
+/* --- ends */
+
+static bool is_held(void *arg)
+{
+	const struct stage *stage = arg;
+
+	return stage->provided.held != NULL;
+}
+
+static bool is_alone(void *arg)
+{
+	const struct stage *stage = arg;
+
+	return spoke_provider_connections(stage->provided.provider) == 0;
+}
+
+static void who_is_killed_while_it_waits_is_gone_with_its_answer(void **state)
+{
+	struct stage *stage = *state;
+	struct spoke_request *request;
+
+	start(stage, "call Call('demo.EchoService.keep')\n");
+	nvim_until(stage->provided.engine, is_held, stage);
+	nvim_signal(&stage->nvim, SIGKILL);
+	nvim_until_ended(stage->provided.engine, &stage->nvim);
+	/* It looks like a peer that sends no more and still reads. */
+	request = stage->provided.held;
+	stage->provided.held = NULL;
+	spoke_reply(request, (struct spoke_value){ 0 });
+	nvim_until(stage->provided.engine, is_alone, stage);
+	assert_int_equal(stat_of(stage, SPOKE_STAT_CLOSED), 1);
+}
+
+static void who_quits_leaves_no_connection_behind(void **state)
+{
+	struct stage *stage = *state;
+
+	run(stage, "call Echoes(1)\n");
+	nvim_until(stage->provided.engine, is_alone, stage);
+	assert_int_equal(stat_of(stage, SPOKE_STAT_CLOSED_BY_PEER), 1);
+}
+
+static void a_provider_that_ends_is_an_error_of_the_call(void **state)
+{
+	struct stage *stage = *state;
+
+	run(stage, "call Fails('closed', 'demo.EchoService.leave')\n"
+		   "call Fails('', 'demo.EchoService.echo', 1)\n");
+	assert_int_equal(stage->provided.abandoned, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		NVIM_BOTH(texts_come_back_as_they_were),
+		NVIM_BOTH(numbers_come_back_as_they_were),
+		NVIM_BOTH(nil_comes_back_and_is_what_nothing_gives),
+		NVIM_BOTH(maps_and_nested_lists_come_back_as_they_were),
+		NVIM_BOTH(blobs_arrive_byte_by_byte),
+		NVIM_BOTH(all_arguments_arrive_in_their_order),
+		NVIM_BOTH(a_number_that_neovim_has_none_for_does_no_harm),
+		NVIM_BOTH(an_argument_may_be_nested_thirty_deep),
+		NVIM_BOTH(one_level_more_ends_the_connection_and_nothing_else),
+		NVIM_BOTH(an_answer_may_be_large),
+		NVIM_BOTH(an_answer_may_come_later),
+		NVIM_BOTH(one_connection_serves_many_calls),
+		NVIM_BOTH(a_method_without_a_dot_is_one_of_the_default_service),
+		NVIM_BOTH(an_unknown_method_is_an_error_that_says_so),
+		NVIM_BOTH(a_method_that_is_no_name_is_a_bad_request),
+		NVIM_BOTH(the_text_of_a_handlers_error_arrives),
+		NVIM_BOTH(a_notification_is_received_once),
+		NVIM_BOTH(a_notification_is_never_answered),
+		NVIM_BOTH(who_is_killed_while_it_waits_is_gone_with_its_answer),
+		NVIM_BOTH(who_quits_leaves_no_connection_behind),
+		NVIM_BOTH(a_provider_that_ends_is_an_error_of_the_call),
+	};
+	int absent = nvim_absent();
+
+	return absent ? absent : cmocka_run_group_tests(tests, NULL, NULL);
+}

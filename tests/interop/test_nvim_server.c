@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Neovim as a server of a consumer, over TCP and over a unix socket. */
+#include "tests/interop/calling.h"
+
+#include <spoke/provider.h>
+#include <spoke/stats.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int set_up_tcp(void **state)
+{
+	struct calling *calling = calloc(1, sizeof(*calling));
+
+	assert_non_null(calling);
+	*state = calling;
+	calling_open(calling, false);
+	return 0;
+}
+
+static int set_up_unix(void **state)
+{
+	struct calling *calling = calloc(1, sizeof(*calling));
+
+	assert_non_null(calling);
+	*state = calling;
+	calling_open(calling, true);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	calling_close(*state);
+	free(*state);
+	return 0;
+}
+
+static void assert_gives(const struct ending *ending, const char *value)
+{
+	assert_string_equal(ending->text, "");
+	assert_int_equal(ending->error, 0);
+	assert_string_equal(ending->value, value);
+}
+
+static void assert_evaluates(struct calling *calling, const char *expression, const char *value)
+{
+	assert_gives(calling_do(calling, "nvim_eval", expression), value);
+}
+
+static void assert_fails(const struct ending *ending, int error, const char *text)
+{
+	assert_int_equal(ending->error, error);
+	assert_string_equal(ending->text, text);
+}
+
+/* --- calls and answers */
+
+static void expressions_give_their_values(void **state)
+{
+	struct calling *calling = *state;
+
+	assert_evaluates(calling, "1+41", "42");
+	assert_evaluates(calling, "'h\xc3\xa9llo'", "\"h\\xc3\\xa9llo\"");
+	assert_evaluates(calling, "[1, [2, v:null, v:true], 2.5]", "[1, [2, null, true], 2.5]");
+	assert_evaluates(calling, "{'a': {'b': []}}", "{\"a\": {\"b\": []}}");
+	assert_evaluates(calling, "-9223372036854775807 - 1", "-9223372036854775808");
+	assert_evaluates(calling, "9223372036854775807", "9223372036854775807");
+	assert_evaluates(calling, "len(repeat('x', 100000))", "100000");
+}
+
+static void a_large_value_arrives_whole(void **state)
+{
+	struct calling *calling = *state;
+
+	assert_int_equal(calling_do(calling, "nvim_eval", "repeat('x', 1048576)")->error, 0);
+	assert_int_equal(calling->endings[0].len, 1048576 + 5);
+}
+
+static void a_url_without_a_path_names_no_service(void **state)
+{
+	struct calling *calling = *state;
+
+	/* Else it would ask for another name, "something.nvim_eval". */
+	assert_gives(calling_do(calling, "nvim_eval", "'plain'"), "\"plain\"");
+	assert_fails(calling_do(calling, "no.such_method", NULL), SPOKE_EREMOTE,
+		     "Invalid method: no.such_method");
+}
+
+static void the_api_describes_itself(void **state)
+{
+	struct calling *calling = *state;
+
+	assert_int_equal(calling_do(calling, "nvim_get_api_info", NULL)->error, 0);
+	assert_true(calling->endings[0].len > 10000);
+	assert_int_equal(calling->endings[0].value[0], '[');
+}
+
+static void lines_of_a_buffer_are_set_and_got(void **state)
+{
+	struct calling *calling = *state;
+	struct spoke_builder *args = &calling->args;
+	unsigned char buffer[64];
+	size_t len;
+
+	/* A buffer is an ext, which goes back as it came. */
+	len = calling_do(calling, "nvim_get_current_buf", NULL)->len;
+	assert_in_range(len, 1, sizeof(buffer));
+	memcpy(buffer, calling->endings[0].bytes, len);
+	assert_int_equal(spoke_value_type((struct spoke_value){ buffer, len }), SPOKE_VALUE_EXT);
+
+	spoke_pack_raw(args, (struct spoke_span){ buffer, len });
+	spoke_pack_i64(args, 0);
+	spoke_pack_i64(args, -1);
+	spoke_pack_bool(args, true);
+	spoke_pack_array(args, 3);
+	spoke_pack_text(args, "one");
+	spoke_pack_text(args, "");
+	spoke_pack_text(args, "dr\xc3\xa9i");
+	calling_begin_packed(calling, "nvim_buf_set_lines", 0, false, &calling->endings[0]);
+	assert_gives(calling_finish(calling), "null");
+
+	spoke_pack_raw(args, (struct spoke_span){ buffer, len });
+	spoke_pack_i64(args, 0);
+	spoke_pack_i64(args, -1);
+	spoke_pack_bool(args, true);
+	calling_begin_packed(calling, "nvim_buf_get_lines", 0, false, &calling->endings[0]);
+	assert_gives(calling_finish(calling), "[\"one\", \"\", \"dr\\xc3\\xa9i\"]");
+}
+
+static void an_error_of_type_and_text_becomes_its_text(void **state)
+{
+	struct calling *calling = *state;
+
+	assert_fails(calling_do(calling, "nvim_command", "nosuchcommand"), SPOKE_EREMOTE,
+		     "Vim:E492: Not an editor command: nosuchcommand");
+	assert_int_equal(calling->endings[0].code, 0);
+	assert_fails(calling_do(calling, "no_such_method", NULL), SPOKE_EREMOTE,
+		     "Invalid method: no_such_method");
+	assert_fails(calling_do(calling, "nvim_eval", NULL), SPOKE_EREMOTE,
+		     "Wrong number of arguments: expecting 1 but got 0");
+	/* Its type is 1: a bad argument. */
+	spoke_pack_i64(&calling->args, 4711);
+	calling_begin_packed(calling, "nvim_buf_line_count", 0, false, &calling->endings[0]);
+	assert_fails(calling_finish(calling), SPOKE_EREMOTE, "Invalid buffer id: 4711");
+	assert_int_equal(calling->endings[0].code, 1);
+	assert_evaluates(calling, "'still here'", "\"still here\"");
+}
+
+static void many_calls_at_once_each_get_their_own_answer(void **state)
+{
+	struct calling *calling = *state;
+	char expression[32];
+	char value[32];
+
+	for (unsigned i = 0; i < ENDINGS; i++) {
+		(void)snprintf(expression, sizeof(expression), "%u * 3", i);
+		calling_begin(calling, "nvim_eval", expression, &calling->endings[i]);
+	}
+	calling_wait(calling, ENDINGS);
+	for (unsigned i = 0; i < ENDINGS; i++) {
+		(void)snprintf(value, sizeof(value), "%u", i * 3);
+		assert_gives(&calling->endings[i], value);
+		assert_int_equal(calling->endings[i].ends, 1);
+	}
+	assert_int_equal(spoke_stat_get(calling->engine, SPOKE_STAT_CALLS_OK), ENDINGS);
+	assert_int_equal(spoke_stat_get(calling->engine, SPOKE_STAT_CONNECTED), 1);
+}
+
+static void a_call_that_wants_no_answer_is_done_all_the_same(void **state)
+{
+	struct calling *calling = *state;
+
+	spoke_pack_text(&calling->args, "let g:mark = 'made'");
+	calling_begin_packed(calling, "nvim_command", 0, true, &calling->endings[0]);
+	assert_gives(calling_finish(calling), "null");
+	assert_evaluates(calling, "g:mark", "\"made\"");
+	assert_int_equal(spoke_stat_get(calling->engine, SPOKE_STAT_MESSAGES_READ), 1);
+}
+
+/* --- what Neovim asks in return */
+
+static void a_request_inside_a_call_is_served_and_answered(void **state)
+{
+	struct calling *calling = *state;
+	char expression[64];
+	long channel = calling_channel(calling);
+
+	(void)snprintf(expression, sizeof(expression), "1 + rpcrequest(%ld, 'double', 21)",
+		       channel);
+	assert_evaluates(calling, expression, "43");
+	(void)snprintf(expression, sizeof(expression), "rpcnotify(%ld, 'some.note', 1)", channel);
+	assert_evaluates(calling, expression, "1");
+	assert_int_equal(calling->notes, 1);
+	(void)snprintf(expression, sizeof(expression), "rpcrequest(%ld, 'double', 'x')", channel);
+	(void)calling_do(calling, "nvim_eval", expression);
+	assert_int_equal(calling->endings[0].error, SPOKE_EREMOTE);
+	assert_non_null(strstr(calling->endings[0].text, "a number is wanted"));
+}
+
+/* --- time */
+
+static void an_answer_that_comes_late_is_an_answer(void **state)
+{
+	struct calling *calling = *state;
+
+	calling_begin_held(calling, 0, &calling->endings[0]);
+	assert_int_equal(calling->endings[0].ends, 0);
+	calling_release_held(calling, 7);
+	assert_gives(calling_finish(calling), "7");
+}
+
+static void an_answer_after_the_deadline_is_dropped_and_hurts_nobody(void **state)
+{
+	struct calling *calling = *state;
+
+	calling_begin_held(calling, 100 * MS, &calling->endings[0]);
+	assert_fails(calling_finish(calling), SPOKE_ETIMEOUT, "");
+	assert_true(calling->endings[0].written);
+	assert_int_equal(spoke_stat_get(calling->engine, SPOKE_STAT_REPLIES_LATE), 0);
+	calling_release_held(calling, 7);
+	calling_begin(calling, "nvim_eval", "'next'", &calling->endings[1]);
+	calling_wait(calling, 2);
+	assert_gives(&calling->endings[1], "\"next\"");
+	assert_int_equal(calling->endings[0].ends, 1);
+	assert_int_equal(spoke_stat_get(calling->engine, SPOKE_STAT_REPLIES_LATE), 1);
+	assert_int_equal(spoke_stat_get(calling->engine, SPOKE_STAT_CONNECTED), 1);
+}
+
+/* --- ends */
+
+static bool has_ended(void *arg)
+{
+	return nvim_ended(arg);
+}
+
+static void calls_in_flight_are_lost_once_when_neovim_is_killed(void **state)
+{
+	struct calling *calling = *state;
+
+	calling_begin_held(calling, 0, &calling->endings[1]);
+	nvim_signal(&calling->nvim, SIGKILL);
+	calling_wait(calling, 2);
+	assert_fails(&calling->endings[1], SPOKE_ELOST, "");
+	assert_true(calling->endings[1].written);
+	nvim_until(calling->engine, has_ended, &calling->nvim);
+	assert_int_equal(calling->endings[1].ends, 1);
+	assert_int_equal(spoke_stat_get(calling->engine, SPOKE_STAT_CALLS_LOST), 1);
+}
+
+/* What it answers before it is gone is answered. */
+static void calls_in_flight_end_once_when_neovim_quits(void **state)
+{
+	struct calling *calling = *state;
+	unsigned lost = 0;
+
+	calling_begin(calling, "nvim_command", "qall!", &calling->endings[0]);
+	for (unsigned i = 1; i < 100; i++)
+		calling_begin(calling, "nvim_eval", "1", &calling->endings[i]);
+	calling_wait(calling, 100);
+	nvim_until(calling->engine, has_ended, &calling->nvim);
+	for (unsigned i = 0; i < 100; i++) {
+		const struct ending *ending = &calling->endings[i];
+
+		assert_int_equal(ending->ends, 1);
+		lost += ending->error == SPOKE_ELOST;
+		if (ending->error != SPOKE_ELOST)
+			assert_gives(ending, "1");
+	}
+	assert_int_equal(calling->endings[0].error, SPOKE_ELOST);
+	assert_int_equal(spoke_stat_get(calling->engine, SPOKE_STAT_CALLS_LOST), lost);
+}
+
+static bool is_ready(void *arg)
+{
+	const struct calling *calling = arg;
+
+	return spoke_consumer_ready(calling->consumer) == 1;
+}
+
+/* Over TCP it would come back at another port. */
+static void a_neovim_that_comes_back_is_connected_again(void **state)
+{
+	struct calling *calling = *state;
+
+	assert_evaluates(calling, "1", "1");
+	calling_begin(calling, "nvim_command", "qall!", &calling->endings[0]);
+	assert_int_equal(calling_finish(calling)->error, SPOKE_ELOST);
+	nvim_until_ended(calling->engine, &calling->nvim);
+	calling_start_nvim(calling);
+	nvim_until(calling->engine, is_ready, calling);
+	assert_evaluates(calling, "'again'", "\"again\"");
+	assert_int_equal(spoke_stat_get(calling->engine, SPOKE_STAT_CONNECTED), 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		NVIM_BOTH(expressions_give_their_values),
+		NVIM_BOTH(a_large_value_arrives_whole),
+		NVIM_BOTH(a_url_without_a_path_names_no_service),
+		NVIM_BOTH(the_api_describes_itself),
+		NVIM_BOTH(lines_of_a_buffer_are_set_and_got),
+		NVIM_BOTH(an_error_of_type_and_text_becomes_its_text),
+		NVIM_BOTH(many_calls_at_once_each_get_their_own_answer),
+		NVIM_BOTH(a_call_that_wants_no_answer_is_done_all_the_same),
+		NVIM_BOTH(a_request_inside_a_call_is_served_and_answered),
+		NVIM_BOTH(an_answer_that_comes_late_is_an_answer),
+		NVIM_BOTH(an_answer_after_the_deadline_is_dropped_and_hurts_nobody),
+		NVIM_BOTH(calls_in_flight_are_lost_once_when_neovim_is_killed),
+		NVIM_BOTH(calls_in_flight_end_once_when_neovim_quits),
+		cmocka_unit_test_setup_teardown(a_neovim_that_comes_back_is_connected_again,
+						set_up_unix, tear_down),
+	};
+	int absent = nvim_absent();
+
+	return absent ? absent : cmocka_run_group_tests(tests, NULL, NULL);
+}

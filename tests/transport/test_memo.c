@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Streams of requests that are read with a memo: whatever came before, what comes out is what comes
+ * out without one, and a repeat is a request that says the same as the last.
+ */
+#include "tests/core/memory.h"
+#include "tests/transport/dubbo_frames.h"
+#include "tests/transport/recall.h"
+#include "tests/transport/stream.h"
+#include "timer/base.h"
+#include "transport/wire/mprpc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	FRAMES_MAX = 400,
+	PILE_SIZE = 1 << 18,
+	LINE_SIZE = 8192,
+	SHUFFLED = 20000,
+};
+
+/* Frames one behind the other. */
+struct pile {
+	unsigned char bytes[PILE_SIZE];
+	size_t at[FRAMES_MAX + 1];
+	size_t count;
+};
+
+static void pile_clear(struct pile *pile)
+{
+	pile->at[0] = 0;
+	pile->count = 0;
+}
+
+static void pile_add(struct pile *pile, struct spoke_span frame)
+{
+	size_t at = pile->at[pile->count];
+
+	SPOKE_ASSERT(frame.data && pile->count < FRAMES_MAX && frame.len <= PILE_SIZE - at);
+	memcpy(pile->bytes + at, frame.data, frame.len);
+	pile->at[++pile->count] = at + frame.len;
+}
+
+static struct spoke_span pile_frame(const struct pile *pile, size_t which)
+{
+	return spokei_span(pile->bytes + pile->at[which], pile->at[which + 1] - pile->at[which]);
+}
+
+/* The last column of each line, of those that begin a frame of the wire. */
+static void pile_golden(struct pile *pile, const struct spokei_wire *wire, const char *path)
+{
+	char line[LINE_SIZE];
+	unsigned char bytes[LINE_SIZE / 2];
+	FILE *file = fopen(path, "r");
+
+	assert_non_null(file);
+	assert_non_null(fgets(line, sizeof(line), file));
+	while (fgets(line, sizeof(line), file)) {
+		const char *hex = strrchr(line, '\t') + 1;
+		struct spokei_cut cut = { 0 };
+		struct spoke_span frame = { bytes, 0 };
+		size_t len;
+
+		line[strcspn(line, "\n")] = '\0';
+		if (strcmp(hex, "EOF") == 0)
+			continue;
+		frame.len = hex_bytes(hex, bytes, sizeof(bytes));
+		if (wire->cut(&stream_limits, &cut, frame, &len) == 0 && len == frame.len)
+			pile_add(pile, frame);
+	}
+	assert_int_equal(fclose(file), 0);
+}
+
+static void pile_message(struct pile *pile, const struct spokei_wire *wire,
+			 const struct spokei_message *message)
+{
+	struct memory memory;
+	struct spokei_buffer out;
+
+	memory_init(&memory);
+	spokei_buffer_init(&out, &memory.env, 65536);
+	assert_int_equal(wire->write(&stream_limits, message, &out), 0);
+	pile_add(pile, spokei_span(spokei_buffer_data(&out), spokei_buffer_len(&out)));
+	spokei_buffer_fini(&out);
+}
+
+static uint32_t next_random(uint32_t *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return *state >> 8;
+}
+
+static void read_frame_with(struct recall *recall, struct spoke_span frame)
+{
+	const char *difference = recall_read(recall, frame);
+
+	if (difference)
+		fail_msg("%s", difference);
+}
+
+/* Many frames of a pile in any order, each as likely twice as not; returns how many repeats. */
+static size_t read_shuffled(const struct pile *pile, const struct spokei_wire *wire, uint32_t seed)
+{
+	struct recall recall;
+	size_t repeats = 0;
+	size_t which = 0;
+
+	recall_init(&recall, wire, &stream_limits);
+	for (int i = 0; i < SHUFFLED; i++) {
+		if (next_random(&seed) % 2)
+			which = next_random(&seed) % pile->count;
+		read_frame_with(&recall, pile_frame(pile, which));
+		repeats += recall.repeat;
+	}
+	recall_fini(&recall);
+	return repeats;
+}
+
+static void golden_frames_in_any_order_are_read_as_without_a_memo(void **state)
+{
+	static struct pile pile;
+
+	(void)state;
+	pile_golden(&pile, &spokei_wire_dubbo, SPOKE_GOLDEN "/dubbo-frames.tsv");
+	assert_true(pile.count > 131);
+	assert_true(read_shuffled(&pile, &spokei_wire_dubbo, 1) > SHUFFLED / 20);
+	pile_clear(&pile);
+	pile_golden(&pile, &spokei_wire_mprpc, SPOKE_GOLDEN "/msgpack-rpc.tsv");
+	assert_true(pile.count > 10);
+	assert_true(read_shuffled(&pile, &spokei_wire_mprpc, 2) > SHUFFLED / 20);
+	pile_clear(&pile);
+}
+
+/* Every combination of a few names; of both wires. */
+static void pile_calls(struct pile *pile, const struct spokei_wire *wire)
+{
+	static const char *const services[] = { "demo.Echo", "demo.Echp", "demo", "" };
+	static const char *const methods[] = { "echo", "echp", "e" };
+	static const char *const maps[] = { "",
+					    "\x81\xa4path\xa9other.One",
+					    "\x82\xa4path\xa9other.Two\xa5group\xa1g",
+					    "\x81\xa7version\xa5"
+					    "0.0.0",
+					    "\x81\xa7version\xa3"
+					    "2.0",
+					    "\x81\xa4path\xa0" };
+
+	for (unsigned i = 0; i < 4 * 3 * 6; i++) {
+		const char *map = maps[i / 12];
+		struct spokei_message message = {
+			.kind = SPOKEI_REQUEST,
+			.id = i,
+			.two_way = i % 2 == 0,
+			.codec = 27,
+			.service = span_of(services[i % 4]),
+			.method = span_of(methods[i / 4 % 3]),
+			.args = { "\x01\xa1x", 3 },
+			.arg_count = 2,
+			.types = span_of(i % 5 == 0   ? "J"
+					 : i % 5 == 1 ? "K"
+						      : ""),
+			.version = span_of(i % 3 == 0   ? "1.0"
+					   : i % 3 == 1 ? "1.1"
+							: ""),
+			.timeout_ms = i % 7,
+			.attachments = { (const unsigned char *)map, strlen(map) },
+		};
+
+		pile_message(pile, wire, &message);
+	}
+}
+
+static void streams_of_mixed_calls_are_read_as_without_a_memo(void **state)
+{
+	static const struct spokei_wire *const wires[] = { &spokei_wire_dubbo, &spokei_wire_mprpc };
+
+	(void)state;
+	for (size_t w = 0; w < LENGTH(wires); w++) {
+		static struct pile pile;
+
+		pile_calls(&pile, wires[w]);
+		assert_true(read_shuffled(&pile, wires[w], 3) > SHUFFLED / 4);
+		pile_clear(&pile);
+	}
+}
+
+/* One call, changed in each byte, behind the call itself: whatever the change makes of it. */
+static void a_request_that_differs_in_any_byte_is_read_as_without_a_memo(void **state)
+{
+	static const struct spokei_wire *const wires[] = { &spokei_wire_dubbo, &spokei_wire_mprpc };
+	static const unsigned char flips[] = { 0x01, 0x80, 0xff };
+
+	(void)state;
+	for (size_t w = 0; w < LENGTH(wires); w++) {
+		static struct pile pile;
+		struct recall recall;
+		size_t read = 0;
+
+		pile_calls(&pile, wires[w]);
+		recall_init(&recall, wires[w], &stream_limits);
+		for (size_t at = 0; at < pile.at[1] * LENGTH(flips); at++) {
+			struct spokei_cut cut = { 0 };
+			unsigned char changed[256];
+			size_t len = pile.at[1];
+
+			memcpy(changed, pile.bytes, len);
+			changed[at / LENGTH(flips)] ^= flips[at % LENGTH(flips)];
+			read_frame_with(&recall, pile_frame(&pile, 0));
+			if (wires[w]->cut(&stream_limits, &cut, spokei_span(changed, len), &len) !=
+			    0)
+				continue;
+			read_frame_with(&recall, spokei_span(changed, len));
+			read++;
+		}
+		assert_true(read > pile.at[1]);
+		recall_fini(&recall);
+		pile_clear(&pile);
+	}
+}
+
+/* A Dubbo request of this body. */
+static void read_request_of(struct recall *recall, const char *body, size_t len)
+{
+	struct frame frame;
+
+	frame_init(&frame, 0xdb, 0, body, len);
+	read_frame_with(recall, spokei_span(frame.bytes, frame.len));
+}
+
+#define REQUEST(recall, body) read_request_of(recall, body, sizeof(body) - 1)
+
+static void a_request_that_ends_within_its_names_is_bad_with_a_memo_too(void **state)
+{
+	static const char body[] = NAMED("\xa1J") "\x01\x80";
+	struct recall recall;
+
+	(void)state;
+	recall_init(&recall, &spokei_wire_dubbo, &frame_limits);
+	for (size_t len = 0; len < sizeof(body) - 1; len++) {
+		read_request_of(&recall, body, sizeof(body) - 1);
+		assert_int_equal(recall.result, 0);
+		assert_int_equal(recall.repeat, len > 0);
+		read_request_of(&recall, body, len);
+		assert_true(recall.result < 0);
+	}
+	recall_fini(&recall);
+}
+
+#define VERSIONED "\2452.0.2\251demo.Echo\2431.0\244echo\240"
+
+static void names_in_attachments_make_a_repeat_only_if_they_are_the_last_ones(void **state)
+{
+	struct recall recall;
+
+	(void)state;
+	recall_init(&recall, &spokei_wire_dubbo, &frame_limits);
+	REQUEST(&recall, NAMED("\xa0") "\x80");
+	assert_false(recall.repeat);
+	REQUEST(&recall, NAMED("\xa0") "\x81\xa7timeout\xa3"
+				       "500");
+	assert_true(recall.repeat);
+	REQUEST(&recall, NAMED("\xa0") "\x81\xa4path\xa1p");
+	assert_false(recall.repeat);
+	REQUEST(&recall, NAMED("\xa0") "\x81\xa4path\xa1p");
+	assert_true(recall.repeat);
+	REQUEST(&recall, NAMED("\xa0") "\x81\xa4path\xa1q");
+	assert_false(recall.repeat);
+	REQUEST(&recall, NAMED("\xa0") "\x82\xa4path\xa1q\xa5group\xa1g");
+	assert_false(recall.repeat);
+	REQUEST(&recall, NAMED("\xa0") "\x83\xa5group\xa1g\xa1x\xa1y\xa4path\xa1q");
+	assert_true(recall.repeat);
+	REQUEST(&recall, NAMED("\xa0") "\x82\xa4path\xa1g\xa5group\xa1q");
+	assert_false(recall.repeat);
+	REQUEST(&recall, NAMED("\xa0") "\x81\xa7version\xa1g");
+	assert_false(recall.repeat);
+	/* An empty one is told, too. */
+	REQUEST(&recall, VERSIONED "\x80");
+	REQUEST(&recall, VERSIONED "\x81\xa7version\xa0");
+	assert_false(recall.repeat);
+	REQUEST(&recall, VERSIONED "\x80");
+	assert_false(recall.repeat);
+	REQUEST(&recall, NAMED("\xa0") "\x80");
+	assert_false(recall.repeat);
+	REQUEST(&recall, NAMED("\xa0") "\x80");
+	assert_true(recall.repeat);
+	recall_fini(&recall);
+}
+
+static void what_is_no_good_request_leaves_the_memo_as_it_was(void **state)
+{
+	struct recall recall;
+	struct frame frame;
+
+	(void)state;
+	recall_init(&recall, &spokei_wire_dubbo, &frame_limits);
+	REQUEST(&recall, NAMED("\xa0") "\x81\xa5group\xa1g");
+	/* Bad in its arguments, in its attachments, in its names; a heartbeat; a reply. */
+	REQUEST(&recall, NAMED("\xa0") "\xc1\x80");
+	assert_int_equal(recall.result, SPOKE_ECORRUPT);
+	REQUEST(&recall, NAMED("\xa0") "\x82\xa5group\xa1h\x01\x02");
+	assert_int_equal(recall.result, SPOKE_EBADREQUEST);
+	REQUEST(&recall, NAMED("\xa0") "\x81\xa5group\x01");
+	assert_int_equal(recall.result, SPOKE_EBADREQUEST);
+	REQUEST(&recall, NAMED("\x01") "\x80");
+	assert_int_equal(recall.result, SPOKE_EBADREQUEST);
+	frame_init(&frame, 0xfb, 0, "\xc0", 1);
+	read_frame_with(&recall, spokei_span(frame.bytes, frame.len));
+	frame_init(&frame, 0x1b, 20, "\x02", 1);
+	read_frame_with(&recall, spokei_span(frame.bytes, frame.len));
+	REQUEST(&recall, NAMED("\xa0") "\x81\xa5group\xa1g");
+	assert_true(recall.repeat);
+	recall_fini(&recall);
+}
+
+static void a_generic_call_is_no_repeat_and_neither_is_the_call_behind_it(void **state)
+{
+#define GENERIC "\2452.0.2\251demo.Echo\2450.0.0\247$invoke\240"
+	struct recall recall;
+
+	(void)state;
+	recall_init(&recall, &spokei_wire_dubbo, &frame_limits);
+	REQUEST(&recall, NAMED("\xa0") "\x80");
+	REQUEST(&recall, GENERIC "\xa4"
+				 "echo\x90\x90\x80");
+	assert_int_equal(recall.result, 0);
+	REQUEST(&recall, GENERIC "\xa4"
+				 "echo\x90\x90\x80");
+	assert_false(recall.repeat);
+	REQUEST(&recall, GENERIC "\xa4"
+				 "quit\x90\x90\x80");
+	assert_false(recall.repeat);
+	REQUEST(&recall, NAMED("\xa0") "\x80");
+	assert_false(recall.repeat);
+	REQUEST(&recall, NAMED("\xa0") "\x80");
+	assert_true(recall.repeat);
+	/* One that fails is none. */
+	REQUEST(&recall, GENERIC "\xa4"
+				 "echo\x90\x91\x01\x80\x80");
+	assert_true(recall.result < 0);
+	REQUEST(&recall, NAMED("\xa0") "\x80");
+	assert_true(recall.repeat);
+	recall_fini(&recall);
+}
+
+/* Names of such a length, and a group of such a length. */
+static void read_long(struct recall *recall, size_t types_len, size_t group_len)
+{
+	static const char text[1024];
+	static struct pile pile;
+	struct spokei_message message = {
+		.kind = SPOKEI_REQUEST,
+		.codec = 27,
+		.service = span_of("s"),
+		.method = span_of("m"),
+		.types = { text, types_len },
+		.group = { text, group_len },
+	};
+
+	pile_message(&pile, recall->wire, &message);
+	read_frame_with(recall, pile_frame(&pile, 0));
+	assert_int_equal(recall->result, 0);
+	pile_clear(&pile);
+}
+
+static void names_that_do_not_fit_are_not_kept(void **state)
+{
+	struct recall recall;
+
+	(void)state;
+	recall_init(&recall, &spokei_wire_dubbo, &stream_limits);
+	for (size_t len = SPOKEI_MEMO_BYTES - 40; len < SPOKEI_MEMO_BYTES + 10; len++) {
+		const size_t around = 6 + 2 + 6 + 2 +
+				      3; /* the other names, and the head of types */
+
+		for (size_t group_len = 0; group_len < 40; group_len += 13) {
+			read_long(&recall, len, group_len);
+			assert_false(recall.repeat);
+			read_long(&recall, len, group_len);
+			assert_int_equal(recall.repeat,
+					 around + len + group_len <= SPOKEI_MEMO_BYTES);
+			read_long(&recall, len, group_len + 1);
+			assert_false(recall.repeat);
+			read_long(&recall, len - 1, group_len);
+			assert_false(recall.repeat);
+		}
+	}
+	recall_fini(&recall);
+}
+
+static void limits_are_felt_at_the_same_value_with_a_memo(void **state)
+{
+	struct spokei_wire_limits limits = frame_limits;
+	struct frame frame;
+
+	(void)state;
+	frame_init(&frame, 0xdb, 0, NAMED("\xa0") "\x92\x01\x91\x02\x03\x81\xa1k\x01",
+		   sizeof(NAMED("\xa0") "\x92\x01\x91\x02\x03\x81\xa1k\x01") - 1);
+	for (uint32_t items = 1; items <= 16; items++) {
+		struct recall recall;
+
+		recall_init(&recall, &spokei_wire_dubbo, &limits);
+		limits.value.items_max = 16;
+		REQUEST(&recall, NAMED("\xa0") "\x80");
+		limits.value.items_max = items;
+		read_frame_with(&recall, spokei_span(frame.bytes, frame.len));
+		assert_int_equal(recall.result, items < 13 ? SPOKE_ETOOLARGE : 0);
+		assert_int_equal(recall.repeat, items >= 13);
+		recall_fini(&recall);
+	}
+	/* An array that is not small, and others behind it: 5 + 17 + 2 + 1. */
+	frame_init(&frame, 0xdb, 0,
+		   NAMED("\xa0") "\xdc\0\x10"
+				 "0123456789abcdef"
+				 "\x91\x01\x80",
+		   sizeof(NAMED("\xa0") "\xdc\0\x10"
+					"0123456789abcdef"
+					"\x91\x01\x80") -
+			   1);
+	for (uint32_t items = 16; items <= 30; items++) {
+		struct recall recall;
+
+		limits.value.items_max = items;
+		recall_init(&recall, &spokei_wire_dubbo, &limits);
+		REQUEST(&recall, NAMED("\xa0") "\x80");
+		read_frame_with(&recall, spokei_span(frame.bytes, frame.len));
+		assert_int_equal(recall.result, items < 25 ? SPOKE_ETOOLARGE : 0);
+		recall_fini(&recall);
+	}
+	frame_init(&frame, 0xdb, 0, NAMED("\xa0") "\x91\x91\x01\x80",
+		   sizeof(NAMED("\xa0") "\x91\x91\x01\x80") - 1);
+	limits.value.items_max = 0;
+	for (uint32_t depth = 1; depth <= 3; depth++) {
+		struct recall recall;
+
+		limits.value.depth_max = depth;
+		recall_init(&recall, &spokei_wire_dubbo, &limits);
+		REQUEST(&recall, NAMED("\xa0") "\x80");
+		read_frame_with(&recall, spokei_span(frame.bytes, frame.len));
+		assert_int_equal(recall.result, depth < 2 ? SPOKE_EDEPTH : 0);
+		recall_fini(&recall);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(golden_frames_in_any_order_are_read_as_without_a_memo),
+		cmocka_unit_test(streams_of_mixed_calls_are_read_as_without_a_memo),
+		cmocka_unit_test(a_request_that_differs_in_any_byte_is_read_as_without_a_memo),
+		cmocka_unit_test(a_request_that_ends_within_its_names_is_bad_with_a_memo_too),
+		cmocka_unit_test(names_in_attachments_make_a_repeat_only_if_they_are_the_last_ones),
+		cmocka_unit_test(what_is_no_good_request_leaves_the_memo_as_it_was),
+		cmocka_unit_test(a_generic_call_is_no_repeat_and_neither_is_the_call_behind_it),
+		cmocka_unit_test(names_that_do_not_fit_are_not_kept),
+		cmocka_unit_test(limits_are_felt_at_the_same_value_with_a_memo),
+	};
+
+	return cmocka_run_group_tests_name("memo", tests, NULL, NULL);
+}

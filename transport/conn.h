@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of one connection, from the moment there is a descriptor: reads once a turn, hands
+ * messages where they belong, writes once a turn, and ends. On the engine's thread.
+ *
+ *     CONNECTING -> OPEN            the stream is ready
+ *     OPEN       -> FINISHING       the peer sends no more, or this side takes no more; what is
+ *                                   begun is answered and written
+ *     any        -> CLOSED          for good; it is told with the end of the turn, and then freed
+ */
+#ifndef SPOKEI_CONN_H
+#define SPOKEI_CONN_H
+
+#include "core/map.h"
+#include "transport/intake.h"
+#include "transport/link.h"
+#include "transport/outlet.h"
+#include "transport/pending.h"
+#include "transport/stream/stream.h"
+
+enum spokei_conn_state {
+	SPOKEI_CONN_CONNECTING,
+	SPOKEI_CONN_OPEN,
+	SPOKEI_CONN_FINISHING,
+	SPOKEI_CONN_CLOSED,
+};
+
+struct spokei_conn;
+
+/* A request that is not answered yet; embedded in whoever serves it. Zero-initialised. */
+struct spokei_serving {
+	struct spokei_conn *conn; /* NULL: none, or it is closed */
+	struct spoke_list node;   /* of the connection */
+	uint64_t id;
+	uint8_t codec;
+	bool bare;
+	bool two_way;
+	/* The connection is closed; `conn` is NULL already. */
+	void (*abandoned)(struct spokei_serving *serving);
+};
+
+/* What a connection tells the floor above. Either may close any connection. */
+struct spokei_conn_up {
+	/* A good request; borrowed for the call. It is answered by spokei_conn_reply() at once, or
+	 * noted by spokei_conn_serve() and answered later. */
+	void (*request)(void *arg, struct spokei_conn *conn, const struct spokei_message *message);
+	/* OPEN; or CLOSED, with the reason, the last thing it tells. */
+	void (*changed)(void *arg, struct spokei_conn *conn, int error);
+	/* The first message has come: the peer lives, and speaks this wire. NULL: not wanted. */
+	void (*heard)(void *arg, struct spokei_conn *conn);
+	/* The attempt to connect has failed, and its descriptor is closed. Returns whether another
+	 * one is attached; else the connection is closed. `status`: the negative errno. NULL: there
+	 * is no other. */
+	bool (*failed)(void *arg, struct spokei_conn *conn, int status);
+};
+
+struct spokei_conn {
+	struct spokei_stream stream;
+	struct spokei_link *link;
+	struct spokei_intake in;
+	struct spokei_outlet out;
+	struct spokei_pendings pendings; /* calls that wait for the peer's answers */
+	struct spokei_map serving;       /* by id: requests of the peer that are being served */
+	struct spoke_list servings;
+	const struct spokei_wire *wire; /* NULL until the peer's first byte tells */
+	const struct spokei_conn_up *up;
+	void *up_arg;
+	const void
+		*found; /* up's, about the request read last; NULL again when another one differs */
+	enum spokei_conn_state state;
+	int error;           /* why it was closed */
+	bool heard;          /* a whole message has come */
+	bool paused;         /* not read, for too much waits to be written */
+	bool ended;          /* the peer sends no more, since ended_ns */
+	bool blocked;        /* the last write did not take all */
+	bool deaf;           /* the peer takes no more; what it sent is still read */
+	uint8_t probe_codec; /* of the heartbeats it sends */
+	uint32_t unknown;    /* replies to ids never given, in the present minute */
+	uint64_t unknown_ns; /* when that began */
+	uint64_t frame_ns;   /* when the frame that lacks bytes began; 0: none */
+	uint64_t moved_ns;   /* when the peer last took bytes, while some wait; 0: none wait */
+	uint64_t deaf_ns;    /* since when it is deaf; 0: it is not */
+	uint64_t ended_ns;
+	uint64_t born_ns;
+	uint64_t due_ns;          /* of the timer, while it is armed */
+	struct spoke_timer timer; /* the earliest of frame, slow and mute, or before */
+	struct spokei_task settle;
+	struct spokei_task reap;
+	struct spokei_task bury;
+	struct spoke_list node; /* of the link */
+	struct spoke_address peer;
+};
+
+/* 0, or SPOKE_ELIMIT: the engine's wheel has no class left. */
+SPOKE_MUST_USE int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
+				    const struct spokei_link_limits *limits);
+
+/* Nothing is made any more: closes all connections. `end` is run when the last one is freed, with
+ * the end of this turn at the earliest. */
+void spokei_link_end(struct spokei_link *link, struct spokei_task *end);
+
+/*
+ * A connection that is to be made, of this wire: it takes calls at once, and waits for
+ * spokei_conn_attach(). Returns 0 or SPOKE_ENOMEM. `changed` is called later, never from here.
+ */
+SPOKE_MUST_USE int spokei_conn_new(struct spokei_link *link, const struct spokei_wire *wire,
+				   const struct spokei_conn_up *up, void *up_arg,
+				   struct spokei_conn **ret_conn);
+
+/* Takes over a descriptor that is being connected, while it has none. */
+void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spoke_address *peer);
+
+/* The attempt takes too long: as if it had failed with this negative errno. */
+void spokei_conn_give_up(struct spokei_conn *conn, int status);
+
+/* Takes over an accepted descriptor; the first byte tells the wire. Returns 0 or SPOKE_ENOMEM; the
+ * descriptor is closed then. */
+SPOKE_MUST_USE int spokei_conn_accept(struct spokei_link *link, int fd,
+				      const struct spoke_address *peer,
+				      const struct spokei_conn_up *up, void *up_arg,
+				      struct spokei_conn **ret_conn);
+
+/*
+ * Sends a request: now, or when the connection is ready. message->id is set here, timeout_ms for
+ * wires that carry it. `pending->done` and `pending->timeout_ns` are set by the caller; done is
+ * called exactly once if this returns 0, never from here. Otherwise: SPOKE_ELIMIT, SPOKE_ENOMEM,
+ * SPOKE_ESTATE (closed), or what wire->write() found.
+ */
+SPOKE_MUST_USE int spokei_conn_call(struct spokei_conn *conn, struct spokei_pending *pending,
+				    struct spokei_message *message);
+
+/* An attempt that is about to be ended is not sent any more, if it waits for the connection. */
+void spokei_conn_withdraw(struct spokei_pending *pending);
+
+/* Ends an attempt that is under way, with this error, from here. */
+void spokei_conn_cancel(struct spokei_pending *pending, int error);
+
+/* Notes that the request is being served. Returns 0, SPOKE_ELIMIT (refuse it) or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
+				     const struct spokei_message *message);
+
+/* Answers a request that was served; message: status, error, value and so on. What cannot be said
+ * becomes an error that says why. The serving is over. */
+void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *message);
+
+/* Answers a request from inside up->request. */
+void spokei_conn_reply(struct spokei_conn *conn, const struct spokei_message *request,
+		       struct spokei_message *message);
+
+/* The same with an error, before anything was run. */
+void spokei_conn_refuse(struct spokei_conn *conn, const struct spokei_message *request, int error,
+			const char *text);
+
+/* Takes no more requests; closes when those begun are answered and written, and no call waits. */
+void spokei_conn_finish(struct spokei_conn *conn);
+
+/* Callbacks of the wheel's classes. */
+void spokei_conn_due(struct spoke_timer *timer, void *arg);
+void spokei_pending_due(struct spoke_timer *timer, void *arg);
+
+/* Closes at once; calls that wait end with this error, a little later. */
+void spokei_conn_close(struct spokei_conn *conn, int error);
+
+/* Closes for a reason that is counted, and says so: what the peer did, or what is missing here. */
+void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answers that this side gives on a connection, each request at most one. */
+#include "transport/conn_parts.h"
+
+/* The place of a request, as far as an answer has to repeat it. */
+struct place {
+	uint64_t id;
+	uint8_t codec;
+	bool bare;
+};
+
+static int put(struct spokei_conn *conn, const struct place *place, struct spokei_message *message)
+{
+	size_t before = spokei_outlet_len(&conn->out);
+	int error;
+
+	message->kind = SPOKEI_REPLY;
+	message->id = place->id;
+	message->codec = place->codec;
+	/* Without attachments the shorter form does. */
+	message->bare = place->bare || message->attachments.len == 0;
+	if (spokei_buffer_data(&conn->out.out) == NULL)
+		spokei_link_lend(conn->link, &conn->out.out);
+	error = spokei_outlet_put(&conn->out, conn->wire, &conn->link->limits.wire, message);
+	if (error == 0)
+		spokei_conn_wrote(conn, before);
+	return error;
+}
+
+/* Answers, or says why that cannot be done; a peer that takes nothing is given up. */
+static void answer(struct spokei_conn *conn, const struct place *place,
+		   struct spokei_message *message)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+	int error;
+
+	if (conn->state == SPOKEI_CONN_CLOSED || conn->deaf)
+		return;
+	error = put(conn, place, message);
+	if (error != 0 && error != SPOKE_ENOMEM && error != SPOKE_ELIMIT) {
+		struct spokei_message instead = { .error = SPOKE_ETOOLARGE };
+		const char *text = spoke_strerror(error);
+
+		spokei_count(engine, SPOKE_STAT_REPLIES_TOO_LARGE);
+		instead.error_text = spokei_span(text, strlen(text));
+		error = put(conn, place, &instead);
+	}
+	if (error == SPOKE_ELIMIT) {
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_SLOW, SPOKE_ESLOW);
+	} else if (error) {
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+	}
+}
+
+void spokei_conn_reply(struct spokei_conn *conn, const struct spokei_message *request,
+		       struct spokei_message *message)
+{
+	struct place place = { request->id, request->codec, request->bare };
+
+	if (request->two_way)
+		answer(conn, &place, message);
+}
+
+void spokei_conn_refuse(struct spokei_conn *conn, const struct spokei_message *request, int error,
+			const char *text)
+{
+	struct spokei_message message = {
+		.error = error,
+		.error_text = spokei_span(text, strlen(text)),
+	};
+
+	spokei_conn_reply(conn, request, &message);
+}
+
+static void forget(struct spokei_serving *serving)
+{
+	struct spokei_conn *conn = serving->conn;
+
+	if (serving->two_way)
+		(void)spokei_map_remove(&conn->serving, &serving->id, sizeof(serving->id));
+	spokei_list_remove(&serving->node);
+	conn->link->serving_count--;
+	serving->conn = NULL;
+}
+
+int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
+		      const struct spokei_message *message)
+{
+	int error;
+
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return SPOKE_ELOST;
+	serving->id = message->id;
+	serving->codec = message->codec;
+	serving->bare = message->bare;
+	serving->two_way = message->two_way;
+	if (serving->two_way) {
+		error = spokei_map_add(&conn->serving, &serving->id, sizeof(serving->id), serving);
+		if (error)
+			return error;
+	}
+	serving->conn = conn;
+	spokei_list_append(&conn->servings, &serving->node);
+	conn->link->serving_count++;
+	return 0;
+}
+
+void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *message)
+{
+	struct spokei_conn *conn = serving->conn;
+	struct place place = { serving->id, serving->codec, serving->bare };
+	bool two_way = serving->two_way;
+
+	if (conn == NULL)
+		return;
+	forget(serving);
+	if (two_way)
+		answer(conn, &place, message);
+	if (conn->state == SPOKEI_CONN_FINISHING)
+		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+}
+
+void spokei_conn_abandon(struct spokei_conn *conn)
+{
+	while (!spokei_list_empty(&conn->servings)) {
+		struct spokei_serving *serving = spoke_container_of(spokei_list_first(
+									    &conn->servings),
+								    struct spokei_serving, node);
+
+		forget(serving);
+		if (serving->abandoned)
+			serving->abandoned(serving);
+	}
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls that this side makes on a connection, each until its one end. */
+#include "transport/conn_parts.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+
+static void free_parcel(struct spokei_pending *pending, const struct spoke_env *env)
+{
+	struct spokei_parcel *parcel = pending->parcel;
+
+	pending->parcel = NULL;
+	if (parcel)
+		(void)env->resize(env->ctx, parcel, parcel->size, 0);
+}
+
+static struct spokei_parcel *make_parcel(const struct spoke_env *env,
+					 const struct spokei_message *message)
+{
+	size_t args_len = message->args.len;
+	size_t pairs_len = message->attachments.len;
+	size_t size = sizeof(struct spokei_parcel) + args_len + pairs_len;
+	struct spokei_parcel *parcel = env->resize(env->ctx, NULL, 0, size);
+
+	if (parcel == NULL)
+		return NULL;
+	parcel->message = *message;
+	parcel->size = size;
+	if (args_len)
+		memcpy(parcel->bytes, message->args.data, args_len);
+	if (pairs_len)
+		memcpy(parcel->bytes + args_len, message->attachments.data, pairs_len);
+	parcel->message.args = spokei_span(parcel->bytes, args_len);
+	parcel->message.attachments.data = pairs_len ? parcel->bytes + args_len : NULL;
+	/* It is the method's, which may make it anew for another wire before this one is sent. */
+	parcel->message.prefix = spokei_span(NULL, 0);
+	return parcel;
+}
+
+/* --- the end */
+
+void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
+				const struct spokei_message *reply)
+{
+	struct spokei_conn *conn = pending->conn;
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+	uint64_t now_ns = engine->begin_ns;
+	struct spokei_outcome outcome = { .error = error, .reply = reply };
+
+	(void)spoke_wheel_cancel(engine->wheel, &pending->timer);
+	if (pending->node.next)
+		spokei_list_remove(&pending->node);
+	if (pending->two_way)
+		spokei_pendings_remove(&conn->pendings, pending);
+	if (pending->parcel)
+		free_parcel(pending, engine->env);
+	conn->link->pending_count--;
+	outcome.written = pending->written_ns != 0 ||
+			  spokei_outlet_passed(&conn->out, pending->mark);
+	if (pending->written_ns) {
+		outcome.queued_ns = pending->written_ns - pending->begun_ns;
+		if (now_ns > pending->written_ns)
+			outcome.waited_ns = now_ns - pending->written_ns;
+	} else if (pending->begun_ns && now_ns > pending->begun_ns) {
+		outcome.queued_ns = now_ns - pending->begun_ns;
+	}
+	pending->conn = NULL;
+	pending->done(pending, &outcome);
+	if (conn->state == SPOKEI_CONN_FINISHING)
+		spokei_engine_last(engine, &conn->settle);
+}
+
+void spokei_pending_due(struct spoke_timer *timer, void *arg)
+{
+	struct spokei_pending *pending = spoke_container_of(timer, struct spokei_pending, timer);
+
+	(void)arg;
+	spokei_conn_finish_pending(pending,
+				   pending->written_ns ? SPOKE_ETIMEOUT : SPOKE_ETIMEOUT_UNSENT,
+				   NULL);
+}
+
+void spokei_conn_withdraw(struct spokei_pending *pending)
+{
+	free_parcel(pending, spokei_conn_engine(pending->conn)->env);
+}
+
+void spokei_conn_cancel(struct spokei_pending *pending, int error)
+{
+	spokei_conn_finish_pending(pending, error, NULL);
+}
+
+static void fail_list(struct spoke_list *list, int error)
+{
+	while (!spokei_list_empty(list))
+		spokei_conn_finish_pending(spoke_container_of(spokei_list_first(list),
+							      struct spokei_pending, node),
+					   error, NULL);
+}
+
+void spokei_conn_fail_calls(struct spokei_conn *conn, int error)
+{
+	struct spokei_pending *pending;
+
+	if (conn->wire == NULL)
+		return;
+	/* Those not written first: they are the ones in order. */
+	fail_list(&conn->pendings.unwritten, error);
+	fail_list(&conn->pendings.fresh, error);
+	while ((pending = spokei_pendings_any(&conn->pendings)) != NULL)
+		spokei_conn_finish_pending(pending, error, NULL);
+}
+
+/* --- the beginning */
+
+static int put_request(struct spokei_conn *conn, struct spokei_pending *pending,
+		       struct spokei_message *message, uint64_t left_ns)
+{
+	const struct spokei_link *link = conn->link;
+	size_t before = spokei_outlet_len(&conn->out);
+	uint64_t mark = spokei_outlet_mark(&conn->out);
+	int error;
+
+	if (conn->wire->deadlines)
+		message->timeout_ms = (int64_t)(left_ns / NS_PER_MS + (left_ns % NS_PER_MS != 0));
+	if (spokei_buffer_data(&conn->out.out) == NULL)
+		spokei_link_lend(conn->link, &conn->out.out);
+	error = spokei_outlet_put(&conn->out, conn->wire, &link->limits.wire, message);
+	if (error)
+		return error;
+	pending->mark = mark;
+	spokei_conn_wrote(conn, before);
+	return 0;
+}
+
+static int check_room(const struct spokei_conn *conn)
+{
+	const struct spokei_link *link = conn->link;
+
+	if ((conn->state != SPOKEI_CONN_OPEN && conn->state != SPOKEI_CONN_CONNECTING) ||
+	    conn->deaf || conn->wire == NULL)
+		return SPOKE_ESTATE;
+	if (link->pending_count >= link->limits.pending_max ||
+	    link->queued >= link->limits.queued_max)
+		return SPOKE_ELIMIT;
+	return 0;
+}
+
+int spokei_conn_call(struct spokei_conn *conn, struct spokei_pending *pending,
+		     struct spokei_message *message)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+	int error = check_room(conn);
+
+	if (error == 0)
+		error = spokei_pendings_add(&conn->pendings, engine->env, pending);
+	if (error)
+		return error;
+	pending->mark = UINT64_MAX;
+	pending->two_way = message->two_way;
+	message->id = pending->id;
+	if (!message->two_way) /* an id it needs, an answer it does not wait for */
+		spokei_pendings_remove(&conn->pendings, pending);
+	if (conn->state == SPOKEI_CONN_OPEN) {
+		error = put_request(conn, pending, message, pending->timeout_ns);
+	} else {
+		pending->parcel = make_parcel(engine->env, message);
+		error = pending->parcel ? 0 : SPOKE_ENOMEM;
+	}
+	if (error) {
+		if (message->two_way)
+			spokei_pendings_remove(&conn->pendings, pending);
+		return error;
+	}
+	pending->conn = conn;
+	spokei_list_append(&conn->pendings.fresh, &pending->node);
+	conn->link->pending_count++;
+	conn->link->asked = true;
+	spokei_engine_last(engine, &conn->settle);
+	return 0;
+}
+
+static void send_parcel(struct spokei_conn *conn, struct spokei_pending *pending)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+	uint64_t left_ns = pending->timeout_ns;
+	int error;
+
+	if (pending->begun_ns && engine->begin_ns > pending->begun_ns) {
+		uint64_t gone_ns = engine->begin_ns - pending->begun_ns;
+
+		/* The wheel is about to tell so too: it moves after what has come is read. */
+		if (gone_ns >= left_ns) {
+			spokei_conn_finish_pending(pending, SPOKE_ETIMEOUT_UNSENT, NULL);
+			return;
+		}
+		left_ns -= gone_ns;
+	}
+	error = put_request(conn, pending, &pending->parcel->message, left_ns);
+	free_parcel(pending, engine->env);
+	if (error)
+		spokei_conn_finish_pending(pending, error, NULL);
+}
+
+static void send_parcels_of(struct spokei_conn *conn, struct spoke_list *list)
+{
+	struct spoke_list waiting;
+
+	spokei_list_init(&waiting);
+	spokei_list_move(list, &waiting);
+	while (!spokei_list_empty(&waiting)) {
+		struct spoke_list *node = spokei_list_first(&waiting);
+		struct spokei_pending *pending = spoke_container_of(node, struct spokei_pending,
+								    node);
+
+		spokei_list_unlink(node);
+		spokei_list_append(list, node);
+		if (pending->parcel)
+			send_parcel(conn, pending);
+	}
+}
+
+void spokei_conn_send_parcels(struct spokei_conn *conn)
+{
+	send_parcels_of(conn, &conn->pendings.unwritten);
+	send_parcels_of(conn, &conn->pendings.fresh);
+}
+
+/* --- the end of a turn */
+
+/* Notes that it was written, if it was. Returns whether it waits for nothing but that. */
+static void note_written(struct spokei_conn *conn, struct spokei_pending *pending)
+{
+	if (!spokei_outlet_passed(&conn->out, pending->mark))
+		return;
+	pending->written_ns = spokei_conn_engine(conn)->settle_ns;
+	if (pending->two_way)
+		spokei_list_remove(&pending->node);
+	else
+		spokei_conn_finish_pending(pending, SPOKE_OK, NULL);
+}
+
+static void arm_call(struct spokei_conn *conn, struct spokei_pending *pending)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+	uint64_t now_ns = engine->settle_ns;
+	uint64_t due_ns = pending->timeout_ns < UINT64_MAX - now_ns ? now_ns + pending->timeout_ns
+								    : UINT64_MAX;
+	int status;
+
+	pending->begun_ns = now_ns;
+	status = spoke_wheel_schedule(engine->wheel, &pending->timer, conn->link->pending_class,
+				      due_ns);
+	if (status != SPOKE_WHEEL_OK) {
+		spokei_conn_finish_pending(pending, spokei_engine_fold(status), NULL);
+		return;
+	}
+	note_written(conn, pending);
+}
+
+void spokei_conn_settle_calls(struct spokei_conn *conn)
+{
+	struct spokei_pendings *pendings = &conn->pendings;
+	struct spoke_list fresh;
+
+	if (conn->wire == NULL)
+		return;
+	while (!spokei_list_empty(&pendings->unwritten)) {
+		struct spokei_pending *pending = spoke_container_of(spokei_list_first(
+									    &pendings->unwritten),
+								    struct spokei_pending, node);
+
+		if (!spokei_outlet_passed(&conn->out, pending->mark))
+			break;
+		note_written(conn, pending);
+	}
+	if (spokei_list_empty(&pendings->fresh))
+		return;
+	spokei_list_init(&fresh);
+	spokei_list_move(&pendings->fresh, &fresh);
+	while (!spokei_list_empty(&fresh)) {
+		struct spoke_list *node = spokei_list_first(&fresh);
+
+		spokei_list_unlink(node);
+		spokei_list_append(&pendings->unwritten, node);
+		arm_call(conn, spoke_container_of(node, struct spokei_pending, node));
+	}
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What comes in, to where it belongs. */
+#include "transport/conn_parts.h"
+
+#define MINUTE_NS UINT64_C(60000000000)
+
+/* --- replies */
+
+/* A few such replies may be a peer's mistake; a stream of them is a peer that is out of step. */
+static void note_unknown(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	spokei_count(engine, SPOKE_STAT_REPLIES_UNKNOWN);
+	if (conn->unknown == 0 || engine->begin_ns - conn->unknown_ns >= MINUTE_NS) {
+		conn->unknown = 0;
+		conn->unknown_ns = engine->begin_ns;
+	}
+	if (++conn->unknown > conn->link->limits.unknown_replies)
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_UNKNOWN_REPLIES, SPOKE_EPROTOCOL);
+}
+
+static void deliver_reply(struct spokei_conn *conn, const struct spokei_message *message, int error)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+	struct spokei_pending *pending;
+	bool given;
+
+	if (!conn->link->asked) {
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_UNWANTED, SPOKE_EPROTOCOL);
+		return;
+	}
+	pending = spokei_pendings_find(&conn->pendings, message->id, &given);
+	if (pending == NULL && given) {
+		spokei_count(engine, SPOKE_STAT_REPLIES_LATE);
+		return;
+	}
+	/* What was not asked yet cannot be answered, even by who guesses its id. */
+	if (pending == NULL ||
+	    (pending->written_ns == 0 && !spokei_outlet_passed(&conn->out, pending->mark))) {
+		note_unknown(conn);
+		return;
+	}
+	if (error) {
+		spokei_count(engine, SPOKE_STAT_BAD_REPLIES);
+		spokei_conn_finish_pending(pending, SPOKE_EBADREPLY, NULL);
+		return;
+	}
+	spokei_conn_finish_pending(pending, message->error, message);
+}
+
+/* --- requests */
+
+static const char *limit_reached(const struct spokei_conn *conn)
+{
+	const struct spokei_link *link = conn->link;
+
+	if (link->closing || conn->state != SPOKEI_CONN_OPEN)
+		return "the provider is closing; call another one";
+	if (link->serving_count >= link->limits.serving_max)
+		return "the provider serves as many requests as it may";
+	if (conn->serving.count >= link->limits.serving_per_conn_max)
+		return "the provider serves as many requests of this connection as it may";
+	if (link->queued >= link->limits.queued_max)
+		return "the provider has as many answers waiting as it may";
+	return NULL;
+}
+
+static void deliver_request(struct spokei_conn *conn, const struct spokei_message *message)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+	const char *limit;
+
+	if (!message->repeat)
+		conn->found = NULL;
+	if (!conn->link->serves) {
+		spokei_count(engine, SPOKE_STAT_REQUESTS_UNWANTED);
+		spokei_conn_refuse(conn, message, SPOKE_ENOSERVICE, "nothing is served here");
+		return;
+	}
+	spokei_count(engine, SPOKE_STAT_REQUESTS);
+	/* One that wants no answer cannot get the wrong one; a notification has no id at all. */
+	if (message->two_way && conn->serving.count > 0 &&
+	    spokei_map_get(&conn->serving, &message->id, sizeof(message->id))) {
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_ID_TWICE, SPOKE_EPROTOCOL);
+		return;
+	}
+	limit = limit_reached(conn);
+	if (limit) {
+		spokei_count(engine, SPOKE_STAT_REQUESTS_REFUSED);
+		spokei_conn_refuse(conn, message, SPOKE_EREFUSED, limit);
+		return;
+	}
+	conn->up->request(conn->up_arg, conn, message);
+}
+
+static void deliver_bad_request(struct spokei_conn *conn, const struct spokei_message *message,
+				int error)
+{
+	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_BAD_REQUESTS);
+	spokei_conn_refuse(conn, message, SPOKE_EBADREQUEST, spoke_strerror(error));
+}
+
+/* --- events */
+
+static void deliver_probe(struct spokei_conn *conn, const struct spokei_message *message)
+{
+	struct spokei_message answer = {
+		.kind = SPOKEI_PROBE_ANSWER,
+		.id = message->id,
+		.codec = message->codec,
+		.event = message->event,
+	};
+	size_t before = spokei_outlet_len(&conn->out);
+
+	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_PROBES_READ);
+	if (!message->two_way || conn->deaf)
+		return;
+	/* Who asks again and again and does not read gets fewer answers. */
+	if (spokei_outlet_put_control(&conn->out, conn->wire, &conn->link->limits.wire, &answer) ==
+	    0)
+		spokei_conn_wrote(conn, before);
+}
+
+static void first_message(struct spokei_conn *conn)
+{
+	conn->heard = true;
+	if (conn->wire == NULL)
+		spokei_conn_speak(conn, conn->in.wire);
+	if (conn->up->heard)
+		conn->up->heard(conn->up_arg, conn);
+}
+
+void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *message, int error)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	spokei_count(engine, SPOKE_STAT_MESSAGES_READ);
+	if (!conn->heard) {
+		first_message(conn);
+		if (conn->state == SPOKEI_CONN_CLOSED)
+			return;
+	}
+	switch (message->kind) {
+	case SPOKEI_REPLY:
+		deliver_reply(conn, message, error);
+		return;
+	case SPOKEI_REQUEST:
+		if (error)
+			deliver_bad_request(conn, message, error);
+		else
+			deliver_request(conn, message);
+		return;
+	case SPOKEI_PROBE:
+		deliver_probe(conn, message);
+		return;
+	case SPOKEI_PROBE_ANSWER:
+		spokei_count(engine, SPOKE_STAT_PROBE_ANSWERS_READ);
+		return;
+	case SPOKEI_READONLY:
+	case SPOKEI_EVENT:
+		spokei_count(engine, SPOKE_STAT_EVENTS_IGNORED);
+		return;
+	}
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and writing: one read a turn when there is something, one write when it ends. */
+#include "transport/conn_parts.h"
+
+#include <errno.h>
+
+void spokei_conn_watch(struct spokei_conn *conn)
+{
+	unsigned io = 0;
+
+	if (conn->stream.watch.fd < 0)
+		return;
+	if (conn->state == SPOKEI_CONN_CONNECTING)
+		io = SPOKE_IO_WRITE;
+	else if (!conn->paused && !conn->ended)
+		io = SPOKE_IO_READ;
+	if (conn->blocked && !conn->deaf)
+		io |= SPOKE_IO_WRITE;
+	spokei_stream_watch(&conn->stream, io);
+}
+
+/* --- reading */
+
+static void end_broken(struct spokei_conn *conn)
+{
+	switch (conn->in.error) {
+	case SPOKE_ENOMEM:
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+		return;
+	case SPOKE_ETOOLARGE:
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_LARGE, SPOKE_EPROTOCOL);
+		return;
+	default:
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_PROTOCOL, SPOKE_EPROTOCOL);
+	}
+}
+
+/* Hands on the messages of what was read. Returns whether any was whole. */
+static bool take_in(struct spokei_conn *conn, struct spoke_span bytes)
+{
+	struct spokei_message message;
+	bool any = false;
+
+	for (;;) {
+		switch (spokei_intake_next(&conn->in, &bytes, &message)) {
+		case SPOKEI_INTAKE_MORE:
+			return any;
+		case SPOKEI_INTAKE_MESSAGE:
+			spokei_conn_deliver(conn, &message, 0);
+			break;
+		case SPOKEI_INTAKE_BAD_BODY:
+			spokei_conn_deliver(conn, &message, conn->in.error);
+			break;
+		case SPOKEI_INTAKE_BROKEN:
+			end_broken(conn);
+			return any;
+		}
+		any = true;
+		if (conn->state == SPOKEI_CONN_CLOSED)
+			return any;
+	}
+}
+
+/* The peer sends no more: what it asked for is answered first. */
+static void end_of_input(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	conn->ended = true;
+	conn->ended_ns = engine->begin_ns;
+	conn->frame_ns = 0;
+	if (conn->deaf ||
+	    (spokei_list_empty(&conn->servings) && spokei_outlet_len(&conn->out) == 0)) {
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
+		return;
+	}
+	/* First, for those that fail may be made again at once, and not here. */
+	if (conn->state == SPOKEI_CONN_OPEN)
+		spokei_conn_move(conn, SPOKEI_CONN_FINISHING);
+	spokei_conn_fail_calls(conn, SPOKE_ELOST);
+	spokei_conn_watch(conn);
+	if (conn->state != SPOKEI_CONN_CLOSED)
+		spokei_conn_arm(conn);
+}
+
+static void note_frame(struct spokei_conn *conn, bool any)
+{
+	if (!spokei_intake_begun(&conn->in)) {
+		conn->frame_ns = 0;
+		spokei_link_return(conn->link, &conn->in.kept);
+		return;
+	}
+	if (any || conn->frame_ns == 0)
+		conn->frame_ns = spokei_conn_engine(conn)->begin_ns;
+	spokei_conn_arm(conn);
+}
+
+static void read_some(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+	ssize_t got = conn->stream.kind->read(&conn->stream, engine->scratch,
+					      SPOKEI_ENGINE_SCRATCH);
+	bool any;
+
+	spokei_count(engine, SPOKE_STAT_READS);
+	if (got == -EAGAIN || got == -EINTR)
+		return;
+	if (got < 0) {
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
+		return;
+	}
+	if (got == 0) {
+		end_of_input(conn);
+		return;
+	}
+	spokei_count_by(engine, SPOKE_STAT_BYTES_READ, (uint64_t)got);
+	any = take_in(conn, spokei_span(engine->scratch, (size_t)got));
+	if (conn->state != SPOKEI_CONN_CLOSED)
+		note_frame(conn, any);
+}
+
+void spokei_conn_ready(struct spoke_watch *ready, unsigned io)
+{
+	struct spokei_conn *conn = spoke_container_of(ready, struct spokei_conn, stream.watch);
+
+	if (conn->state == SPOKEI_CONN_CONNECTING) {
+		spokei_conn_finish_connect(conn);
+		return;
+	}
+	if (io & SPOKE_IO_WRITE && conn->blocked) {
+		conn->blocked = false;
+		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+	}
+	if (io & SPOKE_IO_READ && conn->state != SPOKEI_CONN_CLOSED && !conn->paused &&
+	    !conn->ended)
+		read_some(conn);
+}
+
+/* --- writing */
+
+void spokei_conn_wrote(struct spokei_conn *conn, size_t before)
+{
+	struct spokei_link *link = conn->link;
+	size_t waits = spokei_outlet_len(&conn->out);
+
+	spokei_count(link->engine, SPOKE_STAT_MESSAGES_WRITTEN);
+	link->queued += waits - before;
+	if (!conn->paused && waits >= link->limits.out_high) {
+		conn->paused = true;
+		spokei_count(link->engine, SPOKE_STAT_READS_PAUSED);
+		spokei_conn_watch(conn);
+	}
+	spokei_engine_last(link->engine, &conn->settle);
+}
+
+int spokei_conn_probe(struct spokei_conn *conn)
+{
+	const struct spokei_link *link = conn->link;
+	struct spokei_message message = {
+		.kind = SPOKEI_PROBE,
+		.two_way = true,
+		.codec = conn->probe_codec,
+	};
+	struct spokei_pending id_only = { 0 };
+	size_t before = spokei_outlet_len(&conn->out);
+	int error = spokei_pendings_add(&conn->pendings, link->engine->env, &id_only);
+
+	if (error)
+		return error;
+	spokei_pendings_remove(&conn->pendings, &id_only);
+	message.id = id_only.id;
+	error = spokei_outlet_put_control(&conn->out, conn->wire, &link->limits.wire, &message);
+	if (error)
+		return error;
+	spokei_count(link->engine, SPOKE_STAT_PROBES_WRITTEN);
+	spokei_conn_wrote(conn, before);
+	return 0;
+}
+
+/* Nothing can be written any more; what the peer sent before is still read, for a while: a broken
+ * connection tells its end there too, but not every error means that it is broken. */
+static void give_up_writing(struct spokei_conn *conn)
+{
+	conn->link->queued -= spokei_outlet_len(&conn->out);
+	spokei_outlet_fini(&conn->out);
+	conn->deaf = true;
+	conn->blocked = false;
+	conn->paused = false;
+	conn->moved_ns = 0;
+	conn->deaf_ns = spokei_conn_engine(conn)->settle_ns;
+	spokei_conn_arm(conn);
+	if (conn->ended) {
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
+	}
+}
+
+static void took(struct spokei_conn *conn, size_t len)
+{
+	struct spokei_link *link = conn->link;
+	struct spoke_engine *engine = link->engine;
+	size_t waits;
+
+	spokei_count_by(engine, SPOKE_STAT_BYTES_WRITTEN, len);
+	link->queued -= len;
+	spokei_outlet_took(&conn->out, conn->wire, &link->limits.wire, len);
+	waits = spokei_outlet_len(&conn->out);
+	conn->blocked = waits > 0;
+	if (waits == 0) {
+		conn->moved_ns = 0;
+		spokei_link_return(link, &conn->out.out);
+		spokei_link_return(link, &conn->out.control);
+	} else if (len > 0 || conn->moved_ns == 0) {
+		conn->moved_ns = engine->settle_ns;
+		spokei_conn_arm(conn);
+	}
+	if (conn->paused && waits <= link->limits.out_low)
+		conn->paused = false;
+}
+
+static void write_some(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+	struct iovec parts[SPOKEI_OUTLET_PARTS];
+	int count = spokei_outlet_front(&conn->out, parts);
+	ssize_t len;
+
+	if (count == 0)
+		return;
+	spokei_count(engine, SPOKE_STAT_WRITES);
+	len = conn->stream.kind->write(&conn->stream, parts, count);
+	if (len == -EINTR || len == -EAGAIN)
+		len = 0;
+	if (len < 0)
+		give_up_writing(conn);
+	else
+		took(conn, (size_t)len);
+}
+
+static bool is_finished(const struct spokei_conn *conn)
+{
+	return conn->state == SPOKEI_CONN_FINISHING && spokei_list_empty(&conn->servings) &&
+	       conn->pendings.count == 0 && spokei_outlet_len(&conn->out) == 0;
+}
+
+void spokei_conn_settle(struct spokei_task *task)
+{
+	struct spokei_conn *conn = spoke_container_of(task, struct spokei_conn, settle);
+
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	if (conn->state != SPOKEI_CONN_CONNECTING && !conn->blocked && !conn->deaf)
+		write_some(conn);
+	if (conn->state != SPOKEI_CONN_CLOSED)
+		spokei_conn_settle_calls(conn);
+	if (is_finished(conn))
+		spokei_conn_close(conn, conn->ended ? SPOKE_ELOST : SPOKE_ECLOSED);
+	else
+		spokei_conn_watch(conn);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All connections of one owner: how they begin, and how they end together. */
+#include "transport/conn_parts.h"
+
+int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
+		     const struct spokei_link_limits *limits)
+{
+	int error;
+
+	*link = (struct spokei_link){ .engine = engine, .limits = *limits };
+	spokei_list_init(&link->conns);
+	error = spokei_engine_class(engine, "call", spokei_pending_due, &link->pending_class);
+	if (error == 0)
+		error = spokei_engine_class(engine, "connection", spokei_conn_due,
+					    &link->conn_class);
+	return error;
+}
+
+void spokei_link_end(struct spokei_link *link, struct spokei_task *end)
+{
+	link->closing = true;
+	link->end = end;
+	while (!spokei_list_empty(&link->conns))
+		spokei_conn_close(spoke_container_of(spokei_list_first(&link->conns),
+						     struct spokei_conn, node),
+				  SPOKE_ECLOSED);
+	if (link->alive == 0)
+		spokei_engine_dead(link->engine, end);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of a connection have of each other: conn_life.c how it begins and ends, conn_io.c
+ * reading and writing, conn_judge.c its times, conn_deliver.c what comes in, conn_calls.c its own
+ * calls, conn_answers.c the peer's, conn_link.c all connections of one owner.
+ */
+#ifndef SPOKEI_CONN_PARTS_H
+#define SPOKEI_CONN_PARTS_H
+
+#include "transport/conn.h"
+
+/* What a call says, kept until the connection is ready. */
+struct spokei_parcel {
+	struct spokei_message message; /* points into `bytes` for what the caller lent */
+	size_t size;                   /* of this, with its bytes */
+	unsigned char bytes[];
+};
+
+static inline struct spoke_engine *spokei_conn_engine(const struct spokei_conn *conn)
+{
+	return conn->link->engine;
+}
+
+/* --- conn_life.c */
+
+/* Every change of the state; those that are not legal are bugs. */
+void spokei_conn_move(struct spokei_conn *conn, enum spokei_conn_state state);
+
+/* The descriptor is writable: the connection stands, or has failed. */
+void spokei_conn_finish_connect(struct spokei_conn *conn);
+
+/* The wire is known: of the peer's first byte, or before. */
+void spokei_conn_speak(struct spokei_conn *conn, const struct spokei_wire *wire);
+
+/* --- conn_judge.c: sees to it that somebody looks when the next of its times has run out. */
+void spokei_conn_arm(struct spokei_conn *conn);
+
+/* --- conn_io.c */
+
+/* Watches for what the state calls for. */
+void spokei_conn_watch(struct spokei_conn *conn);
+
+/* What its watch and its task at the end of a turn run. */
+void spokei_conn_ready(struct spoke_watch *ready, unsigned io);
+void spokei_conn_settle(struct spokei_task *task);
+
+/* Something was put: it is written when the turn ends. `before`: bytes that waited before it. */
+void spokei_conn_wrote(struct spokei_conn *conn, size_t before);
+
+/* Sends a heartbeat. Returns 0, or what the outlet says. */
+SPOKE_MUST_USE int spokei_conn_probe(struct spokei_conn *conn);
+
+/* --- conn_deliver.c: one message of the stream, or one of which only the head is good, because of
+ * `error`. */
+void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *message, int error);
+
+/* --- conn_calls.c */
+
+/* The connection is ready: what waited for that is put. */
+void spokei_conn_send_parcels(struct spokei_conn *conn);
+
+/* The turn ends, and what could be was written: notes that, and arms the timers of new calls. */
+void spokei_conn_settle_calls(struct spokei_conn *conn);
+
+/* The one completion of an attempt. */
+void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
+				const struct spokei_message *reply);
+
+/* Ends all. */
+void spokei_conn_fail_calls(struct spokei_conn *conn, int error);
+
+/* --- conn_answers.c */
+
+/* Nobody is there any more for the answers. */
+void spokei_conn_abandon(struct spokei_conn *conn);
+
+#endif

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each step ends in exactly one of: a connection that will tell its end, a name being resolved, a
+ * pause with the timer set, or closed.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "transport/connector.h"
+
+#include "transport/place.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#define ADDRESS_TEXT 160u
+#define REASON_TEXT 64u
+#define SHOWN 40 /* bytes of a name in an event, which holds about 100 */
+#define REST_NS                                                                                    \
+	UINT64_C(3600000000000) /* how often a timer that only keeps its place is renewed          \
+				 */
+#define MS UINT64_C(1000000)
+
+struct spokei_connector {
+	struct spoke_engine *engine;
+	struct spokei_link *link; /* not to be touched once closed: its owner may be gone */
+	const struct spokei_connector_up *up;
+	void *up_arg;
+	const struct spokei_wire *wire;
+	struct spokei_backoff backoff;
+	uint64_t connect_ns;
+	enum spokei_connector_state state;
+	int error;                /* for news */
+	struct spokei_conn *conn; /* until it has told its end */
+	uint32_t failures;        /* pauses since a peer has spoken */
+	bool young;               /* inside new(): nothing is told */
+	bool resolving;  /* the work is the loop's; `found` and `addresses` are its thread's */
+	bool heard;      /* the peer of this connection has spoken */
+	bool complained; /* about this row of failures */
+	unsigned timer_class;
+	struct spoke_timer timer; /* armed all its life: a pause, an attempt's end, or its place */
+	struct spoke_work work;
+	int found;      /* by the work: how many addresses, or a negative errno */
+	unsigned count; /* of addresses */
+	unsigned next;  /* to be tried */
+	unsigned left;  /* of this round */
+	struct spoke_address addresses[SPOKEI_CONNECTOR_ADDRESSES];
+	struct spokei_place place;
+	struct spokei_task news; /* tells what happened inside new() */
+	struct spokei_task bury;
+};
+
+static struct spoke_engine *engine_of(const struct spokei_connector *connector)
+{
+	return connector->engine;
+}
+
+static uint64_t throw_dice(const struct spokei_connector *connector)
+{
+	const struct spoke_env *env = engine_of(connector)->env;
+	uint64_t dice;
+
+	env->dice(env->ctx, &dice, sizeof(dice));
+	return dice;
+}
+
+/* --- what it tells */
+
+/* The last thing a function does: the owner may free the connector. */
+static void tell(struct spokei_connector *connector, enum spokei_connector_state state, int error)
+{
+	connector->state = state;
+	connector->error = error;
+	if (connector->young) {
+		spokei_engine_soon(engine_of(connector), &connector->news);
+		return;
+	}
+	spokei_task_drop(&connector->news);
+	connector->up->changed(connector->up_arg, connector, error);
+}
+
+static void connector_news(struct spokei_task *task)
+{
+	struct spokei_connector *connector = spoke_container_of(task, struct spokei_connector,
+								news);
+
+	connector->up->changed(connector->up_arg, connector, connector->error);
+}
+
+/* Says once why attempts fail, until a peer has spoken; the counters say how often. */
+SPOKEI_PRINTF(3, 4)
+static void complain(struct spokei_connector *connector, int error, const char *format, ...)
+{
+	char text[REASON_TEXT];
+	va_list args;
+
+	if (connector->complained)
+		return;
+	connector->complained = true;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	spokei_event(engine_of(connector), error, "cannot connect to %.*s: %s; tries on", SHOWN,
+		     connector->place.name, text);
+}
+
+static void complain_of_system(struct spokei_connector *connector, int error, int status)
+{
+	char text[REASON_TEXT];
+
+	if (strerror_r(-status, text, sizeof(text)) != 0)
+		(void)snprintf(text, sizeof(text), "error %d", -status);
+	complain(connector, error, "%s", text);
+}
+
+/* --- waiting */
+
+/* There is room in the wheel, for the timer was armed before; only at the end of its time does the
+ * wheel refuse. */
+static int arm(struct spokei_connector *connector, uint64_t delay_ns)
+{
+	struct spoke_engine *engine = engine_of(connector);
+	uint64_t due_ns = engine->env->now(engine->env->ctx) + delay_ns;
+
+	if (spoke_timer_armed(&connector->timer))
+		return spokei_engine_fold(
+			spoke_wheel_reschedule(engine->wheel, &connector->timer, due_ns));
+	return spokei_engine_fold(spoke_wheel_schedule(engine->wheel, &connector->timer,
+						       connector->timer_class, due_ns));
+}
+
+static void set_timer(struct spokei_connector *connector, uint64_t delay_ns)
+{
+	int error = arm(connector, delay_ns);
+
+	if (error)
+		spokei_event(engine_of(connector), error,
+			     "connector %.*s: its timer cannot be set; make a new engine", SHOWN,
+			     connector->place.name);
+}
+
+static void wait_for_next(struct spokei_connector *connector, int error)
+{
+	uint64_t pause_ns = spokei_backoff_pause(&connector->backoff, connector->failures,
+						 throw_dice(connector));
+
+	if (connector->failures < UINT32_MAX)
+		connector->failures++;
+	set_timer(connector, pause_ns);
+	tell(connector, SPOKEI_CONNECTOR_WAITING, error);
+}
+
+/* --- one attempt */
+
+static const struct spokei_conn_up conn_up;
+
+static bool start_attempt(struct spokei_connector *connector, const struct spoke_address *to)
+{
+	struct spoke_engine *engine = engine_of(connector);
+	const struct spoke_env *env = engine->env;
+	int fd = -1;
+	int status = env->net->connect(env->ctx, to, &fd);
+
+	spokei_count(engine, SPOKE_STAT_CONNECTS);
+	if (status != 0 && status != -EINPROGRESS) {
+		spokei_count(engine, SPOKE_STAT_CONNECTS_FAILED);
+		complain_of_system(connector, SPOKE_ECONNECT, status);
+		return false;
+	}
+	/* One that stands already is writable at once, and goes the same way. */
+	spokei_conn_attach(connector->conn, fd, to);
+	return true;
+}
+
+/* The next address of this round; false: there is none left. */
+static bool try_next(struct spokei_connector *connector)
+{
+	while (connector->left > 0) {
+		const struct spoke_address *to = &connector->addresses[connector->next];
+
+		connector->next = (connector->next + 1) % connector->count;
+		connector->left--;
+		if (!start_attempt(connector, to))
+			continue;
+		set_timer(connector, connector->connect_ns);
+		return true;
+	}
+	return false;
+}
+
+static void nobody_changed(void *arg, struct spokei_conn *conn, int error)
+{
+	(void)arg;
+	(void)conn;
+	(void)error;
+}
+
+/* Of a connection that was given up before it stood: its calls end, and nobody else is told. */
+static const struct spokei_conn_up nobody = { .changed = nobody_changed };
+
+static void end_round(struct spokei_connector *connector, int error)
+{
+	struct spokei_conn *conn = connector->conn;
+
+	connector->conn = NULL;
+	conn->up = &nobody;
+	spokei_conn_close(conn, error);
+	wait_for_next(connector, error);
+}
+
+/* A connection for calls to wait at while it is being made. */
+static bool make_conn(struct spokei_connector *connector)
+{
+	int error = spokei_conn_new(connector->link, connector->wire, &conn_up, connector,
+				    &connector->conn);
+
+	connector->heard = false;
+	if (error == 0)
+		return true;
+	connector->conn = NULL;
+	complain(connector, error, "no memory for the connection");
+	wait_for_next(connector, error);
+	return false;
+}
+
+/* --- a round */
+
+static void try_all(struct spokei_connector *connector, unsigned count)
+{
+	connector->count = count;
+	connector->left = count;
+	connector->next = (unsigned)(throw_dice(connector) % count);
+	if (try_next(connector))
+		tell(connector, SPOKEI_CONNECTOR_CONNECTING, SPOKE_OK);
+	else
+		end_round(connector, SPOKE_ECONNECT);
+}
+
+/* A thread of the pool. */
+static void resolve(struct spoke_work *work)
+{
+	struct spokei_connector *connector = spoke_container_of(work, struct spokei_connector,
+								work);
+	const struct spoke_env *env = engine_of(connector)->env;
+
+	connector->found = env->net->resolve(env->ctx, connector->place.host, connector->place.port,
+					     connector->addresses, SPOKEI_CONNECTOR_ADDRESSES);
+}
+
+static void resolve_failed(struct spokei_connector *connector, int status)
+{
+	spokei_count(engine_of(connector), SPOKE_STAT_RESOLVES_FAILED);
+	complain_of_system(connector, SPOKE_ERESOLVE, status);
+	end_round(connector, SPOKE_ERESOLVE);
+}
+
+static void connector_bury(struct spokei_task *task)
+{
+	struct spokei_connector *connector = spoke_container_of(task, struct spokei_connector,
+								bury);
+
+	spokei_free(engine_of(connector)->env, connector, 1, sizeof(*connector));
+}
+
+/* Closed; is anybody going to come back to it? */
+static void bury_if_alone(struct spokei_connector *connector)
+{
+	if (connector->conn == NULL && !connector->resolving)
+		spokei_engine_dead(engine_of(connector), &connector->bury);
+}
+
+static void resolve_done(struct spoke_work *work)
+{
+	struct spokei_connector *connector = spoke_container_of(work, struct spokei_connector,
+								work);
+
+	connector->resolving = false;
+	if (connector->state == SPOKEI_CONNECTOR_CLOSED)
+		bury_if_alone(connector);
+	else if (work->status < 0)
+		resolve_failed(connector, work->status);
+	else if (connector->found <= 0)
+		resolve_failed(connector, connector->found < 0 ? connector->found : -ENOENT);
+	else
+		try_all(connector, (unsigned)connector->found);
+}
+
+static void begin_round(struct spokei_connector *connector)
+{
+	struct spoke_engine *engine = engine_of(connector);
+	int status;
+
+	if (!make_conn(connector))
+		return;
+	connector->count = 0;
+	connector->left = 0;
+	if (connector->place.fixed) {
+		connector->addresses[0] = connector->place.address;
+		try_all(connector, 1);
+		return;
+	}
+	connector->work = (struct spoke_work){ .run = resolve, .done = resolve_done };
+	status = engine->env->loop->offload(engine->loop, &connector->work);
+	if (status) {
+		resolve_failed(connector, status);
+		return;
+	}
+	connector->resolving = true;
+	tell(connector, SPOKEI_CONNECTOR_RESOLVING, SPOKE_OK);
+}
+
+/* --- what becomes of a connection */
+
+/* TCP may connect a socket to itself when nobody listens at a port that is free for clients. */
+static bool leads_to_itself(const struct spokei_conn *conn)
+{
+	const struct spoke_env *env = conn->link->engine->env;
+	int fd = conn->stream.watch.fd;
+	struct spoke_address local;
+	struct spoke_address peer;
+
+	/* One that is broken already has no ends, and tells so itself. */
+	if (env->net->local(env->ctx, fd, &local) != 0 || env->net->peer(env->ctx, fd, &peer) != 0)
+		return false;
+	return local.len == peer.len && memcmp(local.bytes, peer.bytes, local.len) == 0;
+}
+
+static void attempt_opened(struct spokei_connector *connector)
+{
+	struct spoke_engine *engine = engine_of(connector);
+	char text[ADDRESS_TEXT];
+
+	if (leads_to_itself(connector->conn)) {
+		spokei_count(engine, SPOKE_STAT_CONNECTS_SELF);
+		spokei_count(engine, SPOKE_STAT_CONNECTS_FAILED);
+		complain(connector, SPOKE_ESELF, "nobody listens there");
+		spokei_conn_close(connector->conn, SPOKE_ESELF);
+		return;
+	}
+	spokei_count(engine, SPOKE_STAT_CONNECTED);
+	engine->env->net->print(engine->env->ctx, &connector->conn->peer, text, sizeof(text));
+	if (strcmp(text, connector->place.name) == 0)
+		spokei_event(engine, SPOKE_OK, "connected to %.*s", 2 * SHOWN, text);
+	else
+		spokei_event(engine, SPOKE_OK, "connected to %.*s at %.*s", SHOWN,
+			     connector->place.name, SHOWN, text);
+	tell(connector, SPOKEI_CONNECTOR_OPEN, SPOKE_OK);
+}
+
+/* One address did not answer; the calls that wait for the connection may go to the next. */
+static bool conn_failed(void *arg, struct spokei_conn *conn, int status)
+{
+	struct spokei_connector *connector = arg;
+
+	(void)conn;
+	spokei_count(engine_of(connector), SPOKE_STAT_CONNECTS_FAILED);
+	complain_of_system(connector, SPOKE_ECONNECT, status);
+	if (!try_next(connector))
+		return false;
+	tell(connector, SPOKEI_CONNECTOR_CONNECTING, SPOKE_OK);
+	return true;
+}
+
+/* A connection that stood is no more: its calls have ended, the next one has the other addresses.
+ */
+static void go_on(struct spokei_connector *connector, int error)
+{
+	if (connector->left == 0) {
+		wait_for_next(connector, error);
+	} else if (make_conn(connector)) {
+		if (try_next(connector))
+			tell(connector, SPOKEI_CONNECTOR_CONNECTING, SPOKE_OK);
+		else
+			end_round(connector, error);
+	}
+}
+
+static void connection_lost(struct spokei_connector *connector, const struct spokei_conn *conn,
+			    int error)
+{
+	struct spoke_engine *engine = engine_of(connector);
+	char text[ADDRESS_TEXT];
+
+	engine->env->net->print(engine->env->ctx, &conn->peer, text, sizeof(text));
+	spokei_event(engine, error, "lost the connection to %.*s%s; connects anew", SHOWN, text,
+		     connector->heard ? "" : ", which never spoke");
+	if (connector->heard)
+		wait_for_next(connector, error);
+	else
+		go_on(connector, error);
+}
+
+static void conn_changed(void *arg, struct spokei_conn *conn, int error)
+{
+	struct spokei_connector *connector = arg;
+	bool was_open = connector->state == SPOKEI_CONNECTOR_OPEN;
+
+	if (conn->state == SPOKEI_CONN_OPEN) {
+		attempt_opened(connector);
+		return;
+	}
+	connector->conn = NULL;
+	if (connector->state == SPOKEI_CONNECTOR_CLOSED)
+		bury_if_alone(connector);
+	else if (was_open)
+		connection_lost(connector, conn, error);
+	else if (error == SPOKE_ESELF)
+		go_on(connector, error);
+	else
+		wait_for_next(connector, error);
+}
+
+static void conn_heard(void *arg, struct spokei_conn *conn)
+{
+	struct spokei_connector *connector = arg;
+
+	(void)conn;
+	connector->heard = true;
+	connector->failures = 0;
+	connector->complained = false;
+}
+
+static void conn_request(void *arg, struct spokei_conn *conn, const struct spokei_message *message)
+{
+	struct spokei_connector *connector = arg;
+
+	connector->up->request(connector->up_arg, conn, message);
+}
+
+static const struct spokei_conn_up conn_up = {
+	.request = conn_request,
+	.changed = conn_changed,
+	.heard = conn_heard,
+	.failed = conn_failed,
+};
+
+static void connector_due(struct spoke_timer *timer, void *arg)
+{
+	struct spokei_connector *connector = spoke_container_of(timer, struct spokei_connector,
+								timer);
+
+	(void)arg;
+	set_timer(connector, REST_NS);
+	if (connector->state == SPOKEI_CONNECTOR_WAITING) {
+		begin_round(connector);
+	} else if (connector->state == SPOKEI_CONNECTOR_CONNECTING &&
+		   connector->conn->state == SPOKEI_CONN_CONNECTING) {
+		complain(connector, SPOKE_ECONNECT, "no answer in %" PRIu64 " ms",
+			 connector->connect_ns / MS);
+		spokei_conn_give_up(connector->conn, -ETIMEDOUT);
+	}
+}
+
+/* --- life */
+
+static int set_times(struct spokei_connector *connector,
+		     const struct spokei_connector_options *options)
+{
+	const struct spokei_backoff *backoff = &options->backoff;
+
+	connector->connect_ns = options->connect_ns ? options->connect_ns : SPOKEI_CONNECT_NS;
+	connector->backoff.first_ns = backoff->first_ns ? backoff->first_ns
+							: SPOKEI_BACKOFF_FIRST_NS;
+	connector->backoff.cap_ns = backoff->cap_ns ? backoff->cap_ns : SPOKEI_BACKOFF_CAP_NS;
+	if (connector->connect_ns > SPOKEI_CONNECTOR_WAIT_MAX_NS ||
+	    connector->backoff.first_ns > SPOKEI_CONNECTOR_WAIT_MAX_NS ||
+	    connector->backoff.cap_ns > SPOKEI_CONNECTOR_WAIT_MAX_NS)
+		return SPOKE_EINVAL;
+	return SPOKE_OK;
+}
+
+int spokei_connector_new(struct spokei_link *link, const struct spokei_connector_options *options,
+			 const struct spokei_connector_up *up, void *up_arg,
+			 struct spokei_connector **ret_connector)
+{
+	struct spoke_engine *engine = link->engine;
+	struct spokei_connector *connector = spokei_alloc(engine->env, 1, sizeof(*connector));
+	int error;
+
+	if (connector == NULL)
+		return SPOKE_ENOMEM;
+	connector->engine = engine;
+	connector->link = link;
+	connector->up = up;
+	connector->up_arg = up_arg;
+	connector->wire = options->wire;
+	connector->news.run = connector_news;
+	connector->bury.run = connector_bury;
+	error = spokei_place_set(&connector->place, engine->env, options->host, options->port,
+				 options->path);
+	if (!error)
+		error = set_times(connector, options);
+	if (!error)
+		error = spokei_engine_class(engine, "connector", connector_due,
+					    &connector->timer_class);
+	if (!error)
+		error = arm(connector, REST_NS);
+	if (error) {
+		spokei_free(engine->env, connector, 1, sizeof(*connector));
+		return error;
+	}
+	connector->young = true;
+	begin_round(connector);
+	connector->young = false;
+	*ret_connector = connector;
+	return SPOKE_OK;
+}
+
+void spokei_connector_free(struct spokei_connector *connector)
+{
+	if (connector == NULL || connector->state == SPOKEI_CONNECTOR_CLOSED)
+		return;
+	connector->state = SPOKEI_CONNECTOR_CLOSED;
+	(void)spoke_wheel_cancel(engine_of(connector)->wheel, &connector->timer);
+	spokei_task_drop(&connector->news);
+	if (connector->conn)
+		spokei_conn_close(connector->conn, SPOKE_ECLOSED);
+	bury_if_alone(connector);
+}
+
+enum spokei_connector_state spokei_connector_state(const struct spokei_connector *connector)
+{
+	return connector->state;
+}
+
+struct spokei_conn *spokei_connector_conn(const struct spokei_connector *connector)
+{
+	struct spokei_conn *conn = connector->conn;
+
+	if (conn == NULL || connector->state == SPOKEI_CONNECTOR_CLOSED)
+		return NULL;
+	if (conn->state == SPOKEI_CONN_CONNECTING || conn->state == SPOKEI_CONN_OPEN)
+		return conn;
+	return NULL;
+}
+
+const char *spokei_connector_name(const struct spokei_connector *connector)
+{
+	return connector->place.name;
+}

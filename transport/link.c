@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/link.h"
+
+#define QUEUED_MAX 268435456u
+#define PENDING_MAX 65536u
+#define SERVING_MAX 10000u
+#define SERVING_PER_CONN_MAX 1024u
+#define NAME_MAX_BYTES 65536u
+#define EVENT_MAX 64u
+#define SPARE_MAX 262144u /* bytes; larger ones are given back */
+
+void spokei_link_limits_init(struct spokei_link_limits *limits)
+{
+	*limits = (struct spokei_link_limits){
+		.wire = {
+			.frame_max = SPOKEI_FRAME_MAX,
+			.name_max = NAME_MAX_BYTES,
+			.event_max = EVENT_MAX,
+			.value = {
+				.depth_max = SPOKE_VALUE_DEPTH_MAX,
+				.items_max = SPOKE_VALUE_ITEMS_MAX,
+				.object_bytes_max = SPOKE_VALUE_OBJECT_BYTES_MAX,
+				.bytes_max = SPOKE_VALUE_BYTES_MAX,
+			},
+		},
+		.out_high = SPOKEI_OUT_HIGH,
+		.out_low = SPOKEI_OUT_LOW,
+		.out_max = SPOKEI_OUT_MAX,
+		.queued_max = QUEUED_MAX,
+		.pending_max = PENDING_MAX,
+		.serving_max = SERVING_MAX,
+		.serving_per_conn_max = SERVING_PER_CONN_MAX,
+		.unknown_replies = SPOKEI_UNKNOWN_REPLIES,
+		.slow_ns = SPOKEI_SLOW_NS,
+		.frame_ns = SPOKEI_FRAME_NS,
+		.half_ns = SPOKEI_HALF_NS,
+	};
+}
+
+void spokei_link_left(struct spokei_link *link)
+{
+	if (--link->alive == 0 && link->end)
+		spokei_engine_dead(link->engine, link->end);
+}
+
+void spokei_link_fini(struct spokei_link *link)
+{
+	const struct spoke_env *env = link->engine->env;
+
+	SPOKE_ASSERT(spokei_list_empty(&link->conns));
+	while (link->spare_count > 0) {
+		struct spokei_spare *spare = &link->spares[--link->spare_count];
+
+		(void)env->resize(env->ctx, spare->bytes, spare->capacity, 0);
+	}
+}
+
+void spokei_link_lend(struct spokei_link *link, struct spokei_buffer *buffer)
+{
+	struct spokei_spare *spare;
+
+	if (link->spare_count == 0)
+		return;
+	spare = &link->spares[--link->spare_count];
+	buffer->bytes = spare->bytes;
+	buffer->capacity = spare->capacity;
+	buffer->start = 0;
+	buffer->end = 0;
+}
+
+void spokei_link_return(struct spokei_link *link, struct spokei_buffer *buffer)
+{
+	if (buffer->bytes == NULL)
+		return;
+	if (link->spare_count == SPOKEI_SPARES || buffer->capacity > SPARE_MAX) {
+		spokei_buffer_fini(buffer);
+		return;
+	}
+	link->spares[link->spare_count++] = (struct spokei_spare){
+		.bytes = buffer->bytes,
+		.capacity = buffer->capacity,
+	};
+	buffer->bytes = NULL;
+	buffer->capacity = 0;
+	buffer->start = 0;
+	buffer->end = 0;
+}

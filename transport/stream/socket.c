@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plain stream: what is written is what the peer reads. */
+#include "transport/stream/stream.h"
+
+static int socket_open(struct spokei_stream *stream)
+{
+	(void)stream;
+	return 0;
+}
+
+static ssize_t socket_read(struct spokei_stream *stream, void *bytes, size_t len)
+{
+	const struct spoke_env *env = stream->engine->env;
+
+	return env->net->read(env->ctx, stream->watch.fd, bytes, len);
+}
+
+static ssize_t socket_write(struct spokei_stream *stream, const struct iovec *parts, int count)
+{
+	const struct spoke_env *env = stream->engine->env;
+
+	return env->net->write(env->ctx, stream->watch.fd, parts, count);
+}
+
+static int socket_shut(struct spokei_stream *stream)
+{
+	const struct spoke_env *env = stream->engine->env;
+
+	return env->net->shut(env->ctx, stream->watch.fd);
+}
+
+const struct spokei_stream_kind spokei_stream_socket = {
+	.name = "socket",
+	.open = socket_open,
+	.read = socket_read,
+	.write = socket_write,
+	.shut = socket_shut,
+};

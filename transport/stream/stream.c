@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all kinds of streams have in common. */
+#include "transport/stream/stream.h"
+
+void spokei_stream_init(struct spokei_stream *stream, struct spoke_engine *engine,
+			const struct spokei_stream_kind *kind, int fd,
+			void (*ready)(struct spoke_watch *watch, unsigned io))
+{
+	*stream = (struct spokei_stream){
+		.engine = engine,
+		.kind = kind,
+		.watch = { .ready = ready, .fd = fd },
+	};
+}
+
+void spokei_stream_close(struct spokei_stream *stream)
+{
+	const struct spoke_env *env = stream->engine->env;
+
+	if (stream->watch.fd < 0)
+		return;
+	spokei_stream_watch(stream, 0);
+	env->net->close(env->ctx, stream->watch.fd);
+	stream->watch.fd = -1;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Passing over small values at once: of those that are here as a whole, a scalar or a few of them
+ * in small containers, one loop tells the length and that all is well. What is not so simple is
+ * left to skim and to the cursor, which say the same of it. Stateless; any thread.
+ */
+#ifndef SPOKEI_HOP_H
+#define SPOKEI_HOP_H
+
+#include "core/shape.h"
+#include "timer/base.h"
+
+#include <spoke/value.h>
+
+/* The bytes of the scalar at `at`, which lies before `end`; 0: it is none, or not all there. */
+static inline size_t spokei_hop(const unsigned char *at, const unsigned char *end)
+{
+	size_t room = (size_t)(end - at);
+	unsigned first = *at;
+	const struct spokei_shape *shape;
+	uint64_t len;
+
+	if (SPOKEI_LIKELY(first >= 0xa0 && first < 0xc0)) {
+		len = 1 + (first & 0x1f);
+	} else if (first < 0x80 || first >= 0xe0) {
+		return 1;
+	} else {
+		shape = &spokei_shapes[first];
+		if (shape->each > 0 || shape->width >= room)
+			return 0;
+		len = spokei_shape_number(shape, at) + shape->width + 1u;
+	}
+	return len <= room ? (size_t)len : 0;
+}
+
+/*
+ * The same of a scalar, or of an array or map of at most 15 entries, with others like it inside; of
+ * them there may be `containers` in all, so that they are no deeper either. `ret_items`: the values
+ * that it takes, itself included.
+ */
+static inline size_t spokei_hop_small(const unsigned char *at, const unsigned char *end,
+				      unsigned containers, uint32_t *ret_items)
+{
+	const unsigned char *start = at;
+	uint32_t items = 1;
+
+	for (uint32_t left = 1; left > 0; left--) {
+		uint32_t inside;
+		size_t len = 1;
+
+		if (at == end)
+			return 0;
+		if (*at >= 0x80 && *at < 0xa0) {
+			if (containers-- == 0)
+				return 0;
+			inside = *at < 0x90 ? (*at & 0xfu) * 2 : *at & 0xfu;
+			items += inside;
+			left += inside;
+		} else {
+			len = spokei_hop(at, end);
+			if (len == 0)
+				return 0;
+		}
+		at += len;
+	}
+	*ret_items = items;
+	return (size_t)(at - start);
+}
+
+/* The containers to allow where values may be so deep. */
+static inline unsigned spokei_hop_containers(uint32_t depth_max)
+{
+	return depth_max < 16 ? depth_max : 16;
+}
+
+/* spoke_cursor_next(), sooner. It does not show the caller's variables to anybody, so that they may
+ * stay in registers. */
+static inline bool spokei_hop_next(struct spoke_cursor *cursor, struct spoke_value *ret)
+{
+	const unsigned char *at = cursor->at;
+	size_t len = cursor->left > 0 && at < cursor->end ? spokei_hop(at, cursor->end) : 0;
+
+	if (SPOKEI_UNLIKELY(len == 0)) {
+		struct spoke_cursor copy = *cursor;
+		struct spoke_value value;
+		bool found = spoke_cursor_next(&copy, &value);
+
+		*cursor = copy;
+		if (found)
+			*ret = value;
+		return found;
+	}
+	ret->data = at;
+	ret->len = len;
+	cursor->at = at + len;
+	if (cursor->left != UINT64_MAX)
+		cursor->left--;
+	return true;
+}
+
+/* spoke_value_u64(), sooner. */
+static inline int spokei_hop_u64(struct spoke_value value, uint64_t *ret)
+{
+	const unsigned char *at = value.data;
+
+	if (SPOKEI_LIKELY(value.len == 1 && at[0] < 0x80)) {
+		*ret = at[0];
+	} else if (value.len == 3 && at[0] == 0xcd) {
+		*ret = (uint64_t)at[1] << 8 | at[2];
+	} else if (value.len == 5 && at[0] == 0xce) {
+		*ret = (uint64_t)at[1] << 24 | (uint64_t)at[2] << 16 | (uint64_t)at[3] << 8 | at[4];
+	} else {
+		uint64_t number;
+		int result = spoke_value_u64(value, &number);
+
+		if (result == 0)
+			*ret = number;
+		return result;
+	}
+	return 0;
+}
+
+/* spoke_cursor_array(), sooner. */
+static inline int spokei_hop_array(struct spoke_value value, struct spoke_cursor *ret)
+{
+	size_t count = value.len > 0 ? (size_t)(value.data[0] ^ 0x90) : SIZE_MAX;
+
+	if (SPOKEI_UNLIKELY(count >= 16 || count >= value.len)) {
+		struct spoke_cursor cursor;
+		int result = spoke_cursor_array(value, &cursor);
+
+		if (result == 0)
+			*ret = cursor;
+		return result;
+	}
+	ret->at = value.data + 1;
+	ret->end = value.data + value.len;
+	ret->left = count;
+	return 0;
+}
+
+/* spoke_cursor_map(), sooner. */
+static inline int spokei_hop_map(struct spoke_value value, struct spoke_cursor *ret)
+{
+	size_t pairs = value.len > 0 ? (size_t)(value.data[0] ^ 0x80) : SIZE_MAX;
+
+	if (SPOKEI_UNLIKELY(pairs >= 16 || 2 * pairs >= value.len)) {
+		struct spoke_cursor cursor;
+		int result = spoke_cursor_map(value, &cursor);
+
+		if (result == 0)
+			*ret = cursor;
+		return result;
+	}
+	ret->at = value.data + 1;
+	ret->end = value.data + value.len;
+	ret->left = 2 * pairs;
+	return 0;
+}
+
+/* spoke_value_str(), sooner. */
+static inline int spokei_hop_str(struct spoke_value value, struct spoke_span *ret)
+{
+	size_t len = value.len > 0 ? (size_t)(value.data[0] ^ 0xa0) : SIZE_MAX;
+
+	if (SPOKEI_UNLIKELY(len >= 32 || len >= value.len)) {
+		struct spoke_span text;
+		int result = spoke_value_str(value, &text);
+
+		if (result == 0)
+			*ret = text;
+		return result;
+	}
+	ret->data = value.data + 1;
+	ret->len = len;
+	return 0;
+}
+
+#endif
