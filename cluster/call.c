@@ -2,6 +2,8 @@
 /* The life of a call: taken or refused at once, then one end. */
 #include "cluster/call.h"
 
+#include "core/shape.h"
+
 /* --- the end */
 
 static enum spoke_stat stat_of(int error)
@@ -102,6 +104,17 @@ bool spoke_call_cancel(struct spoke_consumer *consumer, struct spoke_call named)
 
 /* --- the beginning */
 
+static inline int check_args(struct spoke_span args, size_t *ret_count)
+{
+	struct spoke_cursor cursor;
+
+	if (SPOKEI_LIKELY(spokei_shape_is_scalar(args.data, args.len))) {
+		*ret_count = 1;
+		return SPOKE_OK;
+	}
+	return spoke_values_check(args.data, args.len, NULL, &cursor, ret_count);
+}
+
 /* A map whose keys are texts. */
 static int check_attachments(struct spoke_value attachments)
 {
@@ -111,8 +124,6 @@ static int check_attachments(struct spoke_value attachments)
 	struct spoke_value checked;
 	int error;
 
-	if (attachments.len == 0)
-		return SPOKE_OK;
 	error = spoke_value_check(attachments.data, attachments.len, NULL, &checked);
 	if (error == 0)
 		error = spoke_cursor_map(checked, &cursor);
@@ -139,6 +150,36 @@ static struct spoke_span prefix_of(struct spoke_method *method, const struct spo
 	return spokei_span(spokei_buffer_data(&prefix->bytes), spokei_buffer_len(&prefix->bytes));
 }
 
+/* A cell of the last call's anew: all but the timer, and what spokei_conn_call() sets. */
+static void clear_call(struct spokei_call *call)
+{
+	struct spokei_pending *attempt = &call->attempt;
+
+	attempt->node.next = NULL;
+	attempt->conn = NULL;
+	attempt->parcel = NULL;
+	attempt->begun_ns = 0;
+	attempt->written_ns = 0;
+	attempt->done = attempt_done;
+	attempt->lasting = true;
+	call->cancelled = false;
+	call->cancel.node.next = NULL;
+	call->cancel.run = call_cancelled;
+}
+
+void spokei_calls_fini(struct spoke_consumer *consumer)
+{
+	struct spokei_slab *calls = &consumer->calls;
+
+	for (uint32_t i = 0; i < calls->used; i++) {
+		struct spokei_call *call = spokei_slab_at(calls, i);
+		int status = spoke_wheel_detach(consumer->engine->wheel, &call->attempt.timer);
+
+		SPOKE_ASSERT(status == SPOKE_WHEEL_OK);
+	}
+	spokei_slab_fini(calls);
+}
+
 static int begin(struct spoke_consumer *consumer, struct spokei_conn *conn,
 		 struct spokei_message *message, uint64_t timeout_ns, struct spokei_call **ret_call)
 {
@@ -150,10 +191,9 @@ static int begin(struct spoke_consumer *consumer, struct spokei_conn *conn,
 	if (error)
 		return error;
 	call = cell;
+	clear_call(call);
 	call->consumer = consumer;
 	call->handle = handle;
-	call->cancel.run = call_cancelled;
-	call->attempt.done = attempt_done;
 	call->attempt.timeout_ns = timeout_ns;
 	error = spokei_conn_call(conn, &call->attempt, message);
 	if (error) {
@@ -169,10 +209,10 @@ static int take_call(struct spoke_method *method, struct spoke_span args,
 		     const struct spoke_call_options *options, struct spokei_call **ret_call)
 {
 	struct spoke_consumer *consumer = method->consumer;
-	struct spokei_message message = method->request;
+	/* What the calls of a method say differently is set by each. */
+	struct spokei_message *message = &method->request;
 	uint64_t timeout_ns = options->timeout_ns ? options->timeout_ns : method->timeout_ns;
 	struct spokei_conn *conn;
-	struct spoke_cursor cursor;
 	int error;
 
 	if (spokei_engine_forked(consumer->engine))
@@ -181,19 +221,19 @@ static int take_call(struct spoke_method *method, struct spoke_span args,
 		return SPOKE_ECLOSED;
 	if (timeout_ns > SPOKEI_TIMEOUT_MAX_NS)
 		return SPOKE_ERANGE;
-	error = spoke_values_check(args.data, args.len, NULL, &cursor, &message.arg_count);
-	if (error == 0)
+	error = check_args(args, &message->arg_count);
+	if (error == 0 && options->attachments.len > 0)
 		error = check_attachments(options->attachments);
 	if (error)
 		return error;
 	conn = spokei_consumer_pick(consumer);
 	if (conn == NULL)
 		return SPOKE_EUNAVAILABLE;
-	message.args = args;
-	message.attachments = options->attachments;
-	message.two_way = !options->one_way;
-	message.prefix = prefix_of(method, conn->wire);
-	return begin(consumer, conn, &message, timeout_ns, ret_call);
+	message->args = args;
+	message->attachments = options->attachments;
+	message->two_way = !options->one_way;
+	message->prefix = prefix_of(method, conn->wire);
+	return begin(consumer, conn, message, timeout_ns, ret_call);
 }
 
 int spoke_call(struct spoke_method *method, struct spoke_span args,

@@ -17,4 +17,7 @@ struct spokei_call {
 	struct spokei_task cancel; /* on the engine's soon */
 };
 
+/* No call is under way any more: gives their memory back. */
+void spokei_calls_fini(struct spoke_consumer *consumer);
+
 #endif

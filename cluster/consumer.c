@@ -136,7 +136,7 @@ static void consumer_bury(struct spokei_task *task)
 	spokei_desk_drop(desk);
 	spokei_roll_drop(consumer->engine, &consumer->member);
 	free_methods(consumer);
-	spokei_slab_fini(&consumer->calls);
+	spokei_calls_fini(consumer);
 	spokei_link_fini(&consumer->link);
 	spokei_settings_consumer_fini(&consumer->settings);
 	(void)env->resize(env->ctx, consumer, consumer->size, 0);
@@ -228,8 +228,8 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 	consumer->pushed = (struct spokei_route){ .handle = with->handle, .arg = with->handle_arg };
 	consumer->bury.run = consumer_bury;
 	spokei_list_init(&consumer->methods);
-	spokei_slab_init(&consumer->calls, engine->env, sizeof(struct spokei_call),
-			 consumer->settings.limits.pending_max);
+	spokei_slab_init_lasting(&consumer->calls, engine->env, sizeof(struct spokei_call),
+				 consumer->settings.limits.pending_max);
 	consumer->member = (struct spokei_member){
 		.kind = "consumer",
 		.close = consumer_close,

@@ -101,8 +101,12 @@ int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
 	struct texts texts = { .name = name };
 	int error = 0;
 
-	if (name == NULL || *name == '\0' || with->timeout_ns > SPOKEI_TIMEOUT_MAX_NS)
+	if (spokei_engine_forked(consumer->engine))
+		return SPOKE_EFORKED;
+	if (name == NULL || *name == '\0')
 		return SPOKE_EINVAL;
+	if (with->timeout_ns > SPOKEI_TIMEOUT_MAX_NS)
+		return SPOKE_ERANGE;
 	texts.service = text_or(with->service, settings->service);
 	texts.version = text_or(with->version, settings->version);
 	texts.group = text_or(with->group, settings->group);

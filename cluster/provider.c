@@ -188,6 +188,8 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 int spoke_provider_add(struct spoke_provider *provider, const struct spoke_service_options *service,
 		       const struct spoke_handler *handlers, size_t count)
 {
+	if (spokei_engine_forked(provider->engine))
+		return SPOKE_EFORKED;
 	return spokei_services_add(&provider->services, service, handlers, count);
 }
 

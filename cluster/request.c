@@ -3,6 +3,7 @@
 #include "cluster/request.h"
 
 #include "cluster/copy.h"
+#include "core/shape.h"
 
 #include <errno.h>
 
@@ -75,24 +76,32 @@ static void finish_request(struct spoke_request *request, struct spokei_message 
 	}
 }
 
+static inline int check_value(struct spoke_value value)
+{
+	struct spoke_value checked;
+
+	if (value.len == 0 || spokei_shape_is_scalar(value.data, value.len))
+		return SPOKE_OK;
+	return spoke_value_check(value.data, value.len, NULL, &checked);
+}
+
 void spoke_reply_with(struct spoke_request *request, struct spoke_value value,
 		      struct spoke_value attachments)
 {
-	struct spokei_message message = { .kind = SPOKEI_REPLY };
-	int error = SPOKE_OK;
+	struct spokei_message message;
+	int error = check_value(value);
 
-	if (value.len)
-		error = spoke_value_check(value.data, value.len, NULL, &message.value);
-	if (error == SPOKE_OK && attachments.len)
-		error = spoke_value_check(attachments.data, attachments.len, NULL,
-					  &message.attachments);
+	if (error == SPOKE_OK)
+		error = check_value(attachments);
+	spokei_message_clear(&message);
 	if (error) {
 		const char *text = spoke_strerror(error);
 
-		message = (struct spokei_message){
-			.error = SPOKE_ETOOLARGE,
-			.error_text = spokei_span(text, strlen(text)),
-		};
+		message.error = SPOKE_ETOOLARGE;
+		message.error_text = spokei_span(text, strlen(text));
+	} else {
+		message.value = value;
+		message.attachments = attachments;
 	}
 	finish_request(request, &message);
 }
@@ -167,23 +176,33 @@ static void run_here(struct spoke_request *request, struct spokei_conn *conn,
 	(void)hand_over(request, conn, message);
 }
 
+/* It may have waited for a thread longer than its caller does. */
 static void pool_run(struct spoke_work *work)
 {
 	struct spoke_request *request = spoke_container_of(work, struct spoke_request, work);
 
-	request->route->handle(request, request->route->arg);
+	request->expired = spoke_request_left(request) == 0;
+	if (!request->expired)
+		request->route->handle(request, request->route->arg);
+}
+
+/* The loop's thread: no handler has seen it. */
+static void pool_unrun(struct spoke_request *request, enum spoke_stat stat, int error,
+		       const char *text)
+{
+	struct spokei_message message = {
+		.error = error,
+		.error_text = spokei_span(text, strlen(text)),
+	};
+
+	spokei_count(request->engine, stat);
+	spokei_conn_answer(&request->serving, &message);
+	spokei_request_free(request);
 }
 
 static void pool_refused(struct spoke_request *request, const char *text)
 {
-	struct spokei_message message = {
-		.error = SPOKE_EREFUSED,
-		.error_text = spokei_span(text, strlen(text)),
-	};
-
-	spokei_count(request->engine, SPOKE_STAT_REQUESTS_REFUSED);
-	spokei_conn_answer(&request->serving, &message);
-	spokei_request_free(request);
+	pool_unrun(request, SPOKE_STAT_REQUESTS_REFUSED, SPOKE_EREFUSED, text);
 }
 
 static void pool_done(struct spoke_work *work)
@@ -192,6 +211,11 @@ static void pool_done(struct spoke_work *work)
 
 	if (work->status == -ECANCELED) {
 		pool_refused(request, "the provider is closing; call another one");
+		return;
+	}
+	if (request->expired) {
+		pool_unrun(request, SPOKE_STAT_REQUESTS_EXPIRED, SPOKE_EEXPIRED,
+			   spoke_strerror(SPOKE_EEXPIRED));
 		return;
 	}
 	request->pool_done = true;

@@ -24,6 +24,7 @@ struct spoke_request {
 	struct spoke_address peer;
 	bool answered;
 	bool on_pool;     /* its handler runs there, or has */
+	bool expired;     /* its deadline passed before it could run there */
 	bool pool_done;   /* ... has, and the loop knows */
 	bool delivered;   /* ... and its answer has come to the loop */
 	atomic_bool gone; /* nobody is there to read the answer */

@@ -7,7 +7,7 @@
 #include "core/buffer.h"
 
 #define CAPACITY_MIN ((size_t)512)
-#define CAPACITY_KEPT ((size_t)16384) /* what an empty buffer keeps; idle owners call fini */
+#define CAPACITY_KEPT ((size_t)262144) /* what an empty buffer keeps; idle owners give it away */
 
 void spokei_buffer_init(struct spokei_buffer *buffer, const struct spoke_env *env, size_t max)
 {
@@ -69,7 +69,7 @@ static bool make_room(struct spokei_buffer *buffer, size_t need)
 	return true;
 }
 
-unsigned char *spokei_buffer_reserve(struct spokei_buffer *buffer, size_t len)
+unsigned char *spokei_buffer_reserve_more(struct spokei_buffer *buffer, size_t len)
 {
 	size_t held = spokei_buffer_len(buffer);
 
@@ -78,12 +78,6 @@ unsigned char *spokei_buffer_reserve(struct spokei_buffer *buffer, size_t len)
 	if (len > buffer->capacity - buffer->end && !make_room(buffer, held + len))
 		return NULL;
 	return buffer->bytes ? buffer->bytes + buffer->end : NULL;
-}
-
-void spokei_buffer_commit(struct spokei_buffer *buffer, size_t len)
-{
-	SPOKE_ASSERT(len <= buffer->capacity - buffer->end);
-	buffer->end += len;
 }
 
 int spokei_buffer_append(struct spokei_buffer *buffer, const void *bytes, size_t len)

@@ -267,6 +267,8 @@ static int set_alarm(struct spoke_engine *engine, struct spoke_alarm *alarm, uin
 	uint64_t due_ns = delay_ns < UINT64_MAX - now_ns ? now_ns + delay_ns : UINT64_MAX;
 	int status;
 
+	if (spokei_engine_forked(engine))
+		return SPOKE_EFORKED;
 	if (spoke_timer_armed(&alarm->timer))
 		status = spoke_wheel_reschedule(engine->wheel, &alarm->timer, due_ns);
 	else

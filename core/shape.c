@@ -63,3 +63,15 @@ const struct spokei_shape spokei_shapes[256] = {
 	[0xe0] = ALIKE_16(SHAPE(INT, 0, 0, 0)),
 	[0xf0] = ALIKE_16(SHAPE(INT, 0, 0, 0)),
 };
+
+size_t spokei_shape_hop_any(const unsigned char *at, const unsigned char *end)
+{
+	const struct spokei_shape *shape = &spokei_shapes[*at];
+	size_t room = (size_t)(end - at);
+	uint64_t len;
+
+	if (shape->each > 0 || shape->width >= room)
+		return 0;
+	len = spokei_shape_number(shape, at) + shape->width + 1u;
+	return len <= room ? (size_t)len : 0;
+}

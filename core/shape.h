@@ -53,4 +53,33 @@ static inline uint64_t spokei_shape_number(const struct spokei_shape *shape,
 	}
 }
 
+/* The bytes of the scalar at `at`, which lies before `end`; 0: it is none, or not all there. This
+ * one knows them all. */
+size_t spokei_shape_hop_any(const unsigned char *at, const unsigned char *end);
+
+/* The same; most are short texts or small numbers. */
+static inline size_t spokei_shape_hop(const unsigned char *at, const unsigned char *end)
+{
+	size_t room = (size_t)(end - at);
+	unsigned first = *at;
+	size_t len;
+
+	if (first >= 0xa0 && first < 0xc0)
+		len = 1 + (size_t)(first & 0x1f);
+	else if (first < 0x80 || first >= 0xe0)
+		return 1;
+	else if (first == 0xd9 && room > 1)
+		len = 2 + (size_t)at[1];
+	else
+		return spokei_shape_hop_any(at, end);
+	return len <= room ? len : 0;
+}
+
+/* Are the bytes exactly one scalar? Most values are, and nothing has to be kept track of then. */
+static inline bool spokei_shape_is_scalar(const unsigned char *bytes, size_t len)
+{
+	return bytes != NULL && len > 0 && len <= SPOKE_VALUE_BYTES_MAX &&
+	       spokei_shape_hop(bytes, bytes + len) == len;
+}
+
 #endif

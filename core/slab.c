@@ -44,6 +44,19 @@ void spokei_slab_init(struct spokei_slab *slab, const struct spoke_env *env, siz
 	};
 }
 
+void spokei_slab_init_lasting(struct spokei_slab *slab, const struct spoke_env *env, size_t size,
+			      uint32_t max)
+{
+	spokei_slab_init(slab, env, size, max);
+	slab->lasting = true;
+}
+
+void *spokei_slab_at(const struct spokei_slab *slab, uint32_t index)
+{
+	SPOKE_ASSERT(index < slab->used);
+	return cell_of(head_at(slab, index));
+}
+
 void spokei_slab_fini(struct spokei_slab *slab)
 {
 	SPOKE_ASSERT(slab->count == 0);
@@ -52,7 +65,11 @@ void spokei_slab_fini(struct spokei_slab *slab)
 		spokei_free(slab->env, slab->chunks[i], SPOKEI_SLAB_CHUNK, slab->cell_size);
 	}
 	spokei_free(slab->env, slab->chunks, slab->chunk_room, sizeof(*slab->chunks));
-	spokei_slab_init(slab, slab->env, slab->cell_size - HEAD_SIZE, slab->max);
+	slab->chunks = NULL;
+	slab->chunk_count = 0;
+	slab->chunk_room = 0;
+	slab->free = 0;
+	slab->used = 0;
 }
 
 /* Makes room for the address of one more chunk. */
@@ -81,7 +98,7 @@ static bool add_chunk(struct spokei_slab *slab)
 	if (chunk == NULL)
 		return false;
 	slab->chunks[slab->chunk_count++] = chunk;
-	for (uint32_t i = 0; i < SPOKEI_SLAB_CHUNK; i++)
+	for (uint32_t i = 0; i < SPOKEI_SLAB_CHUNK && !slab->lasting; i++)
 		HIDE(chunk + i * slab->cell_size + HEAD_SIZE, slab->cell_size - HEAD_SIZE);
 	return true;
 }
@@ -105,8 +122,10 @@ int spokei_slab_take(struct spokei_slab *slab, void **ret_cell, uint64_t *ret_ha
 	}
 	slab->count++;
 	head->generation++;
-	SHOW(cell_of(head), slab->cell_size - HEAD_SIZE);
-	memset(cell_of(head), 0, slab->cell_size - HEAD_SIZE);
+	if (!slab->lasting) {
+		SHOW(cell_of(head), slab->cell_size - HEAD_SIZE);
+		memset(cell_of(head), 0, slab->cell_size - HEAD_SIZE);
+	}
 	*ret_cell = cell_of(head);
 	*ret_handle = (uint64_t)head->generation << 32 | index;
 	return SPOKE_OK;
@@ -135,5 +154,6 @@ void spokei_slab_give(struct spokei_slab *slab, uint64_t handle)
 	head->next_free = slab->free;
 	slab->free = index + 1;
 	slab->count--;
-	HIDE(cell_of(head), slab->cell_size - HEAD_SIZE);
+	if (!slab->lasting)
+		HIDE(cell_of(head), slab->cell_size - HEAD_SIZE);
 }

@@ -13,25 +13,6 @@
 
 /* --- checking */
 
-/*
- * Are the bytes exactly one value that contains no other, and short? Most are, and nothing has to
- * be kept track of then. False says nothing.
- */
-static bool is_one_short(const unsigned char *bytes, size_t len)
-{
-	unsigned first;
-
-	if (len == 0)
-		return false;
-	first = bytes[0];
-	if (first >= 0xa0 && first <= 0xbf)
-		return len == 1 + (first & 0x1f);
-	if (first == 0xd9)
-		return len >= 2 && len == 2 + (size_t)bytes[1];
-	return len == 1 &&
-	       (first < 0x80 || first >= 0xe0 || first == 0xc0 || first == 0xc2 || first == 0xc3);
-}
-
 static int check(const void *bytes, size_t len, const struct spoke_value_limits *limits,
 		 size_t wanted, size_t *ret_count)
 {
@@ -39,7 +20,7 @@ static int check(const void *bytes, size_t len, const struct spoke_value_limits 
 	struct spokei_skim skim;
 	int result;
 
-	if (limits == NULL && bytes && is_one_short(bytes, len)) {
+	if (limits == NULL && spokei_shape_is_scalar(bytes, len)) {
 		*ret_count = 1;
 		return 0;
 	}
@@ -392,11 +373,15 @@ static const unsigned char *skip(const unsigned char *at, const unsigned char *e
 
 bool spoke_cursor_next(struct spoke_cursor *cursor, struct spoke_value *ret)
 {
+	const unsigned char *at = cursor->at;
 	const unsigned char *next;
+	size_t len;
 
 	if (cursor->left == 0)
 		return false;
-	next = skip(cursor->at, cursor->end);
+	/* Scalars need no loop. */
+	len = at < cursor->end ? spokei_shape_hop(at, cursor->end) : 0;
+	next = len > 0 ? at + len : skip(at, cursor->end);
 	if (next == NULL) {
 		cursor->left = 0;
 		return false;

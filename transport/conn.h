@@ -62,6 +62,7 @@ struct spokei_conn {
 	struct spokei_pendings pendings; /* calls that wait for the peer's answers */
 	struct spokei_map serving;       /* by id: requests of the peer that are being served */
 	struct spoke_list servings;
+	struct spokei_buffer held;      /* read, and not looked at yet: it was paused meanwhile */
 	const struct spokei_wire *wire; /* NULL until the peer's first byte tells */
 	const struct spokei_conn_up *up;
 	void *up_arg;
@@ -85,6 +86,7 @@ struct spokei_conn {
 	uint64_t due_ns;          /* of the timer, while it is armed */
 	struct spoke_timer timer; /* the earliest of frame, slow and mute, or before */
 	struct spokei_task settle;
+	struct spokei_task resume;
 	struct spokei_task reap;
 	struct spokei_task bury;
 	struct spoke_list node; /* of the link */

@@ -22,9 +22,11 @@ static int put(struct spokei_conn *conn, const struct place *place, struct spoke
 	if (spokei_buffer_data(&conn->out.out) == NULL)
 		spokei_link_lend(conn->link, &conn->out.out);
 	error = spokei_outlet_put(&conn->out, conn->wire, &conn->link->limits.wire, message);
-	if (error == 0)
-		spokei_conn_wrote(conn, before);
-	return error;
+	if (error)
+		return error;
+	spokei_conn_wrote(conn, before);
+	spokei_conn_answered(conn);
+	return 0;
 }
 
 /* Answers, or says why that cannot be done; a peer that takes nothing is given up. */

@@ -46,7 +46,10 @@ void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 	uint64_t now_ns = engine->begin_ns;
 	struct spokei_outcome outcome = { .error = error, .reply = reply };
 
-	(void)spoke_wheel_cancel(engine->wheel, &pending->timer);
+	if (pending->lasting)
+		(void)spoke_wheel_disarm(engine->wheel, &pending->timer);
+	else
+		(void)spoke_wheel_cancel(engine->wheel, &pending->timer);
 	if (pending->node.next)
 		spokei_list_remove(&pending->node);
 	if (pending->two_way)

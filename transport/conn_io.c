@@ -35,7 +35,15 @@ static void end_broken(struct spokei_conn *conn)
 	}
 }
 
-/* Hands on the messages of what was read. Returns whether any was whole. */
+/* What was read and is not to be looked at before the pause is over. */
+static void hold(struct spokei_conn *conn, struct spoke_span bytes)
+{
+	if (bytes.len > 0 && spokei_buffer_append(&conn->held, bytes.data, bytes.len))
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+}
+
+/* Hands on the messages of what was read, as long as it may be read. Returns whether any was whole.
+ */
 static bool take_in(struct spokei_conn *conn, struct spoke_span bytes)
 {
 	struct spokei_message message;
@@ -58,6 +66,10 @@ static bool take_in(struct spokei_conn *conn, struct spoke_span bytes)
 		any = true;
 		if (conn->state == SPOKEI_CONN_CLOSED)
 			return any;
+		if (conn->paused) {
+			hold(conn, bytes);
+			return any;
+		}
 	}
 }
 
@@ -119,6 +131,22 @@ static void read_some(struct spokei_conn *conn)
 		note_frame(conn, any);
 }
 
+void spokei_conn_resume(struct spokei_task *task)
+{
+	struct spokei_conn *conn = spoke_container_of(task, struct spokei_conn, resume);
+	struct spokei_buffer held = conn->held;
+	bool any;
+
+	spokei_buffer_init(&conn->held, held.env, SPOKEI_ENGINE_SCRATCH);
+	conn->paused = false;
+	any = take_in(conn, spokei_span(spokei_buffer_data(&held), spokei_buffer_len(&held)));
+	spokei_buffer_fini(&held);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	note_frame(conn, any);
+	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+}
+
 void spokei_conn_ready(struct spoke_watch *ready, unsigned io)
 {
 	struct spokei_conn *conn = spoke_container_of(ready, struct spokei_conn, stream.watch);
@@ -141,16 +169,21 @@ void spokei_conn_ready(struct spoke_watch *ready, unsigned io)
 void spokei_conn_wrote(struct spokei_conn *conn, size_t before)
 {
 	struct spokei_link *link = conn->link;
-	size_t waits = spokei_outlet_len(&conn->out);
 
 	spokei_count(link->engine, SPOKE_STAT_MESSAGES_WRITTEN);
-	link->queued += waits - before;
-	if (!conn->paused && waits >= link->limits.out_high) {
-		conn->paused = true;
-		spokei_count(link->engine, SPOKE_STAT_READS_PAUSED);
-		spokei_conn_watch(conn);
-	}
+	link->queued += spokei_outlet_len(&conn->out) - before;
 	spokei_engine_last(link->engine, &conn->settle);
+}
+
+void spokei_conn_answered(struct spokei_conn *conn)
+{
+	const struct spokei_link *link = conn->link;
+
+	if (conn->paused || spokei_outlet_len(&conn->out) < link->limits.out_high)
+		return;
+	conn->paused = true;
+	spokei_count(link->engine, SPOKE_STAT_READS_PAUSED);
+	spokei_conn_watch(conn);
 }
 
 int spokei_conn_probe(struct spokei_conn *conn)
@@ -177,6 +210,22 @@ int spokei_conn_probe(struct spokei_conn *conn)
 	return 0;
 }
 
+/* It is read again; what was read before the pause comes first. */
+static void unpause(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	if (spokei_buffer_len(&conn->held) > 0) {
+		spokei_engine_soon(engine, &conn->resume);
+		return;
+	}
+	conn->paused = false;
+	if (conn->frame_ns == 0)
+		return;
+	conn->frame_ns = engine->settle_ns;
+	spokei_conn_arm(conn);
+}
+
 /* Nothing can be written any more; what the peer sent before is still read, for a while: a broken
  * connection tells its end there too, but not every error means that it is broken. */
 static void give_up_writing(struct spokei_conn *conn)
@@ -185,7 +234,8 @@ static void give_up_writing(struct spokei_conn *conn)
 	spokei_outlet_fini(&conn->out);
 	conn->deaf = true;
 	conn->blocked = false;
-	conn->paused = false;
+	if (conn->paused)
+		unpause(conn);
 	conn->moved_ns = 0;
 	conn->deaf_ns = spokei_conn_engine(conn)->settle_ns;
 	spokei_conn_arm(conn);
@@ -214,7 +264,7 @@ static void took(struct spokei_conn *conn, size_t len)
 		spokei_conn_arm(conn);
 	}
 	if (conn->paused && waits <= link->limits.out_low)
-		conn->paused = false;
+		unpause(conn);
 }
 
 static void write_some(struct spokei_conn *conn)
@@ -239,7 +289,8 @@ static void write_some(struct spokei_conn *conn)
 static bool is_finished(const struct spokei_conn *conn)
 {
 	return conn->state == SPOKEI_CONN_FINISHING && spokei_list_empty(&conn->servings) &&
-	       conn->pendings.count == 0 && spokei_outlet_len(&conn->out) == 0;
+	       conn->pendings.count == 0 && spokei_outlet_len(&conn->out) == 0 &&
+	       spokei_buffer_len(&conn->held) == 0;
 }
 
 void spokei_conn_settle(struct spokei_task *task)

@@ -21,7 +21,7 @@ static uint64_t next_due(const struct spokei_conn *conn)
 	const struct spokei_link_limits *limits = &conn->link->limits;
 	uint64_t due_ns = UINT64_MAX;
 
-	if (conn->frame_ns)
+	if (conn->frame_ns && !conn->paused) /* else it is not the peer who keeps it waiting */
 		due_ns = later(conn->frame_ns, limits->frame_ns);
 	if (conn->moved_ns)
 		due_ns = earlier(due_ns, later(conn->moved_ns, limits->slow_ns));
@@ -62,7 +62,7 @@ static void judge(struct spokei_conn *conn, uint64_t now_ns)
 {
 	const struct spokei_link_limits *limits = &conn->link->limits;
 
-	if (conn->frame_ns && now_ns >= later(conn->frame_ns, limits->frame_ns))
+	if (conn->frame_ns && !conn->paused && now_ns >= later(conn->frame_ns, limits->frame_ns))
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_FRAME_TIME, SPOKE_EPROTOCOL);
 	else if (conn->moved_ns && now_ns >= later(conn->moved_ns, limits->slow_ns))
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_SLOW, SPOKE_ESLOW);

@@ -97,6 +97,7 @@ static void conn_bury(struct spokei_task *task)
 
 	spokei_intake_fini(&conn->in);
 	spokei_outlet_fini(&conn->out);
+	spokei_buffer_fini(&conn->held);
 	spokei_pendings_fini(&conn->pendings, env);
 	spokei_map_fini(&conn->serving);
 	spokei_free(env, conn, 1, sizeof(*conn));
@@ -129,6 +130,7 @@ void spokei_conn_close(struct spokei_conn *conn, int error)
 	spokei_list_remove(&conn->node);
 	(void)spoke_wheel_cancel(engine->wheel, &conn->timer);
 	spokei_task_drop(&conn->settle);
+	spokei_task_drop(&conn->resume);
 	spokei_stream_close(&conn->stream);
 	spokei_engine_soon(engine, &conn->reap);
 }
@@ -175,11 +177,13 @@ static struct spokei_conn *make(struct spokei_link *link, int fd, enum spokei_co
 	conn->probe_codec = SPOKEI_CODEC_MSGPACK;
 	conn->born_ns = engine->begin_ns;
 	conn->settle.run = spokei_conn_settle;
+	conn->resume.run = spokei_conn_resume;
 	conn->reap.run = conn_reap;
 	conn->bury.run = conn_bury;
 	spokei_stream_init(&conn->stream, engine, &spokei_stream_socket, fd, spokei_conn_ready);
 	spokei_intake_init(&conn->in, env, &link->limits.wire);
 	spokei_outlet_init(&conn->out, env, link->limits.out_max);
+	spokei_buffer_init(&conn->held, env, SPOKEI_ENGINE_SCRATCH);
 	spokei_map_init(&conn->serving, env);
 	spokei_list_init(&conn->servings);
 	spokei_list_append(&link->conns, &conn->node);

@@ -44,8 +44,15 @@ void spokei_conn_watch(struct spokei_conn *conn);
 void spokei_conn_ready(struct spoke_watch *ready, unsigned io);
 void spokei_conn_settle(struct spokei_task *task);
 
+/* What was read before a pause is looked at after it, until the next one. */
+void spokei_conn_resume(struct spokei_task *task);
+
 /* Something was put: it is written when the turn ends. `before`: bytes that waited before it. */
 void spokei_conn_wrote(struct spokei_conn *conn, size_t before);
+
+/* What was put is an answer: a peer that does not take them may not ask for more. Calls do not
+ * count, for two sides that both wait with reading until they are written wait for ever. */
+void spokei_conn_answered(struct spokei_conn *conn);
 
 /* Sends a heartbeat. Returns 0, or what the outlet says. */
 SPOKE_MUST_USE int spokei_conn_probe(struct spokei_conn *conn);

@@ -6,7 +6,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "transport/connector.h"
 
-#include "transport/place.h"
+#include "transport/round.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -33,17 +33,11 @@ struct spokei_connector {
 	struct spokei_conn *conn; /* until it has told its end */
 	uint32_t failures;        /* pauses since a peer has spoken */
 	bool young;               /* inside new(): nothing is told */
-	bool resolving;  /* the work is the loop's; `found` and `addresses` are its thread's */
-	bool heard;      /* the peer of this connection has spoken */
-	bool complained; /* about this row of failures */
+	bool heard;               /* the peer of this connection has spoken */
+	bool complained;          /* about this row of failures */
 	unsigned timer_class;
 	struct spoke_timer timer; /* armed all its life: a pause, an attempt's end, or its place */
-	struct spoke_work work;
-	int found;      /* by the work: how many addresses, or a negative errno */
-	unsigned count; /* of addresses */
-	unsigned next;  /* to be tried */
-	unsigned left;  /* of this round */
-	struct spoke_address addresses[SPOKEI_CONNECTOR_ADDRESSES];
+	struct spokei_round round;
 	struct spokei_place place;
 	struct spokei_task news; /* tells what happened inside new() */
 	struct spokei_task bury;
@@ -52,15 +46,6 @@ struct spokei_connector {
 static struct spoke_engine *engine_of(const struct spokei_connector *connector)
 {
 	return connector->engine;
-}
-
-static uint64_t throw_dice(const struct spokei_connector *connector)
-{
-	const struct spoke_env *env = engine_of(connector)->env;
-	uint64_t dice;
-
-	env->dice(env->ctx, &dice, sizeof(dice));
-	return dice;
 }
 
 /* --- what it tells */
@@ -140,8 +125,12 @@ static void set_timer(struct spokei_connector *connector, uint64_t delay_ns)
 
 static void wait_for_next(struct spokei_connector *connector, int error)
 {
-	uint64_t pause_ns = spokei_backoff_pause(&connector->backoff, connector->failures,
-						 throw_dice(connector));
+	const struct spoke_env *env = engine_of(connector)->env;
+	uint64_t pause_ns;
+	uint64_t dice;
+
+	env->dice(env->ctx, &dice, sizeof(dice));
+	pause_ns = spokei_backoff_pause(&connector->backoff, connector->failures, dice);
 
 	if (connector->failures < UINT32_MAX)
 		connector->failures++;
@@ -174,11 +163,9 @@ static bool start_attempt(struct spokei_connector *connector, const struct spoke
 /* The next address of this round; false: there is none left. */
 static bool try_next(struct spokei_connector *connector)
 {
-	while (connector->left > 0) {
-		const struct spoke_address *to = &connector->addresses[connector->next];
+	const struct spoke_address *to;
 
-		connector->next = (connector->next + 1) % connector->count;
-		connector->left--;
+	while ((to = spokei_round_next(&connector->round)) != NULL) {
 		if (!start_attempt(connector, to))
 			continue;
 		set_timer(connector, connector->connect_ns);
@@ -224,26 +211,12 @@ static bool make_conn(struct spokei_connector *connector)
 
 /* --- a round */
 
-static void try_all(struct spokei_connector *connector, unsigned count)
+static void try_all(struct spokei_connector *connector)
 {
-	connector->count = count;
-	connector->left = count;
-	connector->next = (unsigned)(throw_dice(connector) % count);
 	if (try_next(connector))
 		tell(connector, SPOKEI_CONNECTOR_CONNECTING, SPOKE_OK);
 	else
 		end_round(connector, SPOKE_ECONNECT);
-}
-
-/* A thread of the pool. */
-static void resolve(struct spoke_work *work)
-{
-	struct spokei_connector *connector = spoke_container_of(work, struct spokei_connector,
-								work);
-	const struct spoke_env *env = engine_of(connector)->env;
-
-	connector->found = env->net->resolve(env->ctx, connector->place.host, connector->place.port,
-					     connector->addresses, SPOKEI_CONNECTOR_ADDRESSES);
 }
 
 static void resolve_failed(struct spokei_connector *connector, int status)
@@ -264,48 +237,36 @@ static void connector_bury(struct spokei_task *task)
 /* Closed; is anybody going to come back to it? */
 static void bury_if_alone(struct spokei_connector *connector)
 {
-	if (connector->conn == NULL && !connector->resolving)
+	if (connector->conn == NULL && !connector->round.resolving)
 		spokei_engine_dead(engine_of(connector), &connector->bury);
 }
 
-static void resolve_done(struct spoke_work *work)
+static void round_resolved(struct spokei_round *round, int status)
 {
-	struct spokei_connector *connector = spoke_container_of(work, struct spokei_connector,
-								work);
+	struct spokei_connector *connector = spoke_container_of(round, struct spokei_connector,
+								round);
 
-	connector->resolving = false;
 	if (connector->state == SPOKEI_CONNECTOR_CLOSED)
 		bury_if_alone(connector);
-	else if (work->status < 0)
-		resolve_failed(connector, work->status);
-	else if (connector->found <= 0)
-		resolve_failed(connector, connector->found < 0 ? connector->found : -ENOENT);
+	else if (status)
+		resolve_failed(connector, status);
 	else
-		try_all(connector, (unsigned)connector->found);
+		try_all(connector);
 }
 
 static void begin_round(struct spokei_connector *connector)
 {
-	struct spoke_engine *engine = engine_of(connector);
 	int status;
 
 	if (!make_conn(connector))
 		return;
-	connector->count = 0;
-	connector->left = 0;
-	if (connector->place.fixed) {
-		connector->addresses[0] = connector->place.address;
-		try_all(connector, 1);
-		return;
-	}
-	connector->work = (struct spoke_work){ .run = resolve, .done = resolve_done };
-	status = engine->env->loop->offload(engine->loop, &connector->work);
-	if (status) {
+	status = spokei_round_begin(&connector->round);
+	if (status == SPOKEI_ROUND_MORE)
+		tell(connector, SPOKEI_CONNECTOR_RESOLVING, SPOKE_OK);
+	else if (status)
 		resolve_failed(connector, status);
-		return;
-	}
-	connector->resolving = true;
-	tell(connector, SPOKEI_CONNECTOR_RESOLVING, SPOKE_OK);
+	else
+		try_all(connector);
 }
 
 /* --- what becomes of a connection */
@@ -364,14 +325,10 @@ static bool conn_failed(void *arg, struct spokei_conn *conn, int status)
  */
 static void go_on(struct spokei_connector *connector, int error)
 {
-	if (connector->left == 0) {
+	if (connector->round.left == 0)
 		wait_for_next(connector, error);
-	} else if (make_conn(connector)) {
-		if (try_next(connector))
-			tell(connector, SPOKEI_CONNECTOR_CONNECTING, SPOKE_OK);
-		else
-			end_round(connector, error);
-	}
+	else if (make_conn(connector))
+		try_all(connector);
 }
 
 static void connection_lost(struct spokei_connector *connector, const struct spokei_conn *conn,
@@ -485,6 +442,7 @@ int spokei_connector_new(struct spokei_link *link, const struct spokei_connector
 	connector->wire = options->wire;
 	connector->news.run = connector_news;
 	connector->bury.run = connector_bury;
+	spokei_round_init(&connector->round, engine, &connector->place, round_resolved);
 	error = spokei_place_set(&connector->place, engine->env, options->host, options->port,
 				 options->path);
 	if (!error)

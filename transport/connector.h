@@ -12,7 +12,6 @@
 #include "core/pace.h"
 #include "transport/conn.h"
 
-#define SPOKEI_CONNECTOR_ADDRESSES 16
 #define SPOKEI_CONNECTOR_HOST_MAX 255          /* bytes of a name */
 #define SPOKEI_CONNECT_NS UINT64_C(5000000000) /* an attempt that takes longer has failed */
 #define SPOKEI_BACKOFF_FIRST_NS UINT64_C(100000000)

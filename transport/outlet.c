@@ -27,9 +27,9 @@ void spokei_outlet_fini(struct spokei_outlet *outlet)
  * The queue's maximum was in the way, or the frame's, and wires ask for more room than a frame may
  * need in the end: made aside, the frame tells.
  */
-static SPOKEI_NOINLINE int put_aside(struct spokei_buffer *queue, const struct spokei_wire *wire,
-				     const struct spokei_wire_limits *limits,
-				     const struct spokei_message *message)
+int spokei_outlet_put_aside(struct spokei_buffer *queue, const struct spokei_wire *wire,
+			    const struct spokei_wire_limits *limits,
+			    const struct spokei_message *message)
 {
 	struct spokei_buffer aside;
 	int error;
@@ -45,27 +45,19 @@ static SPOKEI_NOINLINE int put_aside(struct spokei_buffer *queue, const struct s
 	return error;
 }
 
-static int put(struct spokei_buffer *queue, const struct spokei_wire *wire,
-	       const struct spokei_wire_limits *limits, const struct spokei_message *message)
-{
-	int error = wire->write(limits, message, queue);
-
-	return SPOKEI_UNLIKELY(error == SPOKE_ETOOLARGE) ? put_aside(queue, wire, limits, message)
-							 : error;
-}
-
-int spokei_outlet_put(struct spokei_outlet *outlet, const struct spokei_wire *wire,
-		      const struct spokei_wire_limits *limits, const struct spokei_message *message)
-{
-	return put(&outlet->out, wire, limits, message);
-}
-
 int spokei_outlet_put_control(struct spokei_outlet *outlet, const struct spokei_wire *wire,
 			      const struct spokei_wire_limits *limits,
 			      const struct spokei_message *message)
 {
+	struct spokei_buffer *queue = &outlet->control;
+	int error;
+
 	/* Of such a wire took() does not find the frames. */
-	return wire->probes ? put(&outlet->control, wire, limits, message) : SPOKE_EUNSUPPORTED;
+	if (!wire->probes)
+		return SPOKE_EUNSUPPORTED;
+	error = wire->write(limits, message, queue);
+	return error == SPOKE_ETOOLARGE ? spokei_outlet_put_aside(queue, wire, limits, message)
+					: error;
 }
 
 static int add_part(struct iovec *parts, int count, const struct spokei_buffer *queue, size_t from,

@@ -40,14 +40,28 @@ static inline size_t spokei_outlet_len(const struct spokei_outlet *outlet)
 	return spokei_buffer_len(&outlet->out) + spokei_buffer_len(&outlet->control);
 }
 
+/* spokei_outlet_put(), when there was no room for the most that the frame might need. */
+SPOKE_MUST_USE int spokei_outlet_put_aside(struct spokei_buffer *queue,
+					   const struct spokei_wire *wire,
+					   const struct spokei_wire_limits *limits,
+					   const struct spokei_message *message);
+
 /*
  * Appends the frame of a message. Returns what wire->write() does; but SPOKE_ETOOLARGE is said only
  * of a message that can never be sent, and SPOKE_ELIMIT of one for which too much waits already.
  * Nothing stays appended then.
  */
-SPOKE_MUST_USE int spokei_outlet_put(struct spokei_outlet *outlet, const struct spokei_wire *wire,
-				     const struct spokei_wire_limits *limits,
-				     const struct spokei_message *message);
+SPOKE_MUST_USE static inline int spokei_outlet_put(struct spokei_outlet *outlet,
+						   const struct spokei_wire *wire,
+						   const struct spokei_wire_limits *limits,
+						   const struct spokei_message *message)
+{
+	int error = wire->write(limits, message, &outlet->out);
+
+	if (SPOKEI_UNLIKELY(error == SPOKE_ETOOLARGE))
+		return spokei_outlet_put_aside(&outlet->out, wire, limits, message);
+	return error;
+}
 
 /* The same for what goes before the others, of which at most 4 KiB wait. SPOKE_EUNSUPPORTED: the
  * wire has no heartbeats. */

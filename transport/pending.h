@@ -37,6 +37,9 @@ struct spokei_pending {
 	uint64_t timeout_ns;
 	void (*done)(struct spokei_pending *pending, const struct spokei_outcome *outcome);
 	bool two_way;
+	/* Its memory lasts longer than it does: its timer may stay where it sits, which makes the
+	 * next call cheaper, until the owner detaches it. */
+	bool lasting;
 };
 
 struct spokei_pendings {

@@ -18,6 +18,13 @@ set(SPOKE_WARNINGS
 set(SPOKE_COMPILE_OPTIONS ${SPOKE_WARNINGS} -fno-strict-aliasing)
 set(SPOKE_LINK_OPTIONS)
 
+# Released, the library is optimised as a whole: a call goes through functions of many files. Its
+# objects keep ordinary code besides, for users who link them otherwise.
+set(SPOKE_LTO)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT SPOKE_SANITIZE AND NOT SPOKE_FUZZ)
+	set(SPOKE_LTO "$<$<CONFIG:Release>:-O3;-flto=auto;-ffat-lto-objects>")
+endif()
+
 if(SPOKE_SANITIZE)
 	list(APPEND SPOKE_COMPILE_OPTIONS -fsanitize=${SPOKE_SANITIZE} -fno-sanitize-recover=all
 		-fno-omit-frame-pointer)
@@ -49,6 +56,7 @@ set(SPOKE_ABI 0)
 function(spoke_library target kind)
 	add_library(${target} ${kind})
 	spoke_settings(${target})
+	target_link_options(${target} PRIVATE ${SPOKE_LTO})
 	set_target_properties(${target} PROPERTIES
 		OUTPUT_NAME spoke
 		LINKER_LANGUAGE C
@@ -74,6 +82,9 @@ function(spoke_floor name)
 
 	add_library(${floor} STATIC ${arg_SOURCES} ${arg_HEADERS})
 	spoke_settings(${floor})
+	target_compile_options(${floor} PRIVATE ${SPOKE_LTO})
+	# Tests take the ordinary code: to optimise each of them as a whole would take minutes.
+	target_link_options(${floor} INTERFACE $<$<BOOL:${SPOKE_LTO}>:-fno-lto>)
 	target_include_directories(${floor} PUBLIC ${PROJECT_SOURCE_DIR}
 		${CMAKE_CURRENT_SOURCE_DIR}/include)
 	target_link_libraries(${floor} PUBLIC ${arg_ON} PRIVATE ${arg_USES})

@@ -216,6 +216,8 @@ static void expect_refusals(struct rig *rig)
 	EXPECT(spoke_engine_start(rig->engine) == SPOKE_EFORKED);
 	EXPECT(spoke_engine_join(rig->engine) == SPOKE_EFORKED);
 	EXPECT(spoke_engine_drain(rig->engine, MS) == SPOKE_EFORKED);
+	EXPECT(spoke_alarm_after(rig->engine, &(struct spoke_alarm){ 0 }, MS, NULL) ==
+	       SPOKE_EFORKED);
 	spoke_engine_post(rig->engine, &post);
 	spoke_engine_stop(rig->engine);
 }

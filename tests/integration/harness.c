@@ -17,6 +17,7 @@
 #define PATIENCE_REAL_NS (60 * SECOND)
 #define ROWS_MAX 512
 #define NAME_SIZE 160
+#define ENDPOINTS_MAX 8u
 
 enum {
 	UNDER_TEST,
@@ -66,9 +67,11 @@ static uint64_t work_of(const struct stage *stage)
 						SPOKE_STAT_ACCEPTED, SPOKE_STAT_CLOSED };
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < sizeof(work) / sizeof(work[0]); i++)
-		sum += spoke_stat_get(stage->engine, work[i]) +
-		       spoke_stat_get(stage->good, work[i]);
+	for (size_t i = 0; i < sizeof(work) / sizeof(work[0]); i++) {
+		if (stage->engine)
+			sum += spoke_stat_get(stage->engine, work[i]);
+		sum += spoke_stat_get(stage->good, work[i]);
+	}
 	return sum;
 }
 
@@ -80,7 +83,8 @@ void stage_turn(struct stage *stage)
 		(void)virtual_step(&stage->world, stage->world.now_ns + STEP_NS);
 		return;
 	}
-	assert_int_equal(spoke_engine_turn(stage->engine, false), SPOKE_OK);
+	if (stage->engine)
+		assert_int_equal(spoke_engine_turn(stage->engine, false), SPOKE_OK);
 	assert_int_equal(spoke_engine_turn(stage->good, false), SPOKE_OK);
 	if (work_of(stage) == work)
 		(void)nanosleep(&(struct timespec){ .tv_nsec = REST_NS }, NULL);
@@ -157,21 +161,27 @@ void stage_assert_closed(const struct stage *stage, enum spoke_stat stat, uint64
 		stage_assert_up(stage, (enum spoke_stat)i, i == stat ? count : 0, file, line);
 }
 
-struct reading {
+struct counting {
 	struct stage *stage;
-	uint64_t bytes;
+	enum spoke_stat stat;
+	uint64_t count;
 };
 
-static bool has_read(void *arg)
+static bool is_up(void *arg)
 {
-	const struct reading *reading = arg;
+	const struct counting *counting = arg;
 
-	return stage_up(reading->stage, SPOKE_STAT_BYTES_READ) >= reading->bytes;
+	return stage_up(counting->stage, counting->stat) >= counting->count;
+}
+
+void stage_until_up(struct stage *stage, enum spoke_stat stat, uint64_t count)
+{
+	stage_until(stage, is_up, &(struct counting){ stage, stat, count });
 }
 
 void stage_until_read(struct stage *stage, uint64_t bytes)
 {
-	stage_until(stage, has_read, &(struct reading){ stage, bytes });
+	stage_until_up(stage, SPOKE_STAT_BYTES_READ, bytes);
 }
 
 /* --- who stands there */
@@ -193,23 +203,36 @@ static bool second_is_ready(void *arg)
 }
 
 /* A consumer of what listens at an address, with its method "echo". */
-static void make_consumer(struct spoke_engine *engine, const char *at,
-			  const struct spoke_consumer_options *options,
-			  struct spoke_consumer **ret_consumer, struct spoke_method **ret_echo)
+static void make_consumers(struct spoke_engine *engine, const char *at,
+			   const struct spoke_consumer_options *options, size_t count,
+			   struct spoke_consumer **ret_consumer, struct spoke_method **ret_echo)
 {
 	struct spoke_consumer_options with = { 0 };
 	bool is_path = strncmp(at, "unix:", 5) == 0;
+	const char *more[ENDPOINTS_MAX];
 	char url[256];
 
+	assert_in_range(count, 1, ENDPOINTS_MAX);
 	if (options)
 		with = *options;
 	(void)snprintf(url, sizeof(url), "%s%s%s" STAGE_SERVICE, is_path ? "" : "dubbo://", at,
 		       is_path ? "?interface=" : "/");
+	for (size_t i = 0; i < count; i++)
+		more[i] = url;
 	with.url = url;
+	with.more_urls = more;
+	with.more_count = count - 1;
 	if (with.timeout_ns == 0)
 		with.timeout_ns = STAGE_TIMEOUT_NS;
 	assert_int_equal(spoke_consumer_new(engine, &with, ret_consumer), SPOKE_OK);
 	assert_int_equal(spoke_consumer_method(*ret_consumer, "echo", NULL, ret_echo), SPOKE_OK);
+}
+
+static void make_consumer(struct spoke_engine *engine, const char *at,
+			  const struct spoke_consumer_options *options,
+			  struct spoke_consumer **ret_consumer, struct spoke_method **ret_echo)
+{
+	make_consumers(engine, at, options, 1, ret_consumer, ret_echo);
 }
 
 static void make_provider(struct stage *stage, struct spoke_engine *engine,
@@ -276,6 +299,21 @@ void stage_set_consumer(struct stage *stage, const struct spoke_consumer_options
 	warm_up(stage);
 }
 
+void stage_add_consumer(struct stage *stage, const struct spoke_consumer_options *options,
+			size_t count, struct spoke_consumer **ret_consumer,
+			struct spoke_method **ret_echo)
+{
+	make_consumers(stage->engine, stage->raw_at, options, count, ret_consumer, ret_echo);
+}
+
+struct spokei_conn *stage_conn_of(const struct spoke_consumer *consumer)
+{
+	struct spokei_conn *conn = spokei_connector_conn(consumer->endpoints[0].connector);
+
+	assert_non_null(conn);
+	return conn;
+}
+
 struct raw *stage_raw_to_consumer(struct stage *stage)
 {
 	struct spokei_message message;
@@ -330,7 +368,7 @@ static int set_up(void **state)
 	stage->on = one->place->on;
 	stage->raw_listener = -1;
 	(void)snprintf(stage->folder, sizeof(stage->folder), "/tmp/spoke-test-stage-XXXXXX");
-	if (mkdtemp(stage->folder) == NULL)
+	if (mkdtemp(stage->folder) == NULL || getrlimit(RLIMIT_NOFILE, &stage->files) != 0)
 		return -1;
 	if (stage_is_virtual(stage)) {
 		open_virtual(stage);
@@ -378,6 +416,7 @@ static int tear_down(void **state)
 	struct stage *stage = one->stage;
 	int left = 0;
 
+	(void)setrlimit(RLIMIT_NOFILE, &stage->files);
 	stage_end_serving(stage);
 	close_raws(stage);
 	spoke_engine_free(stage->engine);

@@ -23,6 +23,8 @@
 
 #include <cmocka.h>
 
+#include <sys/resource.h>
+
 #include "cluster/consumer_parts.h"
 #include "cluster/provider.h"
 #include "tests/support/faulty.h"
@@ -88,8 +90,9 @@ struct stage {
 	unsigned abandoned;
 	/* Marks of stage_mark(). */
 	uint64_t stats[SPOKE_STAT_COUNT];
-	uint64_t demands; /* for memory */
-	uint64_t names;   /* of calls made, for distinct texts */
+	uint64_t demands;    /* for memory */
+	uint64_t names;      /* of calls made, for distinct texts */
+	struct rlimit files; /* of descriptors, set again at the end */
 };
 
 /* --- rows */
@@ -150,6 +153,20 @@ void stage_until_read(struct stage *stage, uint64_t bytes);
  * short (frame 100 ms, slow 150 ms, mute 200 ms). In memory they stay. */
 void stage_shorten(struct stage *stage);
 
+/* The side under test, which stays so for the test or until the second function, may open no more
+ * descriptors than it has now; over real sockets nobody may. */
+void stage_forbid_descriptors(struct stage *stage);
+void stage_allow_descriptors(struct stage *stage);
+
+/* The present connection of a consumer's first endpoint, which there is. */
+struct spokei_conn *stage_conn_of(const struct spoke_consumer *consumer);
+
+/* Another consumer on the engine under test, of `count` endpoints, all of them the raw peer; as for
+ * stage_set_consumer(), which comes before. */
+void stage_add_consumer(struct stage *stage, const struct spoke_consumer_options *options,
+			size_t count, struct spoke_consumer **ret_consumer,
+			struct spoke_method **ret_echo);
+
 /* Is a wait here exact, and for free? */
 bool stage_is_virtual(const struct stage *stage);
 
@@ -162,6 +179,9 @@ void stage_turn(struct stage *stage);
 
 /* Time passes, and all turn meanwhile. Over real sockets at most 300 ms. */
 void stage_pass(struct stage *stage, uint64_t ns);
+
+/* Turns until a counter is up by so much since stage_mark(). */
+void stage_until_up(struct stage *stage, enum spoke_stat stat, uint64_t count);
 
 /* Turns until `is_so(arg)`; the test fails when it never comes. */
 void stage_until(struct stage *stage, bool (*is_so)(void *arg), void *arg);
@@ -237,6 +257,9 @@ struct raw *raw_connect(struct stage *stage);
 /* The same without waiting: it may be refused. */
 struct raw *raw_start(struct stage *stage);
 
+/* The same from an address in digits, over TCP. */
+struct raw *raw_start_from(struct stage *stage, const char *digits);
+
 /* Accepts the next connection of the consumer under test; it has not been read from. */
 struct raw *raw_accept(struct stage *stage);
 
@@ -270,6 +293,9 @@ void assert_closed_mutely(struct raw *raw);
 /* This side closes, and forgets what it has read; a second time does nothing. Done at the end of
  * the test for all. */
 void raw_close(struct raw *raw);
+
+/* This side resets the connection, and is done with it. */
+void raw_reset(struct raw *raw);
 
 /* This side sends no more. */
 void raw_shut(struct raw *raw);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Raw peers, and the frames that they send. */
+#define _GNU_SOURCE
 #include "tests/integration/harness.h"
 
 #include "transport/wire/codecs.h"
@@ -8,9 +9,13 @@
 
 #include <spoke/host.h>
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define CHUNK 65536
 #define LIVES_ID UINT64_C(0x11fe000000000000)
@@ -57,6 +62,28 @@ struct raw *raw_start(struct stage *stage)
 	return new_raw(stage, fd);
 }
 
+struct raw *raw_start_from(struct stage *stage, const char *digits)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET };
+	struct spoke_address address;
+	union {
+		struct sockaddr any;
+		unsigned char bytes[sizeof(address.bytes)];
+	} to;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(inet_pton(AF_INET, digits, &from.sin_addr), 1);
+	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+	assert_int_equal(stage->peer_env->net->parse(stage->peer_env->ctx, stage->provider_at,
+						     &address),
+			 0);
+	memcpy(to.bytes, address.bytes, sizeof(to.bytes));
+	assert_int_equal(connect(fd, &to.any, address.len), 0);
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	return new_raw(stage, fd);
+}
+
 struct raw *raw_connect(struct stage *stage)
 {
 	uint64_t accepted = stage_stat(stage, SPOKE_STAT_ACCEPTED);
@@ -99,6 +126,17 @@ void raw_close(struct raw *raw)
 	raw->fd = -1;
 	raw->given = 0;
 	spokei_buffer_fini(&raw->in); /* a row may have thousands of them */
+}
+
+void raw_reset(struct raw *raw)
+{
+	static const struct linger at_once = { .l_onoff = 1 };
+
+	if (stage_is_virtual(raw->stage))
+		memnet_reset(raw->stage->world.net, raw->fd);
+	else /* of a unix socket it only closes */
+		(void)setsockopt(raw->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	raw_close(raw);
 }
 
 void raw_shut(struct raw *raw)

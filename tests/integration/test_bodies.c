@@ -304,6 +304,8 @@ static void row_22_replies_of_the_wrong_shape_fail_their_calls(struct stage *sta
 {
 	static const struct bytes bodies[] = {
 		BYTES("\6\300"), /* no such marker */
+		BYTES("\7\300\200"),
+		BYTES("\10\200"),
 		BYTES("\377\300"),
 		BYTES("\300"),
 		BYTES("\2421x\300"),

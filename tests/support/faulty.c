@@ -71,9 +71,8 @@ static union header *new_block(struct faulty *faulty, size_t len)
 	return header;
 }
 
-static void *faulty_resize(void *ctx, void *memory, size_t old_len, size_t len)
+static void *resize(struct faulty *faulty, void *memory, size_t old_len, size_t len)
 {
-	struct faulty *faulty = ctx;
 	union header *old = memory ? (union header *)memory - 1 : NULL;
 	union header *header;
 
@@ -97,6 +96,19 @@ static void *faulty_resize(void *ctx, void *memory, size_t old_len, size_t len)
 		free_block(faulty, old);
 	}
 	return header + 1;
+}
+
+/* Memory alone is asked for by any thread: handlers of the pool copy their answers. */
+static void *faulty_resize(void *ctx, void *memory, size_t old_len, size_t len)
+{
+	struct faulty *faulty = ctx;
+	void *resized;
+
+	while (atomic_flag_test_and_set_explicit(&faulty->busy, memory_order_acquire))
+		continue;
+	resized = resize(faulty, memory, old_len, len);
+	atomic_flag_clear_explicit(&faulty->busy, memory_order_release);
+	return resized;
 }
 
 /* --- time, dice, log */

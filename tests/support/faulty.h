@@ -3,12 +3,14 @@
  * An environment around another one that lets calls fail: the N-th of a kind, once or from then on.
  * It counts calls, descriptors and memory, so that leaks are seen, and is strict about memory: a
  * block moves whenever its size changes, new bytes are not zero, and a wrong old size, a foreign or
- * a freed block stops the program. One thread.
+ * a freed block stops the program. One thread, but for memory.
  */
 #ifndef TESTS_SUPPORT_FAULTY_H
 #define TESTS_SUPPORT_FAULTY_H
 
 #include <spoke/env.h>
+
+#include <stdatomic.h>
 
 /* Kinds of calls that can fail. */
 enum faulty_kind {
@@ -47,7 +49,8 @@ struct faulty {
 	struct faulty_rule rules[FAULTY_KINDS];
 	uint64_t calls[FAULTY_KINDS]; /* the failed ones included */
 	uint64_t failed[FAULTY_KINDS];
-	size_t blocks; /* memory out now */
+	atomic_flag busy; /* with what is below */
+	size_t blocks;    /* memory out now */
 	size_t bytes;
 	size_t bytes_peak;
 	size_t largest; /* demand since the last reset of this field */

@@ -107,7 +107,7 @@ static void read_head(const struct spokei_dubbo_head *head, struct spokei_messag
 	message->two_way = (head->flags & SPOKEI_DUBBO_TWO_WAY) != 0;
 	message->codec = head->flags & SPOKEI_DUBBO_CODEC;
 	message->status = head->status;
-	if (message->kind == SPOKEI_REPLY)
+	if (message->kind == SPOKEI_REPLY && head->status != SPOKEI_DUBBO_OK)
 		message->error = spokei_dubbo_status_error(head->status);
 }
 

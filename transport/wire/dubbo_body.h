@@ -38,6 +38,15 @@ struct spokei_dubbo_marks {
 	struct spoke_value countdown;
 };
 
+/* Do the limits, which have to be settled, allow so many values in so many bytes? */
+static inline bool spokei_dubbo_allows(const struct spoke_value_limits *limits, size_t len,
+				       size_t items)
+{
+	return limits->depth_max - 1 < SPOKE_VALUE_DEPTH_MAX && len <= limits->bytes_max &&
+	       items <= limits->items_max &&
+	       items <= limits->object_bytes_max / SPOKE_VALUE_OBJECT_BYTES;
+}
+
 /* Before the walk; `bad`: the error for a value that is not as it should be. Returns 0, or what is
  * wrong with the limits or the length. */
 SPOKE_MUST_USE int spokei_dubbo_body_start(const struct spokei_wire_limits *limits,

@@ -75,11 +75,6 @@ uint8_t spokei_dubbo_error_status(int error)
 	}
 }
 
-static uint64_t read_32(const unsigned char *at)
-{
-	return (uint64_t)at[0] << 24 | (uint64_t)at[1] << 16 | (uint64_t)at[2] << 8 | at[3];
-}
-
 /* Magic, flags and status, as far as they are there. */
 static bool prefix_is_known(const unsigned char *at, size_t len)
 {
@@ -94,25 +89,34 @@ static bool prefix_is_known(const unsigned char *at, size_t len)
 	return len <= 3 || spokei_dubbo_status_known(at[3]);
 }
 
+/* What stands first in a call that wants a reply, and in a reply that says OK; each with any
+ * serialization. */
+#define FIRST_MASK UINT64_C(0xffffe0ff00000000)
+#define FIRST_CALL UINT64_C(0xdabbc00000000000)
+#define FIRST_REPLY UINT64_C(0xdabb001400000000)
+
 int spokei_dubbo_head_read(const struct spokei_wire_limits *limits, struct spoke_span bytes,
 			   struct spokei_dubbo_head *ret)
 {
 	const unsigned char *at = bytes.data;
-	struct spokei_dubbo_head head;
+	uint64_t first = bytes.len < SPOKEI_DUBBO_HEAD_LEN ? 0 : spokei_get_64(at) & FIRST_MASK;
+	size_t body_len;
 
-	if (!prefix_is_known(at, bytes.len))
-		return SPOKE_EPROTOCOL;
-	if (bytes.len < SPOKEI_DUBBO_HEAD_LEN)
-		return SPOKEI_CUT_MORE;
-	head.flags = at[2];
-	head.status = at[3];
-	head.id = read_32(at + 4) << 32 | read_32(at + 8);
-	head.body_len = (size_t)read_32(at + 12);
+	if (SPOKEI_UNLIKELY(first != FIRST_CALL && first != FIRST_REPLY)) {
+		if (!prefix_is_known(at, bytes.len))
+			return SPOKE_EPROTOCOL;
+		if (bytes.len < SPOKEI_DUBBO_HEAD_LEN)
+			return SPOKEI_CUT_MORE;
+	}
+	body_len = (size_t)spokei_get_32(at + 12);
 	if (limits->frame_max < SPOKEI_DUBBO_HEAD_LEN ||
-	    head.body_len > limits->frame_max - SPOKEI_DUBBO_HEAD_LEN)
+	    body_len > limits->frame_max - SPOKEI_DUBBO_HEAD_LEN)
 		return SPOKE_ETOOLARGE;
-	if (head.flags & SPOKEI_DUBBO_EVENT && head.body_len > limits->event_max)
+	if (at[2] & SPOKEI_DUBBO_EVENT && body_len > limits->event_max)
 		return SPOKE_ETOOLARGE;
-	*ret = head;
+	ret->flags = at[2];
+	ret->status = at[3];
+	ret->id = spokei_get_64(at + 4);
+	ret->body_len = body_len;
 	return 0;
 }

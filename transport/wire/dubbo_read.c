@@ -4,12 +4,7 @@
 
 #include "transport/wire/dubbo_body.h"
 #include "transport/wire/dubbo_head.h"
-#include "transport/wire/memo.h"
-
-/* The names that attachments tell anew: path, version and group; data NULL: not told. */
-struct said {
-	struct spoke_span name[3];
-};
+#include "transport/wire/dubbo_memo.h"
 
 /* A name that an attachment tells anew; null does not. */
 static int override_name(const struct spokei_dubbo_body *body, struct spoke_value mark,
@@ -68,7 +63,7 @@ static int split_args(const struct spokei_dubbo_body *body, size_t names,
 }
 
 static int read_said(const struct spokei_dubbo_body *body, const struct spokei_dubbo_marks *marks,
-		     struct said *said)
+		     struct spokei_dubbo_said *said)
 {
 	int result = override_name(body, marks->path, &said->name[0]);
 
@@ -81,7 +76,7 @@ static int read_said(const struct spokei_dubbo_body *body, const struct spokei_d
 
 /* Puts what the attachments say over what was said before the arguments. */
 static int apply_marks(const struct spokei_dubbo_body *body, const struct spokei_dubbo_marks *marks,
-		       const struct said *said, struct spokei_message *message)
+		       const struct spokei_dubbo_said *said, struct spokei_message *message)
 {
 	if (said->name[0].len > 0)
 		message->service = said->name[0];
@@ -165,82 +160,17 @@ static int unfold_generic(const struct spokei_dubbo_body *body, struct spokei_me
 	return 0;
 }
 
-/* --- the memo */
-
-static void recall_names(const struct spokei_memo *memo, const unsigned char *at,
-			 struct spokei_message *message)
-{
-	message->service = spokei_memo_span(at, memo->service);
-	message->version = spokei_memo_span(at, memo->version);
-	message->method = spokei_memo_span(at, memo->method);
-	message->types = spokei_memo_span(at, memo->types);
-	message->bare = memo->bare;
-}
-
-static bool is_said_again(const struct spokei_memo *memo, const struct said *said)
-{
-	for (unsigned i = 0; i < 3; i++) {
-		const struct spokei_memo_part *part = &memo->said[i];
-		const struct spoke_span *name = &said->name[i];
-
-		if (name->data == NULL && part->at == 0)
-			continue;
-		if (name->data == NULL || part->at == 0 || part->len != name->len ||
-		    memcmp(memo->bytes + part->at, name->data, name->len) != 0)
-			return false;
-	}
-	return true;
-}
-
-static void remember_said(struct spokei_memo *memo, const struct said *said)
-{
-	if (memo->len == 0)
-		return;
-	memo->used = memo->len;
-	for (unsigned i = 0; i < 3; i++) {
-		const struct spoke_span *name = &said->name[i];
-
-		memo->said[i] = (struct spokei_memo_part){ 0 };
-		if (name->data == NULL)
-			continue;
-		if (name->len > sizeof(memo->bytes) - memo->used) {
-			spokei_memo_forget(memo);
-			return;
-		}
-		memo->said[i] = (struct spokei_memo_part){ memo->used, (uint16_t)name->len };
-		memcpy(memo->bytes + memo->used, name->data, name->len);
-		memo->used = (uint16_t)(memo->used + name->len);
-	}
-}
-
-/* Service and version as they stand before the arguments, whatever the attachments say. */
-struct stood {
-	struct spoke_span service;
-	struct spoke_span version;
-};
-
-/* The names begin at `at`, the arguments at `args`. */
-static void remember(struct spokei_memo *memo, const unsigned char *at, const unsigned char *args,
-		     const struct spokei_message *message, const struct stood *stood)
-{
-	if (!spokei_memo_begin(memo, at, (size_t)(args - at)))
-		return;
-	memo->service = spokei_memo_part(at, stood->service);
-	memo->version = spokei_memo_part(at, stood->version);
-	memo->method = spokei_memo_part(at, message->method);
-	memo->types = spokei_memo_part(at, message->types);
-	memo->bare = message->bare;
-}
+/* --- with the memo */
 
 /* A request whose names are those of the one before, but for what its attachments say. */
 static int read_known(struct spokei_dubbo_body *body, struct spokei_memo *memo,
 		      struct spokei_message *message)
 {
 	struct spokei_dubbo_marks marks;
-	struct said said = { 0 };
+	struct spokei_dubbo_said said = { 0 };
 	int result;
 
-	recall_names(memo, body->at, message);
+	spokei_dubbo_recall(memo, body->at, message);
 	body->at += memo->len;
 	body->items -= SPOKEI_DUBBO_NAMES;
 	result = spokei_dubbo_body_walk(body);
@@ -254,9 +184,8 @@ static int read_known(struct spokei_dubbo_body *body, struct spokei_memo *memo,
 		result = apply_marks(body, &marks, &said, message);
 	if (result != 0)
 		return result;
-	message->repeat = is_said_again(memo, &said);
-	if (!message->repeat)
-		remember_said(memo, &said);
+	message->repeat = spokei_dubbo_said_again(memo, &said);
+	spokei_dubbo_remember_said(memo, body, &said, message->timeout_ms);
 	return 0;
 }
 
@@ -265,8 +194,8 @@ static int read_unknown(struct spokei_dubbo_body *body, struct spokei_memo *memo
 {
 	const unsigned char *at = body->at;
 	struct spokei_dubbo_marks marks;
-	struct said said = { 0 };
-	struct stood stood;
+	struct spokei_dubbo_said said = { 0 };
+	struct spokei_dubbo_stood stood;
 	int result = spokei_dubbo_body_walk(body);
 
 	if (result == 0)
@@ -279,14 +208,15 @@ static int read_unknown(struct spokei_dubbo_body *body, struct spokei_memo *memo
 		result = read_said(body, &marks, &said);
 	if (result != 0)
 		return result;
-	stood = (struct stood){ message->service, message->version };
+	stood = (struct spokei_dubbo_stood){ message->service, message->version };
 	result = apply_marks(body, &marks, &said, message);
 	if (result != 0)
 		return result;
 	if (!is_generic(message)) {
 		if (memo) {
-			remember(memo, at, body->first[SPOKEI_DUBBO_NAMES], message, &stood);
-			remember_said(memo, &said);
+			spokei_dubbo_remember(memo, at, body->first[SPOKEI_DUBBO_NAMES], message,
+					      &stood);
+			spokei_dubbo_remember_said(memo, body, &said, message->timeout_ms);
 		}
 		return 0;
 	}
@@ -301,12 +231,16 @@ static int read_unknown(struct spokei_dubbo_body *body, struct spokei_memo *memo
 int spokei_dubbo_read_request(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
 			      struct spoke_span values, struct spokei_message *message)
 {
+	bool known = spokei_memo_knows(memo, values.data, values.len);
 	struct spokei_dubbo_body body;
-	int result = spokei_dubbo_body_start(limits, values, SPOKE_EBADREQUEST, &body);
+	int result;
 
+	if (SPOKEI_LIKELY(known && spokei_dubbo_read_alike(limits, memo, values, message)))
+		return 0;
+	result = spokei_dubbo_body_start(limits, values, SPOKE_EBADREQUEST, &body);
 	if (result != 0)
 		return result;
-	if (body.items >= SPOKEI_DUBBO_NAMES && spokei_memo_knows(memo, values.data, values.len))
+	if (body.items >= SPOKEI_DUBBO_NAMES && known)
 		return read_known(&body, memo, message);
 	return read_unknown(&body, memo, message);
 }
@@ -362,13 +296,31 @@ static int read_marked(struct spokei_dubbo_body *body, struct spokei_message *me
 	return spokei_dubbo_read_marks(body, message->attachments, &unused);
 }
 
+/* A plain value, without attachments: nothing else has to be read. False says nothing. */
+static bool read_plain(const struct spokei_wire_limits *limits, struct spoke_span values,
+		       struct spokei_message *message)
+{
+	const unsigned char *at = values.data;
+
+	if (message->status != SPOKEI_DUBBO_OK || values.len < 2 || at[0] != 1 ||
+	    spokei_shape_hop(at + 1, at + values.len) != values.len - 1 ||
+	    !spokei_dubbo_allows(&limits->value, values.len, 2))
+		return false;
+	message->value = (struct spoke_value){ at + 1, values.len - 1 };
+	message->bare = true;
+	return true;
+}
+
 int spokei_dubbo_read_reply(const struct spokei_wire_limits *limits, struct spoke_span values,
 			    struct spokei_message *message)
 {
 	struct spokei_dubbo_body body;
 	struct spoke_value value;
-	int result = spokei_dubbo_body_start(limits, values, SPOKE_EBADREPLY, &body);
+	int result;
 
+	if (SPOKEI_LIKELY(read_plain(limits, values, message)))
+		return 0;
+	result = spokei_dubbo_body_start(limits, values, SPOKE_EBADREPLY, &body);
 	if (result == 0)
 		result = spokei_dubbo_body_walk(&body);
 	if (result != 0)

@@ -32,31 +32,22 @@ struct extras {
 
 /* --- putting values */
 
-static unsigned char *put_code(unsigned char *at, int32_t code)
-{
-	if (code >= 0)
-		return spokei_put_u32(at, (uint32_t)code);
-	if (code >= -0x20) {
-		*at = (unsigned char)code;
-		return at + 1;
-	}
-	if (code < INT16_MIN) {
-		*at = 0xd2;
-		return spokei_put_32(at + 1, (uint32_t)code);
-	}
-	if (code < INT8_MIN) {
-		*at = 0xd1;
-		return spokei_put_16(at + 1, (uint32_t)code);
-	}
-	at[0] = 0xd0;
-	at[1] = (unsigned char)code;
-	return at + 2;
-}
-
-static unsigned char *put_digit(unsigned char *at, uint64_t number)
+static inline unsigned char *put_digit(unsigned char *at, uint64_t number)
 {
 	*at = (unsigned char)('0' + number % 10);
 	return at + 1;
+}
+
+/* The digits of a number from 10,000 on, but for the last four. */
+static SPOKEI_NOINLINE unsigned char *put_high_digits(unsigned char *at, uint64_t number)
+{
+	uint64_t unit = 10000;
+
+	while (number / unit >= 10)
+		unit *= 10;
+	for (; unit >= 10000; unit /= 10)
+		at = put_digit(at, number / unit);
+	return at;
 }
 
 /* A number above 0 as text. Most have few digits, and those do not wait for each other. */
@@ -64,19 +55,21 @@ static unsigned char *put_digits(unsigned char *at, int64_t number)
 {
 	unsigned char *head = at++;
 	uint64_t rest = (uint64_t)number;
-	uint64_t unit = 1000;
+	unsigned low;
 
-	while (rest / unit >= 10)
-		unit *= 10;
-	for (; unit > 1000; unit /= 10)
-		at = put_digit(at, rest / unit);
-	if (rest >= 1000)
-		at = put_digit(at, rest / 1000);
-	if (rest >= 100)
-		at = put_digit(at, rest / 100);
-	if (rest >= 10)
-		at = put_digit(at, rest / 10);
-	at = put_digit(at, rest);
+	if (SPOKEI_UNLIKELY(rest >= 10000)) {
+		at = put_high_digits(at, rest);
+		low = (unsigned)(rest % 10000) + 10000;
+	} else {
+		low = (unsigned)rest;
+	}
+	if (low >= 1000)
+		at = put_digit(at, low / 1000);
+	if (low >= 100)
+		at = put_digit(at, low / 100);
+	if (low >= 10)
+		at = put_digit(at, low / 10);
+	at = put_digit(at, low);
 	*head = (unsigned char)(0xa0 | (at - head - 1));
 	return at;
 }
@@ -84,7 +77,7 @@ static unsigned char *put_digits(unsigned char *at, int64_t number)
 /* --- frames */
 
 /* Why the buffer had no room for so many bytes. */
-static int no_room(const struct spokei_buffer *out, size_t len)
+static inline int no_room(const struct spokei_buffer *out, size_t len)
 {
 	size_t held = spokei_buffer_len(out);
 
@@ -189,6 +182,14 @@ static int plan_reply(const struct spokei_message *message, struct extras *ret)
 /* The names and heads of all that may be added, and the digits of a time. */
 #define EXTRAS_SLACK 96u
 
+/* The map of what is most often all: a time. */
+static unsigned char *put_timeout(unsigned char *at, int64_t timeout_ms)
+{
+	static const unsigned char head[] = "\x81\xa7timeout";
+
+	return put_digits(spokei_put_raw(at, head, sizeof(head) - 1), timeout_ms);
+}
+
 static unsigned char *put_extras(unsigned char *at, const struct extras *extras,
 				 const struct spokei_message *message)
 {
@@ -245,7 +246,7 @@ static unsigned char *put_call(unsigned char *at, const struct spokei_message *m
 }
 
 /* What the heads and fixed texts before the arguments take at most. */
-#define CALL_SLACK (7 * SPOKEI_PUT_HEAD_MAX + 96u)
+#define CALL_SLACK (7 * SPOKEI_PUT_HEAD_MAX + SPOKEI_DUBBO_TYPES_BEYOND + 96u)
 #define REQUEST_SLACK (SPOKEI_PUT_HEAD_MAX + CALL_SLACK + EXTRAS_SLACK)
 
 /* What put_call() takes at most. */
@@ -267,27 +268,39 @@ static int end_request(const struct frame *frame, const struct spokei_message *m
 			 message->id);
 }
 
-/* With all that stands before the arguments, and no attachments of the caller's. */
+/* With a prefix, and no attachments of the caller's. */
 static int write_prefixed(const struct spokei_wire_limits *limits,
 			  const struct spokei_message *message, struct spokei_buffer *out)
 {
-	const size_t slack = EXTRAS_SLACK + 2 * SPOKEI_PUT_HEAD_MAX;
-	const struct extras extras = {
-		.count = (size_t)(message->group.len > 0) + (message->timeout_ms > 0),
-		.group = message->group.len > 0,
-		.timeout = message->timeout_ms > 0,
-	};
+	struct extras extras = { .group = message->group.len > 0 };
+	struct spokei_dubbo_types types;
+	size_t slack = EXTRAS_SLACK + 3 * SPOKEI_PUT_HEAD_MAX + SPOKEI_DUBBO_TYPES_BEYOND;
+	bool untold = message->types.len == 0;
+	bool one = message->arg_count == 1 && message->args.len > 0;
 	struct frame frame;
-	int result = begin_frame(&frame, limits, out,
-				 message->prefix.len + message->args.len + message->group.len +
-					 slack,
-				 slack);
+	int result;
 
+	if (untold && !one) {
+		spokei_dubbo_types_plan(message, &types);
+		slack += types.len;
+	}
+	result = begin_frame(&frame, limits, out,
+			     message->prefix.len + message->args.len + message->group.len + slack,
+			     slack);
 	if (result != 0)
 		return result;
 	frame.at = spokei_put_raw(frame.at, message->prefix.data, message->prefix.len);
+	if (untold)
+		frame.at = one ? spokei_dubbo_types_put_one(frame.at, message->args)
+			       : spokei_dubbo_types_put(frame.at, &types, message->args);
 	frame.at = spokei_put_raw(frame.at, message->args.data, message->args.len);
-	frame.at = put_extras(frame.at, &extras, message);
+	if (SPOKEI_LIKELY(!extras.group && message->timeout_ms > 0)) {
+		frame.at = put_timeout(frame.at, message->timeout_ms);
+	} else {
+		extras.timeout = message->timeout_ms > 0;
+		extras.count = (size_t)extras.group + extras.timeout;
+		frame.at = put_extras(frame.at, &extras, message);
+	}
 	return end_request(&frame, message);
 }
 
@@ -302,8 +315,8 @@ int spokei_dubbo_write_request(const struct spokei_wire_limits *limits,
 
 	if (message->codec != SPOKEI_CODEC_MSGPACK)
 		return SPOKE_EUNSUPPORTED;
-	if (message->prefix.len > 0 && message->types.len > 0 && message->attachments.len == 0 &&
-	    !message->generic)
+	if (SPOKEI_LIKELY(message->prefix.len > 0 && message->attachments.len == 0 &&
+			  !message->generic))
 		return write_prefixed(limits, message, out);
 	result = plan_request(message, &extras);
 	if (result != 0)
@@ -362,7 +375,7 @@ static unsigned char *put_exception(unsigned char *at, const struct spokei_messa
 	at = spokei_put_container(at, 0x80, code ? 2 : 1);
 	at = spokei_put_str(spokei_put_text(at, "message"), message->error_text);
 	if (code)
-		at = put_code(spokei_put_text(at, "code"), message->error_code);
+		at = spokei_put_i32(spokei_put_text(at, "code"), message->error_code);
 	return at;
 }
 
@@ -431,11 +444,29 @@ static int write_text(const struct spokei_wire_limits *limits, const struct spok
 	return end_frame(&frame, message->codec, status, message->id);
 }
 
+/* The value alone. */
+static int write_plain(const struct spokei_wire_limits *limits,
+		       const struct spokei_message *message, struct spokei_buffer *out)
+{
+	struct frame frame;
+	int result = begin_frame(&frame, limits, out, 1 + message->value.len, 0);
+
+	if (result != 0)
+		return result;
+	*frame.at++ = 1;
+	frame.at = spokei_put_raw(frame.at, message->value.data, message->value.len);
+	return end_frame(&frame, SPOKEI_CODEC_MSGPACK, SPOKEI_DUBBO_OK, message->id);
+}
+
 int spokei_dubbo_write_reply(const struct spokei_wire_limits *limits,
 			     const struct spokei_message *message, struct spokei_buffer *out)
 {
 	uint8_t status = message->status;
 
+	if (SPOKEI_LIKELY((status == 0 || status == SPOKEI_DUBBO_OK) && message->error == 0 &&
+			  message->bare && message->codec == SPOKEI_CODEC_MSGPACK &&
+			  message->value.len > 0 && message->value.data[0] != 0xc0))
+		return write_plain(limits, message, out);
 	if (status == 0 && message->error != SPOKE_EREMOTE)
 		status = spokei_dubbo_error_status(message->error);
 	if (status == 0 || status == SPOKEI_DUBBO_OK)

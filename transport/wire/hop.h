@@ -12,31 +12,10 @@
 
 #include <spoke/value.h>
 
-/* The bytes of the scalar at `at`, which lies before `end`; 0: it is none, or not all there. */
-static inline size_t spokei_hop(const unsigned char *at, const unsigned char *end)
-{
-	size_t room = (size_t)(end - at);
-	unsigned first = *at;
-	const struct spokei_shape *shape;
-	uint64_t len;
-
-	if (SPOKEI_LIKELY(first >= 0xa0 && first < 0xc0)) {
-		len = 1 + (first & 0x1f);
-	} else if (first < 0x80 || first >= 0xe0) {
-		return 1;
-	} else {
-		shape = &spokei_shapes[first];
-		if (shape->each > 0 || shape->width >= room)
-			return 0;
-		len = spokei_shape_number(shape, at) + shape->width + 1u;
-	}
-	return len <= room ? (size_t)len : 0;
-}
-
 /*
- * The same of a scalar, or of an array or map of at most 15 entries, with others like it inside; of
- * them there may be `containers` in all, so that they are no deeper either. `ret_items`: the values
- * that it takes, itself included.
+ * The bytes of a scalar, or of an array or map of at most 15 entries, with others like it inside;
+ * of them there may be `containers` in all, so that they are no deeper either. 0: it is none, or
+ * not all there. `ret_items`: the values that it takes, itself included.
  */
 static inline size_t spokei_hop_small(const unsigned char *at, const unsigned char *end,
 				      unsigned containers, uint32_t *ret_items)
@@ -57,7 +36,7 @@ static inline size_t spokei_hop_small(const unsigned char *at, const unsigned ch
 			items += inside;
 			left += inside;
 		} else {
-			len = spokei_hop(at, end);
+			len = spokei_shape_hop(at, end);
 			if (len == 0)
 				return 0;
 		}
@@ -78,7 +57,7 @@ static inline unsigned spokei_hop_containers(uint32_t depth_max)
 static inline bool spokei_hop_next(struct spoke_cursor *cursor, struct spoke_value *ret)
 {
 	const unsigned char *at = cursor->at;
-	size_t len = cursor->left > 0 && at < cursor->end ? spokei_hop(at, cursor->end) : 0;
+	size_t len = cursor->left > 0 && at < cursor->end ? spokei_shape_hop(at, cursor->end) : 0;
 
 	if (SPOKEI_UNLIKELY(len == 0)) {
 		struct spoke_cursor copy = *cursor;

@@ -9,7 +9,7 @@
 
 #include "transport/wire/message.h"
 
-#define SPOKEI_MEMO_BYTES 472u
+#define SPOKEI_MEMO_BYTES 448u
 
 /* A part of the bytes that are kept. */
 struct spokei_memo_part {
@@ -20,12 +20,15 @@ struct spokei_memo_part {
 struct spokei_memo {
 	uint16_t len;  /* of the beginning, which is kept first; 0: nothing is known */
 	uint16_t used; /* ... with what is kept behind it */
+	uint16_t tail; /* bytes of it that are all that followed the arguments; 0: only parts are */
 	bool bare;
+	uint32_t tail_items;             /* values in the tail ... */
+	int64_t timeout_ms;              /* ... and the time that it told */
 	struct spokei_memo_part service; /* of the beginning */
 	struct spokei_memo_part version;
 	struct spokei_memo_part method;
 	struct spokei_memo_part types;
-	struct spokei_memo_part said[3]; /* otherwise, by attachments, kept behind it; or at 0 */
+	struct spokei_memo_part said[3]; /* otherwise, by the tail, kept behind it; or at 0 */
 	unsigned char bytes[SPOKEI_MEMO_BYTES];
 };
 

@@ -41,6 +41,20 @@ static inline unsigned char *spokei_put_64(unsigned char *at, uint64_t number)
 	return at + 8;
 }
 
+/* The other way round. */
+static inline uint64_t spokei_get_32(const unsigned char *at)
+{
+	return (uint64_t)((uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 |
+			  at[3]);
+}
+
+static inline uint64_t spokei_get_64(const unsigned char *at)
+{
+	return (uint64_t)at[0] << 56 | (uint64_t)at[1] << 48 | (uint64_t)at[2] << 40 |
+	       (uint64_t)at[3] << 32 | (uint64_t)at[4] << 24 | (uint64_t)at[5] << 16 |
+	       (uint64_t)at[6] << 8 | at[7];
+}
+
 static inline unsigned char *spokei_put_raw(unsigned char *at, const void *bytes, size_t len)
 {
 	if (len > 0)
@@ -104,6 +118,27 @@ static inline unsigned char *spokei_put_u32(unsigned char *at, uint32_t number)
 		return spokei_put_16(at + 1, number);
 	}
 	at[0] = 0xcc;
+	at[1] = (unsigned char)number;
+	return at + 2;
+}
+
+static inline unsigned char *spokei_put_i32(unsigned char *at, int32_t number)
+{
+	if (number >= 0)
+		return spokei_put_u32(at, (uint32_t)number);
+	if (number >= -0x20) {
+		*at = (unsigned char)number;
+		return at + 1;
+	}
+	if (number < INT16_MIN) {
+		*at = 0xd2;
+		return spokei_put_32(at + 1, (uint32_t)number);
+	}
+	if (number < INT8_MIN) {
+		*at = 0xd1;
+		return spokei_put_16(at + 1, (uint32_t)number);
+	}
+	at[0] = 0xd0;
 	at[1] = (unsigned char)number;
 	return at + 2;
 }

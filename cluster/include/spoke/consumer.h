@@ -62,7 +62,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_consumer_new(struct spoke_engine *engine,
 /*
  * Ends the consumer and its methods; NULL is fine. May be called anywhere on the engine's thread,
  * also from a callback of its own. Calls that still wait end with ECLOSED, a little later; until
- * then their `arg` is used.
+ * then their `arg` is used. A consumer that was drained is freed the same way, or by the engine's
+ * end.
  */
 SPOKE_API void spoke_consumer_free(struct spoke_consumer *consumer);
 
@@ -87,8 +88,8 @@ struct spoke_method_options {
 
 /*
  * A method to call, which belongs to the consumer and lives as long. The same name with the same
- * options is a method of its own each time: keep it. Returns 0, EINVAL, ETOOLARGE (a name) or
- * ENOMEM.
+ * options is a method of its own each time: keep it. Returns 0, EINVAL, ERANGE (the timeout),
+ * ETOOLARGE (a name), EFORKED or ENOMEM.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_consumer_method(struct spoke_consumer *consumer,
 						   const char *name,

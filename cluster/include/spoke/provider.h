@@ -51,7 +51,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_new(struct spoke_engine *engine,
 
 /*
  * Closes all; NULL is fine. May be called anywhere on the engine's thread, also from a handler.
- * Requests that are being served are abandoned; they have to be answered all the same.
+ * Requests that are being served are abandoned; they have to be answered all the same, while the
+ * engine is there. A provider that was drained is freed the same way, or by the engine's end.
  */
 SPOKE_API void spoke_provider_free(struct spoke_provider *provider);
 
@@ -79,7 +80,8 @@ struct spoke_service_options {
 
 /*
  * Serves a service; all is copied. Every service has "$echo", which answers with its argument.
- * Returns 0, EINVAL, EEXIST (the same name, version and group), ETOOLARGE (a name) or ENOMEM.
+ * Returns 0, EINVAL, EEXIST (the same name, version and group), ETOOLARGE (a name), EFORKED or
+ * ENOMEM.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_add(struct spoke_provider *provider,
 						const struct spoke_service_options *service,
@@ -134,8 +136,10 @@ SPOKE_API bool spoke_request_abandoned(const struct spoke_request *request);
  * now. */
 SPOKE_API SPOKE_MUST_USE int spoke_request_keep(struct spoke_request *request);
 
-/* Calls `abandoned` when the connection is lost before the answer. The request still has to be
- * answered. One per request. Not for handlers on the pool. */
+/* Calls `abandoned` when the connection is lost before the answer. A caller that closed without a
+ * word looks like one that only sends no more: it is taken to be lost after a minute, or when an
+ * answer cannot be written. The request still has to be answered. One per request. Not for
+ * handlers on the pool. */
 SPOKE_API void spoke_request_on_abandoned(struct spoke_request *request,
 					  void (*abandoned)(struct spoke_request *request,
 							    void *arg),

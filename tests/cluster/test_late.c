@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who was held up judges nobody by the time it lost: answers that have arrived count. */
+#include "tests/cluster/stage.h"
+
+enum {
+	CONSUMERS = 500
+};
+
+static struct {
+	struct stage *stage;
+	struct spoke_consumer *consumers[CONSUMERS];
+	struct spoke_method *methods[CONSUMERS];
+	struct spoke_alarm stall;
+	unsigned ok;
+	unsigned timed_out;
+} crowd;
+
+static void call_done(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	crowd.ok += result->error == SPOKE_OK;
+	crowd.timed_out += result->error == SPOKE_ETIMEOUT;
+}
+
+static void hold_up(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+	virtual_stall(&crowd.stage->world, 200 * MS);
+}
+
+static void connect_all(struct stage *stage)
+{
+	char url[256];
+	struct spoke_consumer_options options = { .url = url, .timeout_ns = 100 * MS };
+
+	stage_url(stage, 0, "", url, sizeof(url));
+	for (int i = 0; i < CONSUMERS; i++) {
+		assert_int_equal(spoke_consumer_new(stage->client_engine, &options,
+						    &crowd.consumers[i]),
+				 SPOKE_OK);
+		assert_int_equal(spoke_consumer_method(crowd.consumers[i], "echo", NULL,
+						       &crowd.methods[i]),
+				 SPOKE_OK);
+	}
+	stage_pass(stage, SECOND);
+}
+
+/* Each answer comes after 20 ms, the loop is held up from 15 to 215 ms, the deadline is at 100. */
+static void five_hundred_answers_win_over_their_deadlines_after_a_stall(void **state)
+{
+	struct memnet_link link = { .latency_ns = 10 * MS };
+	struct stage *stage = stage_begin(state);
+
+	if (!stage->setting->in_memory)
+		return;
+	memnet_set_all(stage->world.net, &link);
+	crowd.stage = stage;
+	crowd.ok = 0;
+	crowd.timed_out = 0;
+	connect_all(stage);
+	for (int i = 0; i < CONSUMERS; i++)
+		assert_int_equal(spoke_call(crowd.methods[i], stage_text(stage, "x"), NULL,
+					    call_done, NULL, NULL),
+				 SPOKE_OK);
+	assert_int_equal(spoke_alarm_after(stage->client_engine, &crowd.stall, 15 * MS, hold_up),
+			 SPOKE_OK);
+	stage_pass(stage, SECOND);
+	assert_int_equal(crowd.timed_out, 0);
+	assert_int_equal(crowd.ok, CONSUMERS);
+	assert_true(stage_client_stat(stage, SPOKE_STAT_TURNS_LATE) > 0);
+	for (int i = 0; i < CONSUMERS; i++)
+		spoke_consumer_free(crowd.consumers[i]);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(five_hundred_answers_win_over_their_deadlines_after_a_stall),
+	};
+
+	return stage_run("late", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is left of consumers and providers that have ended, and what they say before. */
+#include "tests/cluster/stage.h"
+
+#include <string.h>
+
+static void what_was_drained_refuses_calls_until_it_is_freed(void **state)
+{
+	struct stage *stage = stage_begin(state);
+	struct spoke_method *echo = stage_method(stage, "echo");
+
+	stage_until_ready(stage, 1);
+	assert_int_equal(spoke_engine_drain(stage->client_engine, 10 * SECOND), 0);
+	stage_pass(stage, 50 * MS);
+	assert_int_equal(spoke_consumer_ready(stage->consumer), 0);
+	assert_int_equal(stage_try(stage, echo, stage_text(stage, "x"), NULL), SPOKE_ECLOSED);
+	stage_free_consumer(stage);
+	stage_pass(stage, 50 * MS);
+}
+
+static void a_provider_that_was_drained_listens_no_more_until_it_is_freed(void **state)
+{
+	struct stage *stage = stage_begin(state);
+	char text[64];
+
+	stage_until_ready(stage, 1);
+	assert_int_equal(spoke_engine_drain(stage->server_engine, 10 * SECOND), 0);
+	stage_pass(stage, 50 * MS);
+	assert_int_equal(spoke_provider_connections(stage->provider), 0);
+	assert_int_equal(spoke_provider_address(stage->provider, 0, text, sizeof(text)), 0);
+	assert_int_equal(spoke_provider_listen(stage->provider, "dubbo://127.0.0.1:0"),
+			 SPOKE_ECLOSED);
+	stage_free_provider(stage);
+	stage_pass(stage, 50 * MS);
+}
+
+static void what_was_drained_and_not_freed_goes_with_its_engine(void **state)
+{
+	struct stage *stage = stage_begin(state);
+
+	stage_until_ready(stage, 1);
+	assert_int_equal(spoke_engine_drain(stage->client_engine, 10 * SECOND), 0);
+	assert_int_equal(spoke_engine_drain(stage->server_engine, 10 * SECOND), 0);
+	stage_pass(stage, 50 * MS);
+	stage_free_client(stage);
+	stage_free_server(stage);
+}
+
+static void who_is_closed_by_the_end_of_a_drain_is_a_shell_too(void **state)
+{
+	struct stage *stage = stage_begin(state);
+	struct spoke_method *never = stage_method(stage, "later");
+	struct stage_call *call = stage_call(stage, never, stage_text(stage, "x"));
+
+	stage_until_held(stage, 1);
+	assert_int_equal(spoke_engine_drain(stage->client_engine, 20 * MS), 0);
+	assert_int_equal(stage_end_of(stage, call)->error, SPOKE_ECLOSED);
+	stage_pass(stage, 50 * MS);
+	assert_int_equal(stage_try(stage, never, stage_no_args(), NULL), SPOKE_ECLOSED);
+	stage_free_consumer(stage);
+	stage_answer(stage, 0);
+}
+
+static void a_caller_that_closed_without_a_word_is_lost_after_a_minute(void **state)
+{
+	struct stage *stage = stage_begin(state);
+
+	if (!stage->setting->in_memory)
+		return;
+	(void)stage_call(stage, stage_method(stage, "later"), stage_text(stage, "x"));
+	stage_until_held(stage, 1);
+	stage_pass(stage, SECOND); /* all that was sent is read: it ends without a reset */
+	stage_free_consumer(stage);
+	stage_pass(stage, 59 * SECOND);
+	assert_int_equal(stage->abandoned, 0);
+	stage_pass(stage, 2 * SECOND);
+	assert_int_equal(stage->abandoned, 1);
+	assert_int_equal(spoke_provider_connections(stage->provider), 0);
+	stage_answer(stage, 0);
+}
+
+static void the_engine_knows_what_was_wrong_with_an_option(void **state)
+{
+	static const struct {
+		const char *url;
+		int error;
+		const char *words;
+	} cases[] = {
+		{ NULL, SPOKE_EINVAL, "write one" },
+		{ "dubbo://127.0.0.1:1:2/x", SPOKE_ESYNTAX, "URL" },
+		{ "dubbo://127.0.0.1:0/x", SPOKE_ERANGE, "port 0" },
+		{ "http://127.0.0.1:80/x", SPOKE_EUNSUPPORTED, "http" },
+		{ "dubbo://127.0.0.1:1/x?timeuot=1s", SPOKE_EINVAL, "timeout" },
+		{ "dubbo://127.0.0.1:1/x?timeout=soon", SPOKE_ESYNTAX, "timeout" },
+		{ "dubbo://127.0.0.1:1/x?timeout=0", SPOKE_ERANGE, "timeout" },
+	};
+	struct stage *stage = stage_begin(state);
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct spoke_consumer_options options = { .url = cases[i].url };
+		struct spoke_consumer *consumer = NULL;
+
+		assert_int_equal(spoke_consumer_new(stage->client_engine, &options, &consumer),
+				 cases[i].error);
+		assert_null(consumer);
+		assert_non_null(strstr(spoke_engine_why(stage->client_engine), cases[i].words));
+	}
+	assert_int_equal(spoke_provider_listen(stage->provider, "dubbo://some.name:1"),
+			 SPOKE_EINVAL);
+	assert_non_null(strstr(spoke_engine_why(stage->server_engine), "digits"));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_drained_refuses_calls_until_it_is_freed),
+		cmocka_unit_test(a_provider_that_was_drained_listens_no_more_until_it_is_freed),
+		cmocka_unit_test(what_was_drained_and_not_freed_goes_with_its_engine),
+		cmocka_unit_test(who_is_closed_by_the_end_of_a_drain_is_a_shell_too),
+		cmocka_unit_test(a_caller_that_closed_without_a_word_is_lost_after_a_minute),
+		cmocka_unit_test(the_engine_knows_what_was_wrong_with_an_option),
+	};
+
+	return stage_run("shells", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Row 55 of the table: who asks for much and does not read it. */
+#include "tests/integration/harness.h"
+
+#include <spoke/host.h>
+
+#include <string.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define CROWD 1000u
+#define LARGE 65536u /* bytes of an answer */
+#define SLOW_NS (30 * SECOND)
+/* Bytes that one connection may cost: its output at the limit, the half it grew from, and what it
+ * has not answered yet. */
+#define MEMORY_MAX (SPOKEI_OUT_MAX + SPOKEI_OUT_MAX / 2 + (2u << 20))
+
+/* A request for an answer of this many bytes. */
+static void put_large(struct spokei_buffer *frames, uint64_t id, uint32_t len)
+{
+	struct spoke_builder builder;
+	unsigned char memory[16];
+	struct spoke_span args;
+
+	spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
+	spoke_pack_u64(&builder, len);
+	assert_int_equal(spoke_builder_finish(&builder, &args), 0);
+	frames_request_with(frames, id, STAGE_SERVICE, "large", args);
+	spoke_builder_fini(&builder);
+}
+
+static void put_crowd(struct spokei_buffer *frames)
+{
+	frames_init(frames);
+	for (uint64_t id = 0; id < CROWD; id++)
+		put_large(frames, id, LARGE);
+}
+
+/* Asks for all, as far as the other side reads. */
+static void ask_for_all(struct raw *raw)
+{
+	const struct spoke_env *env = raw->stage->peer_env;
+	struct spokei_buffer frames;
+
+	put_crowd(&frames);
+	while (spokei_buffer_len(&frames) > 0 &&
+	       stage_up(raw->stage, SPOKE_STAT_READS_PAUSED) == 0) {
+		struct iovec part = { spokei_buffer_data(&frames), spokei_buffer_len(&frames) };
+		ssize_t put = env->net->write(env->ctx, raw->fd, &part, 1);
+
+		if (put > 0)
+			spokei_buffer_consume(&frames, (size_t)put);
+		stage_turn(raw->stage);
+	}
+	spokei_buffer_fini(&frames);
+}
+
+static void row_55_a_peer_that_reads_nothing_is_read_no_more_and_closed(struct stage *stage)
+{
+	struct raw *raw = stage_raw_to_provider(stage);
+	size_t before = stage->faulty.bytes;
+	unsigned handled = stage->handled;
+	uint64_t paused_ns;
+	uint64_t read;
+
+	stage_shorten(stage);
+	ask_for_all(raw);
+	assert_counter_up_by(stage, SPOKE_STAT_READS_PAUSED, 1);
+	assert_nothing_closed(stage);
+	paused_ns = stage_now(stage);
+	assert_second_connection_works(stage);
+	assert_true(stage->handled - handled < CROWD / 2);
+	if (stage_is_virtual(stage)) {
+		read = stage_stat(stage, SPOKE_STAT_BYTES_READ);
+		stage_pass(stage, SLOW_NS - 2 * SECOND);
+		assert_int_equal(stage_stat(stage, SPOKE_STAT_BYTES_READ), read);
+		assert_nothing_closed(stage);
+		assert_second_connection_works(stage);
+	}
+	stage_until_up(stage, SPOKE_STAT_CLOSED, 1);
+	assert_closed_once(stage, SPOKE_STAT_CLOSED_SLOW);
+	if (stage_is_virtual(stage))
+		assert_true(stage_now(stage) - paused_ns <= SLOW_NS + SECOND);
+	assert_true(stage->faulty.bytes_peak - before <= MEMORY_MAX);
+	assert_int_equal(stage->provider->link.queued, 0);
+	assert_second_connection_works(stage);
+}
+
+/* Requests that are under way already are not held up by the pause: their answers meet the cap. */
+static void row_55_answers_over_the_cap_close(struct stage *stage)
+{
+	static const unsigned char bytes[LARGE + 5] = { 0xc6, 0, 1, 0, 0 };
+	struct raw *raw = stage_raw_to_provider(stage);
+	unsigned wanted = SPOKEI_OUT_MAX / LARGE + 8;
+	struct spokei_buffer frames;
+	unsigned answered = 0;
+	size_t before;
+
+	frames_init(&frames);
+	for (unsigned id = 0; id < wanted; id++)
+		frames_request(&frames, id, "later", "x");
+	raw_send_buffer(raw, &frames);
+	while (stage->later_count < wanted)
+		stage_turn(stage);
+	assert_second_connection_works(stage);
+	before = stage->faulty.bytes;
+	stage_mark(stage);
+	while (stage->later_count > 0) {
+		spoke_reply(stage->laters[--stage->later_count],
+			    (struct spoke_value){ bytes, sizeof(bytes) });
+		answered += stage_up(stage, SPOKE_STAT_CLOSED) == 0;
+	}
+	assert_in_range(answered, SPOKEI_OUT_MAX / LARGE - 2, SPOKEI_OUT_MAX / LARGE);
+	assert_counter_up_by(stage, SPOKE_STAT_READS_PAUSED, 1);
+	assert_closed_once(stage, SPOKE_STAT_CLOSED_SLOW);
+	assert_true(stage->faulty.bytes_peak - before <= MEMORY_MAX);
+	(void)raw_wait_end(raw);
+	assert_second_connection_works(stage);
+	assert_int_equal(stage->provider->link.queued, 0);
+}
+
+/* The pause is not the peer's end: however much it asks for at once, who reads gets it all, in
+ * order. */
+static void row_55_a_peer_that_reads_gets_all_that_it_asked_for_at_once(struct stage *stage)
+{
+	const struct memnet_link wide = { .capacity = 1 << 20 };
+	struct raw *raw = stage_raw_to_provider(stage);
+	size_t before = stage->faulty.bytes;
+	struct spokei_buffer frames;
+
+	if (stage->on == STAGE_MEMORY)
+		memnet_set_all(stage->world.net, &wide);
+	put_crowd(&frames);
+	raw_send_buffer(raw, &frames);
+	for (uint64_t id = 0; id < CROWD; id++) {
+		struct spokei_message reply;
+
+		if (id % 100 == 0)
+			assert_second_connection_works(stage);
+		assert_reply(raw, id, 20, &reply);
+		assert_int_equal(reply.value.len, LARGE + 5);
+	}
+	assert_nothing_closed(stage);
+	assert_true(stage_up(stage, SPOKE_STAT_READS_PAUSED) > 0);
+	assert_true(stage->faulty.bytes_peak - before <= MEMORY_MAX);
+	assert_raw_lives(raw);
+}
+
+/* Who pauses its own reading blames nobody for the rest of a frame that it does not read. */
+static void row_55_a_frame_begun_before_the_pause_may_be_finished_after_it(struct stage *stage)
+{
+	static const unsigned char bytes[LARGE + 5] = { 0xc6, 0, 1, 0, 0 };
+	struct raw *raw = stage_raw_to_provider(stage);
+	const unsigned wanted = SPOKEI_OUT_HIGH / LARGE + 2;
+	struct spokei_buffer frames;
+	size_t len;
+
+	frames_init(&frames);
+	for (unsigned id = 0; id < wanted; id++)
+		frames_request(&frames, id, "later", "x");
+	len = spokei_buffer_len(&frames) + 20;
+	frames_request(&frames, wanted, "echo", "whole");
+	raw_send(raw, spokei_buffer_data(&frames), len);
+	stage_until_read(stage, len);
+	assert_int_equal(stage->later_count, wanted);
+	while (stage->later_count > 0)
+		spoke_reply(stage->laters[--stage->later_count],
+			    (struct spoke_value){ bytes, sizeof(bytes) });
+	assert_counter_up_by(stage, SPOKE_STAT_READS_PAUSED, 1);
+	spokei_buffer_consume(&frames, len);
+	/* The peer reads a little from time to time, which is enough. */
+	for (unsigned i = 0; i < wanted; i++) {
+		assert_reply(raw, wanted - 1 - i, 20, NULL);
+		if (i < 4)
+			stage_pass(stage, 9 * SECOND);
+		assert_nothing_closed(stage);
+	}
+	/* From the end of the pause on it has its time, as ever. */
+	stage_pass(stage, 9 * SECOND);
+	raw_send_buffer(raw, &frames);
+	assert_reply(raw, wanted, 20, NULL);
+	assert_counter_up_by(stage, SPOKE_STAT_READS_PAUSED, 1);
+	assert_raw_lives(raw);
+	assert_second_connection_works(stage);
+}
+
+#define UPLOADS 14u
+#define UPLOAD (1u << 20)
+
+/* Both sides have more to say than they may keep while they read nothing: neither waits for the
+ * other. */
+static void row_55_two_sides_with_much_to_say_do_not_wait_for_each_other(struct stage *stage)
+{
+	static unsigned char bytes[UPLOAD + 5] = { 0xc6, 0, 0x10, 0, 0 };
+	static struct ending endings[UPLOADS];
+	uint64_t begun_ns;
+
+	stage_set_provider(stage, NULL);
+	stage_mark(stage);
+	begun_ns = stage_now(stage);
+	for (unsigned i = 0; i < UPLOADS; i++) {
+		const struct spoke_span args = { bytes, sizeof(bytes) };
+
+		assert_int_equal(stage_try_call(stage, stage->second_echo, args, NULL, &endings[i],
+						NULL),
+				 SPOKE_OK);
+	}
+	for (unsigned i = 0; i < UPLOADS; i++)
+		assert_ends(stage, &endings[i], SPOKE_OK);
+	if (stage->on == STAGE_MEMORY)
+		assert_true(stage_now(stage) - begun_ns <= SECOND);
+	assert_nothing_closed(stage);
+	assert_second_connection_works(stage);
+}
+
+int main(void)
+{
+	static const struct row rows[] = {
+		ROW(row_55_a_peer_that_reads_nothing_is_read_no_more_and_closed, STAGE_ALL),
+		ROW(row_55_answers_over_the_cap_close, STAGE_ALL),
+		ROW(row_55_a_peer_that_reads_gets_all_that_it_asked_for_at_once, STAGE_SMOOTH),
+		ROW(row_55_a_frame_begun_before_the_pause_may_be_finished_after_it, STAGE_MEMORY),
+		ROW(row_55_two_sides_with_much_to_say_do_not_wait_for_each_other, STAGE_SMOOTH),
+	};
+
+	return stage_run_rows("slow", rows, LENGTH(rows));
+}
