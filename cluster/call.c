@@ -2,6 +2,8 @@
 /* The life of a call: taken or refused at once, then one end. */
 #include "cluster/call.h"
 
+#include "cluster/attachments.h"
+
 #include "core/shape.h"
 
 /* --- the end */
@@ -115,24 +117,15 @@ static inline int check_args(struct spoke_span args, size_t *ret_count)
 	return spoke_values_check(args.data, args.len, NULL, &cursor, ret_count);
 }
 
-/* A map whose keys are texts. */
-static int check_attachments(struct spoke_value attachments)
+/* What the wire has no place for is not left out in silence. */
+static int check_wire(const struct spokei_wire *wire, const struct spoke_method *method,
+		      const struct spoke_call_options *options)
 {
-	struct spoke_cursor cursor;
-	struct spoke_value key;
-	struct spoke_value value;
-	struct spoke_value checked;
-	int error;
-
-	error = spoke_value_check(attachments.data, attachments.len, NULL, &checked);
-	if (error == 0)
-		error = spoke_cursor_map(checked, &cursor);
-	if (error)
-		return error;
-	while (spoke_cursor_next_pair(&cursor, &key, &value))
-		if (spoke_value_type(key) != SPOKE_VALUE_STR)
-			return SPOKE_ETYPE;
-	return SPOKE_OK;
+	if (SPOKEI_LIKELY(wire->attachments))
+		return SPOKE_OK;
+	return method->request.version.len || method->request.group.len || options->attachments.len
+		       ? SPOKE_EUNSUPPORTED
+		       : SPOKE_OK;
 }
 
 /* The prefix of this method on this wire, made when it is wanted first. */
@@ -223,12 +216,17 @@ static int take_call(struct spoke_method *method, struct spoke_span args,
 		return SPOKE_ERANGE;
 	error = check_args(args, &message->arg_count);
 	if (error == 0 && options->attachments.len > 0)
-		error = check_attachments(options->attachments);
+		error = spokei_attachments_check(options->attachments, false);
 	if (error)
 		return error;
+	if (SPOKEI_UNLIKELY(method->type_count) && method->type_count != message->arg_count)
+		return SPOKE_EINVAL;
 	conn = spokei_consumer_pick(consumer);
 	if (conn == NULL)
 		return SPOKE_EUNAVAILABLE;
+	error = check_wire(conn->wire, method, options);
+	if (error)
+		return error;
 	message->args = args;
 	message->attachments = options->attachments;
 	message->two_way = !options->one_way;

@@ -80,6 +80,7 @@ static int add_endpoint(struct spoke_consumer *consumer, const struct spoke_url 
 	if (error)
 		return error;
 	endpoint->consumer = consumer;
+	consumer->settings.needs_service |= options.wire->attachments;
 	error = spokei_connector_new(&consumer->link, &options, &endpoint_up, endpoint,
 				     &endpoint->connector);
 	if (error == 0)
@@ -98,7 +99,9 @@ static int add_endpoints(struct spoke_consumer *consumer,
 		error = spokei_settings_url(consumer->engine, options->more_urls[i], &url);
 		if (error)
 			break;
-		error = add_endpoint(consumer, &url);
+		error = spokei_settings_further(consumer->engine, &consumer->settings, &url);
+		if (error == 0)
+			error = add_endpoint(consumer, &url);
 		spoke_url_fini(&url);
 	}
 	return error;
@@ -210,8 +213,11 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 		return SPOKE_EFORKED;
 	if (spokei_engine_ending(engine))
 		return SPOKE_ECLOSED;
-	if (with->more_count > ENDPOINTS_MAX || (with->more_count && with->more_urls == NULL))
+	if (with->more_count > ENDPOINTS_MAX || (with->more_count && with->more_urls == NULL)) {
+		spokei_event(engine, SPOKE_EINVAL, "option more_urls: at most %u, and not NULL",
+			     ENDPOINTS_MAX);
 		return SPOKE_EINVAL;
+	}
 	size = consumer_size(with->more_count + 1);
 	consumer = spokei_alloc(engine->env, 1, size);
 	if (consumer == NULL)

@@ -26,7 +26,8 @@ struct spoke_method {
 		struct spokei_buffer bytes;
 	} prefix;
 	uint64_t timeout_ns;
-	size_t size; /* of this, with its texts */
+	size_t type_count; /* of a generic call, if they are given: as many arguments */
+	size_t size;       /* of this, with its texts */
 	unsigned char texts[];
 };
 

@@ -16,26 +16,6 @@ static struct spoke_span put_text(unsigned char **at, const char *text)
 	return span;
 }
 
-/* The names between the commas, as an array of texts. */
-static int pack_type_names(struct spoke_builder *builder, const char *names,
-			   struct spoke_value *ret)
-{
-	size_t count = *names != '\0';
-
-	for (const char *at = names; *at; at++)
-		count += *at == ',';
-	if (count > TYPE_NAMES_MAX)
-		return SPOKE_ETOOLARGE;
-	spoke_pack_array(builder, count);
-	for (; count > 0; count--) {
-		size_t len = strcspn(names, ",");
-
-		spoke_pack_str(builder, names, len);
-		names += len + 1;
-	}
-	return spoke_builder_finish_value(builder, ret);
-}
-
 struct texts {
 	const char *service;
 	const char *version;
@@ -43,7 +23,28 @@ struct texts {
 	const char *name;
 	const char *types;
 	struct spoke_value type_names;
+	size_t type_count;
 };
+
+/* The names between the commas, as an array of texts. */
+static int pack_type_names(struct spoke_builder *builder, const char *names, struct texts *texts)
+{
+	size_t count = *names != '\0';
+
+	for (const char *at = names; *at; at++)
+		count += *at == ',';
+	if (count > TYPE_NAMES_MAX)
+		return SPOKE_ETOOLARGE;
+	texts->type_count = count;
+	spoke_pack_array(builder, count);
+	for (; count > 0; count--) {
+		size_t len = strcspn(names, ",");
+
+		spoke_pack_str(builder, names, len);
+		names += len + 1;
+	}
+	return spoke_builder_finish_value(builder, &texts->type_names);
+}
 
 static int make_method(struct spoke_consumer *consumer, const struct texts *texts, bool generic,
 		       struct spoke_method **ret_method)
@@ -72,6 +73,7 @@ static int make_method(struct spoke_consumer *consumer, const struct texts *text
 	method->request.types = put_text(&at, texts->types);
 	if (texts->type_names.len) {
 		memcpy(at, texts->type_names.data, texts->type_names.len);
+		method->type_count = texts->type_count;
 		method->request.type_names = (struct spoke_value){ at, texts->type_names.len };
 	}
 	spokei_buffer_init(&method->prefix.bytes, env, SPOKEI_FRAME_MAX);
@@ -114,9 +116,15 @@ int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
 	if (is_too_long(name) || is_too_long(texts.service) || is_too_long(texts.version) ||
 	    is_too_long(texts.group) || is_too_long(texts.types))
 		return SPOKE_ETOOLARGE;
+	if (settings->needs_service && *texts.service == '\0') {
+		spokei_event(consumer->engine, SPOKE_EINVAL,
+			     "method: no service; write it into the URL, as "
+			     "dubbo://127.0.0.1:20880/demo.EchoService, or into the options");
+		return SPOKE_EINVAL;
+	}
 	spoke_builder_init(&builder, consumer->engine->env, NULL);
 	if (with->generic && with->type_names)
-		error = pack_type_names(&builder, with->type_names, &texts.type_names);
+		error = pack_type_names(&builder, with->type_names, &texts);
 	if (error == 0)
 		error = make_method(consumer, &texts, with->generic, ret_method);
 	spoke_builder_fini(&builder);

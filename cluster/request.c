@@ -2,6 +2,7 @@
 /* From a message to its handler, and from the handler's answer to the connection. */
 #include "cluster/request.h"
 
+#include "cluster/attachments.h"
 #include "cluster/copy.h"
 #include "core/shape.h"
 
@@ -92,7 +93,7 @@ void spoke_reply_with(struct spoke_request *request, struct spoke_value value,
 	int error = check_value(value);
 
 	if (error == SPOKE_OK)
-		error = check_value(attachments);
+		error = spokei_attachments_check(attachments, true);
 	spokei_message_clear(&message);
 	if (error) {
 		const char *text = spoke_strerror(error);
@@ -160,7 +161,7 @@ static void run_here(struct spoke_request *request, struct spokei_conn *conn,
 	const struct spokei_message *message;
 
 	request->conn = conn;
-	request->route->handle(request, request->route->arg);
+	request->handle(request, request->arg);
 	if (request->answered) {
 		if (*spare || request->kept)
 			spokei_request_free(request);
@@ -176,14 +177,14 @@ static void run_here(struct spoke_request *request, struct spokei_conn *conn,
 	(void)hand_over(request, conn, message);
 }
 
-/* It may have waited for a thread longer than its caller does. */
+/* It may have waited for a thread longer than its caller does, or than the provider lives. */
 static void pool_run(struct spoke_work *work)
 {
 	struct spoke_request *request = spoke_container_of(work, struct spoke_request, work);
 
-	request->expired = spoke_request_left(request) == 0;
-	if (!request->expired)
-		request->route->handle(request, request->route->arg);
+	request->unrun = spoke_request_abandoned(request) || spoke_request_left(request) == 0;
+	if (!request->unrun)
+		request->handle(request, request->arg);
 }
 
 /* The loop's thread: no handler has seen it. */
@@ -213,7 +214,11 @@ static void pool_done(struct spoke_work *work)
 		pool_refused(request, "the provider is closing; call another one");
 		return;
 	}
-	if (request->expired) {
+	if (request->unrun && spoke_request_abandoned(request)) {
+		spokei_request_free(request);
+		return;
+	}
+	if (request->unrun) {
 		pool_unrun(request, SPOKE_STAT_REQUESTS_EXPIRED, SPOKE_EEXPIRED,
 			   spoke_strerror(SPOKE_EEXPIRED));
 		return;
@@ -288,7 +293,8 @@ static void run(const struct spokei_route *route, struct spokei_conn *conn,
 	}
 	request->engine = engine;
 	request->message = message;
-	request->route = route;
+	request->handle = route->handle;
+	request->arg = route->arg;
 	request->deadline_ns = deadline_of(engine, message->timeout_ms);
 	if (route->flags & SPOKE_HANDLER_POOL)
 		run_on_pool(request, conn);

@@ -16,7 +16,8 @@ struct spoke_request {
 	struct spoke_engine *engine;
 	struct spokei_conn *conn;             /* inside the handler's call on the loop; else NULL */
 	const struct spokei_message *message; /* what it says */
-	const struct spokei_route *route;
+	void (*handle)(struct spoke_request *request, void *arg);
+	void *arg;
 	uint64_t deadline_ns; /* UINT64_MAX: none was told */
 	void (*abandoned)(struct spoke_request *request, void *arg);
 	void *abandoned_arg;
@@ -24,7 +25,7 @@ struct spoke_request {
 	struct spoke_address peer;
 	bool answered;
 	bool on_pool;     /* its handler runs there, or has */
-	bool expired;     /* its deadline passed before it could run there */
+	bool unrun;       /* it was too late when there was a thread for it */
 	bool pool_done;   /* ... has, and the loop knows */
 	bool delivered;   /* ... and its answer has come to the loop */
 	atomic_bool gone; /* nobody is there to read the answer */

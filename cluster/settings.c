@@ -31,8 +31,8 @@ static const struct spokei_option keys[KEYS] = {
 			    HEARTBEAT_NS, "silence after which a peer is asked whether it lives" },
 	[KEY_PENDING_MAX] = { "pending.max", SPOKEI_OPTION_COUNT, 1, UINT32_MAX / 2, 65536,
 			      "calls that may wait for an answer" },
-	[KEY_FRAME_MAX] = { "frame.max", SPOKEI_OPTION_SIZE, FRAME_MIN, 1u << 30, SPOKEI_FRAME_MAX,
-			    "bytes that a frame may have" },
+	[KEY_FRAME_MAX] = { "frame.max", SPOKEI_OPTION_SIZE, FRAME_MIN, SPOKEI_FRAME_MAX,
+			    SPOKEI_FRAME_MAX, "bytes that a frame may have" },
 };
 
 /* Keys that are texts and read elsewhere, and those of Dubbo's that say nothing to spoke. */
@@ -178,6 +178,22 @@ int spokei_settings_consumer(struct spoke_engine *engine,
 	error = read_consumer(engine, options, ret);
 	if (error)
 		spokei_settings_consumer_fini(ret);
+	return error;
+}
+
+int spokei_settings_further(struct spoke_engine *engine,
+			    const struct spokei_consumer_settings *settings,
+			    const struct spoke_url *url)
+{
+	const char *service = first_text(spoke_url_get(url, "interface"), url->path, "");
+	uint64_t values[KEYS];
+	int error = read_parameters(engine, url, values);
+
+	if (error == 0 && *service && strcmp(service, settings->service) != 0) {
+		spokei_event(engine, SPOKE_EINVAL,
+			     "URL: another service than the first URL's; make a consumer for it");
+		error = SPOKE_EINVAL;
+	}
 	return error;
 }
 

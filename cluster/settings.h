@@ -22,6 +22,7 @@ struct spokei_consumer_settings {
 	const char *service;  /* "": none */
 	const char *version;
 	const char *group;
+	bool needs_service; /* an endpoint speaks a wire that has to name it */
 	uint64_t timeout_ns;
 	struct spokei_link_limits limits;
 };
@@ -35,6 +36,11 @@ void spokei_settings_consumer_fini(struct spokei_consumer_settings *settings);
 /* Reads a URL; a sentence for the error is in the engine's newest event. */
 SPOKE_MUST_USE int spokei_settings_url(struct spoke_engine *engine, const char *text,
 				       struct spoke_url *ret_url);
+
+/* Looks at the URL of a further endpoint: it may say what the first says, of the same service. */
+SPOKE_MUST_USE int spokei_settings_further(struct spoke_engine *engine,
+					   const struct spokei_consumer_settings *settings,
+					   const struct spoke_url *url);
 
 /* Where a consumer's URL leads, and what is spoken there. The texts are the URL's. */
 SPOKE_MUST_USE int spokei_settings_endpoint(struct spoke_engine *engine,

@@ -89,6 +89,7 @@ int spokei_engine_class(struct spoke_engine *engine, const char *name,
 /* The engine's code begins to run, in a round of whoever drives the loop. */
 static void enter(struct spoke_engine *engine)
 {
+	engine->inside = true;
 	if (!engine->running)
 		atomic_store_explicit(&engine->runner, spokei_engine_self(engine),
 				      memory_order_relaxed);
@@ -97,6 +98,7 @@ static void enter(struct spoke_engine *engine)
 /* A user's loop may go on with code that must not wait for the engine: it stays noted there. */
 static void leave(struct spoke_engine *engine)
 {
+	engine->inside = false;
 	if (!engine->running && !engine->native)
 		atomic_store_explicit(&engine->runner, 0, memory_order_relaxed);
 }
@@ -122,23 +124,30 @@ static void engine_begin(void *arg)
 		return;
 	enter(engine);
 	engine->begin_ns = engine->env->now(engine->env->ctx);
-	/* A late turn stays as late as it began, however often it goes round. */
-	if (engine->late_rounds > 0)
+	/* A turn stays as late as it began, however often it goes round, and so do those that go on
+	 * with its wheel. */
+	if (engine->late_rounds > 0 || engine->behind)
 		return;
 	engine->late_ns = engine->begin_ns > engine->due_ns ? engine->begin_ns - engine->due_ns : 0;
 	if (spokei_engine_late(engine))
 		spokei_count(engine, SPOKE_STAT_TURNS_LATE);
 }
 
-/* Moves the wheel, unless this turn is late and some sockets may not have been read yet. */
+/*
+ * Moves the wheel, unless this turn is late and some sockets may not have been read yet. A wheel
+ * that is behind goes on to where it was to go: what came before that has been read.
+ */
 static void turn_wheel(struct spoke_engine *engine, unsigned ready)
 {
-	if (spokei_engine_late(engine) && ready > 0 &&
-	    engine->late_rounds < SPOKEI_ENGINE_LATE_ROUNDS) {
-		engine->late_rounds++;
-		return;
+	if (!engine->behind) {
+		if (spokei_engine_late(engine) && ready > 0 &&
+		    engine->late_rounds < SPOKEI_ENGINE_LATE_ROUNDS) {
+			engine->late_rounds++;
+			return;
+		}
+		engine->wheel_ns = engine->begin_ns;
 	}
-	engine->behind = spoke_wheel_advance(engine->wheel, engine->begin_ns, 0) ==
+	engine->behind = spoke_wheel_advance(engine->wheel, engine->wheel_ns, 0) ==
 			 SPOKE_WHEEL_MORE;
 	engine->late_rounds = 0;
 }
@@ -167,10 +176,20 @@ static void run_last(struct spoke_engine *engine)
 	(void)spokei_task_run_all(&engine->dead);
 }
 
-static bool has_tasks(const struct spoke_engine *engine)
+/*
+ * Is this turn the last? A loop that its user runs is broken out of once for a drain: he may want
+ * to go on with it, without the engine.
+ */
+static bool is_over(struct spoke_engine *engine, bool more)
 {
-	return !spokei_list_empty(&engine->soon) || !spokei_list_empty(&engine->last) ||
-	       !spokei_list_empty(&engine->dead);
+	if (atomic_exchange_explicit(&engine->stopping, false, memory_order_relaxed))
+		return true;
+	if (!engine->ending || more || !spokei_list_empty(&engine->roll))
+		return false;
+	if (engine->drained && !engine->running)
+		return false;
+	engine->drained = true;
+	return true;
 }
 
 static void engine_settle(void *arg)
@@ -186,14 +205,13 @@ static void engine_settle(void *arg)
 	leave(engine);
 	if (is_parted(engine))
 		return;
-	more = has_tasks(engine);
+	more = spokei_engine_has_tasks(engine);
 	engine->due_ns = spoke_wheel_next(engine->wheel);
 	if (engine->late_rounds > 0 || engine->behind || more)
 		loop->again(engine->loop);
 	else
 		loop->wake_at(engine->loop, engine->due_ns);
-	if (atomic_exchange_explicit(&engine->stopping, false, memory_order_relaxed) ||
-	    (engine->ending && !more && spokei_list_empty(&engine->roll)))
+	if (is_over(engine, more))
 		loop->stop(engine->loop);
 }
 
@@ -299,7 +317,8 @@ int spoke_alarm_every(struct spoke_engine *engine, struct spoke_alarm *alarm, ui
 
 bool spoke_alarm_cancel(struct spoke_alarm *alarm)
 {
-	if (alarm->engine == NULL)
+	/* One that is not set may have outlived its engine. */
+	if (!spoke_timer_armed(&alarm->timer))
 		return false;
 	return spoke_wheel_cancel(alarm->engine->wheel, &alarm->timer);
 }

@@ -12,7 +12,8 @@
  *
  * A turn that is late (it began long after the wheel wanted it) goes round again without waiting,
  * at most LATE_ROUNDS times, until nothing new is ready, before its wheel moves: the first poll
- * after a stall may report only a part of the sockets that are ready.
+ * after a stall may report only a part of the sockets that are ready. A wheel whose budget ran out
+ * goes on in the next turns, a part in each and no rounds between, up to that same time of begin.
  */
 #ifndef SPOKEI_ENGINE_H
 #define SPOKEI_ENGINE_H
@@ -43,6 +44,7 @@ struct spoke_engine {
 	uint64_t begin_ns;    /* when this turn began */
 	uint64_t settle_ns;   /* second reading of the clock, valid for tasks on `last` */
 	uint64_t due_ns;      /* when the wheel wanted to be advanced, as of the last settle */
+	uint64_t wheel_ns;    /* up to where the wheel was to go when it moved last */
 	uint64_t late_ns;     /* how late this turn began for that; 0: in time */
 	uint64_t late_max_ns; /* option: from here on a turn is late */
 	unsigned late_rounds; /* rounds this late turn has gone without moving the wheel */
@@ -52,9 +54,11 @@ struct spoke_engine {
 	unsigned forks;               /* what the environment counted when the engine was made */
 	bool native;                  /* the loop is the user's */
 	bool running;                 /* inside run() or turn(), or on a thread of its own */
+	bool inside;                  /* between begin and the end of turn, or in settle */
 	bool doomed;                  /* freed by one of its callbacks: it goes when the run ends */
 	bool ending;                  /* drained or freed: for ever */
 	bool closing;                 /* ... and who joins the roll is closed, not drained */
+	bool drained;                 /* ... and all had left, which ended a run */
 	bool behind;                  /* the wheel's budget ran out before its work */
 	atomic_bool stopping;         /* the run ends when this turn does; any thread */
 	_Atomic(uintptr_t) runner;    /* the thread that turns it now, 0: none; a user's loop: the
@@ -135,6 +139,12 @@ static inline void spokei_engine_last(struct spoke_engine *engine, struct spokei
 static inline void spokei_engine_dead(struct spoke_engine *engine, struct spokei_task *task)
 {
 	spokei_task_put(&engine->dead, task);
+}
+
+static inline bool spokei_engine_has_tasks(const struct spoke_engine *engine)
+{
+	return !spokei_list_empty(&engine->soon) || !spokei_list_empty(&engine->last) ||
+	       !spokei_list_empty(&engine->dead);
 }
 
 /* Folds what the wheel answers into spoke's errors. */

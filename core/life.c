@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #define LATE_NS UINT64_C(50000000)
+#define POSTS_DEEP 16 /* posts of posts that an end waits for, at a time */
 
 static void tell_to_drain(struct spokei_task *task)
 {
@@ -84,20 +85,28 @@ err_after_alloc:
 	return error;
 }
 
-/* Whoever is to be told something is told; each may put a little more. The posts of a child's
- * parent belong to threads that the child does not have. */
+/* Whoever is to be told something is told; each may put a little more. */
+static void run_tasks(struct spoke_engine *engine)
+{
+	while (spokei_engine_has_tasks(engine)) {
+		(void)spokei_task_run_all(&engine->soon);
+		engine->settle_ns = engine->env->now(engine->env->ctx);
+		(void)spokei_task_run_all(&engine->last);
+		(void)spokei_task_run_all(&engine->dead);
+	}
+}
+
+/* What was posted as well, but a user may post for ever. The posts of a child's parent belong to
+ * threads that the child does not have. */
 static void run_all(struct spoke_engine *engine)
 {
 	bool forked = spokei_engine_forked(engine);
-	size_t ran;
+	size_t ran = 1;
 
-	do {
+	for (int deep = 0; deep < POSTS_DEEP && ran > 0; deep++) {
 		ran = forked ? 0 : spokei_mailbox_run_all(&engine->posted);
-		ran += spokei_task_run_all(&engine->soon);
-		engine->settle_ns = engine->env->now(engine->env->ctx);
-		ran += spokei_task_run_all(&engine->last);
-		ran += spokei_task_run_all(&engine->dead);
-	} while (ran > 0);
+		run_tasks(engine);
+	}
 }
 
 /* Gives the thread back that the engine had of its own. */
@@ -136,17 +145,22 @@ static void destroy(struct spoke_engine *engine)
 	free_memory(engine);
 }
 
+/* Is the engine another thread's? It is from start() on, though that thread may not have begun. */
+static bool is_elsewhere(const struct spoke_engine *engine)
+{
+	if (spokei_engine_here(engine))
+		return false;
+	return atomic_load_explicit(&engine->runner, memory_order_relaxed) != 0 ||
+	       atomic_load(&engine->thread) != NULL;
+}
+
 /*
  * Is this a child, and was the engine on another thread as the process forked? That thread is not
  * here, and nobody knows in the midst of what it was.
  */
 static bool is_orphan(const struct spoke_engine *engine)
 {
-	uintptr_t runner = atomic_load_explicit(&engine->runner, memory_order_relaxed);
-
-	if (!spokei_engine_forked(engine) || runner == spokei_engine_self(engine))
-		return false;
-	return runner != 0 || atomic_load(&engine->thread) != NULL;
+	return spokei_engine_forked(engine) && is_elsewhere(engine);
 }
 
 void spoke_engine_free(struct spoke_engine *engine)
@@ -193,7 +207,7 @@ static int check_can_run(const struct spoke_engine *engine)
 	if (atomic_load(&engine->thread))
 		return SPOKE_ESTATE;
 	if (engine->native)
-		return engine->running ? SPOKE_ESTATE : SPOKE_OK;
+		return engine->running || engine->inside ? SPOKE_ESTATE : SPOKE_OK;
 	return atomic_load_explicit(&engine->runner, memory_order_relaxed) ? SPOKE_ESTATE
 									   : SPOKE_OK;
 }
@@ -289,12 +303,11 @@ static void drain_ended(struct spoke_alarm *alarm)
 
 int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns)
 {
-	uintptr_t runner = atomic_load_explicit(&engine->runner, memory_order_relaxed);
 	int error = SPOKE_OK;
 
 	if (spokei_engine_forked(engine))
 		return SPOKE_EFORKED;
-	if (runner != 0 && runner != spokei_engine_self(engine))
+	if (is_elsewhere(engine))
 		return SPOKE_ETHREAD;
 	if (timeout_ns == UINT64_MAX)
 		(void)spoke_alarm_cancel(&engine->drain_end);
@@ -303,6 +316,7 @@ int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns)
 	if (error)
 		return error;
 	engine->ending = true;
+	engine->drained = false;
 	spokei_engine_soon(engine, &engine->drain);
 	return SPOKE_OK;
 }

@@ -64,7 +64,7 @@ build() { # <preset>
 run_tests() { # <preset> [ctest option...]
 	preset=$1
 	shift
-	ctest --preset "$preset" -j "$jobs" "$@"
+	ctest --preset "$preset" -j "$jobs" --timeout 300 "$@"
 }
 
 # build_and_test <preset>: two stages, and the test runner's verdict for the summary.

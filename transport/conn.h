@@ -73,14 +73,19 @@ struct spokei_conn {
 	bool heard;          /* a whole message has come */
 	bool paused;         /* not read, for too much waits to be written */
 	bool ended;          /* the peer sends no more, since ended_ns */
-	bool blocked;        /* the last write did not take all */
-	bool deaf;           /* the peer takes no more; what it sent is still read */
+	bool blocked;        /* the last write did not take all, or parcels wait to be put */
+	bool writable;       /* ... and the next one may take more */
+	bool deaf;           /* nothing can be written any more; what the peer sent is still read */
+	bool shut;           /* ... for this side has said all; the peer's end is waited for */
 	uint8_t probe_codec; /* of the heartbeats it sends */
-	uint32_t unknown;    /* replies to ids never given, in the present minute */
-	uint64_t unknown_ns; /* when that began */
-	uint64_t frame_ns;   /* when the frame that lacks bytes began; 0: none */
-	uint64_t moved_ns;   /* when the peer last took bytes, while some wait; 0: none wait */
-	uint64_t deaf_ns;    /* since when it is deaf; 0: it is not */
+	uint32_t serving_count; /* of `servings` */
+	size_t parcels;         /* bytes of calls that wait until they can be written */
+	size_t read_held;       /* memory of `in` and `held`, as the link counts it */
+	uint32_t unknown;       /* replies to ids never given, in the present minute */
+	uint64_t unknown_ns;    /* when that began */
+	uint64_t frame_ns;      /* when the frame that lacks bytes began; 0: none */
+	uint64_t moved_ns;      /* when the peer last took bytes, while some wait; 0: none wait */
+	uint64_t deaf_ns;       /* since when it is deaf; 0: it is not */
 	uint64_t ended_ns;
 	uint64_t born_ns;
 	uint64_t due_ns;          /* of the timer, while it is armed */
@@ -123,10 +128,10 @@ SPOKE_MUST_USE int spokei_conn_accept(struct spokei_link *link, int fd,
 				      struct spokei_conn **ret_conn);
 
 /*
- * Sends a request: now, or when the connection is ready. message->id is set here, timeout_ms for
- * wires that carry it. `pending->done` and `pending->timeout_ns` are set by the caller; done is
- * called exactly once if this returns 0, never from here. Otherwise: SPOKE_ELIMIT, SPOKE_ENOMEM,
- * SPOKE_ESTATE (closed), or what wire->write() found.
+ * Sends a request: now, or when the connection is ready and takes it. message->id is set here,
+ * timeout_ms for wires that carry it. `pending->done` and `pending->timeout_ns` are set by the
+ * caller; done is called exactly once if this returns 0, never from here. Otherwise: SPOKE_ELIMIT,
+ * SPOKE_ENOMEM, SPOKE_ESTATE (closed), or what wire->write() found, if it was asked already.
  */
 SPOKE_MUST_USE int spokei_conn_call(struct spokei_conn *conn, struct spokei_pending *pending,
 				    struct spokei_message *message);
@@ -153,7 +158,8 @@ void spokei_conn_reply(struct spokei_conn *conn, const struct spokei_message *re
 void spokei_conn_refuse(struct spokei_conn *conn, const struct spokei_message *request, int error,
 			const char *text);
 
-/* Takes no more requests; closes when those begun are answered and written, and no call waits. */
+/* Takes no more requests; when those begun are answered and written, and no call waits, it says so
+ * to the peer, and closes with the peer's end, or 5 s later. */
 void spokei_conn_finish(struct spokei_conn *conn);
 
 /* Callbacks of the wheel's classes. */

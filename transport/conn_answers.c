@@ -2,6 +2,8 @@
 /* The answers that this side gives on a connection, each request at most one. */
 #include "transport/conn_parts.h"
 
+#define SERVING_ROOM_IDLE 64u /* entries that a connection without requests may keep */
+
 /* The place of a request, as far as an answer has to repeat it. */
 struct place {
 	uint64_t id;
@@ -82,7 +84,11 @@ static void forget(struct spokei_serving *serving)
 		(void)spokei_map_remove(&conn->serving, &serving->id, sizeof(serving->id));
 	spokei_list_remove(&serving->node);
 	conn->link->serving_count--;
+	conn->serving_count--;
 	serving->conn = NULL;
+	/* A peer that was busy once may be idle for ever. */
+	if (conn->serving.count == 0 && conn->serving.room > SERVING_ROOM_IDLE)
+		spokei_map_fini(&conn->serving);
 }
 
 int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
@@ -104,6 +110,7 @@ int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 	serving->conn = conn;
 	spokei_list_append(&conn->servings, &serving->node);
 	conn->link->serving_count++;
+	conn->serving_count++;
 	return 0;
 }
 

@@ -3,14 +3,28 @@
 #include "transport/conn_parts.h"
 
 #define NS_PER_MS UINT64_C(1000000)
+#define PUT_HIGH 262144u     /* bytes waiting to be written: parcels stay where they are */
+#define RING_ROOM_IDLE 1024u /* cells that a connection without calls may keep */
+#define FRAME_BASE 128u      /* bytes that a small request comes to on the wire, or so */
 
-static void free_parcel(struct spokei_pending *pending, const struct spoke_env *env)
+/* What a call that was not put yet counts as: about what its frame will. */
+static size_t weight_of(const struct spokei_message *message)
+{
+	return FRAME_BASE + message->args.len + message->attachments.len;
+}
+
+static void free_parcel(struct spokei_pending *pending)
 {
 	struct spokei_parcel *parcel = pending->parcel;
+	struct spokei_conn *conn = pending->conn;
+	const struct spoke_env *env = spokei_conn_engine(conn)->env;
 
+	if (parcel == NULL)
+		return;
 	pending->parcel = NULL;
-	if (parcel)
-		(void)env->resize(env->ctx, parcel, parcel->size, 0);
+	conn->parcels -= weight_of(&parcel->message);
+	conn->link->queued -= weight_of(&parcel->message);
+	(void)env->resize(env->ctx, parcel, parcel->size, 0);
 }
 
 static struct spokei_parcel *make_parcel(const struct spoke_env *env,
@@ -36,7 +50,34 @@ static struct spokei_parcel *make_parcel(const struct spoke_env *env,
 	return parcel;
 }
 
+/* They count as if they were put: what was taken finds room then. */
+static int keep_parcel(struct spokei_conn *conn, struct spokei_pending *pending,
+		       const struct spokei_message *message)
+{
+	const struct spokei_link_limits *limits = &conn->link->limits;
+	size_t waits = conn->parcels + spokei_buffer_len(&conn->out.out);
+	size_t len = weight_of(message);
+
+	if (waits > limits->out_max || len > limits->out_max - waits)
+		return SPOKE_ELIMIT;
+	pending->parcel = make_parcel(spokei_conn_engine(conn)->env, message);
+	if (pending->parcel == NULL)
+		return SPOKE_ENOMEM;
+	conn->parcels += len;
+	conn->link->queued += len;
+	return SPOKE_OK;
+}
+
 /* --- the end */
+
+/* Was it written, or can it still be? What is in the outlet goes on its way as long as anything
+ * does, whatever becomes of the call. */
+static bool is_written(const struct spokei_conn *conn, const struct spokei_pending *pending)
+{
+	if (pending->written_ns != 0 || spokei_outlet_passed(&conn->out, pending->mark))
+		return true;
+	return pending->mark != UINT64_MAX && conn->state != SPOKEI_CONN_CLOSED && !conn->deaf;
+}
 
 void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 				const struct spokei_message *reply)
@@ -54,11 +95,9 @@ void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 		spokei_list_remove(&pending->node);
 	if (pending->two_way)
 		spokei_pendings_remove(&conn->pendings, pending);
-	if (pending->parcel)
-		free_parcel(pending, engine->env);
+	free_parcel(pending);
 	conn->link->pending_count--;
-	outcome.written = pending->written_ns != 0 ||
-			  spokei_outlet_passed(&conn->out, pending->mark);
+	outcome.written = is_written(conn, pending);
 	if (pending->written_ns) {
 		outcome.queued_ns = pending->written_ns - pending->begun_ns;
 		if (now_ns > pending->written_ns)
@@ -78,13 +117,14 @@ void spokei_pending_due(struct spoke_timer *timer, void *arg)
 
 	(void)arg;
 	spokei_conn_finish_pending(pending,
-				   pending->written_ns ? SPOKE_ETIMEOUT : SPOKE_ETIMEOUT_UNSENT,
+				   is_written(pending->conn, pending) ? SPOKE_ETIMEOUT
+								      : SPOKE_ETIMEOUT_UNSENT,
 				   NULL);
 }
 
 void spokei_conn_withdraw(struct spokei_pending *pending)
 {
-	free_parcel(pending, spokei_conn_engine(pending->conn)->env);
+	free_parcel(pending);
 }
 
 void spokei_conn_cancel(struct spokei_pending *pending, int error)
@@ -108,6 +148,7 @@ void spokei_conn_fail_calls(struct spokei_conn *conn, int error)
 		return;
 	/* Those not written first: they are the ones in order. */
 	fail_list(&conn->pendings.unwritten, error);
+	fail_list(&conn->pendings.kept, error);
 	fail_list(&conn->pendings.fresh, error);
 	while ((pending = spokei_pendings_any(&conn->pendings)) != NULL)
 		spokei_conn_finish_pending(pending, error, NULL);
@@ -163,12 +204,10 @@ int spokei_conn_call(struct spokei_conn *conn, struct spokei_pending *pending,
 	message->id = pending->id;
 	if (!message->two_way) /* an id it needs, an answer it does not wait for */
 		spokei_pendings_remove(&conn->pendings, pending);
-	if (conn->state == SPOKEI_CONN_OPEN) {
+	if (conn->state == SPOKEI_CONN_OPEN && !conn->blocked)
 		error = put_request(conn, pending, message, pending->timeout_ns);
-	} else {
-		pending->parcel = make_parcel(engine->env, message);
-		error = pending->parcel ? 0 : SPOKE_ENOMEM;
-	}
+	else
+		error = keep_parcel(conn, pending, message);
 	if (error) {
 		if (message->two_way)
 			spokei_pendings_remove(&conn->pendings, pending);
@@ -180,52 +219,6 @@ int spokei_conn_call(struct spokei_conn *conn, struct spokei_pending *pending,
 	conn->link->asked = true;
 	spokei_engine_last(engine, &conn->settle);
 	return 0;
-}
-
-static void send_parcel(struct spokei_conn *conn, struct spokei_pending *pending)
-{
-	struct spoke_engine *engine = spokei_conn_engine(conn);
-	uint64_t left_ns = pending->timeout_ns;
-	int error;
-
-	if (pending->begun_ns && engine->begin_ns > pending->begun_ns) {
-		uint64_t gone_ns = engine->begin_ns - pending->begun_ns;
-
-		/* The wheel is about to tell so too: it moves after what has come is read. */
-		if (gone_ns >= left_ns) {
-			spokei_conn_finish_pending(pending, SPOKE_ETIMEOUT_UNSENT, NULL);
-			return;
-		}
-		left_ns -= gone_ns;
-	}
-	error = put_request(conn, pending, &pending->parcel->message, left_ns);
-	free_parcel(pending, engine->env);
-	if (error)
-		spokei_conn_finish_pending(pending, error, NULL);
-}
-
-static void send_parcels_of(struct spokei_conn *conn, struct spoke_list *list)
-{
-	struct spoke_list waiting;
-
-	spokei_list_init(&waiting);
-	spokei_list_move(list, &waiting);
-	while (!spokei_list_empty(&waiting)) {
-		struct spoke_list *node = spokei_list_first(&waiting);
-		struct spokei_pending *pending = spoke_container_of(node, struct spokei_pending,
-								    node);
-
-		spokei_list_unlink(node);
-		spokei_list_append(list, node);
-		if (pending->parcel)
-			send_parcel(conn, pending);
-	}
-}
-
-void spokei_conn_send_parcels(struct spokei_conn *conn)
-{
-	send_parcels_of(conn, &conn->pendings.unwritten);
-	send_parcels_of(conn, &conn->pendings.fresh);
 }
 
 /* --- the end of a turn */
@@ -240,6 +233,12 @@ static void note_written(struct spokei_conn *conn, struct spokei_pending *pendin
 		spokei_list_remove(&pending->node);
 	else
 		spokei_conn_finish_pending(pending, SPOKE_OK, NULL);
+}
+
+/* The list of calls of earlier turns that it belongs to: put, or still a parcel. */
+static struct spoke_list *list_of(struct spokei_conn *conn, const struct spokei_pending *pending)
+{
+	return pending->parcel ? &conn->pendings.kept : &conn->pendings.unwritten;
 }
 
 static void arm_call(struct spokei_conn *conn, struct spokei_pending *pending)
@@ -260,10 +259,28 @@ static void arm_call(struct spokei_conn *conn, struct spokei_pending *pending)
 	note_written(conn, pending);
 }
 
+static void settle_fresh(struct spokei_conn *conn)
+{
+	struct spoke_list fresh;
+
+	if (spokei_list_empty(&conn->pendings.fresh))
+		return;
+	spokei_list_init(&fresh);
+	spokei_list_move(&conn->pendings.fresh, &fresh);
+	while (!spokei_list_empty(&fresh)) {
+		struct spoke_list *node = spokei_list_first(&fresh);
+		struct spokei_pending *pending = spoke_container_of(node, struct spokei_pending,
+								    node);
+
+		spokei_list_unlink(node);
+		spokei_list_append(list_of(conn, pending), node);
+		arm_call(conn, pending);
+	}
+}
+
 void spokei_conn_settle_calls(struct spokei_conn *conn)
 {
 	struct spokei_pendings *pendings = &conn->pendings;
-	struct spoke_list fresh;
 
 	if (conn->wire == NULL)
 		return;
@@ -276,15 +293,64 @@ void spokei_conn_settle_calls(struct spokei_conn *conn)
 			break;
 		note_written(conn, pending);
 	}
-	if (spokei_list_empty(&pendings->fresh))
-		return;
-	spokei_list_init(&fresh);
-	spokei_list_move(&pendings->fresh, &fresh);
-	while (!spokei_list_empty(&fresh)) {
-		struct spoke_list *node = spokei_list_first(&fresh);
+	settle_fresh(conn);
+	/* A connection that was busy once may be idle for ever. */
+	if (pendings->count == 0 && SPOKEI_UNLIKELY(pendings->room > RING_ROOM_IDLE))
+		spokei_pendings_fini(pendings, spokei_conn_engine(conn)->env);
+}
+
+/* --- parcels */
+
+/* Returns whether there may be room for the next one. */
+static bool send_parcel(struct spokei_conn *conn, struct spokei_pending *pending)
+{
+	uint64_t now_ns = spokei_conn_engine(conn)->settle_ns;
+	uint64_t gone_ns = now_ns > pending->begun_ns ? now_ns - pending->begun_ns : 0;
+	int error;
+
+	/* The wheel is about to tell so too: it moves after what has come is read. */
+	if (gone_ns >= pending->timeout_ns) {
+		spokei_conn_finish_pending(pending, SPOKE_ETIMEOUT_UNSENT, NULL);
+		return true;
+	}
+	error = put_request(conn, pending, &pending->parcel->message,
+			    pending->timeout_ns - gone_ns);
+	if (error == SPOKE_ELIMIT && spokei_buffer_len(&conn->out.out) > 0)
+		return false; /* it has the next write for itself */
+	free_parcel(pending);
+	if (error) {
+		spokei_conn_finish_pending(pending, error, NULL);
+		return true;
+	}
+	spokei_list_remove(&pending->node);
+	spokei_list_append(&conn->pendings.unwritten, &pending->node);
+	return true;
+}
+
+void spokei_conn_send_parcels(struct spokei_conn *conn)
+{
+	struct spoke_list *kept = &conn->pendings.kept;
+	struct spoke_list withdrawn; /* they are about to end */
+	bool room = true;
+
+	settle_fresh(conn);
+	spokei_list_init(&withdrawn);
+	while (room && conn->state != SPOKEI_CONN_CLOSED && !spokei_list_empty(kept) &&
+	       spokei_buffer_len(&conn->out.out) < PUT_HIGH) {
+		struct spokei_pending *pending = spoke_container_of(spokei_list_first(kept),
+								    struct spokei_pending, node);
+
+		if (pending->parcel) {
+			room = send_parcel(conn, pending);
+		} else {
+			spokei_list_remove(&pending->node);
+			spokei_list_append(&withdrawn, &pending->node);
+		}
+	}
+	while (!spokei_list_empty(&withdrawn)) {
+		struct spoke_list *node = spokei_list_first(&withdrawn);
 
 		spokei_list_unlink(node);
-		spokei_list_append(&pendings->unwritten, node);
-		arm_call(conn, spoke_container_of(node, struct spokei_pending, node));
+		spokei_list_append(kept, node);
 	}
 }

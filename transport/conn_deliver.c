@@ -3,6 +3,7 @@
 #include "transport/conn_parts.h"
 
 #define MINUTE_NS UINT64_C(60000000000)
+#define QUEUED_FAIR 65536u /* bytes that any peer may leave waiting */
 
 /* --- replies */
 
@@ -51,17 +52,21 @@ static void deliver_reply(struct spokei_conn *conn, const struct spokei_message 
 
 /* --- requests */
 
-static const char *limit_reached(const struct spokei_conn *conn)
+static const char *limit_reached(const struct spokei_conn *conn,
+				 const struct spokei_message *message)
 {
 	const struct spokei_link *link = conn->link;
 
 	if (link->closing || conn->state != SPOKEI_CONN_OPEN)
 		return "the provider is closing; call another one";
+	if (conn->deaf && message->two_way)
+		return "nobody is there for the answer";
 	if (link->serving_count >= link->limits.serving_max)
 		return "the provider serves as many requests as it may";
-	if (conn->serving.count >= link->limits.serving_per_conn_max)
+	if (conn->serving_count >= link->limits.serving_per_conn_max)
 		return "the provider serves as many requests of this connection as it may";
-	if (link->queued >= link->limits.queued_max)
+	/* Those who read are not refused because others do not. */
+	if (link->queued >= link->limits.queued_max && spokei_outlet_len(&conn->out) > QUEUED_FAIR)
 		return "the provider has as many answers waiting as it may";
 	return NULL;
 }
@@ -85,7 +90,7 @@ static void deliver_request(struct spokei_conn *conn, const struct spokei_messag
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_ID_TWICE, SPOKE_EPROTOCOL);
 		return;
 	}
-	limit = limit_reached(conn);
+	limit = limit_reached(conn, message);
 	if (limit) {
 		spokei_count(engine, SPOKE_STAT_REQUESTS_REFUSED);
 		spokei_conn_refuse(conn, message, SPOKE_EREFUSED, limit);

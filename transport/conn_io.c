@@ -14,7 +14,7 @@ void spokei_conn_watch(struct spokei_conn *conn)
 		io = SPOKE_IO_WRITE;
 	else if (!conn->paused && !conn->ended)
 		io = SPOKE_IO_READ;
-	if (conn->blocked && !conn->deaf)
+	if (conn->blocked && !conn->writable && !conn->deaf)
 		io |= SPOKE_IO_WRITE;
 	spokei_stream_watch(&conn->stream, io);
 }
@@ -81,8 +81,17 @@ static void end_of_input(struct spokei_conn *conn)
 	conn->ended = true;
 	conn->ended_ns = engine->begin_ns;
 	conn->frame_ns = 0;
+	if (conn->shut) {
+		spokei_conn_close(conn, SPOKE_ECLOSED);
+		return;
+	}
 	if (conn->deaf ||
 	    (spokei_list_empty(&conn->servings) && spokei_outlet_len(&conn->out) == 0)) {
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
+		return;
+	}
+	/* Nobody is owed anything: what is not written may never be, for its calls end so. */
+	if (conn->link->asked && !conn->link->serves && spokei_list_empty(&conn->servings)) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 		return;
 	}
@@ -95,13 +104,34 @@ static void end_of_input(struct spokei_conn *conn)
 		spokei_conn_arm(conn);
 }
 
+/* What was read and waits for more. Returns whether it may: too many peers that begin frames and do
+ * not end them would take all the memory there is. */
+static bool count_held(struct spokei_conn *conn)
+{
+	struct spokei_link *link = conn->link;
+	size_t held = conn->in.kept.capacity + conn->held.capacity;
+	bool more = held > conn->read_held;
+
+	if (SPOKEI_LIKELY(held == conn->read_held))
+		return true;
+	link->held += held - conn->read_held;
+	conn->read_held = held;
+	if (!more || link->held <= link->limits.held_max)
+		return true;
+	spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+	return false;
+}
+
 static void note_frame(struct spokei_conn *conn, bool any)
 {
 	if (!spokei_intake_begun(&conn->in)) {
 		conn->frame_ns = 0;
 		spokei_link_return(conn->link, &conn->in.kept);
+		(void)count_held(conn);
 		return;
 	}
+	if (!count_held(conn))
+		return;
 	if (any || conn->frame_ns == 0)
 		conn->frame_ns = spokei_conn_engine(conn)->begin_ns;
 	spokei_conn_arm(conn);
@@ -117,6 +147,10 @@ static void read_some(struct spokei_conn *conn)
 	spokei_count(engine, SPOKE_STAT_READS);
 	if (got == -EAGAIN || got == -EINTR)
 		return;
+	if (got < 0 && conn->shut) {
+		spokei_conn_close(conn, SPOKE_ECLOSED);
+		return;
+	}
 	if (got < 0) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 		return;
@@ -144,6 +178,8 @@ void spokei_conn_resume(struct spokei_task *task)
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	note_frame(conn, any);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
 	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 }
 
@@ -156,7 +192,7 @@ void spokei_conn_ready(struct spoke_watch *ready, unsigned io)
 		return;
 	}
 	if (io & SPOKE_IO_WRITE && conn->blocked) {
-		conn->blocked = false;
+		conn->writable = true;
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 	}
 	if (io & SPOKE_IO_READ && conn->state != SPOKEI_CONN_CLOSED && !conn->paused &&
@@ -254,7 +290,6 @@ static void took(struct spokei_conn *conn, size_t len)
 	link->queued -= len;
 	spokei_outlet_took(&conn->out, conn->wire, &link->limits.wire, len);
 	waits = spokei_outlet_len(&conn->out);
-	conn->blocked = waits > 0;
 	if (waits == 0) {
 		conn->moved_ns = 0;
 		spokei_link_return(link, &conn->out.out);
@@ -286,11 +321,44 @@ static void write_some(struct spokei_conn *conn)
 		took(conn, (size_t)len);
 }
 
+/* Writes, unless the stream has just said that it takes no more. What waited as a parcel comes into
+ * the outlet only when nothing else is there: until then it can be taken back. */
+static void flush(struct spokei_conn *conn)
+{
+	if (conn->blocked && !conn->writable)
+		return;
+	conn->writable = false;
+	if (SPOKEI_UNLIKELY(conn->parcels > 0 && spokei_buffer_len(&conn->out.out) == 0))
+		spokei_conn_send_parcels(conn);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	write_some(conn);
+	conn->blocked = !conn->deaf && (spokei_outlet_len(&conn->out) > 0 || conn->parcels > 0);
+}
+
 static bool is_finished(const struct spokei_conn *conn)
 {
 	return conn->state == SPOKEI_CONN_FINISHING && spokei_list_empty(&conn->servings) &&
-	       conn->pendings.count == 0 && spokei_outlet_len(&conn->out) == 0 &&
-	       spokei_buffer_len(&conn->held) == 0;
+	       conn->pendings.count == 0 && conn->parcels == 0 &&
+	       spokei_outlet_len(&conn->out) == 0 && spokei_buffer_len(&conn->held) == 0;
+}
+
+/* All is said. A socket that is closed while bytes come in takes back what the peer has not read
+ * yet; so it only sends no more, and is read until the peer's end, for a while. */
+static void finish(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	if (conn->shut)
+		return;
+	if (conn->ended || conn->deaf || conn->stream.kind->shut(&conn->stream) < 0) {
+		spokei_conn_close(conn, conn->ended ? SPOKE_ELOST : SPOKE_ECLOSED);
+		return;
+	}
+	conn->shut = true;
+	conn->deaf = true;
+	conn->deaf_ns = engine->settle_ns;
+	spokei_conn_arm(conn);
 }
 
 void spokei_conn_settle(struct spokei_task *task)
@@ -299,12 +367,11 @@ void spokei_conn_settle(struct spokei_task *task)
 
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
-	if (conn->state != SPOKEI_CONN_CONNECTING && !conn->blocked && !conn->deaf)
-		write_some(conn);
+	if (conn->state != SPOKEI_CONN_CONNECTING && !conn->deaf)
+		flush(conn);
 	if (conn->state != SPOKEI_CONN_CLOSED)
 		spokei_conn_settle_calls(conn);
 	if (is_finished(conn))
-		spokei_conn_close(conn, conn->ended ? SPOKE_ELOST : SPOKE_ECLOSED);
-	else
-		spokei_conn_watch(conn);
+		finish(conn);
+	spokei_conn_watch(conn);
 }

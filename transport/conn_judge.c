@@ -2,7 +2,7 @@
 /* Whom time has run out for: frames begun, bytes not taken, peers that never spoke. */
 #include "transport/conn_parts.h"
 
-#define DEAF_NS UINT64_C(5000000000)       /* for the end of who takes no more bytes to arrive */
+#define DEAF_NS UINT64_C(5000000000) /* for the peer's end to arrive, when nothing is written */
 #define LATE_GRACE_NS UINT64_C(1000000000) /* after a late turn, until the next judgement */
 
 static uint64_t later(uint64_t ns, uint64_t by_ns)
@@ -66,6 +66,8 @@ static void judge(struct spokei_conn *conn, uint64_t now_ns)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_FRAME_TIME, SPOKE_EPROTOCOL);
 	else if (conn->moved_ns && now_ns >= later(conn->moved_ns, limits->slow_ns))
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_SLOW, SPOKE_ESLOW);
+	else if (conn->shut && now_ns >= later(conn->deaf_ns, DEAF_NS))
+		spokei_conn_close(conn, SPOKE_ECLOSED);
 	else if ((conn->deaf_ns && now_ns >= later(conn->deaf_ns, DEAF_NS)) ||
 		 (conn->ended && now_ns >= later(conn->ended_ns, limits->half_ns)))
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);

@@ -65,13 +65,16 @@ static void open_stream(struct spokei_conn *conn)
 	}
 	spokei_conn_move(conn, SPOKEI_CONN_OPEN);
 	conn->born_ns = engine->begin_ns;
+	/* Calls that waited for this go before those that are made now. */
+	conn->blocked = conn->parcels > 0;
+	conn->writable = conn->blocked;
 	spokei_conn_watch(conn);
 	conn->up->changed(conn->up_arg, conn, SPOKE_OK);
 	/* The first bytes tell the wire, and ask whether anybody is there. */
 	if (conn->state == SPOKEI_CONN_OPEN && conn->wire->probes && spokei_conn_probe(conn))
 		spokei_conn_close(conn, SPOKE_ENOMEM);
 	if (conn->state == SPOKEI_CONN_OPEN)
-		spokei_conn_send_parcels(conn);
+		spokei_engine_last(engine, &conn->settle);
 }
 
 void spokei_conn_finish_connect(struct spokei_conn *conn)
@@ -126,6 +129,7 @@ void spokei_conn_close(struct spokei_conn *conn, int error)
 	spokei_conn_move(conn, SPOKEI_CONN_CLOSED);
 	conn->error = error;
 	link->queued -= spokei_outlet_len(&conn->out);
+	link->held -= conn->read_held;
 	link->conn_count--;
 	spokei_list_remove(&conn->node);
 	(void)spoke_wheel_cancel(engine->wheel, &conn->timer);
@@ -141,7 +145,8 @@ void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error
 	char peer[ADDRESS_TEXT] = "";
 
 	spokei_count(engine, stat);
-	if (stat != SPOKE_STAT_CLOSED_BY_PEER) {
+	if (stat != SPOKE_STAT_CLOSED_BY_PEER &&
+	    spokei_bucket_take(&conn->link->blames, 1, engine->begin_ns)) {
 		engine->env->net->print(engine->env->ctx, &conn->peer, peer, sizeof(peer));
 		spokei_event(engine, error, "connection of %s closed %s", peer,
 			     spoke_stat_sentence(stat) + strlen("... "));

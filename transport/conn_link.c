@@ -2,6 +2,8 @@
 /* All connections of one owner: how they begin, and how they end together. */
 #include "transport/conn_parts.h"
 
+#define BLAMES 10u /* a second */
+
 int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 		     const struct spokei_link_limits *limits)
 {
@@ -9,6 +11,7 @@ int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 
 	*link = (struct spokei_link){ .engine = engine, .limits = *limits };
 	spokei_list_init(&link->conns);
+	link->blames = spokei_bucket_make(BLAMES, BLAMES, engine->env->now(engine->env->ctx));
 	error = spokei_engine_class(engine, "call", spokei_pending_due, &link->pending_class);
 	if (error == 0)
 		error = spokei_engine_class(engine, "connection", spokei_conn_due,

@@ -9,7 +9,8 @@
 
 #include "transport/conn.h"
 
-/* What a call says, kept until the connection is ready. */
+/* What a call says, kept until the connection takes it: what is in the outlet cannot be taken back.
+ */
 struct spokei_parcel {
 	struct spokei_message message; /* points into `bytes` for what the caller lent */
 	size_t size;                   /* of this, with its bytes */
@@ -63,7 +64,8 @@ void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *
 
 /* --- conn_calls.c */
 
-/* The connection is ready: what waited for that is put. */
+/* Nothing waits to be written: calls that waited for that are put, as many as one write is likely
+ * to take. Their ends may close the connection. */
 void spokei_conn_send_parcels(struct spokei_conn *conn);
 
 /* The turn ends, and what could be was written: notes that, and arms the timers of new calls. */

@@ -2,6 +2,7 @@
 #include "transport/link.h"
 
 #define QUEUED_MAX 268435456u
+#define HELD_MAX 268435456u
 #define PENDING_MAX 65536u
 #define SERVING_MAX 10000u
 #define SERVING_PER_CONN_MAX 1024u
@@ -27,6 +28,7 @@ void spokei_link_limits_init(struct spokei_link_limits *limits)
 		.out_low = SPOKEI_OUT_LOW,
 		.out_max = SPOKEI_OUT_MAX,
 		.queued_max = QUEUED_MAX,
+		.held_max = HELD_MAX,
 		.pending_max = PENDING_MAX,
 		.serving_max = SERVING_MAX,
 		.serving_per_conn_max = SERVING_PER_CONN_MAX,

@@ -7,6 +7,7 @@
 #define SPOKEI_LINK_H
 
 #include "core/engine.h"
+#include "core/pace.h"
 #include "transport/wire/message.h"
 
 #define SPOKEI_FRAME_MAX 8388608u             /* bytes */
@@ -26,6 +27,7 @@ struct spokei_link_limits {
 	size_t out_low;
 	size_t out_max;
 	size_t queued_max;    /* bytes waiting to be written, over all connections */
+	size_t held_max;      /* bytes of frames that are not complete, over all connections */
 	uint32_t pending_max; /* calls waiting for an answer, over all connections */
 	uint32_t serving_max; /* requests being served, over all connections */
 	uint32_t serving_per_conn_max;
@@ -43,10 +45,12 @@ struct spokei_link {
 	uint32_t conn_count;
 	uint32_t pending_count;
 	uint32_t serving_count;
-	size_t queued; /* bytes */
-	bool asked;    /* this side has sent a request: it accepts replies */
-	bool serves;   /* requests are handed up; else they are answered "no such service" */
-	bool closing;  /* new requests are refused */
+	size_t queued;               /* bytes, of parcels too */
+	size_t held;                 /* bytes */
+	struct spokei_bucket blames; /* events of connections closed: counters tell of all */
+	bool asked;                  /* this side has sent a request: it accepts replies */
+	bool serves;  /* requests are handed up; else they are answered "no such service" */
+	bool closing; /* new requests are refused */
 	struct spokei_task *end; /* what frees the owner, once the last connection is freed */
 	uint32_t alive;          /* connections whose memory is not freed yet */
 	unsigned pending_class;  /* of timers */

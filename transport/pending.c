@@ -15,6 +15,7 @@ void spokei_pendings_init(struct spokei_pendings *pendings, uint64_t first, uint
 	SPOKE_ASSERT(first <= next && next <= last);
 	*pendings = (struct spokei_pendings){ .first = first, .last = last, .next = next };
 	spokei_list_init(&pendings->fresh);
+	spokei_list_init(&pendings->kept);
 	spokei_list_init(&pendings->unwritten);
 }
 

@@ -27,9 +27,9 @@ struct spokei_outcome {
 /* Embedded in a call; one attempt. Zero-initialised. */
 struct spokei_pending {
 	struct spoke_timer timer;
-	struct spoke_list node;       /* of fresh or unwritten; next == NULL: in none */
+	struct spoke_list node;       /* of one of the lists below; next == NULL: of none */
 	struct spokei_conn *conn;     /* NULL: not under way */
-	struct spokei_parcel *parcel; /* what it says, while the connection is not ready */
+	struct spokei_parcel *parcel; /* what it says, while the connection takes nothing */
 	uint64_t id;
 	uint64_t mark; /* on the wire once the outlet has passed it; UINT64_MAX: not put yet */
 	uint64_t begun_ns;
@@ -52,7 +52,8 @@ struct spokei_pendings {
 	uint64_t given;               /* how many ids were given or skipped */
 	size_t looked;                /* cells that any() need not look at again soon */
 	struct spoke_list fresh;      /* of this turn: their timers are not armed */
-	struct spoke_list unwritten;  /* of earlier turns, in their order */
+	struct spoke_list kept;       /* of earlier turns, as parcels, in their order */
+	struct spoke_list unwritten;  /* of earlier turns, put and not written, in that order */
 };
 
 /* Ids from `first` to `last`, beginning with `next`. It must not be moved afterwards. */

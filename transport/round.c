@@ -55,7 +55,7 @@ int spokei_round_begin(struct spokei_round *round)
 		start_at_any(round, 1);
 		return 0;
 	}
-	round->work = (struct spoke_work){ .run = resolve, .done = resolve_done };
+	round->work = (struct spoke_work){ .run = resolve, .done = resolve_done, .urgent = true };
 	status = engine->env->loop->offload(engine->loop, &round->work);
 	if (status)
 		return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pool and the parker. The pool's queue goes through loop[0] of the works in it, so submitting
+ * The pool and the parker. The pool's queues go through loop[0] of the works in it, so submitting
  * allocates nothing.
  */
 #define _GNU_SOURCE
@@ -21,26 +21,36 @@ static struct spoke_work *next_of(const struct spoke_work *work)
 	return work->loop[0];
 }
 
-static void push(struct spokei_pool *pool, struct spoke_work *work)
+static void push(struct spokei_pool_queue *queue, struct spoke_work *work)
 {
 	work->loop[0] = NULL;
-	if (pool->last)
-		pool->last->loop[0] = work;
+	if (queue->last)
+		queue->last->loop[0] = work;
 	else
-		pool->first = work;
-	pool->last = work;
-	pool->queued++;
+		queue->first = work;
+	queue->last = work;
+	queue->count++;
 }
 
-static struct spoke_work *pop(struct spokei_pool *pool)
+static struct spoke_work *pop(struct spokei_pool_queue *queue)
 {
-	struct spoke_work *work = pool->first;
+	struct spoke_work *work = queue->first;
 
-	pool->first = next_of(work);
-	if (pool->first == NULL)
-		pool->last = NULL;
-	pool->queued--;
+	queue->first = next_of(work);
+	if (queue->first == NULL)
+		queue->last = NULL;
+	queue->count--;
 	return work;
+}
+
+/* What this thread is to run, or NULL; the lock is held. */
+static struct spoke_work *take(struct spokei_pool *pool)
+{
+	if (pool->urgent.count > 0)
+		return pop(&pool->urgent);
+	if (pool->others.count > 0 && pool->others_run < pool->threads_max)
+		return pop(&pool->others);
+	return NULL;
 }
 
 static void *serve(void *arg)
@@ -49,20 +59,23 @@ static void *serve(void *arg)
 
 	(void)pthread_mutex_lock(&pool->lock);
 	while (!pool->stopping) {
-		struct spoke_work *work;
+		struct spoke_work *work = take(pool);
+		unsigned others;
 
-		if (pool->queued == 0) {
+		if (work == NULL) {
 			pool->idle++;
 			(void)pthread_cond_wait(&pool->more, &pool->lock);
 			pool->idle--;
 			continue;
 		}
-		work = pop(pool);
+		others = !work->urgent;
+		pool->others_run += others;
 		(void)pthread_mutex_unlock(&pool->lock);
 		work->run(work);
 		work->status = 0;
 		pool->done(pool->arg, work);
 		(void)pthread_mutex_lock(&pool->lock);
+		pool->others_run -= others;
 	}
 	(void)pthread_mutex_unlock(&pool->lock);
 	return NULL;
@@ -113,8 +126,22 @@ int spokei_pool_init(struct spokei_pool *pool, unsigned threads_max, unsigned qu
 	return -error;
 }
 
+/* Is another thread wanted for one work more? */
+static bool wants_thread(const struct spokei_pool *pool, const struct spoke_work *work)
+{
+	/* Those that wait may have been called for works queued before this one. */
+	if (pool->idle > pool->urgent.count + pool->others.count)
+		return false;
+	if (pool->started < pool->threads_max)
+		return true;
+	/* The one beyond them, for urgent works or in the place of one that has such a work. */
+	return pool->started == pool->threads_max &&
+	       (work->urgent || pool->others_run + pool->others.count < pool->threads_max);
+}
+
 int spokei_pool_submit(struct spokei_pool *pool, struct spoke_work *work)
 {
+	struct spokei_pool_queue *queue = work->urgent ? &pool->urgent : &pool->others;
 	int error = 0;
 
 	if (pool->forks != spokei_forks)
@@ -122,35 +149,47 @@ int spokei_pool_submit(struct spokei_pool *pool, struct spoke_work *work)
 	(void)pthread_mutex_lock(&pool->lock);
 	if (pool->stopping) {
 		error = -ECANCELED;
-	} else if (pool->queued >= pool->queue_max) {
+	} else if (queue->count >= pool->queue_max) {
 		error = -EAGAIN;
 	} else {
-		/* Those that wait may have been called for works queued before this one. */
-		if (pool->idle <= pool->queued && pool->started < pool->threads_max)
+		if (wants_thread(pool, work))
 			error = start_thread(pool);
 		if (pool->started > 0)
 			error = 0;
 	}
 	if (!error) {
-		push(pool, work);
+		push(queue, work);
 		(void)pthread_cond_signal(&pool->more);
 	}
 	(void)pthread_mutex_unlock(&pool->lock);
 	return error;
 }
 
+static void cancel_all(struct spokei_pool *pool, struct spoke_work *work)
+{
+	while (work) {
+		struct spoke_work *next = next_of(work);
+
+		work->status = -ECANCELED;
+		pool->done(pool->arg, work);
+		work = next;
+	}
+}
+
 void spokei_pool_stop(struct spokei_pool *pool)
 {
-	struct spoke_work *work;
+	static const struct spokei_pool_queue empty;
+	struct spoke_work *urgent;
+	struct spoke_work *others;
 	unsigned started;
 
 	if (pool->forks != spokei_forks)
 		return; /* nobody knows what its threads were doing, and they are not here */
 	(void)pthread_mutex_lock(&pool->lock);
-	work = pool->first;
-	pool->first = NULL;
-	pool->last = NULL;
-	pool->queued = 0;
+	urgent = pool->urgent.first;
+	others = pool->others.first;
+	pool->urgent = empty;
+	pool->others = empty;
 	started = pool->started;
 	pool->started = 0;
 	pool->stopping = true;
@@ -161,13 +200,8 @@ void spokei_pool_stop(struct spokei_pool *pool)
 		SPOKE_ASSERT(!pthread_equal(pool->threads[i], pthread_self()));
 		(void)pthread_join(pool->threads[i], NULL);
 	}
-	while (work) {
-		struct spoke_work *next = next_of(work);
-
-		work->status = -ECANCELED;
-		pool->done(pool->arg, work);
-		work = next;
-	}
+	cancel_all(pool, urgent);
+	cancel_all(pool, others);
 }
 
 void spokei_pool_fini(struct spokei_pool *pool)

@@ -5,7 +5,9 @@
  * be stopped and finished, which does nothing, and a parker is to be forgotten.
  *
  * The pool runs a bounded queue in order of submission on up to threads_max threads, which it
- * starts when there is work and nobody free. Signals are left to the program's own threads.
+ * starts when there is work and nobody free. Urgent works have a queue of their own that goes
+ * first, and there is one thread more, so that others can never keep all of them busy. Signals are
+ * left to the program's own threads.
  */
 #ifndef SPOKEI_HOST_THREAD_H
 #define SPOKEI_HOST_THREAD_H
@@ -28,14 +30,20 @@ int spokei_thread_create(pthread_t *ret_id, void *(*run)(void *arg), void *arg);
  */
 typedef void (*spokei_pool_done_fn)(void *arg, struct spoke_work *work);
 
+struct spokei_pool_queue {
+	struct spoke_work *first;
+	struct spoke_work *last;
+	unsigned count;
+};
+
 /* All fields are the pool's. */
 struct spokei_pool {
 	pthread_mutex_t lock; /* for all below it */
 	pthread_cond_t more;  /* work has come, or the end */
-	struct spoke_work *first;
-	struct spoke_work *last;
-	unsigned queued;
-	unsigned idle; /* threads that wait for work */
+	struct spokei_pool_queue urgent;
+	struct spokei_pool_queue others;
+	unsigned others_run; /* by threads, now */
+	unsigned idle;       /* threads that wait for work */
 	unsigned started;
 	bool stopping;
 	unsigned forks; /* from here on: never changes */
@@ -43,11 +51,12 @@ struct spokei_pool {
 	unsigned queue_max;
 	spokei_pool_done_fn done;
 	void *arg;
-	pthread_t threads[SPOKEI_POOL_THREADS_MAX]; /* the submitters' and, later, the stopper's */
+	/* The submitters' and, later, the stopper's. */
+	pthread_t threads[SPOKEI_POOL_THREADS_MAX + 1];
 };
 
-/* `threads_max` 0: SPOKEI_POOL_THREADS, at most SPOKEI_POOL_THREADS_MAX; `queue_max` 0:
- * SPOKEI_POOL_QUEUE. 0 or a negative errno. */
+/* `threads_max` 0: SPOKEI_POOL_THREADS, at most SPOKEI_POOL_THREADS_MAX; `queue_max`, of
+ * each queue, 0: SPOKEI_POOL_QUEUE. 0 or a negative errno. */
 int spokei_pool_init(struct spokei_pool *pool, unsigned threads_max, unsigned queue_max,
 		     spokei_pool_done_fn done, void *arg);
 

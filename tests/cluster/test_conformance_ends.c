@@ -46,11 +46,16 @@ static void a_call_that_cannot_be_written_times_out_before_it_was(void **state)
 	stage_consume(stage, NULL);
 	stage_until_ready(stage, 1);
 	echo = stage_method(stage, "echo");
-	for (unsigned i = 0; i < 14; i++)
+	for (unsigned i = 0; i < 13; i++)
 		(void)stage_call_with(stage, echo, args, &options);
+	stage_pass(stage, 5 * MS); /* it turns out that no more is taken */
+	(void)stage_call_with(stage, echo, args, &options);
 	stage_end_all(stage);
 	assert_int_equal(stage->calls[0].result.error, SPOKE_ETIMEOUT);
 	assert_true(stage->calls[0].result.written);
+	/* Nobody can take back what was put before that. */
+	assert_int_equal(stage->calls[12].result.error, SPOKE_ETIMEOUT);
+	assert_true(stage->calls[12].result.written);
 	last = &stage->calls[13].result;
 	assert_int_equal(last->error, SPOKE_ETIMEOUT_UNSENT);
 	assert_false(last->written);

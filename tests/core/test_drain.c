@@ -28,6 +28,8 @@ struct member {
 	struct spoke_post post;
 	uint64_t work_ns;
 	void (*then)(struct member *member); /* what its end does besides, or NULL */
+	unsigned posts;                      /* how often its post has run */
+	unsigned posts_max;
 	char number;
 };
 
@@ -292,6 +294,54 @@ static void a_drain_that_has_no_timer_is_refused_and_nothing_happened(void **sta
 	assert_false(spokei_engine_ending(fixture.engine));
 }
 
+static void post_again(struct spoke_post *post)
+{
+	struct member *member = spoke_container_of(post, struct member, post);
+
+	member->posts++;
+	if (member->posts < member->posts_max)
+		spoke_engine_post(fixture.engine, post);
+}
+
+static void what_posts_post_is_run_when_an_engine_is_freed(void **state)
+{
+	struct member *member = add_member(0);
+
+	(void)state;
+	member->post.run = post_again;
+	member->posts_max = 16;
+	spoke_engine_post(fixture.engine, &member->post);
+	free_engine();
+	assert_int_equal(member->posts, 16);
+	assert_string_equal(fixture.story, "c0g0");
+}
+
+static void an_engine_is_freed_though_a_post_posts_for_ever(void **state)
+{
+	struct member *member = add_member(0);
+
+	(void)state;
+	member->post.run = post_again;
+	member->posts_max = 1000;
+	spoke_engine_post(fixture.engine, &member->post);
+	free_engine();
+	assert_in_range(member->posts, 16, 999);
+	assert_string_equal(fixture.story, "c0g0");
+}
+
+static void an_alarm_may_be_cancelled_when_its_engine_is_gone(void **state)
+{
+	struct spoke_alarm alarms[2] = { 0 };
+
+	(void)state;
+	assert_int_equal(spoke_alarm_after(fixture.engine, &alarms[0], MS, work_done), SPOKE_OK);
+	assert_int_equal(spoke_alarm_after(fixture.engine, &alarms[1], MS, work_done), SPOKE_OK);
+	assert_true(spoke_alarm_cancel(&alarms[1]));
+	free_engine();
+	assert_false(spoke_alarm_cancel(&alarms[0])); /* the engine forgot it */
+	assert_false(spoke_alarm_cancel(&alarms[1]));
+}
+
 static void an_environment_without_threads_cannot_start_one(void **state)
 {
 	(void)state;
@@ -315,6 +365,9 @@ int main(void)
 		TEST(a_member_that_cannot_drain_is_closed_instead),
 		TEST(a_drain_may_be_posted),
 		TEST(a_drain_that_has_no_timer_is_refused_and_nothing_happened),
+		TEST(what_posts_post_is_run_when_an_engine_is_freed),
+		TEST(an_engine_is_freed_though_a_post_posts_for_ever),
+		TEST(an_alarm_may_be_cancelled_when_its_engine_is_gone),
 		TEST(an_environment_without_threads_cannot_start_one),
 	};
 

@@ -11,7 +11,6 @@
 
 #include <spoke/host.h>
 
-#include <ev.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -138,22 +137,6 @@ static void an_engine_cannot_be_run_from_its_own_callback(void **state)
 	assert_int_equal(spoke_engine_run(alarmed.engine), SPOKE_OK);
 	assert_int_equal(alarmed.count, 1);
 	spoke_engine_free(alarmed.engine);
-}
-
-static void an_engine_turns_in_a_loop_of_the_users(void **state)
-{
-	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO);
-	struct spoke_engine_options options = { .native = ev };
-	struct alarmed alarmed = { .until = 3 };
-
-	(void)state;
-	assert_int_equal(spoke_engine_new(&options, &alarmed.engine), SPOKE_OK);
-	assert_int_equal(spoke_alarm_every(alarmed.engine, &alarmed.alarm, MS, count_alarm),
-			 SPOKE_OK);
-	(void)ev_run(ev, 0); /* count_alarm() breaks it */
-	assert_int_equal(alarmed.count, 3);
-	spoke_engine_free(alarmed.engine);
-	ev_loop_destroy(ev);
 }
 
 struct visitor {
@@ -425,7 +408,6 @@ int main(void)
 		cmocka_unit_test(an_alarm_can_be_due_again_and_again),
 		cmocka_unit_test(an_alarm_that_is_set_can_be_moved),
 		cmocka_unit_test(an_engine_cannot_be_run_from_its_own_callback),
-		cmocka_unit_test(an_engine_turns_in_a_loop_of_the_users),
 		cmocka_unit_test(a_post_of_another_thread_wakes_the_engine),
 		cmocka_unit_test(a_turn_has_one_order),
 		cmocka_unit_test(no_answer_that_has_arrived_is_judged_late_after_a_stall),

@@ -295,6 +295,25 @@ static void a_drain_from_another_thread_is_refused_and_a_posted_one_ends_the_run
 	assert_gone(&rig);
 }
 
+/* Many times: the thread may not have begun, may run, may have ended. */
+static void a_drain_is_refused_from_the_start_of_a_thread_until_it_is_joined(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	set_up(&rig);
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(spoke_engine_start(rig.engine), SPOKE_OK);
+		assert_int_equal(spoke_engine_drain(rig.engine, MS), SPOKE_ETHREAD);
+		spoke_engine_stop(rig.engine);
+		assert_int_equal(spoke_engine_drain(rig.engine, MS), SPOKE_ETHREAD);
+		assert_int_equal(spoke_engine_join(rig.engine), SPOKE_OK);
+	}
+	assert_int_equal(rig.closed, 0);
+	spoke_engine_free(rig.engine);
+	assert_gone(&rig);
+}
+
 static void a_thread_that_cannot_be_started_is_said_so(void **state)
 {
 	struct rig rig;
@@ -399,40 +418,6 @@ static void libev_asks_for_no_memory_as_descriptors_come(void **state)
 	(void)close(fd[1]);
 }
 
-struct waiter {
-	const struct spoke_env *env;
-	void *parker;
-	uintptr_t self;
-};
-
-static void unpark(void *arg)
-{
-	struct waiter *waiter = arg;
-
-	waiter->self = waiter->env->threads->self(waiter->env->ctx);
-	waiter->env->threads->unpark(waiter->parker);
-}
-
-static void a_thread_waits_until_another_calls_it_or_its_time_is_over(void **state)
-{
-	const struct spoke_env *env = spoke_host_env();
-	const struct spoke_threads *threads = env->threads;
-	struct waiter waiter = { .env = env };
-	uint64_t until_ns = env->now(env->ctx) + 3 * MS;
-	void *thread;
-
-	(void)state;
-	assert_int_equal(threads->open(env->ctx, &waiter.parker), 0);
-	assert_int_equal(threads->park(waiter.parker, until_ns), -ETIMEDOUT);
-	assert_true(env->now(env->ctx) >= until_ns);
-	assert_int_equal(threads->start(env->ctx, unpark, &waiter, &thread), 0);
-	assert_int_equal(threads->park(waiter.parker, UINT64_MAX), 0);
-	threads->join(thread);
-	assert_true(waiter.self != 0);
-	assert_true(waiter.self != threads->self(env->ctx));
-	threads->close(waiter.parker);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -446,10 +431,10 @@ int main(void)
 		cmocka_unit_test(an_engine_freed_on_its_own_thread_goes_when_it_is_joined),
 		cmocka_unit_test(
 			a_drain_from_another_thread_is_refused_and_a_posted_one_ends_the_run),
+		cmocka_unit_test(a_drain_is_refused_from_the_start_of_a_thread_until_it_is_joined),
 		cmocka_unit_test(a_thread_that_cannot_be_started_is_said_so),
 		cmocka_unit_test(an_engine_is_made_whole_or_not_at_all),
 		cmocka_unit_test(libev_asks_for_no_memory_as_descriptors_come),
-		cmocka_unit_test(a_thread_waits_until_another_calls_it_or_its_time_is_over),
 	};
 
 	return cmocka_run_group_tests_name("life", tests, NULL, NULL);

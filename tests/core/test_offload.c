@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work for another thread, given to the loop of an engine. */
+/* Work for another thread, given to the loop of an engine; threads that wait for each other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,10 @@
 
 #include <spoke/host.h>
 
+#include <errno.h>
 #include <pthread.h>
+
+#define MS UINT64_C(1000000)
 
 static struct spoke_engine *make_engine(void)
 {
@@ -95,11 +98,46 @@ static void work_that_is_left_comes_back_once_when_the_engine_is_freed(void **st
 	}
 }
 
+struct waiter {
+	const struct spoke_env *env;
+	void *parker;
+	uintptr_t self;
+};
+
+static void unpark(void *arg)
+{
+	struct waiter *waiter = arg;
+
+	waiter->self = waiter->env->threads->self(waiter->env->ctx);
+	waiter->env->threads->unpark(waiter->parker);
+}
+
+static void a_thread_waits_until_another_calls_it_or_its_time_is_over(void **state)
+{
+	const struct spoke_env *env = spoke_host_env();
+	const struct spoke_threads *threads = env->threads;
+	struct waiter waiter = { .env = env };
+	uint64_t until_ns = env->now(env->ctx) + 3 * MS;
+	void *thread;
+
+	(void)state;
+	assert_int_equal(threads->open(env->ctx, &waiter.parker), 0);
+	assert_int_equal(threads->park(waiter.parker, until_ns), -ETIMEDOUT);
+	assert_true(env->now(env->ctx) >= until_ns);
+	assert_int_equal(threads->start(env->ctx, unpark, &waiter, &thread), 0);
+	assert_int_equal(threads->park(waiter.parker, UINT64_MAX), 0);
+	threads->join(thread);
+	assert_true(waiter.self != 0);
+	assert_true(waiter.self != threads->self(env->ctx));
+	threads->close(waiter.parker);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(work_runs_elsewhere_and_comes_back),
 		cmocka_unit_test(work_that_is_left_comes_back_once_when_the_engine_is_freed),
+		cmocka_unit_test(a_thread_waits_until_another_calls_it_or_its_time_is_over),
 	};
 
 	return cmocka_run_group_tests_name("offload", tests, NULL, NULL);

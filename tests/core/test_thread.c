@@ -236,6 +236,71 @@ static void stop_waits_for_what_runs_and_cancels_the_rest_once(void **state)
 	free_rig(rig);
 }
 
+/* Works that are not urgent have all the threads they may. */
+static void keep_busy(struct rig *rig, int threads)
+{
+	for (int i = 0; i < threads; i++) {
+		rig->jobs[i].then = hold;
+		assert_int_equal(submit(rig, i), 0);
+		wait_begun(rig);
+	}
+}
+
+static void release_all(struct rig *rig, unsigned first, unsigned threads)
+{
+	for (unsigned i = 1; i <= threads; i++) {
+		spokei_unpark(&rig->release);
+		wait_done(rig, first + i);
+	}
+}
+
+static void urgent_work_runs_though_others_block_and_fill_the_queue(void **state)
+{
+	struct rig *rig = new_rig(2, 1);
+
+	(void)state;
+	keep_busy(rig, 2);
+	assert_int_equal(submit(rig, 2), 0);
+	assert_int_equal(submit(rig, 3), -EAGAIN);
+	for (int i = 4; i < 7; i++) {
+		rig->jobs[i].work.urgent = true;
+		assert_int_equal(submit(rig, i), 0);
+		wait_done(rig, (unsigned)i - 3);
+		assert_int_equal(rig->jobs[i].ran, 1);
+	}
+	assert_int_equal(rig->jobs[2].ran, 0); /* the thread beyond is not for it */
+	assert_int_equal(rig->pool.started, 3);
+	release_all(rig, 3, 2);
+	wait_done(rig, 6);
+	assert_int_equal(rig->jobs[2].ran, 1);
+	free_rig(rig);
+}
+
+static void urgent_work_goes_first_and_has_its_own_limit(void **state)
+{
+	struct rig *rig = new_rig(1, 2);
+
+	(void)state;
+	for (int i = 3; i < 7; i++)
+		rig->jobs[i].work.urgent = true;
+	rig->jobs[3].then = hold;
+	assert_int_equal(submit(rig, 3), 0); /* has the thread beyond */
+	wait_begun(rig);
+	keep_busy(rig, 1);
+	assert_int_equal(submit(rig, 1), 0);
+	assert_int_equal(submit(rig, 4), 0);
+	assert_int_equal(submit(rig, 5), 0);
+	assert_int_equal(submit(rig, 6), -EAGAIN);
+	assert_int_equal(rig->pool.started, 2);
+	spokei_unpark(&rig->release);
+	wait_done(rig, 3); /* one of those that held, and 4, 5 */
+	assert_true(rig->log[1] == &rig->jobs[4] && rig->log[2] == &rig->jobs[5]);
+	spokei_unpark(&rig->release);
+	wait_done(rig, 5);
+	assert_int_equal(rig->jobs[1].ran, 1);
+	free_rig(rig);
+}
+
 static void a_pool_that_never_worked_stops_without_threads(void **state)
 {
 	struct rig *rig = new_rig(0, 0);
@@ -350,6 +415,8 @@ int main(void)
 		cmocka_unit_test(a_full_queue_refuses_and_takes_again_when_there_is_room),
 		cmocka_unit_test(one_thread_keeps_the_order),
 		cmocka_unit_test(stop_waits_for_what_runs_and_cancels_the_rest_once),
+		cmocka_unit_test(urgent_work_runs_though_others_block_and_fill_the_queue),
+		cmocka_unit_test(urgent_work_goes_first_and_has_its_own_limit),
 		cmocka_unit_test(a_pool_that_never_worked_stops_without_threads),
 		cmocka_unit_test(many_threads_submit_and_each_work_runs_once),
 		cmocka_unit_test(an_unpark_before_the_park_is_kept_once),

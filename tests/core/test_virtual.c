@@ -235,6 +235,63 @@ static void a_late_turn_reads_everybody_before_it_judges_anybody(void **state)
 	tear_down(&reader.fixture);
 }
 
+enum {
+	CROWD = 3 * (int)SPOKE_WHEEL_BUDGET
+};
+
+static void crowd_due(struct spoke_timer *timer, void *arg)
+{
+	(void)timer;
+	++*(unsigned *)arg;
+}
+
+static void peer_is_still_there(struct spoke_watch *watch, unsigned io)
+{
+	(void)watch;
+	(void)io;
+}
+
+/* Peers that are always ready, and a late turn with more timers than one budget. */
+static void a_wheel_that_is_behind_goes_on_without_late_rounds(void **state)
+{
+	static struct reader reader;
+	static struct spoke_timer timers[CROWD];
+	struct spoke_engine *engine;
+	unsigned crowd_class;
+	unsigned fired = 0;
+	unsigned turns = 0;
+	uint64_t start_ns;
+	char x = 'x';
+	struct iovec byte = { &x, 1 };
+
+	(void)state;
+	reader = (struct reader){ .read = 0 };
+	set_up(&reader.fixture);
+	engine = reader.fixture.engine;
+	connect_peers(&reader);
+	assert_int_equal(spoke_wheel_add_class(engine->wheel, "crowd", crowd_due, &fired,
+					       &crowd_class),
+			 SPOKE_WHEEL_OK);
+	start_ns = reader.fixture.world.now_ns;
+	reader.peers[0].watch.ready = peer_is_still_there;
+	assert_int_equal(engine->env->net->write(engine->env->ctx, reader.peers[0].far, &byte, 1),
+			 1);
+	for (int i = 0; i < CROWD; i++)
+		assert_int_equal(spoke_wheel_schedule(engine->wheel, &timers[i], crowd_class,
+						      start_ns + 50 * MS),
+				 SPOKE_WHEEL_OK);
+	engine->due_ns = spoke_wheel_next(engine->wheel);
+	virtual_stall(&reader.fixture.world, 200 * MS);
+	while (fired < CROWD) {
+		assert_true(virtual_step(&reader.fixture.world, start_ns + 300 * MS));
+		assert_in_range(++turns, 1, SPOKEI_ENGINE_LATE_ROUNDS + 8);
+	}
+	assert_in_range(turns, SPOKEI_ENGINE_LATE_ROUNDS + 3, SPOKEI_ENGINE_LATE_ROUNDS + 8);
+	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TURNS_LATE), 1);
+	disconnect_peers(&reader);
+	tear_down(&reader.fixture);
+}
+
 static void want_of_memory_is_told_and_leaves_nothing_behind(void **state)
 {
 	(void)state;
@@ -268,6 +325,7 @@ int main(void)
 		cmocka_unit_test(what_a_late_turn_missed_of_a_period_is_not_made_up_for),
 		cmocka_unit_test(an_idle_engine_does_not_turn),
 		cmocka_unit_test(a_late_turn_reads_everybody_before_it_judges_anybody),
+		cmocka_unit_test(a_wheel_that_is_behind_goes_on_without_late_rounds),
 		cmocka_unit_test(want_of_memory_is_told_and_leaves_nothing_behind),
 	};
 

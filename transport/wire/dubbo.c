@@ -199,6 +199,7 @@ const struct spokei_wire spokei_wire_dubbo = {
 	.id_max = UINT64_MAX,
 	.probes = true,
 	.deadlines = true,
+	.attachments = true,
 	.knows = dubbo_knows,
 	.cut = dubbo_cut,
 	.read = dubbo_read,

@@ -96,6 +96,7 @@ struct spokei_wire {
 	uint64_t id_max;   /* ... and the last one that fits */
 	bool probes;       /* has heartbeats, events and announcements of going away */
 	bool deadlines;    /* can say how much time remains */
+	bool attachments;  /* can say attachments, versions and groups */
 	/* Does a connection that begins with this byte speak it? */
 	bool (*knows)(unsigned char first);
 	/*

@@ -44,15 +44,16 @@ struct spoke_consumer_options {
 	size_t more_count;
 	uint64_t timeout_ns;  /* of a call; 0: what the URL says, else 1 s */
 	uint32_t pending_max; /* calls that wait for an answer; beyond: ELIMIT. 0: 65,536 */
-	size_t frame_max;     /* bytes of a frame, read or written; 0: 8 MiB */
+	size_t frame_max;     /* bytes of a frame, read or written; 0: 8 MiB, which is the most */
 	/* Serves requests that a provider pushes; NULL: they are answered "no such service". */
 	void (*handle)(struct spoke_request *request, void *arg);
 	void *handle_arg;
 };
 
 /*
- * Makes a consumer, which begins to connect. Returns 0, EINVAL, ESYNTAX, ERANGE, EUNSUPPORTED (an
- * option; spoke_engine_why() has a sentence), ELIMIT, ENOMEM or EFORKED. Undo with
+ * Makes a consumer, which begins to connect. Returns 0, EINVAL, ESYNTAX, ERANGE, ETOOLARGE,
+ * EUNSUPPORTED (an option; spoke_engine_why() has a sentence), ELIMIT, ENOMEM, ECLOSED (the engine
+ * is ending) or EFORKED. Undo with
  * spoke_consumer_free().
  */
 SPOKE_API SPOKE_MUST_USE int spoke_consumer_new(struct spoke_engine *engine,
@@ -104,9 +105,11 @@ struct spoke_result {
 	struct spoke_span error_text;   /* from the provider, for people; may be empty */
 	struct spoke_span error_class;  /* of an exception of a Java provider; may be empty */
 	int32_t error_code;             /* of EREMOTE: the handler's; else 0 */
-	bool written;                   /* had the request begun to be written? */
-	uint64_t queued_ns;             /* from the call until that, or until its end */
-	uint64_t waited_ns;             /* from then until its end */
+	/* Had the request begun to be written, or could it not be taken back any more? If not, it
+	 * was never run and never will be. */
+	bool written;
+	uint64_t queued_ns; /* from the call until that, or until its end */
+	uint64_t waited_ns; /* from then until its end */
 };
 
 /* A sentence for a result, as "timeout: written after 0.2 ms, waited 499.8 ms". Returns the length
@@ -117,8 +120,10 @@ typedef void (*spoke_done)(void *arg, const struct spoke_result *result);
 
 /* Zero-initialised, every default stands. */
 struct spoke_call_options {
-	uint64_t timeout_ns;            /* 0: the method's */
-	struct spoke_value attachments; /* a map with texts as keys, borrowed; { 0 }: none */
+	uint64_t timeout_ns; /* 0: the method's */
+	/* A map with texts as keys, each once, borrowed; { 0 }: none. What time remains ("timeout",
+	 * "_TO") spoke says itself. */
+	struct spoke_value attachments;
 	bool one_way; /* no answer is wanted; ends with OK once it is being written */
 };
 
@@ -130,9 +135,11 @@ struct spoke_call {
 /*
  * Calls. `args` are values one after another, as spoke_builder_finish() gives them, borrowed for
  * the call; `done` may be NULL, `ret_call` too. Returns 0; or, when the call was not taken: what is
- * wrong with the values (ETRUNCATED, ECORRUPT, EDEPTH, ETOOLARGE, ETYPE for attachments), ERANGE
- * (the timeout), EUNAVAILABLE (no endpoint is connected or connecting), ELIMIT (pending_max, bytes
- * waiting to be written), EUNSUPPORTED (a wire that cannot say it), ECLOSED, EFORKED or ENOMEM.
+ * wrong with the values (ETRUNCATED, ECORRUPT, EDEPTH, ETOOLARGE; of attachments also ETYPE,
+ * EEXIST, EINVAL, ELIMIT), EINVAL (not as many as type_names), ERANGE (the timeout), EUNAVAILABLE
+ * (no endpoint is connected or connecting), ELIMIT (pending_max, bytes waiting to be written),
+ * EUNSUPPORTED (a wire that cannot say it: MessagePack-RPC has no versions, groups and
+ * attachments), ECLOSED, EFORKED or ENOMEM.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_call(struct spoke_method *method, struct spoke_span args,
 					const struct spoke_call_options *options, spoke_done done,

@@ -35,16 +35,17 @@ struct spoke_provider_options {
 	uint32_t connections_per_peer_max;    /* of one address; 0: 1,000 */
 	uint32_t requests_max;                /* being served, in all; 0: 10,000 */
 	uint32_t requests_per_connection_max; /* 0: 1,024 */
-	size_t frame_max;                     /* bytes of a frame, read or written; 0: 8 MiB */
-	size_t queued_max;                    /* bytes of answers that wait, in all; 0: 256 MiB */
+	size_t frame_max;      /* bytes of a frame, read or written; 0: 8 MiB, the most */
+	size_t queued_max;     /* bytes of answers that wait, in all; 0: 256 MiB */
 	uint64_t heartbeat_ns; /* interval; a peer mute for four is closed; 0: 60 s */
 	/* Of MessagePack-RPC, where a method without a dot is one of this service; NULL: of the
 	 * first that was added. */
 	const char *default_service;
 };
 
-/* Makes a provider that serves nothing and listens nowhere yet. Returns 0, EINVAL, ELIMIT, ENOMEM
- * or EFORKED. Undo with spoke_provider_free(). */
+/* Makes a provider that serves nothing and listens nowhere yet. Returns 0, ERANGE (an option;
+ * spoke_engine_why() has a sentence), ELIMIT, ENOMEM, ECLOSED (the engine is ending) or EFORKED.
+ * Undo with spoke_provider_free(). */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_new(struct spoke_engine *engine,
 						const struct spoke_provider_options *options,
 						struct spoke_provider **ret_provider);
@@ -60,7 +61,8 @@ enum spoke_handler_flags {
 	/*
 	 * The handler runs on a thread of the pool, and may block. It has the request to itself,
 	 * with a copy of all that it says, and may call what is marked "any thread"; nothing else
-	 * of the engine. While the pool's queue is full requests are refused.
+	 * of the engine. While the pool's queue is full requests are refused. One that runs when
+	 * the provider is freed runs to its end: `arg` has to outlive the engine.
 	 */
 	SPOKE_HANDLER_POOL = 1,
 };
@@ -91,7 +93,7 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_add(struct spoke_provider *provider,
  * Listens: "dubbo://0.0.0.0:20880", "dubbo://[::]:20880", "unix:/run/echo.sock". Whatever the
  * scheme, Dubbo and MessagePack-RPC are both understood. The host is given in digits; port 0 is one
  * that the system chooses. Returns 0, ESYNTAX, ERANGE, EINVAL or ESYSTEM (spoke_engine_why() has a
- * sentence), ELIMIT or ENOMEM.
+ * sentence), ELIMIT, ENOMEM, ECLOSED or EFORKED.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_listen(struct spoke_provider *provider,
 						   const char *url);
@@ -138,8 +140,9 @@ SPOKE_API SPOKE_MUST_USE int spoke_request_keep(struct spoke_request *request);
 
 /* Calls `abandoned` when the connection is lost before the answer. A caller that closed without a
  * word looks like one that only sends no more: it is taken to be lost after a minute, or when an
- * answer cannot be written. The request still has to be answered. One per request. Not for
- * handlers on the pool. */
+ * answer cannot be written. The request still has to be answered. Not
+ * called if that has happened already: spoke_request_abandoned(). One per request. Not for handlers
+ * on the pool. */
 SPOKE_API void spoke_request_on_abandoned(struct spoke_request *request,
 					  void (*abandoned)(struct spoke_request *request,
 							    void *arg),

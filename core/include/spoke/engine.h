@@ -39,8 +39,10 @@ SPOKE_API SPOKE_MUST_USE int spoke_engine_new(const struct spoke_engine_options 
 
 /*
  * Frees an engine; NULL is fine. What lives on it (consumers, providers) is closed first, so that
- * calls in flight are told; posts that nobody has run are run, alarms that are set are forgotten.
- * Whoever is told may still use the engine, though what is made on it now is closed as well.
+ * calls in flight are told; posts that nobody has run are run, and so is what these post, at least
+ * 16 posts deep: what comes later, of posts that go on for ever, is forgotten. Alarms that are set
+ * are forgotten too, and are not set then. Whoever is told may still use the engine, though what is
+ * made on it now is closed as well.
  *
  * In a callback of the engine, inside spoke_engine_run() or spoke_engine_turn(), it stops the run
  * and the engine is freed when that function is about to return; until then the callbacks of the
@@ -57,7 +59,8 @@ SPOKE_API void spoke_engine_free(struct spoke_engine *engine);
 
 /*
  * Turns until spoke_engine_stop(), or until a drain is done. Returns 0, ESTATE when it is running
- * already, or EFORKED. The engine may be gone when it returns: see spoke_engine_free().
+ * already, which includes a round of a loop of yours that you run yourself, or EFORKED. The engine
+ * may be gone when it returns: see spoke_engine_free().
  */
 SPOKE_API SPOKE_MUST_USE int spoke_engine_run(struct spoke_engine *engine);
 
@@ -92,9 +95,11 @@ SPOKE_API SPOKE_MUST_USE int spoke_engine_join(struct spoke_engine *engine);
  * Asks all that lives on the engine to finish what was begun and to take nothing new. The run ends
  * as by spoke_engine_stop() when nothing lives there any more; after `timeout_ns` (UINT64_MAX:
  * never) whoever is left is closed. A drain is for ever: what would live on the engine cannot be
- * made any more (ECLOSED), and a later run ends at once when nothing lives there. A second drain
- * sets another time. Returns 0, ETHREAD from another thread than the one that runs the engine (post
- * it from there), ELIMIT or ERANGE as spoke_alarm_after(), or EFORKED; nothing happened then.
+ * made any more (ECLOSED), and a later run ends at once when nothing lives there; but a loop of
+ * yours that you run yourself is broken out of once for each drain. A second drain sets another
+ * time. Returns 0, ETHREAD from another thread than the one that runs the engine, which from
+ * spoke_engine_start() to spoke_engine_join() is its own (post it from there), ELIMIT or ERANGE as
+ * spoke_alarm_after(), or EFORKED; nothing happened then.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns);
 
@@ -143,7 +148,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_alarm_every(struct spoke_engine *engine,
 					       struct spoke_alarm *alarm, uint64_t period_ns,
 					       void (*due)(struct spoke_alarm *alarm));
 
-/* The alarm will not be called and may be freed. Returns whether it was set. */
+/* The alarm will not be called and may be freed. Returns whether it was set; one that is not may
+ * have outlived its engine. */
 SPOKE_API bool spoke_alarm_cancel(struct spoke_alarm *alarm);
 
 SPOKE_END_DECLS

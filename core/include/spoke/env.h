@@ -90,6 +90,9 @@ struct spoke_work {
 	/* For done(): 0, or -ECANCELED: the loop is closed and it never ran, or was left to the
 	 * parent of this process. */
 	int status;
+	/* Others wait for it, and it is not the user's code, as a name to be resolved. It goes
+	 * first, and works that are not urgent never take every thread. */
+	bool urgent;
 	void *loop[4]; /* the loop's */
 };
 

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handlers on the pool, and a provider that goes while requests wait for a thread. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <spoke/consumer.h>
+#include <spoke/provider.h>
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	CALLS = 40
+};
+
+static struct {
+	struct spoke_engine *engine;
+	struct spoke_provider *provider;
+	atomic_uint begun; /* handlers */
+	unsigned ended;    /* calls */
+	bool free_engine;
+} rig;
+
+static void work(struct spoke_request *request, void *arg)
+{
+	struct timespec moment = { .tv_nsec = 5000000 };
+
+	(void)arg;
+	atomic_fetch_add(&rig.begun, 1);
+	(void)nanosleep(&moment, NULL);
+	spoke_reply(request, (struct spoke_value){ NULL, 0 });
+}
+
+static void call_done(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	(void)result;
+	if (++rig.ended == CALLS && !rig.free_engine)
+		spoke_engine_stop(rig.engine);
+}
+
+/* Handlers run, and others wait for a thread: now everything they belong to goes. */
+static void free_it(struct spoke_alarm *alarm)
+{
+	if (atomic_load(&rig.begun) == 0) {
+		assert_int_equal(spoke_alarm_after(rig.engine, alarm, 1000000, free_it), SPOKE_OK);
+		return;
+	}
+	if (rig.free_engine)
+		spoke_engine_free(rig.engine);
+	else
+		spoke_provider_free(rig.provider);
+}
+
+static void play(const char *folder)
+{
+	static const struct spoke_service_options service = { .name = "S" };
+	static const struct spoke_handler handler = { "work", work, NULL, SPOKE_HANDLER_POOL };
+	struct spoke_alarm alarm = { 0 };
+	struct spoke_consumer_options options = { 0 };
+	struct spoke_consumer *consumer;
+	struct spoke_method *method;
+	char place[128];
+	char url[160];
+
+	(void)snprintf(place, sizeof(place), "unix:%s/s", folder);
+	(void)snprintf(url, sizeof(url), "%s?interface=S", place);
+	options.url = url;
+	rig.ended = 0;
+	atomic_store(&rig.begun, 0);
+	assert_int_equal(spoke_engine_new(NULL, &rig.engine), SPOKE_OK);
+	assert_int_equal(spoke_provider_new(rig.engine, NULL, &rig.provider), SPOKE_OK);
+	assert_int_equal(spoke_provider_add(rig.provider, &service, &handler, 1), SPOKE_OK);
+	assert_int_equal(spoke_provider_listen(rig.provider, place), SPOKE_OK);
+	assert_int_equal(spoke_consumer_new(rig.engine, &options, &consumer), SPOKE_OK);
+	assert_int_equal(spoke_consumer_method(consumer, "work", NULL, &method), SPOKE_OK);
+	for (int i = 0; i < CALLS; i++)
+		assert_int_equal(spoke_call(method, (struct spoke_span){ "", 0 }, NULL, call_done,
+					    NULL, NULL),
+				 SPOKE_OK);
+	assert_int_equal(spoke_alarm_after(rig.engine, &alarm, 1000000, free_it), SPOKE_OK);
+	assert_int_equal(spoke_engine_run(rig.engine), SPOKE_OK);
+	if (!rig.free_engine)
+		spoke_engine_free(rig.engine);
+	assert_int_equal(rig.ended, CALLS);
+}
+
+static void in_a_folder(bool free_engine)
+{
+	char folder[] = "/tmp/spoke-XXXXXX";
+
+	assert_non_null(mkdtemp(folder));
+	rig.free_engine = free_engine;
+	for (int round = 0; round < 5; round++)
+		play(folder);
+	(void)rmdir(folder);
+}
+
+static void a_provider_may_be_freed_while_requests_wait_for_a_thread(void **state)
+{
+	(void)state;
+	in_a_folder(false);
+}
+
+static void an_engine_may_be_freed_while_requests_wait_for_a_thread(void **state)
+{
+	(void)state;
+	in_a_folder(true);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_provider_may_be_freed_while_requests_wait_for_a_thread),
+		cmocka_unit_test(an_engine_may_be_freed_while_requests_wait_for_a_thread),
+	};
+
+	return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is refused before anything is sent, and says why. */
+#include "tests/cluster/stage.h"
+
+#include <string.h>
+
+static void a_generic_call_has_as_many_arguments_as_types(void **state)
+{
+	struct stage *stage = stage_begin(state);
+	struct spoke_method_options options = { .generic = true, .type_names = "int,int" };
+	struct spoke_method *method = stage_method_with(stage, "echo", &options);
+
+	assert_int_equal(stage_try(stage, method, stage_text(stage, "x"), NULL), SPOKE_EINVAL);
+}
+
+static int try_attachments(struct stage *stage, const char *const *keys, size_t count)
+{
+	unsigned char memory[256];
+	struct spoke_builder builder;
+	struct spoke_call_options options = { 0 };
+
+	spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
+	spoke_pack_map(&builder, count);
+	for (size_t i = 0; i < count; i++) {
+		spoke_pack_text(&builder, keys[i]);
+		spoke_pack_text(&builder, "value");
+	}
+	assert_int_equal(spoke_builder_finish_value(&builder, &options.attachments), 0);
+	return stage_try(stage, stage_method(stage, "echo"), stage_text(stage, "x"), &options);
+}
+
+static void attachments_are_texts_once_each_and_not_the_time_that_remains(void **state)
+{
+	static const char *const twice[] = { "a", "b", "a" };
+	static const char *const timeout[] = { "timeout" };
+	static const char *const to[] = { "_TO" };
+	struct stage *stage = stage_begin(state);
+
+	assert_int_equal(try_attachments(stage, twice, 3), SPOKE_EEXIST);
+	assert_int_equal(try_attachments(stage, timeout, 1), SPOKE_EINVAL);
+	assert_int_equal(try_attachments(stage, to, 1), SPOKE_EINVAL);
+	assert_int_equal(try_attachments(stage, twice, 2),
+			 stage->setting->dubbo ? SPOKE_OK : SPOKE_EUNSUPPORTED);
+	stage_end_all(stage);
+}
+
+static void a_version_that_the_wire_cannot_say_is_not_left_out(void **state)
+{
+	struct stage *stage = stage_begin(state);
+	struct spoke_method_options options = { .version = "1.0" };
+	struct spoke_method *method = stage_method_with(stage, "echo", &options);
+
+	assert_int_equal(stage_try(stage, method, stage_text(stage, "x"), NULL),
+			 stage->setting->dubbo ? SPOKE_OK : SPOKE_EUNSUPPORTED);
+	stage_end_all(stage);
+}
+
+static int try_consumer(struct stage *stage, const struct spoke_consumer_options *options,
+			const char *words)
+{
+	struct spoke_consumer *consumer = NULL;
+	int error = spoke_consumer_new(stage->client_engine, options, &consumer);
+
+	assert_null(consumer);
+	assert_non_null(strstr(spoke_engine_why(stage->client_engine), words));
+	return error;
+}
+
+static void every_url_of_a_consumer_is_looked_at(void **state)
+{
+	static const char *const bad_value[] = { "dubbo://127.0.0.1:2/S?timeout=soon" };
+	static const char *const bad_key[] = { "dubbo://127.0.0.1:2/S?tmeout=1s" };
+	static const char *const other[] = { "dubbo://127.0.0.1:2/T" };
+	struct spoke_consumer_options options = { .url = "dubbo://127.0.0.1:1/S", .more_count = 1 };
+	struct stage *stage = stage_begin(state);
+
+	assert_int_equal(try_consumer(stage, &options, "more_urls"), SPOKE_EINVAL);
+	options.more_urls = bad_value;
+	assert_int_equal(try_consumer(stage, &options, "timeout"), SPOKE_ESYNTAX);
+	options.more_urls = bad_key;
+	assert_int_equal(try_consumer(stage, &options, "timeout"), SPOKE_EINVAL);
+	options.more_urls = other;
+	assert_int_equal(try_consumer(stage, &options, "another service"), SPOKE_EINVAL);
+	options.more_count = 0;
+	options.frame_max = (8u << 20) + 1;
+	assert_int_equal(try_consumer(stage, &options, "frame.max"), SPOKE_ERANGE);
+}
+
+static void a_method_needs_a_service_where_the_wire_names_it(void **state)
+{
+	struct stage *stage = stage_begin(state);
+	struct spoke_consumer_options dubbo = { .url = "dubbo://127.0.0.1:1" };
+	struct spoke_consumer_options mprpc = { .url = "msgpack-rpc://127.0.0.1:1" };
+	struct spoke_consumer *consumer;
+	struct spoke_method *method;
+
+	assert_int_equal(spoke_consumer_new(stage->client_engine, &dubbo, &consumer), SPOKE_OK);
+	assert_int_equal(spoke_consumer_method(consumer, "echo", NULL, &method), SPOKE_EINVAL);
+	assert_non_null(strstr(spoke_engine_why(stage->client_engine), "no service"));
+	spoke_consumer_free(consumer);
+	assert_int_equal(spoke_consumer_new(stage->client_engine, &mprpc, &consumer), SPOKE_OK);
+	assert_int_equal(spoke_consumer_method(consumer, "echo", NULL, &method), SPOKE_OK);
+	spoke_consumer_free(consumer);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_generic_call_has_as_many_arguments_as_types),
+		cmocka_unit_test(attachments_are_texts_once_each_and_not_the_time_that_remains),
+		cmocka_unit_test(a_version_that_the_wire_cannot_say_is_not_left_out),
+		cmocka_unit_test(every_url_of_a_consumer_is_looked_at),
+		cmocka_unit_test(a_method_needs_a_service_where_the_wire_names_it),
+	};
+
+	return stage_run("refusals", tests, sizeof(tests) / sizeof(tests[0]));
+}
