@@ -61,10 +61,12 @@ build() { # <preset>
 	configure "$1" && cmake --build --preset "$1" -j "$jobs"
 }
 
+test_timeout=300 # seconds, of one program
+
 run_tests() { # <preset> [ctest option...]
 	preset=$1
 	shift
-	ctest --preset "$preset" -j "$jobs" --timeout 300 "$@"
+	ctest --preset "$preset" -j "$jobs" --timeout "$test_timeout" "$@"
 }
 
 # build_and_test <preset>: two stages, and the test runner's verdict for the summary.
@@ -128,6 +130,7 @@ analyze() {
 
 if [ $mode = long ]; then
 	build_and_test clang
+	test_timeout=3600
 	build_and_test valgrind
 	stage "model at 1e7" long_model
 	verdict "model at 1e7"
