@@ -3,7 +3,6 @@
 #include "cluster/call.h"
 
 #include "cluster/attachments.h"
-
 #include "core/shape.h"
 
 /* --- the end */

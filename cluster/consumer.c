@@ -117,8 +117,7 @@ static void free_methods(struct spoke_consumer *consumer)
 
 		spokei_list_remove(&method->node);
 		spokei_buffer_fini(&method->prefix.bytes);
-		(void)consumer->engine->env->resize(consumer->engine->env->ctx, method,
-						    method->size, 0);
+		spokei_free(consumer->engine->env, method, 1, method->size);
 	}
 }
 
@@ -142,7 +141,7 @@ static void consumer_bury(struct spokei_task *task)
 	spokei_calls_fini(consumer);
 	spokei_link_fini(&consumer->link);
 	spokei_settings_consumer_fini(&consumer->settings);
-	(void)env->resize(env->ctx, consumer, consumer->size, 0);
+	spokei_free(env, consumer, 1, consumer->size);
 }
 
 /* Ends all that the consumer does; it is buried when its last connection is, if it is freed. */

@@ -7,7 +7,6 @@
 static void parts_of(struct spokei_message *message, struct spoke_span *spans[SPANS],
 		     struct spoke_value *values[VALUES])
 {
-
 	spans[0] = &message->service;
 	spans[1] = &message->version;
 	spans[2] = &message->group;
@@ -35,7 +34,7 @@ struct spokei_copy *spokei_copy_new(const struct spoke_env *env,
 		size += spans[i]->len;
 	for (size_t i = 0; i < VALUES; i++)
 		size += values[i]->len;
-	copy = env->resize(env->ctx, NULL, 0, size);
+	copy = spokei_alloc_unset(env, size);
 	if (copy == NULL)
 		return NULL;
 	at = copy->bytes;
@@ -63,5 +62,5 @@ struct spokei_copy *spokei_copy_new(const struct spoke_env *env,
 void spokei_copy_free(const struct spoke_env *env, struct spokei_copy *copy)
 {
 	if (copy)
-		(void)env->resize(env->ctx, copy, copy->size, 0);
+		spokei_free(env, copy, 1, copy->size);
 }

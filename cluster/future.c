@@ -261,11 +261,6 @@ static struct spoke_future *make(struct spokei_desk *desk, struct spoke_method *
 	return future;
 }
 
-static uint64_t add_ns(uint64_t a, uint64_t b)
-{
-	return a < UINT64_MAX - b ? a + b : UINT64_MAX;
-}
-
 int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 		       const struct spoke_call_options *options, struct spoke_future **ret_future)
 {
@@ -287,7 +282,8 @@ int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 	if (future->options.timeout_ns == 0)
 		future->options.timeout_ns = method->timeout_ns;
 	future->begun_ns = desk->env->now(desk->env->ctx);
-	future->until_ns = add_ns(future->begun_ns, add_ns(future->options.timeout_ns, MARGIN_NS));
+	future->until_ns = spokei_later(future->begun_ns,
+					spokei_later(future->options.timeout_ns, MARGIN_NS));
 	if (spokei_engine_here(engine)) {
 		add_share(future);
 		begin(future);

@@ -282,7 +282,7 @@ static int set_alarm(struct spoke_engine *engine, struct spoke_alarm *alarm, uin
 {
 	/* Not the time of begin: a long callback may lie between, and nothing may be early. */
 	uint64_t now_ns = engine->env->now(engine->env->ctx);
-	uint64_t due_ns = delay_ns < UINT64_MAX - now_ns ? now_ns + delay_ns : UINT64_MAX;
+	uint64_t due_ns = spokei_later(now_ns, delay_ns);
 	int status;
 
 	if (spokei_engine_forked(engine))

@@ -120,6 +120,12 @@ static inline void spokei_count(struct spoke_engine *engine, enum spoke_stat sta
 	engine->stats[stat]++;
 }
 
+/* The time `by_ns` after `ns`; UINT64_MAX, never, if there is none. */
+static inline uint64_t spokei_later(uint64_t ns, uint64_t by_ns)
+{
+	return by_ns < UINT64_MAX - ns ? ns + by_ns : UINT64_MAX;
+}
+
 /* Is this turn so late that nobody may be judged by the time that has passed? */
 static inline bool spokei_engine_late(const struct spoke_engine *engine)
 {

@@ -66,8 +66,8 @@ struct spokei_conn {
 	const struct spokei_wire *wire; /* NULL until the peer's first byte tells */
 	const struct spokei_conn_up *up;
 	void *up_arg;
-	const void
-		*found; /* up's, about the request read last; NULL again when another one differs */
+	/* What `up` found for the request read last; NULL again when another one differs. */
+	const void *found;
 	enum spokei_conn_state state;
 	int error;           /* why it was closed */
 	bool heard;          /* a whole message has come */
@@ -142,7 +142,7 @@ void spokei_conn_withdraw(struct spokei_pending *pending);
 /* Ends an attempt that is under way, with this error, from here. */
 void spokei_conn_cancel(struct spokei_pending *pending, int error);
 
-/* Notes that the request is being served. Returns 0, SPOKE_ELIMIT (refuse it) or SPOKE_ENOMEM. */
+/* Notes that the request is being served. Returns 0, SPOKE_ELOST (closed) or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 				     const struct spokei_message *message);
 

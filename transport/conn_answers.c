@@ -49,11 +49,10 @@ static void answer(struct spokei_conn *conn, const struct place *place,
 		instead.error_text = spokei_span(text, strlen(text));
 		error = put(conn, place, &instead);
 	}
-	if (error == SPOKE_ELIMIT) {
+	if (error == SPOKE_ELIMIT)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_SLOW, SPOKE_ESLOW);
-	} else if (error) {
+	else if (error)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
-	}
 }
 
 void spokei_conn_reply(struct spokei_conn *conn, const struct spokei_message *request,

@@ -24,7 +24,7 @@ static void free_parcel(struct spokei_pending *pending)
 	pending->parcel = NULL;
 	conn->parcels -= weight_of(&parcel->message);
 	conn->link->queued -= weight_of(&parcel->message);
-	(void)env->resize(env->ctx, parcel, parcel->size, 0);
+	spokei_free(env, parcel, 1, parcel->size);
 }
 
 static struct spokei_parcel *make_parcel(const struct spoke_env *env,
@@ -33,7 +33,7 @@ static struct spokei_parcel *make_parcel(const struct spoke_env *env,
 	size_t args_len = message->args.len;
 	size_t pairs_len = message->attachments.len;
 	size_t size = sizeof(struct spokei_parcel) + args_len + pairs_len;
-	struct spokei_parcel *parcel = env->resize(env->ctx, NULL, 0, size);
+	struct spokei_parcel *parcel = spokei_alloc_unset(env, size);
 
 	if (parcel == NULL)
 		return NULL;
@@ -74,7 +74,7 @@ static int keep_parcel(struct spokei_conn *conn, struct spokei_pending *pending,
  * does, whatever becomes of the call. */
 static bool is_written(const struct spokei_conn *conn, const struct spokei_pending *pending)
 {
-	if (pending->written_ns != 0 || spokei_outlet_passed(&conn->out, pending->mark))
+	if (spokei_conn_has_written(conn, pending))
 		return true;
 	return pending->mark != UINT64_MAX && conn->state != SPOKEI_CONN_CLOSED && !conn->deaf;
 }
@@ -223,7 +223,7 @@ int spokei_conn_call(struct spokei_conn *conn, struct spokei_pending *pending,
 
 /* --- the end of a turn */
 
-/* Notes that it was written, if it was. Returns whether it waits for nothing but that. */
+/* Notes that it was written, if it was; a call that wants no answer is over then. */
 static void note_written(struct spokei_conn *conn, struct spokei_pending *pending)
 {
 	if (!spokei_outlet_passed(&conn->out, pending->mark))
@@ -245,8 +245,7 @@ static void arm_call(struct spokei_conn *conn, struct spokei_pending *pending)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 	uint64_t now_ns = engine->settle_ns;
-	uint64_t due_ns = pending->timeout_ns < UINT64_MAX - now_ns ? now_ns + pending->timeout_ns
-								    : UINT64_MAX;
+	uint64_t due_ns = spokei_later(now_ns, pending->timeout_ns);
 	int status;
 
 	pending->begun_ns = now_ns;

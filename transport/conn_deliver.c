@@ -37,8 +37,7 @@ static void deliver_reply(struct spokei_conn *conn, const struct spokei_message 
 		return;
 	}
 	/* What was not asked yet cannot be answered, even by who guesses its id. */
-	if (pending == NULL ||
-	    (pending->written_ns == 0 && !spokei_outlet_passed(&conn->out, pending->mark))) {
+	if (pending == NULL || !spokei_conn_has_written(conn, pending)) {
 		note_unknown(conn);
 		return;
 	}

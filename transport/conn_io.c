@@ -73,6 +73,15 @@ static bool take_in(struct spokei_conn *conn, struct spoke_span bytes)
 	}
 }
 
+/* Does the peer wait for anything? What a side that only asks has not written yet never may be, for
+ * its calls end as unwritten. */
+static bool owes_answers(const struct spokei_conn *conn)
+{
+	if (!spokei_list_empty(&conn->servings))
+		return true;
+	return spokei_outlet_len(&conn->out) > 0 && (!conn->link->asked || conn->link->serves);
+}
+
 /* The peer sends no more: what it asked for is answered first. */
 static void end_of_input(struct spokei_conn *conn)
 {
@@ -85,13 +94,7 @@ static void end_of_input(struct spokei_conn *conn)
 		spokei_conn_close(conn, SPOKE_ECLOSED);
 		return;
 	}
-	if (conn->deaf ||
-	    (spokei_list_empty(&conn->servings) && spokei_outlet_len(&conn->out) == 0)) {
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
-		return;
-	}
-	/* Nobody is owed anything: what is not written may never be, for its calls end so. */
-	if (conn->link->asked && !conn->link->serves && spokei_list_empty(&conn->servings)) {
+	if (conn->deaf || !owes_answers(conn)) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 		return;
 	}
@@ -275,9 +278,8 @@ static void give_up_writing(struct spokei_conn *conn)
 	conn->moved_ns = 0;
 	conn->deaf_ns = spokei_conn_engine(conn)->settle_ns;
 	spokei_conn_arm(conn);
-	if (conn->ended) {
+	if (conn->ended)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
-	}
 }
 
 static void took(struct spokei_conn *conn, size_t len)

@@ -5,11 +5,6 @@
 #define DEAF_NS UINT64_C(5000000000) /* for the peer's end to arrive, when nothing is written */
 #define LATE_GRACE_NS UINT64_C(1000000000) /* after a late turn, until the next judgement */
 
-static uint64_t later(uint64_t ns, uint64_t by_ns)
-{
-	return by_ns < UINT64_MAX - ns ? ns + by_ns : UINT64_MAX;
-}
-
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -22,15 +17,15 @@ static uint64_t next_due(const struct spokei_conn *conn)
 	uint64_t due_ns = UINT64_MAX;
 
 	if (conn->frame_ns && !conn->paused) /* else it is not the peer who keeps it waiting */
-		due_ns = later(conn->frame_ns, limits->frame_ns);
+		due_ns = spokei_later(conn->frame_ns, limits->frame_ns);
 	if (conn->moved_ns)
-		due_ns = earlier(due_ns, later(conn->moved_ns, limits->slow_ns));
+		due_ns = earlier(due_ns, spokei_later(conn->moved_ns, limits->slow_ns));
 	if (conn->deaf_ns)
-		due_ns = earlier(due_ns, later(conn->deaf_ns, DEAF_NS));
+		due_ns = earlier(due_ns, spokei_later(conn->deaf_ns, DEAF_NS));
 	if (conn->ended)
-		due_ns = earlier(due_ns, later(conn->ended_ns, limits->half_ns));
+		due_ns = earlier(due_ns, spokei_later(conn->ended_ns, limits->half_ns));
 	if (!conn->heard && limits->mute_ns)
-		due_ns = earlier(due_ns, later(conn->born_ns, limits->mute_ns));
+		due_ns = earlier(due_ns, spokei_later(conn->born_ns, limits->mute_ns));
 	return due_ns;
 }
 
@@ -62,16 +57,18 @@ static void judge(struct spokei_conn *conn, uint64_t now_ns)
 {
 	const struct spokei_link_limits *limits = &conn->link->limits;
 
-	if (conn->frame_ns && !conn->paused && now_ns >= later(conn->frame_ns, limits->frame_ns))
+	if (conn->frame_ns && !conn->paused &&
+	    now_ns >= spokei_later(conn->frame_ns, limits->frame_ns))
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_FRAME_TIME, SPOKE_EPROTOCOL);
-	else if (conn->moved_ns && now_ns >= later(conn->moved_ns, limits->slow_ns))
+	else if (conn->moved_ns && now_ns >= spokei_later(conn->moved_ns, limits->slow_ns))
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_SLOW, SPOKE_ESLOW);
-	else if (conn->shut && now_ns >= later(conn->deaf_ns, DEAF_NS))
+	else if (conn->shut && now_ns >= spokei_later(conn->deaf_ns, DEAF_NS))
 		spokei_conn_close(conn, SPOKE_ECLOSED);
-	else if ((conn->deaf_ns && now_ns >= later(conn->deaf_ns, DEAF_NS)) ||
-		 (conn->ended && now_ns >= later(conn->ended_ns, limits->half_ns)))
+	else if ((conn->deaf_ns && now_ns >= spokei_later(conn->deaf_ns, DEAF_NS)) ||
+		 (conn->ended && now_ns >= spokei_later(conn->ended_ns, limits->half_ns)))
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
-	else if (!conn->heard && limits->mute_ns && now_ns >= later(conn->born_ns, limits->mute_ns))
+	else if (!conn->heard && limits->mute_ns &&
+		 now_ns >= spokei_later(conn->born_ns, limits->mute_ns))
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MUTE, SPOKE_ESILENT);
 }
 
@@ -81,7 +78,7 @@ void spokei_conn_due(struct spoke_timer *timer, void *arg)
 	struct spoke_engine *engine = arg;
 
 	if (spokei_engine_late(engine)) {
-		arm(conn, later(engine->begin_ns, LATE_GRACE_NS));
+		arm(conn, spokei_later(engine->begin_ns, LATE_GRACE_NS));
 		return;
 	}
 	judge(conn, engine->begin_ns);

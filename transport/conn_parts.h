@@ -64,6 +64,13 @@ void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *
 
 /* --- conn_calls.c */
 
+/* Has the stream taken the first byte of it? */
+static inline bool spokei_conn_has_written(const struct spokei_conn *conn,
+					   const struct spokei_pending *pending)
+{
+	return pending->written_ns != 0 || spokei_outlet_passed(&conn->out, pending->mark);
+}
+
 /* Nothing waits to be written: calls that waited for that are put, as many as one write is likely
  * to take. Their ends may close the connection. */
 void spokei_conn_send_parcels(struct spokei_conn *conn);

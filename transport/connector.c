@@ -14,10 +14,9 @@
 
 #define ADDRESS_TEXT 160u
 #define REASON_TEXT 64u
-#define SHOWN 40 /* bytes of a name in an event, which holds about 100 */
-#define REST_NS                                                                                    \
-	UINT64_C(3600000000000) /* how often a timer that only keeps its place is renewed          \
-				 */
+#define SHOWN 40 /* bytes of a name in an event */
+/* How often a timer that only keeps its place is renewed. */
+#define REST_NS UINT64_C(3600000000000)
 #define MS UINT64_C(1000000)
 
 struct spokei_connector {
@@ -43,11 +42,6 @@ struct spokei_connector {
 	struct spokei_task bury;
 };
 
-static struct spoke_engine *engine_of(const struct spokei_connector *connector)
-{
-	return connector->engine;
-}
-
 /* --- what it tells */
 
 /* The last thing a function does: the owner may free the connector. */
@@ -56,7 +50,7 @@ static void tell(struct spokei_connector *connector, enum spokei_connector_state
 	connector->state = state;
 	connector->error = error;
 	if (connector->young) {
-		spokei_engine_soon(engine_of(connector), &connector->news);
+		spokei_engine_soon(connector->engine, &connector->news);
 		return;
 	}
 	spokei_task_drop(&connector->news);
@@ -84,7 +78,7 @@ static void complain(struct spokei_connector *connector, int error, const char *
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	spokei_event(engine_of(connector), error, "cannot connect to %.*s: %s; tries on", SHOWN,
+	spokei_event(connector->engine, error, "cannot connect to %.*s: %s; tries on", SHOWN,
 		     connector->place.name, text);
 }
 
@@ -103,7 +97,7 @@ static void complain_of_system(struct spokei_connector *connector, int error, in
  * wheel refuse. */
 static int arm(struct spokei_connector *connector, uint64_t delay_ns)
 {
-	struct spoke_engine *engine = engine_of(connector);
+	struct spoke_engine *engine = connector->engine;
 	uint64_t due_ns = engine->env->now(engine->env->ctx) + delay_ns;
 
 	if (spoke_timer_armed(&connector->timer))
@@ -118,20 +112,19 @@ static void set_timer(struct spokei_connector *connector, uint64_t delay_ns)
 	int error = arm(connector, delay_ns);
 
 	if (error)
-		spokei_event(engine_of(connector), error,
+		spokei_event(connector->engine, error,
 			     "connector %.*s: its timer cannot be set; make a new engine", SHOWN,
 			     connector->place.name);
 }
 
 static void wait_for_next(struct spokei_connector *connector, int error)
 {
-	const struct spoke_env *env = engine_of(connector)->env;
+	const struct spoke_env *env = connector->engine->env;
 	uint64_t pause_ns;
 	uint64_t dice;
 
 	env->dice(env->ctx, &dice, sizeof(dice));
 	pause_ns = spokei_backoff_pause(&connector->backoff, connector->failures, dice);
-
 	if (connector->failures < UINT32_MAX)
 		connector->failures++;
 	set_timer(connector, pause_ns);
@@ -144,7 +137,7 @@ static const struct spokei_conn_up conn_up;
 
 static bool start_attempt(struct spokei_connector *connector, const struct spoke_address *to)
 {
-	struct spoke_engine *engine = engine_of(connector);
+	struct spoke_engine *engine = connector->engine;
 	const struct spoke_env *env = engine->env;
 	int fd = -1;
 	int status = env->net->connect(env->ctx, to, &fd);
@@ -221,7 +214,7 @@ static void try_all(struct spokei_connector *connector)
 
 static void resolve_failed(struct spokei_connector *connector, int status)
 {
-	spokei_count(engine_of(connector), SPOKE_STAT_RESOLVES_FAILED);
+	spokei_count(connector->engine, SPOKE_STAT_RESOLVES_FAILED);
 	complain_of_system(connector, SPOKE_ERESOLVE, status);
 	end_round(connector, SPOKE_ERESOLVE);
 }
@@ -231,14 +224,14 @@ static void connector_bury(struct spokei_task *task)
 	struct spokei_connector *connector = spoke_container_of(task, struct spokei_connector,
 								bury);
 
-	spokei_free(engine_of(connector)->env, connector, 1, sizeof(*connector));
+	spokei_free(connector->engine->env, connector, 1, sizeof(*connector));
 }
 
 /* Closed; is anybody going to come back to it? */
 static void bury_if_alone(struct spokei_connector *connector)
 {
 	if (connector->conn == NULL && !connector->round.resolving)
-		spokei_engine_dead(engine_of(connector), &connector->bury);
+		spokei_engine_dead(connector->engine, &connector->bury);
 }
 
 static void round_resolved(struct spokei_round *round, int status)
@@ -287,7 +280,7 @@ static bool leads_to_itself(const struct spokei_conn *conn)
 
 static void attempt_opened(struct spokei_connector *connector)
 {
-	struct spoke_engine *engine = engine_of(connector);
+	struct spoke_engine *engine = connector->engine;
 	char text[ADDRESS_TEXT];
 
 	if (leads_to_itself(connector->conn)) {
@@ -313,7 +306,7 @@ static bool conn_failed(void *arg, struct spokei_conn *conn, int status)
 	struct spokei_connector *connector = arg;
 
 	(void)conn;
-	spokei_count(engine_of(connector), SPOKE_STAT_CONNECTS_FAILED);
+	spokei_count(connector->engine, SPOKE_STAT_CONNECTS_FAILED);
 	complain_of_system(connector, SPOKE_ECONNECT, status);
 	if (!try_next(connector))
 		return false;
@@ -334,7 +327,7 @@ static void go_on(struct spokei_connector *connector, int error)
 static void connection_lost(struct spokei_connector *connector, const struct spokei_conn *conn,
 			    int error)
 {
-	struct spoke_engine *engine = engine_of(connector);
+	struct spoke_engine *engine = connector->engine;
 	char text[ADDRESS_TEXT];
 
 	engine->env->net->print(engine->env->ctx, &conn->peer, text, sizeof(text));
@@ -468,7 +461,7 @@ void spokei_connector_free(struct spokei_connector *connector)
 	if (connector == NULL || connector->state == SPOKEI_CONNECTOR_CLOSED)
 		return;
 	connector->state = SPOKEI_CONNECTOR_CLOSED;
-	(void)spoke_wheel_cancel(engine_of(connector)->wheel, &connector->timer);
+	(void)spoke_wheel_cancel(connector->engine->wheel, &connector->timer);
 	spokei_task_drop(&connector->news);
 	if (connector->conn)
 		spokei_conn_close(connector->conn, SPOKE_ECLOSED);

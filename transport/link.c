@@ -53,7 +53,7 @@ void spokei_link_fini(struct spokei_link *link)
 	while (link->spare_count > 0) {
 		struct spokei_spare *spare = &link->spares[--link->spare_count];
 
-		(void)env->resize(env->ctx, spare->bytes, spare->capacity, 0);
+		spokei_free(env, spare->bytes, 1, spare->capacity);
 	}
 }
 
