@@ -60,6 +60,17 @@ static const char *const names[] = {
 	[SPOKE_STAT_REQUESTS_ABANDONED] = "requests_abandoned",
 	[SPOKE_STAT_REPLIES_TOO_LARGE] = "replies_too_large",
 	[SPOKE_STAT_TURNS_LATE] = "turns_late",
+	[SPOKE_STAT_PROBES_MISSED] = "probes_missed",
+	[SPOKE_STAT_SUSPECTED] = "suspected",
+	[SPOKE_STAT_RECOVERED] = "recovered",
+	[SPOKE_STAT_PROBATIONS] = "probations",
+	[SPOKE_STAT_RECONNECTS] = "reconnects",
+	[SPOKE_STAT_READONLY_READ] = "readonly_read",
+	[SPOKE_STAT_READONLY_WRITTEN] = "readonly_written",
+	[SPOKE_STAT_CLOSED_SILENT] = "closed_silent",
+	[SPOKE_STAT_CLOSED_IDLE] = "closed_idle",
+	[SPOKE_STAT_SLEEPS] = "sleeps",
+	[SPOKE_STAT_PUSHES] = "pushes",
 };
 
 #define STAT_SENTENCE(name, sentence) sentence,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/link.h"
 
+#include <spoke/link.h>
+
 #define QUEUED_MAX 268435456u
 #define HELD_MAX 268435456u
 #define PENDING_MAX 65536u
@@ -86,4 +88,16 @@ void spokei_link_return(struct spokei_link *link, struct spokei_buffer *buffer)
 	buffer->capacity = 0;
 	buffer->start = 0;
 	buffer->end = 0;
+}
+
+const char *spoke_link_change_name(enum spoke_link_change change)
+{
+	static const char *const names[] = {
+		[SPOKE_LINK_CONNECTED] = "connected",       [SPOKE_LINK_PROBATION] = "probation",
+		[SPOKE_LINK_SUSPECT] = "suspect",           [SPOKE_LINK_RECOVERED] = "recovered",
+		[SPOKE_LINK_READONLY] = "readonly",         [SPOKE_LINK_CLOSED] = "closed",
+		[SPOKE_LINK_RECONNECTING] = "reconnecting",
+	};
+
+	return (unsigned)change < sizeof(names) / sizeof(names[0]) ? names[change] : NULL;
 }

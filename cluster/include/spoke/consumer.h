@@ -23,6 +23,7 @@
 #define SPOKE_CONSUMER_H
 
 #include <spoke/engine.h>
+#include <spoke/link.h>
 #include <spoke/value.h>
 
 SPOKE_BEGIN_DECLS
@@ -45,6 +46,13 @@ struct spoke_consumer_options {
 	uint64_t timeout_ns;  /* of a call; 0: what the URL says, else 1 s */
 	uint32_t pending_max; /* calls that wait for an answer; beyond: ELIMIT. 0: 65,536 */
 	size_t frame_max;     /* bytes of a frame, read or written; 0: 8 MiB, which is the most */
+	/* Silence after which a provider is asked whether it lives, from 10 ms on; SPOKE_OFF:
+	 * never. 0: what the URL says, else 60 s. */
+	uint64_t heartbeat_ns;
+	uint64_t idle_close_ns; /* of wires without heartbeats: silence that ends a connection; 0:
+				   none does */
+	spoke_link_changed changed; /* told of what becomes of connections; NULL: not wanted */
+	void *changed_arg;
 	/* Serves requests that a provider pushes; NULL: they are answered "no such service". */
 	void (*handle)(struct spoke_request *request, void *arg);
 	void *handle_arg;

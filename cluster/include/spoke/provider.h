@@ -20,6 +20,7 @@
 #define SPOKE_PROVIDER_H
 
 #include <spoke/engine.h>
+#include <spoke/link.h>
 #include <spoke/value.h>
 
 SPOKE_BEGIN_DECLS
@@ -35,9 +36,15 @@ struct spoke_provider_options {
 	uint32_t connections_per_peer_max;    /* of one address; 0: 1,000 */
 	uint32_t requests_max;                /* being served, in all; 0: 10,000 */
 	uint32_t requests_per_connection_max; /* 0: 1,024 */
-	size_t frame_max;      /* bytes of a frame, read or written; 0: 8 MiB, the most */
-	size_t queued_max;     /* bytes of answers that wait, in all; 0: 256 MiB */
-	uint64_t heartbeat_ns; /* interval; a peer mute for four is closed; 0: 60 s */
+	size_t frame_max;  /* bytes of a frame, read or written; 0: 8 MiB, the most */
+	size_t queued_max; /* bytes of answers that wait, in all; 0: 256 MiB */
+	/* Silence after which a consumer is asked whether it lives, from 10 ms on; one that never
+	 * says anything is closed after four. 0: 60 s; SPOKE_OFF: nobody is asked. */
+	uint64_t heartbeat_ns;
+	uint64_t idle_close_ns; /* of wires without heartbeats: silence that ends a connection; 0:
+				   none does */
+	spoke_link_changed changed; /* told of what becomes of connections; NULL: not wanted */
+	void *changed_arg;
 	/* Of MessagePack-RPC, where a method without a dot is one of this service; NULL: of the
 	 * first that was added. */
 	const char *default_service;

@@ -69,7 +69,18 @@ struct spoke_engine;
 	X(REQUESTS_REFUSED, "requests refused before the handler: a limit, or closing")            \
 	X(REQUESTS_ABANDONED, "requests whose caller was gone before the answer")                  \
 	X(REPLIES_TOO_LARGE, "answers that did not fit a frame, replaced by an error")             \
-	X(TURNS_LATE, "turns that began late enough to judge nobody")
+	X(TURNS_LATE, "turns that began late enough to judge nobody")                              \
+	X(PROBES_MISSED, "heartbeats not answered within an interval")                             \
+	X(SUSPECTED, "connections that became suspect: a heartbeat was not answered")              \
+	X(RECOVERED, "connections that were suspect or on probation, and no longer are")           \
+	X(PROBATIONS, "connections made to peers that were silent before")                         \
+	X(RECONNECTS, "pauses of consumers before another attempt to connect")                     \
+	X(READONLY_READ, "announcements of peers that they take no more calls")                    \
+	X(READONLY_WRITTEN, "announcements that no more calls are taken")                          \
+	X(CLOSED_SILENT, "... because the peer left three heartbeats unanswered")                  \
+	X(CLOSED_IDLE, "... because nothing was heard for as long as idle.close says")             \
+	X(SLEEPS, "times the machine was found to have slept")                                     \
+	X(PUSHES, "requests that a provider sent to its consumers")
 
 enum spoke_stat {
 #define SPOKE_STAT_ENUM(name, sentence) SPOKE_STAT_##name,
