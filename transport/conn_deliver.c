@@ -154,6 +154,8 @@ static void first_message(struct spokei_conn *conn)
 	conn->heard = true;
 	if (conn->wire == NULL) {
 		spokei_conn_speak(conn, conn->in.wire);
+		if (!conn->wire->probes)
+			spokei_conn_guard(conn);
 		spokei_conn_arm(conn);
 	}
 	if (conn->state != SPOKEI_CONN_CLOSED)
