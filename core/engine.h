@@ -74,6 +74,7 @@ struct spoke_engine {
 	struct spoke_list retired;    /* members that are drained, and not freed */
 	struct spokei_task drain;     /* tells those on the roll who do not know yet that it ends */
 	struct spoke_alarm drain_end; /* when the rest is closed */
+	struct spokei_task woke;      /* tells those on the roll that the machine slept */
 	struct spokei_log log;
 	struct spokei_events events;
 	uint64_t stats[SPOKE_STAT_COUNT];

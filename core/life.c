@@ -10,6 +10,11 @@
 #define LATE_NS UINT64_C(50000000)
 #define POSTS_DEEP 16 /* posts of posts that an end waits for, at a time */
 
+static void tell_of_sleep(struct spokei_task *task)
+{
+	spokei_roll_wake_all(spoke_container_of(task, struct spoke_engine, woke));
+}
+
 static void tell_to_drain(struct spokei_task *task)
 {
 	struct spoke_engine *engine = spoke_container_of(task, struct spoke_engine, drain);
@@ -36,6 +41,7 @@ static void init_engine(struct spoke_engine *engine, const struct spoke_engine_o
 	spokei_sleep_init(&engine->sleep, env, engine->begin_ns);
 	engine->forks = env->forks ? *env->forks : 0;
 	engine->drain.run = tell_to_drain;
+	engine->woke.run = tell_of_sleep;
 	spokei_list_init(&engine->soon);
 	spokei_list_init(&engine->last);
 	spokei_list_init(&engine->dead);
