@@ -141,9 +141,9 @@ static void destroy(struct spoke_engine *engine)
 	run_all(engine); /* and closes what those make who are told */
 	spokei_roll_free_all(engine);
 	run_all(engine);
-	spokei_signals_cancel_all(engine);
 	loop->retire(engine->loop);
 	run_all(engine);
+	spokei_signals_cancel_all(engine);
 	SPOKE_ASSERT(spokei_list_empty(&engine->roll));
 	(void)spoke_wheel_stop(engine->wheel, NULL, NULL);
 	loop->close(engine->loop);

@@ -37,6 +37,7 @@ struct watcher {
 	struct faulty faulty;
 	struct spoke_engine *engine;
 	struct spoke_signal signal;
+	struct spoke_post post;
 	unsigned came;
 	void (*then)(struct watcher *watcher); /* after that; NULL: stops the engine */
 };
@@ -105,9 +106,7 @@ static void a_signal_is_told_on_the_engine_each_time_it_comes(void **state)
 	set_up(&watcher);
 	watch(&watcher, SIGUSR1);
 	for (unsigned i = 1; i <= 3; i++) {
-		errno = 77;
 		assert_int_equal(raise(SIGUSR1), 0);
-		assert_int_equal(errno, 77);
 		assert_int_equal(watcher.came, i - 1);
 		assert_int_equal(spoke_engine_run(watcher.engine), SPOKE_OK);
 		assert_int_equal(watcher.came, i);
@@ -118,6 +117,26 @@ static void a_signal_is_told_on_the_engine_each_time_it_comes(void **state)
 	assert_int_equal(spoke_engine_run(watcher.engine), SPOKE_OK);
 	assert_int_equal(spoke_engine_turn(watcher.engine, false), SPOKE_OK);
 	assert_int_equal(watcher.came, 4);
+	tear_down(&watcher);
+}
+
+/* Into whatever the signal comes, it leaves errno as it was, here when it cannot be written down.
+ */
+static void more_signals_than_can_be_counted_are_one(void **state)
+{
+	const uint64_t full = UINT64_MAX - 1;
+	struct watcher watcher;
+
+	(void)state;
+	set_up(&watcher);
+	watch(&watcher, SIGUSR1);
+	assert_int_equal(write(watcher.signal.watch.fd, &full, sizeof(full)), sizeof(full));
+	errno = 77;
+	assert_int_equal(raise(SIGUSR1), 0);
+	assert_int_equal(errno, 77);
+	assert_int_equal(spoke_engine_run(watcher.engine), SPOKE_OK);
+	assert_int_equal(spoke_engine_turn(watcher.engine, false), SPOKE_OK);
+	assert_int_equal(watcher.came, 1);
 	tear_down(&watcher);
 }
 
@@ -288,6 +307,26 @@ static void what_cannot_be_watched_is_refused(void **state)
 	assert_true(handler_of(SIGTERM) == SIG_DFL);
 }
 
+/* Whoever is told that the engine ends may do anything, and what he watches then ends with it. */
+static void watch_again(struct spoke_post *post)
+{
+	struct watcher *watcher = spoke_container_of(post, struct watcher, post);
+
+	watch(watcher, SIGUSR1);
+}
+
+static void what_is_watched_as_the_engine_goes_goes_with_it(void **state)
+{
+	struct watcher watcher;
+
+	(void)state;
+	set_up(&watcher);
+	watcher.post.run = watch_again;
+	spoke_engine_post(watcher.engine, &watcher.post);
+	tear_down(&watcher);
+	assert_true(handler_of(SIGUSR1) == SIG_DFL);
+}
+
 static void free_engine(struct watcher *watcher)
 {
 	spoke_engine_free(watcher->engine);
@@ -383,6 +422,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_signal_is_told_on_the_engine_each_time_it_comes),
+		cmocka_unit_test(more_signals_than_can_be_counted_are_one),
 		cmocka_unit_test(what_was_there_before_is_put_back_by_the_last),
 		cmocka_unit_test(a_handler_of_somebody_else_stays),
 		cmocka_unit_test(every_engine_that_watches_is_told),
@@ -390,6 +430,7 @@ int main(void)
 		cmocka_unit_test(an_engine_on_its_own_thread_is_told_there),
 		cmocka_unit_test(watches_come_and_go_under_signals),
 		cmocka_unit_test(what_cannot_be_watched_is_refused),
+		cmocka_unit_test(what_is_watched_as_the_engine_goes_goes_with_it),
 		cmocka_unit_test(in_the_callback_all_may_be_freed),
 		cmocka_unit_test(a_forked_child_goes_its_own_way),
 	};
