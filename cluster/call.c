@@ -220,9 +220,12 @@ int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn, uin
 static int take_call(struct spoke_method *method, struct spoke_span args,
 		     const struct spoke_call_options *options, struct spokei_call **ret_call)
 {
-	int error = spokei_call_prepare(method, args, options);
 	struct spokei_conn *conn;
+	int error;
 
+	if (SPOKEI_UNLIKELY(method->caller->pushes))
+		return SPOKE_EINVAL;
+	error = spokei_call_prepare(method, args, options);
 	if (error)
 		return error;
 	conn = spokei_consumer_pick(spokei_consumer_of(method));

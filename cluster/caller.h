@@ -10,12 +10,13 @@
 #include "core/slab.h"
 #include "transport/link.h"
 
-#include <spoke/consumer.h>
+#include <spoke/call.h>
 
 struct spokei_caller {
 	struct spoke_engine *engine;
 	struct spokei_link *link; /* the owner's */
 	bool closed;              /* no more calls */
+	bool pushes;              /* a provider's: each call says whom it is for */
 	struct spokei_slab calls; /* of struct spokei_call, by handle */
 	struct spoke_list methods;
 	/* It is closed, and its last call has ended. NULL: not wanted. */
@@ -45,7 +46,7 @@ struct spokei_method_presets {
 	const char *advice; /* said when there is no service; NULL: it needs none */
 };
 
-/* At most as many calls at a time as the link may have; it must not be moved afterwards. */
+/* Takes at most as many calls at a time as the link may have; it must not be moved afterwards. */
 void spokei_caller_init(struct spokei_caller *caller, struct spokei_link *link);
 
 /* No call is under way any more: gives all memory back, that of the methods too. */

@@ -269,6 +269,8 @@ int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 	struct spoke_future *future;
 	struct spokei_desk *desk;
 
+	if (method->caller->pushes)
+		return SPOKE_EINVAL;
 	if (spokei_engine_forked(engine))
 		return SPOKE_EFORKED;
 	desk = spokei_desk_get(&spokei_consumer_of(method)->desk, engine);
