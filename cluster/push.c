@@ -26,12 +26,12 @@ void spokei_peer_drop(struct spoke_provider *provider, struct spokei_conn *conn)
 	conn->handle = 0;
 }
 
-/* NULL: it is gone. What is closed keeps its name until that is told. */
+/* NULL: it is gone. One that is closed keeps its name until that is told. */
 static struct spokei_conn *conn_of(const struct spoke_provider *provider, struct spoke_peer named)
 {
 	const struct spokei_peer *peer = spokei_slab_get(&provider->peers, named.handle);
 
-	return peer && peer->conn->state != SPOKEI_CONN_CLOSED ? peer->conn : NULL;
+	return peer ? peer->conn : NULL;
 }
 
 static bool can_take(const struct spokei_conn *conn)

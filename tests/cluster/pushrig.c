@@ -77,8 +77,10 @@ int pushrig_mute(struct stage *stage)
 	assert_int_equal(env->net->parse(env->ctx, stage->places[0], &address), 0);
 	status = env->net->connect(env->ctx, &address, &fd);
 	assert_true(status == 0 || status == -EINPROGRESS);
-	while (spoke_provider_connections(stage->provider) == before)
+	for (unsigned i = 0; spoke_provider_connections(stage->provider) == before; i++) {
+		assert_in_range(i, 0, PATIENCE);
 		stage_pass(stage, MS);
+	}
 	return fd;
 }
 

@@ -225,6 +225,30 @@ static void a_push_may_follow_from_the_end_of_another(void **state)
 	stage_assert_text(&stage->calls[first + 1].result, "again");
 }
 
+static void free_and_push(struct stage_call *call)
+{
+	struct stage *stage = call->stage;
+
+	stage_free_provider(stage);
+	assert_int_equal(stage_try_push(stage, acting->echo, acting->peer, stage_no_args(), NULL),
+			 SPOKE_ECLOSED);
+	assert_int_equal(spoke_push_all(acting->echo, stage_no_args(), NULL, NULL), SPOKE_ECLOSED);
+}
+
+/* The provider and its methods are there to the end of the callback. */
+static void who_frees_the_provider_pushes_no_more(void **state)
+{
+	struct pushrig rig = pushrig_begin(state);
+	struct stage *stage = rig.stage;
+	unsigned first = stage->call_count;
+
+	acting = &rig;
+	stage->calls[first].then = free_and_push;
+	(void)stage_push(stage, rig.echo, rig.peer, stage_no_args(), NULL);
+	stage_end_all(stage);
+	assert_int_equal(stage->calls[first].result.error, SPOKE_OK);
+}
+
 static void call_back(struct stage *stage)
 {
 	(void)stage_call(stage, stage_method(stage, "echo"), stage_text(stage, "back"));
@@ -350,6 +374,7 @@ static void a_push_to_all_reaches_those_that_can_take_it(void **state)
 	fd = pushrig_mute(stage);
 	spoke_consumer_free(more[2]);
 	pushrig_until_peers(stage, 3);
+	(void)stage_end_of(stage, stage_push(stage, rig.echo, rig.peer, stage_no_args(), NULL));
 	handled = stage->handled;
 	assert_int_equal(spoke_push_all(rig.echo, stage_no_args(), NULL, &count), 0);
 	assert_int_equal(count, 3);
@@ -359,11 +384,15 @@ static void a_push_to_all_reaches_those_that_can_take_it(void **state)
 	assert_int_equal(spoke_push_all(method, stage_no_args(), NULL, &count), 0);
 	assert_int_equal(count, stage->setting->dubbo ? 2 : 1);
 	stage_until(stage, &stage->handled, handled + 3);
-	pushrig_speak(stage);
+	say_hello(stage, more[0]);
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_REQUESTS_UNWANTED),
 			 stage->setting->dubbo ? 2 : 1);
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_PUSHES),
-			 stage->setting->dubbo ? 5 : 4);
+			 stage->setting->dubbo ? 6 : 5);
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CALLS_OK),
+			 stage->setting->dubbo ? 6 : 5);
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_REPLIES_LATE), 0);
+	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_REQUESTS_OK), 1 + 3);
 	pushrig_close_mute(stage, fd);
 	spoke_consumer_free(more[0]);
 	spoke_consumer_free(more[1]);
@@ -424,6 +453,7 @@ int main(void)
 		cmocka_unit_test(a_peer_that_has_not_spoken_is_none),
 		cmocka_unit_test(a_handler_pushes_to_whom_it_serves),
 		cmocka_unit_test(a_push_may_follow_from_the_end_of_another),
+		cmocka_unit_test(who_frees_the_provider_pushes_no_more),
 		cmocka_unit_test(who_serves_a_push_may_call_the_provider),
 		cmocka_unit_test(a_reply_never_ends_the_call_of_the_other_direction),
 		cmocka_unit_test(a_push_to_all_reaches_those_that_can_take_it),
