@@ -57,12 +57,16 @@ static void endpoint_request(void *arg, struct spokei_conn *conn,
 static void endpoint_changed(void *arg, struct spokei_connector *connector, int error)
 {
 	struct spokei_endpoint *endpoint = arg;
+	struct spoke_consumer *consumer = endpoint->consumer;
 
 	(void)error;
+	if (!consumer->caller.closed || endpoint->connector == NULL ||
+	    spokei_connector_state(connector) != SPOKEI_CONNECTOR_WAITING)
+		return;
 	/* A consumer that drains has no use for another connection. */
-	if (endpoint->consumer->caller.closed && endpoint->connector &&
-	    spokei_connector_state(connector) == SPOKEI_CONNECTOR_WAITING)
-		drop_endpoint(endpoint);
+	drop_endpoint(endpoint);
+	if (consumer->link.conn_count == 0)
+		spokei_consumer_end(consumer);
 }
 
 static const struct spokei_connector_up endpoint_up = {
@@ -142,10 +146,33 @@ void spokei_consumer_end(struct spoke_consumer *consumer)
 	spokei_link_end(&consumer->link, &consumer->bury);
 }
 
-/* What drains ends with its last call. */
+/* What drains ends with its last call, or when all that was pushed to it is answered: connections
+ * that have nothing else to do see to that themselves. */
+static void rest(struct spoke_consumer *consumer)
+{
+	bool calls = consumer->link.pending_count > 0;
+
+	if (!calls && consumer->link.serving_count == 0) {
+		spokei_consumer_end(consumer);
+		return;
+	}
+	for (size_t i = 0; i < consumer->endpoint_count; i++) {
+		struct spokei_endpoint *endpoint = &consumer->endpoints[i];
+		struct spokei_conn *conn;
+
+		if (endpoint->connector == NULL)
+			continue;
+		conn = spokei_connector_conn(endpoint->connector);
+		if (spokei_connector_state(endpoint->connector) == SPOKEI_CONNECTOR_WAITING)
+			drop_endpoint(endpoint);
+		else if (conn && (conn->state == SPOKEI_CONN_OPEN || !calls))
+			spokei_conn_finish(conn);
+	}
+}
+
 static void consumer_idle(struct spokei_caller *caller)
 {
-	spokei_consumer_end(spoke_container_of(caller, struct spoke_consumer, caller));
+	rest(spoke_container_of(caller, struct spoke_consumer, caller));
 }
 
 void spoke_consumer_free(struct spoke_consumer *consumer)
@@ -174,19 +201,7 @@ static void consumer_drain(struct spokei_member *member)
 	struct spoke_consumer *consumer = spoke_container_of(member, struct spoke_consumer, member);
 
 	consumer->caller.closed = true;
-	for (size_t i = 0; i < consumer->endpoint_count; i++) {
-		struct spokei_endpoint *endpoint = &consumer->endpoints[i];
-		struct spokei_conn *conn = endpoint->connector
-						   ? spokei_connector_conn(endpoint->connector)
-						   : NULL;
-
-		if (conn == NULL)
-			drop_endpoint(endpoint);
-		else if (conn->state == SPOKEI_CONN_OPEN)
-			spokei_conn_finish(conn);
-	}
-	if (consumer->link.pending_count == 0)
-		spokei_consumer_end(consumer);
+	rest(consumer);
 }
 
 /* --- the beginning */

@@ -2,6 +2,8 @@
 /* How pushes end when they do not end well, and what may be freed meanwhile. */
 #include "tests/cluster/pushrig.h"
 
+#include "core/engine.h"
+
 #include <string.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -95,6 +97,18 @@ static void pushes_have_a_limit(void **state)
 
 /* --- one side ends */
 
+/* A stage for each round of a test, after the first. */
+static void again(void **state, unsigned round)
+{
+	const struct stage_setting *setting = stage_bare(state)->setting;
+
+	if (round == 0)
+		return;
+	assert_int_equal(stage_tear_down(state), 0);
+	*state = (void *)(uintptr_t)setting;
+	assert_int_equal(stage_set_up(state), 0);
+}
+
 static void pushes_end_as_their_consumer_does(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
@@ -128,6 +142,15 @@ static void pushes_end_as_their_provider_does(void **state)
 	assert_false(stage->calls[first + 1].result.written);
 }
 
+/* Long before the time of the drain is over. */
+static void until_drained(struct stage *stage, const struct spoke_engine *engine)
+{
+	for (unsigned i = 0; !engine->drained; i++) {
+		assert_in_range(i, 0, 1000);
+		stage_pass(stage, MS);
+	}
+}
+
 static void a_provider_that_drains_waits_for_its_pushes(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
@@ -147,8 +170,7 @@ static void a_provider_that_drains_waits_for_its_pushes(void **state)
 	stage->provider = NULL;
 	stage_answer(stage, 0);
 	stage_assert_text(stage_end_of(stage, push), "x");
-	while (stage_server_stat(stage, SPOKE_STAT_CLOSED) == 0)
-		stage_pass(stage, MS);
+	until_drained(stage, stage->server_engine);
 }
 
 static void a_drain_that_is_over_ends_pushes(void **state)
@@ -163,22 +185,37 @@ static void a_drain_that_is_over_ends_pushes(void **state)
 	assert_int_equal(stage_end_of(stage, push)->error, SPOKE_ECLOSED);
 }
 
+/* With and without a call of its own that ends before. */
 static void a_consumer_that_drains_answers_what_was_pushed(void **state)
 {
-	struct pushrig rig = pushrig_begin(state);
-	struct stage *stage = rig.stage;
-	struct stage_call *push = push_later(&rig, "x");
+	for (unsigned round = 0; round < 2; round++) {
+		struct pushrig rig;
+		struct stage *stage;
+		struct stage_call *push;
+		struct stage_call *call = NULL;
 
-	stage_until_held(stage, 1);
-	(void)stage_call(stage, stage_method(stage, "later"), stage_text(stage, "call"));
-	stage_until_held(stage, 2);
-	assert_int_equal(spoke_engine_drain(stage->client_engine, 10 * SECOND), 0);
-	stage->consumer = NULL;
-	stage_pass(stage, 5 * MS);
-	stage_answer(stage, 0);
-	stage_assert_text(stage_end_of(stage, push), "x");
-	stage_answer(stage, 0);
-	stage_end_all(stage);
+		again(state, round);
+		rig = pushrig_begin(state);
+		stage = rig.stage;
+		push = push_later(&rig, "x");
+		stage_until_held(stage, 1);
+		if (round == 1)
+			call = stage_call(stage, stage_method(stage, "later"), stage_no_args());
+		stage_until_held(stage, 1 + round);
+		assert_int_equal(spoke_engine_drain(stage->client_engine, 10 * SECOND), 0);
+		stage->consumer = NULL;
+		stage_pass(stage, 5 * MS);
+		if (call) {
+			stage_answer(stage, 1);
+			(void)stage_end_of(stage, call);
+			stage_pass(stage, 5 * MS);
+		}
+		assert_int_equal(stage->abandoned, 0);
+		assert_int_equal(stage_client_stat(stage, SPOKE_STAT_CLOSED), 0);
+		stage_answer(stage, 0);
+		stage_assert_text(stage_end_of(stage, push), "x");
+		until_drained(stage, stage->client_engine);
+	}
 }
 
 /* --- in callbacks */
@@ -200,18 +237,12 @@ static void act_once(struct stage *stage)
 	chosen(stage);
 }
 
-/* A stage for each action, after the first. */
 static struct pushrig begin_round(void **state, unsigned round)
 {
-	const struct stage_setting *setting = ((struct stage *)*state)->setting;
 	struct spoke_consumer_options options = { .handle = stage_handle };
 	struct stage *stage;
 
-	if (round > 0) {
-		assert_int_equal(stage_tear_down(state), 0);
-		*state = (void *)(uintptr_t)setting;
-		assert_int_equal(stage_set_up(state), 0);
-	}
+	again(state, round);
 	stage = stage_bare(state);
 	options.handle_arg = stage;
 	stage->by_turns = true;
