@@ -8,16 +8,6 @@
 #include "cluster/caller.h"
 #include "transport/conn.h"
 
-struct spokei_call {
-	struct spokei_pending attempt;
-	struct spokei_caller *caller;
-	uint64_t handle;
-	spoke_done done; /* may be NULL */
-	void *arg;
-	bool cancelled;            /* ends so, and soon */
-	struct spokei_task cancel; /* on the engine's soon */
-};
-
 /* Looks at all that needs no connection, and has the method's request say it, until the next call.
  * Returns as spoke_call(). */
 SPOKE_MUST_USE int spokei_call_prepare(struct spoke_method *method, struct spoke_span args,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cluster/call.h"
+#include "cluster/caller.h"
 
 void spokei_caller_init(struct spokei_caller *caller, struct spokei_link *link)
 {
@@ -11,17 +11,23 @@ void spokei_caller_init(struct spokei_caller *caller, struct spokei_link *link)
 				 link->limits.pending_max);
 }
 
-void spokei_caller_fini(struct spokei_caller *caller)
+static void free_methods(struct spokei_caller *caller)
 {
-	struct spokei_slab *calls = &caller->calls;
-
 	while (!spokei_list_empty(&caller->methods)) {
 		struct spoke_method *method = spoke_container_of(caller->methods.next,
 								 struct spoke_method, node);
 
 		spokei_list_remove(&method->node);
-		spokei_method_free(method);
+		spokei_buffer_fini(&method->prefix.bytes);
+		spokei_free(caller->engine->env, method, 1, method->size);
 	}
+}
+
+void spokei_caller_fini(struct spokei_caller *caller)
+{
+	struct spokei_slab *calls = &caller->calls;
+
+	free_methods(caller);
 	for (uint32_t i = 0; i < calls->used; i++) {
 		struct spokei_call *call = spokei_slab_at(calls, i);
 		int status = spoke_wheel_detach(caller->engine->wheel, &call->attempt.timer);

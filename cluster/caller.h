@@ -8,7 +8,9 @@
 #define SPOKEI_CALLER_H
 
 #include "core/slab.h"
+#include "core/task.h"
 #include "transport/link.h"
+#include "transport/pending.h"
 
 #include <spoke/call.h>
 
@@ -21,6 +23,16 @@ struct spokei_caller {
 	struct spoke_list methods;
 	/* It is closed, and its last call has ended. NULL: not wanted. */
 	void (*idle)(struct spokei_caller *caller);
+};
+
+struct spokei_call {
+	struct spokei_pending attempt;
+	struct spokei_caller *caller;
+	uint64_t handle;
+	spoke_done done; /* may be NULL */
+	void *arg;
+	bool cancelled;            /* ends so, and soon */
+	struct spokei_task cancel; /* on the engine's soon */
 };
 
 struct spoke_method {
@@ -57,8 +69,5 @@ SPOKE_MUST_USE int spokei_method_new(struct spokei_caller *caller, const char *n
 				     const struct spoke_method_options *options,
 				     const struct spokei_method_presets *presets,
 				     struct spoke_method **ret_method);
-
-/* The memory of a method that is of no list any more. */
-void spokei_method_free(struct spoke_method *method);
 
 #endif

@@ -132,12 +132,6 @@ int spokei_method_new(struct spokei_caller *caller, const char *name,
 	return SPOKE_OK;
 }
 
-void spokei_method_free(struct spoke_method *method)
-{
-	spokei_buffer_fini(&method->prefix.bytes);
-	spokei_free(method->caller->engine->env, method, 1, method->size);
-}
-
 int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
 			  const struct spoke_method_options *options,
 			  struct spoke_method **ret_method)

@@ -121,6 +121,8 @@ static int take_push(struct spoke_method *method, struct spoke_peer peer, struct
 	return begin(method, conn, options->timeout_ns, ret_call);
 }
 
+/* What spoke_call() has, and the peer. */
+/* NOLINTNEXTLINE(readability-function-size) */
 int spoke_push(struct spoke_method *method, struct spoke_peer peer, struct spoke_span args,
 	       const struct spoke_call_options *options, spoke_done done, void *arg,
 	       struct spoke_call *ret_call)
