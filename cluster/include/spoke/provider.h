@@ -62,7 +62,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_new(struct spoke_engine *engine,
 /*
  * Closes all; NULL is fine. May be called anywhere on the engine's thread, also from a handler.
  * Requests that are being served are abandoned; they have to be answered all the same, while the
- * engine is there. A provider that was drained is freed the same way, or by the engine's end.
+ * engine is there. Pushes that wait end with ECLOSED, a little later. A provider that was drained
+ * is freed the same way, or by the engine's end.
  */
 SPOKE_API void spoke_provider_free(struct spoke_provider *provider);
 
@@ -199,7 +200,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_method(struct spoke_provider *provid
 						   struct spoke_method **ret_method);
 
 /*
- * Calls a consumer by its connection. One without a handler answers ENOSERVICE. Returns as
+ * Calls a consumer by its connection. One without a handler answers ENOSERVICE, or
+ * EREMOTE where MessagePack-RPC is spoken, which has errors of one kind. Returns as
  * spoke_call() does; EUNAVAILABLE: the peer is gone, or sends no more, or was none; EINVAL also: a
  * consumer's method; ELIMIT also: pushes_max; ECLOSED: the provider ends or drains.
  */
