@@ -25,7 +25,7 @@
 enum {
 	CALLS = 16,
 	HELD = 16,
-	SCENARIOS = 12,
+	SCENARIOS = 13,
 	CLIENT = 0,
 	SERVER = 1,
 };
