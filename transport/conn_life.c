@@ -65,6 +65,7 @@ static void open_stream(struct spokei_conn *conn)
 	}
 	spokei_conn_move(conn, SPOKEI_CONN_OPEN);
 	conn->born_ns = engine->begin_ns;
+	spokei_idle_start(&conn->idle, engine->begin_ns);
 	/* Calls that waited for this go before those that are made now. */
 	conn->blocked = conn->parcels > 0;
 	conn->writable = conn->blocked;
@@ -73,8 +74,10 @@ static void open_stream(struct spokei_conn *conn)
 	/* The first bytes tell the wire, and ask whether anybody is there. */
 	if (conn->state == SPOKEI_CONN_OPEN && conn->wire->probes && spokei_conn_probe(conn))
 		spokei_conn_close(conn, SPOKE_ENOMEM);
-	if (conn->state == SPOKEI_CONN_OPEN)
-		spokei_engine_last(engine, &conn->settle);
+	if (conn->state != SPOKEI_CONN_OPEN)
+		return;
+	spokei_engine_last(engine, &conn->settle);
+	spokei_conn_arm(conn);
 }
 
 void spokei_conn_finish_connect(struct spokei_conn *conn)
@@ -161,6 +164,9 @@ void spokei_conn_finish(struct spokei_conn *conn)
 	if (conn->state != SPOKEI_CONN_OPEN)
 		return;
 	spokei_conn_move(conn, SPOKEI_CONN_FINISHING);
+	/* Who only calls has nothing to announce: it just ends. */
+	if (conn->link->serves)
+		spokei_conn_announce(conn);
 	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 }
 

@@ -30,3 +30,15 @@ void spokei_link_end(struct spokei_link *link, struct spokei_task *end)
 	if (link->alive == 0)
 		spokei_engine_dead(link->engine, end);
 }
+
+void spokei_link_woke(struct spokei_link *link)
+{
+	struct spoke_list *node = link->conns.next;
+
+	while (node != &link->conns) {
+		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
+
+		node = node->next;
+		spokei_conn_woke(conn);
+	}
+}

@@ -58,6 +58,7 @@ struct memwire_socket {
 	unsigned backlog;
 	int accept_error;
 	unsigned accept_errors;
+	struct memnet_guard guard;
 	char local[MEMNAME_SIZE];
 	char remote[MEMNAME_SIZE];
 };
