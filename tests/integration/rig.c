@@ -42,6 +42,11 @@ void rig_sleep(uint64_t ns)
 		continue;
 }
 
+const char *rig_filter(void)
+{
+	return getenv("ROW"); // NOLINT(concurrency-mt-unsafe): there is one thread
+}
+
 /* --- lines */
 
 static void add_line(struct rig_process *process, const char *text)

@@ -49,6 +49,9 @@ struct rig_process {
 int rig_set_up(void **state);
 int rig_tear_down(void **state);
 
+/* The environment variable ROW: only tests whose name it matches are run. */
+const char *rig_filter(void);
+
 uint64_t rig_now(void);
 
 /* A time that is a part of what a test does, as how long a process is frozen. At least so long. */
