@@ -27,7 +27,7 @@ static void tell(struct spoke_provider *provider, const struct spokei_conn *conn
 	const struct spoke_env *env = provider->engine->env;
 	char name[ADDRESS_TEXT];
 
-	if (provider->changed == NULL)
+	if (provider->changed == NULL || provider->freed)
 		return;
 	env->net->print(env->ctx, &conn->peer, name, sizeof(name));
 	event.name = name;

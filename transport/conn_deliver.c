@@ -131,6 +131,8 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 static void deliver_readonly(struct spokei_conn *conn)
 {
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_READONLY_READ);
+	if (conn->readonly)
+		return;
 	conn->readonly = true;
 	spokei_conn_fail_parcels(conn, SPOKE_EREFUSED);
 	if (conn->state == SPOKEI_CONN_CLOSED)
@@ -145,7 +147,9 @@ static void deliver_writable(struct spokei_conn *conn)
 	if (!conn->readonly || conn->state != SPOKEI_CONN_OPEN)
 		return;
 	conn->readonly = false;
-	conn->announced = false;
+	/* The next READONLY is answered too, unless the peer does not read these answers. */
+	if (spokei_outlet_len(&conn->out) == 0)
+		conn->announced = false;
 	conn->up->sign(conn->up_arg, conn, SPOKEI_SIGN_WRITABLE);
 }
 
@@ -154,6 +158,8 @@ static void first_message(struct spokei_conn *conn)
 	conn->heard = true;
 	if (conn->wire == NULL) {
 		spokei_conn_speak(conn, conn->in.wire);
+		if (!conn->wire->probes)
+			spokei_conn_guard(conn);
 		spokei_conn_arm(conn);
 	}
 	if (conn->state != SPOKEI_CONN_CLOSED)

@@ -13,6 +13,8 @@ int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 	spokei_list_init(&link->conns);
 	link->blames = spokei_bucket_make(BLAMES, BLAMES, engine->env->now(engine->env->ctx));
 	error = spokei_engine_class(engine, "call", spokei_pending_due, &link->pending_class);
+	if (limits->heartbeat_ns != SPOKEI_IDLE_OFF)
+		spokei_engine_heed(engine, limits->heartbeat_ns);
 	if (error == 0)
 		error = spokei_engine_class(engine, "connection", spokei_conn_due,
 					    &link->conn_class);

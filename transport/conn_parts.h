@@ -33,6 +33,10 @@ void spokei_conn_finish_connect(struct spokei_conn *conn);
 /* The wire is known: of the peer's first byte, or before. */
 void spokei_conn_speak(struct spokei_conn *conn, const struct spokei_wire *wire);
 
+/* Has the system watch over what it can: once the stream stands, and again when the wire is known.
+ */
+void spokei_conn_guard(struct spokei_conn *conn);
+
 /* --- conn_judge.c: sees to it that somebody looks when the next of its times has run out. */
 void spokei_conn_arm(struct spokei_conn *conn);
 

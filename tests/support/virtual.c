@@ -47,7 +47,10 @@ static uint64_t throw_dice(struct virtual_world *world)
 
 static uint64_t process_now(void *ctx)
 {
-	return ((struct virtual_process *)ctx)->world->now_ns;
+	const struct virtual_process *process = ctx;
+	uint64_t now_ns = process->world->now_ns;
+
+	return now_ns > process->held_until_ns ? now_ns : process->held_until_ns;
 }
 
 static void process_dice(void *ctx, void *bytes, size_t len)
@@ -184,6 +187,8 @@ static uint64_t due_of(struct virtual_loop *loop)
 	struct virtual_world *world = loop->process->world;
 	uint64_t due_ns = loop->woken ? world->now_ns : loop->wake_ns;
 
+	if (loop->process->held_until_ns > world->now_ns)
+		return loop->process->held_until_ns;
 	for (struct spoke_list *at = loop->watches.next; at != &loop->watches; at = at->next)
 		if (ready_of(loop, watch_of(at)))
 			return world->now_ns;
@@ -358,7 +363,7 @@ static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret
 		struct virtual_loop *loop =
 			spoke_container_of(at, struct virtual_process, node)->loop;
 
-		if (loop)
+		if (loop && loop->process->held_until_ns <= world->now_ns)
 			settle(loop);
 	}
 	for (struct spoke_list *at = world->processes.next; at != &world->processes;
@@ -404,6 +409,11 @@ void virtual_run(struct virtual_world *world, uint64_t until_ns)
 {
 	while (virtual_step(world, until_ns))
 		continue;
+}
+
+void virtual_hold(struct virtual_process *process, uint64_t ns)
+{
+	process->held_until_ns = process_now(process) + ns;
 }
 
 void virtual_stall(struct virtual_world *world, uint64_t ns)
