@@ -165,23 +165,28 @@ size_t rig_count(struct rig_process *process, const char *pattern)
 
 /* --- starting */
 
-static void become(const char *program, const char *netns, char *const *arguments, const int *fds,
-		   pid_t parent)
+/* Into the network of a process. */
+static bool enter_netns(pid_t pid)
 {
-	char path[128];
+	char path[64];
+	int fd;
 
-	/* Nobody is left behind by a test that crashed. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent || dup2(fds[0], 0) < 0 ||
-	    dup2(fds[1], 1) < 0)
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && setns(fd, CLONE_NEWNET) == 0;
+}
+
+/* Nobody is left behind by a test that crashed. */
+static bool become_child(const int *fds, pid_t parent)
+{
+	return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
+	       dup2(fds[0], 0) >= 0 && dup2(fds[1], 1) >= 0;
+}
+
+static void become(const char *program, const struct rig_process *netns, char *const *arguments)
+{
+	if (netns && !enter_netns(netns->pid))
 		_exit(126);
-	if (netns) {
-		int ns;
-
-		(void)snprintf(path, sizeof(path), "/run/netns/%s", netns);
-		ns = open(path, O_RDONLY | O_CLOEXEC);
-		if (ns < 0 || setns(ns, CLONE_NEWNET))
-			_exit(126);
-	}
 	(void)execvp(program, arguments);
 	_exit(127);
 }
@@ -201,30 +206,60 @@ static struct rig_process *new_process(const char *name)
 	return process;
 }
 
-struct rig_process *rig_start(const char *program, const char *netns, const char *const *arguments)
+/* Forks; returns true in the child, whose stdin and stdout the test has. */
+static bool fork_process(struct rig_process *process)
 {
-	const char *slash = strrchr(program, '/');
-	struct rig_process *process = new_process(slash ? slash + 1 : program);
-	char *given[ARGUMENTS_MAX] = { (char *)(uintptr_t)program };
 	pid_t parent = getpid();
 	int to[2];
 	int from[2];
 
-	for (size_t i = 0; arguments[i]; i++) {
-		assert_true(i + 2 < ARGUMENTS_MAX);
-		given[i + 1] = (char *)(uintptr_t)arguments[i];
-	}
 	assert_int_equal(pipe2(to, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(from, O_CLOEXEC), 0);
 	process->pid = fork();
-	if (process->pid == 0)
-		become(program, netns, given, (int[]){ to[0], from[1] }, parent);
+	if (process->pid == 0) {
+		if (!become_child((int[]){ to[0], from[1] }, parent))
+			_exit(126);
+		return true;
+	}
 	(void)close(to[0]);
 	(void)close(from[1]);
 	process->to = to[1];
 	process->from = from[0];
 	assert_true(process->pid > 0);
 	assert_true(fcntl(process->from, F_SETFL, O_NONBLOCK) == 0);
+	return false;
+}
+
+struct rig_process *rig_start(const char *program, const struct rig_process *netns,
+			      const char *const *arguments)
+{
+	const char *slash = strrchr(program, '/');
+	struct rig_process *process = new_process(slash ? slash + 1 : program);
+	char *given[ARGUMENTS_MAX] = { (char *)(uintptr_t)program };
+
+	for (size_t i = 0; arguments[i]; i++) {
+		assert_true(i + 2 < ARGUMENTS_MAX);
+		given[i + 1] = (char *)(uintptr_t)arguments[i];
+	}
+	if (fork_process(process))
+		become(program, netns, given);
+	return process;
+}
+
+struct rig_process *rig_netns(void)
+{
+	struct rig_process *process = new_process("network");
+
+	if (fork_process(process)) {
+		static const char said[] = "0 stands\n";
+		char end;
+
+		if (unshare(CLONE_NEWNET) == 0)
+			(void)!write(STDOUT_FILENO, said, sizeof(said) - 1);
+		(void)!read(STDIN_FILENO, &end, 1);
+		_exit(0);
+	}
+	(void)rig_wait(process, "stands");
 	return process;
 }
 
@@ -241,8 +276,8 @@ static void cut(char *text, const char **ret_parts)
 	ret_parts[count] = NULL;
 }
 
-static struct rig_process *start_format(const char *program, const char *netns, const char *format,
-					va_list list)
+static struct rig_process *start_format(const char *program, const struct rig_process *netns,
+					const char *format, va_list list)
 {
 	const char *parts[ARGUMENTS_MAX];
 	char text[RIG_LINE_SIZE];
@@ -252,7 +287,7 @@ static struct rig_process *start_format(const char *program, const char *netns, 
 	return rig_start(program, netns, parts);
 }
 
-struct rig_process *rig_provider(const char *netns, const char *format, ...)
+struct rig_process *rig_provider(const struct rig_process *netns, const char *format, ...)
 {
 	struct rig_process *process;
 	va_list list;
@@ -263,7 +298,7 @@ struct rig_process *rig_provider(const char *netns, const char *format, ...)
 	return process;
 }
 
-struct rig_process *rig_consumer(const char *netns, const char *format, ...)
+struct rig_process *rig_consumer(const struct rig_process *netns, const char *format, ...)
 {
 	struct rig_process *process;
 	va_list list;
@@ -439,7 +474,7 @@ size_t rig_descriptors(const struct rig_process *process)
 	return count;
 }
 
-int rig_run(const char *format, ...)
+int rig_run(const struct rig_process *netns, const char *format, ...)
 {
 	const char *parts[ARGUMENTS_MAX];
 	char text[RIG_LINE_SIZE];
@@ -451,7 +486,7 @@ int rig_run(const char *format, ...)
 	(void)vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
 	cut(text, parts);
-	process = rig_start(parts[0], NULL, parts + 1);
+	process = rig_start(parts[0], netns, parts + 1);
 	status = rig_end(process);
 	return status;
 }
@@ -473,7 +508,8 @@ int rig_tear_down(void **state)
 
 	(void)state;
 	for (process = processes; process; process = process->next)
-		is_left |= process->pid > 0 || (process->status && !WIFSIGNALED(process->status));
+		is_left |= (process->pid > 0 && strcmp(process->name, "network") != 0) ||
+			   (process->status && !WIFSIGNALED(process->status));
 	while ((process = processes) != NULL) {
 		processes = process->next;
 		if (process->pid > 0)

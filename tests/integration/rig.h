@@ -57,14 +57,18 @@ uint64_t rig_now(void);
 /* A time that is a part of what a test does, as how long a process is frozen. At least so long. */
 void rig_sleep(uint64_t ns);
 
-/* Starts a program with arguments (NULL at the end), in the network namespace of that name if it is
- * not NULL. */
-struct rig_process *rig_start(const char *program, const char *netns, const char *const *arguments);
+/* Starts a program with arguments (NULL at the end), in the network of another process if `netns`
+ * is not NULL. */
+struct rig_process *rig_start(const char *program, const struct rig_process *netns,
+			      const char *const *arguments);
+
+/* A process that does nothing but to have a network of its own, which is gone with those in it. */
+struct rig_process *rig_netns(void);
 
 /* The two programs, with their arguments in one text, with spaces between; printf(). */
-struct rig_process *rig_provider(const char *netns, const char *format, ...)
+struct rig_process *rig_provider(const struct rig_process *netns, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-struct rig_process *rig_consumer(const char *netns, const char *format, ...)
+struct rig_process *rig_consumer(const struct rig_process *netns, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* Where a provider says that it listens, as "127.0.0.1:20880"; waits for it. */
@@ -130,8 +134,9 @@ void assert_ends_well(struct rig_process *process);
 /* How many descriptors a process has open. */
 size_t rig_descriptors(const struct rig_process *process);
 
-/* Runs a command of the system (printf(), with spaces between its arguments) to its end; returns
- * the status it exits with. */
-int rig_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Runs a command of the system (printf(), with spaces between its arguments) to its end, in the
+ * network of another process if `netns` is not NULL. Returns the status it exits with. */
+int rig_run(const struct rig_process *netns, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 #endif
