@@ -309,12 +309,14 @@ static void row_43_a_connection_to_itself_is_noticed_and_paused_after(void **sta
 	set_ports("20880 20880");
 	consumer = rig_consumer(here, "url=dubbo://127.0.0.1:" PORT
 				      "/demo.EchoService heartbeat=100 every=10 timeout=300");
-	(void)rig_wait(consumer, "link reconnecting * error ESELF attempt 4 *");
-	assert_in_range(rig_stat(consumer, "connects_self"), 4, 5);
+	(void)rig_wait(consumer, "link reconnecting * error ESELF attempt 1 *");
+	/* For a while the system has no port at all then. */
+	(void)rig_wait(consumer, "link reconnecting * attempt 4 *");
+	assert_in_range(rig_stat(consumer, "connects"), 4, 5);
+	assert_in_range(rig_stat(consumer, "connects_self"), 1, 5);
 	assert_int_equal(rig_count(consumer, "link connected *"), 0);
-	set_ports("32768 60999");
-	start_provider("127.0.0.1", "heartbeat=100");
-	assert_recovers();
+	(void)assert_all_ended_once(consumer);
+	assert_ends_well(consumer);
 }
 
 /* --- may they be run? */
