@@ -187,6 +187,11 @@ static void consumer_free(struct spokei_member *member)
 	spoke_consumer_free(spoke_container_of(member, struct spoke_consumer, member));
 }
 
+static void consumer_woke(struct spokei_member *member)
+{
+	spokei_link_woke(&spoke_container_of(member, struct spoke_consumer, member)->link);
+}
+
 /* The calls under way go on; nothing new is taken. */
 static void consumer_drain(struct spokei_member *member)
 {
@@ -250,6 +255,7 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 		.kind = "consumer",
 		.close = consumer_close,
 		.drain = consumer_drain,
+		.woke = consumer_woke,
 		.free = consumer_free,
 	};
 	spokei_roll_add(engine, &consumer->member);

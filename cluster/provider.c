@@ -147,6 +147,11 @@ static void provider_free(struct spokei_member *member)
 	spoke_provider_free(spoke_container_of(member, struct spoke_provider, member));
 }
 
+static void provider_woke(struct spokei_member *member)
+{
+	spokei_link_woke(&spoke_container_of(member, struct spoke_provider, member)->link);
+}
+
 /* Nothing new comes in; what was begun is answered, and the answers are written. */
 static void provider_drain(struct spokei_member *member)
 {
@@ -222,6 +227,7 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 		.kind = "provider",
 		.close = provider_close,
 		.drain = provider_drain,
+		.woke = provider_woke,
 		.free = provider_free,
 	};
 	spokei_roll_add(engine, &provider->member);

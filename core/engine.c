@@ -2,6 +2,12 @@
 /* The turn, alarms, events; engine.h says what the order is and why. */
 #include "core/engine.h"
 
+#include "core/roll.h"
+
+#include <inttypes.h>
+
+#define NS_PER_TENTH UINT64_C(100000000) /* of a second */
+
 int spokei_engine_fold(int wheel_status)
 {
 	switch (wheel_status) {
@@ -122,6 +128,19 @@ static bool is_parted(struct spoke_engine *engine)
 	return true;
 }
 
+static void look_for_sleep(struct spoke_engine *engine)
+{
+	uint64_t tenths = spokei_sleep_look(&engine->sleep, engine->env, engine->begin_ns) /
+			  NS_PER_TENTH;
+
+	if (SPOKEI_LIKELY(tenths == 0))
+		return;
+	spokei_count(engine, SPOKE_STAT_SLEEPS);
+	spokei_event(engine, SPOKE_OK, "the machine slept for %" PRIu64 ".%" PRIu64 " s",
+		     tenths / 10, tenths % 10);
+	spokei_roll_wake_all(engine);
+}
+
 static void engine_begin(void *arg)
 {
 	struct spoke_engine *engine = arg;
@@ -130,6 +149,7 @@ static void engine_begin(void *arg)
 		return;
 	enter(engine);
 	engine->begin_ns = engine->env->now(engine->env->ctx);
+	look_for_sleep(engine);
 	/* A turn stays as late as it began, however often it goes round, and so do those that go on
 	 * with its wheel. */
 	if (engine->late_rounds > 0 || engine->behind)

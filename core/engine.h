@@ -3,7 +3,7 @@
  * The engine as the rooms above it use it: where the turn stands, the queues of the turn, the
  * wheel. One order in every environment:
  *
- *   begin    the clock is read
+ *   begin    the clock is read; who lives here is told when the machine has slept
  *   ready    sockets are read (the watches' own functions)
  *   turn     the wheel advances to the time of begin, never to now: what has arrived is read before
  *            anybody is judged; then what other threads posted; then `soon`: completions
@@ -21,6 +21,7 @@
 #include "core/env.h"
 #include "core/events.h"
 #include "core/log.h"
+#include "core/sleep.h"
 #include "core/task.h"
 
 #include <spoke/engine.h>
@@ -47,6 +48,7 @@ struct spoke_engine {
 	uint64_t wheel_ns;    /* up to where the wheel was to go when it moved last */
 	uint64_t late_ns;     /* how late this turn began for that; 0: in time */
 	uint64_t late_max_ns; /* from here on a turn is late: the option, or less by heed() */
+	struct spokei_sleep sleep;
 	unsigned late_rounds; /* rounds this late turn has gone without moving the wheel */
 	unsigned alarm_class;
 	unsigned classes_count;

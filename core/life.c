@@ -33,6 +33,7 @@ static void init_engine(struct spoke_engine *engine, const struct spoke_engine_o
 	engine->late_max_ns = options->late_ns ? options->late_ns : LATE_NS;
 	engine->begin_ns = env->now(env->ctx);
 	engine->due_ns = UINT64_MAX;
+	spokei_sleep_init(&engine->sleep, env, engine->begin_ns);
 	engine->forks = env->forks ? *env->forks : 0;
 	engine->drain.run = tell_to_drain;
 	spokei_list_init(&engine->soon);

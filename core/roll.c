@@ -47,6 +47,12 @@ static void drain_member(struct spokei_member *member)
 	member->drain(member);
 }
 
+static void wake_member(struct spokei_member *member)
+{
+	if (member->woke && !member->closed)
+		member->woke(member);
+}
+
 /* Each is back on the roll before it is told, so that it can leave from there; so can those that
  * have not had their turn. */
 static void tell_all(struct spoke_engine *engine, void (*tell)(struct spokei_member *member))
@@ -72,6 +78,11 @@ void spokei_roll_drain_all(struct spoke_engine *engine)
 void spokei_roll_close_all(struct spoke_engine *engine)
 {
 	tell_all(engine, close_member);
+}
+
+void spokei_roll_wake_all(struct spoke_engine *engine)
+{
+	tell_all(engine, wake_member);
 }
 
 void spokei_roll_free_all(struct spoke_engine *engine)

@@ -20,6 +20,10 @@ struct spokei_member {
 	/* Finishes what was begun, takes nothing new, then leaves the roll. Called at most once,
 	 * and close() may follow; NULL: close() is called in its place. */
 	void (*drain)(struct spokei_member *member);
+	/* The machine slept: what was measured before says little now, and peers may have given
+	 * this side up meanwhile. Called as a turn begins, before anything is read; NULL: nobody
+	 * needs to know. Not called any more after close(). */
+	void (*woke)(struct spokei_member *member);
 	/* Of members that retire: frees the owner, by a task it puts on the engine's queues. */
 	void (*free)(struct spokei_member *member);
 	bool drained; /* the roll's: it has been told so */
@@ -43,6 +47,9 @@ void spokei_roll_retire(struct spoke_engine *engine, struct spokei_member *membe
 /* Tells every member that has not been told; each may put others on the roll or take them off. */
 void spokei_roll_drain_all(struct spoke_engine *engine);
 void spokei_roll_close_all(struct spoke_engine *engine);
+
+/* Tells every member that the machine slept; the same holds. */
+void spokei_roll_wake_all(struct spoke_engine *engine);
 
 /* Frees those that have retired. */
 void spokei_roll_free_all(struct spoke_engine *engine);

@@ -73,7 +73,9 @@ static void loop_begin(struct ev_loop *ev, struct ev_check *watcher, int events)
 	(void)events;
 	loop->ready = 0;
 	ev_idle_stop(ev, &loop->again);
+	loop->inside++;
 	loop->up->begin(loop->arg);
+	loop->inside--;
 }
 
 static void loop_turn(struct ev_loop *ev, struct ev_check *watcher, int events)

@@ -291,6 +291,23 @@ static void a_judge_who_was_held_up_kills_nobody(void **state)
 	}
 }
 
+static void after_a_sleep_of_the_machine_peers_are_asked_at_once(void **state)
+{
+	struct stage *stage = begin(state, 60 * SECOND, SPOKE_OFF);
+
+	if (stage == NULL)
+		return;
+	virtual_sleep(&stage->world, 3600 * SECOND);
+	pass(stage, SECOND);
+	echo_ends_well(stage); /* something happens, and the engine looks at its clocks */
+	pass(stage, SECOND);
+	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_SLEEPS), 1);
+	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_PROBES_WRITTEN), 2);
+	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_PROBES_MISSED), 0);
+	pass(stage, 120 * SECOND);
+	assert_int_equal(consumers_diary.count, 1);
+}
+
 /* --- which endpoint */
 
 static int first_conn_fd(const struct stage *stage)
@@ -401,6 +418,7 @@ int main(void)
 		cmocka_unit_test(a_word_in_time_clears_suspicion),
 		cmocka_unit_test(intervals_that_differ_kill_nobody),
 		cmocka_unit_test(a_judge_who_was_held_up_kills_nobody),
+		cmocka_unit_test(after_a_sleep_of_the_machine_peers_are_asked_at_once),
 		cmocka_unit_test(callers_choose_another_endpoint_before_the_reconnect),
 		cmocka_unit_test(owners_may_be_freed_by_whatever_they_are_told),
 	};

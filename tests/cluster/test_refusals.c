@@ -86,6 +86,31 @@ static void every_url_of_a_consumer_is_looked_at(void **state)
 	assert_int_equal(try_consumer(stage, &options, "frame.max"), SPOKE_ERANGE);
 }
 
+static void an_interval_is_10_ms_at_least_or_off(void **state)
+{
+	struct spoke_consumer_options options = { .url = "dubbo://127.0.0.1:1/S",
+						  .heartbeat_ns = 10 * MS - 1 };
+	struct spoke_provider_options serving = { .heartbeat_ns = 1 };
+	struct stage *stage = stage_begin(state);
+	struct spoke_provider *provider;
+	struct spoke_consumer *consumer;
+
+	assert_int_equal(try_consumer(stage, &options, "heartbeat"), SPOKE_ERANGE);
+	options.heartbeat_ns = 0;
+	options.url = "dubbo://127.0.0.1:1/S?heartbeat=9ms";
+	assert_int_equal(try_consumer(stage, &options, "heartbeat: 10 ms at least"), SPOKE_ERANGE);
+	options.url = "dubbo://127.0.0.1:1/S?idle.close=1ms";
+	assert_int_equal(try_consumer(stage, &options, "idle.close"), SPOKE_ERANGE);
+	options.url = "dubbo://127.0.0.1:1/S?heartbeat=0&idle.close=10ms";
+	assert_int_equal(spoke_consumer_new(stage->client_engine, &options, &consumer), SPOKE_OK);
+	spoke_consumer_free(consumer);
+	assert_int_equal(spoke_provider_new(stage->server_engine, &serving, &provider),
+			 SPOKE_ERANGE);
+	serving.heartbeat_ns = SPOKE_OFF;
+	assert_int_equal(spoke_provider_new(stage->server_engine, &serving, &provider), SPOKE_OK);
+	spoke_provider_free(provider);
+}
+
 static void a_method_needs_a_service_where_the_wire_names_it(void **state)
 {
 	struct stage *stage = stage_begin(state);
@@ -110,6 +135,7 @@ int main(void)
 		cmocka_unit_test(attachments_are_texts_once_each_and_not_the_time_that_remains),
 		cmocka_unit_test(a_version_that_the_wire_cannot_say_is_not_left_out),
 		cmocka_unit_test(every_url_of_a_consumer_is_looked_at),
+		cmocka_unit_test(an_interval_is_10_ms_at_least_or_off),
 		cmocka_unit_test(a_method_needs_a_service_where_the_wire_names_it),
 	};
 

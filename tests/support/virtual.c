@@ -53,6 +53,13 @@ static uint64_t process_now(void *ctx)
 	return now_ns > process->held_until_ns ? now_ns : process->held_until_ns;
 }
 
+static uint64_t process_boot_now(void *ctx)
+{
+	const struct virtual_world *world = ((struct virtual_process *)ctx)->world;
+
+	return world->now_ns + world->slept_ns;
+}
+
 static void process_dice(void *ctx, void *bytes, size_t len)
 {
 	struct virtual_process *process = ctx;
@@ -333,7 +340,7 @@ void virtual_process_init(struct virtual_process *process, struct virtual_world 
 		.world = world,
 		.env = {
 			.now = process_now,
-			.boot_now = process_now,
+			.boot_now = process_boot_now,
 			.dice = process_dice,
 			.resize = process_resize,
 			.net = &memnet_table,
@@ -419,4 +426,9 @@ void virtual_hold(struct virtual_process *process, uint64_t ns)
 void virtual_stall(struct virtual_world *world, uint64_t ns)
 {
 	world->now_ns += ns;
+}
+
+void virtual_sleep(struct virtual_world *world, uint64_t ns)
+{
+	world->slept_ns += ns;
 }

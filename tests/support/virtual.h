@@ -12,7 +12,8 @@
 
 struct virtual_world {
 	uint64_t now_ns;
-	uint64_t dice; /* state */
+	uint64_t slept_ns; /* by so much the clock is ahead that goes on while the machine sleeps */
+	uint64_t dice;     /* state */
 	struct memnet *net;
 	struct spoke_list processes;
 };
@@ -55,5 +56,8 @@ void virtual_hold(struct virtual_process *process, uint64_t ns);
 
 /* A process is held up: time passes, and nobody else turns meanwhile who has not begun. */
 void virtual_stall(struct virtual_world *world, uint64_t ns);
+
+/* The machine sleeps: now() and all that happens stand still, while boot_now() goes on. */
+void virtual_sleep(struct virtual_world *world, uint64_t ns);
 
 #endif

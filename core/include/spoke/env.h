@@ -111,7 +111,7 @@ struct spoke_work {
 struct spoke_loop_up {
 	/* The loop is about to wait: the last chance to write, and to say until when. */
 	void (*settle)(void *arg);
-	/* The wait is over, nothing has been read yet. */
+	/* The wait is over, nothing has been read yet. What is watched may change here. */
 	void (*begin)(void *arg);
 	/* `ready` descriptors have been served in this round. */
 	void (*turn)(void *arg, unsigned ready);
