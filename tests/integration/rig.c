@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -495,7 +496,14 @@ int rig_run(const struct rig_process *netns, const char *format, ...)
 
 int rig_set_up(void **state)
 {
+	struct rlimit files;
+
 	(void)state;
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return -1;
+	files.rlim_cur = files.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &files))
+		return -1;
 	return signal(SIGPIPE, SIG_IGN) == SIG_ERR;
 }
 
