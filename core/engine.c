@@ -2,8 +2,6 @@
 /* The turn, alarms, events; engine.h says what the order is and why. */
 #include "core/engine.h"
 
-#include "core/roll.h"
-
 #include <inttypes.h>
 
 #define NS_PER_TENTH UINT64_C(100000000) /* of a second */
@@ -138,7 +136,7 @@ static void look_for_sleep(struct spoke_engine *engine)
 	spokei_count(engine, SPOKE_STAT_SLEEPS);
 	spokei_event(engine, SPOKE_OK, "the machine slept for %" PRIu64 ".%" PRIu64 " s",
 		     tenths / 10, tenths % 10);
-	spokei_roll_wake_all(engine);
+	engine->woke(engine);
 }
 
 static void engine_begin(void *arg)

@@ -2,6 +2,7 @@
 /* The life of an engine: how it is made, run, drained and freed. */
 #include "core/engine.h"
 #include "core/roll.h"
+#include "core/signals.h"
 
 #include <spoke/host.h>
 
@@ -36,11 +37,13 @@ static void init_engine(struct spoke_engine *engine, const struct spoke_engine_o
 	spokei_sleep_init(&engine->sleep, env, engine->begin_ns);
 	engine->forks = env->forks ? *env->forks : 0;
 	engine->drain.run = tell_to_drain;
+	engine->woke = spokei_roll_wake_all;
 	spokei_list_init(&engine->soon);
 	spokei_list_init(&engine->last);
 	spokei_list_init(&engine->dead);
 	spokei_list_init(&engine->roll);
 	spokei_list_init(&engine->retired);
+	spokei_list_init(&engine->signals);
 	spokei_log_init(&engine->log, env, engine->begin_ns);
 }
 
@@ -140,6 +143,7 @@ static void destroy(struct spoke_engine *engine)
 	run_all(engine);
 	loop->retire(engine->loop);
 	run_all(engine);
+	spokei_signals_cancel_all(engine);
 	SPOKE_ASSERT(spokei_list_empty(&engine->roll));
 	(void)spoke_wheel_stop(engine->wheel, NULL, NULL);
 	loop->close(engine->loop);

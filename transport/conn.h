@@ -80,6 +80,7 @@ struct spokei_conn {
 	const struct spokei_wire *wire; /* NULL until the peer's first byte tells */
 	const struct spokei_conn_up *up;
 	void *up_arg;
+	uint64_t handle; /* by which `up` names it to users; 0: it does not */
 	/* What `up` found for the request read last; NULL again when another one differs. */
 	const void *found;
 	enum spokei_conn_state state;

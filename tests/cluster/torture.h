@@ -25,9 +25,9 @@
 enum {
 	CALLS = 16,
 	HELD = 16,
-	SCENARIOS = 14,
 	NAMED = 10,  /* whose endpoint has a name */
-	LIVING = 12, /* the first of those with heartbeats */
+	LIVING = 13, /* the first of those with heartbeats */
+	SCENARIOS = 15,
 	CLIENT = 0,
 	SERVER = 1,
 };

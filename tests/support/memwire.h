@@ -59,6 +59,7 @@ struct memwire_socket {
 	int accept_error;
 	unsigned accept_errors;
 	struct memnet_guard guard;
+	bool rung; /* a spare one that can be read */
 	char local[MEMNAME_SIZE];
 	char remote[MEMNAME_SIZE];
 };

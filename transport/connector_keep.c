@@ -3,118 +3,16 @@
  * Each step ends in exactly one of: a connection that will tell its end, a name being resolved, a
  * pause with the timer set, or closed.
  */
-#define _POSIX_C_SOURCE 200809L
-#include "transport/connector.h"
-
-#include "transport/round.h"
+#include "transport/connector_parts.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 
 #define ADDRESS_TEXT 160u
-#define REASON_TEXT 64u
-#define SHOWN 40 /* bytes of a name in an event */
+#define SHOWN SPOKEI_CONNECTOR_SHOWN
 /* How often a timer that only keeps its place is renewed. */
 #define REST_NS UINT64_C(3600000000000)
 #define MS UINT64_C(1000000)
-
-struct spokei_connector {
-	struct spoke_engine *engine;
-	struct spokei_link *link; /* not to be touched once closed: its owner may be gone */
-	const struct spokei_connector_up *up;
-	void *up_arg;
-	const struct spokei_wire *wire;
-	struct spokei_backoff backoff;
-	uint64_t connect_ns;
-	enum spokei_connector_state state;
-	int error;                /* for news */
-	struct spokei_conn *conn; /* until it has told its end */
-	uint32_t failures;        /* pauses since a peer has spoken */
-	uint64_t pause_ns;        /* the last one */
-	bool young;               /* inside new(): nothing is told */
-	bool heard;               /* the peer of this connection has spoken */
-	bool suspected;           /* the last peer was silent, and none has answered since */
-	bool complained;          /* about this row of failures */
-	unsigned timer_class;
-	struct spoke_timer timer; /* armed all its life: a pause, an attempt's end, or its place */
-	struct spokei_round round;
-	struct spokei_place place;
-	struct spokei_task news; /* tells what happened inside new() */
-	struct spokei_task bury;
-};
-
-/* --- what it tells */
-
-/* The last thing a function does: the owner may free the connector. */
-static void tell(struct spokei_connector *connector, enum spokei_connector_state state, int error)
-{
-	connector->state = state;
-	connector->error = error;
-	if (connector->young) {
-		spokei_engine_soon(connector->engine, &connector->news);
-		return;
-	}
-	spokei_task_drop(&connector->news);
-	connector->up->changed(connector->up_arg, connector, error);
-}
-
-/* Tells users. Returns whether the connector goes on: they may free it. */
-static bool announce(struct spokei_connector *connector, struct spoke_link_event *event)
-{
-	event->name = connector->place.name;
-	if (connector->up->event)
-		connector->up->event(connector->up_arg, event);
-	return connector->state != SPOKEI_CONNECTOR_CLOSED;
-}
-
-static void announce_pause(struct spokei_connector *connector)
-{
-	struct spoke_link_event event = {
-		.change = SPOKE_LINK_RECONNECTING,
-		.error = connector->error,
-		.attempt = connector->failures,
-		.pause_ns = connector->pause_ns,
-	};
-
-	(void)announce(connector, &event);
-}
-
-static void connector_news(struct spokei_task *task)
-{
-	struct spokei_connector *connector = spoke_container_of(task, struct spokei_connector,
-								news);
-
-	connector->up->changed(connector->up_arg, connector, connector->error);
-	if (connector->state == SPOKEI_CONNECTOR_WAITING)
-		announce_pause(connector);
-}
-
-/* Says once why attempts fail, until a peer has spoken; the counters say how often. */
-SPOKEI_PRINTF(3, 4)
-static void complain(struct spokei_connector *connector, int error, const char *format, ...)
-{
-	char text[REASON_TEXT];
-	va_list args;
-
-	if (connector->complained)
-		return;
-	connector->complained = true;
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	spokei_event(connector->engine, error, "cannot connect to %.*s: %s; tries on", SHOWN,
-		     connector->place.name, text);
-}
-
-static void complain_of_system(struct spokei_connector *connector, int error, int status)
-{
-	char text[REASON_TEXT];
-
-	if (strerror_r(-status, text, sizeof(text)) != 0)
-		(void)snprintf(text, sizeof(text), "error %d", -status);
-	complain(connector, error, "%s", text);
-}
 
 /* --- waiting */
 
@@ -153,9 +51,9 @@ static void wait_for_next(struct spokei_connector *connector, int error)
 		connector->failures++;
 	spokei_count(connector->engine, SPOKE_STAT_RECONNECTS);
 	set_timer(connector, connector->pause_ns);
-	tell(connector, SPOKEI_CONNECTOR_WAITING, error);
+	spokei_connector_tell(connector, SPOKEI_CONNECTOR_WAITING, error);
 	if (connector->state == SPOKEI_CONNECTOR_WAITING && !connector->young)
-		announce_pause(connector);
+		spokei_connector_announce_pause(connector);
 }
 
 /* --- one attempt */
@@ -172,7 +70,7 @@ static bool start_attempt(struct spokei_connector *connector, const struct spoke
 	spokei_count(engine, SPOKE_STAT_CONNECTS);
 	if (status != 0 && status != -EINPROGRESS) {
 		spokei_count(engine, SPOKE_STAT_CONNECTS_FAILED);
-		complain_of_system(connector, SPOKE_ECONNECT, status);
+		spokei_connector_complain_of_system(connector, SPOKE_ECONNECT, status);
 		return false;
 	}
 	/* One that stands already is writable at once, and goes the same way. */
@@ -231,7 +129,7 @@ static bool make_conn(struct spokei_connector *connector)
 	if (error == 0)
 		return true;
 	connector->conn = NULL;
-	complain(connector, error, "no memory for the connection");
+	spokei_connector_complain(connector, error, "no memory for the connection");
 	wait_for_next(connector, error);
 	return false;
 }
@@ -241,7 +139,7 @@ static bool make_conn(struct spokei_connector *connector)
 static void try_all(struct spokei_connector *connector)
 {
 	if (try_next(connector))
-		tell(connector, SPOKEI_CONNECTOR_CONNECTING, SPOKE_OK);
+		spokei_connector_tell(connector, SPOKEI_CONNECTOR_CONNECTING, SPOKE_OK);
 	else
 		end_round(connector, SPOKE_ECONNECT);
 }
@@ -249,7 +147,7 @@ static void try_all(struct spokei_connector *connector)
 static void resolve_failed(struct spokei_connector *connector, int status)
 {
 	spokei_count(connector->engine, SPOKE_STAT_RESOLVES_FAILED);
-	complain_of_system(connector, SPOKE_ERESOLVE, status);
+	spokei_connector_complain_of_system(connector, SPOKE_ERESOLVE, status);
 	end_round(connector, SPOKE_ERESOLVE);
 }
 
@@ -289,7 +187,7 @@ static void begin_round(struct spokei_connector *connector)
 		return;
 	status = spokei_round_begin(&connector->round);
 	if (status == SPOKEI_ROUND_MORE)
-		tell(connector, SPOKEI_CONNECTOR_RESOLVING, SPOKE_OK);
+		spokei_connector_tell(connector, SPOKEI_CONNECTOR_RESOLVING, SPOKE_OK);
 	else if (status)
 		resolve_failed(connector, status);
 	else
@@ -312,11 +210,6 @@ static bool leads_to_itself(const struct spokei_conn *conn)
 	return local.len == peer.len && memcmp(local.bytes, peer.bytes, local.len) == 0;
 }
 
-static bool is_on_probation(const struct spokei_connector *connector)
-{
-	return connector->suspected && connector->wire->probes;
-}
-
 static void attempt_opened(struct spokei_connector *connector)
 {
 	struct spoke_engine *engine = connector->engine;
@@ -326,7 +219,7 @@ static void attempt_opened(struct spokei_connector *connector)
 	if (leads_to_itself(connector->conn)) {
 		spokei_count(engine, SPOKE_STAT_CONNECTS_SELF);
 		spokei_count(engine, SPOKE_STAT_CONNECTS_FAILED);
-		complain(connector, SPOKE_ESELF, "nobody listens there");
+		spokei_connector_complain(connector, SPOKE_ESELF, "nobody listens there");
 		spokei_conn_close(connector->conn, SPOKE_ESELF);
 		return;
 	}
@@ -337,13 +230,13 @@ static void attempt_opened(struct spokei_connector *connector)
 	else
 		spokei_event(engine, SPOKE_OK, "connected to %.*s at %.*s", SHOWN,
 			     connector->place.name, SHOWN, text);
-	if (is_on_probation(connector)) {
+	if (spokei_connector_on_probation(connector)) {
 		spokei_count(engine, SPOKE_STAT_PROBATIONS);
 		news.change = SPOKE_LINK_PROBATION;
 	}
-	tell(connector, SPOKEI_CONNECTOR_OPEN, SPOKE_OK);
+	spokei_connector_tell(connector, SPOKEI_CONNECTOR_OPEN, SPOKE_OK);
 	if (connector->state == SPOKEI_CONNECTOR_OPEN)
-		(void)announce(connector, &news);
+		(void)spokei_connector_announce(connector, &news);
 }
 
 /* One address did not answer; the calls that wait for the connection may go to the next. */
@@ -353,10 +246,10 @@ static bool conn_failed(void *arg, struct spokei_conn *conn, int status)
 
 	(void)conn;
 	spokei_count(connector->engine, SPOKE_STAT_CONNECTS_FAILED);
-	complain_of_system(connector, SPOKE_ECONNECT, status);
+	spokei_connector_complain_of_system(connector, SPOKE_ECONNECT, status);
 	if (!try_next(connector))
 		return false;
-	tell(connector, SPOKEI_CONNECTOR_CONNECTING, SPOKE_OK);
+	spokei_connector_tell(connector, SPOKEI_CONNECTOR_CONNECTING, SPOKE_OK);
 	return true;
 }
 
@@ -382,7 +275,7 @@ static void connection_lost(struct spokei_connector *connector, const struct spo
 	engine->env->net->print(engine->env->ctx, &conn->peer, text, sizeof(text));
 	spokei_event(engine, error, "lost the connection to %.*s%s; connects anew", SHOWN, text,
 		     connector->heard ? "" : ", which never spoke");
-	if (!announce(connector, &news))
+	if (!spokei_connector_announce(connector, &news))
 		return;
 	if (connector->heard)
 		wait_for_next(connector, error);
@@ -410,62 +303,6 @@ static void conn_changed(void *arg, struct spokei_conn *conn, int error)
 		wait_for_next(connector, error);
 }
 
-static void conn_heard(struct spokei_connector *connector)
-{
-	connector->heard = true;
-	connector->failures = 0;
-	connector->complained = false;
-}
-
-/* It not only is connected, but lives. */
-static void conn_answered(struct spokei_connector *connector)
-{
-	struct spoke_link_event news = { .change = SPOKE_LINK_RECOVERED };
-	bool was_on_probation = is_on_probation(connector);
-
-	connector->suspected = false;
-	if (!was_on_probation)
-		return;
-	spokei_count(connector->engine, SPOKE_STAT_RECOVERED);
-	spokei_event(connector->engine, SPOKE_OK, "%.*s answers again", SHOWN,
-		     connector->place.name);
-	(void)announce(connector, &news);
-}
-
-static void conn_missed(struct spokei_connector *connector, unsigned missed)
-{
-	struct spoke_link_event news = { .change = SPOKE_LINK_SUSPECT, .missed = missed };
-
-	spokei_event(connector->engine, SPOKE_ESILENT, "%.*s: heartbeat unanswered, %u of %u",
-		     SHOWN, connector->place.name, missed, SPOKEI_IDLE_MISSES);
-	(void)announce(connector, &news);
-}
-
-static void conn_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_sign sign)
-{
-	struct spokei_connector *connector = arg;
-	struct spoke_link_event news = { .change = SPOKE_LINK_RECOVERED };
-
-	switch (sign) {
-	case SPOKEI_SIGN_HEARD:
-		conn_heard(connector);
-		return;
-	case SPOKEI_SIGN_ANSWERED:
-		conn_answered(connector);
-		return;
-	case SPOKEI_SIGN_MISSED:
-		conn_missed(connector, conn->idle.misses);
-		return;
-	case SPOKEI_SIGN_READONLY:
-		news.change = SPOKE_LINK_READONLY;
-		break;
-	case SPOKEI_SIGN_TRUSTED:
-	case SPOKEI_SIGN_WRITABLE:
-		break;
-	}
-	(void)announce(connector, &news);
-}
-
 static void conn_request(void *arg, struct spokei_conn *conn, const struct spokei_message *message)
 {
 	struct spokei_connector *connector = arg;
@@ -476,7 +313,7 @@ static void conn_request(void *arg, struct spokei_conn *conn, const struct spoke
 static const struct spokei_conn_up conn_up = {
 	.request = conn_request,
 	.changed = conn_changed,
-	.sign = conn_sign,
+	.sign = spokei_connector_sign,
 	.failed = conn_failed,
 };
 
@@ -491,8 +328,8 @@ static void connector_due(struct spoke_timer *timer, void *arg)
 		begin_round(connector);
 	} else if (connector->state == SPOKEI_CONNECTOR_CONNECTING &&
 		   connector->conn->state == SPOKEI_CONN_CONNECTING) {
-		complain(connector, SPOKE_ECONNECT, "no answer in %" PRIu64 " ms",
-			 connector->connect_ns / MS);
+		spokei_connector_complain(connector, SPOKE_ECONNECT, "no answer in %" PRIu64 " ms",
+					  connector->connect_ns / MS);
 		spokei_conn_give_up(connector->conn, -ETIMEDOUT);
 	}
 }
@@ -530,7 +367,7 @@ int spokei_connector_new(struct spokei_link *link, const struct spokei_connector
 	connector->up = up;
 	connector->up_arg = up_arg;
 	connector->wire = options->wire;
-	connector->news.run = connector_news;
+	connector->news.run = spokei_connector_news;
 	connector->bury.run = connector_bury;
 	spokei_round_init(&connector->round, engine, &connector->place, round_resolved);
 	error = spokei_place_set(&connector->place, engine->env, options->host, options->port,
@@ -589,7 +426,7 @@ enum spokei_grade spokei_connector_grade(const struct spokei_connector *connecto
 		return SPOKEI_GRADE_NONE;
 	if (conn->state == SPOKEI_CONN_CONNECTING)
 		return SPOKEI_GRADE_CONNECTING;
-	if (SPOKEI_UNLIKELY(is_on_probation(connector)))
+	if (SPOKEI_UNLIKELY(spokei_connector_on_probation(connector)))
 		return SPOKEI_GRADE_PROBATION;
 	return SPOKEI_UNLIKELY(spokei_conn_suspect(conn)) ? SPOKEI_GRADE_SUSPECT
 							  : SPOKEI_GRADE_READY;
