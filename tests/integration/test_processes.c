@@ -266,6 +266,41 @@ static void row_68_calls_that_cross_the_announcement_are_refused_and_never_run(v
 	stop();
 }
 
+/* --- push */
+
+/* To all that are there: those that went are forgotten, and those that came again are found. */
+static void pushes_reach_consumers_that_come_and_go(void **state)
+{
+	struct rig_process *second;
+
+	(void)state;
+	provide("heartbeat=100");
+	consume("heartbeat=100");
+	second = rig_consumer(NULL, "url=dubbo://%s/demo.EchoService heartbeat=100", address);
+	(void)rig_wait(provider, "link connected *");
+	rig_tell(provider, "push 1");
+	(void)rig_wait(provider, "push OK to 2");
+	(void)rig_wait(consumer, "told 1");
+	(void)rig_wait(second, "told 1");
+	rig_kill(second);
+	(void)rig_wait(provider, "link closed *");
+	rig_tell(provider, "push 2");
+	(void)rig_wait(provider, "push OK to 1");
+	(void)rig_wait(consumer, "told 2");
+	/* One that is frozen and given up ends what it was asked, once. */
+	rig_freeze(consumer);
+	rig_tell(provider, "ask 3");
+	(void)rig_wait(provider, "link closed * error ESILENT *");
+	rig_thaw(consumer);
+	(void)rig_wait(provider, "link connected *");
+	rig_tell(provider, "ask 4");
+	(void)rig_wait(consumer, "told 4");
+	(void)rig_wait(provider, "asked OK");
+	assert_int_equal(rig_count(provider, "asked *"), 2);
+	assert_int_equal(rig_count(provider, "asked E*"), 1);
+	stop();
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -275,6 +310,7 @@ int main(void)
 		RIG_TEST(row_55_a_consumer_that_is_frozen_with_its_answers_unread_is_closed),
 		RIG_TEST(row_68_a_provider_told_to_end_answers_what_it_has_begun),
 		RIG_TEST(row_68_calls_that_cross_the_announcement_are_refused_and_never_run),
+		RIG_TEST(pushes_reach_consumers_that_come_and_go),
 	};
 
 	cmocka_set_test_filter(rig_filter());

@@ -4,7 +4,7 @@
  * time over two intervals, after one that does not count. Fails when a connection is lost, or a
  * target is missed.
  */
-#include "../memory/memory.h"
+#include "tests/bench/memory/memory.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>

@@ -2,16 +2,15 @@
 #define _GNU_SOURCE
 #include "live.h"
 
+#include <spoke/signals.h>
 #include <spoke/stats.h>
 
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,8 +21,6 @@ static struct live {
 	struct spoke_engine *engine;
 	void (*obey)(void *arg, const struct live_command *command);
 	void *arg;
-	uint64_t drain_ns;
-	int signals; /* a descriptor that tells of SIGTERM */
 } live;
 
 struct posted {
@@ -163,19 +160,6 @@ static void post_command(const char *line)
 	spoke_engine_post(live.engine, &posted->post);
 }
 
-static void hear_signal(void)
-{
-	struct signalfd_siginfo info;
-	char line[WORD_BYTES];
-
-	if (read(live.signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
-		return;
-	live_say("signal TERM");
-	(void)snprintf(line, sizeof(line), "drain %llu",
-		       (unsigned long long)(live.drain_ns / LIVE_NS_PER_MS));
-	post_command(line);
-}
-
 /* Takes the lines that are whole; returns the bytes that are left. */
 static size_t take_lines(char *bytes, size_t len)
 {
@@ -194,23 +178,13 @@ static size_t take_lines(char *bytes, size_t len)
 
 static void *listen_to_test(void *arg)
 {
-	struct pollfd fds[2] = { { STDIN_FILENO, POLLIN, 0 }, { live.signals, POLLIN, 0 } };
 	char bytes[LINE_MAX_BYTES];
 	size_t len = 0;
-	ssize_t got = 1;
+	ssize_t got;
 
 	(void)arg;
-	while (got > 0) {
-		if (poll(fds, 2, -1) < 0)
-			continue;
-		if (fds[1].revents)
-			hear_signal();
-		if (fds[0].revents) {
-			got = read(STDIN_FILENO, bytes + len, sizeof(bytes) - len);
-			if (got > 0)
-				len = take_lines(bytes, len + (size_t)got);
-		}
-	}
+	while ((got = read(STDIN_FILENO, bytes + len, sizeof(bytes) - len)) > 0)
+		len = take_lines(bytes, len + (size_t)got);
 	post_command("quit");
 	return NULL;
 }
@@ -218,18 +192,16 @@ static void *listen_to_test(void *arg)
 int live_run(struct spoke_engine *engine, uint64_t drain_ns,
 	     void (*obey)(void *arg, const struct live_command *command), void *arg)
 {
+	const struct sigaction ignored = { .sa_handler = SIG_IGN };
 	pthread_t thread;
-	sigset_t set;
+	int error = spoke_engine_drain_on_signals(engine, drain_ns);
 
-	live = (struct live){ engine, obey, arg, drain_ns, -1 };
-	(void)signal(SIGPIPE, SIG_IGN);
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGTERM);
-	if (pthread_sigmask(SIG_BLOCK, &set, NULL))
-		return SPOKE_ESYSTEM;
-	live.signals = signalfd(-1, &set, SFD_CLOEXEC);
-	if (live.signals < 0 || pthread_create(&thread, NULL, listen_to_test, NULL))
-		return SPOKE_ESYSTEM;
+	live = (struct live){ engine, obey, arg };
+	(void)sigaction(SIGPIPE, &ignored, NULL);
+	if (!error && pthread_create(&thread, NULL, listen_to_test, NULL))
+		error = SPOKE_ESYSTEM;
+	if (error)
+		return error;
 	/* It ends with the process: it waits for lines until then. */
 	(void)pthread_detach(thread);
 	return spoke_engine_run(engine);

@@ -44,7 +44,7 @@ void live_changed(void *arg, const struct spoke_link_event *event);
  *     block MS      the engine's thread sleeps
  *     stats         says all counters that are not 0, and "end" behind them
  *     cpu           says how many ns of CPU time the process has used
- *     drain MS      drains the engine; so does SIGTERM, with the time given here
+ *     drain MS      drains the engine; so does SIGTERM, with the time that is given here
  *     quit          stops
  * Returns what spoke_engine_run() does.
  */

@@ -5,7 +5,8 @@
  *     live_consumer url=URL [heartbeat=MS|off] [timeout=MS] [every=MS] [consumers=N]
  *
  * Calls "echo" every so many milliseconds (not at all unless it was given), in turn on each of its
- * consumers, and checks that the answer is the argument. It is told
+ * consumers, and checks that the answer is the argument. It serves what is pushed, and says so. It
+ * is told
  *     echo N, hold N, large BYTES    makes a call, and says how it ended
  *     rest                           makes no more calls by itself
  *     table                          says how calls ended, when none is under way
@@ -15,6 +16,7 @@
 #include "live.h"
 
 #include <spoke/consumer.h>
+#include <spoke/provider.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +93,7 @@ static void count(const struct call *call, const struct spoke_result *result)
 		calling.wrong += !is_right;
 	} else if (error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT) {
 		calling.timeouts++;
-	} else if (error == SPOKE_ELOST || error == SPOKE_ESILENT || error == SPOKE_ECONNECT) {
+	} else if (spoke_error_is_transport(error)) {
 		calling.lost++;
 	} else if (error == SPOKE_EREFUSED) {
 		calling.refused++;
@@ -200,6 +202,20 @@ static void obey(void *arg, const struct live_command *command)
 	}
 }
 
+/* What a provider pushes. */
+static void told(struct spoke_request *request, void *arg)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value value = { NULL, 0 };
+	uint64_t number = 0;
+
+	(void)arg;
+	if (spoke_cursor_next(&args, &value))
+		(void)!spoke_value_u64(value, &number);
+	live_say("told %llu", (unsigned long long)number);
+	spoke_reply(request, value);
+}
+
 static int consume(struct one *one, char **argv)
 {
 	const struct spoke_consumer_options options = {
@@ -207,6 +223,7 @@ static int consume(struct one *one, char **argv)
 		.timeout_ns = live_time(argv, "timeout"),
 		.heartbeat_ns = live_time(argv, "heartbeat"),
 		.changed = live_changed,
+		.handle = told,
 	};
 	int error = spoke_consumer_new(calling.engine, &options, &one->consumer);
 

@@ -7,6 +7,8 @@
  * Serves demo.EchoService: "echo" answers with its argument at once, "hold" when it is told to,
  * "large" with as many bytes as the argument says. Of "hold" it says when one runs. It is told
  *     release       answers all that is held
+ *     push N        pushes to every consumer, and says to how many
+ *     ask N         pushes to every consumer, and says how each of them ended
  *     runs          says how often any handler ran
  */
 #include "live.h"
@@ -26,6 +28,7 @@ struct serving {
 	struct spoke_request *held[HELD_MAX];
 	unsigned held_count;
 	uint64_t runs;
+	struct spoke_method *told; /* of consumers */
 };
 
 static struct spoke_value first_of(const struct spoke_request *request)
@@ -85,12 +88,60 @@ static void release(struct serving *serving)
 	}
 }
 
+static struct spoke_span pack_number(struct spoke_builder *builder, unsigned char *memory,
+				     size_t size, uint64_t number)
+{
+	struct spoke_span args = { NULL, 0 };
+
+	spoke_builder_init_fixed(builder, memory, size, NULL);
+	spoke_pack_u64(builder, number);
+	(void)!spoke_builder_finish(builder, &args);
+	return args;
+}
+
+static void push(struct serving *serving, uint64_t number)
+{
+	struct spoke_builder builder;
+	unsigned char memory[16];
+	struct spoke_span args = pack_number(&builder, memory, sizeof(memory), number);
+	size_t count = 0;
+	int error = spoke_push_all(serving->told, args, NULL, &count);
+
+	live_say("push %s to %zu", spoke_errname(error), count);
+}
+
+static void asked(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	live_say("asked %s", spoke_errname(result->error));
+}
+
+static void ask(struct serving *serving, uint64_t number)
+{
+	static struct spoke_peer peers[HELD_MAX];
+	struct spoke_builder builder;
+	unsigned char memory[16];
+	struct spoke_span args = pack_number(&builder, memory, sizeof(memory), number);
+	size_t count = spoke_provider_peers(serving->provider, peers, HELD_MAX);
+
+	for (size_t i = 0; i < count && i < HELD_MAX; i++) {
+		int error = spoke_push(serving->told, peers[i], args, NULL, asked, NULL, NULL);
+
+		if (error)
+			live_say("asked %s", spoke_errname(error));
+	}
+}
+
 static void obey(void *arg, const struct live_command *command)
 {
 	struct serving *serving = arg;
 
 	if (strcmp(command->word, "release") == 0)
 		release(serving);
+	else if (strcmp(command->word, "push") == 0)
+		push(serving, command->first);
+	else if (strcmp(command->word, "ask") == 0)
+		ask(serving, command->first);
 	else if (strcmp(command->word, "runs") == 0)
 		live_say("runs %llu", (unsigned long long)serving->runs);
 	else
@@ -112,6 +163,7 @@ static int serve(struct serving *serving, char **argv)
 		{ .method = "hold", .handle = hold, .arg = serving },
 		{ .method = "large", .handle = large, .arg = serving },
 	};
+	const struct spoke_method_options of = { .service = "demo.Listener" };
 	char address[128];
 	int error = spoke_engine_new(NULL, &serving->engine);
 
@@ -119,6 +171,8 @@ static int serve(struct serving *serving, char **argv)
 		error = spoke_provider_new(serving->engine, &options, &serving->provider);
 	if (!error)
 		error = spoke_provider_add(serving->provider, &service, handlers, 3);
+	if (!error)
+		error = spoke_provider_method(serving->provider, "told", &of, &serving->told);
 	if (!error)
 		error = spoke_provider_listen(serving->provider, url ? url : "dubbo://127.0.0.1:0");
 	if (!error && spoke_provider_address(serving->provider, 0, address, sizeof(address)))

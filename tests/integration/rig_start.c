@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "tests/integration/rig.h"
+#include "tests/integration/rig_parts.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,13 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_NS (60 * SECOND)
 #define ARGUMENTS_MAX 24u
-#define PROCESSES_MAX 16u
-#define LOOK_MS 20 /* how often a process is looked after that says nothing */
-#define TAIL 40u   /* lines of each that a failure shows */
 
-static struct rig_process *processes;
+struct rig_process *rig_processes;
 
 uint64_t rig_now(void)
 {
@@ -46,122 +40,6 @@ void rig_sleep(uint64_t ns)
 const char *rig_filter(void)
 {
 	return getenv("ROW"); // NOLINT(concurrency-mt-unsafe): there is one thread
-}
-
-/* --- lines */
-
-static void add_line(struct rig_process *process, const char *text)
-{
-	struct rig_line *line = &process->lines[process->line_count];
-	char *rest;
-
-	assert_true(process->line_count < RIG_LINES_MAX);
-	line->at_ns = strtoull(text, &rest, 10);
-	line->text = strdup(rest + (*rest == ' '));
-	assert_non_null(line->text);
-	process->line_count++;
-}
-
-static void take_lines(struct rig_process *process)
-{
-	char *at = process->part;
-	char *end;
-
-	while ((end = memchr(at, '\n', process->part_len)) != NULL) {
-		*end = '\0';
-		add_line(process, at);
-		process->part_len -= (size_t)(end + 1 - at);
-		at = end + 1;
-	}
-	memmove(process->part, at, process->part_len);
-	assert_true(process->part_len < sizeof(process->part));
-}
-
-/* Reads all that a process has said. */
-static void hear(struct rig_process *process)
-{
-	ssize_t got = 1;
-
-	while (got > 0 && process->from >= 0) {
-		got = read(process->from, process->part + process->part_len,
-			   sizeof(process->part) - process->part_len);
-		if (got > 0) {
-			process->part_len += (size_t)got;
-			take_lines(process);
-		} else if (got == 0) {
-			(void)close(process->from);
-			process->from = -1;
-		}
-	}
-}
-
-/* Waits for a word of anybody, not long, and hears them all, so that no pipe is ever full. */
-static void hear_all(void)
-{
-	struct pollfd fds[PROCESSES_MAX];
-	nfds_t count = 0;
-
-	for (struct rig_process *process = processes; process; process = process->next)
-		if (process->from >= 0 && count < PROCESSES_MAX)
-			fds[count++] = (struct pollfd){ process->from, POLLIN, 0 };
-	(void)poll(fds, count, LOOK_MS);
-	for (struct rig_process *process = processes; process; process = process->next)
-		hear(process);
-}
-
-static void show(const struct rig_process *process)
-{
-	size_t from = process->line_count > TAIL ? process->line_count - TAIL : 0;
-
-	for (size_t i = from; i < process->line_count; i++)
-		print_message("%llu.%06llu %s: %s\n",
-			      (unsigned long long)(process->lines[i].at_ns / SECOND),
-			      (unsigned long long)(process->lines[i].at_ns % SECOND / 1000),
-			      process->name, process->lines[i].text);
-}
-
-const struct rig_line *rig_wait(struct rig_process *process, const char *pattern)
-{
-	uint64_t end_ns = rig_now() + PATIENCE_NS;
-
-	for (;;) {
-		bool is_over = process->from < 0;
-
-		while (process->heard < process->line_count) {
-			const struct rig_line *line = &process->lines[process->heard++];
-
-			if (fnmatch(pattern, line->text, 0) == 0)
-				return line;
-		}
-		if (is_over)
-			fail_msg("%s has ended without saying \"%s\"", process->name, pattern);
-		if (rig_now() > end_ns)
-			fail_msg("%s does not say \"%s\"", process->name, pattern);
-		hear_all();
-	}
-}
-
-void rig_skip(struct rig_process *process)
-{
-	hear(process);
-	process->heard = process->line_count;
-}
-
-size_t rig_count_between(struct rig_process *process, const char *pattern, uint64_t from_ns,
-			 uint64_t to_ns)
-{
-	size_t count = 0;
-
-	hear(process);
-	for (size_t i = 0; i < process->line_count; i++)
-		count += process->lines[i].at_ns >= from_ns && process->lines[i].at_ns <= to_ns &&
-			 fnmatch(pattern, process->lines[i].text, 0) == 0;
-	return count;
-}
-
-size_t rig_count(struct rig_process *process, const char *pattern)
-{
-	return rig_count_between(process, pattern, 0, UINT64_MAX);
 }
 
 /* --- starting */
@@ -202,8 +80,8 @@ static struct rig_process *new_process(const char *name)
 	process->name = name;
 	process->to = -1;
 	process->from = -1;
-	process->next = processes;
-	processes = process;
+	process->next = rig_processes;
+	rig_processes = process;
 	return process;
 }
 
@@ -267,12 +145,14 @@ struct rig_process *rig_netns(void)
 /* Cuts a text at its spaces, in place. */
 static void cut(char *text, const char **ret_parts)
 {
-	char *rest = NULL;
 	size_t count = 0;
 
-	for (char *part = strtok_r(text, " ", &rest); part; part = strtok_r(NULL, " ", &rest)) {
+	for (char *at = text + strspn(text, " "); *at; at += strspn(at, " ")) {
 		assert_true(count + 1 < ARGUMENTS_MAX);
-		ret_parts[count++] = part;
+		ret_parts[count++] = at;
+		at += strcspn(at, " ");
+		if (*at)
+			*at++ = '\0';
 	}
 	ret_parts[count] = NULL;
 }
@@ -308,94 +188,6 @@ struct rig_process *rig_consumer(const struct rig_process *netns, const char *fo
 	process = start_format(RIG_PROGRAMS "/live_consumer", netns, format, list);
 	va_end(list);
 	return process;
-}
-
-const char *rig_address(struct rig_process *provider)
-{
-	return rig_wait(provider, "listens *")->text + strlen("listens ");
-}
-
-/* --- talking */
-
-void rig_tell(struct rig_process *process, const char *format, ...)
-{
-	char line[RIG_LINE_SIZE];
-	va_list list;
-	size_t len;
-
-	va_start(list, format);
-	(void)vsnprintf(line, sizeof(line) - 1, format, list);
-	va_end(list);
-	len = strlen(line);
-	line[len] = '\n';
-	assert_int_equal(write(process->to, line, len + 1), len + 1);
-}
-
-uint64_t rig_stat(struct rig_process *process, const char *name)
-{
-	const struct rig_line *line;
-	uint64_t value = 0;
-	size_t len = strlen(name);
-
-	rig_tell(process, "stats");
-	do {
-		line = rig_wait(process, "stat *");
-		if (strncmp(line->text + 5, name, len) == 0 && line->text[5 + len] == ' ')
-			value = strtoull(line->text + 5 + len, NULL, 10);
-	} while (strcmp(line->text, "stat end") != 0);
-	return value;
-}
-
-void rig_until_stat(struct rig_process *process, const char *name, uint64_t least)
-{
-	uint64_t end_ns = rig_now() + PATIENCE_NS;
-
-	while (rig_stat(process, name) < least) {
-		if (rig_now() > end_ns)
-			fail_msg("%s does not get %s up to %llu", process->name, name,
-				 (unsigned long long)least);
-		rig_sleep(LOOK_MS * MS);
-	}
-}
-
-struct rig_table rig_table(struct rig_process *consumer)
-{
-	struct rig_table table = { 0 };
-	const struct rig_line *line;
-
-	rig_tell(consumer, "table");
-	line = rig_wait(consumer, "table *");
-	assert_int_equal(sscanf(line->text,
-				"table taken %u ok %u wrong %u timeouts %u lost %u refused %u "
-				"other %u twice %u not_taken %u",
-				&table.taken, &table.ok, &table.wrong, &table.timeouts, &table.lost,
-				&table.refused, &table.other, &table.twice, &table.not_taken),
-			 9);
-	return table;
-}
-
-struct rig_table assert_all_ended_once(struct rig_process *consumer)
-{
-	struct rig_table table;
-
-	rig_tell(consumer, "rest");
-	table = rig_table(consumer);
-	assert_int_equal(table.twice, 0);
-	assert_int_equal(table.wrong, 0);
-	assert_int_equal(table.other, 0);
-	assert_int_equal(table.ok + table.timeouts + table.lost + table.refused, table.taken);
-	return table;
-}
-
-void assert_call_works(struct rig_process *consumer)
-{
-	static unsigned number = 1000000;
-	char pattern[64];
-
-	number++;
-	rig_tell(consumer, "echo %u", number);
-	(void)snprintf(pattern, sizeof(pattern), "end echo %u OK *", number);
-	(void)rig_wait(consumer, pattern);
 }
 
 /* --- signals and ends */
@@ -438,17 +230,17 @@ void rig_kill(struct rig_process *process)
 {
 	rig_signal(process, SIGKILL);
 	reap(process);
-	hear(process);
+	rig_hear(process);
 }
 
 int rig_end(struct rig_process *process)
 {
-	uint64_t end_ns = rig_now() + PATIENCE_NS;
+	uint64_t end_ns = rig_now() + RIG_PATIENCE_NS;
 
 	while (process->from >= 0) {
 		if (rig_now() > end_ns)
 			fail_msg("%s does not end", process->name);
-		hear_all();
+		rig_hear_all();
 	}
 	reap(process);
 	return WIFEXITED(process->status) ? WEXITSTATUS(process->status) : -1;
@@ -496,6 +288,7 @@ int rig_run(const struct rig_process *netns, const char *format, ...)
 
 int rig_set_up(void **state)
 {
+	const struct sigaction ignored = { .sa_handler = SIG_IGN };
 	struct rlimit files;
 
 	(void)state;
@@ -504,7 +297,7 @@ int rig_set_up(void **state)
 	files.rlim_cur = files.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		return -1;
-	return signal(SIGPIPE, SIG_IGN) == SIG_ERR;
+	return sigaction(SIGPIPE, &ignored, NULL);
 }
 
 /* What was said is shown when the test failed, of which cmocka tells nobody: whoever had to be
@@ -515,16 +308,16 @@ int rig_tear_down(void **state)
 	bool is_left = false;
 
 	(void)state;
-	for (process = processes; process; process = process->next)
+	for (process = rig_processes; process; process = process->next)
 		is_left |= (process->pid > 0 && strcmp(process->name, "network") != 0) ||
 			   (process->status && !WIFSIGNALED(process->status));
-	while ((process = processes) != NULL) {
-		processes = process->next;
+	while ((process = rig_processes) != NULL) {
+		rig_processes = process->next;
 		if (process->pid > 0)
 			(void)kill(process->pid, SIGKILL);
 		reap(process);
 		if (is_left)
-			show(process);
+			rig_show(process);
 		if (process->from >= 0)
 			(void)close(process->from);
 		for (size_t i = 0; i < process->line_count; i++)
