@@ -35,7 +35,8 @@ struct spokei_conn;
 /* A request that is not answered yet; embedded in whoever serves it. Zero-initialised. */
 struct spokei_serving {
 	struct spokei_conn *conn; /* NULL: none, or it is closed */
-	struct spoke_list node;   /* of the connection */
+	struct spokei_link *link; /* then: whose orphan it is, or NULL */
+	struct spoke_list node;   /* of the connection, or of the link's orphans */
 	uint64_t id;
 	uint8_t codec;
 	bool bare;

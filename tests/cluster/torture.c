@@ -6,6 +6,7 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define LARGE 200000
+#define HEARTBEAT_NS (20 * MS)
 
 struct play play;
 
@@ -48,7 +49,10 @@ static bool provide(unsigned places)
 {
 	static const char *const urls[] = { "dubbo://127.0.0.1:20880", "dubbo://127.0.0.1:20881",
 					    "dubbo://127.0.0.1:20882" };
-	static const struct spoke_provider_options options = { .default_service = "demo.Echo" };
+	const struct spoke_provider_options options = {
+		.default_service = "demo.Echo",
+		.heartbeat_ns = play.heartbeat_ns,
+	};
 	static const struct spoke_service_options service = { .name = "demo.Echo" };
 	static const struct spoke_handler handlers[] = {
 		{ .method = "echo", .handle = answer_now },
@@ -77,6 +81,7 @@ static bool consume(const char *host, unsigned endpoints)
 		.url = urls[0],
 		.more_urls = more,
 		.more_count = endpoints - 1,
+		.heartbeat_ns = play.heartbeat_ns,
 		.handle = serve_pushed,
 	};
 
@@ -304,6 +309,42 @@ static void drain(void)
 	torture_pass(SECOND);
 }
 
+/* Idle for some intervals, and busy for some. */
+static void a_link_that_lives(void)
+{
+	play.heartbeat_ns = HEARTBEAT_NS;
+	if (!provide(1) || !consume("127.0.0.1", 1))
+		return;
+	(void)torture_call(play.echo);
+	torture_pass(3 * HEARTBEAT_NS);
+	(void)torture_call(play.later);
+	torture_pass(2 * HEARTBEAT_NS);
+	torture_answer_all();
+	torture_pass(HEARTBEAT_NS / 2);
+}
+
+/* Both sides give the other one up, and meet again. */
+static void silence(void)
+{
+	const struct memnet_link cut = { .blackhole = true };
+	const struct memnet_link whole = { 0 };
+
+	play.heartbeat_ns = HEARTBEAT_NS;
+	if (!provide(1) || !consume("127.0.0.1", 1))
+		return;
+	(void)torture_call(play.later);
+	torture_pass(5 * MS);
+	memnet_set_all(play.world.net, &cut);
+	(void)torture_call(play.echo);
+	torture_pass(5 * HEARTBEAT_NS);
+	memnet_set_all(play.world.net, &whole);
+	(void)torture_call(play.echo);
+	torture_answer_all();
+	torture_pass(10 * HEARTBEAT_NS);
+	(void)torture_call(play.echo);
+	torture_pass(HEARTBEAT_NS / 2);
+}
+
 static void push_with(struct spoke_method *method, struct spoke_peer peer,
 		      const struct spoke_call_options *options)
 {
@@ -353,7 +394,9 @@ const struct scenario scenarios[SCENARIOS] = {
 	{ "close consumer", close_consumer },
 	{ "close provider", close_provider },
 	{ "generic", generic },
-	{ "name is resolved", name_is_resolved },
+	[NAMED] = { "name is resolved", name_is_resolved },
 	{ "drain", drain },
 	{ "push", push },
+	[LIVING] = { "a link that lives", a_link_that_lives },
+	{ "silence", silence },
 };

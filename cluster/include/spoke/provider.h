@@ -32,9 +32,10 @@ struct spoke_request;
 
 /* Zero-initialised, every default stands. */
 struct spoke_provider_options {
-	uint32_t connections_max;             /* in all; 0: 10,000 */
-	uint32_t connections_per_peer_max;    /* of one address; 0: 1,000 */
-	uint32_t requests_max;                /* being served, in all; 0: 10,000 */
+	uint32_t connections_max;          /* in all; 0: 10,000 */
+	uint32_t connections_per_peer_max; /* of one address; 0: 1,000 */
+	/* Being served, in all, also when nobody waits for the answer any more; 0: 10,000. */
+	uint32_t requests_max;
 	uint32_t requests_per_connection_max; /* 0: 1,024 */
 	uint32_t pushes_max; /* that wait for an answer, or to be written; beyond: ELIMIT. 0: 65,536
 			      */
