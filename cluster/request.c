@@ -222,6 +222,7 @@ static void pool_done(struct spoke_work *work)
 		return;
 	}
 	if (request->unrun && spoke_request_abandoned(request)) {
+		spokei_conn_unserve(&request->serving);
 		spokei_request_free(request);
 		return;
 	}

@@ -136,6 +136,12 @@ int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 	return 0;
 }
 
+void spokei_conn_unserve(struct spokei_serving *serving)
+{
+	SPOKE_ASSERT(serving->conn == NULL);
+	leave_orphans(serving);
+}
+
 void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *message)
 {
 	struct spokei_conn *conn = serving->conn;
@@ -143,7 +149,7 @@ void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *m
 	bool two_way = serving->two_way;
 
 	if (conn == NULL) {
-		leave_orphans(serving);
+		spokei_conn_unserve(serving);
 		return;
 	}
 	forget(serving);
