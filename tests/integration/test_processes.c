@@ -235,8 +235,8 @@ static void row_68_a_provider_told_to_end_answers_what_it_has_begun(void **state
 	stop();
 }
 
-/* Requests under way when the provider says READONLY are refused, and not run. */
-static void row_68_calls_that_cross_the_announcement_are_refused_and_never_run(void **state)
+/* Calls made when the announcement lies there unread: refused by one side or the other, not run. */
+static void row_68_calls_made_with_the_announcement_unread_are_never_run(void **state)
 {
 	(void)state;
 	provide("heartbeat=500 drain=60000");
@@ -309,7 +309,7 @@ int main(void)
 		RIG_TEST(row_45_ten_thousand_connections_that_reset_cost_nobody_anything),
 		RIG_TEST(row_55_a_consumer_that_is_frozen_with_its_answers_unread_is_closed),
 		RIG_TEST(row_68_a_provider_told_to_end_answers_what_it_has_begun),
-		RIG_TEST(row_68_calls_that_cross_the_announcement_are_refused_and_never_run),
+		RIG_TEST(row_68_calls_made_with_the_announcement_unread_are_never_run),
 		RIG_TEST(pushes_reach_consumers_that_come_and_go),
 	};
 
