@@ -71,6 +71,12 @@ struct rig_process *rig_provider(const struct rig_process *netns, const char *fo
 struct rig_process *rig_consumer(const struct rig_process *netns, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* The same two on whose wall the clock goes astray. */
+struct rig_process *rig_astray_provider(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+struct rig_process *rig_astray_consumer(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+
 /* Where a provider says that it listens, as "127.0.0.1:20880"; waits for it. */
 const char *rig_address(struct rig_process *provider);
 

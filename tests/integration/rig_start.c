@@ -192,6 +192,28 @@ struct rig_process *rig_consumer(const struct rig_process *netns, const char *fo
 
 /* --- signals and ends */
 
+struct rig_process *rig_astray_provider(const char *format, ...)
+{
+	struct rig_process *process;
+	va_list list;
+
+	va_start(list, format);
+	process = start_format(RIG_PROGRAMS "/astray_provider", NULL, format, list);
+	va_end(list);
+	return process;
+}
+
+struct rig_process *rig_astray_consumer(const char *format, ...)
+{
+	struct rig_process *process;
+	va_list list;
+
+	va_start(list, format);
+	process = start_format(RIG_PROGRAMS "/astray_consumer", NULL, format, list);
+	va_end(list);
+	return process;
+}
+
 void rig_signal(struct rig_process *process, int signal)
 {
 	assert_true(process->pid > 0);
