@@ -47,7 +47,15 @@ static uint64_t throw_dice(struct virtual_world *world)
 
 static uint64_t process_now(void *ctx)
 {
-	return ((struct virtual_process *)ctx)->world->now_ns;
+	const struct virtual_process *process = ctx;
+	uint64_t now_ns = process->world->now_ns;
+
+	return now_ns > process->held_until_ns ? now_ns : process->held_until_ns;
+}
+
+static uint64_t process_boot_now(void *ctx)
+{
+	return process_now(ctx) + ((struct virtual_process *)ctx)->boot_ahead_ns;
 }
 
 static void process_dice(void *ctx, void *bytes, size_t len)
@@ -63,9 +71,9 @@ static void *process_resize(void *ctx, void *memory, size_t old_len, size_t len)
 	struct virtual_process *process = ctx;
 	void *grown;
 
-	(void)old_len;
 	if (len == 0) {
 		process->blocks -= memory != NULL;
+		process->bytes -= old_len;
 		free(memory);
 		return NULL;
 	}
@@ -73,6 +81,7 @@ static void *process_resize(void *ctx, void *memory, size_t old_len, size_t len)
 		return NULL;
 	grown = realloc(memory, len);
 	process->blocks += grown && !memory;
+	process->bytes += grown ? len - old_len : 0;
 	return grown;
 }
 
@@ -184,6 +193,8 @@ static uint64_t due_of(struct virtual_loop *loop)
 	struct virtual_world *world = loop->process->world;
 	uint64_t due_ns = loop->woken ? world->now_ns : loop->wake_ns;
 
+	if (loop->process->held_until_ns > world->now_ns)
+		return loop->process->held_until_ns;
 	for (struct spoke_list *at = loop->watches.next; at != &loop->watches; at = at->next)
 		if (ready_of(loop, watch_of(at)))
 			return world->now_ns;
@@ -225,8 +236,11 @@ static void settle(struct virtual_loop *loop)
 /* What follows the wait. */
 static void turn_loop(struct virtual_loop *loop)
 {
+	struct virtual_process *process = loop->process;
+	uint64_t now_ns = process->world->now_ns;
 	unsigned served = 0;
 
+	process->late_ns = now_ns > loop->wake_ns ? now_ns - loop->wake_ns : 0;
 	loop->woken = false;
 	loop->inside = true;
 	loop->up->begin(loop->arg);
@@ -245,6 +259,8 @@ static void turn_loop(struct virtual_loop *loop)
 	loop->up->turn(loop->arg, served);
 	loop->inside = false;
 	settle(loop);
+	if (process->turned)
+		process->turned(process);
 }
 
 /* A stop that comes before the wait keeps the round from waiting and reading. */
@@ -328,7 +344,7 @@ void virtual_process_init(struct virtual_process *process, struct virtual_world 
 		.world = world,
 		.env = {
 			.now = process_now,
-			.boot_now = process_now,
+			.boot_now = process_boot_now,
 			.dice = process_dice,
 			.resize = process_resize,
 			.net = &memnet_table,
@@ -358,7 +374,7 @@ static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret
 		struct virtual_loop *loop =
 			spoke_container_of(at, struct virtual_process, node)->loop;
 
-		if (loop)
+		if (loop && loop->process->held_until_ns <= world->now_ns)
 			settle(loop);
 	}
 	for (struct spoke_list *at = world->processes.next; at != &world->processes;
@@ -404,6 +420,11 @@ void virtual_run(struct virtual_world *world, uint64_t until_ns)
 {
 	while (virtual_step(world, until_ns))
 		continue;
+}
+
+void virtual_hold(struct virtual_process *process, uint64_t ns)
+{
+	process->held_until_ns = process_now(process) + ns;
 }
 
 void virtual_stall(struct virtual_world *world, uint64_t ns)
