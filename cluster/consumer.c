@@ -16,26 +16,27 @@ static size_t consumer_size(size_t endpoints)
 
 struct spokei_conn *spokei_consumer_pick(struct spoke_consumer *consumer)
 {
-	struct spokei_conn *connecting = NULL;
+	const struct spokei_connector *best = NULL;
+	enum spokei_grade best_grade = SPOKEI_GRADE_NONE;
 	size_t next = consumer->turn;
 
 	for (size_t i = 0; i < consumer->endpoint_count; i++) {
 		size_t at = consumer->turn;
 		const struct spokei_connector *connector = consumer->endpoints[at].connector;
-		struct spokei_conn *conn = connector ? spokei_connector_conn(connector) : NULL;
+		enum spokei_grade grade = connector ? spokei_connector_grade(connector)
+						    : SPOKEI_GRADE_NONE;
 
 		consumer->turn = at + 1 < consumer->endpoint_count ? at + 1 : 0;
-		if (conn == NULL)
-			continue;
-		if (conn->state == SPOKEI_CONN_OPEN && !conn->deaf)
-			return conn;
-		if (conn->state == SPOKEI_CONN_CONNECTING && connecting == NULL) {
-			connecting = conn;
+		if (SPOKEI_LIKELY(grade == SPOKEI_GRADE_READY))
+			return spokei_connector_conn(connector);
+		if (grade < best_grade) {
+			best = connector;
+			best_grade = grade;
 			next = consumer->turn;
 		}
 	}
 	consumer->turn = next;
-	return connecting;
+	return best ? spokei_connector_conn(best) : NULL;
 }
 
 static void drop_endpoint(struct spokei_endpoint *endpoint)
@@ -66,9 +67,19 @@ static void endpoint_changed(void *arg, struct spokei_connector *connector, int 
 		drop_endpoint(endpoint);
 }
 
+static void endpoint_event(void *arg, const struct spoke_link_event *event)
+{
+	const struct spokei_endpoint *endpoint = arg;
+	const struct spokei_consumer_settings *settings = &endpoint->consumer->settings;
+
+	if (settings->changed)
+		settings->changed(settings->changed_arg, event);
+}
+
 static const struct spokei_connector_up endpoint_up = {
 	.request = endpoint_request,
 	.changed = endpoint_changed,
+	.event = endpoint_event,
 };
 
 static int add_endpoint(struct spoke_consumer *consumer, const struct spoke_url *url)
@@ -264,7 +275,7 @@ size_t spoke_consumer_ready(const struct spoke_consumer *consumer)
 	for (size_t i = 0; i < consumer->endpoint_count; i++) {
 		const struct spokei_connector *connector = consumer->endpoints[i].connector;
 
-		if (connector && spokei_connector_state(connector) == SPOKEI_CONNECTOR_OPEN)
+		if (connector && spokei_connector_grade(connector) == SPOKEI_GRADE_READY)
 			ready++;
 	}
 	return ready;

@@ -53,8 +53,8 @@ struct spoke_consumer {
 /* Ends all that the consumer does. */
 void spokei_consumer_end(struct spoke_consumer *consumer);
 
-/* The connection to call on: an open one, each in its turn; else one that is being made; NULL: all
- * wait for their next attempt. */
+/* The connection to call on: one of the best grade there is, each in its turn; NULL: all wait for
+ * their next attempt, or take no calls. */
 struct spokei_conn *spokei_consumer_pick(struct spoke_consumer *consumer);
 
 #endif

@@ -7,6 +7,7 @@
 
 #define CONNECTIONS_MAX 10000u
 #define CONNECTIONS_PER_PEER_MAX 1000u
+#define ADDRESS_TEXT 160u
 
 static void end_provider(struct spoke_provider *provider);
 
@@ -20,6 +21,43 @@ static void provider_request(void *arg, struct spokei_conn *conn,
 	spokei_request_serve(&provider->services, conn, message, &provider->spare);
 }
 
+static void tell(struct spoke_provider *provider, const struct spokei_conn *conn,
+		 struct spoke_link_event event)
+{
+	const struct spoke_env *env = provider->engine->env;
+	char name[ADDRESS_TEXT];
+
+	if (provider->changed == NULL || provider->freed)
+		return;
+	env->net->print(env->ctx, &conn->peer, name, sizeof(name));
+	event.name = name;
+	provider->changed(provider->changed_arg, &event);
+}
+
+static void provider_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_sign sign)
+{
+	struct spoke_link_event event = { .change = SPOKE_LINK_RECOVERED };
+
+	switch (sign) {
+	case SPOKEI_SIGN_ANSWERED:
+		return;
+	case SPOKEI_SIGN_HEARD:
+		event.change = SPOKE_LINK_CONNECTED;
+		break;
+	case SPOKEI_SIGN_MISSED:
+		event.change = SPOKE_LINK_SUSPECT;
+		event.missed = conn->idle.misses;
+		break;
+	case SPOKEI_SIGN_READONLY:
+		event.change = SPOKE_LINK_READONLY;
+		break;
+	case SPOKEI_SIGN_TRUSTED:
+	case SPOKEI_SIGN_WRITABLE:
+		break;
+	}
+	tell(arg, conn, event);
+}
+
 static void provider_changed(void *arg, struct spokei_conn *conn, int error)
 {
 	struct spoke_provider *provider = arg;
@@ -27,6 +65,9 @@ static void provider_changed(void *arg, struct spokei_conn *conn, int error)
 	if (error == SPOKE_OK)
 		return;
 	spokei_crowd_leave(&provider->crowd, &conn->peer);
+	if (conn->heard)
+		tell(provider, conn,
+		     (struct spoke_link_event){ .change = SPOKE_LINK_CLOSED, .error = error });
 	if (provider->draining && spokei_list_empty(&provider->link.conns))
 		end_provider(provider);
 }
@@ -34,6 +75,7 @@ static void provider_changed(void *arg, struct spokei_conn *conn, int error)
 static const struct spokei_conn_up provider_up = {
 	.request = provider_request,
 	.changed = provider_changed,
+	.sign = provider_sign,
 };
 
 static void provider_accept(void *arg, int fd, const struct spoke_address *peer)
@@ -169,6 +211,8 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 		return error;
 	}
 	provider->link.serves = true;
+	provider->changed = with->changed;
+	provider->changed_arg = with->changed_arg;
 	spokei_crowd_init(&provider->crowd, env,
 			  with->connections_max ? with->connections_max : CONNECTIONS_MAX,
 			  with->connections_per_peer_max ? with->connections_per_peer_max

@@ -23,6 +23,8 @@ struct spoke_provider {
 	char *default_service; /* NULL: none */
 	size_t default_size;
 	struct spoke_request *spare; /* memory of the last request, or NULL */
+	spoke_link_changed changed;  /* may be NULL */
+	void *changed_arg;
 	bool draining;
 	bool ended;
 	bool freed; /* gone when the last connection is */

@@ -10,6 +10,7 @@
 
 #define HEARTBEAT_NS UINT64_C(60000000000)
 #define MUTE_INTERVALS 4u /* of silence before a peer's first byte */
+#define HEARTBEAT_MIN_NS UINT64_C(10000000)
 #define PORT_PRESET 20880
 #define FRAME_MIN 1024u
 #define URL_SHOWN 128u
@@ -19,6 +20,7 @@
 enum key {
 	KEY_TIMEOUT,
 	KEY_HEARTBEAT,
+	KEY_IDLE_CLOSE,
 	KEY_PENDING_MAX,
 	KEY_FRAME_MAX,
 	KEYS,
@@ -29,6 +31,8 @@ static const struct spokei_option keys[KEYS] = {
 			  SPOKEI_TIMEOUT_NS, "how long a call may take, all in all" },
 	[KEY_HEARTBEAT] = { "heartbeat", SPOKEI_OPTION_DURATION, 0, SPOKEI_TIMEOUT_MAX_NS,
 			    HEARTBEAT_NS, "silence after which a peer is asked whether it lives" },
+	[KEY_IDLE_CLOSE] = { "idle.close", SPOKEI_OPTION_DURATION, 0, SPOKEI_TIMEOUT_MAX_NS, 0,
+			     "silence that ends a connection of a wire without heartbeats" },
 	[KEY_PENDING_MAX] = { "pending.max", SPOKEI_OPTION_COUNT, 1, UINT32_MAX / 2, 65536,
 			      "calls that may wait for an answer" },
 	[KEY_FRAME_MAX] = { "frame.max", SPOKEI_OPTION_SIZE, FRAME_MIN, SPOKEI_FRAME_MAX,
@@ -141,6 +145,24 @@ static int overrule(struct spoke_engine *engine, uint64_t values[KEYS], enum key
 	return check_option(engine, key, option);
 }
 
+/* An interval: between two times, or none at all. */
+static int overrule_interval(struct spoke_engine *engine, uint64_t values[KEYS], enum key key,
+			     uint64_t option)
+{
+	int error = SPOKE_OK;
+
+	if (option == SPOKE_OFF)
+		values[key] = SPOKEI_IDLE_OFF;
+	else
+		error = overrule(engine, values, key, option);
+	if (error == SPOKE_OK && values[key] != SPOKEI_IDLE_OFF && values[key] < HEARTBEAT_MIN_NS) {
+		spokei_event(engine, SPOKE_ERANGE, "%s: 10 ms at least, or 0 (off)",
+			     keys[key].name);
+		error = SPOKE_ERANGE;
+	}
+	return error;
+}
+
 static int read_consumer(struct spoke_engine *engine, const struct spoke_consumer_options *options,
 			 struct spokei_consumer_settings *ret)
 {
@@ -149,6 +171,10 @@ static int read_consumer(struct spoke_engine *engine, const struct spoke_consume
 
 	if (error == 0)
 		error = overrule(engine, values, KEY_TIMEOUT, options->timeout_ns);
+	if (error == 0)
+		error = overrule_interval(engine, values, KEY_HEARTBEAT, options->heartbeat_ns);
+	if (error == 0)
+		error = overrule_interval(engine, values, KEY_IDLE_CLOSE, options->idle_close_ns);
 	if (error == 0)
 		error = overrule(engine, values, KEY_PENDING_MAX, options->pending_max);
 	if (error == 0)
@@ -160,6 +186,10 @@ static int read_consumer(struct spoke_engine *engine, const struct spoke_consume
 	ret->group = first_text(spoke_url_get(&ret->url, "group"), NULL, "");
 	ret->timeout_ns = values[KEY_TIMEOUT];
 	spokei_link_limits_init(&ret->limits);
+	ret->changed = options->changed;
+	ret->changed_arg = options->changed_arg;
+	ret->limits.heartbeat_ns = values[KEY_HEARTBEAT];
+	ret->limits.idle_close_ns = values[KEY_IDLE_CLOSE];
 	ret->limits.pending_max = (uint32_t)values[KEY_PENDING_MAX];
 	ret->limits.wire.frame_max = (size_t)values[KEY_FRAME_MAX];
 	return SPOKE_OK;
@@ -233,16 +263,20 @@ int spokei_settings_provider(struct spoke_engine *engine,
 			     const struct spoke_provider_options *options,
 			     struct spokei_link_limits *ret)
 {
-	uint64_t heartbeat_ns = options->heartbeat_ns ? options->heartbeat_ns : HEARTBEAT_NS;
-	uint64_t values[KEYS] = { 0 };
+	uint64_t values[KEYS] = { [KEY_HEARTBEAT] = HEARTBEAT_NS };
 	int error = overrule(engine, values, KEY_FRAME_MAX, options->frame_max);
 
 	if (error == 0)
-		error = check_option(engine, KEY_HEARTBEAT, heartbeat_ns);
+		error = overrule_interval(engine, values, KEY_HEARTBEAT, options->heartbeat_ns);
+	if (error == 0)
+		error = overrule_interval(engine, values, KEY_IDLE_CLOSE, options->idle_close_ns);
 	if (error)
 		return error;
 	spokei_link_limits_init(ret);
-	ret->mute_ns = heartbeat_ns * MUTE_INTERVALS;
+	ret->heartbeat_ns = values[KEY_HEARTBEAT];
+	ret->idle_close_ns = values[KEY_IDLE_CLOSE];
+	ret->mute_ns = MUTE_INTERVALS *
+		       (ret->heartbeat_ns == SPOKEI_IDLE_OFF ? HEARTBEAT_NS : ret->heartbeat_ns);
 	if (options->frame_max)
 		ret->wire.frame_max = options->frame_max;
 	if (options->requests_max)

@@ -24,6 +24,8 @@ struct spokei_consumer_settings {
 	const char *group;
 	bool needs_service; /* an endpoint speaks a wire that has to name it */
 	uint64_t timeout_ns;
+	spoke_link_changed changed; /* may be NULL */
+	void *changed_arg;
 	struct spokei_link_limits limits;
 };
 

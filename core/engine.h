@@ -46,7 +46,7 @@ struct spoke_engine {
 	uint64_t due_ns;      /* when the wheel wanted to be advanced, as of the last settle */
 	uint64_t wheel_ns;    /* up to where the wheel was to go when it moved last */
 	uint64_t late_ns;     /* how late this turn began for that; 0: in time */
-	uint64_t late_max_ns; /* option: from here on a turn is late */
+	uint64_t late_max_ns; /* from here on a turn is late: the option, or less by heed() */
 	unsigned late_rounds; /* rounds this late turn has gone without moving the wheel */
 	unsigned alarm_class;
 	unsigned classes_count;
@@ -169,6 +169,12 @@ void spokei_event(struct spoke_engine *engine, int error, const char *format, ..
  */
 int spokei_engine_class(struct spoke_engine *engine, const char *name,
 			void (*due)(struct spoke_timer *timer, void *arg), unsigned *ret_class);
+
+/*
+ * Somebody on the engine judges by intervals as short as this: from now on a turn is late from half
+ * of the shortest such interval on, and never later than the option says. 0 is no interval.
+ */
+void spokei_engine_heed(struct spoke_engine *engine, uint64_t interval_ns);
 
 /* --- for the life of an engine (life.c) */
 

@@ -4,14 +4,19 @@
  * messages where they belong, writes once a turn, and ends. On the engine's thread.
  *
  *     CONNECTING -> OPEN            the stream is ready
- *     OPEN       -> FINISHING       the peer sends no more, or this side takes no more; what is
- *                                   begun is answered and written
+ *     OPEN       -> FINISHING       the peer sends no more, or this side takes no more and has
+ *                                   said so (READONLY); what is begun is answered and written
  *     any        -> CLOSED          for good; it is told with the end of the turn, and then freed
+ *
+ * READONLY means: I take no more requests, and send no more. It goes behind all that was put
+ * before, and is answered by the same, so that a side which says it and hears it has read every
+ * request there is, and answered or refused it.
  */
 #ifndef SPOKEI_CONN_H
 #define SPOKEI_CONN_H
 
 #include "core/map.h"
+#include "transport/idle.h"
 #include "transport/intake.h"
 #include "transport/link.h"
 #include "transport/outlet.h"
@@ -39,15 +44,24 @@ struct spokei_serving {
 	void (*abandoned)(struct spokei_serving *serving);
 };
 
-/* What a connection tells the floor above. Either may close any connection. */
+/* What shows itself of a connection that stands. */
+enum spokei_conn_sign {
+	SPOKEI_SIGN_HEARD,    /* the first message: the peer lives, and speaks this wire */
+	SPOKEI_SIGN_ANSWERED, /* the first answer to anything that was asked here */
+	SPOKEI_SIGN_MISSED,   /* a heartbeat is unanswered: conn->idle.misses in a row */
+	SPOKEI_SIGN_TRUSTED,  /* after that: something was heard */
+	SPOKEI_SIGN_READONLY, /* the peer takes no more requests */
+	SPOKEI_SIGN_WRITABLE, /* ... it does so again */
+};
+
+/* What a connection tells the floor above. Each may close any connection. */
 struct spokei_conn_up {
 	/* A good request; borrowed for the call. It is answered by spokei_conn_reply() at once, or
 	 * noted by spokei_conn_serve() and answered later. */
 	void (*request)(void *arg, struct spokei_conn *conn, const struct spokei_message *message);
 	/* OPEN; or CLOSED, with the reason, the last thing it tells. */
 	void (*changed)(void *arg, struct spokei_conn *conn, int error);
-	/* The first message has come: the peer lives, and speaks this wire. NULL: not wanted. */
-	void (*heard)(void *arg, struct spokei_conn *conn);
+	void (*sign)(void *arg, struct spokei_conn *conn, enum spokei_conn_sign sign);
 	/* The attempt to connect has failed, and its descriptor is closed. Returns whether another
 	 * one is attached; else the connection is closed. `status`: the negative errno. NULL: there
 	 * is no other. */
@@ -71,11 +85,14 @@ struct spokei_conn {
 	enum spokei_conn_state state;
 	int error;           /* why it was closed */
 	bool heard;          /* a whole message has come */
+	bool answered;       /* ... and one that this side asked for */
+	bool readonly;       /* the peer takes no more requests, and sends none */
+	bool announced;      /* this side has said the same, since announced_ns */
 	bool paused;         /* not read, for too much waits to be written */
 	bool ended;          /* the peer sends no more, since ended_ns */
 	bool blocked;        /* the last write did not take all, or parcels wait to be put */
 	bool writable;       /* ... and the next one may take more */
-	bool deaf;           /* nothing can be written any more; what the peer sent is still read */
+	bool unwritable;     /* nothing can be written any more; what the peer sent is still read */
 	bool shut;           /* ... for this side has said all; the peer's end is waited for */
 	uint8_t probe_codec; /* of the heartbeats it sends */
 	uint32_t serving_count; /* of `servings` */
@@ -85,11 +102,13 @@ struct spokei_conn {
 	uint64_t unknown_ns;    /* when that began */
 	uint64_t frame_ns;      /* when the frame that lacks bytes began; 0: none */
 	uint64_t moved_ns;      /* when the peer last took bytes, while some wait; 0: none wait */
-	uint64_t deaf_ns;       /* since when it is deaf; 0: it is not */
+	uint64_t unwritable_ns; /* since when it is so; 0: it is not */
 	uint64_t ended_ns;
+	uint64_t announced_ns;
 	uint64_t born_ns;
-	uint64_t due_ns;          /* of the timer, while it is armed */
-	struct spoke_timer timer; /* the earliest of frame, slow and mute, or before */
+	uint64_t due_ns; /* of the timer, while it is armed */
+	struct spokei_idle idle;
+	struct spoke_timer timer; /* the earliest of its times, or before */
 	struct spokei_task settle;
 	struct spokei_task resume;
 	struct spokei_task reap;
@@ -158,9 +177,15 @@ void spokei_conn_reply(struct spokei_conn *conn, const struct spokei_message *re
 void spokei_conn_refuse(struct spokei_conn *conn, const struct spokei_message *request, int error,
 			const char *text);
 
-/* Takes no more requests; when those begun are answered and written, and no call waits, it says so
- * to the peer, and closes with the peer's end, or 5 s later. */
+/* Takes no more requests, and says so; when those begun are answered and written, the peer agrees,
+ * and no call waits, it ends what it sends, and closes with the peer's end, or 5 s later. */
 void spokei_conn_finish(struct spokei_conn *conn);
+
+/* Is a heartbeat unanswered? */
+static inline bool spokei_conn_suspect(const struct spokei_conn *conn)
+{
+	return conn->idle.misses > 0;
+}
 
 /* Callbacks of the wheel's classes. */
 void spokei_conn_due(struct spoke_timer *timer, void *arg);

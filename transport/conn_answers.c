@@ -38,7 +38,7 @@ static void answer(struct spokei_conn *conn, const struct place *place,
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 	int error;
 
-	if (conn->state == SPOKEI_CONN_CLOSED || conn->deaf)
+	if (conn->state == SPOKEI_CONN_CLOSED || conn->unwritable)
 		return;
 	error = put(conn, place, message);
 	if (error != 0 && error != SPOKE_ENOMEM && error != SPOKE_ELIMIT) {

@@ -76,7 +76,8 @@ static bool is_written(const struct spokei_conn *conn, const struct spokei_pendi
 {
 	if (spokei_conn_has_written(conn, pending))
 		return true;
-	return pending->mark != UINT64_MAX && conn->state != SPOKEI_CONN_CLOSED && !conn->deaf;
+	return pending->mark != UINT64_MAX && conn->state != SPOKEI_CONN_CLOSED &&
+	       !conn->unwritable;
 }
 
 void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
@@ -140,6 +141,30 @@ static void fail_list(struct spoke_list *list, int error)
 					   error, NULL);
 }
 
+void spokei_conn_fail_parcels(struct spokei_conn *conn, int error)
+{
+	struct spoke_list fresh;
+
+	if (conn->wire == NULL)
+		return;
+	fail_list(&conn->pendings.kept, error);
+	/* Those of this turn may be either. */
+	spokei_list_init(&fresh);
+	spokei_list_move(&conn->pendings.fresh, &fresh);
+	while (!spokei_list_empty(&fresh)) {
+		struct spoke_list *node = spokei_list_first(&fresh);
+		struct spokei_pending *pending = spoke_container_of(node, struct spokei_pending,
+								    node);
+
+		if (pending->parcel) {
+			spokei_conn_finish_pending(pending, error, NULL);
+		} else {
+			spokei_list_unlink(node);
+			spokei_list_append(&conn->pendings.fresh, node);
+		}
+	}
+}
+
 void spokei_conn_fail_calls(struct spokei_conn *conn, int error)
 {
 	struct spokei_pending *pending;
@@ -181,7 +206,7 @@ static int check_room(const struct spokei_conn *conn)
 	const struct spokei_link *link = conn->link;
 
 	if ((conn->state != SPOKEI_CONN_OPEN && conn->state != SPOKEI_CONN_CONNECTING) ||
-	    conn->deaf || conn->wire == NULL)
+	    conn->unwritable || conn->readonly || conn->wire == NULL)
 		return SPOKE_ESTATE;
 	if (link->pending_count >= link->limits.pending_max ||
 	    link->queued >= link->limits.queued_max)

@@ -58,7 +58,7 @@ static const char *limit_reached(const struct spokei_conn *conn,
 
 	if (link->closing || conn->state != SPOKEI_CONN_OPEN)
 		return "the provider is closing; call another one";
-	if (conn->deaf && message->two_way)
+	if (conn->unwritable && message->two_way)
 		return "nobody is there for the answer";
 	if (link->serving_count >= link->limits.serving_max)
 		return "the provider serves as many requests as it may";
@@ -118,7 +118,9 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 	size_t before = spokei_outlet_len(&conn->out);
 
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_PROBES_READ);
-	if (!message->two_way || conn->deaf)
+	/* It understands what it says itself. */
+	conn->probe_codec = message->codec;
+	if (!message->two_way || conn->unwritable)
 		return;
 	/* Who asks again and again and does not read gets fewer answers. */
 	if (spokei_outlet_put_control(&conn->out, conn->wire, &conn->link->limits.wire, &answer) ==
@@ -126,13 +128,49 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 		spokei_conn_wrote(conn, before);
 }
 
+static void deliver_readonly(struct spokei_conn *conn)
+{
+	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_READONLY_READ);
+	if (conn->readonly)
+		return;
+	conn->readonly = true;
+	spokei_conn_fail_parcels(conn, SPOKE_EREFUSED);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	spokei_conn_announce(conn);
+	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+	conn->up->sign(conn->up_arg, conn, SPOKEI_SIGN_READONLY);
+}
+
+static void deliver_writable(struct spokei_conn *conn)
+{
+	if (!conn->readonly || conn->state != SPOKEI_CONN_OPEN)
+		return;
+	conn->readonly = false;
+	/* The next READONLY is answered too, unless the peer does not read these answers. */
+	if (spokei_outlet_len(&conn->out) == 0)
+		conn->announced = false;
+	conn->up->sign(conn->up_arg, conn, SPOKEI_SIGN_WRITABLE);
+}
+
 static void first_message(struct spokei_conn *conn)
 {
 	conn->heard = true;
-	if (conn->wire == NULL)
+	if (conn->wire == NULL) {
 		spokei_conn_speak(conn, conn->in.wire);
-	if (conn->up->heard)
-		conn->up->heard(conn->up_arg, conn);
+		if (!conn->wire->probes)
+			spokei_conn_guard(conn);
+		spokei_conn_arm(conn);
+	}
+	if (conn->state != SPOKEI_CONN_CLOSED)
+		conn->up->sign(conn->up_arg, conn, SPOKEI_SIGN_HEARD);
+}
+
+/* Whoever answers not only is connected, but lives. */
+static void first_answer(struct spokei_conn *conn)
+{
+	conn->answered = true;
+	conn->up->sign(conn->up_arg, conn, SPOKEI_SIGN_ANSWERED);
 }
 
 void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *message, int error)
@@ -142,6 +180,12 @@ void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *
 	spokei_count(engine, SPOKE_STAT_MESSAGES_READ);
 	if (!conn->heard) {
 		first_message(conn);
+		if (conn->state == SPOKEI_CONN_CLOSED)
+			return;
+	}
+	if (!conn->answered &&
+	    (message->kind == SPOKEI_REPLY || message->kind == SPOKEI_PROBE_ANSWER)) {
+		first_answer(conn);
 		if (conn->state == SPOKEI_CONN_CLOSED)
 			return;
 	}
@@ -162,6 +206,11 @@ void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *
 		spokei_count(engine, SPOKE_STAT_PROBE_ANSWERS_READ);
 		return;
 	case SPOKEI_READONLY:
+		deliver_readonly(conn);
+		return;
+	case SPOKEI_WRITABLE:
+		deliver_writable(conn);
+		return;
 	case SPOKEI_EVENT:
 		spokei_count(engine, SPOKE_STAT_EVENTS_IGNORED);
 		return;

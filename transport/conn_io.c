@@ -14,7 +14,7 @@ void spokei_conn_watch(struct spokei_conn *conn)
 		io = SPOKE_IO_WRITE;
 	else if (!conn->paused && !conn->ended)
 		io = SPOKE_IO_READ;
-	if (conn->blocked && !conn->writable && !conn->deaf)
+	if (conn->blocked && !conn->writable && !conn->unwritable)
 		io |= SPOKE_IO_WRITE;
 	spokei_stream_watch(&conn->stream, io);
 }
@@ -94,7 +94,7 @@ static void end_of_input(struct spokei_conn *conn)
 		spokei_conn_close(conn, SPOKE_ECLOSED);
 		return;
 	}
-	if (conn->deaf || !owes_answers(conn)) {
+	if (conn->unwritable || !owes_answers(conn)) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 		return;
 	}
@@ -163,9 +163,18 @@ static void read_some(struct spokei_conn *conn)
 		return;
 	}
 	spokei_count_by(engine, SPOKE_STAT_BYTES_READ, (uint64_t)got);
+	spokei_conn_heard(conn);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
 	any = take_in(conn, spokei_span(engine->scratch, (size_t)got));
 	if (conn->state != SPOKEI_CONN_CLOSED)
 		note_frame(conn, any);
+}
+
+void spokei_conn_read(struct spokei_conn *conn)
+{
+	if (conn->state != SPOKEI_CONN_CLOSED && !conn->paused && !conn->ended)
+		read_some(conn);
 }
 
 void spokei_conn_resume(struct spokei_task *task)
@@ -198,9 +207,8 @@ void spokei_conn_ready(struct spoke_watch *ready, unsigned io)
 		conn->writable = true;
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 	}
-	if (io & SPOKE_IO_READ && conn->state != SPOKEI_CONN_CLOSED && !conn->paused &&
-	    !conn->ended)
-		read_some(conn);
+	if (io & SPOKE_IO_READ)
+		spokei_conn_read(conn);
 }
 
 /* --- writing */
@@ -225,30 +233,6 @@ void spokei_conn_answered(struct spokei_conn *conn)
 	spokei_conn_watch(conn);
 }
 
-int spokei_conn_probe(struct spokei_conn *conn)
-{
-	const struct spokei_link *link = conn->link;
-	struct spokei_message message = {
-		.kind = SPOKEI_PROBE,
-		.two_way = true,
-		.codec = conn->probe_codec,
-	};
-	struct spokei_pending id_only = { 0 };
-	size_t before = spokei_outlet_len(&conn->out);
-	int error = spokei_pendings_add(&conn->pendings, link->engine->env, &id_only);
-
-	if (error)
-		return error;
-	spokei_pendings_remove(&conn->pendings, &id_only);
-	message.id = id_only.id;
-	error = spokei_outlet_put_control(&conn->out, conn->wire, &link->limits.wire, &message);
-	if (error)
-		return error;
-	spokei_count(link->engine, SPOKE_STAT_PROBES_WRITTEN);
-	spokei_conn_wrote(conn, before);
-	return 0;
-}
-
 /* It is read again; what was read before the pause comes first. */
 static void unpause(struct spokei_conn *conn)
 {
@@ -271,12 +255,12 @@ static void give_up_writing(struct spokei_conn *conn)
 {
 	conn->link->queued -= spokei_outlet_len(&conn->out);
 	spokei_outlet_fini(&conn->out);
-	conn->deaf = true;
+	conn->unwritable = true;
 	conn->blocked = false;
 	if (conn->paused)
 		unpause(conn);
 	conn->moved_ns = 0;
-	conn->deaf_ns = spokei_conn_engine(conn)->settle_ns;
+	conn->unwritable_ns = spokei_conn_engine(conn)->settle_ns;
 	spokei_conn_arm(conn);
 	if (conn->ended)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
@@ -291,6 +275,10 @@ static void took(struct spokei_conn *conn, size_t len)
 	spokei_count_by(engine, SPOKE_STAT_BYTES_WRITTEN, len);
 	link->queued -= len;
 	spokei_outlet_took(&conn->out, conn->wire, &link->limits.wire, len);
+	if (conn->idle.asked && spokei_buffer_len(&conn->out.control) == 0)
+		spokei_idle_handed(&conn->idle, engine->settle_ns);
+	else if (len > 0)
+		spokei_idle_moved(&conn->idle, engine->settle_ns);
 	waits = spokei_outlet_len(&conn->out);
 	if (waits == 0) {
 		conn->moved_ns = 0;
@@ -335,14 +323,22 @@ static void flush(struct spokei_conn *conn)
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	write_some(conn);
-	conn->blocked = !conn->deaf && (spokei_outlet_len(&conn->out) > 0 || conn->parcels > 0);
+	conn->blocked = !conn->unwritable &&
+			(spokei_outlet_len(&conn->out) > 0 || conn->parcels > 0);
+}
+
+/* May the peer still send requests, which then have to be refused? */
+static bool may_be_asked(const struct spokei_conn *conn)
+{
+	return conn->announced && !conn->readonly && !conn->ended && !conn->unwritable;
 }
 
 static bool is_finished(const struct spokei_conn *conn)
 {
-	return conn->state == SPOKEI_CONN_FINISHING && spokei_list_empty(&conn->servings) &&
-	       conn->pendings.count == 0 && conn->parcels == 0 &&
-	       spokei_outlet_len(&conn->out) == 0 && spokei_buffer_len(&conn->held) == 0;
+	return conn->state == SPOKEI_CONN_FINISHING && !may_be_asked(conn) &&
+	       spokei_list_empty(&conn->servings) && conn->pendings.count == 0 &&
+	       conn->parcels == 0 && spokei_outlet_len(&conn->out) == 0 &&
+	       spokei_buffer_len(&conn->held) == 0;
 }
 
 /* All is said. A socket that is closed while bytes come in takes back what the peer has not read
@@ -353,13 +349,13 @@ static void finish(struct spokei_conn *conn)
 
 	if (conn->shut)
 		return;
-	if (conn->ended || conn->deaf || conn->stream.kind->shut(&conn->stream) < 0) {
+	if (conn->ended || conn->unwritable || conn->stream.kind->shut(&conn->stream) < 0) {
 		spokei_conn_close(conn, conn->ended ? SPOKE_ELOST : SPOKE_ECLOSED);
 		return;
 	}
 	conn->shut = true;
-	conn->deaf = true;
-	conn->deaf_ns = engine->settle_ns;
+	conn->unwritable = true;
+	conn->unwritable_ns = engine->settle_ns;
 	spokei_conn_arm(conn);
 }
 
@@ -369,7 +365,7 @@ void spokei_conn_settle(struct spokei_task *task)
 
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
-	if (conn->state != SPOKEI_CONN_CONNECTING && !conn->deaf)
+	if (conn->state != SPOKEI_CONN_CONNECTING && !conn->unwritable)
 		flush(conn);
 	if (conn->state != SPOKEI_CONN_CLOSED)
 		spokei_conn_settle_calls(conn);

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #define ADDRESS_TEXT 160u
+#define KEEPALIVE_NS UINT64_C(60000000000) /* of wires without heartbeats */
 
 static const unsigned legal_moves[] = {
 	[SPOKEI_CONN_CONNECTING] = 1u << SPOKEI_CONN_OPEN | 1u << SPOKEI_CONN_CLOSED,
@@ -34,6 +35,19 @@ void spokei_conn_speak(struct spokei_conn *conn, const struct spokei_wire *wire)
 	if (wire->id_max == UINT64_MAX)
 		env->dice(env->ctx, &next, sizeof(next));
 	spokei_pendings_init(&conn->pendings, wire->id_first, wire->id_max, next);
+}
+
+void spokei_conn_guard(struct spokei_conn *conn)
+{
+	const struct spoke_env *env = spokei_conn_engine(conn)->env;
+	/* Above the rule for peers that do not read, which is the one to judge. */
+	uint64_t unanswered_ns = spokei_later(conn->link->limits.slow_ns,
+					      conn->link->limits.slow_ns / 2);
+	bool asks = conn->wire == NULL || conn->wire->probes;
+
+	/* Where the system cannot, the connection is judged from here all the same. */
+	(void)env->net->guard(env->ctx, conn->stream.watch.fd, unanswered_ns,
+			      asks ? 0 : KEEPALIVE_NS);
 }
 
 void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spoke_address *peer)
@@ -65,6 +79,8 @@ static void open_stream(struct spokei_conn *conn)
 	}
 	spokei_conn_move(conn, SPOKEI_CONN_OPEN);
 	conn->born_ns = engine->begin_ns;
+	spokei_conn_guard(conn);
+	spokei_idle_start(&conn->idle, engine->begin_ns);
 	/* Calls that waited for this go before those that are made now. */
 	conn->blocked = conn->parcels > 0;
 	conn->writable = conn->blocked;
@@ -73,8 +89,10 @@ static void open_stream(struct spokei_conn *conn)
 	/* The first bytes tell the wire, and ask whether anybody is there. */
 	if (conn->state == SPOKEI_CONN_OPEN && conn->wire->probes && spokei_conn_probe(conn))
 		spokei_conn_close(conn, SPOKE_ENOMEM);
-	if (conn->state == SPOKEI_CONN_OPEN)
-		spokei_engine_last(engine, &conn->settle);
+	if (conn->state != SPOKEI_CONN_OPEN)
+		return;
+	spokei_engine_last(engine, &conn->settle);
+	spokei_conn_arm(conn);
 }
 
 void spokei_conn_finish_connect(struct spokei_conn *conn)
@@ -161,6 +179,9 @@ void spokei_conn_finish(struct spokei_conn *conn)
 	if (conn->state != SPOKEI_CONN_OPEN)
 		return;
 	spokei_conn_move(conn, SPOKEI_CONN_FINISHING);
+	/* Who only calls has nothing to announce: it just ends. */
+	if (conn->link->serves)
+		spokei_conn_announce(conn);
 	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 }
 
@@ -220,6 +241,7 @@ int spokei_conn_accept(struct spokei_link *link, int fd, const struct spoke_addr
 		return SPOKE_ENOMEM;
 	}
 	conn->peer = *peer;
+	spokei_conn_guard(conn);
 	spokei_conn_watch(conn);
 	spokei_conn_arm(conn);
 	*ret_conn = conn;

@@ -13,6 +13,8 @@ int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 	spokei_list_init(&link->conns);
 	link->blames = spokei_bucket_make(BLAMES, BLAMES, engine->env->now(engine->env->ctx));
 	error = spokei_engine_class(engine, "call", spokei_pending_due, &link->pending_class);
+	if (limits->heartbeat_ns != SPOKEI_IDLE_OFF)
+		spokei_engine_heed(engine, limits->heartbeat_ns);
 	if (error == 0)
 		error = spokei_engine_class(engine, "connection", spokei_conn_due,
 					    &link->conn_class);
@@ -29,4 +31,16 @@ void spokei_link_end(struct spokei_link *link, struct spokei_task *end)
 				  SPOKE_ECLOSED);
 	if (link->alive == 0)
 		spokei_engine_dead(link->engine, end);
+}
+
+void spokei_link_woke(struct spokei_link *link)
+{
+	struct spoke_list *node = link->conns.next;
+
+	while (node != &link->conns) {
+		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
+
+		node = node->next;
+		spokei_conn_woke(conn);
+	}
 }

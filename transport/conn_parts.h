@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the parts of a connection have of each other: conn_life.c how it begins and ends, conn_io.c
- * reading and writing, conn_judge.c its times, conn_deliver.c what comes in, conn_calls.c its own
- * calls, conn_answers.c the peer's, conn_link.c all connections of one owner.
+ * reading and writing, conn_judge.c its times, conn_idle.c silence, conn_deliver.c what comes in,
+ * conn_calls.c its own calls, conn_answers.c the peer's, conn_link.c all connections of one owner.
  */
 #ifndef SPOKEI_CONN_PARTS_H
 #define SPOKEI_CONN_PARTS_H
@@ -33,6 +33,10 @@ void spokei_conn_finish_connect(struct spokei_conn *conn);
 /* The wire is known: of the peer's first byte, or before. */
 void spokei_conn_speak(struct spokei_conn *conn, const struct spokei_wire *wire);
 
+/* Has the system watch over what it can: once the stream stands, and again when the wire is known.
+ */
+void spokei_conn_guard(struct spokei_conn *conn);
+
 /* --- conn_judge.c: sees to it that somebody looks when the next of its times has run out. */
 void spokei_conn_arm(struct spokei_conn *conn);
 
@@ -55,8 +59,28 @@ void spokei_conn_wrote(struct spokei_conn *conn, size_t before);
  * count, for two sides that both wait with reading until they are written wait for ever. */
 void spokei_conn_answered(struct spokei_conn *conn);
 
+/* Reads what has come, if it is read at all now. */
+void spokei_conn_read(struct spokei_conn *conn);
+
+/* --- conn_idle.c */
+
 /* Sends a heartbeat. Returns 0, or what the outlet says. */
 SPOKE_MUST_USE int spokei_conn_probe(struct spokei_conn *conn);
+
+/* Bytes have come. The owner may close the connection. */
+void spokei_conn_heard(struct spokei_conn *conn);
+
+/* When its silence is to be judged next; UINT64_MAX: never. */
+uint64_t spokei_conn_idle_due(const struct spokei_conn *conn);
+
+/* Judges its silence. May close it. */
+void spokei_conn_judge_silence(struct spokei_conn *conn);
+
+/* The machine slept meanwhile. */
+void spokei_conn_woke(struct spokei_conn *conn);
+
+/* Says READONLY, once, where the wire can. */
+void spokei_conn_announce(struct spokei_conn *conn);
 
 /* --- conn_deliver.c: one message of the stream, or one of which only the head is good, because of
  * `error`. */
@@ -81,6 +105,9 @@ void spokei_conn_settle_calls(struct spokei_conn *conn);
 /* The one completion of an attempt. */
 void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 				const struct spokei_message *reply);
+
+/* The peer takes no more: calls that are not frames yet end. */
+void spokei_conn_fail_parcels(struct spokei_conn *conn, int error);
 
 /* Ends all. */
 void spokei_conn_fail_calls(struct spokei_conn *conn, int error);

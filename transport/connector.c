@@ -31,8 +31,10 @@ struct spokei_connector {
 	int error;                /* for news */
 	struct spokei_conn *conn; /* until it has told its end */
 	uint32_t failures;        /* pauses since a peer has spoken */
+	uint64_t pause_ns;        /* the last one */
 	bool young;               /* inside new(): nothing is told */
 	bool heard;               /* the peer of this connection has spoken */
+	bool suspected;           /* the last peer was silent, and none has answered since */
 	bool complained;          /* about this row of failures */
 	unsigned timer_class;
 	struct spoke_timer timer; /* armed all its life: a pause, an attempt's end, or its place */
@@ -57,12 +59,35 @@ static void tell(struct spokei_connector *connector, enum spokei_connector_state
 	connector->up->changed(connector->up_arg, connector, error);
 }
 
+/* Tells users. Returns whether the connector goes on: they may free it. */
+static bool announce(struct spokei_connector *connector, struct spoke_link_event *event)
+{
+	event->name = connector->place.name;
+	if (connector->up->event)
+		connector->up->event(connector->up_arg, event);
+	return connector->state != SPOKEI_CONNECTOR_CLOSED;
+}
+
+static void announce_pause(struct spokei_connector *connector)
+{
+	struct spoke_link_event event = {
+		.change = SPOKE_LINK_RECONNECTING,
+		.error = connector->error,
+		.attempt = connector->failures,
+		.pause_ns = connector->pause_ns,
+	};
+
+	(void)announce(connector, &event);
+}
+
 static void connector_news(struct spokei_task *task)
 {
 	struct spokei_connector *connector = spoke_container_of(task, struct spokei_connector,
 								news);
 
 	connector->up->changed(connector->up_arg, connector, connector->error);
+	if (connector->state == SPOKEI_CONNECTOR_WAITING)
+		announce_pause(connector);
 }
 
 /* Says once why attempts fail, until a peer has spoken; the counters say how often. */
@@ -120,15 +145,17 @@ static void set_timer(struct spokei_connector *connector, uint64_t delay_ns)
 static void wait_for_next(struct spokei_connector *connector, int error)
 {
 	const struct spoke_env *env = connector->engine->env;
-	uint64_t pause_ns;
 	uint64_t dice;
 
 	env->dice(env->ctx, &dice, sizeof(dice));
-	pause_ns = spokei_backoff_pause(&connector->backoff, connector->failures, dice);
+	connector->pause_ns = spokei_backoff_pause(&connector->backoff, connector->failures, dice);
 	if (connector->failures < UINT32_MAX)
 		connector->failures++;
-	set_timer(connector, pause_ns);
+	spokei_count(connector->engine, SPOKE_STAT_RECONNECTS);
+	set_timer(connector, connector->pause_ns);
 	tell(connector, SPOKEI_CONNECTOR_WAITING, error);
+	if (connector->state == SPOKEI_CONNECTOR_WAITING && !connector->young)
+		announce_pause(connector);
 }
 
 /* --- one attempt */
@@ -174,8 +201,15 @@ static void nobody_changed(void *arg, struct spokei_conn *conn, int error)
 	(void)error;
 }
 
+static void nobody_signs(void *arg, struct spokei_conn *conn, enum spokei_conn_sign sign)
+{
+	(void)arg;
+	(void)conn;
+	(void)sign;
+}
+
 /* Of a connection that was given up before it stood: its calls end, and nobody else is told. */
-static const struct spokei_conn_up nobody = { .changed = nobody_changed };
+static const struct spokei_conn_up nobody = { .changed = nobody_changed, .sign = nobody_signs };
 
 static void end_round(struct spokei_connector *connector, int error)
 {
@@ -278,9 +312,15 @@ static bool leads_to_itself(const struct spokei_conn *conn)
 	return local.len == peer.len && memcmp(local.bytes, peer.bytes, local.len) == 0;
 }
 
+static bool is_on_probation(const struct spokei_connector *connector)
+{
+	return connector->suspected && connector->wire->probes;
+}
+
 static void attempt_opened(struct spokei_connector *connector)
 {
 	struct spoke_engine *engine = connector->engine;
+	struct spoke_link_event news = { .change = SPOKE_LINK_CONNECTED };
 	char text[ADDRESS_TEXT];
 
 	if (leads_to_itself(connector->conn)) {
@@ -297,7 +337,13 @@ static void attempt_opened(struct spokei_connector *connector)
 	else
 		spokei_event(engine, SPOKE_OK, "connected to %.*s at %.*s", SHOWN,
 			     connector->place.name, SHOWN, text);
+	if (is_on_probation(connector)) {
+		spokei_count(engine, SPOKE_STAT_PROBATIONS);
+		news.change = SPOKE_LINK_PROBATION;
+	}
 	tell(connector, SPOKEI_CONNECTOR_OPEN, SPOKE_OK);
+	if (connector->state == SPOKEI_CONNECTOR_OPEN)
+		(void)announce(connector, &news);
 }
 
 /* One address did not answer; the calls that wait for the connection may go to the next. */
@@ -328,11 +374,16 @@ static void connection_lost(struct spokei_connector *connector, const struct spo
 			    int error)
 {
 	struct spoke_engine *engine = connector->engine;
+	struct spoke_link_event news = { .change = SPOKE_LINK_CLOSED, .error = error };
 	char text[ADDRESS_TEXT];
 
+	if (spokei_conn_suspect(conn))
+		connector->suspected = true;
 	engine->env->net->print(engine->env->ctx, &conn->peer, text, sizeof(text));
 	spokei_event(engine, error, "lost the connection to %.*s%s; connects anew", SHOWN, text,
 		     connector->heard ? "" : ", which never spoke");
+	if (!announce(connector, &news))
+		return;
 	if (connector->heard)
 		wait_for_next(connector, error);
 	else
@@ -359,14 +410,60 @@ static void conn_changed(void *arg, struct spokei_conn *conn, int error)
 		wait_for_next(connector, error);
 }
 
-static void conn_heard(void *arg, struct spokei_conn *conn)
+static void conn_heard(struct spokei_connector *connector)
 {
-	struct spokei_connector *connector = arg;
-
-	(void)conn;
 	connector->heard = true;
 	connector->failures = 0;
 	connector->complained = false;
+}
+
+/* It not only is connected, but lives. */
+static void conn_answered(struct spokei_connector *connector)
+{
+	struct spoke_link_event news = { .change = SPOKE_LINK_RECOVERED };
+	bool was_on_probation = is_on_probation(connector);
+
+	connector->suspected = false;
+	if (!was_on_probation)
+		return;
+	spokei_count(connector->engine, SPOKE_STAT_RECOVERED);
+	spokei_event(connector->engine, SPOKE_OK, "%.*s answers again", SHOWN,
+		     connector->place.name);
+	(void)announce(connector, &news);
+}
+
+static void conn_missed(struct spokei_connector *connector, unsigned missed)
+{
+	struct spoke_link_event news = { .change = SPOKE_LINK_SUSPECT, .missed = missed };
+
+	spokei_event(connector->engine, SPOKE_ESILENT, "%.*s: heartbeat unanswered, %u of %u",
+		     SHOWN, connector->place.name, missed, SPOKEI_IDLE_MISSES);
+	(void)announce(connector, &news);
+}
+
+static void conn_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_sign sign)
+{
+	struct spokei_connector *connector = arg;
+	struct spoke_link_event news = { .change = SPOKE_LINK_RECOVERED };
+
+	switch (sign) {
+	case SPOKEI_SIGN_HEARD:
+		conn_heard(connector);
+		return;
+	case SPOKEI_SIGN_ANSWERED:
+		conn_answered(connector);
+		return;
+	case SPOKEI_SIGN_MISSED:
+		conn_missed(connector, conn->idle.misses);
+		return;
+	case SPOKEI_SIGN_READONLY:
+		news.change = SPOKE_LINK_READONLY;
+		break;
+	case SPOKEI_SIGN_TRUSTED:
+	case SPOKEI_SIGN_WRITABLE:
+		break;
+	}
+	(void)announce(connector, &news);
 }
 
 static void conn_request(void *arg, struct spokei_conn *conn, const struct spokei_message *message)
@@ -379,7 +476,7 @@ static void conn_request(void *arg, struct spokei_conn *conn, const struct spoke
 static const struct spokei_conn_up conn_up = {
 	.request = conn_request,
 	.changed = conn_changed,
-	.heard = conn_heard,
+	.sign = conn_sign,
 	.failed = conn_failed,
 };
 
@@ -482,6 +579,20 @@ struct spokei_conn *spokei_connector_conn(const struct spokei_connector *connect
 	if (conn->state == SPOKEI_CONN_CONNECTING || conn->state == SPOKEI_CONN_OPEN)
 		return conn;
 	return NULL;
+}
+
+enum spokei_grade spokei_connector_grade(const struct spokei_connector *connector)
+{
+	const struct spokei_conn *conn = spokei_connector_conn(connector);
+
+	if (conn == NULL || conn->unwritable || conn->readonly)
+		return SPOKEI_GRADE_NONE;
+	if (conn->state == SPOKEI_CONN_CONNECTING)
+		return SPOKEI_GRADE_CONNECTING;
+	if (SPOKEI_UNLIKELY(is_on_probation(connector)))
+		return SPOKEI_GRADE_PROBATION;
+	return SPOKEI_UNLIKELY(spokei_conn_suspect(conn)) ? SPOKEI_GRADE_SUSPECT
+							  : SPOKEI_GRADE_READY;
 }
 
 const char *spokei_connector_name(const struct spokei_connector *connector)

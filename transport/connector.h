@@ -4,13 +4,18 @@
  * loop and tries all its addresses, one attempt in flight, from one on that the dice choose. When
  * all have failed it waits, longer after each round, and begins the next. A connection that ends
  * before its peer has spoken is a failed attempt too; only when a peer has spoken do the pauses
- * start over, and the loss of that connection begins with the first one. On the engine's thread.
+ * start over, and the loss of that connection begins with the first one.
+ *
+ * A peer that was silent may still have a system that accepts connections for it. So the next
+ * connection after a suspicion is on probation until its peer has answered. On the engine's thread.
  */
 #ifndef SPOKEI_CONNECTOR_H
 #define SPOKEI_CONNECTOR_H
 
 #include "core/pace.h"
 #include "transport/conn.h"
+
+#include <spoke/link.h>
 
 #define SPOKEI_CONNECTOR_HOST_MAX 255          /* bytes of a name */
 #define SPOKEI_CONNECT_NS UINT64_C(5000000000) /* an attempt that takes longer has failed */
@@ -42,6 +47,17 @@ struct spokei_connector_up {
 	/* Another state, or another connection in the state CONNECTING; `error` says why it waits,
 	 * else 0. May free the connector. */
 	void (*changed)(void *arg, struct spokei_connector *connector, int error);
+	/* What users are told. May free the connector. NULL: nobody wants to know. */
+	void (*event)(void *arg, const struct spoke_link_event *event);
+};
+
+/* How good its connection is for a call, the best first. */
+enum spokei_grade {
+	SPOKEI_GRADE_READY,
+	SPOKEI_GRADE_SUSPECT,    /* a heartbeat is unanswered */
+	SPOKEI_GRADE_PROBATION,  /* a new one, after a suspicion: unanswered */
+	SPOKEI_GRADE_CONNECTING, /* calls queue there */
+	SPOKEI_GRADE_NONE,
 };
 
 /*
@@ -67,6 +83,8 @@ enum spokei_connector_state spokei_connector_state(const struct spokei_connector
 /* The connection, in the states RESOLVING and CONNECTING (where calls queue) and OPEN, while it
  * takes calls; else NULL. */
 struct spokei_conn *spokei_connector_conn(const struct spokei_connector *connector);
+
+enum spokei_grade spokei_connector_grade(const struct spokei_connector *connector);
 
 /* What it connects to, as "demo.test:20880" or "unix:PATH"; lives as long as the connector. */
 const char *spokei_connector_name(const struct spokei_connector *connector);

@@ -13,6 +13,12 @@ void spokei_idle_asked(struct spokei_idle *idle, uint64_t now_ns)
 	idle->since_ns = now_ns;
 }
 
+void spokei_idle_moved(struct spokei_idle *idle, uint64_t now_ns)
+{
+	if (idle->asked && !idle->handed)
+		idle->since_ns = now_ns;
+}
+
 void spokei_idle_handed(struct spokei_idle *idle, uint64_t now_ns)
 {
 	if (!idle->asked || idle->handed)
@@ -28,16 +34,9 @@ uint64_t spokei_idle_due(const struct spokei_idle *idle, uint64_t interval_ns)
 	return idle->since_ns + interval_ns;
 }
 
-/* Has the system taken bytes since the heartbeat began to wait behind others? Then the peer reads,
- * slowly, and who does not read at all is judged elsewhere. */
-static bool still_moves(const struct spokei_idle *idle, const struct spokei_idle_moment *moment)
-{
-	return !idle->handed && moment->moved_ns > idle->since_ns;
-}
-
 bool spokei_idle_accuses(const struct spokei_idle *idle, const struct spokei_idle_moment *moment)
 {
-	return idle->asked && !moment->late && !moment->deaf && !still_moves(idle, moment) &&
+	return idle->asked && !moment->late && !moment->deaf &&
 	       moment->now_ns >= spokei_idle_due(idle, moment->interval_ns);
 }
 
@@ -52,10 +51,6 @@ enum spokei_idle_verdict spokei_idle_judge(struct spokei_idle *idle,
 	}
 	if (!idle->asked)
 		return SPOKEI_IDLE_PROBE;
-	if (still_moves(idle, moment)) {
-		idle->since_ns = moment->moved_ns;
-		return SPOKEI_IDLE_KEEP;
-	}
 	idle->since_ns = moment->now_ns;
 	idle->misses++;
 	return idle->misses < SPOKEI_IDLE_MISSES ? SPOKEI_IDLE_SUSPECT : SPOKEI_IDLE_DEAD;

@@ -23,7 +23,9 @@ struct spokei_idle {
 	uint64_t since_ns; /* the present interval of silence began then */
 	uint8_t misses;    /* in a row, up to now */
 	bool asked;        /* a heartbeat of this side waits for its answer */
-	bool handed;       /* ... and the system has taken it */
+	/* ... and the system has taken it; until then an interval begins with each byte it takes,
+	 * for who reads slowly is judged elsewhere. */
+	bool handed;
 };
 
 enum spokei_idle_verdict {
@@ -37,17 +39,16 @@ enum spokei_idle_verdict {
 struct spokei_idle_moment {
 	uint64_t now_ns;
 	uint64_t interval_ns;
-	uint64_t moved_ns; /* when the system last took bytes of a queue that still waits; 0: never
-			    */
-	bool late;         /* this side was held up, and may not have read what came */
-	bool deaf;         /* ... or does not read at all now */
+	bool late; /* this side was held up, and may not have read what came */
+	bool deaf; /* ... or does not read at all now */
 };
 
 /* A connection that begins, or was not judged for a while. */
 void spokei_idle_start(struct spokei_idle *idle, uint64_t now_ns);
 
-/* A heartbeat was put on its way; the system has taken it. */
+/* A heartbeat was put on its way; the system has taken bytes that wait before it; has taken it. */
 void spokei_idle_asked(struct spokei_idle *idle, uint64_t now_ns);
+void spokei_idle_moved(struct spokei_idle *idle, uint64_t now_ns);
 void spokei_idle_handed(struct spokei_idle *idle, uint64_t now_ns);
 
 /* A byte has come. Returns whether it was suspect. */

@@ -38,6 +38,7 @@ void spokei_link_limits_init(struct spokei_link_limits *limits)
 		.slow_ns = SPOKEI_SLOW_NS,
 		.frame_ns = SPOKEI_FRAME_NS,
 		.half_ns = SPOKEI_HALF_NS,
+		.goodbye_ns = SPOKEI_GOODBYE_NS,
 	};
 }
 

@@ -17,6 +17,9 @@
 #define SPOKEI_SLOW_NS UINT64_C(30000000000)  /* without a byte taken, while bytes wait: close */
 #define SPOKEI_FRAME_NS UINT64_C(10000000000) /* a frame once begun must be complete within */
 #define SPOKEI_HALF_NS UINT64_C(60000000000)
+#define SPOKEI_GOODBYE_NS                                                                          \
+	UINT64_C(10000000000)        /* for a peer to agree that nothing more is asked             \
+				      */
 #define SPOKEI_UNKNOWN_REPLIES 1000u /* a minute; beyond: close */
 #define SPOKEI_SPARES 32u
 
@@ -36,6 +39,9 @@ struct spokei_link_limits {
 	uint64_t frame_ns;
 	uint64_t half_ns; /* answers for a peer that sends no more are waited for so long */
 	uint64_t mute_ns; /* a side that waits for the peer's first byte; 0: for ever */
+	uint64_t goodbye_ns;
+	uint64_t heartbeat_ns;  /* silence after which a peer is asked; SPOKEI_IDLE_OFF: never */
+	uint64_t idle_close_ns; /* silence that ends a connection whose wire has no heartbeats; 0 */
 };
 
 struct spokei_link {
@@ -68,6 +74,9 @@ void spokei_link_limits_init(struct spokei_link_limits *limits);
 
 /* A connection is freed. */
 void spokei_link_left(struct spokei_link *link);
+
+/* The machine slept, and who knows what became of the peers: they are asked. (conn_link.c) */
+void spokei_link_woke(struct spokei_link *link);
 
 /* After the last connection is freed. */
 void spokei_link_fini(struct spokei_link *link);

@@ -21,6 +21,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_MS UINT64_C(1000000)
+
+enum {
+	KEEP_MAX_S = 32767, /* what Linux takes */
+	PROBES_MIN = 2,
+	PROBES_MAX = 4,
+};
+
 /* An address as the system calls want it: aligned. */
 union any_address {
 	struct sockaddr any;
@@ -345,6 +354,60 @@ static int net_resolve(void *ctx, const char *host, uint16_t port, struct spoke_
 	return count > 0 ? count : -ENOENT;
 }
 
+/* `ns` in such units, rounded up, within what the system takes; 0 stays 0. */
+static int in_units(uint64_t ns, uint64_t unit_ns, int max)
+{
+	uint64_t count = ns / unit_ns + (ns % unit_ns != 0);
+
+	return count < (uint64_t)max ? (int)count : max;
+}
+
+/* As set_option(), but what the system does not know stays as it is. */
+static int set_tcp_option(int fd, int option, int value)
+{
+	int error = set_option(fd, IPPROTO_TCP, option, value);
+
+	return error == -ENOPROTOOPT ? 0 : error;
+}
+
+/*
+ * Asks after `idle_s` for the first time, and 2 to 4 times in about as long again: one question
+ * that gets lost is no death.
+ */
+static int keep_alive(int fd, int idle_s)
+{
+	int count = idle_s < PROBES_MIN ? PROBES_MIN : idle_s;
+	int error;
+
+	if (count > PROBES_MAX)
+		count = PROBES_MAX;
+	error = set_tcp_option(fd, TCP_KEEPIDLE, idle_s);
+	if (!error)
+		error = set_tcp_option(fd, TCP_KEEPINTVL, idle_s < count ? 1 : idle_s / count);
+	if (!error)
+		error = set_tcp_option(fd, TCP_KEEPCNT, count);
+	return error;
+}
+
+/* Where both are set, Linux goes by the time without an answer, and does not count questions. */
+static int net_guard(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepalive_ns)
+{
+	int keep_s = in_units(keepalive_ns, NS_PER_S, KEEP_MAX_S);
+	int protocol = 0;
+	socklen_t len = sizeof(protocol);
+	int error;
+
+	(void)ctx;
+	if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len) != 0)
+		return -errno;
+	if (protocol != IPPROTO_TCP)
+		return 0;
+	error = set_tcp_option(fd, TCP_USER_TIMEOUT, in_units(unanswered_ns, NS_PER_MS, INT_MAX));
+	if (!error && keep_s > 0)
+		error = keep_alive(fd, keep_s);
+	return error ? error : set_option(fd, SOL_SOCKET, SO_KEEPALIVE, keep_s > 0);
+}
+
 const struct spoke_net spokei_host_net = {
 	.connect = net_connect,
 	.finish = net_finish,
@@ -360,4 +423,5 @@ const struct spoke_net spokei_host_net = {
 	.parse = net_parse,
 	.print = net_print,
 	.resolve = net_resolve,
+	.guard = net_guard,
 };

@@ -250,7 +250,7 @@ static void requests_whose_answers_nobody_takes_are_not_run(void **state)
 	struct peer_conn *conn = connect_peer(0);
 
 	(void)state;
-	first_conn()->deaf = true; /* as after a write that failed */
+	first_conn()->unwritable = true; /* as after a write that failed */
 	ask(conn, "large", 3, true);
 	assert_int_equal(rig.handled, 0);
 	assert_int_equal(stat(SPOKE_STAT_REQUESTS_REFUSED), 3);

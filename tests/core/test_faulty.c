@@ -200,6 +200,8 @@ static int call_fixed(struct rig *rig, enum faulty_kind kind)
 		return net->local(env->ctx, 0, &address);
 	case FAULTY_PEER:
 		return net->peer(env->ctx, 0, &address);
+	case FAULTY_GUARD:
+		return net->guard(env->ctx, 0, 1, 1);
 	default:
 		fail();
 		return 0;

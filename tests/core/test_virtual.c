@@ -292,6 +292,55 @@ static void a_wheel_that_is_behind_goes_on_without_late_rounds(void **state)
 	tear_down(&reader.fixture);
 }
 
+/* Is a turn that begins so late counted as late? */
+static bool is_late(struct fixture *fixture, uint64_t late_ns)
+{
+	uint64_t before = spoke_stat_get(fixture->engine, SPOKE_STAT_TURNS_LATE);
+
+	fixture->count = 0;
+	assert_int_equal(spoke_alarm_after(fixture->engine, &fixture->alarm, 10 * MS, note_alarm),
+			 SPOKE_OK);
+	virtual_run(&fixture->world, fixture->world.now_ns + 5 * MS);
+	virtual_stall(&fixture->world, fixture->engine->due_ns - fixture->world.now_ns + late_ns);
+	virtual_run(&fixture->world, fixture->world.now_ns + 10 * MS);
+	assert_int_equal(fixture->count, 1);
+	return spoke_stat_get(fixture->engine, SPOKE_STAT_TURNS_LATE) > before;
+}
+
+static void who_judges_by_short_intervals_makes_turns_late_sooner(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	set_up(&fixture);
+	assert_false(is_late(&fixture, 50 * MS));
+	assert_true(is_late(&fixture, 51 * MS));
+	spokei_engine_heed(fixture.engine, 40 * MS);
+	assert_false(is_late(&fixture, 20 * MS));
+	assert_true(is_late(&fixture, 20 * MS + 1));
+	/* What asks for more than somebody else does, or for nothing, changes nothing. */
+	spokei_engine_heed(fixture.engine, 60 * MS);
+	spokei_engine_heed(fixture.engine, UINT64_MAX);
+	spokei_engine_heed(fixture.engine, 0);
+	assert_false(is_late(&fixture, 20 * MS));
+	assert_true(is_late(&fixture, 20 * MS + 1));
+	spokei_engine_heed(fixture.engine, 10 * MS);
+	assert_true(is_late(&fixture, 6 * MS));
+	tear_down(&fixture);
+}
+
+static void a_long_interval_does_not_make_turns_late_later(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	set_up(&fixture);
+	spokei_engine_heed(fixture.engine, 60000 * MS);
+	assert_false(is_late(&fixture, 50 * MS));
+	assert_true(is_late(&fixture, 51 * MS));
+	tear_down(&fixture);
+}
+
 static void want_of_memory_is_told_and_leaves_nothing_behind(void **state)
 {
 	(void)state;
@@ -326,6 +375,8 @@ int main(void)
 		cmocka_unit_test(an_idle_engine_does_not_turn),
 		cmocka_unit_test(a_late_turn_reads_everybody_before_it_judges_anybody),
 		cmocka_unit_test(a_wheel_that_is_behind_goes_on_without_late_rounds),
+		cmocka_unit_test(who_judges_by_short_intervals_makes_turns_late_sooner),
+		cmocka_unit_test(a_long_interval_does_not_make_turns_late_later),
 		cmocka_unit_test(want_of_memory_is_told_and_leaves_nothing_behind),
 	};
 

@@ -162,8 +162,8 @@ static void note_message(void *arg, struct peer_conn *conn, const struct spokei_
 {
 	(void)arg;
 	(void)conn;
-	demand(message->kind == SPOKEI_REPLY || message->kind == SPOKEI_PROBE_ANSWER,
-	       "a provider only answers");
+	demand(message->kind != SPOKEI_REQUEST && message->kind != SPOKEI_EVENT,
+	       "a provider only answers, and asks whether its peers live");
 }
 
 static void read_from(struct peer_conn *conn)

@@ -129,7 +129,8 @@ static void row_29_more_than_1000_unknown_replies_a_minute_close(struct stage *s
 
 static void row_29_every_minute_has_its_own_1000_unknown_replies(struct stage *stage)
 {
-	const struct spoke_consumer_options patient = { .timeout_ns = 1000 * SECOND };
+	const struct spoke_consumer_options patient = { .timeout_ns = 1000 * SECOND,
+							.heartbeat_ns = SPOKE_OFF };
 	struct spokei_message probe;
 	struct ending ending;
 	struct raw *raw;

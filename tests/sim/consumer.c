@@ -92,8 +92,10 @@ void sim_consumer_start(struct sim_consumer *consumer)
 	process->draining = false;
 	process->closed = false;
 	process->back_ns = 0;
-	for (unsigned i = 0; i < SIM_PROVIDERS; i++)
+	for (unsigned i = 0; i < SIM_PROVIDERS; i++) {
 		consumer->connected_ns[i] = 0;
+		consumer->last[i] = NULL;
+	}
 	if (make(consumer)) {
 		sim_note(world, "c% begins", process->number, 0, 0, 0);
 		return;

@@ -123,6 +123,7 @@ void sim_frames_feed(struct sim_frames *frames, const unsigned char *bytes, size
 			size_t kept = frames->need < SIM_KEPT ? (size_t)frames->need : SIM_KEPT;
 			struct sim_frame frame = read_frame(frames->kept, kept);
 
+			frames->frame_len = frames->need;
 			frames->have = 0;
 			frames->need = 0;
 			whole(arg, &frame);

@@ -43,6 +43,7 @@ struct sim_frames {
 	size_t frame_max;      /* beyond: broken */
 	uint64_t have;         /* bytes of the present frame; 0: at a boundary */
 	uint64_t need;         /* all of them; 0: the head is not whole */
+	uint64_t frame_len;    /* of the last one that was whole */
 	unsigned char kept[SIM_KEPT];
 };
 

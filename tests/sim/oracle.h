@@ -30,11 +30,14 @@ struct sim_end {
 	uint64_t arrived_ns;         /* when the last came */
 	uint64_t read_ns;            /* when the last was read */
 	uint64_t wrote_ns;           /* when the last was written */
+	uint64_t first_wrote_ns;
 	uint64_t again_ns;           /* when a read was told so although there was something */
 	uint64_t asked_ns;           /* when its last heartbeat was handed over whole; 0: never */
 	uint64_t broken_turn;        /* the turn in which it read what is no frame; 0: none */
 	uint64_t readonly;           /* the order of its reading that no more calls are taken; 0 */
-	uint64_t excused_ns;         /* nobody can be blamed for silence before */
+	uint64_t guessed_ns;         /* when an answer was read to what was half written */
+	uint64_t late_turns;         /* of its process, when bytes came last */
+	uint64_t held_ns;            /* ... */
 	uint64_t missed_ns;
 	unsigned misses;             /* in a row, as it told */
 	uint64_t read_turn;          /* the last turn in which it was read ... */
@@ -42,7 +45,9 @@ struct sim_end {
 	uint64_t hungry_turn;        /* the turn since which something waits to be read; 0: none */
 	bool shut;
 	bool ended;                  /* the peer's end has come, or it broke */
-	bool silent_told;            /* its end was told, as one for silence or otherwise */
+	bool announced;              /* it wrote that it takes no more calls */
+	bool told;                   /* that it stands */
+	bool told_closed;
 	struct sim_frames sent;      /* what it writes */
 	struct sim_frames seen;      /* what it reads */
 	uint8_t state;               /* of the product's connection, as seen last */
@@ -52,8 +57,8 @@ struct sim_end {
 struct sim_ask {
 	uint32_t number; /* of the call; 0: a heartbeat */
 	bool written;
+	bool two_way;
 	bool read;       /* by the provider */
-	bool ran;
 	bool answered;   /* by the provider */
 	bool refused;    /* ... without running it */
 };
@@ -66,6 +71,9 @@ struct sim_stream {
 	bool dubbo;
 	bool tampered;     /* with what flows to the provider or back */
 	bool clogged;
+	bool over;       /* both ends are closed */
+	char peer[48];   /* what the provider calls the other one */
+	unsigned running; /* handlers, of its requests */
 	uint64_t hole_until_ns;
 	struct sim_end ends[2]; /* who connected, who accepted */
 	uint64_t id_base;
@@ -100,8 +108,8 @@ struct sim_stream *sim_stream_between(struct sim_consumer *consumer, unsigned pl
 void sim_ask_sent(struct sim_end *end, const struct sim_frame *frame);
 void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame);
 
-/* A handler runs the request with this mark, of a connection with this peer. */
-void sim_ask_runs(struct sim_provider *provider, struct sim_call *call, const char *peer);
+/* A handler runs it. */
+void sim_ask_runs(struct sim_call *call);
 
 /* Is anything left unanswered that should not be? After healing. */
 void sim_asks_check(struct sim_world *world);
@@ -111,7 +119,7 @@ void sim_asks_check(struct sim_world *world);
 void sim_call_ended(struct sim_call *call, const struct spoke_result *result);
 void sim_call_runs(struct sim_provider *provider, struct sim_call *call,
 		   const struct spoke_request *request);
-void sim_handler_ended(struct sim_provider *provider);
+void sim_handler_ended(struct sim_provider *provider, uint64_t number);
 void sim_calls_check(struct sim_world *world, bool all);
 
 /* --- oracle_links.c */

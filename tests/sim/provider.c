@@ -20,7 +20,7 @@ static void answer(struct sim_provider *provider, struct spoke_request *request,
 	sim_mark_write(body, number);
 	spoke_builder_init_fixed(&builder, bytes, sizeof(bytes), NULL);
 	spoke_pack_bin(&builder, body, len < SIM_MARK ? SIM_MARK : len);
-	sim_handler_ended(provider);
+	sim_handler_ended(provider, number);
 	if (spoke_builder_finish(&builder, &packed))
 		spoke_reply_error(request, 1, "no room");
 	else
@@ -126,7 +126,7 @@ static void handle(struct spoke_request *request, void *arg)
 		hold(provider, request, number, call->timeout_ns + 3 * SECOND);
 		return;
 	case SIM_ERROR:
-		sim_handler_ended(provider);
+		sim_handler_ended(provider, number);
 		spoke_reply_error(request, (int32_t)number, "no");
 		return;
 	case SIM_LARGE:

@@ -22,6 +22,7 @@ enum {
 };
 
 struct sim_world;
+struct sim_end;
 
 /* --- processes */
 
@@ -44,7 +45,8 @@ struct sim_process {
 	unsigned idle_turns;
 	unsigned idle_wakes;
 	uint64_t turns;
-	bool judged;                 /* brute force, after this turn */
+	uint64_t late_turns;
+	struct sim_end *broken;      /* what it read there in this turn is no frame; NULL */
 };
 
 struct sim_provider {
@@ -64,6 +66,7 @@ struct sim_consumer {
 	bool calling;   /* inside spoke_call() */
 	unsigned waits; /* calls that have not ended */
 	uint64_t connected_ns[SIM_PROVIDERS]; /* when it began to connect there last; 0: never */
+	struct sim_stream *last[SIM_PROVIDERS]; /* its newest connection there; NULL: none */
 };
 
 /* --- calls */
@@ -77,12 +80,13 @@ struct sim_call {
 	uint64_t timeout_ns;
 	uint64_t held_ns;     /* how long the process had stood still before */
 	uint64_t order;       /* among all that happens */
+	uint64_t written_ns;
 	struct sim_stream *stream; /* where it was written; NULL: nowhere yet */
+	struct sim_stream *read;   /* where its provider has read it; NULL: nowhere yet */
 	uint8_t manner;
 	bool one_way;
 	bool cancelled;
 	bool wanted;   /* made after all faults: it has to go well */
-	bool written;
 	bool answered; /* an answer to it was read where it was asked */
 	uint8_t ends;
 	uint8_t runs;

@@ -274,6 +274,15 @@ static int net_resolve(void *ctx, const char *host, uint16_t port, struct spoke_
 	return faulty->inner->net->resolve(faulty->inner->ctx, host, port, ret, max);
 }
 
+static int net_guard(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepalive_ns)
+{
+	struct faulty *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = judge(faulty, FAULTY_GUARD);
+
+	return error ? error : inner->net->guard(inner->ctx, fd, unanswered_ns, keepalive_ns);
+}
+
 static const struct spoke_net faulty_net = {
 	.connect = net_connect,
 	.finish = net_finish,
@@ -289,6 +298,7 @@ static const struct spoke_net faulty_net = {
 	.parse = net_parse,
 	.print = net_print,
 	.resolve = net_resolve,
+	.guard = net_guard,
 };
 
 /* --- files and loop */
@@ -395,9 +405,10 @@ void faulty_heal(struct faulty *faulty)
 const char *faulty_kind_name(enum faulty_kind kind)
 {
 	static const char *const names[FAULTY_KINDS] = {
-		"memory",  "connect",   "finish",       "listen",    "accept",       "read",
-		"write",   "shut",      "spare",        "local",     "peer",         "parse",
-		"resolve", "file read", "file replace", "loop open", "thread start", "parker open",
+		"memory",    "connect",      "finish",      "listen",    "accept",
+		"read",      "write",        "shut",        "spare",     "local",
+		"peer",      "parse",        "resolve",     "file read", "file replace",
+		"loop open", "thread start", "parker open", "guard",
 	};
 
 	return names[kind];

@@ -361,6 +361,16 @@ static int net_spare(void *ctx, int *ret_fd)
 	return traced(net, 'p', *ret_fd, 0);
 }
 
+static int net_guard(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepalive_ns)
+{
+	struct memwire_socket *socket = own_socket(ctx, fd);
+
+	socket->guard = (struct memnet_guard){ .calls = socket->guard.calls + 1,
+					       .unanswered_ns = unanswered_ns,
+					       .keepalive_ns = keepalive_ns };
+	return traced(socket->user->net, 'g', fd, 0);
+}
+
 const struct spoke_net memnet_table = {
 	.connect = net_connect,
 	.finish = net_finish,
@@ -376,4 +386,5 @@ const struct spoke_net memnet_table = {
 	.parse = net_parse,
 	.print = net_print,
 	.resolve = net_resolve,
+	.guard = net_guard,
 };

@@ -95,6 +95,11 @@ struct memnet_link *memnet_link(struct memnet *net, int fd)
 	return &memwire_socket_of(net, fd)->out;
 }
 
+const struct memnet_guard *memnet_guard(const struct memnet *net, int fd)
+{
+	return &memwire_socket_of(net, fd)->guard;
+}
+
 void memnet_set_all(struct memnet *net, const struct memnet_link *link)
 {
 	memwire_settle(net);

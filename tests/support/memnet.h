@@ -66,6 +66,13 @@ struct memnet_news {
 	void **peer_note; /* of the other one; NULL: there is none yet */
 };
 
+/* What guard() was told last; the network in memory does not act on it. */
+struct memnet_guard {
+	unsigned calls;
+	uint64_t unanswered_ns;
+	uint64_t keepalive_ns;
+};
+
 struct memnet_options {
 	uint64_t (*now)(void *arg); /* ns, never backwards */
 	void *arg;
@@ -92,6 +99,9 @@ uint64_t memnet_trace(const struct memnet *net);
 
 /* The direction in which a connected descriptor writes: to be changed at any time. */
 struct memnet_link *memnet_link(struct memnet *net, int fd);
+
+/* How a descriptor is guarded. */
+const struct memnet_guard *memnet_guard(const struct memnet *net, int fd);
 
 /* Both directions of every connection there is, and of those to come. */
 void memnet_set_all(struct memnet *net, const struct memnet_link *link);

@@ -59,6 +59,7 @@ struct memwire_socket {
 	int accept_error;
 	unsigned accept_errors;
 	void *note; /* the observer's */
+	struct memnet_guard guard;
 	char local[MEMNAME_SIZE];
 	char remote[MEMNAME_SIZE];
 };

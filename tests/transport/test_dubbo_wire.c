@@ -273,7 +273,7 @@ static void readonly_is_known_and_other_events_are_not(void **state)
 		enum spokei_kind kind;
 	} rows[] = {
 		{ "\xa1R", 0xbb, SPOKEI_READONLY }, { "\xa1R", 0xfb, SPOKEI_READONLY },
-		{ "\x01R", 0xa2, SPOKEI_READONLY }, { "\xa1W", 0xbb, SPOKEI_EVENT },
+		{ "\x01R", 0xa2, SPOKEI_READONLY }, { "\xa1W", 0xbb, SPOKEI_WRITABLE },
 		{ "\x01R", 0xbb, SPOKEI_EVENT },    { "\xa1R", 0xa2, SPOKEI_EVENT },
 		{ "\"R\"", 0xa6, SPOKEI_EVENT },    { "\xc0", 0xbb, SPOKEI_EVENT },
 		{ "x", 0xfb, SPOKEI_EVENT },        { "\x4e", 0xfb, SPOKEI_EVENT },

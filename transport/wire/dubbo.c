@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Dubbo's wire as a table. Here is what concerns a frame as a whole, and events, whose bodies are
- * compared as bytes: of the serializations only their null and their "R" are known.
+ * compared as bytes: of the serializations only their null, their "R" and their "W" are known.
  */
 #include "transport/wire/dubbo.h"
 
@@ -14,9 +14,10 @@ static const struct event_bodies {
 	uint8_t codec;
 	struct spoke_span null;
 	struct spoke_span readonly;
+	struct spoke_span writable;
 } event_bodies[] = {
-	{ SPOKEI_CODEC_HESSIAN2, { "\x4e", 1 }, { "\x01R", 2 } },
-	{ SPOKEI_CODEC_MSGPACK, { "\xc0", 1 }, { "\xa1R", 2 } },
+	{ SPOKEI_CODEC_HESSIAN2, { "\x4e", 1 }, { "\x01R", 2 }, { "\x01W", 2 } },
+	{ SPOKEI_CODEC_MSGPACK, { "\xc0", 1 }, { "\xa1R", 2 }, { "\xa1W", 2 } },
 };
 
 static const struct event_bodies *find_bodies(uint8_t codec)
@@ -61,6 +62,8 @@ static enum spokei_kind judge_event(uint8_t codec, bool two_way, struct spoke_sp
 
 	if (known && same_bytes(body, known->readonly))
 		return SPOKEI_READONLY;
+	if (known && same_bytes(body, known->writable))
+		return SPOKEI_WRITABLE;
 	if (!two_way)
 		return SPOKEI_EVENT;
 	if (known && body.len > 0 && !same_bytes(body, known->null))
@@ -140,10 +143,10 @@ static int event_body(const struct spokei_message *message, struct spoke_span *r
 	const struct event_bodies *known = find_bodies(message->codec);
 
 	*ret = message->event;
-	if (message->kind == SPOKEI_READONLY) {
+	if (message->kind == SPOKEI_READONLY || message->kind == SPOKEI_WRITABLE) {
 		if (known == NULL)
 			return SPOKE_EUNSUPPORTED;
-		*ret = known->readonly;
+		*ret = message->kind == SPOKEI_READONLY ? known->readonly : known->writable;
 	} else if (ret->len == 0 && known) {
 		*ret = known->null;
 	}
@@ -187,6 +190,7 @@ static int dubbo_write(const struct spokei_wire_limits *limits,
 	case SPOKEI_PROBE:
 	case SPOKEI_PROBE_ANSWER:
 	case SPOKEI_READONLY:
+	case SPOKEI_WRITABLE:
 	case SPOKEI_EVENT:
 		break;
 	}

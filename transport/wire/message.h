@@ -18,7 +18,8 @@ enum spokei_kind {
 	SPOKEI_REPLY,        /* the answer to one */
 	SPOKEI_PROBE,        /* a heartbeat that wants an answer */
 	SPOKEI_PROBE_ANSWER, /* that answer */
-	SPOKEI_READONLY,     /* the sender takes no new calls */
+	SPOKEI_READONLY,     /* the sender takes no new calls, and makes none */
+	SPOKEI_WRITABLE,     /* ... it does so again */
 	SPOKEI_EVENT,        /* another event; not understood, and ignored */
 };
 

@@ -76,7 +76,7 @@ SPOKE_API SPOKE_MUST_USE int spoke_consumer_new(struct spoke_engine *engine,
  */
 SPOKE_API void spoke_consumer_free(struct spoke_consumer *consumer);
 
-/* How many endpoints are connected now. */
+/* How many endpoints are connected now, and neither suspect, on probation nor read-only. */
 SPOKE_API size_t spoke_consumer_ready(const struct spoke_consumer *consumer);
 
 /* Zero-initialised, every default stands; all texts are copied. */

@@ -27,7 +27,8 @@ struct spoke_engine_options {
 	void *native;        /* a loop of yours (struct ev_loop *), borrowed; NULL: its own */
 	uint64_t tick_ns;    /* of the wheel; 0: 1 ms */
 	uint64_t timers_max; /* timers armed at one time; 0: 16,777,216 */
-	uint64_t late_ns;    /* a turn this late judges nobody unread; 0: 50 ms */
+	uint64_t late_ns;    /* a turn this late judges nobody unread; 0: 50 ms. It is less, once
+			      * somebody judges by intervals shorter than twice this */
 };
 
 /*

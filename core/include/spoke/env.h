@@ -81,6 +81,13 @@ struct spoke_net {
 	 * most `max`, or a negative errno. */
 	int (*resolve)(void *ctx, const char *host, uint16_t port, struct spoke_address *ret,
 		       int max);
+	/* Has the system itself notice a peer that is gone, beside whoever judges above: bytes that
+	 * it does not acknowledge for `unanswered_ns` break the connection with -ETIMEDOUT, and
+	 * when nothing has come for `keepalive_ns` it is asked, and is dead within about as long
+	 * again. 0: as the system has it, and it is not asked. Times are rounded up to what the
+	 * system takes (Linux: ms, and whole seconds). Does nothing, and returns 0, where the
+	 * transport has no such thing, as unix sockets, and goes without what the system lacks. */
+	int (*guard)(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepalive_ns);
 };
 
 /* Work for another thread. */

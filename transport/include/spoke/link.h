@@ -46,7 +46,8 @@ struct spoke_link_event {
 	uint64_t pause_ns;      /* of RECONNECTING: until then */
 };
 
-/* Called on the engine's thread, after the fact; it may call anything, and free its owner. */
+/* Called on the engine's thread, after the fact; it may call anything, and free its owner. What the
+ * owner's end closes is told only if the engine ends it. */
 typedef void (*spoke_link_changed)(void *arg, const struct spoke_link_event *event);
 
 /* The name of a change in small letters, as "probation"; NULL for none. */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the programs of demo.sh say: a line for each thing that happens in them, when it does. */
+#ifndef DEMO_STORY_H
+#define DEMO_STORY_H
+
+#include <spoke/engine.h>
+#include <spoke/link.h>
+
+/* Who says it, and when the story began. */
+struct story {
+	const char *who;
+	struct spoke_engine *engine;
+	uint64_t from_ns;
+};
+
+void story_begin(struct story *story, const char *who, struct spoke_engine *engine);
+
+/* Says a line. */
+void story_say(const struct story *story, const char *format, ...);
+
+/* For the options `changed` and `changed_arg` (a struct story) of consumers and providers. */
+void story_changed(void *arg, const struct spoke_link_event *event);
+
+#endif
