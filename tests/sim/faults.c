@@ -142,9 +142,9 @@ static bool churn(struct sim_world *world)
 
 static bool change_route(struct sim_world *world)
 {
-	static const enum memnet_route routes[] = { MEMNET_NORMAL,	MEMNET_NORMAL,
-						    MEMNET_AT_ONCE,	MEMNET_REFUSE,
-						    MEMNET_SILENT,	MEMNET_UNREACHABLE,
+	static const enum memnet_route routes[] = { MEMNET_NORMAL,  MEMNET_NORMAL,
+						    MEMNET_AT_ONCE, MEMNET_REFUSE,
+						    MEMNET_SILENT,  MEMNET_UNREACHABLE,
 						    MEMNET_SELF };
 	unsigned which = (unsigned)(sim_throw(&world->dice) % (sizeof(routes) / sizeof(routes[0])));
 	unsigned place = (unsigned)(sim_throw(&world->dice) % world->plan->provider_count);
@@ -169,31 +169,14 @@ static bool fail_accept(struct sim_world *world)
 
 /* --- all */
 
-static bool begin_fault(struct sim_world *world, enum sim_fault fault)
-{
-	switch (fault) {
-	case SIM_ROUTE:
-		return change_route(world);
-	case SIM_ACCEPT:
-		return fail_accept(world);
-	case SIM_CRASH:
-		return crash(world);
-	case SIM_DRAIN:
-		return drain(world);
-	case SIM_HOLD:
-		return hold(world);
-	case SIM_MEMORY:
-		return fail_memory(world);
-	case SIM_SLEEP:
-		return sleep_now(world);
-	case SIM_CANCELS:
-		return cancel_storm(world);
-	case SIM_CHURN:
-		return churn(world);
-	default:
-		return sim_fault_stream(world, fault);
-	}
-}
+/* Those that are not here happen to one connection. */
+static bool (*const begin[SIM_FAULTS])(struct sim_world *world) = {
+	[SIM_ROUTE] = change_route, [SIM_ACCEPT] = fail_accept,
+	[SIM_CRASH] = crash,        [SIM_DRAIN] = drain,
+	[SIM_HOLD] = hold,          [SIM_MEMORY] = fail_memory,
+	[SIM_SLEEP] = sleep_now,    [SIM_CANCELS] = cancel_storm,
+	[SIM_CHURN] = churn,
+};
 
 void sim_fault_now(struct sim_world *world)
 {
@@ -203,7 +186,7 @@ void sim_fault_now(struct sim_world *world)
 			       sim_between(&world->dice, 1, 2 * world->plan->fault_every_ns);
 	while (!sim_plan_has(world->plan, fault))
 		fault = (enum sim_fault)((fault + 1) % SIM_FAULTS);
-	if (fault == SIM_STALL || !begin_fault(world, fault)) /* handlers stall by themselves */
+	if (begin[fault] ? !begin[fault](world) : !sim_fault_stream(world, fault))
 		return;
 	world->counts.faults++;
 	world->counts.of_fault[fault]++;

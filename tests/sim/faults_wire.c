@@ -29,7 +29,7 @@ static uint64_t draw_until(struct sim_world *world)
 						  8 * world->plan->interval_ns);
 }
 
-static void open_hole(struct sim_stream *stream)
+static bool open_hole(struct sim_stream *stream)
 {
 	struct sim_world *world = stream->world;
 	unsigned which = (unsigned)sim_between(&world->dice, 1, 3);
@@ -40,10 +40,11 @@ static void open_hole(struct sim_stream *stream)
 	for (unsigned i = 0; i < 2; i++)
 		if (which & 1u << i)
 			link_of(stream, i)->blackhole = true;
+	return true;
 }
 
 /* Nobody hears any more of the other one, for ever; one of them may close. */
-static void cut_in_half(struct sim_stream *stream)
+static bool cut_in_half(struct sim_stream *stream)
 {
 	struct sim_world *world = stream->world;
 
@@ -51,9 +52,10 @@ static void cut_in_half(struct sim_stream *stream)
 	stream->hole_until_ns = UINT64_MAX;
 	for (unsigned i = 0; i < 2; i++)
 		link_of(stream, i)->blackhole = true;
+	return true;
 }
 
-static void delay(struct sim_stream *stream)
+static bool delay(struct sim_stream *stream)
 {
 	struct sim_world *world = stream->world;
 	uint64_t ns = sim_magnitude(&world->dice, MS, 2 * world->plan->interval_ns);
@@ -63,10 +65,11 @@ static void delay(struct sim_stream *stream)
 		link_of(stream, i)->latency_ns = ns;
 		link_of(stream, i)->jitter_ns = ns / 2;
 	}
+	return true;
 }
 
 /* Clogged, or clear again if it was. */
-static void clog(struct sim_stream *stream)
+static bool turn_clog(struct sim_stream *stream)
 {
 	struct sim_world *world = stream->world;
 
@@ -82,11 +85,12 @@ static void clog(struct sim_stream *stream)
 			link->bytes_per_s = sim_magnitude(&world->dice, 100, 10000);
 		}
 	}
+	return true;
 }
 
 /* --- somebody in between */
 
-static void flip(struct sim_stream *stream)
+static bool flip(struct sim_stream *stream)
 {
 	struct sim_world *world = stream->world;
 	unsigned which = (unsigned)(sim_throw(&world->dice) % 2);
@@ -95,6 +99,7 @@ static void flip(struct sim_stream *stream)
 	stream->tampered = true;
 	world->tampered = true;
 	link_of(stream, which)->corrupt_permille = (uint32_t)sim_between(&world->dice, 10, 500);
+	return true;
 }
 
 static void put_id(unsigned char *reply, uint64_t id)
@@ -107,8 +112,9 @@ static void put_id(unsigned char *reply, uint64_t id)
  * A reply that was seen before comes again: here, or on another connection; under its own id, or
  * under one that was never given, or will be given next. Only between two frames.
  */
-static bool replay(struct sim_world *world, struct sim_stream *stream)
+static bool replay(struct sim_stream *stream)
 {
+	struct sim_world *world = stream->world;
 	const struct sim_stream *from = any_stream(world);
 	unsigned char reply[SIM_KEPT];
 	unsigned how = (unsigned)(sim_throw(&world->dice) % 4);
@@ -120,8 +126,8 @@ static bool replay(struct sim_world *world, struct sim_stream *stream)
 	if (how == 1)
 		put_id(reply, sim_throw(&world->dice));
 	else if (how == 2)
-		put_id(reply, stream->id_base + stream->ask_count +
-				      sim_between(&world->dice, 0, 3));
+		put_id(reply,
+		       stream->id_base + stream->ask_count + sim_between(&world->dice, 0, 3));
 	if (!memnet_inject(world->virt.net, stream->ends[1].fd, reply, from->last_len))
 		return false;
 	sim_note(world, "an old reply of % is put on connection %, way %", from->number,
@@ -130,37 +136,25 @@ static bool replay(struct sim_world *world, struct sim_stream *stream)
 	return true;
 }
 
+static bool reset(struct sim_stream *stream)
+{
+	sim_note(stream->world, "connection % is reset", stream->number, 0, 0, 0);
+	memnet_reset(stream->world->virt.net, stream->ends[0].fd);
+	return true;
+}
+
+/* Handlers stall by themselves. */
+static bool (*const begin[SIM_FAULTS])(struct sim_stream *stream) = {
+	[SIM_RESET] = reset, [SIM_HALF_OPEN] = cut_in_half, [SIM_HOLE] = open_hole,
+	[SIM_DELAY] = delay, [SIM_CLOG] = turn_clog,        [SIM_REPLAY] = replay,
+	[SIM_FLIP] = flip,
+};
+
 bool sim_fault_stream(struct sim_world *world, enum sim_fault fault)
 {
 	struct sim_stream *stream = any_stream(world);
 
-	if (stream == NULL)
-		return false;
-	switch (fault) {
-	case SIM_RESET:
-		sim_note(world, "connection % is reset", stream->number, 0, 0, 0);
-		memnet_reset(world->virt.net, stream->ends[0].fd);
-		return true;
-	case SIM_HALF_OPEN:
-		cut_in_half(stream);
-		return true;
-	case SIM_HOLE:
-		open_hole(stream);
-		return true;
-	case SIM_DELAY:
-		delay(stream);
-		return true;
-	case SIM_CLOG:
-		clog(stream);
-		return true;
-	case SIM_REPLAY:
-		return replay(world, stream);
-	case SIM_FLIP:
-		flip(stream);
-		return true;
-	default:
-		return false;
-	}
+	return stream && begin[fault] && begin[fault](stream);
 }
 
 /* Holes that have lasted their time are closed. */

@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 enum {
-	SIM_HEAD = 16,   /* bytes before a body */
-	SIM_KEPT = 256,  /* of a frame, which is looked at */
-	SIM_MARK = 16,   /* bytes of a mark: of arguments and of answers the first ones */
+	SIM_HEAD = 16,  /* bytes before a body */
+	SIM_KEPT = 256, /* of a frame, which is looked at */
+	SIM_MARK = 16,  /* bytes of a mark: of arguments and of answers the first ones */
 };
 
 /* Writes the mark of a call's number, and reads it; 0: it is none, or damaged. */
@@ -39,11 +39,11 @@ struct sim_frame {
 
 /* One direction of a connection, as one side has it. */
 struct sim_frames {
-	bool broken;           /* no byte means anything any more */
-	size_t frame_max;      /* beyond: broken */
-	uint64_t have;         /* bytes of the present frame; 0: at a boundary */
-	uint64_t need;         /* all of them; 0: the head is not whole */
-	uint64_t frame_len;    /* of the last one that was whole */
+	bool broken;        /* no byte means anything any more */
+	size_t frame_max;   /* beyond: broken */
+	uint64_t have;      /* bytes of the present frame; 0: at a boundary */
+	uint64_t need;      /* all of them; 0: the head is not whole */
+	uint64_t frame_len; /* of the last one that was whole */
 	unsigned char kept[SIM_KEPT];
 };
 

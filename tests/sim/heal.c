@@ -65,10 +65,9 @@ static uint64_t notice_ns(const struct sim_world *world)
 	uint64_t longest_ns = 0;
 
 	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
-		uint64_t interval_ns = i < SIM_PROVIDERS
-					       ? world->plan->providers[i].heartbeat_ns
-					       : world->plan->consumers[i - SIM_PROVIDERS]
-							 .heartbeat_ns;
+		uint64_t interval_ns =
+			i < SIM_PROVIDERS ? world->plan->providers[i].heartbeat_ns
+					  : world->plan->consumers[i - SIM_PROVIDERS].heartbeat_ns;
 
 		if (interval_ns != SPOKE_OFF && interval_ns > longest_ns)
 			longest_ns = interval_ns;

@@ -31,26 +31,27 @@ struct sim_end {
 	uint64_t read_ns;            /* when the last was read */
 	uint64_t wrote_ns;           /* when the last was written */
 	uint64_t first_wrote_ns;
-	uint64_t again_ns;           /* when a read was told so although there was something */
-	uint64_t asked_ns;           /* when its last heartbeat was handed over whole; 0: never */
-	uint64_t broken_turn;        /* the turn in which it read what is no frame; 0: none */
-	uint64_t readonly;           /* the order of its reading that no more calls are taken; 0 */
-	uint64_t guessed_ns;         /* when an answer was read to what was half written */
-	uint64_t late_turns;         /* of its process, when bytes came last */
-	uint64_t held_ns;            /* ... */
+	uint64_t again_ns;    /* when a read was told so although there was something */
+	uint64_t asked_ns;    /* when its last heartbeat was handed over whole; 0: never */
+	uint64_t broken_turn; /* the turn in which it read what is no frame; 0: none */
+	uint64_t readonly;    /* the order of its reading that no more calls are taken; 0 */
+	uint64_t guessed_ns;  /* when an answer was read to what was half written */
+	uint64_t late_turns;  /* of its process, when bytes came last */
+	uint64_t held_ns;     /* ... */
 	uint64_t missed_ns;
-	unsigned misses;             /* in a row, as it told */
-	uint64_t read_turn;          /* the last turn in which it was read ... */
-	unsigned reads;              /* ... and how often then */
-	uint64_t hungry_turn;        /* the turn since which something waits to be read; 0: none */
+	unsigned misses;      /* in a row, as it told */
+	uint64_t read_turn;   /* the last turn in which it was read ... */
+	unsigned reads;       /* ... and how often then */
+	uint64_t hungry_turn; /* the turn since which something waits to be read; 0: none */
 	bool shut;
-	bool ended;                  /* the peer's end has come, or it broke */
-	bool announced;              /* it wrote that it takes no more calls */
-	bool told;                   /* that it stands */
+	bool ended;     /* the peer's end has come, or it broke */
+	bool announced; /* it wrote that it takes no more calls */
+	bool told;      /* that it stands */
 	bool told_closed;
-	struct sim_frames sent;      /* what it writes */
-	struct sim_frames seen;      /* what it reads */
-	uint8_t state;               /* of the product's connection, as seen last */
+	bool doubted;           /* suspect, on probation or read-only, as it was told */
+	struct sim_frames sent; /* what it writes */
+	struct sim_frames seen; /* what it reads */
+	uint8_t state;          /* of the product's connection, as seen last */
 };
 
 /* What became of a request id of one connection. */
@@ -58,9 +59,9 @@ struct sim_ask {
 	uint32_t number; /* of the call; 0: a heartbeat */
 	bool written;
 	bool two_way;
-	bool read;       /* by the provider */
-	bool answered;   /* by the provider */
-	bool refused;    /* ... without running it */
+	bool read;     /* by the provider */
+	bool answered; /* by the provider */
+	bool refused;  /* ... without running it */
 };
 
 struct sim_stream {
@@ -69,10 +70,10 @@ struct sim_stream {
 	unsigned number;
 	unsigned place; /* of the provider it leads to */
 	bool dubbo;
-	bool tampered;     /* with what flows to the provider or back */
+	bool tampered; /* with what flows to the provider or back */
 	bool clogged;
-	bool over;       /* both ends are closed */
-	char peer[48];   /* what the provider calls the other one */
+	bool over;        /* both ends are closed */
+	char peer[48];    /* what the provider calls the other one */
 	unsigned running; /* handlers, of its requests */
 	uint64_t hole_until_ns;
 	struct sim_end ends[2]; /* who connected, who accepted */
@@ -126,6 +127,9 @@ void sim_calls_check(struct sim_world *world, bool all);
 
 void sim_link_changed(struct sim_process *process, const struct spoke_link_event *event);
 void sim_links_check(struct sim_world *world);
+
+/* From how much on a turn of this process is late. */
+uint64_t sim_late_from(const struct sim_process *process);
 
 /* --- oracle_turns.c */
 

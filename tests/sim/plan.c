@@ -4,11 +4,11 @@
 #include <spoke/link.h>
 
 static const char *const fault_names[SIM_FAULTS] = {
-	[SIM_RESET] = "reset",   [SIM_HALF_OPEN] = "half-open", [SIM_HOLE] = "hole",
-	[SIM_DELAY] = "delay",   [SIM_CLOG] = "clog",           [SIM_ROUTE] = "route",
-	[SIM_ACCEPT] = "accept", [SIM_CRASH] = "crash",         [SIM_DRAIN] = "drain",
-	[SIM_HOLD] = "hold",     [SIM_STALL] = "stall",         [SIM_MEMORY] = "memory",
-	[SIM_REPLAY] = "replay", [SIM_FLIP] = "flip",           [SIM_SLEEP] = "sleep",
+	[SIM_RESET] = "reset",     [SIM_HALF_OPEN] = "half-open", [SIM_HOLE] = "hole",
+	[SIM_DELAY] = "delay",     [SIM_CLOG] = "clog",           [SIM_ROUTE] = "route",
+	[SIM_ACCEPT] = "accept",   [SIM_CRASH] = "crash",         [SIM_DRAIN] = "drain",
+	[SIM_HOLD] = "hold",       [SIM_STALL] = "stall",         [SIM_MEMORY] = "memory",
+	[SIM_REPLAY] = "replay",   [SIM_FLIP] = "flip",           [SIM_SLEEP] = "sleep",
 	[SIM_CANCELS] = "cancels", [SIM_CHURN] = "churn",
 };
 

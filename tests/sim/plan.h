@@ -20,23 +20,23 @@ enum {
 
 /* What goes wrong now and then. */
 enum sim_fault {
-	SIM_RESET,       /* a connection is reset by something in between */
-	SIM_HALF_OPEN,   /* a peer goes away, and the other one never hears of it */
-	SIM_HOLE,        /* nothing gets through, in one direction or both, for a while */
-	SIM_DELAY,       /* everything takes longer for a while */
-	SIM_CLOG,        /* a connection takes hardly anything for a while */
-	SIM_ROUTE,       /* connects are refused, unanswered or lead back */
-	SIM_ACCEPT,      /* accept() fails */
-	SIM_CRASH,       /* a provider is gone at once, and back later */
-	SIM_DRAIN,       /* a provider ends in order, and is back later */
-	SIM_HOLD,        /* a process stands still */
-	SIM_STALL,       /* ... inside a callback */
-	SIM_MEMORY,      /* there is none, once */
-	SIM_REPLAY,      /* replies come twice, late, from elsewhere, or to nobody */
-	SIM_FLIP,        /* bits are flipped */
-	SIM_SLEEP,       /* the machine sleeps: one clock goes on */
-	SIM_CANCELS,     /* many calls are cancelled at once */
-	SIM_CHURN,       /* a consumer ends, and another one begins */
+	SIM_RESET,     /* a connection is reset by something in between */
+	SIM_HALF_OPEN, /* a peer goes away, and the other one never hears of it */
+	SIM_HOLE,      /* nothing gets through, in one direction or both, for a while */
+	SIM_DELAY,     /* everything takes longer for a while */
+	SIM_CLOG,      /* a connection takes hardly anything for a while */
+	SIM_ROUTE,     /* connects are refused, unanswered or lead back */
+	SIM_ACCEPT,    /* accept() fails */
+	SIM_CRASH,     /* a provider is gone at once, and back later */
+	SIM_DRAIN,     /* a provider ends in order, and is back later */
+	SIM_HOLD,      /* a process stands still */
+	SIM_STALL,     /* ... inside a callback */
+	SIM_MEMORY,    /* there is none, once */
+	SIM_REPLAY,    /* replies come twice, late, from elsewhere, or to nobody */
+	SIM_FLIP,      /* bits are flipped */
+	SIM_SLEEP,     /* the machine sleeps: one clock goes on */
+	SIM_CANCELS,   /* many calls are cancelled at once */
+	SIM_CHURN,     /* a consumer ends, and another one begins */
 	SIM_FAULTS,
 };
 
@@ -46,10 +46,10 @@ const char *sim_fault_name(enum sim_fault fault);
 /* How handlers behave; calls choose among those that are on. */
 enum sim_manner {
 	SIM_AT_ONCE,
-	SIM_LATER,  /* within the time of the call, mostly */
-	SIM_NEVER,  /* when nobody waits any more */
+	SIM_LATER, /* within the time of the call, mostly */
+	SIM_NEVER, /* when nobody waits any more */
 	SIM_ERROR,
-	SIM_LARGE,  /* with a large answer */
+	SIM_LARGE, /* with a large answer */
 	SIM_MANNERS,
 };
 

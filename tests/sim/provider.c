@@ -132,7 +132,8 @@ static void handle(struct spoke_request *request, void *arg)
 	case SIM_LARGE:
 		answer(provider, request, number, world->plan->large);
 		return;
-	default:
+	case SIM_AT_ONCE:
+	case SIM_MANNERS:
 		answer(provider, request, number,
 		       (size_t)sim_between(&world->dice, SIM_MARK, world->plan->size_max));
 	}

@@ -33,12 +33,13 @@ struct sim_process {
 	struct spoke_engine *engine; /* NULL: it does not run */
 	unsigned number;             /* in the world; names it in traces */
 	bool draining;               /* since drain_ns, until it has ended */
+	bool ending;                 /* its engine is being freed */
 	bool closed;                 /* its consumer or provider was freed */
 	uint64_t drain_end_ns;
-	uint64_t drain_held_ns;      /* of held_ns, when the drain began */
-	uint64_t back_ns;            /* when it is started again; 0: it stays */
-	uint64_t progress;           /* what it has done, as a number that grows */
-	uint64_t held_ns;            /* all the time it stood still */
+	uint64_t drain_held_ns; /* of held_ns, when the drain began */
+	uint64_t back_ns;       /* when it is started again; 0: it stays */
+	uint64_t progress;      /* what it has done, as a number that grows */
+	uint64_t held_ns;       /* all the time it stood still */
 	/* Of the oracle, about its turns. */
 	uint64_t seen_progress;
 	uint64_t seen_ns;
@@ -46,7 +47,7 @@ struct sim_process {
 	unsigned idle_wakes;
 	uint64_t turns;
 	uint64_t late_turns;
-	struct sim_end *broken;      /* what it read there in this turn is no frame; NULL */
+	struct sim_end *broken; /* what it read there in this turn is no frame; NULL */
 };
 
 struct sim_provider {
@@ -63,9 +64,9 @@ struct sim_consumer {
 	struct spoke_consumer *consumer; /* NULL: freed */
 	struct spoke_method *methods[SIM_MANNERS];
 	struct spoke_alarm alarm;
-	bool calling;   /* inside spoke_call() */
-	unsigned waits; /* calls that have not ended */
-	uint64_t connected_ns[SIM_PROVIDERS]; /* when it began to connect there last; 0: never */
+	bool calling;                           /* inside spoke_call() */
+	unsigned waits;                         /* calls that have not ended */
+	uint64_t connected_ns[SIM_PROVIDERS];   /* when it began to connect there last; 0: never */
 	struct sim_stream *last[SIM_PROVIDERS]; /* its newest connection there; NULL: none */
 };
 
@@ -76,10 +77,10 @@ struct sim_stream;
 struct sim_call {
 	struct sim_consumer *by;
 	struct spoke_call name;
-	uint64_t begun_ns;    /* of its process's clock */
+	uint64_t begun_ns; /* of its process's clock */
 	uint64_t timeout_ns;
-	uint64_t held_ns;     /* how long the process had stood still before */
-	uint64_t order;       /* among all that happens */
+	uint64_t held_ns; /* how long the process had stood still before */
+	uint64_t order;   /* among all that happens */
 	uint64_t written_ns;
 	struct sim_stream *stream; /* where it was written; NULL: nowhere yet */
 	struct sim_stream *read;   /* where its provider has read it; NULL: nowhere yet */
@@ -131,6 +132,7 @@ struct sim_world {
 	struct sim_consumer consumers[SIM_CONSUMERS];
 	struct sim_call *calls; /* SIM_CALLS of them; the number of a call is its place, from 1 */
 	uint64_t call_count;
+	uint64_t oldest; /* calls before this one have ended */
 	struct sim_held held[SIM_HELD];
 	unsigned held_count;
 	struct sim_stream *streams; /* all that there were, the newest first */
@@ -219,7 +221,8 @@ extern struct sim_world *sim_world_now;
 
 /* An invariant does not hold: says which, how to see it again and what happened last, and ends the
  * program. */
-__attribute__((format(printf, 3, 4), noreturn)) void
-sim_violation(struct sim_world *world, const char *invariant, const char *format, ...);
+__attribute__((format(printf, 3, 4), noreturn)) void sim_violation(struct sim_world *world,
+								   const char *invariant,
+								   const char *format, ...);
 
 #endif

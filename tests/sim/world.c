@@ -70,8 +70,10 @@ void sim_process_end(struct sim_process *process)
 	}
 	process->closed = true;
 	process->draining = false;
+	process->ending = true;
 	process->engine = NULL;
 	spoke_engine_free(engine);
+	process->ending = false;
 	sim_note(world, "process % is gone", process->number, 0, 0, 0);
 	sim_books_end(process);
 }
