@@ -99,6 +99,7 @@ static bool sleep_now(struct sim_world *world)
 {
 	uint64_t ns = sim_magnitude(&world->dice, MS, 3600 * SECOND);
 
+	world->sleeps++;
 	sim_note(world, "the machine slept for % ms", ns / MS, 0, 0, 0);
 	for (unsigned i = 0; i < SIM_PROCESSES; i++)
 		sim_process_at(world, i)->virt.boot_ahead_ns += ns;

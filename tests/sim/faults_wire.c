@@ -74,6 +74,7 @@ static bool turn_clog(struct sim_stream *stream)
 	struct sim_world *world = stream->world;
 
 	stream->clogged = !stream->clogged;
+	stream->marred = true; /* what is in it goes on slowly */
 	sim_note(world, stream->clogged ? "connection % is clogged" : "connection % is clear again",
 		 stream->number, 0, 0, 0);
 	for (unsigned i = 0; i < 2; i++) {
@@ -97,6 +98,7 @@ static bool flip(struct sim_stream *stream)
 
 	sim_note(world, "bits are flipped on connection %", stream->number, 0, 0, 0);
 	stream->tampered = true;
+	stream->marred = true;
 	world->tampered = true;
 	link_of(stream, which)->corrupt_permille = (uint32_t)sim_between(&world->dice, 10, 500);
 	return true;
@@ -133,6 +135,7 @@ static bool replay(struct sim_stream *stream)
 	sim_note(world, "an old reply of % is put on connection %, way %", from->number,
 		 stream->number, how, 0);
 	stream->tampered = true;
+	world->tampered = world->tampered || how == 2; /* it may be given until it arrives */
 	return true;
 }
 
@@ -175,5 +178,7 @@ void sim_fault_streams_end(struct sim_world *world)
 	for (struct sim_stream *one = world->streams; one; one = one->next) {
 		one->hole_until_ns = 0;
 		one->clogged = false;
+		if (one->marred && one->ends[0].fd >= 0 && one->ends[1].fd >= 0)
+			(void)reset(one);
 	}
 }

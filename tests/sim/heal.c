@@ -75,6 +75,16 @@ static uint64_t notice_ns(const struct sim_world *world)
 	return 5 * longest_ns;
 }
 
+static unsigned ready(const struct sim_world *world)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < world->plan->consumer_count; i++)
+		if (world->consumers[i].consumer)
+			count += (unsigned)spoke_consumer_ready(world->consumers[i].consumer);
+	return count;
+}
+
 static void wait_until_whole(struct sim_world *world)
 {
 	uint64_t until_ns = world->virt.now_ns + BACKOFF_CAP_NS * 6 / 5 + CONNECT_NS + SECOND +
@@ -82,7 +92,9 @@ static void wait_until_whole(struct sim_world *world)
 
 	while (!is_whole(world)) {
 		if (world->virt.now_ns >= until_ns)
-			sim_violation(world, "L1", "not every consumer is connected again");
+			sim_violation(world, "L1", "%u of %u connections are ready again",
+				      ready(world),
+				      world->plan->provider_count * world->plan->consumer_count);
 		sim_go_on(world, world->virt.now_ns + 5 * MS);
 		sim_provider_answer_due(world, true);
 	}
@@ -113,6 +125,8 @@ static void settle(struct sim_world *world)
 	wait_for_calls(world, world->virt.now_ns + 30 * SECOND);
 	sim_go_on(world, world->virt.now_ns + notice_ns(world) / 4 + 10 * MS);
 	wait_until_whole(world);
+	sim_provider_answer_due(world, true);
+	sim_go_on(world, world->virt.now_ns + 100 * MS);
 }
 
 static void call_all(struct sim_world *world)

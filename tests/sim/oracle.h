@@ -38,6 +38,7 @@ struct sim_end {
 	uint64_t guessed_ns;  /* when an answer was read to what was half written */
 	uint64_t late_turns;  /* of its process, when bytes came last */
 	uint64_t held_ns;     /* ... */
+	uint64_t sleeps;      /* ... of the world */
 	uint64_t missed_ns;
 	unsigned misses;      /* in a row, as it told */
 	uint64_t read_turn;   /* the last turn in which it was read ... */
@@ -48,7 +49,9 @@ struct sim_end {
 	bool announced; /* it wrote that it takes no more calls */
 	bool told;      /* that it stands */
 	bool told_closed;
-	bool doubted;           /* suspect, on probation or read-only, as it was told */
+	bool suspected; /* as it was told, like the next two */
+	bool on_probation;
+	bool read_only;
 	struct sim_frames sent; /* what it writes */
 	struct sim_frames seen; /* what it reads */
 	uint8_t state;          /* of the product's connection, as seen last */
@@ -75,6 +78,8 @@ struct sim_stream {
 	bool over;        /* both ends are closed */
 	char peer[48];    /* what the provider calls the other one */
 	unsigned running; /* handlers, of its requests */
+	bool lost;        /* ... and nobody waits for their answers */
+	bool marred;      /* what is under way on it is not as it was sent, or never comes */
 	uint64_t hole_until_ns;
 	struct sim_end ends[2]; /* who connected, who accepted */
 	uint64_t id_base;

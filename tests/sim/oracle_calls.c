@@ -71,12 +71,17 @@ static void check_value(struct sim_world *world, const struct sim_call *call,
 static void check_answer(struct sim_world *world, const struct sim_call *call,
 			 const struct spoke_result *result)
 {
-	if (!is_answer(result->error) || call->one_way)
+	/* Who waited for a connection that takes no more is refused here. */
+	if (!is_answer(result->error) || call->one_way ||
+	    (result->error == SPOKE_EREFUSED && !result->written && call->stream == NULL))
 		return;
 	if (!call->by->plan->mprpc && !call->answered && !(world->tampered && !call->stream))
 		sim_violation(world, "S4", "call %u ended by an answer that was not read",
 			      number_of(world, call));
-	if ((result->error == SPOKE_OK || result->error == SPOKE_EREMOTE) && !world->tampered)
+	/* MessagePack-RPC has no place for a code. */
+	if ((result->error == SPOKE_OK ||
+	     (result->error == SPOKE_EREMOTE && !call->by->plan->mprpc)) &&
+	    !world->tampered)
 		check_value(world, call, result);
 }
 
@@ -132,7 +137,8 @@ static void check_deadline(struct sim_provider *provider, const struct sim_call 
 
 	if (left_ns == UINT64_MAX || world->tampered || call->stream == NULL)
 		return;
-	if (left_ns == 0)
+	/* The time of a turn is read as it begins: what a handler before it took is not seen. */
+	if (left_ns == 0 && provider->process.virt.held_until_ns <= world->virt.now_ns)
 		sim_violation(world, "S14", "call %u is run after its deadline",
 			      number_of(world, call));
 	/* Before the connection stood it cannot have been put on its way. */
@@ -156,14 +162,15 @@ void sim_call_runs(struct sim_provider *provider, struct sim_call *call,
 		sim_violation(world, "S18", "a handler runs after its provider was freed");
 	sim_ask_runs(call);
 	check_deadline(provider, call, request);
+	if (call->read == NULL)
+		return;
 	provider->running++;
+	call->read->running++;
 	if (plan->requests_max && provider->running > plan->requests_max)
 		sim_violation(world, "S20", "p%u runs %u handlers, more than %u",
 			      provider->process.number, provider->running, plan->requests_max);
-	if (call->read == NULL)
-		return;
-	if (++call->read->running > plan->requests_per_connection_max &&
-	    plan->requests_per_connection_max)
+	if (plan->requests_per_connection_max &&
+	    call->read->running > plan->requests_per_connection_max)
 		sim_violation(world, "S20", "connection %u has %u handlers, more than %u",
 			      call->read->number, call->read->running,
 			      plan->requests_per_connection_max);
@@ -173,7 +180,8 @@ void sim_handler_ended(struct sim_provider *provider, uint64_t number)
 {
 	struct sim_call *call = &provider->process.world->calls[number - 1];
 
+	if (call->read == NULL || call->read->lost)
+		return;
 	provider->running--;
-	if (call->read)
-		call->read->running--;
+	call->read->running--;
 }

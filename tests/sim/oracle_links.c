@@ -134,12 +134,24 @@ static void check_order(const struct sim_end *end, const struct spoke_link_event
 		wrong = "before it stood";
 	else if (event->change == SPOKE_LINK_RECONNECTING && end->fd >= 0)
 		wrong = "while it stands";
-	else if (event->change == SPOKE_LINK_RECOVERED && !end->doubted)
+	else if (event->change == SPOKE_LINK_RECOVERED && !end->suspected && !end->on_probation &&
+		 !end->read_only)
 		wrong = "of what was well";
 	if (wrong)
 		sim_violation(world, "S24", "process %u: connection %u %s is told %s",
 			      end->process->number, end->stream->number,
 			      spoke_link_change_name(event->change), wrong);
+}
+
+/* One doubt less, in the order in which they can end. */
+static void recover(struct sim_end *end)
+{
+	if (end->suspected)
+		end->suspected = false;
+	else if (end->on_probation)
+		end->on_probation = false;
+	else
+		end->read_only = false;
 }
 
 void sim_link_changed(struct sim_process *process, const struct spoke_link_event *event)
@@ -160,17 +172,17 @@ void sim_link_changed(struct sim_process *process, const struct spoke_link_event
 	case SPOKE_LINK_PROBATION:
 	case SPOKE_LINK_CONNECTED:
 		end->told = true;
-		end->doubted = event->change == SPOKE_LINK_PROBATION;
+		end->on_probation = event->change == SPOKE_LINK_PROBATION;
 		break;
 	case SPOKE_LINK_SUSPECT:
 		suspect(end, event->missed);
-		end->doubted = true;
+		end->suspected = true;
 		break;
 	case SPOKE_LINK_READONLY:
-		end->doubted = true;
+		end->read_only = true;
 		break;
 	case SPOKE_LINK_RECOVERED:
-		end->doubted = end->readonly != 0;
+		recover(end);
 		break;
 	case SPOKE_LINK_CLOSED:
 		if (event->error == SPOKE_ESILENT)
@@ -184,8 +196,8 @@ void sim_link_changed(struct sim_process *process, const struct spoke_link_event
 
 /* --- L2 */
 
-/* Four intervals of silence, and one for each turn that was late; time in which this side stood
- * still does not count. */
+/* Four intervals of silence, each up to a tick longer, and one for each turn that was late; time in
+ * which this side stood still does not count. */
 static void check_noticed(const struct sim_end *end)
 {
 	const struct sim_process *process = end->process;
@@ -193,8 +205,9 @@ static void check_noticed(const struct sim_end *end)
 	uint64_t interval_ns = interval_of(process);
 	uint64_t last_ns = end->arrived_ns > end->since_ns ? end->arrived_ns : end->since_ns;
 	uint64_t late = process->late_turns - end->late_turns;
-	uint64_t bound_ns = (MISSES + 1 + late) * interval_ns + 3 * TICK_NS + process->held_ns -
-			    end->held_ns;
+	uint64_t asked = world->sleeps - end->sleeps; /* anew, after each */
+	uint64_t bound_ns = (MISSES + 1 + late + asked) * (interval_ns + TICK_NS) + TICK_NS +
+			    process->held_ns - end->held_ns;
 
 	/* Who takes bytes lives; who takes none is judged by another rule. */
 	if (end->asked_ns == 0 && end->wrote_ns > last_ns)

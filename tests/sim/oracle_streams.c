@@ -116,6 +116,7 @@ static void arrived(struct sim_end *end, const struct memnet_news *news)
 {
 	end->arrived += news->len;
 	end->arrived_ns = end->stream->world->virt.now_ns;
+	end->sleeps = end->stream->world->sleeps;
 	if (end->process) {
 		end->late_turns = end->process->late_turns;
 		end->held_ns = end->process->held_ns;
@@ -152,11 +153,18 @@ static void closed(struct sim_end *end)
 {
 	struct sim_stream *stream = end->stream;
 
+	if (end->process == NULL)
+		return; /* the system aborted it */
 	sim_note(stream->world, "process % closes connection %", end->process->number,
 		 stream->number, 0, 0);
 	end->process->progress++;
 	end->fd = -1;
-	if (sim_other(end)->fd >= 0 || end->stream->over)
+	if (!sim_connected(end)) {
+		stream->lost = true;
+		((struct sim_provider *)end->process)->running -= stream->running;
+	}
+	/* What is not accepted yet may still be. */
+	if (sim_other(end)->fd >= 0 || stream->ends[1].process == NULL || stream->over)
 		return;
 	stream->over = true;
 	free(stream->asks);

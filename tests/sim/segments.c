@@ -7,6 +7,7 @@
 
 #include "core/engine.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum {
@@ -19,6 +20,7 @@ struct hearing {
 	uint64_t handled;  /* hash of what handlers saw */
 	uint64_t answered; /* ... of the bytes that came back */
 	unsigned count;
+	bool closed; /* by the provider: what it had not written then is lost */
 };
 
 static void mix(uint64_t *hash, const void *bytes, size_t len)
@@ -127,6 +129,7 @@ static void take_answers(struct room *room, struct hearing *hearing)
 
 	while ((got = memnet_table.read(&room->client, room->fd, bytes, sizeof(bytes))) > 0)
 		mix(&hearing->answered, bytes, (size_t)got);
+	hearing->closed |= got == 0 || got == -ECONNRESET;
 }
 
 /* Writes the stream in pieces of up to `most` bytes, with a little time after each. */
@@ -169,7 +172,8 @@ void sim_segments(uint64_t seed)
 		size_t most = i == 0 ? 1 : (size_t)sim_magnitude(&dice, 2, 400);
 		struct hearing cut = hear(bytes, len, most, &dice);
 
-		if (cut.handled != whole.handled || cut.answered != whole.answered)
+		if (cut.handled != whole.handled || cut.closed != whole.closed ||
+		    (!cut.closed && cut.answered != whole.answered))
 			sim_violation(sim_world_now, "S15",
 				      "pieces of up to %zu bytes: %u requests, and %u in one", most,
 				      cut.count, whole.count);

@@ -137,6 +137,7 @@ struct sim_world {
 	unsigned held_count;
 	struct sim_stream *streams; /* all that there were, the newest first */
 	unsigned stream_count;
+	uint64_t sleeps; /* of the machine, up to now */
 	uint64_t next_fault_ns;
 	uint64_t next_look_ns;
 	uint64_t clogged_until_ns;

@@ -61,19 +61,21 @@ void sim_process_end(struct sim_process *process)
 		struct sim_provider *provider = (struct sim_provider *)process;
 
 		/* Those who are drained are freed with their engine. */
-		if (!process->draining && sim_chance(&world->dice, 500))
+		if (!process->draining && sim_chance(&world->dice, 500)) {
+			process->closed = true;
 			spoke_provider_free(provider->provider);
+		}
 		provider->provider = NULL;
 		sim_provider_drop_held(provider);
 	} else {
 		((struct sim_consumer *)process)->consumer = NULL;
 	}
-	process->closed = true;
 	process->draining = false;
 	process->ending = true;
 	process->engine = NULL;
 	spoke_engine_free(engine);
 	process->ending = false;
+	process->closed = true;
 	sim_note(world, "process % is gone", process->number, 0, 0, 0);
 	sim_books_end(process);
 }
