@@ -244,7 +244,8 @@ static void check_noticed(const struct sim_end *end)
 		last_ns = end->wrote_ns;
 	if (end->read_ns > last_ns)
 		last_ns = end->read_ns;
-	if (world->virt.now_ns - last_ns > bound_ns && world->virt.now_ns > end->patience_ns)
+	if (world->virt.now_ns - last_ns > bound_ns && world->virt.now_ns > end->patience_ns &&
+	    !sim_books_paused(end))
 		sim_violation(world, "L2", "process %u: connection %u is silent for %.3f ms",
 			      process->number, end->stream->number,
 			      (double)(world->virt.now_ns - last_ns) / 1e6);

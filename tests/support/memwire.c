@@ -462,6 +462,8 @@ static void handle_event(struct memnet *net, const struct memwire_event *event)
 	case MEMWIRE_RST:
 		if (!to->peer->out.blackhole)
 			memwire_break(net, to, ECONNRESET);
+		else if (to->peer->gone) /* what comes next is answered by another one */
+			to->peer->reset = false;
 		break;
 	}
 	put_aside_if_unused(net, to);
