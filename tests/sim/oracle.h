@@ -142,7 +142,7 @@ uint64_t sim_late_from(const struct sim_process *process);
 
 /* --- oracle_turns.c */
 
-void sim_turned(struct virtual_process *process);
+void sim_turned(struct virtual_process *virt);
 void sim_turns_read(struct sim_end *end);
 
 /* --- oracle_books.c */

@@ -182,8 +182,8 @@ static void reply_seen(struct sim_end *end, const struct sim_frame *frame)
 
 	if (call)
 		call->answered = true;
-	else if (end->sent.have > 0 && stream->tampered)
-		end->guessed_ns = world->virt.now_ns; /* the id may be of what is half written */
+	else if (stream->tampered && sim_frames_may_be(&end->sent, frame->id))
+		end->guessed_ns = world->virt.now_ns;
 }
 
 void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame)
