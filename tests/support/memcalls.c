@@ -14,24 +14,32 @@ enum {
 	PORT_LAST = 60999,
 };
 
-/* FNV-1a over what happens. */
-static void trace(struct memnet *net, const void *bytes, size_t len)
+static void mix(struct memnet *net, uint64_t number)
 {
-	const unsigned char *at = bytes;
+	net->trace = (net->trace ^ number) * UINT64_C(0x9e3779b97f4a7c15);
+	net->trace ^= net->trace >> 32;
+}
 
-	for (size_t i = 0; i < len; i++) {
-		net->trace ^= at[i];
-		net->trace *= UINT64_C(0x100000001b3);
+/* Takes in what happens, eight bytes at a time. */
+static void trace(struct memnet *net, const unsigned char *bytes, size_t len)
+{
+	uint64_t number = 0;
+
+	for (; len >= sizeof(number); len -= sizeof(number), bytes += sizeof(number)) {
+		memcpy(&number, bytes, sizeof(number));
+		mix(net, number);
 	}
+	number = len;
+	memcpy(&number, bytes, len);
+	mix(net, number);
 }
 
 /* Notes a call and hands on its result. */
 static int traced(struct memnet *net, char call, int fd, int result)
 {
-	trace(net, &net->now_ns, sizeof(net->now_ns));
-	trace(net, &call, sizeof(call));
-	trace(net, &fd, sizeof(fd));
-	trace(net, &result, sizeof(result));
+	mix(net, net->now_ns);
+	mix(net, (uint64_t)(unsigned char)call << 32 ^ (uint32_t)fd);
+	mix(net, (uint64_t)(uint32_t)result);
 	return result;
 }
 
@@ -68,6 +76,7 @@ static int give_fd(struct memnet_user *user, struct memwire_socket *socket)
 	socket->user = user;
 	socket->fd = fd;
 	user->fds++;
+	user->changes++;
 	return fd;
 }
 
@@ -171,6 +180,7 @@ static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
 		return traced(net, 'c', -1, error);
 	}
 	*ret_fd = give_fd(user, socket);
+	memwire_tell(net, MEMNET_CONNECT, socket, NULL, 0);
 	return traced(net, 'c', *ret_fd, socket->kind == MEMWIRE_STREAM ? 0 : -EINPROGRESS);
 }
 
@@ -228,7 +238,7 @@ static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_
 		listener->accept_errors--;
 		if (listener->accept_error == -ECONNABORTED) {
 			socket = memwire_accept(listener);
-			memwire_break(socket->peer, ECONNRESET);
+			memwire_break(net, socket->peer, ECONNRESET);
 			memwire_close(net, socket);
 		}
 		return traced(net, 'a', fd, listener->accept_error);
@@ -238,6 +248,7 @@ static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_
 	socket = memwire_accept(listener);
 	*ret_fd = give_fd(ctx, socket);
 	memname_to_address(socket->remote, ret_peer);
+	memwire_tell(net, MEMNET_ACCEPT, socket, NULL, 0);
 	return traced(net, 'a', *ret_fd, 0);
 }
 
@@ -262,10 +273,13 @@ static ssize_t net_read(void *ctx, int fd, void *bytes, size_t len)
 			return traced(net, 'r', fd, take_error(socket));
 		return traced(net, 'r', fd, socket->ended || socket->reset ? 0 : -EAGAIN);
 	}
-	if (memwire_chance(net, socket->peer->out.eagain_permille))
+	if (memwire_chance(net, socket->peer->out.eagain_permille)) {
+		memwire_tell(net, MEMNET_AGAIN, socket, NULL, 0);
 		return traced(net, 'r', fd, -EAGAIN);
+	}
 	part = part_of(net, part, socket->peer->out.read_max);
 	memwire_take(socket, bytes, part);
+	memwire_tell(net, MEMNET_READ, socket, bytes, part);
 	trace(net, bytes, part);
 	return traced(net, 'r', fd, (int)part);
 }
@@ -280,12 +294,16 @@ static int check_write(struct memnet *net, struct memwire_socket *socket)
 	if (socket->reset || socket->shut)
 		return -EPIPE;
 	if (memwire_chance(net, socket->out.reset_permille)) {
-		memwire_break(socket, 0);
-		memwire_break(socket->peer, ECONNRESET);
+		memwire_break(net, socket, 0);
+		memwire_break(net, socket->peer, ECONNRESET);
 		return -ECONNRESET;
 	}
-	if (memwire_room(socket) == 0 || memwire_chance(net, socket->out.eagain_permille))
+	if (memwire_room(socket) == 0)
 		return -EAGAIN;
+	if (memwire_chance(net, socket->out.eagain_permille)) {
+		memwire_tell(net, MEMNET_AGAIN, socket, NULL, 0);
+		return -EAGAIN;
+	}
 	return 0;
 }
 
@@ -308,8 +326,10 @@ static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count
 	for (int i = 0; i < count && left > 0; i++) {
 		size_t part = parts[i].iov_len < left ? parts[i].iov_len : left;
 
-		if (part > 0)
+		if (part > 0) {
 			memwire_send(net, socket, parts[i].iov_base, part);
+			memwire_tell(net, MEMNET_WRITE, socket, parts[i].iov_base, part);
+		}
 		written += part;
 		left -= part;
 	}
@@ -322,8 +342,10 @@ static int net_shut(void *ctx, int fd)
 
 	if (socket->kind != MEMWIRE_STREAM || socket->reset)
 		return traced(socket->user->net, 's', fd, -ENOTCONN);
-	if (!socket->shut)
+	if (!socket->shut) {
 		memwire_end(socket->user->net, socket);
+		memwire_tell(socket->user->net, MEMNET_SHUT, socket, NULL, 0);
+	}
 	return traced(socket->user->net, 's', fd, 0);
 }
 

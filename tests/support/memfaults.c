@@ -53,6 +53,13 @@ void memnet_free(struct memnet *net)
 	free(net);
 }
 
+void memnet_observe(struct memnet *net, void (*tell)(void *arg, const struct memnet_news *news),
+		    void *arg)
+{
+	net->tell = tell;
+	net->tell_arg = arg;
+}
+
 unsigned memnet_ready(struct memnet *net, int fd)
 {
 	const struct memwire_socket *socket;
@@ -73,6 +80,12 @@ unsigned memnet_ready(struct memnet *net, int fd)
 	return io;
 }
 
+uint64_t memnet_changes(const struct memnet_user *user)
+{
+	memwire_settle(user->net);
+	return user->changes + user->net->changes;
+}
+
 uint64_t memnet_next(struct memnet *net)
 {
 	memwire_settle(net);
@@ -87,6 +100,7 @@ uint64_t memnet_trace(const struct memnet *net)
 struct memnet_link *memnet_link(struct memnet *net, int fd)
 {
 	memwire_settle(net);
+	net->linked = true;
 	return &memwire_socket_of(net, fd)->out;
 }
 
@@ -108,6 +122,7 @@ bool memnet_ring(struct memnet *net, int fd, bool ring)
 void memnet_set_all(struct memnet *net, const struct memnet_link *link)
 {
 	memwire_settle(net);
+	net->linked = true;
 	net->options.link = *link;
 	for (struct memwire_socket *one = net->all.next; one != &net->all; one = one->next)
 		one->out = *link;
@@ -135,6 +150,15 @@ void memnet_fail_accept(struct memnet *net, int fd, int error, unsigned times)
 	listener->accept_errors = times;
 }
 
+bool memnet_fail_accepts_at(struct memnet *net, const char *address, int error, unsigned times)
+{
+	struct memwire_socket *listener = memwire_listener(net, address);
+
+	if (listener)
+		memnet_fail_accept(net, listener->fd, error, times);
+	return listener != NULL;
+}
+
 void memnet_name(struct memnet *net, const char *host, const char *digits)
 {
 	struct memwire_host *one = calloc(1, sizeof(*one));
@@ -153,8 +177,21 @@ void memnet_reset(struct memnet *net, int fd)
 	memwire_settle(net);
 	socket = memwire_socket_of(net, fd);
 	SPOKE_ASSERT(socket->peer != NULL);
-	memwire_break(socket, ECONNRESET);
-	memwire_break(socket->peer, ECONNRESET);
+	memwire_break(net, socket, ECONNRESET);
+	memwire_break(net, socket->peer, ECONNRESET);
+}
+
+bool memnet_inject(struct memnet *net, int fd, const void *bytes, size_t len)
+{
+	struct memwire_socket *socket;
+
+	memwire_settle(net);
+	socket = memwire_socket_of(net, fd);
+	if (socket->kind != MEMWIRE_STREAM || socket->reset || socket->shut ||
+	    memwire_room(socket) < len)
+		return false;
+	memwire_send(net, socket, bytes, len);
+	return true;
 }
 
 void memnet_kill(struct memnet_user *user)

@@ -184,6 +184,8 @@ static void close_stream(struct memnet *net, struct memwire_socket *socket)
 void memwire_close(struct memnet *net, struct memwire_socket *socket)
 {
 	SPOKE_ASSERT(!socket->gone);
+	memwire_touch(socket->peer);
+	memwire_tell(net, MEMNET_CLOSE, socket, NULL, 0);
 	socket->gone = true;
 	while (socket->queued > 0) {
 		struct memwire_socket *waiting = memwire_accept(socket);
@@ -216,13 +218,32 @@ enum memnet_route memwire_route_of(struct memnet *net, const char *name)
 	return MEMNET_NORMAL;
 }
 
-void memwire_break(struct memwire_socket *socket, int error)
+void memwire_break(struct memnet *net, struct memwire_socket *socket, int error)
 {
 	if (socket->gone || socket->reset)
 		return;
 	socket->kind = MEMWIRE_STREAM;
 	socket->reset = true;
 	socket->error = error;
+	memwire_touch(socket);
+	memwire_tell(net, MEMNET_END, socket, NULL, 0);
+}
+
+void memwire_tell_observer(struct memnet *net, enum memnet_act act, struct memwire_socket *socket,
+			   const unsigned char *bytes, size_t len)
+{
+	struct memnet_news news = {
+		.act = act,
+		.user = socket->user,
+		.fd = socket->fd,
+		.name = socket->remote,
+		.bytes = bytes,
+		.len = len,
+		.note = &socket->note,
+		.peer_note = socket->peer ? &socket->peer->note : NULL,
+	};
+
+	net->tell(net->tell_arg, &news);
 }
 
 /* --- connecting */
@@ -241,6 +262,7 @@ static void make_peer(struct memnet *net, struct memwire_socket *client,
 		last = &(*last)->queue;
 	*last = server;
 	listener->queued++;
+	memwire_touch(listener);
 }
 
 struct memwire_socket *memwire_accept(struct memwire_socket *listener)
@@ -250,13 +272,14 @@ struct memwire_socket *memwire_accept(struct memwire_socket *listener)
 	listener->queue = socket->queue;
 	socket->queue = NULL;
 	listener->queued--;
+	memwire_touch(listener);
 	return socket;
 }
 
 static void answer(struct memnet *net, struct memwire_socket *client, int error, bool now)
 {
 	if (now && error)
-		memwire_break(client, error);
+		memwire_break(net, client, error);
 	else if (now)
 		client->kind = MEMWIRE_STREAM;
 	else
@@ -278,7 +301,7 @@ static void handle_syn(struct memnet *net, struct memwire_socket *client, bool n
 	if (client->gone || client->kind != MEMWIRE_CONNECTING)
 		return;
 	if (client->tries == SYN_TRIES_MAX) {
-		memwire_break(client, ETIMEDOUT);
+		memwire_break(net, client, ETIMEDOUT);
 		return;
 	}
 	client->tries++;
@@ -364,12 +387,14 @@ void memwire_send(struct memnet *net, struct memwire_socket *socket, const unsig
 											   8));
 		to->len += len;
 	}
+	memwire_touch(socket);
 	send_event(net, socket, MEMWIRE_DATA, len);
 }
 
 void memwire_end(struct memnet *net, struct memwire_socket *socket)
 {
 	socket->shut = true;
+	memwire_touch(socket);
 	send_event(net, socket, MEMWIRE_FIN, 0);
 }
 
@@ -383,6 +408,8 @@ void memwire_take(struct memwire_socket *socket, unsigned char *bytes, size_t le
 	socket->head = (socket->head + len) % socket->size;
 	socket->len -= len;
 	socket->arrived -= len;
+	memwire_touch(socket);
+	memwire_touch(socket->peer);
 }
 
 /* --- what arrives */
@@ -406,8 +433,10 @@ static void handle_segment(struct memnet *net, const struct memwire_event *event
 		to->held_end = to->held_end || event->kind == MEMWIRE_FIN;
 	} else if (event->kind == MEMWIRE_DATA) {
 		to->arrived += event->value;
+		memwire_tell(net, MEMNET_ARRIVE, to, NULL, event->value);
 	} else {
 		to->ended = true;
+		memwire_tell(net, MEMNET_END, to, NULL, 0);
 	}
 }
 
@@ -415,13 +444,14 @@ static void handle_event(struct memnet *net, const struct memwire_event *event)
 {
 	struct memwire_socket *to = event->to;
 
+	memwire_touch(to);
 	switch (event->kind) {
 	case MEMWIRE_SYN:
 		handle_syn(net, to, false);
 		break;
 	case MEMWIRE_ANSWER:
 		if (event->value)
-			memwire_break(to, (int)event->value);
+			memwire_break(net, to, (int)event->value);
 		else if (!to->gone && to->kind == MEMWIRE_CONNECTING)
 			to->kind = MEMWIRE_STREAM;
 		break;
@@ -431,7 +461,9 @@ static void handle_event(struct memnet *net, const struct memwire_event *event)
 		break;
 	case MEMWIRE_RST:
 		if (!to->peer->out.blackhole)
-			memwire_break(to, ECONNRESET);
+			memwire_break(net, to, ECONNRESET);
+		else if (to->peer->gone) /* what comes next is answered by another one */
+			to->peer->reset = false;
 		break;
 	}
 	put_aside_if_unused(net, to);
@@ -446,8 +478,13 @@ static void release_held(struct memnet *net)
 		if ((held == 0 && !end) || one->peer->out.blackhole)
 			continue;
 		drop_held(net, one);
+		memwire_touch(one);
 		one->arrived += held;
 		one->ended = one->ended || end;
+		if (held > 0)
+			memwire_tell(net, MEMNET_ARRIVE, one, NULL, held);
+		if (end)
+			memwire_tell(net, MEMNET_END, one, NULL, 0);
 	}
 }
 
@@ -456,8 +493,14 @@ void memwire_settle(struct memnet *net)
 	uint64_t target = net->options.now(net->options.arg);
 
 	SPOKE_ASSERT(target >= net->now_ns);
+	if (target == net->now_ns && !net->linked && net->unused == NULL &&
+	    (net->events_len == 0 || net->events[0].at_ns > target))
+		return;
+	if (net->linked)
+		net->changes++;
 	if (net->holding > 0)
 		release_held(net);
+	net->linked = false;
 	while (net->events_len > 0 && net->events[0].at_ns <= target) {
 		struct memwire_event event = take_event(net);
 

@@ -58,6 +58,7 @@ struct memwire_socket {
 	unsigned backlog;
 	int accept_error;
 	unsigned accept_errors;
+	void *note; /* the observer's */
 	struct memnet_guard guard;
 	bool rung; /* a spare one that can be read */
 	char local[MEMNAME_SIZE];
@@ -93,17 +94,28 @@ struct memnet {
 	struct memwire_event *events; /* a heap */
 	size_t events_len;
 	size_t events_size;
-	struct memwire_socket all;     /* head of the list */
-	struct memwire_socket *unused; /* to be freed, linked by `next` */
+	struct memwire_socket all;                               /* head of the list */
+	struct memwire_socket *unused;                           /* to be freed, linked by `next` */
+	void (*tell)(void *arg, const struct memnet_news *news); /* the observer, or NULL */
+	void *tell_arg;
 	struct memwire_route *routes;
 	struct memwire_host *hosts;
 	unsigned holding; /* sockets with something held */
+	bool linked;      /* somebody may have changed a link since they were looked at */
+	uint64_t changes; /* of links, which concern everybody */
 	uint16_t port;    /* given out last; 0: none yet */
 	struct memwire_socket *fds[MEMWIRE_FDS_MAX];
 };
 
 /* Reads the clock and lets everything happen that is due. */
 void memwire_settle(struct memnet *net);
+
+/* What a socket is ready for may have changed. */
+static inline void memwire_touch(const struct memwire_socket *socket)
+{
+	if (socket && socket->user)
+		socket->user->changes++;
+}
 
 /* Frees what was closed and is needed no more; done by every settle. */
 void memwire_free_unused(struct memnet *net);
@@ -141,6 +153,18 @@ void memwire_end(struct memnet *net, struct memwire_socket *socket);
 void memwire_take(struct memwire_socket *socket, unsigned char *bytes, size_t len);
 
 /* The connection ends here and now with this error. */
-void memwire_break(struct memwire_socket *socket, int error);
+void memwire_break(struct memnet *net, struct memwire_socket *socket, int error);
+
+/* Tells the observer, if there is one. */
+void memwire_tell_observer(struct memnet *net, enum memnet_act act, struct memwire_socket *socket,
+			   const unsigned char *bytes, size_t len);
+
+static inline void memwire_tell(struct memnet *net, enum memnet_act act,
+				struct memwire_socket *socket, const unsigned char *bytes,
+				size_t len)
+{
+	if (net->tell)
+		memwire_tell_observer(net, act, socket, bytes, len);
+}
 
 #endif

@@ -19,6 +19,9 @@ struct virtual_loop {
 	bool woken; /* the next wait ends at once */
 	bool stopping;
 	bool retired;
+	uint64_t seen;                              /* memnet_changes() as of `any_ready` ... */
+	bool fresh;                                 /* ... which is not known */
+	bool any_ready;                             /* of what is watched */
 	bool inside;                                /* the owner's functions are being called */
 	struct spoke_work *finished;                /* linked by loop[0], the newest first */
 	struct spoke_watch *reported[REPORTED_MAX]; /* of this round; NULL: unwatched since */
@@ -55,9 +58,9 @@ static uint64_t process_now(void *ctx)
 
 static uint64_t process_boot_now(void *ctx)
 {
-	const struct virtual_world *world = ((struct virtual_process *)ctx)->world;
+	const struct virtual_process *process = ctx;
 
-	return world->now_ns + world->slept_ns;
+	return process_now(ctx) + process->world->slept_ns + process->boot_ahead_ns;
 }
 
 static void process_dice(void *ctx, void *bytes, size_t len)
@@ -73,9 +76,9 @@ static void *process_resize(void *ctx, void *memory, size_t old_len, size_t len)
 	struct virtual_process *process = ctx;
 	void *grown;
 
-	(void)old_len;
 	if (len == 0) {
 		process->blocks -= memory != NULL;
+		process->bytes -= old_len;
 		free(memory);
 		return NULL;
 	}
@@ -83,6 +86,7 @@ static void *process_resize(void *ctx, void *memory, size_t old_len, size_t len)
 		return NULL;
 	grown = realloc(memory, len);
 	process->blocks += grown && !memory;
+	process->bytes += grown ? len - old_len : 0;
 	return grown;
 }
 
@@ -106,6 +110,7 @@ static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, vo
 	loop->up = up;
 	loop->arg = arg;
 	loop->wake_ns = UINT64_MAX;
+	loop->fresh = true;
 	spokei_list_init(&loop->watches);
 	process->loop = loop;
 	*ret_loop = loop;
@@ -171,6 +176,7 @@ static void loop_watch(void *handle, struct spoke_watch *watch, unsigned io)
 				loop->reported[i] = NULL;
 	}
 	watch->io = io;
+	loop->fresh = true;
 }
 
 static void loop_wake_at(void *handle, uint64_t ns)
@@ -188,6 +194,24 @@ static unsigned ready_of(const struct virtual_loop *loop, const struct spoke_wat
 	return memnet_ready(loop->process->world->net, watch->fd) & watch->io;
 }
 
+static bool is_any_ready(struct virtual_loop *loop)
+{
+	uint64_t changes = memnet_changes(&loop->process->user);
+
+	if (!loop->fresh && loop->seen == changes)
+		return loop->any_ready;
+	loop->fresh = false;
+	loop->seen = changes;
+	loop->any_ready = false;
+	for (struct spoke_list *at = loop->watches.next; at != &loop->watches; at = at->next) {
+		if (ready_of(loop, watch_of(at))) {
+			loop->any_ready = true;
+			break;
+		}
+	}
+	return loop->any_ready;
+}
+
 /* When the loop has something to do, which may be now. */
 static uint64_t due_of(struct virtual_loop *loop)
 {
@@ -196,9 +220,8 @@ static uint64_t due_of(struct virtual_loop *loop)
 
 	if (loop->process->held_until_ns > world->now_ns)
 		return loop->process->held_until_ns;
-	for (struct spoke_list *at = loop->watches.next; at != &loop->watches; at = at->next)
-		if (ready_of(loop, watch_of(at)))
-			return world->now_ns;
+	if (is_any_ready(loop))
+		return world->now_ns;
 	return due_ns > world->now_ns ? due_ns : world->now_ns;
 }
 
@@ -210,6 +233,8 @@ static void report(struct virtual_loop *loop)
 	unsigned most = 1 + (unsigned)(throw_dice(world) % REPORTED_MAX);
 
 	loop->reported_count = 0;
+	if (!is_any_ready(loop))
+		return;
 	for (struct spoke_list *at = loop->watches.next; at != &loop->watches; at = at->next) {
 		unsigned place;
 
@@ -237,8 +262,11 @@ static void settle(struct virtual_loop *loop)
 /* What follows the wait. */
 static void turn_loop(struct virtual_loop *loop)
 {
+	struct virtual_process *process = loop->process;
+	uint64_t now_ns = process->world->now_ns;
 	unsigned served = 0;
 
+	process->late_ns = now_ns > loop->wake_ns ? now_ns - loop->wake_ns : 0;
 	loop->woken = false;
 	loop->inside = true;
 	loop->up->begin(loop->arg);
@@ -257,6 +285,8 @@ static void turn_loop(struct virtual_loop *loop)
 	loop->up->turn(loop->arg, served);
 	loop->inside = false;
 	settle(loop);
+	if (process->turned)
+		process->turned(process);
 }
 
 /* A stop that comes before the wait keeps the round from waiting and reading. */
@@ -358,14 +388,9 @@ void virtual_process_fini(struct virtual_process *process)
 	spokei_list_remove(&process->node);
 }
 
-/* The loop that is due first; among equals one that the dice choose. */
-static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret_due_ns)
+/* All settle first: what one writes makes another one due. */
+static void settle_all(struct virtual_world *world)
 {
-	struct virtual_loop *first = NULL;
-	unsigned equal = 0;
-
-	*ret_due_ns = UINT64_MAX;
-	/* All settle first: what one writes makes another one due. */
 	for (struct spoke_list *at = world->processes.next; at != &world->processes;
 	     at = at->next) {
 		struct virtual_loop *loop =
@@ -374,6 +399,15 @@ static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret
 		if (loop && loop->process->held_until_ns <= world->now_ns)
 			settle(loop);
 	}
+}
+
+/* The loop that is due first; among equals one that the dice choose. */
+static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret_due_ns)
+{
+	struct virtual_loop *first = NULL;
+	unsigned equal = 0;
+
+	*ret_due_ns = UINT64_MAX;
 	for (struct spoke_list *at = world->processes.next; at != &world->processes;
 	     at = at->next) {
 		struct virtual_loop *loop =
@@ -393,7 +427,7 @@ static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret
 	return first;
 }
 
-bool virtual_step(struct virtual_world *world, uint64_t until_ns)
+static bool step(struct virtual_world *world, uint64_t until_ns)
 {
 	for (;;) {
 		uint64_t due_ns;
@@ -411,6 +445,19 @@ bool virtual_step(struct virtual_world *world, uint64_t until_ns)
 		}
 		world->now_ns = next_ns;
 	}
+}
+
+bool virtual_step(struct virtual_world *world, uint64_t until_ns)
+{
+	settle_all(world);
+	return step(world, until_ns);
+}
+
+void virtual_go(struct virtual_world *world, uint64_t until_ns)
+{
+	settle_all(world);
+	while (step(world, until_ns))
+		continue;
 }
 
 void virtual_run(struct virtual_world *world, uint64_t until_ns)
