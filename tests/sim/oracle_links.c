@@ -192,6 +192,7 @@ void sim_link_changed(struct sim_process *process, const struct spoke_link_event
 		break;
 	case SPOKE_LINK_READONLY:
 		end->read_only = true;
+		sim_ask_readonly(end);
 		break;
 	case SPOKE_LINK_RECOVERED:
 		recover(end);
