@@ -215,6 +215,7 @@ static void pool_done(struct spoke_work *work)
 		return;
 	}
 	if (request->unrun && spoke_request_abandoned(request)) {
+		spokei_conn_drop_serving(&request->serving);
 		spokei_request_free(request);
 		return;
 	}

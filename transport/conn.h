@@ -35,7 +35,8 @@ struct spokei_conn;
 /* A request that is not answered yet; embedded in whoever serves it. Zero-initialised. */
 struct spokei_serving {
 	struct spokei_conn *conn; /* NULL: none, or it is closed */
-	struct spoke_list node;   /* of the connection */
+	struct spokei_link *link; /* of a connection that is closed; NULL: it is not, or all are */
+	struct spoke_list node;   /* of the connection, or of the link */
 	uint64_t id;
 	uint8_t codec;
 	bool bare;
@@ -168,6 +169,9 @@ SPOKE_MUST_USE int spokei_conn_serve(struct spokei_conn *conn, struct spokei_ser
 /* Answers a request that was served; message: status, error, value and so on. What cannot be said
  * becomes an error that says why. The serving is over. */
 void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *message);
+
+/* The serving is over without an answer; its connection is closed. */
+void spokei_conn_drop_serving(struct spokei_serving *serving);
 
 /* Answers a request from inside up->request. */
 void spokei_conn_reply(struct spokei_conn *conn, const struct spokei_message *request,

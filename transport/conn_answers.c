@@ -113,14 +113,37 @@ int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 	return 0;
 }
 
+void spokei_conn_drop_serving(struct spokei_serving *serving)
+{
+	if (serving->link == NULL)
+		return;
+	spokei_list_remove(&serving->node);
+	serving->link->serving_count--;
+	serving->link = NULL;
+}
+
+/* Somebody works at it still: else who connects, asks and goes again and again would be served
+ * without a limit. */
+static void orphan(struct spokei_serving *serving)
+{
+	struct spokei_link *link = serving->conn->link;
+
+	forget(serving);
+	link->serving_count++;
+	serving->link = link;
+	spokei_list_append(&link->orphans, &serving->node);
+}
+
 void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *message)
 {
 	struct spokei_conn *conn = serving->conn;
 	struct place place = { serving->id, serving->codec, serving->bare };
 	bool two_way = serving->two_way;
 
-	if (conn == NULL)
+	if (conn == NULL) {
+		spokei_conn_drop_serving(serving);
 		return;
+	}
 	forget(serving);
 	if (two_way)
 		answer(conn, &place, message);
@@ -135,7 +158,7 @@ void spokei_conn_abandon(struct spokei_conn *conn)
 									    &conn->servings),
 								    struct spokei_serving, node);
 
-		forget(serving);
+		orphan(serving);
 		if (serving->abandoned)
 			serving->abandoned(serving);
 	}

@@ -11,6 +11,7 @@ int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 
 	*link = (struct spokei_link){ .engine = engine, .limits = *limits };
 	spokei_list_init(&link->conns);
+	spokei_list_init(&link->orphans);
 	link->blames = spokei_bucket_make(BLAMES, BLAMES, engine->env->now(engine->env->ctx));
 	error = spokei_engine_class(engine, "call", spokei_pending_due, &link->pending_class);
 	if (limits->heartbeat_ns != SPOKEI_IDLE_OFF)
@@ -31,6 +32,21 @@ void spokei_link_end(struct spokei_link *link, struct spokei_task *end)
 				  SPOKE_ECLOSED);
 	if (link->alive == 0)
 		spokei_engine_dead(link->engine, end);
+}
+
+void spokei_link_fini(struct spokei_link *link)
+{
+	const struct spoke_env *env = link->engine->env;
+
+	SPOKE_ASSERT(spokei_list_empty(&link->conns));
+	while (!spokei_list_empty(&link->orphans))
+		spokei_conn_drop_serving(spoke_container_of(spokei_list_first(&link->orphans),
+							    struct spokei_serving, node));
+	while (link->spare_count > 0) {
+		struct spokei_spare *spare = &link->spares[--link->spare_count];
+
+		spokei_free(env, spare->bytes, 1, spare->capacity);
+	}
 }
 
 void spokei_link_woke(struct spokei_link *link)

@@ -51,6 +51,7 @@ struct spokei_link {
 	uint32_t conn_count;
 	uint32_t pending_count;
 	uint32_t serving_count;
+	struct spoke_list orphans;   /* requests served, whose connection is closed: they count */
 	size_t queued;               /* bytes, of parcels too */
 	size_t held;                 /* bytes */
 	struct spokei_bucket blames; /* events of connections closed: counters tell of all */

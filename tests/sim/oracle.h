@@ -80,7 +80,6 @@ struct sim_stream {
 	bool over;        /* both ends are closed */
 	char peer[48];    /* what the provider calls the other one */
 	unsigned running; /* handlers, of its requests */
-	bool lost;        /* ... and nobody waits for their answers */
 	bool marred;      /* what is under way on it is not as it was sent, or never comes */
 	uint64_t hole_until_ns;
 	struct sim_end ends[2]; /* who connected, who accepted */
