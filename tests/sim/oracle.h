@@ -36,6 +36,7 @@ struct sim_end {
 	uint64_t patience_ns; /* until then those may be waited for */
 	uint64_t broken_turn; /* the turn in which it read what is no frame; 0: none */
 	uint64_t readonly;    /* the order of its reading that no more calls are taken; 0 */
+	bool readonly_seen;   /* in this turn, maybe after what was read with it */
 	uint64_t guessed_ns;  /* when an answer was read to what was half written */
 	uint64_t late_turns;  /* of its process, when bytes came last */
 	uint64_t held_ns;     /* ... */
@@ -79,7 +80,6 @@ struct sim_stream {
 	bool over;        /* both ends are closed */
 	char peer[48];    /* what the provider calls the other one */
 	unsigned running; /* handlers, of its requests */
-	bool lost;        /* ... and nobody waits for their answers */
 	bool marred;      /* what is under way on it is not as it was sent, or never comes */
 	uint64_t hole_until_ns;
 	struct sim_end ends[2]; /* who connected, who accepted */
@@ -114,6 +114,9 @@ struct sim_stream *sim_stream_between(struct sim_consumer *consumer, unsigned pl
 /* A side has written, or read, a whole frame. */
 void sim_ask_sent(struct sim_end *end, const struct sim_frame *frame);
 void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame);
+
+/* What was read that takes no more calls counts from now on. */
+void sim_ask_readonly(struct sim_end *end);
 
 /* A handler runs it. */
 void sim_ask_runs(struct sim_call *call);
