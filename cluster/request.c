@@ -21,6 +21,7 @@ void spokei_request_free(struct spoke_request *request)
 	if (request == NULL)
 		return;
 	env = request->engine->env;
+	spokei_conn_leave_orphans(&request->serving);
 	spokei_copy_free(env, request->kept);
 	spokei_copy_free(env, request->answer);
 	spokei_free(env, request, 1, sizeof(*request));
