@@ -21,6 +21,7 @@ void spokei_request_free(struct spoke_request *request)
 	if (request == NULL)
 		return;
 	env = request->engine->env;
+	spokei_conn_leave_orphans(&request->serving);
 	spokei_copy_free(env, request->kept);
 	spokei_copy_free(env, request->answer);
 	spokei_free(env, request, 1, sizeof(*request));
@@ -222,7 +223,6 @@ static void pool_done(struct spoke_work *work)
 		return;
 	}
 	if (request->unrun && spoke_request_abandoned(request)) {
-		spokei_conn_unserve(&request->serving);
 		spokei_request_free(request);
 		return;
 	}
