@@ -84,6 +84,23 @@ static bool hold(struct sim_world *world)
 	return true;
 }
 
+void sim_fault_stall(struct sim_process *process)
+{
+	struct sim_world *world = process->world;
+	uint64_t ns;
+
+	if (world->healing || !sim_plan_has(world->plan, SIM_STALL) ||
+	    !sim_chance(&world->dice, 20))
+		return;
+	ns = sim_magnitude(&world->dice, MS, 10 * world->plan->interval_ns);
+	world->counts.faults++;
+	world->counts.of_fault[SIM_STALL]++;
+	sim_note(world, "process % stalls in a callback for % us", process->number, ns / 1000, 0,
+		 0);
+	process->held_ns += ns;
+	virtual_hold(&process->virt, ns);
+}
+
 static bool fail_memory(struct sim_world *world)
 {
 	struct sim_process *process = any_process(world);

@@ -204,6 +204,9 @@ void sim_cancel_many(struct sim_consumer *consumer);
 void sim_fault_now(struct sim_world *world);
 void sim_faults_end(struct sim_world *world);
 
+/* A callback of this process may take long. */
+void sim_fault_stall(struct sim_process *process);
+
 /* faults_wire.c: those that happen to one connection. Return whether there was one. */
 bool sim_fault_stream(struct sim_world *world, enum sim_fault fault);
 void sim_fault_streams_look(struct sim_world *world);
