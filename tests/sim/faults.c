@@ -224,9 +224,6 @@ void sim_faults_end(struct sim_world *world)
 	struct memnet_link link = { .latency_ns = world->plan->link.latency_ns };
 
 	world->healing = true;
-	world->pieces = world->plan->link.write_max || world->plan->link.read_max;
-	link.write_max = world->plan->link.write_max;
-	link.read_max = world->plan->link.read_max;
 	for (unsigned i = 0; i < world->plan->provider_count; i++)
 		memnet_route(world->virt.net, world->providers[i].address, MEMNET_NORMAL);
 	for (unsigned i = 0; i < SIM_PROCESSES; i++)

@@ -125,7 +125,7 @@ struct sim_world {
 	struct sim_dice dice;
 	bool verbose;
 	bool healing;  /* no more faults */
-	bool pieces;   /* ... but of reading and writing in pieces */
+	bool pieces;   /* after that: reading and writing go in pieces */
 	bool tampered; /* bytes were flipped or added by somebody in between */
 	uint64_t order;
 	struct sim_provider providers[SIM_PROVIDERS];
