@@ -285,10 +285,13 @@ static void arm_call(struct spokei_conn *conn, struct spokei_pending *pending)
 
 static void settle_fresh(struct spokei_conn *conn)
 {
+	struct spoke_engine *engine = spokei_conn_engine(conn);
 	struct spoke_list fresh;
 
 	if (spokei_list_empty(&conn->pendings.fresh))
 		return;
+	/* Ends of calls may have been told since the turn began to settle, and have taken long. */
+	engine->settle_ns = engine->env->now(engine->env->ctx);
 	spokei_list_init(&fresh);
 	spokei_list_move(&conn->pendings.fresh, &fresh);
 	while (!spokei_list_empty(&fresh)) {

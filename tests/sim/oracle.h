@@ -151,6 +151,7 @@ void sim_turns_read(struct sim_end *end);
 /* --- oracle_books.c */
 
 void sim_books_check(struct sim_process *process);
+void sim_books_timers(struct sim_process *process);
 void sim_books_end(struct sim_process *process);
 void sim_books_read(struct sim_end *end);
 
