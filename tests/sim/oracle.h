@@ -67,6 +67,7 @@ struct sim_ask {
 	bool read;     /* by the provider */
 	bool answered; /* by the provider */
 	bool refused;  /* ... without running it */
+	uint64_t read_ns;
 };
 
 struct sim_stream {
