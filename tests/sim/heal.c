@@ -87,7 +87,8 @@ static uint64_t notice_ns(const struct sim_world *world)
 		if (interval_ns != SPOKE_OFF && interval_ns > longest_ns)
 			longest_ns = interval_ns;
 	}
-	return 5 * longest_ns;
+	/* And what was sent while the way was long may still be on it, and so may the answer. */
+	return 5 * longest_ns + 8 * world->plan->interval_ns;
 }
 
 static unsigned ready(const struct sim_world *world)
