@@ -100,12 +100,6 @@ void linkrig_answer(void)
 	spoke_reply(request, (struct spoke_value){ NULL, 0 });
 }
 
-static void url_of(const char *wire, char *text, size_t size)
-{
-	linkrig.wire = wire;
-	(void)snprintf(text, size, "%s://" LINKRIG_AT "/demo.Echo", wire);
-}
-
 void linkrig_provide(const char *wire, const struct spoke_provider_options *options)
 {
 	static const struct spoke_service_options service = { .name = "demo.Echo" };
@@ -129,7 +123,8 @@ void linkrig_consume(const char *wire, const struct spoke_consumer_options *opti
 	struct spoke_consumer_options with = *options;
 	char url[64];
 
-	url_of(wire, url, sizeof(url));
+	(void)snprintf(url, sizeof(url), "%s://" LINKRIG_AT "/demo.Echo", wire);
+	linkrig.wire = wire;
 	with.url = url;
 	with.changed = note;
 	with.handle = linkrig_hold;

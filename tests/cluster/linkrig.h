@@ -75,7 +75,7 @@ void linkrig_write(const void *bytes, size_t len);
 /* The peer reads what is there. */
 void linkrig_read(void);
 
-/* Takes part in an alarm: the process is held up for `ns` in each turn from now on. */
+/* The process is held up for `ns` in each turn from now on. */
 void linkrig_hold_up(uint64_t ns);
 
 /* Goes on until it was told of one more such change, at most for so long. Returns whether. */

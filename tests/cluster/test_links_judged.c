@@ -125,36 +125,69 @@ static void whose_answer_is_waited_for_is_not_idle(void **state)
 	assert_int_equal(linkrig_stat(SPOKE_STAT_CLOSED_IDLE), 1);
 }
 
-/* More than the loop tells of in one round; all have asked when the provider, a little held up,
- * looks again. */
+/* --- a crowd, which is more than the loop tells of in one round */
+
+static struct peer_conn crowd[150];
+
+#define CROWD (sizeof(crowd) / sizeof(crowd[0]))
+
+static void crowd_connects(const char *wire)
+{
+	for (size_t i = 0; i < CROWD; i++)
+		peer_open(&linkrig.peer, &crowd[i], peer_connect(&linkrig.peer, LINKRIG_AT),
+			  spokei_catalog_wire(wire));
+}
+
+static void crowd_writes(const void *bytes, size_t len)
+{
+	for (size_t i = 0; i < CROWD; i++) {
+		peer_put_bytes(&crowd[i], (struct spoke_span){ bytes, len });
+		assert_int_equal(peer_write(&crowd[i], SIZE_MAX), 0);
+	}
+}
+
+static void crowd_leaves(void)
+{
+	for (size_t i = 0; i < CROWD; i++)
+		peer_close(&crowd[i]);
+}
+
+/* All write shortly before their time runs out, and the provider, a little held up, looks after it.
+ */
+static void crowd_writes_in_time(uint64_t left_ns, const void *bytes, size_t len)
+{
+	linkrig_pass(left_ns - 20 * TICK);
+	virtual_hold(&linkrig.process, 40 * TICK);
+	crowd_writes(bytes, len);
+	linkrig_pass(50 * TICK);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_TURNS_LATE), 0);
+}
+
 static void whose_bytes_lie_unread_is_not_idle(void **state)
 {
-	enum {
-		PEERS = 150
-	};
 	const struct spoke_provider_options options = { .idle_close_ns = INTERVAL };
-	static struct peer_conn conns[PEERS];
 
 	(void)state;
 	linkrig_provide("msgpack-rpc", &options);
-	for (unsigned i = 0; i < PEERS; i++) {
-		peer_open(&linkrig.peer, &conns[i], peer_connect(&linkrig.peer, LINKRIG_AT),
-			  spokei_catalog_wire("msgpack-rpc"));
-		peer_put_bytes(&conns[i], (struct spoke_span){ echo, sizeof(echo) - 1 });
-		peer_put_bytes(&conns[i], (struct spoke_span){ echo, sizeof(echo) - 1 });
-	}
-	for (unsigned i = 0; i < PEERS; i++)
-		(void)peer_write(&conns[i], sizeof(echo) - 1);
-	linkrig_pass(INTERVAL - 20 * TICK);
-	virtual_hold(&linkrig.process, 40 * TICK);
-	for (unsigned i = 0; i < PEERS; i++)
-		(void)peer_write(&conns[i], SIZE_MAX);
-	linkrig_pass(50 * TICK);
-	assert_int_equal(linkrig_stat(SPOKE_STAT_TURNS_LATE), 0);
-	assert_int_equal(linkrig_stat(SPOKE_STAT_CLOSED_IDLE), 0);
-	assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS), 2 * PEERS);
-	for (unsigned i = 0; i < PEERS; i++)
-		peer_close(&conns[i]);
+	crowd_connects("msgpack-rpc");
+	crowd_writes(echo, sizeof(echo) - 1);
+	crowd_writes_in_time(INTERVAL, echo, sizeof(echo) - 1);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_CLOSED), 0);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS), 2 * CROWD);
+	crowd_leaves();
+}
+
+static void whose_first_bytes_lie_unread_is_not_mute(void **state)
+{
+	const struct spoke_provider_options options = { .heartbeat_ns = INTERVAL };
+
+	(void)state;
+	linkrig_provide("dubbo", &options);
+	crowd_connects("dubbo");
+	crowd_writes_in_time(4 * INTERVAL, heartbeat, WHOLE);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_CLOSED), 0);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_PROBES_READ), CROWD);
+	crowd_leaves();
 }
 
 int main(void)
@@ -168,6 +201,7 @@ int main(void)
 		TEST(who_is_served_is_not_idle),
 		TEST(whose_answer_is_waited_for_is_not_idle),
 		TEST(whose_bytes_lie_unread_is_not_idle),
+		TEST(whose_first_bytes_lie_unread_is_not_mute),
 	};
 
 	return cmocka_run_group_tests_name("links: judged", tests, NULL, NULL);

@@ -39,14 +39,16 @@ static void and_after_a_reset_too(void **state)
 	assert_connects_anew(false);
 }
 
-static void step_until_it_resolves(const struct spokei_connector *connector)
-{
-	const uint64_t end_ns = linkrig.world.now_ns + 10 * SECOND;
+static struct spoke_alarm drainer;
 
-	while (spokei_connector_state(connector) != SPOKEI_CONNECTOR_RESOLVING) {
-		assert_true(linkrig.world.now_ns < end_ns);
-		(void)virtual_step(&linkrig.world, end_ns);
-	}
+static void drain_while_it_resolves(struct spoke_alarm *alarm)
+{
+	const struct spokei_endpoint *second = &linkrig.consumer->endpoints[1];
+
+	if (spokei_connector_state(second->connector) != SPOKEI_CONNECTOR_RESOLVING)
+		return;
+	(void)spoke_alarm_cancel(alarm);
+	assert_int_equal(spoke_engine_drain(linkrig.engine, 60 * SECOND), SPOKE_OK);
 }
 
 /* Nobody listens at the second place, so its name is resolved again and again. */
@@ -62,9 +64,11 @@ static void a_drain_waits_for_the_push_while_a_name_is_resolved(void **state)
 	linkrig_ask("later");
 	linkrig_pass(20 * TICK);
 	assert_non_null(linkrig.held);
-	step_until_it_resolves(linkrig.consumer->endpoints[1].connector);
-	assert_int_equal(spoke_engine_drain(linkrig.engine, 60 * SECOND), SPOKE_OK);
-	linkrig_pass(SECOND);
+	drainer = (struct spoke_alarm){ .engine = NULL };
+	assert_int_equal(spoke_alarm_every(linkrig.engine, &drainer, TICK, drain_while_it_resolves),
+			 SPOKE_OK);
+	linkrig_pass(10 * SECOND);
+	assert_true(linkrig.consumer->caller.closed);
 	assert_false(linkrig.consumer->ended);
 	linkrig_answer();
 	linkrig_pass(SECOND);
@@ -78,6 +82,37 @@ static void a_drain_waits_for_the_push_while_a_name_is_resolved(void **state)
 	peer_close(&linkrig.conn);
 	linkrig_pass(10 * TICK);
 	assert_true(linkrig.consumer->ended);
+}
+
+/* What is still being made for a call that waits is for that call alone. */
+static void nothing_is_served_on_a_link_made_in_a_drain(void **state)
+{
+	const struct spoke_consumer_options options = { .heartbeat_ns = SPOKE_OFF };
+	const struct spoke_call_options patient = { .timeout_ns = 20 * SECOND };
+	const struct spoke_span no_args = { NULL, 0 };
+	struct spoke_method *method;
+
+	(void)state;
+	linkrig_consume("dubbo", &options);
+	linkrig_say(SPOKEI_PROBE);
+	linkrig_pass(10 * TICK);
+	memnet_route(linkrig.world.net, LINKRIG_AT, MEMNET_SILENT);
+	linkrig_read();
+	peer_close(&linkrig.conn);
+	linkrig_pass(SECOND);
+	assert_int_equal(spoke_consumer_method(linkrig.consumer, "echo", NULL, &method), SPOKE_OK);
+	assert_int_equal(spoke_call(method, no_args, &patient, NULL, NULL, NULL), SPOKE_OK);
+	assert_int_equal(spoke_engine_drain(linkrig.engine, 60 * SECOND), SPOKE_OK);
+	memnet_route(linkrig.world.net, LINKRIG_AT, MEMNET_NORMAL);
+	linkrig_pass(SECOND);
+	assert_true(linkrig_accept());
+	linkrig_ask("later");
+	linkrig_pass(10 * TICK);
+	linkrig_read();
+	assert_int_equal(linkrig.read[SPOKEI_REQUEST], 1);
+	assert_int_equal(linkrig.read[SPOKEI_REPLY], 1);
+	assert_null(linkrig.held);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS_REFUSED), 1);
 }
 
 /* The system gave up waiting for the peer's: it is as silent as one that answers no heartbeat. */
@@ -107,6 +142,7 @@ int main(void)
 		TEST(who_serves_a_push_connects_anew_at_once),
 		TEST(and_after_a_reset_too),
 		TEST(a_drain_waits_for_the_push_while_a_name_is_resolved),
+		TEST(nothing_is_served_on_a_link_made_in_a_drain),
 		TEST(what_the_system_gives_up_was_silent),
 	};
 
