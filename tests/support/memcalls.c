@@ -171,6 +171,7 @@ static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
 		return traced(net, 'c', -1, error);
 	}
 	*ret_fd = give_fd(user, socket);
+	memwire_tell(net, MEMNET_CONNECT, socket, NULL, 0);
 	return traced(net, 'c', *ret_fd, socket->kind == MEMWIRE_STREAM ? 0 : -EINPROGRESS);
 }
 
@@ -228,7 +229,7 @@ static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_
 		listener->accept_errors--;
 		if (listener->accept_error == -ECONNABORTED) {
 			socket = memwire_accept(listener);
-			memwire_break(socket->peer, ECONNRESET);
+			memwire_break(net, socket->peer, ECONNRESET);
 			memwire_close(net, socket);
 		}
 		return traced(net, 'a', fd, listener->accept_error);
@@ -238,6 +239,7 @@ static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_
 	socket = memwire_accept(listener);
 	*ret_fd = give_fd(ctx, socket);
 	memname_to_address(socket->remote, ret_peer);
+	memwire_tell(net, MEMNET_ACCEPT, socket, NULL, 0);
 	return traced(net, 'a', *ret_fd, 0);
 }
 
@@ -262,10 +264,13 @@ static ssize_t net_read(void *ctx, int fd, void *bytes, size_t len)
 			return traced(net, 'r', fd, take_error(socket));
 		return traced(net, 'r', fd, socket->ended || socket->reset ? 0 : -EAGAIN);
 	}
-	if (memwire_chance(net, socket->peer->out.eagain_permille))
+	if (memwire_chance(net, socket->peer->out.eagain_permille)) {
+		memwire_tell(net, MEMNET_AGAIN, socket, NULL, 0);
 		return traced(net, 'r', fd, -EAGAIN);
+	}
 	part = part_of(net, part, socket->peer->out.read_max);
 	memwire_take(socket, bytes, part);
+	memwire_tell(net, MEMNET_READ, socket, bytes, part);
 	trace(net, bytes, part);
 	return traced(net, 'r', fd, (int)part);
 }
@@ -280,12 +285,16 @@ static int check_write(struct memnet *net, struct memwire_socket *socket)
 	if (socket->reset || socket->shut)
 		return -EPIPE;
 	if (memwire_chance(net, socket->out.reset_permille)) {
-		memwire_break(socket, 0);
-		memwire_break(socket->peer, ECONNRESET);
+		memwire_break(net, socket, 0);
+		memwire_break(net, socket->peer, ECONNRESET);
 		return -ECONNRESET;
 	}
-	if (memwire_room(socket) == 0 || memwire_chance(net, socket->out.eagain_permille))
+	if (memwire_room(socket) == 0)
 		return -EAGAIN;
+	if (memwire_chance(net, socket->out.eagain_permille)) {
+		memwire_tell(net, MEMNET_AGAIN, socket, NULL, 0);
+		return -EAGAIN;
+	}
 	return 0;
 }
 
@@ -308,8 +317,10 @@ static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count
 	for (int i = 0; i < count && left > 0; i++) {
 		size_t part = parts[i].iov_len < left ? parts[i].iov_len : left;
 
-		if (part > 0)
+		if (part > 0) {
 			memwire_send(net, socket, parts[i].iov_base, part);
+			memwire_tell(net, MEMNET_WRITE, socket, parts[i].iov_base, part);
+		}
 		written += part;
 		left -= part;
 	}
@@ -322,8 +333,10 @@ static int net_shut(void *ctx, int fd)
 
 	if (socket->kind != MEMWIRE_STREAM || socket->reset)
 		return traced(socket->user->net, 's', fd, -ENOTCONN);
-	if (!socket->shut)
+	if (!socket->shut) {
 		memwire_end(socket->user->net, socket);
+		memwire_tell(socket->user->net, MEMNET_SHUT, socket, NULL, 0);
+	}
 	return traced(socket->user->net, 's', fd, 0);
 }
 

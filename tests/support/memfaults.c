@@ -53,6 +53,13 @@ void memnet_free(struct memnet *net)
 	free(net);
 }
 
+void memnet_observe(struct memnet *net, void (*tell)(void *arg, const struct memnet_news *news),
+		    void *arg)
+{
+	net->tell = tell;
+	net->tell_arg = arg;
+}
+
 unsigned memnet_ready(struct memnet *net, int fd)
 {
 	const struct memwire_socket *socket;
@@ -123,6 +130,15 @@ void memnet_fail_accept(struct memnet *net, int fd, int error, unsigned times)
 	listener->accept_errors = times;
 }
 
+bool memnet_fail_accepts_at(struct memnet *net, const char *address, int error, unsigned times)
+{
+	struct memwire_socket *listener = memwire_listener(net, address);
+
+	if (listener)
+		memnet_fail_accept(net, listener->fd, error, times);
+	return listener != NULL;
+}
+
 void memnet_name(struct memnet *net, const char *host, const char *digits)
 {
 	struct memwire_host *one = calloc(1, sizeof(*one));
@@ -141,8 +157,21 @@ void memnet_reset(struct memnet *net, int fd)
 	memwire_settle(net);
 	socket = memwire_socket_of(net, fd);
 	SPOKE_ASSERT(socket->peer != NULL);
-	memwire_break(socket, ECONNRESET);
-	memwire_break(socket->peer, ECONNRESET);
+	memwire_break(net, socket, ECONNRESET);
+	memwire_break(net, socket->peer, ECONNRESET);
+}
+
+bool memnet_inject(struct memnet *net, int fd, const void *bytes, size_t len)
+{
+	struct memwire_socket *socket;
+
+	memwire_settle(net);
+	socket = memwire_socket_of(net, fd);
+	if (socket->kind != MEMWIRE_STREAM || socket->reset || socket->shut ||
+	    memwire_room(socket) < len)
+		return false;
+	memwire_send(net, socket, bytes, len);
+	return true;
 }
 
 void memnet_kill(struct memnet_user *user)

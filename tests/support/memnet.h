@@ -42,6 +42,30 @@ struct memnet_link {
 	bool blackhole;            /* bytes and ends wait until it is over, resets are lost */
 };
 
+enum memnet_act {
+	MEMNET_CONNECT, /* an attempt has begun; `name`: where to */
+	MEMNET_ACCEPT,  /* the other end of a connection was taken */
+	MEMNET_WRITE,   /* bytes were taken; of one write there may be several */
+	MEMNET_ARRIVE,  /* `len` bytes can be read now */
+	MEMNET_READ,    /* bytes were given */
+	MEMNET_AGAIN,   /* a read or write that could be done was told -EAGAIN */
+	MEMNET_SHUT,    /* it writes no more */
+	MEMNET_END,     /* the peer's end has arrived, or the connection is broken */
+	MEMNET_CLOSE,
+};
+
+/* Something that happens at one end of a connection; borrowed for the call. */
+struct memnet_news {
+	enum memnet_act act;
+	struct memnet_user *user;   /* whose end it is; NULL: it is not accepted yet */
+	int fd;                     /* -1: none yet */
+	const char *name;           /* of CONNECT */
+	const unsigned char *bytes; /* of WRITE and READ */
+	size_t len;
+	void **note;      /* the observer's, of this end */
+	void **peer_note; /* of the other one; NULL: there is none yet */
+};
+
 /* What guard() was told last; the network in memory does not act on it. */
 struct memnet_guard {
 	unsigned calls;
@@ -55,6 +79,10 @@ struct memnet_options {
 	uint64_t seed;
 	struct memnet_link link; /* of connections, both directions, until memnet_set_all() */
 };
+
+/* An observer, who is told at once and must not call the network meanwhile; NULL: none. */
+void memnet_observe(struct memnet *net, void (*tell)(void *arg, const struct memnet_news *news),
+		    void *arg);
 
 /* The network, or NULL without memory. */
 struct memnet *memnet_new(const struct memnet_options *options);
@@ -94,11 +122,18 @@ void memnet_route(struct memnet *net, const char *address, enum memnet_route rou
  * connection is gone, else it waits on. */
 void memnet_fail_accept(struct memnet *net, int fd, int error, unsigned times);
 
+/* The same for who listens at an address. Returns whether anybody does. */
+bool memnet_fail_accepts_at(struct memnet *net, const char *address, int error, unsigned times);
+
 /* Gives a name addresses, digits with spaces between, for resolve(). "localhost" is known. */
 void memnet_name(struct memnet *net, const char *host, const char *digits);
 
 /* Something in between resets the connection: both sides see it now. */
 void memnet_reset(struct memnet *net, int fd);
+
+/* Something in between adds bytes to what was written at a descriptor. Returns whether there was
+ * room. */
+bool memnet_inject(struct memnet *net, int fd, const void *bytes, size_t len);
 
 /* The process ends: the system closes all it has open. */
 void memnet_kill(struct memnet_user *user);

@@ -184,6 +184,7 @@ static void close_stream(struct memnet *net, struct memwire_socket *socket)
 void memwire_close(struct memnet *net, struct memwire_socket *socket)
 {
 	SPOKE_ASSERT(!socket->gone);
+	memwire_tell(net, MEMNET_CLOSE, socket, NULL, 0);
 	socket->gone = true;
 	while (socket->queued > 0) {
 		struct memwire_socket *waiting = memwire_accept(socket);
@@ -216,13 +217,31 @@ enum memnet_route memwire_route_of(struct memnet *net, const char *name)
 	return MEMNET_NORMAL;
 }
 
-void memwire_break(struct memwire_socket *socket, int error)
+void memwire_break(struct memnet *net, struct memwire_socket *socket, int error)
 {
 	if (socket->gone || socket->reset)
 		return;
 	socket->kind = MEMWIRE_STREAM;
 	socket->reset = true;
 	socket->error = error;
+	memwire_tell(net, MEMNET_END, socket, NULL, 0);
+}
+
+void memwire_tell_observer(struct memnet *net, enum memnet_act act, struct memwire_socket *socket,
+			   const unsigned char *bytes, size_t len)
+{
+	struct memnet_news news = {
+		.act = act,
+		.user = socket->user,
+		.fd = socket->fd,
+		.name = socket->remote,
+		.bytes = bytes,
+		.len = len,
+		.note = &socket->note,
+		.peer_note = socket->peer ? &socket->peer->note : NULL,
+	};
+
+	net->tell(net->tell_arg, &news);
 }
 
 /* --- connecting */
@@ -256,7 +275,7 @@ struct memwire_socket *memwire_accept(struct memwire_socket *listener)
 static void answer(struct memnet *net, struct memwire_socket *client, int error, bool now)
 {
 	if (now && error)
-		memwire_break(client, error);
+		memwire_break(net, client, error);
 	else if (now)
 		client->kind = MEMWIRE_STREAM;
 	else
@@ -278,7 +297,7 @@ static void handle_syn(struct memnet *net, struct memwire_socket *client, bool n
 	if (client->gone || client->kind != MEMWIRE_CONNECTING)
 		return;
 	if (client->tries == SYN_TRIES_MAX) {
-		memwire_break(client, ETIMEDOUT);
+		memwire_break(net, client, ETIMEDOUT);
 		return;
 	}
 	client->tries++;
@@ -406,8 +425,10 @@ static void handle_segment(struct memnet *net, const struct memwire_event *event
 		to->held_end = to->held_end || event->kind == MEMWIRE_FIN;
 	} else if (event->kind == MEMWIRE_DATA) {
 		to->arrived += event->value;
+		memwire_tell(net, MEMNET_ARRIVE, to, NULL, event->value);
 	} else {
 		to->ended = true;
+		memwire_tell(net, MEMNET_END, to, NULL, 0);
 	}
 }
 
@@ -421,7 +442,7 @@ static void handle_event(struct memnet *net, const struct memwire_event *event)
 		break;
 	case MEMWIRE_ANSWER:
 		if (event->value)
-			memwire_break(to, (int)event->value);
+			memwire_break(net, to, (int)event->value);
 		else if (!to->gone && to->kind == MEMWIRE_CONNECTING)
 			to->kind = MEMWIRE_STREAM;
 		break;
@@ -431,7 +452,7 @@ static void handle_event(struct memnet *net, const struct memwire_event *event)
 		break;
 	case MEMWIRE_RST:
 		if (!to->peer->out.blackhole)
-			memwire_break(to, ECONNRESET);
+			memwire_break(net, to, ECONNRESET);
 		break;
 	}
 	put_aside_if_unused(net, to);
@@ -448,6 +469,10 @@ static void release_held(struct memnet *net)
 		drop_held(net, one);
 		one->arrived += held;
 		one->ended = one->ended || end;
+		if (held > 0)
+			memwire_tell(net, MEMNET_ARRIVE, one, NULL, held);
+		if (end)
+			memwire_tell(net, MEMNET_END, one, NULL, 0);
 	}
 }
 

@@ -58,6 +58,7 @@ struct memwire_socket {
 	unsigned backlog;
 	int accept_error;
 	unsigned accept_errors;
+	void *note; /* the observer's */
 	struct memnet_guard guard;
 	char local[MEMNAME_SIZE];
 	char remote[MEMNAME_SIZE];
@@ -92,8 +93,10 @@ struct memnet {
 	struct memwire_event *events; /* a heap */
 	size_t events_len;
 	size_t events_size;
-	struct memwire_socket all;     /* head of the list */
-	struct memwire_socket *unused; /* to be freed, linked by `next` */
+	struct memwire_socket all;                               /* head of the list */
+	struct memwire_socket *unused;                           /* to be freed, linked by `next` */
+	void (*tell)(void *arg, const struct memnet_news *news); /* the observer, or NULL */
+	void *tell_arg;
 	struct memwire_route *routes;
 	struct memwire_host *hosts;
 	unsigned holding; /* sockets with something held */
@@ -140,6 +143,18 @@ void memwire_end(struct memnet *net, struct memwire_socket *socket);
 void memwire_take(struct memwire_socket *socket, unsigned char *bytes, size_t len);
 
 /* The connection ends here and now with this error. */
-void memwire_break(struct memwire_socket *socket, int error);
+void memwire_break(struct memnet *net, struct memwire_socket *socket, int error);
+
+/* Tells the observer, if there is one. */
+void memwire_tell_observer(struct memnet *net, enum memnet_act act, struct memwire_socket *socket,
+			   const unsigned char *bytes, size_t len);
+
+static inline void memwire_tell(struct memnet *net, enum memnet_act act,
+				struct memwire_socket *socket, const unsigned char *bytes,
+				size_t len)
+{
+	if (net->tell)
+		memwire_tell_observer(net, act, socket, bytes, len);
+}
 
 #endif

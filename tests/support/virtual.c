@@ -55,9 +55,9 @@ static uint64_t process_now(void *ctx)
 
 static uint64_t process_boot_now(void *ctx)
 {
-	const struct virtual_world *world = ((struct virtual_process *)ctx)->world;
+	const struct virtual_process *process = ctx;
 
-	return world->now_ns + world->slept_ns;
+	return process_now(ctx) + process->world->slept_ns + process->boot_ahead_ns;
 }
 
 static void process_dice(void *ctx, void *bytes, size_t len)
@@ -73,9 +73,9 @@ static void *process_resize(void *ctx, void *memory, size_t old_len, size_t len)
 	struct virtual_process *process = ctx;
 	void *grown;
 
-	(void)old_len;
 	if (len == 0) {
 		process->blocks -= memory != NULL;
+		process->bytes -= old_len;
 		free(memory);
 		return NULL;
 	}
@@ -83,6 +83,7 @@ static void *process_resize(void *ctx, void *memory, size_t old_len, size_t len)
 		return NULL;
 	grown = realloc(memory, len);
 	process->blocks += grown && !memory;
+	process->bytes += grown ? len - old_len : 0;
 	return grown;
 }
 
@@ -237,8 +238,11 @@ static void settle(struct virtual_loop *loop)
 /* What follows the wait. */
 static void turn_loop(struct virtual_loop *loop)
 {
+	struct virtual_process *process = loop->process;
+	uint64_t now_ns = process->world->now_ns;
 	unsigned served = 0;
 
+	process->late_ns = now_ns > loop->wake_ns ? now_ns - loop->wake_ns : 0;
 	loop->woken = false;
 	loop->inside = true;
 	loop->up->begin(loop->arg);
@@ -257,6 +261,8 @@ static void turn_loop(struct virtual_loop *loop)
 	loop->up->turn(loop->arg, served);
 	loop->inside = false;
 	settle(loop);
+	if (process->turned)
+		process->turned(process);
 }
 
 /* A stop that comes before the wait keeps the round from waiting and reading. */

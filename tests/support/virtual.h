@@ -26,8 +26,13 @@ struct virtual_process {
 	struct spoke_list node; /* of the world */
 	void *loop;             /* open now, or NULL */
 	uint64_t blocks;        /* of memory it has; a leak shows here */
+	uint64_t bytes;         /* ... and how large they are */
 	uint64_t held_until_ns; /* it does nothing before, and its clock is there already */
-	uint64_t fail_at;       /* the demand for memory that fails, counted from 1; 0: none */
+	uint64_t boot_ahead_ns; /* of its clock that counts sleep */
+	uint64_t late_ns;       /* how long after it wanted to be woken its last turn began */
+	/* Told after each turn of its loop; may be NULL. */
+	void (*turned)(struct virtual_process *process);
+	uint64_t fail_at; /* the demand for memory that fails, counted from 1; 0: none */
 	uint64_t demands;
 };
 

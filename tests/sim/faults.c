@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes wrong in the world, chosen by dice among what the plan allows. */
+#include "tests/sim/oracle.h"
+
+#include <errno.h>
+
+/* How long something lasts: from a moment to several heartbeats. */
+static uint64_t draw_time(struct sim_world *world)
+{
+	return sim_magnitude(&world->dice, world->plan->interval_ns / 8,
+			     8 * world->plan->interval_ns);
+}
+
+static struct sim_process *any_process(struct sim_world *world)
+{
+	for (unsigned i = 0; i < 2 * SIM_PROCESSES; i++) {
+		struct sim_process *process =
+			sim_process_at(world, (unsigned)(sim_throw(&world->dice) % SIM_PROCESSES));
+
+		if (process->engine && process->virt.held_until_ns <= world->virt.now_ns)
+			return process;
+	}
+	return NULL;
+}
+
+static struct sim_provider *any_provider(struct sim_world *world)
+{
+	struct sim_provider *provider =
+		&world->providers[sim_throw(&world->dice) % world->plan->provider_count];
+
+	return provider->process.engine && !provider->process.draining &&
+			       provider->process.virt.held_until_ns <= world->virt.now_ns
+		       ? provider
+		       : NULL;
+}
+
+static struct sim_consumer *any_consumer(struct sim_world *world)
+{
+	struct sim_consumer *consumer =
+		&world->consumers[sim_throw(&world->dice) % world->plan->consumer_count];
+
+	return consumer->process.engine && consumer->consumer && !consumer->process.draining &&
+			       consumer->process.virt.held_until_ns <= world->virt.now_ns
+		       ? consumer
+		       : NULL;
+}
+
+/* --- those of a process */
+
+static bool crash(struct sim_world *world)
+{
+	struct sim_provider *provider = any_provider(world);
+
+	if (provider == NULL)
+		return false;
+	sim_note(world, "p% crashes", provider->process.number, 0, 0, 0);
+	sim_process_end(&provider->process);
+	provider->process.back_ns = world->virt.now_ns + draw_time(world);
+	return true;
+}
+
+static bool drain(struct sim_world *world)
+{
+	struct sim_provider *provider = any_provider(world);
+
+	if (provider == NULL)
+		return false;
+	sim_drain_begin(&provider->process, draw_time(world));
+	provider->process.back_ns = world->virt.now_ns + draw_time(world);
+	return true;
+}
+
+static bool hold(struct sim_world *world)
+{
+	struct sim_process *process = any_process(world);
+	uint64_t ns = sim_magnitude(&world->dice, world->plan->interval_ns / 8,
+				    10 * world->plan->interval_ns);
+
+	if (process == NULL)
+		return false;
+	sim_note(world, "process % stands still for % us", process->number, ns / 1000, 0, 0);
+	process->held_ns += ns;
+	virtual_hold(&process->virt, ns);
+	return true;
+}
+
+static bool fail_memory(struct sim_world *world)
+{
+	struct sim_process *process = any_process(world);
+
+	if (process == NULL)
+		return false;
+	process->virt.fail_at = process->virt.demands + sim_magnitude(&world->dice, 1, 200);
+	sim_note(world, "process % will lack memory once", process->number, 0, 0, 0);
+	return true;
+}
+
+static bool sleep_now(struct sim_world *world)
+{
+	uint64_t ns = sim_magnitude(&world->dice, MS, 3600 * SECOND);
+
+	world->sleeps++;
+	sim_note(world, "the machine slept for % ms", ns / MS, 0, 0, 0);
+	for (unsigned i = 0; i < SIM_PROCESSES; i++)
+		sim_process_at(world, i)->virt.boot_ahead_ns += ns;
+	return true;
+}
+
+static bool cancel_storm(struct sim_world *world)
+{
+	struct sim_consumer *consumer = any_consumer(world);
+
+	if (consumer == NULL)
+		return false;
+	for (unsigned i = 0; i < 20 && consumer->consumer; i++)
+		sim_call(consumer, false);
+	sim_cancel_many(consumer);
+	return true;
+}
+
+static bool churn(struct sim_world *world)
+{
+	struct sim_consumer *consumer = any_consumer(world);
+
+	if (consumer == NULL)
+		return false;
+	switch (sim_throw(&world->dice) % 3) {
+	case 0:
+		sim_consumer_free(consumer);
+		break;
+	case 1:
+		sim_drain_begin(&consumer->process, draw_time(world));
+		consumer->process.back_ns = world->virt.now_ns + draw_time(world);
+		break;
+	default:
+		sim_process_end(&consumer->process);
+		consumer->process.back_ns = world->virt.now_ns + draw_time(world);
+	}
+	return true;
+}
+
+/* --- those of a place */
+
+static bool change_route(struct sim_world *world)
+{
+	static const enum memnet_route routes[] = { MEMNET_NORMAL,  MEMNET_NORMAL,
+						    MEMNET_AT_ONCE, MEMNET_REFUSE,
+						    MEMNET_SILENT,  MEMNET_UNREACHABLE,
+						    MEMNET_SELF };
+	unsigned which = (unsigned)(sim_throw(&world->dice) % (sizeof(routes) / sizeof(routes[0])));
+	unsigned place = (unsigned)(sim_throw(&world->dice) % world->plan->provider_count);
+
+	sim_note(world, "the way to p% is now %", place, routes[which], 0, 0);
+	memnet_route(world->virt.net, world->providers[place].address, routes[which]);
+	return true;
+}
+
+static bool fail_accept(struct sim_world *world)
+{
+	static const int errors[] = { -ECONNABORTED, -EMFILE, -ENOBUFS, -EINTR, -EAGAIN };
+	const struct sim_provider *provider = any_provider(world);
+	int error = errors[sim_throw(&world->dice) % (sizeof(errors) / sizeof(errors[0]))];
+
+	if (provider == NULL)
+		return false;
+	sim_note(world, "p% cannot accept: %", provider->process.number, (uint64_t)-error, 0, 0);
+	return memnet_fail_accepts_at(world->virt.net, provider->address, error,
+				      (unsigned)sim_between(&world->dice, 1, 5));
+}
+
+/* --- all */
+
+/* Those that are not here happen to one connection. */
+static bool (*const begin[SIM_FAULTS])(struct sim_world *world) = {
+	[SIM_ROUTE] = change_route, [SIM_ACCEPT] = fail_accept,
+	[SIM_CRASH] = crash,        [SIM_DRAIN] = drain,
+	[SIM_HOLD] = hold,          [SIM_MEMORY] = fail_memory,
+	[SIM_SLEEP] = sleep_now,    [SIM_CANCELS] = cancel_storm,
+	[SIM_CHURN] = churn,
+};
+
+void sim_fault_now(struct sim_world *world)
+{
+	enum sim_fault fault = (enum sim_fault)(sim_throw(&world->dice) % SIM_FAULTS);
+
+	world->next_fault_ns = world->virt.now_ns +
+			       sim_between(&world->dice, 1, 2 * world->plan->fault_every_ns);
+	while (!sim_plan_has(world->plan, fault))
+		fault = (enum sim_fault)((fault + 1) % SIM_FAULTS);
+	if (begin[fault] ? !begin[fault](world) : !sim_fault_stream(world, fault))
+		return;
+	world->counts.faults++;
+	world->counts.of_fault[fault]++;
+}
+
+void sim_faults_end(struct sim_world *world)
+{
+	struct memnet_link link = { .latency_ns = world->plan->link.latency_ns };
+
+	world->healing = true;
+	world->pieces = world->plan->link.write_max || world->plan->link.read_max;
+	link.write_max = world->plan->link.write_max;
+	link.read_max = world->plan->link.read_max;
+	for (unsigned i = 0; i < world->plan->provider_count; i++)
+		memnet_route(world->virt.net, world->providers[i].address, MEMNET_NORMAL);
+	for (unsigned i = 0; i < SIM_PROCESSES; i++)
+		sim_process_at(world, i)->virt.fail_at = 0;
+	sim_fault_streams_end(world);
+	memnet_set_all(world->virt.net, &link);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes wrong with one connection: cuts, holes, delays, and somebody in between. */
+#include "tests/sim/oracle.h"
+
+#include <string.h>
+
+static struct sim_stream *any_stream(struct sim_world *world)
+{
+	unsigned open = 0;
+	struct sim_stream *chosen = NULL;
+
+	for (struct sim_stream *one = world->streams; one; one = one->next) {
+		if (one->ends[0].fd < 0 || one->ends[1].fd < 0)
+			continue;
+		if (sim_throw(&world->dice) % ++open == 0)
+			chosen = one;
+	}
+	return chosen;
+}
+
+static struct memnet_link *link_of(const struct sim_stream *stream, unsigned end)
+{
+	return memnet_link(stream->world->virt.net, stream->ends[end].fd);
+}
+
+static uint64_t draw_until(struct sim_world *world)
+{
+	return world->virt.now_ns + sim_magnitude(&world->dice, world->plan->interval_ns / 8,
+						  8 * world->plan->interval_ns);
+}
+
+static bool open_hole(struct sim_stream *stream)
+{
+	struct sim_world *world = stream->world;
+	unsigned which = (unsigned)sim_between(&world->dice, 1, 3);
+
+	stream->hole_until_ns = draw_until(world);
+	sim_note(world, "nothing passes on connection %, directions %, until % us", stream->number,
+		 which, stream->hole_until_ns / 1000, 0);
+	for (unsigned i = 0; i < 2; i++)
+		if (which & 1u << i)
+			link_of(stream, i)->blackhole = true;
+	return true;
+}
+
+/* Nobody hears any more of the other one, for ever; one of them may close. */
+static bool cut_in_half(struct sim_stream *stream)
+{
+	struct sim_world *world = stream->world;
+
+	sim_note(world, "connection % is half open", stream->number, 0, 0, 0);
+	stream->hole_until_ns = UINT64_MAX;
+	for (unsigned i = 0; i < 2; i++)
+		link_of(stream, i)->blackhole = true;
+	return true;
+}
+
+static bool delay(struct sim_stream *stream)
+{
+	struct sim_world *world = stream->world;
+	uint64_t ns = sim_magnitude(&world->dice, MS, 2 * world->plan->interval_ns);
+
+	sim_note(world, "connection % takes % us longer", stream->number, ns / 1000, 0, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		link_of(stream, i)->latency_ns = ns;
+		link_of(stream, i)->jitter_ns = ns / 2;
+	}
+	return true;
+}
+
+/* Clogged, or clear again if it was. */
+static bool turn_clog(struct sim_stream *stream)
+{
+	struct sim_world *world = stream->world;
+
+	stream->clogged = !stream->clogged;
+	stream->marred = true; /* what is in it goes on slowly */
+	sim_note(world, stream->clogged ? "connection % is clogged" : "connection % is clear again",
+		 stream->number, 0, 0, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct memnet_link *link = link_of(stream, i);
+
+		*link = world->plan->link;
+		if (stream->clogged) {
+			link->capacity = (uint32_t)sim_magnitude(&world->dice, 1, 500);
+			link->bytes_per_s = sim_magnitude(&world->dice, 100, 10000);
+		}
+	}
+	return true;
+}
+
+/* --- somebody in between */
+
+static bool flip(struct sim_stream *stream)
+{
+	struct sim_world *world = stream->world;
+	unsigned which = (unsigned)(sim_throw(&world->dice) % 2);
+
+	sim_note(world, "bits are flipped on connection %", stream->number, 0, 0, 0);
+	stream->tampered = true;
+	stream->marred = true;
+	world->tampered = true;
+	link_of(stream, which)->corrupt_permille = (uint32_t)sim_between(&world->dice, 10, 500);
+	return true;
+}
+
+static void put_id(unsigned char *reply, uint64_t id)
+{
+	for (unsigned i = 0; i < 8; i++)
+		reply[4 + i] = (unsigned char)(id >> (56 - 8 * i));
+}
+
+/*
+ * A reply that was seen before comes again: here, or on another connection; under its own id, or
+ * under one that was never given, or will be given next. Only between two frames.
+ */
+static bool replay(struct sim_stream *stream)
+{
+	struct sim_world *world = stream->world;
+	const struct sim_stream *from = any_stream(world);
+	unsigned char reply[SIM_KEPT];
+	unsigned how = (unsigned)(sim_throw(&world->dice) % 4);
+
+	if (!stream->dubbo || from->last_len == 0 || stream->ends[1].sent.have != 0 ||
+	    stream->ends[1].sent.broken)
+		return false;
+	memcpy(reply, from->last_reply, from->last_len);
+	if (how == 1)
+		put_id(reply, sim_throw(&world->dice));
+	else if (how == 2)
+		put_id(reply,
+		       stream->id_base + stream->ask_count + sim_between(&world->dice, 0, 3));
+	if (!memnet_inject(world->virt.net, stream->ends[1].fd, reply, from->last_len))
+		return false;
+	sim_note(world, "an old reply of % is put on connection %, way %", from->number,
+		 stream->number, how, 0);
+	stream->tampered = true;
+	world->tampered = world->tampered || how == 2; /* it may be given until it arrives */
+	return true;
+}
+
+static bool reset(struct sim_stream *stream)
+{
+	sim_note(stream->world, "connection % is reset", stream->number, 0, 0, 0);
+	memnet_reset(stream->world->virt.net, stream->ends[0].fd);
+	return true;
+}
+
+/* Handlers stall by themselves. */
+static bool (*const begin[SIM_FAULTS])(struct sim_stream *stream) = {
+	[SIM_RESET] = reset, [SIM_HALF_OPEN] = cut_in_half, [SIM_HOLE] = open_hole,
+	[SIM_DELAY] = delay, [SIM_CLOG] = turn_clog,        [SIM_REPLAY] = replay,
+	[SIM_FLIP] = flip,
+};
+
+bool sim_fault_stream(struct sim_world *world, enum sim_fault fault)
+{
+	struct sim_stream *stream = any_stream(world);
+
+	return stream && begin[fault] && begin[fault](stream);
+}
+
+/* Holes that have lasted their time are closed. */
+void sim_fault_streams_look(struct sim_world *world)
+{
+	for (struct sim_stream *one = world->streams; one; one = one->next) {
+		if (one->hole_until_ns == 0 || one->hole_until_ns > world->virt.now_ns)
+			continue;
+		one->hole_until_ns = 0;
+		for (unsigned i = 0; i < 2; i++)
+			if (one->ends[i].fd >= 0)
+				link_of(one, i)->blackhole = false;
+	}
+}
+
+void sim_fault_streams_end(struct sim_world *world)
+{
+	for (struct sim_stream *one = world->streams; one; one = one->next) {
+		one->hole_until_ns = 0;
+		one->clogged = false;
+		if (one->marred && one->ends[0].fd >= 0 && one->ends[1].fd >= 0)
+			(void)reset(one);
+	}
+}

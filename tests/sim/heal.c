@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * After the faults: everybody finds everybody again, new calls go well, and all comes to an orderly
+ * end.
+ */
+#include "tests/sim/oracle.h"
+
+#include "core/engine.h"
+
+#define BACKOFF_CAP_NS (30 * SECOND)
+#define CONNECT_NS (5 * SECOND)
+#define TICK_NS MS
+
+void sim_drain_begin(struct sim_process *process, uint64_t timeout_ns)
+{
+	struct sim_world *world = process->world;
+
+	if (process->engine == NULL || process->draining || process->closed ||
+	    spoke_engine_drain(process->engine, timeout_ns))
+		return;
+	sim_note(world, "process % drains for % us", process->number, timeout_ns / 1000, 0, 0);
+	process->draining = true;
+	process->drain_held_ns = process->held_ns;
+	process->drain_end_ns = world->virt.now_ns + timeout_ns;
+}
+
+void sim_drain_look(struct sim_process *process)
+{
+	struct sim_world *world = process->world;
+	uint64_t late_ns = process->held_ns - process->drain_held_ns;
+
+	if (process->engine->drained) {
+		uint64_t back_ns = process->back_ns;
+
+		sim_note(world, "process % is drained", process->number, 0, 0, 0);
+		sim_process_end(process);
+		process->back_ns = back_ns;
+	} else if (world->virt.now_ns > process->drain_end_ns + late_ns + 2 * TICK_NS) {
+		sim_violation(world, "L6", "process %u is not drained after its timeout",
+			      process->number);
+	}
+}
+
+/* --- everybody is there again */
+
+static bool is_whole(const struct sim_world *world)
+{
+	for (unsigned i = 0; i < world->plan->provider_count; i++)
+		if (world->providers[i].provider == NULL || world->providers[i].process.draining ||
+		    world->providers[i].process.closed)
+			return false;
+	for (unsigned i = 0; i < world->plan->consumer_count; i++) {
+		const struct sim_consumer *consumer = &world->consumers[i];
+
+		if (consumer->consumer == NULL || consumer->process.draining ||
+		    spoke_consumer_ready(consumer->consumer) != world->plan->provider_count)
+			return false;
+	}
+	return true;
+}
+
+/* The longest time any heartbeat of this world may need to notice something. */
+static uint64_t notice_ns(const struct sim_world *world)
+{
+	uint64_t longest_ns = 0;
+
+	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
+		uint64_t interval_ns =
+			i < SIM_PROVIDERS ? world->plan->providers[i].heartbeat_ns
+					  : world->plan->consumers[i - SIM_PROVIDERS].heartbeat_ns;
+
+		if (interval_ns != SPOKE_OFF && interval_ns > longest_ns)
+			longest_ns = interval_ns;
+	}
+	return 5 * longest_ns;
+}
+
+static unsigned ready(const struct sim_world *world)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < world->plan->consumer_count; i++)
+		if (world->consumers[i].consumer)
+			count += (unsigned)spoke_consumer_ready(world->consumers[i].consumer);
+	return count;
+}
+
+static void wait_until_whole(struct sim_world *world)
+{
+	uint64_t until_ns = world->virt.now_ns + BACKOFF_CAP_NS * 6 / 5 + CONNECT_NS + SECOND +
+			    notice_ns(world);
+
+	while (!is_whole(world)) {
+		if (world->virt.now_ns >= until_ns)
+			sim_violation(world, "L1", "%u of %u connections are ready again",
+				      ready(world),
+				      world->plan->provider_count * world->plan->consumer_count);
+		sim_go_on(world, world->virt.now_ns + 5 * MS);
+		sim_provider_answer_due(world, true);
+	}
+}
+
+static unsigned waiting(const struct sim_world *world)
+{
+	unsigned waits = 0;
+
+	for (unsigned i = 0; i < world->plan->consumer_count; i++)
+		waits += world->consumers[i].waits;
+	return waits;
+}
+
+static void wait_for_calls(struct sim_world *world, uint64_t until_ns)
+{
+	while (waiting(world) > 0 && world->virt.now_ns < until_ns) {
+		sim_go_on(world, world->virt.now_ns + 5 * MS);
+		sim_provider_answer_due(world, true);
+	}
+}
+
+/* A connection that was cut in the faults may still be lost after they have ended: then the wait
+ * begins anew, which it cannot do for ever. */
+static void settle(struct sim_world *world)
+{
+	wait_until_whole(world);
+	wait_for_calls(world, world->virt.now_ns + 30 * SECOND);
+	sim_go_on(world, world->virt.now_ns + notice_ns(world) / 4 + 10 * MS);
+	wait_until_whole(world);
+	sim_provider_answer_due(world, true);
+	sim_go_on(world, world->virt.now_ns + 100 * MS);
+}
+
+static void call_all(struct sim_world *world)
+{
+	for (unsigned i = 0; i < world->plan->consumer_count; i++)
+		for (unsigned k = 0; k < world->plan->provider_count; k++)
+			sim_call(&world->consumers[i], true);
+	wait_for_calls(world, world->virt.now_ns + 20 * SECOND);
+	if (waiting(world) > 0)
+		sim_violation(world, world->pieces ? "L5" : "L1", "calls do not end");
+}
+
+void sim_heal(struct sim_world *world)
+{
+	sim_note(world, "all faults end", 0, 0, 0, 0);
+	sim_faults_end(world);
+	if (world->plan->steady)
+		return;
+	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
+		struct sim_process *process = sim_process_at(world, i);
+
+		if (process->world && process->engine == NULL && process->back_ns == 0)
+			process->back_ns = world->virt.now_ns;
+	}
+	settle(world);
+	call_all(world);
+	sim_asks_check(world);
+}
+
+/* --- the end */
+
+static void end_one(struct sim_process *process)
+{
+	struct sim_world *world = process->world;
+
+	process->back_ns = 0;
+	if (process->engine == NULL)
+		return;
+	switch (sim_throw(&world->dice) % 3) {
+	case 0:
+		sim_drain_begin(process, sim_magnitude(&world->dice, MS, 2 * SECOND));
+		break;
+	case 1:
+		if (!sim_is_provider(process))
+			sim_consumer_free((struct sim_consumer *)process);
+		process->back_ns = 0;
+		break;
+	default:
+		sim_process_end(process);
+	}
+}
+
+/* Each process ends in one of the ways there are, and the others see it. */
+void sim_end(struct sim_world *world)
+{
+	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
+		struct sim_process *process = sim_process_at(world, i);
+
+		if (process->world == NULL)
+			continue;
+		end_one(process);
+		sim_go_on(world, world->virt.now_ns + sim_magnitude(&world->dice, MS, 20 * MS));
+	}
+	sim_go_on(world, world->virt.now_ns + 10 * MS);
+	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
+		struct sim_process *process = sim_process_at(world, i);
+
+		while (process->engine && process->draining)
+			sim_go_on(world, world->virt.now_ns + 10 * MS);
+	}
+	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
+		struct sim_process *process = sim_process_at(world, i);
+
+		if (process->world && process->engine)
+			sim_process_end(process);
+	}
+	sim_calls_check(world, true);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The oracle. It knows which bytes were written, have arrived and were read, which request each
+ * answer belongs to, and who ran what; it takes nothing from the product but its callbacks. Each
+ * invariant is one name, under which sim_violation() is called:
+ *
+ *   oracle_calls    S1 S2 S3 S4 S13 S14 S18 S20
+ *   oracle_asks     S4 S5 S6 S19 S23
+ *   oracle_streams  S12 S16
+ *   oracle_links    S11 S24 L2
+ *   oracle_turns    L3 L4
+ *   oracle_books    S9 S10 S18 S24
+ *   heal            L1 L5 L6
+ *   segments        S15
+ *   main            S21 S22
+ */
+#ifndef TESTS_SIM_ORACLE_H
+#define TESTS_SIM_ORACLE_H
+
+#include "tests/sim/sim.h"
+
+/* One end of a connection. */
+struct sim_end {
+	struct sim_stream *stream;
+	struct sim_process *process; /* NULL: not accepted yet */
+	int fd;                      /* -1: closed, or not accepted */
+	uint64_t since_ns;           /* when it was opened */
+	uint64_t arrived;            /* bytes that could be read, ever */
+	uint64_t taken;              /* of them, read */
+	uint64_t arrived_ns;         /* when the last came */
+	uint64_t read_ns;            /* when the last was read */
+	uint64_t wrote_ns;           /* when the last was written */
+	uint64_t first_wrote_ns;
+	uint64_t again_ns;    /* when a read was told so although there was something */
+	uint64_t asked_ns;    /* when its last heartbeat was handed over whole; 0: never */
+	uint64_t broken_turn; /* the turn in which it read what is no frame; 0: none */
+	uint64_t readonly;    /* the order of its reading that no more calls are taken; 0 */
+	uint64_t guessed_ns;  /* when an answer was read to what was half written */
+	uint64_t late_turns;  /* of its process, when bytes came last */
+	uint64_t held_ns;     /* ... */
+	uint64_t sleeps;      /* ... of the world */
+	uint64_t missed_ns;
+	unsigned misses;      /* in a row, as it told */
+	uint64_t read_turn;   /* the last turn in which it was read ... */
+	unsigned reads;       /* ... and how often then */
+	uint64_t hungry_turn; /* the turn since which something waits to be read; 0: none */
+	bool shut;
+	bool ended;     /* the peer's end has come, or it broke */
+	bool announced; /* it wrote that it takes no more calls */
+	bool told;      /* that it stands */
+	bool told_closed;
+	bool suspected; /* as it was told, like the next two */
+	bool on_probation;
+	bool read_only;
+	struct sim_frames sent; /* what it writes */
+	struct sim_frames seen; /* what it reads */
+	uint8_t state;          /* of the product's connection, as seen last */
+};
+
+/* What became of a request id of one connection. */
+struct sim_ask {
+	uint32_t number; /* of the call; 0: a heartbeat */
+	bool written;
+	bool two_way;
+	bool read;     /* by the provider */
+	bool answered; /* by the provider */
+	bool refused;  /* ... without running it */
+};
+
+struct sim_stream {
+	struct sim_stream *next;
+	struct sim_world *world;
+	unsigned number;
+	unsigned place; /* of the provider it leads to */
+	bool dubbo;
+	bool tampered; /* with what flows to the provider or back */
+	bool clogged;
+	bool over;        /* both ends are closed */
+	char peer[48];    /* what the provider calls the other one */
+	unsigned running; /* handlers, of its requests */
+	bool lost;        /* ... and nobody waits for their answers */
+	bool marred;      /* what is under way on it is not as it was sent, or never comes */
+	uint64_t hole_until_ns;
+	struct sim_end ends[2]; /* who connected, who accepted */
+	uint64_t id_base;
+	struct sim_ask *asks;
+	uint32_t ask_count;
+	uint32_t ask_room;
+	unsigned char last_reply[SIM_KEPT]; /* a whole frame, to be sent again; of last_len bytes */
+	size_t last_len;
+};
+
+static inline struct sim_end *sim_other(struct sim_end *end)
+{
+	return &end->stream->ends[end == &end->stream->ends[0]];
+}
+
+static inline bool sim_connected(const struct sim_end *end)
+{
+	return end == &end->stream->ends[0];
+}
+
+/* --- oracle_streams.c */
+
+void sim_observe(void *arg, const struct memnet_news *news);
+void sim_streams_free(struct sim_world *world);
+
+/* The newest connection between these, open or not; NULL: there was none. */
+struct sim_stream *sim_stream_between(struct sim_consumer *consumer, unsigned place);
+
+/* --- oracle_asks.c */
+
+/* A side has written, or read, a whole frame. */
+void sim_ask_sent(struct sim_end *end, const struct sim_frame *frame);
+void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame);
+
+/* A handler runs it. */
+void sim_ask_runs(struct sim_call *call);
+
+/* Is anything left unanswered that should not be? After healing. */
+void sim_asks_check(struct sim_world *world);
+
+/* --- oracle_calls.c */
+
+void sim_call_ended(struct sim_call *call, const struct spoke_result *result);
+void sim_call_runs(struct sim_provider *provider, struct sim_call *call,
+		   const struct spoke_request *request);
+void sim_handler_ended(struct sim_provider *provider, uint64_t number);
+void sim_calls_check(struct sim_world *world, bool all);
+
+/* --- oracle_links.c */
+
+void sim_link_changed(struct sim_process *process, const struct spoke_link_event *event);
+void sim_links_check(struct sim_world *world);
+
+/* From how much on a turn of this process is late. */
+uint64_t sim_late_from(const struct sim_process *process);
+
+/* --- oracle_turns.c */
+
+void sim_turned(struct virtual_process *process);
+void sim_turns_read(struct sim_end *end);
+
+/* --- oracle_books.c */
+
+void sim_books_check(struct sim_process *process);
+void sim_books_end(struct sim_process *process);
+void sim_books_read(struct sim_end *end);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests and answers of each connection, by their ids: who asked what, and what became of it. */
+#include "tests/sim/oracle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BELOW 64u     /* ids below the first one that are expected: calls waited before it */
+#define JUMP 1000000u /* beyond, an id is no successor */
+
+enum {
+	STATUS_OK = 20,
+	STATUS_EXPIRED = 31,
+	STATUS_BAD_REQUEST = 40,
+	STATUS_NO_SERVICE = 60,
+	STATUS_REFUSED = 100,
+};
+
+/* --- the table of a connection */
+
+static struct sim_ask *find(const struct sim_stream *stream, uint64_t id)
+{
+	uint64_t at = id - stream->id_base;
+
+	return at < stream->ask_count ? &stream->asks[at] : NULL;
+}
+
+/* Room for `count` asks, of which the first ones are new if `below` is not 0. */
+static void grow(struct sim_stream *stream, uint64_t count, uint64_t below)
+{
+	uint32_t old = stream->ask_count;
+
+	if (count + below > stream->ask_room) {
+		stream->ask_room = (uint32_t)(2 * (count + below));
+		stream->asks = realloc(stream->asks, stream->ask_room * sizeof(*stream->asks));
+		if (stream->asks == NULL)
+			abort();
+	}
+	if (below > 0)
+		memmove(stream->asks + below, stream->asks, old * sizeof(*stream->asks));
+	memset(stream->asks, 0, below * sizeof(*stream->asks));
+	memset(stream->asks + old + below, 0, (count - old) * sizeof(*stream->asks));
+	stream->ask_count = (uint32_t)(count + below);
+}
+
+/* The ask of an id that is written now, for the first time or not. */
+static struct sim_ask *place(struct sim_stream *stream, uint64_t id)
+{
+	uint64_t at;
+
+	if (stream->ask_count == 0)
+		stream->id_base = id;
+	at = id - stream->id_base;
+	if (at > UINT64_MAX - JUMP) {
+		uint64_t below = 0 - at + BELOW;
+
+		grow(stream, stream->ask_count, below);
+		stream->id_base -= below;
+		at += below;
+	}
+	if (at > JUMP)
+		sim_violation(stream->world, "S5", "connection %u: an id out of the order",
+			      stream->number);
+	if (at >= stream->ask_count)
+		grow(stream, at + 1, 0);
+	return &stream->asks[at];
+}
+
+static struct sim_call *call_of(struct sim_world *world, uint64_t number)
+{
+	return number > 0 && number <= world->call_count ? &world->calls[number - 1] : NULL;
+}
+
+/* --- what is written */
+
+static void request_sent(struct sim_end *end, const struct sim_frame *frame)
+{
+	struct sim_stream *stream = end->stream;
+	struct sim_world *world = stream->world;
+	struct sim_ask *ask = place(stream, frame->id);
+	struct sim_call *call = call_of(world, frame->number);
+
+	if (ask->written)
+		sim_violation(world, "S5", "connection %u: an id is used twice", stream->number);
+	*ask = (struct sim_ask){ .number = (uint32_t)frame->number,
+				 .written = true,
+				 .two_way = frame->two_way };
+	if (call == NULL)
+		return;
+	sim_note(world, "call % is written on connection %", frame->number, stream->number, 0, 0);
+	if (call->stream)
+		sim_violation(world, "S6", "call %u is written twice", (unsigned)frame->number);
+	if (end->readonly && call->order > end->readonly)
+		sim_violation(world, "S19",
+			      "call %u is written on connection %u after READONLY was read",
+			      (unsigned)frame->number, stream->number);
+	call->stream = stream;
+	call->written_ns = world->virt.now_ns;
+}
+
+static void keep_reply(struct sim_end *end)
+{
+	struct sim_stream *stream = end->stream;
+
+	if (end->sent.frame_len > SIM_KEPT)
+		return;
+	stream->last_len = (size_t)end->sent.frame_len;
+	memcpy(stream->last_reply, end->sent.kept, stream->last_len);
+}
+
+static void reply_sent(struct sim_end *end, const struct sim_frame *frame)
+{
+	struct sim_stream *stream = end->stream;
+	struct sim_world *world = stream->world;
+	struct sim_ask *ask = find(stream, frame->id);
+	const struct sim_call *call;
+
+	keep_reply(end);
+	if (stream->tampered)
+		return;
+	if (ask == NULL || !ask->read)
+		sim_violation(world, "S4", "connection %u: an answer to what was not asked",
+			      stream->number);
+	if (ask->answered)
+		sim_violation(world, "S23", "connection %u: call %u is answered twice",
+			      stream->number, ask->number);
+	ask->answered = true;
+	ask->refused = frame->status == STATUS_REFUSED || frame->status == STATUS_NO_SERVICE ||
+		       frame->status == STATUS_EXPIRED || frame->status == STATUS_BAD_REQUEST;
+	call = call_of(world, ask->number);
+	if (call && ask->refused && call->runs)
+		sim_violation(world, "S19", "call %u was run and refused", ask->number);
+	if (call && !ask->refused && !call->runs)
+		sim_violation(world, "S19", "call %u is answered and was not run", ask->number);
+}
+
+void sim_ask_sent(struct sim_end *end, const struct sim_frame *frame)
+{
+	switch (frame->kind) {
+	case SIM_REQUEST:
+		request_sent(end, frame);
+		break;
+	case SIM_REPLY:
+		reply_sent(end, frame);
+		break;
+	case SIM_PROBE:
+		if (sim_connected(end))
+			request_sent(end, frame);
+		end->asked_ns = end->stream->world->virt.now_ns;
+		sim_note(end->stream->world, "process % asks on connection %", end->process->number,
+			 end->stream->number, 0, 0);
+		break;
+	case SIM_READONLY:
+		sim_note(end->stream->world, "p% takes no more on connection %",
+			 end->process->number, end->stream->number, 0, 0);
+		end->announced = true;
+		break;
+	case SIM_PROBE_ANSWER:
+	case SIM_OTHER:
+		break;
+	}
+}
+
+/* --- what is read */
+
+static void request_seen(struct sim_end *end, const struct sim_frame *frame)
+{
+	struct sim_stream *stream = end->stream;
+	struct sim_ask *ask = find(stream, frame->id);
+	struct sim_call *call = call_of(stream->world, frame->number);
+
+	if (ask)
+		ask->read = true;
+	if (call)
+		call->read = stream;
+}
+
+static void reply_seen(struct sim_end *end, const struct sim_frame *frame)
+{
+	struct sim_stream *stream = end->stream;
+	struct sim_world *world = stream->world;
+	const struct sim_ask *ask = find(stream, frame->id);
+	struct sim_call *call = ask && ask->written ? call_of(world, ask->number) : NULL;
+
+	if (call)
+		call->answered = true;
+	else if (end->sent.have > 0 && stream->tampered)
+		end->guessed_ns = world->virt.now_ns; /* the id may be of what is half written */
+}
+
+void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame)
+{
+	switch (frame->kind) {
+	case SIM_REQUEST:
+		if (!sim_connected(end))
+			request_seen(end, frame);
+		break;
+	case SIM_REPLY:
+		if (sim_connected(end))
+			reply_seen(end, frame);
+		break;
+	case SIM_READONLY:
+		sim_note(end->stream->world, "c% reads that connection % takes no more",
+			 end->process->number, end->stream->number, 0, 0);
+		if (end->readonly == 0)
+			end->readonly = ++end->stream->world->order;
+		break;
+	case SIM_PROBE:
+	case SIM_PROBE_ANSWER:
+	case SIM_OTHER:
+		break;
+	}
+}
+
+void sim_ask_runs(struct sim_call *call)
+{
+	struct sim_world *world = call->by->process.world;
+	unsigned number = (unsigned)(call - world->calls) + 1;
+
+	if (++call->runs > 1)
+		sim_violation(world, "S6", "call %u is run twice", number);
+	if (call->by->plan->mprpc || call->read)
+		return;
+	if (call->stream && call->stream->ends[1].seen.broken)
+		sim_violation(world, "S16", "call %u is run from behind what is no frame", number);
+	sim_violation(world, "S6", "call %u is run, and no such request was read", number);
+}
+
+/* --- after all */
+
+void sim_asks_check(struct sim_world *world)
+{
+	for (const struct sim_stream *one = world->streams; one; one = one->next) {
+		const struct sim_end *end = &one->ends[1];
+
+		if (one->over || one->tampered || end->fd < 0 || !one->dubbo || end->shut ||
+		    end->ended)
+			continue;
+		for (uint32_t i = 0; i < one->ask_count; i++) {
+			const struct sim_ask *ask = &one->asks[i];
+
+			if (ask->number && ask->read && ask->two_way && !ask->answered)
+				sim_violation(world, "S23",
+					      "connection %u: call %u was read and never answered",
+					      one->number, ask->number);
+		}
+	}
+}

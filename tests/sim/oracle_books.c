@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The product's own books, gone over by brute force now and then: what it says it holds is what it
+ * holds, within its limits; and at the end it holds nothing.
+ */
+#include "tests/sim/oracle.h"
+
+#include "cluster/consumer_parts.h"
+#include "cluster/provider.h"
+
+#define WHEEL_EVERY 1024u /* turns */
+#define MIB ((size_t)1 << 20)
+
+static struct spokei_link *link_of(struct sim_process *process)
+{
+	if (sim_is_provider(process)) {
+		struct spoke_provider *provider = ((struct sim_provider *)process)->provider;
+
+		return provider ? &provider->link : NULL;
+	}
+	return ((struct sim_consumer *)process)->consumer
+		       ? &((struct sim_consumer *)process)->consumer->link
+		       : NULL;
+}
+
+static struct sim_end *end_of(struct sim_process *process, int fd)
+{
+	struct sim_world *world = process->world;
+
+	for (struct sim_stream *one = world->streams; one; one = one->next) {
+		for (unsigned i = 0; i < 2 && !one->over; i++)
+			if (one->ends[i].process == process && one->ends[i].fd == fd)
+				return &one->ends[i];
+	}
+	return NULL;
+}
+
+/* --- one connection */
+
+static void check_state(struct sim_process *process, const struct spokei_conn *conn)
+{
+	struct sim_world *world = process->world;
+	struct sim_end *end = end_of(process, conn->stream.watch.fd);
+
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		sim_violation(world, "S24", "process %u keeps a connection that is closed",
+			      process->number);
+	if (end == NULL)
+		return; /* not tried yet */
+	if ((uint8_t)conn->state < end->state)
+		sim_violation(world, "S24", "connection %u goes from state %u back to %u",
+			      end->stream->number, end->state, conn->state);
+	if (conn->state == SPOKEI_CONN_CONNECTING && end->wrote_ns)
+		sim_violation(world, "S24", "connection %u was written before it stood",
+			      end->stream->number);
+	if (conn->state == SPOKEI_CONN_OPEN && end->shut)
+		sim_violation(world, "S24", "connection %u is open, and writes no more",
+			      end->stream->number);
+	end->state = (uint8_t)conn->state;
+}
+
+static void check_pause(struct sim_process *process, const struct spokei_conn *conn)
+{
+	const struct spokei_link_limits *limits = &conn->link->limits;
+
+	if (conn->paused && conn->resume.node.next == NULL && conn->state == SPOKEI_CONN_OPEN &&
+	    !conn->unwritable && spokei_outlet_len(&conn->out) <= limits->out_low)
+		sim_violation(process->world, "S10",
+			      "process %u does not read a connection, and nothing waits",
+			      process->number);
+}
+
+/* What waits to be written is at its limit: then nothing is read. Only answers count. */
+void sim_books_read(struct sim_end *end)
+{
+	struct spokei_link *link = link_of(end->process);
+
+	if (link == NULL || !sim_is_provider(end->process))
+		return;
+	for (struct spoke_list *at = link->conns.next; at != &link->conns; at = at->next) {
+		const struct spokei_conn *conn = spoke_container_of(at, struct spokei_conn, node);
+
+		if (conn->stream.watch.fd == end->fd &&
+		    spokei_outlet_len(&conn->out) >= link->limits.out_high + 64)
+			sim_violation(end->process->world, "S10",
+				      "connection %u is read while %zu bytes wait",
+				      end->stream->number, spokei_outlet_len(&conn->out));
+	}
+}
+
+/* --- all of one owner */
+
+struct sums {
+	size_t queued;
+	size_t held;
+	uint32_t serving;
+	uint32_t conns;
+};
+
+static struct sums add_up(struct sim_process *process, const struct spokei_link *link)
+{
+	struct sums sums = { 0 };
+
+	for (struct spoke_list *at = link->conns.next; at != &link->conns; at = at->next) {
+		struct spokei_conn *conn = spoke_container_of(at, struct spokei_conn, node);
+
+		sums.queued += spokei_outlet_len(&conn->out) + conn->parcels;
+		sums.held += conn->read_held;
+		sums.serving += conn->serving_count;
+		sums.conns++;
+		if (spokei_outlet_len(&conn->out) > link->limits.out_max)
+			sim_violation(process->world, "S9", "process %u: %zu bytes wait",
+				      process->number, spokei_outlet_len(&conn->out));
+		check_state(process, conn);
+		check_pause(process, conn);
+	}
+	return sums;
+}
+
+static void check_link(struct sim_process *process, const struct spokei_link *link)
+{
+	struct sim_world *world = process->world;
+	struct sums sums = add_up(process, link);
+
+	if (sums.queued != link->queued || sums.held != link->held)
+		sim_violation(world, "S9",
+			      "process %u: %zu bytes wait and %zu are held, and it says %zu and "
+			      "%zu",
+			      process->number, sums.queued, sums.held, link->queued, link->held);
+	if (link->queued > link->limits.queued_max || link->held > link->limits.held_max)
+		sim_violation(world, "S9", "process %u holds more than it may", process->number);
+	if (sums.conns != link->conn_count)
+		sim_violation(world, "S9", "process %u miscounts its connections: %u, not %u",
+			      process->number, link->conn_count, sums.conns);
+	if (link->pending_count > link->limits.pending_max)
+		sim_violation(world, "S9", "process %u has %u calls waiting", process->number,
+			      link->pending_count);
+	if (!sim_is_provider(process) &&
+	    link->pending_count != ((struct sim_consumer *)process)->waits)
+		sim_violation(world, "S9", "process %u says %u calls wait, and it is %u",
+			      process->number, link->pending_count,
+			      ((struct sim_consumer *)process)->waits);
+}
+
+/* What a process may ever need, by what it is set to. */
+static size_t budget_of(const struct sim_process *process)
+{
+	const struct sim_plan *plan = process->world->plan;
+	size_t each = plan->size_max + plan->large + 2048;
+
+	return 24 * MIB + each * 4096;
+}
+
+void sim_books_check(struct sim_process *process)
+{
+	struct sim_world *world = process->world;
+	const struct spokei_link *link = link_of(process);
+	const char *wrong = NULL;
+
+	if (process->engine == NULL)
+		return;
+	if (link)
+		check_link(process, link);
+	if (process->turns % WHEEL_EVERY == 0)
+		wrong = spoke_wheel_check(process->engine->wheel);
+	if (wrong)
+		sim_violation(world, "S18", "process %u: the wheel is not whole: %s",
+			      process->number, wrong);
+	if (process->virt.bytes > budget_of(process))
+		sim_violation(world, "S9", "process %u uses %llu bytes", process->number,
+			      (unsigned long long)process->virt.bytes);
+}
+
+void sim_books_end(struct sim_process *process)
+{
+	if (process->virt.blocks || process->virt.bytes)
+		sim_violation(process->world, "S18", "process %u leaves %llu blocks behind",
+			      process->number, (unsigned long long)process->virt.blocks);
+	if (process->virt.user.fds)
+		sim_violation(process->world, "S18", "process %u leaves %u descriptors behind",
+			      process->number, process->virt.user.fds);
+}

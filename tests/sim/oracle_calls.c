@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls as those who make them see them, and handlers as those who write them do. */
+#include "tests/sim/oracle.h"
+
+#include <inttypes.h>
+
+#define TICK_NS MS
+#define LATE_NS (2 * TICK_NS) /* a tick, and what is rounded */
+
+static unsigned number_of(const struct sim_world *world, const struct sim_call *call)
+{
+	return (unsigned)(call - world->calls) + 1;
+}
+
+/* When a call must have ended, of its process's clock: what that stood still does not count. */
+static uint64_t end_of(const struct sim_call *call)
+{
+	return call->begun_ns + call->timeout_ns + LATE_NS + call->by->process.held_ns -
+	       call->held_ns;
+}
+
+/* --- the end */
+
+static void check_time(struct sim_world *world, const struct sim_call *call, int error)
+{
+	uint64_t now_ns = sim_now(&call->by->process);
+	bool timed_out = error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT;
+
+	if (timed_out && now_ns < call->begun_ns + call->timeout_ns)
+		sim_violation(world, "S3", "call %u timed out %.3f ms before its deadline",
+			      number_of(world, call),
+			      (double)(call->begun_ns + call->timeout_ns - now_ns) / 1e6);
+	if (now_ns > end_of(call))
+		sim_violation(world, "S3", "call %u ended %.3f ms too late", number_of(world, call),
+			      (double)(now_ns - end_of(call)) / 1e6);
+}
+
+/* Was it ended by what somebody else said? */
+static bool is_answer(int error)
+{
+	switch (error) {
+	case SPOKE_OK:
+	case SPOKE_EREMOTE:
+	case SPOKE_EREFUSED:
+	case SPOKE_ENOSERVICE:
+	case SPOKE_EBADREPLY:
+	case SPOKE_EBADREQUEST:
+	case SPOKE_EEXPIRED:
+	case SPOKE_ESERVER:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void check_value(struct sim_world *world, const struct sim_call *call,
+			const struct spoke_result *result)
+{
+	struct spoke_span span = { NULL, 0 };
+	uint64_t number = 0;
+
+	if (result->error == SPOKE_EREMOTE)
+		number = (uint64_t)result->error_code;
+	else if (!spoke_value_bin(result->value, &span) && span.len >= SIM_MARK)
+		number = sim_mark_read(span.data);
+	if (number != number_of(world, call))
+		sim_violation(world, "S4", "call %u has the answer of call %" PRIu64,
+			      number_of(world, call), number);
+}
+
+static void check_answer(struct sim_world *world, const struct sim_call *call,
+			 const struct spoke_result *result)
+{
+	/* Who waited for a connection that takes no more is refused here. */
+	if (!is_answer(result->error) || call->one_way ||
+	    (result->error == SPOKE_EREFUSED && !result->written && call->stream == NULL))
+		return;
+	if (!call->by->plan->mprpc && !call->answered && !(world->tampered && !call->stream))
+		sim_violation(world, "S4", "call %u ended by an answer that was not read",
+			      number_of(world, call));
+	/* MessagePack-RPC has no place for a code. */
+	if ((result->error == SPOKE_OK ||
+	     (result->error == SPOKE_EREMOTE && !call->by->plan->mprpc)) &&
+	    !world->tampered)
+		check_value(world, call, result);
+}
+
+void sim_call_ended(struct sim_call *call, const struct spoke_result *result)
+{
+	struct sim_world *world = call->by->process.world;
+
+	if (call->by->calling)
+		sim_violation(world, "S2", "call %u ends inside another call",
+			      number_of(world, call));
+	if (call->by->process.engine == NULL && !call->by->process.ending)
+		sim_violation(world, "S18", "call %u ends after its engine",
+			      number_of(world, call));
+	if (++call->ends > 1)
+		sim_violation(world, "S1", "call %u ends twice", number_of(world, call));
+	call->by->waits--;
+	if (result->error == SPOKE_OK)
+		world->counts.ok++;
+	check_time(world, call, result->error);
+	check_answer(world, call, result);
+	if (call->wanted && result->error)
+		sim_violation(world, world->pieces ? "L5" : "L1",
+			      "call %u after healing ends with: %s", number_of(world, call),
+			      spoke_strerror(result->error));
+}
+
+void sim_calls_check(struct sim_world *world, bool all)
+{
+	while (world->oldest < world->call_count && world->calls[world->oldest].ends)
+		world->oldest++;
+	for (uint64_t i = world->oldest; i < world->call_count; i++) {
+		const struct sim_call *call = &world->calls[i];
+
+		if (call->ends)
+			continue;
+		if (all || call->by->process.engine == NULL)
+			sim_violation(world, "S1", "call %u never ended", number_of(world, call));
+		if (sim_now(&call->by->process) > end_of(call) + TICK_NS)
+			sim_violation(world, "S3", "call %u has not ended at its deadline",
+				      number_of(world, call));
+	}
+}
+
+/* --- handlers */
+
+static void check_deadline(struct sim_provider *provider, const struct sim_call *call,
+			   const struct spoke_request *request)
+{
+	struct sim_world *world = provider->process.world;
+	uint64_t left_ns = spoke_request_left(request);
+	uint64_t put_ns = call->begun_ns;
+	uint64_t most_ns;
+
+	if (left_ns == UINT64_MAX || world->tampered || call->stream == NULL)
+		return;
+	/* The time of a turn is read as it begins: what a handler before it took is not seen. */
+	if (left_ns == 0 && provider->process.virt.held_until_ns <= world->virt.now_ns)
+		sim_violation(world, "S14", "call %u is run after its deadline",
+			      number_of(world, call));
+	/* Before the connection stood it cannot have been put on its way. */
+	if (put_ns < call->stream->ends[0].first_wrote_ns)
+		put_ns = call->stream->ends[0].first_wrote_ns;
+	most_ns = call->begun_ns + call->timeout_ns - put_ns + MS +
+		  (call->by->process.held_ns - call->held_ns);
+	if (left_ns > most_ns)
+		sim_violation(world, "S13", "call %u has %.3f ms more than it may",
+			      number_of(world, call), (double)(left_ns - most_ns) / 1e6);
+}
+
+void sim_call_runs(struct sim_provider *provider, struct sim_call *call,
+		   const struct spoke_request *request)
+{
+	struct sim_world *world = provider->process.world;
+	const struct sim_provider_plan *plan = provider->plan;
+
+	sim_note(world, "p% runs call %", provider->process.number, number_of(world, call), 0, 0);
+	if (provider->process.closed)
+		sim_violation(world, "S18", "a handler runs after its provider was freed");
+	sim_ask_runs(call);
+	check_deadline(provider, call, request);
+	if (call->read == NULL)
+		return;
+	provider->running++;
+	call->read->running++;
+	if (plan->requests_max && provider->running > plan->requests_max)
+		sim_violation(world, "S20", "p%u runs %u handlers, more than %u",
+			      provider->process.number, provider->running, plan->requests_max);
+	if (plan->requests_per_connection_max &&
+	    call->read->running > plan->requests_per_connection_max)
+		sim_violation(world, "S20", "connection %u has %u handlers, more than %u",
+			      call->read->number, call->read->running,
+			      plan->requests_per_connection_max);
+}
+
+void sim_handler_ended(struct sim_provider *provider, uint64_t number)
+{
+	struct sim_call *call = &provider->process.world->calls[number - 1];
+
+	if (call->read == NULL || call->read->lost)
+		return;
+	provider->running--;
+	call->read->running--;
+}

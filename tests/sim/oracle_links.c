@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Silence: who is accused, with what right, and who should have been. */
+#include "tests/sim/oracle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TICK_NS MS
+#define LATE_NS (50 * MS) /* a turn so late judges nobody, with long intervals */
+#define MISSES 3u
+#define MUTE 4u /* intervals for the first word */
+
+static uint64_t interval_of(const struct sim_process *process)
+{
+	return sim_is_provider(process)
+		       ? ((const struct sim_provider *)process)->plan->heartbeat_ns
+		       : ((const struct sim_consumer *)process)->plan->heartbeat_ns;
+}
+
+uint64_t sim_late_from(const struct sim_process *process)
+{
+	uint64_t half_ns = interval_of(process) / 2;
+
+	return half_ns < LATE_NS ? half_ns : LATE_NS;
+}
+
+/* --- whose event it is */
+
+static struct sim_end *end_of(struct sim_process *process, const char *name)
+{
+	struct sim_world *world = process->world;
+
+	if (!sim_is_provider(process)) {
+		unsigned place = (unsigned)strtoul(strrchr(name, ':') + 1, NULL, 10) - SIM_PORT;
+		struct sim_stream *last = ((struct sim_consumer *)process)->last[place];
+
+		return last ? &last->ends[0] : NULL;
+	}
+	for (struct sim_stream *one = world->streams; one; one = one->next)
+		if (one->ends[1].process == process && strcmp(one->peer, name) == 0)
+			return &one->ends[1];
+	return NULL;
+}
+
+/* --- S11 */
+
+/* One interval of silence is counted against the peer: was this side listening, and had it asked?
+ */
+static void check_miss(const struct sim_end *end)
+{
+	struct sim_process *process = end->process;
+	struct sim_world *world = process->world;
+	uint64_t interval_ns = interval_of(process);
+	uint64_t now_ns = world->virt.now_ns;
+	uint64_t moved_ns = end->since_ns;
+
+	if (end->arrived > end->taken && end->again_ns != now_ns)
+		sim_violation(world, "S11",
+			      "process %u counts a miss of connection %u, and has not read all",
+			      process->number, end->stream->number);
+	if (process->virt.late_ns > sim_late_from(process))
+		sim_violation(world, "S11",
+			      "process %u counts a miss of connection %u in a late turn",
+			      process->number, end->stream->number);
+	if (end->asked_ns) {
+		if (now_ns - end->asked_ns < interval_ns)
+			sim_violation(world, "S11",
+				      "process %u counts a miss of connection %u %.3f ms after it "
+				      "asked",
+				      process->number, end->stream->number,
+				      (double)(now_ns - end->asked_ns) / 1e6);
+		return;
+	}
+	/* It could not even ask: then nothing has moved. */
+	if (end->read_ns > moved_ns)
+		moved_ns = end->read_ns;
+	if (end->wrote_ns > moved_ns)
+		moved_ns = end->wrote_ns;
+	if (now_ns - moved_ns < interval_ns)
+		sim_violation(world, "S11",
+			      "process %u counts a miss of connection %u without asking",
+			      process->number, end->stream->number);
+}
+
+static void suspect(struct sim_end *end, unsigned missed)
+{
+	struct sim_world *world = end->stream->world;
+
+	world->counts.suspects++;
+	check_miss(end);
+	if (missed != end->misses + 1)
+		sim_violation(world, "S11", "miss %u of connection %u after %u", missed,
+			      end->stream->number, end->misses);
+	end->misses = missed;
+	/* The next one needs another question, or the same that still waits. */
+	if (end->sent.have == 0 && end->asked_ns)
+		end->asked_ns = world->virt.now_ns;
+}
+
+static void closed_for_silence(const struct sim_end *end)
+{
+	struct sim_process *process = end->process;
+	struct sim_world *world = process->world;
+	uint64_t interval_ns = interval_of(process);
+
+	world->counts.closed_silent++;
+	if (end->told && end->misses != MISSES)
+		sim_violation(world, "S11", "connection %u is closed for silence after %u misses",
+			      end->stream->number, end->misses);
+	if (!end->told && world->virt.now_ns - end->since_ns < MUTE * interval_ns)
+		sim_violation(world, "S11", "connection %u is closed for silence %.3f ms old",
+			      end->stream->number,
+			      (double)(world->virt.now_ns - end->since_ns) / 1e6);
+	if (end->arrived > end->taken && end->again_ns != world->virt.now_ns)
+		sim_violation(world, "S11", "connection %u is closed for silence, and not read",
+			      end->stream->number);
+}
+
+/* --- S24: what may follow what */
+
+static void check_order(const struct sim_end *end, const struct spoke_link_event *event)
+{
+	struct sim_world *world = end->stream->world;
+	bool begins = event->change == SPOKE_LINK_CONNECTED ||
+		      event->change == SPOKE_LINK_PROBATION;
+	const char *wrong = NULL;
+
+	if (end->told_closed && event->change != SPOKE_LINK_RECONNECTING)
+		wrong = "after its end";
+	else if (begins && end->told)
+		wrong = "twice";
+	else if (!begins && !end->told && event->change != SPOKE_LINK_CLOSED &&
+		 event->change != SPOKE_LINK_RECONNECTING)
+		wrong = "before it stood";
+	else if (event->change == SPOKE_LINK_RECONNECTING && end->fd >= 0)
+		wrong = "while it stands";
+	else if (event->change == SPOKE_LINK_RECOVERED && !end->suspected && !end->on_probation &&
+		 !end->read_only)
+		wrong = "of what was well";
+	if (wrong)
+		sim_violation(world, "S24", "process %u: connection %u %s is told %s",
+			      end->process->number, end->stream->number,
+			      spoke_link_change_name(event->change), wrong);
+}
+
+/* One doubt less, in the order in which they can end. */
+static void recover(struct sim_end *end)
+{
+	if (end->suspected)
+		end->suspected = false;
+	else if (end->on_probation)
+		end->on_probation = false;
+	else
+		end->read_only = false;
+}
+
+void sim_link_changed(struct sim_process *process, const struct spoke_link_event *event)
+{
+	struct sim_world *world = process->world;
+	struct sim_end *end = end_of(process, event->name);
+
+	process->progress++;
+	sim_note(world, "process % is told % of connection %, missed %", process->number,
+		 (uint64_t)event->change, end ? end->stream->number : 0, event->missed);
+	if (process->closed)
+		sim_violation(world, "S18", "process %u is told of a connection after its end",
+			      process->number);
+	if (end == NULL)
+		return; /* nothing was ever connected */
+	check_order(end, event);
+	switch (event->change) {
+	case SPOKE_LINK_PROBATION:
+	case SPOKE_LINK_CONNECTED:
+		end->told = true;
+		end->on_probation = event->change == SPOKE_LINK_PROBATION;
+		break;
+	case SPOKE_LINK_SUSPECT:
+		suspect(end, event->missed);
+		end->suspected = true;
+		break;
+	case SPOKE_LINK_READONLY:
+		end->read_only = true;
+		break;
+	case SPOKE_LINK_RECOVERED:
+		recover(end);
+		break;
+	case SPOKE_LINK_CLOSED:
+		if (event->error == SPOKE_ESILENT)
+			closed_for_silence(end);
+		end->told_closed = true;
+		break;
+	case SPOKE_LINK_RECONNECTING:
+		break;
+	}
+}
+
+/* --- L2 */
+
+/* Four intervals of silence, each up to a tick longer, and one for each turn that was late; time in
+ * which this side stood still does not count. */
+static void check_noticed(const struct sim_end *end)
+{
+	const struct sim_process *process = end->process;
+	struct sim_world *world = process->world;
+	uint64_t interval_ns = interval_of(process);
+	uint64_t last_ns = end->arrived_ns > end->since_ns ? end->arrived_ns : end->since_ns;
+	uint64_t late = process->late_turns - end->late_turns;
+	uint64_t asked = world->sleeps - end->sleeps; /* anew, after each */
+	uint64_t bound_ns = (MISSES + 1 + late + asked) * (interval_ns + TICK_NS) + TICK_NS +
+			    process->held_ns - end->held_ns;
+
+	/* Who takes bytes lives; who takes none is judged by another rule. */
+	if (end->asked_ns == 0 && end->wrote_ns > last_ns)
+		last_ns = end->wrote_ns;
+	if (end->read_ns > last_ns)
+		last_ns = end->read_ns;
+	if (world->virt.now_ns - last_ns > bound_ns)
+		sim_violation(world, "L2", "process %u: connection %u is silent for %.3f ms",
+			      process->number, end->stream->number,
+			      (double)(world->virt.now_ns - last_ns) / 1e6);
+}
+
+void sim_links_check(struct sim_world *world)
+{
+	for (const struct sim_stream *one = world->streams; one; one = one->next) {
+		for (unsigned i = 0; i < 2 && one->dubbo && !one->over; i++) {
+			const struct sim_end *end = &one->ends[i];
+
+			if (end->fd < 0 || !end->told || end->told_closed || end->ended ||
+			    end->shut || interval_of(end->process) == SPOKE_OFF ||
+			    end->arrived > end->taken ||
+			    end->process->virt.held_until_ns > world->virt.now_ns ||
+			    end->process->engine == NULL)
+				continue;
+			check_noticed(end);
+		}
+	}
+}

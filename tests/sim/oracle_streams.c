@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which connections there are, and what flows in them. */
+#include "tests/sim/oracle.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FRAME_MAX 8388608u
+#define BACKOFF_FLOOR_NS (80 * MS) /* the first pause, less its jitter */
+
+static struct sim_process *process_of(struct memnet_user *user)
+{
+	return (struct sim_process *)(void *)user;
+}
+
+struct sim_stream *sim_stream_between(struct sim_consumer *consumer, unsigned place)
+{
+	return consumer->last[place];
+}
+
+/* --- the beginning */
+
+static unsigned place_of(const char *name)
+{
+	return (unsigned)strtoul(strrchr(name, ':') + 1, NULL, 10) - SIM_PORT;
+}
+
+static void init_end(struct sim_stream *stream, unsigned which, struct sim_process *process, int fd)
+{
+	struct sim_end *end = &stream->ends[which];
+
+	end->stream = stream;
+	end->process = process;
+	end->fd = fd;
+	end->since_ns = stream->world->virt.now_ns;
+	end->sent.frame_max = FRAME_MAX;
+	end->seen.frame_max = FRAME_MAX;
+}
+
+static void check_connect(struct sim_consumer *consumer, unsigned place)
+{
+	struct sim_world *world = consumer->process.world;
+	const struct sim_stream *last = consumer->last[place];
+	uint64_t before_ns = consumer->connected_ns[place];
+
+	if (consumer->process.closed)
+		sim_violation(world, "S12", "c%u connects after it was closed",
+			      consumer->process.number);
+	if (last && last->ends[0].fd >= 0)
+		sim_violation(world, "S12", "c%u has two connections to p%u under way",
+			      consumer->process.number, place);
+	if (before_ns && world->virt.now_ns - before_ns < BACKOFF_FLOOR_NS)
+		sim_violation(world, "S12", "c%u connects to p%u again after %.3f ms",
+			      consumer->process.number, place,
+			      (double)(world->virt.now_ns - before_ns) / 1e6);
+	consumer->connected_ns[place] = world->virt.now_ns;
+}
+
+static struct sim_end *connecting(struct sim_world *world, const struct memnet_news *news)
+{
+	struct sim_consumer *consumer = (struct sim_consumer *)process_of(news->user);
+	struct sim_stream *stream = calloc(1, sizeof(*stream));
+	unsigned place = place_of(news->name);
+
+	if (stream == NULL)
+		abort();
+	check_connect(consumer, place);
+	stream->world = world;
+	stream->number = ++world->stream_count;
+	stream->place = place;
+	stream->dubbo = !consumer->plan->mprpc;
+	stream->next = world->streams;
+	world->streams = stream;
+	init_end(stream, 0, &consumer->process, news->fd);
+	init_end(stream, 1, NULL, -1);
+	consumer->last[place] = stream;
+	sim_note(world, "c% connects to p%: connection %", consumer->process.number, place,
+		 stream->number, 0);
+	return &stream->ends[0];
+}
+
+static void accepted(struct sim_end *end, const struct memnet_news *news)
+{
+	end->process = process_of(news->user);
+	end->fd = news->fd;
+	end->since_ns = end->stream->world->virt.now_ns;
+	(void)snprintf(end->stream->peer, sizeof(end->stream->peer), "%s", news->name);
+	sim_note(end->stream->world, "p% accepts connection %", end->process->number,
+		 end->stream->number, 0, 0);
+}
+
+/* --- bytes */
+
+static void sent_whole(void *arg, const struct sim_frame *frame)
+{
+	sim_ask_sent(arg, frame);
+}
+
+static void seen_whole(void *arg, const struct sim_frame *frame)
+{
+	sim_ask_seen(arg, frame);
+}
+
+static void wrote(struct sim_end *end, const struct memnet_news *news)
+{
+	end->wrote_ns = end->stream->world->virt.now_ns;
+	if (end->first_wrote_ns == 0)
+		end->first_wrote_ns = end->wrote_ns;
+	end->process->progress++;
+	if (end->stream->dubbo)
+		sim_frames_feed(&end->sent, news->bytes, news->len, sent_whole, end);
+}
+
+static void arrived(struct sim_end *end, const struct memnet_news *news)
+{
+	end->arrived += news->len;
+	end->arrived_ns = end->stream->world->virt.now_ns;
+	end->sleeps = end->stream->world->sleeps;
+	if (end->process) {
+		end->late_turns = end->process->late_turns;
+		end->held_ns = end->process->held_ns;
+	}
+}
+
+static void was_read(struct sim_end *end, const struct memnet_news *news)
+{
+	struct sim_process *process = end->process;
+
+	if (end->broken_turn)
+		sim_violation(end->stream->world, "S16",
+			      "connection %u is read on after what is no frame",
+			      end->stream->number);
+	sim_books_read(end);
+	sim_turns_read(end);
+	end->taken += news->len;
+	end->read_ns = end->stream->world->virt.now_ns;
+	end->asked_ns = 0;
+	end->misses = 0;
+	process->progress++;
+	if (!end->stream->dubbo)
+		return;
+	sim_frames_feed(&end->seen, news->bytes, news->len, seen_whole, end);
+	if (!end->seen.broken)
+		return;
+	sim_note(process->world, "connection % is broken for process %", end->stream->number,
+		 process->number, 0, 0);
+	end->broken_turn = process->turns + 1;
+	process->broken = end;
+}
+
+static void closed(struct sim_end *end)
+{
+	struct sim_stream *stream = end->stream;
+
+	if (end->process == NULL)
+		return; /* the system aborted it */
+	sim_note(stream->world, "process % closes connection %", end->process->number,
+		 stream->number, 0, 0);
+	end->process->progress++;
+	end->fd = -1;
+	if (!sim_connected(end)) {
+		stream->lost = true;
+		((struct sim_provider *)end->process)->running -= stream->running;
+	}
+	/* What is not accepted yet may still be. */
+	if (sim_other(end)->fd >= 0 || stream->ends[1].process == NULL || stream->over)
+		return;
+	stream->over = true;
+	free(stream->asks);
+	stream->asks = NULL;
+	stream->ask_count = 0;
+	stream->ask_room = 0;
+}
+
+/* --- news of the network */
+
+static struct sim_end *end_of(struct sim_world *world, const struct memnet_news *news)
+{
+	struct sim_end *other = news->peer_note ? *news->peer_note : NULL;
+
+	if (*news->note == NULL && other)
+		*news->note = sim_other(other);
+	if (*news->note == NULL && news->act == MEMNET_CONNECT)
+		*news->note = connecting(world, news);
+	return *news->note;
+}
+
+void sim_observe(void *arg, const struct memnet_news *news)
+{
+	struct sim_end *end = end_of(arg, news);
+
+	if (end == NULL)
+		return; /* a listener */
+	switch (news->act) {
+	case MEMNET_ACCEPT:
+		accepted(end, news);
+		end->process->progress++;
+		break;
+	case MEMNET_WRITE:
+		wrote(end, news);
+		break;
+	case MEMNET_ARRIVE:
+		arrived(end, news);
+		break;
+	case MEMNET_READ:
+		was_read(end, news);
+		break;
+	case MEMNET_AGAIN:
+		end->again_ns = end->stream->world->virt.now_ns;
+		end->process->progress++;
+		break;
+	case MEMNET_SHUT:
+		end->shut = true;
+		end->process->progress++;
+		break;
+	case MEMNET_END:
+		end->ended = true;
+		break;
+	case MEMNET_CLOSE:
+		closed(end);
+		break;
+	case MEMNET_CONNECT:
+		end->process->progress++;
+		break;
+	}
+}
+
+void sim_streams_free(struct sim_world *world)
+{
+	while (world->streams) {
+		struct sim_stream *stream = world->streams;
+
+		world->streams = stream->next;
+		free(stream->asks);
+		free(stream);
+	}
+}

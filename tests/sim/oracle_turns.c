@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns: each has a reason, and nobody is left waiting for those who ask more. */
+#include "tests/sim/oracle.h"
+
+#define IDLE_TURNS 10u  /* at one time, without anything done */
+#define IDLE_WAKES 100u /* in a row, however long it takes */
+#define READS 2u        /* of one connection in a turn: one, and the last before it is judged */
+#define HUNGRY 40u      /* turns; the loop reports some of those that are ready, by dice */
+#define BOOKS_EVERY 16u /* turns */
+
+void sim_turns_read(struct sim_end *end)
+{
+	struct sim_process *process = end->process;
+
+	if (end->read_turn != process->turns + 1) {
+		end->read_turn = process->turns + 1;
+		end->reads = 0;
+	}
+	if (++end->reads > READS)
+		sim_violation(process->world, "L4", "connection %u is read %u times in a turn",
+			      end->stream->number, end->reads);
+	end->hungry_turn = 0;
+}
+
+static void check_spin(struct sim_process *process)
+{
+	struct sim_world *world = process->world;
+	bool same_time = process->seen_ns == world->virt.now_ns;
+
+	if (process->progress != process->seen_progress) {
+		process->idle_turns = 0;
+		process->idle_wakes = 0;
+	} else {
+		process->idle_turns = same_time ? process->idle_turns + 1 : 0;
+		process->idle_wakes++;
+	}
+	process->seen_progress = process->progress;
+	process->seen_ns = world->virt.now_ns;
+	if (process->idle_turns > IDLE_TURNS || process->idle_wakes > IDLE_WAKES)
+		sim_violation(world, "L3", "process %u turns without doing anything",
+			      process->number);
+}
+
+/* May it be that this side does not read on purpose? */
+static bool may_pause(const struct sim_end *end)
+{
+	return end->process->closed ||
+	       (sim_is_provider(end->process) &&
+		((const struct sim_provider *)end->process)->plan->out_high > 0);
+}
+
+static void check_hunger(struct sim_process *process)
+{
+	struct sim_world *world = process->world;
+
+	for (struct sim_stream *one = world->streams; one; one = one->next) {
+		for (unsigned i = 0; i < 2 && !one->over; i++) {
+			struct sim_end *end = &one->ends[i];
+
+			if (end->process != process || end->fd < 0 || end->arrived == end->taken ||
+			    may_pause(end))
+				continue;
+			if (end->hungry_turn == 0)
+				end->hungry_turn = process->turns;
+			if (process->turns - end->hungry_turn > HUNGRY)
+				sim_violation(world, "L4", "connection %u is not read for %u turns",
+					      one->number, HUNGRY);
+		}
+	}
+}
+
+static void check_broken(struct sim_process *process)
+{
+	const struct sim_end *end = process->broken;
+
+	process->broken = NULL;
+	if (end && end->fd >= 0 && !may_pause(end))
+		sim_violation(process->world, "S16",
+			      "connection %u is not closed after what is no frame",
+			      end->stream->number);
+}
+
+void sim_turned(struct virtual_process *virt)
+{
+	struct sim_process *process = (struct sim_process *)virt;
+
+	process->turns++;
+	if (virt->late_ns > sim_late_from(process))
+		process->late_turns++;
+	check_spin(process);
+	check_hunger(process);
+	if (process->broken)
+		check_broken(process);
+	if (process->turns % BOOKS_EVERY == 0)
+		sim_books_check(process);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A provider of the world: it listens, and its handlers do what calls ask for. */
+#include "tests/sim/oracle.h"
+
+#include "cluster/provider.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- answers */
+
+static void answer(struct sim_provider *provider, struct spoke_request *request, uint64_t number,
+		   size_t len)
+{
+	static unsigned char bytes[5 + 65536];
+	struct spoke_builder builder;
+	struct spoke_span packed;
+	unsigned char body[65536] = { 0 };
+
+	sim_mark_write(body, number);
+	spoke_builder_init_fixed(&builder, bytes, sizeof(bytes), NULL);
+	spoke_pack_bin(&builder, body, len < SIM_MARK ? SIM_MARK : len);
+	sim_handler_ended(provider, number);
+	if (spoke_builder_finish(&builder, &packed))
+		spoke_reply_error(request, 1, "no room");
+	else
+		spoke_reply(request, (struct spoke_value){ packed.data, packed.len });
+}
+
+static void answer_held(struct sim_world *world, unsigned which)
+{
+	struct sim_held held = world->held[which];
+
+	world->held[which] = world->held[--world->held_count];
+	held.by->process.progress++;
+	answer(held.by, held.request, held.number, SIM_MARK);
+}
+
+void sim_provider_answer_due(struct sim_world *world, bool all)
+{
+	for (unsigned i = world->held_count; i-- > 0;) {
+		const struct sim_held *held = &world->held[i];
+
+		if (i < world->held_count && (all || held->due_ns <= world->virt.now_ns) &&
+		    held->by->process.virt.held_until_ns <= world->virt.now_ns)
+			answer_held(world, i);
+	}
+}
+
+void sim_provider_drop_held(struct sim_provider *provider)
+{
+	struct sim_world *world = provider->process.world;
+
+	for (unsigned i = world->held_count; i-- > 0;) {
+		if (i < world->held_count && world->held[i].by == provider)
+			answer_held(world, i);
+	}
+}
+
+static void hold(struct sim_provider *provider, struct spoke_request *request, uint64_t number,
+		 uint64_t ns)
+{
+	struct sim_world *world = provider->process.world;
+
+	if (world->held_count == SIM_HELD) {
+		answer(provider, request, number, SIM_MARK);
+		return;
+	}
+	world->held[world->held_count++] = (struct sim_held){ request, provider, number,
+							      world->virt.now_ns + ns };
+}
+
+/* --- handlers */
+
+static struct sim_call *call_of(struct sim_world *world, const struct spoke_request *request)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value value;
+	struct spoke_span span;
+	uint64_t number;
+
+	if (!spoke_cursor_next(&args, &value) || spoke_value_bin(value, &span) ||
+	    span.len < SIM_MARK)
+		return NULL;
+	number = sim_mark_read(span.data);
+	return number > 0 && number <= world->call_count ? &world->calls[number - 1] : NULL;
+}
+
+static void maybe_stall(struct sim_provider *provider)
+{
+	struct sim_world *world = provider->process.world;
+	uint64_t ns;
+
+	if (world->healing || !sim_plan_has(world->plan, SIM_STALL) ||
+	    !sim_chance(&world->dice, 20))
+		return;
+	ns = sim_magnitude(&world->dice, MS, 10 * world->plan->interval_ns);
+	world->counts.faults++;
+	world->counts.of_fault[SIM_STALL]++;
+	sim_note(world, "p% stalls in a handler for % us", provider->process.number, ns / 1000, 0,
+		 0);
+	provider->process.held_ns += ns;
+	virtual_hold(&provider->process.virt, ns);
+}
+
+static void handle(struct spoke_request *request, void *arg)
+{
+	struct sim_provider *provider = arg;
+	struct sim_world *world = provider->process.world;
+	struct sim_call *call = call_of(world, request);
+	uint64_t number = call ? (uint64_t)(call - world->calls) + 1 : 0;
+
+	provider->process.progress++;
+	if (call == NULL) { /* damaged on its way */
+		spoke_reply_error(request, 1, "damaged");
+		return;
+	}
+	sim_call_runs(provider, call, request);
+	maybe_stall(provider);
+	switch ((enum sim_manner)call->manner) {
+	case SIM_LATER:
+		hold(provider, request, number,
+		     sim_between(&world->dice, 0, call->timeout_ns + call->timeout_ns / 4));
+		return;
+	case SIM_NEVER:
+		hold(provider, request, number, call->timeout_ns + 3 * SECOND);
+		return;
+	case SIM_ERROR:
+		sim_handler_ended(provider, number);
+		spoke_reply_error(request, (int32_t)number, "no");
+		return;
+	case SIM_LARGE:
+		answer(provider, request, number, world->plan->large);
+		return;
+	case SIM_AT_ONCE:
+	case SIM_MANNERS:
+		answer(provider, request, number,
+		       (size_t)sim_between(&world->dice, SIM_MARK, world->plan->size_max));
+	}
+}
+
+static void changed(void *arg, const struct spoke_link_event *event)
+{
+	struct sim_provider *provider = arg;
+
+	sim_link_changed(&provider->process, event);
+}
+
+/* --- life */
+
+static bool make(struct sim_provider *provider)
+{
+	static const struct spoke_service_options service = { .name = "sim.Echo" };
+	const struct spoke_handler handler = { .handle = handle, .arg = provider };
+	const struct spoke_provider_options options = {
+		.heartbeat_ns = provider->plan->heartbeat_ns,
+		.requests_max = provider->plan->requests_max,
+		.requests_per_connection_max = provider->plan->requests_per_connection_max,
+		.default_service = "sim.Echo",
+		.changed = changed,
+		.changed_arg = provider,
+	};
+	struct spoke_engine_options with = { .env = &provider->process.virt.env,
+					     .timers_max = 100000 };
+	char url[64];
+
+	if (spoke_engine_new(&with, &provider->process.engine))
+		return false;
+	if (spoke_provider_new(provider->process.engine, &options, &provider->provider))
+		return false;
+	if (provider->plan->out_high) {
+		provider->provider->link.limits.out_high = provider->plan->out_high;
+		provider->provider->link.limits.out_low = provider->plan->out_high / 4;
+	}
+	(void)snprintf(url, sizeof(url), "dubbo://%s", provider->address);
+	return spoke_provider_add(provider->provider, &service, &handler, 1) == 0 &&
+	       spoke_provider_listen(provider->provider, url) == 0;
+}
+
+/* Without memory it tries again a little later. */
+void sim_provider_start(struct sim_provider *provider)
+{
+	struct sim_process *process = &provider->process;
+	struct sim_world *world = process->world;
+
+	process->engine = NULL;
+	provider->provider = NULL;
+	process->draining = false;
+	process->closed = false;
+	process->back_ns = 0;
+	if (make(provider)) {
+		sim_note(world, "p% begins", process->number, 0, 0, 0);
+		return;
+	}
+	sim_note(world, "p% cannot begin", process->number, 0, 0, 0);
+	sim_process_end(process);
+	process->back_ns = world->virt.now_ns + 10 * MS;
+}

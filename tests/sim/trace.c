@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/sim/sim.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct sim_world *sim_world_now;
+
+static void print_note(const struct sim_note *note)
+{
+	const uint64_t *number = note->numbers;
+
+	(void)printf("%12.6f  ", (double)note->at_ns / 1e9);
+	for (const char *at = note->text; *at; at++) {
+		if (*at == '%')
+			(void)printf("%" PRIu64, *number++);
+		else
+			(void)putchar(*at);
+	}
+	(void)putchar('\n');
+}
+
+static void mix(struct sim_world *world, uint64_t number)
+{
+	world->hash = (world->hash ^ number) * UINT64_C(0x9e3779b97f4a7c15);
+	world->hash ^= world->hash >> 29;
+}
+
+void sim_note(struct sim_world *world, const char *text, uint64_t a, uint64_t b, uint64_t c,
+	      uint64_t d)
+{
+	struct sim_note *note = &world->notes[world->note_count++ % SIM_TRACE];
+
+	*note = (struct sim_note){ world->virt.now_ns, text, { a, b, c, d } };
+	mix(world, world->virt.now_ns);
+	mix(world, (uint64_t)(unsigned char)text[0] << 8 | (unsigned char)text[1]);
+	mix(world, a ^ b << 16 ^ c << 32 ^ d << 48);
+	if (world->verbose)
+		print_note(note);
+}
+
+void sim_violation(struct sim_world *world, const char *invariant, const char *format, ...)
+{
+	uint64_t first = world->note_count > SIM_TRACE ? world->note_count - SIM_TRACE : 0;
+	va_list args;
+
+	if (!world->verbose) {
+		for (uint64_t i = first; i < world->note_count; i++)
+			print_note(&world->notes[i % SIM_TRACE]);
+	}
+	va_start(args, format);
+	(void)printf("\nviolation of %s: ", invariant);
+	(void)vprintf(format, args);
+	va_end(args);
+	(void)printf("\nat %.6f s of seed %" PRIu64 "; again: sim --seeds 1 --first %" PRIu64
+		     " --verbose\n",
+		     (double)world->virt.now_ns / 1e9, world->plan->seed, world->plan->seed);
+	exit(1);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A world from its beginning to its end. */
+#include "tests/sim/oracle.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_LEAST_NS MS
+#define LOOK_MOST_NS (20 * MS)
+
+static void init_process(struct sim_world *world, unsigned number)
+{
+	struct sim_process *process = sim_process_at(world, number);
+
+	virtual_process_init(&process->virt, &world->virt);
+	process->virt.boot_ahead_ns = world->plan->boot_ahead_ns;
+	process->virt.turned = sim_turned;
+	process->world = world;
+	process->number = number;
+}
+
+static void init_processes(struct sim_world *world)
+{
+	const struct sim_plan *plan = world->plan;
+
+	for (unsigned i = 0; i < plan->provider_count; i++) {
+		struct sim_provider *provider = &world->providers[i];
+
+		init_process(world, i);
+		provider->plan = &plan->providers[i];
+		(void)snprintf(provider->address, sizeof(provider->address), "127.0.0.1:%u",
+			       SIM_PORT + i);
+	}
+	for (unsigned i = 0; i < plan->consumer_count; i++) {
+		init_process(world, SIM_PROVIDERS + i);
+		world->consumers[i].plan = &plan->consumers[i];
+	}
+}
+
+static void start(struct sim_process *process)
+{
+	if (sim_is_provider(process))
+		sim_provider_start((struct sim_provider *)process);
+	else
+		sim_consumer_start((struct sim_consumer *)process);
+}
+
+/* Does the process exist in this world? */
+static bool is_there(const struct sim_process *process)
+{
+	return process->world != NULL;
+}
+
+void sim_process_end(struct sim_process *process)
+{
+	struct spoke_engine *engine = process->engine;
+	struct sim_world *world = process->world;
+
+	if (sim_is_provider(process)) {
+		struct sim_provider *provider = (struct sim_provider *)process;
+
+		/* Those who are drained are freed with their engine. */
+		if (!process->draining && sim_chance(&world->dice, 500)) {
+			process->closed = true;
+			spoke_provider_free(provider->provider);
+		}
+		provider->provider = NULL;
+		sim_provider_drop_held(provider);
+	} else {
+		((struct sim_consumer *)process)->consumer = NULL;
+	}
+	process->draining = false;
+	process->ending = true;
+	process->engine = NULL;
+	spoke_engine_free(engine);
+	process->ending = false;
+	process->closed = true;
+	sim_note(world, "process % is gone", process->number, 0, 0, 0);
+	sim_books_end(process);
+}
+
+/* --- time */
+
+static void look_at(struct sim_process *process)
+{
+	struct sim_world *world = process->world;
+	uint64_t now_ns = world->virt.now_ns;
+
+	if (process->virt.held_until_ns > now_ns)
+		return;
+	if (process->engine && process->closed && process->back_ns && now_ns >= process->back_ns) {
+		uint64_t back_ns = process->back_ns;
+
+		sim_process_end(process);
+		process->back_ns = back_ns;
+	}
+	if (process->engine == NULL && process->back_ns && now_ns >= process->back_ns)
+		start(process);
+	if (process->engine && process->draining)
+		sim_drain_look(process);
+}
+
+/* What is looked at now and then. */
+static void look(struct sim_world *world)
+{
+	uint64_t every_ns = world->plan->interval_ns / 8;
+
+	every_ns = every_ns < LOOK_LEAST_NS ? LOOK_LEAST_NS : every_ns;
+	world->next_look_ns = world->virt.now_ns +
+			      (every_ns > LOOK_MOST_NS ? LOOK_MOST_NS : every_ns);
+	sim_provider_answer_due(world, false);
+	sim_fault_streams_look(world);
+	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
+		struct sim_process *process = sim_process_at(world, i);
+
+		if (is_there(process))
+			look_at(process);
+	}
+	sim_links_check(world);
+	sim_calls_check(world, false);
+}
+
+void sim_go_on(struct sim_world *world, uint64_t until_ns)
+{
+	while (world->virt.now_ns < until_ns) {
+		uint64_t next_ns = world->next_look_ns;
+
+		if (!world->healing && world->next_fault_ns < next_ns)
+			next_ns = world->next_fault_ns;
+		if (next_ns > until_ns)
+			next_ns = until_ns;
+		if (virtual_step(&world->virt, next_ns))
+			continue;
+		if (world->virt.now_ns >= world->next_look_ns)
+			look(world);
+		if (!world->healing && world->virt.now_ns >= world->next_fault_ns)
+			sim_fault_now(world);
+	}
+}
+
+/* --- a seed */
+
+static void begin(struct sim_world *world, const struct sim_plan *plan, bool verbose)
+{
+	static struct sim_call *calls;
+	struct memnet_link link = plan->link;
+
+	if (calls == NULL)
+		calls = calloc(SIM_CALLS, sizeof(*calls));
+	*world = (struct sim_world){ .plan = plan, .verbose = verbose, .calls = calls };
+	sim_world_now = world;
+	world->dice = sim_dice_make(~plan->seed);
+	if (calls == NULL || !virtual_world_init(&world->virt, plan->seed)) {
+		(void)printf("no memory\n");
+		exit(2);
+	}
+	memnet_observe(world->virt.net, sim_observe, world);
+	memnet_set_all(world->virt.net, &link);
+	init_processes(world);
+	world->next_look_ns = world->virt.now_ns;
+	world->next_fault_ns = plan->fault_every_ns && plan->faults
+				       ? world->virt.now_ns + plan->fault_every_ns
+				       : UINT64_MAX;
+	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
+		struct sim_process *process = sim_process_at(world, i);
+
+		if (is_there(process))
+			start(process);
+	}
+}
+
+static void finish(struct sim_world *world)
+{
+	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
+		struct sim_process *process = sim_process_at(world, i);
+
+		if (is_there(process))
+			virtual_process_fini(&process->virt);
+	}
+	sim_streams_free(world);
+	virtual_world_fini(&world->virt);
+}
+
+static void add_counts(struct sim_counts *to, const struct sim_counts *from)
+{
+	to->calls += from->calls;
+	to->faults += from->faults;
+	to->ok += from->ok;
+	to->ns += from->ns;
+	to->closed_silent += from->closed_silent;
+	to->suspects += from->suspects;
+	for (unsigned i = 0; i < SIM_FAULTS; i++)
+		to->of_fault[i] += from->of_fault[i];
+}
+
+uint64_t sim_run(const struct sim_plan *plan, bool verbose, struct sim_counts *counts)
+{
+	static struct sim_world world;
+	uint64_t begun_ns;
+	uint64_t hash;
+
+	begin(&world, plan, verbose);
+	begun_ns = world.virt.now_ns;
+	sim_go_on(&world, begun_ns + plan->length_ns);
+	sim_heal(&world);
+	sim_end(&world);
+	world.counts.ns = world.virt.now_ns - begun_ns;
+	add_counts(counts, &world.counts);
+	hash = world.hash ^ memnet_trace(world.virt.net);
+	finish(&world);
+	return hash;
+}
