@@ -92,8 +92,10 @@ static struct spokei_idle_moment moment_of(const struct spokei_conn *conn)
 /* One that finds no memory now asks again an interval later: the peer has not missed anything. */
 static void ask(struct spokei_conn *conn)
 {
-	if (spokei_conn_probe(conn))
-		conn->idle.since_ns = spokei_conn_engine(conn)->begin_ns;
+	if (spokei_conn_probe(conn) == 0)
+		return;
+	conn->idle.asked = false;
+	conn->idle.since_ns = spokei_conn_engine(conn)->begin_ns;
 }
 
 void spokei_conn_woke(struct spokei_conn *conn)

@@ -33,6 +33,7 @@ struct sim_end {
 	uint64_t first_wrote_ns;
 	uint64_t again_ns;    /* when a read was told so although there was something */
 	uint64_t asked_ns;    /* when its last heartbeat was handed over whole; 0: never */
+	uint64_t patience_ns; /* until then those may be waited for */
 	uint64_t broken_turn; /* the turn in which it read what is no frame; 0: none */
 	uint64_t readonly;    /* the order of its reading that no more calls are taken; 0 */
 	uint64_t guessed_ns;  /* when an answer was read to what was half written */
@@ -132,6 +133,9 @@ void sim_calls_check(struct sim_world *world, bool all);
 
 void sim_link_changed(struct sim_process *process, const struct spoke_link_event *event);
 void sim_links_check(struct sim_world *world);
+
+/* A heartbeat was handed over whole. */
+void sim_link_asked(struct sim_end *end);
 
 /* From how much on a turn of this process is late. */
 uint64_t sim_late_from(const struct sim_process *process);

@@ -146,9 +146,7 @@ void sim_ask_sent(struct sim_end *end, const struct sim_frame *frame)
 	case SIM_PROBE:
 		if (sim_connected(end))
 			request_sent(end, frame);
-		end->asked_ns = end->stream->world->virt.now_ns;
-		sim_note(end->stream->world, "process % asks on connection %", end->process->number,
-			 end->stream->number, 0, 0);
+		sim_link_asked(end);
 		break;
 	case SIM_READONLY:
 		sim_note(end->stream->world, "p% takes no more on connection %",

@@ -71,7 +71,12 @@ static void check_miss(const struct sim_end *end)
 				      (double)(now_ns - end->asked_ns) / 1e6);
 		return;
 	}
-	/* It could not even ask: then nothing has moved. */
+	/* It could not even ask: then nothing can be written, and nothing has moved. */
+	if (end->sent.have == 0 && end->again_ns + interval_ns < now_ns &&
+	    memnet_ready(world->virt.net, end->fd) & SPOKE_IO_WRITE)
+		sim_violation(world, "S11",
+			      "process %u counts a miss of connection %u that it could ask",
+			      process->number, end->stream->number);
 	if (end->read_ns > moved_ns)
 		moved_ns = end->read_ns;
 	if (end->wrote_ns > moved_ns)
@@ -92,9 +97,7 @@ static void suspect(struct sim_end *end, unsigned missed)
 		sim_violation(world, "S11", "miss %u of connection %u after %u", missed,
 			      end->stream->number, end->misses);
 	end->misses = missed;
-	/* The next one needs another question, or the same that still waits. */
-	if (end->sent.have == 0 && end->asked_ns)
-		end->asked_ns = world->virt.now_ns;
+	end->asked_ns = 0; /* the next one needs another question */
 }
 
 static void closed_for_silence(const struct sim_end *end)
@@ -196,6 +199,22 @@ void sim_link_changed(struct sim_process *process, const struct spoke_link_event
 
 /* --- L2 */
 
+void sim_link_asked(struct sim_end *end)
+{
+	struct sim_world *world = end->stream->world;
+	uint64_t interval_ns = interval_of(end->process);
+	uint64_t until_ns;
+
+	end->asked_ns = world->virt.now_ns;
+	sim_note(world, "process % asks on connection %", end->process->number, end->stream->number,
+		 0, 0);
+	if (interval_ns == SPOKE_OFF || end->misses >= MISSES)
+		return;
+	until_ns = world->virt.now_ns + (MISSES - end->misses) * (interval_ns + TICK_NS);
+	if (end->patience_ns < until_ns)
+		end->patience_ns = until_ns;
+}
+
 /* Four intervals of silence, each up to a tick longer, and one for each turn that was late; time in
  * which this side stood still does not count. */
 static void check_noticed(const struct sim_end *end)
@@ -214,7 +233,7 @@ static void check_noticed(const struct sim_end *end)
 		last_ns = end->wrote_ns;
 	if (end->read_ns > last_ns)
 		last_ns = end->read_ns;
-	if (world->virt.now_ns - last_ns > bound_ns)
+	if (world->virt.now_ns - last_ns > bound_ns && world->virt.now_ns > end->patience_ns)
 		sim_violation(world, "L2", "process %u: connection %u is silent for %.3f ms",
 			      process->number, end->stream->number,
 			      (double)(world->virt.now_ns - last_ns) / 1e6);

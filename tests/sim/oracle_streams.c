@@ -136,6 +136,7 @@ static void was_read(struct sim_end *end, const struct memnet_news *news)
 	end->taken += news->len;
 	end->read_ns = end->stream->world->virt.now_ns;
 	end->asked_ns = 0;
+	end->patience_ns = 0;
 	end->misses = 0;
 	process->progress++;
 	if (!end->stream->dubbo)
