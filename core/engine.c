@@ -136,7 +136,7 @@ static void look_for_sleep(struct spoke_engine *engine)
 	spokei_count(engine, SPOKE_STAT_SLEEPS);
 	spokei_event(engine, SPOKE_OK, "the machine slept for %" PRIu64 ".%" PRIu64 " s",
 		     tenths / 10, tenths % 10);
-	spokei_engine_soon(engine, &engine->woke);
+	engine->woke(engine);
 }
 
 static void engine_begin(void *arg)

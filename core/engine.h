@@ -25,9 +25,11 @@
 #include "core/task.h"
 
 #include <spoke/engine.h>
+#include <spoke/signals.h>
 #include <spoke/stats.h>
 
 #define SPOKEI_ENGINE_LATE_ROUNDS 16u
+#define SPOKEI_ENGINE_ENDERS 2        /* SIGTERM and SIGINT */
 #define SPOKEI_ENGINE_SCRATCH 262144u /* bytes */
 
 /* A class of the wheel, found again by its callback. */
@@ -49,6 +51,7 @@ struct spoke_engine {
 	uint64_t late_ns;     /* how late this turn began for that; 0: in time */
 	uint64_t late_max_ns; /* from here on a turn is late: the option, or less by heed() */
 	struct spokei_sleep sleep;
+	void (*woke)(struct spoke_engine *engine); /* tells the roll that the machine slept */
 	unsigned late_rounds; /* rounds this late turn has gone without moving the wheel */
 	unsigned alarm_class;
 	unsigned classes_count;
@@ -74,7 +77,10 @@ struct spoke_engine {
 	struct spoke_list retired;    /* members that are drained, and not freed */
 	struct spokei_task drain;     /* tells those on the roll who do not know yet that it ends */
 	struct spoke_alarm drain_end; /* when the rest is closed */
-	struct spokei_task woke;      /* tells those on the roll that the machine slept */
+	struct spoke_list signals;    /* that are watched: struct spoke_signal */
+	struct spoke_signal enders[SPOKEI_ENGINE_ENDERS]; /* of them, which drain the engine */
+	uint64_t enders_ns;                               /* the timeout of that drain */
+	bool ender_came;                                  /* one of them did */
 	struct spokei_log log;
 	struct spokei_events events;
 	uint64_t stats[SPOKE_STAT_COUNT];

@@ -2,6 +2,7 @@
 /* The life of an engine: how it is made, run, drained and freed. */
 #include "core/engine.h"
 #include "core/roll.h"
+#include "core/signals.h"
 
 #include <spoke/host.h>
 
@@ -9,11 +10,6 @@
 
 #define LATE_NS UINT64_C(50000000)
 #define POSTS_DEEP 16 /* posts of posts that an end waits for, at a time */
-
-static void tell_of_sleep(struct spokei_task *task)
-{
-	spokei_roll_wake_all(spoke_container_of(task, struct spoke_engine, woke));
-}
 
 static void tell_to_drain(struct spokei_task *task)
 {
@@ -41,12 +37,13 @@ static void init_engine(struct spoke_engine *engine, const struct spoke_engine_o
 	spokei_sleep_init(&engine->sleep, env, engine->begin_ns);
 	engine->forks = env->forks ? *env->forks : 0;
 	engine->drain.run = tell_to_drain;
-	engine->woke.run = tell_of_sleep;
+	engine->woke = spokei_roll_wake_all;
 	spokei_list_init(&engine->soon);
 	spokei_list_init(&engine->last);
 	spokei_list_init(&engine->dead);
 	spokei_list_init(&engine->roll);
 	spokei_list_init(&engine->retired);
+	spokei_list_init(&engine->signals);
 	spokei_log_init(&engine->log, env, engine->begin_ns);
 }
 
@@ -146,6 +143,7 @@ static void destroy(struct spoke_engine *engine)
 	run_all(engine);
 	loop->retire(engine->loop);
 	run_all(engine);
+	spokei_signals_cancel_all(engine);
 	SPOKE_ASSERT(spokei_list_empty(&engine->roll));
 	(void)spoke_wheel_stop(engine->wheel, NULL, NULL);
 	loop->close(engine->loop);

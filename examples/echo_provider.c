@@ -3,10 +3,15 @@
  * A provider: demo.EchoService answers "echo" with its argument.
  *
  *     echo_provider [url]          default: dubbo://127.0.0.1:20880
+ *
+ * SIGTERM and SIGINT end it when the calls that were begun are answered.
  */
 #include <spoke/provider.h>
+#include <spoke/signals.h>
 
 #include <stdio.h>
+
+#define DRAIN_NS UINT64_C(10000000000)
 
 static void echo(struct spoke_request *request, void *arg)
 {
@@ -36,6 +41,8 @@ int main(int argc, char **argv)
 	if (!error)
 		error = spoke_provider_listen(provider,
 					      argc > 1 ? argv[1] : "dubbo://127.0.0.1:20880");
+	if (!error)
+		error = spoke_engine_drain_on_signals(engine, DRAIN_NS);
 	if (!error && spoke_provider_address(provider, 0, address, sizeof(address))) {
 		printf("demo.EchoService listens at %s\n", address);
 		(void)fflush(stdout);

@@ -11,6 +11,7 @@
 #include "core/host/forks.h"
 #include "core/host/loop.h"
 #include "core/host/net.h"
+#include "core/host/signals.h"
 #include "core/host/threads.h"
 
 #include <pthread.h>
@@ -43,6 +44,7 @@ static void assemble(void)
 		.files = &spokei_host_files,
 		.threads = &spokei_host_threads,
 		.forks = &spokei_forks,
+		.signals = &spokei_host_signals,
 	};
 }
 

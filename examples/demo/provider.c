@@ -4,13 +4,17 @@
  * "slow", which does so a second later.
  *
  *     demo_provider <url>...
+ *
+ * SIGTERM and SIGINT end it when the calls that were begun are answered.
  */
 #include <spoke/provider.h>
+#include <spoke/signals.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define SLOW_NS UINT64_C(1000000000)
+#define DRAIN_NS UINT64_C(10000000000)
 
 static struct spoke_engine *engine;
 
@@ -77,6 +81,8 @@ int main(int argc, char **argv)
 	     i++)
 		printf("demo.EchoService listens at %s\n", address);
 	(void)fflush(stdout);
+	if (!error)
+		error = spoke_engine_drain_on_signals(engine, DRAIN_NS);
 	if (!error)
 		error = spoke_engine_run(engine);
 	if (error)

@@ -12,4 +12,4 @@ if ! grep -q '#include <spoke/' "$code"; then
 	exit 1
 fi
 exec ${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror -Wno-unused-function -fsyntax-only \
-	-Itimer/include -Icore/include -Icluster/include -x c "$code"
+	-Itimer/include -Icore/include -Itransport/include -Icluster/include -x c "$code"

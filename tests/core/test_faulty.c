@@ -86,6 +86,19 @@ static int rig_parker_open(void *ctx, void **ret_parker)
 	return 0;
 }
 
+static int rig_signal_open(void *ctx, int number, int *ret_fd)
+{
+	(void)number;
+	return memnet_table.spare(ctx, ret_fd);
+}
+
+static void rig_signal_close(void *ctx, int fd)
+{
+	memnet_table.close(ctx, fd);
+}
+
+static const struct spoke_signals rig_signals = { .open = rig_signal_open,
+						  .close = rig_signal_close };
 static const struct spoke_threads rig_threads = { .start = rig_thread_start,
 						  .open = rig_parker_open };
 static const struct spoke_files rig_files = { .read = rig_file_read, .replace = rig_file_replace };
@@ -109,7 +122,8 @@ static int set_up(void **state)
 					 .net = &memnet_table,
 					 .loop = &rig_loop,
 					 .files = &rig_files,
-					 .threads = &rig_threads };
+					 .threads = &rig_threads,
+					 .signals = &rig_signals };
 	faulty_init(&rig->faulty, &rig->inner);
 	return 0;
 }
@@ -229,6 +243,11 @@ static int call(struct rig *rig, enum faulty_kind kind)
 	case FAULTY_SPARE:
 		error = net->spare(env->ctx, &fd);
 		break;
+	case FAULTY_SIGNAL_OPEN:
+		error = env->signals->open(env->ctx, 1, &fd);
+		if (!error)
+			env->signals->close(env->ctx, fd);
+		return error;
 	case FAULTY_CONNECT:
 		error = net->connect(env->ctx, &address, &fd);
 		error = error == -EINPROGRESS ? 0 : error;

@@ -34,6 +34,7 @@ static void the_environment_is_whole_and_does_not_log(void **state)
 	assert_non_null(env->net->connect);
 	assert_non_null(env->net->resolve);
 	assert_non_null(env->net->guard);
+	assert_non_null(env->signals->open);
 	assert_non_null(env->files->read);
 	assert_non_null(env->files->replace);
 }

@@ -33,11 +33,10 @@ start() {
 	[ "$address" != "$line" ] || fail "echo_provider said: $line"
 }
 
+# end [signal]: the provider ends well.
 end() {
-	{
-		kill "$provider"
-		wait "$provider"
-	} 2>"$work/ended"
+	kill "-${1:-TERM}" "$provider"
+	wait "$provider" || fail "echo_provider ended with $?"
 	provider=
 }
 
@@ -61,7 +60,7 @@ echo)
 	end
 	start "unix:$work/sock"
 	expect '"hello"' echo_consumer "$address?interface=demo.EchoService"
-	end
+	end INT
 	;;
 blocking)
 	start dubbo://127.0.0.1:0

@@ -351,6 +351,43 @@ static int threads_open(void *ctx, void **ret_parker)
 	return error ? error : inner->threads->open(inner->ctx, ret_parker);
 }
 
+/* --- signals */
+
+static int signals_open(void *ctx, int number, int *ret_fd)
+{
+	struct faulty *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = judge(faulty, FAULTY_SIGNAL_OPEN);
+
+	if (!error) {
+		error = inner->signals->open(inner->ctx, number, ret_fd);
+		faulty->fds += !error;
+	}
+	return error;
+}
+
+static bool signals_take(void *ctx, int fd)
+{
+	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+
+	return inner->signals->take(inner->ctx, fd);
+}
+
+static void signals_close(void *ctx, int fd)
+{
+	struct faulty *faulty = ctx;
+
+	SPOKE_ASSERT(faulty->fds > 0);
+	faulty->fds--;
+	faulty->inner->signals->close(faulty->inner->ctx, fd);
+}
+
+static const struct spoke_signals faulty_signals = {
+	.open = signals_open,
+	.take = signals_take,
+	.close = signals_close,
+};
+
 /* The loop that opens is the inner one's; its other functions are not given the context. */
 static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 		     void **ret_loop)
@@ -375,6 +412,7 @@ void faulty_init(struct faulty *faulty, const struct spoke_env *inner)
 		.net = inner->net ? &faulty_net : NULL,
 		.files = inner->files ? &faulty_files : NULL,
 		.forks = inner->forks,
+		.signals = inner->signals ? &faulty_signals : NULL,
 	};
 	if (inner->threads) {
 		faulty->threads = *inner->threads;
@@ -408,7 +446,7 @@ const char *faulty_kind_name(enum faulty_kind kind)
 		"memory",    "connect",      "finish",      "listen",    "accept",
 		"read",      "write",        "shut",        "spare",     "local",
 		"peer",      "parse",        "resolve",     "file read", "file replace",
-		"loop open", "thread start", "parker open", "guard",
+		"loop open", "thread start", "parker open", "guard",     "signal open",
 	};
 
 	return names[kind];

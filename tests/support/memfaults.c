@@ -69,6 +69,8 @@ unsigned memnet_ready(struct memnet *net, int fd)
 	socket = memwire_socket_of(net, fd);
 	if (socket->kind == MEMWIRE_LISTENER)
 		return socket->queued > 0 ? SPOKE_IO_READ : 0;
+	if (socket->kind == MEMWIRE_SPARE)
+		return socket->rung ? SPOKE_IO_READ : 0;
 	if (socket->kind != MEMWIRE_STREAM)
 		return 0;
 	if (socket->arrived > 0 || socket->ended || socket->reset)
@@ -98,6 +100,16 @@ struct memnet_link *memnet_link(struct memnet *net, int fd)
 const struct memnet_guard *memnet_guard(const struct memnet *net, int fd)
 {
 	return &memwire_socket_of(net, fd)->guard;
+}
+
+bool memnet_ring(struct memnet *net, int fd, bool ring)
+{
+	struct memwire_socket *socket = memwire_socket_of(net, fd);
+	bool rung = socket->rung;
+
+	SPOKE_ASSERT(socket->kind == MEMWIRE_SPARE);
+	socket->rung = ring;
+	return rung;
 }
 
 void memnet_set_all(struct memnet *net, const struct memnet_link *link)

@@ -103,6 +103,9 @@ struct memnet_link *memnet_link(struct memnet *net, int fd);
 /* How a descriptor is guarded. */
 const struct memnet_guard *memnet_guard(const struct memnet *net, int fd);
 
+/* Lets a spare descriptor be readable, or no longer. Returns whether it was. */
+bool memnet_ring(struct memnet *net, int fd, bool ring);
+
 /* Both directions of every connection there is, and of those to come. */
 void memnet_set_all(struct memnet *net, const struct memnet_link *link);
 

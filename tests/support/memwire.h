@@ -60,6 +60,7 @@ struct memwire_socket {
 	unsigned accept_errors;
 	void *note; /* the observer's */
 	struct memnet_guard guard;
+	bool rung; /* a spare one that can be read */
 	char local[MEMNAME_SIZE];
 	char remote[MEMNAME_SIZE];
 };

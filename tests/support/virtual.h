@@ -18,6 +18,8 @@ struct virtual_world {
 	struct spoke_list processes;
 };
 
+#define VIRTUAL_SIGNALS 8 /* at most so many are open in a process */
+
 /* A process: its environment is `env`, good for one engine at a time. */
 struct virtual_process {
 	struct memnet_user user; /* first: the network's functions look for it there */
@@ -34,6 +36,10 @@ struct virtual_process {
 	void (*turned)(struct virtual_process *process);
 	uint64_t fail_at; /* the demand for memory that fails, counted from 1; 0: none */
 	uint64_t demands;
+	struct {
+		int number; /* 0: not open */
+		int fd;
+	} signals[VIRTUAL_SIGNALS];
 };
 
 /* Returns whether there was memory for it. */
@@ -64,5 +70,8 @@ void virtual_stall(struct virtual_world *world, uint64_t ns);
 
 /* The machine sleeps: now() and all that happens stand still, while boot_now() goes on. */
 void virtual_sleep(struct virtual_world *world, uint64_t ns);
+
+/* The process gets a signal. Returns whether anybody there watches it. */
+bool virtual_signal(struct virtual_process *process, int number);
 
 #endif

@@ -182,6 +182,18 @@ struct spoke_files {
 	int (*replace)(void *ctx, const char *path, const void *bytes, size_t len);
 };
 
+/* Signals of the process. Any thread. */
+struct spoke_signals {
+	/* Catches a signal from now on, in place of what the process did with it before. The
+	 * descriptor is readable when it has come. Several may be opened for one signal: each is
+	 * told. -EINVAL: there is no such signal, or it cannot be caught. */
+	int (*open)(void *ctx, int number, int *ret_fd);
+	/* Has the signal come since it was taken last? */
+	bool (*take)(void *ctx, int fd);
+	/* The last one of a signal brings back what was before the first. */
+	void (*close)(void *ctx, int fd);
+};
+
 struct spoke_env {
 	void *ctx;                  /* given to every function of this table and of net, files */
 	uint64_t (*now)(void *ctx); /* ns, monotonic; stands still while the machine sleeps */
@@ -197,6 +209,7 @@ struct spoke_env {
 	/* Changes in the child when the process forks, and never else; NULL: it does not fork. Read
 	 * by any thread, for the change comes while there is only one. */
 	const unsigned *forks;
+	const struct spoke_signals *signals; /* NULL: there are none */
 };
 
 SPOKE_END_DECLS

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Signals of the process for the environment. The context is not used; any thread, and forked
+ * children too.
+ */
+#ifndef SPOKEI_HOST_SIGNALS_H
+#define SPOKEI_HOST_SIGNALS_H
+
+#include <spoke/env.h>
+
+extern const struct spoke_signals spokei_host_signals;
+
+#endif
