@@ -179,14 +179,23 @@ static bool (*const begin[SIM_FAULTS])(struct sim_world *world) = {
 	[SIM_CHURN] = churn,
 };
 
+/* One of those that the plan has. */
+static enum sim_fault draw_fault(struct sim_world *world)
+{
+	enum sim_fault fault;
+
+	do
+		fault = (enum sim_fault)(sim_throw(&world->dice) % SIM_FAULTS);
+	while (!sim_plan_has(world->plan, fault));
+	return fault;
+}
+
 void sim_fault_now(struct sim_world *world)
 {
-	enum sim_fault fault = (enum sim_fault)(sim_throw(&world->dice) % SIM_FAULTS);
+	enum sim_fault fault = draw_fault(world);
 
 	world->next_fault_ns = world->virt.now_ns +
 			       sim_between(&world->dice, 1, 2 * world->plan->fault_every_ns);
-	while (!sim_plan_has(world->plan, fault))
-		fault = (enum sim_fault)((fault + 1) % SIM_FAULTS);
 	if (begin[fault] ? !begin[fault](world) : !sim_fault_stream(world, fault))
 		return;
 	world->counts.faults++;

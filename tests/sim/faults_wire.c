@@ -141,8 +141,10 @@ static bool replay(struct sim_stream *stream)
 
 static bool reset(struct sim_stream *stream)
 {
+	unsigned which = stream->ends[0].fd >= 0 ? 0 : 1;
+
 	sim_note(stream->world, "connection % is reset", stream->number, 0, 0, 0);
-	memnet_reset(stream->world->virt.net, stream->ends[0].fd);
+	memnet_reset(stream->world->virt.net, stream->ends[which].fd);
 	return true;
 }
 
@@ -178,7 +180,9 @@ void sim_fault_streams_end(struct sim_world *world)
 	for (struct sim_stream *one = world->streams; one; one = one->next) {
 		one->hole_until_ns = 0;
 		one->clogged = false;
-		if (one->marred && one->ends[0].fd >= 0 && one->ends[1].fd >= 0)
+		/* Who was not told that the other one is gone hears it now. */
+		if (one->ends[1].process &&
+		    (one->marred || one->ends[0].fd < 0 || one->ends[1].fd < 0))
 			(void)reset(one);
 	}
 }

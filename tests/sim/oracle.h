@@ -151,4 +151,7 @@ void sim_books_check(struct sim_process *process);
 void sim_books_end(struct sim_process *process);
 void sim_books_read(struct sim_end *end);
 
+/* Does this side not read on purpose? */
+bool sim_books_paused(const struct sim_end *end);
+
 #endif

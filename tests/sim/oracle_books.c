@@ -70,6 +70,21 @@ static void check_pause(struct sim_process *process, const struct spokei_conn *c
 			      process->number);
 }
 
+bool sim_books_paused(const struct sim_end *end)
+{
+	struct spokei_link *link = link_of(end->process);
+
+	if (link == NULL)
+		return false;
+	for (struct spoke_list *at = link->conns.next; at != &link->conns; at = at->next) {
+		const struct spokei_conn *conn = spoke_container_of(at, struct spokei_conn, node);
+
+		if (conn->stream.watch.fd == end->fd)
+			return conn->paused;
+	}
+	return false;
+}
+
 /* What waits to be written is at its limit: then nothing is read. Only answers count. */
 void sim_books_read(struct sim_end *end)
 {

@@ -26,6 +26,15 @@ uint64_t sim_late_from(const struct sim_process *process)
 
 /* --- whose event it is */
 
+static struct sim_end *find_accepted(struct sim_stream *streams, const struct sim_process *process,
+				     const char *name)
+{
+	for (struct sim_stream *one = streams; one; one = one->next)
+		if (one->ends[1].process == process && strcmp(one->peer, name) == 0)
+			return &one->ends[1];
+	return NULL;
+}
+
 static struct sim_end *end_of(struct sim_process *process, const char *name)
 {
 	struct sim_world *world = process->world;
@@ -36,10 +45,9 @@ static struct sim_end *end_of(struct sim_process *process, const char *name)
 
 		return last ? &last->ends[0] : NULL;
 	}
-	for (struct sim_stream *one = world->streams; one; one = one->next)
-		if (one->ends[1].process == process && strcmp(one->peer, name) == 0)
-			return &one->ends[1];
-	return NULL;
+	if (find_accepted(world->streams, process, name))
+		return find_accepted(world->streams, process, name);
+	return find_accepted(world->past, process, name);
 }
 
 /* --- S11 */
@@ -73,6 +81,7 @@ static void check_miss(const struct sim_end *end)
 	}
 	/* It could not even ask: then nothing can be written, and nothing has moved. */
 	if (end->sent.have == 0 && end->again_ns + interval_ns < now_ns &&
+	    process->virt.held_until_ns != now_ns &&
 	    memnet_ready(world->virt.net, end->fd) & SPOKE_IO_WRITE)
 		sim_violation(world, "S11",
 			      "process %u counts a miss of connection %u that it could ask",
@@ -228,12 +237,16 @@ static void check_noticed(const struct sim_end *end)
 	uint64_t bound_ns = (MISSES + 1 + late + asked) * (interval_ns + TICK_NS) + TICK_NS +
 			    process->held_ns - end->held_ns;
 
+	/* Who has no memory to ask asks later. */
+	if (sim_plan_has(world->plan, SIM_MEMORY))
+		bound_ns += interval_ns;
 	/* Who takes bytes lives; who takes none is judged by another rule. */
-	if (end->asked_ns == 0 && end->wrote_ns > last_ns)
+	if ((end->asked_ns == 0 || end->sent.have > 0) && end->wrote_ns > last_ns)
 		last_ns = end->wrote_ns;
 	if (end->read_ns > last_ns)
 		last_ns = end->read_ns;
-	if (world->virt.now_ns - last_ns > bound_ns && world->virt.now_ns > end->patience_ns)
+	if (world->virt.now_ns - last_ns > bound_ns && world->virt.now_ns > end->patience_ns &&
+	    !sim_books_paused(end))
 		sim_violation(world, "L2", "process %u: connection %u is silent for %.3f ms",
 			      process->number, end->stream->number,
 			      (double)(world->virt.now_ns - last_ns) / 1e6);

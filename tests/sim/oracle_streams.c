@@ -150,6 +150,20 @@ static void was_read(struct sim_end *end, const struct memnet_news *news)
 	process->broken = end;
 }
 
+/* From among those that there are to those that there were. */
+static void leave(struct sim_stream *stream)
+{
+	struct sim_world *world = stream->world;
+	struct sim_stream **at = &world->streams;
+
+	while (*at != stream)
+		at = &(*at)->next;
+	*at = stream->next;
+	stream->next = world->past;
+	world->past = stream;
+	stream->over = true;
+}
+
 static void closed(struct sim_end *end)
 {
 	struct sim_stream *stream = end->stream;
@@ -167,7 +181,7 @@ static void closed(struct sim_end *end)
 	/* What is not accepted yet may still be. */
 	if (sim_other(end)->fd >= 0 || stream->ends[1].process == NULL || stream->over)
 		return;
-	stream->over = true;
+	leave(stream);
 	free(stream->asks);
 	stream->asks = NULL;
 	stream->ask_count = 0;
@@ -227,13 +241,19 @@ void sim_observe(void *arg, const struct memnet_news *news)
 	}
 }
 
-void sim_streams_free(struct sim_world *world)
+static void free_all(struct sim_stream *stream)
 {
-	while (world->streams) {
-		struct sim_stream *stream = world->streams;
+	while (stream) {
+		struct sim_stream *next = stream->next;
 
-		world->streams = stream->next;
 		free(stream->asks);
 		free(stream);
+		stream = next;
 	}
+}
+
+void sim_streams_free(struct sim_world *world)
+{
+	free_all(world->streams);
+	free_all(world->past);
 }

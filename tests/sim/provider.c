@@ -12,10 +12,10 @@
 static void answer(struct sim_provider *provider, struct spoke_request *request, uint64_t number,
 		   size_t len)
 {
-	static unsigned char bytes[5 + 65536];
+	static unsigned char body[65536]; /* zeros behind the mark */
+	static unsigned char bytes[5 + sizeof(body)];
 	struct spoke_builder builder;
 	struct spoke_span packed;
-	unsigned char body[65536] = { 0 };
 
 	sim_mark_write(body, number);
 	spoke_builder_init_fixed(&builder, bytes, sizeof(bytes), NULL);

@@ -15,7 +15,7 @@
 #include <spoke/provider.h>
 
 enum {
-	SIM_CALLS = 40000,
+	SIM_CALLS = 400000,
 	SIM_HELD = 4096,
 	SIM_TRACE = 64,
 	SIM_PORT = 20880,
@@ -135,7 +135,8 @@ struct sim_world {
 	uint64_t oldest; /* calls before this one have ended */
 	struct sim_held held[SIM_HELD];
 	unsigned held_count;
-	struct sim_stream *streams; /* all that there were, the newest first */
+	struct sim_stream *streams; /* with an end that is open, the newest first */
+	struct sim_stream *past;    /* those that were, the same */
 	unsigned stream_count;
 	uint64_t sleeps; /* of the machine, up to now */
 	uint64_t next_fault_ns;

@@ -130,8 +130,7 @@ void sim_go_on(struct sim_world *world, uint64_t until_ns)
 			next_ns = world->next_fault_ns;
 		if (next_ns > until_ns)
 			next_ns = until_ns;
-		if (virtual_step(&world->virt, next_ns))
-			continue;
+		virtual_go(&world->virt, next_ns);
 		if (world->virt.now_ns >= world->next_look_ns)
 			look(world);
 		if (!world->healing && world->virt.now_ns >= world->next_fault_ns)

@@ -14,24 +14,32 @@ enum {
 	PORT_LAST = 60999,
 };
 
-/* FNV-1a over what happens. */
-static void trace(struct memnet *net, const void *bytes, size_t len)
+static void mix(struct memnet *net, uint64_t number)
 {
-	const unsigned char *at = bytes;
+	net->trace = (net->trace ^ number) * UINT64_C(0x9e3779b97f4a7c15);
+	net->trace ^= net->trace >> 32;
+}
 
-	for (size_t i = 0; i < len; i++) {
-		net->trace ^= at[i];
-		net->trace *= UINT64_C(0x100000001b3);
+/* Takes in what happens, eight bytes at a time. */
+static void trace(struct memnet *net, const unsigned char *bytes, size_t len)
+{
+	uint64_t number = 0;
+
+	for (; len >= sizeof(number); len -= sizeof(number), bytes += sizeof(number)) {
+		memcpy(&number, bytes, sizeof(number));
+		mix(net, number);
 	}
+	number = len;
+	memcpy(&number, bytes, len);
+	mix(net, number);
 }
 
 /* Notes a call and hands on its result. */
 static int traced(struct memnet *net, char call, int fd, int result)
 {
-	trace(net, &net->now_ns, sizeof(net->now_ns));
-	trace(net, &call, sizeof(call));
-	trace(net, &fd, sizeof(fd));
-	trace(net, &result, sizeof(result));
+	mix(net, net->now_ns);
+	mix(net, (uint64_t)(unsigned char)call << 32 ^ (uint32_t)fd);
+	mix(net, (uint64_t)(uint32_t)result);
 	return result;
 }
 
@@ -68,6 +76,7 @@ static int give_fd(struct memnet_user *user, struct memwire_socket *socket)
 	socket->user = user;
 	socket->fd = fd;
 	user->fds++;
+	user->changes++;
 	return fd;
 }
 

@@ -80,6 +80,12 @@ unsigned memnet_ready(struct memnet *net, int fd)
 	return io;
 }
 
+uint64_t memnet_changes(const struct memnet_user *user)
+{
+	memwire_settle(user->net);
+	return user->changes + user->net->changes;
+}
+
 uint64_t memnet_next(struct memnet *net)
 {
 	memwire_settle(net);
@@ -94,6 +100,7 @@ uint64_t memnet_trace(const struct memnet *net)
 struct memnet_link *memnet_link(struct memnet *net, int fd)
 {
 	memwire_settle(net);
+	net->linked = true;
 	return &memwire_socket_of(net, fd)->out;
 }
 
@@ -115,6 +122,7 @@ bool memnet_ring(struct memnet *net, int fd, bool ring)
 void memnet_set_all(struct memnet *net, const struct memnet_link *link)
 {
 	memwire_settle(net);
+	net->linked = true;
 	net->options.link = *link;
 	for (struct memwire_socket *one = net->all.next; one != &net->all; one = one->next)
 		one->out = *link;

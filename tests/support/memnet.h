@@ -24,6 +24,7 @@ struct memnet_user {
 	struct memnet *net;
 	unsigned fds_max; /* descriptors it may have; 0: any number; beyond it -EMFILE */
 	unsigned fds;     /* it has; a leak shows here */
+	uint64_t changes; /* what its descriptors are ready for may differ when this does */
 };
 
 extern const struct spoke_net memnet_table;
@@ -90,6 +91,9 @@ void memnet_free(struct memnet *net);
 
 /* What a descriptor is ready for now, of enum spoke_io; level-triggered. */
 unsigned memnet_ready(struct memnet *net, int fd);
+
+/* A number that is another one whenever memnet_ready() of any of the user's descriptors may be. */
+uint64_t memnet_changes(const struct memnet_user *user);
 
 /* When readiness may change next by itself, UINT64_MAX: never. */
 uint64_t memnet_next(struct memnet *net);

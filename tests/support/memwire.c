@@ -184,6 +184,7 @@ static void close_stream(struct memnet *net, struct memwire_socket *socket)
 void memwire_close(struct memnet *net, struct memwire_socket *socket)
 {
 	SPOKE_ASSERT(!socket->gone);
+	memwire_touch(socket->peer);
 	memwire_tell(net, MEMNET_CLOSE, socket, NULL, 0);
 	socket->gone = true;
 	while (socket->queued > 0) {
@@ -224,6 +225,7 @@ void memwire_break(struct memnet *net, struct memwire_socket *socket, int error)
 	socket->kind = MEMWIRE_STREAM;
 	socket->reset = true;
 	socket->error = error;
+	memwire_touch(socket);
 	memwire_tell(net, MEMNET_END, socket, NULL, 0);
 }
 
@@ -260,6 +262,7 @@ static void make_peer(struct memnet *net, struct memwire_socket *client,
 		last = &(*last)->queue;
 	*last = server;
 	listener->queued++;
+	memwire_touch(listener);
 }
 
 struct memwire_socket *memwire_accept(struct memwire_socket *listener)
@@ -269,6 +272,7 @@ struct memwire_socket *memwire_accept(struct memwire_socket *listener)
 	listener->queue = socket->queue;
 	socket->queue = NULL;
 	listener->queued--;
+	memwire_touch(listener);
 	return socket;
 }
 
@@ -383,12 +387,14 @@ void memwire_send(struct memnet *net, struct memwire_socket *socket, const unsig
 											   8));
 		to->len += len;
 	}
+	memwire_touch(socket);
 	send_event(net, socket, MEMWIRE_DATA, len);
 }
 
 void memwire_end(struct memnet *net, struct memwire_socket *socket)
 {
 	socket->shut = true;
+	memwire_touch(socket);
 	send_event(net, socket, MEMWIRE_FIN, 0);
 }
 
@@ -402,6 +408,8 @@ void memwire_take(struct memwire_socket *socket, unsigned char *bytes, size_t le
 	socket->head = (socket->head + len) % socket->size;
 	socket->len -= len;
 	socket->arrived -= len;
+	memwire_touch(socket);
+	memwire_touch(socket->peer);
 }
 
 /* --- what arrives */
@@ -436,6 +444,7 @@ static void handle_event(struct memnet *net, const struct memwire_event *event)
 {
 	struct memwire_socket *to = event->to;
 
+	memwire_touch(to);
 	switch (event->kind) {
 	case MEMWIRE_SYN:
 		handle_syn(net, to, false);
@@ -453,6 +462,8 @@ static void handle_event(struct memnet *net, const struct memwire_event *event)
 	case MEMWIRE_RST:
 		if (!to->peer->out.blackhole)
 			memwire_break(net, to, ECONNRESET);
+		else if (to->peer->gone) /* what comes next is answered by another one */
+			to->peer->reset = false;
 		break;
 	}
 	put_aside_if_unused(net, to);
@@ -467,6 +478,7 @@ static void release_held(struct memnet *net)
 		if ((held == 0 && !end) || one->peer->out.blackhole)
 			continue;
 		drop_held(net, one);
+		memwire_touch(one);
 		one->arrived += held;
 		one->ended = one->ended || end;
 		if (held > 0)
@@ -481,8 +493,14 @@ void memwire_settle(struct memnet *net)
 	uint64_t target = net->options.now(net->options.arg);
 
 	SPOKE_ASSERT(target >= net->now_ns);
+	if (target == net->now_ns && !net->linked && net->unused == NULL &&
+	    (net->events_len == 0 || net->events[0].at_ns > target))
+		return;
+	if (net->linked)
+		net->changes++;
 	if (net->holding > 0)
 		release_held(net);
+	net->linked = false;
 	while (net->events_len > 0 && net->events[0].at_ns <= target) {
 		struct memwire_event event = take_event(net);
 

@@ -101,12 +101,21 @@ struct memnet {
 	struct memwire_route *routes;
 	struct memwire_host *hosts;
 	unsigned holding; /* sockets with something held */
+	bool linked;      /* somebody may have changed a link since they were looked at */
+	uint64_t changes; /* of links, which concern everybody */
 	uint16_t port;    /* given out last; 0: none yet */
 	struct memwire_socket *fds[MEMWIRE_FDS_MAX];
 };
 
 /* Reads the clock and lets everything happen that is due. */
 void memwire_settle(struct memnet *net);
+
+/* What a socket is ready for may have changed. */
+static inline void memwire_touch(const struct memwire_socket *socket)
+{
+	if (socket && socket->user)
+		socket->user->changes++;
+}
 
 /* Frees what was closed and is needed no more; done by every settle. */
 void memwire_free_unused(struct memnet *net);

@@ -19,6 +19,9 @@ struct virtual_loop {
 	bool woken; /* the next wait ends at once */
 	bool stopping;
 	bool retired;
+	uint64_t seen;                              /* memnet_changes() as of `any_ready` ... */
+	bool fresh;                                 /* ... which is not known */
+	bool any_ready;                             /* of what is watched */
 	bool inside;                                /* the owner's functions are being called */
 	struct spoke_work *finished;                /* linked by loop[0], the newest first */
 	struct spoke_watch *reported[REPORTED_MAX]; /* of this round; NULL: unwatched since */
@@ -107,6 +110,7 @@ static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, vo
 	loop->up = up;
 	loop->arg = arg;
 	loop->wake_ns = UINT64_MAX;
+	loop->fresh = true;
 	spokei_list_init(&loop->watches);
 	process->loop = loop;
 	*ret_loop = loop;
@@ -172,6 +176,7 @@ static void loop_watch(void *handle, struct spoke_watch *watch, unsigned io)
 				loop->reported[i] = NULL;
 	}
 	watch->io = io;
+	loop->fresh = true;
 }
 
 static void loop_wake_at(void *handle, uint64_t ns)
@@ -189,6 +194,24 @@ static unsigned ready_of(const struct virtual_loop *loop, const struct spoke_wat
 	return memnet_ready(loop->process->world->net, watch->fd) & watch->io;
 }
 
+static bool is_any_ready(struct virtual_loop *loop)
+{
+	uint64_t changes = memnet_changes(&loop->process->user);
+
+	if (!loop->fresh && loop->seen == changes)
+		return loop->any_ready;
+	loop->fresh = false;
+	loop->seen = changes;
+	loop->any_ready = false;
+	for (struct spoke_list *at = loop->watches.next; at != &loop->watches; at = at->next) {
+		if (ready_of(loop, watch_of(at))) {
+			loop->any_ready = true;
+			break;
+		}
+	}
+	return loop->any_ready;
+}
+
 /* When the loop has something to do, which may be now. */
 static uint64_t due_of(struct virtual_loop *loop)
 {
@@ -197,9 +220,8 @@ static uint64_t due_of(struct virtual_loop *loop)
 
 	if (loop->process->held_until_ns > world->now_ns)
 		return loop->process->held_until_ns;
-	for (struct spoke_list *at = loop->watches.next; at != &loop->watches; at = at->next)
-		if (ready_of(loop, watch_of(at)))
-			return world->now_ns;
+	if (is_any_ready(loop))
+		return world->now_ns;
 	return due_ns > world->now_ns ? due_ns : world->now_ns;
 }
 
@@ -211,6 +233,8 @@ static void report(struct virtual_loop *loop)
 	unsigned most = 1 + (unsigned)(throw_dice(world) % REPORTED_MAX);
 
 	loop->reported_count = 0;
+	if (!is_any_ready(loop))
+		return;
 	for (struct spoke_list *at = loop->watches.next; at != &loop->watches; at = at->next) {
 		unsigned place;
 
@@ -407,14 +431,9 @@ void virtual_process_fini(struct virtual_process *process)
 	spokei_list_remove(&process->node);
 }
 
-/* The loop that is due first; among equals one that the dice choose. */
-static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret_due_ns)
+/* All settle first: what one writes makes another one due. */
+static void settle_all(struct virtual_world *world)
 {
-	struct virtual_loop *first = NULL;
-	unsigned equal = 0;
-
-	*ret_due_ns = UINT64_MAX;
-	/* All settle first: what one writes makes another one due. */
 	for (struct spoke_list *at = world->processes.next; at != &world->processes;
 	     at = at->next) {
 		struct virtual_loop *loop =
@@ -423,6 +442,15 @@ static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret
 		if (loop && loop->process->held_until_ns <= world->now_ns)
 			settle(loop);
 	}
+}
+
+/* The loop that is due first; among equals one that the dice choose. */
+static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret_due_ns)
+{
+	struct virtual_loop *first = NULL;
+	unsigned equal = 0;
+
+	*ret_due_ns = UINT64_MAX;
 	for (struct spoke_list *at = world->processes.next; at != &world->processes;
 	     at = at->next) {
 		struct virtual_loop *loop =
@@ -442,7 +470,7 @@ static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret
 	return first;
 }
 
-bool virtual_step(struct virtual_world *world, uint64_t until_ns)
+static bool step(struct virtual_world *world, uint64_t until_ns)
 {
 	for (;;) {
 		uint64_t due_ns;
@@ -460,6 +488,19 @@ bool virtual_step(struct virtual_world *world, uint64_t until_ns)
 		}
 		world->now_ns = next_ns;
 	}
+}
+
+bool virtual_step(struct virtual_world *world, uint64_t until_ns)
+{
+	settle_all(world);
+	return step(world, until_ns);
+}
+
+void virtual_go(struct virtual_world *world, uint64_t until_ns)
+{
+	settle_all(world);
+	while (step(world, until_ns))
+		continue;
 }
 
 void virtual_run(struct virtual_world *world, uint64_t until_ns)

@@ -58,6 +58,9 @@ void virtual_process_fini(struct virtual_process *process);
  */
 bool virtual_step(struct virtual_world *world, uint64_t until_ns);
 
+/* Steps until that time. Meanwhile nobody does anything to a process but in its own turns. */
+void virtual_go(struct virtual_world *world, uint64_t until_ns);
+
 /* Steps until that time. */
 void virtual_run(struct virtual_world *world, uint64_t until_ns);
 
