@@ -3,6 +3,7 @@
 #include "cluster/call.h"
 
 #include "cluster/attachments.h"
+#include "cluster/consumer_parts.h"
 #include "core/shape.h"
 
 /* --- the end */
@@ -54,19 +55,18 @@ static struct spoke_result make_result(const struct spokei_outcome *outcome)
 /* The one completion of a call. Its cell is free when the callback runs, which may call again. */
 static void finish_call(struct spokei_call *call, const struct spokei_outcome *outcome)
 {
-	struct spoke_consumer *consumer = call->consumer;
+	struct spokei_caller *caller = call->caller;
 	struct spoke_result result = make_result(outcome);
 	spoke_done done = call->done;
 	void *arg = call->arg;
 
-	spokei_count(consumer->engine, stat_of(outcome->error));
+	spokei_count(caller->engine, stat_of(outcome->error));
 	spokei_task_drop(&call->cancel);
-	spokei_slab_give(&consumer->calls, call->handle);
+	spokei_slab_give(&caller->calls, call->handle);
 	if (done)
 		done(arg, &result);
-	/* What drains ends with its last call. */
-	if (consumer->closed && consumer->link.pending_count == 0)
-		spokei_consumer_end(consumer);
+	if (caller->closed && caller->link->pending_count == 0 && caller->idle)
+		caller->idle(caller);
 }
 
 static void attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome)
@@ -91,15 +91,15 @@ static void call_cancelled(struct spokei_task *task)
 	spokei_conn_cancel(&call->attempt, SPOKE_ECANCELED);
 }
 
-bool spoke_call_cancel(struct spoke_consumer *consumer, struct spoke_call named)
+bool spokei_call_cancel(struct spokei_caller *caller, struct spoke_call named)
 {
-	struct spokei_call *call = spokei_slab_get(&consumer->calls, named.handle);
+	struct spokei_call *call = spokei_slab_get(&caller->calls, named.handle);
 
 	if (call == NULL)
 		return false;
 	call->cancelled = true;
 	spokei_conn_withdraw(&call->attempt);
-	spokei_engine_soon(consumer->engine, &call->cancel);
+	spokei_engine_soon(caller->engine, &call->cancel);
 	return true;
 }
 
@@ -117,12 +117,11 @@ static inline int check_args(struct spoke_span args, size_t *ret_count)
 }
 
 /* What the wire has no place for is not left out in silence. */
-static int check_wire(const struct spokei_wire *wire, const struct spoke_method *method,
-		      const struct spoke_call_options *options)
+static int check_wire(const struct spokei_wire *wire, const struct spokei_message *message)
 {
 	if (SPOKEI_LIKELY(wire->attachments))
 		return SPOKE_OK;
-	return method->request.version.len || method->request.group.len || options->attachments.len
+	return message->version.len || message->group.len || message->attachments.len
 		       ? SPOKE_EUNSUPPORTED
 		       : SPOKE_OK;
 }
@@ -134,7 +133,7 @@ static struct spoke_span prefix_of(struct spoke_method *method, const struct spo
 
 	if (prefix->wire != wire) {
 		spokei_buffer_truncate(&prefix->bytes, 0);
-		if (wire->prefix(&method->consumer->link.limits.wire, &method->request,
+		if (wire->prefix(&method->caller->link->limits.wire, &method->request,
 				 &prefix->bytes))
 			return spokei_span(NULL, 0);
 		prefix->wire = wire;
@@ -159,59 +158,19 @@ static void clear_call(struct spokei_call *call)
 	call->cancel.run = call_cancelled;
 }
 
-void spokei_calls_fini(struct spoke_consumer *consumer)
+int spokei_call_prepare(struct spoke_method *method, struct spoke_span args,
+			const struct spoke_call_options *options)
 {
-	struct spokei_slab *calls = &consumer->calls;
-
-	for (uint32_t i = 0; i < calls->used; i++) {
-		struct spokei_call *call = spokei_slab_at(calls, i);
-		int status = spoke_wheel_detach(consumer->engine->wheel, &call->attempt.timer);
-
-		SPOKE_ASSERT(status == SPOKE_WHEEL_OK);
-	}
-	spokei_slab_fini(calls);
-}
-
-static int begin(struct spoke_consumer *consumer, struct spokei_conn *conn,
-		 struct spokei_message *message, uint64_t timeout_ns, struct spokei_call **ret_call)
-{
-	struct spokei_call *call;
-	void *cell;
-	uint64_t handle;
-	int error = spokei_slab_take(&consumer->calls, &cell, &handle);
-
-	if (error)
-		return error;
-	call = cell;
-	clear_call(call);
-	call->consumer = consumer;
-	call->handle = handle;
-	call->attempt.timeout_ns = timeout_ns;
-	error = spokei_conn_call(conn, &call->attempt, message);
-	if (error) {
-		spokei_slab_give(&consumer->calls, handle);
-		return error == SPOKE_ESTATE ? SPOKE_EUNAVAILABLE : error;
-	}
-	spokei_count(consumer->engine, SPOKE_STAT_CALLS);
-	*ret_call = call;
-	return SPOKE_OK;
-}
-
-static int take_call(struct spoke_method *method, struct spoke_span args,
-		     const struct spoke_call_options *options, struct spokei_call **ret_call)
-{
-	struct spoke_consumer *consumer = method->consumer;
+	const struct spokei_caller *caller = method->caller;
 	/* What the calls of a method say differently is set by each. */
 	struct spokei_message *message = &method->request;
-	uint64_t timeout_ns = options->timeout_ns ? options->timeout_ns : method->timeout_ns;
-	struct spokei_conn *conn;
 	int error;
 
-	if (spokei_engine_forked(consumer->engine))
+	if (spokei_engine_forked(caller->engine))
 		return SPOKE_EFORKED;
-	if (consumer->closed)
+	if (caller->closed)
 		return SPOKE_ECLOSED;
-	if (timeout_ns > SPOKEI_TIMEOUT_MAX_NS)
+	if (options->timeout_ns > SPOKEI_TIMEOUT_MAX_NS)
 		return SPOKE_ERANGE;
 	error = check_args(args, &message->arg_count);
 	if (error == 0 && options->attachments.len > 0)
@@ -220,17 +179,59 @@ static int take_call(struct spoke_method *method, struct spoke_span args,
 		return error;
 	if (SPOKEI_UNLIKELY(method->type_count) && method->type_count != message->arg_count)
 		return SPOKE_EINVAL;
-	conn = spokei_consumer_pick(consumer);
-	if (conn == NULL)
-		return SPOKE_EUNAVAILABLE;
-	error = check_wire(conn->wire, method, options);
-	if (error)
-		return error;
 	message->args = args;
 	message->attachments = options->attachments;
 	message->two_way = !options->one_way;
+	return SPOKE_OK;
+}
+
+int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn, uint64_t timeout_ns,
+		      struct spokei_call **ret_call)
+{
+	struct spokei_caller *caller = method->caller;
+	struct spokei_message *message = &method->request;
+	struct spokei_call *call;
+	void *cell;
+	uint64_t handle;
+	int error = check_wire(conn->wire, message);
+
+	if (error == 0)
+		error = spokei_slab_take(&caller->calls, &cell, &handle);
+	if (error)
+		return error;
+	call = cell;
+	clear_call(call);
+	call->caller = caller;
+	call->handle = handle;
+	call->attempt.timeout_ns = timeout_ns ? timeout_ns : method->timeout_ns;
 	message->prefix = prefix_of(method, conn->wire);
-	return begin(consumer, conn, message, timeout_ns, ret_call);
+	error = spokei_conn_call(conn, &call->attempt, message);
+	if (error) {
+		spokei_slab_give(&caller->calls, handle);
+		return error == SPOKE_ESTATE ? SPOKE_EUNAVAILABLE : error;
+	}
+	spokei_count(caller->engine, SPOKE_STAT_CALLS);
+	*ret_call = call;
+	return SPOKE_OK;
+}
+
+/* --- a consumer's */
+
+static int take_call(struct spoke_method *method, struct spoke_span args,
+		     const struct spoke_call_options *options, struct spokei_call **ret_call)
+{
+	struct spokei_conn *conn;
+	int error;
+
+	if (SPOKEI_UNLIKELY(method->caller->pushes))
+		return SPOKE_EINVAL;
+	error = spokei_call_prepare(method, args, options);
+	if (error)
+		return error;
+	conn = spokei_consumer_pick(spokei_consumer_of(method));
+	if (conn == NULL)
+		return SPOKE_EUNAVAILABLE;
+	return spokei_call_begin(method, conn, options->timeout_ns, ret_call);
 }
 
 int spoke_call(struct spoke_method *method, struct spoke_span args,
@@ -242,7 +243,7 @@ int spoke_call(struct spoke_method *method, struct spoke_span args,
 	int error = take_call(method, args, options ? options : &defaults, &call);
 
 	if (error) {
-		spokei_count(method->consumer->engine, SPOKE_STAT_CALLS_REFUSED);
+		spokei_count(method->caller->engine, SPOKE_STAT_CALLS_REFUSED);
 		return error;
 	}
 	call->done = done;
@@ -250,4 +251,9 @@ int spoke_call(struct spoke_method *method, struct spoke_span args,
 	if (ret_call)
 		ret_call->handle = call->handle;
 	return SPOKE_OK;
+}
+
+bool spoke_call_cancel(struct spoke_consumer *consumer, struct spoke_call call)
+{
+	return spokei_call_cancel(&consumer->caller, call);
 }

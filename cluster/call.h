@@ -5,19 +5,20 @@
 #ifndef SPOKEI_CALL_H
 #define SPOKEI_CALL_H
 
-#include "cluster/consumer_parts.h"
+#include "cluster/caller.h"
+#include "transport/conn.h"
 
-struct spokei_call {
-	struct spokei_pending attempt;
-	struct spoke_consumer *consumer;
-	uint64_t handle;
-	spoke_done done; /* may be NULL */
-	void *arg;
-	bool cancelled;            /* ends so, and soon */
-	struct spokei_task cancel; /* on the engine's soon */
-};
+/* Looks at all that needs no connection, and has the method's request say it, until the next call.
+ * Returns as spoke_call(). */
+SPOKE_MUST_USE int spokei_call_prepare(struct spoke_method *method, struct spoke_span args,
+				       const struct spoke_call_options *options);
 
-/* No call is under way any more: gives their memory back. */
-void spokei_calls_fini(struct spoke_consumer *consumer);
+/* Makes the call that was prepared on a connection; once, or on one after another. `done` and `arg`
+ * are the caller's to set. Returns as spoke_call(). */
+SPOKE_MUST_USE int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn,
+				     uint64_t timeout_ns, struct spokei_call **ret_call);
+
+/* As spoke_call_cancel(). */
+bool spokei_call_cancel(struct spokei_caller *caller, struct spoke_call named);
 
 #endif

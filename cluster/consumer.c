@@ -2,7 +2,6 @@
 /* The life of a consumer, and which endpoint takes the next call. */
 #include "cluster/consumer_parts.h"
 
-#include "cluster/call.h"
 #include "cluster/request.h"
 
 #define ENDPOINTS_MAX 1024u
@@ -59,12 +58,16 @@ static void endpoint_request(void *arg, struct spokei_conn *conn,
 static void endpoint_changed(void *arg, struct spokei_connector *connector, int error)
 {
 	struct spokei_endpoint *endpoint = arg;
+	struct spoke_consumer *consumer = endpoint->consumer;
 
 	(void)error;
+	if (!consumer->caller.closed || endpoint->connector == NULL ||
+	    spokei_connector_state(connector) != SPOKEI_CONNECTOR_WAITING)
+		return;
 	/* A consumer that drains has no use for another connection. */
-	if (endpoint->consumer->closed && endpoint->connector &&
-	    spokei_connector_state(connector) == SPOKEI_CONNECTOR_WAITING)
-		drop_endpoint(endpoint);
+	drop_endpoint(endpoint);
+	if (consumer->link.conn_count == 0)
+		spokei_consumer_end(consumer);
 }
 
 static void endpoint_event(void *arg, const struct spoke_link_event *event)
@@ -120,18 +123,6 @@ static int add_endpoints(struct spoke_consumer *consumer,
 
 /* --- the end */
 
-static void free_methods(struct spoke_consumer *consumer)
-{
-	while (!spokei_list_empty(&consumer->methods)) {
-		struct spoke_method *method = spoke_container_of(consumer->methods.next,
-								 struct spoke_method, node);
-
-		spokei_list_remove(&method->node);
-		spokei_buffer_fini(&method->prefix.bytes);
-		spokei_free(consumer->engine->env, method, 1, method->size);
-	}
-}
-
 static void consumer_bury(struct spokei_task *task)
 {
 	struct spoke_consumer *consumer = spoke_container_of(task, struct spoke_consumer, bury);
@@ -148,8 +139,7 @@ static void consumer_bury(struct spokei_task *task)
 	}
 	spokei_desk_drop(desk);
 	spokei_roll_drop(consumer->engine, &consumer->member);
-	free_methods(consumer);
-	spokei_calls_fini(consumer);
+	spokei_caller_fini(&consumer->caller);
 	spokei_link_fini(&consumer->link);
 	spokei_settings_consumer_fini(&consumer->settings);
 	spokei_free(env, consumer, 1, consumer->size);
@@ -160,11 +150,40 @@ void spokei_consumer_end(struct spoke_consumer *consumer)
 {
 	if (consumer->ended)
 		return;
-	consumer->closed = true;
+	consumer->caller.closed = true;
 	consumer->ended = true;
 	for (size_t i = 0; i < consumer->endpoint_count; i++)
 		drop_endpoint(&consumer->endpoints[i]);
 	spokei_link_end(&consumer->link, &consumer->bury);
+}
+
+/* What drains ends with its last call, or when all that was pushed to it is answered: connections
+ * that have nothing else to do see to that themselves. */
+static void rest(struct spoke_consumer *consumer)
+{
+	bool calls = consumer->link.pending_count > 0;
+
+	if (!calls && consumer->link.serving_count == 0) {
+		spokei_consumer_end(consumer);
+		return;
+	}
+	for (size_t i = 0; i < consumer->endpoint_count; i++) {
+		struct spokei_endpoint *endpoint = &consumer->endpoints[i];
+		struct spokei_conn *conn;
+
+		if (endpoint->connector == NULL)
+			continue;
+		conn = spokei_connector_conn(endpoint->connector);
+		if (spokei_connector_state(endpoint->connector) == SPOKEI_CONNECTOR_WAITING)
+			drop_endpoint(endpoint);
+		else if (conn && (conn->state == SPOKEI_CONN_OPEN || !calls))
+			spokei_conn_finish(conn);
+	}
+}
+
+static void consumer_idle(struct spokei_caller *caller)
+{
+	rest(spoke_container_of(caller, struct spoke_consumer, caller));
 }
 
 void spoke_consumer_free(struct spoke_consumer *consumer)
@@ -197,20 +216,8 @@ static void consumer_drain(struct spokei_member *member)
 {
 	struct spoke_consumer *consumer = spoke_container_of(member, struct spoke_consumer, member);
 
-	consumer->closed = true;
-	for (size_t i = 0; i < consumer->endpoint_count; i++) {
-		struct spokei_endpoint *endpoint = &consumer->endpoints[i];
-		struct spokei_conn *conn = endpoint->connector
-						   ? spokei_connector_conn(endpoint->connector)
-						   : NULL;
-
-		if (conn == NULL)
-			drop_endpoint(endpoint);
-		else if (conn->state == SPOKEI_CONN_OPEN)
-			spokei_conn_finish(conn);
-	}
-	if (consumer->link.pending_count == 0)
-		spokei_consumer_end(consumer);
+	consumer->caller.closed = true;
+	rest(consumer);
 }
 
 /* --- the beginning */
@@ -248,9 +255,8 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 	consumer->link.serves = with->handle != NULL;
 	consumer->pushed = (struct spokei_route){ .handle = with->handle, .arg = with->handle_arg };
 	consumer->bury.run = consumer_bury;
-	spokei_list_init(&consumer->methods);
-	spokei_slab_init_lasting(&consumer->calls, engine->env, sizeof(struct spokei_call),
-				 consumer->settings.limits.pending_max);
+	spokei_caller_init(&consumer->caller, &consumer->link);
+	consumer->caller.idle = consumer_idle;
 	consumer->member = (struct spokei_member){
 		.kind = "consumer",
 		.close = consumer_close,

@@ -1,34 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A consumer inside: its endpoints, its methods, the calls that are under way. On the engine's
- * thread.
+ * A consumer inside: its endpoints, and what becomes of calls with them. On the engine's thread.
  */
 #ifndef SPOKEI_CONSUMER_PARTS_H
 #define SPOKEI_CONSUMER_PARTS_H
 
+#include "cluster/caller.h"
 #include "cluster/desk.h"
 #include "cluster/service.h"
 #include "cluster/settings.h"
 #include "core/roll.h"
-#include "core/slab.h"
 
 struct spokei_endpoint {
 	struct spoke_consumer *consumer;
 	struct spokei_connector *connector; /* NULL: freed */
-};
-
-struct spoke_method {
-	struct spoke_consumer *consumer;
-	struct spoke_list node;        /* of the consumer */
-	struct spokei_message request; /* what every request says; points into `texts` */
-	struct spokei_prefix {
-		const struct spokei_wire *wire; /* the prefix is of this one; NULL: none yet */
-		struct spokei_buffer bytes;
-	} prefix;
-	uint64_t timeout_ns;
-	size_t type_count; /* of a generic call, if they are given: as many arguments */
-	size_t size;       /* of this, with its texts */
-	unsigned char texts[];
 };
 
 struct spoke_consumer {
@@ -36,19 +21,23 @@ struct spoke_consumer {
 	struct spokei_link link;
 	struct spokei_member member; /* of the engine's roll */
 	struct spokei_consumer_settings settings;
-	struct spokei_slab calls; /* of struct spokei_call, by handle */
-	struct spoke_list methods;
+	struct spokei_caller caller;        /* closed: no more calls */
 	_Atomic(struct spokei_desk *) desk; /* where futures reach it; NULL: it never had one */
 	size_t size;                        /* of this, with its endpoints */
 	size_t endpoint_count;
 	size_t turn; /* endpoint to ask next */
-	bool closed; /* no more calls */
-	bool ended;  /* and no connections */
+	bool ended;  /* no more calls, and no connections */
 	bool freed;  /* gone when the last connection is */
 	struct spokei_task bury;
 	struct spokei_route pushed; /* who serves what providers push */
 	struct spokei_endpoint endpoints[];
 };
+
+/* Whose method it is. */
+static inline struct spoke_consumer *spokei_consumer_of(const struct spoke_method *method)
+{
+	return spoke_container_of(method->caller, struct spoke_consumer, caller);
+}
 
 /* Ends all that the consumer does. */
 void spokei_consumer_end(struct spoke_consumer *consumer);

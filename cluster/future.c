@@ -5,7 +5,7 @@
  * begun there and ended there, once; what others want is posted.
  */
 #include "cluster/call.h"
-#include "cluster/desk.h"
+#include "cluster/consumer_parts.h"
 
 #include <spoke/future.h>
 
@@ -216,7 +216,7 @@ static void cancel_arrived(struct spoke_post *arrived)
 	struct spoke_future *future = spoke_container_of(arrived, struct spoke_future, cancel);
 
 	if (!is_over(future))
-		(void)spoke_call_cancel(future->method->consumer, future->call);
+		(void)spokei_call_cancel(future->method->caller, future->call);
 	drop_share(future);
 }
 
@@ -265,13 +265,15 @@ int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 		       const struct spoke_call_options *options, struct spoke_future **ret_future)
 {
 	static const struct spoke_call_options defaults;
-	struct spoke_engine *engine = method->consumer->engine;
+	struct spoke_engine *engine = method->caller->engine;
 	struct spoke_future *future;
 	struct spokei_desk *desk;
 
+	if (method->caller->pushes)
+		return SPOKE_EINVAL;
 	if (spokei_engine_forked(engine))
 		return SPOKE_EFORKED;
-	desk = spokei_desk_get(&method->consumer->desk, engine);
+	desk = spokei_desk_get(&spokei_consumer_of(method)->desk, engine);
 	if (desk == NULL)
 		return SPOKE_ENOMEM;
 	future = make(desk, method, args, options ? options : &defaults);
@@ -419,7 +421,7 @@ int spoke_call_wait(struct spoke_method *method, struct spoke_span args,
 
 	if (ret_future)
 		*ret_future = NULL;
-	if (spokei_engine_here(method->consumer->engine))
+	if (spokei_engine_here(method->caller->engine))
 		return SPOKE_ETHREAD;
 	error = spoke_future_start(method, args, options, &future);
 	if (error)

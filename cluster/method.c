@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Methods of a consumer: what all calls of one have in common, put together once. */
+/* Methods: what all calls of one have in common, put together once. */
 #include "cluster/consumer_parts.h"
 #include "core/pack.h"
 #include "transport/wire/codecs.h"
@@ -46,10 +46,10 @@ static int pack_type_names(struct spoke_builder *builder, const char *names, str
 	return spoke_builder_finish_value(builder, &texts->type_names);
 }
 
-static int make_method(struct spoke_consumer *consumer, const struct texts *texts, bool generic,
+static int make_method(struct spokei_caller *caller, const struct texts *texts, bool generic,
 		       struct spoke_method **ret_method)
 {
-	const struct spoke_env *env = consumer->engine->env;
+	const struct spoke_env *env = caller->engine->env;
 	size_t size = sizeof(struct spoke_method) + strlen(texts->service) +
 		      strlen(texts->version) + strlen(texts->group) + strlen(texts->name) +
 		      strlen(texts->types) + texts->type_names.len;
@@ -59,7 +59,7 @@ static int make_method(struct spoke_consumer *consumer, const struct texts *text
 	if (method == NULL)
 		return SPOKE_ENOMEM;
 	at = method->texts;
-	method->consumer = consumer;
+	method->caller = caller;
 	method->size = size;
 	method->request = (struct spokei_message){
 		.kind = SPOKEI_REQUEST,
@@ -77,7 +77,7 @@ static int make_method(struct spoke_consumer *consumer, const struct texts *text
 		method->request.type_names = (struct spoke_value){ at, texts->type_names.len };
 	}
 	spokei_buffer_init(&method->prefix.bytes, env, SPOKEI_FRAME_MAX);
-	spokei_list_append(&consumer->methods, &method->node);
+	spokei_list_append(&caller->methods, &method->node);
 	*ret_method = method;
 	return SPOKE_OK;
 }
@@ -92,44 +92,61 @@ static const char *text_or(const char *text, const char *otherwise)
 	return text ? text : otherwise;
 }
 
-int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
-			  const struct spoke_method_options *options,
-			  struct spoke_method **ret_method)
+int spokei_method_new(struct spokei_caller *caller, const char *name,
+		      const struct spoke_method_options *options,
+		      const struct spokei_method_presets *presets, struct spoke_method **ret_method)
 {
 	static const struct spoke_method_options defaults;
 	const struct spoke_method_options *with = options ? options : &defaults;
-	const struct spokei_consumer_settings *settings = &consumer->settings;
 	struct spoke_builder builder;
 	struct texts texts = { .name = name };
 	int error = 0;
 
-	if (spokei_engine_forked(consumer->engine))
+	if (spokei_engine_forked(caller->engine))
 		return SPOKE_EFORKED;
 	if (name == NULL || *name == '\0')
 		return SPOKE_EINVAL;
 	if (with->timeout_ns > SPOKEI_TIMEOUT_MAX_NS)
 		return SPOKE_ERANGE;
-	texts.service = text_or(with->service, settings->service);
-	texts.version = text_or(with->version, settings->version);
-	texts.group = text_or(with->group, settings->group);
+	texts.service = text_or(with->service, presets->service);
+	texts.version = text_or(with->version, presets->version);
+	texts.group = text_or(with->group, presets->group);
 	texts.types = text_or(with->types, "");
 	if (is_too_long(name) || is_too_long(texts.service) || is_too_long(texts.version) ||
 	    is_too_long(texts.group) || is_too_long(texts.types))
 		return SPOKE_ETOOLARGE;
-	if (settings->needs_service && *texts.service == '\0') {
-		spokei_event(consumer->engine, SPOKE_EINVAL,
-			     "method: no service; write it into the URL, as "
-			     "dubbo://127.0.0.1:20880/demo.EchoService, or into the options");
+	if (presets->advice && *texts.service == '\0') {
+		spokei_event(caller->engine, SPOKE_EINVAL, "method: no service; %s",
+			     presets->advice);
 		return SPOKE_EINVAL;
 	}
-	spoke_builder_init(&builder, consumer->engine->env, NULL);
+	spoke_builder_init(&builder, caller->engine->env, NULL);
 	if (with->generic && with->type_names)
 		error = pack_type_names(&builder, with->type_names, &texts);
 	if (error == 0)
-		error = make_method(consumer, &texts, with->generic, ret_method);
+		error = make_method(caller, &texts, with->generic, ret_method);
 	spoke_builder_fini(&builder);
 	if (error)
 		return error;
-	(*ret_method)->timeout_ns = with->timeout_ns ? with->timeout_ns : settings->timeout_ns;
+	(*ret_method)->timeout_ns = with->timeout_ns ? with->timeout_ns : presets->timeout_ns;
 	return SPOKE_OK;
+}
+
+int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
+			  const struct spoke_method_options *options,
+			  struct spoke_method **ret_method)
+{
+	const struct spokei_consumer_settings *settings = &consumer->settings;
+	const struct spokei_method_presets presets = {
+		.service = settings->service,
+		.version = settings->version,
+		.group = settings->group,
+		.timeout_ns = settings->timeout_ns,
+		.advice = settings->needs_service
+				  ? "write it into the URL, as "
+				    "dubbo://127.0.0.1:20880/demo.EchoService, or into the options"
+				  : NULL,
+	};
+
+	return spokei_method_new(&consumer->caller, name, options, &presets, ret_method);
 }

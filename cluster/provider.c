@@ -8,6 +8,7 @@
 #define CONNECTIONS_MAX 10000u
 #define CONNECTIONS_PER_PEER_MAX 1000u
 #define ADDRESS_TEXT 160u
+#define CELLS_MAX (UINT32_MAX / 2) /* of pushes, and of peers with a name */
 
 static void end_provider(struct spoke_provider *provider);
 
@@ -31,6 +32,7 @@ static void tell(struct spoke_provider *provider, const struct spokei_conn *conn
 		return;
 	env->net->print(env->ctx, &conn->peer, name, sizeof(name));
 	event.name = name;
+	event.peer.handle = conn->handle;
 	provider->changed(provider->changed_arg, &event);
 }
 
@@ -42,6 +44,10 @@ static void provider_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_
 	case SPOKEI_SIGN_ANSWERED:
 		return;
 	case SPOKEI_SIGN_HEARD:
+		if (spokei_peer_add(arg, conn)) {
+			spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+			return;
+		}
 		event.change = SPOKE_LINK_CONNECTED;
 		break;
 	case SPOKEI_SIGN_MISSED:
@@ -65,9 +71,10 @@ static void provider_changed(void *arg, struct spokei_conn *conn, int error)
 	if (error == SPOKE_OK)
 		return;
 	spokei_crowd_leave(&provider->crowd, &conn->peer);
-	if (conn->heard)
+	if (conn->handle)
 		tell(provider, conn,
 		     (struct spoke_link_event){ .change = SPOKE_LINK_CLOSED, .error = error });
+	spokei_peer_drop(provider, conn);
 	if (provider->draining && spokei_list_empty(&provider->link.conns))
 		end_provider(provider);
 }
@@ -111,6 +118,8 @@ static void provider_bury(struct spokei_task *task)
 	spokei_roll_drop(provider->engine, &provider->member);
 	spokei_request_free(provider->spare);
 	spokei_services_fini(&provider->services);
+	spokei_caller_fini(&provider->caller);
+	spokei_slab_fini(&provider->peers);
 	spokei_crowd_fini(&provider->crowd);
 	spokei_link_fini(&provider->link);
 	spokei_free(env, provider->default_service, 1, provider->default_size);
@@ -123,6 +132,7 @@ static void end_provider(struct spoke_provider *provider)
 	if (provider->ended)
 		return;
 	provider->ended = true;
+	provider->caller.closed = true;
 	stop_listening(provider);
 	spokei_link_end(&provider->link, &provider->bury);
 }
@@ -159,6 +169,7 @@ static void provider_drain(struct spokei_member *member)
 	struct spoke_list *conns = &provider->link.conns;
 
 	provider->draining = true;
+	provider->caller.closed = true;
 	provider->link.closing = true;
 	stop_listening(provider);
 	for (struct spoke_list *node = conns->next; node != conns;) {
@@ -199,9 +210,15 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 		return SPOKE_EFORKED;
 	if (spokei_engine_ending(engine))
 		return SPOKE_ECLOSED;
+	if (with->pushes_max > CELLS_MAX) {
+		spokei_event(engine, SPOKE_ERANGE, "option pushes_max: at most %u", CELLS_MAX);
+		return SPOKE_ERANGE;
+	}
 	error = spokei_settings_provider(engine, with, &limits);
 	if (error)
 		return error;
+	if (with->pushes_max)
+		limits.pending_max = with->pushes_max;
 	provider = spokei_alloc(env, 1, sizeof(*provider));
 	if (provider == NULL)
 		return SPOKE_ENOMEM;
@@ -223,6 +240,9 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 			  with->connections_per_peer_max ? with->connections_per_peer_max
 							 : CONNECTIONS_PER_PEER_MAX);
 	spokei_services_init(&provider->services, env, provider->default_service);
+	spokei_caller_init(&provider->caller, &provider->link);
+	provider->caller.pushes = true;
+	spokei_slab_init(&provider->peers, env, sizeof(struct spokei_peer), CELLS_MAX);
 	provider->member = (struct spokei_member){
 		.kind = "provider",
 		.close = provider_close,

@@ -5,6 +5,7 @@
 #ifndef SPOKEI_PROVIDER_H
 #define SPOKEI_PROVIDER_H
 
+#include "cluster/caller.h"
 #include "cluster/service.h"
 #include "core/roll.h"
 #include "transport/conn.h"
@@ -18,6 +19,8 @@ struct spoke_provider {
 	struct spokei_member member; /* of the engine's roll */
 	struct spokei_crowd crowd;
 	struct spokei_services services;
+	struct spokei_caller caller; /* of pushes */
+	struct spokei_slab peers;    /* of struct spokei_peer, by handle */
 	struct spokei_listener *listeners[SPOKEI_LISTENERS_MAX];
 	size_t listener_count;
 	char *default_service; /* NULL: none */
@@ -30,5 +33,16 @@ struct spoke_provider {
 	bool freed; /* gone when the last connection is */
 	struct spokei_task bury;
 };
+
+/* A connection that has spoken, as users name it. */
+struct spokei_peer {
+	struct spokei_conn *conn;
+};
+
+/* A connection gets its name. Returns 0, SPOKE_ELIMIT or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_peer_add(struct spoke_provider *provider, struct spokei_conn *conn);
+
+/* It is closed; one without a name is fine. */
+void spokei_peer_drop(struct spoke_provider *provider, struct spokei_conn *conn);
 
 #endif

@@ -155,6 +155,13 @@ static bool hand_over(struct spoke_request *request, struct spokei_conn *conn,
 	return false;
 }
 
+/* For the time after the connection. */
+static void note_peer(struct spoke_request *request, const struct spokei_conn *conn)
+{
+	request->peer = conn->peer;
+	request->from.handle = conn->handle;
+}
+
 static void run_here(struct spoke_request *request, struct spokei_conn *conn,
 		     struct spoke_request **spare)
 {
@@ -170,7 +177,7 @@ static void run_here(struct spoke_request *request, struct spokei_conn *conn,
 		return;
 	}
 	request->conn = NULL;
-	request->peer = conn->peer;
+	note_peer(request, conn);
 	message = request->message;
 	if (request->kept == NULL)
 		request->message = &nothing;
@@ -215,6 +222,7 @@ static void pool_done(struct spoke_work *work)
 		return;
 	}
 	if (request->unrun && spoke_request_abandoned(request)) {
+		spokei_conn_unserve(&request->serving);
 		spokei_request_free(request);
 		return;
 	}
@@ -232,7 +240,7 @@ static void run_on_pool(struct spoke_request *request, struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = request->engine;
 
-	request->peer = conn->peer;
+	note_peer(request, conn);
 	if (spoke_request_keep(request)) {
 		spokei_count(engine, SPOKE_STAT_REQUESTS_REFUSED);
 		spokei_conn_refuse(conn, request->message, SPOKE_EREFUSED,
@@ -416,6 +424,13 @@ size_t spoke_request_peer(const struct spoke_request *request, char *text, size_
 		return 0;
 	env->net->print(env->ctx, peer, text, size);
 	return strlen(text);
+}
+
+struct spoke_peer spoke_request_from(const struct spoke_request *request)
+{
+	if (request->conn)
+		return (struct spoke_peer){ request->conn->handle };
+	return request->from;
 }
 
 bool spoke_request_abandoned(const struct spoke_request *request)

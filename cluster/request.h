@@ -23,6 +23,7 @@ struct spoke_request {
 	void *abandoned_arg;
 	struct spokei_copy *kept; /* the copy that `message` is, or NULL */
 	struct spoke_address peer;
+	struct spoke_peer from;
 	bool answered;
 	bool on_pool;     /* its handler runs there, or has */
 	bool unrun;       /* it was too late when there was a thread for it */

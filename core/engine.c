@@ -157,6 +157,15 @@ static void engine_begin(void *arg)
 		spokei_count(engine, SPOKE_STAT_TURNS_LATE);
 }
 
+/* May there be something to read that the loop has not told of yet? The first wait of a late turn
+ * says nothing by finding nothing: one that the process was stopped in is interrupted when it goes
+ * on. */
+static bool may_be_unread(const struct spoke_engine *engine, unsigned ready)
+{
+	return (ready > 0 || engine->late_rounds == 0) &&
+	       engine->late_rounds < SPOKEI_ENGINE_LATE_ROUNDS;
+}
+
 /*
  * Moves the wheel, unless this turn is late and some sockets may not have been read yet. A wheel
  * that is behind goes on to where it was to go: what came before that has been read.
@@ -164,8 +173,7 @@ static void engine_begin(void *arg)
 static void turn_wheel(struct spoke_engine *engine, unsigned ready)
 {
 	if (!engine->behind) {
-		if (spokei_engine_late(engine) && ready > 0 &&
-		    engine->late_rounds < SPOKEI_ENGINE_LATE_ROUNDS) {
+		if (spokei_engine_late(engine) && may_be_unread(engine, ready)) {
 			engine->late_rounds++;
 			return;
 		}

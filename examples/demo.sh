@@ -3,7 +3,7 @@
 # A provider and a consumer talk to each other over real sockets, and the script says what happens.
 #
 #   sh examples/demo.sh                builds them first, in build/demo
-#   sh examples/demo.sh <directory>    with the demo_provider and demo_consumer that lie there
+#   sh examples/demo.sh <directory>    with the programs demo_* that lie there
 #
 # Missing Debian packages are installed, for which alone root is needed. Ends with 0 if everything
 # went as it should.
@@ -32,13 +32,14 @@ if [ $# = 0 ]; then
 	echo "building in build/demo ..."
 	stage configure cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release \
 		-DSPOKE_BUILD_TESTS=OFF
-	stage build cmake --build build/demo --target demo_provider demo_consumer
+	stage build cmake --build build/demo --target demo_provider demo_consumer demo_steady
 	programs=$(pwd)/build/demo/examples
 fi
 
 # Its path becomes part of a URL, which a space would break.
 work=$(TMPDIR=/tmp mktemp -d) || exit 2
 provider=
+consumer=
 stop_provider() {
 	[ -n "$provider" ] || return 0
 	{
@@ -47,7 +48,13 @@ stop_provider() {
 	} 2>"$work/ended"
 	provider=
 }
-trap 'stop_provider; rm -rf "$work"' EXIT
+end_all() {
+	for process in $provider $consumer; do
+		kill -KILL "$process" 2>"$work/ended"
+	done
+	rm -rf "$work"
+}
+trap end_all EXIT
 trap 'exit 2' HUP INT TERM
 
 status=0
@@ -65,6 +72,32 @@ call() {
 	esac
 	echo "    That is not as it should be: status $got, expected $wanted and $pattern"
 	status=1
+}
+
+# tell_until <file> <pattern>: says the lines that come into the file, until one fits; what was said is
+# not said again.
+tell_until() {
+	waits=0
+	while :; do
+		lines=$(wc -l <"$1")
+		said=$(cat "$1.said" 2>"$work/none" || echo 0)
+		if [ "$lines" -gt "$said" ]; then
+			new=$(sed -n "$((said + 1)),${lines}p" "$1")
+			# No further than the line that is waited for.
+			upto=$(printf '%s\n' "$new" | grep -n -m 1 -e "$2" | cut -d: -f1)
+			[ -z "$upto" ] || lines=$((said + upto))
+			sed -n "$((said + 1)),${lines}p" "$1"
+			echo "$lines" >"$1.said"
+			[ -z "$upto" ] || return 0
+		fi
+		waits=$((waits + 1))
+		if [ $waits -gt 600 ]; then
+			echo "    This did not come in 30 s: $2"
+			status=1
+			return 1
+		fi
+		sleep 0.05
+	done
 }
 
 # --- the story
@@ -108,6 +141,57 @@ echo
 echo "6. The provider is ended, and nobody listens there. Nothing was written, so nothing was run:"
 stop_provider
 call 1 '*; not written for * ms' "dubbo://$tcp/demo.EchoService" echo hello
+echo
+
+: >"$work/provider"
+"$programs/demo_provider" --heartbeat-ms 300 dubbo://127.0.0.1:0 >"$work/provider" &
+provider=$!
+echo "7. A provider and a consumer that calls it every 50 ms. Who hears nothing for 300 ms asks by a
+   heartbeat. Each says what happens in it; the driver only stops and wakes them:"
+tell_until "$work/provider" ' listens at ' || exit 1
+tcp=$(sed -n 's/.* listens at //p' "$work/provider")
+: >"$work/consumer"
+"$programs/demo_steady" "dubbo://$tcp/demo.EchoService?heartbeat=300ms&timeout=200ms" \
+	>"$work/consumer" &
+consumer=$!
+tell_until "$work/consumer" 'calls are answered'
+tell_until "$work/provider" 'connected'
+echo
+echo "   The driver freezes the provider, process $provider (SIGSTOP). Its system still takes what it is
+   sent, and even accepts connections; only its silence tells:"
+kill -STOP "$provider"
+for what in 'missed 1' 'missed 2' 'missed 3' 'closed' 'reconnecting' 'probation'; do
+	tell_until "$work/consumer" "$what"
+done
+echo "   The driver wakes the provider (SIGCONT), which answers the heartbeat that waits for it:"
+kill -CONT "$provider"
+tell_until "$work/consumer" 'recovered'
+tell_until "$work/consumer" 'calls are answered'
+tell_until "$work/provider" 'connected'
+echo
+echo "8. Now the driver freezes the consumer, process $consumer. Its provider notices the same way, and
+   closes:"
+kill -STOP "$consumer"
+for what in 'missed 1' 'missed 2' 'missed 3' 'closed'; do
+	tell_until "$work/provider" "$what"
+done
+echo "   The driver wakes the consumer, which finds its connection closed, and makes another:"
+kill -CONT "$consumer"
+tell_until "$work/consumer" 'closed'
+tell_until "$work/consumer" 'connected'
+tell_until "$work/consumer" 'calls are answered'
+echo
+echo "9. The driver asks the provider to end (SIGTERM). It says so to its consumer, answers what it has
+   begun, and goes; then the driver ends the consumer. Every call it made has ended, once:"
+kill -TERM "$provider"
+tell_until "$work/consumer" 'readonly'
+tell_until "$work/consumer" 'closed'
+wait "$provider" || status=1
+provider=
+kill -TERM "$consumer"
+tell_until "$work/consumer" ' 0 lost'
+wait "$consumer" || status=1
+consumer=
 echo
 if [ $status = 0 ]; then
 	echo "Everything went as it should."

@@ -35,7 +35,8 @@ struct spokei_conn;
 /* A request that is not answered yet; embedded in whoever serves it. Zero-initialised. */
 struct spokei_serving {
 	struct spokei_conn *conn; /* NULL: none, or it is closed */
-	struct spoke_list node;   /* of the connection */
+	struct spokei_link *link; /* then: whose orphan it is, or NULL */
+	struct spoke_list node;   /* of the connection, or of the link's orphans */
 	uint64_t id;
 	uint8_t codec;
 	bool bare;
@@ -80,6 +81,7 @@ struct spokei_conn {
 	const struct spokei_wire *wire; /* NULL until the peer's first byte tells */
 	const struct spokei_conn_up *up;
 	void *up_arg;
+	uint64_t handle; /* by which `up` names it to users; 0: it does not */
 	/* What `up` found for the request read last; NULL again when another one differs. */
 	const void *found;
 	enum spokei_conn_state state;
@@ -168,6 +170,9 @@ SPOKE_MUST_USE int spokei_conn_serve(struct spokei_conn *conn, struct spokei_ser
 /* Answers a request that was served; message: status, error, value and so on. What cannot be said
  * becomes an error that says why. The serving is over. */
 void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *message);
+
+/* The serving of one that was abandoned is over: there is nobody to answer. */
+void spokei_conn_unserve(struct spokei_serving *serving);
 
 /* Answers a request from inside up->request. */
 void spokei_conn_reply(struct spokei_conn *conn, const struct spokei_message *request,

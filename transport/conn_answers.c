@@ -90,6 +90,29 @@ static void forget(struct spokei_serving *serving)
 		spokei_map_fini(&conn->serving);
 }
 
+static void join_orphans(struct spokei_serving *serving, struct spokei_link *link)
+{
+	serving->link = link;
+	spokei_list_append(&link->orphans, &serving->node);
+	link->orphan_count++;
+}
+
+static void leave_orphans(struct spokei_serving *serving)
+{
+	if (serving->link == NULL)
+		return;
+	spokei_list_remove(&serving->node);
+	serving->link->orphan_count--;
+	serving->link = NULL;
+}
+
+void spokei_link_disown(struct spokei_link *link)
+{
+	while (!spokei_list_empty(&link->orphans))
+		leave_orphans(spoke_container_of(spokei_list_first(&link->orphans),
+						 struct spokei_serving, node));
+}
+
 int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 		      const struct spokei_message *message)
 {
@@ -113,14 +136,22 @@ int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 	return 0;
 }
 
+void spokei_conn_unserve(struct spokei_serving *serving)
+{
+	SPOKE_ASSERT(serving->conn == NULL);
+	leave_orphans(serving);
+}
+
 void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *message)
 {
 	struct spokei_conn *conn = serving->conn;
 	struct place place = { serving->id, serving->codec, serving->bare };
 	bool two_way = serving->two_way;
 
-	if (conn == NULL)
+	if (conn == NULL) {
+		spokei_conn_unserve(serving);
 		return;
+	}
 	forget(serving);
 	if (two_way)
 		answer(conn, &place, message);
@@ -136,6 +167,7 @@ void spokei_conn_abandon(struct spokei_conn *conn)
 								    struct spokei_serving, node);
 
 		forget(serving);
+		join_orphans(serving, conn->link);
 		if (serving->abandoned)
 			serving->abandoned(serving);
 	}

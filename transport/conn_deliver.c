@@ -60,7 +60,7 @@ static const char *limit_reached(const struct spokei_conn *conn,
 		return "the provider is closing; call another one";
 	if (conn->unwritable && message->two_way)
 		return "nobody is there for the answer";
-	if (link->serving_count >= link->limits.serving_max)
+	if (link->serving_count + link->orphan_count >= link->limits.serving_max)
 		return "the provider serves as many requests as it may";
 	if (conn->serving_count >= link->limits.serving_per_conn_max)
 		return "the provider serves as many requests of this connection as it may";

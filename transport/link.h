@@ -51,6 +51,10 @@ struct spokei_link {
 	uint32_t conn_count;
 	uint32_t pending_count;
 	uint32_t serving_count;
+	/* Requests whose connection is gone, but not their handlers: who asks and resets, again and
+	 * again, frees no place by that. */
+	uint32_t orphan_count;
+	struct spoke_list orphans;
 	size_t queued;               /* bytes, of parcels too */
 	size_t held;                 /* bytes */
 	struct spokei_bucket blames; /* events of connections closed: counters tell of all */
@@ -77,6 +81,9 @@ void spokei_link_left(struct spokei_link *link);
 
 /* The machine slept, and who knows what became of the peers: they are asked. (conn_link.c) */
 void spokei_link_woke(struct spokei_link *link);
+
+/* Forgets the orphans: their answers come when the link is gone. (conn_answers.c) */
+void spokei_link_disown(struct spokei_link *link);
 
 /* After the last connection is freed. */
 void spokei_link_fini(struct spokei_link *link);

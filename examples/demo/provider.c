@@ -3,20 +3,26 @@
  * The provider of demo.sh: demo.EchoService has "echo", which answers with its argument, and
  * "slow", which does so a second later.
  *
- *     demo_provider <url>...
+ *     demo_provider [--heartbeat-ms <n>] <url>...
+ *
+ * With an interval for heartbeats it also says what becomes of its connections.
  *
  * SIGTERM and SIGINT end it when the calls that were begun are answered.
  */
+#include "examples/demo/story.h"
+
 #include <spoke/provider.h>
 #include <spoke/signals.h>
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SLOW_NS UINT64_C(1000000000)
 #define DRAIN_NS UINT64_C(10000000000)
 
 static struct spoke_engine *engine;
+static struct story story;
 
 static void echo(struct spoke_request *request, void *arg)
 {
@@ -60,8 +66,20 @@ static void slow(struct spoke_request *request, void *arg)
 	}
 }
 
+/* Returns how many arguments there are before the URLs. */
+static int read_options(int argc, char **argv, struct spoke_provider_options *options)
+{
+	if (argc < 3 || strcmp(argv[1], "--heartbeat-ms") != 0)
+		return 1;
+	options->heartbeat_ns = strtoull(argv[2], NULL, 10) * UINT64_C(1000000);
+	options->changed = story_changed;
+	options->changed_arg = &story;
+	return 3;
+}
+
 int main(int argc, char **argv)
 {
+	struct spoke_provider_options options = { 0 };
 	struct spoke_service_options service = { .name = "demo.EchoService" };
 	struct spoke_handler handlers[] = {
 		{ .method = "echo", .handle = echo },
@@ -69,13 +87,16 @@ int main(int argc, char **argv)
 	};
 	struct spoke_provider *provider;
 	char address[160];
+	int first = read_options(argc, argv, &options);
 	int error = spoke_engine_new(NULL, &engine);
 
-	if (!error)
-		error = spoke_provider_new(engine, NULL, &provider);
+	if (!error) {
+		story_begin(&story, "provider", engine);
+		error = spoke_provider_new(engine, &options, &provider);
+	}
 	if (!error)
 		error = spoke_provider_add(provider, &service, handlers, 2);
-	for (int i = 1; i < argc && !error; i++)
+	for (int i = first; i < argc && !error; i++)
 		error = spoke_provider_listen(provider, argv[i]);
 	for (size_t i = 0; !error && spoke_provider_address(provider, i, address, sizeof(address));
 	     i++)

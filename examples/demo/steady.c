@@ -7,7 +7,7 @@
  *
  * Ends after SIGTERM, when all calls have; with 0 if every call has ended exactly once.
  */
-#include "story.h"
+#include "examples/demo/story.h"
 
 #include <spoke/consumer.h>
 #include <spoke/signals.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "story.h"
+#include "examples/demo/story.h"
 
 #include <stdarg.h>
 #include <stdio.h>

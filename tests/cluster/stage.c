@@ -147,6 +147,22 @@ static void make_handlers(struct stage *stage, struct spoke_handler handlers[HAN
 	}
 }
 
+void stage_handle(struct spoke_request *request, void *stage)
+{
+	struct spoke_handler handlers[HANDLERS];
+	struct spoke_span method = spoke_request_method(request);
+
+	make_handlers(stage, handlers);
+	for (size_t i = 0; i < HANDLERS; i++) {
+		if (method.len == strlen(handlers[i].method) &&
+		    memcmp(method.data, handlers[i].method, method.len) == 0) {
+			handlers[i].handle(request, stage);
+			return;
+		}
+	}
+	spoke_reply_error(request, 1, "there is no such handler");
+}
+
 /* --- making */
 
 void stage_provide(struct stage *stage, const struct spoke_provider_options *options)
@@ -324,21 +340,51 @@ static void note_end(void *arg, const struct spoke_result *result)
 		call->then(call);
 }
 
-int stage_try(struct stage *stage, struct spoke_method *method, struct spoke_span args,
-	      const struct spoke_call_options *options)
+static struct stage_call *next_call(struct stage *stage)
 {
 	struct stage_call *call = &stage->calls[stage->call_count];
-	bool outer = stage->calling;
-	int error;
 
 	assert_in_range(stage->call_count, 0, STAGE_CALLS - 1);
 	call->stage = stage;
+	return call;
+}
+
+int stage_try(struct stage *stage, struct spoke_method *method, struct spoke_span args,
+	      const struct spoke_call_options *options)
+{
+	struct stage_call *call = next_call(stage);
+	bool outer = stage->calling;
+	int error;
+
 	stage->calling = true;
 	error = spoke_call(method, args, options, note_end, call, &call->name);
 	stage->calling = outer;
 	if (error == 0)
 		stage->call_count++;
 	return error;
+}
+
+int stage_try_push(struct stage *stage, struct spoke_method *method, struct spoke_peer peer,
+		   struct spoke_span args, const struct spoke_call_options *options)
+{
+	struct stage_call *call = next_call(stage);
+	bool outer = stage->calling;
+	int error;
+
+	stage->calling = true;
+	error = spoke_push(method, peer, args, options, note_end, call, &call->name);
+	stage->calling = outer;
+	if (error == 0)
+		stage->call_count++;
+	return error;
+}
+
+struct stage_call *stage_push(struct stage *stage, struct spoke_method *method,
+			      struct spoke_peer peer, struct spoke_span args,
+			      const struct spoke_call_options *options)
+{
+	assert_int_equal(stage_try_push(stage, method, peer, args, options), 0);
+	return &stage->calls[stage->call_count - 1];
 }
 
 struct stage_call *stage_call_with(struct stage *stage, struct spoke_method *method,

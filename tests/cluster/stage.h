@@ -119,6 +119,10 @@ struct spoke_span stage_no_args(void);
 struct spoke_span stage_text(struct stage *stage, const char *text);
 struct spoke_span stage_bin(struct stage *stage, size_t len);
 
+/* Serves what is pushed to a consumer with the handlers of stage.c: for its options, with the stage
+ * as argument. */
+void stage_handle(struct spoke_request *request, void *stage);
+
 /* Calls. The first returns the error, the others demand that it is taken. */
 int stage_try(struct stage *stage, struct spoke_method *method, struct spoke_span args,
 	      const struct spoke_call_options *options);
@@ -127,6 +131,13 @@ struct stage_call *stage_call(struct stage *stage, struct spoke_method *method,
 struct stage_call *stage_call_with(struct stage *stage, struct spoke_method *method,
 				   struct spoke_span args,
 				   const struct spoke_call_options *options);
+
+/* The same for pushes: the first returns the error, the other demands that it is taken. */
+int stage_try_push(struct stage *stage, struct spoke_method *method, struct spoke_peer peer,
+		   struct spoke_span args, const struct spoke_call_options *options);
+struct stage_call *stage_push(struct stage *stage, struct spoke_method *method,
+			      struct spoke_peer peer, struct spoke_span args,
+			      const struct spoke_call_options *options);
 
 /* Goes on until the call is over; until all are; for a time; until the count is reached. */
 const struct spoke_result *stage_end_of(struct stage *stage, struct stage_call *call);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links that stay alive, and are noticed when they do not: on the virtual clock, to the tick. */
 #include "cluster/consumer_parts.h"
+#include "cluster/provider.h"
 #include "tests/cluster/stage.h"
 
 #define INTERVAL (100 * MS)
@@ -310,11 +311,44 @@ static void after_a_sleep_of_the_machine_peers_are_asked_at_once(void **state)
 
 /* --- which endpoint */
 
-static int first_conn_fd(const struct stage *stage)
+static int first_conn_fd(const struct spokei_link *link)
 {
-	const struct spoke_list *conns = &stage->consumer->link.conns;
+	return spoke_container_of(link->conns.next, struct spokei_conn, node)->stream.watch.fd;
+}
 
-	return spoke_container_of(conns->next, struct spokei_conn, node)->stream.watch.fd;
+static void the_system_watches_over_connections_too(void **state)
+{
+	struct stage *stage = stage_begin(state);
+	struct memnet_guard guard;
+
+	if (!stage->setting->in_memory)
+		return;
+	stage_until_ready(stage, 1);
+	echo_ends_well(stage);
+	guard = *memnet_guard(stage->world.net, first_conn_fd(&stage->consumer->link));
+	assert_int_equal(guard.unanswered_ns, 45 * SECOND);
+	assert_int_equal(guard.keepalive_ns, stage->setting->dubbo ? 0 : 60 * SECOND);
+	guard = *memnet_guard(stage->world.net, first_conn_fd(&stage->provider->link));
+	assert_int_equal(guard.unanswered_ns, 45 * SECOND);
+	assert_int_equal(guard.keepalive_ns, stage->setting->dubbo ? 0 : 60 * SECOND);
+}
+
+static void without_heartbeats_silence_ends_a_connection_if_that_is_wanted(void **state)
+{
+	struct spoke_provider_options options = { .idle_close_ns = INTERVAL };
+	struct stage *stage = stage_bare(state);
+
+	if (!stage->setting->in_memory || stage->setting->dubbo)
+		return;
+	stage_provide(stage, &options);
+	stage_consume(stage, NULL);
+	for (int i = 0; i < 10; i++) {
+		echo_ends_well(stage);
+		pass(stage, INTERVAL - 2 * MS);
+	}
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED), 0);
+	pass(stage, 3 * MS);
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED_IDLE), 1);
 }
 
 static void callers_choose_another_endpoint_before_the_reconnect(void **state)
@@ -341,7 +375,7 @@ static void callers_choose_another_endpoint_before_the_reconnect(void **state)
 	stage_until_ready(stage, 2);
 	pass(stage, 2 * MS);
 	/* What one of the two is asked goes nowhere. */
-	*memnet_link(stage->world.net, first_conn_fd(stage)) = frozen;
+	*memnet_link(stage->world.net, first_conn_fd(&stage->consumer->link)) = frozen;
 	pass(stage, 5 * INTERVAL / 2);
 	assert_int_equal(count_of(&consumers_diary, SPOKE_LINK_SUSPECT), 1);
 	assert_int_equal(spoke_consumer_ready(stage->consumer), 1);
@@ -419,6 +453,8 @@ int main(void)
 		cmocka_unit_test(intervals_that_differ_kill_nobody),
 		cmocka_unit_test(a_judge_who_was_held_up_kills_nobody),
 		cmocka_unit_test(after_a_sleep_of_the_machine_peers_are_asked_at_once),
+		cmocka_unit_test(the_system_watches_over_connections_too),
+		cmocka_unit_test(without_heartbeats_silence_ends_a_connection_if_that_is_wanted),
 		cmocka_unit_test(callers_choose_another_endpoint_before_the_reconnect),
 		cmocka_unit_test(owners_may_be_freed_by_whatever_they_are_told),
 	};

@@ -2,9 +2,11 @@
 #include "tests/cluster/torture.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define LARGE 200000
+#define HEARTBEAT_NS (20 * MS)
 
 struct play play;
 
@@ -34,11 +36,23 @@ static void answer_later(struct spoke_request *request, void *arg)
 		play.held[play.held_count++] = request;
 }
 
+/* What is pushed; the same two methods. */
+static void serve_pushed(struct spoke_request *request, void *arg)
+{
+	if (spoke_request_method(request).len == strlen("later"))
+		answer_later(request, arg);
+	else
+		answer_now(request, arg);
+}
+
 static bool provide(unsigned places)
 {
 	static const char *const urls[] = { "dubbo://127.0.0.1:20880", "dubbo://127.0.0.1:20881",
 					    "dubbo://127.0.0.1:20882" };
-	static const struct spoke_provider_options options = { .default_service = "demo.Echo" };
+	const struct spoke_provider_options options = {
+		.default_service = "demo.Echo",
+		.heartbeat_ns = play.heartbeat_ns,
+	};
 	static const struct spoke_service_options service = { .name = "demo.Echo" };
 	static const struct spoke_handler handlers[] = {
 		{ .method = "echo", .handle = answer_now },
@@ -67,6 +81,8 @@ static bool consume(const char *host, unsigned endpoints)
 		.url = urls[0],
 		.more_urls = more,
 		.more_count = endpoints - 1,
+		.heartbeat_ns = play.heartbeat_ns,
+		.handle = serve_pushed,
 	};
 
 	for (unsigned i = 0; i < endpoints; i++)
@@ -293,6 +309,80 @@ static void drain(void)
 	torture_pass(SECOND);
 }
 
+/* Idle for some intervals, and busy for some. */
+static void a_link_that_lives(void)
+{
+	play.heartbeat_ns = HEARTBEAT_NS;
+	if (!provide(1) || !consume("127.0.0.1", 1))
+		return;
+	(void)torture_call(play.echo);
+	torture_pass(3 * HEARTBEAT_NS);
+	(void)torture_call(play.later);
+	torture_pass(2 * HEARTBEAT_NS);
+	torture_answer_all();
+	torture_pass(HEARTBEAT_NS / 2);
+}
+
+/* Both sides give the other one up, and meet again. */
+static void silence(void)
+{
+	const struct memnet_link cut = { .blackhole = true };
+	const struct memnet_link whole = { 0 };
+
+	play.heartbeat_ns = HEARTBEAT_NS;
+	if (!provide(1) || !consume("127.0.0.1", 1))
+		return;
+	(void)torture_call(play.later);
+	torture_pass(5 * MS);
+	memnet_set_all(play.world.net, &cut);
+	(void)torture_call(play.echo);
+	torture_pass(5 * HEARTBEAT_NS);
+	memnet_set_all(play.world.net, &whole);
+	(void)torture_call(play.echo);
+	torture_answer_all();
+	torture_pass(10 * HEARTBEAT_NS);
+	(void)torture_call(play.echo);
+	torture_pass(HEARTBEAT_NS / 2);
+}
+
+static void push_with(struct spoke_method *method, struct spoke_peer peer,
+		      const struct spoke_call_options *options)
+{
+	unsigned at = play.begun;
+
+	if (spoke_push(method, peer, (struct spoke_span){ "\xa4text", 5 }, options, note_end,
+		       &play.ends[at], &play.names[at]) == 0)
+		play.begun++;
+}
+
+static void push(void)
+{
+	static const struct spoke_method_options of = { .service = "demo.Push" };
+	static const struct spoke_call_options one_way = { .one_way = true };
+	struct spoke_method *echo;
+	struct spoke_method *later;
+	struct spoke_peer peer;
+
+	if (!provide(1) || !consume("127.0.0.1", 1) ||
+	    spoke_provider_method(play.provider, "echo", &of, &echo) ||
+	    spoke_provider_method(play.provider, "later", &of, &later))
+		return;
+	(void)torture_call(play.echo);
+	torture_pass(10 * MS);
+	if (spoke_provider_peers(play.provider, &peer, 1) == 0)
+		return;
+	push_with(echo, peer, NULL);
+	push_with(later, peer, NULL);
+	torture_pass(10 * MS);
+	push_with(echo, peer, &one_way);
+	push_with(later, peer, NULL);
+	(void)!spoke_push_all(echo, (struct spoke_span){ "\x01", 1 }, NULL, NULL);
+	(void)torture_call(play.echo);
+	torture_pass(10 * MS);
+	torture_answer_all();
+	torture_pass(10 * MS);
+}
+
 const struct scenario scenarios[SCENARIOS] = {
 	{ "call and reply", call_and_reply },
 	{ "late answer", late_answer },
@@ -304,6 +394,9 @@ const struct scenario scenarios[SCENARIOS] = {
 	{ "close consumer", close_consumer },
 	{ "close provider", close_provider },
 	{ "generic", generic },
-	{ "name is resolved", name_is_resolved },
+	[NAMED] = { "name is resolved", name_is_resolved },
 	{ "drain", drain },
+	{ "push", push },
+	[LIVING] = { "a link that lives", a_link_that_lives },
+	{ "silence", silence },
 };

@@ -25,7 +25,9 @@
 enum {
 	CALLS = 16,
 	HELD = 16,
-	SCENARIOS = 12,
+	NAMED = 10,  /* whose endpoint has a name */
+	LIVING = 13, /* the first of those with heartbeats */
+	SCENARIOS = 15,
 	CLIENT = 0,
 	SERVER = 1,
 };
@@ -47,6 +49,7 @@ struct play {
 	unsigned begun;
 	unsigned ended;
 	const char *scheme;
+	uint64_t heartbeat_ns; /* 0: as it is preset */
 };
 
 struct scenario {

@@ -42,6 +42,9 @@ struct virtual_process {
 	} signals[VIRTUAL_SIGNALS];
 };
 
+/* What a process has for env.signals. */
+extern const struct spoke_signals virtual_signals;
+
 /* Returns whether there was memory for it. */
 bool virtual_world_init(struct virtual_world *world, uint64_t seed);
 void virtual_world_fini(struct virtual_world *world);

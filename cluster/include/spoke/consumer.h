@@ -22,14 +22,13 @@
 #ifndef SPOKE_CONSUMER_H
 #define SPOKE_CONSUMER_H
 
+#include <spoke/call.h>
 #include <spoke/engine.h>
 #include <spoke/link.h>
-#include <spoke/value.h>
 
 SPOKE_BEGIN_DECLS
 
 struct spoke_consumer;
-struct spoke_method;
 struct spoke_request;
 
 /* Zero-initialised, every default stands; all texts are copied. */
@@ -79,22 +78,6 @@ SPOKE_API void spoke_consumer_free(struct spoke_consumer *consumer);
 /* How many endpoints are connected now, and neither suspect, on probation nor read-only. */
 SPOKE_API size_t spoke_consumer_ready(const struct spoke_consumer *consumer);
 
-/* Zero-initialised, every default stands; all texts are copied. */
-struct spoke_method_options {
-	const char *service; /* NULL: of the consumer's URL */
-	const char *version; /* NULL: of the consumer's URL, else none */
-	const char *group;   /* NULL: of the consumer's URL, else none */
-	/* JVM descriptors of the arguments, as "Ljava/lang/String;I"; NULL: derived from the
-	 * values of each call. */
-	const char *types;
-	uint64_t timeout_ns; /* 0: the consumer's */
-	/* Called as Dubbo's "$invoke", which needs no class at a Java provider. `type_names`: Java
-	 * names of the argument types, with commas between, as "java.lang.String,int"; NULL: none
-	 * are sent. */
-	bool generic;
-	const char *type_names;
-};
-
 /*
  * A method to call, which belongs to the consumer and lives as long. The same name with the same
  * options is a method of its own each time: keep it. Returns 0, EINVAL, ERANGE (the timeout),
@@ -105,49 +88,14 @@ SPOKE_API SPOKE_MUST_USE int spoke_consumer_method(struct spoke_consumer *consum
 						   const struct spoke_method_options *options,
 						   struct spoke_method **ret_method);
 
-/* How a call ended; borrowed for the callback. */
-struct spoke_result {
-	int error;                      /* SPOKE_OK, or one of <spoke/error.h> */
-	struct spoke_value value;       /* of OK: what the handler answered; nil for nothing */
-	struct spoke_value attachments; /* of a reply: a map, or none */
-	struct spoke_span error_text;   /* from the provider, for people; may be empty */
-	struct spoke_span error_class;  /* of an exception of a Java provider; may be empty */
-	int32_t error_code;             /* of EREMOTE: the handler's; else 0 */
-	/* Had the request begun to be written, or could it not be taken back any more? If not, it
-	 * was never run and never will be. */
-	bool written;
-	uint64_t queued_ns; /* from the call until that, or until its end */
-	uint64_t waited_ns; /* from then until its end */
-};
-
-/* A sentence for a result, as "timeout: written after 0.2 ms, waited 499.8 ms". Returns the length
- * of the text; `size` with the NUL, longer ones are cut. */
-SPOKE_API size_t spoke_result_print(const struct spoke_result *result, char *text, size_t size);
-
-typedef void (*spoke_done)(void *arg, const struct spoke_result *result);
-
-/* Zero-initialised, every default stands. */
-struct spoke_call_options {
-	uint64_t timeout_ns; /* 0: the method's */
-	/* A map with texts as keys, each once, borrowed; { 0 }: none. What time remains ("timeout",
-	 * "_TO") spoke says itself. */
-	struct spoke_value attachments;
-	bool one_way; /* no answer is wanted; ends with OK once it is being written */
-};
-
-/* Names a call, by value; one that is over is noticed. { 0 } names none. */
-struct spoke_call {
-	uint64_t handle;
-};
-
 /*
  * Calls. `args` are values one after another, as spoke_builder_finish() gives them, borrowed for
  * the call; `done` may be NULL, `ret_call` too. Returns 0; or, when the call was not taken: what is
  * wrong with the values (ETRUNCATED, ECORRUPT, EDEPTH, ETOOLARGE; of attachments also ETYPE,
- * EEXIST, EINVAL, ELIMIT), EINVAL (not as many as type_names), ERANGE (the timeout), EUNAVAILABLE
- * (no endpoint is connected or connecting), ELIMIT (pending_max, bytes waiting to be written),
- * EUNSUPPORTED (a wire that cannot say it: MessagePack-RPC has no versions, groups and
- * attachments), ECLOSED, EFORKED or ENOMEM.
+ * EEXIST, EINVAL, ELIMIT), EINVAL (not as many as type_names, or a provider's method), ERANGE (the
+ * timeout), EUNAVAILABLE (no endpoint is connected or connecting), ELIMIT (pending_max, bytes
+ * waiting to be written), EUNSUPPORTED (a wire that cannot say it: MessagePack-RPC has no versions,
+ * groups and attachments), ECLOSED, EFORKED or ENOMEM.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_call(struct spoke_method *method, struct spoke_span args,
 					const struct spoke_call_options *options, spoke_done done,

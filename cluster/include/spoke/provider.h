@@ -19,9 +19,9 @@
 #ifndef SPOKE_PROVIDER_H
 #define SPOKE_PROVIDER_H
 
+#include <spoke/call.h>
 #include <spoke/engine.h>
 #include <spoke/link.h>
-#include <spoke/value.h>
 
 SPOKE_BEGIN_DECLS
 
@@ -32,12 +32,15 @@ struct spoke_request;
 
 /* Zero-initialised, every default stands. */
 struct spoke_provider_options {
-	uint32_t connections_max;             /* in all; 0: 10,000 */
-	uint32_t connections_per_peer_max;    /* of one address; 0: 1,000 */
-	uint32_t requests_max;                /* being served, in all; 0: 10,000 */
+	uint32_t connections_max;          /* in all; 0: 10,000 */
+	uint32_t connections_per_peer_max; /* of one address; 0: 1,000 */
+	/* Being served, in all, also when nobody waits for the answer any more; 0: 10,000. */
+	uint32_t requests_max;
 	uint32_t requests_per_connection_max; /* 0: 1,024 */
-	size_t frame_max;  /* bytes of a frame, read or written; 0: 8 MiB, the most */
-	size_t queued_max; /* bytes of answers that wait, in all; 0: 256 MiB */
+	uint32_t pushes_max; /* that wait for an answer, or to be written; beyond: ELIMIT. 0: 65,536
+			      */
+	size_t frame_max;    /* bytes of a frame, read or written; 0: 8 MiB, the most */
+	size_t queued_max;   /* bytes of answers that wait, in all; 0: 256 MiB */
 	/* Silence after which a consumer is asked whether it lives, from 10 ms on; one that never
 	 * says anything is closed after four. 0: 60 s; SPOKE_OFF: nobody is asked. */
 	uint64_t heartbeat_ns;
@@ -60,7 +63,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_new(struct spoke_engine *engine,
 /*
  * Closes all; NULL is fine. May be called anywhere on the engine's thread, also from a handler.
  * Requests that are being served are abandoned; they have to be answered all the same, while the
- * engine is there. A provider that was drained is freed the same way, or by the engine's end.
+ * engine is there. Pushes that wait end with ECLOSED, a little later. A provider that was drained
+ * is freed the same way, or by the engine's end.
  */
 SPOKE_API void spoke_provider_free(struct spoke_provider *provider);
 
@@ -136,6 +140,10 @@ SPOKE_API uint64_t spoke_request_left(const struct spoke_request *request);
 /* Where it came from, as "127.0.0.1:40000". Returns the length of the text. */
 SPOKE_API size_t spoke_request_peer(const struct spoke_request *request, char *text, size_t size);
 
+/* The connection it came by, to push to; { 0 } of one that a consumer serves. Without the request
+ * it stays good for as long as the connection is there. */
+SPOKE_API struct spoke_peer spoke_request_from(const struct spoke_request *request);
+
 /* Is nobody there any more to read the answer? */
 SPOKE_API bool spoke_request_abandoned(const struct spoke_request *request);
 
@@ -167,6 +175,64 @@ SPOKE_API void spoke_reply_with(struct spoke_request *request, struct spoke_valu
 /* Answers with an error: `code` and `text`, which is copied, are the handler's own and reach the
  * caller. Any thread, for requests of the pool. */
 SPOKE_API void spoke_reply_error(struct spoke_request *request, int32_t code, const char *text);
+
+/*
+ * --- push: requests to consumers that are connected, and have a handler for them (their option
+ * `handle`). A push is a call in all other respects: it ends once, by its callback, at the latest
+ * at its deadline, and what is said of spoke_call() holds.
+ *
+ *     struct spoke_method_options of = { .service = "demo.Prices" };
+ *     struct spoke_method *moved;
+ *     size_t count;
+ *
+ *     error = spoke_provider_method(provider, "moved", &of, &moved);
+ *     error = spoke_push(moved, spoke_request_from(request), args, NULL, done, arg, NULL);
+ *     error = spoke_push_all(moved, args, NULL, &count);
+ *
+ * A peer can be pushed to once it has spoken, which tells its wire: consumers of Dubbo's do at
+ * once, by a heartbeat, those of MessagePack-RPC with their first call.
+ */
+
+/* A method to push, which belongs to the provider and lives as long; options->service has to be
+ * there. Returns as spoke_consumer_method(). */
+SPOKE_API SPOKE_MUST_USE int spoke_provider_method(struct spoke_provider *provider,
+						   const char *name,
+						   const struct spoke_method_options *options,
+						   struct spoke_method **ret_method);
+
+/*
+ * Calls a consumer by its connection. One without a handler answers ENOSERVICE, or
+ * EREMOTE where MessagePack-RPC is spoken, which has errors of one kind. Returns as
+ * spoke_call() does; EUNAVAILABLE: the peer is gone, or sends no more, or was none; EINVAL also: a
+ * consumer's method; ELIMIT also: pushes_max; ECLOSED: the provider ends or drains.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_push(struct spoke_method *method, struct spoke_peer peer,
+					struct spoke_span args,
+					const struct spoke_call_options *options, spoke_done done,
+					void *arg, struct spoke_call *ret_call);
+
+/*
+ * Pushes one way to all peers that take it. Those that cannot are passed over: too much waits to be
+ * written to them, their wire cannot say it, a limit is reached, or no memory is left. Returns 0,
+ * and how many took it (ret_count may be NULL); or what spoke_push() says of the method, the values
+ * and the options, and nobody is called then.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_push_all(struct spoke_method *method, struct spoke_span args,
+					    const struct spoke_call_options *options,
+					    size_t *ret_count);
+
+/* As spoke_call_cancel(). */
+SPOKE_API bool spoke_push_cancel(struct spoke_provider *provider, struct spoke_call push);
+
+/* The peers that can be pushed to now, as many as there is room for, in no order. Returns how many
+ * there are. */
+SPOKE_API size_t spoke_provider_peers(const struct spoke_provider *provider,
+				      struct spoke_peer *peers, size_t max);
+
+/* The address of a peer of this provider, as "127.0.0.1:40000". Returns the length of the text; 0:
+ * it is gone, or never was. */
+SPOKE_API size_t spoke_peer_print(const struct spoke_provider *provider, struct spoke_peer peer,
+				  char *text, size_t size);
 
 SPOKE_END_DECLS
 

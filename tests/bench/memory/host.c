@@ -23,7 +23,7 @@ void die(const char *format, ...)
 {
 	va_list list;
 
-	(void)fputs("bench_memory: ", stderr);
+	(void)fprintf(stderr, "%s: ", program_invocation_short_name);
 	va_start(list, format);
 	(void)vfprintf(stderr, format, list);
 	va_end(list);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/caller.h"
+
+void spokei_caller_init(struct spokei_caller *caller, struct spokei_link *link)
+{
+	struct spoke_engine *engine = link->engine;
+
+	*caller = (struct spokei_caller){ .engine = engine, .link = link };
+	spokei_list_init(&caller->methods);
+	spokei_slab_init_lasting(&caller->calls, engine->env, sizeof(struct spokei_call),
+				 link->limits.pending_max);
+}
+
+static void free_methods(struct spokei_caller *caller)
+{
+	while (!spokei_list_empty(&caller->methods)) {
+		struct spoke_method *method = spoke_container_of(caller->methods.next,
+								 struct spoke_method, node);
+
+		spokei_list_remove(&method->node);
+		spokei_buffer_fini(&method->prefix.bytes);
+		spokei_free(caller->engine->env, method, 1, method->size);
+	}
+}
+
+void spokei_caller_fini(struct spokei_caller *caller)
+{
+	struct spokei_slab *calls = &caller->calls;
+
+	free_methods(caller);
+	for (uint32_t i = 0; i < calls->used; i++) {
+		struct spokei_call *call = spokei_slab_at(calls, i);
+		int status = spoke_wheel_detach(caller->engine->wheel, &call->attempt.timer);
+
+		SPOKE_ASSERT(status == SPOKE_WHEEL_OK);
+	}
+	spokei_slab_fini(calls);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a call is: of which method, with which options, and how it ended. Consumers call
+ * (<spoke/consumer.h>), and providers call consumers that are connected (<spoke/provider.h>: push).
+ */
+#ifndef SPOKE_CALL_H
+#define SPOKE_CALL_H
+
+#include <spoke/value.h>
+
+#include <stdbool.h>
+
+SPOKE_BEGIN_DECLS
+
+/* A method to call; it belongs to the consumer or the provider that made it. */
+struct spoke_method;
+
+/* Zero-initialised, every default stands; all texts are copied. */
+struct spoke_method_options {
+	const char *service; /* NULL: of the consumer's URL; a provider has to say it */
+	const char *version; /* NULL: of the consumer's URL, else none */
+	const char *group;   /* NULL: of the consumer's URL, else none */
+	/* JVM descriptors of the arguments, as "Ljava/lang/String;I"; NULL: derived from the
+	 * values of each call. */
+	const char *types;
+	uint64_t timeout_ns; /* 0: the consumer's; of a provider's: 1 s */
+	/* Called as Dubbo's "$invoke", which needs no class at a Java provider. `type_names`: Java
+	 * names of the argument types, with commas between, as "java.lang.String,int"; NULL: none
+	 * are sent. */
+	bool generic;
+	const char *type_names;
+};
+
+/* How a call ended; borrowed for the callback. */
+struct spoke_result {
+	int error;                      /* SPOKE_OK, or one of <spoke/error.h> */
+	struct spoke_value value;       /* of OK: what the handler answered; nil for nothing */
+	struct spoke_value attachments; /* of a reply: a map, or none */
+	struct spoke_span error_text;   /* from the provider, for people; may be empty */
+	struct spoke_span error_class;  /* of an exception of a Java provider; may be empty */
+	int32_t error_code;             /* of EREMOTE: the handler's; else 0 */
+	/* Had the request begun to be written, or could it not be taken back any more? If not, it
+	 * was never run and never will be. */
+	bool written;
+	uint64_t queued_ns; /* from the call until that, or until its end */
+	uint64_t waited_ns; /* from then until its end */
+};
+
+/* A sentence for a result, as "timeout: written after 0.2 ms, waited 499.8 ms". Returns the length
+ * of the text; `size` with the NUL, longer ones are cut. */
+SPOKE_API size_t spoke_result_print(const struct spoke_result *result, char *text, size_t size);
+
+typedef void (*spoke_done)(void *arg, const struct spoke_result *result);
+
+/* Zero-initialised, every default stands. */
+struct spoke_call_options {
+	uint64_t timeout_ns; /* 0: the method's */
+	/* A map with texts as keys, each once, borrowed; { 0 }: none. What time remains ("timeout",
+	 * "_TO") spoke says itself. */
+	struct spoke_value attachments;
+	bool one_way; /* no answer is wanted; ends with OK once it is being written */
+};
+
+/* Names a call, by value; one that is over is noticed. { 0 } names none. */
+struct spoke_call {
+	uint64_t handle;
+};
+
+SPOKE_END_DECLS
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a provider's process costs while its consumers have nothing to say but heartbeats: its CPU
+ * time over two intervals, after one that does not count. Fails when a connection is lost, or a
+ * target is missed.
+ */
+#include "tests/bench/memory/memory.h"
+
+#include <spoke/consumer.h>
+#include <spoke/provider.h>
+#include <spoke/stats.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define CROWDS 2u
+#define SHARE_MAX 3.0 /* percent of a core */
+#define INTERVALS 2u  /* that count */
+
+struct idle {
+	unsigned conns;
+	uint64_t heartbeat_ns;
+	struct spoke_engine *engine;
+	struct spoke_provider *provider;
+	struct helper helpers[CROWDS];
+};
+
+static void make_room(unsigned conns)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		die("no limit of descriptors");
+	limit.rlim_cur = limit.rlim_max;
+	if (limit.rlim_max < conns + 100 || setrlimit(RLIMIT_NOFILE, &limit))
+		die("%u connections need a hard limit of %u descriptors; it is %lu", conns,
+		    conns + 100, (unsigned long)limit.rlim_max);
+}
+
+/* --- the consumers, in processes of their own */
+
+static size_t ready_of(struct spoke_consumer *const *consumers, unsigned count)
+{
+	size_t ready = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		ready += spoke_consumer_ready(consumers[i]);
+	return ready;
+}
+
+/* Hears the port, says a byte when all are connected, and lives until it is ended. */
+static void play_crowd(void *arg, int in, int out)
+{
+	const struct idle *idle = arg;
+	unsigned count = idle->conns / CROWDS;
+	struct spoke_consumer **consumers = calloc(count, sizeof(struct spoke_consumer *));
+	struct spoke_consumer_options options = { .heartbeat_ns = idle->heartbeat_ns };
+	struct spoke_engine *engine;
+	uint16_t port;
+	char url[64];
+
+	read_all(in, &port, sizeof(port));
+	(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:%u/" SERVICE, port);
+	options.url = url;
+	must("engine", spoke_engine_new(NULL, &engine));
+	for (unsigned i = 0; consumers && i < count; i++)
+		must("consumer", spoke_consumer_new(engine, &options, &consumers[i]));
+	while (consumers && ready_of(consumers, count) < count)
+		must("turn", spoke_engine_turn(engine, true));
+	write_all(out, "r", 1);
+	must("run", spoke_engine_run(engine));
+}
+
+/* --- the provider */
+
+static void serve(struct idle *idle)
+{
+	const struct spoke_provider_options options = {
+		.connections_max = idle->conns + 1,
+		.connections_per_peer_max = idle->conns + 1,
+		.heartbeat_ns = idle->heartbeat_ns,
+	};
+	char text[128];
+	const char *colon;
+	uint16_t port;
+
+	must("engine", spoke_engine_new(NULL, &idle->engine));
+	must("provider", spoke_provider_new(idle->engine, &options, &idle->provider));
+	must("listen", spoke_provider_listen(idle->provider, "dubbo://127.0.0.1:0"));
+	if (spoke_provider_address(idle->provider, 0, text, sizeof(text)) == 0)
+		die("the provider listens nowhere");
+	colon = strrchr(text, ':');
+	port = (uint16_t)strtoul(colon ? colon + 1 : "", NULL, 10);
+	for (unsigned i = 0; i < CROWDS; i++)
+		helper_tell(&idle->helpers[i], &port, sizeof(port));
+}
+
+static void over(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+}
+
+static void live_for(struct idle *idle, uint64_t ns)
+{
+	struct spoke_alarm alarm = { 0 };
+	uint64_t end_ns = now_ns() + ns;
+
+	must("alarm", spoke_alarm_after(idle->engine, &alarm, ns, over));
+	while (now_ns() < end_ns)
+		must("turn", spoke_engine_turn(idle->engine, true));
+	(void)spoke_alarm_cancel(&alarm);
+}
+
+static void measure(struct idle *idle)
+{
+	uint64_t probes;
+	uint64_t begun_ns;
+	uint64_t used_ns;
+
+	live_for(idle, idle->heartbeat_ns);
+	probes = spoke_stat_get(idle->engine, SPOKE_STAT_MESSAGES_READ);
+	begun_ns = now_ns();
+	used_ns = cpu_ns();
+	live_for(idle, INTERVALS * idle->heartbeat_ns);
+	used_ns = cpu_ns() - used_ns;
+	begun_ns = now_ns() - begun_ns;
+	probes = spoke_stat_get(idle->engine, SPOKE_STAT_MESSAGES_READ) - probes;
+	report("idle_connections", (double)spoke_provider_connections(idle->provider), "", 0);
+	report("idle_heartbeats", (double)probes * (double)SECOND / (double)begun_ns, "1/s", 0);
+	report("idle_cpu", 100.0 * (double)used_ns / (double)begun_ns, "% of a core", SHARE_MAX);
+	if (probes < (uint64_t)idle->conns * INTERVALS / 2)
+		die("only %lu heartbeats were heard", (unsigned long)probes);
+	if (spoke_stat_get(idle->engine, SPOKE_STAT_CLOSED) > 0 ||
+	    spoke_provider_connections(idle->provider) != idle->conns)
+		die("%lu connections were lost",
+		    (unsigned long)spoke_stat_get(idle->engine, SPOKE_STAT_CLOSED));
+}
+
+int main(int argc, char **argv)
+{
+	bool is_quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
+	struct idle idle = {
+		is_quick ? 1000 : 10000, (is_quick ? 3 : 10) * SECOND, NULL, NULL, { { 0 } }
+	};
+	char ready;
+
+	if (argc > 1 && !is_quick) {
+		(void)fprintf(stderr, "usage: bench_idle [--quick]\n");
+		return 2;
+	}
+	make_room(idle.conns);
+	for (unsigned i = 0; i < CROWDS; i++)
+		helper_start(&idle.helpers[i], play_crowd, &idle);
+	serve(&idle);
+	for (unsigned i = 0; i < CROWDS; i++)
+		helper_hear(&idle.helpers[i], idle.engine, &ready, 1);
+	measure(&idle);
+	for (unsigned i = 0; i < CROWDS; i++)
+		helper_end(&idle.helpers[i]);
+	spoke_engine_free(idle.engine);
+	return !report_is_good();
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A provider for tests with real processes.
+ *
+ *     live_provider [listen=URL] [heartbeat=MS|off] [drain=MS]
+ *
+ * Serves demo.EchoService: "echo" answers with its argument at once, "hold" when it is told to,
+ * "large" with as many bytes as the argument says. Of "hold" it says when one runs. It is told
+ *     release       answers all that is held
+ *     push N        pushes to every consumer, and says to how many
+ *     ask N         pushes to every consumer, and says how each of them ended
+ *     runs          says how often any handler ran
+ */
+#include "live.h"
+
+#include <spoke/provider.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HELD_MAX 4096u
+#define LARGE_MAX (1u << 20)
+
+struct serving {
+	struct spoke_engine *engine;
+	struct spoke_provider *provider;
+	struct spoke_request *held[HELD_MAX];
+	unsigned held_count;
+	uint64_t runs;
+	struct spoke_method *told; /* of consumers */
+};
+
+static struct spoke_value first_of(const struct spoke_request *request)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value value = { NULL, 0 };
+
+	(void)!spoke_cursor_next(&args, &value);
+	return value;
+}
+
+static void echo(struct spoke_request *request, void *arg)
+{
+	struct serving *serving = arg;
+
+	serving->runs++;
+	spoke_reply(request, first_of(request));
+}
+
+static void hold(struct spoke_request *request, void *arg)
+{
+	struct serving *serving = arg;
+	uint64_t number = 0;
+
+	serving->runs++;
+	(void)!spoke_value_u64(first_of(request), &number);
+	if (serving->held_count == HELD_MAX || spoke_request_keep(request)) {
+		spoke_reply_error(request, 1, "no room to keep it");
+		return;
+	}
+	serving->held[serving->held_count++] = request;
+	live_say("held %llu", (unsigned long long)number);
+}
+
+static void large(struct spoke_request *request, void *arg)
+{
+	static unsigned char bytes[LARGE_MAX + 5] = { 0xc6 };
+	struct serving *serving = arg;
+	uint64_t len = 0;
+
+	serving->runs++;
+	if (spoke_value_u64(first_of(request), &len) || len > LARGE_MAX) {
+		spoke_reply_error(request, 1, "how large?");
+		return;
+	}
+	for (unsigned i = 0; i < 4; i++)
+		bytes[1 + i] = (unsigned char)(len >> (24 - 8 * i));
+	spoke_reply(request, (struct spoke_value){ bytes, (size_t)len + 5 });
+}
+
+static void release(struct serving *serving)
+{
+	while (serving->held_count > 0) {
+		struct spoke_request *request = serving->held[--serving->held_count];
+
+		spoke_reply(request, first_of(request));
+	}
+}
+
+static struct spoke_span pack_number(struct spoke_builder *builder, unsigned char *memory,
+				     size_t size, uint64_t number)
+{
+	struct spoke_span args = { NULL, 0 };
+
+	spoke_builder_init_fixed(builder, memory, size, NULL);
+	spoke_pack_u64(builder, number);
+	(void)!spoke_builder_finish(builder, &args);
+	return args;
+}
+
+static void push(struct serving *serving, uint64_t number)
+{
+	struct spoke_builder builder;
+	unsigned char memory[16];
+	struct spoke_span args = pack_number(&builder, memory, sizeof(memory), number);
+	size_t count = 0;
+	int error = spoke_push_all(serving->told, args, NULL, &count);
+
+	live_say("push %s to %zu", spoke_errname(error), count);
+}
+
+static void asked(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	live_say("asked %s", spoke_errname(result->error));
+}
+
+static void ask(struct serving *serving, uint64_t number)
+{
+	static struct spoke_peer peers[HELD_MAX];
+	struct spoke_builder builder;
+	unsigned char memory[16];
+	struct spoke_span args = pack_number(&builder, memory, sizeof(memory), number);
+	size_t count = spoke_provider_peers(serving->provider, peers, HELD_MAX);
+
+	for (size_t i = 0; i < count && i < HELD_MAX; i++) {
+		int error = spoke_push(serving->told, peers[i], args, NULL, asked, NULL, NULL);
+
+		if (error)
+			live_say("asked %s", spoke_errname(error));
+	}
+}
+
+static void obey(void *arg, const struct live_command *command)
+{
+	struct serving *serving = arg;
+
+	if (strcmp(command->word, "release") == 0)
+		release(serving);
+	else if (strcmp(command->word, "push") == 0)
+		push(serving, command->first);
+	else if (strcmp(command->word, "ask") == 0)
+		ask(serving, command->first);
+	else if (strcmp(command->word, "runs") == 0)
+		live_say("runs %llu", (unsigned long long)serving->runs);
+	else
+		live_say("what is %s?", command->word);
+}
+
+static int serve(struct serving *serving, char **argv)
+{
+	const char *url = live_argument(argv, "listen");
+	const struct spoke_provider_options options = {
+		.connections_max = (uint32_t)live_number(argv, "connections", 0),
+		.connections_per_peer_max = (uint32_t)live_number(argv, "connections", 0),
+		.heartbeat_ns = live_time(argv, "heartbeat"),
+		.changed = live_changed,
+	};
+	const struct spoke_service_options service = { .name = LIVE_SERVICE };
+	const struct spoke_handler handlers[] = {
+		{ .method = "echo", .handle = echo, .arg = serving },
+		{ .method = "hold", .handle = hold, .arg = serving },
+		{ .method = "large", .handle = large, .arg = serving },
+	};
+	const struct spoke_method_options of = { .service = "demo.Listener" };
+	char address[128];
+	int error = spoke_engine_new(NULL, &serving->engine);
+
+	if (!error)
+		error = spoke_provider_new(serving->engine, &options, &serving->provider);
+	if (!error)
+		error = spoke_provider_add(serving->provider, &service, handlers, 3);
+	if (!error)
+		error = spoke_provider_method(serving->provider, "told", &of, &serving->told);
+	if (!error)
+		error = spoke_provider_listen(serving->provider, url ? url : "dubbo://127.0.0.1:0");
+	if (!error && spoke_provider_address(serving->provider, 0, address, sizeof(address)))
+		live_say("listens %s", address);
+	return error;
+}
+
+int main(int argc, char **argv)
+{
+	static struct serving serving;
+	uint64_t drain_ns = live_number(argv, "drain", 10000) * LIVE_NS_PER_MS;
+	int error = serve(&serving, argv);
+
+	(void)argc;
+	if (!error)
+		error = live_run(serving.engine, drain_ns, obey, &serving);
+	release(&serving);
+	spoke_engine_free(serving.engine);
+	live_say("ended %s", spoke_errname(error));
+	return error != 0;
+}

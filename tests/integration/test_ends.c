@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows 35 to 37 and 58 of the table: how peers end a connection, and in the midst of what. */
+#include "tests/integration/harness.h"
+
+#include "transport/wire/dubbo_head.h"
+
+#include <spoke/host.h>
+
+#include <errno.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define CALLS 8u
+#define MUCH (7u << 20) /* twice more than sockets hold */
+
+/* --- row 35: a provider resets its connection to the consumer under test */
+
+/* The consumer comes again, and is served. */
+static void assert_comes_again(struct stage *stage)
+{
+	struct raw *raw = raw_accept(stage);
+	struct spokei_buffer frames;
+	struct spokei_message message;
+	struct ending ending;
+
+	raw_frame(raw, &message);
+	assert_int_equal(message.kind, SPOKEI_PROBE);
+	stage_call(stage, stage->echo, "again", &ending, NULL);
+	raw_frame(raw, &message);
+	assert_int_equal(message.kind, SPOKEI_REQUEST);
+	frames_init(&frames);
+	frames_reply(&frames, message.id, SPOKEI_DUBBO_OK, "again");
+	raw_send_buffer(raw, &frames);
+	assert_ends(stage, &ending, SPOKE_OK);
+	assert_second_connection_works(stage);
+}
+
+static void begin_calls(struct stage *stage, struct ending *endings)
+{
+	for (unsigned i = 0; i < CALLS; i++)
+		stage_call(stage, stage->echo, "lost", &endings[i], NULL);
+}
+
+static void assert_all_lost(struct stage *stage, struct ending *endings)
+{
+	for (unsigned i = 0; i < CALLS; i++)
+		assert_ends(stage, &endings[i], SPOKE_ELOST);
+}
+
+static void row_35_a_reset_while_connecting_is_an_attempt_that_failed(struct stage *stage)
+{
+	struct raw *raw = stage_raw_to_consumer(stage);
+	/* A unix socket stands at once. */
+	enum faulty_kind kind = stage->on == STAGE_UNIX ? FAULTY_CONNECT : FAULTY_FINISH;
+
+	raw_reset(raw);
+	stage_until_up(stage, SPOKE_STAT_CLOSED, 1);
+	faulty_fail(&stage->faulty, kind, 1, -ECONNRESET, false);
+	while (stage->faulty.failed[kind] == 0)
+		stage_turn(stage);
+	if (kind == FAULTY_FINISH) /* the system had made it all the same */
+		raw_close(raw_accept(stage));
+	stage_until_up(stage, SPOKE_STAT_CONNECTS_FAILED, 1);
+	assert_comes_again(stage);
+}
+
+static void row_35_a_reset_before_the_peer_has_spoken_fails_what_waits(struct stage *stage)
+{
+	struct ending endings[CALLS];
+	struct raw *raw;
+
+	stage_set_consumer(stage, NULL);
+	raw = raw_accept(stage);
+	begin_calls(stage, endings);
+	raw_need(raw, 1);
+	raw_reset(raw);
+	assert_all_lost(stage, endings);
+	assert_comes_again(stage);
+}
+
+static void row_35_a_reset_after_half_a_frame_fails_what_waits(struct stage *stage)
+{
+	struct raw *raw = stage_raw_to_consumer(stage);
+	struct spokei_message message;
+	struct ending endings[CALLS];
+	struct spokei_buffer frames;
+
+	begin_calls(stage, endings);
+	raw_frame(raw, &message);
+	frames_init(&frames);
+	frames_reply(&frames, message.id, SPOKEI_DUBBO_OK, "half of it");
+	raw_send(raw, spokei_buffer_data(&frames), spokei_buffer_len(&frames) - 3);
+	stage_until_read(stage, spokei_buffer_len(&frames) - 3);
+	spokei_buffer_fini(&frames);
+	raw_reset(raw);
+	assert_all_lost(stage, endings);
+	assert_comes_again(stage);
+}
+
+/* What of it was not begun to be written is said so: it may be tried elsewhere. */
+static void row_35_a_reset_while_much_is_written_fails_what_waits(struct stage *stage)
+{
+	static unsigned char bytes[MUCH + 5] = { 0xc6, 0, MUCH >> 16 };
+	struct raw *raw = stage_raw_to_consumer(stage);
+	struct spoke_span args = { bytes, sizeof(bytes) };
+	struct ending large[2];
+	struct ending endings[CALLS];
+
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(stage_try_call(stage, stage->echo, args, NULL, &large[i], NULL),
+				 SPOKE_OK);
+	raw_need(raw, 1);
+	begin_calls(stage, endings);
+	stage_pass(stage, 5 * MS);
+	raw_reset(raw);
+	for (unsigned i = 0; i < 2; i++)
+		assert_ends(stage, &large[i], SPOKE_ELOST);
+	assert_true(large[0].written);
+	assert_all_lost(stage, endings);
+	for (unsigned i = 0; i < CALLS; i++)
+		assert_false(endings[i].written);
+	assert_comes_again(stage);
+}
+
+static void row_35_a_reset_while_draining_ends_the_drain(struct stage *stage)
+{
+	struct raw *raw = stage_raw_to_consumer(stage);
+	struct ending endings[CALLS];
+
+	begin_calls(stage, endings);
+	raw_need(raw, 1);
+	assert_int_equal(spoke_engine_drain(stage->engine, UINT64_MAX), SPOKE_OK);
+	stage_pass(stage, 10 * MS);
+	raw_reset(raw);
+	assert_all_lost(stage, endings);
+	assert_int_equal(spoke_engine_run(stage->engine), SPOKE_OK);
+	assert_counter_up_by(stage, SPOKE_STAT_CONNECTS, 0);
+}
+
+/* --- row 35: a consumer resets its connection to the provider under test */
+
+static void row_35_a_mute_consumer_that_resets_is_forgotten(struct stage *stage)
+{
+	struct raw *raw = stage_raw_to_provider(stage);
+
+	raw_reset(raw);
+	stage_until_up(stage, SPOKE_STAT_CLOSED, 1);
+	assert_closed_once(stage, SPOKE_STAT_CLOSED_BY_PEER);
+	assert_second_connection_works(stage);
+}
+
+static void row_35_a_consumer_that_resets_in_half_a_frame_is_forgotten(struct stage *stage)
+{
+	struct raw *raw = stage_raw_to_provider(stage);
+	unsigned handled = stage->handled;
+	struct spokei_buffer frames;
+
+	frames_init(&frames);
+	frames_request(&frames, 1, "echo", "half of it");
+	raw_send(raw, spokei_buffer_data(&frames), spokei_buffer_len(&frames) - 3);
+	stage_until_read(stage, spokei_buffer_len(&frames) - 3);
+	spokei_buffer_fini(&frames);
+	raw_reset(raw);
+	stage_until_up(stage, SPOKE_STAT_CLOSED, 1);
+	assert_closed_once(stage, SPOKE_STAT_CLOSED_BY_PEER);
+	assert_int_equal(stage->handled, handled);
+	assert_second_connection_works(stage);
+}
+
+static void row_35_requests_of_a_consumer_that_resets_are_abandoned(struct stage *stage)
+{
+	struct raw *raw = stage_raw_to_provider(stage);
+	struct spokei_buffer frames;
+
+	frames_init(&frames);
+	frames_heartbeat(&frames, 99); /* its answer is unread: a unix socket resets, too */
+	for (unsigned id = 0; id < CALLS; id++)
+		frames_request(&frames, id, "later", "x");
+	raw_send_buffer(raw, &frames);
+	while (stage->later_count < CALLS)
+		stage_turn(stage);
+	stage_pass(stage, 10 * MS);
+	raw_reset(raw);
+	stage_until_up(stage, SPOKE_STAT_CLOSED, 1);
+	assert_closed_once(stage, SPOKE_STAT_CLOSED_BY_PEER);
+	while (stage->abandoned < CALLS)
+		stage_turn(stage);
+	stage_end_serving(stage);
+	stage_until_up(stage, SPOKE_STAT_REQUESTS_ABANDONED, CALLS);
+	assert_second_connection_works(stage);
+}
+
+static void row_35_a_consumer_that_resets_while_it_is_written_to_is_forgotten(struct stage *stage)
+{
+	struct raw *raw = stage_raw_to_provider(stage);
+	struct spokei_buffer frames;
+
+	frames_init(&frames);
+	frames_request_with(&frames, 1, STAGE_SERVICE, "large",
+			    (struct spoke_span){ "\xce\0\x40\0\0", 5 });
+	raw_send_buffer(raw, &frames);
+	raw_need(raw, 1);
+	assert_true(stage->provider->link.queued > 0);
+	raw_reset(raw);
+	stage_until_up(stage, SPOKE_STAT_CLOSED, 1);
+	assert_closed_once(stage, SPOKE_STAT_CLOSED_BY_PEER);
+	assert_int_equal(stage->provider->link.queued, 0);
+	assert_second_connection_works(stage);
+}
+
+static void row_35_a_consumer_that_resets_while_draining_ends_the_drain(struct stage *stage)
+{
+	struct raw *raw = stage_raw_to_provider(stage);
+	struct spokei_buffer frames;
+
+	frames_init(&frames);
+	frames_heartbeat(&frames, 99);
+	frames_request(&frames, 1, "later", "x");
+	raw_send_buffer(raw, &frames);
+	while (stage->later_count < 1)
+		stage_turn(stage);
+	assert_int_equal(spoke_engine_drain(stage->engine, UINT64_MAX), SPOKE_OK);
+	stage_pass(stage, 10 * MS);
+	raw_reset(raw);
+	while (stage->abandoned < 1)
+		stage_turn(stage);
+	spoke_consumer_free(stage->second);
+	stage_end_serving(stage);
+	stage_pass(stage, 10 * MS);
+	assert_int_equal(spoke_engine_run(stage->engine), SPOKE_OK);
+	assert_int_equal(spoke_provider_connections(stage->provider), 0);
+}
+
+/* --- row 36 */
+
+/* All that came before the end counts. */
+static void row_36_replies_before_the_end_are_read(struct stage *stage)
+{
+	struct raw *raw = stage_raw_to_consumer(stage);
+	struct spokei_message message;
+	struct spokei_buffer frames;
+	struct ending endings[CALLS];
+	struct ending unanswered;
+
+	begin_calls(stage, endings);
+	stage_call(stage, stage->echo, "never", &unanswered, NULL);
+	frames_init(&frames);
+	for (unsigned i = 0; i < CALLS; i++) {
+		raw_frame(raw, &message);
+		frames_reply(&frames, message.id, SPOKEI_DUBBO_OK, "late");
+	}
+	raw_frame(raw, &message);
+	raw_send_buffer(raw, &frames);
+	raw_close(raw);
+	for (unsigned i = 0; i < CALLS; i++)
+		assert_ends(stage, &endings[i], SPOKE_OK);
+	assert_ends(stage, &unanswered, SPOKE_ELOST);
+	assert_true(unanswered.written);
+	assert_comes_again(stage);
+}
+
+static void row_36_requests_before_the_end_are_served(struct stage *stage)
+{
+	struct raw *raw = stage_raw_to_provider(stage);
+	unsigned handled = stage->handled;
+	struct spokei_buffer frames;
+
+	frames_init(&frames);
+	for (unsigned id = 0; id < CALLS; id++)
+		frames_request(&frames, id, "later", "x");
+	raw_send_buffer(raw, &frames);
+	raw_close(raw);
+	while (stage->handled < handled + CALLS)
+		stage_turn(stage);
+	stage_end_serving(stage);
+	stage_until_up(stage, SPOKE_STAT_CLOSED, 1);
+	assert_second_connection_works(stage);
+}
+
+/* --- row 37 */
+
+static void row_37_a_consumer_that_sends_no_more_gets_its_answers(struct stage *stage)
+{
+	struct raw *raw = stage_raw_to_provider(stage);
+	struct spokei_buffer frames;
+
+	frames_init(&frames);
+	for (unsigned id = 0; id < CALLS; id++)
+		frames_request(&frames, id, "later", "x");
+	raw_send_buffer(raw, &frames);
+	raw_shut(raw);
+	while (stage->later_count < CALLS)
+		stage_turn(stage);
+	stage_pass(stage, 20 * MS);
+	assert_nothing_closed(stage);
+	for (unsigned id = 0; id < CALLS; id++) {
+		stage_answer_later(stage);
+		assert_reply(raw, id, SPOKEI_DUBBO_OK, NULL);
+	}
+	assert_int_equal(raw_wait_end(raw), 0);
+	assert_false(raw->reset);
+	assert_second_connection_works(stage);
+}
+
+/* --- row 58 */
+
+#define RUNNING_MAX 64u
+#define BATCH 32u
+
+static struct raw *ask_and_reset(struct stage *stage)
+{
+	struct raw *raw = raw_start(stage);
+	struct spokei_buffer frames;
+
+	frames_init(&frames);
+	frames_heartbeat(&frames, 99);
+	frames_request(&frames, 1, "later", "x");
+	(void)raw_try_send(raw, spokei_buffer_data(&frames), spokei_buffer_len(&frames));
+	spokei_buffer_fini(&frames);
+	return raw;
+}
+
+/* Who asks and resets, again and again, frees no place by that: a handler that runs counts until it
+ * has ended. */
+static void row_58_requests_of_connections_that_reset_count_until_they_end(struct stage *stage)
+{
+	const struct spoke_provider_options options = { .requests_max = RUNNING_MAX };
+	unsigned batches = stage_is_virtual(stage) ? 100 : 10;
+	struct raw *batch[BATCH];
+	size_t blocks = 0;
+	size_t fds;
+
+	stage_set_provider(stage, &options);
+	fds = stage->faulty.fds;
+	stage_mark(stage);
+	for (unsigned i = 0; i < batches; i++) {
+		uint64_t requests = stage_up(stage, SPOKE_STAT_REQUESTS);
+
+		for (unsigned k = 0; k < BATCH; k++)
+			batch[k] = ask_and_reset(stage);
+		stage_until_up(stage, SPOKE_STAT_REQUESTS, requests + BATCH);
+		for (unsigned k = 0; k < BATCH; k++)
+			raw_reset(batch[k]);
+		stage_until_up(stage, SPOKE_STAT_CLOSED, (uint64_t)(i + 1) * BATCH);
+		assert_true(stage->later_count <= RUNNING_MAX);
+		if (i == 3)
+			blocks = stage->faulty.blocks;
+	}
+	assert_int_equal(stage->later_count, RUNNING_MAX);
+	assert_counter_up_by(stage, SPOKE_STAT_REQUESTS_REFUSED,
+			     (uint64_t)batches * BATCH - RUNNING_MAX);
+	assert_int_equal(stage->faulty.fds, fds);
+	assert_true(stage->faulty.blocks <= blocks + SPOKEI_SPARES);
+	while (stage->later_count > 0)
+		stage_answer_later(stage);
+	assert_counter_up_by(stage, SPOKE_STAT_REQUESTS_ABANDONED, RUNNING_MAX);
+	assert_second_connection_works(stage);
+}
+
+int main(void)
+{
+	static const struct row rows[] = {
+		ROW(row_35_a_reset_while_connecting_is_an_attempt_that_failed, STAGE_ALL),
+		ROW(row_35_a_reset_before_the_peer_has_spoken_fails_what_waits, STAGE_ALL),
+		ROW(row_35_a_reset_after_half_a_frame_fails_what_waits, STAGE_ALL),
+		ROW(row_35_a_reset_while_much_is_written_fails_what_waits, STAGE_ALL),
+		ROW(row_35_a_reset_while_draining_ends_the_drain, STAGE_ALL),
+		ROW(row_35_a_mute_consumer_that_resets_is_forgotten, STAGE_ALL),
+		ROW(row_35_a_consumer_that_resets_in_half_a_frame_is_forgotten, STAGE_ALL),
+		ROW(row_35_requests_of_a_consumer_that_resets_are_abandoned, STAGE_ALL),
+		ROW(row_35_a_consumer_that_resets_while_it_is_written_to_is_forgotten, STAGE_ALL),
+		ROW(row_35_a_consumer_that_resets_while_draining_ends_the_drain, STAGE_ALL),
+		ROW(row_36_replies_before_the_end_are_read, STAGE_ALL),
+		ROW(row_36_requests_before_the_end_are_served, STAGE_ALL),
+		ROW(row_37_a_consumer_that_sends_no_more_gets_its_answers, STAGE_ALL),
+		ROW(row_58_requests_of_connections_that_reset_count_until_they_end, STAGE_ALL),
+	};
+
+	return stage_run_rows("ends", rows, LENGTH(rows));
+}

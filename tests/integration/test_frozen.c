@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows 39, 46 and 63 of the table with real processes: a side that is frozen, for short and for
+ * long, and a side that was held up itself when it judges. How long somebody is frozen is told by
+ * what the other side says meanwhile.
+ */
+#include "tests/integration/rig.h"
+
+#include <stdio.h>
+
+#define ATTEMPTS 5
+#define INTERVAL_MS 300u /* of the tests in which somebody is thawed in time */
+#define SHORT_MS 100u
+
+static struct rig_process *provider;
+static struct rig_process *consumer;
+
+/* The two, connected; their options are given behind what both need. */
+static void start(const char *of_provider, const char *of_consumer)
+{
+	provider = rig_provider(NULL, "%s", of_provider);
+	consumer = rig_consumer(NULL, "url=dubbo://%s/demo.EchoService %s", rig_address(provider),
+				of_consumer);
+	(void)rig_wait(consumer, "link connected *");
+	(void)rig_wait(provider, "link connected *");
+}
+
+static void stop(void)
+{
+	assert_ends_well(consumer);
+	assert_ends_well(provider);
+}
+
+/* --- frozen for two intervals */
+
+/* Freezes one until the other has missed its first answer. Returns false when this test was too
+ * slow itself to thaw it in time, and nothing can be said. */
+static bool freeze_shortly(struct rig_process *frozen, struct rig_process *other)
+{
+	const struct rig_line *missed;
+
+	rig_freeze(frozen);
+	missed = rig_wait(other, "link suspect missed 1 *");
+	rig_thaw(frozen);
+	return rig_now() < missed->at_ns + INTERVAL_MS / 3 * MS;
+}
+
+static void play_short(bool freezes_provider)
+{
+	char options[64];
+	bool counts = false;
+
+	(void)snprintf(options, sizeof(options), "heartbeat=%u every=40 timeout=60000",
+		       INTERVAL_MS);
+	for (int i = 0; i < ATTEMPTS && !counts; i++) {
+		struct rig_process *frozen;
+		struct rig_process *other;
+
+		start(options, options);
+		frozen = freezes_provider ? provider : consumer;
+		other = freezes_provider ? consumer : provider;
+		counts = freeze_shortly(frozen, other);
+		if (counts) {
+			struct rig_table table;
+
+			(void)rig_wait(other, "link recovered *");
+			table = assert_all_ended_once(consumer);
+			assert_int_equal(table.ok, table.taken);
+			assert_int_equal(rig_count(consumer, "link closed *"), 0);
+			assert_int_equal(rig_count(provider, "link closed *"), 0);
+			/* Who was frozen has nothing to blame the other one for. */
+			assert_int_equal(rig_count(frozen, "link suspect *"), 0);
+		}
+		stop();
+	}
+	if (!counts)
+		fail_msg("this machine never ran the test in time");
+}
+
+static void row_39_a_provider_that_is_frozen_shortly_is_kept(void **state)
+{
+	(void)state;
+	play_short(true);
+}
+
+static void row_39_a_consumer_that_is_frozen_shortly_is_kept(void **state)
+{
+	(void)state;
+	play_short(false);
+}
+
+/* --- frozen for ten intervals and more */
+
+/* What is said of a peer that is silent for good, in this order. */
+static void assert_given_up(struct rig_process *process)
+{
+	(void)rig_wait(process, "link suspect missed 1 *");
+	(void)rig_wait(process, "link suspect missed 2 *");
+	(void)rig_wait(process, "link suspect missed 3 *");
+	(void)rig_wait(process, "link closed * error ESILENT *");
+}
+
+/* The kernel of a frozen provider accepts: each new link is on probation, and is given up, too. */
+static void row_39_a_provider_that_is_frozen_for_long_is_left_and_found_again(void **state)
+{
+	struct rig_table table;
+
+	(void)state;
+	start("heartbeat=100", "heartbeat=100 every=10 timeout=300");
+	rig_freeze(provider);
+	assert_given_up(consumer);
+	(void)rig_wait(consumer, "link reconnecting * attempt 1 *");
+	(void)rig_wait(consumer, "link probation *");
+	assert_given_up(consumer);
+	(void)rig_wait(consumer, "link reconnecting * attempt 2 *");
+	(void)rig_wait(consumer, "link probation *");
+	rig_thaw(provider);
+	(void)rig_wait(consumer, "link recovered *");
+	assert_call_works(consumer);
+	table = assert_all_ended_once(consumer);
+	assert_true(table.ok < table.taken);
+	assert_int_equal(rig_count(provider, "link closed * error ESILENT *"), 0);
+	stop();
+}
+
+static void row_39_a_consumer_that_is_frozen_for_long_is_closed_and_comes_again(void **state)
+{
+	(void)state;
+	start("heartbeat=100", "heartbeat=100 every=10 timeout=300");
+	rig_freeze(consumer);
+	assert_given_up(provider);
+	rig_skip(consumer);
+	rig_thaw(consumer);
+	(void)rig_wait(consumer, "link closed *");
+	(void)rig_wait(consumer, "link reconnecting *");
+	(void)rig_wait(consumer, "link connected *");
+	assert_call_works(consumer);
+	(void)assert_all_ended_once(consumer);
+	assert_int_equal(rig_count(consumer, "link closed * error ESILENT *"), 0);
+	stop();
+}
+
+/* --- row 46: the judge itself was held up */
+
+/* Whoever is held up for so long, in either way, and then looks again. */
+static void hold_up(struct rig_process *judge, uint64_t ms, bool freezes)
+{
+	if (freezes) {
+		rig_freeze(judge);
+		rig_sleep(ms * MS);
+		rig_thaw(judge);
+	} else {
+		rig_tell(judge, "block %llu", (unsigned long long)ms);
+		(void)rig_wait(judge, "free again");
+	}
+	rig_until_stat(judge, "probe_answers_read", rig_stat(judge, "probe_answers_read") + 2);
+}
+
+static void assert_judge_kills_nobody(struct rig_process *judge)
+{
+	static const unsigned halves[] = { 1, 4, 8, 20 }; /* of an interval */
+
+	for (unsigned i = 0; i < 8; i++)
+		hold_up(judge, halves[i / 2] * SHORT_MS / 2, i % 2);
+	assert_int_equal(rig_stat(judge, "closed"), 0);
+	assert_int_equal(rig_count(judge, "link closed *"), 0);
+}
+
+static void row_46_a_consumer_that_was_held_up_blames_nobody(void **state)
+{
+	struct rig_table table;
+
+	(void)state;
+	start("heartbeat=off", "heartbeat=100");
+	assert_judge_kills_nobody(consumer);
+	assert_call_works(consumer);
+	table = assert_all_ended_once(consumer);
+	assert_int_equal(table.ok, table.taken);
+	stop();
+}
+
+/* Many more connections than one poll of libev tells of. */
+static void row_46_a_provider_that_was_held_up_blames_none_of_many(void **state)
+{
+	(void)state;
+	start("heartbeat=100 connections=1000", "heartbeat=off consumers=500");
+	rig_until_stat(provider, "accepted", 500);
+	assert_judge_kills_nobody(provider);
+	rig_tell(consumer, "ready");
+	(void)rig_wait(consumer, "ready 500");
+	stop();
+}
+
+/* Calls are answered while their caller is frozen, and their time passes meanwhile. Returns false
+ * when it had passed before. */
+static bool answer_a_frozen_one(unsigned calls, uint64_t timeout_ns)
+{
+	uint64_t begun_ns = rig_now();
+	uint64_t frozen_ns;
+
+	for (unsigned i = 0; i < calls; i++)
+		rig_tell(consumer, "hold %u", i);
+	for (unsigned i = 0; i < calls; i++)
+		(void)rig_wait(provider, "held *");
+	rig_freeze(consumer);
+	frozen_ns = rig_now();
+	rig_tell(provider, "release");
+	rig_until_stat(provider, "requests_ok", calls);
+	rig_sleep(timeout_ns);
+	rig_thaw(consumer);
+	return frozen_ns < begun_ns + timeout_ns;
+}
+
+/* Answers that lie there count, though their time has passed meanwhile. */
+static void row_46_answers_that_came_during_a_stall_win_over_their_timeouts(void **state)
+{
+	bool counts = false;
+
+	(void)state;
+	for (int i = 0; i < ATTEMPTS && !counts; i++) {
+		struct rig_table table;
+
+		start("heartbeat=off", "heartbeat=100 timeout=300");
+		counts = answer_a_frozen_one(100, 300 * MS);
+		table = assert_all_ended_once(consumer);
+		if (counts)
+			assert_int_equal(table.ok, 100);
+		stop();
+	}
+	if (!counts)
+		fail_msg("this machine never ran the test in time");
+}
+
+/* --- row 63 */
+
+static void play_unequal(const char *of_provider, const char *of_consumer, bool provider_asks)
+{
+	start(of_provider, of_consumer);
+	rig_until_stat(provider_asks ? provider : consumer, "probe_answers_read", 30);
+	assert_int_equal(rig_count(consumer, "link closed *"), 0);
+	assert_int_equal(rig_count(provider, "link closed *"), 0);
+	assert_call_works(consumer);
+	stop();
+}
+
+static void row_63_a_provider_that_asks_often_keeps_a_consumer_that_asks_seldom(void **state)
+{
+	(void)state;
+	play_unequal("heartbeat=50", "heartbeat=750", true);
+}
+
+static void row_63_a_consumer_that_asks_often_keeps_a_provider_that_asks_seldom(void **state)
+{
+	(void)state;
+	play_unequal("heartbeat=750", "heartbeat=50", false);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		RIG_TEST(row_39_a_provider_that_is_frozen_shortly_is_kept),
+		RIG_TEST(row_39_a_consumer_that_is_frozen_shortly_is_kept),
+		RIG_TEST(row_39_a_provider_that_is_frozen_for_long_is_left_and_found_again),
+		RIG_TEST(row_39_a_consumer_that_is_frozen_for_long_is_closed_and_comes_again),
+		RIG_TEST(row_46_a_consumer_that_was_held_up_blames_nobody),
+		RIG_TEST(row_46_a_provider_that_was_held_up_blames_none_of_many),
+		RIG_TEST(row_46_answers_that_came_during_a_stall_win_over_their_timeouts),
+		RIG_TEST(row_63_a_provider_that_asks_often_keeps_a_consumer_that_asks_seldom),
+		RIG_TEST(row_63_a_consumer_that_asks_often_keeps_a_provider_that_asks_seldom),
+	};
+
+	cmocka_set_test_filter(rig_filter());
+	return cmocka_run_group_tests_name("frozen", tests, NULL, NULL);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows 35, 38, 41, 42 and 43 of the table on networks of their own: two of them with a wire
+ * between, on which packets are lost, in both directions or in one, or refused. A network is gone
+ * when the processes in it are, however they end. Needs root and nft; skipped elsewhere, but on
+ * Debian a failure.
+ */
+#define _GNU_SOURCE
+#include "tests/integration/rig.h"
+
+#include <spoke/host.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SKIPPED 77
+#define PROVIDER_AT "10.77.0.1"
+#define CONSUMER_AT "10.77.0.2"
+#define ELSEWHERE "10.78.0.1" /* leads nowhere, at first */
+#define PORT "20880"
+
+static struct rig_process *here;  /* the provider's network */
+static struct rig_process *there; /* the consumer's */
+static struct rig_process *provider;
+static struct rig_process *consumer;
+
+/* --- two networks and a wire */
+
+static void must(const struct rig_process *netns, const char *command)
+{
+	if (rig_run(netns, "%s", command) != 0)
+		fail_msg("failed: %s", command);
+}
+
+static void plug_in(struct rig_process *netns, const char *address)
+{
+	char command[128];
+
+	must(netns, "ip link set lo up");
+	(void)snprintf(command, sizeof(command), "ip addr add %s/24 dev wire", address);
+	must(netns, command);
+	must(netns, "ip link set wire up");
+	must(netns, "nft add table inet test");
+	must(netns, "nft add chain inet test in { type filter hook input priority 0 ; }");
+}
+
+static int set_up(void **state)
+{
+	if (rig_set_up(state))
+		return -1;
+	here = rig_netns();
+	there = rig_netns();
+	if (rig_run(here, "ip link add wire type veth peer name wire netns %d", (int)there->pid))
+		return -1;
+	plug_in(here, PROVIDER_AT);
+	plug_in(there, CONSUMER_AT);
+	return 0;
+}
+
+/* What comes in over the wire there meets this rule. */
+static void rule(struct rig_process *netns, const char *what)
+{
+	char command[160];
+
+	(void)snprintf(command, sizeof(command), "nft add rule inet test in iifname wire %s", what);
+	must(netns, command);
+}
+
+static void heal(void)
+{
+	must(here, "nft flush chain inet test in");
+	must(there, "nft flush chain inet test in");
+}
+
+static void start_provider(const char *at, const char *options)
+{
+	provider = rig_provider(here, "listen=dubbo://%s:" PORT " %s", at, options);
+	(void)rig_address(provider);
+}
+
+static void start(const char *options)
+{
+	start_provider(PROVIDER_AT, options);
+	consumer = rig_consumer(there, "url=dubbo://" PROVIDER_AT ":" PORT "/demo.EchoService %s",
+				options);
+	(void)rig_wait(consumer, "link connected *");
+	(void)rig_wait(provider, "link connected *");
+}
+
+static void stop(void)
+{
+	assert_ends_well(consumer);
+	assert_ends_well(provider);
+}
+
+/* What is said of a peer that is silent for good, in this order. */
+static void assert_given_up(struct rig_process *process)
+{
+	(void)rig_wait(process, "link suspect missed 1 *");
+	(void)rig_wait(process, "link suspect missed 2 *");
+	(void)rig_wait(process, "link suspect missed 3 *");
+	(void)rig_wait(process, "link closed missed 0 error ESILENT *");
+}
+
+/* After all was healed: the consumer has a good link, and every call has ended once. */
+static void assert_recovers(void)
+{
+	(void)rig_wait(consumer, "link *ed missed 0 error OK *"); /* connected, or recovered */
+	assert_call_works(consumer);
+	(void)assert_all_ended_once(consumer);
+	stop();
+}
+
+/* --- row 38 */
+
+static void row_38_a_wire_cut_in_both_directions_is_noticed_by_both(void **state)
+{
+	(void)state;
+	start("heartbeat=100 every=10 timeout=300");
+	rule(here, "drop");
+	rule(there, "drop");
+	assert_given_up(consumer);
+	assert_given_up(provider);
+	(void)rig_wait(consumer, "link reconnecting * attempt 1 *");
+	rig_until_stat(consumer, "connects", 2);
+	heal();
+	assert_recovers();
+}
+
+/* The provider hears nothing, and closes; of that the consumer hears. */
+static void row_38_a_wire_cut_towards_the_provider_is_noticed(void **state)
+{
+	(void)state;
+	start("heartbeat=100 every=10 timeout=300");
+	rule(here, "drop");
+	assert_given_up(provider);
+	(void)rig_wait(consumer, "link closed *");
+	rig_until_stat(consumer, "connects", 2);
+	heal();
+	assert_recovers();
+}
+
+/* The consumer hears nothing, and connects anew; of that the provider hears. */
+static void row_38_a_wire_cut_towards_the_consumer_is_noticed(void **state)
+{
+	(void)state;
+	start("heartbeat=100 every=10 timeout=300");
+	rule(there, "drop");
+	assert_given_up(consumer);
+	(void)rig_wait(provider, "link closed *");
+	rig_until_stat(consumer, "connects", 2);
+	heal();
+	assert_recovers();
+}
+
+/* The system gives up a peer that takes nothing, where nobody asks for heartbeats. */
+static void in_netns(const struct rig_process *netns, int *ret_back)
+{
+	char path[64];
+	int fd;
+
+	*ret_back = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)netns->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0 && *ret_back >= 0);
+	assert_int_equal(setns(fd, CLONE_NEWNET), 0);
+	(void)close(fd);
+}
+
+static void back_again(int back)
+{
+	assert_int_equal(setns(back, CLONE_NEWNET), 0);
+	(void)close(back);
+}
+
+/* A connection from one network to the other, of sockets of this process. */
+static int connect_across(int *ret_listener)
+{
+	const struct spoke_env *env = spoke_host_env();
+	struct spoke_address at;
+	struct pollfd writable = { .events = POLLOUT };
+	int back;
+
+	assert_int_equal(env->net->parse(env->ctx, PROVIDER_AT ":" PORT, &at), 0);
+	in_netns(here, &back);
+	assert_int_equal(env->net->listen(env->ctx, &at, 16, ret_listener), 0);
+	back_again(back);
+	in_netns(there, &back);
+	assert_int_equal(env->net->connect(env->ctx, &at, &writable.fd), -EINPROGRESS);
+	back_again(back);
+	assert_int_equal(poll(&writable, 1, 60000), 1);
+	assert_int_equal(env->net->finish(env->ctx, writable.fd), 0);
+	return writable.fd;
+}
+
+static void row_38_bytes_that_nobody_acknowledges_end_a_guarded_connection(void **state)
+{
+	const struct spoke_env *env = spoke_host_env();
+	struct iovec part = { (unsigned char[]){ 'x' }, 1 };
+	struct pollfd ended = { .events = 0 };
+	int listener;
+
+	(void)state;
+	ended.fd = connect_across(&listener);
+	assert_int_equal(env->net->guard(env->ctx, ended.fd, 300 * MS, 0), 0);
+	rule(here, "drop");
+	assert_int_equal(env->net->write(env->ctx, ended.fd, &part, 1), 1);
+	assert_int_equal(poll(&ended, 1, 60000), 1);
+	assert_int_equal(env->net->read(env->ctx, ended.fd, part.iov_base, 1), -ETIMEDOUT);
+	env->net->close(env->ctx, ended.fd);
+	env->net->close(env->ctx, listener);
+}
+
+/* --- row 35 */
+
+/* Something in between resets what the consumer sends; the provider's half stays open, and is given
+ * up for its silence. */
+static void row_35_a_connection_that_is_reset_in_between_is_made_anew(void **state)
+{
+	(void)state;
+	start("heartbeat=100 every=10 timeout=300");
+	rule(here, "reject with tcp reset");
+	(void)rig_wait(consumer, "link closed missed 0 error ELOST *");
+	(void)rig_wait(consumer, "link reconnecting * error ECONNECT attempt 2 *");
+	assert_given_up(provider);
+	heal();
+	assert_recovers();
+}
+
+static void row_35_a_connection_that_the_system_kills_is_made_anew(void **state)
+{
+	(void)state;
+	start("heartbeat=100 every=10 timeout=300");
+	must(there, "ss -K dst " PROVIDER_AT);
+	(void)rig_wait(consumer, "link closed missed 0 error ELOST *");
+	(void)rig_wait(provider, "link closed missed 0 error ELOST *");
+	assert_recovers();
+}
+
+/* --- row 41 */
+
+static void row_41_a_wire_that_loses_packets_makes_nothing_wrong(void **state)
+{
+	(void)state;
+	start("heartbeat=1000 every=4 timeout=20000");
+	rule(here, "numgen random mod 10 < 1 drop");
+	rule(there, "numgen random mod 10 < 1 drop");
+	rig_until_stat(consumer, "calls_ok", 400);
+	heal();
+	(void)assert_all_ended_once(consumer);
+	assert_int_equal(rig_count(consumer, "link closed *"), 0);
+	stop();
+}
+
+/* --- row 42 */
+
+static void row_42_an_address_that_cannot_be_reached_is_tried_until_it_can(void **state)
+{
+	(void)state;
+	must(there, "ip route add unreachable " ELSEWHERE);
+	consumer = rig_consumer(there, "url=dubbo://" ELSEWHERE ":" PORT "/demo.EchoService "
+				       "heartbeat=100 every=10 timeout=300");
+	(void)rig_wait(consumer, "link reconnecting * error ECONNECT attempt 4 *");
+	must(here, "ip addr add " ELSEWHERE "/32 dev wire");
+	start_provider(ELSEWHERE, "heartbeat=100");
+	must(there, "ip route del unreachable " ELSEWHERE);
+	must(there, "ip route add " ELSEWHERE " dev wire");
+	assert_recovers();
+}
+
+/* Of an attempt in progress it is known that nobody answered after 5 s, and then it is made anew.
+ */
+static void row_42_an_address_that_does_not_answer_is_tried_until_it_does(void **state)
+{
+	(void)state;
+	start_provider(PROVIDER_AT, "heartbeat=100");
+	rule(here, "drop");
+	consumer = rig_consumer(there, "url=dubbo://" PROVIDER_AT ":" PORT "/demo.EchoService "
+				       "heartbeat=100 every=10 timeout=300");
+	(void)rig_wait(consumer, "link reconnecting * error ECONNECT attempt 1 *");
+	heal();
+	assert_recovers();
+}
+
+/* --- row 43 */
+
+/* Where the system has one port to give, whoever connects to it meets himself. */
+static void set_ports(const char *range)
+{
+	char pid[16];
+	char command[96];
+	const char *const arguments[] = { "-t", pid, "-n", "sh", "-c", command, NULL };
+
+	(void)snprintf(pid, sizeof(pid), "%d", (int)here->pid);
+	(void)snprintf(command, sizeof(command), "echo %s >/proc/sys/net/ipv4/ip_local_port_range",
+		       range);
+	assert_int_equal(rig_end(rig_start("nsenter", NULL, arguments)), 0);
+}
+
+static void row_43_a_connection_to_itself_is_noticed_and_paused_after(void **state)
+{
+	(void)state;
+	set_ports("20880 20880");
+	consumer = rig_consumer(here, "url=dubbo://127.0.0.1:" PORT
+				      "/demo.EchoService heartbeat=100 every=10 timeout=300");
+	(void)rig_wait(consumer, "link reconnecting * error ESELF attempt 1 *");
+	/* For a while the system has no port at all then. */
+	(void)rig_wait(consumer, "link reconnecting * attempt 4 *");
+	assert_in_range(rig_stat(consumer, "connects"), 4, 5);
+	assert_in_range(rig_stat(consumer, "connects_self"), 1, 5);
+	assert_int_equal(rig_count(consumer, "link connected *"), 0);
+	(void)assert_all_ended_once(consumer);
+	assert_ends_well(consumer);
+}
+
+/* --- may they be run? */
+
+static bool is_debian(void)
+{
+	FILE *file = fopen("/etc/os-release", "re");
+	char line[256];
+	bool found = false;
+
+	if (file == NULL)
+		return false;
+	while (!found && fgets(line, sizeof(line), file))
+		found = strcmp(line, "ID=debian\n") == 0;
+	(void)fclose(file);
+	return found;
+}
+
+/* 0, or what main() returns, and it was said why. */
+static int absent(void)
+{
+	bool has_tools = rig_run(NULL, "nft --version") == 0 && rig_run(NULL, "ip -V") == 0;
+	bool is_ours = geteuid() == 0 && is_debian();
+
+	(void)rig_tear_down(NULL);
+	if (geteuid() == 0 && has_tools)
+		return 0;
+	(void)fprintf(stderr, "%s: networks of its own need root, ip and nft\n",
+		      is_ours ? "failed" : "skipped");
+	return is_ours ? 1 : SKIPPED;
+}
+
+#define NETWORK_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, rig_tear_down)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		NETWORK_TEST(row_35_a_connection_that_is_reset_in_between_is_made_anew),
+		NETWORK_TEST(row_35_a_connection_that_the_system_kills_is_made_anew),
+		NETWORK_TEST(row_38_a_wire_cut_in_both_directions_is_noticed_by_both),
+		NETWORK_TEST(row_38_a_wire_cut_towards_the_provider_is_noticed),
+		NETWORK_TEST(row_38_a_wire_cut_towards_the_consumer_is_noticed),
+		NETWORK_TEST(row_38_bytes_that_nobody_acknowledges_end_a_guarded_connection),
+		NETWORK_TEST(row_41_a_wire_that_loses_packets_makes_nothing_wrong),
+		NETWORK_TEST(row_42_an_address_that_cannot_be_reached_is_tried_until_it_can),
+		NETWORK_TEST(row_42_an_address_that_does_not_answer_is_tried_until_it_does),
+		NETWORK_TEST(row_43_a_connection_to_itself_is_noticed_and_paused_after),
+	};
+	int status = absent();
+
+	if (status)
+		return status;
+	cmocka_set_test_filter(rig_filter());
+	return cmocka_run_group_tests_name("networks", tests, NULL, NULL);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows 35, 44, 45, 55 and 68 of the table with real processes: providers that are killed, replaced,
+ * drained, and consumers that are frozen in the midst of reading or reset at once.
+ */
+#define _GNU_SOURCE
+#include "tests/integration/rig.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct rig_process *provider;
+static struct rig_process *consumer;
+static char address[64];
+
+static void provide(const char *options)
+{
+	provider = rig_provider(NULL, "%s", options);
+	(void)snprintf(address, sizeof(address), "%s", rig_address(provider));
+}
+
+static void consume(const char *options)
+{
+	consumer = rig_consumer(NULL, "url=dubbo://%s/demo.EchoService %s", address, options);
+	(void)rig_wait(consumer, "link connected *");
+	(void)rig_wait(provider, "link connected *");
+}
+
+static void provide_again(const char *options)
+{
+	provider = rig_provider(NULL, "listen=dubbo://%s %s", address, options);
+	(void)rig_address(provider);
+}
+
+static void stop(void)
+{
+	assert_ends_well(consumer);
+	assert_ends_well(provider);
+}
+
+static void row_35_a_provider_that_is_killed_and_comes_again_is_found(void **state)
+{
+	struct rig_table table;
+
+	(void)state;
+	provide("heartbeat=500");
+	consume("every=2 heartbeat=500");
+	rig_until_stat(consumer, "calls_ok", 10);
+	rig_kill(provider);
+	(void)rig_wait(consumer, "link closed missed 0 error ELOST *");
+	(void)rig_wait(consumer, "link reconnecting * error ELOST attempt 1 *");
+	(void)rig_wait(consumer, "link reconnecting * error ECONNECT attempt 2 *");
+	provide_again("heartbeat=500");
+	(void)rig_wait(consumer, "link connected *");
+	rig_until_stat(provider, "requests_ok", 10);
+	table = assert_all_ended_once(consumer);
+	assert_in_range(table.ok, 20, table.taken);
+	stop();
+}
+
+/* --- row 44 */
+
+static struct sockaddr_in address_of(void)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET };
+
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	to.sin_port = htons((uint16_t)strtoul(strchr(address, ':') + 1, NULL, 10));
+	return to;
+}
+
+/* Another program takes the port. */
+static int take_port(void)
+{
+	struct sockaddr_in at = address_of();
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const int on = 1;
+
+	assert_true(fd >= 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(fd, 64), 0);
+	return fd;
+}
+
+/* Each pause is of its length, a fifth more or less, whatever the other program says. */
+static void assert_pause_grows(unsigned attempt, const char *text)
+{
+	const char *pause = strstr(text, " pause ");
+	unsigned long ms = pause ? strtoul(pause + 7, NULL, 10) : 0;
+	double wanted = 100;
+
+	for (unsigned i = 1; i < attempt; i++)
+		wanted *= 1.6;
+	assert_true((double)ms >= wanted * 0.79 && (double)ms <= wanted * 1.21);
+}
+
+static void speak_garbage(int listener)
+{
+	static const char *const garbage[] = {
+		"SSH-2.0-OpenSSH_9.2p1\r\n",
+		"HTTP/1.1 400 Bad Request\r\n\r\n",
+		"\xda\xbb\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+		"220 mail ESMTP\r\n",
+	};
+
+	for (unsigned i = 0; i < 4; i++) {
+		int fd = accept(listener, NULL, NULL);
+		char pattern[64];
+
+		assert_true(fd >= 0);
+		(void)!write(fd, garbage[i], strlen(garbage[i]));
+		(void)snprintf(pattern, sizeof(pattern), "link reconnecting * attempt %u *", i + 2);
+		assert_pause_grows(i + 2, rig_wait(consumer, pattern)->text);
+		(void)close(fd);
+	}
+	(void)close(listener);
+}
+
+static void row_44_a_port_that_another_program_took_is_tried_ever_more_seldom(void **state)
+{
+	(void)state;
+	provide("heartbeat=500");
+	consume("every=10 heartbeat=500");
+	rig_kill(provider);
+	speak_garbage(take_port());
+	provide_again("heartbeat=500");
+	(void)rig_wait(consumer, "link connected *");
+	assert_call_works(consumer);
+	(void)assert_all_ended_once(consumer);
+	stop();
+}
+
+/* --- row 45 */
+
+#define RESETS 10000u
+
+static void connect_and_reset(const struct sockaddr_in *to)
+{
+	const struct linger at_once = { .l_onoff = 1 };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+	assert_int_equal(connect(fd, (const struct sockaddr *)to, sizeof(*to)), 0);
+	(void)close(fd);
+}
+
+static void row_45_ten_thousand_connections_that_reset_cost_nobody_anything(void **state)
+{
+	struct sockaddr_in to;
+	struct rig_table table;
+	size_t before;
+
+	(void)state;
+	provide("heartbeat=500");
+	consume("every=5 heartbeat=500 timeout=30000");
+	to = address_of();
+	before = rig_descriptors(provider);
+	for (unsigned i = 0; i < RESETS; i++) {
+		connect_and_reset(&to);
+		if (i % 1000 == 0)
+			assert_call_works(consumer);
+	}
+	assert_call_works(consumer);
+	/* Whoever was accepted has been forgotten; the system forgets some before that. */
+	while (rig_stat(provider, "closed") < rig_stat(provider, "accepted") - 1)
+		rig_sleep(10 * MS);
+	assert_int_equal(rig_descriptors(provider), before);
+	assert_int_equal(rig_stat(provider, "accepts_shed"), 0);
+	table = assert_all_ended_once(consumer);
+	assert_int_equal(table.ok, table.taken);
+	stop();
+}
+
+/* --- row 55 */
+
+#define LARGE (1u << 20)
+#define LARGES 7u
+
+/* A reader that is frozen in the midst of its answers, more of them than sockets hold. */
+static void row_55_a_consumer_that_is_frozen_with_its_answers_unread_is_closed(void **state)
+{
+	struct rig_table table;
+
+	(void)state;
+	provide("heartbeat=100");
+	consume("heartbeat=100 timeout=60000");
+	rig_tell(provider, "block 300");
+	(void)rig_wait(provider, "blocked");
+	for (unsigned i = 0; i < LARGES; i++)
+		rig_tell(consumer, "large %u", LARGE);
+	rig_until_stat(consumer, "messages_written", LARGES + 1);
+	rig_freeze(consumer);
+	(void)rig_wait(provider, "link closed * error ESILENT *");
+	rig_thaw(consumer);
+	(void)rig_wait(consumer, "link reconnecting *");
+	(void)rig_wait(consumer, "link connected *");
+	assert_call_works(consumer);
+	table = assert_all_ended_once(consumer);
+	assert_int_equal(table.taken, LARGES + 1);
+	stop();
+}
+
+/* --- row 68 */
+
+static void row_68_a_provider_told_to_end_answers_what_it_has_begun(void **state)
+{
+	struct rig_table table;
+
+	(void)state;
+	provide("heartbeat=500 drain=60000");
+	consume("heartbeat=500 timeout=60000");
+	rig_tell(consumer, "hold 1");
+	(void)rig_wait(provider, "held 1");
+	rig_signal(provider, SIGTERM);
+	(void)rig_wait(consumer, "link readonly *");
+	rig_tell(consumer, "hold 2");
+	(void)rig_wait(consumer, "end hold 2 * not taken");
+	rig_tell(provider, "release");
+	(void)rig_wait(consumer, "end hold 1 OK written 1");
+	assert_int_equal(rig_end(provider), 0);
+	assert_int_equal(rig_count(provider, "held *"), 1);
+	provide_again("heartbeat=500");
+	(void)rig_wait(consumer, "link connected *");
+	assert_call_works(consumer);
+	table = assert_all_ended_once(consumer);
+	assert_int_equal(table.ok, table.taken);
+	stop();
+}
+
+/* Requests under way when the provider says READONLY are refused, and not run. */
+static void row_68_calls_that_cross_the_announcement_are_refused_and_never_run(void **state)
+{
+	(void)state;
+	provide("heartbeat=500 drain=60000");
+	consume("heartbeat=500 timeout=60000");
+	rig_tell(consumer, "hold 1");
+	(void)rig_wait(provider, "held 1");
+	/* The consumer does not read the announcement: it is held up, and then writes what it was
+	 * told meanwhile, before it has read. */
+	rig_tell(consumer, "block 500");
+	(void)rig_wait(consumer, "blocked");
+	for (unsigned i = 2; i < 12; i++)
+		rig_tell(consumer, "hold %u", i);
+	rig_signal(provider, SIGTERM);
+	rig_until_stat(provider, "readonly_written", 1);
+	for (unsigned i = 2; i < 12; i++)
+		(void)rig_wait(consumer, "end hold *");
+	rig_tell(provider, "release");
+	(void)rig_wait(consumer, "end hold 1 OK written 1");
+	assert_int_equal(rig_end(provider), 0);
+	assert_int_equal(rig_count(provider, "held *"), 1);
+	assert_int_equal(rig_count(consumer, "end hold * EREFUSED *") +
+				 rig_count(consumer, "end hold * not taken"),
+			 10);
+	provide_again("heartbeat=500");
+	(void)rig_wait(consumer, "link connected *");
+	assert_call_works(consumer);
+	stop();
+}
+
+/* --- push */
+
+/* To all that are there: those that went are forgotten, and those that came again are found. */
+static void pushes_reach_consumers_that_come_and_go(void **state)
+{
+	struct rig_process *second;
+
+	(void)state;
+	provide("heartbeat=100");
+	consume("heartbeat=100");
+	second = rig_consumer(NULL, "url=dubbo://%s/demo.EchoService heartbeat=100", address);
+	(void)rig_wait(provider, "link connected *");
+	rig_tell(provider, "push 1");
+	(void)rig_wait(provider, "push OK to 2");
+	(void)rig_wait(consumer, "told 1");
+	(void)rig_wait(second, "told 1");
+	rig_kill(second);
+	(void)rig_wait(provider, "link closed *");
+	rig_tell(provider, "push 2");
+	(void)rig_wait(provider, "push OK to 1");
+	(void)rig_wait(consumer, "told 2");
+	/* One that is frozen and given up ends what it was asked, once. */
+	rig_freeze(consumer);
+	rig_tell(provider, "ask 3");
+	(void)rig_wait(provider, "link closed * error ESILENT *");
+	rig_thaw(consumer);
+	(void)rig_wait(provider, "link connected *");
+	rig_tell(provider, "ask 4");
+	(void)rig_wait(consumer, "told 4");
+	(void)rig_wait(provider, "asked OK");
+	assert_int_equal(rig_count(provider, "asked *"), 2);
+	assert_int_equal(rig_count(provider, "asked E*"), 1);
+	stop();
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		RIG_TEST(row_35_a_provider_that_is_killed_and_comes_again_is_found),
+		RIG_TEST(row_44_a_port_that_another_program_took_is_tried_ever_more_seldom),
+		RIG_TEST(row_45_ten_thousand_connections_that_reset_cost_nobody_anything),
+		RIG_TEST(row_55_a_consumer_that_is_frozen_with_its_answers_unread_is_closed),
+		RIG_TEST(row_68_a_provider_told_to_end_answers_what_it_has_begun),
+		RIG_TEST(row_68_calls_that_cross_the_announcement_are_refused_and_never_run),
+		RIG_TEST(pushes_reach_consumers_that_come_and_go),
+	};
+
+	cmocka_set_test_filter(rig_filter());
+	return cmocka_run_group_tests_name("processes", tests, NULL, NULL);
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows 42 to 44, 62 and 64 of the table: a consumer that connects again and again, how often it
+ * does, and how it ends in the midst of it.
+ */
+#include "tests/integration/harness.h"
+
+#include "transport/wire/dubbo_head.h"
+
+#include <spoke/host.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define OUTAGE_NS (100 * SECOND)
+#define LONGEST_PAUSE_NS (37 * SECOND) /* 30 s, a fifth more, and to connect */
+
+/* --- calls meanwhile */
+
+enum {
+	ASKED_MAX = 1200
+};
+
+static struct ending asked[ASKED_MAX];
+static unsigned asked_count;
+static unsigned not_taken;
+
+/* One call, which is taken or refused. */
+static void ask(struct stage *stage)
+{
+	struct spoke_span args = { "\xa1x", 2 };
+
+	assert_true(asked_count < ASKED_MAX);
+	if (stage_try_call(stage, stage->echo, args, NULL, &asked[asked_count], NULL))
+		not_taken++;
+	else
+		asked_count++;
+}
+
+static void assert_all_asked_have_ended(const struct stage *stage)
+{
+	(void)stage;
+	for (unsigned i = 0; i < asked_count; i++) {
+		assert_int_equal(asked[i].ends, 1);
+		assert_true(asked[i].error == SPOKE_ECONNECT || asked[i].error == SPOKE_ELOST ||
+			    asked[i].error == SPOKE_EPROTOCOL || asked[i].error == SPOKE_ESELF);
+		assert_true(asked[i].error == SPOKE_EPROTOCOL || !asked[i].written);
+	}
+}
+
+/* The consumer under test comes to a peer that serves it. */
+static void assert_comes(struct stage *stage)
+{
+	struct raw *raw = raw_accept(stage);
+	struct spokei_message message;
+	struct spokei_buffer frames;
+	struct ending ending;
+
+	raw_frame(raw, &message);
+	assert_int_equal(message.kind, SPOKEI_PROBE);
+	stage_call(stage, stage->echo, "again", &ending, NULL);
+	raw_frame(raw, &message);
+	frames_init(&frames);
+	frames_reply(&frames, message.id, SPOKEI_DUBBO_OK, "again");
+	raw_send_buffer(raw, &frames);
+	assert_ends(stage, &ending, SPOKE_OK);
+	assert_second_connection_works(stage);
+}
+
+/* An outage, which begins with a reset; calls are made all the time. */
+static void begin_outage(struct stage *stage, enum memnet_route route)
+{
+	struct raw *raw = stage_raw_to_consumer(stage);
+
+	asked_count = 0;
+	not_taken = 0;
+	memnet_route(stage->world.net, stage->raw_at, route);
+	raw_reset(raw);
+	stage_until_up(stage, SPOKE_STAT_CLOSED, 1);
+}
+
+static void pass_outage(struct stage *stage)
+{
+	for (unsigned i = 0; i < OUTAGE_NS / (100 * MS); i++) {
+		ask(stage);
+		stage_pass(stage, 100 * MS);
+	}
+}
+
+/* Pauses of 100 ms that grow by 1.6 to 30 s, a fifth more or less; an attempt takes up to 5 s, and
+ * one may be under way. */
+static void assert_attempts_are_bounded(struct stage *stage)
+{
+	uint64_t connects = stage_up(stage, SPOKE_STAT_CONNECTS);
+
+	assert_in_range(connects, 6, 16);
+	assert_in_range(stage_up(stage, SPOKE_STAT_CONNECTS_FAILED), connects - 1, connects);
+}
+
+static void play_outage(struct stage *stage, enum memnet_route route)
+{
+	begin_outage(stage, route);
+	pass_outage(stage);
+	stage_pass(stage, 5 * SECOND);
+	assert_true(not_taken > 0);
+	assert_all_asked_have_ended(stage);
+	memnet_route(stage->world.net, stage->raw_at, MEMNET_NORMAL);
+	assert_attempts_are_bounded(stage);
+	stage_until_up(stage, SPOKE_STAT_CONNECTED, 1);
+	assert_comes(stage);
+}
+
+/* --- row 42 */
+
+static void row_42_who_refuses_is_tried_ever_more_seldom(struct stage *stage)
+{
+	play_outage(stage, MEMNET_REFUSE);
+}
+
+static void row_42_who_cannot_be_reached_is_tried_ever_more_seldom(struct stage *stage)
+{
+	play_outage(stage, MEMNET_UNREACHABLE);
+}
+
+static void row_42_who_does_not_answer_is_tried_ever_more_seldom(struct stage *stage)
+{
+	play_outage(stage, MEMNET_SILENT);
+}
+
+/* Whatever a connection in progress ends with. */
+static void row_42_a_connection_that_fails_in_progress_is_tried_again(struct stage *stage)
+{
+	static const int errors[] = { ECONNRESET, ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT };
+
+	begin_outage(stage, MEMNET_NORMAL);
+	for (unsigned i = 0; i < LENGTH(errors); i++) {
+		uint64_t failed = stage_up(stage, SPOKE_STAT_CONNECTS_FAILED);
+
+		faulty_fail(&stage->faulty, FAULTY_FINISH, 1, -errors[i], false);
+		ask(stage);
+		stage_until_up(stage, SPOKE_STAT_CONNECTS_FAILED, failed + 1);
+		ask(stage);
+		raw_close(raw_accept(stage)); /* the system had made it all the same */
+	}
+	stage_until_up(stage, SPOKE_STAT_CONNECTED, 1);
+	assert_all_asked_have_ended(stage);
+	assert_comes(stage);
+}
+
+/* --- row 43 */
+
+static void row_43_a_connection_to_itself_is_tried_ever_more_seldom(struct stage *stage)
+{
+	play_outage(stage, MEMNET_SELF);
+	assert_in_range(stage_up(stage, SPOKE_STAT_CONNECTS_SELF), 6, 16);
+}
+
+/* --- row 44 */
+
+static const char *const garbage[] = {
+	"SSH-2.0-OpenSSH_9.2p1\r\n",
+	"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
+	"\x16\x03\x01\x02\x00\x01",
+	"220 mail ESMTP\r\n",
+	"\xda\xbb\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+	"+PONG\r\n",
+};
+
+static void row_44_a_port_that_speaks_otherwise_is_tried_ever_more_seldom(struct stage *stage)
+{
+	unsigned count = stage_is_virtual(stage) ? 12 : 4;
+	uint64_t begun_ns;
+
+	asked_count = 0;
+	not_taken = 0;
+	raw_reset(stage_raw_to_consumer(stage));
+	stage_until_up(stage, SPOKE_STAT_CLOSED, 1);
+	begun_ns = stage_now(stage);
+	for (unsigned i = 0; i < count; i++) {
+		struct raw *raw = raw_accept(stage);
+		const char *says = garbage[i % LENGTH(garbage)];
+
+		ask(stage);
+		(void)raw_try_send(raw, says, i % LENGTH(garbage) == 4 ? 16 : strlen(says));
+		(void)raw_wait_end(raw);
+		ask(stage);
+	}
+	/* The pauses between: at least four fifths of 100 ms, 160 ms and so on. */
+	assert_true(stage_now(stage) - begun_ns >= (count == 12 ? 35 * SECOND : 740 * MS));
+	assert_counter_up_by(stage, SPOKE_STAT_CLOSED_PROTOCOL, count);
+	assert_comes(stage);
+	stage_pass(stage, 10 * MS);
+	assert_all_asked_have_ended(stage);
+}
+
+/* --- row 62 */
+
+enum {
+	CROWD = 200,
+	BUCKETS = 10
+};
+
+static struct spoke_consumer *crowd[CROWD];
+static uint64_t came_ns[CROWD];
+
+static size_t crowd_ready(void)
+{
+	size_t ready = 0;
+
+	for (unsigned i = 0; i < CROWD; i++)
+		ready += spoke_consumer_ready(crowd[i]);
+	return ready;
+}
+
+/* When each of them is there again. */
+static void note_who_comes(struct stage *stage, uint64_t limit_ns)
+{
+	uint64_t end_ns = stage_now(stage) + limit_ns;
+
+	memset(came_ns, 0, sizeof(came_ns));
+	for (unsigned there = 0; there < CROWD;) {
+		assert_true(stage_now(stage) < end_ns);
+		stage_turn(stage);
+		for (unsigned i = 0; i < CROWD; i++) {
+			if (came_ns[i] == 0 && spoke_consumer_ready(crowd[i]) > 0) {
+				came_ns[i] = stage_now(stage);
+				there++;
+			}
+		}
+	}
+}
+
+/* In no tenth of the time in which they came were there more than three times the mean. */
+static void assert_spread(void)
+{
+	unsigned buckets[BUCKETS] = { 0 };
+	uint64_t first = UINT64_MAX;
+	uint64_t last = 0;
+
+	for (unsigned i = 0; i < CROWD; i++) {
+		first = came_ns[i] < first ? came_ns[i] : first;
+		last = came_ns[i] > last ? came_ns[i] : last;
+	}
+	for (unsigned i = 0; i < CROWD; i++)
+		buckets[(came_ns[i] - first) * BUCKETS / (last - first + 1)]++;
+	for (unsigned i = 0; i < BUCKETS; i++)
+		assert_true(buckets[i] <= 3 * CROWD / BUCKETS);
+}
+
+static void play_return(struct stage *stage, uint64_t outage_ns)
+{
+	struct spoke_consumer_options options = { 0 };
+	struct spoke_provider *back;
+	char url[160];
+
+	stage_set_provider(stage, NULL);
+	(void)snprintf(url, sizeof(url), "dubbo://%s/" STAGE_SERVICE, stage->provider_at);
+	options.url = url;
+	for (unsigned i = 0; i < CROWD; i++)
+		assert_int_equal(spoke_consumer_new(stage->good, &options, &crowd[i]), SPOKE_OK);
+	while (crowd_ready() < CROWD)
+		stage_turn(stage);
+	/* Their peer has spoken to all. */
+	stage_pass(stage, 100 * MS);
+	spoke_provider_free(stage->provider);
+	stage_pass(stage, outage_ns);
+	assert_int_equal(crowd_ready(), 0);
+	assert_int_equal(spoke_provider_new(stage->engine, NULL, &back), SPOKE_OK);
+	stage->provider = back;
+	stage_serve(stage, back);
+	assert_int_equal(spoke_provider_listen(back, "dubbo://127.0.0.1:20880"), SPOKE_OK);
+	note_who_comes(stage, LONGEST_PAUSE_NS);
+	assert_spread();
+	for (unsigned i = 0; i < CROWD; i++)
+		spoke_consumer_free(crowd[i]);
+}
+
+static void row_62_many_who_come_after_a_long_outage_do_not_come_at_once(struct stage *stage)
+{
+	play_return(stage, 600 * SECOND);
+}
+
+static void row_62_many_who_come_after_a_short_outage_do_not_come_at_once(struct stage *stage)
+{
+	play_return(stage, 2 * SECOND);
+}
+
+static void row_62_many_who_come_right_away_do_not_come_at_once(struct stage *stage)
+{
+	play_return(stage, 20 * MS);
+}
+
+/* --- row 64 */
+
+/* Freed now: no more attempts, no timer, no connection, and calls end with it. */
+static void assert_ends_for_good(struct stage *stage)
+{
+	struct spoke_wheel_counts timers;
+	uint64_t connects;
+
+	spoke_consumer_free(stage->consumer);
+	stage->consumer = NULL;
+	stage_pass(stage, 10 * MS);
+	connects = stage_stat(stage, SPOKE_STAT_CONNECTS);
+	for (unsigned i = 0; i < asked_count; i++) {
+		assert_int_equal(asked[i].ends, 1);
+		assert_true(asked[i].error == SPOKE_ECLOSED || asked[i].error == SPOKE_ECONNECT ||
+			    asked[i].error == SPOKE_ELOST);
+	}
+	/* The good consumer has two: its connector's, and its connection's. */
+	spoke_wheel_counts(stage->engine->wheel, &timers);
+	assert_true(timers.pending <= 2);
+	stage_pass(stage, stage_is_virtual(stage) ? OUTAGE_NS : 300 * MS);
+	assert_int_equal(stage_stat(stage, SPOKE_STAT_CONNECTS), connects);
+	assert_second_connection_works(stage);
+}
+
+static void row_64_a_consumer_may_be_freed_while_it_pauses(struct stage *stage)
+{
+	asked_count = 0;
+	raw_reset(stage_raw_to_consumer(stage));
+	stage_until_up(stage, SPOKE_STAT_RECONNECTS, 1);
+	ask(stage);
+	assert_ends_for_good(stage);
+}
+
+static void row_64_a_consumer_may_be_freed_while_it_connects(struct stage *stage)
+{
+	begin_outage(stage, MEMNET_SILENT);
+	stage_until_up(stage, SPOKE_STAT_CONNECTS, 1);
+	ask(stage);
+	assert_int_equal(not_taken, 0);
+	assert_ends_for_good(stage);
+}
+
+static void row_64_a_consumer_may_be_freed_before_its_peer_has_spoken(struct stage *stage)
+{
+	asked_count = 0;
+	stage_set_consumer(stage, NULL);
+	raw_need(raw_accept(stage), 1);
+	ask(stage);
+	stage_pass(stage, 5 * MS);
+	assert_ends_for_good(stage);
+}
+
+/* Drained, it is done at once: nobody waits for its next attempt. */
+static void row_64_a_consumer_that_pauses_is_drained_at_once(struct stage *stage)
+{
+	uint64_t connects;
+
+	raw_reset(stage_raw_to_consumer(stage));
+	stage_until_up(stage, SPOKE_STAT_RECONNECTS, 1);
+	connects = stage_stat(stage, SPOKE_STAT_CONNECTS);
+	assert_int_equal(spoke_engine_drain(stage->engine, UINT64_MAX), SPOKE_OK);
+	assert_int_equal(spoke_engine_run(stage->engine), SPOKE_OK);
+	assert_int_equal(stage_stat(stage, SPOKE_STAT_CONNECTS), connects);
+}
+
+int main(void)
+{
+	static const struct row rows[] = {
+		ROW(row_42_who_refuses_is_tried_ever_more_seldom, STAGE_MEMORY),
+		ROW(row_42_who_cannot_be_reached_is_tried_ever_more_seldom, STAGE_MEMORY),
+		ROW(row_42_who_does_not_answer_is_tried_ever_more_seldom, STAGE_MEMORY),
+		ROW(row_42_a_connection_that_fails_in_progress_is_tried_again, STAGE_VIRTUAL),
+		ROW(row_43_a_connection_to_itself_is_tried_ever_more_seldom, STAGE_MEMORY),
+		ROW(row_44_a_port_that_speaks_otherwise_is_tried_ever_more_seldom, STAGE_ALL),
+		ROW(row_62_many_who_come_after_a_long_outage_do_not_come_at_once, STAGE_MEMORY),
+		ROW(row_62_many_who_come_after_a_short_outage_do_not_come_at_once, STAGE_MEMORY),
+		ROW(row_62_many_who_come_right_away_do_not_come_at_once, STAGE_MEMORY),
+		ROW(row_64_a_consumer_may_be_freed_while_it_pauses, STAGE_ALL),
+		ROW(row_64_a_consumer_may_be_freed_while_it_connects, STAGE_MEMORY),
+		ROW(row_64_a_consumer_may_be_freed_before_its_peer_has_spoken, STAGE_ALL),
+		ROW(row_64_a_consumer_that_pauses_is_drained_at_once, STAGE_ALL),
+	};
+
+	return stage_run_rows("reconnect", rows, LENGTH(rows));
+}
