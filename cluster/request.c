@@ -281,13 +281,26 @@ static uint64_t deadline_of(const struct spoke_engine *engine, int64_t timeout_m
 	return engine->begin_ns + left_ms * NS_PER_MS;
 }
 
+/* Has its time run out while those before it ran? The turn's time does not tell; the clock is read
+ * only where another handler of this turn may have taken long. */
+static bool is_over(struct spokei_link *link, uint64_t deadline_ns)
+{
+	const struct spoke_engine *engine = link->engine;
+	bool first = link->ran_ns != engine->begin_ns;
+
+	link->ran_ns = engine->begin_ns;
+	return !first && deadline_ns != UINT64_MAX &&
+	       engine->env->now(engine->env->ctx) >= deadline_ns;
+}
+
 static void run(const struct spokei_route *route, struct spokei_conn *conn,
 		const struct spokei_message *message, struct spoke_request **spare)
 {
 	struct spoke_engine *engine = conn->link->engine;
+	uint64_t deadline_ns = deadline_of(engine, message->timeout_ms);
 	struct spoke_request *request;
 
-	if (message->timeout_ms < 0) {
+	if (message->timeout_ms < 0 || is_over(conn->link, deadline_ns)) {
 		spokei_count(engine, SPOKE_STAT_REQUESTS_EXPIRED);
 		spokei_conn_refuse(conn, message, SPOKE_EEXPIRED, spoke_strerror(SPOKE_EEXPIRED));
 		return;
@@ -303,7 +316,7 @@ static void run(const struct spokei_route *route, struct spokei_conn *conn,
 	request->message = message;
 	request->handle = route->handle;
 	request->arg = route->arg;
-	request->deadline_ns = deadline_of(engine, message->timeout_ms);
+	request->deadline_ns = deadline_ns;
 	if (route->flags & SPOKE_HANDLER_POOL)
 		run_on_pool(request, conn);
 	else

@@ -103,6 +103,8 @@ export SPOKE_MODEL_OPS
 stage "test release" run_tests release
 verdict release
 unset SPOKE_MODEL_OPS
+stage simulator build/release/tests/sim/sim --seeds 2000
+tail -n 1 "$log"
 stage "build tsan" build tsan
 stage "test tsan" run_tests tsan -L threads
 verdict "tsan, where there are threads"
@@ -134,6 +136,10 @@ if [ $mode = long ]; then
 	build_and_test valgrind
 	stage "model at 1e7" long_model
 	verdict "model at 1e7"
+	stage "simulator at 1e5" build/release/tests/sim/sim --seeds 100000
+	tail -n 1 "$log"
+	stage "simulator's speed" build/release/tests/sim/sim --steady 600
+	tail -n 1 "$log"
 	stage "build benchmarks" cmake --build --preset release -j "$jobs" --target benchmarks
 	stage "build fuzz" build fuzz
 	for fuzzer in build/fuzz/tests/fuzz/fuzz_*; do

@@ -59,8 +59,9 @@ struct spokei_link {
 	size_t held;                 /* bytes */
 	struct spokei_bucket blames; /* events of connections closed: counters tell of all */
 	bool asked;                  /* this side has sent a request: it accepts replies */
-	bool serves;  /* requests are handed up; else they are answered "no such service" */
-	bool closing; /* new requests are refused */
+	bool serves;     /* requests are handed up; else they are answered "no such service" */
+	bool closing;    /* new requests are refused */
+	uint64_t ran_ns; /* when the turn began in which a request was run last */
 	struct spokei_task *end; /* what frees the owner, once the last connection is freed */
 	uint32_t alive;          /* connections whose memory is not freed yet */
 	unsigned pending_class;  /* of timers */

@@ -130,3 +130,8 @@ void sim_frames_feed(struct sim_frames *frames, const unsigned char *bytes, size
 		}
 	}
 }
+
+bool sim_frames_may_be(const struct sim_frames *frames, uint64_t id)
+{
+	return frames->have > 0 && (frames->have < 12 || number_at(frames->kept + 4, 8) == id);
+}

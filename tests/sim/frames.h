@@ -51,4 +51,7 @@ struct sim_frames {
 void sim_frames_feed(struct sim_frames *frames, const unsigned char *bytes, size_t len,
 		     void (*whole)(void *arg, const struct sim_frame *frame), void *arg);
 
+/* May the frame that has begun and is not whole have this id? */
+bool sim_frames_may_be(const struct sim_frames *frames, uint64_t id);
+
 #endif

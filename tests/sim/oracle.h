@@ -36,6 +36,7 @@ struct sim_end {
 	uint64_t patience_ns; /* until then those may be waited for */
 	uint64_t broken_turn; /* the turn in which it read what is no frame; 0: none */
 	uint64_t readonly;    /* the order of its reading that no more calls are taken; 0 */
+	bool readonly_seen;   /* in this turn, maybe after what was read with it */
 	uint64_t guessed_ns;  /* when an answer was read to what was half written */
 	uint64_t late_turns;  /* of its process, when bytes came last */
 	uint64_t held_ns;     /* ... */
@@ -116,6 +117,9 @@ struct sim_stream *sim_stream_between(struct sim_consumer *consumer, unsigned pl
 void sim_ask_sent(struct sim_end *end, const struct sim_frame *frame);
 void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame);
 
+/* What was read that takes no more calls counts from now on. */
+void sim_ask_readonly(struct sim_end *end);
+
 /* A handler runs it. */
 void sim_ask_runs(struct sim_call *call);
 
@@ -143,7 +147,7 @@ uint64_t sim_late_from(const struct sim_process *process);
 
 /* --- oracle_turns.c */
 
-void sim_turned(struct virtual_process *process);
+void sim_turned(struct virtual_process *virt);
 void sim_turns_read(struct sim_end *end);
 
 /* --- oracle_books.c */

@@ -182,8 +182,8 @@ static void reply_seen(struct sim_end *end, const struct sim_frame *frame)
 
 	if (call)
 		call->answered = true;
-	else if (end->sent.have > 0 && stream->tampered)
-		end->guessed_ns = world->virt.now_ns; /* the id may be of what is half written */
+	else if (stream->tampered && sim_frames_may_be(&end->sent, frame->id))
+		end->guessed_ns = world->virt.now_ns;
 }
 
 void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame)
@@ -200,14 +200,19 @@ void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame)
 	case SIM_READONLY:
 		sim_note(end->stream->world, "c% reads that connection % takes no more",
 			 end->process->number, end->stream->number, 0, 0);
-		if (end->readonly == 0)
-			end->readonly = ++end->stream->world->order;
+		end->readonly_seen = true;
 		break;
 	case SIM_PROBE:
 	case SIM_PROBE_ANSWER:
 	case SIM_OTHER:
 		break;
 	}
+}
+
+void sim_ask_readonly(struct sim_end *end)
+{
+	if (end->readonly_seen && end->readonly == 0)
+		end->readonly = ++end->stream->world->order;
 }
 
 void sim_ask_runs(struct sim_call *call)

@@ -137,11 +137,12 @@ static void check_link(struct sim_process *process, const struct spokei_link *li
 	struct sim_world *world = process->world;
 	struct sums sums = add_up(process, link);
 
-	if (sums.queued != link->queued || sums.held != link->held)
+	if (sums.queued != link->queued || sums.held != link->held) {
 		sim_violation(world, "S9",
 			      "process %u: %zu bytes wait and %zu are held, and it says %zu and "
 			      "%zu",
 			      process->number, sums.queued, sums.held, link->queued, link->held);
+	}
 	if (link->queued > link->limits.queued_max || link->held > link->limits.held_max)
 		sim_violation(world, "S9", "process %u holds more than it may", process->number);
 	if (sums.conns != link->conn_count)

@@ -68,15 +68,15 @@ static void check_value(struct sim_world *world, const struct sim_call *call,
 			      number_of(world, call), number);
 }
 
-/* May it have been answered while it was half written, by who guessed its id? */
-static bool may_be_guessed(const struct sim_world *world, const struct sim_call *call)
+/* An answer may have been guessed to a request that is written in part: its id is on the wire. */
+static bool is_guessed(const struct sim_world *world, const struct sim_call *call)
 {
-	if (!world->tampered || call->stream)
-		return false;
-	for (unsigned i = 0; i < SIM_PROVIDERS; i++)
-		if (call->by->last[i] &&
-		    call->by->last[i]->ends[0].guessed_ns == world->virt.now_ns)
+	for (unsigned i = 0; i < SIM_PROVIDERS; i++) {
+		const struct sim_stream *last = call->by->last[i];
+
+		if (last && last->ends[0].guessed_ns == world->virt.now_ns)
 			return true;
+	}
 	return false;
 }
 
@@ -87,7 +87,7 @@ static void check_answer(struct sim_world *world, const struct sim_call *call,
 	if (!is_answer(result->error) || call->one_way ||
 	    (result->error == SPOKE_EREFUSED && !result->written && call->stream == NULL))
 		return;
-	if (!call->by->plan->mprpc && !call->answered && !may_be_guessed(world, call))
+	if (!call->by->plan->mprpc && !call->answered && !is_guessed(world, call))
 		sim_violation(world, "S4", "call %u ended by an answer that was not read",
 			      number_of(world, call));
 	/* MessagePack-RPC has no place for a code. */
@@ -95,6 +95,22 @@ static void check_answer(struct sim_world *world, const struct sim_call *call,
 	     (result->error == SPOKE_EREMOTE && !call->by->plan->mprpc)) &&
 	    !world->tampered)
 		check_value(world, call, result);
+}
+
+/* A late turn reads what has come before its wheel moves. */
+static void check_late(struct sim_world *world, const struct sim_call *call, int error)
+{
+	const struct sim_process *process = &call->by->process;
+	const struct sim_end *end = call->stream ? &call->stream->ends[0] : NULL;
+
+	if (error != SPOKE_ETIMEOUT || end == NULL || end->fd < 0 || end->arrived == end->taken ||
+	    process->virt.late_ns <= sim_late_from(process))
+		return;
+	if (end->read_ns < world->virt.now_ns && end->again_ns < world->virt.now_ns &&
+	    end->arrived_ns < world->virt.now_ns)
+		sim_violation(world, "S11",
+			      "call %u times out in a late turn that has not read its connection",
+			      number_of(world, call));
 }
 
 void sim_call_ended(struct sim_call *call, const struct spoke_result *result)
@@ -113,6 +129,7 @@ void sim_call_ended(struct sim_call *call, const struct spoke_result *result)
 	if (result->error == SPOKE_OK)
 		world->counts.ok++;
 	check_time(world, call, result->error);
+	check_late(world, call, result->error);
 	check_answer(world, call, result);
 	if (call->wanted && result->error)
 		sim_violation(world, world->pieces ? "L5" : "L1",
@@ -149,8 +166,7 @@ static void check_deadline(struct sim_provider *provider, const struct sim_call 
 
 	if (left_ns == UINT64_MAX || world->tampered || call->stream == NULL)
 		return;
-	/* The time of a turn is read as it begins: what a handler before it took is not seen. */
-	if (left_ns == 0 && provider->process.virt.held_until_ns <= world->virt.now_ns)
+	if (left_ns == 0)
 		sim_violation(world, "S14", "call %u is run after its deadline",
 			      number_of(world, call));
 	/* Before the connection stood it cannot have been put on its way. */

@@ -71,12 +71,13 @@ static void check_miss(const struct sim_end *end)
 			      "process %u counts a miss of connection %u in a late turn",
 			      process->number, end->stream->number);
 	if (end->asked_ns) {
-		if (now_ns - end->asked_ns < interval_ns)
+		if (now_ns - end->asked_ns < interval_ns) {
 			sim_violation(world, "S11",
 				      "process %u counts a miss of connection %u %.3f ms after it "
 				      "asked",
 				      process->number, end->stream->number,
 				      (double)(now_ns - end->asked_ns) / 1e6);
+		}
 		return;
 	}
 	/* It could not even ask: then nothing can be written, and nothing has moved. */
@@ -205,6 +206,7 @@ void sim_link_changed(struct sim_process *process, const struct spoke_link_event
 		break;
 	case SPOKE_LINK_READONLY:
 		end->read_only = true;
+		sim_ask_readonly(end);
 		break;
 	case SPOKE_LINK_RECOVERED:
 		recover(end);

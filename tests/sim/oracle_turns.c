@@ -49,7 +49,8 @@ static bool may_pause(const struct sim_end *end)
 		((const struct sim_provider *)end->process)->plan->out_high > 0);
 }
 
-static void check_hunger(struct sim_process *process)
+/* Also what counts from the end of a turn on. */
+static void check_ends(struct sim_process *process)
 {
 	struct sim_world *world = process->world;
 
@@ -57,8 +58,10 @@ static void check_hunger(struct sim_process *process)
 		for (unsigned i = 0; i < 2 && !one->over; i++) {
 			struct sim_end *end = &one->ends[i];
 
-			if (end->process != process || end->fd < 0 || end->arrived == end->taken ||
-			    may_pause(end))
+			if (end->process != process || end->fd < 0)
+				continue;
+			sim_ask_readonly(end);
+			if (end->arrived == end->taken || may_pause(end))
 				continue;
 			if (end->hungry_turn == 0)
 				end->hungry_turn = process->turns;
@@ -88,7 +91,7 @@ void sim_turned(struct virtual_process *virt)
 	if (virt->late_ns > sim_late_from(process))
 		process->late_turns++;
 	check_spin(process);
-	check_hunger(process);
+	check_ends(process);
 	if (process->broken)
 		check_broken(process);
 	if (process->turns % BOOKS_EVERY == 0)

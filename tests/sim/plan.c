@@ -88,9 +88,8 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
 	plan->length_ns = sim_between(&dice, 10, 40) * usual_ns;
 	if (plan->length_ns > 5 * SECOND)
 		plan->length_ns = 5 * SECOND;
-	/* About a third of all; two throws make each rarer. */
-	plan->faults = (uint32_t)(sim_throw(&dice) & (sim_throw(&dice) | sim_throw(&dice)));
-	plan->faults &= (1u << SIM_FAULTS) - 1;
+	for (unsigned i = 0; i < SIM_FAULTS; i++)
+		plan->faults |= sim_chance(&dice, 375) ? 1u << i : 0;
 	if (sim_chance(&dice, 700))
 		plan->faults &= ~(1u << SIM_FLIP | 1u << SIM_MEMORY);
 	if (sim_chance(&dice, 100))

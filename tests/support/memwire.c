@@ -25,57 +25,7 @@ bool memwire_chance(struct memnet *net, uint32_t permille)
 	return permille > 0 && memwire_dice(net) % 1000 < permille;
 }
 
-/* --- events */
-
-static bool earlier(const struct memwire_event *a, const struct memwire_event *b)
-{
-	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
-}
-
-static void swap_events(struct memwire_event *a, struct memwire_event *b)
-{
-	struct memwire_event swapped = *a;
-
-	*a = *b;
-	*b = swapped;
-}
-
-static void put_event(struct memnet *net, struct memwire_socket *to, enum memwire_event_kind kind,
-		      uint32_t value, uint64_t at_ns)
-{
-	size_t at = net->events_len++;
-
-	if (net->events_len > net->events_size) {
-		net->events_size = net->events_size ? 2 * net->events_size : 64;
-		net->events = realloc(net->events, net->events_size * sizeof(*net->events));
-		SPOKE_ASSERT(net->events != NULL);
-	}
-	net->events[at] = (struct memwire_event){ at_ns, net->order++, to, kind, value };
-	to->coming++;
-	for (; at > 0 && earlier(&net->events[at], &net->events[(at - 1) / 2]); at = (at - 1) / 2)
-		swap_events(&net->events[at], &net->events[(at - 1) / 2]);
-}
-
-static struct memwire_event take_event(struct memnet *net)
-{
-	struct memwire_event first = net->events[0];
-	size_t at = 0;
-
-	net->events[0] = net->events[--net->events_len];
-	for (;;) {
-		size_t child = 2 * at + 1;
-
-		if (child + 1 < net->events_len &&
-		    earlier(&net->events[child + 1], &net->events[child]))
-			child++;
-		if (child >= net->events_len || !earlier(&net->events[child], &net->events[at]))
-			break;
-		swap_events(&net->events[at], &net->events[child]);
-		at = child;
-	}
-	first.to->coming--;
-	return first;
-}
+/* --- sending */
 
 /* When `len` bytes that this socket sends now arrive. */
 static uint64_t arrival(struct memnet *net, struct memwire_socket *from, size_t len)
@@ -101,8 +51,8 @@ static uint64_t arrival(struct memnet *net, struct memwire_socket *from, size_t 
 static void send_event(struct memnet *net, struct memwire_socket *from,
 		       enum memwire_event_kind kind, size_t value)
 {
-	put_event(net, from->peer, kind, (uint32_t)value,
-		  arrival(net, from, kind == MEMWIRE_DATA ? value : 0));
+	memwire_put_event(net, from->peer, kind, (uint32_t)value,
+			  arrival(net, from, kind == MEMWIRE_DATA ? value : 0));
 }
 
 /* --- sockets */
@@ -283,12 +233,14 @@ static void answer(struct memnet *net, struct memwire_socket *client, int error,
 	else if (now)
 		client->kind = MEMWIRE_STREAM;
 	else
-		put_event(net, client, MEMWIRE_ANSWER, (uint32_t)error, arrival(net, client, 0));
+		memwire_put_event(net, client, MEMWIRE_ANSWER, (uint32_t)error,
+				  arrival(net, client, 0));
 }
 
 static void try_again(struct memnet *net, struct memwire_socket *client)
 {
-	put_event(net, client, MEMWIRE_SYN, 0, net->now_ns + (NS_PER_S << (client->tries - 1)));
+	memwire_put_event(net, client, MEMWIRE_SYN, 0,
+			  net->now_ns + (NS_PER_S << (client->tries - 1)));
 }
 
 /* The SYN comes to where it leads, or is lost. */
@@ -329,7 +281,7 @@ void memwire_connect(struct memnet *net, struct memwire_socket *socket, bool now
 	if (now)
 		handle_syn(net, socket, true);
 	else
-		put_event(net, socket, MEMWIRE_SYN, 0, arrival(net, socket, 0));
+		memwire_put_event(net, socket, MEMWIRE_SYN, 0, arrival(net, socket, 0));
 }
 
 /* --- streams */
@@ -502,7 +454,7 @@ void memwire_settle(struct memnet *net)
 		release_held(net);
 	net->linked = false;
 	while (net->events_len > 0 && net->events[0].at_ns <= target) {
-		struct memwire_event event = take_event(net);
+		struct memwire_event event = memwire_take_event(net);
 
 		if (event.at_ns > net->now_ns)
 			net->now_ns = event.at_ns;

@@ -110,6 +110,11 @@ struct memnet {
 /* Reads the clock and lets everything happen that is due. */
 void memwire_settle(struct memnet *net);
 
+/* Something is to happen at that time; takes out what happens next, of what there is. */
+void memwire_put_event(struct memnet *net, struct memwire_socket *to, enum memwire_event_kind kind,
+		       uint32_t value, uint64_t at_ns);
+struct memwire_event memwire_take_event(struct memnet *net);
+
 /* What a socket is ready for may have changed. */
 static inline void memwire_touch(const struct memwire_socket *socket)
 {
