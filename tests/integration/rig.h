@@ -65,11 +65,27 @@ struct rig_process *rig_start(const char *program, const struct rig_process *net
 /* A process that does nothing but to have a network of its own, which is gone with those in it. */
 struct rig_process *rig_netns(void);
 
+/* A wire between two networks, which both have as interface "harsh" then. */
+struct rig_wire {
+	uint64_t delay_ns;
+	uint64_t jitter_ns; /* up to so much more: packets overtake each other */
+	unsigned lost_permille;
+	unsigned doubled_permille;
+};
+struct rig_process *rig_wire(const struct rig_process *here, const struct rig_process *there,
+			     const struct rig_wire *how);
+
 /* The two programs, with their arguments in one text, with spaces between; printf(). */
 struct rig_process *rig_provider(const struct rig_process *netns, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 struct rig_process *rig_consumer(const struct rig_process *netns, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* The same two on whose wall the clock goes astray. */
+struct rig_process *rig_astray_provider(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+struct rig_process *rig_astray_consumer(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
 
 /* Where a provider says that it listens, as "127.0.0.1:20880"; waits for it. */
 const char *rig_address(struct rig_process *provider);

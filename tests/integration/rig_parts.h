@@ -9,6 +9,15 @@
 
 extern struct rig_process *rig_processes; /* of the present test */
 
+/* One that has not begun yet. */
+struct rig_process *rig_new_process(const char *name);
+
+/* Begins it: forks, and returns true in the child, whose stdin and stdout the test has. */
+bool rig_fork(struct rig_process *process);
+
+/* Into the network of a process. */
+bool rig_enter_netns(pid_t pid);
+
 /* Takes what a process has said, without waiting. */
 void rig_hear(struct rig_process *process);
 

@@ -44,8 +44,7 @@ const char *rig_filter(void)
 
 /* --- starting */
 
-/* Into the network of a process. */
-static bool enter_netns(pid_t pid)
+bool rig_enter_netns(pid_t pid)
 {
 	char path[64];
 	int fd;
@@ -64,13 +63,13 @@ static bool become_child(const int *fds, pid_t parent)
 
 static void become(const char *program, const struct rig_process *netns, char *const *arguments)
 {
-	if (netns && !enter_netns(netns->pid))
+	if (netns && !rig_enter_netns(netns->pid))
 		_exit(126);
 	(void)execvp(program, arguments);
 	_exit(127);
 }
 
-static struct rig_process *new_process(const char *name)
+struct rig_process *rig_new_process(const char *name)
 {
 	struct rig_process *process = calloc(1, sizeof(*process));
 
@@ -85,8 +84,7 @@ static struct rig_process *new_process(const char *name)
 	return process;
 }
 
-/* Forks; returns true in the child, whose stdin and stdout the test has. */
-static bool fork_process(struct rig_process *process)
+bool rig_fork(struct rig_process *process)
 {
 	pid_t parent = getpid();
 	int to[2];
@@ -113,23 +111,23 @@ struct rig_process *rig_start(const char *program, const struct rig_process *net
 			      const char *const *arguments)
 {
 	const char *slash = strrchr(program, '/');
-	struct rig_process *process = new_process(slash ? slash + 1 : program);
+	struct rig_process *process = rig_new_process(slash ? slash + 1 : program);
 	char *given[ARGUMENTS_MAX] = { (char *)(uintptr_t)program };
 
 	for (size_t i = 0; arguments[i]; i++) {
 		assert_true(i + 2 < ARGUMENTS_MAX);
 		given[i + 1] = (char *)(uintptr_t)arguments[i];
 	}
-	if (fork_process(process))
+	if (rig_fork(process))
 		become(program, netns, given);
 	return process;
 }
 
 struct rig_process *rig_netns(void)
 {
-	struct rig_process *process = new_process("network");
+	struct rig_process *process = rig_new_process("network");
 
-	if (fork_process(process)) {
+	if (rig_fork(process)) {
 		static const char said[] = "0 stands\n";
 		char end;
 
@@ -191,6 +189,28 @@ struct rig_process *rig_consumer(const struct rig_process *netns, const char *fo
 }
 
 /* --- signals and ends */
+
+struct rig_process *rig_astray_provider(const char *format, ...)
+{
+	struct rig_process *process;
+	va_list list;
+
+	va_start(list, format);
+	process = start_format(RIG_PROGRAMS "/astray_provider", NULL, format, list);
+	va_end(list);
+	return process;
+}
+
+struct rig_process *rig_astray_consumer(const char *format, ...)
+{
+	struct rig_process *process;
+	va_list list;
+
+	va_start(list, format);
+	process = start_format(RIG_PROGRAMS "/astray_consumer", NULL, format, list);
+	va_end(list);
+	return process;
+}
 
 void rig_signal(struct rig_process *process, int signal)
 {

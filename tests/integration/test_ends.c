@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows 35 to 37 and 58 of the table: how peers end a connection, and in the midst of what. */
+/* Rows 35 to 37, 58 and 68 of the table: how a connection is ended, and in the midst of what. */
 #include "tests/integration/harness.h"
 
 #include "transport/wire/dubbo_head.h"
@@ -10,7 +10,8 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define CALLS 8u
-#define MUCH (7u << 20) /* twice more than sockets hold */
+#define DUBBO_REFUSED 100u /* the only status that is always safe to try again */
+#define MUCH (7u << 20)    /* twice more than sockets hold */
 
 /* --- row 35: a provider resets its connection to the consumer under test */
 
@@ -301,6 +302,42 @@ static void row_37_a_consumer_that_sends_no_more_gets_its_answers(struct stage *
 	assert_second_connection_works(stage);
 }
 
+/* --- row 68 */
+
+/* Requests under way when the provider says that it takes no more: refused as what may be tried
+ * elsewhere, and not run. */
+static void row_68_requests_that_cross_the_announcement_are_refused_unrun(struct stage *stage)
+{
+	struct raw *raw = stage_raw_to_provider(stage);
+	struct spokei_message message;
+	struct spokei_buffer frames;
+	unsigned handled;
+
+	frames_init(&frames);
+	frames_heartbeat(&frames, 99);
+	frames_request(&frames, 1, "later", "begun");
+	raw_send_buffer(raw, &frames);
+	raw_frame(raw, &message);
+	while (stage->later_count < 1)
+		stage_turn(stage);
+	handled = stage->handled;
+	assert_int_equal(spoke_engine_drain(stage->engine, UINT64_MAX), SPOKE_OK);
+	raw_frame(raw, &message);
+	assert_int_equal(message.kind, SPOKEI_READONLY);
+	frames_init(&frames);
+	for (unsigned id = 2; id < 2 + CALLS; id++)
+		frames_request(&frames, id, "echo", "crossed");
+	raw_send_buffer(raw, &frames);
+	for (unsigned id = 2; id < 2 + CALLS; id++)
+		assert_reply(raw, id, DUBBO_REFUSED, NULL);
+	assert_int_equal(stage->handled, handled);
+	stage_answer_later(stage);
+	assert_reply(raw, 1, SPOKEI_DUBBO_OK, NULL);
+	assert_int_equal(raw_wait_end(raw), 0);
+	raw_close(raw);
+	assert_int_equal(spoke_engine_run(stage->engine), SPOKE_OK);
+}
+
 /* --- row 58 */
 
 #define RUNNING_MAX 64u
@@ -372,6 +409,7 @@ int main(void)
 		ROW(row_36_replies_before_the_end_are_read, STAGE_ALL),
 		ROW(row_36_requests_before_the_end_are_served, STAGE_ALL),
 		ROW(row_37_a_consumer_that_sends_no_more_gets_its_answers, STAGE_ALL),
+		ROW(row_68_requests_that_cross_the_announcement_are_refused_unrun, STAGE_ALL),
 		ROW(row_58_requests_of_connections_that_reset_count_until_they_end, STAGE_ALL),
 	};
 

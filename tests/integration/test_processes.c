@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows 35, 44, 45, 55 and 68 of the table with real processes: providers that are killed, replaced,
- * drained, and consumers that are frozen in the midst of reading or reset at once.
+ * Rows 35, 44, 45, 47, 55 and 68 of the table with real processes: providers that are killed,
+ * replaced, drained, and consumers that are frozen in the midst of reading or reset at once.
  */
 #define _GNU_SOURCE
 #include "tests/integration/rig.h"
@@ -179,6 +179,27 @@ static void row_45_ten_thousand_connections_that_reset_cost_nobody_anything(void
 	stop();
 }
 
+/* --- row 47 */
+
+/* The clock on the wall leaps by two days, to and fro, whenever anybody looks at it. */
+static void row_47_a_clock_on_the_wall_that_goes_astray_changes_nothing(void **state)
+{
+	struct rig_table table;
+
+	(void)state;
+	provider = rig_astray_provider("heartbeat=100");
+	(void)snprintf(address, sizeof(address), "%s", rig_address(provider));
+	consumer = rig_astray_consumer(
+		"url=dubbo://%s/demo.EchoService heartbeat=100 timeout=30000 every=150", address);
+	rig_until_stat(consumer, "calls_ok", 10);
+	rig_until_stat(consumer, "probe_answers_read", 2);
+	table = assert_all_ended_once(consumer);
+	assert_int_equal(table.ok, table.taken);
+	assert_int_equal(rig_count(consumer, "wall") + rig_count(provider, "wall"), 2);
+	assert_int_equal(rig_count(consumer, "link closed *"), 0);
+	stop();
+}
+
 /* --- row 55 */
 
 #define LARGE (1u << 20)
@@ -235,8 +256,8 @@ static void row_68_a_provider_told_to_end_answers_what_it_has_begun(void **state
 	stop();
 }
 
-/* Requests under way when the provider says READONLY are refused, and not run. */
-static void row_68_calls_that_cross_the_announcement_are_refused_and_never_run(void **state)
+/* Calls made when the announcement lies there unread: refused by one side or the other, not run. */
+static void row_68_calls_made_with_the_announcement_unread_are_never_run(void **state)
 {
 	(void)state;
 	provide("heartbeat=500 drain=60000");
@@ -307,9 +328,10 @@ int main(void)
 		RIG_TEST(row_35_a_provider_that_is_killed_and_comes_again_is_found),
 		RIG_TEST(row_44_a_port_that_another_program_took_is_tried_ever_more_seldom),
 		RIG_TEST(row_45_ten_thousand_connections_that_reset_cost_nobody_anything),
+		RIG_TEST(row_47_a_clock_on_the_wall_that_goes_astray_changes_nothing),
 		RIG_TEST(row_55_a_consumer_that_is_frozen_with_its_answers_unread_is_closed),
 		RIG_TEST(row_68_a_provider_told_to_end_answers_what_it_has_begun),
-		RIG_TEST(row_68_calls_that_cross_the_announcement_are_refused_and_never_run),
+		RIG_TEST(row_68_calls_made_with_the_announcement_unread_are_never_run),
 		RIG_TEST(pushes_reach_consumers_that_come_and_go),
 	};
 
