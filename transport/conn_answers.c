@@ -79,6 +79,7 @@ static void forget(struct spokei_serving *serving)
 {
 	struct spokei_conn *conn = serving->conn;
 
+	SPOKE_ASSERT(conn != NULL);
 	if (serving->two_way)
 		(void)spokei_map_remove(&conn->serving, &serving->id, sizeof(serving->id));
 	spokei_list_remove(&serving->node);

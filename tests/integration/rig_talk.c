@@ -79,11 +79,12 @@ void rig_show(const struct rig_process *process)
 {
 	size_t from = process->line_count > TAIL ? process->line_count - TAIL : 0;
 
-	for (size_t i = from; i < process->line_count; i++)
+	for (size_t i = from; i < process->line_count; i++) {
 		print_message("%llu.%06llu %s: %s\n",
 			      (unsigned long long)(process->lines[i].at_ns / SECOND),
 			      (unsigned long long)(process->lines[i].at_ns % SECOND / 1000),
 			      process->name, process->lines[i].text);
+	}
 }
 
 const struct rig_line *rig_wait(struct rig_process *process, const char *pattern)
@@ -178,20 +179,31 @@ void rig_until_stat(struct rig_process *process, const char *name, uint64_t leas
 	}
 }
 
+static unsigned number_after(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+
+	assert_non_null(at);
+	return (unsigned)strtoul(at + strlen(name), NULL, 10);
+}
+
 struct rig_table rig_table(struct rig_process *consumer)
 {
-	struct rig_table table = { 0 };
-	const struct rig_line *line;
+	const char *text;
 
 	rig_tell(consumer, "table");
-	line = rig_wait(consumer, "table *");
-	assert_int_equal(sscanf(line->text,
-				"table taken %u ok %u wrong %u timeouts %u lost %u refused %u "
-				"other %u twice %u not_taken %u",
-				&table.taken, &table.ok, &table.wrong, &table.timeouts, &table.lost,
-				&table.refused, &table.other, &table.twice, &table.not_taken),
-			 9);
-	return table;
+	text = rig_wait(consumer, "table *")->text;
+	return (struct rig_table){
+		.taken = number_after(text, " taken "),
+		.ok = number_after(text, " ok "),
+		.wrong = number_after(text, " wrong "),
+		.timeouts = number_after(text, " timeouts "),
+		.lost = number_after(text, " lost "),
+		.refused = number_after(text, " refused "),
+		.other = number_after(text, " other "),
+		.twice = number_after(text, " twice "),
+		.not_taken = number_after(text, " not_taken "),
+	};
 }
 
 struct rig_table assert_all_ended_once(struct rig_process *consumer)

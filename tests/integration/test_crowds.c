@@ -33,11 +33,12 @@ static void idle_connections_are_asked_and_kept(void **state)
 	(void)state;
 	provider = rig_provider(NULL, "heartbeat=%u connections=%u", HEARTBEAT_MS, count);
 	address = rig_address(provider);
-	for (unsigned i = 0; i < CROWDS; i++)
+	for (unsigned i = 0; i < CROWDS; i++) {
 		crowds[i] =
 			rig_consumer(NULL,
 				     "url=dubbo://%s/demo.EchoService heartbeat=%u consumers=%u",
 				     address, HEARTBEAT_MS, count / CROWDS);
+	}
 	rig_until_stat(provider, "accepted", count);
 	/* The first word of each, and then one of each in every interval. */
 	rig_until_stat(provider, "messages_read", (uint64_t)count * (1 + INTERVALS));

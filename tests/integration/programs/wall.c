@@ -14,6 +14,7 @@
 #define DAY 86400
 #define INSTEAD __attribute__((visibility("default"))) /* of the C library's */
 
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): it has none to follow
 INSTEAD int clock_gettime(clockid_t clock, struct timespec *ret_time)
 {
 	static unsigned looks;
@@ -27,6 +28,7 @@ INSTEAD int clock_gettime(clockid_t clock, struct timespec *ret_time)
 	return (int)status;
 }
 
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): it has none to follow
 INSTEAD int gettimeofday(struct timeval *restrict ret_time, void *restrict zone)
 {
 	struct timespec time;
@@ -39,6 +41,7 @@ INSTEAD int gettimeofday(struct timeval *restrict ret_time, void *restrict zone)
 	return 0;
 }
 
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): it has none to follow
 INSTEAD time_t time(time_t *ret_time)
 {
 	struct timespec now = { 0 };
