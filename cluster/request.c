@@ -21,6 +21,7 @@ void spokei_request_free(struct spoke_request *request)
 	if (request == NULL)
 		return;
 	env = request->engine->env;
+	spokei_conn_leave_orphans(&request->serving);
 	spokei_copy_free(env, request->kept);
 	spokei_copy_free(env, request->answer);
 	spokei_free(env, request, 1, sizeof(*request));
@@ -222,7 +223,6 @@ static void pool_done(struct spoke_work *work)
 		return;
 	}
 	if (request->unrun && spoke_request_abandoned(request)) {
-		spokei_conn_unserve(&request->serving);
 		spokei_request_free(request);
 		return;
 	}
@@ -281,16 +281,18 @@ static uint64_t deadline_of(const struct spoke_engine *engine, int64_t timeout_m
 	return engine->begin_ns + left_ms * NS_PER_MS;
 }
 
-/* Has its time run out while those before it ran? The turn's time does not tell; the clock is read
- * only where another handler of this turn may have taken long. */
+/* Has its time run out while those before it ran? The turn's time does not tell, and a clock for
+ * each call costs too much: a glance does, until the deadline is near. */
 static bool is_over(struct spokei_link *link, uint64_t deadline_ns)
 {
 	const struct spoke_engine *engine = link->engine;
+	const struct spoke_env *env = engine->env;
 	bool first = link->ran_ns != engine->begin_ns;
 
 	link->ran_ns = engine->begin_ns;
-	return !first && deadline_ns != UINT64_MAX &&
-	       engine->env->now(engine->env->ctx) >= deadline_ns;
+	if (first || env->glance(env->ctx) + SPOKE_GLANCE_NS < deadline_ns)
+		return false;
+	return env->now(env->ctx) >= deadline_ns;
 }
 
 static void run(const struct spokei_route *route, struct spokei_conn *conn,

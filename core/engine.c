@@ -203,6 +203,7 @@ static void run_last(struct spoke_engine *engine)
 {
 	if (!spokei_list_empty(&engine->last)) {
 		engine->settle_ns = engine->env->now(engine->env->ctx);
+		engine->settle_old = false;
 		(void)spokei_task_run_all(&engine->last);
 	}
 	(void)spokei_task_run_all(&engine->dead);

@@ -46,6 +46,7 @@ struct spoke_engine {
 	void *loop;           /* env->loop's */
 	uint64_t begin_ns;    /* when this turn began */
 	uint64_t settle_ns;   /* second reading of the clock, valid for tasks on `last` */
+	bool settle_old;      /* users' code has run since */
 	uint64_t due_ns;      /* when the wheel wanted to be advanced, as of the last settle */
 	uint64_t wheel_ns;    /* up to where the wheel was to go when it moved last */
 	uint64_t late_ns;     /* how late this turn began for that; 0: in time */

@@ -171,8 +171,8 @@ SPOKE_MUST_USE int spokei_conn_serve(struct spokei_conn *conn, struct spokei_ser
  * becomes an error that says why. The serving is over. */
 void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *message);
 
-/* The serving of one that was abandoned is over: there is nobody to answer. */
-void spokei_conn_unserve(struct spokei_serving *serving);
+/* The serving is over without an answer, after its connection: no handler has seen it. */
+void spokei_conn_leave_orphans(struct spokei_serving *serving);
 
 /* Answers a request from inside up->request. */
 void spokei_conn_reply(struct spokei_conn *conn, const struct spokei_message *request,

@@ -98,7 +98,7 @@ static void join_orphans(struct spokei_serving *serving, struct spokei_link *lin
 	link->orphan_count++;
 }
 
-static void leave_orphans(struct spokei_serving *serving)
+void spokei_conn_leave_orphans(struct spokei_serving *serving)
 {
 	if (serving->link == NULL)
 		return;
@@ -110,8 +110,8 @@ static void leave_orphans(struct spokei_serving *serving)
 void spokei_link_disown(struct spokei_link *link)
 {
 	while (!spokei_list_empty(&link->orphans))
-		leave_orphans(spoke_container_of(spokei_list_first(&link->orphans),
-						 struct spokei_serving, node));
+		spokei_conn_leave_orphans(spoke_container_of(spokei_list_first(&link->orphans),
+							     struct spokei_serving, node));
 }
 
 int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
@@ -137,12 +137,6 @@ int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 	return 0;
 }
 
-void spokei_conn_unserve(struct spokei_serving *serving)
-{
-	SPOKE_ASSERT(serving->conn == NULL);
-	leave_orphans(serving);
-}
-
 void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *message)
 {
 	struct spokei_conn *conn = serving->conn;
@@ -150,7 +144,7 @@ void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *m
 	bool two_way = serving->two_way;
 
 	if (conn == NULL) {
-		spokei_conn_unserve(serving);
+		spokei_conn_leave_orphans(serving);
 		return;
 	}
 	forget(serving);

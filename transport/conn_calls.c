@@ -107,6 +107,7 @@ void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 		outcome.queued_ns = now_ns - pending->begun_ns;
 	}
 	pending->conn = NULL;
+	engine->settle_old = true;
 	pending->done(pending, &outcome);
 	if (conn->state == SPOKEI_CONN_FINISHING)
 		spokei_engine_last(engine, &conn->settle);
@@ -285,10 +286,16 @@ static void arm_call(struct spokei_conn *conn, struct spokei_pending *pending)
 
 static void settle_fresh(struct spokei_conn *conn)
 {
+	struct spoke_engine *engine = spokei_conn_engine(conn);
 	struct spoke_list fresh;
 
 	if (spokei_list_empty(&conn->pendings.fresh))
 		return;
+	/* Ends of calls were told since the turn began to settle, and may have taken long. */
+	if (SPOKEI_UNLIKELY(engine->settle_old)) {
+		engine->settle_ns = engine->env->now(engine->env->ctx);
+		engine->settle_old = false;
+	}
 	spokei_list_init(&fresh);
 	spokei_list_move(&conn->pendings.fresh, &fresh);
 	while (!spokei_list_empty(&fresh)) {

@@ -272,6 +272,11 @@ static void connection_lost(struct spokei_connector *connector, const struct spo
 
 	if (spokei_conn_suspect(conn))
 		connector->suspected = true;
+	/* Who is not asked by heartbeats has nothing to say before a call: one that stood for long
+	 * was no failed attempt. */
+	if (!connector->wire->probes &&
+	    engine->begin_ns - conn->born_ns >= connector->backoff.cap_ns)
+		connector->failures = 0;
 	engine->env->net->print(engine->env->ctx, &conn->peer, text, sizeof(text));
 	spokei_event(engine, error, "lost the connection to %.*s%s; connects anew", SHOWN, text,
 		     connector->heard ? "" : ", which never spoke");

@@ -33,7 +33,8 @@ struct spokei_listener {
 	struct spoke_watch watch;
 	struct spoke_timer timer; /* armed all its life: ends a pause, or only keeps its place */
 	unsigned timer_class;
-	int spare; /* a descriptor; -1: it could not be had again */
+	int spare;       /* a descriptor; -1: it could not be had again */
+	unsigned barren; /* errors of single connections, in a row */
 	bool paused;
 	bool closed;
 	uint64_t silent_ns[COMPLAINTS]; /* no such event before this time */
@@ -266,16 +267,22 @@ static bool accept_one(struct spokei_listener *listener)
 
 	switch (error) {
 	case 0:
+		listener->barren = 0;
 		take(listener, fd, &peer);
 		return true;
 	case -EAGAIN:
 		return false;
 	case -EINTR:
-		return true;
 	case -ECONNABORTED:
 	case -EPROTO:
-		spokei_count(engine, SPOKE_STAT_ACCEPTS_FAILED);
-		return true;
+		if (error != -EINTR)
+			spokei_count(engine, SPOKE_STAT_ACCEPTS_FAILED);
+		/* So many in a row are no errors of single connections. */
+		if (++listener->barren < SPOKEI_LISTENER_BUDGET)
+			return true;
+		listener->barren = 0;
+		pause_accepting(listener, error);
+		return false;
 	case -EMFILE:
 	case -ENFILE:
 		spokei_count(engine, SPOKE_STAT_ACCEPTS_FAILED);

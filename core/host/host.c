@@ -36,6 +36,7 @@ static void assemble(void)
 	spokei_forks_watch();
 	host_env = (struct spoke_env){
 		.now = spokei_clock_now,
+		.glance = spokei_clock_glance,
 		.boot_now = spokei_clock_boot_now,
 		.dice = spokei_dice,
 		.resize = resize,

@@ -106,13 +106,14 @@ int main(int argc, char **argv)
 		story_begin(&steady.story, "consumer", engine);
 		error = run(engine, argv[1]);
 	}
-	if (error)
+	if (error) {
 		(void)fprintf(stderr, "demo_steady: %s\n", spoke_strerror(error));
-	else
+	} else {
 		story_say(&steady.story,
 			  "%lu calls: %lu answered, %lu failed, %lu lost; %lu not taken",
 			  steady.taken, steady.ok, steady.failed,
 			  steady.taken - steady.ok - steady.failed, steady.refused);
+	}
 	spoke_engine_free(engine);
 	return error != 0 || steady.taken != steady.ok + steady.failed;
 }

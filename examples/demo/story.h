@@ -16,7 +16,8 @@ struct story {
 void story_begin(struct story *story, const char *who, struct spoke_engine *engine);
 
 /* Says a line. */
-void story_say(const struct story *story, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void story_say(const struct story *story, const char *format,
+						     ...);
 
 /* For the options `changed` and `changed_arg` (a struct story) of consumers and providers. */
 void story_changed(void *arg, const struct spoke_link_event *event);

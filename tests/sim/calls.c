@@ -17,6 +17,7 @@ static void done(void *arg, const struct spoke_result *result)
 	sim_note(world, "c% call % ends: %", consumer->process.number, number_of(world, call),
 		 (uint64_t)(unsigned)result->error, 0);
 	sim_call_ended(call, result);
+	sim_fault_stall(&consumer->process);
 	if (world->healing || consumer->consumer == NULL)
 		return;
 	if (consumer->plan->frees_inside && sim_chance(&world->dice, 3))

@@ -23,6 +23,7 @@ static void changed(void *arg, const struct spoke_link_event *event)
 	struct sim_world *world = consumer->process.world;
 
 	sim_link_changed(&consumer->process, event);
+	sim_fault_stall(&consumer->process);
 	if (!world->healing && consumer->plan->frees_inside && sim_chance(&world->dice, 10))
 		sim_consumer_free(consumer);
 }

@@ -84,6 +84,23 @@ static bool hold(struct sim_world *world)
 	return true;
 }
 
+void sim_fault_stall(struct sim_process *process)
+{
+	struct sim_world *world = process->world;
+	uint64_t ns;
+
+	if (world->healing || !sim_plan_has(world->plan, SIM_STALL) ||
+	    !sim_chance(&world->dice, 20))
+		return;
+	ns = sim_magnitude(&world->dice, MS, 10 * world->plan->interval_ns);
+	world->counts.faults++;
+	world->counts.of_fault[SIM_STALL]++;
+	sim_note(world, "process % stalls in a callback for % us", process->number, ns / 1000, 0,
+		 0);
+	process->held_ns += ns;
+	virtual_hold(&process->virt, ns);
+}
+
 static bool fail_memory(struct sim_world *world)
 {
 	struct sim_process *process = any_process(world);
@@ -207,9 +224,6 @@ void sim_faults_end(struct sim_world *world)
 	struct memnet_link link = { .latency_ns = world->plan->link.latency_ns };
 
 	world->healing = true;
-	world->pieces = world->plan->link.write_max || world->plan->link.read_max;
-	link.write_max = world->plan->link.write_max;
-	link.read_max = world->plan->link.read_max;
 	for (unsigned i = 0; i < world->plan->provider_count; i++)
 		memnet_route(world->virt.net, world->providers[i].address, MEMNET_NORMAL);
 	for (unsigned i = 0; i < SIM_PROCESSES; i++)

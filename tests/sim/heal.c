@@ -155,6 +155,20 @@ static void call_all(struct sim_world *world)
 		sim_violation(world, world->pieces ? "L5" : "L1", "calls do not end");
 }
 
+/* The same again, while bytes go in pieces only. */
+static void call_in_pieces(struct sim_world *world)
+{
+	const struct memnet_link link = {
+		.latency_ns = world->plan->link.latency_ns,
+		.write_max = (uint32_t)sim_magnitude(&world->dice, 1, 16),
+		.read_max = (uint32_t)sim_magnitude(&world->dice, 1, 16),
+	};
+
+	world->pieces = true;
+	memnet_set_all(world->virt.net, &link);
+	call_all(world);
+}
+
 void sim_heal(struct sim_world *world)
 {
 	sim_note(world, "all faults end", 0, 0, 0, 0);
@@ -170,6 +184,8 @@ void sim_heal(struct sim_world *world)
 	settle(world);
 	call_all(world);
 	sim_asks_check(world);
+	if (sim_chance(&world->dice, 200))
+		call_in_pieces(world);
 }
 
 /* --- the end */

@@ -81,7 +81,6 @@ struct sim_stream {
 	bool over;        /* both ends are closed */
 	char peer[48];    /* what the provider calls the other one */
 	unsigned running; /* handlers, of its requests */
-	bool lost;        /* ... and nobody waits for their answers */
 	bool marred;      /* what is under way on it is not as it was sent, or never comes */
 	uint64_t hole_until_ns;
 	struct sim_end ends[2]; /* who connected, who accepted */
@@ -153,6 +152,7 @@ void sim_turns_read(struct sim_end *end);
 /* --- oracle_books.c */
 
 void sim_books_check(struct sim_process *process);
+void sim_books_timers(struct sim_process *process);
 void sim_books_end(struct sim_process *process);
 void sim_books_read(struct sim_end *end);
 

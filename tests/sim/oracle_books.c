@@ -56,6 +56,9 @@ static void check_state(struct sim_process *process, const struct spokei_conn *c
 	if (conn->state == SPOKEI_CONN_OPEN && end->shut)
 		sim_violation(world, "S24", "connection %u is open, and writes no more",
 			      end->stream->number);
+	if (conn->state == SPOKEI_CONN_OPEN && conn->ended)
+		sim_violation(world, "S24", "connection %u is open, and its peer has ended",
+			      end->stream->number);
 	end->state = (uint8_t)conn->state;
 }
 
@@ -156,6 +159,38 @@ static void check_link(struct sim_process *process, const struct spokei_link *li
 		sim_violation(world, "S9", "process %u says %u calls wait, and it is %u",
 			      process->number, link->pending_count,
 			      ((struct sim_consumer *)process)->waits);
+}
+
+static uint64_t armed_of(const struct sim_process *process, unsigned timer_class)
+{
+	struct spoke_wheel_counts counts;
+
+	if (spoke_wheel_class_counts(process->engine->wheel, timer_class, &counts, NULL))
+		return 0;
+	return counts.pending;
+}
+
+/* A timer that is armed belongs to somebody who is there. */
+void sim_books_timers(struct sim_process *process)
+{
+	struct spokei_link *link = process->engine ? link_of(process) : NULL;
+	uint64_t armed = 0;
+
+	if (link == NULL)
+		return;
+	for (struct spoke_list *at = link->conns.next; at != &link->conns; at = at->next) {
+		const struct spokei_conn *conn = spoke_container_of(at, struct spokei_conn, node);
+
+		armed += spoke_timer_armed(&conn->timer);
+	}
+	if (armed_of(process, link->conn_class) != armed)
+		sim_violation(process->world, "S18",
+			      "process %u: a timer of a connection that is gone is armed",
+			      process->number);
+	if (armed_of(process, link->pending_class) > link->pending_count)
+		sim_violation(process->world, "S18",
+			      "process %u: a timer of a call that is over is armed",
+			      process->number);
 }
 
 /* What a process may ever need, by what it is set to. */

@@ -208,7 +208,7 @@ void sim_handler_ended(struct sim_provider *provider, uint64_t number)
 {
 	struct sim_call *call = &provider->process.world->calls[number - 1];
 
-	if (call->read == NULL || call->read->lost)
+	if (call->read == NULL)
 		return;
 	provider->running--;
 	call->read->running--;

@@ -174,10 +174,6 @@ static void closed(struct sim_end *end)
 		 stream->number, 0, 0);
 	end->process->progress++;
 	end->fd = -1;
-	if (!sim_connected(end)) {
-		stream->lost = true;
-		((struct sim_provider *)end->process)->running -= stream->running;
-	}
 	/* What is not accepted yet may still be. */
 	if (sim_other(end)->fd >= 0 || stream->ends[1].process == NULL || stream->over)
 		return;

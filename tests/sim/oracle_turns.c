@@ -92,6 +92,7 @@ void sim_turned(struct virtual_process *virt)
 		process->late_turns++;
 	check_spin(process);
 	check_ends(process);
+	sim_books_timers(process);
 	if (process->broken)
 		check_broken(process);
 	if (process->turns % BOOKS_EVERY == 0)

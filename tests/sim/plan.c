@@ -36,6 +36,7 @@ static void draw_provider(struct sim_dice *dice, struct sim_provider_plan *plan,
 	};
 	if (sim_chance(dice, 300))
 		plan->out_high = (size_t)sim_magnitude(dice, 2048, 65536);
+	plan->frees_inside = sim_chance(dice, 100);
 }
 
 static void draw_consumer(struct sim_dice *dice, struct sim_consumer_plan *plan, uint64_t usual_ns)

@@ -57,7 +57,8 @@ struct sim_provider_plan {
 	uint64_t heartbeat_ns; /* or SPOKE_OFF */
 	uint32_t requests_max;
 	uint32_t requests_per_connection_max;
-	size_t out_high; /* bytes; 0: the default */
+	size_t out_high;   /* bytes; 0: the default */
+	bool frees_inside; /* it may be freed in one of its handlers */
 };
 
 struct sim_consumer_plan {

@@ -86,21 +86,21 @@ static struct sim_call *call_of(struct sim_world *world, const struct spoke_requ
 	return number > 0 && number <= world->call_count ? &world->calls[number - 1] : NULL;
 }
 
-static void maybe_stall(struct sim_provider *provider)
+/* In a callback of its own, with requests that are being served. */
+static void maybe_free(struct sim_provider *provider)
 {
-	struct sim_world *world = provider->process.world;
-	uint64_t ns;
+	struct sim_process *process = &provider->process;
+	struct sim_world *world = process->world;
+	struct spoke_provider *freed = provider->provider;
 
-	if (world->healing || !sim_plan_has(world->plan, SIM_STALL) ||
-	    !sim_chance(&world->dice, 20))
+	if (world->healing || !provider->plan->frees_inside || freed == NULL || process->draining ||
+	    !sim_chance(&world->dice, 2))
 		return;
-	ns = sim_magnitude(&world->dice, MS, 10 * world->plan->interval_ns);
-	world->counts.faults++;
-	world->counts.of_fault[SIM_STALL]++;
-	sim_note(world, "p% stalls in a handler for % us", provider->process.number, ns / 1000, 0,
-		 0);
-	provider->process.held_ns += ns;
-	virtual_hold(&provider->process.virt, ns);
+	sim_note(world, "p% frees its provider", process->number, 0, 0, 0);
+	provider->provider = NULL;
+	spoke_provider_free(freed);
+	process->closed = true;
+	process->back_ns = world->virt.now_ns + sim_magnitude(&world->dice, MS, 200 * MS);
 }
 
 static void handle(struct spoke_request *request, void *arg)
@@ -116,7 +116,8 @@ static void handle(struct spoke_request *request, void *arg)
 		return;
 	}
 	sim_call_runs(provider, call, request);
-	maybe_stall(provider);
+	sim_fault_stall(&provider->process);
+	maybe_free(provider);
 	switch ((enum sim_manner)call->manner) {
 	case SIM_LATER:
 		hold(provider, request, number,

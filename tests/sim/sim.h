@@ -126,7 +126,7 @@ struct sim_world {
 	struct sim_dice dice;
 	bool verbose;
 	bool healing;  /* no more faults */
-	bool pieces;   /* ... but of reading and writing in pieces */
+	bool pieces;   /* after that: reading and writing go in pieces */
 	bool tampered; /* bytes were flipped or added by somebody in between */
 	uint64_t order;
 	struct sim_provider providers[SIM_PROVIDERS];
@@ -204,6 +204,9 @@ void sim_cancel_many(struct sim_consumer *consumer);
 
 void sim_fault_now(struct sim_world *world);
 void sim_faults_end(struct sim_world *world);
+
+/* A callback of this process may take long. */
+void sim_fault_stall(struct sim_process *process);
 
 /* faults_wire.c: those that happen to one connection. Return whether there was one. */
 bool sim_fault_stream(struct sim_world *world, enum sim_fault fault);

@@ -120,6 +120,13 @@ static uint64_t faulty_now(void *ctx)
 	return inner->now(inner->ctx);
 }
 
+static uint64_t faulty_glance(void *ctx)
+{
+	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+
+	return inner->glance(inner->ctx);
+}
+
 static uint64_t faulty_boot_now(void *ctx)
 {
 	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
@@ -405,6 +412,7 @@ void faulty_init(struct faulty *faulty, const struct spoke_env *inner)
 	faulty->env = (struct spoke_env){
 		.ctx = faulty,
 		.now = faulty_now,
+		.glance = faulty_glance,
 		.boot_now = faulty_boot_now,
 		.dice = faulty_dice,
 		.resize = faulty_resize,

@@ -116,6 +116,7 @@ bool memnet_ring(struct memnet *net, int fd, bool ring)
 
 	SPOKE_ASSERT(socket->kind == MEMWIRE_SPARE);
 	socket->rung = ring;
+	memwire_touch(socket);
 	return rung;
 }
 

@@ -56,6 +56,12 @@ static uint64_t process_now(void *ctx)
 	return now_ns > process->held_until_ns ? now_ns : process->held_until_ns;
 }
 
+/* As far behind as it may be. */
+static uint64_t process_glance(void *ctx)
+{
+	return process_now(ctx) - SPOKE_GLANCE_NS;
+}
+
 static uint64_t process_boot_now(void *ctx)
 {
 	const struct virtual_process *process = ctx;
@@ -370,6 +376,7 @@ void virtual_process_init(struct virtual_process *process, struct virtual_world 
 		.world = world,
 		.env = {
 			.now = process_now,
+			.glance = process_glance,
 			.boot_now = process_boot_now,
 			.dice = process_dice,
 			.resize = process_resize,
@@ -464,19 +471,4 @@ void virtual_run(struct virtual_world *world, uint64_t until_ns)
 {
 	while (virtual_step(world, until_ns))
 		continue;
-}
-
-void virtual_hold(struct virtual_process *process, uint64_t ns)
-{
-	process->held_until_ns = process_now(process) + ns;
-}
-
-void virtual_stall(struct virtual_world *world, uint64_t ns)
-{
-	world->now_ns += ns;
-}
-
-void virtual_sleep(struct virtual_world *world, uint64_t ns)
-{
-	world->slept_ns += ns;
 }

@@ -91,6 +91,27 @@ static void errors_of_one_connection_do_not_end_the_turn(void **state)
 	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTS_FAILED), 2);
 }
 
+static void errors_of_single_connections_without_end_give_it_pause_too(void **state)
+{
+	static const int errors[] = { -ECONNABORTED, -EPROTO, -EINTR };
+	struct listenrig *rig = *state;
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		unsigned before = rig->accepted;
+		unsigned steps = 0;
+		uint64_t end_ns = rig->world.now_ns + 10 * SECOND;
+
+		(void)listenrig_connect(rig, LISTENRIG_AT);
+		faulty_fail(&rig->faulty, FAULTY_ACCEPT, 1, errors[i], true);
+		while (virtual_step(&rig->world, end_ns))
+			steps++;
+		assert_in_range(steps, 90, 1000);
+		faulty_heal(&rig->faulty);
+		listenrig_run(rig, 102 * MS);
+		assert_int_equal(rig->accepted, before + 1);
+	}
+}
+
 static void errors_that_last_give_it_pause_and_not_the_loop_work(void **state)
 {
 	static const int errors[] = { -ENOBUFS, -ENOMEM, -EIO };
@@ -254,6 +275,7 @@ int main(void)
 		CASE(a_port_of_the_systems_choice_is_told),
 		CASE(ten_thousand_that_connect_and_reset_leave_nothing),
 		CASE(errors_of_one_connection_do_not_end_the_turn),
+		CASE(errors_of_single_connections_without_end_give_it_pause_too),
 		CASE(errors_that_last_give_it_pause_and_not_the_loop_work),
 		CASE(without_descriptors_clients_are_turned_away),
 		CASE(a_spare_that_cannot_be_had_again_gives_it_pause),

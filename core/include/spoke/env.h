@@ -194,9 +194,13 @@ struct spoke_signals {
 	void (*close)(void *ctx, int fd);
 };
 
+#define SPOKE_GLANCE_NS UINT64_C(20000000)
+
 struct spoke_env {
 	void *ctx;                  /* given to every function of this table and of net, files */
 	uint64_t (*now)(void *ctx); /* ns, monotonic; stands still while the machine sleeps */
+	/* now() as of at most SPOKE_GLANCE_NS ago, at less cost. */
+	uint64_t (*glance)(void *ctx);
 	uint64_t (*boot_now)(void *ctx); /* ns, monotonic; goes on meanwhile */
 	void (*dice)(void *ctx, void *bytes, size_t len);
 	/* As realloc(); len == 0 frees and returns NULL. old_len is what was asked for before. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals of the processes of a virtual world: spare descriptors that ring. */
+/* What befalls the processes of a virtual world: time that is lost, and signals, which are spare
+ * descriptors that ring. */
 #include "tests/support/virtual.h"
 
 #include <errno.h>
@@ -58,4 +59,19 @@ bool virtual_signal(struct virtual_process *process, int number)
 		watched = true;
 	}
 	return watched;
+}
+
+void virtual_hold(struct virtual_process *process, uint64_t ns)
+{
+	process->held_until_ns = process->env.now(process) + ns;
+}
+
+void virtual_stall(struct virtual_world *world, uint64_t ns)
+{
+	world->now_ns += ns;
+}
+
+void virtual_sleep(struct virtual_world *world, uint64_t ns)
+{
+	world->slept_ns += ns;
 }
