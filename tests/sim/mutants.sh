@@ -119,7 +119,7 @@ for name in "$@"; do
 done
 
 status=0
-sort -b -k2,2V -k1,1 "$table" >"$copy/sorted"
+sort -k2b,2bV -k1,1 "$table" >"$copy/sorted"
 {
 	printf '%-30s %-4s %5s %7s\n' mutant by seed seconds
 	cat "$copy/sorted"
