@@ -239,18 +239,10 @@ int spoke_call(struct spoke_method *method, struct spoke_span args,
 	       struct spoke_call *ret_call)
 {
 	static const struct spoke_call_options defaults;
-	struct spokei_call *call;
+	struct spokei_call *call = NULL;
 	int error = take_call(method, args, options ? options : &defaults, &call);
 
-	if (error) {
-		spokei_count(method->caller->engine, SPOKE_STAT_CALLS_REFUSED);
-		return error;
-	}
-	call->done = done;
-	call->arg = arg;
-	if (ret_call)
-		ret_call->handle = call->handle;
-	return SPOKE_OK;
+	return spokei_call_taken(method, error, call, done, arg, ret_call);
 }
 
 bool spoke_call_cancel(struct spoke_consumer *consumer, struct spoke_call call)

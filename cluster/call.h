@@ -18,6 +18,23 @@ SPOKE_MUST_USE int spokei_call_prepare(struct spoke_method *method, struct spoke
 SPOKE_MUST_USE int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn,
 				     uint64_t timeout_ns, struct spokei_call **ret_call);
 
+/* What a user's call ends with: one that was not taken (`error`) is counted, another one is told of
+ * its end and has its name. Returns the error. */
+static inline int spokei_call_taken(struct spoke_method *method, int error,
+				    struct spokei_call *call, spoke_done done, void *arg,
+				    struct spoke_call *ret_call)
+{
+	if (error) {
+		spokei_count(method->caller->engine, SPOKE_STAT_CALLS_REFUSED);
+		return error;
+	}
+	call->done = done;
+	call->arg = arg;
+	if (ret_call)
+		ret_call->handle = call->handle;
+	return SPOKE_OK;
+}
+
 /* As spoke_call_cancel(). */
 bool spokei_call_cancel(struct spokei_caller *caller, struct spoke_call named);
 

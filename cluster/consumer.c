@@ -145,6 +145,17 @@ static void consumer_bury(struct spokei_task *task)
 	spokei_free(env, consumer, 1, consumer->size);
 }
 
+static void tell_of_end(struct spokei_endpoint *endpoint)
+{
+	struct spoke_link_event event = { .change = SPOKE_LINK_CLOSED, .error = SPOKE_ECLOSED };
+
+	if (endpoint->consumer->freed || endpoint->connector == NULL ||
+	    spokei_connector_state(endpoint->connector) != SPOKEI_CONNECTOR_OPEN)
+		return;
+	event.name = spokei_connector_name(endpoint->connector);
+	endpoint_event(endpoint, &event);
+}
+
 /* Ends all that the consumer does; it is buried when its last connection is, if it is freed. */
 void spokei_consumer_end(struct spoke_consumer *consumer)
 {
@@ -152,8 +163,10 @@ void spokei_consumer_end(struct spoke_consumer *consumer)
 		return;
 	consumer->caller.closed = true;
 	consumer->ended = true;
-	for (size_t i = 0; i < consumer->endpoint_count; i++)
+	for (size_t i = 0; i < consumer->endpoint_count; i++) {
+		tell_of_end(&consumer->endpoints[i]);
 		drop_endpoint(&consumer->endpoints[i]);
+	}
 	spokei_link_end(&consumer->link, &consumer->bury);
 }
 
@@ -174,10 +187,11 @@ static void rest(struct spoke_consumer *consumer)
 		if (endpoint->connector == NULL)
 			continue;
 		conn = spokei_connector_conn(endpoint->connector);
-		if (spokei_connector_state(endpoint->connector) == SPOKEI_CONNECTOR_WAITING)
-			drop_endpoint(endpoint);
-		else if (conn && (conn->state == SPOKEI_CONN_OPEN || !calls))
+		if (conn && conn->state == SPOKEI_CONN_OPEN)
 			spokei_conn_finish(conn);
+		else if (spokei_connector_state(endpoint->connector) == SPOKEI_CONNECTOR_WAITING ||
+			 (conn && !calls))
+			drop_endpoint(endpoint);
 	}
 }
 
@@ -217,6 +231,7 @@ static void consumer_drain(struct spokei_member *member)
 	struct spoke_consumer *consumer = spoke_container_of(member, struct spoke_consumer, member);
 
 	consumer->caller.closed = true;
+	consumer->link.closing = true;
 	rest(consumer);
 }
 
@@ -252,6 +267,7 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 	error = spokei_link_init(&consumer->link, engine, &consumer->settings.limits);
 	if (error)
 		goto err_after_settings;
+	consumer->link.connects = true;
 	consumer->link.serves = with->handle != NULL;
 	consumer->pushed = (struct spokei_route){ .handle = with->handle, .arg = with->handle_arg };
 	consumer->bury.run = consumer_bury;

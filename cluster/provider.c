@@ -59,6 +59,9 @@ static void provider_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_
 		break;
 	case SPOKEI_SIGN_TRUSTED:
 	case SPOKEI_SIGN_WRITABLE:
+		if (spokei_conn_suspect(conn) || conn->readonly)
+			return;
+		spokei_count(conn->link->engine, SPOKE_STAT_RECOVERED);
 		break;
 	}
 	tell(arg, conn, event);

@@ -129,18 +129,10 @@ int spoke_push(struct spoke_method *method, struct spoke_peer peer, struct spoke
 	       struct spoke_call *ret_call)
 {
 	static const struct spoke_call_options defaults;
-	struct spokei_call *call;
+	struct spokei_call *call = NULL;
 	int error = take_push(method, peer, args, options ? options : &defaults, &call);
 
-	if (error) {
-		spokei_count(method->caller->engine, SPOKE_STAT_CALLS_REFUSED);
-		return error;
-	}
-	call->done = done;
-	call->arg = arg;
-	if (ret_call)
-		ret_call->handle = call->handle;
-	return SPOKE_OK;
+	return spokei_call_taken(method, error, call, done, arg, ret_call);
 }
 
 /* Nothing here closes a connection, or calls anybody: the list stays as it is. */

@@ -139,6 +139,20 @@ static void look_for_sleep(struct spoke_engine *engine)
 	engine->woke(engine);
 }
 
+/* A turn stays as late as it began, however often it goes round, unless it gets later by that;
+ * those that go on with its wheel are as late as it was. */
+static void note_lateness(struct spoke_engine *engine)
+{
+	uint64_t late_ns = engine->begin_ns > engine->due_ns ? engine->begin_ns - engine->due_ns
+							     : 0;
+
+	if (engine->behind || (engine->late_rounds > 0 && late_ns <= engine->late_ns))
+		return;
+	engine->late_ns = late_ns;
+	if (engine->late_rounds == 0 && spokei_engine_late(engine))
+		spokei_count(engine, SPOKE_STAT_TURNS_LATE);
+}
+
 static void engine_begin(void *arg)
 {
 	struct spoke_engine *engine = arg;
@@ -148,13 +162,7 @@ static void engine_begin(void *arg)
 	enter(engine);
 	engine->begin_ns = engine->env->now(engine->env->ctx);
 	look_for_sleep(engine);
-	/* A turn stays as late as it began, however often it goes round, and so do those that go on
-	 * with its wheel. */
-	if (engine->late_rounds > 0 || engine->behind)
-		return;
-	engine->late_ns = engine->begin_ns > engine->due_ns ? engine->begin_ns - engine->due_ns : 0;
-	if (spokei_engine_late(engine))
-		spokei_count(engine, SPOKE_STAT_TURNS_LATE);
+	note_lateness(engine);
 }
 
 /* May there be something to read that the loop has not told of yet? The first wait of a late turn

@@ -136,10 +136,16 @@ static inline uint64_t spokei_later(uint64_t ns, uint64_t by_ns)
 	return by_ns < UINT64_MAX - ns ? ns + by_ns : UINT64_MAX;
 }
 
-/* Is this turn so late that nobody may be judged by the time that has passed? */
+/* Is this turn so late that some sockets may not have been read? Then it goes round again. */
 static inline bool spokei_engine_late(const struct spoke_engine *engine)
 {
 	return engine->late_ns > engine->late_max_ns;
+}
+
+/* Is it so late that nobody may be judged by whether he used an interval of that length? */
+static inline bool spokei_engine_late_for(const struct spoke_engine *engine, uint64_t interval_ns)
+{
+	return engine->late_ns > interval_ns / 2;
 }
 
 static inline void spokei_engine_soon(struct spoke_engine *engine, struct spokei_task *task)

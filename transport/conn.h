@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of one connection, from the moment there is a descriptor: reads once a turn, hands
+ * The life of one connection, from before there is a descriptor: reads once a turn, hands
  * messages where they belong, writes once a turn, and ends. On the engine's thread.
  *
  *     CONNECTING -> OPEN            the stream is ready
@@ -97,6 +97,7 @@ struct spokei_conn {
 	bool unwritable;     /* nothing can be written any more; what the peer sent is still read */
 	bool shut;           /* ... for this side has said all; the peer's end is waited for */
 	uint8_t probe_codec; /* of the heartbeats it sends */
+	uint8_t writables;   /* how often the peer took its READONLY back */
 	uint32_t serving_count; /* of `servings` */
 	size_t parcels;         /* bytes of calls that wait until they can be written */
 	size_t read_held;       /* memory of `in` and `held`, as the link counts it */
@@ -126,6 +127,12 @@ SPOKE_MUST_USE int spokei_link_init(struct spokei_link *link, struct spoke_engin
 /* Nothing is made any more: closes all connections. `end` is run when the last one is freed, with
  * the end of this turn at the earliest. */
 void spokei_link_end(struct spokei_link *link, struct spokei_task *end);
+
+/* After the last connection is freed. */
+void spokei_link_fini(struct spokei_link *link);
+
+/* The machine slept, and who knows what became of the peers: they are asked. */
+void spokei_link_woke(struct spokei_link *link);
 
 /*
  * A connection that is to be made, of this wire: it takes calls at once, and waits for

@@ -3,6 +3,7 @@
 #include "transport/conn_parts.h"
 
 #define MINUTE_NS UINT64_C(60000000000)
+#define WRITABLES_MAX 100u /* times that a peer may take its READONLY back */
 #define QUEUED_FAIR 65536u /* bytes that any peer may leave waiting */
 
 /* --- replies */
@@ -57,7 +58,7 @@ static const char *limit_reached(const struct spokei_conn *conn,
 	const struct spokei_link *link = conn->link;
 
 	if (link->closing || conn->state != SPOKEI_CONN_OPEN)
-		return "the provider is closing; call another one";
+		return "this side is closing; call another one";
 	if (conn->unwritable && message->two_way)
 		return "nobody is there for the answer";
 	if (link->serving_count + link->orphan_count >= link->limits.serving_max)
@@ -146,6 +147,10 @@ static void deliver_writable(struct spokei_conn *conn)
 {
 	if (!conn->readonly || conn->state != SPOKEI_CONN_OPEN)
 		return;
+	/* Users are told each time; who plays with that is not believed any more. */
+	if (conn->writables == WRITABLES_MAX)
+		return;
+	conn->writables++;
 	conn->readonly = false;
 	/* The next READONLY is answered too, unless the peer does not read these answers. */
 	if (spokei_outlet_len(&conn->out) == 0)
@@ -158,8 +163,7 @@ static void first_message(struct spokei_conn *conn)
 	conn->heard = true;
 	if (conn->wire == NULL) {
 		spokei_conn_speak(conn, conn->in.wire);
-		if (!conn->wire->probes)
-			spokei_conn_guard(conn);
+		spokei_conn_guard(conn);
 		spokei_conn_arm(conn);
 	}
 	if (conn->state != SPOKEI_CONN_CLOSED)

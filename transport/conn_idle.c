@@ -51,7 +51,6 @@ void spokei_conn_heard(struct spokei_conn *conn)
 
 	if (SPOKEI_LIKELY(!spokei_idle_heard(&conn->idle, engine->begin_ns)))
 		return;
-	spokei_count(engine, SPOKE_STAT_RECOVERED);
 	conn->up->sign(conn->up_arg, conn, SPOKEI_SIGN_TRUSTED);
 }
 
@@ -80,11 +79,12 @@ uint64_t spokei_conn_idle_due(const struct spokei_conn *conn)
 static struct spokei_idle_moment moment_of(const struct spokei_conn *conn)
 {
 	const struct spoke_engine *engine = spokei_conn_engine(conn);
+	uint64_t interval_ns = interval_of(conn);
 
 	return (struct spokei_idle_moment){
 		.now_ns = engine->begin_ns,
-		.interval_ns = interval_of(conn),
-		.late = spokei_engine_late(engine),
+		.interval_ns = interval_ns,
+		.late = spokei_engine_late_for(engine, interval_ns),
 		.deaf = conn->paused,
 	};
 }
@@ -105,6 +105,12 @@ void spokei_conn_woke(struct spokei_conn *conn)
 		ask(conn);
 }
 
+/* Is it quiet for an answer is being made? */
+static bool somebody_waits(const struct spokei_conn *conn)
+{
+	return !spokei_list_empty(&conn->servings) || conn->pendings.count > 0;
+}
+
 static void note_miss(struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
@@ -119,8 +125,8 @@ void spokei_conn_judge_silence(struct spokei_conn *conn)
 {
 	struct spokei_idle_moment moment = moment_of(conn);
 
-	/* Before anybody is accused: what has come counts, though the loop has not told of it. */
-	if (spokei_idle_accuses(&conn->idle, &moment))
+	/* What has come counts, though the loop has not told of it. */
+	if (spokei_idle_ripe(&conn->idle, &moment))
 		spokei_conn_read(conn);
 	if (conn->state == SPOKEI_CONN_CLOSED || !is_listened_to(conn))
 		return;
@@ -131,6 +137,8 @@ void spokei_conn_judge_silence(struct spokei_conn *conn)
 	case SPOKEI_IDLE_PROBE:
 		if (conn->wire->probes)
 			ask(conn);
+		else if (somebody_waits(conn))
+			conn->idle.since_ns = moment.now_ns;
 		else
 			spokei_conn_blame(conn, SPOKE_STAT_CLOSED_IDLE, SPOKE_ESILENT);
 		return;

@@ -94,7 +94,7 @@ static void end_of_input(struct spokei_conn *conn)
 		spokei_conn_close(conn, SPOKE_ECLOSED);
 		return;
 	}
-	if (conn->unwritable || !owes_answers(conn)) {
+	if (conn->unwritable || conn->link->connects || !owes_answers(conn)) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 		return;
 	}
@@ -152,6 +152,10 @@ static void read_some(struct spokei_conn *conn)
 		return;
 	if (got < 0 && conn->shut) {
 		spokei_conn_close(conn, SPOKE_ECLOSED);
+		return;
+	}
+	if (got == -ETIMEDOUT) { /* the peer's system is as silent as the peer */
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_SILENT, SPOKE_ESILENT);
 		return;
 	}
 	if (got < 0) {

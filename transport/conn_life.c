@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #define ADDRESS_TEXT 160u
-#define KEEPALIVE_NS UINT64_C(60000000000) /* of wires without heartbeats */
+#define KEEPALIVE_NS UINT64_C(60000000000) /* where there are no heartbeats */
 
 static const unsigned legal_moves[] = {
 	[SPOKEI_CONN_CONNECTING] = 1u << SPOKEI_CONN_OPEN | 1u << SPOKEI_CONN_CLOSED,
@@ -43,8 +43,12 @@ void spokei_conn_guard(struct spokei_conn *conn)
 	/* Above the rule for peers that do not read, which is the one to judge. */
 	uint64_t unanswered_ns = spokei_later(conn->link->limits.slow_ns,
 					      conn->link->limits.slow_ns / 2);
-	bool asks = conn->wire == NULL || conn->wire->probes;
+	bool asks = conn->wire == NULL ||
+		    (conn->wire->probes && conn->link->limits.heartbeat_ns != SPOKEI_IDLE_OFF);
 
+	/* Else the first question of the system that gets lost is the last one. */
+	if (!asks)
+		unanswered_ns = 2 * KEEPALIVE_NS;
 	/* Where the system cannot, the connection is judged from here all the same. */
 	(void)env->net->guard(env->ctx, conn->stream.watch.fd, unanswered_ns,
 			      asks ? 0 : KEEPALIVE_NS);
@@ -179,6 +183,9 @@ void spokei_conn_finish(struct spokei_conn *conn)
 	if (conn->state != SPOKEI_CONN_OPEN)
 		return;
 	spokei_conn_move(conn, SPOKEI_CONN_FINISHING);
+	/* A peer that has said since that it goes on has to be told again. */
+	if (!conn->readonly)
+		conn->announced = false;
 	/* Who only calls has nothing to announce: it just ends. */
 	if (conn->link->serves)
 		spokei_conn_announce(conn);

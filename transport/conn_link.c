@@ -14,8 +14,8 @@ int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 	spokei_list_init(&link->orphans);
 	link->blames = spokei_bucket_make(BLAMES, BLAMES, engine->env->now(engine->env->ctx));
 	error = spokei_engine_class(engine, "call", spokei_pending_due, &link->pending_class);
-	if (limits->heartbeat_ns != SPOKEI_IDLE_OFF)
-		spokei_engine_heed(engine, limits->heartbeat_ns);
+	spokei_engine_heed(engine, limits->heartbeat_ns);
+	spokei_engine_heed(engine, limits->idle_close_ns);
 	if (error == 0)
 		error = spokei_engine_class(engine, "connection", spokei_conn_due,
 					    &link->conn_class);
@@ -43,5 +43,18 @@ void spokei_link_woke(struct spokei_link *link)
 
 		node = node->next;
 		spokei_conn_woke(conn);
+	}
+}
+
+void spokei_link_fini(struct spokei_link *link)
+{
+	const struct spoke_env *env = link->engine->env;
+
+	SPOKE_ASSERT(spokei_list_empty(&link->conns));
+	spokei_link_disown(link);
+	while (link->spare_count > 0) {
+		struct spokei_spare *spare = &link->spares[--link->spare_count];
+
+		spokei_free(env, spare->bytes, 1, spare->capacity);
 	}
 }

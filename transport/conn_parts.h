@@ -114,6 +114,9 @@ void spokei_conn_fail_calls(struct spokei_conn *conn, int error);
 
 /* --- conn_answers.c */
 
+/* Forgets the orphans: their answers come when the link is gone. */
+void spokei_link_disown(struct spokei_link *link);
+
 /* Nobody is there any more for the answers. */
 void spokei_conn_abandon(struct spokei_conn *conn);
 

@@ -270,7 +270,7 @@ static void connection_lost(struct spokei_connector *connector, const struct spo
 	struct spoke_link_event news = { .change = SPOKE_LINK_CLOSED, .error = error };
 	char text[ADDRESS_TEXT];
 
-	if (spokei_conn_suspect(conn))
+	if (spokei_conn_suspect(conn) || error == SPOKE_ESILENT)
 		connector->suspected = true;
 	/* Who is not asked by heartbeats has nothing to say before a call: one that stood for long
 	 * was no failed attempt. */

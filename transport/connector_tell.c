@@ -85,19 +85,27 @@ static void conn_heard(struct spokei_connector *connector)
 	connector->complained = false;
 }
 
-/* It not only is connected, but lives. */
-static void conn_answered(struct spokei_connector *connector)
+/* Something that spoke against it does no more. */
+static void conn_recovered(struct spokei_connector *connector)
 {
 	struct spoke_link_event news = { .change = SPOKE_LINK_RECOVERED };
-	bool was_on_probation = spokei_connector_on_probation(connector);
 
-	connector->suspected = false;
-	if (!was_on_probation)
+	if (spokei_connector_grade(connector) != SPOKEI_GRADE_READY)
 		return;
 	spokei_count(connector->engine, SPOKE_STAT_RECOVERED);
 	spokei_event(connector->engine, SPOKE_OK, "%.*s answers again", SHOWN,
 		     connector->place.name);
 	(void)spokei_connector_announce(connector, &news);
+}
+
+/* It not only is connected, but lives. */
+static void conn_answered(struct spokei_connector *connector)
+{
+	bool was_on_probation = spokei_connector_on_probation(connector);
+
+	connector->suspected = false;
+	if (was_on_probation)
+		conn_recovered(connector);
 }
 
 static void conn_missed(struct spokei_connector *connector, unsigned missed)
@@ -112,7 +120,7 @@ static void conn_missed(struct spokei_connector *connector, unsigned missed)
 void spokei_connector_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_sign sign)
 {
 	struct spokei_connector *connector = arg;
-	struct spoke_link_event news = { .change = SPOKE_LINK_RECOVERED };
+	struct spoke_link_event readonly = { .change = SPOKE_LINK_READONLY };
 
 	switch (sign) {
 	case SPOKEI_SIGN_HEARD:
@@ -125,11 +133,11 @@ void spokei_connector_sign(void *arg, struct spokei_conn *conn, enum spokei_conn
 		conn_missed(connector, conn->idle.misses);
 		return;
 	case SPOKEI_SIGN_READONLY:
-		news.change = SPOKE_LINK_READONLY;
-		break;
+		(void)spokei_connector_announce(connector, &readonly);
+		return;
 	case SPOKEI_SIGN_TRUSTED:
 	case SPOKEI_SIGN_WRITABLE:
-		break;
+		conn_recovered(connector);
+		return;
 	}
-	(void)spokei_connector_announce(connector, &news);
 }

@@ -34,9 +34,9 @@ uint64_t spokei_idle_due(const struct spokei_idle *idle, uint64_t interval_ns)
 	return idle->since_ns + interval_ns;
 }
 
-bool spokei_idle_accuses(const struct spokei_idle *idle, const struct spokei_idle_moment *moment)
+bool spokei_idle_ripe(const struct spokei_idle *idle, const struct spokei_idle_moment *moment)
 {
-	return idle->asked && !moment->late && !moment->deaf &&
+	return !moment->late && !moment->deaf &&
 	       moment->now_ns >= spokei_idle_due(idle, moment->interval_ns);
 }
 

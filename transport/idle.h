@@ -65,8 +65,8 @@ static inline bool spokei_idle_heard(struct spokei_idle *idle, uint64_t now_ns)
 /* When it is to be judged next; UINT64_MAX: never. */
 uint64_t spokei_idle_due(const struct spokei_idle *idle, uint64_t interval_ns);
 
-/* Would a judgement now be a miss? Then the socket is read once more before it is passed. */
-bool spokei_idle_accuses(const struct spokei_idle *idle, const struct spokei_idle_moment *moment);
+/* Is an interval over that counts? Then the socket is read once more before it is judged. */
+bool spokei_idle_ripe(const struct spokei_idle *idle, const struct spokei_idle_moment *moment);
 
 enum spokei_idle_verdict spokei_idle_judge(struct spokei_idle *idle,
 					   const struct spokei_idle_moment *moment);

@@ -48,19 +48,6 @@ void spokei_link_left(struct spokei_link *link)
 		spokei_engine_dead(link->engine, link->end);
 }
 
-void spokei_link_fini(struct spokei_link *link)
-{
-	const struct spoke_env *env = link->engine->env;
-
-	SPOKE_ASSERT(spokei_list_empty(&link->conns));
-	spokei_link_disown(link);
-	while (link->spare_count > 0) {
-		struct spokei_spare *spare = &link->spares[--link->spare_count];
-
-		spokei_free(env, spare->bytes, 1, spare->capacity);
-	}
-}
-
 void spokei_link_lend(struct spokei_link *link, struct spokei_buffer *buffer)
 {
 	struct spokei_spare *spare;

@@ -17,9 +17,8 @@
 #define SPOKEI_SLOW_NS UINT64_C(30000000000)  /* without a byte taken, while bytes wait: close */
 #define SPOKEI_FRAME_NS UINT64_C(10000000000) /* a frame once begun must be complete within */
 #define SPOKEI_HALF_NS UINT64_C(60000000000)
-#define SPOKEI_GOODBYE_NS                                                                          \
-	UINT64_C(10000000000)        /* for a peer to agree that nothing more is asked             \
-				      */
+/* For a peer to agree that nothing more is asked. */
+#define SPOKEI_GOODBYE_NS UINT64_C(3000000000)
 #define SPOKEI_UNKNOWN_REPLIES 1000u /* a minute; beyond: close */
 #define SPOKEI_SPARES 32u
 
@@ -58,6 +57,7 @@ struct spokei_link {
 	size_t queued;               /* bytes, of parcels too */
 	size_t held;                 /* bytes */
 	struct spokei_bucket blames; /* events of connections closed: counters tell of all */
+	bool connects;               /* a consumer's: it connects anew */
 	bool asked;                  /* this side has sent a request: it accepts replies */
 	bool serves;     /* requests are handed up; else they are answered "no such service" */
 	bool closing;    /* new requests are refused */
@@ -79,15 +79,6 @@ void spokei_link_limits_init(struct spokei_link_limits *limits);
 
 /* A connection is freed. */
 void spokei_link_left(struct spokei_link *link);
-
-/* The machine slept, and who knows what became of the peers: they are asked. (conn_link.c) */
-void spokei_link_woke(struct spokei_link *link);
-
-/* Forgets the orphans: their answers come when the link is gone. (conn_answers.c) */
-void spokei_link_disown(struct spokei_link *link);
-
-/* After the last connection is freed. */
-void spokei_link_fini(struct spokei_link *link);
 
 /* Lends memory to an empty buffer that is about to fill, takes it back from one that was emptied.
  */

@@ -38,7 +38,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for all who change w
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic(struct watched *) first;
 static struct sigaction before[NSIG]; /* by signal, while it is watched */
-static atomic_int home;               /* the process that opened last */
+static atomic_int home[NSIG];         /* by signal: the process that opened it last */
 static atomic_uint inside;            /* handlers that are running */
 
 _Static_assert(ATOMIC_POINTER_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "fit for a handler");
@@ -61,7 +61,7 @@ static void caught(int number)
 	}
 	(void)atomic_fetch_sub(&inside, 1);
 	/* Where it was watched a moment ago it came just before that ended. */
-	if (!own && atomic_load(&home) != pid) {
+	if (!own && atomic_load(&home[number]) != pid) {
 		(void)sigaction(number, &before[number], NULL);
 		(void)raise(number);
 	}
@@ -106,10 +106,41 @@ static void unlock(void)
 	(void)pthread_mutex_unlock(&lock);
 }
 
+/* The handlers that ran on other threads are not here. */
+static void unlock_child(void)
+{
+	atomic_store(&inside, 0);
+	unlock();
+}
+
 /* A child must not find the lock taken by a thread that it does not have. */
 static void watch_forks(void)
 {
-	(void)pthread_atfork(lock_up, unlock, unlock);
+	(void)pthread_atfork(lock_up, unlock, unlock_child);
+}
+
+/* Takes the watch of this descriptor out of the list; the lock is held. */
+static struct watched *unlink_watched(int fd)
+{
+	_Atomic(struct watched *) *at = &first;
+	struct watched *watched = atomic_load(at);
+
+	while (watched && watched->fd != fd) {
+		at = &watched->next;
+		watched = atomic_load(at);
+	}
+	SPOKE_ASSERT(watched != NULL);
+	atomic_store(at, atomic_load(&watched->next));
+	return watched;
+}
+
+/* One that is in no list any more, when no handler can have found it there. */
+static void discard(struct watched *watched)
+{
+	while (atomic_load(&inside) > 0)
+		(void)sched_yield();
+	(void)close(watched->fd);
+	free(watched);
 }
 
 static int signals_open(void *ctx, int number, int *ret_fd)
@@ -133,42 +164,27 @@ static int signals_open(void *ctx, int number, int *ret_fd)
 		return error;
 	}
 	lock_up();
+	/* Listed first: what comes as soon as the handler is there is told. */
+	atomic_store(&watched->next, atomic_load(&first));
+	atomic_store(&first, watched);
+	atomic_store(&home[number], watched->pid);
 	error = install(number);
-	if (!error) {
-		atomic_store(&home, watched->pid);
-		atomic_store(&watched->next, atomic_load(&first));
-		atomic_store(&first, watched);
-	}
+	if (error)
+		(void)unlink_watched(watched->fd);
 	unlock();
 	if (error) {
-		(void)close(watched->fd);
-		free(watched);
+		discard(watched);
 		return error;
 	}
 	*ret_fd = watched->fd;
 	return 0;
 }
 
-/* Takes the watch of this descriptor out of the list; the lock is held. */
-static struct watched *unlink_watched(int fd)
-{
-	_Atomic(struct watched *) *at = &first;
-	struct watched *watched = atomic_load(at);
-
-	while (watched && watched->fd != fd) {
-		at = &watched->next;
-		watched = atomic_load(at);
-	}
-	SPOKE_ASSERT(watched != NULL);
-	atomic_store(at, atomic_load(&watched->next));
-	return watched;
-}
-
-static bool is_watched(int number)
+static bool is_watched(int number, pid_t pid)
 {
 	struct watched *at = atomic_load(&first);
 
-	while (at && at->number != number)
+	while (at && (at->number != number || at->pid != pid))
 		at = atomic_load(&at->next);
 	return at != NULL;
 }
@@ -180,13 +196,10 @@ static void signals_close(void *ctx, int fd)
 	(void)ctx;
 	lock_up();
 	watched = unlink_watched(fd);
-	if (!is_watched(watched->number))
+	if (!is_watched(watched->number, getpid()))
 		uninstall(watched->number);
 	unlock();
-	while (atomic_load(&inside) > 0)
-		(void)sched_yield();
-	(void)close(fd);
-	free(watched);
+	discard(watched);
 }
 
 static bool signals_take(void *ctx, int fd)

@@ -326,10 +326,10 @@ static void the_system_watches_over_connections_too(void **state)
 	stage_until_ready(stage, 1);
 	echo_ends_well(stage);
 	guard = *memnet_guard(stage->world.net, first_conn_fd(&stage->consumer->link));
-	assert_int_equal(guard.unanswered_ns, 45 * SECOND);
+	assert_int_equal(guard.unanswered_ns, stage->setting->dubbo ? 45 * SECOND : 120 * SECOND);
 	assert_int_equal(guard.keepalive_ns, stage->setting->dubbo ? 0 : 60 * SECOND);
 	guard = *memnet_guard(stage->world.net, first_conn_fd(&stage->provider->link));
-	assert_int_equal(guard.unanswered_ns, 45 * SECOND);
+	assert_int_equal(guard.unanswered_ns, stage->setting->dubbo ? 45 * SECOND : 120 * SECOND);
 	assert_int_equal(guard.keepalive_ns, stage->setting->dubbo ? 0 : 60 * SECOND);
 }
 

@@ -68,6 +68,7 @@ struct sim_ask {
 	bool read;     /* by the provider */
 	bool answered; /* by the provider */
 	bool refused;  /* ... without running it */
+	uint64_t read_ns;
 };
 
 struct sim_stream {
@@ -143,6 +144,9 @@ void sim_link_asked(struct sim_end *end);
 
 /* From how much on a turn of this process is late. */
 uint64_t sim_late_from(const struct sim_process *process);
+
+/* How late a turn of it may be that judges who is silent. */
+uint64_t sim_judges_until(const struct sim_process *process);
 
 /* --- oracle_turns.c */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define TICK_NS MS
-#define LATE_NS (50 * MS) /* a turn so late judges nobody, with long intervals */
+#define LATE_NS (50 * MS) /* a turn so late reads all before it judges, with long intervals */
 #define MISSES 3u
 #define MUTE 4u /* intervals for the first word */
 
@@ -22,6 +22,11 @@ uint64_t sim_late_from(const struct sim_process *process)
 	uint64_t half_ns = interval_of(process) / 2;
 
 	return half_ns < LATE_NS ? half_ns : LATE_NS;
+}
+
+uint64_t sim_judges_until(const struct sim_process *process)
+{
+	return interval_of(process) / 2;
 }
 
 /* --- whose event it is */
@@ -72,7 +77,7 @@ static void check_miss(const struct sim_end *end)
 		sim_violation(world, "S11",
 			      "process %u counts a miss of connection %u, and has not read all",
 			      process->number, end->stream->number);
-	if (process->virt.late_ns > sim_late_from(process))
+	if (process->virt.late_ns > sim_judges_until(process))
 		sim_violation(world, "S11",
 			      "process %u counts a miss of connection %u in a late turn",
 			      process->number, end->stream->number);
@@ -165,12 +170,9 @@ static void check_order(const struct sim_end *end, const struct spoke_link_event
 /* One doubt less, in the order in which they can end. */
 static void recover(struct sim_end *end)
 {
-	if (end->suspected)
-		end->suspected = false;
-	else if (end->on_probation)
-		end->on_probation = false;
-	else
-		end->read_only = false;
+	end->suspected = false;
+	end->on_probation = false;
+	end->read_only = false;
 }
 
 /* --- L1: after a peer that spoke the pauses begin anew */

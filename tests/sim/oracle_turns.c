@@ -88,7 +88,7 @@ void sim_turned(struct virtual_process *virt)
 	struct sim_process *process = (struct sim_process *)virt;
 
 	process->turns++;
-	if (virt->late_ns > sim_late_from(process))
+	if (virt->late_ns > sim_judges_until(process))
 		process->late_turns++;
 	check_spin(process);
 	check_ends(process);

@@ -112,7 +112,7 @@ static void who_was_held_up_or_does_not_read_judges_nobody(void **state)
 		spokei_idle_start(&idle, 0);
 		ask_at(&idle, I);
 		moment.now_ns = 9 * I;
-		assert_false(spokei_idle_accuses(&idle, &moment));
+		assert_false(spokei_idle_ripe(&idle, &moment));
 		assert_int_equal(spokei_idle_judge(&idle, &moment), SPOKEI_IDLE_KEEP);
 		assert_int_equal(idle.misses, 0);
 		/* A whole interval more. */
@@ -121,19 +121,20 @@ static void who_was_held_up_or_does_not_read_judges_nobody(void **state)
 	}
 }
 
-static void a_judgement_is_an_accusation_when_it_would_be_a_miss(void **state)
+static void what_is_to_be_judged_is_read_before(void **state)
 {
-	struct spokei_idle_moment moment = { .now_ns = I, .interval_ns = I };
+	struct spokei_idle_moment moment = { .now_ns = I - 1, .interval_ns = I };
 	struct spokei_idle idle;
 
 	(void)state;
 	spokei_idle_start(&idle, 0);
-	assert_false(spokei_idle_accuses(&idle, &moment));
+	assert_false(spokei_idle_ripe(&idle, &moment));
+	moment.now_ns = I;
+	assert_true(spokei_idle_ripe(&idle, &moment));
 	ask_at(&idle, I);
-	moment.now_ns = 2 * I - 1;
-	assert_false(spokei_idle_accuses(&idle, &moment));
+	assert_false(spokei_idle_ripe(&idle, &moment));
 	moment.now_ns = 2 * I;
-	assert_true(spokei_idle_accuses(&idle, &moment));
+	assert_true(spokei_idle_ripe(&idle, &moment));
 }
 
 static void switched_off_nobody_is_ever_judged(void **state)
@@ -159,7 +160,7 @@ int main(void)
 		cmocka_unit_test(an_interval_counts_from_when_the_system_took_the_heartbeat),
 		cmocka_unit_test(a_heartbeat_that_cannot_be_written_counts_while_nothing_moves),
 		cmocka_unit_test(who_was_held_up_or_does_not_read_judges_nobody),
-		cmocka_unit_test(a_judgement_is_an_accusation_when_it_would_be_a_miss),
+		cmocka_unit_test(what_is_to_be_judged_is_read_before),
 		cmocka_unit_test(switched_off_nobody_is_ever_judged),
 	};
 

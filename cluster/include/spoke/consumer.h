@@ -48,8 +48,9 @@ struct spoke_consumer_options {
 	/* Silence after which a provider is asked whether it lives, from 10 ms on; SPOKE_OFF:
 	 * never. 0: what the URL says, else 60 s. */
 	uint64_t heartbeat_ns;
-	uint64_t idle_close_ns; /* of wires without heartbeats: silence that ends a connection; 0:
-				   none does */
+	/* Silence that ends a connection whose wire has no heartbeats, unless somebody waits for an
+	 * answer there; from 10 ms on. SPOKE_OFF: none does. 0: what the URL says, else none. */
+	uint64_t idle_close_ns;
 	spoke_link_changed changed; /* told of what becomes of connections; NULL: not wanted */
 	void *changed_arg;
 	/* Serves requests that a provider pushes; NULL: they are answered "no such service". */

@@ -42,10 +42,12 @@ struct spoke_provider_options {
 	size_t frame_max;    /* bytes of a frame, read or written; 0: 8 MiB, the most */
 	size_t queued_max;   /* bytes of answers that wait, in all; 0: 256 MiB */
 	/* Silence after which a consumer is asked whether it lives, from 10 ms on; one that never
-	 * says anything is closed after four. 0: 60 s; SPOKE_OFF: nobody is asked. */
+	 * says anything is closed after four. 0: 60 s; SPOKE_OFF: nobody is asked, and mute
+	 * ones have 4 minutes. */
 	uint64_t heartbeat_ns;
-	uint64_t idle_close_ns; /* of wires without heartbeats: silence that ends a connection; 0:
-				   none does */
+	/* Silence that ends a connection whose wire has no heartbeats, unless somebody waits for an
+	 * answer there; from 10 ms on. 0 or SPOKE_OFF: none does. */
+	uint64_t idle_close_ns;
 	spoke_link_changed changed; /* told of what becomes of connections; NULL: not wanted */
 	void *changed_arg;
 	/* Of MessagePack-RPC, where a method without a dot is one of this service; NULL: of the

@@ -72,7 +72,7 @@ struct spoke_engine;
 	X(TURNS_LATE, "turns that began late enough to judge nobody")                              \
 	X(PROBES_MISSED, "heartbeats not answered within an interval")                             \
 	X(SUSPECTED, "connections that became suspect: a heartbeat was not answered")              \
-	X(RECOVERED, "connections that were suspect or on probation, and no longer are")           \
+	X(RECOVERED, "connections that were suspect, on probation or read-only, and are not")      \
 	X(PROBATIONS, "connections made to peers that were silent before")                         \
 	X(RECONNECTS, "pauses of consumers before another attempt to connect")                     \
 	X(READONLY_READ, "announcements of peers that they take no more calls")                    \
