@@ -140,6 +140,8 @@ if [ $mode = long ]; then
 	tail -n 1 "$log"
 	stage "simulator's speed" build/release/tests/sim/sim --steady 600
 	tail -n 1 "$log"
+	stage mutants sh tests/sim/mutants.sh
+	cat $logs/mutants.txt
 	stage "build benchmarks" cmake --build --preset release -j "$jobs" --target benchmarks
 	stage "build fuzz" build fuzz
 	for fuzzer in build/fuzz/tests/fuzz/fuzz_*; do

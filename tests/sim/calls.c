@@ -102,13 +102,20 @@ void sim_call(struct sim_consumer *consumer, bool wanted)
 void sim_cancel_many(struct sim_consumer *consumer)
 {
 	struct sim_world *world = consumer->process.world;
-	uint64_t count = world->call_count < 200 ? world->call_count : 200;
+	uint64_t count = world->call_count - consumer->first_call;
 
+	if (count > 200)
+		count = 200;
 	sim_note(world, "c% cancels many", consumer->process.number, 0, 0, 0);
 	for (uint64_t i = 1; i <= count && consumer->consumer; i++) {
 		struct sim_call *call = &world->calls[world->call_count - i];
 
-		if (call->by == consumer && !call->ends && sim_chance(&world->dice, 700))
+		if (call->by != consumer)
+			continue;
+		if (call->ends && spoke_call_cancel(consumer->consumer, call->name))
+			sim_violation(world, "S4", "the name of call %u, which has ended, cancels",
+				      (unsigned)number_of(world, call));
+		if (!call->ends && sim_chance(&world->dice, 700))
 			call->cancelled |= spoke_call_cancel(consumer->consumer, call->name);
 	}
 }

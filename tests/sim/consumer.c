@@ -90,6 +90,7 @@ void sim_consumer_start(struct sim_consumer *consumer)
 	process->engine = NULL;
 	consumer->consumer = NULL;
 	consumer->alarm = (struct spoke_alarm){ 0 };
+	consumer->first_call = world->call_count;
 	process->draining = false;
 	process->closed = false;
 	process->back_ns = 0;

@@ -43,6 +43,7 @@ struct sim_end {
 	uint64_t sleeps;      /* ... of the world */
 	uint64_t missed_ns;
 	unsigned misses;      /* in a row, as it told */
+	unsigned pauses;      /* told since it was opened, before another one */
 	uint64_t read_turn;   /* the last turn in which it was read ... */
 	unsigned reads;       /* ... and how often then */
 	uint64_t hungry_turn; /* the turn since which something waits to be read; 0: none */

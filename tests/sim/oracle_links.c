@@ -175,6 +175,19 @@ static void recover(struct sim_end *end)
 	end->read_only = false;
 }
 
+/* --- L1: after a peer that spoke the pauses begin anew */
+
+static void check_attempt(struct sim_end *end, const struct spoke_link_event *event)
+{
+	const struct sim_stream *stream = end->stream;
+
+	if (end->pauses++ == 0 && stream->dubbo && !stream->tampered && end->seen.frame_len > 0 &&
+	    event->attempt != 1)
+		sim_violation(stream->world, "L1",
+			      "process %u: connection %u was well, and its next one is attempt %u",
+			      end->process->number, stream->number, event->attempt);
+}
+
 void sim_link_changed(struct sim_process *process, const struct spoke_link_event *event)
 {
 	struct sim_world *world = process->world;
@@ -212,6 +225,7 @@ void sim_link_changed(struct sim_process *process, const struct spoke_link_event
 		end->told_closed = true;
 		break;
 	case SPOKE_LINK_RECONNECTING:
+		check_attempt(end, event);
 		break;
 	}
 }

@@ -66,6 +66,7 @@ struct sim_consumer {
 	struct spoke_alarm alarm;
 	bool calling;                           /* inside spoke_call() */
 	unsigned waits;                         /* calls that have not ended */
+	uint64_t first_call;                    /* those before are of one that ended */
 	uint64_t connected_ns[SIM_PROVIDERS];   /* when it began to connect there last; 0: never */
 	struct sim_stream *last[SIM_PROVIDERS]; /* its newest connection there; NULL: none */
 };

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+sed -i 's/^ \* *oracle_turns .*/& S99/' "$copy/tests/sim/oracle.h"
+cat <<'PATCH' | plant tests/sim/mutants/plant.patch
+# SPDX-License-Identifier: Apache-2.0
+# Caught by: S98
+--- a/timer/wheel.c
++++ b/timer/wheel.c
+@@ -1,1 +1,1 @@
+-what is not there
++what is there
+PATCH
+cat <<'PATCH' | plant tests/sim/mutants/foreign.patch
+# SPDX-License-Identifier: Apache-2.0
+# Caught by: S1
+# It changes the simulator.
+--- a/tests/sim/plant.c
++++ b/tests/sim/plant.c
+@@ -1,1 +1,1 @@
+-int plant;
++int planted;
+PATCH
+echo 'int plant;' | plant tests/sim/plant.c
+red mutants 'S99 of tests/sim/oracle.h has no mutant' \
+	'plant.patch:2: names no invariant of tests/sim/oracle.h: S98' \
+	'plant.patch:3: does not say what the bug is' \
+	'plant.patch: does not apply: error:' \
+	'foreign.patch: tests/sim/plant.c is not of the product'
+quiet 'foreign.patch: does not apply' two-misses
