@@ -152,6 +152,7 @@ static bool hand_over(struct spoke_request *request, struct spokei_conn *conn,
 		return true;
 	if (error == SPOKE_ENOMEM)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+	spokei_conn_join_orphans(&request->serving, conn->link);
 	request_abandoned(&request->serving);
 	return false;
 }

@@ -178,7 +178,9 @@ SPOKE_MUST_USE int spokei_conn_serve(struct spokei_conn *conn, struct spokei_ser
  * becomes an error that says why. The serving is over. */
 void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *message);
 
-/* The serving is over without an answer, after its connection: no handler has seen it. */
+/* A request that is served without a connection counts towards the limit of its owner all the same,
+ * until it is answered, or left out here: it is over without an answer. */
+void spokei_conn_join_orphans(struct spokei_serving *serving, struct spokei_link *link);
 void spokei_conn_leave_orphans(struct spokei_serving *serving);
 
 /* Answers a request from inside up->request. */

@@ -91,7 +91,7 @@ static void forget(struct spokei_serving *serving)
 		spokei_map_fini(&conn->serving);
 }
 
-static void join_orphans(struct spokei_serving *serving, struct spokei_link *link)
+void spokei_conn_join_orphans(struct spokei_serving *serving, struct spokei_link *link)
 {
 	serving->link = link;
 	spokei_list_append(&link->orphans, &serving->node);
@@ -162,7 +162,7 @@ void spokei_conn_abandon(struct spokei_conn *conn)
 								    struct spokei_serving, node);
 
 		forget(serving);
-		join_orphans(serving, conn->link);
+		spokei_conn_join_orphans(serving, conn->link);
 		if (serving->abandoned)
 			serving->abandoned(serving);
 	}

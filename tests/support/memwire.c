@@ -161,6 +161,7 @@ struct memwire_socket *memwire_listener(struct memnet *net, const char *name)
 
 enum memnet_route memwire_route_of(struct memnet *net, const char *name)
 {
+	SPOKE_ASSERT(name != NULL);
 	for (const struct memwire_route *one = net->routes; one; one = one->next) {
 		if (strcmp(one->name, name) == 0)
 			return one->route;
