@@ -333,23 +333,6 @@ static void the_system_watches_over_connections_too(void **state)
 	assert_int_equal(guard.keepalive_ns, stage->setting->dubbo ? 0 : 60 * SECOND);
 }
 
-static void and_alone_where_heartbeats_are_off(void **state)
-{
-	struct stage *stage = begin(state, SPOKE_OFF, SPOKE_OFF);
-
-	if (stage == NULL)
-		return;
-	for (unsigned side = 0; side < 2; side++) {
-		const struct spokei_link *link = side == CLIENT ? &stage->consumer->link
-								: &stage->provider->link;
-		const struct memnet_guard *guard = memnet_guard(stage->world.net,
-								first_conn_fd(link));
-
-		assert_int_equal(guard->unanswered_ns, 120 * SECOND);
-		assert_int_equal(guard->keepalive_ns, 60 * SECOND);
-	}
-}
-
 static void without_heartbeats_silence_ends_a_connection_if_that_is_wanted(void **state)
 {
 	struct spoke_provider_options options = { .idle_close_ns = INTERVAL };
@@ -471,7 +454,6 @@ int main(void)
 		cmocka_unit_test(a_judge_who_was_held_up_kills_nobody),
 		cmocka_unit_test(after_a_sleep_of_the_machine_peers_are_asked_at_once),
 		cmocka_unit_test(the_system_watches_over_connections_too),
-		cmocka_unit_test(and_alone_where_heartbeats_are_off),
 		cmocka_unit_test(without_heartbeats_silence_ends_a_connection_if_that_is_wanted),
 		cmocka_unit_test(callers_choose_another_endpoint_before_the_reconnect),
 		cmocka_unit_test(owners_may_be_freed_by_whatever_they_are_told),

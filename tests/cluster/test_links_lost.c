@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Consumers whose provider goes away: at the worst of times, or without a word. */
+/* Consumers whose provider goes away, at the worst of times or without a word; and who notices. */
 #include "cluster/consumer_parts.h"
+#include "cluster/provider.h"
 #include "tests/cluster/linkrig.h"
 
 #include <errno.h>
@@ -115,6 +116,40 @@ static void nothing_is_served_on_a_link_made_in_a_drain(void **state)
 	assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS_REFUSED), 1);
 }
 
+/* --- what the system sees */
+
+/* It alone watches where no heartbeats are sent. */
+static void assert_guarded(const struct spokei_link *link)
+{
+	const struct spokei_conn *conn = spoke_container_of(link->conns.next, struct spokei_conn,
+							    node);
+	const struct memnet_guard *guard = memnet_guard(linkrig.world.net, conn->stream.watch.fd);
+
+	assert_int_equal(guard->unanswered_ns, 120 * SECOND);
+	assert_int_equal(guard->keepalive_ns, 60 * SECOND);
+}
+
+static void the_system_watches_for_a_consumer_without_heartbeats(void **state)
+{
+	const struct spoke_consumer_options options = { .heartbeat_ns = SPOKE_OFF };
+
+	(void)state;
+	linkrig_consume("dubbo", &options);
+	assert_guarded(&linkrig.consumer->link);
+}
+
+static void the_system_watches_for_a_provider_without_heartbeats(void **state)
+{
+	const struct spoke_provider_options options = { .heartbeat_ns = SPOKE_OFF };
+
+	(void)state;
+	linkrig_provide("dubbo", &options);
+	linkrig_connect();
+	linkrig_say(SPOKEI_PROBE);
+	linkrig_pass(10 * TICK);
+	assert_guarded(&linkrig.provider->link);
+}
+
 /* The system gave up waiting for the peer's: it is as silent as one that answers no heartbeat. */
 static void what_the_system_gives_up_was_silent(void **state)
 {
@@ -143,6 +178,8 @@ int main(void)
 		TEST(and_after_a_reset_too),
 		TEST(a_drain_waits_for_the_push_while_a_name_is_resolved),
 		TEST(nothing_is_served_on_a_link_made_in_a_drain),
+		TEST(the_system_watches_for_a_consumer_without_heartbeats),
+		TEST(the_system_watches_for_a_provider_without_heartbeats),
 		TEST(what_the_system_gives_up_was_silent),
 	};
 

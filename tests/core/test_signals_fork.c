@@ -55,7 +55,8 @@ static atomic_bool stay;
 static atomic_bool stands;
 static int raised_at_once; /* as soon as it has a handler; 0: none */
 
-/* NOLINTBEGIN(bugprone-reserved-identifier): the linker's names */
+/* The names are the linker's. */
+/* NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
 ssize_t __real_write(int fd, const void *bytes, size_t len);
 ssize_t __wrap_write(int fd, const void *bytes, size_t len);
 int __real_sigaction(int number, const struct sigaction *action, struct sigaction *old);
@@ -81,7 +82,7 @@ int __wrap_sigaction(int number, const struct sigaction *action, struct sigactio
 	}
 	return status;
 }
-/* NOLINTEND(bugprone-reserved-identifier) */
+/* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */
 
 /* --- */
 
