@@ -97,7 +97,7 @@ struct spokei_conn {
 	bool unwritable;     /* nothing can be written any more; what the peer sent is still read */
 	bool shut;           /* ... for this side has said all; the peer's end is waited for */
 	uint8_t probe_codec; /* of the heartbeats it sends */
-	uint8_t writables;   /* how often the peer took its READONLY back */
+	uint8_t writables;   /* how often the peer took its READONLY back, in the present minute */
 	uint32_t serving_count; /* of `servings` */
 	size_t parcels;         /* bytes of calls that wait until they can be written */
 	size_t read_held;       /* memory of `in` and `held`, as the link counts it */
@@ -108,6 +108,7 @@ struct spokei_conn {
 	uint64_t unwritable_ns; /* since when it is so; 0: it is not */
 	uint64_t ended_ns;
 	uint64_t announced_ns;
+	uint64_t writable_ns; /* when the minute of `writables` began */
 	uint64_t born_ns;
 	uint64_t due_ns; /* of the timer, while it is armed */
 	struct spokei_idle idle;

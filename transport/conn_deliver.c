@@ -3,7 +3,7 @@
 #include "transport/conn_parts.h"
 
 #define MINUTE_NS UINT64_C(60000000000)
-#define WRITABLES_MAX 100u /* times that a peer may take its READONLY back */
+#define WRITABLES_MAX 100u /* times a minute that a peer may take its READONLY back */
 #define QUEUED_FAIR 65536u /* bytes that any peer may leave waiting */
 
 /* --- replies */
@@ -145,9 +145,15 @@ static void deliver_readonly(struct spokei_conn *conn)
 
 static void deliver_writable(struct spokei_conn *conn)
 {
+	const struct spoke_engine *engine = spokei_conn_engine(conn);
+
 	if (!conn->readonly || conn->state != SPOKEI_CONN_OPEN)
 		return;
 	/* Users are told each time; who plays with that is not believed any more. */
+	if (engine->begin_ns - conn->writable_ns >= MINUTE_NS) {
+		conn->writables = 0;
+		conn->writable_ns = engine->begin_ns;
+	}
 	if (conn->writables == WRITABLES_MAX)
 		return;
 	conn->writables++;

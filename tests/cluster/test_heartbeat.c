@@ -401,37 +401,28 @@ static void free_provider_now(struct stage *stage, const struct spoke_link_event
 	stage->provider = NULL;
 }
 
-static void free_at(struct stage *stage, const struct spoke_link_event *event,
-		    enum spoke_link_change change)
+static enum spoke_link_change free_change;
+
+static void free_at_change(struct stage *stage, const struct spoke_link_event *event)
 {
-	if (event->change == change)
+	if (event->change == free_change)
 		free_consumer_now(stage, event);
 }
 
-#define FREE_AT(name, change)                                                                      \
-	static void free_at_##name(struct stage *stage, const struct spoke_link_event *event)      \
-	{                                                                                          \
-		free_at(stage, event, change);                                                     \
-	}
-FREE_AT(suspect, SPOKE_LINK_SUSPECT)
-FREE_AT(closed, SPOKE_LINK_CLOSED)
-FREE_AT(reconnecting, SPOKE_LINK_RECONNECTING)
-FREE_AT(probation, SPOKE_LINK_PROBATION)
-FREE_AT(recovered, SPOKE_LINK_RECOVERED)
-
 static void owners_may_be_freed_by_whatever_they_are_told(void **state)
 {
-	void (*const acts[])(struct stage *, const struct spoke_link_event *) = {
-		free_at_suspect,   free_at_closed,    free_at_reconnecting,
-		free_at_probation, free_at_recovered,
+	static const enum spoke_link_change changes[] = {
+		SPOKE_LINK_SUSPECT,   SPOKE_LINK_CLOSED,    SPOKE_LINK_RECONNECTING,
+		SPOKE_LINK_PROBATION, SPOKE_LINK_RECOVERED,
 	};
 
-	for (unsigned i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
+	for (unsigned i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		struct stage *stage = begin(state, INTERVAL, INTERVAL);
 
 		if (stage == NULL)
 			return;
-		consumers_diary.then = acts[i];
+		free_change = changes[i];
+		consumers_diary.then = free_at_change;
 		providers_diary.then = i == 0 ? free_provider_now : NULL;
 		(void)stage_call(stage, stage_method(stage, "later"), stage_text(stage, "x"));
 		freeze(stage, SERVER, 20 * INTERVAL);
