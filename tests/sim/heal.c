@@ -140,6 +140,8 @@ static void settle(struct sim_world *world)
 	wait_until_whole(world);
 	wait_for_calls(world, world->virt.now_ns + 30 * SECOND);
 	sim_go_on(world, world->virt.now_ns + notice_ns(world) + 10 * MS);
+	/* What tells one side that the other is gone may be behind much that moves slowly. */
+	sim_fault_streams_end(world);
 	wait_until_whole(world);
 	sim_provider_answer_due(world, true);
 	sim_go_on(world, world->virt.now_ns + 100 * MS);
