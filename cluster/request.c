@@ -273,13 +273,18 @@ static struct spoke_request *take_request(const struct spoke_env *env, struct sp
 	return request;
 }
 
+/* When its time is over; not after begin_ns: it is. A request that is read in a late turn may have
+ * lain there for as long as that was held up, and is not run for a caller who has given up. */
 static uint64_t deadline_of(const struct spoke_engine *engine, int64_t timeout_ms)
 {
+	uint64_t held_up_ns = spokei_engine_late(engine) ? engine->late_ns : 0;
 	uint64_t left_ms = (uint64_t)timeout_ms;
+	uint64_t left_ns;
 
 	if (timeout_ms <= 0 || left_ms > (UINT64_MAX - engine->begin_ns) / NS_PER_MS)
 		return UINT64_MAX;
-	return engine->begin_ns + left_ms * NS_PER_MS;
+	left_ns = left_ms * NS_PER_MS;
+	return engine->begin_ns + (left_ns > held_up_ns ? left_ns - held_up_ns : 0);
 }
 
 /* Has its time run out while those before it ran? The turn's time does not tell, and a clock for
@@ -291,6 +296,8 @@ static bool is_over(struct spokei_link *link, uint64_t deadline_ns)
 	bool first = link->ran_ns != engine->begin_ns;
 
 	link->ran_ns = engine->begin_ns;
+	if (deadline_ns <= engine->begin_ns)
+		return true;
 	if (first || env->glance(env->ctx) + SPOKE_GLANCE_NS < deadline_ns)
 		return false;
 	return env->now(env->ctx) >= deadline_ns;

@@ -156,7 +156,9 @@ static int overrule_interval(struct spoke_engine *engine, uint64_t values[KEYS],
 	else
 		error = overrule(engine, values, key, option);
 	if (error == SPOKE_OK && values[key] != SPOKEI_IDLE_OFF && values[key] < HEARTBEAT_MIN_NS) {
-		spokei_event(engine, SPOKE_ERANGE, "%s: 10 ms at least, or 0 (off)",
+		spokei_event(engine, SPOKE_ERANGE,
+			     option ? "option %s: 10 ms at least, or SPOKE_OFF"
+				    : "URL, %s: 10 ms at least, or 0 for none",
 			     keys[key].name);
 		error = SPOKE_ERANGE;
 	}
@@ -217,8 +219,19 @@ int spokei_settings_further(struct spoke_engine *engine,
 {
 	const char *service = first_text(spoke_url_get(url, "interface"), url->path, "");
 	uint64_t values[KEYS];
+	uint64_t first[KEYS];
 	int error = read_parameters(engine, url, values);
 
+	if (error == 0)
+		error = read_parameters(engine, &settings->url, first);
+	for (int i = 0; i < KEYS && error == 0; i++) {
+		if (spoke_url_get(url, keys[i].name) == NULL || values[i] == first[i])
+			continue;
+		spokei_event(engine, SPOKE_EINVAL,
+			     "URL: %s counts for the whole consumer; say it in the first URL",
+			     keys[i].name);
+		error = SPOKE_EINVAL;
+	}
 	if (error == 0 && *service && strcmp(service, settings->service) != 0) {
 		spokei_event(engine, SPOKE_EINVAL,
 			     "URL: another service than the first URL's; make a consumer for it");
@@ -232,20 +245,28 @@ void spokei_settings_consumer_fini(struct spokei_consumer_settings *settings)
 	spoke_url_fini(&settings->url);
 }
 
-int spokei_settings_endpoint(struct spoke_engine *engine, const struct spoke_url *url,
-			     struct spokei_connector_options *ret)
+/* NULL: there is an event that says why. */
+static const struct spokei_wire *wire_of(struct spoke_engine *engine, const struct spoke_url *url)
 {
 	const char *scheme = *url->scheme ? url->scheme : "dubbo";
 	const struct spokei_wire *wire = spokei_catalog_wire(scheme);
+	char shown[URL_SHOWN];
 
-	if (wire == NULL) {
-		char shown[URL_SHOWN];
+	if (wire)
+		return wire;
+	(void)spokei_log_escape(shown, sizeof(shown), scheme, strlen(scheme));
+	spokei_event(engine, SPOKE_EUNSUPPORTED,
+		     "URL: scheme %s is not known; use dubbo or msgpack-rpc", shown);
+	return NULL;
+}
 
-		(void)spokei_log_escape(shown, sizeof(shown), scheme, strlen(scheme));
-		spokei_event(engine, SPOKE_EUNSUPPORTED,
-			     "URL: scheme %s is not known; use dubbo or msgpack-rpc", shown);
+int spokei_settings_endpoint(struct spoke_engine *engine, const struct spoke_url *url,
+			     struct spokei_connector_options *ret)
+{
+	const struct spokei_wire *wire = wire_of(engine, url);
+
+	if (wire == NULL)
 		return SPOKE_EUNSUPPORTED;
-	}
 	if (url->host && url->port == 0) {
 		spokei_event(engine, SPOKE_ERANGE, "URL: nobody can be called at port 0");
 		return SPOKE_ERANGE;
@@ -288,33 +309,65 @@ int spokei_settings_provider(struct spoke_engine *engine,
 	return SPOKE_OK;
 }
 
-int spokei_settings_listen(struct spoke_engine *engine, const char *text, struct spoke_address *ret)
+/* What a provider is told is told in its options: one place of several cannot have its own. */
+static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url *url)
+{
+	char shown[URL_SHOWN];
+
+	for (unsigned i = 0; i < url->parameter_count; i++) {
+		const char *key = url->parameters[i].key;
+
+		if (is_other_key(key))
+			continue;
+		(void)spokei_log_escape(shown, sizeof(shown), key, strlen(key));
+		spokei_event(engine, SPOKE_EINVAL,
+			     "listen: %s is not said here; say it in the provider's options",
+			     shown);
+		return SPOKE_EINVAL;
+	}
+	return SPOKE_OK;
+}
+
+static int read_place(struct spoke_engine *engine, const struct spoke_url *url,
+		      struct spoke_address *ret)
 {
 	const struct spoke_env *env = engine->env;
 	char place[SPOKE_URL_HOST_MAX + 16];
+	char path[sizeof(((struct spoke_address *)0)->bytes) + 8];
+	bool is_v6 = url->host && strchr(url->host, ':') != NULL;
+	int error = -1;
+
+	if (url->socket) {
+		int len = snprintf(path, sizeof(path), "unix:%s", url->socket);
+
+		if (len < (int)sizeof(path))
+			error = env->net->parse(env->ctx, path, ret);
+	} else {
+		(void)snprintf(place, sizeof(place), "%s%s%s:%d", is_v6 ? "[" : "", url->host,
+			       is_v6 ? "]" : "", url->port < 0 ? PORT_PRESET : url->port);
+		error = env->net->parse(env->ctx, place, ret);
+	}
+	if (error == 0)
+		return SPOKE_OK;
+	spokei_event(engine, SPOKE_EINVAL,
+		     "listen: not an address in digits, or a path that is too long; write "
+		     "one, as dubbo://0.0.0.0:20880 or unix:/run/echo.sock");
+	return SPOKE_EINVAL;
+}
+
+int spokei_settings_listen(struct spoke_engine *engine, const char *text, struct spoke_address *ret)
+{
 	struct spoke_url url;
 	int error = spokei_settings_url(engine, text, &url);
 
 	if (error)
 		return error;
-	if (url.socket) {
-		char path[sizeof(((struct spoke_address *)0)->bytes) + 8];
-		int len = snprintf(path, sizeof(path), "unix:%s", url.socket);
-
-		error = len < (int)sizeof(path) ? env->net->parse(env->ctx, path, ret) : -1;
-	} else {
-		bool is_v6 = strchr(url.host, ':') != NULL;
-
-		(void)snprintf(place, sizeof(place), "%s%s%s:%d", is_v6 ? "[" : "", url.host,
-			       is_v6 ? "]" : "", url.port < 0 ? PORT_PRESET : url.port);
-		error = env->net->parse(env->ctx, place, ret);
-	}
-	if (error) {
-		spokei_event(engine, SPOKE_EINVAL,
-			     "listen: not an address in digits, or a path that is too long; write "
-			     "one, as dubbo://0.0.0.0:20880 or unix:/run/echo.sock");
-		error = SPOKE_EINVAL;
-	}
+	if (wire_of(engine, &url) == NULL)
+		error = SPOKE_EUNSUPPORTED;
+	if (error == 0)
+		error = refuse_parameters(engine, &url);
+	if (error == 0)
+		error = read_place(engine, &url, ret);
 	spoke_url_fini(&url);
 	return error;
 }

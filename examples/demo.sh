@@ -100,6 +100,12 @@ tell_until() {
 	done
 }
 
+# tell_all <file> <pattern> <pattern>: the same, until both have come, whichever is first.
+tell_all() {
+	tell_until "$1" "$2\\|$3" || return
+	tell_until "$1" "$2\\|$3"
+}
+
 # --- the story
 
 mkfifo "$work/said" || exit 2
@@ -147,7 +153,8 @@ echo
 "$programs/demo_provider" --heartbeat-ms 300 dubbo://127.0.0.1:0 >"$work/provider" &
 provider=$!
 echo "7. A provider and a consumer that calls it every 50 ms. Who hears nothing for 300 ms asks by a
-   heartbeat. Each says what happens in it; the driver only stops and wakes them:"
+   heartbeat. Each says what happens in it, and when, by the clock of the machine; the driver only
+   stops and wakes them:"
 tell_until "$work/provider" ' listens at ' || exit 1
 tcp=$(sed -n 's/.* listens at //p' "$work/provider")
 : >"$work/consumer"
@@ -167,7 +174,7 @@ echo "   The driver wakes the provider (SIGCONT), which answers the heartbeat th
 kill -CONT "$provider"
 tell_until "$work/consumer" 'recovered'
 tell_until "$work/consumer" 'calls are answered'
-tell_until "$work/provider" 'connected'
+tell_all "$work/provider" 'closed' 'connected'
 echo
 echo "8. Now the driver freezes the consumer, process $consumer. Its provider notices the same way, and
    closes:"

@@ -2,6 +2,8 @@
 /* Silence on a connection, what is asked because of it, and what it means. */
 #include "transport/conn_parts.h"
 
+#define LITTLE 4096u /* bytes */
+
 int spokei_conn_probe(struct spokei_conn *conn)
 {
 	const struct spokei_link *link = conn->link;
@@ -105,6 +107,21 @@ void spokei_conn_woke(struct spokei_conn *conn)
 		ask(conn);
 }
 
+/*
+ * Does the system get rid of what was written, though slowly? It tells so late: a socket is
+ * writable again when a good part of its buffer is free. What is little fits the peer's system even
+ * if the peer does nothing.
+ */
+static bool still_moves(struct spokei_conn *conn)
+{
+	const struct spoke_env *env = spokei_conn_engine(conn)->env;
+	ssize_t unsent = env->net->unsent(env->ctx, conn->stream.watch.fd);
+	uint32_t before = conn->unsent;
+
+	conn->unsent = unsent > 0 ? (uint32_t)unsent : 0;
+	return unsent >= 0 && before > LITTLE && conn->unsent < before;
+}
+
 /* Is it quiet for an answer is being made? */
 static bool somebody_waits(const struct spokei_conn *conn)
 {
@@ -131,6 +148,10 @@ void spokei_conn_judge_silence(struct spokei_conn *conn)
 	if (conn->state == SPOKEI_CONN_CLOSED || !is_listened_to(conn))
 		return;
 	moment = moment_of(conn);
+	if (spokei_idle_ripe(&conn->idle, &moment) && still_moves(conn) && conn->idle.asked) {
+		conn->idle.since_ns = moment.now_ns;
+		return;
+	}
 	switch (spokei_idle_judge(&conn->idle, &moment)) {
 	case SPOKEI_IDLE_KEEP:
 		return;

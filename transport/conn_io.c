@@ -94,6 +94,12 @@ static void end_of_input(struct spokei_conn *conn)
 		spokei_conn_close(conn, SPOKE_ECLOSED);
 		return;
 	}
+	/* It said goodbye before, and nobody waits for anything. */
+	if (conn->readonly && conn->announced && conn->pendings.count == 0 &&
+	    spokei_list_empty(&conn->servings)) {
+		spokei_conn_close(conn, SPOKE_ECLOSED);
+		return;
+	}
 	if (conn->unwritable || conn->link->connects || !owes_answers(conn)) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 		return;

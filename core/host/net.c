@@ -13,10 +13,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -408,6 +410,14 @@ static int net_guard(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepali
 	return error ? error : set_option(fd, SOL_SOCKET, SO_KEEPALIVE, keep_s > 0);
 }
 
+static ssize_t net_unsent(void *ctx, int fd)
+{
+	int count = 0;
+
+	(void)ctx;
+	return ioctl(fd, SIOCOUTQ, &count) == 0 ? count : -errno;
+}
+
 const struct spoke_net spokei_host_net = {
 	.connect = net_connect,
 	.finish = net_finish,
@@ -424,4 +434,5 @@ const struct spoke_net spokei_host_net = {
 	.print = net_print,
 	.resolve = net_resolve,
 	.guard = net_guard,
+	.unsent = net_unsent,
 };

@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 		error = spoke_provider_listen(provider, argv[i]);
 	for (size_t i = 0; !error && spoke_provider_address(provider, i, address, sizeof(address));
 	     i++)
-		printf("demo.EchoService listens at %s\n", address);
+		story_say(&story, "demo.EchoService listens at %s", address);
 	(void)fflush(stdout);
 	if (!error)
 		error = spoke_engine_drain_on_signals(engine, DRAIN_NS);

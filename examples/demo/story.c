@@ -6,15 +6,15 @@
 
 void story_begin(struct story *story, const char *who, struct spoke_engine *engine)
 {
-	*story = (struct story){ who, engine, spoke_engine_now(engine) };
+	*story = (struct story){ who, engine };
 }
 
 void story_say(const struct story *story, const char *format, ...)
 {
-	uint64_t ms = (spoke_engine_now(story->engine) - story->from_ns) / 1000000;
+	uint64_t ms = spoke_engine_now(story->engine) / 1000000 % 10000000;
 	va_list args;
 
-	printf("    %3u.%03u s  %-8s  ", (unsigned)(ms / 1000), (unsigned)(ms % 1000), story->who);
+	printf("    %4u.%03u s  %-8s  ", (unsigned)(ms / 1000), (unsigned)(ms % 1000), story->who);
 	va_start(args, format);
 	(void)vprintf(format, args);
 	va_end(args);
@@ -33,7 +33,9 @@ void story_changed(void *arg, const struct spoke_link_event *event)
 			  event->missed);
 		return;
 	case SPOKE_LINK_CLOSED:
-		story_say(story, "%s: %s: %s", event->name, change, spoke_strerror(event->error));
+		story_say(story, "%s: %s: %s", event->name, change,
+			  event->error == SPOKE_ECLOSED ? "it has said goodbye"
+							: spoke_strerror(event->error));
 		return;
 	case SPOKE_LINK_RECONNECTING:
 		story_say(story, "%s: %s: attempt %u in %u ms", event->name, change, event->attempt,

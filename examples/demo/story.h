@@ -6,11 +6,10 @@
 #include <spoke/engine.h>
 #include <spoke/link.h>
 
-/* Who says it, and when the story began. */
+/* Who says it. The times are of the machine's clock, so that those of two programs compare. */
 struct story {
 	const char *who;
 	struct spoke_engine *engine;
-	uint64_t from_ns;
 };
 
 void story_begin(struct story *story, const char *who, struct spoke_engine *engine);

@@ -290,6 +290,13 @@ static int net_guard(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepali
 	return error ? error : inner->net->guard(inner->ctx, fd, unanswered_ns, keepalive_ns);
 }
 
+static ssize_t net_unsent(void *ctx, int fd)
+{
+	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+
+	return inner->net->unsent(inner->ctx, fd);
+}
+
 static const struct spoke_net faulty_net = {
 	.connect = net_connect,
 	.finish = net_finish,
@@ -306,6 +313,7 @@ static const struct spoke_net faulty_net = {
 	.print = net_print,
 	.resolve = net_resolve,
 	.guard = net_guard,
+	.unsent = net_unsent,
 };
 
 /* --- files and loop */

@@ -380,6 +380,14 @@ static int net_guard(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepali
 	return traced(socket->user->net, 'g', fd, 0);
 }
 
+/* Nobody knows, here. */
+static ssize_t net_unsent(void *ctx, int fd)
+{
+	(void)ctx;
+	(void)fd;
+	return -EOPNOTSUPP;
+}
+
 const struct spoke_net memnet_table = {
 	.connect = net_connect,
 	.finish = net_finish,
@@ -396,4 +404,5 @@ const struct spoke_net memnet_table = {
 	.print = net_print,
 	.resolve = net_resolve,
 	.guard = net_guard,
+	.unsent = net_unsent,
 };

@@ -36,11 +36,15 @@ struct spoke_consumer_options {
 	/*
 	 * An endpoint: "dubbo://host:port/service", "msgpack-rpc://host:port/service",
 	 * "unix:/path?interface=service", "msgpack-rpc+unix:/path". What its parameters say
-	 * (timeout, version, group and so on) counts for the whole consumer, and yields to the
-	 * fields below.
+	 * counts for the whole consumer, and yields to the fields below: interface, version, group;
+	 * timeout ("500ms", "2s"; a bare number is of ms), heartbeat and idle.close (0: none),
+	 * pending.max, frame.max ("1MiB"). Keys of Dubbo's that say nothing to spoke are passed
+	 * over, any other one is refused.
 	 */
 	const char *url;
-	const char *const *more_urls; /* further endpoints of the same service */
+	/* Further endpoints of the same service, of which each has one connection. What their
+	 * parameters say has to be what the first URL says. */
+	const char *const *more_urls;
 	size_t more_count;
 	uint64_t timeout_ns;  /* of a call; 0: what the URL says, else 1 s */
 	uint32_t pending_max; /* calls that wait for an answer; beyond: ELIMIT. 0: 65,536 */

@@ -104,9 +104,10 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_add(struct spoke_provider *provider,
 
 /*
  * Listens: "dubbo://0.0.0.0:20880", "dubbo://[::]:20880", "unix:/run/echo.sock". Whatever the
- * scheme, Dubbo and MessagePack-RPC are both understood. The host is given in digits; port 0 is one
- * that the system chooses. Returns 0, ESYNTAX, ERANGE, EINVAL or ESYSTEM (spoke_engine_why() has a
- * sentence), ELIMIT, ENOMEM, ECLOSED or EFORKED.
+ * scheme of the two, Dubbo and MessagePack-RPC are both understood. The host is given in digits;
+ * port 0 is one that the system chooses. Heartbeat and the like are said in the provider's options,
+ * and refused here. Returns 0, ESYNTAX, ERANGE, EINVAL, EUNSUPPORTED or ESYSTEM (spoke_engine_why()
+ * has a sentence), ELIMIT, ENOMEM, ECLOSED or EFORKED.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_listen(struct spoke_provider *provider,
 						   const char *url);

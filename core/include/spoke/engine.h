@@ -52,6 +52,9 @@ SPOKE_API SPOKE_MUST_USE int spoke_engine_new(const struct spoke_engine_options 
  * for its thread first. With a loop of yours that you run yourself it must not be called in a
  * callback of the engine; in those of your own watchers it may.
  *
+ * It waits for works of the pool that are running, names that are being resolved among them, which
+ * the system may take seconds for.
+ *
  * In a forked child nothing is sent, and posts are not run, for their threads are not there. An
  * engine that another thread was running as the process forked is left as it is, for nobody knows
  * what that thread was in the midst of: its memory stays, its descriptors stay until an exec.

@@ -88,6 +88,9 @@ struct spoke_net {
 	 * system takes (Linux: ms, and whole seconds). Does nothing, and returns 0, where the
 	 * transport has no such thing, as unix sockets, and goes without what the system lacks. */
 	int (*guard)(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepalive_ns);
+	/* Bytes that were written and that the peer's system has not taken yet, or a negative
+	 * errno: nobody knows. */
+	ssize_t (*unsent)(void *ctx, int fd);
 };
 
 /* Work for another thread. */

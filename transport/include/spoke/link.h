@@ -31,7 +31,9 @@ enum spoke_link_change {
 	SPOKE_LINK_SUSPECT,   /* a heartbeat is unanswered; told for each, see `missed` */
 	SPOKE_LINK_RECOVERED, /* what was suspect, on probation or read-only no longer is */
 	SPOKE_LINK_READONLY,  /* the peer takes no more calls */
-	SPOKE_LINK_CLOSED,    /* it is no more; `error` says why */
+	/* ECLOSED: after a goodbye (READONLY) on which nobody waited any more, or by its owner's
+	 * end. */
+	SPOKE_LINK_CLOSED,       /* it is no more; `error` says why */
 	SPOKE_LINK_RECONNECTING, /* a consumer pauses before its next attempt; `error`: why */
 };
 
