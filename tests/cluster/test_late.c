@@ -72,10 +72,46 @@ static void five_hundred_answers_win_over_their_deadlines_after_a_stall(void **s
 		spoke_consumer_free(crowd.consumers[i]);
 }
 
+static void note_end(void *arg, const struct spoke_result *result)
+{
+	*(int *)arg = result->error;
+}
+
+/* The whole provider stands still; what lay in its socket is told of when it goes on. */
+static void a_provider_that_was_held_up_runs_nothing_for_who_has_given_up(void **state)
+{
+	struct stage *stage = stage_bare(state);
+	const struct spoke_provider_options often = { .heartbeat_ns = 20 * MS };
+	const struct spoke_call_options patient = { .timeout_ns = 10 * SECOND };
+	const struct spoke_call_options hasty = { .timeout_ns = 100 * MS };
+	struct spoke_method *echo;
+	int ends[2] = { 1, 1 };
+
+	if (!stage->setting->in_memory || !stage->setting->dubbo)
+		return;
+	stage_provide(stage, &often);
+	stage_consume(stage, NULL);
+	stage_until_ready(stage, 1);
+	stage_pass(stage, 5 * MS);
+	echo = stage_method(stage, "echo");
+	virtual_hold(&stage->processes[1], 500 * MS);
+	assert_int_equal(spoke_call(echo, stage_text(stage, "x"), &hasty, note_end, &ends[0], NULL),
+			 SPOKE_OK);
+	assert_int_equal(spoke_call(echo, stage_text(stage, "x"), &patient, note_end, &ends[1],
+				    NULL),
+			 SPOKE_OK);
+	stage_pass(stage, 2 * SECOND);
+	assert_int_equal(ends[0], SPOKE_ETIMEOUT);
+	assert_int_equal(ends[1], SPOKE_OK);
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_REQUESTS_EXPIRED), 1);
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_REQUESTS_OK), 1);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(five_hundred_answers_win_over_their_deadlines_after_a_stall),
+		cmocka_unit_test(a_provider_that_was_held_up_runs_nothing_for_who_has_given_up),
 	};
 
 	return stage_run("late", tests, sizeof(tests) / sizeof(tests[0]));

@@ -111,6 +111,42 @@ static void an_interval_is_10_ms_at_least_or_off(void **state)
 	spoke_provider_free(provider);
 }
 
+static void what_a_place_to_listen_at_cannot_say_is_refused(void **state)
+{
+	static const struct {
+		const char *url;
+		int error;
+		const char *words;
+	} cases[] = {
+		{ "dubbo://127.0.0.1:0?heartbeat=1s", SPOKE_EINVAL, "heartbeat" },
+		{ "dubbo://127.0.0.1:0?hartbeat=1s", SPOKE_EINVAL, "hartbeat" },
+		{ "http://127.0.0.1:0", SPOKE_EUNSUPPORTED, "http" },
+	};
+	struct stage *stage = stage_begin(state);
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(spoke_provider_listen(stage->provider, cases[i].url),
+				 cases[i].error);
+		assert_non_null(strstr(spoke_engine_why(stage->server_engine), cases[i].words));
+	}
+}
+
+static void further_urls_say_what_the_first_says(void **state)
+{
+	static const char *const other[] = { "dubbo://127.0.0.1:2/S?heartbeat=2s" };
+	static const char *const same[] = { "dubbo://127.0.0.1:2/S?heartbeat=1000" };
+	struct spoke_consumer_options options = { .url = "dubbo://127.0.0.1:1/S?heartbeat=1s",
+						  .more_urls = other,
+						  .more_count = 1 };
+	struct stage *stage = stage_begin(state);
+	struct spoke_consumer *consumer;
+
+	assert_int_equal(try_consumer(stage, &options, "heartbeat counts for"), SPOKE_EINVAL);
+	options.more_urls = same;
+	assert_int_equal(spoke_consumer_new(stage->client_engine, &options, &consumer), SPOKE_OK);
+	spoke_consumer_free(consumer);
+}
+
 static void a_method_needs_a_service_where_the_wire_names_it(void **state)
 {
 	struct stage *stage = stage_begin(state);
@@ -136,6 +172,8 @@ int main(void)
 		cmocka_unit_test(a_version_that_the_wire_cannot_say_is_not_left_out),
 		cmocka_unit_test(every_url_of_a_consumer_is_looked_at),
 		cmocka_unit_test(an_interval_is_10_ms_at_least_or_off),
+		cmocka_unit_test(what_a_place_to_listen_at_cannot_say_is_refused),
+		cmocka_unit_test(further_urls_say_what_the_first_says),
 		cmocka_unit_test(a_method_needs_a_service_where_the_wire_names_it),
 	};
 

@@ -127,6 +127,37 @@ static void what_is_no_socket_is_an_error_or_nothing(void **state)
 	rig->net->close(rig, spare);
 }
 
+static void what_the_peer_does_not_take_is_told(void **state)
+{
+	struct netrig *rig = netrig_begin(state);
+	static const char bytes[65536];
+	size_t written = 0;
+	ssize_t unsent;
+	int ends[2];
+
+	netrig_make_pair(rig, ends);
+	if (rig->on->in_memory) {
+		assert_int_equal(rig->net->unsent(rig, ends[0]), -EOPNOTSUPP);
+		netrig_close_pair(rig, ends);
+		return;
+	}
+	assert_int_equal(rig->net->unsent(rig, ends[0]), 0);
+	for (ssize_t len = 0; len >= 0; written += (size_t)len) {
+		len = netrig_try_write(rig, ends[0], bytes, sizeof(bytes));
+		if (len < 0)
+			break;
+	}
+	unsent = rig->net->unsent(rig, ends[0]);
+	assert_true(unsent > 0);
+	while (written > 0) {
+		char some[65536];
+
+		written -= (size_t)netrig_read_some(rig, ends[1], some, sizeof(some));
+	}
+	assert_true(rig->net->unsent(rig, ends[0]) < unsent);
+	netrig_close_pair(rig, ends);
+}
+
 static void memory_remembers_per_descriptor(void **state)
 {
 	struct netrig *rig = netrig_begin(state);
@@ -154,6 +185,7 @@ int main(void)
 		cmocka_unit_test(zero_is_as_the_system_has_it),
 		cmocka_unit_test(a_guarded_connection_carries_bytes),
 		cmocka_unit_test(what_is_no_socket_is_an_error_or_nothing),
+		cmocka_unit_test(what_the_peer_does_not_take_is_told),
 		cmocka_unit_test(memory_remembers_per_descriptor),
 	};
 
