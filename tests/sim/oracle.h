@@ -19,28 +19,35 @@
 
 #include "tests/sim/sim.h"
 
+/* What had kept a process from judging, up to some moment; from then on it counts anew. */
+struct sim_excuse {
+	uint64_t late_turns; /* of the process */
+	uint64_t held_ns;    /* ... */
+	uint64_t sleeps;     /* of the world */
+};
+
 /* One end of a connection. */
 struct sim_end {
 	struct sim_stream *stream;
 	struct sim_process *process; /* NULL: not accepted yet */
 	int fd;                      /* -1: closed, or not accepted */
 	uint64_t since_ns;           /* when it was opened */
+	uint64_t stood_ns;           /* when it was told that it stands; 0: not yet */
 	uint64_t arrived;            /* bytes that could be read, ever */
 	uint64_t taken;              /* of them, read */
 	uint64_t arrived_ns;         /* when the last came */
 	uint64_t read_ns;            /* when the last was read */
 	uint64_t wrote_ns;           /* when the last was written */
 	uint64_t first_wrote_ns;
-	uint64_t again_ns;    /* when a read was told so although there was something */
-	uint64_t asked_ns;    /* when its last heartbeat was handed over whole; 0: never */
-	uint64_t patience_ns; /* until then those may be waited for */
-	uint64_t broken_turn; /* the turn in which it read what is no frame; 0: none */
-	uint64_t readonly;    /* the order of its reading that no more calls are taken; 0 */
-	bool readonly_seen;   /* in this turn, maybe after what was read with it */
-	uint64_t guessed_ns;  /* when an answer was read to what was half written */
-	uint64_t late_turns;  /* of its process, when bytes came last */
-	uint64_t held_ns;     /* ... */
-	uint64_t sleeps;      /* ... of the world */
+	uint64_t again_ns;        /* when a read was told so although there was something */
+	uint64_t asked_ns;        /* when its last heartbeat was handed over whole; 0: never */
+	uint64_t patience_ns;     /* until then those may be waited for */
+	uint64_t broken_turn;     /* the turn in which it read what is no frame; 0: none */
+	uint64_t readonly;        /* the order of its reading that no more calls are taken; 0 */
+	bool readonly_seen;       /* in this turn, maybe after what was read with it */
+	uint64_t guessed_ns;      /* when an answer was read to what was half written */
+	struct sim_excuse silent; /* when bytes came last, or it stood */
+	struct sim_excuse asked;  /* when patience_ns was set */
 	uint64_t missed_ns;
 	unsigned misses;      /* in a row, as it told */
 	unsigned pauses;      /* told since it was opened, before another one */
@@ -138,6 +145,9 @@ void sim_calls_check(struct sim_world *world, bool all);
 
 void sim_link_changed(struct sim_process *process, const struct spoke_link_event *event);
 void sim_links_check(struct sim_world *world);
+
+/* Of this side, up to now. */
+struct sim_excuse sim_excuse_now(const struct sim_end *end);
 
 /* A heartbeat was handed over whole. */
 void sim_link_asked(struct sim_end *end);

@@ -217,6 +217,8 @@ void sim_link_changed(struct sim_process *process, const struct spoke_link_event
 	case SPOKE_LINK_PROBATION:
 	case SPOKE_LINK_CONNECTED:
 		end->told = true;
+		end->stood_ns = sim_now(process);
+		end->silent = sim_excuse_now(end);
 		end->on_probation = event->change == SPOKE_LINK_PROBATION;
 		break;
 	case SPOKE_LINK_SUSPECT:
@@ -243,6 +245,23 @@ void sim_link_changed(struct sim_process *process, const struct spoke_link_event
 
 /* --- L2 */
 
+struct sim_excuse sim_excuse_now(const struct sim_end *end)
+{
+	const struct sim_process *process = end->process;
+
+	return (struct sim_excuse){ process->late_turns, process->held_ns, process->world->sleeps };
+}
+
+/* The time in which it stood still does not count; after each turn that was late, and after each
+ * sleep, an interval begins anew. */
+static uint64_t excused_ns(const struct sim_end *end, const struct sim_excuse *since)
+{
+	struct sim_excuse now = sim_excuse_now(end);
+	uint64_t anew = now.late_turns - since->late_turns + now.sleeps - since->sleeps;
+
+	return anew * (interval_of(end->process) + TICK_NS) + now.held_ns - since->held_ns;
+}
+
 void sim_link_asked(struct sim_end *end)
 {
 	struct sim_world *world = end->stream->world;
@@ -254,23 +273,22 @@ void sim_link_asked(struct sim_end *end)
 		 0, 0);
 	if (interval_ns == SPOKE_OFF || end->misses >= MISSES)
 		return;
-	until_ns = world->virt.now_ns + (MISSES - end->misses) * (interval_ns + TICK_NS);
-	if (end->patience_ns < until_ns)
-		end->patience_ns = until_ns;
+	until_ns = sim_now(end->process) + (MISSES - end->misses) * (interval_ns + TICK_NS);
+	if (end->patience_ns >= until_ns)
+		return;
+	end->patience_ns = until_ns;
+	end->asked = sim_excuse_now(end);
 }
 
-/* Four intervals of silence, each up to a tick longer, and one for each turn that was late; time in
- * which this side stood still does not count. */
+/* Four intervals of silence, each up to a tick longer, and what excuses this side. */
 static void check_noticed(const struct sim_end *end)
 {
 	const struct sim_process *process = end->process;
 	struct sim_world *world = process->world;
 	uint64_t interval_ns = interval_of(process);
-	uint64_t last_ns = end->arrived_ns > end->since_ns ? end->arrived_ns : end->since_ns;
-	uint64_t late = process->late_turns - end->late_turns;
-	uint64_t asked = world->sleeps - end->sleeps; /* anew, after each */
-	uint64_t bound_ns = (MISSES + 1 + late + asked) * (interval_ns + TICK_NS) + TICK_NS +
-			    process->held_ns - end->held_ns;
+	uint64_t last_ns = end->arrived_ns > end->stood_ns ? end->arrived_ns : end->stood_ns;
+	uint64_t bound_ns = (MISSES + 1) * (interval_ns + TICK_NS) + TICK_NS +
+			    excused_ns(end, &end->silent);
 
 	/* Who has no memory to ask asks later. */
 	if (sim_plan_has(world->plan, SIM_MEMORY))
@@ -280,7 +298,8 @@ static void check_noticed(const struct sim_end *end)
 		last_ns = end->wrote_ns;
 	if (end->read_ns > last_ns)
 		last_ns = end->read_ns;
-	if (world->virt.now_ns - last_ns > bound_ns && world->virt.now_ns > end->patience_ns &&
+	if (world->virt.now_ns > last_ns + bound_ns &&
+	    world->virt.now_ns > end->patience_ns + excused_ns(end, &end->asked) &&
 	    !sim_books_paused(end))
 		sim_violation(world, "L2", "process %u: connection %u is silent for %.3f ms",
 			      process->number, end->stream->number,

@@ -116,11 +116,8 @@ static void arrived(struct sim_end *end, const struct memnet_news *news)
 {
 	end->arrived += news->len;
 	end->arrived_ns = end->stream->world->virt.now_ns;
-	end->sleeps = end->stream->world->sleeps;
-	if (end->process) {
-		end->late_turns = end->process->late_turns;
-		end->held_ns = end->process->held_ns;
-	}
+	if (end->process)
+		end->silent = sim_excuse_now(end);
 }
 
 static void was_read(struct sim_end *end, const struct memnet_news *news)
