@@ -143,6 +143,8 @@ if [ $mode = long ]; then
 	stage mutants sh tests/sim/mutants.sh
 	cat $logs/mutants.txt
 	stage "build benchmarks" cmake --build --preset release -j "$jobs" --target benchmarks
+	stage "idle connections" sh tests/bench/run.sh idle
+	tail -n 7 "$log"
 	stage "build fuzz" build fuzz
 	for fuzzer in build/fuzz/tests/fuzz/fuzz_*; do
 		case $fuzzer in

@@ -22,7 +22,7 @@
 #define SECOND (1000 * MS)
 
 #define RIG_LINE_SIZE 512u
-#define RIG_LINES_MAX 65536u
+#define RIG_LINES_MAX (1u << 20) /* also of those who are asked for counters for a minute */
 
 /* A line that a process has said. */
 struct rig_line {
@@ -111,6 +111,9 @@ uint64_t rig_stat(struct rig_process *process, const char *name);
 
 /* Waits until a counter is at least so much. */
 void rig_until_stat(struct rig_process *process, const char *name, uint64_t least);
+
+/* Waits until so many endpoints of a consumer are connected. */
+void rig_until_ready(struct rig_process *consumer, unsigned count);
 
 /* The table of the consumer's calls, when they all have ended. */
 struct rig_table {

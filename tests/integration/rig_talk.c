@@ -18,10 +18,12 @@
 
 static void add_line(struct rig_process *process, const char *text)
 {
-	struct rig_line *line = &process->lines[process->line_count];
+	struct rig_line *line;
 	char *rest;
 
-	assert_true(process->line_count < RIG_LINES_MAX);
+	if (process->line_count == RIG_LINES_MAX)
+		fail_msg("%s says too much", process->name);
+	line = &process->lines[process->line_count];
 	line->at_ns = strtoull(text, &rest, 10);
 	line->text = strdup(rest + (*rest == ' '));
 	assert_non_null(line->text);
@@ -175,6 +177,22 @@ void rig_until_stat(struct rig_process *process, const char *name, uint64_t leas
 		if (rig_now() > end_ns)
 			fail_msg("%s does not get %s up to %llu", process->name, name,
 				 (unsigned long long)least);
+		rig_sleep(LOOK_MS * MS);
+	}
+}
+
+void rig_until_ready(struct rig_process *consumer, unsigned count)
+{
+	uint64_t end_ns = rig_now() + RIG_PATIENCE_NS;
+	char wanted[32];
+
+	(void)snprintf(wanted, sizeof(wanted), "ready %u", count);
+	for (;;) {
+		rig_tell(consumer, "ready");
+		if (strcmp(rig_wait(consumer, "ready *")->text, wanted) == 0)
+			return;
+		if (rig_now() > end_ns)
+			fail_msg("%s does not get %u endpoints", consumer->name, count);
 		rig_sleep(LOOK_MS * MS);
 	}
 }
