@@ -99,7 +99,8 @@ struct spokei_conn {
 	uint8_t probe_codec; /* of the heartbeats it sends */
 	uint8_t writables;   /* how often the peer took its READONLY back, in the present minute */
 	uint32_t serving_count; /* of `servings` */
-	uint32_t unsent;        /* bytes that the system had not got rid of, an interval ago */
+	uint32_t unsent;        /* bytes that the system had not got rid of, an interval ago ... */
+	uint64_t sent;          /* ... and those that it had, ever */
 	size_t parcels;         /* bytes of calls that wait until they can be written */
 	size_t read_held;       /* memory of `in` and `held`, as the link counts it */
 	uint32_t unknown;       /* replies to ids never given, in the present minute */

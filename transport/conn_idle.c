@@ -117,9 +117,14 @@ static bool still_moves(struct spokei_conn *conn)
 	const struct spoke_env *env = spokei_conn_engine(conn)->env;
 	ssize_t unsent = env->net->unsent(env->ctx, conn->stream.watch.fd);
 	uint32_t before = conn->unsent;
+	uint64_t sent_before = conn->sent;
 
-	conn->unsent = unsent > 0 ? (uint32_t)unsent : 0;
-	return unsent >= 0 && before > LITTLE && conn->unsent < before;
+	if (unsent < 0)
+		return false;
+	conn->unsent = (uint32_t)unsent;
+	conn->sent = conn->out.sent - (uint64_t)unsent;
+	return (before > LITTLE || conn->unsent > LITTLE) &&
+	       (int64_t)(conn->sent - sent_before) > 0;
 }
 
 /* Is it quiet for an answer is being made? */
