@@ -4,7 +4,7 @@
  * violation, and the program dies as it would have. What is called in a handler need not be safe
  * there: a second failure, or the watch, ends it at once.
  */
-#define _XOPEN_SOURCE 700
+#define _GNU_SOURCE
 #include "tests/sim/sim.h"
 
 #include <signal.h>
@@ -25,13 +25,21 @@ static const struct {
 
 static struct sigaction before[DEADLY]; /* a sanitizer's, or the system's */
 
-/* Of the runtime of sanitizers, where there is one. */
-__attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)(void));
+/* Sanitizers ask for these: what they find aborts the program. */
+/* NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__ubsan_default_options(void);
 
-static void sanitizer_ends(void)
+const char *__asan_default_options(void)
 {
-	sim_report("a sanitizer ends the program");
+	return "abort_on_error=1";
 }
+
+const char *__ubsan_default_options(void)
+{
+	return "abort_on_error=1";
+}
+/* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */
 
 /* The signal is blocked while it is handled; the one raised is delivered where the first one was,
  * to who was there before. */
@@ -58,8 +66,6 @@ void sim_crash_begin(void)
 	(void)sigaltstack(&own, NULL);
 	for (unsigned i = 0; i < DEADLY; i++)
 		(void)sigaction(deadly[i].number, &action, &before[i]);
-	if (__sanitizer_set_death_callback)
-		__sanitizer_set_death_callback(sanitizer_ends);
 }
 
 void sim_crash_watch(uint64_t seconds)
