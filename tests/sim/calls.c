@@ -14,7 +14,7 @@ static void done(void *arg, const struct spoke_result *result)
 	struct sim_world *world = consumer->process.world;
 
 	consumer->process.progress++;
-	sim_note(world, "c% call % ends: %", consumer->process.number, number_of(world, call),
+	sim_note(world, "c% call % ends: %e", consumer->process.number, number_of(world, call),
 		 (uint64_t)(unsigned)result->error, 0);
 	sim_call_ended(call, result);
 	sim_fault_stall(&consumer->process);
@@ -84,7 +84,7 @@ void sim_call(struct sim_consumer *consumer, bool wanted)
 			   &call->name);
 	consumer->calling = false;
 	if (error) {
-		sim_note(world, "c% is refused a call: %", consumer->process.number,
+		sim_note(world, "c% is refused a call: %e", consumer->process.number,
 			 (uint64_t)(unsigned)error, 0, 0);
 		if (wanted)
 			sim_violation(world, world->pieces ? "L5" : "L1",
@@ -93,7 +93,7 @@ void sim_call(struct sim_consumer *consumer, bool wanted)
 		world->call_count--;
 		return;
 	}
-	sim_note(world, "c% call % manner % for % us", consumer->process.number, world->call_count,
+	sim_note(world, "c% call % manner %m for % us", consumer->process.number, world->call_count,
 		 call->manner, call->timeout_ns / 1000);
 	consumer->waits++;
 	world->counts.calls++;

@@ -167,7 +167,7 @@ static bool change_route(struct sim_world *world)
 	unsigned which = (unsigned)(sim_throw(&world->dice) % (sizeof(routes) / sizeof(routes[0])));
 	unsigned place = (unsigned)(sim_throw(&world->dice) % world->plan->provider_count);
 
-	sim_note(world, "the way to p% is now %", place, routes[which], 0, 0);
+	sim_note(world, "the way to p% is now %r", place, routes[which], 0, 0);
 	memnet_route(world->virt.net, world->providers[place].address, routes[which]);
 	return true;
 }
@@ -180,7 +180,7 @@ static bool fail_accept(struct sim_world *world)
 
 	if (provider == NULL)
 		return false;
-	sim_note(world, "p% cannot accept: %", provider->process.number, (uint64_t)-error, 0, 0);
+	sim_note(world, "p% cannot accept: %s", provider->process.number, (uint64_t)-error, 0, 0);
 	return memnet_fail_accepts_at(world->virt.net, provider->address, error,
 				      (unsigned)sim_between(&world->dice, 1, 5));
 }

@@ -35,8 +35,8 @@ static bool open_hole(struct sim_stream *stream)
 	unsigned which = (unsigned)sim_between(&world->dice, 1, 3);
 
 	stream->hole_until_ns = draw_until(world);
-	sim_note(world, "nothing passes on connection %, directions %, until % us", stream->number,
-		 which, stream->hole_until_ns / 1000, 0);
+	sim_note(world, "nothing passes on connection %, %d, until % us", stream->number, which,
+		 stream->hole_until_ns / 1000, 0);
 	for (unsigned i = 0; i < 2; i++)
 		if (which & 1u << i)
 			link_of(stream, i)->blackhole = true;
@@ -132,7 +132,7 @@ static bool replay(struct sim_stream *stream)
 		       stream->id_base + stream->ask_count + sim_between(&world->dice, 0, 3));
 	if (!memnet_inject(world->virt.net, stream->ends[1].fd, reply, from->last_len))
 		return false;
-	sim_note(world, "an old reply of % is put on connection %, way %", from->number,
+	sim_note(world, "an old reply of % is put on connection %, %i", from->number,
 		 stream->number, how, 0);
 	stream->tampered = true;
 	world->tampered = world->tampered || how == 2; /* it may be given until it arrives */

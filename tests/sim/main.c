@@ -8,6 +8,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tests/sim/sim.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,8 @@
 #define SEGMENTS_EVERY 5u /* seeds */
 #define BOOT_AHEAD_NS (86400 * SECOND)
 #define STEADY_CALLS 1000u /* a second */
+#define STEADY_MOST 86400u /* seconds */
+#define PATIENCE_S 120u    /* for a seed */
 
 struct settings {
 	uint64_t seeds;
@@ -36,35 +39,50 @@ static uint64_t spent_ns(void)
 }
 
 /* What happened twice must be the same twice. */
-static void run_again(const struct sim_plan *plan, uint64_t hash)
+static void run_again(struct sim_plan *plan, uint64_t hash)
 {
-	struct sim_plan other = *plan;
 	struct sim_counts counts = { 0 };
 
 	if (sim_run(plan, false, &counts) != hash)
 		sim_violation(sim_world_now, "S21", "the same seed gives another history");
-	other.boot_ahead_ns = BOOT_AHEAD_NS;
-	if (sim_run(&other, false, &counts) != hash)
+	plan->boot_ahead_ns = BOOT_AHEAD_NS;
+	if (sim_run(plan, false, &counts) != hash)
 		sim_violation(sim_world_now, "S22", "another clock gives another history");
 }
 
-static void run_seeds(const struct settings *settings, struct sim_counts *counts)
+/* Returns a hash of all that happened. */
+static uint64_t run_seeds(const struct settings *settings, struct sim_counts *counts)
 {
+	static struct sim_plan plan; /* reports name it */
+	uint64_t trace = 0;
+
 	for (uint64_t i = 0; i < settings->seeds; i++) {
-		struct sim_plan plan;
 		uint64_t hash;
 
+		sim_crash_watch(PATIENCE_S);
 		sim_plan_draw(&plan, settings->first + i);
 		hash = sim_run(&plan, settings->verbose, counts);
 		if (plan.seed % TWICE_EVERY == 0)
 			run_again(&plan, hash);
 		if (plan.seed % SEGMENTS_EVERY == 0)
 			sim_segments(plan.seed);
+		trace = (trace ^ hash) * UINT64_C(0x9e3779b97f4a7c15);
+		trace ^= trace >> 29;
 	}
+	return trace;
+}
+
+static uint64_t run_steady(const struct settings *settings, struct sim_counts *counts)
+{
+	static struct sim_plan plan;
+
+	sim_crash_watch(PATIENCE_S + settings->steady_s);
+	sim_plan_steady(&plan, STEADY_CALLS, settings->steady_s * SECOND);
+	return sim_run(&plan, settings->verbose, counts);
 }
 
 static void summarize(const struct settings *settings, const struct sim_counts *counts,
-		      uint64_t took_ns)
+		      uint64_t trace, uint64_t took_ns)
 {
 	(void)printf("faults:");
 	for (unsigned i = 0; i < SIM_FAULTS; i++)
@@ -74,18 +92,26 @@ static void summarize(const struct settings *settings, const struct sim_counts *
 		     " connections closed for silence\n",
 		     counts->ok, counts->suspects, counts->closed_silent);
 	(void)printf("%" PRIu64 " seeds, %.2f simulated hours, %" PRIu64 " calls, %" PRIu64
-		     " faults, %.0fx real time, %.1f s\n",
+		     " faults, %.0fx real time, %.1f s, trace %016" PRIx64 "\n",
 		     settings->seeds, (double)counts->ns / 3600e9, counts->calls, counts->faults,
-		     (double)counts->ns / (double)took_ns, (double)took_ns / 1e9);
+		     (double)counts->ns / (double)took_ns, (double)took_ns / 1e9, trace);
 }
 
-static uint64_t number_of(const char *text)
+/* What follows an option. */
+static uint64_t number_of(char ***args, uint64_t least, uint64_t most)
 {
-	char *end;
-	uint64_t number = strtoull(text ? text : "", &end, 10);
+	const char *option = **args;
+	const char *text = *++*args;
+	uint64_t number = 0;
+	char *end = NULL;
 
-	if (text == NULL || *text == '\0' || *end != '\0') {
-		(void)fprintf(stderr, "sim: a number is missing\n");
+	errno = 0;
+	if (text && *text >= '0' && *text <= '9')
+		number = strtoull(text, &end, 10);
+	if (end == NULL || *end != '\0' || errno || number < least || number > most) {
+		(void)fprintf(stderr,
+			      "sim: %s wants a number from %" PRIu64 " to %" PRIu64 "%s%s\n",
+			      option, least, most, text ? ", not " : "", text ? text : "");
 		exit(2);
 	}
 	return number;
@@ -96,16 +122,19 @@ static void read_settings(struct settings *settings, char **args)
 	*settings = (struct settings){ .seeds = 100, .first = 1 };
 	for (; *args; args++) {
 		if (strcmp(*args, "--seeds") == 0) {
-			settings->seeds = number_of(*++args);
+			settings->seeds = number_of(&args, 1, UINT64_MAX);
 		} else if (strcmp(*args, "--first") == 0) {
-			settings->first = number_of(*++args);
+			settings->first = number_of(&args, 0, UINT64_MAX);
 		} else if (strcmp(*args, "--steady") == 0) {
-			settings->steady_s = number_of(*++args);
+			settings->steady_s = number_of(&args, 1, STEADY_MOST);
 		} else if (strcmp(*args, "--verbose") == 0) {
 			settings->verbose = true;
 		} else {
-			(void)fprintf(stderr, "usage: sim [--seeds N] [--first S] [--verbose] "
-					      "[--steady SECONDS]\n");
+			(void)fprintf(stderr,
+				      "sim: %s is no option\n"
+				      "usage: sim [--seeds N] [--first S] [--verbose] "
+				      "[--steady SECONDS]\n",
+				      *args);
 			exit(2);
 		}
 	}
@@ -116,18 +145,22 @@ int main(int count, char **args)
 	struct settings settings;
 	struct sim_counts counts = { 0 };
 	uint64_t begun_ns = spent_ns();
+	uint64_t trace;
 
-	(void)count;
-	read_settings(&settings, args + 1);
+	if (count > 0)
+		sim_program = args[0];
+	read_settings(&settings, args + (count > 0));
+	/* Who reads a file of it sees all up to the end, however that comes. */
+	(void)setvbuf(stdout, NULL, _IOLBF, 0);
+	sim_crash_begin();
 	if (settings.steady_s) {
-		struct sim_plan plan;
-
 		settings.seeds = 1;
-		sim_plan_steady(&plan, STEADY_CALLS, settings.steady_s * SECOND);
-		(void)sim_run(&plan, settings.verbose, &counts);
+		trace = run_steady(&settings, &counts);
 	} else {
-		run_seeds(&settings, &counts);
+		trace = run_seeds(&settings, &counts);
 	}
-	summarize(&settings, &counts, spent_ns() - begun_ns);
+	sim_crash_watch(0);
+	sim_world_now = NULL;
+	summarize(&settings, &counts, trace, spent_ns() - begun_ns);
 	return 0;
 }

@@ -205,7 +205,7 @@ void sim_link_changed(struct sim_process *process, const struct spoke_link_event
 	struct sim_end *end = end_of(process, event->name);
 
 	process->progress++;
-	sim_note(world, "process % is told % of connection %, missed %", process->number,
+	sim_note(world, "process % is told %l of connection %, missed %", process->number,
 		 (uint64_t)event->change, end ? end->stream->number : 0, event->missed);
 	if (process->closed)
 		sim_violation(world, "S18", "process %u is told of a connection after its end",

@@ -218,17 +218,36 @@ void sim_segments(uint64_t seed);
 
 /* --- trace.c */
 
-/* Notes what happened; each '%' of the text is a number. */
+/* Notes what happened; each '%' of the text is a number, "%x" its name among those of kind x. */
 void sim_note(struct sim_world *world, const char *text, uint64_t a, uint64_t b, uint64_t c,
 	      uint64_t d);
 
-/* The world that is running now, for those who have no other way to it. */
+/* The world that is running now, for those who have no other way to it; NULL: none. */
 extern struct sim_world *sim_world_now;
+
+/* How this program was called. */
+extern const char *sim_program;
 
 /* An invariant does not hold: says which, how to see it again and what happened last, and ends the
  * program. */
 __attribute__((format(printf, 3, 4), noreturn)) void sim_violation(struct sim_world *world,
 								   const char *invariant,
 								   const char *format, ...);
+
+/* Says the same of something else that ends the program; only once, and only of a world. */
+void sim_report(const char *what);
+
+/* --- names.c */
+
+/* The name of a number of this kind, never NULL; NULL: there is no such kind. */
+const char *sim_name(char kind, uint64_t number);
+
+/* --- crash.c */
+
+/* From now on what kills the program is reported. */
+void sim_crash_begin(void);
+
+/* The program has to do this again, or to end, within so many seconds; 0: it need not. */
+void sim_crash_watch(uint64_t seconds);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 struct sim_world *sim_world_now;
+const char *sim_program = "sim";
 
 static void print_note(const struct sim_note *note)
 {
@@ -14,10 +15,18 @@ static void print_note(const struct sim_note *note)
 
 	(void)printf("%12.6f  ", (double)note->at_ns / 1e9);
 	for (const char *at = note->text; *at; at++) {
-		if (*at == '%')
-			(void)printf("%" PRIu64, *number++);
-		else
+		const char *name = *at == '%' ? sim_name(at[1], *number) : NULL;
+
+		if (*at != '%') {
 			(void)putchar(*at);
+			continue;
+		}
+		if (name)
+			(void)printf("%s", name);
+		else
+			(void)printf("%" PRIu64, *number);
+		at += name ? 1 : 0;
+		number++;
 	}
 	(void)putchar('\n');
 }
@@ -41,21 +50,52 @@ void sim_note(struct sim_world *world, const char *text, uint64_t a, uint64_t b,
 		print_note(note);
 }
 
-void sim_violation(struct sim_world *world, const char *invariant, const char *format, ...)
+static void print_last(const struct sim_world *world)
 {
 	uint64_t first = world->note_count > SIM_TRACE ? world->note_count - SIM_TRACE : 0;
+
+	if (world->verbose)
+		return;
+	for (uint64_t i = first; i < world->note_count; i++)
+		print_note(&world->notes[i % SIM_TRACE]);
+}
+
+static void print_again(const struct sim_world *world)
+{
+	const struct sim_plan *plan = world->plan;
+
+	(void)printf("\nat %.6f s of seed %" PRIu64 "; again: %s", (double)world->virt.now_ns / 1e9,
+		     plan->seed, sim_program);
+	if (plan->steady)
+		(void)printf(" --steady %" PRIu64, plan->length_ns / SECOND);
+	else
+		(void)printf(" --seeds 1 --first %" PRIu64, plan->seed);
+	(void)printf(" --verbose\n");
+	(void)fflush(stdout);
+}
+
+void sim_violation(struct sim_world *world, const char *invariant, const char *format, ...)
+{
 	va_list args;
 
-	if (!world->verbose) {
-		for (uint64_t i = first; i < world->note_count; i++)
-			print_note(&world->notes[i % SIM_TRACE]);
-	}
+	print_last(world);
 	va_start(args, format);
 	(void)printf("\nviolation of %s: ", invariant);
 	(void)vprintf(format, args);
 	va_end(args);
-	(void)printf("\nat %.6f s of seed %" PRIu64 "; again: sim --seeds 1 --first %" PRIu64
-		     " --verbose\n",
-		     (double)world->virt.now_ns / 1e9, world->plan->seed, world->plan->seed);
+	print_again(world);
+	sim_world_now = NULL;
 	exit(1);
+}
+
+void sim_report(const char *what)
+{
+	const struct sim_world *world = sim_world_now;
+
+	sim_world_now = NULL;
+	if (world == NULL)
+		return;
+	print_last(world);
+	(void)printf("\n%s", what);
+	print_again(world);
 }

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names for the numbers in notes. */
+#include "tests/sim/sim.h"
+
+#include <errno.h>
+
+#define COUNT(names) (sizeof(names) / sizeof((names)[0]))
+
+static const char *const manners[SIM_MANNERS] = {
+	[SIM_AT_ONCE] = "at once", [SIM_LATER] = "later", [SIM_NEVER] = "never",
+	[SIM_ERROR] = "error",     [SIM_LARGE] = "large",
+};
+
+static const char *const routes[] = {
+	[MEMNET_NORMAL] = "normal",           [MEMNET_AT_ONCE] = "at once",
+	[MEMNET_REFUSE] = "refuse",           [MEMNET_SILENT] = "silent",
+	[MEMNET_UNREACHABLE] = "unreachable", [MEMNET_SELF] = "back to itself",
+};
+
+/* Bits of the ends that write. */
+static const char *const directions[] = { "nowhere", "to the provider", "to the consumer",
+					  "both ways" };
+
+static const char *const old_replies[] = { "under its own id", "under any id", "under the next id",
+					   "under its own id" };
+
+static const char *name_in(const char *const *names, size_t count, uint64_t number)
+{
+	return number < count && names[number] ? names[number] : "unknown";
+}
+
+static const char *name_of_errno(uint64_t number)
+{
+	switch (number) {
+	case ECONNABORTED:
+		return "ECONNABORTED";
+	case EMFILE:
+		return "EMFILE";
+	case ENOBUFS:
+		return "ENOBUFS";
+	case EINTR:
+		return "EINTR";
+	case EAGAIN:
+		return "EAGAIN";
+	default:
+		return "unknown";
+	}
+}
+
+static const char *name_of_change(uint64_t number)
+{
+	const char *name = spoke_link_change_name((enum spoke_link_change)number);
+
+	return name ? name : "unknown";
+}
+
+const char *sim_name(char kind, uint64_t number)
+{
+	switch (kind) {
+	case 'd':
+		return name_in(directions, COUNT(directions), number);
+	case 'e':
+		return spoke_errname((int)(uint32_t)number);
+	case 'i':
+		return name_in(old_replies, COUNT(old_replies), number);
+	case 'l':
+		return name_of_change(number);
+	case 'm':
+		return name_in(manners, COUNT(manners), number);
+	case 'r':
+		return name_in(routes, COUNT(routes), number);
+	case 's':
+		return name_of_errno(number);
+	default:
+		return NULL;
+	}
+}
