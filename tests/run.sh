@@ -144,7 +144,7 @@ if [ $mode = long ]; then
 	cat $logs/mutants.txt
 	stage "build benchmarks" cmake --build --preset release -j "$jobs" --target benchmarks
 	stage "idle connections" sh tests/bench/run.sh idle
-	tail -n 7 "$log"
+	tail -n 3 "$log"
 	stage "build fuzz" build fuzz
 	for fuzzer in build/fuzz/tests/fuzz/fuzz_*; do
 		case $fuzzer in

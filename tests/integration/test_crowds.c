@@ -53,8 +53,7 @@ static void idle_connections_are_asked_and_kept(void **state)
 
 	(void)state;
 	start(count);
-	/* An attempt that was given up on the way closes a connection, but none that is made does.
-	 */
+	/* An attempt that was given up closes one of the provider's, but none that stands does. */
 	closed = rig_stat(provider, "closed");
 	rig_until_stat(provider, "messages_read",
 		       rig_stat(provider, "messages_read") + (uint64_t)count * INTERVALS);

@@ -163,8 +163,7 @@ static void hold_up(struct rig_process *judge, uint64_t ms, bool freezes)
 	rig_until_stat(judge, "probe_answers_read", rig_stat(judge, "probe_answers_read") + 2);
 }
 
-/* Of what it closed only that counts which it closed for silence, and since it was first held up.
- */
+/* What counts is whom it closed for silence, and since it was first held up. */
 static void assert_judge_kills_nobody(struct rig_process *judge)
 {
 	static const unsigned halves[] = { 1, 4, 8, 20 }; /* of an interval */
