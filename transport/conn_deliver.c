@@ -2,6 +2,8 @@
 /* What comes in, to where it belongs. */
 #include "transport/conn_parts.h"
 
+#include "transport/wire/codecs.h"
+
 #define MINUTE_NS UINT64_C(60000000000)
 #define WRITABLES_MAX 100u /* times a minute that a peer may take its READONLY back */
 #define QUEUED_FAIR 65536u /* bytes that any peer may leave waiting */
@@ -119,8 +121,9 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 	size_t before = spokei_outlet_len(&conn->out);
 
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_PROBES_READ);
-	/* It understands what it says itself. */
-	conn->probe_codec = message->codec;
+	/* It understands what it says itself; of others than these nothing is known to say. */
+	if (message->codec == SPOKEI_CODEC_HESSIAN2 || message->codec == SPOKEI_CODEC_MSGPACK)
+		conn->probe_codec = message->codec;
 	if (!message->two_way || conn->unwritable)
 		return;
 	/* Who asks again and again and does not read gets fewer answers. */
