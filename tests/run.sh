@@ -138,7 +138,7 @@ if [ $mode = long ]; then
 	verdict "model at 1e7"
 	stage "simulator at 1e5" build/release/tests/sim/sim --seeds 100000
 	tail -n 1 "$log"
-	stage "simulator's speed" build/release/tests/sim/sim --steady 600
+	stage "simulator's speed" build/release/tests/sim/sim --steady 300
 	tail -n 1 "$log"
 	stage mutants sh tests/sim/mutants.sh
 	cat $logs/mutants.txt
