@@ -142,6 +142,7 @@ static void settle(struct sim_world *world)
 	sim_go_on(world, world->virt.now_ns + notice_ns(world) + 10 * MS);
 	/* What tells one side that the other is gone may be behind much that moves slowly. */
 	sim_fault_streams_end(world);
+	sim_go_on(world, world->virt.now_ns + 50 * MS);
 	wait_until_whole(world);
 	sim_provider_answer_due(world, true);
 	sim_go_on(world, world->virt.now_ns + 100 * MS);
