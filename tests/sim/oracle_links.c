@@ -293,6 +293,9 @@ static void check_noticed(const struct sim_end *end)
 	/* Who has no memory to ask asks later. */
 	if (sim_plan_has(world->plan, SIM_MEMORY))
 		bound_ns += interval_ns;
+	/* A question that is half handed over counts from its last byte on. */
+	if (end->sent.have > 0)
+		bound_ns += interval_ns;
 	/* Who takes bytes lives; who takes none is judged by another rule. */
 	if ((end->asked_ns == 0 || end->sent.have > 0) && end->wrote_ns > last_ns)
 		last_ns = end->wrote_ns;
