@@ -341,4 +341,14 @@ void frames_heartbeat(struct spokei_buffer *frames, uint64_t id);
 #define BODY_ECHO(descriptor) "\2452.0.2\260demo.EchoService\2450.0.0\244echo" descriptor
 #define BODY_OBJECT "\262Ljava/lang/Object;"
 
+/* --- calls of a consumer, answered by hand */
+
+/* Begins a call and takes its request from the raw peer. Returns the request's id. */
+uint64_t begin_call(struct stage *stage, struct spoke_method *method, struct raw *raw,
+		    struct ending *ending);
+void send_reply(struct raw *raw, uint64_t id, const char *text);
+
+/* The call ended well, with this text. */
+void assert_answered(struct stage *stage, struct ending *ending, const char *value);
+
 #endif

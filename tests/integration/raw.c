@@ -402,3 +402,31 @@ void frames_heartbeat(struct spokei_buffer *frames, uint64_t id)
 			   SPOKEI_CODEC_MSGPACK,
 		   0, id, "\xc0", 1);
 }
+
+/* --- calls of a consumer, answered by hand */
+
+uint64_t begin_call(struct stage *stage, struct spoke_method *method, struct raw *raw,
+		    struct ending *ending)
+{
+	struct spokei_message request;
+
+	stage_call(stage, method, "x", ending, NULL);
+	raw_frame(raw, &request);
+	assert_int_equal(request.kind, SPOKEI_REQUEST);
+	return request.id;
+}
+
+void send_reply(struct raw *raw, uint64_t id, const char *text)
+{
+	struct spokei_buffer frames;
+
+	frames_init(&frames);
+	frames_reply(&frames, id, 20, text);
+	raw_send_buffer(raw, &frames);
+}
+
+void assert_answered(struct stage *stage, struct ending *ending, const char *value)
+{
+	assert_ends(stage, ending, SPOKE_OK);
+	assert_string_equal(ending->value, value);
+}

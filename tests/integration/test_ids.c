@@ -7,33 +7,6 @@
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define UNKNOWN_MAX 1000u /* a minute */
 
-/* Begins a call and takes its request from the raw peer. Returns the request's id. */
-static uint64_t begin_call(struct stage *stage, struct spoke_method *method, struct raw *raw,
-			   struct ending *ending)
-{
-	struct spokei_message request;
-
-	stage_call(stage, method, "x", ending, NULL);
-	raw_frame(raw, &request);
-	assert_int_equal(request.kind, SPOKEI_REQUEST);
-	return request.id;
-}
-
-static void send_reply(struct raw *raw, uint64_t id, const char *text)
-{
-	struct spokei_buffer frames;
-
-	frames_init(&frames);
-	frames_reply(&frames, id, 20, text);
-	raw_send_buffer(raw, &frames);
-}
-
-static void assert_answered(struct stage *stage, struct ending *ending, const char *value)
-{
-	assert_ends(stage, ending, SPOKE_OK);
-	assert_string_equal(ending->value, value);
-}
-
 /* The next connection, its heartbeat taken. */
 static struct raw *accept_next(struct stage *stage)
 {
