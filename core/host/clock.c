@@ -39,3 +39,9 @@ uint64_t spokei_clock_boot_now(void *ctx)
 	(void)ctx;
 	return read_clock(CLOCK_BOOTTIME);
 }
+
+uint64_t spokei_clock_wall(void *ctx)
+{
+	(void)ctx;
+	return read_clock(CLOCK_REALTIME);
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The machine's two monotonic clocks, in ns. The context is not used; any thread.
+ * The machine's clocks, in ns: two that only go on, and the one on the wall. The context is not
+ * used; any thread.
  */
 #ifndef SPOKEI_HOST_CLOCK_H
 #define SPOKEI_HOST_CLOCK_H
@@ -15,5 +16,8 @@ uint64_t spokei_clock_glance(void *ctx);
 
 /* Goes on meanwhile. */
 uint64_t spokei_clock_boot_now(void *ctx);
+
+/* Since 1970. */
+uint64_t spokei_clock_wall(void *ctx);
 
 #endif

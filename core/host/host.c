@@ -38,6 +38,7 @@ static void assemble(void)
 		.now = spokei_clock_now,
 		.glance = spokei_clock_glance,
 		.boot_now = spokei_clock_boot_now,
+		.wall = spokei_clock_wall,
 		.dice = spokei_dice,
 		.resize = resize,
 		.net = &spokei_host_net,

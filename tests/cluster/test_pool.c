@@ -63,7 +63,11 @@ static void free_it(struct spoke_alarm *alarm)
 static void play(const char *folder)
 {
 	static const struct spoke_service_options service = { .name = "S" };
-	static const struct spoke_handler handler = { "work", work, NULL, SPOKE_HANDLER_POOL };
+	static const struct spoke_handler handler = {
+		.method = "work",
+		.handle = work,
+		.flags = SPOKE_HANDLER_POOL,
+	};
 	struct spoke_alarm alarm = { 0 };
 	struct spoke_consumer_options options = { 0 };
 	struct spoke_consumer *consumer;

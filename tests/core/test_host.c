@@ -29,6 +29,7 @@ static void the_environment_is_whole_and_does_not_log(void **state)
 	assert_non_null(env->now);
 	assert_non_null(env->glance);
 	assert_non_null(env->boot_now);
+	assert_non_null(env->wall);
 	assert_non_null(env->dice);
 	assert_non_null(env->resize);
 	assert_null(env->log);

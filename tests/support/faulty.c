@@ -134,6 +134,13 @@ static uint64_t faulty_boot_now(void *ctx)
 	return inner->boot_now(inner->ctx);
 }
 
+static uint64_t faulty_wall(void *ctx)
+{
+	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+
+	return inner->wall(inner->ctx);
+}
+
 static void faulty_dice(void *ctx, void *bytes, size_t len)
 {
 	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
@@ -422,6 +429,7 @@ void faulty_init(struct faulty *faulty, const struct spoke_env *inner)
 		.now = faulty_now,
 		.glance = faulty_glance,
 		.boot_now = faulty_boot_now,
+		.wall = faulty_wall,
 		.dice = faulty_dice,
 		.resize = faulty_resize,
 		.log = inner->log ? faulty_log : NULL,

@@ -69,6 +69,12 @@ static uint64_t process_boot_now(void *ctx)
 	return process_now(ctx) + process->world->slept_ns + process->boot_ahead_ns;
 }
 
+/* The year 2026. */
+static uint64_t process_wall(void *ctx)
+{
+	return UINT64_C(1767225600000000000) + process_boot_now(ctx);
+}
+
 static void process_dice(void *ctx, void *bytes, size_t len)
 {
 	struct virtual_process *process = ctx;
@@ -378,6 +384,7 @@ void virtual_process_init(struct virtual_process *process, struct virtual_world 
 			.now = process_now,
 			.glance = process_glance,
 			.boot_now = process_boot_now,
+			.wall = process_wall,
 			.dice = process_dice,
 			.resize = process_resize,
 			.net = &memnet_table,

@@ -6,6 +6,8 @@
 #ifndef SPOKE_CALL_H
 #define SPOKE_CALL_H
 
+#include <spoke/balancer.h>
+#include <spoke/policy.h>
 #include <spoke/value.h>
 
 #include <stdbool.h>
@@ -29,6 +31,27 @@ struct spoke_method_options {
 	 * are sent. */
 	bool generic;
 	const char *type_names;
+	/* From here on: of consumers' methods only. What is not said is the consumer's. */
+	const struct spoke_policy *policy;
+	const struct spoke_balancer *balancer;
+	/* More attempts than the first; SPOKE_NONE: none. Up to 100. */
+	uint32_t retries;
+	/* It may be run more often than it is called: an attempt that may have been run is
+	 * repeated. */
+	bool idempotent;
+	uint32_t actives;    /* calls of it under way at a time; beyond: ELIMIT. 0: no limit */
+	uint32_t per_second; /* calls of it a second, on average and at once; beyond: ELIMIT */
+	/* What a call that fails ends with in place of the error, unless its handler has answered
+	 * with one: OK and this value, which is copied, and result->fallback. { 0 }: the error. */
+	struct spoke_value fallback;
+};
+
+/* For options that are numbers, where 0 is the default: none. */
+#define SPOKE_NONE UINT32_MAX
+
+/* Names a call that is tried on after its caller was told: <spoke/ticket.h>. By value. */
+struct spoke_ticket {
+	uint64_t handle;
 };
 
 /* How a call ended; borrowed for the callback. */
@@ -42,8 +65,12 @@ struct spoke_result {
 	/* Had the request begun to be written, or could it not be taken back any more? If not, it
 	 * was never run and never will be. */
 	bool written;
-	uint64_t queued_ns; /* from the call until that, or until its end */
-	uint64_t waited_ns; /* from then until its end */
+	/* Of the last attempt: from its beginning until that, or until its end ... */
+	uint64_t queued_ns;
+	uint64_t waited_ns;         /* ... and from then until its end */
+	uint32_t attempts;          /* that were begun; 1, unless the policy makes more */
+	struct spoke_ticket ticket; /* of EDEFERRED; else { 0 } */
+	bool fallback;              /* OK, for the method has a fallback */
 };
 
 /* A sentence for a result, as "timeout: written after 0.2 ms, waited 499.8 ms". Returns the length
@@ -59,6 +86,9 @@ struct spoke_call_options {
 	 * "_TO") spoke says itself. */
 	struct spoke_value attachments;
 	bool one_way; /* no answer is wanted; ends with OK once it is being written */
+	const struct spoke_policy *policy; /* of a consumer's call; NULL: the method's */
+	/* What consistenthash hashes, borrowed; { 0 }: the first argument. */
+	struct spoke_span hash_key;
 };
 
 /* Names a call, by value; one that is over is noticed. { 0 } names none. */

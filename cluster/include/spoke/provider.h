@@ -21,7 +21,9 @@
 
 #include <spoke/call.h>
 #include <spoke/engine.h>
+#include <spoke/filter.h>
 #include <spoke/link.h>
+#include <spoke/registry.h>
 
 SPOKE_BEGIN_DECLS
 
@@ -53,6 +55,25 @@ struct spoke_provider_options {
 	/* Of MessagePack-RPC, where a method without a dot is one of this service; NULL: of the
 	 * first that was added. */
 	const char *default_service;
+	/* Where its services are listed, each at every place it listens at, from the end of the
+	 * turn on in which both are known until it drains: "file:///run/spoke/providers",
+	 * "zookeeper://host:2181". NULL: nowhere. */
+	const char *registry;
+	const struct spoke_registry *registry_kind; /* a program's own; NULL: by the scheme */
+	/* The host under which others reach it; NULL: the one it listens at, which then has to be a
+	 * single one. */
+	const char *advertise;
+	const char *application; /* its name, for people; NULL: "spoke" */
+	uint32_t weight;         /* of its share of calls; 0: 100; SPOKE_NONE: 0, none */
+	/* Its weight grows from 1 on for so long; 0: 10 minutes, as Dubbo's; SPOKE_OFF: it does
+	 * not. */
+	uint64_t warmup_ns;
+	uint64_t registry_retry_ns; /* pause after a failure, 20 % more or less; 0: 5 s */
+	uint32_t registry_retries;  /* 0: no limit */
+	const struct spoke_filter *const *filters; /* copied are the pointers */
+	size_t filter_count;
+	/* A line for every request: NULL: none; "true": to the engine's log; else a file. */
+	const char *access_log;
 };
 
 /* Makes a provider that serves nothing and listens nowhere yet. Returns 0, ERANGE (an option;
@@ -85,6 +106,11 @@ struct spoke_handler {
 	void (*handle)(struct spoke_request *request, void *arg);
 	void *arg;
 	unsigned flags; /* of enum spoke_handler_flags */
+	/* Requests being served at a time, also when nobody waits for the answer any more; beyond:
+	 * refused at once. 0: no limit of its own. */
+	uint32_t executes;
+	uint32_t
+		per_second; /* requests a second, on average and at once; beyond: refused. 0: any */
 };
 
 struct spoke_service_options {

@@ -183,6 +183,18 @@ struct spoke_files {
 	ssize_t (*read)(void *ctx, const char *path, void *bytes, size_t size);
 	/* Writes beside the file and renames: readers see the old or the new, never a part. */
 	int (*replace)(void *ctx, const char *path, const void *bytes, size_t len);
+	/* Writes behind what is there; makes the file if there is none. Blocks. */
+	int (*append)(void *ctx, const char *path, const void *bytes, size_t len);
+	/* The descriptor is readable when something may have become of the file, which need not be
+	 * there. 0 or a negative errno. */
+	int (*watch)(void *ctx, const char *path, int *ret_fd);
+	/* Has something become of it since this was asked last? */
+	bool (*changed)(void *ctx, int fd);
+	void (*unwatch)(void *ctx, int fd);
+	/* Keeps out all others, of other processes too, who ask for the same path, until unlock()
+	 * or the end of the process. Beside the file. -EAGAIN: somebody has it. */
+	int (*lock)(void *ctx, const char *path, int *ret_fd);
+	void (*unlock)(void *ctx, int fd);
 };
 
 /* Signals of the process. Any thread. */
@@ -205,6 +217,8 @@ struct spoke_env {
 	/* now() as of at most SPOKE_GLANCE_NS ago, at less cost. */
 	uint64_t (*glance)(void *ctx);
 	uint64_t (*boot_now)(void *ctx); /* ns, monotonic; goes on meanwhile */
+	/* ns since 1970, as other machines and people have it; may jump. Nothing is timed by it. */
+	uint64_t (*wall)(void *ctx);
 	void (*dice)(void *ctx, void *bytes, size_t len);
 	/* As realloc(); len == 0 frees and returns NULL. old_len is what was asked for before. */
 	void *(*resize)(void *ctx, void *memory, size_t old_len, size_t len);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A balancer at work: its table, and the memory it has beside the candidates. Of a consumer, and of
+ * each method that has a balancer of its own. On the engine's thread.
+ */
+#ifndef SPOKEI_BALANCE_H
+#define SPOKEI_BALANCE_H
+
+#include "core/env.h"
+
+#include <spoke/balancer.h>
+
+struct spokei_balance {
+	const struct spoke_balancer *balancer;
+	void *memory;
+	size_t size;
+	size_t count;     /* places the memory is for */
+	uint64_t listing; /* of the directory, as the memory knows it; 0: it knows nothing */
+	uint64_t version;
+};
+
+static inline void spokei_balance_init(struct spokei_balance *balance,
+				       const struct spoke_balancer *balancer)
+{
+	*balance = (struct spokei_balance){ .balancer = balancer };
+}
+
+static inline void spokei_balance_fini(struct spokei_balance *balance, const struct spoke_env *env)
+{
+	spokei_free(env, balance->memory, 1, balance->size);
+	balance->memory = NULL;
+	balance->size = 0;
+}
+
+#endif

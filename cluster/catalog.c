@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/catalog.h"
+
+#include <string.h>
+
+/* --- the registration lines */
+
+static const struct spoke_policy *const policies[] = {
+	&spoke_failfast,
+	NULL,
+};
+
+static const struct spoke_balancer *const balancers[] = {
+	NULL,
+};
+
+static const struct spoke_registry *const registries[] = {
+	NULL,
+};
+
+/* --- */
+
+const struct spoke_policy *spokei_catalog_policy(const char *name)
+{
+	for (unsigned i = 0; policies[i]; i++)
+		if (strcmp(policies[i]->name, name) == 0)
+			return policies[i];
+	return NULL;
+}
+
+const struct spoke_balancer *spokei_catalog_balancer(const char *name)
+{
+	for (unsigned i = 0; balancers[i]; i++)
+		if (strcmp(balancers[i]->name, name) == 0)
+			return balancers[i];
+	return NULL;
+}
+
+const struct spoke_registry *spokei_catalog_registry(const char *scheme)
+{
+	for (unsigned i = 0; registries[i]; i++)
+		if (strcmp(registries[i]->scheme, scheme) == 0)
+			return registries[i];
+	return NULL;
+}
+
+const char *spokei_catalog_policy_name(unsigned index)
+{
+	return index < sizeof(policies) / sizeof(policies[0]) && policies[index]
+		       ? policies[index]->name
+		       : NULL;
+}
+
+const char *spokei_catalog_balancer_name(unsigned index)
+{
+	return index < sizeof(balancers) / sizeof(balancers[0]) && balancers[index]
+		       ? balancers[index]->name
+		       : NULL;
+}
+
+const char *spokei_catalog_registry_name(unsigned index)
+{
+	return index < sizeof(registries) / sizeof(registries[0]) && registries[index]
+		       ? registries[index]->scheme
+		       : NULL;
+}

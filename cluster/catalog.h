@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this floor has several kinds of, by the names in URLs. A further kind is a file of its own
+ * and a line in catalog.c. Tables that never change; any thread.
+ */
+#ifndef SPOKEI_CLUSTER_CATALOG_H
+#define SPOKEI_CLUSTER_CATALOG_H
+
+#include <spoke/balancer.h>
+#include <spoke/policy.h>
+#include <spoke/registry.h>
+
+/* NULL: there is none of this name. */
+const struct spoke_policy *spokei_catalog_policy(const char *name);
+const struct spoke_balancer *spokei_catalog_balancer(const char *name);
+const struct spoke_registry *spokei_catalog_registry(const char *scheme);
+
+/* The names there are, in order; NULL after the last. */
+const char *spokei_catalog_policy_name(unsigned index);
+const char *spokei_catalog_balancer_name(unsigned index);
+const char *spokei_catalog_registry_name(unsigned index);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The providers of a service as one consumer sees them: who is listed, who can take a call now, and
+ * which of those does. Part of a consumer, on the engine's thread.
+ *
+ * A call goes to the best there are: those that are ready; else suspect, on probation, connecting.
+ * Among them the balancer chooses. Endpoints that are put aside after failures (ejected), that have
+ * as many calls under way as they may, or that are not listed any more, are left out; but if all
+ * others cannot, those put aside are called all the same.
+ */
+#ifndef SPOKEI_DIRECTORY_H
+#define SPOKEI_DIRECTORY_H
+
+#include "cluster/balance.h"
+#include "cluster/endpoint.h"
+#include "core/task.h"
+
+#include <spoke/consumer.h>
+
+struct spokei_directory_settings {
+	const char *service; /* the texts outlive the directory */
+	const char *version; /* "*": any */
+	const char *group;
+	uint32_t connections;    /* to each endpoint, from 1 on */
+	uint32_t actives_max;    /* calls under way at one endpoint; 0: no limit */
+	uint32_t eject_failures; /* in a row, before an endpoint is put aside; 0: never */
+	uint64_t eject_ns;       /* for so long the first time, longer each time */
+	bool lazy;
+};
+
+struct spokei_directory_up {
+	void (*request)(void *arg, struct spokei_conn *conn, const struct spokei_message *message);
+	/* What users are told. May end the directory. */
+	void (*event)(void *arg, const struct spoke_link_event *event);
+	/* Somebody can take calls, as nobody could before. Told on the engine's soon. */
+	void (*able)(void *arg);
+	/* A directory that rests has no connections any more. */
+	void (*rested)(void *arg);
+};
+
+struct spokei_directory;
+
+/* What a call wants of the directory. */
+struct spokei_ask {
+	struct spokei_balance *balance; /* NULL: the first one in the list that can */
+	struct spoke_span key;
+	uint64_t timeout_ns;
+	const uint64_t *tried; /* ids of endpoints, see spokei_endpoint_id() */
+	size_t tried_count;
+	uint64_t *sticky; /* the id of an endpoint, 0: none yet; set to the one chosen. NULL */
+};
+
+/* It must not be moved afterwards. Returns 0 or SPOKE_ELIMIT: the wheel has no class left. */
+SPOKE_MUST_USE int spokei_directory_init(struct spokei_directory *directory,
+					 struct spokei_link *link,
+					 const struct spokei_directory_settings *settings,
+					 const struct spokei_directory_up *up, void *up_arg);
+
+/* Closes all connections and makes no more; nothing is told any more. Calls under way end. */
+void spokei_directory_end(struct spokei_directory *directory);
+
+/* After the link's last connection is freed, and the last call has ended. */
+void spokei_directory_fini(struct spokei_directory *directory);
+
+/* A consumer drains: endpoints that wait for their next attempt are given up; connections say that
+ * they take no more, and those that only connect are given up unless calls are under way. */
+void spokei_directory_rest(struct spokei_directory *directory, bool calls);
+
+/*
+ * The one list that users wrote themselves. Returns 0 or an error, of which the engine's newest
+ * event has a sentence; the list is as before then.
+ */
+SPOKE_MUST_USE int spokei_directory_fix(struct spokei_directory *directory,
+					const struct spoke_url *urls, size_t count);
+
+/*
+ * The whole list, as a registry tells it: those not in it any more are removed, which lets calls
+ * under way end, and new ones are connected. Those of other groups and versions, and what cannot be
+ * understood, are passed over. Of several with one place the newest counts.
+ */
+void spokei_directory_set(struct spokei_directory *directory, const struct spoke_url *urls,
+			  size_t count);
+
+/*
+ * Chooses an endpoint, and the connection to call on. Returns 0; ENOPROVIDER: none is listed;
+ * EUNAVAILABLE: none can take it; ELIMIT: all that could have as many calls as they may.
+ */
+SPOKE_MUST_USE int spokei_directory_pick(struct spokei_directory *directory,
+					 const struct spokei_ask *ask,
+					 struct spokei_endpoint **ret_endpoint,
+					 struct spokei_conn **ret_conn);
+
+/* How many could take a call now, and how many of them are not among those tried. */
+void spokei_directory_count(struct spokei_directory *directory, const uint64_t *tried,
+			    size_t tried_count, uint32_t *ret_able, uint32_t *ret_fresh);
+
+/* How many are listed. */
+size_t spokei_directory_listed(const struct spokei_directory *directory);
+
+/* An attempt begins at an endpoint that was chosen, which stays until it has ended there. */
+static inline void spokei_directory_begun(struct spokei_endpoint *endpoint);
+
+/* ... `took_ns` of one that was answered; `fate` tells whether that speaks for it. */
+void spokei_directory_ended(struct spokei_endpoint *endpoint, enum spoke_fate fate, int error,
+			    uint64_t took_ns);
+
+/* As spoke_consumer_ready() and spoke_consumer_endpoints(). */
+size_t spokei_directory_ready(const struct spokei_directory *directory);
+size_t spokei_directory_infos(const struct spokei_directory *directory,
+			      struct spoke_endpoint_info *infos, size_t max);
+
+#endif

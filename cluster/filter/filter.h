@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The filters of a consumer or a provider, asked in their order before and in the reverse order
+ * after. On the engine's thread.
+ */
+#ifndef SPOKEI_FILTER_H
+#define SPOKEI_FILTER_H
+
+#include "core/env.h"
+
+#include <spoke/filter.h>
+
+#define SPOKEI_FILTERS_MAX 64u
+
+struct spokei_filters {
+	const struct spoke_filter **list;
+	size_t count;
+};
+
+/* Copies the pointers. Returns 0, SPOKE_EINVAL (a NULL), SPOKE_ELIMIT or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_filters_init(struct spokei_filters *filters, const struct spoke_env *env,
+				       const struct spoke_filter *const *list, size_t count);
+void spokei_filters_fini(struct spokei_filters *filters, const struct spoke_env *env);
+
+/* The first verdict that is not to go on, and by how many filters the call went (`ret_passed`):
+ * only these are asked after it. */
+struct spoke_filter_verdict spokei_filters_before_call(const struct spokei_filters *filters,
+						       const struct spoke_filter_call *call,
+						       size_t *ret_passed);
+
+/* Asks the first `passed` ones, the last of them first. What one makes of the result the next one
+ * sees; *result is changed so. */
+void spokei_filters_after_call(const struct spokei_filters *filters, size_t passed,
+			       struct spoke_filter_call *call, struct spoke_result *result);
+
+struct spoke_filter_verdict spokei_filters_before_request(const struct spokei_filters *filters,
+							  const struct spoke_request *request,
+							  size_t *ret_passed);
+void spokei_filters_after_request(const struct spokei_filters *filters, size_t passed,
+				  const struct spoke_request *request,
+				  const struct spoke_filter_answer *answer);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What becomes of a call when an attempt fails. A policy is a table with one function that knows
+ * nothing but the history of the call it is asked about, and answers what comes next; whoever
+ * carries the call asks it before the first attempt and after the end of each.
+ *
+ *     name        the caller gets                                     a request may run
+ *     failover    the first answer; else the last error               once, or, if its method is
+ *                                                                      idempotent, 1 + retries
+ * times failfast    what the one attempt ended with                     once failsafe    what the
+ * one attempt ended with; nil if it failed   once failback    the first answer; else EDEFERRED and
+ * a ticket       1 + retries times forking     the first answer of several providers once at each
+ * of `forks` broadcast   OK when all have answered so                        once at each provider
+ *     available   what the one attempt at the first in the list       once
+ *                 that can take it ended with
+ *
+ * Whatever a policy says, no attempt is made after the deadline, none that may have been run is
+ * repeated unless the method is idempotent or the policy `repeats`, and none is repeated beyond the
+ * consumer's retry budget: in any 10 s at most a fifth of its calls and 100.
+ *
+ * A program may bring policies of its own.
+ */
+#ifndef SPOKE_POLICY_H
+#define SPOKE_POLICY_H
+
+#include <spoke/error.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+SPOKE_BEGIN_DECLS
+
+/* How an attempt ended, as far as it matters for another one. */
+enum spoke_fate {
+	SPOKE_FATE_NONE,     /* no attempt has ended */
+	SPOKE_FATE_OK,       /* with an answer */
+	SPOKE_FATE_ANSWERED, /* with an error that any provider would answer: of the handler, or
+			      * about the request */
+	SPOKE_FATE_SAFE,     /* failed, and was not run: nobody could take it, it was refused, or
+			      * never written */
+	SPOKE_FATE_UNSURE,   /* failed, and may have been run */
+};
+
+/* What has become of a call, and what was set for it. */
+struct spoke_history {
+	uint32_t begun;       /* attempts, with those that failed as they began */
+	uint32_t open;        /* ... of them that have not ended */
+	uint32_t ok;          /* ... that ended with an answer */
+	uint32_t failed;      /* ... with anything else */
+	uint32_t able;        /* providers that could take it now */
+	uint32_t fresh;       /* ... of them that it was not sent to yet */
+	enum spoke_fate last; /* of the attempt that ended last */
+	bool repeatable;      /* one that may have been run may be run again */
+	bool deferred;        /* its caller has a ticket */
+	uint64_t left_ns;     /* until its deadline */
+	uint64_t dice;        /* a random number */
+	uint32_t retries;     /* settings, from here on */
+	uint32_t forks;
+	uint32_t fail_percent;
+	bool growing;       /* pauses grow, by 1.6 each time, up to 60 s */
+	uint64_t period_ns; /* the pause, or the first one */
+};
+
+enum spoke_step {
+	SPOKE_STEP_FINISH, /* the call ends as its last attempt did */
+	SPOKE_STEP_SEND,   /* `count` attempts more, each at another provider if there is one */
+	SPOKE_STEP_LISTEN, /* nothing, until another attempt ends; one has to be open */
+	SPOKE_STEP_WAIT,   /* nothing for `wait_ns`, then it is asked again */
+};
+
+struct spoke_verdict {
+	enum spoke_step step;
+	uint32_t count;   /* of SEND, from 1 on */
+	uint64_t wait_ns; /* of WAIT */
+	bool defer;       /* of WAIT: the caller is told EDEFERRED, if it was not yet */
+	bool excuse;      /* of FINISH: a failure is told as OK with nil */
+	bool blame;       /* of FINISH: an answer does not count, for some have failed: the last
+			   * error is told */
+};
+
+struct spoke_policy {
+	const char *name; /* as in URLs: "cluster=failover" */
+	struct spoke_verdict (*next)(const struct spoke_history *history);
+	uint32_t retries; /* where no setting says it */
+	bool repeats;     /* who chooses it allows that requests are run again */
+	bool in_order;    /* the first one in the list that can take it, without a balancer */
+	bool fans_out;    /* it may have several attempts open at a time */
+};
+
+SPOKE_API extern const struct spoke_policy spoke_failover;
+SPOKE_API extern const struct spoke_policy spoke_failfast;
+SPOKE_API extern const struct spoke_policy spoke_failsafe;
+SPOKE_API extern const struct spoke_policy spoke_failback;
+SPOKE_API extern const struct spoke_policy spoke_forking;
+SPOKE_API extern const struct spoke_policy spoke_broadcast;
+SPOKE_API extern const struct spoke_policy spoke_available;
+
+SPOKE_END_DECLS
+
+#endif

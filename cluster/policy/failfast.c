@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One attempt, and the call ends as it did. A request runs at most once.
+ */
+#include <spoke/policy.h>
+
+static struct spoke_verdict next(const struct spoke_history *history)
+{
+	if (history->begun == 0)
+		return (struct spoke_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
+	return (struct spoke_verdict){ .step = SPOKE_STEP_FINISH };
+}
+
+const struct spoke_policy spoke_failfast = {
+	.name = "failfast",
+	.next = next,
+};
