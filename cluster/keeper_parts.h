@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a keeper, for the files it is made of: keeper.c is its life and what is wanted of
- * it, keeper_act.c asks the registry and hears how that ended, keeper_list.c takes the lists.
+ * The inside of a keeper, for the files it is made of: keeper_life.c is its life and what is wanted
+ * of it, keeper_act.c asks the registry and hears how that ended, keeper_list.c takes the lists.
  *
  * Whatever happens only notes what is wanted and what is so; one task alone asks the registry, so
  * that no function of a registry is called from inside another one.

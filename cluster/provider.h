@@ -6,6 +6,7 @@
 #define SPOKEI_PROVIDER_H
 
 #include "cluster/caller.h"
+#include "cluster/registration.h"
 #include "cluster/service.h"
 #include "core/roll.h"
 #include "transport/conn.h"
@@ -23,6 +24,7 @@ struct spoke_provider {
 	struct spokei_slab peers;    /* of struct spokei_peer, by handle */
 	struct spokei_listener *listeners[SPOKEI_LISTENERS_MAX];
 	size_t listener_count;
+	struct spokei_registration registration;
 	char *default_service; /* NULL: none */
 	size_t default_size;
 	struct spoke_request *spare; /* memory of the last request, or NULL */

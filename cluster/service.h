@@ -33,7 +33,8 @@ struct spokei_service {
 	const struct spokei_route *other; /* for all other methods, or NULL */
 	struct spokei_route *routes;
 	size_t count;
-	size_t size; /* of this, with its routes and texts */
+	size_t listed; /* at so many places of its provider, the first ones; see registration */
+	size_t size;   /* of this, with its routes and texts */
 };
 
 struct spokei_services {

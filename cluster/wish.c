@@ -12,26 +12,25 @@ static const char *value_of(const struct spoke_url *url, const char *name)
 	return value ? value : "";
 }
 
-/* Line ends part it, for no part has any. */
+static void put_part(struct spokei_text *text, const char *part)
+{
+	spokei_percent_put(text, part, strlen(part), "-._/:");
+	spokei_text_put(text, " ");
+}
+
+/* Spaces part it, for no part has any. */
 static size_t print_key(const char *service, const struct spoke_url *url, char *out, size_t size)
 {
 	struct spokei_text text = { .out = out, .size = size };
 	char port[16];
 
 	(void)snprintf(port, sizeof(port), "%d", url->port);
-	spokei_text_put(&text, service);
-	for (int i = 0; i < 5; i++) {
-		const char *const parts[] = {
-			url->scheme,
-			url->socket ? url->socket : url->host,
-			url->socket ? "unix" : port,
-			value_of(url, "group"),
-			value_of(url, "version"),
-		};
-
-		spokei_text_put(&text, "\n");
-		spokei_text_put(&text, parts[i]);
-	}
+	put_part(&text, service);
+	put_part(&text, url->scheme);
+	put_part(&text, url->socket ? url->socket : url->host);
+	put_part(&text, url->socket ? "unix" : port);
+	put_part(&text, value_of(url, "group"));
+	put_part(&text, value_of(url, "version"));
 	return spokei_text_end(&text);
 }
 

@@ -342,12 +342,13 @@ static void there_is_an_end_to_a_list(void **state)
 {
 	static const char line[] = PLACE "\n";
 	size_t size = strlen(line);
-	char *text = malloc(64 + 9000 * size);
-	size_t len = (size_t)sprintf(text, HEAD);
+	size_t len = strlen(HEAD);
+	char *text = malloc(len + 9000 * size + 1);
 
 	(void)state;
-	for (int i = 0; i < 9000; i++)
-		len += (size_t)sprintf(text + len, line);
+	memcpy(text, HEAD, len);
+	for (int i = 0; i < 9000; i++, len += size)
+		memcpy(text + len, line, size + 1);
 	fakereg.fails = SPOKE_ECONNECT;
 	keeperrig_write_file(text);
 	free(text);

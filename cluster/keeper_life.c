@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cluster/keeper.h"
+/* The life of a keeper, and what is wanted of it. */
+#include "cluster/keeper_parts.h"
 
 #include "cluster/catalog.h"
-#include "cluster/keeper_parts.h"
 
 #include <stdio.h>
 
