@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/registration.h"
 
-#include "cluster/listing.h"
+#include "cluster/advert.h"
 
 #include <stdio.h>
 
@@ -132,39 +132,39 @@ static int copy_texts(struct spokei_registration *registration,
 
 /* A place as it is listed; `text` has room for it. */
 static void read_place(const struct spokei_registration *registration, char *text,
-		       struct spokei_listing *listing)
+		       struct spokei_advert *advert)
 {
 	char *colon = strrchr(text, ':');
 
 	if (strncmp(text, UNIX, strlen(UNIX)) == 0) {
-		listing->socket = text + strlen(UNIX);
+		advert->socket = text + strlen(UNIX);
 		return;
 	}
 	SPOKE_ASSERT(colon != NULL);
 	for (const char *digit = colon + 1; *digit; digit++)
-		listing->port = (uint16_t)(10 * listing->port + (*digit - '0'));
+		advert->port = (uint16_t)(10 * advert->port + (*digit - '0'));
 	*colon = '\0';
-	listing->host = text;
+	advert->host = text;
 	if (*text == '[') {
-		listing->host = text + 1;
+		advert->host = text + 1;
 		*(colon - 1) = '\0';
 	}
 	if (*registration->advertise)
-		listing->host = registration->advertise;
+		advert->host = registration->advertise;
 }
 
 static int publish(struct spokei_registration *registration, const struct spokei_service *service,
 		   const struct spokei_listener *listener)
 {
 	const struct spoke_env *env = registration->engine->env;
-	struct spokei_listing listing = {
+	struct spokei_advert advert = {
 		.service = service,
 		.application = registration->application,
 		.weight = registration->weight,
 		.warmup_ms = registration->warmup_ms,
 		.timestamp_ms = registration->born_ms,
 	};
-	struct spokei_listing_text url;
+	struct spokei_advert_text url;
 	char name[SPOKEI_SERVICE_KEY_MAX + 1];
 	char place[ADDRESS_TEXT];
 	int error;
@@ -172,8 +172,8 @@ static int publish(struct spokei_registration *registration, const struct spokei
 	memcpy(name, service->name.data, service->name.len);
 	name[service->name.len] = '\0';
 	env->net->print(env->ctx, spokei_listener_address(listener), place, sizeof(place));
-	read_place(registration, place, &listing);
-	error = spokei_listing_print(env, &listing, &url);
+	read_place(registration, place, &advert);
+	error = spokei_advert_print(env, &advert, &url);
 	if (error)
 		return error;
 	error = spokei_keeper_publish(registration->keeper, name, url.text);
@@ -243,13 +243,13 @@ int spokei_registration_check(const struct spokei_registration *registration,
 {
 	const struct spoke_env *env = registration->engine->env;
 	char text[ADDRESS_TEXT];
-	struct spokei_listing listing = { .host = NULL };
+	struct spokei_advert advert = { .host = NULL };
 
 	if (registration->keeper == NULL || *registration->advertise)
 		return SPOKE_OK;
 	env->net->print(env->ctx, address, text, sizeof(text));
-	read_place(registration, text, &listing);
-	if (listing.host == NULL || !is_any_host(listing.host))
+	read_place(registration, text, &advert);
+	if (advert.host == NULL || !is_any_host(advert.host))
 		return SPOKE_OK;
 	return refuse(registration->engine, SPOKE_EINVAL, "advertise", "",
 		      "nobody can be told to call a wildcard address; name the host");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cluster/listing.h"
+#include "cluster/advert.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,27 +62,27 @@ static int print_methods(const struct spoke_env *env, const struct spokei_servic
 	return SPOKE_OK;
 }
 
-static void print_texts(const struct spokei_listing *listing, struct texts *texts)
+static void print_texts(const struct spokei_advert *advert, struct texts *texts)
 {
-	const struct spoke_span key = listing->service->key;
+	const struct spoke_span key = advert->service->key;
 
 	memcpy(texts->names, key.data, key.len);
 	texts->names[key.len] = '\0';
 	texts->service = texts->names;
 	texts->version = texts->service + strlen(texts->service) + 1;
 	texts->group = texts->version + strlen(texts->version) + 1;
-	(void)snprintf(texts->timestamp, NUMBER, "%" PRIu64, listing->timestamp_ms);
-	(void)snprintf(texts->warmup, NUMBER, "%" PRIu64, listing->warmup_ms);
-	(void)snprintf(texts->weight, NUMBER, "%" PRIu32, listing->weight);
+	(void)snprintf(texts->timestamp, NUMBER, "%" PRIu64, advert->timestamp_ms);
+	(void)snprintf(texts->warmup, NUMBER, "%" PRIu64, advert->warmup_ms);
+	(void)snprintf(texts->weight, NUMBER, "%" PRIu32, advert->weight);
 }
 
 /* Those that are not given are left out. */
-static unsigned choose_keys(const struct spokei_listing *listing, const struct texts *texts,
+static unsigned choose_keys(const struct spokei_advert *advert, const struct texts *texts,
 			    struct spoke_url_parameter keys[KEYS])
 {
 	const struct spoke_url_parameter all[KEYS] = {
 		{ "anyhost", "false" },
-		{ "application", listing->application },
+		{ "application", advert->application },
 		{ "dubbo", "2.0.2" },
 		{ "dynamic", "true" },
 		{ "generic", "false" },
@@ -105,8 +105,8 @@ static unsigned choose_keys(const struct spokei_listing *listing, const struct t
 	return count;
 }
 
-int spokei_listing_print(const struct spoke_env *env, const struct spokei_listing *listing,
-			 struct spokei_listing_text *ret_text)
+int spokei_advert_print(const struct spoke_env *env, const struct spokei_advert *advert,
+			struct spokei_advert_text *ret_text)
 {
 	struct texts texts = { .methods = NULL };
 	struct spoke_url_parameter keys[KEYS];
@@ -115,17 +115,17 @@ int spokei_listing_print(const struct spoke_env *env, const struct spokei_listin
 		.path = "",
 		.port = -1,
 		.parameters = keys,
-		.socket = listing->socket,
+		.socket = advert->socket,
 	};
-	int error = print_methods(env, listing->service, &texts);
+	int error = print_methods(env, advert->service, &texts);
 
 	if (error)
 		return error;
-	print_texts(listing, &texts);
-	url.parameter_count = choose_keys(listing, &texts, keys);
+	print_texts(advert, &texts);
+	url.parameter_count = choose_keys(advert, &texts, keys);
 	if (url.socket == NULL) {
-		url.host = listing->host;
-		url.port = listing->port;
+		url.host = advert->host;
+		url.port = advert->port;
 		url.path = texts.service;
 	}
 	ret_text->size = spoke_url_print(&url, SPOKE_URL_WHOLE, NULL, 0) + 1;

@@ -3,12 +3,12 @@
  * How a service at one place is listed: a URL as Dubbo's providers have it, with sorted keys.
  * Judges only.
  */
-#ifndef SPOKEI_LISTING_H
-#define SPOKEI_LISTING_H
+#ifndef SPOKEI_ADVERT_H
+#define SPOKEI_ADVERT_H
 
 #include "cluster/service.h"
 
-struct spokei_listing {
+struct spokei_advert {
 	const struct spokei_service *service;
 	const char *socket; /* path of the unix socket; NULL: a host */
 	const char *host;   /* a name or digits, IPv6 without brackets */
@@ -20,14 +20,14 @@ struct spokei_listing {
 };
 
 /* A text, in memory of its own. */
-struct spokei_listing_text {
+struct spokei_advert_text {
 	char *text;
 	size_t size; /* of the memory */
 };
 
 /* Returns 0 or SPOKE_ENOMEM. Give the memory back with spokei_free(). */
-SPOKE_MUST_USE int spokei_listing_print(const struct spoke_env *env,
-					const struct spokei_listing *listing,
-					struct spokei_listing_text *ret_text);
+SPOKE_MUST_USE int spokei_advert_print(const struct spoke_env *env,
+				       const struct spokei_advert *advert,
+				       struct spokei_advert_text *ret_text);
 
 #endif
