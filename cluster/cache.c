@@ -97,7 +97,7 @@ static void cache_due(struct spoke_alarm *alarm)
 {
 	struct spokei_cache *cache = spoke_container_of(alarm, struct spokei_cache, alarm);
 
-	if (cache->next.bytes && !cache->writing)
+	if (cache->next.bytes)
 		begin_to_write(cache);
 }
 
@@ -140,6 +140,7 @@ static void begin_to_write(struct spokei_cache *cache)
 {
 	struct spoke_engine *engine = cache->engine;
 
+	SPOKE_ASSERT(!cache->writing);
 	drop_text(cache, &cache->current);
 	cache->current = cache->next;
 	cache->next = (struct text){ NULL, 0, 0 };

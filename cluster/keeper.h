@@ -50,8 +50,8 @@ SPOKE_MUST_USE int spokei_keeper_publish(struct spokei_keeper *keeper, const cha
 /* From now on nothing is: all is withdrawn, as soon as that can be. */
 void spokei_keeper_withdraw_all(struct spokei_keeper *keeper);
 
-/* Asks who provides a service; one per keeper. A list that was kept is told first, unless the
- * registry answers before. Returns 0, SPOKE_ENOMEM or SPOKE_ECLOSED (it has ended). */
+/* Asks who provides a service; one per keeper. A list that was kept is told first. Returns 0,
+ * SPOKE_ENOMEM or SPOKE_ECLOSED (it has ended). */
 SPOKE_MUST_USE int spokei_keeper_subscribe(struct spokei_keeper *keeper, const char *service);
 
 /*

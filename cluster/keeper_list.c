@@ -17,7 +17,7 @@ static void keeper_begin(struct spokei_task *task)
 {
 	struct spokei_keeper *keeper = spoke_container_of(task, struct spokei_keeper, begin);
 
-	if (!keeper->answered && !keeper->ended && keeper->kept.count > 0) {
+	if (!keeper->ended && keeper->kept.count > 0) {
 		spokei_event(keeper->engine, SPOKE_OK,
 			     "registry %s: begun with the %zu providers of the cache", keeper->name,
 			     keeper->kept.count);
@@ -116,7 +116,6 @@ void spokei_keeper_take_list(void *arg, uint64_t intent, const char *const *urls
 	} else {
 		spokei_keeper_heard(keeper);
 		tell_of_bad(keeper, &roster);
-		keeper->answered = true;
 		if (keeper->cache && roster.count > 0)
 			spokei_cache_keep(keeper->cache, roster.urls, roster.count);
 		if (is_believed(keeper, &roster))

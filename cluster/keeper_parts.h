@@ -39,7 +39,6 @@ struct spokei_keeper {
 	struct spokei_task bury;
 	struct spokei_cache *cache; /* NULL: none */
 	struct spokei_roster kept;  /* as read from it, until told */
-	bool answered;              /* the registry has told a list */
 	bool has_providers;         /* a list with some was told upwards */
 	bool protecting;            /* an empty list is not believed, and an event has said so */
 	bool ended;                 /* closed: nothing is asked any more */

@@ -162,13 +162,15 @@ static int publish(struct spokei_registration *registration, const struct spokei
 		.application = registration->application,
 		.weight = registration->weight,
 		.warmup_ms = registration->warmup_ms,
-		.timestamp_ms = registration->born_ms,
 	};
 	struct spokei_advert_text url;
 	char name[SPOKEI_SERVICE_KEY_MAX + 1];
 	char place[ADDRESS_TEXT];
 	int error;
 
+	if (registration->born_ms == 0)
+		registration->born_ms = env->wall(env->ctx) / MS;
+	advert.timestamp_ms = registration->born_ms;
 	memcpy(name, service->name.data, service->name.len);
 	name[service->name.len] = '\0';
 	env->net->print(env->ctx, spokei_listener_address(listener), place, sizeof(place));
@@ -219,8 +221,6 @@ static void publish_all(struct spokei_task *task)
 
 	if (registration->closed)
 		return;
-	if (registration->born_ms == 0)
-		registration->born_ms = engine->env->wall(engine->env->ctx) / MS;
 	for (struct spoke_list *node = all->next; node != all && error == 0; node = node->next)
 		error = publish_at_all(registration,
 				       spoke_container_of(node, struct spokei_service, node));

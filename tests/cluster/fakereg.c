@@ -183,8 +183,12 @@ static void op_due(struct spoke_alarm *alarm)
 
 	if (fakereg.mute)
 		return;
+	if (op->entry.by == NULL && fakereg.keeps)
+		error = SPOKE_ECONNECT;
 	if (error == 0 && op->entry.by)
 		put(&op->entry);
+	if (error == 0 && op->entry.subscribes && fakereg.hastes)
+		tell_list(open, &op->entry);
 	end_op(op);
 	open->up->done(open->arg, intent, error);
 }
@@ -235,7 +239,7 @@ static int end_intent(struct fakereg_open *open, uint64_t intent, uint64_t which
 	if (error)
 		return error;
 	forget_op(open, which);
-	if (fakereg.fails == 0 && !fakereg.mute)
+	if (fakereg.fails == 0 && !fakereg.mute && !fakereg.keeps)
 		drop(open, which);
 	return SPOKE_OK;
 }

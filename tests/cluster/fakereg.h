@@ -41,6 +41,8 @@ struct fakereg {
 	int wrong;          /* what open() says */
 	bool mute;          /* it does not answer */
 	bool hides;         /* it tells no lists */
+	bool keeps;         /* it cannot withdraw */
+	bool hastes;        /* it tells the list before it says that it does */
 	unsigned publishes; /* what it was asked for, however it ended */
 	unsigned withdraws;
 	unsigned subscribes;

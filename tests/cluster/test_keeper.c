@@ -107,6 +107,22 @@ static void a_newer_url_takes_the_place_of_the_older_one(void **state)
 	assert_int_equal(fakereg.publishes, 2);
 }
 
+static void a_newer_url_does_not_wait_for_ever_for_the_older_one_to_go(void **state)
+{
+	(void)state;
+	keeperrig_keep(NULL);
+	keeperrig_publish(PLACE "?weight=1");
+	keeperrig_pass(10 * MS);
+	fakereg.keeps = true;
+	keeperrig_publish(PLACE "?weight=2");
+	keeperrig_pass(10 * MS);
+	assert_int_equal(fakereg_listed_with("weight=2"), 1);
+	fakereg.keeps = false;
+	keeperrig_pass(RETRY_NS * 12 / 10 + 10 * MS);
+	assert_int_equal(fakereg_listed(ECHO), 1);
+	assert_int_equal(fakereg_listed_with("weight=2"), 1);
+}
+
 static void a_failure_is_repeated_after_a_pause_for_as_long_as_it_takes(void **state)
 {
 	uint64_t before_ns = 0;
@@ -236,6 +252,11 @@ static void what_is_lost_while_the_registry_fails_is_not_forgotten(void **state)
 	keeperrig_pass(RETRY_NS * 12 / 10 + 10 * MS);
 	assert_int_equal(keeperrig_true(), 1);
 	assert_int_equal(fakereg_listed(ECHO), 1);
+	assert_int_equal(keeperrig_events("cannot publish"), 1);
+	fakereg.fails = SPOKE_ECONNECT;
+	fakereg_lose_all(false);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(keeperrig_events("cannot publish"), 2); /* another row */
 }
 
 static void retries_may_have_a_limit_but_nothing_stays_lost(void **state)
@@ -323,6 +344,7 @@ int main(void)
 		KEPT(the_newest_intent_wins_within_a_turn),
 		KEPT(the_newest_intent_wins_over_one_that_is_under_way),
 		KEPT(a_newer_url_takes_the_place_of_the_older_one),
+		KEPT(a_newer_url_does_not_wait_for_ever_for_the_older_one_to_go),
 		KEPT(a_failure_is_repeated_after_a_pause_for_as_long_as_it_takes),
 		KEPT(what_cannot_even_be_asked_is_repeated_too),
 		KEPT(a_withdrawal_that_fails_is_repeated),

@@ -244,9 +244,9 @@ static void a_file_that_cannot_be_written_is_an_event_and_no_more(void **state)
 	assert_int_equal(keeperrig.count, 2);
 	assert_int_equal(keeperrig_events("cannot be written"), 1);
 	keeperrig.file_error = 0;
-	fakereg_remove(ECHO, OTHER);
+	fakereg_add("demo.Other", "dubbo://h"); /* has the same list told again */
 	keeperrig_pass(SECOND);
-	assert_string_equal(keeperrig.file, HEAD PLACE "\n");
+	assert_string_equal(keeperrig.file, HEAD PLACE "\n" OTHER "\n");
 }
 
 static void a_registry_that_does_not_answer_is_stood_in_for_by_the_file(void **state)
@@ -383,6 +383,23 @@ static void a_list_for_which_there_is_no_memory_is_asked_for_anew(void **state)
 			 keeperrig_events("as wanted again"));
 }
 
+static void lists_for_which_there_is_no_memory_are_asked_for_at_the_pace_of_retries(void **state)
+{
+	(void)state;
+	fakereg.hastes = true;
+	fakereg.hides = true;
+	fakereg_add(ECHO, PLACE);
+	keeperrig_keep(NULL);
+	keeperrig_subscribe();
+	faulty_fail(&keeperrig.faulty, FAULTY_MEMORY, 1, -ENOMEM, true);
+	keeperrig_pass(30 * SECOND);
+	assert_in_range(fakereg.subscribes, 5, 9);
+	faulty_heal(&keeperrig.faulty);
+	keeperrig_pass(RETRY_NS * 12 / 10 + 10 * MS);
+	assert_int_equal(keeperrig.count, 1);
+	assert_int_equal(keeperrig_events("as wanted again"), 1);
+}
+
 #define KEPT(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, keeperrig_tear_down)
 
 int main(void)
@@ -408,6 +425,7 @@ int main(void)
 		KEPT(a_file_that_is_too_large_is_not_read),
 		KEPT(there_is_an_end_to_a_list),
 		KEPT(a_list_for_which_there_is_no_memory_is_asked_for_anew),
+		KEPT(lists_for_which_there_is_no_memory_are_asked_for_at_the_pace_of_retries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,18 +94,22 @@ static void a_service_is_listed_as_providers_of_dubbo_are(void **state)
 
 static void what_is_not_said_is_left_out_or_as_it_is_preset(void **state)
 {
-	const struct spoke_handler any = { .handle = answer };
+	const struct spoke_handler any[] = { { .handle = answer },
+					     { .method = "echo", .handle = answer } };
 	const struct spoke_service_options service = { .name = "demo.Any" };
+	const struct spoke_service_options more = { .name = "demo.More" };
 	const char *url;
 
 	(void)state;
 	provide(NULL);
-	assert_int_equal(spoke_provider_add(provider, &service, &any, 1), 0);
+	assert_int_equal(spoke_provider_add(provider, &service, any, 1), 0);
+	assert_int_equal(spoke_provider_add(provider, &more, any, 2), 0);
 	listen_at(HERE);
 	keeperrig_pass(10 * MS);
 	url = fakereg_first("demo.Any");
 	assert_non_null(strstr(url, "application=spoke&"));
 	assert_non_null(strstr(url, "methods=*&"));
+	assert_int_equal(fakereg_listed_with("methods=*&"), 2);
 	assert_non_null(strstr(url, "warmup=600000&weight=100"));
 	assert_null(strstr(url, "group="));
 	assert_null(strstr(url, "version="));
@@ -152,6 +156,7 @@ static void each_service_is_listed_at_each_place(void **state)
 	assert_int_equal(fakereg_listed_with("interface=demo.Other"), 3);
 	assert_int_equal(fakereg_listed_with("dubbo://[::1]:"), 3);
 	assert_int_equal(fakereg_listed_with(":0/"), 0);
+	assert_int_equal(fakereg_listed_with("timestamp=1767225601010&"), 9);
 	assert_int_equal(fakereg.publishes, 9);
 }
 
