@@ -249,3 +249,9 @@ size_t spoke_consumer_ready(const struct spoke_consumer *consumer)
 {
 	return spokei_directory_ready(&consumer->directory);
 }
+
+size_t spoke_consumer_endpoints(const struct spoke_consumer *consumer,
+				struct spoke_endpoint_info *infos, size_t max)
+{
+	return spokei_directory_infos(&consumer->directory, infos, max);
+}

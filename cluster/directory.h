@@ -13,6 +13,7 @@
 
 #include "cluster/balance.h"
 #include "cluster/seats.h"
+#include "core/map.h"
 
 #define SPOKEI_ENDPOINTS_MAX 4096u /* listed ones */
 
@@ -46,9 +47,11 @@ struct spokei_directory {
 	void *up_arg;
 	struct spokei_endpoint *sole; /* the only one listed, if it has one connection; else NULL */
 	struct spokei_seats seats;
-	struct spokei_map keys; /* listed endpoints, by key */
+	struct spokei_map keys; /* endpoints that a registry lists, by key */
 	struct spoke_list gone; /* endpoints that are not listed any more */
 	uint64_t last_id;       /* of endpoints */
+	uint64_t round;         /* number of the list that a registry told last */
+	uint64_t look_ns;       /* when something changes by itself: it is looked at anew then */
 	uint64_t listing;       /* another one when places are others; not 0 */
 	uint64_t version;       /* another one when able or weights have changed; not 0 */
 	uint64_t dice;          /* state of its random numbers */
@@ -99,6 +102,16 @@ SPOKE_MUST_USE int spokei_directory_fix(struct spokei_directory *directory,
 					const struct spoke_url *urls, size_t count);
 
 /*
+ * The whole list, as a registry tells it: those not in it any more are removed, which lets calls
+ * under way end, and new ones are connected. Those of other groups and versions are not meant, and
+ * what cannot be understood is passed over, with an event. Of several with one place the newest
+ * counts. Returns 0, or SPOKE_ENOMEM or SPOKE_ELIMIT: some could not be
+ * added, or the list is as before.
+ */
+SPOKE_MUST_USE int spokei_directory_set(struct spokei_directory *directory,
+					const struct spoke_url *urls, size_t count);
+
+/*
  * Chooses an endpoint, and the connection to call on. Returns 0; ENOPROVIDER: none is listed;
  * EUNAVAILABLE: none can take it; ELIMIT: all that could have as many calls as they may. Where the
  * connection is wanted for the first time, it may also be that it cannot be made: ENOMEM, or
@@ -134,8 +147,11 @@ static inline void spokei_directory_begun(struct spokei_endpoint *endpoint)
 		return;
 	directory->seats.actives[endpoint->place] = endpoint->actives;
 	directory->seats.chosen_ns[endpoint->place] = endpoint->chosen_ns;
-	if (SPOKEI_UNLIKELY(endpoint->actives == directory->settings.actives_max))
+	if (SPOKEI_UNLIKELY(endpoint->actives == directory->settings.actives_max ||
+			    endpoint->eject.aside)) {
+		spokei_eject_begun(&endpoint->eject, endpoint->chosen_ns);
 		directory->stale = true;
+	}
 }
 
 /* ... and ends there, `took_ns` after its beginning, with this error; `fate` tells whether that

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who takes a call. */
-#include "cluster/directory.h"
+#include "cluster/directory_parts.h"
 
-#define ASKED_MAX 3u  /* times a balancer is asked for one that was not tried */
-#define TOLD_MAX 128u /* places that a balancer is told were tried: the newest */
+#define LOOK_NS UINT64_C(1000000000) /* how often weights that grow are looked at */
+#define ASKED_MAX 3u                 /* times a balancer is asked for one that was not tried */
+#define TOLD_MAX 128u                /* places that a balancer is told were tried: the newest */
 
 /* --- who can */
 
@@ -16,7 +17,35 @@ static uint8_t rank_of(const struct spokei_directory *directory,
 		return SPOKEI_RANK_NONE;
 	if (endpoint->actives >= directory->settings.actives_max)
 		return SPOKEI_RANK_FULL;
+	if (spokei_eject_excludes(&endpoint->eject, directory->engine->begin_ns))
+		return (uint8_t)(SPOKEI_RANK_ASIDE + grade);
 	return (uint8_t)grade;
+}
+
+/* When the endpoint changes by itself, and what it is until then. Returns whether its weight has
+ * changed. */
+static bool look_at(struct spokei_directory *directory, struct spokei_endpoint *endpoint)
+{
+	struct spokei_seats *seats = &directory->seats;
+	uint64_t now_ns = directory->engine->begin_ns;
+	uint64_t mean_ns = spokei_score_mean(&endpoint->score, now_ns);
+	uint64_t look_ns = UINT64_MAX;
+	size_t place = endpoint->place;
+	bool grows;
+	uint32_t weight = spokei_endpoint_weight(endpoint, &grows);
+	bool differs = seats->weights[place] != weight;
+
+	if (grows || mean_ns > 0)
+		look_ns = now_ns + LOOK_NS;
+	if (endpoint->eject.aside && endpoint->eject.until_ns > now_ns &&
+	    endpoint->eject.until_ns < look_ns)
+		look_ns = endpoint->eject.until_ns;
+	if (look_ns < directory->look_ns)
+		directory->look_ns = look_ns;
+	seats->weights[place] = weight;
+	seats->means_ns[place] = mean_ns;
+	seats->ranks[place] = rank_of(directory, endpoint);
+	return differs;
 }
 
 /* Looks at all endpoints; balancers are told if that makes a difference. */
@@ -27,11 +56,14 @@ static void look_through(struct spokei_directory *directory)
 	bool differs = false;
 
 	directory->stale = false;
+	directory->look_ns = UINT64_MAX;
 	directory->usable = 0;
 	seats->shown.able_count = 0;
 	for (size_t i = 0; i < seats->shown.count; i++) {
-		uint8_t rank = rank_of(directory, seats->endpoints[i]);
+		uint8_t rank;
 
+		differs |= look_at(directory, seats->endpoints[i]);
+		rank = seats->ranks[i];
 		directory->usable += rank < SPOKEI_RANK_FULL;
 		best = rank < best ? rank : best;
 		seats->ranks[i] = rank;
@@ -44,6 +76,8 @@ static void look_through(struct spokei_directory *directory)
 		seats->shown.able_count += able;
 	}
 	directory->best = best;
+	if (directory->barren && directory->usable > 0)
+		spokei_engine_soon(directory->engine, &directory->news);
 	directory->barren = directory->usable == 0;
 	directory->version += differs;
 }
@@ -51,7 +85,8 @@ static void look_through(struct spokei_directory *directory)
 /* Where not all is as it should be an endpoint may become better without a word. */
 static inline void look(struct spokei_directory *directory)
 {
-	if (directory->stale || directory->best != SPOKEI_GRADE_READY)
+	if (directory->stale || directory->best != SPOKEI_GRADE_READY ||
+	    directory->engine->begin_ns >= directory->look_ns)
 		look_through(directory);
 }
 
@@ -126,16 +161,6 @@ static size_t place_of(const struct spokei_directory *directory, uint64_t id, si
 
 /* --- who does */
 
-/* Numbers that nobody can foresee are not needed here, but they cost nothing. */
-static uint64_t throw_dice(struct spokei_directory *directory)
-{
-	uint64_t z = directory->dice += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 static size_t tell_tried(const struct spokei_directory *directory, const struct spokei_ask *ask,
 			 size_t places[TOLD_MAX])
 {
@@ -169,7 +194,7 @@ static size_t ask_balancer(struct spokei_directory *directory, const struct spok
 		size_t hint = 0;
 		size_t place;
 
-		choice.dice = throw_dice(directory);
+		choice.dice = spokei_directory_dice(directory);
 		place = spokei_balance_pick(ask->balance, directory->engine->env,
 					    directory->listing, directory->version, &seats->shown,
 					    &choice);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/endpoint.h"
 
+#include <stdio.h>
+
+#define MS UINT64_C(1000000)
+
 /* --- what its connections tell */
 
 static void line_request(void *arg, struct spokei_conn *conn, const struct spokei_message *message)
@@ -137,12 +141,126 @@ void spokei_endpoint_rest(struct spokei_endpoint *endpoint, bool calls)
 	endpoint->asleep = false;
 }
 
+void spokei_endpoint_retire(struct spokei_endpoint *endpoint)
+{
+	endpoint->removed = true;
+	endpoint->asleep = false;
+	for (uint32_t i = 0; i < endpoint->line_count; i++) {
+		struct spokei_line *line = &endpoint->lines[i];
+		struct spokei_conn *conn;
+
+		if (line->connector == NULL || spokei_connector_retire(line->connector))
+			continue;
+		conn = spokei_connector_conn(line->connector);
+		if (conn)
+			spokei_conn_close(conn, SPOKE_EUNAVAILABLE);
+		spokei_line_drop(line);
+	}
+}
+
 bool spokei_endpoint_busy(const struct spokei_endpoint *endpoint)
 {
 	for (uint32_t i = 0; i < endpoint->line_count; i++)
 		if (endpoint->lines[i].connector)
 			return true;
 	return endpoint->actives > 0;
+}
+
+/* --- weight */
+
+bool spokei_endpoint_take(struct spokei_endpoint *endpoint, const struct spokei_listing *listing)
+{
+	const struct spoke_env *env = endpoint->engine->env;
+
+	if (endpoint->weight == listing->weight && endpoint->warmup_ms == listing->warmup_ms &&
+	    endpoint->timestamp_ms == listing->timestamp_ms)
+		return false;
+	endpoint->weight = listing->weight;
+	endpoint->warmup_ms = listing->warmup_ms;
+	endpoint->timestamp_ms = listing->timestamp_ms;
+	endpoint->listed_ns = endpoint->engine->begin_ns;
+	endpoint->uptime_ms = 0;
+	/* Once, so that a clock that is set meanwhile makes nobody younger. */
+	if (listing->timestamp_ms > 0)
+		endpoint->uptime_ms = (int64_t)(env->wall(env->ctx) / MS) -
+				      (int64_t)listing->timestamp_ms;
+	return true;
+}
+
+uint32_t spokei_endpoint_weight(const struct spokei_endpoint *endpoint, bool *ret_grows)
+{
+	uint64_t passed_ms = (endpoint->engine->begin_ns - endpoint->listed_ns) / MS;
+	int64_t uptime_ms = endpoint->uptime_ms + (int64_t)passed_ms;
+
+	*ret_grows = false;
+	if (endpoint->timestamp_ms == 0)
+		return endpoint->weight;
+	*ret_grows = uptime_ms < (int64_t)endpoint->warmup_ms && endpoint->weight > 1;
+	return spokei_listing_weight(endpoint->weight, endpoint->warmup_ms, uptime_ms);
+}
+
+/* --- what users ask */
+
+static bool stands(const struct spokei_line *line)
+{
+	return line->connector && spokei_connector_state(line->connector) == SPOKEI_CONNECTOR_OPEN;
+}
+
+static uint32_t count_standing(const struct spokei_endpoint *endpoint)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < endpoint->line_count; i++)
+		count += stands(&endpoint->lines[i]);
+	return count;
+}
+
+enum spoke_endpoint_state spokei_endpoint_state(const struct spokei_endpoint *endpoint)
+{
+	static const enum spoke_endpoint_state states[] = {
+		[SPOKEI_GRADE_READY] = SPOKE_ENDPOINT_READY,
+		[SPOKEI_GRADE_SUSPECT] = SPOKE_ENDPOINT_SUSPECT,
+		[SPOKEI_GRADE_PROBATION] = SPOKE_ENDPOINT_PROBATION,
+		[SPOKEI_GRADE_CONNECTING] = SPOKE_ENDPOINT_CONNECTING,
+	};
+	enum spokei_grade grade = spokei_endpoint_grade(endpoint);
+
+	if (endpoint->removed)
+		return SPOKE_ENDPOINT_REMOVED;
+	if (endpoint->asleep)
+		return SPOKE_ENDPOINT_IDLE;
+	if (grade < SPOKEI_GRADE_NONE)
+		return states[grade];
+	return count_standing(endpoint) ? SPOKE_ENDPOINT_READONLY : SPOKE_ENDPOINT_BACKOFF;
+}
+
+void spokei_endpoint_info(const struct spokei_endpoint *endpoint, struct spoke_endpoint_info *ret)
+{
+	bool grows;
+
+	*ret = (struct spoke_endpoint_info){
+		.state = spokei_endpoint_state(endpoint),
+		.ejected = endpoint->eject.aside,
+		.weight = spokei_endpoint_weight(endpoint, &grows),
+		.actives = endpoint->actives,
+		.connections = count_standing(endpoint),
+		.mean_ns = spokei_score_mean(&endpoint->score, endpoint->engine->begin_ns),
+		.calls = endpoint->calls,
+		.failures = endpoint->failures,
+	};
+	(void)snprintf(ret->name, sizeof(ret->name), "%s", endpoint->name);
+}
+
+const char *spoke_endpoint_state_name(enum spoke_endpoint_state state)
+{
+	static const char *const names[] = {
+		[SPOKE_ENDPOINT_IDLE] = "idle",         [SPOKE_ENDPOINT_CONNECTING] = "connecting",
+		[SPOKE_ENDPOINT_BACKOFF] = "backoff",   [SPOKE_ENDPOINT_PROBATION] = "probation",
+		[SPOKE_ENDPOINT_READY] = "ready",       [SPOKE_ENDPOINT_SUSPECT] = "suspect",
+		[SPOKE_ENDPOINT_READONLY] = "readonly", [SPOKE_ENDPOINT_REMOVED] = "removed",
+	};
+
+	return (size_t)state < sizeof(names) / sizeof(names[0]) ? names[state] : NULL;
 }
 
 /* --- life */
@@ -192,7 +310,10 @@ int spokei_endpoint_new(struct spokei_link *link, const struct spokei_listing *l
 	endpoint->bury.run = endpoint_bury;
 	for (uint32_t i = 0; i < connections; i++)
 		endpoint->lines[i].endpoint = endpoint;
+	endpoint->score = spokei_score_make();
 	copy_texts(endpoint, listing);
+	endpoint->weight = UINT32_MAX;
+	(void)spokei_endpoint_take(endpoint, listing);
 	*ret_endpoint = endpoint;
 	return SPOKE_OK;
 }

@@ -7,7 +7,9 @@
 #ifndef SPOKEI_ENDPOINT_H
 #define SPOKEI_ENDPOINT_H
 
+#include "cluster/eject.h"
 #include "cluster/listing.h"
+#include "cluster/score.h"
 #include "core/task.h"
 
 #include <spoke/consumer.h>
@@ -44,8 +46,17 @@ struct spokei_endpoint {
 	uint64_t calls;   /* attempts that were begun, ever */
 	uint64_t failures;
 	uint64_t chosen_ns; /* when an attempt was begun last; 0: never */
-	bool asleep;        /* no connection was wanted yet */
-	bool removed;       /* not listed any more */
+	uint64_t lost_ns;   /* when a lost connection was held against it last */
+	struct spokei_score score;
+	struct spokei_eject eject;
+	uint32_t weight; /* when it is warm */
+	uint64_t warmup_ms;
+	uint64_t timestamp_ms; /* 0: it is warm */
+	uint64_t listed_ns;    /* when that was read; it had been up for uptime_ms then */
+	int64_t uptime_ms;
+	uint64_t round; /* of the list it was last seen in */
+	bool asleep;    /* no connection was wanted yet */
+	bool removed;   /* not listed any more */
 	uint32_t line_count;
 	uint32_t turn; /* the line to ask next */
 	struct spokei_connector_options options;
@@ -64,6 +75,12 @@ SPOKE_MUST_USE int spokei_endpoint_new(struct spokei_link *link,
 				       const struct spokei_endpoint_up *up, void *up_arg,
 				       struct spokei_endpoint **ret_endpoint);
 
+/* Takes over what the list says of it, but for the place. Returns whether it is news. */
+bool spokei_endpoint_take(struct spokei_endpoint *endpoint, const struct spokei_listing *listing);
+
+/* Its weight as of now, and whether it still grows. */
+uint32_t spokei_endpoint_weight(const struct spokei_endpoint *endpoint, bool *ret_grows);
+
 /* Begins to connect. Returns 0; or as spokei_connector_new() when not all connections could be
  * made: it has those that could, and sleeps on if none. */
 SPOKE_MUST_USE int spokei_endpoint_wake(struct spokei_endpoint *endpoint);
@@ -81,6 +98,10 @@ void spokei_line_drop(struct spokei_line *line);
 /* Closes all; what stood is told as CLOSED. */
 void spokei_endpoint_end(struct spokei_endpoint *endpoint);
 
+/* It is not listed any more: connects no more, and calls that wait for a connection end with
+ * EUNAVAILABLE. */
+void spokei_endpoint_retire(struct spokei_endpoint *endpoint);
+
 /* Its owner drains: see spokei_directory_rest(). */
 void spokei_endpoint_rest(struct spokei_endpoint *endpoint, bool calls);
 
@@ -91,5 +112,7 @@ bool spokei_endpoint_busy(const struct spokei_endpoint *endpoint);
 void spokei_endpoint_free(struct spokei_endpoint *endpoint);
 
 enum spoke_endpoint_state spokei_endpoint_state(const struct spokei_endpoint *endpoint);
+
+void spokei_endpoint_info(const struct spokei_endpoint *endpoint, struct spoke_endpoint_info *ret);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/seats.h"
 
-#define WEIGHT 100u
-
 /* Bytes of a place in all arrays. */
 #define SEAT                                                                                       \
 	(sizeof(struct spokei_endpoint *) + sizeof(const char *) + 3 * sizeof(uint64_t) +          \
@@ -70,10 +68,10 @@ void spokei_seats_add(struct spokei_seats *seats, struct spokei_endpoint *endpoi
 	seats->endpoints[place] = endpoint;
 	seats->names[place] = endpoint->name;
 	seats->ids[place] = endpoint->id;
-	seats->weights[place] = WEIGHT;
+	seats->weights[place] = endpoint->weight;
 	seats->actives[place] = endpoint->actives;
-	seats->means_ns[place] = 0;
-	seats->successes[place] = UINT32_C(1) << 16;
+	seats->means_ns[place] = endpoint->score.mean_ns;
+	seats->successes[place] = endpoint->score.successes;
 	seats->chosen_ns[place] = endpoint->chosen_ns;
 	seats->ranks[place] = SPOKEI_RANK_NONE;
 	seats->able[place] = 0;
