@@ -2,7 +2,7 @@
 /* The life of a provider. */
 #include "cluster/provider.h"
 
-#include "cluster/request.h"
+#include "cluster/gate.h"
 #include "cluster/settings.h"
 
 #define CONNECTIONS_MAX 10000u
@@ -19,7 +19,7 @@ static void provider_request(void *arg, struct spokei_conn *conn,
 {
 	struct spoke_provider *provider = arg;
 
-	spokei_request_serve(&provider->services, conn, message, &provider->spare);
+	spokei_request_serve(provider, conn, message);
 }
 
 static void tell(struct spoke_provider *provider, const struct spokei_conn *conn,
@@ -119,8 +119,10 @@ static void provider_bury(struct spokei_task *task)
 		return;
 	}
 	spokei_roll_drop(provider->engine, &provider->member);
+	spokei_gate_close(&provider->link);
 	spokei_request_free(provider->spare);
 	spokei_services_fini(&provider->services);
+	spokei_filters_fini(&provider->filters, env);
 	spokei_caller_fini(&provider->caller);
 	spokei_slab_fini(&provider->peers);
 	spokei_crowd_fini(&provider->crowd);
@@ -227,10 +229,13 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 		return SPOKE_ENOMEM;
 	provider->engine = engine;
 	provider->bury.run = provider_bury;
-	error = copy_default_service(provider, with->default_service);
+	error = spokei_filters_init(&provider->filters, env, with->filters, with->filter_count);
+	if (error == 0)
+		error = copy_default_service(provider, with->default_service);
 	if (error == 0)
 		error = spokei_link_init(&provider->link, engine, &limits);
 	if (error) {
+		spokei_filters_fini(&provider->filters, env);
 		spokei_free(env, provider->default_service, 1, provider->default_size);
 		spokei_free(env, provider, 1, sizeof(*provider));
 		return error;
