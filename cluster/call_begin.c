@@ -5,7 +5,6 @@
 #include "cluster/filter/fallback.h"
 #include "core/shape.h"
 
-
 /* --- checks */
 
 static inline int check_args(struct spoke_span args, size_t *ret_count)

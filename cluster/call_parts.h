@@ -26,8 +26,8 @@ SPOKE_MUST_USE int spokei_attempt_begin(struct spokei_attempt *attempt, struct s
 void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *outcome);
 
 /* An attempt of a course has ended. */
-void spokei_call_attempt_ended(struct spokei_attempt *attempt,
-			       const struct spokei_outcome *outcome, enum spoke_fate fate);
+void spokei_call_attempt_ended(struct spokei_attempt *attempt, const struct spokei_outcome *outcome,
+			       enum spoke_fate fate);
 
 /* --- call_end.c */
 

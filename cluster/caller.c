@@ -34,7 +34,8 @@ void spokei_caller_fini(struct spokei_caller *caller)
 	free_methods(caller);
 	for (uint32_t i = 0; i < calls->used; i++) {
 		struct spokei_call *call = spokei_slab_at(calls, i);
-		int status = spoke_wheel_detach(caller->engine->wheel, &call->attempt.pending.timer);
+		int status = spoke_wheel_detach(caller->engine->wheel,
+						&call->attempt.pending.timer);
 
 		SPOKE_ASSERT(status == SPOKE_WHEEL_OK);
 	}

@@ -29,8 +29,8 @@ struct spokei_caller {
 	/* Of a consumer's: those with more than one attempt. */
 	struct spokei_retry retry;
 	struct spokei_budget budget;
-	uint64_t next_id;          /* of tickets */
-	struct spokei_task sweep;  /* ends those that wait, as it closes; on the engine's soon */
+	uint64_t next_id;         /* of tickets */
+	struct spokei_task sweep; /* ends those that wait, as it closes; on the engine's soon */
 	/* It is closed, and its last call has ended. NULL: not wanted. */
 	void (*idle)(struct spokei_caller *caller);
 };
@@ -64,8 +64,8 @@ struct spoke_method {
 	struct spokei_balance *balance; /* its own, or the consumer's; NULL: a provider's */
 	uint64_t sticky;                /* id of the endpoint called last */
 	struct spoke_value fallback;    /* { 0 }: none; points into `texts` */
-	size_t type_count;              /* of a generic call, if they are given: as many arguments */
-	size_t size;                    /* of this, with its texts */
+	size_t type_count; /* of a generic call, if they are given: as many arguments */
+	size_t size;       /* of this, with its texts */
 	unsigned char texts[];
 };
 
@@ -79,8 +79,8 @@ struct spokei_method_presets {
 	struct spokei_balance *balance; /* what the settings' balancer is the consumer's of */
 };
 
-/* Takes at most as many calls at a time as the link may have, and `tickets` beside them; it must not
- * be moved afterwards. */
+/* Takes at most as many calls at a time as the link may have, and `tickets` beside them; it must
+ * not be moved afterwards. */
 void spokei_caller_init(struct spokei_caller *caller, struct spokei_link *link, uint32_t tickets);
 
 /* No call is under way any more: gives all memory back, that of the methods too. */

@@ -20,8 +20,8 @@ static struct spoke_span copy(unsigned char **at, struct spoke_span from)
 }
 
 struct spokei_course *spokei_course_new(const struct spoke_env *env,
-					const struct spokei_message *request,
-					struct spoke_span key, struct spokei_attempt *own)
+					const struct spokei_message *request, struct spoke_span key,
+					struct spokei_attempt *own)
 {
 	struct spoke_span attachments = { request->attachments.data, request->attachments.len };
 	size_t size = sizeof(struct spokei_course);
@@ -111,8 +111,7 @@ static size_t count_pairs(struct spoke_value map, struct spoke_span *ret_pairs, 
 		return 0;
 	while (spoke_cursor_next_pair(&pairs, &key, &value)) {
 		if (count++ == 0)
-			*ret_pairs = spokei_span(key.data,
-						 map.len - (size_t)(key.data - map.data));
+			*ret_pairs = spokei_span(key.data, map.len - (size_t)(key.data - map.data));
 		*ret_has |= is_key(key, "spoke.id") || is_key(key, "spoke.attempt");
 	}
 	return count;

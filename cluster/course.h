@@ -43,8 +43,8 @@ enum spokei_course_stage {
 
 struct spokei_course {
 	struct spokei_call *call;
-	struct spokei_attempt *own;  /* the call's */
-	struct spokei_retry *retry;  /* where it waits */
+	struct spokei_attempt *own; /* the call's */
+	struct spokei_retry *retry; /* where it waits */
 	const struct spoke_policy *policy;
 	enum spokei_course_stage stage;
 	/* What has become of it. */
@@ -54,14 +54,14 @@ struct spokei_course {
 	uint32_t failed;
 	enum spoke_fate last;
 	struct spokei_ending ending; /* of the attempt that failed last */
-	struct spokei_buffer tried; /* ids of endpoints, uint64_t */
-	struct spokei_fork *forks; /* attempts beside the call's own, until the end */
-	bool own_free;             /* the call's own attempt is not under way */
-	bool unready;              /* it waits, or has waited, for an endpoint to begin at */
-	bool waited;               /* it has paused since the last attempt */
-	bool young;                /* inside spoke_call(): nobody is told of an end */
-	bool excused;              /* ended so, and a failure counts as a success */
-	bool homeless;             /* the wheel had no place for its pause */
+	struct spokei_buffer tried;  /* ids of endpoints, uint64_t */
+	struct spokei_fork *forks;   /* attempts beside the call's own, until the end */
+	bool own_free;               /* the call's own attempt is not under way */
+	bool unready;                /* it waits, or has waited, for an endpoint to begin at */
+	bool waited;                 /* it has paused since the last attempt */
+	bool young;                  /* inside spoke_call(): nobody is told of an end */
+	bool excused;                /* ended so, and a failure counts as a success */
+	bool homeless;               /* the wheel had no place for its pause */
 	/* Its times; of the engine's clock. */
 	uint64_t timeout_ns; /* of an attempt */
 	uint64_t begun_ns;   /* as the turn ended in which it began; 0: that has not come */
@@ -74,9 +74,9 @@ struct spokei_course {
 	/* As a ticket. */
 	bool deferred;
 	bool told;
-	struct spokei_task tell;      /* that it is one, or that it is settled; on the engine's soon */
+	struct spokei_task tell; /* that it is one, or that it is settled; on the engine's soon */
 	enum spoke_settlement settlement; /* of one that is over, and not told */
-	struct spoke_list of_tickets; /* in the order in which they became tickets */
+	struct spoke_list of_tickets;     /* in the order in which they became tickets */
 	uint64_t id;
 	spoke_ticket_done settle; /* may be NULL */
 	void *settle_arg;
@@ -94,8 +94,8 @@ struct spokei_course {
 /* Copies what the method's request says. NULL: no memory. `own` is the attempt that its call has
  * anyway. */
 struct spokei_course *spokei_course_new(const struct spoke_env *env,
-					const struct spokei_message *request,
-					struct spoke_span key, struct spokei_attempt *own);
+					const struct spokei_message *request, struct spoke_span key,
+					struct spokei_attempt *own);
 
 /* It waits for nothing, and no attempt is under way. */
 void spokei_course_free(const struct spoke_env *env, struct spokei_course *course);

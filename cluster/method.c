@@ -144,8 +144,7 @@ int spokei_method_new(struct spokei_caller *caller, const char *name,
 	spokei_limit_init(&(*ret_method)->limit, presets->settings.actives,
 			  presets->settings.per_second);
 	spokei_balance_init(&(*ret_method)->own_balance, presets->settings.balancer);
-	(*ret_method)->balance = presets->balance ? presets->balance
-						  : &(*ret_method)->own_balance;
+	(*ret_method)->balance = presets->balance ? presets->balance : &(*ret_method)->own_balance;
 	return SPOKE_OK;
 }
 

@@ -248,7 +248,7 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 			  with->connections_per_peer_max ? with->connections_per_peer_max
 							 : CONNECTIONS_PER_PEER_MAX);
 	spokei_services_init(&provider->services, env, provider->default_service);
-	spokei_caller_init(&provider->caller, &provider->link);
+	spokei_caller_init(&provider->caller, &provider->link, 0);
 	provider->caller.pushes = true;
 	spokei_slab_init(&provider->peers, env, sizeof(struct spokei_peer), CELLS_MAX);
 	provider->member = (struct spokei_member){

@@ -58,7 +58,9 @@ static const struct spoke_policy *policy_at(uint64_t index)
 
 static const struct spoke_balancer *balancer_at(uint64_t index)
 {
-	return spokei_catalog_balancer(spokei_catalog_balancer_name((unsigned)index));
+	const char *name = spokei_catalog_balancer_name((unsigned)index);
+
+	return name ? spokei_catalog_balancer(name) : NULL;
 }
 
 static void fill_calls(const struct spokei_key_values *values, struct spokei_call_settings *ret)

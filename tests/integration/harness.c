@@ -308,7 +308,8 @@ void stage_add_consumer(struct stage *stage, const struct spoke_consumer_options
 
 struct spokei_conn *stage_conn_of(const struct spoke_consumer *consumer)
 {
-	struct spokei_conn *conn = spokei_connector_conn(consumer->endpoints[0].connector);
+	struct spokei_conn *conn = spokei_connector_conn(
+		consumer->directory.seats.endpoints[0]->lines[0].connector);
 
 	assert_non_null(conn);
 	return conn;
