@@ -23,7 +23,7 @@ static void lay_out(struct spokei_seats *seats, void *memory, size_t room)
 
 	seats->memory = memory;
 	seats->room = room;
-	seats->endpoints = part(&at, room, sizeof(*seats->endpoints));
+	seats->endpoints = part(&at, room, sizeof(struct spokei_endpoint *));
 	seats->names = part(&at, room, sizeof(*seats->names));
 	seats->ids = part(&at, room, sizeof(*seats->ids));
 	seats->means_ns = part(&at, room, sizeof(*seats->means_ns));
