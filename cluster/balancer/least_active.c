@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one with the fewest calls under way; among equals by weight. The loops have no branches, so
- * that they are done for several places at a time.
+ * The one with the fewest calls under way; among equals by weight. The loops have no branches that
+ * depend on what they find, for nobody can foretell it.
  */
 #include "cluster/balancer/weights.h"
 
@@ -16,18 +16,19 @@ static void changed(void *memory, const struct spoke_candidates *candidates, boo
 	spokei_weights_set(memory, candidates);
 }
 
-/* Who has no weight has the most calls under way that there can be. */
-static uint32_t load_of(uint32_t actives, uint32_t weight)
+/* All bits of a word, if it is so. */
+static uint32_t mask_if(bool is_so)
 {
-	return weight == 0 ? UINT32_MAX : actives;
+	return 0 - (uint32_t)is_so;
 }
 
+/* Who has no weight has the most calls under way that there can be. */
 static uint32_t fewest(const uint32_t *actives, const uint32_t *weights, size_t count)
 {
 	uint32_t least = UINT32_MAX;
 
 	for (size_t i = 0; i < count; i++) {
-		uint32_t load = load_of(actives[i], weights[i]);
+		uint32_t load = actives[i] | mask_if(weights[i] == 0);
 
 		least = load < least ? load : least;
 	}
@@ -41,13 +42,27 @@ static uint32_t weight_at(const uint32_t *actives, const uint32_t *weights, size
 	uint32_t sum = 0;
 
 	for (size_t i = 0; i < count; i++)
-		sum += actives[i] == least ? weights[i] : 0;
+		sum += weights[i] & mask_if(actives[i] == least);
 	return sum;
 }
 
-#define BLOCK 16u
+#define BLOCK 20u /* so many that compilers make vectors of them */
 
-/* As spokei_weights_draw(), among those who have so few; whole blocks of places at a time. */
+/* How many of the places are before the one at which the sum of weights passes `lot`. */
+static size_t count_before(const uint32_t *actives, const uint32_t *weights, size_t count,
+			   uint32_t least, uint32_t lot)
+{
+	uint32_t sum = 0;
+	size_t before = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		sum += weights[i] & mask_if(actives[i] == least);
+		before += sum <= lot;
+	}
+	return before;
+}
+
+/* As spokei_weights_draw(), among those who have so few; whole blocks are passed over at a time. */
 static size_t draw(const uint32_t *actives, const uint32_t *weights, size_t count, uint32_t least,
 		   uint32_t lot)
 {
@@ -57,17 +72,11 @@ static size_t draw(const uint32_t *actives, const uint32_t *weights, size_t coun
 		uint32_t sum = weight_at(actives + at, weights + at, BLOCK, least);
 
 		if (lot < sum)
-			break;
+			return at + count_before(actives + at, weights + at, BLOCK, least, lot);
 		lot -= sum;
 	}
-	for (; at < count; at++) {
-		if (actives[at] != least)
-			continue;
-		if (lot < weights[at])
-			return at;
-		lot -= weights[at];
-	}
-	return SPOKE_NOBODY;
+	at += count_before(actives + at, weights + at, count - at, least, lot);
+	return at < count ? at : SPOKE_NOBODY;
 }
 
 static size_t pick(void *memory, const struct spoke_candidates *candidates,

@@ -62,6 +62,42 @@ static uint64_t multiply(uint64_t *restrict products, const struct spoke_candida
 	return least;
 }
 
+/*
+ * The usual case, in one short loop: all have means, no number is beyond measure, one
+ * product is the least. Else SPOKE_NOBODY. `first` and `last` are the first and the last of those
+ * with the least product.
+ */
+static size_t pick_usual(const struct spokei_weights *weights,
+			 const struct spoke_candidates *candidates)
+{
+	const uint32_t *who = spokei_weights_who(weights);
+	const uint64_t *means = candidates->means_ns;
+	const uint32_t *actives = candidates->actives;
+	uint64_t least = UINT64_MAX;
+	uint64_t bits_of_means = 0;
+	uint64_t bits_of_calls = 0;
+	size_t first = 0;
+	size_t last = 0;
+
+	for (uint32_t i = 0; i < weights->able; i++) {
+		size_t place = who[i];
+		uint64_t mean = means[place];
+		uint64_t calls = (uint64_t)actives[place] + 1;
+		uint64_t product = mean * calls;
+
+		bits_of_means |= mean;
+		bits_of_calls |= calls;
+		if (product > least)
+			continue;
+		first = product < least ? place : first;
+		last = place;
+		least = product;
+	}
+	if (first != last || least == 0 || bits_of_means > MEAN_MAX || bits_of_calls > ACTIVES_MAX)
+		return SPOKE_NOBODY;
+	return weights->able > 0 ? first : SPOKE_NOBODY;
+}
+
 /* Among those with the least product by weight. Nearly always it is one. */
 static size_t draw(const uint64_t *products, const uint32_t *weights, size_t count, uint64_t least,
 		   uint64_t dice)
@@ -85,10 +121,16 @@ static size_t draw(const uint64_t *products, const uint32_t *weights, size_t cou
 static size_t pick(void *memory, const struct spoke_candidates *candidates,
 		   const struct spoke_choice *choice)
 {
-	const uint32_t *weights = spokei_weights_for(weights_of(memory, candidates->count), choice);
-	uint64_t least = multiply(memory, candidates, choice, weights);
+	struct spokei_weights *all = weights_of(memory, candidates->count);
+	const uint32_t *weights = spokei_weights_for(all, choice);
+	size_t place = weights == all->of ? pick_usual(all, candidates) : SPOKE_NOBODY;
 
-	return draw(memory, weights, candidates->count, least, choice->dice);
+	if (place == SPOKE_NOBODY) {
+		uint64_t least = multiply(memory, candidates, choice, weights);
+
+		place = draw(memory, weights, candidates->count, least, choice->dice);
+	}
+	return place;
 }
 
 const struct spoke_balancer spoke_shortest_response = {
