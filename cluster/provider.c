@@ -2,6 +2,7 @@
 /* The life of a provider. */
 #include "cluster/provider.h"
 
+#include "cluster/filter/access_log.h"
 #include "cluster/gate.h"
 #include "cluster/settings.h"
 
@@ -109,6 +110,12 @@ static void stop_listening(struct spoke_provider *provider)
 		spokei_listener_free(provider->listeners[--provider->listener_count]);
 }
 
+static void free_filters(struct spoke_provider *provider)
+{
+	spokei_access_log_end(provider->access_log);
+	spokei_filters_fini(&provider->filters, provider->engine->env);
+}
+
 static void provider_bury(struct spokei_task *task)
 {
 	struct spoke_provider *provider = spoke_container_of(task, struct spoke_provider, bury);
@@ -122,7 +129,7 @@ static void provider_bury(struct spokei_task *task)
 	spokei_gate_close(&provider->link);
 	spokei_request_free(provider->spare);
 	spokei_services_fini(&provider->services);
-	spokei_filters_fini(&provider->filters, env);
+	free_filters(provider);
 	spokei_caller_fini(&provider->caller);
 	spokei_slab_fini(&provider->peers);
 	spokei_crowd_fini(&provider->crowd);
@@ -201,6 +208,22 @@ static int copy_default_service(struct spoke_provider *provider, const char *nam
 	return SPOKE_OK;
 }
 
+static int make_filters(struct spoke_provider *provider,
+			const struct spoke_provider_options *options)
+{
+	struct spoke_engine *engine = provider->engine;
+	int error = spokei_filters_init(&provider->filters, engine->env, options->filters,
+					options->filter_count);
+
+	if (error || options->access_log == NULL)
+		return error;
+	error = spokei_access_log_new(engine, options->access_log, &provider->access_log);
+	if (error)
+		return error;
+	return spokei_filters_put_first(&provider->filters, engine->env,
+					spokei_access_log_filter(provider->access_log));
+}
+
 int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_options *options,
 		       struct spoke_provider **ret_provider)
 {
@@ -229,13 +252,13 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 		return SPOKE_ENOMEM;
 	provider->engine = engine;
 	provider->bury.run = provider_bury;
-	error = spokei_filters_init(&provider->filters, env, with->filters, with->filter_count);
+	error = make_filters(provider, with);
 	if (error == 0)
 		error = copy_default_service(provider, with->default_service);
 	if (error == 0)
 		error = spokei_link_init(&provider->link, engine, &limits);
 	if (error) {
-		spokei_filters_fini(&provider->filters, env);
+		free_filters(provider);
 		spokei_free(env, provider->default_service, 1, provider->default_size);
 		spokei_free(env, provider, 1, sizeof(*provider));
 		return error;

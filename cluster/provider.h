@@ -14,6 +14,8 @@
 
 #define SPOKEI_LISTENERS_MAX 64u
 
+struct spokei_access_log;
+
 struct spoke_provider {
 	struct spoke_engine *engine;
 	struct spokei_link link;
@@ -21,8 +23,9 @@ struct spoke_provider {
 	struct spokei_crowd crowd;
 	struct spokei_services services;
 	struct spokei_filters filters;
-	struct spokei_caller caller; /* of pushes */
-	struct spokei_slab peers;    /* of struct spokei_peer, by handle */
+	struct spokei_access_log *access_log; /* one of them, or NULL */
+	struct spokei_caller caller;          /* of pushes */
+	struct spokei_slab peers;             /* of struct spokei_peer, by handle */
 	struct spokei_listener *listeners[SPOKEI_LISTENERS_MAX];
 	size_t listener_count;
 	char *default_service; /* NULL: none */

@@ -163,8 +163,8 @@ static void loop_retire(void *handle)
 	struct virtual_loop *loop = handle;
 
 	SPOKE_ASSERT(!loop->inside); /* callbacks return to code that uses the loop */
-	hand_back_work(loop);
 	loop->retired = true;
+	hand_back_work(loop);
 }
 
 static void loop_close(void *handle)
