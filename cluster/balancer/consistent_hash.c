@@ -188,6 +188,7 @@ static size_t pick(void *memory, const struct spoke_candidates *candidates,
 
 const struct spoke_balancer spoke_consistent_hash = {
 	.name = "consistenthash",
+	.keyed = true,
 	.room = room,
 	.changed = changed,
 	.pick = pick,
