@@ -18,6 +18,12 @@ static const struct spoke_policy *const policies[] = {
 };
 
 static const struct spoke_balancer *const balancers[] = {
+	&spoke_random,
+	&spoke_round_robin,
+	&spoke_least_active,
+	&spoke_consistent_hash,
+	&spoke_shortest_response,
+	&spoke_two_choices,
 	NULL,
 };
 /* clang-format on */

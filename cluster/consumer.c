@@ -2,19 +2,49 @@
 /* The life of a consumer. */
 #include "cluster/consumer_parts.h"
 
+#include "cluster/call.h"
 #include "cluster/request.h"
 
 #define ENDPOINTS_MAX 1024u
 
 /* --- its endpoints */
 
-struct spokei_conn *spokei_consumer_pick(struct spoke_consumer *consumer)
+/* What is hashed where nobody says it: the text of the first argument, else its bytes. */
+static struct spoke_span first_argument(const struct spokei_message *request)
 {
-	const struct spokei_ask ask = { .balance = &consumer->balance };
-	struct spokei_endpoint *endpoint;
-	struct spokei_conn *conn;
+	struct spoke_cursor args;
+	struct spoke_value first;
+	struct spoke_span text;
 
-	return spokei_directory_pick(&consumer->directory, &ask, &endpoint, &conn) ? NULL : conn;
+	if (spoke_values_check(request->args.data, request->args.len, NULL, &args,
+			       &(size_t){ 0 }) ||
+	    !spoke_cursor_next(&args, &first))
+		return spokei_span(NULL, 0);
+	if (spoke_value_str(first, &text) == 0)
+		return text;
+	return spokei_span(first.data, first.len);
+}
+
+int spokei_consumer_pick(struct spoke_method *method, const struct spoke_policy *policy,
+			 struct spoke_span key, const struct spokei_tried *tried,
+			 struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
+{
+	struct spoke_consumer *consumer = spokei_consumer_of(method);
+	const struct spoke_balancer *balancer = method->balance->balancer;
+	struct spokei_ask ask = {
+		.balance = policy->in_order ? NULL : method->balance,
+		.key = key,
+		.timeout_ns = method->settings.timeout_ns,
+		.sticky = method->settings.sticky ? &method->sticky : NULL,
+	};
+
+	if (tried) {
+		ask.tried = tried->ids;
+		ask.tried_count = tried->count;
+	}
+	if (SPOKEI_UNLIKELY(balancer && balancer->keyed) && key.len == 0)
+		ask.key = first_argument(&method->request);
+	return spokei_directory_pick(&consumer->directory, &ask, ret_endpoint, ret_conn);
 }
 
 static void directory_request(void *arg, struct spokei_conn *conn,
@@ -31,6 +61,13 @@ static void directory_event(void *arg, const struct spoke_link_event *event)
 		consumer->settings.changed(consumer->settings.changed_arg, event);
 }
 
+static void directory_able(void *arg)
+{
+	struct spoke_consumer *consumer = arg;
+
+	spokei_retry_wake(&consumer->caller.retry);
+}
+
 static void directory_rested(void *arg)
 {
 	spokei_consumer_end(arg);
@@ -39,6 +76,7 @@ static void directory_rested(void *arg)
 static const struct spokei_directory_up directory_up = {
 	.request = directory_request,
 	.event = directory_event,
+	.able = directory_able,
 	.rested = directory_rested,
 };
 
@@ -82,19 +120,6 @@ static int add_endpoints(struct spoke_consumer *consumer,
 	return error;
 }
 
-static void init_directory(struct spoke_consumer *consumer)
-{
-	const struct spokei_directory_settings settings = {
-		.service = consumer->settings.service,
-		.version = consumer->settings.version,
-		.group = consumer->settings.group,
-	};
-
-	spokei_directory_init(&consumer->directory, &consumer->link, &settings, &directory_up,
-			      consumer);
-	spokei_balance_init(&consumer->balance, NULL);
-}
-
 /* --- the end */
 
 static void consumer_bury(struct spokei_task *task)
@@ -107,7 +132,8 @@ static void consumer_bury(struct spokei_task *task)
 		spokei_roll_retire(consumer->engine, &consumer->member);
 		return;
 	}
-	if (!spokei_desk_close(desk)) {
+	/* Calls that waited for their next attempt are told of their end first. */
+	if (consumer->caller.calls.count > 0 || !spokei_desk_close(desk)) {
 		spokei_engine_dead(consumer->engine, task);
 		return;
 	}
@@ -116,6 +142,7 @@ static void consumer_bury(struct spokei_task *task)
 	spokei_caller_fini(&consumer->caller);
 	spokei_directory_fini(&consumer->directory);
 	spokei_balance_fini(&consumer->balance, env);
+	spokei_filters_fini(&consumer->filters, env);
 	spokei_link_fini(&consumer->link);
 	spokei_settings_consumer_fini(&consumer->settings);
 	spokei_free(env, consumer, 1, sizeof(*consumer));
@@ -128,6 +155,7 @@ void spokei_consumer_end(struct spoke_consumer *consumer)
 		return;
 	consumer->caller.closed = true;
 	consumer->ended = true;
+	spokei_call_sweep(&consumer->caller);
 	spokei_directory_end(&consumer->directory);
 	spokei_link_end(&consumer->link, &consumer->bury);
 }
@@ -136,7 +164,7 @@ void spokei_consumer_end(struct spoke_consumer *consumer)
  * that have nothing else to do see to that themselves. */
 static void rest(struct spoke_consumer *consumer)
 {
-	bool calls = consumer->link.pending_count > 0;
+	bool calls = consumer->caller.calls.count > 0;
 
 	if (!calls && consumer->link.serving_count == 0) {
 		spokei_consumer_end(consumer);
@@ -182,10 +210,30 @@ static void consumer_drain(struct spokei_member *member)
 
 	consumer->caller.closed = true;
 	consumer->link.closing = true;
+	spokei_call_sweep(&consumer->caller);
 	rest(consumer);
 }
 
 /* --- the beginning */
+
+static int init_calls(struct spoke_consumer *consumer, const struct spoke_consumer_options *options)
+{
+	struct spoke_engine *engine = consumer->engine;
+	const struct spokei_consumer_settings *settings = &consumer->settings;
+	struct spokei_caller *caller = &consumer->caller;
+	int error;
+
+	spokei_caller_init(caller, &consumer->link, settings->tasks_max);
+	caller->idle = consumer_idle;
+	engine->env->dice(engine->env->ctx, &caller->next_id, sizeof(caller->next_id));
+	spokei_balance_init(&consumer->balance, settings->calls.balancer);
+	error = spokei_retry_init(&caller->retry, engine, settings->tasks_max, settings->bytes_max,
+				  spokei_call_due);
+	if (error)
+		return error;
+	return spokei_filters_init(&consumer->filters, engine->env, options->filters,
+				   options->filter_count);
+}
 
 int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_options *options,
 		       struct spoke_consumer **ret_consumer)
@@ -218,9 +266,11 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 	consumer->link.serves = with->handle != NULL;
 	consumer->pushed = (struct spokei_route){ .handle = with->handle, .arg = with->handle_arg };
 	consumer->bury.run = consumer_bury;
-	spokei_caller_init(&consumer->caller, &consumer->link);
-	consumer->caller.idle = consumer_idle;
-	init_directory(consumer);
+	error = init_calls(consumer, with);
+	if (error)
+		goto err_after_link;
+	spokei_directory_init(&consumer->directory, &consumer->link, &consumer->settings.directory,
+			      &directory_up, consumer);
 	consumer->member = (struct spokei_member){
 		.kind = "consumer",
 		.close = consumer_close,
@@ -238,6 +288,9 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 	*ret_consumer = consumer;
 	return SPOKE_OK;
 
+err_after_link:
+	spokei_caller_fini(&consumer->caller);
+	spokei_link_fini(&consumer->link);
 err_after_settings:
 	spokei_settings_consumer_fini(&consumer->settings);
 err_after_alloc:

@@ -17,17 +17,6 @@
 
 #define SPOKEI_ENDPOINTS_MAX 4096u /* listed ones */
 
-struct spokei_directory_settings {
-	const char *service; /* the texts outlive the directory */
-	const char *version; /* "*": any */
-	const char *group;
-	uint32_t connections;    /* to each endpoint; 0: 1 */
-	uint32_t actives_max;    /* attempts under way at one endpoint; 0: no limit */
-	uint32_t eject_failures; /* in a row, before an endpoint is put aside; 0: never */
-	uint64_t eject_ns;       /* for so long the first time, longer each time */
-	bool lazy;
-};
-
 struct spokei_directory_up {
 	void (*request)(void *arg, struct spokei_conn *conn, const struct spokei_message *message);
 	/* What users are told. May end the directory. */

@@ -2,7 +2,8 @@
 /* The life of a provider. */
 #include "cluster/provider.h"
 
-#include "cluster/request.h"
+#include "cluster/filter/access_log.h"
+#include "cluster/gate.h"
 #include "cluster/settings.h"
 
 #define CONNECTIONS_MAX 10000u
@@ -19,7 +20,7 @@ static void provider_request(void *arg, struct spokei_conn *conn,
 {
 	struct spoke_provider *provider = arg;
 
-	spokei_request_serve(&provider->services, conn, message, &provider->spare);
+	spokei_request_serve(provider, conn, message);
 }
 
 static void tell(struct spoke_provider *provider, const struct spokei_conn *conn,
@@ -109,6 +110,12 @@ static void stop_listening(struct spoke_provider *provider)
 		spokei_listener_free(provider->listeners[--provider->listener_count]);
 }
 
+static void free_filters(struct spoke_provider *provider)
+{
+	spokei_access_log_end(provider->access_log);
+	spokei_filters_fini(&provider->filters, provider->engine->env);
+}
+
 static void provider_bury(struct spokei_task *task)
 {
 	struct spoke_provider *provider = spoke_container_of(task, struct spoke_provider, bury);
@@ -119,8 +126,10 @@ static void provider_bury(struct spokei_task *task)
 		return;
 	}
 	spokei_roll_drop(provider->engine, &provider->member);
+	spokei_gate_close(&provider->link);
 	spokei_request_free(provider->spare);
 	spokei_services_fini(&provider->services);
+	free_filters(provider);
 	spokei_caller_fini(&provider->caller);
 	spokei_slab_fini(&provider->peers);
 	spokei_crowd_fini(&provider->crowd);
@@ -202,7 +211,23 @@ static int copy_default_service(struct spoke_provider *provider, const char *nam
 	return SPOKE_OK;
 }
 
-/* What can fail. */
+static int make_filters(struct spoke_provider *provider,
+			const struct spoke_provider_options *options)
+{
+	struct spoke_engine *engine = provider->engine;
+	int error = spokei_filters_init(&provider->filters, engine->env, options->filters,
+					options->filter_count);
+
+	if (error || options->access_log == NULL)
+		return error;
+	error = spokei_access_log_new(engine, options->access_log, &provider->access_log);
+	if (error)
+		return error;
+	return spokei_filters_put_first(&provider->filters, engine->env,
+					spokei_access_log_filter(provider->access_log));
+}
+
+/* What can fail, but for the filters. */
 static int init_parts(struct spoke_provider *provider, const struct spoke_provider_options *options,
 		      const struct spokei_link_limits *limits)
 {
@@ -248,8 +273,11 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 		return SPOKE_ENOMEM;
 	provider->engine = engine;
 	provider->bury.run = provider_bury;
-	error = init_parts(provider, with, &limits);
+	error = make_filters(provider, with);
+	if (error == 0)
+		error = init_parts(provider, with, &limits);
 	if (error) {
+		free_filters(provider);
 		spokei_free(env, provider->default_service, 1, provider->default_size);
 		spokei_free(env, provider, 1, sizeof(*provider));
 		return error;
@@ -262,7 +290,7 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 			  with->connections_per_peer_max ? with->connections_per_peer_max
 							 : CONNECTIONS_PER_PEER_MAX);
 	spokei_services_init(&provider->services, env, provider->default_service);
-	spokei_caller_init(&provider->caller, &provider->link);
+	spokei_caller_init(&provider->caller, &provider->link, 0);
 	provider->caller.pushes = true;
 	spokei_slab_init(&provider->peers, env, sizeof(struct spokei_peer), CELLS_MAX);
 	provider->member = (struct spokei_member){

@@ -4,6 +4,8 @@
 
 #include "cluster/attachments.h"
 #include "cluster/copy.h"
+#include "cluster/gate.h"
+#include "cluster/provider.h"
 #include "core/shape.h"
 
 #include <errno.h>
@@ -11,6 +13,8 @@
 #define NS_PER_MS UINT64_C(1000000)
 
 static const struct spokei_message nothing;
+static const struct spokei_filters no_filters;
+static const char no_memory[] = "the provider has no memory for it";
 
 /* --- the end */
 
@@ -20,6 +24,7 @@ void spokei_request_free(struct spoke_request *request)
 
 	if (request == NULL)
 		return;
+	SPOKE_ASSERT(!request->watched);
 	env = request->engine->env;
 	spokei_conn_leave_orphans(&request->serving);
 	spokei_copy_free(env, request->kept);
@@ -41,6 +46,8 @@ static void answer_later(struct spoke_request *request, struct spokei_message *m
 {
 	count_answer(request, message->error);
 	spokei_conn_answer(&request->serving, message);
+	if (SPOKEI_UNLIKELY(request->watched))
+		spokei_gate_leave(request, message);
 }
 
 static void answer_arrived(struct spoke_post *post)
@@ -72,9 +79,12 @@ static void finish_request(struct spoke_request *request, struct spokei_message 
 	} else if (request->conn) {
 		count_answer(request, message->error);
 		spokei_conn_reply(request->conn, request->message, message);
+		if (SPOKEI_UNLIKELY(request->watched))
+			spokei_gate_leave(request, message);
 	} else {
 		answer_later(request, message);
-		spokei_request_free(request);
+		if (!request->telling)
+			spokei_request_free(request);
 	}
 }
 
@@ -164,26 +174,41 @@ static void note_peer(struct spoke_request *request, const struct spokei_conn *c
 	request->from.handle = conn->handle;
 }
 
+/* It is answered, and nobody outside knows it. */
+static void put_back(struct spoke_request *request, struct spoke_request **spare)
+{
+	if (*spare || request->kept)
+		spokei_request_free(request);
+	else
+		*spare = request;
+}
+
 static void run_here(struct spoke_request *request, struct spokei_conn *conn,
 		     struct spoke_request **spare)
 {
 	const struct spokei_message *message;
 
-	request->conn = conn;
 	request->handle(request, request->arg);
 	if (request->answered) {
-		if (*spare || request->kept)
-			spokei_request_free(request);
-		else
-			*spare = request;
+		put_back(request, spare);
 		return;
 	}
-	request->conn = NULL;
 	note_peer(request, conn);
 	message = request->message;
+	if (request->kept == NULL && request->passed > 0)
+		spokei_gate_keep_names(request);
 	if (request->kept == NULL)
 		request->message = &nothing;
+	request->conn = NULL;
 	(void)hand_over(request, conn, message);
+}
+
+/* The loop's thread: no handler has seen it, and it is answered, or cannot be. */
+static void forget(struct spoke_request *request, int error)
+{
+	if (request->watched)
+		spokei_gate_fail(request, error);
+	spokei_request_free(request);
 }
 
 /* It may have waited for a thread longer than its caller does, or than the provider lives. */
@@ -207,6 +232,8 @@ static void pool_unrun(struct spoke_request *request, enum spoke_stat stat, int 
 
 	spokei_count(request->engine, stat);
 	spokei_conn_answer(&request->serving, &message);
+	if (request->watched)
+		spokei_gate_leave(request, &message);
 	spokei_request_free(request);
 }
 
@@ -224,7 +251,7 @@ static void pool_done(struct spoke_work *work)
 		return;
 	}
 	if (request->unrun && spoke_request_abandoned(request)) {
-		spokei_request_free(request);
+		forget(request, SPOKE_ELOST);
 		return;
 	}
 	if (request->unrun) {
@@ -244,15 +271,15 @@ static void run_on_pool(struct spoke_request *request, struct spokei_conn *conn)
 	note_peer(request, conn);
 	if (spoke_request_keep(request)) {
 		spokei_count(engine, SPOKE_STAT_REQUESTS_REFUSED);
-		spokei_conn_refuse(conn, request->message, SPOKE_EREFUSED,
-				   "the provider has no memory for it");
-		spokei_request_free(request);
+		spokei_conn_refuse(conn, request->message, SPOKE_EREFUSED, no_memory);
+		forget(request, SPOKE_EREFUSED);
 		return;
 	}
 	if (!hand_over(request, conn, request->message)) {
-		spokei_request_free(request);
+		forget(request, SPOKE_ELOST);
 		return;
 	}
+	request->conn = NULL;
 	request->on_pool = true;
 	request->work.run = pool_run;
 	request->work.done = pool_done;
@@ -303,8 +330,9 @@ static bool is_over(struct spokei_link *link, uint64_t deadline_ns)
 	return env->now(env->ctx) >= deadline_ns;
 }
 
-static void run(const struct spokei_route *route, struct spokei_conn *conn,
-		const struct spokei_message *message, struct spoke_request **spare)
+static void run(const struct spokei_route *route, const struct spokei_filters *filters,
+		struct spokei_conn *conn, const struct spokei_message *message,
+		struct spoke_request **spare)
 {
 	struct spoke_engine *engine = conn->link->engine;
 	uint64_t deadline_ns = deadline_of(engine, message->timeout_ms);
@@ -318,29 +346,34 @@ static void run(const struct spokei_route *route, struct spokei_conn *conn,
 	request = take_request(engine->env, spare);
 	if (request == NULL) {
 		spokei_count(engine, SPOKE_STAT_REQUESTS_REFUSED);
-		spokei_conn_refuse(conn, message, SPOKE_EREFUSED,
-				   "the provider has no memory for it");
+		spokei_conn_refuse(conn, message, SPOKE_EREFUSED, no_memory);
 		return;
 	}
 	request->engine = engine;
+	request->conn = conn;
 	request->message = message;
 	request->handle = route->handle;
 	request->arg = route->arg;
 	request->deadline_ns = deadline_ns;
+	if (SPOKEI_UNLIKELY(filters->count > 0 || route->limit != NULL) &&
+	    !spokei_gate_enter(request, filters, route->limit)) {
+		put_back(request, spare);
+		return;
+	}
 	if (route->flags & SPOKE_HANDLER_POOL)
 		run_on_pool(request, conn);
 	else
 		run_here(request, conn, spare);
 }
 
-void spokei_request_serve(const struct spokei_services *services, struct spokei_conn *conn,
-			  const struct spokei_message *message, struct spoke_request **spare)
+void spokei_request_serve(struct spoke_provider *provider, struct spokei_conn *conn,
+			  const struct spokei_message *message)
 {
 	const struct spokei_route *route = conn->found;
 	bool has_service = true;
 
 	if (route == NULL) {
-		route = spokei_services_find(services, message, &has_service);
+		route = spokei_services_find(&provider->services, message, &has_service);
 		conn->found = route;
 	}
 	if (route == NULL) {
@@ -351,7 +384,7 @@ void spokei_request_serve(const struct spokei_services *services, struct spokei_
 						 "group count)");
 		return;
 	}
-	run(route, conn, message, spare);
+	run(route, &provider->filters, conn, message, &provider->spare);
 }
 
 void spokei_request_serve_pushed(struct spoke_consumer *consumer, struct spokei_conn *conn,
@@ -359,7 +392,7 @@ void spokei_request_serve_pushed(struct spoke_consumer *consumer, struct spokei_
 {
 	struct spoke_request *spare = NULL;
 
-	run(&consumer->pushed, conn, message, &spare);
+	run(&consumer->pushed, &no_filters, conn, message, &spare);
 	spokei_request_free(spare);
 }
 

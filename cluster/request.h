@@ -6,6 +6,7 @@
 #define SPOKEI_REQUEST_H
 
 #include "cluster/consumer_parts.h"
+#include "cluster/filter/filter.h"
 #include "cluster/service.h"
 #include "transport/conn.h"
 
@@ -29,16 +30,23 @@ struct spoke_request {
 	bool unrun;       /* it was too late when there was a thread for it */
 	bool pool_done;   /* ... has, and the loop knows */
 	bool delivered;   /* ... and its answer has come to the loop */
+	bool watched;     /* filters that it passed or a limit want to know when it is over */
+	bool telling;     /* ... and are being told; it is freed after that */
 	atomic_bool gone; /* nobody is there to read the answer */
 	struct spoke_work work;
 	struct spoke_post post;     /* brings an answer of another thread to the loop */
 	struct spokei_copy *answer; /* what it brings */
+	struct spokei_limit *limit; /* of which it has one; NULL: of none */
+	/* Of those that pass filters; they are there for as long as it is `watched`. */
+	const struct spokei_filters *filters;
+	size_t passed;       /* so many of them */
+	size_t arg_len;      /* bytes of its arguments */
+	uint64_t arrived_ns; /* when the turn began in which it came */
 };
 
-/* Serves a request of a connection: finds the handler and runs it, or refuses. *spare: memory of a
- * request that was answered, for the next; or NULL. */
-void spokei_request_serve(const struct spokei_services *services, struct spokei_conn *conn,
-			  const struct spokei_message *message, struct spoke_request **spare);
+/* Serves a request of a connection: finds the handler and runs it, or refuses. */
+void spokei_request_serve(struct spoke_provider *provider, struct spokei_conn *conn,
+			  const struct spokei_message *message);
 
 /* Gives that memory back; NULL is fine. */
 void spokei_request_free(struct spoke_request *request);

@@ -26,6 +26,25 @@ int spokei_filters_init(struct spokei_filters *filters, const struct spoke_env *
 	return SPOKE_OK;
 }
 
+int spokei_filters_put_first(struct spokei_filters *filters, const struct spoke_env *env,
+			     const struct spoke_filter *filter)
+{
+	const struct spoke_filter **list;
+
+	if (filters->count == SPOKEI_FILTERS_MAX)
+		return SPOKE_ELIMIT;
+	list = spokei_alloc(env, filters->count + 1, sizeof(*list));
+	if (list == NULL)
+		return SPOKE_ENOMEM;
+	list[0] = filter;
+	if (filters->count > 0)
+		memcpy(list + 1, filters->list, filters->count * sizeof(*list));
+	spokei_free(env, filters->list, filters->count, sizeof(*list));
+	filters->list = list;
+	filters->count++;
+	return SPOKE_OK;
+}
+
 void spokei_filters_fini(struct spokei_filters *filters, const struct spoke_env *env)
 {
 	spokei_free(env, filters->list, filters->count, sizeof(*filters->list));

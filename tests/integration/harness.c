@@ -220,6 +220,7 @@ static void make_consumers(struct spoke_engine *engine, const char *at,
 	for (size_t i = 0; i < count; i++)
 		more[i] = url;
 	with.url = url;
+	with.balancer = &spoke_round_robin;
 	with.more_urls = more;
 	with.more_count = count - 1;
 	if (with.timeout_ns == 0)

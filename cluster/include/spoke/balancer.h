@@ -55,6 +55,7 @@ struct spoke_choice {
 
 struct spoke_balancer {
 	const char *name; /* as in URLs: "loadbalance=random" */
+	bool keyed;       /* it looks at choice->key */
 	/* Bytes of its own memory for so many places; SIZE_MAX: too many. */
 	size_t (*room)(size_t count);
 	/* The memory is new, and zero (`fresh`); or who is able has changed, or weights have. NULL:

@@ -76,9 +76,10 @@ struct spoke_provider_options {
 	const char *access_log;
 };
 
-/* Makes a provider that serves nothing and listens nowhere yet. Returns 0, ERANGE, EINVAL,
- * ESYNTAX, EUNSUPPORTED or what the registry says (an option; spoke_engine_why() has a sentence),
- * ELIMIT, ENOMEM, ECLOSED (the engine is ending) or EFORKED. Undo with spoke_provider_free(). */
+/* Makes a provider that serves nothing and listens nowhere yet. Returns 0, ERANGE, EINVAL, ESYNTAX,
+ * EUNSUPPORTED or what the registry says (an option; spoke_engine_why() has a sentence, but not for
+ * a filter that is NULL), ELIMIT (also beyond 64 filters), ENOMEM, ECLOSED (the engine is ending)
+ * or EFORKED. Undo with spoke_provider_free(). */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_new(struct spoke_engine *engine,
 						const struct spoke_provider_options *options,
 						struct spoke_provider **ret_provider);
