@@ -3,27 +3,34 @@
 
 /* --- what was heard last */
 
-static void tell(struct spokei_keeper *keeper, const struct spokei_roster *roster)
+/* Returns 0 or SPOKE_ENOMEM. May have freed the keeper. */
+static int tell(struct spokei_keeper *keeper, const struct spokei_roster *roster)
 {
+	if (keeper->up &&
+	    keeper->up->list(keeper->up_arg, roster->urls, roster->count) == SPOKE_ENOMEM)
+		return SPOKE_ENOMEM;
 	if (roster->count > 0) {
 		keeper->has_providers = true;
 		keeper->protecting = false;
 	}
-	if (keeper->up)
-		keeper->up->list(keeper->up_arg, roster->urls, roster->count);
+	return SPOKE_OK;
 }
 
 static void keeper_begin(struct spokei_task *task)
 {
 	struct spokei_keeper *keeper = spoke_container_of(task, struct spokei_keeper, begin);
 
-	if (!keeper->ended && keeper->kept.count > 0) {
+	if (keeper->ended || keeper->has_providers || keeper->kept.count == 0) {
+		spokei_roster_fini(&keeper->kept);
+	} else if (tell(keeper, &keeper->kept)) {
+		keeper->kept_ns = spokei_later(spokei_keeper_now(keeper), keeper->retry_ns);
+		spokei_keeper_act_soon(keeper);
+	} else {
 		spokei_event(keeper->engine, SPOKE_OK,
 			     "registry %s: begun with the %zu providers of the cache", keeper->name,
 			     keeper->kept.count);
-		tell(keeper, &keeper->kept);
+		spokei_roster_fini(&keeper->kept);
 	}
-	spokei_roster_fini(&keeper->kept);
 }
 
 int spokei_keeper_read_cache(struct spokei_keeper *keeper, const char *service)
@@ -97,6 +104,15 @@ static bool is_believed(struct spokei_keeper *keeper, const struct spokei_roster
 	return false;
 }
 
+/* Returns 0 or SPOKE_ENOMEM. May have freed the keeper. */
+static int take(struct spokei_keeper *keeper, const struct spokei_roster *roster)
+{
+	tell_of_bad(keeper, roster);
+	if (keeper->cache && roster->count > 0)
+		spokei_cache_keep(keeper->cache, roster->urls, roster->count);
+	return is_believed(keeper, roster) ? tell(keeper, roster) : SPOKE_OK;
+}
+
 void spokei_keeper_take_list(void *arg, uint64_t intent, const char *const *urls, size_t count)
 {
 	struct spokei_keeper *keeper = arg;
@@ -106,20 +122,16 @@ void spokei_keeper_take_list(void *arg, uint64_t intent, const char *const *urls
 
 	if (wish == NULL || wish->stale || keeper->freed || keeper->ended)
 		return;
+	spokei_keeper_heard(keeper);
 	spokei_roster_init(&roster, keeper->engine->env);
 	error = read_all(&roster, urls, count);
-	if (error) {
-		/* Half a list is none. It is asked for anew. */
-		wish->stale = true;
-		spokei_keeper_fail(keeper, wish, "take the list of", error);
-		spokei_keeper_act_soon(keeper);
-	} else {
-		spokei_keeper_heard(keeper);
-		tell_of_bad(keeper, &roster);
-		if (keeper->cache && roster.count > 0)
-			spokei_cache_keep(keeper->cache, roster.urls, roster.count);
-		if (is_believed(keeper, &roster))
-			tell(keeper, &roster);
-	}
+	if (error == 0)
+		error = take(keeper, &roster);
 	spokei_roster_fini(&roster);
+	if (error == 0 || keeper->freed)
+		return;
+	/* Half a list is none. It is asked for anew. */
+	wish->stale = true;
+	spokei_keeper_fail(keeper, wish, "take the list of", error);
+	spokei_keeper_act_soon(keeper);
 }

@@ -36,6 +36,7 @@ struct keeperrig {
 	unsigned lists; /* told */
 	size_t count;   /* of the last one */
 	char first[256];
+	int list_error;        /* what is said to it */
 	void (*in_list)(void); /* done as one is told; may be NULL */
 	/* The one file there is. */
 	char *file; /* NULL: none */

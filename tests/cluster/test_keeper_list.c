@@ -400,6 +400,33 @@ static void lists_for_which_there_is_no_memory_are_asked_for_at_the_pace_of_retr
 	assert_int_equal(keeperrig_events("as wanted again"), 1);
 }
 
+static void a_list_that_cannot_be_taken_is_told_again(void **state)
+{
+	(void)state;
+	keeperrig.list_error = SPOKE_ENOMEM;
+	keeperrig_write_file(HEAD PLACE "\n");
+	fakereg.fails = SPOKE_ECONNECT;
+	keeperrig_keep(&cached);
+	keeperrig_subscribe();
+	keeperrig_pass(30 * SECOND);
+	assert_in_range(keeperrig.lists, 5, 8);
+	keeperrig.list_error = 0;
+	keeperrig_pass(RETRY_NS * 12 / 10);
+	keeperrig.lists = 0;
+	keeperrig_pass(30 * SECOND);
+	assert_int_equal(keeperrig.lists, 0); /* it was taken */
+	fakereg.fails = 0;
+	fakereg_add(ECHO, OTHER);
+	keeperrig.list_error = SPOKE_ENOMEM;
+	keeperrig_pass(30 * SECOND);
+	assert_in_range(keeperrig.lists, 4, 8);
+	keeperrig.list_error = SPOKE_ELIMIT; /* some were not */
+	keeperrig_pass(RETRY_NS * 12 / 10);
+	keeperrig.lists = 0;
+	keeperrig_pass(30 * SECOND);
+	assert_int_equal(keeperrig.lists, 0);
+}
+
 #define KEPT(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, keeperrig_tear_down)
 
 int main(void)
@@ -425,6 +452,7 @@ int main(void)
 		KEPT(a_file_that_is_too_large_is_not_read),
 		KEPT(there_is_an_end_to_a_list),
 		KEPT(a_list_for_which_there_is_no_memory_is_asked_for_anew),
+		KEPT(a_list_that_cannot_be_taken_is_told_again),
 		KEPT(lists_for_which_there_is_no_memory_are_asked_for_at_the_pace_of_retries),
 	};
 
