@@ -65,6 +65,12 @@ int keeperrig_set_up(void **state)
 	return spoke_engine_new(&with, &keeperrig.engine);
 }
 
+void keeperrig_free(void)
+{
+	spokei_keeper_free(keeperrig.keeper);
+	keeperrig.keeper = NULL;
+}
+
 void keeperrig_free_engine(void)
 {
 	spoke_engine_free(keeperrig.engine);

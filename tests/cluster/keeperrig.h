@@ -57,6 +57,7 @@ int keeperrig_try(const struct spokei_keeper_options *options);
 void keeperrig_publish(const char *url);
 void keeperrig_subscribe(void);
 void keeperrig_pass(uint64_t ns);
+void keeperrig_free(void);
 void keeperrig_free_engine(void);
 void keeperrig_write_file(const char *text);
 
