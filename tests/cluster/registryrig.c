@@ -195,13 +195,13 @@ void rig_assert_no_more(struct rig_member *member)
 	assert_int_equal(member->count, 0);
 }
 
-bool rig_event(const struct rig_member *member, const char *part)
+unsigned rig_events(const struct rig_member *member, const char *part)
 {
 	struct spoke_event event;
+	unsigned count = 0;
 
 	for (uint64_t number = 1; spoke_event_get(member->engine, number, &event) == 0;
 	     number = event.number + 1)
-		if (strstr(event.text, part))
-			return true;
-	return false;
+		count += strstr(event.text, part) != NULL;
+	return count;
 }

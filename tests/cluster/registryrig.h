@@ -86,7 +86,7 @@ void rig_assert_list(struct rig_member *member, uint64_t intent, const char *lis
 void rig_assert_lost(struct rig_member *member, uint64_t intent);
 void rig_assert_no_more(struct rig_member *member);
 
-/* Has the engine an event with this in its sentence? */
-bool rig_event(const struct rig_member *member, const char *part);
+/* How many events of the engine have this in their sentence? */
+unsigned rig_events(const struct rig_member *member, const char *part);
 
 #endif

@@ -116,18 +116,20 @@ static void bad_lines_are_passed_over_and_named(void **state)
 	rig_pass(rig, MS);
 	rig_assert_done(one, 1, 0);
 	rig_assert_list(one, 1, A "\n" B "\n");
-	assert_true(rig_event(one, "registry file /run/providers, line 2, byte 0: a URL begins"));
-	assert_true(rig_event(one, "line 3, byte 3: a control byte"));
-	assert_true(rig_event(one, "line 4"));
-	assert_false(rig_event(one, "line 5"));
-	assert_true(rig_event(one, "line 6"));
+	assert_int_equal(1,
+			 rig_events(one,
+				    "registry file /run/providers, line 2, byte 0: a URL begins"));
+	assert_int_equal(1, rig_events(one, "line 3, byte 3: a control byte"));
+	assert_int_equal(1, rig_events(one, "line 4"));
+	assert_int_equal(0, rig_events(one, "line 5"));
+	assert_int_equal(1, rig_events(one, "line 6"));
 	assert_non_null(line);
 	memset(line, 'x', size);
 	memcpy(line, A "?x=", strlen(A "?x="));
 	line[size] = '\0';
 	put(rig, line);
 	rig_assert_list(one, 1, "");
-	assert_true(rig_event(one, "line 1, byte 65536: a URL has at most 65536 bytes"));
+	assert_int_equal(1, rig_events(one, "line 1, byte 65536: a URL has at most 65536 bytes"));
 	free(line);
 }
 
@@ -139,13 +141,16 @@ static void of_many_bad_lines_the_first_are_named(void **state)
 	put(rig, "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n");
 	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
 	rig_pass(rig, MS);
-	assert_true(rig_event(one, "line 8"));
-	assert_true(rig_event(one, "line 9"));
-	assert_true(rig_event(one, "as all such lines behind it"));
-	assert_false(rig_event(one, "line 10"));
+	assert_int_equal(1, rig_events(one, "line 8"));
+	assert_int_equal(1, rig_events(one, "line 9"));
+	assert_int_equal(1, rig_events(one, "as all such lines behind it"));
+	assert_int_equal(0, rig_events(one, "line 10"));
 	rig_pass(rig, 60 * SECOND);
+	assert_int_equal(rig_subscribe(one, 2, "demo.Echo"), 0);
+	rig_pass(rig, MS);
+	assert_int_equal(1, rig_events(one, "line 8"));
 	put(rig, "10\n");
-	assert_true(rig_event(one, "line 1, byte 0"));
+	assert_int_equal(2, rig_events(one, "line 1, byte 0"));
 }
 
 static void a_file_that_is_too_large_changes_nothing_until_it_is_not(void **state)
@@ -165,7 +170,7 @@ static void a_file_that_is_too_large_changes_nothing_until_it_is_not(void **stat
 	rig_assert_list(one, 1, A "\n");
 	put(rig, text);
 	rig_assert_no_more(one);
-	assert_true(rig_event(one, "at most 1048576 bytes"));
+	assert_int_equal(1, rig_events(one, "at most 1048576 bytes"));
 	assert_int_equal(rig_subscribe(one, 2, "demo.Echo"), 0);
 	rig_pass(rig, MS);
 	rig_assert_done(one, 2, SPOKE_ETOOLARGE);
@@ -180,20 +185,20 @@ static void who_publishes_is_listed_in_place_of_his_former_self(void **state)
 	struct rig *rig = rig_with(state, 1);
 	struct rig_member *one = &rig->members[0];
 
-	put(rig, "# ours\n" OTHER "\n" A "?pid=1\nnonsense\n" B "\n" A "?pid=2\n" A
-		 "?version=2\nmsgpack-rpc://10.0.0.1:20880/demo.Echo");
+	put(rig, "# ours\n" OTHER "\n" A "?pid=1\nnonsense\n" B "\n" A "?pid=2\n" A "?version=2\n" A
+		 "?group=g\nmsgpack-rpc://10.0.0.1:20880/demo.Echo");
 	assert_int_equal(rig_publish(one, 1, "demo.Echo", A "?pid=3"), 0);
 	rig_pass(rig, MS);
 	rig_assert_done(one, 1, 0);
-	assert_file(rig, "# ours\n" OTHER "\n" A "?pid=3\nnonsense\n" B "\n" A
-			 "?version=2\nmsgpack-rpc://10.0.0.1:20880/demo.Echo\n");
+	assert_file(rig, "# ours\n" OTHER "\n" A "?pid=3\nnonsense\n" B "\n" A "?version=2\n" A
+			 "?group=g\nmsgpack-rpc://10.0.0.1:20880/demo.Echo\n");
 	assert_int_equal(rig_publish(one, 2, "demo.New", "dubbo://10.0.0.1:1/demo.New"), 0);
 	assert_int_equal(rig_withdraw(one, 3, 1), 0);
 	rig_pass(rig, MS);
 	rig_assert_done(one, 2, 0);
 	rig_assert_done(one, 3, 0);
-	assert_file(rig, "# ours\n" OTHER "\nnonsense\n" B "\n" A
-			 "?version=2\nmsgpack-rpc://10.0.0.1:20880/demo.Echo\n"
+	assert_file(rig, "# ours\n" OTHER "\nnonsense\n" B "\n" A "?version=2\n" A
+			 "?group=g\nmsgpack-rpc://10.0.0.1:20880/demo.Echo\n"
 			 "dubbo://10.0.0.1:1/demo.New\n");
 	rig_pass(rig, 30 * SECOND);
 	rig_assert_no_more(one);
@@ -255,8 +260,29 @@ static void a_lock_that_somebody_keeps_is_waited_for_and_not_for_ever(void **sta
 	rig_pass(rig, 300 * MS);
 	rig_assert_done(one, 2, SPOKE_EUNAVAILABLE);
 	rig_assert_done(one, 3, SPOKE_EUNAVAILABLE);
-	assert_true(rig_event(one, "has been locked by somebody else"));
+	assert_int_equal(1, rig_events(one, "has been locked by somebody else"));
 	assert_file(rig, A "\n");
+	assert_int_equal(rig_publish(one, 4, "demo.Other", OTHER), 0);
+	rig_pass(rig, 1900 * MS);
+	rig_assert_no_more(one);
+	rig_pass(rig, 300 * MS);
+	rig_assert_done(one, 4, SPOKE_EUNAVAILABLE);
+}
+
+static void of_unix_sockets_each_is_a_provider(void **state)
+{
+	static const char first[] = "dubbo+unix:/run/1.sock?interface=demo.Echo";
+	static const char second[] = "dubbo+unix:/run/2.sock?interface=demo.Echo";
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+
+	assert_int_equal(rig_publish(one, 1, "demo.Echo", first), 0);
+	assert_int_equal(rig_publish(one, 2, "demo.Echo", second), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 1, 0);
+	rig_assert_done(one, 2, 0);
+	assert_file(rig, "dubbo+unix:/run/1.sock?interface=demo.Echo\n"
+			 "dubbo+unix:/run/2.sock?interface=demo.Echo\n");
 }
 
 static void what_somebody_takes_out_is_lost_once(void **state)
@@ -375,6 +401,7 @@ int main(void)
 		CASE(what_is_there_already_is_not_written_again),
 		CASE(two_who_publish_at_the_same_time_are_both_listed),
 		CASE(a_lock_that_somebody_keeps_is_waited_for_and_not_for_ever),
+		CASE(of_unix_sockets_each_is_a_provider),
 		CASE(what_somebody_takes_out_is_lost_once),
 		CASE(of_one_provider_the_newer_intent_stays),
 		CASE(what_was_never_asked_for_is_undone_at_once),

@@ -37,8 +37,9 @@ static void a_file_that_cannot_be_read_is_an_error_and_later_changes_nothing(voi
 	rig_pass(rig, MS);
 	rig_assert_done(one, 1, SPOKE_ESYSTEM);
 	rig_assert_no_more(one);
-	assert_true(rig_event(one, "registry file /run/providers cannot be read: Permission"));
-	assert_true(rig_event(one, "let this process read"));
+	assert_int_equal(1, rig_events(one,
+				       "registry file /run/providers cannot be read: Permission"));
+	assert_int_equal(1, rig_events(one, "let this process read"));
 	assert_int_equal(rig_subscribe(one, 2, "demo.Echo"), 0);
 	rig_pass(rig, MS);
 	rig_assert_done(one, 2, 0);
@@ -67,8 +68,8 @@ static void a_file_that_cannot_be_written_fails_who_asked(void **state)
 		assert_string_equal(memfiles_get(rig->files, RIG_PATH), B "\n");
 		assert_int_equal(one->faulty.fds, 0);
 	}
-	assert_true(rig_event(one, "cannot be locked: Read-only"));
-	assert_true(rig_event(one, "cannot be replaced: Read-only"));
+	assert_int_equal(1, rig_events(one, "cannot be locked: Read-only"));
+	assert_int_equal(1, rig_events(one, "cannot be replaced: Read-only"));
 	assert_int_equal(rig_publish(one, 20, "demo.Echo", A), 0);
 	rig_pass(rig, MS);
 	rig_assert_done(one, 20, 0);
@@ -94,7 +95,7 @@ static void a_file_that_is_full_takes_nobody_more(void **state)
 	rig_pass(rig, MS);
 	rig_assert_done(one, 1, SPOKE_ETOOLARGE);
 	rig_assert_done(one, 2, 0);
-	assert_true(rig_event(one, "is full"));
+	assert_int_equal(1, rig_events(one, "is full"));
 	assert_int_equal(strlen(memfiles_get(rig->files, RIG_PATH)), sizeof(text) - 1 + 12);
 }
 
@@ -135,6 +136,21 @@ static void changes_that_are_not_told_are_seen_within_ten_seconds(void **state)
 	rig_assert_no_more(one);
 	rig_pass(rig, 5 * SECOND);
 	rig_assert_list(one, 1, B "\n");
+}
+
+static void a_file_that_is_not_there_is_looked_for_every_second(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = rig_one(state);
+
+	memfiles_mute(rig->files, true);
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	rig_pass(rig, 5 * SECOND);
+	rig_assert_done(one, 1, 0);
+	rig_assert_list(one, 1, "");
+	put(rig, A "\n");
+	rig_pass(rig, SECOND);
+	rig_assert_list(one, 1, A "\n");
 }
 
 static void nobody_looks_for_nobody(void **state)
@@ -223,6 +239,31 @@ static void more_may_be_asked_for_in_any_callback(void **state)
 	rig_assert_lost(one, 2);
 	rig_assert_done(one, 101, 0);
 	rig_assert_no_more(one);
+}
+
+static void undo_the_next(struct rig_member *one, const struct rig_news *news)
+{
+	if (news->kind != RIG_DONE || news->intent > 2)
+		return;
+	assert_int_equal(rig_unsubscribe(one, 100 + news->intent, 3), 0);
+	assert_int_equal(rig_withdraw(one, 200 + news->intent, 4), 0);
+}
+
+static void what_is_undone_while_it_is_to_be_told_is_not_told(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = rig_one(state);
+
+	one->then = undo_the_next;
+	assert_int_equal(rig_publish(one, 1, "demo.Echo", A), 0);
+	assert_int_equal(rig_subscribe(one, 3, "demo.Echo"), 0);
+	assert_int_equal(rig_publish(one, 4, "demo.Echo", B), 0);
+	rig_pass(rig, SECOND);
+	rig_assert_done(one, 1, 0);
+	rig_assert_done(one, 101, 0);
+	rig_assert_done(one, 201, 0);
+	rig_assert_no_more(one);
+	assert_string_equal(memfiles_get(rig->files, RIG_PATH), A "\n");
 }
 
 static void what_is_undone_in_between_is_not_told(void **state)
@@ -343,10 +384,12 @@ int main(void)
 		CASE(a_file_that_is_full_takes_nobody_more),
 		CASE(without_a_watch_changes_are_seen_within_a_second),
 		CASE(changes_that_are_not_told_are_seen_within_ten_seconds),
+		CASE(a_file_that_is_not_there_is_looked_for_every_second),
 		CASE(nobody_looks_for_nobody),
 		CASE(what_is_asked_for_and_closed_at_once_is_never_told),
 		CASE(it_may_be_closed_in_any_callback),
 		CASE(more_may_be_asked_for_in_any_callback),
+		CASE(what_is_undone_while_it_is_to_be_told_is_not_told),
 		CASE(what_is_undone_in_between_is_not_told),
 		CASE(any_want_of_memory_is_got_over),
 	};
