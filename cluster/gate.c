@@ -142,7 +142,8 @@ void spokei_gate_close(struct spokei_link *link)
 		request->telling = true;
 		spokei_gate_fail(request, SPOKE_ECLOSED);
 		request->telling = false;
-		if (request->answered && !request->on_pool)
+		/* What runs on the pool is answered by another thread. */
+		if (!request->on_pool && request->answered)
 			spokei_request_free(request);
 	}
 }
