@@ -136,6 +136,39 @@ static void while_a_page_is_written_another_one_is_filled(void **state)
 	assert_int_equal(missing, 2000 - lines);
 }
 
+static void fail_many(unsigned count, const char *text)
+{
+	for (unsigned i = 0; i < count; i++)
+		(void)rig_call_with(rig.fail, text, NULL);
+	rig_pass(20 * MS);
+}
+
+/* A line of "fail" has 79 bytes here, 80 with long arguments, one of "echo" 74: it would still have
+ * room behind one that was left out, and has to wait behind the number. */
+static void nothing_stands_before_what_was_left_out_earlier(void **state)
+{
+	unsigned missing;
+
+	(void)state;
+	log_begin(&log_to_file);
+	make_slow();
+	fail_many(415, "hello");
+	assert_int_equal(slow.tries, 1);
+	fail_many(779, "hello");
+	fail_many(49, "hello, you");
+	fail_many(1, "hello");
+	log_serve(1);
+	slow_work(0);
+	slow_work(0);
+	assert_int_equal(log_count_lines(&missing), 415 + 779 + 49);
+	assert_int_equal(strlen(log_file()), (415 + 779) * 79 + 49 * 80);
+	assert_int_equal(missing, 0);
+	rig_pass(SECOND);
+	slow_work(0);
+	assert_int_equal(log_count_lines(&missing), 415 + 779 + 49);
+	assert_int_equal(missing, 2);
+}
+
 static void while_the_pool_is_full_lines_wait(void **state)
 {
 	unsigned missing;
@@ -188,6 +221,7 @@ int main(void)
 		TEST(a_last_page_that_cannot_be_written_is_given_up),
 		TEST(an_engine_ends_though_nothing_can_be_written),
 		TEST(while_a_page_is_written_another_one_is_filled),
+		TEST(nothing_stands_before_what_was_left_out_earlier),
 		TEST(while_the_pool_is_full_lines_wait),
 		TEST(what_a_pool_that_ends_hands_back_is_written_all_the_same),
 	};
