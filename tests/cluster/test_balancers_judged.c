@@ -101,6 +101,14 @@ static void shortest_response_with_numbers_beyond_all_measure(void **state)
 	rig.able[2] = 0;
 	rig_changed(&rig);
 	assert_int_equal(always(), 1);
+	/* Below all bounds but for the calls: 2^32 of them times this mean would wrap to 2^32. */
+	rig.means_ns[0] = rig.means_ns[1] = (UINT64_C(1) << 38) + 1;
+	rig.actives[1] = 5;
+	assert_int_equal(always(), 1);
+	/* And but for the mean: four calls times it would wrap to 4. */
+	rig.means_ns[0] = (UINT64_C(1) << 62) + 1;
+	rig.actives[0] = 3;
+	assert_int_equal(always(), 1);
 	rig_end(&rig);
 }
 
