@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/catalog.h"
 
+#include "cluster/registry/zookeeper.h"
+
 #include <string.h>
 
 /* --- the registration lines */
@@ -15,6 +17,7 @@ static const struct spoke_balancer *const balancers[] = {
 };
 
 static const struct spoke_registry *const registries[] = {
+	&spokei_registry_zookeeper,
 	NULL,
 };
 
