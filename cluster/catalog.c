@@ -7,14 +7,22 @@
 
 /* --- the registration lines */
 
+/* clang-format off */
 static const struct spoke_policy *const policies[] = {
+	&spoke_failover,
 	&spoke_failfast,
+	&spoke_failsafe,
+	&spoke_failback,
+	&spoke_forking,
+	&spoke_broadcast,
+	&spoke_available,
 	NULL,
 };
 
 static const struct spoke_balancer *const balancers[] = {
 	NULL,
 };
+/* clang-format on */
 
 static const struct spoke_registry *const registries[] = {
 	&spokei_registry_zookeeper,

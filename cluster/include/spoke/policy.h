@@ -2,17 +2,17 @@
 /*
  * What becomes of a call when an attempt fails. A policy is a table with one function that knows
  * nothing but the history of the call it is asked about, and answers what comes next; whoever
- * carries the call asks it before the first attempt and after the end of each.
+ * carries the call asks it before the first attempt, after the end of each, and after each pause,
+ * and not before all attempts that it asked for have begun.
  *
- *     name        the caller gets                                     a request may run
- *     failover    the first answer; else the last error               once, or, if its method is
- *                                                                      idempotent, 1 + retries
- * times failfast    what the one attempt ended with                     once failsafe    what the
- * one attempt ended with; nil if it failed   once failback    the first answer; else EDEFERRED and
- * a ticket       1 + retries times forking     the first answer of several providers once at each
- * of `forks` broadcast   OK when all have answered so                        once at each provider
- *     available   what the one attempt at the first in the list       once
- *                 that can take it ended with
+ * - failover: the first answer, else the last error. A request may run once, or 1 + retries times
+ *   if its method is idempotent.
+ * - failfast: what the one attempt ended with. A request may run once.
+ * - failsafe: what the one attempt ended with; nil if it failed. Once.
+ * - failback: the first answer, else EDEFERRED and a ticket. 1 + retries times.
+ * - forking: the first answer of several providers. Once at each of `forks`.
+ * - broadcast: OK when all have answered so. Once at each provider.
+ * - available: what the one attempt at the first in the list that can take it ended with. Once.
  *
  * Whatever a policy says, no attempt is made after the deadline, none that may have been run is
  * repeated unless the method is idempotent or the policy `repeats`, and none is repeated beyond the
@@ -52,6 +52,7 @@ struct spoke_history {
 	enum spoke_fate last; /* of the attempt that ended last */
 	bool repeatable;      /* one that may have been run may be run again */
 	bool deferred;        /* its caller has a ticket */
+	bool waited;          /* a WAIT has passed, and no attempt was begun since */
 	uint64_t left_ns;     /* until its deadline */
 	uint64_t dice;        /* a random number */
 	uint32_t retries;     /* settings, from here on */

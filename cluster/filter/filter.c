@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The chain. Whoever asks it keeps it alive until the answer: filters may free their owner. */
+#include "cluster/filter/filter.h"
+
+/* --- life */
+
+int spokei_filters_init(struct spokei_filters *filters, const struct spoke_env *env,
+			const struct spoke_filter *const *list, size_t count)
+{
+	*filters = (struct spokei_filters){ NULL, 0 };
+	if (count == 0)
+		return SPOKE_OK;
+	if (list == NULL)
+		return SPOKE_EINVAL;
+	if (count > SPOKEI_FILTERS_MAX)
+		return SPOKE_ELIMIT;
+	for (size_t i = 0; i < count; i++) {
+		if (list[i] == NULL)
+			return SPOKE_EINVAL;
+	}
+	filters->list = spokei_alloc(env, count, sizeof(*filters->list));
+	if (filters->list == NULL)
+		return SPOKE_ENOMEM;
+	memcpy(filters->list, list, count * sizeof(*filters->list));
+	filters->count = count;
+	return SPOKE_OK;
+}
+
+void spokei_filters_fini(struct spokei_filters *filters, const struct spoke_env *env)
+{
+	spokei_free(env, filters->list, filters->count, sizeof(*filters->list));
+	*filters = (struct spokei_filters){ NULL, 0 };
+}
+
+/* --- calls */
+
+struct spoke_filter_verdict spokei_filters_before_call(const struct spokei_filters *filters,
+						       const struct spoke_filter_call *call,
+						       size_t *ret_passed)
+{
+	struct spoke_filter_verdict verdict = { .step = SPOKE_FILTER_GO_ON };
+	size_t passed = 0;
+
+	while (passed < filters->count) {
+		const struct spoke_filter *filter = filters->list[passed];
+
+		if (filter->before_call)
+			verdict = filter->before_call(filter->arg, call);
+		if (verdict.step != SPOKE_FILTER_GO_ON)
+			break;
+		passed++;
+	}
+	*ret_passed = passed;
+	return verdict;
+}
+
+/* What is known of how it went stays, but for what belongs to the answer. */
+static void replace(struct spoke_result *result, const struct spoke_filter_verdict *verdict)
+{
+	const char *text = verdict->text ? verdict->text : "";
+	bool refused = verdict->step == SPOKE_FILTER_REFUSE;
+
+	if (verdict->step == SPOKE_FILTER_GO_ON)
+		return;
+	result->error = SPOKE_OK;
+	result->value = verdict->value;
+	result->error_text = (struct spoke_span){ "", 0 };
+	if (refused) {
+		result->error = verdict->error ? verdict->error : SPOKE_EREFUSED;
+		result->value = (struct spoke_value){ NULL, 0 };
+		result->error_text = (struct spoke_span){ text, strlen(text) };
+	}
+	result->attachments = (struct spoke_value){ NULL, 0 };
+	result->error_class = (struct spoke_span){ "", 0 };
+	result->error_code = 0;
+	result->fallback = false;
+}
+
+void spokei_filters_after_call(const struct spokei_filters *filters, size_t passed,
+			       struct spoke_filter_call *call, struct spoke_result *result)
+{
+	SPOKE_ASSERT(passed <= filters->count);
+	call->result = result;
+	while (passed > 0) {
+		const struct spoke_filter *filter = filters->list[--passed];
+		struct spoke_filter_verdict verdict;
+
+		if (filter->after_call == NULL)
+			continue;
+		verdict = filter->after_call(filter->arg, call);
+		replace(result, &verdict);
+	}
+}
+
+/* --- requests */
+
+struct spoke_filter_verdict spokei_filters_before_request(const struct spokei_filters *filters,
+							  const struct spoke_request *request,
+							  size_t *ret_passed)
+{
+	struct spoke_filter_verdict verdict = { .step = SPOKE_FILTER_GO_ON };
+	size_t passed = 0;
+
+	while (passed < filters->count) {
+		const struct spoke_filter *filter = filters->list[passed];
+
+		if (filter->before_request)
+			verdict = filter->before_request(filter->arg, request);
+		if (verdict.step != SPOKE_FILTER_GO_ON)
+			break;
+		passed++;
+	}
+	*ret_passed = passed;
+	return verdict;
+}
+
+void spokei_filters_after_request(const struct spokei_filters *filters, size_t passed,
+				  const struct spoke_request *request,
+				  const struct spoke_filter_answer *answer)
+{
+	SPOKE_ASSERT(passed <= filters->count);
+	while (passed > 0) {
+		const struct spoke_filter *filter = filters->list[--passed];
+
+		if (filter->after_request)
+			filter->after_request(filter->arg, request, answer);
+	}
+}

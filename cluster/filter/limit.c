@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is not asked for every call. */
+#include "cluster/filter/limit.h"
+
+#include "core/log.h"
+
+#include <stdio.h>
+
+#define NAME_TEXT 128u
+
+void spokei_limit_init(struct spokei_limit *limit, uint32_t active_max, uint32_t per_second)
+{
+	*limit = (struct spokei_limit){
+		.active_max = active_max,
+		/* Full at any time there is. */
+		.bucket = spokei_bucket_make(per_second, per_second, 0),
+	};
+}
+
+size_t spokei_limit_print(const struct spokei_limit *limit, enum spokei_limit_reached reached,
+			  const char *active_name, const void *method, size_t method_len,
+			  char *text, size_t size)
+{
+	bool rate = reached == SPOKEI_LIMIT_RATE;
+	char name[NAME_TEXT];
+	int len;
+
+	(void)spokei_log_escape(name, sizeof(name), method, method_len);
+	len = snprintf(text, size, "%s: %s=%u reached", name, rate ? "per_second" : active_name,
+		       rate ? limit->bucket.rate : limit->active_max);
+	SPOKE_ASSERT(len >= 0);
+	return (size_t)len < size ? (size_t)len : size - 1;
+}

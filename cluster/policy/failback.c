@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The caller gets the answer of the first attempt, or EDEFERRED and a ticket as soon as it has
+ * failed; the ticket gets the answer of a later attempt, or the last error. There are up to
+ * `retries` of them, after pauses: of period_ns each, to the nanosecond, or growing from it by 1.6
+ * up to 60 s (or to period_ns, if that is more) and spread by 20 %. Who chooses failback allows
+ * that a request runs 1 + retries times.
+ *
+ * A pause that ends after the deadline is waited for all the same: whoever carries the call ends it
+ * at its deadline, as expired, which says more than the error of an attempt long ago. Only a call
+ * whose deadline is there already is finished here.
+ */
+#include "core/pace.h"
+
+#include <spoke/policy.h>
+
+#define CAP_NS UINT64_C(60000000000)
+#define PAUSE_MAX_NS (UINT64_C(1) << 62) /* 146 years; what a pause can grow to */
+
+/* Before one more attempt; `begun` of them have failed. */
+static uint64_t pause_of(const struct spoke_history *history)
+{
+	struct spokei_backoff backoff = { .first_ns = history->period_ns, .cap_ns = CAP_NS };
+
+	if (!history->growing)
+		return history->period_ns;
+	if (backoff.first_ns > PAUSE_MAX_NS)
+		backoff.first_ns = PAUSE_MAX_NS;
+	if (backoff.cap_ns < backoff.first_ns)
+		backoff.cap_ns = backoff.first_ns;
+	return spokei_backoff_pause(&backoff, history->begun - 1, history->dice);
+}
+
+static bool is_over(const struct spoke_history *history)
+{
+	return history->last == SPOKE_FATE_OK || history->last == SPOKE_FATE_ANSWERED ||
+	       history->begun > history->retries || history->left_ns == 0;
+}
+
+static struct spoke_verdict next(const struct spoke_history *history)
+{
+	if (history->begun == 0)
+		return (struct spoke_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
+	if (is_over(history))
+		return (struct spoke_verdict){ .step = SPOKE_STEP_FINISH };
+	if (history->waited)
+		return (struct spoke_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
+	return (struct spoke_verdict){
+		.step = SPOKE_STEP_WAIT,
+		.wait_ns = pause_of(history),
+		.defer = true,
+	};
+}
+
+const struct spoke_policy spoke_failback = {
+	.name = "failback",
+	.next = next,
+	.retries = 3,
+	.repeats = true,
+};

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attempts at `forks` providers at a time, or at as many as can take one. The caller gets what the
+ * first provider answers, be it an error of the handler, which the others would answer too; or,
+ * when all have failed, the last error. A request runs at most once at each of them: those that are
+ * slower are not called back.
+ */
+#include <spoke/policy.h>
+
+static uint32_t width_of(const struct spoke_history *history)
+{
+	uint32_t width = history->forks < history->able ? history->forks : history->able;
+
+	return width > 0 ? width : 1;
+}
+
+static struct spoke_verdict next(const struct spoke_history *history)
+{
+	if (history->begun == 0)
+		return (struct spoke_verdict){
+			.step = SPOKE_STEP_SEND,
+			.count = width_of(history),
+		};
+	if (history->ok == 0 && history->last != SPOKE_FATE_ANSWERED && history->open > 0)
+		return (struct spoke_verdict){ .step = SPOKE_STEP_LISTEN };
+	return (struct spoke_verdict){ .step = SPOKE_STEP_FINISH };
+}
+
+const struct spoke_policy spoke_forking = {
+	.name = "forking",
+	.next = next,
+	.fans_out = true,
+};

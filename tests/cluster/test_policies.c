@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each policy says to each history, and that none of them ever sends without end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cluster/catalog.h"
+
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+
+enum {
+	FINISH = SPOKE_STEP_FINISH,
+	SEND = SPOKE_STEP_SEND,
+	LISTEN = SPOKE_STEP_LISTEN,
+	WAIT = SPOKE_STEP_WAIT,
+	NONE = SPOKE_FATE_NONE,
+	OK = SPOKE_FATE_OK,
+	ANSWERED = SPOKE_FATE_ANSWERED,
+	SAFE = SPOKE_FATE_SAFE,
+	UNSURE = SPOKE_FATE_UNSURE,
+};
+
+/* A call's history as far as most cases differ in it. */
+struct row {
+	uint32_t begun, open, ok, failed;
+	int last;
+	int step;
+	uint32_t count; /* of SEND */
+};
+
+/* Three providers, two of them fresh; a repetition of everything set, and time for it. */
+static struct spoke_history history_of(const struct row *row)
+{
+	return (struct spoke_history){
+		.begun = row->begun,
+		.open = row->open,
+		.ok = row->ok,
+		.failed = row->failed,
+		.last = (enum spoke_fate)row->last,
+		.able = 3,
+		.fresh = 2,
+		.left_ns = 10 * SECOND,
+		.retries = 2,
+		.forks = 2,
+		.fail_percent = 100,
+		.period_ns = 5 * SECOND,
+	};
+}
+
+static void check(const struct spoke_policy *policy, const struct row *row,
+		  const struct spoke_history *history)
+{
+	struct spoke_verdict verdict = policy->next(history);
+
+	if ((int)verdict.step != row->step || (row->step == SEND && verdict.count != row->count))
+		fail_msg("%s, begun %u, open %u, last %d: step %d, count %u", policy->name,
+			 (unsigned)row->begun, (unsigned)row->open, row->last, (int)verdict.step,
+			 (unsigned)verdict.count);
+}
+
+#define CHECK(policy, rows) check_rows(policy, rows, sizeof(rows) / sizeof((rows)[0]))
+
+static void check_rows(const struct spoke_policy *policy, const struct row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct spoke_history history = history_of(&rows[i]);
+
+		check(policy, &rows[i], &history);
+	}
+}
+
+static void every_policy_is_in_the_catalog_by_its_name(void **state)
+{
+	static const struct {
+		const char *name;
+		const struct spoke_policy *policy;
+		uint32_t retries;
+		bool repeats, in_order, fans_out;
+	} all[] = {
+		{ "failover", &spoke_failover, 2, false, false, false },
+		{ "failfast", &spoke_failfast, 0, false, false, false },
+		{ "failsafe", &spoke_failsafe, 0, false, false, false },
+		{ "failback", &spoke_failback, 3, true, false, false },
+		{ "forking", &spoke_forking, 0, false, false, true },
+		{ "broadcast", &spoke_broadcast, 0, false, false, true },
+		{ "available", &spoke_available, 0, false, true, false },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		assert_ptr_equal(spokei_catalog_policy(all[i].name), all[i].policy);
+		assert_string_equal(all[i].policy->name, all[i].name);
+		assert_string_equal(spokei_catalog_policy_name(i), all[i].name);
+		assert_int_equal(all[i].policy->retries, all[i].retries);
+		assert_int_equal(all[i].policy->repeats, all[i].repeats);
+		assert_int_equal(all[i].policy->in_order, all[i].in_order);
+		assert_int_equal(all[i].policy->fans_out, all[i].fans_out);
+	}
+	assert_null(spokei_catalog_policy_name(sizeof(all) / sizeof(all[0])));
+	assert_null(spokei_catalog_policy("failwhale"));
+}
+
+static void policies_of_one_attempt_make_one(void **state)
+{
+	static const struct spoke_policy *const policies[] = { &spoke_failfast, &spoke_failsafe,
+							       &spoke_available };
+	static const struct row rows[] = {
+		{ 0, 0, 0, 0, NONE, SEND, 1 },       { 1, 0, 1, 0, OK, FINISH, 0 },
+		{ 1, 0, 0, 1, ANSWERED, FINISH, 0 }, { 1, 0, 0, 1, SAFE, FINISH, 0 },
+		{ 1, 0, 0, 1, UNSURE, FINISH, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++)
+		CHECK(policies[i], rows);
+}
+
+static void only_failsafe_excuses_and_only_what_failed(void **state)
+{
+	(void)state;
+	for (int fate = OK; fate <= UNSURE; fate++) {
+		struct row row = {
+			.begun = 1, .ok = fate == OK, .failed = fate != OK, .last = fate
+		};
+		struct spoke_history history = history_of(&row);
+
+		history.retries = 0;
+		for (unsigned i = 0; spokei_catalog_policy_name(i); i++) {
+			const struct spoke_policy *policy = spokei_catalog_policy(
+				spokei_catalog_policy_name(i));
+			struct spoke_verdict verdict = policy->next(&history);
+
+			assert_int_equal(verdict.step, FINISH);
+			assert_int_equal(verdict.excuse, policy == &spoke_failsafe && fate != OK);
+			assert_int_equal(verdict.blame, policy == &spoke_broadcast && fate != OK);
+		}
+	}
+}
+
+static void failover_tries_another_one_after_what_was_not_run(void **state)
+{
+	static const struct row rows[] = {
+		{ 0, 0, 0, 0, NONE, SEND, 1 },       { 1, 0, 1, 0, OK, FINISH, 0 },
+		{ 1, 0, 0, 1, ANSWERED, FINISH, 0 }, { 1, 0, 0, 1, SAFE, SEND, 1 },
+		{ 2, 0, 0, 2, SAFE, SEND, 1 },       { 3, 0, 0, 3, SAFE, FINISH, 0 },
+		{ 1, 0, 0, 1, UNSURE, FINISH, 0 },   { 2, 0, 0, 2, UNSURE, FINISH, 0 },
+		{ 2, 0, 1, 1, OK, FINISH, 0 },
+	};
+
+	(void)state;
+	CHECK(&spoke_failover, rows);
+}
+
+static void failover_repeats_what_may_have_been_run_if_it_may(void **state)
+{
+	static const struct row rows[] = {
+		{ 1, 0, 0, 1, UNSURE, SEND, 1 },
+		{ 2, 0, 0, 2, UNSURE, SEND, 1 },
+		{ 3, 0, 0, 3, UNSURE, FINISH, 0 },
+		{ 1, 0, 0, 1, ANSWERED, FINISH, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct spoke_history history = history_of(&rows[i]);
+
+		history.repeatable = true;
+		check(&spoke_failover, &rows[i], &history);
+	}
+}
+
+static void failover_asks_nobody_twice_and_not_too_late(void **state)
+{
+	static const struct row first = { 0, 0, 0, 0, NONE, SEND, 1 };
+	static const struct row over = { 1, 0, 0, 1, SAFE, FINISH, 0 };
+	struct spoke_history history = history_of(&over);
+
+	(void)state;
+	history.fresh = 0;
+	check(&spoke_failover, &over, &history);
+	history = history_of(&over);
+	history.left_ns = 0;
+	check(&spoke_failover, &over, &history);
+	history = history_of(&over);
+	history.retries = 0;
+	check(&spoke_failover, &over, &history);
+	/* Where nobody can take it, the attempt says so. */
+	history = history_of(&first);
+	history.able = history.fresh = 0;
+	check(&spoke_failover, &first, &history);
+}
+
+static void failback_waits_after_a_failure_and_sends_after_the_wait(void **state)
+{
+	static const struct row asked[] = {
+		{ 0, 0, 0, 0, NONE, SEND, 1 },       { 1, 0, 1, 0, OK, FINISH, 0 },
+		{ 1, 0, 0, 1, ANSWERED, FINISH, 0 }, { 1, 0, 0, 1, SAFE, WAIT, 0 },
+		{ 1, 0, 0, 1, UNSURE, WAIT, 0 },     { 2, 0, 0, 2, SAFE, WAIT, 0 },
+		{ 3, 0, 0, 3, SAFE, FINISH, 0 },     { 3, 0, 0, 3, UNSURE, FINISH, 0 },
+		{ 2, 0, 1, 1, OK, FINISH, 0 },       { 2, 0, 0, 2, ANSWERED, FINISH, 0 },
+	};
+	static const struct row waited[] = {
+		{ 1, 0, 0, 1, SAFE, SEND, 1 },
+		{ 2, 0, 0, 2, UNSURE, SEND, 1 },
+	};
+
+	(void)state;
+	CHECK(&spoke_failback, asked);
+	for (size_t i = 0; i < sizeof(waited) / sizeof(waited[0]); i++) {
+		struct spoke_history history = history_of(&waited[i]);
+
+		history.waited = history.deferred = true;
+		check(&spoke_failback, &waited[i], &history);
+		history.left_ns = 0;
+		assert_int_equal(spoke_failback.next(&history).step, FINISH);
+	}
+}
+
+static void failback_without_retries_or_time_is_failfast(void **state)
+{
+	static const struct row row = { 1, 0, 0, 1, SAFE, FINISH, 0 };
+	struct spoke_history history = history_of(&row);
+
+	(void)state;
+	history.retries = 0;
+	check(&spoke_failback, &row, &history);
+	history = history_of(&row);
+	history.left_ns = 0;
+	check(&spoke_failback, &row, &history);
+	/* Who carries the call ends it at its deadline. */
+	history.left_ns = 1;
+	assert_int_equal(spoke_failback.next(&history).step, WAIT);
+}
+
+static uint64_t pause_after(uint32_t begun, uint64_t period_ns, bool growing, uint64_t dice)
+{
+	struct row row = { .begun = begun, .failed = begun, .last = UNSURE };
+	struct spoke_history history = history_of(&row);
+	struct spoke_verdict verdict;
+
+	history.retries = UINT32_MAX;
+	history.period_ns = period_ns;
+	history.growing = growing;
+	history.dice = dice;
+	verdict = spoke_failback.next(&history);
+	assert_int_equal(verdict.step, WAIT);
+	assert_true(verdict.defer);
+	return verdict.wait_ns;
+}
+
+static void a_fixed_pause_is_the_period_to_the_nanosecond(void **state)
+{
+	static const uint64_t periods[] = { 1, 10 * MS, 5 * SECOND, 100 * SECOND, UINT64_MAX };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(periods) / sizeof(periods[0]); i++)
+		for (uint32_t begun = 1; begun < 40; begun += 7)
+			assert_int_equal(pause_after(begun, periods[i], false, UINT64_MAX / 3),
+					 periods[i]);
+}
+
+/* A dice that leaves a pause as it is: the middle of 20 % less to 20 % more. */
+static uint64_t middle(uint64_t pause_ns)
+{
+	return pause_ns / 5;
+}
+
+static void a_growing_pause_grows_to_a_minute_and_is_spread(void **state)
+{
+	(void)state;
+	assert_int_equal(pause_after(1, 5 * SECOND, true, middle(5 * SECOND)), 5 * SECOND);
+	assert_int_equal(pause_after(2, 5 * SECOND, true, middle(8 * SECOND)), 8 * SECOND);
+	assert_int_equal(pause_after(3, 5 * SECOND, true, middle(12800 * MS)), 12800 * MS);
+	assert_int_equal(pause_after(50, 5 * SECOND, true, middle(60 * SECOND)), 60 * SECOND);
+	assert_int_equal(pause_after(UINT32_MAX, 5 * SECOND, true, 0), 48 * SECOND);
+	assert_int_equal(pause_after(1, 5 * SECOND, true, 0), 4 * SECOND);
+	assert_int_equal(pause_after(1, 5 * SECOND, true, 2 * SECOND), 6 * SECOND);
+	/* A period above the minute stays what it is. */
+	assert_int_equal(pause_after(1, 100 * SECOND, true, middle(100 * SECOND)), 100 * SECOND);
+	assert_int_equal(pause_after(9, 100 * SECOND, true, middle(100 * SECOND)), 100 * SECOND);
+	assert_in_range(pause_after(1, UINT64_MAX, true, 12345), UINT64_C(1) << 61, UINT64_MAX);
+}
+
+static void forking_sends_several_and_takes_the_first_answer(void **state)
+{
+	static const struct row rows[] = {
+		{ 0, 0, 0, 0, NONE, SEND, 2 },       { 2, 1, 1, 0, OK, FINISH, 0 },
+		{ 2, 1, 0, 1, ANSWERED, FINISH, 0 }, { 2, 1, 0, 1, SAFE, LISTEN, 0 },
+		{ 2, 1, 0, 1, UNSURE, LISTEN, 0 },   { 2, 0, 1, 1, OK, FINISH, 0 },
+		{ 2, 0, 0, 2, UNSURE, FINISH, 0 },
+	};
+	static const struct {
+		uint32_t forks, able, count;
+	} widths[] = { { 2, 1, 1 }, { 3, 9, 3 }, { 0, 3, 1 }, { 2, 0, 1 }, { UINT32_MAX, 7, 7 } };
+
+	(void)state;
+	CHECK(&spoke_forking, rows);
+	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+		struct row row = { .step = SEND, .count = widths[i].count };
+		struct spoke_history history = history_of(&row);
+
+		history.forks = widths[i].forks;
+		history.able = history.fresh = widths[i].able;
+		check(&spoke_forking, &row, &history);
+	}
+}
+
+static void broadcast_sends_to_all_and_listens_to_all(void **state)
+{
+	static const struct row rows[] = {
+		{ 0, 0, 0, 0, NONE, SEND, 3 },     { 3, 2, 1, 0, OK, LISTEN, 0 },
+		{ 3, 2, 0, 1, UNSURE, LISTEN, 0 }, { 3, 1, 0, 2, ANSWERED, LISTEN, 0 },
+		{ 3, 1, 1, 1, SAFE, LISTEN, 0 },   { 3, 0, 3, 0, OK, FINISH, 0 },
+		{ 3, 0, 2, 1, OK, FINISH, 0 },     { 3, 0, 0, 3, UNSURE, FINISH, 0 },
+	};
+	static const struct row nobody = { 0, 0, 0, 0, NONE, SEND, 1 };
+	struct spoke_history history = history_of(&nobody);
+
+	(void)state;
+	CHECK(&spoke_broadcast, rows);
+	history.able = history.fresh = 0;
+	check(&spoke_broadcast, &nobody, &history);
+}
+
+static void broadcast_gives_up_when_enough_have_failed(void **state)
+{
+	static const struct {
+		uint32_t percent, failed, ok;
+		bool over, blame;
+	} cases[] = {
+		{ 0, 0, 1, false, false },          { 0, 1, 0, true, true },
+		{ 50, 4, 0, false, false },         { 50, 5, 0, true, true },
+		{ 50, 5, 4, true, true },           { 1, 1, 0, true, true },
+		{ 100, 9, 0, false, false },        { 100, 10, 0, true, true },
+		{ 50, 1, 9, true, true },           { 50, 0, 10, true, false },
+		{ UINT32_MAX, 9, 0, false, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct row row = { .begun = 10,
+				   .ok = cases[i].ok,
+				   .failed = cases[i].failed,
+				   .last = cases[i].failed > 0 ? SAFE : OK };
+		struct spoke_history history = history_of(&row);
+		struct spoke_verdict verdict;
+
+		history.open = 10 - cases[i].ok - cases[i].failed;
+		history.fail_percent = cases[i].percent;
+		verdict = spoke_broadcast.next(&history);
+		assert_int_equal(verdict.step, cases[i].over ? FINISH : LISTEN);
+		assert_int_equal(verdict.blame, cases[i].blame);
+	}
+}
+
+/* --- whoever carries calls, with nothing of its own but chance: it enforces nothing */
+
+static uint64_t roll(uint64_t *seed)
+{
+	uint64_t word = *seed += UINT64_C(0x9e3779b97f4a7c15);
+
+	word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	word = (word ^ word >> 27) * UINT64_C(0x94d049bb133111eb);
+	return word ^ word >> 31;
+}
+
+static void end_one(struct spoke_history *history, uint64_t dice)
+{
+	static const enum spoke_fate fates[] = { SPOKE_FATE_OK,   SPOKE_FATE_ANSWERED,
+						 SPOKE_FATE_SAFE, SPOKE_FATE_UNSURE,
+						 SPOKE_FATE_SAFE, SPOKE_FATE_UNSURE };
+
+	history->open--;
+	history->last = fates[dice % (sizeof(fates) / sizeof(fates[0]))];
+	if (history->last == SPOKE_FATE_OK)
+		history->ok++;
+	else
+		history->failed++;
+}
+
+static void begin(struct spoke_history *history, uint32_t count)
+{
+	history->begun += count;
+	history->open += count;
+	history->waited = false;
+	history->fresh -= count < history->fresh ? count : history->fresh;
+}
+
+static uint32_t attempts_allowed(const struct spoke_policy *policy,
+				 const struct spoke_history *start)
+{
+	uint32_t width = policy == &spoke_broadcast   ? start->able
+			 : start->forks < start->able ? start->forks
+						      : start->able;
+
+	return policy->fans_out ? (width > 0 ? width : 1)
+				: 1 + (policy->retries > 0 ? start->retries : 0);
+}
+
+/* One call by a policy, whatever happens to it; steps are counted, for none may be for ever. */
+static void carry(const struct spoke_policy *policy, uint64_t *seed)
+{
+	struct spoke_history history = {
+		.able = (uint32_t)(roll(seed) % 6),
+		.repeatable = roll(seed) % 2,
+		.left_ns = roll(seed) % (30 * SECOND),
+		.retries = (uint32_t)(roll(seed) % 6),
+		.forks = (uint32_t)(roll(seed) % 6),
+		.fail_percent = (uint32_t)(roll(seed) % 120),
+		.growing = roll(seed) % 2,
+		.period_ns = roll(seed) % (5 * SECOND),
+	};
+	uint32_t allowed = attempts_allowed(policy, &history);
+	unsigned steps = 0;
+
+	history.fresh = history.able;
+	for (;;) {
+		struct spoke_verdict verdict;
+
+		history.dice = roll(seed);
+		verdict = policy->next(&history);
+		assert_true(steps++ < 40);
+		if (verdict.step == SPOKE_STEP_FINISH)
+			break;
+		if (verdict.step == SPOKE_STEP_SEND) {
+			assert_true(verdict.count > 0 && verdict.count <= allowed - history.begun);
+			begin(&history, verdict.count);
+		} else if (verdict.step == SPOKE_STEP_WAIT) {
+			assert_true(history.open == 0 && verdict.defer && !history.waited);
+			history.waited = history.deferred = true;
+			history.left_ns -= verdict.wait_ns < history.left_ns ? verdict.wait_ns
+									     : history.left_ns;
+			history.able = history.fresh = (uint32_t)(roll(seed) % 6);
+			continue;
+		}
+		assert_true(history.open > 0); /* LISTEN too: somebody has to end */
+		end_one(&history, roll(seed));
+	}
+	assert_true(history.begun >= 1);
+	assert_true(history.open == 0 || policy->fans_out);
+}
+
+static void no_policy_sends_without_end(void **state)
+{
+	uint64_t seed = 1;
+
+	(void)state;
+	for (unsigned i = 0; spokei_catalog_policy_name(i); i++)
+		for (unsigned call = 0; call < 20000; call++)
+			carry(spokei_catalog_policy(spokei_catalog_policy_name(i)), &seed);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_policy_is_in_the_catalog_by_its_name),
+		cmocka_unit_test(policies_of_one_attempt_make_one),
+		cmocka_unit_test(only_failsafe_excuses_and_only_what_failed),
+		cmocka_unit_test(failover_tries_another_one_after_what_was_not_run),
+		cmocka_unit_test(failover_repeats_what_may_have_been_run_if_it_may),
+		cmocka_unit_test(failover_asks_nobody_twice_and_not_too_late),
+		cmocka_unit_test(failback_waits_after_a_failure_and_sends_after_the_wait),
+		cmocka_unit_test(failback_without_retries_or_time_is_failfast),
+		cmocka_unit_test(a_fixed_pause_is_the_period_to_the_nanosecond),
+		cmocka_unit_test(a_growing_pause_grows_to_a_minute_and_is_spread),
+		cmocka_unit_test(forking_sends_several_and_takes_the_first_answer),
+		cmocka_unit_test(broadcast_sends_to_all_and_listens_to_all),
+		cmocka_unit_test(broadcast_gives_up_when_enough_have_failed),
+		cmocka_unit_test(no_policy_sends_without_end),
+	};
+
+	return cmocka_run_group_tests_name("policies", tests, NULL, NULL);
+}
