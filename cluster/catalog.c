@@ -3,6 +3,7 @@
 
 #include "cluster/registry/file.h"
 #include "cluster/registry/static.h"
+#include "cluster/registry/zookeeper.h"
 
 #include <string.h>
 
@@ -34,6 +35,7 @@ static const struct spoke_balancer *const balancers[] = {
 static const struct spoke_registry *const registries[] = {
 	&spokei_registry_file,
 	&spokei_registry_static,
+	&spokei_registry_zookeeper,
 	NULL,
 };
 
