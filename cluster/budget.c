@@ -5,8 +5,8 @@
  */
 #include "cluster/budget.h"
 
-#define CALLS_PER_RETRY 5u
-#define FREE_RETRIES 100u
+#define CALLS_PER_RETRY UINT64_C(5)
+#define FREE_RETRIES UINT64_C(100)
 
 void spokei_budget_roll(struct spokei_budget *budget, uint64_t second)
 {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/catalog.h"
 
+#include "cluster/registry/file.h"
+#include "cluster/registry/static.h"
+#include "cluster/registry/zookeeper.h"
+
 #include <string.h>
 
 /* --- the registration lines */
@@ -29,6 +33,9 @@ static const struct spoke_balancer *const balancers[] = {
 /* clang-format on */
 
 static const struct spoke_registry *const registries[] = {
+	&spokei_registry_file,
+	&spokei_registry_static,
+	&spokei_registry_zookeeper,
 	NULL,
 };
 

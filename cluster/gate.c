@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filters come first: whom they turn away takes nothing from those with a right to be served. */
-#include "cluster/gate.h"
-
+/* The gate of requests. Filters come first: whom they turn away takes nothing from those with a
+ * right to be served. */
 #include "cluster/copy.h"
+#include "cluster/request.h"
 
 #define LIMIT_TEXT 192u
 
@@ -34,8 +34,7 @@ static bool take(struct spoke_request *request, struct spokei_limit *limit)
 		request->watched = true;
 		return true;
 	}
-	(void)spokei_limit_print(limit, reached, "executes", method.data, method.len, text,
-				 sizeof(text));
+	(void)spokei_limit_print(limit, reached, "executes", method, text, sizeof(text));
 	refuse(request, text);
 	return false;
 }
@@ -143,7 +142,8 @@ void spokei_gate_close(struct spokei_link *link)
 		request->telling = true;
 		spokei_gate_fail(request, SPOKE_ECLOSED);
 		request->telling = false;
-		if (request->answered && !request->on_pool)
+		/* What runs on the pool is answered by another thread. */
+		if (!request->on_pool && request->answered)
 			spokei_request_free(request);
 	}
 }

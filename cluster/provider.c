@@ -3,7 +3,7 @@
 #include "cluster/provider.h"
 
 #include "cluster/filter/access_log.h"
-#include "cluster/gate.h"
+#include "cluster/request.h"
 #include "cluster/settings.h"
 
 #define CONNECTIONS_MAX 10000u
@@ -20,7 +20,8 @@ static void provider_request(void *arg, struct spokei_conn *conn,
 {
 	struct spoke_provider *provider = arg;
 
-	spokei_request_serve(provider, conn, message);
+	spokei_request_serve(&provider->services, &provider->filters, conn, message,
+			     &provider->spare);
 }
 
 static void tell(struct spoke_provider *provider, const struct spokei_conn *conn,

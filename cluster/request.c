@@ -4,8 +4,6 @@
 
 #include "cluster/attachments.h"
 #include "cluster/copy.h"
-#include "cluster/gate.h"
-#include "cluster/provider.h"
 #include "core/shape.h"
 
 #include <errno.h>
@@ -366,14 +364,15 @@ static void run(const struct spokei_route *route, const struct spokei_filters *f
 		run_here(request, conn, spare);
 }
 
-void spokei_request_serve(struct spoke_provider *provider, struct spokei_conn *conn,
-			  const struct spokei_message *message)
+void spokei_request_serve(const struct spokei_services *services,
+			  const struct spokei_filters *filters, struct spokei_conn *conn,
+			  const struct spokei_message *message, struct spoke_request **spare)
 {
 	const struct spokei_route *route = conn->found;
 	bool has_service = true;
 
 	if (route == NULL) {
-		route = spokei_services_find(&provider->services, message, &has_service);
+		route = spokei_services_find(services, message, &has_service);
 		conn->found = route;
 	}
 	if (route == NULL) {
@@ -384,7 +383,7 @@ void spokei_request_serve(struct spoke_provider *provider, struct spokei_conn *c
 						 "group count)");
 		return;
 	}
-	run(route, &provider->filters, conn, message, &provider->spare);
+	run(route, filters, conn, message, spare);
 }
 
 void spokei_request_serve_pushed(struct spoke_consumer *consumer, struct spokei_conn *conn,
@@ -394,102 +393,4 @@ void spokei_request_serve_pushed(struct spoke_consumer *consumer, struct spokei_
 
 	run(&consumer->pushed, &no_filters, conn, message, &spare);
 	spokei_request_free(spare);
-}
-
-/* --- what a request says */
-
-int spoke_request_keep(struct spoke_request *request)
-{
-	if (request->kept)
-		return SPOKE_OK;
-	request->kept = spokei_copy_new(request->engine->env, request->message);
-	if (request->kept == NULL)
-		return SPOKE_ENOMEM;
-	request->message = &request->kept->message;
-	return SPOKE_OK;
-}
-
-void spoke_request_on_abandoned(struct spoke_request *request,
-				void (*abandoned)(struct spoke_request *request, void *arg),
-				void *arg)
-{
-	request->abandoned = abandoned;
-	request->abandoned_arg = arg;
-}
-
-struct spoke_cursor spoke_request_args(const struct spoke_request *request)
-{
-	struct spoke_cursor cursor = spoke_cursor_bytes(request->message->args);
-
-	cursor.left = request->message->arg_count;
-	return cursor;
-}
-
-size_t spoke_request_arg_count(const struct spoke_request *request)
-{
-	return request->message->arg_count;
-}
-
-struct spoke_span spoke_request_service(const struct spoke_request *request)
-{
-	return request->message->service;
-}
-
-struct spoke_span spoke_request_version(const struct spoke_request *request)
-{
-	return request->message->version;
-}
-
-struct spoke_span spoke_request_group(const struct spoke_request *request)
-{
-	return request->message->group;
-}
-
-struct spoke_span spoke_request_method(const struct spoke_request *request)
-{
-	return request->message->method;
-}
-
-struct spoke_value spoke_request_attachments(const struct spoke_request *request)
-{
-	return request->message->attachments;
-}
-
-bool spoke_request_two_way(const struct spoke_request *request)
-{
-	return request->conn ? request->message->two_way : request->serving.two_way;
-}
-
-uint64_t spoke_request_left(const struct spoke_request *request)
-{
-	const struct spoke_env *env = request->engine->env;
-	uint64_t now_ns;
-
-	if (request->deadline_ns == UINT64_MAX)
-		return UINT64_MAX;
-	now_ns = env->now(env->ctx);
-	return now_ns < request->deadline_ns ? request->deadline_ns - now_ns : 0;
-}
-
-size_t spoke_request_peer(const struct spoke_request *request, char *text, size_t size)
-{
-	const struct spoke_env *env = request->engine->env;
-	const struct spoke_address *peer = request->conn ? &request->conn->peer : &request->peer;
-
-	if (size == 0)
-		return 0;
-	env->net->print(env->ctx, peer, text, size);
-	return strlen(text);
-}
-
-struct spoke_peer spoke_request_from(const struct spoke_request *request)
-{
-	if (request->conn)
-		return (struct spoke_peer){ request->conn->handle };
-	return request->from;
-}
-
-bool spoke_request_abandoned(const struct spoke_request *request)
-{
-	return atomic_load_explicit(&request->gone, memory_order_relaxed);
 }

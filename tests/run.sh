@@ -85,7 +85,8 @@ verdict() { # <what was tested>: reads the last stage's log
 # --- packages
 
 packages='gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmocka-dev
-	clang clang-format clang-tidy universal-ctags neovim iproute2 nftables'
+	clang clang-format clang-tidy universal-ctags neovim iproute2 nftables
+	libzookeeper-st-dev zookeeper'
 [ $mode = short ] || packages="$packages libclang-rt-dev valgrind libuv1-dev libevent-dev"
 
 . tests/packages.sh

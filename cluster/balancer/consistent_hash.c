@@ -12,8 +12,6 @@
 #include "cluster/balancer/md5.h"
 #include "cluster/balancer/weights.h"
 
-#include <string.h>
-
 #define DIGESTS 40u
 #define POINTS 160u
 
@@ -69,18 +67,16 @@ static size_t put_number(char *at, unsigned number)
 	return len;
 }
 
-#define TEXT_MAX                                                                                   \
-	256u /* bytes of a name that count: an address or the path of a socket has less            \
-	      */
+/* Bytes of a name that count: an address or the path of a socket has less. */
+#define TEXT_MAX 256u
 
 static void add_points(struct point *points, const char *name, uint32_t place)
 {
 	char text[TEXT_MAX + 2];
-	size_t len = strlen(name);
+	size_t len = 0;
 
-	if (len > TEXT_MAX)
-		len = TEXT_MAX;
-	memcpy(text, name, len);
+	for (; len < TEXT_MAX && name[len] != '\0'; len++)
+		text[len] = name[len];
 	for (unsigned i = 0; i < DIGESTS; i++) {
 		struct spokei_md5 md5 = spokei_md5(text, len + put_number(text + len, i));
 

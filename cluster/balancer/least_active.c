@@ -46,7 +46,8 @@ static uint32_t weight_at(const uint32_t *actives, const uint32_t *weights, size
 	return sum;
 }
 
-#define BLOCK 20u /* so many that compilers make vectors of them */
+/* So many places that compilers make vectors of them. */
+#define BLOCK 20u
 
 /* How many of the places are before the one at which the sum of weights passes `lot`. */
 static size_t count_before(const uint32_t *actives, const uint32_t *weights, size_t count,

@@ -96,3 +96,20 @@ function(spoke_floor name)
 		target_link_libraries(${library} PRIVATE ${arg_USES})
 	endforeach()
 endfunction()
+
+# spoke_adapter(<floor> <library> <sentence> SOURCES <file>... [HEADERS <file>...] [ELSE <file>...])
+#
+# A part of a floor that stands on a library which may be missing: its sources or, without it, those
+# after ELSE, and the sentence is said.
+function(spoke_adapter name library sentence)
+	cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "SOURCES;HEADERS;ELSE")
+	if(TARGET ${library})
+		target_sources(spoke_${name} PRIVATE ${arg_SOURCES} ${arg_HEADERS})
+		foreach(target spoke_${name} spoke spoke_static)
+			target_link_libraries(${target} PRIVATE ${library})
+		endforeach()
+	else()
+		target_sources(spoke_${name} PRIVATE ${arg_ELSE})
+		message(STATUS "${sentence}")
+	endif()
+endfunction()

@@ -186,8 +186,17 @@ static int files_append(void *ctx, const char *path, const void *bytes, size_t l
 	return error;
 }
 
-/* The file beside stays: who removes it takes it from under somebody who is about to lock it. For
- * reading and writing, as network file systems want it of exclusive locks. */
+/* For reading and writing, as network file systems want it of exclusive locks; what another user
+ * has made may be there for reading only. */
+static int open_lock(const char *name)
+{
+	const int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+	int fd = open(name, O_RDWR | O_CREAT | flags, NEW_MODE);
+
+	return fd < 0 && errno == EACCES ? open(name, O_RDONLY | flags) : fd;
+}
+
+/* The file beside stays: who removes it takes it from under somebody who is about to lock it. */
 static int files_lock(void *ctx, const char *path, int *ret_fd)
 {
 	char name[PATH_MAX];
@@ -198,7 +207,7 @@ static int files_lock(void *ctx, const char *path, int *ret_fd)
 	(void)ctx;
 	if (len < 0 || (size_t)len >= sizeof(name))
 		return -ENAMETOOLONG;
-	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, NEW_MODE);
+	fd = open_lock(name);
 	if (fd < 0)
 		return -errno;
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {

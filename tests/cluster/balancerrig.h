@@ -34,7 +34,7 @@ struct balancerrig {
 	uint32_t successes[RIG_PLACES_MAX];
 	uint64_t chosen_ns[RIG_PLACES_MAX];
 	const char *names[RIG_PLACES_MAX];
-	char texts[RIG_PLACES_MAX][32];
+	char texts[RIG_PLACES_MAX][40];
 };
 
 /* Its places are named 10.0.0.1:20880 and so on, up to .250, and then 10.0.1.1:20880. */

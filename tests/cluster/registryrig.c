@@ -1,188 +1,207 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/cluster/registryrig.h"
+#include "registryrig.h"
 
-#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-struct registryrig registryrig;
+/* --- what is told */
 
-/* --- the file */
-
-static ssize_t read_file(void *ctx, const char *path, void *bytes, size_t size)
+static void note(struct rig_member *member, const struct rig_news *news)
 {
-	size_t len = strlen(registryrig.file);
-
-	(void)ctx;
-	(void)path;
-	if (len == 0)
-		return -ENOENT;
-	assert_true(len <= size);
-	memcpy(bytes, registryrig.file, len);
-	return (ssize_t)len;
+	assert_false(member->inside);
+	assert_non_null(member->registry);
+	assert_true(member->count < RIG_NEWS);
+	member->news[member->count++] = *news;
+	if (member->close_at == news->kind)
+		rig_close(member);
+	if (member->then)
+		member->then(member, news);
 }
 
-static int replace_file(void *ctx, const char *path, const void *bytes, size_t len)
+static void note_done(void *arg, uint64_t intent, int error)
 {
-	(void)ctx;
-	(void)path;
-	assert_true(len < sizeof(registryrig.file));
-	memcpy(registryrig.file, bytes, len);
-	registryrig.file[len] = '\0';
-	return 0;
+	note(arg, &(struct rig_news){ .kind = RIG_DONE, .intent = intent, .error = error });
 }
 
-static const struct spoke_files files = { .read = read_file, .replace = replace_file };
-
-/* --- life */
-
-int registryrig_set_up(void **state)
+static void note_list(void *arg, uint64_t intent, const char *const *urls, size_t count)
 {
-	struct spoke_engine_options with = { .env = &registryrig.faulty.env };
+	struct rig_news news = { .kind = RIG_LIST, .intent = intent };
+	size_t len = 0;
 
-	(void)state;
-	registryrig = (struct registryrig){ 0 };
-	fakereg = (struct fakereg){ 0 };
-	if (!virtual_world_init(&registryrig.world, 1))
-		return -1;
-	for (int i = 0; i < PROCESSES; i++)
-		virtual_process_init(&registryrig.processes[i], &registryrig.world);
-	registryrig.env = registryrig.processes[CLIENT].env;
-	registryrig.env.files = &files;
-	faulty_init(&registryrig.faulty, &registryrig.env);
-	return spoke_engine_new(&with, &registryrig.engines[CLIENT]);
-}
+	for (size_t i = 0; i < count; i++) {
+		int more = snprintf(news.list + len, sizeof(news.list) - len, "%s\n", urls[i]);
 
-void registryrig_pass(uint64_t ns)
-{
-	virtual_run(&registryrig.world, registryrig.world.now_ns + ns);
-}
-
-void registryrig_free_consumer(void)
-{
-	spoke_consumer_free(registryrig.consumer);
-	registryrig.consumer = NULL;
-}
-
-void registryrig_end_provider(int which)
-{
-	spoke_provider_free(registryrig.providers[which]);
-	registryrig.providers[which] = NULL;
-	registryrig_pass(10 * MS);
-	spoke_engine_free(registryrig.engines[which]);
-	registryrig.engines[which] = NULL;
-}
-
-int registryrig_tear_down(void **state)
-{
-	(void)state;
-	faulty_heal(&registryrig.faulty);
-	registryrig_free_consumer();
-	registryrig_pass(10 * MS);
-	for (int i = 0; i < PROVIDERS; i++)
-		registryrig_end_provider(i);
-	spoke_engine_free(registryrig.engines[CLIENT]);
-	assert_int_equal(registryrig.faulty.blocks, 0);
-	assert_int_equal(registryrig.faulty.fds, 0);
-	for (int i = 0; i < PROCESSES; i++) {
-		assert_int_equal(registryrig.processes[i].blocks, 0);
-		virtual_process_fini(&registryrig.processes[i]);
+		assert_true(more > 0 && len + (size_t)more < sizeof(news.list));
+		len += (size_t)more;
 	}
-	virtual_world_fini(&registryrig.world);
+	note(arg, &news);
+}
+
+static void note_lost(void *arg, uint64_t intent, int error)
+{
+	note(arg, &(struct rig_news){ .kind = RIG_LOST, .intent = intent, .error = error });
+}
+
+static const struct spoke_registry_up up = { .done = note_done,
+					     .list = note_list,
+					     .lost = note_lost };
+
+/* --- the rig */
+
+int rig_set_up(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	if (rig == NULL || !virtual_world_init(&rig->world, 3))
+		return -1;
+	rig->files = rig->world.files;
+	for (int i = 0; i < RIG_MEMBERS; i++) {
+		struct rig_member *member = &rig->members[i];
+		struct spoke_engine_options options = { .env = &member->faulty.env,
+							.timers_max = 64 };
+
+		member->close_at = RIG_NO_CLOSE;
+		virtual_process_init(&member->process, &rig->world);
+		faulty_init(&member->faulty, &member->process.env);
+		if (spoke_engine_new(&options, &member->engine))
+			return -1;
+	}
+	*state = rig;
 	return 0;
 }
 
-/* --- both sides */
-
-static void serve(struct spoke_request *request, void *arg)
+int rig_tear_down(void **state)
 {
-	struct spoke_cursor args = spoke_request_args(request);
-	struct spoke_value text = { NULL, 0 };
+	struct rig *rig = *state;
 
-	++*(unsigned *)arg;
-	(void)!spoke_cursor_next(&args, &text);
-	spoke_reply(request, text);
+	for (int i = 0; i < RIG_MEMBERS; i++) {
+		struct rig_member *member = &rig->members[i];
+
+		rig_close(member);
+		spoke_engine_free(member->engine);
+		assert_int_equal(member->faulty.blocks, 0);
+		assert_int_equal(member->faulty.fds, 0);
+		assert_int_equal(member->process.user.fds, 0);
+		virtual_process_fini(&member->process);
+	}
+	virtual_world_fini(&rig->world);
+	free(rig);
+	return 0;
 }
 
-void registryrig_provide_as(int which, const char *version)
+int rig_open(struct rig_member *member, const struct spoke_registry *kind, const char *url)
 {
-	const struct spoke_provider_options options = { .registry = "fake://here",
-							.registry_kind = &fakereg_kind };
-	const struct spoke_service_options service = { .name = ECHO, .version = version };
-	const struct spoke_handler handler = { .method = "echo",
-					       .handle = serve,
-					       .arg = &registryrig.served[which] };
-	struct spoke_engine_options with = { .env = &registryrig.processes[which].env };
-	char url[64];
+	struct spoke_url read;
+	int error = spoke_url_parse(&member->process.env, url, strlen(url), &read, NULL);
 
-	(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:%d", 20880 + which);
-	assert_int_equal(spoke_engine_new(&with, &registryrig.engines[which]), 0);
-	assert_int_equal(spoke_provider_new(registryrig.engines[which], &options,
-					    &registryrig.providers[which]),
-			 0);
-	assert_int_equal(spoke_provider_add(registryrig.providers[which], &service, &handler, 1),
-			 0);
-	assert_int_equal(spoke_provider_listen(registryrig.providers[which], url), 0);
+	assert_int_equal(error, 0);
+	member->kind = kind;
+	error = kind->open(member->engine, &read, &up, member, &member->registry);
+	spoke_url_fini(&read);
+	return error;
 }
 
-void registryrig_provide(int which)
+int rig_publish(struct rig_member *member, uint64_t intent, const char *service, const char *url)
 {
-	registryrig_provide_as(which, NULL);
+	int error;
+
+	member->inside = true;
+	error = member->kind->publish(member->registry, intent, service, url);
+	member->inside = false;
+	return error;
 }
 
-static void note_change(void *arg, const struct spoke_link_event *event)
+int rig_withdraw(struct rig_member *member, uint64_t intent, uint64_t which)
 {
-	(void)arg;
-	(void)event;
-	if (registryrig.in_changed)
-		registryrig.in_changed();
+	int error;
+
+	member->inside = true;
+	error = member->kind->withdraw(member->registry, intent, which);
+	member->inside = false;
+	return error;
 }
 
-int registryrig_try_consumer(const char *cache)
+int rig_subscribe(struct rig_member *member, uint64_t intent, const char *service)
 {
-	const struct spoke_consumer_options options = {
-		.url = "consumer://any/" ECHO,
-		.registry = "fake://here",
-		.registry_kind = &fakereg_kind,
-		.registry_cache = cache,
-		.changed = note_change,
-	};
-	int error = spoke_consumer_new(registryrig.engines[CLIENT], &options,
-				       &registryrig.consumer);
+	int error;
 
-	if (error)
-		return error;
-	return spoke_consumer_method(registryrig.consumer, "echo", NULL, &registryrig.echo);
+	member->inside = true;
+	error = member->kind->subscribe(member->registry, intent, service);
+	member->inside = false;
+	return error;
 }
 
-void registryrig_consume(const char *cache)
+int rig_unsubscribe(struct rig_member *member, uint64_t intent, uint64_t which)
 {
-	assert_int_equal(registryrig_try_consumer(cache), 0);
+	int error;
+
+	member->inside = true;
+	error = member->kind->unsubscribe(member->registry, intent, which);
+	member->inside = false;
+	return error;
 }
 
-static void done(void *arg, const struct spoke_result *result)
+void rig_close(struct rig_member *member)
 {
-	(void)arg;
-	registryrig.ended++;
-	registryrig.error = result->error;
-	if (registryrig.in_done)
-		registryrig.in_done();
+	if (member->registry == NULL)
+		return;
+	member->inside = true;
+	member->kind->close(member->registry);
+	member->inside = false;
+	member->registry = NULL;
 }
 
-int registryrig_try_call(void)
+void rig_pass(struct rig *rig, uint64_t ns)
 {
-	const struct spoke_span args = { "\xa4text", 5 };
-	unsigned before = registryrig.ended;
-	int error = spoke_call(registryrig.echo, args, NULL, done, NULL, NULL);
-
-	if (error)
-		return error;
-	registryrig_pass(2 * SECOND);
-	assert_int_equal(registryrig.ended, before + 1);
-	return registryrig.error;
+	virtual_run(&rig->world, rig->world.now_ns + ns);
 }
 
-size_t registryrig_endpoints(void)
+/* --- what was told */
+
+static struct rig_news take(struct rig_member *member, enum rig_kind kind, uint64_t intent)
 {
-	return spoke_consumer_endpoints(registryrig.consumer, NULL, 0);
+	struct rig_news news;
+
+	if (member->count == 0)
+		fail_msg("nothing was told of %u", (unsigned)intent);
+	news = member->news[0];
+	member->count--;
+	memmove(member->news, member->news + 1, member->count * sizeof(news));
+	assert_int_equal(news.kind, kind);
+	assert_int_equal(news.intent, intent);
+	return news;
+}
+
+void rig_assert_done(struct rig_member *member, uint64_t intent, int error)
+{
+	assert_int_equal(take(member, RIG_DONE, intent).error, error);
+}
+
+void rig_assert_list(struct rig_member *member, uint64_t intent, const char *list)
+{
+	struct rig_news news = take(member, RIG_LIST, intent);
+
+	assert_string_equal(news.list, list);
+}
+
+void rig_assert_lost(struct rig_member *member, uint64_t intent)
+{
+	assert_true(take(member, RIG_LOST, intent).error < 0);
+}
+
+void rig_assert_no_more(struct rig_member *member)
+{
+	assert_int_equal(member->count, 0);
+}
+
+unsigned rig_events(const struct rig_member *member, const char *part)
+{
+	struct spoke_event event;
+	unsigned count = 0;
+
+	for (uint64_t number = 1; spoke_event_get(member->engine, number, &event) == 0;
+	     number = event.number + 1)
+		count += strstr(event.text, part) != NULL;
+	return count;
 }

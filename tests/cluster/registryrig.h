@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Providers and a consumer in the virtual world, each in a process of its own, with the registry of
- * fakereg.h between them and a file for what the consumer keeps.
+ * Processes of a virtual world, each with an engine and a registry on it, who note what they are
+ * told. That nothing is told from inside a function of the registry, nor after its end, is looked
+ * at all the time.
  */
 #ifndef TESTS_CLUSTER_REGISTRYRIG_H
 #define TESTS_CLUSTER_REGISTRYRIG_H
@@ -13,63 +14,79 @@
 
 #include <cmocka.h>
 
-#include "tests/cluster/fakereg.h"
 #include "tests/support/faulty.h"
+#include "tests/support/memfiles.h"
 #include "tests/support/virtual.h"
 
-#include <spoke/consumer.h>
-#include <spoke/provider.h>
+#include <spoke/registry.h>
 #include <spoke/stats.h>
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
-#define RETRY_MAX_NS (6 * SECOND) /* 5 s and 20 %, */
-#define SOON_NS (100 * MS)        /* ... and what else has to be done then */
-#define ECHO "demo.Echo"
+#define RIG_PATH "/run/providers"
+#define RIG_URL "file:///run/providers"
 
 enum {
-	PROVIDERS = 3,
-	CLIENT = PROVIDERS,
-	PROCESSES,
+	RIG_MEMBERS = 2,
+	RIG_NEWS = 64,
 };
 
-struct registryrig {
-	struct virtual_world world;
-	struct virtual_process processes[PROCESSES];
-	struct spoke_env env; /* of the client's process, with a file */
+enum rig_kind {
+	RIG_DONE,
+	RIG_LIST,
+	RIG_LOST,
+	RIG_NO_CLOSE, /* for close_at */
+};
+
+struct rig_news {
+	enum rig_kind kind;
+	uint64_t intent;
+	int error;
+	char list[200]; /* each URL with a line end */
+};
+
+struct rig_member {
+	struct virtual_process process;
 	struct faulty faulty;
-	struct spoke_engine *engines[PROCESSES]; /* NULL: none */
-	struct spoke_provider *providers[PROVIDERS];
-	unsigned served[PROVIDERS];
-	struct spoke_consumer *consumer;
-	struct spoke_method *echo;
-	unsigned ended;
-	int error; /* of the last call */
-	void (*in_changed)(void);
-	void (*in_done)(void);
-	char file[1024];
+	struct spoke_engine *engine;
+	const struct spoke_registry *kind;
+	void *registry; /* NULL: closed */
+	bool inside;    /* a function of the registry */
+	enum rig_kind close_at;
+	void (*then)(struct rig_member *member, const struct rig_news *news); /* may be NULL */
+	struct rig_news news[RIG_NEWS];
+	unsigned count;
 };
 
-extern struct registryrig registryrig;
+struct rig {
+	struct virtual_world world;
+	struct memfiles *files;
+	struct rig_member members[RIG_MEMBERS];
+};
 
-int registryrig_set_up(void **state);
-int registryrig_tear_down(void **state);
-void registryrig_pass(uint64_t ns);
+/* A rig with engines and no registries. */
+int rig_set_up(void **state);
+int rig_tear_down(void **state);
 
-/* Makes a provider; frees it, and ends its process. */
-void registryrig_provide(int which);
-void registryrig_provide_as(int which, const char *version);
-void registryrig_end_provider(int which);
+/* Opens a registry of that kind by its URL. Returns what that did. */
+int rig_open(struct rig_member *member, const struct spoke_registry *kind, const char *url);
 
-/* Makes the consumer; `cache` may be NULL. The first returns the error. */
-int registryrig_try_consumer(const char *cache);
-void registryrig_consume(const char *cache);
-void registryrig_free_consumer(void);
+/* As the functions of the registry. */
+int rig_publish(struct rig_member *member, uint64_t intent, const char *service, const char *url);
+int rig_withdraw(struct rig_member *member, uint64_t intent, uint64_t which);
+int rig_subscribe(struct rig_member *member, uint64_t intent, const char *service);
+int rig_unsubscribe(struct rig_member *member, uint64_t intent, uint64_t which);
+void rig_close(struct rig_member *member);
 
-/* Calls, and waits for the end; the error. */
-int registryrig_try_call(void);
+void rig_pass(struct rig *rig, uint64_t ns);
 
-/* How many providers the consumer knows. */
-size_t registryrig_endpoints(void);
+/* The member was told exactly this since the last time. */
+void rig_assert_done(struct rig_member *member, uint64_t intent, int error);
+void rig_assert_list(struct rig_member *member, uint64_t intent, const char *list);
+void rig_assert_lost(struct rig_member *member, uint64_t intent);
+void rig_assert_no_more(struct rig_member *member);
+
+/* How many events of the engine have this in their sentence? */
+unsigned rig_events(const struct rig_member *member, const char *part);
 
 #endif

@@ -2,6 +2,8 @@
 /* The balancers that look at calls under way and response times. */
 #include "tests/cluster/balancerrig.h"
 
+#include <string.h>
+
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
 
@@ -98,6 +100,14 @@ static void shortest_response_with_numbers_beyond_all_measure(void **state)
 	assert_int_equal(always(), 2);
 	rig.able[2] = 0;
 	rig_changed(&rig);
+	assert_int_equal(always(), 1);
+	/* Below all bounds but for the calls: 2^32 of them times this mean would wrap to 2^32. */
+	rig.means_ns[0] = rig.means_ns[1] = (UINT64_C(1) << 38) + 1;
+	rig.actives[1] = 5;
+	assert_int_equal(always(), 1);
+	/* And but for the mean: four calls times it would wrap to 4. */
+	rig.means_ns[0] = (UINT64_C(1) << 62) + 1;
+	rig.actives[0] = 3;
 	assert_int_equal(always(), 1);
 	rig_end(&rig);
 }
@@ -204,37 +214,47 @@ static void two_choices_meets_all_pairs_alike(void **state)
 	rig_end(&rig);
 }
 
-/* Calls that take what the place's speed says; how many each place got. */
-static void serve(const uint64_t *took_ms, size_t count, uint32_t *counts)
+/* When the calls under way at each place end; 0: none. */
+static uint64_t ends[4][64];
+
+static void end_calls(size_t place, uint64_t took_ns, uint64_t now)
 {
-	static uint64_t ends[RIG_PLACES_MAX][64]; /* of calls under way; 0: none */
+	for (size_t i = 0; i < 64; i++) {
+		if (ends[place][i] == 0 || ends[place][i] > now)
+			continue;
+		ends[place][i] = 0;
+		rig.actives[place]--;
+		rig.means_ns[place] = took_ns;
+	}
+}
+
+static void begin_call(size_t place, uint64_t took_ns, uint64_t now)
+{
+	size_t i = 0;
+
+	while (ends[place][i] > 0)
+		assert_true(++i < 64);
+	ends[place][i] = now + took_ns;
+	rig.actives[place]++;
+	rig.chosen_ns[place] = now;
+}
+
+/* A call each millisecond, which takes what the place's speed says; how many each place got. */
+static void serve(const uint64_t *took_ms, uint32_t *counts)
+{
 	uint64_t now = RIG_NOW_NS;
 
+	memset(ends, 0, sizeof(ends));
 	for (unsigned i = 0; i < 40000; i++, now += MS) {
 		size_t place;
 
-		for (size_t p = 0; p < count; p++)
-			for (size_t c = 0; c < 64; c++) {
-				if (ends[p][c] == 0 || ends[p][c] > now)
-					continue;
-				ends[p][c] = 0;
-				rig.actives[p]--;
-				rig.means_ns[p] = took_ms[p] * MS;
-			}
+		for (size_t each = 0; each < 4; each++)
+			end_calls(each, took_ms[each] * MS, now);
 		rig.choice.now_ns = now;
 		place = rig_pick(&rig);
+		begin_call(place, took_ms[place] * MS, now);
 		counts[place]++;
-		rig.actives[place]++;
-		rig.chosen_ns[place] = now;
-		for (size_t c = 0; c < 64; c++)
-			if (ends[place][c] == 0) {
-				ends[place][c] = now + took_ms[place] * MS;
-				break;
-			}
 	}
-	for (size_t p = 0; p < count; p++)
-		for (size_t c = 0; c < 64; c++)
-			ends[p][c] = 0;
 }
 
 static void the_slow_one_gets_less_and_is_not_forgotten(void **state)
@@ -249,7 +269,7 @@ static void the_slow_one_gets_less_and_is_not_forgotten(void **state)
 		uint32_t counts[4] = { 0 };
 
 		rig_begin(&rig, judges[which], 4);
-		serve(took_ms, 4, counts);
+		serve(took_ms, counts);
 		for (size_t i = 0; i < 3; i++) {
 			assert_true(counts[i] > 40000 / 5);
 			assert_true(counts[3] < counts[i] / 2);

@@ -185,6 +185,48 @@ static void round_robin_is_fair_while_places_come_and_go(void **state)
 	}
 }
 
+/* Who leaves whenever it has had its turn, and is back soon, waits no longer each time. */
+static void round_robin_keeps_nobody_waiting_who_came_back(void **state)
+{
+	unsigned picks = 0;
+
+	(void)state;
+	rig_begin(&rig, &spoke_round_robin, 10);
+	rig.weights[9]++;
+	rig_changed(&rig);
+	for (unsigned round = 0; round < 200; round++) {
+		while (rig_pick(&rig) != 0)
+			picks++;
+		rig.able[0] = 0;
+		rig_changed(&rig);
+		(void)rig_pick(&rig);
+		rig.able[0] = 1;
+		rig_changed(&rig);
+	}
+	assert_in_range(picks, 1, 200 * 6);
+	rig_end(&rig);
+}
+
+/* What was earned by large weights is worth no more than a round of the small ones. */
+static void round_robin_forgets_large_weights(void **state)
+{
+	static const uint32_t large[] = { 1000000, 999999, 999000 };
+	static const uint32_t small[] = { 1, 2, 3 };
+
+	(void)state;
+	rig_begin(&rig, &spoke_round_robin, 3);
+	memcpy(rig.weights, large, sizeof(large));
+	rig_changed(&rig);
+	for (unsigned i = 0; i < 5; i++)
+		(void)rig_pick(&rig);
+	memcpy(rig.weights, small, sizeof(small));
+	rig_changed(&rig);
+	rig_count(&rig, 60, counts);
+	for (size_t i = 0; i < 3; i++)
+		assert_in_range(counts[i], 10 * small[i] - 6, 10 * small[i] + 6);
+	rig_end(&rig);
+}
+
 static void random_by_weight_also_among_those_not_tried(void **state)
 {
 	static const uint32_t weights[] = { 100, 200, 300, 400 };
@@ -214,6 +256,8 @@ int main(void)
 		cmocka_unit_test(round_robin_is_the_textbook_s_sequence),
 		cmocka_unit_test(round_robin_goes_on_where_it_was_when_somebody_comes_or_goes),
 		cmocka_unit_test(round_robin_is_fair_while_places_come_and_go),
+		cmocka_unit_test(round_robin_keeps_nobody_waiting_who_came_back),
+		cmocka_unit_test(round_robin_forgets_large_weights),
 		cmocka_unit_test(random_by_weight_also_among_those_not_tried),
 	};
 

@@ -261,20 +261,20 @@ static void what_is_refused_costs_no_token(void **state)
 
 static void the_sentence_names_method_and_limit(void **state)
 {
+	const struct spoke_span echo = { "echo", 4 };
+	const struct spoke_span odd = { "e\n", 2 };
 	struct spokei_limit limit;
 	char text[40];
 	size_t len;
 
 	(void)state;
 	spokei_limit_init(&limit, 4, 100);
-	len = spokei_limit_print(&limit, SPOKEI_LIMIT_ACTIVE, "executes", "echo", 4, text,
-				 sizeof(text));
+	len = spokei_limit_print(&limit, SPOKEI_LIMIT_ACTIVE, "executes", echo, text, sizeof(text));
 	assert_string_equal(text, "echo: executes=4 reached");
 	assert_int_equal(len, strlen(text));
-	(void)spokei_limit_print(&limit, SPOKEI_LIMIT_RATE, "executes", "e\n", 2, text,
-				 sizeof(text));
+	(void)spokei_limit_print(&limit, SPOKEI_LIMIT_RATE, "executes", odd, text, sizeof(text));
 	assert_string_equal(text, "e\\x0a: per_second=100 reached");
-	len = spokei_limit_print(&limit, SPOKEI_LIMIT_RATE, "executes", "echo", 4, text, 6);
+	len = spokei_limit_print(&limit, SPOKEI_LIMIT_RATE, "executes", echo, text, 6);
 	assert_string_equal(text, "echo:");
 	assert_int_equal(len, 5);
 }

@@ -212,6 +212,22 @@ static void descriptors_do_not_block_and_are_not_inherited(void **state)
 	files->unlock(NULL, fd);
 }
 
+static void a_forked_child_that_ends_its_watch_leaves_that_of_its_parent(void **state)
+{
+	const struct rig *rig = *state;
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		files->unwatch(NULL, rig->fd);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(files->append(NULL, rig->path, "x", 1), 0);
+	assert_told(rig);
+}
+
 static void what_is_appended_is_whole_and_behind(void **state)
 {
 	const struct rig *rig = *state;
@@ -277,6 +293,7 @@ int main(void)
 		CASE(a_path_that_cannot_be_watched_is_an_error),
 		CASE(a_path_without_a_folder_is_watched_where_the_process_is),
 		CASE(descriptors_do_not_block_and_are_not_inherited),
+		CASE(a_forked_child_that_ends_its_watch_leaves_that_of_its_parent),
 		CASE(what_is_appended_is_whole_and_behind),
 		CASE(a_lock_keeps_out_all_others_and_ends_with_its_process),
 	};

@@ -2,7 +2,7 @@
 /*
  * Which of several providers takes a call. A balancer is a table of functions over arrays that
  * whoever keeps the providers keeps up to date; it has memory of its own beside them. One place in
- * the arrays is one provider, until `changed` says otherwise.
+ * the arrays is one provider, with one name, as long as it has this memory.
  *
  *     random             by weight
  *     roundrobin         each in its turn, as often as its weight says, evenly mixed

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where providers are listed, and consumers find them. A registry is a table of functions, chosen
- * by the scheme of its URL: "file:/run/spoke/providers", "zookeeper://127.0.0.1:2181". It does once
- * what it is asked for, asynchronously, and says how that ended; to try again, and to say anew what
- * was lost, is not its work.
+ * by the scheme of its URL: "file:///run/spoke/providers", "zookeeper://127.0.0.1:2181". It does
+ * once what it is asked for, asynchronously, and says how that ended; to try again, and to say anew
+ * what was lost, is not its work.
  *
  * A program may bring registries of its own: spoke_consumer_options and spoke_provider_options.
  */

@@ -49,7 +49,7 @@ static struct world {
 	uint32_t successes[PLACES_MAX];
 	uint64_t chosen_ns[PLACES_MAX];
 	const char *names[PLACES_MAX];
-	char texts[PLACES_MAX][32];
+	char texts[PLACES_MAX][40];
 	size_t under_way[PLACES_MAX * UNDER_WAY]; /* where the latest calls are */
 	unsigned char keys[KEYS][KEY_LEN];
 	struct spoke_candidates candidates;
@@ -149,16 +149,15 @@ static void renew_many(const struct spoke_balancer *balancer, unsigned times)
 
 static const struct figure {
 	const char *name;
-	bool mixed;
-	bool judged;
-	unsigned times; /* for 3 places */
-	bool by_size;   /* the more places, the fewer times */
 	void (*run)(const struct spoke_balancer *balancer, unsigned times);
+	unsigned times;
+	bool mixed;
+	bool is_pick; /* which has a target; else the more places, the fewer times */
 } figures[] = {
-	{ "equal", false, true, 200000, false, pick_many },
-	{ "mixed", true, true, 200000, false, pick_many },
-	{ "changed", true, false, 30000, true, change_many },
-	{ "fresh", true, false, 3000, true, renew_many },
+	{ "equal", pick_many, 200000, false, true },
+	{ "mixed", pick_many, 200000, true, true },
+	{ "changed", change_many, 30000, true, false },
+	{ "fresh", renew_many, 3000, true, false },
 };
 
 #define FIGURES (sizeof(figures) / sizeof(figures[0]))
@@ -178,7 +177,7 @@ static double measure(const struct spoke_balancer *balancer, const struct figure
 	unsigned times = figure->times / (is_quick ? 10 : 1);
 	double samples[REPS];
 
-	if (figure->by_size)
+	if (!figure->is_pick)
 		times = 1 + times / (unsigned)count;
 	begin(balancer, count, figure->mixed);
 	figure->run(balancer, 1 + times / 10);
@@ -204,10 +203,10 @@ static bool run_row(size_t contender, const struct figure *figure, bool is_quick
 		double ns = measure(balancer, figure, sizes[i], is_quick);
 
 		printf("\t%.1f", ns);
-		if (figure->judged && sizes[i] == TARGET_SIZE && ns > target)
+		if (figure->is_pick && sizes[i] == TARGET_SIZE && ns > target)
 			good = false;
 	}
-	if (figure->judged)
+	if (figure->is_pick)
 		printf("\t<= %.0f%s\n", target, good ? "" : " missed");
 	else
 		printf("\t-\n");

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "tests/integration/zoorig.h"
+
+#include "cluster/catalog.h"
+#include "core/engine.h"
+
+#include <spoke/host.h>
+#include <spoke/stats.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+#define PATIENCE_NS (60 * SECOND)
+
+struct zoorig rig;
+
+/* --- what the linker puts in the place of the library's functions (--wrap) */
+
+zhandle_t *__real_zookeeper_init2(const char *host, watcher_fn fn, int timeout_ms,
+				  const clientid_t *id, void *context, int flags,
+				  log_callback_fn log);
+zhandle_t *__wrap_zookeeper_init2(const char *host, watcher_fn fn, int timeout_ms,
+				  const clientid_t *id, void *context, int flags,
+				  log_callback_fn log);
+int __real_zookeeper_close(zhandle_t *zh);
+int __wrap_zookeeper_close(zhandle_t *zh);
+
+zhandle_t *__wrap_zookeeper_init2(const char *host, watcher_fn fn, int timeout_ms,
+				  const clientid_t *id, void *context, int flags,
+				  log_callback_fn log)
+{
+	rig.theirs = __real_zookeeper_init2(host, fn, timeout_ms, id, context, flags, log);
+	return rig.theirs;
+}
+
+int __wrap_zookeeper_close(zhandle_t *zh)
+{
+	const struct spoke_env *env = spoke_host_env();
+
+	__atomic_store_n(&rig.closed_by, env->threads->self(env->ctx), __ATOMIC_SEQ_CST);
+	(void)__atomic_fetch_add(&rig.closed, 1, __ATOMIC_SEQ_CST);
+	return __real_zookeeper_close(zh);
+}
+
+/* --- what is told */
+
+static struct note *add_note(int kind, uint64_t intent, int error)
+{
+	struct note *note = &rig.notes[rig.note_count++];
+
+	assert_true(rig.note_count <= NOTES_MAX);
+	*note = (struct note){ .intent = intent, .error = error };
+	note->kind = kind;
+	return note;
+}
+
+static void told_done(void *arg, uint64_t intent, int error)
+{
+	assert_ptr_equal(arg, &rig);
+	assert_int_equal(zoorig_count(NOTE_DONE, intent), 0);
+	(void)add_note(NOTE_DONE, intent, error);
+}
+
+static int by_alphabet(const void *one, const void *other)
+{
+	return strcmp(*(const char *const *)one, *(const char *const *)other);
+}
+
+/* A line each, sorted. */
+static char *lines_of(const char *const *texts, size_t count)
+{
+	const char **sorted = calloc(count + 1, sizeof(*sorted));
+	size_t size = 1;
+	char *lines;
+	char *at;
+
+	assert_non_null(sorted);
+	for (size_t i = 0; i < count; i++) {
+		sorted[i] = texts[i];
+		size += strlen(texts[i]) + 1;
+	}
+	qsort(sorted, count, sizeof(*sorted), by_alphabet);
+	lines = at = malloc(size);
+	assert_non_null(lines);
+	*at = '\0';
+	for (size_t i = 0; i < count; i++)
+		at += snprintf(at, size - (size_t)(at - lines), "%s\n", sorted[i]);
+	free(sorted);
+	return lines;
+}
+
+static void told_list(void *arg, uint64_t intent, const char *const *urls, size_t count)
+{
+	struct note *note;
+
+	assert_ptr_equal(arg, &rig);
+	note = add_note(NOTE_LIST, intent, 0);
+	note->count = count;
+	note->urls = lines_of(urls, count);
+}
+
+static void told_lost(void *arg, uint64_t intent, int error)
+{
+	assert_ptr_equal(arg, &rig);
+	(void)add_note(NOTE_LOST, intent, error);
+}
+
+static const struct spoke_registry_up rig_up = { told_done, told_list, told_lost };
+
+size_t zoorig_count(int kind, uint64_t intent)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < rig.note_count; i++)
+		count += (int)rig.notes[i].kind == kind && rig.notes[i].intent == intent;
+	return count;
+}
+
+static const struct note *newest(int kind, uint64_t intent)
+{
+	for (size_t i = rig.note_count; i > 0; i--)
+		if ((int)rig.notes[i - 1].kind == kind && rig.notes[i - 1].intent == intent)
+			return &rig.notes[i - 1];
+	return NULL;
+}
+
+const char *zoorig_list(uint64_t intent)
+{
+	const struct note *note = newest(NOTE_LIST, intent);
+
+	return note ? note->urls : "(none)";
+}
+
+int zoorig_lost(uint64_t intent)
+{
+	const struct note *note = newest(NOTE_LOST, intent);
+
+	return note ? note->error : 1;
+}
+
+bool zoorig_has_ended(uint64_t intent)
+{
+	return newest(NOTE_DONE, intent) != NULL;
+}
+
+int zoorig_end(uint64_t intent)
+{
+	zoorig_until(zoorig_has_ended(intent));
+	return newest(NOTE_DONE, intent)->error;
+}
+
+bool zoorig_said(const char *words)
+{
+	for (size_t i = 0; i < rig.engine->events.last; i++) {
+		const struct spoke_event *event = spokei_events_find(&rig.engine->events, i + 1);
+
+		if (event && strstr(event->text, words))
+			return true;
+	}
+	return false;
+}
+
+/* --- time */
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
+}
+
+uint64_t zoorig_patience(void)
+{
+	return now_ns() + PATIENCE_NS;
+}
+
+static void nothing_due(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+}
+
+void zoorig_turn(void)
+{
+	struct spoke_alarm alarm = { 0 };
+
+	assert_int_equal(spoke_alarm_after(rig.engine, &alarm, 5 * MS, nothing_due), 0);
+	assert_int_equal(spoke_engine_turn(rig.engine, true), 0);
+	(void)spoke_alarm_cancel(&alarm);
+}
+
+void zoorig_turn_until(uint64_t until_ns, const char *what, const char *file, int line)
+{
+	if (now_ns() > until_ns)
+		fail_msg("%s:%d: does not come to be: %s", file, line, what);
+	zoorig_turn();
+}
+
+/* --- asking */
+
+static const struct spoke_registry *table(void)
+{
+	return spokei_catalog_registry("zookeeper");
+}
+
+int zoorig_open_url(const char *text)
+{
+	struct spoke_url url = { 0 };
+	int error;
+
+	assert_int_equal(spoke_url_parse(spoke_host_env(), text, strlen(text), &url, NULL), 0);
+	error = table()->open(rig.engine, &url, &rig_up, &rig, &rig.registry);
+	spoke_url_fini(&url);
+	return error;
+}
+
+void zoorig_open(const char *parameters)
+{
+	char url[256];
+
+	(void)snprintf(url, sizeof(url), "zookeeper://127.0.0.1:%u%s", (unsigned)zooserver_port(),
+		       parameters);
+	assert_int_equal(zoorig_open_url(url), 0);
+}
+
+void zoorig_close(void)
+{
+	size_t told = rig.note_count;
+
+	table()->close(rig.registry);
+	rig.registry = NULL;
+	assert_int_equal(rig.note_count, told);
+}
+
+uint64_t zoorig_publish(const char *service, const char *url)
+{
+	size_t told = rig.note_count;
+	int error = table()->publish(rig.registry, ++rig.intents, service, url);
+
+	assert_int_equal(error, 0);
+	assert_int_equal(rig.note_count, told);
+	return rig.intents;
+}
+
+uint64_t zoorig_subscribe(const char *service)
+{
+	size_t told = rig.note_count;
+	int error = table()->subscribe(rig.registry, ++rig.intents, service);
+
+	assert_int_equal(error, 0);
+	assert_int_equal(rig.note_count, told);
+	return rig.intents;
+}
+
+uint64_t zoorig_withdraw(uint64_t which)
+{
+	size_t told = rig.note_count;
+	int error = table()->withdraw(rig.registry, ++rig.intents, which);
+
+	assert_int_equal(error, 0);
+	assert_int_equal(rig.note_count, told);
+	return rig.intents;
+}
+
+uint64_t zoorig_unsubscribe(uint64_t which)
+{
+	size_t told = rig.note_count;
+	int error = table()->unsubscribe(rig.registry, ++rig.intents, which);
+
+	assert_int_equal(error, 0);
+	assert_int_equal(rig.note_count, told);
+	return rig.intents;
+}
+
+int zoorig_try_open(void)
+{
+	char url[64];
+
+	(void)snprintf(url, sizeof(url), "zookeeper://127.0.0.1:%u", (unsigned)zooserver_port());
+	return zoorig_open_url(url);
+}
+
+uint64_t zoorig_try_publish(const char *service, const char *url)
+{
+	return table()->publish(rig.registry, ++rig.intents, service, url) ? 0 : rig.intents;
+}
+
+uint64_t zoorig_try_subscribe(const char *service)
+{
+	return table()->subscribe(rig.registry, ++rig.intents, service) ? 0 : rig.intents;
+}
+
+uint64_t zoorig_try_withdraw(uint64_t which)
+{
+	return table()->withdraw(rig.registry, ++rig.intents, which) ? 0 : rig.intents;
+}
+
+/* --- life */
+
+int zoorig_set_up_all(void **state)
+{
+	(void)state;
+	zooserver_make();
+	return 0;
+}
+
+int zoorig_tear_down_all(void **state)
+{
+	(void)state;
+	zooserver_unmake();
+	return 0;
+}
+
+void zoorig_forget(void)
+{
+	for (size_t i = 0; i < rig.note_count; i++)
+		free(rig.notes[i].urls);
+	rig.note_count = 0;
+}
+
+int zoorig_set_up(void **state)
+{
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	faulty_init(&rig.faulty, spoke_host_env());
+	stranger_clears("/dubbo");
+	stranger_clears("/elsewhere");
+	assert_int_equal(spoke_engine_new(&(struct spoke_engine_options){ .env = &rig.faulty.env },
+					  &rig.engine),
+			 0);
+	return 0;
+}
+
+int zoorig_tear_down(void **state)
+{
+	(void)state;
+	if (rig.registry)
+		zoorig_close();
+	spoke_engine_free(rig.engine);
+	zoorig_forget();
+	stranger_leaves();
+	assert_int_equal(rig.faulty.blocks, 0);
+	assert_int_equal(rig.faulty.fds, 0);
+	return 0;
+}

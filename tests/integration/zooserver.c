@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "tests/integration/zooserver.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define JAVA "/usr/bin/java"
+#define JARS "/usr/share/java/"
+#define SETTINGS                                                                                   \
+	"tickTime=200\n"                                                                           \
+	"minSessionTimeout=400\n"                                                                  \
+	"maxSessionTimeout=60000\n"                                                                \
+	"maxClientCnxns=0\n"                                                                       \
+	"admin.enableServer=false\n"                                                               \
+	"clientPortAddress=127.0.0.1\n"
+
+static struct {
+	char folder[64];
+	uint16_t port;
+	pid_t pid; /* 0: it does not run */
+} server;
+
+bool zooserver_there_is(void)
+{
+	return access(JAVA, X_OK) == 0 && access(JARS "zookeeper.jar", R_OK) == 0;
+}
+
+uint16_t zooserver_port(void)
+{
+	return server.port;
+}
+
+/* One that nobody has now. */
+static uint16_t free_port(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t len = sizeof(at);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+	(void)close(fd);
+	return ntohs(at.sin_port);
+}
+
+static void write_settings(void)
+{
+	char path[128];
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "%s/zoo.cfg", server.folder);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	(void)fprintf(file, SETTINGS "dataDir=%s/data\nclientPort=%u\n", server.folder,
+		      (unsigned)server.port);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Nobody is left behind by a test that crashed. */
+static void become_server(pid_t parent)
+{
+	char settings[128];
+	char log[128];
+	int fd;
+
+	(void)snprintf(settings, sizeof(settings), "%s/zoo.cfg", server.folder);
+	(void)snprintf(log, sizeof(log), "%s/log", server.folder);
+	fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
+		_exit(126);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+		_exit(126);
+	(void)execl(JAVA, JAVA, "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		    "-Xshare:auto", "-Dzookeeper.forceSync=no", "-cp",
+		    JARS "zookeeper.jar:" JARS "zookeeper-jute.jar:" JARS "slf4j-api.jar:" JARS
+			 "slf4j-nop.jar:" JARS "snappy-java.jar:" JARS "netty-all.jar",
+		    "org.apache.zookeeper.server.quorum.QuorumPeerMain", settings, (char *)NULL);
+	_exit(127);
+}
+
+void zooserver_revive(void)
+{
+	pid_t parent = getpid();
+
+	assert_int_equal(server.pid, 0);
+	server.pid = fork();
+	assert_true(server.pid >= 0);
+	if (server.pid == 0)
+		become_server(parent);
+}
+
+void zooserver_make(void)
+{
+	(void)snprintf(server.folder, sizeof(server.folder), "/tmp/spoke-zookeeper-XXXXXX");
+	assert_non_null(mkdtemp(server.folder));
+	server.port = free_port();
+	write_settings();
+	zooserver_revive();
+}
+
+void zooserver_kill(void)
+{
+	int status;
+
+	assert_true(server.pid > 0);
+	assert_int_equal(kill(server.pid, SIGKILL), 0);
+	assert_int_equal(waitpid(server.pid, &status, 0), server.pid);
+	server.pid = 0;
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+	(void)status;
+	(void)type;
+	(void)place;
+	return remove(path);
+}
+
+void zooserver_unmake(void)
+{
+	if (server.pid > 0)
+		zooserver_kill();
+	(void)nftw(server.folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A ZooKeeper server of the test's own on the loopback, from the Debian package: a process with a
+ * folder that is thrown away, killed at the end, whatever happens.
+ */
+#ifndef TESTS_INTEGRATION_ZOOSERVER_H
+#define TESTS_INTEGRATION_ZOOSERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Can a server run on this machine? Else the test is skipped. */
+bool zooserver_there_is(void);
+
+/* Starts one with an empty folder, at a port of its own. */
+void zooserver_make(void);
+
+/* The port it listens at, and shall again after a kill. */
+uint16_t zooserver_port(void);
+
+/* Killed without a warning; and started anew with what it had written. */
+void zooserver_kill(void);
+void zooserver_revive(void);
+
+/* Killed, and its folder removed. */
+void zooserver_unmake(void);
+
+#endif
