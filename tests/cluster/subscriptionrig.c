@@ -1,38 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/cluster/subscriptionrig.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 struct subscriptionrig subscriptionrig;
-
-/* --- the file */
-
-static ssize_t read_file(void *ctx, const char *path, void *bytes, size_t size)
-{
-	size_t len = strlen(subscriptionrig.file);
-
-	(void)ctx;
-	(void)path;
-	if (len == 0)
-		return -ENOENT;
-	assert_true(len <= size);
-	memcpy(bytes, subscriptionrig.file, len);
-	return (ssize_t)len;
-}
-
-static int replace_file(void *ctx, const char *path, const void *bytes, size_t len)
-{
-	(void)ctx;
-	(void)path;
-	assert_true(len < sizeof(subscriptionrig.file));
-	memcpy(subscriptionrig.file, bytes, len);
-	subscriptionrig.file[len] = '\0';
-	return 0;
-}
-
-static const struct spoke_files files = { .read = read_file, .replace = replace_file };
 
 /* --- life */
 
@@ -47,9 +19,9 @@ int subscriptionrig_set_up(void **state)
 		return -1;
 	for (int i = 0; i < PROCESSES; i++)
 		virtual_process_init(&subscriptionrig.processes[i], &subscriptionrig.world);
-	subscriptionrig.env = subscriptionrig.processes[CLIENT].env;
-	subscriptionrig.env.files = &files;
-	faulty_init(&subscriptionrig.faulty, &subscriptionrig.env);
+	faulty_init(&subscriptionrig.faulty, &subscriptionrig.processes[CLIENT].env);
+	subscriptionrig.registry = "fake://here";
+	subscriptionrig.kind = &fakereg_kind;
 	return spoke_engine_new(&with, &subscriptionrig.engines[CLIENT]);
 }
 
@@ -106,8 +78,8 @@ static void serve(struct spoke_request *request, void *arg)
 
 void subscriptionrig_provide_as(int which, const char *version)
 {
-	const struct spoke_provider_options options = { .registry = "fake://here",
-							.registry_kind = &fakereg_kind };
+	const struct spoke_provider_options options = { .registry = subscriptionrig.registry,
+							.registry_kind = subscriptionrig.kind };
 	const struct spoke_service_options service = { .name = ECHO, .version = version };
 	const struct spoke_handler handler = { .method = "echo",
 					       .handle = serve,
@@ -143,8 +115,8 @@ int subscriptionrig_try_consumer(const char *cache)
 {
 	const struct spoke_consumer_options options = {
 		.url = "consumer://any/" ECHO,
-		.registry = "fake://here",
-		.registry_kind = &fakereg_kind,
+		.registry = subscriptionrig.registry,
+		.registry_kind = subscriptionrig.kind,
 		.registry_cache = cache,
 		.changed = note_change,
 	};

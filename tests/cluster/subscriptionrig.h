@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Providers and a consumer in the virtual world, each in a process of its own, with the registry of
- * fakereg.h between them and a file for what the consumer keeps.
+ * Providers and a consumer in the virtual world, each in a process of its own, with a registry
+ * between them.
  */
 #ifndef TESTS_CLUSTER_SUBSCRIPTIONRIG_H
 #define TESTS_CLUSTER_SUBSCRIPTIONRIG_H
@@ -15,6 +15,7 @@
 
 #include "tests/cluster/fakereg.h"
 #include "tests/support/faulty.h"
+#include "tests/support/memfiles.h"
 #include "tests/support/virtual.h"
 
 #include <spoke/consumer.h>
@@ -36,7 +37,8 @@ enum {
 struct subscriptionrig {
 	struct virtual_world world;
 	struct virtual_process processes[PROCESSES];
-	struct spoke_env env; /* of the client's process, with a file */
+	const char *registry; /* fakereg.h's until a test names another one */
+	const struct spoke_registry *kind;
 	struct faulty faulty;
 	struct spoke_engine *engines[PROCESSES]; /* NULL: none */
 	struct spoke_provider *providers[PROVIDERS];
@@ -47,7 +49,6 @@ struct subscriptionrig {
 	int error; /* of the last call */
 	void (*in_changed)(void);
 	void (*in_done)(void);
-	char file[1024];
 };
 
 extern struct subscriptionrig subscriptionrig;

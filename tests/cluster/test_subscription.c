@@ -67,7 +67,8 @@ static void a_registry_that_is_down_at_the_start_is_stood_in_for_by_the_file(voi
 	subscriptionrig_pass(SECOND);
 	subscriptionrig_free_consumer();
 	subscriptionrig_pass(SECOND);
-	assert_non_null(strstr(subscriptionrig.file, "dubbo://127.0.0.1:20880/"));
+	assert_non_null(strstr(memfiles_get(subscriptionrig.world.files, "cache"),
+			       "dubbo://127.0.0.1:20880/"));
 	fakereg.fails = SPOKE_ECONNECT;
 	subscriptionrig_consume("cache");
 	assert_int_equal(subscriptionrig_try_call(), SPOKE_ENOPROVIDER); /* a little later */
