@@ -64,7 +64,7 @@ int spokei_cache_new(struct spoke_engine *engine, const char *path, const char *
 	memcpy(cache->texts, path, path_size);
 	cache->path = cache->texts;
 	head = cache->texts + path_size;
-	memcpy(head, HEAD, strlen(HEAD));
+	(void)snprintf(head, head_len, "%s", HEAD);
 	(void)spoke_url_encode(service, strlen(service), head + strlen(HEAD), name_len + 1);
 	head[head_len - 1] = '\n';
 	cache->head = head;

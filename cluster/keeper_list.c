@@ -80,14 +80,16 @@ static int read_all(struct spokei_lineup *lineup, const char *const *urls, size_
 
 static void tell_of_bad(struct spokei_keeper *keeper, const struct spokei_lineup *lineup)
 {
-	if (lineup->bad > 0)
+	if (lineup->bad > 0) {
 		spokei_event(keeper->engine, SPOKE_ESYNTAX,
 			     "registry %s: %zu providers passed over; the first, byte %zu: %s",
 			     keeper->name, lineup->bad, lineup->why.at, lineup->why.text);
-	if (lineup->over > 0)
+	}
+	if (lineup->over > 0) {
 		spokei_event(keeper->engine, SPOKE_ELIMIT,
 			     "registry %s: %zu providers passed over, for there are %u",
 			     keeper->name, lineup->over, SPOKEI_LINEUP_MAX);
+	}
 }
 
 /* An empty list is more often a registry that has lost its data than a service that has ended. */
@@ -95,11 +97,12 @@ static bool is_believed(struct spokei_keeper *keeper, const struct spokei_lineup
 {
 	if (lineup->count > 0 || keeper->takes_empty || !keeper->has_providers)
 		return true;
-	if (!keeper->protecting)
+	if (!keeper->protecting) {
 		spokei_event(keeper->engine, SPOKE_ENOPROVIDER,
 			     "registry %s: it lists no provider any more; those known are kept, "
 			     "unless registry.protect=false",
 			     keeper->name);
+	}
 	keeper->protecting = true;
 	return false;
 }

@@ -180,7 +180,7 @@ static void there_is_an_end_to_a_list(void **state)
 	char *text = malloc(len + 9000 * size + 1);
 
 	(void)state;
-	memcpy(text, HEAD, len);
+	memcpy(text, HEAD, len + 1);
 	for (int i = 0; i < 9000; i++, len += size)
 		memcpy(text + len, line, size + 1);
 	fakereg.fails = SPOKE_ECONNECT;
