@@ -25,7 +25,7 @@ static const struct spoke_balancer *const balancers[] = {
 /* clang-format on */
 
 static const struct spoke_registry *const registries[] = {
-	&spokei_registry_zookeeper,
+	&SPOKEI_REGISTRY_ZOOKEEPER,
 	NULL,
 };
 

@@ -45,13 +45,11 @@ static void close_done(struct spoke_work *work)
 	struct spokei_zoo_farewell *farewell = spoke_container_of(work, struct spokei_zoo_farewell,
 								  work);
 
-	if (work->status == 0)
-		spokei_engine_dead(farewell->engine, &farewell->bury);
-	/* In a forked child nobody knows how far the parent's thread was: it stays as it is. */
-	else if (spokei_engine_forked(farewell->engine))
-		spokei_engine_dead(farewell->engine, &farewell->bury);
-	else
+	/* In a forked child nobody knows how far the parent's thread was: what is left stays. */
+	if (work->status && !spokei_engine_forked(farewell->engine))
 		cut(farewell);
+	else
+		spokei_engine_dead(farewell->engine, &farewell->bury);
 }
 
 void spokei_zoo_farewell_say(struct spokei_zoo_farewell *farewell, struct spoke_engine *engine,

@@ -180,6 +180,7 @@ static void node_touched(zhandle_t *zh, int type, int state, const char *path, v
 static void deliver(const void *data, const struct spokei_zoo_answer *answer)
 {
 	/* The library promises const to a pointer that it only hands back. */
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr) */
 	struct spokei_zoo_request *request = (struct spokei_zoo_request *)(uintptr_t)data;
 	struct spokei_zoo_handle *handle = request->handle;
 	struct spokei_zoo_asker *asker = request->asker;
