@@ -14,7 +14,6 @@ struct spokei_balance {
 	const struct spoke_balancer *balancer;
 	void *memory;
 	size_t size;
-	size_t count;     /* places the memory is for */
 	uint64_t listing; /* of the directory, as the memory knows it; 0: it knows nothing */
 	uint64_t version;
 };
@@ -28,8 +27,16 @@ static inline void spokei_balance_init(struct spokei_balance *balance,
 static inline void spokei_balance_fini(struct spokei_balance *balance, const struct spoke_env *env)
 {
 	spokei_free(env, balance->memory, 1, balance->size);
-	balance->memory = NULL;
-	balance->size = 0;
+	*balance = (struct spokei_balance){ .balancer = balance->balancer };
 }
+
+/*
+ * Asks the balancer, after it was told what has changed: `listing` and `version` of the directory
+ * are never 0. SPOKE_NOBODY: it has no memory for so many now, or no opinion.
+ */
+size_t spokei_balance_pick(struct spokei_balance *balance, const struct spoke_env *env,
+			   uint64_t listing, uint64_t version,
+			   const struct spoke_candidates *candidates,
+			   const struct spoke_choice *choice);
 
 #endif

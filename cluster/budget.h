@@ -9,28 +9,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SPOKEI_BUDGET_SLOTS 11u /* of a second: 10 s that may begin anywhere, and the present one  \
-				 */
+#define SPOKEI_BUDGET_SLOT_NS UINT64_C(1000000000)
+#define SPOKEI_BUDGET_SLOTS 11u /* 10 s that may begin anywhere reach into so many */
 
+/* All zero at first. */
 struct spokei_budget {
-	uint64_t second; /* the present slot is of this second */
+	uint64_t second; /* the present slot is of this one */
 	uint32_t calls[SPOKEI_BUDGET_SLOTS];
 	uint32_t retries[SPOKEI_BUDGET_SLOTS];
 	uint64_t calls_sum;   /* of the last 10 slots, the present one too */
 	uint64_t retries_sum; /* of all slots: what is older than 10 s may still count */
 };
 
-/* Time passes: what is older is forgotten. Slots change seldom. */
+/* Time passes: what is older is forgotten. A time before the last one is taken for the last. */
 void spokei_budget_roll(struct spokei_budget *budget, uint64_t second);
 
 /* A call was begun. */
 static inline void spokei_budget_called(struct spokei_budget *budget, uint64_t now_ns)
 {
-	uint64_t second = now_ns / UINT64_C(1000000000);
+	uint64_t second = now_ns / SPOKEI_BUDGET_SLOT_NS;
 
 	if (budget->second != second)
 		spokei_budget_roll(budget, second);
-	budget->calls[second % SPOKEI_BUDGET_SLOTS]++;
+	budget->calls[budget->second % SPOKEI_BUDGET_SLOTS]++;
 	budget->calls_sum++;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One call, from spoke_call() to its callback. On the engine's thread.
+ * One call, from spoke_call() to its callback, and that of its ticket if it gets one. On the
+ * engine's thread.
  */
 #ifndef SPOKEI_CALL_H
 #define SPOKEI_CALL_H
@@ -13,8 +14,8 @@
 SPOKE_MUST_USE int spokei_call_prepare(struct spoke_method *method, struct spoke_span args,
 				       const struct spoke_call_options *options);
 
-/* Makes the call that was prepared on a connection; once, or on one after another. `done` and `arg`
- * are the caller's to set. Returns as spoke_call(). */
+/* Makes the call that was prepared on a connection, as one attempt; once, or on one after another.
+ * `done` and `arg` are the caller's to set. Returns as spoke_call(). */
 SPOKE_MUST_USE int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn,
 				     uint64_t timeout_ns, struct spokei_call **ret_call);
 
@@ -37,5 +38,16 @@ static inline int spokei_call_taken(struct spoke_method *method, int error,
 
 /* As spoke_call_cancel(). */
 bool spokei_call_cancel(struct spokei_caller *caller, struct spoke_call named);
+
+/* How long a caller may have to wait until it is told anything. */
+uint64_t spokei_call_longest(const struct spoke_method *method,
+			     const struct spoke_call_options *options);
+
+/* A consumer's caller takes no more calls: those that wait for their next attempt end, a little
+ * later. */
+void spokei_call_sweep(struct spokei_caller *caller);
+
+/* What the caller's retries are due for. */
+void spokei_call_due(struct spokei_course *course);
 
 #endif

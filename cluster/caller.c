@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/caller.h"
 
-void spokei_caller_init(struct spokei_caller *caller, struct spokei_link *link)
+void spokei_caller_init(struct spokei_caller *caller, struct spokei_link *link, uint32_t tickets)
 {
 	struct spoke_engine *engine = link->engine;
+	uint32_t pending_max = link->limits.pending_max;
+	uint32_t calls_max = pending_max < UINT32_MAX / 2 - tickets ? pending_max + tickets
+								    : UINT32_MAX / 2;
 
 	*caller = (struct spokei_caller){ .engine = engine, .link = link };
 	spokei_list_init(&caller->methods);
 	spokei_slab_init_lasting(&caller->calls, engine->env, sizeof(struct spokei_call),
-				 link->limits.pending_max);
+				 calls_max);
 }
 
 static void free_methods(struct spokei_caller *caller)
@@ -19,6 +22,7 @@ static void free_methods(struct spokei_caller *caller)
 
 		spokei_list_remove(&method->node);
 		spokei_buffer_fini(&method->prefix.bytes);
+		spokei_balance_fini(&method->own_balance, caller->engine->env);
 		spokei_free(caller->engine->env, method, 1, method->size);
 	}
 }
@@ -30,7 +34,8 @@ void spokei_caller_fini(struct spokei_caller *caller)
 	free_methods(caller);
 	for (uint32_t i = 0; i < calls->used; i++) {
 		struct spokei_call *call = spokei_slab_at(calls, i);
-		int status = spoke_wheel_detach(caller->engine->wheel, &call->attempt.timer);
+		int status = spoke_wheel_detach(caller->engine->wheel,
+						&call->attempt.pending.timer);
 
 		SPOKE_ASSERT(status == SPOKE_WHEEL_OK);
 	}

@@ -7,10 +7,15 @@
 #ifndef SPOKEI_CALLER_H
 #define SPOKEI_CALLER_H
 
+#include "cluster/attempt.h"
+#include "cluster/balance.h"
+#include "cluster/budget.h"
+#include "cluster/filter/limit.h"
+#include "cluster/retry.h"
+#include "cluster/settings.h"
 #include "core/slab.h"
 #include "core/task.h"
 #include "transport/link.h"
-#include "transport/pending.h"
 
 #include <spoke/call.h>
 
@@ -21,16 +26,26 @@ struct spokei_caller {
 	bool pushes;              /* a provider's: each call says whom it is for */
 	struct spokei_slab calls; /* of struct spokei_call, by handle */
 	struct spoke_list methods;
+	/* Of a consumer's: those with more than one attempt. */
+	struct spokei_retry retry;
+	struct spokei_budget budget;
+	uint64_t next_id;         /* of tickets */
+	struct spokei_task sweep; /* ends those that wait, as it closes; on the engine's soon */
 	/* It is closed, and its last call has ended. NULL: not wanted. */
 	void (*idle)(struct spokei_caller *caller);
 };
 
 struct spokei_call {
-	struct spokei_pending attempt;
+	struct spokei_attempt attempt;
 	struct spokei_caller *caller;
+	struct spoke_method *method;
 	uint64_t handle;
 	spoke_done done; /* may be NULL */
 	void *arg;
+	struct spokei_course *course; /* NULL: one attempt, and that is all */
+	const struct spoke_policy *policy;
+	uint8_t filters;           /* that it has passed, and that are asked after it */
+	bool limited;              /* it counts towards its method's limit */
 	bool cancelled;            /* ends so, and soon */
 	struct spokei_task cancel; /* on the engine's soon */
 };
@@ -43,7 +58,12 @@ struct spoke_method {
 		const struct spokei_wire *wire; /* the prefix is of this one; NULL: none yet */
 		struct spokei_buffer bytes;
 	} prefix;
-	uint64_t timeout_ns;
+	struct spokei_call_settings settings; /* of a provider's only the timeout */
+	struct spokei_limit limit;            /* actives, and calls per second */
+	struct spokei_balance own_balance;
+	struct spokei_balance *balance; /* its own, or the consumer's; NULL: a provider's */
+	uint64_t sticky;                /* id of the endpoint called last */
+	struct spoke_value fallback;    /* { 0 }: none; points into `texts` */
 	size_t type_count; /* of a generic call, if they are given: as many arguments */
 	size_t size;       /* of this, with its texts */
 	unsigned char texts[];
@@ -54,12 +74,14 @@ struct spokei_method_presets {
 	const char *service; /* "": none */
 	const char *version;
 	const char *group;
-	uint64_t timeout_ns;
 	const char *advice; /* said when there is no service; NULL: it needs none */
+	struct spokei_call_settings settings;
+	struct spokei_balance *balance; /* what the settings' balancer is the consumer's of */
 };
 
-/* Takes at most as many calls at a time as the link may have; it must not be moved afterwards. */
-void spokei_caller_init(struct spokei_caller *caller, struct spokei_link *link);
+/* Takes at most as many calls at a time as the link may have, and `tickets` beside them; it must
+ * not be moved afterwards. */
+void spokei_caller_init(struct spokei_caller *caller, struct spokei_link *link, uint32_t tickets);
 
 /* No call is under way any more: gives all memory back, that of the methods too. */
 void spokei_caller_fini(struct spokei_caller *caller);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/catalog.h"
 
+#include "cluster/registry/file.h"
+#include "cluster/registry/static.h"
 #include "cluster/registry/zookeeper.h"
 
 #include <string.h>
@@ -20,12 +22,21 @@ static const struct spoke_policy *const policies[] = {
 };
 
 static const struct spoke_balancer *const balancers[] = {
+	&spoke_random,
+	&spoke_round_robin,
+	&spoke_least_active,
+	&spoke_consistent_hash,
+	&spoke_shortest_response,
+	&spoke_two_choices,
 	NULL,
 };
 /* clang-format on */
 
 static const struct spoke_registry *const registries[] = {
 	&SPOKEI_REGISTRY_ZOOKEEPER,
+	&spokei_registry_file,
+	&spokei_registry_static,
+	&spokei_registry_zookeeper,
 	NULL,
 };
 

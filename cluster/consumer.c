@@ -1,123 +1,122 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a consumer, and which endpoint takes the next call. */
+/* The life of a consumer. */
 #include "cluster/consumer_parts.h"
 
+#include "cluster/call.h"
 #include "cluster/request.h"
 
 #define ENDPOINTS_MAX 1024u
 
-static size_t consumer_size(size_t endpoints)
+/* --- its endpoints */
+
+/* What is hashed where nobody says it: the text of the first argument, else its bytes. */
+static struct spoke_span first_argument(const struct spokei_message *request)
 {
-	return sizeof(struct spoke_consumer) + endpoints * sizeof(struct spokei_endpoint);
+	struct spoke_cursor args;
+	struct spoke_value first;
+	struct spoke_span text;
+
+	if (spoke_values_check(request->args.data, request->args.len, NULL, &args,
+			       &(size_t){ 0 }) ||
+	    !spoke_cursor_next(&args, &first))
+		return spokei_span(NULL, 0);
+	if (spoke_value_str(first, &text) == 0)
+		return text;
+	return spokei_span(first.data, first.len);
 }
 
-/* --- endpoints */
-
-struct spokei_conn *spokei_consumer_pick(struct spoke_consumer *consumer)
+int spokei_consumer_pick(struct spoke_method *method, const struct spoke_policy *policy,
+			 struct spoke_span key, const struct spokei_tried *tried,
+			 struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
 {
-	const struct spokei_connector *best = NULL;
-	enum spokei_grade best_grade = SPOKEI_GRADE_NONE;
-	size_t next = consumer->turn;
+	struct spoke_consumer *consumer = spokei_consumer_of(method);
+	const struct spoke_balancer *balancer = method->balance->balancer;
+	struct spokei_ask ask = {
+		.balance = policy->in_order ? NULL : method->balance,
+		.key = key,
+		.timeout_ns = method->settings.timeout_ns,
+		.sticky = method->settings.sticky ? &method->sticky : NULL,
+	};
 
-	for (size_t i = 0; i < consumer->endpoint_count; i++) {
-		size_t at = consumer->turn;
-		const struct spokei_connector *connector = consumer->endpoints[at].connector;
-		enum spokei_grade grade = connector ? spokei_connector_grade(connector)
-						    : SPOKEI_GRADE_NONE;
-
-		consumer->turn = at + 1 < consumer->endpoint_count ? at + 1 : 0;
-		if (SPOKEI_LIKELY(grade == SPOKEI_GRADE_READY))
-			return spokei_connector_conn(connector);
-		if (grade < best_grade) {
-			best = connector;
-			best_grade = grade;
-			next = consumer->turn;
-		}
+	if (tried) {
+		ask.tried = tried->ids;
+		ask.tried_count = tried->count;
 	}
-	consumer->turn = next;
-	return best ? spokei_connector_conn(best) : NULL;
+	if (SPOKEI_UNLIKELY(balancer && balancer->keyed) && key.len == 0)
+		ask.key = first_argument(&method->request);
+	return spokei_directory_pick(&consumer->directory, &ask, ret_endpoint, ret_conn);
 }
 
-static void drop_endpoint(struct spokei_endpoint *endpoint)
+static void directory_request(void *arg, struct spokei_conn *conn,
+			      const struct spokei_message *message)
 {
-	struct spokei_connector *connector = endpoint->connector;
-
-	endpoint->connector = NULL;
-	if (connector)
-		spokei_connector_free(connector);
+	spokei_request_serve_pushed(arg, conn, message);
 }
 
-static void endpoint_request(void *arg, struct spokei_conn *conn,
-			     const struct spokei_message *message)
+static void directory_event(void *arg, const struct spoke_link_event *event)
 {
-	struct spokei_endpoint *endpoint = arg;
+	const struct spoke_consumer *consumer = arg;
 
-	spokei_request_serve_pushed(endpoint->consumer, conn, message);
+	if (consumer->settings.changed && !consumer->freed)
+		consumer->settings.changed(consumer->settings.changed_arg, event);
 }
 
-static void endpoint_changed(void *arg, struct spokei_connector *connector, int error)
+static void directory_able(void *arg)
 {
-	struct spokei_endpoint *endpoint = arg;
-	struct spoke_consumer *consumer = endpoint->consumer;
+	struct spoke_consumer *consumer = arg;
 
-	(void)error;
-	if (!consumer->caller.closed || endpoint->connector == NULL ||
-	    spokei_connector_state(connector) != SPOKEI_CONNECTOR_WAITING)
-		return;
-	/* A consumer that drains has no use for another connection. */
-	drop_endpoint(endpoint);
-	if (consumer->link.conn_count == 0)
-		spokei_consumer_end(consumer);
+	spokei_retry_wake(&consumer->caller.retry);
 }
 
-static void endpoint_event(void *arg, const struct spoke_link_event *event)
+static void directory_rested(void *arg)
 {
-	const struct spokei_endpoint *endpoint = arg;
-	const struct spokei_consumer_settings *settings = &endpoint->consumer->settings;
-
-	if (settings->changed)
-		settings->changed(settings->changed_arg, event);
+	spokei_consumer_end(arg);
 }
 
-static const struct spokei_connector_up endpoint_up = {
-	.request = endpoint_request,
-	.changed = endpoint_changed,
-	.event = endpoint_event,
+static const struct spokei_directory_up directory_up = {
+	.request = directory_request,
+	.event = directory_event,
+	.able = directory_able,
+	.rested = directory_rested,
 };
 
-static int add_endpoint(struct spoke_consumer *consumer, const struct spoke_url *url)
+/* The URLs of further endpoints, behind the first one. */
+static int read_further(struct spoke_consumer *consumer,
+			const struct spoke_consumer_options *options, struct spoke_url *urls)
 {
-	struct spokei_endpoint *endpoint = &consumer->endpoints[consumer->endpoint_count];
-	struct spokei_connector_options options;
-	int error = spokei_settings_endpoint(consumer->engine, url, &options);
+	for (size_t i = 0; i < options->more_count; i++) {
+		int error = spokei_settings_url(consumer->engine, options->more_urls[i], &urls[i]);
 
-	if (error)
-		return error;
-	endpoint->consumer = consumer;
-	consumer->settings.needs_service |= options.wire->attachments;
-	error = spokei_connector_new(&consumer->link, &options, &endpoint_up, endpoint,
-				     &endpoint->connector);
-	if (error == 0)
-		consumer->endpoint_count++;
-	return error;
+		if (error == 0)
+			error = spokei_settings_further(consumer->engine, &consumer->settings,
+							&urls[i]);
+		if (error)
+			return error;
+	}
+	return SPOKE_OK;
 }
 
 static int add_endpoints(struct spoke_consumer *consumer,
 			 const struct spoke_consumer_options *options)
 {
-	int error = add_endpoint(consumer, &consumer->settings.url);
+	const struct spoke_env *env = consumer->engine->env;
+	size_t count = options->more_count + 1;
+	struct spoke_url *urls;
+	int error;
 
-	for (size_t i = 0; i < options->more_count && error == 0; i++) {
-		struct spoke_url url;
-
-		error = spokei_settings_url(consumer->engine, options->more_urls[i], &url);
-		if (error)
-			break;
-		error = spokei_settings_further(consumer->engine, &consumer->settings, &url);
-		if (error == 0)
-			error = add_endpoint(consumer, &url);
-		spoke_url_fini(&url);
+	if (count == 1)
+		return spokei_directory_fix(&consumer->directory, &consumer->settings.url, 1);
+	urls = spokei_alloc(env, count, sizeof(*urls));
+	if (urls == NULL)
+		return SPOKE_ENOMEM;
+	error = read_further(consumer, options, urls + 1);
+	if (error == 0) {
+		urls[0] = consumer->settings.url;
+		error = spokei_directory_fix(&consumer->directory, urls, count);
 	}
+	for (size_t i = 1; i < count; i++)
+		spoke_url_fini(&urls[i]);
+	spokei_free(env, urls, count, sizeof(*urls));
 	return error;
 }
 
@@ -133,27 +132,20 @@ static void consumer_bury(struct spokei_task *task)
 		spokei_roll_retire(consumer->engine, &consumer->member);
 		return;
 	}
-	if (!spokei_desk_close(desk)) {
+	/* Calls that waited for their next attempt are told of their end first. */
+	if (consumer->caller.calls.count > 0 || !spokei_desk_close(desk)) {
 		spokei_engine_dead(consumer->engine, task);
 		return;
 	}
 	spokei_desk_drop(desk);
 	spokei_roll_drop(consumer->engine, &consumer->member);
 	spokei_caller_fini(&consumer->caller);
+	spokei_directory_fini(&consumer->directory);
+	spokei_balance_fini(&consumer->balance, env);
+	spokei_filters_fini(&consumer->filters, env);
 	spokei_link_fini(&consumer->link);
 	spokei_settings_consumer_fini(&consumer->settings);
-	spokei_free(env, consumer, 1, consumer->size);
-}
-
-static void tell_of_end(struct spokei_endpoint *endpoint)
-{
-	struct spoke_link_event event = { .change = SPOKE_LINK_CLOSED, .error = SPOKE_ECLOSED };
-
-	if (endpoint->consumer->freed || endpoint->connector == NULL ||
-	    spokei_connector_state(endpoint->connector) != SPOKEI_CONNECTOR_OPEN)
-		return;
-	event.name = spokei_connector_name(endpoint->connector);
-	endpoint_event(endpoint, &event);
+	spokei_free(env, consumer, 1, sizeof(*consumer));
 }
 
 /* Ends all that the consumer does; it is buried when its last connection is, if it is freed. */
@@ -163,10 +155,8 @@ void spokei_consumer_end(struct spoke_consumer *consumer)
 		return;
 	consumer->caller.closed = true;
 	consumer->ended = true;
-	for (size_t i = 0; i < consumer->endpoint_count; i++) {
-		tell_of_end(&consumer->endpoints[i]);
-		drop_endpoint(&consumer->endpoints[i]);
-	}
+	spokei_call_sweep(&consumer->caller);
+	spokei_directory_end(&consumer->directory);
 	spokei_link_end(&consumer->link, &consumer->bury);
 }
 
@@ -174,25 +164,13 @@ void spokei_consumer_end(struct spoke_consumer *consumer)
  * that have nothing else to do see to that themselves. */
 static void rest(struct spoke_consumer *consumer)
 {
-	bool calls = consumer->link.pending_count > 0;
+	bool calls = consumer->caller.calls.count > 0;
 
 	if (!calls && consumer->link.serving_count == 0) {
 		spokei_consumer_end(consumer);
 		return;
 	}
-	for (size_t i = 0; i < consumer->endpoint_count; i++) {
-		struct spokei_endpoint *endpoint = &consumer->endpoints[i];
-		struct spokei_conn *conn;
-
-		if (endpoint->connector == NULL)
-			continue;
-		conn = spokei_connector_conn(endpoint->connector);
-		if (conn && conn->state == SPOKEI_CONN_OPEN)
-			spokei_conn_finish(conn);
-		else if (spokei_connector_state(endpoint->connector) == SPOKEI_CONNECTOR_WAITING ||
-			 (conn && !calls))
-			drop_endpoint(endpoint);
-	}
+	spokei_directory_rest(&consumer->directory, calls);
 }
 
 static void consumer_idle(struct spokei_caller *caller)
@@ -232,10 +210,30 @@ static void consumer_drain(struct spokei_member *member)
 
 	consumer->caller.closed = true;
 	consumer->link.closing = true;
+	spokei_call_sweep(&consumer->caller);
 	rest(consumer);
 }
 
 /* --- the beginning */
+
+static int init_calls(struct spoke_consumer *consumer, const struct spoke_consumer_options *options)
+{
+	struct spoke_engine *engine = consumer->engine;
+	const struct spokei_consumer_settings *settings = &consumer->settings;
+	struct spokei_caller *caller = &consumer->caller;
+	int error;
+
+	spokei_caller_init(caller, &consumer->link, settings->tasks_max);
+	caller->idle = consumer_idle;
+	engine->env->dice(engine->env->ctx, &caller->next_id, sizeof(caller->next_id));
+	spokei_balance_init(&consumer->balance, settings->calls.balancer);
+	error = spokei_retry_init(&caller->retry, engine, settings->tasks_max, settings->bytes_max,
+				  spokei_call_due);
+	if (error)
+		return error;
+	return spokei_filters_init(&consumer->filters, engine->env, options->filters,
+				   options->filter_count);
+}
 
 int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_options *options,
 		       struct spoke_consumer **ret_consumer)
@@ -243,7 +241,6 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 	static const struct spoke_consumer_options defaults;
 	const struct spoke_consumer_options *with = options ? options : &defaults;
 	struct spoke_consumer *consumer;
-	size_t size;
 	int error;
 
 	if (spokei_engine_forked(engine))
@@ -255,12 +252,10 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 			     ENDPOINTS_MAX);
 		return SPOKE_EINVAL;
 	}
-	size = consumer_size(with->more_count + 1);
-	consumer = spokei_alloc(engine->env, 1, size);
+	consumer = spokei_alloc(engine->env, 1, sizeof(*consumer));
 	if (consumer == NULL)
 		return SPOKE_ENOMEM;
 	consumer->engine = engine;
-	consumer->size = size;
 	error = spokei_settings_consumer(engine, with, &consumer->settings);
 	if (error)
 		goto err_after_alloc;
@@ -271,8 +266,11 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 	consumer->link.serves = with->handle != NULL;
 	consumer->pushed = (struct spokei_route){ .handle = with->handle, .arg = with->handle_arg };
 	consumer->bury.run = consumer_bury;
-	spokei_caller_init(&consumer->caller, &consumer->link);
-	consumer->caller.idle = consumer_idle;
+	error = init_calls(consumer, with);
+	if (error)
+		goto err_after_link;
+	spokei_directory_init(&consumer->directory, &consumer->link, &consumer->settings.directory,
+			      &directory_up, consumer);
 	consumer->member = (struct spokei_member){
 		.kind = "consumer",
 		.close = consumer_close,
@@ -286,25 +284,27 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 		spoke_consumer_free(consumer);
 		return error;
 	}
+	consumer->settings.needs_service = consumer->directory.needs_service;
 	*ret_consumer = consumer;
 	return SPOKE_OK;
 
+err_after_link:
+	spokei_caller_fini(&consumer->caller);
+	spokei_link_fini(&consumer->link);
 err_after_settings:
 	spokei_settings_consumer_fini(&consumer->settings);
 err_after_alloc:
-	spokei_free(engine->env, consumer, 1, size);
+	spokei_free(engine->env, consumer, 1, sizeof(*consumer));
 	return error;
 }
 
 size_t spoke_consumer_ready(const struct spoke_consumer *consumer)
 {
-	size_t ready = 0;
+	return spokei_directory_ready(&consumer->directory);
+}
 
-	for (size_t i = 0; i < consumer->endpoint_count; i++) {
-		const struct spokei_connector *connector = consumer->endpoints[i].connector;
-
-		if (connector && spokei_connector_grade(connector) == SPOKEI_GRADE_READY)
-			ready++;
-	}
-	return ready;
+size_t spoke_consumer_endpoints(const struct spoke_consumer *consumer,
+				struct spoke_endpoint_info *infos, size_t max)
+{
+	return spokei_directory_infos(&consumer->directory, infos, max);
 }

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A consumer inside: its endpoints, and what becomes of calls with them. On the engine's thread.
+ * A consumer inside. On the engine's thread.
  */
 #ifndef SPOKEI_CONSUMER_PARTS_H
 #define SPOKEI_CONSUMER_PARTS_H
 
 #include "cluster/caller.h"
 #include "cluster/desk.h"
+#include "cluster/directory.h"
+#include "cluster/filter/filter.h"
 #include "cluster/service.h"
 #include "cluster/settings.h"
 #include "core/roll.h"
-
-struct spokei_endpoint {
-	struct spoke_consumer *consumer;
-	struct spokei_connector *connector; /* NULL: freed */
-};
 
 struct spoke_consumer {
 	struct spoke_engine *engine;
@@ -23,14 +20,13 @@ struct spoke_consumer {
 	struct spokei_consumer_settings settings;
 	struct spokei_caller caller;        /* closed: no more calls */
 	_Atomic(struct spokei_desk *) desk; /* where futures reach it; NULL: it never had one */
-	size_t size;                        /* of this, with its endpoints */
-	size_t endpoint_count;
-	size_t turn; /* endpoint to ask next */
-	bool ended;  /* no more calls, and no connections */
-	bool freed;  /* gone when the last connection is */
+	struct spokei_directory directory;
+	struct spokei_balance balance; /* of methods that have none of their own */
+	struct spokei_filters filters;
+	bool ended; /* no more calls, and no connections */
+	bool freed; /* gone when the last connection is */
 	struct spokei_task bury;
 	struct spokei_route pushed; /* who serves what providers push */
-	struct spokei_endpoint endpoints[];
 };
 
 /* Whose method it is. */
@@ -42,8 +38,18 @@ static inline struct spoke_consumer *spokei_consumer_of(const struct spoke_metho
 /* Ends all that the consumer does. */
 void spokei_consumer_end(struct spoke_consumer *consumer);
 
-/* The connection to call on: one of the best grade there is, each in its turn; NULL: all wait for
- * their next attempt, or take no calls. */
-struct spokei_conn *spokei_consumer_pick(struct spoke_consumer *consumer);
+/* Endpoints that a call was sent to, by their ids. */
+struct spokei_tried {
+	const uint64_t *ids;
+	size_t count;
+};
+
+/* Which endpoint takes a call that the method's request says, and the connection to it. `key` { }:
+ * the first argument; `tried` may be NULL. Returns as spokei_directory_pick(). */
+SPOKE_MUST_USE int spokei_consumer_pick(struct spoke_method *method,
+					const struct spoke_policy *policy, struct spoke_span key,
+					const struct spokei_tried *tried,
+					struct spokei_endpoint **ret_endpoint,
+					struct spokei_conn **ret_conn);
 
 #endif

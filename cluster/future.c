@@ -234,12 +234,14 @@ static struct spoke_future *make(struct spokei_desk *desk, struct spoke_method *
 				 struct spoke_span args, const struct spoke_call_options *options)
 {
 	struct spoke_value attachments = options->attachments;
+	struct spoke_span key = options->hash_key;
 	size_t size = sizeof(struct spoke_future);
 	struct spoke_future *future = NULL;
 	unsigned char *at;
 
-	if (args.len <= SIZE_MAX / 4 && attachments.len <= SIZE_MAX / 4) {
-		size += args.len + attachments.len;
+	if (args.len <= SIZE_MAX / 8 && attachments.len <= SIZE_MAX / 8 &&
+	    key.len <= SIZE_MAX / 8) {
+		size += args.len + attachments.len + key.len;
 		future = spokei_alloc_unset(desk->env, size);
 	}
 	if (future == NULL)
@@ -258,6 +260,7 @@ static struct spoke_future *make(struct spokei_desk *desk, struct spoke_method *
 	at = future->copies;
 	future->args.data = copy_bytes(&at, args.data, args.len);
 	future->options.attachments.data = copy_bytes(&at, attachments.data, attachments.len);
+	future->options.hash_key.data = copy_bytes(&at, key.data, key.len);
 	return future;
 }
 
@@ -281,11 +284,12 @@ int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 		spokei_desk_drop(desk);
 		return SPOKE_ENOMEM;
 	}
-	if (future->options.timeout_ns == 0)
-		future->options.timeout_ns = method->timeout_ns;
 	future->begun_ns = desk->env->now(desk->env->ctx);
 	future->until_ns = spokei_later(future->begun_ns,
-					spokei_later(future->options.timeout_ns, MARGIN_NS));
+					spokei_later(spokei_call_longest(method, &future->options),
+						     MARGIN_NS));
+	if (future->options.timeout_ns == 0)
+		future->options.timeout_ns = method->settings.timeout_ns;
 	if (spokei_engine_here(engine)) {
 		add_share(future);
 		begin(future);

@@ -19,7 +19,7 @@ struct spokei_keeper;
 struct spokei_keeper_options {
 	const char *registry;              /* a URL */
 	const struct spoke_registry *kind; /* NULL: by its scheme */
-	uint64_t retry_ns;                 /* 0: as above */
+	uint64_t retry_ns;                 /* from 10 ms to a day; 0: as above */
 	uint32_t retries_max;              /* in a row; 0: no limit */
 	const char *cache;                 /* file of the providers last heard of; NULL: none */
 	bool takes_empty;                  /* an empty list counts like any other */
@@ -27,13 +27,14 @@ struct spokei_keeper_options {
 
 struct spokei_keeper_up {
 	/* All providers of the service that was subscribed to. Borrowed. Never from inside a
-	 * function of the keeper. */
+	 * function of the keeper. May free the keeper. */
 	void (*list)(void *arg, const struct spoke_url *urls, size_t count);
 };
 
 /*
- * `up` may be NULL of who only publishes. Returns 0 or an error, of which the engine's newest event
- * has a sentence.
+ * The options are copied. `up` may be NULL of who only publishes. Returns 0; ENOMEM; ELIMIT (no
+ * timer left in the wheel: it holds one for its life, so that it can always try again); or another
+ * error, of which the engine's newest event has a sentence.
  */
 SPOKE_MUST_USE int spokei_keeper_new(struct spoke_engine *engine,
 				     const struct spokei_keeper_options *options,
@@ -41,20 +42,23 @@ SPOKE_MUST_USE int spokei_keeper_new(struct spoke_engine *engine,
 				     struct spokei_keeper **ret_keeper);
 
 /* From now on a provider of the service is listed at the registry, as soon as that can be; of one
- * place and service there is one. Returns 0, SPOKE_ENOMEM or SPOKE_ELIMIT. */
+ * place and service there is one: the newest. Returns 0, SPOKE_ENOMEM, SPOKE_ELIMIT (1,024 are
+ * enough), SPOKE_ECLOSED (it has ended) or what spoke_url_parse() says. */
 SPOKE_MUST_USE int spokei_keeper_publish(struct spokei_keeper *keeper, const char *service,
 					 const char *url);
 
 /* From now on nothing is: all is withdrawn, as soon as that can be. */
 void spokei_keeper_withdraw_all(struct spokei_keeper *keeper);
 
-/* Asks who provides a service; one per keeper. A list that was kept is told first. Returns 0 or
- * SPOKE_ENOMEM. */
+/* Asks who provides a service; one per keeper. A list that was kept is told first. Returns 0,
+ * SPOKE_ENOMEM or SPOKE_ECLOSED (it has ended). */
 SPOKE_MUST_USE int spokei_keeper_subscribe(struct spokei_keeper *keeper, const char *service);
 
 /*
  * Tells nothing any more. What is published is withdrawn first: it goes on doing that by itself,
- * at most for 3 s and not after its engine, and is gone then. NULL is fine.
+ * at most for 3 s and not after its engine, and is gone then. It stays on the engine's roll
+ * meanwhile, so that a drain waits for it; one that its owner has not freed has to be freed when
+ * its owner drains. NULL is fine.
  */
 void spokei_keeper_free(struct spokei_keeper *keeper);
 

@@ -24,6 +24,7 @@ struct texts {
 	const char *types;
 	struct spoke_value type_names;
 	size_t type_count;
+	struct spoke_value fallback;
 };
 
 /* The names between the commas, as an array of texts. */
@@ -52,7 +53,7 @@ static int make_method(struct spokei_caller *caller, const struct texts *texts, 
 	const struct spoke_env *env = caller->engine->env;
 	size_t size = sizeof(struct spoke_method) + strlen(texts->service) +
 		      strlen(texts->version) + strlen(texts->group) + strlen(texts->name) +
-		      strlen(texts->types) + texts->type_names.len;
+		      strlen(texts->types) + texts->type_names.len + texts->fallback.len;
 	struct spoke_method *method = spokei_alloc(env, 1, size);
 	unsigned char *at;
 
@@ -75,6 +76,11 @@ static int make_method(struct spokei_caller *caller, const struct texts *texts, 
 		memcpy(at, texts->type_names.data, texts->type_names.len);
 		method->type_count = texts->type_count;
 		method->request.type_names = (struct spoke_value){ at, texts->type_names.len };
+		at += texts->type_names.len;
+	}
+	if (texts->fallback.len) {
+		memcpy(at, texts->fallback.data, texts->fallback.len);
+		method->fallback = (struct spoke_value){ at, texts->fallback.len };
 	}
 	spokei_buffer_init(&method->prefix.bytes, env, SPOKEI_FRAME_MAX);
 	spokei_list_append(&caller->methods, &method->node);
@@ -92,6 +98,11 @@ static const char *text_or(const char *text, const char *otherwise)
 	return text ? text : otherwise;
 }
 
+static int check_fallback(struct spoke_value value, struct spoke_value *ret)
+{
+	return value.len ? spoke_value_check(value.data, value.len, NULL, ret) : SPOKE_OK;
+}
+
 int spokei_method_new(struct spokei_caller *caller, const char *name,
 		      const struct spoke_method_options *options,
 		      const struct spokei_method_presets *presets, struct spoke_method **ret_method)
@@ -106,8 +117,6 @@ int spokei_method_new(struct spokei_caller *caller, const char *name,
 		return SPOKE_EFORKED;
 	if (name == NULL || *name == '\0')
 		return SPOKE_EINVAL;
-	if (with->timeout_ns > SPOKEI_TIMEOUT_MAX_NS)
-		return SPOKE_ERANGE;
 	texts.service = text_or(with->service, presets->service);
 	texts.version = text_or(with->version, presets->version);
 	texts.group = text_or(with->group, presets->group);
@@ -120,6 +129,9 @@ int spokei_method_new(struct spokei_caller *caller, const char *name,
 			     presets->advice);
 		return SPOKE_EINVAL;
 	}
+	error = check_fallback(with->fallback, &texts.fallback);
+	if (error)
+		return error;
 	spoke_builder_init(&builder, caller->engine->env, NULL);
 	if (with->generic && with->type_names)
 		error = pack_type_names(&builder, with->type_names, &texts);
@@ -128,25 +140,56 @@ int spokei_method_new(struct spokei_caller *caller, const char *name,
 	spoke_builder_fini(&builder);
 	if (error)
 		return error;
-	(*ret_method)->timeout_ns = with->timeout_ns ? with->timeout_ns : presets->timeout_ns;
+	(*ret_method)->settings = presets->settings;
+	spokei_limit_init(&(*ret_method)->limit, presets->settings.actives,
+			  presets->settings.per_second);
+	spokei_balance_init(&(*ret_method)->own_balance, presets->settings.balancer);
+	(*ret_method)->balance = presets->balance ? presets->balance : &(*ret_method)->own_balance;
 	return SPOKE_OK;
+}
+
+/* What the options of a method may not say. */
+static int check_options(struct spoke_engine *engine, const struct spoke_method_options *options)
+{
+	const struct spoke_policy *policy = options->policy;
+	const struct spoke_balancer *balancer = options->balancer;
+
+	if ((policy == NULL || policy->next) && (balancer == NULL || balancer->pick))
+		return SPOKE_OK;
+	spokei_event(engine, SPOKE_EINVAL, "method: a %s without its functions",
+		     policy && policy->next == NULL ? "policy" : "balancer");
+	return SPOKE_EINVAL;
 }
 
 int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
 			  const struct spoke_method_options *options,
 			  struct spoke_method **ret_method)
 {
+	static const struct spoke_method_options defaults;
 	const struct spokei_consumer_settings *settings = &consumer->settings;
-	const struct spokei_method_presets presets = {
+	struct spokei_method_presets presets = {
 		.service = settings->service,
 		.version = settings->version,
 		.group = settings->group,
-		.timeout_ns = settings->timeout_ns,
 		.advice = settings->needs_service
 				  ? "write it into the URL, as "
 				    "dubbo://127.0.0.1:20880/demo.EchoService, or into the options"
 				  : NULL,
 	};
+	int error;
 
+	if (spokei_engine_forked(consumer->engine))
+		return SPOKE_EFORKED;
+	if (name == NULL)
+		return SPOKE_EINVAL;
+	options = options ? options : &defaults;
+	error = check_options(consumer->engine, options);
+	if (error == 0)
+		error = spokei_settings_method(consumer->engine, settings, name, options,
+					       &presets.settings);
+	if (error)
+		return error;
+	if (presets.settings.balancer == settings->calls.balancer)
+		presets.balance = &consumer->balance;
 	return spokei_method_new(&consumer->caller, name, options, &presets, ret_method);
 }

@@ -2,6 +2,7 @@
 /* The life of a provider. */
 #include "cluster/provider.h"
 
+#include "cluster/filter/access_log.h"
 #include "cluster/request.h"
 #include "cluster/settings.h"
 
@@ -19,7 +20,8 @@ static void provider_request(void *arg, struct spokei_conn *conn,
 {
 	struct spoke_provider *provider = arg;
 
-	spokei_request_serve(&provider->services, conn, message, &provider->spare);
+	spokei_request_serve(&provider->services, &provider->filters, conn, message,
+			     &provider->spare);
 }
 
 static void tell(struct spoke_provider *provider, const struct spokei_conn *conn,
@@ -109,6 +111,12 @@ static void stop_listening(struct spoke_provider *provider)
 		spokei_listener_free(provider->listeners[--provider->listener_count]);
 }
 
+static void free_filters(struct spoke_provider *provider)
+{
+	spokei_access_log_end(provider->access_log);
+	spokei_filters_fini(&provider->filters, provider->engine->env);
+}
+
 static void provider_bury(struct spokei_task *task)
 {
 	struct spoke_provider *provider = spoke_container_of(task, struct spoke_provider, bury);
@@ -119,12 +127,15 @@ static void provider_bury(struct spokei_task *task)
 		return;
 	}
 	spokei_roll_drop(provider->engine, &provider->member);
+	spokei_gate_close(&provider->link);
 	spokei_request_free(provider->spare);
 	spokei_services_fini(&provider->services);
+	free_filters(provider);
 	spokei_caller_fini(&provider->caller);
 	spokei_slab_fini(&provider->peers);
 	spokei_crowd_fini(&provider->crowd);
 	spokei_link_fini(&provider->link);
+	spokei_registration_fini(&provider->registration);
 	spokei_free(env, provider->default_service, 1, provider->default_size);
 	spokei_free(env, provider, 1, sizeof(*provider));
 }
@@ -136,6 +147,7 @@ static void end_provider(struct spoke_provider *provider)
 		return;
 	provider->ended = true;
 	provider->caller.closed = true;
+	spokei_registration_end(&provider->registration);
 	stop_listening(provider);
 	spokei_link_end(&provider->link, &provider->bury);
 }
@@ -174,6 +186,7 @@ static void provider_drain(struct spokei_member *member)
 	provider->draining = true;
 	provider->caller.closed = true;
 	provider->link.closing = true;
+	spokei_registration_withdraw(&provider->registration);
 	stop_listening(provider);
 	for (struct spoke_list *node = conns->next; node != conns;) {
 		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
@@ -197,6 +210,40 @@ static int copy_default_service(struct spoke_provider *provider, const char *nam
 		return SPOKE_ENOMEM;
 	memcpy(provider->default_service, name, provider->default_size);
 	return SPOKE_OK;
+}
+
+static int make_filters(struct spoke_provider *provider,
+			const struct spoke_provider_options *options)
+{
+	struct spoke_engine *engine = provider->engine;
+	int error = spokei_filters_init(&provider->filters, engine->env, options->filters,
+					options->filter_count);
+
+	if (error || options->access_log == NULL)
+		return error;
+	error = spokei_access_log_new(engine, options->access_log, &provider->access_log);
+	if (error)
+		return error;
+	return spokei_filters_put_first(&provider->filters, engine->env,
+					spokei_access_log_filter(provider->access_log));
+}
+
+/* What can fail, but for the filters. */
+static int init_parts(struct spoke_provider *provider, const struct spoke_provider_options *options,
+		      const struct spokei_link_limits *limits)
+{
+	const struct spokei_registration_of of = { &provider->services, provider->listeners,
+						   &provider->listener_count };
+	int error = copy_default_service(provider, options->default_service);
+
+	if (error == 0)
+		error = spokei_link_init(&provider->link, provider->engine, limits);
+	if (error)
+		return error;
+	error = spokei_registration_init(&provider->registration, provider->engine, &of, options);
+	if (error)
+		spokei_link_fini(&provider->link);
+	return error;
 }
 
 int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_options *options,
@@ -227,10 +274,11 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 		return SPOKE_ENOMEM;
 	provider->engine = engine;
 	provider->bury.run = provider_bury;
-	error = copy_default_service(provider, with->default_service);
+	error = make_filters(provider, with);
 	if (error == 0)
-		error = spokei_link_init(&provider->link, engine, &limits);
+		error = init_parts(provider, with, &limits);
 	if (error) {
+		free_filters(provider);
 		spokei_free(env, provider->default_service, 1, provider->default_size);
 		spokei_free(env, provider, 1, sizeof(*provider));
 		return error;
@@ -243,7 +291,7 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 			  with->connections_per_peer_max ? with->connections_per_peer_max
 							 : CONNECTIONS_PER_PEER_MAX);
 	spokei_services_init(&provider->services, env, provider->default_service);
-	spokei_caller_init(&provider->caller, &provider->link);
+	spokei_caller_init(&provider->caller, &provider->link, 0);
 	provider->caller.pushes = true;
 	spokei_slab_init(&provider->peers, env, sizeof(struct spokei_peer), CELLS_MAX);
 	provider->member = (struct spokei_member){
@@ -261,9 +309,14 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 int spoke_provider_add(struct spoke_provider *provider, const struct spoke_service_options *service,
 		       const struct spoke_handler *handlers, size_t count)
 {
+	int error;
+
 	if (spokei_engine_forked(provider->engine))
 		return SPOKE_EFORKED;
-	return spokei_services_add(&provider->services, service, handlers, count);
+	error = spokei_services_add(&provider->services, service, handlers, count);
+	if (error == 0)
+		spokei_registration_changed(&provider->registration);
+	return error;
 }
 
 int spoke_provider_listen(struct spoke_provider *provider, const char *url)
@@ -279,12 +332,16 @@ int spoke_provider_listen(struct spoke_provider *provider, const char *url)
 		return SPOKE_ELIMIT;
 	error = spokei_settings_listen(provider->engine, url, &address);
 	if (error == 0)
+		error = spokei_registration_check(&provider->registration, &address);
+	if (error == 0)
 		error = spokei_listener_new(provider->engine, &address, &provider->crowd,
 					    provider_accept, provider,
 					    &provider->listeners[provider->listener_count]);
-	if (error == 0)
-		provider->listener_count++;
-	return error;
+	if (error)
+		return error;
+	provider->listener_count++;
+	spokei_registration_changed(&provider->registration);
+	return SPOKE_OK;
 }
 
 size_t spoke_provider_address(const struct spoke_provider *provider, size_t index, char *text,
@@ -301,4 +358,14 @@ size_t spoke_provider_address(const struct spoke_provider *provider, size_t inde
 size_t spoke_provider_connections(const struct spoke_provider *provider)
 {
 	return provider->link.conn_count;
+}
+
+size_t spoke_provider_registered(const struct spoke_provider *provider, size_t *ret_wanted)
+{
+	size_t wanted;
+	size_t listed = spokei_registration_count(&provider->registration, &wanted);
+
+	if (ret_wanted)
+		*ret_wanted = wanted;
+	return listed;
 }

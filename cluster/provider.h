@@ -6,6 +6,8 @@
 #define SPOKEI_PROVIDER_H
 
 #include "cluster/caller.h"
+#include "cluster/filter/filter.h"
+#include "cluster/registration.h"
 #include "cluster/service.h"
 #include "core/roll.h"
 #include "transport/conn.h"
@@ -13,19 +15,24 @@
 
 #define SPOKEI_LISTENERS_MAX 64u
 
+struct spokei_access_log;
+
 struct spoke_provider {
 	struct spoke_engine *engine;
 	struct spokei_link link;
 	struct spokei_member member; /* of the engine's roll */
 	struct spokei_crowd crowd;
 	struct spokei_services services;
-	struct spokei_caller caller; /* of pushes */
-	struct spokei_slab peers;    /* of struct spokei_peer, by handle */
+	struct spokei_filters filters;
+	struct spokei_access_log *access_log; /* one of them, or NULL */
+	struct spokei_caller caller;          /* of pushes */
+	struct spokei_slab peers;             /* of struct spokei_peer, by handle */
 	struct spokei_listener *listeners[SPOKEI_LISTENERS_MAX];
 	size_t listener_count;
+	struct spokei_registration registration;
 	char *default_service; /* NULL: none */
 	size_t default_size;
-	struct spoke_request *spare; /* memory of the last request, or NULL */
+	struct spoke_request *spare; /* memory of one that was answered, for the next; or NULL */
 	spoke_link_changed changed;  /* may be NULL */
 	void *changed_arg;
 	bool draining;

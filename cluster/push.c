@@ -81,13 +81,18 @@ int spoke_provider_method(struct spoke_provider *provider, const char *name,
 			  const struct spoke_method_options *options,
 			  struct spoke_method **ret_method)
 {
-	static const struct spokei_method_presets presets = {
+	struct spokei_method_presets presets = {
 		.service = "",
 		.version = "",
 		.group = "",
-		.timeout_ns = SPOKEI_TIMEOUT_NS,
 		.advice = "write it into the options",
+		.settings.timeout_ns = SPOKEI_TIMEOUT_NS,
 	};
+
+	if (options && options->timeout_ns > SPOKEI_TIMEOUT_MAX_NS)
+		return SPOKE_ERANGE;
+	if (options && options->timeout_ns)
+		presets.settings.timeout_ns = options->timeout_ns;
 
 	return spokei_method_new(&provider->caller, name, options, &presets, ret_method);
 }

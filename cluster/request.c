@@ -11,6 +11,8 @@
 #define NS_PER_MS UINT64_C(1000000)
 
 static const struct spokei_message nothing;
+static const struct spokei_filters no_filters;
+static const char no_memory[] = "the provider has no memory for it";
 
 /* --- the end */
 
@@ -20,6 +22,7 @@ void spokei_request_free(struct spoke_request *request)
 
 	if (request == NULL)
 		return;
+	SPOKE_ASSERT(!request->watched);
 	env = request->engine->env;
 	spokei_conn_leave_orphans(&request->serving);
 	spokei_copy_free(env, request->kept);
@@ -41,6 +44,8 @@ static void answer_later(struct spoke_request *request, struct spokei_message *m
 {
 	count_answer(request, message->error);
 	spokei_conn_answer(&request->serving, message);
+	if (SPOKEI_UNLIKELY(request->watched))
+		spokei_gate_leave(request, message);
 }
 
 static void answer_arrived(struct spoke_post *post)
@@ -72,9 +77,12 @@ static void finish_request(struct spoke_request *request, struct spokei_message 
 	} else if (request->conn) {
 		count_answer(request, message->error);
 		spokei_conn_reply(request->conn, request->message, message);
+		if (SPOKEI_UNLIKELY(request->watched))
+			spokei_gate_leave(request, message);
 	} else {
 		answer_later(request, message);
-		spokei_request_free(request);
+		if (!request->telling)
+			spokei_request_free(request);
 	}
 }
 
@@ -164,26 +172,41 @@ static void note_peer(struct spoke_request *request, const struct spokei_conn *c
 	request->from.handle = conn->handle;
 }
 
+/* It is answered, and nobody outside knows it. */
+static void put_back(struct spoke_request *request, struct spoke_request **spare)
+{
+	if (*spare || request->kept)
+		spokei_request_free(request);
+	else
+		*spare = request;
+}
+
 static void run_here(struct spoke_request *request, struct spokei_conn *conn,
 		     struct spoke_request **spare)
 {
 	const struct spokei_message *message;
 
-	request->conn = conn;
 	request->handle(request, request->arg);
 	if (request->answered) {
-		if (*spare || request->kept)
-			spokei_request_free(request);
-		else
-			*spare = request;
+		put_back(request, spare);
 		return;
 	}
-	request->conn = NULL;
 	note_peer(request, conn);
 	message = request->message;
+	if (request->kept == NULL && request->passed > 0)
+		spokei_gate_keep_names(request);
 	if (request->kept == NULL)
 		request->message = &nothing;
+	request->conn = NULL;
 	(void)hand_over(request, conn, message);
+}
+
+/* The loop's thread: no handler has seen it, and it is answered, or cannot be. */
+static void forget(struct spoke_request *request, int error)
+{
+	if (request->watched)
+		spokei_gate_fail(request, error);
+	spokei_request_free(request);
 }
 
 /* It may have waited for a thread longer than its caller does, or than the provider lives. */
@@ -207,6 +230,8 @@ static void pool_unrun(struct spoke_request *request, enum spoke_stat stat, int 
 
 	spokei_count(request->engine, stat);
 	spokei_conn_answer(&request->serving, &message);
+	if (request->watched)
+		spokei_gate_leave(request, &message);
 	spokei_request_free(request);
 }
 
@@ -224,7 +249,7 @@ static void pool_done(struct spoke_work *work)
 		return;
 	}
 	if (request->unrun && spoke_request_abandoned(request)) {
-		spokei_request_free(request);
+		forget(request, SPOKE_ELOST);
 		return;
 	}
 	if (request->unrun) {
@@ -244,15 +269,15 @@ static void run_on_pool(struct spoke_request *request, struct spokei_conn *conn)
 	note_peer(request, conn);
 	if (spoke_request_keep(request)) {
 		spokei_count(engine, SPOKE_STAT_REQUESTS_REFUSED);
-		spokei_conn_refuse(conn, request->message, SPOKE_EREFUSED,
-				   "the provider has no memory for it");
-		spokei_request_free(request);
+		spokei_conn_refuse(conn, request->message, SPOKE_EREFUSED, no_memory);
+		forget(request, SPOKE_EREFUSED);
 		return;
 	}
 	if (!hand_over(request, conn, request->message)) {
-		spokei_request_free(request);
+		forget(request, SPOKE_ELOST);
 		return;
 	}
+	request->conn = NULL;
 	request->on_pool = true;
 	request->work.run = pool_run;
 	request->work.done = pool_done;
@@ -303,8 +328,9 @@ static bool is_over(struct spokei_link *link, uint64_t deadline_ns)
 	return env->now(env->ctx) >= deadline_ns;
 }
 
-static void run(const struct spokei_route *route, struct spokei_conn *conn,
-		const struct spokei_message *message, struct spoke_request **spare)
+static void run(const struct spokei_route *route, const struct spokei_filters *filters,
+		struct spokei_conn *conn, const struct spokei_message *message,
+		struct spoke_request **spare)
 {
 	struct spoke_engine *engine = conn->link->engine;
 	uint64_t deadline_ns = deadline_of(engine, message->timeout_ms);
@@ -318,22 +344,28 @@ static void run(const struct spokei_route *route, struct spokei_conn *conn,
 	request = take_request(engine->env, spare);
 	if (request == NULL) {
 		spokei_count(engine, SPOKE_STAT_REQUESTS_REFUSED);
-		spokei_conn_refuse(conn, message, SPOKE_EREFUSED,
-				   "the provider has no memory for it");
+		spokei_conn_refuse(conn, message, SPOKE_EREFUSED, no_memory);
 		return;
 	}
 	request->engine = engine;
+	request->conn = conn;
 	request->message = message;
 	request->handle = route->handle;
 	request->arg = route->arg;
 	request->deadline_ns = deadline_ns;
+	if (SPOKEI_UNLIKELY(filters->count > 0 || route->limit != NULL) &&
+	    !spokei_gate_enter(request, filters, route->limit)) {
+		put_back(request, spare);
+		return;
+	}
 	if (route->flags & SPOKE_HANDLER_POOL)
 		run_on_pool(request, conn);
 	else
 		run_here(request, conn, spare);
 }
 
-void spokei_request_serve(const struct spokei_services *services, struct spokei_conn *conn,
+void spokei_request_serve(const struct spokei_services *services,
+			  const struct spokei_filters *filters, struct spokei_conn *conn,
 			  const struct spokei_message *message, struct spoke_request **spare)
 {
 	const struct spokei_route *route = conn->found;
@@ -351,7 +383,7 @@ void spokei_request_serve(const struct spokei_services *services, struct spokei_
 						 "group count)");
 		return;
 	}
-	run(route, conn, message, spare);
+	run(route, filters, conn, message, spare);
 }
 
 void spokei_request_serve_pushed(struct spoke_consumer *consumer, struct spokei_conn *conn,
@@ -359,104 +391,6 @@ void spokei_request_serve_pushed(struct spoke_consumer *consumer, struct spokei_
 {
 	struct spoke_request *spare = NULL;
 
-	run(&consumer->pushed, conn, message, &spare);
+	run(&consumer->pushed, &no_filters, conn, message, &spare);
 	spokei_request_free(spare);
-}
-
-/* --- what a request says */
-
-int spoke_request_keep(struct spoke_request *request)
-{
-	if (request->kept)
-		return SPOKE_OK;
-	request->kept = spokei_copy_new(request->engine->env, request->message);
-	if (request->kept == NULL)
-		return SPOKE_ENOMEM;
-	request->message = &request->kept->message;
-	return SPOKE_OK;
-}
-
-void spoke_request_on_abandoned(struct spoke_request *request,
-				void (*abandoned)(struct spoke_request *request, void *arg),
-				void *arg)
-{
-	request->abandoned = abandoned;
-	request->abandoned_arg = arg;
-}
-
-struct spoke_cursor spoke_request_args(const struct spoke_request *request)
-{
-	struct spoke_cursor cursor = spoke_cursor_bytes(request->message->args);
-
-	cursor.left = request->message->arg_count;
-	return cursor;
-}
-
-size_t spoke_request_arg_count(const struct spoke_request *request)
-{
-	return request->message->arg_count;
-}
-
-struct spoke_span spoke_request_service(const struct spoke_request *request)
-{
-	return request->message->service;
-}
-
-struct spoke_span spoke_request_version(const struct spoke_request *request)
-{
-	return request->message->version;
-}
-
-struct spoke_span spoke_request_group(const struct spoke_request *request)
-{
-	return request->message->group;
-}
-
-struct spoke_span spoke_request_method(const struct spoke_request *request)
-{
-	return request->message->method;
-}
-
-struct spoke_value spoke_request_attachments(const struct spoke_request *request)
-{
-	return request->message->attachments;
-}
-
-bool spoke_request_two_way(const struct spoke_request *request)
-{
-	return request->conn ? request->message->two_way : request->serving.two_way;
-}
-
-uint64_t spoke_request_left(const struct spoke_request *request)
-{
-	const struct spoke_env *env = request->engine->env;
-	uint64_t now_ns;
-
-	if (request->deadline_ns == UINT64_MAX)
-		return UINT64_MAX;
-	now_ns = env->now(env->ctx);
-	return now_ns < request->deadline_ns ? request->deadline_ns - now_ns : 0;
-}
-
-size_t spoke_request_peer(const struct spoke_request *request, char *text, size_t size)
-{
-	const struct spoke_env *env = request->engine->env;
-	const struct spoke_address *peer = request->conn ? &request->conn->peer : &request->peer;
-
-	if (size == 0)
-		return 0;
-	env->net->print(env->ctx, peer, text, size);
-	return strlen(text);
-}
-
-struct spoke_peer spoke_request_from(const struct spoke_request *request)
-{
-	if (request->conn)
-		return (struct spoke_peer){ request->conn->handle };
-	return request->from;
-}
-
-bool spoke_request_abandoned(const struct spoke_request *request)
-{
-	return atomic_load_explicit(&request->gone, memory_order_relaxed);
 }

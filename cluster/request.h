@@ -6,6 +6,7 @@
 #define SPOKEI_REQUEST_H
 
 #include "cluster/consumer_parts.h"
+#include "cluster/filter/filter.h"
 #include "cluster/service.h"
 #include "transport/conn.h"
 
@@ -29,15 +30,24 @@ struct spoke_request {
 	bool unrun;       /* it was too late when there was a thread for it */
 	bool pool_done;   /* ... has, and the loop knows */
 	bool delivered;   /* ... and its answer has come to the loop */
+	bool watched;     /* filters that it passed or a limit want to know when it is over */
+	bool telling;     /* ... and are being told; it is freed after that */
 	atomic_bool gone; /* nobody is there to read the answer */
 	struct spoke_work work;
 	struct spoke_post post;     /* brings an answer of another thread to the loop */
 	struct spokei_copy *answer; /* what it brings */
+	struct spokei_limit *limit; /* of which it has one; NULL: of none */
+	/* Of those that pass filters; they are there for as long as it is `watched`. */
+	const struct spokei_filters *filters;
+	size_t passed;       /* so many of them */
+	size_t arg_len;      /* bytes of its arguments */
+	uint64_t arrived_ns; /* when the turn began in which it came */
 };
 
 /* Serves a request of a connection: finds the handler and runs it, or refuses. *spare: memory of a
  * request that was answered, for the next; or NULL. */
-void spokei_request_serve(const struct spokei_services *services, struct spokei_conn *conn,
+void spokei_request_serve(const struct spokei_services *services,
+			  const struct spokei_filters *filters, struct spokei_conn *conn,
 			  const struct spokei_message *message, struct spoke_request **spare);
 
 /* Gives that memory back; NULL is fine. */
@@ -46,5 +56,27 @@ void spokei_request_free(struct spoke_request *request);
 /* The same for what a provider pushes to a consumer, which has one handler for all. */
 void spokei_request_serve_pushed(struct spoke_consumer *consumer, struct spokei_conn *conn,
 				 const struct spokei_message *message);
+
+/* --- the gate (gate.c): what stands between a request and its handler, the filters of the
+ * provider, then the limit of the method. Whatever let a request pass is told of its end, once. */
+
+/* May the handler run? False: it is answered in its place, and counted. `request` has its
+ * connection. Asked only if there are filters or a limit. */
+bool spokei_gate_enter(struct spoke_request *request, const struct spokei_filters *filters,
+		       struct spokei_limit *limit);
+
+/* What the request says is going away, and it is not answered: for the filters it passed its names
+ * are kept. No memory: they will see it without. */
+void spokei_gate_keep_names(struct spoke_request *request);
+
+/* It is answered, or never will be. For those that are `watched`. */
+void spokei_gate_leave(struct spoke_request *request, const struct spokei_message *answer);
+
+/* The same without an answer. */
+void spokei_gate_fail(struct spoke_request *request, int error);
+
+/* Filters and limits are going away: the end for all requests that have outlived their
+ * connections. */
+void spokei_gate_close(struct spokei_link *link);
 
 #endif

@@ -54,9 +54,16 @@ static struct spoke_span text_of(const char *text)
 	return spokei_span(text ? text : "", text ? strlen(text) : 0);
 }
 
-static int check_handlers(const struct spoke_handler *handlers, size_t count, size_t *ret_texts)
+static bool has_limit(const struct spoke_handler *handler)
+{
+	return handler->executes > 0 || handler->per_second > 0;
+}
+
+static int check_handlers(const struct spoke_handler *handlers, size_t count, size_t *ret_texts,
+			  size_t *ret_limits)
 {
 	size_t texts = 0;
+	size_t limits = 0;
 
 	if (count > HANDLERS_MAX || (count > 0 && handlers == NULL))
 		return SPOKE_EINVAL;
@@ -69,8 +76,10 @@ static int check_handlers(const struct spoke_handler *handlers, size_t count, si
 		if (method.len >= SPOKEI_SERVICE_KEY_MAX)
 			return SPOKE_ETOOLARGE;
 		texts += method.len;
+		limits += has_limit(&handlers[i]);
 	}
 	*ret_texts = texts;
+	*ret_limits = limits;
 	return SPOKE_OK;
 }
 
@@ -88,6 +97,10 @@ static int add_route(struct spokei_service *service, const struct spoke_handler 
 		.flags = handler->flags,
 	};
 	service->count++;
+	if (has_limit(handler)) {
+		route->limit = &service->limits[service->limit_count++];
+		spokei_limit_init(route->limit, handler->executes, handler->per_second);
+	}
 	if (method.len == 0) {
 		if (service->other)
 			return SPOKE_EEXIST;
@@ -126,9 +139,10 @@ int spokei_services_add(struct spokei_services *services,
 	struct spokei_service *service;
 	unsigned char *texts;
 	size_t texts_len;
+	size_t limits;
 	size_t key_len;
 	size_t size;
-	int error = check_handlers(handlers, count, &texts_len);
+	int error = check_handlers(handlers, count, &texts_len, &limits);
 
 	if (error)
 		return error;
@@ -139,15 +153,16 @@ int spokei_services_add(struct spokei_services *services,
 		return SPOKE_ETOOLARGE;
 	if (spokei_map_get(&services->by_key, key, key_len))
 		return SPOKE_EEXIST;
-	size = sizeof(*service) + (count + 1) * sizeof(struct spokei_route) + key_len + texts_len +
-	       strlen(ECHO);
+	size = sizeof(*service) + (count + 1) * sizeof(struct spokei_route) +
+	       limits * sizeof(struct spokei_limit) + key_len + texts_len + strlen(ECHO);
 	service = spokei_alloc(services->env, 1, size);
 	if (service == NULL)
 		return SPOKE_ENOMEM;
 	service->env = services->env;
 	service->size = size;
 	service->routes = (struct spokei_route *)(void *)(service + 1);
-	texts = (unsigned char *)(service->routes + count + 1);
+	service->limits = (struct spokei_limit *)(void *)(service->routes + count + 1);
+	texts = (unsigned char *)(service->limits + limits);
 	memcpy(texts, key, key_len);
 	service->key = spokei_span(texts, key_len);
 	service->name = spokei_span(texts, name.len);

@@ -6,6 +6,7 @@
 #ifndef SPOKEI_SERVICE_H
 #define SPOKEI_SERVICE_H
 
+#include "cluster/filter/limit.h"
 #include "core/map.h"
 #include "transport/wire/message.h"
 
@@ -22,6 +23,7 @@ struct spokei_route {
 	void (*handle)(struct spoke_request *request, void *arg);
 	void *arg;
 	unsigned flags;
+	struct spokei_limit *limit; /* NULL: none */
 };
 
 struct spokei_service {
@@ -33,6 +35,9 @@ struct spokei_service {
 	const struct spokei_route *other; /* for all other methods, or NULL */
 	struct spokei_route *routes;
 	size_t count;
+	size_t listed; /* at so many places of its provider, the first ones; see registration */
+	struct spokei_limit *limits; /* of routes that have one */
+	size_t limit_count;
 	size_t size; /* of this, with its routes and texts */
 };
 

@@ -1,32 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What users say in URLs and options, as the structs that the floors below understand. One table
- * has every key. Text ends here.
+ * What users say in URLs and options, as the structs that the floors below understand. Text ends
+ * here; the table of keys is in keys.h.
  */
 #ifndef SPOKEI_SETTINGS_H
 #define SPOKEI_SETTINGS_H
 
+#include "cluster/keeper.h"
+#include "cluster/keys.h"
 #include "transport/connector.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
 #include <spoke/url.h>
 
-#define SPOKEI_TIMEOUT_NS UINT64_C(1000000000)
-#define SPOKEI_TIMEOUT_MAX_NS UINT64_C(2147483647000000) /* 2^31 - 1 ms, as Java's int */
-#define SPOKEI_NAME_MAX 65536u                           /* bytes of a service's or method's name */
+#define SPOKEI_NAME_MAX 65536u /* bytes of a service's or method's name */
+#define SPOKEI_RETRIES_OF_POLICY UINT32_MAX
+
+/* How calls are made; of a consumer, and of each of its methods. */
+struct spokei_call_settings {
+	const struct spoke_policy *policy;
+	const struct spoke_balancer *balancer;
+	uint64_t timeout_ns;
+	uint64_t period_ns;
+	uint64_t deadline_ns; /* of a ticket, since its call; 0: see spokei_settings_deadline() */
+	uint32_t retries;     /* SPOKEI_RETRIES_OF_POLICY: as many as the policy has */
+	uint32_t forks;
+	uint32_t fail_percent;
+	uint32_t actives;    /* 0: no limit */
+	uint32_t per_second; /* 0: no limit */
+	bool growing;        /* the pauses */
+	bool wait_ready;
+	bool sticky;
+	bool idempotent;
+};
+
+/* Of the directory of a consumer. */
+struct spokei_directory_settings {
+	const char *service; /* the texts outlive the directory */
+	const char *version; /* "*": any */
+	const char *group;
+	uint32_t connections;    /* to each endpoint; 0: 1 */
+	uint32_t actives_max;    /* attempts under way at one endpoint; 0: no limit */
+	uint32_t eject_failures; /* in a row, before an endpoint is put aside; 0: never */
+	uint64_t eject_ns;       /* for so long the first time, longer each time */
+	bool lazy;
+};
 
 /* A consumer's settings: what its URL says, overruled by its options. */
 struct spokei_consumer_settings {
-	struct spoke_url url; /* owns the texts */
-	const char *service;  /* "": none */
+	struct spoke_url url;            /* owns the texts; empty without one */
+	struct spokei_key_values values; /* by which those of methods are found */
+	const char *service;             /* "": none */
 	const char *version;
 	const char *group;
 	bool needs_service; /* an endpoint speaks a wire that has to name it */
-	uint64_t timeout_ns;
+	struct spokei_call_settings calls;
 	spoke_link_changed changed; /* may be NULL */
 	void *changed_arg;
+	spoke_ticket_done settled; /* may be NULL */
+	void *settled_arg;
+	uint32_t tasks_max; /* tickets, and the bytes that they keep */
+	size_t bytes_max;
+	bool drops_oldest;
 	struct spokei_link_limits limits;
+	struct spokei_directory_settings directory;
+	struct spokei_keeper_options keeper; /* registry NULL: the URLs are the providers */
 };
 
 /* Returns 0 or an error, of which the engine's newest event has a sentence. Undo with fini. */
@@ -34,6 +73,23 @@ SPOKE_MUST_USE int spokei_settings_consumer(struct spoke_engine *engine,
 					    const struct spoke_consumer_options *options,
 					    struct spokei_consumer_settings *ret);
 void spokei_settings_consumer_fini(struct spokei_consumer_settings *settings);
+
+/* ... of a method: what the URL says of it, overruled by its options. */
+SPOKE_MUST_USE int spokei_settings_method(struct spoke_engine *engine,
+					  const struct spokei_consumer_settings *settings,
+					  const char *name,
+					  const struct spoke_method_options *options,
+					  struct spokei_call_settings *ret);
+
+static inline uint32_t spokei_settings_retries(const struct spokei_call_settings *settings,
+					       const struct spoke_policy *policy)
+{
+	return settings->retries == SPOKEI_RETRIES_OF_POLICY ? policy->retries : settings->retries;
+}
+
+/* How long a ticket lasts, since its call. */
+uint64_t spokei_settings_deadline(const struct spokei_call_settings *settings, uint32_t retries,
+				  uint64_t timeout_ns);
 
 /* Reads a URL; a sentence for the error is in the engine's newest event. */
 SPOKE_MUST_USE int spokei_settings_url(struct spoke_engine *engine, const char *text,
@@ -49,7 +105,7 @@ SPOKE_MUST_USE int spokei_settings_endpoint(struct spoke_engine *engine,
 					    const struct spoke_url *url,
 					    struct spokei_connector_options *ret);
 
-/* A provider's limits. Returns 0 or SPOKE_EINVAL. */
+/* A provider's limits. Returns 0, or an error of which the engine's newest event has a sentence. */
 SPOKE_MUST_USE int spokei_settings_provider(struct spoke_engine *engine,
 					    const struct spoke_provider_options *options,
 					    struct spokei_link_limits *ret);

@@ -148,6 +148,17 @@ static inline bool spokei_engine_late_for(const struct spoke_engine *engine, uin
 	return engine->late_ns > interval_ns / 2;
 }
 
+/* For tasks on `last`: the time, as of when the turn began to settle; read again if users' code has
+ * run since, which may have taken long. */
+static inline uint64_t spokei_engine_settled(struct spoke_engine *engine)
+{
+	if (SPOKEI_UNLIKELY(engine->settle_old)) {
+		engine->settle_ns = engine->env->now(engine->env->ctx);
+		engine->settle_old = false;
+	}
+	return engine->settle_ns;
+}
+
 static inline void spokei_engine_soon(struct spoke_engine *engine, struct spokei_task *task)
 {
 	spokei_task_put(&engine->soon, task);

@@ -38,6 +38,13 @@ static void write_text(char text[SPOKEI_LOG_TEXT_MAX], const char *format, va_li
 		memcpy(text + SPOKEI_LOG_TEXT_MAX - sizeof(ellipsis), ellipsis, sizeof(ellipsis));
 }
 
+static void write_line(struct spokei_log *log, const struct spoke_log_line *line)
+{
+	log->busy = true;
+	log->env->log(log->env->ctx, line);
+	log->busy = false;
+}
+
 void spokei_log(struct spokei_log *log, enum spoke_log_level level, const char *module,
 		enum spokei_log_class log_class, uint64_t now_ns, const char *format, ...)
 {
@@ -55,9 +62,19 @@ void spokei_log(struct spokei_log *log, enum spoke_log_level level, const char *
 	va_end(args);
 	line.suppressed = log->suppressed[log_class];
 	log->suppressed[log_class] = 0;
-	log->busy = true;
-	log->env->log(log->env->ctx, &line);
-	log->busy = false;
+	write_line(log, &line);
+}
+
+void spokei_log_wanted(struct spokei_log *log, const char *module, const char *text)
+{
+	const struct spoke_log_line line = {
+		.level = SPOKE_LOG_INFO,
+		.module = module,
+		.text = text,
+	};
+
+	if (log->env->log && line.level <= log->level_max && !log->busy)
+		write_line(log, &line);
 }
 
 /* The text of one byte; returns its length, 1 to 4. */

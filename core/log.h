@@ -51,6 +51,9 @@ SPOKEI_PRINTF(6, 7)
 void spokei_log(struct spokei_log *log, enum spoke_log_level level, const char *module,
 		enum spokei_log_class log_class, uint64_t now_ns, const char *format, ...);
 
+/* Writes a line that somebody has asked for, as INFO; such lines have no limit. */
+void spokei_log_wanted(struct spokei_log *log, const char *module, const char *text);
+
 /*
  * Writes bytes of any kind to `out` (of `size` bytes) as printable ASCII: others as \xNN, quotation
  * marks and backslashes behind a backslash. What does not fit is cut between two such characters

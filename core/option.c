@@ -234,6 +234,27 @@ int spokei_option_parse(const struct spokei_option *option, const char *text, bo
 	return SPOKE_ERANGE;
 }
 
+int spokei_option_choose(const char *key, const char *text, const char *(*name)(unsigned index),
+			 uint64_t *ret_index, char *why, size_t size)
+{
+	size_t used;
+
+	for (unsigned i = 0; name(i); i++) {
+		if (strcmp(name(i), text) == 0) {
+			*ret_index = i;
+			return SPOKE_OK;
+		}
+	}
+	used = begin_sentence(key, text, why, size);
+	for (unsigned i = 0; name(i) && used < size; i++) {
+		const char *before = i == 0 ? "not known; use " : name(i + 1) ? ", " : " or ";
+		int len = snprintf(why + used, size - used, "%s%s", before, name(i));
+
+		used += len > 0 ? (size_t)len : 0;
+	}
+	return SPOKE_EINVAL;
+}
+
 void spokei_option_print(enum spokei_option_kind kind, uint64_t value, char *out, size_t size)
 {
 	const struct unit *unit = kind == SPOKEI_OPTION_DURATION ? duration_units : size_units;

@@ -38,6 +38,15 @@ struct spokei_option {
 SPOKE_MUST_USE int spokei_option_parse(const struct spokei_option *option, const char *text,
 				       bool bare_ms, uint64_t *ret_value, char *why, size_t size);
 
+/*
+ * Reads one of several names: `name` gives them by their number, NULL after the last. Returns 0 and
+ * the number of the one that `text` is; or SPOKE_EINVAL, and `why` says which there are, as
+ * "cluster=failovr: not known; use failback, failover or failfast".
+ */
+SPOKE_MUST_USE int spokei_option_choose(const char *key, const char *text,
+					const char *(*name)(unsigned index), uint64_t *ret_index,
+					char *why, size_t size);
+
 /* Writes a value so that it is read as the same one, in the largest unit that is exact. */
 void spokei_option_print(enum spokei_option_kind kind, uint64_t value, char *out, size_t size);
 

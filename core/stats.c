@@ -71,6 +71,16 @@ static const char *const names[] = {
 	[SPOKE_STAT_CLOSED_IDLE] = "closed_idle",
 	[SPOKE_STAT_SLEEPS] = "sleeps",
 	[SPOKE_STAT_PUSHES] = "pushes",
+	[SPOKE_STAT_CALLS_DEFERRED] = "calls_deferred",
+	[SPOKE_STAT_CALLS_FALLBACK] = "calls_fallback",
+	[SPOKE_STAT_RETRIES] = "retries",
+	[SPOKE_STAT_RETRIES_UNFUNDED] = "retries_unfunded",
+	[SPOKE_STAT_TICKETS_SUCCESS] = "tickets_success",
+	[SPOKE_STAT_TICKETS_EXHAUSTED] = "tickets_exhausted",
+	[SPOKE_STAT_TICKETS_EXPIRED] = "tickets_expired",
+	[SPOKE_STAT_TICKETS_CANCELLED] = "tickets_cancelled",
+	[SPOKE_STAT_TICKETS_REFUSED] = "tickets_refused",
+	[SPOKE_STAT_TICKETS_CLOSING] = "tickets_closing",
 };
 
 #define STAT_SENTENCE(name, sentence) sentence,

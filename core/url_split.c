@@ -234,6 +234,33 @@ static int split_socket(struct spokei_url_split *split, struct spokei_slice path
 	return SPOKE_OK;
 }
 
+/* Is this the URL of a file? Only those have no host. */
+static bool is_file(const struct spokei_url_split *split, struct spokei_slice rest)
+{
+	static const char name[] = "file";
+	const char *text = split->text + rest.at;
+
+	if (split->scheme.len != sizeof(name) - 1)
+		return false;
+	for (size_t i = 0; i < sizeof(name) - 1; i++)
+		if (spokei_to_lower(split->text[i]) != name[i])
+			return false;
+	return rest.len > 0 && text[0] == '/' &&
+	       (rest.len < 2 || text[1] != '/' || rest.len < 3 || text[2] == '/');
+}
+
+/* The path of a file behind an empty host, or behind none. */
+static int split_file(struct spokei_url_split *split, struct spokei_slice path)
+{
+	size_t slashes = path.len > 1 && split->text[path.at + 1] == '/' ? 3 : 1;
+
+	if (path.len <= slashes)
+		return refuse(split, path.at,
+			      "a file is named by its whole path, as file:///run/providers");
+	split->path = (struct spokei_slice){ path.at + slashes, path.len - slashes };
+	return SPOKE_OK;
+}
+
 static int split_parts(struct spokei_url_split *split, size_t len)
 {
 	struct spokei_slice rest = { 0, len };
@@ -247,6 +274,8 @@ static int split_parts(struct spokei_url_split *split, size_t len)
 	split->query = rest;
 	if (split->is_unix)
 		return split_socket(split, before_query);
+	if (is_file(split, before_query))
+		return split_file(split, before_query);
 	if (before_query.len < 2 || memcmp(split->text + before_query.at, "//", 2) != 0)
 		return refuse(split, before_query.at,
 			      "behind the scheme come // and a host, as dubbo://127.0.0.1:20880");

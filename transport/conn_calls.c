@@ -291,11 +291,7 @@ static void settle_fresh(struct spokei_conn *conn)
 
 	if (spokei_list_empty(&conn->pendings.fresh))
 		return;
-	/* Ends of calls were told since the turn began to settle, and may have taken long. */
-	if (SPOKEI_UNLIKELY(engine->settle_old)) {
-		engine->settle_ns = engine->env->now(engine->env->ctx);
-		engine->settle_old = false;
-	}
+	(void)spokei_engine_settled(engine);
 	spokei_list_init(&fresh);
 	spokei_list_move(&conn->pendings.fresh, &fresh);
 	while (!spokei_list_empty(&fresh)) {

@@ -28,6 +28,7 @@ enum spokei_connector_state {
 	SPOKEI_CONNECTOR_CONNECTING, /* there is a connection, not open yet */
 	SPOKEI_CONNECTOR_OPEN,
 	SPOKEI_CONNECTOR_WAITING, /* for the next attempt */
+	SPOKEI_CONNECTOR_DONE,    /* it was retired, and its connection has ended: to be freed */
 	SPOKEI_CONNECTOR_CLOSED,
 };
 
@@ -77,6 +78,12 @@ SPOKE_MUST_USE int spokei_connector_new(struct spokei_link *link,
  * freed when the connection has told its end and the name is resolved: before its engine is. NULL
  * is fine. */
 void spokei_connector_free(struct spokei_connector *connector);
+
+/*
+ * Connects no more. Returns whether a connection stands: it takes no more calls and ends when those
+ * under way have, which `changed` tells as DONE. Else the connector is to be freed now.
+ */
+SPOKE_MUST_USE bool spokei_connector_retire(struct spokei_connector *connector);
 
 enum spokei_connector_state spokei_connector_state(const struct spokei_connector *connector);
 

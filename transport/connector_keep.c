@@ -278,11 +278,14 @@ static void connection_lost(struct spokei_connector *connector, const struct spo
 	    engine->begin_ns - conn->born_ns >= connector->backoff.cap_ns)
 		connector->failures = 0;
 	engine->env->net->print(engine->env->ctx, &conn->peer, text, sizeof(text));
-	spokei_event(engine, error, "lost the connection to %.*s%s; connects anew", SHOWN, text,
-		     connector->heard ? "" : ", which never spoke");
+	spokei_event(engine, error, "lost the connection to %.*s%s; connects %s", SHOWN, text,
+		     connector->heard ? "" : ", which never spoke",
+		     connector->retired ? "no more" : "anew");
 	if (!spokei_connector_announce(connector, &news))
 		return;
-	if (connector->heard)
+	if (connector->retired)
+		spokei_connector_tell(connector, SPOKEI_CONNECTOR_DONE, error);
+	else if (connector->heard)
 		wait_for_next(connector, error);
 	else
 		go_on(connector, error);
@@ -405,6 +408,15 @@ void spokei_connector_free(struct spokei_connector *connector)
 	if (connector->conn)
 		spokei_conn_close(connector->conn, SPOKE_ECLOSED);
 	bury_if_alone(connector);
+}
+
+bool spokei_connector_retire(struct spokei_connector *connector)
+{
+	if (connector->state != SPOKEI_CONNECTOR_OPEN || connector->conn == NULL)
+		return false;
+	connector->retired = true;
+	spokei_conn_finish(connector->conn);
+	return true;
 }
 
 enum spokei_connector_state spokei_connector_state(const struct spokei_connector *connector)

@@ -27,6 +27,7 @@ struct spokei_connector {
 	bool young;               /* inside new(): nothing is told */
 	bool heard;               /* the peer of this connection has spoken */
 	bool suspected;           /* the last peer was silent, and none has answered since */
+	bool retired;             /* connects no more */
 	bool complained;          /* about this row of failures */
 	unsigned timer_class;
 	struct spoke_timer timer; /* armed all its life: a pause, an attempt's end, or its place */

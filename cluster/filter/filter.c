@@ -2,6 +2,8 @@
 /* The chain. Whoever asks it keeps it alive until the answer: filters may free their owner. */
 #include "cluster/filter/filter.h"
 
+#define SLOT sizeof(const struct spoke_filter *)
+
 /* --- life */
 
 int spokei_filters_init(struct spokei_filters *filters, const struct spoke_env *env,
@@ -18,17 +20,36 @@ int spokei_filters_init(struct spokei_filters *filters, const struct spoke_env *
 		if (list[i] == NULL)
 			return SPOKE_EINVAL;
 	}
-	filters->list = spokei_alloc(env, count, sizeof(*filters->list));
+	filters->list = spokei_alloc(env, count, SLOT);
 	if (filters->list == NULL)
 		return SPOKE_ENOMEM;
-	memcpy(filters->list, list, count * sizeof(*filters->list));
+	memcpy(filters->list, list, count * SLOT);
 	filters->count = count;
+	return SPOKE_OK;
+}
+
+int spokei_filters_put_first(struct spokei_filters *filters, const struct spoke_env *env,
+			     const struct spoke_filter *filter)
+{
+	const struct spoke_filter **list;
+
+	if (filters->count == SPOKEI_FILTERS_MAX)
+		return SPOKE_ELIMIT;
+	list = spokei_alloc(env, filters->count + 1, SLOT);
+	if (list == NULL)
+		return SPOKE_ENOMEM;
+	list[0] = filter;
+	if (filters->count > 0)
+		memcpy(list + 1, filters->list, filters->count * SLOT);
+	spokei_free(env, filters->list, filters->count, SLOT);
+	filters->list = list;
+	filters->count++;
 	return SPOKE_OK;
 }
 
 void spokei_filters_fini(struct spokei_filters *filters, const struct spoke_env *env)
 {
-	spokei_free(env, filters->list, filters->count, sizeof(*filters->list));
+	spokei_free(env, filters->list, filters->count, SLOT);
 	*filters = (struct spokei_filters){ NULL, 0 };
 }
 

@@ -20,6 +20,10 @@ struct spokei_filters {
 /* Copies the pointers. Returns 0, SPOKE_EINVAL (a NULL), SPOKE_ELIMIT or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_filters_init(struct spokei_filters *filters, const struct spoke_env *env,
 				       const struct spoke_filter *const *list, size_t count);
+/* Puts one more before all others. The same. */
+SPOKE_MUST_USE int spokei_filters_put_first(struct spokei_filters *filters,
+					    const struct spoke_env *env,
+					    const struct spoke_filter *filter);
 void spokei_filters_fini(struct spokei_filters *filters, const struct spoke_env *env);
 
 /* The first verdict that is not to go on, and by how many filters the call went (`ret_passed`):

@@ -18,14 +18,14 @@ void spokei_limit_init(struct spokei_limit *limit, uint32_t active_max, uint32_t
 }
 
 size_t spokei_limit_print(const struct spokei_limit *limit, enum spokei_limit_reached reached,
-			  const char *active_name, const void *method, size_t method_len,
-			  char *text, size_t size)
+			  const char *active_name, struct spoke_span method, char *text,
+			  size_t size)
 {
 	bool rate = reached == SPOKEI_LIMIT_RATE;
 	char name[NAME_TEXT];
 	int len;
 
-	(void)spokei_log_escape(name, sizeof(name), method, method_len);
+	(void)spokei_log_escape(name, sizeof(name), method.data, method.len);
 	len = snprintf(text, size, "%s: %s=%u reached", name, rate ? "per_second" : active_name,
 		       rate ? limit->bucket.rate : limit->active_max);
 	SPOKE_ASSERT(len >= 0);

@@ -10,7 +10,7 @@
 #include "core/pace.h"
 #include "timer/base.h"
 
-#include <stddef.h>
+#include <spoke/value.h>
 
 /* Zero-initialised it allows everything. */
 struct spokei_limit {
@@ -59,7 +59,7 @@ static inline void spokei_limit_give(struct spokei_limit *limit)
 /* A sentence for what is reached, as "echo: executes=4 reached". `active_name` is what the limit
  * is called there; the name is escaped. Returns the length of the text. */
 size_t spokei_limit_print(const struct spokei_limit *limit, enum spokei_limit_reached reached,
-			  const char *active_name, const void *method, size_t method_len,
-			  char *text, size_t size);
+			  const char *active_name, struct spoke_span method, char *text,
+			  size_t size);
 
 #endif

@@ -15,5 +15,6 @@ static struct spoke_verdict next(const struct spoke_history *history)
 const struct spoke_policy spoke_available = {
 	.name = "available",
 	.next = next,
+	.once = true,
 	.in_order = true,
 };

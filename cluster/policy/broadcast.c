@@ -16,11 +16,12 @@ static bool too_many_failed(const struct spoke_history *history)
 
 static struct spoke_verdict next(const struct spoke_history *history)
 {
-	if (history->begun == 0)
+	if (history->begun == 0) {
 		return (struct spoke_verdict){
 			.step = SPOKE_STEP_SEND,
 			.count = history->able > 0 ? history->able : 1,
 		};
+	}
 	if (history->open > 0 && !too_many_failed(history))
 		return (struct spoke_verdict){ .step = SPOKE_STEP_LISTEN };
 	return (struct spoke_verdict){

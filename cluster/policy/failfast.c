@@ -14,4 +14,5 @@ static struct spoke_verdict next(const struct spoke_history *history)
 const struct spoke_policy spoke_failfast = {
 	.name = "failfast",
 	.next = next,
+	.once = true,
 };

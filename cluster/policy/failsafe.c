@@ -19,4 +19,5 @@ static struct spoke_verdict next(const struct spoke_history *history)
 const struct spoke_policy spoke_failsafe = {
 	.name = "failsafe",
 	.next = next,
+	.once = true,
 };

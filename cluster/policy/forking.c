@@ -16,11 +16,12 @@ static uint32_t width_of(const struct spoke_history *history)
 
 static struct spoke_verdict next(const struct spoke_history *history)
 {
-	if (history->begun == 0)
+	if (history->begun == 0) {
 		return (struct spoke_verdict){
 			.step = SPOKE_STEP_SEND,
 			.count = width_of(history),
 		};
+	}
 	if (history->ok == 0 && history->last != SPOKE_FATE_ANSWERED && history->open > 0)
 		return (struct spoke_verdict){ .step = SPOKE_STEP_LISTEN };
 	return (struct spoke_verdict){ .step = SPOKE_STEP_FINISH };

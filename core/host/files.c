@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files are read whole, under a bound, and written whole: to a temporary file in the same
- * directory, through to the disk, then by a rename over the old one.
+ * directory, through to the disk, then by a rename over the old one. What is appended is not
+ * brought to the disk by force, and if that fails a part of it may be there.
  */
 #define _GNU_SOURCE
 #include "core/host/files.h"
+
+#include "core/host/filewatch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -126,16 +130,11 @@ static int keep_mode(const char *path, int fd)
 /* Makes the rename itself last. What is at the path is whole with or without. */
 static void sync_folder(const char *path)
 {
-	char folder[PATH_MAX] = ".";
-	const char *slash = strrchr(path, '/');
+	char folder[PATH_MAX];
 	int fd;
 
-	if (slash) {
-		size_t len = slash == path ? 1 : (size_t)(slash - path);
-
-		memcpy(folder, path, len);
-		folder[len] = '\0';
-	}
+	if (spokei_filewatch_folder(path, folder, sizeof(folder)) == NULL)
+		return;
 	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return;
@@ -169,7 +168,72 @@ static int files_replace(void *ctx, const char *path, const void *bytes, size_t 
 	return 0;
 }
 
+static int files_append(void *ctx, const char *path, const void *bytes, size_t len)
+{
+	/* Without O_NONBLOCK the open of a pipe waits for its reader. */
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+		      NEW_MODE);
+	int error;
+
+	(void)ctx;
+	if (fd < 0)
+		return -errno;
+	error = check_kind(fd);
+	if (!error)
+		error = write_all(fd, bytes, len);
+	if (close(fd) != 0 && !error)
+		error = -errno;
+	return error;
+}
+
+/* For reading and writing, as network file systems want it of exclusive locks; what another user
+ * has made may be there for reading only. */
+static int open_lock(const char *name)
+{
+	const int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+	int fd = open(name, O_RDWR | O_CREAT | flags, NEW_MODE);
+
+	return fd < 0 && errno == EACCES ? open(name, O_RDONLY | flags) : fd;
+}
+
+/* The file beside stays: who removes it takes it from under somebody who is about to lock it. */
+static int files_lock(void *ctx, const char *path, int *ret_fd)
+{
+	char name[PATH_MAX];
+	int len = snprintf(name, sizeof(name), "%s.lock", path);
+	int fd;
+	int error;
+
+	(void)ctx;
+	if (len < 0 || (size_t)len >= sizeof(name))
+		return -ENAMETOOLONG;
+	fd = open_lock(name);
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		error = errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
+		(void)close(fd);
+		return error;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/* Explicitly: a process that was forked meanwhile has the descriptor too. */
+static void files_unlock(void *ctx, int fd)
+{
+	(void)ctx;
+	(void)flock(fd, LOCK_UN);
+	(void)close(fd);
+}
+
 const struct spoke_files spokei_host_files = {
 	.read = files_read,
 	.replace = files_replace,
+	.append = files_append,
+	.watch = spokei_filewatch_open,
+	.changed = spokei_filewatch_changed,
+	.unwatch = spokei_filewatch_close,
+	.lock = files_lock,
+	.unlock = files_unlock,
 };

@@ -3,7 +3,8 @@
  * Small files of the machine. A replaced file keeps its permissions, a new one gets those of the
  * umask; owner and group are the process's; a symbolic link is replaced by the file. The temporary
  * file is <path>.<process>-<number>.tmp and remains only if the process dies in between. The
- * context is not used; any thread.
+ * file that is locked for a path is <path>.lock, made when it is asked for first and never removed.
+ * The context is not used; any thread.
  */
 #ifndef SPOKEI_HOST_FILES_H
 #define SPOKEI_HOST_FILES_H

@@ -3,7 +3,7 @@
 #include "tests/cluster/stage.h"
 
 enum {
-	CONSUMERS = 500
+	CONSUMERS = 200 /* in 16 rounds of 1 to 64 sockets, whatever the dice say */
 };
 
 static struct {
@@ -46,7 +46,7 @@ static void connect_all(struct stage *stage)
 }
 
 /* Each answer comes after 20 ms, the loop is held up from 15 to 215 ms, the deadline is at 100. */
-static void five_hundred_answers_win_over_their_deadlines_after_a_stall(void **state)
+static void two_hundred_answers_win_over_their_deadlines_after_a_stall(void **state)
 {
 	struct memnet_link link = { .latency_ns = 10 * MS };
 	struct stage *stage = stage_begin(state);
@@ -110,7 +110,7 @@ static void a_provider_that_was_held_up_runs_nothing_for_who_has_given_up(void *
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(five_hundred_answers_win_over_their_deadlines_after_a_stall),
+		cmocka_unit_test(two_hundred_answers_win_over_their_deadlines_after_a_stall),
 		cmocka_unit_test(a_provider_that_was_held_up_runs_nothing_for_who_has_given_up),
 	};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handlers on the pool, and a provider that goes while requests wait for a thread. */
+/* Handlers on the pool, and a provider that goes while requests wait for a thread. What filters it
+ * has, and its access log, are told of every request all the same. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +28,8 @@ static struct {
 	struct spoke_provider *provider;
 	atomic_uint begun; /* handlers */
 	unsigned ended;    /* calls */
+	unsigned befores;  /* of the filter */
+	unsigned afters;
 	bool free_engine;
 } rig;
 
@@ -37,6 +41,38 @@ static void work(struct spoke_request *request, void *arg)
 	atomic_fetch_add(&rig.begun, 1);
 	(void)nanosleep(&moment, NULL);
 	spoke_reply(request, (struct spoke_value){ NULL, 0 });
+}
+
+static struct spoke_filter_verdict before(void *arg, const struct spoke_request *request)
+{
+	(void)arg;
+	(void)request;
+	rig.befores++;
+	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
+}
+
+static void after(void *arg, const struct spoke_request *request,
+		  const struct spoke_filter_answer *answer)
+{
+	(void)arg;
+	(void)answer;
+	assert_int_equal(spoke_request_method(request).len, 4);
+	rig.afters++;
+}
+
+static unsigned count_lines(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	char line[1024];
+	unsigned count = 0;
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		assert_non_null(strstr(line, " \"S\" \"\" \"\" \"work\" 0 "));
+		count++;
+	}
+	(void)fclose(file);
+	return count;
 }
 
 static void call_done(void *arg, const struct spoke_result *result)
@@ -68,20 +104,31 @@ static void play(const char *folder)
 		.handle = work,
 		.flags = SPOKE_HANDLER_POOL,
 	};
+	static const struct spoke_filter filter = {
+		.before_request = before,
+		.after_request = after,
+	};
+	static const struct spoke_filter *const filters[] = { &filter };
+	struct spoke_provider_options with = { .filters = filters, .filter_count = 1 };
 	struct spoke_alarm alarm = { 0 };
 	struct spoke_consumer_options options = { 0 };
 	struct spoke_consumer *consumer;
 	struct spoke_method *method;
 	char place[128];
 	char url[160];
+	char log[128];
 
+	(void)snprintf(log, sizeof(log), "%s/log", folder);
+	with.access_log = log;
+	rig.befores = 0;
+	rig.afters = 0;
 	(void)snprintf(place, sizeof(place), "unix:%s/s", folder);
 	(void)snprintf(url, sizeof(url), "%s?interface=S", place);
 	options.url = url;
 	rig.ended = 0;
 	atomic_store(&rig.begun, 0);
 	assert_int_equal(spoke_engine_new(NULL, &rig.engine), SPOKE_OK);
-	assert_int_equal(spoke_provider_new(rig.engine, NULL, &rig.provider), SPOKE_OK);
+	assert_int_equal(spoke_provider_new(rig.engine, &with, &rig.provider), SPOKE_OK);
 	assert_int_equal(spoke_provider_add(rig.provider, &service, &handler, 1), SPOKE_OK);
 	assert_int_equal(spoke_provider_listen(rig.provider, place), SPOKE_OK);
 	assert_int_equal(spoke_consumer_new(rig.engine, &options, &consumer), SPOKE_OK);
@@ -95,6 +142,10 @@ static void play(const char *folder)
 	if (!rig.free_engine)
 		spoke_engine_free(rig.engine);
 	assert_int_equal(rig.ended, CALLS);
+	assert_in_range(rig.befores, 1, CALLS);
+	assert_int_equal(rig.afters, rig.befores);
+	assert_int_equal(count_lines(log), rig.befores);
+	assert_int_equal(unlink(log), 0);
 }
 
 static void in_a_folder(bool free_engine)

@@ -62,6 +62,17 @@ static int rig_file_replace(void *ctx, const char *path, const void *bytes, size
 	return 0;
 }
 
+static int rig_file_open(void *ctx, const char *path, int *ret_fd)
+{
+	(void)path;
+	return memnet_table.spare(ctx, ret_fd);
+}
+
+static void rig_file_close(void *ctx, int fd)
+{
+	memnet_table.close(ctx, fd);
+}
+
 static int rig_loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 			 void **ret_loop)
 {
@@ -101,7 +112,13 @@ static const struct spoke_signals rig_signals = { .open = rig_signal_open,
 						  .close = rig_signal_close };
 static const struct spoke_threads rig_threads = { .start = rig_thread_start,
 						  .open = rig_parker_open };
-static const struct spoke_files rig_files = { .read = rig_file_read, .replace = rig_file_replace };
+static const struct spoke_files rig_files = { .read = rig_file_read,
+					      .replace = rig_file_replace,
+					      .append = rig_file_replace,
+					      .watch = rig_file_open,
+					      .unwatch = rig_file_close,
+					      .lock = rig_file_open,
+					      .unlock = rig_file_close };
 static const struct spoke_loop rig_loop = { .open = rig_loop_open };
 
 static int set_up(void **state)
@@ -222,6 +239,35 @@ static int call_fixed(struct rig *rig, enum faulty_kind kind)
 	}
 }
 
+static int call_files(const struct spoke_env *env, enum faulty_kind kind)
+{
+	char byte;
+	int error;
+	int fd;
+
+	switch ((int)kind) {
+	case FAULTY_FILE_READ:
+		error = (int)env->files->read(env->ctx, "x", &byte, 1);
+		return error == 1 ? 0 : error;
+	case FAULTY_FILE_REPLACE:
+		return env->files->replace(env->ctx, "x", "", 0);
+	case FAULTY_FILE_APPEND:
+		return env->files->append(env->ctx, "x", "", 0);
+	case FAULTY_FILE_WATCH:
+		error = env->files->watch(env->ctx, "x", &fd);
+		if (!error)
+			env->files->unwatch(env->ctx, fd);
+		return error;
+	case FAULTY_FILE_LOCK:
+		error = env->files->lock(env->ctx, "x", &fd);
+		if (!error)
+			env->files->unlock(env->ctx, fd);
+		return error;
+	default:
+		return 1;
+	}
+}
+
 /* Makes a call of this kind. Returns 0 or its error. */
 static int call(struct rig *rig, enum faulty_kind kind)
 {
@@ -257,11 +303,6 @@ static int call(struct rig *rig, enum faulty_kind kind)
 	case FAULTY_RESOLVE:
 		error = net->resolve(env->ctx, "127.0.0.1", 1, &address, 1);
 		return error == 1 ? 0 : error;
-	case FAULTY_FILE_READ:
-		error = (int)env->files->read(env->ctx, "x", &address, 1);
-		return error == 1 ? 0 : error;
-	case FAULTY_FILE_REPLACE:
-		return env->files->replace(env->ctx, "x", "", 0);
 	case FAULTY_LOOP_OPEN:
 		error = env->loop->open(env->ctx, NULL, NULL, NULL, &memory);
 		if (!error)
@@ -272,7 +313,8 @@ static int call(struct rig *rig, enum faulty_kind kind)
 	case FAULTY_PARKER_OPEN:
 		return env->threads->open(env->ctx, &memory);
 	default:
-		return call_fixed(rig, kind);
+		error = call_files(env, kind);
+		return error == 1 ? call_fixed(rig, kind) : error;
 	}
 	if (fd >= 0)
 		net->close(env->ctx, fd);

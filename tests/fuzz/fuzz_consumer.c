@@ -380,6 +380,7 @@ static bool begin(bool mixed)
 {
 	const struct spoke_consumer_options options = {
 		.url = urls[mixed][0],
+		.balancer = &spoke_round_robin,
 		.more_urls = &urls[mixed][1],
 		.more_count = 1,
 		.pending_max = 100,

@@ -51,6 +51,7 @@ static bool make(struct sim_consumer *consumer)
 	const struct sim_world *world = consumer->process.world;
 	unsigned count = world->plan->provider_count;
 	struct spoke_consumer_options options = {
+		.policy = &spoke_failfast,
 		.url = urls[0],
 		.more_urls = more,
 		.more_count = count - 1,

@@ -23,8 +23,7 @@ union header {
 	max_align_t align;
 };
 
-/* 0, or the error that this call shall have. */
-static int judge(struct faulty *faulty, enum faulty_kind kind)
+int faulty_judge(struct faulty *faulty, enum faulty_kind kind)
 {
 	struct faulty_rule *rule = &faulty->rules[kind];
 	int error = rule->error;
@@ -86,7 +85,7 @@ static void *resize(struct faulty *faulty, void *memory, size_t old_len, size_t 
 	}
 	if (len > faulty->largest)
 		faulty->largest = len;
-	if (judge(faulty, FAULTY_MEMORY))
+	if (faulty_judge(faulty, FAULTY_MEMORY))
 		return NULL;
 	header = new_block(faulty, len);
 	if (header == NULL)
@@ -160,7 +159,7 @@ static void faulty_log(void *ctx, const struct spoke_log_line *line)
 static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
 {
 	struct faulty *faulty = ctx;
-	int result = judge(faulty, FAULTY_CONNECT);
+	int result = faulty_judge(faulty, FAULTY_CONNECT);
 
 	if (!result) {
 		result = faulty->inner->net->connect(faulty->inner->ctx, to, ret_fd);
@@ -172,7 +171,7 @@ static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
 static int net_finish(void *ctx, int fd)
 {
 	struct faulty *faulty = ctx;
-	int error = judge(faulty, FAULTY_FINISH);
+	int error = faulty_judge(faulty, FAULTY_FINISH);
 
 	return error ? error : faulty->inner->net->finish(faulty->inner->ctx, fd);
 }
@@ -180,7 +179,7 @@ static int net_finish(void *ctx, int fd)
 static int net_listen(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd)
 {
 	struct faulty *faulty = ctx;
-	int error = judge(faulty, FAULTY_LISTEN);
+	int error = faulty_judge(faulty, FAULTY_LISTEN);
 
 	if (!error) {
 		error = faulty->inner->net->listen(faulty->inner->ctx, at, backlog, ret_fd);
@@ -192,7 +191,7 @@ static int net_listen(void *ctx, const struct spoke_address *at, int backlog, in
 static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_peer)
 {
 	struct faulty *faulty = ctx;
-	int error = judge(faulty, FAULTY_ACCEPT);
+	int error = faulty_judge(faulty, FAULTY_ACCEPT);
 
 	if (!error) {
 		error = faulty->inner->net->accept(faulty->inner->ctx, fd, ret_fd, ret_peer);
@@ -204,7 +203,7 @@ static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_
 static ssize_t net_read(void *ctx, int fd, void *bytes, size_t len)
 {
 	struct faulty *faulty = ctx;
-	int error = judge(faulty, FAULTY_READ);
+	int error = faulty_judge(faulty, FAULTY_READ);
 
 	return error ? error : faulty->inner->net->read(faulty->inner->ctx, fd, bytes, len);
 }
@@ -212,7 +211,7 @@ static ssize_t net_read(void *ctx, int fd, void *bytes, size_t len)
 static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count)
 {
 	struct faulty *faulty = ctx;
-	int error = judge(faulty, FAULTY_WRITE);
+	int error = faulty_judge(faulty, FAULTY_WRITE);
 
 	return error ? error : faulty->inner->net->write(faulty->inner->ctx, fd, parts, count);
 }
@@ -220,7 +219,7 @@ static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count
 static int net_shut(void *ctx, int fd)
 {
 	struct faulty *faulty = ctx;
-	int error = judge(faulty, FAULTY_SHUT);
+	int error = faulty_judge(faulty, FAULTY_SHUT);
 
 	return error ? error : faulty->inner->net->shut(faulty->inner->ctx, fd);
 }
@@ -237,7 +236,7 @@ static void net_close(void *ctx, int fd)
 static int net_spare(void *ctx, int *ret_fd)
 {
 	struct faulty *faulty = ctx;
-	int error = judge(faulty, FAULTY_SPARE);
+	int error = faulty_judge(faulty, FAULTY_SPARE);
 
 	if (!error) {
 		error = faulty->inner->net->spare(faulty->inner->ctx, ret_fd);
@@ -249,7 +248,7 @@ static int net_spare(void *ctx, int *ret_fd)
 static int net_local(void *ctx, int fd, struct spoke_address *ret_address)
 {
 	struct faulty *faulty = ctx;
-	int error = judge(faulty, FAULTY_LOCAL);
+	int error = faulty_judge(faulty, FAULTY_LOCAL);
 
 	return error ? error : faulty->inner->net->local(faulty->inner->ctx, fd, ret_address);
 }
@@ -257,7 +256,7 @@ static int net_local(void *ctx, int fd, struct spoke_address *ret_address)
 static int net_peer(void *ctx, int fd, struct spoke_address *ret_address)
 {
 	struct faulty *faulty = ctx;
-	int error = judge(faulty, FAULTY_PEER);
+	int error = faulty_judge(faulty, FAULTY_PEER);
 
 	return error ? error : faulty->inner->net->peer(faulty->inner->ctx, fd, ret_address);
 }
@@ -265,7 +264,7 @@ static int net_peer(void *ctx, int fd, struct spoke_address *ret_address)
 static int net_parse(void *ctx, const char *text, struct spoke_address *ret_address)
 {
 	struct faulty *faulty = ctx;
-	int error = judge(faulty, FAULTY_PARSE);
+	int error = faulty_judge(faulty, FAULTY_PARSE);
 
 	return error ? error : faulty->inner->net->parse(faulty->inner->ctx, text, ret_address);
 }
@@ -281,7 +280,7 @@ static int net_resolve(void *ctx, const char *host, uint16_t port, struct spoke_
 		       int max)
 {
 	struct faulty *faulty = ctx;
-	int error = judge(faulty, FAULTY_RESOLVE);
+	int error = faulty_judge(faulty, FAULTY_RESOLVE);
 
 	if (error)
 		return error;
@@ -292,7 +291,7 @@ static int net_guard(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepali
 {
 	struct faulty *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = judge(faulty, FAULTY_GUARD);
+	int error = faulty_judge(faulty, FAULTY_GUARD);
 
 	return error ? error : inner->net->guard(inner->ctx, fd, unanswered_ns, keepalive_ns);
 }
@@ -323,29 +322,6 @@ static const struct spoke_net faulty_net = {
 	.unsent = net_unsent,
 };
 
-/* --- files and loop */
-
-static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
-{
-	struct faulty *faulty = ctx;
-	int error = judge(faulty, FAULTY_FILE_READ);
-
-	return error ? error : faulty->inner->files->read(faulty->inner->ctx, path, bytes, size);
-}
-
-static int files_replace(void *ctx, const char *path, const void *bytes, size_t len)
-{
-	struct faulty *faulty = ctx;
-	int error = judge(faulty, FAULTY_FILE_REPLACE);
-
-	return error ? error : faulty->inner->files->replace(faulty->inner->ctx, path, bytes, len);
-}
-
-static const struct spoke_files faulty_files = {
-	.read = files_read,
-	.replace = files_replace,
-};
-
 /* --- threads */
 
 static uintptr_t threads_self(void *ctx)
@@ -359,7 +335,7 @@ static int threads_start(void *ctx, void (*run)(void *arg), void *arg, void **re
 {
 	struct faulty *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = judge(faulty, FAULTY_THREAD_START);
+	int error = faulty_judge(faulty, FAULTY_THREAD_START);
 
 	return error ? error : inner->threads->start(inner->ctx, run, arg, ret_thread);
 }
@@ -368,7 +344,7 @@ static int threads_open(void *ctx, void **ret_parker)
 {
 	struct faulty *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = judge(faulty, FAULTY_PARKER_OPEN);
+	int error = faulty_judge(faulty, FAULTY_PARKER_OPEN);
 
 	return error ? error : inner->threads->open(inner->ctx, ret_parker);
 }
@@ -379,7 +355,7 @@ static int signals_open(void *ctx, int number, int *ret_fd)
 {
 	struct faulty *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = judge(faulty, FAULTY_SIGNAL_OPEN);
+	int error = faulty_judge(faulty, FAULTY_SIGNAL_OPEN);
 
 	if (!error) {
 		error = inner->signals->open(inner->ctx, number, ret_fd);
@@ -416,7 +392,7 @@ static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, vo
 {
 	struct faulty *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = judge(faulty, FAULTY_LOOP_OPEN);
+	int error = faulty_judge(faulty, FAULTY_LOOP_OPEN);
 
 	return error ? error : inner->loop->open(inner->ctx, native, up, arg, ret_loop);
 }
@@ -467,10 +443,11 @@ void faulty_heal(struct faulty *faulty)
 const char *faulty_kind_name(enum faulty_kind kind)
 {
 	static const char *const names[FAULTY_KINDS] = {
-		"memory",    "connect",      "finish",      "listen",    "accept",
-		"read",      "write",        "shut",        "spare",     "local",
-		"peer",      "parse",        "resolve",     "file read", "file replace",
-		"loop open", "thread start", "parker open", "guard",     "signal open",
+		"memory",      "connect",    "finish",      "listen",    "accept",
+		"read",        "write",      "shut",        "spare",     "local",
+		"peer",        "parse",      "resolve",     "file read", "file replace",
+		"file append", "file watch", "file lock",   "loop open", "thread start",
+		"parker open", "guard",      "signal open",
 	};
 
 	return names[kind];

@@ -29,6 +29,9 @@ enum faulty_kind {
 	FAULTY_RESOLVE,
 	FAULTY_FILE_READ,
 	FAULTY_FILE_REPLACE,
+	FAULTY_FILE_APPEND,
+	FAULTY_FILE_WATCH,
+	FAULTY_FILE_LOCK,
 	FAULTY_LOOP_OPEN,
 	FAULTY_THREAD_START,
 	FAULTY_PARKER_OPEN,
@@ -69,6 +72,12 @@ void faulty_fail(struct faulty *faulty, enum faulty_kind kind, uint64_t nth, int
 
 /* Takes all rules back; what was counted stays. */
 void faulty_heal(struct faulty *faulty);
+
+/* For the calls themselves: 0, or the error that this one shall have. */
+int faulty_judge(struct faulty *faulty, enum faulty_kind kind);
+
+/* What the environment has for files, if the inner one has any. */
+extern const struct spoke_files faulty_files;
 
 const char *faulty_kind_name(enum faulty_kind kind);
 

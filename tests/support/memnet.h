@@ -18,13 +18,15 @@
 #include <stdbool.h>
 
 struct memnet;
+struct memfiles;
 
 /* What the ctx of an environment begins with that uses memnet_table: a process on the network. */
 struct memnet_user {
 	struct memnet *net;
-	unsigned fds_max; /* descriptors it may have; 0: any number; beyond it -EMFILE */
-	unsigned fds;     /* it has; a leak shows here */
-	uint64_t changes; /* what its descriptors are ready for may differ when this does */
+	struct memfiles *files; /* of who uses memfiles_table too */
+	unsigned fds_max;       /* descriptors it may have; 0: any number; beyond it -EMFILE */
+	unsigned fds;           /* it has; a leak shows here */
+	uint64_t changes;       /* what its descriptors are ready for may differ when this does */
 };
 
 extern const struct spoke_net memnet_table;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/memfiles.h"
 #include "timer/base.h"
 
 #define START_NS UINT64_C(1000000000)
@@ -162,8 +163,8 @@ static void loop_retire(void *handle)
 	struct virtual_loop *loop = handle;
 
 	SPOKE_ASSERT(!loop->inside); /* callbacks return to code that uses the loop */
-	hand_back_work(loop);
 	loop->retired = true;
+	hand_back_work(loop);
 }
 
 static void loop_close(void *handle)
@@ -366,19 +367,21 @@ bool virtual_world_init(struct virtual_world *world, uint64_t seed)
 					 .dice = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) };
 	spokei_list_init(&world->processes);
 	world->net = memnet_new(&options);
-	return world->net != NULL;
+	world->files = memfiles_new(world->net);
+	return world->net && world->files;
 }
 
 void virtual_world_fini(struct virtual_world *world)
 {
 	SPOKE_ASSERT(spokei_list_empty(&world->processes));
 	memnet_free(world->net);
+	memfiles_free(world->files);
 }
 
 void virtual_process_init(struct virtual_process *process, struct virtual_world *world)
 {
 	*process = (struct virtual_process){
-		.user.net = world->net,
+		.user = { .net = world->net, .files = world->files },
 		.world = world,
 		.env = {
 			.now = process_now,
@@ -389,6 +392,7 @@ void virtual_process_init(struct virtual_process *process, struct virtual_world 
 			.resize = process_resize,
 			.net = &memnet_table,
 			.loop = &virtual_loop_table,
+			.files = &memfiles_table,
 			.signals = &virtual_signals,
 		},
 	};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A world for tests: one virtual clock, seeded dice, one network in memory, and any number of
- * processes, each with an environment of its own. Time moves only when every loop has nothing left
- * to do. A loop here is not kinder than the real one: a round reports at most 64 of the descriptors
- * that are ready, often fewer, in any order. The same seed gives the same history.
+ * A world for tests: one virtual clock, seeded dice, one network and files in memory, and any
+ * number of processes, each with an environment of its own. Time moves only when every loop has
+ * nothing left to do. A loop here is not kinder than the real one: a round reports at most 64 of
+ * the descriptors that are ready, often fewer, in any order. The same seed gives the same history.
  */
 #ifndef TESTS_SUPPORT_VIRTUAL_H
 #define TESTS_SUPPORT_VIRTUAL_H
@@ -15,6 +15,7 @@ struct virtual_world {
 	uint64_t slept_ns; /* by so much the clock is ahead that goes on while the machine sleeps */
 	uint64_t dice;     /* state */
 	struct memnet *net;
+	struct memfiles *files;
 	struct spoke_list processes;
 };
 

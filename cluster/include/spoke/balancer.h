@@ -2,7 +2,7 @@
 /*
  * Which of several providers takes a call. A balancer is a table of functions over arrays that
  * whoever keeps the providers keeps up to date; it has memory of its own beside them. One place in
- * the arrays is one provider, until `changed` says otherwise.
+ * the arrays is one provider, with one name, as long as it has this memory.
  *
  *     random             by weight
  *     roundrobin         each in its turn, as often as its weight says, evenly mixed
@@ -55,6 +55,7 @@ struct spoke_choice {
 
 struct spoke_balancer {
 	const char *name; /* as in URLs: "loadbalance=random" */
+	bool keyed;       /* it looks at choice->key */
 	/* Bytes of its own memory for so many places; SIZE_MAX: too many. */
 	size_t (*room)(size_t count);
 	/* The memory is new, and zero (`fresh`); or who is able has changed, or weights have. NULL:

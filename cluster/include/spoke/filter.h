@@ -42,10 +42,15 @@ struct spoke_filter_call {
 
 /* The end of a request. */
 struct spoke_filter_answer {
-	int error; /* SPOKE_OK, or EREMOTE: the handler's error */
+	/* SPOKE_OK; EREMOTE: the handler's error; EREFUSED: by a filter behind this one, a limit,
+	 * or the pool; EEXPIRED, ELOST: there was no thread for it before its time was over, or its
+	 * connection; ECLOSED: the provider was freed before the handler answered; ETOOLARGE,
+	 * ESERVER. */
+	int error;
 	int32_t error_code;
 	struct spoke_span error_text;
 	struct spoke_value value; /* of OK */
+	size_t arg_len;           /* bytes of its arguments, which may be gone */
 	uint64_t took_ns;         /* from its arrival on; 0: not known */
 };
 
@@ -61,7 +66,13 @@ struct spoke_filter {
 	/* On the engine's thread, before the handler, wherever that runs. */
 	struct spoke_filter_verdict (*before_request)(void *arg,
 						      const struct spoke_request *request);
-	/* It is answered. The engine's thread. */
+	/*
+	 * Once for every request that it let go on, when that is over. Of one whose connection was
+	 * lost that is when its handler answers all the same, or the provider is freed, and
+	 * spoke_request_abandoned() says it. Names and peer are there; arguments only if it is
+	 * answered in its handler, or was kept. The engine's thread, also from inside
+	 * spoke_reply().
+	 */
 	void (*after_request)(void *arg, const struct spoke_request *request,
 			      const struct spoke_filter_answer *answer);
 };

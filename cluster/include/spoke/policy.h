@@ -85,6 +85,7 @@ struct spoke_policy {
 	uint32_t retries; /* where no setting says it */
 	bool repeats;     /* who chooses it allows that requests are run again */
 	bool in_order;    /* the first one in the list that can take it, without a balancer */
+	bool once;        /* it makes one attempt, and never waits */
 	bool fans_out;    /* it may have several attempts open at a time */
 };
 

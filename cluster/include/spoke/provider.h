@@ -76,9 +76,10 @@ struct spoke_provider_options {
 	const char *access_log;
 };
 
-/* Makes a provider that serves nothing and listens nowhere yet. Returns 0, ERANGE (an option;
- * spoke_engine_why() has a sentence), ELIMIT, ENOMEM, ECLOSED (the engine is ending) or EFORKED.
- * Undo with spoke_provider_free(). */
+/* Makes a provider that serves nothing and listens nowhere yet. Returns 0, ERANGE, EINVAL, ESYNTAX,
+ * EUNSUPPORTED or what the registry says (an option; spoke_engine_why() has a sentence, but not for
+ * a filter that is NULL), ELIMIT (also beyond 64 filters), ENOMEM, ECLOSED (the engine is ending)
+ * or EFORKED. Undo with spoke_provider_free(). */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_new(struct spoke_engine *engine,
 						const struct spoke_provider_options *options,
 						struct spoke_provider **ret_provider);
@@ -131,9 +132,10 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_add(struct spoke_provider *provider,
 /*
  * Listens: "dubbo://0.0.0.0:20880", "dubbo://[::]:20880", "unix:/run/echo.sock". Whatever the
  * scheme of the two, Dubbo and MessagePack-RPC are both understood. The host is given in digits;
- * port 0 is one that the system chooses. Heartbeat and the like are said in the provider's options,
- * and refused here. Returns 0, ESYNTAX, ERANGE, EINVAL, EUNSUPPORTED or ESYSTEM (spoke_engine_why()
- * has a sentence), ELIMIT, ENOMEM, ECLOSED or EFORKED.
+ * port 0 is one that the system chooses. With a registry and without `advertise` a wildcard address
+ * is refused, for nobody could be told to call it. Heartbeat and the like are said in the
+ * provider's options, and refused here. Returns 0, ESYNTAX, ERANGE, EINVAL, EUNSUPPORTED or ESYSTEM
+ * (spoke_engine_why() has a sentence), ELIMIT, ENOMEM, ECLOSED or EFORKED.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_listen(struct spoke_provider *provider,
 						   const char *url);
@@ -145,6 +147,11 @@ SPOKE_API size_t spoke_provider_address(const struct spoke_provider *provider, s
 
 /* How many connections it has now. */
 SPOKE_API size_t spoke_provider_connections(const struct spoke_provider *provider);
+
+/* How many listings of it hold at the registry now. *ret_wanted, which may be NULL, gets how many
+ * there should be: one for each service and place; none without a registry, and once it drains. */
+SPOKE_API size_t spoke_provider_registered(const struct spoke_provider *provider,
+					   size_t *ret_wanted);
 
 /* --- a request: what it says. Any thread that has it; valid while the handler runs, and until the
  * answer if spoke_request_keep() was called (pool handlers: always). */

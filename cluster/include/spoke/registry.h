@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where providers are listed, and consumers find them. A registry is a table of functions, chosen
- * by the scheme of its URL: "file:/run/spoke/providers", "zookeeper://127.0.0.1:2181". It does once
- * what it is asked for, asynchronously, and says how that ended; to try again, and to say anew what
- * was lost, is not its work.
+ * by the scheme of its URL: "file:///run/spoke/providers", "zookeeper://127.0.0.1:2181". It does
+ * once what it is asked for, asynchronously, and says how that ended; to try again, and to say anew
+ * what was lost, is not its work.
  *
  * A program may bring registries of its own: spoke_consumer_options and spoke_provider_options.
  */
@@ -41,14 +41,16 @@ struct spoke_registry {
 	 * one, and by which it is told; `url` a provider's, `service` a name. Texts are borrowed
 	 * for the call. What is withdrawn and unsubscribed is named by the intent that published or
 	 * subscribed it (`which`), which is over with that, done or not: nothing is told of it any
-	 * more. An error says that nothing was begun: ENOMEM, or EUNAVAILABLE.
+	 * more; if that failed it may be asked for again, of the same intent, or published anew.
+	 * An error says that nothing was begun: ENOMEM, or EUNAVAILABLE.
 	 */
 	int (*publish)(void *registry, uint64_t intent, const char *service, const char *url);
 	int (*withdraw)(void *registry, uint64_t intent, uint64_t which);
 	int (*subscribe)(void *registry, uint64_t intent, const char *service);
 	int (*unsubscribe)(void *registry, uint64_t intent, uint64_t which);
 	/* Gives up what is under way, and is gone. What was published stays where it is for as long
-	 * as the registry keeps entries of those who are gone. */
+	 * as the registry keeps entries of those who are gone. In a forked child it is the only one
+	 * of these functions that is called, and disturbs nothing of the parent's. */
 	void (*close)(void *registry);
 };
 

@@ -183,10 +183,12 @@ struct spoke_files {
 	ssize_t (*read)(void *ctx, const char *path, void *bytes, size_t size);
 	/* Writes beside the file and renames: readers see the old or the new, never a part. */
 	int (*replace)(void *ctx, const char *path, const void *bytes, size_t len);
-	/* Writes behind what is there; makes the file if there is none. Blocks. */
+	/* Writes behind what is there; makes the file if there is none. Blocks. After an error a
+	 * part may be there. */
 	int (*append)(void *ctx, const char *path, const void *bytes, size_t len);
 	/* The descriptor is readable when something may have become of the file, which need not be
-	 * there. 0 or a negative errno. */
+	 * there; its folder must, and when that goes, that is told and is the last. What is seen is
+	 * what the system tells of: who has to know looks now and then. 0 or a negative errno. */
 	int (*watch)(void *ctx, const char *path, int *ret_fd);
 	/* Has something become of it since this was asked last? */
 	bool (*changed)(void *ctx, int fd);

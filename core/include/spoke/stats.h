@@ -80,7 +80,17 @@ struct spoke_engine;
 	X(CLOSED_SILENT, "... because the peer left three heartbeats unanswered")                  \
 	X(CLOSED_IDLE, "... because nothing was heard for as long as idle.close says")             \
 	X(SLEEPS, "times the machine was found to have slept")                                     \
-	X(PUSHES, "requests that a provider sent to its consumers")
+	X(PUSHES, "requests that a provider sent to its consumers")                                \
+	X(CALLS_DEFERRED, "calls that failed for now, whose callers have a ticket")                \
+	X(CALLS_FALLBACK, "calls that ended well because their method has a fallback")             \
+	X(RETRIES, "attempts beside the first ones")                                               \
+	X(RETRIES_UNFUNDED, "attempts that were not made, or later, for want of budget")           \
+	X(TICKETS_SUCCESS, "tickets settled by an answer")                                         \
+	X(TICKETS_EXHAUSTED, "tickets whose last attempt failed too")                              \
+	X(TICKETS_EXPIRED, "tickets whose deadline passed")                                        \
+	X(TICKETS_CANCELLED, "tickets that were cancelled")                                        \
+	X(TICKETS_REFUSED, "tickets that made room for others")                                    \
+	X(TICKETS_CLOSING, "tickets whose consumer ended")
 
 enum spoke_stat {
 #define SPOKE_STAT_ENUM(name, sentence) SPOKE_STAT_##name,

@@ -6,9 +6,12 @@
  *     msgpack-rpc://user:secret@[::1]:6666                       IPv6 in brackets
  *     unix:/run/echo.sock                                        a unix socket
  *     dubbo+unix:/run/echo.sock?interface=demo.EchoService       the same, and what is spoken there
+ *     file:///run/spoke/providers                                a file
  *
  * A unix socket takes the whole path, so a service there is named by the parameter "interface", as
- * Dubbo does. A URL is read once, into one block of memory: its fields are plain strings, decoded.
+ * Dubbo does. A file alone has no host, and is also read without the two slashes that come before
+ * one; like all that is behind a host its path is told without the first slash. A URL is read once,
+ * into one block of memory: its fields are plain strings, decoded.
  *
  * What is read: control bytes nowhere; a space, and percent signs for what has a meaning, as in
  * RFC 3986 (a space is also taken as it is in parameters; "+" is a plus sign); no fragment; no key
@@ -41,10 +44,11 @@ struct spoke_url {
 	const char *scheme;   /* in small letters, as "dubbo"; "" for a mere "unix:/run/x.sock" */
 	const char *user;     /* NULL: not given */
 	const char *password; /* NULL: not given; if it is, so is a user, be it "" */
-	const char *host;     /* in small letters, IPv6 without brackets; NULL: a unix socket */
-	const char *path;     /* without the first slash, as "demo.EchoService"; may be "" */
-	const char *socket;   /* path of the unix socket, as "/run/x.sock"; NULL: a host */
-	int port;             /* 0 to 65535; -1: not given */
+	const char *host;   /* in small letters, IPv6 without brackets; "": that of a file; NULL: a
+				unix socket */
+	const char *path;   /* without the first slash, as "demo.EchoService"; may be "" */
+	const char *socket; /* path of the unix socket, as "/run/x.sock"; NULL: a host */
+	int port;           /* 0 to 65535; -1: not given */
 	unsigned parameter_count;
 	const struct spoke_url_parameter *parameters; /* in their order */
 	const struct spoke_env *env;                  /* borrowed; gave the memory */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one with the fewest calls under way; among equals by weight. The loops have no branches that
+ * depend on what they find, for nobody can foretell it.
+ */
+#include "cluster/balancer/weights.h"
+
+static size_t room(size_t count)
+{
+	return spokei_weights_room(count, 0);
+}
+
+static void changed(void *memory, const struct spoke_candidates *candidates, bool fresh)
+{
+	(void)fresh;
+	spokei_weights_set(memory, candidates);
+}
+
+/* All bits of a word, if it is so. */
+static uint32_t mask_if(bool is_so)
+{
+	return 0 - (uint32_t)is_so;
+}
+
+/* Who has no weight has the most calls under way that there can be. */
+static uint32_t fewest(const uint32_t *actives, const uint32_t *weights, size_t count)
+{
+	uint32_t least = UINT32_MAX;
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t load = actives[i] | mask_if(weights[i] == 0);
+
+		least = load < least ? load : least;
+	}
+	return least;
+}
+
+/* The weight of all who have so few. */
+static uint32_t weight_at(const uint32_t *actives, const uint32_t *weights, size_t count,
+			  uint32_t least)
+{
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += weights[i] & mask_if(actives[i] == least);
+	return sum;
+}
+
+/* So many places that compilers make vectors of them. */
+#define BLOCK 20u
+
+/* How many of the places are before the one at which the sum of weights passes `lot`. */
+static size_t count_before(const uint32_t *actives, const uint32_t *weights, size_t count,
+			   uint32_t least, uint32_t lot)
+{
+	uint32_t sum = 0;
+	size_t before = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		sum += weights[i] & mask_if(actives[i] == least);
+		before += sum <= lot;
+	}
+	return before;
+}
+
+/* As spokei_weights_draw(), among those who have so few; whole blocks are passed over at a time. */
+static size_t draw(const uint32_t *actives, const uint32_t *weights, size_t count, uint32_t least,
+		   uint32_t lot)
+{
+	size_t at = 0;
+
+	for (; at + BLOCK <= count; at += BLOCK) {
+		uint32_t sum = weight_at(actives + at, weights + at, BLOCK, least);
+
+		if (lot < sum)
+			return at + count_before(actives + at, weights + at, BLOCK, least, lot);
+		lot -= sum;
+	}
+	at += count_before(actives + at, weights + at, count - at, least, lot);
+	return at < count ? at : SPOKE_NOBODY;
+}
+
+static size_t pick(void *memory, const struct spoke_candidates *candidates,
+		   const struct spoke_choice *choice)
+{
+	struct spokei_weights *all = memory;
+	const uint32_t *weights = spokei_weights_for(all, choice);
+	const uint32_t *actives = candidates->actives;
+	uint32_t least;
+	uint32_t sum;
+
+	least = fewest(actives, weights, all->places);
+	sum = weight_at(actives, weights, all->places, least);
+	return draw(actives, weights, all->places, least, spokei_dice_below(choice->dice, sum));
+}
+
+const struct spoke_balancer spoke_least_active = {
+	.name = "leastactive",
+	.room = room,
+	.changed = changed,
+	.pick = pick,
+};

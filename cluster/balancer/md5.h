@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MD5 (RFC 1321), which the places on Dubbo's ring are made by. It spreads; it protects nothing.
+ * Pure.
+ */
+#ifndef SPOKEI_BALANCER_MD5_H
+#define SPOKEI_BALANCER_MD5_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct spokei_md5 {
+	uint32_t words[4]; /* the digest, each four bytes of it the least significant one first */
+};
+
+struct spokei_md5 spokei_md5(const void *bytes, size_t len);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * By weight: a number below the sum of all weights, looked up among their running sums.
+ */
+#include "cluster/balancer/weights.h"
+
+/* Behind the weights: the sum of them up to each of those who have one, itself included. */
+static size_t room(size_t count)
+{
+	return spokei_weights_room(count, sizeof(uint32_t));
+}
+
+static void changed(void *memory, const struct spoke_candidates *candidates, bool fresh)
+{
+	struct spokei_weights *weights = memory;
+	const uint32_t *who;
+	uint32_t *sums;
+	uint32_t sum = 0;
+
+	(void)fresh;
+	spokei_weights_set(weights, candidates);
+	who = spokei_weights_who(weights);
+	sums = spokei_weights_behind(weights);
+	for (uint32_t i = 0; i < weights->able; i++)
+		sums[i] = sum += weights->of[who[i]];
+}
+
+/* How many of the sums, of which there is one at least, are not above `lot`. Without branches. */
+static uint32_t look_up(const uint32_t *sums, uint32_t count, uint32_t lot)
+{
+	const uint32_t *from = sums;
+
+	while (count > 1) {
+		uint32_t half = count / 2;
+
+		from += from[half - 1] <= lot ? half : 0;
+		count -= half;
+	}
+	return (uint32_t)(from - sums);
+}
+
+static size_t pick_untried(struct spokei_weights *weights, const struct spoke_choice *choice)
+{
+	const uint32_t *rest = spokei_weights_untried(weights, choice);
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < weights->places; i++)
+		sum += rest[i];
+	return spokei_weights_draw(rest, weights->places, spokei_dice_below(choice->dice, sum));
+}
+
+static size_t pick(void *memory, const struct spoke_candidates *candidates,
+		   const struct spoke_choice *choice)
+{
+	struct spokei_weights *weights = memory;
+	uint32_t at;
+
+	(void)candidates;
+	if (weights->able == 0)
+		return SPOKE_NOBODY;
+	if (choice->tried_count > 0)
+		return pick_untried(weights, choice);
+	if (weights->even)
+		at = spokei_dice_below(choice->dice, weights->able);
+	else
+		at = look_up(spokei_weights_behind(weights), weights->able,
+			     spokei_dice_below(choice->dice, weights->total));
+	return spokei_weights_who(weights)[at];
+}
+
+const struct spoke_balancer spoke_random = {
+	.name = "random",
+	.room = room,
+	.changed = changed,
+	.pick = pick,
+};

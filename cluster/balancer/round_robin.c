@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each in its turn, as often as its weight says, evenly mixed: everybody gains its weight, the
+ * richest one is chosen (the first of several) and pays what all have gained together. If all
+ * weights are equal that is one after another, and nothing has to be counted.
+ *
+ * Who leaves and comes back begins with nothing; those who stay keep what they have, but for what
+ * all of them have in common, so that who is new is neither favoured nor kept waiting.
+ */
+#include "cluster/balancer/weights.h"
+
+#define ABSENT INT32_MIN /* the account of who has no weight: never the richest */
+
+/* Behind the weights. */
+struct turns {
+	uint32_t next;   /* if even: the turn, as a place in the list of those who have a weight */
+	uint32_t after;  /* the place chosen last, and one more; 0: none yet */
+	int32_t funds[]; /* of each place; all 0 while weights are even */
+};
+
+static size_t room(size_t count)
+{
+	size_t size = spokei_weights_room(count, sizeof(int32_t));
+
+	return size == SIZE_MAX ? size : size + sizeof(struct turns);
+}
+
+/* What those who were there and stay have on average. */
+static int64_t average(const struct spokei_weights *weights, const struct turns *turns)
+{
+	int64_t sum = 0;
+	int64_t count = 0;
+
+	for (uint32_t i = 0; i < weights->places; i++) {
+		if (weights->of[i] == 0 || turns->funds[i] == ABSENT)
+			continue;
+		sum += turns->funds[i];
+		count++;
+	}
+	return count > 0 ? sum / count : 0;
+}
+
+static int32_t settled(const struct spokei_weights *weights, int32_t funds, int64_t common)
+{
+	int64_t rest = funds == ABSENT ? 0 : funds - common;
+	int64_t most = weights->total;
+
+	return (int32_t)(rest > most ? most : rest < -most ? -most : rest);
+}
+
+static void changed(void *memory, const struct spoke_candidates *candidates, bool fresh)
+{
+	struct spokei_weights *weights = memory;
+	const uint32_t *who;
+	struct turns *turns;
+	int64_t common;
+
+	(void)fresh;
+	spokei_weights_set(weights, candidates);
+	turns = spokei_weights_behind(weights);
+	common = average(weights, turns);
+	for (uint32_t i = 0; i < weights->places; i++) {
+		if (weights->even)
+			turns->funds[i] = 0;
+		else if (weights->of[i] == 0)
+			turns->funds[i] = ABSENT;
+		else
+			turns->funds[i] = settled(weights, turns->funds[i], common);
+	}
+	who = spokei_weights_who(weights);
+	turns->next = 0;
+	while (turns->next < weights->able && who[turns->next] < turns->after)
+		turns->next++;
+}
+
+/* One after another; who is not in `weights` is passed over. */
+static size_t pick_next(struct spokei_weights *all, struct turns *turns, const uint32_t *weights)
+{
+	const uint32_t *who = spokei_weights_who(all);
+
+	for (uint32_t i = 0; i < all->able; i++) {
+		uint32_t at = turns->next < all->able ? turns->next : 0;
+
+		turns->next = at + 1;
+		if (weights[who[at]] > 0)
+			return who[at];
+	}
+	return SPOKE_NOBODY;
+}
+
+/* Everybody gains. Returns the most that anybody has. */
+static int32_t gain(int32_t *restrict funds, const uint32_t *restrict weights, size_t count)
+{
+	int32_t most = ABSENT;
+
+	for (size_t i = 0; i < count; i++) {
+		int32_t mine = funds[i] + (int32_t)weights[i];
+
+		funds[i] = mine;
+		most = mine > most ? mine : most;
+	}
+	return most;
+}
+
+#define BLOCK 16u
+
+/* The first place that has so much. One does. */
+static size_t find(const int32_t *funds, size_t count, int32_t most)
+{
+	size_t at = 0;
+
+	for (; at + BLOCK <= count; at += BLOCK) {
+		int32_t hits = 0;
+
+		for (size_t i = 0; i < BLOCK; i++)
+			hits |= funds[at + i] == most;
+		if (hits)
+			break;
+	}
+	while (at < count && funds[at] != most)
+		at++;
+	return at < count ? at : SPOKE_NOBODY;
+}
+
+/* The richest of those in `weights`; one is. */
+static size_t find_among(const int32_t *funds, size_t count, const uint32_t *weights)
+{
+	size_t best = SPOKE_NOBODY;
+
+	for (size_t i = 0; i < count; i++)
+		if (weights[i] > 0 && (best == SPOKE_NOBODY || funds[i] > funds[best]))
+			best = i;
+	return best;
+}
+
+static size_t pick(void *memory, const struct spoke_candidates *candidates,
+		   const struct spoke_choice *choice)
+{
+	struct spokei_weights *all = memory;
+	struct turns *turns = spokei_weights_behind(all);
+	const uint32_t *weights = spokei_weights_for(all, choice);
+	int32_t most;
+	size_t place;
+
+	(void)candidates;
+	if (all->able == 0)
+		return SPOKE_NOBODY;
+	if (all->even) {
+		place = pick_next(all, turns, weights);
+	} else {
+		most = gain(turns->funds, all->of, all->places);
+		place = weights == all->of ? find(turns->funds, all->places, most)
+					   : find_among(turns->funds, all->places, weights);
+		turns->funds[place] -= (int32_t)all->total;
+	}
+	turns->after = (uint32_t)place + 1;
+	return place;
+}
+
+const struct spoke_balancer spoke_round_robin = {
+	.name = "roundrobin",
+	.room = room,
+	.changed = changed,
+	.pick = pick,
+};

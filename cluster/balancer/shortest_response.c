@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The least product of mean response time and calls under way, the new one counted; among equals by
+ * weight. Of who has no mean nobody knows whether it is fast: it is asked at once, but by one call
+ * at a time, and one in the time that a call may take. Else it comes after all who have a mean.
+ *
+ * Means above 9 minutes count as 9 minutes, and more than 16 million calls under way as so many.
+ */
+#include "cluster/balancer/weights.h"
+
+#define MEAN_MAX ((UINT64_C(1) << 39) - 1)
+#define ACTIVES_MAX ((UINT32_C(1) << 24) - 1)
+#define UNKNOWN (UINT64_C(1) << 63) /* more than any product */
+
+/* The memory: a product for each place, made anew for each choice; then the weights. */
+static struct spokei_weights *weights_of(void *memory, size_t count)
+{
+	return (void *)((uint64_t *)memory + count);
+}
+
+static size_t room(size_t count)
+{
+	return spokei_weights_room(count, sizeof(uint64_t));
+}
+
+static void changed(void *memory, const struct spoke_candidates *candidates, bool fresh)
+{
+	(void)fresh;
+	spokei_weights_set(weights_of(memory, candidates->count), candidates);
+}
+
+static uint64_t product_of_unknown(const struct spoke_candidates *candidates,
+				   const struct spoke_choice *choice, size_t place)
+{
+	uint64_t chosen = candidates->chosen_ns[place];
+	uint64_t since = choice->now_ns > chosen ? choice->now_ns - chosen : 0;
+
+	if (candidates->actives[place] == 0 && (chosen == 0 || since >= choice->timeout_ns))
+		return 0;
+	return UNKNOWN + candidates->actives[place];
+}
+
+/* Returns the least of those who have a weight; UINT64_MAX if nobody has. */
+static uint64_t multiply(uint64_t *restrict products, const struct spoke_candidates *candidates,
+			 const struct spoke_choice *choice, const uint32_t *restrict weights)
+{
+	const uint64_t *means = candidates->means_ns;
+	const uint32_t *actives = candidates->actives;
+	uint64_t least = UINT64_MAX;
+
+	for (size_t i = 0; i < candidates->count; i++) {
+		uint64_t mean = means[i] < MEAN_MAX ? means[i] : MEAN_MAX;
+		uint64_t calls = (actives[i] < ACTIVES_MAX ? actives[i] : ACTIVES_MAX) + 1;
+		uint64_t product = mean * calls;
+
+		if (mean == 0)
+			product = product_of_unknown(candidates, choice, i);
+		product |= weights[i] == 0 ? UINT64_MAX : 0;
+		products[i] = product;
+		least = product < least ? product : least;
+	}
+	return least;
+}
+
+/*
+ * The usual case, in one short loop: all have means, no number is beyond measure, one
+ * product is the least. Else SPOKE_NOBODY. `first` and `last` are the first and the last of those
+ * with the least product.
+ */
+static size_t pick_usual(const struct spokei_weights *weights,
+			 const struct spoke_candidates *candidates)
+{
+	const uint32_t *who = spokei_weights_who(weights);
+	const uint64_t *means = candidates->means_ns;
+	const uint32_t *actives = candidates->actives;
+	uint64_t least = UINT64_MAX;
+	uint64_t bits_of_means = 0;
+	uint64_t bits_of_calls = 0;
+	size_t first = 0;
+	size_t last = 0;
+
+	for (uint32_t i = 0; i < weights->able; i++) {
+		size_t place = who[i];
+		uint64_t mean = means[place];
+		uint64_t calls = (uint64_t)actives[place] + 1;
+		uint64_t product = mean * calls;
+
+		bits_of_means |= mean;
+		bits_of_calls |= calls;
+		if (product > least)
+			continue;
+		first = product < least ? place : first;
+		last = place;
+		least = product;
+	}
+	if (first != last || least == 0 || bits_of_means > MEAN_MAX || bits_of_calls > ACTIVES_MAX)
+		return SPOKE_NOBODY;
+	return weights->able > 0 ? first : SPOKE_NOBODY;
+}
+
+/* Among those with the least product by weight. Nearly always it is one. */
+static size_t draw(const uint64_t *products, const uint32_t *weights, size_t count, uint64_t least,
+		   uint64_t dice)
+{
+	uint32_t sum = 0;
+	uint32_t lot;
+
+	for (size_t i = 0; i < count; i++)
+		sum += products[i] == least ? weights[i] : 0;
+	lot = spokei_dice_below(dice, sum);
+	for (size_t i = 0; i < count; i++) {
+		if (products[i] != least)
+			continue;
+		if (lot < weights[i])
+			return i;
+		lot -= weights[i];
+	}
+	return SPOKE_NOBODY;
+}
+
+static size_t pick(void *memory, const struct spoke_candidates *candidates,
+		   const struct spoke_choice *choice)
+{
+	struct spokei_weights *all = weights_of(memory, candidates->count);
+	const uint32_t *weights = spokei_weights_for(all, choice);
+	size_t place = weights == all->of ? pick_usual(all, candidates) : SPOKE_NOBODY;
+
+	if (place == SPOKE_NOBODY) {
+		uint64_t least = multiply(memory, candidates, choice, weights);
+
+		place = draw(memory, weights, candidates->count, least, choice->dice);
+	}
+	return place;
+}
+
+const struct spoke_balancer spoke_shortest_response = {
+	.name = "shortestresponse",
+	.room = room,
+	.changed = changed,
+	.pick = pick,
+};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slots are whole seconds, and the 10 s of the promise begin within one of them. That one counts
+ * for attempts and not for calls: both errors are on the careful side.
+ */
+#include "cluster/budget.h"
+
+#define CALLS_PER_RETRY UINT64_C(5)
+#define FREE_RETRIES UINT64_C(100)
+
+void spokei_budget_roll(struct spokei_budget *budget, uint64_t second)
+{
+	if (second <= budget->second)
+		return;
+	if (second - budget->second >= SPOKEI_BUDGET_SLOTS) {
+		*budget = (struct spokei_budget){ .second = second };
+		return;
+	}
+	while (budget->second < second) {
+		unsigned oldest = (unsigned)(++budget->second % SPOKEI_BUDGET_SLOTS);
+		unsigned next = (oldest + 1) % SPOKEI_BUDGET_SLOTS;
+
+		/* The oldest slot is the new one now: its calls counted no more already. */
+		budget->retries_sum -= budget->retries[oldest];
+		budget->retries[oldest] = 0;
+		budget->calls[oldest] = 0;
+		budget->calls_sum -= budget->calls[next];
+	}
+}
+
+bool spokei_budget_take(struct spokei_budget *budget, uint64_t now_ns)
+{
+	spokei_budget_roll(budget, now_ns / SPOKEI_BUDGET_SLOT_NS);
+	if ((budget->retries_sum + 1) * CALLS_PER_RETRY >
+	    budget->calls_sum + FREE_RETRIES * CALLS_PER_RETRY)
+		return false;
+	budget->retries[budget->second % SPOKEI_BUDGET_SLOTS]++;
+	budget->retries_sum++;
+	return true;
+}

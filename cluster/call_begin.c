@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The beginning of a call: taken, or refused at once. */
+#include "cluster/attachments.h"
+#include "cluster/call_parts.h"
+#include "cluster/filter/fallback.h"
+#include "core/shape.h"
+
+/* --- checks */
+
+static inline int check_args(struct spoke_span args, size_t *ret_count)
+{
+	struct spoke_cursor cursor;
+
+	if (SPOKEI_LIKELY(spokei_shape_is_scalar(args.data, args.len))) {
+		*ret_count = 1;
+		return SPOKE_OK;
+	}
+	return spoke_values_check(args.data, args.len, NULL, &cursor, ret_count);
+}
+
+/* What the wire has no place for is not left out in silence. */
+static int check_wire(const struct spokei_wire *wire, const struct spokei_message *message)
+{
+	if (SPOKEI_LIKELY(wire->attachments))
+		return SPOKE_OK;
+	return message->version.len || message->group.len || message->attachments.len
+		       ? SPOKE_EUNSUPPORTED
+		       : SPOKE_OK;
+}
+
+int spokei_call_prepare(struct spoke_method *method, struct spoke_span args,
+			const struct spoke_call_options *options)
+{
+	const struct spokei_caller *caller = method->caller;
+	/* What the calls of a method say differently is set by each. */
+	struct spokei_message *message = &method->request;
+	int error;
+
+	if (spokei_engine_forked(caller->engine))
+		return SPOKE_EFORKED;
+	if (caller->closed)
+		return SPOKE_ECLOSED;
+	if (options->timeout_ns > SPOKEI_TIMEOUT_MAX_NS)
+		return SPOKE_ERANGE;
+	error = check_args(args, &message->arg_count);
+	if (error == 0 && options->attachments.len > 0)
+		error = spokei_attachments_check(options->attachments, false);
+	if (error)
+		return error;
+	if (SPOKEI_UNLIKELY(method->type_count) && method->type_count != message->arg_count)
+		return SPOKE_EINVAL;
+	message->args = args;
+	message->attachments = options->attachments;
+	message->two_way = !options->one_way;
+	return SPOKE_OK;
+}
+
+/* --- one attempt */
+
+/* The prefix of this method on this wire, made when it is wanted first. */
+static struct spoke_span prefix_of(struct spoke_method *method, const struct spokei_wire *wire)
+{
+	struct spokei_prefix *prefix = &method->prefix;
+
+	if (prefix->wire != wire) {
+		spokei_buffer_truncate(&prefix->bytes, 0);
+		if (wire->prefix(&method->caller->link->limits.wire, &method->request,
+				 &prefix->bytes))
+			return spokei_span(NULL, 0);
+		prefix->wire = wire;
+	}
+	return spokei_span(spokei_buffer_data(&prefix->bytes), spokei_buffer_len(&prefix->bytes));
+}
+
+/* One of the last call's anew: all but the timer, and what spokei_conn_call() sets. */
+static void clear_attempt(struct spokei_attempt *attempt)
+{
+	struct spokei_pending *pending = &attempt->pending;
+
+	pending->node.next = NULL;
+	pending->conn = NULL;
+	pending->parcel = NULL;
+	pending->begun_ns = 0;
+	pending->written_ns = 0;
+	pending->done = spokei_attempt_done;
+	/* A further attempt is freed before its caller is. */
+	pending->lasting = attempt == &attempt->call->attempt;
+	attempt->endpoint = NULL;
+}
+
+int spokei_attempt_begin(struct spokei_attempt *attempt, struct spokei_conn *conn,
+			 uint64_t timeout_ns)
+{
+	struct spoke_method *method = attempt->call->method;
+	struct spokei_message *message = &method->request;
+	int error = check_wire(conn->wire, message);
+
+	if (error)
+		return error;
+	clear_attempt(attempt);
+	attempt->pending.timeout_ns = timeout_ns;
+	message->prefix = prefix_of(method, conn->wire);
+	error = spokei_conn_call(conn, &attempt->pending, message);
+	return error == SPOKE_ESTATE ? SPOKE_EUNAVAILABLE : error;
+}
+
+/* --- calls */
+
+int spokei_call_new(struct spoke_method *method, struct spokei_call **ret_call)
+{
+	struct spokei_call *call;
+	void *cell;
+	uint64_t handle;
+	int error = spokei_slab_take(&method->caller->calls, &cell, &handle);
+
+	if (error)
+		return error;
+	call = cell;
+	call->caller = method->caller;
+	call->method = method;
+	call->handle = handle;
+	call->attempt.call = call;
+	call->attempt.endpoint = NULL;
+	call->done = NULL;
+	call->course = NULL;
+	call->policy = NULL;
+	call->filters = 0;
+	call->limited = false;
+	call->cancelled = false;
+	call->cancel.node.next = NULL;
+	*ret_call = call;
+	return SPOKE_OK;
+}
+
+int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn, uint64_t timeout_ns,
+		      struct spokei_call **ret_call)
+{
+	struct spokei_call *call;
+	int error = spokei_call_new(method, &call);
+
+	if (error)
+		return error;
+	error = spokei_attempt_begin(&call->attempt, conn,
+				     timeout_ns ? timeout_ns : method->settings.timeout_ns);
+	if (error) {
+		spokei_slab_give(&method->caller->calls, call->handle);
+		return error;
+	}
+	spokei_count(method->caller->engine, SPOKE_STAT_CALLS);
+	*ret_call = call;
+	return SPOKE_OK;
+}
+
+/* --- a consumer's */
+
+/* One attempt, whatever comes of it: there is nothing to keep. */
+static bool takes_one(const struct spoke_consumer *consumer, const struct spoke_method *method,
+		      const struct spoke_policy *policy)
+{
+	if (SPOKEI_UNLIKELY(method->settings.wait_ready))
+		return false;
+	if (policy->once)
+		return true;
+	return policy == &spoke_failover &&
+	       (spokei_directory_listed(&consumer->directory) <= 1 ||
+		spokei_settings_retries(&method->settings, policy) == 0);
+}
+
+static int begin_one(struct spoke_method *method, const struct spoke_policy *policy,
+		     const struct spoke_call_options *options, struct spokei_call **ret_call)
+{
+	struct spokei_endpoint *endpoint;
+	struct spokei_conn *conn;
+	struct spokei_call *call;
+	int error = spokei_consumer_pick(method, policy, options->hash_key, NULL, &endpoint, &conn);
+
+	if (error == 0)
+		error = spokei_call_begin(method, conn, options->timeout_ns, &call);
+	if (error)
+		return error;
+	call->attempt.endpoint = endpoint;
+	call->policy = policy;
+	spokei_directory_begun(endpoint);
+	*ret_call = call;
+	return SPOKE_OK;
+}
+
+static int make_course(struct spokei_call *call, const struct spoke_policy *policy,
+		       const struct spoke_call_options *options)
+{
+	struct spoke_method *method = call->method;
+	struct spokei_caller *caller = call->caller;
+	const struct spokei_call_settings *settings = &method->settings;
+	struct spokei_course *course = spokei_course_new(caller->engine->env, &method->request,
+							 options->hash_key, &call->attempt);
+
+	if (course == NULL)
+		return SPOKE_ENOMEM;
+	call->course = course;
+	call->policy = policy;
+	course->policy = policy;
+	course->timeout_ns = options->timeout_ns ? options->timeout_ns : settings->timeout_ns;
+	course->lasts_ns = UINT64_MAX;
+	if (policy->repeats) {
+		course->lasts_ns = spokei_settings_deadline(
+			settings, spokei_settings_retries(settings, policy), course->timeout_ns);
+		course->id = caller->next_id++;
+	}
+	return SPOKE_OK;
+}
+
+static void give_up(struct spokei_call *call)
+{
+	struct spokei_caller *caller = call->caller;
+
+	if (call->course)
+		spokei_course_free(caller->engine->env, call->course);
+	spokei_slab_give(&caller->calls, call->handle);
+}
+
+static int begin_course(struct spoke_method *method, const struct spoke_policy *policy,
+			const struct spoke_call_options *options, struct spokei_call **ret_call)
+{
+	struct spokei_call *call;
+	int error = spokei_call_new(method, &call);
+
+	if (error)
+		return error;
+	error = make_course(call, policy, options);
+	if (error == 0) {
+		call->course->young = true;
+		spokei_call_next(call, NULL);
+		call->course->young = false;
+		if (call->course->stage == SPOKEI_COURSE_OVER)
+			error = call->course->ending.error;
+	}
+	if (error) {
+		give_up(call);
+		return error;
+	}
+	spokei_count(call->caller->engine, SPOKE_STAT_CALLS);
+	*ret_call = call;
+	return SPOKE_OK;
+}
+
+/* A call that is not sent, but answered with a value. Returns 0 or SPOKE_ENOMEM or SPOKE_ELIMIT. */
+static int begin_answer(struct spoke_method *method, struct spoke_value value, bool fallback,
+			struct spokei_call **ret_call)
+{
+	struct spokei_call *call;
+	int error = spokei_call_new(method, &call);
+
+	if (error)
+		return error;
+	method->request.args = spokei_span(value.data, value.len);
+	method->request.attachments = (struct spoke_value){ NULL, 0 };
+	call->course = spokei_course_new(call->caller->engine->env, &method->request,
+					 spokei_span(NULL, 0), &call->attempt);
+	if (call->course == NULL) {
+		give_up(call);
+		return SPOKE_ENOMEM;
+	}
+	call->course->excused = fallback;
+	spokei_call_answer(call);
+	spokei_count(call->caller->engine, SPOKE_STAT_CALLS);
+	*ret_call = call;
+	return SPOKE_OK;
+}
+
+/* --- what is asked before */
+
+static struct spoke_filter_verdict ask_filters(struct spoke_method *method, size_t *ret_passed)
+{
+	const struct spokei_message *message = &method->request;
+	const struct spoke_filter_call about = {
+		.service = message->service,
+		.version = message->version,
+		.group = message->group,
+		.method = message->method,
+		.args = message->args,
+		.attachments = message->attachments,
+		.one_way = !message->two_way,
+	};
+
+	return spokei_filters_before_call(&spokei_consumer_of(method)->filters, &about, ret_passed);
+}
+
+/* Takes a call that its method's limits allow. */
+static int take_allowed(struct spoke_method *method, const struct spoke_call_options *options,
+			struct spokei_call **ret_call)
+{
+	struct spoke_consumer *consumer = spokei_consumer_of(method);
+	const struct spoke_policy *policy = options->policy ? options->policy
+							    : method->settings.policy;
+	struct spoke_filter_verdict verdict = { .step = SPOKE_FILTER_GO_ON };
+	size_t passed = 0;
+	int error;
+
+	if (SPOKEI_UNLIKELY(consumer->filters.count > 0)) {
+		verdict = ask_filters(method, &passed);
+		/* A filter may end anything. */
+		if (method->caller->closed)
+			return SPOKE_ECLOSED;
+	}
+	if (verdict.step == SPOKE_FILTER_REFUSE)
+		return verdict.error ? verdict.error : SPOKE_EREFUSED;
+	if (verdict.step == SPOKE_FILTER_ANSWER)
+		error = begin_answer(method, verdict.value, false, ret_call);
+	else if (SPOKEI_LIKELY(takes_one(consumer, method, policy)))
+		error = begin_one(method, policy, options, ret_call);
+	else
+		error = begin_course(method, policy, options, ret_call);
+	if (error && method->fallback.len && spokei_fallback_applies(error))
+		error = begin_answer(method, method->fallback, true, ret_call) ? error : SPOKE_OK;
+	if (error && policy == &spoke_failsafe)
+		error = begin_answer(method, spokei_call_nil, false, ret_call) ? error : SPOKE_OK;
+	if (error == 0)
+		(*ret_call)->filters = (uint8_t)passed;
+	return error;
+}
+
+static int take_call(struct spoke_method *method, struct spoke_span args,
+		     const struct spoke_call_options *options, struct spokei_call **ret_call)
+{
+	struct spokei_caller *caller = method->caller;
+	int error;
+
+	if (SPOKEI_UNLIKELY(caller->pushes))
+		return SPOKE_EINVAL;
+	error = spokei_call_prepare(method, args, options);
+	if (error)
+		return error;
+	if (spokei_limit_take(&method->limit, caller->engine->begin_ns))
+		return SPOKE_ELIMIT;
+	error = take_allowed(method, options, ret_call);
+	if (error) {
+		spokei_limit_give(&method->limit);
+		return error;
+	}
+	(*ret_call)->limited = true;
+	spokei_budget_called(&caller->budget, caller->engine->begin_ns);
+	return SPOKE_OK;
+}
+
+int spoke_call(struct spoke_method *method, struct spoke_span args,
+	       const struct spoke_call_options *options, spoke_done done, void *arg,
+	       struct spoke_call *ret_call)
+{
+	static const struct spoke_call_options defaults;
+	struct spokei_call *call = NULL;
+	int error = take_call(method, args, options ? options : &defaults, &call);
+
+	return spokei_call_taken(method, error, call, done, arg, ret_call);
+}
+
+uint64_t spokei_call_longest(const struct spoke_method *method,
+			     const struct spoke_call_options *options)
+{
+	const struct spokei_call_settings *settings = &method->settings;
+	const struct spoke_policy *policy = options->policy ? options->policy : settings->policy;
+	uint64_t each_ns = options->timeout_ns ? options->timeout_ns : settings->timeout_ns;
+	uint64_t attempts = spokei_settings_retries(settings, policy) + UINT64_C(1);
+
+	/* Whose caller gets a ticket is told after the first. */
+	if (policy->once || policy->fans_out || policy->repeats)
+		attempts = 1;
+	return each_ns > UINT64_MAX / attempts ? UINT64_MAX : each_ns * attempts;
+}

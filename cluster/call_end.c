@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a call: its caller is told, once; of one with a ticket, once more. */
+#include "cluster/call_parts.h"
+#include "cluster/filter/fallback.h"
+
+static const unsigned char nil[] = { 0xc0 };
+const struct spoke_value spokei_call_nil = { nil, sizeof(nil) };
+
+/* --- results */
+
+struct spoke_result spokei_call_result(const struct spokei_outcome *outcome)
+{
+	const struct spokei_message *reply = outcome->reply;
+	struct spoke_result result = {
+		.error = outcome->error,
+		.written = outcome->written,
+		.queued_ns = outcome->queued_ns,
+		.waited_ns = outcome->waited_ns,
+		.attempts = 1,
+	};
+
+	if (reply) {
+		result.value = reply->value;
+		result.attachments = reply->attachments;
+		result.error_text = reply->error_text;
+		result.error_class = reply->error_class;
+		result.error_code = reply->error_code;
+	}
+	if (result.error == SPOKE_OK && result.value.len == 0)
+		result.value = spokei_call_nil;
+	return result;
+}
+
+struct spoke_result spokei_course_result(const struct spokei_course *course)
+{
+	const struct spokei_ending *ending = &course->ending;
+	struct spoke_result result = {
+		.error = ending->error,
+		.error_code = ending->error_code,
+		.error_text = { ending->text, ending->text_len },
+		.error_class = { ending->class_name, ending->class_len },
+		.written = ending->written,
+		.queued_ns = ending->queued_ns,
+		.waited_ns = ending->waited_ns,
+	};
+
+	if (result.error == SPOKE_OK)
+		result.value = spokei_call_nil;
+	return result;
+}
+
+static enum spoke_stat stat_of(int error)
+{
+	switch (error) {
+	case SPOKE_OK:
+		return SPOKE_STAT_CALLS_OK;
+	case SPOKE_ETIMEOUT:
+		return SPOKE_STAT_CALLS_TIMEOUT;
+	case SPOKE_ETIMEOUT_UNSENT:
+		return SPOKE_STAT_CALLS_TIMEOUT_UNSENT;
+	case SPOKE_ECANCELED:
+		return SPOKE_STAT_CALLS_CANCELED;
+	case SPOKE_ECLOSED:
+		return SPOKE_STAT_CALLS_CLOSED;
+	case SPOKE_EDEFERRED:
+		return SPOKE_STAT_CALLS_DEFERRED;
+	default:
+		break;
+	}
+	if (spoke_error_is_remote(error))
+		return SPOKE_STAT_CALLS_REMOTE;
+	return spoke_error_is_transport(error) ? SPOKE_STAT_CALLS_LOST : SPOKE_STAT_CALLS_FAILED;
+}
+
+/* --- what is asked after */
+
+static void ask_filters(const struct spokei_call *call, struct spoke_result *result)
+{
+	const struct spokei_message *message = &call->method->request;
+	const struct spokei_course *course = call->course;
+	struct spoke_filter_call about = {
+		.service = message->service,
+		.version = message->version,
+		.group = message->group,
+		.method = message->method,
+		.result = result,
+		.took_ns = result->queued_ns + result->waited_ns,
+	};
+
+	if (course && course->policy) {
+		about.args = course->args;
+		about.attachments = course->attachments;
+		about.one_way = course->one_way;
+		if (course->begun_ns && call->caller->engine->begin_ns > course->begun_ns)
+			about.took_ns = call->caller->engine->begin_ns - course->begun_ns;
+	}
+	spokei_filters_after_call(&spokei_consumer_of(call->method)->filters, call->filters, &about,
+				  result);
+}
+
+static void improve(const struct spokei_call *call, struct spoke_result *result)
+{
+	if (SPOKEI_UNLIKELY(call->filters))
+		ask_filters(call, result);
+	if (SPOKEI_UNLIKELY(result->error) && call->method->fallback.len)
+		spokei_fallback_apply(result, call->method->fallback);
+}
+
+/* --- the end */
+
+static void rest_if_idle(struct spokei_caller *caller)
+{
+	if (SPOKEI_UNLIKELY(caller->closed) && caller->calls.count == 0 && caller->idle)
+		caller->idle(caller);
+}
+
+static void give_limit(struct spokei_call *call)
+{
+	if (call->limited)
+		spokei_limit_give(&call->method->limit);
+	call->limited = false;
+}
+
+/* The cell is free, and what was kept; a copy of the text may be among that. */
+static void bury_course(struct spokei_caller *caller, struct spokei_course *course)
+{
+	if (course)
+		spokei_course_free(caller->engine->env, course);
+}
+
+void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
+{
+	struct spokei_caller *caller = call->caller;
+	struct spokei_course *course = call->course;
+	spoke_done done = call->done;
+	void *arg = call->arg;
+
+	improve(call, result);
+	if (SPOKEI_UNLIKELY(result->fallback))
+		spokei_count(caller->engine, SPOKE_STAT_CALLS_FALLBACK);
+	spokei_count(caller->engine, stat_of(result->error));
+	give_limit(call);
+	spokei_task_drop(&call->cancel);
+	spokei_slab_give(&caller->calls, call->handle);
+	if (done)
+		done(arg, result);
+	bury_course(caller, course);
+	rest_if_idle(caller);
+}
+
+static void settle(struct spokei_call *call, struct spoke_result *result)
+{
+	static const enum spoke_stat stats[] = {
+		[SPOKE_TICKET_SUCCESS] = SPOKE_STAT_TICKETS_SUCCESS,
+		[SPOKE_TICKET_EXHAUSTED] = SPOKE_STAT_TICKETS_EXHAUSTED,
+		[SPOKE_TICKET_EXPIRED] = SPOKE_STAT_TICKETS_EXPIRED,
+		[SPOKE_TICKET_CANCELLED] = SPOKE_STAT_TICKETS_CANCELLED,
+		[SPOKE_TICKET_REFUSED] = SPOKE_STAT_TICKETS_REFUSED,
+		[SPOKE_TICKET_CLOSING] = SPOKE_STAT_TICKETS_CLOSING,
+	};
+	struct spokei_caller *caller = call->caller;
+	struct spokei_course *course = call->course;
+	const struct spokei_consumer_settings *settings =
+		&spokei_consumer_of(call->method)->settings;
+	uint64_t now_ns = caller->engine->begin_ns;
+	struct spoke_settled settled = {
+		.ticket = { call->handle },
+		.settlement = course->settlement,
+		.attempts = course->begun,
+		.id = course->id,
+		.lasted_ns = course->begun_ns && now_ns > course->begun_ns
+				     ? now_ns - course->begun_ns
+				     : 0,
+		.result = result,
+	};
+
+	improve(call, result);
+	spokei_count(caller->engine, stats[settled.settlement]);
+	spokei_task_drop(&call->cancel);
+	spokei_slab_give(&caller->calls, call->handle);
+	if (course->settle)
+		course->settle(course->settle_arg, &settled);
+	/* The consumer lives as long as this turn, whatever became of it. */
+	if (settings->settled)
+		settings->settled(settings->settled_arg, &settled);
+	bury_course(caller, course);
+	rest_if_idle(caller);
+}
+
+/* Whoever still is under way is told that nobody waits for it. */
+static void stop_attempts(struct spokei_call *call)
+{
+	struct spokei_course *course = call->course;
+
+	if (!course->own_free)
+		spokei_conn_cancel(&call->attempt.pending, SPOKE_ECANCELED);
+	for (struct spokei_fork *fork = course->forks; fork; fork = fork->next)
+		if (fork->attempt.pending.conn)
+			spokei_conn_cancel(&fork->attempt.pending, SPOKE_ECANCELED);
+}
+
+static void leave(struct spokei_call *call, enum spoke_settlement settlement)
+{
+	struct spokei_course *course = call->course;
+
+	course->stage = SPOKEI_COURSE_OVER;
+	course->settlement = settlement;
+	spokei_retry_leave(&call->caller->retry, course, true);
+	spokei_task_drop(&course->tell);
+	stop_attempts(call);
+}
+
+void spokei_call_end(struct spokei_call *call, enum spoke_settlement settlement,
+		     struct spoke_result *result)
+{
+	struct spokei_course *course = call->course;
+
+	leave(call, settlement);
+	result->attempts = course->begun;
+	if (course->young) {
+		course->ending.error = result->error;
+		return;
+	}
+	if (course->told)
+		settle(call, result);
+	else
+		spokei_call_finish(call, result);
+}
+
+/* --- a little later */
+
+static struct spokei_call *call_of(struct spokei_task *tell)
+{
+	return spoke_container_of(tell, struct spokei_course, tell)->call;
+}
+
+static void ended_later(struct spokei_task *task)
+{
+	struct spokei_call *call = call_of(task);
+	struct spokei_course *course = call->course;
+	struct spoke_result result = spokei_course_result(course);
+
+	if (call->cancelled) {
+		course->settlement = SPOKE_TICKET_CANCELLED;
+		result.error = SPOKE_ECANCELED;
+	}
+	result.attempts = course->begun;
+	if (course->told)
+		settle(call, &result);
+	else
+		spokei_call_finish(call, &result);
+}
+
+void spokei_call_end_later(struct spokei_call *call, enum spoke_settlement settlement, int error)
+{
+	struct spokei_course *course = call->course;
+
+	leave(call, settlement);
+	course->ending.error = error;
+	course->tell.run = ended_later;
+	spokei_engine_soon(call->caller->engine, &course->tell);
+}
+
+static void answered(struct spokei_task *task)
+{
+	struct spokei_call *call = call_of(task);
+	struct spoke_result result = {
+		.value = { call->course->args.data, call->course->args.len },
+		.fallback = call->course->excused,
+	};
+
+	if (call->cancelled)
+		result = (struct spoke_result){ .error = SPOKE_ECANCELED };
+	spokei_call_finish(call, &result);
+}
+
+void spokei_call_answer(struct spokei_call *call)
+{
+	struct spokei_course *course = call->course;
+
+	course->stage = SPOKEI_COURSE_OVER;
+	course->tell.run = answered;
+	spokei_engine_soon(call->caller->engine, &course->tell);
+}
+
+static void told(struct spokei_task *task)
+{
+	struct spokei_call *call = call_of(task);
+	struct spokei_course *course = call->course;
+	struct spoke_result result = spokei_course_result(course);
+	spoke_done done = call->done;
+
+	course->told = true;
+	result.error = SPOKE_EDEFERRED;
+	result.attempts = course->begun;
+	result.ticket.handle = call->handle;
+	spokei_count(call->caller->engine, SPOKE_STAT_CALLS_DEFERRED);
+	give_limit(call);
+	call->done = NULL;
+	if (done)
+		done(call->arg, &result);
+}
+
+void spokei_call_defer(struct spokei_call *call)
+{
+	struct spokei_course *course = call->course;
+
+	course->deferred = true;
+	spokei_retry_admit(&call->caller->retry, course);
+	course->tell.run = told;
+	spokei_engine_soon(call->caller->engine, &course->tell);
+}
+
+/* --- attempts */
+
+static void finish_one(struct spokei_call *call, const struct spokei_outcome *outcome)
+{
+	struct spoke_result result = spokei_call_result(outcome);
+
+	if (SPOKEI_UNLIKELY(call->cancelled)) {
+		/* Whatever came first since: its owner was promised so. */
+		result = (struct spoke_result){
+			.error = SPOKE_ECANCELED,
+			.written = outcome->written,
+			.queued_ns = outcome->queued_ns,
+			.waited_ns = outcome->waited_ns,
+			.attempts = 1,
+		};
+	} else if (SPOKEI_UNLIKELY(result.error) && call->policy == &spoke_failsafe) {
+		spokei_event(call->caller->engine, result.error, "call failed, and is excused");
+		result.error = SPOKE_OK;
+		result.value = spokei_call_nil;
+	}
+	spokei_call_finish(call, &result);
+}
+
+void spokei_attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome)
+{
+	struct spokei_attempt *attempt = spoke_container_of(pending, struct spokei_attempt,
+							    pending);
+	struct spokei_call *call = attempt->call;
+	struct spokei_endpoint *endpoint = attempt->endpoint;
+	enum spoke_fate fate = SPOKE_FATE_OK;
+
+	if (SPOKEI_UNLIKELY(outcome->error))
+		fate = spokei_attempt_fate(outcome->error, outcome->written);
+	attempt->endpoint = NULL;
+	if (SPOKEI_LIKELY(endpoint))
+		spokei_directory_ended(endpoint, fate, outcome->error, outcome->waited_ns);
+	if (SPOKEI_LIKELY(call->course == NULL))
+		finish_one(call, outcome);
+	else
+		spokei_call_attempt_ended(attempt, outcome, fate);
+}
+
+/* --- cancelling and closing */
+
+static void call_cancelled(struct spokei_task *task)
+{
+	struct spokei_call *call = spoke_container_of(task, struct spokei_call, cancel);
+	struct spoke_result result = { .error = SPOKE_ECANCELED };
+
+	if (call->course == NULL) {
+		spokei_conn_cancel(&call->attempt.pending, SPOKE_ECANCELED);
+		return;
+	}
+	if (call->course->stage == SPOKEI_COURSE_OVER)
+		return; /* it is about to be told of another end, or of this one */
+	result.written = call->course->begun > 0 && call->course->ending.written;
+	spokei_call_end(call, SPOKE_TICKET_CANCELLED, &result);
+}
+
+bool spokei_call_cancel(struct spokei_caller *caller, struct spoke_call named)
+{
+	struct spokei_call *call = spokei_slab_get(&caller->calls, named.handle);
+
+	if (call == NULL)
+		return false;
+	call->cancelled = true;
+	if (call->course == NULL || !call->course->own_free)
+		spokei_conn_withdraw(&call->attempt.pending);
+	call->cancel.run = call_cancelled;
+	spokei_engine_soon(caller->engine, &call->cancel);
+	return true;
+}
+
+bool spoke_call_cancel(struct spoke_consumer *consumer, struct spoke_call call)
+{
+	return spokei_call_cancel(&consumer->caller, call);
+}
+
+static void sweep(struct spokei_task *task)
+{
+	struct spokei_caller *caller = spoke_container_of(task, struct spokei_caller, sweep);
+	struct spokei_course *course;
+
+	while ((course = spokei_retry_any(&caller->retry)) != NULL) {
+		struct spoke_result result = spokei_course_result(course);
+
+		result.error = SPOKE_ECLOSED;
+		spokei_call_end(course->call, SPOKE_TICKET_CLOSING, &result);
+	}
+}
+
+void spokei_call_sweep(struct spokei_caller *caller)
+{
+	caller->sweep.run = sweep;
+	spokei_engine_soon(caller->engine, &caller->sweep);
+}

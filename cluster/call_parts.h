@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of a call have of each other: call_begin.c takes or refuses it, call_next.c finds
+ * the next step of one that may take several attempts, call_end.c ends it, call_ticket.c is what
+ * users see of its ticket.
+ */
+#ifndef SPOKEI_CALL_PARTS_H
+#define SPOKEI_CALL_PARTS_H
+
+#include "cluster/call.h"
+#include "cluster/consumer_parts.h"
+
+/* --- call_begin.c */
+
+/* A call that has not begun: a cell of its own. Returns 0, SPOKE_ELIMIT or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_call_new(struct spoke_method *method, struct spokei_call **ret_call);
+
+/* Sends what the method's request says, as an attempt. Returns as spoke_call(). */
+SPOKE_MUST_USE int spokei_attempt_begin(struct spokei_attempt *attempt, struct spokei_conn *conn,
+					uint64_t timeout_ns);
+
+/* --- call_next.c */
+
+/* Does what the policy wants: before the first attempt, when one has ended (`outcome`), or when a
+ * wait is over. The call may be gone afterwards. */
+void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *outcome);
+
+/* An attempt of a course has ended. */
+void spokei_call_attempt_ended(struct spokei_attempt *attempt, const struct spokei_outcome *outcome,
+			       enum spoke_fate fate);
+
+/* --- call_end.c */
+
+/* spokei_pending's done() of every attempt. */
+void spokei_attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome);
+
+/* The one completion of a call: the cell is free when its caller is told, who may call again. */
+void spokei_call_finish(struct spokei_call *call, struct spoke_result *result);
+
+/* The end of a call with a course, of whatever kind: as a ticket if it is one. */
+void spokei_call_end(struct spokei_call *call, enum spoke_settlement settlement,
+		     struct spoke_result *result);
+
+/* The same with an error of this side's, a little later; nothing of it goes on from here. */
+void spokei_call_end_later(struct spokei_call *call, enum spoke_settlement settlement, int error);
+
+/* Its caller gets a ticket, a little later. */
+void spokei_call_defer(struct spokei_call *call);
+
+/* It ends with OK and this value, a little later. */
+void spokei_call_answer(struct spokei_call *call);
+
+/* The value that says nothing. */
+extern const struct spoke_value spokei_call_nil;
+
+struct spoke_result spokei_call_result(const struct spokei_outcome *outcome);
+
+/* What is kept of the attempt that failed last. */
+struct spoke_result spokei_course_result(const struct spokei_course *course);
+
+#endif

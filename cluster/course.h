@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The course of a call that may take more than one attempt: what it says, kept for the next one;
+ * what has become of it; and where it stands. A call that takes one attempt only has none. Owned by
+ * its call, on the engine's thread.
+ */
+#ifndef SPOKEI_COURSE_H
+#define SPOKEI_COURSE_H
+
+#include "cluster/attempt.h"
+#include "core/task.h"
+
+#include <spoke/ticket.h>
+
+#define SPOKEI_COURSE_TEXT 200u /* bytes of a text, and of a class, that are kept */
+
+/* How an attempt ended, for when that is told later. */
+struct spokei_ending {
+	int error;
+	int32_t error_code;
+	bool written;
+	uint64_t queued_ns;
+	uint64_t waited_ns;
+	uint8_t text_len;
+	uint8_t class_len;
+	unsigned char text[SPOKEI_COURSE_TEXT];
+	unsigned char class_name[SPOKEI_COURSE_TEXT];
+};
+
+struct spokei_retry;
+
+struct spokei_fork {
+	struct spokei_fork *next;
+	struct spokei_attempt attempt;
+};
+
+enum spokei_course_stage {
+	SPOKEI_COURSE_SENDING, /* attempts are under way, or the next step is being decided */
+	SPOKEI_COURSE_PAUSING, /* until the next attempt */
+	SPOKEI_COURSE_UNREADY, /* until some endpoint can take it */
+	SPOKEI_COURSE_OVER,    /* its end is to be told: what still ends does not matter */
+};
+
+struct spokei_course {
+	struct spokei_call *call;
+	struct spokei_attempt *own; /* the call's */
+	struct spokei_retry *retry; /* where it waits */
+	const struct spoke_policy *policy;
+	enum spokei_course_stage stage;
+	/* What has become of it. */
+	uint32_t begun;
+	uint32_t open;
+	uint32_t ok;
+	uint32_t failed;
+	enum spoke_fate last;
+	struct spokei_ending ending; /* of the attempt that failed last */
+	struct spokei_buffer tried;  /* ids of endpoints, uint64_t */
+	struct spokei_fork *forks;   /* attempts beside the call's own, until the end */
+	bool own_free;               /* the call's own attempt is not under way */
+	bool unready;                /* it waits, or has waited, for an endpoint to begin at */
+	bool waited;                 /* it has paused since the last attempt */
+	bool young;                  /* inside spoke_call(): nobody is told of an end */
+	bool excused;                /* ended so, and a failure counts as a success */
+	bool homeless;               /* the wheel had no place for its pause */
+	/* Its times; of the engine's clock. */
+	uint64_t timeout_ns; /* of an attempt */
+	uint64_t begun_ns;   /* as the turn ended in which it began; 0: that has not come */
+	uint64_t lasts_ns;   /* a ticket's, since begun_ns */
+	uint64_t pause_ns;   /* from the end of this turn on */
+	uint64_t due_ns;     /* while it waits */
+	struct spoke_timer timer;
+	struct spokei_task arm;     /* on the engine's last */
+	struct spoke_list of_retry; /* of those that are not ready; next NULL: of none */
+	/* As a ticket. */
+	bool deferred;
+	bool told;
+	struct spokei_task tell; /* that it is one, or that it is settled; on the engine's soon */
+	enum spoke_settlement settlement; /* of one that is over, and not told */
+	struct spoke_list of_tickets;     /* in the order in which they became tickets */
+	uint64_t id;
+	spoke_ticket_done settle; /* may be NULL */
+	void *settle_arg;
+	/* What it says. */
+	bool one_way;
+	size_t arg_count;
+	struct spoke_span args;         /* point into `bytes` */
+	struct spoke_value attachments; /* the user's */
+	struct spoke_span key;
+	struct spokei_buffer extended; /* the user's and ours, of the present attempt */
+	size_t size;                   /* of this, with what it says */
+	unsigned char bytes[];
+};
+
+/* Copies what the method's request says. NULL: no memory. `own` is the attempt that its call has
+ * anyway. */
+struct spokei_course *spokei_course_new(const struct spoke_env *env,
+					const struct spokei_message *request, struct spoke_span key,
+					struct spokei_attempt *own);
+
+/* It waits for nothing, and no attempt is under way. */
+void spokei_course_free(const struct spoke_env *env, struct spokei_course *course);
+
+/* Has the method's request say it again. */
+void spokei_course_say(const struct spokei_course *course, struct spokei_message *request);
+
+/*
+ * The attachments of the next attempt: the user's, and "spoke.id" and "spoke.attempt", unless the
+ * user has such. Returns 0 or SPOKE_ENOMEM.
+ */
+SPOKE_MUST_USE int spokei_course_number(struct spokei_course *course);
+
+/* An attempt that is not under way: the call's own, or a further one; NULL: no memory. */
+struct spokei_attempt *spokei_course_attempt(struct spokei_course *course,
+					     const struct spoke_env *env);
+
+/* It goes to this endpoint. Returns 0 or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_course_try(struct spokei_course *course, uint64_t endpoint);
+
+static inline size_t spokei_course_tried(const struct spokei_course *course,
+					 const uint64_t **ret_ids)
+{
+	*ret_ids = (const uint64_t *)(const void *)spokei_buffer_data(&course->tried);
+	return spokei_buffer_len(&course->tried) / sizeof(uint64_t);
+}
+
+/* An attempt has ended, or could not begin. */
+void spokei_course_note(struct spokei_course *course, const struct spokei_outcome *outcome,
+			enum spoke_fate fate);
+
+#endif

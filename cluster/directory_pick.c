@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who takes a call. */
+#include "cluster/directory_parts.h"
+
+#define LOOK_NS UINT64_C(1000000000) /* how often weights that grow are looked at */
+#define ASKED_MAX 3u                 /* times a balancer is asked for one that was not tried */
+#define TOLD_MAX 128u                /* places that a balancer is told were tried: the newest */
+
+/* --- who can */
+
+static uint8_t rank_of(const struct spokei_directory *directory,
+		       const struct spokei_endpoint *endpoint)
+{
+	enum spokei_grade grade = spokei_endpoint_grade(endpoint);
+
+	if (grade == SPOKEI_GRADE_NONE)
+		return SPOKEI_RANK_NONE;
+	if (endpoint->actives >= directory->settings.actives_max)
+		return SPOKEI_RANK_FULL;
+	if (spokei_eject_excludes(&endpoint->eject, directory->engine->begin_ns))
+		return (uint8_t)(SPOKEI_RANK_ASIDE + grade);
+	return (uint8_t)grade;
+}
+
+/* When the endpoint changes by itself, and what it is until then. Returns whether its weight has
+ * changed. */
+static bool look_at(struct spokei_directory *directory, struct spokei_endpoint *endpoint)
+{
+	struct spokei_seats *seats = &directory->seats;
+	uint64_t now_ns = directory->engine->begin_ns;
+	uint64_t mean_ns = spokei_score_mean(&endpoint->score, now_ns);
+	uint64_t look_ns = UINT64_MAX;
+	size_t place = endpoint->place;
+	bool grows;
+	uint32_t weight = spokei_endpoint_weight(endpoint, &grows);
+	bool differs = seats->weights[place] != weight;
+
+	if (grows || mean_ns > 0)
+		look_ns = now_ns + LOOK_NS;
+	if (endpoint->eject.aside && endpoint->eject.until_ns > now_ns &&
+	    endpoint->eject.until_ns < look_ns)
+		look_ns = endpoint->eject.until_ns;
+	if (look_ns < directory->look_ns)
+		directory->look_ns = look_ns;
+	seats->weights[place] = weight;
+	seats->means_ns[place] = mean_ns;
+	seats->ranks[place] = rank_of(directory, endpoint);
+	return differs;
+}
+
+/* Looks at all endpoints; balancers are told if that makes a difference. */
+static void look_through(struct spokei_directory *directory)
+{
+	struct spokei_seats *seats = &directory->seats;
+	uint8_t best = SPOKEI_RANK_NONE;
+	bool differs = false;
+
+	directory->stale = false;
+	directory->look_ns = UINT64_MAX;
+	directory->usable = 0;
+	seats->shown.able_count = 0;
+	for (size_t i = 0; i < seats->shown.count; i++) {
+		uint8_t rank;
+
+		differs |= look_at(directory, seats->endpoints[i]);
+		rank = seats->ranks[i];
+		directory->usable += rank < SPOKEI_RANK_FULL;
+		best = rank < best ? rank : best;
+		seats->ranks[i] = rank;
+	}
+	for (size_t i = 0; i < seats->shown.count; i++) {
+		uint8_t able = best < SPOKEI_RANK_FULL && seats->ranks[i] == best;
+
+		differs |= seats->able[i] != able;
+		seats->able[i] = able;
+		seats->shown.able_count += able;
+	}
+	directory->best = best;
+	if (directory->barren && directory->usable > 0)
+		spokei_engine_soon(directory->engine, &directory->news);
+	directory->barren = directory->usable == 0;
+	directory->version += differs;
+}
+
+/* Where not all is as it should be an endpoint may become better without a word. */
+static inline void look(struct spokei_directory *directory)
+{
+	if (directory->stale || directory->best != SPOKEI_GRADE_READY ||
+	    directory->engine->begin_ns >= directory->look_ns)
+		look_through(directory);
+}
+
+static int refusal(const struct spokei_directory *directory)
+{
+	if (directory->seats.shown.count == 0)
+		return SPOKE_ENOPROVIDER;
+	return directory->best == SPOKEI_RANK_FULL ? SPOKE_ELIMIT : SPOKE_EUNAVAILABLE;
+}
+
+/* --- who was tried */
+
+/* `hint` is kept by who asks for one after another: as a rule they were tried in that order. */
+static bool was_tried(const uint64_t *tried, size_t tried_count, uint64_t id, size_t *hint)
+{
+	if (*hint < tried_count && tried[*hint] == id) {
+		(*hint)++;
+		return true;
+	}
+	for (size_t i = 0; i < tried_count; i++)
+		if (tried[i] == id)
+			return true;
+	return false;
+}
+
+/* The best rank of those that were not tried. */
+static uint8_t best_fresh(const struct spokei_directory *directory, const struct spokei_ask *ask)
+{
+	const struct spokei_seats *seats = &directory->seats;
+	uint8_t best = SPOKEI_RANK_NONE;
+	size_t hint = 0;
+
+	if (ask->tried_count == 0)
+		return directory->best;
+	for (size_t i = 0; i < seats->shown.count; i++)
+		if (!was_tried(ask->tried, ask->tried_count, seats->ids[i], &hint) &&
+		    seats->ranks[i] < best)
+			best = seats->ranks[i];
+	return best;
+}
+
+/* The first place from `from` on, around, of this rank, that was not tried. */
+static size_t find(const struct spokei_directory *directory, const struct spokei_ask *ask,
+		   size_t from, uint8_t rank)
+{
+	const struct spokei_seats *seats = &directory->seats;
+	size_t at = from < seats->shown.count ? from : 0;
+	size_t hint = 0;
+
+	for (size_t i = 0; i < seats->shown.count; i++) {
+		if (seats->ranks[at] == rank &&
+		    !was_tried(ask->tried, ask->tried_count, seats->ids[at], &hint))
+			return at;
+		at = at + 1 < seats->shown.count ? at + 1 : 0;
+	}
+	return SPOKE_NOBODY;
+}
+
+static size_t place_of(const struct spokei_directory *directory, uint64_t id, size_t from)
+{
+	const struct spokei_seats *seats = &directory->seats;
+	size_t at = from;
+
+	for (size_t i = 0; i < seats->shown.count; i++) {
+		at = at < seats->shown.count ? at : 0;
+		if (seats->ids[at] == id)
+			return at;
+		at++;
+	}
+	return SPOKE_NOBODY;
+}
+
+/* --- who does */
+
+static size_t tell_tried(const struct spokei_directory *directory, const struct spokei_ask *ask,
+			 size_t places[TOLD_MAX])
+{
+	size_t skipped = ask->tried_count > TOLD_MAX ? ask->tried_count - TOLD_MAX : 0;
+	size_t count = 0;
+
+	for (size_t i = skipped; i < ask->tried_count; i++) {
+		size_t place = place_of(directory, ask->tried[i], count ? places[count - 1] : 0);
+
+		if (place != SPOKE_NOBODY)
+			places[count++] = place;
+	}
+	return count;
+}
+
+/* One that is able and was not tried, or NOBODY. */
+static size_t ask_balancer(struct spokei_directory *directory, const struct spokei_ask *ask)
+{
+	const struct spokei_seats *seats = &directory->seats;
+	size_t places[TOLD_MAX];
+	struct spoke_choice choice = {
+		.now_ns = directory->engine->begin_ns,
+		.timeout_ns = ask->timeout_ns,
+		.key = ask->key,
+		.tried = places,
+	};
+
+	if (SPOKEI_UNLIKELY(ask->tried_count > 0))
+		choice.tried_count = tell_tried(directory, ask, places);
+	for (unsigned i = 0; i < ASKED_MAX; i++) {
+		size_t hint = 0;
+		size_t place;
+
+		choice.dice = spokei_directory_dice(directory);
+		place = spokei_balance_pick(ask->balance, directory->engine->env,
+					    directory->listing, directory->version, &seats->shown,
+					    &choice);
+		if (place >= seats->shown.count || !seats->able[place])
+			return SPOKE_NOBODY;
+		if (SPOKEI_LIKELY(
+			    !was_tried(ask->tried, ask->tried_count, seats->ids[place], &hint)))
+			return place;
+	}
+	return SPOKE_NOBODY;
+}
+
+static size_t stick(struct spokei_directory *directory, const struct spokei_ask *ask)
+{
+	const struct spokei_seats *seats = &directory->seats;
+	size_t hint = 0;
+	size_t place;
+
+	if (*ask->sticky == 0 || was_tried(ask->tried, ask->tried_count, *ask->sticky, &hint))
+		return SPOKE_NOBODY;
+	place = place_of(directory, *ask->sticky, directory->stuck);
+	if (place == SPOKE_NOBODY || !seats->able[place])
+		return SPOKE_NOBODY;
+	directory->stuck = place;
+	return place;
+}
+
+/* Somebody can. */
+static size_t choose(struct spokei_directory *directory, const struct spokei_ask *ask)
+{
+	struct spokei_ask anew = *ask;
+	uint8_t rank = best_fresh(directory, ask);
+	size_t place = SPOKE_NOBODY;
+
+	if (rank >= SPOKEI_RANK_FULL) {
+		rank = directory->best;
+		anew.tried_count = 0;
+	}
+	if (ask->sticky && rank == directory->best)
+		place = stick(directory, &anew);
+	if (place != SPOKE_NOBODY)
+		return place;
+	if (ask->balance == NULL)
+		return find(directory, &anew, 0, rank);
+	if (ask->balance->balancer && rank == directory->best)
+		place = ask_balancer(directory, &anew);
+	if (place != SPOKE_NOBODY)
+		return place;
+	place = find(directory, &anew, directory->turn, rank);
+	directory->turn = place + 1;
+	return place;
+}
+
+/* --- the pick */
+
+/* The connection of a place that was chosen; NULL: it is not as good any more as was noted. */
+static int reach(struct spokei_directory *directory, size_t place, struct spokei_conn **ret_conn)
+{
+	struct spokei_endpoint *endpoint = directory->seats.endpoints[place];
+	enum spokei_grade noted = directory->seats.ranks[place] % SPOKEI_RANK_ASIDE;
+	enum spokei_grade grade;
+	struct spokei_conn *conn;
+
+	if (SPOKEI_UNLIKELY(endpoint->asleep)) {
+		int error = spokei_endpoint_wake(endpoint);
+
+		if (endpoint->asleep)
+			return error;
+	}
+	conn = spokei_endpoint_conn(endpoint, &grade);
+	*ret_conn = grade <= noted ? conn : NULL;
+	return SPOKE_OK;
+}
+
+static SPOKEI_NOINLINE int pick_among(struct spokei_directory *directory,
+				      const struct spokei_ask *ask,
+				      struct spokei_endpoint **ret_endpoint,
+				      struct spokei_conn **ret_conn)
+{
+	/* Each look but the first and the last wakes somebody who slept. */
+	size_t looks = directory->seats.shown.count + 2;
+
+	while (looks-- > 0) {
+		size_t place;
+		int error;
+
+		look(directory);
+		if (directory->usable == 0)
+			return refusal(directory);
+		place = choose(directory, ask);
+		error = reach(directory, place, ret_conn);
+		if (error)
+			return error;
+		if (*ret_conn) {
+			*ret_endpoint = directory->seats.endpoints[place];
+			if (ask->sticky)
+				*ask->sticky = (*ret_endpoint)->id;
+			return SPOKE_OK;
+		}
+		directory->stale = true;
+	}
+	return SPOKE_EUNAVAILABLE;
+}
+
+int spokei_directory_pick(struct spokei_directory *directory, const struct spokei_ask *ask,
+			  struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
+{
+	struct spokei_endpoint *sole = directory->sole;
+
+	if (SPOKEI_UNLIKELY(sole == NULL || sole->lines[0].connector == NULL ||
+			    spokei_connector_grade(sole->lines[0].connector) !=
+				    SPOKEI_GRADE_READY ||
+			    sole->actives >= directory->settings.actives_max))
+		return pick_among(directory, ask, ret_endpoint, ret_conn);
+	*ret_endpoint = sole;
+	*ret_conn = spokei_connector_conn(sole->lines[0].connector);
+	if (ask->sticky)
+		*ask->sticky = sole->id;
+	return SPOKE_OK;
+}
+
+void spokei_directory_count(struct spokei_directory *directory, const uint64_t *tried,
+			    size_t tried_count, uint32_t *ret_able, uint32_t *ret_fresh)
+{
+	const struct spokei_seats *seats = &directory->seats;
+	uint32_t fresh = 0;
+	size_t hint = 0;
+
+	look(directory);
+	*ret_able = (uint32_t)directory->usable;
+	*ret_fresh = *ret_able;
+	if (tried_count == 0)
+		return;
+	for (size_t i = 0; i < seats->shown.count; i++)
+		fresh += seats->ranks[i] < SPOKEI_RANK_FULL &&
+			 !was_tried(tried, tried_count, seats->ids[i], &hint);
+	*ret_fresh = fresh;
+}

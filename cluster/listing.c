@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/listing.h"
+
+#include "core/log.h"
+#include "core/option.h"
+
+#include <stdio.h>
+
+#define SHOWN 200u
+#define WEIGHT_MAX 1000000u
+#define MS UINT64_C(1000000)
+
+enum key {
+	KEY_WEIGHT,
+	KEY_WARMUP,
+	KEY_TIMESTAMP,
+	KEYS,
+};
+
+static const struct spokei_option keys[KEYS] = {
+	[KEY_WEIGHT] = { "weight", SPOKEI_OPTION_COUNT, 0, WEIGHT_MAX, 100,
+			 "how many calls a provider gets, compared with others" },
+	[KEY_WARMUP] = { "warmup", SPOKEI_OPTION_DURATION, 0, SPOKEI_TIMEOUT_MAX_NS, 600000 * MS,
+			 "until a provider that was started has all of its weight" },
+	[KEY_TIMESTAMP] = { "timestamp", SPOKEI_OPTION_COUNT, 0, INT64_MAX / 2, 0,
+			    "when a provider was started, in ms since 1970" },
+};
+
+static uint64_t read_number(struct spoke_engine *engine, const struct spoke_url *url, enum key key)
+{
+	const char *text = spoke_url_get(url, keys[key].name);
+	char why[SPOKEI_OPTION_WHY_MAX];
+	uint64_t value = keys[key].preset;
+	int error;
+
+	if (text == NULL)
+		return value;
+	error = spokei_option_parse(&keys[key], text, true, &value, why, sizeof(why));
+	if (error)
+		spokei_event(engine, error, "a provider's URL: %s; it counts as if not said", why);
+	return value;
+}
+
+int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url,
+			struct spokei_listing *ret)
+{
+	struct spokei_place place = { .port = 0 };
+	int error;
+	int len;
+
+	*ret = (struct spokei_listing){ .key_len = 0 };
+	error = spokei_settings_endpoint(engine, url, &ret->options);
+	if (error)
+		return error;
+	error = spokei_place_set(&place, engine->env, ret->options.host, ret->options.port,
+				 ret->options.path);
+	if (error) {
+		spokei_event(engine, error,
+			     "URL: nobody can be called there; write a host, digits or the path "
+			     "of a socket, of at most %u bytes",
+			     SPOKEI_PLACE_HOST_MAX);
+		return error;
+	}
+	len = snprintf(ret->key, sizeof(ret->key), "%s %s", ret->options.wire->name, place.name);
+	SPOKE_ASSERT(len > 0 && (size_t)len < sizeof(ret->key));
+	ret->key_len = (size_t)len;
+	ret->name_at = strlen(ret->options.wire->name) + 1;
+	ret->weight = (uint32_t)read_number(engine, url, KEY_WEIGHT);
+	ret->warmup_ms = read_number(engine, url, KEY_WARMUP) / MS;
+	ret->timestamp_ms = read_number(engine, url, KEY_TIMESTAMP);
+	return SPOKE_OK;
+}
+
+/* --- is it wanted */
+
+static const char *said(const struct spoke_url *url, const char *key)
+{
+	const char *text = spoke_url_get(url, key);
+
+	return text ? text : "";
+}
+
+/* Dubbo writes a version where there is none. */
+static const char *version_of(const char *version)
+{
+	return strcmp(version, "0.0.0") == 0 ? "" : version;
+}
+
+static bool fits(const char *wanted, const char *offered)
+{
+	return strcmp(wanted, "*") == 0 || strcmp(wanted, offered) == 0;
+}
+
+static bool is_service(const struct spoke_url *url, const char *service)
+{
+	const char *interface = said(url, "interface");
+
+	return strcmp(*interface ? interface : url->path, service) == 0;
+}
+
+static void pass_over(struct spoke_engine *engine, const struct spoke_url *url, const char *why)
+{
+	char text[SHOWN];
+	char shown[2 * SHOWN];
+
+	(void)spoke_url_print(url, SPOKE_URL_DISPLAY, text, sizeof(text));
+	(void)spokei_log_escape(shown, sizeof(shown), text, strlen(text));
+	spokei_event(engine, SPOKE_EUNSUPPORTED, "listed, but passed over, for %s: %s", why, shown);
+}
+
+bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url *url,
+			    const struct spokei_wanted *wanted)
+{
+	const char *category = said(url, "category");
+	const char *why = NULL;
+
+	if (strcmp(url->scheme, "empty") == 0)
+		why = "it says that there is nobody";
+	else if (*category && strcmp(category, "providers") != 0)
+		why = "its category is not providers";
+	else if (strcmp(said(url, "disabled"), "true") == 0)
+		why = "it is disabled";
+	if (why) {
+		pass_over(engine, url, why);
+		return false;
+	}
+	return is_service(url, wanted->service) && fits(wanted->group, said(url, "group")) &&
+	       fits(version_of(wanted->version), version_of(said(url, "version")));
+}
+
+uint32_t spokei_listing_weight(uint32_t weight, uint64_t warmup_ms, int64_t uptime_ms)
+{
+	uint64_t warm;
+
+	if (weight == 0)
+		return 0;
+	if (uptime_ms <= 0)
+		return 1;
+	if ((uint64_t)uptime_ms >= warmup_ms)
+		return weight;
+	warm = (uint64_t)uptime_ms * weight / warmup_ms;
+	return warm > 0 ? (uint32_t)warm : 1;
+}

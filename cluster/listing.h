@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the URL of a provider says, as a directory understands it, and whether it is one that is
+ * looked for. A value; on the engine's thread, for what it says of errors.
+ */
+#ifndef SPOKEI_LISTING_H
+#define SPOKEI_LISTING_H
+
+#include "cluster/settings.h"
+#include "transport/place.h"
+
+#define SPOKEI_LISTING_KEY (32u + sizeof(((struct spokei_place *)0)->name))
+
+struct spokei_listing {
+	struct spokei_connector_options options; /* the texts are the URL's */
+	char key[SPOKEI_LISTING_KEY];            /* "dubbo 127.0.0.1:20880": two of one key are one
+						  * provider */
+	size_t key_len;
+	size_t name_at; /* bytes of the key before the place */
+	uint32_t weight;
+	uint64_t warmup_ms;    /* until it has all of its weight */
+	uint64_t timestamp_ms; /* when it was started, since 1970; 0: long ago */
+};
+
+/* What is looked for. */
+struct spokei_wanted {
+	const char *service;
+	const char *version; /* "": none; "*": any */
+	const char *group;   /* the same */
+};
+
+/* Reads any provider's. Numbers that are none are passed over, with an event. Returns 0 or an
+ * error, of which the engine's newest event has a sentence. */
+SPOKE_MUST_USE int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url,
+				       struct spokei_listing *ret);
+
+/* Is it a provider of what is looked for? Those that are, but not as they should be, are no, with
+ * an event. */
+bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url *url,
+			    const struct spokei_wanted *wanted);
+
+/* The weight of a provider that was started `uptime_ms` ago, which may be less than 0: where the
+ * clocks differ. From 1 on, unless it has none. */
+uint32_t spokei_listing_weight(uint32_t weight, uint64_t warmup_ms, int64_t uptime_ms);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Places: where a URL leads, and where a provider listens. */
+#include "cluster/keys.h"
+#include "cluster/settings.h"
+#include "core/log.h"
+#include "transport/catalog.h"
+
+#include <stdio.h>
+
+#define PORT_PRESET 20880
+#define URL_SHOWN 128u
+
+int spokei_settings_url(struct spoke_engine *engine, const char *text, struct spoke_url *ret_url)
+{
+	struct spoke_url_error why;
+	int error;
+
+	if (text == NULL) {
+		spokei_event(engine, SPOKE_EINVAL,
+			     "URL: there is none; write one, as "
+			     "dubbo://127.0.0.1:20880/demo.EchoService");
+		return SPOKE_EINVAL;
+	}
+	error = spoke_url_parse(engine->env, text, strlen(text), ret_url, &why);
+	if (error)
+		spokei_event(engine, error, "URL, byte %zu: %s", why.at, why.text);
+	return error;
+}
+
+/* NULL: there is an event that says why. */
+static const struct spokei_wire *wire_of(struct spoke_engine *engine, const struct spoke_url *url)
+{
+	const char *scheme = *url->scheme ? url->scheme : "dubbo";
+	const struct spokei_wire *wire = spokei_catalog_wire(scheme);
+	char shown[URL_SHOWN];
+
+	if (wire)
+		return wire;
+	(void)spokei_log_escape(shown, sizeof(shown), scheme, strlen(scheme));
+	spokei_event(engine, SPOKE_EUNSUPPORTED,
+		     "URL: scheme %s is not known; use dubbo or msgpack-rpc", shown);
+	return NULL;
+}
+
+int spokei_settings_endpoint(struct spoke_engine *engine, const struct spoke_url *url,
+			     struct spokei_connector_options *ret)
+{
+	const struct spokei_wire *wire = wire_of(engine, url);
+
+	if (wire == NULL)
+		return SPOKE_EUNSUPPORTED;
+	if (url->host && url->port == 0) {
+		spokei_event(engine, SPOKE_ERANGE, "URL: nobody can be called at port 0");
+		return SPOKE_ERANGE;
+	}
+	*ret = (struct spokei_connector_options){
+		.host = url->host,
+		.port = (uint16_t)(url->port < 0 ? PORT_PRESET : url->port),
+		.path = url->socket,
+		.wire = wire,
+	};
+	return SPOKE_OK;
+}
+
+/* What a provider is told is told in its options: one place of several cannot have its own. */
+static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url *url)
+{
+	char shown[URL_SHOWN];
+
+	for (unsigned i = 0; i < url->parameter_count; i++) {
+		const char *key = url->parameters[i].key;
+
+		if (spokei_keys_is_other(key))
+			continue;
+		(void)spokei_log_escape(shown, sizeof(shown), key, strlen(key));
+		spokei_event(engine, SPOKE_EINVAL,
+			     "listen: %s is not said here; say it in the provider's options",
+			     shown);
+		return SPOKE_EINVAL;
+	}
+	return SPOKE_OK;
+}
+
+static int read_place(struct spoke_engine *engine, const struct spoke_url *url,
+		      struct spoke_address *ret)
+{
+	const struct spoke_env *env = engine->env;
+	char place[SPOKE_URL_HOST_MAX + 16];
+	char path[sizeof(((struct spoke_address *)0)->bytes) + 8];
+	bool is_v6 = url->host && strchr(url->host, ':') != NULL;
+	int error = -1;
+
+	if (url->socket) {
+		int len = snprintf(path, sizeof(path), "unix:%s", url->socket);
+
+		if (len < (int)sizeof(path))
+			error = env->net->parse(env->ctx, path, ret);
+	} else {
+		(void)snprintf(place, sizeof(place), "%s%s%s:%d", is_v6 ? "[" : "", url->host,
+			       is_v6 ? "]" : "", url->port < 0 ? PORT_PRESET : url->port);
+		error = env->net->parse(env->ctx, place, ret);
+	}
+	if (error == 0)
+		return SPOKE_OK;
+	spokei_event(engine, SPOKE_EINVAL,
+		     "listen: not an address in digits, or a path that is too long; write "
+		     "one, as dubbo://0.0.0.0:20880 or unix:/run/echo.sock");
+	return SPOKE_EINVAL;
+}
+
+int spokei_settings_listen(struct spoke_engine *engine, const char *text, struct spoke_address *ret)
+{
+	struct spoke_url url;
+	int error = spokei_settings_url(engine, text, &url);
+
+	if (error)
+		return error;
+	if (wire_of(engine, &url) == NULL)
+		error = SPOKE_EUNSUPPORTED;
+	if (error == 0)
+		error = refuse_parameters(engine, &url);
+	if (error == 0)
+		error = read_place(engine, &url, ret);
+	spoke_url_fini(&url);
+	return error;
+}

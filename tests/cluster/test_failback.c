@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls that go on after their callers were told: tickets. */
+#include "tests/cluster/clusterrig.h"
+
+#include <string.h>
+
+#define rig clusterrig
+
+static struct spoke_method *failback(const char *query)
+{
+	char text[256];
+
+	assert_true(strlen(query) < 200);
+	strcpy(text, "cluster=failback&");
+	strcat(text, query);
+	clusterrig_consume(text, NULL);
+	return clusterrig_method("echo", NULL);
+}
+
+static struct rig_call *deferred(struct spoke_method *method)
+{
+	struct rig_call *call = clusterrig_call(method);
+
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_EDEFERRED);
+	assert_true(call->ticket.handle != 0);
+	return call;
+}
+
+static void what_succeeds_at_once_has_no_ticket(void **state)
+{
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(1);
+	call = clusterrig_call(failback(""));
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_OK);
+	assert_int_equal(call->ticket.handle, 0);
+	assert_int_equal(rig.run_list[0].attempt, 1);
+	assert_int_equal(strlen(rig.run_list[0].id), 16);
+}
+
+static void a_provider_that_returns_settles_it(void **state)
+{
+	struct spoke_method *echo;
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(1);
+	echo = failback("retry.period=100ms&retries=5");
+	clusterrig_kill(0);
+	clusterrig_pass(10 * MS);
+	call = deferred(echo);
+	assert_int_equal(spoke_consumer_tickets(rig.consumer, NULL), 1);
+	clusterrig_pass(150 * MS);
+	clusterrig_start(0);
+	clusterrig_pass(SECOND);
+	assert_int_equal(call->settled, 1);
+	assert_int_equal(call->settlement, SPOKE_TICKET_SUCCESS);
+	assert_int_equal(call->settled_error, SPOKE_OK);
+	assert_int_equal(rig.providers[0].runs, 1);
+	assert_int_equal(spoke_consumer_tickets(rig.consumer, NULL), 0);
+	assert_int_equal(clusterrig_stat(SPOKE_STAT_TICKETS_SUCCESS), 1);
+	assert_int_equal(clusterrig_stat(SPOKE_STAT_CALLS_DEFERRED), 1);
+}
+
+static void it_is_tried_so_often_and_so_far_apart(void **state)
+{
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_SILENT;
+	call = deferred(failback("retry.period=2s&retries=3&timeout=500ms"));
+	clusterrig_pass(60 * SECOND);
+	assert_int_equal(call->settlement, SPOKE_TICKET_EXHAUSTED);
+	assert_int_equal(call->settled_error, SPOKE_ETIMEOUT);
+	assert_int_equal(call->settled_attempts, 4);
+	assert_int_equal(rig.runs, 4);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(rig.run_list[i].attempt, i + 1);
+		assert_string_equal(rig.run_list[i].id, rig.run_list[0].id);
+		if (i)
+			assert_in_range(rig.run_list[i].at_ns - rig.run_list[i - 1].at_ns,
+					2500 * MS, 2506 * MS);
+	}
+}
+
+static void growing_pauses_grow(void **state)
+{
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_REFUSE;
+	(void)deferred(failback("retry.period=1s&retries=6&retry.backoff=exponential&"
+				"retry.deadline=100s"));
+	clusterrig_pass(10 * SECOND);
+	assert_in_range(clusterrig_stat(SPOKE_STAT_RETRIES), 3, 5);
+	clusterrig_pass(60 * SECOND);
+	assert_int_equal(clusterrig_stat(SPOKE_STAT_TICKETS_EXHAUSTED), 1);
+}
+
+static void it_avoids_the_provider_that_failed_last(void **state)
+{
+	struct spoke_method *echo;
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(2);
+	rig.providers[0].manner = RIG_SILENT;
+	echo = failback("retry.period=100ms&timeout=50ms&eject.failures=0");
+	for (unsigned i = 0; i < 20; i++) {
+		call = clusterrig_call(echo);
+		clusterrig_pass(SECOND);
+		assert_int_equal(call->ends, 1);
+		if (call->error == SPOKE_EDEFERRED) {
+			assert_int_equal(call->settlement, SPOKE_TICKET_SUCCESS);
+			assert_int_equal(call->settled_attempts, 2);
+		}
+	}
+	assert_true(clusterrig_stat(SPOKE_STAT_CALLS_DEFERRED) > 0);
+}
+
+static void an_answer_is_no_failure(void **state)
+{
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_ERROR;
+	call = clusterrig_call(failback(""));
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_EREMOTE);
+}
+
+static void its_deadline_ends_it(void **state)
+{
+	struct rig_call *call;
+	uint64_t begun_ns;
+
+	(void)state;
+	rig.provider_count = 1;
+	(void)state;
+	begun_ns = rig.world.now_ns;
+	call = deferred(failback("retry.period=1s&retries=100&retry.deadline=4500ms"));
+	clusterrig_pass(20 * SECOND);
+	assert_int_equal(call->settlement, SPOKE_TICKET_EXPIRED);
+	assert_int_equal(call->settled_error, SPOKE_ETIMEOUT);
+	assert_in_range(call->lasted_ns, 4500 * MS, 4510 * MS);
+	assert_true(rig.world.now_ns > begun_ns);
+}
+
+static void no_provider_defers_too(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	rig.provider_count = 1;
+	echo = failback("retry.period=1s&retries=2");
+	clusterrig_pass(300 * MS);
+	(void)deferred(echo);
+	clusterrig_pass(10 * SECOND);
+	assert_int_equal(rig.settled_by[SPOKE_TICKET_EXHAUSTED], 1);
+}
+
+static void it_can_be_asked_about(void **state)
+{
+	struct spoke_ticket_state ticket;
+	struct spoke_method *echo;
+	struct rig_call *call;
+
+	(void)state;
+	rig.provider_count = 1;
+	echo = failback("retry.period=2s&retries=2");
+	clusterrig_pass(300 * MS);
+	call = deferred(echo);
+	assert_true(spoke_ticket_ask(rig.consumer, call->ticket, &ticket));
+	assert_int_equal(ticket.attempts, 1);
+	assert_false(ticket.sending);
+	assert_int_equal(ticket.last_error, SPOKE_EUNAVAILABLE);
+	assert_in_range(ticket.next_ns, 1990 * MS, 2 * SECOND);
+	assert_in_range(ticket.left_ns, 8 * SECOND, 9 * SECOND);
+	clusterrig_pass(2500 * MS);
+	assert_true(spoke_ticket_ask(rig.consumer, call->ticket, &ticket));
+	assert_int_equal(ticket.attempts, 2);
+	clusterrig_pass(10 * SECOND);
+	assert_false(spoke_ticket_ask(rig.consumer, call->ticket, &ticket));
+	assert_int_equal(spoke_ticket_then(rig.consumer, call->ticket, NULL, NULL), SPOKE_ENOENT);
+	assert_false(spoke_ticket_cancel(rig.consumer, call->ticket));
+}
+
+static unsigned told_then;
+
+static void then(void *arg, const struct spoke_settled *settled)
+{
+	assert_ptr_equal(arg, &told_then);
+	assert_int_equal(settled->settlement, SPOKE_TICKET_CANCELLED);
+	assert_int_equal(settled->result->error, SPOKE_ECANCELED);
+	told_then++;
+}
+
+static void it_is_cancelled(void **state)
+{
+	struct spoke_method *echo;
+	struct rig_call *call;
+
+	(void)state;
+	rig.provider_count = 1;
+	told_then = 0;
+	echo = failback("retry.period=2s");
+	clusterrig_pass(300 * MS);
+	call = deferred(echo);
+	assert_int_equal(spoke_ticket_then(rig.consumer, call->ticket, then, &told_then), 0);
+	assert_int_equal(spoke_ticket_then(rig.consumer, call->ticket, then, &told_then),
+			 SPOKE_EEXIST);
+	assert_true(spoke_ticket_cancel(rig.consumer, call->ticket));
+	assert_int_equal(told_then, 0);
+	clusterrig_pass(MS);
+	assert_int_equal(told_then, 1);
+	assert_int_equal(call->settlement, SPOKE_TICKET_CANCELLED);
+	assert_int_equal(spoke_consumer_tickets(rig.consumer, NULL), 0);
+}
+
+static void it_is_cancelled_while_an_attempt_is_under_way(void **state)
+{
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_SILENT;
+	call = deferred(failback("retry.period=100ms&timeout=1s"));
+	clusterrig_pass(500 * MS);
+	assert_int_equal(rig.runs, 2);
+	assert_true(spoke_ticket_cancel(rig.consumer, call->ticket));
+	clusterrig_pass(MS);
+	assert_int_equal(call->settlement, SPOKE_TICKET_CANCELLED);
+	clusterrig_pass(5 * SECOND);
+	assert_int_equal(rig.runs, 2);
+}
+
+static void beyond_capacity_new_ones_are_rejected(void **state)
+{
+	struct spoke_method *echo;
+	unsigned limit = 0;
+
+	(void)state;
+	rig.provider_count = 1;
+	echo = failback("retry.period=2s&failback.tasks=10");
+	clusterrig_pass(300 * MS);
+	for (unsigned i = 0; i < 25; i++) {
+		int error = clusterrig_try(echo, NULL);
+
+		limit += error == SPOKE_ELIMIT;
+		assert_true(error == 0 || error == SPOKE_ELIMIT);
+	}
+	clusterrig_pass(MS);
+	assert_int_equal(limit, 15);
+	assert_int_equal(spoke_consumer_tickets(rig.consumer, NULL), 10);
+	clusterrig_pass(60 * SECOND);
+	assert_int_equal(rig.settled, 10);
+}
+
+static void a_rejected_one_is_told_if_its_attempt_had_begun(void **state)
+{
+	struct spoke_method *echo;
+	unsigned limit = 0;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_SILENT;
+	echo = failback("retry.period=2s&failback.tasks=2&timeout=100ms");
+	for (unsigned i = 0; i < 5; i++)
+		(void)clusterrig_call(echo);
+	clusterrig_pass(200 * MS);
+	for (unsigned i = 0; i < 5; i++)
+		limit += rig.calls[i].error == SPOKE_ELIMIT;
+	assert_int_equal(limit, 3);
+}
+
+static void or_the_oldest_give_way(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	rig.provider_count = 1;
+	echo = failback("retry.period=2s&failback.tasks=10&failback.overflow=drop-oldest");
+	clusterrig_pass(300 * MS);
+	for (unsigned i = 0; i < 25; i++) {
+		(void)deferred(echo);
+		assert_true(spoke_consumer_tickets(rig.consumer, NULL) <= 10);
+	}
+	assert_int_equal(rig.settled_by[SPOKE_TICKET_REFUSED], 15);
+	for (unsigned i = 0; i < 25; i++)
+		assert_int_equal(rig.calls[i].settled, i < 15);
+	clusterrig_pass(60 * SECOND);
+	assert_int_equal(rig.settled, 25);
+}
+
+static void bytes_are_a_capacity_too(void **state)
+{
+	struct spoke_method *echo;
+	size_t bytes;
+	unsigned taken = 0;
+
+	(void)state;
+	rig.provider_count = 1;
+	echo = failback("retry.period=2s&failback.tasks=1000&failback.bytes=64KiB");
+	clusterrig_pass(300 * MS);
+	while (clusterrig_try(echo, NULL) == 0)
+		taken++;
+	clusterrig_pass(MS);
+	assert_in_range(taken, 20, 200);
+	(void)spoke_consumer_tickets(rig.consumer, &bytes);
+	assert_in_range(bytes, 60000, 65536);
+}
+
+static void closing_settles_all(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(2);
+	rig.providers[0].manner = RIG_SILENT;
+	rig.providers[1].manner = RIG_REFUSE;
+	echo = failback("retry.period=100ms&timeout=1s");
+	for (unsigned i = 0; i < 30; i++)
+		(void)clusterrig_call(echo);
+	clusterrig_pass(150 * MS);
+	clusterrig_free_consumer();
+	clusterrig_pass(MS);
+	assert_int_equal(rig.ended, 30);
+	assert_true(rig.settled > 0);
+	assert_int_equal(rig.settled_by[SPOKE_TICKET_CLOSING], rig.settled);
+}
+
+static void draining_settles_those_that_wait(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_REFUSE;
+	echo = failback("retry.period=1s");
+	for (unsigned i = 0; i < 5; i++)
+		(void)deferred(echo);
+	assert_int_equal(spoke_engine_drain(rig.engine, 10 * SECOND), 0);
+	clusterrig_pass(100 * MS);
+	assert_int_equal(rig.settled_by[SPOKE_TICKET_CLOSING], 5);
+}
+
+static void free_it(struct rig_call *call)
+{
+	(void)call;
+	if (rig.consumer)
+		clusterrig_free_consumer();
+}
+
+static void the_consumer_is_freed_as_it_is_deferred(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	rig.provider_count = 1;
+	echo = failback("retry.period=1s");
+	clusterrig_pass(300 * MS);
+	for (unsigned i = 0; i < 5; i++)
+		(void)clusterrig_call(echo);
+	rig.in_done = free_it;
+	clusterrig_pass(100 * MS);
+	assert_int_equal(rig.ended, 5);
+}
+
+static void the_consumer_is_freed_as_one_is_settled(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	rig.provider_count = 1;
+	echo = failback("retry.period=1s&retries=1");
+	clusterrig_pass(300 * MS);
+	for (unsigned i = 0; i < 5; i++)
+		(void)deferred(echo);
+	rig.in_settled = free_it;
+	clusterrig_pass(5 * SECOND);
+	assert_int_equal(rig.settled, 5);
+	assert_int_equal(rig.settled_by[SPOKE_TICKET_EXHAUSTED], 1);
+	assert_int_equal(rig.settled_by[SPOKE_TICKET_CLOSING], 4);
+}
+
+/* Row 61 of the table of faults. */
+static void ten_minutes_without_a_provider(void **state)
+{
+	struct spoke_method *echo;
+	size_t blocks = 0;
+
+	(void)state;
+	rig.provider_count = 1;
+	echo = failback("retry.period=5s");
+	clusterrig_pass(300 * MS);
+	for (unsigned second = 0; second < 600; second++) {
+		for (unsigned i = 0; i < 10; i++) {
+			int error = clusterrig_try(echo, NULL);
+
+			assert_true(error == 0 || error == SPOKE_ELIMIT);
+			clusterrig_pass(100 * MS);
+		}
+		if (second == 60)
+			blocks = rig.process.blocks;
+		if (second > 60)
+			assert_true(rig.process.blocks < blocks + 100);
+		assert_true(spoke_consumer_tickets(rig.consumer, NULL) <= 100);
+	}
+	clusterrig_pass(60 * SECOND);
+	assert_int_equal(rig.settled, rig.ended);
+	assert_int_equal(rig.settled, clusterrig_stat(SPOKE_STAT_CALLS_DEFERRED));
+}
+
+static void settings_that_are_wrong_are_named(void **state)
+{
+	static const struct {
+		const char *query;
+		int error;
+		const char *says[2];
+	} rows[] = {
+		{ "cluster=failbak", SPOKE_EINVAL, { "cluster=failbak", "failback" } },
+		{ "loadbalance=best", SPOKE_EINVAL, { "loadbalance=best", "random" } },
+		{ "retry.period=-5s", SPOKE_ESYNTAX, { "retry.period=-5s", "duration" } },
+		{ "retry.period=9ms", SPOKE_ERANGE, { "retry.period=9ms", "10ms" } },
+		{ "retries=101", SPOKE_ERANGE, { "retries=101", "100" } },
+		{ "echo.retries=101", SPOKE_ERANGE, { "retries=101", "100" } },
+		{ "echo.cluster=x", SPOKE_EINVAL, { "cluster=x", "failover" } },
+		{ "failback.tasks=0", SPOKE_ERANGE, { "failback.tasks=0", "1" } },
+		{ "failback.overflow=drop", SPOKE_EINVAL, { "failback.overflow=drop", "reject" } },
+		{ "retry.perod=5s", SPOKE_EINVAL, { "retry.perod", "retry.period" } },
+		{ "echo.heartbeat=5s", SPOKE_EINVAL, { "echo.heartbeat", "no such option" } },
+	};
+	char url[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct spoke_consumer_options options = { .url = url };
+		struct spoke_consumer *consumer;
+		const char *why;
+
+		strcpy(url, "dubbo://127.0.0.1:20880/demo.Echo?");
+		strcat(url, rows[i].query);
+		assert_int_equal(spoke_consumer_new(rig.engine, &options, &consumer),
+				 rows[i].error);
+		why = spoke_engine_why(rig.engine);
+		assert_non_null(strstr(why, rows[i].says[0]));
+		assert_non_null(strstr(why, rows[i].says[1]));
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, clusterrig_set_up, clusterrig_tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(what_succeeds_at_once_has_no_ticket),
+		TEST(a_provider_that_returns_settles_it),
+		TEST(it_is_tried_so_often_and_so_far_apart),
+		TEST(growing_pauses_grow),
+		TEST(it_avoids_the_provider_that_failed_last),
+		TEST(an_answer_is_no_failure),
+		TEST(its_deadline_ends_it),
+		TEST(no_provider_defers_too),
+		TEST(it_can_be_asked_about),
+		TEST(it_is_cancelled),
+		TEST(it_is_cancelled_while_an_attempt_is_under_way),
+		TEST(beyond_capacity_new_ones_are_rejected),
+		TEST(a_rejected_one_is_told_if_its_attempt_had_begun),
+		TEST(or_the_oldest_give_way),
+		TEST(bytes_are_a_capacity_too),
+		TEST(closing_settles_all),
+		TEST(draining_settles_those_that_wait),
+		TEST(the_consumer_is_freed_as_it_is_deferred),
+		TEST(the_consumer_is_freed_as_one_is_settled),
+		TEST(ten_minutes_without_a_provider),
+		TEST(settings_that_are_wrong_are_named),
+	};
+
+	return cmocka_run_group_tests_name("failback", tests, NULL, NULL);
+}

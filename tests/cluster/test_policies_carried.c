@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls by every policy, carried by chance: by somebody who enforces nothing, with providers that
+ * come and go and attempts that end in every way. None may be sent without end.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cluster/catalog.h"
+#include "tests/cluster/dice.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static void end_one(struct spoke_history *history, uint64_t dice)
+{
+	static const enum spoke_fate fates[] = { SPOKE_FATE_OK,   SPOKE_FATE_ANSWERED,
+						 SPOKE_FATE_SAFE, SPOKE_FATE_UNSURE,
+						 SPOKE_FATE_SAFE, SPOKE_FATE_UNSURE };
+
+	history->open--;
+	history->last = fates[dice % (sizeof(fates) / sizeof(fates[0]))];
+	if (history->last == SPOKE_FATE_OK)
+		history->ok++;
+	else
+		history->failed++;
+}
+
+static void begin(struct spoke_history *history, uint32_t count)
+{
+	history->begun += count;
+	history->open += count;
+	history->waited = false;
+	history->fresh -= count < history->fresh ? count : history->fresh;
+}
+
+static uint32_t attempts_allowed(const struct spoke_policy *policy,
+				 const struct spoke_history *start)
+{
+	uint32_t width = policy == &spoke_broadcast   ? start->able
+			 : start->forks < start->able ? start->forks
+						      : start->able;
+
+	return policy->fans_out ? (width > 0 ? width : 1)
+				: 1 + (policy->retries > 0 ? start->retries : 0);
+}
+
+/* One call by a policy, whatever happens to it; steps are counted, for none may be for ever. */
+static void carry(const struct spoke_policy *policy, uint64_t *seed)
+{
+	struct spoke_history history = {
+		.able = (uint32_t)(dice_roll(seed) % 6),
+		.repeatable = dice_roll(seed) % 2,
+		.left_ns = dice_roll(seed) % (30 * SECOND),
+		.retries = (uint32_t)(dice_roll(seed) % 6),
+		.forks = (uint32_t)(dice_roll(seed) % 6),
+		.fail_percent = (uint32_t)(dice_roll(seed) % 120),
+		.growing = dice_roll(seed) % 2,
+		.period_ns = dice_roll(seed) % (5 * SECOND),
+	};
+	uint32_t allowed = attempts_allowed(policy, &history);
+	unsigned steps = 0;
+
+	history.fresh = history.able;
+	for (;;) {
+		struct spoke_verdict verdict;
+
+		history.dice = dice_roll(seed);
+		verdict = policy->next(&history);
+		assert_true(steps++ < 40);
+		if (verdict.step == SPOKE_STEP_FINISH)
+			break;
+		if (verdict.step == SPOKE_STEP_SEND) {
+			assert_true(verdict.count > 0 && verdict.count <= allowed - history.begun);
+			begin(&history, verdict.count);
+		} else if (verdict.step == SPOKE_STEP_WAIT) {
+			assert_true(history.open == 0 && verdict.defer && !history.waited);
+			history.waited = history.deferred = true;
+			history.left_ns -= verdict.wait_ns < history.left_ns ? verdict.wait_ns
+									     : history.left_ns;
+			history.able = history.fresh = (uint32_t)(dice_roll(seed) % 6);
+			continue;
+		}
+		assert_true(history.open > 0); /* LISTEN too: somebody has to end */
+		end_one(&history, dice_roll(seed));
+	}
+	assert_true(history.begun >= 1);
+	assert_true(history.open == 0 || policy->fans_out);
+}
+
+static void no_policy_sends_without_end(void **state)
+{
+	uint64_t seed = 1;
+
+	(void)state;
+	for (unsigned i = 0; spokei_catalog_policy_name(i); i++)
+		for (unsigned call = 0; call < 20000; call++)
+			carry(spokei_catalog_policy(spokei_catalog_policy_name(i)), &seed);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_policy_sends_without_end),
+	};
+
+	return cmocka_run_group_tests_name("policies carried", tests, NULL, NULL);
+}

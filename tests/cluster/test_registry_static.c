@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Providers that the URL of the registry names. */
+#include "registryrig.h"
+
+#include "cluster/catalog.h"
+#include "cluster/registry/static.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct rig_member *open_one(void **state, const char *url)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(rig_open(&rig->members[0], &spokei_registry_static, url), 0);
+	return &rig->members[0];
+}
+
+static void any_service_has_the_places_of_the_url(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one =
+		open_one(state, "static://10.0.0.1:20880?backup=host2:20881,,[::1]:9,Host3");
+
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	assert_int_equal(rig_subscribe(one, 2, "a b?c"), 0);
+	assert_int_equal(one->count, 0);
+	rig_pass(rig, SECOND);
+	rig_assert_done(one, 1, 0);
+	rig_assert_list(one, 1,
+			"dubbo://10.0.0.1:20880/demo.Echo\ndubbo://host2:20881/demo.Echo\n"
+			"dubbo://[::1]:9/demo.Echo\ndubbo://host3/demo.Echo\n");
+	rig_assert_done(one, 2, 0);
+	rig_assert_list(one, 2,
+			"dubbo://10.0.0.1:20880/a%20b%3Fc\ndubbo://host2:20881/a%20b%3Fc\n"
+			"dubbo://[::1]:9/a%20b%3Fc\ndubbo://host3/a%20b%3Fc\n");
+	rig_assert_no_more(one);
+}
+
+static void the_protocol_is_that_of_the_url(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = open_one(state, "static://[::1]?protocol=msgpack-rpc");
+
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	rig_pass(rig, SECOND);
+	rig_assert_done(one, 1, 0);
+	rig_assert_list(one, 1, "msgpack-rpc://[::1]/demo.Echo\n");
+}
+
+static void all_else_is_done_at_once(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = open_one(state, "static://h:1");
+
+	assert_int_equal(rig_publish(one, 1, "demo.Echo", "dubbo://h2:1/demo.Echo"), 0);
+	assert_int_equal(rig_withdraw(one, 2, 1), 0);
+	assert_int_equal(rig_publish(one, 3, "demo.Echo", "dubbo://h2:1/demo.Echo"), 0);
+	assert_int_equal(rig_publish(one, 4, "demo.Echo", "nonsense"), 0);
+	assert_int_equal(rig_withdraw(one, 5, 77), 0);
+	assert_int_equal(rig_subscribe(one, 6, "demo.Echo"), 0);
+	assert_int_equal(rig_unsubscribe(one, 7, 6), 0);
+	assert_int_equal(one->count, 0);
+	rig_pass(rig, SECOND);
+	rig_assert_done(one, 2, 0);
+	rig_assert_done(one, 3, 0);
+	rig_assert_done(one, 4, SPOKE_ESYNTAX);
+	rig_assert_done(one, 5, 0);
+	rig_assert_done(one, 7, 0);
+	rig_assert_no_more(one);
+	assert_int_equal(rig_withdraw(one, 8, 3), 0);
+	rig_pass(rig, SECOND);
+	rig_assert_done(one, 8, 0);
+}
+
+static void it_may_be_closed_in_any_callback(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = &rig->members[0];
+
+	for (enum rig_kind kind = RIG_DONE; kind <= RIG_LIST; kind++) {
+		one->count = 0;
+		one->close_at = kind;
+		(void)open_one(state, "static://h:1");
+		assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+		assert_int_equal(rig_subscribe(one, 2, "demo.Echo"), 0);
+		rig_pass(rig, MS);
+		assert_null(one->registry);
+		assert_int_equal(one->count, kind == RIG_DONE ? 1 : 2);
+	}
+}
+
+static void a_url_that_names_no_places_is_refused_with_a_sentence(void **state)
+{
+	static const struct {
+		const char *url;
+		int error;
+		const char *part;
+	} cases[] = {
+		{ "static+unix:/run/x", SPOKE_EINVAL, "static://10.0.0.1:20880?backup=" },
+		{ "static://h:1/demo.Echo", SPOKE_EINVAL, "named by hosts and ports" },
+		{ "static://h?backup=h2:x", SPOKE_ESYNTAX, "place h2:x: a port is a number" },
+		{ "static://h?backup=h2:99999", SPOKE_ERANGE, "at most 65535" },
+		{ "static://h?backup=h2/x", SPOKE_ESYNTAX, "place h2/x: a place is a host" },
+		{ "static://h?protocol=a%20b", SPOKE_ESYNTAX, "a scheme is made of" },
+		{ "static://h?protocol=dubbo%2Bunix", SPOKE_ESYNTAX, "place h: " },
+	};
+	struct rig *rig = *state;
+	struct rig_member *one = &rig->members[0];
+	size_t blocks = one->faulty.blocks;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(rig_open(one, &spokei_registry_static, cases[i].url),
+				 cases[i].error);
+		assert_non_null(strstr(spoke_engine_why(one->engine), cases[i].part));
+		assert_null(one->registry);
+		assert_int_equal(one->faulty.blocks, blocks);
+	}
+}
+
+static void without_memory_nothing_is_begun_or_it_is_done_so(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = &rig->members[0];
+	size_t blocks = one->faulty.blocks;
+	uint64_t before;
+
+	for (uint64_t nth = 1;; nth++) {
+		before = one->faulty.failed[FAULTY_MEMORY];
+		one->count = 0;
+		faulty_fail(&one->faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		if (rig_open(one, &spokei_registry_static, "static://h:1?backup=h:2") == 0) {
+			int error = rig_subscribe(one, 1, "demo.Echo");
+
+			rig_pass(rig, MS);
+			if (error)
+				assert_int_equal(error, SPOKE_ENOMEM);
+			else if (one->faulty.failed[FAULTY_MEMORY] > before)
+				rig_assert_done(one, 1, SPOKE_ENOMEM);
+			else
+				assert_int_equal(one->count, 2);
+			rig_close(one);
+			rig_pass(rig, MS);
+		}
+		one->registry = NULL;
+		assert_int_equal(one->faulty.blocks, blocks);
+		if (one->faulty.failed[FAULTY_MEMORY] == before)
+			break;
+	}
+	faulty_heal(&one->faulty);
+}
+
+static void the_catalog_knows_it_by_its_scheme(void **state)
+{
+	(void)state;
+	assert_ptr_equal(spokei_catalog_registry("static"), &spokei_registry_static);
+	assert_non_null(spokei_catalog_registry("file"));
+	assert_null(spokei_catalog_registry("statics"));
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
+	const struct CMUnitTest tests[] = {
+		CASE(any_service_has_the_places_of_the_url),
+		CASE(the_protocol_is_that_of_the_url),
+		CASE(all_else_is_done_at_once),
+		CASE(it_may_be_closed_in_any_callback),
+		CASE(a_url_that_names_no_places_is_refused_with_a_sentence),
+		CASE(without_memory_nothing_is_begun_or_it_is_done_so),
+		CASE(the_catalog_knows_it_by_its_scheme),
+	};
+
+	return cmocka_run_group_tests_name("registry_static", tests, NULL, NULL);
+}

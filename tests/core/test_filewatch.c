@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Real files: what is appended, who is told that one has changed, and locks. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/host/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct spoke_files *const files = &spokei_host_files;
+
+struct rig {
+	char folder[64];
+	char path[PATH_MAX];
+	char other[PATH_MAX];
+	char lock[PATH_MAX];
+	int fd; /* watches `path` */
+};
+
+static int set_up(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	if (rig == NULL)
+		return -1;
+	(void)snprintf(rig->folder, sizeof(rig->folder), "/tmp/spoke-test-watch-XXXXXX");
+	if (mkdtemp(rig->folder) == NULL)
+		return -1;
+	(void)snprintf(rig->path, sizeof(rig->path), "%s/file", rig->folder);
+	(void)snprintf(rig->other, sizeof(rig->other), "%s/file2", rig->folder);
+	(void)snprintf(rig->lock, sizeof(rig->lock), "%s/file.lock", rig->folder);
+	*state = rig;
+	return files->watch(NULL, rig->path, &rig->fd);
+}
+
+static int tear_down(void **state)
+{
+	struct rig *rig = *state;
+
+	files->unwatch(NULL, rig->fd);
+	(void)unlink(rig->path);
+	(void)unlink(rig->other);
+	(void)unlink(rig->lock);
+	(void)rmdir(rig->folder);
+	free(rig);
+	return 0;
+}
+
+static bool is_readable(const struct rig *rig)
+{
+	struct pollfd one = { .fd = rig->fd, .events = POLLIN };
+
+	return poll(&one, 1, 0) == 1;
+}
+
+static void assert_told(const struct rig *rig)
+{
+	assert_true(is_readable(rig));
+	assert_true(files->changed(NULL, rig->fd));
+	assert_false(is_readable(rig));
+	assert_false(files->changed(NULL, rig->fd));
+}
+
+static void whatever_becomes_of_the_file_is_told_once(void **state)
+{
+	const struct rig *rig = *state;
+
+	assert_false(files->changed(NULL, rig->fd));
+	assert_int_equal(files->append(NULL, rig->path, "one", 3), 0);
+	assert_told(rig);
+	assert_int_equal(files->append(NULL, rig->path, "two", 3), 0);
+	assert_told(rig);
+	assert_int_equal(files->replace(NULL, rig->path, "three", 5), 0);
+	assert_told(rig);
+	assert_int_equal(truncate(rig->path, 0), 0);
+	assert_told(rig);
+	assert_int_equal(rename(rig->path, rig->other), 0);
+	assert_told(rig);
+	assert_int_equal(rename(rig->other, rig->path), 0);
+	assert_told(rig);
+	assert_int_equal(unlink(rig->path), 0);
+	assert_told(rig);
+}
+
+static void its_neighbours_wake_and_are_not_told(void **state)
+{
+	const struct rig *rig = *state;
+
+	assert_int_equal(files->replace(NULL, rig->other, "x", 1), 0);
+	assert_true(is_readable(rig));
+	assert_false(files->changed(NULL, rig->fd));
+	assert_false(is_readable(rig));
+}
+
+static void of_two_watches_each_is_told(void **state)
+{
+	const struct rig *rig = *state;
+	int second;
+	int other;
+
+	assert_int_equal(files->watch(NULL, rig->path, &second), 0);
+	assert_int_equal(files->watch(NULL, rig->other, &other), 0);
+	assert_int_equal(files->append(NULL, rig->path, "x", 1), 0);
+	assert_told(rig);
+	assert_true(files->changed(NULL, second));
+	assert_false(files->changed(NULL, other));
+	files->unwatch(NULL, second);
+	files->unwatch(NULL, other);
+	assert_int_equal(unlink(rig->path), 0);
+	assert_told(rig);
+}
+
+static void more_than_the_system_remembers_is_a_change(void **state)
+{
+	const struct rig *rig = *state;
+	FILE *limit = fopen("/proc/sys/fs/inotify/max_queued_events", "r");
+	int count = 16384;
+
+	if (limit) {
+		char text[32];
+
+		assert_non_null(fgets(text, sizeof(text), limit));
+		count = (int)strtol(text, NULL, 10);
+		(void)fclose(limit);
+	}
+	if (count > 100000)
+		skip();
+	for (int i = 0; i < count; i++) {
+		assert_int_equal(files->append(NULL, i % 2 ? rig->other : rig->lock, "x", 1), 0);
+	}
+	for (int i = 0; i < count; i++)
+		if (files->changed(NULL, rig->fd))
+			return;
+	fail_msg("of %d events none was lost", count);
+}
+
+static void a_folder_that_goes_is_told(void **state)
+{
+	const struct rig *rig = *state;
+	char moved[PATH_MAX];
+
+	(void)snprintf(moved, sizeof(moved), "%s-moved", rig->folder);
+	assert_int_equal(rename(rig->folder, moved), 0);
+	assert_told(rig);
+	assert_int_equal(rmdir(moved), 0);
+	assert_true(files->changed(NULL, rig->fd));
+	assert_int_equal(mkdir(rig->folder, 0700), 0);
+	assert_false(files->changed(NULL, rig->fd));
+}
+
+static void a_path_that_cannot_be_watched_is_an_error(void **state)
+{
+	const struct rig *rig = *state;
+	char path[PATH_MAX + 300];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/no/file", rig->folder);
+	assert_int_equal(files->watch(NULL, path, &fd), -ENOENT);
+	(void)snprintf(path, sizeof(path), "%s/", rig->folder);
+	assert_int_equal(files->watch(NULL, path, &fd), -EINVAL);
+	assert_int_equal(files->append(NULL, rig->other, "", 0), 0);
+	(void)snprintf(path, sizeof(path), "%s/file", rig->other);
+	assert_int_equal(files->watch(NULL, path, &fd), -ENOTDIR);
+	memset(path, 'x', sizeof(path));
+	path[sizeof(path) - 1] = '\0';
+	assert_int_equal(files->watch(NULL, path, &fd), -ENAMETOOLONG);
+	path[300] = '/';
+	path[0] = '/';
+	assert_int_equal(files->watch(NULL, path, &fd), -ENAMETOOLONG);
+}
+
+static void a_path_without_a_folder_is_watched_where_the_process_is(void **state)
+{
+	const struct rig *rig = *state;
+	int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd;
+
+	assert_true(here >= 0);
+	assert_int_equal(chdir(rig->folder), 0);
+	assert_int_equal(files->watch(NULL, "file", &fd), 0);
+	assert_int_equal(files->append(NULL, "file", "", 0), 0);
+	assert_int_equal(fchdir(here), 0);
+	assert_true(files->changed(NULL, fd));
+	files->unwatch(NULL, fd);
+	(void)close(here);
+}
+
+static void descriptors_do_not_block_and_are_not_inherited(void **state)
+{
+	const struct rig *rig = *state;
+	int fd;
+
+	assert_true(fcntl(rig->fd, F_GETFD) & FD_CLOEXEC);
+	assert_true(fcntl(rig->fd, F_GETFL) & O_NONBLOCK);
+	assert_int_equal(files->lock(NULL, rig->path, &fd), 0);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	files->unlock(NULL, fd);
+}
+
+static void a_forked_child_that_ends_its_watch_leaves_that_of_its_parent(void **state)
+{
+	const struct rig *rig = *state;
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		files->unwatch(NULL, rig->fd);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(files->append(NULL, rig->path, "x", 1), 0);
+	assert_told(rig);
+}
+
+static void what_is_appended_is_whole_and_behind(void **state)
+{
+	const struct rig *rig = *state;
+	char path[PATH_MAX];
+	char bytes[16];
+
+	assert_int_equal(files->append(NULL, rig->path, "one", 3), 0);
+	assert_int_equal(files->append(NULL, rig->path, "two", 3), 0);
+	assert_int_equal(files->read(NULL, rig->path, bytes, sizeof(bytes)), 6);
+	assert_memory_equal(bytes, "onetwo", 6);
+	assert_int_equal(files->append(NULL, rig->folder, "x", 1), -EISDIR);
+	(void)snprintf(path, sizeof(path), "%s/no/file", rig->folder);
+	assert_int_equal(files->append(NULL, path, "x", 1), -ENOENT);
+	assert_int_equal(mkfifo(rig->other, 0600), 0);
+	assert_int_equal(files->append(NULL, rig->other, "x", 1), -ENXIO);
+}
+
+static void a_lock_keeps_out_all_others_and_ends_with_its_process(void **state)
+{
+	const struct rig *rig = *state;
+	int fd;
+	int other;
+	int status;
+	char name[PATH_MAX];
+	pid_t child;
+
+	assert_int_equal(files->lock(NULL, rig->path, &fd), 0);
+	assert_int_equal(files->lock(NULL, rig->path, &other), -EAGAIN);
+	assert_int_equal(files->lock(NULL, rig->other, &other), 0);
+	files->unlock(NULL, other);
+	(void)snprintf(name, sizeof(name), "%s/file2.lock", rig->folder);
+	assert_int_equal(unlink(name), 0);
+	assert_int_equal(access(rig->path, F_OK), -1);
+	files->unlock(NULL, fd);
+	child = fork();
+	if (child == 0)
+		_exit(files->lock(NULL, rig->path, &fd) == 0 ? 0 : 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(files->lock(NULL, rig->path, &fd), 0);
+	/* A child that has the descriptor too does not keep the lock. */
+	child = fork();
+	if (child == 0) {
+		for (;;)
+			(void)pause();
+	}
+	files->unlock(NULL, fd);
+	assert_int_equal(files->lock(NULL, rig->path, &fd), 0);
+	files->unlock(NULL, fd);
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		CASE(whatever_becomes_of_the_file_is_told_once),
+		CASE(its_neighbours_wake_and_are_not_told),
+		CASE(of_two_watches_each_is_told),
+		CASE(more_than_the_system_remembers_is_a_change),
+		CASE(a_folder_that_goes_is_told),
+		CASE(a_path_that_cannot_be_watched_is_an_error),
+		CASE(a_path_without_a_folder_is_watched_where_the_process_is),
+		CASE(descriptors_do_not_block_and_are_not_inherited),
+		CASE(a_forked_child_that_ends_its_watch_leaves_that_of_its_parent),
+		CASE(what_is_appended_is_whole_and_behind),
+		CASE(a_lock_keeps_out_all_others_and_ends_with_its_process),
+	};
+
+	return cmocka_run_group_tests_name("filewatch", tests, NULL, NULL);
+}
