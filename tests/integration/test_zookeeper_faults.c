@@ -127,6 +127,31 @@ static void what_is_under_way_as_the_server_dies_ends(void **state)
 	assert_string_equal(stranger_list(FOLDER), LIST(LEAF_A "\n" LEAF_B));
 }
 
+/* As a server that has only just begun may. */
+static void a_server_that_takes_connections_and_does_not_answer_is_tried_again(void **state)
+{
+	const struct spoke_env *env = spoke_host_env();
+	struct spoke_address at;
+	char text[64];
+	char url[96];
+	int listener;
+	int fds[2] = { -1, -1 };
+
+	(void)state;
+	assert_int_equal(env->net->parse(env->ctx, "127.0.0.1:0", &at), 0);
+	assert_int_equal(env->net->listen(env->ctx, &at, 8, &listener), 0);
+	assert_int_equal(env->net->local(env->ctx, listener, &at), 0);
+	env->net->print(env->ctx, &at, text, sizeof(text));
+	(void)snprintf(url, sizeof(url), "zookeeper://%s", text);
+	assert_int_equal(zoorig_open_url(url), 0);
+	for (unsigned i = 0; i < 2; i++)
+		zoorig_until(env->net->accept(env->ctx, listener, &fds[i], &at) == 0);
+	zoorig_close();
+	env->net->close(env->ctx, fds[0]);
+	env->net->close(env->ctx, fds[1]);
+	env->net->close(env->ctx, listener);
+}
+
 /* --- where the servers are */
 
 static void names_are_resolved_and_other_servers_tried(void **state)
@@ -263,6 +288,7 @@ int main(void)
 		ZOORIG_TEST(a_session_that_is_over_is_told_once_and_another_one_begun),
 		ZOORIG_TEST(without_a_server_all_ends_as_unavailable),
 		ZOORIG_TEST(what_is_under_way_as_the_server_dies_ends),
+		ZOORIG_TEST(a_server_that_takes_connections_and_does_not_answer_is_tried_again),
 		ZOORIG_TEST(names_are_resolved_and_other_servers_tried),
 		ZOORIG_TEST(names_that_cannot_be_resolved_are_tried_again),
 		ZOORIG_TEST(a_session_is_closed_on_another_thread),

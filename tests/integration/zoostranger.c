@@ -161,6 +161,8 @@ static zhandle_t *here(void)
 		(void)__real_zookeeper_close(stranger);
 		stranger = NULL;
 	}
+	if (stranger == NULL || zoo_state(stranger) != ZOO_CONNECTED_STATE)
+		zooserver_wait();
 	if (stranger == NULL)
 		stranger = come(NULL, SESSION_MS);
 	until_connected(stranger);
