@@ -36,7 +36,6 @@ static const struct spoke_registry *const registries[] = {
 	&SPOKEI_REGISTRY_ZOOKEEPER,
 	&spokei_registry_file,
 	&spokei_registry_static,
-	&spokei_registry_zookeeper,
 	NULL,
 };
 
