@@ -64,7 +64,7 @@ int spokei_cache_new(struct spoke_engine *engine, const char *path, const char *
 	memcpy(cache->texts, path, path_size);
 	cache->path = cache->texts;
 	head = cache->texts + path_size;
-	memcpy(head, HEAD, strlen(HEAD));
+	(void)snprintf(head, head_len, "%s", HEAD);
 	(void)spoke_url_encode(service, strlen(service), head + strlen(HEAD), name_len + 1);
 	head[head_len - 1] = '\n';
 	cache->head = head;
@@ -238,7 +238,7 @@ static int read_file(const struct spokei_cache *cache, struct text *ret_text)
 	return SPOKE_OK;
 }
 
-static int read_lines(const char *at, const char *end, struct spokei_roster *roster)
+static int read_lines(const char *at, const char *end, struct spokei_lineup *lineup)
 {
 	int error = SPOKE_OK;
 
@@ -248,13 +248,13 @@ static int read_lines(const char *at, const char *end, struct spokei_roster *ros
 		if (stop == NULL)
 			stop = end;
 		if (stop > at && *at != '#')
-			error = spokei_roster_add(roster, at, (size_t)(stop - at));
+			error = spokei_lineup_add(lineup, at, (size_t)(stop - at));
 		at = stop + 1;
 	}
 	return error;
 }
 
-int spokei_cache_read(const struct spokei_cache *cache, struct spokei_roster *roster)
+int spokei_cache_read(const struct spokei_cache *cache, struct spokei_lineup *lineup)
 {
 	struct text text;
 	int error = read_file(cache, &text);
@@ -265,7 +265,7 @@ int spokei_cache_read(const struct spokei_cache *cache, struct spokei_roster *ro
 		complain(cache, SPOKE_EINVAL,
 			 "the file is not of this service; it is not read, and will be replaced");
 	else
-		error = read_lines(text.bytes + cache->head_len, text.bytes + text.len, roster);
+		error = read_lines(text.bytes + cache->head_len, text.bytes + text.len, lineup);
 	drop_text(cache, &text);
 	return error;
 }

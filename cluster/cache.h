@@ -8,7 +8,7 @@
 #ifndef SPOKEI_CACHE_H
 #define SPOKEI_CACHE_H
 
-#include "cluster/roster.h"
+#include "cluster/lineup.h"
 #include "core/engine.h"
 
 #define SPOKEI_CACHE_PAUSE_NS UINT64_C(500000000)
@@ -26,12 +26,12 @@ SPOKE_MUST_USE int spokei_cache_new(struct spoke_engine *engine, const char *pat
 void spokei_cache_free(struct spokei_cache *cache);
 
 /*
- * Reads the file into a roster. What is missing, too large, of another service, or damaged, is left
+ * Reads the file into a lineup. What is missing, too large, of another service, or damaged, is left
  * out, with an event unless there is no file. Blocks for as long as the disk does. Returns 0 or
  * SPOKE_ENOMEM.
  */
 SPOKE_MUST_USE int spokei_cache_read(const struct spokei_cache *cache,
-				     struct spokei_roster *roster);
+				     struct spokei_lineup *lineup);
 
 /* These are the providers now. Borrowed for the call. */
 void spokei_cache_keep(struct spokei_cache *cache, const struct spoke_url *urls, size_t count);

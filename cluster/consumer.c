@@ -96,6 +96,20 @@ static int read_further(struct spoke_consumer *consumer,
 	return SPOKE_OK;
 }
 
+static int subscribe(struct spoke_consumer *consumer, const struct spoke_consumer_options *options)
+{
+	const struct spokei_consumer_settings *settings = &consumer->settings;
+
+	if (options->more_count > 0) {
+		spokei_event(consumer->engine, SPOKE_EINVAL,
+			     "option more_urls: a registry says where providers are");
+		return SPOKE_EINVAL;
+	}
+	return spokei_subscription_begin(&consumer->subscription, consumer->engine,
+					 &settings->keeper, settings->service,
+					 &consumer->directory);
+}
+
 static int add_endpoints(struct spoke_consumer *consumer,
 			 const struct spoke_consumer_options *options)
 {
@@ -104,6 +118,8 @@ static int add_endpoints(struct spoke_consumer *consumer,
 	struct spoke_url *urls;
 	int error;
 
+	if (consumer->settings.keeper.registry)
+		return subscribe(consumer, options);
 	if (count == 1)
 		return spokei_directory_fix(&consumer->directory, &consumer->settings.url, 1);
 	urls = spokei_alloc(env, count, sizeof(*urls));
@@ -156,6 +172,7 @@ void spokei_consumer_end(struct spoke_consumer *consumer)
 	consumer->caller.closed = true;
 	consumer->ended = true;
 	spokei_call_sweep(&consumer->caller);
+	spokei_subscription_end(&consumer->subscription);
 	spokei_directory_end(&consumer->directory);
 	spokei_link_end(&consumer->link, &consumer->bury);
 }

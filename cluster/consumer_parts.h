@@ -11,6 +11,7 @@
 #include "cluster/filter/filter.h"
 #include "cluster/service.h"
 #include "cluster/settings.h"
+#include "cluster/subscription.h"
 #include "core/roll.h"
 
 struct spoke_consumer {
@@ -21,7 +22,8 @@ struct spoke_consumer {
 	struct spokei_caller caller;        /* closed: no more calls */
 	_Atomic(struct spokei_desk *) desk; /* where futures reach it; NULL: it never had one */
 	struct spokei_directory directory;
-	struct spokei_balance balance; /* of methods that have none of their own */
+	struct spokei_subscription subscription; /* keeps the directory up to date, or nothing */
+	struct spokei_balance balance;           /* of methods that have none of their own */
 	struct spokei_filters filters;
 	bool ended; /* no more calls, and no connections */
 	bool freed; /* gone when the last connection is */

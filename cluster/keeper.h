@@ -27,8 +27,9 @@ struct spokei_keeper_options {
 
 struct spokei_keeper_up {
 	/* All providers of the service that was subscribed to. Borrowed. Never from inside a
-	 * function of the keeper. May free the keeper. */
-	void (*list)(void *arg, const struct spoke_url *urls, size_t count);
+	 * function of the keeper. May free the keeper. Returns 0; or ENOMEM, to be told again after
+	 * a pause. */
+	int (*list)(void *arg, const struct spoke_url *urls, size_t count);
 };
 
 /*

@@ -206,6 +206,8 @@ static void keeper_due(struct spoke_alarm *alarm)
 		spokei_engine_dead(keeper->engine, &keeper->bury);
 	else
 		spokei_keeper_act_soon(keeper);
+	if (keeper->kept.count > 0 && now_ns >= keeper->kept_ns)
+		spokei_engine_soon(keeper->engine, &keeper->begin);
 }
 
 int spokei_keeper_set_alarm(struct spokei_keeper *keeper, uint64_t now_ns)
@@ -214,6 +216,8 @@ int spokei_keeper_set_alarm(struct spokei_keeper *keeper, uint64_t now_ns)
 
 	if (keeper->freed && keeper->end_ns > now_ns)
 		due_ns = keeper->end_ns;
+	if (keeper->kept_ns > now_ns && keeper->kept_ns < due_ns)
+		due_ns = keeper->kept_ns;
 	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;
 	     node = node->next) {
 		const struct spokei_wish *wish = spokei_keeper_wish(node);

@@ -34,7 +34,7 @@ static void destroy(struct spokei_keeper *keeper)
 	keeper->registry = NULL;
 	spokei_cache_free(keeper->cache);
 	keeper->cache = NULL;
-	spokei_roster_fini(&keeper->kept);
+	spokei_lineup_fini(&keeper->kept);
 	while (!spokei_list_empty(&keeper->wishes))
 		spokei_keeper_drop_wish(keeper, spokei_keeper_wish(keeper->wishes.next));
 }
@@ -286,7 +286,7 @@ static struct spokei_keeper *make(struct spoke_engine *engine,
 	keeper->act.run = spokei_keeper_act;
 	keeper->bury.run = keeper_bury;
 	spokei_list_init(&keeper->wishes);
-	spokei_roster_init(&keeper->kept, engine->env);
+	spokei_lineup_init(&keeper->kept, engine->env);
 	keeper->member = (struct spokei_member){
 		.kind = "keeper",
 		.close = keeper_close,

@@ -38,7 +38,8 @@ struct spokei_keeper {
 	struct spokei_task begin; /* tells the list that was kept */
 	struct spokei_task bury;
 	struct spokei_cache *cache; /* NULL: none */
-	struct spokei_roster kept;  /* as read from it, until told */
+	struct spokei_lineup kept;  /* as read from it, until told */
+	uint64_t kept_ns;           /* not told before, for lack of memory */
 	bool has_providers;         /* a list with some was told upwards */
 	bool protecting;            /* an empty list is not believed, and an event has said so */
 	bool ended;                 /* closed: nothing is asked any more */

@@ -77,24 +77,25 @@ static int check_host(struct spoke_engine *engine, const char *advertise)
 
 static int check_options(struct spoke_engine *engine, const struct spoke_provider_options *options)
 {
-	int error = SPOKE_OK;
-
-	if (options->registry == NULL && options->registry_kind)
-		error = refuse(engine, SPOKE_EINVAL, "registry_kind",
-			       options->registry_kind->scheme,
-			       "there is no registry; name its URL");
-	else if (options->weight > JAVA_MAX && options->weight != SPOKE_NONE)
-		error = refuse_number(engine, "weight", options->weight,
-				      "at most 2147483647, or SPOKE_NONE");
-	else if (options->warmup_ns > JAVA_MAX * MS && options->warmup_ns != SPOKE_OFF)
-		error = refuse_number(engine, "warmup_ns", options->warmup_ns,
-				      "at most 2147483647 ms, or SPOKE_OFF");
-	else if (options->application && !is_plain(options->application))
-		error = refuse(engine, SPOKE_EINVAL, "application", options->application,
-			       "it has control characters");
-	else if (options->advertise && *options->advertise)
-		error = check_host(engine, options->advertise);
-	return error;
+	if (options->registry == NULL && options->registry_kind) {
+		return refuse(engine, SPOKE_EINVAL, "registry_kind", options->registry_kind->scheme,
+			      "there is no registry; name its URL");
+	}
+	if (options->weight > JAVA_MAX && options->weight != SPOKE_NONE) {
+		return refuse_number(engine, "weight", options->weight,
+				     "at most 2147483647, or SPOKE_NONE");
+	}
+	if (options->warmup_ns > JAVA_MAX * MS && options->warmup_ns != SPOKE_OFF) {
+		return refuse_number(engine, "warmup_ns", options->warmup_ns,
+				     "at most 2147483647 ms, or SPOKE_OFF");
+	}
+	if (options->application && !is_plain(options->application)) {
+		return refuse(engine, SPOKE_EINVAL, "application", options->application,
+			      "it has control characters");
+	}
+	if (options->advertise && *options->advertise)
+		return check_host(engine, options->advertise);
+	return SPOKE_OK;
 }
 
 static char to_small(char letter)

@@ -132,11 +132,13 @@ void fakereg_add(const char *service, const char *url)
 
 void fakereg_remove(const char *service, const char *url)
 {
-	for (unsigned i = 0; i < FAKEREG_ENTRIES; i++)
-		if (is_listed(&fakereg.entries[i]) &&
-		    strcmp(fakereg.entries[i].service, service) == 0 &&
-		    strcmp(fakereg.entries[i].url, url) == 0)
-			fakereg.entries[i].by = NULL;
+	for (unsigned i = 0; i < FAKEREG_ENTRIES; i++) {
+		struct fakereg_entry *entry = &fakereg.entries[i];
+
+		if (is_listed(entry) && strcmp(entry->service, service) == 0 &&
+		    strcmp(entry->url, url) == 0)
+			entry->by = NULL;
+	}
 	changed();
 }
 
@@ -196,11 +198,12 @@ static void op_due(struct spoke_alarm *alarm)
 /* A withdrawal that fails leaves what is there. */
 static void forget_op(const struct fakereg_open *open, uint64_t intent)
 {
-	for (struct op *op = ops; op; op = op->next)
-		if (op->open == open && op->intent == intent) {
-			end_op(op);
-			return;
-		}
+	struct op *op = ops;
+
+	while (op && (op->open != open || op->intent != intent))
+		op = op->next;
+	if (op)
+		end_op(op);
 }
 
 static int begin(struct fakereg_open *open, uint64_t intent, bool subscribes, const char *service,

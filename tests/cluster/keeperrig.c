@@ -65,6 +65,12 @@ int keeperrig_set_up(void **state)
 	return spoke_engine_new(&with, &keeperrig.engine);
 }
 
+void keeperrig_free(void)
+{
+	spokei_keeper_free(keeperrig.keeper);
+	keeperrig.keeper = NULL;
+}
+
 void keeperrig_free_engine(void)
 {
 	spoke_engine_free(keeperrig.engine);
@@ -90,7 +96,7 @@ int keeperrig_tear_down(void **state)
 	return 0;
 }
 
-static void note_list(void *arg, const struct spoke_url *urls, size_t count)
+static int note_list(void *arg, const struct spoke_url *urls, size_t count)
 {
 	assert_ptr_equal(arg, &keeperrig);
 	keeperrig.lists++;
@@ -100,6 +106,7 @@ static void note_list(void *arg, const struct spoke_url *urls, size_t count)
 				      sizeof(keeperrig.first));
 	if (keeperrig.in_list)
 		keeperrig.in_list();
+	return keeperrig.list_error;
 }
 
 int keeperrig_try(const struct spokei_keeper_options *options)

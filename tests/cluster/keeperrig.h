@@ -36,6 +36,7 @@ struct keeperrig {
 	unsigned lists; /* told */
 	size_t count;   /* of the last one */
 	char first[256];
+	int list_error;        /* what is said to it */
 	void (*in_list)(void); /* done as one is told; may be NULL */
 	/* The one file there is. */
 	char *file; /* NULL: none */
@@ -56,6 +57,7 @@ int keeperrig_try(const struct spokei_keeper_options *options);
 void keeperrig_publish(const char *url);
 void keeperrig_subscribe(void);
 void keeperrig_pass(uint64_t ns);
+void keeperrig_free(void);
 void keeperrig_free_engine(void);
 void keeperrig_write_file(const char *text);
 

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of a registry: who is meant, and what becomes of those who come and go. */
+#include "tests/cluster/dirrig.h"
+
+#include <stdio.h>
+
+static const struct spoke_consumer_options presets;
+
+static void start(unsigned count, const char *parameters)
+{
+	for (unsigned i = 0; i < count; i++)
+		dirrig_start(i);
+	dirrig_consume(parameters, &presets);
+}
+
+static enum spoke_endpoint_state state_of(unsigned side)
+{
+	return dirrig_info(side).state;
+}
+
+/* --- coming and going */
+
+static void an_empty_list_has_no_provider(void **state)
+{
+	(void)state;
+	start(1, "");
+	assert_int_equal(dirrig_try(SECOND), SPOKE_ENOPROVIDER);
+}
+
+static void who_comes_is_called_and_who_goes_is_not(void **state)
+{
+	(void)state;
+	start(3, "");
+	LIST(A, B);
+	dirrig_pass(10 * MS);
+	assert_int_equal(spoke_consumer_ready(dirrig.consumer), 2);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+	assert_int_equal(dirrig_served(0), 2);
+	assert_int_equal(dirrig_served(1), 2);
+	LIST(B, C);
+	dirrig_pass(10 * MS);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+	assert_int_equal(dirrig_served(0), 0);
+	assert_int_equal(dirrig_served(1), 2);
+	assert_int_equal(dirrig_served(2), 2);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 2);
+}
+
+static void who_stays_keeps_its_connection(void **state)
+{
+	uint64_t connects;
+
+	(void)state;
+	start(2, "");
+	LIST(A "?timestamp=1&pid=7", B);
+	dirrig_pass(10 * MS);
+	connects = spoke_stat_get(dirrig.engine, SPOKE_STAT_CONNECTS);
+	LIST(B, A "?timestamp=2&pid=8");
+	dirrig_pass(SECOND);
+	assert_int_equal(spoke_stat_get(dirrig.engine, SPOKE_STAT_CONNECTS), connects);
+	assert_int_equal(dirrig.told[SPOKE_LINK_CLOSED], 0);
+}
+
+static void calls_under_way_end_at_a_removed_provider(void **state)
+{
+	(void)state;
+	start(2, "");
+	dirrig.sides[0].mute = true;
+	LIST(A);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_try(20 * SECOND), SPOKE_OK);
+	assert_int_equal(dirrig_try(20 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	LIST(B);
+	assert_int_equal(state_of(0), SPOKE_ENDPOINT_REMOVED);
+	assert_int_equal(dirrig_info(0).actives, 2);
+	dirrig_pass(SECOND);
+	assert_int_equal(dirrig_call(), SPOKE_OK);
+	assert_int_equal(dirrig_served(1), 1);
+	dirrig_answer(0);
+	dirrig_pass(SECOND);
+	assert_int_equal(dirrig.calls[0].error, SPOKE_OK);
+	assert_int_equal(dirrig.calls[1].error, SPOKE_OK);
+	/* It is gone then, and its connection closed. */
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 1);
+	assert_int_equal(dirrig.consumer->link.conn_count, 1);
+	assert_int_equal(dirrig.told[SPOKE_LINK_CLOSED], 1);
+}
+
+static void a_removed_provider_is_not_connected_to_any_more(void **state)
+{
+	uint64_t connects;
+
+	(void)state;
+	start(1, "");
+	dirrig.sides[0].mute = true;
+	LIST(A, B);
+	dirrig_pass(10 * MS);
+	assert_int_equal(state_of(1), SPOKE_ENDPOINT_BACKOFF);
+	assert_int_equal(dirrig_try(20 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	LIST_NOBODY();
+	connects = spoke_stat_get(dirrig.engine, SPOKE_STAT_CONNECTS);
+	/* Also when its connection is lost before its calls are over. */
+	dirrig_stop(0);
+	dirrig_pass(100 * SECOND);
+	assert_int_equal(dirrig.calls[0].error, SPOKE_ELOST);
+	assert_int_equal(spoke_stat_get(dirrig.engine, SPOKE_STAT_CONNECTS), connects);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 0);
+	assert_int_equal(dirrig.consumer->link.alive, 0);
+}
+
+static void who_waits_for_a_connection_is_told_at_once(void **state)
+{
+	(void)state;
+	start(0, "");
+	memnet_route(dirrig.world.net, "127.0.0.1:20880", MEMNET_SILENT);
+	LIST(A);
+	assert_int_equal(state_of(0), SPOKE_ENDPOINT_CONNECTING);
+	assert_int_equal(dirrig_try(20 * SECOND), SPOKE_OK);
+	LIST_NOBODY();
+	assert_int_equal(dirrig.calls[0].ends, 0);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig.calls[0].error, SPOKE_EUNAVAILABLE);
+	assert_false(dirrig.calls[0].written);
+	assert_int_equal(dirrig_try(SECOND), SPOKE_ENOPROVIDER);
+}
+
+static void who_comes_back_while_it_drains_is_another_one(void **state)
+{
+	(void)state;
+	start(1, "");
+	dirrig.sides[0].mute = true;
+	LIST(A);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_try(20 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	LIST_NOBODY();
+	dirrig_pass(10 * MS);
+	LIST(A);
+	dirrig_pass(10 * MS);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 2);
+	assert_int_equal(state_of(0), SPOKE_ENDPOINT_READY);
+	dirrig.sides[0].mute = false;
+	assert_int_equal(dirrig_call(), SPOKE_OK);
+	dirrig_answer(0);
+	dirrig_pass(SECOND);
+	assert_int_equal(dirrig.calls[0].error, SPOKE_OK);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 1);
+}
+
+static void a_drain_knows_of_removed_ones(void **state)
+{
+	(void)state;
+	start(2, "");
+	dirrig.sides[0].mute = true;
+	LIST(A, B);
+	dirrig_pass(10 * MS);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(dirrig_try(20 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	LIST(B);
+	assert_int_equal(spoke_engine_drain(dirrig.engine, 60 * SECOND), SPOKE_OK);
+	dirrig_pass(SECOND);
+	assert_false(dirrig.consumer->ended);
+	dirrig_answer(0);
+	dirrig_pass(SECOND);
+	assert_true(dirrig.consumer->ended);
+	assert_int_equal(dirrig.calls[0].error, SPOKE_OK);
+	assert_int_equal(dirrig.calls[1].error, SPOKE_OK);
+}
+
+/* --- who is meant */
+
+static void assert_listed(const char *parameters, const char *const *urls, size_t count)
+{
+	start(0, parameters);
+	assert_int_equal(dirrig_list(urls), 0);
+	dirrig_pass(10 * MS);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), count);
+}
+
+static const char *const versions[] = {
+	A "?version=1.0", B "?version=2.0", C, D "?version=0.0.0", NULL,
+};
+
+static void without_a_version_only_those_without_are_meant(void **state)
+{
+	(void)state;
+	assert_listed("", versions, 2);
+	assert_int_equal(state_of(2), SPOKE_ENDPOINT_BACKOFF);
+	assert_int_equal(state_of(3), SPOKE_ENDPOINT_BACKOFF);
+}
+
+static void with_a_version_only_those_of_it_are_meant(void **state)
+{
+	(void)state;
+	assert_listed("?version=2.0", versions, 1);
+	assert_int_equal(state_of(1), SPOKE_ENDPOINT_BACKOFF);
+}
+
+static void any_version_may_be_meant(void **state)
+{
+	(void)state;
+	assert_listed("?version=*", versions, 4);
+}
+
+static const char *const groups[] = { A "?group=x", B "?group=y", C, NULL };
+
+static void groups_are_matched_as_versions_are(void **state)
+{
+	(void)state;
+	assert_listed("?group=x", groups, 1);
+	assert_int_equal(state_of(0), SPOKE_ENDPOINT_BACKOFF);
+}
+
+static void without_a_group_only_those_without_are_meant(void **state)
+{
+	(void)state;
+	assert_listed("", groups, 1);
+	assert_int_equal(state_of(2), SPOKE_ENDPOINT_BACKOFF);
+}
+
+static void what_is_no_provider_is_passed_over(void **state)
+{
+	static const char *const urls[] = {
+		"tri://127.0.0.1:20880/demo.Echo",
+		"dubbo://127.0.0.1:0/demo.Echo",
+		"dubbo://127.0.0.1:20880/demo.Other",
+		B "?category=consumers",
+		C "?disabled=true",
+		"empty://127.0.0.1:20880/demo.Echo?category=providers",
+		"dubbo://127.0.0.1:20883/own.path?interface=demo.Echo&category=providers",
+		NULL,
+	};
+
+	(void)state;
+	assert_listed("", urls, 1);
+	assert_int_equal(state_of(3), SPOKE_ENDPOINT_BACKOFF);
+}
+
+/* --- weights */
+
+static void of_several_with_one_place_the_newest_counts(void **state)
+{
+	static const char *const urls[] = {
+		A "?timestamp=5&weight=1",
+		A "?timestamp=7&weight=2",
+		A "?timestamp=6&weight=3",
+		NULL,
+	};
+
+	(void)state;
+	assert_listed("", urls, 1);
+	assert_int_equal(dirrig_info(0).weight, 2);
+}
+
+static void weights_are_taken_over_and_bad_ones_are_not(void **state)
+{
+	(void)state;
+	start(2, "");
+	LIST(A "?weight=300", B "?weight=-5");
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_info(0).weight, 300);
+	assert_int_equal(dirrig_info(1).weight, 100);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+	assert_int_equal(dirrig_served(0), 3);
+	assert_int_equal(dirrig_served(1), 1);
+	LIST(A "?weight=100", B "?weight=300");
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+	assert_int_equal(dirrig_served(0), 1);
+	assert_int_equal(dirrig_served(1), 3);
+}
+
+/* The engine has a turn each second, as it has where something happens. */
+static struct spoke_alarm clock;
+
+static void tick(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+}
+
+/* By the clock of the wall, which may show another time than the provider's. */
+static void who_was_started_lately_warms_up(void **state)
+{
+	const struct spoke_env *env = &dirrig.process.env;
+	uint64_t wall_ms;
+	char young[128];
+	char ahead[128];
+
+	(void)state;
+	start(2, "");
+	clock = (struct spoke_alarm){ .engine = NULL };
+	wall_ms = env->wall(env->ctx) / MS + 1000;
+	(void)snprintf(young, sizeof(young), A "?warmup=100000&timestamp=%llu",
+		       (unsigned long long)(wall_ms - 20000));
+	(void)snprintf(ahead, sizeof(ahead), B "?warmup=100000&timestamp=%llu",
+		       (unsigned long long)(wall_ms + 10000));
+	assert_int_equal(spoke_alarm_every(dirrig.engine, &clock, SECOND, tick), SPOKE_OK);
+	dirrig_pass(SECOND);
+	LIST(young, ahead);
+	assert_int_equal(dirrig_info(0).weight, 20);
+	assert_int_equal(dirrig_info(1).weight, 1);
+	dirrig_pass(30 * SECOND);
+	assert_int_equal(dirrig_info(0).weight, 50);
+	assert_int_equal(dirrig_info(1).weight, 20);
+	/* The balancer has heard of it. */
+	for (int i = 0; i < 14; i++)
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+	assert_int_equal(dirrig_served(0), 10);
+	assert_int_equal(dirrig_served(1), 4);
+	dirrig_pass(200 * SECOND);
+	assert_int_equal(dirrig_info(0).weight, 100);
+	assert_int_equal(dirrig_info(1).weight, 100);
+	assert_int_equal(dirrig_call(), SPOKE_OK);
+	assert_int_equal(dirrig.consumer->directory.seats.weights[0], 100);
+	assert_int_equal(dirrig.consumer->directory.seats.weights[1], 100);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, dirrig_set_up, dirrig_tear_down)
+	static const struct CMUnitTest tests[] = {
+		TEST(an_empty_list_has_no_provider),
+		TEST(who_comes_is_called_and_who_goes_is_not),
+		TEST(who_stays_keeps_its_connection),
+		TEST(calls_under_way_end_at_a_removed_provider),
+		TEST(a_removed_provider_is_not_connected_to_any_more),
+		TEST(who_waits_for_a_connection_is_told_at_once),
+		TEST(who_comes_back_while_it_drains_is_another_one),
+		TEST(a_drain_knows_of_removed_ones),
+		TEST(without_a_version_only_those_without_are_meant),
+		TEST(with_a_version_only_those_of_it_are_meant),
+		TEST(any_version_may_be_meant),
+		TEST(groups_are_matched_as_versions_are),
+		TEST(without_a_group_only_those_without_are_meant),
+		TEST(what_is_no_provider_is_passed_over),
+		TEST(of_several_with_one_place_the_newest_counts),
+		TEST(weights_are_taken_over_and_bad_ones_are_not),
+		TEST(who_was_started_lately_warms_up),
+	};
+
+	return cmocka_run_group_tests_name("directory", tests, NULL, NULL);
+}
