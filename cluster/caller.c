@@ -31,6 +31,7 @@ void spokei_caller_fini(struct spokei_caller *caller)
 {
 	struct spokei_slab *calls = &caller->calls;
 
+	spokei_task_drop(&caller->sweep);
 	free_methods(caller);
 	for (uint32_t i = 0; i < calls->used; i++) {
 		struct spokei_call *call = spokei_slab_at(calls, i);
