@@ -90,7 +90,7 @@ static size_t tried_of(const struct spokei_course *course, const uint64_t **ret_
 	return 1;
 }
 
-static int send(struct spokei_course *course)
+static int send_one(struct spokei_course *course)
 {
 	struct spokei_call *call = course->call;
 	struct spoke_method *method = call->method;
@@ -176,7 +176,7 @@ static enum sent send_some(struct spokei_course *course, uint32_t count)
 			return SENT_SOME;
 		}
 		course->waited = false;
-		outcome.error = send(course);
+		outcome.error = send_one(course);
 		if (outcome.error && waits_for_endpoint(course, outcome.error)) {
 			course->unready = true;
 			spokei_retry_unready(&caller->retry, course);

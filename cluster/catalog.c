@@ -33,9 +33,9 @@ static const struct spoke_balancer *const balancers[] = {
 /* clang-format on */
 
 static const struct spoke_registry *const registries[] = {
+	&SPOKEI_REGISTRY_ZOOKEEPER,
 	&spokei_registry_file,
 	&spokei_registry_static,
-	&spokei_registry_zookeeper,
 	NULL,
 };
 

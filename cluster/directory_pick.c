@@ -263,6 +263,8 @@ static int reach(struct spokei_directory *directory, size_t place, struct spokei
 
 		if (endpoint->asleep)
 			return error;
+		/* This call is what it was waked for. */
+		noted = SPOKEI_GRADE_CONNECTING;
 	}
 	conn = spokei_endpoint_conn(endpoint, &grade);
 	*ret_conn = grade <= noted ? conn : NULL;

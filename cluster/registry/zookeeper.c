@@ -13,7 +13,9 @@ static void tell_done(struct spokei_zoo_item *item)
 
 	item->asked = 0;
 	item->ended = false;
-	if (item->over)
+	if (item->over && item->begun && error && item->kind == &spokei_zoo_entry)
+		spokei_zoo_doubt(item);
+	else if (item->over)
 		spokei_zoo_item_free(item);
 	else if (item->urls || item->lost)
 		spokei_zoo_item_note(item);
@@ -57,6 +59,8 @@ static void tell_next(struct spokei_zoo_registry *registry)
 		tell_list(item);
 	else if (item->lost)
 		tell_lost(item);
+	else if (item->over)
+		spokei_zoo_item_free(item);
 }
 
 /* Whoever is told may close the registry, whose memory stays for this turn. */
@@ -82,9 +86,8 @@ static void tell_news(struct spokei_task *task)
 
 /* --- the table */
 
-static int zookeeper_registry_open(struct spoke_engine *engine, const struct spoke_url *url,
-				   const struct spoke_registry_up *up, void *arg,
-				   void **ret_registry)
+static int registry_open(struct spoke_engine *engine, const struct spoke_url *url,
+			 const struct spoke_registry_up *up, void *arg, void **ret_registry)
 {
 	struct spokei_zoo_registry *registry = spokei_alloc(engine->env, 1, sizeof(*registry));
 	char why[SPOKEI_ZOO_WHY_MAX];
@@ -129,8 +132,7 @@ static bool is_full(const struct spokei_zoo_registry *registry)
 	return registry->item_count >= SPOKEI_ZOO_ITEMS_MAX;
 }
 
-static int zookeeper_registry_publish(void *handle, uint64_t intent, const char *service,
-				      const char *url)
+static int registry_publish(void *handle, uint64_t intent, const char *service, const char *url)
 {
 	struct spokei_zoo_registry *registry = handle;
 	struct spokei_zoo_item *item;
@@ -149,10 +151,12 @@ static int zookeeper_registry_publish(void *handle, uint64_t intent, const char 
 		spokei_zoo_item_fail(item, error);
 		return SPOKE_OK;
 	}
+	if (item)
+		spokei_zoo_keep_node(registry, item->path);
 	return begin(item, intent);
 }
 
-static int zookeeper_registry_subscribe(void *handle, uint64_t intent, const char *service)
+static int registry_subscribe(void *handle, uint64_t intent, const char *service)
 {
 	struct spokei_zoo_registry *registry = handle;
 
@@ -176,7 +180,7 @@ static int note_done(struct spokei_zoo_registry *registry, uint64_t intent)
 	return SPOKE_OK;
 }
 
-static int zookeeper_registry_withdraw(void *handle, uint64_t intent, uint64_t which)
+static int registry_withdraw(void *handle, uint64_t intent, uint64_t which)
 {
 	struct spokei_zoo_registry *registry = handle;
 	struct spokei_zoo_item *item = spokei_zoo_item_find(registry, which);
@@ -199,7 +203,7 @@ static int zookeeper_registry_withdraw(void *handle, uint64_t intent, uint64_t w
 	return SPOKE_OK;
 }
 
-static int zookeeper_registry_unsubscribe(void *handle, uint64_t intent, uint64_t which)
+static int registry_unsubscribe(void *handle, uint64_t intent, uint64_t which)
 {
 	struct spokei_zoo_registry *registry = handle;
 	struct spokei_zoo_item *item = spokei_zoo_item_find(registry, which);
@@ -210,7 +214,7 @@ static int zookeeper_registry_unsubscribe(void *handle, uint64_t intent, uint64_
 	return error;
 }
 
-static void zookeeper_registry_close(void *handle)
+static void registry_close(void *handle)
 {
 	struct spokei_zoo_registry *registry = handle;
 
@@ -224,10 +228,10 @@ static void zookeeper_registry_close(void *handle)
 
 const struct spoke_registry spokei_registry_zookeeper = {
 	.scheme = "zookeeper",
-	.open = zookeeper_registry_open,
-	.publish = zookeeper_registry_publish,
-	.withdraw = zookeeper_registry_withdraw,
-	.subscribe = zookeeper_registry_subscribe,
-	.unsubscribe = zookeeper_registry_unsubscribe,
-	.close = zookeeper_registry_close,
+	.open = registry_open,
+	.publish = registry_publish,
+	.withdraw = registry_withdraw,
+	.subscribe = registry_subscribe,
+	.unsubscribe = registry_unsubscribe,
+	.close = registry_close,
 };

@@ -9,6 +9,13 @@
 
 #include <spoke/registry.h>
 
-extern const struct spoke_registry spokei_registry_zookeeper;
+extern const struct spoke_registry spokei_registry_zookeeper;        /* if it is built in */
+extern const struct spoke_registry spokei_registry_zookeeper_absent; /* refuses */
+
+#ifdef SPOKE_WITH_ZOOKEEPER
+#define SPOKEI_REGISTRY_ZOOKEEPER spokei_registry_zookeeper
+#else
+#define SPOKEI_REGISTRY_ZOOKEEPER spokei_registry_zookeeper_absent
+#endif
 
 #endif

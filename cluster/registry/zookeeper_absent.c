@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In the place of the registry in ZooKeeper, where the library for that was missing. */
+/* In the place of the registry in ZooKeeper, where the library for that is missing. */
 #include "cluster/registry/zookeeper.h"
 
 #include "core/engine.h"
@@ -47,7 +47,7 @@ static void absent_close(void *registry)
 	(void)registry;
 }
 
-const struct spoke_registry spokei_registry_zookeeper = {
+const struct spoke_registry spokei_registry_zookeeper_absent = {
 	.scheme = "zookeeper",
 	.open = absent_open,
 	.publish = absent_put,

@@ -157,12 +157,22 @@ static bool add_former(struct entry *entry, const char *name)
 static void seek_formers(struct entry *entry, const struct String_vector *names)
 {
 	drop_formers(entry);
-	for (int32_t i = 0; i < names->count && entry->former_count < FORMERS_MAX; i++)
+	for (int32_t i = 0; i < names->count && entry->former_count < FORMERS_MAX; i++) {
 		if (is_former(entry, names->data[i]) && !add_former(entry, names->data[i])) {
 			spokei_zoo_item_fail(&entry->item, SPOKE_ENOMEM);
 			return;
 		}
+	}
 	next_former(entry);
+}
+
+static void seek(struct entry *entry)
+{
+	struct spokei_zoo_item *item = &entry->item;
+
+	item->path[item->folder_len] = '\0';
+	ask(entry, ENTRY_SEEKING, SPOKEI_ZOO_LIST, item->path);
+	item->path[item->folder_len] = '/';
 }
 
 /* One made by hand, or by this session, stays. */
@@ -210,13 +220,8 @@ static void judge_node(struct entry *entry, const struct Stat *stat)
 		ask(entry, ENTRY_CLEARING, SPOKEI_ZOO_DELETE, entry->item.path);
 	else if (entry->state == ENTRY_WHOSE)
 		watch(entry);
-	else {
-		char folder = entry->item.path[entry->item.folder_len];
-
-		entry->item.path[entry->item.folder_len] = '\0';
-		ask(entry, ENTRY_SEEKING, SPOKEI_ZOO_LIST, entry->item.path);
-		entry->item.path[entry->item.folder_len] = folder;
-	}
+	else
+		seek(entry);
 }
 
 static void checked(struct entry *entry, const struct spokei_zoo_answer *answer)

@@ -20,22 +20,24 @@ static void bury(struct spokei_task *task)
 	farewell->said(farewell);
 }
 
-/*
- * Without a thread: the library shall not reach the server, for whose answer it would wait. Another
- * descriptor takes the place of its own at once, so that no other thread's can get there; what it
- * writes to is no socket. A forked child so leaves its parent's connection alone. Only while it is
- * connected is the descriptor the one that was seen last, and does the library write.
- */
-static void cut(struct spokei_zoo_farewell *farewell)
+/* Another descriptor takes its place at once, so that no other thread's can get there; what is
+ * written to it is no socket. A forked child so leaves its parent's connection alone. */
+void spokei_zoo_unplug(const struct spoke_env *env, int fd)
 {
-	const struct spoke_env *env = farewell->engine->env;
 	int spare = -1;
 
-	if (farewell->fd >= 0 && zoo_state(farewell->zh) == ZOO_CONNECTED_STATE &&
-	    env->net->spare(env->ctx, &spare) == 0) {
-		(void)dup2(spare, farewell->fd);
-		env->net->close(env->ctx, spare);
-	}
+	if (env->net->spare(env->ctx, &spare))
+		return; /* the library waits for the server then */
+	(void)dup2(spare, fd);
+	env->net->close(env->ctx, spare);
+}
+
+/* Without a thread: the library shall not reach the server, for whose answer it would wait. Only
+ * while it is connected does it write, and is the descriptor the one that was seen last. */
+static void cut(struct spokei_zoo_farewell *farewell)
+{
+	if (farewell->fd >= 0 && zoo_state(farewell->zh) == ZOO_CONNECTED_STATE)
+		spokei_zoo_unplug(farewell->engine->env, farewell->fd);
 	(void)zookeeper_close(farewell->zh);
 	spokei_engine_dead(farewell->engine, &farewell->bury);
 }
@@ -45,13 +47,11 @@ static void close_done(struct spoke_work *work)
 	struct spokei_zoo_farewell *farewell = spoke_container_of(work, struct spokei_zoo_farewell,
 								  work);
 
-	if (work->status == 0)
-		spokei_engine_dead(farewell->engine, &farewell->bury);
-	/* In a forked child nobody knows how far the parent's thread was: it stays as it is. */
-	else if (spokei_engine_forked(farewell->engine))
-		spokei_engine_dead(farewell->engine, &farewell->bury);
-	else
+	/* In a forked child nobody knows how far the parent's thread was: what is left stays. */
+	if (work->status && !spokei_engine_forked(farewell->engine))
 		cut(farewell);
+	else
+		spokei_engine_dead(farewell->engine, &farewell->bury);
 }
 
 void spokei_zoo_farewell_say(struct spokei_zoo_farewell *farewell, struct spoke_engine *engine,

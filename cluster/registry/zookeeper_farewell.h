@@ -2,7 +2,7 @@
 /*
  * The end of a session at ZooKeeper: the library's close sends it to the server and waits for the
  * answer, for seconds if need be, and so runs on a thread of the pool. Embedded in the owner of the
- * library's handle.
+ * library's handle. And how its connection is cut.
  */
 #ifndef SPOKEI_REGISTRY_ZOOKEEPER_FAREWELL_H
 #define SPOKEI_REGISTRY_ZOOKEEPER_FAREWELL_H
@@ -10,6 +10,10 @@
 #include "core/engine.h"
 
 #include <zookeeper/zookeeper.h>
+
+/* The library's descriptor leads nowhere from now on; the library closes it itself, when it has
+ * noticed. */
+void spokei_zoo_unplug(const struct spoke_env *env, int fd);
 
 struct spokei_zoo_farewell {
 	struct spoke_engine *engine;

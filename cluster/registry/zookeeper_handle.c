@@ -13,6 +13,7 @@
 #define MS UINT64_C(1000000)
 #define READS_MAX 64              /* messages read at one time */
 #define AGAIN_NS (20 * MS)        /* after an attempt that failed at once */
+#define CONNECT_NS (5000 * MS)    /* an attempt that takes longer has failed */
 #define LONGEST_NS (3600000 * MS) /* of a wait */
 
 struct spokei_zoo_request {
@@ -33,6 +34,7 @@ struct spokei_zoo_handle {
 	struct spoke_list requests; /* that the library has */
 	uintptr_t numbers;          /* given to askers */
 	uint64_t connects;
+	uint64_t attempt_ns; /* when the present attempt to connect began; 0: there is none */
 	bool over;
 	bool inside;   /* a function of the library that calls back */
 	bool given_up; /* does not change after that, so that any thread may read it */
@@ -68,30 +70,80 @@ static void unwatch(struct spokei_zoo_handle *handle)
 	handle->engine->env->loop->watch(handle->engine->loop, &handle->watch, 0);
 }
 
-/* Asks the library what it waits for, and waits for that. */
-static void look(struct spokei_zoo_handle *handle)
+/*
+ * A server that has only just begun may take a connection and never read from it, and the library
+ * gives it most of the session's time. Returns how long an attempt may still take.
+ */
+static uint64_t attempt_left(struct spokei_zoo_handle *handle)
+{
+	const struct spoke_env *env = handle->engine->env;
+	uint64_t now_ns = env->now(env->ctx);
+
+	if (handle->watch.fd < 0 || zoo_state(handle->zh) == ZOO_CONNECTED_STATE) {
+		handle->attempt_ns = 0;
+		return LONGEST_NS;
+	}
+	if (handle->attempt_ns == 0)
+		handle->attempt_ns = now_ns;
+	if (now_ns - handle->attempt_ns < CONNECT_NS)
+		return handle->attempt_ns + CONNECT_NS - now_ns;
+	return 0;
+}
+
+static void process(struct spokei_zoo_handle *handle, int events)
+{
+	int code = ZOK;
+
+	handle->inside = true;
+	for (int i = 0; i < READS_MAX && code == ZOK && !handle->over; i++) {
+		code = zookeeper_process(handle->zh, events);
+		events = ZOOKEEPER_READ;
+	}
+	handle->inside = false;
+	if (code != ZOK && code != ZNOTHING)
+		handle->attempt_ns = 0; /* the next one is another */
+}
+
+/* Asks the library what it waits for. Returns how long that may take. */
+static uint64_t ask(struct spokei_zoo_handle *handle)
 {
 	struct spoke_engine *engine = handle->engine;
 	struct timeval time = { 0, 0 };
-	uint64_t wait_ns = AGAIN_NS;
 	int interest = 0;
 	int fd = -1;
+	uint64_t wait_ns;
+	uint64_t left_ns;
 	int code;
+
+	unwatch(handle);
+	handle->inside = true;
+	code = zookeeper_interest(handle->zh, &fd, &interest, &time);
+	handle->inside = false;
+	handle->watch.fd = code == ZOK ? fd : -1;
+	left_ns = attempt_left(handle);
+	if (left_ns == 0) {
+		spokei_zoo_unplug(engine->env, fd);
+		process(handle, ZOOKEEPER_READ);
+		handle->watch.fd = -1;
+	}
+	if (handle->watch.fd < 0)
+		return code == ZOK && left_ns ? duration_of(&time) : AGAIN_NS;
+	engine->env->loop->watch(engine->loop, &handle->watch, io_of(interest));
+	wait_ns = duration_of(&time);
+	return wait_ns < left_ns ? wait_ns : left_ns;
+}
+
+/* ... and waits for it. */
+static void look(struct spokei_zoo_handle *handle)
+{
+	struct spoke_engine *engine = handle->engine;
+	uint64_t wait_ns;
 
 	spokei_task_drop(&handle->look);
 	unwatch(handle);
 	if (handle->over)
 		return;
-	handle->inside = true;
-	code = zookeeper_interest(handle->zh, &fd, &interest, &time);
-	handle->inside = false;
-	handle->watch.fd = -1;
-	if (code == ZOK) {
-		wait_ns = duration_of(&time);
-		handle->watch.fd = fd;
-		if (fd >= 0)
-			engine->env->loop->watch(engine->loop, &handle->watch, io_of(interest));
-	}
+	wait_ns = ask(handle);
 	if (spoke_alarm_after(engine, &handle->due, wait_ns, handle_due))
 		spokei_engine_soon(engine, &handle->look); /* no timer is left: better busy */
 }
@@ -123,14 +175,8 @@ static void handle_ready(struct spoke_watch *watch, unsigned io)
 							      watch);
 	int events = (io & SPOKE_IO_READ ? ZOOKEEPER_READ : 0) |
 		     (io & SPOKE_IO_WRITE ? ZOOKEEPER_WRITE : 0);
-	int code = ZOK;
 
-	handle->inside = true;
-	for (int i = 0; i < READS_MAX && code == ZOK && !handle->over; i++) {
-		code = zookeeper_process(handle->zh, events);
-		events = ZOOKEEPER_READ;
-	}
-	handle->inside = false;
+	process(handle, events);
 	look(handle);
 	tell(handle);
 }
@@ -180,6 +226,7 @@ static void node_touched(zhandle_t *zh, int type, int state, const char *path, v
 static void deliver(const void *data, const struct spokei_zoo_answer *answer)
 {
 	/* The library promises const to a pointer that it only hands back. */
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr) */
 	struct spokei_zoo_request *request = (struct spokei_zoo_request *)(uintptr_t)data;
 	struct spokei_zoo_handle *handle = request->handle;
 	struct spokei_zoo_asker *asker = request->asker;

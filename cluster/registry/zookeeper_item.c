@@ -114,7 +114,9 @@ void spokei_zoo_item_try(struct spokei_zoo_item *item)
 {
 	struct spokei_zoo_handle *handle = item->registry->handle;
 
-	if (item->kind->begin == NULL || item->over || (item->kind->stays && item->asked == 0))
+	if (item->kind->begin == NULL || item->over)
+		return;
+	if (item->kind->stays && item->asked == 0 && !item->doubtful)
 		return;
 	if (handle == NULL || !spokei_zoo_handle_connected(handle))
 		return;
@@ -124,6 +126,7 @@ void spokei_zoo_item_try(struct spokei_zoo_item *item)
 	spokei_zoo_leave(&item->asker);
 	spokei_zoo_join(handle, &item->asker);
 	item->connect = spokei_zoo_handle_connects(handle);
+	item->begun = true;
 	item->kind->begin(item);
 }
 
@@ -198,6 +201,8 @@ void spokei_zoo_item_fail(struct spokei_zoo_item *item, int error)
 	spokei_zoo_leave(&item->asker);
 	item->error = error;
 	item->connect = 0;
+	if (item->doubtful)
+		return; /* until the next connection */
 	if (item->asked) {
 		item->ended = true;
 		item->over = !item->kind->stays;

@@ -48,9 +48,10 @@ static int add_text(struct spokei_zoo_settings *settings, const struct spoke_env
 	unsigned long port = SPOKEI_ZOO_PORT;
 	const char *colon = NULL;
 
-	for (size_t i = 0; i < len; i++)
+	for (size_t i = 0; i < len; i++) {
 		if (text[i] == ':' && (text[0] != '[' || (i > 0 && text[i - 1] == ']')))
 			colon = text + i;
+	}
 	if (colon) {
 		char *end;
 
@@ -184,24 +185,9 @@ size_t spokei_zoo_print_folder(const struct spokei_zoo_settings *settings, const
 
 	if (whole >= size)
 		return whole;
-	memcpy(out, settings->root, root);
-	out[root] = '/';
+	(void)snprintf(out, size, "%s/", settings->root);
 	(void)spoke_url_encode(service, strlen(service), out + root + 1, name + 1);
-	memcpy(out + root + 1 + name, "/" FOLDER, sizeof("/" FOLDER));
-	return whole;
-}
-
-size_t spokei_zoo_print_leaf(const char *folder, const char *url, char *out, size_t size)
-{
-	size_t before = strlen(folder);
-	size_t name = spoke_url_encode(url, strlen(url), NULL, 0);
-	size_t whole = before + 1 + name;
-
-	if (whole >= size)
-		return whole;
-	memcpy(out, folder, before);
-	out[before] = '/';
-	(void)spoke_url_encode(url, strlen(url), out + before + 1, name + 1);
+	(void)snprintf(out + root + 1 + name, size - root - 1 - name, "/" FOLDER);
 	return whole;
 }
 

@@ -45,9 +45,6 @@ SPOKE_MUST_USE int spokei_zoo_settings_read(const struct spoke_env *env,
 size_t spokei_zoo_print_folder(const struct spokei_zoo_settings *settings, const char *service,
 			       char *out, size_t size);
 
-/* The child of that folder that stands for a URL; the same. */
-size_t spokei_zoo_print_leaf(const char *folder, const char *url, char *out, size_t size);
-
 /* Do two URLs of one service name the same provider, though it may have started twice? Scheme,
  * place, group and version tell. */
 bool spokei_zoo_same_provider(const struct spoke_url *one, const struct spoke_url *other);

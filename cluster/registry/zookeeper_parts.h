@@ -53,6 +53,8 @@ struct spokei_zoo_item {
 	bool ended;       /* done() is to be told, for `asked` */
 	bool lost;        /* lost() is to be told, for `intent` */
 	bool over;        /* to be freed when all is told */
+	bool begun;       /* at some time */
+	bool doubtful;    /* a removal that nobody asked for */
 	uint64_t connect; /* it has begun with this one of the handle's; 0: with none */
 	struct spoke_alarm alarm;
 	char **urls; /* to be told; NULL: no list is. One block of memory with the texts */
@@ -151,5 +153,13 @@ SPOKE_MUST_USE int spokei_zoo_entry_read(struct spokei_zoo_item *item, const cha
 
 /* Makes a removal of what an entry published; the entry is freed. NULL: no memory. */
 struct spokei_zoo_item *spokei_zoo_remove(struct spokei_zoo_item *entry);
+
+/* The node of an entry whose making has failed may be there all the same: it is removed when that
+ * can be, unless it is published anew before. The entry is freed. */
+void spokei_zoo_doubt(struct spokei_zoo_item *entry);
+
+/* What was to be removed is published anew: nobody removes it who has not been asked to just now.
+ */
+void spokei_zoo_keep_node(struct spokei_zoo_registry *registry, const char *path);
 
 #endif

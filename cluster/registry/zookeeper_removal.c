@@ -25,18 +25,21 @@ static void removal_begin(struct spokei_zoo_item *item)
 static void end(struct spokei_zoo_item *item)
 {
 	item->over = true;
-	spokei_zoo_item_done(item);
+	if (item->doubtful)
+		spokei_zoo_item_note(item);
+	else
+		spokei_zoo_item_done(item);
 }
 
 static void removal_answered(struct spokei_zoo_item *item, const struct spokei_zoo_answer *answer)
 {
 	struct removal *removal = removal_of(item);
+	bool gone = answer->code == ZNONODE || (removal->deleting && answer->code == ZOK);
 
-	if (answer->code == ZNONODE || (removal->deleting && answer->code == ZOK)) {
-		end(item);
-	} else if (answer->code) {
+	if (answer->code && !gone) {
 		spokei_zoo_item_fail(item, spokei_zoo_fold(answer->code));
-	} else if (!spokei_zoo_handle_owns(item->asker.handle, answer->stat->ephemeralOwner)) {
+	} else if (gone ||
+		   !spokei_zoo_handle_owns(item->asker.handle, answer->stat->ephemeralOwner)) {
 		end(item);
 	} else {
 		removal->deleting = true;
@@ -70,4 +73,33 @@ struct spokei_zoo_item *spokei_zoo_remove(struct spokei_zoo_item *entry)
 	entry->path = NULL;
 	spokei_zoo_item_free(entry);
 	return item;
+}
+
+void spokei_zoo_doubt(struct spokei_zoo_item *entry)
+{
+	struct spokei_zoo_item *item;
+
+	spokei_zoo_keep_node(entry->registry, entry->path);
+	item = spokei_zoo_remove(entry);
+	if (item == NULL) {
+		spokei_zoo_item_free(entry);
+		return;
+	}
+	item->intent = 0;
+	item->doubtful = true;
+	spokei_zoo_item_try(item);
+}
+
+void spokei_zoo_keep_node(struct spokei_zoo_registry *registry, const char *path)
+{
+	struct spoke_list *next;
+
+	for (struct spoke_list *at = registry->items.next; at != &registry->items; at = next) {
+		struct spokei_zoo_item *item = spoke_container_of(at, struct spokei_zoo_item, node);
+
+		next = at->next;
+		if (item->kind == &spokei_zoo_removal && item->asked == 0 &&
+		    strcmp(item->path, path) == 0)
+			spokei_zoo_item_free(item);
+	}
 }

@@ -97,19 +97,19 @@ function(spoke_floor name)
 	endforeach()
 endfunction()
 
-# spoke_adapter(<floor> <library> <sentence> SOURCES <file>... [HEADERS <file>...] [ELSE <file>...])
+# spoke_adapter(<floor> <library> <definition> <sentence> SOURCES <file>... [HEADERS <file>...])
 #
-# A part of a floor that stands on a library which may be missing: its sources or, without it, those
-# after ELSE, and the sentence is said.
-function(spoke_adapter name library sentence)
-	cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "SOURCES;HEADERS;ELSE")
+# A part of a floor that stands on a library which may be missing: with it the definition is made for
+# the floor's sources, without it the sentence is said.
+function(spoke_adapter name library definition sentence)
+	cmake_parse_arguments(PARSE_ARGV 4 arg "" "" "SOURCES;HEADERS")
 	if(TARGET ${library})
 		target_sources(spoke_${name} PRIVATE ${arg_SOURCES} ${arg_HEADERS})
+		target_compile_definitions(spoke_${name} PRIVATE ${definition})
 		foreach(target spoke_${name} spoke spoke_static)
 			target_link_libraries(${target} PRIVATE ${library})
 		endforeach()
 	else()
-		target_sources(spoke_${name} PRIVATE ${arg_ELSE})
 		message(STATUS "${sentence}")
 	endif()
 endfunction()

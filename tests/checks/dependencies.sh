@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# libev, msgpack-c and cmocka are found in every form in which they are shipped, and a missing one is
+# libev, msgpack-c, cmocka and ZooKeeper's library are found in every form in which they are shipped, and a missing one is
 # one clear sentence. Each form is imitated in a prefix of its own, with the system's copies out of
 # sight; then a program (in dependencies/) is configured, linked with the target found, and run.
 # Usage: sh tests/checks/dependencies.sh [build directory [a single form]]
@@ -28,6 +28,7 @@ library() { # <file>
 	cat >"$work/stub.c" <<-'C'
 		int ev_version_major(void) { return 77; }
 		int msgpack_version_major(void) { return 77; }
+		int zoo_state(const void *handle) { return 77; }
 		int printf(const char *format, ...);
 		void print_message(const char *format, int zero, const char *version) { printf(format, 77 + zero, version); }
 	C
@@ -50,6 +51,12 @@ ev_header() { # <folder> <version>
 
 cmocka_header() { # <folder>
 	echo 'void print_message(const char *format, ...);' | put "$1/cmocka.h"
+}
+
+zookeeper_header() { # <version> <init or init2>
+	echo "int zookeeper_$2(void); int zoo_state(const void *handle);" |
+		put include/zookeeper/zookeeper.h
+	echo "#define ZOO_VERSION \"$1\"" | put include/zookeeper/zookeeper_version.h
 }
 
 package() { # <name of the package> <target> <SHARED or STATIC> <library>
@@ -128,9 +135,20 @@ form cmocka-plain Cmocka '77 '
 cmocka_header include; library libcmocka.so
 form cmocka-none Cmocka missing
 
+form zookeeper ZooKeeper "77 3.8.0"
+zookeeper_header 3.8.0 init2; library libzookeeper_st.so
+form zookeeper-static ZooKeeper "77 3.9.1"
+zookeeper_header 3.9.1 init2; library libzookeeper_st.a
+form zookeeper-threads ZooKeeper missing
+zookeeper_header 3.8.0 init2; library libzookeeper_mt.so
+form zookeeper-old ZooKeeper missing
+zookeeper_header 3.4.14 init; library libzookeeper_st.so
+form zookeeper-none ZooKeeper missing
+
 form system-ev Libev '[4-9] [4-9].*'
 form system-msgpack MsgpackC '[4-9] [4-9].*'
 form system-cmocka Cmocka '0 '
+form system-zookeeper ZooKeeper "[0-9]* 3.[5-9].*"
 
 # Each form is configured, built and run.
 find "$work" -path "*/${2:-*}/module" -exec dirname {} \; | tr '\n' '\0' |

@@ -47,6 +47,16 @@ void dirrig_pass(uint64_t ns)
 	virtual_run(&dirrig.world, dirrig.world.now_ns + ns);
 }
 
+static void nothing(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+}
+
+void dirrig_beat(uint64_t ns)
+{
+	assert_int_equal(spoke_alarm_every(dirrig.engine, &dirrig.beat, ns, nothing), 0);
+}
+
 /* --- providers */
 
 static void serve(struct spoke_request *request, void *arg)

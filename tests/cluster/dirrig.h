@@ -60,6 +60,7 @@ struct dirrig {
 	} sides[PROVIDERS];
 	struct dirrig_call calls[CALLS];
 	unsigned begun;
+	struct spoke_alarm beat;
 	unsigned told[SPOKE_LINK_RECONNECTING + 1];         /* by change */
 	void (*then)(const struct spoke_link_event *event); /* done as one is told; may be NULL */
 };
@@ -86,6 +87,9 @@ int dirrig_list(const char *const *urls);
 #define LIST_NOBODY() assert_int_equal(dirrig_list((const char *const[]){ NULL }), 0)
 
 void dirrig_pass(uint64_t ns);
+
+/* The consumer's engine has a turn so often, as where something happens all the time. */
+void dirrig_beat(uint64_t ns);
 
 /* Calls; what becomes of it stands in dirrig.calls. Returns as spoke_call(). */
 int dirrig_try(uint64_t timeout_ns);

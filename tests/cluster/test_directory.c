@@ -276,14 +276,6 @@ static void weights_are_taken_over_and_bad_ones_are_not(void **state)
 	assert_int_equal(dirrig_served(1), 3);
 }
 
-/* The engine has a turn each second, as it has where something happens. */
-static struct spoke_alarm clock;
-
-static void tick(struct spoke_alarm *alarm)
-{
-	(void)alarm;
-}
-
 /* By the clock of the wall, which may show another time than the provider's. */
 static void who_was_started_lately_warms_up(void **state)
 {
@@ -294,13 +286,12 @@ static void who_was_started_lately_warms_up(void **state)
 
 	(void)state;
 	start(2, "");
-	clock = (struct spoke_alarm){ .engine = NULL };
 	wall_ms = env->wall(env->ctx) / MS + 1000;
 	(void)snprintf(young, sizeof(young), A "?warmup=100000&timestamp=%llu",
 		       (unsigned long long)(wall_ms - 20000));
 	(void)snprintf(ahead, sizeof(ahead), B "?warmup=100000&timestamp=%llu",
 		       (unsigned long long)(wall_ms + 10000));
-	assert_int_equal(spoke_alarm_every(dirrig.engine, &clock, SECOND, tick), SPOKE_OK);
+	dirrig_beat(SECOND);
 	dirrig_pass(SECOND);
 	LIST(young, ahead);
 	assert_int_equal(dirrig_info(0).weight, 20);

@@ -21,15 +21,14 @@ struct zoorig rig;
 
 /* --- what the linker puts in the place of the library's functions (--wrap) */
 
-zhandle_t *__real_zookeeper_init2(const char *host, watcher_fn fn, int timeout_ms,
-				  const clientid_t *id, void *context, int flags,
-				  log_callback_fn log);
+/* NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
+/* NOLINTNEXTLINE(readability-function-size) */
 zhandle_t *__wrap_zookeeper_init2(const char *host, watcher_fn fn, int timeout_ms,
 				  const clientid_t *id, void *context, int flags,
 				  log_callback_fn log);
-int __real_zookeeper_close(zhandle_t *zh);
 int __wrap_zookeeper_close(zhandle_t *zh);
 
+/* NOLINTNEXTLINE(readability-function-size) */
 zhandle_t *__wrap_zookeeper_init2(const char *host, watcher_fn fn, int timeout_ms,
 				  const clientid_t *id, void *context, int flags,
 				  log_callback_fn log)
@@ -46,6 +45,8 @@ int __wrap_zookeeper_close(zhandle_t *zh)
 	(void)__atomic_fetch_add(&rig.closed, 1, __ATOMIC_SEQ_CST);
 	return __real_zookeeper_close(zh);
 }
+
+/* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */
 
 /* --- what is told */
 
@@ -302,14 +303,14 @@ uint64_t zoorig_try_withdraw(uint64_t which)
 
 /* --- life */
 
-int zoorig_set_up_all(void **state)
+static int set_up_all(void **state)
 {
 	(void)state;
 	zooserver_make();
 	return 0;
 }
 
-int zoorig_tear_down_all(void **state)
+static int tear_down_all(void **state)
 {
 	(void)state;
 	zooserver_unmake();
@@ -347,4 +348,17 @@ int zoorig_tear_down(void **state)
 	assert_int_equal(rig.faulty.blocks, 0);
 	assert_int_equal(rig.faulty.fds, 0);
 	return 0;
+}
+
+int64_t zoorig_session(void)
+{
+	return zoo_client_id(rig.theirs)->client_id;
+}
+
+int zoorig_run(const struct CMUnitTest *tests, size_t count)
+{
+	if (!zooserver_there_is())
+		return 77;
+	cmocka_set_test_filter(getenv("ROW")); // NOLINT(concurrency-mt-unsafe): there is one thread
+	return _cmocka_run_group_tests("zookeeper", tests, count, set_up_all, tear_down_all);
 }

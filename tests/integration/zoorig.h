@@ -48,15 +48,28 @@ struct zoorig {
 
 extern struct zoorig rig;
 
-int zoorig_set_up_all(void **state);
-int zoorig_tear_down_all(void **state);
+/* What tests publish, and the nodes that stand for it. */
+#define SERVICE "demo.Echo"
+#define FOLDER "/dubbo/demo.Echo/providers"
+#define URL_A "dubbo://10.0.0.1:20880/demo.Echo?group=g&timestamp=1&version=1.0"
+#define LEAF_A                                                                                     \
+	"dubbo%3A%2F%2F10.0.0.1%3A20880%2Fdemo.Echo%3Fgroup%3Dg%26timestamp%3D1%26version%3D1.0"
+#define NODE_A FOLDER "/" LEAF_A
+#define URL_B "dubbo://10.0.0.2:20880/demo.Echo"
+#define LEAF_B "dubbo%3A%2F%2F10.0.0.2%3A20880%2Fdemo.Echo"
+#define NODE_B FOLDER "/" LEAF_B
+#define LIST(text) (text "\n")
+
+/* Runs tests, of which the environment variable ROW chooses, at one server. Returns what main()
+ * does. */
+int zoorig_run(const struct CMUnitTest *tests, size_t count);
 int zoorig_set_up(void **state);    /* an engine, and an empty ZooKeeper */
 int zoorig_tear_down(void **state); /* nothing is left */
-#define ZOO_TEST(test) cmocka_unit_test_setup_teardown(test, zoorig_set_up, zoorig_tear_down)
+#define ZOORIG_TEST(test) cmocka_unit_test_setup_teardown(test, zoorig_set_up, zoorig_tear_down)
 
 /* Opens the registry at the server, with parameters as "?session=1s". */
 void zoorig_open(const char *parameters);
-int zoorig_open_url(const char *url);
+int zoorig_open_url(const char *text);
 void zoorig_close(void);
 
 /* Ask, and return the intent. */
@@ -99,16 +112,30 @@ int zoorig_lost(uint64_t intent);
 /* Has an event with such words happened? */
 bool zoorig_said(const char *words);
 
+/* The library's own functions, where --wrap has put others in their place. */
+/* NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
+zhandle_t *__real_zookeeper_init2(const char *host, watcher_fn fn, int timeout_ms,
+				  const clientid_t *id, void *context, int flags,
+				  log_callback_fn log);
+int __real_zookeeper_close(zhandle_t *zh);
+/* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */
+
+/* The session of the code under test. */
+int64_t zoorig_session(void);
+
 /* --- the stranger; every function waits for the answer, and returns the library's code */
 
 int stranger_create(const char *path, const char *data, int mode);
 int stranger_delete(const char *path);
 int stranger_owner(const char *path, int64_t *ret_owner);
+/* ... of a node that has to be there. */
+int64_t stranger_owner_of(const char *path);
 int stranger_data(const char *path, char *data, size_t size);
 /* The names of the children, a line each, by alphabet; "(none)": there is no such node. Until the
  * next call. */
 const char *stranger_list(const char *path);
 size_t stranger_count(const char *path);
+void stranger_makes_folder(void);
 /* Removes a node and all below. */
 void stranger_clears(const char *path);
 /* Many nodes at once: a prefix, and numbers. */

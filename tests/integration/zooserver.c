@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -20,6 +21,9 @@
 
 #include <cmocka.h>
 
+#define PATIENCE_MS 60000
+#define PAUSE_MS 20
+#define ANSWER_MS 1000
 #define JAVA "/usr/bin/java"
 #define JARS "/usr/share/java/"
 #define SETTINGS                                                                                   \
@@ -74,6 +78,33 @@ static void write_settings(void)
 	assert_int_equal(fclose(file), 0);
 }
 
+/* Asks whether it serves, which it does a while after it listens. */
+static bool serves(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(server.port) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct pollfd answer = { .fd = fd, .events = POLLIN };
+	char text[64] = "";
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_true(fd >= 0);
+	if (connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 &&
+	    send(fd, "srvr", 4, MSG_NOSIGNAL) == 4 && poll(&answer, 1, ANSWER_MS) == 1)
+		(void)!read(fd, text, sizeof(text) - 1);
+	(void)close(fd);
+	return strncmp(text, "Zookeeper version", 17) == 0;
+}
+
+void zooserver_wait(void)
+{
+	for (unsigned i = 0; i < PATIENCE_MS / PAUSE_MS; i++) {
+		if (serves())
+			return;
+		(void)poll(NULL, 0, PAUSE_MS);
+	}
+	fail_msg("the server of ZooKeeper does not begin to serve; its log: %s/log", server.folder);
+}
+
 /* Nobody is left behind by a test that crashed. */
 static void become_server(pid_t parent)
 {
@@ -114,6 +145,7 @@ void zooserver_make(void)
 	server.port = free_port();
 	write_settings();
 	zooserver_revive();
+	zooserver_wait();
 }
 
 void zooserver_kill(void)

@@ -22,6 +22,9 @@ uint16_t zooserver_port(void);
 void zooserver_kill(void);
 void zooserver_revive(void);
 
+/* Waits until it serves. */
+void zooserver_wait(void);
+
 /* Killed, and its folder removed. */
 void zooserver_unmake(void);
 

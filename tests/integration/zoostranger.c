@@ -15,11 +15,6 @@
 #define GHOSTS_MAX 8u
 #define MANY 500u /* asked for at one time */
 
-zhandle_t *__real_zookeeper_init2(const char *host, watcher_fn fn, int timeout_ms,
-				  const clientid_t *id, void *context, int flags,
-				  log_callback_fn log);
-int __real_zookeeper_close(zhandle_t *zh);
-
 static struct {
 	unsigned waiting;
 	int code;
@@ -70,11 +65,13 @@ static void step(zhandle_t *zh)
 	at.events = (short)((interest & ZOOKEEPER_READ ? POLLIN : 0) |
 			    (interest & ZOOKEEPER_WRITE ? POLLOUT : 0));
 	(void)poll(&at, 1, 5);
-	if (at.revents)
-		(void)zookeeper_process(zh,
-					(at.revents & (POLLIN | POLLERR | POLLHUP) ? ZOOKEEPER_READ
-										   : 0) |
-						(at.revents & POLLOUT ? ZOOKEEPER_WRITE : 0));
+	interest = 0;
+	if (at.revents & (POLLIN | POLLERR | POLLHUP))
+		interest |= ZOOKEEPER_READ;
+	if (at.revents & POLLOUT)
+		interest |= ZOOKEEPER_WRITE;
+	if (interest)
+		(void)zookeeper_process(zh, interest);
 }
 
 static void until_connected(zhandle_t *zh)
@@ -164,6 +161,8 @@ static zhandle_t *here(void)
 		(void)__real_zookeeper_close(stranger);
 		stranger = NULL;
 	}
+	if (stranger == NULL || zoo_state(stranger) != ZOO_CONNECTED_STATE)
+		zooserver_wait();
 	if (stranger == NULL)
 		stranger = come(NULL, SESSION_MS);
 	until_connected(stranger);
@@ -199,6 +198,14 @@ int stranger_owner(const char *path, int64_t *ret_owner)
 	return answer.code;
 }
 
+int64_t stranger_owner_of(const char *path)
+{
+	int64_t owner = -1;
+
+	assert_int_equal(stranger_owner(path, &owner), ZOK);
+	return owner;
+}
+
 int stranger_data(const char *path, char *data, size_t size)
 {
 	ASK(zoo_aget(zh, path, 0, got_data, NULL));
@@ -224,6 +231,14 @@ size_t stranger_count(const char *path)
 	return answer.name_count;
 }
 
+void stranger_makes_folder(void)
+{
+	(void)stranger_create("/dubbo", "", ZOO_PERSISTENT);
+	(void)stranger_create("/dubbo/demo.Echo", "", ZOO_PERSISTENT);
+	(void)stranger_create(FOLDER, "", ZOO_PERSISTENT);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tree */
 void stranger_clears(const char *path)
 {
 	char *names;

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The registry in ZooKeeper at a real server that is killed and comes back, forgets the session,
+ * and is meddled with; how it begins, and how it ends. */
+#include "tests/integration/zoorig.h"
+
+#include <spoke/host.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- what happens behind its back */
+
+static void a_node_that_somebody_removes_is_told_as_lost(void **state)
+{
+	uint64_t intent;
+
+	(void)state;
+	zoorig_open("");
+	intent = zoorig_publish(SERVICE, URL_A);
+	assert_int_equal(zoorig_end(intent), 0);
+	assert_int_equal(stranger_write(NODE_A, "x"), ZOK);
+	assert_int_equal(stranger_write(NODE_A, "y"), ZOK);
+	assert_int_equal(stranger_delete(NODE_A), ZOK);
+	zoorig_until(zoorig_lost(intent) != 1);
+	assert_int_equal(zoorig_lost(intent), SPOKE_ENOENT);
+	intent = zoorig_publish(SERVICE, URL_A);
+	assert_int_equal(zoorig_end(intent), 0);
+	assert_string_equal(stranger_list(FOLDER), LIST(LEAF_A));
+	stranger_clears("/dubbo");
+	zoorig_until(zoorig_lost(intent) == SPOKE_ENOENT);
+}
+
+static void a_server_that_is_killed_and_comes_back_loses_nothing(void **state)
+{
+	uint64_t entry;
+	uint64_t listing;
+	size_t heard;
+	int64_t session;
+
+	(void)state;
+	zoorig_open("");
+	entry = zoorig_publish(SERVICE, URL_A);
+	assert_int_equal(zoorig_end(entry), 0);
+	listing = zoorig_subscribe(SERVICE);
+	zoorig_until(strcmp(zoorig_list(listing), LIST(URL_A)) == 0);
+	session = zoorig_session();
+	heard = zoorig_count(NOTE_LIST, listing);
+	zooserver_kill();
+	zoorig_until(zoorig_said("lost the connection"));
+	zooserver_revive();
+	zoorig_until(zoorig_count(NOTE_LIST, listing) > heard);
+	assert_string_equal(zoorig_list(listing), LIST(URL_A));
+	assert_int_equal(zoorig_session(), session);
+	assert_int_equal(stranger_owner_of(NODE_A), session);
+	assert_int_equal(stranger_create(NODE_B, "", ZOO_EPHEMERAL), ZOK);
+	zoorig_until(strcmp(zoorig_list(listing), LIST(URL_A "\n" URL_B)) == 0);
+	assert_int_equal(zoorig_count(NOTE_LOST, 0), 0);
+	assert_int_equal(zoorig_lost(entry), 1);
+	assert_int_equal(stranger_delete(NODE_A), ZOK);
+	zoorig_until(zoorig_lost(entry) == SPOKE_ENOENT);
+}
+
+static void a_session_that_is_over_is_told_once_and_another_one_begun(void **state)
+{
+	uint64_t entry;
+	uint64_t listing;
+	int64_t session;
+
+	(void)state;
+	zoorig_open("");
+	entry = zoorig_publish(SERVICE, URL_A);
+	listing = zoorig_subscribe(SERVICE);
+	assert_int_equal(zoorig_end(entry), 0);
+	assert_int_equal(zoorig_end(listing), 0);
+	session = zoorig_session();
+	stranger_ends_session();
+	zoorig_until(zoorig_lost(0) != 1);
+	assert_int_equal(zoorig_lost(0), SPOKE_ELOST);
+	entry = zoorig_publish(SERVICE, URL_A);
+	listing = zoorig_subscribe(SERVICE);
+	assert_int_equal(zoorig_end(entry), 0);
+	zoorig_until(strcmp(zoorig_list(listing), LIST(URL_A)) == 0);
+	assert_true(zoorig_session() != session);
+	assert_int_equal(stranger_owner_of(NODE_A), zoorig_session());
+	assert_int_equal(zoorig_count(NOTE_LOST, 0), 1);
+	assert_int_equal(rig.closed, 1);
+	assert_true(rig.closed_by != spoke_host_env()->threads->self(NULL));
+}
+
+/* --- nobody there */
+
+static void without_a_server_all_ends_as_unavailable(void **state)
+{
+	uint64_t entry;
+	uint64_t listing;
+	uint64_t end;
+
+	(void)state;
+	assert_int_equal(zoorig_open_url("zookeeper://127.0.0.1:1?backup=[::1]:1"), 0);
+	entry = zoorig_publish(SERVICE, URL_B);
+	end = zoorig_withdraw(entry);
+	entry = zoorig_publish(SERVICE, URL_A);
+	listing = zoorig_subscribe(SERVICE);
+	assert_int_equal(zoorig_end(entry), SPOKE_EUNAVAILABLE);
+	assert_int_equal(zoorig_end(listing), SPOKE_EUNAVAILABLE);
+	assert_int_equal(zoorig_end(end), SPOKE_EUNAVAILABLE);
+}
+
+static void what_is_under_way_as_the_server_dies_ends(void **state)
+{
+	uint64_t intents[20];
+
+	(void)state;
+	zoorig_open("");
+	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_B)), 0);
+	for (unsigned i = 0; i < 20; i++)
+		intents[i] = i % 2 ? zoorig_publish(SERVICE, URL_A) : zoorig_subscribe(SERVICE);
+	zooserver_kill();
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(zoorig_end(intents[i]), SPOKE_ELOST);
+	/* It may be there all the same, and is removed then; but not what is published anew. */
+	zooserver_revive();
+	zoorig_until(stranger_count(FOLDER) == 1);
+	assert_string_equal(stranger_list(FOLDER), LIST(LEAF_B));
+	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_A)), 0);
+	assert_string_equal(stranger_list(FOLDER), LIST(LEAF_A "\n" LEAF_B));
+}
+
+/* As a server that has only just begun may. */
+static void a_server_that_takes_connections_and_does_not_answer_is_tried_again(void **state)
+{
+	const struct spoke_env *env = spoke_host_env();
+	struct spoke_address at;
+	char text[64];
+	char url[96];
+	int listener;
+	int fds[2] = { -1, -1 };
+
+	(void)state;
+	assert_int_equal(env->net->parse(env->ctx, "127.0.0.1:0", &at), 0);
+	assert_int_equal(env->net->listen(env->ctx, &at, 8, &listener), 0);
+	assert_int_equal(env->net->local(env->ctx, listener, &at), 0);
+	env->net->print(env->ctx, &at, text, sizeof(text));
+	(void)snprintf(url, sizeof(url), "zookeeper://%s", text);
+	assert_int_equal(zoorig_open_url(url), 0);
+	for (unsigned i = 0; i < 2; i++)
+		zoorig_until(env->net->accept(env->ctx, listener, &fds[i], &at) == 0);
+	zoorig_close();
+	env->net->close(env->ctx, fds[0]);
+	env->net->close(env->ctx, fds[1]);
+	env->net->close(env->ctx, listener);
+}
+
+/* --- where the servers are */
+
+static void names_are_resolved_and_other_servers_tried(void **state)
+{
+	char url[128];
+
+	(void)state;
+	(void)snprintf(url, sizeof(url),
+		       "zookeeper://127.0.0.1:1?backup=nowhere.invalid,localhost:%u",
+		       (unsigned)zooserver_port());
+	assert_int_equal(zoorig_open_url(url), 0);
+	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_A)), 0);
+	assert_true(rig.faulty.calls[FAULTY_RESOLVE] >= 2);
+}
+
+static void names_that_cannot_be_resolved_are_tried_again(void **state)
+{
+	char url[128];
+
+	(void)state;
+	(void)snprintf(url, sizeof(url), "zookeeper://localhost:%u", (unsigned)zooserver_port());
+	faulty_fail(&rig.faulty, FAULTY_RESOLVE, 1, -ENOENT, false);
+	assert_int_equal(zoorig_open_url(url), 0);
+	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_A)), 0);
+	assert_true(zoorig_said("none of its servers' names could be resolved"));
+}
+
+/* --- the end */
+
+static void a_session_is_closed_on_another_thread(void **state)
+{
+	uint64_t intent;
+
+	(void)state;
+	zoorig_open("");
+	intent = zoorig_publish(SERVICE, URL_A);
+	assert_int_equal(zoorig_end(intent), 0);
+	(void)zoorig_publish(SERVICE, URL_B);
+	(void)zoorig_subscribe(SERVICE);
+	zoorig_close();
+	zoorig_until(__atomic_load_n(&rig.closed, __ATOMIC_SEQ_CST) == 1);
+	assert_true(rig.closed_by != spoke_host_env()->threads->self(NULL));
+	zoorig_until(stranger_count(FOLDER) == 0);
+}
+
+static int no_offload(void *loop, struct spoke_work *work)
+{
+	(void)loop;
+	(void)work;
+	return -EAGAIN;
+}
+
+static void without_a_thread_the_connection_is_cut(void **state)
+{
+	(void)state;
+	zoorig_open("");
+	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_A)), 0);
+	rig.faulty.loop.offload = no_offload;
+	zoorig_close();
+	assert_int_equal(rig.closed, 1);
+	assert_int_equal(rig.closed_by, spoke_host_env()->threads->self(NULL));
+	assert_string_equal(stranger_list(FOLDER), LIST(LEAF_A));
+}
+
+static void an_engine_that_ends_takes_it_along(void **state)
+{
+	(void)state;
+	zoorig_open("");
+	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_A)), 0);
+	zoorig_close();
+	spoke_engine_free(rig.engine);
+	rig.engine = NULL;
+	assert_int_equal(rig.closed, 1);
+	assert_int_equal(rig.faulty.blocks, 0);
+}
+
+static void urls_that_make_no_sense_are_refused(void **state)
+{
+	static const struct {
+		const char *url;
+		int error;
+		const char *words;
+	} rows[] = {
+		{ "zookeeper://me:secret@h", SPOKE_EUNSUPPORTED, "users and passwords" },
+		{ "zookeeper://h?backup=i:0", SPOKE_ESYNTAX, "server 1 has no port" },
+		{ "zookeeper://h?backup=i,:9", SPOKE_EINVAL, "not the name of a host" },
+		{ "zookeeper://h?session=1y", SPOKE_ESYNTAX, "session" },
+		{ "zookeeper://h?session=1", SPOKE_ERANGE, "session" },
+		{ "zookeeper://h?group=a//b", SPOKE_EINVAL, "make no path" },
+		{ "zookeeper://h/..", SPOKE_EINVAL, "make no path" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(zoorig_open_url(rows[i].url), rows[i].error);
+		assert_true(zoorig_said(rows[i].words));
+	}
+}
+
+static void any_memory_may_be_missing(void **state)
+{
+	uint64_t failed = 1;
+	uint64_t nth = 1;
+
+	(void)state;
+	for (; failed; nth++) {
+		uint64_t before = rig.faulty.failed[FAULTY_MEMORY];
+		uint64_t entry = 0;
+		uint64_t listing = 0;
+
+		faulty_fail(&rig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		if (zoorig_try_open() == 0) {
+			entry = zoorig_try_publish(SERVICE, URL_A);
+			listing = zoorig_try_subscribe(SERVICE);
+			zoorig_until(entry == 0 || zoorig_has_ended(entry));
+			zoorig_until(listing == 0 || zoorig_has_ended(listing));
+			entry = entry ? zoorig_try_withdraw(entry) : 0;
+			zoorig_until(entry == 0 || zoorig_has_ended(entry));
+			faulty_heal(&rig.faulty);
+			zoorig_close();
+		}
+		faulty_heal(&rig.faulty);
+		failed = rig.faulty.failed[FAULTY_MEMORY] - before;
+		zoorig_forget();
+	}
+	assert_true(nth > 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ZOORIG_TEST(a_node_that_somebody_removes_is_told_as_lost),
+		ZOORIG_TEST(a_server_that_is_killed_and_comes_back_loses_nothing),
+		ZOORIG_TEST(a_session_that_is_over_is_told_once_and_another_one_begun),
+		ZOORIG_TEST(without_a_server_all_ends_as_unavailable),
+		ZOORIG_TEST(what_is_under_way_as_the_server_dies_ends),
+		ZOORIG_TEST(a_server_that_takes_connections_and_does_not_answer_is_tried_again),
+		ZOORIG_TEST(names_are_resolved_and_other_servers_tried),
+		ZOORIG_TEST(names_that_cannot_be_resolved_are_tried_again),
+		ZOORIG_TEST(a_session_is_closed_on_another_thread),
+		ZOORIG_TEST(without_a_thread_the_connection_is_cut),
+		ZOORIG_TEST(an_engine_that_ends_takes_it_along),
+		ZOORIG_TEST(urls_that_make_no_sense_are_refused),
+		ZOORIG_TEST(any_memory_may_be_missing),
+	};
+
+	return zoorig_run(tests, sizeof(tests) / sizeof(tests[0]));
+}
