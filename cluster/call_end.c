@@ -36,14 +36,18 @@ struct spoke_result spokei_course_result(const struct spokei_course *course)
 	const struct spokei_ending *ending = &course->ending;
 	struct spoke_result result = {
 		.error = ending->error,
+		.attempts = course->begun,
 		.error_code = ending->error_code,
 		.error_text = { ending->text, ending->text_len },
 		.error_class = { ending->class_name, ending->class_len },
-		.written = ending->written,
+		.written = course->written,
 		.queued_ns = ending->queued_ns,
 		.waited_ns = ending->waited_ns,
 	};
 
+	/* Only answers there were. */
+	if (course->ok > 0 && course->failed == 0)
+		result.error = SPOKE_OK;
 	if (result.error == SPOKE_OK)
 		result.value = spokei_call_nil;
 	return result;
@@ -113,11 +117,13 @@ static void give_limit(struct spokei_call *call)
 	call->limited = false;
 }
 
-/* The cell is free, and what was kept; a copy of the text may be among that. */
-static void bury_course(struct spokei_caller *caller, struct spokei_course *course)
+/* The cell is free already; a text that is told may be among what was kept. */
+void spokei_call_forget(struct spokei_caller *caller, struct spokei_course *course)
 {
-	if (course)
-		spokei_course_free(caller->engine->env, course);
+	if (course == NULL)
+		return;
+	caller->kept -= course->size;
+	spokei_course_free(&caller->blocks, caller->engine->env, course);
 }
 
 void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
@@ -139,7 +145,7 @@ void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
 	spokei_slab_give(&caller->calls, call->handle);
 	if (done)
 		done(arg, result);
-	bury_course(caller, course);
+	spokei_call_forget(caller, course);
 	rest_if_idle(caller);
 }
 
@@ -179,7 +185,7 @@ static void settle(struct spokei_call *call, struct spoke_result *result)
 	/* The consumer lives as long as this turn, whatever became of it. */
 	if (settings->settled)
 		settings->settled(settings->settled_arg, &settled);
-	bury_course(caller, course);
+	spokei_call_forget(caller, course);
 	rest_if_idle(caller);
 }
 
@@ -213,6 +219,7 @@ void spokei_call_end(struct spokei_call *call, enum spoke_settlement settlement,
 
 	leave(call, settlement);
 	result->attempts = course->begun;
+	result->written = course->written;
 	if (course->young) {
 		course->ending.error = result->error;
 		return;
@@ -240,7 +247,6 @@ static void ended_later(struct spokei_task *task)
 		course->settlement = SPOKE_TICKET_CANCELLED;
 		result.error = SPOKE_ECANCELED;
 	}
-	result.attempts = course->begun;
 	if (course->told)
 		settle(call, &result);
 	else
@@ -288,7 +294,6 @@ static void told(struct spokei_task *task)
 
 	course->told = true;
 	result.error = SPOKE_EDEFERRED;
-	result.attempts = course->begun;
 	result.ticket.handle = call->handle;
 	spokei_count(call->caller->engine, SPOKE_STAT_CALLS_DEFERRED);
 	give_limit(call);
@@ -322,7 +327,7 @@ static void finish_one(struct spokei_call *call, const struct spokei_outcome *ou
 			.waited_ns = outcome->waited_ns,
 			.attempts = 1,
 		};
-	} else if (SPOKEI_UNLIKELY(result.error) && call->policy == &spoke_failsafe) {
+	} else if (SPOKEI_UNLIKELY(result.error) && spokei_call_excuses(call->policy)) {
 		spokei_event(call->caller->engine, result.error, "call failed, and is excused");
 		result.error = SPOKE_OK;
 		result.value = spokei_call_nil;
@@ -342,7 +347,8 @@ void spokei_attempt_done(struct spokei_pending *pending, const struct spokei_out
 		fate = spokei_attempt_fate(outcome->error, outcome->written);
 	attempt->endpoint = NULL;
 	if (SPOKEI_LIKELY(endpoint))
-		spokei_directory_ended(endpoint, fate, outcome->error, outcome->waited_ns);
+		spokei_directory_ended(endpoint, fate, outcome->error,
+				       outcome->queued_ns + outcome->waited_ns);
 	if (SPOKEI_LIKELY(call->course == NULL))
 		finish_one(call, outcome);
 	else
@@ -362,7 +368,6 @@ static void call_cancelled(struct spokei_task *task)
 	}
 	if (call->course->stage == SPOKEI_COURSE_OVER)
 		return; /* it is about to be told of another end, or of this one */
-	result.written = call->course->begun > 0 && call->course->ending.written;
 	spokei_call_end(call, SPOKE_TICKET_CANCELLED, &result);
 }
 

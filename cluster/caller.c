@@ -41,4 +41,5 @@ void spokei_caller_fini(struct spokei_caller *caller)
 		SPOKE_ASSERT(status == SPOKE_WHEEL_OK);
 	}
 	spokei_slab_fini(calls);
+	spokei_course_blocks_fini(&caller->blocks, caller->engine->env);
 }

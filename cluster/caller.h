@@ -27,6 +27,8 @@ struct spokei_caller {
 	struct spokei_slab calls; /* of struct spokei_call, by handle */
 	struct spoke_list methods;
 	/* Of a consumer's: those with more than one attempt. */
+	struct spokei_course_blocks blocks;
+	size_t kept; /* bytes of courses, at most as many as may wait to be written */
 	struct spokei_retry retry;
 	struct spokei_budget budget;
 	uint64_t next_id;         /* of tickets */
