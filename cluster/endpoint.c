@@ -277,11 +277,13 @@ static void copy_texts(struct spokei_endpoint *endpoint, const struct spokei_lis
 	const char *where = options->host ? options->host : options->path;
 	char *texts = (char *)&endpoint->lines[endpoint->line_count];
 
-	memcpy(texts, listing->key, listing->key_len + 1);
+	memcpy(texts, listing->key, listing->key_len);
 	endpoint->key = texts;
 	endpoint->key_len = listing->key_len;
 	endpoint->name = texts + listing->name_at;
-	texts += listing->key_len + 1;
+	endpoint->group = texts + listing->group_at;
+	endpoint->version = texts + listing->version_at;
+	texts += listing->key_len;
 	memcpy(texts, where, strlen(where) + 1);
 	*(options->host ? &options->host : &options->path) = texts;
 }
@@ -293,7 +295,7 @@ int spokei_endpoint_new(struct spokei_link *link, const struct spokei_listing *l
 	const struct spokei_connector_options *options = &listing->options;
 	const char *where = options->host ? options->host : options->path;
 	size_t size = sizeof(struct spokei_endpoint) + connections * sizeof(struct spokei_line) +
-		      listing->key_len + 1 + strlen(where) + 1;
+		      listing->key_len + strlen(where) + 1;
 	struct spokei_endpoint *endpoint = spokei_alloc(link->engine->env, 1, size);
 
 	if (endpoint == NULL)

@@ -60,8 +60,10 @@ struct spokei_endpoint {
 	uint32_t line_count;
 	uint32_t turn; /* the line to ask next */
 	struct spokei_connector_options options;
-	const char *key;  /* what it is known by: the wire and the place; `key_len` bytes */
-	const char *name; /* the place, as "127.0.0.1:20880" */
+	const char *key;     /* what it is known by: `key_len` bytes, with those below */
+	const char *name;    /* the place, as "127.0.0.1:20880" */
+	const char *group;   /* that it has, "": none */
+	const char *version; /* the same */
 	size_t key_len;
 	size_t size; /* of this, with lines and texts */
 	struct spoke_list node;

@@ -53,7 +53,8 @@ struct dirrig {
 		struct virtual_process process;
 		struct spoke_engine *engine; /* NULL: it is not there */
 		struct spoke_provider *provider;
-		bool mute; /* keeps what it is asked */
+		const char *version; /* NULL: none */
+		bool mute;           /* keeps what it is asked */
 		unsigned served;
 		struct spoke_request *held[CALLS];
 		unsigned held_count;
