@@ -98,14 +98,6 @@ static void ask_filters(const struct spokei_call *call, struct spoke_result *res
 				  result);
 }
 
-static void improve(const struct spokei_call *call, struct spoke_result *result)
-{
-	if (SPOKEI_UNLIKELY(call->filters))
-		ask_filters(call, result);
-	if (SPOKEI_UNLIKELY(result->error) && call->method->fallback.len)
-		spokei_fallback_apply(result, call->method->fallback);
-}
-
 /* --- the end */
 
 static void rest_if_idle(struct spokei_caller *caller)
@@ -135,7 +127,10 @@ void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
 	spoke_done done = call->done;
 	void *arg = call->arg;
 
-	improve(call, result);
+	if (SPOKEI_UNLIKELY(call->filters))
+		ask_filters(call, result);
+	if (SPOKEI_UNLIKELY(result->error) && call->method->fallback.len)
+		spokei_fallback_apply(result, call->method->fallback);
 	if (SPOKEI_UNLIKELY(result->fallback))
 		spokei_count(caller->engine, SPOKE_STAT_CALLS_FALLBACK);
 	spokei_count(caller->engine, stat_of(result->error));
@@ -174,7 +169,8 @@ static void settle(struct spokei_call *call, struct spoke_result *result)
 		.result = result,
 	};
 
-	improve(call, result);
+	if (SPOKEI_UNLIKELY(call->filters))
+		ask_filters(call, result);
 	spokei_count(caller->engine, stats[settled.settlement]);
 	spokei_task_drop(&call->cancel);
 	spokei_slab_give(&caller->calls, call->handle);
@@ -377,7 +373,7 @@ bool spokei_call_cancel(struct spokei_caller *caller, struct spoke_call named)
 	if (call == NULL)
 		return false;
 	call->cancelled = true;
-	if (call->course == NULL || !call->course->own_free)
+	if (call->attempt.pending.conn)
 		spokei_conn_withdraw(&call->attempt.pending);
 	call->cancel.run = call_cancelled;
 	spokei_engine_soon(caller->engine, &call->cancel);
