@@ -125,6 +125,7 @@ static void who_waits_for_a_connection_is_told_at_once(void **state)
 	dirrig_pass(10 * MS);
 	assert_int_equal(dirrig.calls[0].error, SPOKE_EUNAVAILABLE);
 	assert_false(dirrig.calls[0].written);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 0);
 	assert_int_equal(dirrig_try(SECOND), SPOKE_ENOPROVIDER);
 }
 

@@ -189,6 +189,27 @@ static void who_has_all_that_he_may_is_left_out(void **state)
 	assert_int_equal(dirrig_try(SECOND), SPOKE_ELIMIT);
 }
 
+static void who_has_room_again_is_chosen_again(void **state)
+{
+	struct spoke_consumer_options options = { .endpoint_actives_max = 1 };
+
+	(void)state;
+	start(2, "", &options);
+	dirrig.sides[0].mute = true;
+	while (dirrig_info(0).actives == 0)
+		assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	(void)dirrig_served(0);
+	call(4, SPOKE_OK);
+	assert_int_equal(dirrig_served(0), 0);
+	dirrig.sides[0].mute = false;
+	dirrig_answer(0);
+	dirrig_pass(10 * MS);
+	(void)dirrig_served(1);
+	call(4, SPOKE_OK);
+	assert_served(2, 2);
+}
+
 static void a_sticky_choice_holds_while_it_can(void **state)
 {
 	struct spoke_consumer_options options = { .sticky = true };
@@ -346,6 +367,7 @@ int main(void)
 		TEST(who_was_put_aside_is_called_when_nobody_else_is_there),
 		TEST(a_lost_connection_is_one_failure),
 		TEST(who_has_all_that_he_may_is_left_out),
+		TEST(who_has_room_again_is_chosen_again),
 		TEST(a_sticky_choice_holds_while_it_can),
 		TEST(in_order_the_first_that_can_is_called),
 		TEST(a_lazy_one_connects_with_its_first_call),
