@@ -53,8 +53,9 @@ struct dirrig {
 		struct virtual_process process;
 		struct spoke_engine *engine; /* NULL: it is not there */
 		struct spoke_provider *provider;
-		const char *version; /* NULL: none */
-		bool mute;           /* keeps what it is asked */
+		const char *version;   /* NULL: none */
+		uint32_t requests_max; /* at a time; 0: as it is preset */
+		bool mute;             /* keeps what it is asked */
 		unsigned served;
 		struct spoke_request *held[CALLS];
 		unsigned held_count;
