@@ -2,6 +2,7 @@
 /* Lists of a registry: who is meant, and what becomes of those who come and go. */
 #include "tests/cluster/dirrig.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 static const struct spoke_consumer_options presets;
@@ -307,10 +308,10 @@ static void who_was_started_lately_warms_up(void **state)
 	(void)state;
 	start(2, "");
 	wall_ms = env->wall(env->ctx) / MS + 1000;
-	(void)snprintf(young, sizeof(young), A "?warmup=100000&timestamp=%llu",
-		       (unsigned long long)(wall_ms - 20000));
-	(void)snprintf(ahead, sizeof(ahead), B "?warmup=100000&timestamp=%llu",
-		       (unsigned long long)(wall_ms + 10000));
+	(void)snprintf(young, sizeof(young), A "?warmup=100000&timestamp=%" PRIu64,
+		       wall_ms - 20000);
+	(void)snprintf(ahead, sizeof(ahead), B "?warmup=100000&timestamp=%" PRIu64,
+		       wall_ms + 10000);
 	dirrig_beat(SECOND);
 	dirrig_pass(SECOND);
 	LIST(young, ahead);
