@@ -38,20 +38,30 @@ static const struct spokei_connector_up line_up = {
 
 /* --- connections */
 
+void spokei_line_drop(struct spokei_line *line)
+{
+	struct spokei_connector *connector = line->connector;
+
+	line->connector = NULL;
+	if (connector)
+		spokei_connector_free(connector);
+}
+
 int spokei_endpoint_wake(struct spokei_endpoint *endpoint)
 {
+	SPOKE_ASSERT(endpoint->asleep);
 	for (uint32_t i = 0; i < endpoint->line_count; i++) {
 		struct spokei_line *line = &endpoint->lines[i];
-		int error;
+		int error = spokei_connector_new(endpoint->link, &endpoint->options, &line_up, line,
+						 &line->connector);
 
-		if (line->connector)
+		if (error == 0)
 			continue;
-		error = spokei_connector_new(endpoint->link, &endpoint->options, &line_up, line,
-					     &line->connector);
-		if (error)
-			return error;
-		endpoint->asleep = false;
+		while (i-- > 0)
+			spokei_line_drop(&endpoint->lines[i]);
+		return error;
 	}
+	endpoint->asleep = false;
 	return SPOKE_OK;
 }
 
@@ -92,15 +102,6 @@ struct spokei_conn *spokei_endpoint_conn(struct spokei_endpoint *endpoint,
 	}
 	*ret_grade = best_grade;
 	return best ? spokei_connector_conn(best->connector) : NULL;
-}
-
-void spokei_line_drop(struct spokei_line *line)
-{
-	struct spokei_connector *connector = line->connector;
-
-	line->connector = NULL;
-	if (connector)
-		spokei_connector_free(connector);
 }
 
 static void tell_of_end(struct spokei_line *line)

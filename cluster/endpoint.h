@@ -83,8 +83,8 @@ bool spokei_endpoint_take(struct spokei_endpoint *endpoint, const struct spokei_
 /* Its weight as of now, and whether it still grows. */
 uint32_t spokei_endpoint_weight(const struct spokei_endpoint *endpoint, bool *ret_grows);
 
-/* Begins to connect. Returns 0; or as spokei_connector_new() when not all connections could be
- * made: it has those that could, and sleeps on if none. */
+/* One that sleeps begins to connect. Returns 0; or as spokei_connector_new(): not all connections
+ * could be made, and it sleeps on. */
 SPOKE_MUST_USE int spokei_endpoint_wake(struct spokei_endpoint *endpoint);
 
 /* Its best grade. One that sleeps is ready. */
