@@ -22,6 +22,7 @@ static void free_methods(struct spokei_caller *caller)
 
 		spokei_list_remove(&method->node);
 		spokei_buffer_fini(&method->prefix.bytes);
+		spokei_buffer_fini(&method->which);
 		spokei_balance_fini(&method->own_balance, caller->engine->env);
 		spokei_free(caller->engine->env, method, 1, method->size);
 	}
