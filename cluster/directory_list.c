@@ -151,7 +151,7 @@ static bool is_as_before(const struct spokei_directory *directory, const struct 
 					    draft->count * sizeof(struct spokei_endpoint *)) == 0);
 }
 
-static void connect(struct spokei_directory *directory, struct spokei_endpoint *endpoint)
+static void begin_to_connect(struct spokei_directory *directory, struct spokei_endpoint *endpoint)
 {
 	int error = spokei_endpoint_wake(endpoint);
 
@@ -182,7 +182,7 @@ static void take_draft(struct spokei_directory *directory, const struct draft *d
 	relisted(directory);
 	for (size_t i = 0; i < draft->count && !directory->settings.lazy; i++)
 		if (draft->endpoints[i]->asleep)
-			connect(directory, draft->endpoints[i]);
+			begin_to_connect(directory, draft->endpoints[i]);
 }
 
 static int no_memory(struct spokei_directory *directory)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the parts of a directory have of each other: directory_list.c keeps the list,
- * directory_pick.c says who takes a call, directory.c has the rest.
+ * directory_pick.c says who takes a call, directory_life.c has the rest.
  */
 #ifndef SPOKEI_DIRECTORY_PARTS_H
 #define SPOKEI_DIRECTORY_PARTS_H

@@ -99,25 +99,53 @@ static void swap(struct point *one, struct point *other)
 	*other = kept;
 }
 
-/*
- * Sorts the points of each entry of the index together, in their own room: an entry is the end of
- * its part first, and moves towards the beginning with each point that is put there. All that is
- * before the point looked at is in its part, so one that is not before its entry's place is, too.
- */
-static void sort_by_entry(struct ring *ring)
+#define PARTS 256u
+
+/* Which part a point belongs to, by eight bits of its hash. */
+static unsigned part_of(struct point point, unsigned shift)
 {
-	uint32_t *index = index_of(ring);
+	return point.hash >> shift & (PARTS - 1);
+}
+
+/*
+ * Brings the points of each part together, in their own room, and says where the parts begin: a
+ * part begins at its end at first, and that moves forward with each point that is put there. All
+ * that is before the point looked at is in its part, so one that is not before the beginning of its
+ * part is, too.
+ */
+static void divide(struct point *points, uint32_t count, unsigned shift, uint32_t *ret_begins)
+{
 	uint32_t end = 0;
 
-	for (uint32_t i = 0; i < ring->count; i++)
-		index[ring->points[i].hash >> ring->shift]++;
-	for (uint32_t i = 0; i <= UINT32_MAX >> ring->shift; i++)
-		index[i] = end += index[i];
-	for (uint32_t i = 0; i < ring->count; i++) {
-		uint32_t *entry;
+	for (unsigned i = 0; i < PARTS; i++)
+		ret_begins[i] = 0;
+	for (uint32_t i = 0; i < count; i++)
+		ret_begins[part_of(points[i], shift)]++;
+	for (unsigned i = 0; i < PARTS; i++)
+		ret_begins[i] = end += ret_begins[i];
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t *begin;
 
-		while (i < *(entry = &index[ring->points[i].hash >> ring->shift]))
-			swap(&ring->points[i], &ring->points[--*entry]);
+		while (i < *(begin = &ret_begins[part_of(points[i], shift)]))
+			swap(&points[i], &points[--*begin]);
+	}
+}
+
+#define FEW 32u /* points that are put in order as fast one by one */
+
+/* By the first 8 bits, or 16. Parts of parts, for what is moved about is in the cache then. */
+static void sort_roughly(struct ring *ring)
+{
+	uint32_t begins[PARTS + 1];
+	uint32_t ignored[PARTS];
+
+	divide(ring->points, ring->count, 24, begins);
+	begins[PARTS] = ring->count;
+	for (unsigned i = 0; i < PARTS; i++) {
+		uint32_t count = begins[i + 1] - begins[i];
+
+		if (count > FEW)
+			divide(ring->points + begins[i], count, 16, ignored);
 	}
 }
 
@@ -134,6 +162,19 @@ static void sort_neighbours(struct ring *ring)
 	}
 }
 
+/* Of points in order. */
+static void make_index(struct ring *ring)
+{
+	uint32_t *index = index_of(ring);
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i <= UINT32_MAX >> ring->shift; i++) {
+		while (at < ring->count && ring->points[at].hash >> ring->shift < i)
+			at++;
+		index[i] = at;
+	}
+}
+
 static void build(struct ring *ring, const struct spoke_candidates *candidates)
 {
 	ring->count = (uint32_t)candidates->count * POINTS;
@@ -142,8 +183,9 @@ static void build(struct ring *ring, const struct spoke_candidates *candidates)
 		ring->shift--;
 	for (uint32_t i = 0; i < candidates->count; i++)
 		add_points(ring->points + (size_t)i * POINTS, candidates->names[i], i);
-	sort_by_entry(ring);
+	sort_roughly(ring);
 	sort_neighbours(ring);
+	make_index(ring);
 }
 
 static void changed(void *memory, const struct spoke_candidates *candidates, bool fresh)

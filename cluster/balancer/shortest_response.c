@@ -63,9 +63,10 @@ static uint64_t multiply(uint64_t *restrict products, const struct spoke_candida
 }
 
 /*
- * The usual case, in one short loop: all have means, no number is beyond measure, one
- * product is the least. Else SPOKE_NOBODY. `first` and `last` are the first and the last of those
- * with the least product.
+ * The usual case, in one short loop: all have means, one product is the least, and its numbers are
+ * not beyond measure. Else SPOKE_NOBODY. `first` and `last` are the first and the last of those
+ * with the least product. One that wraps is no matter: the true one would be larger than any that
+ * does not, and if it seems to be the least, its numbers tell.
  */
 static size_t pick_usual(const struct spokei_weights *weights,
 			 const struct spoke_candidates *candidates)
@@ -74,28 +75,23 @@ static size_t pick_usual(const struct spokei_weights *weights,
 	const uint64_t *means = candidates->means_ns;
 	const uint32_t *actives = candidates->actives;
 	uint64_t least = UINT64_MAX;
-	uint64_t bits_of_means = 0;
-	uint64_t bits_of_calls = 0;
 	size_t first = 0;
 	size_t last = 0;
 
 	for (uint32_t i = 0; i < weights->able; i++) {
 		size_t place = who[i];
-		uint64_t mean = means[place];
-		uint64_t calls = (uint64_t)actives[place] + 1;
-		uint64_t product = mean * calls;
+		uint64_t product = means[place] * ((uint64_t)actives[place] + 1);
 
-		bits_of_means |= mean;
-		bits_of_calls |= calls;
 		if (product > least)
 			continue;
 		first = product < least ? place : first;
 		last = place;
 		least = product;
 	}
-	if (first != last || least == 0 || bits_of_means > MEAN_MAX || bits_of_calls > ACTIVES_MAX)
+	if (first != last || least == 0 || weights->able == 0 || means[first] > MEAN_MAX ||
+	    actives[first] > ACTIVES_MAX)
 		return SPOKE_NOBODY;
-	return weights->able > 0 ? first : SPOKE_NOBODY;
+	return first;
 }
 
 /* Among those with the least product by weight. Nearly always it is one. */

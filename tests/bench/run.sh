@@ -8,24 +8,26 @@
 #                                                   what a million of these cost the others
 #   sh tests/bench/run.sh idle [--quick]            CPU time of a provider whose 10,000 consumers say
 #                                                   nothing but heartbeats, one each in 10 s
-#   sh tests/bench/run.sh balance [--quick] [--check]   CPU time of choosing one of 3 to 1,000
-#                                                   providers, for each balancer
+#   sh tests/bench/run.sh balance [--quick] [--check]
+#                                                   CPU time of choosing one of 3 to 1,000 providers,
+#                                                   for each balancer
 #   sh tests/bench/run.sh rpc [--quick] [--unix]    calls against a raw echo on libev, and that one
 #                                                   against its twin on bare epoll; the server on
 #                                                   core 0, the client on core 1
 #
-# Prints TSV on stdout, medians of 5 repetitions. timers: workload, n, peer, value, unit, and the
-# ratio to spoke as its engine uses it (above 1: spoke is better). rpc: pattern (payload-connections
-# x outstanding calls on each), peer, calls_per_s, p50_us, p99_us, cpu_us_per_call (both sides), and
-# the ratio of the peer's calls/s to spoke's (below 1: spoke is better); a line that begins with #
-# says that a row was disturbed or does not count. memory, idle: figure, value, unit, target. balance:
-# balancer, what was measured, ns for each number of providers, target for 100 of them. What
-# goes on, and which targets were reached, goes to stderr. --quick takes less than 30 s (timers;
-# leaves out the large sizes; memory, idle: a tenth of the connections and calls) or 60 s (rpc; 2
-# repetitions of 3 patterns). --unix adds rows over a unix socket. rpc fails when a call failed or a
-# process died, memory and idle when a target was missed, idle also when a connection was lost,
-# balance only with --check. More
-# options, for looking closer, are those of the programs themselves: --help.
+# Prints TSV on stdout, medians of 5 repetitions, for balance of 9. timers: workload, n, peer, value,
+# unit, and the ratio to spoke as its engine uses it (above 1: spoke is better). rpc: pattern
+# (payload-connections x outstanding calls on each), peer, calls_per_s, p50_us, p99_us,
+# cpu_us_per_call (both sides), and the ratio of the peer's calls/s to spoke's (below 1: spoke is
+# better); a line that begins with # says that a row was disturbed or does not count. memory, idle:
+# figure, value, unit, target. balance: balancer, what was measured, ns for each number of
+# providers, target for 100 of them. What goes on, and which targets were reached, goes to stderr.
+# --quick takes less than 30 s (timers; leaves out the large sizes; memory, idle: a tenth of the
+# connections and calls; balance: of the picks) or 60 s (rpc; 2 repetitions of 3 patterns). --unix
+# adds rows over a unix socket. rpc fails when a call failed or a process died, memory and idle
+# when a target was missed, idle also when a connection was lost, balance when a target was missed
+# and --check was said. More options, for looking closer, are those of the programs themselves:
+# --help.
 #
 # Missing Debian packages are installed, for which alone root is needed.
 set -u
