@@ -280,6 +280,9 @@ int spokei_zoo_handle_new(struct spoke_engine *engine, const char *servers, int 
 	handle->look.run = handle_look;
 	spokei_list_init(&handle->askers);
 	spokei_list_init(&handle->requests);
+	/* It would write its lines, though nobody reads them, into memory that all threads share;
+	 * so its log is off for all of the process. */
+	zoo_set_debug_level((ZooLogLevel)0);
 	handle->zh = zookeeper_init2(servers, session_changed, session_ms, NULL, handle,
 				     ZOO_NO_LOG_CLIENTENV, say_nothing);
 	if (handle->zh == NULL) {
