@@ -88,6 +88,12 @@ static struct spokei_tried tried_of(const struct spokei_course *course)
 	return tried;
 }
 
+static bool waits_for_endpoint(const struct spokei_course *course, int error)
+{
+	return error == SPOKE_EUNAVAILABLE && course->call->method->settings.wait_ready &&
+	       !course->deferred && course->open == 0 && !course->policy->repeats;
+}
+
 static int send_one(struct spokei_course *course)
 {
 	struct spokei_call *call = course->call;
@@ -106,6 +112,9 @@ static int send_one(struct spokei_course *course)
 	error = spokei_consumer_pick(method, course->policy, course->key, &tried, &endpoint, &conn);
 	if (error)
 		return error;
+	/* Not at a connection that may never be: it goes to whoever is there first. */
+	if (conn->state == SPOKEI_CONN_CONNECTING && waits_for_endpoint(course, SPOKE_EUNAVAILABLE))
+		return SPOKE_EUNAVAILABLE;
 	if (course->policy->repeats && conn->wire->attachments) {
 		spokei_course_number(course);
 		spokei_course_say(course, &method->request);
@@ -121,12 +130,6 @@ static int send_one(struct spokei_course *course)
 		course->own_free = false;
 	course->open++;
 	return SPOKE_OK;
-}
-
-static bool waits_for_endpoint(const struct spokei_course *course, int error)
-{
-	return error == SPOKE_EUNAVAILABLE && course->call->method->settings.wait_ready &&
-	       !course->deferred && course->open == 0 && !course->policy->repeats;
 }
 
 enum sent {
@@ -302,6 +305,7 @@ static bool waits_again(struct spokei_course *course, const struct spokei_outcom
 	    !waits_for_endpoint(course, SPOKE_EUNAVAILABLE))
 		return false;
 	course->begun--;
+	course->tried_count--;
 	course->unready = true;
 	return true;
 }
