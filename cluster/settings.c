@@ -245,6 +245,7 @@ static void fill_consumer(const struct spoke_consumer_options *options,
 		.eject_failures = (uint32_t)of[SPOKEI_KEY_EJECT_FAILURES],
 		.eject_ns = of[SPOKEI_KEY_EJECT_TIME],
 		.lazy = of[SPOKEI_KEY_LAZY] != 0,
+		.protects = of[SPOKEI_KEY_REGISTRY_PROTECT] != 0,
 	};
 	ret->keeper = (struct spokei_keeper_options){
 		.registry = options->registry,

@@ -45,6 +45,7 @@ struct spokei_directory_settings {
 	uint32_t eject_failures; /* in a row, before an endpoint is put aside; 0: never */
 	uint64_t eject_ns;       /* for so long the first time, longer each time */
 	bool lazy;
+	bool protects; /* a list of nobody leaves those who are listed */
 };
 
 /* A consumer's settings: what its URL says, overruled by its options. */

@@ -15,7 +15,8 @@
  *
  * A call that was taken (spoke_call() returned 0) ends exactly once, by its callback, never from
  * inside spoke_call(): with a reply, with an error that says what went wrong and whether the
- * request had been written, at the latest at its deadline. A call that was not taken has no
+ * request had been written, at the latest when the time of its last attempt is over: `timeout` is
+ * that of an attempt, and most calls have one (<spoke/policy.h>). A call that was not taken has no
  * callback.
  *
  * Everything here belongs to the engine's thread; <spoke/future.h> is for the others.
