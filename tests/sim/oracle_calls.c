@@ -99,7 +99,7 @@ static void check_answer(struct sim_world *world, const struct sim_call *call,
 {
 	/* Who waited for a connection that takes no more is refused here. */
 	if (!is_answer(result->error) || call->one_way ||
-	    (result->error == SPOKE_EREFUSED && !result->written) || is_excused(call, result))
+	    (result->error == SPOKE_EREFUSED && result->waited_ns == 0) || is_excused(call, result))
 		return;
 	if (!call->by->plan->mprpc && !call->answered && !is_guessed(world, call))
 		sim_violation(world, "S4", "call %u ended by an answer that was not read",
