@@ -35,10 +35,11 @@ static inline enum spoke_fate spokei_attempt_fate(int error, bool written)
 	default:
 		break;
 	}
-	/* What could not be written would not be elsewhere either, unless it was for want of room.
-	 */
+	/* What could not be written would not be elsewhere either, unless it was for want of room,
+	 * or for what the wire there has no place for. */
 	if (spoke_error_is_local(error) && error != SPOKE_ELIMIT && error != SPOKE_ENOMEM &&
-	    error != SPOKE_EUNAVAILABLE && error != SPOKE_ENOPROVIDER)
+	    error != SPOKE_EUNAVAILABLE && error != SPOKE_ENOPROVIDER &&
+	    error != SPOKE_EUNSUPPORTED)
 		return SPOKE_FATE_ANSWERED;
 	return written ? SPOKE_FATE_UNSURE : SPOKE_FATE_SAFE;
 }

@@ -185,20 +185,35 @@ static int begin_one(struct spoke_method *method, const struct spoke_policy *pol
 	return SPOKE_OK;
 }
 
+/* What is kept for another attempt is bounded as what waits to be written is. */
+static int check_kept(const struct spokei_caller *caller, const struct spokei_message *request)
+{
+	const struct spokei_link_limits *limits = &caller->link->limits;
+	size_t len = request->args.len;
+
+	if (len > limits->wire.frame_max || request->attachments.len > limits->wire.frame_max - len)
+		return SPOKE_ETOOLARGE;
+	return caller->kept >= limits->queued_max ? SPOKE_ELIMIT : SPOKE_OK;
+}
+
 static int make_course(struct spokei_call *call, const struct spoke_policy *policy,
 		       const struct spoke_call_options *options)
 {
 	struct spoke_method *method = call->method;
 	struct spokei_caller *caller = call->caller;
 	const struct spokei_call_settings *settings = &method->settings;
-	struct spokei_course *course = spokei_course_new(caller->engine->env, &method->request,
-							 options->hash_key, &call->attempt);
+	struct spokei_course *course = spokei_course_new(&caller->blocks, caller->engine->env,
+							 &method->request, options->hash_key,
+							 policy->repeats, &call->attempt);
 
 	if (course == NULL)
 		return SPOKE_ENOMEM;
+	caller->kept += course->size;
 	call->course = course;
 	call->policy = policy;
 	course->policy = policy;
+	/* What a policy ends with that never begins. */
+	course->ending.error = SPOKE_EUNAVAILABLE;
 	course->timeout_ns = options->timeout_ns ? options->timeout_ns : settings->timeout_ns;
 	course->lasts_ns = UINT64_MAX;
 	if (policy->repeats) {
@@ -213,8 +228,7 @@ static void give_up(struct spokei_call *call)
 {
 	struct spokei_caller *caller = call->caller;
 
-	if (call->course)
-		spokei_course_free(caller->engine->env, call->course);
+	spokei_call_forget(caller, call->course);
 	spokei_slab_give(&caller->calls, call->handle);
 }
 
@@ -226,13 +240,16 @@ static int begin_course(struct spoke_method *method, const struct spoke_policy *
 
 	if (error)
 		return error;
-	error = make_course(call, policy, options);
+	error = check_kept(call->caller, &method->request);
+	if (error == 0)
+		error = make_course(call, policy, options);
 	if (error == 0) {
 		call->course->young = true;
 		spokei_call_next(call, NULL);
 		call->course->young = false;
 		if (call->course->stage == SPOKEI_COURSE_OVER)
-			error = call->course->ending.error;
+			error = call->course->ending.error ? call->course->ending.error
+							   : SPOKE_EUNAVAILABLE;
 	}
 	if (error) {
 		give_up(call);
@@ -254,12 +271,14 @@ static int begin_answer(struct spoke_method *method, struct spoke_value value, b
 		return error;
 	method->request.args = spokei_span(value.data, value.len);
 	method->request.attachments = (struct spoke_value){ NULL, 0 };
-	call->course = spokei_course_new(call->caller->engine->env, &method->request,
-					 spokei_span(NULL, 0), &call->attempt);
+	call->course = spokei_course_new(&call->caller->blocks, call->caller->engine->env,
+					 &method->request, spokei_span(NULL, 0), false,
+					 &call->attempt);
 	if (call->course == NULL) {
 		give_up(call);
 		return SPOKE_ENOMEM;
 	}
+	call->caller->kept += call->course->size;
 	call->course->excused = fallback;
 	spokei_call_answer(call);
 	spokei_count(call->caller->engine, SPOKE_STAT_CALLS);
@@ -269,10 +288,11 @@ static int begin_answer(struct spoke_method *method, struct spoke_value value, b
 
 /* --- what is asked before */
 
-static struct spoke_filter_verdict ask_filters(struct spoke_method *method, size_t *ret_passed)
+static void describe(const struct spoke_method *method, struct spoke_filter_call *ret)
 {
 	const struct spokei_message *message = &method->request;
-	const struct spoke_filter_call about = {
+
+	*ret = (struct spoke_filter_call){
 		.service = message->service,
 		.version = message->version,
 		.group = message->group,
@@ -281,39 +301,73 @@ static struct spoke_filter_verdict ask_filters(struct spoke_method *method, size
 		.attachments = message->attachments,
 		.one_way = !message->two_way,
 	};
-
-	return spokei_filters_before_call(&spokei_consumer_of(method)->filters, &about, ret_passed);
 }
 
-/* Takes a call that its method's limits allow. */
-static int take_allowed(struct spoke_method *method, const struct spoke_call_options *options,
+/* A call that filters let go on has failed all the same: they are told, and may make something else
+ * of it. Returns its error; OK: it ends with that. */
+static int ask_after(struct spoke_method *method, size_t passed, int error,
+		     struct spokei_call **ret_call)
+{
+	struct spoke_result result = { .error = error };
+	struct spoke_filter_call about;
+
+	describe(method, &about);
+	about.result = &result;
+	spokei_filters_after_call(&spokei_consumer_of(method)->filters, passed, &about, &result);
+	if (method->caller->closed)
+		return SPOKE_ECLOSED;
+	if (result.error)
+		return result.error;
+	return begin_answer(method, result.value, false, ret_call) ? error : SPOKE_OK;
+}
+
+/* Takes a call that its method's limits and the filters allow. */
+static int take_allowed(struct spoke_method *method, const struct spoke_policy *policy,
+			const struct spoke_call_options *options, size_t passed,
 			struct spokei_call **ret_call)
 {
-	struct spoke_consumer *consumer = spokei_consumer_of(method);
-	const struct spoke_policy *policy = options->policy ? options->policy
-							    : method->settings.policy;
-	struct spoke_filter_verdict verdict = { .step = SPOKE_FILTER_GO_ON };
-	size_t passed = 0;
 	int error;
 
-	if (SPOKEI_UNLIKELY(consumer->filters.count > 0)) {
-		verdict = ask_filters(method, &passed);
-		/* A filter may end anything. */
-		if (method->caller->closed)
-			return SPOKE_ECLOSED;
-	}
-	if (verdict.step == SPOKE_FILTER_REFUSE)
-		return verdict.error ? verdict.error : SPOKE_EREFUSED;
-	if (verdict.step == SPOKE_FILTER_ANSWER)
-		error = begin_answer(method, verdict.value, false, ret_call);
-	else if (SPOKEI_LIKELY(takes_one(consumer, method, policy)))
+	if (SPOKEI_LIKELY(takes_one(spokei_consumer_of(method), method, policy)))
 		error = begin_one(method, policy, options, ret_call);
 	else
 		error = begin_course(method, policy, options, ret_call);
+	if (SPOKEI_LIKELY(error == 0)) {
+		(*ret_call)->filters = (uint8_t)passed;
+		return SPOKE_OK;
+	}
+	if (passed)
+		error = ask_after(method, passed, error, ret_call);
 	if (error && method->fallback.len && spokei_fallback_applies(error))
 		error = begin_answer(method, method->fallback, true, ret_call) ? error : SPOKE_OK;
-	if (error && policy == &spoke_failsafe)
+	if (error && spokei_call_excuses(policy))
 		error = begin_answer(method, spokei_call_nil, false, ret_call) ? error : SPOKE_OK;
+	return error;
+}
+
+static int take_filtered(struct spoke_method *method, const struct spoke_policy *policy,
+			 const struct spoke_call_options *options, struct spokei_call **ret_call)
+{
+	struct spokei_message *request = &method->request;
+	const struct spokei_message said = *request;
+	struct spoke_filter_call about;
+	struct spoke_filter_verdict verdict;
+	size_t passed;
+	int error;
+
+	describe(method, &about);
+	verdict = spokei_filters_before_call(&spokei_consumer_of(method)->filters, &about, &passed);
+	/* A filter may have ended anything, or called the same method. */
+	if (method->caller->closed)
+		return SPOKE_ECLOSED;
+	*request = said;
+	if (verdict.step == SPOKE_FILTER_GO_ON)
+		return take_allowed(method, policy, options, passed, ret_call);
+	if (verdict.step == SPOKE_FILTER_REFUSE) {
+		error = verdict.error ? verdict.error : SPOKE_EREFUSED;
+		return passed ? ask_after(method, passed, error, ret_call) : error;
+	}
+	error = begin_answer(method, verdict.value, false, ret_call);
 	if (error == 0)
 		(*ret_call)->filters = (uint8_t)passed;
 	return error;
@@ -323,6 +377,8 @@ static int take_call(struct spoke_method *method, struct spoke_span args,
 		     const struct spoke_call_options *options, struct spokei_call **ret_call)
 {
 	struct spokei_caller *caller = method->caller;
+	const struct spoke_policy *policy = options->policy ? options->policy
+							    : method->settings.policy;
 	int error;
 
 	if (SPOKEI_UNLIKELY(caller->pushes))
@@ -332,7 +388,10 @@ static int take_call(struct spoke_method *method, struct spoke_span args,
 		return error;
 	if (spokei_limit_take(&method->limit, caller->engine->begin_ns))
 		return SPOKE_ELIMIT;
-	error = take_allowed(method, options, ret_call);
+	if (SPOKEI_LIKELY(spokei_consumer_of(method)->filters.count == 0))
+		error = take_allowed(method, policy, options, 0, ret_call);
+	else
+		error = take_filtered(method, policy, options, ret_call);
 	if (error) {
 		spokei_limit_give(&method->limit);
 		return error;

@@ -36,14 +36,18 @@ struct spoke_result spokei_course_result(const struct spokei_course *course)
 	const struct spokei_ending *ending = &course->ending;
 	struct spoke_result result = {
 		.error = ending->error,
+		.attempts = course->begun,
 		.error_code = ending->error_code,
 		.error_text = { ending->text, ending->text_len },
 		.error_class = { ending->class_name, ending->class_len },
-		.written = ending->written,
+		.written = course->written,
 		.queued_ns = ending->queued_ns,
 		.waited_ns = ending->waited_ns,
 	};
 
+	/* Only answers there were. */
+	if (course->ok > 0 && course->failed == 0)
+		result.error = SPOKE_OK;
 	if (result.error == SPOKE_OK)
 		result.value = spokei_call_nil;
 	return result;
@@ -98,14 +102,6 @@ static void ask_filters(const struct spokei_call *call, struct spoke_result *res
 				  result);
 }
 
-static void improve(const struct spokei_call *call, struct spoke_result *result)
-{
-	if (SPOKEI_UNLIKELY(call->filters))
-		ask_filters(call, result);
-	if (SPOKEI_UNLIKELY(result->error) && call->method->fallback.len)
-		spokei_fallback_apply(result, call->method->fallback);
-}
-
 /* --- the end */
 
 static void rest_if_idle(struct spokei_caller *caller)
@@ -121,11 +117,13 @@ static void give_limit(struct spokei_call *call)
 	call->limited = false;
 }
 
-/* The cell is free, and what was kept; a copy of the text may be among that. */
-static void bury_course(struct spokei_caller *caller, struct spokei_course *course)
+/* The cell is free already; a text that is told may be among what was kept. */
+void spokei_call_forget(struct spokei_caller *caller, struct spokei_course *course)
 {
-	if (course)
-		spokei_course_free(caller->engine->env, course);
+	if (course == NULL)
+		return;
+	caller->kept -= course->size;
+	spokei_course_free(&caller->blocks, caller->engine->env, course);
 }
 
 void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
@@ -135,7 +133,10 @@ void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
 	spoke_done done = call->done;
 	void *arg = call->arg;
 
-	improve(call, result);
+	if (SPOKEI_UNLIKELY(call->filters))
+		ask_filters(call, result);
+	if (SPOKEI_UNLIKELY(result->error) && call->method->fallback.len)
+		spokei_fallback_apply(result, call->method->fallback);
 	if (SPOKEI_UNLIKELY(result->fallback))
 		spokei_count(caller->engine, SPOKE_STAT_CALLS_FALLBACK);
 	spokei_count(caller->engine, stat_of(result->error));
@@ -144,7 +145,7 @@ void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
 	spokei_slab_give(&caller->calls, call->handle);
 	if (done)
 		done(arg, result);
-	bury_course(caller, course);
+	spokei_call_forget(caller, course);
 	rest_if_idle(caller);
 }
 
@@ -174,7 +175,8 @@ static void settle(struct spokei_call *call, struct spoke_result *result)
 		.result = result,
 	};
 
-	improve(call, result);
+	if (SPOKEI_UNLIKELY(call->filters))
+		ask_filters(call, result);
 	spokei_count(caller->engine, stats[settled.settlement]);
 	spokei_task_drop(&call->cancel);
 	spokei_slab_give(&caller->calls, call->handle);
@@ -183,7 +185,7 @@ static void settle(struct spokei_call *call, struct spoke_result *result)
 	/* The consumer lives as long as this turn, whatever became of it. */
 	if (settings->settled)
 		settings->settled(settings->settled_arg, &settled);
-	bury_course(caller, course);
+	spokei_call_forget(caller, course);
 	rest_if_idle(caller);
 }
 
@@ -217,6 +219,7 @@ void spokei_call_end(struct spokei_call *call, enum spoke_settlement settlement,
 
 	leave(call, settlement);
 	result->attempts = course->begun;
+	result->written = course->written;
 	if (course->young) {
 		course->ending.error = result->error;
 		return;
@@ -244,7 +247,6 @@ static void ended_later(struct spokei_task *task)
 		course->settlement = SPOKE_TICKET_CANCELLED;
 		result.error = SPOKE_ECANCELED;
 	}
-	result.attempts = course->begun;
 	if (course->told)
 		settle(call, &result);
 	else
@@ -292,7 +294,6 @@ static void told(struct spokei_task *task)
 
 	course->told = true;
 	result.error = SPOKE_EDEFERRED;
-	result.attempts = course->begun;
 	result.ticket.handle = call->handle;
 	spokei_count(call->caller->engine, SPOKE_STAT_CALLS_DEFERRED);
 	give_limit(call);
@@ -326,7 +327,7 @@ static void finish_one(struct spokei_call *call, const struct spokei_outcome *ou
 			.waited_ns = outcome->waited_ns,
 			.attempts = 1,
 		};
-	} else if (SPOKEI_UNLIKELY(result.error) && call->policy == &spoke_failsafe) {
+	} else if (SPOKEI_UNLIKELY(result.error) && spokei_call_excuses(call->policy)) {
 		spokei_event(call->caller->engine, result.error, "call failed, and is excused");
 		result.error = SPOKE_OK;
 		result.value = spokei_call_nil;
@@ -346,7 +347,8 @@ void spokei_attempt_done(struct spokei_pending *pending, const struct spokei_out
 		fate = spokei_attempt_fate(outcome->error, outcome->written);
 	attempt->endpoint = NULL;
 	if (SPOKEI_LIKELY(endpoint))
-		spokei_directory_ended(endpoint, fate, outcome->error, outcome->waited_ns);
+		spokei_directory_ended(endpoint, fate, outcome->error,
+				       outcome->queued_ns + outcome->waited_ns);
 	if (SPOKEI_LIKELY(call->course == NULL))
 		finish_one(call, outcome);
 	else
@@ -366,7 +368,6 @@ static void call_cancelled(struct spokei_task *task)
 	}
 	if (call->course->stage == SPOKEI_COURSE_OVER)
 		return; /* it is about to be told of another end, or of this one */
-	result.written = call->course->begun > 0 && call->course->ending.written;
 	spokei_call_end(call, SPOKE_TICKET_CANCELLED, &result);
 }
 
@@ -377,7 +378,7 @@ bool spokei_call_cancel(struct spokei_caller *caller, struct spoke_call named)
 	if (call == NULL)
 		return false;
 	call->cancelled = true;
-	if (call->course == NULL || !call->course->own_free)
+	if (call->attempt.pending.conn)
 		spokei_conn_withdraw(&call->attempt.pending);
 	call->cancel.run = call_cancelled;
 	spokei_engine_soon(caller->engine, &call->cancel);

@@ -50,14 +50,11 @@ static struct spoke_verdict ask(const struct spokei_course *course)
 		.growing = settings->growing,
 		.period_ns = settings->period_ns,
 	};
-	const uint64_t *tried;
-	size_t tried_count = spokei_course_tried(course, &tried);
-
 	if (settings->growing && course->policy->repeats)
 		history.dice = throw_dice(course);
 	if (course->begun > 0 || course->policy->fans_out)
-		spokei_directory_count(&consumer->directory, tried, tried_count, &history.able,
-				       &history.fresh);
+		spokei_directory_count(&consumer->directory, course->tried, course->tried_count,
+				       &history.able, &history.fresh);
 	return course->policy->next(&history);
 }
 
@@ -80,14 +77,15 @@ static uint64_t time_for(const struct spokei_course *course)
 }
 
 /* Tickets avoid the endpoint that failed last, others all that they were sent to. */
-static size_t tried_of(const struct spokei_course *course, const uint64_t **ret_ids)
+static struct spokei_tried tried_of(const struct spokei_course *course)
 {
-	size_t count = spokei_course_tried(course, ret_ids);
+	struct spokei_tried tried = { course->tried, course->tried_count };
 
-	if (!course->deferred || count == 0)
-		return count;
-	*ret_ids += count - 1;
-	return 1;
+	if (course->deferred && tried.count > 0) {
+		tried.ids += tried.count - 1;
+		tried.count = 1;
+	}
+	return tried;
 }
 
 static int send_one(struct spokei_course *course)
@@ -95,24 +93,24 @@ static int send_one(struct spokei_course *course)
 	struct spokei_call *call = course->call;
 	struct spoke_method *method = call->method;
 	struct spokei_attempt *attempt = spokei_course_attempt(course, call->caller->engine->env);
-	struct spokei_tried tried;
+	struct spokei_tried tried = tried_of(course);
 	struct spokei_endpoint *endpoint;
 	struct spokei_conn *conn;
 	int error;
 
 	if (attempt == NULL)
 		return SPOKE_ENOMEM;
-	tried.count = tried_of(course, &tried.ids);
+	/* Another wire may have no place for what the last one was told. */
+	course->extended_len = 0;
 	spokei_course_say(course, &method->request);
 	error = spokei_consumer_pick(method, course->policy, course->key, &tried, &endpoint, &conn);
 	if (error)
 		return error;
 	if (course->policy->repeats && conn->wire->attachments) {
-		error = spokei_course_number(course);
+		spokei_course_number(course);
 		spokei_course_say(course, &method->request);
 	}
-	if (error == 0)
-		error = spokei_course_try(course, endpoint->id);
+	error = spokei_course_try(course, call->caller->engine->env, endpoint->id);
 	if (error == 0)
 		error = spokei_attempt_begin(attempt, conn, time_for(course));
 	if (error)
@@ -219,7 +217,9 @@ static bool wait_for(struct spokei_course *course, const struct spoke_verdict *v
 		return false;
 	if (verdict->defer && !course->deferred) {
 		if (!make_room(course)) {
-			course->ending = (struct spokei_ending){ .error = SPOKE_ELIMIT };
+			course->ending.error = SPOKE_ELIMIT;
+			course->ending.text_len = 0;
+			course->ending.class_len = 0;
 			return false;
 		}
 		spokei_call_defer(course->call);
@@ -253,7 +253,9 @@ static void finish(struct spokei_call *call, const struct spokei_outcome *outcom
 		result = spokei_call_result(outcome);
 	else
 		result = spokei_course_result(course);
-	if (result.error && verdict->excuse) {
+	if (call->caller->closed && course->begun == 0)
+		result.error = SPOKE_ECLOSED;
+	if (result.error && verdict->excuse && !course->young) {
 		spokei_event(call->caller->engine, result.error, "call failed, and is excused");
 		result.error = SPOKE_OK;
 		result.value = spokei_call_nil;
@@ -312,6 +314,7 @@ void spokei_call_attempt_ended(struct spokei_attempt *attempt, const struct spok
 	struct spoke_result result;
 
 	course->open--;
+	course->written |= outcome->written;
 	if (attempt == &call->attempt)
 		course->own_free = true;
 	if (course->begun_ns == 0)

@@ -44,11 +44,26 @@ void spokei_call_end(struct spokei_call *call, enum spoke_settlement settlement,
 /* The same with an error of this side's, a little later; nothing of it goes on from here. */
 void spokei_call_end_later(struct spokei_call *call, enum spoke_settlement settlement, int error);
 
+/* What was kept is given back; NULL is fine. */
+void spokei_call_forget(struct spokei_caller *caller, struct spokei_course *course);
+
 /* Its caller gets a ticket, a little later. */
 void spokei_call_defer(struct spokei_call *call);
 
 /* It ends with OK and this value, a little later. */
 void spokei_call_answer(struct spokei_call *call);
+
+/* Is a call that failed one that went well, as this policy has it? NULL is fine: a push has none. */
+static inline bool spokei_call_excuses(const struct spoke_policy *policy)
+{
+	static const struct spoke_history failed = {
+		.begun = 1,
+		.failed = 1,
+		.last = SPOKE_FATE_SAFE,
+	};
+
+	return policy && policy->once && policy->next(&failed).excuse;
+}
 
 /* The value that says nothing. */
 extern const struct spoke_value spokei_call_nil;

@@ -22,6 +22,7 @@ static void free_methods(struct spokei_caller *caller)
 
 		spokei_list_remove(&method->node);
 		spokei_buffer_fini(&method->prefix.bytes);
+		spokei_buffer_fini(&method->which);
 		spokei_balance_fini(&method->own_balance, caller->engine->env);
 		spokei_free(caller->engine->env, method, 1, method->size);
 	}
@@ -41,4 +42,5 @@ void spokei_caller_fini(struct spokei_caller *caller)
 		SPOKE_ASSERT(status == SPOKE_WHEEL_OK);
 	}
 	spokei_slab_fini(calls);
+	spokei_course_blocks_fini(&caller->blocks, caller->engine->env);
 }

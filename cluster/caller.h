@@ -27,6 +27,8 @@ struct spokei_caller {
 	struct spokei_slab calls; /* of struct spokei_call, by handle */
 	struct spoke_list methods;
 	/* Of a consumer's: those with more than one attempt. */
+	struct spokei_course_blocks blocks;
+	size_t kept; /* bytes of courses, at most as many as may wait to be written */
 	struct spokei_retry retry;
 	struct spokei_budget budget;
 	uint64_t next_id;         /* of tickets */
@@ -63,9 +65,15 @@ struct spoke_method {
 	struct spokei_balance own_balance;
 	struct spokei_balance *balance; /* its own, or the consumer's; NULL: a provider's */
 	uint64_t sticky;                /* id of the endpoint called last */
-	struct spoke_value fallback;    /* { 0 }: none; points into `texts` */
-	size_t type_count; /* of a generic call, if they are given: as many arguments */
-	size_t size;       /* of this, with its texts */
+	/* Of any version or group ("*"): `request` says what the endpoint of this id has, 0: none
+	 * yet; the texts are in `which`. */
+	bool any_version;
+	bool any_group;
+	uint64_t which_id;
+	struct spokei_buffer which;
+	struct spoke_value fallback; /* { 0 }: none; points into `texts` */
+	size_t type_count;           /* of a generic call, if they are given: as many arguments */
+	size_t size;                 /* of this, with its texts */
 	unsigned char texts[];
 };
 

@@ -37,6 +37,7 @@ int spokei_consumer_pick(struct spoke_method *method, const struct spoke_policy 
 		.timeout_ns = method->settings.timeout_ns,
 		.sticky = method->settings.sticky ? &method->sticky : NULL,
 	};
+	int error;
 
 	if (tried) {
 		ask.tried = tried->ids;
@@ -44,7 +45,10 @@ int spokei_consumer_pick(struct spoke_method *method, const struct spoke_policy 
 	}
 	if (SPOKEI_UNLIKELY(balancer && balancer->keyed) && key.len == 0)
 		ask.key = first_argument(&method->request);
-	return spokei_directory_pick(&consumer->directory, &ask, ret_endpoint, ret_conn);
+	error = spokei_directory_pick(&consumer->directory, &ask, ret_endpoint, ret_conn);
+	if (error == 0 && SPOKEI_UNLIKELY(method->any_version || method->any_group))
+		error = spokei_method_say(method, *ret_endpoint);
+	return error;
 }
 
 static void directory_request(void *arg, struct spokei_conn *conn,

@@ -37,6 +37,11 @@ static inline struct spoke_consumer *spokei_consumer_of(const struct spoke_metho
 	return spoke_container_of(method->caller, struct spoke_consumer, caller);
 }
 
+/* A method of any version or group asks for those that the endpoint has. Returns 0 or
+ * SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_method_say(struct spoke_method *method,
+				     const struct spokei_endpoint *endpoint);
+
 /* Ends all that the consumer does. */
 void spokei_consumer_end(struct spoke_consumer *consumer);
 

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/course.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
-#define ID_TEXT 20u
+#define ID_TEXT 24u
 #define EXTENSION 64u /* bytes that the two pairs come to, and a map's head */
-#define EXTENDED_MAX 8388608u
-#define TRIED_MAX 1048576u /* bytes of ids */
 
 static struct spoke_span copy(unsigned char **at, struct spoke_span from)
 {
@@ -19,9 +14,57 @@ static struct spoke_span copy(unsigned char **at, struct spoke_span from)
 	return span;
 }
 
-struct spokei_course *spokei_course_new(const struct spoke_env *env,
+/* --- memory */
+
+static void *take_block(struct spokei_course_blocks *blocks, const struct spoke_env *env,
+			size_t size)
+{
+	void *block = blocks->first;
+
+	if (size > SPOKEI_COURSE_BLOCK)
+		return spokei_alloc_unset(env, size);
+	if (block == NULL)
+		return spokei_alloc_unset(env, SPOKEI_COURSE_BLOCK);
+	memcpy(&blocks->first, block, sizeof(blocks->first));
+	blocks->count--;
+	return block;
+}
+
+static void give_block(struct spokei_course_blocks *blocks, const struct spoke_env *env,
+		       void *block, size_t size)
+{
+	if (size > SPOKEI_COURSE_BLOCK) {
+		spokei_free(env, block, 1, size);
+	} else if (blocks->count == SPOKEI_COURSE_BLOCKS) {
+		spokei_free(env, block, 1, SPOKEI_COURSE_BLOCK);
+	} else {
+		memcpy(block, &blocks->first, sizeof(blocks->first));
+		blocks->first = block;
+		blocks->count++;
+	}
+}
+
+void spokei_course_blocks_fini(struct spokei_course_blocks *blocks, const struct spoke_env *env)
+{
+	while (blocks->first)
+		spokei_free(env, take_block(blocks, env, SPOKEI_COURSE_BLOCK), 1,
+			    SPOKEI_COURSE_BLOCK);
+}
+
+static void *make_course(struct spokei_course_blocks *blocks, const struct spoke_env *env,
+			 size_t size)
+{
+	struct spokei_course *course = take_block(blocks, env, size);
+
+	if (course)
+		memset(course, 0, offsetof(struct spokei_course, ending.text));
+	return course;
+}
+
+struct spokei_course *spokei_course_new(struct spokei_course_blocks *blocks,
+					const struct spoke_env *env,
 					const struct spokei_message *request, struct spoke_span key,
-					struct spokei_attempt *own)
+					bool numbered, struct spokei_attempt *own)
 {
 	struct spoke_span attachments = { request->attachments.data, request->attachments.len };
 	size_t size = sizeof(struct spokei_course);
@@ -32,27 +75,30 @@ struct spokei_course *spokei_course_new(const struct spoke_env *env,
 	    key.len > SIZE_MAX / 8)
 		return NULL;
 	size += request->args.len + attachments.len + key.len;
-	course = spokei_alloc_unset(env, size);
+	if (numbered)
+		size += attachments.len + EXTENSION;
+	course = make_course(blocks, env, size);
 	if (course == NULL)
 		return NULL;
-	memset(course, 0, sizeof(*course));
 	at = course->bytes;
 	course->size = size;
 	course->call = own->call;
 	course->own = own;
 	course->own_free = true;
+	course->tried = course->few;
+	course->tried_room = SPOKEI_COURSE_FEW;
 	course->one_way = !request->two_way;
 	course->arg_count = request->arg_count;
 	course->args = copy(&at, request->args);
 	attachments = copy(&at, attachments);
 	course->attachments = (struct spoke_value){ attachments.data, attachments.len };
 	course->key = copy(&at, key);
-	spokei_buffer_init(&course->extended, env, EXTENDED_MAX);
-	spokei_buffer_init(&course->tried, env, TRIED_MAX);
+	course->extended = numbered ? at : NULL;
 	return course;
 }
 
-void spokei_course_free(const struct spoke_env *env, struct spokei_course *course)
+void spokei_course_free(struct spokei_course_blocks *blocks, const struct spoke_env *env,
+			struct spokei_course *course)
 {
 	while (course->forks) {
 		struct spokei_fork *fork = course->forks;
@@ -60,22 +106,22 @@ void spokei_course_free(const struct spoke_env *env, struct spokei_course *cours
 		course->forks = fork->next;
 		spokei_free(env, fork, 1, sizeof(*fork));
 	}
-	spokei_buffer_fini(&course->extended);
-	spokei_buffer_fini(&course->tried);
-	spokei_free(env, course, 1, course->size);
+	if (course->tried != course->few)
+		spokei_free(env, course->tried, course->tried_room, sizeof(*course->tried));
+	give_block(blocks, env, course, course->size);
 }
+
+/* --- what it says */
 
 void spokei_course_say(const struct spokei_course *course, struct spokei_message *request)
 {
-	size_t len = spokei_buffer_len(&course->extended);
-
 	request->args = course->args;
 	request->arg_count = course->arg_count;
 	request->two_way = !course->one_way;
 	request->attachments = course->attachments;
-	if (len)
-		request->attachments = (struct spoke_value){ spokei_buffer_data(&course->extended),
-							     len };
+	if (course->extended_len)
+		request->attachments = (struct spoke_value){ course->extended,
+							     course->extended_len };
 }
 
 /* --- attachments */
@@ -87,6 +133,19 @@ static unsigned char *put_text(unsigned char *at, const char *text)
 	*at++ = (unsigned char)(0xa0 | len); /* up to 31 bytes */
 	memcpy(at, text, len);
 	return at + len;
+}
+
+/* In digits of a base, `least` of them or more. snprintf() takes longer than the rest of a call. */
+static const char *print_number(char text[ID_TEXT], uint64_t number, unsigned base, unsigned least)
+{
+	char *at = text + ID_TEXT - 1;
+
+	*at = '\0';
+	for (; number > 0 || least > 0; number /= base) {
+		*--at = "0123456789abcdef"[number % base];
+		least -= least > 0;
+	}
+	return at;
 }
 
 static bool is_key(struct spoke_value key, const char *text)
@@ -117,37 +176,30 @@ static size_t count_pairs(struct spoke_value map, struct spoke_span *ret_pairs, 
 	return count;
 }
 
-int spokei_course_number(struct spokei_course *course)
+void spokei_course_number(struct spokei_course *course)
 {
 	struct spoke_span pairs;
 	char number[ID_TEXT];
-	unsigned char bytes[EXTENSION];
-	unsigned char *at = bytes;
+	unsigned char *at = course->extended;
 	bool has;
 	size_t count = count_pairs(course->attachments, &pairs, &has);
 	uint32_t all = (uint32_t)count + 2;
-	int error;
 
+	SPOKE_ASSERT(at != NULL);
 	if (has)
-		return SPOKE_OK;
-	spokei_buffer_truncate(&course->extended, 0);
+		return;
 	*at++ = 0xdf; /* a map of so many pairs */
 	*at++ = (unsigned char)(all >> 24);
 	*at++ = (unsigned char)(all >> 16);
 	*at++ = (unsigned char)(all >> 8);
 	*at++ = (unsigned char)all;
 	at = put_text(at, "spoke.id");
-	(void)snprintf(number, sizeof(number), "%016" PRIx64, course->id);
-	at = put_text(at, number);
+	at = put_text(at, print_number(number, course->id, 16, 16));
 	at = put_text(at, "spoke.attempt");
-	(void)snprintf(number, sizeof(number), "%" PRIu32, course->begun + 1);
-	at = put_text(at, number);
-	error = spokei_buffer_append(&course->extended, bytes, (size_t)(at - bytes));
-	if (error == 0 && pairs.len)
-		error = spokei_buffer_append(&course->extended, pairs.data, pairs.len);
-	if (error)
-		spokei_buffer_truncate(&course->extended, 0);
-	return error;
+	at = put_text(at, print_number(number, course->begun + UINT64_C(1), 10, 1));
+	if (pairs.len)
+		memcpy(at, pairs.data, pairs.len);
+	course->extended_len = (size_t)(at - course->extended) + pairs.len;
 }
 
 /* --- attempts */
@@ -171,9 +223,23 @@ struct spokei_attempt *spokei_course_attempt(struct spokei_course *course,
 	return &fork->attempt;
 }
 
-int spokei_course_try(struct spokei_course *course, uint64_t endpoint)
+int spokei_course_try(struct spokei_course *course, const struct spoke_env *env, uint64_t endpoint)
 {
-	return spokei_buffer_append(&course->tried, &endpoint, sizeof(endpoint));
+	size_t room = course->tried_room;
+	uint64_t *more;
+
+	if (course->tried_count == room) {
+		more = spokei_alloc(env, room * 2, sizeof(*more));
+		if (more == NULL)
+			return SPOKE_ENOMEM;
+		memcpy(more, course->tried, room * sizeof(*more));
+		if (course->tried != course->few)
+			spokei_free(env, course->tried, room, sizeof(*course->tried));
+		course->tried = more;
+		course->tried_room = (uint32_t)room * 2;
+	}
+	course->tried[course->tried_count++] = endpoint;
+	return SPOKE_OK;
 }
 
 static uint8_t keep(unsigned char *to, struct spoke_span text)
@@ -197,7 +263,6 @@ void spokei_course_note(struct spokei_course *course, const struct spokei_outcom
 	}
 	course->failed++;
 	ending->error = outcome->error;
-	ending->written = outcome->written;
 	ending->queued_ns = outcome->queued_ns;
 	ending->waited_ns = outcome->waited_ns;
 	ending->error_code = 0;

@@ -12,13 +12,15 @@
 
 #include <spoke/ticket.h>
 
-#define SPOKEI_COURSE_TEXT 200u /* bytes of a text, and of a class, that are kept */
+#define SPOKEI_COURSE_FEW 4u      /* endpoints that it remembers in itself */
+#define SPOKEI_COURSE_BLOCK 1024u /* bytes of a course that is kept for the next one ... */
+#define SPOKEI_COURSE_BLOCKS 64u  /* ... and how many are */
+#define SPOKEI_COURSE_TEXT 200u   /* bytes of a text, and of a class, that are kept */
 
 /* How an attempt ended, for when that is told later. */
 struct spokei_ending {
 	int error;
 	int32_t error_code;
-	bool written;
 	uint64_t queued_ns;
 	uint64_t waited_ns;
 	uint8_t text_len;
@@ -53,15 +55,18 @@ struct spokei_course {
 	uint32_t ok;
 	uint32_t failed;
 	enum spoke_fate last;
-	struct spokei_ending ending; /* of the attempt that failed last */
-	struct spokei_buffer tried;  /* ids of endpoints, uint64_t */
-	struct spokei_fork *forks;   /* attempts beside the call's own, until the end */
-	bool own_free;               /* the call's own attempt is not under way */
-	bool unready;                /* it waits, or has waited, for an endpoint to begin at */
-	bool waited;                 /* it has paused since the last attempt */
-	bool young;                  /* inside spoke_call(): nobody is told of an end */
-	bool excused;                /* ended so, and a failure counts as a success */
-	bool homeless;               /* the wheel had no place for its pause */
+	uint64_t *tried; /* ids of endpoints; `few`, or memory of its own */
+	uint32_t tried_count;
+	uint32_t tried_room;
+	uint64_t few[SPOKEI_COURSE_FEW];
+	struct spokei_fork *forks; /* attempts beside the call's own, until the end */
+	bool written;              /* of one attempt at least that is true: it may have run */
+	bool own_free;             /* the call's own attempt is not under way */
+	bool unready;              /* it waits, or has waited, for an endpoint to begin at */
+	bool waited;               /* it has paused since the last attempt */
+	bool young;                /* inside spoke_call(): nobody is told of an end */
+	bool excused;              /* ended so, and a failure counts as a success */
+	bool homeless;             /* the wheel had no place for its pause */
 	/* Its times; of the engine's clock. */
 	uint64_t timeout_ns; /* of an attempt */
 	uint64_t begun_ns;   /* as the turn ended in which it began; 0: that has not come */
@@ -86,42 +91,47 @@ struct spokei_course {
 	struct spoke_span args;         /* point into `bytes` */
 	struct spoke_value attachments; /* the user's */
 	struct spoke_span key;
-	struct spokei_buffer extended; /* the user's and ours, of the present attempt */
-	size_t size;                   /* of this, with what it says */
+	unsigned char *extended; /* room for the user's and ours, of an attempt; NULL: not wanted */
+	size_t extended_len;     /* 0: the user's are all */
+	size_t size;             /* of this, with what it says */
+	struct spokei_ending
+		ending; /* of the attempt that failed last; its texts are not cleared */
 	unsigned char bytes[];
 };
 
-/* Copies what the method's request says. NULL: no memory. `own` is the attempt that its call has
- * anyway. */
-struct spokei_course *spokei_course_new(const struct spoke_env *env,
+/* Memory of courses that are over, for the next ones. Zero-initialised; of one caller. */
+struct spokei_course_blocks {
+	void *first; /* each begins with the next */
+	unsigned count;
+};
+
+void spokei_course_blocks_fini(struct spokei_course_blocks *blocks, const struct spoke_env *env);
+
+/* Copies what the method's request says; its attempts are `numbered`, or not. NULL: no memory.
+ * `own` is the attempt that its call has anyway. */
+struct spokei_course *spokei_course_new(struct spokei_course_blocks *blocks,
+					const struct spoke_env *env,
 					const struct spokei_message *request, struct spoke_span key,
-					struct spokei_attempt *own);
+					bool numbered, struct spokei_attempt *own);
 
 /* It waits for nothing, and no attempt is under way. */
-void spokei_course_free(const struct spoke_env *env, struct spokei_course *course);
+void spokei_course_free(struct spokei_course_blocks *blocks, const struct spoke_env *env,
+			struct spokei_course *course);
 
 /* Has the method's request say it again. */
 void spokei_course_say(const struct spokei_course *course, struct spokei_message *request);
 
-/*
- * The attachments of the next attempt: the user's, and "spoke.id" and "spoke.attempt", unless the
- * user has such. Returns 0 or SPOKE_ENOMEM.
- */
-SPOKE_MUST_USE int spokei_course_number(struct spokei_course *course);
+/* The attachments of the next attempt, of one that is numbered: the user's, and "spoke.id" and
+ * "spoke.attempt", unless the user has such. */
+void spokei_course_number(struct spokei_course *course);
 
 /* An attempt that is not under way: the call's own, or a further one; NULL: no memory. */
 struct spokei_attempt *spokei_course_attempt(struct spokei_course *course,
 					     const struct spoke_env *env);
 
 /* It goes to this endpoint. Returns 0 or SPOKE_ENOMEM. */
-SPOKE_MUST_USE int spokei_course_try(struct spokei_course *course, uint64_t endpoint);
-
-static inline size_t spokei_course_tried(const struct spokei_course *course,
-					 const uint64_t **ret_ids)
-{
-	*ret_ids = (const uint64_t *)(const void *)spokei_buffer_data(&course->tried);
-	return spokei_buffer_len(&course->tried) / sizeof(uint64_t);
-}
+SPOKE_MUST_USE int spokei_course_try(struct spokei_course *course, const struct spoke_env *env,
+				     uint64_t endpoint);
 
 /* An attempt has ended, or could not begin. */
 void spokei_course_note(struct spokei_course *course, const struct spokei_outcome *outcome,

@@ -261,7 +261,7 @@ static int reach(struct spokei_directory *directory, size_t place, struct spokei
 	if (SPOKEI_UNLIKELY(endpoint->asleep)) {
 		int error = spokei_endpoint_wake(endpoint);
 
-		if (endpoint->asleep)
+		if (error)
 			return error;
 		/* This call is what it was waked for. */
 		noted = SPOKEI_GRADE_CONNECTING;

@@ -38,20 +38,30 @@ static const struct spokei_connector_up line_up = {
 
 /* --- connections */
 
+void spokei_line_drop(struct spokei_line *line)
+{
+	struct spokei_connector *connector = line->connector;
+
+	line->connector = NULL;
+	if (connector)
+		spokei_connector_free(connector);
+}
+
 int spokei_endpoint_wake(struct spokei_endpoint *endpoint)
 {
+	SPOKE_ASSERT(endpoint->asleep);
 	for (uint32_t i = 0; i < endpoint->line_count; i++) {
 		struct spokei_line *line = &endpoint->lines[i];
-		int error;
+		int error = spokei_connector_new(endpoint->link, &endpoint->options, &line_up, line,
+						 &line->connector);
 
-		if (line->connector)
+		if (error == 0)
 			continue;
-		error = spokei_connector_new(endpoint->link, &endpoint->options, &line_up, line,
-					     &line->connector);
-		if (error)
-			return error;
-		endpoint->asleep = false;
+		while (i-- > 0)
+			spokei_line_drop(&endpoint->lines[i]);
+		return error;
 	}
+	endpoint->asleep = false;
 	return SPOKE_OK;
 }
 
@@ -92,15 +102,6 @@ struct spokei_conn *spokei_endpoint_conn(struct spokei_endpoint *endpoint,
 	}
 	*ret_grade = best_grade;
 	return best ? spokei_connector_conn(best->connector) : NULL;
-}
-
-void spokei_line_drop(struct spokei_line *line)
-{
-	struct spokei_connector *connector = line->connector;
-
-	line->connector = NULL;
-	if (connector)
-		spokei_connector_free(connector);
 }
 
 static void tell_of_end(struct spokei_line *line)
@@ -277,11 +278,13 @@ static void copy_texts(struct spokei_endpoint *endpoint, const struct spokei_lis
 	const char *where = options->host ? options->host : options->path;
 	char *texts = (char *)&endpoint->lines[endpoint->line_count];
 
-	memcpy(texts, listing->key, listing->key_len + 1);
+	memcpy(texts, listing->key, listing->key_len);
 	endpoint->key = texts;
 	endpoint->key_len = listing->key_len;
 	endpoint->name = texts + listing->name_at;
-	texts += listing->key_len + 1;
+	endpoint->group = texts + listing->group_at;
+	endpoint->version = texts + listing->version_at;
+	texts += listing->key_len;
 	memcpy(texts, where, strlen(where) + 1);
 	*(options->host ? &options->host : &options->path) = texts;
 }
@@ -293,7 +296,7 @@ int spokei_endpoint_new(struct spokei_link *link, const struct spokei_listing *l
 	const struct spokei_connector_options *options = &listing->options;
 	const char *where = options->host ? options->host : options->path;
 	size_t size = sizeof(struct spokei_endpoint) + connections * sizeof(struct spokei_line) +
-		      listing->key_len + 1 + strlen(where) + 1;
+		      listing->key_len + strlen(where) + 1;
 	struct spokei_endpoint *endpoint = spokei_alloc(link->engine->env, 1, size);
 
 	if (endpoint == NULL)

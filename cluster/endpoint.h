@@ -60,8 +60,10 @@ struct spokei_endpoint {
 	uint32_t line_count;
 	uint32_t turn; /* the line to ask next */
 	struct spokei_connector_options options;
-	const char *key;  /* what it is known by: the wire and the place; `key_len` bytes */
-	const char *name; /* the place, as "127.0.0.1:20880" */
+	const char *key;     /* what it is known by: `key_len` bytes, with those below */
+	const char *name;    /* the place, as "127.0.0.1:20880" */
+	const char *group;   /* that it has, "": none */
+	const char *version; /* the same */
 	size_t key_len;
 	size_t size; /* of this, with lines and texts */
 	struct spoke_list node;
@@ -81,8 +83,8 @@ bool spokei_endpoint_take(struct spokei_endpoint *endpoint, const struct spokei_
 /* Its weight as of now, and whether it still grows. */
 uint32_t spokei_endpoint_weight(const struct spokei_endpoint *endpoint, bool *ret_grows);
 
-/* Begins to connect. Returns 0; or as spokei_connector_new() when not all connections could be
- * made: it has those that could, and sleeps on if none. */
+/* One that sleeps begins to connect. Returns 0; or as spokei_connector_new(): not all connections
+ * could be made, and it sleeps on. */
 SPOKE_MUST_USE int spokei_endpoint_wake(struct spokei_endpoint *endpoint);
 
 /* Its best grade. One that sleeps is ready. */

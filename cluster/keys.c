@@ -147,11 +147,16 @@ bool spokei_keys_is_other(const char *key)
 	return false;
 }
 
-static int parse(enum spokei_key key, const char *value, uint64_t *ret, char *why, size_t size)
+/* `name` is the key as it was written, of a method too. */
+static int parse(enum spokei_key key, const char *name, const char *value, uint64_t *ret, char *why,
+		 size_t size)
 {
+	struct spokei_option option = keys[key];
+
+	option.name = name;
 	if (choices[key])
-		return spokei_option_choose(keys[key].name, value, choices[key], ret, why, size);
-	return spokei_option_parse(&keys[key], value, true, ret, why, size);
+		return spokei_option_choose(name, value, choices[key], ret, why, size);
+	return spokei_option_parse(&option, value, true, ret, why, size);
 }
 
 /* The key that stands behind a method's name and a dot; SPOKEI_KEYS: none does. */
@@ -180,7 +185,8 @@ static int read_parameter(const struct spoke_url_parameter *parameter,
 	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
 		if (strcmp(keys[i].name, parameter->key) != 0)
 			continue;
-		error = parse((enum spokei_key)i, parameter->value, &values->of[i], why, size);
+		error = parse((enum spokei_key)i, parameter->key, parameter->value, &values->of[i],
+			      why, size);
 		values->said[i] = error == SPOKE_OK;
 		return error;
 	}
@@ -188,7 +194,7 @@ static int read_parameter(const struct spoke_url_parameter *parameter,
 		return SPOKE_OK;
 	key = key_of_method(parameter->key);
 	if (key != SPOKEI_KEYS)
-		return parse(key, parameter->value, &unused, why, size);
+		return parse(key, parameter->key, parameter->value, &unused, why, size);
 	found = spokei_option_find(keys, SPOKEI_KEYS, parameter->key, why, size);
 	SPOKE_ASSERT(found == NULL);
 	return SPOKE_EINVAL;
@@ -241,7 +247,8 @@ void spokei_keys_read_method(const struct spoke_url *url, const char *method,
 		    parameter->key[len] != '.' ||
 		    strcmp(parameter->key + len + 1, keys[key].name) != 0)
 			continue;
-		if (parse(key, parameter->value, &values->of[key], why, sizeof(why)) == SPOKE_OK)
+		if (parse(key, parameter->key, parameter->value, &values->of[key], why,
+			  sizeof(why)) == SPOKE_OK)
 			values->said[key] = true;
 	}
 }

@@ -4,8 +4,6 @@
 #include "core/log.h"
 #include "core/option.h"
 
-#include <stdio.h>
-
 #define SHOWN 200u
 #define WEIGHT_MAX 1000000u
 #define MS UINT64_C(1000000)
@@ -41,12 +39,56 @@ static uint64_t read_number(struct spoke_engine *engine, const struct spoke_url 
 	return value;
 }
 
+static const char *said(const struct spoke_url *url, const char *key)
+{
+	const char *text = spoke_url_get(url, key);
+
+	return text ? text : "";
+}
+
+/* Dubbo writes a version where there is none. */
+static const char *version_of(const char *version)
+{
+	return strcmp(version, "0.0.0") == 0 ? "" : version;
+}
+
+/* Nobody has any version: who asks for that by a URL of his own means none. */
+static const char *one_of(const char *text)
+{
+	return strcmp(text, "*") == 0 ? "" : text;
+}
+
+/* Returns where it begins; behind it is a NUL. SIZE_MAX: there is no room. */
+static size_t put(struct spokei_listing *listing, const char *text)
+{
+	size_t at = listing->key_len;
+	size_t len = strlen(text) + 1;
+
+	if (len > sizeof(listing->key) - at)
+		return SIZE_MAX;
+	memcpy(listing->key + at, text, len);
+	listing->key_len += len;
+	return at;
+}
+
+static int make_key(struct spokei_listing *listing, const struct spoke_url *url, const char *name)
+{
+	size_t wire_at = put(listing, listing->options.wire->name);
+
+	listing->name_at = put(listing, name);
+	listing->group_at = put(listing, one_of(said(url, "group")));
+	listing->version_at = put(listing, one_of(version_of(said(url, "version"))));
+	return wire_at == SIZE_MAX || listing->name_at == SIZE_MAX ||
+			       listing->group_at == SIZE_MAX || listing->version_at == SIZE_MAX
+		       ? SPOKE_ETOOLARGE
+		       : SPOKE_OK;
+}
+
 int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url,
 			struct spokei_listing *ret)
 {
 	struct spokei_place place = { .port = 0 };
 	int error;
-	int len;
 
 	*ret = (struct spokei_listing){ .key_len = 0 };
 	error = spokei_settings_endpoint(engine, url, &ret->options);
@@ -61,10 +103,12 @@ int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url
 			     SPOKEI_PLACE_HOST_MAX);
 		return error;
 	}
-	len = snprintf(ret->key, sizeof(ret->key), "%s %s", ret->options.wire->name, place.name);
-	SPOKE_ASSERT(len > 0 && (size_t)len < sizeof(ret->key));
-	ret->key_len = (size_t)len;
-	ret->name_at = strlen(ret->options.wire->name) + 1;
+	error = make_key(ret, url, place.name);
+	if (error) {
+		spokei_event(engine, error, "URL: group and version have more than %u bytes",
+			     SPOKEI_LISTING_KEY - 400u);
+		return error;
+	}
 	ret->weight = (uint32_t)read_number(engine, url, KEY_WEIGHT);
 	ret->warmup_ms = read_number(engine, url, KEY_WARMUP) / MS;
 	ret->timestamp_ms = read_number(engine, url, KEY_TIMESTAMP);
@@ -72,19 +116,6 @@ int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url
 }
 
 /* --- is it wanted */
-
-static const char *said(const struct spoke_url *url, const char *key)
-{
-	const char *text = spoke_url_get(url, key);
-
-	return text ? text : "";
-}
-
-/* Dubbo writes a version where there is none. */
-static const char *version_of(const char *version)
-{
-	return strcmp(version, "0.0.0") == 0 ? "" : version;
-}
 
 static bool fits(const char *wanted, const char *offered)
 {

@@ -9,14 +9,17 @@
 #include "cluster/settings.h"
 #include "transport/place.h"
 
-#define SPOKEI_LISTING_KEY (32u + sizeof(((struct spokei_place *)0)->name))
+#define SPOKEI_LISTING_KEY 1024u /* bytes */
 
 struct spokei_listing {
 	struct spokei_connector_options options; /* the texts are the URL's */
-	char key[SPOKEI_LISTING_KEY];            /* "dubbo 127.0.0.1:20880": two of one key are one
-						  * provider */
+	/* Wire, place as "127.0.0.1:20880", group and version, each with a NUL: two of one key are
+	 * one provider. */
+	char key[SPOKEI_LISTING_KEY];
 	size_t key_len;
 	size_t name_at; /* bytes of the key before the place */
+	size_t group_at;
+	size_t version_at;
 	uint32_t weight;
 	uint64_t warmup_ms;    /* until it has all of its weight */
 	uint64_t timestamp_ms; /* when it was started, since 1970; 0: long ago */

@@ -5,6 +5,7 @@
 #include "transport/wire/codecs.h"
 
 #define TYPE_NAMES_MAX 256u
+#define ANY "*" /* version or group */
 
 /* Copies a text behind the others; returns where it is. */
 static struct spoke_span put_text(unsigned char **at, const char *text)
@@ -82,9 +83,47 @@ static int make_method(struct spokei_caller *caller, const struct texts *texts, 
 		memcpy(at, texts->fallback.data, texts->fallback.len);
 		method->fallback = (struct spoke_value){ at, texts->fallback.len };
 	}
+	method->any_version = strcmp(texts->version, ANY) == 0;
+	method->any_group = strcmp(texts->group, ANY) == 0;
+	spokei_buffer_init(&method->which, env, SPOKEI_FRAME_MAX);
 	spokei_buffer_init(&method->prefix.bytes, env, SPOKEI_FRAME_MAX);
 	spokei_list_append(&caller->methods, &method->node);
 	*ret_method = method;
+	return SPOKE_OK;
+}
+
+static void say_any(struct spoke_method *method)
+{
+	method->which_id = 0;
+	if (method->any_version)
+		method->request.version = spokei_span(ANY, strlen(ANY));
+	if (method->any_group)
+		method->request.group = spokei_span(ANY, strlen(ANY));
+}
+
+int spokei_method_say(struct spoke_method *method, const struct spokei_endpoint *endpoint)
+{
+	size_t version_len = strlen(endpoint->version);
+	size_t group_len = strlen(endpoint->group);
+	const unsigned char *texts;
+	int error;
+
+	if (method->which_id == endpoint->id)
+		return SPOKE_OK;
+	say_any(method);
+	method->prefix.wire = NULL;
+	spokei_buffer_truncate(&method->which, 0);
+	error = spokei_buffer_append(&method->which, endpoint->version, version_len);
+	if (error == 0)
+		error = spokei_buffer_append(&method->which, endpoint->group, group_len);
+	if (error)
+		return error;
+	texts = spokei_buffer_data(&method->which);
+	if (method->any_version)
+		method->request.version = spokei_span(texts, version_len);
+	if (method->any_group)
+		method->request.group = spokei_span(texts + version_len, group_len);
+	method->which_id = endpoint->id;
 	return SPOKE_OK;
 }
 

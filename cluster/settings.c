@@ -3,9 +3,11 @@
 #include "cluster/settings.h"
 
 #include "cluster/catalog.h"
+#include "core/option.h"
 
 #define MUTE_INTERVALS 4u /* of silence before a peer's first byte */
 #define HEARTBEAT_NS UINT64_C(60000000000)
+#define PAUSE_CAP_NS UINT64_C(60000000000) /* of growing ones */
 #define HEARTBEAT_MIN_NS UINT64_C(10000000)
 
 static const char *first_text(const char *first, const char *second, const char *third)
@@ -22,6 +24,7 @@ static int overrule_interval(struct spoke_engine *engine, struct spokei_key_valu
 			     enum spokei_key key, uint64_t option)
 {
 	uint64_t *value = &values->of[key];
+	char text[32];
 	int error = SPOKE_OK;
 
 	if (option == SPOKE_OFF)
@@ -29,10 +32,11 @@ static int overrule_interval(struct spoke_engine *engine, struct spokei_key_valu
 	else
 		error = spokei_keys_overrule(engine, values, key, option);
 	if (error == SPOKE_OK && *value != SPOKEI_IDLE_OFF && *value < HEARTBEAT_MIN_NS) {
+		spokei_option_print(SPOKEI_OPTION_DURATION, *value, text, sizeof(text));
 		spokei_event(engine, SPOKE_ERANGE,
-			     option ? "option %s: 10 ms at least, or SPOKE_OFF"
-				    : "URL, %s: 10 ms at least, or 0 for none",
-			     spokei_keys_name(key));
+			     option ? "option %s=%s: 10ms at least, or SPOKE_OFF"
+				    : "URL: %s=%s: 10ms at least, or 0 for none",
+			     spokei_keys_name(key), text);
 		error = SPOKE_ERANGE;
 	}
 	return error;
@@ -89,13 +93,24 @@ static void fill_calls(const struct spokei_key_values *values, struct spokei_cal
 uint64_t spokei_settings_deadline(const struct spokei_call_settings *settings, uint32_t retries,
 				  uint64_t timeout_ns)
 {
-	uint64_t each_ns = spokei_later(settings->period_ns, timeout_ns);
+	uint64_t pause_ns = settings->period_ns;
+	uint64_t all_ns = spokei_later(pause_ns, timeout_ns);
 
 	if (settings->deadline_ns)
 		return settings->deadline_ns;
-	if (each_ns > UINT64_MAX / ((uint64_t)retries + 1))
-		return UINT64_MAX;
-	return each_ns * ((uint64_t)retries + 1);
+	for (uint32_t i = 0; i < retries; i++) {
+		/* Growing pauses may last a fifth longer. */
+		uint64_t longest_ns = settings->growing ? spokei_later(pause_ns, pause_ns / 5)
+							: pause_ns;
+
+		all_ns = spokei_later(all_ns, spokei_later(longest_ns, timeout_ns));
+		if (settings->growing && pause_ns < PAUSE_CAP_NS)
+			pause_ns = pause_ns / 5 * 8;
+		if (settings->growing && pause_ns > PAUSE_CAP_NS &&
+		    settings->period_ns < PAUSE_CAP_NS)
+			pause_ns = PAUSE_CAP_NS;
+	}
+	return all_ns;
 }
 
 int spokei_settings_method(struct spoke_engine *engine,

@@ -33,5 +33,6 @@ static struct spoke_verdict next(const struct spoke_history *history)
 const struct spoke_policy spoke_broadcast = {
 	.name = "broadcast",
 	.next = next,
+	.in_order = true, /* everybody is asked: who is first does not matter */
 	.fans_out = true,
 };

@@ -72,11 +72,13 @@ static void serve(struct spoke_request *request, void *arg)
 
 void dirrig_start(unsigned at)
 {
-	static const struct spoke_service_options service = { .name = "demo.Echo" };
 	struct dirrig_side *side = &dirrig.sides[at];
+	const struct spoke_service_options service = { .name = "demo.Echo",
+						       .version = side->version };
 	const struct spoke_handler handler = { .method = "echo", .handle = serve, .arg = side };
 	const struct spoke_engine_options engine = { .env = &side->process.env };
-	const struct spoke_provider_options options = { .heartbeat_ns = SPOKE_OFF };
+	const struct spoke_provider_options options = { .heartbeat_ns = SPOKE_OFF,
+							.requests_max = side->requests_max };
 	char url[64];
 
 	(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:%u", PORT + at);

@@ -53,7 +53,9 @@ struct dirrig {
 		struct virtual_process process;
 		struct spoke_engine *engine; /* NULL: it is not there */
 		struct spoke_provider *provider;
-		bool mute; /* keeps what it is asked */
+		const char *version;   /* NULL: none */
+		uint32_t requests_max; /* at a time; 0: as it is preset */
+		bool mute;             /* keeps what it is asked */
 		unsigned served;
 		struct spoke_request *held[CALLS];
 		unsigned held_count;
@@ -75,14 +77,14 @@ int dirrig_tear_down(void **state);
 void dirrig_consume(const char *parameters, const struct spoke_consumer_options *options);
 
 /* Starts and ends a provider; at the end calls that it keeps are dropped. */
-void dirrig_start(unsigned side);
-void dirrig_stop(unsigned side);
+void dirrig_start(unsigned at);
+void dirrig_stop(unsigned at);
 
 /* Answers all that it keeps. */
-void dirrig_answer(unsigned side);
+void dirrig_answer(unsigned at);
 
 /* Tells a list, up to a NULL. Returns as spokei_directory_set(). */
-int dirrig_list(const char *const *urls);
+int dirrig_list(const char *const *texts);
 #define LIST(...) assert_int_equal(dirrig_list((const char *const[]){ __VA_ARGS__, NULL }), 0)
 #define LIST_NOBODY() assert_int_equal(dirrig_list((const char *const[]){ NULL }), 0)
 

@@ -213,6 +213,8 @@ static int begin(struct fakereg_open *open, uint64_t intent, bool subscribes, co
 	struct op *op;
 
 	fakereg.last_ns = spoke_engine_now(open->engine);
+	if (fakereg.in_begin)
+		fakereg.in_begin();
 	if (fakereg.refuses)
 		return fakereg.refuses;
 	op = calloc(1, sizeof(*op));

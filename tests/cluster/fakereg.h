@@ -48,7 +48,8 @@ struct fakereg {
 	unsigned subscribes;
 	unsigned unsubscribes;
 	unsigned closes;
-	uint64_t last_ns; /* when it was asked last */
+	void (*in_begin)(void); /* done inside its functions; may be NULL */
+	uint64_t last_ns;       /* when it was asked last */
 };
 
 extern struct fakereg fakereg;

@@ -73,6 +73,8 @@ static void serve(struct spoke_request *request, void *arg)
 
 	++*(unsigned *)arg;
 	(void)!spoke_cursor_next(&args, &text);
+	if (subscriptionrig.in_serve)
+		subscriptionrig.in_serve();
 	spoke_reply(request, text);
 }
 

@@ -49,6 +49,7 @@ struct subscriptionrig {
 	int error; /* of the last call */
 	void (*in_changed)(void);
 	void (*in_done)(void);
+	void (*in_serve)(void);
 };
 
 extern struct subscriptionrig subscriptionrig;

@@ -2,6 +2,7 @@
 /* Lists of a registry: who is meant, and what becomes of those who come and go. */
 #include "tests/cluster/dirrig.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 static const struct spoke_consumer_options presets;
@@ -125,6 +126,7 @@ static void who_waits_for_a_connection_is_told_at_once(void **state)
 	dirrig_pass(10 * MS);
 	assert_int_equal(dirrig.calls[0].error, SPOKE_EUNAVAILABLE);
 	assert_false(dirrig.calls[0].written);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 0);
 	assert_int_equal(dirrig_try(SECOND), SPOKE_ENOPROVIDER);
 }
 
@@ -207,6 +209,25 @@ static void any_version_may_be_meant(void **state)
 	assert_listed("?version=*", versions, 4);
 }
 
+/* Each is asked for what it has. */
+static void of_any_version_all_are_called(void **state)
+{
+	(void)state;
+	dirrig.sides[0].version = "1.0";
+	dirrig.sides[1].version = "2.0";
+	start(3, "?version=*");
+	LIST(A "?version=1.0", B "?version=2.0", C);
+	dirrig_pass(10 * MS);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(dirrig_served(i), 2);
+	/* Another version at the same place is another provider, which A is not. */
+	LIST(A "?version=3.0");
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_call(), SPOKE_ENOSERVICE);
+}
+
 static const char *const groups[] = { A "?group=x", B "?group=y", C, NULL };
 
 static void groups_are_matched_as_versions_are(void **state)
@@ -287,10 +308,10 @@ static void who_was_started_lately_warms_up(void **state)
 	(void)state;
 	start(2, "");
 	wall_ms = env->wall(env->ctx) / MS + 1000;
-	(void)snprintf(young, sizeof(young), A "?warmup=100000&timestamp=%llu",
-		       (unsigned long long)(wall_ms - 20000));
-	(void)snprintf(ahead, sizeof(ahead), B "?warmup=100000&timestamp=%llu",
-		       (unsigned long long)(wall_ms + 10000));
+	(void)snprintf(young, sizeof(young), A "?warmup=100000&timestamp=%" PRIu64,
+		       wall_ms - 20000);
+	(void)snprintf(ahead, sizeof(ahead), B "?warmup=100000&timestamp=%" PRIu64,
+		       wall_ms + 10000);
 	dirrig_beat(SECOND);
 	dirrig_pass(SECOND);
 	LIST(young, ahead);
@@ -327,6 +348,7 @@ int main(void)
 		TEST(without_a_version_only_those_without_are_meant),
 		TEST(with_a_version_only_those_of_it_are_meant),
 		TEST(any_version_may_be_meant),
+		TEST(of_any_version_all_are_called),
 		TEST(groups_are_matched_as_versions_are),
 		TEST(without_a_group_only_those_without_are_meant),
 		TEST(what_is_no_provider_is_passed_over),

@@ -75,6 +75,32 @@ static void a_list_bears_that_there_is_no_memory_any_more(void **state)
 	assert_bears_faults(true);
 }
 
+/* All of its connections, or none until a call wants to go there. */
+static void connections_are_made_all_or_later(void **state)
+{
+	const struct spoke_consumer_options options = { .connections = 3 };
+	unsigned asleep = 0;
+
+	(void)state;
+	dirrig_start(0);
+	dirrig_consume("", &options);
+	for (unsigned point = 1; point < 40; point++) {
+		faulty_fail(&dirrig.faulty, FAULTY_MEMORY, point, -ENOMEM, false);
+		(void)!dirrig_list((const char *const[]){ A, NULL });
+		faulty_heal(&dirrig.faulty);
+		asleep += dirrig_info(0).state == SPOKE_ENDPOINT_IDLE;
+		LIST(A);
+		dirrig_pass(10 * MS);
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+		dirrig_pass(SECOND);
+		assert_int_equal(dirrig_info(0).connections, 3);
+		LIST_NOBODY();
+		dirrig_pass(SECOND);
+		assert_int_equal(dirrig.consumer->link.conn_count, 0);
+	}
+	assert_true(asleep > 2);
+}
+
 /* It is connected to when a call wants to go there. */
 static void who_could_not_be_connected_to_is_not_forgotten(void **state)
 {
@@ -244,6 +270,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(a_list_bears_one_fault),
 		TEST(a_list_bears_that_there_is_no_memory_any_more),
+		TEST(connections_are_made_all_or_later),
 		TEST(who_could_not_be_connected_to_is_not_forgotten),
 		cmocka_unit_test(it_may_be_freed_by_whatever_it_tells),
 		TEST(it_may_be_freed_by_the_last_call_of_a_removed_one),

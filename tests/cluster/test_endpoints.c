@@ -165,6 +165,22 @@ static void a_lost_connection_is_one_failure(void **state)
 	assert_false(dirrig_info(0).ejected);
 }
 
+/* It has said no by right. */
+static void who_refuses_is_not_put_aside(void **state)
+{
+	(void)state;
+	dirrig.sides[0].requests_max = 1;
+	dirrig.sides[0].mute = true;
+	start(2, EJECT, &presets);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	for (int i = 0; i < 10; i++)
+		(void)dirrig_call();
+	assert_int_equal(dirrig_info(0).failures, 5);
+	assert_false(dirrig_info(0).ejected);
+}
+
 /* --- limits, and who is chosen again */
 
 static void who_has_all_that_he_may_is_left_out(void **state)
@@ -187,6 +203,32 @@ static void who_has_all_that_he_may_is_left_out(void **state)
 		assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
 	assert_int_equal(dirrig_info(1).actives, 2);
 	assert_int_equal(dirrig_try(SECOND), SPOKE_ELIMIT);
+}
+
+static void who_has_room_again_is_chosen_again(void **state)
+{
+	struct spoke_consumer_options options = { .endpoint_actives_max = 2 };
+
+	(void)state;
+	start(2, "", &options);
+	dirrig.sides[0].mute = true;
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
+		dirrig_pass(10 * MS);
+	}
+	assert_int_equal(dirrig_info(0).actives, 2);
+	dirrig_pass(10 * MS);
+	(void)dirrig_served(0);
+	call(4, SPOKE_OK);
+	assert_int_equal(dirrig_served(0), 0);
+	dirrig.sides[0].mute = false;
+	dirrig_answer(0);
+	dirrig_pass(2 * MS);
+	(void)dirrig_served(1);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	assert_served(1, 1);
 }
 
 static void a_sticky_choice_holds_while_it_can(void **state)
@@ -345,7 +387,9 @@ int main(void)
 		TEST(the_last_one_is_never_put_aside),
 		TEST(who_was_put_aside_is_called_when_nobody_else_is_there),
 		TEST(a_lost_connection_is_one_failure),
+		TEST(who_refuses_is_not_put_aside),
 		TEST(who_has_all_that_he_may_is_left_out),
+		TEST(who_has_room_again_is_chosen_again),
 		TEST(a_sticky_choice_holds_while_it_can),
 		TEST(in_order_the_first_that_can_is_called),
 		TEST(a_lazy_one_connects_with_its_first_call),

@@ -385,6 +385,139 @@ static void a_method_has_so_many_calls_a_second(void **state)
 	assert_in_range(taken, 580, 610);
 }
 
+static void what_was_written_is_said_whoever_ends_it(void **state)
+{
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(2);
+	rig.providers[0].manner = RIG_SILENT;
+	rig.providers[1].manner = RIG_SILENT;
+	clusterrig_consume("", NULL);
+	call = clusterrig_call(clusterrig_method("echo", NULL));
+	clusterrig_pass(10 * MS);
+	assert_int_equal(runs_of_all(), 1);
+	assert_true(spoke_call_cancel(rig.consumer, call->name));
+	clusterrig_pass(MS);
+	assert_int_equal(call->error, SPOKE_ECANCELED);
+	assert_true(call->written);
+}
+
+static struct spoke_verdict finish_first(const struct spoke_history *history)
+{
+	(void)history;
+	return (struct spoke_verdict){ .step = SPOKE_STEP_FINISH };
+}
+
+static struct spoke_verdict wait_first(const struct spoke_history *history)
+{
+	return (struct spoke_verdict){
+		.step = history->waited ? SPOKE_STEP_FINISH : SPOKE_STEP_WAIT,
+		.wait_ns = 10 * MS,
+	};
+}
+
+static void a_policy_that_never_sends_brings_no_success(void **state)
+{
+	static const struct spoke_policy finishes = { .name = "finishes", .next = finish_first };
+	static const struct spoke_policy waits = { .name = "waits", .next = wait_first };
+	struct spoke_call_options options = { .policy = &finishes };
+	struct spoke_method *echo;
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(2);
+	clusterrig_consume("", NULL);
+	echo = clusterrig_method("echo", NULL);
+	assert_int_equal(clusterrig_try(echo, &options), SPOKE_EUNAVAILABLE);
+	options.policy = &waits;
+	call = clusterrig_call_with(echo, &options);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_EUNAVAILABLE);
+}
+
+static unsigned before_count;
+static unsigned after_count;
+static struct spoke_method *inner_method;
+
+static struct spoke_filter_verdict call_inside(void *arg, const struct spoke_filter_call *call)
+{
+	static const unsigned char two[] = { 0x92, 0x01, 0x02 };
+
+	(void)arg;
+	(void)call;
+	before_count++;
+	if (inner_method) {
+		struct spoke_method *method = inner_method;
+
+		inner_method = NULL;
+		assert_int_equal(spoke_call(method, (struct spoke_span){ two, 3 }, NULL, NULL, NULL,
+					    NULL),
+				 0);
+	}
+	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
+}
+
+static struct spoke_filter_verdict note_after(void *arg, const struct spoke_filter_call *call)
+{
+	(void)arg;
+	(void)call;
+	after_count++;
+	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
+}
+
+static void filters_are_asked_after_every_call_that_they_let_go_on(void **state)
+{
+	static const struct spoke_filter filter = {
+		.name = "inside",
+		.before_call = call_inside,
+		.after_call = note_after,
+	};
+	static const struct spoke_filter *const filters[] = { &filter };
+	struct spoke_consumer_options options = { .filters = filters, .filter_count = 1 };
+	struct rig_call *call;
+
+	(void)state;
+	before_count = 0;
+	after_count = 0;
+	clusterrig_provide(2);
+	clusterrig_consume("", &options);
+	inner_method = clusterrig_method("echo", NULL);
+	call = clusterrig_call(inner_method);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_OK);
+	clusterrig_pass(10 * MS);
+	assert_int_equal(before_count, 2);
+	assert_int_equal(after_count, 2);
+	clusterrig_kill(0);
+	clusterrig_kill(1);
+	clusterrig_pass(300 * MS);
+	assert_int_equal(clusterrig_try(clusterrig_method("echo", NULL), NULL), SPOKE_EUNAVAILABLE);
+	assert_int_equal(before_count, 3);
+	assert_int_equal(after_count, 3);
+}
+
+static void what_waits_is_bounded_by_bytes(void **state)
+{
+	static unsigned char large[1 << 20];
+	struct spoke_method *echo;
+	unsigned taken = 0;
+
+	(void)state;
+	rig.provider_count = 2;
+	clusterrig_consume("wait.ready=true&timeout=10s", NULL);
+	clusterrig_pass(200 * MS);
+	echo = clusterrig_method("echo", NULL);
+	large[0] = 0xc6; /* a bin of so many bytes */
+	large[2] = 0x0f;
+	large[3] = 0xff;
+	large[4] = 0xfb;
+	while (taken < 1000 && spoke_call(echo, (struct spoke_span){ large, sizeof(large) }, NULL,
+					  NULL, NULL, NULL) == 0)
+		taken++;
+	assert_in_range(taken, 200, 260);
+}
+
 static void free_it(struct rig_call *call)
 {
 	(void)call;
@@ -432,6 +565,10 @@ int main(void)
 		TEST(a_fallback_stands_in_for_failures_but_not_for_answers),
 		TEST(a_method_has_so_many_calls_at_a_time),
 		TEST(a_method_has_so_many_calls_a_second),
+		TEST(what_was_written_is_said_whoever_ends_it),
+		TEST(a_policy_that_never_sends_brings_no_success),
+		TEST(filters_are_asked_after_every_call_that_they_let_go_on),
+		TEST(what_waits_is_bounded_by_bytes),
 		TEST(the_consumer_is_freed_as_a_call_ends),
 	};
 

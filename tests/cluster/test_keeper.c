@@ -95,7 +95,11 @@ static void a_newer_url_takes_the_place_of_the_older_one(void **state)
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE "?weight=1");
 	keeperrig_pass(10 * MS);
+	fakereg.delay_ns = 100 * MS;
 	keeperrig_publish(PLACE "?weight=2");
+	keeperrig_pass(50 * MS);
+	assert_int_equal(fakereg.withdraws, 1);
+	assert_int_equal(fakereg.publishes, 1); /* there are never two of one place */
 	keeperrig_pass(SECOND);
 	assert_int_equal(fakereg_listed(ECHO), 1);
 	assert_string_equal(fakereg_first(ECHO), PLACE "?weight=2");

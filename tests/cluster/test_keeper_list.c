@@ -192,6 +192,23 @@ static void a_list_for_which_there_is_no_memory_is_asked_for_anew(void **state)
 			 keeperrig_events("as wanted again"));
 }
 
+static void the_kept_list_is_not_told_after_the_true_one(void **state)
+{
+	(void)state;
+	keeperrig.list_error = SPOKE_ENOMEM;
+	keeperrig_write_file(HEAD PLACE "\n");
+	fakereg.delay_ns = 100 * MS;
+	fakereg_add(ECHO, OTHER);
+	keeperrig_keep(&cached);
+	keeperrig_subscribe();
+	keeperrig_pass(50 * MS);
+	assert_int_equal(keeperrig.lists, 1);
+	keeperrig.list_error = 0;
+	keeperrig_pass(30 * SECOND);
+	assert_int_equal(keeperrig.lists, 2);
+	assert_string_equal(keeperrig.first, OTHER);
+}
+
 static void lists_for_which_there_is_no_memory_are_asked_for_at_the_pace_of_retries(void **state)
 {
 	(void)state;
@@ -253,6 +270,7 @@ int main(void)
 		KEPT(who_is_freed_is_told_nothing),
 		KEPT(a_list_for_which_there_is_no_memory_is_asked_for_anew),
 		KEPT(a_list_that_cannot_be_taken_is_told_again),
+		KEPT(the_kept_list_is_not_told_after_the_true_one),
 		KEPT(lists_for_which_there_is_no_memory_are_asked_for_at_the_pace_of_retries),
 	};
 

@@ -86,7 +86,7 @@ static void every_policy_is_in_the_catalog_by_its_name(void **state)
 		{ "failsafe", &spoke_failsafe, 0, false, false, false },
 		{ "failback", &spoke_failback, 3, true, false, false },
 		{ "forking", &spoke_forking, 0, false, false, true },
-		{ "broadcast", &spoke_broadcast, 0, false, false, true },
+		{ "broadcast", &spoke_broadcast, 0, false, true, true },
 		{ "available", &spoke_available, 0, false, true, false },
 	};
 

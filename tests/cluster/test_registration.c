@@ -309,6 +309,20 @@ static void who_is_freed_withdraws(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
+static void a_provider_may_be_freed_inside_a_registry(void **state)
+{
+	(void)state;
+	fakereg.in_begin = free_provider;
+	provide(NULL);
+	add(ECHO, NULL, NULL);
+	add("demo.Other", NULL, NULL);
+	listen_at(HERE);
+	keeperrig_pass(SECOND);
+	assert_null(provider);
+	assert_int_equal(fakereg_listed(ECHO) + fakereg_listed("demo.Other"), 0);
+	assert_int_equal(fakereg.closes, 1);
+}
+
 static void an_engine_takes_its_provider_with_it(void **state)
 {
 	(void)state;
@@ -320,7 +334,6 @@ static void an_engine_takes_its_provider_with_it(void **state)
 	keeperrig.engine = NULL;
 	assert_int_equal(fakereg.withdraws, 1);
 	assert_int_equal(fakereg.closes, 1);
-	/* The provider is a shell that went with the engine's end only if it was freed. */
 }
 
 static void a_list_of_methods_that_is_too_long_is_none(void **state)
@@ -419,6 +432,7 @@ int main(void)
 		KEPT(the_pause_and_the_number_of_retries_are_options),
 		KEPT(who_drains_withdraws_first),
 		KEPT(who_is_freed_withdraws),
+		KEPT(a_provider_may_be_freed_inside_a_registry),
 		KEPT(an_engine_takes_its_provider_with_it),
 		KEPT(a_list_of_methods_that_is_too_long_is_none),
 		KEPT(more_than_can_be_listed_is_an_event),

@@ -172,6 +172,23 @@ static void a_consumer_may_be_freed_as_a_call_ends(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
+static void free_first_provider(void)
+{
+	spoke_provider_free(subscriptionrig.providers[0]);
+	subscriptionrig.providers[0] = NULL;
+}
+
+static void a_provider_may_be_freed_as_it_serves(void **state)
+{
+	(void)state;
+	subscriptionrig.in_serve = free_first_provider;
+	subscriptionrig_provide(0);
+	subscriptionrig_consume(NULL);
+	subscriptionrig_pass(SOON_NS);
+	assert_int_not_equal(subscriptionrig_try_call(), 0);
+	assert_int_equal(fakereg_listed(ECHO), 0);
+}
+
 static void a_consumer_that_drains_asks_no_more(void **state)
 {
 	(void)state;
@@ -220,9 +237,9 @@ static void without_memory_it_takes_a_little_longer(void **state)
 	(void)state;
 	subscriptionrig_provide(0);
 	subscriptionrig_pass(SOON_NS);
-	for (unsigned nth = 1; nth < 120; nth++) {
-		faulty_fail(&subscriptionrig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
-		if (subscriptionrig_try_consumer("cache") == 0) {
+	for (unsigned i = 0; i < 200; i++) {
+		faulty_fail(&subscriptionrig.faulty, FAULTY_MEMORY, i / 2 + 1, -ENOMEM, false);
+		if (subscriptionrig_try_consumer(i % 2 ? "cache" : NULL) == 0) {
 			subscriptionrig_pass(RETRY_MAX_NS + SECOND);
 			(void)!subscriptionrig_try_call();
 			assert_int_equal(subscriptionrig_try_call(), 0);
@@ -231,7 +248,7 @@ static void without_memory_it_takes_a_little_longer(void **state)
 		subscriptionrig_free_consumer();
 		subscriptionrig_pass(SECOND);
 	}
-	assert_true(subscriptionrig.faulty.failed[FAULTY_MEMORY] > 15);
+	assert_true(subscriptionrig.faulty.failed[FAULTY_MEMORY] > 30);
 }
 
 #define RIGGED(test)                                                                               \
@@ -250,6 +267,7 @@ int main(void)
 		RIGGED(only_the_version_that_is_asked_for_is_taken),
 		RIGGED(a_consumer_may_be_freed_as_it_is_told_of_a_link),
 		RIGGED(a_consumer_may_be_freed_as_a_call_ends),
+		RIGGED(a_provider_may_be_freed_as_it_serves),
 		RIGGED(a_consumer_that_drains_asks_no_more),
 		RIGGED(wrong_options_are_refused_with_a_sentence),
 		RIGGED(without_memory_it_takes_a_little_longer),

@@ -53,6 +53,7 @@ struct spoke_choice {
 	size_t tried_count;
 };
 
+/* Its functions answer, and do nothing else: they must not call spoke. */
 struct spoke_balancer {
 	const char *name; /* as in URLs: "loadbalance=random" */
 	bool keyed;       /* it looks at choice->key */

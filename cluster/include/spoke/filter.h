@@ -54,6 +54,8 @@ struct spoke_filter_answer {
 	uint64_t took_ns;         /* from its arrival on; 0: not known */
 };
 
+/* Its functions may call anything, and free whoever has the filter; but not the engine in
+ * before_call() of a call that is made while the engine does not run. */
 struct spoke_filter {
 	const char *name;
 	void *arg; /* given to each function; has to outlive whoever has the filter */

@@ -81,6 +81,7 @@ struct spoke_verdict {
 
 struct spoke_policy {
 	const char *name; /* as in URLs: "cluster=failover" */
+	/* Answers, and does nothing else: it must not call spoke. */
 	struct spoke_verdict (*next)(const struct spoke_history *history);
 	uint32_t retries; /* where no setting says it */
 	bool repeats;     /* who chooses it allows that requests are run again */

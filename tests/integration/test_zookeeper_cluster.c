@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A provider and a consumer that meet at a real ZooKeeper, whatever becomes of it. */
+#include "tests/integration/zoorig.h"
+
+#include <spoke/consumer.h>
+#include <spoke/provider.h>
+
+#include <stdio.h>
+#include <string.h>
+
+static struct spoke_provider *provider;
+static struct spoke_consumer *consumer;
+static struct spoke_method *echo;
+static unsigned ended;
+static int last_error;
+
+static void serve(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	spoke_reply(request, (struct spoke_value){ NULL, 0 });
+}
+
+static void note_end(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	ended++;
+	last_error = result->error;
+}
+
+/* The consumer comes first: the newest session is the provider's. */
+static void begin(void)
+{
+	char registry[64];
+	const struct spoke_consumer_options consumes = { .url = "consumer://any/" SERVICE,
+							 .registry = registry,
+							 .wait_ready = true };
+	const struct spoke_provider_options provides = { .registry = registry };
+	const struct spoke_service_options service = { .name = SERVICE };
+	const struct spoke_handler handler = { .method = "echo", .handle = serve };
+
+	(void)snprintf(registry, sizeof(registry), "zookeeper://127.0.0.1:%u", zooserver_port());
+	assert_int_equal(spoke_consumer_new(rig.engine, &consumes, &consumer), 0);
+	assert_int_equal(spoke_consumer_method(consumer, "echo", NULL, &echo), 0);
+	zoorig_turn();
+	assert_int_equal(spoke_provider_new(rig.engine, &provides, &provider), 0);
+	assert_int_equal(spoke_provider_add(provider, &service, &handler, 1), 0);
+	assert_int_equal(spoke_provider_listen(provider, "dubbo://127.0.0.1:0"), 0);
+	zoorig_until(spoke_provider_registered(provider, NULL) == 1);
+	zoorig_until(spoke_consumer_ready(consumer) == 1);
+	assert_int_equal(stranger_count(FOLDER), 1);
+}
+
+static void end(void)
+{
+	spoke_consumer_free(consumer);
+	spoke_provider_free(provider);
+}
+
+static void call(void)
+{
+	unsigned before = ended;
+
+	assert_int_equal(spoke_call(echo, (struct spoke_span){ NULL, 0 }, NULL, note_end, NULL,
+				    NULL),
+			 0);
+	zoorig_until(ended == before + 1);
+	assert_int_equal(last_error, 0);
+}
+
+static void they_meet_and_part(void **state)
+{
+	(void)state;
+	begin();
+	call();
+	spoke_provider_free(provider);
+	provider = NULL;
+	zoorig_until(stranger_count(FOLDER) == 0);
+	end();
+}
+
+static void a_session_that_is_over_is_followed_by_one_with_the_same_listing(void **state)
+{
+	int64_t session;
+
+	(void)state;
+	begin();
+	session = zoorig_session();
+	stranger_ends_session();
+	zoorig_until(zoorig_session() != session);
+	zoorig_until(stranger_count(FOLDER) == 1 && spoke_provider_registered(provider, NULL) == 1);
+	call();
+	assert_int_equal(stranger_count(FOLDER), 1);
+	end();
+}
+
+static void a_node_that_somebody_removes_is_there_again(void **state)
+{
+	(void)state;
+	begin();
+	stranger_clears(FOLDER);
+	zoorig_until(spoke_provider_registered(provider, NULL) == 0);
+	zoorig_until(spoke_provider_registered(provider, NULL) == 1);
+	assert_int_equal(stranger_count(FOLDER), 1);
+	call();
+	end();
+}
+
+static void a_server_that_is_down_takes_nobody_away(void **state)
+{
+	(void)state;
+	begin();
+	zooserver_kill();
+	zoorig_until(zoorig_said("lost the connection"));
+	call();
+	zooserver_revive();
+	zooserver_wait();
+	zoorig_until(stranger_count(FOLDER) == 1 && spoke_provider_registered(provider, NULL) == 1);
+	call();
+	assert_int_equal(spoke_consumer_ready(consumer), 1);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ZOORIG_TEST(they_meet_and_part),
+		ZOORIG_TEST(a_session_that_is_over_is_followed_by_one_with_the_same_listing),
+		ZOORIG_TEST(a_node_that_somebody_removes_is_there_again),
+		ZOORIG_TEST(a_server_that_is_down_takes_nobody_away),
+	};
+
+	return zoorig_run(tests, sizeof(tests) / sizeof(tests[0]));
+}
