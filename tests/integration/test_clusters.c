@@ -237,15 +237,15 @@ static void add_and_remove(struct member *members)
 	until_endpoints(MEMBERS);
 }
 
-/* One stands still until no more can be written to it, and is killed then: what was not written
- * goes elsewhere, though it had been given to the connection. */
+/* One stands still until no more can be written to it, nor waits for that, and is killed then: what
+ * was not written goes elsewhere, though it had been given to the connection. */
 static void freeze_and_kill(struct member *member)
 {
 	uint64_t retries = rig_stat(caller, "retries");
 
 	rig_freeze(member->process);
 	rig_tell(caller, "bytes 16384");
-	until_calls(5000);
+	until_calls(8000);
 	rig_tell(caller, "bytes 0");
 	rig_kill(member->process);
 	rig_until_stat(caller, "retries", retries + 1);
