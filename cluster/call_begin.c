@@ -161,7 +161,7 @@ static bool takes_one(const struct spoke_consumer *consumer, const struct spoke_
 		return false;
 	if (policy->once)
 		return true;
-	return policy == &spoke_failover &&
+	return policy->elsewhere &&
 	       (spokei_directory_listed(&consumer->directory) <= 1 ||
 		spokei_settings_retries(&method->settings, policy) == 0);
 }

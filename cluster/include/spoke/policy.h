@@ -88,6 +88,7 @@ struct spoke_policy {
 	bool repeats;     /* who chooses it allows that requests are run again */
 	bool in_order;    /* the first one in the list that can take it, without a balancer */
 	bool once;        /* it makes one attempt, and never waits */
+	bool elsewhere;   /* it asks each provider once at most, and never waits */
 	bool fans_out;    /* it may have several attempts open at a time */
 };
 
