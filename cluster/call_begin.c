@@ -161,9 +161,18 @@ static bool takes_one(const struct spoke_consumer *consumer, const struct spoke_
 		return false;
 	if (policy->once)
 		return true;
-	return policy == &spoke_failover &&
+	return policy->elsewhere &&
 	       (spokei_directory_listed(&consumer->directory) <= 1 ||
 		spokei_settings_retries(&method->settings, policy) == 0);
+}
+
+bool spokei_call_fits_elsewhere(const struct spokei_caller *caller,
+				struct spokei_endpoint *endpoint, int error)
+{
+	const struct spokei_link *link = caller->link;
+
+	return error == SPOKE_ELIMIT && link->pending_count < link->limits.pending_max &&
+	       link->queued < link->limits.queued_max && spokei_directory_full(endpoint);
 }
 
 static int begin_one(struct spoke_method *method, const struct spoke_policy *policy,
@@ -172,10 +181,15 @@ static int begin_one(struct spoke_method *method, const struct spoke_policy *pol
 	struct spokei_endpoint *endpoint;
 	struct spokei_conn *conn;
 	struct spokei_call *call;
-	int error = spokei_consumer_pick(method, policy, options->hash_key, NULL, &endpoint, &conn);
+	int error;
 
-	if (error == 0)
+	do {
+		error = spokei_consumer_pick(method, policy, options->hash_key, NULL, &endpoint,
+					     &conn);
+		if (error)
+			return error;
 		error = spokei_call_begin(method, conn, options->timeout_ns, &call);
+	} while (spokei_call_fits_elsewhere(method->caller, endpoint, error));
 	if (error)
 		return error;
 	call->attempt.endpoint = endpoint;

@@ -5,6 +5,8 @@
  */
 #include "cluster/call_parts.h"
 
+#define ATTEMPTS_MAX SPOKEI_ENDPOINTS_MAX /* that a policy has at a time */
+
 static uint64_t throw_dice(const struct spokei_course *course)
 {
 	const struct spoke_env *env = course->call->caller->engine->env;
@@ -104,25 +106,25 @@ static bool is_asked_twice(const struct spokei_course *course, const struct spok
 	return false;
 }
 
-static int send_one(struct spokei_course *course)
+/* Has the attempt begin at an endpoint that is chosen; NULL: none was. */
+static int begin_somewhere(struct spokei_course *course, struct spokei_attempt *attempt,
+			   struct spokei_endpoint **ret_endpoint)
 {
 	struct spokei_call *call = course->call;
 	struct spoke_method *method = call->method;
-	struct spokei_attempt *attempt = spokei_course_attempt(course, call->caller->engine->env);
 	struct spokei_tried tried = tried_of(course);
-	struct spokei_endpoint *endpoint;
 	struct spokei_conn *conn;
 	int error;
 
-	if (attempt == NULL)
-		return SPOKE_ENOMEM;
+	*ret_endpoint = NULL;
 	/* Another wire may have no place for what the last one was told. */
 	course->extended_len = 0;
 	spokei_course_say(course, &method->request);
-	error = spokei_consumer_pick(method, course->policy, course->key, &tried, &endpoint, &conn);
+	error = spokei_consumer_pick(method, course->policy, course->key, &tried, ret_endpoint,
+				     &conn);
 	if (error)
 		return error;
-	if (is_asked_twice(course, &tried, endpoint->id))
+	if (is_asked_twice(course, &tried, (*ret_endpoint)->id))
 		return SPOKE_EUNAVAILABLE;
 	/* Not at a connection that may never be: it goes to whoever is there first. Unless somebody
 	 * is there already, who does not want it: then nobody tells of another one. */
@@ -133,9 +135,24 @@ static int send_one(struct spokei_course *course)
 		spokei_course_number(course);
 		spokei_course_say(course, &method->request);
 	}
-	error = spokei_course_try(course, call->caller->engine->env, endpoint->id);
-	if (error == 0)
-		error = spokei_attempt_begin(attempt, conn, time_for(course));
+	error = spokei_course_try(course, call->caller->engine->env, (*ret_endpoint)->id);
+	return error ? error : spokei_attempt_begin(attempt, conn, time_for(course));
+}
+
+static int send_one(struct spokei_course *course)
+{
+	struct spokei_call *call = course->call;
+	struct spokei_attempt *attempt = spokei_course_attempt(course, call->caller->engine->env);
+	struct spokei_endpoint *endpoint;
+	int error;
+
+	if (attempt == NULL)
+		return SPOKE_ENOMEM;
+	/* Who asks several asks each of them once. */
+	do
+		error = begin_somewhere(course, attempt, &endpoint);
+	while (endpoint && !course->policy->fans_out &&
+	       spokei_call_fits_elsewhere(call->caller, endpoint, error));
 	if (error)
 		return error;
 	attempt->endpoint = endpoint;
@@ -180,6 +197,8 @@ static enum sent send_some(struct spokei_course *course, uint32_t count)
 
 	if (caller->closed || left_of(course) == 0)
 		return SENT_NEVER;
+	if (count > ATTEMPTS_MAX)
+		count = ATTEMPTS_MAX;
 	for (; count > 0; count--) {
 		if (again && !course->unready && !may_send_again(course)) {
 			if (course->open > 0)

@@ -66,6 +66,10 @@ static inline bool spokei_call_excuses(const struct spoke_policy *policy)
 	return policy && policy->once && policy->next(&failed).excuse;
 }
 
+/* Could an attempt not begin at this endpoint, while another one may have room for it? */
+bool spokei_call_fits_elsewhere(const struct spokei_caller *caller,
+				struct spokei_endpoint *endpoint, int error);
+
 /* The value that says nothing. */
 extern const struct spoke_value spokei_call_nil;
 

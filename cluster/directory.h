@@ -124,6 +124,10 @@ static inline size_t spokei_directory_listed(const struct spokei_directory *dire
 /* Something has changed that decides who takes calls. */
 void spokei_directory_refresh_later(struct spokei_directory *directory);
 
+/* A call did not fit what waits to be written to this one: others are to take calls for a moment.
+ * Returns whether anybody can. */
+bool spokei_directory_full(struct spokei_endpoint *endpoint);
+
 /* An attempt begins at an endpoint that was chosen, which stays until it has ended there. */
 static inline void spokei_directory_begun(struct spokei_endpoint *endpoint)
 {

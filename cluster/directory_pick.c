@@ -3,6 +3,7 @@
 #include "cluster/directory_parts.h"
 
 #define LOOK_NS UINT64_C(1000000000) /* how often weights that grow are looked at */
+#define FULL_NS UINT64_C(10000000)   /* how long one is left alone that a call did not fit */
 #define ASKED_MAX 3u                 /* times a balancer is asked for one that was not tried */
 #define TOLD_MAX 128u                /* places that a balancer is told were tried: the newest */
 
@@ -15,7 +16,8 @@ static uint8_t rank_of(const struct spokei_directory *directory,
 
 	if (grade == SPOKEI_GRADE_NONE)
 		return SPOKEI_RANK_NONE;
-	if (endpoint->actives >= directory->settings.actives_max)
+	if (endpoint->actives >= directory->settings.actives_max ||
+	    endpoint->full_ns > directory->engine->begin_ns)
 		return SPOKEI_RANK_FULL;
 	if (spokei_eject_excludes(&endpoint->eject, directory->engine->begin_ns))
 		return (uint8_t)(SPOKEI_RANK_ASIDE + grade);
@@ -40,6 +42,8 @@ static bool look_at(struct spokei_directory *directory, struct spokei_endpoint *
 	if (endpoint->eject.aside && endpoint->eject.until_ns > now_ns &&
 	    endpoint->eject.until_ns < look_ns)
 		look_ns = endpoint->eject.until_ns;
+	if (endpoint->full_ns > now_ns && endpoint->full_ns < look_ns)
+		look_ns = endpoint->full_ns;
 	if (look_ns < directory->look_ns)
 		directory->look_ns = look_ns;
 	seats->weights[place] = weight;
@@ -327,6 +331,19 @@ int spokei_directory_pick(struct spokei_directory *directory, const struct spoke
 	if (ask->sticky)
 		*ask->sticky = sole->id;
 	return SPOKE_OK;
+}
+
+bool spokei_directory_full(struct spokei_endpoint *endpoint)
+{
+	struct spokei_directory *directory = endpoint->directory;
+
+	/* The only one is asked anyway. */
+	if (directory->seats.shown.count < 2)
+		return false;
+	endpoint->full_ns = directory->engine->begin_ns + FULL_NS;
+	directory->stale = true;
+	look(directory);
+	return directory->usable > 0;
 }
 
 void spokei_directory_count(struct spokei_directory *directory, const uint64_t *tried,

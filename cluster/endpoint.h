@@ -46,6 +46,7 @@ struct spokei_endpoint {
 	uint64_t calls;   /* attempts that were begun, ever */
 	uint64_t failures;
 	uint64_t chosen_ns; /* when an attempt was begun last; 0: never */
+	uint64_t full_ns;   /* until then it is not asked: a call did not fit what waits for it */
 	uint64_t lost_ns;   /* when a lost connection was held against it last */
 	struct spokei_score score;
 	struct spokei_eject eject;

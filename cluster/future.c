@@ -104,8 +104,8 @@ static const unsigned char *copy_bytes(unsigned char **at, const unsigned char *
 	return begin;
 }
 
-/* Copies what a result points to. Without memory for that, ENOMEM is the result of an answer, and
- * an error goes without its texts. */
+/* Copies what a result points to; without memory for that, ENOMEM is the result, but a ticket is
+ * not lost for want of a text. */
 static void keep_result(struct spoke_future *future, const struct spoke_result *from)
 {
 	struct spoke_result *result = &future->result;

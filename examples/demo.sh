@@ -32,13 +32,15 @@ if [ $# = 0 ]; then
 	echo "building in build/demo ..."
 	stage configure cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release \
 		-DSPOKE_BUILD_TESTS=OFF
-	stage build cmake --build build/demo --target demo_provider demo_consumer demo_steady
+	stage build cmake --build build/demo --target demo_provider demo_consumer demo_steady \
+		demo_tickets
 	programs=$(pwd)/build/demo/examples
 fi
 
 # Its path becomes part of a URL, which a space would break.
 work=$(TMPDIR=/tmp mktemp -d) || exit 2
 provider=
+staying=
 consumer=
 stop_provider() {
 	[ -n "$provider" ] || return 0
@@ -48,8 +50,37 @@ stop_provider() {
 	} 2>"$work/ended"
 	provider=
 }
+kill_provider() {
+	{
+		kill -KILL "$provider"
+		wait "$provider"
+	} 2>"$work/ended"
+	provider=
+}
+# start_provider <number> <argument>...: $tcp is where it listens.
+start_provider() {
+	heard=$work/provider$1
+	shift
+	: >"$heard"
+	"$programs/demo_provider" "$@" >"$heard" &
+	provider=$!
+	waits=0
+	while ! grep -q ' listens at ' "$heard"; do
+		waits=$((waits + 1))
+		[ $waits -le 200 ] || {
+			echo "$0: the provider did not start"
+			exit 1
+		}
+		sleep 0.05
+	done
+	tcp=$(sed -n 's/.* listens at //p' "$heard")
+}
+# listed: says who is in the registry's file.
+listed() {
+	sed -n 's|^\(dubbo://[^?]*\).*|                           the list: \1|p' "$work/providers"
+}
 end_all() {
-	for process in $provider $consumer; do
+	for process in $provider $staying $consumer; do
 		kill -KILL "$process" 2>"$work/ended"
 	done
 	rm -rf "$work"
@@ -199,6 +230,67 @@ kill -TERM "$consumer"
 tell_until "$work/consumer" ' 0 lost'
 wait "$consumer" || status=1
 consumer=
+echo
+
+start_provider 1 dubbo://127.0.0.1:0
+echo "10. A single provider at $tcp, and a consumer that calls it by failback, 20 times a second:"
+: >"$work/tickets"
+"$programs/demo_tickets" \
+	"dubbo://$tcp/demo.EchoService?retries=50&retry.period=500ms&retry.deadline=1m" \
+	>"$work/tickets" &
+consumer=$!
+tell_until "$work/tickets" 'calls are answered'
+echo
+echo "   The driver kills the provider (SIGKILL). Calls are not lost: what fails becomes a ticket, which
+   is tried again every 500 ms, by a timer on the wheel:"
+kill_provider
+tell_until "$work/tickets" '10 tickets wait'
+echo "   The driver starts the provider again, at the same address:"
+start_provider 2 "dubbo://$tcp"
+tell_until "$work/tickets" 'calls are answered'
+tell_until "$work/tickets" 'tickets are settled'
+echo
+echo "   Then it ends the consumer. Every ticket was settled, by an answer:"
+kill -TERM "$consumer"
+tell_until "$work/tickets" ' 0 otherwise, 0 lost'
+tell_until "$work/tickets" ' retries;'
+wait "$consumer" || status=1
+consumer=
+stop_provider
+echo
+
+registry=file://$work/providers
+start_provider 3 --registry "$registry" dubbo://127.0.0.1:0
+staying=$provider
+provider=
+start_provider 4 --registry "$registry" dubbo://127.0.0.1:0
+echo "11. Two providers list themselves in a file, where a consumer finds them:"
+: >"$work/finder"
+"$programs/demo_steady" consumer://any/demo.EchoService "$registry" >"$work/finder" &
+consumer=$!
+tell_until "$work/finder" 'connected'
+tell_until "$work/finder" 'connected'
+listed
+tell_until "$work/finder" 'calls are answered'
+echo "   The driver ends the second one (SIGTERM), which takes itself off the list, and starts it again:"
+stop_provider
+tell_until "$work/finder" 'closed'
+listed
+if grep -q "$tcp" "$work/providers"; then
+	echo "    That is not as it should be: $tcp is listed"
+	status=1
+fi
+start_provider 5 --registry "$registry" "dubbo://$tcp"
+tell_until "$work/finder" "$tcp: connected"
+echo "   No call has failed meanwhile:"
+kill -TERM "$consumer"
+tell_until "$work/finder" ' 0 failed, 0 lost; 0 not taken'
+wait "$consumer" || status=1
+consumer=
+stop_provider
+provider=$staying
+staying=
+stop_provider
 echo
 if [ $status = 0 ]; then
 	echo "Everything went as it should."

@@ -36,4 +36,5 @@ const struct spoke_policy spoke_failover = {
 	.name = "failover",
 	.next = next,
 	.retries = 2,
+	.elsewhere = true,
 };

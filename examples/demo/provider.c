@@ -3,9 +3,10 @@
  * The provider of demo.sh: demo.EchoService has "echo", which answers with its argument, and
  * "slow", which does so a second later.
  *
- *     demo_provider [--heartbeat-ms <n>] <url>...
+ *     demo_provider [--heartbeat-ms <n>] [--registry <url>] <url>...
  *
- * With an interval for heartbeats it also says what becomes of its connections.
+ * With an interval for heartbeats it also says what becomes of its connections. With a registry
+ * consumers find it there.
  *
  * SIGTERM and SIGINT end it when the calls that were begun are answered.
  */
@@ -69,12 +70,18 @@ static void slow(struct spoke_request *request, void *arg)
 /* Returns how many arguments there are before the URLs. */
 static int read_options(int argc, char **argv, struct spoke_provider_options *options)
 {
-	if (argc < 3 || strcmp(argv[1], "--heartbeat-ms") != 0)
-		return 1;
-	options->heartbeat_ns = strtoull(argv[2], NULL, 10) * UINT64_C(1000000);
-	options->changed = story_changed;
-	options->changed_arg = &story;
-	return 3;
+	int first = 1;
+
+	for (; first + 1 < argc && argv[first][0] == '-'; first += 2) {
+		if (strcmp(argv[first], "--registry") == 0)
+			options->registry = argv[first + 1];
+		if (strcmp(argv[first], "--heartbeat-ms") != 0)
+			continue;
+		options->heartbeat_ns = strtoull(argv[first + 1], NULL, 10) * UINT64_C(1000000);
+		options->changed = story_changed;
+		options->changed_arg = &story;
+	}
+	return first;
 }
 
 int main(int argc, char **argv)

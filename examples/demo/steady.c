@@ -3,7 +3,7 @@
  * A consumer of demo.sh that goes on: calls "echo" every 50 ms, and says what becomes of its
  * connection, and when calls begin to fail or to be answered again.
  *
- *     demo_steady <url>
+ *     demo_steady <url> [<url of a registry>]
  *
  * Ends after SIGTERM, when all calls have; with 0 if every call has ended exactly once.
  */
@@ -65,10 +65,11 @@ static void call(struct spoke_alarm *alarm)
 	}
 }
 
-static int run(struct spoke_engine *engine, const char *url)
+static int run(struct spoke_engine *engine, const char *url, const char *registry)
 {
 	struct spoke_consumer_options options = {
 		.url = url,
+		.registry = registry,
 		.changed = story_changed,
 		.changed_arg = &steady.story,
 	};
@@ -96,15 +97,15 @@ int main(int argc, char **argv)
 	struct spoke_engine *engine = NULL;
 	int error;
 
-	if (argc != 2) {
-		(void)fprintf(stderr, "usage: demo_steady <url>\n");
+	if (argc != 2 && argc != 3) {
+		(void)fprintf(stderr, "usage: demo_steady <url> [<registry>]\n");
 		return 2;
 	}
 	steady.last = 1;
 	error = spoke_engine_new(NULL, &engine);
 	if (!error) {
 		story_begin(&steady.story, "consumer", engine);
-		error = run(engine, argv[1]);
+		error = run(engine, argv[1], argv[2]);
 	}
 	if (error) {
 		(void)fprintf(stderr, "demo_steady: %s\n", spoke_strerror(error));

@@ -231,6 +231,50 @@ static void who_has_room_again_is_chosen_again(void **state)
 	assert_served(1, 1);
 }
 
+#define LARGE (6u << 20) /* of which a connection keeps two waiting */
+
+static int try_large(void)
+{
+	static unsigned char bytes[LARGE + 5] = { 0xc6, LARGE >> 24, LARGE >> 16 };
+	const struct spoke_call_options options = { .timeout_ns = 60 * SECOND };
+
+	return spoke_call(dirrig.echo, (struct spoke_span){ bytes, sizeof(bytes) }, &options, NULL,
+			  NULL, NULL);
+}
+
+/* Nobody takes anything yet, and what waits for one of them leaves no room. */
+static void fill_both(const struct spoke_policy *policy)
+{
+	const struct spoke_consumer_options options = { .policy = policy, .sticky = true };
+
+	memnet_route(dirrig.world.net, "127.0.0.1:20880", MEMNET_SILENT);
+	memnet_route(dirrig.world.net, "127.0.0.1:20881", MEMNET_SILENT);
+	dirrig_consume("", &options);
+	LIST(A, B);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(try_large(), SPOKE_OK);
+		assert_in_range(dirrig_info(0).actives, 0, 2);
+		assert_in_range(dirrig_info(1).actives, 0, 2);
+	}
+	assert_int_equal(try_large(), SPOKE_ELIMIT);
+	/* What is smaller finds room again, a moment later. */
+	dirrig_pass(20 * MS);
+	assert_int_equal(dirrig_try(SECOND), SPOKE_OK);
+}
+
+static void of_one_attempt_who_has_no_room_is_left_out(void **state)
+{
+	(void)state;
+	fill_both(&spoke_available);
+}
+
+static void of_several_who_has_no_room_is_left_out(void **state)
+{
+	(void)state;
+	fill_both(&spoke_failover);
+	assert_int_equal(spoke_stat_get(dirrig.engine, SPOKE_STAT_RETRIES), 0);
+}
+
 static void a_sticky_choice_holds_while_it_can(void **state)
 {
 	struct spoke_consumer_options options = { .sticky = true };
@@ -390,6 +434,8 @@ int main(void)
 		TEST(who_refuses_is_not_put_aside),
 		TEST(who_has_all_that_he_may_is_left_out),
 		TEST(who_has_room_again_is_chosen_again),
+		TEST(of_one_attempt_who_has_no_room_is_left_out),
+		TEST(of_several_who_has_no_room_is_left_out),
 		TEST(a_sticky_choice_holds_while_it_can),
 		TEST(in_order_the_first_that_can_is_called),
 		TEST(a_lazy_one_connects_with_its_first_call),

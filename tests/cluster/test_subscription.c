@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Consumers that find providers through a registry of the test's own. */
+#include "cluster/consumer_parts.h"
 #include "tests/cluster/subscriptionrig.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static void a_consumer_finds_a_provider(void **state)
@@ -16,6 +18,57 @@ static void a_consumer_finds_a_provider(void **state)
 	assert_int_equal(spoke_consumer_ready(subscriptionrig.consumer), 1);
 	assert_int_equal(subscriptionrig_try_call(), 0);
 	assert_int_equal(subscriptionrig.served[0], 1);
+}
+
+static const char here[] = "dubbo://127.0.0.1:20880/" ECHO;
+
+static void what_a_provider_says_counts_where_the_consumer_says_nothing(void **state)
+{
+	struct spoke_method_options options = { .timeout_ns = 7 * SECOND };
+	const struct spokei_call_settings *settings;
+	struct spoke_method *echo;
+	struct spoke_method *slow;
+	struct spoke_method *mine;
+	char url[256];
+
+	(void)state;
+	subscriptionrig_consume(NULL);
+	assert_int_equal(spoke_consumer_method(subscriptionrig.consumer, "echo", NULL, &echo), 0);
+	(void)snprintf(
+		url, sizeof(url),
+		"%s?timeout=3000&retries=7&slow.timeout=9000&cluster=failfast&retry.period=-1"
+		"&loadbalance=leastactive",
+		here);
+	fakereg_add(ECHO, url);
+	subscriptionrig_pass(SOON_NS);
+	assert_int_equal(spoke_consumer_method(subscriptionrig.consumer, "slow", NULL, &slow), 0);
+	assert_int_equal(spoke_consumer_method(subscriptionrig.consumer, "slow", &options, &mine),
+			 0);
+	settings = &echo->settings;
+	assert_int_equal(settings->timeout_ns, 3 * SECOND);
+	assert_int_equal(settings->retries, 7);
+	assert_ptr_equal(settings->policy, &spoke_failfast);
+	assert_ptr_equal(echo->balance->balancer, &spoke_least_active);
+	assert_int_equal(settings->period_ns, 5 * SECOND);
+	assert_int_equal(slow->settings.timeout_ns, 9 * SECOND);
+	assert_int_equal(mine->settings.timeout_ns, 7 * SECOND);
+}
+
+static void a_list_of_nobody_who_is_meant_is_an_empty_one(void **state)
+{
+	char other[256];
+
+	(void)state;
+	subscriptionrig_provide(0);
+	subscriptionrig_consume(NULL);
+	subscriptionrig_pass(SOON_NS);
+	assert_int_equal(subscriptionrig_try_call(), 0);
+	(void)snprintf(other, sizeof(other), "%s?version=9", here);
+	fakereg_forget();
+	fakereg_add(ECHO, other);
+	subscriptionrig_pass(SOON_NS);
+	assert_int_equal(subscriptionrig_endpoints(), 1);
+	assert_int_equal(subscriptionrig_try_call(), 0);
 }
 
 static void providers_come_and_go(void **state)
@@ -258,6 +311,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		RIGGED(a_consumer_finds_a_provider),
+		RIGGED(what_a_provider_says_counts_where_the_consumer_says_nothing),
+		RIGGED(a_list_of_nobody_who_is_meant_is_an_empty_one),
 		RIGGED(providers_come_and_go),
 		RIGGED(the_last_provider_may_be_restarted),
 		RIGGED(a_registry_that_is_down_at_the_start_is_stood_in_for_by_the_file),

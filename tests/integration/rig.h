@@ -81,7 +81,10 @@ struct rig_process *rig_provider(const struct rig_process *netns, const char *fo
 struct rig_process *rig_consumer(const struct rig_process *netns, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* The same two on whose wall the clock goes astray. */
+/* live_caller, a consumer of many. */
+struct rig_process *rig_caller(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A provider and a consumer on whose wall the clock goes astray. */
 struct rig_process *rig_astray_provider(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
 struct rig_process *rig_astray_consumer(const char *format, ...)
@@ -111,6 +114,9 @@ uint64_t rig_stat(struct rig_process *process, const char *name);
 
 /* Waits until a counter is at least so much. */
 void rig_until_stat(struct rig_process *process, const char *name, uint64_t least);
+
+/* Asks a process until it answers so; the answer begins with the question. */
+void rig_until(struct rig_process *process, const char *question, const char *answer);
 
 /* Waits until so many endpoints of a consumer are connected. */
 void rig_until_ready(struct rig_process *consumer, unsigned count);

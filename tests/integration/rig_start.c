@@ -188,7 +188,16 @@ struct rig_process *rig_consumer(const struct rig_process *netns, const char *fo
 	return process;
 }
 
-/* --- signals and ends */
+struct rig_process *rig_caller(const char *format, ...)
+{
+	struct rig_process *process;
+	va_list list;
+
+	va_start(list, format);
+	process = start_format(RIG_PROGRAMS "/live_caller", NULL, format, list);
+	va_end(list);
+	return process;
+}
 
 struct rig_process *rig_astray_provider(const char *format, ...)
 {
@@ -211,6 +220,8 @@ struct rig_process *rig_astray_consumer(const char *format, ...)
 	va_end(list);
 	return process;
 }
+
+/* --- signals and ends */
 
 void rig_signal(struct rig_process *process, int signal)
 {

@@ -181,20 +181,28 @@ void rig_until_stat(struct rig_process *process, const char *name, uint64_t leas
 	}
 }
 
-void rig_until_ready(struct rig_process *consumer, unsigned count)
+void rig_until(struct rig_process *process, const char *question, const char *answer)
 {
 	uint64_t end_ns = rig_now() + RIG_PATIENCE_NS;
+	char pattern[64];
+
+	(void)snprintf(pattern, sizeof(pattern), "%s *", question);
+	for (;;) {
+		rig_tell(process, "%s", question);
+		if (strcmp(rig_wait(process, pattern)->text, answer) == 0)
+			return;
+		if (rig_now() > end_ns)
+			fail_msg("%s does not get to \"%s\"", process->name, answer);
+		rig_sleep(LOOK_MS * MS);
+	}
+}
+
+void rig_until_ready(struct rig_process *consumer, unsigned count)
+{
 	char wanted[32];
 
 	(void)snprintf(wanted, sizeof(wanted), "ready %u", count);
-	for (;;) {
-		rig_tell(consumer, "ready");
-		if (strcmp(rig_wait(consumer, "ready *")->text, wanted) == 0)
-			return;
-		if (rig_now() > end_ns)
-			fail_msg("%s does not get %u endpoints", consumer->name, count);
-		rig_sleep(LOOK_MS * MS);
-	}
+	rig_until(consumer, "ready", wanted);
 }
 
 static unsigned number_after(const char *text, const char *name)

@@ -11,7 +11,7 @@
  * - failsafe: what the one attempt ended with; nil if it failed. Once.
  * - failback: the first answer, else EDEFERRED and a ticket. 1 + retries times.
  * - forking: the first answer of several providers. Once at each of `forks`.
- * - broadcast: OK when all have answered so. Once at each provider.
+ * - broadcast: OK when all that can take it now have answered so. Once at each of them.
  * - available: what the one attempt at the first in the list that can take it ended with. Once.
  *
  * Whatever a policy says, no attempt is made after the deadline (retry.deadline, or what 1 +
@@ -88,6 +88,7 @@ struct spoke_policy {
 	bool repeats;     /* who chooses it allows that requests are run again */
 	bool in_order;    /* the first one in the list that can take it, without a balancer */
 	bool once;        /* it makes one attempt, and never waits */
+	bool elsewhere;   /* it asks each provider once at most, and never waits */
 	bool fans_out;    /* it may have several attempts open at a time */
 };
 

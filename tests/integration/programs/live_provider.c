@@ -2,14 +2,18 @@
 /*
  * A provider for tests with real processes.
  *
- *     live_provider [listen=URL] [heartbeat=MS|off] [drain=MS]
+ *     live_provider [listen=URL] [heartbeat=MS|off] [drain=MS] [connections=N] [requests=N]
+ *         [id=N] [registry=URL]
  *
  * Serves demo.EchoService: "echo" answers with its argument at once, "hold" when it is told to,
- * "large" with as many bytes as the argument says. Of "hold" it says when one runs. It is told
+ * "large" with as many bytes as the argument says, "sign" with its argument and, in the upper 32
+ * bits, who answers. Of "hold" it says when one runs. It has its whole weight at once. At its end,
+ * unless it is killed, it says how often any handler ran. It is told
  *     release       answers all that is held
  *     push N        pushes to every consumer, and says to how many
  *     ask N         pushes to every consumer, and says how each of them ended
- *     runs          says how often any handler ran
+ *     runs          says how often any handler ran, and how many different "spoke.id" it saw
+ *     registered    says how many of its listings hold
  */
 #include "live.h"
 
@@ -21,13 +25,17 @@
 
 #define HELD_MAX 4096u
 #define LARGE_MAX (1u << 20)
+#define IDS_MAX (1u << 16) /* a power of two, of which a part is used */
 
 struct serving {
 	struct spoke_engine *engine;
 	struct spoke_provider *provider;
 	struct spoke_request *held[HELD_MAX];
 	unsigned held_count;
+	uint64_t id;
 	uint64_t runs;
+	uint64_t ids[IDS_MAX]; /* of "spoke.id"; 0: free */
+	unsigned different;
 	struct spoke_method *told; /* of consumers */
 };
 
@@ -132,6 +140,58 @@ static void ask(struct serving *serving, uint64_t number)
 	}
 }
 
+/* Attempts of one call say the same "spoke.id". */
+static void note_id(struct serving *serving, struct spoke_value attachments)
+{
+	struct spoke_value value;
+	struct spoke_span text;
+	char digits[17];
+	uint64_t id;
+	uint64_t at;
+
+	if (attachments.len == 0 || spoke_value_get(attachments, "spoke.id", &value) ||
+	    spoke_value_str(value, &text))
+		return;
+	(void)snprintf(digits, sizeof(digits), "%.*s", (int)text.len, (const char *)text.data);
+	id = strtoull(digits, NULL, 16);
+	for (at = id; serving->ids[at % IDS_MAX] != id; at++) {
+		if (serving->ids[at % IDS_MAX] != 0)
+			continue;
+		if (++serving->different == IDS_MAX)
+			abort();
+		serving->ids[at % IDS_MAX] = id;
+		return;
+	}
+}
+
+static void sign(struct spoke_request *request, void *arg)
+{
+	struct serving *serving = arg;
+	struct spoke_builder builder;
+	unsigned char memory[16];
+	struct spoke_span bytes;
+	uint64_t number = 0;
+
+	serving->runs++;
+	note_id(serving, spoke_request_attachments(request));
+	(void)!spoke_value_u64(first_of(request), &number);
+	bytes = pack_number(&builder, memory, sizeof(memory), serving->id << 32 | number);
+	spoke_reply(request, (struct spoke_value){ bytes.data, bytes.len });
+}
+
+static void say_runs(const struct serving *serving)
+{
+	live_say("runs %llu different %u", (unsigned long long)serving->runs, serving->different);
+}
+
+static void say_registered(const struct serving *serving)
+{
+	size_t wanted;
+	size_t held = spoke_provider_registered(serving->provider, &wanted);
+
+	live_say("registered %zu of %zu", held, wanted);
+}
+
 static void obey(void *arg, const struct live_command *command)
 {
 	struct serving *serving = arg;
@@ -143,7 +203,9 @@ static void obey(void *arg, const struct live_command *command)
 	else if (strcmp(command->word, "ask") == 0)
 		ask(serving, command->first);
 	else if (strcmp(command->word, "runs") == 0)
-		live_say("runs %llu", (unsigned long long)serving->runs);
+		say_runs(serving);
+	else if (strcmp(command->word, "registered") == 0)
+		say_registered(serving);
 	else
 		live_say("what is %s?", command->word);
 }
@@ -154,23 +216,28 @@ static int serve(struct serving *serving, char **argv)
 	const struct spoke_provider_options options = {
 		.connections_max = (uint32_t)live_number(argv, "connections", 0),
 		.connections_per_peer_max = (uint32_t)live_number(argv, "connections", 0),
+		.requests_per_connection_max = (uint32_t)live_number(argv, "requests", 0),
 		.heartbeat_ns = live_time(argv, "heartbeat"),
 		.changed = live_changed,
+		.registry = live_argument(argv, "registry"),
+		.warmup_ns = SPOKE_OFF,
 	};
 	const struct spoke_service_options service = { .name = LIVE_SERVICE };
 	const struct spoke_handler handlers[] = {
 		{ .method = "echo", .handle = echo, .arg = serving },
 		{ .method = "hold", .handle = hold, .arg = serving },
 		{ .method = "large", .handle = large, .arg = serving },
+		{ .method = "sign", .handle = sign, .arg = serving },
 	};
 	const struct spoke_method_options of = { .service = "demo.Listener" };
 	char address[128];
 	int error = spoke_engine_new(NULL, &serving->engine);
 
+	serving->id = live_number(argv, "id", 0);
 	if (!error)
 		error = spoke_provider_new(serving->engine, &options, &serving->provider);
 	if (!error)
-		error = spoke_provider_add(serving->provider, &service, handlers, 3);
+		error = spoke_provider_add(serving->provider, &service, handlers, 4);
 	if (!error)
 		error = spoke_provider_method(serving->provider, "told", &of, &serving->told);
 	if (!error)
@@ -191,6 +258,7 @@ int main(int argc, char **argv)
 		error = live_run(serving.engine, drain_ns, obey, &serving);
 	release(&serving);
 	spoke_engine_free(serving.engine);
+	say_runs(&serving);
 	live_say("ended %s", spoke_errname(error));
 	return error != 0;
 }

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How tickets end with their consumers, and what is refused before there are any. */
+#include "tests/cluster/clusterrig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define rig clusterrig
+
+static struct spoke_method *failback(const char *query)
+{
+	char text[256];
+
+	(void)snprintf(text, sizeof(text), "cluster=failback&%s", query);
+	clusterrig_consume(text, NULL);
+	return clusterrig_method("echo", NULL);
+}
+
+static struct rig_call *deferred(struct spoke_method *method)
+{
+	struct rig_call *call = clusterrig_call(method);
+
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_EDEFERRED);
+	assert_true(call->ticket.handle != 0);
+	return call;
+}
+
+static void closing_settles_all(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(2);
+	rig.providers[0].manner = RIG_SILENT;
+	rig.providers[1].manner = RIG_REFUSE;
+	echo = failback("retry.period=100ms&timeout=1s");
+	for (unsigned i = 0; i < 30; i++)
+		(void)clusterrig_call(echo);
+	clusterrig_pass(150 * MS);
+	clusterrig_free_consumer();
+	clusterrig_pass(MS);
+	assert_int_equal(rig.ended, 30);
+	assert_true(rig.settled > 0);
+	assert_int_equal(rig.settled_by[SPOKE_TICKET_CLOSING], rig.settled);
+}
+
+static void draining_settles_those_that_wait(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_REFUSE;
+	echo = failback("retry.period=1s");
+	for (unsigned i = 0; i < 5; i++)
+		(void)deferred(echo);
+	assert_int_equal(spoke_engine_drain(rig.engine, 10 * SECOND), 0);
+	clusterrig_pass(100 * MS);
+	assert_int_equal(rig.settled_by[SPOKE_TICKET_CLOSING], 5);
+}
+
+static void free_it(struct rig_call *call)
+{
+	(void)call;
+	if (rig.consumer)
+		clusterrig_free_consumer();
+}
+
+static void the_consumer_is_freed_as_it_is_deferred(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	rig.provider_count = 1;
+	echo = failback("retry.period=1s");
+	clusterrig_pass(300 * MS);
+	for (unsigned i = 0; i < 5; i++)
+		(void)clusterrig_call(echo);
+	rig.in_done = free_it;
+	clusterrig_pass(100 * MS);
+	assert_int_equal(rig.ended, 5);
+}
+
+static void the_consumer_is_freed_as_one_is_settled(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	rig.provider_count = 1;
+	echo = failback("retry.period=1s&retries=1");
+	clusterrig_pass(300 * MS);
+	for (unsigned i = 0; i < 5; i++)
+		(void)deferred(echo);
+	rig.in_settled = free_it;
+	clusterrig_pass(5 * SECOND);
+	assert_int_equal(rig.settled, 5);
+	assert_int_equal(rig.settled_by[SPOKE_TICKET_EXHAUSTED], 1);
+	assert_int_equal(rig.settled_by[SPOKE_TICKET_CLOSING], 4);
+}
+
+/* Row 61 of the table of faults. */
+static void ten_minutes_without_a_provider(void **state)
+{
+	struct spoke_method *echo;
+	size_t blocks = 0;
+
+	(void)state;
+	rig.provider_count = 1;
+	echo = failback("retry.period=5s");
+	clusterrig_pass(300 * MS);
+	for (unsigned second = 0; second < 600; second++) {
+		for (unsigned i = 0; i < 10; i++) {
+			int error = clusterrig_try(echo, NULL);
+
+			assert_true(error == 0 || error == SPOKE_ELIMIT);
+			clusterrig_pass(100 * MS);
+		}
+		if (second == 60)
+			blocks = rig.process.blocks;
+		if (second > 60)
+			assert_true(rig.process.blocks < blocks + 100);
+		assert_true(spoke_consumer_tickets(rig.consumer, NULL) <= 100);
+	}
+	clusterrig_pass(60 * SECOND);
+	assert_int_equal(rig.settled, rig.ended);
+	assert_int_equal(rig.settled, clusterrig_stat(SPOKE_STAT_CALLS_DEFERRED));
+}
+
+static void settings_that_are_wrong_are_named(void **state)
+{
+	static const struct {
+		const char *query;
+		int error;
+		const char *says[2];
+	} rows[] = {
+		{ "cluster=failbak", SPOKE_EINVAL, { "cluster=failbak", "failback" } },
+		{ "loadbalance=best", SPOKE_EINVAL, { "loadbalance=best", "random" } },
+		{ "retry.period=-5s", SPOKE_ESYNTAX, { "retry.period=-5s", "duration" } },
+		{ "retry.period=9ms", SPOKE_ERANGE, { "retry.period=9ms", "10ms" } },
+		{ "retries=101", SPOKE_ERANGE, { "retries=101", "100" } },
+		{ "echo.retries=101", SPOKE_ERANGE, { "retries=101", "100" } },
+		{ "echo.cluster=x", SPOKE_EINVAL, { "cluster=x", "failover" } },
+		{ "failback.tasks=0", SPOKE_ERANGE, { "failback.tasks=0", "1" } },
+		{ "failback.overflow=drop", SPOKE_EINVAL, { "failback.overflow=drop", "reject" } },
+		{ "retry.perod=5s", SPOKE_EINVAL, { "retry.perod", "retry.period" } },
+		{ "echo.heartbeat=5s", SPOKE_EINVAL, { "echo.heartbeat", "no such option" } },
+	};
+	char url[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct spoke_consumer_options options = { .url = url };
+		struct spoke_consumer *consumer;
+		const char *why;
+
+		(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:20880/demo.Echo?%s",
+			       rows[i].query);
+		assert_int_equal(spoke_consumer_new(rig.engine, &options, &consumer),
+				 rows[i].error);
+		why = spoke_engine_why(rig.engine);
+		assert_non_null(strstr(why, rows[i].says[0]));
+		assert_non_null(strstr(why, rows[i].says[1]));
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, clusterrig_set_up, clusterrig_tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(closing_settles_all),
+		TEST(draining_settles_those_that_wait),
+		TEST(the_consumer_is_freed_as_it_is_deferred),
+		TEST(the_consumer_is_freed_as_one_is_settled),
+		TEST(ten_minutes_without_a_provider),
+		TEST(settings_that_are_wrong_are_named),
+	};
+
+	return cmocka_run_group_tests_name("failback ends", tests, NULL, NULL);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Policies of one attempt and of several at a time; what stands in for an answer; filters. */
+#include "tests/cluster/clusterrig.h"
+
+#define rig clusterrig
+
+static unsigned runs_of_all(void)
+{
+	return rig.runs;
+}
+
+static void forking_takes_the_first_answer(void **state)
+{
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(3);
+	rig.providers[0].manner = RIG_SILENT;
+	rig.providers[1].manner = RIG_SILENT;
+	clusterrig_consume("cluster=forking&forks=3", NULL);
+	call = clusterrig_call(clusterrig_method("echo", NULL));
+	clusterrig_pass(50 * MS);
+	assert_int_equal(call->ends, 1);
+	assert_int_equal(call->error, SPOKE_OK);
+	assert_int_equal(call->attempts, 3);
+	assert_int_equal(runs_of_all(), 3);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(rig.providers[i].runs, 1);
+}
+
+static void forking_fails_when_all_do(void **state)
+{
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(3);
+	for (unsigned i = 0; i < 3; i++)
+		rig.providers[i].manner = RIG_REFUSE;
+	clusterrig_consume("cluster=forking&forks=2", NULL);
+	call = clusterrig_call(clusterrig_method("echo", NULL));
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_EREFUSED);
+	assert_int_equal(call->attempts, 2);
+}
+
+static void broadcast_asks_all_and_tells_of_the_one_that_failed(void **state)
+{
+	struct spoke_method *echo;
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(5);
+	clusterrig_consume("cluster=broadcast", NULL);
+	echo = clusterrig_method("echo", NULL);
+	call = clusterrig_call(echo);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_OK);
+	assert_int_equal(call->attempts, 5);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(rig.providers[i].runs, 1);
+	rig.providers[3].manner = RIG_ERROR;
+	call = clusterrig_call(echo);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_EREMOTE);
+	assert_int_equal(runs_of_all(), 10);
+}
+
+static void available_takes_the_first_in_the_list_that_can(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(3);
+	clusterrig_consume("cluster=available", NULL);
+	echo = clusterrig_method("echo", NULL);
+	for (unsigned i = 0; i < 10; i++)
+		clusterrig_end(clusterrig_call(echo));
+	assert_int_equal(rig.providers[0].runs, 10);
+	clusterrig_kill(0);
+	clusterrig_pass(10 * MS);
+	for (unsigned i = 0; i < 10; i++)
+		clusterrig_end(clusterrig_call(echo));
+	assert_int_equal(rig.providers[1].runs, 10);
+	assert_int_equal(rig.providers[2].runs, 0);
+}
+
+static void failsafe_excuses_every_failure(void **state)
+{
+	struct spoke_method *echo;
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_ERROR;
+	clusterrig_consume("cluster=failsafe", NULL);
+	echo = clusterrig_method("echo", NULL);
+	call = clusterrig_call(echo);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_OK);
+	clusterrig_kill(0);
+	clusterrig_pass(200 * MS);
+	call = clusterrig_call(echo);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_OK);
+}
+
+static void failsafe_waits_and_is_excused_all_the_same(void **state)
+{
+	struct spoke_method *echo;
+	struct rig_call *call;
+
+	(void)state;
+	rig.provider_count = 2;
+	clusterrig_consume("cluster=failsafe&wait.ready=true&timeout=300ms", NULL);
+	clusterrig_pass(200 * MS);
+	echo = clusterrig_method("echo", NULL);
+	call = clusterrig_call(echo);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_OK);
+	call = clusterrig_call(echo);
+	clusterrig_pass(10 * MS);
+	clusterrig_free_consumer();
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_ECLOSED);
+}
+
+static void failsafe_excuses_a_limit_at_once(void **state)
+{
+	struct rig_call *call;
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(2);
+	rig.providers[0].manner = RIG_SILENT;
+	rig.providers[1].manner = RIG_SILENT;
+	clusterrig_consume("cluster=failsafe&wait.ready=true&endpoint.actives=1", NULL);
+	echo = clusterrig_method("echo", NULL);
+	for (unsigned i = 0; i < 2; i++)
+		(void)clusterrig_call(echo);
+	call = clusterrig_call(echo);
+	clusterrig_pass(MS);
+	assert_int_equal(call->ends, 1);
+	assert_int_equal(call->error, SPOKE_OK);
+}
+
+static void a_fallback_stands_in_for_failures_but_not_for_answers(void **state)
+{
+	static const unsigned char seven[] = { 0x07 };
+	struct spoke_method *echo;
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(2);
+	rig.providers[0].manner = RIG_REFUSE;
+	rig.providers[1].manner = RIG_REFUSE;
+	clusterrig_consume("", NULL);
+	echo = clusterrig_method("echo",
+				 &(struct spoke_method_options){ .fallback = { seven, 1 } });
+	call = clusterrig_call(echo);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_OK);
+	assert_true(call->fallback);
+	clusterrig_kill(0);
+	clusterrig_kill(1);
+	clusterrig_pass(300 * MS);
+	call = clusterrig_call(echo);
+	clusterrig_end(call);
+	assert_true(call->fallback);
+	assert_int_equal(clusterrig_stat(SPOKE_STAT_CALLS_FALLBACK), 2);
+	clusterrig_start(0);
+	rig.providers[0].manner = RIG_ERROR;
+	clusterrig_pass(2 * SECOND);
+	call = clusterrig_call(echo);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_EREMOTE);
+	assert_false(call->fallback);
+}
+
+static struct spoke_verdict finish_first(const struct spoke_history *history)
+{
+	(void)history;
+	return (struct spoke_verdict){ .step = SPOKE_STEP_FINISH };
+}
+
+static struct spoke_verdict wait_first(const struct spoke_history *history)
+{
+	return (struct spoke_verdict){
+		.step = history->waited ? SPOKE_STEP_FINISH : SPOKE_STEP_WAIT,
+		.wait_ns = 10 * MS,
+	};
+}
+
+static void a_policy_that_never_sends_brings_no_success(void **state)
+{
+	static const struct spoke_policy finishes = { .name = "finishes", .next = finish_first };
+	static const struct spoke_policy waits = { .name = "waits", .next = wait_first };
+	struct spoke_call_options options = { .policy = &finishes };
+	struct spoke_method *echo;
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(2);
+	clusterrig_consume("", NULL);
+	echo = clusterrig_method("echo", NULL);
+	assert_int_equal(clusterrig_try(echo, &options), SPOKE_EUNAVAILABLE);
+	options.policy = &waits;
+	call = clusterrig_call_with(echo, &options);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_EUNAVAILABLE);
+}
+
+static unsigned before_count;
+static unsigned after_count;
+static struct spoke_method *inner_method;
+
+static struct spoke_filter_verdict call_inside(void *arg, const struct spoke_filter_call *call)
+{
+	static const unsigned char two[] = { 0x92, 0x01, 0x02 };
+
+	(void)arg;
+	(void)call;
+	before_count++;
+	if (inner_method) {
+		struct spoke_method *method = inner_method;
+
+		inner_method = NULL;
+		assert_int_equal(spoke_call(method, (struct spoke_span){ two, 3 }, NULL, NULL, NULL,
+					    NULL),
+				 0);
+	}
+	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
+}
+
+static struct spoke_filter_verdict note_after(void *arg, const struct spoke_filter_call *call)
+{
+	(void)arg;
+	(void)call;
+	after_count++;
+	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
+}
+
+static void filters_are_asked_after_every_call_that_they_let_go_on(void **state)
+{
+	static const struct spoke_filter filter = {
+		.name = "inside",
+		.before_call = call_inside,
+		.after_call = note_after,
+	};
+	static const struct spoke_filter *const filters[] = { &filter };
+	struct spoke_consumer_options options = { .filters = filters, .filter_count = 1 };
+	struct rig_call *call;
+
+	(void)state;
+	before_count = 0;
+	after_count = 0;
+	clusterrig_provide(2);
+	clusterrig_consume("", &options);
+	inner_method = clusterrig_method("echo", NULL);
+	call = clusterrig_call(inner_method);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_OK);
+	clusterrig_pass(10 * MS);
+	assert_int_equal(before_count, 2);
+	assert_int_equal(after_count, 2);
+	clusterrig_kill(0);
+	clusterrig_kill(1);
+	clusterrig_pass(300 * MS);
+	assert_int_equal(clusterrig_try(clusterrig_method("echo", NULL), NULL), SPOKE_EUNAVAILABLE);
+	assert_int_equal(before_count, 3);
+	assert_int_equal(after_count, 3);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, clusterrig_set_up, clusterrig_tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(forking_takes_the_first_answer),
+		TEST(forking_fails_when_all_do),
+		TEST(broadcast_asks_all_and_tells_of_the_one_that_failed),
+		TEST(available_takes_the_first_in_the_list_that_can),
+		TEST(failsafe_excuses_every_failure),
+		TEST(failsafe_waits_and_is_excused_all_the_same),
+		TEST(failsafe_excuses_a_limit_at_once),
+		TEST(a_fallback_stands_in_for_failures_but_not_for_answers),
+		TEST(a_policy_that_never_sends_brings_no_success),
+		TEST(filters_are_asked_after_every_call_that_they_let_go_on),
+	};
+
+	return cmocka_run_group_tests_name("policies at work", tests, NULL, NULL);
+}

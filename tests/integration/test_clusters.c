@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clusters of real processes: providers that are killed, come again, join and leave while a
+ * consumer goes on calling, and one provider that is gone for a while. Each process that provides
+ * has a number of its own, by which its answers are known.
+ */
+#define _GNU_SOURCE
+#include "tests/integration/rig.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MEMBERS 5u
+#define LIST_MAX 8192u
+
+struct member {
+	struct rig_process *process;
+	unsigned id;
+	char address[64]; /* "": it has none yet */
+};
+
+static char folder[64];
+static char list_path[96];
+static unsigned id_count;
+static struct rig_process *caller;
+
+static int make_folder(void **state)
+{
+	(void)snprintf(folder, sizeof(folder), "/tmp/spoke-clusters-XXXXXX");
+	if (mkdtemp(folder) == NULL)
+		return -1;
+	(void)snprintf(list_path, sizeof(list_path), "%s/providers", folder);
+	id_count = 0;
+	return rig_set_up(state);
+}
+
+static int remove_folder(void **state)
+{
+	int status = rig_tear_down(state);
+	char lock_path[128];
+
+	(void)snprintf(lock_path, sizeof(lock_path), "%s.lock", list_path);
+	(void)unlink(lock_path);
+	(void)unlink(list_path);
+	return rmdir(folder) || status ? -1 : 0;
+}
+
+/* --- members */
+
+static unsigned number_after(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+
+	assert_non_null(at);
+	return (unsigned)strtoul(at + strlen(name), NULL, 10);
+}
+
+/* Where it was before, if it was somewhere. */
+static void start_member(struct member *member, const char *options)
+{
+	bool again = member->address[0] != '\0';
+
+	member->id = ++id_count;
+	member->process = rig_provider(NULL, "id=%u requests=10000%s%s%s", member->id, options,
+				       again ? " listen=dubbo://" : "", member->address);
+	(void)snprintf(member->address, sizeof(member->address), "%s",
+		       rig_address(member->process));
+}
+
+static void join(struct member *member)
+{
+	char options[128];
+
+	(void)snprintf(options, sizeof(options), " registry=file://%s", list_path);
+	start_member(member, options);
+	rig_until(member->process, "registered", "registered 1 of 1");
+}
+
+static unsigned answered_by(unsigned id)
+{
+	char pattern[32];
+	const char *text;
+
+	rig_tell(caller, "from %u", id);
+	(void)snprintf(pattern, sizeof(pattern), "from %u *", id);
+	text = rig_wait(caller, pattern)->text;
+	return number_after(text, " answered ") + number_after(text, " settled ");
+}
+
+/* It ends in order: what it ran is what its caller had answers to. */
+static void assert_leaves(struct member *member)
+{
+	const char *text;
+
+	rig_signal(member->process, SIGTERM);
+	text = rig_wait(member->process, "runs *")->text;
+	assert_int_equal(rig_end(member->process), 0);
+	assert_int_equal(answered_by(member->id), number_after(text, "runs "));
+}
+
+/* --- the list that they are in */
+
+static void read_list(char *text)
+{
+	int fd = open(list_path, O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+
+	assert_true(fd >= 0);
+	len = read(fd, text, LIST_MAX - 1);
+	(void)close(fd);
+	assert_true(len >= 0 && len < (ssize_t)LIST_MAX - 1);
+	text[len] = '\0';
+}
+
+static bool is_listed(const struct member *member)
+{
+	char text[LIST_MAX];
+
+	read_list(text);
+	return strstr(text, member->address) != NULL;
+}
+
+/* As people do with an editor, while nobody else does. */
+static void write_list(const char *text, const char *line)
+{
+	char path[128];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s.new", list_path);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(write(fd, line, strlen(line)), strlen(line));
+	(void)close(fd);
+	assert_int_equal(rename(path, list_path), 0);
+}
+
+/* --- the one who calls */
+
+static void until_calls(unsigned more)
+{
+	rig_until_stat(caller, "calls_ok", rig_stat(caller, "calls_ok") + more);
+}
+
+static void until_endpoints(unsigned count)
+{
+	char wanted[32];
+
+	(void)snprintf(wanted, sizeof(wanted), "endpoints %u", count);
+	rig_until(caller, "endpoints", wanted);
+}
+
+/* All calls have ended once, and the engine has counted the same; returns how. */
+static const char *assert_ended_once(void)
+{
+	static const char *const ends[] = {
+		"calls_ok",       "calls_remote", "calls_timeout",
+		"calls_lost",     "calls_closed", "calls_timeout_unsent",
+		"calls_canceled", "calls_failed", "calls_deferred",
+	};
+	const char *table;
+	unsigned taken;
+	uint64_t all = 0;
+
+	rig_tell(caller, "rest");
+	rig_tell(caller, "table");
+	table = rig_wait(caller, "table *")->text;
+	taken = number_after(table, " taken ");
+	assert_int_equal(number_after(table, " twice "), 0);
+	assert_int_equal(number_after(table, " wrong "), 0);
+	assert_int_equal(number_after(table, " other "), 0);
+	for (unsigned i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		all += rig_stat(caller, ends[i]);
+	assert_int_equal(rig_stat(caller, "calls"), taken);
+	assert_int_equal(all, taken);
+	assert_int_equal(rig_stat(caller, "calls_ok"), number_after(table, " ok "));
+	assert_int_equal(rig_stat(caller, "calls_lost"), number_after(table, " lost "));
+	assert_int_equal(rig_stat(caller, "calls_remote"), number_after(table, " refused "));
+	assert_int_equal(rig_stat(caller, "calls_deferred"), number_after(table, " deferred "));
+	assert_int_equal(rig_stat(caller, "calls_timeout") +
+				 rig_stat(caller, "calls_timeout_unsent"),
+			 number_after(table, " timeouts "));
+	assert_int_equal(rig_stat(caller, "calls_refused"), number_after(table, " not_taken "));
+	return table;
+}
+
+/* Of every provider there ever was. */
+static unsigned answered_by_all(void)
+{
+	unsigned all = 0;
+
+	for (unsigned id = 1; id <= id_count; id++)
+		all += answered_by(id);
+	return all;
+}
+
+/* --- many */
+
+/* One after the other, and two at once. */
+static void kill_and_restart(struct member *members)
+{
+	for (unsigned i = 0; i < MEMBERS; i++) {
+		struct member *one = &members[i];
+		struct member *other = i % 2 ? &members[(i + 1) % MEMBERS] : NULL;
+
+		rig_kill(one->process);
+		if (other)
+			rig_kill(other->process);
+		until_calls(1000);
+		join(one);
+		if (other)
+			join(other);
+		rig_until_ready(caller, MEMBERS);
+		rig_until_stat(one->process, "requests_ok", 100);
+	}
+}
+
+static void add_and_remove(struct member *members)
+{
+	struct member added[2] = { { NULL } };
+
+	for (unsigned i = 0; i < 2; i++) {
+		join(&added[i]);
+		rig_until_stat(added[i].process, "requests_ok", 100);
+	}
+	until_endpoints(MEMBERS + 2);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_leaves(&members[i]);
+		assert_false(is_listed(&members[i]));
+		until_calls(500);
+		members[i] = added[i];
+	}
+	until_endpoints(MEMBERS);
+}
+
+/* One stands still until no more can be written to it, nor waits for that, and is killed then: what
+ * was not written goes elsewhere, though it had been given to the connection. */
+static void freeze_and_kill(struct member *member)
+{
+	uint64_t retries = rig_stat(caller, "retries");
+
+	rig_freeze(member->process);
+	rig_tell(caller, "bytes 16384");
+	until_calls(8000);
+	rig_tell(caller, "bytes 0");
+	rig_kill(member->process);
+	rig_until_stat(caller, "retries", retries + 1);
+	join(member);
+	rig_until_ready(caller, MEMBERS);
+}
+
+/* Somebody writes a provider into the list, and takes it out again; it stays where it is. */
+static void list_and_delist(void)
+{
+	struct member member = { NULL };
+	char list[LIST_MAX];
+	char line[128];
+	unsigned runs;
+
+	start_member(&member, "");
+	(void)snprintf(line, sizeof(line), "\ndubbo://%s/demo.EchoService?warmup=0\n",
+		       member.address);
+	read_list(list);
+	write_list(list, line);
+	rig_until_stat(member.process, "requests_ok", 100);
+	write_list(list, "");
+	until_endpoints(MEMBERS);
+	rig_tell(member.process, "runs");
+	runs = number_after(rig_wait(member.process, "runs *")->text, "runs ");
+	until_calls(1000);
+	rig_tell(member.process, "runs");
+	assert_int_equal(number_after(rig_wait(member.process, "runs *")->text, "runs "), runs);
+	assert_leaves(&member);
+}
+
+static void failover_loses_no_call_that_was_never_written(void **state)
+{
+	struct member members[MEMBERS] = { { NULL } };
+	const char *table;
+
+	(void)state;
+	for (unsigned i = 0; i < MEMBERS; i++)
+		join(&members[i]);
+	caller = rig_caller("url=consumer://any/demo.EchoService?timeout=30s&eject.time=200ms "
+			    "registry=file://%s",
+			    list_path);
+	rig_until_ready(caller, MEMBERS);
+	rig_tell(caller, "calls 5000");
+	until_calls(1000);
+	kill_and_restart(members);
+	add_and_remove(members);
+	list_and_delist();
+	freeze_and_kill(&members[0]);
+	kill_and_restart(members);
+	table = assert_ended_once();
+	assert_int_equal(number_after(table, " not_taken "), 0);
+	assert_int_equal(number_after(table, " unwritten "), 0);
+	assert_int_equal(number_after(table, " refused "), 0);
+	assert_in_range(number_after(table, " lost "), 1, UINT32_MAX);
+	assert_int_equal(answered_by_all(), number_after(table, " ok "));
+	for (unsigned i = 0; i < MEMBERS; i++)
+		assert_leaves(&members[i]);
+	assert_ends_well(caller);
+}
+
+/* --- one */
+
+static void failback_settles_every_ticket_when_the_provider_is_back(void **state)
+{
+	struct member member = { NULL };
+	const char *table;
+	const char *tickets;
+	const char *runs;
+	unsigned deferred;
+
+	(void)state;
+	start_member(&member, "");
+	caller = rig_caller("url=dubbo://%s/demo.EchoService?cluster=failback&timeout=30s"
+			    "&retries=100&retry.period=100ms&retry.deadline=10m"
+			    "&failback.tasks=10000",
+			    member.address);
+	rig_until_ready(caller, 1);
+	rig_tell(caller, "calls 100");
+	until_calls(100);
+	rig_kill(member.process);
+	rig_until_stat(caller, "calls_deferred", 60);
+	start_member(&member, "");
+	until_calls(20);
+	table = assert_ended_once();
+	deferred = number_after(table, " deferred ");
+	assert_int_equal(number_after(table, " not_taken "), 0);
+	assert_int_equal(number_after(table, " ok ") + deferred, number_after(table, " taken "));
+	rig_tell(caller, "tickets");
+	tickets = rig_wait(caller, "tickets *")->text;
+	assert_int_equal(number_after(tickets, " settled "), deferred);
+	assert_int_equal(number_after(tickets, " success "), deferred);
+	assert_int_equal(number_after(tickets, " told "), deferred);
+	assert_int_equal(number_after(tickets, " wrong "), 0);
+	assert_int_equal(number_after(tickets, " twice "), 0);
+	rig_until(caller, "waiting", "waiting 0");
+	assert_int_equal(answered_by_all(), number_after(table, " taken "));
+	/* Nothing was run twice by the one that came back. */
+	rig_tell(member.process, "runs");
+	runs = rig_wait(member.process, "runs *")->text;
+	assert_int_equal(number_after(runs, " different "), number_after(runs, "runs "));
+	assert_leaves(&member);
+	assert_ends_well(caller);
+}
+
+#define CLUSTER_TEST(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CLUSTER_TEST(failover_loses_no_call_that_was_never_written),
+		CLUSTER_TEST(failback_settles_every_ticket_when_the_provider_is_back),
+	};
+
+	cmocka_set_test_filter(rig_filter());
+	return cmocka_run_group_tests_name("clusters", tests, NULL, NULL);
+}
