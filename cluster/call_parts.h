@@ -53,7 +53,8 @@ void spokei_call_defer(struct spokei_call *call);
 /* It ends with OK and this value, a little later. */
 void spokei_call_answer(struct spokei_call *call);
 
-/* Is a call that failed one that went well, as this policy has it? NULL is fine: a push has none. */
+/* Is a call that failed one that went well, as this policy has it? NULL is fine: a push has none.
+ */
 static inline bool spokei_call_excuses(const struct spoke_policy *policy)
 {
 	static const struct spoke_history failed = {
