@@ -230,6 +230,17 @@ void spokei_call_end(struct spokei_call *call, enum spoke_settlement settlement,
 		spokei_call_finish(call, result);
 }
 
+/* Some policies have it that failures count as answers. What its owner ended is no failure. */
+static void excuse(const struct spokei_call *call, struct spoke_result *result)
+{
+	if (SPOKEI_LIKELY(result->error == SPOKE_OK) || result->error == SPOKE_ECANCELED ||
+	    result->error == SPOKE_ECLOSED || !spokei_call_excuses(call->policy))
+		return;
+	spokei_event(call->caller->engine, result->error, "call failed, and is excused");
+	result->error = SPOKE_OK;
+	result->value = spokei_call_nil;
+}
+
 /* --- a little later */
 
 static struct spokei_call *call_of(struct spokei_task *tell)
@@ -247,6 +258,7 @@ static void ended_later(struct spokei_task *task)
 		course->settlement = SPOKE_TICKET_CANCELLED;
 		result.error = SPOKE_ECANCELED;
 	}
+	excuse(call, &result);
 	if (course->told)
 		settle(call, &result);
 	else
@@ -327,10 +339,8 @@ static void finish_one(struct spokei_call *call, const struct spokei_outcome *ou
 			.waited_ns = outcome->waited_ns,
 			.attempts = 1,
 		};
-	} else if (SPOKEI_UNLIKELY(result.error) && spokei_call_excuses(call->policy)) {
-		spokei_event(call->caller->engine, result.error, "call failed, and is excused");
-		result.error = SPOKE_OK;
-		result.value = spokei_call_nil;
+	} else {
+		excuse(call, &result);
 	}
 	spokei_call_finish(call, &result);
 }

@@ -5,6 +5,8 @@
  */
 #include "cluster/call_parts.h"
 
+#define ATTEMPTS_MAX SPOKEI_ENDPOINTS_MAX /* that a policy has at a time */
+
 static uint64_t throw_dice(const struct spokei_course *course)
 {
 	const struct spoke_env *env = course->call->caller->engine->env;
@@ -88,6 +90,12 @@ static struct spokei_tried tried_of(const struct spokei_course *course)
 	return tried;
 }
 
+static bool waits_for_endpoint(const struct spokei_course *course, int error)
+{
+	return error == SPOKE_EUNAVAILABLE && course->call->method->settings.wait_ready &&
+	       !course->deferred && course->open == 0 && !course->policy->repeats;
+}
+
 /* Has the attempt begin at an endpoint that is chosen; NULL: none was. */
 static int begin_somewhere(struct spokei_course *course, struct spokei_attempt *attempt,
 			   struct spokei_endpoint **ret_endpoint)
@@ -106,6 +114,9 @@ static int begin_somewhere(struct spokei_course *course, struct spokei_attempt *
 				     &conn);
 	if (error)
 		return error;
+	/* Not at a connection that may never be: it goes to whoever is there first. */
+	if (conn->state == SPOKEI_CONN_CONNECTING && waits_for_endpoint(course, SPOKE_EUNAVAILABLE))
+		return SPOKE_EUNAVAILABLE;
 	if (course->policy->repeats && conn->wire->attachments) {
 		spokei_course_number(course);
 		spokei_course_say(course, &method->request);
@@ -136,12 +147,6 @@ static int send_one(struct spokei_course *course)
 		course->own_free = false;
 	course->open++;
 	return SPOKE_OK;
-}
-
-static bool waits_for_endpoint(const struct spokei_course *course, int error)
-{
-	return error == SPOKE_EUNAVAILABLE && course->call->method->settings.wait_ready &&
-	       !course->deferred && course->open == 0 && !course->policy->repeats;
 }
 
 enum sent {
@@ -178,6 +183,8 @@ static enum sent send_some(struct spokei_course *course, uint32_t count)
 
 	if (caller->closed || left_of(course) == 0)
 		return SENT_NEVER;
+	if (count > ATTEMPTS_MAX)
+		count = ATTEMPTS_MAX;
 	for (; count > 0; count--) {
 		if (again && !course->unready && !may_send_again(course)) {
 			if (course->open > 0)
@@ -317,6 +324,7 @@ static bool waits_again(struct spokei_course *course, const struct spokei_outcom
 	    !waits_for_endpoint(course, SPOKE_EUNAVAILABLE))
 		return false;
 	course->begun--;
+	course->tried_count--;
 	course->unready = true;
 	return true;
 }

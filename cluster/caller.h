@@ -55,12 +55,14 @@ struct spokei_call {
 struct spoke_method {
 	struct spokei_caller *caller;
 	struct spoke_list node;        /* of the caller */
+	const char *name;              /* the request's method, as a string */
 	struct spokei_message request; /* what every request says; points into `texts` */
 	struct spokei_prefix {
 		const struct spokei_wire *wire; /* the prefix is of this one; NULL: none yet */
 		struct spokei_buffer bytes;
 	} prefix;
 	struct spokei_call_settings settings; /* of a provider's only the timeout */
+	struct spoke_method_options said;     /* of a consumer's; without its texts */
 	struct spokei_limit limit;            /* actives, and calls per second */
 	struct spokei_balance own_balance;
 	struct spokei_balance *balance; /* its own, or the consumer's; NULL: a provider's */
@@ -84,7 +86,6 @@ struct spokei_method_presets {
 	const char *group;
 	const char *advice; /* said when there is no service; NULL: it needs none */
 	struct spokei_call_settings settings;
-	struct spokei_balance *balance; /* what the settings' balancer is the consumer's of */
 };
 
 /* Takes at most as many calls at a time as the link may have, and `tickets` beside them; it must

@@ -46,6 +46,10 @@ int spokei_consumer_pick(struct spoke_method *method, const struct spoke_policy 
 	if (SPOKEI_UNLIKELY(balancer && balancer->keyed) && key.len == 0)
 		ask.key = first_argument(&method->request);
 	error = spokei_directory_pick(&consumer->directory, &ask, ret_endpoint, ret_conn);
+	/* As long as the registry has said nothing, nobody knows. */
+	if (error == SPOKE_ENOPROVIDER && consumer->settings.keeper.registry &&
+	    !consumer->subscription.told)
+		error = SPOKE_EUNAVAILABLE;
 	if (error == 0 && SPOKEI_UNLIKELY(method->any_version || method->any_group))
 		error = spokei_method_say(method, *ret_endpoint);
 	return error;
@@ -100,6 +104,52 @@ static int read_further(struct spoke_consumer *consumer,
 	return SPOKE_OK;
 }
 
+/* Does the URL offer the service that is asked for? */
+static bool is_of(const struct spoke_consumer *consumer, const struct spoke_url *url)
+{
+	const char *service = spoke_url_get(url, "interface");
+
+	return strcmp(service && *service ? service : url->path, consumer->settings.service) == 0;
+}
+
+/* Keeps a copy of what a provider says; without memory what was kept before stays. */
+static void keep_provided(struct spoke_consumer *consumer, const struct spoke_url *url)
+{
+	const struct spoke_env *env = consumer->engine->env;
+	size_t size = spoke_url_print(url, SPOKE_URL_WHOLE, NULL, 0) + 1;
+	char *text = spokei_alloc(env, 1, size);
+	struct spoke_url copy;
+
+	if (text == NULL)
+		return;
+	(void)spoke_url_print(url, SPOKE_URL_WHOLE, text, size);
+	if (spoke_url_parse(env, text, size - 1, &copy, NULL) == SPOKE_OK) {
+		spoke_url_fini(&consumer->provided);
+		consumer->provided = copy;
+	}
+	spokei_free(env, text, 1, size);
+}
+
+/* What the first provider says counts where the consumer says nothing itself. */
+static void consumer_listed(void *arg, const struct spoke_url *urls, size_t count)
+{
+	struct spoke_consumer *consumer = arg;
+	struct spokei_consumer_settings *settings = &consumer->settings;
+	size_t first = 0;
+
+	while (first < count && !is_of(consumer, &urls[first]))
+		first++;
+	if (first == count)
+		return;
+	keep_provided(consumer, &urls[first]);
+	spokei_settings_inherit(settings, &consumer->provided);
+	if (settings->calls.balancer != consumer->balance.balancer) {
+		spokei_balance_fini(&consumer->balance, consumer->engine->env);
+		spokei_balance_init(&consumer->balance, settings->calls.balancer);
+	}
+	spokei_methods_inherit(consumer);
+}
+
 static int subscribe(struct spoke_consumer *consumer, const struct spoke_consumer_options *options)
 {
 	const struct spokei_consumer_settings *settings = &consumer->settings;
@@ -109,9 +159,11 @@ static int subscribe(struct spoke_consumer *consumer, const struct spoke_consume
 			     "option more_urls: a registry says where providers are");
 		return SPOKE_EINVAL;
 	}
+	consumer->subscription.directory = &consumer->directory;
+	consumer->subscription.listed = consumer_listed;
+	consumer->subscription.arg = consumer;
 	return spokei_subscription_begin(&consumer->subscription, consumer->engine,
-					 &settings->keeper, settings->service,
-					 &consumer->directory);
+					 &settings->keeper, settings->service);
 }
 
 static int add_endpoints(struct spoke_consumer *consumer,
@@ -162,6 +214,7 @@ static void consumer_bury(struct spokei_task *task)
 	spokei_caller_fini(&consumer->caller);
 	spokei_directory_fini(&consumer->directory);
 	spokei_balance_fini(&consumer->balance, env);
+	spoke_url_fini(&consumer->provided);
 	spokei_filters_fini(&consumer->filters, env);
 	spokei_link_fini(&consumer->link);
 	spokei_settings_consumer_fini(&consumer->settings);

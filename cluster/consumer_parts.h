@@ -23,7 +23,8 @@ struct spoke_consumer {
 	_Atomic(struct spokei_desk *) desk; /* where futures reach it; NULL: it never had one */
 	struct spokei_directory directory;
 	struct spokei_subscription subscription; /* keeps the directory up to date, or nothing */
-	struct spokei_balance balance;           /* of methods that have none of their own */
+	struct spoke_url provided;     /* of the first provider that a registry listed; or empty */
+	struct spokei_balance balance; /* of methods that have none of their own */
 	struct spokei_filters filters;
 	bool ended; /* no more calls, and no connections */
 	bool freed; /* gone when the last connection is */
@@ -41,6 +42,9 @@ static inline struct spoke_consumer *spokei_consumer_of(const struct spoke_metho
  * SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_method_say(struct spoke_method *method,
 				     const struct spokei_endpoint *endpoint);
+
+/* What is provided has changed: its methods go by that where they say nothing themselves. */
+void spokei_methods_inherit(struct spoke_consumer *consumer);
 
 /* Ends all that the consumer does. */
 void spokei_consumer_end(struct spoke_consumer *consumer);

@@ -21,8 +21,8 @@ struct spokei_directory_up {
 	void (*request)(void *arg, struct spokei_conn *conn, const struct spokei_message *message);
 	/* What users are told. May end the directory. */
 	void (*event)(void *arg, const struct spoke_link_event *event);
-	/* Somebody can take calls, as nobody could before. Told on the engine's soon. NULL: nobody
-	 * wants to know. */
+	/* Somebody who is connected can take calls, as nobody could before. Told on the engine's
+	 * soon. NULL: nobody wants to know. */
 	void (*able)(void *arg);
 	/* A directory that rests has no connections any more. */
 	void (*rested)(void *arg);
@@ -49,7 +49,7 @@ struct spokei_directory {
 	size_t usable;          /* places that could take a call */
 	uint8_t best;           /* rank of the able */
 	bool stale;             /* something has changed since `seats` was looked through */
-	bool barren;            /* nobody could take a call then */
+	bool barren;            /* nobody who could take a call was connected then */
 	bool needs_service;     /* an endpoint speaks a wire that has to name the service */
 	bool resting;
 	bool ended;

@@ -110,7 +110,7 @@ static void tell_able(struct spokei_task *task)
 	uint32_t fresh;
 
 	spokei_directory_count(directory, NULL, 0, &able, &fresh);
-	if (able > 0 && directory->up->able)
+	if (!directory->barren && directory->up->able)
 		directory->up->able(directory->up_arg);
 }
 

@@ -193,6 +193,13 @@ static int no_memory(struct spokei_directory *directory)
 	return SPOKE_ENOMEM;
 }
 
+/* Who provided a service a moment ago is not gone because a registry says that nobody does. */
+static bool is_protected(const struct spokei_directory *directory, const struct draft *draft)
+{
+	return directory->settings.protects && draft->count == 0 &&
+	       directory->seats.shown.count > 0;
+}
+
 int spokei_directory_set(struct spokei_directory *directory, const struct spoke_url *urls,
 			 size_t count)
 {
@@ -205,6 +212,9 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 		return SPOKE_OK;
 	if (spokei_seats_reserve(&directory->seats, draft.room))
 		return no_memory(directory);
+	/* Seats that were moved do not know who can take calls. */
+	spokei_directory_refresh_later(directory);
+	directory->version++;
 	draft.endpoints = spokei_alloc(env, room, sizeof(struct spokei_endpoint *));
 	if (draft.endpoints == NULL)
 		return no_memory(directory);
@@ -212,7 +222,13 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 		spokei_map_init(&directory->keys, env);
 	for (size_t i = 0; i < count; i++)
 		draft_url(directory, &draft, &urls[i]);
-	if (!is_as_before(directory, &draft))
+	if (is_protected(directory, &draft))
+		spokei_event(
+			directory->engine, SPOKE_ENOPROVIDER,
+			"the list of %s names nobody who could be called; those of before stay "
+			"(registry.protect)",
+			directory->settings.service);
+	else if (!is_as_before(directory, &draft))
 		take_draft(directory, &draft);
 	else if (draft.news)
 		spokei_directory_refresh_later(directory);

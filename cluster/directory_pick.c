@@ -53,6 +53,12 @@ static bool look_at(struct spokei_directory *directory, struct spokei_endpoint *
 }
 
 /* Looks at all endpoints; balancers are told if that makes a difference. */
+/* Do those of this rank have a connection that stands? */
+static bool is_connected(uint8_t rank)
+{
+	return rank < SPOKEI_RANK_FULL && rank % SPOKEI_RANK_ASIDE != SPOKEI_GRADE_CONNECTING;
+}
+
 static void look_through(struct spokei_directory *directory)
 {
 	struct spokei_seats *seats = &directory->seats;
@@ -80,9 +86,9 @@ static void look_through(struct spokei_directory *directory)
 		seats->shown.able_count += able;
 	}
 	directory->best = best;
-	if (directory->barren && directory->usable > 0)
+	if (directory->barren && is_connected(best))
 		spokei_engine_soon(directory->engine, &directory->news);
-	directory->barren = directory->usable == 0;
+	directory->barren = !is_connected(best);
 	directory->version += differs;
 }
 
@@ -291,6 +297,11 @@ static SPOKEI_NOINLINE int pick_among(struct spokei_directory *directory,
 		if (directory->usable == 0)
 			return refusal(directory);
 		place = choose(directory, ask);
+		/* A balancer of a program's did more than to choose. */
+		if (SPOKEI_UNLIKELY(place == SPOKE_NOBODY)) {
+			directory->stale = true;
+			continue;
+		}
 		error = reach(directory, place, ret_conn);
 		if (error)
 			return error;

@@ -104,7 +104,8 @@ static const unsigned char *copy_bytes(unsigned char **at, const unsigned char *
 	return begin;
 }
 
-/* Copies what a result points to; without memory for that, ENOMEM is the result. */
+/* Copies what a result points to; without memory for that, ENOMEM is the result, but a ticket is
+ * not lost for want of a text. */
 static void keep_result(struct spoke_future *future, const struct spoke_result *from)
 {
 	struct spoke_result *result = &future->result;
@@ -120,10 +121,12 @@ static void keep_result(struct spoke_future *future, const struct spoke_result *
 		future->bytes_len = len;
 	}
 	if (len && at == NULL) {
-		*result = (struct spoke_result){ .error = SPOKE_ENOMEM,
-						 .written = from->written,
-						 .queued_ns = result->queued_ns,
-						 .waited_ns = from->waited_ns };
+		if (from->error != SPOKE_EDEFERRED)
+			result->error = SPOKE_ENOMEM;
+		result->value = (struct spoke_value){ NULL, 0 };
+		result->attachments = result->value;
+		result->error_text = (struct spoke_span){ NULL, 0 };
+		result->error_class = result->error_text;
 		return;
 	}
 	result->value.data = copy_bytes(&at, from->value.data, from->value.len);

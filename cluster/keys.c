@@ -253,6 +253,27 @@ void spokei_keys_read_method(const struct spoke_url *url, const char *method,
 	}
 }
 
+/* How much a consumer calls is its own affair. */
+static bool is_provided(unsigned key)
+{
+	return key < SPOKEI_KEYS_OF_METHODS && key != SPOKEI_KEY_ACTIVES && key != SPOKEI_KEY_TPS &&
+	       key != SPOKEI_KEY_WAIT_READY;
+}
+
+void spokei_keys_read_provided(const struct spoke_url *url, struct spokei_key_values *values)
+{
+	char why[SPOKEI_OPTION_WHY_MAX];
+
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		const char *value = is_provided(i) ? spoke_url_get(url, keys[i].name) : NULL;
+
+		if (value && !values->said[i] &&
+		    parse((enum spokei_key)i, keys[i].name, value, &values->of[i], why,
+			  sizeof(why)) == SPOKE_OK)
+			values->said[i] = true;
+	}
+}
+
 int spokei_keys_overrule(struct spoke_engine *engine, struct spokei_key_values *values,
 			 enum spokei_key key, uint64_t option)
 {

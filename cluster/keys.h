@@ -69,6 +69,10 @@ SPOKE_MUST_USE int spokei_keys_read(struct spoke_engine *engine, const struct sp
 void spokei_keys_read_method(const struct spoke_url *url, const char *method,
 			     struct spokei_key_values *values);
 
+/* What a provider's URL says that consumers go by, where they say nothing themselves. What is not
+ * right there is passed over. */
+void spokei_keys_read_provided(const struct spoke_url *url, struct spokei_key_values *values);
+
 /* An option that users set in code: refused if it is out of the key's range. */
 SPOKE_MUST_USE int spokei_keys_overrule(struct spoke_engine *engine,
 					struct spokei_key_values *values, enum spokei_key key,

@@ -52,6 +52,11 @@ int spokei_lineup_add(struct spokei_lineup *lineup, const char *text, size_t len
 			lineup->why = why;
 		return SPOKE_OK;
 	}
+	/* Dubbo's word for nobody. */
+	if (strcmp(url.scheme, "empty") == 0) {
+		spoke_url_fini(&url);
+		return SPOKE_OK;
+	}
 	if (!make_room(lineup)) {
 		spoke_url_fini(&url);
 		return SPOKE_ENOMEM;

@@ -5,7 +5,6 @@
 #include "core/option.h"
 
 #define SHOWN 200u
-#define WEIGHT_MAX 1000000u
 #define MS UINT64_C(1000000)
 
 enum key {
@@ -16,7 +15,7 @@ enum key {
 };
 
 static const struct spokei_option keys[KEYS] = {
-	[KEY_WEIGHT] = { "weight", SPOKEI_OPTION_COUNT, 0, WEIGHT_MAX, 100,
+	[KEY_WEIGHT] = { "weight", SPOKEI_OPTION_COUNT, 0, SPOKEI_LISTING_WEIGHT_MAX, 100,
 			 "how many calls a provider gets, compared with others" },
 	[KEY_WARMUP] = { "warmup", SPOKEI_OPTION_DURATION, 0, SPOKEI_TIMEOUT_MAX_NS, 600000 * MS,
 			 "until a provider that was started has all of its weight" },

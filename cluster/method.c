@@ -52,7 +52,7 @@ static int make_method(struct spokei_caller *caller, const struct texts *texts, 
 		       struct spoke_method **ret_method)
 {
 	const struct spoke_env *env = caller->engine->env;
-	size_t size = sizeof(struct spoke_method) + strlen(texts->service) +
+	size_t size = sizeof(struct spoke_method) + 1 + strlen(texts->service) +
 		      strlen(texts->version) + strlen(texts->group) + strlen(texts->name) +
 		      strlen(texts->types) + texts->type_names.len + texts->fallback.len;
 	struct spoke_method *method = spokei_alloc(env, 1, size);
@@ -71,7 +71,9 @@ static int make_method(struct spokei_caller *caller, const struct texts *texts, 
 	method->request.service = put_text(&at, texts->service);
 	method->request.version = put_text(&at, texts->version);
 	method->request.group = put_text(&at, texts->group);
+	method->name = (const char *)at;
 	method->request.method = put_text(&at, texts->name);
+	*at++ = '\0';
 	method->request.types = put_text(&at, texts->types);
 	if (texts->type_names.len) {
 		memcpy(at, texts->type_names.data, texts->type_names.len);
@@ -182,9 +184,38 @@ int spokei_method_new(struct spokei_caller *caller, const char *name,
 	(*ret_method)->settings = presets->settings;
 	spokei_limit_init(&(*ret_method)->limit, presets->settings.actives,
 			  presets->settings.per_second);
-	spokei_balance_init(&(*ret_method)->own_balance, presets->settings.balancer);
-	(*ret_method)->balance = presets->balance ? presets->balance : &(*ret_method)->own_balance;
 	return SPOKE_OK;
+}
+
+/* The consumer's balancer serves all methods that have no other. */
+static void choose_balance(struct spoke_consumer *consumer, struct spoke_method *method)
+{
+	const struct spoke_balancer *balancer = method->settings.balancer;
+
+	if (balancer == consumer->balance.balancer) {
+		method->balance = &consumer->balance;
+		return;
+	}
+	method->balance = &method->own_balance;
+	if (method->own_balance.balancer == balancer)
+		return;
+	spokei_balance_fini(&method->own_balance, consumer->engine->env);
+	spokei_balance_init(&method->own_balance, balancer);
+}
+
+void spokei_methods_inherit(struct spoke_consumer *consumer)
+{
+	struct spoke_list *methods = &consumer->caller.methods;
+
+	for (struct spoke_list *node = methods->next; node != methods; node = node->next) {
+		struct spoke_method *method = spoke_container_of(node, struct spoke_method, node);
+
+		/* It was not refused as it was made, and what is provided cannot be. */
+		(void)!spokei_settings_method(consumer->engine, &consumer->settings,
+					      &consumer->provided, method->name, &method->said,
+					      &method->settings);
+		choose_balance(consumer, method);
+	}
 }
 
 /* What the options of a method may not say. */
@@ -224,11 +255,21 @@ int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
 	options = options ? options : &defaults;
 	error = check_options(consumer->engine, options);
 	if (error == 0)
-		error = spokei_settings_method(consumer->engine, settings, name, options,
-					       &presets.settings);
+		error = spokei_settings_method(consumer->engine, settings, &consumer->provided,
+					       name, options, &presets.settings);
+	if (error == 0)
+		error = spokei_method_new(&consumer->caller, name, options, &presets, ret_method);
 	if (error)
 		return error;
-	if (presets.settings.balancer == settings->calls.balancer)
-		presets.balance = &consumer->balance;
-	return spokei_method_new(&consumer->caller, name, options, &presets, ret_method);
+	(*ret_method)->said = (struct spoke_method_options){
+		.timeout_ns = options->timeout_ns,
+		.policy = options->policy,
+		.balancer = options->balancer,
+		.retries = options->retries,
+		.idempotent = options->idempotent,
+		.actives = options->actives,
+		.per_second = options->per_second,
+	};
+	choose_balance(consumer, *ret_method);
+	return SPOKE_OK;
 }

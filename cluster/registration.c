@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/registration.h"
 
+#include "cluster/listing.h"
+
 #include "cluster/advert.h"
 
 #include <stdio.h>
@@ -81,9 +83,9 @@ static int check_options(struct spoke_engine *engine, const struct spoke_provide
 		return refuse(engine, SPOKE_EINVAL, "registry_kind", options->registry_kind->scheme,
 			      "there is no registry; name its URL");
 	}
-	if (options->weight > JAVA_MAX && options->weight != SPOKE_NONE) {
+	if (options->weight > SPOKEI_LISTING_WEIGHT_MAX && options->weight != SPOKE_NONE) {
 		return refuse_number(engine, "weight", options->weight,
-				     "at most 2147483647, or SPOKE_NONE");
+				     "at most 1000000, or SPOKE_NONE");
 	}
 	if (options->warmup_ns > JAVA_MAX * MS && options->warmup_ns != SPOKE_OFF) {
 		return refuse_number(engine, "warmup_ns", options->warmup_ns,

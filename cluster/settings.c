@@ -113,17 +113,29 @@ uint64_t spokei_settings_deadline(const struct spokei_call_settings *settings, u
 	return all_ns;
 }
 
+/* What is said in code for all methods yields to what a URL says of this one. */
+static void choose_tables(const struct spokei_consumer_settings *settings,
+			  const struct spokei_key_values *values, struct spokei_call_settings *ret)
+{
+	if (settings->policy && !values->said[SPOKEI_KEY_CLUSTER])
+		ret->policy = settings->policy;
+	if (settings->balancer && !values->said[SPOKEI_KEY_LOADBALANCE])
+		ret->balancer = settings->balancer;
+}
+
 int spokei_settings_method(struct spoke_engine *engine,
-			   const struct spokei_consumer_settings *settings, const char *name,
+			   const struct spokei_consumer_settings *settings,
+			   const struct spoke_url *provided, const char *name,
 			   const struct spoke_method_options *options,
 			   struct spokei_call_settings *ret)
 {
-	const struct spokei_call_settings *calls = &settings->calls;
 	struct spokei_key_values values = settings->values;
 	int error;
 
+	spokei_keys_read_provided(provided, &values);
 	values.said[SPOKEI_KEY_CLUSTER] = false;
 	values.said[SPOKEI_KEY_LOADBALANCE] = false;
+	spokei_keys_read_method(provided, name, &values);
 	spokei_keys_read_method(&settings->url, name, &values);
 	error = spokei_keys_overrule(engine, &values, SPOKEI_KEY_TIMEOUT, options->timeout_ns);
 	if (error == 0)
@@ -135,18 +147,25 @@ int spokei_settings_method(struct spoke_engine *engine,
 	if (error)
 		return error;
 	fill_calls(&values, ret);
-	if (!values.said[SPOKEI_KEY_CLUSTER])
-		ret->policy = calls->policy;
-	if (!values.said[SPOKEI_KEY_LOADBALANCE])
-		ret->balancer = calls->balancer;
+	choose_tables(settings, &values, ret);
 	if (options->policy)
 		ret->policy = options->policy;
 	if (options->balancer)
 		ret->balancer = options->balancer;
-	ret->wait_ready |= calls->wait_ready && !values.said[SPOKEI_KEY_WAIT_READY];
-	ret->sticky |= calls->sticky && !values.said[SPOKEI_KEY_STICKY];
 	ret->idempotent |= options->idempotent;
 	return SPOKE_OK;
+}
+
+void spokei_settings_inherit(struct spokei_consumer_settings *settings,
+			     const struct spoke_url *provided)
+{
+	struct spokei_key_values values = settings->values;
+
+	spokei_keys_read_provided(provided, &values);
+	fill_calls(&values, &settings->calls);
+	values.said[SPOKEI_KEY_CLUSTER] = false;
+	values.said[SPOKEI_KEY_LOADBALANCE] = false;
+	choose_tables(settings, &values, &settings->calls);
 }
 
 /* --- consumers */
@@ -199,13 +218,12 @@ static int overrule_consumer(struct spoke_engine *engine,
 static void fill_consumer(const struct spoke_consumer_options *options,
 			  struct spokei_consumer_settings *ret)
 {
+	static const struct spoke_url nothing;
 	const uint64_t *of = ret->values.of;
 
-	fill_calls(&ret->values, &ret->calls);
-	if (options->policy)
-		ret->calls.policy = options->policy;
-	if (options->balancer)
-		ret->calls.balancer = options->balancer;
+	ret->policy = options->policy;
+	ret->balancer = options->balancer;
+	spokei_settings_inherit(ret, &nothing);
 	ret->changed = options->changed;
 	ret->changed_arg = options->changed_arg;
 	ret->settled = options->settled;
@@ -227,6 +245,7 @@ static void fill_consumer(const struct spoke_consumer_options *options,
 		.eject_failures = (uint32_t)of[SPOKEI_KEY_EJECT_FAILURES],
 		.eject_ns = of[SPOKEI_KEY_EJECT_TIME],
 		.lazy = of[SPOKEI_KEY_LAZY] != 0,
+		.protects = of[SPOKEI_KEY_REGISTRY_PROTECT] != 0,
 	};
 	ret->keeper = (struct spokei_keeper_options){
 		.registry = options->registry,
@@ -251,6 +270,11 @@ static int read_consumer(struct spoke_engine *engine, const struct spoke_consume
 	ret->service = first_text(spoke_url_get(&ret->url, "interface"), ret->url.path, "");
 	ret->version = first_text(spoke_url_get(&ret->url, "version"), NULL, "");
 	ret->group = first_text(spoke_url_get(&ret->url, "group"), NULL, "");
+	if ((options->policy && options->policy->next == NULL) ||
+	    (options->balancer && options->balancer->pick == NULL)) {
+		spokei_event(engine, SPOKE_EINVAL, "option policy or balancer: without functions");
+		return SPOKE_EINVAL;
+	}
 	fill_consumer(options, ret);
 	if (options->registry && *ret->service == '\0') {
 		spokei_event(engine, SPOKE_EINVAL,

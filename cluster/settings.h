@@ -45,6 +45,7 @@ struct spokei_directory_settings {
 	uint32_t eject_failures; /* in a row, before an endpoint is put aside; 0: never */
 	uint64_t eject_ns;       /* for so long the first time, longer each time */
 	bool lazy;
+	bool protects; /* a list of nobody leaves those who are listed */
 };
 
 /* A consumer's settings: what its URL says, overruled by its options. */
@@ -56,7 +57,9 @@ struct spokei_consumer_settings {
 	const char *group;
 	bool needs_service; /* an endpoint speaks a wire that has to name it */
 	struct spokei_call_settings calls;
-	spoke_link_changed changed; /* may be NULL */
+	const struct spoke_policy *policy;     /* said in code, for all methods; NULL */
+	const struct spoke_balancer *balancer; /* the same */
+	spoke_link_changed changed;            /* may be NULL */
 	void *changed_arg;
 	spoke_ticket_done settled; /* may be NULL */
 	void *settled_arg;
@@ -74,12 +77,20 @@ SPOKE_MUST_USE int spokei_settings_consumer(struct spoke_engine *engine,
 					    struct spokei_consumer_settings *ret);
 void spokei_settings_consumer_fini(struct spokei_consumer_settings *settings);
 
-/* ... of a method: what the URL says of it, overruled by its options. */
+/*
+ * ... of a method: what a provider says in its URL (`provided`, all zero if there is none),
+ * overruled by what the consumer's URL and options say; then the same of this method alone, and its
+ * options.
+ */
 SPOKE_MUST_USE int spokei_settings_method(struct spoke_engine *engine,
 					  const struct spokei_consumer_settings *settings,
-					  const char *name,
+					  const struct spoke_url *provided, const char *name,
 					  const struct spoke_method_options *options,
 					  struct spokei_call_settings *ret);
+
+/* ... of all of its methods that say nothing else. */
+void spokei_settings_inherit(struct spokei_consumer_settings *settings,
+			     const struct spoke_url *provided);
 
 static inline uint32_t spokei_settings_retries(const struct spokei_call_settings *settings,
 					       const struct spoke_policy *policy)

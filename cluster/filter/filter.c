@@ -53,6 +53,28 @@ void spokei_filters_fini(struct spokei_filters *filters, const struct spoke_env 
 	*filters = (struct spokei_filters){ NULL, 0 };
 }
 
+/* Nothing is nil; what is no value is no answer. */
+static struct spoke_filter_verdict checked(struct spoke_filter_verdict verdict)
+{
+	static const unsigned char nil[] = { 0xc0 };
+	int error;
+
+	if (SPOKEI_LIKELY(verdict.step != SPOKE_FILTER_ANSWER))
+		return verdict;
+	if (verdict.value.len == 0) {
+		verdict.value = (struct spoke_value){ nil, sizeof(nil) };
+		return verdict;
+	}
+	error = spoke_value_check(verdict.value.data, verdict.value.len, NULL, &verdict.value);
+	if (error == SPOKE_OK)
+		return verdict;
+	return (struct spoke_filter_verdict){
+		.step = SPOKE_FILTER_REFUSE,
+		.error = error,
+		.text = "a filter's answer is not a value",
+	};
+}
+
 /* --- calls */
 
 struct spoke_filter_verdict spokei_filters_before_call(const struct spokei_filters *filters,
@@ -66,7 +88,7 @@ struct spoke_filter_verdict spokei_filters_before_call(const struct spokei_filte
 		const struct spoke_filter *filter = filters->list[passed];
 
 		if (filter->before_call)
-			verdict = filter->before_call(filter->arg, call);
+			verdict = checked(filter->before_call(filter->arg, call));
 		if (verdict.step != SPOKE_FILTER_GO_ON)
 			break;
 		passed++;
@@ -108,7 +130,7 @@ void spokei_filters_after_call(const struct spokei_filters *filters, size_t pass
 
 		if (filter->after_call == NULL)
 			continue;
-		verdict = filter->after_call(filter->arg, call);
+		verdict = checked(filter->after_call(filter->arg, call));
 		replace(result, &verdict);
 	}
 }
@@ -126,7 +148,7 @@ struct spoke_filter_verdict spokei_filters_before_request(const struct spokei_fi
 		const struct spoke_filter *filter = filters->list[passed];
 
 		if (filter->before_request)
-			verdict = filter->before_request(filter->arg, request);
+			verdict = checked(filter->before_request(filter->arg, request));
 		if (verdict.step != SPOKE_FILTER_GO_ON)
 			break;
 		passed++;

@@ -61,6 +61,38 @@ bool spokei_roster_same(const struct spoke_url *one, const struct spoke_url *oth
 	       is_same_parameter(one, other, "group") && is_same_parameter(one, other, "version");
 }
 
+static bool is_plain(const char *text)
+{
+	for (; *text; text++)
+		if (!(*text >= 'a' && *text <= 'z') && !(*text >= 'A' && *text <= 'Z') &&
+		    !(*text >= '0' && *text <= '9') && *text != '.' && *text != '_')
+			return false;
+	return true;
+}
+
+/* A name of plain letters stands in a line as it is: to look for it takes less than to read the
+ * line, when many services of many providers are published at a time. */
+static bool may_name(const struct spokei_roster_line *line, const char *service)
+{
+	const char *at = line->text;
+	size_t left = line->len;
+	size_t len = strlen(service);
+
+	if (len == 0 || !is_plain(service))
+		return true;
+	while (left >= len) {
+		const char *found = memchr(at, service[0], left - len + 1);
+
+		if (found == NULL)
+			return false;
+		if (memcmp(found, service, len) == 0)
+			return true;
+		left -= (size_t)(found + 1 - at);
+		at = found + 1;
+	}
+	return false;
+}
+
 /* Is the line about the same provider? Who cannot be read is not. 0, 1 or SPOKE_ENOMEM. */
 static int is_about(const struct spoke_env *env, const struct spokei_roster_line *line,
 		    const struct spoke_url *url)
@@ -69,7 +101,7 @@ static int is_about(const struct spoke_env *env, const struct spokei_roster_line
 	int error;
 	int same;
 
-	if (line->len == 0)
+	if (line->len == 0 || !may_name(line, service_of(url)))
 		return 0;
 	error = spoke_url_parse(env, line->text, line->len, &listed, NULL);
 	if (error)

@@ -35,6 +35,8 @@ struct spokei_zoo_handle {
 	uintptr_t numbers;          /* given to askers */
 	uint64_t connects;
 	uint64_t attempt_ns; /* when the present attempt to connect began; 0: there is none */
+	uint64_t lost_ns;    /* since when its session has no connection; 0: it has, or never had */
+	uint64_t session_ns; /* how long the server keeps it without one */
 	bool over;
 	bool inside;   /* a function of the library that calls back */
 	bool given_up; /* does not change after that, so that any thread may read it */
@@ -133,6 +135,17 @@ static uint64_t ask(struct spokei_zoo_handle *handle)
 	return wait_ns < left_ns ? wait_ns : left_ns;
 }
 
+/*
+ * A session that had no connection for as long as a server keeps it is over, whatever servers say,
+ * or do not say: one that lost its data refuses clients of before, and never tells them why.
+ */
+static bool outlived(const struct spokei_zoo_handle *handle)
+{
+	const struct spoke_env *env = handle->engine->env;
+
+	return handle->lost_ns && env->now(env->ctx) - handle->lost_ns > handle->session_ns;
+}
+
 /* ... and waits for it. */
 static void look(struct spokei_zoo_handle *handle)
 {
@@ -141,6 +154,7 @@ static void look(struct spokei_zoo_handle *handle)
 
 	spokei_task_drop(&handle->look);
 	unwatch(handle);
+	handle->over |= outlived(handle);
 	if (handle->over)
 		return;
 	wait_ns = ask(handle);
@@ -193,12 +207,16 @@ static void session_changed(zhandle_t *zh, int type, int state, const char *path
 {
 	struct spokei_zoo_handle *handle = arg;
 
-	(void)zh;
 	(void)path;
 	if (handle->given_up || type != ZOO_SESSION_EVENT)
 		return;
-	if (state == ZOO_CONNECTED_STATE)
+	if (state == ZOO_CONNECTED_STATE) {
 		handle->connects++;
+		handle->lost_ns = 0;
+		handle->session_ns = (uint64_t)zoo_recv_timeout(zh) * MS;
+	} else if (handle->connects > 0 && handle->lost_ns == 0) {
+		handle->lost_ns = handle->engine->env->now(handle->engine->env->ctx);
+	}
 	if (state == ZOO_EXPIRED_SESSION_STATE || state == ZOO_AUTH_FAILED_STATE)
 		handle->over = true;
 }
@@ -280,6 +298,9 @@ int spokei_zoo_handle_new(struct spoke_engine *engine, const char *servers, int 
 	handle->look.run = handle_look;
 	spokei_list_init(&handle->askers);
 	spokei_list_init(&handle->requests);
+	/* It would write its lines, though nobody reads them, into memory that all threads share;
+	 * so its log is off for all of the process. */
+	zoo_set_debug_level((ZooLogLevel)0);
 	handle->zh = zookeeper_init2(servers, session_changed, session_ms, NULL, handle,
 				     ZOO_NO_LOG_CLIENTENV, say_nothing);
 	if (handle->zh == NULL) {

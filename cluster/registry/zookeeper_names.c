@@ -56,11 +56,12 @@ static int add_text(struct spokei_zoo_settings *settings, const struct spoke_env
 		char *end;
 
 		port = strtoul(colon + 1, &end, 10);
-		if (end != text + len || end == colon + 1 || port == 0 || port > UINT16_MAX)
+		if (end != text + len || end == colon + 1 || port == 0 || port > UINT16_MAX) {
 			return refuse(why, SPOKE_ESYNTAX,
 				      "backup: server %u has no port from 1 to 65535 after its "
 				      "colon; write host:2181,host:2181",
 				      settings->place_count);
+		}
 		len = (size_t)(colon - text);
 	}
 	if (len > 1 && text[0] == '[' && text[len - 1] == ']') {

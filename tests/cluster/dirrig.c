@@ -123,7 +123,8 @@ void dirrig_consume(const char *parameters, const struct spoke_consumer_options 
 	char url[256];
 
 	/* Its own place is not in the list, and gone with the first one. */
-	(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:9/demo.Echo%s", parameters);
+	(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:9/demo.Echo%s%sregistry.protect=false",
+		       parameters, *parameters ? "&" : "?");
 	with.url = url;
 	with.changed = note;
 	with.heartbeat_ns = with.heartbeat_ns ? with.heartbeat_ns : SPOKE_OFF;

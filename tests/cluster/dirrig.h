@@ -27,7 +27,7 @@
 enum {
 	PROVIDERS = 4,
 	CALLS = 64,
-	LISTED = 8, /* URLs of a list, at most */
+	LISTED = 12, /* URLs of a list, at most */
 };
 
 /* Where they are; to be followed by parameters. */

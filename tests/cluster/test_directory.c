@@ -21,6 +21,26 @@ static enum spoke_endpoint_state state_of(unsigned side)
 
 /* --- coming and going */
 
+/* The room for them grows with lists of which nothing is meant. */
+static void a_list_that_is_longer_and_means_the_same_changes_nothing(void **state)
+{
+	static const char *const longer[] = {
+		"dubbo://127.0.0.1:20880/demo.Echo",  "dubbo://127.0.0.1:20880/demo.Other",
+		"dubbo://127.0.0.1:20881/demo.Other", "dubbo://127.0.0.1:20882/demo.Other",
+		"dubbo://127.0.0.1:20883/demo.Other", "dubbo://127.0.0.1:20884/demo.Other",
+		"dubbo://127.0.0.1:20885/demo.Other", "dubbo://127.0.0.1:20886/demo.Other",
+		"dubbo://127.0.0.1:20887/demo.Other", NULL,
+	};
+
+	(void)state;
+	start(1, "");
+	assert_int_equal(dirrig_list((const char *const[]){ longer[0], NULL }), 0);
+	dirrig_pass(SECOND);
+	assert_int_equal(dirrig_try(SECOND), 0);
+	assert_int_equal(dirrig_list(longer), 0);
+	assert_int_equal(dirrig_try(SECOND), 0);
+}
+
 static void an_empty_list_has_no_provider(void **state)
 {
 	(void)state;
@@ -338,6 +358,7 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, dirrig_set_up, dirrig_tear_down)
 	static const struct CMUnitTest tests[] = {
 		TEST(an_empty_list_has_no_provider),
+		TEST(a_list_that_is_longer_and_means_the_same_changes_nothing),
 		TEST(who_comes_is_called_and_who_goes_is_not),
 		TEST(who_stays_keeps_its_connection),
 		TEST(calls_under_way_end_at_a_removed_provider),

@@ -111,7 +111,7 @@ static void an_answer_that_is_no_value_becomes_an_error(void **state)
 	diary_begin();
 	assert_int_not_equal(diary_call(rig.echo)->error, SPOKE_OK);
 	assert_string_equal(diary, "a+b+a-");
-	assert_int_equal(diarists[0].answer.error, SPOKE_ETOOLARGE);
+	assert_int_equal(diarists[0].answer.error, SPOKE_EREFUSED);
 }
 
 static void an_answer_of_later_is_seen_when_it_comes(void **state)

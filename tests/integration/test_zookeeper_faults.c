@@ -84,8 +84,9 @@ static void a_session_that_is_over_is_told_once_and_another_one_begun(void **sta
 	assert_true(zoorig_session() != session);
 	assert_int_equal(stranger_owner_of(NODE_A), zoorig_session());
 	assert_int_equal(zoorig_count(NOTE_LOST, 0), 1);
-	assert_int_equal(rig.closed, 1);
-	assert_true(rig.closed_by != spoke_host_env()->threads->self(NULL));
+	zoorig_until(__atomic_load_n(&rig.closed, __ATOMIC_SEQ_CST) == 1);
+	assert_true(__atomic_load_n(&rig.closed_by, __ATOMIC_SEQ_CST) !=
+		    spoke_host_env()->threads->self(NULL));
 }
 
 /* --- nobody there */
@@ -119,12 +120,40 @@ static void what_is_under_way_as_the_server_dies_ends(void **state)
 	zooserver_kill();
 	for (unsigned i = 0; i < 20; i++)
 		assert_int_equal(zoorig_end(intents[i]), SPOKE_ELOST);
-	/* It may be there all the same, and is removed then; but not what is published anew. */
+	zooserver_revive();
+	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_A)), 0);
+	assert_string_equal(stranger_list(FOLDER), LIST(LEAF_A "\n" LEAF_B));
+}
+
+/* The server has made the node, but what was to come after that has failed. */
+static void fail_to_publish(const char *url, const char *node)
+{
+	uint64_t intent = zoorig_publish(SERVICE, url);
+	int64_t owner;
+
+	while (stranger_owner(node, &owner) != ZOK)
+		continue;
+	zooserver_kill();
+	assert_int_equal(zoorig_end(intent), SPOKE_ELOST);
+}
+
+static void what_may_have_been_made_is_removed_unless_it_is_published_anew(void **state)
+{
+	uint64_t intent;
+
+	(void)state;
+	zoorig_open("");
+	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_B)), 0);
+	fail_to_publish(URL_A, NODE_A);
 	zooserver_revive();
 	zoorig_until(stranger_count(FOLDER) == 1);
 	assert_string_equal(stranger_list(FOLDER), LIST(LEAF_B));
-	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_A)), 0);
+	fail_to_publish(URL_A, NODE_A);
+	intent = zoorig_publish(SERVICE, URL_A);
+	zooserver_revive();
+	assert_int_equal(zoorig_end(intent), 0);
 	assert_string_equal(stranger_list(FOLDER), LIST(LEAF_A "\n" LEAF_B));
+	assert_int_equal(zoorig_lost(intent), 1);
 }
 
 /* As a server that has only just begun may. */
@@ -142,7 +171,7 @@ static void a_server_that_takes_connections_and_does_not_answer_is_tried_again(v
 	assert_int_equal(env->net->listen(env->ctx, &at, 8, &listener), 0);
 	assert_int_equal(env->net->local(env->ctx, listener, &at), 0);
 	env->net->print(env->ctx, &at, text, sizeof(text));
-	(void)snprintf(url, sizeof(url), "zookeeper://%s", text);
+	(void)snprintf(url, sizeof(url), "zookeeper://%s?session=1h", text);
 	assert_int_equal(zoorig_open_url(url), 0);
 	for (unsigned i = 0; i < 2; i++)
 		zoorig_until(env->net->accept(env->ctx, listener, &fds[i], &at) == 0);
@@ -288,6 +317,7 @@ int main(void)
 		ZOORIG_TEST(a_session_that_is_over_is_told_once_and_another_one_begun),
 		ZOORIG_TEST(without_a_server_all_ends_as_unavailable),
 		ZOORIG_TEST(what_is_under_way_as_the_server_dies_ends),
+		ZOORIG_TEST(what_may_have_been_made_is_removed_unless_it_is_published_anew),
 		ZOORIG_TEST(a_server_that_takes_connections_and_does_not_answer_is_tried_again),
 		ZOORIG_TEST(names_are_resolved_and_other_servers_tried),
 		ZOORIG_TEST(names_that_cannot_be_resolved_are_tried_again),

@@ -68,7 +68,7 @@ struct spoke_result {
 	/* Of the last attempt: from its beginning until that, or until its end ... */
 	uint64_t queued_ns;
 	uint64_t waited_ns;         /* ... and from then until its end */
-	uint32_t attempts;          /* that were begun; 1, unless the policy makes more */
+	uint32_t attempts;          /* that were begun: 1, unless the policy makes more; 0: none */
 	struct spoke_ticket ticket; /* of EDEFERRED; else { 0 } */
 	bool fallback;              /* OK, for the method has a fallback */
 };

@@ -15,7 +15,8 @@
  *
  * A call that was taken (spoke_call() returned 0) ends exactly once, by its callback, never from
  * inside spoke_call(): with a reply, with an error that says what went wrong and whether the
- * request had been written, at the latest at its deadline. A call that was not taken has no
+ * request had been written, at the latest when the time of its last attempt is over: `timeout` is
+ * that of an attempt, and most calls have one (<spoke/policy.h>). A call that was not taken has no
  * callback.
  *
  * Everything here belongs to the engine's thread; <spoke/future.h> is for the others.
@@ -102,8 +103,8 @@ struct spoke_consumer_options {
 	uint32_t endpoint_actives_max; /* "endpoint.actives": calls under way at one endpoint;
 					* beyond: another one, or ELIMIT. No limit */
 	uint32_t connections;          /* "connections" to each endpoint, 1; up to 16 */
-	bool wait_ready;               /* "wait.ready": a call waits for an endpoint until its
-					* deadline, and is not refused */
+	bool wait_ready;               /* "wait.ready": while no endpoint is connected a call waits
+					* for one, until its timeout */
 	bool lazy;                     /* "lazy": connects with the first call */
 	bool sticky;                   /* "sticky": the endpoint of the last call again, if it can
 					* take it */
@@ -166,8 +167,9 @@ SPOKE_API size_t spoke_consumer_endpoints(const struct spoke_consumer *consumer,
 
 /*
  * A method to call, which belongs to the consumer and lives as long. The same name with the same
- * options is a method of its own each time: keep it. Returns 0, EINVAL, ERANGE (the timeout),
- * ETOOLARGE (a name), EFORKED or ENOMEM.
+ * options is a method of its own each time: keep it. Returns 0, EINVAL, ERANGE (timeout, retries,
+ * actives or per_second), ETOOLARGE (a name), what is wrong with the fallback (ETRUNCATED,
+ * ECORRUPT, EDEPTH), EFORKED or ENOMEM.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_consumer_method(struct spoke_consumer *consumer,
 						   const char *name,

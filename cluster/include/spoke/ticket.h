@@ -43,7 +43,8 @@ struct spoke_settled {
 	uint64_t id;        /* what its attempts said in the attachment "spoke.id" */
 	uint64_t lasted_ns; /* since the call */
 	/* What the last attempt ended with; of a ticket that is not a success its error says why:
-	 * ECANCELED, ECLOSED, ELIMIT, ETIMEOUT, or the last attempt's. */
+	 * ECANCELED, ECLOSED, ELIMIT, ETIMEOUT, or the last attempt's. Filters may have made
+	 * something else of it. */
 	const struct spoke_result *result;
 };
 

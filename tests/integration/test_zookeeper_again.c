@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A provider and a consumer that finds it through a real ZooKeeper: whatever becomes of ZooKeeper,
+ * the provider is listed exactly once again, and is called all the time. */
+#define _GNU_SOURCE
+#include "tests/integration/zoorig.h"
+
+#include <spoke/consumer.h>
+#include <spoke/provider.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RETRY_NS UINT64_C(300000000)
+
+static struct {
+	struct spoke_provider *provider;
+	struct spoke_consumer *consumer;
+	struct spoke_method *echo;
+	zhandle_t *provider_zh; /* the session that lists it */
+	int64_t session;
+	char registry[64];
+	unsigned calls; /* that have ended */
+	int error;
+} scene;
+
+static void serve(struct spoke_request *request, void *arg)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value text = { NULL, 0 };
+
+	(void)arg;
+	(void)!spoke_cursor_next(&args, &text);
+	spoke_reply(request, text);
+}
+
+static void provide(void)
+{
+	const struct spoke_provider_options options = { .registry = scene.registry,
+							.registry_retry_ns = RETRY_NS };
+	const struct spoke_service_options service = { .name = SERVICE };
+	const struct spoke_handler handler = { .method = "echo", .handle = serve };
+
+	assert_int_equal(spoke_provider_new(rig.engine, &options, &scene.provider), 0);
+	assert_int_equal(spoke_provider_add(scene.provider, &service, &handler, 1), 0);
+	assert_int_equal(spoke_provider_listen(scene.provider, "dubbo://127.0.0.1:0"), 0);
+}
+
+static void consume(void)
+{
+	const struct spoke_consumer_options options = { .url = "consumer://any/" SERVICE,
+							.registry = scene.registry };
+
+	assert_int_equal(spoke_consumer_new(rig.engine, &options, &scene.consumer), 0);
+	assert_int_equal(spoke_consumer_method(scene.consumer, "echo", NULL, &scene.echo), 0);
+}
+
+static void called(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	scene.calls++;
+	scene.error = result->error;
+}
+
+static void assert_a_call_works(void)
+{
+	static const unsigned char hello[] = { 0xa5, 'h', 'e', 'l', 'l', 'o' };
+	const struct spoke_span args = { hello, sizeof(hello) };
+	unsigned calls = scene.calls;
+
+	assert_int_equal(spoke_call(scene.echo, args, NULL, called, NULL, NULL), 0);
+	zoorig_until(scene.calls > calls);
+	assert_int_equal(scene.error, 0);
+}
+
+/* The one name there is, and the session whose it is. */
+static bool is_listed_once(void)
+{
+	char path[URL_SIZE];
+	const char *names;
+
+	if (spoke_provider_registered(scene.provider, NULL) != 1 || stranger_count(FOLDER) != 1)
+		return false;
+	names = stranger_list(FOLDER);
+	(void)snprintf(path, sizeof(path), FOLDER "/%.*s", (int)strcspn(names, "\n"), names);
+	return stranger_owner(path, &scene.session) == ZOK &&
+	       scene.session == zoo_client_id(scene.provider_zh)->client_id;
+}
+
+static int set_up(void **state)
+{
+	int error = zoorig_set_up(state);
+
+	memset(&scene, 0, sizeof(scene));
+	(void)snprintf(scene.registry, sizeof(scene.registry), "zookeeper://127.0.0.1:%u",
+		       (unsigned)zooserver_port());
+	provide();
+	zoorig_until(spoke_provider_registered(scene.provider, NULL) == 1);
+	scene.provider_zh = rig.theirs;
+	zoorig_until(is_listed_once());
+	consume();
+	zoorig_until(spoke_consumer_ready(scene.consumer) == 1);
+	assert_a_call_works();
+	return error;
+}
+
+static int tear_down(void **state)
+{
+	spoke_consumer_free(scene.consumer);
+	spoke_provider_free(scene.provider);
+	zoorig_until(stranger_count(FOLDER) == 0);
+	return zoorig_tear_down(state);
+}
+
+static void it_is_called_and_listed_through_a_restart_of_zookeeper(void **state)
+{
+	int64_t session = scene.session;
+
+	(void)state;
+	zooserver_kill();
+	zoorig_until(zoorig_said("lost the connection"));
+	for (unsigned i = 0; i < 10; i++)
+		assert_a_call_works();
+	zooserver_revive();
+	zoorig_until(is_listed_once());
+	assert_int_equal(scene.session, session);
+	assert_a_call_works();
+}
+
+static void it_is_listed_again_when_its_session_is_over(void **state)
+{
+	zhandle_t *before = scene.provider_zh;
+
+	(void)state;
+	rig.theirs = before;
+	stranger_ends_session();
+	zoorig_until(rig.theirs != before);
+	scene.provider_zh = rig.theirs;
+	zoorig_until(is_listed_once());
+	zoorig_until(spoke_consumer_ready(scene.consumer) == 1);
+	assert_a_call_works();
+}
+
+static void it_is_listed_again_when_somebody_removes_it(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		stranger_clears("/dubbo");
+		zoorig_until(is_listed_once());
+		assert_a_call_works();
+	}
+}
+
+static void it_is_listed_anew_in_the_place_of_its_former_self(void **state)
+{
+	char path[URL_SIZE];
+	char *names = strdup(stranger_list(FOLDER));
+	size_t place;
+
+	(void)state;
+	assert_non_null(names);
+	/* What it was before: another time in the same place, and the very same. */
+	place = (size_t)(strstr(names, "%3F") - names);
+	(void)snprintf(path, sizeof(path), FOLDER "/%.*s%%3Ftimestamp%%3D1", (int)place, names);
+	stranger_leaves_behind(path);
+	(void)snprintf(path, sizeof(path), FOLDER "/%.*s", (int)strcspn(names, "\n"), names);
+	assert_int_equal(stranger_delete(path), ZOK);
+	stranger_leaves_behind(path);
+	zoorig_until(is_listed_once());
+	zoorig_until(spoke_consumer_ready(scene.consumer) == 1);
+	free(names);
+	assert_a_call_works();
+}
+
+#define SCENE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SCENE(it_is_called_and_listed_through_a_restart_of_zookeeper),
+		SCENE(it_is_listed_again_when_its_session_is_over),
+		SCENE(it_is_listed_again_when_somebody_removes_it),
+		SCENE(it_is_listed_anew_in_the_place_of_its_former_self),
+	};
+
+	return zoorig_run(tests, sizeof(tests) / sizeof(tests[0]));
+}
