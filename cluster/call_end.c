@@ -217,6 +217,16 @@ void spokei_call_end(struct spokei_call *call, enum spoke_settlement settlement,
 {
 	struct spokei_course *course = call->course;
 
+	if (SPOKEI_UNLIKELY(call->cancelled)) {
+		/* Whatever came first since: its owner was promised so. */
+		settlement = SPOKE_TICKET_CANCELLED;
+		*result = (struct spoke_result){
+			.error = SPOKE_ECANCELED,
+			.written = result->written,
+			.queued_ns = result->queued_ns,
+			.waited_ns = result->waited_ns,
+		};
+	}
 	leave(call, settlement);
 	result->attempts = course->begun;
 	result->written = course->written;
@@ -304,6 +314,10 @@ static void told(struct spokei_task *task)
 	struct spoke_result result = spokei_course_result(course);
 	spoke_done done = call->done;
 
+	if (call->cancelled) { /* before there was one */
+		spokei_call_end(call, SPOKE_TICKET_CANCELLED, &result);
+		return;
+	}
 	course->told = true;
 	result.error = SPOKE_EDEFERRED;
 	result.ticket.handle = call->handle;

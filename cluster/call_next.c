@@ -96,6 +96,16 @@ static bool waits_for_endpoint(const struct spokei_course *course, int error)
 	       !course->deferred && course->open == 0 && !course->policy->repeats;
 }
 
+/* Nobody else could be reached after all: who has an attempt already is not asked for two. */
+static bool is_asked_twice(const struct spokei_course *course, const struct spokei_tried *tried,
+			   uint64_t endpoint)
+{
+	for (size_t i = 0; i < tried->count && course->open > 0; i++)
+		if (tried->ids[i] == endpoint)
+			return true;
+	return false;
+}
+
 /* Has the attempt begin at an endpoint that is chosen; NULL: none was. */
 static int begin_somewhere(struct spokei_course *course, struct spokei_attempt *attempt,
 			   struct spokei_endpoint **ret_endpoint)
@@ -114,8 +124,12 @@ static int begin_somewhere(struct spokei_course *course, struct spokei_attempt *
 				     &conn);
 	if (error)
 		return error;
-	/* Not at a connection that may never be: it goes to whoever is there first. */
-	if (conn->state == SPOKEI_CONN_CONNECTING && waits_for_endpoint(course, SPOKE_EUNAVAILABLE))
+	if (is_asked_twice(course, &tried, (*ret_endpoint)->id))
+		return SPOKE_EUNAVAILABLE;
+	/* Not at a connection that may never be: it goes to whoever is there first. Unless somebody
+	 * is there already, who does not want it: then nobody tells of another one. */
+	if (conn->state == SPOKEI_CONN_CONNECTING && spokei_consumer_of(method)->directory.barren &&
+	    waits_for_endpoint(course, SPOKE_EUNAVAILABLE))
 		return SPOKE_EUNAVAILABLE;
 	if (course->policy->repeats && conn->wire->attachments) {
 		spokei_course_number(course);
@@ -203,7 +217,6 @@ static enum sent send_some(struct spokei_course *course, uint32_t count)
 			return SENT_SOME;
 		}
 		course->begun++;
-		course->unready = false;
 		if (outcome.error)
 			spokei_course_note(course, &outcome,
 					   spokei_attempt_fate(outcome.error, false));
@@ -211,6 +224,8 @@ static enum sent send_some(struct spokei_course *course, uint32_t count)
 		if (outcome.error == SPOKE_ELIMIT && course->open == 0 && !course->policy->repeats)
 			return SENT_NEVER;
 	}
+	/* All that begin now have what is left of its time. */
+	course->unready = false;
 	return course->open > 0 ? SENT_SOME : SENT_NONE;
 }
 
@@ -277,6 +292,7 @@ static void finish(struct spokei_call *call, const struct spokei_outcome *outcom
 		result = spokei_course_result(course);
 	if (call->caller->closed && course->begun == 0)
 		result.error = SPOKE_ECLOSED;
+	/* Who is refused at once is excused by who takes calls. */
 	if (result.error && verdict->excuse && !course->young) {
 		spokei_event(call->caller->engine, result.error, "call failed, and is excused");
 		result.error = SPOKE_OK;
@@ -316,11 +332,13 @@ void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *out
 
 /* --- what brings it here */
 
-/* An endpoint that could not be reached is none that it was sent to: it waits for another one. */
+/* An endpoint that could not be reached is none that it was sent to: it waits for another one,
+ * unless others were asked at the same time. */
 static bool waits_again(struct spokei_course *course, const struct spokei_outcome *outcome)
 {
 	if (outcome->written || !spoke_error_is_transport(outcome->error) ||
 	    outcome->error == SPOKE_ETIMEOUT_UNSENT || course->call->caller->closed ||
+	    (course->policy->fans_out && course->begun > 1) ||
 	    !waits_for_endpoint(course, SPOKE_EUNAVAILABLE))
 		return false;
 	course->begun--;

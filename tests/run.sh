@@ -107,6 +107,8 @@ verdict release
 unset SPOKE_MODEL_OPS
 stage simulator build/release/tests/sim/sim --seeds 2000
 tail -n 1 "$log"
+stage outage build/release/tests/sim/sim --outage
+tail -n 2 "$log"
 stage "build tsan" build tsan
 stage "test tsan" run_tests tsan -L threads
 verdict "tsan, where there are threads"

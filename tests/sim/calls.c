@@ -2,11 +2,6 @@
 /* How the world's consumers call, and what they do as calls end. */
 #include "tests/sim/oracle.h"
 
-static uint64_t number_of(const struct sim_world *world, const struct sim_call *call)
-{
-	return (uint64_t)(call - world->calls) + 1;
-}
-
 static void done(void *arg, const struct spoke_result *result)
 {
 	struct sim_call *call = arg;
@@ -14,9 +9,11 @@ static void done(void *arg, const struct spoke_result *result)
 	struct sim_world *world = consumer->process.world;
 
 	consumer->process.progress++;
-	sim_note(world, "c% call % ends: %e", consumer->process.number, number_of(world, call),
+	sim_note(world, "c% call % ends: %e", consumer->process.number, sim_number(world, call),
 		 (uint64_t)(unsigned)result->error, 0);
 	sim_call_ended(call, result);
+	if (result->error == SPOKE_EDEFERRED)
+		sim_ticket_begin(call);
 	sim_fault_stall(&consumer->process);
 	if (world->healing || consumer->consumer == NULL)
 		return;
@@ -80,9 +77,10 @@ void sim_call(struct sim_consumer *consumer, bool wanted)
 	if (spoke_builder_finish(&builder, &args))
 		sim_violation(world, "S1", "arguments cannot be packed");
 	consumer->calling = true;
-	error = spoke_call(consumer->methods[call->manner], args, &options, done, call,
-			   &call->name);
+	error = spoke_call(wanted ? consumer->unlimited : consumer->methods[call->manner], args,
+			   &options, done, call, &call->name);
 	consumer->calling = false;
+	sim_window_look(consumer);
 	if (error) {
 		sim_note(world, "c% is refused a call: %e", consumer->process.number,
 			 (uint64_t)(unsigned)error, 0, 0);
@@ -95,8 +93,7 @@ void sim_call(struct sim_consumer *consumer, bool wanted)
 	}
 	sim_note(world, "c% call % manner %m for % us", consumer->process.number, world->call_count,
 		 call->manner, call->timeout_ns / 1000);
-	consumer->waits++;
-	world->counts.calls++;
+	sim_call_taken(call);
 }
 
 void sim_cancel_many(struct sim_consumer *consumer)
@@ -107,14 +104,16 @@ void sim_cancel_many(struct sim_consumer *consumer)
 	if (count > 200)
 		count = 200;
 	sim_note(world, "c% cancels many", consumer->process.number, 0, 0, 0);
+	sim_tickets_cancel(consumer);
 	for (uint64_t i = 1; i <= count && consumer->consumer; i++) {
 		struct sim_call *call = &world->calls[world->call_count - i];
 
 		if (call->by != consumer)
 			continue;
-		if (call->ends && spoke_call_cancel(consumer->consumer, call->name))
+		if (call->ends && (!call->deferred || call->settled) &&
+		    spoke_call_cancel(consumer->consumer, call->name))
 			sim_violation(world, "S4", "the name of call %u, which has ended, cancels",
-				      (unsigned)number_of(world, call));
+				      (unsigned)sim_number(world, call));
 		if (!call->ends && sim_chance(&world->dice, 700))
 			call->cancelled |= spoke_call_cancel(consumer->consumer, call->name);
 	}

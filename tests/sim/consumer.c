@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A consumer of the world: connected to all providers, it calls now and then. */
+/* A consumer of the world: connected to all providers that it knows, it calls now and then. */
 #include "tests/sim/oracle.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char *const method_names[SIM_MANNERS] = { "now", "later", "never", "error", "large" };
 
@@ -44,14 +45,71 @@ void sim_consumer_free(struct sim_consumer *consumer)
 					    sim_magnitude(&world->dice, MS, 200 * MS);
 }
 
+static const struct spoke_policy *const policies[SIM_POLICIES] = {
+	[SIM_FAILOVER] = &spoke_failover,   [SIM_FAILFAST] = &spoke_failfast,
+	[SIM_FAILSAFE] = &spoke_failsafe,   [SIM_FAILBACK] = &spoke_failback,
+	[SIM_FORKING] = &spoke_forking,     [SIM_BROADCAST] = &spoke_broadcast,
+	[SIM_AVAILABLE] = &spoke_available,
+};
+
+static const struct spoke_balancer *const balancers[SIM_BALANCERS] = {
+	&spoke_random,          &spoke_round_robin,       &spoke_least_active,
+	&spoke_consistent_hash, &spoke_shortest_response, &spoke_two_choices,
+};
+
+static void set_calls(const struct sim_calls_plan *plan, struct spoke_consumer_options *options)
+{
+	options->policy = policies[plan->policy];
+	options->balancer = balancers[plan->balancer];
+	options->retries = plan->retries ? plan->retries : SPOKE_NONE;
+	options->retry_period_ns = plan->period_ns;
+	options->retry_deadline_ns = plan->deadline_ns;
+	options->failback_tasks_max = plan->tickets_max;
+	options->failback_bytes_max = plan->ticket_bytes_max;
+	options->failback_overflow = plan->drops_oldest ? SPOKE_OVERFLOW_DROP_OLDEST
+							: SPOKE_OVERFLOW_REJECT;
+	options->forks = plan->forks;
+	options->endpoint_actives_max = plan->endpoint_actives;
+	options->connections = plan->connections;
+	options->wait_ready = plan->wait_ready;
+	options->sticky = plan->sticky;
+	options->lazy = plan->lazy;
+}
+
+/* What has no field among the options. */
+static void print_parameters(const struct sim_consumer *consumer, char *text, size_t size)
+{
+	const struct sim_calls_plan *plan = &consumer->plan->calls;
+
+	(void)snprintf(text, size, "?eject.failures=%u&eject.time=%ums&registry.retry.period=%ums",
+		       plan->eject_failures, (unsigned)(plan->eject_ns / MS) + 10,
+		       (unsigned)(consumer->process.world->plan->registry_retry_ns / MS));
+}
+
+static bool make_methods(struct sim_consumer *consumer)
+{
+	const struct sim_calls_plan *plan = &consumer->plan->calls;
+	struct spoke_method_options options = { .idempotent = plan->idempotent };
+
+	if (spoke_consumer_method(consumer->consumer, method_names[0], &options,
+				  &consumer->unlimited))
+		return false;
+	options.actives = plan->actives;
+	for (unsigned i = 0; i < SIM_MANNERS; i++)
+		if (spoke_consumer_method(consumer->consumer, method_names[i], &options,
+					  &consumer->methods[i]))
+			return false;
+	return true;
+}
+
 static bool make(struct sim_consumer *consumer)
 {
-	static char urls[SIM_PROVIDERS][96];
+	static char urls[SIM_PROVIDERS][192];
 	const char *more[SIM_PROVIDERS];
 	const struct sim_world *world = consumer->process.world;
 	unsigned count = world->plan->provider_count;
+	char parameters[128];
 	struct spoke_consumer_options options = {
-		.policy = &spoke_failfast,
 		.url = urls[0],
 		.more_urls = more,
 		.more_count = count - 1,
@@ -60,25 +118,32 @@ static bool make(struct sim_consumer *consumer)
 		.heartbeat_ns = consumer->plan->heartbeat_ns,
 		.changed = changed,
 		.changed_arg = consumer,
+		.settled = sim_ticket_settled,
+		.settled_arg = consumer,
 	};
 	const struct spoke_engine_options with = { .env = &consumer->process.virt.env,
 						   .timers_max = 100000 };
 
+	set_calls(&consumer->plan->calls, &options);
+	print_parameters(consumer, parameters, sizeof(parameters));
 	for (unsigned i = 0; i < count; i++) {
-		(void)snprintf(urls[i], sizeof(urls[i]), "%s://%s/sim.Echo",
+		(void)snprintf(urls[i], sizeof(urls[i]), "%s://%s/sim.Echo%s",
 			       consumer->plan->mprpc ? "msgpack-rpc" : "dubbo",
-			       world->providers[i].address);
+			       world->providers[i].address, parameters);
 		if (i > 0)
 			more[i - 1] = urls[i];
+	}
+	if (consumer->plan->registry) {
+		(void)snprintf(urls[0], sizeof(urls[0]), "consumer://any/sim.Echo%s", parameters);
+		options.more_count = 0;
+		options.registry = "sim://world";
+		options.registry_kind = &sim_registry_kind;
 	}
 	if (spoke_engine_new(&with, &consumer->process.engine) ||
 	    spoke_consumer_new(consumer->process.engine, &options, &consumer->consumer))
 		return false;
-	for (unsigned i = 0; i < SIM_MANNERS; i++)
-		if (spoke_consumer_method(consumer->consumer, method_names[i], NULL,
-					  &consumer->methods[i]))
-			return false;
-	return spoke_alarm_every(consumer->process.engine, &consumer->alarm,
+	return make_methods(consumer) &&
+	       spoke_alarm_every(consumer->process.engine, &consumer->alarm,
 				 consumer->plan->every_ns, alarm_due) == 0;
 }
 
@@ -95,12 +160,19 @@ void sim_consumer_start(struct sim_consumer *consumer)
 	process->draining = false;
 	process->closed = false;
 	process->back_ns = 0;
-	for (unsigned i = 0; i < SIM_PROVIDERS; i++) {
-		consumer->connected_ns[i] = 0;
-		consumer->last[i] = NULL;
-	}
+	consumer->several = consumer->plan->registry || consumer->plan->calls.connections > 1;
+	consumer->made = 0;
+	consumer->repeats = 0;
+	consumer->asked = 0;
+	consumer->listed = false;
+	consumer->window = (struct sim_window){ 0 };
+	memset(consumer->ended, 0, sizeof(consumer->ended));
+	memset(consumer->settled, 0, sizeof(consumer->settled));
+	memset(consumer->connected_ns, 0, sizeof(consumer->connected_ns));
+	memset(consumer->last, 0, sizeof(consumer->last));
 	if (make(consumer)) {
-		sim_note(world, "c% begins", process->number, 0, 0, 0);
+		sim_note(world, "c% begins: %y, % retries", process->number,
+			 consumer->plan->calls.policy, consumer->plan->calls.retries, 0);
 		return;
 	}
 	sim_note(world, "c% cannot begin", process->number, 0, 0, 0);

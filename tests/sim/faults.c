@@ -193,7 +193,7 @@ static bool (*const begin[SIM_FAULTS])(struct sim_world *world) = {
 	[SIM_CRASH] = crash,        [SIM_DRAIN] = drain,
 	[SIM_HOLD] = hold,          [SIM_MEMORY] = fail_memory,
 	[SIM_SLEEP] = sleep_now,    [SIM_CANCELS] = cancel_storm,
-	[SIM_CHURN] = churn,
+	[SIM_CHURN] = churn,        [SIM_REGISTRY] = sim_registry_fault,
 };
 
 /* One of those that the plan has. */
@@ -224,10 +224,14 @@ void sim_faults_end(struct sim_world *world)
 	struct memnet_link link = { .latency_ns = world->plan->link.latency_ns };
 
 	world->healing = true;
-	for (unsigned i = 0; i < world->plan->provider_count; i++)
+	for (unsigned i = 0; i < world->plan->provider_count; i++) {
 		memnet_route(world->virt.net, world->providers[i].address, MEMNET_NORMAL);
+		(void)memnet_fail_accepts_at(world->virt.net, world->providers[i].address, -EAGAIN,
+					     0);
+	}
 	for (unsigned i = 0; i < SIM_PROCESSES; i++)
 		sim_process_at(world, i)->virt.fail_at = 0;
+	sim_registry_heal(world);
 	sim_fault_streams_end(world);
 	memnet_set_all(world->virt.net, &link);
 }

@@ -59,6 +59,43 @@ static uint64_t find_mark(const unsigned char *bytes, size_t len)
 	return 0;
 }
 
+/* --- what attempts say */
+
+/* What follows `key` in `bytes`; NULL: it is not there. */
+static const unsigned char *find_key(const unsigned char *bytes, size_t len, const char *key)
+{
+	size_t key_len = strlen(key);
+
+	for (size_t i = 0; i + key_len < len; i++)
+		if (bytes[i] == (unsigned char)key[0] && memcmp(bytes + i, key, key_len) == 0)
+			return bytes + i + key_len;
+	return NULL;
+}
+
+/* A text of digits, to a base. */
+static uint64_t digits_at(const unsigned char *at, const unsigned char *end, unsigned base)
+{
+	size_t len = *at & 0x1fu;
+	uint64_t value = 0;
+
+	for (at++; len > 0 && at < end; len--, at++)
+		value = value * base + (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+	return value;
+}
+
+static void read_attempt(const unsigned char *bytes, size_t len, struct sim_frame *frame)
+{
+	const unsigned char *id = find_key(bytes, len, "\xa8spoke.id");
+	const unsigned char *attempt = find_key(bytes, len, "\xadspoke.attempt");
+
+	if (id)
+		frame->call_id = digits_at(id, bytes + len, 16);
+	if (attempt)
+		frame->attempt = (unsigned)digits_at(attempt, bytes + len, 10);
+}
+
+/* --- frames */
+
 static struct sim_frame read_frame(const unsigned char *bytes, size_t len)
 {
 	bool request = bytes[2] & 0x80;
@@ -92,6 +129,16 @@ static uint64_t length_of(const struct sim_frames *frames, const unsigned char *
 	return head[0] == 0xda && head[1] == 0xbb && len <= frames->frame_max ? len : 0;
 }
 
+/* The part begins at `have`. */
+static void keep_tail(struct sim_frames *frames, const unsigned char *bytes, size_t part)
+{
+	uint64_t begin = frames->need > SIM_TAIL ? frames->need - SIM_TAIL : 0;
+	size_t skip = frames->have < begin ? (size_t)(begin - frames->have) : 0;
+
+	if (begin > 0 && skip < part)
+		memcpy(frames->tail + (frames->have + skip - begin), bytes + skip, part - skip);
+}
+
 /* Takes a part of the present frame; returns how many bytes. */
 static size_t take_part(struct sim_frames *frames, const unsigned char *bytes, size_t len)
 {
@@ -103,6 +150,7 @@ static size_t take_part(struct sim_frames *frames, const unsigned char *bytes, s
 
 		memcpy(frames->kept + frames->have, bytes, part < room ? part : room);
 	}
+	keep_tail(frames, bytes, part);
 	frames->have += part;
 	return part;
 }
@@ -123,6 +171,9 @@ void sim_frames_feed(struct sim_frames *frames, const unsigned char *bytes, size
 			size_t kept = frames->need < SIM_KEPT ? (size_t)frames->need : SIM_KEPT;
 			struct sim_frame frame = read_frame(frames->kept, kept);
 
+			if (frame.kind == SIM_REQUEST && frame.number)
+				read_attempt(kept < frames->need ? frames->tail : frames->kept,
+					     kept < frames->need ? SIM_TAIL : kept, &frame);
 			frames->frame_len = frames->need;
 			frames->have = 0;
 			frames->need = 0;

@@ -13,6 +13,7 @@
 enum {
 	SIM_HEAD = 16,  /* bytes before a body */
 	SIM_KEPT = 256, /* of a frame, which is looked at */
+	SIM_TAIL = 96,  /* of its end, the same: what attempts say of themselves */
 	SIM_MARK = 16,  /* bytes of a mark: of arguments and of answers the first ones */
 };
 
@@ -35,6 +36,9 @@ struct sim_frame {
 	bool two_way;
 	uint8_t status;
 	uint64_t number; /* of the call whose mark it bears; 0: none */
+	/* Of a request that names its call and its attempt; else 0. */
+	uint64_t call_id;
+	unsigned attempt;
 };
 
 /* One direction of a connection, as one side has it. */
@@ -45,6 +49,7 @@ struct sim_frames {
 	uint64_t need;      /* all of them; 0: the head is not whole */
 	uint64_t frame_len; /* of the last one that was whole */
 	unsigned char kept[SIM_KEPT];
+	unsigned char tail[SIM_TAIL]; /* of one that is longer than this */
 };
 
 /* Goes over bytes that follow; `whole` is told of each frame that ends in them. */

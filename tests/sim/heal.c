@@ -68,7 +68,7 @@ static bool is_whole(struct sim_world *world)
 
 		if (counts(world, consumer) &&
 		    (consumer->consumer == NULL || consumer->process.draining ||
-		     spoke_consumer_ready(consumer->consumer) != world->plan->provider_count))
+		     !sim_lists_all(consumer)))
 			return false;
 	}
 	return true;
@@ -101,12 +101,29 @@ static unsigned ready(const struct sim_world *world)
 	return count;
 }
 
+/* How long it takes until what was not published is listed, and what was is told: each side may
+ * have failed a moment ago, and been told so. */
+static uint64_t relist_ns(const struct sim_plan *plan)
+{
+	return 2 * (plan->registry_retry_ns * 6 / 5 + plan->registry_ns) +
+	       plan->registry_session_ns + SECOND;
+}
+
+static void check_lists(const struct sim_world *world)
+{
+	for (unsigned i = 0; i < world->plan->consumer_count; i++)
+		if (world->consumers[i].consumer && counts(world, &world->consumers[i]))
+			sim_lists_whole(&world->consumers[i]);
+}
+
 static void wait_until_whole(struct sim_world *world)
 {
 	uint64_t until_ns = world->virt.now_ns + BACKOFF_CAP_NS * 6 / 5 + CONNECT_NS + SECOND +
-			    notice_ns(world);
+			    notice_ns(world) + relist_ns(world->plan);
 
 	while (!is_whole(world)) {
+		if (world->virt.now_ns >= until_ns)
+			check_lists(world);
 		if (world->virt.now_ns >= until_ns)
 			sim_violation(world, "L1", "%u of %u connections are ready again",
 				      ready(world),
@@ -121,7 +138,7 @@ static unsigned waiting(const struct sim_world *world)
 	unsigned waits = 0;
 
 	for (unsigned i = 0; i < world->plan->consumer_count; i++)
-		waits += world->consumers[i].waits;
+		waits += world->consumers[i].waits + world->consumers[i].ticket_count;
 	return waits;
 }
 
@@ -148,15 +165,17 @@ static void settle(struct sim_world *world)
 	sim_go_on(world, world->virt.now_ns + 100 * MS);
 }
 
+/* Of all consumers, as often as there are providers. */
 static void call_all(struct sim_world *world)
 {
-	for (unsigned i = 0; i < world->plan->consumer_count; i++)
-		for (unsigned k = 0; k < world->plan->provider_count; k++)
+	for (unsigned k = 0; k < world->plan->provider_count; k++) {
+		for (unsigned i = 0; i < world->plan->consumer_count; i++)
 			if (counts(world, &world->consumers[i]))
 				sim_call(&world->consumers[i], true);
-	wait_for_calls(world, world->virt.now_ns + 20 * SECOND);
-	if (waiting(world) > 0)
-		sim_violation(world, world->pieces ? "L5" : "L1", "calls do not end");
+		wait_for_calls(world, world->virt.now_ns + 20 * SECOND);
+		if (waiting(world) > 0)
+			sim_violation(world, world->pieces ? "L5" : "L1", "calls do not end");
+	}
 }
 
 /* The same again, while bytes go in pieces only. */
@@ -171,6 +190,38 @@ static void call_in_pieces(struct sim_world *world)
 	world->pieces = true;
 	memnet_set_all(world->virt.net, &link);
 	call_all(world);
+}
+
+static bool is_told(const struct sim_world *world)
+{
+	for (unsigned i = 0; i < world->plan->consumer_count; i++) {
+		const struct sim_consumer *consumer = &world->consumers[i];
+
+		if (consumer->plan->registry && consumer->consumer && !sim_lists_living(consumer))
+			return false;
+	}
+	return true;
+}
+
+/* A provider goes away for good, in order or not. Who finds providers by the registry hears of it:
+ * at the latest when that has waited for it to come back. */
+static void retire(struct sim_world *world)
+{
+	unsigned which = (unsigned)(sim_throw(&world->dice) % world->plan->provider_count);
+	struct sim_process *process = &world->providers[which].process;
+	uint64_t until_ns = world->virt.now_ns + relist_ns(world->plan) + 2 * SECOND;
+
+	sim_note(world, "p% goes away for good", which, 0, 0, 0);
+	world->retired |= 1u << which;
+	if (sim_chance(&world->dice, 500))
+		sim_process_end(process);
+	else
+		sim_drain_begin(process, SECOND);
+	while (!is_told(world) && world->virt.now_ns < until_ns)
+		sim_go_on(world, world->virt.now_ns + 5 * MS);
+	for (unsigned i = 0; i < world->plan->consumer_count; i++)
+		if (world->consumers[i].plan->registry && world->consumers[i].consumer)
+			sim_lists_whole(&world->consumers[i]);
 }
 
 void sim_heal(struct sim_world *world)
@@ -190,6 +241,8 @@ void sim_heal(struct sim_world *world)
 	sim_asks_check(world);
 	if (sim_chance(&world->dice, 200))
 		call_in_pieces(world);
+	else if (world->plan->provider_count > 1 && sim_chance(&world->dice, 300))
+		retire(world);
 }
 
 /* --- the end */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sim [--seeds N] [--first S] [--verbose] [--steady SECONDS]
+ * sim [--seeds N] [--first S] [--verbose] [--steady SECONDS] [--outage]
  *
  * Runs seeds one after another; the first violation ends it. Some seeds run twice, to see that the
- * same seed gives the same history, once more with other clocks.
+ * same seed gives the same history, once more with other clocks. With --outage the only provider is
+ * away for ten minutes, in which a thousand calls a second are made that are tried again.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "tests/sim/sim.h"
@@ -26,6 +27,7 @@ struct settings {
 	uint64_t seeds;
 	uint64_t first;
 	uint64_t steady_s;
+	bool outage;
 	bool verbose;
 };
 
@@ -81,6 +83,19 @@ static uint64_t run_steady(const struct settings *settings, struct sim_counts *c
 	return sim_run(&plan, settings->verbose, counts);
 }
 
+/* Once for each of what becomes of those for whom there is no room. */
+static uint64_t run_outage(const struct settings *settings, struct sim_counts *counts)
+{
+	static struct sim_plan plan;
+	uint64_t hash;
+
+	sim_crash_watch(2 * PATIENCE_S);
+	sim_plan_outage(&plan, STEADY_CALLS, false);
+	hash = sim_run(&plan, settings->verbose, counts);
+	sim_plan_outage(&plan, STEADY_CALLS, true);
+	return hash ^ sim_run(&plan, settings->verbose, counts);
+}
+
 static void summarize(const struct settings *settings, const struct sim_counts *counts,
 		      uint64_t trace, uint64_t took_ns)
 {
@@ -91,6 +106,10 @@ static void summarize(const struct settings *settings, const struct sim_counts *
 	(void)printf("\n%" PRIu64 " calls ended well, %" PRIu64 " heartbeats were missed, %" PRIu64
 		     " connections closed for silence\n",
 		     counts->ok, counts->suspects, counts->closed_silent);
+	(void)printf("%" PRIu64 " tickets, %" PRIu64 " retries, %" PRIu64
+		     " lists told; at most %.2f MB in a consumer\n",
+		     counts->tickets, counts->retries, counts->lists,
+		     (double)counts->bytes_most / 1e6);
 	(void)printf("%" PRIu64 " seeds, %.2f simulated hours, %" PRIu64 " calls, %" PRIu64
 		     " faults, %.0fx real time, %.1f s, trace %016" PRIx64 "\n",
 		     settings->seeds, (double)counts->ns / 3600e9, counts->calls, counts->faults,
@@ -127,13 +146,15 @@ static void read_settings(struct settings *settings, char **args)
 			settings->first = number_of(&args, 0, UINT64_MAX);
 		} else if (strcmp(*args, "--steady") == 0) {
 			settings->steady_s = number_of(&args, 1, STEADY_MOST);
+		} else if (strcmp(*args, "--outage") == 0) {
+			settings->outage = true;
 		} else if (strcmp(*args, "--verbose") == 0) {
 			settings->verbose = true;
 		} else {
 			(void)fprintf(stderr,
 				      "sim: %s is no option\n"
 				      "usage: sim [--seeds N] [--first S] [--verbose] "
-				      "[--steady SECONDS]\n",
+				      "[--steady SECONDS] [--outage]\n",
 				      *args);
 			exit(2);
 		}
@@ -153,7 +174,10 @@ int main(int count, char **args)
 	/* Who reads a file of it sees all up to the end, however that comes. */
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	sim_crash_begin();
-	if (settings.steady_s) {
+	if (settings.outage) {
+		settings.seeds = 2;
+		trace = run_outage(&settings, &counts);
+	} else if (settings.steady_s) {
 		settings.seeds = 1;
 		trace = run_steady(&settings, &counts);
 	} else {

@@ -11,6 +11,12 @@ static const char *const manners[SIM_MANNERS] = {
 	[SIM_ERROR] = "error",     [SIM_LARGE] = "large",
 };
 
+static const char *const policies[SIM_POLICIES] = {
+	[SIM_FAILOVER] = "failover",   [SIM_FAILFAST] = "failfast", [SIM_FAILSAFE] = "failsafe",
+	[SIM_FAILBACK] = "failback",   [SIM_FORKING] = "forking",   [SIM_BROADCAST] = "broadcast",
+	[SIM_AVAILABLE] = "available",
+};
+
 static const char *const routes[] = {
 	[MEMNET_NORMAL] = "normal",           [MEMNET_AT_ONCE] = "at once",
 	[MEMNET_REFUSE] = "refuse",           [MEMNET_SILENT] = "silent",
@@ -54,6 +60,13 @@ static const char *name_of_change(uint64_t number)
 	return name ? name : "unknown";
 }
 
+static const char *name_of_settlement(uint64_t number)
+{
+	const char *name = spoke_settlement_name((enum spoke_settlement)number);
+
+	return name ? name : "unknown";
+}
+
 const char *sim_name(char kind, uint64_t number)
 {
 	switch (kind) {
@@ -71,6 +84,10 @@ const char *sim_name(char kind, uint64_t number)
 		return name_in(routes, COUNT(routes), number);
 	case 's':
 		return name_of_errno(number);
+	case 't':
+		return name_of_settlement(number);
+	case 'y':
+		return name_in(policies, COUNT(policies), number);
 	default:
 		return NULL;
 	}

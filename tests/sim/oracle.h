@@ -5,11 +5,14 @@
  * invariant is one name, under which sim_violation() is called:
  *
  *   oracle_calls    S1 S2 S3 S4 S13 S14 S18 S20
- *   oracle_asks     S4 S5 S6 S19 S23
+ *   oracle_asks     S4 S5 S6 S16 S19 S23
+ *   oracle_attempts S6 S7 S25 S26
+ *   oracle_tickets  S8
  *   oracle_streams  S12 S16
  *   oracle_links    S11 S24 L2
  *   oracle_turns    L3 L4
- *   oracle_books    S9 S10 S18 S24
+ *   oracle_books    S9 S10 S18 S24 S27
+ *   oracle_lists    S28 L7
  *   heal            L1 L5 L6
  *   segments        S15
  *   main            S21 S22
@@ -70,11 +73,14 @@ struct sim_end {
 /* What became of a request id of one connection. */
 struct sim_ask {
 	uint32_t number; /* of the call; 0: a heartbeat */
+	uint8_t attempt; /* as it says; 0: it does not */
 	bool written;
 	bool two_way;
 	bool read;     /* by the provider */
 	bool answered; /* by the provider */
 	bool refused;  /* ... without running it */
+	bool ran;      /* by a handler */
+	bool heard;    /* an answer was read by who asked */
 	uint64_t read_ns;
 };
 
@@ -127,8 +133,9 @@ void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame);
 /* What was read that takes no more calls counts from now on. */
 void sim_ask_readonly(struct sim_end *end);
 
-/* A handler runs it. */
-void sim_ask_runs(struct sim_call *call);
+/* A handler runs it, which came by this connection (NULL: not known) and says which attempt it is.
+ */
+void sim_ask_runs(struct sim_call *call, struct sim_stream *stream, unsigned attempt);
 
 /* Is anything left unanswered that should not be? After healing. */
 void sim_asks_check(struct sim_world *world);
@@ -136,12 +143,62 @@ void sim_asks_check(struct sim_world *world);
 /* --- oracle_calls.c */
 
 void sim_call_ended(struct sim_call *call, const struct spoke_result *result);
-void sim_call_runs(struct sim_provider *provider, struct sim_call *call,
-		   const struct spoke_request *request);
-void sim_handler_ended(struct sim_provider *provider, uint64_t number);
+void sim_call_taken(struct sim_call *call);
+
+/* Returns the connection by which it came, NULL: not known. */
+struct sim_stream *sim_call_runs(struct sim_provider *provider, struct sim_call *call,
+				 const struct spoke_request *request);
+void sim_handler_ended(struct sim_provider *provider, struct sim_stream *stream);
 void sim_calls_check(struct sim_world *world, bool all);
 
+/* --- oracle_attempts.c */
+
+/* It may have more than one attempt after another. */
+static inline bool sim_repeats(const struct sim_call *call)
+{
+	enum sim_policy policy = call->by->plan->calls.policy;
+
+	return (policy == SIM_FAILOVER || policy == SIM_FAILBACK) &&
+	       call->by->plan->calls.retries > 0;
+}
+
+/* How long an attempt may take, and all of them. */
+uint64_t sim_attempt_ns(const struct sim_call *call);
+uint64_t sim_attempts_ns(const struct sim_call *call);
+
+/* A request of this call is written whole, runs, or an answer to it is read. */
+void sim_attempt_written(struct sim_call *call, struct sim_stream *stream,
+			 const struct sim_frame *frame);
+void sim_attempt_runs(struct sim_call *call);
+
+/* The engine may have counted more attempts beside the first. */
+void sim_window_look(struct sim_consumer *consumer);
+
+/* --- oracle_tickets.c */
+
+void sim_ticket_opened(struct sim_call *call, const struct spoke_result *result);
+void sim_ticket_told(struct sim_consumer *consumer, const struct spoke_settled *settled);
+void sim_tickets_check(struct sim_world *world);
+void sim_tickets_end(struct sim_consumer *consumer);
+
+/* --- oracle_lists.c */
+
+void sim_list_told(struct sim_process *process, size_t count);
+void sim_lists_check(struct sim_world *world);
+
+/* Does it list all providers, and nobody else, and is connected to each, unless it need not be? */
+bool sim_lists_all(const struct sim_consumer *consumer);
+
+/* Does it list those that are not gone for good, and nobody else? */
+bool sim_lists_living(const struct sim_consumer *consumer);
+
+/* Fails if it does not. */
+void sim_lists_whole(const struct sim_consumer *consumer);
+
 /* --- oracle_links.c */
+
+/* The end that this process has accepted, by the name of its peer. */
+struct sim_end *sim_accepted_end(struct sim_process *process, const char *name);
 
 void sim_link_changed(struct sim_process *process, const struct spoke_link_event *event);
 void sim_links_check(struct sim_world *world);
@@ -167,6 +224,7 @@ void sim_turns_read(struct sim_end *end);
 
 void sim_books_check(struct sim_process *process);
 void sim_books_timers(struct sim_process *process);
+void sim_books_counts(const struct sim_consumer *consumer);
 void sim_books_end(struct sim_process *process);
 void sim_books_read(struct sim_end *end);
 

@@ -83,20 +83,18 @@ static void request_sent(struct sim_end *end, const struct sim_frame *frame)
 	if (ask->written)
 		sim_violation(world, "S5", "connection %u: an id is used twice", stream->number);
 	*ask = (struct sim_ask){ .number = (uint32_t)frame->number,
+				 .attempt = (uint8_t)frame->attempt,
 				 .written = true,
 				 .two_way = frame->two_way };
 	if (call == NULL)
 		return;
 	sim_note(world, "call % is written on connection %", frame->number, stream->number, 0, 0);
-	if (call->stream)
-		sim_violation(world, "S6", "call %u is written twice", (unsigned)frame->number);
 	/* A flipped bit may have made another serialization of it, in which it says nothing. */
 	if (end->readonly && call->order > end->readonly && !stream->tampered)
 		sim_violation(world, "S19",
 			      "call %u is written on connection %u after READONLY was read",
 			      (unsigned)frame->number, stream->number);
-	call->stream = stream;
-	call->written_ns = world->virt.now_ns;
+	sim_attempt_written(call, stream, frame);
 }
 
 static void keep_reply(struct sim_end *end)
@@ -129,9 +127,9 @@ static void reply_sent(struct sim_end *end, const struct sim_frame *frame)
 	ask->refused = frame->status == STATUS_REFUSED || frame->status == STATUS_NO_SERVICE ||
 		       frame->status == STATUS_EXPIRED || frame->status == STATUS_BAD_REQUEST;
 	call = call_of(world, ask->number);
-	if (call && ask->refused && call->runs)
+	if (call && ask->refused && ask->ran)
 		sim_violation(world, "S19", "call %u was run and refused", ask->number);
-	if (call && !ask->refused && !call->runs)
+	if (call && !ask->refused && !ask->ran)
 		sim_violation(world, "S19", "call %u is answered and was not run", ask->number);
 }
 
@@ -172,21 +170,36 @@ static void request_seen(struct sim_end *end, const struct sim_frame *frame)
 		ask->read = true;
 		ask->read_ns = stream->world->virt.now_ns;
 	}
-	if (call)
+	if (call) {
 		call->read = stream;
+		call->read_id = frame->id;
+	}
+}
+
+/* It was not run, and would be elsewhere. */
+static bool is_refusal(uint8_t status)
+{
+	return status == STATUS_REFUSED || status == STATUS_NO_SERVICE || status == STATUS_EXPIRED;
 }
 
 static void reply_seen(struct sim_end *end, const struct sim_frame *frame)
 {
 	struct sim_stream *stream = end->stream;
 	struct sim_world *world = stream->world;
-	const struct sim_ask *ask = find(stream, frame->id);
+	struct sim_ask *ask = find(stream, frame->id);
 	struct sim_call *call = ask && ask->written ? call_of(world, ask->number) : NULL;
 
-	if (call)
+	if (call) {
 		call->answered = true;
-	else if (stream->tampered && sim_frames_may_be(&end->sent, frame->id))
+		call->murky |= stream->tampered;
+		if (!ask->heard && is_refusal(frame->status)) {
+			call->refusals++;
+			call->refused_ns = world->virt.now_ns;
+		}
+		ask->heard = true;
+	} else if (stream->tampered && sim_frames_may_be(&end->sent, frame->id)) {
 		end->guessed_ns = world->virt.now_ns;
+	}
 }
 
 void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame)
@@ -218,18 +231,41 @@ void sim_ask_readonly(struct sim_end *end)
 		end->readonly = ++end->stream->world->order;
 }
 
-void sim_ask_runs(struct sim_call *call)
+/* The one that is run now: as a rule what was read last. */
+static struct sim_ask *find_run(const struct sim_call *call, struct sim_stream *stream,
+				unsigned number, unsigned attempt)
+{
+	struct sim_ask *ask = call->read == stream ? find(stream, call->read_id) : NULL;
+
+	if (ask && ask->number == number && ask->attempt == attempt)
+		return ask;
+	for (uint32_t i = stream->ask_count; i-- > 0;)
+		if (stream->asks[i].number == number && stream->asks[i].attempt == attempt)
+			return &stream->asks[i];
+	return NULL;
+}
+
+void sim_ask_runs(struct sim_call *call, struct sim_stream *stream, unsigned attempt)
 {
 	struct sim_world *world = call->by->process.world;
-	unsigned number = (unsigned)(call - world->calls) + 1;
+	unsigned number = (unsigned)sim_number(world, call);
+	struct sim_ask *ask;
 
-	if (++call->runs > 1)
-		sim_violation(world, "S6", "call %u is run twice", number);
-	if (call->by->plan->mprpc || call->read)
+	sim_attempt_runs(call);
+	if (call->by->plan->mprpc)
 		return;
-	if (call->stream && call->stream->ends[1].seen.broken)
-		sim_violation(world, "S16", "call %u is run from behind what is no frame", number);
-	sim_violation(world, "S6", "call %u is run, and no such request was read", number);
+	if (stream == NULL || call->read == NULL) {
+		if (call->stream && call->stream->ends[1].seen.broken)
+			sim_violation(world, "S16", "call %u is run from behind what is no frame",
+				      number);
+		sim_violation(world, "S6", "call %u is run, and no such request was read", number);
+	}
+	ask = find_run(call, stream, number, attempt);
+	if (ask == NULL)
+		return;
+	if (ask->ran && !stream->tampered)
+		sim_violation(world, "S6", "call %u is run twice for one request", number);
+	ask->ran = true;
 }
 
 /* --- after all */

@@ -154,11 +154,30 @@ static void check_link(struct sim_process *process, const struct spokei_link *li
 	if (link->pending_count > link->limits.pending_max)
 		sim_violation(world, "S9", "process %u has %u calls waiting", process->number,
 			      link->pending_count);
-	if (!sim_is_provider(process) &&
-	    link->pending_count != ((struct sim_consumer *)process)->waits)
-		sim_violation(world, "S9", "process %u says %u calls wait, and it is %u",
-			      process->number, link->pending_count,
-			      ((struct sim_consumer *)process)->waits);
+}
+
+/* Calls, and those of their attempts that are under way. */
+static void check_calls(const struct sim_consumer *consumer)
+{
+	struct sim_world *world = consumer->process.world;
+	const struct spokei_slab *calls = &consumer->consumer->caller.calls;
+	uint32_t under_way = 0;
+
+	if (calls->count != consumer->waits + consumer->ticket_count)
+		sim_violation(world, "S9", "c%u says it has %u calls, and it is %u and %u tickets",
+			      consumer->process.number, (unsigned)calls->count, consumer->waits,
+			      consumer->ticket_count);
+	for (uint32_t i = 0; i < calls->used; i++) {
+		const struct spokei_call *call = spokei_slab_at(calls, i);
+
+		if (spokei_slab_get(calls, call->handle) != call)
+			continue;
+		under_way += call->course ? call->course->open : 1;
+	}
+	if (consumer->consumer->link.pending_count != under_way)
+		sim_violation(world, "S9", "c%u says %u attempts wait, and it is %u",
+			      consumer->process.number, consumer->consumer->link.pending_count,
+			      under_way);
 }
 
 static uint64_t armed_of(const struct sim_process *process, unsigned timer_class)
@@ -168,6 +187,43 @@ static uint64_t armed_of(const struct sim_process *process, unsigned timer_class
 	if (spoke_wheel_class_counts(process->engine->wheel, timer_class, &counts, NULL))
 		return 0;
 	return counts.pending;
+}
+
+/* --- what engines count */
+
+static void check_stat(const struct sim_consumer *consumer, enum spoke_stat stat, uint64_t seen)
+{
+	uint64_t said = spoke_stat_get(consumer->process.engine, stat);
+
+	if (said != seen)
+		sim_violation(consumer->process.world, "S27",
+			      "c%u counts %llu as %s, and there were %llu",
+			      consumer->process.number, (unsigned long long)said,
+			      spoke_stat_name(stat), (unsigned long long)seen);
+}
+
+void sim_books_counts(const struct sim_consumer *consumer)
+{
+	static const enum spoke_stat ends[SIM_ENDS] = {
+		[SIM_END_OK] = SPOKE_STAT_CALLS_OK,
+		[SIM_END_REMOTE] = SPOKE_STAT_CALLS_REMOTE,
+		[SIM_END_TIMEOUT_UNSENT] = SPOKE_STAT_CALLS_TIMEOUT_UNSENT,
+		[SIM_END_TIMEOUT] = SPOKE_STAT_CALLS_TIMEOUT,
+		[SIM_END_LOST] = SPOKE_STAT_CALLS_LOST,
+		[SIM_END_CANCELED] = SPOKE_STAT_CALLS_CANCELED,
+		[SIM_END_CLOSED] = SPOKE_STAT_CALLS_CLOSED,
+		[SIM_END_FAILED] = SPOKE_STAT_CALLS_FAILED,
+		[SIM_END_DEFERRED] = SPOKE_STAT_CALLS_DEFERRED,
+	};
+
+	if (consumer->process.engine == NULL)
+		return;
+	check_stat(consumer, SPOKE_STAT_CALLS, consumer->made);
+	for (unsigned i = 0; i < SIM_ENDS; i++)
+		check_stat(consumer, ends[i], consumer->ended[i]);
+	for (unsigned i = 0; i < SIM_SETTLEMENTS; i++)
+		check_stat(consumer, (enum spoke_stat)(SPOKE_STAT_TICKETS_SUCCESS + i),
+			   consumer->settled[i]);
 }
 
 /* A timer that is armed belongs to somebody who is there. */
@@ -199,7 +255,20 @@ static size_t budget_of(const struct sim_process *process)
 	const struct sim_plan *plan = process->world->plan;
 	size_t each = plan->size_max + plan->large + 2048;
 
+	if (plan->bytes_max && !sim_is_provider(process))
+		return plan->bytes_max;
 	return 24 * MIB + each * 4096;
+}
+
+static void check_consumer(const struct sim_consumer *consumer)
+{
+	struct sim_counts *counts = &consumer->process.world->counts;
+
+	if (counts->bytes_most < consumer->process.virt.bytes)
+		counts->bytes_most = consumer->process.virt.bytes;
+	sim_books_counts(consumer);
+	if (consumer->consumer)
+		check_calls(consumer);
 }
 
 void sim_books_check(struct sim_process *process)
@@ -212,6 +281,8 @@ void sim_books_check(struct sim_process *process)
 		return;
 	if (link)
 		check_link(process, link);
+	if (!sim_is_provider(process))
+		check_consumer((struct sim_consumer *)process);
 	if (process->turns % WHEEL_EVERY == 0)
 		wrong = spoke_wheel_check(process->engine->wheel);
 	if (wrong)

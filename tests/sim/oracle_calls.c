@@ -3,33 +3,47 @@
 #include "tests/sim/oracle.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #define TICK_NS MS
 #define LATE_NS (2 * TICK_NS) /* a tick, and what is rounded */
 
 static unsigned number_of(const struct sim_world *world, const struct sim_call *call)
 {
-	return (unsigned)(call - world->calls) + 1;
+	return (unsigned)sim_number(world, call);
 }
 
 /* When a call must have ended, of its process's clock: what that stood still does not count. */
 static uint64_t end_of(const struct sim_call *call)
 {
-	return call->begun_ns + call->timeout_ns + LATE_NS + call->by->process.held_ns -
+	uint64_t late_ns = LATE_NS;
+
+	if (sim_repeats(call)) /* each of its attempts may be */
+		late_ns *= call->by->plan->calls.retries + 1;
+	return call->begun_ns + sim_attempts_ns(call) + late_ns + call->by->process.held_ns -
 	       call->held_ns;
 }
 
 /* --- the end */
+
+/* It does not time out before: where the deadline of all attempts comes before that of one, calls
+ * that may take several heed it. */
+static uint64_t least_ns(const struct sim_call *call)
+{
+	uint64_t deadline_ns = call->by->plan->calls.deadline_ns;
+
+	return deadline_ns && deadline_ns < call->timeout_ns ? deadline_ns : call->timeout_ns;
+}
 
 static void check_time(struct sim_world *world, const struct sim_call *call, int error)
 {
 	uint64_t now_ns = sim_now(&call->by->process);
 	bool timed_out = error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT;
 
-	if (timed_out && now_ns < call->begun_ns + call->timeout_ns)
+	if (timed_out && now_ns < call->begun_ns + least_ns(call))
 		sim_violation(world, "S3", "call %u timed out %.3f ms before its deadline",
 			      number_of(world, call),
-			      (double)(call->begun_ns + call->timeout_ns - now_ns) / 1e6);
+			      (double)(call->begun_ns + least_ns(call) - now_ns) / 1e6);
 	if (now_ns > end_of(call))
 		sim_violation(world, "S3", "call %u ended %.3f ms too late", number_of(world, call),
 			      (double)(now_ns - end_of(call)) / 1e6);
@@ -71,13 +85,22 @@ static void check_value(struct sim_world *world, const struct sim_call *call,
 /* An answer may have been guessed to a request that is written in part: its id is on the wire. */
 static bool is_guessed(const struct sim_world *world, const struct sim_call *call)
 {
-	for (unsigned i = 0; i < SIM_PROVIDERS; i++) {
-		const struct sim_stream *last = call->by->last[i];
-
-		if (last && last->ends[0].guessed_ns == world->virt.now_ns)
+	for (const struct sim_stream *one = world->streams; one; one = one->next)
+		if (one->ends[0].process == &call->by->process &&
+		    one->ends[0].guessed_ns == world->virt.now_ns)
 			return true;
-	}
+	for (const struct sim_stream *one = world->past; one; one = one->next)
+		if (one->ends[0].process == &call->by->process &&
+		    one->ends[0].guessed_ns == world->virt.now_ns)
+			return true;
 	return false;
+}
+
+/* Whatever it ended with, its caller was told nil. */
+static bool is_excused(const struct sim_call *call, const struct spoke_result *result)
+{
+	return call->by->plan->calls.policy == SIM_FAILSAFE && result->error == SPOKE_OK &&
+	       spoke_value_is_nil(result->value);
 }
 
 static void check_answer(struct sim_world *world, const struct sim_call *call,
@@ -85,7 +108,7 @@ static void check_answer(struct sim_world *world, const struct sim_call *call,
 {
 	/* Who waited for a connection that takes no more is refused here. */
 	if (!is_answer(result->error) || call->one_way ||
-	    (result->error == SPOKE_EREFUSED && !result->written && call->stream == NULL))
+	    (result->error == SPOKE_EREFUSED && result->waited_ns == 0) || is_excused(call, result))
 		return;
 	if (!call->by->plan->mprpc && !call->answered && !is_guessed(world, call))
 		sim_violation(world, "S4", "call %u ended by an answer that was not read",
@@ -103,14 +126,37 @@ static void check_late(struct sim_world *world, const struct sim_call *call, int
 	const struct sim_process *process = &call->by->process;
 	const struct sim_end *end = call->stream ? &call->stream->ends[0] : NULL;
 
-	if (error != SPOKE_ETIMEOUT || end == NULL || end->fd < 0 || end->arrived == end->taken ||
-	    process->virt.late_ns <= sim_late_from(process))
+	if (error != SPOKE_ETIMEOUT || call->writes != 1 || end == NULL || end->fd < 0 ||
+	    end->arrived == end->taken || process->virt.late_ns <= sim_late_from(process))
 		return;
 	if (end->read_ns < world->virt.now_ns && end->again_ns < world->virt.now_ns &&
 	    end->arrived_ns < world->virt.now_ns)
 		sim_violation(world, "S11",
 			      "call %u times out in a late turn that has not read its connection",
 			      number_of(world, call));
+}
+
+static enum sim_end_kind kind_of(int error)
+{
+	switch (error) {
+	case SPOKE_OK:
+		return SIM_END_OK;
+	case SPOKE_ETIMEOUT:
+		return SIM_END_TIMEOUT;
+	case SPOKE_ETIMEOUT_UNSENT:
+		return SIM_END_TIMEOUT_UNSENT;
+	case SPOKE_ECANCELED:
+		return SIM_END_CANCELED;
+	case SPOKE_ECLOSED:
+		return SIM_END_CLOSED;
+	case SPOKE_EDEFERRED:
+		return SIM_END_DEFERRED;
+	default:
+		break;
+	}
+	if (spoke_error_is_remote(error))
+		return SIM_END_REMOTE;
+	return spoke_error_is_transport(error) ? SIM_END_LOST : SIM_END_FAILED;
 }
 
 void sim_call_ended(struct sim_call *call, const struct spoke_result *result)
@@ -125,9 +171,15 @@ void sim_call_ended(struct sim_call *call, const struct spoke_result *result)
 			      number_of(world, call));
 	if (++call->ends > 1)
 		sim_violation(world, "S1", "call %u ends twice", number_of(world, call));
+	if (call->cancelled && result->error != SPOKE_ECANCELED)
+		sim_violation(world, "S1", "call %u was cancelled, and ends with: %s",
+			      number_of(world, call), spoke_strerror(result->error));
 	call->by->waits--;
+	call->by->ended[kind_of(result->error)]++;
 	if (result->error == SPOKE_OK)
 		world->counts.ok++;
+	if (result->error == SPOKE_EDEFERRED)
+		sim_ticket_opened(call, result);
 	check_time(world, call, result->error);
 	check_late(world, call, result->error);
 	check_answer(world, call, result);
@@ -157,59 +209,95 @@ void sim_calls_check(struct sim_world *world, bool all)
 /* --- handlers */
 
 static void check_deadline(struct sim_provider *provider, const struct sim_call *call,
-			   const struct spoke_request *request)
+			   const struct sim_stream *stream, const struct spoke_request *request)
 {
 	struct sim_world *world = provider->process.world;
 	uint64_t left_ns = spoke_request_left(request);
 	uint64_t put_ns = call->begun_ns;
 	uint64_t most_ns;
 
-	if (left_ns == UINT64_MAX || world->tampered || call->stream == NULL)
+	if (left_ns == UINT64_MAX || world->tampered || stream == NULL)
 		return;
 	if (left_ns == 0)
 		sim_violation(world, "S14", "call %u is run after its deadline",
 			      number_of(world, call));
-	/* Before the connection stood it cannot have been put on its way. */
-	if (put_ns < call->stream->ends[0].first_wrote_ns)
-		put_ns = call->stream->ends[0].first_wrote_ns;
-	most_ns = call->begun_ns + call->timeout_ns - put_ns + MS +
+	/* Before the connection stood it cannot have been put on its way; a later attempt may have
+	 * been put any time. */
+	if (put_ns < stream->ends[0].first_wrote_ns && !sim_repeats(call))
+		put_ns = stream->ends[0].first_wrote_ns;
+	most_ns = call->begun_ns + sim_attempt_ns(call) - put_ns + MS +
 		  (call->by->process.held_ns - call->held_ns);
 	if (left_ns > most_ns)
 		sim_violation(world, "S13", "call %u has %.3f ms more than it may",
 			      number_of(world, call), (double)(left_ns - most_ns) / 1e6);
 }
 
-void sim_call_runs(struct sim_provider *provider, struct sim_call *call,
-		   const struct spoke_request *request)
+/* Only one that was written once has to have come by where it was read. */
+static struct sim_stream *stream_of(struct sim_provider *provider, const struct sim_call *call,
+				    const struct spoke_request *request)
+{
+	const struct sim_end *end;
+	char peer[64];
+
+	if (call->writes <= 1)
+		return call->read;
+	(void)spoke_request_peer(request, peer, sizeof(peer));
+	end = sim_accepted_end(&provider->process, peer);
+	return end ? end->stream : NULL;
+}
+
+/* The number that a request says it is of; 0: none. */
+static unsigned attempt_of(const struct spoke_request *request)
+{
+	struct spoke_value map = spoke_request_attachments(request);
+	struct spoke_cursor pairs;
+	struct spoke_value key;
+	struct spoke_value value;
+	struct spoke_span text;
+
+	if (map.len == 0 || spoke_cursor_map(map, &pairs))
+		return 0;
+	while (spoke_cursor_next_pair(&pairs, &key, &value)) {
+		if (spoke_value_str(key, &text) || text.len != strlen("spoke.attempt") ||
+		    memcmp(text.data, "spoke.attempt", text.len) != 0)
+			continue;
+		if (spoke_value_str(value, &text) || text.len != 1)
+			return 0;
+		return (unsigned)(*(const unsigned char *)text.data - '0');
+	}
+	return 0;
+}
+
+struct sim_stream *sim_call_runs(struct sim_provider *provider, struct sim_call *call,
+				 const struct spoke_request *request)
 {
 	struct sim_world *world = provider->process.world;
 	const struct sim_provider_plan *plan = provider->plan;
+	struct sim_stream *stream = stream_of(provider, call, request);
 
-	sim_note(world, "p% runs call %", provider->process.number, number_of(world, call), 0, 0);
+	sim_note(world, "p% runs call %", provider->process.number, sim_number(world, call), 0, 0);
 	if (provider->process.closed)
 		sim_violation(world, "S18", "a handler runs after its provider was freed");
-	sim_ask_runs(call);
-	check_deadline(provider, call, request);
-	if (call->read == NULL)
-		return;
+	sim_ask_runs(call, stream, attempt_of(request));
+	check_deadline(provider, call, stream, request);
+	if (stream == NULL)
+		return NULL;
 	provider->running++;
-	call->read->running++;
+	stream->running++;
 	if (plan->requests_max && provider->running > plan->requests_max)
 		sim_violation(world, "S20", "p%u runs %u handlers, more than %u",
 			      provider->process.number, provider->running, plan->requests_max);
 	if (plan->requests_per_connection_max &&
-	    call->read->running > plan->requests_per_connection_max)
+	    stream->running > plan->requests_per_connection_max)
 		sim_violation(world, "S20", "connection %u has %u handlers, more than %u",
-			      call->read->number, call->read->running,
-			      plan->requests_per_connection_max);
+			      stream->number, stream->running, plan->requests_per_connection_max);
+	return stream;
 }
 
-void sim_handler_ended(struct sim_provider *provider, uint64_t number)
+void sim_handler_ended(struct sim_provider *provider, struct sim_stream *stream)
 {
-	struct sim_call *call = &provider->process.world->calls[number - 1];
-
-	if (call->read == NULL)
+	if (stream == NULL)
 		return;
 	provider->running--;
-	call->read->running--;
+	stream->running--;
 }

@@ -40,19 +40,26 @@ static struct sim_end *find_accepted(struct sim_stream *streams, const struct si
 	return NULL;
 }
 
-static struct sim_end *end_of(struct sim_process *process, const char *name)
+struct sim_end *sim_accepted_end(struct sim_process *process, const char *name)
 {
 	struct sim_world *world = process->world;
+	struct sim_end *end = find_accepted(world->streams, process, name);
+
+	return end ? end : find_accepted(world->past, process, name);
+}
+
+/* NULL: nothing was ever connected, or it may be another one. */
+static struct sim_end *end_of(struct sim_process *process, const char *name)
+{
 
 	if (!sim_is_provider(process)) {
 		unsigned place = (unsigned)strtoul(strrchr(name, ':') + 1, NULL, 10) - SIM_PORT;
-		struct sim_stream *last = ((struct sim_consumer *)process)->last[place];
+		const struct sim_consumer *consumer = (struct sim_consumer *)process;
+		struct sim_stream *last = consumer->last[place];
 
-		return last ? &last->ends[0] : NULL;
+		return last && !consumer->several ? &last->ends[0] : NULL;
 	}
-	if (find_accepted(world->streams, process, name))
-		return find_accepted(world->streams, process, name);
-	return find_accepted(world->past, process, name);
+	return sim_accepted_end(process, name);
 }
 
 /* --- S11 */
@@ -64,13 +71,19 @@ static bool is_peer_open(const struct sim_end *end)
 }
 
 /* Does a judgement passed now come late? A process that goes round without waiting does not show
- * when it wanted to be woken; but no later than an interval after it asked. */
+ * when it wanted to be woken; but no later than an interval after it asked, or has judged, or the
+ * last byte moved. */
 static bool is_late(const struct sim_end *end)
 {
 	const struct sim_process *process = end->process;
 	uint64_t until_ns = sim_judges_until(process);
-	uint64_t due_ns = end->asked_ns + interval_of(process);
+	uint64_t due_ns = end->asked_ns > end->missed_ns ? end->asked_ns : end->missed_ns;
 
+	if (end->asked_ns == 0 && end->wrote_ns > due_ns)
+		due_ns = end->wrote_ns;
+	if (end->asked_ns == 0 && end->read_ns > due_ns)
+		due_ns = end->read_ns;
+	due_ns += interval_of(process);
 	return process->virt.late_ns > until_ns && process->world->virt.now_ns > due_ns + until_ns;
 }
 
@@ -129,6 +142,7 @@ static void suspect(struct sim_end *end, unsigned missed)
 		sim_violation(world, "S11", "miss %u of connection %u after %u", missed,
 			      end->stream->number, end->misses);
 	end->misses = missed;
+	end->missed_ns = world->virt.now_ns;
 	end->asked_ns = 0; /* the next one needs another question */
 }
 
@@ -211,7 +225,7 @@ void sim_link_changed(struct sim_process *process, const struct spoke_link_event
 		sim_violation(world, "S18", "process %u is told of a connection after its end",
 			      process->number);
 	if (end == NULL)
-		return; /* nothing was ever connected */
+		return;
 	check_order(end, event);
 	switch (event->change) {
 	case SPOKE_LINK_PROBATION:

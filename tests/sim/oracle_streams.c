@@ -38,23 +38,28 @@ static void init_end(struct sim_stream *stream, unsigned which, struct sim_proce
 	end->seen.frame_max = FRAME_MAX;
 }
 
+/* Who is listed anew may have another connection before the old one has ended. */
 static void check_connect(struct sim_consumer *consumer, unsigned place)
 {
 	struct sim_world *world = consumer->process.world;
 	const struct sim_stream *last = consumer->last[place];
-	uint64_t before_ns = consumer->connected_ns[place];
+	unsigned lines = consumer->plan->calls.connections;
+	uint64_t *times = consumer->connected_ns[place];
+	uint64_t before_ns = times[lines - 1];
 
 	if (consumer->process.closed)
 		sim_violation(world, "S12", "c%u connects after it was closed",
 			      consumer->process.number);
-	if (last && last->ends[0].fd >= 0)
+	if (last && last->ends[0].fd >= 0 && !consumer->several)
 		sim_violation(world, "S12", "c%u has two connections to p%u under way",
 			      consumer->process.number, place);
-	if (before_ns && world->virt.now_ns - before_ns < BACKOFF_FLOOR_NS)
+	if (before_ns && world->virt.now_ns - before_ns < BACKOFF_FLOOR_NS &&
+	    !consumer->plan->registry)
 		sim_violation(world, "S12", "c%u connects to p%u again after %.3f ms",
 			      consumer->process.number, place,
 			      (double)(world->virt.now_ns - before_ns) / 1e6);
-	consumer->connected_ns[place] = world->virt.now_ns;
+	memmove(times + 1, times, (SIM_LINES - 1) * sizeof(*times));
+	times[0] = world->virt.now_ns;
 }
 
 static struct sim_end *connecting(struct sim_world *world, const struct memnet_news *news)

@@ -2,6 +2,8 @@
 /* Turns: each has a reason, and nobody is left waiting for those who ask more. */
 #include "tests/sim/oracle.h"
 
+#include <spoke/stats.h>
+
 #define IDLE_TURNS 10u  /* at one time, without anything done */
 #define IDLE_WAKES 100u /* in a row, however long it takes */
 #define READS 2u        /* of one connection in a turn: one, and the last before it is judged */
@@ -83,6 +85,18 @@ static void check_broken(struct sim_process *process)
 			      end->stream->number);
 }
 
+/* Whose attempts come to nothing at once wakes up for them; but not for many at one time. */
+static void check_retries(struct sim_consumer *consumer)
+{
+	uint64_t asked = spoke_stat_get(consumer->process.engine, SPOKE_STAT_RETRIES) +
+			 spoke_stat_get(consumer->process.engine, SPOKE_STAT_RETRIES_UNFUNDED);
+
+	if (asked != consumer->asked)
+		consumer->process.idle_wakes = 0;
+	consumer->asked = asked;
+	sim_window_look(consumer);
+}
+
 void sim_turned(struct virtual_process *virt)
 {
 	struct sim_process *process = (struct sim_process *)virt;
@@ -90,6 +104,8 @@ void sim_turned(struct virtual_process *virt)
 	process->turns++;
 	if (virt->late_ns > sim_judges_until(process))
 		process->late_turns++;
+	if (!sim_is_provider(process) && process->engine)
+		check_retries((struct sim_consumer *)process);
 	check_spin(process);
 	check_ends(process);
 	sim_books_timers(process);

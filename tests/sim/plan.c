@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/sim/plan.h"
 
+#include <spoke/call.h>
 #include <spoke/link.h>
+
+#define OUTAGE_BEFORE_NS (5 * SECOND)
+#define OUTAGE_NS (600 * SECOND)
+#define OUTAGE_AFTER_NS (5 * SECOND)
 
 static const char *const fault_names[SIM_FAULTS] = {
 	[SIM_RESET] = "reset",     [SIM_HALF_OPEN] = "half-open", [SIM_HOLE] = "hole",
@@ -9,7 +14,7 @@ static const char *const fault_names[SIM_FAULTS] = {
 	[SIM_ACCEPT] = "accept",   [SIM_CRASH] = "crash",         [SIM_DRAIN] = "drain",
 	[SIM_HOLD] = "hold",       [SIM_STALL] = "stall",         [SIM_MEMORY] = "memory",
 	[SIM_REPLAY] = "replay",   [SIM_FLIP] = "flip",           [SIM_SLEEP] = "sleep",
-	[SIM_CANCELS] = "cancels", [SIM_CHURN] = "churn",
+	[SIM_CANCELS] = "cancels", [SIM_CHURN] = "churn",         [SIM_REGISTRY] = "registry",
 };
 
 const char *sim_fault_name(enum sim_fault fault)
@@ -37,6 +42,63 @@ static void draw_provider(struct sim_dice *dice, struct sim_provider_plan *plan,
 	if (sim_chance(dice, 300))
 		plan->out_high = (size_t)sim_magnitude(dice, 2048, 65536);
 	plan->frees_inside = sim_chance(dice, 100);
+	plan->warmup_ns = sim_chance(dice, 500) ? SPOKE_OFF
+						: sim_magnitude(dice, SECOND, 600 * SECOND);
+	if (sim_chance(dice, 300))
+		plan->weight = sim_chance(dice, 200) ? SPOKE_NONE
+						     : (uint32_t)sim_magnitude(dice, 1, 1000);
+}
+
+/* --- calls */
+
+static enum sim_policy draw_policy(struct sim_dice *dice)
+{
+	unsigned which = (unsigned)sim_between(dice, 0, SIM_POLICIES + 4);
+
+	/* The one that is the default, and the one with the most to go wrong, more often. */
+	if (which < SIM_POLICIES)
+		return (enum sim_policy)which;
+	return which < SIM_POLICIES + 2 ? SIM_FAILOVER : SIM_FAILBACK;
+}
+
+static void draw_tickets(struct sim_dice *dice, struct sim_calls_plan *plan)
+{
+	plan->period_ns = sim_magnitude(dice, 10 * MS, SECOND);
+	if (sim_chance(dice, 400))
+		plan->deadline_ns = sim_magnitude(dice, 10 * MS, 4 * SECOND);
+	plan->tickets_max = (uint32_t)sim_magnitude(dice, 1, 200);
+	if (sim_chance(dice, 200))
+		plan->ticket_bytes_max = (size_t)sim_magnitude(dice, 1024, 65536);
+	plan->drops_oldest = sim_chance(dice, 500);
+}
+
+static void draw_calls(struct sim_dice *dice, struct sim_calls_plan *plan)
+{
+	*plan = (struct sim_calls_plan){
+		.policy = draw_policy(dice),
+		.balancer = (unsigned)(sim_throw(dice) % SIM_BALANCERS),
+		.idempotent = sim_chance(dice, 400),
+		.retries = (uint32_t)sim_between(dice, 0, 4),
+		.forks = (uint32_t)sim_between(dice, 2, 4),
+		.connections = sim_chance(dice, 150) ? (uint32_t)sim_between(dice, 2, 3) : 1,
+		.wait_ready = sim_chance(dice, 250),
+		.sticky = sim_chance(dice, 150),
+		.lazy = sim_chance(dice, 150),
+	};
+	draw_tickets(dice, plan);
+	if (sim_chance(dice, 150))
+		plan->actives = (uint32_t)sim_magnitude(dice, 1, 50);
+	if (sim_chance(dice, 150))
+		plan->endpoint_actives = (uint32_t)sim_magnitude(dice, 1, 50);
+	if (sim_chance(dice, 500))
+		plan->eject_failures = (uint32_t)sim_magnitude(dice, 1, 20);
+	plan->eject_ns = sim_magnitude(dice, 10 * MS, 2 * SECOND);
+}
+
+uint64_t sim_plan_ticket_ns(const struct sim_calls_plan *calls, uint64_t timeout_ns)
+{
+	return calls->deadline_ns ? calls->deadline_ns
+				  : (calls->retries + 1) * (calls->period_ns + timeout_ns);
 }
 
 static void draw_consumer(struct sim_dice *dice, struct sim_consumer_plan *plan, uint64_t usual_ns)
@@ -46,10 +108,12 @@ static void draw_consumer(struct sim_dice *dice, struct sim_consumer_plan *plan,
 		.every_ns = sim_magnitude(dice, 5 * MS, SECOND),
 		.burst = sim_chance(dice, 200) ? (unsigned)sim_between(dice, 2, 12) : 1,
 		.timeout_ns = sim_magnitude(dice, 5 * MS, SECOND),
-		.pending_max = (uint32_t)sim_magnitude(dice, 4, 4096),
+		.pending_max = (uint32_t)sim_magnitude(dice, SIM_PROVIDERS + 1, 4096),
 		.mprpc = sim_chance(dice, 120),
 		.frees_inside = sim_chance(dice, 150),
 	};
+	plan->registry = !plan->mprpc && sim_chance(dice, 400);
+	draw_calls(dice, &plan->calls);
 }
 
 static void draw_link(struct sim_dice *dice, struct memnet_link *link)
@@ -70,6 +134,13 @@ static void draw_link(struct sim_dice *dice, struct memnet_link *link)
 		link->bytes_per_s = sim_magnitude(dice, 20000, 2000000);
 }
 
+static void draw_registry(struct sim_dice *dice, struct sim_plan *plan)
+{
+	plan->registry_ns = sim_magnitude(dice, 100000, 20 * MS);
+	plan->registry_retry_ns = sim_magnitude(dice, 10 * MS, 2 * SECOND);
+	plan->registry_session_ns = sim_magnitude(dice, MS, 2 * SECOND);
+}
+
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
 {
 	struct sim_dice dice = sim_dice_make(seed);
@@ -77,7 +148,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
 
 	*plan = (struct sim_plan){
 		.seed = seed,
-		.provider_count = (unsigned)sim_between(&dice, 1, SIM_PROVIDERS),
+		.provider_count = (unsigned)sim_between(&dice, 1, 3),
 		.consumer_count = (unsigned)sim_between(&dice, 1, SIM_CONSUMERS),
 		.interval_ns = usual_ns,
 		.fault_every_ns = sim_magnitude(&dice, 10 * MS, SECOND),
@@ -86,6 +157,10 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
 		.size_max = (size_t)sim_magnitude(&dice, 16, 4096),
 		.large = (size_t)sim_magnitude(&dice, 1000, 40000),
 	};
+	if (sim_chance(&dice, 400)) { /* a cluster */
+		plan->provider_count = (unsigned)sim_between(&dice, 3, SIM_PROVIDERS);
+		plan->consumer_count = (unsigned)sim_between(&dice, 1, 3);
+	}
 	plan->length_ns = sim_between(&dice, 10, 40) * usual_ns;
 	if (plan->length_ns > 5 * SECOND)
 		plan->length_ns = 5 * SECOND;
@@ -100,6 +175,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
 	for (unsigned i = 0; i < plan->consumer_count; i++)
 		draw_consumer(&dice, &plan->consumers[i], usual_ns);
 	draw_link(&dice, &plan->link);
+	draw_registry(&dice, plan);
 }
 
 void sim_plan_steady(struct sim_plan *plan, unsigned calls_per_s, uint64_t length_ns)
@@ -113,11 +189,32 @@ void sim_plan_steady(struct sim_plan *plan, unsigned calls_per_s, uint64_t lengt
 		.consumers = { { .heartbeat_ns = SECOND,
 				 .every_ns = SECOND / calls_per_s,
 				 .burst = 1,
-				 .timeout_ns = SECOND } },
+				 .timeout_ns = SECOND,
+				 .calls = { .retries = 2, .connections = 1 } } },
 		.length_ns = length_ns,
 		.interval_ns = SECOND,
 		.manners = 1u << SIM_AT_ONCE,
 		.size_max = 32,
 		.link = { .latency_ns = 50000 },
+		.registry_ns = MS,
+		.registry_retry_ns = SECOND,
+		.registry_session_ns = SECOND,
+	};
+}
+
+void sim_plan_outage(struct sim_plan *plan, unsigned calls_per_s, bool drops_oldest)
+{
+	sim_plan_steady(plan, calls_per_s, OUTAGE_BEFORE_NS + OUTAGE_NS + OUTAGE_AFTER_NS);
+	plan->steady = false;
+	plan->bytes_max = (size_t)4 << 20;
+	plan->outage_from_ns = OUTAGE_BEFORE_NS;
+	plan->outage_until_ns = OUTAGE_BEFORE_NS + OUTAGE_NS;
+	plan->consumers[0].calls = (struct sim_calls_plan){
+		.policy = SIM_FAILBACK,
+		.retries = 3,
+		.connections = 1,
+		.period_ns = SECOND, /* more than the budget has for all of them */
+		.tickets_max = SIM_TICKETS,
+		.drops_oldest = drops_oldest,
 	};
 }

@@ -9,22 +9,21 @@
 
 /* --- answers */
 
-static void answer(struct sim_provider *provider, struct spoke_request *request, uint64_t number,
-		   size_t len)
+static void answer(const struct sim_held *to, size_t len)
 {
 	static unsigned char body[65536]; /* zeros behind the mark */
 	static unsigned char bytes[5 + sizeof(body)];
 	struct spoke_builder builder;
 	struct spoke_span packed;
 
-	sim_mark_write(body, number);
+	sim_mark_write(body, to->number);
 	spoke_builder_init_fixed(&builder, bytes, sizeof(bytes), NULL);
 	spoke_pack_bin(&builder, body, len < SIM_MARK ? SIM_MARK : len);
-	sim_handler_ended(provider, number);
+	sim_handler_ended(to->by, to->stream);
 	if (spoke_builder_finish(&builder, &packed))
-		spoke_reply_error(request, 1, "no room");
+		spoke_reply_error(to->request, 1, "no room");
 	else
-		spoke_reply(request, (struct spoke_value){ packed.data, packed.len });
+		spoke_reply(to->request, (struct spoke_value){ packed.data, packed.len });
 }
 
 static void answer_held(struct sim_world *world, unsigned which)
@@ -33,7 +32,7 @@ static void answer_held(struct sim_world *world, unsigned which)
 
 	world->held[which] = world->held[--world->held_count];
 	held.by->process.progress++;
-	answer(held.by, held.request, held.number, SIM_MARK);
+	answer(&held, SIM_MARK);
 }
 
 void sim_provider_answer_due(struct sim_world *world, bool all)
@@ -57,17 +56,16 @@ void sim_provider_drop_held(struct sim_provider *provider)
 	}
 }
 
-static void hold(struct sim_provider *provider, struct spoke_request *request, uint64_t number,
-		 uint64_t ns)
+static void hold(const struct sim_held *what, uint64_t ns)
 {
-	struct sim_world *world = provider->process.world;
+	struct sim_world *world = what->by->process.world;
 
 	if (world->held_count == SIM_HELD) {
-		answer(provider, request, number, SIM_MARK);
+		answer(what, SIM_MARK);
 		return;
 	}
-	world->held[world->held_count++] = (struct sim_held){ request, provider, number,
-							      world->virt.now_ns + ns };
+	world->held[world->held_count] = *what;
+	world->held[world->held_count++].due_ns = world->virt.now_ns + ns;
 }
 
 /* --- handlers */
@@ -108,35 +106,34 @@ static void handle(struct spoke_request *request, void *arg)
 	struct sim_provider *provider = arg;
 	struct sim_world *world = provider->process.world;
 	struct sim_call *call = call_of(world, request);
-	uint64_t number = call ? (uint64_t)(call - world->calls) + 1 : 0;
+	struct sim_held what = { .request = request, .by = provider };
 
 	provider->process.progress++;
 	if (call == NULL) { /* damaged on its way */
 		spoke_reply_error(request, 1, "damaged");
 		return;
 	}
-	sim_call_runs(provider, call, request);
+	what.number = sim_number(world, call);
+	what.stream = sim_call_runs(provider, call, request);
 	sim_fault_stall(&provider->process);
 	maybe_free(provider);
 	switch ((enum sim_manner)call->manner) {
 	case SIM_LATER:
-		hold(provider, request, number,
-		     sim_between(&world->dice, 0, call->timeout_ns + call->timeout_ns / 4));
+		hold(&what, sim_between(&world->dice, 0, call->timeout_ns + call->timeout_ns / 4));
 		return;
 	case SIM_NEVER:
-		hold(provider, request, number, call->timeout_ns + 3 * SECOND);
+		hold(&what, call->timeout_ns + 3 * SECOND);
 		return;
 	case SIM_ERROR:
-		sim_handler_ended(provider, number);
-		spoke_reply_error(request, (int32_t)number, "no");
+		sim_handler_ended(provider, what.stream);
+		spoke_reply_error(request, (int32_t)what.number, "no");
 		return;
 	case SIM_LARGE:
-		answer(provider, request, number, world->plan->large);
+		answer(&what, world->plan->large);
 		return;
 	case SIM_AT_ONCE:
 	case SIM_MANNERS:
-		answer(provider, request, number,
-		       (size_t)sim_between(&world->dice, SIM_MARK, world->plan->size_max));
+		answer(&what, (size_t)sim_between(&world->dice, SIM_MARK, world->plan->size_max));
 	}
 }
 
@@ -160,6 +157,11 @@ static bool make(struct sim_provider *provider)
 		.default_service = "sim.Echo",
 		.changed = changed,
 		.changed_arg = provider,
+		.registry = "sim://world",
+		.registry_kind = &sim_registry_kind,
+		.registry_retry_ns = provider->process.world->plan->registry_retry_ns,
+		.weight = provider->plan->weight,
+		.warmup_ns = provider->plan->warmup_ns,
 	};
 	struct spoke_engine_options with = { .env = &provider->process.virt.env,
 					     .timers_max = 100000 };

@@ -13,12 +13,19 @@
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
+#include <spoke/registry.h>
 
 enum {
-	SIM_CALLS = 400000,
+	SIM_CALLS = 700000,
 	SIM_HELD = 4096,
 	SIM_TRACE = 64,
 	SIM_PORT = 20880,
+	SIM_LINES = 3,       /* connections of a consumer to a provider, at most */
+	SIM_ENTRIES = 64,    /* of the registry */
+	SIM_ERRANDS = 256,   /* ... under way */
+	SIM_URL = 512,       /* bytes of a provider's, with the NUL */
+	SIM_BUCKETS = 128,   /* of a window; 10 s are a hundred */
+	SIM_SETTLEMENTS = 6, /* ways in which a ticket ends */
 };
 
 struct sim_world;
@@ -58,17 +65,52 @@ struct sim_provider {
 	unsigned running; /* handlers that have begun and not answered */
 };
 
+/* What a consumer did of late, in steps of a tenth of a second of its clock. */
+struct sim_window {
+	uint64_t step; /* the present one */
+	uint32_t calls[SIM_BUCKETS];
+	uint32_t retries[SIM_BUCKETS];
+	uint64_t retries_seen; /* of its engine's count */
+};
+
+/* How calls end, as engines count them. */
+enum sim_end_kind {
+	SIM_END_OK,
+	SIM_END_REMOTE,
+	SIM_END_TIMEOUT_UNSENT,
+	SIM_END_TIMEOUT,
+	SIM_END_LOST,
+	SIM_END_CANCELED,
+	SIM_END_CLOSED,
+	SIM_END_FAILED,
+	SIM_END_DEFERRED,
+	SIM_ENDS,
+};
+
 struct sim_consumer {
 	struct sim_process process;
 	const struct sim_consumer_plan *plan;
 	struct spoke_consumer *consumer; /* NULL: freed */
 	struct spoke_method *methods[SIM_MANNERS];
+	struct spoke_method *unlimited; /* as the first of them */
 	struct spoke_alarm alarm;
-	bool calling;                           /* inside spoke_call() */
-	unsigned waits;                         /* calls that have not ended */
-	uint64_t first_call;                    /* those before are of one that ended */
-	uint64_t connected_ns[SIM_PROVIDERS];   /* when it began to connect there last; 0: never */
+	bool calling;        /* inside spoke_call() */
+	bool several;        /* what is told of a place may be of several connections */
+	unsigned waits;      /* calls that have not ended */
+	uint64_t first_call; /* those before are of one that ended */
+	uint64_t connected_ns[SIM_PROVIDERS][SIM_LINES]; /* when it began to connect there; the
+							  * newest first; 0: never */
 	struct sim_stream *last[SIM_PROVIDERS]; /* its newest connection there; NULL: none */
+	uint32_t tickets[SIM_TICKETS];          /* numbers of calls, the oldest first */
+	unsigned ticket_count;
+	/* Since its engine was made. */
+	uint64_t made;
+	uint64_t ended[SIM_ENDS];
+	uint64_t settled[SIM_SETTLEMENTS];
+	uint64_t asked;   /* attempts that were asked for beside the first */
+	uint64_t repeats; /* requests written beyond the first ones of their calls */
+	struct sim_window window;
+	bool listed; /* it was told of a provider by the registry */
 };
 
 /* --- calls */
@@ -83,23 +125,82 @@ struct sim_call {
 	uint64_t held_ns; /* how long the process had stood still before */
 	uint64_t order;   /* among all that happens */
 	uint64_t written_ns;
-	struct sim_stream *stream; /* where it was written; NULL: nowhere yet */
-	struct sim_stream *read;   /* where its provider has read it; NULL: nowhere yet */
+	struct sim_stream *stream; /* where it was written last; NULL: nowhere yet */
+	struct sim_stream *read;   /* where a provider has read it last; NULL: nowhere yet */
+	uint64_t read_id;          /* ... under this id */
+	uint64_t refused_ns;       /* when that was read last; 0: never */
+	uint64_t id;               /* that its attempts say; 0: none yet */
+	struct spoke_ticket ticket;
 	uint8_t manner;
 	bool one_way;
 	bool cancelled;
 	bool wanted;   /* made after all faults: it has to go well */
-	bool answered; /* an answer to it was read where it was asked */
+	bool answered; /* an answer to it was read where it was asked last */
+	bool murky;    /* somebody in between has said something about it */
 	uint8_t ends;
+	uint8_t writes;   /* requests */
+	uint8_t refusals; /* ... that were refused, as its consumer has read */
 	uint8_t runs;
+	uint8_t attempts; /* a bit for each number that was written */
+	uint8_t places;   /* a bit for each provider that it was written to */
+	bool deferred;    /* it has a ticket, or had one */
+	bool ticket_cancelled;
+	uint64_t cancelled_turn; /* of the ticket */
+	bool asked_then;
+	uint8_t settled; /* as its consumer was told; and as who asked was */
+	uint8_t settled_then;
 };
 
 /* A request that a handler keeps. */
 struct sim_held {
 	struct spoke_request *request;
 	struct sim_provider *by;
+	struct sim_stream *stream; /* it came by; NULL: not known */
 	uint64_t number;
 	uint64_t due_ns;
+};
+
+/* --- the registry */
+
+/* A process that has opened it. */
+struct sim_session {
+	struct sim_world *world;
+	struct sim_process *process; /* NULL: free */
+	struct spoke_engine *engine;
+	const struct spoke_registry_up *up;
+	void *arg;
+	uint64_t subscription; /* 0: none */
+	struct spoke_alarm news;
+	uint64_t tell_ns; /* when it is told the list; 0: it knows */
+	uint64_t lost;    /* intent that it is told to be lost; UINT64_MAX: all are; 0: none */
+	unsigned lie;     /* the next list: 0: is true, 1: is empty, 2: lacks some */
+};
+
+struct sim_entry {
+	struct sim_session *by; /* NULL, and no until_ns: free */
+	uint64_t until_ns;      /* who published it is gone: for so long it stays */
+	uint64_t intent;
+	char url[SIM_URL];
+};
+
+/* Something that was asked of it. */
+struct sim_errand {
+	struct spoke_alarm alarm;
+	struct sim_session *session; /* NULL: free */
+	uint64_t intent;
+	uint64_t which; /* to be withdrawn; 0: none */
+	bool subscribes;
+	char url[SIM_URL]; /* "": nothing is published */
+};
+
+struct sim_registry {
+	struct sim_session sessions[SIM_PROCESSES];
+	struct sim_entry entries[SIM_ENTRIES];
+	struct sim_errand errands[SIM_ERRANDS];
+	uint64_t down_until_ns; /* all that is asked fails */
+	uint64_t mute_until_ns; /* ... is answered then */
+	uint64_t slow_ns;       /* ... is answered so much later */
+	unsigned fail;          /* as many more fail */
 };
 
 /* --- the world */
@@ -118,6 +219,10 @@ struct sim_counts {
 	uint64_t ok;
 	uint64_t closed_silent;
 	uint64_t suspects;
+	uint64_t tickets;
+	uint64_t retries;
+	uint64_t lists;
+	uint64_t bytes_most; /* of a consumer's process */
 };
 
 struct sim_world {
@@ -134,6 +239,10 @@ struct sim_world {
 	struct sim_call *calls; /* SIM_CALLS of them; the number of a call is its place, from 1 */
 	uint64_t call_count;
 	uint64_t oldest; /* calls before this one have ended */
+	struct sim_registry registry;
+	uint64_t begun_ns;
+	uint32_t retired; /* a bit for each provider that is gone for good */
+	bool away;        /* the outage has begun, and is not over */
 	struct sim_held held[SIM_HELD];
 	unsigned held_count;
 	struct sim_stream *streams; /* with an end that is open, the newest first */
@@ -158,6 +267,11 @@ static inline struct sim_process *sim_process_at(struct sim_world *world, unsign
 static inline bool sim_is_provider(const struct sim_process *process)
 {
 	return process->number < SIM_PROVIDERS;
+}
+
+static inline uint64_t sim_number(const struct sim_world *world, const struct sim_call *call)
+{
+	return (uint64_t)(call - world->calls) + 1;
 }
 
 /* The clock of a process. */
@@ -199,6 +313,18 @@ void sim_consumer_free(struct sim_consumer *consumer);
 /* One call, of a manner that the dice choose; `wanted`: one that is answered at once. */
 void sim_call(struct sim_consumer *consumer, bool wanted);
 void sim_cancel_many(struct sim_consumer *consumer);
+
+/* tickets.c: the options `settled` and `settled_arg`, and what users do with tickets. */
+void sim_ticket_settled(void *arg, const struct spoke_settled *settled);
+void sim_ticket_begin(struct sim_call *call);
+void sim_tickets_cancel(struct sim_consumer *consumer);
+
+/* registry.c */
+extern const struct spoke_registry sim_registry_kind;
+
+bool sim_registry_fault(struct sim_world *world);
+void sim_registry_look(struct sim_world *world);
+void sim_registry_heal(struct sim_world *world);
 
 /* --- faults.c */
 

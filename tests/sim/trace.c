@@ -66,7 +66,9 @@ static void print_again(const struct sim_world *world)
 
 	(void)printf("\nat %.6f s of seed %" PRIu64 "; again: %s", (double)world->virt.now_ns / 1e9,
 		     plan->seed, sim_program);
-	if (plan->steady)
+	if (plan->outage_until_ns)
+		(void)printf(" --outage");
+	else if (plan->steady)
 		(void)printf(" --steady %" PRIu64, plan->length_ns / SECOND);
 	else
 		(void)printf(" --seeds 1 --first %" PRIu64, plan->seed);

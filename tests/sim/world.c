@@ -68,6 +68,7 @@ void sim_process_end(struct sim_process *process)
 		provider->provider = NULL;
 		sim_provider_drop_held(provider);
 	} else {
+		sim_books_counts((struct sim_consumer *)process);
 		((struct sim_consumer *)process)->consumer = NULL;
 	}
 	process->draining = false;
@@ -77,6 +78,8 @@ void sim_process_end(struct sim_process *process)
 	process->ending = false;
 	process->closed = true;
 	sim_note(world, "process % is gone", process->number, 0, 0, 0);
+	if (!sim_is_provider(process))
+		sim_tickets_end((struct sim_consumer *)process);
 	sim_books_end(process);
 }
 
@@ -101,6 +104,25 @@ static void look_at(struct sim_process *process)
 		sim_drain_look(process);
 }
 
+/* All providers go away at once, and are back when it is over. */
+static void look_at_outage(struct sim_world *world)
+{
+	const struct sim_plan *plan = world->plan;
+	uint64_t gone_ns = world->virt.now_ns - world->begun_ns;
+	bool away = gone_ns >= plan->outage_from_ns && gone_ns < plan->outage_until_ns;
+
+	if (away == world->away)
+		return;
+	world->away = away;
+	sim_note(world, away ? "all providers go away" : "all providers are back", 0, 0, 0, 0);
+	for (unsigned i = 0; i < plan->provider_count; i++) {
+		if (away)
+			sim_process_end(&world->providers[i].process);
+		else
+			world->providers[i].process.back_ns = world->virt.now_ns;
+	}
+}
+
 /* What is looked at now and then. */
 static void look(struct sim_world *world)
 {
@@ -111,6 +133,8 @@ static void look(struct sim_world *world)
 			      (every_ns > LOOK_MOST_NS ? LOOK_MOST_NS : every_ns);
 	sim_provider_answer_due(world, false);
 	sim_fault_streams_look(world);
+	look_at_outage(world);
+	sim_registry_look(world);
 	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
 		struct sim_process *process = sim_process_at(world, i);
 
@@ -119,6 +143,8 @@ static void look(struct sim_world *world)
 	}
 	sim_links_check(world);
 	sim_calls_check(world, false);
+	sim_tickets_check(world);
+	sim_lists_check(world);
 }
 
 void sim_go_on(struct sim_world *world, uint64_t until_ns)
@@ -157,6 +183,7 @@ static void begin(struct sim_world *world, const struct sim_plan *plan, bool ver
 	memnet_observe(world->virt.net, sim_observe, world);
 	memnet_set_all(world->virt.net, &link);
 	init_processes(world);
+	world->begun_ns = world->virt.now_ns;
 	world->next_look_ns = world->virt.now_ns;
 	world->next_fault_ns = plan->fault_every_ns && plan->faults
 				       ? world->virt.now_ns + plan->fault_every_ns
@@ -187,6 +214,11 @@ static void add_counts(struct sim_counts *to, const struct sim_counts *from)
 	to->faults += from->faults;
 	to->ok += from->ok;
 	to->ns += from->ns;
+	to->tickets += from->tickets;
+	to->retries += from->retries;
+	to->lists += from->lists;
+	if (to->bytes_most < from->bytes_most)
+		to->bytes_most = from->bytes_most;
 	to->closed_silent += from->closed_silent;
 	to->suspects += from->suspects;
 	for (unsigned i = 0; i < SIM_FAULTS; i++)
@@ -196,15 +228,13 @@ static void add_counts(struct sim_counts *to, const struct sim_counts *from)
 uint64_t sim_run(const struct sim_plan *plan, bool verbose, struct sim_counts *counts)
 {
 	static struct sim_world world;
-	uint64_t begun_ns;
 	uint64_t hash;
 
 	begin(&world, plan, verbose);
-	begun_ns = world.virt.now_ns;
-	sim_go_on(&world, begun_ns + plan->length_ns);
+	sim_go_on(&world, world.begun_ns + plan->length_ns);
 	sim_heal(&world);
 	sim_end(&world);
-	world.counts.ns = world.virt.now_ns - begun_ns;
+	world.counts.ns = world.virt.now_ns - world.begun_ns;
 	add_counts(counts, &world.counts);
 	hash = world.hash ^ memnet_trace(world.virt.net);
 	finish(&world);

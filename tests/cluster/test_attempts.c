@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attempts that come together with something else: a wait, the end of a consumer, a lack of memory.
+ */
+#include "tests/cluster/clusterrig.h"
+
+#define rig clusterrig
+
+/* --- cancelled */
+
+static void a_call_that_is_cancelled_gets_no_ticket(void **state)
+{
+	struct rig_call *call;
+
+	(void)state;
+	rig.provider_count = 1;
+	clusterrig_consume("cluster=failback&retry.period=2s", NULL);
+	clusterrig_pass(300 * MS);
+	/* Its first attempt has failed already. */
+	call = clusterrig_call(clusterrig_method("echo", NULL));
+	assert_true(spoke_call_cancel(rig.consumer, call->name));
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_ECANCELED);
+	assert_int_equal(rig.settled, 0);
+	assert_int_equal(spoke_consumer_tickets(rig.consumer, NULL), 0);
+}
+
+static struct rig_call *other;
+
+static void cancel_other(struct rig_call *call)
+{
+	rig.in_done = NULL;
+	assert_int_equal(call->error, SPOKE_ECLOSED);
+	assert_true(spoke_call_cancel(rig.consumer, other->name));
+}
+
+static void one_that_is_cancelled_says_so_though_its_consumer_drains(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	rig.provider_count = 2;
+	clusterrig_consume("wait.ready=true&timeout=3s", NULL);
+	clusterrig_pass(200 * MS);
+	echo = clusterrig_method("echo", NULL);
+	(void)clusterrig_call(echo);
+	other = clusterrig_call(echo);
+	clusterrig_pass(MS);
+	rig.in_done = cancel_other;
+	assert_int_equal(spoke_engine_drain(rig.engine, SECOND), 0);
+	clusterrig_pass(10 * MS);
+	assert_int_equal(rig.ended, 2);
+	assert_int_equal(other->error, SPOKE_ECANCELED);
+}
+
+/* --- waiting for an endpoint */
+
+static void those_that_sleep_are_waited_for_too(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(3);
+	clusterrig_consume("lazy=true&wait.ready=true&timeout=3s&loadbalance=roundrobin", NULL);
+	echo = clusterrig_method("echo", NULL);
+	for (unsigned i = 0; i < 3; i++) {
+		struct rig_call *call = clusterrig_call(echo);
+
+		clusterrig_pass(100 * MS);
+		assert_int_equal(call->ends, 1);
+		assert_int_equal(call->error, SPOKE_OK);
+	}
+}
+
+static void one_that_was_lost_on_its_way_fails_a_broadcast(void **state)
+{
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(2);
+	memnet_route(rig.world.net, rig.providers[2].address, MEMNET_SILENT);
+	rig.provider_count = 3;
+	clusterrig_consume("cluster=broadcast&wait.ready=true&timeout=20s", NULL);
+	call = clusterrig_call(clusterrig_method("echo", NULL));
+	clusterrig_end(call);
+	assert_int_equal(call->attempts, 3);
+	assert_int_not_equal(call->error, SPOKE_OK);
+}
+
+/* --- without memory */
+
+static void failsafe_excuses_what_fails_at_once(void **state)
+{
+	struct faulty_rule *rule = &rig.faulty.rules[FAULTY_MEMORY];
+	struct spoke_method *echo;
+	bool failed = true;
+
+	(void)state;
+	clusterrig_provide(1);
+	clusterrig_consume("cluster=failsafe&wait.ready=true", NULL);
+	echo = clusterrig_method("echo", NULL);
+	for (unsigned nth = 0; failed; nth++) {
+		uint64_t before = rig.faulty.failed[FAULTY_MEMORY];
+		int error;
+
+		*rule = (struct faulty_rule){ .skip = nth, .error = -1 };
+		error = clusterrig_try(echo, NULL);
+		*rule = (struct faulty_rule){ 0 };
+		failed = rig.faulty.failed[FAULTY_MEMORY] > before;
+		assert_true(error == SPOKE_OK || error == SPOKE_ENOMEM);
+		clusterrig_pass(10 * MS);
+		assert_int_equal(rig.ended, rig.call_count);
+	}
+	assert_true(rig.ended > 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, clusterrig_set_up, clusterrig_tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(a_call_that_is_cancelled_gets_no_ticket),
+		TEST(one_that_is_cancelled_says_so_though_its_consumer_drains),
+		TEST(those_that_sleep_are_waited_for_too),
+		TEST(one_that_was_lost_on_its_way_fails_a_broadcast),
+		TEST(failsafe_excuses_what_fails_at_once),
+	};
+
+	return cmocka_run_group_tests_name("attempts", tests, NULL, NULL);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The attempts of a call: how many there may be, where, when, and what they say. The time of an
+ * attempt that has not begun to be written is known to nobody here: what is not written was never
+ * run.
+ */
+#include "tests/sim/oracle.h"
+
+#include <spoke/stats.h>
+
+#include <inttypes.h>
+
+#define STEP_NS (100 * MS)
+#define WINDOW 100u /* steps: 10 s */
+#define FREE_RETRIES 100u
+#define CALLS_PER_RETRY 5u
+
+static const struct sim_calls_plan *plan_of(const struct sim_call *call)
+{
+	return &call->by->plan->calls;
+}
+
+/* --- time */
+
+uint64_t sim_attempt_ns(const struct sim_call *call)
+{
+	uint64_t ticket_ns = sim_plan_ticket_ns(plan_of(call), call->timeout_ns);
+
+	return plan_of(call)->policy == SIM_FAILBACK && ticket_ns < call->timeout_ns
+		       ? ticket_ns
+		       : call->timeout_ns;
+}
+
+uint64_t sim_attempts_ns(const struct sim_call *call)
+{
+	if (plan_of(call)->policy == SIM_FAILOVER)
+		return call->timeout_ns * (plan_of(call)->retries + 1);
+	return sim_attempt_ns(call);
+}
+
+/* --- S6 */
+
+static unsigned writes_max(const struct sim_call *call)
+{
+	switch (plan_of(call)->policy) {
+	case SIM_FAILOVER:
+	case SIM_FAILBACK:
+		return plan_of(call)->retries + 1;
+	case SIM_FORKING:
+		return plan_of(call)->forks;
+	case SIM_BROADCAST:
+		return call->by->process.world->plan->provider_count;
+	case SIM_FAILFAST:
+	case SIM_FAILSAFE:
+	case SIM_AVAILABLE:
+	case SIM_POLICIES:
+		break;
+	}
+	return 1;
+}
+
+static unsigned runs_max(const struct sim_call *call)
+{
+	return plan_of(call)->policy == SIM_FAILOVER && !plan_of(call)->idempotent
+		       ? 1
+		       : writes_max(call);
+}
+
+static void check_writes(struct sim_world *world, const struct sim_call *call)
+{
+	unsigned number = (unsigned)sim_number(world, call);
+
+	if (call->writes > writes_max(call))
+		sim_violation(world, "S6", "call %u is written %u times, more than %u", number,
+			      call->writes, writes_max(call));
+	/* What was written may have been run, unless somebody has said that it was not. */
+	if (call->writes > 1 && plan_of(call)->policy == SIM_FAILOVER &&
+	    !plan_of(call)->idempotent && call->refusals + 1 < call->writes && !call->murky &&
+	    !world->tampered)
+		sim_violation(world, "S6",
+			      "call %u is written %u times and was refused %u times, and may run "
+			      "only once",
+			      number, call->writes, call->refusals);
+}
+
+void sim_attempt_runs(struct sim_call *call)
+{
+	struct sim_world *world = call->by->process.world;
+
+	/* Bits may have made a refusal of an answer. */
+	if (++call->runs > runs_max(call) && (call->runs > writes_max(call) || !world->tampered))
+		sim_violation(world, "S6", "call %u is run %u times, more than %u",
+			      (unsigned)sim_number(world, call), call->runs, runs_max(call));
+}
+
+/* --- S25 */
+
+/* Is there a provider that could take it, and was not asked? */
+static bool is_another_well(const struct sim_call *call)
+{
+	const struct sim_world *world = call->by->process.world;
+
+	for (unsigned i = 0; i < world->plan->provider_count; i++) {
+		const struct sim_stream *last = call->by->last[i];
+		const struct sim_end *end = last ? &last->ends[0] : NULL;
+
+		if (!(call->places & 1u << i) && end && end->fd >= 0 && end->told && !end->ended &&
+		    !end->suspected && !end->on_probation && !end->read_only &&
+		    !end->readonly_seen && end->stood_ns < sim_now(&call->by->process) &&
+		    end->read_ns > end->since_ns)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Failover goes to each provider once, if it can; so do those that call several at a time, always.
+ * Tickets come back to those that they were at.
+ */
+static void check_place(struct sim_world *world, const struct sim_call *call, unsigned place)
+{
+	const struct sim_calls_plan *plan = plan_of(call);
+
+	if (!(call->places & 1u << place) || plan->policy == SIM_FAILBACK ||
+	    call->by->plan->registry)
+		return;
+	if (plan->policy == SIM_FAILOVER &&
+	    (call->refused_ns != world->virt.now_ns || call->by->several ||
+	     plan->eject_failures > 0 || plan->endpoint_actives > 0 || !is_another_well(call)))
+		return;
+	sim_violation(world, "S25", "call %u is written to p%u again",
+		      (unsigned)sim_number(world, call), place);
+}
+
+/* --- S26 */
+
+static void check_numbers(struct sim_world *world, struct sim_call *call,
+			  const struct sim_frame *frame)
+{
+	unsigned number = (unsigned)sim_number(world, call);
+
+	if (plan_of(call)->policy != SIM_FAILBACK) {
+		if (frame->attempt)
+			sim_violation(world, "S26", "call %u says that it is attempt %u", number,
+				      frame->attempt);
+		return;
+	}
+	if (call->id && call->id != frame->call_id)
+		sim_violation(world, "S26", "call %u says another id, %" PRIx64, number,
+			      frame->call_id);
+	/* Those that wait to be written when their time is over may be overtaken. */
+	if (frame->attempt == 0 || frame->attempt > plan_of(call)->retries + 1 ||
+	    call->attempts & 1u << frame->attempt)
+		sim_violation(world, "S26", "call %u says that it is attempt %u of %u, %x were",
+			      number, frame->attempt, plan_of(call)->retries + 1, call->attempts);
+	call->id = frame->call_id;
+	call->attempts |= (uint8_t)(1u << frame->attempt);
+}
+
+/* --- S7 */
+
+static void roll(struct sim_window *window, uint64_t step)
+{
+	if (step > window->step + SIM_BUCKETS)
+		window->step = step - SIM_BUCKETS;
+	while (window->step < step) {
+		window->step++;
+		window->calls[window->step % SIM_BUCKETS] = 0;
+		window->retries[window->step % SIM_BUCKETS] = 0;
+	}
+}
+
+static uint64_t sum(const uint32_t *of, uint64_t step, unsigned count)
+{
+	uint64_t all = 0;
+
+	for (unsigned i = 0; i < count && i <= step; i++)
+		all += of[(step - i) % SIM_BUCKETS];
+	return all;
+}
+
+void sim_window_look(struct sim_consumer *consumer)
+{
+	struct sim_process *process = &consumer->process;
+	struct sim_window *window = &consumer->window;
+	uint64_t retries = spoke_stat_get(process->engine, SPOKE_STAT_RETRIES);
+	uint64_t step = spoke_engine_now(process->engine) / STEP_NS;
+	uint64_t of_retries;
+	uint64_t of_calls;
+
+	if (retries == window->retries_seen)
+		return;
+	roll(window, step);
+	window->retries[step % SIM_BUCKETS] += (uint32_t)(retries - window->retries_seen);
+	process->world->counts.retries += retries - window->retries_seen;
+	window->retries_seen = retries;
+	of_retries = sum(window->retries, step, WINDOW);
+	of_calls = sum(window->calls, window->step, SIM_BUCKETS - 1);
+	if (of_retries * CALLS_PER_RETRY > of_calls + FREE_RETRIES * CALLS_PER_RETRY)
+		sim_violation(process->world, "S7", "c%u repeats %llu times for %llu calls in 10 s",
+			      process->number, (unsigned long long)of_retries,
+			      (unsigned long long)of_calls);
+}
+
+void sim_call_taken(struct sim_call *call)
+{
+	struct sim_consumer *consumer = call->by;
+	struct sim_window *window = &consumer->window;
+	uint64_t step = call->begun_ns / STEP_NS;
+
+	roll(window, step);
+	window->calls[window->step % SIM_BUCKETS]++;
+	consumer->made++;
+	consumer->waits++;
+	consumer->process.world->counts.calls++;
+}
+
+/* Each one that is repeated was asked for. */
+static void count_repeat(struct sim_call *call)
+{
+	struct sim_consumer *consumer = call->by;
+	struct sim_world *world = consumer->process.world;
+
+	if (call->writes == 1 || !sim_repeats(call))
+		return;
+	if (++consumer->repeats > spoke_stat_get(consumer->process.engine, SPOKE_STAT_RETRIES))
+		sim_violation(world, "S7", "call %u is written again, which nobody has counted",
+			      (unsigned)sim_number(world, call));
+}
+
+/* --- all */
+
+void sim_attempt_written(struct sim_call *call, struct sim_stream *stream,
+			 const struct sim_frame *frame)
+{
+	struct sim_world *world = stream->world;
+
+	call->writes++;
+	check_writes(world, call);
+	check_place(world, call, stream->place);
+	check_numbers(world, call, frame);
+	if (call->by->process.engine)
+		count_repeat(call);
+	call->places |= (uint8_t)(1u << stream->place);
+	call->stream = stream;
+	call->written_ns = world->virt.now_ns;
+	call->answered = false;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tickets: how many there are, and that each is settled once, in time, as it should be. */
+#include "tests/sim/oracle.h"
+
+#define LATE_NS (4 * MS) /* a tick for each of the two that may be late, and what is rounded */
+#define SOON 2u          /* turns */
+
+static struct sim_world *world_of(const struct sim_consumer *consumer)
+{
+	return consumer->process.world;
+}
+
+static struct sim_call *call_at(const struct sim_consumer *consumer, unsigned place)
+{
+	return &world_of(consumer)->calls[consumer->tickets[place] - 1];
+}
+
+/* Its place among those that are open; ticket_count: it is none of them. */
+static unsigned find(const struct sim_consumer *consumer, struct spoke_ticket ticket)
+{
+	unsigned at = 0;
+
+	while (at < consumer->ticket_count && call_at(consumer, at)->ticket.handle != ticket.handle)
+		at++;
+	return at;
+}
+
+/* --- how many */
+
+static void check_count(struct sim_consumer *consumer)
+{
+	const struct sim_calls_plan *plan = &consumer->plan->calls;
+	size_t bytes;
+	size_t count;
+
+	if (consumer->ticket_count > plan->tickets_max)
+		sim_violation(world_of(consumer), "S8", "c%u has %u tickets, more than %u",
+			      consumer->process.number, consumer->ticket_count, plan->tickets_max);
+	if (consumer->consumer == NULL)
+		return;
+	count = spoke_consumer_tickets(consumer->consumer, &bytes);
+	if (count > plan->tickets_max)
+		sim_violation(world_of(consumer), "S8", "c%u says it has %zu tickets, more than %u",
+			      consumer->process.number, count, plan->tickets_max);
+	if (plan->ticket_bytes_max && bytes > plan->ticket_bytes_max)
+		sim_violation(world_of(consumer), "S8", "c%u: tickets keep %zu bytes of %zu",
+			      consumer->process.number, bytes, plan->ticket_bytes_max);
+}
+
+void sim_ticket_opened(struct sim_call *call, const struct spoke_result *result)
+{
+	struct sim_consumer *consumer = call->by;
+	struct sim_world *world = world_of(consumer);
+	unsigned number = (unsigned)sim_number(world, call);
+
+	if (consumer->plan->calls.policy != SIM_FAILBACK)
+		sim_violation(world, "S8", "call %u is deferred, and is no failback", number);
+	if (result->ticket.handle == 0 || find(consumer, result->ticket) < consumer->ticket_count)
+		sim_violation(world, "S8", "call %u has the ticket of another one", number);
+	call->deferred = true;
+	call->ticket = result->ticket;
+	world->counts.tickets++;
+	if (consumer->ticket_count == SIM_TICKETS)
+		sim_violation(world, "S8", "c%u has too many tickets", consumer->process.number);
+	consumer->tickets[consumer->ticket_count++] = (uint32_t)number;
+	check_count(consumer);
+}
+
+/* --- how they end */
+
+/* Of its process's clock: what that stood still does not count. */
+static uint64_t end_of(const struct sim_call *call)
+{
+	const struct sim_consumer *consumer = call->by;
+
+	return call->begun_ns + sim_plan_ticket_ns(&consumer->plan->calls, call->timeout_ns) +
+	       LATE_NS + consumer->process.held_ns - call->held_ns;
+}
+
+static void check_success(struct sim_world *world, const struct sim_call *call,
+			  const struct spoke_settled *settled)
+{
+	const struct spoke_result *result = settled->result;
+	struct spoke_span span = { NULL, 0 };
+	uint64_t number = 0;
+
+	if (result->error)
+		sim_violation(world, "S8", "the ticket of call %u is a success with: %s",
+			      (unsigned)sim_number(world, call), spoke_strerror(result->error));
+	if (call->one_way || world->tampered)
+		return;
+	if (!spoke_value_bin(result->value, &span) && span.len >= SIM_MARK)
+		number = sim_mark_read(span.data);
+	if (number != sim_number(world, call))
+		sim_violation(world, "S4", "the ticket of call %u has the answer of call %u",
+			      (unsigned)sim_number(world, call), (unsigned)number);
+}
+
+/* Had it a reason to end like this? */
+static const char *wrong_reason(const struct sim_consumer *consumer, const struct sim_call *call,
+				unsigned place, const struct spoke_settled *settled)
+{
+	const struct sim_calls_plan *plan = &consumer->plan->calls;
+	uint64_t lasts_ns = sim_plan_ticket_ns(plan, call->timeout_ns);
+	bool ends = consumer->consumer == NULL || consumer->process.draining;
+	int error = settled->result->error;
+
+	if (call->ticket_cancelled)
+		return settled->settlement == SPOKE_TICKET_CANCELLED ? NULL
+								     : "after it was cancelled";
+	switch (settled->settlement) {
+	case SPOKE_TICKET_SUCCESS:
+		return NULL;
+	case SPOKE_TICKET_EXHAUSTED:
+		if (settled->attempts <= plan->retries && error != SPOKE_EREMOTE &&
+		    error != SPOKE_EBADREQUEST && error != SPOKE_ELIMIT)
+			return "with attempts left";
+		return NULL;
+	case SPOKE_TICKET_EXPIRED:
+		return sim_now(&consumer->process) < call->begun_ns + lasts_ns ? "before its time"
+									       : NULL;
+	case SPOKE_TICKET_CANCELLED:
+		return "and nobody has cancelled it";
+	case SPOKE_TICKET_REFUSED:
+		if (!plan->drops_oldest)
+			return "and nothing is dropped";
+		return place > 0 ? "and is not the oldest" : NULL;
+	case SPOKE_TICKET_CLOSING:
+		return ends ? NULL : "and its consumer goes on";
+	}
+	return "which is no way to end";
+}
+
+static void remove_at(struct sim_consumer *consumer, unsigned place)
+{
+	consumer->ticket_count--;
+	for (unsigned i = place; i < consumer->ticket_count; i++)
+		consumer->tickets[i] = consumer->tickets[i + 1];
+}
+
+void sim_ticket_told(struct sim_consumer *consumer, const struct spoke_settled *settled)
+{
+	struct sim_world *world = world_of(consumer);
+	unsigned place = find(consumer, settled->ticket);
+	const char *name = spoke_settlement_name(settled->settlement);
+	struct sim_call *call;
+	const char *wrong;
+
+	if (consumer->process.engine == NULL && !consumer->process.ending)
+		sim_violation(world, "S18", "c%u: a ticket is settled after its engine",
+			      consumer->process.number);
+	if (place == consumer->ticket_count || name == NULL)
+		sim_violation(world, "S8", "c%u: a ticket is settled that is not open: %s",
+			      consumer->process.number, name ? name : "?");
+	call = call_at(consumer, place);
+	if (settled->settlement == SPOKE_TICKET_SUCCESS)
+		check_success(world, call, settled);
+	wrong = wrong_reason(consumer, call, place, settled);
+	if (wrong)
+		sim_violation(world, "S8", "the ticket of call %u is settled as %s %s",
+			      (unsigned)sim_number(world, call), name, wrong);
+	if (settled->attempts < call->writes ||
+	    settled->attempts > consumer->plan->calls.retries + 1)
+		sim_violation(world, "S8", "the ticket of call %u had %u attempts, %u of them seen",
+			      (unsigned)sim_number(world, call), settled->attempts, call->writes);
+	if (call->id && call->id != settled->id)
+		sim_violation(world, "S26", "the ticket of call %u has another id",
+			      (unsigned)sim_number(world, call));
+	if (sim_now(&consumer->process) > end_of(call))
+		sim_violation(world, "S8", "the ticket of call %u is settled %.3f ms too late",
+			      (unsigned)sim_number(world, call),
+			      (double)(sim_now(&consumer->process) - end_of(call)) / 1e6);
+	call->settled++;
+	consumer->settled[settled->settlement]++;
+	remove_at(consumer, place);
+}
+
+/* --- now and then */
+
+static void check_open(const struct sim_consumer *consumer)
+{
+	for (unsigned i = 0; i < consumer->ticket_count; i++) {
+		const struct sim_call *call = call_at(consumer, i);
+
+		if (sim_now(&consumer->process) > end_of(call) + MS)
+			sim_violation(world_of(consumer), "S8",
+				      "the ticket of call %u is not settled at its end",
+				      consumer->tickets[i]);
+		if (call->ticket_cancelled && consumer->process.turns > call->cancelled_turn + SOON)
+			sim_violation(world_of(consumer), "S8",
+				      "the ticket of call %u was cancelled and is open",
+				      consumer->tickets[i]);
+	}
+}
+
+void sim_tickets_check(struct sim_world *world)
+{
+	for (unsigned i = 0; i < world->plan->consumer_count; i++) {
+		struct sim_consumer *consumer = &world->consumers[i];
+
+		if (consumer->process.virt.held_until_ns > world->virt.now_ns)
+			continue;
+		check_open(consumer);
+		check_count(consumer);
+	}
+}
+
+void sim_tickets_end(struct sim_consumer *consumer)
+{
+	if (consumer->ticket_count > 0)
+		sim_violation(world_of(consumer), "S8", "the ticket of call %u was never settled",
+			      consumer->tickets[0]);
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The registry of the world: one list, which all processes share. What is asked of it is answered
+ * in the asker's own turns; what others have to hear of it they are told at the next look at the
+ * world. It keeps for a while what those published who are gone.
+ */
+#include "tests/sim/oracle.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- the list */
+
+static bool is_there(const struct sim_entry *entry)
+{
+	return entry->by || entry->until_ns;
+}
+
+/* Who has subscribed hears of it. */
+static void changed(struct sim_world *world)
+{
+	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
+		struct sim_session *session = &world->registry.sessions[i];
+
+		if (session->process && session->subscription && session->tell_ns == 0)
+			session->tell_ns = world->virt.now_ns + world->plan->registry_ns +
+					   world->registry.slow_ns;
+	}
+}
+
+/* One entry of one text, as in a directory. */
+static bool put(struct sim_session *by, const struct sim_errand *errand)
+{
+	struct sim_world *world = by->world;
+	struct sim_entry *place = NULL;
+
+	for (unsigned i = 0; i < SIM_ENTRIES; i++) {
+		struct sim_entry *at = &world->registry.entries[i];
+
+		if (is_there(at) && strcmp(at->url, errand->url) == 0) {
+			place = at;
+			break;
+		}
+		if (place == NULL && !is_there(at))
+			place = at;
+	}
+	if (place == NULL)
+		return false;
+	place->by = by;
+	place->until_ns = 0;
+	place->intent = errand->intent;
+	memcpy(place->url, errand->url, sizeof(place->url));
+	sim_note(world, "process % is listed", by->process->number, 0, 0, 0);
+	changed(world);
+	return true;
+}
+
+static void drop(const struct sim_session *by, uint64_t intent)
+{
+	for (unsigned i = 0; i < SIM_ENTRIES; i++) {
+		struct sim_entry *at = &by->world->registry.entries[i];
+
+		if (at->by != by || at->intent != intent)
+			continue;
+		at->by = NULL;
+		sim_note(by->world, "process % is not listed any more", by->process->number, 0, 0,
+			 0);
+		changed(by->world);
+	}
+}
+
+/* --- what it tells */
+
+static void tell_list(struct sim_session *session)
+{
+	struct sim_world *world = session->world;
+	const char *urls[SIM_ENTRIES];
+	size_t count = 0;
+
+	for (unsigned i = 0; i < SIM_ENTRIES && session->lie != 1; i++)
+		if (is_there(&world->registry.entries[i]) && (session->lie == 0 || i % 2))
+			urls[count++] = world->registry.entries[i].url;
+	sim_note(world, "c% is told of % providers", session->process->number, count, 0, 0);
+	world->counts.lists++;
+	/* The truth comes later. */
+	session->tell_ns = session->lie
+				   ? world->virt.now_ns + sim_magnitude(&world->dice, MS, SECOND)
+				   : 0;
+	session->lie = 0;
+	sim_list_told(session->process, count);
+	session->up->list(session->arg, session->subscription, urls, count);
+}
+
+static void tell_lost(struct sim_session *session)
+{
+	uint64_t lost = session->lost;
+
+	session->lost = 0;
+	if (lost != UINT64_MAX) {
+		drop(session, lost);
+	} else {
+		session->subscription = 0;
+		session->tell_ns = 0;
+		for (unsigned i = 0; i < SIM_ENTRIES; i++)
+			if (session->world->registry.entries[i].by == session)
+				drop(session, session->world->registry.entries[i].intent);
+	}
+	sim_note(session->world, "process % has lost its session", session->process->number, 0, 0,
+		 0);
+	session->up->lost(session->arg, lost == UINT64_MAX ? 0 : lost, SPOKE_ELOST);
+}
+
+/* In a turn of its process. */
+static void news_due(struct spoke_alarm *alarm)
+{
+	struct sim_session *session = spoke_container_of(alarm, struct sim_session, news);
+
+	session->process->progress++;
+	if (session->lost)
+		tell_lost(session);
+	else if (session->tell_ns && session->subscription)
+		tell_list(session);
+}
+
+/* --- what is asked */
+
+static bool is_down(const struct sim_world *world)
+{
+	return world->registry.down_until_ns > world->virt.now_ns;
+}
+
+static uint64_t delay_of(struct sim_world *world)
+{
+	uint64_t now_ns = world->virt.now_ns;
+	uint64_t delay_ns = world->plan->registry_ns + world->registry.slow_ns;
+
+	if (world->registry.mute_until_ns > now_ns)
+		delay_ns += world->registry.mute_until_ns - now_ns;
+	return delay_ns;
+}
+
+static void drop_errand(struct sim_errand *errand)
+{
+	(void)spoke_alarm_cancel(&errand->alarm);
+	errand->session = NULL;
+}
+
+static int do_errand(const struct sim_errand *errand)
+{
+	struct sim_session *session = errand->session;
+	struct sim_registry *registry = &session->world->registry;
+
+	if (is_down(session->world))
+		return SPOKE_ECONNECT;
+	if (registry->fail > 0) {
+		registry->fail--;
+		return SPOKE_ETIMEOUT;
+	}
+	if (errand->url[0])
+		return put(session, errand) ? SPOKE_OK : SPOKE_ELIMIT;
+	if (errand->subscribes) {
+		session->subscription = errand->intent;
+		session->tell_ns = session->world->virt.now_ns;
+	} else if (errand->which == session->subscription) {
+		session->subscription = 0;
+	} else {
+		drop(session, errand->which);
+	}
+	return SPOKE_OK;
+}
+
+static void errand_due(struct spoke_alarm *alarm)
+{
+	struct sim_errand *errand = spoke_container_of(alarm, struct sim_errand, alarm);
+	struct sim_session *session = errand->session;
+	uint64_t intent = errand->intent;
+	int error = do_errand(errand);
+
+	session->process->progress++;
+	sim_note(session->world, "the registry answers process %: %e", session->process->number,
+		 (uint64_t)(unsigned)error, 0, 0);
+	drop_errand(errand);
+	session->up->done(session->arg, intent, error);
+}
+
+static struct sim_errand *new_errand(struct sim_session *session)
+{
+	struct sim_registry *registry = &session->world->registry;
+
+	for (unsigned i = 0; i < SIM_ERRANDS; i++)
+		if (registry->errands[i].session == NULL)
+			return &registry->errands[i];
+	return NULL;
+}
+
+static int ask(struct sim_session *session, const struct sim_errand *what)
+{
+	struct sim_world *world = session->world;
+	struct sim_errand *errand = new_errand(session);
+
+	session->process->progress++;
+	if (errand == NULL || (is_down(world) && sim_chance(&world->dice, 300)))
+		return SPOKE_EUNAVAILABLE;
+	*errand = *what;
+	errand->session = session;
+	if (spoke_alarm_after(session->engine, &errand->alarm, delay_of(world), errand_due) == 0)
+		return SPOKE_OK;
+	errand->session = NULL;
+	return SPOKE_ENOMEM;
+}
+
+/* What names something under way ends it. */
+static void forget(const struct sim_session *session, uint64_t intent)
+{
+	for (unsigned i = 0; i < SIM_ERRANDS; i++) {
+		struct sim_errand *errand = &session->world->registry.errands[i];
+
+		if (errand->session == session && errand->intent == intent)
+			drop_errand(errand);
+	}
+}
+
+/* --- the table */
+
+static int registry_open(struct spoke_engine *engine, const struct spoke_url *url,
+			 const struct spoke_registry_up *up, void *arg, void **ret_registry)
+{
+	struct sim_world *world = sim_world_now;
+
+	(void)url;
+	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
+		struct sim_session *session = &world->registry.sessions[i];
+
+		if (sim_process_at(world, i)->engine != engine)
+			continue;
+		*session = (struct sim_session){
+			.world = world,
+			.process = sim_process_at(world, i),
+			.engine = engine,
+			.up = up,
+			.arg = arg,
+		};
+		*ret_registry = session;
+		return SPOKE_OK;
+	}
+	return SPOKE_ELIMIT;
+}
+
+static int registry_publish(void *registry, uint64_t intent, const char *service, const char *url)
+{
+	struct sim_errand what = { .intent = intent };
+
+	(void)service;
+	if (strlen(url) >= sizeof(what.url))
+		return SPOKE_ETOOLARGE;
+	memcpy(what.url, url, strlen(url) + 1);
+	return ask(registry, &what);
+}
+
+static int registry_withdraw(void *registry, uint64_t intent, uint64_t which)
+{
+	const struct sim_errand what = { .intent = intent, .which = which };
+	int error = ask(registry, &what);
+
+	if (error == 0)
+		forget(registry, which);
+	return error;
+}
+
+static int registry_subscribe(void *registry, uint64_t intent, const char *service)
+{
+	const struct sim_errand what = { .intent = intent, .subscribes = true };
+
+	(void)service;
+	return ask(registry, &what);
+}
+
+static void registry_close(void *registry)
+{
+	struct sim_session *session = registry;
+	struct sim_world *world = session->world;
+
+	for (unsigned i = 0; i < SIM_ERRANDS; i++)
+		if (world->registry.errands[i].session == session)
+			drop_errand(&world->registry.errands[i]);
+	(void)spoke_alarm_cancel(&session->news);
+	for (unsigned i = 0; i < SIM_ENTRIES; i++) {
+		struct sim_entry *entry = &world->registry.entries[i];
+
+		if (entry->by != session)
+			continue;
+		entry->by = NULL;
+		entry->until_ns = world->virt.now_ns + world->plan->registry_session_ns;
+	}
+	session->process = NULL;
+}
+
+const struct spoke_registry sim_registry_kind = {
+	.scheme = "sim",
+	.open = registry_open,
+	.publish = registry_publish,
+	.withdraw = registry_withdraw,
+	.subscribe = registry_subscribe,
+	.unsubscribe = registry_withdraw,
+	.close = registry_close,
+};
+
+/* --- what goes wrong */
+
+static struct sim_session *any_session(struct sim_world *world)
+{
+	for (unsigned i = 0; i < 2 * SIM_PROCESSES; i++) {
+		struct sim_session *session =
+			&world->registry.sessions[sim_throw(&world->dice) % SIM_PROCESSES];
+
+		if (session->process)
+			return session;
+	}
+	return NULL;
+}
+
+static void lose_all(struct sim_world *world)
+{
+	sim_note(world, "the registry forgets all", 0, 0, 0, 0);
+	for (unsigned i = 0; i < SIM_PROCESSES; i++)
+		if (world->registry.sessions[i].process)
+			world->registry.sessions[i].lost = UINT64_MAX;
+}
+
+/* One entry is removed by somebody. */
+static bool lose_entry(struct sim_world *world)
+{
+	const struct sim_entry *entry =
+		&world->registry.entries[sim_throw(&world->dice) % SIM_PROVIDERS];
+
+	if (entry->by == NULL)
+		return false;
+	sim_note(world, "the registry loses p%", entry->by->process->number, 0, 0, 0);
+	entry->by->lost = entry->intent;
+	return true;
+}
+
+static bool lie(struct sim_world *world, struct sim_session *session)
+{
+	if (session->subscription == 0)
+		return false;
+	session->lie = (unsigned)sim_between(&world->dice, 1, 2);
+	session->tell_ns = world->virt.now_ns;
+	sim_note(world, "the registry lies to c%, %", session->process->number, session->lie, 0, 0);
+	return true;
+}
+
+bool sim_registry_fault(struct sim_world *world)
+{
+	struct sim_registry *registry = &world->registry;
+	struct sim_session *session = any_session(world);
+	uint64_t ns = sim_magnitude(&world->dice, MS, 4 * world->plan->interval_ns);
+
+	if (session == NULL)
+		return false;
+	switch (sim_throw(&world->dice) % 8) {
+	case 0:
+		sim_note(world, "the registry is away for % us", ns / 1000, 0, 0, 0);
+		registry->down_until_ns = world->virt.now_ns + ns;
+		return true;
+	case 1:
+		sim_note(world, "the registry is mute for % us", ns / 1000, 0, 0, 0);
+		registry->mute_until_ns = world->virt.now_ns + ns;
+		return true;
+	case 2:
+		registry->fail = (unsigned)sim_between(&world->dice, 1, 10);
+		return true;
+	case 3:
+		registry->slow_ns = sim_chance(&world->dice, 500) ? ns : 0;
+		return true;
+	case 4:
+		lose_all(world);
+		return true;
+	case 5:
+		return lose_entry(world);
+	case 6:
+		session->lost = UINT64_MAX;
+		return true;
+	default:
+		return lie(world, session);
+	}
+}
+
+void sim_registry_heal(struct sim_world *world)
+{
+	world->registry.down_until_ns = 0;
+	world->registry.mute_until_ns = 0;
+	world->registry.slow_ns = 0;
+	world->registry.fail = 0;
+	for (unsigned i = 0; i < SIM_PROCESSES; i++)
+		world->registry.sessions[i].lie = 0;
+	changed(world);
+}
+
+/* --- between turns */
+
+static void expire(struct sim_world *world)
+{
+	for (unsigned i = 0; i < SIM_ENTRIES; i++) {
+		struct sim_entry *entry = &world->registry.entries[i];
+
+		if (entry->until_ns == 0 || entry->until_ns > world->virt.now_ns)
+			continue;
+		entry->until_ns = 0;
+		changed(world);
+	}
+}
+
+void sim_registry_look(struct sim_world *world)
+{
+	expire(world);
+	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
+		struct sim_session *session = &world->registry.sessions[i];
+		bool tells = session->tell_ns && session->tell_ns <= world->virt.now_ns &&
+			     session->subscription && !is_down(world);
+
+		if (session->process == NULL || session->process->engine != session->engine ||
+		    session->process->virt.held_until_ns > world->virt.now_ns ||
+		    (!tells && session->lost == 0) || spoke_timer_armed(&session->news.timer))
+			continue;
+		(void)!spoke_alarm_after(session->engine, &session->news, 0, news_due);
+	}
+}
