@@ -161,9 +161,8 @@ static bool takes_one(const struct spoke_consumer *consumer, const struct spoke_
 		return false;
 	if (policy->once)
 		return true;
-	return policy->elsewhere &&
-	       (spokei_directory_listed(&consumer->directory) <= 1 ||
-		spokei_settings_retries(&method->settings, policy) == 0);
+	return policy->elsewhere && (spokei_directory_listed(&consumer->directory) <= 1 ||
+				     spokei_settings_retries(&method->settings, policy) == 0);
 }
 
 bool spokei_call_fits_elsewhere(const struct spokei_caller *caller,

@@ -155,6 +155,7 @@ static int send_one(struct spokei_course *course)
 	       spokei_call_fits_elsewhere(call->caller, endpoint, error));
 	if (error)
 		return error;
+	SPOKE_ASSERT(endpoint != NULL);
 	attempt->endpoint = endpoint;
 	spokei_directory_begun(endpoint);
 	if (attempt == &call->attempt)

@@ -131,8 +131,9 @@ static unsigned char *put_text(unsigned char *at, const char *text)
 	size_t len = strlen(text);
 
 	*at++ = (unsigned char)(0xa0 | len); /* up to 31 bytes */
-	memcpy(at, text, len);
-	return at + len;
+	for (; *text; text++)
+		*at++ = (unsigned char)*text;
+	return at;
 }
 
 /* In digits of a base, `least` of them or more. snprintf() takes longer than the rest of a call. */

@@ -200,6 +200,15 @@ static bool is_protected(const struct spokei_directory *directory, const struct 
 	       directory->seats.shown.count > 0;
 }
 
+static void tell_protected(const struct spokei_directory *directory)
+{
+	spokei_event(
+		directory->engine, SPOKE_ENOPROVIDER,
+		"the list of %s names nobody who could be called; those of before stay, unless "
+		"registry.protect=false",
+		directory->settings.service);
+}
+
 int spokei_directory_set(struct spokei_directory *directory, const struct spoke_url *urls,
 			 size_t count)
 {
@@ -222,16 +231,13 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 		spokei_map_init(&directory->keys, env);
 	for (size_t i = 0; i < count; i++)
 		draft_url(directory, &draft, &urls[i]);
-	if (is_protected(directory, &draft))
-		spokei_event(
-			directory->engine, SPOKE_ENOPROVIDER,
-			"the list of %s names nobody who could be called; those of before stay "
-			"(registry.protect)",
-			directory->settings.service);
-	else if (!is_as_before(directory, &draft))
+	if (is_protected(directory, &draft)) {
+		tell_protected(directory);
+	} else if (!is_as_before(directory, &draft)) {
 		take_draft(directory, &draft);
-	else if (draft.news)
+	} else if (draft.news) {
 		spokei_directory_refresh_later(directory);
+	}
 	spokei_free(env, draft.endpoints, room, sizeof(struct spokei_endpoint *));
 	if (draft.error)
 		spokei_event(directory->engine, draft.error,

@@ -239,7 +239,7 @@ static struct sim_ask *find_run(const struct sim_call *call, struct sim_stream *
 
 	if (ask && ask->number == number && ask->attempt == attempt)
 		return ask;
-	for (uint32_t i = stream->ask_count; i-- > 0;)
+	for (uint32_t i = stream->asks ? stream->ask_count : 0; i-- > 0;)
 		if (stream->asks[i].number == number && stream->asks[i].attempt == attempt)
 			return &stream->asks[i];
 	return NULL;

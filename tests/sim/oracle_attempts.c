@@ -76,11 +76,12 @@ static void check_writes(struct sim_world *world, const struct sim_call *call)
 	/* What was written may have been run, unless somebody has said that it was not. */
 	if (call->writes > 1 && plan_of(call)->policy == SIM_FAILOVER &&
 	    !plan_of(call)->idempotent && call->refusals + 1 < call->writes && !call->murky &&
-	    !world->tampered)
+	    !world->tampered) {
 		sim_violation(world, "S6",
 			      "call %u is written %u times and was refused %u times, and may run "
 			      "only once",
 			      number, call->writes, call->refusals);
+	}
 }
 
 void sim_attempt_runs(struct sim_call *call)

@@ -195,11 +195,12 @@ static void check_stat(const struct sim_consumer *consumer, enum spoke_stat stat
 {
 	uint64_t said = spoke_stat_get(consumer->process.engine, stat);
 
-	if (said != seen)
+	if (said != seen) {
 		sim_violation(consumer->process.world, "S27",
 			      "c%u counts %llu as %s, and there were %llu",
 			      consumer->process.number, (unsigned long long)said,
 			      spoke_stat_name(stat), (unsigned long long)seen);
+	}
 }
 
 void sim_books_counts(const struct sim_consumer *consumer)
