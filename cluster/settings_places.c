@@ -10,9 +10,25 @@
 #define PORT_PRESET 20880
 #define URL_SHOWN 128u
 
+/* The place that a text names, which may be no URL at all: without what may be a password, and
+ * without parameters. */
+static void show(const char *text, char shown[URL_SHOWN])
+{
+	const char *end = text + strcspn(text, "?");
+	const char *secret = text;
+
+	for (const char *at = text; *at; at++)
+		if (*at == '@')
+			secret = at + 1;
+	if (secret > end)
+		end = secret;
+	(void)spokei_log_escape(shown, URL_SHOWN, secret, (size_t)(end - secret));
+}
+
 int spokei_settings_url(struct spoke_engine *engine, const char *text, struct spoke_url *ret_url)
 {
 	struct spoke_url_error why;
+	char shown[URL_SHOWN];
 	int error;
 
 	if (text == NULL) {
@@ -22,8 +38,10 @@ int spokei_settings_url(struct spoke_engine *engine, const char *text, struct sp
 		return SPOKE_EINVAL;
 	}
 	error = spoke_url_parse(engine->env, text, strlen(text), ret_url, &why);
-	if (error)
-		spokei_event(engine, error, "URL, byte %zu: %s", why.at, why.text);
+	if (error) {
+		show(text, shown);
+		spokei_event(engine, error, "URL %s, byte %zu: %s", shown, why.at, why.text);
+	}
 	return error;
 }
 

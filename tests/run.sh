@@ -82,6 +82,21 @@ verdict() { # <what was tested>: reads the last stage's log
 	printf '%s:\n%s\n' "$1" "$verdict" >>$logs/summary
 }
 
+# simulate <seeds>: two halves at a time.
+simulate() {
+	half=$(($1 / 2))
+	build/release/tests/sim/sim --seeds $half >$logs/seeds-1 2>&1 &
+	first=$!
+	build/release/tests/sim/sim --seeds $half --first $((half + 1)) >$logs/seeds-2 2>&1 &
+	second=$!
+	failed=0
+	wait $first || { failed=1 && cat $logs/seeds-1; }
+	wait $second || { failed=1 && cat $logs/seeds-2; }
+	[ $failed = 0 ] || return 1
+	tail -n 1 $logs/seeds-1
+	tail -n 1 $logs/seeds-2
+}
+
 # --- packages
 
 packages='gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmocka-dev
@@ -98,20 +113,22 @@ ensure_packages stage $packages
 
 # What waits for real processes does so once, where most is seen.
 build_and_test dev -LE live
-build_and_test asan
+build_and_test asan -j $((jobs + 1))
 stage "build release" build release
 SPOKE_MODEL_OPS=1000000
 export SPOKE_MODEL_OPS
 stage "test release" run_tests release -LE live
 verdict release
 unset SPOKE_MODEL_OPS
-stage simulator build/release/tests/sim/sim --seeds 2000
-tail -n 1 "$log"
+stage simulator simulate 2000
+cat "$log"
 stage outage build/release/tests/sim/sim --outage
 tail -n 2 "$log"
 stage "build tsan" build tsan
 stage "test tsan" run_tests tsan -L threads
 verdict "tsan, where there are threads"
+[ $mode = long ] || TIDY=product
+export TIDY
 stage checks sh tests/checks/run.sh build/dev
 cat "$log"
 

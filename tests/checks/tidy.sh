@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # clang-tidy over all that the build compiles. A file that was found clean is looked at again only
 # when it, a header it includes, its command, the configuration or clang-tidy itself has changed.
+# TIDY=product leaves out the tests, which are most of it.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -30,6 +31,10 @@ key_of() {
 
 root=$(pwd)
 sed -n "s|^ *\"file\": \"$root/\(.*\)\",*\$|\1|p" "$commands" | sort -u >"$work/files"
+if [ "${TIDY:-all}" = product ]; then
+	sed '/^tests\//d' "$work/files" >"$work/product"
+	mv "$work/product" "$work/files"
+fi
 [ -s "$work/files" ] || fail "$commands names no file of $root"
 while read -r file; do
 	key=$(key_of "$file")

@@ -280,6 +280,25 @@ void clusterrig_end(struct rig_call *call)
 	assert_int_equal(call->ends, 1);
 }
 
+struct spoke_method *clusterrig_failback(const char *query)
+{
+	char text[256];
+
+	(void)snprintf(text, sizeof(text), "cluster=failback&%s", query);
+	clusterrig_consume(text, NULL);
+	return clusterrig_method("echo", NULL);
+}
+
+struct rig_call *clusterrig_deferred(struct spoke_method *method)
+{
+	struct rig_call *call = clusterrig_call(method);
+
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_EDEFERRED);
+	assert_true(call->ticket.handle != 0);
+	return call;
+}
+
 void clusterrig_free_consumer(void)
 {
 	spoke_consumer_free(rig.consumer);

@@ -112,6 +112,9 @@ void clusterrig_consume(const char *query, const struct spoke_consumer_options *
 struct spoke_method *clusterrig_method(const char *name,
 				       const struct spoke_method_options *options);
 
+/* The same with failback, and its method "echo". */
+struct spoke_method *clusterrig_failback(const char *query);
+
 void clusterrig_pass(uint64_t ns);
 uint64_t clusterrig_stat(enum spoke_stat stat);
 
@@ -123,6 +126,9 @@ struct rig_call *clusterrig_call_with(struct spoke_method *method,
 
 /* Goes on until it has ended. */
 void clusterrig_end(struct rig_call *call);
+
+/* Calls, and demands that it gets a ticket. */
+struct rig_call *clusterrig_deferred(struct spoke_method *method);
 
 void clusterrig_free_consumer(void);
 

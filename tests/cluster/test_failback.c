@@ -7,32 +7,13 @@
 
 #define rig clusterrig
 
-static struct spoke_method *failback(const char *query)
-{
-	char text[256];
-
-	(void)snprintf(text, sizeof(text), "cluster=failback&%s", query);
-	clusterrig_consume(text, NULL);
-	return clusterrig_method("echo", NULL);
-}
-
-static struct rig_call *deferred(struct spoke_method *method)
-{
-	struct rig_call *call = clusterrig_call(method);
-
-	clusterrig_end(call);
-	assert_int_equal(call->error, SPOKE_EDEFERRED);
-	assert_true(call->ticket.handle != 0);
-	return call;
-}
-
 static void what_succeeds_at_once_has_no_ticket(void **state)
 {
 	struct rig_call *call;
 
 	(void)state;
 	clusterrig_provide(1);
-	call = clusterrig_call(failback(""));
+	call = clusterrig_call(clusterrig_failback(""));
 	clusterrig_end(call);
 	assert_int_equal(call->error, SPOKE_OK);
 	assert_int_equal(call->ticket.handle, 0);
@@ -47,10 +28,10 @@ static void a_provider_that_returns_settles_it(void **state)
 
 	(void)state;
 	clusterrig_provide(1);
-	echo = failback("retry.period=100ms&retries=5");
+	echo = clusterrig_failback("retry.period=100ms&retries=5");
 	clusterrig_kill(0);
 	clusterrig_pass(10 * MS);
-	call = deferred(echo);
+	call = clusterrig_deferred(echo);
 	assert_int_equal(spoke_consumer_tickets(rig.consumer, NULL), 1);
 	clusterrig_pass(150 * MS);
 	clusterrig_start(0);
@@ -71,7 +52,7 @@ static void it_is_tried_so_often_and_so_far_apart(void **state)
 	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_SILENT;
-	call = deferred(failback("retry.period=2s&retries=3&timeout=500ms"));
+	call = clusterrig_deferred(clusterrig_failback("retry.period=2s&retries=3&timeout=500ms"));
 	clusterrig_pass(60 * SECOND);
 	assert_int_equal(call->settlement, SPOKE_TICKET_EXHAUSTED);
 	assert_int_equal(call->settled_error, SPOKE_ETIMEOUT);
@@ -91,8 +72,9 @@ static void growing_pauses_grow(void **state)
 	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_REFUSE;
-	(void)deferred(failback("retry.period=1s&retries=6&retry.backoff=exponential&"
-				"retry.deadline=100s"));
+	(void)clusterrig_deferred(
+		clusterrig_failback("retry.period=1s&retries=6&retry.backoff=exponential&"
+				    "retry.deadline=100s"));
 	clusterrig_pass(10 * SECOND);
 	assert_in_range(clusterrig_stat(SPOKE_STAT_RETRIES), 3, 5);
 	clusterrig_pass(60 * SECOND);
@@ -107,7 +89,7 @@ static void it_avoids_the_provider_that_failed_last(void **state)
 	(void)state;
 	clusterrig_provide(2);
 	rig.providers[0].manner = RIG_SILENT;
-	echo = failback("retry.period=100ms&timeout=50ms&eject.failures=0");
+	echo = clusterrig_failback("retry.period=100ms&timeout=50ms&eject.failures=0");
 	for (unsigned i = 0; i < 20; i++) {
 		call = clusterrig_call(echo);
 		clusterrig_pass(SECOND);
@@ -127,7 +109,7 @@ static void an_answer_is_no_failure(void **state)
 	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_ERROR;
-	call = clusterrig_call(failback(""));
+	call = clusterrig_call(clusterrig_failback(""));
 	clusterrig_end(call);
 	assert_int_equal(call->error, SPOKE_EREMOTE);
 }
@@ -141,7 +123,8 @@ static void its_deadline_ends_it(void **state)
 	rig.provider_count = 1;
 	(void)state;
 	begun_ns = rig.world.now_ns;
-	call = deferred(failback("retry.period=1s&retries=100&retry.deadline=4500ms"));
+	call = clusterrig_deferred(
+		clusterrig_failback("retry.period=1s&retries=100&retry.deadline=4500ms"));
 	clusterrig_pass(20 * SECOND);
 	assert_int_equal(call->settlement, SPOKE_TICKET_EXPIRED);
 	assert_int_equal(call->settled_error, SPOKE_ETIMEOUT);
@@ -155,9 +138,9 @@ static void no_provider_defers_too(void **state)
 
 	(void)state;
 	rig.provider_count = 1;
-	echo = failback("retry.period=1s&retries=2");
+	echo = clusterrig_failback("retry.period=1s&retries=2");
 	clusterrig_pass(300 * MS);
-	(void)deferred(echo);
+	(void)clusterrig_deferred(echo);
 	clusterrig_pass(10 * SECOND);
 	assert_int_equal(rig.settled_by[SPOKE_TICKET_EXHAUSTED], 1);
 }
@@ -170,9 +153,9 @@ static void it_can_be_asked_about(void **state)
 
 	(void)state;
 	rig.provider_count = 1;
-	echo = failback("retry.period=2s&retries=2");
+	echo = clusterrig_failback("retry.period=2s&retries=2");
 	clusterrig_pass(300 * MS);
-	call = deferred(echo);
+	call = clusterrig_deferred(echo);
 	assert_true(spoke_ticket_ask(rig.consumer, call->ticket, &ticket));
 	assert_int_equal(ticket.attempts, 1);
 	assert_false(ticket.sending);
@@ -206,9 +189,9 @@ static void it_is_cancelled(void **state)
 	(void)state;
 	rig.provider_count = 1;
 	told_then = 0;
-	echo = failback("retry.period=2s");
+	echo = clusterrig_failback("retry.period=2s");
 	clusterrig_pass(300 * MS);
-	call = deferred(echo);
+	call = clusterrig_deferred(echo);
 	assert_int_equal(spoke_ticket_then(rig.consumer, call->ticket, then, &told_then), 0);
 	assert_int_equal(spoke_ticket_then(rig.consumer, call->ticket, then, &told_then),
 			 SPOKE_EEXIST);
@@ -227,7 +210,7 @@ static void it_is_cancelled_while_an_attempt_is_under_way(void **state)
 	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_SILENT;
-	call = deferred(failback("retry.period=100ms&timeout=1s"));
+	call = clusterrig_deferred(clusterrig_failback("retry.period=100ms&timeout=1s"));
 	clusterrig_pass(500 * MS);
 	assert_int_equal(rig.runs, 2);
 	assert_true(spoke_ticket_cancel(rig.consumer, call->ticket));
@@ -244,7 +227,7 @@ static void beyond_capacity_new_ones_are_rejected(void **state)
 
 	(void)state;
 	rig.provider_count = 1;
-	echo = failback("retry.period=2s&failback.tasks=10");
+	echo = clusterrig_failback("retry.period=2s&failback.tasks=10");
 	clusterrig_pass(300 * MS);
 	for (unsigned i = 0; i < 25; i++) {
 		int error = clusterrig_try(echo, NULL);
@@ -267,7 +250,7 @@ static void a_rejected_one_is_told_if_its_attempt_had_begun(void **state)
 	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_SILENT;
-	echo = failback("retry.period=2s&failback.tasks=2&timeout=100ms");
+	echo = clusterrig_failback("retry.period=2s&failback.tasks=2&timeout=100ms");
 	for (unsigned i = 0; i < 5; i++)
 		(void)clusterrig_call(echo);
 	clusterrig_pass(200 * MS);
@@ -282,10 +265,11 @@ static void or_the_oldest_give_way(void **state)
 
 	(void)state;
 	rig.provider_count = 1;
-	echo = failback("retry.period=2s&failback.tasks=10&failback.overflow=drop-oldest");
+	echo = clusterrig_failback(
+		"retry.period=2s&failback.tasks=10&failback.overflow=drop-oldest");
 	clusterrig_pass(300 * MS);
 	for (unsigned i = 0; i < 25; i++) {
-		(void)deferred(echo);
+		(void)clusterrig_deferred(echo);
 		assert_true(spoke_consumer_tickets(rig.consumer, NULL) <= 10);
 	}
 	assert_int_equal(rig.settled_by[SPOKE_TICKET_REFUSED], 15);
@@ -303,7 +287,7 @@ static void bytes_are_a_capacity_too(void **state)
 
 	(void)state;
 	rig.provider_count = 1;
-	echo = failback("retry.period=2s&failback.tasks=1000&failback.bytes=64KiB");
+	echo = clusterrig_failback("retry.period=2s&failback.tasks=1000&failback.bytes=64KiB");
 	clusterrig_pass(300 * MS);
 	while (clusterrig_try(echo, NULL) == 0)
 		taken++;

@@ -7,25 +7,6 @@
 
 #define rig clusterrig
 
-static struct spoke_method *failback(const char *query)
-{
-	char text[256];
-
-	(void)snprintf(text, sizeof(text), "cluster=failback&%s", query);
-	clusterrig_consume(text, NULL);
-	return clusterrig_method("echo", NULL);
-}
-
-static struct rig_call *deferred(struct spoke_method *method)
-{
-	struct rig_call *call = clusterrig_call(method);
-
-	clusterrig_end(call);
-	assert_int_equal(call->error, SPOKE_EDEFERRED);
-	assert_true(call->ticket.handle != 0);
-	return call;
-}
-
 static void closing_settles_all(void **state)
 {
 	struct spoke_method *echo;
@@ -34,7 +15,7 @@ static void closing_settles_all(void **state)
 	clusterrig_provide(2);
 	rig.providers[0].manner = RIG_SILENT;
 	rig.providers[1].manner = RIG_REFUSE;
-	echo = failback("retry.period=100ms&timeout=1s");
+	echo = clusterrig_failback("retry.period=100ms&timeout=1s");
 	for (unsigned i = 0; i < 30; i++)
 		(void)clusterrig_call(echo);
 	clusterrig_pass(150 * MS);
@@ -52,9 +33,9 @@ static void draining_settles_those_that_wait(void **state)
 	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_REFUSE;
-	echo = failback("retry.period=1s");
+	echo = clusterrig_failback("retry.period=1s");
 	for (unsigned i = 0; i < 5; i++)
-		(void)deferred(echo);
+		(void)clusterrig_deferred(echo);
 	assert_int_equal(spoke_engine_drain(rig.engine, 10 * SECOND), 0);
 	clusterrig_pass(100 * MS);
 	assert_int_equal(rig.settled_by[SPOKE_TICKET_CLOSING], 5);
@@ -73,7 +54,7 @@ static void the_consumer_is_freed_as_it_is_deferred(void **state)
 
 	(void)state;
 	rig.provider_count = 1;
-	echo = failback("retry.period=1s");
+	echo = clusterrig_failback("retry.period=1s");
 	clusterrig_pass(300 * MS);
 	for (unsigned i = 0; i < 5; i++)
 		(void)clusterrig_call(echo);
@@ -88,10 +69,10 @@ static void the_consumer_is_freed_as_one_is_settled(void **state)
 
 	(void)state;
 	rig.provider_count = 1;
-	echo = failback("retry.period=1s&retries=1");
+	echo = clusterrig_failback("retry.period=1s&retries=1");
 	clusterrig_pass(300 * MS);
 	for (unsigned i = 0; i < 5; i++)
-		(void)deferred(echo);
+		(void)clusterrig_deferred(echo);
 	rig.in_settled = free_it;
 	clusterrig_pass(5 * SECOND);
 	assert_int_equal(rig.settled, 5);
@@ -107,7 +88,7 @@ static void ten_minutes_without_a_provider(void **state)
 
 	(void)state;
 	rig.provider_count = 1;
-	echo = failback("retry.period=5s");
+	echo = clusterrig_failback("retry.period=5s");
 	clusterrig_pass(300 * MS);
 	for (unsigned second = 0; second < 600; second++) {
 		for (unsigned i = 0; i < 10; i++) {
