@@ -228,9 +228,7 @@ static int make_course(struct spokei_call *call, const struct spoke_policy *poli
 	/* What a policy ends with that never begins. */
 	course->ending.error = SPOKE_EUNAVAILABLE;
 	course->timeout_ns = options->timeout_ns ? options->timeout_ns : settings->timeout_ns;
-	course->lasts_ns = spokei_settings_deadline(settings,
-						    spokei_settings_retries(settings, policy),
-						    course->timeout_ns);
+	course->lasts_ns = spokei_settings_deadline(settings, policy, course->timeout_ns);
 	if (policy->repeats)
 		course->id = caller->next_id++;
 	return SPOKE_OK;

@@ -90,13 +90,14 @@ static void fill_calls(const struct spokei_key_values *values, struct spokei_cal
 	};
 }
 
-uint64_t spokei_settings_deadline(const struct spokei_call_settings *settings, uint32_t retries,
-				  uint64_t timeout_ns)
+uint64_t spokei_settings_deadline(const struct spokei_call_settings *settings,
+				  const struct spoke_policy *policy, uint64_t timeout_ns)
 {
+	uint32_t retries = spokei_settings_retries(settings, policy);
 	uint64_t pause_ns = settings->period_ns;
 	uint64_t all_ns = spokei_later(pause_ns, timeout_ns);
 
-	if (settings->deadline_ns)
+	if (policy->repeats && settings->deadline_ns)
 		return settings->deadline_ns;
 	for (uint32_t i = 0; i < retries; i++) {
 		/* Growing pauses may last a fifth longer. */

@@ -98,9 +98,10 @@ static inline uint32_t spokei_settings_retries(const struct spokei_call_settings
 	return settings->retries == SPOKEI_RETRIES_OF_POLICY ? policy->retries : settings->retries;
 }
 
-/* How long a ticket lasts, since its call. */
-uint64_t spokei_settings_deadline(const struct spokei_call_settings *settings, uint32_t retries,
-				  uint64_t timeout_ns);
+/* How long a call lasts, since it was made: of one that may become a ticket retry.deadline, else
+ * what all of its attempts and pauses may take. */
+uint64_t spokei_settings_deadline(const struct spokei_call_settings *settings,
+				  const struct spoke_policy *policy, uint64_t timeout_ns);
 
 /* Reads a URL; a sentence for the error is in the engine's newest event. */
 SPOKE_MUST_USE int spokei_settings_url(struct spoke_engine *engine, const char *text,

@@ -91,7 +91,7 @@ struct spoke_consumer_options {
 	uint32_t retries;                      /* "retries", of the policy: 2, failback 3; or
 						* SPOKE_NONE */
 	uint64_t retry_period_ns;              /* "retry.period", 5 s; from 10 ms on */
-	uint64_t retry_deadline_ns;            /* "retry.deadline": of a call, and its ticket;
+	uint64_t retry_deadline_ns;            /* "retry.deadline": of a ticket, since its call;
 						* (retries + 1) x (retry.period + timeout) */
 	uint32_t failback_tasks_max;           /* "failback.tasks", 100 */
 	size_t failback_bytes_max; /* "failback.bytes", 1 MiB; of arguments and the like */

@@ -14,10 +14,10 @@
  * - broadcast: OK when all that can take it now have answered so. Once at each of them.
  * - available: what the one attempt at the first in the list that can take it ended with. Once.
  *
- * Whatever a policy says, no attempt is made after the deadline (retry.deadline, or what 1 +
- * retries attempts and their pauses may take), none that may have been run is repeated unless the
- * method is idempotent or the policy `repeats`, and none is repeated beyond the consumer's retry
- * budget: in any 10 s at most a fifth of its calls and 100.
+ * Whatever a policy says, no attempt is made after the deadline (what 1 + retries attempts and
+ * their pauses may take; of a policy that `repeats` retry.deadline), none that may have been run is
+ * repeated unless the method is idempotent or the policy `repeats`, and none is repeated beyond the
+ * consumer's retry budget: in any 10 s at most a fifth of its calls and 100.
  *
  * A program may bring policies of its own.
  */
