@@ -87,13 +87,15 @@ static bool is_listed_once(void)
 	       scene.session == zoo_client_id(scene.provider_zh)->client_id;
 }
 
+/* The state: parameters of the registry's URL, or NULL. */
 static int set_up(void **state)
 {
+	const char *parameters = *state ? *state : "";
 	int error = zoorig_set_up(state);
 
 	memset(&scene, 0, sizeof(scene));
-	(void)snprintf(scene.registry, sizeof(scene.registry), "zookeeper://127.0.0.1:%u",
-		       (unsigned)zooserver_port());
+	(void)snprintf(scene.registry, sizeof(scene.registry), "zookeeper://127.0.0.1:%u%s",
+		       (unsigned)zooserver_port(), parameters);
 	provide();
 	zoorig_until(spoke_provider_registered(scene.provider, NULL) == 1);
 	scene.provider_zh = rig.theirs;
@@ -124,6 +126,25 @@ static void it_is_called_and_listed_through_a_restart_of_zookeeper(void **state)
 	zooserver_revive();
 	zoorig_until(is_listed_once());
 	assert_int_equal(scene.session, session);
+	assert_a_call_works();
+}
+
+/* It refuses sessions of before without a word. */
+static void it_is_listed_again_by_a_zookeeper_that_has_lost_everything(void **state)
+{
+	zhandle_t *before = scene.provider_zh;
+
+	(void)state;
+	rig.theirs = before;
+	stranger_leaves(); /* it would be refused as well */
+	zooserver_kill();
+	zooserver_forget();
+	zooserver_revive();
+	zoorig_until(rig.theirs != before);
+	zooserver_wait();
+	zoorig_until(spoke_provider_registered(scene.provider, NULL) == 1 &&
+		     stranger_count(FOLDER) == 1);
+	zoorig_until(spoke_consumer_ready(scene.consumer) == 1);
 	assert_a_call_works();
 }
 
@@ -174,11 +195,17 @@ static void it_is_listed_anew_in_the_place_of_its_former_self(void **state)
 
 #define SCENE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
+#define SCENE_WITH(test, parameters)                                                               \
+	cmocka_unit_test_prestate_setup_teardown(test, set_up, tear_down, parameters)
+
 int main(void)
 {
+	static char short_sessions[] = "?session=1s";
 	const struct CMUnitTest tests[] = {
 		SCENE(it_is_called_and_listed_through_a_restart_of_zookeeper),
 		SCENE(it_is_listed_again_when_its_session_is_over),
+		SCENE_WITH(it_is_listed_again_by_a_zookeeper_that_has_lost_everything,
+			   short_sessions),
 		SCENE(it_is_listed_again_when_somebody_removes_it),
 		SCENE(it_is_listed_anew_in_the_place_of_its_former_self),
 	};

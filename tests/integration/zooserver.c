@@ -166,6 +166,15 @@ static int remove_one(const char *path, const struct stat *status, int type, str
 	return remove(path);
 }
 
+void zooserver_forget(void)
+{
+	char data[sizeof(server.folder) + 16];
+
+	assert_int_equal(server.pid, 0);
+	(void)snprintf(data, sizeof(data), "%s/data", server.folder);
+	assert_int_equal(nftw(data, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
 void zooserver_unmake(void)
 {
 	if (server.pid > 0)
