@@ -289,7 +289,7 @@ static int begin_answer(struct spoke_method *method, struct spoke_value value, b
 		return SPOKE_ENOMEM;
 	}
 	call->caller->kept += call->course->size;
-	call->course->excused = fallback;
+	call->course->fallback = fallback;
 	spokei_call_answer(call);
 	spokei_count(call->caller->engine, SPOKE_STAT_CALLS);
 	*ret_call = call;
@@ -298,31 +298,15 @@ static int begin_answer(struct spoke_method *method, struct spoke_value value, b
 
 /* --- what is asked before */
 
-static void describe(const struct spoke_method *method, struct spoke_filter_call *ret)
-{
-	const struct spokei_message *message = &method->request;
-
-	*ret = (struct spoke_filter_call){
-		.service = message->service,
-		.version = message->version,
-		.group = message->group,
-		.method = message->method,
-		.args = message->args,
-		.attachments = message->attachments,
-		.one_way = !message->two_way,
-	};
-}
-
 /* A call that filters let go on has failed all the same: they are told, and may make something else
  * of it. Returns its error; OK: it ends with that. */
 static int ask_after(struct spoke_method *method, size_t passed, int error,
 		     struct spokei_call **ret_call)
 {
 	struct spoke_result result = { .error = error };
-	struct spoke_filter_call about;
+	/* Without arguments: a course may have had them, and is gone. */
+	struct spoke_filter_call about = spokei_call_describe(method);
 
-	describe(method, &about);
-	about.result = &result;
 	spokei_filters_after_call(&spokei_consumer_of(method)->filters, passed, &about, &result);
 	if (method->caller->closed)
 		return SPOKE_ECLOSED;
@@ -360,12 +344,14 @@ static int take_filtered(struct spoke_method *method, const struct spoke_policy 
 {
 	struct spokei_message *request = &method->request;
 	const struct spokei_message said = *request;
-	struct spoke_filter_call about;
+	struct spoke_filter_call about = spokei_call_describe(method);
 	struct spoke_filter_verdict verdict;
 	size_t passed;
 	int error;
 
-	describe(method, &about);
+	about.args = request->args;
+	about.attachments = request->attachments;
+	about.one_way = !request->two_way;
 	verdict = spokei_filters_before_call(&spokei_consumer_of(method)->filters, &about, &passed);
 	/* A filter may have ended anything, or called the same method. */
 	if (method->caller->closed)

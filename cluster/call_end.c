@@ -53,6 +53,18 @@ struct spoke_result spokei_course_result(const struct spokei_course *course)
 	return result;
 }
 
+/* Whatever came first since: its owner was promised so. */
+static struct spoke_result cancelled_result(const struct spoke_result *since)
+{
+	return (struct spoke_result){
+		.error = SPOKE_ECANCELED,
+		.written = since->written,
+		.queued_ns = since->queued_ns,
+		.waited_ns = since->waited_ns,
+		.attempts = since->attempts,
+	};
+}
+
 static enum spoke_stat stat_of(int error)
 {
 	switch (error) {
@@ -80,17 +92,10 @@ static enum spoke_stat stat_of(int error)
 
 static void ask_filters(const struct spokei_call *call, struct spoke_result *result)
 {
-	const struct spokei_message *message = &call->method->request;
 	const struct spokei_course *course = call->course;
-	struct spoke_filter_call about = {
-		.service = message->service,
-		.version = message->version,
-		.group = message->group,
-		.method = message->method,
-		.result = result,
-		.took_ns = result->queued_ns + result->waited_ns,
-	};
+	struct spoke_filter_call about = spokei_call_describe(call->method);
 
+	about.took_ns = result->queued_ns + result->waited_ns;
 	if (course && course->policy) {
 		about.args = course->args;
 		about.attachments = course->attachments;
@@ -218,14 +223,8 @@ void spokei_call_end(struct spokei_call *call, enum spoke_settlement settlement,
 	struct spokei_course *course = call->course;
 
 	if (SPOKEI_UNLIKELY(call->cancelled)) {
-		/* Whatever came first since: its owner was promised so. */
 		settlement = SPOKE_TICKET_CANCELLED;
-		*result = (struct spoke_result){
-			.error = SPOKE_ECANCELED,
-			.written = result->written,
-			.queued_ns = result->queued_ns,
-			.waited_ns = result->waited_ns,
-		};
+		*result = cancelled_result(result);
 	}
 	leave(call, settlement);
 	result->attempts = course->begun;
@@ -240,15 +239,19 @@ void spokei_call_end(struct spokei_call *call, enum spoke_settlement settlement,
 		spokei_call_finish(call, result);
 }
 
-/* Some policies have it that failures count as answers. What its owner ended is no failure. */
-static void excuse(const struct spokei_call *call, struct spoke_result *result)
+void spokei_call_excuse(const struct spokei_call *call, struct spoke_result *result)
 {
-	if (SPOKEI_LIKELY(result->error == SPOKE_OK) || result->error == SPOKE_ECANCELED ||
-	    result->error == SPOKE_ECLOSED || !spokei_call_excuses(call->policy))
+	if (result->error == SPOKE_ECANCELED || result->error == SPOKE_ECLOSED)
 		return;
 	spokei_event(call->caller->engine, result->error, "call failed, and is excused");
 	result->error = SPOKE_OK;
 	result->value = spokei_call_nil;
+}
+
+static void excuse_if_wanted(const struct spokei_call *call, struct spoke_result *result)
+{
+	if (SPOKEI_UNLIKELY(result->error) && spokei_call_excuses(call->policy))
+		spokei_call_excuse(call, result);
 }
 
 /* --- a little later */
@@ -268,7 +271,7 @@ static void ended_later(struct spokei_task *task)
 		course->settlement = SPOKE_TICKET_CANCELLED;
 		result.error = SPOKE_ECANCELED;
 	}
-	excuse(call, &result);
+	excuse_if_wanted(call, &result);
 	if (course->told)
 		settle(call, &result);
 	else
@@ -290,7 +293,7 @@ static void answered(struct spokei_task *task)
 	struct spokei_call *call = call_of(task);
 	struct spoke_result result = {
 		.value = { call->course->args.data, call->course->args.len },
-		.fallback = call->course->excused,
+		.fallback = call->course->fallback,
 	};
 
 	if (call->cancelled)
@@ -344,18 +347,10 @@ static void finish_one(struct spokei_call *call, const struct spokei_outcome *ou
 {
 	struct spoke_result result = spokei_call_result(outcome);
 
-	if (SPOKEI_UNLIKELY(call->cancelled)) {
-		/* Whatever came first since: its owner was promised so. */
-		result = (struct spoke_result){
-			.error = SPOKE_ECANCELED,
-			.written = outcome->written,
-			.queued_ns = outcome->queued_ns,
-			.waited_ns = outcome->waited_ns,
-			.attempts = 1,
-		};
-	} else {
-		excuse(call, &result);
-	}
+	if (SPOKEI_UNLIKELY(call->cancelled))
+		result = cancelled_result(&result);
+	else
+		excuse_if_wanted(call, &result);
 	spokei_call_finish(call, &result);
 }
 

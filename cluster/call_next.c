@@ -294,11 +294,8 @@ static void finish(struct spokei_call *call, const struct spokei_outcome *outcom
 	if (call->caller->closed && course->begun == 0)
 		result.error = SPOKE_ECLOSED;
 	/* Who is refused at once is excused by who takes calls. */
-	if (result.error && verdict->excuse && !course->young) {
-		spokei_event(call->caller->engine, result.error, "call failed, and is excused");
-		result.error = SPOKE_OK;
-		result.value = spokei_call_nil;
-	}
+	if (result.error && verdict->excuse && !course->young)
+		spokei_call_excuse(call, &result);
 	spokei_call_end(call, settlement_of(course, result.error), &result);
 }
 
@@ -366,7 +363,6 @@ void spokei_call_attempt_ended(struct spokei_attempt *attempt, const struct spok
 		return;
 	if (call->cancelled) {
 		result = spokei_call_result(outcome);
-		result.error = SPOKE_ECANCELED;
 		spokei_call_end(call, SPOKE_TICKET_CANCELLED, &result);
 		return;
 	}

@@ -70,6 +70,22 @@ static inline bool spokei_call_excuses(const struct spoke_policy *policy)
 bool spokei_call_fits_elsewhere(const struct spokei_caller *caller,
 				struct spokei_endpoint *endpoint, int error);
 
+/* What filters are told of a call before and after it. */
+static inline struct spoke_filter_call spokei_call_describe(const struct spoke_method *method)
+{
+	const struct spokei_message *message = &method->request;
+
+	return (struct spoke_filter_call){
+		.service = message->service,
+		.version = message->version,
+		.group = message->group,
+		.method = message->method,
+	};
+}
+
+/* A failure counts as an answer, as the policy has it. What its owner ended is no failure. */
+void spokei_call_excuse(const struct spokei_call *call, struct spoke_result *result);
+
 /* The value that says nothing. */
 extern const struct spoke_value spokei_call_nil;
 

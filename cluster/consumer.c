@@ -104,14 +104,6 @@ static int read_further(struct spoke_consumer *consumer,
 	return SPOKE_OK;
 }
 
-/* Does the URL offer the service that is asked for? */
-static bool is_of(const struct spoke_consumer *consumer, const struct spoke_url *url)
-{
-	const char *service = spoke_url_get(url, "interface");
-
-	return strcmp(service && *service ? service : url->path, consumer->settings.service) == 0;
-}
-
 /* Keeps a copy of what a provider says; without memory what was kept before stays. */
 static void keep_provided(struct spoke_consumer *consumer, const struct spoke_url *url)
 {
@@ -137,7 +129,8 @@ static void consumer_listed(void *arg, const struct spoke_url *urls, size_t coun
 	struct spokei_consumer_settings *settings = &consumer->settings;
 	size_t first = 0;
 
-	while (first < count && !is_of(consumer, &urls[first]))
+	while (first < count &&
+	       strcmp(spokei_settings_service(&urls[first]), settings->service) != 0)
 		first++;
 	if (first == count)
 		return;

@@ -65,7 +65,7 @@ struct spokei_course {
 	bool unready;              /* it waits, or has waited, for an endpoint to begin at */
 	bool waited;               /* it has paused since the last attempt */
 	bool young;                /* inside spoke_call(): nobody is told of an end */
-	bool excused;              /* ended so, and a failure counts as a success */
+	bool fallback;             /* it is not sent: `args` is what its method falls back to */
 	bool homeless;             /* the wheel had no place for its pause */
 	/* Its times; of the engine's clock. */
 	uint64_t timeout_ns; /* of an attempt */

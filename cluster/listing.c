@@ -121,13 +121,6 @@ static bool fits(const char *wanted, const char *offered)
 	return strcmp(wanted, "*") == 0 || strcmp(wanted, offered) == 0;
 }
 
-static bool is_service(const struct spoke_url *url, const char *service)
-{
-	const char *interface = said(url, "interface");
-
-	return strcmp(*interface ? interface : url->path, service) == 0;
-}
-
 static void pass_over(struct spoke_engine *engine, const struct spoke_url *url, const char *why)
 {
 	char text[SHOWN];
@@ -154,7 +147,8 @@ bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url 
 		pass_over(engine, url, why);
 		return false;
 	}
-	return is_service(url, wanted->service) && fits(wanted->group, said(url, "group")) &&
+	return strcmp(spokei_settings_service(url), wanted->service) == 0 &&
+	       fits(wanted->group, said(url, "group")) &&
 	       fits(version_of(wanted->version), version_of(said(url, "version")));
 }
 

@@ -268,7 +268,7 @@ static int read_consumer(struct spoke_engine *engine, const struct spoke_consume
 		error = overrule_consumer(engine, options, &ret->values);
 	if (error)
 		return error;
-	ret->service = first_text(spoke_url_get(&ret->url, "interface"), ret->url.path, "");
+	ret->service = spokei_settings_service(&ret->url);
 	ret->version = first_text(spoke_url_get(&ret->url, "version"), NULL, "");
 	ret->group = first_text(spoke_url_get(&ret->url, "group"), NULL, "");
 	if ((options->policy && options->policy->next == NULL) ||
@@ -306,7 +306,7 @@ int spokei_settings_further(struct spoke_engine *engine,
 			    const struct spokei_consumer_settings *settings,
 			    const struct spoke_url *url)
 {
-	const char *service = first_text(spoke_url_get(url, "interface"), url->path, "");
+	const char *service = spokei_settings_service(url);
 	struct spokei_key_values values;
 	struct spokei_key_values first;
 	int error = spokei_keys_read(engine, url, &values);

@@ -103,6 +103,14 @@ static inline uint32_t spokei_settings_retries(const struct spokei_call_settings
 uint64_t spokei_settings_deadline(const struct spokei_call_settings *settings,
 				  const struct spoke_policy *policy, uint64_t timeout_ns);
 
+/* Which service a URL is of; "": it does not say. */
+static inline const char *spokei_settings_service(const struct spoke_url *url)
+{
+	const char *service = spoke_url_get(url, "interface");
+
+	return service && *service ? service : url->path;
+}
+
 /* Reads a URL; a sentence for the error is in the engine's newest event. */
 SPOKE_MUST_USE int spokei_settings_url(struct spoke_engine *engine, const char *text,
 				       struct spoke_url *ret_url);

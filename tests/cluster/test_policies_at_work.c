@@ -211,6 +211,7 @@ static void a_policy_that_never_sends_brings_no_success(void **state)
 
 static unsigned before_count;
 static unsigned after_count;
+static size_t after_len; /* of the arguments it was shown */
 static struct spoke_method *inner_method;
 
 static struct spoke_filter_verdict call_inside(void *arg, const struct spoke_filter_call *call)
@@ -234,8 +235,8 @@ static struct spoke_filter_verdict call_inside(void *arg, const struct spoke_fil
 static struct spoke_filter_verdict note_after(void *arg, const struct spoke_filter_call *call)
 {
 	(void)arg;
-	(void)call;
 	after_count++;
+	after_len = call->args.len;
 	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
 }
 
@@ -268,6 +269,7 @@ static void filters_are_asked_after_every_call_that_they_let_go_on(void **state)
 	assert_int_equal(clusterrig_try(clusterrig_method("echo", NULL), NULL), SPOKE_EUNAVAILABLE);
 	assert_int_equal(before_count, 3);
 	assert_int_equal(after_count, 3);
+	assert_int_equal(after_len, 0); /* what was kept of it is gone */
 }
 
 int main(void)
