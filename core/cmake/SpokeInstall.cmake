@@ -96,12 +96,6 @@ function(spoke_pc_dir ret dir)
 	endif()
 endfunction()
 
-if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
-	spoke_pc_escape(spoke_pc_prefix ${CMAKE_INSTALL_PREFIX})
-else()
-	string(REGEX REPLACE "[^/]+" ".." spoke_pc_up ${CMAKE_INSTALL_LIBDIR})
-	set(spoke_pc_prefix "\${pcfiledir}/../${spoke_pc_up}")
-endif()
 spoke_pc_dir(spoke_pc_libdir ${CMAKE_INSTALL_LIBDIR})
 spoke_pc_dir(spoke_pc_includedir ${CMAKE_INSTALL_INCLUDEDIR})
 # Static ones of these bring their use of libm along.
@@ -111,8 +105,28 @@ if(TARGET ZooKeeper::st)
 endif()
 spoke_link_flags(spoke_pc_private ${spoke_files})
 string(APPEND spoke_pc_private " -lm -pthread")
+
+# The prefix is found from where the file is. Only below /usr it is written out: there pkg-config leaves
+# out what every compiler knows, which it does by comparing texts.
+if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
+	spoke_pc_escape(spoke_pc_prefix ${CMAKE_INSTALL_PREFIX})
+else()
+	string(REGEX REPLACE "[^/]+" ".." spoke_pc_up ${CMAKE_INSTALL_LIBDIR})
+	set(spoke_pc_prefix "\${pcfiledir}/../${spoke_pc_up}")
+endif()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/spoke.pc.in ${spoke_made}/spoke.pc @ONLY)
-install(FILES ${spoke_made}/spoke.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+set(spoke_pc_prefix /usr)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/spoke.pc.in ${spoke_made}/usr/spoke.pc @ONLY)
+install(CODE "
+	set(spoke_pc_file \"${spoke_made}/spoke.pc\")
+	set(spoke_pc_dir \"${CMAKE_INSTALL_LIBDIR}/pkgconfig\")
+	if(CMAKE_INSTALL_PREFIX STREQUAL /usr)
+		set(spoke_pc_file \"${spoke_made}/usr/spoke.pc\")
+	endif()
+	if(NOT IS_ABSOLUTE \"\${spoke_pc_dir}\")
+		string(PREPEND spoke_pc_dir \"\${CMAKE_INSTALL_PREFIX}/\")
+	endif()
+	file(INSTALL \"\${spoke_pc_file}\" DESTINATION \"\${spoke_pc_dir}\")"
 	COMPONENT spoke_development)
 
 # --- the command, manuals, completions, examples
