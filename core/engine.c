@@ -51,20 +51,38 @@ static enum spokei_log_class log_class_of(int error)
 	}
 }
 
-void spokei_event(struct spoke_engine *engine, int error, const char *format, ...)
+SPOKEI_PRINTF(4, 0)
+static void add_event(struct spoke_engine *engine, enum spoke_event_user user, int error,
+		      const char *format, va_list args)
 {
 	const struct spoke_event *event;
-	va_list args;
 
-	va_start(args, format);
-	event = spokei_events_add(&engine->events, engine->begin_ns, error, format, args);
-	va_end(args);
+	event = spokei_events_add(&engine->events, engine->begin_ns, user, error, format, args);
 	if (error)
 		spokei_log(&engine->log, SPOKE_LOG_WARN, "engine", log_class_of(error),
 			   engine->begin_ns, "%s: %s", event->text, spoke_strerror(error));
 	else
 		spokei_log(&engine->log, SPOKE_LOG_INFO, "engine", SPOKEI_LOG_LIFE,
 			   engine->begin_ns, "%s", event->text);
+}
+
+void spokei_event(struct spoke_engine *engine, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	add_event(engine, SPOKE_EVENT_OF_NONE, error, format, args);
+	va_end(args);
+}
+
+void spokei_event_of(struct spoke_engine *engine, enum spoke_event_user user, int error,
+		     const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	add_event(engine, user, error, format, args);
+	va_end(args);
 }
 
 int spokei_engine_class(struct spoke_engine *engine, const char *name,

@@ -190,6 +190,11 @@ int spokei_engine_fold(int wheel_status);
 SPOKEI_PRINTF(3, 4)
 void spokei_event(struct spoke_engine *engine, int error, const char *format, ...);
 
+/* The same, of a user of the wheel. */
+SPOKEI_PRINTF(4, 5)
+void spokei_event_of(struct spoke_engine *engine, enum spoke_event_user user, int error,
+		     const char *format, ...);
+
 /*
  * The wheel's class with this callback, which is given the engine as `arg`; made when it is asked
  * for first. `name` is borrowed for the engine's life. Returns 0 or ELIMIT.

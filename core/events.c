@@ -17,14 +17,17 @@ void spokei_events_fini(struct spokei_events *events, const struct spoke_env *en
 	spokei_free(env, events->ring, SPOKE_EVENTS, sizeof(*events->ring));
 }
 
-const struct spoke_event *spokei_events_add(struct spokei_events *events, uint64_t at_ns, int error,
+const struct spoke_event *spokei_events_add(struct spokei_events *events, uint64_t at_ns,
+					    enum spoke_event_user user, int error,
 					    const char *format, va_list args)
 {
 	uint64_t number = ++events->last;
 	struct spoke_event *event = &events->ring[number % SPOKE_EVENTS];
 	int len;
 
-	*event = (struct spoke_event){ .number = number, .at_ns = at_ns, .error = error };
+	*event = (struct spoke_event){
+		.number = number, .at_ns = at_ns, .error = error, .user = user
+	};
 	len = vsnprintf(event->text, sizeof(event->text), format, args);
 	if (len < 0)
 		event->text[0] = '\0';

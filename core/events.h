@@ -22,8 +22,9 @@ void spokei_events_fini(struct spokei_events *events, const struct spoke_env *en
 
 /* Adds an event; a text that is too long ends in dots. Returns it, good until the ring has gone
  * round. */
-SPOKEI_PRINTF(4, 0)
-const struct spoke_event *spokei_events_add(struct spokei_events *events, uint64_t at_ns, int error,
+SPOKEI_PRINTF(5, 0)
+const struct spoke_event *spokei_events_add(struct spokei_events *events, uint64_t at_ns,
+					    enum spoke_event_user user, int error,
 					    const char *format, va_list args);
 
 /* The oldest event whose number is at least `number`; NULL: there is none yet. */

@@ -104,6 +104,22 @@ uint64_t spoke_stat_get(const struct spoke_engine *engine, enum spoke_stat stat)
 	return (unsigned)stat < SPOKE_STAT_COUNT ? engine->stats[stat] : 0;
 }
 
+const char *spoke_event_user_name(enum spoke_event_user user)
+{
+	switch (user) {
+	case SPOKE_EVENT_OF_NONE:
+		return "";
+	case SPOKE_EVENT_OF_TIMEOUT:
+		return "timeout";
+	case SPOKE_EVENT_OF_RETRY:
+		return "retry";
+	case SPOKE_EVENT_OF_HEARTBEAT:
+		return "heartbeat";
+	default:
+		return NULL;
+	}
+}
+
 int spoke_event_get(const struct spoke_engine *engine, uint64_t number,
 		    struct spoke_event *ret_event)
 {

@@ -35,6 +35,7 @@
 
 SPOKE_BEGIN_DECLS
 
+struct spoke_config;
 struct spoke_consumer;
 struct spoke_request;
 
@@ -110,6 +111,8 @@ struct spoke_consumer_options {
 					* take it */
 	const struct spoke_filter *const *filters; /* copied are the pointers */
 	size_t filter_count;
+	/* What a file says: <spoke/config.h>; borrowed for the consumer's life. NULL: no file. */
+	struct spoke_config *config;
 };
 
 /*
@@ -158,6 +161,12 @@ struct spoke_endpoint_info {
 	uint64_t mean_ns; /* of the times of answered calls; 0: none of late */
 	uint64_t calls;   /* attempts that were begun there */
 	uint64_t failures;
+	unsigned missed;   /* heartbeats without an answer, 0 to 3 */
+	uint32_t attempt;  /* of BACKOFF: the number of the next attempt to connect ... */
+	uint64_t retry_ns; /* ... and how long until it */
+	uint64_t heard_ns; /* since the last byte came; UINT64_MAX: none has */
+	char admin[64];    /* where its process shows itself (<spoke/admin.h>), as it says in the
+			    * registry: "127.0.0.1:9090"; "": it does not say */
 };
 
 /* The endpoints there are, in the order of the list, then those that are removed and not gone yet;

@@ -27,6 +27,7 @@
 
 SPOKE_BEGIN_DECLS
 
+struct spoke_config;
 struct spoke_provider;
 
 /* A request that is being served. It lives until it is answered. */
@@ -74,6 +75,11 @@ struct spoke_provider_options {
 	size_t filter_count;
 	/* A line for every request: NULL: none; "true": to the engine's log; else a file. */
 	const char *access_log;
+	/* What a file says: <spoke/config.h>; borrowed for the provider's life. NULL: no file. */
+	struct spoke_config *config;
+	/* Where its process shows itself (<spoke/admin.h>), to be listed with it; NULL: not listed.
+	 */
+	const char *admin;
 };
 
 /* Makes a provider that serves nothing and listens nowhere yet. Returns 0, ERANGE, EINVAL, ESYNTAX,
@@ -264,6 +270,19 @@ SPOKE_API bool spoke_push_cancel(struct spoke_provider *provider, struct spoke_c
  * there are. */
 SPOKE_API size_t spoke_provider_peers(const struct spoke_provider *provider,
 				      struct spoke_peer *peers, size_t max);
+
+/* What is known of a connection now. */
+struct spoke_peer_info {
+	char name[64];      /* its address; longer ones are cut */
+	bool readonly;      /* it takes no more pushes */
+	unsigned missed;    /* heartbeats without an answer, 0 to 3 */
+	uint32_t in_flight; /* its requests that are being served */
+	uint64_t heard_ns;  /* since its last byte came */
+};
+
+/* Returns whether there is such a connection. */
+SPOKE_API bool spoke_provider_peer(const struct spoke_provider *provider, struct spoke_peer peer,
+				   struct spoke_peer_info *ret_info);
 
 /* The address of a peer of this provider, as "127.0.0.1:40000". Returns the length of the text; 0:
  * it is gone, or never was. */

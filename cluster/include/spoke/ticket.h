@@ -74,6 +74,18 @@ SPOKE_API SPOKE_MUST_USE int spoke_ticket_then(struct spoke_consumer *consumer,
  * whether there was such a ticket. */
 SPOKE_API bool spoke_ticket_cancel(struct spoke_consumer *consumer, struct spoke_ticket ticket);
 
+/* One of those that wait, for whoever looks at all. */
+struct spoke_ticket_info {
+	struct spoke_ticket ticket;
+	const char *method; /* borrowed: the method's */
+	struct spoke_ticket_state state;
+};
+
+/* Those that are not settled, the oldest first, as many as there is room for. Returns how many
+ * there are. */
+SPOKE_API size_t spoke_consumer_ticket_list(const struct spoke_consumer *consumer,
+					    struct spoke_ticket_info *infos, size_t max);
+
 /* How many there are, and how many bytes they keep. `ret_bytes` may be NULL. */
 SPOKE_API size_t spoke_consumer_tickets(const struct spoke_consumer *consumer, size_t *ret_bytes);
 

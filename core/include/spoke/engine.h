@@ -110,6 +110,19 @@ SPOKE_API SPOKE_MUST_USE int spoke_engine_drain(struct spoke_engine *engine, uin
 /* Time of the engine's clock, ns, as read when the present turn began. */
 SPOKE_API uint64_t spoke_engine_now(const struct spoke_engine *engine);
 
+/* The engine's wheel, to be looked at; nobody but the engine schedules on it. */
+SPOKE_API const struct spoke_wheel *spoke_engine_wheel(const struct spoke_engine *engine);
+
+/*
+ * Watches a descriptor of the caller's with the engine's loop: `watch`, embedded and
+ * zero-initialised, has `ready` and `fd` set, and is called on the engine's thread with what of
+ * `io` (SPOKE_IO_READ, SPOKE_IO_WRITE) is possible. Again with other `io` it changes that; with 0
+ * it is watched no longer, which it has to be before the descriptor is closed or the engine freed.
+ * Anywhere on the engine's thread.
+ */
+SPOKE_API void spoke_engine_watch(struct spoke_engine *engine, struct spoke_watch *watch,
+				  unsigned io);
+
 /*
  * A function to run on the engine's thread; embedded, borrowed until it runs. Do not post it again
  * before.

@@ -11,6 +11,7 @@
 SPOKE_BEGIN_DECLS
 
 struct spoke_engine;
+struct spoke_histogram;
 
 /* name, sentence; the order is fixed for ever, new ones come at the end */
 #define SPOKE_STATS(X)                                                                             \
@@ -111,11 +112,23 @@ SPOKE_API uint64_t spoke_stat_get(const struct spoke_engine *engine, enum spoke_
 #define SPOKE_EVENTS 256u     /* how many an engine remembers */
 #define SPOKE_EVENT_TEXT 232u /* bytes of the text, with the NUL */
 
+/* The three users of the wheel: whose doing an event is. */
+enum spoke_event_user {
+	SPOKE_EVENT_OF_NONE,      /* of none of them */
+	SPOKE_EVENT_OF_TIMEOUT,   /* a request's deadline */
+	SPOKE_EVENT_OF_RETRY,     /* a failback task, or another retry */
+	SPOKE_EVENT_OF_HEARTBEAT, /* the check of idle links, and what follows from it */
+};
+
+/* The name in small letters, as "heartbeat", "" for NONE; NULL for none of these. */
+SPOKE_API const char *spoke_event_user_name(enum spoke_event_user user);
+
 /* Something that happened: a connection that came or went, a call that failed, a limit reached. */
 struct spoke_event {
 	uint64_t number;             /* from 1 on, without gaps */
 	uint64_t at_ns;              /* of the engine's clock */
 	int error;                   /* SPOKE_OK, or why */
+	enum spoke_event_user user;  /* whose doing it is */
 	char text[SPOKE_EVENT_TEXT]; /* as "conn 127.0.0.1:20880 closed"; peers' data escaped */
 };
 
@@ -126,6 +139,11 @@ struct spoke_event {
  */
 SPOKE_API SPOKE_MUST_USE int spoke_event_get(const struct spoke_engine *engine, uint64_t number,
 					     struct spoke_event *ret_event);
+
+/* How long answered calls took, from spoke_call() to the answer, in ns, since the engine was made;
+ * copied. <spoke/histogram.h> has what to do with it. The engine's thread. */
+SPOKE_API void spoke_engine_latency(const struct spoke_engine *engine,
+				    struct spoke_histogram *ret_latency);
 
 /*
  * What the newest event says, "" if there is none: a sentence about the error that a function has

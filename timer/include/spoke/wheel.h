@@ -235,6 +235,25 @@ SPOKE_API SPOKE_MUST_USE int spoke_wheel_class_counts(const struct spoke_wheel *
 
 SPOKE_API void spoke_wheel_work(const struct spoke_wheel *wheel, struct spoke_wheel_work *ret_work);
 
+/* How the wheel is built, and where it stands. */
+struct spoke_wheel_shape {
+	uint64_t tick_ns;
+	uint64_t tick;  /* up to which everything has been fired */
+	uint32_t slots; /* per level */
+	uint32_t levels;
+	uint32_t cursor[SPOKE_WHEEL_LEVELS_MAX]; /* per level: the slot that it stands in */
+};
+
+SPOKE_API void spoke_wheel_shape(const struct spoke_wheel *wheel,
+				 struct spoke_wheel_shape *ret_shape);
+
+/*
+ * How many timers lie in a slot of a level, counted up to `max`: disarmed ones, which have not left
+ * yet, too. Takes time for each of them, so `max` bounds it. 0 for a slot there is not.
+ */
+SPOKE_API uint32_t spoke_wheel_occupancy(const struct spoke_wheel *wheel, uint32_t level,
+					 uint32_t slot, uint32_t max);
+
 /*
  * Derives every invariant of the wheel anew from its slots: slow, for tests and for users in doubt.
  * Returns NULL, or a sentence that names the first one broken.

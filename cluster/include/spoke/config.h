@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Settings from a file, as spoke.conf(5) describes it:
+ *
+ *     [registry]
+ *     url = file:///run/spoke/providers
+ *
+ *     [consumer]
+ *     heartbeat    = 5s
+ *     retry.period = 2s
+ *
+ *     [method.demo.EchoService.echo]
+ *     timeout = 200ms
+ *
+ * A file counts less than what a program says itself, and more than what a provider says of itself
+ * in the registry. It is read whole or refused whole, with a sentence for everything that is wrong.
+ *
+ * A config is given to consumers and providers by their option `config`, borrowed for their life.
+ * It belongs to one engine's thread as soon as it is given to anything that lives there.
+ */
+#ifndef SPOKE_CONFIG_H
+#define SPOKE_CONFIG_H
+
+#include <spoke/engine.h>
+#include <spoke/value.h>
+
+SPOKE_BEGIN_DECLS
+
+struct spoke_config;
+
+/* Told of each line that is wrong, in their order, as "spoke.conf:3: heartbeat = 5: a duration
+ * needs a unit; write 5ms or 5s". Borrowed for the call. */
+typedef void (*spoke_config_told)(void *arg, const char *sentence);
+
+/*
+ * Reads a file. `env` NULL: the host's. `told` may be NULL. Returns 0; ESYNTAX, if anything in it
+ * is wrong: all of it has been told; ENOENT, ESYSTEM (it cannot be read), ETOOLARGE (over
+ * SPOKE_CONFIG_MAX) or ENOMEM, also told. Free it with spoke_config_free(), after all that it was
+ * given to.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_config_load(const struct spoke_env *env, const char *path,
+					       spoke_config_told told, void *arg,
+					       struct spoke_config **ret_config);
+
+#define SPOKE_CONFIG_MAX 1048576u /* bytes of a file */
+
+/* The same from a text; `name` stands for the file in sentences. */
+SPOKE_API SPOKE_MUST_USE int spoke_config_parse(const struct spoke_env *env, const char *name,
+						struct spoke_span text, spoke_config_told told,
+						void *arg, struct spoke_config **ret_config);
+
+/* NULL is fine. */
+SPOKE_API void spoke_config_free(struct spoke_config *config);
+
+/*
+ * Reads the file again. If all of it is right, what can change in what lives does so from the next
+ * call, connection or heartbeat on; of what differs and cannot, `told` is told that it counts when
+ * the process is started again. Else nothing changes, and the return value and what is told are as
+ * by spoke_config_load(). The engine's thread.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_config_reload(struct spoke_config *config,
+						 spoke_config_told told, void *arg);
+
+/*
+ * Reads it again on every SIGHUP from now on, for as long as the engine lives; what there is to
+ * tell becomes events and lines of the log. Returns as spoke_signal_watch(). One engine's.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_config_reload_on_signal(struct spoke_config *config,
+							   struct spoke_engine *engine);
+
+/* What the file says of the engine, into the fields of options that are 0. */
+SPOKE_API void spoke_config_engine(const struct spoke_config *config,
+				   struct spoke_engine_options *options);
+
+/* What the file says, as it is written there: the text of a key, NULL if it is not said. `section`
+ * as "consumer" or "method.demo.EchoService.echo". Good until the next reload. */
+SPOKE_API const char *spoke_config_get(const struct spoke_config *config, const char *section,
+				       const char *key);
+
+/* One row of the table of keys. Texts live for ever. */
+struct spoke_config_key {
+	const char *name;     /* as "retry.period" */
+	const char *sections; /* where it may stand, as "consumer, service, method" */
+	const char *kind;     /* as "duration", "size", "count", "boolean", "name", "list" */
+	const char *preset;   /* as "5s"; "" if there is none */
+	const char *range;    /* as "10ms to 596h31m"; for names all of them; "" if there is none */
+	const char *sentence; /* what it is for */
+	bool live;            /* a reload changes it in what lives */
+};
+
+/* The row number `index` of the table, from 0 on. Returns whether there is one. */
+SPOKE_API bool spoke_config_key(size_t index, struct spoke_config_key *ret_key);
+
+SPOKE_END_DECLS
+
+#endif
