@@ -68,13 +68,13 @@ answers() {
 	[ $has = "$2" ] || fail "$1 should have the $2 library, not the $has one"
 }
 
-# compiled <folder with pkgconfig/> <shared or static>: by a compiler and pkg-config alone.
+# compiled <folder with pkgconfig/> <shared or static> [option of pkg-config]: by a compiler alone.
 compiled() {
 	flags=$([ "$2" = shared ] || echo --static)
 	PKG_CONFIG_PATH=$1/pkgconfig
 	export PKG_CONFIG_PATH
 	[ "$(pkg-config --modversion spoke)" = "$version" ] || fail "spoke.pc: not of version $version"
-	words=$(pkg-config $flags --cflags --libs spoke)
+	words=$(pkg-config $flags ${3:+"$3"} --cflags --libs spoke)
 	echo "pkg-config: $words"
 	# Without -fno-lto the whole library would be optimised anew, for seconds.
 	eval "cc -fno-lto -std=c11 -Wall -Wextra -Wpedantic -Werror ${flags:+-static} \
@@ -219,7 +219,7 @@ use_packages_unpacked() {
 	[ "$lib" = "$work/root/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)" ] || fail "it is in $lib"
 	pages_and_words "$work/root/usr" .gz
 	configured "$work/root/usr" C static
-	compiled "$lib" shared
+	compiled "$lib" shared --define-variable=prefix="$work/root/usr"
 	tells_version "$work/root/usr/bin/spoke"
 }
 
