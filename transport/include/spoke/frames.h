@@ -46,8 +46,8 @@ struct spoke_frame {
 	size_t arg_count;
 	int64_t timeout_ms; /* left for it, as the sender says; 0: not told; below 0: it ran out */
 	/* Of replies. */
-	struct spoke_span value; /* the result, or what an exception contains; one value */
-	struct spoke_span text;  /* of an error */
+	struct spoke_span value;       /* the result, or what an exception contains; one value */
+	struct spoke_span text;        /* of an error */
 	struct spoke_span error_class; /* Java's, of an exception */
 	int code;                      /* of an exception */
 	int status;                    /* the wire's number; 20 is well (Dubbo's) */
