@@ -41,6 +41,9 @@ struct spoke_provider {
 	struct spokei_task bury;
 };
 
+/* The kind of the engine's members that are providers: this very string. */
+extern const char spokei_provider_kind[];
+
 /* A connection that has spoken, as users name it. */
 struct spokei_peer {
 	struct spokei_conn *conn;
