@@ -54,7 +54,7 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 	[SPOKEI_KEY_RETRIES] = { .option = { .name = "retries", .kind = SPOKEI_OPTION_COUNT,
 		.min = 0, .max = SPOKEI_RETRIES_MAX,
 		.sentence = "attempts beside the first" },
-		.sections = CALLS, .live = true, .preset = "2, of failback 3, else 0" },
+		.sections = CALLS, .live = true, .preset = "failover 2, failback 3, else 0" },
 	[SPOKEI_KEY_RETRY_PERIOD] = { .option = { .name = "retry.period", .kind = SPOKEI_OPTION_DURATION,
 		.min = SPOKEI_PERIOD_MIN_NS, .max = SPOKEI_TIMEOUT_MAX_NS, .preset = 5 * NS_PER_S,
 		.sentence = "pause before a failback call is tried again" },
