@@ -24,6 +24,7 @@ struct verb {
 
 /* clang-format off */
 static const struct verb verbs[] = {
+	{ "config", config_verb, "checks files of settings, explains what there is to be set" },
 	{ NULL, NULL, NULL },
 };
 /* clang-format on */
