@@ -234,6 +234,9 @@ use_packages_installed() {
 	configured '' CXX shared
 	! readelf -d "$made/outside" | grep RUNPATH || fail "CMake has put a path into the program"
 	tells_version spoke
+	if [ -e /usr/share/man/man3/spoke.3.gz ] && command -v man; then
+		man -w 3 spoke
+	fi
 	dpkg --purge $installed
 	! dpkg-query -W $installed || fail "they are still installed"
 	[ ! -e /usr/include/spoke ] || fail "/usr/include/spoke is left behind"
@@ -257,13 +260,15 @@ way 'find_package from C++' find_from_cxx
 way FetchContent fetch_content
 if command -v dpkg-deb >"$work/which" && command -v dpkg-shlibdeps >"$work/which"; then
 	way 'Debian packages' make_packages
-	way '... unpacked' use_packages_unpacked
-	packages="libspoke0 libspoke-dev $command"
-	if [ "$(id -u)" = 0 ] && ! dpkg-query -W $packages >"$work/which" 2>&1; then
-		installed=$packages
-		way '... installed' use_packages_installed
-	else
-		echo 'skip  ... installed: for root only, on a machine that does not have them'
+	if [ $verdict = ok ]; then
+		way '... unpacked' use_packages_unpacked
+		packages="libspoke0 libspoke-dev $command"
+		if [ "$(id -u)" = 0 ] && ! dpkg-query -W $packages >"$work/which" 2>&1; then
+			installed=$packages
+			way '... installed' use_packages_installed
+		else
+			echo 'skip  ... installed: for root only, on a machine that does not have them'
+		fi
 	fi
 else
 	echo 'skip  Debian packages: no dpkg-dev here'
