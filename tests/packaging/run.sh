@@ -214,6 +214,13 @@ make_packages() {
 	! find "$work/root" ! -path '*/usr/*' -type f | grep . || fail "these are not below /usr"
 }
 
+# Of what it looks at two things are so on purpose: these are no uploads to Debian, and cpack calls
+# ldconfig itself beside the trigger.
+look_at_packages() {
+	lintian --fail-on error,warning \
+		--suppress-tags initial-upload-closes-no-bugs,maintscript-calls-ldconfig "$work"/packages/*.deb
+}
+
 use_packages_unpacked() {
 	lib=$(dirname "$(find "$work/root" -name libspoke.so.0)")
 	[ "$lib" = "$work/root/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)" ] || fail "it is in $lib"
@@ -262,6 +269,7 @@ if command -v dpkg-deb >"$work/which" && command -v dpkg-shlibdeps >"$work/which
 	way 'Debian packages' make_packages
 	if [ $verdict = ok ]; then
 		way '... unpacked' use_packages_unpacked
+		! command -v lintian >"$work/which" || way '... and lintian' look_at_packages
 		packages="libspoke0 libspoke-dev $command"
 		if [ "$(id -u)" = 0 ] && ! dpkg-query -W $packages >"$work/which" 2>&1; then
 			installed=$packages
