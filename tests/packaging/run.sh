@@ -156,15 +156,26 @@ pc_shared() {
 pc_static() {
 	compiled "$(moved_lib)" static
 }
+# refused <what find_package is told> <a part of the sentence> [cmake option...]
+refused() {
+	mkdir -p "$work/refused"
+	printf 'cmake_minimum_required(VERSION 3.23)\nproject(p C)\nfind_package(spoke %s REQUIRED)\n' \
+		"$1" >"$work/refused/CMakeLists.txt"
+	told=$1
+	sentence=$2
+	shift 2
+	! cmake -G Ninja -S "$work/refused" -B "$work/refused/made" "$@" \
+		-DCMAKE_PREFIX_PATH="$work/moved tree" >"$work/said" 2>&1 || fail "find_package(spoke $told) works"
+	tr -s ' \n' '  ' <"$work/said" | grep -qF "$sentence" ||
+		fail "find_package(spoke $told) does not say \"$sentence\": $(cat "$work/said")"
+}
+
 find_from_c() {
 	configured "$work/moved tree" C shared
-	# What is not there is said, and not taken for there.
-	for wrong in 99 'spoke 0.1 COMPONENTS plastic'; do
-		printf 'cmake_minimum_required(VERSION 3.23)\nproject(p C)\nfind_package(spoke %s REQUIRED)\n' \
-			"${wrong#spoke }" >"$work/CMakeLists.txt"
-		! cmake -G Ninja -S "$work" -B "$work/wrong" -DCMAKE_PREFIX_PATH="$work/moved tree" ||
-			fail "find_package(spoke ${wrong#spoke }) finds it"
-	done
+	refused 99 'compatible with requested version "99"'
+	refused 'COMPONENTS plastic' 'has the components shared and static, not plastic'
+	refused 'COMPONENTS static' 'needs what is not found here: Libev' \
+		-DCMAKE_DISABLE_FIND_PACKAGE_Libev=ON
 }
 find_from_cxx() {
 	configured "$work/moved tree" CXX static
@@ -195,6 +206,7 @@ depends() { # <package> <a dependency, as an extended pattern>...
 }
 
 make_packages() {
+	umask 077
 	cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/packages"
 	rm -rf "$work/packages/_CPack_Packages"
 	exact="$version-1"
@@ -209,6 +221,8 @@ make_packages() {
 	done
 	for package in "$work"/packages/*.deb; do
 		dpkg-deb -x "$package" "$work/root"
+		! dpkg-deb -c "$package" | grep -vE '^(drwxr-xr-x|-rw-r--r--|-rwxr-xr-x .*/bin/.*|lrwx.*) ' ||
+			fail "$package: not for everybody"
 	done
 	! find "$work/root" -type f -exec grep -lF "$tree" {} + | grep . || fail "these name $tree"
 	! find "$work/root" ! -path '*/usr/*' -type f | grep . || fail "these are not below /usr"
