@@ -68,6 +68,9 @@ answers() {
 	[ $has = "$2" ] || fail "$1 should have the $2 library, not the $has one"
 }
 
+# The static library is linked with -fno-lto: else a compiler that is of the same version as the one that
+# made it would optimise all of it anew, for seconds.
+
 # compiled <folder with pkgconfig/> <shared or static> [option of pkg-config]: by a compiler alone.
 compiled() {
 	flags=$([ "$2" = shared ] || echo --static)
@@ -76,7 +79,6 @@ compiled() {
 	[ "$(pkg-config --modversion spoke)" = "$version" ] || fail "spoke.pc: not of version $version"
 	words=$(pkg-config $flags ${3:+"$3"} --cflags --libs spoke)
 	echo "pkg-config: $words"
-	# Without -fno-lto the whole library would be optimised anew, for seconds.
 	eval "cc -fno-lto -std=c11 -Wall -Wextra -Wpedantic -Werror ${flags:+-static} \
 		-o '$work/outside-$2' $outside/outside.c $words"
 	LD_LIBRARY_PATH=$1
@@ -178,7 +180,7 @@ find_from_c() {
 		-DCMAKE_DISABLE_FIND_PACKAGE_Libev=ON
 }
 find_from_cxx() {
-	configured "$work/moved tree" CXX static
+	configured "$work/moved tree" CXX static -DCMAKE_EXE_LINKER_FLAGS=-fno-lto
 }
 
 # --- as a part of another build, where it must keep to itself
