@@ -223,6 +223,7 @@ int bench_verb(int argc, char **argv)
 	int row;
 	int end;
 
+	bench.plan.env = spoke_host_env();
 	bench.plan.outstanding = 1;
 	bench.plan.connections = 1;
 	bench.plan.duration_ns = 10 * SECOND;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "examples/spoke/load.h"
 
-#include <spoke/host.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -295,7 +294,7 @@ int load_begin(struct load *load, struct spoke_engine *engine, const struct load
 	memset(load, 0, sizeof(*load));
 	load->plan = plan;
 	load->engine = engine;
-	load->env = spoke_host_env();
+	load->env = plan->env;
 	error = make_slots(load);
 	if (!error)
 		error = spoke_consumer_new(engine, &options, &load->consumer);

@@ -19,6 +19,7 @@
 #define LOAD_TEXT 160u
 
 struct load_plan {
+	const struct spoke_env *env; /* the engine's */
 	const char *url;
 	const char *service; /* NULL: the URL says it */
 	const char *method;
