@@ -113,7 +113,9 @@ pages_and_words() {
 	[ -s "$1/share/bash-completion/completions/spoke" ] || fail "$1: no completion for bash"
 	[ -s "$1/share/zsh/site-functions/_spoke" ] || [ -s "$1/share/zsh/vendor-completions/_spoke" ] ||
 		fail "$1: no completion for zsh"
-	[ -s "$1/share/doc/spoke/examples/echo-provider.service" ] || fail "$1: no unit for systemd"
+	for example in echo-provider.service spoke.conf; do
+		[ -s "$1/share/doc/spoke/examples/$example" ] || fail "$1: no example $example"
+	done
 }
 
 # tells_version <spoke>
