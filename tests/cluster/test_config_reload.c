@@ -249,16 +249,67 @@ static void a_reload_without_memory_changes_nothing(void **state)
 	assert_in_range(timeout_now(), 50, 52);
 }
 
+static int make_both(void)
+{
+	struct spoke_consumer_options options = {
+		.url = "dubbo://127.0.0.1:20880/demo.Echo",
+		.config = configrig.config,
+	};
+	struct spoke_provider_options serving = { .config = configrig.config };
+	struct spoke_provider *provider = NULL;
+	int error = spoke_consumer_new(rig.engine, &options, &rig.consumer);
+
+	if (error == SPOKE_OK)
+		error = spoke_consumer_method(rig.consumer, "echo", NULL, &echo);
+	if (error == SPOKE_OK)
+		error = spoke_provider_new(rig.engine, &serving, &provider);
+	if (error == SPOKE_OK)
+		error = spoke_provider_listen_configured(provider);
+	if (error == SPOKE_OK)
+		error = configrig_try("[consumer]\nheartbeat = 2s\n[provider]\nheartbeat = 2s\n");
+	spoke_provider_free(provider);
+	clusterrig_free_consumer();
+	return error;
+}
+
+static void whoever_lacks_memory_leaves_nothing_behind(void **state)
+{
+	static const char text[] = "[consumer]\nheartbeat = 1s\n[provider]\nheartbeat = 1s\n"
+				   "access.log = true\ndefault.service = demo.Echo\n";
+	unsigned failed = 0;
+	int error = SPOKE_ENOMEM;
+
+	(void)state;
+	for (unsigned i = 0; error == SPOKE_ENOMEM; i++, failed++) {
+		configrig_load(text);
+		rig.faulty.rules[FAULTY_MEMORY] = (struct faulty_rule){ .skip = i, .error = -12 };
+		error = make_both();
+		rig.faulty.rules[FAULTY_MEMORY] = (struct faulty_rule){ 0 };
+		clusterrig_pass(MS);
+		if (error)
+			spoke_config_free(configrig.config);
+	}
+	assert_int_equal(error, SPOKE_OK);
+	assert_true(failed > 5);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, configrig_set_up, configrig_tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(what_is_wrong_changes_nothing), TEST(what_waits_for_a_restart_is_told),
-		TEST(a_text_cannot_be_read_again),   TEST(a_signal_has_it_read_again),
-		TEST(a_consumer_may_go_before_it),   TEST(it_may_go_before_a_consumer),
-		TEST(it_may_outlive_the_engine),     TEST(a_callback_may_read_it_again),
-		TEST(who_is_told_may_free_it),       TEST(who_is_told_may_not_read_it_again),
-		TEST(it_is_of_one_engine),           TEST(a_reload_without_memory_changes_nothing),
+		TEST(what_is_wrong_changes_nothing),
+		TEST(what_waits_for_a_restart_is_told),
+		TEST(a_text_cannot_be_read_again),
+		TEST(a_signal_has_it_read_again),
+		TEST(a_consumer_may_go_before_it),
+		TEST(it_may_go_before_a_consumer),
+		TEST(it_may_outlive_the_engine),
+		TEST(a_callback_may_read_it_again),
+		TEST(who_is_told_may_free_it),
+		TEST(who_is_told_may_not_read_it_again),
+		TEST(it_is_of_one_engine),
+		TEST(a_reload_without_memory_changes_nothing),
+		TEST(whoever_lacks_memory_leaves_nothing_behind),
 	};
 
 	return cmocka_run_group_tests_name("config reload", tests, NULL, NULL);
