@@ -24,6 +24,9 @@ struct verb {
 
 /* clang-format off */
 static const struct verb verbs[] = {
+	{ "call", call_verb, "calls a method and prints its answer" },
+	{ "serve", serve_verb, "serves echo, sleep, fail and drop, with faults if wanted" },
+	{ "ping", ping_verb, "measures how long a provider takes to answer" },
 	{ "bench", bench_verb, "measures how many calls a method takes, and how long they last" },
 	{ "tap", tap_verb, "shows what two ends say to each other" },
 	{ "top", top_verb, "shows what goes on in processes, live" },
