@@ -168,13 +168,16 @@ static enum verb_end judge(const struct caller *caller, const struct spoke_resul
 }
 
 /* The registry lists nobody, or has not answered. */
-static void say_nobody(const struct caller *caller)
+static void say_nobody(const struct caller *caller, const struct spoke_result *result)
 {
 	const char *why = spoke_engine_why(caller->engine);
 
-	(void)ending_say(VERB_UNREACHABLE, VERB, "%s lists no provider of %s%s%s%s", caller->place,
-			 caller->target.service, *why ? " (last happened: " : "", why,
-			 *why ? ")" : "");
+	(void)ending_say(VERB_UNREACHABLE, VERB,
+			 result->error == SPOKE_EUNAVAILABLE
+				 ? "%s has not answered, so that no provider of %s is known%s%s%s"
+				 : "%s lists no provider of %s%s%s%s",
+			 caller->place, caller->target.service, *why ? " (last happened: " : "",
+			 why, *why ? ")" : "");
 }
 
 static void say_error(const struct caller *caller, const struct spoke_result *result)
@@ -183,7 +186,7 @@ static void say_error(const struct caller *caller, const struct spoke_result *re
 
 	if (caller->end == VERB_UNREACHABLE && caller->target.registry &&
 	    !spoke_consumer_endpoints(caller->consumer, NULL, 0)) {
-		say_nobody(caller);
+		say_nobody(caller, result);
 		return;
 	}
 	if (caller->end == VERB_UNREACHABLE && caller->unconnected) {
@@ -212,7 +215,8 @@ static void finish(struct caller *caller, const struct spoke_result *result)
 	}
 	if (caller->verbose)
 		print_verbose(caller, result);
-	if (!caller->with.one_way || result->error ||
+	/* Somebody who hears it is told goodbye, and what was written one way gets there. */
+	if ((result->error && caller->end != VERB_REMOTE) ||
 	    spoke_engine_drain(caller->engine, GOODBYE_NS))
 		spoke_engine_stop(caller->engine);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "examples/spoke/load.h"
 
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,7 +258,7 @@ static void link_changed(void *arg, const struct spoke_link_event *event)
 		return;
 	if (event->change == SPOKE_LINK_CONNECTED)
 		start(load);
-	else if (event->change == SPOKE_LINK_RECONNECTING)
+	else if (event->change == SPOKE_LINK_RECONNECTING && !load->plan->registry)
 		give_up(load, event->error);
 }
 
@@ -282,6 +281,7 @@ int load_begin(struct load *load, struct spoke_engine *engine, const struct load
 {
 	struct spoke_consumer_options options = {
 		.url = plan->url,
+		.registry = plan->registry,
 		.timeout_ns = plan->timeout_ns,
 		.connections = plan->connections,
 		.policy = &spoke_failfast,

@@ -190,11 +190,14 @@ static void json_reply(const struct spoke_frame *frame, const struct tap_request
 
 static void json_raw(struct spoke_span bytes)
 {
+	static const char digits[] = "0123456789abcdef";
 	const unsigned char *at = bytes.data;
 
 	printf(",\"raw\":\"");
-	for (size_t i = 0; i < bytes.len; i++)
-		printf("%02x", at[i]);
+	for (size_t i = 0; i < bytes.len; i++) {
+		(void)putchar(digits[at[i] >> 4]);
+		(void)putchar(digits[at[i] & 0xf]);
+	}
 	printf("\"");
 }
 
