@@ -121,7 +121,7 @@ tap)
 	[ "$(grep -c '^"reply" "dubbo"' "$work/picked")" = 20 ] || fail "not all replies"
 	end "$server"
 	begin nobody "$spoke" tap :0 "$target" --quiet
-	ends 4 "$spoke" call "$address" demo.EchoService.echo --retries 0 --timeout 300ms
+	ends 4 "$spoke" call "$address" demo.EchoService.echo --retries 0 --timeout 100ms
 	grep -q 'closed: ' "$work/nobody" || fail "not told that nobody is there"
 	end "$process"
 	ends 2 "$spoke" tap nowhere "$target"
