@@ -138,11 +138,12 @@ static void pump_again(struct load *load, uint64_t delay_ns)
 /* As many as are not outstanding. */
 static void fill_closed(struct load *load, uint64_t now_ns)
 {
-	while (load->spare && may_begin(load, now_ns))
+	while (load->spare && may_begin(load, now_ns)) {
 		if (!begin_call(load, now_ns)) {
 			pump_again(load, REST_NS);
 			return;
 		}
+	}
 }
 
 static uint64_t next_due_ns(const struct load *load)

@@ -16,11 +16,15 @@
 
 static struct spoke_value find(struct spoke_value value, char *path)
 {
-	char *rest;
+	while (path) {
+		char *dot = strchr(path, '.');
 
-	for (char *key = strtok_r(path, ".", &rest); key; key = strtok_r(NULL, ".", &rest))
-		if (spoke_value_get(value, key, &value) != SPOKE_OK)
+		if (dot)
+			*dot = '\0';
+		if (spoke_value_get(value, path, &value) != SPOKE_OK)
 			return (struct spoke_value){ 0 };
+		path = dot ? dot + 1 : NULL;
+	}
 	return value;
 }
 

@@ -112,7 +112,10 @@ tap)
 	tap=$process
 	ends 0 "$spoke" call "msgpack-rpc://$address" demo.EchoService.echo '{"a":[1,null]}'
 	ends 0 "$spoke" bench "$address" demo.EchoService.echo --size 100KiB -n 20 -c 20 --warm-up 0
+	ends 4 "$spoke" top --once "$address"
 	end "$tap"
+	grep -q '"kind":"undecoded from here on"' "$work/json" || fail "not told that it is no wire"
+	grep -q '"kind":"bytes","raw":"474554202f737461' "$work/json" || fail "no bytes of HTTP"
 	"$tools/command_pick" kind wire method args value <"$work/json" >"$work/picked" ||
 		fail "no JSON"
 	grep -qx '"request" "msgpack-rpc" "echo" \[{"a":\[1,null\]}\] -' "$work/picked" ||
