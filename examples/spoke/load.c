@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define SECOND UINT64_C(1000000000)
-#define CONNECT_NS (3 * SECOND)
+#define CONNECT_NS (5 * SECOND)
 #define REST_NS UINT64_C(10000000) /* a refused call of a closed loop comes again after it */
 #define BATCH 512u                 /* calls begun before sockets are looked at again */
 

@@ -17,7 +17,7 @@
 #define SOURCES_MAX 16
 #define ADDRESS_TEXT 160u
 #define INTERVAL_MIN_NS (SECOND / 10)
-#define TIMEOUT_NS (2 * SECOND)
+#define TIMEOUT_NS (3 * SECOND)
 
 enum {
 	INTERVAL,
