@@ -30,6 +30,7 @@ static const struct verb verbs[] = {
 	{ "ls", ls_verb, "lists the services of a registry and their providers" },
 	{ "watch", watch_verb, "tells who comes and goes in a registry" },
 	{ "bench", bench_verb, "measures how many calls a method takes, and how long they last" },
+	{ "config", config_verb, "checks files of settings, explains what there is to be set" },
 	{ "tap", tap_verb, "shows what two ends say to each other" },
 	{ "top", top_verb, "shows what goes on in processes, live" },
 	{ NULL, NULL, NULL },
