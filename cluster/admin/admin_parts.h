@@ -107,10 +107,15 @@ SPOKE_MUST_USE int spokei_admin_refuse(struct spokei_viewer *viewer, int status,
 struct spokei_status_of spokei_admin_status_of(const struct spoke_admin *admin,
 					       uint64_t events_from, uint64_t history_from);
 
-/* --- admin.c */
+/* --- streams.c */
 
-/* A stream has begun, or one of the last ended. */
+/* The timer's: tells all streams what is new. */
+void spokei_admin_tick(struct spokei_admin_timer *timer);
+
+/* A stream has begun, or has ended: there is the timer if there is one. May close viewers. */
 void spokei_admin_watched(struct spoke_admin *admin);
+
+/* --- admin.c */
 
 /* Arms a timer, or moves it. Returns whether there was room for it. */
 bool spokei_admin_arm(struct spoke_admin *admin, struct spokei_admin_timer *timer,

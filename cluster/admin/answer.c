@@ -154,18 +154,3 @@ int spokei_answer_escape(struct spokei_buffer *out, const void *text, size_t len
 		return error;
 	return spokei_buffer_append(out, from, (size_t)(end - from));
 }
-
-int spokei_answer_quote(struct spokei_buffer *out, const char *text)
-{
-	int error = add(out, "\"");
-
-	for (; *text != '\0' && error == SPOKE_OK; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c < ' ' || c == '"' || c == '\\' || c == '<' || c == 0x7f)
-			error = add(out, "\\u%04x", c);
-		else
-			error = spokei_buffer_append(out, &c, 1);
-	}
-	return error ? error : add(out, "\"");
-}

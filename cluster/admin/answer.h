@@ -32,7 +32,4 @@ SPOKE_MUST_USE int spokei_answer_text(struct spokei_buffer *out, int status, con
 /* Text for a place in HTML, as text or in quotation marks. */
 SPOKE_MUST_USE int spokei_answer_escape(struct spokei_buffer *out, const void *text, size_t len);
 
-/* A string of JSON, with its quotation marks. */
-SPOKE_MUST_USE int spokei_answer_quote(struct spokei_buffer *out, const char *text);
-
 #endif

@@ -3,6 +3,7 @@
 #include "cluster/admin/admin_parts.h"
 #include "cluster/admin/answer.h"
 #include "cluster/admin/guard.h"
+#include "cluster/admin/json.h"
 #include "cluster/admin/page.h"
 
 #define HTML "text/html; charset=utf-8"
@@ -127,30 +128,21 @@ static int write_events(struct spoke_admin *admin, const char *nonce)
 	return error ? error : spokei_buffer_append(&admin->body, "\n", 1);
 }
 
-static int put(struct spokei_buffer *body, const char *text)
-{
-	return spokei_buffer_append(body, text, strlen(text));
-}
-
 /* Of the actions: their names and sentences. */
 static int write_actions(struct spoke_admin *admin, const char *nonce)
 {
-	struct spokei_buffer *body = &admin->body;
-	int error = put(body, "[");
+	struct spokei_json json = spokei_json_make(&admin->body);
 
 	(void)nonce;
-	for (size_t i = 0; i < admin->action_count && error == SPOKE_OK; i++) {
-		error = put(body, i > 0 ? ",{\"name\":" : "{\"name\":");
-		if (error == SPOKE_OK)
-			error = spokei_answer_quote(body, admin->actions[i].name);
-		if (error == SPOKE_OK)
-			error = put(body, ",\"sentence\":");
-		if (error == SPOKE_OK)
-			error = spokei_answer_quote(body, admin->actions[i].sentence);
-		if (error == SPOKE_OK)
-			error = put(body, "}");
+	spokei_json_open(&json, '[');
+	for (size_t i = 0; i < admin->action_count; i++) {
+		spokei_json_open(&json, '{');
+		spokei_json_put_text(&json, "name", admin->actions[i].name);
+		spokei_json_put_text(&json, "sentence", admin->actions[i].sentence);
+		spokei_json_close(&json, '}');
 	}
-	return error ? error : put(body, "]\n");
+	spokei_json_close(&json, ']');
+	return json.error ? json.error : spokei_buffer_append(&admin->body, "\n", 1);
 }
 
 static const struct place places[] = {
