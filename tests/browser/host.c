@@ -8,7 +8,7 @@
  *         calls it every 5 ms, and demo.Store, which is nowhere, by failback; sets so many alarms
  *
  * Says "page <address> <token>" when it is there to be asked, and "acted <name>" of every action.
- * What it says of itself and of what happened is as hostile as it can be.
+ * One with markup in its name is as hostile as it can be in what it says of what happened.
  */
 #include "core/engine.h"
 
@@ -36,6 +36,7 @@ static struct {
 	struct spoke_alarm *alarms;
 	struct spoke_request *late[64];
 	unsigned late_count;
+	bool hostile; /* markup in its name: then in what happens, too */
 } host;
 
 static void stop(const char *what, int error)
@@ -157,7 +158,7 @@ static void beat(struct spoke_alarm *alarm)
 		begin_call(1);
 	if (host.beats % 160 == 0)
 		begin_call(2);
-	if (host.beats++ % 400 == 0)
+	if (host.beats++ % 400 == 0 && host.hostile)
 		spokei_event_of(host.engine, SPOKE_EVENT_OF_TIMEOUT, SPOKE_EREMOTE, "%s", EVIL);
 }
 
@@ -221,6 +222,7 @@ int main(int argc, char **argv)
 			      "usage: page_host provider|consumer <name> <registry> [<timers>]\n");
 		return 2;
 	}
+	host.hostile = strchr(argv[2], '<') != NULL;
 	must("engine", spoke_engine_new(NULL, &host.engine));
 	must("signals", spoke_engine_drain_on_signals(host.engine, 2000 * MS));
 	if (consumes)
