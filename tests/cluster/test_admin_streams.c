@@ -253,6 +253,26 @@ static void one_that_has_said_all_is_answered(void **state)
 	assert_int_equal(rig.admin->crowd.count, 0);
 }
 
+/* ... and while it does not take the answer, its end is no news again and again. */
+static void one_that_has_said_all_and_is_slow_costs_nothing(void **state)
+{
+	const struct spoke_env *env = &rig.client.env;
+	int fd = adminrig_connect();
+	uint64_t reads;
+
+	(void)state;
+	adminrig_run(MS);
+	memnet_link(rig.world.net, end_of_last())->capacity = 512;
+	adminrig_send(fd, PAGE);
+	assert_int_equal(env->net->shut(env->ctx, fd), 0);
+	reads = rig.faulty.calls[FAULTY_READ];
+	adminrig_run(SECOND);
+	assert_int_equal(env->net->read(env->ctx, fd, rig.got, 512), 512);
+	adminrig_run(20 * SECOND);
+	assert_int_equal(rig.admin->crowd.count, 1);
+	assert_in_range(rig.faulty.calls[FAULTY_READ] - reads, 2, 4);
+}
+
 static void there_are_so_many_viewers_and_no_more(void **state)
 {
 	int fds[17];
@@ -389,6 +409,37 @@ static void whatever_fails_nothing_is_left_behind(void **state)
 	}
 }
 
+/* Half of an answer is none. */
+static void without_memory_there_is_one_answer_or_none(void **state)
+{
+	unsigned refused = 0;
+	uint64_t failed = 1;
+
+	(void)state;
+	for (uint64_t nth = 1; failed > 0; nth++) {
+		const char *answer;
+		bool ended;
+		int fd;
+
+		adminrig_open();
+		fd = adminrig_connect();
+		adminrig_run(MS);
+		faulty_fail(&rig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		adminrig_send(fd, PAGE);
+		answer = adminrig_read(fd, &ended);
+		assert_true(ended);
+		failed = rig.faulty.failed[FAULTY_MEMORY];
+		if (answer[0] != '\0') {
+			assert_memory_equal(answer, "HTTP/1.1 ", 9);
+			assert_null(strstr(answer + 9, "HTTP/1.1 "));
+			refused += strncmp(answer + 9, "503", 3) == 0;
+		}
+		adminrig_hang_up(fd);
+		adminrig_close();
+	}
+	assert_true(refused > 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -414,6 +465,9 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(it_is_closed_with_the_engine_and_in_any_state,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_that_has_said_all_and_is_slow_costs_nothing,
+						set_up, tear_down),
+		cmocka_unit_test(without_memory_there_is_one_answer_or_none),
 		cmocka_unit_test(whatever_fails_nothing_is_left_behind),
 	};
 
