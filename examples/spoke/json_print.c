@@ -2,6 +2,7 @@
 #include "examples/spoke/json.h"
 #include "examples/spoke/json_text.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -142,7 +143,8 @@ static void print_double(const struct printer *printer, struct spoke_value value
 					    : "-inf");
 		return;
 	}
-	for (int digits = 15; digits <= 17; digits++) {
+	/* Below DBL_MIN there are fewer than 15 to be had. */
+	for (int digits = fabs(number) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
 		double again;
 
 		(void)snprintf(text, sizeof(text), "%.*g", digits, number);
