@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # Run by cpack over the files of each package before it is made: what Debian wants of them that an
 # installation by hand does not have.
+if(NOT CPACK_GENERATOR STREQUAL DEB)
+	return()
+endif()
+
 foreach(component IN LISTS CPACK_COMPONENTS_ALL)
 	set(name ${CPACK_SPOKE_NAME_${component}})
 	set(usr ${CPACK_TEMPORARY_DIRECTORY}/${component}/usr)
 
 	file(COPY ${CPACK_SPOKE_COPYRIGHT} ${CPACK_SPOKE_CHANGELOG}
-		DESTINATION ${usr}/share/doc/${name})
+		DESTINATION ${usr}/share/doc/${name}
+		FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+	# Whatever the umask was.
+	execute_process(COMMAND find ${usr}/.. -type d -exec chmod 755 {} +
+		COMMAND_ERROR_IS_FATAL ANY)
 	file(GLOB texts ${usr}/share/doc/${name}/changelog.Debian ${usr}/share/man/man*/*)
 	execute_process(COMMAND gzip -9nf ${texts} COMMAND_ERROR_IS_FATAL ANY)
 

@@ -154,6 +154,9 @@ spoke_install(command ${spoke_examples_dir} spoke/echo-provider.service)
 if(TARGET spoke_command)
 	spoke_install(command ${CMAKE_INSTALL_MANDIR}/man1 spoke/spoke.1)
 	spoke_install(command ${CMAKE_INSTALL_MANDIR}/man5 spoke/spoke.conf.5)
-	spoke_install(command ${spoke_share}/bash-completion/completions spoke/completion/spoke.bash)
 	spoke_install(command ${spoke_share}/zsh/site-functions spoke/completion/_spoke)
+	# bash looks for a file that is named as the command.
+	install(FILES ${PROJECT_SOURCE_DIR}/examples/spoke/completion/spoke.bash
+		DESTINATION ${spoke_share}/bash-completion/completions RENAME spoke
+		COMPONENT spoke_command OPTIONAL)
 endif()

@@ -39,7 +39,8 @@ enum {
 
 static const struct option_row rows[] = {
 	[TIMEOUT] = { "timeout", 't', "TIME", "of an attempt, as 250ms (3s)" },
-	[RETRIES] = { "retries", 'r', "COUNT", "attempts beside the first (2; failback: 3)" },
+	[RETRIES] = { "retries", 'r', "COUNT",
+		      "attempts beside the first, elsewhere (2; failback: 3)" },
 	[IDEMPOTENT] = { "idempotent", 0, NULL,
 			 "may be run twice, so that what was sent is tried again too" },
 	[CLUSTER] = { "cluster", 0, "POLICY",
@@ -379,6 +380,20 @@ static bool take_option(struct caller *caller, int row, const struct options *op
 	}
 }
 
+/* What the consumer has to know, as keys of its URL. */
+static bool add_keys(struct caller *caller)
+{
+	struct target *target = &caller->target;
+	bool added = !caller->cluster || target_set(target, "cluster", caller->cluster);
+
+	/* Which of the listed ones are meant. */
+	if (added && target->registry && caller->of.version)
+		added = target_set(target, "version", caller->of.version);
+	if (added && target->registry && caller->of.group)
+		added = target_set(target, "group", caller->of.group);
+	return added;
+}
+
 static int take_operands(struct caller *caller, const struct options *options)
 {
 	int end;
@@ -391,8 +406,7 @@ static int take_operands(struct caller *caller, const struct options *options)
 				  "arguments by --data and as operands; leave one of them out");
 	caller->place = options->operands[0];
 	end = target_read(&caller->target, VERB, caller->place, options->operands[1], caller->wire);
-	if (end == VERB_OK && caller->cluster &&
-	    !target_set(&caller->target, "cluster", caller->cluster))
+	if (end == VERB_OK && !add_keys(caller))
 		end = ending_say(VERB_REMOTE, VERB, "no memory is left");
 	if (end != VERB_OK)
 		return end;

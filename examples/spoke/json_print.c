@@ -2,6 +2,7 @@
 #include "examples/spoke/json.h"
 #include "examples/spoke/json_text.h"
 
+#include <inttypes.h>
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -185,6 +186,11 @@ static void open_level(struct printer *printer, struct spoke_value value, enum o
 	struct level *level = &printer->levels[printer->depth];
 	int error;
 
+	if (printer->depth == SPOKE_VALUE_DEPTH_MAX) {
+		(void)fputs("null", printer->out); /* no checked value is so deep */
+		return;
+	}
+
 	*level = (struct level){ .open = open };
 	error = open == OPEN_ARRAY ? spoke_cursor_array(value, &level->items)
 				   : spoke_cursor_map(value, &level->items);
@@ -236,15 +242,11 @@ static void print_value(struct printer *printer, struct spoke_value value)
 		print_ext(printer, value);
 		break;
 	case SPOKE_VALUE_ARRAY:
+		open_level(printer, value, OPEN_ARRAY);
+		break;
 	case SPOKE_VALUE_MAP:
-		if (printer->depth < SPOKE_VALUE_DEPTH_MAX) {
-			open_level(printer, value,
-				   type == SPOKE_VALUE_ARRAY ? OPEN_ARRAY
-				   : is_object(value)        ? OPEN_MAP
-							     : OPEN_PAIRS);
-			break;
-		}
-		/* fall through */
+		open_level(printer, value, is_object(value) ? OPEN_MAP : OPEN_PAIRS);
+		break;
 	case SPOKE_VALUE_NIL:
 	case SPOKE_VALUE_NONE:
 	default:

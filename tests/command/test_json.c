@@ -186,7 +186,7 @@ static void what_is_no_json_is_refused_with_its_place(void **state)
 		{ "{\"$map\":[1]}", "ESYNTAX 9 a $map has arrays" },
 		{ "{\"$map\":[[1]]}", "ESYNTAX 12 a pair" },
 		{ "{\"$map\":[[1,2,3]]}", "ESYNTAX 14 a pair" },
-		{ "{\"$map\":[[1,2]],\"b\":1}", "ESYNTAX 16 a $map stands alone" },
+		{ "{\"$map\":[[1,2]],\"b\":1}", "ESYNTAX 15 a $map stands alone" },
 	};
 
 	(void)state;

@@ -68,6 +68,9 @@ answers() {
 	[ $has = "$2" ] || fail "$1 should have the $2 library, not the $has one"
 }
 
+# The static library is linked with -fno-lto: else a compiler that is of the same version as the one that
+# made it would optimise all of it anew, for seconds.
+
 # compiled <folder with pkgconfig/> <shared or static> [option of pkg-config]: by a compiler alone.
 compiled() {
 	flags=$([ "$2" = shared ] || echo --static)
@@ -76,7 +79,6 @@ compiled() {
 	[ "$(pkg-config --modversion spoke)" = "$version" ] || fail "spoke.pc: not of version $version"
 	words=$(pkg-config $flags ${3:+"$3"} --cflags --libs spoke)
 	echo "pkg-config: $words"
-	# Without -fno-lto the whole library would be optimised anew, for seconds.
 	eval "cc -fno-lto -std=c11 -Wall -Wextra -Wpedantic -Werror ${flags:+-static} \
 		-o '$work/outside-$2' $outside/outside.c $words"
 	LD_LIBRARY_PATH=$1
@@ -156,18 +158,29 @@ pc_shared() {
 pc_static() {
 	compiled "$(moved_lib)" static
 }
+# refused <what find_package is told> <a part of the sentence> [cmake option...]
+refused() {
+	mkdir -p "$work/refused"
+	printf 'cmake_minimum_required(VERSION 3.23)\nproject(p C)\nfind_package(spoke %s REQUIRED)\n' \
+		"$1" >"$work/refused/CMakeLists.txt"
+	told=$1
+	sentence=$2
+	shift 2
+	! cmake -G Ninja -S "$work/refused" -B "$work/refused/made" "$@" \
+		-DCMAKE_PREFIX_PATH="$work/moved tree" >"$work/said" 2>&1 || fail "find_package(spoke $told) works"
+	tr -s ' \n' '  ' <"$work/said" | grep -qF "$sentence" ||
+		fail "find_package(spoke $told) does not say \"$sentence\": $(cat "$work/said")"
+}
+
 find_from_c() {
 	configured "$work/moved tree" C shared
-	# What is not there is said, and not taken for there.
-	for wrong in 99 'spoke 0.1 COMPONENTS plastic'; do
-		printf 'cmake_minimum_required(VERSION 3.23)\nproject(p C)\nfind_package(spoke %s REQUIRED)\n' \
-			"${wrong#spoke }" >"$work/CMakeLists.txt"
-		! cmake -G Ninja -S "$work" -B "$work/wrong" -DCMAKE_PREFIX_PATH="$work/moved tree" ||
-			fail "find_package(spoke ${wrong#spoke }) finds it"
-	done
+	refused 99 'compatible with requested version "99"'
+	refused 'COMPONENTS plastic' 'has the components shared and static, not plastic'
+	refused 'COMPONENTS static' 'needs what is not found here: Libev' \
+		-DCMAKE_DISABLE_FIND_PACKAGE_Libev=ON
 }
 find_from_cxx() {
-	configured "$work/moved tree" CXX static
+	configured "$work/moved tree" CXX static -DCMAKE_EXE_LINKER_FLAGS=-fno-lto
 }
 
 # --- as a part of another build, where it must keep to itself
@@ -195,6 +208,7 @@ depends() { # <package> <a dependency, as an extended pattern>...
 }
 
 make_packages() {
+	umask 077
 	cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/packages"
 	rm -rf "$work/packages/_CPack_Packages"
 	exact="$version-1"
@@ -209,9 +223,18 @@ make_packages() {
 	done
 	for package in "$work"/packages/*.deb; do
 		dpkg-deb -x "$package" "$work/root"
+		! dpkg-deb -c "$package" | grep -vE '^(drwxr-xr-x|-rw-r--r--|-rwxr-xr-x .*/bin/.*|lrwx.*) ' ||
+			fail "$package: not for everybody"
 	done
 	! find "$work/root" -type f -exec grep -lF "$tree" {} + | grep . || fail "these name $tree"
 	! find "$work/root" ! -path '*/usr/*' -type f | grep . || fail "these are not below /usr"
+}
+
+# Of what it looks at two things are so on purpose: these are no uploads to Debian, and cpack calls
+# ldconfig itself beside the trigger.
+look_at_packages() {
+	lintian --fail-on error,warning \
+		--suppress-tags initial-upload-closes-no-bugs,maintscript-calls-ldconfig "$work"/packages/*.deb
 }
 
 use_packages_unpacked() {
@@ -234,6 +257,9 @@ use_packages_installed() {
 	configured '' CXX shared
 	! readelf -d "$made/outside" | grep RUNPATH || fail "CMake has put a path into the program"
 	tells_version spoke
+	if [ -e /usr/share/man/man3/spoke.3.gz ] && command -v man; then
+		man -w 3 spoke
+	fi
 	dpkg --purge $installed
 	! dpkg-query -W $installed || fail "they are still installed"
 	[ ! -e /usr/include/spoke ] || fail "/usr/include/spoke is left behind"
@@ -257,13 +283,16 @@ way 'find_package from C++' find_from_cxx
 way FetchContent fetch_content
 if command -v dpkg-deb >"$work/which" && command -v dpkg-shlibdeps >"$work/which"; then
 	way 'Debian packages' make_packages
-	way '... unpacked' use_packages_unpacked
-	packages="libspoke0 libspoke-dev $command"
-	if [ "$(id -u)" = 0 ] && ! dpkg-query -W $packages >"$work/which" 2>&1; then
-		installed=$packages
-		way '... installed' use_packages_installed
-	else
-		echo 'skip  ... installed: for root only, on a machine that does not have them'
+	if [ $verdict = ok ]; then
+		way '... unpacked' use_packages_unpacked
+		! command -v lintian >"$work/which" || way '... and lintian' look_at_packages
+		packages="libspoke0 libspoke-dev $command"
+		if [ "$(id -u)" = 0 ] && ! dpkg-query -W $packages >"$work/which" 2>&1; then
+			installed=$packages
+			way '... installed' use_packages_installed
+		else
+			echo 'skip  ... installed: for root only, on a machine that does not have them'
+		fi
 	fi
 else
 	echo 'skip  Debian packages: no dpkg-dev here'
