@@ -3,6 +3,7 @@
 #include "examples/spoke/ending.h"
 #include "examples/spoke/json.h"
 #include "examples/spoke/options.h"
+#include "examples/spoke/settings.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
 #include "examples/spoke/values.h"
@@ -32,6 +33,7 @@ enum {
 	SERVICE_VERSION,
 	GROUP,
 	WAIT,
+	CONFIG,
 	NOTIFY,
 	JSON,
 	VERBOSE,
@@ -53,6 +55,7 @@ static const struct option_row rows[] = {
 	[SERVICE_VERSION] = { "version", 0, "TEXT", "of the service" },
 	[GROUP] = { "group", 0, "TEXT", "of the service" },
 	[WAIT] = { "wait", 0, NULL, "waits for somebody to be reached, as long as TIME" },
+	[CONFIG] = { "config", 0, "FILE", "settings, as spoke.conf(5)" },
 	[NOTIFY] = { "notify", 'n', NULL, "wants no answer" },
 	[JSON] = { "json", 0, NULL, "prints the whole result as JSON, errors too" },
 	[VERBOSE] = { "verbose", 'v', NULL, "says on stderr who answered, and when" },
@@ -88,6 +91,8 @@ struct caller {
 	const char *wire;
 	const char *cluster;
 	const char *data;
+	const char *config_path;
+	struct spoke_config *config;
 	bool json;
 	bool verbose;
 	struct spoke_engine *engine;
@@ -300,8 +305,12 @@ static int fail(const struct caller *caller, int error)
 static int run(struct caller *caller)
 {
 	struct spoke_consumer_options options = caller->options;
-	int error = spoke_engine_new(NULL, &caller->engine);
+	int error;
 
+	if (settings_load(VERB, caller->config_path, &caller->config) != VERB_OK)
+		return VERB_USAGE;
+	error = spoke_engine_new(NULL, &caller->engine);
+	options.config = caller->config;
 	options.url = caller->target.url;
 	options.registry = caller->target.registry;
 	options.changed = changed;
@@ -366,6 +375,9 @@ static bool take_option(struct caller *caller, int row, const struct options *op
 		return true;
 	case WAIT:
 		caller->options.wait_ready = true;
+		return true;
+	case CONFIG:
+		caller->config_path = options->value;
 		return true;
 	case NOTIFY:
 		caller->with.one_way = true;
@@ -439,6 +451,7 @@ int call_verb(int argc, char **argv)
 	if (take_all(&caller, &options, &end))
 		end = run(&caller);
 	spoke_engine_free(caller.engine);
+	spoke_config_free(caller.config);
 	target_fini(&caller.target);
 	values_fini(&caller.values);
 	return end;

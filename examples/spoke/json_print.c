@@ -2,7 +2,6 @@
 #include "examples/spoke/json.h"
 #include "examples/spoke/json_text.h"
 
-#include <inttypes.h>
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
