@@ -208,7 +208,7 @@ verbs() {
 	run 2 '' '*which method[?]*usage: spoke call*' call tcp://127.0.0.1:1
 	run 2 '' '*URL: cluster=failovr: not known; use *' call h:1 a.b --cluster=failovr
 	run 2 '' '*tpc://h:1: not known; write *' call tpc://h:1 a.b
-	run 2 '' '*the arguments, byte 3: *' call h:1 a.b '[1 2]'
+	run 2 '' '*the arguments, byte 4: *' call h:1 a.b '[1 2]'
 	run 2 '' '*: a port is a number*' call tcp://h:x a.b
 	run 2 '' '*no service*' call tcp://127.0.0.1:1 b
 	run 2 '' '*--drop-rate=2: not a share*' serve --drop-rate 2
