@@ -7,6 +7,8 @@
 
 #define ENDPOINTS_MAX 1024u
 
+const char spokei_consumer_kind[] = "consumer";
+
 /* --- its endpoints */
 
 /* What is hashed where nobody says it: the text of the first argument, else its bytes. */
@@ -339,7 +341,7 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 	spokei_directory_init(&consumer->directory, &consumer->link, &consumer->settings.directory,
 			      &directory_up, consumer);
 	consumer->member = (struct spokei_member){
-		.kind = "consumer",
+		.kind = spokei_consumer_kind,
 		.close = consumer_close,
 		.drain = consumer_drain,
 		.woke = consumer_woke,

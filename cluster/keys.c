@@ -104,6 +104,7 @@ static const char *(*const choices[SPOKEI_KEYS])(unsigned index) = {
 
 /* Keys that are texts and read elsewhere, and those of Dubbo's that say nothing to spoke. */
 static const char *const other_keys[] = {
+	"admin",
 	"interface",
 	"version",
 	"group",

@@ -41,10 +41,16 @@ struct spoke_provider {
 	struct spokei_task bury;
 };
 
+/* The kind of the engine's members that are providers: this very string. */
+extern const char spokei_provider_kind[];
+
 /* A connection that has spoken, as users name it. */
 struct spokei_peer {
 	struct spokei_conn *conn;
 };
+
+/* What is known of a connection now. */
+void spokei_peer_look(const struct spokei_conn *conn, struct spoke_peer_info *ret_info);
 
 /* A connection gets its name. Returns 0, SPOKE_ELIMIT or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_peer_add(struct spoke_provider *provider, struct spokei_conn *conn);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "examples/spoke/ending.h"
+
+#include <spoke/error.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum verb_end ending_of(int error)
+{
+	switch (error) {
+	case SPOKE_OK:
+		return VERB_OK;
+	case SPOKE_ETIMEOUT:
+	case SPOKE_ETIMEOUT_UNSENT:
+	case SPOKE_EEXPIRED:
+		return VERB_TIMEOUT;
+	case SPOKE_EUNAVAILABLE:
+	case SPOKE_ENOPROVIDER:
+		return VERB_UNREACHABLE;
+	case SPOKE_EINVAL:
+	case SPOKE_ERANGE:
+	case SPOKE_ETYPE:
+	case SPOKE_EDEPTH:
+	case SPOKE_ETOOLARGE:
+	case SPOKE_ESYNTAX:
+	case SPOKE_EUNSUPPORTED:
+		return VERB_USAGE;
+	default:
+		return spoke_error_is_transport(error) ? VERB_UNREACHABLE : VERB_REMOTE;
+	}
+}
+
+int ending_say(enum verb_end end, const char *verb, const char *format, ...)
+{
+	va_list args;
+
+	(void)fflush(stdout);
+	(void)fprintf(stderr, "spoke%s%s: ", *verb ? " " : "", verb);
+	va_start(args, format);
+	(void)vfprintf(stderr, format, args);
+	va_end(args);
+	(void)fputc('\n', stderr);
+	return end;
+}
+
+int ending_flush(int end, const char *verb)
+{
+	if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE)
+		return ending_say(VERB_REMOTE, verb, "the output cannot be written: %s",
+				  strerror(errno));
+	return end;
+}

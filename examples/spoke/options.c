@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "examples/spoke/options.h"
+
+#include "examples/spoke/ending.h"
+#include "examples/spoke/terminal.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_MAX_BYTES 32u
+
+/* What every verb has. */
+static const struct option_row common[] = {
+	{ "plain", 0, NULL, "no colours and no progress, also on a terminal" },
+	{ "help", 'h', NULL, "this" },
+};
+
+#define COMMON (sizeof(common) / sizeof(common[0]))
+
+struct options options_of(const struct usage *usage, int argc, char **argv)
+{
+	return (struct options){
+		.usage = usage,
+		.argc = argc,
+		.argv = argv,
+		.at = 1,
+		.operands = argv + 1,
+	};
+}
+
+static const struct option_row *row_at(const struct usage *usage, size_t index)
+{
+	if (index < usage->count)
+		return &usage->rows[index];
+	return index - usage->count < COMMON ? &common[index - usage->count] : NULL;
+}
+
+static const char *row_name(const void *arg, size_t index)
+{
+	const struct option_row *row = row_at(arg, index);
+
+	return row ? row->name : NULL;
+}
+
+/* How many letters have to be changed, added or left out; both texts are cut. */
+static unsigned distance(const char *a, const char *b)
+{
+	unsigned before[NAME_MAX_BYTES + 1];
+	size_t a_len = strnlen(a, NAME_MAX_BYTES);
+	size_t b_len = strnlen(b, NAME_MAX_BYTES);
+
+	for (unsigned j = 0; j <= b_len; j++)
+		before[j] = j;
+	for (unsigned i = 1; i <= a_len; i++) {
+		unsigned corner = before[0];
+
+		before[0] = i;
+		for (size_t j = 1; j <= b_len; j++) {
+			unsigned best = corner + (a[i - 1] != b[j - 1]);
+
+			corner = before[j];
+			if (before[j] + 1 < best)
+				best = before[j] + 1;
+			if (before[j - 1] + 1 < best)
+				best = before[j - 1] + 1;
+			before[j] = best;
+		}
+	}
+	return before[b_len];
+}
+
+const char *options_nearest(const char *wrong, const char *(*name)(const void *arg, size_t index),
+			    const void *arg)
+{
+	const char *nearest = NULL;
+	const char *next;
+	unsigned least = 4;
+
+	for (size_t i = 0; (next = name(arg, i)) != NULL; i++) {
+		unsigned far = distance(wrong, next);
+
+		if (far < least && far < strlen(next)) {
+			least = far;
+			nearest = next;
+		}
+	}
+	return nearest;
+}
+
+/* --- one option after the other */
+
+static int stop(struct options *options, enum verb_end end)
+{
+	options->end = end;
+	return OPTIONS_STOP;
+}
+
+/* What an option means that was found, with the value that was said along with it, or NULL. */
+static int take_row(struct options *options, size_t index, char *value)
+{
+	const struct usage *usage = options->usage;
+	const struct option_row *row = row_at(usage, index);
+
+	options->row = row;
+	options->value = value;
+	if (row->value && !value) {
+		if (options->at == options->argc)
+			return stop(options,
+				    (enum verb_end)ending_say(
+					    VERB_USAGE, usage->verb,
+					    "--%s: %s has to follow; spoke %s --help says more",
+					    row->name, row->value, usage->verb));
+		options->value = options->argv[options->at++];
+	} else if (!row->value && value) {
+		return stop(options, (enum verb_end)options_wrong(options, "it takes no value"));
+	}
+	if (index < usage->count)
+		return (int)index;
+	if (row == &common[0]) {
+		terminal_plain();
+		return options_next(options);
+	}
+	options_help(usage);
+	return stop(options, VERB_OK);
+}
+
+/* "--name" or "--name=value". */
+static int take_long(struct options *options, char *argument)
+{
+	const struct usage *usage = options->usage;
+	char *equals = strchr(argument, '=');
+	size_t len = equals ? (size_t)(equals - argument) : strlen(argument);
+	char name[NAME_MAX_BYTES];
+	const char *nearest;
+	const struct option_row *row;
+
+	for (size_t i = 0; (row = row_at(usage, i)) != NULL; i++)
+		if (strlen(row->name) == len && strncmp(row->name, argument, len) == 0)
+			return take_row(options, i, equals ? equals + 1 : NULL);
+	(void)snprintf(name, sizeof(name), "%.*s", (int)len, argument);
+	nearest = options_nearest(name, row_name, usage);
+	if (nearest)
+		(void)ending_say(VERB_USAGE, usage->verb, "--%s: no such option; meant is --%s?",
+				 name, nearest);
+	else
+		(void)ending_say(VERB_USAGE, usage->verb,
+				 "--%s: no such option; spoke %s --help shows them", name,
+				 usage->verb);
+	return stop(options, VERB_USAGE);
+}
+
+/* A letter of "-nv", or "-c5": the value is what is behind the letter. */
+static int take_letter(struct options *options, char *letters)
+{
+	const struct usage *usage = options->usage;
+	const struct option_row *row;
+
+	options->flags = NULL;
+	for (size_t i = 0; (row = row_at(usage, i)) != NULL; i++) {
+		if (row->letter != *letters)
+			continue;
+		if (!letters[1])
+			return take_row(options, i, NULL);
+		if (row->value)
+			return take_row(options, i, letters + 1);
+		options->flags = letters + 1;
+		return take_row(options, i, NULL);
+	}
+	(void)ending_say(VERB_USAGE, usage->verb, "-%c: no such option; spoke %s --help shows them",
+			 isprint((unsigned char)*letters) ? *letters : '?', usage->verb);
+	return stop(options, VERB_USAGE);
+}
+
+int options_next(struct options *options)
+{
+	if (options->flags)
+		return take_letter(options, options->flags);
+	while (options->at < options->argc) {
+		char *argument = options->argv[options->at++];
+
+		if (strcmp(argument, "--") == 0) {
+			while (options->at < options->argc)
+				options->operands[options->operand_count++] =
+					options->argv[options->at++];
+			break;
+		}
+		if (strncmp(argument, "--", 2) == 0)
+			return take_long(options, argument + 2);
+		if (argument[0] == '-' && argument[1] && !isdigit((unsigned char)argument[1]))
+			return take_letter(options, argument + 1);
+		options->operands[options->operand_count++] = argument;
+	}
+	return OPTIONS_DONE;
+}
+
+/* --- what is wrong, and help */
+
+int options_wrong(const struct options *options, const char *what)
+{
+	return ending_say(VERB_USAGE, options->usage->verb, "--%s=%s: %s", options->row->name,
+			  options->value ? options->value : "", what);
+}
+
+int options_lacking(const struct options *options, const char *what)
+{
+	const char *verb = options->usage->verb;
+
+	return ending_say(VERB_USAGE, verb, "%s\nusage: spoke %s %s\nspoke %s --help says more",
+			  what, verb, options->usage->operands, verb);
+}
+
+static void print_row(const struct option_row *row)
+{
+	char head[64];
+
+	(void)snprintf(head, sizeof(head), "  %c%c --%s%s%s", row->letter ? '-' : ' ',
+		       row->letter ? row->letter : ' ', row->name, row->value ? " " : "",
+		       row->value ? row->value : "");
+	if (strlen(head) < 26)
+		printf("%-26s %s\n", head, row->sentence);
+	else
+		printf("%s\n%27s%s\n", head, "", row->sentence);
+}
+
+void options_help(const struct usage *usage)
+{
+	printf("usage: spoke %s [OPTION...] %s\n\n%s\n\n", usage->verb, usage->operands,
+	       usage->about);
+	for (size_t i = 0; row_at(usage, i); i++)
+		print_row(row_at(usage, i));
+	if (usage->examples)
+		printf("\nfor example:\n%s\n", usage->examples);
+}

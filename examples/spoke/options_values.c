@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "examples/spoke/options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As much as spoke has room for in a timer. */
+#define DURATION_MAX_NS UINT64_C(2147483647000000)
+
+struct unit {
+	const char *name;
+	double factor;
+};
+
+static const struct unit durations[] = {
+	{ "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { "m", 6e10 }, { "h", 3.6e12 },
+};
+
+static const struct unit sizes[] = {
+	{ "", 1 }, { "B", 1 }, { "KiB", 1024 }, { "MiB", 1048576 }, { "GiB", 1073741824 },
+};
+
+/* A number in digits, with a point or not, and then a unit of the table. */
+static bool read_units(const char *text, const struct unit *units, size_t count, double *ret)
+{
+	size_t digits = strspn(text, "0123456789.");
+	char number[32];
+	char *end;
+
+	if (!digits || digits >= sizeof(number))
+		return false;
+	memcpy(number, text, digits);
+	number[digits] = '\0';
+	*ret = strtod(number, &end);
+	if (*end)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(text + digits, units[i].name) == 0) {
+			*ret *= units[i].factor;
+			return true;
+		}
+	return false;
+}
+
+bool options_duration(const struct options *options, uint64_t max, uint64_t *ret_ns)
+{
+	double ns;
+
+	if (!max)
+		max = DURATION_MAX_NS;
+	if (strcmp(options->value, "0") == 0) {
+		*ret_ns = 0;
+		return true;
+	}
+	if (!read_units(options->value, durations, sizeof(durations) / sizeof(durations[0]), &ns)) {
+		(void)options_wrong(options, "not a duration; write a number and a unit, as 250ms, "
+					     "1.5s or 2m");
+		return false;
+	}
+	if (ns > (double)max) {
+		char what[64];
+
+		(void)snprintf(what, sizeof(what), "too long; at most %.9gs", (double)max / 1e9);
+		(void)options_wrong(options, what);
+		return false;
+	}
+	*ret_ns = (uint64_t)ns;
+	return true;
+}
+
+bool options_size(const struct options *options, uint64_t max, uint64_t *ret_bytes)
+{
+	double bytes;
+
+	if (!max)
+		max = UINT64_C(1) << 50;
+	if (!read_units(options->value, sizes, sizeof(sizes) / sizeof(sizes[0]), &bytes)) {
+		(void)options_wrong(options,
+				    "not a size; write a number, and a unit if you like, as "
+				    "512, 64KiB or 8MiB");
+		return false;
+	}
+	if (bytes > (double)max) {
+		char what[64];
+
+		(void)snprintf(what, sizeof(what), "too large; at most %.0f bytes", (double)max);
+		(void)options_wrong(options, what);
+		return false;
+	}
+	*ret_bytes = (uint64_t)bytes;
+	return true;
+}
+
+bool options_count(const struct options *options, uint64_t min, uint64_t max, uint64_t *ret_count)
+{
+	const char *text = options->value;
+	size_t digits = strspn(text, "0123456789");
+	char what[96];
+	unsigned long long count;
+
+	errno = 0;
+	count = digits && !text[digits] ? strtoull(text, NULL, 10) : 0;
+	if (!digits || text[digits]) {
+		(void)options_wrong(options, "not a count; write a number in digits, as 8");
+		return false;
+	}
+	if (!max)
+		max = UINT64_MAX;
+	if (errno || count < min || count > max) {
+		(void)snprintf(what, sizeof(what), "out of range; from %llu to %llu",
+			       (unsigned long long)min, (unsigned long long)max);
+		(void)options_wrong(options, what);
+		return false;
+	}
+	*ret_count = count;
+	return true;
+}
+
+bool options_share(const struct options *options, double *ret_share)
+{
+	static const struct unit shares[] = { { "", 1 }, { "%", 0.01 } };
+	double share;
+
+	if (!read_units(options->value, shares, 2, &share) || share > 1) {
+		(void)options_wrong(options, "not a share; write it as 0.1 or 10%");
+		return false;
+	}
+	*ret_share = share;
+	return true;
+}
+
+bool options_number(const struct options *options, double min, double *ret_number)
+{
+	char *end;
+	double number = strtod(options->value, &end);
+	char what[64];
+
+	if (end == options->value || *end || !isfinite(number)) {
+		(void)options_wrong(options, "not a number; write it as 2.5");
+		return false;
+	}
+	if (number < min) {
+		(void)snprintf(what, sizeof(what), "too small; from %g on", min);
+		(void)options_wrong(options, what);
+		return false;
+	}
+	*ret_number = number;
+	return true;
+}
