@@ -373,7 +373,7 @@ static void note_deadline(const struct spokei_attempt *attempt,
 		return;
 	spokei_count(caller->engine, SPOKE_STAT_ATTEMPTS_TIMEOUT);
 	spokei_news_timed_out(&caller->news, attempt->endpoint ? attempt->endpoint->name : NULL,
-			      outcome->queued_ns + outcome->waited_ns);
+			      attempt->pending.timeout_ns);
 }
 
 void spokei_attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome)

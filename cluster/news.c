@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define EVERY_NS UINT64_C(500000000)
+#define EVERY_NS UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
 
 static const char *plural(uint32_t count)
@@ -48,24 +48,24 @@ static void tell_of(struct spokei_news *news, enum spokei_news_kind kind)
 	switch (kind) {
 	case SPOKEI_NEWS_DEFERRED:
 		spokei_event_of(engine, SPOKE_EVENT_OF_RETRY, error,
-				"%" PRIu32 " call%s deferred, to be tried again in %" PRIu64
-				" ms; %" PRIu32 " wait",
-				count, plural(count), pause_ms, waiting);
+				"%" PRIu32 " call%s deferred (%" PRIu32
+				" wait), next try in %" PRIu64 " ms",
+				count, plural(count), waiting, pause_ms);
 		return;
 	case SPOKEI_NEWS_AGAIN:
 		spokei_event_of(engine, SPOKE_EVENT_OF_RETRY, error,
-				"%" PRIu32 " deferred call%s tried again in vain, next in %" PRIu64
-				" ms; %" PRIu32 " wait",
-				count, plural(count), pause_ms, waiting);
+				"%" PRIu32 " deferred call%s tried again in vain (%" PRIu32
+				" wait), next try in %" PRIu64 " ms",
+				count, plural(count), waiting, pause_ms);
 		return;
 	case SPOKEI_NEWS_SETTLED:
 		spokei_event_of(engine, SPOKE_EVENT_OF_RETRY, SPOKE_OK,
-				"%" PRIu32 " deferred call%s answered; %" PRIu32 " wait", count,
+				"%" PRIu32 " deferred call%s answered (%" PRIu32 " wait)", count,
 				plural(count), waiting);
 		return;
 	case SPOKEI_NEWS_GIVEN_UP:
 		spokei_event_of(engine, SPOKE_EVENT_OF_RETRY, error,
-				"%" PRIu32 " deferred call%s given up; %" PRIu32 " wait", count,
+				"%" PRIu32 " deferred call%s given up (%" PRIu32 " wait)", count,
 				plural(count), waiting);
 		return;
 	case SPOKEI_NEWS_RETRIED:

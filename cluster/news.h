@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a caller's deadlines and retries do, as events: however many there are, they are counted
- * and told together, the first at once, the others twice a second. Nothing is done for a call that
+ * and told together, the first at once, the others once a second. Nothing is done for a call that
  * is answered. Part of a caller, on the engine's thread.
  */
 #ifndef SPOKEI_NEWS_H
@@ -29,7 +29,7 @@ struct spokei_news {
 	uint32_t counts[SPOKEI_NEWS_KINDS];
 	int errors[SPOKEI_NEWS_KINDS]; /* of the last one of each */
 	uint64_t pause_ns;             /* the last one that tickets wait for */
-	uint64_t timeout_ns;           /* what the last deadline came after */
+	uint64_t timeout_ns;           /* that the last one had */
 	uint32_t elsewhere;
 	unsigned places_count;
 	struct spokei_news_place {
@@ -45,7 +45,7 @@ void spokei_news_init(struct spokei_news *news, struct spoke_engine *engine,
 /* Nothing more is told; may be called again. */
 void spokei_news_fini(struct spokei_news *news);
 
-/* A request was not answered by its deadline, which came after `timeout_ns`. `place` NULL: nobody
+/* A request was not answered by its deadline, for which it had `timeout_ns`. `place` NULL: nobody
  * knows where. */
 void spokei_news_timed_out(struct spokei_news *news, const char *place, uint64_t timeout_ns);
 
