@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/caller.h"
 
+static uint32_t calls_max(uint32_t pending_max, uint32_t tickets)
+{
+	return pending_max < UINT32_MAX / 2 - tickets ? pending_max + tickets : UINT32_MAX / 2;
+}
+
 void spokei_caller_init(struct spokei_caller *caller, struct spokei_link *link, uint32_t tickets)
 {
 	struct spoke_engine *engine = link->engine;
-	uint32_t pending_max = link->limits.pending_max;
-	uint32_t calls_max = pending_max < UINT32_MAX / 2 - tickets ? pending_max + tickets
-								    : UINT32_MAX / 2;
 
 	*caller = (struct spokei_caller){ .engine = engine, .link = link };
 	spokei_list_init(&caller->methods);
 	spokei_news_init(&caller->news, engine, tickets ? &caller->retry.tasks : NULL);
 	spokei_slab_init_lasting(&caller->calls, engine->env, sizeof(struct spokei_call),
-				 calls_max);
+				 calls_max(link->limits.pending_max, tickets));
+}
+
+void spokei_caller_resize(struct spokei_caller *caller, uint32_t pending_max, uint32_t tickets)
+{
+	caller->calls.max = calls_max(pending_max, tickets);
 }
 
 static void free_methods(struct spokei_caller *caller)

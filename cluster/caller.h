@@ -94,6 +94,10 @@ struct spokei_method_presets {
  * not be moved afterwards. */
 void spokei_caller_init(struct spokei_caller *caller, struct spokei_link *link, uint32_t tickets);
 
+/* The same numbers have changed. Calls under way stay; there may be more than the link may have,
+ * and new ones are taken when there are not. */
+void spokei_caller_resize(struct spokei_caller *caller, uint32_t pending_max, uint32_t tickets);
+
 /* No call is under way any more: gives all memory back, that of the methods too. */
 void spokei_caller_fini(struct spokei_caller *caller);
 

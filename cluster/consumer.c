@@ -124,6 +124,19 @@ static void keep_provided(struct spoke_consumer *consumer, const struct spoke_ur
 	spokei_free(env, text, 1, size);
 }
 
+/* What its calls go by has changed: what is provided, or the file. */
+void spokei_consumer_inherit(struct spoke_consumer *consumer)
+{
+	struct spokei_consumer_settings *settings = &consumer->settings;
+
+	spokei_settings_inherit(consumer->engine, settings, &consumer->provided);
+	if (settings->calls.balancer != consumer->balance.balancer) {
+		spokei_balance_fini(&consumer->balance, consumer->engine->env);
+		spokei_balance_init(&consumer->balance, settings->calls.balancer);
+	}
+	spokei_methods_inherit(consumer);
+}
+
 /* What the first provider says counts where the consumer says nothing itself. */
 static void consumer_listed(void *arg, const struct spoke_url *urls, size_t count)
 {
@@ -137,12 +150,7 @@ static void consumer_listed(void *arg, const struct spoke_url *urls, size_t coun
 	if (first == count)
 		return;
 	keep_provided(consumer, &urls[first]);
-	spokei_settings_inherit(settings, &consumer->provided);
-	if (settings->calls.balancer != consumer->balance.balancer) {
-		spokei_balance_fini(&consumer->balance, consumer->engine->env);
-		spokei_balance_init(&consumer->balance, settings->calls.balancer);
-	}
-	spokei_methods_inherit(consumer);
+	spokei_consumer_inherit(consumer);
 }
 
 static int subscribe(struct spoke_consumer *consumer, const struct spoke_consumer_options *options)
@@ -212,7 +220,7 @@ static void consumer_bury(struct spokei_task *task)
 	spoke_url_fini(&consumer->provided);
 	spokei_filters_fini(&consumer->filters, env);
 	spokei_link_fini(&consumer->link);
-	spokei_settings_consumer_fini(&consumer->settings);
+	spokei_settings_consumer_fini(env, &consumer->settings);
 	spokei_free(env, consumer, 1, sizeof(*consumer));
 }
 
@@ -223,6 +231,7 @@ void spokei_consumer_end(struct spoke_consumer *consumer)
 		return;
 	consumer->caller.closed = true;
 	consumer->ended = true;
+	spokei_config_leave(&consumer->settings.file);
 	spokei_call_sweep(&consumer->caller);
 	spokei_subscription_end(&consumer->subscription);
 	spokei_directory_end(&consumer->directory);
@@ -328,7 +337,10 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 	error = spokei_settings_consumer(engine, with, &consumer->settings);
 	if (error)
 		goto err_after_alloc;
-	error = spokei_link_init(&consumer->link, engine, &consumer->settings.limits);
+	consumer->settings.file.changed = spokei_consumer_changed;
+	error = spokei_config_join(&consumer->settings.file, engine);
+	if (error == 0)
+		error = spokei_link_init(&consumer->link, engine, &consumer->settings.limits);
 	if (error)
 		goto err_after_settings;
 	consumer->link.connects = true;
@@ -361,7 +373,7 @@ err_after_link:
 	spokei_caller_fini(&consumer->caller);
 	spokei_link_fini(&consumer->link);
 err_after_settings:
-	spokei_settings_consumer_fini(&consumer->settings);
+	spokei_settings_consumer_fini(engine->env, &consumer->settings);
 err_after_alloc:
 	spokei_free(engine->env, consumer, 1, sizeof(*consumer));
 	return error;

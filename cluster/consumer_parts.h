@@ -49,6 +49,12 @@ SPOKE_MUST_USE int spokei_method_say(struct spoke_method *method,
 /* What is provided has changed: its methods go by that where they say nothing themselves. */
 void spokei_methods_inherit(struct spoke_consumer *consumer);
 
+/* The same, or the file has changed; of the consumer too. */
+void spokei_consumer_inherit(struct spoke_consumer *consumer);
+
+/* The file says something else now. */
+void spokei_consumer_changed(struct spokei_config_user *user);
+
 /* Ends all that the consumer does. */
 void spokei_consumer_end(struct spoke_consumer *consumer);
 

@@ -115,6 +115,10 @@ SPOKE_MUST_USE int spokei_directory_pick(struct spokei_directory *directory,
 void spokei_directory_count(struct spokei_directory *directory, const uint64_t *tried,
 			    size_t tried_count, uint32_t *ret_able, uint32_t *ret_fresh);
 
+/* What may change of its settings has: actives, and when endpoints are put aside. */
+void spokei_directory_change(struct spokei_directory *directory,
+			     const struct spokei_directory_settings *settings);
+
 /* How many are listed. */
 static inline size_t spokei_directory_listed(const struct spokei_directory *directory)
 {

@@ -14,6 +14,16 @@ void spokei_directory_refresh_later(struct spokei_directory *directory)
 		spokei_engine_soon(directory->engine, &directory->news);
 }
 
+void spokei_directory_change(struct spokei_directory *directory,
+			     const struct spokei_directory_settings *settings)
+{
+	directory->settings.actives_max = settings->actives_max ? settings->actives_max
+								: UINT32_MAX;
+	directory->settings.eject_failures = settings->eject_failures;
+	directory->settings.eject_ns = settings->eject_ns;
+	spokei_directory_refresh_later(directory);
+}
+
 /* One that is not listed any more, and that nothing holds, goes. */
 static void bury_if_over(struct spokei_endpoint *endpoint)
 {

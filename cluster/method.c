@@ -209,11 +209,14 @@ void spokei_methods_inherit(struct spoke_consumer *consumer)
 
 	for (struct spoke_list *node = methods->next; node != methods; node = node->next) {
 		struct spoke_method *method = spoke_container_of(node, struct spoke_method, node);
+		const struct spokei_method_name name = { method->request.service, method->name };
 
 		/* It was not refused as it was made, and what is provided cannot be. */
 		(void)!spokei_settings_method(consumer->engine, &consumer->settings,
-					      &consumer->provided, method->name, &method->said,
+					      &consumer->provided, &name, &method->said,
 					      &method->settings);
+		spokei_limit_change(&method->limit, method->settings.actives,
+				    method->settings.per_second);
 		choose_balance(consumer, method);
 	}
 }
@@ -246,6 +249,7 @@ int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
 				    "dubbo://127.0.0.1:20880/demo.EchoService, or into the options"
 				  : NULL,
 	};
+	struct spokei_method_name of;
 	int error;
 
 	if (spokei_engine_forked(consumer->engine))
@@ -253,10 +257,13 @@ int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
 	if (name == NULL)
 		return SPOKE_EINVAL;
 	options = options ? options : &defaults;
+	of.method = name;
+	of.service = spokei_span(text_or(options->service, settings->service),
+				 strlen(text_or(options->service, settings->service)));
 	error = check_options(consumer->engine, options);
 	if (error == 0)
-		error = spokei_settings_method(consumer->engine, settings, &consumer->provided,
-					       name, options, &presets.settings);
+		error = spokei_settings_method(consumer->engine, settings, &consumer->provided, &of,
+					       options, &presets.settings);
 	if (error == 0)
 		error = spokei_method_new(&consumer->caller, name, options, &presets, ret_method);
 	if (error)

@@ -6,8 +6,8 @@
 #include "cluster/request.h"
 #include "cluster/settings.h"
 
-#define CONNECTIONS_MAX 10000u
-#define CONNECTIONS_PER_PEER_MAX 1000u
+#include <stdio.h>
+
 #define ADDRESS_TEXT 160u
 #define CELLS_MAX (UINT32_MAX / 2) /* of pushes, and of peers with a name */
 
@@ -172,6 +172,7 @@ static void end_provider(struct spoke_provider *provider)
 		return;
 	provider->ended = true;
 	provider->caller.closed = true;
+	spokei_config_leave(&provider->file);
 	spokei_registration_end(&provider->registration);
 	stop_listening(provider);
 	spokei_link_end(&provider->link, &provider->bury);
@@ -271,51 +272,18 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 	return error;
 }
 
-int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_options *options,
-		       struct spoke_provider **ret_provider)
+/* What its life goes on from here, and nothing fails. */
+static void begin_life(struct spoke_provider *provider, const struct spoke_provider_options *with)
 {
-	static const struct spoke_provider_options defaults;
-	const struct spoke_provider_options *with = options ? options : &defaults;
-	const struct spoke_env *env = engine->env;
-	struct spoke_provider *provider;
-	struct spokei_link_limits limits;
-	int error;
+	const struct spoke_env *env = provider->engine->env;
 
-	if (spokei_engine_forked(engine))
-		return SPOKE_EFORKED;
-	if (spokei_engine_ending(engine))
-		return SPOKE_ECLOSED;
-	if (with->pushes_max > CELLS_MAX) {
-		spokei_event(engine, SPOKE_ERANGE, "option pushes_max: at most %u", CELLS_MAX);
-		return SPOKE_ERANGE;
-	}
-	error = spokei_settings_provider(engine, with, &limits);
-	if (error)
-		return error;
-	if (with->pushes_max)
-		limits.pending_max = with->pushes_max;
-	provider = spokei_alloc(env, 1, sizeof(*provider));
-	if (provider == NULL)
-		return SPOKE_ENOMEM;
-	provider->engine = engine;
-	provider->bury.run = provider_bury;
-	error = make_filters(provider, with);
-	if (error == 0)
-		error = init_parts(provider, with, &limits);
-	if (error) {
-		free_filters(provider);
-		spokei_free(env, provider->default_service, 1, provider->default_size);
-		spokei_free(env, provider, 1, sizeof(*provider));
-		return error;
-	}
 	provider->link.serves = true;
 	provider->changed = with->changed;
 	provider->changed_arg = with->changed_arg;
-	spokei_crowd_init(&provider->crowd, env,
-			  with->connections_max ? with->connections_max : CONNECTIONS_MAX,
-			  with->connections_per_peer_max ? with->connections_per_peer_max
-							 : CONNECTIONS_PER_PEER_MAX);
+	spokei_crowd_init(&provider->crowd, env, with->connections_max,
+			  with->connections_per_peer_max);
 	spokei_services_init(&provider->services, env, provider->default_service);
+	provider->services.limits_all = provider->file.config != NULL;
 	spokei_caller_init(&provider->caller, &provider->link, 0);
 	provider->caller.pushes = true;
 	spokei_slab_init(&provider->peers, env, sizeof(struct spokei_peer), CELLS_MAX);
@@ -326,7 +294,73 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 		.woke = provider_woke,
 		.free = provider_free,
 	};
-	spokei_roll_add(engine, &provider->member);
+	spokei_roll_add(provider->engine, &provider->member);
+}
+
+static void keep_options(struct spoke_provider *provider,
+			 const struct spoke_provider_options *options)
+{
+	provider->said = *options;
+	provider->said.default_service = NULL;
+	provider->said.registry = NULL;
+	provider->said.registry_kind = NULL;
+	provider->said.advertise = NULL;
+	provider->said.application = NULL;
+	provider->said.filters = NULL;
+	provider->said.access_log = NULL;
+	provider->said.config = NULL;
+	provider->said.admin = NULL;
+	provider->file.config = options->config;
+	provider->file.changed = spokei_provider_changed;
+}
+
+static int read_options(struct spoke_engine *engine, const struct spoke_provider_options *options,
+			struct spokei_link_limits *ret)
+{
+	if (options->pushes_max > CELLS_MAX) {
+		spokei_event(engine, SPOKE_ERANGE, "option pushes_max: at most %u", CELLS_MAX);
+		return SPOKE_ERANGE;
+	}
+	return spokei_settings_provider(engine, options, ret);
+}
+
+int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_options *options,
+		       struct spoke_provider **ret_provider)
+{
+	static const struct spoke_provider_options defaults;
+	struct spoke_provider_options with = options ? *options : defaults;
+	const struct spoke_env *env = engine->env;
+	struct spoke_provider *provider;
+	struct spokei_link_limits limits;
+	int error;
+
+	if (spokei_engine_forked(engine))
+		return SPOKE_EFORKED;
+	if (spokei_engine_ending(engine))
+		return SPOKE_ECLOSED;
+	spokei_settings_served(with.config, &with);
+	error = read_options(engine, &with, &limits);
+	if (error)
+		return error;
+	provider = spokei_alloc(env, 1, sizeof(*provider));
+	if (provider == NULL)
+		return SPOKE_ENOMEM;
+	provider->engine = engine;
+	provider->bury.run = provider_bury;
+	keep_options(provider, options ? options : &defaults);
+	error = spokei_config_join(&provider->file, engine);
+	if (error == 0)
+		error = make_filters(provider, &with);
+	if (error == 0)
+		error = init_parts(provider, &with, &limits);
+	if (error) {
+		spokei_config_leave(&provider->file);
+		free_filters(provider);
+		spokei_free(env, provider->default_service, 1, provider->default_size);
+		spokei_free(env, provider, 1, sizeof(*provider));
+		return error;
+	}
+	begin_life(provider, &with);
 	*ret_provider = provider;
 	return SPOKE_OK;
 }
@@ -339,9 +373,12 @@ int spoke_provider_add(struct spoke_provider *provider, const struct spoke_servi
 	if (spokei_engine_forked(provider->engine))
 		return SPOKE_EFORKED;
 	error = spokei_services_add(&provider->services, service, handlers, count);
-	if (error == 0)
-		spokei_registration_changed(&provider->registration);
-	return error;
+	if (error)
+		return error;
+	if (provider->file.config)
+		spokei_provider_limit(provider);
+	spokei_registration_changed(&provider->registration);
+	return SPOKE_OK;
 }
 
 int spoke_provider_listen(struct spoke_provider *provider, const char *url)
@@ -367,6 +404,30 @@ int spoke_provider_listen(struct spoke_provider *provider, const char *url)
 	provider->listener_count++;
 	spokei_registration_changed(&provider->registration);
 	return SPOKE_OK;
+}
+
+int spoke_provider_listen_configured(struct spoke_provider *provider)
+{
+	const char *list = spokei_config_text(provider->file.config, SPOKEI_IN_PROVIDER,
+					      spokei_span(NULL, 0), SPOKEI_KEY_LISTEN);
+	const char *at = list;
+	struct spoke_span item;
+	int count = 0;
+
+	while (spokei_option_item(&at, &item)) {
+		char url[SPOKE_URL_HOST_MAX + 128];
+		int error = SPOKE_ETOOLARGE;
+
+		(void)snprintf(url, sizeof(url), "%.*s", (int)item.len, (const char *)item.data);
+		if (strlen(url) == item.len)
+			error = spoke_provider_listen(provider, url);
+		else
+			spokei_event(provider->engine, error, "listen: a URL is too long");
+		if (error)
+			return error;
+		count++;
+	}
+	return count;
 }
 
 size_t spoke_provider_address(const struct spoke_provider *provider, size_t index, char *text,

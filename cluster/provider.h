@@ -6,6 +6,7 @@
 #define SPOKEI_PROVIDER_H
 
 #include "cluster/caller.h"
+#include "cluster/config.h"
 #include "cluster/filter/filter.h"
 #include "cluster/registration.h"
 #include "cluster/service.h"
@@ -30,7 +31,9 @@ struct spoke_provider {
 	struct spokei_listener *listeners[SPOKEI_LISTENERS_MAX];
 	size_t listener_count;
 	struct spokei_registration registration;
-	char *default_service; /* NULL: none */
+	struct spokei_config_user file;
+	struct spoke_provider_options said; /* the numbers of it; of the rest NULL */
+	char *default_service;              /* NULL: none */
 	size_t default_size;
 	struct spoke_request *spare; /* memory of one that was answered, for the next; or NULL */
 	spoke_link_changed changed;  /* may be NULL */
@@ -43,6 +46,12 @@ struct spoke_provider {
 
 /* The kind of the engine's members that are providers: this very string. */
 extern const char spokei_provider_kind[];
+
+/* The file says something else now. */
+void spokei_provider_changed(struct spokei_config_user *user);
+
+/* The limits of methods, where a handler has none of its own, are those of the file. */
+void spokei_provider_limit(struct spoke_provider *provider);
 
 /* A connection that has spoken, as users name it. */
 struct spokei_peer {

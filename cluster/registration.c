@@ -270,6 +270,33 @@ int spokei_registration_check(const struct spokei_registration *registration,
 
 /* --- life */
 
+static void weigh(struct spokei_registration *registration, uint32_t weight, uint64_t warmup_ns)
+{
+	registration->weight = weight ? weight : WEIGHT;
+	if (weight == SPOKE_NONE)
+		registration->weight = 0;
+	registration->warmup_ms = warmup_ns ? (warmup_ns + MS - 1) / MS : WARMUP_MS;
+	if (warmup_ns == SPOKE_OFF)
+		registration->warmup_ms = 0;
+}
+
+void spokei_registration_reweigh(struct spokei_registration *registration, uint32_t weight,
+				 uint64_t warmup_ns)
+{
+	const struct spokei_registration before = *registration;
+	struct spoke_list *all = &registration->of.services->all;
+
+	if (registration->closed)
+		return;
+	weigh(registration, weight, warmup_ns);
+	if (registration->weight == before.weight && registration->warmup_ms == before.warmup_ms)
+		return;
+	/* Of one place and service the newest listing counts. */
+	for (struct spoke_list *node = all->next; node != all; node = node->next)
+		spoke_container_of(node, struct spokei_service, node)->listed = 0;
+	spokei_registration_changed(registration);
+}
+
 int spokei_registration_init(struct spokei_registration *registration, struct spoke_engine *engine,
 			     const struct spokei_registration_of *of,
 			     const struct spoke_provider_options *options)
@@ -290,13 +317,7 @@ int spokei_registration_init(struct spokei_registration *registration, struct sp
 	};
 	if (error || options->registry == NULL)
 		return error;
-	registration->weight = options->weight ? options->weight : WEIGHT;
-	if (options->weight == SPOKE_NONE)
-		registration->weight = 0;
-	registration->warmup_ms = options->warmup_ns ? (options->warmup_ns + MS - 1) / MS
-						     : WARMUP_MS;
-	if (options->warmup_ns == SPOKE_OFF)
-		registration->warmup_ms = 0;
+	weigh(registration, options->weight, options->warmup_ns);
 	registration->retry_ns = with.retry_ns ? with.retry_ns : SPOKEI_KEEPER_RETRY_NS;
 	error = copy_texts(registration, options);
 	if (error == 0)

@@ -49,6 +49,10 @@ SPOKE_MUST_USE int spokei_registration_check(const struct spokei_registration *r
 /* There is a service or a place more. */
 void spokei_registration_changed(struct spokei_registration *registration);
 
+/* It weighs something else, as the options of the provider have it, and publishes that. */
+void spokei_registration_reweigh(struct spokei_registration *registration, uint32_t weight,
+				 uint64_t warmup_ns);
+
 /* Withdraws all, and publishes no more. */
 void spokei_registration_withdraw(struct spokei_registration *registration);
 

@@ -84,7 +84,7 @@ static int check_handlers(const struct spoke_handler *handlers, size_t count, si
 }
 
 static int add_route(struct spokei_service *service, const struct spoke_handler *handler,
-		     unsigned char **texts)
+		     bool limits_all, unsigned char **texts)
 {
 	struct spokei_route *route = &service->routes[service->count];
 	struct spoke_span method = text_of(handler->method);
@@ -97,7 +97,9 @@ static int add_route(struct spokei_service *service, const struct spoke_handler 
 		.flags = handler->flags,
 	};
 	service->count++;
-	if (has_limit(handler)) {
+	route->executes = handler->executes;
+	route->per_second = handler->per_second;
+	if (has_limit(handler) || (limits_all && handler != &echo_handler)) {
 		route->limit = &service->limits[service->limit_count++];
 		spokei_limit_init(route->limit, handler->executes, handler->per_second);
 	}
@@ -113,14 +115,14 @@ static int add_route(struct spokei_service *service, const struct spoke_handler 
 }
 
 static int add_routes(struct spokei_service *service, const struct spoke_handler *handlers,
-		      size_t count, unsigned char *texts)
+		      size_t count, bool limits_all, unsigned char *texts)
 {
 	int error = SPOKE_OK;
 
 	for (size_t i = 0; i < count && error == SPOKE_OK; i++)
-		error = add_route(service, &handlers[i], &texts);
+		error = add_route(service, &handlers[i], limits_all, &texts);
 	if (error == SPOKE_OK && spokei_map_get(&service->methods, ECHO, strlen(ECHO)) == NULL)
-		error = add_route(service, &echo_handler, &texts);
+		error = add_route(service, &echo_handler, limits_all, &texts);
 	return error;
 }
 
@@ -153,6 +155,8 @@ int spokei_services_add(struct spokei_services *services,
 		return SPOKE_ETOOLARGE;
 	if (spokei_map_get(&services->by_key, key, key_len))
 		return SPOKE_EEXIST;
+	if (services->limits_all)
+		limits = count;
 	size = sizeof(*service) + (count + 1) * sizeof(struct spokei_route) +
 	       limits * sizeof(struct spokei_limit) + key_len + texts_len + strlen(ECHO);
 	service = spokei_alloc(services->env, 1, size);
@@ -167,7 +171,7 @@ int spokei_services_add(struct spokei_services *services,
 	service->key = spokei_span(texts, key_len);
 	service->name = spokei_span(texts, name.len);
 	spokei_map_init(&service->methods, services->env);
-	error = add_routes(service, handlers, count, texts + key_len);
+	error = add_routes(service, handlers, count, services->limits_all, texts + key_len);
 	if (error == SPOKE_OK)
 		error = spokei_map_add(&services->by_key, service->key.data, key_len, service);
 	if (error) {

@@ -24,6 +24,8 @@ struct spokei_route {
 	void *arg;
 	unsigned flags;
 	struct spokei_limit *limit; /* NULL: none */
+	uint32_t executes;          /* as its handler says */
+	uint32_t per_second;
 };
 
 struct spokei_service {
@@ -45,6 +47,7 @@ struct spokei_services {
 	const struct spoke_env *env;
 	struct spokei_map by_key;
 	struct spoke_list all;    /* in the order they were added */
+	bool limits_all;          /* each route has a limit, which may be set later */
 	const char *default_name; /* of requests that name none; NULL: the first. Borrowed */
 };
 

@@ -5,10 +5,8 @@
 #include "cluster/catalog.h"
 #include "core/option.h"
 
-#define MUTE_INTERVALS 4u /* of silence before a peer's first byte */
-#define HEARTBEAT_NS UINT64_C(60000000000)
+#define NO_PLACE "consumer"                /* scheme of a URL that names a service, and no place */
 #define PAUSE_CAP_NS UINT64_C(60000000000) /* of growing ones */
-#define HEARTBEAT_MIN_NS UINT64_C(10000000)
 
 static const char *first_text(const char *first, const char *second, const char *third)
 {
@@ -23,23 +21,18 @@ static const char *first_text(const char *first, const char *second, const char 
 static int overrule_interval(struct spoke_engine *engine, struct spokei_key_values *values,
 			     enum spokei_key key, uint64_t option)
 {
-	uint64_t *value = &values->of[key];
 	char text[32];
-	int error = SPOKE_OK;
 
-	if (option == SPOKE_OFF)
-		*value = SPOKEI_IDLE_OFF;
-	else
-		error = spokei_keys_overrule(engine, values, key, option);
-	if (error == SPOKE_OK && *value != SPOKEI_IDLE_OFF && *value < HEARTBEAT_MIN_NS) {
-		spokei_option_print(SPOKEI_OPTION_DURATION, *value, text, sizeof(text));
-		spokei_event(engine, SPOKE_ERANGE,
-			     option ? "option %s=%s: 10ms at least, or SPOKE_OFF"
-				    : "URL: %s=%s: 10ms at least, or 0 for none",
-			     spokei_keys_name(key), text);
-		error = SPOKE_ERANGE;
+	if (option == SPOKE_OFF) {
+		values->of[key] = SPOKEI_IDLE_OFF;
+		return SPOKE_OK;
 	}
-	return error;
+	if (option == 0 || option >= SPOKEI_PERIOD_MIN_NS)
+		return spokei_keys_overrule(engine, values, key, option);
+	spokei_option_print(SPOKEI_OPTION_DURATION, option, text, sizeof(text));
+	spokei_event(engine, SPOKE_ERANGE, "option %s=%s: 10ms at least, or SPOKE_OFF",
+		     spokei_keys_name(key), text);
+	return SPOKE_ERANGE;
 }
 
 /* --- calls */
@@ -114,63 +107,6 @@ uint64_t spokei_settings_deadline(const struct spokei_call_settings *settings,
 	return all_ns;
 }
 
-/* What is said in code for all methods yields to what a URL says of this one. */
-static void choose_tables(const struct spokei_consumer_settings *settings,
-			  const struct spokei_key_values *values, struct spokei_call_settings *ret)
-{
-	if (settings->policy && !values->said[SPOKEI_KEY_CLUSTER])
-		ret->policy = settings->policy;
-	if (settings->balancer && !values->said[SPOKEI_KEY_LOADBALANCE])
-		ret->balancer = settings->balancer;
-}
-
-int spokei_settings_method(struct spoke_engine *engine,
-			   const struct spokei_consumer_settings *settings,
-			   const struct spoke_url *provided, const char *name,
-			   const struct spoke_method_options *options,
-			   struct spokei_call_settings *ret)
-{
-	struct spokei_key_values values = settings->values;
-	int error;
-
-	spokei_keys_read_provided(provided, &values);
-	values.said[SPOKEI_KEY_CLUSTER] = false;
-	values.said[SPOKEI_KEY_LOADBALANCE] = false;
-	spokei_keys_read_method(provided, name, &values);
-	spokei_keys_read_method(&settings->url, name, &values);
-	error = spokei_keys_overrule(engine, &values, SPOKEI_KEY_TIMEOUT, options->timeout_ns);
-	if (error == 0)
-		error = overrule_retries(engine, &values, options->retries);
-	if (error == 0)
-		error = spokei_keys_overrule(engine, &values, SPOKEI_KEY_ACTIVES, options->actives);
-	if (error == 0)
-		error = spokei_keys_overrule(engine, &values, SPOKEI_KEY_TPS, options->per_second);
-	if (error)
-		return error;
-	fill_calls(&values, ret);
-	choose_tables(settings, &values, ret);
-	if (options->policy)
-		ret->policy = options->policy;
-	if (options->balancer)
-		ret->balancer = options->balancer;
-	ret->idempotent |= options->idempotent;
-	return SPOKE_OK;
-}
-
-void spokei_settings_inherit(struct spokei_consumer_settings *settings,
-			     const struct spoke_url *provided)
-{
-	struct spokei_key_values values = settings->values;
-
-	spokei_keys_read_provided(provided, &values);
-	fill_calls(&values, &settings->calls);
-	values.said[SPOKEI_KEY_CLUSTER] = false;
-	values.said[SPOKEI_KEY_LOADBALANCE] = false;
-	choose_tables(settings, &values, &settings->calls);
-}
-
-/* --- consumers */
-
 static int overrule_consumer(struct spoke_engine *engine,
 			     const struct spoke_consumer_options *options,
 			     struct spokei_key_values *values)
@@ -216,68 +152,231 @@ static int overrule_consumer(struct spoke_engine *engine,
 	return SPOKE_OK;
 }
 
-static void fill_consumer(const struct spoke_consumer_options *options,
-			  struct spokei_consumer_settings *ret)
-{
-	static const struct spoke_url nothing;
-	const uint64_t *of = ret->values.of;
+/* --- what is said, one over the other */
 
-	ret->policy = options->policy;
-	ret->balancer = options->balancer;
-	spokei_settings_inherit(ret, &nothing);
+static struct spoke_span span_of(const char *text)
+{
+	return (struct spoke_span){ (const unsigned char *)text, strlen(text) };
+}
+
+/* What counts for all methods of a service; `provided` may be NULL. */
+static int read_wide(struct spoke_engine *engine, const struct spokei_consumer_settings *settings,
+		     const struct spoke_url *provided, struct spoke_span service,
+		     struct spokei_key_values *ret)
+{
+	const struct spoke_config *config = settings->file.config;
+	int error;
+
+	spokei_keys_preset(ret);
+	if (provided)
+		spokei_keys_read_provided(provided, ret);
+	spokei_config_read(config, SPOKEI_IN_CONSUMER, span_of(""), ret);
+	spokei_config_read(config, SPOKEI_IN_REGISTRY, span_of(""), ret);
+	spokei_config_read(config, SPOKEI_IN_SERVICE, service, ret);
+	error = spokei_keys_read(engine, &settings->url, ret);
+	return error ? error : overrule_consumer(engine, &settings->said, ret);
+}
+
+/* What is said in code for all methods yields to what is said of this one. */
+static void choose_tables(const struct spokei_consumer_settings *settings,
+			  const struct spokei_key_values *values, struct spokei_call_settings *ret)
+{
+	if (settings->said.policy && !values->said[SPOKEI_KEY_CLUSTER])
+		ret->policy = settings->said.policy;
+	if (settings->said.balancer && !values->said[SPOKEI_KEY_LOADBALANCE])
+		ret->balancer = settings->said.balancer;
+}
+
+static int overrule_method(struct spoke_engine *engine, const struct spoke_method_options *options,
+			   struct spokei_key_values *values)
+{
+	int error = spokei_keys_overrule(engine, values, SPOKEI_KEY_TIMEOUT, options->timeout_ns);
+
+	if (error == 0)
+		error = overrule_retries(engine, values, options->retries);
+	if (error == 0)
+		error = spokei_keys_overrule(engine, values, SPOKEI_KEY_ACTIVES, options->actives);
+	if (error == 0)
+		error = spokei_keys_overrule(engine, values, SPOKEI_KEY_TPS, options->per_second);
+	return error;
+}
+
+int spokei_settings_method(struct spoke_engine *engine,
+			   const struct spokei_consumer_settings *settings,
+			   const struct spoke_url *provided, const struct spokei_method_name *name,
+			   const struct spoke_method_options *options,
+			   struct spokei_call_settings *ret)
+{
+	struct spokei_key_values values;
+	int error = read_wide(engine, settings, provided, name->service, &values);
+
+	if (error)
+		return error;
+	values.said[SPOKEI_KEY_CLUSTER] = false;
+	values.said[SPOKEI_KEY_LOADBALANCE] = false;
+	spokei_keys_read_method(provided, name->method, &values);
+	spokei_config_read_method(settings->file.config, name->service, name->method, &values);
+	spokei_keys_read_method(&settings->url, name->method, &values);
+	error = overrule_method(engine, options, &values);
+	if (error)
+		return error;
+	fill_calls(&values, ret);
+	choose_tables(settings, &values, ret);
+	if (options->policy)
+		ret->policy = options->policy;
+	if (options->balancer)
+		ret->balancer = options->balancer;
+	ret->idempotent |= options->idempotent;
+	return SPOKE_OK;
+}
+
+static void fill_inherited(struct spokei_consumer_settings *settings,
+			   struct spokei_key_values *values)
+{
+	fill_calls(values, &settings->calls);
+	values->said[SPOKEI_KEY_CLUSTER] = false;
+	values->said[SPOKEI_KEY_LOADBALANCE] = false;
+	choose_tables(settings, values, &settings->calls);
+}
+
+void spokei_settings_inherit(struct spoke_engine *engine, struct spokei_consumer_settings *settings,
+			     const struct spoke_url *provided)
+{
+	struct spokei_key_values values;
+
+	/* It was not refused as the consumer was made, and a file that is read is right. */
+	if (read_wide(engine, settings, provided, span_of(settings->service), &values) == SPOKE_OK)
+		fill_inherited(settings, &values);
+}
+
+/* --- consumers */
+
+/* What a file may change while the consumer lives. */
+static void fill_live(const struct spokei_key_values *values, struct spokei_consumer_settings *ret)
+{
+	const uint64_t *of = values->of;
+
+	ret->tasks_max = (uint32_t)of[SPOKEI_KEY_FAILBACK_TASKS];
+	ret->bytes_max = (size_t)of[SPOKEI_KEY_FAILBACK_BYTES];
+	ret->drops_oldest = of[SPOKEI_KEY_FAILBACK_OVERFLOW] != 0;
+	ret->limits.heartbeat_ns = of[SPOKEI_KEY_HEARTBEAT];
+	ret->limits.idle_close_ns = of[SPOKEI_KEY_IDLE_CLOSE];
+	ret->limits.pending_max = (uint32_t)of[SPOKEI_KEY_PENDING_MAX];
+	ret->directory.actives_max = (uint32_t)of[SPOKEI_KEY_ENDPOINT_ACTIVES];
+	ret->directory.eject_failures = (uint32_t)of[SPOKEI_KEY_EJECT_FAILURES];
+	ret->directory.eject_ns = of[SPOKEI_KEY_EJECT_TIME];
+}
+
+void spokei_settings_renew(struct spoke_engine *engine, struct spokei_consumer_settings *settings)
+{
+	struct spokei_key_values values;
+
+	if (read_wide(engine, settings, NULL, span_of(settings->service), &values) == SPOKE_OK)
+		fill_live(&values, settings);
+}
+
+/* A consumer whose URL names no place asks the registry of the file. */
+static const char *find_registry(const struct spoke_consumer_options *options,
+				 const struct spokei_consumer_settings *settings)
+{
+	if (options->registry || strcmp(settings->url.scheme, NO_PLACE) != 0)
+		return options->registry;
+	return spokei_config_text(settings->file.config, SPOKEI_IN_REGISTRY, span_of(""),
+				  SPOKEI_KEY_REGISTRY_URL);
+}
+
+static void fill_consumer(const struct spoke_consumer_options *options,
+			  struct spokei_key_values *values, struct spokei_consumer_settings *ret)
+{
+	const uint64_t *of = values->of;
+	const char *kept = spokei_config_text(ret->file.config, SPOKEI_IN_REGISTRY, span_of(""),
+					      SPOKEI_KEY_REGISTRY_CACHE);
+
 	ret->changed = options->changed;
 	ret->changed_arg = options->changed_arg;
 	ret->settled = options->settled;
 	ret->settled_arg = options->settled_arg;
-	ret->tasks_max = (uint32_t)of[SPOKEI_KEY_FAILBACK_TASKS];
-	ret->bytes_max = (size_t)of[SPOKEI_KEY_FAILBACK_BYTES];
-	ret->drops_oldest = of[SPOKEI_KEY_FAILBACK_OVERFLOW] != 0;
 	spokei_link_limits_init(&ret->limits);
-	ret->limits.heartbeat_ns = of[SPOKEI_KEY_HEARTBEAT];
-	ret->limits.idle_close_ns = of[SPOKEI_KEY_IDLE_CLOSE];
-	ret->limits.pending_max = (uint32_t)of[SPOKEI_KEY_PENDING_MAX];
 	ret->limits.wire.frame_max = (size_t)of[SPOKEI_KEY_FRAME_MAX];
 	ret->directory = (struct spokei_directory_settings){
 		.service = ret->service,
 		.version = ret->version,
 		.group = ret->group,
 		.connections = (uint32_t)of[SPOKEI_KEY_CONNECTIONS],
-		.actives_max = (uint32_t)of[SPOKEI_KEY_ENDPOINT_ACTIVES],
-		.eject_failures = (uint32_t)of[SPOKEI_KEY_EJECT_FAILURES],
-		.eject_ns = of[SPOKEI_KEY_EJECT_TIME],
 		.lazy = of[SPOKEI_KEY_LAZY] != 0,
 		.protects = of[SPOKEI_KEY_REGISTRY_PROTECT] != 0,
 	};
 	ret->keeper = (struct spokei_keeper_options){
-		.registry = options->registry,
+		.registry = find_registry(options, ret),
 		.kind = options->registry_kind,
 		.retry_ns = of[SPOKEI_KEY_REGISTRY_RETRY_PERIOD],
 		.retries_max = (uint32_t)of[SPOKEI_KEY_REGISTRY_RETRY_TIMES],
 		.cache = first_text(options->registry_cache,
-				    spoke_url_get(&ret->url, "registry.cache"), NULL),
+				    spoke_url_get(&ret->url, "registry.cache"), kept),
 		.takes_empty = of[SPOKEI_KEY_REGISTRY_PROTECT] == 0,
 	};
+	fill_live(values, ret);
+	fill_inherited(ret, values);
+}
+
+/* Version and group; the file's are copied, for it may be read again. */
+static int read_which(struct spoke_engine *engine, struct spokei_consumer_settings *ret)
+{
+	const struct spoke_config *config = ret->file.config;
+	const struct spoke_span service = span_of(ret->service);
+	const char *version = spokei_config_text(config, SPOKEI_IN_SERVICE, service,
+						 SPOKEI_KEY_VERSION);
+	const char *group = spokei_config_text(config, SPOKEI_IN_SERVICE, service,
+					       SPOKEI_KEY_GROUP);
+	size_t version_size;
+
+	version = first_text(version, NULL, "");
+	group = first_text(group, NULL, "");
+	version_size = strlen(version) + 1;
+	ret->texts_size = version_size + strlen(group) + 1;
+	ret->texts = spokei_alloc_unset(engine->env, ret->texts_size);
+	if (ret->texts == NULL)
+		return SPOKE_ENOMEM;
+	memcpy(ret->texts, version, version_size);
+	memcpy(ret->texts + version_size, group, strlen(group) + 1);
+	ret->version = first_text(spoke_url_get(&ret->url, "version"), NULL, ret->texts);
+	ret->group = first_text(spoke_url_get(&ret->url, "group"), NULL, ret->texts + version_size);
+	return SPOKE_OK;
+}
+
+static void keep_options(const struct spoke_consumer_options *options,
+			 struct spokei_consumer_settings *ret)
+{
+	ret->said = *options;
+	ret->said.url = NULL;
+	ret->said.more_urls = NULL;
+	ret->said.registry = NULL;
+	ret->said.registry_cache = NULL;
+	ret->said.filters = NULL;
+	ret->said.config = NULL;
+	ret->file.config = options->config;
 }
 
 static int read_consumer(struct spoke_engine *engine, const struct spoke_consumer_options *options,
 			 struct spokei_consumer_settings *ret)
 {
-	int error = spokei_keys_read(engine, &ret->url, &ret->values);
+	struct spokei_key_values values;
+	int error;
 
+	keep_options(options, ret);
+	ret->service = spokei_settings_service(&ret->url);
+	error = read_wide(engine, ret, NULL, span_of(ret->service), &values);
 	if (error == 0)
-		error = overrule_consumer(engine, options, &ret->values);
+		error = read_which(engine, ret);
 	if (error)
 		return error;
-	ret->service = spokei_settings_service(&ret->url);
-	ret->version = first_text(spoke_url_get(&ret->url, "version"), NULL, "");
-	ret->group = first_text(spoke_url_get(&ret->url, "group"), NULL, "");
 	if ((options->policy && options->policy->next == NULL) ||
 	    (options->balancer && options->balancer->pick == NULL)) {
 		spokei_event(engine, SPOKE_EINVAL, "option policy or balancer: without functions");
 		return SPOKE_EINVAL;
 	}
-	fill_consumer(options, ret);
-	if (options->registry && *ret->service == '\0') {
+	fill_consumer(options, &values, ret);
+	if (ret->keeper.registry && *ret->service == '\0') {
 		spokei_event(engine, SPOKE_EINVAL,
 			     "URL: with a registry it names the service, as "
 			     "consumer://any/demo.EchoService");
@@ -298,7 +397,7 @@ int spokei_settings_consumer(struct spoke_engine *engine,
 		return error;
 	error = read_consumer(engine, options, ret);
 	if (error)
-		spokei_settings_consumer_fini(ret);
+		spokei_settings_consumer_fini(engine->env, ret);
 	return error;
 }
 
@@ -309,8 +408,11 @@ int spokei_settings_further(struct spoke_engine *engine,
 	const char *service = spokei_settings_service(url);
 	struct spokei_key_values values;
 	struct spokei_key_values first;
-	int error = spokei_keys_read(engine, url, &values);
+	int error;
 
+	spokei_keys_preset(&values);
+	spokei_keys_preset(&first);
+	error = spokei_keys_read(engine, url, &values);
 	if (error == 0)
 		error = spokei_keys_read(engine, &settings->url, &first);
 	for (unsigned i = 0; i < SPOKEI_KEYS && error == 0; i++) {
@@ -329,41 +431,11 @@ int spokei_settings_further(struct spoke_engine *engine,
 	return error;
 }
 
-void spokei_settings_consumer_fini(struct spokei_consumer_settings *settings)
+void spokei_settings_consumer_fini(const struct spoke_env *env,
+				   struct spokei_consumer_settings *settings)
 {
+	spokei_config_leave(&settings->file);
+	spokei_free(env, settings->texts, 1, settings->texts_size);
+	settings->texts = NULL;
 	spoke_url_fini(&settings->url);
-}
-
-/* --- providers */
-
-int spokei_settings_provider(struct spoke_engine *engine,
-			     const struct spoke_provider_options *options,
-			     struct spokei_link_limits *ret)
-{
-	struct spokei_key_values values = { .of[SPOKEI_KEY_HEARTBEAT] = HEARTBEAT_NS };
-	uint64_t *heartbeat_ns = &values.of[SPOKEI_KEY_HEARTBEAT];
-	int error = spokei_keys_overrule(engine, &values, SPOKEI_KEY_FRAME_MAX, options->frame_max);
-
-	if (error == 0)
-		error = overrule_interval(engine, &values, SPOKEI_KEY_HEARTBEAT,
-					  options->heartbeat_ns);
-	if (error == 0)
-		error = overrule_interval(engine, &values, SPOKEI_KEY_IDLE_CLOSE,
-					  options->idle_close_ns);
-	if (error)
-		return error;
-	spokei_link_limits_init(ret);
-	ret->heartbeat_ns = *heartbeat_ns;
-	ret->idle_close_ns = values.of[SPOKEI_KEY_IDLE_CLOSE];
-	ret->mute_ns = MUTE_INTERVALS *
-		       (*heartbeat_ns == SPOKEI_IDLE_OFF ? HEARTBEAT_NS : *heartbeat_ns);
-	if (options->frame_max)
-		ret->wire.frame_max = options->frame_max;
-	if (options->requests_max)
-		ret->serving_max = options->requests_max;
-	if (options->requests_per_connection_max)
-		ret->serving_per_conn_max = options->requests_per_connection_max;
-	if (options->queued_max)
-		ret->queued_max = options->queued_max;
-	return SPOKE_OK;
 }

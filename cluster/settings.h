@@ -6,6 +6,7 @@
 #ifndef SPOKEI_SETTINGS_H
 #define SPOKEI_SETTINGS_H
 
+#include "cluster/config.h"
 #include "cluster/keeper.h"
 #include "cluster/keys.h"
 #include "transport/connector.h"
@@ -48,18 +49,24 @@ struct spokei_directory_settings {
 	bool protects; /* a list of nobody leaves those who are listed */
 };
 
-/* A consumer's settings: what its URL says, overruled by its options. */
+/*
+ * A consumer's settings. Of two that say something the narrower counts: what is said of a method
+ * before what is said of a service, that before what is said of all consumers. A consumer calls one
+ * service, so its URL and options speak of that. Of the same breadth the later counts: what is
+ * preset, what a provider says of itself, the file, the consumer's URL, the options.
+ */
 struct spokei_consumer_settings {
-	struct spoke_url url;            /* owns the texts; empty without one */
-	struct spokei_key_values values; /* by which those of methods are found */
-	const char *service;             /* "": none */
+	struct spoke_url url; /* owns the texts; empty without one */
+	struct spokei_config_user file;
+	struct spoke_consumer_options said; /* numbers, policy and balancer; of the rest NULL */
+	const char *service;                /* "": none */
 	const char *version;
 	const char *group;
+	char *texts; /* version and group, if they are the file's */
+	size_t texts_size;
 	bool needs_service; /* an endpoint speaks a wire that has to name it */
 	struct spokei_call_settings calls;
-	const struct spoke_policy *policy;     /* said in code, for all methods; NULL */
-	const struct spoke_balancer *balancer; /* the same */
-	spoke_link_changed changed;            /* may be NULL */
+	spoke_link_changed changed; /* may be NULL */
 	void *changed_arg;
 	spoke_ticket_done settled; /* may be NULL */
 	void *settled_arg;
@@ -75,22 +82,29 @@ struct spokei_consumer_settings {
 SPOKE_MUST_USE int spokei_settings_consumer(struct spoke_engine *engine,
 					    const struct spoke_consumer_options *options,
 					    struct spokei_consumer_settings *ret);
-void spokei_settings_consumer_fini(struct spokei_consumer_settings *settings);
+void spokei_settings_consumer_fini(const struct spoke_env *env,
+				   struct spokei_consumer_settings *settings);
 
-/*
- * ... of a method: what a provider says in its URL (`provided`, all zero if there is none),
- * overruled by what the consumer's URL and options say; then the same of this method alone, and its
- * options.
- */
+/* A method, whoever serves it. */
+struct spokei_method_name {
+	struct spoke_span service;
+	const char *method;
+};
+
+/* ... of a method; `provided` is the URL of a provider, all zero if there is none. */
 SPOKE_MUST_USE int spokei_settings_method(struct spoke_engine *engine,
 					  const struct spokei_consumer_settings *settings,
-					  const struct spoke_url *provided, const char *name,
+					  const struct spoke_url *provided,
+					  const struct spokei_method_name *name,
 					  const struct spoke_method_options *options,
 					  struct spokei_call_settings *ret);
 
 /* ... of all of its methods that say nothing else. */
-void spokei_settings_inherit(struct spokei_consumer_settings *settings,
+void spokei_settings_inherit(struct spoke_engine *engine, struct spokei_consumer_settings *settings,
 			     const struct spoke_url *provided);
+
+/* The file has changed: what can change does, but for calls; see inherit. */
+void spokei_settings_renew(struct spoke_engine *engine, struct spokei_consumer_settings *settings);
 
 static inline uint32_t spokei_settings_retries(const struct spokei_call_settings *settings,
 					       const struct spoke_policy *policy)
@@ -129,6 +143,19 @@ SPOKE_MUST_USE int spokei_settings_endpoint(struct spoke_engine *engine,
 SPOKE_MUST_USE int spokei_settings_provider(struct spoke_engine *engine,
 					    const struct spoke_provider_options *options,
 					    struct spokei_link_limits *ret);
+
+/* Fills what the options leave open with what the file says; its texts are the file's. */
+void spokei_settings_served(const struct spoke_config *config,
+			    struct spoke_provider_options *options);
+
+/* How much of a method a provider serves, as it says itself, else as the file does; 0: no limit. */
+struct spokei_served_limit {
+	uint32_t executes;
+	uint32_t per_second;
+};
+struct spokei_served_limit spokei_settings_limit(const struct spoke_config *config,
+						 const struct spokei_method_name *name,
+						 struct spokei_served_limit own);
 
 /* The address that a provider's URL names, in digits or as a path. */
 SPOKE_MUST_USE int spokei_settings_listen(struct spoke_engine *engine, const char *text,

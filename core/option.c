@@ -12,15 +12,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_MAX 48u    /* longer names are not compared for likeness */
 #define QUOTED_MAX 64u  /* bytes of a key or value in a sentence, with the NUL */
-#define DISTANCE_MAX 3u /* letters a name may be wrong by */
+#define BARE_SHOWN 24u  /* bytes of a number without its unit */
 #define BARE_UNIT_NS UINT64_C(1000000)
 
 /* What became of reading a text; folded into errors at the end. */
 enum outcome {
 	READ,
 	READ_NOTHING, /* not a value of the kind */
+	READ_BARE,    /* a number that lacks its unit */
 	READ_TOO_LARGE,
 	READ_TOO_FINE,
 };
@@ -58,6 +58,9 @@ static const char *const right_text[] = {
 	[SPOKEI_OPTION_SIZE] = "not a size; write bytes, or a number and a unit, as 64KiB or 8MiB",
 	[SPOKEI_OPTION_COUNT] = "not a count; write a whole number, as 8",
 	[SPOKEI_OPTION_BOOL] = "neither yes nor no; write true or false",
+	[SPOKEI_OPTION_NAME] = "not known",
+	[SPOKEI_OPTION_TEXT] = "not a text; write printable characters",
+	[SPOKEI_OPTION_LIST] = "not a list; write values with commas between, as one, two",
 };
 
 static const char fine_text[] = "finer than a nanosecond; write fewer decimals";
@@ -153,7 +156,7 @@ static enum outcome read_measure(const char *text, const struct unit *units, boo
 	}
 	unit = *text == '\0' && digits == NULL && bare > 0 ? &none : find_unit(units, text);
 	if (unit == NULL)
-		return READ_NOTHING;
+		return *text == '\0' ? READ_BARE : READ_NOTHING;
 	if (outcome != READ)
 		return outcome;
 	if (!add_times(&value, number, unit->value))
@@ -177,10 +180,49 @@ static enum outcome read_bool(const char *text, uint64_t *ret_value)
 	return READ;
 }
 
-static enum outcome read_value(enum spokei_option_kind kind, const char *text, bool bare_ms,
+/* Printable bytes, of UTF-8 too; the length. */
+static enum outcome read_text(const char *text, uint64_t *ret_len)
+{
+	size_t len = 0;
+
+	for (; text[len]; len++)
+		if ((unsigned char)text[len] < ' ' || text[len] == 0x7f)
+			return READ_NOTHING;
+	*ret_len = len;
+	return READ;
+}
+
+/* How many there are between the commas, none of them empty. */
+static enum outcome read_list(const char *text, uint64_t *ret_count)
+{
+	struct spoke_span item;
+	uint64_t count = 0;
+
+	if (read_text(text, ret_count) != READ)
+		return READ_NOTHING;
+	for (const char *at = text; spokei_option_item(&at, &item); count++)
+		if (item.len == 0)
+			return READ_NOTHING;
+	*ret_count = count;
+	return READ;
+}
+
+static enum outcome read_name(const char *(*name)(unsigned index), const char *text,
+			      uint64_t *ret_index)
+{
+	for (unsigned i = 0; name(i); i++) {
+		if (strcmp(name(i), text) == 0) {
+			*ret_index = i;
+			return READ;
+		}
+	}
+	return READ_NOTHING;
+}
+
+static enum outcome read_value(const struct spokei_option *option, const char *text, bool bare_ms,
 			       uint64_t *ret_value)
 {
-	switch (kind) {
+	switch (option->kind) {
 	case SPOKEI_OPTION_DURATION:
 		return read_measure(text, duration_units, true, bare_ms ? BARE_UNIT_NS : 0,
 				    ret_value);
@@ -190,6 +232,12 @@ static enum outcome read_value(enum spokei_option_kind kind, const char *text, b
 		return read_measure(text, no_units, false, 1, ret_value);
 	case SPOKEI_OPTION_BOOL:
 		return read_bool(text, ret_value);
+	case SPOKEI_OPTION_NAME:
+		return read_name(option->names, text, ret_value);
+	case SPOKEI_OPTION_TEXT:
+		return read_text(text, ret_value);
+	case SPOKEI_OPTION_LIST:
+		return read_list(text, ret_value);
 	}
 	return READ_NOTHING;
 }
@@ -207,52 +255,109 @@ static size_t begin_sentence(const char *key, const char *value, char *why, size
 	return len > 0 && (size_t)len < size ? (size_t)len : size;
 }
 
-int spokei_option_parse(const struct spokei_option *option, const char *text, bool bare_ms,
-			uint64_t *ret_value, char *why, size_t size)
+bool spokei_option_item(const char **at, struct spoke_span *ret)
 {
-	uint64_t value = 0;
-	char min[32];
-	char max[32];
-	size_t used;
-	enum outcome outcome = read_value(option->kind, text, bare_ms, &value);
+	const char *begin = *at;
+	const char *end;
 
-	SPOKE_ASSERT(option->min <= option->max);
-	if (outcome == READ && value >= option->min && value <= option->max) {
-		*ret_value = value;
-		return SPOKE_OK;
-	}
-	used = begin_sentence(option->name, text, why, size);
-	if (outcome == READ_NOTHING || outcome == READ_TOO_FINE) {
-		(void)snprintf(why + used, size - used, "%s",
-			       outcome == READ_NOTHING ? right_text[option->kind] : fine_text);
-		return SPOKE_ESYNTAX;
-	}
-	spokei_option_print(option->kind, option->min, min, sizeof(min));
-	spokei_option_print(option->kind, option->max, max, sizeof(max));
-	(void)snprintf(why + used, size - used, "too %s; it goes from %s to %s",
-		       outcome == READ && value < option->min ? "small" : "large", min, max);
-	return SPOKE_ERANGE;
+	if (begin == NULL)
+		return false;
+	end = begin + strcspn(begin, ",");
+	*at = *end ? end + 1 : NULL;
+	while (begin < end && (*begin == ' ' || *begin == '\t'))
+		begin++;
+	while (end > begin && (end[-1] == ' ' || end[-1] == '\t'))
+		end--;
+	*ret = (struct spoke_span){ (const unsigned char *)begin, (size_t)(end - begin) };
+	return true;
 }
 
-int spokei_option_choose(const char *key, const char *text, const char *(*name)(unsigned index),
-			 uint64_t *ret_index, char *why, size_t size)
+void spokei_option_list_names(const char *(*name)(unsigned index), char *out, size_t size)
 {
-	size_t used;
+	size_t used = 0;
 
-	for (unsigned i = 0; name(i); i++) {
-		if (strcmp(name(i), text) == 0) {
-			*ret_index = i;
-			return SPOKE_OK;
-		}
-	}
-	used = begin_sentence(key, text, why, size);
+	*out = '\0';
 	for (unsigned i = 0; name(i) && used < size; i++) {
-		const char *before = i == 0 ? "not known; use " : name(i + 1) ? ", " : " or ";
-		int len = snprintf(why + used, size - used, "%s%s", before, name(i));
+		const char *before = i == 0 ? "" : name(i + 1) ? ", " : " or ";
+		int len = snprintf(out + used, size - used, "%s%s", before, name(i));
 
 		used += len > 0 ? (size_t)len : 0;
 	}
-	return SPOKE_EINVAL;
+}
+
+/* What it goes from and to, and whether none is one too. */
+static void explain_range(const struct spokei_option *option, bool small, char *why, size_t size)
+{
+	char min[32];
+	char max[32];
+
+	if (option->kind == SPOKEI_OPTION_TEXT) {
+		(void)snprintf(why, size,
+			       small ? "there is nothing; write a text"
+				     : "too long; it has at most %u bytes",
+			       (unsigned)option->max);
+		return;
+	}
+	if (option->kind == SPOKEI_OPTION_LIST) {
+		(void)snprintf(why, size, "too long; it has at most %u values",
+			       (unsigned)option->max);
+		return;
+	}
+	spokei_option_print(option->kind, option->min, min, sizeof(min));
+	spokei_option_print(option->kind, option->max, max, sizeof(max));
+	(void)snprintf(why, size, "too %s; it goes from %s to %s%s", small ? "small" : "large", min,
+		       max, option->or_none ? ", or 0 for none" : "");
+}
+
+int spokei_option_read(const struct spokei_option *option, const char *text, bool bare_ms,
+		       uint64_t *ret_value, char *why, size_t size)
+{
+	uint64_t value = 0;
+	char names[SPOKEI_OPTION_WHY_MAX];
+	enum outcome outcome = read_value(option, text, bare_ms, &value);
+
+	SPOKE_ASSERT(option->kind == SPOKEI_OPTION_NAME || option->min <= option->max);
+	/* Nothing needs no unit. */
+	if (outcome == READ_BARE && option->or_none && strcmp(text, "0") == 0) {
+		outcome = READ;
+		value = 0;
+	}
+	if (outcome == READ &&
+	    (option->kind == SPOKEI_OPTION_NAME || (value >= option->min && value <= option->max) ||
+	     (value == 0 && option->or_none))) {
+		*ret_value = value;
+		return SPOKE_OK;
+	}
+	if (option->kind == SPOKEI_OPTION_NAME) {
+		spokei_option_list_names(option->names, names, sizeof(names));
+		(void)snprintf(why, size, "not known; use %s", names);
+		return SPOKE_EINVAL;
+	}
+	if (outcome == READ || outcome == READ_TOO_LARGE) {
+		explain_range(option, outcome == READ && value < option->min, why, size);
+		return SPOKE_ERANGE;
+	}
+	if (outcome == READ_BARE && strlen(text) < BARE_SHOWN)
+		(void)snprintf(why, size, "a duration needs a unit; write %sms or %ss", text, text);
+	else
+		(void)snprintf(why, size, "%s",
+			       outcome == READ_TOO_FINE ? fine_text : right_text[option->kind]);
+	return SPOKE_ESYNTAX;
+}
+
+int spokei_option_parse(const struct spokei_option *option, const char *text, bool bare_ms,
+			uint64_t *ret_value, char *why, size_t size)
+{
+	char reason[SPOKEI_OPTION_WHY_MAX];
+	size_t used;
+	int error = spokei_option_read(option, text, bare_ms, ret_value, reason, sizeof(reason));
+
+	if (error == SPOKE_OK)
+		return SPOKE_OK;
+	used = begin_sentence(option->name, text, why, size);
+	if (used < size)
+		(void)snprintf(why + used, size - used, "%s", reason);
+	return error;
 }
 
 void spokei_option_print(enum spokei_option_kind kind, uint64_t value, char *out, size_t size)
@@ -263,7 +368,7 @@ void spokei_option_print(enum spokei_option_kind kind, uint64_t value, char *out
 		(void)snprintf(out, size, "%s", value ? "true" : "false");
 		return;
 	}
-	if (kind == SPOKEI_OPTION_COUNT) {
+	if (kind != SPOKEI_OPTION_DURATION && kind != SPOKEI_OPTION_SIZE) {
 		(void)snprintf(out, size, "%" PRIu64, value);
 		return;
 	}
@@ -275,79 +380,4 @@ void spokei_option_print(enum spokei_option_kind kind, uint64_t value, char *out
 	while (value % unit->value != 0)
 		unit++;
 	(void)snprintf(out, size, "%" PRIu64 "%s", value / unit->value, unit->name);
-}
-
-static unsigned smaller(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
-/*
- * How many letters must be added, dropped or exchanged to make one name of the other. The second
- * is at most NAME_MAX long.
- */
-static unsigned distance_between(const char *a, const char *b)
-{
-	unsigned row[NAME_MAX + 1];
-	size_t len = strlen(b);
-
-	for (unsigned j = 0; j <= len; j++)
-		row[j] = j;
-	for (unsigned i = 1; a[i - 1] != '\0'; i++) {
-		unsigned corner = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= len; j++) {
-			unsigned changed = corner + (a[i - 1] != b[j - 1]);
-
-			corner = row[j];
-			row[j] = smaller(changed, 1 + smaller(row[j], row[j - 1]));
-		}
-	}
-	return row[len];
-}
-
-/* The row whose name is most alike, NULL: none is alike enough. */
-static const struct spokei_option *find_nearest(const struct spokei_option *table, size_t count,
-						const char *name)
-{
-	const struct spokei_option *nearest = NULL;
-	size_t len = strlen(name);
-	unsigned least = DISTANCE_MAX + 1;
-
-	if (len > NAME_MAX)
-		return NULL;
-	/* A third of the letters may be wrong, so that short names do not all resemble each other.
-	 */
-	if (len / 3 < DISTANCE_MAX)
-		least = (unsigned)len / 3 + 1;
-	for (size_t i = 0; i < count; i++) {
-		unsigned distance;
-
-		SPOKE_ASSERT(strlen(table[i].name) <= NAME_MAX);
-		distance = distance_between(name, table[i].name);
-		if (distance < least) {
-			least = distance;
-			nearest = &table[i];
-		}
-	}
-	return nearest;
-}
-
-const struct spokei_option *spokei_option_find(const struct spokei_option *table, size_t count,
-					       const char *name, char *why, size_t size)
-{
-	const struct spokei_option *nearest;
-	char quoted[QUOTED_MAX];
-
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(table[i].name, name) == 0)
-			return &table[i];
-	}
-	nearest = find_nearest(table, count, name);
-	(void)spokei_log_escape(quoted, sizeof(quoted), name, strlen(name));
-	(void)snprintf(why, size, "%s: there is no such option%s%s%s", quoted,
-		       nearest ? "; did you mean " : "", nearest ? nearest->name : "",
-		       nearest ? "?" : "");
-	return NULL;
 }

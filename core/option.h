@@ -7,7 +7,7 @@
 #ifndef SPOKEI_OPTION_H
 #define SPOKEI_OPTION_H
 
-#include <spoke/error.h>
+#include <spoke/value.h>
 
 /* A sentence with key and value, which are escaped and cut to fit. */
 #define SPOKEI_OPTION_WHY_MAX 256u
@@ -17,6 +17,9 @@ enum spokei_option_kind {
 	SPOKEI_OPTION_SIZE,     /* bytes; "512", "64KiB"; units B KiB MiB GiB */
 	SPOKEI_OPTION_COUNT,    /* "8" */
 	SPOKEI_OPTION_BOOL,     /* 0 or 1; true false on off yes no 1 0 */
+	SPOKEI_OPTION_NAME,     /* one of `names`; its number */
+	SPOKEI_OPTION_TEXT,     /* printable; the number is its length */
+	SPOKEI_OPTION_LIST,     /* texts with commas between; how many */
 };
 
 /* One row of a table of options. Numbers are in the unit of the kind. */
@@ -27,34 +30,31 @@ struct spokei_option {
 	uint64_t max;
 	uint64_t preset;      /* the value when nobody says one */
 	const char *sentence; /* what it is for */
+	bool or_none;         /* 0 is a value too, whatever `min` is, and needs no unit */
+	const char *(*names)(unsigned index); /* of NAME: by their number, NULL after the last */
 };
 
 /*
  * Reads a value. `bare_ms`: a duration may be a bare number and means milliseconds then, as in a
- * URL of Dubbo. Returns 0, ESYNTAX (no value of the kind) or ERANGE (not between min and max); with
- * an error *ret_value is left alone and `why` (of `size` bytes) says what is wrong and what would
- * be right, as "timeout=5x: not a duration; write a number and a unit, as 250ms or 1.5s".
+ * URL of Dubbo. Returns 0, ESYNTAX (no value of the kind), ERANGE (not between min and max) or
+ * EINVAL (none of the names); with an error *ret_value is left alone and `why` (of `size` bytes)
+ * says what is wrong and what would be right, as "timeout=5x: not a duration; write a number and a
+ * unit, as 250ms or 1.5s".
  */
 SPOKE_MUST_USE int spokei_option_parse(const struct spokei_option *option, const char *text,
 				       bool bare_ms, uint64_t *ret_value, char *why, size_t size);
 
-/*
- * Reads one of several names: `name` gives them by their number, NULL after the last. Returns 0 and
- * the number of the one that `text` is; or SPOKE_EINVAL, and `why` says which there are, as
- * "cluster=failovr: not known; use failback, failover or failfast".
- */
-SPOKE_MUST_USE int spokei_option_choose(const char *key, const char *text,
-					const char *(*name)(unsigned index), uint64_t *ret_index,
-					char *why, size_t size);
+/* The same; `why` has only what is wrong and what would be right. */
+SPOKE_MUST_USE int spokei_option_read(const struct spokei_option *option, const char *text,
+				      bool bare_ms, uint64_t *ret_value, char *why, size_t size);
+
+/* The next value of a list, without blanks around it; `*at` begins as the list. */
+bool spokei_option_item(const char **at, struct spoke_span *ret);
+
+/* Writes all names, as "failback, failover or failfast". */
+void spokei_option_list_names(const char *(*name)(unsigned index), char *out, size_t size);
 
 /* Writes a value so that it is read as the same one, in the largest unit that is exact. */
 void spokei_option_print(enum spokei_option_kind kind, uint64_t value, char *out, size_t size);
-
-/*
- * The row of a name. NULL when there is none: then `why` says so, with the nearest name if there is
- * one within three letters.
- */
-const struct spokei_option *spokei_option_find(const struct spokei_option *table, size_t count,
-					       const char *name, char *why, size_t size);
 
 #endif

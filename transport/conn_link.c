@@ -22,6 +22,27 @@ int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 	return error;
 }
 
+void spokei_link_change(struct spokei_link *link, const struct spokei_link_limits *limits)
+{
+	struct spoke_list *node = link->conns.next;
+
+	link->limits.queued_max = limits->queued_max;
+	link->limits.pending_max = limits->pending_max;
+	link->limits.serving_max = limits->serving_max;
+	link->limits.serving_per_conn_max = limits->serving_per_conn_max;
+	link->limits.mute_ns = limits->mute_ns;
+	link->limits.heartbeat_ns = limits->heartbeat_ns;
+	link->limits.idle_close_ns = limits->idle_close_ns;
+	spokei_engine_heed(link->engine, limits->heartbeat_ns);
+	spokei_engine_heed(link->engine, limits->idle_close_ns);
+	while (node != &link->conns) {
+		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
+
+		node = node->next;
+		spokei_conn_arm(conn);
+	}
+}
+
 void spokei_link_end(struct spokei_link *link, struct spokei_task *end)
 {
 	link->closing = true;

@@ -15,12 +15,15 @@ struct peer {
 void spokei_crowd_init(struct spokei_crowd *crowd, const struct spoke_env *env, uint32_t max,
 		       uint32_t per_peer_max)
 {
-	*crowd = (struct spokei_crowd){
-		.env = env,
-		.max = max ? max : SPOKEI_CROWD_MAX,
-		.per_peer_max = per_peer_max ? per_peer_max : SPOKEI_CROWD_PER_PEER_MAX,
-	};
+	*crowd = (struct spokei_crowd){ .env = env };
+	spokei_crowd_change(crowd, max, per_peer_max);
 	spokei_map_init(&crowd->peers, env);
+}
+
+void spokei_crowd_change(struct spokei_crowd *crowd, uint32_t max, uint32_t per_peer_max)
+{
+	crowd->max = max ? max : SPOKEI_CROWD_MAX;
+	crowd->per_peer_max = per_peer_max ? per_peer_max : SPOKEI_CROWD_PER_PEER_MAX;
 }
 
 void spokei_crowd_fini(struct spokei_crowd *crowd)

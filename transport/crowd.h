@@ -25,6 +25,9 @@ struct spokei_crowd {
 void spokei_crowd_init(struct spokei_crowd *crowd, const struct spoke_env *env, uint32_t max,
 		       uint32_t per_peer_max);
 
+/* Other limits; those who are here stay. */
+void spokei_crowd_change(struct spokei_crowd *crowd, uint32_t max, uint32_t per_peer_max);
+
 /* When all have left. */
 void spokei_crowd_fini(struct spokei_crowd *crowd);
 

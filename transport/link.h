@@ -77,6 +77,10 @@ struct spokei_link {
 /* All defaults. */
 void spokei_link_limits_init(struct spokei_link_limits *limits);
 
+/* Some of the limits are others: how many there may be of what, and the intervals of silence, which
+ * count for connections that stand too. */
+void spokei_link_change(struct spokei_link *link, const struct spokei_link_limits *limits);
+
 /* A connection is freed. */
 void spokei_link_left(struct spokei_link *link);
 

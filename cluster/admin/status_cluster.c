@@ -141,7 +141,7 @@ static void show_services(struct spokei_json *json, const struct spoke_provider 
 			  struct spokei_rows *rows)
 {
 	const struct spoke_list *all = &provider->services.all;
-	size_t room = spokei_rows_take(rows, SPOKEI_STATUS_ROWS / 4);
+	size_t room = spokei_rows_take(rows, SPOKEI_STATUS_SERVICES);
 	char text[SPOKEI_STATUS_SERVICE];
 
 	spokei_json_open_member(json, "services", '[');

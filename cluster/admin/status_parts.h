@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the status have of each other: status.c puts it together, status_wheel.c shows
- * the wheel, status_cluster.c consumers and providers, and status_text.c all of it as lines.
+ * What the parts of the status have of each other: status_whole.c puts it together,
+ * status_wheel.c shows the wheel, status_cluster.c consumers and providers, and status_text.c all
+ * of it as lines.
  */
 #ifndef SPOKEI_STATUS_PARTS_H
 #define SPOKEI_STATUS_PARTS_H
@@ -9,6 +10,8 @@
 #include "cluster/admin/json.h"
 #include "cluster/admin/members.h"
 #include "cluster/admin/status.h"
+
+#define SPOKEI_STATUS_SERVICES 25u /* of a provider */
 
 /* How many rows there may still be, of all lists together. */
 struct spokei_rows {

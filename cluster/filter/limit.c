@@ -17,6 +17,13 @@ void spokei_limit_init(struct spokei_limit *limit, uint32_t active_max, uint32_t
 	};
 }
 
+void spokei_limit_change(struct spokei_limit *limit, uint32_t active_max, uint32_t per_second)
+{
+	limit->active_max = active_max;
+	if (limit->bucket.rate != per_second)
+		limit->bucket = spokei_bucket_make(per_second, per_second, 0);
+}
+
 size_t spokei_limit_print(const struct spokei_limit *limit, enum spokei_limit_reached reached,
 			  const char *active_name, struct spoke_span method, char *text,
 			  size_t size)

@@ -30,6 +30,10 @@ enum spokei_limit_reached {
 /* 0: no limit. */
 void spokei_limit_init(struct spokei_limit *limit, uint32_t active_max, uint32_t per_second);
 
+/* The same of one that is in use: what was taken stays so. A rate that stays as it is does not
+ * begin anew. */
+void spokei_limit_change(struct spokei_limit *limit, uint32_t active_max, uint32_t per_second);
+
 /* Does it limit anything? */
 static inline bool spokei_limit_is_set(const struct spokei_limit *limit)
 {

@@ -24,6 +24,10 @@ struct verb {
 
 /* clang-format off */
 static const struct verb verbs[] = {
+	{ "bench", bench_verb, "measures how many calls a method takes, and how long they last" },
+	{ "config", config_verb, "checks files of settings, explains what there is to be set" },
+	{ "tap", tap_verb, "shows what two ends say to each other" },
+	{ "top", top_verb, "shows what goes on in processes, live" },
 	{ NULL, NULL, NULL },
 };
 /* clang-format on */

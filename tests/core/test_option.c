@@ -17,16 +17,36 @@
 
 /* Rows that take every number. */
 static const struct spokei_option any_duration = {
-	"timeout", SPOKEI_OPTION_DURATION, 0, UINT64_MAX, SECOND, "how long a call may take",
+	.name = "timeout",
+	.kind = SPOKEI_OPTION_DURATION,
+	.min = 0,
+	.max = UINT64_MAX,
+	.preset = SECOND,
+	.sentence = "how long a call may take",
 };
 static const struct spokei_option any_size = {
-	"frame.max", SPOKEI_OPTION_SIZE, 0, UINT64_MAX, 8 << 20, "bytes of a frame",
+	.name = "frame.max",
+	.kind = SPOKEI_OPTION_SIZE,
+	.min = 0,
+	.max = UINT64_MAX,
+	.preset = 8 << 20,
+	.sentence = "bytes of a frame",
 };
 static const struct spokei_option any_count = {
-	"retries", SPOKEI_OPTION_COUNT, 0, UINT64_MAX, 2, "attempts after the first",
+	.name = "retries",
+	.kind = SPOKEI_OPTION_COUNT,
+	.min = 0,
+	.max = UINT64_MAX,
+	.preset = 2,
+	.sentence = "attempts after the first",
 };
 static const struct spokei_option any_bool = {
-	"check", SPOKEI_OPTION_BOOL, 0, 1, 1, "fail at start if there is no provider",
+	.name = "check",
+	.kind = SPOKEI_OPTION_BOOL,
+	.min = 0,
+	.max = 1,
+	.preset = 1,
+	.sentence = "fail at start if there is no provider",
 };
 
 struct good {
@@ -118,9 +138,8 @@ static void what_is_no_value_is_refused_with_a_sentence_that_tells_what_is_right
 		const char *sentence;
 	} cases[] = {
 		{ &any_duration,
-		  { "5x",   "",     "ms",   "-1s",  "+1s",    " 1s",      "1s ",
-		    "1 s",  "1S",   "1,5s", "1.s",  ".5s",    "1.5",      "1e3s",
-		    "0x1s", "1s1s", "1d",   "5000", "1.5.5s", "\xc2\xb5s" },
+		  { "5x", "", "ms", "-1s", "+1s", " 1s", "1s ", "1 s", "1S", "1,5s", "1.s", ".5s",
+		    "1e3s", "0x1s", "1s1s", "1d", "1.5.5s", "\xc2\xb5s" },
 		  "not a duration; write a number and a unit, as 250ms or 1.5s" },
 		{ &any_duration,
 		  { "1.5ns", "0.0000000001s", "1.00000000001s", "0.000000000001h",
@@ -167,7 +186,12 @@ static void a_sentence_begins_with_key_and_value(void **state)
 static void values_outside_the_range_are_refused_and_the_range_is_told(void **state)
 {
 	static const struct spokei_option narrow = {
-		"timeout", SPOKEI_OPTION_DURATION, MS, HOUR, SECOND, "how long a call may take",
+		.name = "timeout",
+		.kind = SPOKEI_OPTION_DURATION,
+		.min = MS,
+		.max = HOUR,
+		.preset = SECOND,
+		.sentence = "how long a call may take",
 	};
 	static const struct {
 		const char *text;
@@ -279,83 +303,97 @@ static void values_are_printed_in_the_largest_unit_that_is_exact(void **state)
 	}
 }
 
-static const struct spokei_option table[] = {
-	{ "timeout", SPOKEI_OPTION_DURATION, 0, HOUR, SECOND, "" },
-	{ "heartbeat", SPOKEI_OPTION_DURATION, 0, HOUR, 60 * SECOND, "" },
-	{ "retries", SPOKEI_OPTION_COUNT, 0, 100, 2, "" },
-	{ "retry.period", SPOKEI_OPTION_DURATION, 0, HOUR, 5 * SECOND, "" },
-	{ "tcp", SPOKEI_OPTION_BOOL, 0, 1, 1, "" },
-};
-
-#define TABLE_COUNT (sizeof(table) / sizeof(table[0]))
-
-static void each_row_is_found_by_its_name(void **state)
+static const char *colour(unsigned index)
 {
-	char why[SPOKEI_OPTION_WHY_MAX] = "untouched";
+	static const char *const names[] = { "red", "green", "blue", NULL };
 
-	(void)state;
-	for (size_t i = 0; i < TABLE_COUNT; i++)
-		assert_ptr_equal(spokei_option_find(table, TABLE_COUNT, table[i].name, why,
-						    sizeof(why)),
-				 &table[i]);
-	assert_string_equal(why, "untouched");
+	return names[index];
 }
 
-static void an_unknown_name_is_told_with_the_nearest_one(void **state)
+static void names_texts_and_lists(void **state)
 {
+	static const struct spokei_option name = { .name = "colour",
+						   .kind = SPOKEI_OPTION_NAME,
+						   .names = colour };
+	static const struct spokei_option text = {
+		.name = "title", .kind = SPOKEI_OPTION_TEXT, .min = 1, .max = 8
+	};
+	static const struct spokei_option list = {
+		.name = "listen", .kind = SPOKEI_OPTION_LIST, .min = 1, .max = 3
+	};
 	static const struct {
-		const char *name;
+		const struct spokei_option *option;
+		const char *text;
+		int error;
+		uint64_t value;
 		const char *why;
 	} cases[] = {
-		{ "timeuot", "timeuot: there is no such option; did you mean timeout?" },
-		{ "timeouts", "timeouts: there is no such option; did you mean timeout?" },
-		{ "Timeout", "Timeout: there is no such option; did you mean timeout?" },
-		{ "hartbet", "hartbet: there is no such option; did you mean heartbeat?" },
-		{ "retry", "retry: there is no such option" },
-		{ "retrys", "retrys: there is no such option; did you mean retries?" },
-		{ "retry_period", "retry_period: there is no such option; did you mean "
-				  "retry.period?" },
-		{ "tcq", "tcq: there is no such option; did you mean tcp?" },
-		{ "udp", "udp: there is no such option" },
-		{ "x", "x: there is no such option" },
-		{ "", ": there is no such option" },
-		{ "frobnicate", "frobnicate: there is no such option" },
-		{ "time\nout", "time\\x0aout: there is no such option; did you mean timeout?" },
+		{ &name, "blue", 0, 2, NULL },
+		{ &name, "Blue", SPOKE_EINVAL, 0, "not known; use red, green or blue" },
+		{ &text, "caf\xc3\xa9", 0, 5, NULL },
+		{ &text, "", SPOKE_ERANGE, 0, "there is nothing; write a text" },
+		{ &text, "ninebytes", SPOKE_ERANGE, 0, "too long; it has at most 8 bytes" },
+		{ &text, "a\x1b", SPOKE_ESYNTAX, 0, "not a text; write printable characters" },
+		{ &list, "a", 0, 1, NULL },
+		{ &list, "a, b ,c", 0, 3, NULL },
+		{ &list, "a,b,c,d", SPOKE_ERANGE, 0, "too long; it has at most 3 values" },
+		{ &list, "a,,b", SPOKE_ESYNTAX, 0,
+		  "not a list; write values with commas between, as one, two" },
+		{ &list, "", SPOKE_ESYNTAX, 0,
+		  "not a list; write values with commas between, as one, two" },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char why[SPOKEI_OPTION_WHY_MAX];
+		uint64_t value = 0;
 
-		assert_null(
-			spokei_option_find(table, TABLE_COUNT, cases[i].name, why, sizeof(why)));
-		assert_string_equal(why, cases[i].why);
+		assert_int_equal(spokei_option_read(cases[i].option, cases[i].text, false, &value,
+						    why, sizeof(why)),
+				 cases[i].error);
+		assert_int_equal(value, cases[i].value);
+		if (cases[i].why)
+			assert_string_equal(why, cases[i].why);
 	}
 }
 
-static void a_name_of_any_length_is_unknown_and_cut(void **state)
+static void none_is_a_value_where_that_is_allowed(void **state)
 {
-	char name[3000];
+	static const struct spokei_option option = {
+		.name = "heartbeat",
+		.kind = SPOKEI_OPTION_DURATION,
+		.min = 10 * MS,
+		.max = HOUR,
+		.or_none = true,
+	};
+	char why[SPOKEI_OPTION_WHY_MAX];
+	uint64_t value = 7;
 
 	(void)state;
-	memset(name, 't', sizeof(name));
-	for (size_t len = 40; len < 60; len++) {
-		char why[SPOKEI_OPTION_WHY_MAX];
+	assert_int_equal(spokei_option_read(&option, "0", false, &value, why, sizeof(why)), 0);
+	assert_int_equal(value, 0);
+	assert_int_equal(spokei_option_read(&option, "0s", true, &value, why, sizeof(why)), 0);
+	assert_int_equal(spokei_option_read(&option, "1ms", false, &value, why, sizeof(why)),
+			 SPOKE_ERANGE);
+	assert_string_equal(why, "too small; it goes from 10ms to 1h, or 0 for none");
+	assert_int_equal(spokei_option_read(&option, "5", false, &value, why, sizeof(why)),
+			 SPOKE_ESYNTAX);
+	assert_string_equal(why, "a duration needs a unit; write 5ms or 5s");
+}
 
-		name[len] = '\0';
-		assert_null(spokei_option_find(table, TABLE_COUNT, name, why, sizeof(why)));
-		name[len] = 't';
-	}
-	name[sizeof(name) - 1] = '\0';
-	for (size_t size = 1; size < 100; size++) {
-		char why[101];
+static void the_values_of_a_list_come_without_blanks(void **state)
+{
+	static const char *const values[] = { "one", "two three", "", "4" };
+	const char *at = " one,two three\t,,4 ";
+	struct spoke_span item;
 
-		memset(why, '#', sizeof(why));
-		assert_null(spokei_option_find(table, TABLE_COUNT, name, why, size));
-		assert_true(strlen(why) < size);
-		for (size_t i = size; i < sizeof(why); i++)
-			assert_int_equal(why[i], '#');
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		assert_true(spokei_option_item(&at, &item));
+		assert_int_equal(item.len, strlen(values[i]));
+		assert_memory_equal(item.data, values[i], item.len);
 	}
+	assert_false(spokei_option_item(&at, &item));
 }
 
 int main(void)
@@ -370,9 +408,9 @@ int main(void)
 		cmocka_unit_test(more_than_64_bits_are_out_of_range_for_every_kind),
 		cmocka_unit_test(a_sentence_is_printable_and_fits_whatever_the_value),
 		cmocka_unit_test(values_are_printed_in_the_largest_unit_that_is_exact),
-		cmocka_unit_test(each_row_is_found_by_its_name),
-		cmocka_unit_test(an_unknown_name_is_told_with_the_nearest_one),
-		cmocka_unit_test(a_name_of_any_length_is_unknown_and_cut),
+		cmocka_unit_test(names_texts_and_lists),
+		cmocka_unit_test(none_is_a_value_where_that_is_allowed),
+		cmocka_unit_test(the_values_of_a_list_come_without_blanks),
 	};
 
 	return cmocka_run_group_tests_name("option", tests, NULL, NULL);

@@ -77,14 +77,14 @@ SPOKE_API void spoke_config_engine(const struct spoke_config *config,
 SPOKE_API const char *spoke_config_get(const struct spoke_config *config, const char *section,
 				       const char *key);
 
-/* One row of the table of keys. Texts live for ever. */
+/* One row of the table of keys. */
 struct spoke_config_key {
-	const char *name;     /* as "retry.period" */
-	const char *sections; /* where it may stand, as "consumer, service, method" */
-	const char *kind;     /* as "duration", "size", "count", "boolean", "name", "list" */
-	const char *preset;   /* as "5s"; "" if there is none */
-	const char *range;    /* as "10ms to 596h31m"; for names all of them; "" if there is none */
+	const char *name;     /* as "retry.period"; this and the other texts live for ever */
+	const char *kind;     /* "duration", "size", "count", "boolean", "name", "text", "list" */
 	const char *sentence; /* what it is for */
+	char sections[96];    /* where it may stand, as "consumer, service.NAME, method.NAME" */
+	char preset[48];      /* as "5s"; "" if there is none */
+	char range[192];      /* as "10ms to 596h"; for names all of them; "" if there is none */
 	bool live;            /* a reload changes it in what lives */
 };
 

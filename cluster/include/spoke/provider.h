@@ -146,6 +146,11 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_add(struct spoke_provider *provider,
 SPOKE_API SPOKE_MUST_USE int spoke_provider_listen(struct spoke_provider *provider,
 						   const char *url);
 
+/* Listens at all places that the file of its option `config` names (its key "listen"). Returns how
+ * many these are, 0: it names none; or what spoke_provider_listen() says of the first that fails,
+ * where those before it stay. */
+SPOKE_API SPOKE_MUST_USE int spoke_provider_listen_configured(struct spoke_provider *provider);
+
 /* Where the provider listens, the `index`th place, as "127.0.0.1:20880" or "unix:/run/x.sock".
  * Returns the length of the text, 0: there is no such place. */
 SPOKE_API size_t spoke_provider_address(const struct spoke_provider *provider, size_t index,

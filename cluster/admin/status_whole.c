@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The whole of the status, and what it says of no part. */
 #include "cluster/admin/status_parts.h"
 
 #define TEXT_OF(number) #number

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading a file of settings, line by line. A line that is wrong is told and left out, and the next
+ * one is read, so that all that is wrong is told at once.
+ */
+#include "cluster/sheet.h"
+#include "core/alike.h"
+#include "core/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define SHOWN 96u       /* bytes of a key or value in a sentence, with the NUL */
+#define NAME_SHOWN 256u /* ... of a file's name */
+#define WHY_MAX 384u
+#define HEADING_MAX 1024u
+
+struct reader {
+	struct spokei_sheet *sheet;
+	char name[NAME_SHOWN]; /* the file's */
+	spoke_config_told told;
+	void *arg;
+	unsigned line;
+	unsigned wrong;
+	struct spokei_part *part; /* lines belong to; NULL: none yet, or one that was refused */
+	bool begun;               /* there was a section */
+	bool poor;                /* there was no memory */
+};
+
+/* --- telling */
+
+SPOKEI_PRINTF(3, 4)
+static void tell(struct reader *reader, const char *subject, const char *format, ...)
+{
+	char sentence[SPOKEI_SHEET_SENTENCE_MAX];
+	char why[WHY_MAX];
+	va_list args;
+
+	if (++reader->wrong > SPOKEI_SHEET_ERRORS_MAX || reader->told == NULL)
+		return;
+	va_start(args, format);
+	(void)vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+	if (reader->wrong == SPOKEI_SHEET_ERRORS_MAX)
+		(void)snprintf(why, sizeof(why),
+			       "more is wrong than can be told; mend what is above first");
+	if (reader->line == 0)
+		(void)snprintf(sentence, sizeof(sentence), "%s: %s", reader->name, why);
+	else
+		(void)snprintf(sentence, sizeof(sentence), "%s:%u: %s%s%s", reader->name,
+			       reader->line, subject, *subject ? ": " : "", why);
+	reader->told(reader->arg, sentence);
+}
+
+/* A line as it is shown. */
+struct subject {
+	char text[2 * SHOWN + 4];
+};
+
+static struct subject pair_shown(const char *key, const char *value)
+{
+	char shown_key[SHOWN];
+	char shown_value[SHOWN];
+	struct subject subject;
+
+	(void)spokei_log_escape(shown_key, sizeof(shown_key), key, strlen(key));
+	spokei_sheet_show(value, shown_value, sizeof(shown_value));
+	(void)snprintf(subject.text, sizeof(subject.text), "%s = %s", shown_key, shown_value);
+	return subject;
+}
+
+/* --- texts */
+
+static bool is_blank(char byte)
+{
+	return byte == ' ' || byte == '\t';
+}
+
+static char *skip_blanks(char *at)
+{
+	while (is_blank(*at))
+		at++;
+	return at;
+}
+
+/* Cuts blanks from the end of a text. */
+static void trim(char *text)
+{
+	size_t len = strlen(text);
+
+	while (len > 0 && is_blank(text[len - 1]))
+		len--;
+	text[len] = '\0';
+}
+
+static bool is_comment(const char *at)
+{
+	return *at == '\0' || *at == '#' || *at == ';';
+}
+
+/* Cuts a comment off, which begins with # behind a blank, and the blanks before it. */
+static void cut_comment(char *text)
+{
+	for (char *at = text; *at; at++)
+		if (*at == '#' && (at == text || is_blank(at[-1])))
+			*at-- = '\0';
+	trim(text);
+}
+
+/*
+ * Reads what stands in quotation marks, where \" and \\ stand for what is behind the backslash.
+ * Returns what is wrong with it, or NULL; *ret_value is the value.
+ */
+static const char *unquote(char *at, char **ret_value)
+{
+	char *out = ++at;
+
+	*ret_value = out;
+	for (; *at && *at != '"'; at++) {
+		if (*at == '\\' && (at[1] == '"' || at[1] == '\\'))
+			at++;
+		*out++ = *at;
+	}
+	if (*at == '\0')
+		return "the quotation mark is not closed; write another one at the end";
+	at = skip_blanks(at + 1);
+	if (*at && *at != '#')
+		return "something stands behind the quotation mark; write \\\" for one inside";
+	*out = '\0';
+	return NULL;
+}
+
+/* --- sections */
+
+/* A section's name up to its dot, which is what may be alike. */
+static const char *section_at(const void *of, size_t i)
+{
+	static const char *const names[SPOKEI_SECTIONS] = {
+		[SPOKEI_IN_CONSUMER] = "consumer", [SPOKEI_IN_SERVICE] = "service",
+		[SPOKEI_IN_METHOD] = "method",     [SPOKEI_IN_PROVIDER] = "provider",
+		[SPOKEI_IN_REGISTRY] = "registry", [SPOKEI_IN_ENGINE] = "engine",
+	};
+
+	(void)of;
+	return names[i];
+}
+
+static void refuse_section(struct reader *reader, const char *heading)
+{
+	char first[SHOWN];
+	char shown[SHOWN];
+	const char *nearest;
+
+	(void)spokei_log_escape(shown, sizeof(shown), heading, strlen(heading));
+	(void)spokei_log_escape(first, sizeof(first), heading, strcspn(heading, "."));
+	nearest = spokei_alike_nearest(first, section_at, NULL, SPOKEI_SECTIONS);
+	for (unsigned i = 0; i < SPOKEI_SECTIONS && nearest; i++) {
+		if (strcmp(section_at(NULL, i), nearest) != 0)
+			continue;
+		tell(reader, "", "[%s]: there is no such section; did you mean [%s]?", shown,
+		     spokei_section_name((enum spokei_section)i));
+		return;
+	}
+	tell(reader, "",
+	     "[%s]: there is no such section; use [consumer], [service.NAME], [method.NAME], "
+	     "[provider], [registry] or [engine]",
+	     shown);
+}
+
+static void enter_section(struct reader *reader, char *heading)
+{
+	struct spokei_sheet *sheet = reader->sheet;
+	enum spokei_section kind;
+	const char *name;
+
+	if (strlen(heading) > HEADING_MAX) {
+		tell(reader, "", "the name of the section is too long; it has at most %u bytes",
+		     HEADING_MAX);
+		return;
+	}
+	if (!spokei_sheet_heading(heading, &kind, &name)) {
+		refuse_section(reader, heading);
+		return;
+	}
+	for (size_t i = 0; i < sheet->part_count && reader->part == NULL; i++)
+		if (sheet->parts[i].kind == kind && strcmp(sheet->parts[i].name, name) == 0)
+			reader->part = &sheet->parts[i];
+	if (reader->part)
+		return;
+	if (sheet->part_count == sheet->part_room) {
+		tell(reader, "", "too many sections; there may be %u", SPOKEI_SHEET_PARTS_MAX);
+		return;
+	}
+	reader->part = &sheet->parts[sheet->part_count++];
+	*reader->part = (struct spokei_part){ .kind = kind, .name = name };
+}
+
+/* "[consumer]", and perhaps a comment. */
+static void read_section(struct reader *reader, char *at)
+{
+	char *end = strchr(at, ']');
+
+	reader->begun = true;
+	reader->part = NULL;
+	if (end == NULL || !is_comment(skip_blanks(end + 1))) {
+		tell(reader, "", "not a section; write one as [consumer]");
+		return;
+	}
+	*end = '\0';
+	at = skip_blanks(at + 1);
+	trim(at);
+	enter_section(reader, at);
+}
+
+/* --- keys */
+
+static bool may_stand(enum spokei_key key, enum spokei_section section)
+{
+	return spokei_key_row(key)->sections & 1u << section;
+}
+
+static const char *key_of_section(const void *of, size_t i)
+{
+	const struct spokei_part *part = of;
+
+	return may_stand((enum spokei_key)i, part->kind) ? spokei_key_in_file((enum spokei_key)i)
+							 : NULL;
+}
+
+static const char *key_of_any(const void *of, size_t i)
+{
+	(void)of;
+	return spokei_key_in_file((enum spokei_key)i);
+}
+
+/* A key that there is, but elsewhere; or none. */
+static void refuse_key(struct reader *reader, const char *name, const char *subject)
+{
+	char sections[SHOWN];
+	const char *nearest;
+
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		enum spokei_key key = (enum spokei_key)i;
+
+		if (strcmp(spokei_key_in_file(key), name) != 0 &&
+		    strcmp(spokei_key_row(key)->option.name, name) != 0)
+			continue;
+		spokei_key_sections(key, "[", "]", sections, sizeof(sections));
+		tell(reader, subject, "it does not belong here; write %s in %s",
+		     spokei_key_in_file(key), sections);
+		return;
+	}
+	nearest = spokei_alike_nearest(name, key_of_section, reader->part, SPOKEI_KEYS);
+	if (nearest == NULL)
+		nearest = spokei_alike_nearest(name, key_of_any, NULL, SPOKEI_KEYS);
+	tell(reader, subject, "there is no such key%s%s%s", nearest ? "; did you mean " : "",
+	     nearest ? nearest : "; spoke config --explain has all", nearest ? "?" : "");
+}
+
+/* One URL, or each of a list. Returns whether all are right. */
+static bool check_urls(struct reader *reader, const char *value, const char *subject)
+{
+	const char *at = value;
+	struct spoke_span item;
+
+	while (spokei_option_item(&at, &item)) {
+		struct spoke_url_error why;
+		struct spoke_url url;
+		int error = spoke_url_parse(reader->sheet->env, (const char *)item.data, item.len,
+					    &url, &why);
+
+		if (error) {
+			reader->poor |= error == SPOKE_ENOMEM;
+			tell(reader, subject, "%s",
+			     error == SPOKE_ENOMEM ? "no memory to read it" : why.text);
+			return false;
+		}
+		spoke_url_fini(&url);
+	}
+	return true;
+}
+
+static void add_entry(struct reader *reader, enum spokei_key key, uint64_t number,
+		      const char *value, const char *subject)
+{
+	const struct spokei_entry *first = spokei_sheet_entry(reader->part, key);
+	struct spokei_sheet *sheet = reader->sheet;
+	struct spokei_entry *entry;
+
+	if (first) {
+		tell(reader, subject, "said before, in line %u; keep one of them", first->line);
+		return;
+	}
+	if (sheet->entry_count == sheet->entry_room) {
+		tell(reader, subject, "too many keys; there may be %u", SPOKEI_SHEET_KEYS_MAX);
+		return;
+	}
+	entry = &sheet->entries[sheet->entry_count++];
+	*entry = (struct spokei_entry){
+		.key = key,
+		.line = reader->line,
+		.number = number,
+		.text = value,
+	};
+	if (reader->part->last)
+		reader->part->last->next = entry;
+	else
+		reader->part->first = entry;
+	reader->part->last = entry;
+}
+
+static void read_value(struct reader *reader, enum spokei_key key, const char *value)
+{
+	const struct spokei_key_row *row = spokei_key_row(key);
+	const struct subject subject = pair_shown(spokei_key_in_file(key), value);
+	char why[SPOKEI_OPTION_WHY_MAX];
+	uint64_t number = 0;
+
+	if (*value == '\0')
+		tell(reader, subject.text, "there is no value; write one, or leave the line out");
+	else if (spokei_option_read(&row->option, value, false, &number, why, sizeof(why)))
+		tell(reader, subject.text, "%s", why);
+	else if (!row->is_url || check_urls(reader, value, subject.text))
+		add_entry(reader, key, number, value, subject.text);
+}
+
+/* "key = value", and perhaps a comment. */
+static void read_pair(struct reader *reader, char *at)
+{
+	char *equals = strchr(at, '=');
+	const char *wrong = NULL;
+	struct subject subject;
+	char *value;
+
+	if (equals == NULL) {
+		tell(reader, "", "neither a section nor a key; write key = value");
+		return;
+	}
+	*equals = '\0';
+	trim(at);
+	value = skip_blanks(equals + 1);
+	subject = pair_shown(at, value);
+	if (*value == '"')
+		wrong = unquote(value, &value);
+	else
+		cut_comment(value);
+	if (wrong) {
+		tell(reader, subject.text, "%s", wrong);
+		return;
+	}
+	subject = pair_shown(at, value);
+	if (!reader->begun)
+		tell(reader, subject.text,
+		     "it stands before the first section; write one above it, as [consumer]");
+	/* What is said in a section that there is not is not judged. */
+	if (reader->part == NULL)
+		return;
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		const char *name = key_of_section(reader->part, i);
+
+		if (name && strcmp(name, at) == 0) {
+			read_value(reader, (enum spokei_key)i, value);
+			return;
+		}
+	}
+	refuse_key(reader, at, subject.text);
+}
+
+/* --- lines */
+
+/* A line, which ends with a NUL where it ended. */
+static void read_line(struct reader *reader, char *line, size_t len)
+{
+	char *at;
+
+	if (len > 0 && line[len - 1] == '\r')
+		line[--len] = '\0';
+	if (len > SPOKEI_SHEET_LINE_MAX) {
+		tell(reader, "", "the line is too long; it has at most %u bytes",
+		     SPOKEI_SHEET_LINE_MAX);
+		return;
+	}
+	if (memchr(line, '\0', len)) {
+		tell(reader, "", "there is a NUL byte, which no text has; is this the right file?");
+		return;
+	}
+	at = skip_blanks(line);
+	if (is_comment(at))
+		return;
+	if (*at == '[')
+		read_section(reader, at);
+	else
+		read_pair(reader, at);
+}
+
+static void read_lines(struct reader *reader, char *at, char *end)
+{
+	if (end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
+		at += 3;
+	while (at < end && reader->wrong < SPOKEI_SHEET_ERRORS_MAX) {
+		char *stop = memchr(at, '\n', (size_t)(end - at));
+
+		if (stop == NULL)
+			stop = end;
+		*stop = '\0';
+		reader->line++;
+		read_line(reader, at, (size_t)(stop - at));
+		at = stop + 1;
+	}
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Room for what so many lines may say. Returns whether there is memory. */
+static bool make_room(struct spokei_sheet *sheet, struct spoke_span text)
+{
+	const char *bytes = text.data;
+	size_t lines = 1;
+
+	for (size_t i = 0; i < text.len; i++)
+		lines += bytes[i] == '\n';
+	sheet->text_size = text.len + 1;
+	sheet->text = spokei_alloc_unset(sheet->env, sheet->text_size);
+	sheet->part_room = smaller(lines, SPOKEI_SHEET_PARTS_MAX);
+	sheet->parts = spokei_alloc(sheet->env, sheet->part_room, sizeof(*sheet->parts));
+	sheet->entry_room = smaller(lines, SPOKEI_SHEET_KEYS_MAX);
+	sheet->entries = spokei_alloc(sheet->env, sheet->entry_room, sizeof(*sheet->entries));
+	return sheet->text && sheet->parts && sheet->entries;
+}
+
+int spokei_sheet_read(const struct spoke_env *env, const char *name, struct spoke_span text,
+		      spoke_config_told told, void *arg, struct spokei_sheet *ret)
+{
+	struct spokei_sheet sheet = { .env = env };
+	struct reader reader = { .sheet = &sheet, .told = told, .arg = arg };
+	int error = SPOKE_OK;
+
+	(void)spokei_log_escape(reader.name, sizeof(reader.name), name, strlen(name));
+	if (text.len > SPOKE_CONFIG_MAX) {
+		error = SPOKE_ETOOLARGE;
+		tell(&reader, "", "the file is too large; it has at most %u bytes",
+		     SPOKE_CONFIG_MAX);
+	} else if (!make_room(&sheet, text)) {
+		error = SPOKE_ENOMEM;
+		tell(&reader, "", "no memory to read the file");
+	} else {
+		if (text.len)
+			memcpy(sheet.text, text.data, text.len);
+		read_lines(&reader, sheet.text, sheet.text + text.len);
+		error = reader.wrong ? SPOKE_ESYNTAX : SPOKE_OK;
+		error = reader.poor ? SPOKE_ENOMEM : error;
+	}
+	if (error)
+		spokei_sheet_fini(&sheet);
+	else
+		*ret = sheet;
+	return error;
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of settings: what is read, and what is told of what is wrong. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/core/memory.h"
+
+#include <spoke/config.h>
+
+#include <stdio.h>
+#include <string.h>
+
+static struct memory memory;
+static char told[4096];
+static unsigned told_count;
+
+static void tell(void *arg, const char *sentence)
+{
+	size_t len = strlen(told);
+
+	(void)arg;
+	told_count++;
+	(void)snprintf(told + len, sizeof(told) - len, "%s\n", sentence);
+}
+
+static int read_bytes(const char *text, size_t len, struct spoke_config **ret_config)
+{
+	memory_init(&memory);
+	told[0] = '\0';
+	told_count = 0;
+	return spoke_config_parse(&memory.env, "a.conf", (struct spoke_span){ text, len }, tell,
+				  NULL, ret_config);
+}
+
+static struct spoke_config *right(const char *text)
+{
+	struct spoke_config *config = NULL;
+
+	assert_int_equal(read_bytes(text, strlen(text), &config), SPOKE_OK);
+	assert_string_equal(told, "");
+	return config;
+}
+
+static void drop(struct spoke_config *config)
+{
+	spoke_config_free(config);
+	assert_int_equal(memory.bytes, 0);
+}
+
+static void wrong(const char *text, const char *sentences)
+{
+	struct spoke_config *config = NULL;
+
+	assert_int_equal(read_bytes(text, strlen(text), &config), SPOKE_ESYNTAX);
+	assert_null(config);
+	assert_string_equal(told, sentences);
+	assert_int_equal(memory.bytes, 0);
+}
+
+static void says(const char *text, const char *section, const char *key, const char *value)
+{
+	struct spoke_config *config = right(text);
+	const char *found = spoke_config_get(config, section, key);
+
+	if (value)
+		assert_string_equal(found, value);
+	else
+		assert_null(found);
+	drop(config);
+}
+
+/* --- what is read */
+
+static void a_file_says_what_stands_in_it(void **state)
+{
+	static const char text[] = "# how calls are made\n"
+				   "[registry]\n"
+				   "url = file:///run/spoke/providers\n"
+				   "\n"
+				   "  [ consumer ]  # of all services\n"
+				   "\theartbeat    = 5s\n"
+				   "retry.period=2s # a pause\n"
+				   "; another comment\n"
+				   "[service.demo.EchoService]\n"
+				   "version = 1.0#b\n"
+				   "[method.demo.EchoService.echo]\n"
+				   "timeout = 200ms\n"
+				   "[consumer]\n"
+				   "lazy = yes";
+	struct spoke_config *config = right(text);
+
+	(void)state;
+	assert_string_equal(spoke_config_get(config, "registry", "url"),
+			    "file:///run/spoke/providers");
+	assert_string_equal(spoke_config_get(config, "consumer", "heartbeat"), "5s");
+	assert_string_equal(spoke_config_get(config, "consumer", "retry.period"), "2s");
+	assert_string_equal(spoke_config_get(config, "consumer", "lazy"), "yes");
+	assert_string_equal(spoke_config_get(config, "service.demo.EchoService", "version"),
+			    "1.0#b");
+	assert_string_equal(spoke_config_get(config, "method.demo.EchoService.echo", "timeout"),
+			    "200ms");
+	assert_null(spoke_config_get(config, "consumer", "timeout"));
+	assert_null(spoke_config_get(config, "service.demo.Other", "version"));
+	assert_null(spoke_config_get(config, "service", "version"));
+	assert_null(spoke_config_get(config, "nowhere", "timeout"));
+	assert_null(spoke_config_get(config, "registry", "retry.period"));
+	drop(config);
+}
+
+static void nothing_is_a_file_too(void **state)
+{
+	(void)state;
+	says("", "consumer", "timeout", NULL);
+	says("\n\n# only a comment", "consumer", "timeout", NULL);
+	says("[consumer]", "consumer", "timeout", NULL);
+}
+
+static void lines_end_and_files_begin_as_elsewhere(void **state)
+{
+	(void)state;
+	says("\xef\xbb\xbf[consumer]\r\ntimeout = 5s\r\n", "consumer", "timeout", "5s");
+	says("[consumer]\ntimeout = 5s\r", "consumer", "timeout", "5s");
+}
+
+static void quotation_marks_keep_what_is_between(void **state)
+{
+	(void)state;
+	says("[provider]\napplication = \" a # b \" # c", "provider", "application", " a # b ");
+	says("[provider]\napplication = \"a \\\"b\\\" \\\\ \\c\"", "provider", "application",
+	     "a \"b\" \\ \\c");
+	says("[provider]\napplication = a \"b\"", "provider", "application", "a \"b\"");
+}
+
+static void every_kind_of_value_is_read(void **state)
+{
+	(void)state;
+	says("[provider]\nlisten = dubbo://0.0.0.0:20880, unix:/run/echo.sock\n", "provider",
+	     "listen", "dubbo://0.0.0.0:20880, unix:/run/echo.sock");
+	says("[consumer]\ncluster = failback", "consumer", "cluster", "failback");
+	says("[consumer]\nheartbeat = 0", "consumer", "heartbeat", "0");
+	says("[provider]\nqueued.max = 8MiB", "provider", "queued.max", "8MiB");
+}
+
+static void the_engine_takes_what_its_options_leave_open(void **state)
+{
+	struct spoke_engine_options options = { .late_ns = 7 };
+	struct spoke_config *config = right("[engine]\ntick = 5ms\nlate = 1s\ntimers.max = 100\n");
+
+	(void)state;
+	spoke_config_engine(config, &options);
+	assert_int_equal(options.tick_ns, 5000000);
+	assert_int_equal(options.late_ns, 7);
+	assert_int_equal(options.timers_max, 100);
+	drop(config);
+}
+
+/* --- what is wrong */
+
+static void all_that_is_wrong_is_told_at_once(void **state)
+{
+	(void)state;
+	wrong("retries = 3\n"
+	      "[consumer]\n"
+	      "heartbeat = 5\n"
+	      "retry.perid = 5s\n"
+	      "timeout = 1s\n"
+	      "timeout = 2s\n"
+	      "requests.max = 4\n"
+	      "cluster = failbak\n"
+	      "frame.max = 9MiB\n"
+	      "listen\n"
+	      "[servce.demo.Echo]\n"
+	      "x = 1\n"
+	      "[method.a.b]\n"
+	      "timeout =  # none\n"
+	      "sticky = maybe\n",
+	      "a.conf:1: retries = 3: it stands before the first section; write one above it, as "
+	      "[consumer]\n"
+	      "a.conf:3: heartbeat = 5: a duration needs a unit; write 5ms or 5s\n"
+	      "a.conf:4: retry.perid = 5s: there is no such key; did you mean retry.period?\n"
+	      "a.conf:6: timeout = 2s: said before, in line 5; keep one of them\n"
+	      "a.conf:7: requests.max = 4: it does not belong here; write requests.max in "
+	      "[provider]\n"
+	      "a.conf:8: cluster = failbak: not known; use failover, failfast, failsafe, failback, "
+	      "forking, broadcast or available\n"
+	      "a.conf:9: frame.max = 9MiB: too large; it goes from 1KiB to 8MiB\n"
+	      "a.conf:10: neither a section nor a key; write key = value\n"
+	      "a.conf:11: [servce.demo.Echo]: there is no such section; did you mean "
+	      "[service.NAME]?\n"
+	      "a.conf:14: timeout = : there is no value; write one, or leave the line out\n"
+	      "a.conf:15: sticky = maybe: neither yes nor no; write true or false\n");
+	assert_int_equal(told_count, 11);
+}
+
+static void each_mistake_has_its_sentence(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *sentence;
+	} cases[] = {
+		{ "[consumer\n", "a.conf:1: not a section; write one as [consumer]\n" },
+		{ "[consumer] x\n", "a.conf:1: not a section; write one as [consumer]\n" },
+		{ "[service]", "a.conf:1: [service]: there is no such section; did you mean "
+			       "[service.NAME]?\n" },
+		{ "[method.]", "a.conf:1: [method.]: there is no such section; did you mean "
+			       "[method.NAME]?\n" },
+		{ "[x]", "a.conf:1: [x]: there is no such section; use [consumer], [service.NAME], "
+			 "[method.NAME], [provider], [registry] or [engine]\n" },
+		{ "[consumer]\nregistry.retry.period = 1s",
+		  "a.conf:2: registry.retry.period = 1s: it does not belong here; write "
+		  "retry.period in [registry]\n" },
+		{ "[method.echo]\nheartbeat = 1s",
+		  "a.conf:2: heartbeat = 1s: it does not belong here; write heartbeat in "
+		  "[consumer], [provider]\n" },
+		{ "[engine]\nfrobnicate = 1", "a.conf:2: frobnicate = 1: there is no such key; "
+					      "spoke config --explain has all\n" },
+		{ "[consumer]\nheartbeat = 1ms",
+		  "a.conf:2: heartbeat = 1ms: too small; it goes from 10ms to 2147483647ms, or 0 "
+		  "for none\n" },
+		{ "[provider]\napplication = \"x",
+		  "a.conf:2: application = \\\"x: the quotation mark is not closed; write another "
+		  "one at the end\n" },
+		{ "[provider]\napplication = \"x\" y",
+		  "a.conf:2: application = \\\"x\\\" y: something stands behind the quotation "
+		  "mark; write \\\" for one inside\n" },
+		{ "[provider]\nlisten = dubbo://1.2.3.4:1,, unix:/x",
+		  "a.conf:2: listen = dubbo://1.2.3.4:1,, unix:/x: not a list; write values with "
+		  "commas between, as one, two\n" },
+		{ "[provider]\nlisten = dubbo://1.2.3.4:99999",
+		  "a.conf:2: listen = dubbo://1.2.3.4:99999: a port is at most 65535\n" },
+		{ "[registry]\nurl = z k://user:secret@x",
+		  "a.conf:2: url = ...: a scheme is made of letters, digits and + - . only\n" },
+		{ "[provider]\napplication = a\x01",
+		  "a.conf:2: application = a\\x01: not a text; write printable characters\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		wrong(cases[i].text, cases[i].sentence);
+}
+
+static void a_nul_byte_is_refused(void **state)
+{
+	static const char text[] = "[consumer]\ntimeout = 1s\0\n";
+	struct spoke_config *config;
+
+	(void)state;
+	assert_int_equal(read_bytes(text, sizeof(text) - 1, &config), SPOKE_ESYNTAX);
+	assert_string_equal(told, "a.conf:2: there is a NUL byte, which no text has; is this the "
+				  "right file?\n");
+}
+
+/* --- how much there may be */
+
+static char many[2u << 20];
+
+/* Lines that have their number between two texts, so many digits long. */
+static int read_many(const char *head, const char *before, int digits, const char *behind,
+		     unsigned count)
+{
+	struct spoke_config *config = NULL;
+	size_t len = (size_t)snprintf(many, sizeof(many), "%s", head);
+	int error;
+
+	for (unsigned i = 0; i < count; i++)
+		len += (size_t)snprintf(many + len, sizeof(many) - len, "%s%0*u%s", before, digits,
+					i, behind);
+	error = read_bytes(many, len, &config);
+	spoke_config_free(config);
+	assert_int_equal(memory.bytes, 0);
+	return error;
+}
+
+static void there_are_limits(void **state)
+{
+	(void)state;
+	assert_int_equal(read_many("", "[service.s", 1, "]\n", 1024), SPOKE_OK);
+	assert_int_equal(read_many("", "[service.s", 1, "]\n", 1025), SPOKE_ESYNTAX);
+	assert_string_equal(told, "a.conf:1025: too many sections; there may be 1024\n");
+	assert_int_equal(read_many("", "[service.s", 1,
+				   "]\ntimeout=1s\nforks=1\nretries=1\ntps=1\n", 1024),
+			 SPOKE_OK);
+	assert_int_equal(read_many("", "[service.s", 1,
+				   "]\ntimeout=1s\nforks=1\nretries=1\ntps=1\nactives=1\n", 1000),
+			 SPOKE_ESYNTAX);
+	assert_int_equal(told_count, 904);
+	assert_int_equal(read_many("", "wrong ", 1, "\n", 2000), SPOKE_ESYNTAX);
+	assert_int_equal(told_count, 1000);
+	assert_int_equal(read_many("", "# ", 60, "\n", 16644), SPOKE_OK);
+	assert_int_equal(read_many("", "# ", 60, "\n", 16645), SPOKE_ETOOLARGE);
+	assert_string_equal(told, "a.conf: the file is too large; it has at most 1048576 "
+				  "bytes\n");
+	assert_int_equal(read_many("[provider]\n", "application = ", 5000, "\n", 1), SPOKE_ESYNTAX);
+	assert_string_equal(told, "a.conf:2: the line is too long; it has at most 4096 bytes\n");
+	assert_int_equal(read_many("[provider]\n", "application = ", 2049, "\n", 1), SPOKE_ESYNTAX);
+	assert_non_null(strstr(told, "...: too long; it has at most 2048 bytes\n"));
+}
+
+static void without_memory_it_says_so(void **state)
+{
+	static const char text[] = "[provider]\nlisten = dubbo://0.0.0.0:1\n[consumer]\nlazy = 1\n";
+	unsigned failed = 0;
+	int error = SPOKE_ENOMEM;
+
+	(void)state;
+	while (error == SPOKE_ENOMEM) {
+		struct spoke_config *config = NULL;
+
+		memory_init(&memory);
+		memory.fail_at = ++failed;
+		told[0] = '\0';
+		error = spoke_config_parse(&memory.env, "a.conf",
+					   (struct spoke_span){ text, sizeof(text) - 1 }, tell,
+					   NULL, &config);
+		if (error)
+			assert_non_null(strstr(told, "no memory"));
+		spoke_config_free(config);
+		assert_int_equal(memory.bytes, 0);
+	}
+	assert_int_equal(error, SPOKE_OK);
+	assert_true(failed > 5);
+}
+
+static void nobody_needs_to_be_told(void **state)
+{
+	struct spoke_config *config = NULL;
+
+	(void)state;
+	memory_init(&memory);
+	assert_int_equal(spoke_config_parse(&memory.env, "a", (struct spoke_span){ "x", 1 }, NULL,
+					    NULL, &config),
+			 SPOKE_ESYNTAX);
+	assert_int_equal(spoke_config_parse(&memory.env, NULL, (struct spoke_span){ "", 0 }, NULL,
+					    NULL, &config),
+			 SPOKE_EINVAL);
+	assert_null(config);
+	spoke_config_free(NULL);
+}
+
+/* --- the table */
+
+static void every_key_is_explained_and_takes_its_default(void **state)
+{
+	struct spoke_config_key key;
+	size_t count = 0;
+
+	(void)state;
+	for (; spoke_config_key(count, &key); count++) {
+		char text[512];
+		char section[64];
+		int numbered = strcmp(key.kind, "text") != 0 && strcmp(key.kind, "list") != 0;
+
+		assert_true(strlen(key.sentence) > 5);
+		assert_true(strlen(key.sections) > 5);
+		assert_true(strlen(key.sections) < sizeof(key.sections) - 1);
+		assert_true(strlen(key.preset) < sizeof(key.preset) - 1);
+		assert_true(strlen(key.range) < sizeof(key.range) - 1);
+		if (!numbered || strchr(key.preset, ',') || strchr(key.preset, '('))
+			continue;
+		assert_true(strlen(key.preset) > 0);
+		(void)snprintf(section, sizeof(section), "%.*s", (int)strcspn(key.sections, ","),
+			       key.sections);
+		(void)snprintf(text, sizeof(text), "[%s]\n%s = %s\n", section, key.name,
+			       strcmp(key.preset, "0s") == 0 ? "0" : key.preset);
+		says(text, section, key.name, strcmp(key.preset, "0s") == 0 ? "0" : key.preset);
+	}
+	assert_true(count > 45);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_file_says_what_stands_in_it),
+		cmocka_unit_test(nothing_is_a_file_too),
+		cmocka_unit_test(lines_end_and_files_begin_as_elsewhere),
+		cmocka_unit_test(quotation_marks_keep_what_is_between),
+		cmocka_unit_test(every_kind_of_value_is_read),
+		cmocka_unit_test(the_engine_takes_what_its_options_leave_open),
+		cmocka_unit_test(all_that_is_wrong_is_told_at_once),
+		cmocka_unit_test(each_mistake_has_its_sentence),
+		cmocka_unit_test(a_nul_byte_is_refused),
+		cmocka_unit_test(there_are_limits),
+		cmocka_unit_test(without_memory_it_says_so),
+		cmocka_unit_test(nobody_needs_to_be_told),
+		cmocka_unit_test(every_key_is_explained_and_takes_its_default),
+	};
+
+	return cmocka_run_group_tests_name("config file", tests, NULL, NULL);
+}

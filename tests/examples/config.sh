@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The verb config: that the page spoke.conf(5) is the one it prints, that the file of settings that is
+# shown is right, and how it ends. Arguments: the command, the folder with its sources.
+set -eu
+spoke=$1
+sources=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+fail() {
+	echo "$*"
+	bad=1
+}
+
+# ends STATUS ARGUMENT...: runs the verb.
+ends() {
+	wanted=$1
+	shift
+	status=0
+	"$spoke" config "$@" >"$work/out" 2>"$work/err" || status=$?
+	[ $status = "$wanted" ] || fail "spoke config $*: ended with $status, not $wanted"
+}
+
+ends 0 --man
+cmp "$work/out" "$sources/spoke.conf.5" ||
+	fail "spoke.conf.5 is another one than spoke config --man prints: print it there"
+
+ends 0 --check "$sources/spoke.conf"
+[ ! -s "$work/err" ] || fail "spoke.conf: something is said of it: $(cat "$work/err")"
+for key in retry.period heartbeat; do
+	grep -q "^$key *= " "$sources/spoke.conf" || fail "spoke.conf: does not show $key"
+done
+
+printf '[consumer]\nretry.perid = 5s\nheartbeat = 5\n' >"$work/wrong.conf"
+ends 1 --check "$work/wrong.conf"
+cat >"$work/wanted" <<END
+$work/wrong.conf:2: retry.perid = 5s: there is no such key; did you mean retry.period?
+$work/wrong.conf:3: heartbeat = 5: a duration needs a unit; write 5ms or 5s
+END
+cmp "$work/err" "$work/wanted" || fail "a wrong file: $(cat "$work/err")"
+ends 1 --check "$work/none.conf"
+grep -q 'none.conf: there is no such file' "$work/err" || fail "no file: $(cat "$work/err")"
+ends 1 --check "$work"
+
+ends 0 --explain
+for key in retry.period heartbeat listen tick; do
+	grep -q "^  $key" "$work/out" || fail "--explain: does not show $key"
+done
+[ "$(grep -cE '^.{101}' "$work/out")" = 0 ] || fail "--explain: lines are too long"
+ends 0 --explain retry.period
+[ "$(grep -c '^  retry.period = 5s$' "$work/out")" = 2 ] || fail "--explain retry.period: $(cat "$work/out")"
+ends 2 --explain retry.perid
+grep -q 'did you mean retry.period?' "$work/err" || fail "--explain: $(cat "$work/err")"
+ends 2
+ends 2 --check
+ends 2 --check "$sources/spoke.conf" --man
+ends 2 --frobnicate
+ends 0 --help
+exit $bad
