@@ -2,6 +2,7 @@
 #include "cluster/news.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define EVERY_NS UINT64_C(1000000000)
@@ -38,43 +39,27 @@ static void tell_of_deadlines(struct spokei_news *news)
 
 static void tell_of(struct spokei_news *news, enum spokei_news_kind kind)
 {
-	struct spoke_engine *engine = news->engine;
-	uint32_t count = news->counts[kind];
+	static const char *const whats[] = {
+		[SPOKEI_NEWS_DEFERRED] = "deferred",
+		[SPOKEI_NEWS_AGAIN] = "deferred before and tried again in vain",
+		[SPOKEI_NEWS_SETTLED] = "deferred before and answered now",
+		[SPOKEI_NEWS_GIVEN_UP] = "deferred before and given up",
+		[SPOKEI_NEWS_RETRIED] = "tried again",
+	};
 	uint32_t waiting = news->tickets ? *news->tickets : 0;
-	uint64_t pause_ms = ms_of(news->pause_ns);
-	int error = news->errors[kind];
+	bool pauses = kind == SPOKEI_NEWS_DEFERRED || kind == SPOKEI_NEWS_AGAIN;
+	uint32_t count = news->counts[kind];
+	char wait[48] = "";
+	char next[48] = "";
 
 	news->counts[kind] = 0;
-	switch (kind) {
-	case SPOKEI_NEWS_DEFERRED:
-		spokei_event_of(engine, SPOKE_EVENT_OF_RETRY, error,
-				"%" PRIu32 " call%s deferred (%" PRIu32
-				" wait), next try in %" PRIu64 " ms",
-				count, plural(count), waiting, pause_ms);
-		return;
-	case SPOKEI_NEWS_AGAIN:
-		spokei_event_of(engine, SPOKE_EVENT_OF_RETRY, error,
-				"%" PRIu32 " deferred call%s tried again in vain (%" PRIu32
-				" wait), next try in %" PRIu64 " ms",
-				count, plural(count), waiting, pause_ms);
-		return;
-	case SPOKEI_NEWS_SETTLED:
-		spokei_event_of(engine, SPOKE_EVENT_OF_RETRY, SPOKE_OK,
-				"%" PRIu32 " deferred call%s answered (%" PRIu32 " wait)", count,
-				plural(count), waiting);
-		return;
-	case SPOKEI_NEWS_GIVEN_UP:
-		spokei_event_of(engine, SPOKE_EVENT_OF_RETRY, error,
-				"%" PRIu32 " deferred call%s given up (%" PRIu32 " wait)", count,
-				plural(count), waiting);
-		return;
-	case SPOKEI_NEWS_RETRIED:
-		spokei_event_of(engine, SPOKE_EVENT_OF_RETRY, SPOKE_OK,
-				"%" PRIu32 " call%s tried again", count, plural(count));
-		return;
-	case SPOKEI_NEWS_KINDS:
-		return;
-	}
+	if (waiting && kind != SPOKEI_NEWS_RETRIED)
+		(void)snprintf(wait, sizeof(wait), ", %" PRIu32 " wait", waiting);
+	if (pauses)
+		(void)snprintf(next, sizeof(next), ", next try in %" PRIu64 " ms",
+			       ms_of(news->pause_ns));
+	spokei_event_of(news->engine, SPOKE_EVENT_OF_RETRY, news->errors[kind],
+			"%" PRIu32 " call%s %s%s%s", count, plural(count), whats[kind], wait, next);
 }
 
 static void tell(struct spoke_alarm *alarm)

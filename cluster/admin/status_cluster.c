@@ -128,13 +128,16 @@ void spokei_status_service(const struct spokei_service *service, char text[SPOKE
 	char key[SPOKEI_SERVICE_KEY_MAX + 1];
 	const char *version;
 	const char *group;
+	int len;
 
 	memcpy(key, service->key.data, service->key.len);
 	key[service->key.len] = '\0';
 	version = key + strlen(key) + 1;
 	group = version + strlen(version) + 1;
-	(void)snprintf(text, SPOKEI_STATUS_SERVICE, "%s%s%s%s%s", group, *group ? "/" : "", key,
+	/* All three fit, for they are parts of the key. */
+	len = snprintf(text, SPOKEI_STATUS_SERVICE, "%s%s%s%s%s", group, *group ? "/" : "", key,
 		       *version ? ":" : "", version);
+	SPOKE_ASSERT(len >= 0 && len < (int)SPOKEI_STATUS_SERVICE);
 }
 
 static void show_services(struct spokei_json *json, const struct spoke_provider *provider,

@@ -40,6 +40,8 @@ static void cast_provider(struct stage *stage, unsigned number)
 	actor_add_arg(actor, "file://%s/providers", stage->folder);
 	actor_add_arg(actor, "dubbo://127.0.0.1:0");
 	actor_add_arg(actor, "%" PRIu64, stage->plan->heartbeat_ns);
+	if (stage->plan->live)
+		actor_add_arg(actor, "127.0.0.1:0");
 	stage->providers[number] = actor;
 }
 
@@ -59,6 +61,8 @@ static struct actor *cast_consumer(struct stage *stage, const char *name, const 
 		      plan->period_ns / PLAN_MS, tasks, tasks * TASK_BYTES, tasks + 1000);
 	actor_add_arg(actor, "file://%s/providers", stage->folder);
 	actor_add_arg(actor, "%" PRIu64, rate);
+	if (plan->live)
+		actor_add_arg(actor, "127.0.0.1:0");
 	return actor;
 }
 
@@ -179,8 +183,6 @@ static bool play_kill(struct stage *stage)
 	/* The oldest task: its call, and two more attempts. */
 	if (!await_seen(consumer, TAG_RECONNECTING, 1) || !await_count(consumer, COUNT_TRIES, 3))
 		return false;
-	(void)snprintf(provider->args[2], sizeof(provider->args[2]), "dubbo://%s",
-		       provider->address);
 	actor_watch(provider, NULL);
 	if (!actor_start(provider))
 		return false;
@@ -215,8 +217,43 @@ bool acts_play(struct stage *stage)
 	       play_frozen_consumer(stage) && play_kill(stage) && play_drain(stage);
 }
 
+bool acts_live(struct stage *stage, uint64_t end_ns)
+{
+	struct actor *third = third_of(stage);
+
+	story_head("The cluster goes on %s. What visitors do on these pages is mended:",
+		   stage->plan->seconds ? "for a while" : "until Ctrl-C");
+	for (unsigned i = 0; i < cast.count; i++)
+		story_say("  %-11s  http://%s/#token=%s", cast.actors[i].name, cast.actors[i].page,
+			  cast.token);
+	if (!actor_start(third))
+		return false;
+	story_did("starts %s again, as process %d", third->name, (int)third->pid);
+	actor_watch(stage->consumer, NULL);
+	actor_watch(stage->consumer2, NULL);
+	(void)await_time(stage->plan->seconds ? end_ns : UINT64_MAX);
+	if (!cast_interrupted())
+		return cast.trouble[0] == '\0';
+	cast_heed();
+	cast.trouble[0] = '\0';
+	return true;
+}
+
+/* Nobody is left as visitors have made them. */
+static bool mend_all(struct stage *stage)
+{
+	if (!await_mended(stage->consumer) || !await_mended(stage->consumer2))
+		return false;
+	for (unsigned i = 0; i < stage->plan->providers; i++)
+		if (!stage->providers[i]->leaving && !await_mended(stage->providers[i]))
+			return false;
+	return true;
+}
+
 bool acts_end(struct stage *stage)
 {
+	if (cast.live && !mend_all(stage))
+		return false;
 	story_head("6. The consumers make no more calls, and end when every call has its outcome.");
 	actor_watch(stage->consumer, NULL);
 	actor_watch(stage->consumer2, NULL);

@@ -19,6 +19,11 @@ struct stage {
 /* Plays all of it. Returns false where it could not go on: cast.trouble says why. */
 bool acts_play(struct stage *stage);
 
+/* Goes on after it, until then or until somebody interrupts it, while visitors of the pages do
+ * harm.
+ */
+bool acts_live(struct stage *stage, uint64_t end_ns);
+
 /* Everybody is asked to end, consumers first, and does. */
 bool acts_end(struct stage *stage);
 

@@ -111,6 +111,18 @@ bool await_gone(const struct actor *actor)
 	return await(is_gone, &wish, "ends");
 }
 
+static bool is_mended(const struct wish *wish)
+{
+	return wish->actor->pid != 0 && !wish->actor->stopped;
+}
+
+bool await_mended(const struct actor *actor)
+{
+	struct wish wish = { .actor = actor };
+
+	return await(is_mended, &wish, "runs again");
+}
+
 bool await_time(uint64_t until_ns)
 {
 	while (story_now() < until_ns) {

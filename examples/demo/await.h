@@ -14,6 +14,7 @@ bool await_count(const struct actor *actor, enum message_count count, uint64_t a
 bool await_none(const struct actor *actor, enum message_count count);
 bool await_stopped(const struct actor *actor);
 bool await_gone(const struct actor *actor);
+bool await_mended(const struct actor *actor); /* it runs */
 bool await_time(uint64_t until_ns);
 
 #endif

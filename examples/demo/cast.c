@@ -29,6 +29,11 @@ int cast_interrupted(void)
 	return interrupted;
 }
 
+void cast_heed(void)
+{
+	interrupted = 0;
+}
+
 void cast_begin(const char *driver, uint64_t patience_ns)
 {
 	static const int ends[] = { SIGHUP, SIGINT, SIGTERM };
@@ -95,6 +100,8 @@ static void become(struct actor *actor, int to, pid_t driver)
 		argv[i + 2] = actor->args[i];
 	(void)sigaction(SIGPIPE, &usual, NULL);
 	(void)sigprocmask(SIG_UNBLOCK, &heard, NULL);
+	if (cast.live)
+		(void)setenv("SPOKE_DEMO_TOKEN", cast.token, 1);
 	(void)dup2(to, STDOUT_FILENO);
 	(void)execv(actor->program, argv);
 	(void)fprintf(stderr, "demo: %s cannot be started\n", actor->program);
@@ -104,6 +111,7 @@ static void become(struct actor *actor, int to, pid_t driver)
 /* What the process that is replaced has counted. */
 static void put_by(struct actor *actor)
 {
+	actor->died += actor->counts[COUNT_OPEN] + actor->counts[COUNT_WAITING];
 	for (unsigned i = COUNT_FIRST_SUM; i < COUNTS; i++)
 		actor->past[i] += actor->counts[i];
 	memset(actor->counts, 0, sizeof(actor->counts));
@@ -116,6 +124,12 @@ bool actor_start(struct actor *actor)
 	pid_t pid;
 
 	put_by(actor);
+	/* Where it was before. */
+	if (actor->page[0] != '\0')
+		(void)snprintf(actor->args[actor->arg_count - 1], CAST_TEXT, "%s", actor->page);
+	if (actor->address[0] != '\0')
+		(void)snprintf(actor->args[2], sizeof(actor->args[2]), "dubbo://%s",
+			       actor->address);
 	if (pipe2(ends, O_CLOEXEC))
 		return cast_trouble("no pipe: %s", strerror(errno));
 	(void)fflush(stdout);
@@ -128,6 +142,7 @@ bool actor_start(struct actor *actor)
 		return cast_trouble("no process for %s: %s", actor->name, strerror(errno));
 	}
 	actor->pid = pid;
+	actor->started = true;
 	actor->from = ends[0];
 	actor->line_len = 0;
 	actor->leaving = false;

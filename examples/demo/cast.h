@@ -31,11 +31,14 @@ struct actor {
 	size_t line_len;
 	bool long_line; /* too long, and passed over */
 	char address[CAST_NAME + 40];
-	bool stopped;       /* as waitpid() says */
-	bool leaving;       /* it was told to end, or killed */
-	uint64_t frozen_ns; /* when it was frozen last; 0: never ... */
-	uint64_t waked_ns;  /* ... and waked; 0: it is frozen */
-	uint64_t killed_ns;
+	char page[CAST_NAME + 40]; /* where it shows itself; "": nowhere */
+	bool stopped;              /* as waitpid() says */
+	bool started;              /* it was there once */
+	bool leaving;              /* it was told to end, or killed */
+	uint64_t frozen_ns;        /* when it was frozen last; 0: never ... */
+	uint64_t waked_ns;         /* ... and waked; 0: it is frozen */
+	uint64_t revive_ns; /* when the driver mends what a visitor did; 0: nothing was done */
+	uint64_t died;      /* calls and tickets that were open in processes that were killed */
 	const struct actor *watched; /* events of other links do not count below; NULL: all do */
 	unsigned seen[TAGS];         /* how often each was told, since actor_watch() */
 	uint64_t counts[COUNTS];     /* of the process there is ... */
@@ -46,10 +49,13 @@ struct actor {
 struct cast {
 	struct actor actors[CAST_MAX];
 	unsigned count;
-	bool quiet;              /* what is told is not shown, but for the consumers' rest */
+	bool quiet;              /* what is told of links is not shown */
 	bool pulses;             /* what is told each second is shown */
 	unsigned idle_closes;    /* connections that idle checks closed, as told ... */
 	unsigned false_kills;    /* ... to a peer that was neither frozen nor killed */
+	bool live;               /* visitors may do harm, too */
+	char token[33];          /* that visitors have to know to do any */
+	uint64_t thaw_ns;        /* whom they freeze is waked after */
 	uint64_t patience_ns;    /* that is waited for anything */
 	char trouble[CAST_TEXT]; /* why it cannot go on; "": it can */
 };
@@ -61,6 +67,9 @@ void cast_begin(const char *driver, uint64_t patience_ns);
 
 /* The signal that wants the demo to end; 0: none. */
 int cast_interrupted(void);
+
+/* It is heard, and what comes next is another one. */
+void cast_heed(void);
 
 /* Adds an actor that runs `program`, which lies beside the driver, and is not started yet. */
 struct actor *cast_add(const char *program, const char *name);

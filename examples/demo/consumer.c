@@ -2,12 +2,12 @@
 /*
  * A consumer of the demo: calls "echo" steadily, by failback, and counts how each call ends.
  *
- *     demo_consumer <name> <url> <registry> <calls a second>
+ *     demo_consumer <name> <url> <registry> <calls a second> [<page>]
  *
- * After SIGTERM it makes no more calls, and ends when all that it made have an outcome, tickets
- * included.
+ * With an address for it it has a page. After SIGTERM it makes no more calls, and ends when all
+ * that it made have an outcome, tickets included.
  */
-#include "examples/demo/report.h"
+#include "examples/demo/page.h"
 
 #include <spoke/consumer.h>
 #include <spoke/histogram.h>
@@ -218,6 +218,8 @@ static int consume(char **argv)
 	spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
 	spoke_pack_text(&builder, argv[1]);
 	error = spoke_builder_finish(&builder, &self.args);
+	if (!error && argv[5] && page_open(&self.report, argv[1], argv[5], false) == NULL)
+		return SPOKE_ESYSTEM;
 	if (!error)
 		error = spoke_consumer_new(self.engine, &options, &self.consumer);
 	if (!error)
@@ -233,7 +235,7 @@ int main(int argc, char **argv)
 {
 	int error;
 
-	if (argc != 5) {
+	if (argc != 5 && argc != 6) {
 		(void)fprintf(stderr, "demo_consumer: the driver starts it\n");
 		return 2;
 	}

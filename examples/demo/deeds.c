@@ -27,7 +27,6 @@ void actor_kill(struct actor *actor)
 {
 	story_did("kills %s, process %d (SIGKILL)", actor->name, (int)actor->pid);
 	actor->leaving = true;
-	actor->killed_ns = story_now();
 	(void)kill(actor->pid, SIGKILL);
 	(void)await_gone(actor);
 }

@@ -3,7 +3,7 @@
  * The driver of the demo: starts providers and consumers, does harm to some of them, shows what
  * they tell, and adds up. The other programs lie beside it.
  */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include "examples/demo/acts.h"
 #include "examples/demo/await.h"
 #include "examples/demo/story.h"
@@ -29,12 +29,28 @@ static void remove_folder(void)
 	(void)rmdir(folder);
 }
 
+/* The same for all pages, which somebody who has only their addresses does not know. */
+static bool make_token(void)
+{
+	unsigned char bytes[(sizeof(cast.token) - 1) / 2];
+
+	if (getentropy(bytes, sizeof(bytes)))
+		return false;
+	for (unsigned i = 0; i < sizeof(bytes); i++)
+		(void)snprintf(cast.token + (size_t)2 * i, 3, "%02x", bytes[i]);
+	return true;
+}
+
 static bool play(const struct plan *plan)
 {
 	struct stage stage = { .plan = plan, .folder = folder };
 	uint64_t end_ns = story_now() + plan->seconds * PLAN_SECOND;
 
-	return acts_play(&stage) && await_time(end_ns) && acts_end(&stage);
+	if (!acts_play(&stage))
+		return false;
+	if (plan->live ? !acts_live(&stage, end_ns) : !await_time(end_ns))
+		return false;
+	return acts_end(&stage);
 }
 
 int main(int argc, char **argv)
@@ -50,10 +66,18 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	story_begin(plan.plain);
-	cast_begin(argv[0], 20 * (plan.heartbeat_ns + plan.period_ns) + 30 * PLAN_SECOND);
+	cast_begin(argv[0], 20 * (plan.heartbeat_ns + plan.period_ns) + 90 * PLAN_SECOND);
+	if (plan.live && !make_token()) {
+		(void)fprintf(stderr, "demo: no random numbers: %s\n", strerror(errno));
+		return 2;
+	}
+	cast.live = plan.live;
+	cast.thaw_ns = 6 * plan.heartbeat_ns;
 	well = play(&plan);
 	cast_end_all();
 	remove_folder();
+	if (cast_interrupted())
+		(void)fprintf(stderr, "demo: interrupted; all its processes are ended\n");
 	if (cast_interrupted() || story_broken())
 		return 2;
 	return sums_show() && well ? 0 : 1;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "examples/demo/hearing.h"
 #include "examples/demo/cast.h"
+#include "examples/demo/revive.h"
 #include "examples/demo/story.h"
 
 #include <ctype.h>
@@ -93,11 +94,7 @@ static void translate(const char *text, char *out, size_t size)
 /* Was the peer silent by the driver's doing? */
 static bool was_out(const struct actor *peer, uint64_t at_ns)
 {
-	if (peer == NULL)
-		return false;
-	if (peer->killed_ns && at_ns >= peer->killed_ns)
-		return true;
-	return peer->frozen_ns && at_ns >= peer->frozen_ns &&
+	return peer && peer->frozen_ns && at_ns >= peer->frozen_ns &&
 	       (peer->waked_ns == 0 || at_ns <= peer->waked_ns + GRACE_NS);
 }
 
@@ -109,6 +106,8 @@ static void note_event(struct actor *actor, const struct message *message)
 		actor->seen[message->tag]++;
 	if (message->tag == TAG_LISTENS)
 		(void)snprintf(actor->address, sizeof(actor->address), "%s", message->peer);
+	if (message->tag == TAG_ADMIN)
+		(void)snprintf(actor->page, sizeof(actor->page), "%s", message->peer);
 	if (message->tag != TAG_CLOSED || message->user != SPOKE_EVENT_OF_HEARTBEAT)
 		return;
 	cast.idle_closes++;
@@ -120,10 +119,10 @@ static void show_event(const struct actor *actor, const struct message *message)
 {
 	char text[CAST_TEXT];
 
-	if ((cast.quiet && message->tag != TAG_RESTS) ||
+	if ((cast.quiet && message->tag != TAG_RESTS && message->tag != TAG_TOLD) ||
 	    (message->tag == TAG_PULSE && !cast.pulses))
 		return;
-	if (message->tag == TAG_LISTENS)
+	if (message->tag == TAG_LISTENS || message->tag == TAG_ADMIN)
 		(void)snprintf(text, sizeof(text), "%s", message->text);
 	else
 		translate(message->text, text, sizeof(text));
@@ -200,7 +199,7 @@ static void note_end(struct actor *actor, int status)
 		read_some(actor);
 	actor->pid = 0;
 	actor->status = status;
-	if (actor->leaving)
+	if (actor->leaving || cast.live)
 		return;
 	if (WIFSIGNALED(status))
 		(void)cast_trouble("%s was ended by signal %d, which the driver did not send",
@@ -245,5 +244,7 @@ void hearing_hear(int ms)
 				read_some(of[i]);
 	for (unsigned i = 0; i < cast.count; i++)
 		look_after(&cast.actors[i]);
+	if (cast.live)
+		revive_tend();
 	story_show(false);
 }

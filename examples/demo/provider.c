@@ -2,11 +2,12 @@
 /*
  * A provider of the demo: "echo" answers with its argument, which is the name of the caller.
  *
- *     demo_provider <name> <service> <registry> <url to listen at> <heartbeat in ns>
+ *     demo_provider <name> <service> <registry> <url to listen at> <heartbeat in ns> [<page>]
  *
- * SIGTERM drains it: it says goodbye, answers what was begun, and ends.
+ * With an address for it it has a page. SIGTERM drains it: it says goodbye, answers what was begun,
+ * and ends.
  */
-#include "examples/demo/report.h"
+#include "examples/demo/page.h"
 
 #include <spoke/provider.h>
 #include <spoke/signals.h>
@@ -76,7 +77,14 @@ static int serve(struct spoke_engine *engine, char **argv)
 	struct spoke_handler handler = { .method = "echo", .handle = echo };
 	struct spoke_provider *provider;
 	char address[NAME];
-	int error = spoke_provider_new(engine, &options, &provider);
+	int error;
+
+	if (argv[6]) {
+		options.admin = page_open(&report, argv[1], argv[6], true);
+		if (options.admin == NULL)
+			return SPOKE_ESYSTEM;
+	}
+	error = spoke_provider_new(engine, &options, &provider);
 
 	if (!error)
 		error = spoke_provider_add(provider, &service, &handler, 1);
@@ -99,7 +107,7 @@ int main(int argc, char **argv)
 	struct spoke_engine *engine = NULL;
 	int error;
 
-	if (argc != 6) {
+	if (argc != 6 && argc != 7) {
 		(void)fprintf(stderr, "demo_provider: the driver starts it\n");
 		return 2;
 	}

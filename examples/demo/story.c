@@ -23,6 +23,7 @@ static struct line {
 	uint64_t at_ns;
 	const char *who;
 	enum spoke_event_user user;
+	bool bold;
 	char text[TEXT];
 } lines[LINES];
 static unsigned line_count;
@@ -87,20 +88,15 @@ static const char *colour_of(enum spoke_event_user user)
 	return "";
 }
 
-static void print_time(uint64_t at_ns)
-{
-	uint64_t ms = (at_ns > begun_ns ? at_ns - begun_ns : 0) / 1000000;
-
-	printf("%s%4" PRIu64 ".%03u%s  ", dim(), ms / 1000, (unsigned)(ms % 1000), calm());
-}
-
 static void print_line(const struct line *line)
 {
+	uint64_t ms = (line->at_ns > begun_ns ? line->at_ns - begun_ns : 0) / 1000000;
 	const char *name = spoke_event_user_name(line->user);
 
-	print_time(line->at_ns);
-	printf("%-11s  %s%-9s%s  %s\n", line->who, colour_of(line->user), name ? name : "", calm(),
-	       line->text);
+	printf("%s%4" PRIu64 ".%03u%s  %s%-11s  %s%-9s%s  %s%s\n", dim(), ms / 1000,
+	       (unsigned)(ms % 1000), calm(), line->bold ? bold() : "", line->who,
+	       colour_of(line->user), name ? name : "", line->bold ? "" : calm(), line->text,
+	       calm());
 }
 
 void story_show(bool all)
@@ -117,9 +113,9 @@ void story_show(bool all)
 	flush();
 }
 
-void story_event(uint64_t at_ns, const char *who, enum spoke_event_user user, const char *text)
+/* A line of its own, in its order. */
+static struct line *insert(uint64_t at_ns)
 {
-	struct line *line;
 	unsigned at;
 
 	if (line_count == LINES)
@@ -127,11 +123,29 @@ void story_event(uint64_t at_ns, const char *who, enum spoke_event_user user, co
 	at = line_count++;
 	for (; at > 0 && lines[at - 1].at_ns > at_ns; at--)
 		lines[at] = lines[at - 1];
-	line = &lines[at];
-	line->at_ns = at_ns;
+	lines[at] = (struct line){ .at_ns = at_ns };
+	return &lines[at];
+}
+
+void story_event(uint64_t at_ns, const char *who, enum spoke_event_user user, const char *text)
+{
+	struct line *line = insert(at_ns);
+
 	line->who = who;
 	line->user = user;
 	(void)snprintf(line->text, sizeof(line->text), "%s", text);
+}
+
+void story_did(const char *format, ...)
+{
+	struct line *line = insert(story_now());
+	va_list args;
+
+	line->who = "driver";
+	line->bold = true;
+	va_start(args, format);
+	(void)vsnprintf(line->text, sizeof(line->text), format, args);
+	va_end(args);
 }
 
 void story_head(const char *format, ...)
@@ -156,19 +170,5 @@ void story_say(const char *format, ...)
 	(void)vprintf(format, args);
 	va_end(args);
 	printf("\n");
-	flush();
-}
-
-void story_did(const char *format, ...)
-{
-	va_list args;
-
-	story_show(true);
-	print_time(story_now());
-	printf("%s%-11s  %-9s  ", bold(), "driver", "");
-	va_start(args, format);
-	(void)vprintf(format, args);
-	va_end(args);
-	printf("%s\n", calm());
 	flush();
 }

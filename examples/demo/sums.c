@@ -26,6 +26,16 @@ static uint64_t worst_lateness_us(void)
 	return worst;
 }
 
+/* What was open in processes that were killed: nobody can be told of it. */
+static uint64_t died(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < cast.count; i++)
+		sum += cast.actors[i].died;
+	return sum;
+}
+
 /* Calls whose callers were told of no end, and tickets that were not settled. */
 static int64_t lost(void)
 {
@@ -34,7 +44,7 @@ static int64_t lost(void)
 	int64_t waiting = (int64_t)total(COUNT_DEFERRED) -
 			  (int64_t)(total(COUNT_RECOVERED) + total(COUNT_UNRECOVERED));
 
-	return open + waiting;
+	return open + waiting - (int64_t)died();
 }
 
 static void row(const char *name, int64_t number, const char *what)
@@ -56,6 +66,8 @@ static void show_table(void)
 	row("  failed", (int64_t)(total(COUNT_FAILED) + total(COUNT_UNRECOVERED)),
 	    "ended in any other way");
 	row("  lost", lost(), "accepted, without a reported outcome: must be 0");
+	if (died())
+		row("  died", (int64_t)died(), "were open in a consumer that was killed");
 	row("timed out", (int64_t)total(COUNT_TIMED_OUT), "requests that their deadline ended");
 	row("retries", (int64_t)total(COUNT_RETRIES), "attempts beside the first");
 	row("heartbeats sent", (int64_t)total(COUNT_PROBES), "because a link was silent, or new");

@@ -90,15 +90,18 @@ static void what_becomes_of_tickets_is_told(void **state)
 	(void)clusterrig_deferred(echo);
 	clusterrig_pass(1500 * MS);
 	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY,
-				      "deferred (2 wait), next try in 2000 ms"),
+				      "call deferred, 2 wait, next try in 2000 ms"),
 			 1);
 	clusterrig_pass(SECOND);
-	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "2 deferred calls tried again in vain "
-							    "(2 wait), next try in 2000 ms"),
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY,
+				      "2 calls deferred before and tried again in vain, "
+				      "2 wait, next try in 2000 ms"),
 			 1);
 	clusterrig_start(0);
 	clusterrig_pass(8 * SECOND);
-	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "answered (0 wait)"), 1);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY,
+				      "1 call deferred before and answered now"),
+			 2);
 }
 
 static void tickets_that_are_given_up_are_told(void **state)
@@ -108,7 +111,7 @@ static void tickets_that_are_given_up_are_told(void **state)
 	rig.providers[0].manner = RIG_REFUSE;
 	(void)clusterrig_deferred(clusterrig_failback("retry.period=2s&retries=1"));
 	clusterrig_pass(5 * SECOND);
-	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "1 deferred call given up (0 wait)"),
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "1 call deferred before and given up"),
 			 1);
 }
 
