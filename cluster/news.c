@@ -28,11 +28,12 @@ static void tell_of_deadlines(struct spokei_news *news)
 				place->name, place->count, plural(place->count),
 				ms_of(news->timeout_ns));
 	}
-	if (news->elsewhere)
+	if (news->elsewhere) {
 		spokei_event_of(news->engine, SPOKE_EVENT_OF_TIMEOUT, SPOKE_ETIMEOUT,
 				"%" PRIu32 " request%s not answered%s within %" PRIu64 " ms",
 				news->elsewhere, plural(news->elsewhere),
 				news->places_count ? " elsewhere" : "", ms_of(news->timeout_ns));
+	}
 	news->places_count = 0;
 	news->elsewhere = 0;
 }
@@ -107,17 +108,17 @@ static struct spokei_news_place *place_of(struct spokei_news *news, const char *
 		return NULL;
 	news->places_count++;
 	*place = (struct spokei_news_place){ 0 };
-	(void)strncpy(place->name, name, SPOKEI_NEWS_NAME - 1);
+	(void)snprintf(place->name, sizeof(place->name), "%s", name);
 	return place;
 }
 
-void spokei_news_timed_out(struct spokei_news *news, const char *name, uint64_t timeout_ns)
+void spokei_news_timed_out(struct spokei_news *news, const char *place, uint64_t timeout_ns)
 {
-	struct spokei_news_place *place = name ? place_of(news, name) : NULL;
+	struct spokei_news_place *known = place ? place_of(news, place) : NULL;
 
 	news->timeout_ns = timeout_ns;
-	if (place)
-		place->count++;
+	if (known)
+		known->count++;
 	else
 		news->elsewhere++;
 	tell_later(news);

@@ -15,6 +15,11 @@ static bool was_seen(const struct wish *wish)
 	return wish->actor->seen[wish->tag] >= wish->number;
 }
 
+static bool has_missed(const struct wish *wish)
+{
+	return wish->actor->missed >= wish->number;
+}
+
 static bool has_counted(const struct wish *wish)
 {
 	return actor_count(wish->actor, wish->count) >= wish->number;
@@ -66,7 +71,7 @@ bool await_seen(const struct actor *actor, enum message_tag tag, unsigned times)
 		[TAG_LISTENS] = "listens",
 		[TAG_CONNECTED] = "connects",
 		[TAG_PROBATION] = "has a link on probation",
-		[TAG_SUSPECT] = "misses a heartbeat",
+		[TAG_SUSPECT] = "misses heartbeats",
 		[TAG_RECOVERED] = "hears its peer again",
 		[TAG_READONLY] = "hears a goodbye",
 		[TAG_CLOSED] = "closes a link",
@@ -80,6 +85,13 @@ bool await_seen(const struct actor *actor, enum message_tag tag, unsigned times)
 	struct wish wish = { .actor = actor, .tag = tag, .number = times };
 
 	return await(was_seen, &wish, whats[tag]);
+}
+
+bool await_missed(const struct actor *actor, unsigned heartbeats)
+{
+	struct wish wish = { .actor = actor, .number = heartbeats };
+
+	return await(has_missed, &wish, "misses heartbeats");
 }
 
 bool await_count(const struct actor *actor, enum message_count count, uint64_t at_least)

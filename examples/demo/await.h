@@ -10,6 +10,7 @@
  * not told to, or the demo is interrupted: then false, and cast.trouble says why.
  */
 bool await_seen(const struct actor *actor, enum message_tag tag, unsigned times);
+bool await_missed(const struct actor *actor, unsigned heartbeats); /* in a row */
 bool await_count(const struct actor *actor, enum message_count count, uint64_t at_least);
 bool await_none(const struct actor *actor, enum message_count count);
 bool await_stopped(const struct actor *actor);

@@ -159,6 +159,7 @@ void actor_watch(struct actor *actor, const struct actor *peer)
 {
 	actor->watched = peer;
 	memset(actor->seen, 0, sizeof(actor->seen));
+	actor->missed = 0;
 }
 
 /* --- the end */

@@ -41,6 +41,7 @@ struct actor {
 	uint64_t died;      /* calls and tickets that were open in processes that were killed */
 	const struct actor *watched; /* events of other links do not count below; NULL: all do */
 	unsigned seen[TAGS];         /* how often each was told, since actor_watch() */
+	unsigned missed;             /* ... and of SUSPECT, the number it came to */
 	uint64_t counts[COUNTS];     /* of the process there is ... */
 	uint64_t past[COUNTS];       /* ... and of those that it has replaced */
 	uint64_t late_us;            /* the worst, but for having been frozen */

@@ -31,6 +31,12 @@ void actor_kill(struct actor *actor)
 	(void)await_gone(actor);
 }
 
+bool actor_restart(struct actor *actor)
+{
+	story_did("starts %s again", actor->name);
+	return actor_start(actor);
+}
+
 void actor_end(struct actor *actor, bool says)
 {
 	if (says)

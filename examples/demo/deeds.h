@@ -9,6 +9,7 @@
 void actor_freeze(struct actor *actor);
 void actor_wake(struct actor *actor);
 void actor_kill(struct actor *actor);
+bool actor_restart(struct actor *actor); /* as actor_start() */
 void actor_end(struct actor *actor, bool says);
 
 #endif

@@ -91,19 +91,32 @@ static void translate(const char *text, char *out, size_t size)
 
 /* --- lines */
 
-/* Was the peer silent by the driver's doing? */
+static bool was_frozen(const struct actor *actor, uint64_t at_ns)
+{
+	return actor->frozen_ns && at_ns >= actor->frozen_ns &&
+	       (actor->waked_ns == 0 || at_ns <= actor->waked_ns + GRACE_NS);
+}
+
+/* Was the peer silent because somebody froze it? NULL: one that has not said who it is yet. */
 static bool was_out(const struct actor *peer, uint64_t at_ns)
 {
-	return peer && peer->frozen_ns && at_ns >= peer->frozen_ns &&
-	       (peer->waked_ns == 0 || at_ns <= peer->waked_ns + GRACE_NS);
+	if (peer)
+		return was_frozen(peer, at_ns);
+	for (unsigned i = 0; i < cast.count; i++)
+		if (!cast.actors[i].provides && was_frozen(&cast.actors[i], at_ns))
+			return true;
+	return false;
 }
 
 static void note_event(struct actor *actor, const struct message *message)
 {
 	const struct actor *peer = actor_at(message->peer);
 
-	if (actor->watched == NULL || peer == NULL || peer == actor->watched)
+	if (actor->watched == NULL || peer == NULL || peer == actor->watched) {
 		actor->seen[message->tag]++;
+		if (message->tag == TAG_SUSPECT && message->number > actor->missed)
+			actor->missed = message->number;
+	}
 	if (message->tag == TAG_LISTENS)
 		(void)snprintf(actor->address, sizeof(actor->address), "%s", message->peer);
 	if (message->tag == TAG_ADMIN)

@@ -158,16 +158,18 @@ static enum plan_verdict check(const struct plan *plan)
 	uint64_t echoes = plan->providers - 1;
 	char text[PLAN_TEXT];
 
-	if (plan->timeout_ns > 3 * plan->heartbeat_ns)
+	if (plan->timeout_ns > 3 * plan->heartbeat_ns) {
 		return wrong(
 			"--timeout", plan_print(plan->timeout_ns, text),
 			"at most three times --heartbeat is wanted: a silent provider's link is"
 			" closed after four, and no request would time out");
-	if (plan->rate * plan->heartbeat_ns < echoes * PLAN_SECOND)
+	}
+	if (plan->rate * plan->heartbeat_ns < echoes * PLAN_SECOND) {
 		return wrong("--rate", NULL,
 			     "every provider has to be called once a heartbeat, to be missed when"
 			     " it is frozen: more calls, a longer --heartbeat or fewer --providers"
 			     " are wanted");
+	}
 	return PLAN_GO;
 }
 

@@ -92,10 +92,11 @@ void report_say(struct report *report, enum spoke_event_user user, enum message_
 	char text[TEXT];
 	va_list args;
 
+	tell_events(report);
 	va_start(args, format);
+	/* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it is not */
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	tell_events(report);
 	message_write_event(spoke_engine_now(report->engine), user, tag, number, peer, text);
 	/* Whatever becomes of this process, the driver knows what led to the event. */
 	report_counts(report);

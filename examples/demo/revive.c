@@ -40,8 +40,8 @@ static void tend_ended(struct actor *actor)
 			  WIFSIGNALED(actor->status) ? "was killed" : "has ended");
 	} else if (now_ns >= actor->revive_ns) {
 		actor->revive_ns = 0;
-		if (actor_start(actor))
-			story_did("starts %s again, as process %d", actor->name, (int)actor->pid);
+		story_did("starts %s again", actor->name);
+		(void)actor_start(actor);
 	}
 }
 
