@@ -6,6 +6,7 @@
 #include "cluster/sheet.h"
 #include "core/alike.h"
 #include "core/log.h"
+#include "transport/catalog.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -257,26 +258,52 @@ static void refuse_key(struct reader *reader, const char *name, const char *subj
 	     nearest ? nearest : "; spoke config --explain has all", nearest ? "?" : "");
 }
 
-/* One URL, or each of a list. Returns whether all are right. */
-static bool check_urls(struct reader *reader, const char *value, const char *subject)
+/* What is wrong with a place to listen at, as far as the text tells; NULL: nothing. */
+static const char *judge_place(const struct spoke_url *url)
+{
+	if (*url->scheme && spokei_catalog_wire(url->scheme) == NULL)
+		return "the scheme is not known; use dubbo or msgpack-rpc";
+	if (url->parameter_count > 0)
+		return "a place has no parameters; write them as keys of [provider]";
+	return url->host || url->socket ? NULL
+					: "there is no place; write one, as "
+					  "dubbo://0.0.0.0:20880";
+}
+
+/* A URL. Returns whether it is right. */
+static bool check_url(struct reader *reader, enum spokei_key key, struct spoke_span text,
+		      const char *subject)
+{
+	struct spoke_url_error why;
+	struct spoke_url url;
+	const char *wrong;
+	int error = spoke_url_parse(reader->sheet->env, text.data, text.len, &url, &why);
+
+	if (error) {
+		reader->poor |= error == SPOKE_ENOMEM;
+		tell(reader, subject, "%s",
+		     error == SPOKE_ENOMEM ? "no memory to read it" : why.text);
+		return false;
+	}
+	wrong = key == SPOKEI_KEY_LISTEN ? judge_place(&url) : NULL;
+	if (wrong)
+		tell(reader, subject, "%s", wrong);
+	spoke_url_fini(&url);
+	return wrong == NULL;
+}
+
+/* One URL, or each of a list. */
+static bool check_urls(struct reader *reader, enum spokei_key key, const char *value,
+		       const char *subject)
 {
 	const char *at = value;
 	struct spoke_span item;
 
-	while (spokei_option_item(&at, &item)) {
-		struct spoke_url_error why;
-		struct spoke_url url;
-		int error = spoke_url_parse(reader->sheet->env, (const char *)item.data, item.len,
-					    &url, &why);
-
-		if (error) {
-			reader->poor |= error == SPOKE_ENOMEM;
-			tell(reader, subject, "%s",
-			     error == SPOKE_ENOMEM ? "no memory to read it" : why.text);
+	if (spokei_key_row(key)->option.kind != SPOKEI_OPTION_LIST)
+		return check_url(reader, key, (struct spoke_span){ value, strlen(value) }, subject);
+	while (spokei_option_item(&at, &item))
+		if (!check_url(reader, key, item, subject))
 			return false;
-		}
-		spoke_url_fini(&url);
-	}
 	return true;
 }
 
@@ -320,7 +347,7 @@ static void read_value(struct reader *reader, enum spokei_key key, const char *v
 		tell(reader, subject.text, "there is no value; write one, or leave the line out");
 	else if (spokei_option_read(&row->option, value, false, &number, why, sizeof(why)))
 		tell(reader, subject.text, "%s", why);
-	else if (!row->is_url || check_urls(reader, value, subject.text))
+	else if (!row->is_url || check_urls(reader, key, value, subject.text))
 		add_entry(reader, key, number, value, subject.text);
 }
 
