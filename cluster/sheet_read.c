@@ -3,6 +3,7 @@
  * Reading a file of settings, line by line. A line that is wrong is told and left out, and the next
  * one is read, so that all that is wrong is told at once.
  */
+#include "cluster/line.h"
 #include "cluster/sheet.h"
 #include "core/alike.h"
 #include "core/log.h"
@@ -68,67 +69,6 @@ static struct subject pair_shown(const char *key, const char *value)
 	spokei_sheet_show(value, shown_value, sizeof(shown_value));
 	(void)snprintf(subject.text, sizeof(subject.text), "%s = %s", shown_key, shown_value);
 	return subject;
-}
-
-/* --- texts */
-
-static bool is_blank(char byte)
-{
-	return byte == ' ' || byte == '\t';
-}
-
-static char *skip_blanks(char *at)
-{
-	while (is_blank(*at))
-		at++;
-	return at;
-}
-
-/* Cuts blanks from the end of a text. */
-static void trim(char *text)
-{
-	size_t len = strlen(text);
-
-	while (len > 0 && is_blank(text[len - 1]))
-		len--;
-	text[len] = '\0';
-}
-
-static bool is_comment(const char *at)
-{
-	return *at == '\0' || *at == '#' || *at == ';';
-}
-
-/* Cuts a comment off, which begins with # behind a blank, and the blanks before it. */
-static void cut_comment(char *text)
-{
-	for (char *at = text; *at; at++)
-		if (*at == '#' && (at == text || is_blank(at[-1])))
-			*at-- = '\0';
-	trim(text);
-}
-
-/*
- * Reads what stands in quotation marks, where \" and \\ stand for what is behind the backslash.
- * Returns what is wrong with it, or NULL; *ret_value is the value.
- */
-static const char *unquote(char *at, char **ret_value)
-{
-	char *out = ++at;
-
-	*ret_value = out;
-	for (; *at && *at != '"'; at++) {
-		if (*at == '\\' && (at[1] == '"' || at[1] == '\\'))
-			at++;
-		*out++ = *at;
-	}
-	if (*at == '\0')
-		return "the quotation mark is not closed; write another one at the end";
-	at = skip_blanks(at + 1);
-	if (*at && *at != '#')
-		return "something stands behind the quotation mark; write \\\" for one inside";
-	*out = '\0';
-	return NULL;
 }
 
 /* --- sections */
@@ -203,13 +143,13 @@ static void read_section(struct reader *reader, char *at)
 
 	reader->begun = true;
 	reader->part = NULL;
-	if (end == NULL || !is_comment(skip_blanks(end + 1))) {
+	if (end == NULL || !spokei_line_is_comment(spokei_line_skip(end + 1))) {
 		tell(reader, "", "not a section; write one as [consumer]");
 		return;
 	}
 	*end = '\0';
-	at = skip_blanks(at + 1);
-	trim(at);
+	at = spokei_line_skip(at + 1);
+	spokei_line_trim(at);
 	enter_section(reader, at);
 }
 
@@ -364,13 +304,13 @@ static void read_pair(struct reader *reader, char *at)
 		return;
 	}
 	*equals = '\0';
-	trim(at);
-	value = skip_blanks(equals + 1);
+	spokei_line_trim(at);
+	value = spokei_line_skip(equals + 1);
 	subject = pair_shown(at, value);
 	if (*value == '"')
-		wrong = unquote(value, &value);
+		wrong = spokei_line_unquote(value, &value);
 	else
-		cut_comment(value);
+		spokei_line_cut(value);
 	if (wrong) {
 		tell(reader, subject.text, "%s", wrong);
 		return;
@@ -411,8 +351,8 @@ static void read_line(struct reader *reader, char *line, size_t len)
 		tell(reader, "", "there is a NUL byte, which no text has; is this the right file?");
 		return;
 	}
-	at = skip_blanks(line);
-	if (is_comment(at))
+	at = spokei_line_skip(line);
+	if (spokei_line_is_comment(at))
 		return;
 	if (*at == '[')
 		read_section(reader, at);
