@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #define NUMBER 24u /* bytes of one in digits, with the NUL */
-#define KEYS 15u
+#define KEYS 16u
 #define ANY_METHOD "*"
 
 /* The texts of one URL. */
@@ -81,6 +81,7 @@ static unsigned choose_keys(const struct spokei_advert *advert, const struct tex
 			    struct spoke_url_parameter keys[KEYS])
 {
 	const struct spoke_url_parameter all[KEYS] = {
+		{ "admin", advert->admin },
 		{ "anyhost", "false" },
 		{ "application", advert->application },
 		{ "dubbo", "2.0.2" },

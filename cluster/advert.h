@@ -13,6 +13,7 @@ struct spokei_advert {
 	const char *socket; /* path of the unix socket; NULL: a host */
 	const char *host;   /* a name or digits, IPv6 without brackets */
 	uint16_t port;
+	const char *admin; /* where the process shows itself; "": nowhere */
 	const char *application;
 	uint32_t weight;
 	uint64_t warmup_ms;    /* 0: none */

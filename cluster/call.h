@@ -47,6 +47,10 @@ uint64_t spokei_call_longest(const struct spoke_method *method,
  * later. */
 void spokei_call_sweep(struct spokei_caller *caller);
 
+/* As spoke_ticket_ask(), of one that is a ticket. */
+void spokei_ticket_look(const struct spokei_course *course, uint64_t now_ns,
+			struct spoke_ticket_state *ret_state);
+
 /* What the caller's retries are due for. */
 void spokei_call_due(struct spokei_course *course);
 

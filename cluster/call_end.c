@@ -347,10 +347,14 @@ static void finish_one(struct spokei_call *call, const struct spokei_outcome *ou
 {
 	struct spoke_result result = spokei_call_result(outcome);
 
-	if (SPOKEI_UNLIKELY(call->cancelled))
+	if (SPOKEI_UNLIKELY(call->cancelled)) {
 		result = cancelled_result(&result);
-	else
+	} else {
+		if (SPOKEI_LIKELY(outcome->reply))
+			spokei_engine_answered(call->caller->engine,
+					       outcome->queued_ns + outcome->waited_ns);
 		excuse_if_wanted(call, &result);
+	}
 	spokei_call_finish(call, &result);
 }
 

@@ -280,12 +280,22 @@ static enum spoke_settlement settlement_of(const struct spokei_course *course, i
 	return SPOKE_TICKET_EXHAUSTED;
 }
 
+static void note_answer(const struct spokei_course *course)
+{
+	struct spoke_engine *engine = course->call->caller->engine;
+	uint64_t now_ns = engine->begin_ns;
+
+	spokei_engine_answered(engine, now_ns > course->begun_ns ? now_ns - course->begun_ns : 0);
+}
+
 static void finish(struct spokei_call *call, const struct spokei_outcome *outcome,
 		   const struct spoke_verdict *verdict)
 {
 	struct spokei_course *course = call->course;
 	struct spoke_result result;
 
+	if (outcome && outcome->reply && !course->told)
+		note_answer(course);
 	/* What has just ended says more than what is kept, if it counts. */
 	if (outcome && (outcome->error || !verdict->blame))
 		result = spokei_call_result(outcome);

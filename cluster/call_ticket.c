@@ -30,18 +30,12 @@ static struct spokei_call *call_of(const struct spoke_consumer *consumer,
 	return call && call->course && call->course->told ? call : NULL;
 }
 
-bool spoke_ticket_ask(const struct spoke_consumer *consumer, struct spoke_ticket ticket,
-		      struct spoke_ticket_state *ret_state)
+void spokei_ticket_look(const struct spokei_course *course, uint64_t now_ns,
+			struct spoke_ticket_state *ret_state)
 {
-	const struct spokei_call *call = call_of(consumer, ticket);
-	uint64_t now_ns = consumer->engine->begin_ns;
-	const struct spokei_course *course;
-	uint64_t gone_ns;
+	uint64_t gone_ns = course->begun_ns && now_ns > course->begun_ns ? now_ns - course->begun_ns
+									 : 0;
 
-	if (call == NULL)
-		return false;
-	course = call->course;
-	gone_ns = course->begun_ns && now_ns > course->begun_ns ? now_ns - course->begun_ns : 0;
 	*ret_state = (struct spoke_ticket_state){
 		.id = course->id,
 		.attempts = course->begun,
@@ -50,11 +44,43 @@ bool spoke_ticket_ask(const struct spoke_consumer *consumer, struct spoke_ticket
 		.left_ns = course->lasts_ns > gone_ns ? course->lasts_ns - gone_ns : 0,
 	};
 	if (course->stage != SPOKEI_COURSE_PAUSING)
-		return true;
+		return;
 	ret_state->next_ns = course->pause_ns;
 	if (course->arm.node.next == NULL)
 		ret_state->next_ns = course->due_ns > now_ns ? course->due_ns - now_ns : 0;
+}
+
+bool spoke_ticket_ask(const struct spoke_consumer *consumer, struct spoke_ticket ticket,
+		      struct spoke_ticket_state *ret_state)
+{
+	const struct spokei_call *call = call_of(consumer, ticket);
+
+	if (call == NULL)
+		return false;
+	spokei_ticket_look(call->course, consumer->engine->begin_ns, ret_state);
 	return true;
+}
+
+size_t spoke_consumer_ticket_list(const struct spoke_consumer *consumer,
+				  struct spoke_ticket_info *infos, size_t max)
+{
+	const struct spoke_list *all = &consumer->caller.retry.tickets;
+	size_t count = 0;
+
+	for (struct spoke_list *node = all->next; node != all; node = node->next) {
+		const struct spokei_course *course = spoke_container_of(node, struct spokei_course,
+									of_tickets);
+
+		if (!course->told)
+			continue;
+		if (count < max) {
+			infos[count].ticket.handle = course->call->handle;
+			infos[count].method = course->call->method->name;
+			spokei_ticket_look(course, consumer->engine->begin_ns, &infos[count].state);
+		}
+		count++;
+	}
+	return count;
 }
 
 int spoke_ticket_then(struct spoke_consumer *consumer, struct spoke_ticket ticket,

@@ -7,6 +7,8 @@
 
 #define ENDPOINTS_MAX 1024u
 
+const char spokei_consumer_kind[] = "consumer";
+
 /* --- its endpoints */
 
 /* What is hashed where nobody says it: the text of the first argument, else its bytes. */
@@ -314,7 +316,7 @@ static int init_calls(struct spoke_consumer *consumer, const struct spoke_consum
 static void enrol(struct spoke_consumer *consumer)
 {
 	consumer->member = (struct spokei_member){
-		.kind = "consumer",
+		.kind = spokei_consumer_kind,
 		.close = consumer_close,
 		.drain = consumer_drain,
 		.woke = consumer_woke,

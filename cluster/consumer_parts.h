@@ -32,6 +32,9 @@ struct spoke_consumer {
 	struct spokei_route pushed; /* who serves what providers push */
 };
 
+/* The kind of the engine's members that are consumers: this very string. */
+extern const char spokei_consumer_kind[];
+
 /* Whose method it is. */
 static inline struct spoke_consumer *spokei_consumer_of(const struct spoke_method *method)
 {

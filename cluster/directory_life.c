@@ -286,19 +286,31 @@ size_t spokei_directory_ready(const struct spokei_directory *directory)
 	return ready;
 }
 
+const struct spokei_endpoint *spokei_directory_next(const struct spokei_directory *directory,
+						    const struct spokei_endpoint *before)
+{
+	const struct spokei_seats *seats = &directory->seats;
+	struct spoke_list *node = directory->gone.next;
+	size_t place = before ? before->place + 1 : 0;
+
+	if (before && before->place == SPOKEI_NOWHERE)
+		node = before->node.next;
+	else if (place < seats->shown.count)
+		return seats->endpoints[place];
+	return node == &directory->gone ? NULL
+					: spoke_container_of(node, struct spokei_endpoint, node);
+}
+
 size_t spokei_directory_infos(const struct spokei_directory *directory,
 			      struct spoke_endpoint_info *infos, size_t max)
 {
-	const struct spokei_seats *seats = &directory->seats;
+	const struct spokei_endpoint *endpoint = NULL;
 	size_t count = 0;
 
-	for (size_t i = 0; i < seats->shown.count; i++, count++)
+	while ((endpoint = spokei_directory_next(directory, endpoint)) != NULL) {
 		if (count < max)
-			spokei_endpoint_info(seats->endpoints[i], &infos[count]);
-	for (struct spoke_list *node = directory->gone.next; node != &directory->gone;
-	     node = node->next, count++)
-		if (count < max)
-			spokei_endpoint_info(spoke_container_of(node, struct spokei_endpoint, node),
-					     &infos[count]);
+			spokei_endpoint_info(endpoint, &infos[count]);
+		count++;
+	}
 	return count;
 }

@@ -173,6 +173,7 @@ bool spokei_endpoint_take(struct spokei_endpoint *endpoint, const struct spokei_
 {
 	const struct spoke_env *env = endpoint->engine->env;
 
+	(void)snprintf(endpoint->admin, sizeof(endpoint->admin), "%s", listing->admin);
 	if (endpoint->weight == listing->weight && endpoint->warmup_ms == listing->warmup_ms &&
 	    endpoint->timestamp_ms == listing->timestamp_ms)
 		return false;
@@ -235,6 +236,29 @@ enum spoke_endpoint_state spokei_endpoint_state(const struct spokei_endpoint *en
 	return count_standing(endpoint) ? SPOKE_ENDPOINT_READONLY : SPOKE_ENDPOINT_BACKOFF;
 }
 
+/* Of all its connections what says most: the last byte, the most misses, the next attempt. */
+static void look_at_lines(const struct spokei_endpoint *endpoint, struct spoke_endpoint_info *info)
+{
+	info->heard_ns = UINT64_MAX;
+	for (uint32_t i = 0; i < endpoint->line_count; i++) {
+		struct spokei_connector_look look;
+
+		if (endpoint->lines[i].connector == NULL)
+			continue;
+		spokei_connector_look(endpoint->lines[i].connector, &look);
+		info->missed = look.missed > info->missed ? look.missed : info->missed;
+		info->heard_ns = look.quiet_ns < info->heard_ns ? look.quiet_ns : info->heard_ns;
+		if (look.attempt == 0 || (info->attempt && look.retry_ns >= info->retry_ns))
+			continue;
+		info->attempt = look.attempt;
+		info->retry_ns = look.retry_ns;
+	}
+	if (info->state != SPOKE_ENDPOINT_BACKOFF) {
+		info->attempt = 0;
+		info->retry_ns = 0;
+	}
+}
+
 void spokei_endpoint_info(const struct spokei_endpoint *endpoint, struct spoke_endpoint_info *ret)
 {
 	bool grows;
@@ -250,6 +274,8 @@ void spokei_endpoint_info(const struct spokei_endpoint *endpoint, struct spoke_e
 		.failures = endpoint->failures,
 	};
 	(void)snprintf(ret->name, sizeof(ret->name), "%s", endpoint->name);
+	(void)snprintf(ret->admin, sizeof(ret->admin), "%s", endpoint->admin);
+	look_at_lines(endpoint, ret);
 }
 
 const char *spoke_endpoint_state_name(enum spoke_endpoint_state state)

@@ -65,6 +65,7 @@ struct spokei_endpoint {
 	const char *name;    /* the place, as "127.0.0.1:20880" */
 	const char *group;   /* that it has, "": none */
 	const char *version; /* the same */
+	char admin[SPOKEI_LISTING_ADMIN]; /* where its process shows itself; "": it does not say */
 	size_t key_len;
 	size_t size; /* of this, with lines and texts */
 	struct spoke_list node;

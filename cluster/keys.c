@@ -13,12 +13,29 @@
 
 /* Of the service itself, and keys of Dubbo's that say nothing to spoke. */
 static const char *const other_keys[] = {
-	"interface",    "side",          "dubbo",    "release",
-	"pid",          "timestamp",     "methods",  "anyhost",
-	"category",     "serialization", "generic",  "dynamic",
-	"deprecated",   "revision",      "protocol", "prefer.serialization",
-	"bean.name",    "check",         "logger",   "qos.enable",
-	"service.name", "token",
+	"admin",
+	"interface",
+	"side",
+	"dubbo",
+	"release",
+	"pid",
+	"timestamp",
+	"methods",
+	"anyhost",
+	"category",
+	"serialization",
+	"generic",
+	"dynamic",
+	"deprecated",
+	"revision",
+	"protocol",
+	"prefer.serialization",
+	"bean.name",
+	"check",
+	"logger",
+	"qos.enable",
+	"service.name",
+	"token",
 };
 
 const char *spokei_keys_name(enum spokei_key key)

@@ -76,6 +76,48 @@ static int make_key(struct spokei_listing *listing, const struct spoke_url *url,
 		       : SPOKE_OK;
 }
 
+/* --- where its process shows itself */
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS "0123456789"
+
+static bool is_port(const char *text)
+{
+	size_t len = strspn(text, DIGITS);
+	unsigned port = 0;
+
+	if (len == 0 || len > 5 || text[len] != '\0')
+		return false;
+	for (size_t i = 0; i < len; i++)
+		port = 10 * port + (unsigned)(text[i] - '0');
+	return port > 0 && port <= UINT16_MAX;
+}
+
+bool spokei_listing_is_admin(const char *text)
+{
+	bool bracket = *text == '[';
+	size_t len;
+
+	if (strlen(text) >= SPOKEI_LISTING_ADMIN)
+		return false;
+	text += bracket;
+	len = strspn(text, bracket ? "abcdefABCDEF:." DIGITS : ".-" LETTERS DIGITS);
+	if (len == 0)
+		return false;
+	text += len;
+	if (bracket && *text++ != ']')
+		return false;
+	return *text == ':' && is_port(text + 1);
+}
+
+/* What cannot be such a place was not said: a link there would lead anywhere. */
+static const char *read_admin(const struct spoke_url *url)
+{
+	const char *admin = said(url, "admin");
+
+	return spokei_listing_is_admin(admin) ? admin : "";
+}
+
 int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url,
 			struct spokei_listing *ret)
 {
@@ -101,6 +143,7 @@ int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url
 			     SPOKEI_LISTING_KEY - 400u);
 		return error;
 	}
+	ret->admin = read_admin(url);
 	ret->weight = (uint32_t)read_number(engine, url,
 					    &spokei_key_row(SPOKEI_KEY_WEIGHT)->option);
 	ret->warmup_ms = read_number(engine, url, &spokei_key_row(SPOKEI_KEY_WARMUP)->option) / MS;

@@ -10,6 +10,7 @@
 #include "transport/place.h"
 
 #define SPOKEI_LISTING_KEY 1024u /* bytes */
+#define SPOKEI_LISTING_ADMIN 64u /* bytes of a place, with the NUL */
 
 struct spokei_listing {
 	struct spokei_connector_options options; /* the texts are the URL's */
@@ -23,6 +24,7 @@ struct spokei_listing {
 	uint32_t weight;
 	uint64_t warmup_ms;    /* until it has all of its weight */
 	uint64_t timestamp_ms; /* when it was started, since 1970; 0: long ago */
+	const char *admin;     /* where its process shows itself, the URL's; "": it does not say */
 };
 
 /* What is looked for. */
@@ -41,6 +43,10 @@ SPOKE_MUST_USE int spokei_listing_read(struct spoke_engine *engine, const struct
  * an event. */
 bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url *url,
 			    const struct spokei_wanted *wanted);
+
+/* Is it a place where a process may show itself: HOST:PORT or [IPv6]:PORT, of letters, digits, dots
+ * and hyphens alone, and short enough? */
+bool spokei_listing_is_admin(const char *text);
 
 /* The weight of a provider that was started `uptime_ms` ago, which may be less than 0: where the
  * clocks differ. From 1 on, unless it has none. */

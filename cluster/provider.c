@@ -11,6 +11,8 @@
 #define ADDRESS_TEXT 160u
 #define CELLS_MAX (UINT32_MAX / 2) /* of pushes, and of peers with a name */
 
+const char spokei_provider_kind[] = "provider";
+
 static void end_provider(struct spoke_provider *provider);
 
 /* --- connections */
@@ -263,7 +265,7 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	provider->caller.pushes = true;
 	spokei_slab_init(&provider->peers, env, sizeof(struct spokei_peer), CELLS_MAX);
 	provider->member = (struct spokei_member){
-		.kind = "provider",
+		.kind = spokei_provider_kind,
 		.close = provider_close,
 		.drain = provider_drain,
 		.woke = provider_woke,

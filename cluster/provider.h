@@ -44,6 +44,9 @@ struct spoke_provider {
 	struct spokei_task bury;
 };
 
+/* The kind of the engine's members that are providers: this very string. */
+extern const char spokei_provider_kind[];
+
 /* The file says something else now. */
 void spokei_provider_changed(struct spokei_config_user *user);
 
@@ -54,6 +57,9 @@ void spokei_provider_limit(struct spoke_provider *provider);
 struct spokei_peer {
 	struct spokei_conn *conn;
 };
+
+/* What is known of a connection now. */
+void spokei_peer_look(const struct spokei_conn *conn, struct spoke_peer_info *ret_info);
 
 /* A connection gets its name. Returns 0, SPOKE_ELIMIT or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_peer_add(struct spoke_provider *provider, struct spokei_conn *conn);

@@ -58,6 +58,30 @@ size_t spoke_provider_peers(const struct spoke_provider *provider, struct spoke_
 	return count;
 }
 
+void spokei_peer_look(const struct spokei_conn *conn, struct spoke_peer_info *ret_info)
+{
+	const struct spoke_env *env = conn->link->engine->env;
+
+	*ret_info = (struct spoke_peer_info){
+		.readonly = conn->readonly,
+		.missed = conn->idle.misses,
+		.in_flight = conn->serving_count,
+		.heard_ns = spokei_conn_quiet_ns(conn),
+	};
+	env->net->print(env->ctx, &conn->peer, ret_info->name, sizeof(ret_info->name));
+}
+
+bool spoke_provider_peer(const struct spoke_provider *provider, struct spoke_peer peer,
+			 struct spoke_peer_info *ret_info)
+{
+	const struct spokei_conn *conn = conn_of(provider, peer);
+
+	if (conn == NULL)
+		return false;
+	spokei_peer_look(conn, ret_info);
+	return true;
+}
+
 size_t spoke_peer_print(const struct spoke_provider *provider, struct spoke_peer peer, char *text,
 			size_t size)
 {

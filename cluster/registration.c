@@ -95,6 +95,11 @@ static int check_options(struct spoke_engine *engine, const struct spoke_provide
 		return refuse(engine, SPOKE_EINVAL, "application", options->application,
 			      "it has control characters");
 	}
+	if (options->admin && *options->admin && !spokei_listing_is_admin(options->admin)) {
+		return refuse(
+			engine, SPOKE_EINVAL, "admin", options->admin,
+			"write HOST:PORT, as spoke_admin_address() has it, of at most 63 bytes");
+	}
 	if (options->advertise && *options->advertise)
 		return check_host(engine, options->advertise);
 	return SPOKE_OK;
@@ -113,13 +118,15 @@ static int copy_texts(struct spokei_registration *registration,
 					  : APPLICATION;
 	const char *advertise = options->advertise ? options->advertise : "";
 	size_t application_size = strlen(application) + 1;
+	const char *admin = options->admin ? options->admin : "";
+	size_t admin_size = strlen(admin) + 1;
 	size_t len = strlen(advertise);
 
 	if (*advertise == '[') {
 		advertise++;
 		len -= 2;
 	}
-	registration->texts_size = application_size + len + 1;
+	registration->texts_size = application_size + len + 1 + admin_size;
 	registration->application = spokei_alloc(registration->engine->env, 1,
 						 registration->texts_size);
 	if (registration->application == NULL)
@@ -128,6 +135,8 @@ static int copy_texts(struct spokei_registration *registration,
 	registration->advertise = registration->application + application_size;
 	for (size_t i = 0; i < len; i++)
 		registration->advertise[i] = to_small(advertise[i]);
+	registration->admin = registration->advertise + len + 1;
+	memcpy(registration->admin, admin, admin_size);
 	return SPOKE_OK;
 }
 
@@ -162,6 +171,7 @@ static int publish(struct spokei_registration *registration, const struct spokei
 	const struct spoke_env *env = registration->engine->env;
 	struct spokei_advert advert = {
 		.service = service,
+		.admin = registration->admin,
 		.application = registration->application,
 		.weight = registration->weight,
 		.warmup_ms = registration->warmup_ms,

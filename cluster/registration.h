@@ -29,8 +29,9 @@ struct spokei_registration {
 	uint64_t warmup_ms;
 	uint64_t born_ms;  /* when the first was published, since 1970; 0: none was */
 	bool full;         /* there are more than the keeper takes, and an event has said so */
-	char *application; /* these two are one block */
+	char *application; /* these three are one block */
 	char *advertise;   /* "": the host it listens at */
+	char *admin;       /* "": the process shows itself nowhere */
 	size_t texts_size;
 };
 

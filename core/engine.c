@@ -330,6 +330,16 @@ uint64_t spoke_engine_now(const struct spoke_engine *engine)
 	return engine->begin_ns;
 }
 
+const struct spoke_wheel *spoke_engine_wheel(const struct spoke_engine *engine)
+{
+	return engine->wheel;
+}
+
+void spoke_engine_watch(struct spoke_engine *engine, struct spoke_watch *watch, unsigned io)
+{
+	engine->env->loop->watch(engine->loop, watch, io);
+}
+
 void spoke_engine_post(struct spoke_engine *engine, struct spoke_post *post)
 {
 	if (spokei_mailbox_put(&engine->posted, post))

@@ -25,6 +25,7 @@
 #include "core/task.h"
 
 #include <spoke/engine.h>
+#include <spoke/histogram.h>
 #include <spoke/signals.h>
 #include <spoke/stats.h>
 
@@ -88,6 +89,7 @@ struct spoke_engine {
 	/* SPOKEI_ENGINE_SCRATCH bytes, lent to whoever reads, until it returns. They begin with
 	 * anything in them, so that pages nobody uses are never touched. */
 	unsigned char *scratch;
+	struct spoke_histogram latency; /* of calls that were answered */
 };
 
 /* Was the process forked since the engine was made, and is this the child? */
@@ -128,6 +130,12 @@ static inline void spokei_count_by(struct spoke_engine *engine, enum spoke_stat 
 static inline void spokei_count(struct spoke_engine *engine, enum spoke_stat stat)
 {
 	engine->stats[stat]++;
+}
+
+/* A call was answered, so long after its beginning. */
+static inline void spokei_engine_answered(struct spoke_engine *engine, uint64_t took_ns)
+{
+	spoke_histogram_add(&engine->latency, took_ns);
 }
 
 /* The time `by_ns` after `ns`; UINT64_MAX, never, if there is none. */

@@ -12,7 +12,7 @@
 
 struct spokei_member {
 	struct spoke_list node; /* next == NULL: on no roll */
-	const char *kind;       /* as "consumer"; borrowed */
+	const char *kind;       /* as "consumer"; borrowed, and one string for all of a kind */
 	/* Ends now, and leaves the roll: before it returns or by a task it puts on the engine's
 	 * queues. Called once. The owner may be freed the same way. In a forked child (see
 	 * spokei_engine_forked()) it only frees. */

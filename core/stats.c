@@ -104,6 +104,11 @@ uint64_t spoke_stat_get(const struct spoke_engine *engine, enum spoke_stat stat)
 	return (unsigned)stat < SPOKE_STAT_COUNT ? engine->stats[stat] : 0;
 }
 
+void spoke_engine_latency(const struct spoke_engine *engine, struct spoke_histogram *ret_latency)
+{
+	*ret_latency = engine->latency;
+}
+
 const char *spoke_event_user_name(enum spoke_event_user user)
 {
 	switch (user) {

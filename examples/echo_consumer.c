@@ -8,33 +8,37 @@
 
 #include <stdio.h>
 
-struct call {
-	struct spoke_engine *engine;
-	int error;
-};
+static int outcome;
 
-static void done(void *arg, const struct spoke_result *result)
+static void done(void *engine, const struct spoke_result *result)
 {
-	struct call *call = arg;
 	char text[256];
 
-	call->error = result->error;
 	if (result->error)
 		(void)spoke_result_print(result, text, sizeof(text));
 	else
 		(void)spoke_value_print(result->value, text, sizeof(text));
 	printf("%s\n", text);
-	spoke_engine_stop(call->engine);
+	outcome = result->error;
+	spoke_engine_stop(engine);
+}
+
+static int call(struct spoke_engine *engine, const char *url, struct spoke_span args)
+{
+	struct spoke_consumer_options options = { .url = url };
+	struct spoke_consumer *consumer;
+	struct spoke_method *echo;
+	int error = spoke_consumer_new(engine, &options, &consumer);
+
+	if (!error)
+		error = spoke_consumer_method(consumer, "echo", NULL, &echo);
+	return error ? error : spoke_call(echo, args, NULL, done, engine, NULL);
 }
 
 int main(int argc, char **argv)
 {
-	struct spoke_consumer_options options = {
-		.url = argc > 1 ? argv[1] : "dubbo://127.0.0.1:20880/demo.EchoService?timeout=1s",
-	};
-	struct call call = { NULL, SPOKE_OK };
-	struct spoke_consumer *consumer;
-	struct spoke_method *echo;
+	const char *url = "dubbo://127.0.0.1:20880/demo.EchoService?timeout=1s";
+	struct spoke_engine *engine = NULL;
 	struct spoke_builder builder;
 	unsigned char memory[1024];
 	struct spoke_span args;
@@ -44,17 +48,13 @@ int main(int argc, char **argv)
 	spoke_pack_text(&builder, argc > 2 ? argv[2] : "hello");
 	error = spoke_builder_finish(&builder, &args);
 	if (!error)
-		error = spoke_engine_new(NULL, &call.engine);
+		error = spoke_engine_new(NULL, &engine);
 	if (!error)
-		error = spoke_consumer_new(call.engine, &options, &consumer);
+		error = call(engine, argc > 1 ? argv[1] : url, args);
 	if (!error)
-		error = spoke_consumer_method(consumer, "echo", NULL, &echo);
-	if (!error)
-		error = spoke_call(echo, args, NULL, done, &call, NULL);
-	if (!error)
-		error = spoke_engine_run(call.engine);
+		error = spoke_engine_run(engine);
 	if (error)
 		(void)fprintf(stderr, "echo_consumer: %s\n", spoke_strerror(error));
-	spoke_engine_free(call.engine);
-	return error || call.error;
+	spoke_engine_free(engine);
+	return error || outcome;
 }

@@ -25,22 +25,26 @@ static void echo(struct spoke_request *request, void *arg)
 		spoke_reply_error(request, 1, "echo wants an argument");
 }
 
-int main(int argc, char **argv)
+static int serve(struct spoke_engine *engine, const char *url, struct spoke_provider **provider)
 {
 	struct spoke_service_options service = { .name = "demo.EchoService" };
 	struct spoke_handler handler = { .method = "echo", .handle = echo };
+	int error = spoke_provider_new(engine, NULL, provider);
+
+	if (!error)
+		error = spoke_provider_add(*provider, &service, &handler, 1);
+	return error ? error : spoke_provider_listen(*provider, url);
+}
+
+int main(int argc, char **argv)
+{
 	struct spoke_engine *engine = NULL;
 	struct spoke_provider *provider;
 	char address[128];
 	int error = spoke_engine_new(NULL, &engine);
 
 	if (!error)
-		error = spoke_provider_new(engine, NULL, &provider);
-	if (!error)
-		error = spoke_provider_add(provider, &service, &handler, 1);
-	if (!error)
-		error = spoke_provider_listen(provider,
-					      argc > 1 ? argv[1] : "dubbo://127.0.0.1:20880");
+		error = serve(engine, argc > 1 ? argv[1] : "dubbo://127.0.0.1:20880", &provider);
 	if (!error)
 		error = spoke_engine_drain_on_signals(engine, DRAIN_NS);
 	if (!error && spoke_provider_address(provider, 0, address, sizeof(address))) {

@@ -35,6 +35,16 @@ seconds() {
 	printf '%-24s %5d.%d s\n' "$1" $(($2 / 1000)) $(($2 % 1000 / 100))
 }
 
+beside_process=
+
+give_up() { # <name of the stage> <its log>
+	tail -n 60 "$2"
+	echo "tests/run.sh: stage \"$1\" failed; all of its output: $2"
+	exit 1
+}
+trap '[ -z "$beside_process" ] || kill "$beside_process"' EXIT
+trap 'exit 2' HUP INT TERM
+
 # stage <name> <command...>: its output goes to a log, of which a failure shows the end.
 stage() {
 	name=$1
@@ -42,12 +52,25 @@ stage() {
 	log=$logs/$(echo "$name" | tr ' ' -).log
 	echo "== $name"
 	stage_ms=$(now_ms)
-	if ! "$@" >"$log" 2>&1; then
-		tail -n 60 "$log"
-		echo "tests/run.sh: stage \"$name\" failed; all of its output: $log"
-		exit 1
-	fi
+	"$@" >"$log" 2>&1 || give_up "$name" "$log"
 	seconds "$name" $(($(now_ms) - stage_ms)) >>$logs/seconds
+}
+
+# beside <name> <command...>: a stage that runs while others do, until it is met. One at a time.
+beside() {
+	beside_log=$logs/$(echo "$1" | tr ' ' -).log
+	beside_ms=$(now_ms)
+	shift
+	"$@" >"$beside_log" 2>&1 &
+	beside_process=$!
+}
+
+meet() { # <name>
+	echo "== $1"
+	wait "$beside_process" || give_up "$1" "$beside_log"
+	beside_process=
+	tail -n 1 "$beside_log"
+	seconds "$1, beside others" $(($(now_ms) - beside_ms)) >>$logs/seconds
 }
 
 configure() { # <preset>: unless it stands as the presets say
@@ -57,8 +80,8 @@ configure() { # <preset>: unless it stands as the presets say
 	fi
 }
 
-build() { # <preset>
-	configure "$1" && cmake --build --preset "$1" -j "$jobs"
+build() { # <preset> [target]
+	configure "$1" && cmake --build --preset "$1" -j "$jobs" ${2:+--target "$2"}
 }
 
 test_timeout=300 # seconds, of one program
@@ -111,15 +134,24 @@ ensure_packages stage $packages
 
 # --- what every change has to pass
 
+# What is shipped and what checks look at; its tests are run as built by asan and as built by release.
+if [ $mode = long ]; then
+	build_and_test dev -LE live
+else
+	stage "build dev" build dev product
+fi
 # What waits for real processes does so once, where most is seen.
-build_and_test dev -LE live
 build_and_test asan -j $((jobs + 1))
 stage "build release" build release
+# These mostly wait, or use one core.
+beside packaging sh tests/packaging/run.sh build/release
 SPOKE_MODEL_OPS=1000000
 export SPOKE_MODEL_OPS
 stage "test release" run_tests release -LE live
 verdict release
 unset SPOKE_MODEL_OPS
+meet packaging
+beside browser sh tests/browser/run.sh build/release
 stage simulator simulate 2000
 cat "$log"
 stage outage build/release/tests/sim/sim --outage
@@ -127,6 +159,7 @@ tail -n 2 "$log"
 stage "build tsan" build tsan
 stage "test tsan" run_tests tsan -L threads
 verdict "tsan, where there are threads"
+meet browser
 [ $mode = long ] || TIDY=product
 export TIDY
 stage checks sh tests/checks/run.sh build/dev

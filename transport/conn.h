@@ -204,6 +204,17 @@ static inline bool spokei_conn_suspect(const struct spokei_conn *conn)
 	return conn->idle.misses > 0;
 }
 
+/* How long ago its last byte came, as of this turn; UINT64_MAX: none has. */
+static inline uint64_t spokei_conn_quiet_ns(const struct spokei_conn *conn)
+{
+	uint64_t now_ns = conn->link->engine->begin_ns;
+	uint64_t heard_ns = conn->idle.heard_ns;
+
+	if (heard_ns == 0)
+		return UINT64_MAX;
+	return now_ns > heard_ns ? now_ns - heard_ns : 0;
+}
+
 /* Callbacks of the wheel's classes. */
 void spokei_conn_due(struct spoke_timer *timer, void *arg);
 void spokei_pending_due(struct spoke_timer *timer, void *arg);

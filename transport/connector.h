@@ -93,6 +93,17 @@ struct spokei_conn *spokei_connector_conn(const struct spokei_connector *connect
 
 enum spokei_grade spokei_connector_grade(const struct spokei_connector *connector);
 
+/* How it is with it now, for whoever shows it. */
+struct spokei_connector_look {
+	uint32_t attempt;  /* while it waits: the number of the next attempt ... */
+	uint64_t retry_ns; /* ... and how long until it; else 0 */
+	unsigned missed;   /* heartbeats without an answer */
+	uint64_t quiet_ns; /* since the last byte; UINT64_MAX: none has come on this connection */
+};
+
+void spokei_connector_look(const struct spokei_connector *connector,
+			   struct spokei_connector_look *ret_look);
+
 /* What it connects to, as "demo.test:20880" or "unix:PATH"; lives as long as the connector. */
 const char *spokei_connector_name(const struct spokei_connector *connector);
 

@@ -141,3 +141,30 @@ void spokei_connector_sign(void *arg, struct spokei_conn *conn, enum spokei_conn
 		return;
 	}
 }
+
+/* --- for whoever shows it */
+
+static uint64_t until_due(const struct spokei_connector *connector)
+{
+	const struct spoke_engine *engine = connector->engine;
+	uint64_t due_ns = spoke_wheel_deadline(engine->wheel, &connector->timer);
+
+	if (due_ns == SPOKE_WHEEL_NEVER || due_ns <= engine->begin_ns)
+		return 0;
+	return due_ns - engine->begin_ns;
+}
+
+void spokei_connector_look(const struct spokei_connector *connector,
+			   struct spokei_connector_look *ret_look)
+{
+	const struct spokei_conn *conn = connector->conn;
+
+	*ret_look = (struct spokei_connector_look){ .quiet_ns = UINT64_MAX };
+	if (connector->state == SPOKEI_CONNECTOR_WAITING) {
+		ret_look->attempt = connector->failures;
+		ret_look->retry_ns = until_due(connector);
+	} else if (conn) {
+		ret_look->missed = conn->idle.misses;
+		ret_look->quiet_ns = spokei_conn_quiet_ns(conn);
+	}
+}

@@ -21,6 +21,7 @@
 
 struct spokei_idle {
 	uint64_t since_ns; /* the present interval of silence began then */
+	uint64_t heard_ns; /* when a byte came last; 0: none has */
 	uint8_t misses;    /* in a row, up to now */
 	bool asked;        /* a heartbeat of this side waits for its answer */
 	/* ... and the system has taken it; until then an interval begins with each byte it takes,
@@ -57,6 +58,7 @@ static inline bool spokei_idle_heard(struct spokei_idle *idle, uint64_t now_ns)
 	bool was_suspect = idle->misses > 0;
 
 	idle->since_ns = now_ns;
+	idle->heard_ns = now_ns;
 	idle->misses = 0;
 	idle->asked = false;
 	return was_suspect;

@@ -1,31 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All that an engine shows of itself, as JSON: one object, of which these are the members. Times in
- * names: _ns, _ms; "in_ms" from now, "ago_ms" until now. Texts of peers are escaped. Lists are cut
- * at SPOKEI_STATUS_ROWS, and say in "more" how many are left out.
+ * names: _ns, _ms; "in_ms" from now, "ago_ms" until now; all numbers are integers. Texts are cut at
+ * 256 bytes. Lists of rows are cut at SPOKEI_STATUS_ROWS, and all together at ..._ALL: how many are
+ * left out is said beside them.
  *
  *     "spoke": version            "name", "number": of the process
  *     "wall_ms": since 1970       "now_ms": of the engine's clock      "up_ms": since admin began
  *     "ending": does the engine drain?
  *     "wheel": { "tick_ns", "tick", "slots", "levels", "cursor": [slot of each level],
- *         "occupied": [of each level: [slot, count, slot, count, ...], occupied ones alone],
+ *         "occupied": [of each level: [slot, count, slot, count, ...], occupied ones alone, from
+ *             the cursor on, at most SPOKEI_STATUS_SLOTS of them],
  *         "count_max": counts go no further, "next_in_ms": null if there is no timer,
  *         "pending", "scheduled", "fired", "cancelled", "rescheduled", "late_max_ns",
- *         "classes": [{ "name", "pending", "scheduled", "fired", "cancelled", "late_max_ns" }] }
+ *         "classes": [{ "name", and the same six }] }
  *     "stats": { the counters of <spoke/stats.h> by their names }
  *     "latency": { "count", "mean_ns", "max_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns" }
- *     "history": [{ "at_ms" (of "now_ms"), "span_ms", "calls", "ok", "failed", "timeouts",
- *         "deferred", "requests", "p50_ns", "p99_ns" }], of each second, at most the last 120
+ *     "history": [{ "at_ms" (of "now_ms"), "span_ms", "calls", "ok", "failed" (with timeouts,
+ *         without deferred ones), "timeouts", "deferred", "requests", "p50_ns", "p99_ns" }], of
+ *         each second, at most the last 120
  *     "consumers": [{ "service", "cluster", "loadbalance", "ready", "in_flight", "tickets",
- *         "tickets_max", "ticket_bytes", "heartbeat_ms", "retry_period_ms", "endpoints": [{ "name",
- *             "state", "ejected", "in_flight", "connections", "missed", "attempt", "retry_in_ms",
- *             "heard_ago_ms" (null: never), "weight", "calls", "failures", "mean_ns", "admin" }],
- *         "due": [{ "method", "attempts", "sending", "in_ms", "left_ms" }], the next ones first }]
- *     "providers": [{ "services": [text], "addresses": [text], "connections", "in_flight",
- *         "heartbeat_ms", "draining", "peers": [{ "name", "state" ("ready", "suspect",
- *             "readonly"), "missed", "in_flight", "heard_ago_ms" }] }]
- *     "events": [{ "number", "ago_ms", "user", "error" (its name, "" if it is none), "text" }], the
- *         last 50, oldest first
+ *         "tickets_max", "ticket_bytes", "heartbeat_ms", "retry_period_ms",
+ *         "endpoints": [{ "name", "state", "ejected", "in_flight", "connections", "missed",
+ *             "attempt", "retry_in_ms" (0 and null but in the state "backoff"),
+ *             "heard_ago_ms" (null: never), "weight", "calls", "failures", "mean_ns",
+ *             "admin" ("": unknown) }], "more": endpoints left out,
+ *         "due": [{ "method", "attempts", "sending", "in_ms", "left_ms" }], the next ones first,
+ *             "due_more": tickets left out }]
+ *     "consumers_more": left out
+ *     "providers": [{ "services": [text], at most 25, "addresses": [text], "connections",
+ *         "in_flight", "heartbeat_ms", "draining", "peers": [{ "name", "state" ("ready",
+ *             "suspect", "readonly"), "missed", "in_flight", "heard_ago_ms" }], those that have
+ *             spoken, "more": peers left out }]
+ *     "providers_more": left out
+ *     "events": [{ "number", "ago_ms", "user", "error" (its name, "" if it is none), "text" }],
+ *         the last 50, oldest first
  *
  * On the engine's thread. Deciders but for the engine that is looked at.
  */
@@ -37,8 +46,10 @@
 
 #include <spoke/histogram.h>
 
-#define SPOKEI_STATUS_ROWS 100u  /* of endpoints, peers and tickets */
-#define SPOKEI_STATUS_EVENTS 50u /* the last ones */
+#define SPOKEI_STATUS_ROWS 100u     /* of endpoints, peers and tickets */
+#define SPOKEI_STATUS_ROWS_ALL 400u /* ... of all lists together */
+#define SPOKEI_STATUS_SLOTS 1024u   /* occupied ones of a level */
+#define SPOKEI_STATUS_EVENTS 50u    /* the last ones */
 #define SPOKEI_STATUS_COUNT_MAX 32u
 #define SPOKEI_HISTORY 120u /* seconds */
 
@@ -65,11 +76,14 @@ struct spokei_history {
 	struct spoke_histogram latency;
 };
 
-/* Begins now. */
+/* Begins now. It is large: of memory of its owner's. */
 void spokei_history_init(struct spokei_history *history, const struct spoke_engine *engine);
 
 /* Takes the next sample; to be called once a second. */
 void spokei_history_take(struct spokei_history *history, const struct spoke_engine *engine);
+
+/* As "0.1.0". */
+extern const char spokei_status_version[];
 
 /* Who shows it. */
 struct spokei_status_of {

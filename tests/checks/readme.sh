@@ -1,15 +1,45 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The C in README.md compiles by itself, without a warning.
-set -u
-cd "$(dirname "$0")/../.." || exit 2
+# The C of each page compiles by itself, without a warning, but for what is quoted. A block behind a line "<!-- from examples/x.c -->" is a quotation: whole lines of that file, which
+# is built, in their order; where some are left out stands a line "/* ... */" or "# ...". How tabs are
+# shown does not matter.
+set -eu
+. "$(dirname "$0")/common.sh"
 
-code=$(mktemp) || exit 2
-trap 'rm -f "$code"' EXIT
-awk '/^```c$/ { on = 1; next } /^```/ { on = 0 } on' README.md >"$code"
-if ! grep -q '#include <spoke/' "$code"; then
-	echo "README.md: no C was found that includes a header of spoke"
-	exit 1
-fi
-exec ${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror -Wno-unused-function -fsyntax-only \
-	-Itimer/include -Icore/include -Itransport/include -Icluster/include -x c "$code"
+bad=0
+find . -name '*.md' -not -path './build/*' | sed 's|^\./||' | sort >"$work/pages"
+while read -r page; do
+	expand "$page" | awk -v page="$page" -f $checks/quoted.awk >"$work/said" || bad=1
+	cat "$work/said"
+done <"$work/pages"
+
+sed -n 's/^<!-- from \(.*\) -->$/\1/p' $(cat "$work/pages") | sort -u >"$work/quoted"
+while read -r file; do
+	[ -f "$file" ] || continue
+	folder=$(dirname "$file")
+	while [ ! -f "$folder/CMakeLists.txt" ] && [ "$folder" != . ]; do
+		folder=$(dirname "$folder")
+	done
+	case $file in
+	*.c | *.cc) grep -qwF "${file#"$folder/"}" "$folder/CMakeLists.txt" ||
+		{ echo "$file: is quoted, but not built: $folder/CMakeLists.txt does not name it" && bad=1; } ;;
+	esac
+done <"$work/quoted"
+
+while read -r page; do
+	awk '/^<!-- from .* -->$/ { quoted = 1; next }
+		/^```c$/ && !quoted { on = 1; next }
+		/^```/ { on = quoted = 0 } on' "$page" >"$work/code.c"
+	[ -s "$work/code.c" ] || continue
+	echo "$page" >>"$work/with_code"
+	${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror -Wno-unused-function -fsyntax-only \
+		-Itimer/include -Icore/include -Itransport/include -Icluster/include "$work/code.c" || {
+		echo "$page: its C does not compile"
+		bad=1
+	}
+done <"$work/pages"
+grep -qx MANUAL.md "$work/with_code" && grep -qx examples/echo_provider.c "$work/quoted" || {
+	echo "no C was found in MANUAL.md, or no quotation of examples/echo_provider.c"
+	bad=1
+}
+exit $bad

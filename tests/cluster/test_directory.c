@@ -317,6 +317,21 @@ static void weights_are_taken_over_and_bad_ones_are_not(void **state)
 	assert_int_equal(dirrig_served(1), 3);
 }
 
+/* What is no place is none: a link to it would lead anywhere. */
+static void where_a_provider_shows_itself_is_what_the_list_says(void **state)
+{
+	(void)state;
+	start(3, "");
+	LIST(A "?admin=127.0.0.1:9090", B "?admin=%5B::1%5D:1", C "?admin=evil.test/x:80");
+	assert_string_equal(dirrig_info(0).admin, "127.0.0.1:9090");
+	assert_string_equal(dirrig_info(1).admin, "[::1]:1");
+	assert_string_equal(dirrig_info(2).admin, "");
+	LIST(A "?admin=localhost:9091", B, C "?admin=javascript:alert(1)");
+	assert_string_equal(dirrig_info(0).admin, "localhost:9091");
+	assert_string_equal(dirrig_info(1).admin, "");
+	assert_string_equal(dirrig_info(2).admin, "");
+}
+
 /* By the clock of the wall, which may show another time than the provider's. */
 static void who_was_started_lately_warms_up(void **state)
 {
@@ -375,6 +390,7 @@ int main(void)
 		TEST(what_is_no_provider_is_passed_over),
 		TEST(of_several_with_one_place_the_newest_counts),
 		TEST(weights_are_taken_over_and_bad_ones_are_not),
+		TEST(where_a_provider_shows_itself_is_what_the_list_says),
 		TEST(who_was_started_lately_warms_up),
 	};
 

@@ -9,20 +9,25 @@
 
 #include <spoke/base.h>
 
+#include <stddef.h>
 #include <stdint.h>
 
 SPOKE_BEGIN_DECLS
 
-#define SPOKE_HISTOGRAM_BUCKETS                                                                    \
-	1408u /* 32 of each power of two, from 2^5 to 2^47, and 32 below                           \
-	       */
+/* 32 of each power of two, from 2^5 to 2^47, and 32 below. */
+#define SPOKE_HISTOGRAM_BUCKETS 1408u
 
 struct spoke_histogram {
 	uint64_t count;
-	uint64_t sum;
+	uint64_t sum; /* modulo 2^64: 584 years */
 	uint64_t max;
 	uint64_t bucket[SPOKE_HISTOGRAM_BUCKETS];
 };
+
+/* The largest value that is counted in this bucket, and in none below; of one that is none, 2^48
+ * - 1.
+ */
+SPOKE_API uint64_t spoke_histogram_bucket_end(size_t bucket);
 
 /* Counts a value. */
 SPOKE_API void spoke_histogram_add(struct spoke_histogram *histogram, uint64_t value);

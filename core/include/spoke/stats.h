@@ -140,8 +140,12 @@ struct spoke_event {
 SPOKE_API SPOKE_MUST_USE int spoke_event_get(const struct spoke_engine *engine, uint64_t number,
 					     struct spoke_event *ret_event);
 
-/* How long answered calls took, from spoke_call() to the answer, in ns, since the engine was made;
- * copied. <spoke/histogram.h> has what to do with it. The engine's thread. */
+/*
+ * How long answered calls took, since the engine was made: from the end of the turn in which they
+ * began to the turn that read the answer, in ns, with all their attempts. An error of the
+ * provider's is an answer too; one-way calls, fallbacks and what becomes of tickets are not.
+ * Copied; <spoke/histogram.h> has what to do with it. The engine's thread.
+ */
 SPOKE_API void spoke_engine_latency(const struct spoke_engine *engine,
 				    struct spoke_histogram *ret_latency);
 

@@ -9,8 +9,79 @@ int plant(void) { return plant_of_shell; }
 int plant(void);
 int plant(void) { return plant_of_c; }
 ```
+
+<!-- from examples/plant.c -->
+
+```c
+int quoted(void)
+{
+        return 1;
+/* ... */
+int last(void)
+```
 MD
-red readme plant_of_c
-quiet plant_of_shell
-sed '/^```c$/,/^```$/d' README.md >"$copy/README.md"
-red readme 'README.md: no C was found'
+cat <<'C' | plant examples/plant.c
+/* SPDX-License-Identifier: Apache-2.0 */
+int quoted(void)
+{
+	return 1;
+}
+
+int between(void);
+
+int last(void)
+{
+	return quoted();
+}
+C
+red readme plant_of_c 'examples/plant.c: is quoted, but not built'
+quiet plant_of_shell 'README.md:1' quoted:
+
+fresh
+echo 'spoke_example(plant plant.c)' | plant examples/CMakeLists.txt
+cat <<'C' | plant examples/plant.c
+int one(void);
+int two(void);
+int three(void);
+C
+cat <<'MD' | plant PLANT.md
+<!-- from examples/plant.c -->
+```c
+int one(void);
+int three(void);
+```
+<!-- from examples/plant.c -->
+```c
+int two(void);
+/* ... */
+int one(void);
+```
+<!-- from examples/plant.c -->
+```c
+int one(void)
+```
+<!-- from examples/plant.c -->
+```c
+/* ... */
+```
+<!-- from examples/none.c -->
+```c
+int one(void);
+```
+<!-- from examples/plant.c -->
+Words.
+<!-- from examples/plant.c -->
+```c
+int one(void);
+/* ... */
+int three(void);
+```
+MD
+red readme 'PLANT.md:4: this line does not follow there in examples/plant.c' \
+	'PLANT.md:10: this line' 'PLANT.md:14: this line' 'PLANT.md:19: nothing is quoted' \
+	'PLANT.md:20: there is no examples/none.c' 'PLANT.md:24: no block follows'
+quiet 'PLANT.md:26:' 'PLANT.md:28:' 'PLANT.md:30:' README.md 'is quoted, but'
+
+fresh
+sed '/^```c$/,/^```$/d' MANUAL.md >"$copy/MANUAL.md"
+red readme 'no C was found in MANUAL.md'

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes lines of text into a buffer. The first error sticks, and nothing is written after it.
+ */
+#ifndef SPOKEI_LINES_H
+#define SPOKEI_LINES_H
+
+#include "core/buffer.h"
+#include "core/log.h"
+
+#define SPOKEI_LINES_PIECE 1024u /* bytes that one put() writes at most; the rest is cut */
+
+struct spokei_lines {
+	struct spokei_buffer *out; /* borrowed */
+	int error;
+};
+
+static inline struct spokei_lines spokei_lines_make(struct spokei_buffer *out)
+{
+	return (struct spokei_lines){ .out = out };
+}
+
+/* As printf(). */
+SPOKEI_PRINTF(2, 3)
+void spokei_lines_put(struct spokei_lines *lines, const char *format, ...);
+
+/* Bytes as they are. */
+void spokei_lines_bytes(struct spokei_lines *lines, const void *bytes, size_t len);
+
+#endif

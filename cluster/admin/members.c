@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/admin/members.h"
+
+#define LOOKS 4096u      /* at tickets that wait, at most */
+#define LOOKS_SENT 1024u /* ... and at others, the oldest ones */
+
+/* --- who is there */
+
+/* The next member of a kind behind `node` on the engine's roll; NULL: there is none. */
+static struct spokei_member *next_of(const struct spoke_engine *engine,
+				     const struct spoke_list *node, const char *kind)
+{
+	for (struct spoke_list *at = node->next; at != &engine->roll; at = at->next) {
+		struct spokei_member *member = spoke_container_of(at, struct spokei_member, node);
+
+		if (member->kind == kind)
+			return member;
+	}
+	return NULL;
+}
+
+const struct spoke_consumer *spokei_members_consumer(const struct spoke_engine *engine,
+						     const struct spoke_consumer *before)
+{
+	struct spokei_member *member = next_of(engine,
+					       before ? &before->member.node : &engine->roll,
+					       spokei_consumer_kind);
+
+	return member ? spoke_container_of(member, struct spoke_consumer, member) : NULL;
+}
+
+const struct spoke_provider *spokei_members_provider(const struct spoke_engine *engine,
+						     const struct spoke_provider *before)
+{
+	struct spokei_member *member = next_of(engine,
+					       before ? &before->member.node : &engine->roll,
+					       spokei_provider_kind);
+
+	return member ? spoke_container_of(member, struct spoke_provider, member) : NULL;
+}
+
+/* --- what is due */
+
+/* Keeps the earliest ones, in order; of equal ones those that came first. */
+struct found {
+	struct spokei_due *dues;
+	size_t count;
+	size_t max;
+};
+
+static void add(struct found *found, const struct spokei_course *course, uint64_t in_ns)
+{
+	size_t at = found->count;
+
+	if (at == found->max && (at == 0 || found->dues[at - 1].in_ns <= in_ns))
+		return;
+	if (at == found->max)
+		at--;
+	else
+		found->count++;
+	for (; at > 0 && found->dues[at - 1].in_ns > in_ns; at--)
+		found->dues[at] = found->dues[at - 1];
+	found->dues[at] = (struct spokei_due){ course, in_ns };
+}
+
+static uint64_t until_due(const struct spokei_course *course, uint64_t now_ns)
+{
+	if (course->arm.node.next)
+		return course->pause_ns;
+	return course->due_ns > now_ns ? course->due_ns - now_ns : 0;
+}
+
+size_t spokei_members_due(const struct spoke_consumer *consumer, struct spokei_due *dues,
+			  size_t max)
+{
+	const struct spokei_retry *retry = &consumer->caller.retry;
+	uint64_t now_ns = consumer->engine->begin_ns;
+	struct found found = { .dues = dues, .max = max };
+	struct spoke_list *node = retry->tickets.next;
+
+	for (unsigned i = 0; i < LOOKS_SENT && node != &retry->tickets; i++, node = node->next) {
+		const struct spokei_course *course = spoke_container_of(node, struct spokei_course,
+									of_tickets);
+
+		if (course->told && course->stage != SPOKEI_COURSE_PAUSING)
+			add(&found, course, 0);
+	}
+	node = retry->pausing.next;
+	for (unsigned i = 0; i < LOOKS && node != &retry->pausing; i++, node = node->next) {
+		const struct spokei_course *course = spoke_container_of(node, struct spokei_course,
+									of_retry);
+
+		if (course->told)
+			add(&found, course, until_due(course, now_ns));
+	}
+	return found.count;
+}

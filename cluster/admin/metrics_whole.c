@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What /metrics says, in Prometheus' text format 0.0.4. Each family is written as a whole, one
+ * after the other: names begin with spoke_, counters end in _total, times are in seconds. Labels
+ * tell apart what may be there twice: a consumer and a provider have the number of their place on
+ * the engine, from 1 on, beside their names.
+ */
+#include "cluster/admin/metrics_parts.h"
+
+#include <stdio.h>
+
+#define SECOND UINT64_C(1000000000)
+
+/* --- pieces */
+
+void spokei_metrics_family(struct spokei_lines *lines, const char *name, const char *type,
+			   const char *help)
+{
+	spokei_lines_put(lines, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+void spokei_metrics_seconds(struct spokei_lines *lines, uint64_t ns)
+{
+	spokei_lines_put(lines, " %" PRIu64 ".%09" PRIu64 "\n", ns / SECOND, ns % SECOND);
+}
+
+static void put_number(struct spokei_lines *lines, const char *name, const char *type,
+		       const char *help, uint64_t value)
+{
+	spokei_metrics_family(lines, name, type, help);
+	spokei_lines_put(lines, "%s %" PRIu64 "\n", name, value);
+}
+
+/* A character of a label's value, which is UTF-8. Returns how many bytes it has. */
+static size_t put_character(struct spokei_lines *lines, const unsigned char *at, size_t len)
+{
+	size_t size = spokei_utf8_len(at, len);
+
+	if (size == 0 || (*at < ' ' && *at != '\n') || *at == 0x7f)
+		spokei_lines_bytes(lines, SPOKEI_UTF8_INSTEAD, sizeof(SPOKEI_UTF8_INSTEAD) - 1);
+	else if (*at == '\n')
+		spokei_lines_bytes(lines, "\\n", 2);
+	else if (*at == '"' || *at == '\\')
+		spokei_lines_put(lines, "\\%c", *at);
+	else
+		spokei_lines_bytes(lines, at, size);
+	return size ? size : 1;
+}
+
+void spokei_metrics_label(struct spokei_lines *lines, const char *before, const char *name,
+			  const char *value)
+{
+	const unsigned char *at = (const unsigned char *)value;
+	size_t left = strlen(value);
+
+	if (left > SPOKEI_METRICS_LABEL)
+		left = SPOKEI_METRICS_LABEL;
+	spokei_lines_put(lines, "%s%s=\"", before, name);
+	while (left > 0) {
+		size_t size = put_character(lines, at, left);
+
+		at += size;
+		left -= size;
+	}
+	spokei_lines_bytes(lines, "\"", 1);
+}
+
+/* --- what the engine counts */
+
+/* Counters whose name has to say their unit. */
+static const char *name_of(enum spoke_stat stat)
+{
+	switch ((int)stat) {
+	case SPOKE_STAT_BYTES_READ:
+		return "read_bytes";
+	case SPOKE_STAT_BYTES_WRITTEN:
+		return "written_bytes";
+	default:
+		return spoke_stat_name(stat);
+	}
+}
+
+/* Those of closed connections begin with dots, where the list says what they go on with. */
+static void write_stats(struct spokei_lines *lines, const struct spoke_engine *engine)
+{
+	for (unsigned i = 0; i < SPOKE_STAT_COUNT; i++) {
+		const char *sentence = spoke_stat_sentence((enum spoke_stat)i);
+		bool goes_on = strncmp(sentence, "...", 3) == 0;
+		char name[64];
+		char help[160];
+
+		(void)snprintf(name, sizeof(name), "spoke_%s_total", name_of((enum spoke_stat)i));
+		(void)snprintf(help, sizeof(help), "%s%s.", goes_on ? "connections that ended" : "",
+			       goes_on ? sentence + 3 : sentence);
+		put_number(lines, name, "counter", help, engine->stats[i]);
+	}
+}
+
+/* --- the wheel */
+
+/* What is shown of each class. */
+static const struct {
+	const char *name;
+	const char *type;
+	const char *help;
+	size_t at; /* in struct spoke_wheel_counts */
+} of_classes[] = {
+	{ "spoke_timers_pending", "gauge", "timers armed now.",
+	  offsetof(struct spoke_wheel_counts, pending) },
+	{ "spoke_timers_scheduled_total", "counter", "timers armed.",
+	  offsetof(struct spoke_wheel_counts, scheduled) },
+	{ "spoke_timers_fired_total", "counter", "timers that fired.",
+	  offsetof(struct spoke_wheel_counts, fired) },
+	{ "spoke_timers_cancelled_total", "counter", "timers taken back before they fired.",
+	  offsetof(struct spoke_wheel_counts, cancelled) },
+	{ "spoke_timers_rejected_total", "counter", "timers that the wheel had no place for.",
+	  offsetof(struct spoke_wheel_counts, rejected) },
+};
+
+static void write_wheel(struct spokei_lines *lines, const struct spoke_engine *engine)
+{
+	struct spoke_wheel_counts counts;
+	struct spoke_wheel_shape shape;
+	const char *class_name;
+
+	for (size_t i = 0; i < sizeof(of_classes) / sizeof(of_classes[0]); i++) {
+		const char *name = of_classes[i].name;
+
+		spokei_metrics_family(lines, name, of_classes[i].type, of_classes[i].help);
+		for (unsigned c = 0;
+		     !spoke_wheel_class_counts(engine->wheel, c, &counts, &class_name); c++) {
+			const void *at = (const char *)&counts + of_classes[i].at;
+
+			spokei_lines_put(lines, "%s", name);
+			spokei_metrics_label(lines, "{", "class", class_name);
+			spokei_lines_put(lines, "} %" PRIu64 "\n", *(const uint64_t *)at);
+		}
+	}
+	spoke_wheel_counts(engine->wheel, &counts);
+	spokei_metrics_family(lines, "spoke_timer_late_max_seconds", "gauge",
+			      "longest time between a timer's tick and its firing.");
+	spokei_lines_put(lines, "spoke_timer_late_max_seconds");
+	spokei_metrics_seconds(lines, counts.late_max_ns);
+	spoke_wheel_shape(engine->wheel, &shape);
+	spokei_metrics_family(lines, "spoke_wheel_tick_seconds", "gauge",
+			      "what a tick of the wheel lasts.");
+	spokei_lines_put(lines, "spoke_wheel_tick_seconds");
+	spokei_metrics_seconds(lines, shape.tick_ns);
+}
+
+/* --- how long calls take */
+
+/* Bounds of buckets, in us. A bucket has the values of those of the histogram that lie in it as a
+ * whole: up to 1/32 below its bound some are counted in the next one. */
+static const uint64_t bounds_us[] = { 50,     100,     250,     500,     1000,     2500,
+				      5000,   10000,   25000,   50000,   100000,   250000,
+				      500000, 1000000, 2500000, 5000000, 10000000, 60000000 };
+
+static void write_latency(struct spokei_lines *lines, const struct spoke_histogram *latency)
+{
+	static const char name[] = "spoke_call_duration_seconds";
+	uint64_t sum = 0;
+	size_t bucket = 0;
+
+	spokei_metrics_family(lines, name, "histogram",
+			      "how long answered calls took, with all their attempts.");
+	for (size_t i = 0; i < sizeof(bounds_us) / sizeof(bounds_us[0]); i++) {
+		uint64_t us = bounds_us[i];
+
+		while (bucket < SPOKE_HISTOGRAM_BUCKETS &&
+		       spoke_histogram_bucket_end(bucket) <= us * 1000)
+			sum += latency->bucket[bucket++];
+		spokei_lines_put(lines, "%s_bucket{le=\"%" PRIu64 ".%06" PRIu64 "\"} %" PRIu64 "\n",
+				 name, us / 1000000, us % 1000000, sum);
+	}
+	spokei_lines_put(lines, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, latency->count);
+	spokei_lines_put(lines, "%s_sum", name);
+	spokei_metrics_seconds(lines, latency->sum);
+	spokei_lines_put(lines, "%s_count %" PRIu64 "\n", name, latency->count);
+}
+
+/* --- all of it */
+
+static void write_head(struct spokei_lines *lines, const struct spoke_engine *engine,
+		       const struct spokei_status_of *of)
+{
+	uint64_t now_ns = engine->begin_ns;
+
+	spokei_metrics_family(lines, "spoke_info", "gauge", "1: this process, by its labels.");
+	spokei_lines_put(lines, "spoke_info");
+	spokei_metrics_label(lines, "{", "version", spokei_status_version);
+	spokei_metrics_label(lines, ",", "name", of->name);
+	spokei_lines_put(lines, "} 1\n");
+	spokei_metrics_family(lines, "spoke_up_seconds", "gauge",
+			      "for how long the engine has been shown.");
+	spokei_lines_put(lines, "spoke_up_seconds");
+	spokei_metrics_seconds(lines, now_ns > of->born_ns ? now_ns - of->born_ns : 0);
+	put_number(lines, "spoke_ending", "gauge", "1: the engine drains.",
+		   spokei_engine_ending(engine));
+}
+
+int spokei_metrics_write(const struct spoke_engine *engine, const struct spokei_status_of *of,
+			 struct spokei_buffer *out)
+{
+	struct spokei_lines lines = spokei_lines_make(out);
+	size_t before = spokei_buffer_len(out);
+
+	write_head(&lines, engine, of);
+	write_stats(&lines, engine);
+	write_wheel(&lines, engine);
+	write_latency(&lines, &engine->latency);
+	spokei_metrics_consumers(&lines, engine);
+	spokei_metrics_endpoints(&lines, engine);
+	spokei_metrics_providers(&lines, engine);
+	if (lines.error == SPOKE_OK)
+		return SPOKE_OK;
+	spokei_buffer_truncate(out, before);
+	return SPOKE_ENOMEM;
+}

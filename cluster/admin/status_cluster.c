@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Consumers and providers as the status shows them. */
+#include "cluster/admin/status_parts.h"
+#include "cluster/call.h"
+
+#define ADDRESS_TEXT 160u
+
+/* --- consumers */
+
+static void show_endpoint(struct spokei_json *json, const struct spokei_endpoint *endpoint)
+{
+	struct spoke_endpoint_info info;
+	bool waits;
+
+	spokei_endpoint_info(endpoint, &info);
+	waits = info.state == SPOKE_ENDPOINT_BACKOFF;
+	spokei_json_open(json, '{');
+	spokei_json_put_text(json, "name", info.name);
+	spokei_json_put_text(json, "state", spoke_endpoint_state_name(info.state));
+	spokei_json_put_bool(json, "ejected", info.ejected);
+	spokei_json_put_u64(json, "in_flight", info.actives);
+	spokei_json_put_u64(json, "connections", info.connections);
+	spokei_json_put_u64(json, "missed", info.missed);
+	spokei_json_put_u64(json, "attempt", info.attempt);
+	spokei_json_put_ms(json, "retry_in_ms", waits ? info.retry_ns : UINT64_MAX);
+	spokei_json_put_ms(json, "heard_ago_ms", info.heard_ns);
+	spokei_json_put_u64(json, "weight", info.weight);
+	spokei_json_put_u64(json, "calls", info.calls);
+	spokei_json_put_u64(json, "failures", info.failures);
+	spokei_json_put_u64(json, "mean_ns", info.mean_ns);
+	spokei_json_put_text(json, "admin", info.admin);
+	spokei_json_close(json, '}');
+}
+
+static void show_endpoints(struct spokei_json *json, const struct spoke_consumer *consumer,
+			   struct spokei_rows *rows)
+{
+	const struct spokei_directory *directory = &consumer->directory;
+	size_t count = spokei_directory_infos(directory, NULL, 0);
+	size_t shown = spokei_rows_take(rows, count);
+	const struct spokei_endpoint *endpoint = NULL;
+
+	spokei_json_open_member(json, "endpoints", '[');
+	for (size_t i = 0; i < shown; i++) {
+		endpoint = spokei_directory_next(directory, endpoint);
+		show_endpoint(json, endpoint);
+	}
+	spokei_json_close(json, ']');
+	spokei_json_put_u64(json, "more", count - shown);
+}
+
+static void show_due(struct spokei_json *json, const struct spokei_due *due, uint64_t now_ns)
+{
+	struct spoke_ticket_state state;
+
+	spokei_ticket_look(due->course, now_ns, &state);
+	spokei_json_open(json, '{');
+	spokei_json_put_text(json, "method", due->course->call->method->name);
+	spokei_json_put_u64(json, "attempts", state.attempts);
+	spokei_json_put_bool(json, "sending", state.sending);
+	spokei_json_put_ms(json, "in_ms", due->in_ns);
+	spokei_json_put_ms(json, "left_ms", state.left_ns);
+	spokei_json_close(json, '}');
+}
+
+static void show_tickets(struct spokei_json *json, const struct spoke_consumer *consumer,
+			 struct spokei_rows *rows)
+{
+	size_t tickets = consumer->caller.retry.tasks;
+	struct spokei_due dues[SPOKEI_STATUS_ROWS];
+	size_t shown = rows->left < SPOKEI_STATUS_ROWS ? rows->left : SPOKEI_STATUS_ROWS;
+
+	shown = spokei_members_due(consumer, dues, shown);
+	(void)spokei_rows_take(rows, shown);
+	spokei_json_open_member(json, "due", '[');
+	for (size_t i = 0; i < shown; i++)
+		show_due(json, &dues[i], consumer->engine->begin_ns);
+	spokei_json_close(json, ']');
+	spokei_json_put_u64(json, "due_more", tickets - shown);
+}
+
+static void show_consumer(struct spokei_json *json, const struct spoke_consumer *consumer,
+			  struct spokei_rows *rows)
+{
+	const struct spokei_consumer_settings *settings = &consumer->settings;
+	const struct spokei_retry *retry = &consumer->caller.retry;
+	const struct spoke_balancer *balancer = settings->calls.balancer;
+
+	spokei_json_open(json, '{');
+	spokei_json_put_text(json, "service", settings->service);
+	spokei_json_put_text(json, "cluster", settings->calls.policy->name);
+	spokei_json_put_text(json, "loadbalance", balancer ? balancer->name : "");
+	spokei_json_put_u64(json, "ready", spokei_directory_ready(&consumer->directory));
+	spokei_json_put_u64(json, "in_flight", spokei_members_calls(consumer));
+	spokei_json_put_u64(json, "tickets", retry->tasks);
+	spokei_json_put_u64(json, "tickets_max", retry->tasks_max);
+	spokei_json_put_u64(json, "ticket_bytes", retry->bytes);
+	spokei_json_put_ms(json, "heartbeat_ms", settings->limits.heartbeat_ns);
+	spokei_json_put_ms(json, "retry_period_ms", settings->calls.period_ns);
+	show_endpoints(json, consumer, rows);
+	show_tickets(json, consumer, rows);
+	spokei_json_close(json, '}');
+}
+
+void spokei_status_consumers(struct spokei_json *json, const struct spoke_engine *engine,
+			     struct spokei_rows *rows)
+{
+	const struct spoke_consumer *consumer = NULL;
+	size_t more = 0;
+
+	spokei_json_open_member(json, "consumers", '[');
+	while ((consumer = spokei_members_consumer(engine, consumer)) != NULL) {
+		if (spokei_rows_take(rows, 1) == 1)
+			show_consumer(json, consumer, rows);
+		else
+			more++;
+	}
+	spokei_json_close(json, ']');
+	spokei_json_put_u64(json, "consumers_more", more);
+}
+
+/* --- providers */
+
+/* Appends a text, if it is not empty, with a mark before or behind it; 0: none. */
+static char *put_part(char *at, char before, const char *text, char behind)
+{
+	if (*text == '\0')
+		return at;
+	if (before)
+		*at++ = before;
+	while (*text)
+		*at++ = *text++;
+	if (behind)
+		*at++ = behind;
+	return at;
+}
+
+void spokei_status_service(const struct spokei_service *service, char text[SPOKEI_STATUS_SERVICE])
+{
+	char key[SPOKEI_SERVICE_KEY_MAX + 1];
+	const char *version;
+	const char *group;
+	char *at;
+
+	memcpy(key, service->key.data, service->key.len);
+	key[service->key.len] = '\0';
+	version = key + strlen(key) + 1;
+	group = version + strlen(version) + 1;
+	at = put_part(text, '\0', group, '/');
+	at = put_part(at, '\0', key, '\0');
+	at = put_part(at, ':', version, '\0');
+	*at = '\0';
+}
+
+static void show_services(struct spokei_json *json, const struct spoke_provider *provider,
+			  struct spokei_rows *rows)
+{
+	const struct spoke_list *all = &provider->services.all;
+	size_t room = spokei_rows_take(rows, SPOKEI_STATUS_SERVICES);
+	char text[SPOKEI_STATUS_SERVICE];
+
+	spokei_json_open_member(json, "services", '[');
+	for (struct spoke_list *node = all->next; node != all && room > 0; node = node->next) {
+		spokei_status_service(spoke_container_of(node, struct spokei_service, node), text);
+		spokei_json_text(json, text);
+		room--;
+	}
+	spokei_json_close(json, ']');
+	rows->left += room;
+}
+
+static void show_addresses(struct spokei_json *json, const struct spoke_provider *provider)
+{
+	char text[ADDRESS_TEXT];
+
+	spokei_json_open_member(json, "addresses", '[');
+	for (size_t i = 0; i < provider->listener_count; i++) {
+		(void)spoke_provider_address(provider, i, text, sizeof(text));
+		spokei_json_text(json, text);
+	}
+	spokei_json_close(json, ']');
+}
+
+const char *spokei_status_peer_state(const struct spoke_peer_info *info)
+{
+	if (info->missed > 0)
+		return "suspect";
+	return info->readonly ? "readonly" : "ready";
+}
+
+static void show_peer(struct spokei_json *json, const struct spokei_conn *conn)
+{
+	struct spoke_peer_info info;
+
+	spokei_peer_look(conn, &info);
+	spokei_json_open(json, '{');
+	spokei_json_put_text(json, "name", info.name);
+	spokei_json_put_text(json, "state", spokei_status_peer_state(&info));
+	spokei_json_put_u64(json, "missed", info.missed);
+	spokei_json_put_u64(json, "in_flight", info.in_flight);
+	spokei_json_put_ms(json, "heard_ago_ms", info.heard_ns);
+	spokei_json_close(json, '}');
+}
+
+/* Those that have spoken. */
+static void show_peers(struct spokei_json *json, const struct spoke_provider *provider,
+		       struct spokei_rows *rows)
+{
+	const struct spoke_list *conns = &provider->link.conns;
+	size_t count = spokei_status_peers(provider);
+	size_t room = spokei_rows_take(rows, count);
+	size_t shown = 0;
+
+	spokei_json_open_member(json, "peers", '[');
+	for (struct spoke_list *node = conns->next; node != conns && shown < room;
+	     node = node->next) {
+		const struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
+
+		if (conn->handle == 0)
+			continue;
+		show_peer(json, conn);
+		shown++;
+	}
+	spokei_json_close(json, ']');
+	spokei_json_put_u64(json, "more", count - shown);
+}
+
+static void show_provider(struct spokei_json *json, const struct spoke_provider *provider,
+			  struct spokei_rows *rows)
+{
+	spokei_json_open(json, '{');
+	show_services(json, provider, rows);
+	show_addresses(json, provider);
+	spokei_json_put_u64(json, "connections", provider->link.conn_count);
+	spokei_json_put_u64(json, "in_flight", provider->link.serving_count);
+	spokei_json_put_ms(json, "heartbeat_ms", provider->link.limits.heartbeat_ns);
+	spokei_json_put_bool(json, "draining", provider->draining);
+	show_peers(json, provider, rows);
+	spokei_json_close(json, '}');
+}
+
+void spokei_status_providers(struct spokei_json *json, const struct spoke_engine *engine,
+			     struct spokei_rows *rows)
+{
+	const struct spoke_provider *provider = NULL;
+	size_t more = 0;
+
+	spokei_json_open_member(json, "providers", '[');
+	while ((provider = spokei_members_provider(engine, provider)) != NULL) {
+		if (spokei_rows_take(rows, 1) == 1)
+			show_provider(json, provider, rows);
+		else
+			more++;
+	}
+	spokei_json_close(json, ']');
+	spokei_json_put_u64(json, "providers_more", more);
+}

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+# What is installed, and where: the libraries, their headers, spoke.pc, the CMake package, the command
+# with its manual and completions, and examples. Everything finds everything else by relative paths,
+# so that a tree may be installed to any prefix and moved afterwards.
+include_guard(GLOBAL)
+
+# Debian keeps the libraries of an architecture apart, and its linker, pkg-config and CMake look there
+# below /usr/local too. GNUInstallDirs knows it of the prefix /usr alone, but packages for /usr are
+# made of build trees with any prefix.
+if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_INSTALL_LIBDIR AND CMAKE_LIBRARY_ARCHITECTURE
+		AND EXISTS /etc/debian_version AND NOT CMAKE_CROSSCOMPILING)
+	set(CMAKE_INSTALL_LIBDIR lib/${CMAKE_LIBRARY_ARCHITECTURE}
+		CACHE PATH "Libraries, below the prefix")
+endif()
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(spoke_share ${CMAKE_INSTALL_DATAROOTDIR})
+set(spoke_examples_dir ${spoke_share}/doc/spoke/examples)
+set(spoke_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/spoke)
+set(spoke_made ${PROJECT_BINARY_DIR}/install)
+
+# --- the libraries
+
+install(TARGETS spoke EXPORT spoke-shared
+	LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+		COMPONENT spoke_library NAMELINK_COMPONENT spoke_development
+	FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT spoke_development)
+install(TARGETS spoke_static EXPORT spoke-static
+	ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT spoke_development
+	FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT spoke_development)
+
+# The compiler's own form of the code in the static library is for the same version of the same compiler
+# only: another one that finds it refuses to link. The ordinary code beside it stays.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+	install(CODE "
+	set(spoke_archive \"${CMAKE_INSTALL_LIBDIR}/libspoke.a\")
+	if(NOT IS_ABSOLUTE \"\${spoke_archive}\")
+		string(PREPEND spoke_archive \"\${CMAKE_INSTALL_PREFIX}/\")
+	endif()
+	execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --remove-section=.gnu.lto_*
+		--remove-section=.gnu.debuglto_* --strip-symbol=__gnu_lto_v1
+		\"\$ENV{DESTDIR}\${spoke_archive}\" COMMAND_ERROR_IS_FATAL ANY)"
+		COMPONENT spoke_development)
+endif()
+
+# --- the CMake package
+
+# The shared library needs nothing of what it stands on to be found; the static one does. So each has
+# targets in a file of its own.
+foreach(kind shared static)
+	install(EXPORT spoke-${kind} NAMESPACE spoke:: FILE spoke-${kind}.cmake
+		DESTINATION ${spoke_cmake_dir} COMPONENT spoke_development)
+endforeach()
+
+set(spoke_modules Libev)
+if(TARGET ZooKeeper::st)
+	list(APPEND spoke_modules ZooKeeper)
+endif()
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/spoke-config.cmake.in
+	${spoke_made}/spoke-config.cmake INSTALL_DESTINATION ${spoke_cmake_dir}
+	NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+# Before 1.0 a minor version may change the API.
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+	set(spoke_compatibility SameMinorVersion)
+else()
+	set(spoke_compatibility SameMajorVersion)
+endif()
+write_basic_package_version_file(${spoke_made}/spoke-config-version.cmake
+	COMPATIBILITY ${spoke_compatibility})
+set(spoke_files ${spoke_made}/spoke-config.cmake ${spoke_made}/spoke-config-version.cmake)
+foreach(module IN LISTS spoke_modules)
+	list(APPEND spoke_files ${CMAKE_CURRENT_LIST_DIR}/Find${module}.cmake)
+endforeach()
+install(FILES ${spoke_files} DESTINATION ${spoke_cmake_dir} COMPONENT spoke_development)
+
+# --- spoke.pc
+
+# spoke_pc_escape(<variable> <path>): as it stands in a .pc, where a space ends a word. What pkg-config
+# puts in place of pcfiledir it escapes itself.
+function(spoke_pc_escape ret path)
+	string(REPLACE " " "\\ " path ${path})
+	set(${ret} ${path} PARENT_SCOPE)
+endfunction()
+
+# spoke_link_flags(<variable> <library file>...): how a linker is told of them, as "-lev".
+function(spoke_link_flags ret)
+	set(flags)
+	foreach(file ${ARGN})
+		cmake_path(GET file PARENT_PATH dir)
+		cmake_path(GET file STEM name)
+		string(REGEX REPLACE "^lib" "" name ${name})
+		if(NOT dir IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
+			spoke_pc_escape(dir ${dir})
+			list(APPEND flags -L${dir})
+		endif()
+		list(APPEND flags -l${name})
+	endforeach()
+	list(JOIN flags " " flags)
+	set(${ret} ${flags} PARENT_SCOPE)
+endfunction()
+
+# spoke_pc_dir(<variable> <directory>): below the file's own prefix, unless it is somewhere else.
+function(spoke_pc_dir ret dir)
+	if(IS_ABSOLUTE ${dir})
+		spoke_pc_escape(dir ${dir})
+		set(${ret} ${dir} PARENT_SCOPE)
+	else()
+		set(${ret} "\${prefix}/${dir}" PARENT_SCOPE)
+	endif()
+endfunction()
+
+spoke_pc_dir(spoke_pc_libdir ${CMAKE_INSTALL_LIBDIR})
+spoke_pc_dir(spoke_pc_includedir ${CMAKE_INSTALL_INCLUDEDIR})
+# Static ones of these bring their use of libm along.
+set(spoke_files ${Libev_LIBRARY})
+if(TARGET ZooKeeper::st)
+	list(APPEND spoke_files ${ZooKeeper_LIBRARY})
+endif()
+spoke_link_flags(spoke_pc_private ${spoke_files})
+string(APPEND spoke_pc_private " -lm -pthread")
+
+# The prefix is found from where the file is. Only below /usr it is written out: there pkg-config leaves
+# out what every compiler knows, which it does by comparing texts.
+if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
+	spoke_pc_escape(spoke_pc_prefix ${CMAKE_INSTALL_PREFIX})
+else()
+	string(REGEX REPLACE "[^/]+" ".." spoke_pc_up ${CMAKE_INSTALL_LIBDIR})
+	set(spoke_pc_prefix "\${pcfiledir}/../${spoke_pc_up}")
+endif()
+configure_file(${CMAKE_CURRENT_LIST_DIR}/spoke.pc.in ${spoke_made}/spoke.pc @ONLY)
+set(spoke_pc_prefix /usr)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/spoke.pc.in ${spoke_made}/usr/spoke.pc @ONLY)
+install(CODE "
+	set(spoke_pc_file \"${spoke_made}/spoke.pc\")
+	set(spoke_pc_dir \"${CMAKE_INSTALL_LIBDIR}/pkgconfig\")
+	if(CMAKE_INSTALL_PREFIX STREQUAL /usr)
+		set(spoke_pc_file \"${spoke_made}/usr/spoke.pc\")
+	endif()
+	if(NOT IS_ABSOLUTE \"\${spoke_pc_dir}\")
+		string(PREPEND spoke_pc_dir \"\${CMAKE_INSTALL_PREFIX}/\")
+	endif()
+	file(INSTALL \"\${spoke_pc_file}\" DESTINATION \"\${spoke_pc_dir}\")"
+	COMPONENT spoke_development)
+
+# --- the command, manuals, completions, examples
+
+if(TARGET spoke_command)
+	# It finds its library wherever both are moved to.
+	cmake_path(SET spoke_bin NORMALIZE ${CMAKE_INSTALL_FULL_BINDIR})
+	file(RELATIVE_PATH spoke_bin_to_lib ${spoke_bin} ${CMAKE_INSTALL_FULL_LIBDIR})
+	set_target_properties(spoke_command PROPERTIES INSTALL_RPATH "$ORIGIN/${spoke_bin_to_lib}")
+	install(TARGETS spoke_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+		COMPONENT spoke_command)
+endif()
+
+# spoke_install(<component> <directory> <file in examples/>...)
+function(spoke_install component dir)
+	set(files ${ARGN})
+	list(TRANSFORM files PREPEND ${PROJECT_SOURCE_DIR}/examples/)
+	install(FILES ${files} DESTINATION ${dir} COMPONENT spoke_${component} OPTIONAL)
+endfunction()
+
+spoke_install(development ${CMAKE_INSTALL_MANDIR}/man3 spoke/spoke.3)
+spoke_install(development ${spoke_examples_dir}
+	echo_provider.c echo_consumer.c blocking_consumer.c echo.cc)
+spoke_install(command ${spoke_examples_dir} spoke/echo-provider.service spoke/spoke.conf)
+if(TARGET spoke_command)
+	spoke_install(command ${CMAKE_INSTALL_MANDIR}/man1 spoke/spoke.1)
+	spoke_install(command ${CMAKE_INSTALL_MANDIR}/man5 spoke/spoke.conf.5)
+	spoke_install(command ${spoke_share}/zsh/site-functions spoke/completion/_spoke)
+	# bash looks for a file that is named as the command.
+	install(FILES ${PROJECT_SOURCE_DIR}/examples/spoke/completion/spoke.bash
+		DESTINATION ${spoke_share}/bash-completion/completions RENAME spoke
+		COMPONENT spoke_command OPTIONAL)
+endif()

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spoke bench: how many calls a provider answers, and how long they take. */
+#include "examples/spoke/ending.h"
+#include "examples/spoke/load.h"
+#include "examples/spoke/load_report.h"
+#include "examples/spoke/options.h"
+#include "examples/spoke/target.h"
+#include "examples/spoke/terminal.h"
+#include "examples/spoke/values.h"
+
+#include <spoke/host.h>
+#include <spoke/signals.h>
+#include <spoke/stats.h>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND UINT64_C(1000000000)
+#define PROGRESS_NS (SECOND / 4)
+#define TICK_NS 50000u /* calls of an open loop begin no later than this, if there is time */
+#define SIZE_MAX_BYTES (UINT64_C(4) << 20)
+#define CONNECTIONS_MAX 16u
+
+enum {
+	CONCURRENCY,
+	RATE,
+	CALLS,
+	DURATION,
+	WARM_UP,
+	CONNECTIONS,
+	SIZE,
+	DATA,
+	TIMEOUT,
+	WIRE,
+	AS_JSON,
+};
+
+static const struct option_row rows[] = {
+	[CONCURRENCY] = { "concurrency", 'c', "COUNT", "calls outstanding at a time (1)" },
+	[RATE] = { "rate", 'r', "NUMBER", "begins so many calls a second instead" },
+	[CALLS] = { "calls", 'n', "COUNT", "ends after so many calls" },
+	[DURATION] = { "duration", 'd', "TIME", "ends after this time (10s)" },
+	[WARM_UP] = { "warm-up", 0, "TIME", "calls for so long before it counts (0.5s)" },
+	[CONNECTIONS] = { "connections", 0, "COUNT", "to the provider (1)" },
+	[SIZE] = { "size", 's', "BYTES", "the argument is a text of this length" },
+	[DATA] = { "data", 0, "JSON", "the arguments; @FILE: from a file, @-: from stdin" },
+	[TIMEOUT] = { "timeout", 't', "TIME", "of each call (1s)" },
+	[WIRE] = { "wire", 'w', "WIRE", "dubbo or mprpc, where the URL does not say it (dubbo)" },
+	[AS_JSON] = { "json", 0, NULL, "prints one line of JSON; times in ns" },
+};
+
+static const struct usage usage = {
+	"bench",
+	"URL SERVICE.METHOD [JSON...]",
+	"Calls a method over and over, and says how many calls were answered and how long they\n"
+	"took. Without --rate a call begins when another one has ended (closed loop). With --rate\n"
+	"calls begin at their times whatever becomes of those before (open loop), and how long a\n"
+	"call takes is counted from when it was due. Calls that failed after waiting are among\n"
+	"the times. Ctrl-C ends it with the report; again, without waiting for answers.",
+	rows,
+	sizeof(rows) / sizeof(rows[0]),
+	"  spoke bench tcp://127.0.0.1:20880 demo.EchoService.echo '\"hi\"' -c 64 -d 5s\n"
+	"  spoke bench tcp://127.0.0.1:20880 demo.EchoService.echo -s 1KiB --rate 20000 --json",
+};
+
+struct bench {
+	struct load_plan plan;
+	struct load load;
+	struct target target;
+	struct values values;
+	const char *data;
+	const char *wire;
+	struct spoke_alarm progress;
+	struct spoke_signal interrupt;
+	struct spoke_signal terminate;
+	struct spoke_engine *engine;
+	uint64_t size;
+	bool sized;
+	bool json;
+};
+
+static bool read_count(const struct options *options, uint64_t max, uint32_t *ret)
+{
+	uint64_t count;
+
+	if (!options_count(options, 1, max, &count))
+		return false;
+	*ret = (uint32_t)count;
+	return true;
+}
+
+static bool read_option(struct bench *bench, const struct options *options, int row)
+{
+	struct load_plan *plan = &bench->plan;
+
+	switch (row) {
+	case CONCURRENCY:
+		return read_count(options, LOAD_OUTSTANDING_MAX, &plan->outstanding);
+	case RATE:
+		return options_number(options, 0.001, &plan->rate);
+	case CALLS:
+		return options_count(options, 1, 0, &plan->calls);
+	case DURATION:
+		return options_duration(options, 0, &plan->duration_ns);
+	case WARM_UP:
+		return options_duration(options, 0, &plan->warm_up_ns);
+	case CONNECTIONS:
+		return read_count(options, CONNECTIONS_MAX, &plan->connections);
+	case SIZE:
+		bench->sized = true;
+		return options_size(options, SIZE_MAX_BYTES, &bench->size);
+	case TIMEOUT:
+		return options_duration(options, 0, &plan->timeout_ns);
+	case DATA:
+		bench->data = options->value;
+		return true;
+	case WIRE:
+		bench->wire = options->value;
+		return true;
+	default:
+		bench->json = true;
+		return true;
+	}
+}
+
+/* --- operands */
+
+static int pack_size(struct bench *bench)
+{
+	struct spoke_builder *builder = &bench->values.args_builder;
+	char *text = malloc(bench->size + 1);
+	int error;
+
+	if (!text)
+		return ending_say(VERB_REMOTE, "bench", "no memory is left");
+	memset(text, 'x', bench->size);
+	spoke_pack_str(builder, text, bench->size);
+	free(text);
+	error = spoke_builder_finish(builder, &bench->values.args);
+	return error ? ending_say(VERB_USAGE, "bench", "%s", spoke_strerror(error)) : VERB_OK;
+}
+
+static int read_args(struct bench *bench, const struct options *options)
+{
+	bool listed = options->operand_count > 2;
+
+	if (bench->sized + (bench->data != NULL) + listed > 1)
+		return options_lacking(options, "--size, --data or arguments: which?");
+	if (bench->sized)
+		return pack_size(bench);
+	if (bench->data)
+		return values_data(&bench->values, "bench", bench->data);
+	return values_args(&bench->values, "bench", options->operands + 2,
+			   options->operand_count - 2);
+}
+
+static int read_operands(struct bench *bench, const struct options *options)
+{
+	struct load_plan *plan = &bench->plan;
+	int end;
+
+	if (options->operand_count < 1)
+		return options_lacking(options, "which URL?");
+	if (options->operand_count < 2)
+		return options_lacking(options, "which service and method?");
+	end = read_args(bench, options);
+	if (end == VERB_OK)
+		end = target_read(&bench->target, "bench", options->operands[0],
+				  options->operands[1], bench->wire);
+	plan->place = options->operands[0];
+	plan->url = bench->target.url;
+	plan->registry = bench->target.registry;
+	plan->service = *bench->target.service ? bench->target.service : NULL;
+	plan->method = bench->target.method;
+	plan->args = bench->values.args;
+	return end;
+}
+
+/* --- the run */
+
+static void show_progress(struct spoke_alarm *alarm)
+{
+	load_report_progress(&spoke_container_of(alarm, struct bench, progress)->load);
+}
+
+static void interrupted(struct spoke_signal *signal)
+{
+	load_stop(&spoke_container_of(signal, struct bench, interrupt)->load);
+}
+
+static void terminated(struct spoke_signal *signal)
+{
+	load_stop(&spoke_container_of(signal, struct bench, terminate)->load);
+}
+
+static int run(struct bench *bench)
+{
+	struct spoke_engine_options options = { .tick_ns = TICK_NS };
+	int error = spoke_engine_new(&options, &bench->engine);
+
+	if (error)
+		return ending_say(VERB_REMOTE, "bench", "%s", spoke_strerror(error));
+	error = load_begin(&bench->load, bench->engine, &bench->plan);
+	if (error)
+		return ending_say(ending_of(error), "bench", "%s",
+				  *spoke_engine_why(bench->engine) ? spoke_engine_why(bench->engine)
+								   : spoke_strerror(error));
+	error = spoke_signal_watch(bench->engine, &bench->interrupt, SIGINT, interrupted);
+	if (!error)
+		error = spoke_signal_watch(bench->engine, &bench->terminate, SIGTERM, terminated);
+	if (!error && terminal_err())
+		error = spoke_alarm_every(bench->engine, &bench->progress, PROGRESS_NS,
+					  show_progress);
+	if (!error)
+		error = spoke_engine_run(bench->engine);
+	terminal_progress_end();
+	if (error)
+		return ending_say(VERB_REMOTE, "bench", "%s", spoke_strerror(error));
+	if (bench->load.unreachable)
+		return ending_say(VERB_UNREACHABLE, "bench", "%s cannot be reached: %s",
+				  bench->plan.place, spoke_strerror(bench->load.unreachable));
+	if (bench->json)
+		load_report_json(&bench->load);
+	else
+		load_report_text(&bench->load);
+	return load_report_end(&bench->load);
+}
+
+int bench_verb(int argc, char **argv)
+{
+	static struct bench bench; /* it has a histogram inside */
+	struct options options = options_of(&usage, argc, argv);
+	int row;
+	int end;
+
+	bench.plan.env = spoke_host_env();
+	bench.plan.outstanding = 1;
+	bench.plan.connections = 1;
+	bench.plan.duration_ns = 10 * SECOND;
+	bench.plan.warm_up_ns = SECOND / 2;
+	bench.plan.timeout_ns = SECOND;
+	while ((row = options_next(&options)) >= 0)
+		if (!read_option(&bench, &options, row))
+			return VERB_USAGE;
+	if (row == OPTIONS_STOP)
+		return options.end;
+	values_init(&bench.values);
+	end = read_operands(&bench, &options);
+	if (end == VERB_OK)
+		end = run(&bench);
+	spoke_engine_free(bench.engine);
+	load_end(&bench.load);
+	target_fini(&bench.target);
+	values_fini(&bench.values);
+	return end;
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "examples/spoke/json.h"
+#include "examples/spoke/json_scan.h"
+#include "examples/spoke/json_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A map whose pairs are written as arrays takes two levels of text for one of values. */
+#define OPEN_MAX (2u * SPOKE_VALUE_DEPTH_MAX)
+
+enum open {
+	OPEN_ARRAY,
+	OPEN_MAP,
+	OPEN_PAIRS, /* the array of a {"$map": [...]} ... */
+	OPEN_PAIR,  /* ... and one in it */
+};
+
+enum want {
+	WANT_VALUE,
+	WANT_VALUE_OR_END,
+	WANT_KEY,
+	WANT_KEY_OR_END,
+	WANT_COMMA_OR_END,
+};
+
+struct reader {
+	struct scan scan;
+	enum open open[OPEN_MAX];
+	unsigned pair_left[OPEN_MAX]; /* of an OPEN_PAIR: values it still wants */
+	unsigned depth;               /* how many are open ... */
+	unsigned value_depth;         /* ... and how many of them are arrays or maps of the value */
+	enum want want;
+};
+
+/* --- what JSON has no words for */
+
+/* {"$bin": "base64"}, {"$str": "base64"}: what stands behind the colon is decoded. */
+static bool take_base64(struct reader *reader, bool is_str)
+{
+	char *text;
+	size_t len;
+
+	if (!scan_string(&reader->scan, &text, &len))
+		return false;
+	if (!base64_read(text, len, &len))
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "the string is no base64");
+	if (is_str)
+		spoke_pack_str(reader->scan.builder, text, len);
+	else
+		spoke_pack_bin(reader->scan.builder, text, len);
+	return true;
+}
+
+static bool take_float(struct reader *reader)
+{
+	char *text;
+	size_t len;
+
+	if (!scan_string(&reader->scan, &text, &len))
+		return false;
+	if (len == 3 && memcmp(text, "nan", 3) == 0)
+		spoke_pack_double(reader->scan.builder, (double)NAN);
+	else if (len == 3 && memcmp(text, "inf", 3) == 0)
+		spoke_pack_double(reader->scan.builder, (double)INFINITY);
+	else if (len == 4 && memcmp(text, "-inf", 4) == 0)
+		spoke_pack_double(reader->scan.builder, (double)-INFINITY);
+	else
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
+				 "a $float is \"nan\", \"inf\" or \"-inf\"");
+	return true;
+}
+
+static bool take_ext(struct reader *reader)
+{
+	char *end;
+	char *text;
+	size_t len;
+	long type = strtol(reader->scan.text + reader->scan.at, &end, 10);
+
+	if (type < -128 || type > 127 || end == reader->scan.text + reader->scan.at)
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
+				 "the type of a $ext goes from -128 to 127");
+	reader->scan.at = (size_t)(end - reader->scan.text);
+	if (!scan_pass(&reader->scan, ',') || !scan_pass(&reader->scan, '"'))
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "a $ext is [5, \"base64\"]");
+	if (!scan_string(&reader->scan, &text, &len))
+		return false;
+	if (!base64_read(text, len, &len))
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "the string is no base64");
+	if (!scan_pass(&reader->scan, ']'))
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "a $ext is [5, \"base64\"]");
+	spoke_pack_ext(reader->scan.builder, (int8_t)type, text, len);
+	return true;
+}
+
+/* Does an object begin with this key, and then with this byte? Both are passed then. */
+static bool pass_key(struct reader *reader, const char *key, char c)
+{
+	size_t at = reader->scan.at;
+	size_t len = strlen(key);
+
+	scan_space(&reader->scan);
+	if (strncmp(reader->scan.text + reader->scan.at, key, len) == 0) {
+		reader->scan.at += len;
+		if (scan_pass(&reader->scan, ':') && scan_pass(&reader->scan, c))
+			return true;
+	}
+	reader->scan.at = at;
+	return false;
+}
+
+/* Is what follows, up to the end of a string, the whole of the object? */
+static bool is_whole(const struct reader *reader)
+{
+	size_t at = reader->scan.at;
+
+	while (at < reader->scan.len && reader->scan.text[at] != '"')
+		at += reader->scan.text[at] == '\\' ? 2 : 1;
+	for (at++; at < reader->scan.len && scan_is_space(reader->scan.text[at]); at++)
+		;
+	return at < reader->scan.len && reader->scan.text[at] == '}';
+}
+
+/* What is left of an object that means something else than a map. false: it is a map, or wrong. */
+static bool read_special(struct reader *reader)
+{
+	size_t at = reader->scan.at;
+	bool is_str = pass_key(reader, "\"$str\"", '"');
+	bool taken = false;
+
+	if (is_str || pass_key(reader, "\"$bin\"", '"')) {
+		if (is_whole(reader))
+			taken = take_base64(reader, is_str);
+	} else if (pass_key(reader, "\"$float\"", '"')) {
+		if (is_whole(reader))
+			taken = take_float(reader);
+	} else if (pass_key(reader, "\"$ext\"", '[')) {
+		taken = take_ext(reader);
+	}
+	if (taken && !scan_pass(&reader->scan, '}'))
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "a $ext stands alone in its object");
+	if (!taken && !reader->scan.error)
+		reader->scan.at = at;
+	return taken;
+}
+
+/* --- arrays and maps */
+
+/* How many items lie between here and the bracket that closes what was just opened, if all that is
+ * there is JSON. */
+static size_t count_items(const struct reader *reader)
+{
+	const char *text = reader->scan.text;
+	size_t at = reader->scan.at;
+	size_t count = 0;
+	unsigned depth = 0;
+	bool empty = true;
+
+	for (; at < reader->scan.len; at++) {
+		char c = text[at];
+
+		if (scan_is_space(c))
+			continue;
+		if (c == ']' || c == '}') {
+			if (depth-- == 0)
+				break;
+		} else if (c == '[' || c == '{') {
+			depth++;
+		} else if (c == '"') {
+			for (at++; at < reader->scan.len && text[at] != '"'; at++)
+				at += text[at] == '\\';
+		} else if (c == ',' && !depth) {
+			count++;
+		}
+		empty = false;
+	}
+	return count + !empty;
+}
+
+static bool push(struct reader *reader, enum open open, enum want want)
+{
+	bool is_value = open != OPEN_PAIR;
+
+	if (reader->depth == OPEN_MAX || reader->value_depth + is_value > SPOKE_VALUE_DEPTH_MAX)
+		return scan_fail(&reader->scan, SPOKE_EDEPTH,
+				 "nested too deeply; at most 32 levels");
+	reader->pair_left[reader->depth] = 2;
+	reader->open[reader->depth++] = open;
+	reader->value_depth += is_value;
+	reader->want = want;
+	return true;
+}
+
+static bool open_object(struct reader *reader)
+{
+	if (pass_key(reader, "\"$map\"", '[')) {
+		spoke_pack_map(reader->scan.builder, count_items(reader));
+		return push(reader, OPEN_PAIRS, WANT_VALUE_OR_END);
+	}
+	if (read_special(reader)) {
+		reader->want = WANT_COMMA_OR_END;
+		return true;
+	}
+	if (reader->scan.error)
+		return false;
+	spoke_pack_map(reader->scan.builder, count_items(reader));
+	return push(reader, OPEN_MAP, WANT_KEY_OR_END);
+}
+
+static bool open_array(struct reader *reader)
+{
+	if (reader->depth && reader->open[reader->depth - 1] == OPEN_PAIRS)
+		return push(reader, OPEN_PAIR, WANT_VALUE);
+	spoke_pack_array(reader->scan.builder, count_items(reader));
+	return push(reader, OPEN_ARRAY, WANT_VALUE_OR_END);
+}
+
+static bool close_open(struct reader *reader)
+{
+	enum open open = reader->open[reader->depth - 1];
+
+	if (!scan_pass(&reader->scan, open == OPEN_MAP ? '}' : ']'))
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
+				 open == OPEN_MAP ? "a comma or } has to stand here"
+						  : "a comma or ] has to stand here");
+	if (open == OPEN_PAIR && reader->pair_left[reader->depth - 1])
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "a pair of a $map has two values");
+	if (open == OPEN_PAIRS && !scan_pass(&reader->scan, '}'))
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "a $map stands alone in its object");
+	reader->depth--;
+	reader->value_depth -= open != OPEN_PAIR;
+	reader->want = WANT_COMMA_OR_END;
+	return true;
+}
+
+static bool read_value(struct reader *reader)
+{
+	char c = scan_peek(&reader->scan);
+	char *text;
+	size_t len;
+	bool ok;
+
+	if (reader->depth) {
+		unsigned top = reader->depth - 1;
+
+		if (reader->open[top] == OPEN_PAIRS && c != '[')
+			return scan_fail(&reader->scan, SPOKE_ESYNTAX,
+					 "a $map has arrays of two values");
+		if (reader->open[top] == OPEN_PAIR && reader->pair_left[top]-- == 0)
+			return scan_fail(&reader->scan, SPOKE_ESYNTAX,
+					 "a pair of a $map has two values");
+	}
+	if (c == '{' || c == '[') {
+		reader->scan.at++;
+		return c == '{' ? open_object(reader) : open_array(reader);
+	}
+	if (c == '"') {
+		reader->scan.at++;
+		ok = scan_string(&reader->scan, &text, &len);
+		if (ok)
+			spoke_pack_str(reader->scan.builder, text, len);
+	} else if (c == '-' || (c >= '0' && c <= '9')) {
+		ok = scan_number(&reader->scan);
+	} else {
+		ok = scan_word(&reader->scan);
+	}
+	reader->want = WANT_COMMA_OR_END;
+	return ok;
+}
+
+static bool read_key(struct reader *reader)
+{
+	char *text;
+	size_t len;
+
+	if (!scan_pass(&reader->scan, '"'))
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
+				 "a key in double quotes has to stand here");
+	if (!scan_string(&reader->scan, &text, &len))
+		return false;
+	spoke_pack_str(reader->scan.builder, text, len);
+	if (!scan_pass(&reader->scan, ':'))
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "a colon has to stand here");
+	reader->want = WANT_VALUE;
+	return true;
+}
+
+static bool step(struct reader *reader)
+{
+	char c = scan_peek(&reader->scan);
+	bool is_map = reader->depth && reader->open[reader->depth - 1] == OPEN_MAP;
+
+	if (reader->scan.at == reader->scan.len && reader->depth)
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "it ends inside an array or object");
+	switch (reader->want) {
+	case WANT_VALUE_OR_END:
+	case WANT_KEY_OR_END:
+		if (c == (is_map ? '}' : ']'))
+			return close_open(reader);
+		return is_map ? read_key(reader) : read_value(reader);
+	case WANT_COMMA_OR_END:
+		if (!scan_pass(&reader->scan, ','))
+			return close_open(reader);
+		reader->want = is_map ? WANT_KEY : WANT_VALUE;
+		return true;
+	case WANT_KEY:
+		return read_key(reader);
+	case WANT_VALUE:
+	default:
+		return read_value(reader);
+	}
+}
+
+int json_read(char *text, size_t len, struct spoke_builder *builder, size_t *ret_count,
+	      struct json_error *error)
+{
+	struct reader reader = { .scan = { .text = text, .len = len, .builder = builder } };
+	struct spoke_span values;
+	size_t count = 0;
+
+	while (scan_space(&reader.scan), reader.scan.at < len) {
+		reader.want = WANT_VALUE;
+		do
+			(void)step(&reader);
+		while (!reader.scan.error && reader.depth);
+		if (!reader.scan.error && reader.scan.at < len &&
+		    !scan_is_space(text[reader.scan.at]))
+			(void)scan_fail(&reader.scan, SPOKE_ESYNTAX,
+					"something behind the end of the value");
+		if (reader.scan.error)
+			break;
+		count++;
+	}
+	if (!reader.scan.error) {
+		int builds = spoke_builder_finish(builder, &values);
+
+		if (builds)
+			(void)scan_fail(&reader.scan, builds, spoke_strerror(builds));
+	}
+	error->at = reader.scan.at;
+	error->what = reader.scan.what;
+	*ret_count = count;
+	return reader.scan.error;
+}

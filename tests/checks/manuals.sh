@@ -1,0 +1,67 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The manual pages: who formats them has nothing to complain of. And spoke(3) names every public header
+# and only what there is, has an example that compiles, and says of callbacks what ARCHITECTURE.md does.
+set -eu
+. "$(dirname "$0")/common.sh"
+
+bad=0
+complain() {
+	echo "$*"
+	bad=1
+}
+pages=examples/spoke
+overview=$pages/spoke.3
+
+for page in $pages/*.[1-9]; do
+	if command -v mandoc >"$work/which"; then
+		mandoc -Tlint -Wwarning "$page" >"$work/said" 2>&1 || true
+	elif command -v groff >"$work/which"; then
+		groff -mandoc -ww -z -Tutf8 "$page" >"$work/said" 2>&1 || true
+	else
+		fail "this needs mandoc or groff: apt-get install mandoc"
+	fi
+	if [ -s "$work/said" ]; then
+		complain "$page: does not format cleanly"
+		sed 's/^/    /' "$work/said"
+	fi
+done
+
+public_headers | sed 's|.*/include/||; /_inline\.h$/d' | sort -u >"$work/headers"
+sed -n 's/^\.It In //p; s/^\.In //p' $overview | tr ',' '\n' | sed 's/ *In //g; s/ *\.*$//' | tr -d ' ' |
+	sort -u >"$work/named"
+for header in $(comm -23 "$work/headers" "$work/named"); do
+	complain "$overview: does not name <$header>"
+done
+for header in $(comm -13 "$work/headers" "$work/named"); do
+	complain "$overview: names <$header>, which is not there"
+done
+
+# Functions, and constants, by a word that a header has.
+cat $(public_headers) >"$work/public"
+sed -n 's/^\.\(Fn\|Dv\|Vt\|Pq Dv\) \(struct \)*\([a-zA-Z_]*\)\( .*\)*$/\3/p' $overview | sort -u |
+	grep -iE '^spokei?_' >"$work/words"
+for word in $(cat "$work/words"); do
+	grep -qw "$word" "$work/public" && continue
+	# The errors are made from a table.
+	grep -qE "^	X\(${word#SPOKE_}," "$work/public" || complain "$overview: no header has $word"
+done
+
+# What stands in displays and is C.
+awk '/^\.Bd/ { on = 1; next } /^\.Ed/ { on = 0 } on' $overview | sed 's/\\e/\\/g' >"$work/example.c"
+if ! ${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -Itimer/include -Icore/include \
+	-Itransport/include -Icluster/include "$work/example.c" >"$work/said" 2>&1; then
+	complain "$overview: the example does not compile"
+	sed 's/^/    /' "$work/said"
+fi
+
+# The law, without what makes it look well: a word a line.
+words_of() {
+	tr -cs 'A-Za-z0-9_' '\n' | grep .
+}
+sed -n '/^## The callback law/,/^## /{/^##/!p;}' ARCHITECTURE.md | sed 's/^[0-9]*\. //' | words_of \
+	>"$work/law"
+sed -n '/^\.Ss The callback law/,/^\.S/{/^\.\(Ss\|Bl\|El\|It\)/!p;}' $overview | sed 's/^\.[A-Z][a-z] //' |
+	words_of >"$work/told"
+cmp -s "$work/law" "$work/told" || complain "$overview: tells another callback law than ARCHITECTURE.md"
+exit $bad

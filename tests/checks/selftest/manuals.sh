@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+printf '.Dd January 1, 2026\n.Dt PLANT 1\n.Os\n.Sh NAME\n.Nm plant\n.Nd a plant\n.Plant here\n' |
+	plant examples/spoke/plant.1
+sed 's/^\.It In spoke\/url\.h$/.It In spoke\/plant.h/; s/spoke_reply_error ./spoke_plant_error ./
+	s/SPOKE_ECANCELED/SPOKE_EPLANTED/; s/with no lock held/in its own time/
+	s/spoke_reply(request, text)/spoke_reply(plant)/' examples/spoke/spoke.3 \
+	>"$copy/examples/spoke/spoke.3"
+red manuals 'examples/spoke/plant.1: does not format cleanly' 'does not name <spoke/url.h>' \
+	'names <spoke/plant.h>, which is not there' 'no header has spoke_plant_error' \
+	'no header has SPOKE_EPLANTED' 'does not compile' 'another callback law'
+quiet 'spoke.3: does not format' wheel_inline 'no header has spoke_call'
+
+# Without mandoc there may be groff.
+mkdir "$work/bin"
+formats=groff
+command -v groff >"$work/which" || formats='this needs mandoc or groff'
+for tool in awk basename cat cc cmp comm dirname find grep grotty groff grops mktemp rm sed sh sort tbl tr troff; do
+	path=$(command -v $tool) && ln -s "$path" "$work/bin/$tool"
+done
+usual=$PATH
+[ "$formats" != groff ] || formats='examples/spoke/plant.1: does not format cleanly'
+PATH=$work/bin
+red manuals "$formats"
+quiet 'spoke.3: does not format'
+PATH=$usual

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What users can look at: the peers of a provider, all tickets, how long answers took. */
+#include "tests/cluster/clusterrig.h"
+
+#include <spoke/histogram.h>
+
+#include <string.h>
+
+#define rig clusterrig
+
+static struct spoke_peer the_peer(const struct spoke_provider *provider)
+{
+	struct spoke_peer peer = { 0 };
+
+	assert_int_equal(spoke_provider_peers(provider, &peer, 1), 1);
+	return peer;
+}
+
+static void a_peer_of_a_provider(void **state)
+{
+	struct spoke_provider *provider;
+	struct spoke_peer_info info;
+	struct spoke_peer peer;
+
+	(void)state;
+	clusterrig_provide(1);
+	provider = rig.providers[0].provider;
+	rig.providers[0].manner = RIG_SILENT;
+	clusterrig_consume("heartbeat=1h", NULL);
+	(void)clusterrig_call(clusterrig_method("echo", NULL));
+	clusterrig_pass(10 * MS);
+	peer = the_peer(provider);
+	memset(&info, 0xa5, sizeof(info));
+	assert_true(spoke_provider_peer(provider, peer, &info));
+	assert_int_equal(strncmp(info.name, "127.0.0.1:", 10), 0);
+	assert_int_equal(info.missed, 0);
+	assert_int_equal(info.in_flight, 1);
+	assert_false(info.readonly);
+	assert_true(info.heard_ns <= 10 * MS);
+	spoke_reply_error(rig.providers[0].held[0], 1, "now");
+	rig.providers[0].held_count = 0;
+	clusterrig_pass(10 * MS);
+	assert_true(spoke_provider_peer(provider, peer, &info));
+	assert_int_equal(info.in_flight, 0);
+	clusterrig_free_consumer();
+	clusterrig_pass(10 * SECOND);
+	assert_false(spoke_provider_peer(provider, peer, &info));
+	peer.handle = 0;
+	assert_false(spoke_provider_peer(provider, peer, &info));
+}
+
+/* A provider asks by its own heartbeat; the consumer stands still. */
+static void a_peer_that_is_silent(void **state)
+{
+	struct spoke_provider_options options = { .heartbeat_ns = SECOND };
+	struct rig_provider *by = &rig.providers[0];
+	struct spoke_engine_options engine = { .env = &by->process.env };
+	struct spoke_peer_info info;
+	struct spoke_peer peer;
+
+	(void)state;
+	assert_int_equal(spoke_engine_new(&engine, &by->engine), 0);
+	assert_int_equal(spoke_provider_new(by->engine, &options, &by->provider), 0);
+	assert_int_equal(spoke_provider_listen(by->provider, by->url), 0);
+	rig.provider_count = 1;
+	clusterrig_consume("heartbeat=1h", NULL);
+	clusterrig_pass(10 * MS);
+	peer = the_peer(by->provider);
+	virtual_hold(&rig.process, 60 * SECOND);
+	clusterrig_pass(2500 * MS);
+	assert_true(spoke_provider_peer(by->provider, peer, &info));
+	assert_int_equal(info.missed, 1);
+	assert_in_range(info.heard_ns, 1900 * MS, 2500 * MS);
+	clusterrig_pass(SECOND);
+	assert_true(spoke_provider_peer(by->provider, peer, &info));
+	assert_int_equal(info.missed, 2);
+}
+
+static void all_tickets(void **state)
+{
+	struct spoke_ticket_info infos[4];
+	struct spoke_ticket_state alone;
+	struct spoke_method *echo;
+	struct rig_call *calls[3];
+
+	(void)state;
+	clusterrig_provide(1);
+	echo = clusterrig_failback("retry.period=5s");
+	assert_int_equal(spoke_consumer_ticket_list(rig.consumer, infos, 4), 0);
+	clusterrig_kill(0);
+	clusterrig_pass(SECOND);
+	for (unsigned i = 0; i < 3; i++) {
+		calls[i] = clusterrig_deferred(echo);
+		clusterrig_pass(100 * MS);
+	}
+	assert_int_equal(spoke_consumer_ticket_list(rig.consumer, NULL, 0), 3);
+	memset(infos, 0xa5, sizeof(infos));
+	assert_int_equal(spoke_consumer_ticket_list(rig.consumer, infos, 2), 3);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(infos[i].ticket.handle == calls[i]->ticket.handle);
+		assert_string_equal(infos[i].method, "echo");
+		assert_true(spoke_ticket_ask(rig.consumer, infos[i].ticket, &alone));
+		assert_true(infos[i].state.id == alone.id);
+		assert_true(infos[i].state.next_ns == alone.next_ns);
+		assert_true(infos[i].state.left_ns == alone.left_ns);
+		assert_int_equal(infos[i].state.attempts, 1);
+	}
+	assert_true(infos[2].ticket.handle != calls[2]->ticket.handle);
+	assert_true(spoke_ticket_cancel(rig.consumer, calls[0]->ticket));
+	clusterrig_pass(MS);
+	assert_int_equal(spoke_consumer_ticket_list(rig.consumer, infos, 4), 2);
+	assert_true(infos[0].ticket.handle == calls[1]->ticket.handle);
+}
+
+static uint64_t answers(void)
+{
+	static struct spoke_histogram latency;
+
+	spoke_engine_latency(rig.engine, &latency);
+	return latency.count;
+}
+
+static void answers_are_timed_and_other_ends_are_not(void **state)
+{
+	const struct spoke_call_options one_way = { .one_way = true };
+	const struct spoke_method_options with = { .policy = &spoke_failfast,
+						   .timeout_ns = 100 * MS };
+	static struct spoke_histogram latency;
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(1);
+	clusterrig_consume("", NULL);
+	echo = clusterrig_method("echo", &with);
+	virtual_hold(&rig.providers[0].process, 30 * MS);
+	clusterrig_end(clusterrig_call(echo));
+	spoke_engine_latency(rig.engine, &latency);
+	assert_int_equal(latency.count, 1);
+	assert_in_range(latency.max, 29 * MS, 31 * MS);
+	clusterrig_end(clusterrig_call_with(echo, &one_way));
+	assert_int_equal(answers(), 1);
+	rig.providers[0].manner = RIG_ERROR;
+	clusterrig_end(clusterrig_call(echo));
+	assert_int_equal(answers(), 2);
+	rig.providers[0].manner = RIG_SILENT;
+	clusterrig_end(clusterrig_call(echo));
+	assert_int_equal(answers(), 2);
+	clusterrig_kill(0);
+	clusterrig_end(clusterrig_call(echo));
+	assert_int_equal(answers(), 2);
+}
+
+/* From the beginning of the first attempt on. */
+static void all_attempts_are_timed_as_one(void **state)
+{
+	const struct spoke_method_options with = { .policy = &spoke_failover,
+						   .timeout_ns = 100 * MS,
+						   .idempotent = true };
+	static struct spoke_histogram latency;
+
+	(void)state;
+	clusterrig_provide(2);
+	clusterrig_consume("loadbalance=roundrobin", NULL);
+	virtual_hold(&rig.providers[0].process, SECOND);
+	clusterrig_end(clusterrig_call(clusterrig_method("echo", &with)));
+	assert_int_equal(rig.calls[0].error, 0);
+	spoke_engine_latency(rig.engine, &latency);
+	assert_int_equal(latency.count, 1);
+	assert_in_range(latency.max, 100 * MS, 110 * MS);
+}
+
+static void tickets_are_not_timed(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(1);
+	echo = clusterrig_failback("retry.period=1s");
+	clusterrig_kill(0);
+	clusterrig_pass(SECOND);
+	(void)clusterrig_deferred(echo);
+	clusterrig_start(0);
+	clusterrig_pass(20 * SECOND);
+	assert_int_equal(rig.settled_by[SPOKE_TICKET_SUCCESS], 1);
+	assert_int_equal(answers(), 0);
+	clusterrig_end(clusterrig_call(echo));
+	assert_int_equal(answers(), 1);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, clusterrig_set_up, clusterrig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_peer_of_a_provider),
+		T(a_peer_that_is_silent),
+		T(all_tickets),
+		T(answers_are_timed_and_other_ends_are_not),
+		T(all_attempts_are_timed_as_one),
+		T(tickets_are_not_timed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

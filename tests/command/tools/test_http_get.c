@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `spoke top` takes for an answer of an admin page. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "examples/spoke/http_get.h"
+#include "tests/support/virtual.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+#define OK "HTTP/1.1 200 OK\r\n"
+
+/* --- answers as bytes */
+
+struct read_case {
+	const char *answer;
+	bool over;
+	const char *what; /* as http_answer_read() says */
+	const char *body;
+};
+
+static const struct read_case cases[] = {
+	{ OK "Content-Length: 2\r\n\r\n{}", false, "", "{}" },
+	{ OK "content-length:2\r\n\r\n{}and more", false, "", "{}" },
+	{ OK "X: y\r\nContent-Length:  2\r\nZ: \r\n\r\n{}", false, "", "{}" },
+	{ OK "\r\n{\"a\":1}", true, "", "{\"a\":1}" },
+	{ OK "Content-Length: 0\r\n\r\n", false, "", "" },
+	{ OK "\r\n{\"a\":1}", false, NULL, NULL },
+	{ OK "Content-Length: 9\r\n\r\n{}", false, NULL, NULL },
+	{ OK "Content-Length: 9\r\n\r\n{}", true, "the answer is cut off", NULL },
+	{ OK "Content-Len", false, NULL, NULL },
+	{ OK "Content-Len", true, "this is no HTTP", NULL },
+	{ "", true, "it closed without a word", NULL },
+	{ "SSH-2.0\r\n\r\n", false, "this is no HTTP", NULL },
+	{ "HTTP/1.1 404 Not Found\r\n\r\n", true,
+	  "it answers, but not with 200: is this the address of an admin page?", NULL },
+	{ OK "Content-Length: -1\r\n\r\n{}", true, "an answer whose length cannot be understood",
+	  NULL },
+	{ OK "Content-Length: 99999999999\r\n\r\n{}", true,
+	  "an answer whose length cannot be understood", NULL },
+	{ OK "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ", true,
+	  "an answer whose length cannot be understood", NULL },
+	{ OK "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", true,
+	  "an answer whose length cannot be understood", NULL },
+};
+
+static void answers_are_read_or_refused(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct read_case *one = &cases[i];
+		char *bytes = strdup(one->answer);
+		char *body = NULL;
+		size_t len = 0;
+		const char *what;
+
+		assert_non_null(bytes);
+		what = http_answer_read(bytes, strlen(bytes), one->over, &body, &len);
+		if (one->what == NULL)
+			assert_null(what);
+		else
+			assert_string_equal(what, one->what);
+		if (one->body) {
+			assert_string_equal(body, one->body);
+			assert_int_equal(len, strlen(one->body));
+		}
+		free(bytes);
+	}
+}
+
+/* --- over a network */
+
+struct stage {
+	struct virtual_world world;
+	struct virtual_process client;
+	struct virtual_process page;
+	struct spoke_engine *engine;
+	struct spoke_address at;
+	struct http_get get;
+	int listener;
+	unsigned told;
+	char what[128];
+	char body[128];
+};
+
+static void done(struct http_get *get, const char *what, char *body, size_t len)
+{
+	struct stage *stage = spoke_container_of(get, struct stage, get);
+
+	stage->told++;
+	(void)snprintf(stage->what, sizeof(stage->what), "%s", what ? what : "");
+	(void)snprintf(stage->body, sizeof(stage->body), "%.*s", (int)len, body ? body : "");
+}
+
+static void go(struct stage *stage, uint64_t ns)
+{
+	virtual_run(&stage->world, stage->world.now_ns + ns);
+}
+
+static void set_up(struct stage *stage)
+{
+	struct spoke_engine_options options = { .env = &stage->client.env };
+
+	*stage = (struct stage){ .listener = -1 };
+	assert_true(virtual_world_init(&stage->world, 7));
+	virtual_process_init(&stage->client, &stage->world);
+	virtual_process_init(&stage->page, &stage->world);
+	assert_int_equal(spoke_engine_new(&options, &stage->engine), SPOKE_OK);
+	assert_int_equal(stage->page.env.net->parse(stage->page.env.ctx, "mem:page", &stage->at),
+			 0);
+	assert_int_equal(stage->page.env.net->listen(stage->page.env.ctx, &stage->at, 8,
+						     &stage->listener),
+			 0);
+	stage->get.engine = stage->engine;
+	stage->get.env = &stage->client.env;
+	stage->get.done = done;
+}
+
+static void tear_down(struct stage *stage)
+{
+	http_get_end(&stage->get);
+	spoke_engine_free(stage->engine);
+	assert_int_equal(stage->client.user.fds, 0);
+	assert_int_equal(stage->client.blocks, 0);
+	memnet_kill(&stage->page.user);
+	virtual_process_fini(&stage->client);
+	virtual_process_fini(&stage->page);
+	virtual_world_fini(&stage->world);
+}
+
+static int ask(struct stage *stage)
+{
+	struct spoke_address peer;
+	int fd;
+
+	assert_null(http_get_begin(&stage->get, &stage->at, "page", "/status", 100 * MS));
+	assert_int_equal(stage->told, 0);
+	go(stage, MS);
+	assert_int_equal(stage->page.env.net->accept(stage->page.env.ctx, stage->listener, &fd,
+						     &peer),
+			 0);
+	return fd;
+}
+
+static void answer(struct stage *stage, int fd, const char *text, size_t len)
+{
+	char copy[512];
+	struct iovec part = { copy, len };
+
+	assert_true(len <= sizeof(copy));
+	memcpy(copy, text, len);
+	assert_int_equal(stage->page.env.net->write(stage->page.env.ctx, fd, &part, 1), len);
+	go(stage, MS);
+}
+
+static void every_cut_of_an_answer_gives_the_body(void **state)
+{
+	static const char text[] = OK "Content-Length: 7\r\n\r\n{\"a\":1}";
+
+	(void)state;
+	for (size_t cut = 1; cut < sizeof(text) - 1; cut++) {
+		struct stage stage;
+		char request[128] = "";
+		int fd;
+
+		set_up(&stage);
+		fd = ask(&stage);
+		assert_true(stage.page.env.net->read(stage.page.env.ctx, fd, request,
+						     sizeof(request) - 1) > 0);
+		assert_string_equal(request, "GET /status HTTP/1.1\r\nHost: page\r\n"
+					     "Connection: close\r\n\r\n");
+		answer(&stage, fd, text, cut);
+		assert_int_equal(stage.told, 0);
+		answer(&stage, fd, text + cut, sizeof(text) - 1 - cut);
+		assert_int_equal(stage.told, 1);
+		assert_string_equal(stage.what, "");
+		assert_string_equal(stage.body, "{\"a\":1}");
+		tear_down(&stage);
+	}
+}
+
+static void who_does_not_answer_is_given_up(void **state)
+{
+	struct stage stage;
+	int fd;
+
+	(void)state;
+	set_up(&stage);
+	fd = ask(&stage);
+	answer(&stage, fd, OK, strlen(OK));
+	go(&stage, 200 * MS);
+	assert_int_equal(stage.told, 1);
+	assert_string_equal(stage.what, "no answer in time");
+	assert_true(stage.get.timed_out);
+	tear_down(&stage);
+}
+
+static void nobody_there_is_told(void **state)
+{
+	struct stage stage;
+
+	(void)state;
+	set_up(&stage);
+	memnet_route(stage.world.net, "mem:page", MEMNET_REFUSE);
+	assert_null(http_get_begin(&stage.get, &stage.at, "page", "/status", 100 * MS));
+	go(&stage, MS);
+	assert_int_equal(stage.told, 1);
+	assert_string_equal(stage.what, strerror(ECONNREFUSED));
+	tear_down(&stage);
+}
+
+static void an_answer_without_end_is_given_up(void **state)
+{
+	static const char line[256] = OK "\r\n";
+	struct stage stage;
+	uint64_t sent = 0;
+	int fd;
+
+	(void)state;
+	set_up(&stage);
+	fd = ask(&stage);
+	answer(&stage, fd, line, strlen(line));
+	while (stage.told == 0) {
+		static char spaces[65536];
+		struct iovec part = { spaces, sizeof(spaces) };
+		ssize_t taken = stage.page.env.net->write(stage.page.env.ctx, fd, &part, 1);
+
+		sent += taken > 0 ? (uint64_t)taken : 0;
+		assert_true(sent <= 2 * HTTP_GET_MAX);
+		go(&stage, MS / 10);
+	}
+	assert_string_equal(stage.what, "the answer is too long");
+	tear_down(&stage);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(answers_are_read_or_refused),
+		cmocka_unit_test(every_cut_of_an_answer_gives_the_body),
+		cmocka_unit_test(who_does_not_answer_is_given_up),
+		cmocka_unit_test(nobody_there_is_told),
+		cmocka_unit_test(an_answer_without_end_is_given_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `spoke tap` passes on, between a client and a target in a network in memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "examples/spoke/relay.h"
+#include "tests/support/virtual.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+
+enum {
+	MUCH = 1 << 20
+};
+
+struct stage {
+	struct virtual_world world;
+	struct virtual_process tap;
+	struct virtual_process people;
+	struct relay relay;
+	int target;      /* listens; -1: nobody does */
+	int client;      /* an end of the client's ... */
+	int server;      /* ... and of the target's */
+	uint64_t sum[2]; /* of the bytes that were looked at, by way */
+	size_t seen[2];
+	unsigned opened;
+	unsigned ended[2];
+	unsigned closed;
+	unsigned refused;
+	int error; /* of the last one closed */
+};
+
+/* --- what the relay tells */
+
+static uint64_t sum_of(uint64_t sum, const unsigned char *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		sum = (sum ^ bytes[i]) * UINT64_C(1099511628211);
+	return sum;
+}
+
+static bool opened(struct relay_pair *pair, const struct spoke_address *peer)
+{
+	struct stage *stage = pair->relay->arg;
+
+	assert_true(peer->len > 0);
+	stage->opened++;
+	return true;
+}
+
+static void bytes_came(struct relay_pair *pair, enum relay_way way, const void *bytes, size_t len)
+{
+	struct stage *stage = pair->relay->arg;
+
+	stage->sum[way] = sum_of(stage->sum[way], bytes, len);
+	stage->seen[way] += len;
+}
+
+static void ended(struct relay_pair *pair, enum relay_way way)
+{
+	struct stage *stage = pair->relay->arg;
+
+	stage->ended[way]++;
+}
+
+static void closed(struct relay_pair *pair)
+{
+	struct stage *stage = pair->relay->arg;
+
+	stage->closed++;
+	stage->error = pair->error;
+}
+
+static void refused(struct relay *relay, int error)
+{
+	struct stage *stage = relay->arg;
+
+	assert_true(error < 0);
+	stage->refused++;
+}
+
+static const struct relay_looks looks = { opened, bytes_came, ended, closed, refused };
+
+/* --- the stage */
+
+static const struct spoke_net *net_of(const struct stage *stage)
+{
+	return stage->people.env.net;
+}
+
+static void address_of(struct stage *stage, const char *name, struct spoke_address *ret)
+{
+	assert_int_equal(net_of(stage)->parse(stage->people.env.ctx, name, ret), 0);
+}
+
+static void go(struct stage *stage)
+{
+	virtual_run(&stage->world, stage->world.now_ns + 5 * MS);
+}
+
+static void set_up(struct stage *stage)
+{
+	struct spoke_engine_options options = { .env = &stage->tap.env };
+	struct spoke_address at;
+
+	*stage = (struct stage){ .target = -1, .client = -1, .server = -1 };
+	assert_true(virtual_world_init(&stage->world, 7));
+	virtual_process_init(&stage->tap, &stage->world);
+	virtual_process_init(&stage->people, &stage->world);
+	assert_int_equal(spoke_engine_new(&options, &stage->relay.engine), SPOKE_OK);
+	stage->relay.env = &stage->tap.env;
+	stage->relay.looks = &looks;
+	stage->relay.arg = stage;
+	address_of(stage, "mem:nobody", &stage->relay.targets[0]);
+	address_of(stage, "mem:target", &stage->relay.targets[1]);
+	stage->relay.target_count = 2;
+	address_of(stage, "mem:tap", &at);
+	assert_int_equal(relay_begin(&stage->relay, &at), 0);
+	address_of(stage, "mem:target", &at);
+	assert_int_equal(net_of(stage)->listen(stage->people.env.ctx, &at, 512, &stage->target), 0);
+}
+
+static void tear_down(struct stage *stage)
+{
+	relay_end(&stage->relay);
+	assert_int_equal(stage->relay.pair_count, 0);
+	assert_int_equal(stage->closed, stage->opened);
+	spoke_engine_free(stage->relay.engine);
+	assert_int_equal(stage->tap.blocks, 0);
+	assert_int_equal(stage->tap.user.fds, 0);
+	memnet_kill(&stage->people.user);
+	virtual_process_fini(&stage->people);
+	virtual_process_fini(&stage->tap);
+	virtual_world_fini(&stage->world);
+}
+
+static int connect_one(struct stage *stage)
+{
+	struct spoke_address at;
+	int fd;
+	int result;
+
+	address_of(stage, "mem:tap", &at);
+	result = net_of(stage)->connect(stage->people.env.ctx, &at, &fd);
+	assert_true(result == 0 || result == -EINPROGRESS);
+	go(stage);
+	return fd;
+}
+
+static int accept_one(struct stage *stage)
+{
+	struct spoke_address peer;
+	int fd;
+
+	assert_int_equal(net_of(stage)->accept(stage->people.env.ctx, stage->target, &fd, &peer),
+			 0);
+	return fd;
+}
+
+static void connect_both(struct stage *stage)
+{
+	stage->client = connect_one(stage);
+	stage->server = accept_one(stage);
+}
+
+static ssize_t put(struct stage *stage, int fd, const void *bytes, size_t len)
+{
+	unsigned char copy[65536];
+	struct iovec part = { copy, len < sizeof(copy) ? len : sizeof(copy) };
+
+	memcpy(copy, bytes, part.iov_len);
+	return net_of(stage)->write(stage->people.env.ctx, fd, &part, 1);
+}
+
+static ssize_t get(struct stage *stage, int fd, void *bytes, size_t len)
+{
+	return net_of(stage)->read(stage->people.env.ctx, fd, bytes, len);
+}
+
+static void assert_gets(struct stage *stage, int fd, const char *text)
+{
+	char got[64] = "";
+
+	assert_int_equal(get(stage, fd, got, sizeof(got) - 1), strlen(text));
+	assert_string_equal(got, text);
+}
+
+static void assert_over(struct stage *stage, int fd)
+{
+	char byte;
+
+	assert_int_equal(get(stage, fd, &byte, 1), 0);
+}
+
+static void shut(struct stage *stage, int fd)
+{
+	assert_int_equal(net_of(stage)->shut(stage->people.env.ctx, fd), 0);
+	go(stage);
+}
+
+static void close_fd(struct stage *stage, int fd)
+{
+	net_of(stage)->close(stage->people.env.ctx, fd);
+	go(stage);
+}
+
+/* --- tests */
+
+static void bytes_go_both_ways_and_an_end_is_passed_on(void **state)
+{
+	struct stage stage;
+
+	(void)state;
+	set_up(&stage);
+	connect_both(&stage);
+	assert_int_equal(put(&stage, stage.client, "hello", 5), 5);
+	go(&stage);
+	assert_gets(&stage, stage.server, "hello");
+	shut(&stage, stage.client);
+	assert_over(&stage, stage.server);
+	assert_int_equal(stage.ended[RELAY_TO], 1);
+
+	/* The other direction goes on. */
+	assert_int_equal(put(&stage, stage.server, "world", 5), 5);
+	go(&stage);
+	assert_gets(&stage, stage.client, "world");
+	assert_int_equal(stage.closed, 0);
+	close_fd(&stage, stage.server);
+	assert_over(&stage, stage.client);
+	assert_int_equal(stage.closed, 1);
+	assert_int_equal(stage.error, 0);
+	assert_int_equal(stage.seen[RELAY_TO], 5);
+	assert_int_equal(stage.seen[RELAY_FROM], 5);
+	tear_down(&stage);
+}
+
+/* Writes as much as is taken while nobody reads, then lets it be read; all arrives. */
+static void push_much(struct stage *stage, int from, int to)
+{
+	static unsigned char bytes[MUCH];
+	static unsigned char got[MUCH];
+	size_t sent = 0;
+	size_t received = 0;
+	size_t stuck;
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (unsigned char)(i * 7 + (i >> 11));
+	for (int idle = 0; idle < 3; go(stage)) {
+		ssize_t taken = put(stage, from, bytes + sent, sizeof(bytes) - sent);
+
+		idle = taken < 0 ? idle + 1 : 0;
+		sent += taken > 0 ? (size_t)taken : 0;
+	}
+	stuck = sent;
+	assert_true(stuck < sizeof(bytes)); /* nobody keeps it all */
+	while (received < sizeof(bytes)) {
+		ssize_t taken = sent < sizeof(bytes)
+					? put(stage, from, bytes + sent, sizeof(bytes) - sent)
+					: 0;
+		ssize_t some = get(stage, to, got + received, sizeof(got) - received);
+
+		sent += taken > 0 ? (size_t)taken : 0;
+		received += some > 0 ? (size_t)some : 0;
+		go(stage);
+	}
+	assert_memory_equal(got, bytes, sizeof(bytes));
+}
+
+static void who_does_not_read_is_waited_for_by_who_writes(void **state)
+{
+	struct stage stage;
+
+	(void)state;
+	set_up(&stage);
+	connect_both(&stage);
+	push_much(&stage, stage.client, stage.server);
+	push_much(&stage, stage.server, stage.client);
+	assert_int_equal(stage.seen[RELAY_TO], MUCH);
+	assert_int_equal(stage.sum[RELAY_TO], stage.sum[RELAY_FROM]);
+	tear_down(&stage);
+}
+
+static void what_came_before_a_reset_is_passed_on(void **state)
+{
+	struct stage stage;
+
+	(void)state;
+	for (int dies = 0; dies < 2; dies++) {
+		int dead;
+		int alive;
+
+		set_up(&stage);
+		connect_both(&stage);
+		dead = dies == 0 ? stage.client : stage.server;
+		alive = dies == 0 ? stage.server : stage.client;
+		assert_int_equal(put(&stage, dead, "last", 4), 4);
+		memnet_reset(stage.world.net, dead);
+		go(&stage);
+		assert_gets(&stage, alive, "last");
+		assert_over(&stage, alive);
+		assert_int_equal(stage.closed, 1);
+		assert_int_equal(stage.error, -ECONNRESET);
+		tear_down(&stage);
+	}
+}
+
+static void without_a_target_the_client_is_closed(void **state)
+{
+	struct stage stage;
+
+	(void)state;
+	set_up(&stage);
+	close_fd(&stage, stage.target);
+	stage.client = connect_one(&stage);
+	assert_over(&stage, stage.client);
+	assert_int_equal(stage.closed, 1);
+	assert_int_equal(stage.error, -ECONNREFUSED);
+	tear_down(&stage);
+}
+
+static void what_comes_while_it_connects_is_kept(void **state)
+{
+	struct stage stage;
+
+	(void)state;
+	set_up(&stage);
+	memnet_route(stage.world.net, "mem:target", MEMNET_SILENT);
+	stage.client = connect_one(&stage);
+	assert_int_equal(put(&stage, stage.client, "early", 5), 5);
+	shut(&stage, stage.client);
+	memnet_route(stage.world.net, "mem:target", MEMNET_NORMAL);
+	virtual_run(&stage.world, stage.world.now_ns + 3000 * MS); /* it is asked again */
+	stage.server = accept_one(&stage);
+	go(&stage);
+	assert_gets(&stage, stage.server, "early");
+	assert_over(&stage, stage.server);
+	tear_down(&stage);
+}
+
+static void many_are_served_and_more_wait(void **state)
+{
+	static int fds[RELAY_PAIRS_MAX + 3];
+	struct stage stage;
+
+	(void)state;
+	set_up(&stage);
+	for (size_t i = 0; i < RELAY_PAIRS_MAX + 3; i++)
+		fds[i] = connect_one(&stage);
+	assert_int_equal(stage.opened, RELAY_PAIRS_MAX);
+	assert_int_equal(stage.relay.pair_count, RELAY_PAIRS_MAX);
+	for (size_t i = 0; i < RELAY_PAIRS_MAX; i++)
+		close_fd(&stage, accept_one(&stage));
+	for (size_t i = 0; i < 4; i++)
+		close_fd(&stage, fds[i]);
+	assert_int_equal(stage.opened, RELAY_PAIRS_MAX + 3);
+	tear_down(&stage);
+}
+
+static void who_cannot_accept_tries_again(void **state)
+{
+	struct stage stage;
+
+	(void)state;
+	set_up(&stage);
+	assert_true(memnet_fail_accepts_at(stage.world.net, "mem:tap", -EMFILE, 2));
+	stage.client = connect_one(&stage);
+	assert_int_equal(stage.refused, 1);
+	assert_int_equal(stage.opened, 0);
+	virtual_run(&stage.world, stage.world.now_ns + 1000 * MS);
+	assert_int_equal(stage.refused, 2);
+	assert_int_equal(stage.opened, 1);
+	tear_down(&stage);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bytes_go_both_ways_and_an_end_is_passed_on),
+		cmocka_unit_test(who_does_not_read_is_waited_for_by_who_writes),
+		cmocka_unit_test(what_came_before_a_reset_is_passed_on),
+		cmocka_unit_test(without_a_target_the_client_is_closed),
+		cmocka_unit_test(what_comes_while_it_connects_is_kept),
+		cmocka_unit_test(many_are_served_and_more_wait),
+		cmocka_unit_test(who_cannot_accept_tries_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the wheel shows itself: where its cursors stand, and how many timers lie in each slot. */
+#include "tests/timer/rig.h"
+#include "timer/slots.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define OPERATIONS 3000
+#define EVERY 97 /* operations between two looks at all slots */
+
+static uint32_t throw_dice(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return (uint32_t)(*state * UINT64_C(0x2545f4914f6cdd1d) >> 32);
+}
+
+static unsigned bits_of(uint32_t slots)
+{
+	return (unsigned)__builtin_ctz(slots);
+}
+
+/* Every timer that is linked lies in the slot that its seat names: counts them all, the slow way.
+ * Returns how many there are. */
+static unsigned count_by_hand(const struct rig *rig, uint32_t slots, uint32_t *counts)
+{
+	unsigned linked = 0;
+
+	memset(counts, 0, sizeof(*counts) * slots * rig->levels);
+	for (int id = 0; id < RIG_ITEMS; id++) {
+		const struct spoke_timer *timer = &rig->items[id].timer;
+
+		if (!spokei_timer_linked(timer))
+			continue;
+		counts[spokei_timer_slot(timer)]++;
+		linked++;
+	}
+	return linked;
+}
+
+static void look_at_all(const struct rig *rig, uint32_t *counts)
+{
+	struct spoke_wheel_shape shape;
+	unsigned linked;
+	uint64_t sum = 0;
+
+	spoke_wheel_shape(rig->wheel, &shape);
+	linked = count_by_hand(rig, shape.slots, counts);
+	for (uint32_t level = 0; level < shape.levels; level++) {
+		for (uint32_t slot = 0; slot < shape.slots; slot++) {
+			uint32_t by_hand = counts[level << bits_of(shape.slots) | slot];
+			uint32_t count = spoke_wheel_occupancy(rig->wheel, level, slot, UINT32_MAX);
+
+			assert_int_equal(count, by_hand);
+			sum += count;
+			if (by_hand > 1)
+				assert_int_equal(spoke_wheel_occupancy(rig->wheel, level, slot,
+								       by_hand - 1),
+						 by_hand - 1);
+			assert_int_equal(spoke_wheel_occupancy(rig->wheel, level, slot, 0), 0);
+		}
+	}
+	assert_int_equal(sum, linked);
+	assert_true(sum >= rig_counts(rig).pending);
+}
+
+static void the_shape_is_what_was_asked_for(void **state)
+{
+	const struct rig *rig = *state;
+	struct spoke_wheel_shape shape;
+
+	memset(&shape, 0xa5, sizeof(shape));
+	spoke_wheel_shape(rig->wheel, &shape);
+	assert_int_equal(shape.slots, rig->slots);
+	assert_int_equal(shape.levels, rig->levels);
+	assert_int_equal(shape.tick_ns, RIG_TICK_NS);
+	assert_int_equal(shape.tick, 0);
+	for (unsigned level = 0; level < SPOKE_WHEEL_LEVELS_MAX; level++)
+		assert_int_equal(shape.cursor[level], 0);
+}
+
+static void cursors_are_the_digits_of_the_tick(void **state)
+{
+	struct rig *rig = *state;
+	static const uint64_t ticks[] = { 1, 31, 32, 511, 512, 4097, 1000003, 123456789 };
+	struct spoke_wheel_shape shape;
+
+	for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
+		uint64_t rest = ticks[i];
+
+		rig_advance(rig, ticks[i]);
+		spoke_wheel_shape(rig->wheel, &shape);
+		assert_true(shape.tick == ticks[i]);
+		for (uint32_t level = 0; level < rig->levels; level++) {
+			assert_int_equal(shape.cursor[level], rest % rig->slots);
+			rest /= rig->slots;
+		}
+	}
+}
+
+static void a_slot_there_is_not_is_empty(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_schedule(rig, 0, 1);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, 0, 1, 9), 1);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, rig->levels, 0, 9), 0);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, 0, rig->slots, 9), 0);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, UINT32_MAX, UINT32_MAX, 9), 0);
+}
+
+/* One far beyond the present lap of the top level waits in it, and is counted there. */
+static void far_timers_are_counted_where_they_wait(void **state)
+{
+	struct rig *rig = *state;
+	unsigned span = bits_of(rig->slots) * rig->levels;
+	uint64_t top = UINT64_C(1) << (span - bits_of(rig->slots));
+	uint64_t far = span < 40 ? (UINT64_C(3) << span) + top : top;
+
+	rig_schedule(rig, 0, far);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, rig->levels - 1, 1, 9), 1);
+	(void)spoke_wheel_cancel(rig->wheel, &rig->items[0].timer);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, rig->levels - 1, 1, 9), 0);
+}
+
+static void do_something(struct rig *rig, uint64_t *dice, uint64_t *tick)
+{
+	struct item *item = &rig->items[throw_dice(dice) % RIG_ITEMS];
+	uint64_t reach = UINT64_C(1) << throw_dice(dice) % 24;
+	uint64_t due = rig_ns(*tick + 1 + throw_dice(dice) % reach);
+
+	switch (throw_dice(dice) % 8) {
+	case 0:
+		(void)spoke_wheel_cancel(rig->wheel, &item->timer);
+		break;
+	case 1:
+	case 2:
+		(void)spoke_wheel_disarm(rig->wheel, &item->timer);
+		break;
+	case 3:
+		*tick += throw_dice(dice) % reach;
+		(void)spoke_wheel_advance(rig->wheel, rig_ns(*tick), 1 + throw_dice(dice) % 3);
+		break;
+	default:
+		if (spoke_wheel_reschedule(rig->wheel, &item->timer, due) == SPOKE_WHEEL_IDLE)
+			assert_int_equal(spoke_wheel_schedule(rig->wheel, &item->timer,
+							      rig->timer_class, due),
+					 SPOKE_WHEEL_OK);
+		break;
+	}
+	rig->logged = 0;
+}
+
+/* Armed or not, at rest or in the middle of an advance. */
+static void all_slots_together_have_all_timers(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t *counts = calloc((size_t)rig->slots * rig->levels, sizeof(*counts));
+	uint64_t dice = 0x9e3779b97f4a7c15;
+	uint64_t tick = 0;
+	unsigned every = rig->slots * rig->levels > 2048 ? 8 * EVERY : EVERY;
+
+	assert_non_null(counts);
+	for (unsigned i = 0; i < OPERATIONS; i++) {
+		do_something(rig, &dice, &tick);
+		if (i % every == 0)
+			look_at_all(rig, counts);
+	}
+	look_at_all(rig, counts);
+	free(counts);
+}
+
+/* With one level, timers of later laps are set aside while their slot is emptied. */
+static void what_is_set_aside_is_counted_in_its_slot(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t slots = rig->slots;
+	unsigned here = rig->levels == 1 ? 6 : 3;
+
+	for (int id = 0; id < 6; id++)
+		rig_schedule(rig, id, 1 + (uint64_t)(id % 2) * slots);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, 0, 1 % slots, 99), here);
+	for (unsigned left = 3; left > 0; left--) {
+		int status = spoke_wheel_advance(rig->wheel, rig_ns(1), 1);
+
+		if (rig->levels == 1)
+			assert_int_equal(spoke_wheel_occupancy(rig->wheel, 0, 1 % slots, 99),
+					 6 - rig_counts(rig).fired);
+		if (status == SPOKE_WHEEL_OK)
+			break;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_shape_is_what_was_asked_for),
+		cmocka_unit_test(cursors_are_the_digits_of_the_tick),
+		cmocka_unit_test(a_slot_there_is_not_is_empty),
+		cmocka_unit_test(far_timers_are_counted_where_they_wait),
+		cmocka_unit_test(all_slots_together_have_all_timers),
+		cmocka_unit_test(what_is_set_aside_is_counted_in_its_slot),
+	};
+
+	return rig_run("shape", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What real peers have said to each other, as tools read it, in pieces of any size; and junk. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/core/memory.h"
+#include "tests/transport/stream.h"
+
+#include <spoke/frames.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	STREAM_MAX = 1 << 17,
+	LOG_MAX = 1 << 18,
+	LINE_MAX_BYTES = 1 << 16,
+	CODEC_MSGPACK = 27,
+};
+
+/* The frames of a golden file, one behind the other. */
+struct golden {
+	unsigned char bytes[STREAM_MAX];
+	size_t len;
+	size_t count;
+};
+
+/* Hexadecimal of the last column of those rows whose first columns are `begin`. */
+static void load(struct golden *golden, const char *path, const char *begin)
+{
+	static char line[LINE_MAX_BYTES];
+	FILE *file = fopen(path, "r");
+
+	assert_non_null(file);
+	memset(golden, 0, sizeof(*golden));
+	while (fgets(line, sizeof(line), file)) {
+		char *hex = strrchr(line, '\t');
+
+		if (strncmp(line, begin, strlen(begin)) != 0 || hex == NULL)
+			continue;
+		hex[strcspn(hex, "\n")] = '\0';
+		golden->len += hex_bytes(hex + 1, golden->bytes + golden->len,
+					 sizeof(golden->bytes) - golden->len);
+		golden->count++;
+	}
+	(void)fclose(file);
+	assert_true(golden->count > 0);
+}
+
+struct reader {
+	struct memory memory;
+	struct spoke_frames *frames;
+	char *log; /* a line for each message */
+	size_t log_len;
+	size_t count;
+	size_t bytes; /* of all messages */
+	int last;
+};
+
+static void reader_begin(struct reader *reader)
+{
+	memset(reader, 0, sizeof(*reader));
+	memory_init(&reader->memory);
+	assert_int_equal(spoke_frames_new(&reader->memory.env, &reader->frames), SPOKE_OK);
+	reader->log = calloc(1, LOG_MAX);
+	assert_non_null(reader->log);
+}
+
+static void reader_end(struct reader *reader)
+{
+	free(reader->log);
+	spoke_frames_free(reader->frames);
+	assert_int_equal(reader->memory.bytes, 0);
+}
+
+static size_t count_values(struct spoke_span span)
+{
+	struct spoke_cursor cursor;
+	size_t count;
+
+	assert_int_equal(spoke_values_check(span.data, span.len, NULL, &cursor, &count), SPOKE_OK);
+	return count;
+}
+
+static void note(struct reader *reader, const struct spoke_frame *frame)
+{
+	char value[256] = "";
+
+	if (frame->value.len > 0)
+		(void)spoke_value_print((struct spoke_value){ frame->value.data, frame->value.len },
+					value, sizeof(value));
+	assert_int_equal(count_values(frame->args), frame->arg_count);
+	assert_int_equal(count_values(frame->attachments), frame->attachments.len > 0);
+	reader->log_len += (size_t)snprintf(
+		reader->log + reader->log_len, LOG_MAX - reader->log_len,
+		"%s %s %llu %zu %.*s/%.*s:%.*s.%.*s(%.*s) %zu %lld %s %.*s %.*s %d %d %s %d\n",
+		frame->wire, spoke_frame_kind_name(frame->kind), (unsigned long long)frame->id,
+		frame->bytes.len, (int)frame->group.len, (const char *)frame->group.data,
+		(int)frame->version.len, (const char *)frame->version.data, (int)frame->service.len,
+		(const char *)frame->service.data, (int)frame->method.len,
+		(const char *)frame->method.data, (int)frame->types.len,
+		(const char *)frame->types.data, frame->arg_count, (long long)frame->timeout_ms,
+		value, (int)frame->text.len, (const char *)frame->text.data,
+		(int)frame->error_class.len, (const char *)frame->error_class.data, frame->code,
+		frame->status, spoke_errname(frame->error), frame->bad);
+	reader->count++;
+	reader->bytes += frame->bytes.len;
+}
+
+/* In memory that ends with it. */
+static void give(struct reader *reader, const unsigned char *bytes, size_t len)
+{
+	unsigned char *piece = malloc(len ? len : 1);
+	struct spoke_frame frame;
+
+	assert_non_null(piece);
+	memcpy(piece, bytes, len);
+	assert_int_equal(spoke_frames_feed(reader->frames, piece, len), SPOKE_OK);
+	free(piece);
+	while ((reader->last = spoke_frames_next(reader->frames, &frame)) == SPOKE_OK)
+		note(reader, &frame);
+}
+
+/* The same comes out of every way to cut it into pieces of one size. */
+static void same_in_pieces(const struct golden *golden, const char *log)
+{
+	static const size_t pieces[] = { 1, 2, 3, 7, 15, 16, 17, 199, 1024, 65536 };
+
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+		struct reader reader;
+
+		reader_begin(&reader);
+		for (size_t at = 0; at < golden->len; at += pieces[i])
+			give(&reader, golden->bytes + at,
+			     golden->len - at < pieces[i] ? golden->len - at : pieces[i]);
+		assert_string_equal(reader.log, log);
+		assert_int_equal(reader.bytes, golden->len);
+		assert_int_equal(spoke_frames_waiting(reader.frames), 0);
+		reader_end(&reader);
+	}
+}
+
+static void what_dubbo_has_said_is_read(void **state)
+{
+	static struct golden golden;
+	struct reader reader;
+
+	(void)state;
+	load(&golden, SPOKE_GOLDEN "/dubbo-frames.tsv", "dubbo-");
+	reader_begin(&reader);
+	give(&reader, golden.bytes, golden.len);
+	assert_int_equal(reader.count, golden.count);
+	assert_int_equal(reader.bytes, golden.len);
+	assert_int_equal(reader.last, SPOKE_ETRUNCATED);
+	assert_non_null(strstr(reader.log, "dubbo request 0 215 /:spoke.interop.EchoService.echo("
+					   "Ljava/lang/String;) 1"));
+	assert_non_null(strstr(reader.log, "dubbo oneway "));
+	assert_non_null(strstr(reader.log, "dubbo heartbeat "));
+	assert_non_null(strstr(reader.log, "dubbo heartbeat-answer "));
+	assert_non_null(strstr(reader.log, "dubbo readonly "));
+	assert_non_null(strstr(reader.log, " 100 ")); /* the status of a busy provider */
+	same_in_pieces(&golden, reader.log);
+	reader_end(&reader);
+}
+
+static void what_neovim_has_said_is_read(void **state)
+{
+	static struct golden golden;
+	struct reader reader;
+
+	(void)state;
+	load(&golden, SPOKE_GOLDEN "/msgpack-rpc.tsv", "client\tfrom-neovim");
+	reader_begin(&reader);
+	give(&reader, golden.bytes, golden.len);
+	assert_int_equal(reader.count, golden.count);
+	assert_non_null(strstr(reader.log, "msgpack-rpc request 1 16 /:.echo() 1"));
+	same_in_pieces(&golden, reader.log);
+	reader_end(&reader);
+}
+
+static void every_cut_of_two_frames_gives_them(void **state)
+{
+	static struct golden golden;
+	struct reader whole;
+
+	(void)state;
+	load(&golden, SPOKE_GOLDEN "/dubbo-frames.tsv", "dubbo-");
+	golden.len = 264; /* a request and its reply */
+	reader_begin(&whole);
+	give(&whole, golden.bytes, golden.len);
+	assert_int_equal(whole.count, 2);
+	for (size_t cut = 0; cut <= golden.len; cut++) {
+		struct reader reader;
+
+		reader_begin(&reader);
+		give(&reader, golden.bytes, cut);
+		assert_int_equal(spoke_frames_waiting(reader.frames) + reader.bytes, cut);
+		give(&reader, golden.bytes + cut, golden.len - cut);
+		assert_string_equal(reader.log, whole.log);
+		reader_end(&reader);
+	}
+	reader_end(&whole);
+}
+
+static void a_broken_stream_says_so_again(void **state)
+{
+	static struct golden golden;
+	struct reader reader;
+
+	(void)state;
+	load(&golden, SPOKE_GOLDEN "/dubbo-frames.tsv", "dubbo-");
+	reader_begin(&reader);
+	give(&reader, golden.bytes, 215);
+	give(&reader, (const unsigned char *)"GET / HTTP/1.1\r\n\r\n", 18);
+	assert_int_equal(reader.last, SPOKE_EPROTOCOL);
+	assert_int_equal(reader.count, 1);
+	for (int i = 0; i < 200; i++) {
+		give(&reader, golden.bytes, golden.len);
+		assert_int_equal(reader.last, SPOKE_EPROTOCOL);
+	}
+	assert_int_equal(reader.count, 1);
+	assert_int_equal(spoke_frames_waiting(reader.frames), 0);
+	reader_end(&reader);
+}
+
+static void a_bad_body_is_shown_and_the_next_message_read(void **state)
+{
+	static const unsigned char bad[] = { 0xda, 0xbb, 0xdb, 0, 0, 0, 0, 0,    0,
+					     0,    0,    9,    0, 0, 0, 2, 0xc1, 0xc1 };
+	static struct golden golden;
+	struct spoke_frame frame;
+	struct reader reader;
+
+	(void)state;
+	load(&golden, SPOKE_GOLDEN "/dubbo-frames.tsv", "dubbo-");
+	reader_begin(&reader);
+	assert_int_equal(spoke_frames_feed(reader.frames, bad, sizeof(bad)), SPOKE_OK);
+	assert_int_equal(spoke_frames_feed(reader.frames, golden.bytes, 215), SPOKE_OK);
+	assert_int_equal(spoke_frames_next(reader.frames, &frame), SPOKE_OK);
+	assert_true(frame.bad);
+	assert_int_equal(frame.error, SPOKE_ECORRUPT);
+	assert_int_equal(frame.id, 9);
+	assert_int_equal(frame.codec, CODEC_MSGPACK);
+	assert_int_equal(frame.bytes.len, sizeof(bad));
+	assert_memory_equal(frame.bytes.data, bad, sizeof(bad));
+	assert_int_equal(spoke_frames_next(reader.frames, &frame), SPOKE_OK);
+	assert_false(frame.bad);
+	assert_memory_equal(frame.bytes.data, golden.bytes, 215);
+	reader_end(&reader);
+}
+
+static void more_than_one_may_hold_unread_is_refused(void **state)
+{
+	static const unsigned char zeroes[1 << 20];
+	struct reader reader;
+
+	(void)state;
+	reader_begin(&reader);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(spoke_frames_feed(reader.frames, zeroes, sizeof(zeroes)),
+				 SPOKE_OK);
+	assert_int_equal(spoke_frames_feed(reader.frames, zeroes, 1), SPOKE_ETOOLARGE);
+	assert_int_equal(spoke_frames_waiting(reader.frames), 8 << 20);
+	reader_end(&reader);
+}
+
+static void without_memory_nothing_is_lost_or_leaks(void **state)
+{
+	static struct golden golden;
+	struct memory memory;
+	int result;
+
+	(void)state;
+	load(&golden, SPOKE_GOLDEN "/dubbo-frames.tsv", "dubbo-");
+	for (unsigned at = 1;; at++) {
+		struct spoke_frames *frames = NULL;
+		struct spoke_frame frame;
+
+		memory_init(&memory);
+		memory.fail_at = at;
+		result = spoke_frames_new(&memory.env, &frames);
+		for (size_t i = 0; result == SPOKE_OK && i < 2000; i += 100) {
+			result = spoke_frames_feed(frames, golden.bytes + i, 100);
+			while (result == SPOKE_OK)
+				result = spoke_frames_next(frames, &frame);
+			if (result == SPOKE_ETRUNCATED)
+				result = SPOKE_OK;
+		}
+		spoke_frames_free(frames);
+		assert_int_equal(memory.bytes, 0);
+		if (result == SPOKE_OK)
+			break;
+		assert_int_equal(result, SPOKE_ENOMEM);
+	}
+}
+
+static void every_kind_has_a_name(void **state)
+{
+	(void)state;
+	for (int kind = 0; kind <= SPOKE_FRAME_EVENT; kind++)
+		assert_non_null(spoke_frame_kind_name((enum spoke_frame_kind)kind));
+	assert_null(spoke_frame_kind_name((enum spoke_frame_kind)(SPOKE_FRAME_EVENT + 1)));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_dubbo_has_said_is_read),
+		cmocka_unit_test(what_neovim_has_said_is_read),
+		cmocka_unit_test(every_cut_of_two_frames_gives_them),
+		cmocka_unit_test(a_broken_stream_says_so_again),
+		cmocka_unit_test(a_bad_body_is_shown_and_the_next_message_read),
+		cmocka_unit_test(more_than_one_may_hold_unread_is_refused),
+		cmocka_unit_test(without_memory_nothing_is_lost_or_leaks),
+		cmocka_unit_test(every_kind_has_a_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the wheel is built and what lies in its slots, for those who show it. Reads only. */
+#include "timer/wheel.h"
+
+void spoke_wheel_shape(const struct spoke_wheel *wheel, struct spoke_wheel_shape *ret_shape)
+{
+	const struct spokei_slots *slots = &wheel->slots;
+
+	*ret_shape = (struct spoke_wheel_shape){
+		.tick_ns = wheel->scale.tick_ns,
+		.tick = wheel->now,
+		.slots = slots->mask + 1,
+		.levels = slots->top + 1u,
+	};
+	for (uint32_t level = 0; level <= slots->top; level++)
+		ret_shape->cursor[level] = (uint32_t)(wheel->now >> level * slots->bits) &
+					   slots->mask;
+}
+
+/* How many timers are in the lanes, counted up to `max`. One of each lane at a time, so that the
+ * processor waits for four timers at once and not for one after the other. */
+static uint32_t count_lanes(const struct spokei_slot *slot, uint32_t max)
+{
+	const struct spoke_list *at[SPOKEI_LANES];
+	uint32_t count = 0;
+	bool more = true;
+
+	for (unsigned lane = 0; lane < SPOKEI_LANES; lane++)
+		at[lane] = slot->lanes[lane].next;
+	while (more && count < max) {
+		more = false;
+		for (unsigned lane = 0; lane < SPOKEI_LANES; lane++) {
+			if (at[lane] == &slot->lanes[lane])
+				continue;
+			at[lane] = at[lane]->next;
+			more = true;
+			count++;
+		}
+	}
+	return count < max ? count : max;
+}
+
+/* Only marked slots are looked into: whatever has timers is marked. What an unfinished advance has
+ * set aside belongs to the slot under work. */
+uint32_t spoke_wheel_occupancy(const struct spoke_wheel *wheel, uint32_t level, uint32_t slot,
+			       uint32_t max)
+{
+	const struct spokei_slots *slots = &wheel->slots;
+	uint32_t number;
+	uint32_t count;
+
+	if (level > slots->top || slot > slots->mask)
+		return 0;
+	number = level << slots->bits | slot;
+	if ((slots->marked[number >> 6] >> (number & 63) & 1) == 0)
+		return 0;
+	count = count_lanes(&slots->slot[number], max);
+	if (wheel->phase != SPOKEI_WHEEL_RESTING && number == wheel->slot)
+		count += count_lanes(&slots->slot[slots->count], max - count);
+	return count;
+}
