@@ -3,6 +3,7 @@
 #include "examples/spoke/ending.h"
 #include "examples/spoke/json.h"
 #include "examples/spoke/options.h"
+#include "examples/spoke/settings.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
 #include "examples/spoke/values.h"
@@ -32,6 +33,7 @@ enum {
 	SERVICE_VERSION,
 	GROUP,
 	WAIT,
+	CONFIG,
 	NOTIFY,
 	JSON,
 	VERBOSE,
@@ -39,7 +41,8 @@ enum {
 
 static const struct option_row rows[] = {
 	[TIMEOUT] = { "timeout", 't', "TIME", "of an attempt, as 250ms (3s)" },
-	[RETRIES] = { "retries", 'r', "COUNT", "attempts beside the first (2; failback: 3)" },
+	[RETRIES] = { "retries", 'r', "COUNT",
+		      "attempts beside the first, elsewhere (2; failback: 3)" },
 	[IDEMPOTENT] = { "idempotent", 0, NULL,
 			 "may be run twice, so that what was sent is tried again too" },
 	[CLUSTER] = { "cluster", 0, "POLICY",
@@ -52,6 +55,7 @@ static const struct option_row rows[] = {
 	[SERVICE_VERSION] = { "version", 0, "TEXT", "of the service" },
 	[GROUP] = { "group", 0, "TEXT", "of the service" },
 	[WAIT] = { "wait", 0, NULL, "waits for somebody to be reached, as long as TIME" },
+	[CONFIG] = { "config", 0, "FILE", "settings, as spoke.conf(5)" },
 	[NOTIFY] = { "notify", 'n', NULL, "wants no answer" },
 	[JSON] = { "json", 0, NULL, "prints the whole result as JSON, errors too" },
 	[VERBOSE] = { "verbose", 'v', NULL, "says on stderr who answered, and when" },
@@ -87,6 +91,8 @@ struct caller {
 	const char *wire;
 	const char *cluster;
 	const char *data;
+	const char *config_path;
+	struct spoke_config *config;
 	bool json;
 	bool verbose;
 	struct spoke_engine *engine;
@@ -299,8 +305,12 @@ static int fail(const struct caller *caller, int error)
 static int run(struct caller *caller)
 {
 	struct spoke_consumer_options options = caller->options;
-	int error = spoke_engine_new(NULL, &caller->engine);
+	int error;
 
+	if (settings_load(VERB, caller->config_path, &caller->config) != VERB_OK)
+		return VERB_USAGE;
+	error = spoke_engine_new(NULL, &caller->engine);
+	options.config = caller->config;
 	options.url = caller->target.url;
 	options.registry = caller->target.registry;
 	options.changed = changed;
@@ -366,6 +376,9 @@ static bool take_option(struct caller *caller, int row, const struct options *op
 	case WAIT:
 		caller->options.wait_ready = true;
 		return true;
+	case CONFIG:
+		caller->config_path = options->value;
+		return true;
 	case NOTIFY:
 		caller->with.one_way = true;
 		return true;
@@ -377,6 +390,20 @@ static bool take_option(struct caller *caller, int row, const struct options *op
 		caller->verbose = true;
 		return true;
 	}
+}
+
+/* What the consumer has to know, as keys of its URL. */
+static bool add_keys(struct caller *caller)
+{
+	struct target *target = &caller->target;
+	bool added = !caller->cluster || target_set(target, "cluster", caller->cluster);
+
+	/* Which of the listed ones are meant. */
+	if (added && target->registry && caller->of.version)
+		added = target_set(target, "version", caller->of.version);
+	if (added && target->registry && caller->of.group)
+		added = target_set(target, "group", caller->of.group);
+	return added;
 }
 
 static int take_operands(struct caller *caller, const struct options *options)
@@ -391,8 +418,7 @@ static int take_operands(struct caller *caller, const struct options *options)
 				  "arguments by --data and as operands; leave one of them out");
 	caller->place = options->operands[0];
 	end = target_read(&caller->target, VERB, caller->place, options->operands[1], caller->wire);
-	if (end == VERB_OK && caller->cluster &&
-	    !target_set(&caller->target, "cluster", caller->cluster))
+	if (end == VERB_OK && !add_keys(caller))
 		end = ending_say(VERB_REMOTE, VERB, "no memory is left");
 	if (end != VERB_OK)
 		return end;
@@ -425,6 +451,7 @@ int call_verb(int argc, char **argv)
 	if (take_all(&caller, &options, &end))
 		end = run(&caller);
 	spoke_engine_free(caller.engine);
+	spoke_config_free(caller.config);
 	target_fini(&caller.target);
 	values_fini(&caller.values);
 	return end;

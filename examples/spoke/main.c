@@ -26,13 +26,13 @@ struct verb {
 static const struct verb verbs[] = {
 	{ "call", call_verb, "calls a method and prints its answer" },
 	{ "serve", serve_verb, "serves echo, sleep, fail and drop, with faults if wanted" },
+	{ "bench", bench_verb, "measures how many calls a method takes, and how long they last" },
 	{ "ping", ping_verb, "measures how long a provider takes to answer" },
+	{ "top", top_verb, "shows what goes on in processes, live" },
 	{ "ls", ls_verb, "lists the services of a registry and their providers" },
 	{ "watch", watch_verb, "tells who comes and goes in a registry" },
-	{ "bench", bench_verb, "measures how many calls a method takes, and how long they last" },
-	{ "config", config_verb, "checks files of settings, explains what there is to be set" },
 	{ "tap", tap_verb, "shows what two ends say to each other" },
-	{ "top", top_verb, "shows what goes on in processes, live" },
+	{ "config", config_verb, "checks files of settings, explains what there is to be set" },
 	{ NULL, NULL, NULL },
 };
 /* clang-format on */

@@ -3,6 +3,7 @@
 #include "examples/spoke/ending.h"
 #include "examples/spoke/options.h"
 #include "examples/spoke/serve_faults.h"
+#include "examples/spoke/settings.h"
 
 #include <spoke/provider.h>
 #include <spoke/signals.h>
@@ -28,6 +29,7 @@ enum {
 	DELAY,
 	DROP_RATE,
 	FREEZE_AFTER,
+	CONFIG,
 	QUIET,
 };
 
@@ -44,6 +46,7 @@ static const struct option_row rows[] = {
 	[DROP_RATE] = { "drop-rate", 0, "SHARE", "so many requests are never answered, as 0.1" },
 	[FREEZE_AFTER] = { "freeze-after", 0, "N|TIME",
 			   "stops itself (SIGSTOP) after N requests or a time; SIGCONT mends it" },
+	[CONFIG] = { "config", 0, "FILE", "settings, as spoke.conf(5); SIGHUP reads it again" },
 	[QUIET] = { "quiet", 'q', NULL, "says nothing of connections" },
 };
 
@@ -77,6 +80,8 @@ struct server {
 	char place[64]; /* of --port */
 	struct faults faults;
 	bool quiet;
+	const char *config_path;
+	struct spoke_config *config;
 	struct spoke_engine *engine;
 	struct spoke_provider *provider;
 };
@@ -173,8 +178,17 @@ static int listen_all(struct server *server, char **places, int count)
 
 static int run(struct server *server, char **places, int count)
 {
-	int error = spoke_engine_new(NULL, &server->engine);
+	struct spoke_engine_options engine_options = { .env = NULL };
+	int error;
 
+	if (settings_load(VERB, server->config_path, &server->config) != VERB_OK)
+		return VERB_USAGE;
+	if (server->config)
+		spoke_config_engine(server->config, &engine_options);
+	error = spoke_engine_new(&engine_options, &server->engine);
+	if (!error && server->config)
+		error = spoke_config_reload_on_signal(server->config, server->engine);
+	server->options.config = server->config;
 	server->options.changed = changed;
 	server->options.changed_arg = server;
 	server->faults.engine = server->engine;
@@ -274,6 +288,9 @@ static bool take_option(struct server *server, int row, const struct options *op
 		return options_share(options, &server->faults.drop_share);
 	case FREEZE_AFTER:
 		return take_freeze(server, options);
+	case CONFIG:
+		server->config_path = options->value;
+		return true;
 	case QUIET:
 	default:
 		server->quiet = true;
@@ -297,6 +314,7 @@ int serve_verb(int argc, char **argv)
 		server.services[server.service_count++] = "demo.EchoService";
 	end = run(&server, options.operands, options.operand_count);
 	spoke_engine_free(server.engine);
+	spoke_config_free(server.config);
 	serve_faults_end(&server.faults);
 	return end;
 }
