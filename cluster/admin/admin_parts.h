@@ -72,7 +72,6 @@ struct spokei_viewer {
 	struct spokei_buffer in;
 	struct spokei_buffer out;
 	enum spokei_viewer_state state;
-	bool ended; /* the peer sends no more */
 	bool closed;
 	const struct spoke_admin_action *action; /* to be done when the answer is written */
 	uint64_t events_from;                    /* what the stream has not been told yet */

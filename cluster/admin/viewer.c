@@ -38,24 +38,12 @@ void spokei_viewer_close(struct spokei_viewer *viewer)
 		spokei_admin_watched(admin);
 }
 
-/* Watches for what it waits for; a peer that has ended its side sends no more. */
-static void watch(struct spokei_viewer *viewer, unsigned io)
-{
-	if (viewer->ended)
-		io &= ~(unsigned)SPOKE_IO_READ;
-	spokei_stream_watch(&viewer->stream, io);
-}
-
 static void begin_to_linger(struct spokei_viewer *viewer)
 {
 	viewer->state = SPOKEI_VIEWER_LINGERING;
-	if (viewer->ended) {
-		spokei_viewer_close(viewer);
-		return;
-	}
 	(void)viewer->stream.kind->shut(&viewer->stream);
 	if (spokei_admin_arm(viewer->admin, &viewer->timer, SPOKEI_ADMIN_LINGER_NS))
-		watch(viewer, SPOKE_IO_READ);
+		spokei_stream_watch(&viewer->stream, SPOKE_IO_READ);
 	else
 		spokei_viewer_close(viewer);
 }
@@ -81,7 +69,7 @@ static void do_action(struct spokei_viewer *viewer)
 static void wrote_all(struct spokei_viewer *viewer)
 {
 	if (viewer->state == SPOKEI_VIEWER_STREAMING) {
-		watch(viewer, SPOKE_IO_READ);
+		spokei_stream_watch(&viewer->stream, SPOKE_IO_READ);
 		return;
 	}
 	begin_to_linger(viewer);
@@ -99,7 +87,7 @@ static void wait_to_write(struct spokei_viewer *viewer, bool moved)
 {
 	if (moved)
 		viewer->moved_ns = viewer->admin->engine->begin_ns;
-	watch(viewer, SPOKE_IO_READ | SPOKE_IO_WRITE);
+	spokei_stream_watch(&viewer->stream, SPOKE_IO_READ | SPOKE_IO_WRITE);
 	if (viewer->state == SPOKEI_VIEWER_STREAMING)
 		return; /* the tick looks after it */
 	if (moved && !spokei_admin_arm(viewer->admin, &viewer->timer, SPOKEI_ADMIN_SLOW_NS))
@@ -147,7 +135,7 @@ void spokei_viewer_tell(struct spokei_viewer *viewer, const void *bytes, size_t 
 	if (spokei_buffer_append(&viewer->out, (const char *)bytes + wrote, len - (size_t)wrote))
 		spokei_viewer_close(viewer);
 	else
-		watch(viewer, SPOKE_IO_READ | SPOKE_IO_WRITE);
+		spokei_stream_watch(&viewer->stream, SPOKE_IO_READ | SPOKE_IO_WRITE);
 }
 
 static void answer(struct spokei_viewer *viewer, int verdict,
@@ -213,12 +201,10 @@ static void read_some(struct spokei_viewer *viewer)
 		return;
 	}
 	/* Who has said all it wanted to ask still reads the answer. */
-	if (got == 0 && viewer->state == SPOKEI_VIEWER_ANSWERED) {
-		viewer->ended = true;
-		watch(viewer, SPOKE_IO_WRITE);
-	} else {
+	if (got == 0 && viewer->state == SPOKEI_VIEWER_ANSWERED)
+		spokei_stream_watch(&viewer->stream, SPOKE_IO_WRITE);
+	else
 		spokei_viewer_close(viewer);
-	}
 }
 
 static void viewer_ready(struct spoke_watch *watch, unsigned io)
