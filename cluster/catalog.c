@@ -85,3 +85,8 @@ const char *spokei_catalog_registry_name(unsigned index)
 		       ? registries[index]->scheme
 		       : NULL;
 }
+
+const struct spoke_registry *spoke_registry_find(const char *scheme)
+{
+	return scheme ? spokei_catalog_registry(scheme) : NULL;
+}

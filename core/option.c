@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define QUOTED_MAX 64u  /* bytes of a key or value in a sentence, with the NUL */
-#define BARE_SHOWN 24u  /* bytes of a number without its unit */
+#define QUOTED_MAX 64u /* bytes of a key or value in a sentence, with the NUL */
+#define BARE_SHOWN 24u /* bytes of a number without its unit */
 #define BARE_UNIT_NS UINT64_C(1000000)
 
 /* What became of reading a text; folded into errors at the end. */

@@ -124,14 +124,12 @@ void spokei_status_consumers(struct spokei_json *json, const struct spoke_engine
 /* Appends a text, if it is not empty, with a mark before or behind it; 0: none. */
 static char *put_part(char *at, char before, const char *text, char behind)
 {
-	size_t len = strlen(text);
-
-	if (len == 0)
+	if (*text == '\0')
 		return at;
 	if (before)
 		*at++ = before;
-	memcpy(at, text, len);
-	at += len;
+	while (*text)
+		*at++ = *text++;
 	if (behind)
 		*at++ = behind;
 	return at;

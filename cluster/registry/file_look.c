@@ -4,6 +4,7 @@
 #include "cluster/registry/file.h"
 
 #include "cluster/registry/roster.h"
+#include "cluster/registry/services.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -121,6 +122,20 @@ static void complain_of_line(struct spokei_file *file, const struct spokei_roste
 		     bad <= BAD_LINES_TOLD ? "it is" : "as all such lines behind it, it is");
 }
 
+/* A provider's service, for those who want to know what services there are. */
+static int note_service(struct spokei_errand *errand, const char *service)
+{
+	size_t len = spokei_services_print(service, NULL, 0);
+	unsigned char *room = spokei_buffer_reserve(&errand->found, len + 1);
+
+	if (room == NULL)
+		return SPOKE_ENOMEM;
+	(void)spokei_services_print(service, (char *)room, len + 1);
+	spokei_buffer_commit(&errand->found, len + 1);
+	errand->found_count++;
+	return SPOKE_OK;
+}
+
 static int note_provider(struct spokei_errand *errand, const struct spoke_url *url,
 			 const struct spokei_roster_line *line)
 {
@@ -128,7 +143,14 @@ static int note_provider(struct spokei_errand *errand, const struct spoke_url *u
 
 	if (errand->kind == SPOKEI_ERRAND_PUBLISH && errand->holds)
 		errand->seen = errand->seen || spokei_roster_same(url, &errand->url);
-	if (errand->kind == SPOKEI_ERRAND_SUBSCRIBE && spokei_roster_provides(url, errand->text)) {
+	if (errand->kind != SPOKEI_ERRAND_SUBSCRIBE)
+		return SPOKE_OK;
+	if (spokei_services_wanted(errand->text)) {
+		const char *service = spokei_roster_service(url);
+
+		return *service ? note_service(errand, service) : SPOKE_OK;
+	}
+	if (spokei_roster_provides(url, errand->text)) {
 		error = spokei_buffer_append(&errand->found, line->text, line->len);
 		if (!error)
 			error = spokei_buffer_append(&errand->found, "", 1);

@@ -30,7 +30,7 @@ bool spokei_roster_next(const char *text, size_t len, struct spokei_roster_line 
 	return true;
 }
 
-static const char *service_of(const struct spoke_url *url)
+const char *spokei_roster_service(const struct spoke_url *url)
 {
 	const char *service = spoke_url_get(url, "interface");
 
@@ -39,7 +39,7 @@ static const char *service_of(const struct spoke_url *url)
 
 bool spokei_roster_provides(const struct spoke_url *url, const char *service)
 {
-	return strcmp(service_of(url), service) == 0 || strcmp(url->path, service) == 0;
+	return strcmp(spokei_roster_service(url), service) == 0 || strcmp(url->path, service) == 0;
 }
 
 static bool is_same_text(const char *one, const char *other)
@@ -57,7 +57,7 @@ bool spokei_roster_same(const struct spoke_url *one, const struct spoke_url *oth
 {
 	return one->port == other->port && is_same_text(one->scheme, other->scheme) &&
 	       is_same_text(one->host, other->host) && is_same_text(one->socket, other->socket) &&
-	       is_same_text(service_of(one), service_of(other)) &&
+	       is_same_text(spokei_roster_service(one), spokei_roster_service(other)) &&
 	       is_same_parameter(one, other, "group") && is_same_parameter(one, other, "version");
 }
 
@@ -101,7 +101,7 @@ static int is_about(const struct spoke_env *env, const struct spokei_roster_line
 	int error;
 	int same;
 
-	if (line->len == 0 || !may_name(line, service_of(url)))
+	if (line->len == 0 || !may_name(line, spokei_roster_service(url)))
 		return 0;
 	error = spoke_url_parse(env, line->text, line->len, &listed, NULL);
 	if (error)

@@ -24,6 +24,9 @@ struct spokei_roster_line {
 /* Goes to the next line, from one that is all zero to the first. False: there is none. */
 bool spokei_roster_next(const char *text, size_t len, struct spokei_roster_line *line);
 
+/* Which service a provider's URL is of; "": it does not say. */
+const char *spokei_roster_service(const struct spoke_url *url);
+
 /* Is it a provider of the service? */
 bool spokei_roster_provides(const struct spoke_url *url, const char *service);
 

@@ -2,6 +2,7 @@
 #include "cluster/registry/static.h"
 
 #include "cluster/registry/errands.h"
+#include "cluster/registry/services.h"
 #include "core/log.h"
 
 #include <stdio.h>
@@ -46,6 +47,13 @@ static int subscribe(void *registry, uint64_t intent, const char *service)
 
 	if (error)
 		return error;
+	if (spokei_services_wanted(service)) {
+		spokei_event(fixed->engine, SPOKE_EUNSUPPORTED,
+			     "registry static: it knows places and not what they serve; name a "
+			     "service");
+		spokei_errand_done(&fixed->errands, errand, SPOKE_EUNSUPPORTED);
+		return SPOKE_OK;
+	}
 	for (unsigned i = 0; !error && i < fixed->places_count; i++)
 		error = put_provider(&errand->found, &fixed->places[i], service);
 	errand->found_count = fixed->places_count;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/registry/zookeeper.h"
 
+#include "cluster/registry/services.h"
 #include "cluster/registry/zookeeper_parts.h"
 
 /* --- what is told */
@@ -142,6 +143,8 @@ static int registry_publish(void *handle, uint64_t intent, const char *service, 
 		return SPOKE_EUNAVAILABLE;
 	item = spokei_zoo_item_new(registry, &spokei_zoo_entry, intent, service, url);
 	error = item ? spokei_zoo_entry_read(item, url) : SPOKE_OK;
+	if (error == SPOKE_OK && spokei_services_wanted(service))
+		error = SPOKE_EINVAL; /* its name is that of the list of all */
 	if (error == SPOKE_ENOMEM) {
 		spokei_zoo_item_free(item);
 		return error;

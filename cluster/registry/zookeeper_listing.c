@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The providers of a service that somebody wants to know: the folder's children, watched. Whenever
- * they change, and after each new connection, they are all asked for again.
+ * they change, and after each new connection, they are all asked for again. Of "*" the children of
+ * the folder above: the services.
  */
+#include "cluster/registry/services.h"
 #include "cluster/registry/zookeeper_parts.h"
 
 #define SHOWN 128u
@@ -49,24 +51,51 @@ static size_t decode(struct spoke_engine *engine, const char *name, char *out, s
 	return 0;
 }
 
+/* What Dubbo keeps beside its services. */
+static bool is_service(const char *name)
+{
+	return strcmp(name, "config") != 0 && strcmp(name, "metadata") != 0 &&
+	       strcmp(name, "mapping") != 0;
+}
+
+/* The same of a service's name, which becomes a URL. */
+static size_t decode_service(struct spoke_engine *engine, const char *name, char *out, size_t size)
+{
+	char *service = (char *)engine->scratch;
+
+	if (!is_service(name) || decode(engine, name, service, SPOKEI_ENGINE_SCRATCH) == 0)
+		return 0;
+	return spokei_services_print(service, out, size) + 1;
+}
+
+/* How much room a name may take as a URL, with its NUL. */
+static size_t room_for(const char *name, bool services)
+{
+	/* Decoded it is no longer; then every byte may be written with a percent sign. */
+	return services ? spokei_services_print("", NULL, 0) + 3 * strlen(name) + 1
+			: strlen(name) + 1;
+}
+
 /* All names as URLs, to be told. Returns 0 or SPOKE_ENOMEM. */
 static int take_urls(struct spokei_zoo_item *item, const struct String_vector *names)
 {
 	struct spoke_engine *engine = item->registry->engine;
 	size_t count = names->count > 0 ? (size_t)names->count : 0;
+	bool services = strcmp(item->path, item->registry->settings.root) == 0;
 	size_t size;
 	char **urls;
 	char *text;
 
 	if (count > SPOKEI_ZOO_CHILDREN_MAX) {
 		spokei_event(engine, SPOKE_ELIMIT,
-			     "registry zookeeper: a service has %zu providers; the first %u count",
-			     count, SPOKEI_ZOO_CHILDREN_MAX);
+			     "registry zookeeper: %s %zu %s; the first %u count",
+			     services ? "there are" : "a service has", count,
+			     services ? "services" : "providers", SPOKEI_ZOO_CHILDREN_MAX);
 		count = SPOKEI_ZOO_CHILDREN_MAX;
 	}
 	size = (count + 1) * sizeof(*urls);
 	for (size_t i = 0; i < count; i++)
-		size += strlen(names->data[i]) + 1; /* decoded they are no longer */
+		size += room_for(names->data[i], services);
 	urls = spokei_alloc(engine->env, 1, size);
 	if (urls == NULL)
 		return SPOKE_ENOMEM;
@@ -76,8 +105,9 @@ static int take_urls(struct spokei_zoo_item *item, const struct String_vector *n
 	item->url_count = 0;
 	text = (char *)(urls + count + 1);
 	for (size_t i = 0; i < count; i++) {
-		size_t len = decode(engine, names->data[i], text,
-				    (size_t)((char *)urls + size - text));
+		size_t room = (size_t)((char *)urls + size - text);
+		size_t len = services ? decode_service(engine, names->data[i], text, room)
+				      : decode(engine, names->data[i], text, room);
 
 		if (len == 0)
 			continue;

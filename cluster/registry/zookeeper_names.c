@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/registry/zookeeper_names.h"
 
+#include "cluster/registry/services.h"
+
 #include "core/log.h"
 #include "core/option.h"
 
@@ -184,6 +186,10 @@ size_t spokei_zoo_print_folder(const struct spokei_zoo_settings *settings, const
 	size_t name = spoke_url_encode(service, strlen(service), NULL, 0);
 	size_t whole = root + 1 + name + 1 + strlen(FOLDER);
 
+	if (spokei_services_wanted(service)) {
+		(void)snprintf(out, size, "%s", settings->root);
+		return root;
+	}
 	if (whole >= size)
 		return whole;
 	(void)snprintf(out, size, "%s/", settings->root);

@@ -40,8 +40,8 @@ SPOKE_MUST_USE int spokei_zoo_settings_read(const struct spoke_env *env,
 					    struct spokei_zoo_settings *ret_settings,
 					    char why[SPOKEI_ZOO_WHY_MAX]);
 
-/* The node whose children are a service's providers. Returns the length of the text, which is
- * written if all of it and a NUL fit in. */
+/* The node whose children are a service's providers; of "*" the one whose children are the
+ * services. Returns the length of the text, which is written if all of it and a NUL fit in. */
 size_t spokei_zoo_print_folder(const struct spokei_zoo_settings *settings, const char *service,
 			       char *out, size_t size);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spoke bench: how many calls a provider answers, and how long they take. */
 #include "examples/spoke/ending.h"
-#include "examples/spoke/json.h"
 #include "examples/spoke/load.h"
 #include "examples/spoke/load_report.h"
 #include "examples/spoke/options.h"
+#include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
+#include "examples/spoke/values.h"
 
 #include <spoke/host.h>
 #include <spoke/signals.h>
@@ -29,8 +30,10 @@ enum {
 	WARM_UP,
 	CONNECTIONS,
 	SIZE,
+	DATA,
 	TIMEOUT,
-	AS_JSON
+	WIRE,
+	AS_JSON,
 };
 
 static const struct option_row rows[] = {
@@ -38,10 +41,12 @@ static const struct option_row rows[] = {
 	[RATE] = { "rate", 'r', "NUMBER", "begins so many calls a second instead" },
 	[CALLS] = { "calls", 'n', "COUNT", "ends after so many calls" },
 	[DURATION] = { "duration", 'd', "TIME", "ends after this time (10s)" },
-	[WARM_UP] = { "warm-up", 'w', "TIME", "calls for so long before it counts (0.5s)" },
+	[WARM_UP] = { "warm-up", 0, "TIME", "calls for so long before it counts (0.5s)" },
 	[CONNECTIONS] = { "connections", 0, "COUNT", "to the provider (1)" },
 	[SIZE] = { "size", 's', "BYTES", "the argument is a text of this length" },
+	[DATA] = { "data", 0, "JSON", "the arguments; @FILE: from a file, @-: from stdin" },
 	[TIMEOUT] = { "timeout", 't', "TIME", "of each call (1s)" },
+	[WIRE] = { "wire", 'w', "WIRE", "dubbo or mprpc, where the URL does not say it (dubbo)" },
 	[AS_JSON] = { "json", 0, NULL, "prints one line of JSON; times in ns" },
 };
 
@@ -55,14 +60,17 @@ static const struct usage usage = {
 	"the times. Ctrl-C ends it with the report; again, without waiting for answers.",
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
-	"  spoke bench dubbo://127.0.0.1:20880 demo.EchoService.echo '\"hi\"' -c 64 -d 5s\n"
-	"  spoke bench dubbo://127.0.0.1:20880 demo.EchoService.echo -s 1KiB --rate 20000 --json",
+	"  spoke bench tcp://127.0.0.1:20880 demo.EchoService.echo '\"hi\"' -c 64 -d 5s\n"
+	"  spoke bench tcp://127.0.0.1:20880 demo.EchoService.echo -s 1KiB --rate 20000 --json",
 };
 
 struct bench {
 	struct load_plan plan;
 	struct load load;
-	struct spoke_builder args;
+	struct target target;
+	struct values values;
+	const char *data;
+	const char *wire;
 	struct spoke_alarm progress;
 	struct spoke_signal interrupt;
 	struct spoke_signal terminate;
@@ -104,6 +112,12 @@ static bool read_option(struct bench *bench, const struct options *options, int 
 		return options_size(options, SIZE_MAX_BYTES, &bench->size);
 	case TIMEOUT:
 		return options_duration(options, 0, &plan->timeout_ns);
+	case DATA:
+		bench->data = options->value;
+		return true;
+	case WIRE:
+		bench->wire = options->value;
+		return true;
 	default:
 		bench->json = true;
 		return true;
@@ -114,56 +128,53 @@ static bool read_option(struct bench *bench, const struct options *options, int 
 
 static int pack_size(struct bench *bench)
 {
+	struct spoke_builder *builder = &bench->values.args_builder;
 	char *text = malloc(bench->size + 1);
+	int error;
 
 	if (!text)
-		return SPOKE_ENOMEM;
+		return ending_say(VERB_REMOTE, "bench", "no memory is left");
 	memset(text, 'x', bench->size);
-	spoke_pack_str(&bench->args, text, bench->size);
+	spoke_pack_str(builder, text, bench->size);
 	free(text);
-	return SPOKE_OK;
+	error = spoke_builder_finish(builder, &bench->values.args);
+	return error ? ending_say(VERB_USAGE, "bench", "%s", spoke_strerror(error)) : VERB_OK;
 }
 
-static int pack_args(struct bench *bench, const struct options *options)
+static int read_args(struct bench *bench, const struct options *options)
 {
-	struct json_error error = { 0, "" };
-	int result = bench->sized ? pack_size(bench) : SPOKE_OK;
-	size_t count;
+	bool listed = options->operand_count > 2;
 
-	for (int i = 2; i < options->operand_count && !result; i++) {
-		char *text = options->operands[i];
-
-		result = json_read(text, strlen(text), &bench->args, &count, &error);
-		if (result)
-			return ending_say(VERB_USAGE, "bench", "argument %d, byte %zu: %s", i - 1,
-					  error.at + 1, error.what);
-	}
-	if (!result)
-		result = spoke_builder_finish(&bench->args, &bench->plan.args);
-	if (result)
-		return ending_say(VERB_USAGE, "bench", "the arguments: %s", spoke_strerror(result));
-	return VERB_OK;
+	if (bench->sized + (bench->data != NULL) + listed > 1)
+		return options_lacking(options, "--size, --data or arguments: which?");
+	if (bench->sized)
+		return pack_size(bench);
+	if (bench->data)
+		return values_data(&bench->values, "bench", bench->data);
+	return values_args(&bench->values, "bench", options->operands + 2,
+			   options->operand_count - 2);
 }
 
 static int read_operands(struct bench *bench, const struct options *options)
 {
-	char *dot;
+	struct load_plan *plan = &bench->plan;
+	int end;
 
 	if (options->operand_count < 1)
 		return options_lacking(options, "which URL?");
 	if (options->operand_count < 2)
 		return options_lacking(options, "which service and method?");
-	if (bench->sized && options->operand_count > 2)
-		return options_lacking(options, "either --size or arguments?");
-	bench->plan.url = options->operands[0];
-	bench->plan.method = options->operands[1];
-	dot = strrchr(options->operands[1], '.');
-	if (dot) {
-		*dot = '\0';
-		bench->plan.service = options->operands[1];
-		bench->plan.method = dot + 1;
-	}
-	return pack_args(bench, options);
+	end = read_args(bench, options);
+	if (end == VERB_OK)
+		end = target_read(&bench->target, "bench", options->operands[0],
+				  options->operands[1], bench->wire);
+	plan->place = options->operands[0];
+	plan->url = bench->target.url;
+	plan->registry = bench->target.registry;
+	plan->service = *bench->target.service ? bench->target.service : NULL;
+	plan->method = bench->target.method;
+	plan->args = bench->values.args;
+	return end;
 }
 
 /* --- the run */
@@ -207,8 +218,8 @@ static int run(struct bench *bench)
 	if (error)
 		return ending_say(VERB_REMOTE, "bench", "%s", spoke_strerror(error));
 	if (bench->load.unreachable)
-		return ending_say(VERB_UNREACHABLE, "bench", "%s: %s", bench->plan.url,
-				  spoke_strerror(bench->load.unreachable));
+		return ending_say(VERB_UNREACHABLE, "bench", "%s cannot be reached: %s",
+				  bench->plan.place, spoke_strerror(bench->load.unreachable));
 	if (bench->json)
 		load_report_json(&bench->load);
 	else
@@ -234,12 +245,13 @@ int bench_verb(int argc, char **argv)
 			return VERB_USAGE;
 	if (row == OPTIONS_STOP)
 		return options.end;
-	spoke_builder_init(&bench.args, spoke_host_env(), NULL);
+	values_init(&bench.values);
 	end = read_operands(&bench, &options);
 	if (end == VERB_OK)
 		end = run(&bench);
 	spoke_engine_free(bench.engine);
 	load_end(&bench.load);
-	spoke_builder_fini(&bench.args);
+	target_fini(&bench.target);
+	values_fini(&bench.values);
 	return end;
 }

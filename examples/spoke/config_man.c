@@ -115,7 +115,7 @@ static const char foot[] = ".El\n"
 /* "[consumer], [service.NAME]" as a heading. */
 static void print_heading(const char *sections)
 {
-	const char *before = ".Ss In [";
+	const char *before = ".Ss Keys in [";
 
 	while (*sections) {
 		size_t len = strcspn(sections, ",");
@@ -134,7 +134,7 @@ static void print_key(const struct spoke_config_key *key)
 		printf(" No = %s", key->preset);
 	printf("\n%s\n.br\n%s", key->sentence, key->kind);
 	if (*key->range)
-		printf(", %s", key->range);
+		printf(": %s", key->range);
 	printf("%s\n", key->live ? "; live" : "");
 }
 

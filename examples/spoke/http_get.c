@@ -147,7 +147,7 @@ static void read_answer(struct http_get *get)
 	if (got == -EAGAIN || got == -EINTR)
 		return;
 	if (got < 0) {
-		tell(get, strerror((int)-got), NULL, 0);
+		tell(get, place_error((int)got), NULL, 0);
 		return;
 	}
 	get->len += (size_t)got;
@@ -160,7 +160,7 @@ static void write_request(struct http_get *get)
 	ssize_t taken = get->env->net->write(get->env->ctx, get->watch.fd, &part, 1);
 
 	if (taken < 0 && taken != -EAGAIN && taken != -EINTR) {
-		tell(get, strerror((int)-taken), NULL, 0);
+		tell(get, place_error((int)taken), NULL, 0);
 		return;
 	}
 	if (taken > 0)
@@ -178,7 +178,7 @@ static void get_ready(struct spoke_watch *watch, unsigned io)
 
 		get->connecting = false;
 		if (result) {
-			tell(get, strerror(-result), NULL, 0);
+			tell(get, place_error(result), NULL, 0);
 			return;
 		}
 	}
@@ -200,7 +200,7 @@ const char *http_get_begin(struct http_get *get, const struct spoke_address *at,
 		return "the address is too long";
 	result = get->env->net->connect(get->env->ctx, at, &fd);
 	if (result < 0 && result != -EINPROGRESS)
-		return strerror(-result);
+		return place_error(result);
 	get->watch = (struct spoke_watch){ .ready = get_ready, .fd = fd };
 	get->open = true;
 	get->connecting = result < 0;

@@ -2,6 +2,7 @@
 #include "examples/spoke/json.h"
 #include "examples/spoke/json_text.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -142,7 +143,8 @@ static void print_double(const struct printer *printer, struct spoke_value value
 					    : "-inf");
 		return;
 	}
-	for (int digits = 15; digits <= 17; digits++) {
+	/* Below DBL_MIN there are fewer than 15 to be had. */
+	for (int digits = fabs(number) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
 		double again;
 
 		(void)snprintf(text, sizeof(text), "%.*g", digits, number);
@@ -182,6 +184,11 @@ static void open_level(struct printer *printer, struct spoke_value value, enum o
 {
 	struct level *level = &printer->levels[printer->depth];
 	int error;
+
+	if (printer->depth == SPOKE_VALUE_DEPTH_MAX) {
+		(void)fputs("null", printer->out); /* no checked value is so deep */
+		return;
+	}
 
 	*level = (struct level){ .open = open };
 	error = open == OPEN_ARRAY ? spoke_cursor_array(value, &level->items)
@@ -234,15 +241,11 @@ static void print_value(struct printer *printer, struct spoke_value value)
 		print_ext(printer, value);
 		break;
 	case SPOKE_VALUE_ARRAY:
+		open_level(printer, value, OPEN_ARRAY);
+		break;
 	case SPOKE_VALUE_MAP:
-		if (printer->depth < SPOKE_VALUE_DEPTH_MAX) {
-			open_level(printer, value,
-				   type == SPOKE_VALUE_ARRAY ? OPEN_ARRAY
-				   : is_object(value)        ? OPEN_MAP
-							     : OPEN_PAIRS);
-			break;
-		}
-		/* fall through */
+		open_level(printer, value, is_object(value) ? OPEN_MAP : OPEN_PAIRS);
+		break;
 	case SPOKE_VALUE_NIL:
 	case SPOKE_VALUE_NONE:
 	default:

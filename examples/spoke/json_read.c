@@ -320,17 +320,18 @@ int json_read(char *text, size_t len, struct spoke_builder *builder, size_t *ret
 	struct spoke_span values;
 	size_t count = 0;
 
-	for (scan_space(&reader.scan); !reader.scan.error && reader.scan.at < len;
-	     scan_space(&reader.scan)) {
+	while (scan_space(&reader.scan), reader.scan.at < len) {
 		reader.want = WANT_VALUE;
 		do
 			(void)step(&reader);
 		while (!reader.scan.error && reader.depth);
-		count++;
 		if (!reader.scan.error && reader.scan.at < len &&
 		    !scan_is_space(text[reader.scan.at]))
 			(void)scan_fail(&reader.scan, SPOKE_ESYNTAX,
 					"something behind the end of the value");
+		if (reader.scan.error)
+			break;
+		count++;
 	}
 	if (!reader.scan.error) {
 		int builds = spoke_builder_finish(builder, &values);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "examples/spoke/load.h"
 
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SECOND UINT64_C(1000000000)
-#define CONNECT_NS (3 * SECOND)
+#define CONNECT_NS (5 * SECOND)
 #define REST_NS UINT64_C(10000000) /* a refused call of a closed loop comes again after it */
 #define BATCH 512u                 /* calls begun before sockets are looked at again */
 
@@ -139,11 +138,12 @@ static void pump_again(struct load *load, uint64_t delay_ns)
 /* As many as are not outstanding. */
 static void fill_closed(struct load *load, uint64_t now_ns)
 {
-	while (load->spare && may_begin(load, now_ns))
+	while (load->spare && may_begin(load, now_ns)) {
 		if (!begin_call(load, now_ns)) {
 			pump_again(load, REST_NS);
 			return;
 		}
+	}
 }
 
 static uint64_t next_due_ns(const struct load *load)
@@ -259,7 +259,7 @@ static void link_changed(void *arg, const struct spoke_link_event *event)
 		return;
 	if (event->change == SPOKE_LINK_CONNECTED)
 		start(load);
-	else if (event->change == SPOKE_LINK_RECONNECTING)
+	else if (event->change == SPOKE_LINK_RECONNECTING && !load->plan->registry)
 		give_up(load, event->error);
 }
 
@@ -282,6 +282,7 @@ int load_begin(struct load *load, struct spoke_engine *engine, const struct load
 {
 	struct spoke_consumer_options options = {
 		.url = plan->url,
+		.registry = plan->registry,
 		.timeout_ns = plan->timeout_ns,
 		.connections = plan->connections,
 		.policy = &spoke_failfast,

@@ -20,8 +20,10 @@
 
 struct load_plan {
 	const struct spoke_env *env; /* the engine's */
+	const char *place;           /* as the user has said it */
 	const char *url;
-	const char *service; /* NULL: the URL says it */
+	const char *registry; /* NULL: the URL names the endpoint */
+	const char *service;  /* NULL: the URL says it */
 	const char *method;
 	struct spoke_span args;
 	uint32_t connections;

@@ -24,10 +24,15 @@ struct verb {
 
 /* clang-format off */
 static const struct verb verbs[] = {
+	{ "call", call_verb, "calls a method and prints its answer" },
+	{ "serve", serve_verb, "serves echo, sleep, fail and drop, with faults if wanted" },
 	{ "bench", bench_verb, "measures how many calls a method takes, and how long they last" },
-	{ "config", config_verb, "checks files of settings, explains what there is to be set" },
-	{ "tap", tap_verb, "shows what two ends say to each other" },
+	{ "ping", ping_verb, "measures how long a provider takes to answer" },
 	{ "top", top_verb, "shows what goes on in processes, live" },
+	{ "ls", ls_verb, "lists the services of a registry and their providers" },
+	{ "watch", watch_verb, "tells who comes and goes in a registry" },
+	{ "tap", tap_verb, "shows what two ends say to each other" },
+	{ "config", config_verb, "checks files of settings, explains what there is to be set" },
 	{ NULL, NULL, NULL },
 };
 /* clang-format on */

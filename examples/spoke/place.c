@@ -58,3 +58,8 @@ int place_parse(const struct spoke_env *env, const char *text, struct spoke_addr
 	count = env->net->resolve(env->ctx, place, port, ret, PLACE_MAX);
 	return count > 0 ? count : 0;
 }
+
+const char *place_error(int error)
+{
+	return strerror(-error); /* NOLINT(concurrency-mt-unsafe): there is one thread */
+}

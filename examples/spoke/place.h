@@ -14,4 +14,7 @@
  */
 int place_parse(const struct spoke_env *env, const char *text, struct spoke_address *ret);
 
+/* What a negative errno of a network means. */
+const char *place_error(int error);
+
 #endif

@@ -165,7 +165,7 @@ static void tell_bytes(struct relay_pair *pair, enum relay_way way, const void *
 
 	tap->bytes += len;
 	if (!ear->frames) {
-		tap_line_raw(&tap->style, bytes, len);
+		tap_line_bytes(&tap->style, &place, (struct spoke_span){ bytes, len });
 		return;
 	}
 	result = spoke_frames_feed(ear->frames, bytes, len);
@@ -177,7 +177,7 @@ static void tell_bytes(struct relay_pair *pair, enum relay_way way, const void *
 	if (result != SPOKE_ETRUNCATED) {
 		tap->broken++;
 		tap_line_way(&tap->style, &place, "undecoded from here on", spoke_strerror(result));
-		tap_line_raw(&tap->style, bytes, len);
+		tap_line_bytes(&tap->style, &place, (struct spoke_span){ bytes, len });
 		spoke_frames_free(ear->frames);
 		ear->frames = NULL;
 	}
@@ -224,7 +224,7 @@ static void tell_closed(struct relay_pair *pair)
 
 	if (!tap->style.quiet || pair->error)
 		tap_line_event(&tap->style, &place, "closed",
-			       pair->error ? strerror(-pair->error) : NULL);
+			       pair->error ? place_error(pair->error) : NULL);
 	for (int i = 0; i < 2 && ears; i++) {
 		spoke_frames_free(ears->of[i].frames);
 		free(ears->of[i].asked);
@@ -237,7 +237,7 @@ static void tell_refused(struct relay *relay, int error)
 {
 	(void)relay;
 	(void)ending_say(VERB_REMOTE, "tap", "nobody can be accepted for now: %s",
-			 strerror(-error));
+			 place_error(error));
 }
 
 static const struct relay_looks looks = {
@@ -310,7 +310,7 @@ static int run(struct tap *tap, const char *listen, const char *target)
 		return ending_say(VERB_REMOTE, "tap", "%s", spoke_strerror(error));
 	error = relay_begin(relay, at);
 	if (error)
-		return ending_say(VERB_UNREACHABLE, "tap", "%s: %s", listen, strerror(-error));
+		return ending_say(VERB_UNREACHABLE, "tap", "%s: %s", listen, place_error(error));
 	tell_listening(tap, target);
 	error = spoke_signal_watch(relay->engine, &tap->interrupt, SIGINT, interrupted);
 	if (!error)

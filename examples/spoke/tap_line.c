@@ -115,14 +115,15 @@ static void print_frame(const struct tap_style *style, const struct tap_place *p
 {
 	print_way(place);
 	printf("%s %" PRIu64, spoke_frame_kind_name(frame->kind), frame->id);
-	if (frame->bad)
+	if (frame->bad) {
 		printf(" %s%s%s: %s (serialization %u)", terminal_colour(TERMINAL_RED),
 		       spoke_errname(frame->error), terminal_colour(TERMINAL_NORMAL),
 		       spoke_strerror(frame->error), frame->codec);
-	else if (is_request(frame))
+	} else if (is_request(frame)) {
 		print_request(style, frame);
-	else if (frame->kind == SPOKE_FRAME_REPLY)
+	} else if (frame->kind == SPOKE_FRAME_REPLY) {
 		print_reply(style, frame, request);
+	}
 	printf(", %zu B\n", frame->bytes.len);
 }
 
@@ -190,11 +191,14 @@ static void json_reply(const struct spoke_frame *frame, const struct tap_request
 
 static void json_raw(struct spoke_span bytes)
 {
+	static const char digits[] = "0123456789abcdef";
 	const unsigned char *at = bytes.data;
 
 	printf(",\"raw\":\"");
-	for (size_t i = 0; i < bytes.len; i++)
-		printf("%02x", at[i]);
+	for (size_t i = 0; i < bytes.len; i++) {
+		(void)putchar(digits[at[i] >> 4]);
+		(void)putchar(digits[at[i] & 0xf]);
+	}
 	printf("\"");
 }
 
@@ -219,26 +223,39 @@ static void json_frame(const struct tap_style *style, const struct tap_place *pl
 
 /* --- what is called */
 
-void tap_line_raw(const struct tap_style *style, const void *bytes, size_t len)
+static void print_row(const unsigned char *bytes, size_t at, size_t len)
 {
-	const unsigned char *at = bytes;
-
-	if (!style->raw || style->json)
-		return;
-	for (size_t i = 0; i < len; i += RAW_ROW) {
-		size_t row = len - i < RAW_ROW ? len - i : RAW_ROW;
-
-		printf("    %06zx ", i);
-		for (size_t j = 0; j < RAW_ROW; j++)
-			if (j < row)
-				printf(" %02x", at[i + j]);
-			else
-				printf("   ");
-		printf("  ");
-		for (size_t j = 0; j < row; j++)
-			(void)putchar(at[i + j] >= ' ' && at[i + j] < 0x7f ? at[i + j] : '.');
-		printf("\n");
+	printf("    %06zx ", at);
+	for (size_t i = 0; i < RAW_ROW; i++) {
+		if (i < len)
+			printf(" %02x", bytes[at + i]);
+		else
+			printf("   ");
 	}
+	printf("  ");
+	for (size_t i = at; i < at + len; i++)
+		(void)putchar(bytes[i] >= ' ' && bytes[i] < 0x7f ? bytes[i] : '.');
+	printf("\n");
+}
+
+static void print_raw(struct spoke_span bytes)
+{
+	for (size_t at = 0; at < bytes.len; at += RAW_ROW)
+		print_row(bytes.data, at, bytes.len - at < RAW_ROW ? bytes.len - at : RAW_ROW);
+}
+
+void tap_line_bytes(const struct tap_style *style, const struct tap_place *place,
+		    struct spoke_span bytes)
+{
+	if (!style->raw)
+		return;
+	if (!style->json) {
+		print_raw(bytes);
+		return;
+	}
+	begin_json(place, true, "bytes");
+	json_raw(bytes);
+	printf("}\n");
 }
 
 void tap_line_frame(const struct tap_style *style, const struct tap_place *place,
@@ -250,7 +267,8 @@ void tap_line_frame(const struct tap_style *style, const struct tap_place *place
 		json_frame(style, place, frame, request);
 	else
 		print_frame(style, place, frame, request);
-	tap_line_raw(style, frame->bytes.data, frame->bytes.len);
+	if (style->raw && !style->json)
+		print_raw(frame->bytes);
 }
 
 static void event_rest(const struct tap_style *style, const char *event, const char *text)

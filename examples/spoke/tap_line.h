@@ -39,7 +39,8 @@ void tap_line_event(const struct tap_style *style, const struct tap_place *place
 void tap_line_way(const struct tap_style *style, const struct tap_place *place, const char *event,
 		  const char *text);
 
-/* With --raw: bytes in hexadecimal, 16 a line. */
-void tap_line_raw(const struct tap_style *style, const void *bytes, size_t len);
+/* With --raw: bytes that are no message. */
+void tap_line_bytes(const struct tap_style *style, const struct tap_place *place,
+		    struct spoke_span bytes);
 
 #endif

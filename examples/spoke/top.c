@@ -17,7 +17,7 @@
 #define SOURCES_MAX 16
 #define ADDRESS_TEXT 160u
 #define INTERVAL_MIN_NS (SECOND / 10)
-#define TIMEOUT_NS (2 * SECOND)
+#define TIMEOUT_NS (3 * SECOND)
 
 enum {
 	INTERVAL,
@@ -96,11 +96,12 @@ static void draw_source(struct top *top, struct source *source, bool whole)
 static void draw(struct top *top)
 {
 	screen_clear(&top->screen);
-	for (int i = 0; i < top->source_count; i++)
+	for (int i = 0; i < top->source_count; i++) {
 		if (!top->screen.live)
 			draw_source(top, &top->sources[i], true);
 		else if (i != top->shown)
 			draw_source(top, &top->sources[i], false);
+	}
 	if (top->screen.live)
 		draw_source(top, &top->sources[top->shown], true);
 	else

@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The C in README.md compiles by itself, without a warning, but for what is quoted, there or in any other
-# page. A block behind a line "<!-- from examples/x.c -->" is a quotation: whole lines of that file, which
+# The C of each page compiles by itself, without a warning, but for what is quoted. A block behind a line "<!-- from examples/x.c -->" is a quotation: whole lines of that file, which
 # is built, in their order; where some are left out stands a line "/* ... */" or "# ...". How tabs are
 # shown does not matter.
 set -eu
@@ -27,15 +26,20 @@ while read -r file; do
 	esac
 done <"$work/quoted"
 
-awk '/^<!-- from .* -->$/ { quoted = 1; next }
-	/^```c$/ && !quoted { on = 1; next }
-	/^```/ { on = quoted = 0 } on' README.md >"$work/code.c"
-if [ -s "$work/code.c" ]; then
+while read -r page; do
+	awk '/^<!-- from .* -->$/ { quoted = 1; next }
+		/^```c$/ && !quoted { on = 1; next }
+		/^```/ { on = quoted = 0 } on' "$page" >"$work/code.c"
+	[ -s "$work/code.c" ] || continue
+	echo "$page" >>"$work/with_code"
 	${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror -Wno-unused-function -fsyntax-only \
-		-Itimer/include -Icore/include -Itransport/include -Icluster/include "$work/code.c" || bad=1
-fi
-grep -q '^#include <spoke/' README.md || {
-	echo "README.md: no C was found that includes a header of spoke"
+		-Itimer/include -Icore/include -Itransport/include -Icluster/include "$work/code.c" || {
+		echo "$page: its C does not compile"
+		bad=1
+	}
+done <"$work/pages"
+grep -qx MANUAL.md "$work/with_code" && grep -qx examples/echo_provider.c "$work/quoted" || {
+	echo "no C was found in MANUAL.md, or no quotation of examples/echo_provider.c"
 	bad=1
 }
 exit $bad

@@ -98,7 +98,8 @@ static void an_interval_is_10_ms_at_least_or_off(void **state)
 	assert_int_equal(try_consumer(stage, &options, "heartbeat"), SPOKE_ERANGE);
 	options.heartbeat_ns = 0;
 	options.url = "dubbo://127.0.0.1:1/S?heartbeat=9ms";
-	assert_int_equal(try_consumer(stage, &options, "heartbeat=9ms: too small; it goes from 10ms"),
+	assert_int_equal(try_consumer(stage, &options,
+				      "heartbeat=9ms: too small; it goes from 10ms"),
 			 SPOKE_ERANGE);
 	options.url = "dubbo://127.0.0.1:1/S?idle.close=1ms";
 	assert_int_equal(try_consumer(stage, &options, "idle.close"), SPOKE_ERANGE);

@@ -23,6 +23,7 @@ struct spoke_registry_up {
 	/* What was asked for is done, or has failed. Once for each. */
 	void (*done)(void *arg, uint64_t intent, int error);
 	/* All providers of a service that was subscribed to, as URLs: now, and whenever it changes.
+	 * Of the service "*": what services there are, each as "consumer://any/NAME", once or more.
 	 */
 	void (*list)(void *arg, uint64_t intent, const char *const *urls, size_t count);
 	/* What was done does not hold any more: the session is over, somebody has removed the
@@ -42,7 +43,8 @@ struct spoke_registry {
 	 * for the call. What is withdrawn and unsubscribed is named by the intent that published or
 	 * subscribed it (`which`), which is over with that, done or not: nothing is told of it any
 	 * more; if that failed it may be asked for again, of the same intent, or published anew.
-	 * An error says that nothing was begun: ENOMEM, or EUNAVAILABLE.
+	 * An error says that nothing was begun: ENOMEM, or EUNAVAILABLE. To subscribe to "*" is
+	 * done with EUNSUPPORTED by a registry that does not know what services there are.
 	 */
 	int (*publish)(void *registry, uint64_t intent, const char *service, const char *url);
 	int (*withdraw)(void *registry, uint64_t intent, uint64_t which);
@@ -53,6 +55,10 @@ struct spoke_registry {
 	 * of these functions that is called, and disturbs nothing of the parent's. */
 	void (*close)(void *registry);
 };
+
+/* The registry of a scheme, as "file"; NULL: there is none. One that is not built in says so when
+ * it is opened. Any thread. */
+SPOKE_API const struct spoke_registry *spoke_registry_find(const char *scheme);
 
 SPOKE_END_DECLS
 

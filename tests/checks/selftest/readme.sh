@@ -35,7 +35,7 @@ int last(void)
 }
 C
 red readme plant_of_c 'examples/plant.c: is quoted, but not built'
-quiet plant_of_shell 'README.md:' quoted:
+quiet plant_of_shell 'README.md:1' quoted:
 
 fresh
 echo 'spoke_example(plant plant.c)' | plant examples/CMakeLists.txt
@@ -83,5 +83,5 @@ red readme 'PLANT.md:4: this line does not follow there in examples/plant.c' \
 quiet 'PLANT.md:26:' 'PLANT.md:28:' 'PLANT.md:30:' README.md 'is quoted, but'
 
 fresh
-sed '/^```c$/,/^```$/d' README.md >"$copy/README.md"
-red readme 'README.md: no C was found'
+sed '/^```c$/,/^```$/d' MANUAL.md >"$copy/MANUAL.md"
+red readme 'no C was found in MANUAL.md'

@@ -18,7 +18,7 @@
 
 enum {
 	FILE_MAX = 65536,
-	DAMAGES = 3000
+	DAMAGES = 1000
 };
 
 static size_t load(const char *path, char *text)
@@ -138,12 +138,56 @@ static void what_is_missing_is_shown_as_nothing(void **state)
 	screen_end(&screen);
 }
 
+/* Goes behind an escape sequence of a terminal. */
+static const char *behind_escape(const char *at)
+{
+	assert_int_equal(at[0], '\033');
+	assert_int_equal(at[1], '[');
+	at += 2 + strspn(at + 2, "0123456789;");
+	assert_non_null(strchr("HKJm", *at));
+	return at + 1;
+}
+
+static void a_live_screen_is_never_left(void **state)
+{
+	static char text[FILE_MAX];
+	struct screen screen;
+	size_t len = load(TESTS_STATUS, text);
+	unsigned row = 0;
+	unsigned column = 0;
+
+	(void)state;
+	screen_begin(&screen, false);
+	screen.live = true;
+	assert_true(draw_text(&screen, text, len));
+	for (const char *at = screen.text; at < screen.text + screen.len;) {
+		if (*at == '\033') {
+			at = behind_escape(at);
+		} else if (*at == '\r') {
+			assert_int_equal(at[1], '\n');
+			at += 2;
+			row++;
+			column = 0;
+		} else {
+			assert_true(*at >= ' ' && *at < 0x7f);
+			at++;
+			column++;
+		}
+		assert_true(row < screen.height);
+		assert_true(column <= screen.width);
+	}
+	assert_true(row + 2 >= screen.height || row > 20);
+	screen.live = false;
+	screen_end(&screen);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_status_is_drawn_as_it_was),
 		cmocka_unit_test(nothing_but_plain_text_comes_of_a_damaged_one),
 		cmocka_unit_test(what_is_missing_is_shown_as_nothing),
+		cmocka_unit_test(a_live_screen_is_never_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spoke call: one call, whose answer is printed as JSON. */
+#include "examples/spoke/ending.h"
+#include "examples/spoke/json.h"
+#include "examples/spoke/options.h"
+#include "examples/spoke/settings.h"
+#include "examples/spoke/target.h"
+#include "examples/spoke/terminal.h"
+#include "examples/spoke/values.h"
+
+#include <spoke/consumer.h>
+#include <spoke/stats.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define VERB "call"
+#define TIMEOUT_NS UINT64_C(3000000000)
+#define LOOK_NS UINT64_C(5000000)      /* between looks whether a registry has told somebody */
+#define GOODBYE_NS UINT64_C(500000000) /* for what was written one way to be gone */
+#define ENDPOINTS_SHOWN 16u
+
+enum {
+	TIMEOUT,
+	RETRIES,
+	IDEMPOTENT,
+	CLUSTER,
+	ATTACHMENT,
+	DATA,
+	WIRE,
+	TYPES,
+	SERVICE_VERSION,
+	GROUP,
+	WAIT,
+	CONFIG,
+	NOTIFY,
+	JSON,
+	VERBOSE,
+};
+
+static const struct option_row rows[] = {
+	[TIMEOUT] = { "timeout", 't', "TIME", "of an attempt, as 250ms (3s)" },
+	[RETRIES] = { "retries", 'r', "COUNT",
+		      "attempts beside the first, elsewhere (2; failback: 3)" },
+	[IDEMPOTENT] = { "idempotent", 0, NULL,
+			 "may be run twice, so that what was sent is tried again too" },
+	[CLUSTER] = { "cluster", 0, "POLICY",
+		      "failover, failfast, failsafe, failback, forking, broadcast, available" },
+	[ATTACHMENT] = { "attachment", 'a', "KEY=VALUE", "sent along; any number of them" },
+	[DATA] = { "data", 'd', "JSON", "the arguments; @FILE: from a file, @-: from stdin" },
+	[WIRE] = { "wire", 'w', "WIRE", "dubbo or mprpc, where the URL does not say it (dubbo)" },
+	[TYPES] = { "types", 0, "TYPES",
+		    "Java's descriptors of the arguments, as Ljava/lang/String;I" },
+	[SERVICE_VERSION] = { "version", 0, "TEXT", "of the service" },
+	[GROUP] = { "group", 0, "TEXT", "of the service" },
+	[WAIT] = { "wait", 0, NULL, "waits for somebody to be reached, as long as TIME" },
+	[CONFIG] = { "config", 0, "FILE", "settings, as spoke.conf(5)" },
+	[NOTIFY] = { "notify", 'n', NULL, "wants no answer" },
+	[JSON] = { "json", 0, NULL, "prints the whole result as JSON, errors too" },
+	[VERBOSE] = { "verbose", 'v', NULL, "says on stderr who answered, and when" },
+};
+
+static const struct usage usage = {
+	.verb = VERB,
+	.operands = "URL SERVICE.METHOD [JSON...]",
+	.about =
+		"Calls a method and prints its answer as JSON: in one line, on a terminal "
+		"indented.\n"
+		"\n"
+		"URL is an endpoint (dubbo://HOST:PORT, msgpack-rpc://HOST:PORT, tcp://HOST:PORT,\n"
+		"unix:/PATH) or a registry (file:///PATH, zookeeper://HOST:PORT, "
+		"static://HOST:PORT).\n"
+		"One JSON array is all arguments; else each value is an argument. Bytes are "
+		"written\n"
+		"{\"$bin\": \"base64\"}; see spoke(1).",
+	.rows = rows,
+	.count = sizeof(rows) / sizeof(rows[0]),
+	.examples = "  spoke call tcp://127.0.0.1:20880 demo.EchoService.echo '\"hello\"'\n"
+		    "  spoke call msgpack-rpc://127.0.0.1:6666 add 1 2 --timeout 200ms\n"
+		    "  spoke call zookeeper://10.0.0.1:2181 demo.Orders.place -d @order.json",
+};
+
+struct caller {
+	struct target target;
+	struct values values;
+	struct spoke_consumer_options options;
+	struct spoke_method_options of;
+	struct spoke_call_options with;
+	const char *place;
+	const char *wire;
+	const char *cluster;
+	const char *data;
+	const char *config_path;
+	struct spoke_config *config;
+	bool json;
+	bool verbose;
+	struct spoke_engine *engine;
+	struct spoke_consumer *consumer;
+	struct spoke_method *method;
+	struct spoke_alarm again; /* nobody was listed yet */
+	uint64_t give_up_ns;
+	int unconnected; /* why nobody is connected; SPOKE_OK: somebody is, or it is not known */
+	bool connected;  /* somebody was at some time */
+	bool ended;
+	const char *refused; /* why there was no call; NULL: there was one */
+	int end;
+};
+
+/* --- how it ended */
+
+static double ms(uint64_t ns)
+{
+	return (double)ns / 1e6;
+}
+
+static void print_json(const struct caller *caller, const struct spoke_result *result)
+{
+	enum json_form form = terminal_out() ? JSON_TREE : JSON_LINE;
+
+	printf("{\"ok\":%s,\"error\":\"%s\"", result->error ? "false" : "true",
+	       spoke_errname(result->error));
+	if (!result->error) {
+		(void)fputs(",\"value\":", stdout);
+		json_print(result->value, form, stdout);
+	}
+	if (result->error_text.len) {
+		(void)fputs(",\"text\":", stdout);
+		json_print_text(result->error_text.data, result->error_text.len, stdout);
+	} else if (result->error) {
+		printf(",\"text\":\"%s\"", spoke_strerror(result->error));
+	}
+	if (result->error_class.len) {
+		(void)fputs(",\"class\":", stdout);
+		json_print_text(result->error_class.data, result->error_class.len, stdout);
+	}
+	if (result->error)
+		printf(",\"code\":%" PRId32, result->error_code);
+	if (result->attachments.len) {
+		(void)fputs(",\"attachments\":", stdout);
+		json_print(result->attachments, form, stdout);
+	}
+	printf(",\"written\":%s,\"attempts\":%" PRIu32 ",\"queued_ms\":%.3f,\"waited_ms\":%.3f,"
+	       "\"exit\":%d}\n",
+	       result->written ? "true" : "false", result->attempts, ms(result->queued_ns),
+	       ms(result->waited_ns), caller->end);
+}
+
+static void print_verbose(const struct caller *caller, const struct spoke_result *result)
+{
+	struct spoke_endpoint_info infos[ENDPOINTS_SHOWN];
+	size_t count = spoke_consumer_endpoints(caller->consumer, infos, ENDPOINTS_SHOWN);
+
+	for (size_t i = 0; i < count && i < ENDPOINTS_SHOWN; i++)
+		if (infos[i].calls)
+			(void)fprintf(stderr, "%s: %" PRIu64 " attempts, %" PRIu64 " failed, %s\n",
+				      infos[i].name, infos[i].calls, infos[i].failures,
+				      spoke_endpoint_state_name(infos[i].state));
+	(void)fprintf(stderr, "%" PRIu32 " attempts; written after %.3f ms, ended %.3f ms later\n",
+		      result->attempts, ms(result->queued_ns), ms(result->waited_ns));
+	if (result->attachments.len) {
+		(void)fputs("attachments: ", stderr);
+		json_print(result->attachments, JSON_LINE, stderr);
+		(void)fputc('\n', stderr);
+	}
+}
+
+/* A deadline that passed without any connection says less than why there is none. */
+static enum verb_end judge(const struct caller *caller, const struct spoke_result *result)
+{
+	if (result->error == SPOKE_ETIMEOUT_UNSENT && !caller->connected)
+		return VERB_UNREACHABLE;
+	return ending_of(result->error);
+}
+
+/* The registry lists nobody, or has not answered. */
+static void say_nobody(const struct caller *caller, const struct spoke_result *result)
+{
+	const char *why = spoke_engine_why(caller->engine);
+
+	(void)ending_say(VERB_UNREACHABLE, VERB,
+			 result->error == SPOKE_EUNAVAILABLE
+				 ? "%s has not answered, so that no provider of %s is known%s%s%s"
+				 : "%s lists no provider of %s%s%s%s",
+			 caller->place, caller->target.service, *why ? " (last happened: " : "",
+			 why, *why ? ")" : "");
+}
+
+static void say_error(const struct caller *caller, const struct spoke_result *result)
+{
+	char text[1024];
+
+	if (caller->end == VERB_UNREACHABLE && caller->target.registry &&
+	    !spoke_consumer_endpoints(caller->consumer, NULL, 0)) {
+		say_nobody(caller, result);
+		return;
+	}
+	if (caller->end == VERB_UNREACHABLE && caller->unconnected) {
+		(void)ending_say(VERB_UNREACHABLE, VERB, "%s cannot be reached: %s", caller->place,
+				 spoke_strerror(caller->unconnected));
+		return;
+	}
+	if (caller->refused)
+		(void)snprintf(text, sizeof(text), "%s", caller->refused);
+	else
+		(void)spoke_result_print(result, text, sizeof(text));
+	(void)ending_say(VERB_REMOTE, VERB, "%s", text);
+}
+
+static void finish(struct caller *caller, const struct spoke_result *result)
+{
+	caller->end = judge(caller, result);
+	caller->ended = true;
+	if (caller->json)
+		print_json(caller, result);
+	else if (result->error)
+		say_error(caller, result);
+	if (!caller->json && !result->error && !caller->with.one_way) {
+		json_print(result->value, terminal_out() ? JSON_TREE : JSON_LINE, stdout);
+		(void)putchar('\n');
+	}
+	if (caller->verbose)
+		print_verbose(caller, result);
+	/* Somebody who hears it is told goodbye, and what was written one way gets there. */
+	if ((result->error && caller->end != VERB_REMOTE) ||
+	    spoke_engine_drain(caller->engine, GOODBYE_NS))
+		spoke_engine_stop(caller->engine);
+}
+
+static void settled(void *arg, const struct spoke_settled *how)
+{
+	finish(arg, how->result);
+}
+
+static void done(void *arg, const struct spoke_result *result)
+{
+	struct caller *caller = arg;
+
+	if (result->error == SPOKE_EDEFERRED &&
+	    !spoke_ticket_then(caller->consumer, result->ticket, settled, caller)) {
+		if (caller->verbose)
+			(void)ending_say(VERB_OK, VERB, "deferred; it is tried again");
+		return;
+	}
+	finish(caller, result);
+}
+
+/* --- how it begins */
+
+static void look(struct spoke_alarm *alarm);
+
+/* Has the registry listed nobody yet? */
+static bool is_unlisted(const struct caller *caller, int error)
+{
+	return caller->target.registry &&
+	       (error == SPOKE_ENOPROVIDER || error == SPOKE_EUNAVAILABLE) &&
+	       !spoke_consumer_endpoints(caller->consumer, NULL, 0);
+}
+
+/* Calls, or waits for the registry to list somebody. */
+static void begin(struct caller *caller)
+{
+	int error = spoke_call(caller->method, caller->values.args, &caller->with, done, caller,
+			       NULL);
+	bool early = spoke_engine_now(caller->engine) < caller->give_up_ns;
+	struct spoke_result refused = { .error = SPOKE_OK };
+
+	if (!error)
+		return;
+	if (is_unlisted(caller, error) && early &&
+	    !spoke_alarm_after(caller->engine, &caller->again, LOOK_NS, look))
+		return;
+	refused.error = error;
+	caller->refused = spoke_engine_why(caller->engine);
+	if (!*caller->refused)
+		caller->refused = spoke_strerror(error);
+	finish(caller, &refused);
+}
+
+static void look(struct spoke_alarm *alarm)
+{
+	begin(spoke_container_of(alarm, struct caller, again));
+}
+
+static void changed(void *arg, const struct spoke_link_event *event)
+{
+	struct caller *caller = arg;
+
+	if (event->change == SPOKE_LINK_CONNECTED)
+		caller->connected = true;
+	caller->unconnected = event->error;
+	if (caller->verbose && !caller->ended)
+		(void)ending_say(VERB_OK, VERB, "%s: %s%s%s", event->name,
+				 spoke_link_change_name(event->change), event->error ? ": " : "",
+				 event->error ? spoke_strerror(event->error) : "");
+}
+
+static int fail(const struct caller *caller, int error)
+{
+	const char *why = caller->engine ? spoke_engine_why(caller->engine) : "";
+
+	return ending_say(ending_of(error), VERB, "%s", *why ? why : spoke_strerror(error));
+}
+
+static int run(struct caller *caller)
+{
+	struct spoke_consumer_options options = caller->options;
+	int error;
+
+	if (settings_load(VERB, caller->config_path, &caller->config) != VERB_OK)
+		return VERB_USAGE;
+	error = spoke_engine_new(NULL, &caller->engine);
+	options.config = caller->config;
+	options.url = caller->target.url;
+	options.registry = caller->target.registry;
+	options.changed = changed;
+	options.changed_arg = caller;
+	if (*caller->target.service)
+		caller->of.service = caller->target.service;
+	caller->with.attachments = caller->values.attachments;
+	if (!error)
+		error = spoke_consumer_new(caller->engine, &options, &caller->consumer);
+	if (!error)
+		error = spoke_consumer_method(caller->consumer, caller->target.method, &caller->of,
+					      &caller->method);
+	if (error)
+		return fail(caller, error);
+	caller->give_up_ns = spoke_engine_now(caller->engine) + options.timeout_ns;
+	begin(caller);
+	error = caller->ended ? SPOKE_OK : spoke_engine_run(caller->engine);
+	return error ? fail(caller, error) : caller->end;
+}
+
+/* --- what was asked for */
+
+static bool take_retries(struct caller *caller, const struct options *options)
+{
+	uint64_t count;
+
+	if (!options_count(options, 0, 100, &count))
+		return false;
+	caller->options.retries = count ? (uint32_t)count : SPOKE_NONE;
+	return true;
+}
+
+static bool take_option(struct caller *caller, int row, const struct options *options)
+{
+	switch (row) {
+	case TIMEOUT:
+		return options_duration(options, 0, &caller->options.timeout_ns);
+	case RETRIES:
+		return take_retries(caller, options);
+	case IDEMPOTENT:
+		caller->of.idempotent = true;
+		return true;
+	case CLUSTER:
+		caller->cluster = options->value;
+		return true;
+	case ATTACHMENT:
+		return values_attach(&caller->values, VERB, options->value) == VERB_OK;
+	case DATA:
+		caller->data = options->value;
+		return true;
+	case WIRE:
+		caller->wire = options->value;
+		return true;
+	case TYPES:
+		caller->of.types = options->value;
+		return true;
+	case SERVICE_VERSION:
+		caller->of.version = options->value;
+		return true;
+	case GROUP:
+		caller->of.group = options->value;
+		return true;
+	case WAIT:
+		caller->options.wait_ready = true;
+		return true;
+	case CONFIG:
+		caller->config_path = options->value;
+		return true;
+	case NOTIFY:
+		caller->with.one_way = true;
+		return true;
+	case JSON:
+		caller->json = true;
+		return true;
+	case VERBOSE:
+	default:
+		caller->verbose = true;
+		return true;
+	}
+}
+
+/* What the consumer has to know, as keys of its URL. */
+static bool add_keys(struct caller *caller)
+{
+	struct target *target = &caller->target;
+	bool added = !caller->cluster || target_set(target, "cluster", caller->cluster);
+
+	/* Which of the listed ones are meant. */
+	if (added && target->registry && caller->of.version)
+		added = target_set(target, "version", caller->of.version);
+	if (added && target->registry && caller->of.group)
+		added = target_set(target, "group", caller->of.group);
+	return added;
+}
+
+static int take_operands(struct caller *caller, const struct options *options)
+{
+	int end;
+
+	if (options->operand_count < 2)
+		return options_lacking(options, options->operand_count ? "which method?"
+								       : "whom, and which method?");
+	if (caller->data && options->operand_count > 2)
+		return ending_say(VERB_USAGE, VERB,
+				  "arguments by --data and as operands; leave one of them out");
+	caller->place = options->operands[0];
+	end = target_read(&caller->target, VERB, caller->place, options->operands[1], caller->wire);
+	if (end == VERB_OK && !add_keys(caller))
+		end = ending_say(VERB_REMOTE, VERB, "no memory is left");
+	if (end != VERB_OK)
+		return end;
+	end = caller->data ? values_data(&caller->values, VERB, caller->data)
+			   : values_args(&caller->values, VERB, options->operands + 2,
+					 options->operand_count - 2);
+	return end == VERB_OK ? values_finish(&caller->values, VERB) : end;
+}
+
+/* Returns whether there is something to be done; if not, *ret_end says how the verb ends. */
+static bool take_all(struct caller *caller, struct options *options, int *ret_end)
+{
+	int row;
+
+	*ret_end = VERB_USAGE;
+	while ((row = options_next(options)) >= 0)
+		if (!take_option(caller, row, options))
+			return false;
+	*ret_end = row == OPTIONS_STOP ? (int)options->end : take_operands(caller, options);
+	return row == OPTIONS_DONE && *ret_end == VERB_OK;
+}
+
+int call_verb(int argc, char **argv)
+{
+	struct options options = options_of(&usage, argc, argv);
+	struct caller caller = { .options = { .timeout_ns = TIMEOUT_NS } };
+	int end;
+
+	values_init(&caller.values);
+	if (take_all(&caller, &options, &end))
+		end = run(&caller);
+	spoke_engine_free(caller.engine);
+	spoke_config_free(caller.config);
+	target_fini(&caller.target);
+	values_fini(&caller.values);
+	return end;
+}

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# bash completion for spoke
+_spoke() {
+	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+	local verb=${COMP_WORDS[1]} options=
+	local verbs="call serve bench ping top ls watch tap config help"
+
+	COMPREPLY=()
+	if [ "$COMP_CWORD" -eq 1 ]; then
+		mapfile -t COMPREPLY < <(compgen -W "$verbs --help --version" -- "$current")
+		return
+	fi
+	case $before in
+	--config | --check)
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$current")
+		return
+		;;
+	--wire)
+		mapfile -t COMPREPLY < <(compgen -W "dubbo mprpc" -- "$current")
+		return
+		;;
+	--cluster)
+		mapfile -t COMPREPLY < <(compgen -W "failover failfast failsafe failback forking broadcast available" -- "$current")
+		return
+		;;
+	esac
+	case $verb in
+	call) options="--timeout --retries --idempotent --cluster --attachment --data --wire --types --version --group --wait --config --notify --json --verbose --plain --help" ;;
+	serve) options="--service --version --group --port --registry --heartbeat --weight --delay --drop-rate --freeze-after --config --quiet --plain --help" ;;
+	bench) options="--concurrency --rate --calls --duration --warm-up --connections --size --timeout --json --plain --help" ;;
+	ping) options="--count --interval --timeout --heartbeat --service --wire --quiet --json --plain --help" ;;
+	top) options="--interval --count --once --plain --help" ;;
+	ls) options="--json --timeout --plain --help" ;;
+	watch) options="--json --plain --help" ;;
+	tap) options="--json --quiet --raw --full --plain --help" ;;
+	config) options="--check --explain --man --plain --help" ;;
+	help)
+		mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$current")
+		return
+		;;
+	esac
+	case $current in
+	-*) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current") ;;
+	@*)
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -P @ -f -- "${current#@}")
+		;;
+	*:*) ;;
+	*)
+		if [ "$verb" = config ] && [ "${COMP_WORDS[2]}" = --explain ]; then
+			mapfile -t COMPREPLY < <(compgen -W "$(spoke config --explain | sed -n 's/^\([a-z][a-z.]*\) .*/\1/p')" -- "$current")
+		elif [ "$verb" != ls ] && [ "$verb" != watch ] && [ "$verb" != config ]; then
+			mapfile -t COMPREPLY < <(compgen -W "dubbo:// msgpack-rpc:// tcp:// unix: file:// zookeeper:// static://" -- "$current")
+		else
+			mapfile -t COMPREPLY < <(compgen -W "file:// zookeeper:// static://" -- "$current")
+		fi
+		;;
+	esac
+}
+complete -F _spoke spoke

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spoke ls and spoke watch: what a registry lists, now or as it changes. */
+#include "examples/spoke/ending.h"
+#include "examples/spoke/json.h"
+#include "examples/spoke/listing.h"
+#include "examples/spoke/options.h"
+#include "examples/spoke/target.h"
+#include "examples/spoke/terminal.h"
+
+#include <spoke/host.h>
+#include <spoke/signals.h>
+#include <spoke/stats.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIMEOUT_NS UINT64_C(5000000000)
+
+enum {
+	JSON,
+	TIMEOUT,
+};
+
+static const struct option_row rows[] = {
+	[JSON] = { "json", 0, NULL, "prints an object of JSON for each" },
+	[TIMEOUT] = { "timeout", 't', "TIME", "for the registry to answer (5s)" },
+};
+
+#define REGISTRIES                                                                                 \
+	"REGISTRY is file:///PATH, zookeeper://HOST:PORT or static://HOST:PORT (which has to be\n" \
+	"asked for a SERVICE). A line is\n"                                                        \
+	"\n"                                                                                       \
+	"  SERVICE URL version=V group=G weight=N STATE\n"                                         \
+	"\n"                                                                                       \
+	"with \"-\" for what is not said; STATE is enabled or disabled."
+
+static const struct usage ls_usage = {
+	.verb = "ls",
+	.operands = "REGISTRY [SERVICE]",
+	.about = "Lists the services of a registry and their providers.\n\n" REGISTRIES,
+	.rows = rows,
+	.count = sizeof(rows) / sizeof(rows[0]),
+	.examples = "  spoke ls file:///run/spoke/providers\n"
+		    "  spoke ls zookeeper://10.0.0.1:2181 demo.EchoService --json",
+};
+
+static const struct usage watch_usage = {
+	.verb = "watch",
+	.operands = "REGISTRY [SERVICE]",
+	.about = "Prints the providers of a registry, and then who comes (+) and who goes (-), "
+		 "until\n"
+		 "SIGINT or SIGTERM.\n\n" REGISTRIES,
+	.rows = rows,
+	.count = TIMEOUT,
+	.examples = "  spoke watch file:///run/spoke/providers",
+};
+
+struct lister {
+	const struct usage *usage;
+	bool is_watch;
+	bool json;
+	uint64_t timeout_ns;
+	struct spoke_engine *engine;
+	struct spoke_alarm late;
+	struct spoke_signal interrupt;
+	struct spoke_signal term;
+	int end;
+	struct listing listing;
+};
+
+/* --- a line */
+
+static const char *text_or(const char *text, const char *other)
+{
+	return text && *text ? text : other;
+}
+
+static bool is_on(const char *text)
+{
+	return text && strcmp(text, "true") == 0;
+}
+
+/* Where it is, as a URL without path and parameters. */
+static void print_place(const struct spoke_url *url, char *out, size_t size)
+{
+	struct spoke_url place = *url;
+
+	place.path = "";
+	place.parameter_count = 0;
+	(void)spoke_url_print(&place, SPOKE_URL_DISPLAY, out, size);
+}
+
+static void print_line(const char *service, const char *place, const struct spoke_url *url,
+		       bool disabled)
+{
+	printf("%s%s%s %s version=%s group=%s weight=%s %s%s%s\n", terminal_colour(TERMINAL_BOLD),
+	       service, terminal_colour(TERMINAL_NORMAL), place,
+	       text_or(spoke_url_get(url, "version"), "-"),
+	       text_or(spoke_url_get(url, "group"), "-"),
+	       text_or(spoke_url_get(url, "weight"), "-"),
+	       terminal_colour(disabled ? TERMINAL_YELLOW : TERMINAL_NORMAL),
+	       disabled ? "disabled" : "enabled", terminal_colour(TERMINAL_NORMAL));
+}
+
+static void print_field(const char *name, const char *text)
+{
+	printf(",\"%s\":", name);
+	if (text)
+		json_print_text(text, strlen(text), stdout);
+	else
+		(void)fputs("null", stdout);
+}
+
+static void print_json(const char *service, const char *place, const struct spoke_url *url,
+		       bool disabled, const char *change)
+{
+	char whole[2048];
+
+	(void)spoke_url_print(url, SPOKE_URL_DISPLAY, whole, sizeof(whole));
+	(void)fputs("{\"service\":", stdout);
+	json_print_text(service, strlen(service), stdout);
+	if (change)
+		print_field("change", change);
+	print_field("place", place);
+	print_field("version", spoke_url_get(url, "version"));
+	print_field("group", spoke_url_get(url, "group"));
+	print_field("weight", spoke_url_get(url, "weight"));
+	print_field("application", spoke_url_get(url, "application"));
+	print_field("state", disabled ? "disabled" : "enabled");
+	print_field("url", whole);
+	(void)fputs("}\n", stdout);
+}
+
+/* What peers have written into the registry reaches a terminal without its control bytes, for a URL
+ * has none. */
+static void print_provider(const struct lister *lister, const struct listing_service *service,
+			   const char *text, const char *change)
+{
+	struct spoke_url url;
+	char place[512];
+	bool disabled;
+
+	if (spoke_url_parse(spoke_host_env(), text, strlen(text), &url, NULL))
+		return;
+	print_place(&url, place, sizeof(place));
+	disabled = is_on(spoke_url_get(&url, "disabled")) ||
+		   strcmp(text_or(spoke_url_get(&url, "enabled"), "true"), "false") == 0;
+	if (lister->json) {
+		print_json(service->name, place, &url, disabled, change);
+	} else {
+		if (change)
+			printf("%s%s%s ",
+			       terminal_colour(*change == '+' ? TERMINAL_GREEN : TERMINAL_RED),
+			       change, terminal_colour(TERMINAL_NORMAL));
+		print_line(service->name, place, &url, disabled);
+	}
+	spoke_url_fini(&url);
+}
+
+/* --- what the registry tells */
+
+static void told(void *arg, const struct listing_service *service, const char *url, bool came)
+{
+	const struct lister *lister = arg;
+
+	print_provider(lister, service, url, came ? "+" : "-");
+	if (fflush(stdout))
+		spoke_engine_stop(lister->engine);
+}
+
+/* All lists have come. */
+static void whole(void *arg)
+{
+	const struct lister *lister = arg;
+
+	for (size_t i = 0; i < lister->listing.count; i++) {
+		const struct listing_service *service = lister->listing.services[i];
+
+		for (size_t j = 0; j < service->count; j++)
+			print_provider(lister, service, service->urls[j], NULL);
+	}
+	spoke_engine_stop(lister->engine);
+}
+
+static void failed(void *arg, int error)
+{
+	struct lister *lister = arg;
+	const char *why = spoke_engine_why(lister->engine);
+	bool is_final = !lister->is_watch || error == SPOKE_EUNSUPPORTED;
+	enum verb_end end = error == SPOKE_ETIMEOUT ? VERB_UNREACHABLE : ending_of(error);
+
+	lister->end = is_final ? (int)end : VERB_OK;
+	(void)ending_say(end, lister->usage->verb, "%s%s", *why ? why : spoke_strerror(error),
+			 is_final ? "" : "; it is tried again");
+	if (is_final)
+		spoke_engine_stop(lister->engine);
+}
+
+static void late_due(struct spoke_alarm *alarm)
+{
+	struct lister *lister = spoke_container_of(alarm, struct lister, late);
+
+	lister->end = ending_say(VERB_UNREACHABLE, lister->usage->verb,
+				 "the registry has not answered within %g s",
+				 (double)lister->timeout_ns / 1e9);
+	spoke_engine_stop(lister->engine);
+}
+
+static void interrupt_came(struct spoke_signal *signal)
+{
+	spoke_engine_stop(spoke_container_of(signal, struct lister, interrupt)->engine);
+}
+
+static void term_came(struct spoke_signal *signal)
+{
+	spoke_engine_stop(spoke_container_of(signal, struct lister, term)->engine);
+}
+
+/* --- all of it */
+
+static int fail(const struct lister *lister, int error)
+{
+	const char *why = lister->engine ? spoke_engine_why(lister->engine) : "";
+
+	return ending_say(ending_of(error), lister->usage->verb, "%s",
+			  *why ? why : spoke_strerror(error));
+}
+
+static int begin(struct lister *lister)
+{
+	int error;
+
+	if (!lister->is_watch)
+		return spoke_alarm_after(lister->engine, &lister->late, lister->timeout_ns,
+					 late_due);
+	error = spoke_signal_watch(lister->engine, &lister->interrupt, SIGINT, interrupt_came);
+	if (!error)
+		error = spoke_signal_watch(lister->engine, &lister->term, SIGTERM, term_came);
+	return error;
+}
+
+static int run(struct lister *lister, char **operands, int count)
+{
+	int error = spoke_engine_new(NULL, &lister->engine);
+
+	lister->listing.engine = lister->engine;
+	lister->listing.told = lister->is_watch ? told : NULL;
+	lister->listing.whole = lister->is_watch ? NULL : whole;
+	lister->listing.failed = failed;
+	lister->listing.told_arg = lister;
+	if (!error)
+		error = begin(lister);
+	if (!error)
+		error = listing_begin(&lister->listing, operands[0],
+				      count > 1 ? operands[1] : NULL);
+	if (!error)
+		error = spoke_engine_run(lister->engine);
+	if (error)
+		lister->end = fail(lister, error);
+	listing_end(&lister->listing);
+	spoke_engine_free(lister->engine);
+	return lister->end;
+}
+
+static bool take_option(struct lister *lister, int row, const struct options *options)
+{
+	if (row == TIMEOUT)
+		return options_duration(options, 0, &lister->timeout_ns);
+	lister->json = true;
+	return true;
+}
+
+static int list(const struct usage *usage, int argc, char **argv)
+{
+	struct options options = options_of(usage, argc, argv);
+	struct lister *lister;
+	int end;
+	int row;
+
+	lister = calloc(1, sizeof(*lister)); /* the list of services is large */
+	if (!lister)
+		return ending_say(VERB_REMOTE, usage->verb, "no memory is left");
+	lister->usage = usage;
+	lister->is_watch = usage == &watch_usage;
+	lister->timeout_ns = TIMEOUT_NS;
+	end = VERB_USAGE;
+	while ((row = options_next(&options)) >= 0)
+		if (!take_option(lister, row, &options))
+			goto out;
+	end = options.end;
+	if (row == OPTIONS_STOP)
+		goto out;
+	if (options.operand_count < 1 || options.operand_count > 2)
+		end = options_lacking(&options, "which registry?");
+	else if (!target_is_registry(options.operands[0]))
+		end = ending_say(VERB_USAGE, usage->verb,
+				 "%s: no registry; write file:///PATH, zookeeper://HOST:PORT or "
+				 "static://HOST:PORT",
+				 options.operands[0]);
+	else
+		end = run(lister, options.operands, options.operand_count);
+out:
+	free(lister);
+	return end;
+}
+
+int ls_verb(int argc, char **argv)
+{
+	return list(&ls_usage, argc, argv);
+}
+
+int watch_verb(int argc, char **argv)
+{
+	return list(&watch_usage, argc, argv);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spoke ping: how long a provider takes to answer, again and again. */
+#include "examples/spoke/ending.h"
+#include "examples/spoke/options.h"
+#include "examples/spoke/target.h"
+#include "examples/spoke/terminal.h"
+
+#include <spoke/consumer.h>
+#include <spoke/histogram.h>
+#include <spoke/signals.h>
+#include <spoke/stats.h>
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define VERB "ping"
+#define INTERVAL_NS UINT64_C(1000000000)
+#define TIMEOUT_NS UINT64_C(1000000000)
+
+enum {
+	COUNT,
+	INTERVAL,
+	TIMEOUT,
+	HEARTBEAT,
+	SERVICE,
+	WIRE,
+	QUIET,
+	JSON,
+};
+
+static const struct option_row rows[] = {
+	[COUNT] = { "count", 'c', "COUNT", "ends after so many (with SIGINT)" },
+	[INTERVAL] = { "interval", 'i', "TIME", "between two of them (1s)" },
+	[TIMEOUT] = { "timeout", 't', "TIME", "for an answer (1s)" },
+	[HEARTBEAT] = { "heartbeat", 0, "TIME", "of silence, after which one is sent (60s)" },
+	[SERVICE] = { "service", 's', "NAME", "to be asked, where the URL does not say it" },
+	[WIRE] = { "wire", 'w', "WIRE", "dubbo or mprpc, where the URL does not say it (dubbo)" },
+	[QUIET] = { "quiet", 'q', NULL, "prints the summary alone" },
+	[JSON] = { "json", 0, NULL, "prints lines and summary as JSON" },
+};
+
+static const struct usage usage = {
+	.verb = VERB,
+	.operands = "URL",
+	.about =
+		"Connects to a provider and calls \"$echo\" of its service again and again, which\n"
+		"every provider has; prints how long each took, what becomes of the connection, "
+		"and\n"
+		"in the end the least, mean, 99th percentile and most. Without a service it takes "
+		"any\n"
+		"answer, also that there is no such service, for a sign of life. Ends with 3 if "
+		"one\n"
+		"was not answered in time, with 4 if nobody could be reached.",
+	.rows = rows,
+	.count = sizeof(rows) / sizeof(rows[0]),
+	.examples =
+		"  spoke ping tcp://127.0.0.1:20880 -c 3\n"
+		"  spoke ping dubbo://127.0.0.1:20880/demo.EchoService --interval 10ms -c 1000 -q",
+};
+
+struct pinger {
+	struct spoke_consumer_options options;
+	struct target target;
+	const char *place;
+	const char *wire;
+	const char *service;
+	uint64_t count; /* 0: no end */
+	uint64_t interval_ns;
+	bool quiet;
+	bool json;
+	struct spoke_engine *engine;
+	struct spoke_consumer *consumer;
+	struct spoke_method *method;
+	struct spoke_alarm next;
+	struct spoke_signal interrupt;
+	struct spoke_signal term;
+	uint64_t sent;
+	uint64_t ended;
+	uint64_t answered;
+	uint64_t timeouts;
+	bool connected;
+	bool stopping;
+	uint64_t least_ns;
+	struct spoke_histogram times;
+};
+
+static double ms(uint64_t ns)
+{
+	return (double)ns / 1e6;
+}
+
+static void finish_if_over(struct pinger *pinger)
+{
+	bool all_sent = pinger->stopping || (pinger->count && pinger->sent == pinger->count);
+
+	if (all_sent && pinger->ended == pinger->sent)
+		spoke_engine_stop(pinger->engine);
+}
+
+/* --- one after the other */
+
+/* Is it an answer of a provider, be it that it has no such service? */
+static bool is_alive(int error)
+{
+	return !error || error == SPOKE_ENOSERVICE || error == SPOKE_EREMOTE;
+}
+
+static void print_one(const struct pinger *pinger, const struct spoke_result *result)
+{
+	uint64_t ns = result->queued_ns + result->waited_ns;
+	bool alive = is_alive(result->error);
+
+	if (pinger->quiet)
+		return;
+	if (pinger->json)
+		printf("{\"number\":%" PRIu64 ",\"ok\":%s,\"error\":\"%s\",\"ms\":%.3f}\n",
+		       pinger->ended, alive ? "true" : "false",
+		       alive ? "OK" : spoke_errname(result->error), ms(ns));
+	else if (alive)
+		printf("%" PRIu64 ": %s%.3f ms%s\n", pinger->ended, terminal_colour(TERMINAL_GREEN),
+		       ms(ns), terminal_colour(TERMINAL_NORMAL));
+	else
+		printf("%" PRIu64 ": %s%s%s\n", pinger->ended, terminal_colour(TERMINAL_RED),
+		       spoke_strerror(result->error), terminal_colour(TERMINAL_NORMAL));
+	(void)fflush(stdout);
+}
+
+static void done(void *arg, const struct spoke_result *result)
+{
+	struct pinger *pinger = arg;
+	uint64_t ns = result->queued_ns + result->waited_ns;
+
+	pinger->ended++;
+	if (is_alive(result->error)) {
+		pinger->answered++;
+		pinger->connected = true;
+		spoke_histogram_add(&pinger->times, ns);
+		if (pinger->answered == 1 || ns < pinger->least_ns)
+			pinger->least_ns = ns;
+	} else if (ending_of(result->error) == VERB_TIMEOUT) {
+		pinger->timeouts++;
+	}
+	print_one(pinger, result);
+	finish_if_over(pinger);
+}
+
+static void send_one(struct pinger *pinger)
+{
+	const struct spoke_span none = { NULL, 0 };
+	struct spoke_result refused = { .error = SPOKE_OK };
+
+	pinger->sent++;
+	refused.error = spoke_call(pinger->method, none, NULL, done, pinger, NULL);
+	if (refused.error)
+		done(pinger, &refused);
+}
+
+static void next_due(struct spoke_alarm *alarm)
+{
+	struct pinger *pinger = spoke_container_of(alarm, struct pinger, next);
+
+	if (pinger->stopping || (pinger->count && pinger->sent == pinger->count))
+		(void)spoke_alarm_cancel(alarm);
+	else
+		send_one(pinger);
+}
+
+static void changed(void *arg, const struct spoke_link_event *event)
+{
+	struct pinger *pinger = arg;
+
+	if (event->change == SPOKE_LINK_CONNECTED)
+		pinger->connected = true;
+	if (pinger->stopping || pinger->quiet)
+		return;
+	if (event->change == SPOKE_LINK_CLOSED && event->error == SPOKE_ECLOSED)
+		return;
+	(void)fflush(stdout);
+	(void)fprintf(stderr, "%s: %s%s%s", event->name, spoke_link_change_name(event->change),
+		      event->error ? ": " : "", event->error ? spoke_strerror(event->error) : "");
+	if (event->change == SPOKE_LINK_SUSPECT)
+		(void)fprintf(stderr, ": %u heartbeats missed", event->missed);
+	(void)fputc('\n', stderr);
+}
+
+static void interrupted(struct pinger *pinger)
+{
+	pinger->stopping = true;
+	spoke_engine_stop(pinger->engine);
+}
+
+static void interrupt_came(struct spoke_signal *signal)
+{
+	interrupted(spoke_container_of(signal, struct pinger, interrupt));
+}
+
+static void term_came(struct spoke_signal *signal)
+{
+	interrupted(spoke_container_of(signal, struct pinger, term));
+}
+
+/* --- all of it */
+
+static void print_summary(const struct pinger *pinger)
+{
+	const struct spoke_histogram *times = &pinger->times;
+	double least = ms(pinger->least_ns);
+	double p99 = ms(spoke_histogram_percentile(times, 990000));
+	double most = ms(times->max);
+	double mean = ms(spoke_histogram_mean(times));
+
+	if (pinger->json) {
+		printf("{\"sent\":%" PRIu64 ",\"answered\":%" PRIu64 ",\"timed_out\":%" PRIu64
+		       ",\"min_ms\":%.3f,\"avg_ms\":%.3f,\"p99_ms\":%.3f,\"max_ms\":%.3f}\n",
+		       pinger->ended, pinger->answered, pinger->timeouts, least, mean, p99, most);
+		return;
+	}
+	printf("%" PRIu64 " sent, %" PRIu64 " answered, %" PRIu64 " timed out", pinger->ended,
+	       pinger->answered, pinger->timeouts);
+	if (pinger->answered)
+		printf("; min %.3f avg %.3f p99 %.3f max %.3f ms", least, mean, p99, most);
+	(void)putchar('\n');
+}
+
+static int fail(const struct pinger *pinger, int error)
+{
+	const char *why = pinger->engine ? spoke_engine_why(pinger->engine) : "";
+
+	return ending_say(ending_of(error), VERB, "%s", *why ? why : spoke_strerror(error));
+}
+
+static int run(struct pinger *pinger)
+{
+	const struct spoke_method_options of = {
+		.service = *pinger->target.service ? pinger->target.service : NULL,
+	};
+	int error = spoke_engine_new(NULL, &pinger->engine);
+
+	pinger->options.url = pinger->target.url;
+	pinger->options.changed = changed;
+	pinger->options.changed_arg = pinger;
+	if (!error)
+		error = spoke_consumer_new(pinger->engine, &pinger->options, &pinger->consumer);
+	if (!error)
+		error = spoke_consumer_method(pinger->consumer, "$echo", &of, &pinger->method);
+	if (!error)
+		error = spoke_signal_watch(pinger->engine, &pinger->interrupt, SIGINT,
+					   interrupt_came);
+	if (!error)
+		error = spoke_signal_watch(pinger->engine, &pinger->term, SIGTERM, term_came);
+	if (!error)
+		error = spoke_alarm_every(pinger->engine, &pinger->next, pinger->interval_ns,
+					  next_due);
+	if (error)
+		return fail(pinger, error);
+	send_one(pinger);
+	error = spoke_engine_run(pinger->engine);
+	if (error)
+		return fail(pinger, error);
+	pinger->stopping = true;
+	print_summary(pinger);
+	if (!pinger->connected)
+		return VERB_UNREACHABLE;
+	return pinger->timeouts                    ? VERB_TIMEOUT
+	       : pinger->answered == pinger->ended ? VERB_OK
+						   : VERB_UNREACHABLE;
+}
+
+/* --- what was asked for */
+
+static bool take_option(struct pinger *pinger, int row, const struct options *options)
+{
+	switch (row) {
+	case COUNT:
+		return options_count(options, 1, 0, &pinger->count);
+	case INTERVAL:
+		if (!options_duration(options, 0, &pinger->interval_ns))
+			return false;
+		if (pinger->interval_ns < 1000000)
+			(void)options_wrong(options, "too short; from 1ms on");
+		return pinger->interval_ns >= 1000000;
+	case TIMEOUT:
+		return options_duration(options, 0, &pinger->options.timeout_ns);
+	case HEARTBEAT:
+		return options_duration(options, 0, &pinger->options.heartbeat_ns);
+	case SERVICE:
+		pinger->service = options->value;
+		return true;
+	case WIRE:
+		pinger->wire = options->value;
+		return true;
+	case QUIET:
+		pinger->quiet = true;
+		return true;
+	case JSON:
+	default:
+		pinger->json = true;
+		return true;
+	}
+}
+
+static int take_operands(struct pinger *pinger, const struct options *options)
+{
+	int end;
+
+	if (options->operand_count != 1)
+		return options_lacking(options, "whom? one URL is wanted");
+	pinger->place = options->operands[0];
+	if (target_is_registry(pinger->place))
+		return ending_say(VERB_USAGE, VERB,
+				  "%s: a registry; spoke ls shows whom it lists, to be pinged",
+				  pinger->place);
+	end = target_read(&pinger->target, VERB, pinger->place, NULL, pinger->wire);
+	if (end == VERB_OK)
+		(void)snprintf(pinger->target.service, sizeof(pinger->target.service), "%s",
+			       pinger->service                       ? pinger->service
+			       : target_has_service(&pinger->target) ? ""
+								     : "spoke.Ping");
+	return end;
+}
+
+int ping_verb(int argc, char **argv)
+{
+	struct options options = options_of(&usage, argc, argv);
+	struct pinger pinger = { .interval_ns = INTERVAL_NS,
+				 .options = { .timeout_ns = TIMEOUT_NS } };
+	int end;
+	int row;
+
+	while ((row = options_next(&options)) >= 0)
+		if (!take_option(&pinger, row, &options))
+			return VERB_USAGE;
+	if (row == OPTIONS_STOP)
+		return options.end;
+	end = take_operands(&pinger, &options);
+	if (end == VERB_OK)
+		end = run(&pinger);
+	spoke_engine_free(pinger.engine);
+	target_fini(&pinger.target);
+	return end;
+}

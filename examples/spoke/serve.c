@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spoke serve: a provider to be called while something is tried out, with faults if wanted. */
+#include "examples/spoke/ending.h"
+#include "examples/spoke/options.h"
+#include "examples/spoke/serve_faults.h"
+#include "examples/spoke/settings.h"
+
+#include <spoke/provider.h>
+#include <spoke/signals.h>
+#include <spoke/stats.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define VERB "serve"
+#define PLACE "dubbo://127.0.0.1:20880"
+#define DRAIN_NS UINT64_C(10000000000)
+#define SERVICES_MAX 16u
+
+enum {
+	SERVICE,
+	SERVICE_VERSION,
+	GROUP,
+	PORT,
+	REGISTRY,
+	HEARTBEAT,
+	WEIGHT,
+	DELAY,
+	DROP_RATE,
+	FREEZE_AFTER,
+	CONFIG,
+	QUIET,
+};
+
+static const struct option_row rows[] = {
+	[SERVICE] = { "service", 's', "NAME",
+		      "its name; several times: several (demo.EchoService)" },
+	[SERVICE_VERSION] = { "version", 0, "TEXT", "of the services" },
+	[GROUP] = { "group", 0, "TEXT", "of the services" },
+	[PORT] = { "port", 'p', "PORT", "at 127.0.0.1; 0: one that is free (20880)" },
+	[REGISTRY] = { "registry", 'r', "URL", "is listed there, as file:///run/spoke/providers" },
+	[HEARTBEAT] = { "heartbeat", 0, "TIME", "of silence; 0: none (60s)" },
+	[WEIGHT] = { "weight", 0, "COUNT", "of its share of calls (100)" },
+	[DELAY] = { "delay", 0, "TIME", "every answer comes so much later" },
+	[DROP_RATE] = { "drop-rate", 0, "SHARE", "so many requests are never answered, as 0.1" },
+	[FREEZE_AFTER] = { "freeze-after", 0, "N|TIME",
+			   "stops itself (SIGSTOP) after N requests or a time; SIGCONT mends it" },
+	[CONFIG] = { "config", 0, "FILE", "settings, as spoke.conf(5); SIGHUP reads it again" },
+	[QUIET] = { "quiet", 'q', NULL, "says nothing of connections" },
+};
+
+static const struct usage usage = {
+	.verb = VERB,
+	.operands = "[URL...]",
+	.about = "Serves until SIGTERM or SIGINT, which let it finish what was begun, at the "
+		 "places\n"
+		 "given (" PLACE "); both Dubbo and MessagePack-RPC are understood at each.\n"
+		 "\n"
+		 "  echo ANY...         answers with its argument, or the array of them\n"
+		 "  sleep MS            answers MS milliseconds later, with MS\n"
+		 "  fail [CODE [TEXT]]  answers with an error\n"
+		 "  drop                never answers\n"
+		 "\n"
+		 "and every other method as echo. Services of other names: --service.",
+	.rows = rows,
+	.count = sizeof(rows) / sizeof(rows[0]),
+	.examples = "  spoke serve --port 0\n"
+		    "  spoke serve --delay 50ms --drop-rate 10% --registry "
+		    "file:///run/spoke/providers\n"
+		    "  spoke serve unix:/run/echo.sock --service demo.Orders",
+};
+
+struct server {
+	struct spoke_provider_options options;
+	const char *services[SERVICES_MAX];
+	size_t service_count;
+	const char *version;
+	const char *group;
+	char place[64]; /* of --port */
+	struct faults faults;
+	bool quiet;
+	const char *config_path;
+	struct spoke_config *config;
+	struct spoke_engine *engine;
+	struct spoke_provider *provider;
+};
+
+/* --- what is said of it */
+
+static void changed(void *arg, const struct spoke_link_event *event)
+{
+	const struct server *server = arg;
+	struct timespec now = { 0, 0 };
+	struct tm day = { 0 };
+	char at[16] = "";
+
+	if (server->quiet)
+		return;
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	if (localtime_r(&now.tv_sec, &day))
+		(void)strftime(at, sizeof(at), "%H:%M:%S", &day);
+	printf("%s.%03ld %s %s", at, now.tv_nsec / 1000000, event->name,
+	       spoke_link_change_name(event->change));
+	if (event->change == SPOKE_LINK_SUSPECT)
+		printf(": %u heartbeats missed", event->missed);
+	else if (event->error)
+		printf(": %s", spoke_strerror(event->error));
+	(void)putchar('\n');
+	(void)fflush(stdout);
+}
+
+static void print_places(const struct server *server)
+{
+	char place[256];
+
+	for (size_t i = 0; spoke_provider_address(server->provider, i, place, sizeof(place)); i++)
+		for (size_t j = 0; j < server->service_count; j++)
+			printf("%s listens at %s\n", server->services[j], place);
+	(void)fflush(stdout);
+}
+
+static int fail(const struct server *server, int error)
+{
+	const char *why = server->engine ? spoke_engine_why(server->engine) : "";
+
+	return ending_say(error == SPOKE_ESYSTEM ? VERB_REMOTE : ending_of(error), VERB, "%s",
+			  *why ? why : spoke_strerror(error));
+}
+
+/* --- how it runs */
+
+static int add_services(struct server *server)
+{
+	const struct spoke_handler handlers[] = {
+		{ .method = NULL, .handle = serve_echo, .arg = &server->faults },
+		{ .method = "echo", .handle = serve_echo, .arg = &server->faults },
+		{ .method = "sleep", .handle = serve_sleep, .arg = &server->faults },
+		{ .method = "fail", .handle = serve_fail, .arg = &server->faults },
+		{ .method = "drop", .handle = serve_drop, .arg = &server->faults },
+	};
+	int error = SPOKE_OK;
+
+	for (size_t i = 0; !error && i < server->service_count; i++) {
+		const struct spoke_service_options service = {
+			.name = server->services[i],
+			.version = server->version,
+			.group = server->group,
+		};
+
+		error = spoke_provider_add(server->provider, &service, handlers,
+					   sizeof(handlers) / sizeof(handlers[0]));
+	}
+	return error;
+}
+
+static int listen_all(struct server *server, char **places, int count)
+{
+	int error = SPOKE_OK;
+
+	if (*server->place || !count)
+		error = spoke_provider_listen(server->provider,
+					      *server->place ? server->place : PLACE);
+	for (int i = 0; !error && i < count; i++) {
+		char place[512];
+		bool is_tcp = strncmp(places[i], "tcp:", 4) == 0;
+
+		/* Either wire is understood, whatever the scheme says. */
+		(void)snprintf(place, sizeof(place), "%s%s",
+			       is_tcp                    ? "dubbo"
+			       : strstr(places[i], ":/") ? ""
+							 : "dubbo://",
+			       is_tcp ? places[i] + 3 : places[i]);
+		error = spoke_provider_listen(server->provider, place);
+	}
+	return error;
+}
+
+static int run(struct server *server, char **places, int count)
+{
+	struct spoke_engine_options engine_options = { .env = NULL };
+	int error;
+
+	if (settings_load(VERB, server->config_path, &server->config) != VERB_OK)
+		return VERB_USAGE;
+	if (server->config)
+		spoke_config_engine(server->config, &engine_options);
+	error = spoke_engine_new(&engine_options, &server->engine);
+	if (!error && server->config)
+		error = spoke_config_reload_on_signal(server->config, server->engine);
+	server->options.config = server->config;
+	server->options.changed = changed;
+	server->options.changed_arg = server;
+	server->faults.engine = server->engine;
+	if (!error)
+		error = spoke_engine_drain_on_signals(server->engine, DRAIN_NS);
+	if (!error)
+		error = spoke_provider_new(server->engine, &server->options, &server->provider);
+	if (!error)
+		error = add_services(server);
+	if (!error)
+		error = listen_all(server, places, count);
+	if (!error)
+		error = serve_faults_begin(&server->faults);
+	if (error)
+		return fail(server, error);
+	print_places(server);
+	error = spoke_engine_run(server->engine);
+	return error ? fail(server, error) : VERB_OK;
+}
+
+/* --- what was asked for */
+
+static bool take_service(struct server *server, const struct options *options)
+{
+	if (server->service_count == SERVICES_MAX) {
+		(void)options_wrong(options, "there are too many services");
+		return false;
+	}
+	server->services[server->service_count++] = options->value;
+	return true;
+}
+
+static bool take_port(struct server *server, const struct options *options)
+{
+	uint64_t port;
+
+	if (!options_count(options, 0, 65535, &port))
+		return false;
+	(void)snprintf(server->place, sizeof(server->place), "dubbo://127.0.0.1:%u",
+		       (unsigned)port);
+	return true;
+}
+
+static bool take_heartbeat(struct server *server, const struct options *options)
+{
+	uint64_t ns;
+
+	if (!options_duration(options, 0, &ns))
+		return false;
+	server->options.heartbeat_ns = ns ? ns : SPOKE_OFF;
+	return true;
+}
+
+static bool take_weight(struct server *server, const struct options *options)
+{
+	uint64_t weight;
+
+	if (!options_count(options, 0, 10000, &weight))
+		return false;
+	server->options.weight = weight ? (uint32_t)weight : SPOKE_NONE;
+	return true;
+}
+
+/* A count, or a duration, which has a unit. */
+static bool take_freeze(struct server *server, const struct options *options)
+{
+	size_t digits = strspn(options->value, "0123456789");
+
+	if (digits && !options->value[digits])
+		return options_count(options, 1, 0, &server->faults.freeze_requests);
+	return options_duration(options, 0, &server->faults.freeze_ns);
+}
+
+static bool take_option(struct server *server, int row, const struct options *options)
+{
+	switch (row) {
+	case SERVICE:
+		return take_service(server, options);
+	case SERVICE_VERSION:
+		server->version = options->value;
+		return true;
+	case GROUP:
+		server->group = options->value;
+		return true;
+	case PORT:
+		return take_port(server, options);
+	case REGISTRY:
+		server->options.registry = options->value;
+		return true;
+	case HEARTBEAT:
+		return take_heartbeat(server, options);
+	case WEIGHT:
+		return take_weight(server, options);
+	case DELAY:
+		return options_duration(options, 0, &server->faults.delay_ns);
+	case DROP_RATE:
+		return options_share(options, &server->faults.drop_share);
+	case FREEZE_AFTER:
+		return take_freeze(server, options);
+	case CONFIG:
+		server->config_path = options->value;
+		return true;
+	case QUIET:
+	default:
+		server->quiet = true;
+		return true;
+	}
+}
+
+int serve_verb(int argc, char **argv)
+{
+	struct options options = options_of(&usage, argc, argv);
+	struct server server = { .quiet = false };
+	int end;
+	int row;
+
+	while ((row = options_next(&options)) >= 0)
+		if (!take_option(&server, row, &options))
+			return VERB_USAGE;
+	if (row == OPTIONS_STOP)
+		return options.end;
+	if (!server.service_count)
+		server.services[server.service_count++] = "demo.EchoService";
+	end = run(&server, options.operands, options.operand_count);
+	spoke_engine_free(server.engine);
+	spoke_config_free(server.config);
+	serve_faults_end(&server.faults);
+	return end;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request that is not answered at once is a struct later, in a list, until it is: when its time
+ * has come, or when its caller is gone. One that is never to be answered has no time.
+ */
+#include "examples/spoke/serve_faults.h"
+
+#include <spoke/host.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SLEEP_MAX_MS 3600000u
+
+enum what {
+	ANSWER_ECHO,
+	ANSWER_FAIL,
+};
+
+struct later {
+	struct later *next;
+	struct later **link; /* what points to it */
+	struct faults *faults;
+	struct spoke_alarm alarm;
+	struct spoke_request *request;
+	enum what what;
+	bool never; /* it has no time */
+};
+
+/* --- answers */
+
+static void answer_echo(struct spoke_request *request)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_span all = spoke_cursor_rest(&args);
+	size_t count = spoke_request_arg_count(request);
+	struct spoke_value value = { NULL, 0 };
+	struct spoke_builder builder;
+	int error;
+
+	if (count <= 1) {
+		if (!spoke_cursor_next(&args, &value))
+			value = (struct spoke_value){ NULL, 0 };
+		spoke_reply(request, value);
+		return;
+	}
+	spoke_builder_init(&builder, spoke_host_env(), NULL);
+	spoke_pack_array(&builder, count);
+	spoke_pack_raw(&builder, all);
+	error = spoke_builder_finish_value(&builder, &value);
+	if (error)
+		spoke_reply_error(request, 1, spoke_strerror(error));
+	else
+		spoke_reply(request, value);
+	spoke_builder_fini(&builder);
+}
+
+static void answer_fail(struct spoke_request *request)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value value;
+	struct spoke_span said;
+	char text[512] = "this is what fail does";
+	int32_t code = 1;
+
+	if (spoke_cursor_next(&args, &value) && spoke_value_i32(value, &code))
+		code = 1;
+	if (spoke_cursor_next(&args, &value) && !spoke_value_str(value, &said))
+		(void)snprintf(text, sizeof(text), "%.*s", (int)said.len, (const char *)said.data);
+	spoke_reply_error(request, code, text);
+}
+
+static void answer(struct spoke_request *request, enum what what)
+{
+	if (what == ANSWER_FAIL)
+		answer_fail(request);
+	else
+		answer_echo(request);
+}
+
+/* --- later, or never */
+
+static void drop_later(struct later *later)
+{
+	(void)spoke_alarm_cancel(&later->alarm);
+	*later->link = later->next;
+	if (later->next)
+		later->next->link = later->link;
+	free(later);
+}
+
+static void later_due(struct spoke_alarm *alarm)
+{
+	struct later *later = spoke_container_of(alarm, struct later, alarm);
+	struct spoke_request *request = later->request;
+	enum what what = later->what;
+
+	drop_later(later);
+	answer(request, what);
+}
+
+/* Its caller is gone: what is said now is read by nobody, but ends the request. */
+static void later_abandoned(struct spoke_request *request, void *arg)
+{
+	drop_later(arg);
+	spoke_reply_error(request, 1, "abandoned");
+}
+
+/* Answers after so long; UINT64_MAX: never. */
+static void answer_later(struct faults *faults, struct spoke_request *request, enum what what,
+			 uint64_t delay_ns)
+{
+	struct later *later = calloc(1, sizeof(*later));
+	int error = later ? spoke_request_keep(request) : SPOKE_ENOMEM;
+
+	if (!error && delay_ns != UINT64_MAX)
+		error = spoke_alarm_after(faults->engine, &later->alarm, delay_ns, later_due);
+	if (error) {
+		free(later);
+		spoke_reply_error(request, 1, spoke_strerror(error));
+		return;
+	}
+	later->faults = faults;
+	later->request = request;
+	later->what = what;
+	later->never = delay_ns == UINT64_MAX;
+	later->next = faults->laters;
+	later->link = &faults->laters;
+	if (later->next)
+		later->next->link = &later->next;
+	faults->laters = later;
+	spoke_request_on_abandoned(request, later_abandoned, later);
+}
+
+/* --- faults */
+
+/* From 0 up to but not 1. */
+static double roll(struct faults *faults)
+{
+	faults->dice = faults->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (double)(faults->dice >> 11) / 9007199254740992.0;
+}
+
+/* As a process does that is stopped, it accepts what the system accepts for it, and reads and
+ * answers nothing. */
+static void freeze(void)
+{
+	(void)fprintf(stderr, "spoke serve: freezes now; SIGCONT lets it go on\n");
+	(void)raise(SIGSTOP);
+}
+
+static void freeze_due(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+	freeze();
+}
+
+static void serve(struct faults *faults, struct spoke_request *request, enum what what,
+		  uint64_t delay_ns)
+{
+	if (++faults->requests == faults->freeze_requests)
+		freeze();
+	if (faults->drop_share > 0 && roll(faults) < faults->drop_share)
+		delay_ns = UINT64_MAX;
+	else if (delay_ns != UINT64_MAX)
+		delay_ns += faults->delay_ns;
+	if (delay_ns)
+		answer_later(faults, request, what, delay_ns);
+	else
+		answer(request, what);
+}
+
+/* The process is to end: what would never be answered must not keep it. */
+static void let_go(struct faults *faults)
+{
+	struct later *next;
+
+	for (struct later *later = faults->laters; later; later = next) {
+		struct spoke_request *request = later->request;
+
+		next = later->next;
+		if (!later->never)
+			continue;
+		drop_later(later);
+		spoke_reply_error(request, 1, "the provider ends");
+	}
+}
+
+static void term_came(struct spoke_signal *signal)
+{
+	let_go(spoke_container_of(signal, struct faults, terms));
+}
+
+static void int_came(struct spoke_signal *signal)
+{
+	let_go(spoke_container_of(signal, struct faults, ints));
+}
+
+int serve_faults_begin(struct faults *faults)
+{
+	const struct spoke_env *env = spoke_host_env();
+
+	int error = spoke_signal_watch(faults->engine, &faults->terms, SIGTERM, term_came);
+
+	if (!error)
+		error = spoke_signal_watch(faults->engine, &faults->ints, SIGINT, int_came);
+	env->dice(env->ctx, &faults->dice, sizeof(faults->dice));
+	if (error || !faults->freeze_ns)
+		return error;
+	return spoke_alarm_after(faults->engine, &faults->freeze, faults->freeze_ns, freeze_due);
+}
+
+void serve_faults_end(struct faults *faults)
+{
+	while (faults->laters) {
+		struct later *later = faults->laters;
+
+		faults->laters = later->next;
+		free(later);
+	}
+}
+
+/* --- handlers */
+
+void serve_echo(struct spoke_request *request, void *arg)
+{
+	serve(arg, request, ANSWER_ECHO, 0);
+}
+
+void serve_sleep(struct spoke_request *request, void *arg)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value value;
+	uint32_t ms;
+
+	if (!spoke_cursor_next(&args, &value) || spoke_value_u32(value, &ms) || ms > SLEEP_MAX_MS)
+		spoke_reply_error(request, 1, "sleep wants a number of ms, up to 3600000");
+	else
+		serve(arg, request, ANSWER_ECHO, ms * UINT64_C(1000000));
+}
+
+void serve_fail(struct spoke_request *request, void *arg)
+{
+	serve(arg, request, ANSWER_FAIL, 0);
+}
+
+void serve_drop(struct spoke_request *request, void *arg)
+{
+	serve(arg, request, ANSWER_ECHO, UINT64_MAX);
+}

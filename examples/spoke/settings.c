@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "examples/spoke/settings.h"
+
+#include "examples/spoke/ending.h"
+
+static void told(void *arg, const char *sentence)
+{
+	(void)ending_say(VERB_USAGE, arg, "%s", sentence);
+}
+
+int settings_load(const char *verb, const char *path, struct spoke_config **ret_config)
+{
+	union {
+		const char *verb;
+		void *arg;
+	} said = { .verb = verb };
+
+	if (!path)
+		return VERB_OK;
+	return spoke_config_load(NULL, path, told, said.arg, ret_config) ? VERB_USAGE : VERB_OK;
+}

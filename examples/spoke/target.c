@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "examples/spoke/target.h"
+
+#include "examples/spoke/ending.h"
+
+#include <spoke/host.h>
+#include <spoke/registry.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The scheme of a URL: what stands before "://". Returns whether there is one that fits. */
+static bool scheme_of(const char *place, char *scheme, size_t size)
+{
+	const char *colon = strstr(place, ":/");
+	size_t len = colon ? (size_t)(colon - place) : 0;
+
+	if (!len || len >= size)
+		return false;
+	memcpy(scheme, place, len);
+	scheme[len] = '\0';
+	return true;
+}
+
+bool target_is_registry(const char *place)
+{
+	char scheme[32];
+
+	return scheme_of(place, scheme, sizeof(scheme)) && spoke_registry_find(scheme);
+}
+
+/* "service.method", split at its last dot. */
+static int read_what(struct target *target, const char *verb, const char *what)
+{
+	const char *dot = strrchr(what, '.');
+	const char *method = dot ? dot + 1 : what;
+	size_t service_len = dot ? (size_t)(dot - what) : 0;
+
+	if (!*method || (dot && !service_len))
+		return ending_say(
+			VERB_USAGE, verb,
+			"%s: not a method; write SERVICE.METHOD, as demo.EchoService.echo", what);
+	if (service_len >= sizeof(target->service) || strlen(method) >= sizeof(target->method))
+		return ending_say(VERB_USAGE, verb, "the name of the method is too long");
+	memcpy(target->service, what, service_len);
+	(void)snprintf(target->method, sizeof(target->method), "%s", method);
+	return VERB_OK;
+}
+
+static bool is_one_of(const char *scheme, const char *const *names)
+{
+	while (*names && strcmp(*names, scheme) != 0)
+		names++;
+	return *names != NULL;
+}
+
+/* The URL of an endpoint, whose scheme says the wire. */
+static int read_endpoint(struct target *target, const char *verb, const char *place,
+			 const char *wire)
+{
+	static const char *const dubbos[] = { "dubbo", "dubbo+unix", NULL };
+	static const char *const mprpcs[] = { "msgpack-rpc", "msgpack-rpc+unix", NULL };
+	static const char *const anys[] = { "tcp", "unix", NULL };
+	char scheme[32] = "tcp";
+	const char *rest = place;
+	bool has_scheme = scheme_of(place, scheme, sizeof(scheme));
+	bool is_unix;
+	size_t size;
+
+	if (has_scheme)
+		rest = strchr(place, ':') + 1;
+	if (is_one_of(scheme, dubbos) || is_one_of(scheme, mprpcs)) {
+		target->mprpc = is_one_of(scheme, mprpcs);
+		if (wire && target->mprpc != (strcmp(wire, "mprpc") == 0))
+			return ending_say(VERB_USAGE, verb,
+					  "--wire=%s: %s says another wire; leave one of them out",
+					  wire, place);
+	} else if (is_one_of(scheme, anys)) {
+		target->mprpc = wire && strcmp(wire, "mprpc") == 0;
+	} else {
+		return ending_say(VERB_USAGE, verb,
+				  "%s: not known; write tcp://, dubbo:// or msgpack-rpc:// and "
+				  "HOST:PORT, unix:/PATH, or the URL of a registry (file:, "
+				  "zookeeper:, static:)",
+				  place);
+	}
+	is_unix = strstr(scheme, "unix") != NULL;
+	size = strlen(rest) + 32;
+	target->url = malloc(size);
+	if (!target->url)
+		return ending_say(VERB_REMOTE, verb, "no memory is left");
+	(void)snprintf(target->url, size, "%s%s:%s%s", target->mprpc ? "msgpack-rpc" : "dubbo",
+		       is_unix ? "+unix" : "", has_scheme ? "" : "//", rest);
+	return VERB_OK;
+}
+
+static int read_registry(struct target *target, const char *verb, const char *place,
+			 const char *wire)
+{
+	static const char begin[] = "consumer://any/";
+	size_t size = 3 * strlen(target->service) + sizeof(begin);
+	const struct spoke_url url = {
+		.scheme = "consumer",
+		.host = "any",
+		.path = target->service,
+		.port = -1,
+	};
+
+	if (wire)
+		return ending_say(
+			VERB_USAGE, verb,
+			"--wire=%s: in a registry the providers' URLs say it; leave it out", wire);
+	if (!*target->service)
+		return ending_say(VERB_USAGE, verb,
+				  "%s: in a registry a service is looked for; write SERVICE.METHOD",
+				  target->method);
+	target->registry = place;
+	target->url = malloc(size);
+	if (!target->url)
+		return ending_say(VERB_REMOTE, verb, "no memory is left");
+	(void)spoke_url_print(&url, SPOKE_URL_WHOLE, target->url, size);
+	return VERB_OK;
+}
+
+static int check_url(const struct target *target, const char *verb, const char *place)
+{
+	struct spoke_url_error why;
+	struct spoke_url url;
+	int error = spoke_url_parse(spoke_host_env(), target->url, strlen(target->url), &url, &why);
+
+	if (error)
+		return ending_say(VERB_USAGE, verb, "%s: %s", place, why.text);
+	spoke_url_fini(&url);
+	return VERB_OK;
+}
+
+int target_read(struct target *target, const char *verb, const char *place, const char *what,
+		const char *wire)
+{
+	int end = VERB_OK;
+
+	*target = (struct target){ .url = NULL };
+	if (wire && strcmp(wire, "dubbo") != 0 && strcmp(wire, "mprpc") != 0)
+		return ending_say(VERB_USAGE, verb, "--wire=%s: not known; use dubbo or mprpc",
+				  wire);
+	if (what)
+		end = read_what(target, verb, what);
+	if (end == VERB_OK)
+		end = target_is_registry(place) ? read_registry(target, verb, place, wire)
+						: read_endpoint(target, verb, place, wire);
+	if (end == VERB_OK)
+		end = check_url(target, verb, place);
+	if (end != VERB_OK)
+		target_fini(target);
+	return end;
+}
+
+bool target_has_service(const struct target *target)
+{
+	struct spoke_url url;
+	const char *interface;
+	bool has;
+
+	if (spoke_url_parse(spoke_host_env(), target->url, strlen(target->url), &url, NULL))
+		return false;
+	interface = spoke_url_get(&url, "interface");
+	has = (interface && *interface) || *url.path;
+	spoke_url_fini(&url);
+	return has;
+}
+
+bool target_set(struct target *target, const char *key, const char *value)
+{
+	size_t size = strlen(target->url) + strlen(key) + strlen(value) + 3;
+	char *url = malloc(size);
+
+	if (!url)
+		return false;
+	(void)snprintf(url, size, "%s%c%s=%s", target->url, strchr(target->url, '?') ? '&' : '?',
+		       key, value);
+	free(target->url);
+	target->url = url;
+	return true;
+}
+
+void target_fini(struct target *target)
+{
+	free(target->url);
+	target->url = NULL;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "examples/spoke/values.h"
+
+#include "examples/spoke/ending.h"
+#include "examples/spoke/json.h"
+
+#include <spoke/host.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void values_init(struct values *values)
+{
+	*values = (struct values){ .pair_count = 0 };
+	spoke_builder_init(&values->args_builder, spoke_host_env(), NULL);
+	spoke_builder_init(&values->attachments_builder, spoke_host_env(), NULL);
+}
+
+void values_fini(struct values *values)
+{
+	spoke_builder_fini(&values->args_builder);
+	spoke_builder_fini(&values->attachments_builder);
+}
+
+/* What was packed, if it is one array, is its items. */
+static int take_args(struct values *values)
+{
+	struct spoke_cursor row;
+	struct spoke_value first;
+	struct spoke_cursor items;
+	int error = spoke_builder_finish(&values->args_builder, &values->args);
+
+	if (error)
+		return error;
+	row = spoke_cursor_bytes(values->args);
+	if (spoke_cursor_next(&row, &first) && first.len == values->args.len &&
+	    !spoke_cursor_array(first, &items))
+		values->args = spoke_cursor_rest(&items);
+	return SPOKE_OK;
+}
+
+/* Where in a text a byte is: "line 2, byte 5", or "byte 5" of a single line. */
+static void print_place(const char *text, size_t at, char *out, size_t size)
+{
+	size_t line = 1;
+	size_t start = 0;
+
+	for (size_t i = 0; i < at; i++)
+		if (text[i] == '\n') {
+			line++;
+			start = i + 1;
+		}
+	if (line > 1)
+		(void)snprintf(out, size, "line %zu, byte %zu", line, at - start + 1);
+	else
+		(void)snprintf(out, size, "byte %zu", at + 1);
+}
+
+static int read_text(struct values *values, const char *verb, char *text, size_t len,
+		     const char *name)
+{
+	struct json_error wrong;
+	char place[64];
+	size_t count;
+	int error = json_read(text, len, &values->args_builder, &count, &wrong);
+
+	if (!error)
+		error = take_args(values);
+	else if (error != SPOKE_ENOMEM)
+		print_place(text, wrong.at, place, sizeof(place));
+	if (!error)
+		return VERB_OK;
+	if (error == SPOKE_ENOMEM)
+		return ending_say(VERB_REMOTE, verb, "no memory is left");
+	return ending_say(VERB_USAGE, verb, "%s, %s: %s", name, place, wrong.what);
+}
+
+int values_args(struct values *values, const char *verb, char **operands, int count)
+{
+	size_t size = 1;
+	size_t len = 0;
+	char *text;
+	int end;
+
+	for (int i = 0; i < count; i++)
+		size += strlen(operands[i]) + 1;
+	text = malloc(size);
+	if (!text)
+		return ending_say(VERB_REMOTE, verb, "no memory is left");
+	text[0] = '\0';
+	for (int i = 0; i < count; i++)
+		len += (size_t)snprintf(text + len, size - len, "%s%s", i ? " " : "", operands[i]);
+	end = read_text(values, verb, text, len, "the arguments");
+	free(text);
+	return end;
+}
+
+/* All of a file, with a NUL; NULL: errno. */
+static char *read_all(FILE *file, size_t *ret_len)
+{
+	size_t room = 65536;
+	size_t len = 0;
+	char *text = malloc(room);
+
+	while (text) {
+		size_t got = fread(text + len, 1, room - len - 1, file);
+		char *larger;
+
+		len += got;
+		if (!got)
+			break;
+		if (len + 1 < room)
+			continue;
+		larger = room < VALUES_INPUT_MAX ? realloc(text, room *= 2) : NULL;
+		if (!larger) {
+			free(text);
+			errno = room < VALUES_INPUT_MAX ? ENOMEM : EFBIG;
+			return NULL;
+		}
+		text = larger;
+	}
+	if (text && ferror(file)) {
+		free(text);
+		return NULL;
+	}
+	if (text)
+		text[len] = '\0';
+	*ret_len = len;
+	return text;
+}
+
+int values_data(struct values *values, const char *verb, const char *data)
+{
+	bool is_stdin = strcmp(data, "@-") == 0;
+	char *whole[1];
+	FILE *file;
+	char *text;
+	size_t len = 0;
+	int end;
+
+	if (*data != '@') {
+		whole[0] = strdup(data);
+		if (!whole[0])
+			return ending_say(VERB_REMOTE, verb, "no memory is left");
+		end = values_args(values, verb, whole, 1);
+		free(whole[0]);
+		return end;
+	}
+	file = is_stdin ? stdin : fopen(data + 1, "re");
+	text = file ? read_all(file, &len) : NULL;
+	if (file && !is_stdin)
+		(void)fclose(file);
+	if (!text)
+		return ending_say(VERB_USAGE, verb, "%s cannot be read: %s", data + 1,
+				  strerror(errno));
+	end = read_text(values, verb, text, len, is_stdin ? "stdin" : data + 1);
+	free(text);
+	return end;
+}
+
+int values_attach(struct values *values, const char *verb, const char *pair)
+{
+	if (!strchr(pair, '=') || *pair == '=')
+		return ending_say(VERB_USAGE, verb,
+				  "--attachment=%s: not an attachment; write KEY=VALUE", pair);
+	if (values->pair_count == VALUES_ATTACHMENTS_MAX)
+		return ending_say(VERB_USAGE, verb, "there are more than %u attachments",
+				  VALUES_ATTACHMENTS_MAX);
+	values->pairs[values->pair_count++] = pair;
+	return VERB_OK;
+}
+
+int values_finish(struct values *values, const char *verb)
+{
+	struct spoke_builder *builder = &values->attachments_builder;
+	int error;
+
+	if (!values->pair_count)
+		return VERB_OK;
+	spoke_pack_map(builder, values->pair_count);
+	for (size_t i = 0; i < values->pair_count; i++) {
+		const char *equals = strchr(values->pairs[i], '=');
+
+		spoke_pack_str(builder, values->pairs[i], (size_t)(equals - values->pairs[i]));
+		spoke_pack_text(builder, equals + 1);
+	}
+	error = spoke_builder_finish_value(builder, &values->attachments);
+	if (error)
+		return ending_say(ending_of(error), verb, "attachments: %s", spoke_strerror(error));
+	return VERB_OK;
+}

@@ -1,0 +1,222 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs the command as users do: sh command.sh <the program> <what>
+#
+#   call      call against serve, over both wires: values, errors, exit codes
+#   faults    what is not answered, or frozen; ping; the end by signals
+#   registry  ls, watch and call by a registry in a file
+#   verbs     help, wrong usage; completions and the manual name all there is
+set -u
+spoke=$1
+here=$(cd "$(dirname "$0")" && pwd) || exit 2
+work=$(TMPDIR=/tmp mktemp -d) || exit 2
+started=
+stop() {
+	for pid in $started; do
+		kill -CONT "$pid" 2>"$work/gone"
+		kill -KILL "$pid" 2>"$work/gone"
+	done
+	rm -rf "$work"
+}
+trap stop EXIT
+trap 'exit 2' HUP INT TERM
+
+fail() {
+	echo "$*"
+	exit 1
+}
+
+# serve <option...>: starts a provider; $pid is its process, $at where it listens first.
+serve() {
+	rm -f "$work/said"
+	mkfifo "$work/said"
+	"$spoke" serve --quiet "$@" >"$work/said" &
+	pid=$!
+	started="$started $pid"
+	read -r line <"$work/said" || fail "serve $*: said nothing"
+	at=${line#* listens at }
+	[ "$at" != "$line" ] || fail "serve $*: said: $line"
+}
+
+# finish <signal>: the provider ends well.
+finish() {
+	kill "-$1" "$pid"
+	wait "$pid" || fail "serve ended with $? by SIG$1"
+}
+
+# run <exit code> <what stdout is, as a pattern> <what stderr is, as a pattern> <argument...>
+run() {
+	code=$1
+	out=$2
+	err=$3
+	shift 3
+	"$spoke" "$@" >"$work/out" 2>"$work/err"
+	got=$?
+	said=$(cat "$work/out")
+	wrong=$(cat "$work/err")
+	[ "$got" = "$code" ] || fail "spoke $*: ended with $got, not $code: $said $wrong"
+	case $said in
+	$out) ;;
+	*) fail "spoke $*: said: $said, and not: $out" ;;
+	esac
+	case $wrong in
+	$err) ;;
+	*) fail "spoke $*: complained: $wrong, and not: $err" ;;
+	esac
+}
+
+call() {
+	serve --port 0 "unix:$work/sock"
+	for url in "tcp://$at" "$at" "dubbo://$at" "dubbo://$at/demo.EchoService" \
+		"msgpack-rpc://$at" "unix:$work/sock"; do
+		run 0 '"hello"' '' call "$url" demo.EchoService.echo '"hello"'
+	done
+	run 0 '"hello"' '' call "$at" --wire=mprpc demo.EchoService.echo '"hello"'
+	run 0 '"hello"' '' call "msgpack-rpc://$at" echo '"hello"'
+	run 0 '"hello"' '' call "dubbo://$at/demo.EchoService" echo '"hello"'
+
+	run 0 'null' '' call "$at" demo.EchoService.echo
+	run 0 '1' '' call "$at" demo.EchoService.echo '[1]'
+	run 0 '[[]1,2[]]' '' call "$at" demo.EchoService.echo 1 2
+	run 0 '[[]1,2[]]' '' call "$at" demo.EchoService.echo '[[1, 2]]'
+	run 0 '-5' '' call "$at" demo.EchoService.echo -5
+	all='{"i":[18446744073709551615,-9223372036854775808],"d":[0.1,-0.0,1e+300],'
+	all=$all'"b":{"$bin":"AAH/"},"e":{"$ext":[5,"AA=="]},"m":{"$map":[[1,null]]},"t":"ä\n"}'
+	printf '%s' "$all" >"$work/value"
+	for wire in dubbo mprpc; do
+		"$spoke" call -w $wire "$at" demo.EchoService.echo -d "@$work/value" >"$work/out" ||
+			fail "call -d @file ended with $?"
+		[ "$(cat "$work/out")" = "$all" ] || fail "call -d @file: $(cat "$work/out")"
+	done
+	"$spoke" call "$at" demo.EchoService.echo -d @- <"$work/value" >"$work/out" ||
+		fail "call -d @- ended with $?"
+	[ "$(cat "$work/out")" = "$all" ] || fail "call -d @-: $(cat "$work/out")"
+
+	run 1 '' '*"this is what fail does" (code 1)*' call "$at" demo.EchoService.fail
+	run 1 '' '*"no" (code 7)*' call "$at" demo.EchoService.fail 7 '"no"'
+	run 1 '{"ok":false,"error":"EREMOTE","text":"no",*"code":7,*"exit":1}' '' \
+		call --json "$at" demo.EchoService.fail 7 '"no"'
+	run 0 '{"ok":true,"error":"OK","value":5,*"attempts":1,*"exit":0}' '' \
+		call --json "$at" demo.EchoService.echo 5
+	run 1 '' '*no such service*' call "$at" demo.Nobody.echo
+	run 0 '' '' call "$at" --notify demo.EchoService.echo 1
+	run 0 '1' "*$at: connected*1 attempts*" call "$at" -v demo.EchoService.echo 1
+	run 0 '1' '' call "$at" -a key=value -a other= demo.EchoService.echo 1
+	finish TERM
+
+	run 4 '' "*no connection could be made*" call "$at" demo.EchoService.echo
+	run 4 '' "*cannot be reached*" call "$at" --wait -t 50ms demo.EchoService.echo
+	run 4 '{"ok":false,"error":"ECONNECT",*"exit":4}' '' call "$at" --json demo.EchoService.echo
+	run 4 '' '*deferred*cannot be reached*' call "$at?retry.period=20ms" -v --cluster failback \
+		-r 1 demo.EchoService.echo 1
+}
+
+faults() {
+	serve --port 0 --heartbeat 0 "unix:$work/sock"
+	run 3 '' '*deadline passed while waiting*' call "$at" -t 50ms demo.EchoService.drop
+	run 0 '20' '' call "$at" demo.EchoService.sleep 20
+	run 1 '' '*a number of ms*' call "$at" demo.EchoService.sleep '"x"'
+	run 0 '*1: * ms*3 sent, 3 answered, 0 timed out; min *' '*connected' ping "$at" -c 3 -i 5ms
+	run 0 '1 sent, 1 answered*' '' ping "msgpack-rpc://$at/demo.EchoService" -c 1 -q
+	run 0 '{"number":1,"ok":true,*{"sent":1,"answered":1,*}' '*' ping "$at" -c 1 --json
+	# One of two endpoints is nobody's: it is tried elsewhere, but not again what may have been run.
+	both="static://127.0.0.1:1?backup=$at"
+	for i in 1 2 3 4 5; do
+		run 0 '1' '' call "$both" demo.EchoService.echo 1
+	done
+	printf 'dubbo://%s/demo.EchoService\ndubbo+unix:%s?interface=demo.EchoService\n' "$at" \
+		"$work/sock" >"$work/two"
+	run 3 '{*"error":"ETIMEOUT"*"attempts":1,*"exit":3}' '' \
+		call "file://$work/two" -t 30ms --json demo.EchoService.drop
+	run 3 '{*"error":"ETIMEOUT"*"attempts":2,*"exit":3}' '' \
+		call "file://$work/two" -t 30ms --idempotent --json demo.EchoService.drop
+	finish INT
+	run 4 '1: no connection could be made*' '*' ping "$at" -c 1
+	run 4 '1 sent, 0 answered*' '' ping "$at" -c 1 -q
+
+	serve --port 0 --drop-rate 100%
+	run 3 '' '*deadline passed*' call "$at" -t 30ms demo.EchoService.echo 1
+	finish TERM
+
+	serve --port 0 --delay 40ms
+	run 3 '' '*deadline passed*' call "$at" -t 20ms demo.EchoService.echo 1
+	run 0 '1' '' call "$at" demo.EchoService.echo 1
+	finish TERM
+
+	serve --port 0 --freeze-after 2 2>"$work/frozen"
+	run 0 '1' '' call "$at" demo.EchoService.echo 1
+	run 3 '' '*deadline passed*' call "$at" -t 50ms demo.EchoService.echo 1
+	run 3 '1 sent, 0 answered, 1 timed out' '' ping "$at" -c 1 -t 30ms -q
+	kill -CONT "$pid"
+	run 0 '1' '' call "$at" demo.EchoService.echo 1
+	finish TERM
+	grep -q 'freezes now' "$work/frozen" || fail "serve did not say that it freezes"
+}
+
+# await <text> <file>: until it is there.
+await() {
+	tries=0
+	until grep -q -e "$1" "$2"; do
+		tries=$((tries + 1))
+		[ $tries -lt 500 ] || fail "no $1 in: $(cat "$2")"
+		sleep 0.01
+	done
+}
+
+registry() {
+	list=file://$work/providers
+	run 0 '' '' ls "$list"
+	"$spoke" watch "$list" >"$work/watched" &
+	watcher=$!
+	started="$started $watcher"
+	serve --port 0 --registry "$list" -s demo.One -s demo.Two --version 1.0 --group blue
+	await '^+ demo.Two' "$work/watched"
+	run 0 "demo.One dubbo://$at version=1.0 group=blue weight=100 enabled
+demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
+	run 0 '{"service":"demo.One","place":"dubbo://'"$at"'","version":"1.0",*}' '' \
+		ls "$list" demo.One --json
+	run 0 '1' '' call "$list" --version 1.0 --group blue demo.Two.echo 1
+	run 4 '' '*lists no provider of demo.None*' call "$list" -t 50ms demo.None.echo 1
+	finish TERM
+	await '^- demo.Two' "$work/watched"
+	run 0 '' '' ls "$list"
+	printf 'dubbo://127.0.0.1:1/demo.One?disabled=true\n' >"$work/providers"
+	run 0 'demo.One dubbo://127.0.0.1:1 version=- group=- weight=- disabled' '' ls "$list" demo.One
+	kill "$watcher"
+	wait "$watcher" || fail "watch ended with $?"
+
+	run 0 'demo.X dubbo://127.0.0.1:1 version=- *' '' ls static://127.0.0.1:1 demo.X
+	run 2 '' '*name a service' ls static://127.0.0.1:1
+	run 2 '' '*no registry*' ls tcp://127.0.0.1:1
+	run 2 '' '*a registry*' ping "$list" -c 1
+	"$spoke" ls "$list" | : || fail "a reader that goes away"
+}
+
+verbs() {
+	run 2 '' 'usage: spoke VERB*'
+	run 0 'usage: spoke VERB*' '' help
+	run 0 'spoke [0-9]*' '' --version
+	run 2 '' '*no such verb; meant is call[?]' cal
+	run 2 '' '*no such verb; spoke help shows them' somewhere
+	run 2 '' '*--timout: no such option; meant is --timeout[?]' call --timout=1s
+	run 2 '' '*-x: no such option*' call -x
+	run 2 '' '*--timeout=5x: not a duration; write a number and a unit, as 250ms*' \
+		call a:1 b.c --timeout=5x
+	run 2 '' '*--timeout: TIME has to follow*' call --timeout
+	run 2 '' '*--notify=1: it takes no value' call --notify=1
+	run 2 '' '*--retries=1000: out of range; from 0 to 100' call --retries 1000
+	run 2 '' '*which method[?]*usage: spoke call*' call tcp://127.0.0.1:1
+	run 2 '' '*URL: cluster=failovr: not known; use *' call h:1 a.b --cluster=failovr
+	run 2 '' '*tpc://h:1: not known; write *' call tpc://h:1 a.b
+	run 2 '' '*the arguments, byte 4: *' call h:1 a.b '[1 2]'
+	run 2 '' '*: a port is a number*' call tcp://h:x a.b
+	run 2 '' '*no service*' call tcp://127.0.0.1:1 b
+	run 2 '' '*--drop-rate=2: not a share*' serve --drop-rate 2
+	run 2 '' '*--port=65536: out of range*' serve --port 65536
+	sh "$here/words.sh" "$spoke" || exit 1
+}
+
+case $2 in
+call | faults | registry | verbs) "$2" ;;
+*) fail "usage: sh command.sh <program> call|faults|registry|verbs" ;;
+esac

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON to values and back. */
+#define _GNU_SOURCE
+#include "examples/spoke/json.h"
+
+#include <spoke/host.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* What a text becomes: its values printed, with a bar between them; or "error at what". Freed by
+ * the caller. */
+static char *again(const char *text, enum json_form form)
+{
+	size_t len = strlen(text);
+	char *copy = strdup(text);
+	char *out = NULL;
+	size_t out_len;
+	FILE *file = open_memstream(&out, &out_len);
+	struct spoke_builder builder;
+	struct json_error wrong = { 0, NULL };
+	struct spoke_span values;
+	size_t count;
+	int error;
+
+	assert_non_null(copy);
+	assert_non_null(file);
+	spoke_builder_init(&builder, spoke_host_env(), NULL);
+	error = json_read(copy, len, &builder, &count, &wrong);
+	if (error) {
+		assert_true(wrong.at <= len);
+		(void)fprintf(file, "%s %zu %s", spoke_errname(error), wrong.at, wrong.what);
+	} else {
+		struct spoke_cursor row;
+		struct spoke_value value;
+		size_t seen = 0;
+
+		assert_int_equal(spoke_builder_finish(&builder, &values), 0);
+		assert_int_equal(spoke_values_check(values.data, values.len, NULL, &row, NULL), 0);
+		for (; spoke_cursor_next(&row, &value); seen++) {
+			if (seen)
+				(void)fputc('|', file);
+			json_print(value, form, file);
+		}
+		assert_int_equal(seen, count);
+	}
+	(void)fclose(file);
+	spoke_builder_fini(&builder);
+	free(copy);
+	return out;
+}
+
+static void assert_again(const char *text, const char *wanted)
+{
+	char *out = again(text, JSON_LINE);
+
+	assert_string_equal(out, wanted);
+	free(out);
+}
+
+static void what_is_read_is_printed_again(void **state)
+{
+	static const char *const texts[] = {
+		"null",
+		"true",
+		"false",
+		"0",
+		"18446744073709551615",
+		"-9223372036854775808",
+		"9007199254740993",
+		"0.1",
+		"-0.0",
+		"1.0",
+		"1e+300",
+		"5e-324",
+		"1.7976931348623157e+308",
+		"\"\"",
+		"\"\\\"\\\\\\b\\f\\n\\r\\t\\u0000\\u001f\\u007f\\u009f/\"",
+		"\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"",
+		"[]",
+		"{}",
+		"[[],{},[{}]]",
+		"{\"a\":[1,2,{\"b\":null}],\"a\":3,\"\":4}",
+		"{\"$bin\":\"\"}",
+		"{\"$bin\":\"AA==\"}",
+		"{\"$bin\":\"AAE=\"}",
+		"{\"$bin\":\"+/8A\"}",
+		"{\"$str\":\"/w==\"}",
+		"{\"$ext\":[-128,\"AAEC\"]}",
+		"{\"$ext\":[127,\"\"]}",
+		"{\"$float\":\"nan\"}",
+		"{\"$float\":\"inf\"}",
+		"{\"$float\":\"-inf\"}",
+		"{\"$map\":[[1,2]]}",
+		"{\"$map\":[[[],{}],[{\"$map\":[[null,1]]},\"x\"]]}",
+		"{\"$map\":[[\"$bin\",\"AA==\"]]}",
+		"{\"$map\":[[\"$x\",1]]}",
+		"{\"$bin\":\"AA==\",\"b\":1}",
+		"1|\"two\"|[3]",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		char *text = strdup(texts[i]);
+
+		assert_non_null(text);
+		for (char *bar = text; (bar = strchr(bar, '|')) != NULL;)
+			*bar = ' ';
+		assert_again(text, texts[i]);
+		free(text);
+	}
+}
+
+static void other_ways_to_write_it_are_read(void **state)
+{
+	(void)state;
+	assert_again(" [ 1 ,\t2\r\n] ", "[1,2]");
+	assert_again("{ \"a\" : 1 , \"b\" : { } }", "{\"a\":1,\"b\":{}}");
+	assert_again("\"\\u0041\\u00e4\\ud83d\\uDE00\\/\"", "\"A\xc3\xa4\xf0\x9f\x98\x80/\"");
+	assert_again("[-0,1E2,1e-2,100.0,0e5]", "[0,100.0,0.01,100.0,0.0]");
+	assert_again("{ \"$bin\" : \"AAE\" }", "{\"$bin\":\"AAE=\"}");
+	assert_again("{\"$str\":\"YWI=\"}", "\"ab\"");
+	assert_again("{ \"$map\" : [ [ \"a\" , 1 ] ] }", "{\"a\":1}");
+	assert_again("{\"$map\":[]}", "{}");
+	assert_again("{\"$bin\":5}", "{\"$map\":[[\"$bin\",5]]}");
+	assert_again("", "");
+	assert_again(" \n", "");
+}
+
+static const struct {
+	const char *text;
+	const char *wanted; /* the beginning */
+} wrong_ones[] = {
+	{ "[1,2", "ESYNTAX 4 it ends inside" },
+	{ "[1,]", "ESYNTAX 3 no value" },
+	{ "[,1]", "ESYNTAX 1 no value" },
+	{ "[1 2]", "ESYNTAX 3 a comma or ]" },
+	{ "[1}", "ESYNTAX 2 a comma or ]" },
+	{ "{1:2}", "ESYNTAX 1 a key" },
+	{ "{\"a\"}", "ESYNTAX 4 a colon" },
+	{ "{\"a\":1,}", "ESYNTAX 7 a key" },
+	{ "{\"a\":1 \"b\":2}", "ESYNTAX 7 a comma or }" },
+	{ "]", "ESYNTAX 0 no value" },
+	{ "1true", "ESYNTAX 1 something behind" },
+	{ "[]]", "ESYNTAX 2 something behind" },
+	{ "nul", "ESYNTAX 0 no value" },
+	{ "hello", "ESYNTAX 0 no value" },
+	{ "01", "ESYNTAX 0 a number begins" },
+	{ "-", "ESYNTAX 0 no value" },
+	{ "+1", "ESYNTAX 0 no value" },
+	{ ".5", "ESYNTAX 0 no value" },
+	{ "1.", "ESYNTAX 2 the number goes on" },
+	{ "1.e5", "ESYNTAX 2 the number goes on" },
+	{ "1e", "ESYNTAX 2 the number goes on" },
+	{ "1e+", "ESYNTAX 3 the number goes on" },
+	{ "0x10", "ESYNTAX 1 something behind" },
+	{ "NaN", "ESYNTAX 0 no value" },
+	{ "18446744073709551616", "ERANGE 0 an integer beyond" },
+	{ "-9223372036854775809", "ERANGE 0 an integer beyond" },
+	{ "1e999", "ERANGE 0 a number beyond" },
+	{ "\"a", "ESYNTAX 2 the string has no end" },
+	{ "\"\\", "ESYNTAX 2 no escape" },
+	{ "\"\\x\"", "ESYNTAX 2 no escape" },
+	{ "\"\\u12g4\"", "ESYNTAX 5 four hex" },
+	{ "\"\\ud800\"", "ESYNTAX 7 the first half" },
+	{ "\"\\ud800\\u0041\"", "ESYNTAX 13 the first half" },
+	{ "\"\\udc00\"", "ESYNTAX 7 the second half" },
+	{ "\"a\nb\"", "ESYNTAX 2 a control byte" },
+	{ "\"\xff\"", "ESYNTAX 1 no UTF-8" },
+	{ "\"\xc0\x80\"", "ESYNTAX 1 no UTF-8" },
+	{ "\"\xed\xa0\x80\"", "ESYNTAX 1 no UTF-8" },
+	{ "\"\xf4\x90\x80\x80\"", "ESYNTAX 1 no UTF-8" },
+	{ "\"\xe2\x82\"", "ESYNTAX 1 no UTF-8" },
+	{ "{\"$bin\":\"A\"}", "ESYNTAX 11 the string is no base64" },
+	{ "{\"$bin\":\"A*==\"}", "ESYNTAX 14 the string is no base64" },
+	{ "{\"$bin\":\"AB==\"}", "ESYNTAX 14 the string is no base64" },
+	{ "{\"$ext\":[128,\"\"]}", "ESYNTAX 9 the type" },
+	{ "{\"$ext\":[1]}", "ESYNTAX 10 a $ext is" },
+	{ "{\"$float\":\"x\"}", "ESYNTAX 13 a $float is" },
+	{ "{\"$map\":[1]}", "ESYNTAX 9 a $map has arrays" },
+	{ "{\"$map\":[[1]]}", "ESYNTAX 12 a pair" },
+	{ "{\"$map\":[[1,2,3]]}", "ESYNTAX 14 a pair" },
+	{ "{\"$map\":[[1,2]],\"b\":1}", "ESYNTAX 15 a $map stands alone" },
+};
+
+static void what_is_no_json_is_refused_with_its_place(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong_ones) / sizeof(wrong_ones[0]); i++) {
+		char *out = again(wrong_ones[i].text, JSON_LINE);
+
+		if (strncmp(out, wrong_ones[i].wanted, strlen(wrong_ones[i].wanted)) != 0)
+			print_error("%s: %s\n", wrong_ones[i].text, out);
+		assert_int_equal(strncmp(out, wrong_ones[i].wanted, strlen(wrong_ones[i].wanted)),
+				 0);
+		free(out);
+	}
+}
+
+static void thirty_two_levels_and_no_more_are_read(void **state)
+{
+	char text[80] = "";
+
+	(void)state;
+	memset(text, '[', 32);
+	memset(text + 32, ']', 32);
+	assert_again(text, text);
+	memset(text, '[', 33);
+	memset(text + 33, ']', 33);
+	assert_again(text, "EDEPTH 33 nested too deeply; at most 32 levels");
+}
+
+static void more_items_than_a_value_may_have_are_refused(void **state)
+{
+	size_t items = 70000;
+	char *text = malloc(2 * items + 2);
+
+	(void)state;
+	assert_non_null(text);
+	text[0] = '[';
+	for (size_t i = 0; i < items; i++) {
+		text[1 + 2 * i] = '1';
+		text[2 + 2 * i] = i + 1 < items ? ',' : ']';
+	}
+	text[2 * items + 1] = '\0';
+	assert_again(text, "ETOOLARGE 140001 the value has too many items or bytes");
+	free(text);
+}
+
+static void a_tree_has_a_line_for_each_value(void **state)
+{
+	char *out = again("{\"a\":[1,{\"$bin\":\"AA==\"}],\"b\":{},\"c\":{\"$map\":[[1,[]]]}}",
+			  JSON_TREE);
+
+	(void)state;
+	assert_string_equal(out,
+			    "{\n  \"a\": [\n    1,\n    {\"$bin\": \"AA==\"}\n  ],\n  \"b\": {},\n"
+			    "  \"c\": {\"$map\": [\n    [1, []]\n  ]}\n}");
+	free(out);
+}
+
+static void texts_of_peers_do_nothing_to_a_terminal(void **state)
+{
+	char *out = NULL;
+	size_t len;
+	FILE *file = open_memstream(&out, &len);
+
+	(void)state;
+	assert_non_null(file);
+	json_print_text("a\033[2J\xff\xc2\x9b", 8, file);
+	json_print((struct spoke_value){ NULL, 0 }, JSON_LINE, file);
+	(void)fclose(file);
+	assert_string_equal(out, "\"a\\u001b[2J\\ufffd\\u009b\"null");
+	free(out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_read_is_printed_again),
+		cmocka_unit_test(other_ways_to_write_it_are_read),
+		cmocka_unit_test(what_is_no_json_is_refused_with_its_place),
+		cmocka_unit_test(thirty_two_levels_and_no_more_are_read),
+		cmocka_unit_test(more_items_than_a_value_may_have_are_refused),
+		cmocka_unit_test(a_tree_has_a_line_for_each_value),
+		cmocka_unit_test(texts_of_peers_do_nothing_to_a_terminal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

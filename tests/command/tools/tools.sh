@@ -1,0 +1,147 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# spoke bench, tap and top as users run them, on loopback:
+#
+#   sh tools.sh <spoke> <directory of pick and page> bench|tap|top
+set -u
+spoke=$1
+tools=$2
+here=$(dirname "$0")
+work=$(TMPDIR=/tmp mktemp -d) || exit 2
+processes=
+stop() {
+	for process in $processes; do
+		kill "$process" 2>/dev/null
+	done
+	wait
+	rm -rf "$work"
+}
+trap stop EXIT
+trap 'exit 2' HUP INT TERM
+
+fail() {
+	echo "$*"
+	for said in "$work"/*; do
+		[ -f "$said" ] && sed "s|^|${said##*/}: |" "$said"
+	done
+	exit 1
+}
+
+# begin <name> <program> <argument...>: waits for its first line, whose first address is $address
+# then; the others go to a file of that name. $process is its id.
+begin() {
+	said=$work/$1
+	shift
+	mkfifo "$said.all" "$said.first"
+	"$@" >"$said.all" 2>"$said.errors" &
+	process=$!
+	{
+		read -r line
+		echo "$line" >"$said.first"
+		cat
+	} <"$said.all" >"$said" &
+	eval "reader_$process=$!"
+	processes="$processes $process"
+	read -r line <"$said.first"
+	address=$(echo "$line" | grep -o '127\.0\.0\.1:[0-9]*' | head -n 1)
+	[ -n "$address" ] || fail "$*: it does not say where it listens: $line"
+}
+
+# end <id>: it ends well.
+end() {
+	kill -TERM "$1"
+	wait "$1" || fail "process $1 ended with $?"
+	eval "wait \$reader_$1"
+	processes=$(echo "$processes " | sed "s/ $1 / /; s/ *$//")
+}
+
+# ends <status> <what...>: it ends with this status; what it says is in $work/said.
+ends() {
+	wanted=$1
+	shift
+	"$@" >"$work/said" 2>"$work/errors" </dev/null
+	[ $? = "$wanted" ] || fail "$*: it did not end with $wanted"
+}
+
+# says <keys> <wanted>: the last line said was JSON and has these values.
+says() {
+	got=$(tail -n 1 "$work/said" | "$tools/command_pick" $1) || fail "no JSON"
+	[ "$got" = "$2" ] || fail "$1: $got, and not $2"
+}
+
+case $3 in
+bench)
+	begin serve "$spoke" serve --port 0
+	ends 0 "$spoke" bench "$address" demo.EchoService.echo '"hi"' -n 500 -c 8 \
+		--warm-up 0 -t 20s --json
+	says 'loop calls ok failed times_ns.count' '"closed" 500 500 0 500'
+	ends 0 "$spoke" bench "$address" demo.EchoService.echo --size 1KiB -d 200ms -c 4 \
+		--warm-up 20ms -t 20s
+	grep -q '^calls/s  *[1-9]' "$work/said" || fail "no calls"
+	ends 0 "$spoke" bench "tcp://$address" demo.EchoService.echo 1 --rate 500 -d 200ms \
+		--warm-up 0 -t 20s --wire mprpc --json
+	says 'loop calls ok not_begun' '"open" 100 100 0'
+	ends 1 "$spoke" bench "$address" demo.EchoService.fail -n 3 --warm-up 0 -t 20s --json
+	says 'ok failed errors.EREMOTE' '0 3 3'
+	ends 3 "$spoke" bench "$address" demo.EchoService.drop -n 2 --warm-up 0 -t 20ms --json
+	says 'ok failed' '0 2'
+	end "$process"
+	ends 4 "$spoke" bench "$address" demo.EchoService.echo -n 1
+	ends 2 "$spoke" bench "$address" demo.EchoService.echo --rate nothing
+	ends 2 "$spoke" bench "$address"
+	;;
+tap)
+	begin serve "$spoke" serve --port 0
+	server=$process
+	target=$address
+	begin lines "$spoke" tap 127.0.0.1:0 "$target"
+	tap=$process
+	ends 0 "$spoke" call "$address" demo.EchoService.echo '"two words"'
+	[ "$(cat "$work/said")" = '"two words"' ] || fail "another answer"
+	ends 1 "$spoke" call "$address" demo.EchoService.fail 7 '"why not"'
+	end "$tap"
+	grep -q ' -> request [0-9]* demo.EchoService.echo("two words") timeout [0-9]* ms, ' \
+		"$work/lines" || fail "no request"
+	grep -q ' <- reply [0-9]* of demo.EchoService.echo: "two words" after [0-9.]* ms, ' \
+		"$work/lines" || fail "no reply"
+	grep -q ' <- reply [0-9]* of demo.EchoService.fail: EREMOTE 7 .*"why not"' "$work/lines" ||
+		fail "no error"
+	grep -q ' -> heartbeat ' "$work/lines" || fail "no heartbeat"
+	grep -q '^2 connections, .* 2 request, 2 reply, .* 1 with an error, 0 streams undecoded' \
+		"$work/lines" || fail "no sums"
+	begin json "$spoke" tap :0 "$target" --json --raw
+	tap=$process
+	ends 0 "$spoke" call "msgpack-rpc://$address" demo.EchoService.echo '{"a":[1,null]}'
+	ends 0 "$spoke" bench "$address" demo.EchoService.echo --size 100KiB -n 20 -c 20 \
+		--warm-up 0 -t 20s
+	"$spoke" top --once "$address" >"$work/said" 2>&1
+	end "$tap"
+	grep -q '"kind":"undecoded from here on"' "$work/json" || fail "not told that it is no wire"
+	grep -q '"kind":"bytes","raw":"474554202f737461' "$work/json" || fail "no bytes of HTTP"
+	"$tools/command_pick" kind wire method args value <"$work/json" >"$work/picked" ||
+		fail "no JSON"
+	grep -qx '"request" "msgpack-rpc" "echo" \[{"a":\[1,null\]}\] -' "$work/picked" ||
+		fail "no request"
+	grep -qx '"reply" "msgpack-rpc" - - {"a":\[1,null\]}' "$work/picked" || fail "no reply"
+	[ "$(grep -c '^"reply" "dubbo"' "$work/picked")" = 20 ] || fail "not all replies"
+	end "$server"
+	begin nobody "$spoke" tap :0 "$target" --quiet
+	ends 4 "$spoke" call "$address" demo.EchoService.echo --retries 0 --timeout 20s
+	grep -q 'closed: ' "$work/nobody" || fail "not told that nobody is there"
+	end "$process"
+	ends 2 "$spoke" tap nowhere "$target"
+	ends 2 "$spoke" tap :0
+	;;
+top)
+	begin page "$tools/command_page" "$here/status.json"
+	ends 0 "$spoke" top --once "$address"
+	sed "s/at $address/at 127.0.0.1:9090/; \$d" "$work/said" | cmp - "$here/status.txt" ||
+		fail "another text"
+	ends 0 "$spoke" top "http://$address/" -i 100ms -n 2
+	[ "$(grep -c '^consumer 1 4711 at ' "$work/said")" = 2 ] || fail "not two looks"
+	end "$process"
+	ends 4 "$spoke" top --once "$address"
+	ends 2 "$spoke" top
+	;;
+*) fail "usage: sh tools.sh <spoke> <directory> bench|tap|top" ;;
+esac

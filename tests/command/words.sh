@@ -1,0 +1,68 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The manual and both completions name every verb, and every option that its help names; and no
+# others: sh words.sh <the program>
+set -u
+spoke=$1
+folder=$(cd "$(dirname "$0")/../../examples/spoke" && pwd) || exit 2
+work=$(TMPDIR=/tmp mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+trap 'exit 2' HUP INT TERM
+bad=0
+complain() {
+	echo "$*"
+	bad=1
+}
+
+# compare <what> <verb>: the names in $work/has against those of the help.
+compare() {
+	sort -u "$work/has" >"$work/sorted"
+	for name in $(comm -23 "$work/options" "$work/sorted"); do
+		complain "$1: spoke $2 has --$name, which is not there"
+	done
+	for name in $(comm -13 "$work/options" "$work/sorted"); do
+		complain "$1: spoke $2 has no --$name"
+	done
+}
+
+verbs=$("$spoke" help | sed -n 's/^  \([a-z]*\) .*/\1/p')
+[ -n "$verbs" ] || complain "spoke help names no verbs"
+for verb in $verbs; do
+	"$spoke" "$verb" --help >"$work/help" || complain "spoke $verb --help ended with $?"
+	"$spoke" help "$verb" | cmp -s - "$work/help" || complain "spoke help $verb is not its --help"
+	sed -n 's/^  [- ][^ ]* *--\([a-z-]*\).*/\1/p' "$work/help" | sort -u >"$work/options"
+
+	# The manual says what all have in one place.
+	sed -n "/^\.Ss spoke $verb\$/,/^\.El/s/^\.It Fl \(. , \)*-\([a-z-]*\).*/\2/p" \
+		"$folder/spoke.1" >"$work/has"
+	printf 'help\nplain\n' >>"$work/has"
+	compare spoke.1 "$verb"
+	sed -n "s/^	$verb) options=\"\(.*\)\" ;;/\1/p" "$folder/completion/spoke.bash" |
+		tr ' ' '\n' | sed 's/^--//' >"$work/has"
+	compare completion/spoke.bash "$verb"
+	sed -n "/^	$verb)\$/,/;;/s/^.*'\**--\([a-z-]*\).*/\1/p" "$folder/completion/_spoke" >"$work/has"
+	compare completion/_spoke "$verb"
+	grep -q "^.Cm $verb\$" "$folder/spoke.1" || complain "spoke.1: no synopsis of $verb"
+	grep -q "^		'$verb:" "$folder/completion/_spoke" || complain "completion/_spoke: no $verb"
+done
+
+# complete <word>...: what bash offers for the last word.
+complete() {
+	bash -c '. "$1" || exit 1
+	shift
+	COMP_WORDS=("$@")
+	COMP_CWORD=$(($# - 1))
+	compopt() { :; }
+	_spoke && echo "${COMPREPLY[*]}"' bash "$folder/completion/spoke.bash" "$@"
+}
+if command -v bash >"$work/which"; then
+	[ "$(complete spoke ca)" = call ] || complain "bash: ca: $(complete spoke ca)"
+	[ "$(complete spoke call --ti)" = --timeout ] || complain "bash: call --ti"
+	[ "$(complete spoke call --wire m)" = mprpc ] || complain "bash: call --wire m"
+	[ "$(complete spoke ls z)" = zookeeper:// ] || complain "bash: ls z"
+	[ "$(complete spoke help wa)" = watch ] || complain "bash: help wa"
+fi
+if command -v zsh >"$work/which"; then
+	zsh -n "$folder/completion/_spoke" || complain "completion/_spoke: not for zsh"
+fi
+exit $bad
