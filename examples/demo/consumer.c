@@ -98,7 +98,7 @@ static void calm(struct spoke_alarm *alarm)
 	if (spoke_consumer_tickets(self.consumer, NULL) > 0)
 		return;
 	report_say(&self.report, SPOKE_EVENT_OF_RETRY, TAG_CALM, 0, NULL,
-		   "no call waits any more: %" PRIu64 " were answered by a later attempt",
+		   "no call waits any more: %" PRIu64 " answered by a later attempt",
 		   self.recovered - self.calm_recovered);
 	self.calm_recovered = self.recovered;
 }
