@@ -2,8 +2,6 @@
 /* A config's life, and what is asked of it. */
 #include "cluster/config.h"
 
-#include "cluster/config_parts.h"
-
 #include <spoke/host.h>
 
 #include <errno.h>

@@ -48,6 +48,14 @@ void spokei_config_read(const struct spoke_config *config, enum spokei_section k
 void spokei_config_read_method(const struct spoke_config *config, struct spoke_span service,
 			       const char *method, struct spokei_key_values *values);
 
+/* Reads a file. Returns as spoke_config_load(). */
+SPOKE_MUST_USE int spokei_config_read_file(const struct spoke_env *env, const char *path,
+					   spoke_config_told told, void *arg,
+					   struct spokei_sheet *ret);
+
+/* It is this engine's. Returns as spokei_config_join(). */
+SPOKE_MUST_USE int spokei_config_claim(struct spoke_config *config, struct spoke_engine *engine);
+
 /* A text; NULL: it is not said. Good until the config is read again. */
 const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,
 			       struct spoke_span name, enum spokei_key key);

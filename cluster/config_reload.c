@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading a config again while somebody goes by it. */
-#include "cluster/config_parts.h"
+#include "cluster/config.h"
 
 #include <signal.h>
 #include <stdio.h>

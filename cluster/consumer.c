@@ -313,6 +313,18 @@ static int init_calls(struct spoke_consumer *consumer, const struct spoke_consum
 				   options->filter_count);
 }
 
+static void enrol(struct spoke_consumer *consumer)
+{
+	consumer->member = (struct spokei_member){
+		.kind = spokei_consumer_kind,
+		.close = consumer_close,
+		.drain = consumer_drain,
+		.woke = consumer_woke,
+		.free = consumer_free,
+	};
+	spokei_roll_add(consumer->engine, &consumer->member);
+}
+
 int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_options *options,
 		       struct spoke_consumer **ret_consumer)
 {
@@ -352,14 +364,7 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 		goto err_after_link;
 	spokei_directory_init(&consumer->directory, &consumer->link, &consumer->settings.directory,
 			      &directory_up, consumer);
-	consumer->member = (struct spokei_member){
-		.kind = spokei_consumer_kind,
-		.close = consumer_close,
-		.drain = consumer_drain,
-		.woke = consumer_woke,
-		.free = consumer_free,
-	};
-	spokei_roll_add(engine, &consumer->member);
+	enrol(consumer);
 	error = add_endpoints(consumer, with);
 	if (error) {
 		spoke_consumer_free(consumer);

@@ -17,6 +17,7 @@
 #define SPOKEI_TIMEOUT_MAX_NS UINT64_C(2147483647000000) /* 2^31 - 1 ms, as Java's int */
 #define SPOKEI_RETRIES_MAX 100u
 #define SPOKEI_PERIOD_MIN_NS UINT64_C(10000000)
+#define SPOKEI_WEIGHT_MAX 1000000u
 
 enum spokei_key {
 	/* Of a consumer's calls; with a method's name before it, of that method's. */

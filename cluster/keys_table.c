@@ -184,7 +184,7 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.sentence = "its name, for people" },
 		.sections = PROVIDER, .of_urls = true, .preset = "spoke" },
 	[SPOKEI_KEY_WEIGHT] = { .option = { .name = "weight", .kind = SPOKEI_OPTION_COUNT,
-		.min = 0, .max = 1000000, .preset = 100,
+		.min = 0, .max = SPOKEI_WEIGHT_MAX, .preset = 100,
 		.sentence = "its share of the calls" },
 		.sections = PROVIDER, .live = true, .of_urls = true },
 	[SPOKEI_KEY_WARMUP] = { .option = { .name = "warmup", .kind = SPOKEI_OPTION_DURATION,

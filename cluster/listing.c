@@ -7,32 +7,25 @@
 #define SHOWN 200u
 #define MS UINT64_C(1000000)
 
-enum key {
-	KEY_WEIGHT,
-	KEY_WARMUP,
-	KEY_TIMESTAMP,
-	KEYS,
+/* When a provider was started, which it says itself and nobody sets. */
+static const struct spokei_option timestamp = {
+	.name = "timestamp",
+	.kind = SPOKEI_OPTION_COUNT,
+	.max = INT64_MAX / 2,
+	.sentence = "when a provider was started, in ms since 1970",
 };
 
-static const struct spokei_option keys[KEYS] = {
-	[KEY_WEIGHT] = { "weight", SPOKEI_OPTION_COUNT, 0, SPOKEI_LISTING_WEIGHT_MAX, 100,
-			 "how many calls a provider gets, compared with others" },
-	[KEY_WARMUP] = { "warmup", SPOKEI_OPTION_DURATION, 0, SPOKEI_TIMEOUT_MAX_NS, 600000 * MS,
-			 "until a provider that was started has all of its weight" },
-	[KEY_TIMESTAMP] = { "timestamp", SPOKEI_OPTION_COUNT, 0, INT64_MAX / 2, 0,
-			    "when a provider was started, in ms since 1970" },
-};
-
-static uint64_t read_number(struct spoke_engine *engine, const struct spoke_url *url, enum key key)
+static uint64_t read_number(struct spoke_engine *engine, const struct spoke_url *url,
+			    const struct spokei_option *option)
 {
-	const char *text = spoke_url_get(url, keys[key].name);
+	const char *text = spoke_url_get(url, option->name);
 	char why[SPOKEI_OPTION_WHY_MAX];
-	uint64_t value = keys[key].preset;
+	uint64_t value = option->preset;
 	int error;
 
 	if (text == NULL)
 		return value;
-	error = spokei_option_parse(&keys[key], text, true, &value, why, sizeof(why));
+	error = spokei_option_parse(option, text, true, &value, why, sizeof(why));
 	if (error)
 		spokei_event(engine, error, "a provider's URL: %s; it counts as if not said", why);
 	return value;
@@ -151,9 +144,10 @@ int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url
 		return error;
 	}
 	ret->admin = read_admin(url);
-	ret->weight = (uint32_t)read_number(engine, url, KEY_WEIGHT);
-	ret->warmup_ms = read_number(engine, url, KEY_WARMUP) / MS;
-	ret->timestamp_ms = read_number(engine, url, KEY_TIMESTAMP);
+	ret->weight = (uint32_t)read_number(engine, url,
+					    &spokei_key_row(SPOKEI_KEY_WEIGHT)->option);
+	ret->warmup_ms = read_number(engine, url, &spokei_key_row(SPOKEI_KEY_WARMUP)->option) / MS;
+	ret->timestamp_ms = read_number(engine, url, &timestamp);
 	return SPOKE_OK;
 }
 

@@ -9,7 +9,6 @@
 #include "cluster/settings.h"
 #include "transport/place.h"
 
-#define SPOKEI_LISTING_WEIGHT_MAX 1000000u
 #define SPOKEI_LISTING_KEY 1024u /* bytes */
 #define SPOKEI_LISTING_ADMIN 64u /* bytes of a place, with the NUL */
 

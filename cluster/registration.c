@@ -83,7 +83,7 @@ static int check_options(struct spoke_engine *engine, const struct spoke_provide
 		return refuse(engine, SPOKE_EINVAL, "registry_kind", options->registry_kind->scheme,
 			      "there is no registry; name its URL");
 	}
-	if (options->weight > SPOKEI_LISTING_WEIGHT_MAX && options->weight != SPOKE_NONE) {
+	if (options->weight > SPOKEI_WEIGHT_MAX && options->weight != SPOKE_NONE) {
 		return refuse_number(engine, "weight", options->weight,
 				     "at most 1000000, or SPOKE_NONE");
 	}

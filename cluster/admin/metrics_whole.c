@@ -91,7 +91,7 @@ static void write_stats(struct spokei_lines *lines, const struct spoke_engine *e
 
 		(void)snprintf(name, sizeof(name), "spoke_%s_total", name_of((enum spoke_stat)i));
 		(void)snprintf(help, sizeof(help), "%s%s.", goes_on ? "connections that ended" : "",
-			       sentence + 3 * goes_on);
+			       goes_on ? sentence + 3 : sentence);
 		put_number(lines, name, "counter", help, engine->stats[i]);
 	}
 }

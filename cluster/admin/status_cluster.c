@@ -3,8 +3,6 @@
 #include "cluster/admin/status_parts.h"
 #include "cluster/call.h"
 
-#include <stdio.h>
-
 #define ADDRESS_TEXT 160u
 
 /* --- consumers */
@@ -123,18 +121,35 @@ void spokei_status_consumers(struct spokei_json *json, const struct spoke_engine
 
 /* --- providers */
 
+/* Appends a text, if it is not empty, with a mark before or behind it; 0: none. */
+static char *put_part(char *at, char before, const char *text, char behind)
+{
+	if (*text == '\0')
+		return at;
+	if (before)
+		*at++ = before;
+	while (*text)
+		*at++ = *text++;
+	if (behind)
+		*at++ = behind;
+	return at;
+}
+
 void spokei_status_service(const struct spokei_service *service, char text[SPOKEI_STATUS_SERVICE])
 {
 	char key[SPOKEI_SERVICE_KEY_MAX + 1];
 	const char *version;
 	const char *group;
+	char *at;
 
 	memcpy(key, service->key.data, service->key.len);
 	key[service->key.len] = '\0';
 	version = key + strlen(key) + 1;
 	group = version + strlen(version) + 1;
-	(void)snprintf(text, SPOKEI_STATUS_SERVICE, "%s%s%s%s%s", group, *group ? "/" : "", key,
-		       *version ? ":" : "", version);
+	at = put_part(text, '\0', group, '/');
+	at = put_part(at, '\0', key, '\0');
+	at = put_part(at, ':', version, '\0');
+	*at = '\0';
 }
 
 static void show_services(struct spokei_json *json, const struct spoke_provider *provider,

@@ -17,18 +17,27 @@ static const char *escape(char out[NAME], const char *text)
 	return out;
 }
 
-/* As "1.234 s" or "0.250 ms"; "never". */
+/* As "1.234 s" or "0.250 ms". */
 static const char *print_time(char out[TIME], uint64_t ns)
 {
-	if (ns == UINT64_MAX)
-		(void)snprintf(out, TIME, "never");
-	else if (ns < 1000 * MS)
+	if (ns < 1000 * MS)
 		(void)snprintf(out, TIME, "%" PRIu64 ".%03" PRIu64 " ms", ns / MS,
 			       ns / 1000 % 1000);
 	else
 		(void)snprintf(out, TIME, "%" PRIu64 ".%03" PRIu64 " s", ns / (1000 * MS),
 			       ns / MS % 1000);
 	return out;
+}
+
+/* When the last byte came. */
+static void put_heard(struct spokei_lines *lines, uint64_t heard_ns)
+{
+	char ago[TIME];
+
+	if (heard_ns == UINT64_MAX)
+		spokei_lines_put(lines, ", nothing heard");
+	else
+		spokei_lines_put(lines, ", heard %s ago", print_time(ago, heard_ns));
 }
 
 /* --- the engine */
@@ -107,14 +116,13 @@ static void put_endpoint(struct spokei_lines *lines, const struct spokei_endpoin
 {
 	struct spoke_endpoint_info info;
 	char name[NAME];
-	char heard[TIME];
 	char retry[TIME];
 
 	spokei_endpoint_info(endpoint, &info);
-	spokei_lines_put(lines, "  %-22s %-10s%s %" PRIu32 " in flight, %u missed, heard %s ago",
+	spokei_lines_put(lines, "  %-22s %-10s%s %" PRIu32 " in flight, %u missed",
 			 escape(name, info.name), spoke_endpoint_state_name(info.state),
-			 info.ejected ? " ejected," : "", info.actives, info.missed,
-			 print_time(heard, info.heard_ns));
+			 info.ejected ? " ejected," : "", info.actives, info.missed);
+	put_heard(lines, info.heard_ns);
 	if (info.state == SPOKE_ENDPOINT_BACKOFF)
 		spokei_lines_put(lines, ", attempt %" PRIu32 " in %s", info.attempt,
 				 print_time(retry, info.retry_ns));
@@ -179,12 +187,13 @@ static void put_peer(struct spokei_lines *lines, const struct spokei_conn *conn)
 {
 	struct spoke_peer_info info;
 	char name[NAME];
-	char heard[TIME];
 
 	spokei_peer_look(conn, &info);
-	spokei_lines_put(lines, "  %-22s %-10s %" PRIu32 " in flight, %u missed, heard %s ago\n",
+	spokei_lines_put(lines, "  %-22s %-10s %" PRIu32 " in flight, %u missed",
 			 escape(name, info.name), spokei_status_peer_state(&info), info.in_flight,
-			 info.missed, print_time(heard, info.heard_ns));
+			 info.missed);
+	put_heard(lines, info.heard_ns);
+	spokei_lines_put(lines, "\n");
 }
 
 static void put_places(struct spokei_lines *lines, const struct spoke_provider *provider)

@@ -18,13 +18,10 @@ foreach(component IN LISTS CPACK_COMPONENTS_ALL)
 	file(GLOB texts ${usr}/share/doc/${name}/changelog.Debian ${usr}/share/man/man*/*)
 	execute_process(COMMAND gzip -9nf ${texts} COMMAND_ERROR_IS_FATAL ANY)
 
-	# The static library goes as ordinary code: neither debugging nor another compiler's own form.
 	file(GLOB_RECURSE archives ${usr}/lib/*.a)
 	foreach(archive IN LISTS archives)
 		execute_process(COMMAND ${CPACK_SPOKE_STRIP} --strip-debug --remove-section=.comment
-			--remove-section=.gnu.lto_* --remove-section=.gnu.debuglto_*
-			--strip-symbol=__gnu_lto_v1 --enable-deterministic-archives ${archive}
-			COMMAND_ERROR_IS_FATAL ANY)
+			--enable-deterministic-archives ${archive} COMMAND_ERROR_IS_FATAL ANY)
 	endforeach()
 
 	# The command's library is where every program looks.

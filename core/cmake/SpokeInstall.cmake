@@ -30,6 +30,20 @@ install(TARGETS spoke_static EXPORT spoke-static
 	ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT spoke_development
 	FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT spoke_development)
 
+# The compiler's own form of the code in the static library is for the same version of the same compiler
+# only: another one that finds it refuses to link. The ordinary code beside it stays.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+	install(CODE "
+	set(spoke_archive \"${CMAKE_INSTALL_LIBDIR}/libspoke.a\")
+	if(NOT IS_ABSOLUTE \"\${spoke_archive}\")
+		string(PREPEND spoke_archive \"\${CMAKE_INSTALL_PREFIX}/\")
+	endif()
+	execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --remove-section=.gnu.lto_*
+		--remove-section=.gnu.debuglto_* --strip-symbol=__gnu_lto_v1
+		\"\$ENV{DESTDIR}\${spoke_archive}\" COMMAND_ERROR_IS_FATAL ANY)"
+		COMPONENT spoke_development)
+endif()
+
 # --- the CMake package
 
 # The shared library needs nothing of what it stands on to be found; the static one does. So each has
@@ -150,7 +164,7 @@ endfunction()
 spoke_install(development ${CMAKE_INSTALL_MANDIR}/man3 spoke/spoke.3)
 spoke_install(development ${spoke_examples_dir}
 	echo_provider.c echo_consumer.c blocking_consumer.c echo.cc)
-spoke_install(command ${spoke_examples_dir} spoke/echo-provider.service)
+spoke_install(command ${spoke_examples_dir} spoke/echo-provider.service spoke/spoke.conf)
 if(TARGET spoke_command)
 	spoke_install(command ${CMAKE_INSTALL_MANDIR}/man1 spoke/spoke.1)
 	spoke_install(command ${CMAKE_INSTALL_MANDIR}/man5 spoke/spoke.conf.5)

@@ -97,6 +97,22 @@ function(spoke_floor name)
 	endforeach()
 endfunction()
 
+# spoke_embed(<floor> <file> <header> <name>): a file as an array of bytes, with <name>_len beside it,
+# as the header declares them.
+function(spoke_embed floor file header name)
+	set(input ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+	cmake_path(GET file STEM stem)
+	set(output ${CMAKE_CURRENT_BINARY_DIR}/embedded_${stem}.c)
+	set(script ${PROJECT_SOURCE_DIR}/core/cmake/EmbedFile.cmake)
+	add_custom_command(OUTPUT ${output}
+		COMMAND ${CMAKE_COMMAND} -DINPUT=${input} -DOUTPUT=${output} -DHEADER=${header}
+			-DNAME=${name} -P ${script}
+		DEPENDS ${input} ${script}
+		COMMENT "Embedding ${file}"
+		VERBATIM)
+	target_sources(spoke_${floor} PRIVATE ${output})
+endfunction()
+
 # spoke_adapter(<floor> <library> <definition> <sentence> SOURCES <file>... [HEADERS <file>...])
 #
 # A part of a floor that stands on a library which may be missing: with it the definition is made for

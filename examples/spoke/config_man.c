@@ -95,6 +95,12 @@ static const char head[] =
 	"Of what is said of the same the later counts, in this order: the default, the URL\n"
 	"of a provider in the registry, the file, the URL in the program, the options in\n"
 	"the program.\n"
+	".Pp\n"
+	"A consumer's URL says keys of [consumer] as its parameters, those of [registry]\n"
+	"with\n"
+	".Ql registry.\n"
+	"before them, and those of a method with its name and a dot before them:\n"
+	".Dl dubbo://127.0.0.1:20880/demo.EchoService?retries=1&echo.timeout=200ms\n"
 	".Ss Reload\n"
 	"A program that asks for it reads its file again on\n"
 	".Dv SIGHUP .\n"
@@ -115,7 +121,7 @@ static const char foot[] = ".El\n"
 /* "[consumer], [service.NAME]" as a heading. */
 static void print_heading(const char *sections)
 {
-	const char *before = ".Ss In [";
+	const char *before = ".Ss Keys in [";
 
 	while (*sections) {
 		size_t len = strcspn(sections, ",");
@@ -134,7 +140,7 @@ static void print_key(const struct spoke_config_key *key)
 		printf(" No = %s", key->preset);
 	printf("\n%s\n.br\n%s", key->sentence, key->kind);
 	if (*key->range)
-		printf(", %s", key->range);
+		printf(": %s", key->range);
 	printf("%s\n", key->live ? "; live" : "");
 }
 

@@ -48,7 +48,7 @@ int ending_say(enum verb_end end, const char *verb, const char *format, ...)
 
 int ending_flush(int end, const char *verb)
 {
-	if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE)
+	if (fflush(stdout) && errno != EPIPE)
 		return ending_say(VERB_REMOTE, verb, "the output cannot be written: %s",
 				  strerror(errno));
 	return end;

@@ -34,8 +34,11 @@ int statusrig_tear_down(void **state)
 /* With a NUL behind it. */
 static const char *text_of_out(void)
 {
+	const char *text;
+
 	assert_int_equal(spokei_buffer_append(&out, "", 1), 0);
-	return (const char *)spokei_buffer_data(&out);
+	text = (const char *)spokei_buffer_data(&out);
+	return text ? text : "";
 }
 
 /* It is asked in a turn, as by whoever shows it. */

@@ -128,18 +128,6 @@ static void weight_and_warm_up_may_be_none(void **state)
 	assert_non_null(strstr(fakereg_first(ECHO), "warmup=0&weight=0"));
 }
 
-static void where_it_shows_itself_is_listed(void **state)
-{
-	const struct spoke_provider_options options = { .admin = "[::1]:9090" };
-
-	(void)state;
-	provide(&options);
-	add(ECHO, NULL, NULL);
-	listen_at(HERE);
-	keeperrig_pass(10 * MS);
-	assert_non_null(strstr(fakereg_first(ECHO), "?admin=%5B::1%5D:9090&anyhost="));
-}
-
 static void each_service_is_listed_at_each_place(void **state)
 {
 	size_t wanted;
@@ -223,11 +211,6 @@ static void wrong_options_are_refused_with_a_sentence(void **state)
 		{ { .advertise = "u@host" }, SPOKE_EINVAL, "advertise", "u@host" },
 		{ { .advertise = "0.0.0.0" }, SPOKE_EINVAL, "advertise", "0.0.0.0" },
 		{ { .advertise = "[::]" }, SPOKE_EINVAL, "advertise", "[::]" },
-		{ { .admin = "localhost" }, SPOKE_EINVAL, "admin", "localhost" },
-		{ { .admin = "h:9/x" }, SPOKE_EINVAL, "admin", "h:9/x" },
-		{ { .admin = "h:65536" }, SPOKE_EINVAL, "admin", "h:65536" },
-		{ { .admin = "h:0" }, SPOKE_EINVAL, "admin", "h:0" },
-		{ { .admin = "javascript:1@h:9" }, SPOKE_EINVAL, "admin", "javascript" },
 		{ { .application = "a\nb" }, SPOKE_EINVAL, "application", "a\\x0ab" },
 		{ { .weight = 3000000000u }, SPOKE_ERANGE, "weight", "3000000000" },
 		{ { .warmup_ns = UINT64_MAX - 1 }, SPOKE_ERANGE, "warmup_ns", "551614" },
@@ -440,7 +423,6 @@ int main(void)
 		KEPT(a_service_is_listed_as_providers_of_dubbo_are),
 		KEPT(what_is_not_said_is_left_out_or_as_it_is_preset),
 		KEPT(weight_and_warm_up_may_be_none),
-		KEPT(where_it_shows_itself_is_listed),
 		KEPT(each_service_is_listed_at_each_place),
 		KEPT(a_provider_may_be_known_by_another_host),
 		KEPT(nobody_is_told_to_call_a_wildcard),

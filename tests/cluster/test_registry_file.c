@@ -55,6 +55,24 @@ static void who_subscribes_is_told_the_whole_list_now_and_as_it_changes(void **s
 	rig_assert_no_more(one);
 }
 
+static void of_all_services_their_names_are_told(void **state)
+{
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+
+	put(rig, A "\n" OTHER "\nnonsense\ndubbo://10.0.0.9:1\n");
+	assert_int_equal(rig_subscribe(one, 7, "*"), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 7, 0);
+	rig_assert_list(one, 7, "consumer://any/demo.Echo\nconsumer://any/demo.Other\n");
+	put(rig, "dubbo+unix:/run/echo.sock?interface=a%20b%26c\n");
+	rig_assert_list(one, 7, "consumer://any/a%20b&c\n");
+	assert_int_equal(rig_unsubscribe(one, 8, 7), 0);
+	put(rig, A "\n");
+	rig_assert_done(one, 8, 0);
+	rig_assert_no_more(one);
+}
+
 static void a_missing_file_lists_nobody(void **state)
 {
 	struct rig *rig = rig_with(state, 1);
@@ -391,6 +409,7 @@ int main(void)
 #define CASE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
 	const struct CMUnitTest tests[] = {
 		CASE(who_subscribes_is_told_the_whole_list_now_and_as_it_changes),
+		CASE(of_all_services_their_names_are_told),
 		CASE(a_missing_file_lists_nobody),
 		CASE(of_two_subscriptions_each_is_told_its_own),
 		CASE(lines_are_read_whatever_surrounds_them),

@@ -48,6 +48,21 @@ static void the_protocol_is_that_of_the_url(void **state)
 	rig_assert_list(one, 1, "msgpack-rpc://[::1]/demo.Echo\n");
 }
 
+static void what_services_there_are_is_not_known(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = open_one(state, "static://h:1");
+
+	assert_int_equal(rig_subscribe(one, 1, "*"), 0);
+	assert_int_equal(rig_subscribe(one, 2, "**"), 0);
+	rig_pass(rig, SECOND);
+	rig_assert_done(one, 1, SPOKE_EUNSUPPORTED);
+	rig_assert_done(one, 2, 0);
+	rig_assert_list(one, 2, "dubbo://h:1/**\n");
+	rig_assert_no_more(one);
+	assert_non_null(strstr(spoke_engine_why(one->engine), "name a service"));
+}
+
 static void all_else_is_done_at_once(void **state)
 {
 	struct rig *rig = *state;
@@ -156,6 +171,10 @@ static void the_catalog_knows_it_by_its_scheme(void **state)
 	assert_ptr_equal(spokei_catalog_registry("static"), &spokei_registry_static);
 	assert_non_null(spokei_catalog_registry("file"));
 	assert_null(spokei_catalog_registry("statics"));
+	assert_ptr_equal(spoke_registry_find("static"), &spokei_registry_static);
+	assert_non_null(spoke_registry_find("zookeeper"));
+	assert_null(spoke_registry_find("dubbo"));
+	assert_null(spoke_registry_find(NULL));
 }
 
 int main(void)
@@ -164,6 +183,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(any_service_has_the_places_of_the_url),
 		CASE(the_protocol_is_that_of_the_url),
+		CASE(what_services_there_are_is_not_known),
 		CASE(all_else_is_done_at_once),
 		CASE(it_may_be_closed_in_any_callback),
 		CASE(a_url_that_names_no_places_is_refused_with_a_sentence),

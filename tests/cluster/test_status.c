@@ -208,6 +208,38 @@ static void of_many_tickets_the_next_ones_are_shown(void **state)
 	(void)statusrig_text(rig.engine);
 }
 
+/* Those with short pauses, which came last, are due first, and the others after them. */
+static void pauses_may_differ(void **state)
+{
+	struct spoke_method *methods[2];
+	struct jsonread status;
+	uint64_t before = 0;
+	char path[40];
+
+	(void)state;
+	clusterrig_provide(1);
+	methods[0] = clusterrig_failback(
+		"retry.period=5s&failback.tasks=1000&upper.retry.period=1s");
+	methods[1] = clusterrig_method("upper", NULL);
+	clusterrig_kill(0);
+	clusterrig_pass(SECOND);
+	for (unsigned i = 0; i < 150; i++) {
+		(void)clusterrig_call(methods[i >= 120]);
+		clusterrig_pass(MS);
+	}
+	status = look();
+	EXPECT(status, "consumers[0].due_more", 50);
+	for (unsigned i = 0; i < 100; i++) {
+		(void)snprintf(path, sizeof(path), "consumers[0].due[%u].method", i);
+		EXPECT_TEXT(status, path, i < 30 ? "upper" : "echo");
+		(void)snprintf(path, sizeof(path), "consumers[0].due[%u].in_ms", i);
+		assert_true(jsonread_u64(status, path) >= before);
+		before = jsonread_u64(status, path);
+	}
+	/* Of the others the first ones. */
+	assert_in_range(before, 4800, 4950);
+}
+
 static void a_second_is_a_sample(void **state)
 {
 	struct spoke_method *echo;
@@ -313,6 +345,7 @@ int main(void)
 		T(who_fails_is_ejected),
 		T(tickets_are_shown_as_they_are_due),
 		T(of_many_tickets_the_next_ones_are_shown),
+		T(pauses_may_differ),
 		T(a_second_is_a_sample),
 		T(the_last_events_are_shown),
 		T(hostile_names_are_harmless),

@@ -65,6 +65,16 @@ run() {
 	esac
 }
 
+# await <text> <file>: until it is there.
+await() {
+	tries=0
+	until grep -q -e "$1" "$2"; do
+		tries=$((tries + 1))
+		[ $tries -lt 500 ] || fail "no $1 in: $(cat "$2")"
+		sleep 0.01
+	done
+}
+
 call() {
 	serve --port 0 "unix:$work/sock"
 	for url in "tcp://$at" "$at" "dubbo://$at" "dubbo://$at/demo.EchoService" \
@@ -134,6 +144,20 @@ faults() {
 	run 4 '1: no connection could be made*' '*' ping "$at" -c 1
 	run 4 '1 sent, 0 answered*' '' ping "$at" -c 1 -q
 
+	printf '[provider]\nheartbeat = 5s\n' >"$work/settings"
+	printf '[provider]\nheartbeat = 5x\nhartbeat = 5s\n' >"$work/wrong"
+	run 2 '' '*wrong:2: heartbeat = 5x:*wrong:3: hartbeat = 5s:*' \
+		serve --port 0 --config "$work/wrong"
+	"$spoke" serve --quiet --port 0 --admin 127.0.0.1:0 --config "$work/settings" >"$work/log" &
+	pid=$!
+	started="$started $pid"
+	await '^shows itself at' "$work/log"
+	at=$(sed -n '1s/.* listens at //p' "$work/log")
+	run 0 '1' '' call "$at" --config "$work/settings" demo.EchoService.echo 1
+	run 0 '*demo.EchoService*' '' \
+		top --once "$(sed -n 's|^shows itself at http://\(.*\)/|\1|p' "$work/log")"
+	finish TERM
+
 	serve --port 0 --drop-rate 100%
 	run 3 '' '*deadline passed*' call "$at" -t 30ms demo.EchoService.echo 1
 	finish TERM
@@ -151,16 +175,6 @@ faults() {
 	run 0 '1' '' call "$at" demo.EchoService.echo 1
 	finish TERM
 	grep -q 'freezes now' "$work/frozen" || fail "serve did not say that it freezes"
-}
-
-# await <text> <file>: until it is there.
-await() {
-	tries=0
-	until grep -q -e "$1" "$2"; do
-		tries=$((tries + 1))
-		[ $tries -lt 500 ] || fail "no $1 in: $(cat "$2")"
-		sleep 0.01
-	done
 }
 
 registry() {
@@ -208,7 +222,7 @@ verbs() {
 	run 2 '' '*which method[?]*usage: spoke call*' call tcp://127.0.0.1:1
 	run 2 '' '*URL: cluster=failovr: not known; use *' call h:1 a.b --cluster=failovr
 	run 2 '' '*tpc://h:1: not known; write *' call tpc://h:1 a.b
-	run 2 '' '*the arguments, byte 3: *' call h:1 a.b '[1 2]'
+	run 2 '' '*the arguments, byte 4: *' call h:1 a.b '[1 2]'
 	run 2 '' '*: a port is a number*' call tcp://h:x a.b
 	run 2 '' '*no service*' call tcp://127.0.0.1:1 b
 	run 2 '' '*--drop-rate=2: not a share*' serve --drop-rate 2

@@ -131,71 +131,72 @@ static void other_ways_to_write_it_are_read(void **state)
 	assert_again(" \n", "");
 }
 
+static const struct {
+	const char *text;
+	const char *wanted; /* the beginning */
+} wrong_ones[] = {
+	{ "[1,2", "ESYNTAX 4 it ends inside" },
+	{ "[1,]", "ESYNTAX 3 no value" },
+	{ "[,1]", "ESYNTAX 1 no value" },
+	{ "[1 2]", "ESYNTAX 3 a comma or ]" },
+	{ "[1}", "ESYNTAX 2 a comma or ]" },
+	{ "{1:2}", "ESYNTAX 1 a key" },
+	{ "{\"a\"}", "ESYNTAX 4 a colon" },
+	{ "{\"a\":1,}", "ESYNTAX 7 a key" },
+	{ "{\"a\":1 \"b\":2}", "ESYNTAX 7 a comma or }" },
+	{ "]", "ESYNTAX 0 no value" },
+	{ "1true", "ESYNTAX 1 something behind" },
+	{ "[]]", "ESYNTAX 2 something behind" },
+	{ "nul", "ESYNTAX 0 no value" },
+	{ "hello", "ESYNTAX 0 no value" },
+	{ "01", "ESYNTAX 0 a number begins" },
+	{ "-", "ESYNTAX 0 no value" },
+	{ "+1", "ESYNTAX 0 no value" },
+	{ ".5", "ESYNTAX 0 no value" },
+	{ "1.", "ESYNTAX 2 the number goes on" },
+	{ "1.e5", "ESYNTAX 2 the number goes on" },
+	{ "1e", "ESYNTAX 2 the number goes on" },
+	{ "1e+", "ESYNTAX 3 the number goes on" },
+	{ "0x10", "ESYNTAX 1 something behind" },
+	{ "NaN", "ESYNTAX 0 no value" },
+	{ "18446744073709551616", "ERANGE 0 an integer beyond" },
+	{ "-9223372036854775809", "ERANGE 0 an integer beyond" },
+	{ "1e999", "ERANGE 0 a number beyond" },
+	{ "\"a", "ESYNTAX 2 the string has no end" },
+	{ "\"\\", "ESYNTAX 2 no escape" },
+	{ "\"\\x\"", "ESYNTAX 2 no escape" },
+	{ "\"\\u12g4\"", "ESYNTAX 5 four hex" },
+	{ "\"\\ud800\"", "ESYNTAX 7 the first half" },
+	{ "\"\\ud800\\u0041\"", "ESYNTAX 13 the first half" },
+	{ "\"\\udc00\"", "ESYNTAX 7 the second half" },
+	{ "\"a\nb\"", "ESYNTAX 2 a control byte" },
+	{ "\"\xff\"", "ESYNTAX 1 no UTF-8" },
+	{ "\"\xc0\x80\"", "ESYNTAX 1 no UTF-8" },
+	{ "\"\xed\xa0\x80\"", "ESYNTAX 1 no UTF-8" },
+	{ "\"\xf4\x90\x80\x80\"", "ESYNTAX 1 no UTF-8" },
+	{ "\"\xe2\x82\"", "ESYNTAX 1 no UTF-8" },
+	{ "{\"$bin\":\"A\"}", "ESYNTAX 11 the string is no base64" },
+	{ "{\"$bin\":\"A*==\"}", "ESYNTAX 14 the string is no base64" },
+	{ "{\"$bin\":\"AB==\"}", "ESYNTAX 14 the string is no base64" },
+	{ "{\"$ext\":[128,\"\"]}", "ESYNTAX 9 the type" },
+	{ "{\"$ext\":[1]}", "ESYNTAX 10 a $ext is" },
+	{ "{\"$float\":\"x\"}", "ESYNTAX 13 a $float is" },
+	{ "{\"$map\":[1]}", "ESYNTAX 9 a $map has arrays" },
+	{ "{\"$map\":[[1]]}", "ESYNTAX 12 a pair" },
+	{ "{\"$map\":[[1,2,3]]}", "ESYNTAX 14 a pair" },
+	{ "{\"$map\":[[1,2]],\"b\":1}", "ESYNTAX 15 a $map stands alone" },
+};
+
 static void what_is_no_json_is_refused_with_its_place(void **state)
 {
-	static const struct {
-		const char *text;
-		const char *wanted; /* the beginning */
-	} cases[] = {
-		{ "[1,2", "ESYNTAX 4 it ends inside" },
-		{ "[1,]", "ESYNTAX 3 no value" },
-		{ "[,1]", "ESYNTAX 1 no value" },
-		{ "[1 2]", "ESYNTAX 3 a comma or ]" },
-		{ "[1}", "ESYNTAX 2 a comma or ]" },
-		{ "{1:2}", "ESYNTAX 1 a key" },
-		{ "{\"a\"}", "ESYNTAX 4 a colon" },
-		{ "{\"a\":1,}", "ESYNTAX 7 a key" },
-		{ "{\"a\":1 \"b\":2}", "ESYNTAX 7 a comma or }" },
-		{ "]", "ESYNTAX 0 no value" },
-		{ "1true", "ESYNTAX 1 something behind" },
-		{ "[]]", "ESYNTAX 2 something behind" },
-		{ "nul", "ESYNTAX 0 no value" },
-		{ "hello", "ESYNTAX 0 no value" },
-		{ "01", "ESYNTAX 0 a number begins" },
-		{ "-", "ESYNTAX 0 no value" },
-		{ "+1", "ESYNTAX 0 no value" },
-		{ ".5", "ESYNTAX 0 no value" },
-		{ "1.", "ESYNTAX 2 the number goes on" },
-		{ "1.e5", "ESYNTAX 2 the number goes on" },
-		{ "1e", "ESYNTAX 2 the number goes on" },
-		{ "1e+", "ESYNTAX 3 the number goes on" },
-		{ "0x10", "ESYNTAX 1 something behind" },
-		{ "NaN", "ESYNTAX 0 no value" },
-		{ "18446744073709551616", "ERANGE 0 an integer beyond" },
-		{ "-9223372036854775809", "ERANGE 0 an integer beyond" },
-		{ "1e999", "ERANGE 0 a number beyond" },
-		{ "\"a", "ESYNTAX 2 the string has no end" },
-		{ "\"\\", "ESYNTAX 2 no escape" },
-		{ "\"\\x\"", "ESYNTAX 2 no escape" },
-		{ "\"\\u12g4\"", "ESYNTAX 5 four hex" },
-		{ "\"\\ud800\"", "ESYNTAX 7 the first half" },
-		{ "\"\\ud800\\u0041\"", "ESYNTAX 13 the first half" },
-		{ "\"\\udc00\"", "ESYNTAX 7 the second half" },
-		{ "\"a\nb\"", "ESYNTAX 2 a control byte" },
-		{ "\"\xff\"", "ESYNTAX 1 no UTF-8" },
-		{ "\"\xc0\x80\"", "ESYNTAX 1 no UTF-8" },
-		{ "\"\xed\xa0\x80\"", "ESYNTAX 1 no UTF-8" },
-		{ "\"\xf4\x90\x80\x80\"", "ESYNTAX 1 no UTF-8" },
-		{ "\"\xe2\x82\"", "ESYNTAX 1 no UTF-8" },
-		{ "{\"$bin\":\"A\"}", "ESYNTAX 11 the string is no base64" },
-		{ "{\"$bin\":\"A*==\"}", "ESYNTAX 14 the string is no base64" },
-		{ "{\"$bin\":\"AB==\"}", "ESYNTAX 14 the string is no base64" },
-		{ "{\"$ext\":[128,\"\"]}", "ESYNTAX 9 the type" },
-		{ "{\"$ext\":[1]}", "ESYNTAX 10 a $ext is" },
-		{ "{\"$float\":\"x\"}", "ESYNTAX 13 a $float is" },
-		{ "{\"$map\":[1]}", "ESYNTAX 9 a $map has arrays" },
-		{ "{\"$map\":[[1]]}", "ESYNTAX 12 a pair" },
-		{ "{\"$map\":[[1,2,3]]}", "ESYNTAX 14 a pair" },
-		{ "{\"$map\":[[1,2]],\"b\":1}", "ESYNTAX 15 a $map stands alone" },
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *out = again(cases[i].text, JSON_LINE);
+	for (size_t i = 0; i < sizeof(wrong_ones) / sizeof(wrong_ones[0]); i++) {
+		char *out = again(wrong_ones[i].text, JSON_LINE);
 
-		if (strncmp(out, cases[i].wanted, strlen(cases[i].wanted)) != 0)
-			print_error("%s: %s\n", cases[i].text, out);
-		assert_int_equal(strncmp(out, cases[i].wanted, strlen(cases[i].wanted)), 0);
+		if (strncmp(out, wrong_ones[i].wanted, strlen(wrong_ones[i].wanted)) != 0)
+			print_error("%s: %s\n", wrong_ones[i].text, out);
+		assert_int_equal(strncmp(out, wrong_ones[i].wanted, strlen(wrong_ones[i].wanted)),
+				 0);
 		free(out);
 	}
 }

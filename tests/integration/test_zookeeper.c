@@ -218,6 +218,26 @@ static void names_that_are_no_urls_are_passed_over(void **state)
 	assert_true(zoorig_said("no encoded URL: a%00b"));
 }
 
+static void of_all_services_their_names_are_told(void **state)
+{
+	uint64_t intent;
+
+	(void)state;
+	stranger_makes_folder();
+	assert_int_equal(stranger_create("/dubbo/a%20b", "", 0), ZOK);
+	assert_int_equal(stranger_create("/dubbo/config", "", 0), ZOK);
+	assert_int_equal(stranger_create("/dubbo/%zz", "", 0), ZOK);
+	zoorig_open("");
+	intent = zoorig_subscribe("*");
+	zoorig_until(strstr(zoorig_list(intent), LIST("consumer://any/" SERVICE)) != NULL);
+	assert_non_null(strstr(zoorig_list(intent), LIST("consumer://any/a%20b")));
+	assert_null(strstr(zoorig_list(intent), "config"));
+	assert_true(zoorig_said("no encoded URL: %zz"));
+	assert_int_equal(stranger_create("/dubbo/c", "", 0), ZOK);
+	zoorig_until(strstr(zoorig_list(intent), LIST("consumer://any/c")) != NULL);
+	assert_non_null(strstr(zoorig_list(intent), LIST("consumer://any/a%20b")));
+}
+
 static void of_too_many_providers_the_first_count(void **state)
 {
 	uint64_t intent;
@@ -248,6 +268,7 @@ int main(void)
 		ZOORIG_TEST(a_list_is_told_and_told_again_when_it_changes),
 		ZOORIG_TEST(who_has_unsubscribed_hears_nothing_more),
 		ZOORIG_TEST(names_that_are_no_urls_are_passed_over),
+		ZOORIG_TEST(of_all_services_their_names_are_told),
 		ZOORIG_TEST(of_too_many_providers_the_first_count),
 	};
 

@@ -43,8 +43,8 @@ struct spoke_registry {
 	 * for the call. What is withdrawn and unsubscribed is named by the intent that published or
 	 * subscribed it (`which`), which is over with that, done or not: nothing is told of it any
 	 * more; if that failed it may be asked for again, of the same intent, or published anew.
-	 * An error says that nothing was begun: ENOMEM, or EUNAVAILABLE. To subscribe to "*" is done
-	 * with EUNSUPPORTED by a registry that does not know what services there are.
+	 * An error says that nothing was begun: ENOMEM, or EUNAVAILABLE. To subscribe to "*" is
+	 * done with EUNSUPPORTED by a registry that does not know what services there are.
 	 */
 	int (*publish)(void *registry, uint64_t intent, const char *service, const char *url);
 	int (*withdraw)(void *registry, uint64_t intent, uint64_t which);
@@ -56,8 +56,8 @@ struct spoke_registry {
 	void (*close)(void *registry);
 };
 
-/* The registry of a scheme, as "file"; NULL: there is none. One that is not built in says so when it
- * is opened. Any thread. */
+/* The registry of a scheme, as "file"; NULL: there is none. One that is not built in says so when
+ * it is opened. Any thread. */
 SPOKE_API const struct spoke_registry *spoke_registry_find(const char *scheme);
 
 SPOKE_END_DECLS

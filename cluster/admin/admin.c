@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of the page: its options, its times, its end. */
+#include "cluster/admin/admin_parts.h"
+
+#define VIEWERS_MAX 16u
+#define TOKEN_BYTES 16u
+#define TOKEN_MAX 256u
+#define NAME_MAX_LEN 128u
+#define ACTION_NAME_MAX 32u
+#define SENTENCE_MAX 256u
+#define PRINTED_TOKEN (2 * TOKEN_BYTES + 1)
+
+/* --- times */
+
+static void admin_due(struct spoke_timer *timer, void *arg)
+{
+	struct spokei_admin_timer *due = spoke_container_of(timer, struct spokei_admin_timer,
+							    timer);
+
+	(void)arg;
+	due->due(due);
+}
+
+bool spokei_admin_arm(struct spoke_admin *admin, struct spokei_admin_timer *timer,
+		      uint64_t delay_ns)
+{
+	struct spoke_wheel *wheel = admin->engine->wheel;
+	uint64_t due_ns = spokei_later(admin->engine->begin_ns, delay_ns);
+
+	if (spoke_timer_armed(&timer->timer))
+		return spoke_wheel_reschedule(wheel, &timer->timer, due_ns) == SPOKE_WHEEL_OK;
+	return spoke_wheel_schedule(wheel, &timer->timer, admin->timer_class, due_ns) ==
+	       SPOKE_WHEEL_OK;
+}
+
+/* Without room for the timer there are no samples any more, which is all that is lost. */
+static void sample_due(struct spokei_admin_timer *timer)
+{
+	struct spoke_admin *admin = spoke_container_of(timer, struct spoke_admin, sample);
+
+	spokei_history_take(&admin->history, admin->engine);
+	(void)spokei_admin_arm(admin, timer, SPOKEI_ADMIN_SAMPLE_NS);
+}
+
+/* --- the end */
+
+static void free_admin(struct spoke_admin *admin)
+{
+	const struct spoke_env *env = admin->engine->env;
+
+	spokei_buffer_fini(&admin->document);
+	spokei_buffer_fini(&admin->body);
+	spokei_crowd_fini(&admin->crowd);
+	spokei_free(env, admin->texts, 1, admin->texts_size);
+	spokei_free(env, admin, 1, sizeof(*admin));
+}
+
+static void admin_bury(struct spokei_task *task)
+{
+	struct spoke_admin *admin = spoke_container_of(task, struct spoke_admin, bury);
+
+	if (!admin->freed) {
+		spokei_roll_retire(admin->engine, &admin->member);
+		return;
+	}
+	spokei_roll_drop(admin->engine, &admin->member);
+	free_admin(admin);
+}
+
+/* Viewers go on the dead list before it, and so look at it no more when it goes. */
+static void end_admin(struct spoke_admin *admin)
+{
+	if (admin->closed)
+		return;
+	admin->closed = true;
+	(void)spoke_wheel_cancel(admin->engine->wheel, &admin->sample.timer);
+	(void)spoke_wheel_cancel(admin->engine->wheel, &admin->tick.timer);
+	spokei_listener_free(admin->listener);
+	while (!spokei_list_empty(&admin->viewers))
+		spokei_viewer_close(
+			spoke_container_of(admin->viewers.next, struct spokei_viewer, node));
+	spokei_engine_dead(admin->engine, &admin->bury);
+}
+
+void spoke_admin_free(struct spoke_admin *admin)
+{
+	if (admin == NULL || admin->freed)
+		return;
+	admin->freed = true;
+	end_admin(admin);
+	spokei_engine_dead(admin->engine, &admin->bury);
+}
+
+static void admin_close(struct spokei_member *member)
+{
+	end_admin(spoke_container_of(member, struct spoke_admin, member));
+}
+
+static void admin_member_free(struct spokei_member *member)
+{
+	spoke_admin_free(spoke_container_of(member, struct spoke_admin, member));
+}
+
+/* A drain does not wait for who watches it: from now on only the engine's end closes this. */
+static void admin_drain(struct spokei_member *member)
+{
+	struct spoke_admin *admin = spoke_container_of(member, struct spoke_admin, member);
+
+	spokei_roll_retire(admin->engine, member);
+}
+
+/* --- the beginning */
+
+static int wrong(struct spoke_engine *engine, const char *what, const char *right)
+{
+	spokei_event(engine, SPOKE_EINVAL, "option %s of the admin page: %s", what, right);
+	return SPOKE_EINVAL;
+}
+
+static bool is_visible(const char *text)
+{
+	for (; *text != '\0'; text++) {
+		if (*text <= ' ' || *text > '~')
+			return false;
+	}
+	return true;
+}
+
+static bool is_action_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < len; i++) {
+		char c = name[i];
+
+		if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
+		    c != '-')
+			return false;
+	}
+	return len > 0 && len <= ACTION_NAME_MAX;
+}
+
+static int check_actions(struct spoke_engine *engine, const struct spoke_admin_options *with)
+{
+	if (with->action_count > SPOKEI_ADMIN_ACTIONS_MAX)
+		return wrong(engine, "actions", "at most 16");
+	for (size_t i = 0; i < with->action_count; i++) {
+		const struct spoke_admin_action *action = &with->actions[i];
+
+		if (action->name == NULL || !is_action_name(action->name))
+			return wrong(engine, "actions",
+				     "a name is 1 to 32 letters, digits and hyphens");
+		if (action->sentence == NULL || strlen(action->sentence) > SENTENCE_MAX)
+			return wrong(engine, "actions", "each has a sentence of at most 256 bytes");
+		if (action->act == NULL)
+			return wrong(engine, "actions", "each has a function");
+		for (size_t j = 0; j < i; j++) {
+			if (strcmp(with->actions[j].name, action->name) == 0)
+				return wrong(engine, "actions", "a name is there twice");
+		}
+	}
+	return SPOKE_OK;
+}
+
+static int check(struct spoke_engine *engine, const struct spoke_admin_options *with,
+		 struct spoke_address *ret_address)
+{
+	const struct spoke_env *env = engine->env;
+	size_t token_len = with->token ? strlen(with->token) : 1;
+
+	if (spokei_engine_forked(engine))
+		return SPOKE_EFORKED;
+	if (spokei_engine_ending(engine))
+		return SPOKE_ECLOSED;
+	if (env->net->parse(env->ctx, with->listen ? with->listen : "127.0.0.1:0", ret_address))
+		return wrong(engine, "listen",
+			     "an address in digits, as 127.0.0.1:9090, or unix:PATH");
+	if (with->name && strlen(with->name) > NAME_MAX_LEN)
+		return wrong(engine, "name", "at most 128 bytes");
+	if (token_len == 0 || token_len > TOKEN_MAX || (with->token && !is_visible(with->token)))
+		return wrong(engine, "token", "1 to 256 visible characters of ASCII");
+	return check_actions(engine, with);
+}
+
+static size_t size_of(const char *text)
+{
+	return strlen(text) + 1;
+}
+
+/* Copies a text to where there is room left for it. */
+static const char *copy(char **room, const char *text)
+{
+	char *at = *room;
+
+	memcpy(at, text, size_of(text));
+	*room += size_of(text);
+	return at;
+}
+
+static void make_token(const struct spoke_env *env, char token[PRINTED_TOKEN])
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned char dice[TOKEN_BYTES];
+
+	env->dice(env->ctx, dice, sizeof(dice));
+	for (size_t i = 0; i < TOKEN_BYTES; i++) {
+		token[2 * i] = digits[dice[i] >> 4];
+		token[2 * i + 1] = digits[dice[i] & 15];
+	}
+	token[PRINTED_TOKEN - 1] = '\0';
+}
+
+static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_options *with)
+{
+	const char *name = with->name ? with->name : "spoke";
+	char made[PRINTED_TOKEN];
+	char *room;
+
+	if (with->token == NULL)
+		make_token(admin->engine->env, made);
+	admin->texts_size = size_of(name) + size_of(with->token ? with->token : made);
+	for (size_t i = 0; i < with->action_count; i++)
+		admin->texts_size += size_of(with->actions[i].name) +
+				     size_of(with->actions[i].sentence);
+	admin->texts = spokei_alloc(admin->engine->env, 1, admin->texts_size);
+	if (admin->texts == NULL)
+		return SPOKE_ENOMEM;
+	room = admin->texts;
+	admin->name = copy(&room, name);
+	admin->token = copy(&room, with->token ? with->token : made);
+	admin->action_count = with->action_count;
+	for (size_t i = 0; i < with->action_count; i++) {
+		admin->actions[i] = with->actions[i];
+		admin->actions[i].name = copy(&room, with->actions[i].name);
+		admin->actions[i].sentence = copy(&room, with->actions[i].sentence);
+	}
+	return SPOKE_OK;
+}
+
+static void admin_accept(void *arg, int fd, const struct spoke_address *peer)
+{
+	spokei_viewer_take(arg, fd, peer);
+}
+
+static int open_admin(struct spoke_admin *admin, const struct spoke_address *address)
+{
+	struct spoke_engine *engine = admin->engine;
+	const struct spoke_env *env = engine->env;
+	int error = spokei_engine_class(engine, "admin", admin_due, &admin->timer_class);
+
+	if (error == SPOKE_OK && !spokei_admin_arm(admin, &admin->sample, SPOKEI_ADMIN_SAMPLE_NS))
+		error = SPOKE_ELIMIT;
+	if (error)
+		return error;
+	error = spokei_listener_new(engine, address, &admin->crowd, admin_accept, admin,
+				    &admin->listener);
+	if (error) {
+		(void)spoke_wheel_cancel(engine->wheel, &admin->sample.timer);
+		return error;
+	}
+	env->net->print(env->ctx, spokei_listener_address(admin->listener), admin->address,
+			sizeof(admin->address));
+	return SPOKE_OK;
+}
+
+int spoke_admin_new(struct spoke_engine *engine, const struct spoke_admin_options *options,
+		    struct spoke_admin **ret_admin)
+{
+	static const struct spoke_admin_options defaults;
+	const struct spoke_admin_options *with = options ? options : &defaults;
+	uint32_t viewers_max = with->viewers_max ? with->viewers_max : VIEWERS_MAX;
+	struct spoke_address address;
+	struct spoke_admin *admin;
+	int error = check(engine, with, &address);
+
+	if (error)
+		return error;
+	admin = spokei_alloc(engine->env, 1, sizeof(*admin));
+	if (admin == NULL)
+		return SPOKE_ENOMEM;
+	admin->engine = engine;
+	admin->number = with->number;
+	admin->born_ns = engine->env->now(engine->env->ctx);
+	admin->bury.run = admin_bury;
+	admin->sample.due = sample_due;
+	admin->tick.due = spokei_admin_tick;
+	spokei_list_init(&admin->viewers);
+	spokei_crowd_init(&admin->crowd, engine->env, viewers_max, viewers_max);
+	spokei_buffer_init(&admin->document, engine->env, SPOKEI_ADMIN_OUT_MAX / 2);
+	spokei_buffer_init(&admin->body, engine->env, SPOKEI_ADMIN_OUT_MAX / 2);
+	spokei_history_init(&admin->history, engine);
+	error = copy_texts(admin, with);
+	if (error == SPOKE_OK)
+		error = open_admin(admin, &address);
+	if (error) {
+		free_admin(admin);
+		return error;
+	}
+	admin->member = (struct spokei_member){
+		.kind = "admin",
+		.close = admin_close,
+		.drain = admin_drain,
+		.free = admin_member_free,
+	};
+	spokei_roll_add(engine, &admin->member);
+	*ret_admin = admin;
+	return SPOKE_OK;
+}
+
+const char *spoke_admin_address(const struct spoke_admin *admin)
+{
+	return admin->address;
+}
+
+const char *spoke_admin_token(const struct spoke_admin *admin)
+{
+	return admin->token;
+}

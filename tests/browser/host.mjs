@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes with a page, and a browser to look at them.
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium } from 'playwright-core';
+
+export const sleep = ms => new Promise(done => setTimeout(done, ms));
+
+// Waits until what `look` returns is truthy.
+export async function until(what, look, ms = 8000) {
+	const end = Date.now() + ms;
+	for (;;) {
+		const seen = await look();
+		if (seen) return seen;
+		if (Date.now() > end) throw new Error(`in vain: ${what}`);
+		await sleep(50);
+	}
+}
+
+export function must(holds, what) {
+	if (!holds) throw new Error(what);
+}
+
+// A stage: a registry, processes, a browser.
+export class Stage {
+	constructor(program) {
+		this.program = program;
+		this.folder = mkdtempSync(join(tmpdir(), 'spoke-browser-'));
+		this.processes = [];
+	}
+	async process(role, name, ...more) {
+		const child = spawn(this.program, [role, name, `file://${this.folder}/providers`, ...more], { stdio: ['ignore', 'pipe', 'inherit'] });
+		const it = { child, said: '', ended: null };
+		child.stdout.on('data', bytes => { it.said += bytes; });
+		child.on('exit', (code, signal) => { it.ended = { code, signal }; });
+		this.processes.push(it);
+		const [, address, token] = await until(`${name} shows its page`, () => /^page (\S+) (\S+)$/m.exec(it.said));
+		return Object.assign(it, { name, address, token, url: `http://${address}/` });
+	}
+	async browse() {
+		this.browser = await chromium.launch({
+			executablePath: '/usr/bin/chromium',
+			args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+		});
+	}
+	// A page of its own, that notes what it should not do.
+	async open(url, options = {}) {
+		const context = await this.browser.newContext({ viewport: { width: 1320, height: 900 }, colorScheme: 'light', ...options });
+		const page = await context.newPage();
+		page.wrong = [];
+		page.on('console', line => { if (['error', 'warning'].includes(line.type())) page.wrong.push(line.text()); });
+		page.on('pageerror', error => page.wrong.push(error.message));
+		page.on('request', request => { if (!request.url().startsWith(new URL('/', url).href) && !request.url().startsWith('data:')) page.wrong.push(`asks for ${request.url()}`); });
+		await page.goto(url);
+		return page;
+	}
+	async end() {
+		if (this.browser) await this.browser.close();
+		for (const it of this.processes) if (!it.ended) it.child.kill('SIGKILL');
+		rmSync(this.folder, { recursive: true, force: true });
+	}
+}

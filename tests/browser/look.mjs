@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// node look.mjs <page_host> <folder for pictures>: what a person would look for, and pictures of it.
+import { join } from 'node:path';
+import { Stage, must, sleep, until } from './host.mjs';
+
+const [program, pictures] = process.argv.slice(2);
+const stage = new Stage(program);
+const picture = (page, name, whole = true) => page.screenshot({ path: join(pictures, `${name}.png`), fullPage: whole });
+const text = (page, selector) => page.locator(selector).first().innerText();
+const row = (page, address) => page.locator('#peers .row', { has: page.locator('.where', { hasText: address }) });
+const isLive = page => until('the stream is live', async () => await text(page, '#live') === 'live');
+const post = (process, path, headers = {}) => fetch(process.url + path, { method: 'POST', headers });
+
+let one, two, consumer, busy, hostile;
+
+const tests = {
+	async 'rows appear, and what they say moves on'() {
+		const page = await stage.open(consumer.url);
+		await isLive(page);
+		await until('two endpoints are ready', async () => await page.locator('#peers .pill', { hasText: 'Ready' }).count() === 2);
+		const calls = async () => Number((await row(page, /./).nth(1).locator('.n').nth(2).innerText()).replace(/\D/g, ''));
+		const before = await calls();
+		must(before >= 0, 'calls are a number');
+		await until('calls are counted', async () => await calls() > before);
+		await until('tickets wait', async () => await page.locator('.task').count() > 0);
+		must(/process \d+/.test(await text(page, '#about')), 'the process is named');
+		must(await text(page, '#pending') !== '–', 'timers are counted');
+		must(await page.locator('#users .user').count() >= 5, 'the users of the wheel are named');
+		must(page.wrong.length === 0, page.wrong.join('; '));
+		await page.context().close();
+	},
+	async 'the wheel is painted, and turns'() {
+		const page = await stage.open(consumer.url);
+		await isLive(page);
+		await sleep(300);
+		const look = () => page.evaluate(() => {
+			const canvas = document.getElementById('dial');
+			const bytes = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+			let painted = 0, sum = 0;
+			for (let i = 3; i < bytes.length; i += 4) { if (bytes[i]) painted++; sum = (sum * 31 + bytes[i] * 7 + bytes[i - 1]) | 0; }
+			return [painted / (bytes.length / 4), sum];
+		});
+		const [share, first] = await look();
+		must(share > .3, `only ${share} of the wheel is painted`);
+		await sleep(150);
+		must((await look())[1] !== first, 'it does not turn');
+		await page.context().close();
+	},
+	async 'each process has a page, and the consumer links to its providers'() {
+		const page = await stage.open(consumer.url);
+		await until('links', async () => await page.locator('#peers a').count() === 2);
+		const links = await page.locator('#peers a').evaluateAll(all => all.map(a => [a.href, a.rel]));
+		must(links.map(l => l[0]).sort().join() === [one.url, two.url].sort().join(), `links lead to ${links}`);
+		must(links.every(l => l[1].includes('noopener')), 'links keep no hold');
+		const [there] = await Promise.all([page.context().waitForEvent('page'), page.locator('#peers a').first().click()]);
+		await until('a provider shows who is connected', async () => await there.locator('#peers .row.peer .pill').count() > 0);
+		must((await there.title()).startsWith('provider'), await there.title());
+		await page.context().close();
+	},
+	async 'it is dark and light, wide and narrow, and nothing sticks out'() {
+		for (const [name, options] of Object.entries({
+			'desktop-light': {}, 'desktop-dark': { colorScheme: 'dark' },
+			'phone-light': { viewport: { width: 375, height: 812 } }, 'phone-dark': { viewport: { width: 375, height: 812 }, colorScheme: 'dark' },
+		})) {
+			const page = await stage.open(busy.url, options);
+			await isLive(page);
+			await sleep(600);
+			const [wide, there, back] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth, getComputedStyle(document.body).backgroundColor]);
+			must(wide <= there, `${name}: ${wide} px wide in ${there}`);
+			const light = back.match(/\d+/g).reduce((sum, v) => sum + Number(v), 0) / 3;
+			must(options.colorScheme === 'dark' ? light < 60 : light > 200, `${name} is ${back}`);
+			must(page.wrong.length === 0, page.wrong.join('; '));
+			await picture(page, name);
+			await page.context().close();
+		}
+	},
+	async 'colours can be chosen, and are kept'() {
+		const page = await stage.open(consumer.url);
+		const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+		const light = await back();
+		await page.locator('#theme').click();
+		await page.locator('#theme').click();
+		const dark = await back();
+		must(dark !== light, 'it stays light');
+		await page.reload();
+		must(await back() === dark, 'it is forgotten');
+		await page.context().close();
+	},
+	async 'with reduced motion it says the same'() {
+		const page = await stage.open(consumer.url, { reducedMotion: 'reduce' });
+		await isLive(page);
+		await until('the wheel is painted', () => page.evaluate(() => document.getElementById('dial').getContext('2d').getImageData(0, 0, 400, 400).data.some(v => v > 0)));
+		must(page.wrong.length === 0, page.wrong.join('; '));
+		await page.context().close();
+	},
+	async 'without JavaScript it shows the status'() {
+		const page = await stage.open(hostile.url, { javaScriptEnabled: false });
+		const words = await text(page, 'pre.plain');
+		must(words.trim().length > 0, 'there is nothing');
+		must(!await page.locator('pre.plain *').count(), 'the status has become markup');
+		must(!await page.locator('#app').isVisible(), 'the empty page is there');
+		await picture(page, 'without-javascript');
+		await page.context().close();
+	},
+	async 'what others say does not become markup'() {
+		const page = await stage.open(hostile.url);
+		await until('the event is there', async () => await page.locator('#happened', { hasText: '<img src=x' }).count());
+		must(await page.title() === '<b>hostile</b> · spoke', await page.title());
+		must(await text(page, 'h1') === '<b>hostile</b>', 'the name is not as it is');
+		must(await page.locator('#happened img, #happened script, h1 b').count() === 0, 'it has become markup');
+		must(page.wrong.length === 0, page.wrong.join('; '));
+		await page.context().close();
+	},
+	async 'nothing is done without the token, and with it after a question'() {
+		must((await post(consumer, 'act/note')).status === 401, 'a POST without a token is taken');
+		must((await post(consumer, 'act/note', { Authorization: 'Bearer wrong' })).status === 401, 'a wrong token is taken');
+		must((await post(consumer, 'act/note', { Authorization: `Bearer ${consumer.token}`, Origin: 'http://evil.example' })).status === 403, 'another origin is taken');
+		must(!consumer.said.includes('acted'), 'it has acted');
+		const plain = await stage.open(consumer.url);
+		await isLive(plain);
+		must(!await plain.locator('#actions').isVisible(), 'buttons without a token');
+		await plain.context().close();
+		const page = await stage.open(`${consumer.url}#token=${consumer.token}`);
+		await page.locator('#actions button', { hasText: 'note' }).click();
+		must((await text(page, 'dialog p')).includes('<img'), 'the sentence is not as it is');
+		await picture(page, 'question', false);
+		await page.locator('#ask-no').click();
+		await page.locator('#actions button', { hasText: 'note' }).click();
+		must(!consumer.said.includes('acted'), 'it has acted before the answer');
+		await page.locator('#ask-yes').click();
+		await until('it acts', () => consumer.said.includes('acted note'));
+		must(!page.url().includes(consumer.token), 'the token stays in the address');
+		must(page.wrong.length === 0, page.wrong.join('; '));
+		await page.context().close();
+	},
+	async 'a frozen process is seen to be: on its page, and on its consumer\'s'() {
+		const page = await stage.open(consumer.url, { colorScheme: 'dark' });
+		const own = await stage.open(two.url);
+		await isLive(own);
+		await until('the endpoint is there', async () => await page.locator('#peers a').count() === 2);
+		const at = await page.locator('#peers .row', { has: page.locator(`a[href="${two.url}"]`) }).locator('.where').innerText();
+		two.child.kill('SIGSTOP');
+		await until('its heartbeats are missed', async () => /Suspect|Connecting|Reconnects|probation/.test(await row(page, at).locator('.pill').innerText()) && await row(page, at).locator('.beats i.on').count() > 0);
+		await until('its own page says so', async () => (await text(own, '#lost')).includes('does not answer'));
+		await until('that is told', async () => await page.locator('#happened li', { hasText: at }).count() > 1);
+		await picture(own, 'frozen', false);
+		await picture(page, 'story');
+		two.child.kill('SIGCONT');
+		await until('its page is live again', async () => !await own.locator('#lost').isVisible());
+		await until('its consumer has it back', async () => /Ready|aside/.test(await row(page, at).locator('.pill').innerText()), 15000);
+		await page.context().close();
+		await own.context().close();
+	},
+	async 'a process that is gone is seen to be, and seen again when it is back'() {
+		const page = await stage.open(one.url);
+		await isLive(page);
+		await picture(page, 'provider');
+		must((await post(one, 'act/drain', { Authorization: `Bearer ${one.token}` })).status === 202, 'it does not drain');
+		await until('it ends', () => one.ended && one.ended.code === 0);
+		await until('its page says so', async () => (await text(page, '#lost')).includes('does not answer'));
+		await page.context().close();
+		const other = await stage.open(consumer.url);
+		await until('its consumer has left it', async () => await other.locator('#peers a').count() === 1);
+		await other.context().close();
+	},
+};
+
+let failed = 0;
+const begun = Date.now();
+try {
+	[one, two] = await Promise.all([stage.process('provider', 'provider 1'), stage.process('provider', 'provider 2')]);
+	[consumer, busy, hostile] = await Promise.all([stage.process('consumer', 'consumer'), stage.process('consumer', 'busy consumer', '1000000'),
+		stage.process('consumer', '<b>hostile</b>'), stage.browse()]);
+	for (const [name, run] of Object.entries(tests)) {
+		const at = Date.now();
+		try {
+			await run();
+			console.log(`ok      ${name} (${Date.now() - at} ms)`);
+		} catch (error) {
+			failed++;
+			console.log(`FAILED  ${name}: ${error.stack}`);
+		}
+	}
+} finally {
+	await stage.end();
+}
+console.log(`${Object.keys(tests).length - failed} of ${Object.keys(tests).length} passed, ${Date.now() - begun} ms; pictures in ${pictures}`);
+process.exit(failed ? 1 : 0);

@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The page of <spoke/admin.h> in a real browser: Debian's chromium, moved by playwright-core.
+#
+#   sh tests/browser/run.sh [<build folder>]     build/dev, with its target page_host
+#
+# What it sees is kept as pictures in build/browser/. On Debian 12 as root a missing browser is a
+# failure, for it could be installed; elsewhere all of this is left out.
+set -eu
+cd "$(dirname "$0")/../.."
+build=${1:-build/dev}
+out=build/browser
+
+must_run() {
+	[ "$(id -u)" = 0 ] && [ -r /etc/os-release ] && (
+		. /etc/os-release
+		[ "${ID:-}" = debian ] && [ "${VERSION_ID:-}" = 12 ]
+	)
+}
+
+missing=
+[ -x /usr/bin/chromium ] || missing="$missing chromium"
+command -v node >/dev/null || missing="$missing nodejs"
+command -v npm >/dev/null || missing="$missing npm"
+if [ -n "$missing" ]; then
+	if must_run; then
+		echo "tests/browser: missing are$missing; apt-get install$missing" >&2
+		exit 1
+	fi
+	echo "tests/browser: left out, for there are no$missing"
+	exit 0
+fi
+if [ ! -x "$build/tests/browser/page_host" ]; then
+	echo "tests/browser: no $build/tests/browser/page_host: cmake --build $build --target page_host" >&2
+	exit 1
+fi
+
+mkdir -p $out
+if ! cmp -s tests/browser/package-lock.json $out/installed.json; then
+	cp tests/browser/package.json tests/browser/package-lock.json $out/
+	(cd $out && npm ci --ignore-scripts --no-audit --no-fund)
+	cp tests/browser/package-lock.json $out/installed.json
+fi
+cp tests/browser/*.mjs $out/
+rm -f $out/*.png
+exec node $out/look.mjs "$build/tests/browser/page_host" $out

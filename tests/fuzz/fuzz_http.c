@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a request of HTTP. A part of them is judged as all of them are, or not yet; what is
+ * found in a whole request lies inside of it, and is what it has to be.
+ */
+#include "cluster/admin/guard.h"
+#include "cluster/admin/http.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVERY_PART 512u /* up to this size all parts are tried, else some */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int holds, const char *law)
+{
+	if (holds)
+		return;
+	(void)fprintf(stderr, "broken: %s\n", law);
+	abort();
+}
+
+static int lies_inside(struct spoke_span span, const char *text, size_t len)
+{
+	const char *at = span.data;
+
+	return at == NULL || (at >= text && at + span.len <= text + len);
+}
+
+/* Judges the first bytes, in a block of exactly their length. */
+static int judge(const uint8_t *data, size_t len)
+{
+	char *text = malloc(len > 0 ? len : 1);
+	struct spokei_http_request request;
+	int verdict;
+
+	require(text != NULL, "there is memory");
+	if (len > 0)
+		memcpy(text, data, len);
+	verdict = spokei_http_read(text, len, &request);
+	if (verdict == SPOKEI_HTTP_WHOLE) {
+		require(request.len <= len && request.len <= SPOKEI_HTTP_REQUEST_MAX,
+			"it is not longer than what there is");
+		require(request.body_len <= SPOKEI_HTTP_BODY_MAX, "its body has its limit");
+		require(request.path.len > 0 && *(const char *)request.path.data == '/',
+			"a path begins with /");
+		require(lies_inside(request.path, text, request.len), "the path lies inside");
+		require(lies_inside(request.host, text, request.len), "the host lies inside");
+		require(lies_inside(request.origin, text, request.len), "the origin lies inside");
+		require(lies_inside(request.authorization, text, request.len),
+			"the authorization lies inside");
+		(void)spokei_guard_host(request.host, "127.0.0.1:9090");
+		(void)spokei_guard_origin(request.origin, request.host);
+		(void)spokei_guard_token(request.authorization, "token");
+	} else {
+		require(verdict == SPOKEI_HTTP_MORE || (verdict >= 400 && verdict <= 505),
+			"a verdict is one of those there are");
+		require(verdict != SPOKEI_HTTP_MORE || len < SPOKEI_HTTP_REQUEST_MAX,
+			"no more is asked for than a request has");
+	}
+	free(text);
+	return verdict;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	size_t step = size <= EVERY_PART ? 1 : size / EVERY_PART + 1;
+	int last = SPOKEI_HTTP_MORE;
+
+	for (size_t len = 0; len < size; len += step) {
+		int verdict = judge(data, len);
+
+		require(last == SPOKEI_HTTP_MORE || verdict == last, "what is judged stays judged");
+		last = verdict;
+	}
+	require(last == SPOKEI_HTTP_MORE || judge(data, size) == last,
+		"the whole is judged as its part");
+	(void)judge(data, size);
+	return 0;
+}
