@@ -151,11 +151,12 @@ static void print_verbose(const struct caller *caller, const struct spoke_result
 	struct spoke_endpoint_info infos[ENDPOINTS_SHOWN];
 	size_t count = spoke_consumer_endpoints(caller->consumer, infos, ENDPOINTS_SHOWN);
 
-	for (size_t i = 0; i < count && i < ENDPOINTS_SHOWN; i++)
+	for (size_t i = 0; i < count && i < ENDPOINTS_SHOWN; i++) {
 		if (infos[i].calls)
 			(void)fprintf(stderr, "%s: %" PRIu64 " attempts, %" PRIu64 " failed, %s\n",
 				      infos[i].name, infos[i].calls, infos[i].failures,
 				      spoke_endpoint_state_name(infos[i].state));
+	}
 	(void)fprintf(stderr, "%" PRIu32 " attempts; written after %.3f ms, ended %.3f ms later\n",
 		      result->attempts, ms(result->queued_ns), ms(result->waited_ns));
 	if (result->attachments.len) {
