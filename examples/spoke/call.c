@@ -16,9 +16,9 @@
 #include <string.h>
 
 #define VERB "call"
-#define TIMEOUT_NS UINT64_C(3000000000)
-#define LOOK_NS UINT64_C(5000000)      /* between looks whether a registry has told somebody */
-#define GOODBYE_NS UINT64_C(500000000) /* for what was written one way to be gone */
+#define PATIENCE_NS UINT64_C(3000000000) /* until a registry has told somebody */
+#define LOOK_NS UINT64_C(5000000)        /* between looks whether a registry has told somebody */
+#define GOODBYE_NS UINT64_C(500000000)   /* for what was written one way to be gone */
 #define ENDPOINTS_SHOWN 16u
 
 enum {
@@ -40,7 +40,8 @@ enum {
 };
 
 static const struct option_row rows[] = {
-	[TIMEOUT] = { "timeout", 't', "TIME", "of an attempt, as 250ms (3s)" },
+	[TIMEOUT] = { "timeout", 't', "TIME",
+		      "of an attempt, as 250ms (what URL and file say, or 1s)" },
 	[RETRIES] = { "retries", 'r', "COUNT",
 		      "attempts beside the first, elsewhere (2; failback: 3)" },
 	[IDEMPOTENT] = { "idempotent", 0, NULL,
@@ -326,7 +327,8 @@ static int run(struct caller *caller)
 					      &caller->method);
 	if (error)
 		return fail(caller, error);
-	caller->give_up_ns = spoke_engine_now(caller->engine) + options.timeout_ns;
+	caller->give_up_ns = spoke_engine_now(caller->engine) +
+			     (options.timeout_ns ? options.timeout_ns : PATIENCE_NS);
 	begin(caller);
 	error = caller->ended ? SPOKE_OK : spoke_engine_run(caller->engine);
 	return error ? fail(caller, error) : caller->end;
@@ -445,7 +447,7 @@ static bool take_all(struct caller *caller, struct options *options, int *ret_en
 int call_verb(int argc, char **argv)
 {
 	struct options options = options_of(&usage, argc, argv);
-	struct caller caller = { .options = { .timeout_ns = TIMEOUT_NS } };
+	struct caller caller = { .json = false };
 	int end;
 
 	values_init(&caller.values);

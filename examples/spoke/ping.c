@@ -17,7 +17,6 @@
 
 #define VERB "ping"
 #define INTERVAL_NS UINT64_C(1000000000)
-#define TIMEOUT_NS UINT64_C(1000000000)
 
 enum {
 	COUNT,
@@ -33,7 +32,7 @@ enum {
 static const struct option_row rows[] = {
 	[COUNT] = { "count", 'c', "COUNT", "ends after so many (with SIGINT)" },
 	[INTERVAL] = { "interval", 'i', "TIME", "between two of them (1s)" },
-	[TIMEOUT] = { "timeout", 't', "TIME", "for an answer (1s)" },
+	[TIMEOUT] = { "timeout", 't', "TIME", "for an answer (what the URL says, or 1s)" },
 	[HEARTBEAT] = { "heartbeat", 0, "TIME", "of silence, after which one is sent (60s)" },
 	[SERVICE] = { "service", 's', "NAME", "to be asked, where the URL does not say it" },
 	[WIRE] = { "wire", 'w', "WIRE", "dubbo or mprpc, where the URL does not say it (dubbo)" },
@@ -326,8 +325,7 @@ static int take_operands(struct pinger *pinger, const struct options *options)
 int ping_verb(int argc, char **argv)
 {
 	struct options options = options_of(&usage, argc, argv);
-	struct pinger pinger = { .interval_ns = INTERVAL_NS,
-				 .options = { .timeout_ns = TIMEOUT_NS } };
+	struct pinger pinger = { .interval_ns = INTERVAL_NS };
 	int end;
 	int row;
 

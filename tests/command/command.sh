@@ -154,6 +154,9 @@ faults() {
 	await '^shows itself at' "$work/log"
 	at=$(sed -n '1s/.* listens at //p' "$work/log")
 	run 0 '1' '' call "$at" --config "$work/settings" demo.EchoService.echo 1
+	printf '[method.demo.EchoService.drop]\ntimeout = 50ms\n' >"$work/impatient"
+	run 3 '' '*deadline passed*' call "$at" --config "$work/impatient" demo.EchoService.drop
+	run 3 '' '*deadline passed*' call "dubbo://$at?timeout=50ms" demo.EchoService.drop
 	run 0 '*demo.EchoService*' '' \
 		top --once "$(sed -n 's|^shows itself at http://\(.*\)/|\1|p' "$work/log")"
 	finish TERM
