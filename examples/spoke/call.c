@@ -16,9 +16,9 @@
 #include <string.h>
 
 #define VERB "call"
-#define TIMEOUT_NS UINT64_C(3000000000)
-#define LOOK_NS UINT64_C(5000000)      /* between looks whether a registry has told somebody */
-#define GOODBYE_NS UINT64_C(500000000) /* for what was written one way to be gone */
+#define PATIENCE_NS UINT64_C(3000000000) /* until a registry has told somebody */
+#define LOOK_NS UINT64_C(5000000)        /* between looks whether a registry has told somebody */
+#define GOODBYE_NS UINT64_C(500000000)   /* for what was written one way to be gone */
 #define ENDPOINTS_SHOWN 16u
 
 enum {
@@ -40,7 +40,8 @@ enum {
 };
 
 static const struct option_row rows[] = {
-	[TIMEOUT] = { "timeout", 't', "TIME", "of an attempt, as 250ms (3s)" },
+	[TIMEOUT] = { "timeout", 't', "TIME",
+		      "of an attempt, as 250ms (what URL and file say, or 1s)" },
 	[RETRIES] = { "retries", 'r', "COUNT",
 		      "attempts beside the first, elsewhere (2; failback: 3)" },
 	[IDEMPOTENT] = { "idempotent", 0, NULL,
@@ -151,11 +152,12 @@ static void print_verbose(const struct caller *caller, const struct spoke_result
 	struct spoke_endpoint_info infos[ENDPOINTS_SHOWN];
 	size_t count = spoke_consumer_endpoints(caller->consumer, infos, ENDPOINTS_SHOWN);
 
-	for (size_t i = 0; i < count && i < ENDPOINTS_SHOWN; i++)
+	for (size_t i = 0; i < count && i < ENDPOINTS_SHOWN; i++) {
 		if (infos[i].calls)
 			(void)fprintf(stderr, "%s: %" PRIu64 " attempts, %" PRIu64 " failed, %s\n",
 				      infos[i].name, infos[i].calls, infos[i].failures,
 				      spoke_endpoint_state_name(infos[i].state));
+	}
 	(void)fprintf(stderr, "%" PRIu32 " attempts; written after %.3f ms, ended %.3f ms later\n",
 		      result->attempts, ms(result->queued_ns), ms(result->waited_ns));
 	if (result->attachments.len) {
@@ -325,7 +327,8 @@ static int run(struct caller *caller)
 					      &caller->method);
 	if (error)
 		return fail(caller, error);
-	caller->give_up_ns = spoke_engine_now(caller->engine) + options.timeout_ns;
+	caller->give_up_ns = spoke_engine_now(caller->engine) +
+			     (options.timeout_ns ? options.timeout_ns : PATIENCE_NS);
 	begin(caller);
 	error = caller->ended ? SPOKE_OK : spoke_engine_run(caller->engine);
 	return error ? fail(caller, error) : caller->end;
@@ -444,7 +447,7 @@ static bool take_all(struct caller *caller, struct options *options, int *ret_en
 int call_verb(int argc, char **argv)
 {
 	struct options options = options_of(&usage, argc, argv);
-	struct caller caller = { .options = { .timeout_ns = TIMEOUT_NS } };
+	struct caller caller = { .json = false };
 	int end;
 
 	values_init(&caller.values);

@@ -50,6 +50,6 @@ int ending_flush(int end, const char *verb)
 {
 	if (fflush(stdout) && errno != EPIPE)
 		return ending_say(VERB_REMOTE, verb, "the output cannot be written: %s",
-				  strerror(errno));
+				  strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
 	return end;
 }

@@ -292,15 +292,16 @@ static int list(const struct usage *usage, int argc, char **argv)
 	end = options.end;
 	if (row == OPTIONS_STOP)
 		goto out;
-	if (options.operand_count < 1 || options.operand_count > 2)
+	if (options.operand_count < 1 || options.operand_count > 2) {
 		end = options_lacking(&options, "which registry?");
-	else if (!target_is_registry(options.operands[0]))
+	} else if (!target_is_registry(options.operands[0])) {
 		end = ending_say(VERB_USAGE, usage->verb,
 				 "%s: no registry; write file:///PATH, zookeeper://HOST:PORT or "
 				 "static://HOST:PORT",
 				 options.operands[0]);
-	else
+	} else {
 		end = run(lister, options.operands, options.operand_count);
+	}
 out:
 	free(lister);
 	return end;
