@@ -183,6 +183,10 @@ static void settle(struct spokei_call *call, struct spoke_result *result)
 	if (SPOKEI_UNLIKELY(call->filters))
 		ask_filters(call, result);
 	spokei_count(caller->engine, stats[settled.settlement]);
+	spokei_news_add(&caller->news,
+			settled.settlement == SPOKE_TICKET_SUCCESS ? SPOKEI_NEWS_SETTLED
+								   : SPOKEI_NEWS_GIVEN_UP,
+			result->error, 0);
 	spokei_task_drop(&call->cancel);
 	spokei_slab_give(&caller->calls, call->handle);
 	if (course->settle)
@@ -325,6 +329,8 @@ static void told(struct spokei_task *task)
 	result.error = SPOKE_EDEFERRED;
 	result.ticket.handle = call->handle;
 	spokei_count(call->caller->engine, SPOKE_STAT_CALLS_DEFERRED);
+	spokei_news_add(&call->caller->news, SPOKEI_NEWS_DEFERRED, course->ending.error,
+			course->pause_ns);
 	give_limit(call);
 	call->done = NULL;
 	if (done)
@@ -358,6 +364,18 @@ static void finish_one(struct spokei_call *call, const struct spokei_outcome *ou
 	spokei_call_finish(call, &result);
 }
 
+static void note_deadline(const struct spokei_attempt *attempt,
+			  const struct spokei_outcome *outcome)
+{
+	struct spokei_caller *caller = attempt->call->caller;
+
+	if (outcome->error != SPOKE_ETIMEOUT && outcome->error != SPOKE_ETIMEOUT_UNSENT)
+		return;
+	spokei_count(caller->engine, SPOKE_STAT_ATTEMPTS_TIMEOUT);
+	spokei_news_timed_out(&caller->news, attempt->endpoint ? attempt->endpoint->name : NULL,
+			      attempt->pending.timeout_ns);
+}
+
 void spokei_attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome)
 {
 	struct spokei_attempt *attempt = spoke_container_of(pending, struct spokei_attempt,
@@ -366,8 +384,10 @@ void spokei_attempt_done(struct spokei_pending *pending, const struct spokei_out
 	struct spokei_endpoint *endpoint = attempt->endpoint;
 	enum spoke_fate fate = SPOKE_FATE_OK;
 
-	if (SPOKEI_UNLIKELY(outcome->error))
+	if (SPOKEI_UNLIKELY(outcome->error)) {
 		fate = spokei_attempt_fate(outcome->error, outcome->written);
+		note_deadline(attempt, outcome);
+	}
 	attempt->endpoint = NULL;
 	if (SPOKEI_LIKELY(endpoint))
 		spokei_directory_ended(endpoint, fate, outcome->error,

@@ -178,6 +178,8 @@ static bool may_send_again(struct spokei_course *course)
 		return false;
 	if (spokei_budget_take(&caller->budget, caller->engine->begin_ns)) {
 		spokei_count(caller->engine, SPOKE_STAT_RETRIES);
+		if (!course->deferred)
+			spokei_news_add(&caller->news, SPOKEI_NEWS_RETRIED, SPOKE_OK, 0);
 		return true;
 	}
 	spokei_count(caller->engine, SPOKE_STAT_RETRIES_UNFUNDED);
@@ -261,6 +263,9 @@ static bool wait_for(struct spokei_course *course, const struct spoke_verdict *v
 			return false;
 		}
 		spokei_call_defer(course->call);
+	} else if (course->deferred) {
+		spokei_news_add(&caller->news, SPOKEI_NEWS_AGAIN, course->ending.error,
+				verdict->wait_ns);
 	}
 	course->waited = true;
 	spokei_retry_pause(&caller->retry, course, verdict->wait_ns);

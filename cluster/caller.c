@@ -12,6 +12,7 @@ void spokei_caller_init(struct spokei_caller *caller, struct spokei_link *link, 
 
 	*caller = (struct spokei_caller){ .engine = engine, .link = link };
 	spokei_list_init(&caller->methods);
+	spokei_news_init(&caller->news, engine, tickets ? &caller->retry.tasks : NULL);
 	spokei_slab_init_lasting(&caller->calls, engine->env, sizeof(struct spokei_call),
 				 calls_max(link->limits.pending_max, tickets));
 }
@@ -40,6 +41,7 @@ void spokei_caller_fini(struct spokei_caller *caller)
 	struct spokei_slab *calls = &caller->calls;
 
 	spokei_task_drop(&caller->sweep);
+	spokei_news_fini(&caller->news);
 	free_methods(caller);
 	for (uint32_t i = 0; i < calls->used; i++) {
 		struct spokei_call *call = spokei_slab_at(calls, i);

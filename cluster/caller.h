@@ -11,6 +11,7 @@
 #include "cluster/balance.h"
 #include "cluster/budget.h"
 #include "cluster/filter/limit.h"
+#include "cluster/news.h"
 #include "cluster/retry.h"
 #include "cluster/settings.h"
 #include "core/slab.h"
@@ -31,6 +32,7 @@ struct spokei_caller {
 	size_t kept; /* bytes of courses, at most as many as may wait to be written */
 	struct spokei_retry retry;
 	struct spokei_budget budget;
+	struct spokei_news news;
 	uint64_t next_id;         /* of tickets */
 	struct spokei_task sweep; /* ends those that wait, as it closes; on the engine's soon */
 	/* It is closed, and its last call has ended. NULL: not wanted. */

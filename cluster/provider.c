@@ -40,6 +40,20 @@ static void tell(struct spoke_provider *provider, const struct spokei_conn *conn
 	provider->changed(provider->changed_arg, &event);
 }
 
+/* A provider may have very many: no more of them are told a second than connections closed. */
+static void note_miss(struct spoke_provider *provider, const struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = provider->engine;
+	char name[ADDRESS_TEXT];
+
+	if (!spokei_bucket_take(&provider->link.blames, 1, engine->begin_ns))
+		return;
+	engine->env->net->print(engine->env->ctx, &conn->peer, name, sizeof(name));
+	spokei_event_of(engine, SPOKE_EVENT_OF_HEARTBEAT, SPOKE_ESILENT,
+			"%s: heartbeat unanswered, %u of %u", name, conn->idle.misses,
+			SPOKEI_IDLE_MISSES);
+}
+
 static void provider_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_sign sign)
 {
 	struct spoke_link_event event = { .change = SPOKE_LINK_RECOVERED };
@@ -56,7 +70,9 @@ static void provider_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_
 		break;
 	case SPOKEI_SIGN_MISSED:
 		event.change = SPOKE_LINK_SUSPECT;
+		event.user = SPOKE_EVENT_OF_HEARTBEAT;
 		event.missed = conn->idle.misses;
+		note_miss(arg, conn);
 		break;
 	case SPOKEI_SIGN_READONLY:
 		event.change = SPOKE_LINK_READONLY;
@@ -65,6 +81,8 @@ static void provider_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_
 	case SPOKEI_SIGN_WRITABLE:
 		if (spokei_conn_suspect(conn) || conn->readonly)
 			return;
+		if (sign == SPOKEI_SIGN_TRUSTED)
+			event.user = SPOKE_EVENT_OF_HEARTBEAT;
 		spokei_count(conn->link->engine, SPOKE_STAT_RECOVERED);
 		break;
 	}
@@ -80,7 +98,12 @@ static void provider_changed(void *arg, struct spokei_conn *conn, int error)
 	spokei_crowd_leave(&provider->crowd, &conn->peer);
 	if (conn->handle)
 		tell(provider, conn,
-		     (struct spoke_link_event){ .change = SPOKE_LINK_CLOSED, .error = error });
+		     (struct spoke_link_event){
+			     .change = SPOKE_LINK_CLOSED,
+			     .user = error == SPOKE_ESILENT ? SPOKE_EVENT_OF_HEARTBEAT
+							    : SPOKE_EVENT_OF_NONE,
+			     .error = error,
+		     });
 	spokei_peer_drop(provider, conn);
 	if (provider->draining && spokei_list_empty(&provider->link.conns))
 		end_provider(provider);

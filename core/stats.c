@@ -81,6 +81,7 @@ static const char *const names[] = {
 	[SPOKE_STAT_TICKETS_CANCELLED] = "tickets_cancelled",
 	[SPOKE_STAT_TICKETS_REFUSED] = "tickets_refused",
 	[SPOKE_STAT_TICKETS_CLOSING] = "tickets_closing",
+	[SPOKE_STAT_ATTEMPTS_TIMEOUT] = "attempts_timeout",
 };
 
 #define STAT_SENTENCE(name, sentence) sentence,

@@ -164,14 +164,17 @@ void spokei_conn_close(struct spokei_conn *conn, int error)
 void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
+	enum spoke_event_user user = SPOKE_EVENT_OF_NONE;
 	char peer[ADDRESS_TEXT] = "";
 
+	if (stat == SPOKE_STAT_CLOSED_SILENT || stat == SPOKE_STAT_CLOSED_IDLE)
+		user = SPOKE_EVENT_OF_HEARTBEAT;
 	spokei_count(engine, stat);
 	if (stat != SPOKE_STAT_CLOSED_BY_PEER &&
 	    spokei_bucket_take(&conn->link->blames, 1, engine->begin_ns)) {
 		engine->env->net->print(engine->env->ctx, &conn->peer, peer, sizeof(peer));
-		spokei_event(engine, error, "connection of %s closed %s", peer,
-			     spoke_stat_sentence(stat) + strlen("... "));
+		spokei_event_of(engine, user, error, "connection of %s closed %s", peer,
+				spoke_stat_sentence(stat) + strlen("... "));
 	}
 	spokei_conn_close(conn, error);
 }

@@ -214,6 +214,7 @@ static void attempt_opened(struct spokei_connector *connector)
 {
 	struct spoke_engine *engine = connector->engine;
 	struct spoke_link_event news = { .change = SPOKE_LINK_CONNECTED };
+	const char *waits = "";
 	char text[ADDRESS_TEXT];
 
 	if (leads_to_itself(connector->conn)) {
@@ -225,15 +226,18 @@ static void attempt_opened(struct spokei_connector *connector)
 	}
 	spokei_count(engine, SPOKE_STAT_CONNECTED);
 	engine->env->net->print(engine->env->ctx, &connector->conn->peer, text, sizeof(text));
-	if (strcmp(text, connector->place.name) == 0)
-		spokei_event(engine, SPOKE_OK, "connected to %.*s", 2 * SHOWN, text);
-	else
-		spokei_event(engine, SPOKE_OK, "connected to %.*s at %.*s", SHOWN,
-			     connector->place.name, SHOWN, text);
 	if (spokei_connector_on_probation(connector)) {
 		spokei_count(engine, SPOKE_STAT_PROBATIONS);
 		news.change = SPOKE_LINK_PROBATION;
+		news.user = SPOKE_EVENT_OF_HEARTBEAT;
+		waits = "; it was silent before, and has to answer first";
 	}
+	if (strcmp(text, connector->place.name) == 0)
+		spokei_event_of(engine, news.user, SPOKE_OK, "connected to %.*s%s", 2 * SHOWN, text,
+				waits);
+	else
+		spokei_event_of(engine, news.user, SPOKE_OK, "connected to %.*s at %.*s%s", SHOWN,
+				connector->place.name, SHOWN, text, waits);
 	spokei_connector_tell(connector, SPOKEI_CONNECTOR_OPEN, SPOKE_OK);
 	if (connector->state == SPOKEI_CONNECTOR_OPEN)
 		(void)spokei_connector_announce(connector, &news);
@@ -278,9 +282,11 @@ static void connection_lost(struct spokei_connector *connector, const struct spo
 	    engine->begin_ns - conn->born_ns >= connector->backoff.cap_ns)
 		connector->failures = 0;
 	engine->env->net->print(engine->env->ctx, &conn->peer, text, sizeof(text));
-	spokei_event(engine, error, "lost the connection to %.*s%s; connects %s", SHOWN, text,
-		     connector->heard ? "" : ", which never spoke",
-		     connector->retired ? "no more" : "anew");
+	if (error == SPOKE_ESILENT)
+		news.user = SPOKE_EVENT_OF_HEARTBEAT;
+	spokei_event_of(engine, news.user, error, "lost the connection to %.*s%s; connects %s",
+			SHOWN, text, connector->heard ? "" : ", which never spoke",
+			connector->retired ? "no more" : "anew");
 	if (!spokei_connector_announce(connector, &news))
 		return;
 	if (connector->retired)

@@ -43,6 +43,12 @@ static inline bool spokei_connector_on_probation(const struct spokei_connector *
 	return connector->suspected && connector->wire->probes;
 }
 
+/* Whose doing it is that it connects anew. */
+static inline enum spoke_event_user spokei_connector_user(const struct spokei_connector *connector)
+{
+	return connector->suspected ? SPOKE_EVENT_OF_HEARTBEAT : SPOKE_EVENT_OF_NONE;
+}
+
 /* --- connector_tell.c */
 
 /* Another state. The last thing a function does: the owner may free the connector. */

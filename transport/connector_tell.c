@@ -33,6 +33,7 @@ void spokei_connector_announce_pause(struct spokei_connector *connector)
 {
 	struct spoke_link_event event = {
 		.change = SPOKE_LINK_RECONNECTING,
+		.user = spokei_connector_user(connector),
 		.error = connector->error,
 		.attempt = connector->failures,
 		.pause_ns = connector->pause_ns,
@@ -86,15 +87,15 @@ static void conn_heard(struct spokei_connector *connector)
 }
 
 /* Something that spoke against it does no more. */
-static void conn_recovered(struct spokei_connector *connector)
+static void conn_recovered(struct spokei_connector *connector, enum spoke_event_user user)
 {
-	struct spoke_link_event news = { .change = SPOKE_LINK_RECOVERED };
+	struct spoke_link_event news = { .change = SPOKE_LINK_RECOVERED, .user = user };
 
 	if (spokei_connector_grade(connector) != SPOKEI_GRADE_READY)
 		return;
 	spokei_count(connector->engine, SPOKE_STAT_RECOVERED);
-	spokei_event(connector->engine, SPOKE_OK, "%.*s answers again", SHOWN,
-		     connector->place.name);
+	spokei_event_of(connector->engine, user, SPOKE_OK, "%.*s answers again", SHOWN,
+			connector->place.name);
 	(void)spokei_connector_announce(connector, &news);
 }
 
@@ -105,15 +106,20 @@ static void conn_answered(struct spokei_connector *connector)
 
 	connector->suspected = false;
 	if (was_on_probation)
-		conn_recovered(connector);
+		conn_recovered(connector, SPOKE_EVENT_OF_HEARTBEAT);
 }
 
 static void conn_missed(struct spokei_connector *connector, unsigned missed)
 {
-	struct spoke_link_event news = { .change = SPOKE_LINK_SUSPECT, .missed = missed };
+	struct spoke_link_event news = {
+		.change = SPOKE_LINK_SUSPECT,
+		.user = SPOKE_EVENT_OF_HEARTBEAT,
+		.missed = missed,
+	};
 
-	spokei_event(connector->engine, SPOKE_ESILENT, "%.*s: heartbeat unanswered, %u of %u",
-		     SHOWN, connector->place.name, missed, SPOKEI_IDLE_MISSES);
+	spokei_event_of(connector->engine, SPOKE_EVENT_OF_HEARTBEAT, SPOKE_ESILENT,
+			"%.*s: heartbeat unanswered, %u of %u", SHOWN, connector->place.name,
+			missed, SPOKEI_IDLE_MISSES);
 	(void)spokei_connector_announce(connector, &news);
 }
 
@@ -136,8 +142,10 @@ void spokei_connector_sign(void *arg, struct spokei_conn *conn, enum spokei_conn
 		(void)spokei_connector_announce(connector, &readonly);
 		return;
 	case SPOKEI_SIGN_TRUSTED:
+		conn_recovered(connector, SPOKE_EVENT_OF_HEARTBEAT);
+		return;
 	case SPOKEI_SIGN_WRITABLE:
-		conn_recovered(connector);
+		conn_recovered(connector, SPOKE_EVENT_OF_NONE);
 		return;
 	}
 }

@@ -1,120 +1,126 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The provider of demo.sh: demo.EchoService has "echo", which answers with its argument, and
- * "slow", which does so a second later.
+ * A provider of the demo: "echo" answers with its argument, which is the name of the caller.
  *
- *     demo_provider [--heartbeat-ms <n>] [--registry <url>] <url>...
+ *     demo_provider <name> <service> <registry> <url to listen at> <heartbeat in ns> [<page>]
  *
- * With an interval for heartbeats it also says what becomes of its connections. With a registry
- * consumers find it there.
- *
- * SIGTERM and SIGINT end it when the calls that were begun are answered.
+ * With an address for it it has a page. SIGTERM drains it: it says goodbye, answers what was begun,
+ * and ends.
  */
-#include "examples/demo/story.h"
+#include "examples/demo/page.h"
 
 #include <spoke/provider.h>
 #include <spoke/signals.h>
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define SLOW_NS UINT64_C(1000000000)
 #define DRAIN_NS UINT64_C(10000000000)
+#define PEERS 64
+#define NAME 64
 
-static struct spoke_engine *engine;
-static struct story story;
+static struct report report;
+static uint64_t known[PEERS]; /* connections whose callers are known, by handle */
+static unsigned known_next;
+
+/* Tells the driver whose address it is, once for each connection. */
+static void introduce(struct spoke_request *request, struct spoke_value name)
+{
+	uint64_t handle = spoke_request_from(request).handle;
+	struct spoke_span text;
+	char address[NAME];
+	char caller[NAME];
+
+	for (unsigned i = 0; i < PEERS; i++)
+		if (known[i] == handle)
+			return;
+	known[known_next++ % PEERS] = handle;
+	if (spoke_value_str(name, &text) || text.len >= NAME ||
+	    spoke_request_peer(request, address, sizeof(address)) == 0)
+		return;
+	(void)snprintf(caller, sizeof(caller), "%.*s", (int)text.len, (const char *)text.data);
+	message_write_peer(address, caller);
+}
 
 static void echo(struct spoke_request *request, void *arg)
 {
 	struct spoke_cursor args = spoke_request_args(request);
-	struct spoke_value text;
+	struct spoke_value name;
 
 	(void)arg;
-	if (spoke_cursor_next(&args, &text))
-		spoke_reply(request, text);
-	else
+	if (!spoke_cursor_next(&args, &name)) {
 		spoke_reply_error(request, 1, "echo wants an argument");
-}
-
-struct later {
-	struct spoke_alarm alarm;
-	struct spoke_request *request;
-};
-
-static void answer(struct spoke_alarm *alarm)
-{
-	struct later *later = spoke_container_of(alarm, struct later, alarm);
-
-	echo(later->request, NULL);
-	free(later);
-}
-
-/* Other requests are served meanwhile. */
-static void slow(struct spoke_request *request, void *arg)
-{
-	struct later *later = calloc(1, sizeof(*later));
-	int error = later ? spoke_request_keep(request) : SPOKE_ENOMEM;
-
-	(void)arg;
-	if (!error) {
-		later->request = request;
-		error = spoke_alarm_after(engine, &later->alarm, SLOW_NS, answer);
+		return;
 	}
+	introduce(request, name);
+	spoke_reply(request, name);
+}
+
+/* That somebody connects is told by the one who does. */
+static void changed(void *arg, const struct spoke_link_event *event)
+{
+	if (event->change != SPOKE_LINK_CONNECTED)
+		report_link(arg, event);
+}
+
+static int serve(struct spoke_engine *engine, char **argv)
+{
+	struct spoke_provider_options options = {
+		.registry = argv[3],
+		.application = argv[1],
+		.warmup_ns = SPOKE_OFF,
+		.heartbeat_ns = strtoull(argv[5], NULL, 10),
+		.changed = changed,
+		.changed_arg = &report,
+	};
+	struct spoke_service_options service = { .name = argv[2] };
+	struct spoke_handler handler = { .method = "echo", .handle = echo };
+	struct spoke_provider *provider;
+	char address[NAME];
+	int error;
+
+	if (argv[6]) {
+		options.admin = page_open(&report, argv[1], argv[6], true);
+		if (options.admin == NULL)
+			return SPOKE_ESYSTEM;
+	}
+	error = spoke_provider_new(engine, &options, &provider);
+
+	if (!error)
+		error = spoke_provider_add(provider, &service, &handler, 1);
+	if (!error)
+		error = spoke_provider_listen(provider, argv[4]);
+	if (!error)
+		error = spoke_engine_drain_on_signals(engine, DRAIN_NS);
 	if (error) {
-		free(later);
-		spoke_reply_error(request, error, spoke_strerror(error));
+		(void)fprintf(stderr, "%s: %s\n", argv[1], spoke_engine_why(engine));
+		return error;
 	}
-}
-
-/* Returns how many arguments there are before the URLs. */
-static int read_options(int argc, char **argv, struct spoke_provider_options *options)
-{
-	int first = 1;
-
-	for (; first + 1 < argc && argv[first][0] == '-'; first += 2) {
-		if (strcmp(argv[first], "--registry") == 0)
-			options->registry = argv[first + 1];
-		if (strcmp(argv[first], "--heartbeat-ms") != 0)
-			continue;
-		options->heartbeat_ns = strtoull(argv[first + 1], NULL, 10) * UINT64_C(1000000);
-		options->changed = story_changed;
-		options->changed_arg = &story;
-	}
-	return first;
+	(void)spoke_provider_address(provider, 0, address, sizeof(address));
+	report_say(&report, SPOKE_EVENT_OF_NONE, TAG_LISTENS, 0, address, "serves %s at %s",
+		   argv[2], address);
+	return spoke_engine_run(engine);
 }
 
 int main(int argc, char **argv)
 {
-	struct spoke_provider_options options = { 0 };
-	struct spoke_service_options service = { .name = "demo.EchoService" };
-	struct spoke_handler handlers[] = {
-		{ .method = "echo", .handle = echo },
-		{ .method = "slow", .handle = slow },
-	};
-	struct spoke_provider *provider;
-	char address[160];
-	int first = read_options(argc, argv, &options);
-	int error = spoke_engine_new(NULL, &engine);
+	struct spoke_engine *engine = NULL;
+	int error;
 
-	if (!error) {
-		story_begin(&story, "provider", engine);
-		error = spoke_provider_new(engine, &options, &provider);
+	if (argc != 6 && argc != 7) {
+		(void)fprintf(stderr, "demo_provider: the driver starts it\n");
+		return 2;
 	}
+	error = spoke_engine_new(NULL, &engine);
 	if (!error)
-		error = spoke_provider_add(provider, &service, handlers, 2);
-	for (int i = first; i < argc && !error; i++)
-		error = spoke_provider_listen(provider, argv[i]);
-	for (size_t i = 0; !error && spoke_provider_address(provider, i, address, sizeof(address));
-	     i++)
-		story_say(&story, "demo.EchoService listens at %s", address);
-	(void)fflush(stdout);
+		error = report_begin(&report, engine, NULL);
+	report.provides = true;
 	if (!error)
-		error = spoke_engine_drain_on_signals(engine, DRAIN_NS);
-	if (!error)
-		error = spoke_engine_run(engine);
+		error = serve(engine, argv);
 	if (error)
-		(void)fprintf(stderr, "demo_provider: %s\n", spoke_strerror(error));
+		(void)fprintf(stderr, "%s: %s\n", argv[1], spoke_strerror(error));
+	else
+		report_counts(&report);
 	spoke_engine_free(engine);
 	return error != 0;
 }

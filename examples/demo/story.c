@@ -1,54 +1,174 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
 #include "examples/demo/story.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
 
-void story_begin(struct story *story, const char *who, struct spoke_engine *engine)
+#define LINES 128
+#define TEXT 256
+#define HELD_NS UINT64_C(120000000)
+
+static uint64_t begun_ns;
+static bool colours;
+static bool broken;
+
+/* What is not shown yet, in its order. */
+static struct line {
+	uint64_t at_ns;
+	const char *who;
+	enum spoke_event_user user;
+	bool bold;
+	char text[TEXT];
+} lines[LINES];
+static unsigned line_count;
+
+uint64_t story_now(void)
 {
-	*story = (struct story){ who, engine };
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-void story_say(const struct story *story, const char *format, ...)
+void story_begin(bool plain)
 {
-	uint64_t ms = spoke_engine_now(story->engine) / 1000000 % 10000000;
+	const char *terminal = getenv("TERM");
+
+	begun_ns = story_now();
+	colours = !plain && isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL && terminal &&
+		  strcmp(terminal, "dumb") != 0;
+}
+
+bool story_broken(void)
+{
+	return broken;
+}
+
+static void flush(void)
+{
+	broken |= fflush(stdout) != 0 || ferror(stdout) != 0;
+}
+
+static const char *bold(void)
+{
+	return colours ? "\033[1m" : "";
+}
+
+static const char *dim(void)
+{
+	return colours ? "\033[2m" : "";
+}
+
+static const char *calm(void)
+{
+	return colours ? "\033[0m" : "";
+}
+
+/* The three users of the wheel: yellow, magenta, cyan. */
+static const char *colour_of(enum spoke_event_user user)
+{
+	if (!colours)
+		return "";
+	switch (user) {
+	case SPOKE_EVENT_OF_TIMEOUT:
+		return "\033[33m";
+	case SPOKE_EVENT_OF_RETRY:
+		return "\033[35m";
+	case SPOKE_EVENT_OF_HEARTBEAT:
+		return "\033[36m";
+	case SPOKE_EVENT_OF_NONE:
+		break;
+	}
+	return "";
+}
+
+static void print_line(const struct line *line)
+{
+	uint64_t ms = (line->at_ns > begun_ns ? line->at_ns - begun_ns : 0) / 1000000;
+	const char *name = spoke_event_user_name(line->user);
+
+	printf("%s%4" PRIu64 ".%03u%s  %s%-11s  %s%-9s%s  %s%s\n", dim(), ms / 1000,
+	       (unsigned)(ms % 1000), calm(), line->bold ? bold() : "", line->who,
+	       colour_of(line->user), name ? name : "", line->bold ? "" : calm(), line->text,
+	       calm());
+}
+
+void story_show(bool all)
+{
+	uint64_t now_ns = story_now();
+	unsigned shown = 0;
+
+	while (shown < line_count && (all || lines[shown].at_ns + HELD_NS <= now_ns))
+		print_line(&lines[shown++]);
+	if (shown == 0)
+		return;
+	line_count -= shown;
+	memmove(lines, lines + shown, line_count * sizeof(lines[0]));
+	flush();
+}
+
+/* A line of its own, in its order. */
+static struct line *insert(uint64_t at_ns)
+{
+	unsigned at;
+
+	if (line_count == LINES)
+		story_show(true);
+	at = line_count++;
+	for (; at > 0 && lines[at - 1].at_ns > at_ns; at--)
+		lines[at] = lines[at - 1];
+	lines[at] = (struct line){ .at_ns = at_ns };
+	return &lines[at];
+}
+
+void story_event(uint64_t at_ns, const char *who, enum spoke_event_user user, const char *text)
+{
+	struct line *line = insert(at_ns);
+
+	line->who = who;
+	line->user = user;
+	(void)snprintf(line->text, sizeof(line->text), "%s", text);
+}
+
+void story_did(const char *format, ...)
+{
+	struct line *line = insert(story_now());
 	va_list args;
 
-	printf("    %4u.%03u s  %-8s  ", (unsigned)(ms / 1000), (unsigned)(ms % 1000), story->who);
+	line->who = "driver";
+	line->bold = true;
+	va_start(args, format);
+	(void)vsnprintf(line->text, sizeof(line->text), format, args);
+	va_end(args);
+}
+
+void story_head(const char *format, ...)
+{
+	va_list args;
+
+	story_show(true);
+	printf("\n%s", bold());
 	va_start(args, format);
 	(void)vprintf(format, args);
 	va_end(args);
-	(void)printf("\n");
-	(void)fflush(stdout);
+	printf("%s\n", calm());
+	flush();
 }
 
-void story_changed(void *arg, const struct spoke_link_event *event)
+void story_say(const char *format, ...)
 {
-	const struct story *story = arg;
-	const char *change = spoke_link_change_name(event->change);
+	va_list args;
 
-	switch (event->change) {
-	case SPOKE_LINK_SUSPECT:
-		story_say(story, "%s: %s: heartbeat unanswered, missed %u", event->name, change,
-			  event->missed);
-		return;
-	case SPOKE_LINK_CLOSED:
-		story_say(story, "%s: %s: %s", event->name, change,
-			  event->error == SPOKE_ECLOSED ? "it has said goodbye"
-							: spoke_strerror(event->error));
-		return;
-	case SPOKE_LINK_RECONNECTING:
-		story_say(story, "%s: %s: attempt %u in %u ms", event->name, change, event->attempt,
-			  (unsigned)(event->pause_ns / 1000000));
-		return;
-	case SPOKE_LINK_PROBATION:
-		story_say(story, "%s: %s: connected, but it has to answer first", event->name,
-			  change);
-		return;
-	case SPOKE_LINK_CONNECTED:
-	case SPOKE_LINK_RECOVERED:
-	case SPOKE_LINK_READONLY:
-		break;
-	}
-	story_say(story, "%s: %s", event->name, change);
+	story_show(true);
+	va_start(args, format);
+	(void)vprintf(format, args);
+	va_end(args);
+	printf("\n");
+	flush();
 }

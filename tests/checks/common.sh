@@ -44,6 +44,9 @@ linked() {
 			echo "$object" >>"$work/objects"
 		fi
 	done
+	# What the build has made of files that are no C: see spoke_embed().
+	find $(printf "$build/%s " $floors) -path '*/CMakeFiles/spoke_*.dir/*' -name 'embedded_*.o' \
+		2>"$work/absent" | sort >>"$work/objects"
 	xargs -r nm -A -g <"$work/objects" |
 		sed 's|^.*/CMakeFiles/spoke_\([a-z]*\)\.dir/\(.*\)\.o:|\1/\2 |' |
 		awk '{ print $1, $(NF - 1), $NF }' >"$work/symbols"

@@ -64,6 +64,7 @@ static void note(void *arg, const struct spoke_link_event *event)
 	(void)arg;
 	linkrig.told[event->change]++;
 	linkrig.last = event->change;
+	linkrig.user = event->user;
 	if (event->change == SPOKE_LINK_CLOSED)
 		linkrig.error = event->error;
 	if (linkrig.then)

@@ -38,6 +38,7 @@ struct linkrig {
 	const char *wire;                                   /* of conn */
 	unsigned told[SPOKE_LINK_RECONNECTING + 1];         /* by change */
 	enum spoke_link_change last;                        /* ... and the last one */
+	enum spoke_event_user user;                         /* the same */
 	int error;                                          /* of the last CLOSED */
 	void (*then)(const struct spoke_link_event *event); /* done as one is told; may be NULL */
 	unsigned read[SPOKEI_EVENT + 1];                    /* by kind of message */

@@ -4,6 +4,8 @@
 #include "cluster/provider.h"
 #include "tests/cluster/linkrig.h"
 
+#include <string.h>
+
 #define INTERVAL (100 * MS)
 #define TAKEN_BACK_MAX 100 /* times that a READONLY may be */
 
@@ -57,6 +59,65 @@ static void who_plays_with_that_is_not_believed_for_ever(void **state)
 	assert_int_equal(linkrig_stat(SPOKE_STAT_RECOVERED), TAKEN_BACK_MAX);
 	conn = spoke_container_of(linkrig.provider->link.conns.next, struct spokei_conn, node);
 	assert_true(conn->readonly);
+}
+
+/* --- whose doing it is */
+
+/* How many events of that user have this in their text. */
+static unsigned count_events(enum spoke_event_user user, const char *text)
+{
+	struct spoke_event event = { 0 };
+	unsigned count = 0;
+
+	while (spoke_event_get(linkrig.engine, event.number + 1, &event) == SPOKE_OK)
+		count += event.user == user && strstr(event.text, text) != NULL;
+	return count;
+}
+
+static void a_provider_tells_of_each_heartbeat_missed(void **state)
+{
+	(void)state;
+	provide_and_speak(INTERVAL);
+	assert_int_equal(linkrig.user, SPOKE_EVENT_OF_NONE);
+	assert_true(linkrig_until(SPOKE_LINK_SUSPECT, SECOND));
+	assert_int_equal(linkrig.user, SPOKE_EVENT_OF_HEARTBEAT);
+	assert_true(linkrig_until(SPOKE_LINK_CLOSED, SECOND));
+	assert_int_equal(linkrig.user, SPOKE_EVENT_OF_HEARTBEAT);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_HEARTBEAT, "heartbeat unanswered, 1 of 3"), 1);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_HEARTBEAT, "heartbeat unanswered, 2 of 3"), 1);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_HEARTBEAT, "heartbeat unanswered, 3 of 3"), 1);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_HEARTBEAT, "left three heartbeats"), 1);
+}
+
+static void whose_peer_closes_is_nobody_s_doing(void **state)
+{
+	(void)state;
+	provide_and_speak(INTERVAL);
+	peer_close(&linkrig.conn);
+	assert_true(linkrig_until(SPOKE_LINK_CLOSED, SECOND));
+	assert_int_equal(linkrig.user, SPOKE_EVENT_OF_NONE);
+}
+
+static void what_follows_from_silence_is_the_doing_of_heartbeats(void **state)
+{
+	static const enum spoke_link_change changes[] = { SPOKE_LINK_SUSPECT, SPOKE_LINK_CLOSED,
+							  SPOKE_LINK_RECONNECTING,
+							  SPOKE_LINK_PROBATION };
+	const struct spoke_consumer_options options = { .heartbeat_ns = INTERVAL };
+
+	(void)state;
+	linkrig_consume("dubbo", &options);
+	linkrig_say(SPOKEI_PROBE);
+	for (unsigned i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		if (linkrig.last != changes[i])
+			assert_true(linkrig_until(changes[i], 10 * SECOND));
+		assert_int_equal(linkrig.user, SPOKE_EVENT_OF_HEARTBEAT);
+	}
+	peer_close(&linkrig.conn);
+	assert_true(linkrig_accept());
+	linkrig_say(SPOKEI_PROBE_ANSWER);
+	assert_true(linkrig_until(SPOKE_LINK_RECOVERED, SECOND));
+	assert_int_equal(linkrig.user, SPOKE_EVENT_OF_HEARTBEAT);
 }
 
 /* --- RECOVERED */
@@ -200,6 +261,9 @@ int main(void)
 		TEST(who_plays_with_that_is_not_believed_for_ever),
 		TEST(a_link_that_is_still_read_only_has_not_recovered),
 		TEST(a_link_on_probation_recovers_by_an_answer),
+		TEST(a_provider_tells_of_each_heartbeat_missed),
+		TEST(whose_peer_closes_is_nobody_s_doing),
+		TEST(what_follows_from_silence_is_the_doing_of_heartbeats),
 		TEST(an_answer_that_ends_both_is_told_once),
 		TEST(the_end_of_the_engine_is_told),
 		TEST(the_end_of_a_drain_is_told),

@@ -91,7 +91,8 @@ struct spoke_histogram;
 	X(TICKETS_EXPIRED, "tickets whose deadline passed")                                        \
 	X(TICKETS_CANCELLED, "tickets that were cancelled")                                        \
 	X(TICKETS_REFUSED, "tickets that made room for others")                                    \
-	X(TICKETS_CLOSING, "tickets whose consumer ended")
+	X(TICKETS_CLOSING, "tickets whose consumer ended")                                         \
+	X(ATTEMPTS_TIMEOUT, "attempts of calls and pushes whose deadline passed")
 
 enum spoke_stat {
 #define SPOKE_STAT_ENUM(name, sentence) SPOKE_STAT_##name,

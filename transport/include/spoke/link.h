@@ -10,6 +10,7 @@
 #define SPOKE_LINK_H
 
 #include <spoke/error.h>
+#include <spoke/stats.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,12 +41,13 @@ enum spoke_link_change {
 /* Borrowed for the callback. */
 struct spoke_link_event {
 	enum spoke_link_change change;
-	int error;              /* of CLOSED and RECONNECTING; else SPOKE_OK */
-	const char *name;       /* the endpoint as it was named, or the peer's address */
-	struct spoke_peer peer; /* of a provider's connection; else { 0 } */
-	unsigned missed;        /* of SUSPECT: heartbeats without an answer in a row, 1 to 3 */
-	uint32_t attempt;       /* of RECONNECTING: the next one's number since the last success */
-	uint64_t pause_ns;      /* of RECONNECTING: until then */
+	enum spoke_event_user user; /* HEARTBEAT: silence led to it, or its end; else NONE */
+	int error;                  /* of CLOSED and RECONNECTING; else SPOKE_OK */
+	const char *name;           /* the endpoint as it was named, or the peer's address */
+	struct spoke_peer peer;     /* of a provider's connection; else { 0 } */
+	unsigned missed;            /* of SUSPECT: heartbeats without an answer in a row, 1 to 3 */
+	uint32_t attempt;  /* of RECONNECTING: the next one's number since the last success */
+	uint64_t pause_ns; /* of RECONNECTING: until then */
 };
 
 /* Called on the engine's thread, after the fact; it may call anything, and free its owner. What the

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "examples/demo/acts.h"
+#include "examples/demo/await.h"
+#include "examples/demo/deeds.h"
+#include "examples/demo/story.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define ECHO "demo.EchoService"
+#define ORDERS "demo.OrderService"
+#define TASK_BYTES 2048 /* that a failback task may keep */
+
+/* --- the beginning */
+
+/* The frozen one, the killed one, and the one that is drained. */
+static struct actor *first_of(const struct stage *stage)
+{
+	return stage->providers[0];
+}
+
+static struct actor *second_of(const struct stage *stage)
+{
+	return stage->providers[1];
+}
+
+static struct actor *third_of(const struct stage *stage)
+{
+	return stage->providers[2];
+}
+
+static void cast_provider(struct stage *stage, unsigned number)
+{
+	char name[CAST_NAME];
+	struct actor *actor;
+
+	(void)snprintf(name, sizeof(name), "provider-%u", number + 1);
+	actor = cast_add("demo_provider", name);
+	actor->provides = true;
+	actor_add_arg(actor, "%s", number == 1 ? ORDERS : ECHO);
+	actor_add_arg(actor, "file://%s/providers", stage->folder);
+	actor_add_arg(actor, "dubbo://127.0.0.1:0");
+	actor_add_arg(actor, "%" PRIu64, stage->plan->heartbeat_ns);
+	if (stage->plan->live)
+		actor_add_arg(actor, "127.0.0.1:0");
+	stage->providers[number] = actor;
+}
+
+static struct actor *cast_consumer(struct stage *stage, const char *name, const char *service,
+				   uint64_t rate, uint64_t tasks)
+{
+	const struct plan *plan = stage->plan;
+	struct actor *actor = cast_add("demo_consumer", name);
+
+	/* A provider that fails calls stays in its place: here the heartbeats judge it. */
+	actor_add_arg(actor,
+		      "consumer://any/%s?cluster=failback&loadbalance=roundrobin&timeout=%" PRIu64
+		      "&heartbeat=%" PRIu64 "ms&retry.period=%" PRIu64
+		      "ms&retries=100&retry.deadline=1h&failback.tasks=%" PRIu64
+		      "&failback.bytes=%" PRIu64 "&pending.max=%" PRIu64 "&eject.failures=0",
+		      service, plan->timeout_ns / PLAN_MS, plan->heartbeat_ns / PLAN_MS,
+		      plan->period_ns / PLAN_MS, tasks, tasks * TASK_BYTES, tasks + 1000);
+	actor_add_arg(actor, "file://%s/providers", stage->folder);
+	actor_add_arg(actor, "%" PRIu64, rate);
+	if (plan->live)
+		actor_add_arg(actor, "127.0.0.1:0");
+	return actor;
+}
+
+static void say_sum(const char *who, uint64_t rate, uint64_t outage_ns, uint64_t tasks,
+		    const char *why)
+{
+	char outage[PLAN_TEXT];
+	char spare[PLAN_TEXT];
+
+	story_say("  %s: failback.tasks = %" PRIu64 " calls/s x (%s %s + %s to spare) = %" PRIu64,
+		  who, rate, plan_print(outage_ns, outage), why, plan_print(PLAN_SPARE_NS, spare),
+		  tasks);
+}
+
+static bool begin(struct stage *stage)
+{
+	const struct plan *plan = stage->plan;
+	char timeout[PLAN_TEXT];
+	char heartbeat[PLAN_TEXT];
+	char period[PLAN_TEXT];
+
+	story_say(
+		"%u providers and 2 consumers, each a process with one wheel on which three users "
+		"set timers:",
+		plan->providers);
+	story_say("  timeout    a request ends when its deadline comes: after %s",
+		  plan_print(plan->timeout_ns, timeout));
+	story_say("  retry      a call that failed is tried again: after %s, from a failback task",
+		  plan_print(plan->period_ns, period));
+	story_say("  heartbeat  a link is asked whether its peer lives: after %s of silence; "
+		  "3 missed close it",
+		  plan_print(plan->heartbeat_ns, heartbeat));
+	say_sum("consumer-1", plan->rate, plan->outage_ns, plan->tasks,
+		"until a frozen provider gets no more calls");
+	say_sum("consumer-2", plan->rate2, plan->outage2_ns, plan->tasks2,
+		"until a killed one is back");
+	story_head("  time s  who          user       what happened there");
+	for (unsigned i = 0; i < plan->providers; i++) {
+		cast_provider(stage, i);
+		if (!actor_start(stage->providers[i]) ||
+		    !await_seen(stage->providers[i], TAG_LISTENS, 1))
+			return false;
+	}
+	stage->consumer = cast_consumer(stage, "consumer-1", ECHO, plan->rate, plan->tasks);
+	stage->consumer2 = cast_consumer(stage, "consumer-2", ORDERS, plan->rate2, plan->tasks2);
+	return actor_start(stage->consumer) && actor_start(stage->consumer2);
+}
+
+/* --- the acts */
+
+static bool play_steady(struct stage *stage)
+{
+	bool goes_on;
+
+	story_head("1. Steady calls: consumer-1 calls %s %" PRIu64
+		   " times a second, consumer-2 %s %" PRIu64 " times.",
+		   ECHO, stage->plan->rate, ORDERS, stage->plan->rate2);
+	cast.pulses = true;
+	goes_on = await_seen(stage->consumer, TAG_CONNECTED, stage->plan->providers - 1) &&
+		  await_seen(stage->consumer, TAG_PULSE, 2) &&
+		  await_seen(stage->consumer2, TAG_PULSE, 2);
+	cast.pulses = false;
+	return goes_on;
+}
+
+static bool play_frozen_provider(struct stage *stage)
+{
+	struct actor *consumer = stage->consumer;
+	struct actor *provider = first_of(stage);
+	uint64_t timed_out = actor_count(consumer, COUNT_TIMED_OUT);
+	unsigned calm;
+
+	story_head("2. A provider is frozen. Its system still takes what it is sent, and even "
+		   "connections:\n   only its silence tells. Deadlines end the calls it has, "
+		   "heartbeats find it out.");
+	actor_watch(consumer, provider);
+	actor_freeze(provider);
+	if (!await_count(consumer, COUNT_TIMED_OUT, timed_out + 1))
+		return false;
+	calm = consumer->seen[TAG_CALM];
+	if (!await_missed(consumer, 3) || !await_seen(consumer, TAG_CLOSED, 1) ||
+	    !await_seen(consumer, TAG_RECONNECTING, 1) || !await_seen(consumer, TAG_PROBATION, 1))
+		return false;
+	actor_wake(provider);
+	return await_seen(consumer, TAG_RECOVERED, 1) && await_none(consumer, COUNT_WAITING) &&
+	       await_seen(consumer, TAG_CALM, calm + 1);
+}
+
+static bool play_frozen_consumer(struct stage *stage)
+{
+	struct actor *consumer = stage->consumer2;
+	struct actor *provider = second_of(stage);
+	bool goes_on;
+
+	story_head(
+		"3. A consumer is frozen. Its provider hears nothing more, asks three times, and "
+		"closes.\n   The other consumer goes on.");
+	actor_watch(provider, consumer);
+	actor_watch(consumer, provider);
+	cast.pulses = true;
+	actor_freeze(consumer);
+	goes_on = await_missed(provider, 3) && await_seen(provider, TAG_CLOSED, 1);
+	cast.pulses = false;
+	if (!goes_on)
+		return false;
+	actor_wake(consumer);
+	return await_seen(consumer, TAG_CLOSED, 1) && await_seen(consumer, TAG_CONNECTED, 1) &&
+	       await_seen(consumer, TAG_ANSWERED, 1) && await_none(consumer, COUNT_WAITING);
+}
+
+static bool play_kill(struct stage *stage)
+{
+	struct actor *consumer = stage->consumer2;
+	struct actor *provider = second_of(stage);
+	unsigned calm;
+
+	story_head("4. The only provider of %s is killed. Calls of it fail at once; each becomes a "
+		   "failback\n   task, which is tried again every period until somebody answers.",
+		   ORDERS);
+	actor_watch(consumer, provider);
+	actor_kill(provider);
+	/* The oldest task: its call, and two more attempts. */
+	if (!await_seen(consumer, TAG_RECONNECTING, 1) || !await_count(consumer, COUNT_TRIES, 3))
+		return false;
+	calm = consumer->seen[TAG_CALM];
+	actor_watch(provider, NULL);
+	if (!actor_restart(provider))
+		return false;
+	return await_seen(provider, TAG_LISTENS, 1) && await_seen(consumer, TAG_CONNECTED, 1) &&
+	       await_seen(consumer, TAG_ANSWERED, 1) && await_none(consumer, COUNT_WAITING) &&
+	       await_seen(consumer, TAG_CALM, calm + 1);
+}
+
+static bool play_drain(struct stage *stage)
+{
+	struct actor *consumer = stage->consumer;
+	struct actor *provider = third_of(stage);
+	bool goes_on;
+
+	story_head("5. The third provider is drained: it says goodbye, answers what it has begun, "
+		   "and ends.\n   No call fails.");
+	actor_watch(consumer, provider);
+	actor_end(provider, true);
+	if (!await_seen(consumer, TAG_CLOSED, 1) || !await_gone(provider))
+		return false;
+	cast.pulses = true;
+	goes_on = await_seen(consumer, TAG_PULSE, consumer->seen[TAG_PULSE] + 1);
+	cast.pulses = false;
+	return goes_on;
+}
+
+bool acts_play(struct stage *stage)
+{
+	return begin(stage) && play_steady(stage) && play_frozen_provider(stage) &&
+	       play_frozen_consumer(stage) && play_kill(stage) && play_drain(stage);
+}
+
+bool acts_live(struct stage *stage, uint64_t end_ns)
+{
+	struct actor *third = third_of(stage);
+
+	story_head("The cluster goes on %s. What visitors do on these pages is mended:",
+		   stage->plan->seconds ? "for a while" : "until Ctrl-C");
+	for (unsigned i = 0; i < cast.count; i++)
+		story_say("  %-11s  http://%s/#token=%s", cast.actors[i].name, cast.actors[i].page,
+			  cast.token);
+	if (!actor_restart(third))
+		return false;
+	actor_watch(stage->consumer, NULL);
+	actor_watch(stage->consumer2, NULL);
+	(void)await_time(stage->plan->seconds ? end_ns : UINT64_MAX);
+	if (!cast_interrupted())
+		return cast.trouble[0] == '\0';
+	cast_heed();
+	cast.trouble[0] = '\0';
+	return true;
+}
+
+/* Nobody is left as visitors have made them. */
+static bool mend_all(struct stage *stage)
+{
+	if (!await_mended(stage->consumer) || !await_mended(stage->consumer2))
+		return false;
+	for (unsigned i = 0; i < stage->plan->providers; i++)
+		if (!stage->providers[i]->leaving && !await_mended(stage->providers[i]))
+			return false;
+	return true;
+}
+
+bool acts_end(struct stage *stage)
+{
+	if (cast.live && !mend_all(stage))
+		return false;
+	story_head("6. The consumers make no more calls, and end when every call has its outcome.");
+	actor_watch(stage->consumer, NULL);
+	actor_watch(stage->consumer2, NULL);
+	actor_end(stage->consumer, true);
+	actor_end(stage->consumer2, true);
+	cast.quiet = true;
+	if (!await_seen(stage->consumer, TAG_RESTS, 1) ||
+	    !await_seen(stage->consumer2, TAG_RESTS, 1) || !await_gone(stage->consumer) ||
+	    !await_gone(stage->consumer2))
+		return false;
+	for (unsigned i = 0; i < stage->plan->providers; i++)
+		if (stage->providers[i]->pid)
+			actor_end(stage->providers[i], false);
+	for (unsigned i = 0; i < stage->plan->providers; i++)
+		if (!await_gone(stage->providers[i]))
+			return false;
+	return true;
+}

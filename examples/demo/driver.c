@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver of the demo: starts providers and consumers, does harm to some of them, shows what
+ * they tell, and adds up. The other programs lie beside it.
+ */
+#define _GNU_SOURCE
+#include "examples/demo/acts.h"
+#include "examples/demo/await.h"
+#include "examples/demo/story.h"
+#include "examples/demo/sums.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/spoke-demo-XXXXXX";
+
+static void remove_folder(void)
+{
+	static const char *const files[] = { "providers", "providers.lock" };
+	char path[sizeof(folder) + 32];
+
+	for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
+		(void)unlink(path);
+	}
+	(void)rmdir(folder);
+}
+
+/* The same for all pages, which somebody who has only their addresses does not know. */
+static bool make_token(void)
+{
+	unsigned char bytes[(sizeof(cast.token) - 1) / 2];
+
+	if (getentropy(bytes, sizeof(bytes)))
+		return false;
+	for (unsigned i = 0; i < sizeof(bytes); i++)
+		(void)snprintf(cast.token + (size_t)2 * i, 3, "%02x", bytes[i]);
+	return true;
+}
+
+static bool play(const struct plan *plan)
+{
+	struct stage stage = { .plan = plan, .folder = folder };
+	uint64_t end_ns = story_now() + plan->seconds * PLAN_SECOND;
+
+	if (!acts_play(&stage))
+		return false;
+	if (plan->live ? !acts_live(&stage, end_ns) : !await_time(end_ns))
+		return false;
+	return acts_end(&stage);
+}
+
+int main(int argc, char **argv)
+{
+	struct plan plan;
+	enum plan_verdict verdict = plan_read(argc, argv, &plan);
+	bool well;
+
+	if (verdict != PLAN_GO)
+		return verdict == PLAN_HELPED ? 0 : 2;
+	if (mkdtemp(folder) == NULL) {
+		(void)fprintf(stderr, "demo: no folder %s: %s\n", folder, strerror(errno));
+		return 2;
+	}
+	story_begin(plan.plain);
+	cast_begin(argv[0], 20 * (plan.heartbeat_ns + plan.period_ns) + 90 * PLAN_SECOND);
+	if (plan.live && !make_token()) {
+		(void)fprintf(stderr, "demo: no random numbers: %s\n", strerror(errno));
+		return 2;
+	}
+	cast.live = plan.live;
+	cast.thaw_ns = 6 * plan.heartbeat_ns;
+	well = play(&plan);
+	cast_end_all();
+	remove_folder();
+	if (cast_interrupted())
+		(void)fprintf(stderr, "demo: interrupted; all its processes are ended\n");
+	if (cast_interrupted() || story_broken())
+		return 2;
+	return sums_show() && well ? 0 : 1;
+}

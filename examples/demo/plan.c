@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
+#include "examples/demo/plan.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Retries beside the first attempts: what a consumer may make of them in 10 s, whatever it calls.
+ */
+#define FREE_RETRIES 100
+
+static const char help[] =
+	"usage: sh examples/demo.sh [option]...\n"
+	"\n"
+	"Providers and consumers, each a process, talk to each other; some are frozen, killed and\n"
+	"ended, and every process says what spoke tells it, as it happens.\n"
+	"\n"
+	"  --providers N       processes that serve: 3 to 32; 3\n"
+	"  --rate R            calls a second of the first consumer: 1 to 10000; 100\n"
+	"  --timeout D         how long a request may take: 10ms to 1m; 300ms\n"
+	"  --heartbeat D       silence after which a peer is asked whether it lives: 100ms to 1m; "
+	"1s\n"
+	"  --retry-period D    pause before a deferred call is tried again: 100ms to 1m; 1s\n"
+	"  --seconds S         goes on at least so long, up to a day\n"
+	"  --live              a page in the browser for each process; goes on until Ctrl-C\n"
+	"  --plain             no colours\n"
+	"  --help\n"
+	"\n"
+	"D is a duration, as 300ms, 1.5s or 1m. Ends with 0 if everything adds up, with 1 if not, "
+	"and\n"
+	"with 2 if it could not be tried.\n";
+
+/* --- what is said */
+
+static bool read_count(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)text[0]) || strlen(text) > 9)
+		return false;
+	*ret = strtoull(text, &end, 10);
+	return *end == '\0' && *ret >= min && *ret <= max;
+}
+
+static bool read_duration(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = {
+		{ "ms", PLAN_MS },
+		{ "s", PLAN_SECOND },
+		{ "m", 60 * PLAN_SECOND },
+	};
+	size_t digits = strspn(text, "0123456789.");
+	char *end;
+	double number = strtod(text, &end);
+
+	if (!isdigit((unsigned char)text[0]) || end != text + digits || digits > 9)
+		return false;
+	for (unsigned i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(end, units[i].name) != 0)
+			continue;
+		*ret = (uint64_t)(number * (double)units[i].ns + 0.5);
+		return *ret >= min && *ret <= max;
+	}
+	return false;
+}
+
+char *plan_print(uint64_t ns, char *text)
+{
+	if (ns < PLAN_SECOND)
+		(void)snprintf(text, PLAN_TEXT, "%.4gms", (double)ns / (double)PLAN_MS);
+	else
+		(void)snprintf(text, PLAN_TEXT, "%.4gs", (double)ns / (double)PLAN_SECOND);
+	return text;
+}
+
+static enum plan_verdict wrong(const char *option, const char *value, const char *what)
+{
+	(void)fprintf(stderr, "demo: %s%s%s: %s\n", option, value ? " " : "", value ? value : "",
+		      what);
+	return PLAN_WRONG;
+}
+
+static enum plan_verdict read_value(const char *option, const char *value, struct plan *plan)
+{
+	uint64_t providers;
+
+	if (strcmp(option, "--providers") == 0) {
+		if (!read_count(value, 3, PLAN_PROVIDERS_MAX, &providers))
+			return wrong(option, value, "a number from 3 to 32 is wanted");
+		plan->providers = (unsigned)providers;
+	} else if (strcmp(option, "--rate") == 0) {
+		if (!read_count(value, 1, 10000, &plan->rate))
+			return wrong(option, value, "calls a second are wanted, 1 to 10000");
+	} else if (strcmp(option, "--timeout") == 0) {
+		if (!read_duration(value, 10 * PLAN_MS, 60 * PLAN_SECOND, &plan->timeout_ns))
+			return wrong(option, value,
+				     "a duration from 10ms to 1m is wanted, as 300ms");
+	} else if (strcmp(option, "--heartbeat") == 0) {
+		if (!read_duration(value, 100 * PLAN_MS, 60 * PLAN_SECOND, &plan->heartbeat_ns))
+			return wrong(option, value, "a duration from 100ms to 1m is wanted, as 1s");
+	} else if (strcmp(option, "--retry-period") == 0) {
+		if (!read_duration(value, 100 * PLAN_MS, 60 * PLAN_SECOND, &plan->period_ns))
+			return wrong(option, value, "a duration from 100ms to 1m is wanted, as 1s");
+	} else if (strcmp(option, "--seconds") == 0) {
+		if (!read_count(value, 0, 86400, &plan->seconds))
+			return wrong(option, value, "seconds are wanted, 0 to 86400");
+	} else {
+		return wrong(option, NULL, "there is no such option; --help names them");
+	}
+	return PLAN_GO;
+}
+
+static enum plan_verdict read_options(int argc, char **argv, struct plan *plan)
+{
+	enum plan_verdict verdict = PLAN_GO;
+
+	for (int i = 1; i < argc && verdict == PLAN_GO; i++) {
+		if (strcmp(argv[i], "--help") == 0) {
+			(void)fputs(help, stdout);
+			return PLAN_HELPED;
+		}
+		if (strcmp(argv[i], "--live") == 0)
+			plan->live = true;
+		else if (strcmp(argv[i], "--plain") == 0)
+			plan->plain = true;
+		else if (i + 1 < argc) {
+			verdict = read_value(argv[i], argv[i + 1], plan);
+			i++;
+		} else {
+			verdict = read_value(argv[i], "", plan);
+		}
+	}
+	return verdict;
+}
+
+/* --- what follows from it */
+
+static uint64_t divide_up(uint64_t a, uint64_t b)
+{
+	return a / b + (a % b != 0);
+}
+
+/* How many calls come in that time, and in the spare one. */
+static uint64_t tasks_for(uint64_t rate, uint64_t outage_ns)
+{
+	return divide_up(rate * ((outage_ns + PLAN_SPARE_NS) / PLAN_MS), 1000);
+}
+
+/* Does what is told come about with this? */
+static enum plan_verdict check(const struct plan *plan)
+{
+	uint64_t echoes = plan->providers - 1;
+	char text[PLAN_TEXT];
+
+	if (plan->timeout_ns > 3 * plan->heartbeat_ns) {
+		return wrong(
+			"--timeout", plan_print(plan->timeout_ns, text),
+			"at most three times --heartbeat is wanted: a silent provider's link is"
+			" closed after four, and no request would time out");
+	}
+	if (plan->rate * plan->heartbeat_ns < echoes * PLAN_SECOND) {
+		return wrong("--rate", NULL,
+			     "every provider has to be called once a heartbeat, to be missed when"
+			     " it is frozen: more calls, a longer --heartbeat or fewer --providers"
+			     " are wanted");
+	}
+	return PLAN_GO;
+}
+
+/*
+ * Requests to a frozen provider time out until it is suspect, two heartbeats after its last byte.
+ * Calls of a killed one wait until they were tried twice, and it is back: the next attempt to
+ * connect comes up to 0.6 times later.
+ *
+ * In such an outage of 4 periods a call that waits is tried once a period, about 12 times as often
+ * as there are calls in a period; so many calls the second consumer makes that its retry budget is
+ * enough for that.
+ */
+static void derive(struct plan *plan)
+{
+	plan->rate2 = plan->rate / 10;
+	if (plan->rate2 > FREE_RETRIES * PLAN_SECOND / (12 * plan->period_ns))
+		plan->rate2 = FREE_RETRIES * PLAN_SECOND / (12 * plan->period_ns);
+	if (plan->rate2 == 0)
+		plan->rate2 = 1;
+	plan->outage_ns = 2 * plan->heartbeat_ns + plan->timeout_ns;
+	plan->outage2_ns = 4 * plan->period_ns;
+	plan->tasks = tasks_for(plan->rate, plan->outage_ns);
+	plan->tasks2 = tasks_for(plan->rate2, plan->outage2_ns);
+}
+
+enum plan_verdict plan_read(int argc, char **argv, struct plan *ret)
+{
+	enum plan_verdict verdict;
+
+	*ret = (struct plan){
+		.providers = 3,
+		.rate = 100,
+		.timeout_ns = 300 * PLAN_MS,
+		.heartbeat_ns = PLAN_SECOND,
+		.period_ns = PLAN_SECOND,
+	};
+	verdict = read_options(argc, argv, ret);
+	if (verdict == PLAN_GO)
+		verdict = check(ret);
+	if (verdict == PLAN_GO)
+		derive(ret);
+	return verdict;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the users of the wheel do, as events that say whose doing it was. */
+#include "tests/cluster/clusterrig.h"
+
+#include <string.h>
+
+#define rig clusterrig
+#define AT "127.0.0.1:20880"
+
+/* How many events of that user have this in their text. */
+static unsigned count_events(enum spoke_event_user user, const char *text)
+{
+	struct spoke_event event = { 0 };
+	unsigned count = 0;
+
+	while (spoke_event_get(rig.engine, event.number + 1, &event) == SPOKE_OK)
+		count += event.user == user && strstr(event.text, text) != NULL;
+	return count;
+}
+
+static void a_deadline_is_told_with_its_place(void **state)
+{
+	struct spoke_method *echo;
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(1);
+	clusterrig_consume("timeout=300ms", NULL);
+	echo = clusterrig_method("echo", NULL);
+	rig.providers[0].manner = RIG_SILENT;
+	call = clusterrig_call(echo);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_ETIMEOUT);
+	clusterrig_pass(5 * MS);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_TIMEOUT,
+				      AT ": 1 request not answered within 300 ms"),
+			 1);
+	assert_int_equal(clusterrig_stat(SPOKE_STAT_ATTEMPTS_TIMEOUT), 1);
+}
+
+static void many_deadlines_are_told_together_once_a_second(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(1);
+	clusterrig_consume("timeout=300ms&eject.failures=0", NULL);
+	echo = clusterrig_method("echo", NULL);
+	rig.providers[0].manner = RIG_SILENT;
+	for (unsigned i = 0; i < 40; i++) {
+		(void)clusterrig_call(echo);
+		clusterrig_pass(100 * MS);
+	}
+	clusterrig_pass(2 * SECOND);
+	assert_int_equal(clusterrig_stat(SPOKE_STAT_ATTEMPTS_TIMEOUT), 40);
+	/* The first at once, then ten each second, and the rest. */
+	assert_int_equal(count_events(SPOKE_EVENT_OF_TIMEOUT, ": 1 request not answered"), 1);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_TIMEOUT, "requests not answered"), 4);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_TIMEOUT, ": 10 requests not answered"), 3);
+}
+
+static void places_beyond_four_are_told_as_one(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(RIG_PROVIDERS);
+	clusterrig_consume("timeout=300ms&loadbalance=roundrobin", NULL);
+	echo = clusterrig_method("echo", NULL);
+	for (unsigned i = 0; i < RIG_PROVIDERS; i++)
+		rig.providers[i].manner = RIG_SILENT;
+	for (unsigned i = 0; i < 2 * RIG_PROVIDERS; i++)
+		(void)clusterrig_call(echo);
+	clusterrig_pass(SECOND);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_TIMEOUT, ": 2 requests not answered"), 4);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_TIMEOUT, "2 requests not answered elsewhere"),
+			 1);
+}
+
+static void what_becomes_of_tickets_is_told(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(1);
+	echo = clusterrig_failback("retry.period=2s&retries=5");
+	clusterrig_kill(0);
+	clusterrig_pass(10 * MS);
+	(void)clusterrig_deferred(echo);
+	(void)clusterrig_deferred(echo);
+	clusterrig_pass(1500 * MS);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY,
+				      "call deferred, 2 wait, next try in 2000 ms"),
+			 1);
+	clusterrig_pass(SECOND);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY,
+				      "2 calls deferred before and tried again in vain, "
+				      "2 wait, next try in 2000 ms"),
+			 1);
+	clusterrig_start(0);
+	clusterrig_pass(8 * SECOND);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY,
+				      "1 call deferred before and answered now"),
+			 2);
+}
+
+static void tickets_that_are_given_up_are_told(void **state)
+{
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_REFUSE;
+	(void)clusterrig_deferred(clusterrig_failback("retry.period=2s&retries=1"));
+	clusterrig_pass(5 * SECOND);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "1 call deferred before and given up"),
+			 1);
+}
+
+static void another_attempt_is_told(void **state)
+{
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(2);
+	clusterrig_consume("cluster=failover&loadbalance=roundrobin", NULL);
+	rig.providers[0].manner = RIG_REFUSE;
+	rig.providers[1].manner = RIG_REFUSE;
+	call = clusterrig_call(clusterrig_method("echo", NULL));
+	clusterrig_end(call);
+	clusterrig_pass(5 * MS);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "1 call tried again"), 1);
+}
+
+static void what_is_answered_is_no_news(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(1);
+	echo = clusterrig_failback("");
+	for (unsigned i = 0; i < 20; i++)
+		clusterrig_end(clusterrig_call(echo));
+	clusterrig_pass(SECOND);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_TIMEOUT, ""), 0);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, ""), 0);
+}
+
+static void silence_is_the_doing_of_heartbeats(void **state)
+{
+	(void)state;
+	clusterrig_provide(1);
+	clusterrig_consume("heartbeat=100ms", NULL);
+	virtual_hold(&rig.providers[0].process, 520 * MS);
+	clusterrig_pass(2 * SECOND);
+	for (unsigned i = 1; i <= 3; i++) {
+		char text[] = AT ": heartbeat unanswered, 0 of 3";
+
+		text[strlen(text) - 6] = (char)('0' + i);
+		assert_int_equal(count_events(SPOKE_EVENT_OF_HEARTBEAT, text), 1);
+	}
+	assert_int_equal(count_events(SPOKE_EVENT_OF_HEARTBEAT, "lost the connection to " AT), 1);
+	assert_true(count_events(SPOKE_EVENT_OF_HEARTBEAT, "has to answer first") >= 1);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_HEARTBEAT, AT " answers again"), 1);
+	/* What came before was nobody's doing. */
+	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, "connected to " AT), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(test) cmocka_unit_test_setup_teardown(test, clusterrig_set_up, clusterrig_tear_down)
+		T(a_deadline_is_told_with_its_place),
+		T(many_deadlines_are_told_together_once_a_second),
+		T(places_beyond_four_are_told_as_one),
+		T(what_becomes_of_tickets_is_told),
+		T(tickets_that_are_given_up_are_told),
+		T(another_attempt_is_told),
+		T(what_is_answered_is_no_news),
+		T(silence_is_the_doing_of_heartbeats),
+#undef T
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
