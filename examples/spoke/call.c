@@ -168,7 +168,7 @@ static void print_verbose(const struct caller *caller, const struct spoke_result
 }
 
 /* A deadline that passed without any connection says less than why there is none. */
-static enum verb_end judge(const struct caller *caller, const struct spoke_result *result)
+static int judge(const struct caller *caller, const struct spoke_result *result)
 {
 	if (result->error == SPOKE_ETIMEOUT_UNSENT && !caller->connected)
 		return VERB_UNREACHABLE;
@@ -440,7 +440,7 @@ static bool take_all(struct caller *caller, struct options *options, int *ret_en
 	while ((row = options_next(options)) >= 0)
 		if (!take_option(caller, row, options))
 			return false;
-	*ret_end = row == OPTIONS_STOP ? (int)options->end : take_operands(caller, options);
+	*ret_end = row == OPTIONS_STOP ? options->end : take_operands(caller, options);
 	return row == OPTIONS_DONE && *ret_end == VERB_OK;
 }
 

@@ -189,9 +189,9 @@ static void failed(void *arg, int error)
 	struct lister *lister = arg;
 	const char *why = spoke_engine_why(lister->engine);
 	bool is_final = !lister->is_watch || error == SPOKE_EUNSUPPORTED;
-	enum verb_end end = error == SPOKE_ETIMEOUT ? VERB_UNREACHABLE : ending_of(error);
+	int end = error == SPOKE_ETIMEOUT ? VERB_UNREACHABLE : ending_of(error);
 
-	lister->end = is_final ? (int)end : VERB_OK;
+	lister->end = is_final ? end : VERB_OK;
 	(void)ending_say(end, lister->usage->verb, "%s%s", *why ? why : spoke_strerror(error),
 			 is_final ? "" : "; it is tried again");
 	if (is_final)

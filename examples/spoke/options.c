@@ -93,7 +93,7 @@ const char *options_nearest(const char *wrong, const char *(*name)(const void *a
 
 /* --- one option after the other */
 
-static int stop(struct options *options, enum verb_end end)
+static int stop(struct options *options, int end)
 {
 	options->end = end;
 	return OPTIONS_STOP;
@@ -116,7 +116,7 @@ static int take_row(struct options *options, size_t index, char *value)
 		}
 		options->value = options->argv[options->at++];
 	} else if (!row->value && value) {
-		return stop(options, (enum verb_end)options_wrong(options, "it takes no value"));
+		return stop(options, options_wrong(options, "it takes no value"));
 	}
 	if (index < usage->count)
 		return (int)index;
