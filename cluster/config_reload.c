@@ -143,12 +143,12 @@ static void signal_came(struct spoke_signal *signal)
 	struct report report = { .engine = signal->engine };
 	int error = spoke_config_reload(config, report_line, &report);
 
-	if (error)
+	if (error) {
 		spokei_event(report.engine, error,
-			     "config: nothing is changed; mend it, and "
-			     "send the signal again");
-	else
+			     "config: nothing is changed; mend it, and send the signal again");
+	} else {
 		spokei_event(report.engine, SPOKE_OK, "config: read again");
+	}
 }
 
 int spoke_config_reload_on_signal(struct spoke_config *config, struct spoke_engine *engine)
