@@ -135,16 +135,14 @@ static void print_json(const struct caller *caller, const struct spoke_result *r
 		(void)fputs(",\"class\":", stdout);
 		json_print_text(result->error_class.data, result->error_class.len, stdout);
 	}
-	if (result->error)
-		printf(",\"code\":%" PRId32, result->error_code);
 	if (result->attachments.len) {
 		(void)fputs(",\"attachments\":", stdout);
 		json_print(result->attachments, form, stdout);
 	}
-	printf(",\"written\":%s,\"attempts\":%" PRIu32 ",\"queued_ms\":%.3f,\"waited_ms\":%.3f,"
-	       "\"exit\":%d}\n",
-	       result->written ? "true" : "false", result->attempts, ms(result->queued_ns),
-	       ms(result->waited_ns), caller->end);
+	printf(",\"code\":%" PRId32 ",\"written\":%s,\"attempts\":%" PRIu32
+	       ",\"queued_ms\":%.3f,\"waited_ms\":%.3f,\"exit\":%d}\n",
+	       result->error_code, result->written ? "true" : "false", result->attempts,
+	       ms(result->queued_ns), ms(result->waited_ns), caller->end);
 }
 
 static void print_verbose(const struct caller *caller, const struct spoke_result *result)
@@ -265,14 +263,13 @@ static void begin(struct caller *caller)
 	int error = spoke_call(caller->method, caller->values.args, &caller->with, done, caller,
 			       NULL);
 	bool early = spoke_engine_now(caller->engine) < caller->give_up_ns;
-	struct spoke_result refused = { .error = SPOKE_OK };
+	struct spoke_result refused = { .error = error };
 
 	if (!error)
 		return;
 	if (is_unlisted(caller, error) && early &&
 	    !spoke_alarm_after(caller->engine, &caller->again, LOOK_NS, look))
 		return;
-	refused.error = error;
 	caller->refused = spoke_engine_why(caller->engine);
 	if (!*caller->refused)
 		caller->refused = spoke_strerror(error);
