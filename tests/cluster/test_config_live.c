@@ -246,6 +246,24 @@ static void so_many_calls_at_each_provider(void **state)
 	}
 }
 
+static void fewer_calls_at_each_provider(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(2);
+	rig.providers[0].manner = RIG_SILENT;
+	rig.providers[1].manner = RIG_SILENT;
+	configrig_load("[consumer]\nloadbalance = roundrobin\n");
+	configrig_consume("cluster=failfast");
+	echo = clusterrig_method("echo", NULL);
+	(void)clusterrig_call(echo);
+	(void)clusterrig_call(echo);
+	configrig_reload("[consumer]\nloadbalance = roundrobin\nendpoint.actives = 1\n");
+	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+	clusterrig_pass(2 * SECOND);
+}
+
 static void providers_are_put_aside_after_so_many_failures(void **state)
 {
 	struct spoke_endpoint_info infos[2];
@@ -319,6 +337,7 @@ int main(void)
 		TEST(tickets_have_the_room_of_the_file),
 		TEST(so_many_calls_may_wait),
 		TEST(so_many_calls_at_each_provider),
+		TEST(fewer_calls_at_each_provider),
 		TEST(providers_are_put_aside_after_so_many_failures),
 		TEST(links_that_stand_have_the_new_heartbeat),
 		TEST(a_silent_provider_is_noticed_at_the_new_interval),
