@@ -16,6 +16,8 @@ set(SPOKE_WARNINGS
 
 # libev's watchers inherit by a common prefix, which strict aliasing does not know.
 set(SPOKE_COMPILE_OPTIONS ${SPOKE_WARNINGS} -fno-strict-aliasing)
+# Failed assertions name files of spoke, not folders of whoever built it.
+list(APPEND SPOKE_COMPILE_OPTIONS "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 set(SPOKE_LINK_OPTIONS)
 
 # Released, the library is optimised as a whole: a call goes through functions of many files. Its

@@ -100,10 +100,10 @@ static int stop(struct options *options, int end)
 }
 
 /* What an option means that was found, with the value that was said along with it, or NULL. */
-static int take_row(struct options *options, size_t index, char *value)
+static int take_row(struct options *options, const struct option_row *row, size_t index,
+		    char *value)
 {
 	const struct usage *usage = options->usage;
-	const struct option_row *row = row_at(usage, index);
 
 	options->row = row;
 	options->value = value;
@@ -140,7 +140,7 @@ static int take_long(struct options *options, char *argument)
 
 	for (size_t i = 0; (row = row_at(usage, i)) != NULL; i++)
 		if (strlen(row->name) == len && strncmp(row->name, argument, len) == 0)
-			return take_row(options, i, equals ? equals + 1 : NULL);
+			return take_row(options, row, i, equals ? equals + 1 : NULL);
 	(void)snprintf(name, sizeof(name), "%.*s", (int)len, argument);
 	nearest = options_nearest(name, row_name, usage);
 	if (nearest)
@@ -164,11 +164,11 @@ static int take_letter(struct options *options, char *letters)
 		if (row->letter != *letters)
 			continue;
 		if (!letters[1])
-			return take_row(options, i, NULL);
+			return take_row(options, row, i, NULL);
 		if (row->value)
-			return take_row(options, i, letters + 1);
+			return take_row(options, row, i, letters + 1);
 		options->flags = letters + 1;
-		return take_row(options, i, NULL);
+		return take_row(options, row, i, NULL);
 	}
 	(void)ending_say(VERB_USAGE, usage->verb, "-%c: no such option; spoke %s --help shows them",
 			 isprint((unsigned char)*letters) ? *letters : '?', usage->verb);
