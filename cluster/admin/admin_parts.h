@@ -21,8 +21,10 @@
 #define SPOKEI_ADMIN_TICK_NS UINT64_C(500000000)
 #define SPOKEI_ADMIN_SAMPLE_NS UINT64_C(1000000000)
 #define SPOKEI_ADMIN_REQUEST_NS UINT64_C(5000000000) /* a request has to be complete within */
-#define SPOKEI_ADMIN_SLOW_NS UINT64_C(30000000000)   /* an answer has to move within */
-#define SPOKEI_ADMIN_LINGER_NS UINT64_C(2000000000)  /* for the peer to end it first */
+#define SPOKEI_ADMIN_SLOW_NS                                                                       \
+	UINT64_C(30000000000)                       /* an answer has to be taken, a stream to move \
+						     */
+#define SPOKEI_ADMIN_LINGER_NS UINT64_C(2000000000) /* for the peer to end it first */
 
 /* A timer of the class "admin". */
 struct spokei_admin_timer {

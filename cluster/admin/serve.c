@@ -260,9 +260,10 @@ static int serve_action(struct spokei_viewer *viewer, const struct spokei_http_r
 				   request->path.len - prefix };
 	int error;
 
-	if (request->method != SPOKEI_HTTP_POST)
+	if (request->method != SPOKEI_HTTP_POST) {
 		return answer_text(viewer, 405, "POST", "Actions are done by POST alone.",
 				   request->method == SPOKEI_HTTP_HEAD);
+	}
 	return is_trusted(viewer, request, &error) ? answer_action(viewer, name) : error;
 }
 
@@ -290,18 +291,20 @@ int spokei_admin_serve(struct spokei_viewer *viewer, const struct spokei_http_re
 	const struct place *place;
 	int error;
 
-	if (!is_ours(viewer, request->host))
+	if (!is_ours(viewer, request->host)) {
 		return answer_text(viewer, 421, NULL,
 				   "This page answers under localhost or its address in digits "
 				   "alone, against names that lead here from elsewhere.",
 				   head_only);
+	}
 	if (begins_with(request->path, ACT))
 		return serve_action(viewer, request);
 	place = find_place(request->path);
-	if (place == NULL)
+	if (place == NULL) {
 		return answer_text(viewer, 404, NULL,
 				   "There are / /status /metrics /events, and POST /act/NAME.",
 				   head_only);
+	}
 	if (request->method != SPOKEI_HTTP_GET && !head_only)
 		return answer_text(viewer, 405, READERS, "This is there to be read.", false);
 	if (place == &actions_place && !is_trusted(viewer, request, &error))

@@ -82,16 +82,12 @@ static void write_failed(struct spokei_viewer *viewer)
 	do_action(viewer);
 }
 
-/* Waits until the peer takes more. */
+/* Waits until the peer takes more: an answer by its timer, a stream by the tick. */
 static void wait_to_write(struct spokei_viewer *viewer, bool moved)
 {
 	if (moved)
 		viewer->moved_ns = viewer->admin->engine->begin_ns;
 	spokei_stream_watch(&viewer->stream, SPOKE_IO_READ | SPOKE_IO_WRITE);
-	if (viewer->state == SPOKEI_VIEWER_STREAMING)
-		return; /* the tick looks after it */
-	if (moved && !spokei_admin_arm(viewer->admin, &viewer->timer, SPOKEI_ADMIN_SLOW_NS))
-		spokei_viewer_close(viewer);
 }
 
 static void flush(struct spokei_viewer *viewer)

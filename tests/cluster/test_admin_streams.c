@@ -264,11 +264,13 @@ static void one_that_has_said_all_and_is_slow_costs_nothing(void **state)
 	adminrig_send(fd, PAGE);
 	assert_int_equal(env->net->shut(env->ctx, fd), 0);
 	reads = rig.faulty.calls[FAULTY_READ];
-	adminrig_run(SECOND);
-	assert_int_equal(env->net->read(env->ctx, fd, rig.got, 512), 512);
 	adminrig_run(20 * SECOND);
+	assert_int_equal(env->net->read(env->ctx, fd, rig.got, 512), 512);
+	adminrig_run(9 * SECOND);
 	assert_int_equal(rig.admin->crowd.count, 1);
 	assert_in_range(rig.faulty.calls[FAULTY_READ] - reads, 2, 4);
+	adminrig_run(2 * SECOND);
+	assert_int_equal(rig.admin->crowd.count, 0);
 }
 
 static void there_are_so_many_viewers_and_no_more(void **state)
