@@ -125,30 +125,23 @@ int spoke_config_reload(struct spoke_config *config, spoke_config_told told, voi
 
 /* --- at a signal */
 
-struct report {
-	struct spoke_engine *engine;
-	int error;
-};
-
 static void report_line(void *arg, const char *sentence)
 {
-	const struct report *report = arg;
-
-	spokei_event(report->engine, SPOKE_OK, "%s", sentence);
+	spokei_event(arg, SPOKE_OK, "%s", sentence);
 }
 
 static void signal_came(struct spoke_signal *signal)
 {
 	struct spoke_config *config = spoke_container_of(signal, struct spoke_config, signal);
-	struct report report = { .engine = signal->engine };
-	int error = spoke_config_reload(config, report_line, &report);
+	struct spoke_engine *engine = signal->engine;
+	int error = spoke_config_reload(config, report_line, engine);
 
-	if (error)
-		spokei_event(report.engine, error,
-			     "config: nothing is changed; mend it, and "
-			     "send the signal again");
-	else
-		spokei_event(report.engine, SPOKE_OK, "config: read again");
+	if (error) {
+		spokei_event(engine, error,
+			     "config: nothing is changed; mend it, and send the signal again");
+	} else {
+		spokei_event(engine, SPOKE_OK, "config: read again");
+	}
 }
 
 int spoke_config_reload_on_signal(struct spoke_config *config, struct spoke_engine *engine)

@@ -7,8 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define NS_PER_S UINT64_C(1000000000)
-#define S_PER_H 3600u
+#define NS_PER_H UINT64_C(3600000000000)
 
 static const char *const kinds[] = {
 	[SPOKEI_OPTION_DURATION] = "duration", [SPOKEI_OPTION_SIZE] = "size",
@@ -26,8 +25,8 @@ static bool is_measure(enum spokei_option_kind kind)
 /* A long time in whole hours, however odd it is. */
 static void print_most(const struct spokei_option *option, char *out, size_t size)
 {
-	if (option->kind == SPOKEI_OPTION_DURATION && option->max > 24 * S_PER_H * NS_PER_S)
-		(void)snprintf(out, size, "%" PRIu64 "h", option->max / NS_PER_S / S_PER_H);
+	if (option->kind == SPOKEI_OPTION_DURATION && option->max > 24 * NS_PER_H)
+		(void)snprintf(out, size, "%" PRIu64 "h", option->max / NS_PER_H);
 	else
 		spokei_option_print(option->kind, option->max, out, size);
 }

@@ -8,6 +8,7 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_H UINT64_C(3600000000000)
 #define FRAME_MAX 8388608u
 #define FRAME_MIN 1024u
 #define TEXT_MAX 2048u
@@ -140,11 +141,11 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.sentence = "failures in a row after which a provider is put aside; 0: it is not" },
 		.sections = CONSUMER, .live = true },
 	[SPOKEI_KEY_EJECT_TIME] = { .option = { .name = "eject.time", .kind = SPOKEI_OPTION_DURATION,
-		.min = SPOKEI_PERIOD_MIN_NS, .max = 3600 * NS_PER_S, .preset = 10 * NS_PER_S,
+		.min = SPOKEI_PERIOD_MIN_NS, .max = NS_PER_H, .preset = 10 * NS_PER_S,
 		.sentence = "for how long, at first" },
 		.sections = CONSUMER, .live = true },
 	[SPOKEI_KEY_REGISTRY_RETRY_PERIOD] = { .option = { .name = "registry.retry.period", .kind = SPOKEI_OPTION_DURATION,
-		.min = SPOKEI_PERIOD_MIN_NS, .max = 24 * 3600 * NS_PER_S, .preset = 5 * NS_PER_S,
+		.min = SPOKEI_PERIOD_MIN_NS, .max = 24 * NS_PER_H, .preset = 5 * NS_PER_S,
 		.sentence = "pause before a registry is asked again" },
 		.sections = REGISTRY },
 	[SPOKEI_KEY_REGISTRY_RETRY_TIMES] = { .option = { .name = "registry.retry.times", .kind = SPOKEI_OPTION_COUNT,
@@ -232,7 +233,7 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.sentence = "bytes of answers that may wait to be written" },
 		.sections = PROVIDER, .live = true },
 	[SPOKEI_KEY_TICK] = { .option = { .name = "tick", .kind = SPOKEI_OPTION_DURATION,
-		.min = 1, .max = 3600 * NS_PER_S, .preset = NS_PER_MS,
+		.min = 1, .max = NS_PER_H, .preset = NS_PER_MS,
 		.sentence = "how finely the wheel divides time" },
 		.sections = ENGINE },
 	[SPOKEI_KEY_TIMERS_MAX] = { .option = { .name = "timers.max", .kind = SPOKEI_OPTION_COUNT,
@@ -240,7 +241,7 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.sentence = "timers that may be armed at a time" },
 		.sections = ENGINE },
 	[SPOKEI_KEY_LATE] = { .option = { .name = "late", .kind = SPOKEI_OPTION_DURATION,
-		.min = 1, .max = 3600 * NS_PER_S, .preset = 50 * NS_PER_MS,
+		.min = 1, .max = NS_PER_H, .preset = 50 * NS_PER_MS,
 		.sentence = "a turn that begins so late judges nobody" },
 		.sections = ENGINE },
 	[SPOKEI_KEY_ADMIN] = { .option = { .name = "admin", .kind = SPOKEI_OPTION_TEXT,

@@ -3,9 +3,11 @@
  * Reading a file of settings, line by line. A line that is wrong is told and left out, and the next
  * one is read, so that all that is wrong is told at once.
  */
+#include "cluster/line.h"
 #include "cluster/sheet.h"
 #include "core/alike.h"
 #include "core/log.h"
+#include "transport/catalog.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -67,67 +69,6 @@ static struct subject pair_shown(const char *key, const char *value)
 	spokei_sheet_show(value, shown_value, sizeof(shown_value));
 	(void)snprintf(subject.text, sizeof(subject.text), "%s = %s", shown_key, shown_value);
 	return subject;
-}
-
-/* --- texts */
-
-static bool is_blank(char byte)
-{
-	return byte == ' ' || byte == '\t';
-}
-
-static char *skip_blanks(char *at)
-{
-	while (is_blank(*at))
-		at++;
-	return at;
-}
-
-/* Cuts blanks from the end of a text. */
-static void trim(char *text)
-{
-	size_t len = strlen(text);
-
-	while (len > 0 && is_blank(text[len - 1]))
-		len--;
-	text[len] = '\0';
-}
-
-static bool is_comment(const char *at)
-{
-	return *at == '\0' || *at == '#' || *at == ';';
-}
-
-/* Cuts a comment off, which begins with # behind a blank, and the blanks before it. */
-static void cut_comment(char *text)
-{
-	for (char *at = text; *at; at++)
-		if (*at == '#' && (at == text || is_blank(at[-1])))
-			*at-- = '\0';
-	trim(text);
-}
-
-/*
- * Reads what stands in quotation marks, where \" and \\ stand for what is behind the backslash.
- * Returns what is wrong with it, or NULL; *ret_value is the value.
- */
-static const char *unquote(char *at, char **ret_value)
-{
-	char *out = ++at;
-
-	*ret_value = out;
-	for (; *at && *at != '"'; at++) {
-		if (*at == '\\' && (at[1] == '"' || at[1] == '\\'))
-			at++;
-		*out++ = *at;
-	}
-	if (*at == '\0')
-		return "the quotation mark is not closed; write another one at the end";
-	at = skip_blanks(at + 1);
-	if (*at && *at != '#')
-		return "something stands behind the quotation mark; write \\\" for one inside";
-	*out = '\0';
-	return NULL;
 }
 
 /* --- sections */
@@ -202,13 +143,13 @@ static void read_section(struct reader *reader, char *at)
 
 	reader->begun = true;
 	reader->part = NULL;
-	if (end == NULL || !is_comment(skip_blanks(end + 1))) {
+	if (end == NULL || !spokei_line_is_comment(spokei_line_skip(end + 1))) {
 		tell(reader, "", "not a section; write one as [consumer]");
 		return;
 	}
 	*end = '\0';
-	at = skip_blanks(at + 1);
-	trim(at);
+	at = spokei_line_skip(at + 1);
+	spokei_line_trim(at);
 	enter_section(reader, at);
 }
 
@@ -257,26 +198,52 @@ static void refuse_key(struct reader *reader, const char *name, const char *subj
 	     nearest ? nearest : "; spoke config --explain has all", nearest ? "?" : "");
 }
 
-/* One URL, or each of a list. Returns whether all are right. */
-static bool check_urls(struct reader *reader, const char *value, const char *subject)
+/* What is wrong with a place to listen at, as far as the text tells; NULL: nothing. */
+static const char *judge_place(const struct spoke_url *url)
+{
+	if (*url->scheme && spokei_catalog_wire(url->scheme) == NULL)
+		return "the scheme is not known; use dubbo or msgpack-rpc";
+	if (url->parameter_count > 0)
+		return "a place has no parameters; write them as keys of [provider]";
+	return url->host || url->socket ? NULL
+					: "there is no place; write one, as "
+					  "dubbo://0.0.0.0:20880";
+}
+
+/* A URL. Returns whether it is right. */
+static bool check_url(struct reader *reader, enum spokei_key key, struct spoke_span text,
+		      const char *subject)
+{
+	struct spoke_url_error why;
+	struct spoke_url url;
+	const char *wrong;
+	int error = spoke_url_parse(reader->sheet->env, text.data, text.len, &url, &why);
+
+	if (error) {
+		reader->poor |= error == SPOKE_ENOMEM;
+		tell(reader, subject, "%s",
+		     error == SPOKE_ENOMEM ? "no memory to read it" : why.text);
+		return false;
+	}
+	wrong = key == SPOKEI_KEY_LISTEN ? judge_place(&url) : NULL;
+	if (wrong)
+		tell(reader, subject, "%s", wrong);
+	spoke_url_fini(&url);
+	return wrong == NULL;
+}
+
+/* One URL, or each of a list. */
+static bool check_urls(struct reader *reader, enum spokei_key key, const char *value,
+		       const char *subject)
 {
 	const char *at = value;
 	struct spoke_span item;
 
-	while (spokei_option_item(&at, &item)) {
-		struct spoke_url_error why;
-		struct spoke_url url;
-		int error = spoke_url_parse(reader->sheet->env, (const char *)item.data, item.len,
-					    &url, &why);
-
-		if (error) {
-			reader->poor |= error == SPOKE_ENOMEM;
-			tell(reader, subject, "%s",
-			     error == SPOKE_ENOMEM ? "no memory to read it" : why.text);
+	if (spokei_key_row(key)->option.kind != SPOKEI_OPTION_LIST)
+		return check_url(reader, key, (struct spoke_span){ value, strlen(value) }, subject);
+	while (spokei_option_item(&at, &item))
+		if (!check_url(reader, key, item, subject))
 			return false;
-		}
-		spoke_url_fini(&url);
-	}
 	return true;
 }
 
@@ -320,7 +287,7 @@ static void read_value(struct reader *reader, enum spokei_key key, const char *v
 		tell(reader, subject.text, "there is no value; write one, or leave the line out");
 	else if (spokei_option_read(&row->option, value, false, &number, why, sizeof(why)))
 		tell(reader, subject.text, "%s", why);
-	else if (!row->is_url || check_urls(reader, value, subject.text))
+	else if (!row->is_url || check_urls(reader, key, value, subject.text))
 		add_entry(reader, key, number, value, subject.text);
 }
 
@@ -337,13 +304,13 @@ static void read_pair(struct reader *reader, char *at)
 		return;
 	}
 	*equals = '\0';
-	trim(at);
-	value = skip_blanks(equals + 1);
+	spokei_line_trim(at);
+	value = spokei_line_skip(equals + 1);
 	subject = pair_shown(at, value);
 	if (*value == '"')
-		wrong = unquote(value, &value);
+		wrong = spokei_line_unquote(value, &value);
 	else
-		cut_comment(value);
+		spokei_line_cut(value);
 	if (wrong) {
 		tell(reader, subject.text, "%s", wrong);
 		return;
@@ -384,8 +351,8 @@ static void read_line(struct reader *reader, char *line, size_t len)
 		tell(reader, "", "there is a NUL byte, which no text has; is this the right file?");
 		return;
 	}
-	at = skip_blanks(line);
-	if (is_comment(at))
+	at = spokei_line_skip(line);
+	if (spokei_line_is_comment(at))
 		return;
 	if (*at == '[')
 		read_section(reader, at);

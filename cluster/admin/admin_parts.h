@@ -88,9 +88,9 @@ void spokei_viewer_take(struct spoke_admin *admin, int fd, const struct spoke_ad
 /* Closes it at once; anywhere. */
 void spokei_viewer_close(struct spokei_viewer *viewer);
 
-/* Gives a stream bytes, as much as goes; the rest waits at the viewer, who has to be done with what
- * it was given before. May close it. */
-void spokei_viewer_tell(struct spokei_viewer *viewer, const void *bytes, size_t len);
+/* Gives a stream bytes, borrowed for the call, as much as goes; the rest waits at the viewer, who
+ * has to be done with what it was given before. May close it. */
+void spokei_viewer_tell(struct spokei_viewer *viewer, unsigned char *bytes, size_t len);
 
 /* --- serve.c */
 

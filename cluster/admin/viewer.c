@@ -118,9 +118,9 @@ static void flush(struct spokei_viewer *viewer)
 	wrote_all(viewer);
 }
 
-void spokei_viewer_tell(struct spokei_viewer *viewer, const void *bytes, size_t len)
+void spokei_viewer_tell(struct spokei_viewer *viewer, unsigned char *bytes, size_t len)
 {
-	struct iovec part = { (void *)(uintptr_t)bytes, len };
+	const struct iovec part = { bytes, len };
 	ssize_t wrote = viewer->stream.kind->write(&viewer->stream, &part, 1);
 
 	if (wrote < 0 && !waits(wrote)) {
@@ -132,7 +132,7 @@ void spokei_viewer_tell(struct spokei_viewer *viewer, const void *bytes, size_t 
 	if ((size_t)wrote == len)
 		return;
 	viewer->moved_ns = viewer->admin->engine->begin_ns;
-	if (spokei_buffer_append(&viewer->out, (const char *)bytes + wrote, len - (size_t)wrote))
+	if (spokei_buffer_append(&viewer->out, bytes + wrote, len - (size_t)wrote))
 		spokei_viewer_close(viewer);
 	else
 		spokei_stream_watch(&viewer->stream, SPOKE_IO_READ | SPOKE_IO_WRITE);

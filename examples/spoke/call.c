@@ -16,9 +16,9 @@
 #include <string.h>
 
 #define VERB "call"
-#define TIMEOUT_NS UINT64_C(3000000000)
-#define LOOK_NS UINT64_C(5000000)      /* between looks whether a registry has told somebody */
-#define GOODBYE_NS UINT64_C(500000000) /* for what was written one way to be gone */
+#define PATIENCE_NS UINT64_C(3000000000) /* until a registry has told somebody */
+#define LOOK_NS UINT64_C(5000000)        /* between looks whether a registry has told somebody */
+#define GOODBYE_NS UINT64_C(500000000)   /* for what was written one way to be gone */
 #define ENDPOINTS_SHOWN 16u
 
 enum {
@@ -40,7 +40,8 @@ enum {
 };
 
 static const struct option_row rows[] = {
-	[TIMEOUT] = { "timeout", 't', "TIME", "of an attempt, as 250ms (3s)" },
+	[TIMEOUT] = { "timeout", 't', "TIME",
+		      "of an attempt, as 250ms (what URL and file say, or 1s)" },
 	[RETRIES] = { "retries", 'r', "COUNT",
 		      "attempts beside the first, elsewhere (2; failback: 3)" },
 	[IDEMPOTENT] = { "idempotent", 0, NULL,
@@ -134,16 +135,14 @@ static void print_json(const struct caller *caller, const struct spoke_result *r
 		(void)fputs(",\"class\":", stdout);
 		json_print_text(result->error_class.data, result->error_class.len, stdout);
 	}
-	if (result->error)
-		printf(",\"code\":%" PRId32, result->error_code);
 	if (result->attachments.len) {
 		(void)fputs(",\"attachments\":", stdout);
 		json_print(result->attachments, form, stdout);
 	}
-	printf(",\"written\":%s,\"attempts\":%" PRIu32 ",\"queued_ms\":%.3f,\"waited_ms\":%.3f,"
-	       "\"exit\":%d}\n",
-	       result->written ? "true" : "false", result->attempts, ms(result->queued_ns),
-	       ms(result->waited_ns), caller->end);
+	printf(",\"code\":%" PRId32 ",\"written\":%s,\"attempts\":%" PRIu32
+	       ",\"queued_ms\":%.3f,\"waited_ms\":%.3f,\"exit\":%d}\n",
+	       result->error_code, result->written ? "true" : "false", result->attempts,
+	       ms(result->queued_ns), ms(result->waited_ns), caller->end);
 }
 
 static void print_verbose(const struct caller *caller, const struct spoke_result *result)
@@ -151,11 +150,12 @@ static void print_verbose(const struct caller *caller, const struct spoke_result
 	struct spoke_endpoint_info infos[ENDPOINTS_SHOWN];
 	size_t count = spoke_consumer_endpoints(caller->consumer, infos, ENDPOINTS_SHOWN);
 
-	for (size_t i = 0; i < count && i < ENDPOINTS_SHOWN; i++)
+	for (size_t i = 0; i < count && i < ENDPOINTS_SHOWN; i++) {
 		if (infos[i].calls)
 			(void)fprintf(stderr, "%s: %" PRIu64 " attempts, %" PRIu64 " failed, %s\n",
 				      infos[i].name, infos[i].calls, infos[i].failures,
 				      spoke_endpoint_state_name(infos[i].state));
+	}
 	(void)fprintf(stderr, "%" PRIu32 " attempts; written after %.3f ms, ended %.3f ms later\n",
 		      result->attempts, ms(result->queued_ns), ms(result->waited_ns));
 	if (result->attachments.len) {
@@ -166,7 +166,7 @@ static void print_verbose(const struct caller *caller, const struct spoke_result
 }
 
 /* A deadline that passed without any connection says less than why there is none. */
-static enum verb_end judge(const struct caller *caller, const struct spoke_result *result)
+static int judge(const struct caller *caller, const struct spoke_result *result)
 {
 	if (result->error == SPOKE_ETIMEOUT_UNSENT && !caller->connected)
 		return VERB_UNREACHABLE;
@@ -263,14 +263,13 @@ static void begin(struct caller *caller)
 	int error = spoke_call(caller->method, caller->values.args, &caller->with, done, caller,
 			       NULL);
 	bool early = spoke_engine_now(caller->engine) < caller->give_up_ns;
-	struct spoke_result refused = { .error = SPOKE_OK };
+	struct spoke_result refused = { .error = error };
 
 	if (!error)
 		return;
 	if (is_unlisted(caller, error) && early &&
 	    !spoke_alarm_after(caller->engine, &caller->again, LOOK_NS, look))
 		return;
-	refused.error = error;
 	caller->refused = spoke_engine_why(caller->engine);
 	if (!*caller->refused)
 		caller->refused = spoke_strerror(error);
@@ -325,7 +324,8 @@ static int run(struct caller *caller)
 					      &caller->method);
 	if (error)
 		return fail(caller, error);
-	caller->give_up_ns = spoke_engine_now(caller->engine) + options.timeout_ns;
+	caller->give_up_ns = spoke_engine_now(caller->engine) +
+			     (options.timeout_ns ? options.timeout_ns : PATIENCE_NS);
 	begin(caller);
 	error = caller->ended ? SPOKE_OK : spoke_engine_run(caller->engine);
 	return error ? fail(caller, error) : caller->end;
@@ -437,14 +437,14 @@ static bool take_all(struct caller *caller, struct options *options, int *ret_en
 	while ((row = options_next(options)) >= 0)
 		if (!take_option(caller, row, options))
 			return false;
-	*ret_end = row == OPTIONS_STOP ? (int)options->end : take_operands(caller, options);
+	*ret_end = row == OPTIONS_STOP ? options->end : take_operands(caller, options);
 	return row == OPTIONS_DONE && *ret_end == VERB_OK;
 }
 
 int call_verb(int argc, char **argv)
 {
 	struct options options = options_of(&usage, argc, argv);
-	struct caller caller = { .options = { .timeout_ns = TIMEOUT_NS } };
+	struct caller caller = { .json = false };
 	int end;
 
 	values_init(&caller.values);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum verb_end ending_of(int error)
+int ending_of(int error)
 {
 	switch (error) {
 	case SPOKE_OK:
@@ -33,7 +33,7 @@ enum verb_end ending_of(int error)
 	}
 }
 
-int ending_say(enum verb_end end, const char *verb, const char *format, ...)
+int ending_say(int end, const char *verb, const char *format, ...)
 {
 	va_list args;
 
@@ -48,8 +48,8 @@ int ending_say(enum verb_end end, const char *verb, const char *format, ...)
 
 int ending_flush(int end, const char *verb)
 {
-	if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE)
+	if (fflush(stdout) && errno != EPIPE)
 		return ending_say(VERB_REMOTE, verb, "the output cannot be written: %s",
-				  strerror(errno));
+				  strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
 	return end;
 }

@@ -149,7 +149,7 @@ static void print_double(const struct printer *printer, struct spoke_value value
 
 		(void)snprintf(text, sizeof(text), "%.*g", digits, number);
 		again = strtod(text, NULL);
-		if (memcmp(&again, &number, sizeof(number)) == 0)
+		if (again >= number && again <= number)
 			break;
 	}
 	(void)fprintf(printer->out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");

@@ -115,7 +115,7 @@ static void drop_service(struct listing *listing, size_t index)
 						  service->intent);
 	listing->count--;
 	memmove((void *)(listing->services + index), (void *)(listing->services + index + 1),
-		(listing->count - index) * sizeof(service));
+		(listing->count - index) * sizeof(void *));
 	tell_all(service, false);
 	free_service(service);
 }
@@ -142,7 +142,7 @@ static void add_service(struct listing *listing, const char *name)
 	service->listing = listing;
 	service->wanted = true;
 	memmove((void *)(listing->services + at + 1), (void *)(listing->services + at),
-		(listing->count - at) * sizeof(service));
+		(listing->count - at) * sizeof(void *));
 	listing->services[at] = service;
 	listing->count++;
 	subscribe(service);

@@ -8,7 +8,7 @@
 #define SECOND UINT64_C(1000000000)
 #define CONNECT_NS (5 * SECOND)
 #define REST_NS UINT64_C(10000000) /* a refused call of a closed loop comes again after it */
-#define BATCH 512u                 /* calls begun before sockets are looked at again */
+#define BATCH 512u /* calls of an open loop begun before sockets are looked at again */
 
 struct load_slot {
 	struct load *load;
@@ -151,12 +151,17 @@ static uint64_t next_due_ns(const struct load *load)
 	return load->start_ns + (uint64_t)((double)load->made * 1e9 / load->plan->rate);
 }
 
-/* All that are due by now, but not so many at a time that answers lie unread. */
+/* All that are due by now, but not so many in a turn that answers lie unread. */
 static void fill_open(struct load *load, uint64_t now_ns)
 {
 	uint64_t due_ns = next_due_ns(load);
 
-	for (unsigned i = 0; i < BATCH && due_ns <= now_ns && may_begin(load, due_ns); i++) {
+	if (load->turn_ns != spoke_engine_now(load->engine)) {
+		load->turn_ns = spoke_engine_now(load->engine);
+		load->turn_left = BATCH;
+	}
+	while (load->turn_left > 0 && due_ns <= now_ns && may_begin(load, due_ns)) {
+		load->turn_left--;
 		(void)begin_call(load, due_ns);
 		due_ns = next_due_ns(load);
 	}

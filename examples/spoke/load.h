@@ -63,9 +63,11 @@ struct load {
 	int unreachable; /* why there was no connection */
 	uint64_t start_ns;
 	uint64_t from_ns;
-	uint64_t until_ns; /* of the run; UINT64_MAX: after `calls` */
-	uint64_t made;     /* calls that were due so far, those of the warm-up too */
-	uint64_t running;  /* calls without an end */
+	uint64_t until_ns;  /* of the run; UINT64_MAX: after `calls` */
+	uint64_t made;      /* calls that were due so far, those of the warm-up too */
+	uint64_t running;   /* calls without an end */
+	uint64_t turn_ns;   /* the engine's turn in which ... */
+	unsigned turn_left; /* ... so many more may begin */
 	/* Of what is counted. */
 	uint64_t due;
 	uint64_t ok;

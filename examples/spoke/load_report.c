@@ -192,9 +192,9 @@ void load_report_progress(const struct load *load)
 			  ms(spoke_histogram_percentile(&load->times, 990000)), load->failed);
 }
 
-enum verb_end load_report_end(const struct load *load)
+int load_report_end(const struct load *load)
 {
-	enum verb_end end = VERB_OK;
+	int end = VERB_OK;
 
 	for (size_t i = 0; i < LOAD_KINDS && load->kinds[i].count > 0; i++)
 		if (ending_of(load->kinds[i].error) > end)

@@ -13,6 +13,6 @@ void load_report_json(const struct load *load);
 void load_report_progress(const struct load *load);
 
 /* How the verb ends: by what is furthest from an answer. */
-enum verb_end load_report_end(const struct load *load);
+int load_report_end(const struct load *load);
 
 #endif

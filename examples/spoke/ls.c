@@ -189,9 +189,9 @@ static void failed(void *arg, int error)
 	struct lister *lister = arg;
 	const char *why = spoke_engine_why(lister->engine);
 	bool is_final = !lister->is_watch || error == SPOKE_EUNSUPPORTED;
-	enum verb_end end = error == SPOKE_ETIMEOUT ? VERB_UNREACHABLE : ending_of(error);
+	int end = error == SPOKE_ETIMEOUT ? VERB_UNREACHABLE : ending_of(error);
 
-	lister->end = is_final ? (int)end : VERB_OK;
+	lister->end = is_final ? end : VERB_OK;
 	(void)ending_say(end, lister->usage->verb, "%s%s", *why ? why : spoke_strerror(error),
 			 is_final ? "" : "; it is tried again");
 	if (is_final)
@@ -292,15 +292,16 @@ static int list(const struct usage *usage, int argc, char **argv)
 	end = options.end;
 	if (row == OPTIONS_STOP)
 		goto out;
-	if (options.operand_count < 1 || options.operand_count > 2)
+	if (options.operand_count < 1 || options.operand_count > 2) {
 		end = options_lacking(&options, "which registry?");
-	else if (!target_is_registry(options.operands[0]))
+	} else if (!target_is_registry(options.operands[0])) {
 		end = ending_say(VERB_USAGE, usage->verb,
 				 "%s: no registry; write file:///PATH, zookeeper://HOST:PORT or "
 				 "static://HOST:PORT",
 				 options.operands[0]);
-	else
+	} else {
 		end = run(lister, options.operands, options.operand_count);
+	}
 out:
 	free(lister);
 	return end;

@@ -10,6 +10,9 @@
 
 #define NAME_MAX_BYTES 32u
 
+/* The option was one of all verbs, and is dealt with. */
+#define OPTIONS_NEXT (-3)
+
 /* What every verb has. */
 static const struct option_row common[] = {
 	{ "plain", 0, NULL, "no colours and no progress, also on a terminal" },
@@ -90,7 +93,7 @@ const char *options_nearest(const char *wrong, const char *(*name)(const void *a
 
 /* --- one option after the other */
 
-static int stop(struct options *options, enum verb_end end)
+static int stop(struct options *options, int end)
 {
 	options->end = end;
 	return OPTIONS_STOP;
@@ -105,21 +108,21 @@ static int take_row(struct options *options, size_t index, char *value)
 	options->row = row;
 	options->value = value;
 	if (row->value && !value) {
-		if (options->at == options->argc)
-			return stop(options,
-				    (enum verb_end)ending_say(
-					    VERB_USAGE, usage->verb,
-					    "--%s: %s has to follow; spoke %s --help says more",
-					    row->name, row->value, usage->verb));
+		if (options->at == options->argc) {
+			(void)ending_say(VERB_USAGE, usage->verb,
+					 "--%s: %s has to follow; spoke %s --help says more",
+					 row->name, row->value, usage->verb);
+			return stop(options, VERB_USAGE);
+		}
 		options->value = options->argv[options->at++];
 	} else if (!row->value && value) {
-		return stop(options, (enum verb_end)options_wrong(options, "it takes no value"));
+		return stop(options, options_wrong(options, "it takes no value"));
 	}
 	if (index < usage->count)
 		return (int)index;
 	if (row == &common[0]) {
 		terminal_plain();
-		return options_next(options);
+		return OPTIONS_NEXT;
 	}
 	options_help(usage);
 	return stop(options, VERB_OK);
@@ -172,7 +175,7 @@ static int take_letter(struct options *options, char *letters)
 	return stop(options, VERB_USAGE);
 }
 
-int options_next(struct options *options)
+static int next(struct options *options)
 {
 	if (options->flags)
 		return take_letter(options, options->flags);
@@ -192,6 +195,16 @@ int options_next(struct options *options)
 		options->operands[options->operand_count++] = argument;
 	}
 	return OPTIONS_DONE;
+}
+
+int options_next(struct options *options)
+{
+	int row;
+
+	do
+		row = next(options);
+	while (row == OPTIONS_NEXT);
+	return row;
 }
 
 /* --- what is wrong, and help */

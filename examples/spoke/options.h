@@ -64,8 +64,8 @@ struct options {
 	char *flags; /* what follows in a bundle of letters, as "v" of "-nv"; else NULL */
 	const struct option_row *row; /* the option of the last options_next() ... */
 	char *value;                  /* ... and what follows it, NULL: nothing does */
-	enum verb_end end;
-	char **operands; /* argv + 1: gathered in the front of it */
+	int end;                      /* of enum verb_end */
+	char **operands;              /* argv + 1: gathered in the front of it */
 	int operand_count;
 };
 

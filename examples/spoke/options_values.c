@@ -37,11 +37,12 @@ static bool read_units(const char *text, const struct unit *units, size_t count,
 	*ret = strtod(number, &end);
 	if (*end)
 		return false;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		if (strcmp(text + digits, units[i].name) == 0) {
 			*ret *= units[i].factor;
 			return true;
 		}
+	}
 	return false;
 }
 

@@ -17,7 +17,6 @@
 
 #define VERB "ping"
 #define INTERVAL_NS UINT64_C(1000000000)
-#define TIMEOUT_NS UINT64_C(1000000000)
 
 enum {
 	COUNT,
@@ -33,7 +32,7 @@ enum {
 static const struct option_row rows[] = {
 	[COUNT] = { "count", 'c', "COUNT", "ends after so many (with SIGINT)" },
 	[INTERVAL] = { "interval", 'i', "TIME", "between two of them (1s)" },
-	[TIMEOUT] = { "timeout", 't', "TIME", "for an answer (1s)" },
+	[TIMEOUT] = { "timeout", 't', "TIME", "for an answer (what the URL says, or 1s)" },
 	[HEARTBEAT] = { "heartbeat", 0, "TIME", "of silence, after which one is sent (60s)" },
 	[SERVICE] = { "service", 's', "NAME", "to be asked, where the URL does not say it" },
 	[WIRE] = { "wire", 'w', "WIRE", "dubbo or mprpc, where the URL does not say it (dubbo)" },
@@ -114,16 +113,17 @@ static void print_one(const struct pinger *pinger, const struct spoke_result *re
 
 	if (pinger->quiet)
 		return;
-	if (pinger->json)
+	if (pinger->json) {
 		printf("{\"number\":%" PRIu64 ",\"ok\":%s,\"error\":\"%s\",\"ms\":%.3f}\n",
 		       pinger->ended, alive ? "true" : "false",
 		       alive ? "OK" : spoke_errname(result->error), ms(ns));
-	else if (alive)
+	} else if (alive) {
 		printf("%" PRIu64 ": %s%.3f ms%s\n", pinger->ended, terminal_colour(TERMINAL_GREEN),
 		       ms(ns), terminal_colour(TERMINAL_NORMAL));
-	else
+	} else {
 		printf("%" PRIu64 ": %s%s%s\n", pinger->ended, terminal_colour(TERMINAL_RED),
 		       spoke_strerror(result->error), terminal_colour(TERMINAL_NORMAL));
+	}
 	(void)fflush(stdout);
 }
 
@@ -303,6 +303,7 @@ static bool take_option(struct pinger *pinger, int row, const struct options *op
 
 static int take_operands(struct pinger *pinger, const struct options *options)
 {
+	const char *service = pinger->service;
 	int end;
 
 	if (options->operand_count != 1)
@@ -313,19 +314,18 @@ static int take_operands(struct pinger *pinger, const struct options *options)
 				  "%s: a registry; spoke ls shows whom it lists, to be pinged",
 				  pinger->place);
 	end = target_read(&pinger->target, VERB, pinger->place, NULL, pinger->wire);
-	if (end == VERB_OK)
-		(void)snprintf(pinger->target.service, sizeof(pinger->target.service), "%s",
-			       pinger->service                       ? pinger->service
-			       : target_has_service(&pinger->target) ? ""
-								     : "spoke.Ping");
+	if (end != VERB_OK)
+		return end;
+	if (!service)
+		service = target_has_service(&pinger->target) ? "" : "spoke.Ping";
+	(void)snprintf(pinger->target.service, sizeof(pinger->target.service), "%s", service);
 	return end;
 }
 
 int ping_verb(int argc, char **argv)
 {
 	struct options options = options_of(&usage, argc, argv);
-	struct pinger pinger = { .interval_ns = INTERVAL_NS,
-				 .options = { .timeout_ns = TIMEOUT_NS } };
+	struct pinger pinger = { .interval_ns = INTERVAL_NS };
 	int end;
 	int row;
 

@@ -5,6 +5,7 @@
 #include "examples/spoke/serve_faults.h"
 #include "examples/spoke/settings.h"
 
+#include <spoke/admin.h>
 #include <spoke/provider.h>
 #include <spoke/signals.h>
 #include <spoke/stats.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define VERB "serve"
 #define PLACE "dubbo://127.0.0.1:20880"
@@ -30,6 +32,7 @@ enum {
 	DROP_RATE,
 	FREEZE_AFTER,
 	CONFIG,
+	ADMIN,
 	QUIET,
 };
 
@@ -47,6 +50,8 @@ static const struct option_row rows[] = {
 	[FREEZE_AFTER] = { "freeze-after", 0, "N|TIME",
 			   "stops itself (SIGSTOP) after N requests or a time; SIGCONT mends it" },
 	[CONFIG] = { "config", 0, "FILE", "settings, as spoke.conf(5); SIGHUP reads it again" },
+	[ADMIN] = { "admin", 0, "ADDRESS",
+		    "shows itself in a browser there, as 127.0.0.1:9090; port 0: any" },
 	[QUIET] = { "quiet", 'q', NULL, "says nothing of connections" },
 };
 
@@ -82,6 +87,8 @@ struct server {
 	bool quiet;
 	const char *config_path;
 	struct spoke_config *config;
+	const char *admin_listen;
+	struct spoke_admin *admin;
 	struct spoke_engine *engine;
 	struct spoke_provider *provider;
 };
@@ -117,6 +124,8 @@ static void print_places(const struct server *server)
 	for (size_t i = 0; spoke_provider_address(server->provider, i, place, sizeof(place)); i++)
 		for (size_t j = 0; j < server->service_count; j++)
 			printf("%s listens at %s\n", server->services[j], place);
+	if (server->admin)
+		printf("shows itself at http://%s/\n", spoke_admin_address(server->admin));
 	(void)fflush(stdout);
 }
 
@@ -176,6 +185,20 @@ static int listen_all(struct server *server, char **places, int count)
 	return error;
 }
 
+static int open_admin(struct server *server)
+{
+	const struct spoke_admin_options options = {
+		.listen = server->admin_listen,
+		.name = server->services[0],
+		.number = (uint64_t)getpid(),
+	};
+	int error = spoke_admin_new(server->engine, &options, &server->admin);
+
+	if (!error)
+		server->options.admin = spoke_admin_address(server->admin);
+	return error;
+}
+
 static int run(struct server *server, char **places, int count)
 {
 	struct spoke_engine_options engine_options = { .env = NULL };
@@ -194,6 +217,8 @@ static int run(struct server *server, char **places, int count)
 	server->faults.engine = server->engine;
 	if (!error)
 		error = spoke_engine_drain_on_signals(server->engine, DRAIN_NS);
+	if (!error && server->admin_listen)
+		error = open_admin(server);
 	if (!error)
 		error = spoke_provider_new(server->engine, &server->options, &server->provider);
 	if (!error)
@@ -290,6 +315,9 @@ static bool take_option(struct server *server, int row, const struct options *op
 		return take_freeze(server, options);
 	case CONFIG:
 		server->config_path = options->value;
+		return true;
+	case ADMIN:
+		server->admin_listen = options->value;
 		return true;
 	case QUIET:
 	default:

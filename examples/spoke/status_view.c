@@ -113,6 +113,14 @@ static const char *span_text(double ns)
 	return place;
 }
 
+/* A time of answers; "-": there were none. */
+static const char *time_text(struct spoke_value map, const char *key)
+{
+	double ns = number(map, key);
+
+	return ns > 0 ? span_text(ns) : "-";
+}
+
 static void heading(struct screen *screen, const char *name)
 {
 	screen_colour(screen, TERMINAL_BOLD);
@@ -145,8 +153,8 @@ void status_view_head(struct screen *screen, struct spoke_value status, const ch
 	screen_print(screen, "  calls/s %.1f  failed/s %.1f  requests/s %.1f",
 		     per_second(sample, "calls"), per_second(sample, "failed"),
 		     per_second(sample, "requests"));
-	screen_print(screen, "  p50 %s  p99 %s\n", span_text(number(sample, "p50_ns")),
-		     span_text(number(sample, "p99_ns")));
+	screen_print(screen, "  p50 %s  p99 %s\n", time_text(sample, "p50_ns"),
+		     time_text(sample, "p99_ns"));
 }
 
 /* --- the wheel */
@@ -205,7 +213,7 @@ static void draw_endpoint(struct screen *screen, struct spoke_value endpoint)
 	screen_print(screen, " %6" PRIu64 " %6" PRIu64 " %9" PRIu64 " %7" PRIu64 " %8s",
 		     count(endpoint, "in_flight"), count(endpoint, "missed"),
 		     count(endpoint, "calls"), count(endpoint, "failures"),
-		     span_text(number(endpoint, "mean_ns")));
+		     time_text(endpoint, "mean_ns"));
 	if (is_true(endpoint, "ejected"))
 		screen_print(screen, "  ejected");
 	if (strcmp(text(endpoint, "state"), "backoff") == 0)

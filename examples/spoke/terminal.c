@@ -20,7 +20,7 @@ void terminal_plain(void)
 
 static bool is_terminal(int fd)
 {
-	const char *term = getenv("TERM");
+	const char *term = getenv("TERM"); /* NOLINT(concurrency-mt-unsafe): one thread */
 
 	return !plain && term && strcmp(term, "dumb") != 0 && isatty(fd);
 }
@@ -70,7 +70,7 @@ const char *terminal_colour(enum terminal_colour colour)
 		[TERMINAL_GREEN] = "\033[32m", [TERMINAL_YELLOW] = "\033[33m",
 		[TERMINAL_BLUE] = "\033[34m",
 	};
-	const char *never = getenv("NO_COLOR");
+	const char *never = getenv("NO_COLOR"); /* NOLINT(concurrency-mt-unsafe): one thread */
 
 	return (never && *never) || !terminal_out() ? "" : codes[colour];
 }

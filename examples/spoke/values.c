@@ -47,11 +47,12 @@ static void print_place(const char *text, size_t at, char *out, size_t size)
 	size_t line = 1;
 	size_t start = 0;
 
-	for (size_t i = 0; i < at; i++)
+	for (size_t i = 0; i < at; i++) {
 		if (text[i] == '\n') {
 			line++;
 			start = i + 1;
 		}
+	}
 	if (line > 1)
 		(void)snprintf(out, size, "line %zu, byte %zu", line, at - start + 1);
 	else
@@ -154,7 +155,7 @@ int values_data(struct values *values, const char *verb, const char *data)
 		(void)fclose(file);
 	if (!text)
 		return ending_say(VERB_USAGE, verb, "%s cannot be read: %s", data + 1,
-				  strerror(errno));
+				  strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
 	end = read_text(values, verb, text, len, is_stdin ? "stdin" : data + 1);
 	free(text);
 	return end;

@@ -232,6 +232,12 @@ static void each_mistake_has_its_sentence(void **state)
 		  "commas between, as one, two\n" },
 		{ "[provider]\nlisten = dubbo://1.2.3.4:99999",
 		  "a.conf:2: listen = dubbo://1.2.3.4:99999: a port is at most 65535\n" },
+		{ "[provider]\nlisten = http://1.2.3.4:80",
+		  "a.conf:2: listen = http://1.2.3.4:80: the scheme is not known; use dubbo or "
+		  "msgpack-rpc\n" },
+		{ "[provider]\nlisten = unix:/a, dubbo://1.2.3.4?heartbeat=1s",
+		  "a.conf:2: listen = unix:/a, dubbo://1.2.3.4?heartbeat=1s: a place has no "
+		  "parameters; write them as keys of [provider]\n" },
 		{ "[registry]\nurl = z k://user:secret@x",
 		  "a.conf:2: url = ...: a scheme is made of letters, digits and + - . only\n" },
 		{ "[provider]\napplication = a\x01",

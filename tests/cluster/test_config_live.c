@@ -197,16 +197,16 @@ static void so_many_calls_may_wait(void **state)
 	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_SILENT;
-	configrig_load("[consumer]\npending.max = 1\n");
+	configrig_load("[consumer]\npending.max = 1\nfailback.tasks = 1\n");
 	configrig_consume("");
 	echo = clusterrig_method("echo", NULL);
 	(void)clusterrig_call(echo);
 	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
-	configrig_reload("[consumer]\npending.max = 40\n");
+	configrig_reload("[consumer]\npending.max = 40\nfailback.tasks = 1\n");
 	for (unsigned i = 1; i < 40; i++)
 		(void)clusterrig_call(echo);
 	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
-	configrig_reload("[consumer]\npending.max = 2\n");
+	configrig_reload("[consumer]\npending.max = 2\nfailback.tasks = 1\n");
 	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
 	clusterrig_pass(2 * SECOND);
 	assert_int_equal(rig.ended, 40);
@@ -216,23 +216,51 @@ static void so_many_calls_may_wait(void **state)
 	clusterrig_pass(2 * SECOND);
 }
 
-static void so_many_calls_at_one_provider(void **state)
+static void so_many_calls_at_each_provider(void **state)
 {
 	struct spoke_method *echo;
 
 	(void)state;
-	clusterrig_provide(1);
+	for (unsigned providers = 1; providers <= 2; providers++) {
+		clusterrig_provide(providers);
+		rig.providers[0].manner = RIG_SILENT;
+		rig.providers[1].manner = RIG_SILENT;
+		configrig_load("[consumer]\nendpoint.actives = 1\n");
+		configrig_consume("cluster=failfast");
+		echo = clusterrig_method("echo", NULL);
+		for (unsigned i = 0; i < providers; i++)
+			(void)clusterrig_call(echo);
+		assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+		configrig_reload("[consumer]\nendpoint.actives = 2\n");
+		for (unsigned i = 0; i < providers; i++)
+			(void)clusterrig_call(echo);
+		assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+		configrig_reload("");
+		(void)clusterrig_call(echo);
+		clusterrig_pass(2 * SECOND);
+		clusterrig_free_consumer();
+		spoke_config_free(configrig.config);
+		configrig.config = NULL;
+		clusterrig_kill(0);
+		clusterrig_pass(SECOND);
+	}
+}
+
+static void fewer_calls_at_each_provider(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(2);
 	rig.providers[0].manner = RIG_SILENT;
-	configrig_load("[consumer]\nendpoint.actives = 1\n");
-	configrig_consume("");
+	rig.providers[1].manner = RIG_SILENT;
+	configrig_load("[consumer]\nloadbalance = roundrobin\n");
+	configrig_consume("cluster=failfast");
 	echo = clusterrig_method("echo", NULL);
 	(void)clusterrig_call(echo);
-	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
-	configrig_reload("[consumer]\nendpoint.actives = 2\n");
 	(void)clusterrig_call(echo);
+	configrig_reload("[consumer]\nloadbalance = roundrobin\nendpoint.actives = 1\n");
 	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
-	configrig_reload("");
-	(void)clusterrig_call(echo);
 	clusterrig_pass(2 * SECOND);
 }
 
@@ -308,7 +336,8 @@ int main(void)
 		TEST(what_code_says_stays),
 		TEST(tickets_have_the_room_of_the_file),
 		TEST(so_many_calls_may_wait),
-		TEST(so_many_calls_at_one_provider),
+		TEST(so_many_calls_at_each_provider),
+		TEST(fewer_calls_at_each_provider),
 		TEST(providers_are_put_aside_after_so_many_failures),
 		TEST(links_that_stand_have_the_new_heartbeat),
 		TEST(a_silent_provider_is_noticed_at_the_new_interval),

@@ -318,6 +318,7 @@ static void either_may_go_first(void **state)
 	clusterrig_kill(0);
 	provide(HERE, NULL);
 	spoke_provider_free(it()->provider);
+	assert_true(spokei_list_empty(&configrig.config->users));
 	configrig_reload(HERE "executes = 3\n");
 	clusterrig_pass(MS);
 	configrig_reload(HERE "executes = 4\n");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading a file again: what is told, what changes nothing, and who may be gone meanwhile. */
+#include "cluster/config.h"
 #include "tests/cluster/configrig.h"
 
 #include <signal.h>
@@ -125,6 +126,7 @@ static void a_consumer_may_go_before_it(void **state)
 	begin("[consumer]\ntimeout = 20ms\n");
 	(void)clusterrig_call(echo);
 	clusterrig_free_consumer();
+	assert_true(spokei_list_empty(&configrig.config->users));
 	configrig_reload("[consumer]\ntimeout = 30ms\n");
 	clusterrig_pass(SECOND);
 	configrig_reload("[consumer]\ntimeout = 40ms\n");

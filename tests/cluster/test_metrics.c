@@ -93,6 +93,23 @@ static void a_cluster_at_work(void **state)
 	       "spoke_provider_connections{provider=\"1\"}", 0);
 }
 
+/* The histogram's buckets end at 49,151 and 50,175 ns around the first bound. */
+static void times_are_counted_up_to_their_bounds(void **state)
+{
+	const char *metrics;
+
+	(void)state;
+	spoke_histogram_add(&rig.engine->latency, 49151);
+	spoke_histogram_add(&rig.engine->latency, 49152);
+	spoke_histogram_add(&rig.engine->latency, 61 * SECOND);
+	metrics = statusrig_metrics(rig.engine);
+	expect(metrics, "spoke_call_duration_seconds_bucket{le=\"0.000050\"}", 1);
+	expect(metrics, "spoke_call_duration_seconds_bucket{le=\"0.000100\"}", 2);
+	expect(metrics, "spoke_call_duration_seconds_bucket{le=\"60.000000\"}", 2);
+	expect(metrics, "spoke_call_duration_seconds_bucket{le=\"+Inf\"}", 3);
+	expect(metrics, "spoke_call_duration_seconds_sum", 61.000098303);
+}
+
 /* Two consumers of one service, and what is not UTF-8: no sample is there twice. */
 static void labels_tell_apart(void **state)
 {
@@ -238,6 +255,7 @@ int main(void)
 		T(an_engine_with_nothing_on_it),
 		T(every_counter_is_there),
 		T(a_cluster_at_work),
+		T(times_are_counted_up_to_their_bounds),
 		T(labels_tell_apart),
 		T(without_memory_nothing_is_written),
 		T(without_room_nothing_is_written),

@@ -65,6 +65,16 @@ run() {
 	esac
 }
 
+# await <text> <file>: until it is there.
+await() {
+	tries=0
+	until grep -q -e "$1" "$2"; do
+		tries=$((tries + 1))
+		[ $tries -lt 500 ] || fail "no $1 in: $(cat "$2")"
+		sleep 0.01
+	done
+}
+
 call() {
 	serve --port 0 "unix:$work/sock"
 	for url in "tcp://$at" "$at" "dubbo://$at" "dubbo://$at/demo.EchoService" \
@@ -113,7 +123,7 @@ call() {
 
 faults() {
 	serve --port 0 --heartbeat 0 "unix:$work/sock"
-	run 3 '' '*deadline passed while waiting*' call "$at" -t 50ms demo.EchoService.drop
+	run 3 '' '*deadline passed while waiting*' call "$at" -t 200ms demo.EchoService.drop
 	run 0 '20' '' call "$at" demo.EchoService.sleep 20
 	run 1 '' '*a number of ms*' call "$at" demo.EchoService.sleep '"x"'
 	run 0 '*1: * ms*3 sent, 3 answered, 0 timed out; min *' '*connected' ping "$at" -c 3 -i 5ms
@@ -127,40 +137,47 @@ faults() {
 	printf 'dubbo://%s/demo.EchoService\ndubbo+unix:%s?interface=demo.EchoService\n' "$at" \
 		"$work/sock" >"$work/two"
 	run 3 '{*"error":"ETIMEOUT"*"attempts":1,*"exit":3}' '' \
-		call "file://$work/two" -t 30ms --json demo.EchoService.drop
+		call "file://$work/two" -t 200ms --json demo.EchoService.drop
 	run 3 '{*"error":"ETIMEOUT"*"attempts":2,*"exit":3}' '' \
-		call "file://$work/two" -t 30ms --idempotent --json demo.EchoService.drop
+		call "file://$work/two" -t 200ms --idempotent --json demo.EchoService.drop
 	finish INT
 	run 4 '1: no connection could be made*' '*' ping "$at" -c 1
 	run 4 '1 sent, 0 answered*' '' ping "$at" -c 1 -q
 
-	serve --port 0 --drop-rate 100%
-	run 3 '' '*deadline passed*' call "$at" -t 30ms demo.EchoService.echo 1
+	printf '[provider]\nheartbeat = 5s\n' >"$work/settings"
+	printf '[provider]\nheartbeat = 5x\nhartbeat = 5s\n' >"$work/wrong"
+	run 2 '' '*wrong:2: heartbeat = 5x:*wrong:3: hartbeat = 5s:*' \
+		serve --port 0 --config "$work/wrong"
+	"$spoke" serve --quiet --port 0 --admin 127.0.0.1:0 --config "$work/settings" >"$work/log" &
+	pid=$!
+	started="$started $pid"
+	await '^shows itself at' "$work/log"
+	at=$(sed -n '1s/.* listens at //p' "$work/log")
+	run 0 '1' '' call "$at" --config "$work/settings" demo.EchoService.echo 1
+	printf '[method.demo.EchoService.drop]\ntimeout = 50ms\n' >"$work/impatient"
+	run 3 '' '*deadline passed*' call "$at" --config "$work/impatient" demo.EchoService.drop
+	run 3 '' '*deadline passed*' call "dubbo://$at?timeout=50ms" demo.EchoService.drop
+	run 0 '*demo.EchoService*' '' \
+		top --once "$(sed -n 's|^shows itself at http://\(.*\)/|\1|p' "$work/log")"
 	finish TERM
 
-	serve --port 0 --delay 40ms
-	run 3 '' '*deadline passed*' call "$at" -t 20ms demo.EchoService.echo 1
+	serve --port 0 --drop-rate 100%
+	run 3 '' '*deadline passed*' call "$at" -t 200ms demo.EchoService.echo 1
+	finish TERM
+
+	serve --port 0 --delay 400ms
+	run 3 '' '*deadline passed*' call "$at" -t 200ms demo.EchoService.echo 1
 	run 0 '1' '' call "$at" demo.EchoService.echo 1
 	finish TERM
 
 	serve --port 0 --freeze-after 2 2>"$work/frozen"
 	run 0 '1' '' call "$at" demo.EchoService.echo 1
-	run 3 '' '*deadline passed*' call "$at" -t 50ms demo.EchoService.echo 1
-	run 3 '1 sent, 0 answered, 1 timed out' '' ping "$at" -c 1 -t 30ms -q
+	run 3 '' '*deadline passed*' call "$at" -t 200ms demo.EchoService.echo 1
+	run 3 '1 sent, 0 answered, 1 timed out' '' ping "$at" -c 1 -t 200ms -q
 	kill -CONT "$pid"
 	run 0 '1' '' call "$at" demo.EchoService.echo 1
 	finish TERM
 	grep -q 'freezes now' "$work/frozen" || fail "serve did not say that it freezes"
-}
-
-# await <text> <file>: until it is there.
-await() {
-	tries=0
-	until grep -q -e "$1" "$2"; do
-		tries=$((tries + 1))
-		[ $tries -lt 500 ] || fail "no $1 in: $(cat "$2")"
-		sleep 0.01
-	done
 }
 
 registry() {
@@ -176,7 +193,7 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 	run 0 '{"service":"demo.One","place":"dubbo://'"$at"'","version":"1.0",*}' '' \
 		ls "$list" demo.One --json
 	run 0 '1' '' call "$list" --version 1.0 --group blue demo.Two.echo 1
-	run 4 '' '*lists no provider of demo.None*' call "$list" -t 50ms demo.None.echo 1
+	run 4 '' '*no provider of demo.None*' call "$list" -t 50ms demo.None.echo 1
 	finish TERM
 	await '^- demo.Two' "$work/watched"
 	run 0 '' '' ls "$list"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON to values and back. */
-#define _GNU_SOURCE
 #include "examples/spoke/json.h"
 
 #include <spoke/host.h>

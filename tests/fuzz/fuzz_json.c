@@ -3,7 +3,6 @@
  * Any bytes as JSON, and as a value to be printed as JSON. What can be read is printed as a text
  * that reads as the same values; so does what is printed of any value.
  */
-#define _GNU_SOURCE
 #include "examples/spoke/json.h"
 
 #include <spoke/host.h>

@@ -12,11 +12,15 @@
  *     [method.demo.EchoService.echo]
  *     timeout = 200ms
  *
- * A file counts less than what a program says itself, and more than what a provider says of itself
- * in the registry. It is read whole or refused whole, with a sentence for everything that is wrong.
+ * What is said of something narrower counts more: of a call, its method, its service, all consumers
+ * or providers. A consumer calls one service, so that its URL and its options speak of that
+ * service. Of what is said of the same the later counts: the default, what a provider says of
+ * itself in the registry, the file, the URL in the program, its options. A file is read whole or
+ * refused whole, with a sentence for everything that is wrong.
  *
- * A config is given to consumers and providers by their option `config`, borrowed for their life.
- * It belongs to one engine's thread as soon as it is given to anything that lives there.
+ * A config is given to consumers and providers by their option `config`. From then on it belongs to
+ * that engine's thread, and to no other engine. It is to be freed after them; freed before, nothing
+ * breaks, but what they settle anew from then on they settle without it.
  */
 #ifndef SPOKE_CONFIG_H
 #define SPOKE_CONFIG_H
@@ -35,8 +39,7 @@ typedef void (*spoke_config_told)(void *arg, const char *sentence);
 /*
  * Reads a file. `env` NULL: the host's. `told` may be NULL. Returns 0; ESYNTAX, if anything in it
  * is wrong: all of it has been told; ENOENT, ESYSTEM (it cannot be read), ETOOLARGE (over
- * SPOKE_CONFIG_MAX) or ENOMEM, also told. Free it with spoke_config_free(), after all that it was
- * given to.
+ * SPOKE_CONFIG_MAX) or ENOMEM, also told; or EINVAL. Free it with spoke_config_free().
  */
 SPOKE_API SPOKE_MUST_USE int spoke_config_load(const struct spoke_env *env, const char *path,
 					       spoke_config_told told, void *arg,
@@ -49,21 +52,23 @@ SPOKE_API SPOKE_MUST_USE int spoke_config_parse(const struct spoke_env *env, con
 						struct spoke_span text, spoke_config_told told,
 						void *arg, struct spoke_config **ret_config);
 
-/* NULL is fine. */
+/* NULL is fine. Anywhere on the thread it belongs to, also where something is told of it. */
 SPOKE_API void spoke_config_free(struct spoke_config *config);
 
 /*
  * Reads the file again. If all of it is right, what can change in what lives does so from the next
  * call, connection or heartbeat on; of what differs and cannot, `told` is told that it counts when
  * the process is started again. Else nothing changes, and the return value and what is told are as
- * by spoke_config_load(). The engine's thread.
+ * by spoke_config_load(); or ESTATE (it is of a text, or being read again by whom `told` is told),
+ * or EFORKED. `told` may free anything, the config too. The engine's thread.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_config_reload(struct spoke_config *config,
 						 spoke_config_told told, void *arg);
 
 /*
- * Reads it again on every SIGHUP from now on, for as long as the engine lives; what there is to
- * tell becomes events and lines of the log. Returns as spoke_signal_watch(). One engine's.
+ * Reads it again on every SIGHUP from now on, for as long as the engine and the config live; what
+ * there is to tell becomes events, and lines of the log, which has ten of a kind a second. Returns
+ * as spoke_signal_watch(); or ESTATE (it is of a text) or EINVAL (it belongs to another engine).
  */
 SPOKE_API SPOKE_MUST_USE int spoke_config_reload_on_signal(struct spoke_config *config,
 							   struct spoke_engine *engine);

@@ -65,7 +65,8 @@ struct spoke_consumer_options {
 	const char *const *more_urls;
 	size_t more_count;
 	/* Where providers are found: "file:///run/spoke/providers", "zookeeper://host:2181". NULL:
-	 * the URLs are they. */
+	 * the URLs are they; with a file that names a registry that one, if the scheme of the URL
+	 * is "consumer". */
 	const char *registry;
 	const struct spoke_registry *registry_kind; /* a program's own; NULL: by the scheme */
 	/* Providers as last heard of are kept in this file, and begun with when the registry does
@@ -111,7 +112,8 @@ struct spoke_consumer_options {
 					* take it */
 	const struct spoke_filter *const *filters; /* copied are the pointers */
 	size_t filter_count;
-	/* What a file says: <spoke/config.h>; borrowed for the consumer's life. NULL: no file. */
+	/* What a file says, which yields to the URL and to these options: <spoke/config.h>. NULL:
+	 * no file. */
 	struct spoke_config *config;
 };
 

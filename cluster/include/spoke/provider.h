@@ -75,7 +75,7 @@ struct spoke_provider_options {
 	size_t filter_count;
 	/* A line for every request: NULL: none; "true": to the engine's log; else a file. */
 	const char *access_log;
-	/* What a file says: <spoke/config.h>; borrowed for the provider's life. NULL: no file. */
+	/* What a file says where this says 0 or NULL: <spoke/config.h>. NULL: no file. */
 	struct spoke_config *config;
 	/* Where its process shows itself (<spoke/admin.h>), to be listed with it; NULL: not listed.
 	 */

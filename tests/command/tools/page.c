@@ -55,8 +55,10 @@ static void listener_ready(struct spoke_watch *watch, unsigned io)
 	if (env->net->accept(env->ctx, watch->fd, &fd, &peer))
 		return;
 	visitor = calloc(1, sizeof(*visitor));
-	if (!visitor)
-		abort();
+	if (!visitor) {
+		env->net->close(env->ctx, fd);
+		return;
+	}
 	visitor->engine = page->engine;
 	visitor->watch.ready = visitor_ready;
 	visitor->watch.fd = fd;

@@ -227,6 +227,26 @@ static void what_nobody_could_begin_is_counted(void **state)
 	tear_down(&stage);
 }
 
+/* The caller stands still until the run is over: of what was due meanwhile a little begins late. */
+static void what_the_caller_had_no_time_for_is_counted(void **state)
+{
+	static struct stage stage;
+
+	(void)state;
+	set_up(&stage);
+	stage.plan.rate = 10000;
+	begin(&stage);
+	go(&stage, 800 * MS);
+	virtual_hold(&stage.here, 500 * MS);
+	go(&stage, 3 * SECOND);
+	assert_int_equal(stage.load.stage, LOAD_OVER);
+	assert_int_equal(stage.load.due, 10000);
+	assert_int_equal(stage.load.not_ended, 0);
+	assert_in_range(stage.load.not_begun, 1500, 3000);
+	assert_int_equal(stage.load.ok, 10000 - stage.load.not_begun);
+	tear_down(&stage);
+}
+
 static void errors_are_counted_by_their_kinds(void **state)
 {
 	static struct stage stage;
@@ -322,6 +342,7 @@ int main(void)
 		cmocka_unit_test(who_would_have_called_meanwhile_is_counted_in_an_open_loop_alone),
 		cmocka_unit_test(calls_that_begin_late_are_late),
 		cmocka_unit_test(what_nobody_could_begin_is_counted),
+		cmocka_unit_test(what_the_caller_had_no_time_for_is_counted),
 		cmocka_unit_test(errors_are_counted_by_their_kinds),
 		cmocka_unit_test(a_run_that_is_interrupted_says_what_has_not_ended),
 		cmocka_unit_test(without_a_provider_it_says_so),

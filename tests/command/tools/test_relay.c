@@ -311,6 +311,23 @@ static void what_came_before_a_reset_is_passed_on(void **state)
 	}
 }
 
+static void what_nobody_is_left_to_take_is_dropped(void **state)
+{
+	static const unsigned char bytes[65536];
+	struct stage stage;
+
+	(void)state;
+	set_up(&stage);
+	connect_both(&stage);
+	for (int idle = 0; idle < 3; go(&stage))
+		idle = put(&stage, stage.server, bytes, sizeof(bytes)) < 0 ? idle + 1 : 0;
+	memnet_reset(stage.world.net, stage.client);
+	go(&stage);
+	assert_int_equal(stage.closed, 1);
+	assert_int_equal(stage.relay.pair_count, 0);
+	tear_down(&stage);
+}
+
 static void without_a_target_the_client_is_closed(void **state)
 {
 	struct stage stage;
@@ -385,6 +402,7 @@ int main(void)
 		cmocka_unit_test(bytes_go_both_ways_and_an_end_is_passed_on),
 		cmocka_unit_test(who_does_not_read_is_waited_for_by_who_writes),
 		cmocka_unit_test(what_came_before_a_reset_is_passed_on),
+		cmocka_unit_test(what_nobody_is_left_to_take_is_dropped),
 		cmocka_unit_test(without_a_target_the_client_is_closed),
 		cmocka_unit_test(what_comes_while_it_connects_is_kept),
 		cmocka_unit_test(many_are_served_and_more_wait),
