@@ -120,11 +120,17 @@ simulate() {
 	tail -n 1 $logs/seeds-2
 }
 
+# outside <build directory>: spoke as somebody has it who installs it, and as GUIDE.md says.
+outside() {
+	sh tests/packaging/run.sh "$1" && sh tests/packaging/guide.sh "$1"
+}
+
 # --- packages
 
 packages='gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmocka-dev
 	clang clang-format clang-tidy universal-ctags neovim iproute2 nftables
-	libzookeeper-st-dev zookeeper'
+	libzookeeper-st-dev zookeeper chromium dpkg-dev file mandoc'
+command -v npm >$logs/npm || packages="$packages nodejs npm"
 [ $mode = short ] || packages="$packages libclang-rt-dev valgrind libuv1-dev libevent-dev"
 
 . tests/packages.sh
@@ -144,7 +150,7 @@ fi
 build_and_test asan -j $((jobs + 1))
 stage "build release" build release
 # These mostly wait, or use one core.
-beside packaging sh tests/packaging/run.sh build/release
+beside packaging outside build/release
 SPOKE_MODEL_OPS=1000000
 export SPOKE_MODEL_OPS
 stage "test release" run_tests release -LE live
