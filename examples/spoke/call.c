@@ -3,6 +3,7 @@
 #include "examples/spoke/ending.h"
 #include "examples/spoke/json.h"
 #include "examples/spoke/options.h"
+#include "examples/spoke/policies.h"
 #include "examples/spoke/settings.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
@@ -90,7 +91,6 @@ struct caller {
 	struct spoke_call_options with;
 	const char *place;
 	const char *wire;
-	const char *cluster;
 	const char *data;
 	const char *config_path;
 	struct spoke_config *config;
@@ -304,11 +304,14 @@ static int fail(const struct caller *caller, int error)
 static int run(struct caller *caller)
 {
 	struct spoke_consumer_options options = caller->options;
+	struct spoke_engine_options engine_options = { .env = NULL };
 	int error;
 
 	if (settings_load(VERB, caller->config_path, &caller->config) != VERB_OK)
 		return VERB_USAGE;
-	error = spoke_engine_new(NULL, &caller->engine);
+	if (caller->config)
+		spoke_config_engine(caller->config, &engine_options);
+	error = spoke_engine_new(&engine_options, &caller->engine);
 	options.config = caller->config;
 	options.url = caller->target.url;
 	options.registry = caller->target.registry;
@@ -325,7 +328,7 @@ static int run(struct caller *caller)
 	if (error)
 		return fail(caller, error);
 	caller->give_up_ns = spoke_engine_now(caller->engine) +
-			     (options.timeout_ns ? options.timeout_ns : PATIENCE_NS);
+			     (caller->of.timeout_ns ? caller->of.timeout_ns : PATIENCE_NS);
 	begin(caller);
 	error = caller->ended ? SPOKE_OK : spoke_engine_run(caller->engine);
 	return error ? fail(caller, error) : caller->end;
@@ -339,7 +342,7 @@ static bool take_retries(struct caller *caller, const struct options *options)
 
 	if (!options_count(options, 0, 100, &count))
 		return false;
-	caller->options.retries = count ? (uint32_t)count : SPOKE_NONE;
+	caller->of.retries = count ? (uint32_t)count : SPOKE_NONE;
 	return true;
 }
 
@@ -347,15 +350,14 @@ static bool take_option(struct caller *caller, int row, const struct options *op
 {
 	switch (row) {
 	case TIMEOUT:
-		return options_duration(options, 0, &caller->options.timeout_ns);
+		return options_duration(options, 0, &caller->of.timeout_ns);
 	case RETRIES:
 		return take_retries(caller, options);
 	case IDEMPOTENT:
 		caller->of.idempotent = true;
 		return true;
 	case CLUSTER:
-		caller->cluster = options->value;
-		return true;
+		return policies_take(options, &caller->of.policy);
 	case ATTACHMENT:
 		return values_attach(&caller->values, VERB, options->value) == VERB_OK;
 	case DATA:
@@ -396,10 +398,10 @@ static bool take_option(struct caller *caller, int row, const struct options *op
 static bool add_keys(struct caller *caller)
 {
 	struct target *target = &caller->target;
-	bool added = !caller->cluster || target_set(target, "cluster", caller->cluster);
+	bool added = true;
 
 	/* Which of the listed ones are meant. */
-	if (added && target->registry && caller->of.version)
+	if (target->registry && caller->of.version)
 		added = target_set(target, "version", caller->of.version);
 	if (added && target->registry && caller->of.group)
 		added = target_set(target, "group", caller->of.group);

@@ -165,11 +165,18 @@ static int add_services(struct server *server)
 
 static int listen_all(struct server *server, char **places, int count)
 {
+	const char *first = *server->place ? server->place : NULL;
 	int error = SPOKE_OK;
 
-	if (*server->place || !count)
-		error = spoke_provider_listen(server->provider,
-					      *server->place ? server->place : PLACE);
+	/* What is said here counts, else what the file says. */
+	if (!first && !count) {
+		error = spoke_provider_listen_configured(server->provider);
+		if (error > 0)
+			return SPOKE_OK;
+		first = PLACE;
+	}
+	if (!error && first)
+		error = spoke_provider_listen(server->provider, first);
 	for (int i = 0; !error && i < count; i++) {
 		char place[512];
 		bool is_tcp = strncmp(places[i], "tcp:", 4) == 0;
@@ -208,6 +215,8 @@ static int run(struct server *server, char **places, int count)
 		return VERB_USAGE;
 	if (server->config)
 		spoke_config_engine(server->config, &engine_options);
+	if (server->config && !server->admin_listen)
+		server->admin_listen = spoke_config_get(server->config, "engine", "admin");
 	error = spoke_engine_new(&engine_options, &server->engine);
 	if (!error && server->config)
 		error = spoke_config_reload_on_signal(server->config, server->engine);

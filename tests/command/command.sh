@@ -144,19 +144,28 @@ faults() {
 	run 4 '1: no connection could be made*' '*' ping "$at" -c 1
 	run 4 '1 sent, 0 answered*' '' ping "$at" -c 1 -q
 
-	printf '[provider]\nheartbeat = 5s\n' >"$work/settings"
+	printf '[provider]\nheartbeat = 5s\nlisten = dubbo://127.0.0.1:0, unix:%s/listed\n' "$work" \
+		>"$work/settings"
+	printf '[engine]\nadmin = 127.0.0.1:0\n' >>"$work/settings"
 	printf '[provider]\nheartbeat = 5x\nhartbeat = 5s\n' >"$work/wrong"
 	run 2 '' '*wrong:2: heartbeat = 5x:*wrong:3: hartbeat = 5s:*' \
 		serve --port 0 --config "$work/wrong"
-	"$spoke" serve --quiet --port 0 --admin 127.0.0.1:0 --config "$work/settings" >"$work/log" &
+	"$spoke" serve --quiet --config "$work/settings" >"$work/log" &
 	pid=$!
 	started="$started $pid"
 	await '^shows itself at' "$work/log"
 	at=$(sed -n '1s/.* listens at //p' "$work/log")
 	run 0 '1' '' call "$at" --config "$work/settings" demo.EchoService.echo 1
+	run 0 '1' '' call "unix:$work/listed" demo.EchoService.echo 1
 	printf '[method.demo.EchoService.drop]\ntimeout = 50ms\n' >"$work/impatient"
 	run 3 '' '*deadline passed*' call "$at" --config "$work/impatient" demo.EchoService.drop
 	run 3 '' '*deadline passed*' call "dubbo://$at?timeout=50ms" demo.EchoService.drop
+	# What is said with the call counts more than what file and URL say of its method.
+	printf '[method.sleep]\ntimeout = 10ms\ncluster = failback\n' >"$work/impatient"
+	run 0 '30' '' call "$at" --config "$work/impatient" -t 5s demo.EchoService.sleep 30
+	run 0 '30' '' call "dubbo://$at?sleep.timeout=10" -t 5s demo.EchoService.sleep 30
+	run 3 '{*"error":"ETIMEOUT"*"attempts":1,*' '' call --json "$at" \
+		--config "$work/impatient" --cluster failfast demo.EchoService.sleep 1000
 	run 0 '*demo.EchoService*' '' \
 		top --once "$(sed -n 's|^shows itself at http://\(.*\)/|\1|p' "$work/log")"
 	finish TERM
@@ -223,7 +232,7 @@ verbs() {
 	run 2 '' '*--notify=1: it takes no value' call --notify=1
 	run 2 '' '*--retries=1000: out of range; from 0 to 100' call --retries 1000
 	run 2 '' '*which method[?]*usage: spoke call*' call tcp://127.0.0.1:1
-	run 2 '' '*URL: cluster=failovr: not known; use *' call h:1 a.b --cluster=failovr
+	run 2 '' '*--cluster=failovr: not known; use *' call h:1 a.b --cluster=failovr
 	run 2 '' '*tpc://h:1: not known; write *' call tpc://h:1 a.b
 	run 2 '' '*the arguments, byte 4: *' call h:1 a.b '[1 2]'
 	run 2 '' '*: a port is a number*' call tcp://h:x a.b
