@@ -6,10 +6,12 @@
 #include "examples/spoke/settings.h"
 
 #include <spoke/admin.h>
+#include <spoke/host.h>
 #include <spoke/provider.h>
 #include <spoke/signals.h>
 #include <spoke/stats.h>
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -19,6 +21,7 @@
 #define PLACE "dubbo://127.0.0.1:20880"
 #define DRAIN_NS UINT64_C(10000000000)
 #define SERVICES_MAX 16u
+#define WEIGHT_MAX 1000000u
 
 enum {
 	SERVICE,
@@ -77,6 +80,7 @@ static const struct usage usage = {
 };
 
 struct server {
+	struct spoke_env env; /* the host's, with a log */
 	struct spoke_provider_options options;
 	const char *services[SERVICES_MAX];
 	size_t service_count;
@@ -117,6 +121,16 @@ static void changed(void *arg, const struct spoke_link_event *event)
 	(void)fflush(stdout);
 }
 
+/* What the library has to say: what went wrong, and what became of a file that was read again. */
+static void hear(void *ctx, const struct spoke_log_line *line)
+{
+	(void)ctx;
+	(void)ending_say(VERB_OK, VERB, "%s", line->text);
+	if (line->suppressed)
+		(void)ending_say(VERB_OK, VERB, "%" PRIu64 " lines like it were left out",
+				 line->suppressed);
+}
+
 static void print_places(const struct server *server)
 {
 	char place[256];
@@ -129,12 +143,14 @@ static void print_places(const struct server *server)
 	(void)fflush(stdout);
 }
 
+/* If there is a sentence that says why, hear() has said it. */
 static int fail(const struct server *server, int error)
 {
-	const char *why = server->engine ? spoke_engine_why(server->engine) : "";
+	int end = error == SPOKE_ESYSTEM ? VERB_REMOTE : ending_of(error);
 
-	return ending_say(error == SPOKE_ESYSTEM ? VERB_REMOTE : ending_of(error), VERB, "%s",
-			  *why ? why : spoke_strerror(error));
+	if (server->engine && *spoke_engine_why(server->engine))
+		return end;
+	return ending_say(end, VERB, "%s", spoke_strerror(error));
 }
 
 /* --- how it runs */
@@ -208,7 +224,7 @@ static int open_admin(struct server *server)
 
 static int run(struct server *server, char **places, int count)
 {
-	struct spoke_engine_options engine_options = { .env = NULL };
+	struct spoke_engine_options engine_options = { .env = &server->env };
 	int error;
 
 	if (settings_load(VERB, server->config_path, &server->config) != VERB_OK)
@@ -251,6 +267,10 @@ static bool take_service(struct server *server, const struct options *options)
 		(void)options_wrong(options, "there are too many services");
 		return false;
 	}
+	if (!*options->value) {
+		(void)options_wrong(options, "a service has a name; write one, as demo.Orders");
+		return false;
+	}
 	server->services[server->service_count++] = options->value;
 	return true;
 }
@@ -280,7 +300,7 @@ static bool take_weight(struct server *server, const struct options *options)
 {
 	uint64_t weight;
 
-	if (!options_count(options, 0, 10000, &weight))
+	if (!options_count(options, 0, WEIGHT_MAX, &weight))
 		return false;
 	server->options.weight = weight ? (uint32_t)weight : SPOKE_NONE;
 	return true;
@@ -338,7 +358,7 @@ static bool take_option(struct server *server, int row, const struct options *op
 int serve_verb(int argc, char **argv)
 {
 	struct options options = options_of(&usage, argc, argv);
-	struct server server = { .quiet = false };
+	struct server server = { .env = *spoke_host_env() };
 	int end;
 	int row;
 
@@ -347,6 +367,7 @@ int serve_verb(int argc, char **argv)
 			return VERB_USAGE;
 	if (row == OPTIONS_STOP)
 		return options.end;
+	server.env.log = hear;
 	if (!server.service_count)
 		server.services[server.service_count++] = "demo.EchoService";
 	end = run(&server, options.operands, options.operand_count);
