@@ -138,8 +138,13 @@ static void print_places(const struct server *server)
 	for (size_t i = 0; spoke_provider_address(server->provider, i, place, sizeof(place)); i++)
 		for (size_t j = 0; j < server->service_count; j++)
 			printf("%s listens at %s\n", server->services[j], place);
-	if (server->admin)
-		printf("shows itself at http://%s/\n", spoke_admin_address(server->admin));
+	if (server->admin) {
+		const char *at = spoke_admin_address(server->admin);
+		bool is_unix = strncmp(at, "unix:", 5) == 0;
+
+		printf("shows itself at %s%s%s\n", is_unix ? "" : "http://", at,
+		       is_unix ? "" : "/");
+	}
 	(void)fflush(stdout);
 }
 
@@ -208,6 +213,13 @@ static int listen_all(struct server *server, char **places, int count)
 	return error;
 }
 
+/* Can others be told to look there? */
+static bool is_reachable(const char *address)
+{
+	return strncmp(address, "unix:", 5) != 0 && strncmp(address, "0.0.0.0:", 8) != 0 &&
+	       strncmp(address, "[::]:", 5) != 0;
+}
+
 static int open_admin(struct server *server)
 {
 	const struct spoke_admin_options options = {
@@ -217,7 +229,7 @@ static int open_admin(struct server *server)
 	};
 	int error = spoke_admin_new(server->engine, &options, &server->admin);
 
-	if (!error)
+	if (!error && is_reachable(spoke_admin_address(server->admin)))
 		server->options.admin = spoke_admin_address(server->admin);
 	return error;
 }

@@ -175,6 +175,12 @@ faults() {
 	await 'serve: config: nothing is changed' "$work/told"
 	finish TERM
 
+	"$spoke" serve -q --port 0 --admin "unix:$work/page" >"$work/log" &
+	pid=$!
+	started="$started $pid"
+	await "^shows itself at unix:$work/page" "$work/log"
+	finish TERM
+
 	serve --port 0 --drop-rate 100%
 	run 3 '' '*deadline passed*' call "$at" -t 200ms demo.EchoService.echo 1
 	finish TERM
