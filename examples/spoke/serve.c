@@ -115,6 +115,8 @@ static void changed(void *arg, const struct spoke_link_event *event)
 	       spoke_link_change_name(event->change));
 	if (event->change == SPOKE_LINK_SUSPECT)
 		printf(": %u heartbeats missed", event->missed);
+	else if (event->error == SPOKE_ELOST) /* most go without a goodbye */
+		printf(": the peer is gone");
 	else if (event->error)
 		printf(": %s", spoke_strerror(event->error));
 	(void)putchar('\n');

@@ -181,6 +181,14 @@ faults() {
 	await "^shows itself at unix:$work/page" "$work/log"
 	finish TERM
 
+	"$spoke" serve --port 0 >"$work/log" &
+	pid=$!
+	started="$started $pid"
+	await ' listens at ' "$work/log"
+	run 0 '1' '' call "$(sed -n '1s/.* listens at //p' "$work/log")" demo.EchoService.echo 1
+	await ' closed: the peer is gone' "$work/log"
+	finish TERM
+
 	serve --port 0 --drop-rate 100%
 	run 3 '' '*deadline passed*' call "$at" -t 200ms demo.EchoService.echo 1
 	finish TERM
