@@ -53,8 +53,16 @@ const struct spokei_entry *spokei_sheet_entry(const struct spokei_part *part, en
 void spokei_sheet_show(const char *value, char *out, size_t size)
 {
 	const char *shown = strstr(value, "://") && strchr(value, '@') ? "..." : value;
+	const char *at = out;
 
 	(void)spokei_log_escape(out, size, shown, strlen(shown));
+	/* Nothing stands around it that a quotation mark could end: it is shown as it is written.
+	 */
+	while (*at) {
+		at += *at == '\\' && (at[1] == '\\' || at[1] == '"');
+		*out++ = *at++;
+	}
+	*out = '\0';
 }
 
 void spokei_sheet_sentence(const char *name, const struct spokei_entry *entry, const char *what,

@@ -174,10 +174,15 @@ static void all_that_is_wrong_is_told_at_once(void **state)
 	      "frame.max = 9MiB\n"
 	      "listen\n"
 	      "[servce.demo.Echo]\n"
-	      "x = 1\n"
+	      "timout = 1s\n"
 	      "[method.a.b]\n"
 	      "timeout =  # none\n"
-	      "sticky = maybe\n",
+	      "sticky = maybe\n"
+	      "[provider\n"
+	      "executes = many\n"
+	      "executes = 5\n"
+	      "[somewhere]\n"
+	      "x = 1\n",
 	      "a.conf:1: retries = 3: it stands before the first section; write one above it, as "
 	      "[consumer]\n"
 	      "a.conf:3: heartbeat = 5: a duration needs a unit; write 5ms or 5s\n"
@@ -191,9 +196,15 @@ static void all_that_is_wrong_is_told_at_once(void **state)
 	      "a.conf:10: neither a section nor a key; write key = value\n"
 	      "a.conf:11: [servce.demo.Echo]: there is no such section; did you mean "
 	      "[service.NAME]?\n"
+	      "a.conf:12: timout = 1s: there is no such key; did you mean timeout?\n"
 	      "a.conf:14: timeout = : there is no value; write one, or leave the line out\n"
-	      "a.conf:15: sticky = maybe: neither yes nor no; write true or false\n");
-	assert_int_equal(told_count, 11);
+	      "a.conf:15: sticky = maybe: neither yes nor no; write true or false\n"
+	      "a.conf:16: not a section; write one as [consumer]\n"
+	      "a.conf:17: executes = many: not a count; write a whole number, as 8\n"
+	      "a.conf:18: executes = 5: said before, in line 17; keep one of them\n"
+	      "a.conf:19: [somewhere]: there is no such section; use [consumer], [service.NAME], "
+	      "[method.NAME], [provider], [registry] or [engine]\n");
+	assert_int_equal(told_count, 16);
 }
 
 static void each_mistake_has_its_sentence(void **state)
@@ -222,10 +233,10 @@ static void each_mistake_has_its_sentence(void **state)
 		  "a.conf:2: heartbeat = 1ms: too small; it goes from 10ms to 2147483647ms, or 0 "
 		  "for none\n" },
 		{ "[provider]\napplication = \"x",
-		  "a.conf:2: application = \\\"x: the quotation mark is not closed; write another "
+		  "a.conf:2: application = \"x: the quotation mark is not closed; write another "
 		  "one at the end\n" },
 		{ "[provider]\napplication = \"x\" y",
-		  "a.conf:2: application = \\\"x\\\" y: something stands behind the quotation "
+		  "a.conf:2: application = \"x\" y: something stands behind the quotation "
 		  "mark; write \\\" for one inside\n" },
 		{ "[provider]\nlisten = dubbo://1.2.3.4:1,, unix:/x",
 		  "a.conf:2: listen = dubbo://1.2.3.4:1,, unix:/x: not a list; write values with "
