@@ -160,15 +160,22 @@ void spoke_config_free(struct spoke_config *config)
 
 /* --- who goes by it */
 
-int spokei_config_claim(struct spoke_config *config, struct spoke_engine *engine)
+struct spoke_engine *spokei_config_engine(const struct spoke_config *config)
 {
-	if (config->engine && config->engine != engine) {
-		spokei_event(engine, SPOKE_EINVAL,
-			     "option config: it belongs to another engine; load one for each");
-		return SPOKE_EINVAL;
-	}
-	config->engine = engine;
-	return SPOKE_OK;
+	if (spokei_list_empty(&config->users))
+		return config->signal.engine;
+	return spoke_container_of(config->users.next, struct spokei_config_user, node)->engine;
+}
+
+int spokei_config_allow(const struct spoke_config *config, struct spoke_engine *engine)
+{
+	const struct spoke_engine *other = spokei_config_engine(config);
+
+	if (other == NULL || other == engine)
+		return SPOKE_OK;
+	spokei_event(engine, SPOKE_EINVAL,
+		     "option config: it belongs to another engine; load one for each");
+	return SPOKE_EINVAL;
 }
 
 int spokei_config_join(struct spokei_config_user *user, struct spoke_engine *engine)
@@ -177,10 +184,12 @@ int spokei_config_join(struct spokei_config_user *user, struct spoke_engine *eng
 
 	if (user->config == NULL)
 		return SPOKE_OK;
-	error = spokei_config_claim(user->config, engine);
-	if (error == 0)
-		spokei_list_append(&user->config->users, &user->node);
-	return error;
+	error = spokei_config_allow(user->config, engine);
+	if (error)
+		return error;
+	user->engine = engine;
+	spokei_list_append(&user->config->users, &user->node);
+	return SPOKE_OK;
 }
 
 void spokei_config_leave(struct spokei_config_user *user)

@@ -163,6 +163,33 @@ static void it_may_outlive_the_engine(void **state)
 	assert_int_equal(spoke_engine_new(&options, &rig.engine), SPOKE_OK);
 }
 
+static void another_engine_may_have_it_then(void **state)
+{
+	struct spoke_provider_options serving = { 0 };
+	struct spoke_engine_options options = { 0 };
+	struct virtual_process other;
+	struct spoke_provider *provider;
+	struct spoke_engine *engine;
+
+	(void)state;
+	begin("[provider]\nheartbeat = 5s\n");
+	clusterrig_free_consumer();
+	serving.config = configrig.config;
+	for (unsigned i = 0; i < 2; i++) {
+		virtual_process_init(&other, &rig.world);
+		options.env = &other.env;
+		assert_int_equal(spoke_engine_new(&options, &engine), SPOKE_OK);
+		assert_int_equal(spoke_provider_new(engine, &serving, &provider), SPOKE_OK);
+		assert_int_equal(spoke_config_reload_on_signal(configrig.config, engine), SPOKE_OK);
+		assert_ptr_equal(spokei_config_engine(configrig.config), engine);
+		spoke_provider_free(provider);
+		spoke_engine_free(engine);
+		virtual_process_fini(&other);
+		assert_null(spokei_config_engine(configrig.config));
+		configrig_reload("[provider]\nheartbeat = 6s\n");
+	}
+}
+
 static void reload_in_callback(struct rig_call *call)
 {
 	(void)call;
@@ -306,6 +333,7 @@ int main(void)
 		TEST(a_consumer_may_go_before_it),
 		TEST(it_may_go_before_a_consumer),
 		TEST(it_may_outlive_the_engine),
+		TEST(another_engine_may_have_it_then),
 		TEST(a_callback_may_read_it_again),
 		TEST(who_is_told_may_free_it),
 		TEST(who_is_told_may_not_read_it_again),
