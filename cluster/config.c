@@ -88,6 +88,7 @@ static int make_config(const struct spoke_env *env, const char *name, struct spo
 	memcpy(config->name, name, config->name_size);
 	config->env = env;
 	config->sheet = *sheet;
+	config->first = *sheet;
 	spokei_list_init(&config->users);
 	*ret_config = config;
 	return SPOKE_OK;
@@ -139,6 +140,12 @@ int spoke_config_parse(const struct spoke_env *env, const char *name, struct spo
 	return error;
 }
 
+void spokei_config_drop_sheet(struct spoke_config *config)
+{
+	if (config->sheet.text != config->first.text)
+		spokei_sheet_fini(&config->sheet);
+}
+
 void spoke_config_free(struct spoke_config *config)
 {
 	const struct spoke_env *env;
@@ -153,7 +160,8 @@ void spoke_config_free(struct spoke_config *config)
 	if (config->busy)
 		return;
 	env = config->env;
-	spokei_sheet_fini(&config->sheet);
+	spokei_config_drop_sheet(config);
+	spokei_sheet_fini(&config->first);
 	spokei_free(env, config->name, 1, config->name_size);
 	spokei_free(env, config, 1, sizeof(*config));
 }

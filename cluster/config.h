@@ -16,7 +16,8 @@ struct spoke_config {
 	char *name; /* of the file */
 	size_t name_size;
 	bool is_file; /* else it was a text */
-	struct spokei_sheet sheet;
+	struct spokei_sheet sheet; /* what it says now */
+	struct spokei_sheet first; /* what it said first; at first the same memory */
 	struct spoke_list users;
 	struct spoke_signal signal;
 	bool busy;  /* it is being read again */
@@ -52,6 +53,9 @@ void spokei_config_read_method(const struct spoke_config *config, struct spoke_s
 SPOKE_MUST_USE int spokei_config_read_file(const struct spoke_env *env, const char *path,
 					   spoke_config_told told, void *arg,
 					   struct spokei_sheet *ret);
+
+/* Frees what it says now, unless that is what it said first. */
+void spokei_config_drop_sheet(struct spoke_config *config);
 
 /* The engine of those who go by it, or that watches its signal; NULL: nobody does. */
 struct spoke_engine *spokei_config_engine(const struct spoke_config *config);

@@ -99,7 +99,6 @@ int spoke_config_reload(struct spoke_config *config, spoke_config_told told, voi
 {
 	const struct listener listener = { config->name, told, arg };
 	const struct spoke_engine *engine = spokei_config_engine(config);
-	struct spokei_sheet old = config->sheet;
 	struct spokei_sheet sheet;
 	int error;
 
@@ -109,13 +108,14 @@ int spoke_config_reload(struct spoke_config *config, spoke_config_told told, voi
 		return SPOKE_ESTATE;
 	config->busy = true;
 	error = spokei_config_read_file(config->env, config->name, told, arg, &sheet);
+	/* Such keys are as they were when the process was started, however often it is read. */
 	if (error == SPOKE_OK && told) {
-		tell_differences(&listener, &sheet, &old);
-		tell_removed(&listener, &sheet, &old);
+		tell_differences(&listener, &sheet, &config->first);
+		tell_removed(&listener, &sheet, &config->first);
 	}
 	if (error == SPOKE_OK) {
+		spokei_config_drop_sheet(config);
 		config->sheet = sheet;
-		spokei_sheet_fini(&old);
 		tell_all(config);
 	}
 	config->busy = false;

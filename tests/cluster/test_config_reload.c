@@ -66,6 +66,22 @@ static void what_waits_for_a_restart_is_told(void **state)
 	assert_in_range(timeout_now(), 30, 32);
 }
 
+static void it_waits_until_the_restart_or_until_it_is_taken_back(void **state)
+{
+	static const char waits[] =
+		"a.conf:2: connections = 3: counts when the process is started again\n";
+
+	(void)state;
+	begin("[consumer]\nconnections = 2\n");
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(configrig_try("[consumer]\nconnections = 3\n"), SPOKE_OK);
+		assert_string_equal(configrig.told, waits);
+	}
+	configrig_reload("[consumer]\nconnections = 2\n");
+	configrig_reload("[consumer]\ntimeout = 20ms\nconnections = 2\n");
+	assert_in_range(timeout_now(), 20, 22);
+}
+
 static void a_text_cannot_be_read_again(void **state)
 {
 	static const char text[] = "[consumer]\ntimeout = 20ms\n";
@@ -328,6 +344,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_wrong_changes_nothing),
 		TEST(what_waits_for_a_restart_is_told),
+		TEST(it_waits_until_the_restart_or_until_it_is_taken_back),
 		TEST(a_text_cannot_be_read_again),
 		TEST(a_signal_has_it_read_again),
 		TEST(a_consumer_may_go_before_it),

@@ -57,10 +57,11 @@ SPOKE_API void spoke_config_free(struct spoke_config *config);
 
 /*
  * Reads the file again. If all of it is right, what can change in what lives does so from the next
- * call, connection or heartbeat on; of what differs and cannot, `told` is told that it counts when
- * the process is started again. Else nothing changes, and the return value and what is told are as
- * by spoke_config_load(); or ESTATE (it is of a text, or being read again by whom `told` is told),
- * or EFORKED. `told` may free anything, the config too. The engine's thread.
+ * call, connection or heartbeat on; of what cannot and is not as it was when the config was loaded,
+ * `told` is told that it counts when the process is started again. Else nothing changes, and the
+ * return value and what is told are as by spoke_config_load(); or ESTATE (it is of a text, or being
+ * read again by whom `told` is told), or EFORKED. `told` may free anything, the config too. The
+ * engine's thread.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_config_reload(struct spoke_config *config,
 						 spoke_config_told told, void *arg);
