@@ -135,7 +135,7 @@ command -v npm >$logs/npm || packages="$packages nodejs npm"
 
 . tests/packages.sh
 # shellcheck disable=SC2086
-ensure_packages stage $packages
+ensure_packages stage $packages || exit 1
 [ -z "$installed_packages" ] || rm -f build/*/configured
 
 # --- what every change has to pass
