@@ -264,6 +264,7 @@ verbs() {
 	run 2 '' '*no service*' call tcp://127.0.0.1:1 b
 	run 2 '' '*--drop-rate=2: not a share*' serve --drop-rate 2
 	run 2 '' '*--port=65536: out of range*' serve --port 65536
+	run 2 '' '*--rate=1e12: out of range; from 0.001 to 1e+09' bench h:1 a.b --rate 1e12
 	run 2 '' '*--service=: a service has a name*' serve --service ''
 	sh "$here/words.sh" "$spoke" || exit 1
 }
