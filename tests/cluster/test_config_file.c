@@ -235,10 +235,12 @@ static void each_mistake_has_its_sentence(void **state)
 		{ "[method.echo]\nheartbeat = 1s",
 		  "a.conf:2: heartbeat = 1s: it does not belong here; write heartbeat in "
 		  "[consumer], [provider]\n" },
+		{ "[consumer]\nTIMEOUT = 1s", "a.conf:2: TIMEOUT = 1s: there is no such key; did "
+					      "you mean timeout?\n" },
 		{ "[engine]\nfrobnicate = 1", "a.conf:2: frobnicate = 1: there is no such key; "
 					      "spoke config --explain has all\n" },
 		{ "[consumer]\nheartbeat = 1ms",
-		  "a.conf:2: heartbeat = 1ms: too small; it goes from 10ms to 2147483647ms, or 0 "
+		  "a.conf:2: heartbeat = 1ms: too small; it goes from 10ms to 596h, or 0 "
 		  "for none\n" },
 	};
 

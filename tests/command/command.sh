@@ -240,6 +240,7 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 verbs() {
 	run 2 '' 'usage: spoke VERB*'
 	run 0 'usage: spoke VERB*' '' help
+	run 0 'usage: spoke VERB*' '' help --help
 	run 0 'spoke [0-9]*' '' --version
 	run 2 '' '*no such verb; meant is call[?]' cal
 	run 2 '' '*no such verb; spoke help shows them' somewhere
