@@ -130,6 +130,7 @@ faults() {
 	run 0 '*1: * ms*3 sent, 3 answered, 0 timed out; min *' '*connected' ping "$at" -c 3 -i 5ms
 	run 0 '1 sent, 1 answered*' '' ping "msgpack-rpc://$at/demo.EchoService" -c 1 -q
 	run 0 '{"number":1,"ok":true,*{"sent":1,"answered":1,*}' '*' ping "$at" -c 1 --json
+	"$spoke" ping "$at" -i 1ms | read -r line || fail "ping says nothing to who reads a line"
 	# One of two endpoints is nobody's: it is tried elsewhere, but not again what may have been run.
 	both="static://127.0.0.1:1?backup=$at"
 	for i in 1 2 3 4 5; do
