@@ -2,6 +2,7 @@
 /* Looking into a sheet. */
 #include "cluster/sheet.h"
 
+#include "core/alike.h"
 #include "core/log.h"
 
 #include <stdio.h>
@@ -98,6 +99,35 @@ bool spokei_sheet_heading(const char *heading, enum spokei_section *ret_kind, co
 			continue;
 		*ret_kind = section;
 		*ret_name = heading + len;
+		return true;
+	}
+	return false;
+}
+
+/* A section's name up to its dot, which is what may be alike. */
+static const char *section_at(const void *of, size_t i)
+{
+	static const char *const names[SPOKEI_SECTIONS] = {
+		[SPOKEI_IN_CONSUMER] = "consumer", [SPOKEI_IN_SERVICE] = "service",
+		[SPOKEI_IN_METHOD] = "method",     [SPOKEI_IN_PROVIDER] = "provider",
+		[SPOKEI_IN_REGISTRY] = "registry", [SPOKEI_IN_ENGINE] = "engine",
+	};
+
+	(void)of;
+	return names[i];
+}
+
+bool spokei_sheet_guess(const char *heading, enum spokei_section *ret_kind)
+{
+	char first[SHOWN];
+	const char *nearest;
+
+	(void)spokei_log_escape(first, sizeof(first), heading, strcspn(heading, "."));
+	nearest = spokei_alike_nearest(first, section_at, NULL, SPOKEI_SECTIONS);
+	for (unsigned i = 0; i < SPOKEI_SECTIONS && nearest; i++) {
+		if (strcmp(section_at(NULL, i), nearest) != 0)
+			continue;
+		*ret_kind = (enum spokei_section)i;
 		return true;
 	}
 	return false;

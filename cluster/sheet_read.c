@@ -3,6 +3,7 @@
  * Reading a file of settings, line by line. A line that is wrong is told and left out, and the next
  * one is read, so that all that is wrong is told at once.
  */
+#include "cluster/judge.h"
 #include "cluster/line.h"
 #include "cluster/sheet.h"
 #include "core/alike.h"
@@ -73,36 +74,6 @@ static struct subject pair_shown(const char *key, const char *value)
 
 /* --- sections */
 
-/* A section's name up to its dot, which is what may be alike. */
-static const char *section_at(const void *of, size_t i)
-{
-	static const char *const names[SPOKEI_SECTIONS] = {
-		[SPOKEI_IN_CONSUMER] = "consumer", [SPOKEI_IN_SERVICE] = "service",
-		[SPOKEI_IN_METHOD] = "method",     [SPOKEI_IN_PROVIDER] = "provider",
-		[SPOKEI_IN_REGISTRY] = "registry", [SPOKEI_IN_ENGINE] = "engine",
-	};
-
-	(void)of;
-	return names[i];
-}
-
-/* The section that is likely to be meant. Returns whether there is one. */
-static bool guess_section(const char *heading, enum spokei_section *ret_kind)
-{
-	char first[SHOWN];
-	const char *nearest;
-
-	(void)spokei_log_escape(first, sizeof(first), heading, strcspn(heading, "."));
-	nearest = spokei_alike_nearest(first, section_at, NULL, SPOKEI_SECTIONS);
-	for (unsigned i = 0; i < SPOKEI_SECTIONS && nearest; i++) {
-		if (strcmp(section_at(NULL, i), nearest) != 0)
-			continue;
-		*ret_kind = (enum spokei_section)i;
-		return true;
-	}
-	return false;
-}
-
 /* What follows belongs to this section. */
 static void open_part(struct reader *reader, enum spokei_section kind, const char *name)
 {
@@ -142,6 +113,8 @@ static void enter_section(struct reader *reader, char *heading, bool told)
 {
 	const char *dot = strchr(heading, '.');
 	enum spokei_section kind;
+	char shown[SHOWN];
+	const char *wrong;
 	const char *name;
 	bool guessed;
 
@@ -151,10 +124,14 @@ static void enter_section(struct reader *reader, char *heading, bool told)
 		return;
 	}
 	if (spokei_sheet_heading(heading, &kind, &name)) {
+		wrong = spokei_judge_name(name);
+		spokei_sheet_show(heading, shown, sizeof(shown));
+		if (wrong && !told)
+			tell(reader, "", "[%s]: %s", shown, wrong);
 		open_part(reader, kind, name);
 		return;
 	}
-	guessed = guess_section(heading, &kind);
+	guessed = spokei_sheet_guess(heading, &kind);
 	if (!told)
 		refuse_section(reader, heading, guessed ? spokei_section_name(kind) : NULL);
 	if (guessed)
@@ -226,15 +203,16 @@ static void refuse_key(struct reader *reader, const char *name, const char *subj
 }
 
 /* What is wrong with a place to listen at, as far as the text tells; NULL: nothing. */
-static const char *judge_place(const struct spoke_url *url)
+static const char *judge_place(const struct spoke_env *env, const struct spoke_url *url)
 {
+	struct spoke_address unused;
+	const char *why = NULL;
+
 	if (*url->scheme && spokei_catalog_wire(url->scheme) == NULL)
 		return "the scheme is not known; use dubbo or msgpack-rpc";
 	if (url->parameter_count > 0)
 		return "a place has no parameters; write them as keys of [provider]";
-	return url->host || url->socket ? NULL
-					: "there is no place; write one, as "
-					  "dubbo://0.0.0.0:20880";
+	return spokei_judge_place(env, url, &unused, &why) ? why : NULL;
 }
 
 /* A URL. */
@@ -252,7 +230,7 @@ static void check_url(struct reader *reader, enum spokei_key key, struct spoke_s
 		     error == SPOKE_ENOMEM ? "no memory to read it" : why.text);
 		return;
 	}
-	wrong = key == SPOKEI_KEY_LISTEN ? judge_place(&url) : NULL;
+	wrong = key == SPOKEI_KEY_LISTEN ? judge_place(reader->sheet->env, &url) : NULL;
 	if (wrong)
 		tell(reader, subject, "%s", wrong);
 	spoke_url_fini(&url);
@@ -303,6 +281,23 @@ static struct spokei_entry *add_entry(struct reader *reader, enum spokei_key key
 	return entry;
 }
 
+/* A text that is the name of something. */
+static void check_text(struct reader *reader, enum spokei_key key, const char *value,
+		       const char *subject)
+{
+	const struct spoke_env *env = reader->sheet->env;
+	const char *why = NULL;
+	int error = SPOKE_OK;
+
+	if (key == SPOKEI_KEY_ADVERTISE)
+		error = spokei_judge_advertised(env, value, &why);
+	else if (key == SPOKEI_KEY_ADMIN)
+		error = spokei_judge_admin(env, value, &why);
+	reader->poor |= error == SPOKE_ENOMEM;
+	if (error)
+		tell(reader, subject, "%s", why);
+}
+
 static void read_value(struct reader *reader, enum spokei_key key, const char *value,
 		       uint64_t *ret_number)
 {
@@ -316,6 +311,8 @@ static void read_value(struct reader *reader, enum spokei_key key, const char *v
 		tell(reader, subject.text, "%s", why);
 	else if (row->is_url)
 		check_urls(reader, key, value, subject.text);
+	else
+		check_text(reader, key, value, subject.text);
 }
 
 /* The key of this name in the present section; SPOKEI_KEYS: none. */

@@ -130,6 +130,7 @@ faults() {
 	run 0 '*1: * ms*3 sent, 3 answered, 0 timed out; min *' '*connected' ping "$at" -c 3 -i 5ms
 	run 0 '1 sent, 1 answered*' '' ping "msgpack-rpc://$at/demo.EchoService" -c 1 -q
 	run 0 '{"number":1,"ok":true,*{"sent":1,"answered":1,*}' '*' ping "$at" -c 1 --json
+	"$spoke" ping "$at" -i 1ms | read -r line || fail "ping says nothing to who reads a line"
 	# One of two endpoints is nobody's: it is tried elsewhere, but not again what may have been run.
 	both="static://127.0.0.1:1?backup=$at"
 	for i in 1 2 3 4 5; do
@@ -240,6 +241,7 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 verbs() {
 	run 2 '' 'usage: spoke VERB*'
 	run 0 'usage: spoke VERB*' '' help
+	run 0 'usage: spoke VERB*' '' help --help
 	run 0 'spoke [0-9]*' '' --version
 	run 2 '' '*no such verb; meant is call[?]' cal
 	run 2 '' '*no such verb; spoke help shows them' somewhere
@@ -264,6 +266,7 @@ verbs() {
 	run 2 '' '*no service*' call tcp://127.0.0.1:1 b
 	run 2 '' '*--drop-rate=2: not a share*' serve --drop-rate 2
 	run 2 '' '*--port=65536: out of range*' serve --port 65536
+	run 2 '' '*--rate=1e12: out of range; from 0.001 to 1e+09' bench h:1 a.b --rate 1e12
 	run 2 '' '*--service=: a service has a name*' serve --service ''
 	sh "$here/words.sh" "$spoke" || exit 1
 }
