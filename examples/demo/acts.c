@@ -254,8 +254,9 @@ bool acts_live(struct stage *stage, uint64_t end_ns)
 {
 	struct actor *third = third_of(stage);
 
-	story_head("The cluster goes on %s. What visitors do on these pages is mended:",
-		   stage->plan->seconds ? "for a while" : "until Ctrl-C");
+	story_head(
+		"The cluster goes on %s. What visitors do by the buttons of these pages is mended:",
+		stage->plan->seconds ? "for a while" : "until Ctrl-C");
 	for (unsigned i = 0; i < cast.count; i++)
 		story_say("  %-11s  http://%s/#token=%s", cast.actors[i].name, cast.actors[i].page,
 			  cast.token);
