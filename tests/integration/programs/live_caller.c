@@ -106,12 +106,19 @@ static void count_answer(struct ends *ends, uint32_t *by_id, const struct call *
 	by_id[(answer >> 32) % IDS_MAX]++;
 }
 
+/* Its deadline has passed, which a provider that was held up may find out first. */
+static bool is_timeout(int error)
+{
+	return error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT ||
+	       error == SPOKE_EEXPIRED;
+}
+
 static void count_failure(const struct spoke_result *result)
 {
 	int error = result->error;
 
 	calling.unwritten += !result->written;
-	if (error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT)
+	if (is_timeout(error))
 		calling.timeouts++;
 	else if (spoke_error_is_transport(error))
 		calling.lost++;

@@ -77,6 +77,13 @@ static void say_table(void)
 		 calling.refused, calling.other, calling.twice, calling.not_taken);
 }
 
+/* Its deadline has passed, which a provider that was held up may find out first. */
+static bool is_timeout(int error)
+{
+	return error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT ||
+	       error == SPOKE_EEXPIRED;
+}
+
 static void count(const struct call *call, const struct spoke_result *result)
 {
 	uint64_t number = 0;
@@ -91,7 +98,7 @@ static void count(const struct call *call, const struct spoke_result *result)
 
 		calling.ok += is_right;
 		calling.wrong += !is_right;
-	} else if (error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT) {
+	} else if (is_timeout(error)) {
 		calling.timeouts++;
 	} else if (spoke_error_is_transport(error)) {
 		calling.lost++;
