@@ -176,6 +176,19 @@ static int take_letter(struct options *options, char *letters)
 	return stop(options, VERB_USAGE);
 }
 
+/* "-5" is a number, but where it is the short form of an option. */
+static bool is_letters(const struct usage *usage, const char *argument)
+{
+	const struct option_row *row;
+
+	if (argument[0] != '-' || !argument[1])
+		return false;
+	for (size_t i = 0; (row = row_at(usage, i)) != NULL; i++)
+		if (row->letter == argument[1])
+			return true;
+	return !isdigit((unsigned char)argument[1]);
+}
+
 static int next(struct options *options)
 {
 	if (options->flags)
@@ -191,7 +204,7 @@ static int next(struct options *options)
 		}
 		if (strncmp(argument, "--", 2) == 0)
 			return take_long(options, argument + 2);
-		if (argument[0] == '-' && argument[1] && !isdigit((unsigned char)argument[1]))
+		if (is_letters(options->usage, argument))
 			return take_letter(options, argument + 1);
 		options->operands[options->operand_count++] = argument;
 	}

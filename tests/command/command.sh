@@ -169,7 +169,7 @@ faults() {
 	run 3 '{*"error":"ETIMEOUT"*"attempts":1,*' '' call --json "$at" \
 		--config "$work/impatient" --cluster failfast demo.EchoService.sleep 1000
 	run 0 '*demo.EchoService*' '' \
-		top --once "$(sed -n 's|^shows itself at http://\(.*\)/|\1|p' "$work/log")"
+		top -1 "$(sed -n 's|^shows itself at http://\(.*\)/|\1|p' "$work/log")"
 	printf '[provider]\nheartbeat = 5\n' >"$work/settings"
 	kill -HUP "$pid"
 	await 'serve: .*settings:2: heartbeat = 5: a duration needs a unit' "$work/told"
@@ -266,7 +266,7 @@ verbs() {
 	run 2 '' '*no service*' call tcp://127.0.0.1:1 b
 	run 2 '' '*--drop-rate=2: not a share*' serve --drop-rate 2
 	run 2 '' '*--port=65536: out of range*' serve --port 65536
-	run 2 '' '*--rate=1e12: out of range; from 0.001 to 1e+09' bench h:1 a.b --rate 1e12
+	run 2 '' '*--rate=1e12: out of range; from 0.001 to 1e+07' bench h:1 a.b --rate 1e12
 	run 2 '' '*--service=: a service has a name*' serve --service ''
 	sh "$here/words.sh" "$spoke" || exit 1
 }
