@@ -222,6 +222,11 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 	run 0 '{"service":"demo.One","place":"dubbo://'"$at"'","version":"1.0",*}' '' \
 		ls "$list" demo.One --json
 	run 0 '1' '' call "$list" --version 1.0 --group blue demo.Two.echo 1
+	printf '[registry]\nurl = %s\n[service.demo.Two]\nversion = 1.0\ngroup = blue\n' "$list" \
+		>"$work/listed"
+	run 0 '1' '' call --config "$work/listed" consumer://any/demo.Two echo 1
+	run 0 '1' '' call --config "$work/listed" "$at" demo.Two.echo 1
+	run 1 '' '*no such service*' call "$at" demo.Two.echo 1
 	run 4 '' '*no provider of demo.None*' call "$list" -t 50ms demo.None.echo 1
 	finish TERM
 	await '^- demo.Two' "$work/watched"
