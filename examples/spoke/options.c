@@ -81,10 +81,15 @@ const char *options_nearest(const char *wrong, const char *(*name)(const void *a
 	const char *next;
 	unsigned least = 4;
 
+	/* Half of a short word is too much to be wrong by. */
+	if (strlen(wrong) < 2 * (size_t)least)
+		least = (unsigned)(strlen(wrong) + 1) / 2;
 	for (size_t i = 0; (next = name(arg, i)) != NULL; i++) {
 		unsigned far = distance(wrong, next);
 
-		if (far < least && far < strlen(next)) {
+		if (*wrong && strncmp(next, wrong, strlen(wrong)) == 0)
+			return next;
+		if (far < least) {
 			least = far;
 			nearest = next;
 		}
