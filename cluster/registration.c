@@ -38,6 +38,25 @@ static int refuse_number(struct spoke_engine *engine, const char *option, uint64
 	return refuse(engine, SPOKE_ERANGE, option, text, what);
 }
 
+/* Of the host in an address, with the brackets of IPv6. */
+static bool is_any_place(const char *host, size_t len)
+{
+	char bare[sizeof("::ffff:0.0.0.0")];
+	size_t bracket = len > 0 && *host == '[';
+
+	len -= 2 * bracket;
+	if (len == 0 || len >= sizeof(bare))
+		return false;
+	memcpy(bare, host + bracket, len);
+	bare[len] = '\0';
+	return spokei_judge_is_any(bare);
+}
+
+static bool is_socket(const char *address)
+{
+	return strncmp(address, UNIX, strlen(UNIX)) == 0;
+}
+
 static bool is_plain(const char *text)
 {
 	for (; *text; text++)
@@ -67,10 +86,11 @@ static int check_options(struct spoke_engine *engine, const struct spoke_provide
 		return refuse(engine, SPOKE_EINVAL, "application", options->application,
 			      "it has control characters");
 	}
-	if (options->admin && *options->admin && !spokei_listing_is_admin(options->admin)) {
-		return refuse(
-			engine, SPOKE_EINVAL, "admin", options->admin,
-			"write HOST:PORT, as spoke_admin_address() has it, of at most 63 bytes");
+	if (options->admin && *options->admin && !is_socket(options->admin) &&
+	    !spokei_listing_is_admin(options->admin)) {
+		return refuse(engine, SPOKE_EINVAL, "admin", options->admin,
+			      "write HOST:PORT, as spoke_admin_address() has it, of at most 63 "
+			      "bytes, or unix:PATH, which is not listed");
 	}
 	if (options->advertise && *options->advertise)
 		error = spokei_judge_advertised(engine->env, options->advertise, &why);
@@ -91,7 +111,7 @@ static int copy_texts(struct spokei_registration *registration,
 					  : APPLICATION;
 	const char *advertise = options->advertise ? options->advertise : "";
 	size_t application_size = strlen(application) + 1;
-	const char *admin = options->admin ? options->admin : "";
+	const char *admin = options->admin && !is_socket(options->admin) ? options->admin : "";
 	size_t admin_size = strlen(admin) + 1;
 	size_t len = strlen(advertise);
 
@@ -121,7 +141,7 @@ static void read_place(const struct spokei_registration *registration, char *tex
 {
 	char *colon = strrchr(text, ':');
 
-	if (strncmp(text, UNIX, strlen(UNIX)) == 0) {
+	if (is_socket(text)) {
 		advert->socket = text + strlen(UNIX);
 		return;
 	}
@@ -138,6 +158,22 @@ static void read_place(const struct spokei_registration *registration, char *tex
 		advert->host = registration->advertise;
 }
 
+/* Where the page is for others: if it is at every address, then also at the one that is listed. */
+static void place_admin(struct spokei_advert *advert, char text[SPOKEI_LISTING_ADMIN])
+{
+	const char *colon = strrchr(advert->admin, ':');
+	size_t len = colon ? (size_t)(colon - advert->admin) : 0;
+	bool bracket = advert->host && strchr(advert->host, ':');
+	int size = -1;
+
+	if (!is_any_place(advert->admin, len))
+		return;
+	if (advert->host)
+		size = snprintf(text, SPOKEI_LISTING_ADMIN, "%s%s%s%s", bracket ? "[" : "",
+				advert->host, bracket ? "]" : "", colon);
+	advert->admin = size > 0 && size < (int)SPOKEI_LISTING_ADMIN ? text : "";
+}
+
 static int publish(struct spokei_registration *registration, const struct spokei_service *service,
 		   const struct spokei_listener *listener)
 {
@@ -152,6 +188,7 @@ static int publish(struct spokei_registration *registration, const struct spokei
 	struct spokei_advert_text url;
 	char name[SPOKEI_SERVICE_KEY_MAX + 1];
 	char place[ADDRESS_TEXT];
+	char admin[SPOKEI_LISTING_ADMIN];
 	int error;
 
 	if (registration->born_ms == 0)
@@ -161,6 +198,7 @@ static int publish(struct spokei_registration *registration, const struct spokei
 	name[service->name.len] = '\0';
 	env->net->print(env->ctx, spokei_listener_address(listener), place, sizeof(place));
 	read_place(registration, place, &advert);
+	place_admin(&advert, admin);
 	error = spokei_advert_print(env, &advert, &url);
 	if (error)
 		return error;
