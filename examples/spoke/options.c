@@ -46,6 +46,12 @@ static const char *row_name(const void *arg, size_t index)
 	return row ? row->name : NULL;
 }
 
+/* Small letters are the same as large ones. */
+static bool is_other(char a, char b)
+{
+	return tolower((unsigned char)a) != tolower((unsigned char)b);
+}
+
 /* How many letters have to be changed, added or left out; both texts are cut. */
 static unsigned distance(const char *a, const char *b)
 {
@@ -60,8 +66,7 @@ static unsigned distance(const char *a, const char *b)
 
 		before[0] = i;
 		for (size_t j = 1; j <= b_len; j++) {
-			unsigned best = corner + (tolower((unsigned char)a[i - 1]) !=
-						  tolower((unsigned char)b[j - 1]));
+			unsigned best = corner + is_other(a[i - 1], b[j - 1]);
 
 			corner = before[j];
 			if (before[j] + 1 < best)
