@@ -62,7 +62,7 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.sections = CALLS, .live = true },
 	[SPOKEI_KEY_RETRY_BACKOFF] = { .option = { .name = "retry.backoff", .kind = SPOKEI_OPTION_NAME,
 		.names = backoff_name,
-		.sentence = "whether these pauses grow" },
+		.sentence = "whether these pauses grow, each to 1.6 times the last, up to 60s" },
 		.sections = CALLS, .live = true },
 	[SPOKEI_KEY_RETRY_DEADLINE] = { .option = { .name = "retry.deadline", .kind = SPOKEI_OPTION_DURATION,
 		.min = SPOKEI_PERIOD_MIN_NS, .max = SPOKEI_TIMEOUT_MAX_NS,

@@ -319,6 +319,15 @@ static void fill_consumer(const struct spoke_consumer_options *options,
 	fill_inherited(ret, values);
 }
 
+const char *spokei_settings_which(const struct spokei_consumer_settings *settings,
+				  struct spoke_span service, enum spokei_key key)
+{
+	return first_text(spoke_url_get(&settings->url, spokei_keys_name(key)),
+			  spokei_config_text(settings->file.config, SPOKEI_IN_SERVICE, service,
+					     key),
+			  "");
+}
+
 /* Version and group; the file's are copied, for it may be read again. */
 static int read_which(struct spoke_engine *engine, struct spokei_consumer_settings *ret)
 {

@@ -103,6 +103,11 @@ SPOKE_MUST_USE int spokei_settings_method(struct spoke_engine *engine,
 void spokei_settings_inherit(struct spoke_engine *engine, struct spokei_consumer_settings *settings,
 			     const struct spoke_url *provided);
 
+/* What URL or file say of VERSION or GROUP of a service, which may be another one than the
+ * consumer's; "": nothing. */
+const char *spokei_settings_which(const struct spokei_consumer_settings *settings,
+				  struct spoke_span service, enum spokei_key key);
+
 /* The file has changed: what can change does, but for calls; see inherit. */
 void spokei_settings_renew(struct spoke_engine *engine, struct spokei_consumer_settings *settings);
 

@@ -97,14 +97,15 @@ static void refuse_section(struct reader *reader, const char *heading, const cha
 	char shown[SHOWN];
 
 	spokei_sheet_show(heading, shown, sizeof(shown));
-	if (meant)
+	if (meant) {
 		tell(reader, "", "[%s]: there is no such section; did you mean [%s]?", shown,
 		     meant);
-	else
-		tell(reader, "",
-		     "[%s]: there is no such section; use [consumer], [service.NAME], "
-		     "[method.NAME], [provider], [registry] or [engine]",
-		     shown);
+		return;
+	}
+	tell(reader, "",
+	     "[%s]: there is no such section; use [consumer], [service.NAME], [method.NAME], "
+	     "[provider], [registry] or [engine]",
+	     shown);
 }
 
 /* What stands in a section that is misspelt is judged as if it were what is likely to be meant; a

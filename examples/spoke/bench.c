@@ -21,7 +21,7 @@
 #define TICK_NS 50000u /* calls of an open loop begin no later than this, if there is time */
 #define SIZE_MAX_BYTES (UINT64_C(4) << 20)
 #define CONNECTIONS_MAX 16u
-#define RATE_MAX 1e9
+#define RATE_MAX 1e7
 
 enum {
 	CONCURRENCY,

@@ -258,6 +258,11 @@ static int run(struct caller *caller)
 		return VERB_USAGE;
 	if (caller->config)
 		spoke_config_engine(caller->config, &engine_options);
+	if (caller->target.listed && !caller->target.registry)
+		caller->target.registry = spoke_config_get(caller->config, "registry", "url");
+	if (caller->target.listed && !caller->target.registry)
+		return ending_say(VERB_USAGE, VERB, "%s: --config names no registry",
+				  caller->place);
 	error = spoke_engine_new(&engine_options, &caller->engine);
 	options.config = caller->config;
 	options.url = caller->target.url;
@@ -357,9 +362,9 @@ static bool add_keys(struct caller *caller)
 	bool added = true;
 
 	/* Which of the listed ones are meant. */
-	if (target->registry && caller->of.version)
+	if (target->listed && caller->of.version)
 		added = target_set(target, "version", caller->of.version);
-	if (added && target->registry && caller->of.group)
+	if (added && target->listed && caller->of.group)
 		added = target_set(target, "group", caller->of.group);
 	return added;
 }

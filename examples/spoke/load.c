@@ -333,6 +333,10 @@ int load_begin(struct load *load, struct spoke_engine *engine, const struct load
 
 void load_stop(struct load *load)
 {
+	if (load->stage == LOAD_CONNECTING) {
+		give_up(load, SPOKE_ECONNECT);
+		return;
+	}
 	if (load->stage != LOAD_WARMING) {
 		finish(load);
 		return;

@@ -158,7 +158,8 @@ void load_report_json(const struct load *load)
 	       "\"seconds\":%.6f,\"calls\":%" PRIu64 ",\"ok\":%" PRIu64 ",\"failed\":%" PRIu64
 	       ",\"not_begun\":%" PRIu64 ",\"not_ended\":%" PRIu64
 	       ",\"per_second\":%.3f,\"errors\":{",
-	       plan->rate > 0 ? "open" : "closed", plan->rate, plan->outstanding, plan->connections,
+	       plan->rate > 0 ? "open" : "closed", plan->rate,
+	       plan->rate > 0 ? LOAD_OUTSTANDING_MAX : plan->outstanding, plan->connections,
 	       seconds_of(load), load->due, load->ok, load->failed, load->not_begun,
 	       load->not_ended, per_second(load));
 	for (size_t i = 0; i < LOAD_KINDS && load->kinds[i].count > 0; i++) {

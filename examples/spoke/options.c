@@ -46,6 +46,12 @@ static const char *row_name(const void *arg, size_t index)
 	return row ? row->name : NULL;
 }
 
+/* Small letters are the same as large ones. */
+static bool is_other(char a, char b)
+{
+	return tolower((unsigned char)a) != tolower((unsigned char)b);
+}
+
 /* How many letters have to be changed, added or left out; both texts are cut. */
 static unsigned distance(const char *a, const char *b)
 {
@@ -60,8 +66,7 @@ static unsigned distance(const char *a, const char *b)
 
 		before[0] = i;
 		for (size_t j = 1; j <= b_len; j++) {
-			unsigned best = corner + (tolower((unsigned char)a[i - 1]) !=
-						  tolower((unsigned char)b[j - 1]));
+			unsigned best = corner + is_other(a[i - 1], b[j - 1]);
 
 			corner = before[j];
 			if (before[j] + 1 < best)
@@ -81,10 +86,15 @@ const char *options_nearest(const char *wrong, const char *(*name)(const void *a
 	const char *next;
 	unsigned least = 4;
 
+	/* Half of a short word is too much to be wrong by. */
+	if (strlen(wrong) < 2 * (size_t)least)
+		least = (unsigned)(strlen(wrong) + 1) / 2;
 	for (size_t i = 0; (next = name(arg, i)) != NULL; i++) {
 		unsigned far = distance(wrong, next);
 
-		if (far < least && far < strlen(next)) {
+		if (*wrong && strncmp(next, wrong, strlen(wrong)) == 0)
+			return next;
+		if (far < least) {
 			least = far;
 			nearest = next;
 		}
@@ -176,6 +186,19 @@ static int take_letter(struct options *options, char *letters)
 	return stop(options, VERB_USAGE);
 }
 
+/* "-5" is a number, but where it is the short form of an option. */
+static bool is_letters(const struct usage *usage, const char *argument)
+{
+	const struct option_row *row;
+
+	if (argument[0] != '-' || !argument[1])
+		return false;
+	for (size_t i = 0; (row = row_at(usage, i)) != NULL; i++)
+		if (row->letter == argument[1])
+			return true;
+	return !isdigit((unsigned char)argument[1]);
+}
+
 static int next(struct options *options)
 {
 	if (options->flags)
@@ -191,7 +214,7 @@ static int next(struct options *options)
 		}
 		if (strncmp(argument, "--", 2) == 0)
 			return take_long(options, argument + 2);
-		if (argument[0] == '-' && argument[1] && !isdigit((unsigned char)argument[1]))
+		if (is_letters(options->usage, argument))
 			return take_letter(options, argument + 1);
 		options->operands[options->operand_count++] = argument;
 	}

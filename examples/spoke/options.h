@@ -19,9 +19,9 @@
  *             return options.end;
  *
  * Every verb has --help and --plain besides. "--name=value", "--name value", "-n value", "-nvalue";
- * options and operands in any order; "--" ends the options, "-" and "-5" are operands. What is
- * wrong is said here, as "spoke call: --timeout=5x: not a duration; write a number and a unit, as
- * 250ms".
+ * options and operands in any order; "--" ends the options, "-" is an operand, and so is "-5",
+ * unless an option has that letter. What is wrong is said here, as "spoke call: --timeout=5x: not a
+ * duration; write a number and a unit, as 250ms".
  */
 #ifndef COMMAND_OPTIONS_H
 #define COMMAND_OPTIONS_H

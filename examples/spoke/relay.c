@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #define BACKLOG 128
+#define LATE_NS UINT64_C(10000000000) /* without a byte, once one end has ended */
 #define REST_NS UINT64_C(200000000)
 
 static struct relay_end *other_of(struct relay_end *end)
@@ -45,6 +46,7 @@ static void close_pair(struct relay_pair *pair)
 {
 	struct relay *relay = pair->relay;
 
+	(void)spoke_alarm_cancel(&pair->late);
 	relay->looks->closed(pair);
 	for (unsigned i = 0; i < RELAY_PAIRS_MAX; i++)
 		if (relay->pairs[i] == pair)
@@ -126,6 +128,24 @@ static void pass_end(struct relay_end *end)
 	end->told = true;
 }
 
+static void too_late(struct spoke_alarm *alarm)
+{
+	struct relay_pair *pair = spoke_container_of(alarm, struct relay_pair, late);
+
+	if (pair->error == 0)
+		pair->error = -ETIMEDOUT;
+	close_pair(pair);
+}
+
+/* Who waits for one that is frozen goes away at some time; the other end may never learn of it, and
+ * would be kept for ever. Returns whether there is a timer for it. */
+static bool watch_rest(struct relay_pair *pair)
+{
+	if (!pair->ends[0].ended && !pair->ends[1].ended)
+		return true;
+	return spoke_alarm_after(pair->relay->engine, &pair->late, LATE_NS, too_late) == 0;
+}
+
 /* What follows from what has happened to one of the ends; the pair may be gone afterwards. */
 static void settle(struct relay_pair *pair)
 {
@@ -133,7 +153,7 @@ static void settle(struct relay_pair *pair)
 		pass_on(&pair->ends[i]);
 	for (int i = 0; i < 2; i++)
 		pass_end(&pair->ends[i]);
-	if (pair->ends[0].told && pair->ends[1].told) {
+	if ((pair->ends[0].told && pair->ends[1].told) || !watch_rest(pair)) {
 		close_pair(pair);
 		return;
 	}
@@ -272,8 +292,10 @@ static void listener_ready(struct spoke_watch *watch, unsigned io)
 		relay->looks->refused(relay, result);
 	else
 		return;
-	if (relay->pair_count == RELAY_PAIRS_MAX)
+	if (relay->pair_count == RELAY_PAIRS_MAX) {
 		spoke_engine_watch(relay->engine, watch, 0);
+		relay->looks->refused(relay, -EUSERS);
+	}
 	if (result < 0 && spoke_alarm_after(relay->engine, &relay->rest, REST_NS, rested) == 0)
 		spoke_engine_watch(relay->engine, watch, 0);
 }

@@ -44,6 +44,7 @@ struct relay_pair {
 	struct relay_end ends[2]; /* the client's, the target's */
 	int tried;                /* addresses of the target */
 	int error;                /* why it ends: 0 or a negative errno */
+	struct spoke_alarm late;  /* one end has ended, and the other says nothing */
 	void *looker;             /* who looks keeps here what he likes */
 };
 
@@ -54,7 +55,7 @@ struct relay_looks {
 	void (*ended)(struct relay_pair *pair, enum relay_way way);
 	/* It is gone after this; `pair->error`: why, 0: both ends have ended. */
 	void (*closed)(struct relay_pair *pair);
-	/* Nobody can be accepted for now: a negative errno. */
+	/* Nobody can be accepted for now: a negative errno; EUSERS: there are RELAY_PAIRS_MAX. */
 	void (*refused)(struct relay *relay, int error);
 };
 

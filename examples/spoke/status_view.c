@@ -341,6 +341,11 @@ static void draw_events(struct screen *screen, struct spoke_value status)
 	}
 }
 
+bool status_view_is_one(struct spoke_value value)
+{
+	return spoke_value_type(value) == SPOKE_VALUE_MAP && child(value, "wheel").len > 0;
+}
+
 void status_view_body(struct screen *screen, struct spoke_value status)
 {
 	struct spoke_cursor consumers = list(status, "consumers");

@@ -10,6 +10,11 @@
 
 #include <spoke/value.h>
 
+#include <stdbool.h>
+
+/* Is it a status, and not what somebody else answers? */
+bool status_view_is_one(struct spoke_value value);
+
 /* One line: who it is, and how it does. */
 void status_view_head(struct screen *screen, struct spoke_value status, const char *address);
 

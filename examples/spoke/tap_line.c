@@ -92,7 +92,7 @@ static void print_reply(const struct tap_style *style, const struct spoke_frame 
 	size_t size;
 	char *text = text_room(style, &size);
 
-	if (request->known)
+	if (request->known && *request->method)
 		printf(" of %s", request->method);
 	printf(": ");
 	if (frame->error) {

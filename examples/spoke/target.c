@@ -61,7 +61,7 @@ static int read_endpoint(struct target *target, const char *verb, const char *pl
 {
 	static const char *const dubbos[] = { "dubbo", "dubbo+unix", NULL };
 	static const char *const mprpcs[] = { "msgpack-rpc", "msgpack-rpc+unix", NULL };
-	static const char *const anys[] = { "tcp", "unix", NULL };
+	static const char *const anys[] = { "tcp", "unix", "consumer", NULL };
 	char scheme[32] = "tcp";
 	const char *rest = place;
 	bool has_scheme = scheme_of(place, scheme, sizeof(scheme));
@@ -85,12 +85,16 @@ static int read_endpoint(struct target *target, const char *verb, const char *pl
 				  "zookeeper:, static:)",
 				  place);
 	}
+	target->listed = strcmp(scheme, "consumer") == 0;
 	is_unix = strstr(scheme, "unix") != NULL;
 	size = strlen(rest) + 32;
 	target->url = malloc(size);
 	if (!target->url)
 		return ending_say(VERB_REMOTE, verb, "no memory is left");
-	(void)snprintf(target->url, size, "%s%s:%s%s", target->mprpc ? "msgpack-rpc" : "dubbo",
+	(void)snprintf(target->url, size, "%s%s:%s%s",
+		       target->listed  ? scheme
+		       : target->mprpc ? "msgpack-rpc"
+				       : "dubbo",
 		       is_unix ? "+unix" : "", has_scheme ? "" : "//", rest);
 	return VERB_OK;
 }
@@ -116,6 +120,7 @@ static int read_registry(struct target *target, const char *verb, const char *pl
 				  "%s: in a registry a service is looked for; write SERVICE.METHOD",
 				  target->method);
 	target->registry = place;
+	target->listed = true;
 	target->url = malloc(size);
 	if (!target->url)
 		return ending_say(VERB_REMOTE, verb, "no memory is left");

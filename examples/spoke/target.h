@@ -2,7 +2,8 @@
 /*
  * Whom a verb talks to: an endpoint ("dubbo://h:p", "msgpack-rpc://h:p", "tcp://h:p", "h:p",
  * "unix:/path"), or a registry where endpoints are listed ("file:///path", "zookeeper://h:p",
- * "static://h:p"); and what of it, as "demo.EchoService.echo".
+ * "static://h:p"; "consumer://any/service": that of a file); and what of it, as
+ * "demo.EchoService.echo".
  */
 #ifndef COMMAND_TARGET_H
 #define COMMAND_TARGET_H
@@ -17,6 +18,7 @@ struct target {
 	const char *registry;          /* NULL: the URL names the endpoint */
 	char service[TARGET_NAME_MAX]; /* "": not said */
 	char method[TARGET_NAME_MAX];  /* the same */
+	bool listed;                   /* a registry, be it of a file, says who they are */
 	bool mprpc;                    /* MessagePack-RPC is spoken */
 };
 

@@ -117,8 +117,10 @@ static void look_over(struct top *top)
 {
 	top->looks++;
 	draw(top);
-	if (top->once || top->looks == top->looks_max)
+	if (top->once || top->looks == top->looks_max) {
+		(void)spoke_alarm_cancel(&top->next);
 		spoke_engine_stop(top->engine);
+	}
 }
 
 /* Packs the body anew. Returns NULL or what is wrong with it. */
@@ -132,7 +134,7 @@ static const char *read_status(struct source *source, char *body, size_t len)
 	if (json_read(body, len, &source->values, &count, &error))
 		return error.what;
 	if (spoke_builder_finish_value(&source->values, &source->status) ||
-	    spoke_value_type(source->status) != SPOKE_VALUE_MAP) {
+	    !status_view_is_one(source->status)) {
 		source->status = (struct spoke_value){ 0 };
 		return "the answer is no status";
 	}
@@ -155,9 +157,14 @@ static void look(struct top *top)
 	for (int i = 0; i < top->source_count; i++) {
 		struct source *source = &top->sources[i];
 
-		source->wrong = http_get_begin(&source->get, &source->at, source->host, "/status",
-					       TIMEOUT_NS);
-		top->waiting += source->wrong == NULL;
+		const char *wrong = http_get_begin(&source->get, &source->at, source->host,
+						   "/status", TIMEOUT_NS);
+
+		/* What was wrong stands until there is an answer. */
+		if (wrong)
+			source->wrong = wrong;
+		else
+			top->waiting++;
 	}
 	if (top->waiting == 0)
 		look_over(top);

@@ -189,11 +189,12 @@ int values_check_types(const struct values *values, const char *verb, const char
 
 	for (const char *at = types; *at; count++) {
 		at = skip_type(at);
-		if (!at)
+		if (!at) {
 			return ending_say(VERB_USAGE, verb,
 					  "--types=%s: not descriptors; write them as "
 					  "Ljava/lang/String;I",
 					  types);
+		}
 	}
 	while (spoke_cursor_next(&row, &value))
 		args++;

@@ -169,7 +169,7 @@ faults() {
 	run 3 '{*"error":"ETIMEOUT"*"attempts":1,*' '' call --json "$at" \
 		--config "$work/impatient" --cluster failfast demo.EchoService.sleep 1000
 	run 0 '*demo.EchoService*' '' \
-		top --once "$(sed -n 's|^shows itself at http://\(.*\)/|\1|p' "$work/log")"
+		top -1 "$(sed -n 's|^shows itself at http://\(.*\)/|\1|p' "$work/log")"
 	printf '[provider]\nheartbeat = 5\n' >"$work/settings"
 	kill -HUP "$pid"
 	await 'serve: .*settings:2: heartbeat = 5: a duration needs a unit' "$work/told"
@@ -222,6 +222,11 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 	run 0 '{"service":"demo.One","place":"dubbo://'"$at"'","version":"1.0",*}' '' \
 		ls "$list" demo.One --json
 	run 0 '1' '' call "$list" --version 1.0 --group blue demo.Two.echo 1
+	printf '[registry]\nurl = %s\n[service.demo.Two]\nversion = 1.0\ngroup = blue\n' "$list" \
+		>"$work/listed"
+	run 0 '1' '' call --config "$work/listed" consumer://any/demo.Two echo 1
+	run 0 '1' '' call --config "$work/listed" "$at" demo.Two.echo 1
+	run 1 '' '*no such service*' call "$at" demo.Two.echo 1
 	run 4 '' '*no provider of demo.None*' call "$list" -t 50ms demo.None.echo 1
 	finish TERM
 	await '^- demo.Two' "$work/watched"
@@ -266,7 +271,7 @@ verbs() {
 	run 2 '' '*no service*' call tcp://127.0.0.1:1 b
 	run 2 '' '*--drop-rate=2: not a share*' serve --drop-rate 2
 	run 2 '' '*--port=65536: out of range*' serve --port 65536
-	run 2 '' '*--rate=1e12: out of range; from 0.001 to 1e+09' bench h:1 a.b --rate 1e12
+	run 2 '' '*--rate=1e12: out of range; from 0.001 to 1e+07' bench h:1 a.b --rate 1e12
 	run 2 '' '*--service=: a service has a name*' serve --service ''
 	sh "$here/words.sh" "$spoke" || exit 1
 }

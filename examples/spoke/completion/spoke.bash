@@ -10,8 +10,18 @@ _spoke() {
 		mapfile -t COMPREPLY < <(compgen -W "$verbs --help --version" -- "$current")
 		return
 	fi
+	# The shell takes --option=value, @file and host:port to pieces.
+	if [ "$current" = = ]; then
+		current=
+	elif [ "$before" = = ]; then
+		before=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	[ "$current" != @ ] || { before=@ && current=; }
+	[ "$verb $before" != "call -w" ] && [ "$verb $before" != "bench -w" ] &&
+		[ "$verb $before" != "ping -w" ] || before=--wire
 	case $before in
-	--config | --check)
+	: | *://*) return ;;
+	@ | --config | --check)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
@@ -42,15 +52,14 @@ _spoke() {
 	esac
 	case $current in
 	-*) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current") ;;
-	@*)
-		compopt -o filenames
-		mapfile -t COMPREPLY < <(compgen -P @ -f -- "${current#@}")
-		;;
 	*:*) ;;
 	*)
-		if [ "$verb" = config ] && [ "${COMP_WORDS[2]}" = --explain ]; then
-			mapfile -t COMPREPLY < <(compgen -W "$(spoke config --explain | sed -n 's/^\([a-z][a-z.]*\) .*/\1/p')" -- "$current")
-		elif [ "$verb" != ls ] && [ "$verb" != watch ] && [ "$verb" != config ]; then
+		if [ "$verb" = config ]; then
+			mapfile -t COMPREPLY < <(compgen -W "$(spoke config --explain | sed -n 's/^  \([a-z][a-z.]*\).*/\1/p')" -- "$current")
+			return
+		fi
+		compopt -o nospace
+		if [ "$verb" != ls ] && [ "$verb" != watch ]; then
 			mapfile -t COMPREPLY < <(compgen -W "dubbo:// msgpack-rpc:// tcp:// unix: file:// zookeeper:// static://" -- "$current")
 		else
 			mapfile -t COMPREPLY < <(compgen -W "file:// zookeeper:// static://" -- "$current")
