@@ -319,19 +319,30 @@ static void fill_consumer(const struct spoke_consumer_options *options,
 	fill_inherited(ret, values);
 }
 
-/* Version and group; the file's are copied, for it may be read again. */
+void spokei_settings_which(const struct spokei_consumer_settings *settings,
+			   struct spoke_span service, const char **ret_version,
+			   const char **ret_group)
+{
+	const struct spoke_config *config = settings->file.config;
+
+	*ret_version = first_text(spoke_url_get(&settings->url, "version"),
+				  spokei_config_text(config, SPOKEI_IN_SERVICE, service,
+						     SPOKEI_KEY_VERSION),
+				  "");
+	*ret_group = first_text(spoke_url_get(&settings->url, "group"),
+				spokei_config_text(config, SPOKEI_IN_SERVICE, service,
+						   SPOKEI_KEY_GROUP),
+				"");
+}
+
+/* Version and group, which are copied, for the file may be read again. */
 static int read_which(struct spoke_engine *engine, struct spokei_consumer_settings *ret)
 {
-	const struct spoke_config *config = ret->file.config;
-	const struct spoke_span service = span_of(ret->service);
-	const char *version = spokei_config_text(config, SPOKEI_IN_SERVICE, service,
-						 SPOKEI_KEY_VERSION);
-	const char *group = spokei_config_text(config, SPOKEI_IN_SERVICE, service,
-					       SPOKEI_KEY_GROUP);
+	const char *version;
+	const char *group;
 	size_t version_size;
 
-	version = first_text(version, NULL, "");
-	group = first_text(group, NULL, "");
+	spokei_settings_which(ret, span_of(ret->service), &version, &group);
 	version_size = strlen(version) + 1;
 	ret->texts_size = version_size + strlen(group) + 1;
 	ret->texts = spokei_alloc_unset(engine->env, ret->texts_size);
@@ -339,8 +350,8 @@ static int read_which(struct spoke_engine *engine, struct spokei_consumer_settin
 		return SPOKE_ENOMEM;
 	memcpy(ret->texts, version, version_size);
 	memcpy(ret->texts + version_size, group, strlen(group) + 1);
-	ret->version = first_text(spoke_url_get(&ret->url, "version"), NULL, ret->texts);
-	ret->group = first_text(spoke_url_get(&ret->url, "group"), NULL, ret->texts + version_size);
+	ret->version = ret->texts;
+	ret->group = ret->texts + version_size;
 	return SPOKE_OK;
 }
 

@@ -85,6 +85,12 @@ SPOKE_MUST_USE int spokei_settings_consumer(struct spoke_engine *engine,
 void spokei_settings_consumer_fini(const struct spoke_env *env,
 				   struct spokei_consumer_settings *settings);
 
+/* The version and group of a service that a consumer's methods call: what its URL says, else the
+ * file of this service. Good until the file is read again. */
+void spokei_settings_which(const struct spokei_consumer_settings *settings,
+			   struct spoke_span service, const char **ret_version,
+			   const char **ret_group);
+
 /* A method, whoever serves it. */
 struct spokei_method_name {
 	struct spoke_span service;
