@@ -32,6 +32,8 @@ static const char *sentence_of(ssize_t error)
 		return "it may not be read; look at its owner and mode";
 	if (error == -EFBIG)
 		return "the file is too large; it has at most 1048576 bytes";
+	if (error == -EINVAL)
+		return "it is a pipe or a socket; name a file that can be read again";
 	return error == -EISDIR ? "it is a folder; name a file" : "it cannot be read";
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/registration.h"
 
+#include "cluster/judge.h"
 #include "cluster/listing.h"
 
 #include "cluster/advert.h"
@@ -37,10 +38,23 @@ static int refuse_number(struct spoke_engine *engine, const char *option, uint64
 	return refuse(engine, SPOKE_ERANGE, option, text, what);
 }
 
-static bool is_any_host(const char *host)
+/* Of the host in an address, with the brackets of IPv6. */
+static bool is_any_place(const char *host, size_t len)
 {
-	return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0 ||
-	       strcmp(host, "::ffff:0.0.0.0") == 0;
+	char bare[sizeof("::ffff:0.0.0.0")];
+	size_t bracket = len > 0 && *host == '[';
+
+	len -= 2 * bracket;
+	if (len == 0 || len >= sizeof(bare))
+		return false;
+	memcpy(bare, host + bracket, len);
+	bare[len] = '\0';
+	return spokei_judge_is_any(bare);
+}
+
+static bool is_socket(const char *address)
+{
+	return strncmp(address, UNIX, strlen(UNIX)) == 0;
 }
 
 static bool is_plain(const char *text)
@@ -51,34 +65,11 @@ static bool is_plain(const char *text)
 	return true;
 }
 
-/* A host, and nothing else of a URL; `advertise` may have the brackets of IPv6 or not. */
-static int check_host(struct spoke_engine *engine, const char *advertise)
-{
-	bool bare = strchr(advertise, ':') && *advertise != '[';
-	char text[SPOKE_URL_HOST_MAX + 16];
-	struct spoke_url url;
-	int error = SPOKE_ETOOLARGE;
-	bool fine;
-
-	if (strlen(advertise) <= SPOKE_URL_HOST_MAX) {
-		(void)snprintf(text, sizeof(text), "dubbo://%s%s%s", bare ? "[" : "", advertise,
-			       bare ? "]" : "");
-		error = spoke_url_parse(engine->env, text, strlen(text), &url, NULL);
-	}
-	if (error == SPOKE_ENOMEM)
-		return error;
-	if (error)
-		return refuse(engine, SPOKE_EINVAL, "advertise", advertise, "not a host");
-	fine = url.host && *url.host && url.port < 0 && url.user == NULL && *url.path == '\0' &&
-	       url.parameter_count == 0 && !is_any_host(url.host);
-	spoke_url_fini(&url);
-	return fine ? SPOKE_OK
-		    : refuse(engine, SPOKE_EINVAL, "advertise", advertise,
-			     "write a host that others reach, and no port");
-}
-
 static int check_options(struct spoke_engine *engine, const struct spoke_provider_options *options)
 {
+	const char *why = NULL;
+	int error = SPOKE_OK;
+
 	if (options->registry == NULL && options->registry_kind) {
 		return refuse(engine, SPOKE_EINVAL, "registry_kind", options->registry_kind->scheme,
 			      "there is no registry; name its URL");
@@ -95,14 +86,16 @@ static int check_options(struct spoke_engine *engine, const struct spoke_provide
 		return refuse(engine, SPOKE_EINVAL, "application", options->application,
 			      "it has control characters");
 	}
-	if (options->admin && *options->admin && !spokei_listing_is_admin(options->admin)) {
-		return refuse(
-			engine, SPOKE_EINVAL, "admin", options->admin,
-			"write HOST:PORT, as spoke_admin_address() has it, of at most 63 bytes");
+	if (options->admin && *options->admin && !is_socket(options->admin) &&
+	    !spokei_listing_is_admin(options->admin)) {
+		return refuse(engine, SPOKE_EINVAL, "admin", options->admin,
+			      "write HOST:PORT, as spoke_admin_address() has it, of at most 63 "
+			      "bytes, or unix:PATH, which is not listed");
 	}
 	if (options->advertise && *options->advertise)
-		return check_host(engine, options->advertise);
-	return SPOKE_OK;
+		error = spokei_judge_advertised(engine->env, options->advertise, &why);
+	return error == SPOKE_EINVAL ? refuse(engine, error, "advertise", options->advertise, why)
+				     : error;
 }
 
 static char to_small(char letter)
@@ -118,7 +111,7 @@ static int copy_texts(struct spokei_registration *registration,
 					  : APPLICATION;
 	const char *advertise = options->advertise ? options->advertise : "";
 	size_t application_size = strlen(application) + 1;
-	const char *admin = options->admin ? options->admin : "";
+	const char *admin = options->admin && !is_socket(options->admin) ? options->admin : "";
 	size_t admin_size = strlen(admin) + 1;
 	size_t len = strlen(advertise);
 
@@ -148,7 +141,7 @@ static void read_place(const struct spokei_registration *registration, char *tex
 {
 	char *colon = strrchr(text, ':');
 
-	if (strncmp(text, UNIX, strlen(UNIX)) == 0) {
+	if (is_socket(text)) {
 		advert->socket = text + strlen(UNIX);
 		return;
 	}
@@ -165,6 +158,22 @@ static void read_place(const struct spokei_registration *registration, char *tex
 		advert->host = registration->advertise;
 }
 
+/* Where the page is for others: if it is at every address, then also at the one that is listed. */
+static void place_admin(struct spokei_advert *advert, char text[SPOKEI_LISTING_ADMIN])
+{
+	const char *colon = strrchr(advert->admin, ':');
+	size_t len = colon ? (size_t)(colon - advert->admin) : 0;
+	bool bracket = advert->host && strchr(advert->host, ':');
+	int size = -1;
+
+	if (!is_any_place(advert->admin, len))
+		return;
+	if (advert->host)
+		size = snprintf(text, SPOKEI_LISTING_ADMIN, "%s%s%s%s", bracket ? "[" : "",
+				advert->host, bracket ? "]" : "", colon);
+	advert->admin = size > 0 && size < (int)SPOKEI_LISTING_ADMIN ? text : "";
+}
+
 static int publish(struct spokei_registration *registration, const struct spokei_service *service,
 		   const struct spokei_listener *listener)
 {
@@ -179,6 +188,7 @@ static int publish(struct spokei_registration *registration, const struct spokei
 	struct spokei_advert_text url;
 	char name[SPOKEI_SERVICE_KEY_MAX + 1];
 	char place[ADDRESS_TEXT];
+	char admin[SPOKEI_LISTING_ADMIN];
 	int error;
 
 	if (registration->born_ms == 0)
@@ -188,6 +198,7 @@ static int publish(struct spokei_registration *registration, const struct spokei
 	name[service->name.len] = '\0';
 	env->net->print(env->ctx, spokei_listener_address(listener), place, sizeof(place));
 	read_place(registration, place, &advert);
+	place_admin(&advert, admin);
 	error = spokei_advert_print(env, &advert, &url);
 	if (error)
 		return error;
@@ -262,7 +273,7 @@ int spokei_registration_check(const struct spokei_registration *registration,
 		return SPOKE_OK;
 	env->net->print(env->ctx, address, text, sizeof(text));
 	read_place(registration, text, &advert);
-	if (advert.host == NULL || !is_any_host(advert.host))
+	if (advert.host == NULL || !spokei_judge_is_any(advert.host))
 		return SPOKE_OK;
 	return refuse(registration->engine, SPOKE_EINVAL, "advertise", "",
 		      "nobody can be told to call a wildcard address; name the host");

@@ -34,7 +34,7 @@ if [ -z "$programs" ]; then
 	logs=build/demo/log
 	mkdir -p $logs || exit 2
 	. tests/packages.sh
-	ensure_packages stage gcc cmake ninja-build pkg-config libev-dev libmsgpack-dev
+	ensure_packages stage gcc cmake ninja-build pkg-config libev-dev libmsgpack-dev || exit 2
 	[ -x build/demo/examples/demo_driver ] || echo "building in build/demo ..."
 	stage configure cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release \
 		-DSPOKE_BUILD_TESTS=OFF -DSPOKE_WERROR=OFF

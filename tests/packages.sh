@@ -6,7 +6,7 @@
 #
 # `runner` is a function of the script's that is called as `<runner> packages <command...>`, runs the
 # command with its output in a log, and ends the script when it fails. Afterwards installed_packages
-# says what was missing. $logs is a folder for logs.
+# says what was missing. $logs is a folder for logs. Returns 1 where root is needed and is not there.
 
 as_root() {
 	if [ "$(id -u)" = 0 ]; then
@@ -43,7 +43,7 @@ ensure_packages() {
 	[ -n "$installed_packages" ] || return 0
 	if [ "$(id -u)" != 0 ] && ! sudo -n true 2>"$logs/sudo"; then
 		echo "$0 needs packages that only root can install: apt-get install$installed_packages" >&2
-		exit 1
+		return 1
 	fi
 	echo "installing with apt-get:$installed_packages" >&2
 	# shellcheck disable=SC2086

@@ -6,6 +6,7 @@
 #define TOKEN_BYTES 16u
 #define TOKEN_MAX 256u
 #define NAME_MAX_LEN 128u
+#define HOSTS_MAX 1024u
 #define ACTION_NAME_MAX 32u
 #define SENTENCE_MAX 256u
 #define PRINTED_TOKEN (2 * TOKEN_BYTES + 1)
@@ -126,6 +127,13 @@ static bool is_visible(const char *text)
 	return true;
 }
 
+/* A port or a blank would make a name that nobody asks under. */
+static bool are_hosts(const char *hosts)
+{
+	return *hosts != '\0' && strlen(hosts) <= HOSTS_MAX && is_visible(hosts) &&
+	       strpbrk(hosts, ":/") == NULL;
+}
+
 static bool is_action_name(const char *name)
 {
 	size_t len = strlen(name);
@@ -179,6 +187,9 @@ static int check(struct spoke_engine *engine, const struct spoke_admin_options *
 		return wrong(engine, "name", "at most 128 bytes");
 	if (token_len == 0 || token_len > TOKEN_MAX || (with->token && !is_visible(with->token)))
 		return wrong(engine, "token", "1 to 256 visible characters of ASCII");
+	if (with->hosts && !are_hosts(with->hosts))
+		return wrong(engine, "hosts",
+			     "names without ports, with commas between them, at most 1024 bytes");
 	return check_actions(engine, with);
 }
 
@@ -213,12 +224,14 @@ static void make_token(const struct spoke_env *env, char token[PRINTED_TOKEN])
 static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_options *with)
 {
 	const char *name = with->name ? with->name : "spoke";
+	const char *hosts = with->hosts ? with->hosts : "";
 	char made[PRINTED_TOKEN];
 	char *room;
 
 	if (with->token == NULL)
 		make_token(admin->engine->env, made);
-	admin->texts_size = size_of(name) + size_of(with->token ? with->token : made);
+	admin->texts_size = size_of(name) + size_of(hosts) +
+			    size_of(with->token ? with->token : made);
 	for (size_t i = 0; i < with->action_count; i++)
 		admin->texts_size += size_of(with->actions[i].name) +
 				     size_of(with->actions[i].sentence);
@@ -227,6 +240,7 @@ static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_option
 		return SPOKE_ENOMEM;
 	room = admin->texts;
 	admin->name = copy(&room, name);
+	admin->hosts = copy(&room, hosts);
 	admin->token = copy(&room, with->token ? with->token : made);
 	admin->action_count = with->action_count;
 	for (size_t i = 0; i < with->action_count; i++) {

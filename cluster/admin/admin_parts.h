@@ -46,6 +46,7 @@ struct spoke_admin {
 	struct spokei_buffer body;     /* of the answer that is being made */
 	const char *name;
 	const char *token;
+	const char *hosts;
 	struct spoke_admin_action actions[SPOKEI_ADMIN_ACTIONS_MAX];
 	size_t action_count;
 	uint64_t number;

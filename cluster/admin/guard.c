@@ -4,6 +4,8 @@
 #include <string.h>
 
 #define LOOPBACK_PARTS 4u
+/* A browser that is sent to a wildcard goes to loopback, and no foreign name is one. */
+#define OWN_NAMES "localhost,[::1],0.0.0.0,[::]"
 
 static bool equals(struct spoke_span span, const char *text, size_t len)
 {
@@ -49,21 +51,29 @@ static bool is_loopback(struct spoke_span host)
 	return parts + 1 == LOOPBACK_PARTS && digits > 0;
 }
 
-static bool is_localhost(struct spoke_span host)
+static char to_small(char letter)
 {
-	static const char name[] = "localhost";
-	const char *text = host.data;
-
-	if (host.len != sizeof(name) - 1)
-		return false;
-	for (size_t i = 0; i < host.len; i++) {
-		if ((text[i] | 0x20) != name[i])
-			return false;
-	}
-	return true;
+	return letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
 }
 
-bool spokei_guard_host(struct spoke_span host, const char *local)
+/* One of the names, between which there are commas? Letters of both sizes are the same. */
+static bool is_named(struct spoke_span host, const char *names)
+{
+	while (*names != '\0') {
+		size_t len = strcspn(names, ",");
+		size_t same = 0;
+
+		while (same < len && same < host.len &&
+		       to_small(names[same]) == to_small(((const char *)host.data)[same]))
+			same++;
+		if (len > 0 && same == len && len == host.len)
+			return true;
+		names += len + (names[len] == ',');
+	}
+	return false;
+}
+
+bool spokei_guard_host(struct spoke_span host, const char *local, const char *names)
 {
 	struct spoke_span here = host_of((struct spoke_span){ local, strlen(local) });
 
@@ -72,8 +82,8 @@ bool spokei_guard_host(struct spoke_span host, const char *local)
 	if (host.data == NULL)
 		return true; /* of HTTP/1.0, which no browser speaks */
 	host = host_of(host);
-	return is_localhost(host) || is_loopback(host) || equals(host, "[::1]", 5) ||
-	       equals(host, here.data, here.len);
+	return is_named(host, OWN_NAMES) || is_loopback(host) ||
+	       equals(host, here.data, here.len) || is_named(host, names);
 }
 
 bool spokei_guard_origin(struct spoke_span origin, struct spoke_span host)

@@ -12,11 +12,11 @@
 #include <stdbool.h>
 
 /*
- * May it be asked under this name? Under "localhost", 127.x.x.x and [::1], and under the address
- * that the connection came to, with any port; `local` is the text of that. By a unix socket, which
- * no browser reaches, under any.
+ * May it be asked under this name? Under "localhost", 127.x.x.x, [::1] and the wildcards, under the
+ * address that the connection came to, whose text `local` is, and under `names`, with commas
+ * between them; with any port. By a unix socket, which no browser reaches, under any.
  */
-bool spokei_guard_host(struct spoke_span host, const char *local);
+bool spokei_guard_host(struct spoke_span host, const char *local, const char *names);
 
 /* Does the page that asks, if it is one, come from here? */
 bool spokei_guard_origin(struct spoke_span origin, struct spoke_span host);

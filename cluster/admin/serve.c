@@ -275,14 +275,15 @@ static bool begins_with(struct spoke_span path, const char *text)
 /* Whose name it was asked under: see guard.h. */
 static bool is_ours(const struct spokei_viewer *viewer, struct spoke_span host)
 {
-	const struct spoke_env *env = viewer->admin->engine->env;
+	const struct spoke_admin *admin = viewer->admin;
+	const struct spoke_env *env = admin->engine->env;
 	struct spoke_address address;
 	char local[SPOKEI_ADMIN_ADDRESS];
 
 	if (env->net->local(env->ctx, viewer->stream.watch.fd, &address))
-		return spokei_guard_host(host, viewer->admin->address);
+		return spokei_guard_host(host, admin->address, admin->hosts);
 	env->net->print(env->ctx, &address, local, sizeof(local));
-	return spokei_guard_host(host, local);
+	return spokei_guard_host(host, local, admin->hosts);
 }
 
 int spokei_admin_serve(struct spokei_viewer *viewer, const struct spokei_http_request *request)
@@ -293,8 +294,9 @@ int spokei_admin_serve(struct spokei_viewer *viewer, const struct spokei_http_re
 
 	if (!is_ours(viewer, request->host)) {
 		return answer_text(viewer, 421, NULL,
-				   "This page answers under localhost or its address in digits "
-				   "alone, against names that lead here from elsewhere.",
+				   "This page answers under localhost, its address in digits and "
+				   "the names in its option hosts, against names that lead here "
+				   "from elsewhere.",
 				   head_only);
 	}
 	if (begins_with(request->path, ACT))

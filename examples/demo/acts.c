@@ -9,6 +9,7 @@
 
 #define ECHO "demo.EchoService"
 #define ORDERS "demo.OrderService"
+#define SILENT_BEATS 4  /* that have to come while a link is silent */
 #define TASK_BYTES 2048 /* that a failback task may keep */
 
 /* --- the beginning */
@@ -129,6 +130,24 @@ static bool play_steady(struct stage *stage)
 	return goes_on;
 }
 
+static bool play_silence(struct stage *stage)
+{
+	struct actor *consumer = stage->consumer2;
+	uint64_t beats = actor_count(consumer, COUNT_BEATS);
+
+	story_head("2. A consumer makes no calls for a while. Its link is silent as that to a dead "
+		   "peer is;\n   heartbeats tell that this one lives, and it stays.");
+	actor_watch(consumer, second_of(stage));
+	actor_hush(consumer);
+	if (!await_count(consumer, COUNT_BEATS, beats + SILENT_BEATS))
+		return false;
+	actor_speak(consumer);
+	if (!await_seen(consumer, TAG_ANSWERED, 1))
+		return false;
+	return consumer->seen[TAG_CLOSED] == 0 ||
+	       cast_trouble("%s: its link was closed, though its peer lived", consumer->name);
+}
+
 static bool play_frozen_provider(struct stage *stage)
 {
 	struct actor *consumer = stage->consumer;
@@ -136,7 +155,7 @@ static bool play_frozen_provider(struct stage *stage)
 	uint64_t timed_out = actor_count(consumer, COUNT_TIMED_OUT);
 	unsigned calm;
 
-	story_head("2. A provider is frozen. Its system still takes what it is sent, and even "
+	story_head("3. A provider is frozen. Its system still takes what it is sent, and even "
 		   "connections:\n   only its silence tells. Deadlines end the calls it has, "
 		   "heartbeats find it out.");
 	actor_watch(consumer, provider);
@@ -159,7 +178,7 @@ static bool play_frozen_consumer(struct stage *stage)
 	bool goes_on;
 
 	story_head(
-		"3. A consumer is frozen. Its provider hears nothing more, asks three times, and "
+		"4. A consumer is frozen. Its provider hears nothing more, asks three times, and "
 		"closes.\n   The other consumer goes on.");
 	actor_watch(provider, consumer);
 	actor_watch(consumer, provider);
@@ -180,7 +199,7 @@ static bool play_kill(struct stage *stage)
 	struct actor *provider = second_of(stage);
 	unsigned calm;
 
-	story_head("4. The only provider of %s is killed. Calls of it fail at once; each becomes a "
+	story_head("5. The only provider of %s is killed. Calls of it fail at once; each becomes a "
 		   "failback\n   task, which is tried again every period until somebody answers.",
 		   ORDERS);
 	actor_watch(consumer, provider);
@@ -201,32 +220,43 @@ static bool play_drain(struct stage *stage)
 {
 	struct actor *consumer = stage->consumer;
 	struct actor *provider = third_of(stage);
+	uint64_t broken = actor_count(consumer, COUNT_BROKEN);
 	bool goes_on;
 
-	story_head("5. The third provider is drained: it says goodbye, answers what it has begun, "
+	story_head("6. The third provider is drained: it says goodbye, answers what it has begun, "
 		   "and ends.\n   No call fails.");
 	actor_watch(consumer, provider);
+	if (!await_mended(provider))
+		return false;
 	actor_end(provider, true);
 	if (!await_seen(consumer, TAG_CLOSED, 1) || !await_gone(provider))
 		return false;
+	if (consumer->seen[TAG_READONLY] == 0)
+		return cast_trouble("%s has heard no goodbye of %s", consumer->name,
+				    provider->name);
 	cast.pulses = true;
 	goes_on = await_seen(consumer, TAG_PULSE, consumer->seen[TAG_PULSE] + 1);
 	cast.pulses = false;
+	if (goes_on && actor_count(consumer, COUNT_BROKEN) > broken)
+		return cast_trouble("calls of %s were cut off by the end of %s, which was drained",
+				    consumer->name, provider->name);
 	return goes_on;
 }
 
 bool acts_play(struct stage *stage)
 {
-	return begin(stage) && play_steady(stage) && play_frozen_provider(stage) &&
-	       play_frozen_consumer(stage) && play_kill(stage) && play_drain(stage);
+	return begin(stage) && play_steady(stage) && play_silence(stage) &&
+	       play_frozen_provider(stage) && play_frozen_consumer(stage) && play_kill(stage) &&
+	       play_drain(stage);
 }
 
 bool acts_live(struct stage *stage, uint64_t end_ns)
 {
 	struct actor *third = third_of(stage);
 
-	story_head("The cluster goes on %s. What visitors do on these pages is mended:",
-		   stage->plan->seconds ? "for a while" : "until Ctrl-C");
+	story_head(
+		"The cluster goes on %s. What visitors do by the buttons of these pages is mended:",
+		stage->plan->seconds ? "for a while" : "until Ctrl-C");
 	for (unsigned i = 0; i < cast.count; i++)
 		story_say("  %-11s  http://%s/#token=%s", cast.actors[i].name, cast.actors[i].page,
 			  cast.token);
@@ -235,11 +265,8 @@ bool acts_live(struct stage *stage, uint64_t end_ns)
 	actor_watch(stage->consumer, NULL);
 	actor_watch(stage->consumer2, NULL);
 	(void)await_time(stage->plan->seconds ? end_ns : UINT64_MAX);
-	if (!cast_interrupted())
-		return cast.trouble[0] == '\0';
 	cast_heed();
-	cast.trouble[0] = '\0';
-	return true;
+	return cast.trouble[0] == '\0';
 }
 
 /* Nobody is left as visitors have made them. */
@@ -257,7 +284,7 @@ bool acts_end(struct stage *stage)
 {
 	if (cast.live && !mend_all(stage))
 		return false;
-	story_head("6. The consumers make no more calls, and end when every call has its outcome.");
+	story_head("7. The consumers make no more calls, and end when every call has its outcome.");
 	actor_watch(stage->consumer, NULL);
 	actor_watch(stage->consumer2, NULL);
 	actor_end(stage->consumer, true);

@@ -44,9 +44,7 @@ static bool goes_on(void)
 {
 	if (story_broken())
 		return cast_trouble("nobody reads the story any more");
-	if (cast_interrupted())
-		return cast_trouble("signal %d", cast_interrupted());
-	return cast.trouble[0] == '\0';
+	return !cast_interrupted() && cast.trouble[0] == '\0';
 }
 
 static bool await(bool (*is_so)(const struct wish *wish), const struct wish *wish, const char *what)
@@ -99,7 +97,9 @@ bool await_count(const struct actor *actor, enum message_count count, uint64_t a
 	struct wish wish = { .actor = actor, .count = count, .number = at_least };
 
 	return await(has_counted, &wish,
-		     count == COUNT_TIMED_OUT ? "has a request time out" : "tries calls again");
+		     count == COUNT_TIMED_OUT ? "has a request time out"
+		     : count == COUNT_BEATS   ? "hears heartbeats"
+					      : "tries calls again");
 }
 
 bool await_none(const struct actor *actor, enum message_count count)

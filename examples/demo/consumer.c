@@ -4,8 +4,8 @@
  *
  *     demo_consumer <name> <url> <registry> <calls a second> [<page>]
  *
- * With an address for it it has a page. After SIGTERM it makes no more calls, and ends when all
- * that it made have an outcome, tickets included.
+ * With an address for it it has a page. SIGUSR1 has it make no calls, until SIGUSR2. After SIGTERM
+ * it makes no more calls, and ends when all that it made have an outcome, tickets included.
  */
 #include "examples/demo/page.h"
 
@@ -37,6 +37,8 @@ static struct {
 	struct spoke_alarm pulse;
 	struct spoke_alarm calm;
 	struct spoke_signal ender;
+	struct spoke_signal husher;
+	struct spoke_signal speaker;
 	uint64_t per_second;
 	uint64_t owed; /* in billionths of a call */
 	uint64_t beat_ns;
@@ -51,8 +53,11 @@ static struct {
 	uint64_t calm_recovered; /* when it was told last that none waits */
 	uint64_t pulse_ok;       /* when it was told last */
 	uint64_t pulse_deferred; /* the same */
+	uint64_t hushed_ns;      /* when it was asked to make no calls, and ... */
+	uint64_t hushed_beats;   /* ... how many heartbeats had come then */
 	struct spoke_histogram before;
-	bool begun;  /* to call */
+	bool begun; /* to call */
+	bool hushed;
 	bool silent; /* no call was answered since a connection was made */
 } self;
 
@@ -129,6 +134,8 @@ static void call(void)
 static void beat(struct spoke_alarm *alarm)
 {
 	(void)alarm;
+	if (self.hushed)
+		return;
 	for (self.owed += self.per_second * self.beat_ns; self.owed >= NS_PER_S;
 	     self.owed -= NS_PER_S)
 		call();
@@ -154,6 +161,35 @@ static void pulse(struct spoke_alarm *alarm)
 	self.pulse_deferred = self.deferred;
 }
 
+static uint64_t beats(void)
+{
+	return spoke_stat_get(self.engine, SPOKE_STAT_PROBES_READ) +
+	       spoke_stat_get(self.engine, SPOKE_STAT_PROBE_ANSWERS_READ);
+}
+
+static void hush(struct spoke_signal *husher)
+{
+	(void)husher;
+	self.hushed = true;
+	self.hushed_ns = spoke_engine_now(self.engine);
+	self.hushed_beats = beats();
+	report_say(&self.report, SPOKE_EVENT_OF_NONE, TAG_TOLD, 0, NULL,
+		   "makes no calls: its link is silent");
+}
+
+static void speak(struct spoke_signal *speaker)
+{
+	(void)speaker;
+	if (!self.hushed)
+		return;
+	self.hushed = false;
+	self.silent = true;
+	report_say(&self.report, SPOKE_EVENT_OF_HEARTBEAT, TAG_TOLD, 0, NULL,
+		   "made no calls for %.1f s: %" PRIu64 " heartbeats kept the link",
+		   (double)(spoke_engine_now(self.engine) - self.hushed_ns) / (double)NS_PER_S,
+		   beats() - self.hushed_beats);
+}
+
 /* From the first connection on. */
 static void begin(void)
 {
@@ -177,14 +213,19 @@ static void changed(void *arg, const struct spoke_link_event *event)
 
 static void rest(struct spoke_alarm *alarm)
 {
-	bool open = self.calls > self.ok + self.deferred + self.failed ||
-		    spoke_consumer_tickets(self.consumer, NULL) > 0;
+	uint64_t open = self.calls - self.ok - self.deferred - self.failed;
+	uint64_t unsettled = self.deferred - self.recovered - self.unrecovered;
 
-	if (open && spoke_engine_now(self.engine) < self.give_up_ns)
+	if (open + unsettled > 0 && spoke_engine_now(self.engine) < self.give_up_ns)
 		return;
 	(void)spoke_alarm_cancel(alarm);
-	report_say(&self.report, SPOKE_EVENT_OF_NONE, TAG_RESTS, 0, NULL,
-		   "every call has an outcome");
+	if (open + unsettled == 0)
+		report_say(&self.report, SPOKE_EVENT_OF_NONE, TAG_RESTS, 0, NULL,
+			   "every call has an outcome");
+	else
+		report_say(&self.report, SPOKE_EVENT_OF_NONE, TAG_RESTS, 0, NULL,
+			   "gives up: %" PRIu64 " calls and %" PRIu64 " tickets have no outcome",
+			   open, unsettled);
 	if (spoke_engine_drain(self.engine, DRAIN_NS))
 		spoke_engine_stop(self.engine);
 }
@@ -226,6 +267,10 @@ static int consume(char **argv)
 		error = spoke_consumer_method(self.consumer, "echo", NULL, &self.echo);
 	if (!error)
 		error = spoke_signal_watch(self.engine, &self.ender, SIGTERM, end);
+	if (!error)
+		error = spoke_signal_watch(self.engine, &self.husher, SIGUSR1, hush);
+	if (!error)
+		error = spoke_signal_watch(self.engine, &self.speaker, SIGUSR2, speak);
 	if (error)
 		(void)fprintf(stderr, "%s: %s\n", argv[1], spoke_engine_why(self.engine));
 	return error ? error : spoke_engine_run(self.engine);

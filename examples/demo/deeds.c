@@ -6,28 +6,39 @@
 
 #include <signal.h>
 
+/* One that is not there has the number 0, which for kill() is everybody around the driver. */
+static void send_signal(const struct actor *actor, int number)
+{
+	if (actor->pid > 0)
+		(void)kill(actor->pid, number);
+}
+
 void actor_freeze(struct actor *actor)
 {
+	if (!await_mended(actor))
+		return;
 	story_did("freezes %s, process %d (SIGSTOP)", actor->name, (int)actor->pid);
 	actor->frozen_ns = story_now();
 	actor->waked_ns = 0;
-	(void)kill(actor->pid, SIGSTOP);
+	send_signal(actor, SIGSTOP);
 	(void)await_stopped(actor);
 }
 
 void actor_wake(struct actor *actor)
 {
 	story_did("wakes %s (SIGCONT)", actor->name);
-	(void)kill(actor->pid, SIGCONT);
+	send_signal(actor, SIGCONT);
 	actor->waked_ns = story_now();
 	actor->stopped = false;
 }
 
 void actor_kill(struct actor *actor)
 {
+	if (!await_mended(actor))
+		return;
 	story_did("kills %s, process %d (SIGKILL)", actor->name, (int)actor->pid);
 	actor->leaving = true;
-	(void)kill(actor->pid, SIGKILL);
+	send_signal(actor, SIGKILL);
 	(void)await_gone(actor);
 }
 
@@ -37,10 +48,24 @@ bool actor_restart(struct actor *actor)
 	return actor_start(actor);
 }
 
+void actor_hush(struct actor *actor)
+{
+	if (!await_mended(actor))
+		return;
+	story_did("asks %s to make no calls for a while (SIGUSR1)", actor->name);
+	send_signal(actor, SIGUSR1);
+}
+
+void actor_speak(struct actor *actor)
+{
+	story_did("asks %s to go on (SIGUSR2)", actor->name);
+	send_signal(actor, SIGUSR2);
+}
+
 void actor_end(struct actor *actor, bool says)
 {
 	if (says)
 		story_did("asks %s, process %d, to end (SIGTERM)", actor->name, (int)actor->pid);
 	actor->leaving = true;
-	(void)kill(actor->pid, SIGTERM);
+	send_signal(actor, SIGTERM);
 }

@@ -5,11 +5,15 @@
 
 #include "examples/demo/cast.h"
 
-/* Freezes it, or kills it, and waits until that is so. */
+/* Freezes it, or kills it, and waits until that is so; before, until it is there and runs: visitors
+ * of its page may have done the same. */
 void actor_freeze(struct actor *actor);
 void actor_wake(struct actor *actor);
 void actor_kill(struct actor *actor);
 bool actor_restart(struct actor *actor); /* as actor_start() */
+/* A consumer makes no calls until it is told to speak. */
+void actor_hush(struct actor *actor);
+void actor_speak(struct actor *actor);
 void actor_end(struct actor *actor, bool says);
 
 #endif

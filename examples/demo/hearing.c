@@ -205,6 +205,12 @@ static void read_some(struct actor *actor)
 
 /* --- processes */
 
+/* Is it an end that visitors of the pages may bring about: killed, or drained? */
+static bool can_be_visited(int status)
+{
+	return WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 0;
+}
+
 static void note_end(struct actor *actor, int status)
 {
 	/* What it has written counts. */
@@ -212,7 +218,7 @@ static void note_end(struct actor *actor, int status)
 		read_some(actor);
 	actor->pid = 0;
 	actor->status = status;
-	if (actor->leaving || cast.live)
+	if (actor->leaving || (cast.live && can_be_visited(status)))
 		return;
 	if (WIFSIGNALED(status))
 		(void)cast_trouble("%s was ended by signal %d, which the driver did not send",
@@ -257,7 +263,7 @@ void hearing_hear(int ms)
 				read_some(of[i]);
 	for (unsigned i = 0; i < cast.count; i++)
 		look_after(&cast.actors[i]);
-	if (cast.live)
+	if (cast.live && cast.trouble[0] == '\0')
 		revive_tend();
 	story_show(false);
 }

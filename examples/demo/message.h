@@ -58,6 +58,8 @@ enum message_tag {
 	X(UNFUNDED)    /* ... put off for want of budget */                                        \
 	X(PROBES)      /* heartbeats sent */                                                       \
 	X(MISSED)      /* ... not answered within an interval */                                   \
+	X(BEATS)       /* heartbeats, and answers to them, that came in */                         \
+	X(BROKEN)      /* times calls were deferred because their connection ended */              \
 	X(RECONNECTS)  /* pauses before another attempt to connect */                              \
 	X(IDLE_CLOSES) /* connections closed by the idle check */                                  \
 	X(SERVED)      /* requests answered */

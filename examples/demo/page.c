@@ -52,8 +52,9 @@ const char *page_open(struct report *report, const char *name, const char *liste
 		(void)fprintf(stderr, "%s: no page: %s\n", name, spoke_engine_why(report->engine));
 		return NULL;
 	}
+	/* The driver tells its token when the story is over: until then visitors look on. */
 	report_say(report, SPOKE_EVENT_OF_NONE, TAG_ADMIN, 0, spoke_admin_address(admin),
-		   "its page: http://%s/#token=%s", spoke_admin_address(admin),
-		   spoke_admin_token(admin));
+		   "its page: http://%s/%s%s", spoke_admin_address(admin),
+		   options.token ? "" : "#token=", options.token ? "" : spoke_admin_token(admin));
 	return spoke_admin_address(admin);
 }

@@ -28,6 +28,8 @@ static void count_engine(const struct spoke_engine *engine, uint64_t *counts)
 
 	for (unsigned i = 0; i < sizeof(of) / sizeof(of[0]); i++)
 		counts[of[i].count] = spoke_stat_get(engine, of[i].stat);
+	counts[COUNT_BEATS] = spoke_stat_get(engine, SPOKE_STAT_PROBES_READ) +
+			      spoke_stat_get(engine, SPOKE_STAT_PROBE_ANSWERS_READ);
 	spoke_wheel_counts(spoke_engine_wheel(engine), &wheel);
 	counts[COUNT_LATE_US] = wheel.late_max_ns / 1000;
 }
@@ -37,6 +39,7 @@ void report_counts(struct report *report)
 	uint64_t counts[COUNTS] = { 0 };
 
 	count_engine(report->engine, counts);
+	counts[COUNT_BROKEN] = report->broken;
 	if (report->count)
 		report->count(counts);
 	if (memcmp(counts, report->counts, sizeof(counts)) == 0)
@@ -54,6 +57,8 @@ static void tell_event(struct report *report, const struct spoke_event *event)
 
 	if (retry)
 		report->why = event->error;
+	if (retry && (event->error == SPOKE_ELOST || event->error == SPOKE_ECLOSED))
+		report->broken++;
 	(void)snprintf(text, sizeof(text), "%s%s%s", event->text, why ? ": " : "",
 		       why ? spoke_strerror(event->error) : "");
 	message_write_event(event->at_ns, event->user, TAG_TOLD, 0, NULL, text);

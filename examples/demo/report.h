@@ -17,6 +17,7 @@ struct report {
 	void (*count)(uint64_t *counts); /* what the engine does not count; may be NULL */
 	struct spoke_alarm alarm;
 	int why;             /* error of the retry told last; SPOKE_OK: it went well */
+	uint64_t broken;     /* retries told of whose connection had ended */
 	uint64_t next_event; /* of the engine's, to be told */
 	uint64_t counts[COUNTS];
 };

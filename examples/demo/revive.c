@@ -50,11 +50,9 @@ void revive_tend(void)
 	for (unsigned i = 0; i < cast.count; i++) {
 		struct actor *actor = &cast.actors[i];
 
-		if (actor->leaving)
-			continue;
-		if (actor->pid == 0 && actor->started)
-			tend_ended(actor);
-		else if (actor->stopped)
+		if (actor->pid && actor->stopped)
 			tend_frozen(actor);
+		else if (actor->pid == 0 && actor->started && !actor->leaving)
+			tend_ended(actor);
 	}
 }

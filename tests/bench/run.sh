@@ -69,7 +69,7 @@ packages="gcc cmake ninja-build pkg-config libmsgpack-dev libcmocka-dev $peers"
 
 . tests/packages.sh
 # shellcheck disable=SC2086
-ensure_packages quietly $packages
+ensure_packages quietly $packages || exit 1
 
 quietly configure cmake --preset release
 quietly build cmake --build --preset release --target "bench_$suite"

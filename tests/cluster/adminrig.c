@@ -27,6 +27,7 @@ struct spoke_admin_options adminrig_options(void)
 		.name = "<b>rig</b>",
 		.number = 42,
 		.token = ADMINRIG_TOKEN,
+		.hosts = "rig.example",
 		.actions = actions,
 		.action_count = 1,
 	};

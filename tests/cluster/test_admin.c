@@ -131,6 +131,7 @@ static void names_that_lead_here_from_elsewhere_are_refused(void **state)
 					 "\r\n"),
 			 421);
 	assert_int_equal(adminrig_status("GET / HTTP/1.1\r\nHost: " ADMINRIG_AT "\r\n\r\n"), 200);
+	assert_int_equal(adminrig_status("GET / HTTP/1.1\r\nHost: rig.example:80\r\n\r\n"), 200);
 }
 
 static void actions_take_the_token(void **state)
@@ -205,13 +206,13 @@ static void options_are_checked(void **state)
 {
 	struct spoke_admin_options good = adminrig_options();
 	struct spoke_admin_action actions[17];
-	struct spoke_admin_options bad[8];
+	struct spoke_admin_options bad[11];
 	struct spoke_admin *admin;
 
 	(void)state;
 	for (size_t i = 0; i < 17; i++)
 		actions[i] = good.actions[0];
-	for (size_t i = 0; i < 8; i++) {
+	for (size_t i = 0; i < 11; i++) {
 		bad[i] = good;
 		bad[i].listen = "127.0.0.1:0";
 	}
@@ -228,7 +229,10 @@ static void options_are_checked(void **state)
 	bad[6].actions = actions + 2;
 	actions[3].act = NULL;
 	bad[7].actions = actions + 3;
-	for (size_t i = 0; i < 8; i++) {
+	bad[8].hosts = "";
+	bad[9].hosts = "orders:9090";
+	bad[10].hosts = "a, b";
+	for (size_t i = 0; i < 11; i++) {
 		assert_int_equal(spoke_admin_new(rig.engine, &bad[i], &admin), SPOKE_EINVAL);
 		assert_has(spoke_engine_why(rig.engine), "of the admin page: ");
 	}

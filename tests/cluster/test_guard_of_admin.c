@@ -45,11 +45,20 @@ static void hosts(void **state)
 		{ "xlocalhost", "127.0.0.1:9090", false },
 		{ "[::1", "127.0.0.1:9090", false },
 		{ "10.1.2.4", "10.1.2.3:9090", false },
+		{ "0.0.0.0:9090", "127.0.0.1:9090", true },
+		{ "[::]:9090", "[::1]:9090", true },
+		{ "0.0.0.0.evil.example", "127.0.0.1:9090", false },
+		{ "orders:9090", "10.1.2.3:9090", true },
+		{ "Orders.Example", "10.1.2.3:9090", true },
+		{ "order", "10.1.2.3:9090", false },
+		{ "orders.", "10.1.2.3:9090", false },
+		{ "orders,orders.example", "10.1.2.3:9090", false },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (spokei_guard_host(span(rows[i].host), rows[i].local) != rows[i].may)
+		if (spokei_guard_host(span(rows[i].host), rows[i].local,
+				      ",orders,orders.example,") != rows[i].may)
 			fail_msg("%s at %s", rows[i].host, rows[i].local);
 	}
 }

@@ -24,34 +24,59 @@ static void answer(struct spoke_request *request, void *arg)
 	spoke_reply(request, (struct spoke_value){ NULL, 0 });
 }
 
-static void it_is_listed(void **state)
+/* A provider that listens there; to be freed. */
+static struct spoke_provider *listed(const char *admin, const char *place)
 {
 	static const struct spoke_service_options service = { .name = ECHO };
 	static const struct spoke_handler handler = { .method = "echo", .handle = answer };
 	struct spoke_provider *provider;
 
-	(void)state;
-	assert_int_equal(try_provider("[::1]:9090", &provider), 0);
+	assert_int_equal(try_provider(admin, &provider), 0);
 	assert_int_equal(spoke_provider_add(provider, &service, &handler, 1), 0);
-	assert_int_equal(spoke_provider_listen(provider, "dubbo://127.0.0.1:20880"), 0);
+	assert_int_equal(spoke_provider_listen(provider, place), 0);
 	keeperrig_pass(10 * MS);
-	assert_non_null(strstr(fakereg_first(ECHO), "?admin=%5B::1%5D:9090&anyhost="));
+	return provider;
+}
+
+static void assert_listed(const char *admin, const char *place, const char *text)
+{
+	struct spoke_provider *provider = listed(admin, place);
+
+	if (strstr(fakereg_first(ECHO), text) == NULL)
+		fail_msg("no %s in %s", text, fakereg_first(ECHO));
 	spoke_provider_free(provider);
+	keeperrig_pass(10 * MS);
+}
+
+static void assert_not_listed(const char *admin, const char *place)
+{
+	struct spoke_provider *provider = listed(admin, place);
+
+	assert_null(strstr(fakereg_first(ECHO), "admin="));
+	spoke_provider_free(provider);
+	keeperrig_pass(10 * MS);
+}
+
+static void it_is_listed(void **state)
+{
+	(void)state;
+	assert_listed("[::1]:9090", "dubbo://127.0.0.1:20880", "?admin=%5B::1%5D:9090&anyhost=");
+}
+
+static void a_wildcard_is_listed_as_the_host_that_is(void **state)
+{
+	(void)state;
+	assert_listed("0.0.0.0:9090", "dubbo://127.0.0.1:20880", "?admin=127.0.0.1:9090&");
+	assert_listed("[::]:9090", "dubbo://127.0.0.1:20881", "?admin=127.0.0.1:9090&");
+	assert_listed("[::]:9090", "dubbo://[::1]:20882", "?admin=%5B::1%5D:9090&");
+	assert_not_listed("0.0.0.0:9090", "unix:/run/shown");
 }
 
 static void who_does_not_say_is_listed_without(void **state)
 {
-	static const struct spoke_service_options service = { .name = ECHO };
-	static const struct spoke_handler handler = { .method = "echo", .handle = answer };
-	struct spoke_provider *provider;
-
 	(void)state;
-	assert_int_equal(try_provider("", &provider), 0);
-	assert_int_equal(spoke_provider_add(provider, &service, &handler, 1), 0);
-	assert_int_equal(spoke_provider_listen(provider, "dubbo://127.0.0.1:20880"), 0);
-	keeperrig_pass(10 * MS);
-	assert_null(strstr(fakereg_first(ECHO), "admin="));
-	spoke_provider_free(provider);
+	assert_not_listed("", "dubbo://127.0.0.1:20880");
+	assert_not_listed("unix:/run/page.sock", "dubbo://127.0.0.1:20881");
 }
 
 static void what_is_no_place_is_refused(void **state)
@@ -93,6 +118,7 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, keeperrig_tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(it_is_listed),
+		TEST(a_wildcard_is_listed_as_the_host_that_is),
 		TEST(who_does_not_say_is_listed_without),
 		TEST(what_is_no_place_is_refused),
 		TEST(its_length_has_an_end),

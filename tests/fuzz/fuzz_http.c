@@ -51,7 +51,7 @@ static int judge(const uint8_t *data, size_t len)
 		require(lies_inside(request.origin, text, request.len), "the origin lies inside");
 		require(lies_inside(request.authorization, text, request.len),
 			"the authorization lies inside");
-		(void)spokei_guard_host(request.host, "127.0.0.1:9090");
+		(void)spokei_guard_host(request.host, "127.0.0.1:9090", "orders,b.example");
 		(void)spokei_guard_origin(request.origin, request.host);
 		(void)spokei_guard_token(request.authorization, "token");
 	} else {

@@ -77,8 +77,9 @@ struct spoke_provider_options {
 	const char *access_log;
 	/* What a file says where this says 0 or NULL: <spoke/config.h>. NULL: no file. */
 	struct spoke_config *config;
-	/* Where its process shows itself (<spoke/admin.h>), to be listed with it; NULL: not listed.
-	 */
+	/* Where its process shows itself, as spoke_admin_address() has it (<spoke/admin.h>), to be
+	 * listed with it: a wildcard as the host that is listed, unix:PATH not at all. NULL: not
+	 * listed. */
 	const char *admin;
 };
 
