@@ -17,8 +17,7 @@ static const char *first_text(const char *first, const char *second, const char 
 	return third;
 }
 
-/* An interval: between two times, or none at all. */
-static int overrule_interval(struct spoke_engine *engine, struct spokei_key_values *values,
+int spokei_settings_interval(struct spoke_engine *engine, struct spokei_key_values *values,
 			     enum spokei_key key, uint64_t option)
 {
 	char text[32];
@@ -129,11 +128,12 @@ static int overrule_consumer(struct spoke_engine *engine,
 		{ SPOKEI_KEY_LAZY, options->lazy },
 		{ SPOKEI_KEY_STICKY, options->sticky },
 	};
-	int error = overrule_interval(engine, values, SPOKEI_KEY_HEARTBEAT, options->heartbeat_ns);
+	int error = spokei_settings_interval(engine, values, SPOKEI_KEY_HEARTBEAT,
+					     options->heartbeat_ns);
 
 	if (error == 0)
-		error = overrule_interval(engine, values, SPOKEI_KEY_IDLE_CLOSE,
-					  options->idle_close_ns);
+		error = spokei_settings_interval(engine, values, SPOKEI_KEY_IDLE_CLOSE,
+						 options->idle_close_ns);
 	if (error == 0)
 		error = overrule_retries(engine, values, options->retries);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && error == 0; i++)

@@ -145,6 +145,12 @@ SPOKE_MUST_USE int spokei_settings_endpoint(struct spoke_engine *engine,
 					    const struct spoke_url *url,
 					    struct spokei_connector_options *ret);
 
+/* An interval of options: SPOKE_OFF is none at all, which is SPOKEI_IDLE_OFF. As
+ * spokei_keys_overrule(). */
+SPOKE_MUST_USE int spokei_settings_interval(struct spoke_engine *engine,
+					    struct spokei_key_values *values, enum spokei_key key,
+					    uint64_t option);
+
 /* A provider's limits. Returns 0, or an error of which the engine's newest event has a sentence. */
 SPOKE_MUST_USE int spokei_settings_provider(struct spoke_engine *engine,
 					    const struct spoke_provider_options *options,
