@@ -15,7 +15,7 @@ struct spoke_config {
 	const struct spoke_env *env;
 	char *name; /* of the file */
 	size_t name_size;
-	bool is_file; /* else it was a text */
+	bool is_file;              /* else it was a text */
 	struct spokei_sheet sheet; /* what it says now */
 	struct spokei_sheet first; /* what it said first; at first the same memory */
 	struct spoke_list users;

@@ -260,11 +260,8 @@ int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
 	of.method = name;
 	of.service = spokei_span(text_or(options->service, settings->service),
 				 strlen(text_or(options->service, settings->service)));
-	/* Of another service than the consumer's the file may say something else. */
-	if (options->service && strcmp(options->service, settings->service) != 0) {
-		presets.version = spokei_settings_which(settings, of.service, SPOKEI_KEY_VERSION);
-		presets.group = spokei_settings_which(settings, of.service, SPOKEI_KEY_GROUP);
-	}
+	if (options->service && *options->service)
+		spokei_settings_which(settings, of.service, &presets.version, &presets.group);
 	error = check_options(consumer->engine, options);
 	if (error == 0)
 		error = spokei_settings_method(consumer->engine, settings, &consumer->provided, &of,

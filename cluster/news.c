@@ -77,15 +77,20 @@ static void tell_of(struct spokei_news *news, enum spokei_news_kind kind)
 			"%" PRIu32 " call%s %s%s%s", count, plural(count), whats[kind], wait, next);
 }
 
+static void tell_all(struct spokei_news *news)
+{
+	tell_of_deadlines(news);
+	for (unsigned kind = 0; kind < SPOKEI_NEWS_KINDS; kind++)
+		if (news->counts[kind])
+			tell_of(news, (enum spokei_news_kind)kind);
+}
+
 static void tell(struct spoke_alarm *alarm)
 {
 	struct spokei_news *news = spoke_container_of(alarm, struct spokei_news, alarm);
 
 	news->next_ns = spokei_later(news->engine->begin_ns, EVERY_NS);
-	tell_of_deadlines(news);
-	for (unsigned kind = 0; kind < SPOKEI_NEWS_KINDS; kind++)
-		if (news->counts[kind])
-			tell_of(news, (enum spokei_news_kind)kind);
+	tell_all(news);
 }
 
 /* If the wheel has no place for it now, the next one tries again. */
@@ -107,6 +112,8 @@ void spokei_news_init(struct spokei_news *news, struct spoke_engine *engine,
 void spokei_news_fini(struct spokei_news *news)
 {
 	(void)spoke_alarm_cancel(&news->alarm);
+	if (!spokei_engine_forked(news->engine))
+		tell_all(news);
 }
 
 /* NULL: there are too many places already. */

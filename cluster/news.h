@@ -43,7 +43,7 @@ struct spokei_news {
 void spokei_news_init(struct spokei_news *news, struct spoke_engine *engine,
 		      const uint32_t *tickets);
 
-/* Nothing more is told; may be called again. */
+/* Tells what has not been told yet, and nothing more; may be called again. */
 void spokei_news_fini(struct spokei_news *news);
 
 /* A request was not answered by its deadline, for which it had `timeout_ns`. `place` NULL: nobody

@@ -294,13 +294,14 @@ static void weigh(struct spokei_registration *registration, uint32_t weight, uin
 void spokei_registration_reweigh(struct spokei_registration *registration, uint32_t weight,
 				 uint64_t warmup_ns)
 {
-	const struct spokei_registration before = *registration;
+	const uint64_t warmup_ms = registration->warmup_ms;
+	const uint32_t before = registration->weight;
 	struct spoke_list *all = &registration->of.services->all;
 
 	if (registration->closed)
 		return;
 	weigh(registration, weight, warmup_ns);
-	if (registration->weight == before.weight && registration->warmup_ms == before.warmup_ms)
+	if (registration->weight == before && registration->warmup_ms == warmup_ms)
 		return;
 	/* Of one place and service the newest listing counts. */
 	for (struct spoke_list *node = all->next; node != all; node = node->next)

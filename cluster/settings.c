@@ -17,8 +17,7 @@ static const char *first_text(const char *first, const char *second, const char 
 	return third;
 }
 
-/* An interval: between two times, or none at all. */
-static int overrule_interval(struct spoke_engine *engine, struct spokei_key_values *values,
+int spokei_settings_interval(struct spoke_engine *engine, struct spokei_key_values *values,
 			     enum spokei_key key, uint64_t option)
 {
 	char text[32];
@@ -129,11 +128,12 @@ static int overrule_consumer(struct spoke_engine *engine,
 		{ SPOKEI_KEY_LAZY, options->lazy },
 		{ SPOKEI_KEY_STICKY, options->sticky },
 	};
-	int error = overrule_interval(engine, values, SPOKEI_KEY_HEARTBEAT, options->heartbeat_ns);
+	int error = spokei_settings_interval(engine, values, SPOKEI_KEY_HEARTBEAT,
+					     options->heartbeat_ns);
 
 	if (error == 0)
-		error = overrule_interval(engine, values, SPOKEI_KEY_IDLE_CLOSE,
-					  options->idle_close_ns);
+		error = spokei_settings_interval(engine, values, SPOKEI_KEY_IDLE_CLOSE,
+						 options->idle_close_ns);
 	if (error == 0)
 		error = overrule_retries(engine, values, options->retries);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && error == 0; i++)
@@ -319,28 +319,30 @@ static void fill_consumer(const struct spoke_consumer_options *options,
 	fill_inherited(ret, values);
 }
 
-const char *spokei_settings_which(const struct spokei_consumer_settings *settings,
-				  struct spoke_span service, enum spokei_key key)
+void spokei_settings_which(const struct spokei_consumer_settings *settings,
+			   struct spoke_span service, const char **ret_version,
+			   const char **ret_group)
 {
-	return first_text(spoke_url_get(&settings->url, spokei_keys_name(key)),
-			  spokei_config_text(settings->file.config, SPOKEI_IN_SERVICE, service,
-					     key),
-			  "");
+	const struct spoke_config *config = settings->file.config;
+
+	*ret_version = first_text(spoke_url_get(&settings->url, "version"),
+				  spokei_config_text(config, SPOKEI_IN_SERVICE, service,
+						     SPOKEI_KEY_VERSION),
+				  "");
+	*ret_group = first_text(spoke_url_get(&settings->url, "group"),
+				spokei_config_text(config, SPOKEI_IN_SERVICE, service,
+						   SPOKEI_KEY_GROUP),
+				"");
 }
 
-/* Version and group; the file's are copied, for it may be read again. */
+/* Version and group, which are copied, for the file may be read again. */
 static int read_which(struct spoke_engine *engine, struct spokei_consumer_settings *ret)
 {
-	const struct spoke_config *config = ret->file.config;
-	const struct spoke_span service = span_of(ret->service);
-	const char *version = spokei_config_text(config, SPOKEI_IN_SERVICE, service,
-						 SPOKEI_KEY_VERSION);
-	const char *group = spokei_config_text(config, SPOKEI_IN_SERVICE, service,
-					       SPOKEI_KEY_GROUP);
+	const char *version;
+	const char *group;
 	size_t version_size;
 
-	version = first_text(version, NULL, "");
-	group = first_text(group, NULL, "");
+	spokei_settings_which(ret, span_of(ret->service), &version, &group);
 	version_size = strlen(version) + 1;
 	ret->texts_size = version_size + strlen(group) + 1;
 	ret->texts = spokei_alloc_unset(engine->env, ret->texts_size);
@@ -348,8 +350,8 @@ static int read_which(struct spoke_engine *engine, struct spokei_consumer_settin
 		return SPOKE_ENOMEM;
 	memcpy(ret->texts, version, version_size);
 	memcpy(ret->texts + version_size, group, strlen(group) + 1);
-	ret->version = first_text(spoke_url_get(&ret->url, "version"), NULL, ret->texts);
-	ret->group = first_text(spoke_url_get(&ret->url, "group"), NULL, ret->texts + version_size);
+	ret->version = ret->texts;
+	ret->group = ret->texts + version_size;
 	return SPOKE_OK;
 }
 

@@ -85,6 +85,12 @@ SPOKE_MUST_USE int spokei_settings_consumer(struct spoke_engine *engine,
 void spokei_settings_consumer_fini(const struct spoke_env *env,
 				   struct spokei_consumer_settings *settings);
 
+/* The version and group of a service that a consumer's methods call: what its URL says, else the
+ * file of this service. Good until the file is read again. */
+void spokei_settings_which(const struct spokei_consumer_settings *settings,
+			   struct spoke_span service, const char **ret_version,
+			   const char **ret_group);
+
 /* A method, whoever serves it. */
 struct spokei_method_name {
 	struct spoke_span service;
@@ -102,11 +108,6 @@ SPOKE_MUST_USE int spokei_settings_method(struct spoke_engine *engine,
 /* ... of all of its methods that say nothing else. */
 void spokei_settings_inherit(struct spoke_engine *engine, struct spokei_consumer_settings *settings,
 			     const struct spoke_url *provided);
-
-/* What URL or file say of VERSION or GROUP of a service, which may be another one than the
- * consumer's; "": nothing. */
-const char *spokei_settings_which(const struct spokei_consumer_settings *settings,
-				  struct spoke_span service, enum spokei_key key);
 
 /* The file has changed: what can change does, but for calls; see inherit. */
 void spokei_settings_renew(struct spoke_engine *engine, struct spokei_consumer_settings *settings);
@@ -143,6 +144,12 @@ SPOKE_MUST_USE int spokei_settings_further(struct spoke_engine *engine,
 SPOKE_MUST_USE int spokei_settings_endpoint(struct spoke_engine *engine,
 					    const struct spoke_url *url,
 					    struct spokei_connector_options *ret);
+
+/* An interval of options: SPOKE_OFF is none at all, which is SPOKEI_IDLE_OFF. As
+ * spokei_keys_overrule(). */
+SPOKE_MUST_USE int spokei_settings_interval(struct spoke_engine *engine,
+					    struct spokei_key_values *values, enum spokei_key key,
+					    uint64_t option);
 
 /* A provider's limits. Returns 0, or an error of which the engine's newest event has a sentence. */
 SPOKE_MUST_USE int spokei_settings_provider(struct spoke_engine *engine,

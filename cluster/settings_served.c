@@ -3,51 +3,33 @@
 #include "cluster/settings.h"
 
 #define MUTE_INTERVALS 4u /* of silence before a peer's first byte */
-#define HEARTBEAT_NS UINT64_C(60000000000)
 
 static const struct spoke_span no_name = { NULL, 0 };
-
-/* An interval: 0 for what is preset, SPOKE_OFF for none. Returns whether it is in range. */
-static int read_interval(struct spoke_engine *engine, enum spokei_key key, uint64_t option,
-			 uint64_t preset, uint64_t *ret)
-{
-	struct spokei_key_values values = { .said = { false } };
-	char text[32];
-
-	*ret = option == SPOKE_OFF ? SPOKEI_IDLE_OFF : preset;
-	if (option == 0 || option == SPOKE_OFF)
-		return SPOKE_OK;
-	*ret = option;
-	if (option >= SPOKEI_PERIOD_MIN_NS)
-		return spokei_keys_overrule(engine, &values, key, option);
-	spokei_option_print(SPOKEI_OPTION_DURATION, option, text, sizeof(text));
-	spokei_event(engine, SPOKE_ERANGE, "option %s=%s: 10ms at least, or SPOKE_OFF",
-		     spokei_keys_name(key), text);
-	return SPOKE_ERANGE;
-}
 
 int spokei_settings_provider(struct spoke_engine *engine,
 			     const struct spoke_provider_options *options,
 			     struct spokei_link_limits *ret)
 {
+	const uint64_t preset_ns = spokei_key_row(SPOKEI_KEY_HEARTBEAT)->option.preset;
 	struct spokei_key_values values = { .said = { false } };
-	uint64_t heartbeat_ns;
-	uint64_t idle_close_ns;
+	uint64_t *of = values.of;
 	int error = spokei_keys_overrule(engine, &values, SPOKEI_KEY_FRAME_MAX, options->frame_max);
 
+	of[SPOKEI_KEY_HEARTBEAT] = preset_ns;
+	of[SPOKEI_KEY_IDLE_CLOSE] = SPOKEI_IDLE_OFF;
 	if (error == 0)
-		error = read_interval(engine, SPOKEI_KEY_HEARTBEAT, options->heartbeat_ns,
-				      HEARTBEAT_NS, &heartbeat_ns);
+		error = spokei_settings_interval(engine, &values, SPOKEI_KEY_HEARTBEAT,
+						 options->heartbeat_ns);
 	if (error == 0)
-		error = read_interval(engine, SPOKEI_KEY_IDLE_CLOSE, options->idle_close_ns,
-				      SPOKEI_IDLE_OFF, &idle_close_ns);
+		error = spokei_settings_interval(engine, &values, SPOKEI_KEY_IDLE_CLOSE,
+						 options->idle_close_ns);
 	if (error)
 		return error;
 	spokei_link_limits_init(ret);
-	ret->heartbeat_ns = heartbeat_ns;
-	ret->idle_close_ns = idle_close_ns;
+	ret->heartbeat_ns = of[SPOKEI_KEY_HEARTBEAT];
+	ret->idle_close_ns = of[SPOKEI_KEY_IDLE_CLOSE];
 	ret->mute_ns = MUTE_INTERVALS *
-		       (heartbeat_ns == SPOKEI_IDLE_OFF ? HEARTBEAT_NS : heartbeat_ns);
+		       (ret->heartbeat_ns == SPOKEI_IDLE_OFF ? preset_ns : ret->heartbeat_ns);
 	if (options->frame_max)
 		ret->wire.frame_max = options->frame_max;
 	if (options->requests_max)

@@ -33,7 +33,7 @@ size_t spokei_limit_print(const struct spokei_limit *limit, enum spokei_limit_re
 	int len;
 
 	(void)spokei_log_escape(name, sizeof(name), method.data, method.len);
-	len = snprintf(text, size, "%s: %s=%u reached", name, rate ? "per_second" : active_name,
+	len = snprintf(text, size, "%s: %s%s=%u reached", name, active_name, rate ? ".tps" : "",
 		       rate ? limit->bucket.rate : limit->active_max);
 	SPOKE_ASSERT(len >= 0);
 	return (size_t)len < size ? (size_t)len : size - 1;

@@ -60,8 +60,9 @@ static inline void spokei_limit_give(struct spokei_limit *limit)
 	limit->active--;
 }
 
-/* A sentence for what is reached, as "echo: executes=4 reached". `active_name` is what the limit
- * is called there; the name is escaped. Returns the length of the text. */
+/* A sentence for what is reached, as "echo: executes=4 reached". `active_name` is the
+ * key that sets how many, and with ".tps" that of the rate; the name is escaped. Returns the length
+ * of the text. */
 size_t spokei_limit_print(const struct spokei_limit *limit, enum spokei_limit_reached reached,
 			  const char *active_name, struct spoke_span method, char *text,
 			  size_t size);

@@ -4,6 +4,7 @@
 #include "tests/cluster/configrig.h"
 
 #define rig clusterrig
+#define AT "127.0.0.1:20880"
 
 static uint64_t time_of(struct rig_call *call)
 {
@@ -310,6 +311,26 @@ static void links_that_stand_have_the_new_heartbeat(void **state)
 	assert_int_equal(spoke_consumer_ready(rig.consumer), 1);
 }
 
+static void a_method_of_another_service_has_the_version_of_that(void **state)
+{
+	const struct spoke_method_options options = { .service = "demo.Echo" };
+	struct spoke_consumer_options with = { .url = "dubbo://" AT };
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(1);
+	configrig_load("[service.demo.Echo]\nversion = 7\n");
+	with.config = configrig.config;
+	assert_int_equal(spoke_consumer_new(rig.engine, &with, &rig.consumer), SPOKE_OK);
+	call = clusterrig_call(clusterrig_method("echo", &options));
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_ENOSERVICE);
+	assert_int_equal(configrig_try("[service.demo.Other]\nversion = 7\n"), SPOKE_OK);
+	call = clusterrig_call(clusterrig_method("echo", &options));
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_OK);
+}
+
 /* Who asks himself needs nobody who watches. */
 static void assert_watched(bool watched)
 {
@@ -364,6 +385,7 @@ int main(void)
 		TEST(so_many_calls_at_each_provider),
 		TEST(fewer_calls_at_each_provider),
 		TEST(providers_are_put_aside_after_so_many_failures),
+		TEST(a_method_of_another_service_has_the_version_of_that),
 		TEST(links_that_stand_have_the_new_heartbeat),
 		TEST(the_system_watches_while_there_is_no_heartbeat),
 		TEST(a_silent_provider_is_noticed_at_the_new_interval),

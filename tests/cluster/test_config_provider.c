@@ -194,6 +194,32 @@ static void it_takes_so_many_connections(void **state)
 	assert_int_equal(spoke_provider_connections(it()->provider), 3);
 }
 
+static uint64_t preset(enum spokei_key key)
+{
+	return spokei_key_row(key)->option.preset;
+}
+
+static void what_is_explained_as_preset_is_so(void **state)
+{
+	struct spokei_link_limits limits;
+
+	(void)state;
+	begin(HERE);
+	spokei_link_limits_init(&limits);
+	assert_int_equal(limits.pending_max, preset(SPOKEI_KEY_PENDING_MAX));
+	assert_int_equal(limits.wire.frame_max, preset(SPOKEI_KEY_FRAME_MAX));
+	limits = it()->provider->link.limits;
+	assert_int_equal(limits.pending_max, preset(SPOKEI_KEY_PUSHES_MAX));
+	assert_int_equal(limits.serving_max, preset(SPOKEI_KEY_REQUESTS_MAX));
+	assert_int_equal(limits.serving_per_conn_max,
+			 preset(SPOKEI_KEY_REQUESTS_PER_CONNECTION_MAX));
+	assert_int_equal(limits.queued_max, preset(SPOKEI_KEY_QUEUED_MAX));
+	assert_int_equal(limits.heartbeat_ns, preset(SPOKEI_KEY_HEARTBEAT));
+	assert_int_equal(limits.wire.frame_max, preset(SPOKEI_KEY_FRAME_MAX));
+	assert_int_equal(SPOKEI_CROWD_MAX, preset(SPOKEI_KEY_CONNECTIONS_MAX));
+	assert_int_equal(SPOKEI_CROWD_PER_PEER_MAX, preset(SPOKEI_KEY_CONNECTIONS_PER_PEER_MAX));
+}
+
 static void other_limits_reach_its_link(void **state)
 {
 	const struct spokei_link_limits *limits;
@@ -335,6 +361,7 @@ int main(void)
 		TEST(a_limit_changes_under_requests),
 		TEST(it_serves_so_many_requests),
 		TEST(it_takes_so_many_connections),
+		TEST(what_is_explained_as_preset_is_so),
 		TEST(other_limits_reach_its_link),
 		TEST(its_links_have_the_new_heartbeat),
 		TEST(what_code_says_stays),

@@ -273,7 +273,7 @@ static void the_sentence_names_method_and_limit(void **state)
 	assert_string_equal(text, "echo: executes=4 reached");
 	assert_int_equal(len, strlen(text));
 	(void)spokei_limit_print(&limit, SPOKEI_LIMIT_RATE, "executes", odd, text, sizeof(text));
-	assert_string_equal(text, "e\\x0a: per_second=100 reached");
+	assert_string_equal(text, "e\\x0a: executes.tps=100 reached");
 	len = spokei_limit_print(&limit, SPOKEI_LIMIT_RATE, "executes", echo, text, 6);
 	assert_string_equal(text, "echo:");
 	assert_int_equal(len, 5);

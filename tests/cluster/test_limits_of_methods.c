@@ -127,7 +127,7 @@ static void a_burst_gets_a_seconds_worth_and_then_the_rate(void **state)
 	rig_pass(5 * MS);
 	assert_int_equal(rig.handled, 100);
 	assert_int_equal(count_ends(SPOKE_EREFUSED), 200);
-	assert_string_equal(rig.calls[rig.begun - 1].text, "echo: per_second=100 reached");
+	assert_string_equal(rig.calls[rig.begun - 1].text, "echo: executes.tps=100 reached");
 	for (unsigned i = 0; i < 200; i++) {
 		call_many(rig.echo, 10);
 		rig_pass(5 * MS);
@@ -156,7 +156,7 @@ static void a_refusal_by_executes_takes_none_of_the_rate(void **state)
 	rig_answer(1);
 	call_many(rig.later, 1);
 	rig_pass(MS);
-	assert_string_equal(rig.calls[rig.begun - 1].text, "later: per_second=2 reached");
+	assert_string_equal(rig.calls[rig.begun - 1].text, "later: executes.tps=2 reached");
 }
 
 static void a_provider_that_goes_leaves_nothing_to_give_back(void **state)

@@ -141,6 +141,24 @@ static void tickets_that_are_given_up_are_told(void **state)
 			 1);
 }
 
+static void the_last_ones_are_told_at_the_end(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_REFUSE;
+	echo = clusterrig_failback("retry.period=60s&retries=1");
+	for (unsigned i = 0; i < 5; i++)
+		(void)clusterrig_deferred(echo);
+	clusterrig_pass(2 * SECOND);
+	clusterrig_free_consumer();
+	clusterrig_pass(10 * MS);
+	assert_int_equal(clusterrig_stat(SPOKE_STAT_TICKETS_CLOSING), 5);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "5 calls deferred before and given up"),
+			 1);
+}
+
 static void another_attempt_is_told(void **state)
 {
 	struct rig_call *call;
@@ -200,6 +218,7 @@ int main(void)
 		T(places_beyond_four_are_told_as_one),
 		T(what_becomes_of_tickets_is_told),
 		T(tickets_that_are_given_up_are_told),
+		T(the_last_ones_are_told_at_the_end),
 		T(another_attempt_is_told),
 		T(what_is_answered_is_no_news),
 		T(silence_is_the_doing_of_heartbeats),

@@ -9,9 +9,10 @@
  *
  * It is off until a program asks for it, and listens at a port of its own. Anybody who reaches that
  * port may read: let it be on loopback, or behind something that knows who asks. It is asked under
- * an address in digits or as localhost, as in http://127.0.0.1:9090/; under a name it answers if that
- * is one of the option `hosts`, for by others a page elsewhere on the web might read here. Reading
- * changes nothing; actions that the program offers are done by POST /act/NAME with the token alone.
+ * an address in digits or as localhost, as in http://127.0.0.1:9090/; under a name it answers if
+ * that is one of the option `hosts`, for by others a page elsewhere on the web might read here.
+ * Reading changes nothing; actions that the program offers are done by POST /act/NAME with the
+ * token alone.
  */
 #ifndef SPOKE_ADMIN_H
 #define SPOKE_ADMIN_H

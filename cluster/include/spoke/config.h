@@ -18,9 +18,10 @@
  * itself in the registry, the file, the URL in the program, its options. A file is read whole or
  * refused whole, with a sentence for everything that is wrong.
  *
- * A config is given to consumers and providers by their option `config`. While one of them lives, or
- * a signal is watched for it, it belongs to that engine's thread, and to no other engine. It is to be freed after them; freed before, nothing
- * breaks, but what they settle anew from then on they settle without it.
+ * A config is given to consumers and providers by their option `config`. While one of them lives,
+ * or a signal is watched for it, it belongs to that engine's thread, and to no other engine. It is
+ * to be freed after them; freed before, nothing breaks, but what they settle anew from then on they
+ * settle without it.
  */
 #ifndef SPOKE_CONFIG_H
 #define SPOKE_CONFIG_H
