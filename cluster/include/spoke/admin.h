@@ -9,9 +9,10 @@
  *
  * It is off until a program asks for it, and listens at a port of its own. Anybody who reaches that
  * port may read: let it be on loopback, or behind something that knows who asks. It is asked under
- * an address in digits or as localhost, as in http://127.0.0.1:9090/; under a name it answers if that
- * is one of the option `hosts`, for by others a page elsewhere on the web might read here. Reading
- * changes nothing; actions that the program offers are done by POST /act/NAME with the token alone.
+ * an address in digits or as localhost, as in http://127.0.0.1:9090/; under a name it answers if
+ * that is one of the option `hosts`, for by others a page elsewhere on the web might read here.
+ * Reading changes nothing; actions that the program offers are done by POST /act/NAME with the
+ * token alone.
  */
 #ifndef SPOKE_ADMIN_H
 #define SPOKE_ADMIN_H
@@ -41,7 +42,8 @@ struct spoke_admin_options {
 			     * NULL: 128 bits from the dice, as hex; see spoke_admin_token() */
 	const struct spoke_admin_action *actions;
 	size_t action_count;  /* at most 16 */
-	uint32_t viewers_max; /* connections at a time; beyond, they are closed. 0: 16 */
+	uint32_t viewers_max; /* connections at a time; beyond, they are closed; three quarters of
+			       * them may be streams. 0: 16 */
 	const char *hosts;    /* names under which it is asked, as by a scraper or a proxy, without
 			       * ports, as "orders,orders.example"; NULL: none */
 };
