@@ -351,16 +351,16 @@ void spokei_call_defer(struct spokei_call *call)
 
 static void finish_one(struct spokei_call *call, const struct spokei_outcome *outcome)
 {
-	struct spoke_result result = spokei_call_result(outcome);
+	struct spoke_result result;
 
-	if (SPOKEI_UNLIKELY(call->cancelled)) {
+	if (SPOKEI_LIKELY(outcome->reply))
+		spokei_engine_answered(call->caller->engine,
+				       outcome->queued_ns + outcome->waited_ns);
+	result = spokei_call_result(outcome);
+	if (SPOKEI_UNLIKELY(call->cancelled))
 		result = cancelled_result(&result);
-	} else {
-		if (SPOKEI_LIKELY(outcome->reply))
-			spokei_engine_answered(call->caller->engine,
-					       outcome->queued_ns + outcome->waited_ns);
+	else
 		excuse_if_wanted(call, &result);
-	}
 	spokei_call_finish(call, &result);
 }
 

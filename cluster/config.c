@@ -32,6 +32,8 @@ static const char *sentence_of(ssize_t error)
 		return "it may not be read; look at its owner and mode";
 	if (error == -EFBIG)
 		return "the file is too large; it has at most 1048576 bytes";
+	if (error == -EINVAL)
+		return "it is a pipe or a socket; name a file that can be read again";
 	return error == -EISDIR ? "it is a folder; name a file" : "it cannot be read";
 }
 
@@ -88,6 +90,7 @@ static int make_config(const struct spoke_env *env, const char *name, struct spo
 	memcpy(config->name, name, config->name_size);
 	config->env = env;
 	config->sheet = *sheet;
+	config->first = *sheet;
 	spokei_list_init(&config->users);
 	*ret_config = config;
 	return SPOKE_OK;
@@ -139,6 +142,12 @@ int spoke_config_parse(const struct spoke_env *env, const char *name, struct spo
 	return error;
 }
 
+void spokei_config_drop_sheet(struct spoke_config *config)
+{
+	if (config->sheet.text != config->first.text)
+		spokei_sheet_fini(&config->sheet);
+}
+
 void spoke_config_free(struct spoke_config *config)
 {
 	const struct spoke_env *env;
@@ -153,22 +162,30 @@ void spoke_config_free(struct spoke_config *config)
 	if (config->busy)
 		return;
 	env = config->env;
-	spokei_sheet_fini(&config->sheet);
+	spokei_config_drop_sheet(config);
+	spokei_sheet_fini(&config->first);
 	spokei_free(env, config->name, 1, config->name_size);
 	spokei_free(env, config, 1, sizeof(*config));
 }
 
 /* --- who goes by it */
 
-int spokei_config_claim(struct spoke_config *config, struct spoke_engine *engine)
+struct spoke_engine *spokei_config_engine(const struct spoke_config *config)
 {
-	if (config->engine && config->engine != engine) {
-		spokei_event(engine, SPOKE_EINVAL,
-			     "option config: it belongs to another engine; load one for each");
-		return SPOKE_EINVAL;
-	}
-	config->engine = engine;
-	return SPOKE_OK;
+	if (spokei_list_empty(&config->users))
+		return config->signal.engine;
+	return spoke_container_of(config->users.next, struct spokei_config_user, node)->engine;
+}
+
+int spokei_config_allow(const struct spoke_config *config, struct spoke_engine *engine)
+{
+	const struct spoke_engine *other = spokei_config_engine(config);
+
+	if (other == NULL || other == engine)
+		return SPOKE_OK;
+	spokei_event(engine, SPOKE_EINVAL,
+		     "option config: it belongs to another engine; load one for each");
+	return SPOKE_EINVAL;
 }
 
 int spokei_config_join(struct spokei_config_user *user, struct spoke_engine *engine)
@@ -177,10 +194,12 @@ int spokei_config_join(struct spokei_config_user *user, struct spoke_engine *eng
 
 	if (user->config == NULL)
 		return SPOKE_OK;
-	error = spokei_config_claim(user->config, engine);
-	if (error == 0)
-		spokei_list_append(&user->config->users, &user->node);
-	return error;
+	error = spokei_config_allow(user->config, engine);
+	if (error)
+		return error;
+	user->engine = engine;
+	spokei_list_append(&user->config->users, &user->node);
+	return SPOKE_OK;
 }
 
 void spokei_config_leave(struct spokei_config_user *user)

@@ -16,8 +16,8 @@ struct spoke_config {
 	char *name; /* of the file */
 	size_t name_size;
 	bool is_file; /* else it was a text */
-	struct spokei_sheet sheet;
-	struct spoke_engine *engine; /* NULL: nobody goes by it yet */
+	struct spokei_sheet sheet; /* what it says now */
+	struct spokei_sheet first; /* what it said first; at first the same memory */
 	struct spoke_list users;
 	struct spoke_signal signal;
 	bool busy;  /* it is being read again */
@@ -27,6 +27,7 @@ struct spoke_config {
 /* Who goes by a config; embedded in its owner, zero-initialised. */
 struct spokei_config_user {
 	struct spoke_list node;
+	struct spoke_engine *engine; /* its owner's, of one that has joined */
 	struct spoke_config *config; /* NULL: none, or not any more */
 	/* It says something else now. Frees nothing, and calls nobody. */
 	void (*changed)(struct spokei_config_user *user);
@@ -53,8 +54,15 @@ SPOKE_MUST_USE int spokei_config_read_file(const struct spoke_env *env, const ch
 					   spoke_config_told told, void *arg,
 					   struct spokei_sheet *ret);
 
-/* It is this engine's. Returns as spokei_config_join(). */
-SPOKE_MUST_USE int spokei_config_claim(struct spoke_config *config, struct spoke_engine *engine);
+/* Frees what it says now, unless that is what it said first. */
+void spokei_config_drop_sheet(struct spoke_config *config);
+
+/* The engine of those who go by it, or that watches its signal; NULL: nobody does. */
+struct spoke_engine *spokei_config_engine(const struct spoke_config *config);
+
+/* May this engine go by it? Returns as spokei_config_join(). */
+SPOKE_MUST_USE int spokei_config_allow(const struct spoke_config *config,
+				       struct spoke_engine *engine);
 
 /* A text; NULL: it is not said. Good until the config is read again. */
 const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,

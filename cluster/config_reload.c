@@ -98,23 +98,24 @@ static void tell_all(struct spoke_config *config)
 int spoke_config_reload(struct spoke_config *config, spoke_config_told told, void *arg)
 {
 	const struct listener listener = { config->name, told, arg };
-	struct spokei_sheet old = config->sheet;
+	const struct spoke_engine *engine = spokei_config_engine(config);
 	struct spokei_sheet sheet;
 	int error;
 
-	if (config->engine && spokei_engine_forked(config->engine))
+	if (engine && spokei_engine_forked(engine))
 		return SPOKE_EFORKED;
 	if (config->busy || !config->is_file)
 		return SPOKE_ESTATE;
 	config->busy = true;
 	error = spokei_config_read_file(config->env, config->name, told, arg, &sheet);
+	/* Such keys are as they were when the process was started, however often it is read. */
 	if (error == SPOKE_OK && told) {
-		tell_differences(&listener, &sheet, &old);
-		tell_removed(&listener, &sheet, &old);
+		tell_differences(&listener, &sheet, &config->first);
+		tell_removed(&listener, &sheet, &config->first);
 	}
 	if (error == SPOKE_OK) {
+		spokei_config_drop_sheet(config);
 		config->sheet = sheet;
-		spokei_sheet_fini(&old);
 		tell_all(config);
 	}
 	config->busy = false;
@@ -146,7 +147,7 @@ static void signal_came(struct spoke_signal *signal)
 
 int spoke_config_reload_on_signal(struct spoke_config *config, struct spoke_engine *engine)
 {
-	int error = config->is_file ? spokei_config_claim(config, engine) : SPOKE_ESTATE;
+	int error = config->is_file ? spokei_config_allow(config, engine) : SPOKE_ESTATE;
 
 	if (error)
 		return error;

@@ -6,7 +6,8 @@
 
 #include <stdio.h>
 
-#define WISHES_MAX 1024u
+#define WANTED_MAX 1024u
+#define WISHES_MAX (4 * WANTED_MAX) /* with those that are still to be taken back */
 #define END_NS UINT64_C(3000000000) /* for taking back, after free() */
 #define RETRY_MIN_NS UINT64_C(10000000)
 #define RETRY_MAX_NS UINT64_C(86400000000000)
@@ -107,16 +108,32 @@ static void keeper_free(struct spokei_member *member)
 
 /* --- what is wanted */
 
+/* Those whose place it takes do not count. */
+static bool has_room(struct spokei_keeper *keeper, const struct spokei_wish *wish)
+{
+	unsigned wanted = 0;
+
+	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;
+	     node = node->next) {
+		const struct spokei_wish *other = spokei_keeper_wish(node);
+
+		wanted += other->wanted && (other->subscribes != wish->subscribes ||
+					    strcmp(other->key, wish->key) != 0);
+	}
+	return wanted < WANTED_MAX && keeper->wish_count < WISHES_MAX;
+}
+
 static int add_wish(struct spokei_keeper *keeper, const char *service, const char *url,
 		    struct spokei_wish **ret_wish)
 {
-	int error;
+	int error = spokei_wish_new(keeper->engine->env, service, url, ret_wish);
 
-	if (keeper->wish_count == WISHES_MAX)
-		return SPOKE_ELIMIT;
-	error = spokei_wish_new(keeper->engine->env, service, url, ret_wish);
 	if (error)
 		return error;
+	if (!has_room(keeper, *ret_wish)) {
+		spokei_wish_free(keeper->engine->env, *ret_wish);
+		return SPOKE_ELIMIT;
+	}
 	(*ret_wish)->wanted = true;
 	spokei_list_append(&keeper->wishes, &(*ret_wish)->node);
 	keeper->wish_count++;

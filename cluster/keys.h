@@ -111,6 +111,9 @@ const char *spokei_key_in_file(enum spokei_key key);
 /* A section's name, as "consumer" or "service.NAME". */
 const char *spokei_section_name(enum spokei_section section);
 
+/* Does a name of its own belong to it, as to "service.NAME"? */
+bool spokei_section_is_named(enum spokei_section section);
+
 /* Writes the names of the sections a key may stand in, as "[consumer], [service.NAME]". */
 void spokei_key_sections(enum spokei_key key, const char *before, const char *behind, char *out,
 			 size_t size);

@@ -4,10 +4,7 @@
 
 #include <spoke/config.h>
 
-#include <inttypes.h>
 #include <stdio.h>
-
-#define NS_PER_H UINT64_C(3600000000000)
 
 static const char *const kinds[] = {
 	[SPOKEI_OPTION_DURATION] = "duration", [SPOKEI_OPTION_SIZE] = "size",
@@ -22,15 +19,6 @@ static bool is_measure(enum spokei_option_kind kind)
 	       kind == SPOKEI_OPTION_COUNT;
 }
 
-/* A long time in whole hours, however odd it is. */
-static void print_most(const struct spokei_option *option, char *out, size_t size)
-{
-	if (option->kind == SPOKEI_OPTION_DURATION && option->max > 24 * NS_PER_H)
-		(void)snprintf(out, size, "%" PRIu64 "h", option->max / NS_PER_H);
-	else
-		spokei_option_print(option->kind, option->max, out, size);
-}
-
 static void print_range(const struct spokei_option *option, char *out, size_t size)
 {
 	char min[32];
@@ -42,7 +30,7 @@ static void print_range(const struct spokei_option *option, char *out, size_t si
 	if (!is_measure(option->kind))
 		return;
 	spokei_option_print(option->kind, option->min, min, sizeof(min));
-	print_most(option, max, sizeof(max));
+	spokei_option_print_max(option, max, sizeof(max));
 	(void)snprintf(out, size, "%s%s to %s", option->or_none && option->min ? "0, or " : "", min,
 		       max);
 }

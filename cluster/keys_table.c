@@ -274,6 +274,11 @@ const char *spokei_section_name(enum spokei_section section)
 	return names[section];
 }
 
+bool spokei_section_is_named(enum spokei_section section)
+{
+	return strchr(spokei_section_name(section), '.') != NULL;
+}
+
 void spokei_key_sections(enum spokei_key key, const char *before, const char *behind, char *out,
 			 size_t size)
 {

@@ -18,21 +18,35 @@ static uint64_t ms_of(uint64_t ns)
 	return (ns + NS_PER_MS / 2) / NS_PER_MS;
 }
 
+/* As "100", or "100 to 900". */
+static void print_times(const struct spokei_news *news, char *out, size_t size)
+{
+	uint64_t shortest_ms = ms_of(news->shortest_ns);
+	uint64_t longest_ms = ms_of(news->longest_ns);
+
+	if (shortest_ms == longest_ms)
+		(void)snprintf(out, size, "%" PRIu64, longest_ms);
+	else
+		(void)snprintf(out, size, "%" PRIu64 " to %" PRIu64, shortest_ms, longest_ms);
+}
+
 static void tell_of_deadlines(struct spokei_news *news)
 {
+	char times[48];
+
+	print_times(news, times, sizeof(times));
 	for (unsigned i = 0; i < news->places_count; i++) {
 		const struct spokei_news_place *place = &news->places[i];
 
 		spokei_event_of(news->engine, SPOKE_EVENT_OF_TIMEOUT, SPOKE_ETIMEOUT,
-				"%s: %" PRIu32 " request%s not answered within %" PRIu64 " ms",
-				place->name, place->count, plural(place->count),
-				ms_of(news->timeout_ns));
+				"%s: %" PRIu32 " request%s not answered within %s ms", place->name,
+				place->count, plural(place->count), times);
 	}
 	if (news->elsewhere) {
 		spokei_event_of(news->engine, SPOKE_EVENT_OF_TIMEOUT, SPOKE_ETIMEOUT,
-				"%" PRIu32 " request%s not answered%s within %" PRIu64 " ms",
+				"%" PRIu32 " request%s not answered%s within %s ms",
 				news->elsewhere, plural(news->elsewhere),
-				news->places_count ? " elsewhere" : "", ms_of(news->timeout_ns));
+				news->places_count ? " elsewhere" : "", times);
 	}
 	news->places_count = 0;
 	news->elsewhere = 0;
@@ -114,9 +128,17 @@ static struct spokei_news_place *place_of(struct spokei_news *news, const char *
 
 void spokei_news_timed_out(struct spokei_news *news, const char *place, uint64_t timeout_ns)
 {
-	struct spokei_news_place *known = place ? place_of(news, place) : NULL;
+	struct spokei_news_place *known;
 
-	news->timeout_ns = timeout_ns;
+	if (news->places_count == 0 && news->elsewhere == 0) {
+		news->shortest_ns = timeout_ns;
+		news->longest_ns = timeout_ns;
+	}
+	if (timeout_ns < news->shortest_ns)
+		news->shortest_ns = timeout_ns;
+	if (timeout_ns > news->longest_ns)
+		news->longest_ns = timeout_ns;
+	known = place ? place_of(news, place) : NULL;
 	if (known)
 		known->count++;
 	else

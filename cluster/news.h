@@ -29,7 +29,8 @@ struct spokei_news {
 	uint32_t counts[SPOKEI_NEWS_KINDS];
 	int errors[SPOKEI_NEWS_KINDS]; /* of the last one of each */
 	uint64_t pause_ns;             /* the last one that tickets wait for */
-	uint64_t timeout_ns;           /* that the last one had */
+	uint64_t shortest_ns;          /* time that one which timed out had, since they were told */
+	uint64_t longest_ns;
 	uint32_t elsewhere;
 	unsigned places_count;
 	struct spokei_news_place {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/registration.h"
 
+#include "cluster/judge.h"
 #include "cluster/listing.h"
 
 #include "cluster/advert.h"
@@ -37,12 +38,6 @@ static int refuse_number(struct spoke_engine *engine, const char *option, uint64
 	return refuse(engine, SPOKE_ERANGE, option, text, what);
 }
 
-static bool is_any_host(const char *host)
-{
-	return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0 ||
-	       strcmp(host, "::ffff:0.0.0.0") == 0;
-}
-
 /* Of the host in an address, with the brackets of IPv6. */
 static bool is_any_place(const char *host, size_t len)
 {
@@ -54,7 +49,7 @@ static bool is_any_place(const char *host, size_t len)
 		return false;
 	memcpy(bare, host + bracket, len);
 	bare[len] = '\0';
-	return is_any_host(bare);
+	return spokei_judge_is_any(bare);
 }
 
 static bool is_socket(const char *address)
@@ -70,34 +65,11 @@ static bool is_plain(const char *text)
 	return true;
 }
 
-/* A host, and nothing else of a URL; `advertise` may have the brackets of IPv6 or not. */
-static int check_host(struct spoke_engine *engine, const char *advertise)
-{
-	bool bare = strchr(advertise, ':') && *advertise != '[';
-	char text[SPOKE_URL_HOST_MAX + 16];
-	struct spoke_url url;
-	int error = SPOKE_ETOOLARGE;
-	bool fine;
-
-	if (strlen(advertise) <= SPOKE_URL_HOST_MAX) {
-		(void)snprintf(text, sizeof(text), "dubbo://%s%s%s", bare ? "[" : "", advertise,
-			       bare ? "]" : "");
-		error = spoke_url_parse(engine->env, text, strlen(text), &url, NULL);
-	}
-	if (error == SPOKE_ENOMEM)
-		return error;
-	if (error)
-		return refuse(engine, SPOKE_EINVAL, "advertise", advertise, "not a host");
-	fine = url.host && *url.host && url.port < 0 && url.user == NULL && *url.path == '\0' &&
-	       url.parameter_count == 0 && !is_any_host(url.host);
-	spoke_url_fini(&url);
-	return fine ? SPOKE_OK
-		    : refuse(engine, SPOKE_EINVAL, "advertise", advertise,
-			     "write a host that others reach, and no port");
-}
-
 static int check_options(struct spoke_engine *engine, const struct spoke_provider_options *options)
 {
+	const char *why = NULL;
+	int error = SPOKE_OK;
+
 	if (options->registry == NULL && options->registry_kind) {
 		return refuse(engine, SPOKE_EINVAL, "registry_kind", options->registry_kind->scheme,
 			      "there is no registry; name its URL");
@@ -121,8 +93,9 @@ static int check_options(struct spoke_engine *engine, const struct spoke_provide
 			      "bytes, or unix:PATH, which is not listed");
 	}
 	if (options->advertise && *options->advertise)
-		return check_host(engine, options->advertise);
-	return SPOKE_OK;
+		error = spokei_judge_advertised(engine->env, options->advertise, &why);
+	return error == SPOKE_EINVAL ? refuse(engine, error, "advertise", options->advertise, why)
+				     : error;
 }
 
 static char to_small(char letter)
@@ -300,7 +273,7 @@ int spokei_registration_check(const struct spokei_registration *registration,
 		return SPOKE_OK;
 	env->net->print(env->ctx, address, text, sizeof(text));
 	read_place(registration, text, &advert);
-	if (advert.host == NULL || !is_any_host(advert.host))
+	if (advert.host == NULL || !spokei_judge_is_any(advert.host))
 		return SPOKE_OK;
 	return refuse(registration->engine, SPOKE_EINVAL, "advertise", "",
 		      "nobody can be told to call a wildcard address; name the host");

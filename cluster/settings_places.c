@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Places: where a URL leads, and where a provider listens. */
+#include "cluster/judge.h"
 #include "cluster/keys.h"
 #include "cluster/settings.h"
 #include "core/log.h"
@@ -7,7 +8,6 @@
 
 #include <stdio.h>
 
-#define PORT_PRESET 20880
 #define URL_SHOWN 128u
 
 /* The place that a text names, which may be no URL at all: without what may be a password, and
@@ -73,7 +73,7 @@ int spokei_settings_endpoint(struct spoke_engine *engine, const struct spoke_url
 	}
 	*ret = (struct spokei_connector_options){
 		.host = url->host,
-		.port = (uint16_t)(url->port < 0 ? PORT_PRESET : url->port),
+		.port = (uint16_t)(url->port < 0 ? SPOKEI_PORT_PRESET : url->port),
 		.path = url->socket,
 		.wire = wire,
 	};
@@ -99,35 +99,9 @@ static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url
 	return SPOKE_OK;
 }
 
-static int read_place(struct spoke_engine *engine, const struct spoke_url *url,
-		      struct spoke_address *ret)
-{
-	const struct spoke_env *env = engine->env;
-	char place[SPOKE_URL_HOST_MAX + 16];
-	char path[sizeof(((struct spoke_address *)0)->bytes) + 8];
-	bool is_v6 = url->host && strchr(url->host, ':') != NULL;
-	int error = -1;
-
-	if (url->socket) {
-		int len = snprintf(path, sizeof(path), "unix:%s", url->socket);
-
-		if (len < (int)sizeof(path))
-			error = env->net->parse(env->ctx, path, ret);
-	} else {
-		(void)snprintf(place, sizeof(place), "%s%s%s:%d", is_v6 ? "[" : "", url->host,
-			       is_v6 ? "]" : "", url->port < 0 ? PORT_PRESET : url->port);
-		error = env->net->parse(env->ctx, place, ret);
-	}
-	if (error == 0)
-		return SPOKE_OK;
-	spokei_event(engine, SPOKE_EINVAL,
-		     "listen: not an address in digits, or a path that is too long; write "
-		     "one, as dubbo://0.0.0.0:20880 or unix:/run/echo.sock");
-	return SPOKE_EINVAL;
-}
-
 int spokei_settings_listen(struct spoke_engine *engine, const char *text, struct spoke_address *ret)
 {
+	const char *why = NULL;
 	struct spoke_url url;
 	int error = spokei_settings_url(engine, text, &url);
 
@@ -138,7 +112,9 @@ int spokei_settings_listen(struct spoke_engine *engine, const char *text, struct
 	if (error == 0)
 		error = refuse_parameters(engine, &url);
 	if (error == 0)
-		error = read_place(engine, &url, ret);
+		error = spokei_judge_place(engine->env, &url, ret, &why);
+	if (why)
+		spokei_event(engine, error, "listen: %s", why);
 	spoke_url_fini(&url);
 	return error;
 }

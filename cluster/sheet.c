@@ -2,6 +2,7 @@
 /* Looking into a sheet. */
 #include "cluster/sheet.h"
 
+#include "core/alike.h"
 #include "core/log.h"
 
 #include <stdio.h>
@@ -53,8 +54,16 @@ const struct spokei_entry *spokei_sheet_entry(const struct spokei_part *part, en
 void spokei_sheet_show(const char *value, char *out, size_t size)
 {
 	const char *shown = strstr(value, "://") && strchr(value, '@') ? "..." : value;
+	const char *at = out;
 
 	(void)spokei_log_escape(out, size, shown, strlen(shown));
+	/* Nothing stands around it that a quotation mark could end: it is shown as it is written.
+	 */
+	while (*at) {
+		at += *at == '\\' && (at[1] == '\\' || at[1] == '"');
+		*out++ = *at++;
+	}
+	*out = '\0';
 }
 
 void spokei_sheet_sentence(const char *name, const struct spokei_entry *entry, const char *what,
@@ -90,6 +99,35 @@ bool spokei_sheet_heading(const char *heading, enum spokei_section *ret_kind, co
 			continue;
 		*ret_kind = section;
 		*ret_name = heading + len;
+		return true;
+	}
+	return false;
+}
+
+/* A section's name up to its dot, which is what may be alike. */
+static const char *section_at(const void *of, size_t i)
+{
+	static const char *const names[SPOKEI_SECTIONS] = {
+		[SPOKEI_IN_CONSUMER] = "consumer", [SPOKEI_IN_SERVICE] = "service",
+		[SPOKEI_IN_METHOD] = "method",     [SPOKEI_IN_PROVIDER] = "provider",
+		[SPOKEI_IN_REGISTRY] = "registry", [SPOKEI_IN_ENGINE] = "engine",
+	};
+
+	(void)of;
+	return names[i];
+}
+
+bool spokei_sheet_guess(const char *heading, enum spokei_section *ret_kind)
+{
+	char first[SHOWN];
+	const char *nearest;
+
+	(void)spokei_log_escape(first, sizeof(first), heading, strcspn(heading, "."));
+	nearest = spokei_alike_nearest(first, section_at, NULL, SPOKEI_SECTIONS);
+	for (unsigned i = 0; i < SPOKEI_SECTIONS && nearest; i++) {
+		if (strcmp(section_at(NULL, i), nearest) != 0)
+			continue;
+		*ret_kind = (enum spokei_section)i;
 		return true;
 	}
 	return false;

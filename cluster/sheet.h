@@ -77,4 +77,7 @@ void spokei_sheet_sentence(const char *name, const struct spokei_entry *entry, c
 bool spokei_sheet_heading(const char *heading, enum spokei_section *ret_kind,
 			  const char **ret_name);
 
+/* The section that a heading is likely to mean which names none. Returns whether there is one. */
+bool spokei_sheet_guess(const char *heading, enum spokei_section *ret_kind);
+
 #endif

@@ -3,6 +3,7 @@
  * Reading a file of settings, line by line. A line that is wrong is told and left out, and the next
  * one is read, so that all that is wrong is told at once.
  */
+#include "cluster/judge.h"
 #include "cluster/line.h"
 #include "cluster/sheet.h"
 #include "core/alike.h"
@@ -65,7 +66,7 @@ static struct subject pair_shown(const char *key, const char *value)
 	char shown_value[SHOWN];
 	struct subject subject;
 
-	(void)spokei_log_escape(shown_key, sizeof(shown_key), key, strlen(key));
+	spokei_sheet_show(key, shown_key, sizeof(shown_key));
 	spokei_sheet_show(value, shown_value, sizeof(shown_value));
 	(void)snprintf(subject.text, sizeof(subject.text), "%s = %s", shown_key, shown_value);
 	return subject;
@@ -73,56 +74,11 @@ static struct subject pair_shown(const char *key, const char *value)
 
 /* --- sections */
 
-/* A section's name up to its dot, which is what may be alike. */
-static const char *section_at(const void *of, size_t i)
-{
-	static const char *const names[SPOKEI_SECTIONS] = {
-		[SPOKEI_IN_CONSUMER] = "consumer", [SPOKEI_IN_SERVICE] = "service",
-		[SPOKEI_IN_METHOD] = "method",     [SPOKEI_IN_PROVIDER] = "provider",
-		[SPOKEI_IN_REGISTRY] = "registry", [SPOKEI_IN_ENGINE] = "engine",
-	};
-
-	(void)of;
-	return names[i];
-}
-
-static void refuse_section(struct reader *reader, const char *heading)
-{
-	char first[SHOWN];
-	char shown[SHOWN];
-	const char *nearest;
-
-	(void)spokei_log_escape(shown, sizeof(shown), heading, strlen(heading));
-	(void)spokei_log_escape(first, sizeof(first), heading, strcspn(heading, "."));
-	nearest = spokei_alike_nearest(first, section_at, NULL, SPOKEI_SECTIONS);
-	for (unsigned i = 0; i < SPOKEI_SECTIONS && nearest; i++) {
-		if (strcmp(section_at(NULL, i), nearest) != 0)
-			continue;
-		tell(reader, "", "[%s]: there is no such section; did you mean [%s]?", shown,
-		     spokei_section_name((enum spokei_section)i));
-		return;
-	}
-	tell(reader, "",
-	     "[%s]: there is no such section; use [consumer], [service.NAME], [method.NAME], "
-	     "[provider], [registry] or [engine]",
-	     shown);
-}
-
-static void enter_section(struct reader *reader, char *heading)
+/* What follows belongs to this section. */
+static void open_part(struct reader *reader, enum spokei_section kind, const char *name)
 {
 	struct spokei_sheet *sheet = reader->sheet;
-	enum spokei_section kind;
-	const char *name;
 
-	if (strlen(heading) > HEADING_MAX) {
-		tell(reader, "", "the name of the section is too long; it has at most %u bytes",
-		     HEADING_MAX);
-		return;
-	}
-	if (!spokei_sheet_heading(heading, &kind, &name)) {
-		refuse_section(reader, heading);
-		return;
-	}
 	for (size_t i = 0; i < sheet->part_count && reader->part == NULL; i++)
 		if (sheet->parts[i].kind == kind && strcmp(sheet->parts[i].name, name) == 0)
 			reader->part = &sheet->parts[i];
@@ -136,21 +92,69 @@ static void enter_section(struct reader *reader, char *heading)
 	*reader->part = (struct spokei_part){ .kind = kind, .name = name };
 }
 
+static void refuse_section(struct reader *reader, const char *heading, const char *meant)
+{
+	char shown[SHOWN];
+
+	spokei_sheet_show(heading, shown, sizeof(shown));
+	if (meant)
+		tell(reader, "", "[%s]: there is no such section; did you mean [%s]?", shown,
+		     meant);
+	else
+		tell(reader, "",
+		     "[%s]: there is no such section; use [consumer], [service.NAME], "
+		     "[method.NAME], [provider], [registry] or [engine]",
+		     shown);
+}
+
+/* What stands in a section that is misspelt is judged as if it were what is likely to be meant; a
+ * section of which nobody can tell is not gone into. `told`: something was wrong with the line. */
+static void enter_section(struct reader *reader, char *heading, bool told)
+{
+	const char *dot = strchr(heading, '.');
+	enum spokei_section kind;
+	char shown[SHOWN];
+	const char *wrong;
+	const char *name;
+	bool guessed;
+
+	if (strlen(heading) > HEADING_MAX) {
+		tell(reader, "", "the name of the section is too long; it has at most %u bytes",
+		     HEADING_MAX);
+		return;
+	}
+	if (spokei_sheet_heading(heading, &kind, &name)) {
+		wrong = spokei_judge_name(name);
+		spokei_sheet_show(heading, shown, sizeof(shown));
+		if (wrong && !told)
+			tell(reader, "", "[%s]: %s", shown, wrong);
+		open_part(reader, kind, name);
+		return;
+	}
+	guessed = spokei_sheet_guess(heading, &kind);
+	if (!told)
+		refuse_section(reader, heading, guessed ? spokei_section_name(kind) : NULL);
+	if (guessed)
+		open_part(reader, kind, dot && spokei_section_is_named(kind) ? dot + 1 : "");
+}
+
 /* "[consumer]", and perhaps a comment. */
 static void read_section(struct reader *reader, char *at)
 {
 	char *end = strchr(at, ']');
+	bool wrong = end == NULL || !spokei_line_is_comment(spokei_line_skip(end + 1));
 
 	reader->begun = true;
 	reader->part = NULL;
-	if (end == NULL || !spokei_line_is_comment(spokei_line_skip(end + 1))) {
+	if (wrong)
 		tell(reader, "", "not a section; write one as [consumer]");
-		return;
-	}
-	*end = '\0';
 	at = spokei_line_skip(at + 1);
+	if (end)
+		*end = '\0';
+	else
+		spokei_line_cut(at);
 	spokei_line_trim(at);
-	enter_section(reader, at);
+	enter_section(reader, at, wrong);
 }
 
 /* --- keys */
@@ -199,19 +203,20 @@ static void refuse_key(struct reader *reader, const char *name, const char *subj
 }
 
 /* What is wrong with a place to listen at, as far as the text tells; NULL: nothing. */
-static const char *judge_place(const struct spoke_url *url)
+static const char *judge_place(const struct spoke_env *env, const struct spoke_url *url)
 {
+	struct spoke_address unused;
+	const char *why = NULL;
+
 	if (*url->scheme && spokei_catalog_wire(url->scheme) == NULL)
 		return "the scheme is not known; use dubbo or msgpack-rpc";
 	if (url->parameter_count > 0)
 		return "a place has no parameters; write them as keys of [provider]";
-	return url->host || url->socket ? NULL
-					: "there is no place; write one, as "
-					  "dubbo://0.0.0.0:20880";
+	return spokei_judge_place(env, url, &unused, &why) ? why : NULL;
 }
 
-/* A URL. Returns whether it is right. */
-static bool check_url(struct reader *reader, enum spokei_key key, struct spoke_span text,
+/* A URL. */
+static void check_url(struct reader *reader, enum spokei_key key, struct spoke_span text,
 		      const char *subject)
 {
 	struct spoke_url_error why;
@@ -223,32 +228,32 @@ static bool check_url(struct reader *reader, enum spokei_key key, struct spoke_s
 		reader->poor |= error == SPOKE_ENOMEM;
 		tell(reader, subject, "%s",
 		     error == SPOKE_ENOMEM ? "no memory to read it" : why.text);
-		return false;
+		return;
 	}
-	wrong = key == SPOKEI_KEY_LISTEN ? judge_place(&url) : NULL;
+	wrong = key == SPOKEI_KEY_LISTEN ? judge_place(reader->sheet->env, &url) : NULL;
 	if (wrong)
 		tell(reader, subject, "%s", wrong);
 	spoke_url_fini(&url);
-	return wrong == NULL;
 }
 
 /* One URL, or each of a list. */
-static bool check_urls(struct reader *reader, enum spokei_key key, const char *value,
+static void check_urls(struct reader *reader, enum spokei_key key, const char *value,
 		       const char *subject)
 {
 	const char *at = value;
 	struct spoke_span item;
 
 	if (spokei_key_row(key)->option.kind != SPOKEI_OPTION_LIST)
-		return check_url(reader, key, (struct spoke_span){ value, strlen(value) }, subject);
-	while (spokei_option_item(&at, &item))
-		if (!check_url(reader, key, item, subject))
-			return false;
-	return true;
+		check_url(reader, key, (struct spoke_span){ value, strlen(value) }, subject);
+	else
+		while (spokei_option_item(&at, &item))
+			check_url(reader, key, item, subject);
 }
 
-static void add_entry(struct reader *reader, enum spokei_key key, uint64_t number,
-		      const char *value, const char *subject)
+/* Notes that a key is said, with the number 0; also if what is said turns out to be wrong, for the
+ * next one says it again all the same. NULL: there is none to be noted. */
+static struct spokei_entry *add_entry(struct reader *reader, enum spokei_key key, const char *value,
+				      const char *subject)
 {
 	const struct spokei_entry *first = spokei_sheet_entry(reader->part, key);
 	struct spokei_sheet *sheet = reader->sheet;
@@ -256,17 +261,16 @@ static void add_entry(struct reader *reader, enum spokei_key key, uint64_t numbe
 
 	if (first) {
 		tell(reader, subject, "said before, in line %u; keep one of them", first->line);
-		return;
+		return NULL;
 	}
 	if (sheet->entry_count == sheet->entry_room) {
 		tell(reader, subject, "too many keys; there may be %u", SPOKEI_SHEET_KEYS_MAX);
-		return;
+		return NULL;
 	}
 	entry = &sheet->entries[sheet->entry_count++];
 	*entry = (struct spokei_entry){
 		.key = key,
 		.line = reader->line,
-		.number = number,
 		.text = value,
 	};
 	if (reader->part->last)
@@ -274,29 +278,64 @@ static void add_entry(struct reader *reader, enum spokei_key key, uint64_t numbe
 	else
 		reader->part->first = entry;
 	reader->part->last = entry;
+	return entry;
 }
 
-static void read_value(struct reader *reader, enum spokei_key key, const char *value)
+/* A text that is the name of something. */
+static void check_text(struct reader *reader, enum spokei_key key, const char *value,
+		       const char *subject)
+{
+	const struct spoke_env *env = reader->sheet->env;
+	const char *why = NULL;
+	int error = SPOKE_OK;
+
+	if (key == SPOKEI_KEY_ADVERTISE)
+		error = spokei_judge_advertised(env, value, &why);
+	else if (key == SPOKEI_KEY_ADMIN)
+		error = spokei_judge_admin(env, value, &why);
+	reader->poor |= error == SPOKE_ENOMEM;
+	if (error)
+		tell(reader, subject, "%s", why);
+}
+
+static void read_value(struct reader *reader, enum spokei_key key, const char *value,
+		       uint64_t *ret_number)
 {
 	const struct spokei_key_row *row = spokei_key_row(key);
 	const struct subject subject = pair_shown(spokei_key_in_file(key), value);
 	char why[SPOKEI_OPTION_WHY_MAX];
-	uint64_t number = 0;
 
 	if (*value == '\0')
 		tell(reader, subject.text, "there is no value; write one, or leave the line out");
-	else if (spokei_option_read(&row->option, value, false, &number, why, sizeof(why)))
+	else if (spokei_option_read(&row->option, value, false, ret_number, why, sizeof(why)))
 		tell(reader, subject.text, "%s", why);
-	else if (!row->is_url || check_urls(reader, key, value, subject.text))
-		add_entry(reader, key, number, value, subject.text);
+	else if (row->is_url)
+		check_urls(reader, key, value, subject.text);
+	else
+		check_text(reader, key, value, subject.text);
+}
+
+/* The key of this name in the present section; SPOKEI_KEYS: none. */
+static enum spokei_key find_key(const struct reader *reader, const char *name)
+{
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		const char *other = key_of_section(reader->part, i);
+
+		if (other && strcmp(other, name) == 0)
+			return (enum spokei_key)i;
+	}
+	return SPOKEI_KEYS;
 }
 
 /* "key = value", and perhaps a comment. */
 static void read_pair(struct reader *reader, char *at)
 {
 	char *equals = strchr(at, '=');
-	const char *wrong = NULL;
+	struct spokei_entry *entry;
 	struct subject subject;
+	const char *wrong = NULL;
+	uint64_t number = 0;
+	enum spokei_key key;
 	char *value;
 
 	if (equals == NULL) {
@@ -311,26 +350,26 @@ static void read_pair(struct reader *reader, char *at)
 		wrong = spokei_line_unquote(value, &value);
 	else
 		spokei_line_cut(value);
-	if (wrong) {
+	if (wrong)
 		tell(reader, subject.text, "%s", wrong);
-		return;
-	}
-	subject = pair_shown(at, value);
+	else
+		subject = pair_shown(at, value);
 	if (!reader->begun)
 		tell(reader, subject.text,
 		     "it stands before the first section; write one above it, as [consumer]");
 	/* What is said in a section that there is not is not judged. */
 	if (reader->part == NULL)
 		return;
-	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
-		const char *name = key_of_section(reader->part, i);
-
-		if (name && strcmp(name, at) == 0) {
-			read_value(reader, (enum spokei_key)i, value);
-			return;
-		}
+	key = find_key(reader, at);
+	if (key == SPOKEI_KEYS) {
+		refuse_key(reader, at, subject.text);
+		return;
 	}
-	refuse_key(reader, at, subject.text);
+	entry = add_entry(reader, key, value, subject.text);
+	if (wrong == NULL)
+		read_value(reader, key, value, &number);
+	if (entry)
+		entry->number = number;
 }
 
 /* --- lines */

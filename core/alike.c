@@ -13,9 +13,14 @@ static unsigned smaller(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
+static char to_small(char letter)
+{
+	return letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
+}
+
 /*
- * How many letters must be added, dropped or exchanged to make one name of the other. The second
- * is at most NAME_MAX long.
+ * How many letters must be added, dropped or exchanged to make one name of the other, where
+ * small ones are the same as large ones. The second is at most NAME_MAX long.
  */
 static unsigned distance_between(const char *a, const char *b)
 {
@@ -29,7 +34,7 @@ static unsigned distance_between(const char *a, const char *b)
 
 		row[0] = i;
 		for (size_t j = 1; j <= len; j++) {
-			unsigned changed = corner + (a[i - 1] != b[j - 1]);
+			unsigned changed = corner + (to_small(a[i - 1]) != to_small(b[j - 1]));
 
 			corner = row[j];
 			row[j] = smaller(changed, 1 + smaller(row[j], row[j - 1]));

@@ -20,12 +20,12 @@
 
 #include "core/env.h"
 #include "core/events.h"
+#include "core/histogram.h"
 #include "core/log.h"
 #include "core/sleep.h"
 #include "core/task.h"
 
 #include <spoke/engine.h>
-#include <spoke/histogram.h>
 #include <spoke/signals.h>
 #include <spoke/stats.h>
 
@@ -135,7 +135,7 @@ static inline void spokei_count(struct spoke_engine *engine, enum spoke_stat sta
 /* A call was answered, so long after its beginning. */
 static inline void spokei_engine_answered(struct spoke_engine *engine, uint64_t took_ns)
 {
-	spoke_histogram_add(&engine->latency, took_ns);
+	spokei_histogram_add(&engine->latency, took_ns);
 }
 
 /* The time `by_ns` after `ns`; UINT64_MAX, never, if there is none. */

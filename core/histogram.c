@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Buckets: one for each value below 32, and then 32 for each power of two. */
-#include <spoke/histogram.h>
+#include "core/histogram.h"
 
-#include "timer/base.h"
-
-#define SUB_BITS 5u
+#define SUB_BITS SPOKEI_HISTOGRAM_SUB_BITS
 #define SUBS (UINT64_C(1) << SUB_BITS)
-#define VALUE_BITS 48u
+#define VALUE_BITS SPOKEI_HISTOGRAM_VALUE_BITS
 #define VALUE_MAX ((UINT64_C(1) << VALUE_BITS) - 1)
 #define MILLION 1000000u
 
@@ -40,10 +38,11 @@ uint64_t spoke_histogram_bucket_end(size_t bucket)
 
 void spoke_histogram_add(struct spoke_histogram *histogram, uint64_t value)
 {
-	spoke_histogram_add_many(histogram, value, 1);
+	spokei_histogram_add(histogram, value);
 }
 
-void spoke_histogram_add_many(struct spoke_histogram *histogram, uint64_t value, uint64_t times)
+SPOKEI_NOINLINE void spoke_histogram_add_many(struct spoke_histogram *histogram, uint64_t value,
+					      uint64_t times)
 {
 	uint64_t clipped = clip(value);
 

@@ -304,7 +304,7 @@ static void explain_range(const struct spokei_option *option, bool small, char *
 		return;
 	}
 	spokei_option_print(option->kind, option->min, min, sizeof(min));
-	spokei_option_print(option->kind, option->max, max, sizeof(max));
+	spokei_option_print_max(option, max, sizeof(max));
 	(void)snprintf(why, size, "too %s; it goes from %s to %s%s", small ? "small" : "large", min,
 		       max, option->or_none ? ", or 0 for none" : "");
 }
@@ -380,4 +380,14 @@ void spokei_option_print(enum spokei_option_kind kind, uint64_t value, char *out
 	while (value % unit->value != 0)
 		unit++;
 	(void)snprintf(out, size, "%" PRIu64 "%s", value / unit->value, unit->name);
+}
+
+void spokei_option_print_max(const struct spokei_option *option, char *out, size_t size)
+{
+	const uint64_t hour = duration_units[0].value;
+
+	if (option->kind == SPOKEI_OPTION_DURATION && option->max > 24 * hour)
+		(void)snprintf(out, size, "%" PRIu64 "h", option->max / hour);
+	else
+		spokei_option_print(option->kind, option->max, out, size);
 }

@@ -57,4 +57,7 @@ void spokei_option_list_names(const char *(*name)(unsigned index), char *out, si
 /* Writes a value so that it is read as the same one, in the largest unit that is exact. */
 void spokei_option_print(enum spokei_option_kind kind, uint64_t value, char *out, size_t size);
 
+/* Writes the largest value, for people: of a long time the whole hours, however odd it is. */
+void spokei_option_print_max(const struct spokei_option *option, char *out, size_t size);
+
 #endif

@@ -108,7 +108,7 @@ int spokei_slab_take(struct spokei_slab *slab, void **ret_cell, uint64_t *ret_ha
 	struct head *head;
 	uint32_t index;
 
-	if (slab->count == slab->max)
+	if (slab->count >= slab->max)
 		return SPOKE_ELIMIT;
 	if (slab->free) {
 		index = slab->free - 1;

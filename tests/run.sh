@@ -162,11 +162,11 @@ stage simulator simulate 2000
 cat "$log"
 stage outage build/release/tests/sim/sim --outage
 tail -n 2 "$log"
-stage "build tsan" build tsan
+stage "build tsan" build tsan threads
 stage "test tsan" run_tests tsan -L threads
 verdict "tsan, where there are threads"
 meet browser
-[ $mode = long ] || TIDY=product
+[ $mode = long ] || TIDY=quick
 export TIDY
 stage checks sh tests/checks/run.sh build/dev
 cat "$log"

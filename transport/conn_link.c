@@ -24,6 +24,8 @@ int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 
 void spokei_link_change(struct spokei_link *link, const struct spokei_link_limits *limits)
 {
+	bool asked = link->limits.heartbeat_ns != SPOKEI_IDLE_OFF;
+	bool asks = limits->heartbeat_ns != SPOKEI_IDLE_OFF;
 	struct spoke_list *node = link->conns.next;
 
 	link->limits.queued_max = limits->queued_max;
@@ -39,6 +41,9 @@ void spokei_link_change(struct spokei_link *link, const struct spokei_link_limit
 		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
 
 		node = node->next;
+		/* One that is not open yet is guarded when it is. */
+		if (asks != asked && conn->state == SPOKEI_CONN_OPEN)
+			spokei_conn_guard(conn);
 		spokei_conn_arm(conn);
 	}
 }

@@ -62,18 +62,20 @@ static bool is_service(const char *name)
 static size_t decode_service(struct spoke_engine *engine, const char *name, char *out, size_t size)
 {
 	char *service = (char *)engine->scratch;
+	size_t len;
 
 	if (!is_service(name) || decode(engine, name, service, SPOKEI_ENGINE_SCRATCH) == 0)
 		return 0;
-	return spokei_services_print(service, out, size) + 1;
+	len = spokei_services_print(service, out, size);
+	return len < size ? len + 1 : 0;
 }
 
 /* How much room a name may take as a URL, with its NUL. */
 static size_t room_for(const char *name, bool services)
 {
-	/* Decoded it is no longer; then every byte may be written with a percent sign. */
-	return services ? spokei_services_print("", NULL, 0) + 3 * strlen(name) + 1
-			: strlen(name) + 1;
+	/* Decoded it is no longer; then every byte may be written with a percent sign. The slash is
+	 * there before a name only, so the shortest one stands for it, and for the NUL. */
+	return services ? spokei_services_print("x", NULL, 0) + 3 * strlen(name) : strlen(name) + 1;
 }
 
 /* All names as URLs, to be told. Returns 0 or SPOKE_ENOMEM. */

@@ -12,6 +12,14 @@ static void tell(void *arg, const char *sentence)
 	(void)fprintf(stderr, "%s\n", sentence);
 }
 
+/* What the library has to say, as what became of a file that was read again. */
+static void hear(void *ctx, const struct spoke_log_line *line)
+{
+	(void)ctx;
+	puts(line->text);
+	(void)fflush(stdout);
+}
+
 static void changed(void *arg, const struct spoke_link_event *event)
 {
 	(void)arg;
@@ -87,10 +95,13 @@ int main(void)
 	struct spoke_engine *engine = NULL;
 	struct spoke_config *config = NULL;
 	struct spoke_alarm alarm = { 0 };
+	struct spoke_env env = *spoke_host_env();
+	struct spoke_engine_options with = { .env = &env };
 	int error = spoke_config_load(NULL, "greeter.conf", tell, NULL, &config);
 
+	env.log = hear;
 	if (!error)
-		error = spoke_engine_new(NULL, &engine);
+		error = spoke_engine_new(&with, &engine);
 	if (!error)
 		error = consume(engine, config, &alarm);
 	if (!error)

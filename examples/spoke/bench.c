@@ -21,6 +21,7 @@
 #define TICK_NS 50000u /* calls of an open loop begin no later than this, if there is time */
 #define SIZE_MAX_BYTES (UINT64_C(4) << 20)
 #define CONNECTIONS_MAX 16u
+#define RATE_MAX 1e9
 
 enum {
 	CONCURRENCY,
@@ -98,7 +99,7 @@ static bool read_option(struct bench *bench, const struct options *options, int 
 	case CONCURRENCY:
 		return read_count(options, LOAD_OUTSTANDING_MAX, &plan->outstanding);
 	case RATE:
-		return options_number(options, 0.001, &plan->rate);
+		return options_number(options, 0.001, RATE_MAX, &plan->rate);
 	case CALLS:
 		return options_count(options, 1, 0, &plan->calls);
 	case DURATION:

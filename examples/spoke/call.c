@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spoke call: one call, whose answer is printed as JSON. */
+#include "examples/spoke/answer.h"
 #include "examples/spoke/ending.h"
 #include "examples/spoke/json.h"
 #include "examples/spoke/options.h"
+#include "examples/spoke/policies.h"
 #include "examples/spoke/settings.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
@@ -11,7 +13,6 @@
 #include <spoke/consumer.h>
 #include <spoke/stats.h>
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +20,6 @@
 #define PATIENCE_NS UINT64_C(3000000000) /* until a registry has told somebody */
 #define LOOK_NS UINT64_C(5000000)        /* between looks whether a registry has told somebody */
 #define GOODBYE_NS UINT64_C(500000000)   /* for what was written one way to be gone */
-#define ENDPOINTS_SHOWN 16u
 
 enum {
 	TIMEOUT,
@@ -90,7 +90,6 @@ struct caller {
 	struct spoke_call_options with;
 	const char *place;
 	const char *wire;
-	const char *cluster;
 	const char *data;
 	const char *config_path;
 	struct spoke_config *config;
@@ -109,61 +108,6 @@ struct caller {
 };
 
 /* --- how it ended */
-
-static double ms(uint64_t ns)
-{
-	return (double)ns / 1e6;
-}
-
-static void print_json(const struct caller *caller, const struct spoke_result *result)
-{
-	enum json_form form = terminal_out() ? JSON_TREE : JSON_LINE;
-
-	printf("{\"ok\":%s,\"error\":\"%s\"", result->error ? "false" : "true",
-	       spoke_errname(result->error));
-	if (!result->error) {
-		(void)fputs(",\"value\":", stdout);
-		json_print(result->value, form, stdout);
-	}
-	if (result->error_text.len) {
-		(void)fputs(",\"text\":", stdout);
-		json_print_text(result->error_text.data, result->error_text.len, stdout);
-	} else if (result->error) {
-		printf(",\"text\":\"%s\"", spoke_strerror(result->error));
-	}
-	if (result->error_class.len) {
-		(void)fputs(",\"class\":", stdout);
-		json_print_text(result->error_class.data, result->error_class.len, stdout);
-	}
-	if (result->attachments.len) {
-		(void)fputs(",\"attachments\":", stdout);
-		json_print(result->attachments, form, stdout);
-	}
-	printf(",\"code\":%" PRId32 ",\"written\":%s,\"attempts\":%" PRIu32
-	       ",\"queued_ms\":%.3f,\"waited_ms\":%.3f,\"exit\":%d}\n",
-	       result->error_code, result->written ? "true" : "false", result->attempts,
-	       ms(result->queued_ns), ms(result->waited_ns), caller->end);
-}
-
-static void print_verbose(const struct caller *caller, const struct spoke_result *result)
-{
-	struct spoke_endpoint_info infos[ENDPOINTS_SHOWN];
-	size_t count = spoke_consumer_endpoints(caller->consumer, infos, ENDPOINTS_SHOWN);
-
-	for (size_t i = 0; i < count && i < ENDPOINTS_SHOWN; i++) {
-		if (infos[i].calls)
-			(void)fprintf(stderr, "%s: %" PRIu64 " attempts, %" PRIu64 " failed, %s\n",
-				      infos[i].name, infos[i].calls, infos[i].failures,
-				      spoke_endpoint_state_name(infos[i].state));
-	}
-	(void)fprintf(stderr, "%" PRIu32 " attempts; written after %.3f ms, ended %.3f ms later\n",
-		      result->attempts, ms(result->queued_ns), ms(result->waited_ns));
-	if (result->attachments.len) {
-		(void)fputs("attachments: ", stderr);
-		json_print(result->attachments, JSON_LINE, stderr);
-		(void)fputc('\n', stderr);
-	}
-}
 
 /* A deadline that passed without any connection says less than why there is none. */
 static int judge(const struct caller *caller, const struct spoke_result *result)
@@ -189,15 +133,18 @@ static void say_nobody(const struct caller *caller, const struct spoke_result *r
 static void say_error(const struct caller *caller, const struct spoke_result *result)
 {
 	char text[1024];
+	int why;
 
 	if (caller->end == VERB_UNREACHABLE && caller->target.registry &&
 	    !spoke_consumer_endpoints(caller->consumer, NULL, 0)) {
 		say_nobody(caller, result);
 		return;
 	}
-	if (caller->end == VERB_UNREACHABLE && caller->unconnected) {
-		(void)ending_say(VERB_UNREACHABLE, VERB, "%s cannot be reached: %s", caller->place,
-				 spoke_strerror(caller->unconnected));
+	if (caller->end == VERB_UNREACHABLE && !caller->connected && !caller->refused) {
+		why = caller->unconnected ? caller->unconnected : result->error;
+		(void)ending_say(VERB_UNREACHABLE, VERB, "%s%s cannot be reached: %s",
+				 caller->target.registry ? "who is listed in " : "", caller->place,
+				 spoke_strerror(why));
 		return;
 	}
 	if (caller->refused)
@@ -212,7 +159,7 @@ static void finish(struct caller *caller, const struct spoke_result *result)
 	caller->end = judge(caller, result);
 	caller->ended = true;
 	if (caller->json)
-		print_json(caller, result);
+		answer_print_json(result, caller->end);
 	else if (result->error)
 		say_error(caller, result);
 	if (!caller->json && !result->error && !caller->with.one_way) {
@@ -220,7 +167,7 @@ static void finish(struct caller *caller, const struct spoke_result *result)
 		(void)putchar('\n');
 	}
 	if (caller->verbose)
-		print_verbose(caller, result);
+		answer_print_verbose(caller->consumer, result);
 	/* Somebody who hears it is told goodbye, and what was written one way gets there. */
 	if ((result->error && caller->end != VERB_REMOTE) ||
 	    spoke_engine_drain(caller->engine, GOODBYE_NS))
@@ -304,11 +251,14 @@ static int fail(const struct caller *caller, int error)
 static int run(struct caller *caller)
 {
 	struct spoke_consumer_options options = caller->options;
+	struct spoke_engine_options engine_options = { .env = NULL };
 	int error;
 
 	if (settings_load(VERB, caller->config_path, &caller->config) != VERB_OK)
 		return VERB_USAGE;
-	error = spoke_engine_new(NULL, &caller->engine);
+	if (caller->config)
+		spoke_config_engine(caller->config, &engine_options);
+	error = spoke_engine_new(&engine_options, &caller->engine);
 	options.config = caller->config;
 	options.url = caller->target.url;
 	options.registry = caller->target.registry;
@@ -325,7 +275,7 @@ static int run(struct caller *caller)
 	if (error)
 		return fail(caller, error);
 	caller->give_up_ns = spoke_engine_now(caller->engine) +
-			     (options.timeout_ns ? options.timeout_ns : PATIENCE_NS);
+			     (caller->of.timeout_ns ? caller->of.timeout_ns : PATIENCE_NS);
 	begin(caller);
 	error = caller->ended ? SPOKE_OK : spoke_engine_run(caller->engine);
 	return error ? fail(caller, error) : caller->end;
@@ -333,13 +283,22 @@ static int run(struct caller *caller)
 
 /* --- what was asked for */
 
+static bool take_timeout(struct caller *caller, const struct options *options)
+{
+	if (!options_duration(options, 0, &caller->of.timeout_ns))
+		return false;
+	if (!caller->of.timeout_ns)
+		(void)options_wrong(options, "nothing is answered so soon; write a time, as 250ms");
+	return caller->of.timeout_ns > 0;
+}
+
 static bool take_retries(struct caller *caller, const struct options *options)
 {
 	uint64_t count;
 
 	if (!options_count(options, 0, 100, &count))
 		return false;
-	caller->options.retries = count ? (uint32_t)count : SPOKE_NONE;
+	caller->of.retries = count ? (uint32_t)count : SPOKE_NONE;
 	return true;
 }
 
@@ -347,15 +306,14 @@ static bool take_option(struct caller *caller, int row, const struct options *op
 {
 	switch (row) {
 	case TIMEOUT:
-		return options_duration(options, 0, &caller->options.timeout_ns);
+		return take_timeout(caller, options);
 	case RETRIES:
 		return take_retries(caller, options);
 	case IDEMPOTENT:
 		caller->of.idempotent = true;
 		return true;
 	case CLUSTER:
-		caller->cluster = options->value;
-		return true;
+		return policies_take(options, &caller->of.policy);
 	case ATTACHMENT:
 		return values_attach(&caller->values, VERB, options->value) == VERB_OK;
 	case DATA:
@@ -396,10 +354,10 @@ static bool take_option(struct caller *caller, int row, const struct options *op
 static bool add_keys(struct caller *caller)
 {
 	struct target *target = &caller->target;
-	bool added = !caller->cluster || target_set(target, "cluster", caller->cluster);
+	bool added = true;
 
 	/* Which of the listed ones are meant. */
-	if (added && target->registry && caller->of.version)
+	if (target->registry && caller->of.version)
 		added = target_set(target, "version", caller->of.version);
 	if (added && target->registry && caller->of.group)
 		added = target_set(target, "group", caller->of.group);
@@ -418,6 +376,11 @@ static int take_operands(struct caller *caller, const struct options *options)
 				  "arguments by --data and as operands; leave one of them out");
 	caller->place = options->operands[0];
 	end = target_read(&caller->target, VERB, caller->place, options->operands[1], caller->wire);
+	if (end == VERB_OK && caller->target.mprpc &&
+	    (caller->of.version || caller->of.group || caller->values.pair_count))
+		end = ending_say(VERB_USAGE, VERB,
+				 "MessagePack-RPC has no versions, groups and attachments; leave "
+				 "them out");
 	if (end == VERB_OK && !add_keys(caller))
 		end = ending_say(VERB_REMOTE, VERB, "no memory is left");
 	if (end != VERB_OK)
@@ -425,6 +388,8 @@ static int take_operands(struct caller *caller, const struct options *options)
 	end = caller->data ? values_data(&caller->values, VERB, caller->data)
 			   : values_args(&caller->values, VERB, options->operands + 2,
 					 options->operand_count - 2);
+	if (end == VERB_OK && caller->of.types)
+		end = values_check_types(&caller->values, VERB, caller->of.types);
 	return end == VERB_OK ? values_finish(&caller->values, VERB) : end;
 }
 

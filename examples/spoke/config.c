@@ -22,14 +22,14 @@ static const struct option_row rows[] = {
 
 static const struct usage usage = {
 	"config",
-	"[KEY]",
+	"--check FILE | --explain [KEY] | --man",
 	"Checks files of settings, and explains what there is to be set.\n"
 	"Ends with 0: all is right, 1: the file is wrong, 2: wrong usage.",
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
-	"spoke config --check /etc/spoke.conf\n"
-	"spoke config --explain\n"
-	"spoke config --explain retry.period",
+	"  spoke config --check /etc/spoke.conf\n"
+	"  spoke config --explain\n"
+	"  spoke config --explain retry.period",
 };
 
 /* --- checking */
@@ -132,10 +132,14 @@ static int explain_all(void)
 
 static int run(int what, const char *path, struct options *options)
 {
-	int keys_max = what == EXPLAIN ? 1 : 0;
-
-	if (options->operand_count > keys_max)
-		return options_lacking(options, "too much is said");
+	if (what < 0 && options->operand_count)
+		what = EXPLAIN;
+	if (what == EXPLAIN && options->operand_count > 1)
+		return options_lacking(options, "one key at a time");
+	if (what == CHECK && options->operand_count)
+		return options_lacking(options, "one file at a time");
+	if (what == MAN && options->operand_count)
+		return options_lacking(options, "--man prints the whole page");
 	switch (what) {
 	case CHECK:
 		return check(path);

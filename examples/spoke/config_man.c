@@ -100,7 +100,7 @@ static const char head[] =
 	"with\n"
 	".Ql registry.\n"
 	"before them, and those of a method with its name and a dot before them:\n"
-	".Dl dubbo://127.0.0.1:20880/demo.EchoService?retries=1&echo.timeout=200ms\n"
+	".Dl dubbo://10.0.0.1/demo.EchoService?retries=1&echo.timeout=200ms\n"
 	".Ss Reload\n"
 	"A program that asks for it reads its file again on\n"
 	".Dv SIGHUP .\n"
@@ -110,6 +110,9 @@ static const char head[] =
 	"Of others that have changed the log says that they count when the process is\n"
 	"started again.\n"
 	"If anything is wrong, the log says what, and nothing changes.\n"
+	"The log is the program's: one that brings none in its\n"
+	".Vt struct spoke_env\n"
+	"has these lines in its events alone.\n"
 	".Sh KEYS\n"
 	"Each with its default, if it has one.\n";
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "examples/spoke/load.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,16 +212,35 @@ static void call_done(void *arg, const struct spoke_result *result)
 
 /* --- the run's course */
 
+/* How many calls are due before a time. */
+static uint64_t due_before(const struct load *load, uint64_t time_ns)
+{
+	if (time_ns <= load->start_ns)
+		return 0;
+	return (uint64_t)ceil((double)(time_ns - load->start_ns) * load->plan->rate / 1e9);
+}
+
+/* Those that were due, and for which there was no time. */
+static void count_not_begun(struct load *load)
+{
+	uint64_t from = due_before(load, load->from_ns);
+	uint64_t until = due_before(load, load->until_ns);
+
+	if (from < load->made)
+		from = load->made;
+	if (until <= from)
+		return;
+	load->made = until;
+	load->due += until - from;
+	load->not_begun += until - from;
+}
+
 static void end_run(struct load *load)
 {
-	if (is_open(load)) {
+	if (is_open(load))
 		fill_open(load, load->until_ns);
-		while (load->plan->calls == 0 && next_due_ns(load) < load->until_ns) {
-			load->made++;
-			load->due++;
-			load->not_begun++;
-		}
-	}
+	if (is_open(load) && load->plan->calls == 0)
+		count_not_begun(load);
 	stop_beginning(load);
 }
 

@@ -81,7 +81,7 @@ static int help_verb(int argc, char **argv)
 	char *asked[] = { NULL, help, NULL };
 	const struct verb *verb;
 
-	if (argc < 2) {
+	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		print_help(stdout);
 		return VERB_OK;
 	}

@@ -60,7 +60,8 @@ static unsigned distance(const char *a, const char *b)
 
 		before[0] = i;
 		for (size_t j = 1; j <= b_len; j++) {
-			unsigned best = corner + (a[i - 1] != b[j - 1]);
+			unsigned best = corner + (tolower((unsigned char)a[i - 1]) !=
+						  tolower((unsigned char)b[j - 1]));
 
 			corner = before[j];
 			if (before[j] + 1 < best)
@@ -211,8 +212,8 @@ int options_next(struct options *options)
 
 int options_wrong(const struct options *options, const char *what)
 {
-	return ending_say(VERB_USAGE, options->usage->verb, "--%s=%s: %s", options->row->name,
-			  options->value ? options->value : "", what);
+	return ending_say(VERB_USAGE, options->usage->verb, "--%s%s%s: %s", options->row->name,
+			  options->value ? "=" : "", options->value ? options->value : "", what);
 }
 
 int options_lacking(const struct options *options, const char *what)

@@ -84,8 +84,8 @@ bool options_count(const struct options *options, uint64_t min, uint64_t max, ui
 bool options_size(const struct options *options, uint64_t max, uint64_t *ret_bytes);
 bool options_share(const struct options *options, double *ret_share);
 
-/* A number with a decimal point, from `min` on. */
-bool options_number(const struct options *options, double min, double *ret_number);
+/* A number with a decimal point. */
+bool options_number(const struct options *options, double min, double max, double *ret_number);
 
 /* Says "spoke VERB: --name=value: ..." of the last option; returns VERB_USAGE. */
 int options_wrong(const struct options *options, const char *what);

@@ -133,7 +133,7 @@ bool options_share(const struct options *options, double *ret_share)
 	return true;
 }
 
-bool options_number(const struct options *options, double min, double *ret_number)
+bool options_number(const struct options *options, double min, double max, double *ret_number)
 {
 	char *end;
 	double number = strtod(options->value, &end);
@@ -143,8 +143,8 @@ bool options_number(const struct options *options, double min, double *ret_numbe
 		(void)options_wrong(options, "not a number; write it as 2.5");
 		return false;
 	}
-	if (number < min) {
-		(void)snprintf(what, sizeof(what), "too small; from %g on", min);
+	if (number < min || number > max) {
+		(void)snprintf(what, sizeof(what), "out of range; from %g to %g", min, max);
 		(void)options_wrong(options, what);
 		return false;
 	}

@@ -127,6 +127,12 @@ static void print_one(const struct pinger *pinger, const struct spoke_result *re
 	(void)fflush(stdout);
 }
 
+static void interrupted(struct pinger *pinger)
+{
+	pinger->stopping = true;
+	spoke_engine_stop(pinger->engine);
+}
+
 static void done(void *arg, const struct spoke_result *result)
 {
 	struct pinger *pinger = arg;
@@ -143,6 +149,8 @@ static void done(void *arg, const struct spoke_result *result)
 		pinger->timeouts++;
 	}
 	print_one(pinger, result);
+	if (ferror(stdout)) /* nobody reads it any more */
+		interrupted(pinger);
 	finish_if_over(pinger);
 }
 
@@ -183,12 +191,6 @@ static void changed(void *arg, const struct spoke_link_event *event)
 	if (event->change == SPOKE_LINK_SUSPECT)
 		(void)fprintf(stderr, ": %u heartbeats missed", event->missed);
 	(void)fputc('\n', stderr);
-}
-
-static void interrupted(struct pinger *pinger)
-{
-	pinger->stopping = true;
-	spoke_engine_stop(pinger->engine);
 }
 
 static void interrupt_came(struct spoke_signal *signal)

@@ -6,10 +6,12 @@
 #include "examples/spoke/settings.h"
 
 #include <spoke/admin.h>
+#include <spoke/host.h>
 #include <spoke/provider.h>
 #include <spoke/signals.h>
 #include <spoke/stats.h>
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -19,6 +21,7 @@
 #define PLACE "dubbo://127.0.0.1:20880"
 #define DRAIN_NS UINT64_C(10000000000)
 #define SERVICES_MAX 16u
+#define WEIGHT_MAX 1000000u
 
 enum {
 	SERVICE,
@@ -77,6 +80,7 @@ static const struct usage usage = {
 };
 
 struct server {
+	struct spoke_env env; /* the host's, with a log */
 	struct spoke_provider_options options;
 	const char *services[SERVICES_MAX];
 	size_t service_count;
@@ -111,10 +115,22 @@ static void changed(void *arg, const struct spoke_link_event *event)
 	       spoke_link_change_name(event->change));
 	if (event->change == SPOKE_LINK_SUSPECT)
 		printf(": %u heartbeats missed", event->missed);
+	else if (event->error == SPOKE_ELOST) /* most go without a goodbye */
+		printf(": the peer is gone");
 	else if (event->error)
 		printf(": %s", spoke_strerror(event->error));
 	(void)putchar('\n');
 	(void)fflush(stdout);
+}
+
+/* What the library has to say: what went wrong, and what became of a file that was read again. */
+static void hear(void *ctx, const struct spoke_log_line *line)
+{
+	(void)ctx;
+	(void)ending_say(VERB_OK, VERB, "%s", line->text);
+	if (line->suppressed)
+		(void)ending_say(VERB_OK, VERB, "%" PRIu64 " lines like it were left out",
+				 line->suppressed);
 }
 
 static void print_places(const struct server *server)
@@ -124,17 +140,24 @@ static void print_places(const struct server *server)
 	for (size_t i = 0; spoke_provider_address(server->provider, i, place, sizeof(place)); i++)
 		for (size_t j = 0; j < server->service_count; j++)
 			printf("%s listens at %s\n", server->services[j], place);
-	if (server->admin)
-		printf("shows itself at http://%s/\n", spoke_admin_address(server->admin));
+	if (server->admin) {
+		const char *at = spoke_admin_address(server->admin);
+		bool is_unix = strncmp(at, "unix:", 5) == 0;
+
+		printf("shows itself at %s%s%s\n", is_unix ? "" : "http://", at,
+		       is_unix ? "" : "/");
+	}
 	(void)fflush(stdout);
 }
 
+/* If there is a sentence that says why, hear() has said it. */
 static int fail(const struct server *server, int error)
 {
-	const char *why = server->engine ? spoke_engine_why(server->engine) : "";
+	int end = error == SPOKE_ESYSTEM ? VERB_REMOTE : ending_of(error);
 
-	return ending_say(error == SPOKE_ESYSTEM ? VERB_REMOTE : ending_of(error), VERB, "%s",
-			  *why ? why : spoke_strerror(error));
+	if (server->engine && *spoke_engine_why(server->engine))
+		return end;
+	return ending_say(end, VERB, "%s", spoke_strerror(error));
 }
 
 /* --- how it runs */
@@ -165,11 +188,18 @@ static int add_services(struct server *server)
 
 static int listen_all(struct server *server, char **places, int count)
 {
+	const char *first = *server->place ? server->place : NULL;
 	int error = SPOKE_OK;
 
-	if (*server->place || !count)
-		error = spoke_provider_listen(server->provider,
-					      *server->place ? server->place : PLACE);
+	/* What is said here counts, else what the file says. */
+	if (!first && !count) {
+		error = spoke_provider_listen_configured(server->provider);
+		if (error > 0)
+			return SPOKE_OK;
+		first = PLACE;
+	}
+	if (!error && first)
+		error = spoke_provider_listen(server->provider, first);
 	for (int i = 0; !error && i < count; i++) {
 		char place[512];
 		bool is_tcp = strncmp(places[i], "tcp:", 4) == 0;
@@ -185,6 +215,13 @@ static int listen_all(struct server *server, char **places, int count)
 	return error;
 }
 
+/* Can others be told to look there? */
+static bool is_reachable(const char *address)
+{
+	return strncmp(address, "unix:", 5) != 0 && strncmp(address, "0.0.0.0:", 8) != 0 &&
+	       strncmp(address, "[::]:", 5) != 0;
+}
+
 static int open_admin(struct server *server)
 {
 	const struct spoke_admin_options options = {
@@ -194,20 +231,22 @@ static int open_admin(struct server *server)
 	};
 	int error = spoke_admin_new(server->engine, &options, &server->admin);
 
-	if (!error)
+	if (!error && is_reachable(spoke_admin_address(server->admin)))
 		server->options.admin = spoke_admin_address(server->admin);
 	return error;
 }
 
 static int run(struct server *server, char **places, int count)
 {
-	struct spoke_engine_options engine_options = { .env = NULL };
+	struct spoke_engine_options engine_options = { .env = &server->env };
 	int error;
 
 	if (settings_load(VERB, server->config_path, &server->config) != VERB_OK)
 		return VERB_USAGE;
 	if (server->config)
 		spoke_config_engine(server->config, &engine_options);
+	if (server->config && !server->admin_listen)
+		server->admin_listen = spoke_config_get(server->config, "engine", "admin");
 	error = spoke_engine_new(&engine_options, &server->engine);
 	if (!error && server->config)
 		error = spoke_config_reload_on_signal(server->config, server->engine);
@@ -242,6 +281,10 @@ static bool take_service(struct server *server, const struct options *options)
 		(void)options_wrong(options, "there are too many services");
 		return false;
 	}
+	if (!*options->value) {
+		(void)options_wrong(options, "a service has a name; write one, as demo.Orders");
+		return false;
+	}
 	server->services[server->service_count++] = options->value;
 	return true;
 }
@@ -271,7 +314,7 @@ static bool take_weight(struct server *server, const struct options *options)
 {
 	uint64_t weight;
 
-	if (!options_count(options, 0, 10000, &weight))
+	if (!options_count(options, 0, WEIGHT_MAX, &weight))
 		return false;
 	server->options.weight = weight ? (uint32_t)weight : SPOKE_NONE;
 	return true;
@@ -329,7 +372,7 @@ static bool take_option(struct server *server, int row, const struct options *op
 int serve_verb(int argc, char **argv)
 {
 	struct options options = options_of(&usage, argc, argv);
-	struct server server = { .quiet = false };
+	struct server server = { .env = *spoke_host_env() };
 	int end;
 	int row;
 
@@ -338,6 +381,7 @@ int serve_verb(int argc, char **argv)
 			return VERB_USAGE;
 	if (row == OPTIONS_STOP)
 		return options.end;
+	server.env.log = hear;
 	if (!server.service_count)
 		server.services[server.service_count++] = "demo.EchoService";
 	end = run(&server, options.operands, options.operand_count);

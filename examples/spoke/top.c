@@ -70,7 +70,7 @@ struct top {
 	uint64_t looks;
 	bool once;
 	struct spoke_alarm next;
-	struct spoke_signal signals[3]; /* that end it */
+	struct spoke_signal signals[4]; /* that end it */
 	struct spoke_signal resized;
 	struct spoke_signal stopped;
 	struct spoke_watch keys;
@@ -207,10 +207,10 @@ static void pressed(struct spoke_watch *watch, unsigned io)
 
 static int watch_signals(struct top *top)
 {
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	int error = SPOKE_OK;
 
-	for (int i = 0; i < 3 && !error; i++)
+	for (int i = 0; i < 4 && !error; i++)
 		error = spoke_signal_watch(top->engine, &top->signals[i], numbers[i], ended);
 	if (!error && top->screen.live)
 		error = spoke_signal_watch(top->engine, &top->resized, SIGWINCH, resized);

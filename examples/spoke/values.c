@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BLANKS " \t\r\n"
+
 void values_init(struct values *values)
 {
 	*values = (struct values){ .pair_count = 0 };
@@ -85,8 +87,12 @@ int values_args(struct values *values, const char *verb, char **operands, int co
 	char *text;
 	int end;
 
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < count; i++) {
+		if (operands[i][strspn(operands[i], BLANKS)] == '\0')
+			return ending_say(VERB_USAGE, verb,
+					  "an argument is empty; write JSON, as null or '\"\"'");
 		size += strlen(operands[i]) + 1;
+	}
 	text = malloc(size);
 	if (!text)
 		return ending_say(VERB_REMOTE, verb, "no memory is left");
@@ -161,11 +167,52 @@ int values_data(struct values *values, const char *verb, const char *data)
 	return end;
 }
 
+/* Behind the type that a descriptor begins with, as "I", "[J" or "Ljava/lang/String;"; NULL: it is
+ * none. */
+static const char *skip_type(const char *at)
+{
+	at += strspn(at, "[");
+	if (*at == 'L') {
+		const char *end = strchr(at, ';');
+
+		return end && end > at + 1 ? end + 1 : NULL;
+	}
+	return *at && strchr("ZBCSIJFD", *at) ? at + 1 : NULL;
+}
+
+int values_check_types(const struct values *values, const char *verb, const char *types)
+{
+	struct spoke_cursor row = spoke_cursor_bytes(values->args);
+	struct spoke_value value;
+	size_t args = 0;
+	size_t count = 0;
+
+	for (const char *at = types; *at; count++) {
+		at = skip_type(at);
+		if (!at)
+			return ending_say(VERB_USAGE, verb,
+					  "--types=%s: not descriptors; write them as "
+					  "Ljava/lang/String;I",
+					  types);
+	}
+	while (spoke_cursor_next(&row, &value))
+		args++;
+	if (count != args)
+		return ending_say(VERB_USAGE, verb, "--types=%s: %zu types, and %zu arguments",
+				  types, count, args);
+	return VERB_OK;
+}
+
 int values_attach(struct values *values, const char *verb, const char *pair)
 {
 	if (!strchr(pair, '=') || *pair == '=')
 		return ending_say(VERB_USAGE, verb,
 				  "--attachment=%s: not an attachment; write KEY=VALUE", pair);
+	for (size_t i = 0; i < values->pair_count; i++)
+		if (strncmp(values->pairs[i], pair, strcspn(pair, "=") + 1) == 0)
+			return ending_say(VERB_USAGE, verb,
+					  "--attachment=%s: the key is said before; leave one out",
+					  pair);
 	if (values->pair_count == VALUES_ATTACHMENTS_MAX)
 		return ending_say(VERB_USAGE, verb, "there are more than %u attachments",
 				  VALUES_ATTACHMENTS_MAX);

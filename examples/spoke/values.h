@@ -29,6 +29,9 @@ void values_fini(struct values *values);
 int values_args(struct values *values, const char *verb, char **operands, int count);
 int values_data(struct values *values, const char *verb, const char *data);
 
+/* Is there a Java descriptor for each argument? Returns as above. */
+int values_check_types(const struct values *values, const char *verb, const char *types);
+
 /* Notes an attachment, "KEY=VALUE", borrowed. Returns VERB_OK or VERB_USAGE, as above. */
 int values_attach(struct values *values, const char *verb, const char *pair);
 

@@ -13,7 +13,7 @@ copy=$work/copy
 fresh() {
 	rm -rf "$copy"
 	mkdir "$copy"
-	tar -cf - --exclude=./.git --exclude=./build . | tar -xf - -C "$copy"
+	tar -cf - --exclude=./.git --exclude=./build --exclude=./tests/fuzz/corpus . | tar -xf - -C "$copy"
 }
 
 # plant <file>: adds what stands on stdin.

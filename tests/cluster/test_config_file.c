@@ -10,6 +10,7 @@
 #include "tests/core/memory.h"
 
 #include <spoke/config.h>
+#include <spoke/host.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -27,10 +28,17 @@ static void tell(void *arg, const char *sentence)
 	(void)snprintf(told + len, sizeof(told) - len, "%s\n", sentence);
 }
 
-static int read_bytes(const char *text, size_t len, struct spoke_config **ret_config)
+/* Addresses are read as the machine does it. */
+static void begin(void)
 {
 	memory_init(&memory);
+	memory.env.net = spoke_host_env()->net;
 	told[0] = '\0';
+}
+
+static int read_bytes(const char *text, size_t len, struct spoke_config **ret_config)
+{
+	begin();
 	told_count = 0;
 	return spoke_config_parse(&memory.env, "a.conf", (struct spoke_span){ text, len }, tell,
 				  NULL, ret_config);
@@ -174,10 +182,15 @@ static void all_that_is_wrong_is_told_at_once(void **state)
 	      "frame.max = 9MiB\n"
 	      "listen\n"
 	      "[servce.demo.Echo]\n"
-	      "x = 1\n"
+	      "timout = 1s\n"
 	      "[method.a.b]\n"
 	      "timeout =  # none\n"
-	      "sticky = maybe\n",
+	      "sticky = maybe\n"
+	      "[provider\n"
+	      "executes = many\n"
+	      "executes = 5\n"
+	      "[somewhere]\n"
+	      "x = 1\n",
 	      "a.conf:1: retries = 3: it stands before the first section; write one above it, as "
 	      "[consumer]\n"
 	      "a.conf:3: heartbeat = 5: a duration needs a unit; write 5ms or 5s\n"
@@ -191,9 +204,15 @@ static void all_that_is_wrong_is_told_at_once(void **state)
 	      "a.conf:10: neither a section nor a key; write key = value\n"
 	      "a.conf:11: [servce.demo.Echo]: there is no such section; did you mean "
 	      "[service.NAME]?\n"
+	      "a.conf:12: timout = 1s: there is no such key; did you mean timeout?\n"
 	      "a.conf:14: timeout = : there is no value; write one, or leave the line out\n"
-	      "a.conf:15: sticky = maybe: neither yes nor no; write true or false\n");
-	assert_int_equal(told_count, 11);
+	      "a.conf:15: sticky = maybe: neither yes nor no; write true or false\n"
+	      "a.conf:16: not a section; write one as [consumer]\n"
+	      "a.conf:17: executes = many: not a count; write a whole number, as 8\n"
+	      "a.conf:18: executes = 5: said before, in line 17; keep one of them\n"
+	      "a.conf:19: [somewhere]: there is no such section; use [consumer], [service.NAME], "
+	      "[method.NAME], [provider], [registry] or [engine]\n");
+	assert_int_equal(told_count, 16);
 }
 
 static void each_mistake_has_its_sentence(void **state)
@@ -216,16 +235,31 @@ static void each_mistake_has_its_sentence(void **state)
 		{ "[method.echo]\nheartbeat = 1s",
 		  "a.conf:2: heartbeat = 1s: it does not belong here; write heartbeat in "
 		  "[consumer], [provider]\n" },
+		{ "[consumer]\nTIMEOUT = 1s", "a.conf:2: TIMEOUT = 1s: there is no such key; did "
+					      "you mean timeout?\n" },
 		{ "[engine]\nfrobnicate = 1", "a.conf:2: frobnicate = 1: there is no such key; "
 					      "spoke config --explain has all\n" },
 		{ "[consumer]\nheartbeat = 1ms",
-		  "a.conf:2: heartbeat = 1ms: too small; it goes from 10ms to 2147483647ms, or 0 "
+		  "a.conf:2: heartbeat = 1ms: too small; it goes from 10ms to 596h, or 0 "
 		  "for none\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		wrong(cases[i].text, cases[i].sentence);
+}
+
+static void values_are_judged_by_what_they_name(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *sentence;
+	} cases[] = {
 		{ "[provider]\napplication = \"x",
-		  "a.conf:2: application = \\\"x: the quotation mark is not closed; write another "
+		  "a.conf:2: application = \"x: the quotation mark is not closed; write another "
 		  "one at the end\n" },
 		{ "[provider]\napplication = \"x\" y",
-		  "a.conf:2: application = \\\"x\\\" y: something stands behind the quotation "
+		  "a.conf:2: application = \"x\" y: something stands behind the quotation "
 		  "mark; write \\\" for one inside\n" },
 		{ "[provider]\nlisten = dubbo://1.2.3.4:1,, unix:/x",
 		  "a.conf:2: listen = dubbo://1.2.3.4:1,, unix:/x: not a list; write values with "
@@ -238,6 +272,24 @@ static void each_mistake_has_its_sentence(void **state)
 		{ "[provider]\nlisten = unix:/a, dubbo://1.2.3.4?heartbeat=1s",
 		  "a.conf:2: listen = unix:/a, dubbo://1.2.3.4?heartbeat=1s: a place has no "
 		  "parameters; write them as keys of [provider]\n" },
+		{ "[provider]\nlisten = dubbo://localhost:1",
+		  "a.conf:2: listen = dubbo://localhost:1: not an address in digits, or a path "
+		  "that is too long; write one, as dubbo://0.0.0.0:20880 or "
+		  "unix:/run/echo.sock\n" },
+		{ "[provider]\nadvertise = \"a b\"", "a.conf:2: advertise = a b: not a host\n" },
+		{ "[provider]\nadvertise = 0.0.0.0",
+		  "a.conf:2: advertise = 0.0.0.0: write a host that others reach, and no port\n" },
+		{ "[engine]\nadmin = nonsense:port",
+		  "a.conf:2: admin = nonsense:port: not an address; write digits, as "
+		  "127.0.0.1:9090, or unix:/run/page.sock\n" },
+		{ "[method.a b]", "a.conf:1: [method.a b]: a name has no blanks and no quotation "
+				  "marks; write it as demo.EchoService.echo\n" },
+		{ "[method..x]", "a.conf:1: [method..x]: a part of the name is empty; write it as "
+				 "demo.EchoService.echo\n" },
+		{ "[service.x.y.]\ntimeout = 1",
+		  "a.conf:1: [service.x.y.]: a part of the name is empty; write it as "
+		  "demo.EchoService.echo\n"
+		  "a.conf:2: timeout = 1: a duration needs a unit; write 1ms or 1s\n" },
 		{ "[registry]\nurl = z k://user:secret@x",
 		  "a.conf:2: url = ...: a scheme is made of letters, digits and + - . only\n" },
 		{ "[provider]\napplication = a\x01",
@@ -316,9 +368,8 @@ static void without_memory_it_says_so(void **state)
 	while (error == SPOKE_ENOMEM) {
 		struct spoke_config *config = NULL;
 
-		memory_init(&memory);
+		begin();
 		memory.fail_at = ++failed;
-		told[0] = '\0';
 		error = spoke_config_parse(&memory.env, "a.conf",
 					   (struct spoke_span){ text, sizeof(text) - 1 }, tell,
 					   NULL, &config);
@@ -388,6 +439,7 @@ int main(void)
 		cmocka_unit_test(the_engine_takes_what_its_options_leave_open),
 		cmocka_unit_test(all_that_is_wrong_is_told_at_once),
 		cmocka_unit_test(each_mistake_has_its_sentence),
+		cmocka_unit_test(values_are_judged_by_what_they_name),
 		cmocka_unit_test(a_nul_byte_is_refused),
 		cmocka_unit_test(there_are_limits),
 		cmocka_unit_test(without_memory_it_says_so),

@@ -310,6 +310,31 @@ static void links_that_stand_have_the_new_heartbeat(void **state)
 	assert_int_equal(spoke_consumer_ready(rig.consumer), 1);
 }
 
+/* Who asks himself needs nobody who watches. */
+static void assert_watched(bool watched)
+{
+	const struct spokei_link *link = &rig.consumer->link;
+	const struct spokei_conn *conn = spoke_container_of(link->conns.next, struct spokei_conn,
+							    node);
+	const struct memnet_guard *guard = memnet_guard(rig.world.net, conn->stream.watch.fd);
+
+	assert_int_equal(guard->keepalive_ns, watched ? 60 * SECOND : 0);
+}
+
+static void the_system_watches_while_there_is_no_heartbeat(void **state)
+{
+	(void)state;
+	clusterrig_provide(1);
+	configrig_load("[consumer]\nheartbeat = 5s\n");
+	configrig_consume("");
+	clusterrig_pass(SECOND);
+	assert_watched(false);
+	configrig_reload("[consumer]\nheartbeat = 0\n");
+	assert_watched(true);
+	configrig_reload("[consumer]\nheartbeat = 1s\n");
+	assert_watched(false);
+}
+
 static void a_silent_provider_is_noticed_at_the_new_interval(void **state)
 {
 	(void)state;
@@ -340,6 +365,7 @@ int main(void)
 		TEST(fewer_calls_at_each_provider),
 		TEST(providers_are_put_aside_after_so_many_failures),
 		TEST(links_that_stand_have_the_new_heartbeat),
+		TEST(the_system_watches_while_there_is_no_heartbeat),
 		TEST(a_silent_provider_is_noticed_at_the_new_interval),
 	};
 

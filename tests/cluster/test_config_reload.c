@@ -66,6 +66,22 @@ static void what_waits_for_a_restart_is_told(void **state)
 	assert_in_range(timeout_now(), 30, 32);
 }
 
+static void it_waits_until_the_restart_or_until_it_is_taken_back(void **state)
+{
+	static const char waits[] =
+		"a.conf:2: connections = 3: counts when the process is started again\n";
+
+	(void)state;
+	begin("[consumer]\nconnections = 2\n");
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(configrig_try("[consumer]\nconnections = 3\n"), SPOKE_OK);
+		assert_string_equal(configrig.told, waits);
+	}
+	configrig_reload("[consumer]\nconnections = 2\n");
+	configrig_reload("[consumer]\ntimeout = 20ms\nconnections = 2\n");
+	assert_in_range(timeout_now(), 20, 22);
+}
+
 static void a_text_cannot_be_read_again(void **state)
 {
 	static const char text[] = "[consumer]\ntimeout = 20ms\n";
@@ -161,6 +177,33 @@ static void it_may_outlive_the_engine(void **state)
 	spoke_config_free(configrig.config);
 	configrig.config = NULL;
 	assert_int_equal(spoke_engine_new(&options, &rig.engine), SPOKE_OK);
+}
+
+static void another_engine_may_have_it_then(void **state)
+{
+	struct spoke_provider_options serving = { 0 };
+	struct spoke_engine_options options = { 0 };
+	struct virtual_process other;
+	struct spoke_provider *provider;
+	struct spoke_engine *engine;
+
+	(void)state;
+	begin("[provider]\nheartbeat = 5s\n");
+	clusterrig_free_consumer();
+	serving.config = configrig.config;
+	for (unsigned i = 0; i < 2; i++) {
+		virtual_process_init(&other, &rig.world);
+		options.env = &other.env;
+		assert_int_equal(spoke_engine_new(&options, &engine), SPOKE_OK);
+		assert_int_equal(spoke_provider_new(engine, &serving, &provider), SPOKE_OK);
+		assert_int_equal(spoke_config_reload_on_signal(configrig.config, engine), SPOKE_OK);
+		assert_ptr_equal(spokei_config_engine(configrig.config), engine);
+		spoke_provider_free(provider);
+		spoke_engine_free(engine);
+		virtual_process_fini(&other);
+		assert_null(spokei_config_engine(configrig.config));
+		configrig_reload("[provider]\nheartbeat = 6s\n");
+	}
 }
 
 static void reload_in_callback(struct rig_call *call)
@@ -301,11 +344,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_wrong_changes_nothing),
 		TEST(what_waits_for_a_restart_is_told),
+		TEST(it_waits_until_the_restart_or_until_it_is_taken_back),
 		TEST(a_text_cannot_be_read_again),
 		TEST(a_signal_has_it_read_again),
 		TEST(a_consumer_may_go_before_it),
 		TEST(it_may_go_before_a_consumer),
 		TEST(it_may_outlive_the_engine),
+		TEST(another_engine_may_have_it_then),
 		TEST(a_callback_may_read_it_again),
 		TEST(who_is_told_may_free_it),
 		TEST(who_is_told_may_not_read_it_again),

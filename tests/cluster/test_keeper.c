@@ -327,7 +327,7 @@ static void there_is_an_end_to_what_can_be_published(void **state)
 		keeperrig_publish(url);
 	}
 	assert_int_equal(spokei_keeper_publish(keeperrig.keeper, ECHO, PLACE), SPOKE_ELIMIT);
-	assert_int_equal(spokei_keeper_publish(keeperrig.keeper, ECHO, "no url"), SPOKE_ELIMIT);
+	assert_int_equal(spokei_keeper_publish(keeperrig.keeper, ECHO, "no url"), SPOKE_ESYNTAX);
 	keeperrig_pass(10 * MS);
 	assert_int_equal(keeperrig_true(), 1024);
 	spokei_keeper_withdraw_all(keeperrig.keeper);
@@ -335,6 +335,37 @@ static void there_is_an_end_to_what_can_be_published(void **state)
 	assert_int_equal(fakereg_listed(ECHO), 0);
 	assert_int_equal(spokei_keeper_publish(keeperrig.keeper, ECHO, "no url"), SPOKE_ESYNTAX);
 	keeperrig_publish(PLACE);
+}
+
+static void all_that_is_published_may_be_published_anew(void **state)
+{
+	char url[64];
+
+	(void)state;
+	keeperrig_keep(NULL);
+	for (int weight = 1; weight <= 3; weight++) {
+		for (int i = 1; i <= 1024; i++) {
+			(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:%d/demo.Echo?weight=%d",
+				       i, weight);
+			keeperrig_publish(url);
+		}
+		assert_int_equal(spokei_keeper_publish(keeperrig.keeper, ECHO, PLACE),
+				 SPOKE_ELIMIT);
+		(void)snprintf(url, sizeof(url), "weight=%d", weight);
+		keeperrig_pass(10 * MS);
+		assert_int_equal(keeperrig_true(), 1024);
+		assert_int_equal(fakereg_listed_with(url), 1024);
+	}
+	fakereg.keeps = true;
+	for (int weight = 4; weight <= 6; weight++) {
+		for (int i = 1; i <= 1024; i++) {
+			(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:%d/demo.Echo?weight=%d",
+				       i, weight);
+			keeperrig_publish(url);
+		}
+	}
+	assert_int_equal(spokei_keeper_publish(keeperrig.keeper, ECHO, url), SPOKE_ELIMIT);
+	fakereg.keeps = false;
 }
 
 #define KEPT(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, keeperrig_tear_down)
@@ -359,6 +390,7 @@ int main(void)
 		KEPT(retries_may_have_a_limit_but_nothing_stays_lost),
 		KEPT(wrong_options_are_refused_with_a_sentence),
 		KEPT(there_is_an_end_to_what_can_be_published),
+		KEPT(all_that_is_published_may_be_published_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

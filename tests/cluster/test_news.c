@@ -59,6 +59,32 @@ static void many_deadlines_are_told_together_once_a_second(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_TIMEOUT, ": 10 requests not answered"), 3);
 }
 
+static void deadlines_of_different_lengths_are_told_so(void **state)
+{
+	const struct spoke_method_options patient = { .timeout_ns = 900 * MS };
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(1);
+	clusterrig_consume("timeout=300ms&eject.failures=0", NULL);
+	echo = clusterrig_method("echo", NULL);
+	rig.providers[0].manner = RIG_SILENT;
+	(void)clusterrig_call(echo);
+	clusterrig_pass(400 * MS);
+	(void)clusterrig_call(clusterrig_method("echo", &patient));
+	(void)clusterrig_call(echo);
+	(void)clusterrig_call(echo);
+	clusterrig_pass(3 * SECOND);
+	(void)clusterrig_call(echo);
+	clusterrig_pass(3 * SECOND);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_TIMEOUT, "3 requests not answered within 300 "
+							      "to 900 ms"),
+			 1);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_TIMEOUT,
+				      "1 request not answered within 300 ms"),
+			 2);
+}
+
 static void places_beyond_four_are_told_as_one(void **state)
 {
 	struct spoke_method *echo;
@@ -170,6 +196,7 @@ int main(void)
 #define T(test) cmocka_unit_test_setup_teardown(test, clusterrig_set_up, clusterrig_tear_down)
 		T(a_deadline_is_told_with_its_place),
 		T(many_deadlines_are_told_together_once_a_second),
+		T(deadlines_of_different_lengths_are_told_so),
 		T(places_beyond_four_are_told_as_one),
 		T(what_becomes_of_tickets_is_told),
 		T(tickets_that_are_given_up_are_told),

@@ -112,9 +112,10 @@ call() {
 	run 0 '' '' call "$at" --notify demo.EchoService.echo 1
 	run 0 '1' "*$at: connected*1 attempts*" call "$at" -v demo.EchoService.echo 1
 	run 0 '1' '' call "$at" -a key=value -a other= demo.EchoService.echo 1
+	run 0 '[[]1[]]' '' call "$at" --types '[Lx/Y;' demo.EchoService.echo '[[1]]'
 	finish TERM
 
-	run 4 '' "*no connection could be made*" call "$at" demo.EchoService.echo
+	run 4 '' "*$at cannot be reached: no connection could be made" call "$at" demo.EchoService.echo
 	run 4 '' "*cannot be reached*" call "$at" --wait -t 50ms demo.EchoService.echo
 	run 4 '{"ok":false,"error":"ECONNECT",*"exit":4}' '' call "$at" --json demo.EchoService.echo
 	run 4 '' '*deferred*cannot be reached*' call "$at?retry.period=20ms" -v --cluster failback \
@@ -129,6 +130,7 @@ faults() {
 	run 0 '*1: * ms*3 sent, 3 answered, 0 timed out; min *' '*connected' ping "$at" -c 3 -i 5ms
 	run 0 '1 sent, 1 answered*' '' ping "msgpack-rpc://$at/demo.EchoService" -c 1 -q
 	run 0 '{"number":1,"ok":true,*{"sent":1,"answered":1,*}' '*' ping "$at" -c 1 --json
+	"$spoke" ping "$at" -i 1ms | read -r line || fail "ping says nothing to who reads a line"
 	# One of two endpoints is nobody's: it is tried elsewhere, but not again what may have been run.
 	both="static://127.0.0.1:1?backup=$at"
 	for i in 1 2 3 4 5; do
@@ -144,21 +146,48 @@ faults() {
 	run 4 '1: no connection could be made*' '*' ping "$at" -c 1
 	run 4 '1 sent, 0 answered*' '' ping "$at" -c 1 -q
 
-	printf '[provider]\nheartbeat = 5s\n' >"$work/settings"
+	printf '[provider]\nheartbeat = 5s\nlisten = dubbo://127.0.0.1:0, unix:%s/listed\n' "$work" \
+		>"$work/settings"
+	printf '[engine]\nadmin = 127.0.0.1:0\n' >>"$work/settings"
 	printf '[provider]\nheartbeat = 5x\nhartbeat = 5s\n' >"$work/wrong"
 	run 2 '' '*wrong:2: heartbeat = 5x:*wrong:3: hartbeat = 5s:*' \
 		serve --port 0 --config "$work/wrong"
-	"$spoke" serve --quiet --port 0 --admin 127.0.0.1:0 --config "$work/settings" >"$work/log" &
+	"$spoke" serve --quiet --config "$work/settings" >"$work/log" 2>"$work/told" &
 	pid=$!
 	started="$started $pid"
 	await '^shows itself at' "$work/log"
 	at=$(sed -n '1s/.* listens at //p' "$work/log")
 	run 0 '1' '' call "$at" --config "$work/settings" demo.EchoService.echo 1
+	run 0 '1' '' call "unix:$work/listed" demo.EchoService.echo 1
 	printf '[method.demo.EchoService.drop]\ntimeout = 50ms\n' >"$work/impatient"
 	run 3 '' '*deadline passed*' call "$at" --config "$work/impatient" demo.EchoService.drop
 	run 3 '' '*deadline passed*' call "dubbo://$at?timeout=50ms" demo.EchoService.drop
+	# What is said with the call counts more than what file and URL say of its method.
+	printf '[method.sleep]\ntimeout = 10ms\ncluster = failback\n' >"$work/impatient"
+	run 0 '30' '' call "$at" --config "$work/impatient" -t 5s demo.EchoService.sleep 30
+	run 0 '30' '' call "dubbo://$at?sleep.timeout=10" -t 5s demo.EchoService.sleep 30
+	run 3 '{*"error":"ETIMEOUT"*"attempts":1,*' '' call --json "$at" \
+		--config "$work/impatient" --cluster failfast demo.EchoService.sleep 1000
 	run 0 '*demo.EchoService*' '' \
 		top --once "$(sed -n 's|^shows itself at http://\(.*\)/|\1|p' "$work/log")"
+	printf '[provider]\nheartbeat = 5\n' >"$work/settings"
+	kill -HUP "$pid"
+	await 'serve: .*settings:2: heartbeat = 5: a duration needs a unit' "$work/told"
+	await 'serve: config: nothing is changed' "$work/told"
+	finish TERM
+
+	"$spoke" serve -q --port 0 --admin "unix:$work/page" >"$work/log" &
+	pid=$!
+	started="$started $pid"
+	await "^shows itself at unix:$work/page" "$work/log"
+	finish TERM
+
+	"$spoke" serve --port 0 >"$work/log" &
+	pid=$!
+	started="$started $pid"
+	await ' listens at ' "$work/log"
+	run 0 '1' '' call "$(sed -n '1s/.* listens at //p' "$work/log")" demo.EchoService.echo 1
+	await ' closed: the peer is gone' "$work/log"
 	finish TERM
 
 	serve --port 0 --drop-rate 100%
@@ -212,6 +241,7 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 verbs() {
 	run 2 '' 'usage: spoke VERB*'
 	run 0 'usage: spoke VERB*' '' help
+	run 0 'usage: spoke VERB*' '' help --help
 	run 0 'spoke [0-9]*' '' --version
 	run 2 '' '*no such verb; meant is call[?]' cal
 	run 2 '' '*no such verb; spoke help shows them' somewhere
@@ -223,13 +253,21 @@ verbs() {
 	run 2 '' '*--notify=1: it takes no value' call --notify=1
 	run 2 '' '*--retries=1000: out of range; from 0 to 100' call --retries 1000
 	run 2 '' '*which method[?]*usage: spoke call*' call tcp://127.0.0.1:1
-	run 2 '' '*URL: cluster=failovr: not known; use *' call h:1 a.b --cluster=failovr
+	run 2 '' '*--cluster=failovr: not known; use *' call h:1 a.b --cluster=failovr
+	run 2 '' '*--timeout=0: nothing is answered so soon*' call h:1 a.b -t 0
+	run 2 '' '*--attachment=k=w: the key is said before*' call h:1 a.b -a k=v -a k=w
+	run 2 '' '*MessagePack-RPC has no *attachments*' call h:1 a.b -w mprpc -a k=v
+	run 2 '' '*--types=Lx: not descriptors*' call h:1 a.b 1 --types Lx
+	run 2 '' '*--types=II: 2 types, and 1 arguments' call h:1 a.b 1 --types II
+	run 2 '' '*an argument is empty*' call h:1 a.b ''
 	run 2 '' '*tpc://h:1: not known; write *' call tpc://h:1 a.b
 	run 2 '' '*the arguments, byte 4: *' call h:1 a.b '[1 2]'
 	run 2 '' '*: a port is a number*' call tcp://h:x a.b
 	run 2 '' '*no service*' call tcp://127.0.0.1:1 b
 	run 2 '' '*--drop-rate=2: not a share*' serve --drop-rate 2
 	run 2 '' '*--port=65536: out of range*' serve --port 65536
+	run 2 '' '*--rate=1e12: out of range; from 0.001 to 1e+09' bench h:1 a.b --rate 1e12
+	run 2 '' '*--service=: a service has a name*' serve --service ''
 	sh "$here/words.sh" "$spoke" || exit 1
 }
 

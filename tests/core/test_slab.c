@@ -105,7 +105,10 @@ static void the_maximum_is_kept(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(spokei_slab_take(&slab, &cell, &handles[i]), SPOKE_OK);
 	assert_int_equal(spokei_slab_take(&slab, &cell, &none), SPOKE_ELIMIT);
+	slab.max = 2;
+	assert_int_equal(spokei_slab_take(&slab, &cell, &none), SPOKE_ELIMIT);
 	assert_int_equal(none, 77);
+	slab.max = 3;
 	spokei_slab_give(&slab, handles[1]);
 	assert_int_equal(spokei_slab_take(&slab, &cell, &handles[1]), SPOKE_OK);
 	for (int i = 0; i < 3; i++)

@@ -53,6 +53,16 @@ ends 0 --explain retry.period
 [ "$(grep -c '^  retry.period = 5s$' "$work/out")" = 2 ] || fail "--explain retry.period: $(cat "$work/out")"
 ends 2 --explain retry.perid
 grep -q 'did you mean retry.period?' "$work/err" || fail "--explain: $(cat "$work/err")"
+ends 0 retry.period
+grep -q '^  retry.period = 5s$' "$work/out" || fail "a key alone: $(cat "$work/out")"
+ends 2 --explain a b
+grep -q 'one key at a time' "$work/err" || fail "two keys: $(cat "$work/err")"
+ends 2 --check "$sources/spoke.conf" "$sources/spoke.conf"
+ends 2 --explain --man
+grep -q -e '--man: one thing at a time' "$work/err" || fail "two things: $(cat "$work/err")"
+mkfifo "$work/pipe"
+ends 1 --check "$work/pipe"
+grep -q 'it is a pipe' "$work/err" || fail "a pipe: $(cat "$work/err")"
 ends 2
 ends 2 --check
 ends 2 --check "$sources/spoke.conf" --man

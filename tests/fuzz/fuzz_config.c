@@ -7,6 +7,7 @@
 #include "tests/core/memory.h"
 
 #include <spoke/config.h>
+#include <spoke/host.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int error;
 
 	memory_init(&memory);
+	memory.env.net = spoke_host_env()->net;
 	error = spoke_config_parse(&memory.env, "a.conf", (struct spoke_span){ data, size },
 				   count_sentence, &told, &config);
 	if (error == SPOKE_OK) {

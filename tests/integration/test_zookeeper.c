@@ -238,6 +238,28 @@ static void of_all_services_their_names_are_told(void **state)
 	assert_non_null(strstr(zoorig_list(intent), LIST("consumer://any/a%20b")));
 }
 
+/* Each is written with nothing but percent signs, thrice as long as it is. */
+static void services_of_any_names_are_told(void **state)
+{
+	char path[64];
+	uint64_t intent;
+
+	(void)state;
+	stranger_makes_folder();
+	for (int i = 0; i < 64; i++) {
+		(void)snprintf(path, sizeof(path), "/dubbo/\xc3%c", 0x80 + i);
+		assert_int_equal(stranger_create(path, "", 0), ZOK);
+	}
+	zoorig_open("");
+	intent = zoorig_subscribe("*");
+	zoorig_until(zoorig_count(NOTE_LIST, intent) > 0);
+	assert_int_equal(rig.notes[rig.note_count - 1].count, 65);
+	for (int i = 0; i < 64; i++) {
+		(void)snprintf(path, sizeof(path), LIST("consumer://any/%%C3%%%X"), 0x80 + i);
+		assert_non_null(strstr(zoorig_list(intent), path));
+	}
+}
+
 static void of_too_many_providers_the_first_count(void **state)
 {
 	uint64_t intent;
@@ -269,6 +291,7 @@ int main(void)
 		ZOORIG_TEST(who_has_unsubscribed_hears_nothing_more),
 		ZOORIG_TEST(names_that_are_no_urls_are_passed_over),
 		ZOORIG_TEST(of_all_services_their_names_are_told),
+		ZOORIG_TEST(services_of_any_names_are_told),
 		ZOORIG_TEST(of_too_many_providers_the_first_count),
 	};
 

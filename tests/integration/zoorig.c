@@ -195,6 +195,13 @@ void zoorig_turn(void)
 	(void)spoke_alarm_cancel(&alarm);
 }
 
+/* A late turn goes round at most 16 times. */
+void zoorig_catch_up(void)
+{
+	for (int i = 0; i < 20; i++)
+		zoorig_turn();
+}
+
 void zoorig_turn_until(uint64_t until_ns, const char *what, const char *file, int line)
 {
 	if (now_ns() > until_ns)

@@ -90,6 +90,10 @@ void zoorig_forget(void);
 /* Turns the engine once, for a short time at most. */
 void zoorig_turn(void);
 
+/* Turns it until it has got over that it stood still, as while a server was started: a request that
+ * it reads before has lain in its socket for as long, for all it knows, and may be refused. */
+void zoorig_catch_up(void);
+
 /* Turn the engine until something is so; the test fails when it does not come to be. */
 #define zoorig_until(condition)                                                                    \
 	do {                                                                                       \

@@ -18,8 +18,8 @@
  * itself in the registry, the file, the URL in the program, its options. A file is read whole or
  * refused whole, with a sentence for everything that is wrong.
  *
- * A config is given to consumers and providers by their option `config`. From then on it belongs to
- * that engine's thread, and to no other engine. It is to be freed after them; freed before, nothing
+ * A config is given to consumers and providers by their option `config`. While one of them lives, or
+ * a signal is watched for it, it belongs to that engine's thread, and to no other engine. It is to be freed after them; freed before, nothing
  * breaks, but what they settle anew from then on they settle without it.
  */
 #ifndef SPOKE_CONFIG_H
@@ -57,10 +57,11 @@ SPOKE_API void spoke_config_free(struct spoke_config *config);
 
 /*
  * Reads the file again. If all of it is right, what can change in what lives does so from the next
- * call, connection or heartbeat on; of what differs and cannot, `told` is told that it counts when
- * the process is started again. Else nothing changes, and the return value and what is told are as
- * by spoke_config_load(); or ESTATE (it is of a text, or being read again by whom `told` is told),
- * or EFORKED. `told` may free anything, the config too. The engine's thread.
+ * call, connection or heartbeat on; of what cannot and is not as it was when the config was loaded,
+ * `told` is told that it counts when the process is started again. Else nothing changes, and the
+ * return value and what is told are as by spoke_config_load(); or ESTATE (it is of a text, or being
+ * read again by whom `told` is told), or EFORKED. `told` may free anything, the config too. The
+ * engine's thread.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_config_reload(struct spoke_config *config,
 						 spoke_config_told told, void *arg);

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+unset TIDY
 cat <<'C' | plant timer/plant.c
 #include <stdlib.h>
 int plantBadly(int a);
@@ -14,3 +15,9 @@ printf '[\n{\n  "directory": "%s",\n  "command": "cc -c timer/plant.c",\n  "file
 	"$copy" "$copy" | plant build/dev/compile_commands.json
 red tidy readability-identifier-naming \
 	clang-analyzer-unix.Malloc
+
+TIDY=quick
+export TIDY
+red tidy readability-identifier-naming
+quiet clang-analyzer-unix.Malloc
+unset TIDY

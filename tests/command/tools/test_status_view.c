@@ -138,12 +138,13 @@ static void what_is_missing_is_shown_as_nothing(void **state)
 	screen_end(&screen);
 }
 
-/* Goes behind an escape sequence of a terminal. */
+/* Goes behind an escape sequence of a terminal; no NUL ends the text. */
 static const char *behind_escape(const char *at)
 {
 	assert_int_equal(at[0], '\033');
 	assert_int_equal(at[1], '[');
-	at += 2 + strspn(at + 2, "0123456789;");
+	for (at += 2; (*at >= '0' && *at <= '9') || *at == ';';)
+		at++;
 	assert_non_null(strchr("HKJm", *at));
 	return at + 1;
 }

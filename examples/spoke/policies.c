@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "examples/spoke/policies.h"
+
+#include "examples/spoke/options.h"
+
+#include <string.h>
+
+bool policies_take(const struct options *options, const struct spoke_policy **ret_policy)
+{
+	static const struct spoke_policy *const policies[] = {
+		&spoke_failover, &spoke_failfast,  &spoke_failsafe,  &spoke_failback,
+		&spoke_forking,  &spoke_broadcast, &spoke_available,
+	};
+
+	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+		if (strcmp(policies[i]->name, options->value) != 0)
+			continue;
+		*ret_policy = policies[i];
+		return true;
+	}
+	(void)options_wrong(options, "not known; use failover, failfast, failsafe, failback, "
+				     "forking, broadcast or available");
+	return false;
+}
