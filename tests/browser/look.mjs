@@ -18,6 +18,7 @@ const tests = {
 		const page = await stage.open(consumer.url);
 		await isLive(page);
 		await until('two endpoints are ready', async () => await page.locator('#peers .pill', { hasText: 'Ready' }).count() === 2);
+		must(await page.locator('#peers .who', { hasText: 'spoke' }).count() === 2, 'the providers are named');
 		const calls = async () => Number((await row(page, /./).nth(1).locator('.n').nth(2).innerText()).replace(/\D/g, ''));
 		const before = await calls();
 		must(before >= 0, 'calls are a number');
