@@ -174,6 +174,8 @@ bool spokei_endpoint_take(struct spokei_endpoint *endpoint, const struct spokei_
 	const struct spoke_env *env = endpoint->engine->env;
 
 	(void)snprintf(endpoint->admin, sizeof(endpoint->admin), "%s", listing->admin);
+	(void)snprintf(endpoint->application, sizeof(endpoint->application), "%s",
+		       listing->application);
 	if (endpoint->weight == listing->weight && endpoint->warmup_ms == listing->warmup_ms &&
 	    endpoint->timestamp_ms == listing->timestamp_ms)
 		return false;

@@ -66,6 +66,7 @@ struct spokei_endpoint {
 	const char *group;   /* that it has, "": none */
 	const char *version; /* the same */
 	char admin[SPOKEI_LISTING_ADMIN]; /* where its process shows itself; "": it does not say */
+	char application[SPOKEI_LISTING_APPLICATION]; /* what that is called; "": the same */
 	size_t key_len;
 	size_t size; /* of this, with lines and texts */
 	struct spoke_list node;

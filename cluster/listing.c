@@ -144,6 +144,7 @@ int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url
 		return error;
 	}
 	ret->admin = read_admin(url);
+	ret->application = said(url, "application");
 	ret->weight = (uint32_t)read_number(engine, url,
 					    &spokei_key_row(SPOKEI_KEY_WEIGHT)->option);
 	ret->warmup_ms = read_number(engine, url, &spokei_key_row(SPOKEI_KEY_WARMUP)->option) / MS;

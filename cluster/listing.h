@@ -9,8 +9,9 @@
 #include "cluster/settings.h"
 #include "transport/place.h"
 
-#define SPOKEI_LISTING_KEY 1024u /* bytes */
-#define SPOKEI_LISTING_ADMIN 64u /* bytes of a place, with the NUL */
+#define SPOKEI_LISTING_KEY 1024u       /* bytes */
+#define SPOKEI_LISTING_APPLICATION 64u /* bytes of it that are kept, with the NUL */
+#define SPOKEI_LISTING_ADMIN 64u       /* bytes of a place, with the NUL */
 
 struct spokei_listing {
 	struct spokei_connector_options options; /* the texts are the URL's */
@@ -25,6 +26,7 @@ struct spokei_listing {
 	uint64_t warmup_ms;    /* until it has all of its weight */
 	uint64_t timestamp_ms; /* when it was started, since 1970; 0: long ago */
 	const char *admin;     /* where its process shows itself, the URL's; "": it does not say */
+	const char *application; /* what it is called, the URL's; "": the same */
 };
 
 /* What is looked for. */

@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 
-#define ADDRESS_TEXT 160u
 #define CELLS_MAX (UINT32_MAX / 2) /* of pushes, and of peers with a name */
 
 const char spokei_provider_kind[] = "provider";
@@ -24,34 +23,6 @@ static void provider_request(void *arg, struct spokei_conn *conn,
 
 	spokei_request_serve(&provider->services, &provider->filters, conn, message,
 			     &provider->spare);
-}
-
-static void tell(struct spoke_provider *provider, const struct spokei_conn *conn,
-		 struct spoke_link_event event)
-{
-	const struct spoke_env *env = provider->engine->env;
-	char name[ADDRESS_TEXT];
-
-	if (provider->changed == NULL || provider->freed)
-		return;
-	env->net->print(env->ctx, &conn->peer, name, sizeof(name));
-	event.name = name;
-	event.peer.handle = conn->handle;
-	provider->changed(provider->changed_arg, &event);
-}
-
-/* A provider may have very many: no more of them are told a second than connections closed. */
-static void note_miss(struct spoke_provider *provider, const struct spokei_conn *conn)
-{
-	struct spoke_engine *engine = provider->engine;
-	char name[ADDRESS_TEXT];
-
-	if (!spokei_bucket_take(&provider->link.blames, 1, engine->begin_ns))
-		return;
-	engine->env->net->print(engine->env->ctx, &conn->peer, name, sizeof(name));
-	spokei_event_of(engine, SPOKE_EVENT_OF_HEARTBEAT, SPOKE_ESILENT,
-			"%s: heartbeat unanswered, %u of %u", name, conn->idle.misses,
-			SPOKEI_IDLE_MISSES);
 }
 
 static void provider_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_sign sign)
@@ -72,7 +43,6 @@ static void provider_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_
 		event.change = SPOKE_LINK_SUSPECT;
 		event.user = SPOKE_EVENT_OF_HEARTBEAT;
 		event.missed = conn->idle.misses;
-		note_miss(arg, conn);
 		break;
 	case SPOKEI_SIGN_READONLY:
 		event.change = SPOKE_LINK_READONLY;
@@ -86,24 +56,23 @@ static void provider_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_
 		spokei_count(conn->link->engine, SPOKE_STAT_RECOVERED);
 		break;
 	}
-	tell(arg, conn, event);
+	spokei_provider_tell(arg, conn, &event);
 }
 
 static void provider_changed(void *arg, struct spokei_conn *conn, int error)
 {
 	struct spoke_provider *provider = arg;
+	const struct spoke_link_event closed = {
+		.change = SPOKE_LINK_CLOSED,
+		.user = error == SPOKE_ESILENT ? SPOKE_EVENT_OF_HEARTBEAT : SPOKE_EVENT_OF_NONE,
+		.error = error,
+	};
 
 	if (error == SPOKE_OK)
 		return;
 	spokei_crowd_leave(&provider->crowd, &conn->peer);
 	if (conn->handle)
-		tell(provider, conn,
-		     (struct spoke_link_event){
-			     .change = SPOKE_LINK_CLOSED,
-			     .user = error == SPOKE_ESILENT ? SPOKE_EVENT_OF_HEARTBEAT
-							    : SPOKE_EVENT_OF_NONE,
-			     .error = error,
-		     });
+		spokei_provider_tell(provider, conn, &closed);
 	spokei_peer_drop(provider, conn);
 	if (provider->draining && spokei_list_empty(&provider->link.conns))
 		end_provider(provider);
@@ -209,6 +178,8 @@ static void provider_drain(struct spokei_member *member)
 	struct spoke_provider *provider = spoke_container_of(member, struct spoke_provider, member);
 	struct spoke_list *conns = &provider->link.conns;
 
+	spokei_event(provider->engine, SPOKE_OK, "drains: %u connections are told goodbye",
+		     provider->link.conn_count);
 	provider->draining = true;
 	provider->caller.closed = true;
 	provider->link.closing = true;
@@ -278,6 +249,7 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	const struct spoke_env *env = provider->engine->env;
 
 	provider->link.serves = true;
+	provider->news = spokei_provider_news(env->now(env->ctx));
 	provider->changed = with->changed;
 	provider->changed_arg = with->changed_arg;
 	spokei_crowd_init(&provider->crowd, env, with->connections_max,

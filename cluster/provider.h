@@ -38,6 +38,7 @@ struct spoke_provider {
 	struct spoke_request *spare; /* memory of one that was answered, for the next; or NULL */
 	spoke_link_changed changed;  /* may be NULL */
 	void *changed_arg;
+	struct spokei_bucket news; /* events of connections: a provider may have very many */
 	bool draining;
 	bool ended;
 	bool freed; /* gone when the last connection is */
@@ -49,6 +50,16 @@ extern const char spokei_provider_kind[];
 
 /* The file says something else now. */
 void spokei_provider_changed(struct spokei_config_user *user);
+
+/*
+ * Something has become of a connection that has spoken: an event of the engine's, unless there were
+ * many in this second, and the callback. May free anything.
+ */
+void spokei_provider_tell(struct spoke_provider *provider, const struct spokei_conn *conn,
+			  const struct spoke_link_event *event);
+
+/* How many such events there may be. */
+struct spokei_bucket spokei_provider_news(uint64_t now_ns);
 
 /* The limits of methods, where a handler has none of its own, are those of the file. */
 void spokei_provider_limit(struct spoke_provider *provider);

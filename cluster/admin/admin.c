@@ -294,6 +294,7 @@ int spoke_admin_new(struct spoke_engine *engine, const struct spoke_admin_option
 		return SPOKE_ENOMEM;
 	admin->engine = engine;
 	admin->number = with->number;
+	admin->viewers_max = viewers_max;
 	admin->born_ns = engine->env->now(engine->env->ctx);
 	admin->bury.run = admin_bury;
 	admin->sample.due = sample_due;

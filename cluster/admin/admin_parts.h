@@ -51,6 +51,7 @@ struct spoke_admin {
 	size_t action_count;
 	uint64_t number;
 	uint64_t born_ns;
+	uint32_t viewers_max;
 	char *texts; /* to which the pointers above point */
 	size_t texts_size;
 	char address[SPOKEI_ADMIN_ADDRESS];

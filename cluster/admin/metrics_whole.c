@@ -67,7 +67,7 @@ void spokei_metrics_label(struct spokei_lines *lines, const char *before, const 
 
 /* --- what the engine counts */
 
-/* Counters whose name has to say their unit. */
+/* Counters whose name has to say their unit, or ends as all do. */
 static const char *name_of(enum spoke_stat stat)
 {
 	switch ((int)stat) {
@@ -75,6 +75,8 @@ static const char *name_of(enum spoke_stat stat)
 		return "read_bytes";
 	case SPOKE_STAT_BYTES_WRITTEN:
 		return "written_bytes";
+	case SPOKE_STAT_ACCEPTS_REFUSED_TOTAL:
+		return "accepts_refused";
 	default:
 		return spoke_stat_name(stat);
 	}

@@ -286,6 +286,18 @@ static bool is_ours(const struct spokei_viewer *viewer, struct spoke_span host)
 	return spokei_guard_host(host, local, admin->hosts);
 }
 
+/* Streams last; a quarter of all places is left for who asks and goes. */
+static bool has_room_for_stream(const struct spoke_admin *admin)
+{
+	const struct spoke_list *viewers = &admin->viewers;
+	uint32_t streams = 0;
+
+	for (struct spoke_list *node = viewers->next; node != viewers; node = node->next)
+		streams += spoke_container_of(node, struct spokei_viewer, node)->state ==
+			   SPOKEI_VIEWER_STREAMING;
+	return streams < admin->viewers_max - admin->viewers_max / 4;
+}
+
 int spokei_admin_serve(struct spokei_viewer *viewer, const struct spokei_http_request *request)
 {
 	bool head_only = request->method == SPOKEI_HTTP_HEAD;
@@ -309,6 +321,11 @@ int spokei_admin_serve(struct spokei_viewer *viewer, const struct spokei_http_re
 	}
 	if (request->method != SPOKEI_HTTP_GET && !head_only)
 		return answer_text(viewer, 405, READERS, "This is there to be read.", false);
+	if (place->write == write_events && !has_room_for_stream(viewer->admin)) {
+		return answer_text(viewer, 503, NULL,
+				   "As many watch the stream as may, see the option viewers_max.",
+				   head_only);
+	}
 	if (place == &actions_place && !is_trusted(viewer, request, &error))
 		return error;
 	error = answer_place(viewer, place, head_only);

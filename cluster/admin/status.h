@@ -21,7 +21,8 @@
  *         each second, at most the last 120
  *     "consumers": [{ "service", "cluster", "loadbalance", "ready", "in_flight", "tickets",
  *         "tickets_max", "ticket_bytes", "heartbeat_ms", "retry_period_ms",
- *         "endpoints": [{ "name", "state", "ejected", "in_flight", "connections", "missed",
+ *         "endpoints": [{ "name", "application", "group", "version" (each "": none), "state",
+ *             "ejected", "in_flight", "connections", "missed",
  *             "attempt", "retry_in_ms" (0 and null but in the state "backoff"),
  *             "heard_ago_ms" (null: never), "weight", "calls", "failures", "mean_ns",
  *             "admin" ("": unknown) }], "more": endpoints left out,

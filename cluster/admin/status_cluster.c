@@ -16,6 +16,9 @@ static void show_endpoint(struct spokei_json *json, const struct spokei_endpoint
 	waits = info.state == SPOKE_ENDPOINT_BACKOFF;
 	spokei_json_open(json, '{');
 	spokei_json_put_text(json, "name", info.name);
+	spokei_json_put_text(json, "application", endpoint->application);
+	spokei_json_put_text(json, "group", endpoint->group);
+	spokei_json_put_text(json, "version", endpoint->version);
 	spokei_json_put_text(json, "state", spoke_endpoint_state_name(info.state));
 	spokei_json_put_bool(json, "ejected", info.ejected);
 	spokei_json_put_u64(json, "in_flight", info.actives);

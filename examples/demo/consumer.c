@@ -102,7 +102,7 @@ static void calm(struct spoke_alarm *alarm)
 	(void)alarm;
 	if (spoke_consumer_tickets(self.consumer, NULL) > 0)
 		return;
-	report_say(&self.report, SPOKE_EVENT_OF_RETRY, TAG_CALM, 0, NULL,
+	report_say(&self.report, SPOKE_EVENT_OF_NONE, TAG_CALM, 0, NULL,
 		   "no call waits any more: %" PRIu64 " answered by a later attempt",
 		   self.recovered - self.calm_recovered);
 	self.calm_recovered = self.recovered;

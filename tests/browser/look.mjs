@@ -18,6 +18,7 @@ const tests = {
 		const page = await stage.open(consumer.url);
 		await isLive(page);
 		await until('two endpoints are ready', async () => await page.locator('#peers .pill', { hasText: 'Ready' }).count() === 2);
+		must(await page.locator('#peers .who', { hasText: 'spoke' }).count() === 2, 'the providers are named');
 		const calls = async () => Number((await row(page, /./).nth(1).locator('.n').nth(2).innerText()).replace(/\D/g, ''));
 		const before = await calls();
 		must(before >= 0, 'calls are a number');
@@ -119,7 +120,9 @@ const tests = {
 		const plain = await stage.open(consumer.url);
 		await isLive(plain);
 		must(!await plain.locator('#actions').isVisible(), 'buttons without a token');
-		await plain.context().close();
+		await plain.evaluate(token => { location.hash = `token=${token}`; }, consumer.token);
+		await until('a token that comes later is taken', () => plain.locator('#actions button').count());
+		must(!plain.url().includes(consumer.token), 'the token that came later stays in the address');
 		const page = await stage.open(`${consumer.url}#token=${consumer.token}`);
 		await page.locator('#actions button', { hasText: 'note' }).click();
 		must((await text(page, 'dialog p')).includes('<img'), 'the sentence is not as it is');
@@ -131,6 +134,23 @@ const tests = {
 		await until('it acts', () => consumer.said.includes('acted note'));
 		must(!page.url().includes(consumer.token), 'the token stays in the address');
 		must(page.wrong.length === 0, page.wrong.join('; '));
+		await plain.context().close();
+		await page.context().close();
+	},
+	async 'who does not look is told nothing, and who looks again is'() {
+		const page = await stage.open(consumer.url);
+		const seen = hidden => page.evaluate(hidden => {
+			Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+			document.dispatchEvent(new Event('visibilitychange'));
+		}, hidden);
+		const now = async () => (await (await fetch(consumer.url + 'status')).json()).wheel.classes.find(c => c.name === 'admin').pending;
+		await isLive(page);
+		const watched = await now();
+		await seen(true);
+		await until('its stream has ended', async () => await now() < watched);
+		await seen(false);
+		await isLive(page);
+		await until('it streams again', async () => await now() === watched);
 		await page.context().close();
 	},
 	async 'a frozen process is seen to be: on its page, and on its consumer\'s'() {

@@ -202,6 +202,22 @@ static void an_action_may_free_the_engine(void **state)
 	assert_int_equal(rig.faulty.blocks, 0);
 }
 
+static void streams_leave_room_for_who_asks(void **state)
+{
+	bool ended;
+
+	(void)state;
+	for (unsigned i = 0; i < 12; i++) {
+		int fd = adminrig_connect();
+
+		adminrig_send(fd, GET("/events"));
+		assert_has(adminrig_read(fd, &ended), " 200 OK");
+		assert_false(ended);
+	}
+	assert_int_equal(adminrig_status(GET("/events")), 503);
+	assert_int_equal(adminrig_status(GET("/metrics")), 200);
+}
+
 static void options_are_checked(void **state)
 {
 	struct spoke_admin_options good = adminrig_options();
@@ -271,6 +287,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_action_may_free_the_page_and_is_answered, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(an_action_may_free_the_engine, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(streams_leave_room_for_who_asks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(options_are_checked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_forked_child_has_none, set_up, tear_down),
 	};

@@ -96,6 +96,23 @@ static void whose_peer_closes_is_nobody_s_doing(void **state)
 	peer_close(&linkrig.conn);
 	assert_true(linkrig_until(SPOKE_LINK_CLOSED, SECOND));
 	assert_int_equal(linkrig.user, SPOKE_EVENT_OF_NONE);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, " is connected"), 1);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, " has closed its connection"), 1);
+}
+
+static void a_provider_tells_of_its_drain(void **state)
+{
+	(void)state;
+	provide_and_speak(SPOKE_OFF);
+	assert_int_equal(spoke_engine_drain(linkrig.engine, 60 * SECOND), SPOKE_OK);
+	linkrig_pass(10 * TICK);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, "drains: 1 "), 1);
+	linkrig_say(SPOKEI_READONLY);
+	linkrig_pass(10 * TICK);
+	peer_close(&linkrig.conn);
+	assert_true(linkrig_until(SPOKE_LINK_CLOSED, SECOND));
+	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, " says goodbye"), 1);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, "ended after a goodbye"), 1);
 }
 
 static void what_follows_from_silence_is_the_doing_of_heartbeats(void **state)
@@ -263,6 +280,7 @@ int main(void)
 		TEST(a_link_on_probation_recovers_by_an_answer),
 		TEST(a_provider_tells_of_each_heartbeat_missed),
 		TEST(whose_peer_closes_is_nobody_s_doing),
+		TEST(a_provider_tells_of_its_drain),
 		TEST(what_follows_from_silence_is_the_doing_of_heartbeats),
 		TEST(an_answer_that_ends_both_is_told_once),
 		TEST(the_end_of_the_engine_is_told),

@@ -42,7 +42,8 @@ struct spoke_admin_options {
 			     * NULL: 128 bits from the dice, as hex; see spoke_admin_token() */
 	const struct spoke_admin_action *actions;
 	size_t action_count;  /* at most 16 */
-	uint32_t viewers_max; /* connections at a time; beyond, they are closed. 0: 16 */
+	uint32_t viewers_max; /* connections at a time; beyond, they are closed; three quarters of
+			       * them may be streams. 0: 16 */
 	const char *hosts;    /* names under which it is asked, as by a scraper or a proxy, without
 			       * ports, as "orders,orders.example"; NULL: none */
 };

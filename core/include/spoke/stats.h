@@ -26,7 +26,7 @@ struct spoke_histogram;
 	X(CONNECTS_SELF, "attempts that led to their own start")                                   \
 	X(RESOLVES_FAILED, "names that could not be resolved")                                     \
 	X(CONNECTED, "connections made by consumers")                                              \
-	X(ACCEPTED, "connections taken by providers")                                              \
+	X(ACCEPTED, "connections taken, by providers and the page")                                \
 	X(ACCEPTS_FAILED, "errors of accept()")                                                    \
 	X(ACCEPTS_SHED, "connections closed at once for want of descriptors")                      \
 	X(ACCEPTS_REFUSED_TOTAL, "connections closed at once: over the limit in all")              \
