@@ -209,11 +209,13 @@ int values_attach(struct values *values, const char *verb, const char *pair)
 	if (!strchr(pair, '=') || *pair == '=')
 		return ending_say(VERB_USAGE, verb,
 				  "--attachment=%s: not an attachment; write KEY=VALUE", pair);
-	for (size_t i = 0; i < values->pair_count; i++)
-		if (strncmp(values->pairs[i], pair, strcspn(pair, "=") + 1) == 0)
+	for (size_t i = 0; i < values->pair_count; i++) {
+		if (strncmp(values->pairs[i], pair, strcspn(pair, "=") + 1) == 0) {
 			return ending_say(VERB_USAGE, verb,
 					  "--attachment=%s: the key is said before; leave one out",
 					  pair);
+		}
+	}
 	if (values->pair_count == VALUES_ATTACHMENTS_MAX)
 		return ending_say(VERB_USAGE, verb, "there are more than %u attachments",
 				  VALUES_ATTACHMENTS_MAX);
