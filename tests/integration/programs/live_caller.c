@@ -109,8 +109,7 @@ static void count_answer(struct ends *ends, uint32_t *by_id, const struct call *
 /* Its deadline has passed, which a provider that was held up may find out first. */
 static bool is_timeout(int error)
 {
-	return error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT ||
-	       error == SPOKE_EEXPIRED;
+	return error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT || error == SPOKE_EEXPIRED;
 }
 
 static void count_failure(const struct spoke_result *result)

@@ -80,8 +80,7 @@ static void say_table(void)
 /* Its deadline has passed, which a provider that was held up may find out first. */
 static bool is_timeout(int error)
 {
-	return error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT ||
-	       error == SPOKE_EEXPIRED;
+	return error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT || error == SPOKE_EEXPIRED;
 }
 
 static void count(const struct call *call, const struct spoke_result *result)
