@@ -30,12 +30,16 @@ export class Stage {
 		this.folder = mkdtempSync(join(tmpdir(), 'spoke-browser-'));
 		this.processes = [];
 	}
-	async process(role, name, ...more) {
-		const child = spawn(this.program, [role, name, `file://${this.folder}/providers`, ...more], { stdio: ['ignore', 'pipe', 'inherit'] });
+	start(words) {
+		const child = spawn(this.program, words, { stdio: ['ignore', 'pipe', 'inherit'] });
 		const it = { child, said: '', ended: null };
 		child.stdout.on('data', bytes => { it.said += bytes; });
 		child.on('exit', (code, signal) => { it.ended = { code, signal }; });
 		this.processes.push(it);
+		return it;
+	}
+	async process(role, name, ...more) {
+		const it = this.start([role, name, `file://${this.folder}/providers`, ...more]);
 		const [, address, token] = await until(`${name} shows its page`, () => /^page (\S+) (\S+)$/m.exec(it.said));
 		return Object.assign(it, { name, address, token, url: `http://${address}/` });
 	}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The page of <spoke/admin.h> in a real browser: Debian's chromium, moved by playwright-core.
 #
-#   sh tests/browser/run.sh [<build folder>]     build/dev, with its target page_host
+#   sh tests/browser/run.sh [<build folder>]     build/dev, with its targets page_host and product
 #
 # What it sees is kept as pictures in build/browser/. On Debian 12 as root a missing browser is a
 # failure, for it could be installed; elsewhere all of this is left out.
@@ -30,10 +30,12 @@ if [ -n "$missing" ]; then
 	echo "tests/browser: left out, for there are no$missing"
 	exit 0
 fi
-if [ ! -x "$build/tests/browser/page_host" ]; then
-	echo "tests/browser: no $build/tests/browser/page_host: cmake --build $build --target page_host" >&2
-	exit 1
-fi
+for program in tests/browser/page_host examples/demo_driver; do
+	if [ ! -x "$build/$program" ]; then
+		echo "tests/browser: no $build/$program: cmake --build $build" >&2
+		exit 1
+	fi
+done
 
 mkdir -p $out
 if ! cmp -s tests/browser/package-lock.json $out/installed.json; then
@@ -43,4 +45,5 @@ if ! cmp -s tests/browser/package-lock.json $out/installed.json; then
 fi
 cp tests/browser/*.mjs $out/
 rm -f $out/*.png
+node $out/demo.mjs "$build/examples/demo_driver" $out
 exec node $out/look.mjs "$build/tests/browser/page_host" $out
