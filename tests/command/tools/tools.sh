@@ -22,7 +22,7 @@ trap 'exit 2' HUP INT TERM
 fail() {
 	echo "$*"
 	for said in "$work"/*; do
-		[ -f "$said" ] && sed "s|^|${said##*/}: |" "$said"
+		[ -f "$said" ] && cut -c1-500 "$said" | sed "s|^|${said##*/}: |"
 	done
 	exit 1
 }
@@ -127,8 +127,8 @@ tap)
 	end "$server"
 	begin nobody "$spoke" tap :0 "$target" --quiet
 	ends 4 "$spoke" call "$address" demo.EchoService.echo --retries 0 --timeout 20s
-	grep -q 'closed: ' "$work/nobody" || fail "not told that nobody is there"
 	end "$process"
+	grep -q 'closed: ' "$work/nobody" || fail "not told that nobody is there"
 	ends 2 "$spoke" tap nowhere "$target"
 	ends 2 "$spoke" tap :0
 	;;
