@@ -56,7 +56,8 @@ stage() {
 	seconds "$name" $(($(now_ms) - stage_ms)) >>$logs/seconds
 }
 
-# beside <name> <command...>: a stage that runs while others do, until it is met. One at a time.
+# beside <name> <command...>: a stage that runs while others do, until it is met; one at a time. Builds and
+# the simulator are nice to it.
 beside() {
 	beside_log=$logs/$(echo "$1" | tr ' ' -).log
 	beside_ms=$(now_ms)
@@ -67,8 +68,10 @@ beside() {
 
 meet() { # <name>
 	echo "== $1"
-	wait "$beside_process" || give_up "$1" "$beside_log"
+	wait "$beside_process"
+	verdict=$?
 	beside_process=
+	[ $verdict = 0 ] || give_up "$1" "$beside_log"
 	tail -n 1 "$beside_log"
 	seconds "$1, beside others" $(($(now_ms) - beside_ms)) >>$logs/seconds
 }
@@ -81,7 +84,7 @@ configure() { # <preset>: unless it stands as the presets say
 }
 
 build() { # <preset> [target]
-	configure "$1" && cmake --build --preset "$1" -j "$jobs" ${2:+--target "$2"}
+	configure "$1" && nice cmake --build --preset "$1" -j "$jobs" ${2:+--target "$2"}
 }
 
 test_timeout=300 # seconds, of one program
@@ -108,9 +111,9 @@ verdict() { # <what was tested>: reads the last stage's log
 # simulate <seeds>: two halves at a time.
 simulate() {
 	half=$(($1 / 2))
-	build/release/tests/sim/sim --seeds $half >$logs/seeds-1 2>&1 &
+	nice build/release/tests/sim/sim --seeds $half >$logs/seeds-1 2>&1 &
 	first=$!
-	build/release/tests/sim/sim --seeds $half --first $((half + 1)) >$logs/seeds-2 2>&1 &
+	nice build/release/tests/sim/sim --seeds $half --first $((half + 1)) >$logs/seeds-2 2>&1 &
 	second=$!
 	failed=0
 	wait $first || { failed=1 && cat $logs/seeds-1; }
