@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #define WANTED_MAX 1024u
-#define WISHES_MAX (4 * WANTED_MAX) /* with those that are still to be taken back */
+#define WISHES_MAX 4096u            /* with those that are still to be taken back */
 #define END_NS UINT64_C(3000000000) /* for taking back, after free() */
 #define RETRY_MIN_NS UINT64_C(10000000)
 #define RETRY_MAX_NS UINT64_C(86400000000000)

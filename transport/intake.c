@@ -68,10 +68,8 @@ static enum spokei_intake_result read_frame(struct spokei_intake *intake, struct
 	return SPOKEI_INTAKE_MESSAGE;
 }
 
-/* Inline, for it is worth it in the one caller that reads all that comes. */
-inline enum spokei_intake_result spokei_intake_next(struct spokei_intake *intake,
-						    struct spoke_span *bytes,
-						    struct spokei_message *ret_message)
+enum spokei_intake_result spokei_intake_next(struct spokei_intake *intake, struct spoke_span *bytes,
+					     struct spokei_message *ret_message)
 {
 	struct spokei_buffer *kept = &intake->kept;
 

@@ -112,7 +112,10 @@ void spokei_json_span(struct spokei_json *json, const void *bytes, size_t len)
 		at += run;
 		left -= run;
 	}
-	put(json, "...\"" + (len <= SPOKEI_JSON_TEXT ? 3 : 0), len <= SPOKEI_JSON_TEXT ? 1 : 4);
+	if (len <= SPOKEI_JSON_TEXT)
+		put(json, "\"", 1);
+	else
+		put(json, "...\"", 4);
 }
 
 void spokei_json_text(struct spokei_json *json, const char *text)
