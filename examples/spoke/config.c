@@ -53,21 +53,6 @@ static int check(const char *path)
 
 /* --- explaining */
 
-/* "[consumer], [service.NAME]" */
-static void print_sections(const char *sections)
-{
-	const char *before = "[";
-
-	while (*sections) {
-		size_t len = strcspn(sections, ",");
-
-		printf("%s%.*s]", before, (int)len, sections);
-		before = ", [";
-		sections += len + strspn(sections + len, ", ");
-	}
-	printf("\n");
-}
-
 /* The indented lines below a key. */
 static void print_key(const struct spoke_config_key *key)
 {
@@ -96,7 +81,8 @@ static int explain_one(const char *name)
 			continue;
 		if (found)
 			printf("\n");
-		print_sections(walk.key.sections);
+		config_print_sections(walk.key.sections);
+		printf("\n");
 		print_key(&walk.key);
 		found = true;
 	}
@@ -121,7 +107,8 @@ static int explain_all(void)
 	while (config_walk(&walk)) {
 		if (walk.first) {
 			printf("\n");
-			print_sections(walk.key.sections);
+			config_print_sections(walk.key.sections);
+			printf("\n");
 		}
 		print_key(&walk.key);
 	}

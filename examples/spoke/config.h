@@ -20,6 +20,9 @@ struct config_walk {
 /* The next key; false: there was the last one. */
 bool config_walk(struct config_walk *walk);
 
+/* Prints where keys may stand, as "[consumer], [service.NAME]". */
+void config_print_sections(const char *sections);
+
 /* Prints the page, as mdoc(7). */
 void config_print_manual(void);
 

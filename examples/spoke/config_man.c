@@ -121,21 +121,6 @@ static const char foot[] = ".El\n"
 			   ".Xr spoke 1 ,\n"
 			   ".Xr spoke 3\n";
 
-/* "[consumer], [service.NAME]" as a heading. */
-static void print_heading(const char *sections)
-{
-	const char *before = ".Ss Keys in [";
-
-	while (*sections) {
-		size_t len = strcspn(sections, ",");
-
-		printf("%s%.*s]", before, (int)len, sections);
-		before = ", [";
-		sections += len + strspn(sections + len, ", ");
-	}
-	printf("\n.Bl -tag -width Ds\n");
-}
-
 static void print_key(const struct spoke_config_key *key)
 {
 	printf(".It Ic %s", key->name);
@@ -156,8 +141,11 @@ void config_print_manual(void)
 	while (config_walk(&walk)) {
 		if (walk.first && open)
 			printf(".El\n");
-		if (walk.first)
-			print_heading(walk.key.sections);
+		if (walk.first) {
+			printf(".Ss Keys in ");
+			config_print_sections(walk.key.sections);
+			printf("\n.Bl -tag -width Ds\n");
+		}
 		open = true;
 		print_key(&walk.key);
 	}

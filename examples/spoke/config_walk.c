@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "examples/spoke/config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static bool key_at(size_t index, struct spoke_config_key *ret_key)
@@ -53,4 +54,17 @@ bool config_walk(struct config_walk *walk)
 	walk->group = next;
 	walk->next = next;
 	return find_member(walk);
+}
+
+void config_print_sections(const char *sections)
+{
+	const char *before = "[";
+
+	while (*sections) {
+		size_t len = strcspn(sections, ",");
+
+		printf("%s%.*s]", before, (int)len, sections);
+		before = ", [";
+		sections += len + strspn(sections + len, ", ");
+	}
 }
