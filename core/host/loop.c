@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libev as the loop. One of our own is run a round at a time, with begin before what libev has
- * found and turn behind it. In a loop of the user's a check watcher of the highest priority and one
- * of the lowest bracket all descriptors as begin and turn; a prepare watcher settles. One absolute
- * timerfd wakes the wheel: it is armed anew only when the wheel wants to be woken earlier than it
- * stands, and never by libev's timers, which are twice as late. The owner's thread, but for wake().
+ * found and turn behind it; rounds that look and find nothing, as those of a loop that spins, cost
+ * one epoll_wait() and readings of the clock, and nobody hears of them. In a loop of the user's a
+ * check watcher of the highest priority and one of the lowest bracket all descriptors as begin and
+ * turn; a prepare watcher settles. One absolute timerfd wakes the wheel: it is armed anew only when
+ * the wheel wants to be woken earlier than it stands, and never by libev's timers, which are twice
+ * as late. The owner's thread, but for wake().
  *
  * A forked child shares the descriptors of epoll, timer and wake-up with its parent. There the loop
  * calls nobody, and nothing here reads, writes or sets one of them: they are closed, that is all.
@@ -13,6 +15,7 @@
 #include "core/host/loop.h"
 
 #include "core/host/ahead.h"
+#include "core/host/clock.h"
 #include "core/host/forks.h"
 #include "core/host/works.h"
 
@@ -32,6 +35,7 @@ struct host_loop {
 	unsigned forks;    /* as they were when it was opened */
 	unsigned inside;   /* functions of the owner's that are being called */
 	unsigned ready;    /* descriptors served in this round */
+	uint64_t spin_ns;  /* a wait looks again and again for so long before it sleeps */
 	uint64_t armed_ns; /* what the timerfd is set to; UINT64_MAX: not set */
 	const struct spoke_loop_up *up;
 	void *arg;
@@ -192,6 +196,25 @@ static void invoke_pending(struct ev_loop *ev)
 	ev_invoke_pending(ev);
 }
 
+/* Looks until something is found, which is the round then, or for as long as the loop spins. */
+static bool has_found(struct host_loop *loop)
+{
+	uint64_t until_ns = 0;
+
+	for (;;) {
+		uint64_t now_ns;
+
+		(void)ev_run(loop->ev, EVRUN_NOWAIT);
+		if (loop->begun)
+			return true;
+		now_ns = spokei_clock_now(NULL);
+		if (until_ns == 0)
+			until_ns = now_ns + loop->spin_ns;
+		else if (now_ns >= until_ns)
+			return false;
+	}
+}
+
 static void do_round(struct host_loop *loop, bool wait)
 {
 	settle(loop);
@@ -200,7 +223,10 @@ static void do_round(struct host_loop *loop, bool wait)
 	loop->begun = false;
 	wait = wait && !loop->at_once;
 	loop->at_once = false;
-	(void)ev_run(loop->ev, wait ? EVRUN_ONCE : EVRUN_NOWAIT);
+	if (!wait)
+		(void)ev_run(loop->ev, EVRUN_NOWAIT);
+	else if (loop->spin_ns == 0 || !has_found(loop))
+		(void)ev_run(loop->ev, EVRUN_ONCE);
 	if (!loop->begun)
 		begin(loop);
 	turn(loop);
@@ -360,6 +386,14 @@ static void host_loop_wake_at(void *handle, uint64_t ns)
 		host_loop_again(loop); /* cannot be; better busy than asleep */
 }
 
+static void host_loop_spin(void *handle, uint64_t ns)
+{
+	struct host_loop *loop = handle;
+
+	SPOKE_ASSERT(loop->own);
+	loop->spin_ns = ns;
+}
+
 static void host_loop_wake(void *handle)
 {
 	struct host_loop *loop = handle;
@@ -417,6 +451,7 @@ const struct spoke_loop spokei_host_loop = {
 	.watch = host_loop_watch,
 	.wake_at = host_loop_wake_at,
 	.again = host_loop_again,
+	.spin = host_loop_spin,
 	.wake = host_loop_wake,
 	.run = host_loop_run,
 	.round = host_loop_round,
