@@ -11,7 +11,8 @@
 #   sh tests/bench/run.sh balance [--quick] [--check]
 #                                                   CPU time of choosing one of 3 to 1,000 providers,
 #                                                   for each balancer
-#   sh tests/bench/run.sh rpc [--quick] [--unix]    calls against a raw echo on libev, and that one
+#   sh tests/bench/run.sh rpc [--quick] [--unix] [--spin]
+#                                                   calls against a raw echo on libev, and that one
 #                                                   against its twin on bare epoll; the server on
 #                                                   core 0, the client on core 1
 #
@@ -24,7 +25,8 @@
 # providers, target for 100 of them. What goes on, and which targets were reached, goes to stderr.
 # --quick takes less than 30 s (timers; leaves out the large sizes; memory, idle: a tenth of the
 # connections and calls; balance: of the picks) or 60 s (rpc; 2 repetitions of 3 patterns). --unix
-# adds rows over a unix socket. rpc fails when a call failed or a process died, memory and idle
+# adds rows over a unix socket. --spin measures the peers that look for 50 us before they sleep, and
+# them alone: spoke and bare epoll, which are compared with nobody else. rpc fails when a call failed or a process died, memory and idle
 # when a target was missed, idle also when a connection was lost, balance when a target was missed
 # and --check was said. More options, for looking closer, are those of the programs themselves:
 # --help.
