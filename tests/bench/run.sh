@@ -11,6 +11,10 @@
 #   sh tests/bench/run.sh balance [--quick] [--check]
 #                                                   CPU time of choosing one of 3 to 1,000 providers,
 #                                                   for each balancer
+#   sh tests/bench/run.sh cost [--quick | --functions | --lines] [--plain]
+#   sh tests/bench/run.sh cost --check | --update   instructions of a call, both sides, where they
+#                                                   go, what features cost, and whether they have
+#                                                   become more than tests/bench/cost/ratchet.txt
 #   sh tests/bench/run.sh rpc [--quick] [--unix]    calls against a raw echo on libev, and that one
 #                                                   against its twin on bare epoll; the server on
 #                                                   core 0, the client on core 1
@@ -21,20 +25,22 @@
 # cpu_us_per_call (both sides), and the ratio of the peer's calls/s to spoke's (below 1: spoke is
 # better); a line that begins with # says that a row was disturbed or does not count. memory, idle:
 # figure, value, unit, target. balance: balancer, what was measured, ns for each number of
-# providers, target for 100 of them. What goes on, and which targets were reached, goes to stderr.
+# providers, target for 100 of them. cost: floor, room, instructions of a call while 64 wait at a time
+# and while it is alone, share; then feature, depth, what its stand-ins save, what its lines elsewhere
+# have, share, target of 3 %. What goes on, and which targets were reached, goes to stderr.
 # --quick takes less than 30 s (timers; leaves out the large sizes; memory, idle: a tenth of the
 # connections and calls; balance: of the picks) or 60 s (rpc; 2 repetitions of 3 patterns). --unix
 # adds rows over a unix socket. rpc fails when a call failed or a process died, memory and idle
 # when a target was missed, idle also when a connection was lost, balance when a target was missed
-# and --check was said. More options, for looking closer, are those of the programs themselves:
-# --help.
+# and --check was said, cost when calls have become dearer. More options, for looking closer, are
+# those of the programs themselves: --help; of cost tests/bench/cost/run.sh has them.
 #
 # Missing Debian packages are installed, for which alone root is needed.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 
 usage() {
-	echo "usage: sh tests/bench/run.sh timers|rpc|memory|idle|balance [--quick] [option...]" >&2
+	echo "usage: sh tests/bench/run.sh timers|rpc|memory|idle|balance|cost [--quick] [option...]" >&2
 	exit 2
 }
 
@@ -42,6 +48,7 @@ suite=${1:-}
 case $suite in
 timers) peers='libev-dev libuv1-dev libevent-dev' ;;
 rpc | memory | idle | balance) peers='libev-dev' ;;
+cost) peers='libev-dev valgrind' ;;
 *) usage ;;
 esac
 shift
@@ -72,5 +79,6 @@ packages="gcc cmake ninja-build pkg-config libmsgpack-dev libcmocka-dev $peers"
 ensure_packages quietly $packages || exit 1
 
 quietly configure cmake --preset release
+[ "$suite" != cost ] || exec sh tests/bench/cost/run.sh "$@"
 quietly build cmake --build --preset release --target "bench_$suite"
 exec "build/release/tests/bench/bench_$suite" "$@"
