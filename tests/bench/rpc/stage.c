@@ -208,6 +208,7 @@ int stage_play(const char *role, const struct rpc_peer *peer)
 
 	stage = map_stage(STAGE_FD);
 	plan = stage->plan;
+	plan.spin_ns = peer->spin_ns;
 	if (strcmp(role, STAGE_SERVER) == 0) {
 		host_pin(plan.server_cpu);
 		host_calls = &stage->server;
