@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_MAX 64
+#define ROWS_MAX 128
 
 static struct report_row rows[ROWS_MAX];
 static uint32_t count;
