@@ -21,6 +21,7 @@
 #define RUNNING_ON_VALGRIND 0
 #endif
 
+#define TIMEOUT_NS (600000 * HOST_MS) /* callgrind takes its time */
 #define WARM_CALLS 20000u
 #define CALLS 20000u
 #define CONNECTIONS_MAX 5000u /* each has two ends here */
@@ -44,7 +45,7 @@ int count_point(const char *curve_name, const char *size, const char *runner_nam
 		host_die("%s is not on this curve", runner_name);
 	must("engine", spoke_engine_new(NULL, &engine));
 	plan.port = load_serve(engine, &plan);
-	load = load_open(engine, &plan);
+	load = load_open(engine, &plan, TIMEOUT_NS);
 	load_repeat(load, WARM_CALLS);
 	CALLGRIND_START_INSTRUMENTATION;
 	load_repeat(load, CALLS);

@@ -17,7 +17,6 @@
 
 #define SECOND_NS (1000 * HOST_MS)
 #define HOUR_NS (3600 * SECOND_NS)
-#define TIMEOUT_NS SECOND_NS
 #define PENDING_MORE 65536u          /* than those that wait */
 #define TICKET_BYTES 4096u           /* that a ticket may keep */
 #define AT_ONCE 500u                 /* connections or calls between two turns */
@@ -32,6 +31,7 @@ struct line {
 struct load {
 	struct spoke_engine *engine;
 	const struct rpc_plan *plan;
+	uint64_t timeout_ns;
 	struct meter *meter; /* NULL: `left` is counted down */
 	uint64_t left;
 	struct spoke_consumer *consumer; /* the first one */
@@ -90,7 +90,7 @@ static struct spoke_consumer *open_consumer(struct load *load, uint32_t endpoint
 		.url = urls[0],
 		.more_urls = pointers + 1,
 		.more_count = endpoints - 1,
-		.timeout_ns = TIMEOUT_NS,
+		.timeout_ns = load->timeout_ns,
 		.pending_max = plan->kept + PENDING_MORE,
 		.failback_tasks_max = plan->parked + 1,
 		.failback_bytes_max = ((size_t)plan->parked + 1) * TICKET_BYTES,
@@ -191,6 +191,19 @@ static uint32_t call_some(struct load *load, struct spoke_method *method, uint32
 		must("call that waits", error);
 	}
 	return count;
+}
+
+/* The first call on each connection, which takes memory. */
+static void call_all(struct load *load)
+{
+	for (uint32_t i = 0; i < load->line_count; i++) {
+		must("call",
+		     spoke_call(load->lines[i].method, load->args, NULL, answer_done, load, NULL));
+		while (i + 1 - load->answered >= AT_ONCE)
+			turn(load);
+	}
+	while (load->answered < load->line_count)
+		turn(load);
 }
 
 static void keep_calls(struct load *load, const char *name, uint32_t count)
@@ -311,15 +324,18 @@ static void make_args(struct load *load)
 		host_die("spoke: no argument");
 }
 
-struct load *load_open(struct spoke_engine *engine, const struct rpc_plan *plan)
+struct load *load_open(struct spoke_engine *engine, const struct rpc_plan *plan,
+		       uint64_t timeout_ns)
 {
 	struct load *load = host_memory(1, sizeof(*load));
 
 	load->engine = engine;
 	load->plan = plan;
+	load->timeout_ns = timeout_ns;
 	load->idle_end = &load->idle_first;
 	make_args(load);
 	connect_all(load);
+	call_all(load);
 	if (plan->kept > 0)
 		keep_calls(load, "keep", plan->kept);
 	if (plan->parked > 0)

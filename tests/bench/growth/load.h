@@ -23,8 +23,9 @@ void must(const char *what, int error);
 uint16_t load_serve(struct spoke_engine *engine, const struct rpc_plan *plan);
 
 /* Makes a client and waits until all that shall wait does. It stays until the program ends, as its
- * engine. */
-struct load *load_open(struct spoke_engine *engine, const struct rpc_plan *plan);
+ * engine. `timeout_ns` is that of the calls that are measured. */
+struct load *load_open(struct spoke_engine *engine, const struct rpc_plan *plan,
+		       uint64_t timeout_ns);
 
 /* Begins the calls of the plan, and goes on with them until the meter is over. */
 void load_measure(struct load *load, struct meter *meter);

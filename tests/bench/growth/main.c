@@ -21,7 +21,8 @@
 
 #define SETUP_NS                                                                                   \
 	(30000 * HOST_MS) /* a client may take for a million calls, or 10,000 connections */
-#define RETRIES 24u       /* measurements that are repeated because others used the CPUs, in all */
+#define TIMEOUT_NS (1000 * HOST_MS) /* of a call */
+#define RETRIES 24u
 #define DESCRIPTORS_MORE 64u
 
 struct options {
@@ -29,15 +30,16 @@ struct options {
 	bool instructions;
 	uint32_t reps;    /* 0: as quick says */
 	uint64_t span_ms; /* 0: as quick says */
+	uint32_t retries; /* of measurements, in all, because others used the CPUs */
 	int server_cpu;
 	int client_cpu;
 	const char *only;  /* one curve; NULL: all */
+	int64_t size;      /* one size; -1: all */
 	const char *plots; /* a folder */
 };
 
 struct bench {
 	struct options options;
-	uint32_t retries;
 	bool has_failed;
 };
 
@@ -58,7 +60,7 @@ static void drive(const struct rpc_plan *plan, struct meter *meter)
 	struct load *load;
 
 	must("engine", spoke_engine_new(NULL, &engine));
-	load = load_open(engine, plan);
+	load = load_open(engine, plan, TIMEOUT_NS);
 	load_measure(load, meter);
 	load_check(load);
 }
@@ -74,7 +76,7 @@ static const struct rpc_peer growing_spoke = {
 static void run_point(struct bench *bench, const struct curve *curve, uint32_t point,
 		      const struct runner *runner)
 {
-	const struct options *options = &bench->options;
+	struct options *options = &bench->options;
 	const struct rpc_peer *peer = runner->is_raw ? &rpc_raw_libev : &growing_spoke;
 	struct rpc_plan plan = curve_plan(curve, curve->sizes[point], runner);
 	struct rpc_report report;
@@ -86,8 +88,8 @@ static void run_point(struct bench *bench, const struct curve *curve, uint32_t p
 	plan.warm_ns = (options->quick ? 80 : 150) * HOST_MS;
 	plan.span_ns = options->span_ms * HOST_MS;
 	end = stage_measure(peer, &plan, &report);
-	while (end == STAGE_OK && report.foreign > REPORT_FOREIGN_MAX && bench->retries > 0) {
-		bench->retries--;
+	while (end == STAGE_OK && report.foreign > REPORT_FOREIGN_MAX && options->retries > 0) {
+		options->retries--;
 		end = stage_measure(peer, &plan, &report);
 	}
 	if (end == STAGE_OK) {
@@ -108,10 +110,11 @@ static void print_row(const struct curve *curve, uint32_t point, const struct ru
 
 	if (row == NULL)
 		return;
-	(void)printf("%s\t%u\t%s\t%.0f\t%.1f\t%.1f\t%.3f\t%.4f\t%.4f\t", curve->name,
+	(void)printf("%s\t%u\t%s\t%.0f\t%.1f\t%.1f\t%.3f\t%.3f\t%.4f\t%.4f\t", curve->name,
 		     curve->sizes[point], runner->name, report_median(row, REPORT_CALLS_PER_S),
 		     report_median(row, REPORT_P50_US), report_median(row, REPORT_P99_US),
-		     report_median(row, REPORT_CPU_US), report_median(row, REPORT_SERVER_CALLS),
+		     report_median(row, REPORT_CPU_US), report_median(row, REPORT_SERVER_CPU_US),
+		     report_median(row, REPORT_SERVER_CALLS),
 		     report_median(row, REPORT_CLIENT_CALLS));
 	if (report_ratio(row, raw, &ratio))
 		(void)printf("%.3f\t%.3f\n", ratio,
@@ -130,6 +133,8 @@ static void print_row(const struct curve *curve, uint32_t point, const struct ru
 static bool takes_part(const struct options *options, const struct curve *curve, uint32_t point,
 		       const struct runner *runner)
 {
+	if (options->size >= 0)
+		return curve->sizes[point] == options->size;
 	return !options->quick || (curve->is_quick[point] && runner->is_quick);
 }
 
@@ -150,7 +155,7 @@ static void run_curve(struct bench *bench, const struct curve *curve)
 	for (uint32_t i = 0; i < curve->size_count; i++)
 		for (uint32_t j = 0; j < curve->runner_count; j++)
 			print_row(curve, i, &curve->runners[j]);
-	if (!draw_curve(curve, options->plots)) {
+	if (options->size < 0 && !draw_curve(curve, options->plots)) {
 		bench->has_failed = true;
 		(void)fprintf(stderr, "%s: no plot in %s\n", curve->name, options->plots);
 	}
@@ -160,8 +165,9 @@ static void run_curve(struct bench *bench, const struct curve *curve)
 
 static _Noreturn void usage(void)
 {
-	(void)fputs("usage: bench_growth [--quick] [--reps <1-16>] [--span <ms>] [--only <curve>]\n"
-		    "                    [--plots <folder>] [--instructions]\n"
+	(void)fputs("usage: bench_growth [--quick] [--reps <1-16>] [--span <ms>] \n"
+		    "                    [--only <curve>] [--size <number>] [--plots <folder>] "
+		    "[--instructions]\n"
 		    "                    [--server-cpu <number>] [--client-cpu <number>]\n",
 		    stderr);
 	exit(2);
@@ -181,6 +187,8 @@ static void read_option(struct options *options, const char *word, const char *v
 {
 	if (strcmp(word, "--reps") == 0)
 		options->reps = (uint32_t)read_number(value, REPORT_REPS_MAX);
+	else if (strcmp(word, "--retries") == 0)
+		options->retries = (uint32_t)read_number(value, UINT32_MAX);
 	else if (strcmp(word, "--span") == 0)
 		options->span_ms = read_number(value, 60000);
 	else if (strcmp(word, "--server-cpu") == 0)
@@ -189,6 +197,8 @@ static void read_option(struct options *options, const char *word, const char *v
 		options->client_cpu = (int)read_number(value, 1023);
 	else if (strcmp(word, "--only") == 0 && curve_find(value) != NULL)
 		options->only = value;
+	else if (strcmp(word, "--size") == 0)
+		options->size = (int64_t)read_number(value, UINT32_MAX);
 	else if (strcmp(word, "--plots") == 0 && *value != '\0')
 		options->plots = value;
 	else
@@ -197,7 +207,11 @@ static void read_option(struct options *options, const char *word, const char *v
 
 static struct options read_options(int argc, char **argv)
 {
-	struct options options = { .server_cpu = 0, .client_cpu = 1, .plots = "build/bench" };
+	struct options options = { .server_cpu = 0,
+				   .client_cpu = 1,
+				   .size = -1,
+				   .retries = RETRIES,
+				   .plots = "build/bench" };
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--quick") == 0)
@@ -232,7 +246,7 @@ static void make_room(void)
 
 int main(int argc, char **argv)
 {
-	struct bench bench = { .retries = RETRIES };
+	struct bench bench = { 0 };
 
 	if (argc == 3 && (strcmp(argv[1], STAGE_SERVER) == 0 || strcmp(argv[1], STAGE_CLIENT) == 0))
 		return stage_play(argv[1], strcmp(argv[2], growing_spoke.name) == 0
@@ -245,7 +259,7 @@ int main(int argc, char **argv)
 	if (bench.options.instructions)
 		return count_curves(bench.options.only, bench.options.quick) ? 0 : 1;
 	(void)puts("curve\tsize\tpeer\tcalls_per_s\tp50_us\tp99_us\tcpu_us_per_call"
-		   "\tserver_syscalls\tclient_syscalls\tratio\tcpu_ratio");
+		   "\tserver_cpu_us\tserver_syscalls\tclient_syscalls\tratio\tcpu_ratio");
 	for (unsigned i = 0; i < CURVES; i++)
 		if (bench.options.only == NULL || strcmp(bench.options.only, curves[i].name) == 0)
 			run_curve(&bench, &curves[i]);
