@@ -102,7 +102,9 @@ static bool count_curve(const struct curve *curve, bool is_quick)
 			if (strcmp(curve->name, "connections") == 0 && size > CONNECTIONS_MAX)
 				size = CONNECTIONS_MAX;
 			instructions = count(curve, size, runner);
-			printf("%s\t%u\t%s\t%.1f\n", curve->name, size, runner->name, instructions);
+			if (instructions > 0)
+				printf("%s\t%u\t%s\t%.1f\n", curve->name, size, runner->name,
+				       instructions);
 			(void)fflush(stdout);
 			good = good && instructions > 0;
 		}
