@@ -14,6 +14,11 @@
 #   sh tests/bench/run.sh rpc [--quick] [--unix]    calls against a raw echo on libev, and that one
 #                                                   against its twin on bare epoll; the server on
 #                                                   core 0, the client on core 1
+#   sh tests/bench/run.sh growth [--quick] [--plots FOLDER]
+#                                                   calls while connections, calls that wait,
+#                                                   endpoints or tickets become more, beside a raw
+#                                                   echo; plots in FOLDER, else in build/bench.
+#                                                   --instructions: by callgrind, in one process
 #
 # Prints TSV on stdout, medians of 5 repetitions, for balance of 9. timers: workload, n, peer, value,
 # unit, and the ratio to spoke as its engine uses it (above 1: spoke is better). rpc: pattern
@@ -21,9 +26,11 @@
 # cpu_us_per_call (both sides), and the ratio of the peer's calls/s to spoke's (below 1: spoke is
 # better); a line that begins with # says that a row was disturbed or does not count. memory, idle:
 # figure, value, unit, target. balance: balancer, what was measured, ns for each number of
-# providers, target for 100 of them. What goes on, and which targets were reached, goes to stderr.
+# providers, target for 100 of them. growth: curve, size, peer, figures as those of rpc, and the
+# ratios of calls/s and of CPU per call to those of the raw echo; fails as rpc does. What goes on,
+# and which targets were reached, goes to stderr.
 # --quick takes less than 30 s (timers; leaves out the large sizes; memory, idle: a tenth of the
-# connections and calls; balance: of the picks) or 60 s (rpc; 2 repetitions of 3 patterns). --unix
+# connections and calls; balance: of the picks) or 60 s (rpc, growth; 2 repetitions of 3 patterns, of some sizes). --unix
 # adds rows over a unix socket. rpc fails when a call failed or a process died, memory and idle
 # when a target was missed, idle also when a connection was lost, balance when a target was missed
 # and --check was said. More options, for looking closer, are those of the programs themselves:
@@ -34,14 +41,14 @@ set -u
 cd "$(dirname "$0")/../.." || exit 2
 
 usage() {
-	echo "usage: sh tests/bench/run.sh timers|rpc|memory|idle|balance [--quick] [option...]" >&2
+	echo "usage: sh tests/bench/run.sh timers|rpc|memory|idle|balance|growth [--quick] [option...]" >&2
 	exit 2
 }
 
 suite=${1:-}
 case $suite in
 timers) peers='libev-dev libuv1-dev libevent-dev' ;;
-rpc | memory | idle | balance) peers='libev-dev' ;;
+rpc | memory | idle | balance | growth) peers='libev-dev' ;;
 *) usage ;;
 esac
 shift

@@ -7,10 +7,13 @@
 
 #include <spoke/engine.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #if __has_include(<valgrind/callgrind.h>)
@@ -26,64 +29,104 @@
 #define CALLS 20000u
 #define CONNECTIONS_MAX 5000u /* each has two ends here */
 
-int count_point(const char *curve_name, const char *size, const char *runner_name)
+static void start_counting(void)
 {
-	const struct curve *curve = curve_find(curve_name);
+	CALLGRIND_START_INSTRUMENTATION;
+}
+
+static void stop_counting(void)
+{
+	CALLGRIND_STOP_INSTRUMENTATION;
+}
+
+static struct rpc_plan find_plan(const char *name, const char *size, const char *runner)
+{
+	const struct curve *curve = curve_find(name);
+
+	for (uint32_t i = 0; curve && i < curve->runner_count; i++)
+		if (strcmp(curve->runners[i].name, runner) == 0)
+			return curve_plan(curve, (uint32_t)strtoul(size, NULL, 10),
+					  &curve->runners[i]);
+	host_die("there is no %s of %s", runner, name);
+}
+
+int count_point(const char *curve, const char *size, const char *runner)
+{
+	struct rpc_plan plan = find_plan(curve, size, runner);
 	struct spoke_engine *engine;
-	struct rpc_plan plan = { 0 };
 	struct load *load;
 
-	if (curve == NULL)
-		host_die("%s is no curve", curve_name);
 	if (!RUNNING_ON_VALGRIND)
 		host_die("only callgrind can count, and valgrind's headers have to be there");
-	for (uint32_t i = 0; i < curve->runner_count; i++)
-		if (strcmp(curve->runners[i].name, runner_name) == 0)
-			plan = curve_plan(curve, (uint32_t)strtoul(size, NULL, 10),
-					  &curve->runners[i]);
-	if (plan.total == 0)
-		host_die("%s is not on this curve", runner_name);
 	must("engine", spoke_engine_new(NULL, &engine));
 	plan.port = load_serve(engine, &plan);
 	load = load_open(engine, &plan, TIMEOUT_NS);
 	load_repeat(load, WARM_CALLS);
-	CALLGRIND_START_INSTRUMENTATION;
+	start_counting();
 	load_repeat(load, CALLS);
-	CALLGRIND_STOP_INSTRUMENTATION;
+	stop_counting();
 	load_check(load);
 	return 0;
+}
+
+/* Between fork and exec. */
+static _Noreturn void become(int output, const char *curve, const char *size, const char *runner)
+{
+	char self[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (len > 0 && dup2(output, STDERR_FILENO) == STDERR_FILENO) {
+		self[len] = '\0';
+		(void)execlp("valgrind", "valgrind", "--tool=callgrind", "--instr-atstart=no",
+			     "--callgrind-out-file=/dev/null", self, COUNT_POINT, curve, size,
+			     runner, (char *)NULL);
+		(void)fputs("valgrind is not there\n", stderr);
+	}
+	_exit(127);
+}
+
+/* What callgrind says at its end; what else is said goes to stderr. */
+static double read_sum(FILE *output)
+{
+	static const char mark[] = "Collected : ";
+	char line[256];
+	double sum = 0;
+
+	while (fgets(line, sizeof(line), output) != NULL) {
+		const char *at = strstr(line, mark);
+
+		if (at)
+			sum = strtod(at + sizeof(mark) - 1, NULL);
+		else if (line[0] != '=')
+			(void)fputs(line, stderr);
+	}
+	return sum;
 }
 
 /* Instructions per call, or 0. */
 static double count(const struct curve *curve, uint32_t size, const struct runner *runner)
 {
-	static const char mark[] = "Collected : ";
-	char self[PATH_MAX];
-	char command[PATH_MAX + 256];
-	char line[256];
-	double instructions = 0;
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char text[16];
+	int status = -1;
+	int pipes[2];
+	double sum;
 	FILE *output;
+	pid_t pid;
 
-	if (len < 0)
-		return 0;
-	self[len] = '\0';
-	(void)snprintf(command, sizeof(command),
-		       "valgrind --tool=callgrind --instr-atstart=no"
-		       " --callgrind-out-file=/dev/null '%s' " COUNT_POINT " %s %u %s 2>&1",
-		       self, curve->name, size, runner->name);
-	output = popen(command, "re");
-	if (output == NULL)
-		return 0;
-	while (fgets(line, sizeof(line), output) != NULL) {
-		const char *at = strstr(line, mark);
-
-		if (at)
-			instructions = strtod(at + sizeof(mark) - 1, NULL);
-		else if (line[0] != '=')
-			(void)fputs(line, stderr);
+	(void)snprintf(text, sizeof(text), "%u", size);
+	if (pipe2(pipes, O_CLOEXEC) != 0 || (output = fdopen(pipes[0], "r")) == NULL)
+		host_die("no pipe");
+	pid = fork();
+	if (pid < 0)
+		host_die("no process");
+	if (pid == 0)
+		become(pipes[1], curve->name, text, runner->name);
+	(void)close(pipes[1]);
+	sum = read_sum(output);
+	(void)fclose(output);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
 	}
-	return pclose(output) == 0 ? instructions / CALLS : 0;
+	return status == 0 ? sum / CALLS : 0;
 }
 
 static bool count_curve(const struct curve *curve, bool is_quick)

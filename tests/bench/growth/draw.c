@@ -41,7 +41,7 @@ static double ratio(const struct report_row *row, const struct report_row *raw,
 static double cost(const struct report_row *row, const struct report_row *raw,
 		   enum report_column column)
 {
-	return raw ? report_median(row, column) - report_median(raw, column) : (double)NAN;
+	return raw ? fmax(0, report_median(row, column) - report_median(raw, column)) : (double)NAN;
 }
 
 static const struct {

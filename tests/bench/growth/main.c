@@ -23,6 +23,7 @@
 	(30000 * HOST_MS) /* a client may take for a million calls, or 10,000 connections */
 #define TIMEOUT_NS (1000 * HOST_MS) /* of a call */
 #define RETRIES 24u
+#define RETRIES_QUICK 8u
 #define DESCRIPTORS_MORE 64u
 
 struct options {
@@ -138,20 +139,25 @@ static bool takes_part(const struct options *options, const struct curve *curve,
 	return !options->quick || (curve->is_quick[point] && runner->is_quick);
 }
 
+/* Another one begins each time. */
+static void run_once(struct bench *bench, const struct curve *curve, uint32_t rep)
+{
+	for (uint32_t i = 0; i < curve->size_count * curve->runner_count; i++) {
+		uint32_t point = i / curve->runner_count;
+		const struct runner *runner = &curve->runners[(rep + i) % curve->runner_count];
+
+		if (takes_part(&bench->options, curve, point, runner))
+			run_point(bench, curve, point, runner);
+	}
+}
+
 static void run_curve(struct bench *bench, const struct curve *curve)
 {
 	const struct options *options = &bench->options;
 
 	(void)fprintf(stderr, "%s\n", curve->name);
 	for (uint32_t rep = 0; rep < options->reps; rep++)
-		for (uint32_t i = 0; i < curve->size_count; i++)
-			for (uint32_t j = 0; j < curve->runner_count; j++) {
-				const struct runner *runner =
-					&curve->runners[(rep + j) % curve->runner_count];
-
-				if (takes_part(options, curve, i, runner))
-					run_point(bench, curve, i, runner);
-			}
+		run_once(bench, curve, rep);
 	for (uint32_t i = 0; i < curve->size_count; i++)
 		for (uint32_t j = 0; j < curve->runner_count; j++)
 			print_row(curve, i, &curve->runners[j]);
@@ -225,6 +231,8 @@ static struct options read_options(int argc, char **argv)
 	}
 	if (options.reps == 0)
 		options.reps = options.quick ? 2 : 5;
+	if (options.quick && options.retries == RETRIES)
+		options.retries = RETRIES_QUICK;
 	if (options.span_ms == 0)
 		options.span_ms = options.quick ? 250 : 400;
 	return options;
