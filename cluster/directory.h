@@ -45,7 +45,6 @@ struct spokei_directory {
 	uint64_t version;       /* another one when able or weights have changed; not 0 */
 	uint64_t dice;          /* state of its random numbers */
 	size_t turn;            /* place to ask next, where no balancer chooses */
-	size_t stuck;           /* where a sticky one was found last */
 	size_t usable;          /* places that could take a call */
 	uint8_t best;           /* rank of the able */
 	bool stale;             /* something has changed since `seats` was looked through */
