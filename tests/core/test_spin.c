@@ -28,7 +28,7 @@
 #define KERNEL_SIGSET_BYTES 8
 
 /* Takes the place of the C library's function for the shared libraries as well. */
-#define EXPORTED __attribute__((visibility("default")))
+#define IN_PLACE_OF(name) __asm__(name) __attribute__((visibility("default")))
 
 /* The machine as the engine's thread sees it. */
 static struct {
@@ -51,7 +51,9 @@ static uint64_t real_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-EXPORTED int clock_gettime(clockid_t clock, struct timespec *time)
+int spin_clock_gettime(clockid_t clock, struct timespec *time) IN_PLACE_OF("clock_gettime");
+
+int spin_clock_gettime(clockid_t clock, struct timespec *time)
 {
 	if (!machine.on || clock != CLOCK_MONOTONIC)
 		return (int)syscall(SYS_clock_gettime, clock, time);
@@ -69,20 +71,17 @@ static void look(void)
 		spoke_engine_post(machine.engine, machine.post);
 }
 
-EXPORTED int epoll_pwait(int epoll, struct epoll_event *events, int max, int timeout_ms,
-			 const sigset_t *mask)
+int spin_epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_ms)
+	IN_PLACE_OF("epoll_wait");
+
+int spin_epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_ms)
 {
 	if (machine.on && timeout_ms == 0)
 		look();
 	else if (machine.on)
 		machine.sleeps++;
-	return (int)syscall(SYS_epoll_pwait, epoll, events, max, machine.on ? 0 : timeout_ms, mask,
+	return (int)syscall(SYS_epoll_pwait, epoll, events, max, machine.on ? 0 : timeout_ms, NULL,
 			    KERNEL_SIGSET_BYTES);
-}
-
-EXPORTED int epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_ms)
-{
-	return epoll_pwait(epoll, events, max, timeout_ms, NULL);
 }
 
 /* An engine that spins for so long, on a machine where a look takes so long. */

@@ -111,17 +111,19 @@ void targets_print_spin(void)
 	(void)fputs("\ntargets of spoke, spinning:\n", stderr);
 	(void)fprintf(stderr, "%-14s  calls/s of %s  at least %4.2fx  ", SPIN_PATTERN,
 		      TARGETS_RAW_SPIN, SPIN_OF_RAW);
-	if (report_ratio(row, base, &ratio))
+	if (report_ratio(row, base, &ratio)) {
 		(void)fprintf(stderr, "%5.2fx  %s%s\n", ratio, verdict(ratio >= SPIN_OF_RAW),
 			      disturbed);
-	else
+	} else {
 		(void)fputs("not measured\n", stderr);
+	}
 	(void)fprintf(stderr, "%-14s  p50                      at most %4.1f us  ", SPIN_PATTERN,
 		      SPIN_P50_MAX_US);
-	if (row != NULL)
+	if (row != NULL) {
 		(void)fprintf(stderr, "%4.1f us %s%s\n", report_median(row, REPORT_P50_US),
 			      verdict(report_median(row, REPORT_P50_US) <= SPIN_P50_MAX_US),
 			      disturbed);
-	else
+	} else {
 		(void)fputs("not measured\n", stderr);
+	}
 }
