@@ -100,6 +100,11 @@ SPOKE_MUST_USE int spokei_directory_fix(struct spokei_directory *directory,
 SPOKE_MUST_USE int spokei_directory_set(struct spokei_directory *directory,
 					const struct spoke_url *urls, size_t count);
 
+/* The only endpoint listed, if it is ready and may take a call on its one connection, as most are
+ * that are called; NULL: it has to be chosen. */
+struct spokei_endpoint *spokei_directory_sole(const struct spokei_directory *directory,
+					      struct spokei_conn **ret_conn);
+
 /*
  * Chooses an endpoint, and the connection to call on. Returns 0; ENOPROVIDER: none is listed;
  * EUNAVAILABLE: none can take it; ELIMIT: all that could have as many calls as they may. Where the

@@ -281,10 +281,22 @@ static int reach(struct spokei_directory *directory, size_t place, struct spokei
 	return SPOKE_OK;
 }
 
-static SPOKEI_NOINLINE int pick_among(struct spokei_directory *directory,
-				      const struct spokei_ask *ask,
-				      struct spokei_endpoint **ret_endpoint,
-				      struct spokei_conn **ret_conn)
+struct spokei_endpoint *spokei_directory_sole(const struct spokei_directory *directory,
+					      struct spokei_conn **ret_conn)
+{
+	struct spokei_endpoint *sole = directory->sole;
+	const struct spokei_connector *connector = sole ? sole->lines[0].connector : NULL;
+
+	if (SPOKEI_UNLIKELY(connector == NULL ||
+			    spokei_connector_grade(connector) != SPOKEI_GRADE_READY ||
+			    sole->actives >= directory->settings.actives_max))
+		return NULL;
+	*ret_conn = spokei_connector_conn(connector);
+	return sole;
+}
+
+int spokei_directory_pick(struct spokei_directory *directory, const struct spokei_ask *ask,
+			  struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
 {
 	/* Each look but the first and the last wakes somebody who slept. */
 	size_t looks = directory->seats.shown.count + 2;
@@ -314,23 +326,6 @@ static SPOKEI_NOINLINE int pick_among(struct spokei_directory *directory,
 		directory->stale = true;
 	}
 	return SPOKE_EUNAVAILABLE;
-}
-
-int spokei_directory_pick(struct spokei_directory *directory, const struct spokei_ask *ask,
-			  struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
-{
-	struct spokei_endpoint *sole = directory->sole;
-
-	if (SPOKEI_UNLIKELY(sole == NULL || sole->lines[0].connector == NULL ||
-			    spokei_connector_grade(sole->lines[0].connector) !=
-				    SPOKEI_GRADE_READY ||
-			    sole->actives >= directory->settings.actives_max))
-		return pick_among(directory, ask, ret_endpoint, ret_conn);
-	*ret_endpoint = sole;
-	*ret_conn = spokei_connector_conn(sole->lines[0].connector);
-	if (ask->sticky)
-		*ask->sticky = sole->id;
-	return SPOKE_OK;
 }
 
 bool spokei_directory_full(struct spokei_endpoint *endpoint)
