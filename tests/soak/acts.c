@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "acts.h"
 
+#include <stdio.h>
+
 #define HARM_LEAST_MS 500u /* between one and the next */
 #define HARM_MOST_MS 4000u
 #define FREEZE_LEAST_MS 200u
@@ -9,8 +11,9 @@
 #define AWAY_MOST_MS 3000u
 #define HARMED_MAX 3u /* at a time */
 #define PROVIDERS_HARMED_MAX 2u
-#define WHOLE_NS NS_PER_S         /* so long that no report is of before */
-#define CALM_NS (500 * NS_PER_MS) /* the same */
+#define WHOLE_NS NS_PER_S      /* so long that no report is of before */
+#define CALM_NS (2 * NS_PER_S) /* in which every connection has had a heartbeat */
+#define TRIM_NS (100 * NS_PER_MS)
 #define PATIENCE_NS (60 * NS_PER_S)
 
 void acts_begin(struct acts *acts, const struct plan *plan)
@@ -31,7 +34,8 @@ static void enter(struct acts *acts, enum act_phase phase)
 	acts->phase = phase;
 	acts->phase_ns = cast_now();
 	acts->good_ns = 0;
-	board->hush = phase == ACT_HUSH;
+	board->hush = phase == ACT_HUSH || phase == ACT_TRIM;
+	board->trim = phase == ACT_TRIM;
 }
 
 /* Has it been good for so long? */
@@ -95,14 +99,15 @@ static void harm(struct acts *acts)
 
 static void tell_patience(void)
 {
+	cast_fail("after %d s the processes are not whole and at rest:",
+		  (int)(PATIENCE_NS / NS_PER_S));
 	for (unsigned i = 0; i < PROCESSES; i++)
-		cast_fail("%s after %d s: state %d, connections %llu, endpoints ready %llu, open "
-			  "%llu",
-			  cast.actors[i].name, (int)(PATIENCE_NS / NS_PER_S),
-			  (int)cast.actors[i].state,
-			  (unsigned long long)board->desks[i].connections,
-			  (unsigned long long)board->desks[i].ready,
-			  (unsigned long long)board->desks[i].open);
+		(void)fprintf(stderr,
+			      "  %s: state %d, connections %llu, endpoints ready %llu, open %llu\n",
+			      cast.actors[i].name, (int)cast.actors[i].state,
+			      (unsigned long long)board->desks[i].connections,
+			      (unsigned long long)board->desks[i].ready,
+			      (unsigned long long)board->desks[i].open);
 }
 
 /* What should have come has not: said once, and it goes on without. */
@@ -133,7 +138,11 @@ bool acts_step(struct acts *acts)
 			enter(acts, ACT_HUSH);
 		return false;
 	case ACT_HUSH:
-		if (!has_been(acts, cast_rests() && cast_whole(), CALM_NS) && !is_over(acts))
+		if (has_been(acts, cast_rests() && cast_whole(), CALM_NS) || is_over(acts))
+			enter(acts, ACT_TRIM);
+		return false;
+	case ACT_TRIM:
+		if (!has_been(acts, cast_trimmed(), TRIM_NS) && !is_over(acts))
 			return false;
 		acts->rests++;
 		acts->rest_ns += acts->plan->rest_ns;

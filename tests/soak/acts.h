@@ -13,6 +13,7 @@ struct acts {
 		ACT_HARM, /* calls, and harm */
 		ACT_HEAL, /* calls, and nobody is harmed, until all is whole */
 		ACT_HUSH, /* no calls begin */
+		ACT_TRIM, /* all is at rest, and memory is given back */
 	} phase;
 	uint64_t phase_ns; /* when it began */
 	uint64_t good_ns;  /* since when that is so which it waits for; 0: it is not */

@@ -14,9 +14,9 @@
 #define PROVIDERS 4u
 #define CONSUMERS 5u
 #define PROCESSES (PROVIDERS + CONSUMERS)
-#define TEAMS 5u             /* consumers of the library in each consumer process */
-#define TEAM_CONNECTIONS 10u /* of each of them to each provider */
-#define CONNECTIONS (PROVIDERS * CONSUMERS * TEAMS * TEAM_CONNECTIONS)
+#define TEAMS 5u  /* consumers of the library in each consumer process */
+#define SHARE 50u /* connections of a consumer process to each provider, of all its teams */
+#define CONNECTIONS (PROVIDERS * CONSUMERS * SHARE)
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
@@ -63,6 +63,7 @@ struct desk {
 	_Atomic uint64_t memory;         /* bytes that the library has of its environment */
 	_Atomic uint64_t pulses;         /* grows while the process turns its engine */
 	atomic_bool resting;             /* nothing of its own is open */
+	atomic_bool trimmed;             /* it has, see board.trim */
 	atomic_bool up;                  /* it serves, or calls */
 	atomic_bool done;                /* it ended as it should, and its sums are right */
 	char complaint[COMPLAINT_BYTES]; /* the first */
@@ -72,6 +73,8 @@ struct desk {
 struct board {
 	struct desk desks[PROCESSES]; /* providers first */
 	atomic_bool hush;             /* nobody begins a call */
+	atomic_uint storms;           /* grows: every consumer process fills its book, once */
+	atomic_bool trim;             /* memory that is kept for later is given back, once */
 	uint64_t rate;                /* calls a second of one consumer process */
 	uint64_t seed;
 	char folder[PATH_BYTES]; /* of the unix sockets */

@@ -14,6 +14,7 @@
 #define LARGE 16384u
 #define DOZE_MS_MAX 700u /* some are too long for their calls */
 #define CANCELS_MAX 64u
+#define STORM_LEN 100u /* bytes at most of each call of a storm */
 
 struct calls {
 	struct spoke_engine *engine;
@@ -180,18 +181,33 @@ static void begin(struct calls *calls, struct seat *seat)
 	book_refuse(&calls->book, seat, error);
 }
 
-void calls_begin(struct calls *calls)
+static bool begin_one(struct calls *calls, unsigned kind, size_t len_max)
 {
-	struct seat *seat = book_take(&calls->book, throw_kind(calls));
+	struct seat *seat = book_take(&calls->book, kind);
 
 	if (seat == NULL)
-		return;
+		return false;
 	seat->team = (unsigned)(sim_throw(&calls->dice) % TEAMS);
-	seat->len = load_len(&calls->dice, calls->teams[seat->team].len_max);
+	if (len_max > calls->teams[seat->team].len_max)
+		len_max = calls->teams[seat->team].len_max;
+	seat->len = load_len(&calls->dice, len_max);
 	seat->call = (struct spoke_call){ 0 };
 	begin(calls, seat);
 	if (calls->cancel_count < CANCELS_MAX && sim_chance(&calls->dice, 5))
 		calls->cancels[calls->cancel_count++] = seat->tag;
+	return true;
+}
+
+void calls_begin(struct calls *calls)
+{
+	(void)begin_one(calls, throw_kind(calls), LOAD_LEN_MAX);
+}
+
+void calls_storm(struct calls *calls)
+{
+	for (unsigned i = 0; i < BOOK_SEATS; i++)
+		if (!begin_one(calls, KIND_DOZE, STORM_LEN))
+			return;
 }
 
 void calls_cancel(struct calls *calls)
@@ -221,7 +237,10 @@ struct calls *calls_open(struct spoke_engine *engine, struct desk *desk, uint64_
 	calls->dice = sim_dice_make(seed);
 	book_init(&calls->book, desk);
 	spoke_builder_init(&calls->builder, memory_env(), NULL);
-	error = teams_open(engine, &up, calls->teams);
+	load_touch();
+	load_pack(&calls->builder, 0, LOAD_LEN_MAX); /* it is as large as it will be */
+	/* The one that is measured gives memory back in silence, which heartbeats tell of. */
+	error = teams_open(engine, &up, desk == &board->desks[PROVIDERS], calls->teams);
 	if (error == SPOKE_OK)
 		return calls;
 	desk_complain(desk, "a consumer cannot be made: %s", spoke_engine_why(engine));

@@ -17,6 +17,9 @@ struct calls *calls_open(struct spoke_engine *engine, struct desk *desk, uint64_
 /* Begins one call, unless too many are open. */
 void calls_begin(struct calls *calls);
 
+/* Begins as many as may be open, and has the providers keep them open. */
+void calls_storm(struct calls *calls);
+
 /* Cancels some of those that the last beat has begun. */
 void calls_cancel(struct calls *calls);
 

@@ -232,6 +232,14 @@ bool cast_rests(void)
 	return true;
 }
 
+bool cast_trimmed(void)
+{
+	for (unsigned i = 0; i < PROCESSES; i++)
+		if (!board->desks[i].trimmed)
+			return false;
+	return true;
+}
+
 unsigned cast_harmed(void)
 {
 	unsigned harmed = 0;

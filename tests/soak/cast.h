@@ -66,6 +66,9 @@ bool cast_whole(void);
 /* Does nobody have a call that is open? Asked after board->hush. */
 bool cast_rests(void);
 
+/* Have all given back memory, after board->trim? */
+bool cast_trimmed(void);
+
 /* How many are not up. */
 unsigned cast_harmed(void);
 

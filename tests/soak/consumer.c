@@ -28,6 +28,7 @@ static struct {
 	uint64_t beaten_ns;
 	uint64_t owed; /* in billionths of a call */
 	uint64_t give_up_ns;
+	unsigned storms; /* that have been */
 } self;
 
 static void beat(struct spoke_alarm *alarm)
@@ -38,6 +39,10 @@ static void beat(struct spoke_alarm *alarm)
 	(void)alarm;
 	self.beaten_ns = now;
 	calls_cancel(self.calls);
+	if (self.storms != board->storms) {
+		self.storms = board->storms;
+		calls_storm(self.calls);
+	}
 	if (board->hush)
 		return;
 	if (since > BEATS_MAX * BEAT_NS)
@@ -55,6 +60,9 @@ static void pulse(struct spoke_alarm *alarm)
 	self.desk->ready = teams_ready(calls_team(self.calls, 0));
 	self.desk->resting = calls_open_count(self.calls) == 0 && futures_rest();
 	self.desk->memory = memory_used();
+	if (board->trim && !self.desk->trimmed)
+		memory_trim();
+	self.desk->trimmed = board->trim;
 	self.desk->pulses++;
 }
 
@@ -93,6 +101,7 @@ static int run(void)
 {
 	int error = spoke_signal_watch(self.engine, &self.ender, SIGTERM, end);
 
+	self.storms = board->storms;
 	self.beaten_ns = spoke_engine_now(self.engine);
 	if (!error)
 		error = spoke_alarm_every(self.engine, &self.beat, BEAT_NS, beat);

@@ -68,7 +68,7 @@ static double count_files(pid_t pid)
 void gauge_look(struct gauge *gauge, bool keep, bool rest)
 {
 	double minute = (double)(cast_now() - cast.begun_ns) / (60.0 * (double)NS_PER_S);
-	double used = (double)board->desks[gauge->actor - cast.actors].memory / 1024;
+	gauge->used_now = (double)board->desks[gauge->actor - cast.actors].memory / 1024;
 
 	gauge->resident_now = read_resident(gauge->actor->pid);
 	gauge->files_now = count_files(gauge->actor->pid);
@@ -77,7 +77,7 @@ void gauge_look(struct gauge *gauge, bool keep, bool rest)
 	if (!keep)
 		return;
 	series_add(rest ? &gauge->resident_rest : &gauge->resident, minute, gauge->resident_now);
-	series_add(rest ? &gauge->used_rest : &gauge->used, minute, used);
+	series_add(rest ? &gauge->used_rest : &gauge->used, minute, gauge->used_now);
 	if (rest)
 		series_add(&gauge->files_rest, minute, gauge->files_now);
 }

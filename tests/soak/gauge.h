@@ -20,6 +20,7 @@ struct gauge {
 	struct series files_rest; /* descriptors at rests */
 	double resident_now;
 	double resident_max;
+	double used_now;
 	double files_now;
 };
 

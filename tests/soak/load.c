@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#define PAGE 4096u
 #define SHIFTS 4096u /* places where a load may begin in the pattern */
 
 static uint64_t pattern[(LOAD_LEN_MAX + SHIFTS) / sizeof(uint64_t) + 1];
@@ -13,6 +14,14 @@ void load_init(void)
 
 	for (size_t i = 0; i < sizeof(pattern) / sizeof(pattern[0]); i++)
 		pattern[i] = sim_throw(&dice);
+}
+
+void load_touch(void)
+{
+	const volatile unsigned char *byte = (const volatile unsigned char *)pattern;
+
+	for (size_t i = 0; i < sizeof(pattern); i += PAGE)
+		(void)byte[i];
 }
 
 static const unsigned char *begin_of(uint64_t tag)

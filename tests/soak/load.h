@@ -13,6 +13,9 @@
 /* Makes the pattern; once, before the others. */
 void load_init(void);
 
+/* Has every page of it in this process, too. */
+void load_touch(void);
+
 /* How many bytes the next call carries, up to `most`: few as a rule, now and then very many. */
 size_t load_len(struct sim_dice *dice, size_t most);
 

@@ -5,8 +5,12 @@
 
 #include <spoke/env.h>
 
-/* One for the whole process. */
+/* One for the whole process, whose memory of the C library is large pieces by themselves, given
+ * back at once, and small ones together. */
 const struct spoke_env *memory_env(void);
+
+/* Gives back what the C library keeps for later, so that what is resident is what is in use. */
+void memory_trim(void);
 
 /* Bytes handed out and not given back. Any thread. */
 uint64_t memory_used(void);

@@ -57,15 +57,16 @@ void report_line(const struct acts *acts, const struct gauge *gauges, bool rest)
 
 	(void)printf("%6.1f s%s  %" PRIu64 " calls, %.0f/s, lost %" PRIu64 ", twice %" PRIu64
 		     ", wrong %" PRIu64 "; killed %" PRIu64 ", frozen %" PRIu64
-		     ", restarted %" PRIu64 "; provider %.0f KB %.0f fds, consumer %.0f KB %.0f "
-		     "fds;",
+		     ", restarted %" PRIu64 ";",
 		     (double)(now - cast.begun_ns) / (double)NS_PER_S, rest ? " rest" : "", calls,
 		     (double)(calls - calls_before) / since, cast_count(COUNT_LOST),
 		     cast_count(COUNT_TWICE), cast_count(COUNT_WRONG),
 		     cast.harms[0][HARM_KILL] + cast.harms[1][HARM_KILL],
 		     cast.harms[0][HARM_FREEZE] + cast.harms[1][HARM_FREEZE],
-		     cast.harms[0][HARM_END] + cast.harms[1][HARM_END], gauges[0].resident_now,
-		     gauges[0].files_now, gauges[1].resident_now, gauges[1].files_now);
+		     cast.harms[0][HARM_END] + cast.harms[1][HARM_END]);
+	for (unsigned i = 0; i < GAUGES; i++)
+		(void)printf(" %s RSS %.0f KB, library %.0f KB, %.0f fds;", gauges[i].actor->name,
+			     gauges[i].resident_now, gauges[i].used_now, gauges[i].files_now);
 	print_errors(stdout, " ");
 	(void)putchar('\n');
 	(void)fflush(stdout);
@@ -138,9 +139,10 @@ static void stat_rows(void)
 		SPOKE_STAT_REPLIES_UNKNOWN,        SPOKE_STAT_REQUESTS_NO_SERVICE,
 	};
 	static const enum spoke_stat told[] = {
-		SPOKE_STAT_CONNECTED,     SPOKE_STAT_SUSPECTED,     SPOKE_STAT_PROBATIONS,
-		SPOKE_STAT_CLOSED_SILENT, SPOKE_STAT_READONLY_READ, SPOKE_STAT_REPLIES_LATE,
-		SPOKE_STAT_RETRIES,       SPOKE_STAT_TURNS_LATE,    SPOKE_STAT_CLOSED_FRAME_TIME,
+		SPOKE_STAT_CONNECTED,     SPOKE_STAT_SUSPECTED,         SPOKE_STAT_PROBATIONS,
+		SPOKE_STAT_CLOSED_SILENT, SPOKE_STAT_READONLY_READ,     SPOKE_STAT_REPLIES_LATE,
+		SPOKE_STAT_RETRIES,       SPOKE_STAT_TURNS_LATE,        SPOKE_STAT_CLOSED_MUTE,
+		SPOKE_STAT_CLOSED,        SPOKE_STAT_CLOSED_FRAME_TIME,
 	};
 
 	for (unsigned i = 0; i < sizeof(never) / sizeof(never[0]); i++)

@@ -15,16 +15,20 @@ static const struct form {
 	const char *scheme; /* NULL: the unix sockets */
 	const struct spoke_policy *policy;
 	const struct spoke_balancer *balancer;
+	uint32_t connections; /* to each provider */
 	uint32_t retries;
 	size_t len_max;
 	bool idempotent;
 	bool wait_ready;
 } forms[TEAMS] = {
-	{ "dubbo", &spoke_failover, &spoke_random, 2, LOAD_LEN_MAX, false, false },
-	{ "dubbo", &spoke_failover, &spoke_least_active, 2, LOAD_LEN_MAX, true, true },
-	{ NULL, &spoke_failfast, &spoke_round_robin, SPOKE_NONE, LOAD_LEN_MAX, false, false },
-	{ "dubbo", &spoke_failback, &spoke_two_choices, 4, 8192, false, false },
-	{ "msgpack-rpc", &spoke_failover, &spoke_shortest_response, 1, LOAD_LEN_MAX, true, false },
+	{ "dubbo", &spoke_failover, &spoke_random, 12, 2, LOAD_LEN_MAX, false, false },
+	{ "dubbo", &spoke_failover, &spoke_least_active, 12, 2, LOAD_LEN_MAX, true, true },
+	{ NULL, &spoke_failfast, &spoke_round_robin, 12, SPOKE_NONE, LOAD_LEN_MAX, false, false },
+	{ "dubbo", &spoke_failback, &spoke_two_choices, 13, 4, 8192, false, false },
+	/* One connection each: those that are not called at once are closed by providers, for this
+	 * wire has no heartbeats by which they would have spoken. */
+	{ "msgpack-rpc", &spoke_failover, &spoke_shortest_response, 1, 1, LOAD_LEN_MAX, true,
+	  false },
 };
 
 static void name_place(const struct form *form, unsigned provider, char *url, size_t size)
@@ -65,7 +69,7 @@ static int open_team(struct spoke_engine *engine, const struct team_up *up, cons
 		.more_count = PROVIDERS - 1,
 		.timeout_ns = TIMEOUT_NS,
 		.heartbeat_ns = HEARTBEAT_NS,
-		.connections = TEAM_CONNECTIONS,
+		.connections = form->connections,
 		.policy = form->policy,
 		.balancer = form->balancer,
 		.retries = form->retries,
@@ -93,12 +97,18 @@ static int open_team(struct spoke_engine *engine, const struct team_up *up, cons
 	return error ? error : make_methods(team, form);
 }
 
-int teams_open(struct spoke_engine *engine, const struct team_up *up, struct team *teams)
+int teams_open(struct spoke_engine *engine, const struct team_up *up, bool probes,
+	       struct team *teams)
 {
 	int error = SPOKE_OK;
 
-	for (unsigned i = 0; i < TEAMS && !error; i++)
-		error = open_team(engine, up, &forms[i], &teams[i]);
+	for (unsigned i = 0; i < TEAMS && !error; i++) {
+		struct form form = forms[i];
+
+		if (form.scheme && probes)
+			form.scheme = "dubbo";
+		error = open_team(engine, up, &form, &teams[i]);
+	}
 	return error;
 }
 

@@ -35,8 +35,9 @@ struct team_up {
 	spoke_ticket_done settled;
 };
 
-/* Makes them all. Returns 0 or an error. */
-int teams_open(struct spoke_engine *engine, const struct team_up *up, struct team *teams);
+/* Makes them all; `probes`: on wires with heartbeats only. Returns 0 or an error. */
+int teams_open(struct spoke_engine *engine, const struct team_up *up, bool probes,
+	       struct team *teams);
 
 /* How many of their endpoints can be called now. */
 uint64_t teams_ready(const struct team *teams);
