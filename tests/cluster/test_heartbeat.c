@@ -162,55 +162,6 @@ static void switched_off_nobody_is_asked_but_once(void **state)
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED), 0);
 }
 
-#define LARGE 100000u /* bytes of a call, which ask for memory that the next one may have */
-
-static size_t spare_bytes(const struct spokei_link *link)
-{
-	size_t bytes = 0;
-
-	for (unsigned i = 0; i < link->spare_count; i++)
-		bytes += link->spares[i].capacity;
-	return bytes;
-}
-
-static void what_is_kept_for_the_next_call_is_given_back_in_silence(void **state)
-{
-	struct stage *stage = begin(state, INTERVAL, INTERVAL);
-	struct spoke_method *echo;
-
-	if (stage == NULL)
-		return;
-	echo = stage_method(stage, "echo");
-	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(stage_end_of(stage,
-					      stage_call(stage, echo, stage_bin(stage, LARGE)))
-					 ->error,
-				 SPOKE_OK);
-	assert_true(spare_bytes(&stage->consumer->link) >= LARGE);
-	assert_true(spare_bytes(&stage->provider->link) >= LARGE);
-	pass(stage, 2 * INTERVAL);
-	assert_true(spare_bytes(&stage->consumer->link) < LARGE / 10);
-	assert_true(spare_bytes(&stage->provider->link) < LARGE / 10);
-	echo_ends_well(stage);
-}
-
-/* As somebody waits, the others' memory is kept for the answer. */
-static void what_is_kept_stays_while_somebody_waits(void **state)
-{
-	struct stage *stage = begin(state, INTERVAL, INTERVAL);
-	struct stage_call *call;
-
-	if (stage == NULL)
-		return;
-	(void)stage_end_of(stage,
-			   stage_call(stage, stage_method(stage, "echo"), stage_bin(stage, LARGE)));
-	call = stage_call(stage, stage_method(stage, "later"), stage_text(stage, "x"));
-	pass(stage, 3 * INTERVAL);
-	assert_true(spare_bytes(&stage->provider->link) >= LARGE);
-	spoke_call_cancel(stage->consumer, call->name);
-	(void)stage_end_of(stage, call);
-}
-
 static void a_consumer_notices_a_frozen_provider_and_connects_anew(void **state)
 {
 	struct stage *stage = begin(state, INTERVAL, SPOKE_OFF);
@@ -488,8 +439,6 @@ int main(void)
 		cmocka_unit_test(an_idle_link_is_asked_and_kept),
 		cmocka_unit_test(calls_that_come_often_enough_leave_nothing_to_ask),
 		cmocka_unit_test(switched_off_nobody_is_asked_but_once),
-		cmocka_unit_test(what_is_kept_for_the_next_call_is_given_back_in_silence),
-		cmocka_unit_test(what_is_kept_stays_while_somebody_waits),
 		cmocka_unit_test(a_consumer_notices_a_frozen_provider_and_connects_anew),
 		cmocka_unit_test(a_provider_notices_a_frozen_consumer_and_closes),
 		cmocka_unit_test(a_word_in_time_clears_suspicion),

@@ -14,8 +14,8 @@
 #define RATE_MAX 100000u
 #define MINUTES_MAX 10000.0
 #define WARM_LEAST_NS (60 * NS_PER_S)
-#define RESTS 30u /* in a run */
-#define REST_LEAST_NS (10 * NS_PER_S)
+#define RESTS 45u /* in a run */
+#define REST_LEAST_NS (20 * NS_PER_S)
 #define REST_MOST_NS (60 * NS_PER_S)
 
 static void help(FILE *to)
