@@ -7,7 +7,7 @@
 #include <malloc.h>
 #include <stdatomic.h>
 
-#define LARGE (32 * 1024) /* bytes */
+#define LARGE (8 * 1024) /* bytes */
 
 static struct spoke_env env;
 static _Atomic uint64_t used;

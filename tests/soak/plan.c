@@ -10,11 +10,11 @@
 #include <stdlib.h>
 
 #define CALLS_PER_MINUTE (1e7 / 30)
-#define RATE 11000u
+#define RATE 12000u
 #define RATE_MAX 100000u
 #define MINUTES_MAX 10000.0
 #define WARM_LEAST_NS (60 * NS_PER_S)
-#define RESTS 45u /* in a run */
+#define RESTS 60u /* in a run */
 #define REST_LEAST_NS (20 * NS_PER_S)
 #define REST_MOST_NS (60 * NS_PER_S)
 
@@ -22,7 +22,7 @@ static void help(FILE *to)
 {
 	(void)fputs("usage: soak [option...] [minutes]\n"
 		    "  minutes          how long it goes on; 30\n"
-		    "  --rate NUMBER    calls a second in all, at most; 11000\n"
+		    "  --rate NUMBER    calls a second in all, at most; 12000\n"
 		    "  --seed NUMBER    of the dice; by the clock\n"
 		    "  --table FILE     writes the table there, too, in Markdown\n"
 		    "  --calm           nobody is killed, frozen or restarted\n",

@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define SLOPE_MAX 1.0 /* KB a minute */
+#define SLOPE_MAX 1.0    /* KB a minute */
+#define SLOPE_MINUTES 10 /* of samples, at least */
 
 static uint64_t all_calls(void)
 {
@@ -80,13 +81,12 @@ void report_line(const struct acts *acts, const struct gauge *gauges, bool rest)
 static FILE *table;
 static bool well;
 
-static void row(const char *what, const char *target, bool judged, bool reached, const char *format,
+static void row(const char *what, const char *target, bool judged, bool reached, int places,
 		double value)
 {
 	char text[64];
 
-	/* NOLINTNEXTLINE(clang-diagnostic-format-nonliteral) */
-	(void)snprintf(text, sizeof(text), "%.*f", format[0] - '0', value);
+	(void)snprintf(text, sizeof(text), "%.*f", places, value);
 	(void)fprintf(table, "| %s | %s | %s | %s |\n", what, text, target,
 		      judged ? reached ? "PASS" : "FAIL" : "");
 	well = well && (!judged || reached);
@@ -94,12 +94,12 @@ static void row(const char *what, const char *target, bool judged, bool reached,
 
 static void count_row(const char *what, uint64_t value)
 {
-	row(what, "", false, true, "0", (double)value);
+	row(what, "", false, true, 0, (double)value);
 }
 
 static void zero_row(const char *what, uint64_t value)
 {
-	row(what, "0", true, value == 0, "0", (double)value);
+	row(what, "0", true, value == 0, 0, (double)value);
 }
 
 static void call_rows(const struct plan *plan)
@@ -114,13 +114,13 @@ static void call_rows(const struct plan *plan)
 	for (unsigned i = PROVIDERS; i < PROCESSES; i++)
 		dropped += cast.actors[i].dropped;
 	(void)snprintf(target, sizeof(target), ">= %" PRIu64, plan->calls);
-	row("calls", target, true, all_calls() >= plan->calls, "0", (double)all_calls());
+	row("calls", target, true, all_calls() >= plan->calls, 0, (double)all_calls());
 	count_row("of them: by futures of other threads", cast_count_of(false, COUNT_FUTURES));
 	count_row("answered", ok);
 	count_row("failed", failed);
 	count_row("went on as tickets, which were settled", tickets);
 	count_row("open as their process was killed", dropped);
-	row("calls less all these", "0", true, calls == ok + failed + tickets + dropped, "0",
+	row("calls less all these", "0", true, calls == ok + failed + tickets + dropped, 0,
 	    (double)calls - (double)(ok + failed + tickets + dropped));
 	count_row("refused as they were to begin", cast_count_of(false, COUNT_REFUSED));
 	count_row("pushes by providers", cast_count_of(true, COUNT_CALLS));
@@ -151,34 +151,46 @@ static void stat_rows(void)
 		count_row(spoke_stat_sentence(told[i]), stat_of_all(told[i]));
 }
 
+/* In minutes a few pages more or less are a large slope. */
+static bool can_judge(const struct series *rests)
+{
+	return rests->count > 1 &&
+	       rests->times[rests->count - 1] - rests->times[0] >= SLOPE_MINUTES;
+}
+
+/* The slope that is judged, and how sure it is. */
+static void slope_rows(const char *what, const struct series *rests, const struct series *all)
+{
+	struct slope_range range;
+	double slope = slope_median(rests, &range);
+
+	row(what, can_judge(rests) ? "< 1" : "too short to tell", can_judge(rests),
+	    slope < SLOPE_MAX, 2, slope);
+	row("... 95 % range, from", "", false, true, 2, range.low);
+	row("... to", "", false, true, 2, range.high);
+	row("... by least squares at rests", "", false, true, 2, slope_plain(rests));
+	row("... by least squares every second, calls under way", "", false, true, 2,
+	    slope_plain(all));
+}
+
 static void gauge_rows(const struct gauge *gauge)
 {
 	const struct series *files = &gauge->files_rest;
 	double first = files->count ? files->values[0] : 0;
 	double last = files->count ? files->values[files->count - 1] : 0;
-	double slope = slope_median(&gauge->resident_rest);
 	const char *name = gauge->actor->name;
 	char what[128];
 	char target[32];
 
-	(void)snprintf(what, sizeof(what), "RSS of %s, KB/min at rests (median of slopes)", name);
-	row(what, "< 1", true, slope < SLOPE_MAX && gauge->resident_rest.count > 1, "2", slope);
-	(void)snprintf(what, sizeof(what), "... by least squares, at rests");
-	row(what, "", false, true, "2", slope_plain(&gauge->resident_rest));
-	(void)snprintf(what, sizeof(what), "... by least squares, every second");
-	row(what, "", false, true, "2", slope_plain(&gauge->resident));
-	(void)snprintf(what, sizeof(what), "... memory of the library, KB/min at rests");
-	row(what, "< 1", true, slope_median(&gauge->used_rest) < SLOPE_MAX, "2",
-	    slope_median(&gauge->used_rest));
-	(void)snprintf(what, sizeof(what), "... its least squares, every second");
-	row(what, "", false, true, "2", slope_plain(&gauge->used));
-	(void)snprintf(what, sizeof(what), "... RSS at the last rest, KB");
-	row(what, "", false, true, "0", gauge->resident_now);
-	(void)snprintf(what, sizeof(what), "... at its highest, KB");
-	row(what, "", false, true, "0", gauge->resident_max);
+	(void)snprintf(what, sizeof(what), "RSS of %s, KB/min at rests, median slope", name);
+	slope_rows(what, &gauge->resident_rest, &gauge->resident);
+	(void)snprintf(what, sizeof(what), "the library's memory in %s, the same", name);
+	slope_rows(what, &gauge->used_rest, &gauge->used);
+	row("... RSS at the last rest, KB", "", false, true, 0, gauge->resident_now);
+	row("... RSS at its highest, KB", "", false, true, 0, gauge->resident_max);
 	(void)snprintf(what, sizeof(what), "descriptors of %s at the last rest", name);
 	(void)snprintf(target, sizeof(target), "%.0f", first);
-	row(what, target, true, files->count > 1 && first >= last && last >= first, "0", last);
+	row(what, target, true, files->count > 1 && first >= last && last >= first, 0, last);
 }
 
 static void write_table(FILE *to, const struct acts *acts, const struct gauge *gauges)

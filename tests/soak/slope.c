@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "slope.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 bool series_init(struct series *series, size_t max)
@@ -54,13 +55,27 @@ static int compare(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-double slope_median(const struct series *series)
+/* Kendall's: so many pairs to either side of the middle. */
+static struct slope_range range_of(const double *slopes, size_t pairs, double count)
+{
+	double half = 1.96 / 2 * sqrt(count * (count - 1) * (2 * count + 5) / 18);
+	double low = (double)pairs / 2 - half;
+	double high = (double)pairs / 2 + half;
+
+	return (struct slope_range){
+		slopes[low > 0 ? (size_t)low : 0],
+		slopes[high < (double)pairs - 1 ? (size_t)high : pairs - 1],
+	};
+}
+
+double slope_median(const struct series *series, struct slope_range *ret_range)
 {
 	size_t count = series->count < 2 ? 0 : series->count * (series->count - 1) / 2;
 	double *slopes = calloc(count ? count : 1, sizeof(double));
 	double median = 0;
 	size_t at = 0;
 
+	*ret_range = (struct slope_range){ 0 };
 	for (size_t i = 0; slopes && i < series->count; i++)
 		for (size_t j = i + 1; j < series->count; j++)
 			slopes[at++] = (series->values[j] - series->values[i]) /
@@ -68,6 +83,7 @@ double slope_median(const struct series *series)
 	if (at > 0) {
 		qsort(slopes, at, sizeof(double), compare);
 		median = at % 2 ? slopes[at / 2] : (slopes[at / 2 - 1] + slopes[at / 2]) / 2;
+		*ret_range = range_of(slopes, at, (double)series->count);
 	}
 	free(slopes);
 	return median;

@@ -23,8 +23,14 @@ void series_add(struct series *series, double time, double value);
 /* Of least squares, by minute; 0 of fewer than two. */
 double slope_plain(const struct series *series);
 
+/* How sure a slope is: it lies between, in 95 of 100 cases, if the samples depend on time alone. */
+struct slope_range {
+	double low;
+	double high;
+};
+
 /* The median of the slopes of all pairs (Theil and Sen): a few values that stand out, as one that a
  * rare coincidence drove up, do not turn it; what grows steadily does. */
-double slope_median(const struct series *series);
+double slope_median(const struct series *series, struct slope_range *ret_range);
 
 #endif
