@@ -129,8 +129,15 @@ static void call_rows(const struct plan *plan)
 	zero_row("answers that do not belong to their requests", cast_count(COUNT_WRONG));
 }
 
+static const char *name_stat(enum spoke_stat stat, char *text, size_t size)
+{
+	(void)snprintf(text, size, "`%s`: %s", spoke_stat_name(stat), spoke_stat_sentence(stat));
+	return text;
+}
+
 static void stat_rows(void)
 {
+	char text[160];
 	static const enum spoke_stat never[] = {
 		SPOKE_STAT_CLOSED_PROTOCOL,        SPOKE_STAT_CLOSED_LARGE,
 		SPOKE_STAT_CLOSED_ID_TWICE,        SPOKE_STAT_CLOSED_UNWANTED,
@@ -146,9 +153,9 @@ static void stat_rows(void)
 	};
 
 	for (unsigned i = 0; i < sizeof(never) / sizeof(never[0]); i++)
-		zero_row(spoke_stat_sentence(never[i]), stat_of_all(never[i]));
+		zero_row(name_stat(never[i], text, sizeof(text)), stat_of_all(never[i]));
 	for (unsigned i = 0; i < sizeof(told) / sizeof(told[0]); i++)
-		count_row(spoke_stat_sentence(told[i]), stat_of_all(told[i]));
+		count_row(name_stat(told[i], text, sizeof(text)), stat_of_all(told[i]));
 }
 
 /* In minutes a few pages more or less are a large slope. */
