@@ -4,6 +4,9 @@
 #
 #   sh tests/run.sh         what every change has to pass
 #   sh tests/run.sh long    that, and what takes longer: clang, valgrind, fuzzing, large models
+#   sh tests/run.sh soak [minutes]
+#                           a cluster with 1,000 connections, killed, frozen and restarted for 30
+#                           minutes, in which every call is accounted for; nothing else
 #
 # Missing Debian packages are installed, for which alone root is needed. Everything else stays in
 # build/; what is up to date there is not built again. FUZZ_SECONDS (60) is the time per fuzzer.
@@ -12,9 +15,9 @@ cd "$(dirname "$0")/.." || exit 2
 
 mode=${1:-short}
 case $mode-$# in
-short-0 | long-1) ;;
+short-0 | long-1 | soak-1 | soak-2) ;;
 *)
-	echo "usage: sh tests/run.sh [long]" >&2
+	echo "usage: sh tests/run.sh [long | soak [minutes]]" >&2
 	exit 2
 	;;
 esac
@@ -134,12 +137,21 @@ packages='gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmock
 	clang clang-format clang-tidy universal-ctags neovim iproute2 nftables
 	libzookeeper-st-dev zookeeper chromium dpkg-dev file mandoc valgrind'
 command -v npm >$logs/npm || packages="$packages nodejs npm"
-[ $mode = short ] || packages="$packages libclang-rt-dev libuv1-dev libevent-dev"
+case $mode in
+long) packages="$packages libclang-rt-dev libuv1-dev libevent-dev" ;;
+soak) packages='gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmocka-dev' ;;
+esac
 
 . tests/packages.sh
 # shellcheck disable=SC2086
 ensure_packages stage $packages || exit 1
 [ -z "$installed_packages" ] || rm -f build/*/configured
+
+if [ $mode = soak ]; then
+	stage "build soak" build release soak
+	trap - HUP INT TERM
+	exec build/release/tests/soak/soak --table build/soak.md "${2:-30}"
+fi
 
 # --- what every change has to pass
 

@@ -122,6 +122,7 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 	size_t before = spokei_outlet_len(&conn->out);
 
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_PROBES_READ);
+	spokei_conn_slim(conn);
 	/* It understands what it says itself; of others than these nothing is known to say. */
 	if (message->codec == SPOKEI_CODEC_HESSIAN2 || message->codec == SPOKEI_CODEC_MSGPACK)
 		conn->probe_codec = message->codec;
@@ -218,6 +219,7 @@ void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *
 		return;
 	case SPOKEI_PROBE_ANSWER:
 		spokei_count(engine, SPOKE_STAT_PROBE_ANSWERS_READ);
+		spokei_conn_slim(conn);
 		return;
 	case SPOKEI_READONLY:
 		deliver_readonly(conn);

@@ -2,7 +2,8 @@
 /* Silence on a connection, what is asked because of it, and what it means. */
 #include "transport/conn_parts.h"
 
-#define LITTLE 4096u /* bytes */
+#define LITTLE 4096u        /* bytes */
+#define RING_ROOM_SILENT 8u /* cells: the next heartbeat needs one */
 
 int spokei_conn_probe(struct spokei_conn *conn)
 {
@@ -125,6 +126,18 @@ static bool still_moves(struct spokei_conn *conn)
 	conn->sent = conn->out.sent - (uint64_t)unsent;
 	return (before > LITTLE || conn->unsent > LITTLE) &&
 	       (int64_t)(conn->sent - sent_before) > 0;
+}
+
+void spokei_conn_slim(struct spokei_conn *conn)
+{
+	struct spokei_link *link = conn->link;
+
+	if (conn->pendings.count == 0 && conn->pendings.room > RING_ROOM_SILENT)
+		spokei_pendings_fini(&conn->pendings, link->engine->env);
+	if (conn->serving.count == 0 && conn->serving.room > 0)
+		spokei_map_fini(&conn->serving);
+	if (link->pending_count == 0 && link->serving_count == 0)
+		spokei_link_drop_spares(link);
 }
 
 /* Is it quiet for an answer is being made? */

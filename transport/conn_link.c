@@ -74,13 +74,7 @@ void spokei_link_woke(struct spokei_link *link)
 
 void spokei_link_fini(struct spokei_link *link)
 {
-	const struct spoke_env *env = link->engine->env;
-
 	SPOKE_ASSERT(spokei_list_empty(&link->conns));
 	spokei_link_disown(link);
-	while (link->spare_count > 0) {
-		struct spokei_spare *spare = &link->spares[--link->spare_count];
-
-		spokei_free(env, spare->bytes, 1, spare->capacity);
-	}
+	spokei_link_drop_spares(link);
 }

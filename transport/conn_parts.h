@@ -76,6 +76,10 @@ uint64_t spokei_conn_idle_due(const struct spokei_conn *conn);
 /* Judges its silence. May close it. */
 void spokei_conn_judge_silence(struct spokei_conn *conn);
 
+/* A heartbeat, or the answer to one, came in: the connection was silent, and gives back what it
+ * keeps for the next call; so does its owner, if nobody calls at all. */
+void spokei_conn_slim(struct spokei_conn *conn);
+
 /* The machine slept meanwhile. */
 void spokei_conn_woke(struct spokei_conn *conn);
 

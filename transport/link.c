@@ -90,3 +90,12 @@ const char *spoke_link_change_name(enum spoke_link_change change)
 
 	return (unsigned)change < sizeof(names) / sizeof(names[0]) ? names[change] : NULL;
 }
+
+void spokei_link_drop_spares(struct spokei_link *link)
+{
+	while (link->spare_count > 0) {
+		struct spokei_spare *spare = &link->spares[--link->spare_count];
+
+		spokei_free(link->engine->env, spare->bytes, 1, spare->capacity);
+	}
+}

@@ -89,4 +89,7 @@ void spokei_link_left(struct spokei_link *link);
 void spokei_link_lend(struct spokei_link *link, struct spokei_buffer *buffer);
 void spokei_link_return(struct spokei_link *link, struct spokei_buffer *buffer);
 
+/* Gives back all that it keeps to lend. */
+void spokei_link_drop_spares(struct spokei_link *link);
+
 #endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that is kept for the next call, and given back in silence: on the virtual clock. */
+#include "cluster/consumer_parts.h"
+#include "cluster/provider.h"
+#include "tests/cluster/stage.h"
+
+#define INTERVAL (100 * MS)
+#define LARGE 100000u /* bytes of a call, which ask for memory that the next one may have */
+
+/* NULL: this setting has no virtual clock, or no heartbeats. */
+static struct stage *begin(void **state)
+{
+	struct stage *stage = stage_bare(state);
+	struct spoke_provider_options provider = { .heartbeat_ns = INTERVAL };
+	struct spoke_consumer_options consumer = { .heartbeat_ns = INTERVAL };
+
+	if (!stage->setting->in_memory || !stage->setting->dubbo)
+		return NULL;
+	stage_provide(stage, &provider);
+	stage_consume(stage, &consumer);
+	stage_until_ready(stage, 1);
+	return stage;
+}
+
+static void pass(struct stage *stage, uint64_t ns)
+{
+	virtual_run(&stage->world, stage->world.now_ns + ns);
+}
+
+static int echo_of(struct stage *stage, size_t len)
+{
+	return stage_end_of(stage,
+			    stage_call(stage, stage_method(stage, "echo"), stage_bin(stage, len)))
+		->error;
+}
+
+static size_t spare_bytes(const struct spokei_link *link)
+{
+	size_t bytes = 0;
+
+	for (unsigned i = 0; i < link->spare_count; i++)
+		bytes += link->spares[i].capacity;
+	return bytes;
+}
+
+static void what_is_kept_for_the_next_call_is_given_back_in_silence(void **state)
+{
+	struct stage *stage = begin(state);
+
+	if (stage == NULL)
+		return;
+	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
+	assert_true(spare_bytes(&stage->consumer->link) >= LARGE);
+	assert_true(spare_bytes(&stage->provider->link) >= LARGE);
+	pass(stage, 2 * INTERVAL);
+	assert_int_equal(spare_bytes(&stage->consumer->link), 0);
+	assert_int_equal(spare_bytes(&stage->provider->link), 0);
+	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
+}
+
+static void what_is_kept_stays_while_somebody_waits(void **state)
+{
+	struct stage *stage = begin(state);
+	struct stage_call *call;
+
+	if (stage == NULL)
+		return;
+	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
+	call = stage_call(stage, stage_method(stage, "later"), stage_text(stage, "x"));
+	pass(stage, 3 * INTERVAL);
+	assert_true(stage_client_stat(stage, SPOKE_STAT_PROBE_ANSWERS_READ) > 2);
+	assert_true(spare_bytes(&stage->provider->link) >= LARGE);
+	assert_true(spoke_call_cancel(stage->consumer, call->name));
+	assert_int_equal(stage_end_of(stage, call)->error, SPOKE_ECANCELED);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_kept_for_the_next_call_is_given_back_in_silence),
+		cmocka_unit_test(what_is_kept_stays_while_somebody_waits),
+	};
+
+	return stage_run("slim", tests, sizeof(tests) / sizeof(tests[0]));
+}
