@@ -17,8 +17,9 @@ struct echo_link {
 	const struct rpc_plan *plan;
 	struct meter *meter; /* NULL: the server's side */
 	const uint8_t *payload;
-	uint64_t *begun_ns; /* of the outstanding calls, a ring */
-	uint32_t oldest;    /* in it */
+	const uint8_t *head; /* what a request begins with; NULL: anything */
+	uint64_t *begun_ns;  /* of the outstanding calls, a ring */
+	uint32_t oldest;     /* in it */
 	uint8_t *in;
 	size_t in_len;
 	uint8_t *out; /* twice what can be outstanding */
@@ -33,9 +34,13 @@ int echo_listen(const struct rpc_plan *plan, uint16_t *ret_port);
 /* The next connection of a listening socket, or NULL. */
 struct echo_link *echo_accept(int listener, const struct rpc_plan *plan);
 
-/* A connection to the server of the plan, with its calls begun. Ends the program if there is none.
+/*
+ * A connection to the server of the plan, with its calls begun. Ends the program if there is none.
+ * `request`, borrowed as long as the link lives, is a whole one, for a server that reads more of it
+ * than the payload at its end; NULL: any will do.
  */
-struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter);
+struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter,
+			       const uint8_t *request);
 
 /* Serves a link that is ready. Returns false when the peer has closed it. */
 bool echo_turn(struct echo_link *link, bool is_readable);

@@ -8,6 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct meter;
 
 /* One measurement. */
@@ -47,10 +51,26 @@ struct rpc_peer {
 	void (*serve)(const struct rpc_plan *plan);
 	/* Keeps the calls of the plan outstanding until the meter is over. */
 	void (*drive)(const struct rpc_plan *plan, struct meter *meter);
+	/* Of its library, as that says itself; NULL when it is not installed. */
+	const char *(*version)(void);
+	const char *note; /* what a reader of its rows has to know; NULL: nothing */
+	bool spins;       /* compared with others that spin, and with nobody else */
+	/* The client is the benchmark's own and counts for nothing; the server's is another
+	 * program, whose system calls are not seen. */
+	bool is_server_alone;
 };
 
 extern const struct rpc_peer rpc_spoke;
 extern const struct rpc_peer rpc_raw_libev;
 extern const struct rpc_peer rpc_raw_epoll;
+extern const struct rpc_peer rpc_grpc;
+extern const struct rpc_peer rpc_nng;
+extern const struct rpc_peer rpc_zeromq;
+extern const struct rpc_peer rpc_capnp;
+extern const struct rpc_peer rpc_redis;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
