@@ -30,10 +30,11 @@ struct worker {
 /* What all calls of the client have in common. */
 struct driver {
 	const struct rpc_plan *plan;
-	struct meter *meter; /* under the lock */
-	pthread_mutex_t lock;
-	pthread_cond_t over;
 	uint8_t *payload;
+	pthread_mutex_t lock; /* of the following */
+	pthread_cond_t all_idle;
+	struct meter *meter;
+	uint32_t busy; /* workers */
 };
 
 static void must(const char *what, int error)
@@ -113,7 +114,7 @@ static void call(struct worker *worker)
 	send_message(worker, message);
 }
 
-/* Returns whether there shall be more. */
+/* Returns whether there shall be more; the worker is idle when not. */
 static bool count_call(struct worker *worker, nng_msg *reply)
 {
 	struct driver *driver = worker->driver;
@@ -121,31 +122,21 @@ static bool count_call(struct worker *worker, nng_msg *reply)
 	uint32_t len = driver->plan->payload;
 	bool is_same = nng_msg_len(reply) == len &&
 		       memcmp(nng_msg_body(reply), driver->payload, len) == 0;
-	bool goes_on;
+	bool is_over;
 
 	(void)pthread_mutex_lock(&driver->lock);
-	goes_on = !meter_is_over(meter);
-	if (goes_on) {
+	if (!meter_is_over(meter)) {
 		meter_tick(meter);
 		if (!is_same)
 			meter_failure(meter);
 		meter_call(meter, worker->begun_ns);
 		worker->begun_ns = meter->now_ns;
-		if (meter_is_over(meter))
-			(void)pthread_cond_signal(&driver->over);
 	}
+	is_over = meter_is_over(meter);
+	if (is_over && --driver->busy == 0)
+		(void)pthread_cond_signal(&driver->all_idle);
 	(void)pthread_mutex_unlock(&driver->lock);
-	return goes_on;
-}
-
-static bool is_over(struct driver *driver)
-{
-	bool over;
-
-	(void)pthread_mutex_lock(&driver->lock);
-	over = meter_is_over(driver->meter);
-	(void)pthread_mutex_unlock(&driver->lock);
-	return over;
+	return !is_over;
 }
 
 static void called(void *arg)
@@ -154,13 +145,8 @@ static void called(void *arg)
 	int error = nng_aio_result(worker->aio);
 	nng_msg *reply;
 
-	if (error != 0) {
-		if (!is_over(worker->driver))
-			host_die("nng: a call failed: %s", nng_strerror(error));
-		if (worker->is_sending)
-			nng_msg_free(nng_aio_get_msg(worker->aio));
-		return;
-	}
+	if (error != 0)
+		host_die("nng: a call failed: %s", nng_strerror(error));
 	if (worker->is_sending) {
 		receive(worker);
 		return;
@@ -186,11 +172,12 @@ static nng_socket open_requester(const struct rpc_plan *plan)
 	return socket;
 }
 
+/* Until the meter is over and all calls have ended: not everything can be closed under them. */
 static void await_end(struct driver *driver)
 {
 	(void)pthread_mutex_lock(&driver->lock);
-	while (!meter_is_over(driver->meter))
-		(void)pthread_cond_wait(&driver->over, &driver->lock);
+	while (driver->busy > 0)
+		(void)pthread_cond_wait(&driver->all_idle, &driver->lock);
 	(void)pthread_mutex_unlock(&driver->lock);
 }
 
@@ -204,8 +191,9 @@ static void drive(const struct rpc_plan *plan, struct meter *meter)
 		.plan = plan,
 		.meter = meter,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
-		.over = PTHREAD_COND_INITIALIZER,
+		.all_idle = PTHREAD_COND_INITIALIZER,
 		.payload = host_memory(1, plan->payload),
+		.busy = count,
 	};
 
 	memset(driver.payload, 'x', plan->payload);
@@ -219,10 +207,10 @@ static void drive(const struct rpc_plan *plan, struct meter *meter)
 	for (uint32_t i = 0; i < count; i++)
 		call(&workers[i]);
 	await_end(&driver);
-	for (uint32_t i = 0; i < plan->connections; i++)
-		must("close", nng_close(sockets[i]));
 	for (uint32_t i = 0; i < count; i++)
 		nng_aio_free(workers[i].aio);
+	for (uint32_t i = 0; i < plan->connections; i++)
+		must("close", nng_close(sockets[i]));
 }
 
 const struct rpc_peer rpc_nng = {
