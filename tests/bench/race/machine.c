@@ -6,6 +6,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#ifdef __clang__
+#define COMPILER __VERSION__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
 /* What follows `key` and any of " \t:=\"" in the first line of a file that begins with it. */
 static void find_value(const char *path, const char *key, char *ret_value, size_t size)
 {
@@ -39,5 +45,5 @@ void machine_print(FILE *out)
 		(void)snprintf(kernel.release, sizeof(kernel.release), "unknown");
 	(void)fprintf(out, "Machine: %s, %ld cores; Linux %s %s, %s; compiler %s.\n", model,
 		      sysconf(_SC_NPROCESSORS_ONLN), kernel.release, kernel.machine, system,
-		      __VERSION__);
+		      COMPILER);
 }

@@ -84,10 +84,10 @@ static void serve(const struct rpc_plan *plan)
 	/* The server itself is this process, whose CPU time is measured. Nothing is stored. */
 	if (plan->is_unix)
 		(void)execlp(PROGRAM, PROGRAM, "--port", "0", "--unixsocket", plan->address,
-			     "--save", "", "--appendonly", "no", "--loglevel", "warning", NULL);
+			     "--save", "", "--appendonly", "no", "--logfile", "/dev/null", NULL);
 	else
 		(void)execlp(PROGRAM, PROGRAM, "--port", port_text, "--bind", plan->address,
-			     "--save", "", "--appendonly", "no", "--loglevel", "warning", NULL);
+			     "--save", "", "--appendonly", "no", "--logfile", "/dev/null", NULL);
 	host_die("redis: " PROGRAM " cannot be run");
 }
 

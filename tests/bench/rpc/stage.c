@@ -203,6 +203,22 @@ void stage_ready(uint16_t port)
 		host_die("nobody waits for this server");
 }
 
+static bool has_seen(const struct host_calls *calls)
+{
+	return calls->reads > 0 && calls->writes > 0;
+}
+
+/* Else a peer has a way around the functions that count. Whoever always finds something to read
+ * never waits. */
+static void check_seen(const struct rpc_peer *peer, const struct meter *meter)
+{
+	if (!meter_is_over(meter))
+		host_die("%s: the client came to its end too early", peer->name);
+	if (!has_seen(&stage->report.client) ||
+	    (!peer->is_server_alone && !has_seen(&stage->report.server)))
+		host_die("%s: not all system calls were seen", peer->name);
+}
+
 int stage_play(const char *role, const struct rpc_peer *peer)
 {
 	static struct meter meter;
@@ -220,11 +236,7 @@ int stage_play(const char *role, const struct rpc_peer *peer)
 	host_calls = &stage->client;
 	meter_open(&meter, &plan, &stage->server, &stage->report);
 	peer->drive(&plan, &meter);
-	/* Else a peer has a way around the functions that count. */
-	if (!meter_is_over(&meter) || stage->report.client.waits == 0 ||
-	    (!peer->is_server_alone &&
-	     (stage->report.server.waits == 0 || stage->report.server.reads == 0)))
-		host_die("%s: not all system calls were seen", peer->name);
+	check_seen(peer, &meter);
 	stage->is_done = true;
 	return 0;
 }
