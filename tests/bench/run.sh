@@ -14,34 +14,44 @@
 #   sh tests/bench/run.sh rpc [--quick] [--unix]    calls against a raw echo on libev, and that one
 #                                                   against its twin on bare epoll; the server on
 #                                                   core 0, the client on core 1
+#   sh tests/bench/run.sh race [--quick] [--unix] [--results <file>]
+#                                                   the same beside gRPC, ZeroMQ, nng, Cap'n Proto and
+#                                                   redis, those of them that can be installed
 #
 # Prints TSV on stdout, medians of 5 repetitions, for balance of 9. timers: workload, n, peer, value,
 # unit, and the ratio to spoke as its engine uses it (above 1: spoke is better). rpc: pattern
 # (payload-connections x outstanding calls on each), peer, calls_per_s, p50_us, p99_us,
 # cpu_us_per_call (both sides), and the ratio of the peer's calls/s to spoke's (below 1: spoke is
-# better); a line that begins with # says that a row was disturbed or does not count. memory, idle:
-# figure, value, unit, target. balance: balancer, what was measured, ns for each number of
+# better); a line that begins with # says that a row was disturbed or does not count. race: the same,
+# and at the end tables on stderr, which --results writes to a file as a chapter in Markdown. memory,
+# idle: figure, value, unit, target. balance: balancer, what was measured, ns for each number of
 # providers, target for 100 of them. What goes on, and which targets were reached, goes to stderr.
 # --quick takes less than 30 s (timers; leaves out the large sizes; memory, idle: a tenth of the
-# connections and calls; balance: of the picks) or 60 s (rpc; 2 repetitions of 3 patterns). --unix
-# adds rows over a unix socket. rpc fails when a call failed or a process died, memory and idle
-# when a target was missed, idle also when a connection was lost, balance when a target was missed
-# and --check was said. More options, for looking closer, are those of the programs themselves:
-# --help.
+# connections and calls; balance: of the picks) or 60 s (rpc; 2 repetitions of 3 patterns) or 120 s
+# (race; 3 of them; a full one takes less than 15 minutes). --unix adds rows over a unix socket. rpc
+# and race fail when a call failed or a process died, memory and idle when a target was missed, idle
+# also when a connection was lost, balance when a target was missed and --check was said. More
+# options, for looking closer, are those of the programs themselves: --help.
 #
 # Missing Debian packages are installed, for which alone root is needed.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 
 usage() {
-	echo "usage: sh tests/bench/run.sh timers|rpc|memory|idle|balance [--quick] [option...]" >&2
+	echo "usage: sh tests/bench/run.sh timers|rpc|race|memory|idle|balance [--quick] [option...]" >&2
 	exit 2
 }
 
 suite=${1:-}
+wanted=
 case $suite in
 timers) peers='libev-dev libuv1-dev libevent-dev' ;;
 rpc | memory | idle | balance) peers='libev-dev' ;;
+race)
+	peers='libev-dev'
+	# The server of redis is in its tools: the package named after it would start one as a service.
+	wanted='g++ libgrpc++-dev libzmq3-dev libnng-dev libcapnp-dev redis-tools'
+	;;
 *) usage ;;
 esac
 shift
@@ -70,6 +80,8 @@ packages="gcc cmake ninja-build pkg-config libmsgpack-dev libcmocka-dev $peers"
 . tests/packages.sh
 # shellcheck disable=SC2086
 ensure_packages quietly $packages || exit 1
+# shellcheck disable=SC2086
+want_packages $wanted
 
 quietly configure cmake --preset release
 quietly build cmake --build --preset release --target "bench_$suite"

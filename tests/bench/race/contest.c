@@ -3,10 +3,10 @@
  * The race: spoke beside what people use today, on the same work; see contest.h. The limits are in
  * it as well, and redis as an anchor for what a server needs.
  */
-#include "contest.h"
+#include "tests/bench/rpc/contest.h"
 
 #include "results.h"
-#include "targets.h"
+#include "tests/bench/rpc/targets.h"
 
 /* What was not found when this was built is missed by its name. */
 #ifdef RACE_GRPC

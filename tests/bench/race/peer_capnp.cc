@@ -4,9 +4,9 @@
  * the timer of kj as the timeout of each. Server and call take the place of what its compiler would
  * generate, with a text instead of a struct that holds one text.
  */
-#include "meter.h"
-#include "peer.h"
-#include "stage.h"
+#include "tests/bench/rpc/meter.h"
+#include "tests/bench/rpc/peer.h"
+#include "tests/bench/rpc/stage.h"
 
 #include <capnp/any.h>
 #include <capnp/capability.h>
@@ -24,7 +24,7 @@ namespace
 
 constexpr uint64_t interface_id = 0xe1b7d6a9c5f04d13;
 constexpr uint16_t method_id = 0;
-const auto timeout = 1 * kj::SECONDS;
+constexpr kj::Duration timeout = 1 * kj::SECONDS;
 
 /* What a text adds to a message, in words. */
 constexpr uint64_t words_extra = 8;

@@ -6,9 +6,9 @@
  * generate them for a raw unary method. Each call has a deadline. The library may read on threads
  * of its own: the clock is read for each reply.
  */
-#include "meter.h"
-#include "peer.h"
-#include "stage.h"
+#include "tests/bench/rpc/meter.h"
+#include "tests/bench/rpc/peer.h"
+#include "tests/bench/rpc/stage.h"
 
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/rpc_method.h>

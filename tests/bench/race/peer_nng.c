@@ -4,9 +4,9 @@
  * outstanding, asynchronous, NNG_OPT_RECVTIMEO as the deadline. Its threads run the callbacks; a
  * lock guards the meter, and the clock is read for each reply.
  */
-#include "meter.h"
-#include "peer.h"
-#include "stage.h"
+#include "tests/bench/rpc/meter.h"
+#include "tests/bench/rpc/peer.h"
+#include "tests/bench/rpc/stage.h"
 
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/rep.h>

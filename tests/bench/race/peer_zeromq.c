@@ -5,9 +5,9 @@
  * the context does the batching. Many sockets are watched by their ZMQ_FD, for zmq_poll() asks each
  * of them every time.
  */
-#include "meter.h"
-#include "peer.h"
-#include "stage.h"
+#include "tests/bench/rpc/meter.h"
+#include "tests/bench/rpc/peer.h"
+#include "tests/bench/rpc/stage.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
 
 bench_calls_program(bench_race
 	race/contest.c race/machine.c race/results.c race/peer_redis.c)
+target_include_directories(bench_race PRIVATE ${PROJECT_SOURCE_DIR})
 
 # race_peer(<name> <header> <source> <library>...): with all of them the peer takes part.
 function(race_peer name header source)
@@ -30,7 +31,7 @@ function(race_peer name header source)
 			CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
 		target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic
 			$<$<BOOL:${SPOKE_WERROR}>:-Werror>)
-		target_link_libraries(${target} PRIVATE bench_calls)
+		target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
 		target_link_libraries(bench_race PRIVATE ${target})
 	else()
 		target_sources(${target} PRIVATE ${source})

@@ -2,9 +2,9 @@
 /* Tables of the race; see results.h. */
 #include "results.h"
 
-#include "contest.h"
 #include "machine.h"
-#include "pattern.h"
+#include "tests/bench/rpc/contest.h"
+#include "tests/bench/rpc/pattern.h"
 
 #include <string.h>
 

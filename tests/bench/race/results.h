@@ -3,7 +3,7 @@
 #ifndef BENCH_RESULTS_H
 #define BENCH_RESULTS_H
 
-#include "targets.h"
+#include "tests/bench/rpc/targets.h"
 
 void results_print(FILE *out, const struct target *targets, size_t count);
 
