@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # The race, with the peers whose libraries are there.
 
-bench_calls_program(bench_race
+add_executable(bench_race EXCLUDE_FROM_ALL
 	race/contest.c race/machine.c race/results.c race/peer_redis.c)
+spoke_settings(bench_race)
+target_compile_definitions(bench_race PRIVATE _GNU_SOURCE)
 target_include_directories(bench_race PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(bench_race PRIVATE bench_calls)
 
 # race_peer(<name> <header> <source> <library>...): with all of them the peer takes part.
 function(race_peer name header source)
