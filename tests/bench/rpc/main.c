@@ -279,7 +279,7 @@ int main(int argc, char **argv)
 					 : !options.quick || patterns[i].is_quick)
 			run_pattern(&bench, &patterns[i]);
 	}
-	contest.conclude(results);
+	contest.conclude(bench.has_failed ? NULL : results);
 	if (results != NULL && fclose(results) != 0)
 		host_die("%s is not whole", options.results);
 	return bench.has_failed ? 1 : 0;
