@@ -52,6 +52,8 @@ static const struct target targets[] = {
 	{ "32B-64x4", NULL, "grpc", NULL, REPORT_CALLS_PER_S, 16 },
 	{ "64KiB-1x1", NULL, "grpc", NULL, REPORT_CALLS_PER_S, 2 },
 	{ "64KiB-1x1", NULL, REPORT_RAW, NULL, REPORT_CALLS_PER_S, 0.90 },
+	{ "32B-1x1", REPORT_SPOKE_SPIN, NULL, NULL, REPORT_P50_US, 12 },
+	{ "32B-1x1", REPORT_SPOKE_SPIN, REPORT_RAW_SPIN, NULL, REPORT_CALLS_PER_S, 0.90 },
 };
 
 #define TARGETS (sizeof(targets) / sizeof(targets[0]))
@@ -74,5 +76,6 @@ const struct contest contest = {
 	.quick_span_ms = 500,
 	.budget_s = 14 * 60,
 	.quick_budget_s = 90,
+	.is_mixed = true,
 	.conclude = conclude,
 };

@@ -93,6 +93,7 @@ class driver final : kj::TaskSet::ErrorHandler
 			links.push_back(std::make_unique<struct link>(kj::mv(stream)));
 			links.back()->echo.whenResolved().wait(io.waitScope);
 		}
+		meter_restart(meter);
 		for (auto &link : links)
 			for (uint32_t j = 0; j < plan->outstanding; j++)
 				call(link.get());
@@ -159,5 +160,5 @@ const char *version()
 } // namespace
 
 const rpc_peer rpc_capnp = {
-	"capnp", serve, drive, version, nullptr, false, false,
+	"capnp", serve, drive, 0, version, nullptr, false,
 };

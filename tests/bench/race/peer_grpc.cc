@@ -253,5 +253,5 @@ const char *version()
 } // namespace
 
 const rpc_peer rpc_grpc = {
-	"grpc", serve, drive, version, nullptr, false, false,
+	"grpc", serve, drive, 0, version, nullptr, false,
 };

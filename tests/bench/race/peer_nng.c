@@ -204,6 +204,7 @@ static void drive(const struct rpc_plan *plan, struct meter *meter)
 		workers[i].begun_ns = begin_ns;
 		open_worker(&workers[i], sockets[i / plan->outstanding], called);
 	}
+	meter_restart(meter);
 	for (uint32_t i = 0; i < count; i++)
 		call(&workers[i]);
 	await_end(&driver);

@@ -188,6 +188,7 @@ static void drive(const struct rpc_plan *plan, struct meter *meter)
 
 	memset(driver.payload, 'x', plan->payload);
 	connect_all(&driver);
+	meter_restart(meter);
 	if (plan->connections == 1)
 		drain(&driver, driver.sockets[0], 0);
 	else

@@ -6,7 +6,7 @@ add_executable(bench_race EXCLUDE_FROM_ALL
 spoke_settings(bench_race)
 target_compile_definitions(bench_race PRIVATE _GNU_SOURCE)
 target_include_directories(bench_race PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(bench_race PRIVATE bench_calls)
+target_link_libraries(bench_race PRIVATE bench_contest bench_calls)
 
 # race_peer(<name> <header> <source> <library>...): with all of them the peer takes part.
 function(race_peer name header source)

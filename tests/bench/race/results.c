@@ -65,7 +65,7 @@ static void print_times(FILE *out, const struct report_row *row, enum report_col
 	bool is_more = column == REPORT_CALLS_PER_S;
 	double ratio;
 
-	if (column == REPORT_CPU_US && row != NULL && row->peer->is_server_alone)
+	if (column == REPORT_CPU_US && row != NULL && row->is_server_alone)
 		column = REPORT_SERVER_CPU_US;
 	if (base == NULL || base == row ||
 	    !report_ratio(is_more ? base : row, is_more ? row : base, column, &ratio))
@@ -107,7 +107,7 @@ static void print_pattern(FILE *out, const char *name)
 
 		if (row == NULL)
 			continue;
-		(void)fprintf(out, "| %-14s | %9.0f | %8.1f | %8.1f | %8.3f |", row->peer->name,
+		(void)fprintf(out, "| %-14s | %9.0f | %8.1f | %8.1f | %8.3f |", row->peer,
 			      report_median(row, REPORT_CALLS_PER_S),
 			      report_median(row, REPORT_P50_US), report_median(row, REPORT_P99_US),
 			      report_median(row, REPORT_CPU_US));

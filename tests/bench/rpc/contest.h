@@ -29,6 +29,8 @@ struct contest {
 	uint64_t quick_span_ms;
 	uint64_t budget_s; /* no measurement is repeated later than this after the start */
 	uint64_t quick_budget_s;
+	bool is_mixed; /* those that spin take part unless the others are left out; else only then
+			*/
 	/* After all patterns. `results`, when it is not NULL, is a file that takes a chapter. */
 	void (*conclude)(FILE *results);
 };
@@ -41,9 +43,9 @@ struct contest_cast {
 	size_t count;
 };
 
-/* `only`, when it is not NULL, is the one that takes part. Says on stdout, in comments, who is left
- * out and what has to be known of the others. */
-struct contest_cast contest_gather(const char *only);
+/* `only`, when it is not NULL, is the one that takes part; `spin`: nobody who does not. Says on
+ * stdout, in comments, who is left out and what has to be known of the others. */
+struct contest_cast contest_gather(const char *only, bool spin);
 
 /* The peer of that name that was built in, installed or not; NULL: there is none. */
 const struct rpc_peer *contest_find(const char *name);

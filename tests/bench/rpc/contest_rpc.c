@@ -7,9 +7,11 @@
 static const struct contest_entry entries[] = {
 #ifdef RPC_SPOKE
 	{ "spoke", &rpc_spoke, "" },
+	{ "spoke-spin", &rpc_spoke_spin, "" },
 #endif
 	{ "raw-libev", &rpc_raw_libev, "" },
 	{ "raw-epoll", &rpc_raw_epoll, "" },
+	{ "raw-epoll-spin", &rpc_raw_epoll_spin, "" },
 };
 
 static const struct target targets[] = {
@@ -22,6 +24,8 @@ static const struct target targets[] = {
 	{ "unix-32B-64x1", NULL, REPORT_SPOKE, "32B-64x1", REPORT_CALLS_PER_S, 2 },
 	{ "32B-1x64", NULL, NULL, NULL, REPORT_SERVER_CALLS, 0.06 },
 	{ "32B-1x64", NULL, NULL, NULL, REPORT_CLIENT_CALLS, 0.06 },
+	{ "32B-1x1", REPORT_SPOKE_SPIN, NULL, NULL, REPORT_P50_US, 12 },
+	{ "32B-1x1", REPORT_SPOKE_SPIN, REPORT_RAW_SPIN, NULL, REPORT_CALLS_PER_S, 0.90 },
 };
 
 static void conclude(FILE *results)

@@ -22,6 +22,7 @@
 struct options {
 	bool quick;
 	bool unix_too;
+	bool spin;
 	uint32_t reps;    /* 0: as quick says */
 	uint64_t span_ms; /* 0: as quick says */
 	int server_cpu;
@@ -92,7 +93,7 @@ static void run_peer(struct bench *bench, const char *name, const struct rpc_pee
 	enum stage_end end = measure(bench, peer, plan, &report);
 
 	if (end == STAGE_OK) {
-		report_add(name, peer, &report);
+		report_add(name, peer->name, &report);
 		return;
 	}
 	bench->has_failed = true;
@@ -141,8 +142,9 @@ static void run_pattern(struct bench *bench, const struct pattern *pattern)
 	for (uint32_t rep = 0; rep < options->reps; rep++) {
 		for (size_t i = 0; i < cast->count; i++) {
 			const struct rpc_peer *peer = cast->peers[(rep + i) % cast->count];
+			bool plays = peer->spin_ns == 0 || pattern->is_spun;
 
-			for (int j = 0; j < sockets; j++)
+			for (int j = 0; j < sockets && plays; j++)
 				run_peer(bench, names[j], peer, &plans[j]);
 		}
 	}
@@ -155,7 +157,7 @@ static void run_pattern(struct bench *bench, const struct pattern *pattern)
 static _Noreturn void usage(void)
 {
 	(void)fprintf(stderr,
-		      "usage: %s [--quick] [--unix] [--reps <1-%d>] [--span <ms>]\n"
+		      "usage: %s [--quick] [--unix] [--spin] [--reps <1-%d>] [--span <ms>]\n"
 		      "       [--server-cpu <number>] [--client-cpu <number>]\n"
 		      "       [--only <pattern>] [--peer <name>] [--results <file>]\n",
 		      contest.program, REPORT_REPS_MAX);
@@ -201,6 +203,8 @@ static struct options read_options(int argc, char **argv)
 			options.quick = true;
 		else if (strcmp(argv[i], "--unix") == 0)
 			options.unix_too = true;
+		else if (strcmp(argv[i], "--spin") == 0)
+			options.spin = true;
 		else {
 			read_option(&options, argv[i], i + 1 < argc ? argv[i + 1] : "");
 			i++;
@@ -254,10 +258,17 @@ static struct bench open_bench(const struct options *options)
 		.repeat_until_ns = host_now_ns() + budget_s * 1000 * HOST_MS,
 	};
 
-	bench.cast = contest_gather(options->peer);
+	bench.cast = contest_gather(options->peer, options->spin);
 	if (bench.cast.count == 0)
 		host_die("there is no such peer, or it is not installed");
 	return bench;
+}
+
+static bool is_chosen(const struct options *options, const struct pattern *pattern)
+{
+	if (options->only != NULL)
+		return strcmp(options->only, pattern->name) == 0;
+	return (!options->quick || pattern->is_quick) && (!options->spin || pattern->is_spun);
 }
 
 int main(int argc, char **argv)
@@ -275,8 +286,7 @@ int main(int argc, char **argv)
 	report_print_header();
 	bench = open_bench(&options);
 	for (unsigned i = 0; i < PATTERNS; i++) {
-		if (options.only != NULL ? strcmp(options.only, patterns[i].name) == 0
-					 : !options.quick || patterns[i].is_quick)
+		if (is_chosen(&options, &patterns[i]))
 			run_pattern(&bench, &patterns[i]);
 	}
 	contest.conclude(bench.has_failed ? NULL : results);

@@ -24,7 +24,15 @@ struct rpc_plan {
 	uint32_t outstanding; /* calls, on each connection */
 	uint32_t request_len; /* bytes of a frame, for raw peers: as long as spoke's */
 	uint32_t reply_len;
-	uint64_t warm_ns; /* before it */
+	uint64_t spin_ns; /* the peer's */
+	/* What the benchmark of growth lets grow; 0 elsewhere. */
+	uint32_t total;     /* calls outstanding on all connections, whatever `outstanding` says */
+	uint32_t endpoints; /* of the one consumer, a connection to each */
+	uint32_t kept;      /* calls that wait for an answer that does not come soon */
+	uint32_t parked;    /* failback calls that wait for their next attempt */
+	char balancer[24];  /* that chooses an endpoint */
+	uint64_t setup_ns;  /* that a client may take before the warm-up */
+	uint64_t warm_ns;   /* before it */
 	uint64_t span_ns;
 	int server_pid;
 	int server_cpu;
@@ -40,6 +48,8 @@ struct rpc_report {
 	uint64_t p99_ns;
 	uint64_t server_cpu_ns;
 	uint64_t client_cpu_ns;
+	bool spins; /* as the peer does */
+	bool is_server_alone;
 	double foreign; /* share of all CPUs that others used */
 	struct host_calls server;
 	struct host_calls client;
@@ -51,18 +61,24 @@ struct rpc_peer {
 	void (*serve)(const struct rpc_plan *plan);
 	/* Keeps the calls of the plan outstanding until the meter is over. */
 	void (*drive)(const struct rpc_plan *plan, struct meter *meter);
+	/* Both look for so long before they sleep; 0: they sleep at once. Those that spin are
+	 * compared with others that do, and with nobody else. */
+	uint64_t spin_ns;
 	/* Of its library, as that says itself; NULL when it is not installed. */
 	const char *(*version)(void);
 	const char *note; /* what a reader of its rows has to know; NULL: nothing */
-	bool spins;       /* compared with others that spin, and with nobody else */
 	/* The client is the benchmark's own and counts for nothing; the server's is another
 	 * program, whose system calls are not seen. */
 	bool is_server_alone;
 };
 
+#define RPC_SPIN_NS UINT64_C(50000)
+
 extern const struct rpc_peer rpc_spoke;
 extern const struct rpc_peer rpc_raw_libev;
 extern const struct rpc_peer rpc_raw_epoll;
+extern const struct rpc_peer rpc_spoke_spin;
+extern const struct rpc_peer rpc_raw_epoll_spin;
 extern const struct rpc_peer rpc_grpc;
 extern const struct rpc_peer rpc_nng;
 extern const struct rpc_peer rpc_zeromq;

@@ -16,7 +16,7 @@ static uint32_t count;
 static struct report_row *find(const char *pattern, const char *peer)
 {
 	for (uint32_t i = 0; i < count; i++)
-		if (strcmp(rows[i].pattern, pattern) == 0 && strcmp(rows[i].peer->name, peer) == 0)
+		if (strcmp(rows[i].pattern, pattern) == 0 && strcmp(rows[i].peer, peer) == 0)
 			return &rows[i];
 	return NULL;
 }
@@ -38,16 +38,16 @@ const struct report_row *report_at(uint32_t index)
 
 const struct report_row *report_base(const struct report_row *row)
 {
-	bool spins = row->peer->spins;
+	bool spins = row->spins;
 	const struct report_row *base = find(row->pattern,
 					     spins ? REPORT_SPOKE_SPIN : REPORT_SPOKE);
 
 	return base != NULL ? base : find(row->pattern, spins ? REPORT_RAW_SPIN : REPORT_RAW);
 }
 
-void report_add(const char *pattern, const struct rpc_peer *peer, const struct rpc_report *report)
+void report_add(const char *pattern, const char *peer, const struct rpc_report *report)
 {
-	struct report_row *row = find(pattern, peer->name);
+	struct report_row *row = find(pattern, peer);
 	double calls = (double)report->calls;
 	uint32_t rep;
 
@@ -57,6 +57,8 @@ void report_add(const char *pattern, const struct rpc_peer *peer, const struct r
 		row = &rows[count++];
 		row->pattern = pattern;
 		row->peer = peer;
+		row->spins = report->spins;
+		row->is_server_alone = report->is_server_alone;
 	}
 	if (row->reps == REPORT_REPS_MAX)
 		host_die("more repetitions than the report has room for");
@@ -124,7 +126,7 @@ static void print_row(const struct report_row *row)
 {
 	double ratio;
 
-	(void)printf("%s\t%s\t%.0f\t%.1f\t%.1f\t%.3f\t", row->pattern, row->peer->name,
+	(void)printf("%s\t%s\t%.0f\t%.1f\t%.1f\t%.3f\t", row->pattern, row->peer,
 		     report_median(row, REPORT_CALLS_PER_S), report_median(row, REPORT_P50_US),
 		     report_median(row, REPORT_P99_US), report_median(row, REPORT_CPU_US));
 	if (report_ratio(row, report_base(row), REPORT_CALLS_PER_S, &ratio))
@@ -134,8 +136,8 @@ static void print_row(const struct report_row *row)
 	if (row->disturbed > 0) {
 		(void)printf("# %s %s: others used more than %.0f %% of the CPUs in %u of %u"
 			     " repetitions\n",
-			     row->pattern, row->peer->name, REPORT_FOREIGN_MAX * 100,
-			     row->disturbed, row->reps);
+			     row->pattern, row->peer, REPORT_FOREIGN_MAX * 100, row->disturbed,
+			     row->reps);
 	}
 	(void)fflush(stdout);
 }
@@ -148,8 +150,8 @@ void report_print(const char *pattern)
 		if (strcmp(row->pattern, pattern) != 0)
 			continue;
 		print_row(row);
-		(void)fprintf(stderr, "  %-14s system calls per call: server ", row->peer->name);
-		if (row->peer->is_server_alone)
+		(void)fprintf(stderr, "  %-14s system calls per call: server ", row->peer);
+		if (row->is_server_alone)
 			(void)fputs("not seen", stderr);
 		else
 			(void)fprintf(stderr, "%.4f", report_median(row, REPORT_SERVER_CALLS));

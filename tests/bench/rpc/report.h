@@ -28,7 +28,9 @@ enum report_column {
 
 struct report_row {
 	const char *pattern; /* its name; kept by address */
-	const struct rpc_peer *peer;
+	const char *peer;
+	bool spins;
+	bool is_server_alone;
 	uint32_t reps;
 	uint32_t disturbed; /* repetitions in which others used too much of the CPUs */
 	double samples[REPORT_COLUMNS][REPORT_REPS_MAX];
@@ -37,7 +39,7 @@ struct report_row {
 #define REPORT_FOREIGN_MAX 0.05
 
 /* Adds one repetition to the row, which is made when it is not there yet. */
-void report_add(const char *pattern, const struct rpc_peer *peer, const struct rpc_report *report);
+void report_add(const char *pattern, const char *peer, const struct rpc_report *report);
 
 /* The row, or NULL. */
 const struct report_row *report_find(const char *pattern, const char *peer);

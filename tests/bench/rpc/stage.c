@@ -138,7 +138,8 @@ static bool await_server(const struct rpc_peer *peer, const struct child *server
 static bool await_client(const struct rpc_peer *peer, const struct child *server,
 			 struct child *client)
 {
-	uint64_t span_ms = (stage->plan.warm_ns + stage->plan.span_ns) / HOST_MS;
+	uint64_t span_ms = (stage->plan.setup_ns + stage->plan.warm_ns + stage->plan.span_ns) /
+			   HOST_MS;
 	int which = wait_either(client->watch, server->watch, span_ms + GRACE_MS);
 	int status = finish(client);
 
@@ -190,6 +191,8 @@ enum stage_end stage_measure(const struct rpc_peer *peer, const struct rpc_plan 
 	if (!play_both(peer, fd))
 		return STAGE_DIED;
 	*ret_report = stage->report;
+	ret_report->spins = peer->spin_ns > 0;
+	ret_report->is_server_alone = peer->is_server_alone;
 	if (peer->is_server_alone)
 		ret_report->client_cpu_ns = 0;
 	ret_report->foreign = foreign_end(&foreign);
@@ -226,6 +229,7 @@ int stage_play(const char *role, const struct rpc_peer *peer)
 
 	stage = map_stage(STAGE_FD);
 	plan = stage->plan;
+	plan.spin_ns = peer->spin_ns;
 	if (strcmp(role, STAGE_SERVER) == 0) {
 		host_pin(plan.server_cpu);
 		host_calls = &stage->server;
