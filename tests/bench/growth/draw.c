@@ -34,7 +34,7 @@ static double ratio(const struct report_row *row, const struct report_row *raw,
 	double value = (double)NAN;
 
 	(void)column;
-	(void)report_ratio(row, raw, &value);
+	(void)report_ratio(row, raw, column, &value);
 	return value;
 }
 

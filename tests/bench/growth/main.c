@@ -117,7 +117,7 @@ static void print_row(const struct curve *curve, uint32_t point, const struct ru
 		     report_median(row, REPORT_CPU_US), report_median(row, REPORT_SERVER_CPU_US),
 		     report_median(row, REPORT_SERVER_CALLS),
 		     report_median(row, REPORT_CLIENT_CALLS));
-	if (report_ratio(row, raw, &ratio))
+	if (report_ratio(row, raw, REPORT_CALLS_PER_S, &ratio))
 		(void)printf("%.3f\t%.3f\n", ratio,
 			     report_median(row, REPORT_CPU_US) / report_median(raw, REPORT_CPU_US));
 	else

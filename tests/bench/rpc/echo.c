@@ -110,6 +110,8 @@ static void ask(struct echo_link *link, uint32_t call)
 	size_t head = link->plan->request_len - link->plan->payload;
 	uint8_t *frame = append(link, link->plan->request_len);
 
+	if (link->head != NULL)
+		memcpy(frame, link->head, head);
 	memcpy(frame + head, link->payload, link->plan->payload);
 	link->begun_ns[call] = link->meter->now_ns;
 }
@@ -204,6 +206,14 @@ bool echo_turn(struct echo_link *link, bool is_readable)
 	return flush(link);
 }
 
+static const uint8_t *make_payload(const struct rpc_plan *plan)
+{
+	uint8_t *payload = host_memory(1, plan->payload);
+
+	memset(payload, 'x', plan->payload);
+	return payload;
+}
+
 /* Calls of the connection of this number. */
 static uint32_t share_of(const struct rpc_plan *plan, uint32_t number)
 {
@@ -212,13 +222,13 @@ static uint32_t share_of(const struct rpc_plan *plan, uint32_t number)
 	return plan->total / plan->connections + (number < plan->total % plan->connections);
 }
 
-struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter)
+struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter,
+			       const uint8_t *request)
 {
 	union address address;
 	socklen_t len = make_address(plan, &address);
 	int fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct echo_link *link;
-	uint8_t *payload;
 
 	/* Waits, if it has to, but is not blocked when it is there. */
 	if (fd < 0 || connect(fd, &address.any, len) != 0)
@@ -231,9 +241,9 @@ struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter)
 	if (link->calls == 0)
 		wait_idly(link);
 	link->begun_ns = host_memory(plan->outstanding, sizeof(*link->begun_ns));
-	payload = host_memory(1, plan->payload);
-	memset(payload, 'x', plan->payload);
-	link->payload = payload;
+	link->head = request;
+	link->payload = request == NULL ? make_payload(plan)
+					: request + (plan->request_len - plan->payload);
 	for (uint32_t i = 0; i < link->calls; i++)
 		ask(link, i);
 	link->calls += link->calls == 0;

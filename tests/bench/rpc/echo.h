@@ -17,9 +17,10 @@ struct echo_link {
 	const struct rpc_plan *plan;
 	struct meter *meter; /* NULL: the server's side */
 	const uint8_t *payload;
-	uint64_t *begun_ns; /* of the outstanding calls, a ring */
-	uint32_t oldest;    /* in it */
-	uint32_t calls;     /* its size */
+	const uint8_t *head; /* what a request begins with; NULL: anything */
+	uint64_t *begun_ns;  /* of the outstanding calls, a ring */
+	uint32_t oldest;     /* in it */
+	uint32_t calls;      /* its size */
 	struct echo_link *next_idle;
 	uint8_t *in; /* what can be outstanding, or as much as is read at a time */
 	size_t in_size;
@@ -40,8 +41,11 @@ struct echo_link *echo_accept(int listener, const struct rpc_plan *plan);
  * A connection to the server of the plan, with its calls begun. Of a plan with a total each has its
  * share of that; those that come away with none wait, and the next call is made on the one that
  * has waited longest. Ends the program if there is none.
+ * `request`, borrowed as long as the link lives, is a whole one, for a server that reads more of it
+ * than the payload at its end; NULL: any will do.
  */
-struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter);
+struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter,
+			       const uint8_t *request);
 
 /* Serves a link that is ready. Returns false when the peer has closed it. */
 bool echo_turn(struct echo_link *link, bool is_readable);

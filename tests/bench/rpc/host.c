@@ -2,12 +2,14 @@
 /* The machine; see host.h. Needs _GNU_SOURCE (CPU sets, syscall). */
 #include "host.h"
 
+#include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -30,15 +32,15 @@ struct host_calls *host_calls = &own_calls;
 
 static ssize_t count_read(long got)
 {
-	host_calls->reads++;
-	host_calls->bytes_read += got > 0 ? (uint64_t)got : 0;
+	host_count(&host_calls->reads, 1);
+	host_count(&host_calls->bytes_read, got > 0 ? (uint64_t)got : 0);
 	return got;
 }
 
 static ssize_t count_write(long put)
 {
-	host_calls->writes++;
-	host_calls->bytes_written += put > 0 ? (uint64_t)put : 0;
+	host_count(&host_calls->writes, 1);
+	host_count(&host_calls->bytes_written, put > 0 ? (uint64_t)put : 0);
 	return put;
 }
 
@@ -82,10 +84,26 @@ EXPORTED ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 	return count_write(syscall(SYS_sendmsg, fd, message, flags));
 }
 
+EXPORTED int eventfd_read(int fd, eventfd_t *ret_value)
+{
+	return read(fd, ret_value, sizeof(*ret_value)) == sizeof(*ret_value) ? 0 : -1;
+}
+
+EXPORTED int eventfd_write(int fd, eventfd_t value)
+{
+	return write(fd, &value, sizeof(value)) == sizeof(value) ? 0 : -1;
+}
+
+EXPORTED int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	host_count(&host_calls->waits, 1);
+	return (int)syscall(SYS_poll, fds, count, timeout_ms);
+}
+
 EXPORTED int epoll_pwait(int epoll, struct epoll_event *events, int max, int timeout_ms,
 			 const sigset_t *mask)
 {
-	host_calls->waits++;
+	host_count(&host_calls->waits, 1);
 	return (int)syscall(SYS_epoll_pwait, epoll, events, max, timeout_ms, mask,
 			    KERNEL_SIGSET_BYTES);
 }
@@ -97,15 +115,27 @@ EXPORTED int epoll_wait(int epoll, struct epoll_event *events, int max, int time
 
 EXPORTED int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
 {
-	host_calls->others++;
+	host_count(&host_calls->others, 1);
 	return (int)syscall(SYS_epoll_ctl, epoll, op, fd, event);
 }
 
 EXPORTED int timerfd_settime(int fd, int flags, const struct itimerspec *time,
 			     struct itimerspec *ret_old)
 {
-	host_calls->others++;
+	host_count(&host_calls->others, 1);
 	return (int)syscall(SYS_timerfd_settime, fd, flags, time, ret_old);
+}
+
+struct host_calls host_peek(const struct host_calls *calls)
+{
+	return (struct host_calls){
+		.reads = __atomic_load_n(&calls->reads, __ATOMIC_RELAXED),
+		.writes = __atomic_load_n(&calls->writes, __ATOMIC_RELAXED),
+		.waits = __atomic_load_n(&calls->waits, __ATOMIC_RELAXED),
+		.others = __atomic_load_n(&calls->others, __ATOMIC_RELAXED),
+		.bytes_read = __atomic_load_n(&calls->bytes_read, __ATOMIC_RELAXED),
+		.bytes_written = __atomic_load_n(&calls->bytes_written, __ATOMIC_RELAXED),
+	};
 }
 
 uint64_t host_ns(int clock)

@@ -8,9 +8,17 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define HOST_MS UINT64_C(1000000) /* ns */
 
-/* System calls that moved or tried to move data, waited, or told the kernel what to wait for. */
+/*
+ * System calls that moved or tried to move data, waited, or told the kernel what to wait for.
+ * Threads that wait for each other do so by futexes, which are not seen. Counted by all threads of
+ * a process: host_count() adds, host_peek() copies.
+ */
 struct host_calls {
 	uint64_t reads;
 	uint64_t writes;
@@ -20,8 +28,21 @@ struct host_calls {
 	uint64_t bytes_written;
 };
 
-/* Where this process counts; never NULL. */
+/* Where this process counts; never NULL, and set before there are threads. */
 extern struct host_calls *host_calls;
+
+static inline void host_count(uint64_t *counter, uint64_t more)
+{
+	(void)__atomic_fetch_add(counter, more, __ATOMIC_RELAXED);
+}
+
+/* How often this process has read. */
+static inline uint64_t host_reads(void)
+{
+	return __atomic_load_n(&host_calls->reads, __ATOMIC_RELAXED);
+}
+
+struct host_calls host_peek(const struct host_calls *calls);
 
 /* A clock in ns. */
 uint64_t host_ns(int clock);
@@ -39,6 +60,10 @@ void host_pin(int cpu);
 void *host_memory(uint64_t count, uint64_t size);
 
 /* A sentence to stderr, and the end: a benchmark that measured something else must not report. */
-_Noreturn void host_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void host_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

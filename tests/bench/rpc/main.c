@@ -3,6 +3,7 @@
  * The benchmark of calls: every pattern, with every peer. The peers take turns within each
  * repetition, and another one begins each time, so that a slow minute of the machine slows all.
  */
+#include "contest.h"
 #include "host.h"
 #include "pattern.h"
 #include "report.h"
@@ -15,15 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct rpc_peer *const peers[] = {
-#ifdef RPC_SPOKE
-	&rpc_spoke,     &rpc_spoke_spin,
-#endif
-	&rpc_raw_libev, &rpc_raw_epoll,  &rpc_raw_epoll_spin,
-};
-
-#define PEERS (sizeof(peers) / sizeof(peers[0]))
-
 /* How often a measurement is repeated because others used the CPUs. */
 #define RETRIES 2
 
@@ -35,38 +27,21 @@ struct options {
 	uint64_t span_ms; /* 0: as quick says */
 	int server_cpu;
 	int client_cpu;
-	const char *only; /* one pattern; NULL: all */
-	const char *peer; /* one peer; NULL: all */
+	const char *only;    /* one pattern; NULL: all */
+	const char *peer;    /* one peer; NULL: all */
+	const char *results; /* a file that is made; NULL: none */
 };
 
 struct bench {
 	struct options options;
+	struct contest_cast cast;
+	uint64_t repeat_until_ns;
 	bool has_failed;
 };
 
 /* Where the unix socket is; both go at the end, also at an early one. */
 static char socket_dir[] = "/tmp/spoke-bench-XXXXXX";
 static char socket_path[64];
-
-static bool takes_part(const struct options *options, const struct rpc_peer *peer)
-{
-	return options->spin == (peer->spin_ns > 0) &&
-	       (options->peer == NULL || strcmp(options->peer, peer->name) == 0);
-}
-
-/* The peer of that name that takes part, or NULL. */
-static const struct rpc_peer *find_peer(const struct options *options, const char *name)
-{
-	for (size_t i = 0; i < PEERS; i++)
-		if (strcmp(peers[i]->name, name) == 0)
-			return takes_part(options, peers[i]) ? peers[i] : NULL;
-	return NULL;
-}
-
-static const struct rpc_peer *find_spoke(const struct options *options)
-{
-	return find_peer(options, options->spin ? TARGETS_SPOKE_SPIN : TARGETS_SPOKE);
-}
 
 static struct rpc_plan make_plan(const struct bench *bench, const struct pattern *pattern,
 				 bool is_unix)
@@ -89,20 +64,22 @@ static struct rpc_plan make_plan(const struct bench *bench, const struct pattern
 	return plan;
 }
 
-/* Measures until nobody disturbed it, or often enough. */
-static enum stage_end measure(const struct rpc_peer *peer, const struct rpc_plan *plan,
-			      struct rpc_report *ret_report)
+/* Measures until nobody disturbed it, or often enough, or until there is no time for that. */
+static enum stage_end measure(const struct bench *bench, const struct rpc_peer *peer,
+			      const struct rpc_plan *plan, struct rpc_report *ret_report)
 {
 	enum stage_end end = STAGE_OK;
+	bool is_last = false;
 
-	for (int i = 0; i <= RETRIES; i++) {
+	for (int i = 0; !is_last; i++) {
 		if (plan->is_unix)
 			(void)unlink(socket_path);
 		end = stage_measure(peer, plan, ret_report);
 		if (end != STAGE_OK || ret_report->foreign <= REPORT_FOREIGN_MAX)
 			break;
+		is_last = i == RETRIES || host_now_ns() > bench->repeat_until_ns;
 		(void)fprintf(stderr, "  %s: others used %.1f %% of the CPUs%s\n", peer->name,
-			      ret_report->foreign * 100, i < RETRIES ? ", again" : "");
+			      ret_report->foreign * 100, is_last ? "" : ", again");
 	}
 	if (plan->is_unix)
 		(void)unlink(socket_path);
@@ -113,7 +90,7 @@ static void run_peer(struct bench *bench, const char *name, const struct rpc_pee
 		     const struct rpc_plan *plan)
 {
 	struct rpc_report report;
-	enum stage_end end = measure(peer, plan, &report);
+	enum stage_end end = measure(bench, peer, plan, &report);
 
 	if (end == STAGE_OK) {
 		report_add(name, peer->name, &report);
@@ -127,9 +104,9 @@ static void run_peer(struct bench *bench, const char *name, const struct rpc_pee
 }
 
 /* Lets spoke say how long its frames are; a single call at a time, so that none is half counted. */
-static void measure_frames(struct bench *bench, struct rpc_plan *plan)
+static void measure_frames(struct rpc_plan *plan)
 {
-	const struct rpc_peer *spoke = find_spoke(&bench->options);
+	const struct rpc_peer *spoke = contest_find(REPORT_SPOKE);
 	struct rpc_plan single = *plan;
 	const char *source = "the book";
 	struct rpc_report report;
@@ -149,46 +126,41 @@ static void measure_frames(struct bench *bench, struct rpc_plan *plan)
 		      plan->request_len, plan->reply_len);
 }
 
-static void print_sockets(const struct options *options, const char *const *names, int count)
-{
-	const struct rpc_peer *spoke = find_spoke(options);
-	const char *raw = options->spin ? TARGETS_RAW_SPIN : TARGETS_RAW;
-
-	for (int i = 0; i < count; i++) {
-		report_print(names[i], spoke ? spoke->name : raw);
-		targets_check_raw(names[i]);
-	}
-}
-
 static void run_pattern(struct bench *bench, const struct pattern *pattern)
 {
 	const struct options *options = &bench->options;
+	const struct contest_cast *cast = &bench->cast;
 	const char *names[] = { pattern->name, pattern->unix_name };
 	int sockets = options->unix_too || (pattern->has_unix && !options->quick) ? 2 : 1;
 	struct rpc_plan plans[2] = { make_plan(bench, pattern, false) };
 
 	(void)fprintf(stderr, "%s\n", pattern->name);
-	measure_frames(bench, &plans[0]);
+	measure_frames(&plans[0]);
 	plans[1] = make_plan(bench, pattern, true);
 	plans[1].request_len = plans[0].request_len;
 	plans[1].reply_len = plans[0].reply_len;
 	for (uint32_t rep = 0; rep < options->reps; rep++) {
-		for (size_t i = 0; i < PEERS; i++) {
-			const struct rpc_peer *peer = peers[(rep + i) % PEERS];
+		for (size_t i = 0; i < cast->count; i++) {
+			const struct rpc_peer *peer = cast->peers[(rep + i) % cast->count];
+			bool plays = peer->spin_ns == 0 || pattern->is_spun;
 
-			for (int j = 0; j < sockets && takes_part(options, peer); j++)
+			for (int j = 0; j < sockets && plays; j++)
 				run_peer(bench, names[j], peer, &plans[j]);
 		}
 	}
-	print_sockets(options, names, sockets);
+	for (int j = 0; j < sockets; j++) {
+		report_print(names[j]);
+		targets_check_raw(names[j]);
+	}
 }
 
 static _Noreturn void usage(void)
 {
-	(void)fputs("usage: bench_rpc [--quick] [--unix] [--spin] [--reps <1-16>] [--span <ms>]\n"
-		    "                 [--server-cpu <number>] [--client-cpu <number>]\n"
-		    "                 [--only <pattern>] [--peer <name>]\n",
-		    stderr);
+	(void)fprintf(stderr,
+		      "usage: %s [--quick] [--unix] [--spin] [--reps <1-%d>] [--span <ms>]\n"
+		      "       [--server-cpu <number>] [--client-cpu <number>]\n"
+		      "       [--only <pattern>] [--peer <name>] [--results <file>]\n",
+		      contest.program, REPORT_REPS_MAX);
 	exit(2);
 }
 
@@ -216,6 +188,8 @@ static void read_option(struct options *options, const char *word, const char *v
 		options->only = value;
 	else if (strcmp(word, "--peer") == 0 && *value != '\0')
 		options->peer = value;
+	else if (strcmp(word, "--results") == 0 && *value != '\0')
+		options->results = value;
 	else
 		usage();
 }
@@ -237,18 +211,19 @@ static struct options read_options(int argc, char **argv)
 		}
 	}
 	if (options.reps == 0)
-		options.reps = options.quick ? 2 : 5;
+		options.reps = options.quick ? contest.quick_reps : contest.reps;
 	if (options.span_ms == 0)
-		options.span_ms = options.quick ? 700 : 1000;
+		options.span_ms = options.quick ? contest.quick_span_ms : contest.span_ms;
 	return options;
 }
 
 static int play(const char *role, const char *name)
 {
-	for (size_t i = 0; i < PEERS; i++)
-		if (strcmp(peers[i]->name, name) == 0)
-			return stage_play(role, peers[i]);
-	usage();
+	const struct rpc_peer *peer = contest_find(name);
+
+	if (peer == NULL)
+		usage();
+	return stage_play(role, peer);
 }
 
 static void remove_socket_dir(void)
@@ -275,6 +250,20 @@ static void make_socket_dir(void)
 	(void)sigaction(SIGHUP, &action, NULL);
 }
 
+static struct bench open_bench(const struct options *options)
+{
+	uint64_t budget_s = options->quick ? contest.quick_budget_s : contest.budget_s;
+	struct bench bench = {
+		.options = *options,
+		.repeat_until_ns = host_now_ns() + budget_s * 1000 * HOST_MS,
+	};
+
+	bench.cast = contest_gather(options->peer, options->spin);
+	if (bench.cast.count == 0)
+		host_die("there is no such peer, or it is not installed");
+	return bench;
+}
+
 static bool is_chosen(const struct options *options, const struct pattern *pattern)
 {
 	if (options->only != NULL)
@@ -284,20 +273,24 @@ static bool is_chosen(const struct options *options, const struct pattern *patte
 
 int main(int argc, char **argv)
 {
-	struct bench bench = { 0 };
+	struct options options;
+	struct bench bench;
+	FILE *results = NULL;
 
 	if (argc == 3 && (strcmp(argv[1], STAGE_SERVER) == 0 || strcmp(argv[1], STAGE_CLIENT) == 0))
 		return play(argv[1], argv[2]);
-	bench.options = read_options(argc, argv);
+	options = read_options(argc, argv);
+	if (options.results != NULL && (results = fopen(options.results, "w")) == NULL)
+		host_die("%s cannot be written", options.results);
 	make_socket_dir();
 	report_print_header();
+	bench = open_bench(&options);
 	for (unsigned i = 0; i < PATTERNS; i++) {
-		if (is_chosen(&bench.options, &patterns[i]))
+		if (is_chosen(&options, &patterns[i]))
 			run_pattern(&bench, &patterns[i]);
 	}
-	if (bench.options.spin)
-		targets_print_spin();
-	else
-		targets_print();
+	contest.conclude(bench.has_failed ? NULL : results);
+	if (results != NULL && fclose(results) != 0)
+		host_die("%s is not whole", options.results);
 	return bench.has_failed ? 1 : 0;
 }

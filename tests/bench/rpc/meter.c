@@ -50,8 +50,8 @@ static struct rpc_report read_gauges(const struct meter *meter)
 		.elapsed_ns = meter->now_ns,
 		.server_cpu_ns = host_cpu_ns(meter->plan->server_pid),
 		.client_cpu_ns = host_cpu_ns(getpid()),
-		.server = *meter->server_calls,
-		.client = *host_calls,
+		.server = host_peek(meter->server_calls),
+		.client = host_peek(host_calls),
 	};
 }
 

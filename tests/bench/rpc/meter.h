@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a client measures. All replies of one read have the same time: the clock is read once after
- * each system call that read, whichever peer it is that asks.
+ * each system call that read. Peers whose library reads on other threads than that which takes the
+ * replies call meter_tick() themselves, for each reply or each few. One thread at a time.
  */
 #ifndef BENCH_METER_H
 #define BENCH_METER_H
 
 #include "host.h"
 #include "peer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Latencies in ns: exact below 64, then 64 steps to each power of two. */
 #define METER_STEP_BITS 6
@@ -26,7 +31,7 @@ struct meter {
 	struct rpc_report *report;
 	enum meter_phase phase;
 	uint64_t phase_end_ns;
-	uint64_t batch;  /* host_calls->reads when now_ns was read */
+	uint64_t batch;  /* host_reads() when now_ns was read */
 	uint64_t now_ns; /* monotonic */
 	uint64_t calls;
 	uint64_t failed;
@@ -51,10 +56,12 @@ static inline bool meter_is_over(const struct meter *meter)
 /* Whether what was read last has been met before; the first who asks makes it known. */
 static inline bool meter_is_new_batch(struct meter *meter)
 {
-	if (meter->batch == host_calls->reads)
+	uint64_t batch = host_reads();
+
+	if (meter->batch == batch)
 		return false;
 	meter_tick(meter);
-	meter->batch = host_calls->reads;
+	meter->batch = batch;
 	return true;
 }
 
@@ -81,5 +88,9 @@ static inline void meter_failure(struct meter *meter)
 {
 	meter->failed++;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -8,6 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct meter;
 
 /* One measurement. */
@@ -44,6 +48,8 @@ struct rpc_report {
 	uint64_t p99_ns;
 	uint64_t server_cpu_ns;
 	uint64_t client_cpu_ns;
+	bool spins; /* as the peer does */
+	bool is_server_alone;
 	double foreign; /* share of all CPUs that others used */
 	struct host_calls server;
 	struct host_calls client;
@@ -55,8 +61,15 @@ struct rpc_peer {
 	void (*serve)(const struct rpc_plan *plan);
 	/* Keeps the calls of the plan outstanding until the meter is over. */
 	void (*drive)(const struct rpc_plan *plan, struct meter *meter);
-	/* Both look for so long before they sleep; 0: they sleep at once. */
+	/* Both look for so long before they sleep; 0: they sleep at once. Those that spin are
+	 * compared with others that do, and with nobody else. */
 	uint64_t spin_ns;
+	/* Of its library, as that says itself; NULL when it is not installed. */
+	const char *(*version)(void);
+	const char *note; /* what a reader of its rows has to know; NULL: nothing */
+	/* The client is the benchmark's own and counts for nothing; the server's is another
+	 * program, whose system calls are not seen. */
+	bool is_server_alone;
 };
 
 #define RPC_SPIN_NS UINT64_C(50000)
@@ -66,5 +79,14 @@ extern const struct rpc_peer rpc_raw_libev;
 extern const struct rpc_peer rpc_raw_epoll;
 extern const struct rpc_peer rpc_spoke_spin;
 extern const struct rpc_peer rpc_raw_epoll_spin;
+extern const struct rpc_peer rpc_grpc;
+extern const struct rpc_peer rpc_nng;
+extern const struct rpc_peer rpc_zeromq;
+extern const struct rpc_peer rpc_capnp;
+extern const struct rpc_peer rpc_redis;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

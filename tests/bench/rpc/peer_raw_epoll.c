@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The raw echo on bare epoll: shows that the one on libev is as fast as such an echo can be. */
+#include "peer_raw_epoll.h"
+
 #include "echo.h"
 #include "stage.h"
 
@@ -90,19 +92,24 @@ static void serve(const struct rpc_plan *plan)
 	} while (true);
 }
 
-static void drive(const struct rpc_plan *plan, struct meter *meter)
+void raw_epoll_drive(const struct rpc_plan *plan, struct meter *meter, const uint8_t *request)
 {
 	struct epoll_event events[EVENTS_MAX];
 	int epoll = open_epoll();
 
 	for (uint32_t i = 0; i < plan->connections; i++)
-		control(epoll, EPOLL_CTL_ADD, echo_connect(plan, meter));
+		control(epoll, EPOLL_CTL_ADD, echo_connect(plan, meter, request));
 	while (!meter_is_over(meter)) {
 		int count = wait_for(epoll, events, plan);
 
 		for (int i = 0; i < count && !meter_is_over(meter); i++)
 			serve_link(epoll, &events[i]);
 	}
+}
+
+static void drive(const struct rpc_plan *plan, struct meter *meter)
+{
+	raw_epoll_drive(plan, meter, NULL);
 }
 
 const struct rpc_peer rpc_raw_epoll = {

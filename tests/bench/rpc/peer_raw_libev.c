@@ -4,6 +4,7 @@
 #include "stage.h"
 
 #include <ev.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct watch {
@@ -91,13 +92,22 @@ static void drive(const struct rpc_plan *plan, struct meter *meter)
 	struct ev_loop *loop = open_loop();
 
 	for (uint32_t i = 0; i < plan->connections; i++)
-		watch_link(loop, echo_connect(plan, meter));
+		watch_link(loop, echo_connect(plan, meter, NULL));
 	meter_restart(meter);
 	(void)ev_run(loop, 0);
+}
+
+static const char *version(void)
+{
+	static char text[32];
+
+	(void)snprintf(text, sizeof(text), "libev %d.%d", ev_version_major(), ev_version_minor());
+	return text;
 }
 
 const struct rpc_peer rpc_raw_libev = {
 	.name = "raw-libev",
 	.serve = serve,
 	.drive = drive,
+	.version = version,
 };

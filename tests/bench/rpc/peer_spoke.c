@@ -4,6 +4,7 @@
 #include "peer.h"
 #include "stage.h"
 
+#include <spoke/base.h>
 #include <spoke/consumer.h>
 #include <spoke/engine.h>
 #include <spoke/host.h>
@@ -166,10 +167,20 @@ static void drive(const struct rpc_plan *plan, struct meter *meter)
 	must("run", spoke_engine_run(driver.engine));
 }
 
+static const char *version(void)
+{
+	static char text[32];
+
+	(void)snprintf(text, sizeof(text), "%d.%d.%d", SPOKE_VERSION_MAJOR, SPOKE_VERSION_MINOR,
+		       SPOKE_VERSION_PATCH);
+	return text;
+}
+
 const struct rpc_peer rpc_spoke = {
 	.name = "spoke",
 	.serve = serve,
 	.drive = drive,
+	.version = version,
 };
 
 const struct rpc_peer rpc_spoke_spin = {

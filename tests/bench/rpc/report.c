@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_MAX 128
+#define ROWS_MAX 192
 
 static struct report_row rows[ROWS_MAX];
 static uint32_t count;
@@ -31,6 +31,20 @@ static uint64_t sum(const struct host_calls *calls)
 	return calls->reads + calls->writes + calls->waits + calls->others;
 }
 
+const struct report_row *report_at(uint32_t index)
+{
+	return index < count ? &rows[index] : NULL;
+}
+
+const struct report_row *report_base(const struct report_row *row)
+{
+	bool spins = row->spins;
+	const struct report_row *base = find(row->pattern,
+					     spins ? REPORT_SPOKE_SPIN : REPORT_SPOKE);
+
+	return base != NULL ? base : find(row->pattern, spins ? REPORT_RAW_SPIN : REPORT_RAW);
+}
+
 void report_add(const char *pattern, const char *peer, const struct rpc_report *report)
 {
 	struct report_row *row = find(pattern, peer);
@@ -43,6 +57,8 @@ void report_add(const char *pattern, const char *peer, const struct rpc_report *
 		row = &rows[count++];
 		row->pattern = pattern;
 		row->peer = peer;
+		row->spins = report->spins;
+		row->is_server_alone = report->is_server_alone;
 	}
 	if (row->reps == REPORT_REPS_MAX)
 		host_die("more repetitions than the report has room for");
@@ -83,15 +99,18 @@ double report_median(const struct report_row *row, enum report_column column)
 	return median(row->samples[column], row->reps);
 }
 
-bool report_ratio(const struct report_row *row, const struct report_row *base, double *ret_ratio)
+bool report_ratio(const struct report_row *row, const struct report_row *base,
+		  enum report_column column, double *ret_ratio)
 {
 	double ratios[REPORT_REPS_MAX];
 
 	if (row == NULL || base == NULL || row->reps != base->reps)
 		return false;
 	for (uint32_t i = 0; i < row->reps; i++) {
-		ratios[i] = row->samples[REPORT_CALLS_PER_S][i] /
-			    base->samples[REPORT_CALLS_PER_S][i];
+		/* Of a short measurement the kernel may not know the CPU time. */
+		if (base->samples[column][i] <= 0)
+			return false;
+		ratios[i] = row->samples[column][i] / base->samples[column][i];
 	}
 	*ret_ratio = median(ratios, row->reps);
 	return true;
@@ -103,14 +122,14 @@ void report_print_header(void)
 	(void)fflush(stdout);
 }
 
-static void print_row(const struct report_row *row, const struct report_row *base)
+static void print_row(const struct report_row *row)
 {
 	double ratio;
 
 	(void)printf("%s\t%s\t%.0f\t%.1f\t%.1f\t%.3f\t", row->pattern, row->peer,
 		     report_median(row, REPORT_CALLS_PER_S), report_median(row, REPORT_P50_US),
 		     report_median(row, REPORT_P99_US), report_median(row, REPORT_CPU_US));
-	if (report_ratio(row, base, &ratio))
+	if (report_ratio(row, report_base(row), REPORT_CALLS_PER_S, &ratio))
 		(void)printf("%.3f\n", ratio);
 	else
 		(void)puts("-");
@@ -123,18 +142,20 @@ static void print_row(const struct report_row *row, const struct report_row *bas
 	(void)fflush(stdout);
 }
 
-void report_print(const char *pattern, const char *base)
+void report_print(const char *pattern)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		const struct report_row *row = &rows[i];
 
 		if (strcmp(row->pattern, pattern) != 0)
 			continue;
-		print_row(row, report_find(pattern, base));
-		(void)fprintf(stderr,
-			      "  %-10s system calls per call: server %.4f, client %.4f;"
-			      " others used %.1f %%\n",
-			      row->peer, report_median(row, REPORT_SERVER_CALLS),
+		print_row(row);
+		(void)fprintf(stderr, "  %-14s system calls per call: server ", row->peer);
+		if (row->is_server_alone)
+			(void)fputs("not seen", stderr);
+		else
+			(void)fprintf(stderr, "%.4f", report_median(row, REPORT_SERVER_CALLS));
+		(void)fprintf(stderr, ", client %.4f; others used %.1f %%\n",
 			      report_median(row, REPORT_CLIENT_CALLS),
 			      report_median(row, REPORT_FOREIGN) * 100);
 	}

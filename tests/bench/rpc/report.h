@@ -29,6 +29,8 @@ enum report_column {
 struct report_row {
 	const char *pattern; /* its name; kept by address */
 	const char *peer;
+	bool spins;
+	bool is_server_alone;
 	uint32_t reps;
 	uint32_t disturbed; /* repetitions in which others used too much of the CPUs */
 	double samples[REPORT_COLUMNS][REPORT_REPS_MAX];
@@ -44,12 +46,24 @@ const struct report_row *report_find(const char *pattern, const char *peer);
 
 double report_median(const struct report_row *row, enum report_column column);
 
-/* Median of row / base in calls/s. False when there is none. */
-bool report_ratio(const struct report_row *row, const struct report_row *base, double *ret_ratio);
+/* Rows in the order in which their first repetitions were added; NULL after the last. */
+const struct report_row *report_at(uint32_t index);
 
-/* The header, and all rows of a pattern: TSV on stdout, ratio to peer `base`; the rest on stderr.
- */
+/* The row that another is compared with: spoke's in the same pattern, which spins when it does; of
+ * raw peers where spoke is not measured; or NULL. */
+const struct report_row *report_base(const struct report_row *row);
+
+/* Median of row / base within each repetition. False when there is none. */
+bool report_ratio(const struct report_row *row, const struct report_row *base,
+		  enum report_column column, double *ret_ratio);
+
+/* The header, and all rows of a pattern: TSV on stdout; the rest on stderr. */
 void report_print_header(void);
-void report_print(const char *pattern, const char *base);
+void report_print(const char *pattern);
+
+#define REPORT_SPOKE "spoke"
+#define REPORT_SPOKE_SPIN "spoke-spin"
+#define REPORT_RAW "raw-libev"
+#define REPORT_RAW_SPIN "raw-epoll-spin"
 
 #endif

@@ -9,6 +9,10 @@
 
 #include "peer.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What went wrong with a measurement; else the report is good. */
 enum stage_end {
 	STAGE_OK,
@@ -20,7 +24,7 @@ enum stage_end {
 enum stage_end stage_measure(const struct rpc_peer *peer, const struct rpc_plan *plan,
 			     struct rpc_report *ret_report);
 
-/* In the server's process: it listens, at this port (0: unix socket). */
+/* In the server's process, or one that it has forked: it listens, at this port (0: unix socket). */
 void stage_ready(uint16_t port);
 
 /* The child's main(): plays the role that stage_measure() gave it in argv. Returns its status. */
@@ -28,5 +32,9 @@ int stage_play(const char *role, const struct rpc_peer *peer);
 
 #define STAGE_SERVER "--serve"
 #define STAGE_CLIENT "--drive"
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,46 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The targets and their verdicts; see targets.h. */
+/* Targets and their verdicts; see targets.h. */
 #include "targets.h"
 
-#include "report.h"
-
-#include <stddef.h>
-#include <stdio.h>
+#include <string.h>
 
 /* The raw echo counts only when it reaches this much of the same echo without libev. */
 #define RAW_OF_TWIN 0.95
+#define TWIN "raw-epoll"
 
-/* Calls/s of spoke, at least `limit` times those of `base` in `base_pattern`. */
-struct target {
-	const char *pattern;
-	const char *base_pattern;
-	const char *base;
-	double limit;
+static const char *const column_names[REPORT_COLUMNS] = {
+	[REPORT_CALLS_PER_S] = "calls/s",
+	[REPORT_P50_US] = "p50 us",
+	[REPORT_P99_US] = "p99 us",
+	[REPORT_CPU_US] = "CPU per call",
+	[REPORT_SERVER_CPU_US] = "server's CPU per call",
+	[REPORT_SERVER_CALLS] = "server's system calls",
+	[REPORT_CLIENT_CALLS] = "client's system calls",
+	[REPORT_FOREIGN] = "CPUs used by others",
 };
 
-static const struct target targets[] = {
-	{ "32B-1x1", "32B-1x1", TARGETS_RAW, 0.95 },
-	{ "32B-1x64", "32B-1x64", TARGETS_RAW, 0.85 },
-	{ "32B-1x256", "32B-1x256", TARGETS_RAW, 0.65 },
-	{ "32B-64x1", "32B-64x1", TARGETS_RAW, 0.93 },
-	{ "32B-64x4", "32B-64x4", TARGETS_RAW, 0.93 },
-	{ "64KiB-1x1", "64KiB-1x1", TARGETS_RAW, 0.90 },
-	{ "unix-32B-64x1", "32B-64x1", TARGETS_SPOKE, 2 },
-};
-
-/* System calls per call, on each side. */
-#define CALLS_PATTERN "32B-1x64"
-#define CALLS_MAX 0.06
-
-/* Of the peers that spin. */
-#define SPIN_PATTERN "32B-1x1"
-#define SPIN_P50_MAX_US 12.0
-#define SPIN_OF_RAW 0.90
-
+/* False also when there is nothing to say of it. */
 static bool is_raw_good(const char *pattern, double *ret_ratio)
 {
-	return report_ratio(report_find(pattern, TARGETS_RAW), report_find(pattern, TARGETS_TWIN),
-			    ret_ratio) &&
+	return report_ratio(report_find(pattern, REPORT_RAW), report_find(pattern, TWIN),
+			    REPORT_CALLS_PER_S, ret_ratio) &&
 	       *ret_ratio >= RAW_OF_TWIN;
 }
 
@@ -51,79 +34,79 @@ void targets_check_raw(const char *pattern)
 	if (is_raw_good(pattern, &ratio) || ratio <= 0)
 		return;
 	(void)printf("# %s %s: does not count, it reaches only %.1f %% of %s\n", pattern,
-		     TARGETS_RAW, ratio * 100, TARGETS_TWIN);
+		     REPORT_RAW, ratio * 100, TWIN);
 	(void)fflush(stdout);
 }
 
-static const char *verdict(bool reached)
+/* Returns whether it was measured. */
+static bool measure(const struct target *target, const struct report_row *row,
+		    const struct report_row *base, double *ret_value)
 {
-	return reached ? "ok" : "SHORT";
-}
-
-static void print_target(const struct target *target)
-{
-	const struct report_row *row = report_find(target->pattern, TARGETS_SPOKE);
-	const struct report_row *base = report_find(target->base_pattern, target->base);
-	double ratio;
-	double raw = 0;
-
-	(void)fprintf(stderr, "%-14s  calls/s of %-9s in %-9s  at least %4.2fx  ", target->pattern,
-		      target->base, target->base_pattern, target->limit);
-	if (!report_ratio(row, base, &ratio))
-		(void)fputs("not measured\n", stderr);
-	else if (target->base[0] == TARGETS_RAW[0] && !is_raw_good(target->pattern, &raw))
-		(void)fprintf(stderr, "%5.2fx  but %s does not count\n", ratio, TARGETS_RAW);
-	else
-		(void)fprintf(stderr, "%5.2fx  %s%s\n", ratio, verdict(ratio >= target->limit),
-			      row->disturbed + base->disturbed > 0 ? ", disturbed" : "");
-}
-
-static void print_calls(const char *side, enum report_column column)
-{
-	const struct report_row *row = report_find(CALLS_PATTERN, TARGETS_SPOKE);
-
-	(void)fprintf(stderr, "%-14s  %s's system calls per call        at most  %4.2f   ",
-		      CALLS_PATTERN, side, CALLS_MAX);
 	if (row == NULL)
-		(void)fputs("not measured\n", stderr);
+		return false;
+	if (target->base == NULL)
+		*ret_value = report_median(row, target->column);
+	else if (target->column == REPORT_CALLS_PER_S)
+		return report_ratio(row, base, target->column, ret_value);
 	else
-		(void)fprintf(stderr, "%6.3f %s\n", report_median(row, column),
-			      verdict(report_median(row, column) <= CALLS_MAX));
+		return report_ratio(base, row, target->column, ret_value);
+	return true;
 }
 
-void targets_print(void)
+static const char *judge(const struct target *target, double value)
 {
-	(void)fputs("\ntargets of spoke:\n", stderr);
-	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
-		print_target(&targets[i]);
-	print_calls("server", REPORT_SERVER_CALLS);
-	print_calls("client", REPORT_CLIENT_CALLS);
+	bool at_most = target->base == NULL && target->column != REPORT_CALLS_PER_S;
+	double ratio = 0;
+
+	if (target->base != NULL && strcmp(target->base, REPORT_RAW) == 0 &&
+	    !is_raw_good(target->pattern, &ratio) && ratio > 0)
+		return "raw-libev does not count";
+	return (at_most ? value <= target->limit : value >= target->limit) ? "reached" : "SHORT";
 }
 
-void targets_print_spin(void)
+/* What is compared with what, as it is read aloud. */
+static void name_target(const struct target *target, char *text, size_t size)
 {
-	const struct report_row *row = report_find(SPIN_PATTERN, TARGETS_SPOKE_SPIN);
-	const struct report_row *base = report_find(SPIN_PATTERN, TARGETS_RAW_SPIN);
-	const char *disturbed = row && base && row->disturbed + base->disturbed > 0 ? ", disturbed"
-										    : "";
-	double ratio;
+	bool is_more = target->column == REPORT_CALLS_PER_S;
 
-	(void)fputs("\ntargets of spoke, spinning:\n", stderr);
-	(void)fprintf(stderr, "%-14s  calls/s of %s  at least %4.2fx  ", SPIN_PATTERN,
-		      TARGETS_RAW_SPIN, SPIN_OF_RAW);
-	if (report_ratio(row, base, &ratio)) {
-		(void)fprintf(stderr, "%5.2fx  %s%s\n", ratio, verdict(ratio >= SPIN_OF_RAW),
-			      disturbed);
-	} else {
-		(void)fputs("not measured\n", stderr);
+	if (target->base == NULL)
+		(void)snprintf(text, size, is_more ? "at least %g" : "at most %g", target->limit);
+	else
+		(void)snprintf(text, size, "%s%g x %s%s%s", is_more ? "" : "1 / ", target->limit,
+			       target->base, target->base_pattern == NULL ? "" : " in ",
+			       target->base_pattern == NULL ? "" : target->base_pattern);
+}
+
+static void print_target(FILE *out, const struct target *target)
+{
+	const char *name = target->peer == NULL ? REPORT_SPOKE : target->peer;
+	const char *base_pattern = target->base_pattern == NULL ? target->pattern
+								: target->base_pattern;
+	const struct report_row *row = report_find(target->pattern, name);
+	const struct report_row *base = target->base == NULL
+						? NULL
+						: report_find(base_pattern, target->base);
+	char goal[64];
+	double value;
+
+	name_target(target, goal, sizeof(goal));
+	(void)fprintf(out, "| %-13s | %-10s | %-21s | %-26s | ", target->pattern, name,
+		      column_names[target->column], goal);
+	if (!measure(target, row, base, &value)) {
+		(void)fprintf(out, "%8s | not measured |\n", "");
+		return;
 	}
-	(void)fprintf(stderr, "%-14s  p50                      at most %4.1f us  ", SPIN_PATTERN,
-		      SPIN_P50_MAX_US);
-	if (row != NULL) {
-		(void)fprintf(stderr, "%4.1f us %s%s\n", report_median(row, REPORT_P50_US),
-			      verdict(report_median(row, REPORT_P50_US) <= SPIN_P50_MAX_US),
-			      disturbed);
-	} else {
-		(void)fputs("not measured\n", stderr);
-	}
+	(void)fprintf(out, target->base == NULL ? "%8.3f |" : "%6.2f x |", value);
+	(void)fprintf(out, " %s%s |\n", judge(target, value),
+		      row->disturbed + (base == NULL ? 0 : base->disturbed) > 0 ? ", disturbed"
+										: "");
+}
+
+void targets_print(FILE *out, const struct target *targets, size_t count)
+{
+	(void)fprintf(out, "| %-13s | %-10s | %-21s | %-26s | measured | verdict |\n", "pattern",
+		      "peer", "what", "target");
+	(void)fputs("|---|---|---|---|---:|---|\n", out);
+	for (size_t i = 0; i < count; i++)
+		print_target(out, &targets[i]);
 }

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables of the race; see results.h. */
+#include "results.h"
+
+#include "machine.h"
+#include "tests/bench/rpc/contest.h"
+#include "tests/bench/rpc/pattern.h"
+
+#include <string.h>
+
+/* Both kinds of sockets. */
+#define NAMES_MAX (2 * PATTERNS)
+
+/* The names of the patterns that were measured, in the order of the rows. */
+static size_t list_patterns(const char **names)
+{
+	size_t count = 0;
+	const struct report_row *row;
+
+	for (uint32_t i = 0; (row = report_at(i)) != NULL; i++) {
+		size_t at = 0;
+
+		while (at < count && strcmp(names[at], row->pattern) != 0)
+			at++;
+		if (at == count && count < NAMES_MAX)
+			names[count++] = row->pattern;
+	}
+	return count;
+}
+
+static void print_versions(FILE *out)
+{
+	const char *separator = "Versions: ";
+
+	for (size_t i = 0; i < contest.count; i++) {
+		const struct contest_entry *entry = &contest.entries[i];
+		bool is_said = entry->peer != NULL && entry->peer->version != NULL;
+		const char *version = is_said ? entry->peer->version() : NULL;
+
+		if (version == NULL && (is_said || entry->peer == NULL))
+			version = "not installed";
+		if (version == NULL)
+			continue;
+		(void)fprintf(out, "%s%s %s", separator, entry->name, version);
+		separator = ", ";
+	}
+	(void)fputs(".\n", out);
+}
+
+static void print_notes(FILE *out)
+{
+	for (size_t i = 0; i < contest.count; i++) {
+		const struct rpc_peer *peer = contest.entries[i].peer;
+
+		if (peer != NULL && peer->note != NULL)
+			(void)fprintf(out, "- %s: %s\n", peer->name, peer->note);
+	}
+}
+
+/* How many times better the base is, which is spoke; empty for itself and where none was measured.
+ * Of who shows his server alone the server is compared. */
+static void print_times(FILE *out, const struct report_row *row, enum report_column column)
+{
+	const struct report_row *base = row == NULL ? NULL : report_base(row);
+	bool is_more = column == REPORT_CALLS_PER_S;
+	double ratio;
+
+	if (column == REPORT_CPU_US && row != NULL && row->is_server_alone)
+		column = REPORT_SERVER_CPU_US;
+	if (base == NULL || base == row ||
+	    !report_ratio(is_more ? base : row, is_more ? row : base, column, &ratio))
+		(void)fprintf(out, " %9s |", "");
+	else
+		(void)fprintf(out, " %7.2f x |", ratio);
+}
+
+/* Peers down, patterns across. */
+static void print_matrix(FILE *out, const char *const *names, size_t count,
+			 enum report_column column)
+{
+	(void)fprintf(out, "| %-14s |", "");
+	for (size_t i = 0; i < count; i++)
+		(void)fprintf(out, " %9s |", names[i]);
+	(void)fputs("\n|---|", out);
+	for (size_t i = 0; i < count; i++)
+		(void)fputs("---:|", out);
+	(void)fputc('\n', out);
+	for (size_t j = 0; j < contest.count; j++) {
+		const char *peer = contest.entries[j].name;
+
+		if (strcmp(peer, REPORT_SPOKE) == 0 || strcmp(peer, REPORT_SPOKE_SPIN) == 0)
+			continue;
+		(void)fprintf(out, "| %-14s |", peer);
+		for (size_t i = 0; i < count; i++)
+			print_times(out, report_find(names[i], peer), column);
+		(void)fputc('\n', out);
+	}
+}
+
+static void print_pattern(FILE *out, const char *name)
+{
+	(void)fprintf(out, "\n| %-14s | %9s | %8s | %8s | %8s | %9s | %9s | disturbed |\n", name,
+		      "calls/s", "p50 us", "p99 us", "CPU us", "calls/s", "CPU");
+	(void)fputs("|---|---:|---:|---:|---:|---:|---:|---:|\n", out);
+	for (size_t i = 0; i < contest.count; i++) {
+		const struct report_row *row = report_find(name, contest.entries[i].name);
+
+		if (row == NULL)
+			continue;
+		(void)fprintf(out, "| %-14s | %9.0f | %8.1f | %8.1f | %8.3f |", row->peer,
+			      report_median(row, REPORT_CALLS_PER_S),
+			      report_median(row, REPORT_P50_US), report_median(row, REPORT_P99_US),
+			      report_median(row, REPORT_CPU_US));
+		print_times(out, row, REPORT_CALLS_PER_S);
+		print_times(out, row, REPORT_CPU_US);
+		if (row->disturbed > 0)
+			(void)fprintf(out, " %4u of %u |\n", row->disturbed, row->reps);
+		else
+			(void)fputs("           |\n", out);
+	}
+}
+
+void results_print(FILE *out, const struct target *targets, size_t count)
+{
+	const char *names[NAMES_MAX];
+	size_t patterns_count = list_patterns(names);
+	const struct report_row *first = report_at(0);
+
+	(void)fputs("## The race\n\n", out);
+	machine_print(out);
+	print_versions(out);
+	(void)fprintf(
+		out,
+		"Medians of %u repetitions, ratios those of the ratios within each. Patterns are"
+		" named payload-connections x calls\noutstanding on each; the CPU time is that of"
+		" client and server, per call.\n",
+		first == NULL ? 0 : first->reps);
+	print_notes(out);
+	(void)fputs("\nSo many times the calls/s of each has spoke:\n\n", out);
+	print_matrix(out, names, patterns_count, REPORT_CALLS_PER_S);
+	(void)fputs("\nSo many times the CPU time of spoke takes a call of each:\n\n", out);
+	print_matrix(out, names, patterns_count, REPORT_CPU_US);
+	(void)fputs("\nThe figures; the last columns are the ratios above:\n", out);
+	for (size_t i = 0; i < patterns_count; i++)
+		print_pattern(out, names[i]);
+	(void)fputs("\nTargets:\n\n", out);
+	targets_print(out, targets, count);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All that was measured as a chapter in Markdown, which is readable on a terminal too. */
+#ifndef BENCH_RESULTS_H
+#define BENCH_RESULTS_H
+
+#include "tests/bench/rpc/targets.h"
+
+void results_print(FILE *out, const struct target *targets, size_t count);
+
+#endif

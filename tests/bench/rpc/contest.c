@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who takes part; see contest.h. */
+#include "contest.h"
+
+#include <string.h>
+
+static bool is_installed(const struct contest_entry *entry)
+{
+	return entry->peer != NULL &&
+	       (entry->peer->version == NULL || entry->peer->version() != NULL);
+}
+
+static bool is_wanted(const struct contest_entry *entry, const char *only, bool spin)
+{
+	bool spins = entry->peer != NULL && entry->peer->spin_ns > 0;
+
+	if (only != NULL && strcmp(only, entry->name) != 0)
+		return false;
+	return spin == spins || (spins && (contest.is_mixed || only != NULL));
+}
+
+struct contest_cast contest_gather(const char *only, bool spin)
+{
+	struct contest_cast cast = { .count = 0 };
+
+	for (size_t i = 0; i < contest.count; i++) {
+		const struct contest_entry *entry = &contest.entries[i];
+
+		if (!is_wanted(entry, only, spin))
+			continue;
+		if (is_installed(entry)) {
+			cast.peers[cast.count++] = entry->peer;
+			if (entry->peer->note != NULL)
+				(void)printf("# %s: %s\n", entry->name, entry->peer->note);
+		} else {
+			(void)printf("# %s: left out, for the package %s is not installed\n",
+				     entry->name, entry->package);
+		}
+	}
+	(void)fflush(stdout);
+	return cast;
+}
+
+const struct rpc_peer *contest_find(const char *name)
+{
+	for (size_t i = 0; i < contest.count; i++)
+		if (strcmp(contest.entries[i].name, name) == 0)
+			return contest.entries[i].peer;
+	return NULL;
+}
