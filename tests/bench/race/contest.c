@@ -31,7 +31,9 @@
 #endif
 
 static const struct contest_entry entries[] = {
+#ifdef RPC_SPOKE
 	{ "spoke", &rpc_spoke, "" },
+#endif
 	{ "grpc", GRPC, "libgrpc++-dev" },
 	{ "zeromq", ZEROMQ, "libzmq3-dev" },
 	{ "nng", NNG, "libnng-dev" },
