@@ -222,6 +222,15 @@ static void check_seen(const struct rpc_peer *peer, const struct meter *meter)
 		host_die("%s: not all system calls were seen", peer->name);
 }
 
+/* A client that has measured just goes, while replies to it are being written: nobody dies of that.
+ */
+static void ignore_pipes(void)
+{
+	struct sigaction action = { .sa_handler = SIG_IGN };
+
+	(void)sigaction(SIGPIPE, &action, NULL);
+}
+
 int stage_play(const char *role, const struct rpc_peer *peer)
 {
 	static struct meter meter;
@@ -230,6 +239,7 @@ int stage_play(const char *role, const struct rpc_peer *peer)
 	stage = map_stage(STAGE_FD);
 	plan = stage->plan;
 	plan.spin_ns = peer->spin_ns;
+	ignore_pipes();
 	if (strcmp(role, STAGE_SERVER) == 0) {
 		host_pin(plan.server_cpu);
 		host_calls = &stage->server;
