@@ -159,6 +159,25 @@ struct memwire_socket *memwire_listener(struct memnet *net, const char *name)
 	return NULL;
 }
 
+struct memwire_socket *memwire_listener_next(struct memnet *net, const char *name)
+{
+	struct memwire_socket *first = memwire_listener(net, name);
+	struct memwire_socket *chosen = first;
+	unsigned count = 1;
+
+	if (first == NULL || !first->shared)
+		return first;
+	for (struct memwire_socket *one = first->next; one != &net->all; one = one->next) {
+		if (one->kind != MEMWIRE_LISTENER || one->gone || !one->shared ||
+		    strcmp(one->local, first->local) != 0)
+			continue;
+		count++;
+		if (memwire_dice(net) % count == 0)
+			chosen = one;
+	}
+	return chosen;
+}
+
 enum memnet_route memwire_route_of(struct memnet *net, const char *name)
 {
 	SPOKE_ASSERT(name != NULL);
@@ -248,7 +267,7 @@ static void try_again(struct memnet *net, struct memwire_socket *client)
 static void handle_syn(struct memnet *net, struct memwire_socket *client, bool now)
 {
 	enum memnet_route route = memwire_route_of(net, client->remote);
-	struct memwire_socket *listener = memwire_listener(net, client->remote);
+	struct memwire_socket *listener = memwire_listener_next(net, client->remote);
 	bool lost;
 
 	if (client->gone || client->kind != MEMWIRE_CONNECTING)

@@ -91,6 +91,10 @@ struct spoke_net {
 	/* Bytes that were written and that the peer's system has not taken yet, or a negative
 	 * errno: nobody knows. */
 	ssize_t (*unsent)(void *ctx, int fd);
+	/* As listen(), but others of the same user, of this process or another, may listen at the
+	 * same port if they ask for it in the same way: each new connection goes to one of them. Of
+	 * addresses with a port; -EOPNOTSUPP: this one has none. NULL: there is no such thing. */
+	int (*listen_shared)(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd);
 };
 
 /* Work for another thread. */
