@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#define GRACE_NS UINT64_C(100000000) /* for who has said nothing when the drain begins */
+#define GRACE_NS UINT64_C(20000000) /* for who has said nothing when the drain begins */
 #define CELLS_MAX (UINT32_MAX / 2)   /* of pushes, and of peers with a name */
 
 const char spokei_provider_kind[] = "provider";
@@ -171,7 +171,13 @@ void spoke_provider_free(struct spoke_provider *provider)
 		spokei_engine_dead(provider->engine, &provider->bury);
 }
 
-/* Tells those goodbye who have said anything, or everybody. */
+/* Has it said nothing for so long that nothing can be on its way? */
+static bool has_been_silent(const struct spokei_conn *conn)
+{
+	return conn->link->engine->begin_ns - conn->born_ns >= GRACE_NS;
+}
+
+/* Tells those goodbye who have said anything, or had time to, or everybody. */
 static void say_goodbye(struct spoke_provider *provider, bool everybody)
 {
 	struct spoke_list *conns = &provider->link.conns;
@@ -180,7 +186,7 @@ static void say_goodbye(struct spoke_provider *provider, bool everybody)
 		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
 
 		node = node->next;
-		if (everybody || conn->wire)
+		if (everybody || conn->wire || has_been_silent(conn))
 			spokei_conn_finish(conn);
 	}
 }

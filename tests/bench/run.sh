@@ -11,6 +11,8 @@
 #   sh tests/bench/run.sh balance [--quick] [--check]
 #                                                   CPU time of choosing one of 3 to 1,000 providers,
 #                                                   for each balancer
+#   sh tests/bench/run.sh engines [--quick]         two engines in each process against one, and calls
+#                                                   that 8 threads wait for against those of an engine
 #   sh tests/bench/run.sh rpc [--quick] [--unix]    calls against a raw echo on libev, and that one
 #                                                   against its twin on bare epoll; the server on
 #                                                   core 0, the client on core 1
@@ -34,14 +36,14 @@ set -u
 cd "$(dirname "$0")/../.." || exit 2
 
 usage() {
-	echo "usage: sh tests/bench/run.sh timers|rpc|memory|idle|balance [--quick] [option...]" >&2
+	echo "usage: sh tests/bench/run.sh timers|rpc|memory|idle|balance|engines [--quick] [option...]" >&2
 	exit 2
 }
 
 suite=${1:-}
 case $suite in
 timers) peers='libev-dev libuv1-dev libevent-dev' ;;
-rpc | memory | idle | balance) peers='libev-dev' ;;
+rpc | memory | idle | balance | engines) peers='libev-dev' ;;
 *) usage ;;
 esac
 shift

@@ -178,6 +178,9 @@ struct spoke_threads {
 	void (*unpark)(void *parker);
 	/* When nobody waits at it and nobody will unpark it. Any thread. */
 	void (*close)(void *parker);
+	/* Unparks several, for less than one after the other would cost. NULL: there is no such
+	 * thing. */
+	void (*unpark_all)(void *const *parkers, size_t count);
 };
 
 /* Small files, for caches and registries. */
