@@ -337,10 +337,10 @@ typedef int (*listen_fn)(void *ctx, const struct spoke_address *at, int backlog,
 
 /* Takes all descriptors it needs: the socket, and the spare one. */
 static int open_listener(struct spokei_listener *listener, const struct spoke_address *address,
-			 listen_fn listen)
+			 listen_fn how)
 {
 	const struct spoke_env *env = listener->engine->env;
-	int error = listen(env->ctx, address, SPOKEI_LISTENER_BACKLOG, &listener->watch.fd);
+	int error = how(env->ctx, address, SPOKEI_LISTENER_BACKLOG, &listener->watch.fd);
 
 	if (error)
 		return error;
@@ -372,7 +372,7 @@ static struct spokei_listener *make(struct spoke_engine *engine, struct spokei_c
 
 /* Lets it listen, or frees it. */
 static int begin(struct spokei_listener *listener, const struct spoke_address *address,
-		 listen_fn listen)
+		 listen_fn how)
 {
 	struct spoke_engine *engine = listener->engine;
 	int error;
@@ -382,7 +382,7 @@ static int begin(struct spokei_listener *listener, const struct spoke_address *a
 		error = arm(listener, REST_NS);
 	if (error)
 		goto err_after_alloc;
-	error = open_listener(listener, address, listen);
+	error = open_listener(listener, address, how);
 	if (error) {
 		tell_cannot_listen(engine, address, error);
 		error = SPOKE_ESYSTEM;
@@ -414,14 +414,14 @@ int spokei_listener_new_shared(struct spoke_engine *engine, const struct spoke_a
 			       struct spokei_crowd *crowd, spokei_accept accept, void *arg,
 			       struct spokei_listener **ret_listener)
 {
-	listen_fn listen = engine->env->net->listen_shared;
+	listen_fn how = engine->env->net->listen_shared;
 	struct spokei_listener *listener;
 	int error;
 
-	if (listen == NULL)
+	if (how == NULL)
 		return SPOKE_EUNSUPPORTED;
 	listener = make(engine, crowd, accept, arg);
-	error = listener ? begin(listener, address, listen) : SPOKE_ENOMEM;
+	error = listener ? begin(listener, address, how) : SPOKE_ENOMEM;
 	if (!error)
 		*ret_listener = listener;
 	return error;
