@@ -59,7 +59,7 @@ static void serve(struct spoke_request *request, void *arg)
 
 static void drain(struct spoke_post *post)
 {
-	struct side *side = (struct side *)((char *)post - offsetof(struct side, drain));
+	struct side *side = (struct side *)(void *)((char *)post - offsetof(struct side, drain));
 
 	if (spoke_engine_drain(side->engine, 20 * SECOND))
 		spoke_engine_stop(side->engine);
@@ -67,7 +67,7 @@ static void drain(struct spoke_post *post)
 
 static void note_turn(struct spoke_post *post)
 {
-	struct side *side = (struct side *)((char *)post - offsetof(struct side, turned));
+	struct side *side = (struct side *)(void *)((char *)post - offsetof(struct side, turned));
 
 	atomic_store(&side->has_turned, true);
 }

@@ -369,6 +369,34 @@ static void an_unpark_before_the_park_is_kept_once(void **state)
 	assert_int_equal(spokei_park(&parker, 0), -ETIMEDOUT);
 }
 
+static void *park_at(void *parker)
+{
+	return spokei_park(parker, UINT64_MAX) == 0 ? parker : NULL;
+}
+
+/* More than a room has bits, so that they are in several. */
+static void several_are_woken_together(void **state)
+{
+	struct spokei_parker parkers[CROWD * 10];
+	struct spokei_unparking several = { 0 };
+	pthread_t threads[CROWD * 10];
+	void *woken;
+
+	(void)state;
+	for (int i = 0; i < CROWD * 10; i++) {
+		spokei_parker_init(&parkers[i]);
+		assert_int_equal(spokei_thread_create(&threads[i], park_at, &parkers[i]), 0);
+	}
+	/* Some may not wait yet. */
+	for (int i = 0; i < CROWD * 10; i++)
+		spokei_unpark_one_of(&several, &parkers[i]);
+	spokei_unpark_end(&several);
+	for (int i = 0; i < CROWD * 10; i++) {
+		assert_int_equal(pthread_join(threads[i], &woken), 0);
+		assert_ptr_equal(woken, &parkers[i]);
+	}
+}
+
 static void park_does_not_return_before_its_deadline(void **state)
 {
 	struct spokei_parker parker;
@@ -415,6 +443,7 @@ int main(void)
 		cmocka_unit_test(a_pool_that_never_worked_stops_without_threads),
 		cmocka_unit_test(many_threads_submit_and_each_work_runs_once),
 		cmocka_unit_test(an_unpark_before_the_park_is_kept_once),
+		cmocka_unit_test(several_are_woken_together),
 		cmocka_unit_test(park_does_not_return_before_its_deadline),
 		cmocka_unit_test(a_parker_may_be_freed_as_soon_as_park_returns),
 	};
