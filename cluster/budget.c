@@ -8,33 +8,44 @@
 #define CALLS_PER_RETRY UINT64_C(5)
 #define FREE_RETRIES UINT64_C(100)
 
-void spokei_budget_roll(struct spokei_budget *budget, uint64_t second)
+static unsigned slot_after(unsigned slot)
 {
-	if (second <= budget->second)
-		return;
-	if (second - budget->second >= SPOKEI_BUDGET_SLOTS) {
-		*budget = (struct spokei_budget){ .second = second };
-		return;
-	}
-	while (budget->second < second) {
-		unsigned oldest = (unsigned)(++budget->second % SPOKEI_BUDGET_SLOTS);
-		unsigned next = (oldest + 1) % SPOKEI_BUDGET_SLOTS;
+	return (slot + 1) % SPOKEI_BUDGET_SLOTS;
+}
 
-		/* The oldest slot is the new one now: its calls counted no more already. */
-		budget->retries_sum -= budget->retries[oldest];
-		budget->retries[oldest] = 0;
-		budget->calls[oldest] = 0;
-		budget->calls_sum -= budget->calls[next];
-	}
+/* The oldest slot is the new one now: its calls counted no more already. */
+static void step(struct spokei_budget *budget)
+{
+	unsigned oldest = slot_after(budget->slot);
+
+	budget->second++;
+	budget->slot = oldest;
+	budget->retries_sum -= budget->retries[oldest];
+	budget->retries[oldest] = 0;
+	budget->calls[oldest] = 0;
+	budget->calls_sum -= budget->calls[slot_after(oldest)];
+}
+
+void spokei_budget_roll(struct spokei_budget *budget, uint64_t now_ns)
+{
+	uint64_t second = now_ns / SPOKEI_BUDGET_SLOT_NS;
+
+	if (now_ns < budget->end_ns)
+		return;
+	if (second - budget->second >= SPOKEI_BUDGET_SLOTS)
+		*budget = (struct spokei_budget){ .second = second };
+	while (budget->second < second)
+		step(budget);
+	budget->end_ns = (second + 1) * SPOKEI_BUDGET_SLOT_NS;
 }
 
 bool spokei_budget_take(struct spokei_budget *budget, uint64_t now_ns)
 {
-	spokei_budget_roll(budget, now_ns / SPOKEI_BUDGET_SLOT_NS);
+	spokei_budget_roll(budget, now_ns);
 	if ((budget->retries_sum + 1) * CALLS_PER_RETRY >
 	    budget->calls_sum + FREE_RETRIES * CALLS_PER_RETRY)
 		return false;
-	budget->retries[budget->second % SPOKEI_BUDGET_SLOTS]++;
+	budget->retries[budget->slot]++;
 	budget->retries_sum++;
 	return true;
 }

@@ -14,7 +14,9 @@
 
 /* All zero at first. */
 struct spokei_budget {
-	uint64_t second; /* the present slot is of this one */
+	uint64_t second; /* the present slot is of this one ... */
+	uint64_t end_ns; /* ... which ends then */
+	uint32_t slot;
 	uint32_t calls[SPOKEI_BUDGET_SLOTS];
 	uint32_t retries[SPOKEI_BUDGET_SLOTS];
 	uint64_t calls_sum;   /* of the last 10 slots, the present one too */
@@ -22,16 +24,14 @@ struct spokei_budget {
 };
 
 /* Time passes: what is older is forgotten. A time before the last one is taken for the last. */
-void spokei_budget_roll(struct spokei_budget *budget, uint64_t second);
+void spokei_budget_roll(struct spokei_budget *budget, uint64_t now_ns);
 
 /* A call was begun. */
 static inline void spokei_budget_called(struct spokei_budget *budget, uint64_t now_ns)
 {
-	uint64_t second = now_ns / SPOKEI_BUDGET_SLOT_NS;
-
-	if (budget->second != second)
-		spokei_budget_roll(budget, second);
-	budget->calls[budget->second % SPOKEI_BUDGET_SLOTS]++;
+	if (now_ns >= budget->end_ns)
+		spokei_budget_roll(budget, now_ns);
+	budget->calls[budget->slot]++;
 	budget->calls_sum++;
 }
 

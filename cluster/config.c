@@ -260,6 +260,8 @@ void spoke_config_engine(const struct spoke_config *config, struct spoke_engine_
 		options->timers_max = values.of[SPOKEI_KEY_TIMERS_MAX];
 	if (options->late_ns == 0)
 		options->late_ns = values.of[SPOKEI_KEY_LATE];
+	if (options->spin_ns == 0)
+		options->spin_ns = values.of[SPOKEI_KEY_SPIN];
 }
 
 const char *spoke_config_get(const struct spoke_config *config, const char *section,

@@ -27,9 +27,9 @@ static struct spoke_span first_argument(const struct spokei_message *request)
 	return spokei_span(first.data, first.len);
 }
 
-int spokei_consumer_pick(struct spoke_method *method, const struct spoke_policy *policy,
-			 struct spoke_span key, const struct spokei_tried *tried,
-			 struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
+static int choose(struct spoke_method *method, const struct spoke_policy *policy,
+		  struct spoke_span key, const struct spokei_tried *tried,
+		  struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
 {
 	struct spoke_consumer *consumer = spokei_consumer_of(method);
 	const struct spoke_balancer *balancer = method->balance->balancer;
@@ -51,10 +51,29 @@ int spokei_consumer_pick(struct spoke_method *method, const struct spoke_policy 
 	/* As long as the registry has said nothing, nobody knows. */
 	if (error == SPOKE_ENOPROVIDER && consumer->settings.keeper.registry &&
 	    !consumer->subscription.told)
-		error = SPOKE_EUNAVAILABLE;
-	if (error == 0 && SPOKEI_UNLIKELY(method->any_version || method->any_group))
-		error = spokei_method_say(method, *ret_endpoint);
+		return SPOKE_EUNAVAILABLE;
 	return error;
+}
+
+int spokei_consumer_pick(struct spoke_method *method, const struct spoke_policy *policy,
+			 struct spoke_span key, const struct spokei_tried *tried,
+			 struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
+{
+	struct spokei_endpoint *sole = spokei_directory_sole(&spokei_consumer_of(method)->directory,
+							     ret_conn);
+	int error;
+
+	if (SPOKEI_LIKELY(sole)) {
+		*ret_endpoint = sole;
+		method->sticky = sole->id;
+	} else {
+		error = choose(method, policy, key, tried, ret_endpoint, ret_conn);
+		if (error)
+			return error;
+	}
+	if (SPOKEI_UNLIKELY(method->any_version || method->any_group))
+		return spokei_method_say(method, *ret_endpoint);
+	return SPOKE_OK;
 }
 
 static void directory_request(void *arg, struct spokei_conn *conn,

@@ -45,7 +45,6 @@ struct spokei_directory {
 	uint64_t version;       /* another one when able or weights have changed; not 0 */
 	uint64_t dice;          /* state of its random numbers */
 	size_t turn;            /* place to ask next, where no balancer chooses */
-	size_t stuck;           /* where a sticky one was found last */
 	size_t usable;          /* places that could take a call */
 	uint8_t best;           /* rank of the able */
 	bool stale;             /* something has changed since `seats` was looked through */
@@ -99,6 +98,11 @@ SPOKE_MUST_USE int spokei_directory_fix(struct spokei_directory *directory,
  */
 SPOKE_MUST_USE int spokei_directory_set(struct spokei_directory *directory,
 					const struct spoke_url *urls, size_t count);
+
+/* The only endpoint listed, if it is ready and may take a call on its one connection, as most are
+ * that are called; NULL: it has to be chosen. */
+struct spokei_endpoint *spokei_directory_sole(const struct spokei_directory *directory,
+					      struct spokei_conn **ret_conn);
 
 /*
  * Chooses an endpoint, and the connection to call on. Returns 0; ENOPROVIDER: none is listed;

@@ -10,7 +10,6 @@ static void relisted(struct spokei_directory *directory)
 	directory->listing++;
 	directory->version++;
 	directory->turn = 0;
-	directory->stuck = 0;
 	directory->sole = seats->shown.count == 1 && directory->settings.connections == 1
 				  ? seats->endpoints[0]
 				  : NULL;

@@ -5,6 +5,7 @@
 #define LOOK_NS UINT64_C(1000000000) /* how often weights that grow are looked at */
 #define FULL_NS UINT64_C(10000000)   /* how long one is left alone that a call did not fit */
 #define ASKED_MAX 3u                 /* times a balancer is asked for one that was not tried */
+#define FEW_TRIED 8u                 /* that are counted one by one */
 #define TOLD_MAX 128u                /* places that a balancer is told were tried: the newest */
 
 /* --- who can */
@@ -155,20 +156,6 @@ static size_t find(const struct spokei_directory *directory, const struct spokei
 	return SPOKE_NOBODY;
 }
 
-static size_t place_of(const struct spokei_directory *directory, uint64_t id, size_t from)
-{
-	const struct spokei_seats *seats = &directory->seats;
-	size_t at = from;
-
-	for (size_t i = 0; i < seats->shown.count; i++) {
-		at = at < seats->shown.count ? at : 0;
-		if (seats->ids[at] == id)
-			return at;
-		at++;
-	}
-	return SPOKE_NOBODY;
-}
-
 /* --- who does */
 
 static size_t tell_tried(const struct spokei_directory *directory, const struct spokei_ask *ask,
@@ -178,7 +165,7 @@ static size_t tell_tried(const struct spokei_directory *directory, const struct 
 	size_t count = 0;
 
 	for (size_t i = skipped; i < ask->tried_count; i++) {
-		size_t place = place_of(directory, ask->tried[i], count ? places[count - 1] : 0);
+		size_t place = spokei_seats_find(&directory->seats, ask->tried[i]);
 
 		if (place != SPOKE_NOBODY)
 			places[count++] = place;
@@ -217,7 +204,7 @@ static size_t ask_balancer(struct spokei_directory *directory, const struct spok
 	return SPOKE_NOBODY;
 }
 
-static size_t stick(struct spokei_directory *directory, const struct spokei_ask *ask)
+static size_t stick(const struct spokei_directory *directory, const struct spokei_ask *ask)
 {
 	const struct spokei_seats *seats = &directory->seats;
 	size_t hint = 0;
@@ -225,10 +212,9 @@ static size_t stick(struct spokei_directory *directory, const struct spokei_ask 
 
 	if (*ask->sticky == 0 || was_tried(ask->tried, ask->tried_count, *ask->sticky, &hint))
 		return SPOKE_NOBODY;
-	place = place_of(directory, *ask->sticky, directory->stuck);
+	place = spokei_seats_find(seats, *ask->sticky);
 	if (place == SPOKE_NOBODY || !seats->able[place])
 		return SPOKE_NOBODY;
-	directory->stuck = place;
 	return place;
 }
 
@@ -281,10 +267,22 @@ static int reach(struct spokei_directory *directory, size_t place, struct spokei
 	return SPOKE_OK;
 }
 
-static SPOKEI_NOINLINE int pick_among(struct spokei_directory *directory,
-				      const struct spokei_ask *ask,
-				      struct spokei_endpoint **ret_endpoint,
-				      struct spokei_conn **ret_conn)
+struct spokei_endpoint *spokei_directory_sole(const struct spokei_directory *directory,
+					      struct spokei_conn **ret_conn)
+{
+	struct spokei_endpoint *sole = directory->sole;
+	const struct spokei_connector *connector = sole ? sole->lines[0].connector : NULL;
+
+	if (SPOKEI_UNLIKELY(connector == NULL ||
+			    spokei_connector_grade(connector) != SPOKEI_GRADE_READY ||
+			    sole->actives >= directory->settings.actives_max))
+		return NULL;
+	*ret_conn = spokei_connector_conn(connector);
+	return sole;
+}
+
+int spokei_directory_pick(struct spokei_directory *directory, const struct spokei_ask *ask,
+			  struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
 {
 	/* Each look but the first and the last wakes somebody who slept. */
 	size_t looks = directory->seats.shown.count + 2;
@@ -316,23 +314,6 @@ static SPOKEI_NOINLINE int pick_among(struct spokei_directory *directory,
 	return SPOKE_EUNAVAILABLE;
 }
 
-int spokei_directory_pick(struct spokei_directory *directory, const struct spokei_ask *ask,
-			  struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
-{
-	struct spokei_endpoint *sole = directory->sole;
-
-	if (SPOKEI_UNLIKELY(sole == NULL || sole->lines[0].connector == NULL ||
-			    spokei_connector_grade(sole->lines[0].connector) !=
-				    SPOKEI_GRADE_READY ||
-			    sole->actives >= directory->settings.actives_max))
-		return pick_among(directory, ask, ret_endpoint, ret_conn);
-	*ret_endpoint = sole;
-	*ret_conn = spokei_connector_conn(sole->lines[0].connector);
-	if (ask->sticky)
-		*ask->sticky = sole->id;
-	return SPOKE_OK;
-}
-
 bool spokei_directory_full(struct spokei_endpoint *endpoint)
 {
 	struct spokei_directory *directory = endpoint->directory;
@@ -346,6 +327,22 @@ bool spokei_directory_full(struct spokei_endpoint *endpoint)
 	return directory->usable > 0;
 }
 
+/* How many of those tried could take a call now. An id may be there several times. */
+static uint32_t count_tried(const struct spokei_seats *seats, const uint64_t *tried,
+			    size_t tried_count)
+{
+	uint32_t able = 0;
+
+	for (size_t i = 0; i < tried_count; i++) {
+		size_t hint = 0;
+		size_t place = spokei_seats_find(seats, tried[i]);
+
+		able += place != SPOKE_NOBODY && seats->ranks[place] < SPOKEI_RANK_FULL &&
+			!was_tried(tried, i, tried[i], &hint);
+	}
+	return able;
+}
+
 void spokei_directory_count(struct spokei_directory *directory, const uint64_t *tried,
 			    size_t tried_count, uint32_t *ret_able, uint32_t *ret_fresh)
 {
@@ -356,8 +353,11 @@ void spokei_directory_count(struct spokei_directory *directory, const uint64_t *
 	look(directory);
 	*ret_able = (uint32_t)directory->usable;
 	*ret_fresh = *ret_able;
-	if (tried_count == 0)
+	/* Every call comes here that may go to several: not by way of all of them. */
+	if (SPOKEI_LIKELY(tried_count <= FEW_TRIED)) {
+		*ret_fresh -= count_tried(seats, tried, tried_count);
 		return;
+	}
 	for (size_t i = 0; i < seats->shown.count; i++)
 		fresh += seats->ranks[i] < SPOKEI_RANK_FULL &&
 			 !was_tried(tried, tried_count, seats->ids[i], &hint);

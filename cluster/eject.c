@@ -36,8 +36,8 @@ bool spokei_eject_failed(struct spokei_eject *eject, const struct spokei_eject_r
 	return true;
 }
 
-bool spokei_eject_answered(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
-			   uint64_t begun_ns, uint64_t now_ns)
+bool spokei_eject_forgive(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
+			  uint64_t begun_ns, uint64_t now_ns)
 {
 	if (eject->aside) {
 		if (begun_ns < eject->since_ns)
@@ -49,7 +49,7 @@ bool spokei_eject_answered(struct spokei_eject *eject, const struct spokei_eject
 		return true;
 	}
 	eject->row = 0;
-	if (eject->times > 0 && now_ns >= eject->calm_ns) {
+	if (now_ns >= eject->calm_ns) {
 		eject->times--;
 		eject->calm_ns = now_ns + rule->first_ns;
 	}

@@ -46,9 +46,20 @@ static inline void spokei_eject_begun(struct spokei_eject *eject, uint64_t now_n
 bool spokei_eject_failed(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
 			 uint64_t begun_ns, uint64_t now_ns, bool alone, uint64_t dice);
 
+/* spokei_eject_answered(), of one that is aside or was of late. */
+bool spokei_eject_forgive(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
+			  uint64_t begun_ns, uint64_t now_ns);
+
 /* An attempt that was begun then was answered. Returns whether it is aside no more. */
-bool spokei_eject_answered(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
-			   uint64_t begun_ns, uint64_t now_ns);
+static inline bool spokei_eject_answered(struct spokei_eject *eject,
+					 const struct spokei_eject_rule *rule, uint64_t begun_ns,
+					 uint64_t now_ns)
+{
+	if (eject->aside || eject->times > 0)
+		return spokei_eject_forgive(eject, rule, begun_ns, now_ns);
+	eject->row = 0;
+	return false;
+}
 
 /* An attempt has ended, which says nothing about it. */
 static inline void spokei_eject_over(struct spokei_eject *eject)

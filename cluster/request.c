@@ -101,7 +101,7 @@ void spoke_reply_with(struct spoke_request *request, struct spoke_value value,
 	struct spokei_message message;
 	int error = check_value(value);
 
-	if (error == SPOKE_OK)
+	if (error == SPOKE_OK && attachments.len > 0)
 		error = spokei_attachments_check(attachments, true);
 	spokei_message_clear(&message);
 	if (error) {

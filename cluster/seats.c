@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/seats.h"
 
-/* Bytes of a place in all arrays. */
+/* Bytes of a place in all arrays; two homes, so that their number can be a power of two. */
 #define SEAT                                                                                       \
 	(sizeof(struct spokei_endpoint *) + sizeof(const char *) + 3 * sizeof(uint64_t) +          \
-	 3 * sizeof(uint32_t) + 2 * sizeof(uint8_t))
+	 5 * sizeof(uint32_t) + 2 * sizeof(uint8_t))
 
 static void *part(unsigned char **at, size_t count, size_t size)
 {
@@ -21,6 +21,9 @@ static void lay_out(struct spokei_seats *seats, void *memory, size_t room)
 
 	seats->memory = memory;
 	seats->room = room;
+	seats->home_room = 1;
+	while (seats->home_room < room)
+		seats->home_room *= 2;
 	seats->endpoints = part(&at, room, sizeof(struct spokei_endpoint *));
 	seats->names = part(&at, room, sizeof(*seats->names));
 	seats->ids = part(&at, room, sizeof(*seats->ids));
@@ -29,6 +32,7 @@ static void lay_out(struct spokei_seats *seats, void *memory, size_t room)
 	seats->weights = part(&at, room, sizeof(*seats->weights));
 	seats->actives = part(&at, room, sizeof(*seats->actives));
 	seats->successes = part(&at, room, sizeof(*seats->successes));
+	seats->homes = part(&at, 2 * room, sizeof(*seats->homes));
 	seats->ranks = part(&at, room, sizeof(*seats->ranks));
 	seats->able = part(&at, room, sizeof(*seats->able));
 	seats->shown = (struct spoke_candidates){
@@ -68,6 +72,7 @@ void spokei_seats_add(struct spokei_seats *seats, struct spokei_endpoint *endpoi
 	seats->endpoints[place] = endpoint;
 	seats->names[place] = endpoint->name;
 	seats->ids[place] = endpoint->id;
+	seats->homes[endpoint->id & (seats->home_room - 1)] = (uint32_t)place;
 	seats->weights[place] = endpoint->weight;
 	seats->actives[place] = endpoint->actives;
 	seats->means_ns[place] = endpoint->score.mean_ns;
@@ -75,6 +80,23 @@ void spokei_seats_add(struct spokei_seats *seats, struct spokei_endpoint *endpoi
 	seats->chosen_ns[place] = endpoint->chosen_ns;
 	seats->ranks[place] = SPOKEI_RANK_NONE;
 	seats->able[place] = 0;
+}
+
+/* Ids count up, so that few have the same home; who came later has it. */
+size_t spokei_seats_find(const struct spokei_seats *seats, uint64_t id)
+{
+	size_t count = seats->shown.count;
+	size_t home;
+
+	if (count == 0)
+		return SPOKE_NOBODY;
+	home = seats->homes[id & (seats->home_room - 1)];
+	if (SPOKEI_LIKELY(home < count && seats->ids[home] == id))
+		return home;
+	for (size_t place = 0; place < count; place++)
+		if (seats->ids[place] == id)
+			return place;
+	return SPOKE_NOBODY;
 }
 
 void spokei_seats_clear(struct spokei_seats *seats)

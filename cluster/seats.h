@@ -29,8 +29,10 @@ struct spokei_seats {
 	uint32_t *successes;
 	uint8_t *ranks;
 	uint8_t *able;
+	uint32_t *homes; /* where the endpoint of an id may sit, at id & (home_room - 1) */
 	void *memory;
-	size_t room; /* places */
+	size_t room;      /* places */
+	size_t home_room; /* a power of two, not less than them */
 };
 
 static inline void spokei_seats_init(struct spokei_seats *seats, const struct spoke_env *env)
@@ -43,6 +45,9 @@ SPOKE_MUST_USE int spokei_seats_reserve(struct spokei_seats *seats, size_t count
 
 /* Sits an endpoint behind the others; there is room. */
 void spokei_seats_add(struct spokei_seats *seats, struct spokei_endpoint *endpoint);
+
+/* Where the endpoint of an id sits, or SPOKE_NOBODY. As a rule one look, however many sit there. */
+size_t spokei_seats_find(const struct spokei_seats *seats, uint64_t id);
 
 /* Nobody sits there any more. */
 void spokei_seats_clear(struct spokei_seats *seats);

@@ -57,14 +57,26 @@ static void free_memory(struct spoke_engine *engine)
 	spokei_free(env, engine, 1, sizeof(*engine));
 }
 
+static int check_spin(const struct spoke_env *env, const struct spoke_engine_options *options)
+{
+	if (options->spin_ns == 0)
+		return SPOKE_OK;
+	if (options->spin_ns > SPOKE_ENGINE_SPIN_MAX_NS || options->native)
+		return SPOKE_EINVAL;
+	return env->loop->spin ? SPOKE_OK : SPOKE_EUNSUPPORTED;
+}
+
 int spoke_engine_new(const struct spoke_engine_options *options, struct spoke_engine **ret_engine)
 {
 	static const struct spoke_engine_options defaults;
 	const struct spoke_engine_options *with = options ? options : &defaults;
 	const struct spoke_env *env = with->env ? with->env : spoke_host_env();
-	struct spoke_engine *engine = spokei_alloc(env, 1, sizeof(*engine));
-	int error;
+	struct spoke_engine *engine;
+	int error = check_spin(env, with);
 
+	if (error)
+		return error;
+	engine = spokei_alloc(env, 1, sizeof(*engine));
 	if (engine == NULL)
 		return SPOKE_ENOMEM;
 	engine->env = env;
@@ -81,6 +93,8 @@ int spoke_engine_new(const struct spoke_engine_options *options, struct spoke_en
 		error = fold_errno(error);
 		goto err_after_alloc;
 	}
+	if (with->spin_ns > 0)
+		env->loop->spin(engine->loop, with->spin_ns);
 	*ret_engine = engine;
 	return SPOKE_OK;
 

@@ -7,6 +7,10 @@
 # `runner` is a function of the script's that is called as `<runner> packages <command...>`, runs the
 # command with its output in a log, and ends the script when it fails. Afterwards installed_packages
 # says what was missing. $logs is a folder for logs. Returns 1 where root is needed and is not there.
+#
+#   want_packages <package...>
+#
+# For what can be done without: those that cannot be installed are named on stderr, and that is all.
 
 as_root() {
 	if [ "$(id -u)" = 0 ]; then
@@ -26,19 +30,37 @@ install_or_update() {
 	install_packages "$@" || { as_root apt-get update && install_packages "$@"; }
 }
 
+is_debian() {
+	command -v dpkg-query >"$logs/dpkg-query"
+}
+
+is_installed() { # <package>
+	case $(dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>"$logs/dpkg-query") in
+	?i*) ;;
+	*) return 1 ;;
+	esac
+}
+
+want_packages() {
+	is_debian || return 0
+	for package in "$@"; do
+		is_installed "$package" && continue
+		echo "installing with apt-get: $package" >&2
+		install_or_update "$package" >"$logs/want-$package.log" 2>&1 ||
+			echo "cannot be installed, so it is done without: $package" >&2
+	done
+}
+
 ensure_packages() {
 	runner=$1
 	shift
 	installed_packages=
-	if ! command -v dpkg-query >"$logs/dpkg-query"; then
+	if ! is_debian; then
 		echo "no Debian system: these packages, or what is like them, have to be there: $*" >&2
 		return 0
 	fi
 	for package in "$@"; do
-		case $(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>"$logs/dpkg-query") in
-		?i*) ;;
-		*) installed_packages="$installed_packages $package" ;;
-		esac
+		is_installed "$package" || installed_packages="$installed_packages $package"
 	done
 	[ -n "$installed_packages" ] || return 0
 	if [ "$(id -u)" != 0 ] && ! sudo -n true 2>"$logs/sudo"; then

@@ -132,9 +132,9 @@ outside() {
 
 packages='gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmocka-dev
 	clang clang-format clang-tidy universal-ctags neovim iproute2 nftables
-	libzookeeper-st-dev zookeeper chromium dpkg-dev file mandoc'
+	libzookeeper-st-dev zookeeper chromium dpkg-dev file mandoc valgrind'
 command -v npm >$logs/npm || packages="$packages nodejs npm"
-[ $mode = short ] || packages="$packages libclang-rt-dev valgrind libuv1-dev libevent-dev"
+[ $mode = short ] || packages="$packages libclang-rt-dev libuv1-dev libevent-dev"
 
 . tests/packages.sh
 # shellcheck disable=SC2086
@@ -160,6 +160,8 @@ stage "test release" run_tests release -LE live
 verdict release
 unset SPOKE_MODEL_OPS
 meet packaging
+stage instructions sh tests/bench/cost/run.sh --check
+cat "$log"
 beside browser sh tests/browser/run.sh build/release
 stage simulator simulate 2000
 cat "$log"
@@ -206,6 +208,8 @@ if [ $mode = long ]; then
 	stage mutants sh tests/sim/mutants.sh
 	cat $logs/mutants.txt
 	stage "build benchmarks" cmake --build --preset release -j "$jobs" --target benchmarks
+	stage "cost of a call" sh tests/bench/run.sh cost
+	grep '^bench_cost' "$log"
 	stage "idle connections" sh tests/bench/run.sh idle
 	tail -n 3 "$log"
 	stage "build fuzz" build fuzz

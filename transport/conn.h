@@ -101,6 +101,7 @@ struct spokei_conn {
 	uint32_t serving_count; /* of `servings` */
 	uint32_t unsent;        /* bytes that the system had not got rid of, an interval ago ... */
 	uint64_t sent;          /* ... and those that it had, ever */
+	uint64_t asked_mark;    /* calls with a lower mark were written before the last read */
 	size_t parcels;         /* bytes of calls that wait until they can be written */
 	size_t read_held;       /* memory of `in` and `held`, as the link counts it */
 	uint32_t unknown;       /* replies to ids never given, in the present minute */

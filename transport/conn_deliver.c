@@ -39,8 +39,9 @@ static void deliver_reply(struct spokei_conn *conn, const struct spokei_message 
 		spokei_count(engine, SPOKE_STAT_REPLIES_LATE);
 		return;
 	}
-	/* What was not asked yet cannot be answered, even by who guesses its id. */
-	if (pending == NULL || !spokei_conn_has_written(conn, pending)) {
+	/* What was not asked yet cannot be answered, even by who guesses its id: neither by what
+	 * was read before the question was written, while the rest of that was looked at. */
+	if (pending == NULL || pending->mark >= conn->asked_mark) {
 		note_unknown(conn);
 		return;
 	}

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing: one read a turn when there is something, one write when it ends. */
+/* Reading and writing: one read a turn when there is something, one write when it ends, and
+ * before that whenever much was put. */
 #include "transport/conn_parts.h"
 
 #include <errno.h>
+
+#define EARLY 8192u /* bytes put while messages are taken in: they are not to wait for the rest */
 
 void spokei_conn_watch(struct spokei_conn *conn)
 {
@@ -17,208 +20,6 @@ void spokei_conn_watch(struct spokei_conn *conn)
 	if (conn->blocked && !conn->writable && !conn->unwritable)
 		io |= SPOKE_IO_WRITE;
 	spokei_stream_watch(&conn->stream, io);
-}
-
-/* --- reading */
-
-static void end_broken(struct spokei_conn *conn)
-{
-	switch (conn->in.error) {
-	case SPOKE_ENOMEM:
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
-		return;
-	case SPOKE_ETOOLARGE:
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_LARGE, SPOKE_EPROTOCOL);
-		return;
-	default:
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_PROTOCOL, SPOKE_EPROTOCOL);
-	}
-}
-
-/* What was read and is not to be looked at before the pause is over. */
-static void hold(struct spokei_conn *conn, struct spoke_span bytes)
-{
-	if (bytes.len > 0 && spokei_buffer_append(&conn->held, bytes.data, bytes.len))
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
-}
-
-/* Hands on the messages of what was read, as long as it may be read. Returns whether any was whole.
- */
-static bool take_in(struct spokei_conn *conn, struct spoke_span bytes)
-{
-	struct spokei_message message;
-	bool any = false;
-
-	for (;;) {
-		switch (spokei_intake_next(&conn->in, &bytes, &message)) {
-		case SPOKEI_INTAKE_MORE:
-			return any;
-		case SPOKEI_INTAKE_MESSAGE:
-			spokei_conn_deliver(conn, &message, 0);
-			break;
-		case SPOKEI_INTAKE_BAD_BODY:
-			spokei_conn_deliver(conn, &message, conn->in.error);
-			break;
-		case SPOKEI_INTAKE_BROKEN:
-			end_broken(conn);
-			return any;
-		}
-		any = true;
-		if (conn->state == SPOKEI_CONN_CLOSED)
-			return any;
-		if (conn->paused) {
-			hold(conn, bytes);
-			return any;
-		}
-	}
-}
-
-/* Does the peer wait for anything? What a side that only asks has not written yet never may be, for
- * its calls end as unwritten. */
-static bool owes_answers(const struct spokei_conn *conn)
-{
-	if (!spokei_list_empty(&conn->servings))
-		return true;
-	return spokei_outlet_len(&conn->out) > 0 && (!conn->link->asked || conn->link->serves);
-}
-
-/* The peer sends no more: what it asked for is answered first. */
-static void end_of_input(struct spokei_conn *conn)
-{
-	struct spoke_engine *engine = spokei_conn_engine(conn);
-
-	conn->ended = true;
-	conn->ended_ns = engine->begin_ns;
-	conn->frame_ns = 0;
-	if (conn->shut) {
-		spokei_conn_close(conn, SPOKE_ECLOSED);
-		return;
-	}
-	/* It said goodbye before, and nobody waits for anything. */
-	if (conn->readonly && conn->announced && conn->pendings.count == 0 &&
-	    spokei_list_empty(&conn->servings)) {
-		spokei_conn_close(conn, SPOKE_ECLOSED);
-		return;
-	}
-	if (conn->unwritable || conn->link->connects || !owes_answers(conn)) {
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
-		return;
-	}
-	/* First, for those that fail may be made again at once, and not here. */
-	if (conn->state == SPOKEI_CONN_OPEN)
-		spokei_conn_move(conn, SPOKEI_CONN_FINISHING);
-	spokei_conn_fail_calls(conn, SPOKE_ELOST);
-	spokei_conn_watch(conn);
-	if (conn->state != SPOKEI_CONN_CLOSED)
-		spokei_conn_arm(conn);
-}
-
-/* What was read and waits for more. Returns whether it may: too many peers that begin frames and do
- * not end them would take all the memory there is. */
-static bool count_held(struct spokei_conn *conn)
-{
-	struct spokei_link *link = conn->link;
-	size_t held = conn->in.kept.capacity + conn->held.capacity;
-	bool more = held > conn->read_held;
-
-	if (SPOKEI_LIKELY(held == conn->read_held))
-		return true;
-	link->held += held - conn->read_held;
-	conn->read_held = held;
-	if (!more || link->held <= link->limits.held_max)
-		return true;
-	spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
-	return false;
-}
-
-static void note_frame(struct spokei_conn *conn, bool any)
-{
-	if (!spokei_intake_begun(&conn->in)) {
-		conn->frame_ns = 0;
-		spokei_link_return(conn->link, &conn->in.kept);
-		(void)count_held(conn);
-		return;
-	}
-	if (!count_held(conn))
-		return;
-	if (any || conn->frame_ns == 0)
-		conn->frame_ns = spokei_conn_engine(conn)->begin_ns;
-	spokei_conn_arm(conn);
-}
-
-static void read_some(struct spokei_conn *conn)
-{
-	struct spoke_engine *engine = spokei_conn_engine(conn);
-	ssize_t got = conn->stream.kind->read(&conn->stream, engine->scratch,
-					      SPOKEI_ENGINE_SCRATCH);
-	bool any;
-
-	spokei_count(engine, SPOKE_STAT_READS);
-	if (got == -EAGAIN || got == -EINTR)
-		return;
-	if (got < 0 && conn->shut) {
-		spokei_conn_close(conn, SPOKE_ECLOSED);
-		return;
-	}
-	if (got == -ETIMEDOUT) { /* the peer's system is as silent as the peer */
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_SILENT, SPOKE_ESILENT);
-		return;
-	}
-	if (got < 0) {
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
-		return;
-	}
-	if (got == 0) {
-		end_of_input(conn);
-		return;
-	}
-	spokei_count_by(engine, SPOKE_STAT_BYTES_READ, (uint64_t)got);
-	spokei_conn_heard(conn);
-	if (conn->state == SPOKEI_CONN_CLOSED)
-		return;
-	any = take_in(conn, spokei_span(engine->scratch, (size_t)got));
-	if (conn->state != SPOKEI_CONN_CLOSED)
-		note_frame(conn, any);
-}
-
-void spokei_conn_read(struct spokei_conn *conn)
-{
-	if (conn->state != SPOKEI_CONN_CLOSED && !conn->paused && !conn->ended)
-		read_some(conn);
-}
-
-void spokei_conn_resume(struct spokei_task *task)
-{
-	struct spokei_conn *conn = spoke_container_of(task, struct spokei_conn, resume);
-	struct spokei_buffer held = conn->held;
-	bool any;
-
-	spokei_buffer_init(&conn->held, held.env, SPOKEI_ENGINE_SCRATCH);
-	conn->paused = false;
-	any = take_in(conn, spokei_span(spokei_buffer_data(&held), spokei_buffer_len(&held)));
-	spokei_buffer_fini(&held);
-	if (conn->state == SPOKEI_CONN_CLOSED)
-		return;
-	note_frame(conn, any);
-	if (conn->state == SPOKEI_CONN_CLOSED)
-		return;
-	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
-}
-
-void spokei_conn_ready(struct spoke_watch *ready, unsigned io)
-{
-	struct spokei_conn *conn = spoke_container_of(ready, struct spokei_conn, stream.watch);
-
-	if (conn->state == SPOKEI_CONN_CONNECTING) {
-		spokei_conn_finish_connect(conn);
-		return;
-	}
-	if (io & SPOKE_IO_WRITE && conn->blocked) {
-		conn->writable = true;
-		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
-	}
-	if (io & SPOKE_IO_READ)
-		spokei_conn_read(conn);
 }
 
 /* --- writing */
@@ -336,6 +137,226 @@ static void flush(struct spokei_conn *conn)
 	conn->blocked = !conn->unwritable &&
 			(spokei_outlet_len(&conn->out) > 0 || conn->parcels > 0);
 }
+
+/* Enough is put in the middle of a turn to be written at once: the peer takes it in meanwhile,
+ * instead of waiting for the end of all that is to be done here. */
+static void write_early(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	if (conn->state == SPOKEI_CONN_CLOSED || conn->paused || conn->blocked)
+		return;
+	engine->settle_old = true;
+	(void)spokei_engine_settled(engine);
+	flush(conn);
+}
+
+/* --- reading */
+
+static void end_broken(struct spokei_conn *conn)
+{
+	switch (conn->in.error) {
+	case SPOKE_ENOMEM:
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+		return;
+	case SPOKE_ETOOLARGE:
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_LARGE, SPOKE_EPROTOCOL);
+		return;
+	default:
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_PROTOCOL, SPOKE_EPROTOCOL);
+	}
+}
+
+/* What was read and is not to be looked at before the pause is over. */
+static void hold(struct spokei_conn *conn, struct spoke_span bytes)
+{
+	if (bytes.len > 0 && spokei_buffer_append(&conn->held, bytes.data, bytes.len))
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+}
+
+/* Hands on the messages of what was read, as long as it may be read. Returns whether any was whole.
+ */
+static bool take_in(struct spokei_conn *conn, struct spoke_span bytes)
+{
+	struct spokei_message message;
+	bool any = false;
+
+	for (;;) {
+		switch (spokei_intake_next(&conn->in, &bytes, &message)) {
+		case SPOKEI_INTAKE_MORE:
+			return any;
+		case SPOKEI_INTAKE_MESSAGE:
+			spokei_conn_deliver(conn, &message, 0);
+			break;
+		case SPOKEI_INTAKE_BAD_BODY:
+			spokei_conn_deliver(conn, &message, conn->in.error);
+			break;
+		case SPOKEI_INTAKE_BROKEN:
+			end_broken(conn);
+			return any;
+		}
+		any = true;
+		if (SPOKEI_UNLIKELY(spokei_outlet_len(&conn->out) >= EARLY))
+			write_early(conn);
+		if (conn->state == SPOKEI_CONN_CLOSED)
+			return any;
+		if (conn->paused) {
+			hold(conn, bytes);
+			return any;
+		}
+	}
+}
+
+/* Does the peer wait for anything? What a side that only asks has not written yet never may be, for
+ * its calls end as unwritten. */
+static bool owes_answers(const struct spokei_conn *conn)
+{
+	if (!spokei_list_empty(&conn->servings))
+		return true;
+	return spokei_outlet_len(&conn->out) > 0 && (!conn->link->asked || conn->link->serves);
+}
+
+/* The peer sends no more: what it asked for is answered first. */
+static void end_of_input(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	conn->ended = true;
+	conn->ended_ns = engine->begin_ns;
+	conn->frame_ns = 0;
+	if (conn->shut) {
+		spokei_conn_close(conn, SPOKE_ECLOSED);
+		return;
+	}
+	/* It said goodbye before, and nobody waits for anything. */
+	if (conn->readonly && conn->announced && conn->pendings.count == 0 &&
+	    spokei_list_empty(&conn->servings)) {
+		spokei_conn_close(conn, SPOKE_ECLOSED);
+		return;
+	}
+	if (conn->unwritable || conn->link->connects || !owes_answers(conn)) {
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
+		return;
+	}
+	/* First, for those that fail may be made again at once, and not here. */
+	if (conn->state == SPOKEI_CONN_OPEN)
+		spokei_conn_move(conn, SPOKEI_CONN_FINISHING);
+	spokei_conn_fail_calls(conn, SPOKE_ELOST);
+	spokei_conn_watch(conn);
+	if (conn->state != SPOKEI_CONN_CLOSED)
+		spokei_conn_arm(conn);
+}
+
+/* What was read and waits for more. Returns whether it may: too many peers that begin frames and do
+ * not end them would take all the memory there is. */
+static bool count_held(struct spokei_conn *conn)
+{
+	struct spokei_link *link = conn->link;
+	size_t held = conn->in.kept.capacity + conn->held.capacity;
+	bool more = held > conn->read_held;
+
+	if (SPOKEI_LIKELY(held == conn->read_held))
+		return true;
+	link->held += held - conn->read_held;
+	conn->read_held = held;
+	if (!more || link->held <= link->limits.held_max)
+		return true;
+	spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+	return false;
+}
+
+static void note_frame(struct spokei_conn *conn, bool any)
+{
+	if (!spokei_intake_begun(&conn->in)) {
+		conn->frame_ns = 0;
+		spokei_link_return(conn->link, &conn->in.kept);
+		(void)count_held(conn);
+		return;
+	}
+	if (!count_held(conn))
+		return;
+	if (any || conn->frame_ns == 0)
+		conn->frame_ns = spokei_conn_engine(conn)->begin_ns;
+	spokei_conn_arm(conn);
+}
+
+static void read_some(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+	ssize_t got = conn->stream.kind->read(&conn->stream, engine->scratch,
+					      SPOKEI_ENGINE_SCRATCH);
+	bool any;
+
+	conn->asked_mark = conn->out.sent;
+	spokei_count(engine, SPOKE_STAT_READS);
+	if (got == -EAGAIN || got == -EINTR)
+		return;
+	if (got < 0 && conn->shut) {
+		spokei_conn_close(conn, SPOKE_ECLOSED);
+		return;
+	}
+	if (got == -ETIMEDOUT) { /* the peer's system is as silent as the peer */
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_SILENT, SPOKE_ESILENT);
+		return;
+	}
+	if (got < 0) {
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
+		return;
+	}
+	if (got == 0) {
+		end_of_input(conn);
+		return;
+	}
+	spokei_count_by(engine, SPOKE_STAT_BYTES_READ, (uint64_t)got);
+	spokei_conn_heard(conn);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	any = take_in(conn, spokei_span(engine->scratch, (size_t)got));
+	if (conn->state != SPOKEI_CONN_CLOSED)
+		note_frame(conn, any);
+}
+
+void spokei_conn_read(struct spokei_conn *conn)
+{
+	if (conn->state != SPOKEI_CONN_CLOSED && !conn->paused && !conn->ended)
+		read_some(conn);
+}
+
+void spokei_conn_resume(struct spokei_task *task)
+{
+	struct spokei_conn *conn = spoke_container_of(task, struct spokei_conn, resume);
+	struct spokei_buffer held = conn->held;
+	bool any;
+
+	spokei_buffer_init(&conn->held, held.env, SPOKEI_ENGINE_SCRATCH);
+	conn->paused = false;
+	any = take_in(conn, spokei_span(spokei_buffer_data(&held), spokei_buffer_len(&held)));
+	spokei_buffer_fini(&held);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	note_frame(conn, any);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+}
+
+void spokei_conn_ready(struct spoke_watch *ready, unsigned io)
+{
+	struct spokei_conn *conn = spoke_container_of(ready, struct spokei_conn, stream.watch);
+
+	if (conn->state == SPOKEI_CONN_CONNECTING) {
+		spokei_conn_finish_connect(conn);
+		return;
+	}
+	if (io & SPOKE_IO_WRITE && conn->blocked) {
+		conn->writable = true;
+		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+	}
+	if (io & SPOKE_IO_READ)
+		spokei_conn_read(conn);
+}
+
+/* --- the end of a turn */
 
 /* May the peer still send requests, which then have to be refused? */
 static bool may_be_asked(const struct spokei_conn *conn)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libev as the loop. A check watcher of the highest priority and one of the lowest bracket all
- * descriptors as begin and turn; a prepare watcher settles. One absolute timerfd wakes the wheel:
- * it is armed anew only when the wheel wants to be woken earlier than it stands, and never by
- * libev's timers, which are twice as late. The owner's thread, but for wake().
+ * libev as the loop. One of our own is run a round at a time, with begin before what libev has
+ * found and turn behind it; rounds that look and find nothing, as those of a loop that spins, cost
+ * one epoll_wait() and readings of the clock, and nobody hears of them. In a loop of the user's a
+ * check watcher of the highest priority and one of the lowest bracket all descriptors as begin and
+ * turn; a prepare watcher settles. One absolute timerfd wakes the wheel: it is armed anew only when
+ * the wheel wants to be woken earlier than it stands, and never by libev's timers, which are twice
+ * as late. The owner's thread, but for wake().
  *
  * A forked child shares the descriptors of epoll, timer and wake-up with its parent. There the loop
  * calls nobody, and nothing here reads, writes or sets one of them: they are closed, that is all.
@@ -11,42 +14,38 @@
 #define _GNU_SOURCE
 #include "core/host/loop.h"
 
+#include "core/host/ahead.h"
+#include "core/host/clock.h"
 #include "core/host/forks.h"
-#include "core/host/thread.h"
-
-#include "timer/base.h"
+#include "core/host/works.h"
 
 #include <errno.h>
 #include <ev.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
-enum {
-	FDS_AHEAD = 4096,  /* descriptors of a process that libev has room for from the start */
-	READY_AHEAD = 256, /* of which so many are ready or changed in one round */
-};
-
 struct host_loop {
 	struct ev_loop *ev;
 	bool own;
+	bool at_once;      /* of our own: the next round does not wait, ... */
+	bool begun;        /* ... this one has found something, ... */
+	bool stopped;      /* ... and the run is over */
 	unsigned forks;    /* as they were when it was opened */
 	unsigned inside;   /* functions of the owner's that are being called */
 	unsigned ready;    /* descriptors served in this round */
+	uint64_t spin_ns;  /* a wait looks again and again for so long before it sleeps */
 	uint64_t armed_ns; /* what the timerfd is set to; UINT64_MAX: not set */
 	const struct spoke_loop_up *up;
 	void *arg;
-	struct ev_prepare settle;
+	struct ev_prepare settle; /* this and the next three: in a loop of the user's */
 	struct ev_check begin;
 	struct ev_check turn;
 	struct ev_idle again; /* active: the next round does not wait */
 	struct ev_async wake;
 	struct ev_io timer;
-	struct spokei_pool pool;
-	struct spoke_list outside; /* works that have not been handed back, by loop[1] and [2] */
-	_Atomic(struct spoke_work *) finished; /* linked by loop[0], the newest first */
+	struct spokei_works works;
 };
 
 /* Is this a child of the process that opened the loop? */
@@ -55,94 +54,66 @@ static bool is_parted(const struct host_loop *loop)
 	return loop->forks != spokei_forks;
 }
 
-static void loop_settle(struct ev_loop *ev, struct ev_prepare *watcher, int events)
+static void settle(struct host_loop *loop)
 {
-	struct host_loop *loop = watcher->data;
-
-	(void)ev;
-	(void)events;
 	loop->inside++;
 	loop->up->settle(loop->arg);
 	loop->inside--;
 }
 
-static void loop_begin(struct ev_loop *ev, struct ev_check *watcher, int events)
+static void begin(struct host_loop *loop)
 {
-	struct host_loop *loop = watcher->data;
-
-	(void)events;
 	loop->ready = 0;
-	ev_idle_stop(ev, &loop->again);
 	loop->inside++;
 	loop->up->begin(loop->arg);
 	loop->inside--;
 }
 
-static void loop_turn(struct ev_loop *ev, struct ev_check *watcher, int events)
+static void turn(struct host_loop *loop)
 {
-	struct host_loop *loop = watcher->data;
-
-	(void)ev;
-	(void)events;
 	loop->inside++;
 	loop->up->turn(loop->arg, loop->ready);
 	loop->inside--;
 }
 
+/* --- rounds of a loop of the user's */
+
+static void native_settle(struct ev_loop *ev, struct ev_prepare *watcher, int events)
+{
+	(void)ev;
+	(void)events;
+	settle(watcher->data);
+}
+
+static void native_begin(struct ev_loop *ev, struct ev_check *watcher, int events)
+{
+	struct host_loop *loop = watcher->data;
+
+	(void)events;
+	ev_idle_stop(ev, &loop->again);
+	begin(loop);
+}
+
+static void native_turn(struct ev_loop *ev, struct ev_check *watcher, int events)
+{
+	(void)ev;
+	(void)events;
+	turn(watcher->data);
+}
+
 /* Being active is all it does: libev does not wait then. */
-static void loop_idle(struct ev_loop *ev, struct ev_idle *watcher, int events)
+static void native_idle(struct ev_loop *ev, struct ev_idle *watcher, int events)
 {
 	(void)ev;
 	(void)watcher;
 	(void)events;
 }
 
-/* A thread of the pool, or the loop's own as it closes. */
-static void work_finished(void *arg, struct spoke_work *work)
+static void works_back(void *arg)
 {
 	struct host_loop *loop = arg;
-	struct spoke_work *newest = atomic_load_explicit(&loop->finished, memory_order_relaxed);
 
-	do {
-		work->loop[0] = newest;
-	} while (!atomic_compare_exchange_weak_explicit(&loop->finished, &newest, work,
-							memory_order_release,
-							memory_order_relaxed));
-	if (newest == NULL)
-		ev_async_send(loop->ev, &loop->wake);
-}
-
-static struct spoke_list *node_of(struct spoke_work *work)
-{
-	_Static_assert(sizeof(struct spoke_list) == 2 * sizeof(work->loop[0]), "it fits");
-	return (struct spoke_list *)(void *)&work->loop[1];
-}
-
-/* In a forked child: what its parent's threads do with the works is not known here. */
-static void cancel_outside(struct host_loop *loop)
-{
-	while (!spokei_list_empty(&loop->outside)) {
-		struct spoke_list *node = loop->outside.next;
-		struct spoke_work *work = spoke_container_of(node, struct spoke_work, loop[1]);
-
-		spokei_list_remove(node);
-		work->status = -ECANCELED;
-		work->done(work);
-	}
-}
-
-static void hand_back_work(struct host_loop *loop)
-{
-	struct spoke_work *work = atomic_exchange_explicit(&loop->finished, NULL,
-							   memory_order_acquire);
-
-	while (work) {
-		struct spoke_work *next = work->loop[0];
-
-		spokei_list_remove(node_of(work));
-		work->done(work);
-		work = next;
-	}
+	ev_async_send(loop->ev, &loop->wake);
 }
 
 /* Besides that, the round it causes is all that is wanted. */
@@ -155,7 +126,7 @@ static void loop_woken(struct ev_loop *ev, struct ev_async *watcher, int events)
 	if (is_parted(loop))
 		return;
 	loop->inside++;
-	hand_back_work(loop);
+	spokei_works_hand_back(&loop->works);
 	loop->inside--;
 }
 
@@ -175,70 +146,93 @@ static void loop_timer(struct ev_loop *ev, struct ev_io *watcher, int events)
 	loop->armed_ns = UINT64_MAX;
 }
 
-static void init_watchers(struct host_loop *loop, int timer_fd)
+static void start_native(struct host_loop *loop)
 {
-	ev_prepare_init(&loop->settle, loop_settle);
-	ev_check_init(&loop->begin, loop_begin);
-	ev_check_init(&loop->turn, loop_turn);
-	ev_idle_init(&loop->again, loop_idle);
-	ev_async_init(&loop->wake, loop_woken);
-	ev_io_init(&loop->timer, loop_timer, timer_fd, EV_READ);
+	ev_prepare_init(&loop->settle, native_settle);
+	ev_check_init(&loop->begin, native_begin);
+	ev_check_init(&loop->turn, native_turn);
+	ev_idle_init(&loop->again, native_idle);
 	ev_set_priority(&loop->begin, EV_MAXPRI);
 	ev_set_priority(&loop->turn, EV_MINPRI);
 	ev_set_priority(&loop->settle, EV_MINPRI);
 	ev_set_priority(&loop->again, EV_MINPRI);
 	loop->settle.data = loop->begin.data = loop->turn.data = loop;
-	loop->timer.data = loop->wake.data = loop;
-}
-
-static void start_watchers(struct host_loop *loop)
-{
 	ev_prepare_start(loop->ev, &loop->settle);
 	ev_check_start(loop->ev, &loop->begin);
 	ev_check_start(loop->ev, &loop->turn);
+}
+
+static void stop_native(struct host_loop *loop)
+{
+	ev_prepare_stop(loop->ev, &loop->settle);
+	ev_check_stop(loop->ev, &loop->begin);
+	ev_check_stop(loop->ev, &loop->turn);
+	ev_idle_stop(loop->ev, &loop->again);
+}
+
+static void start_watchers(struct host_loop *loop, int timer_fd)
+{
+	ev_async_init(&loop->wake, loop_woken);
+	ev_io_init(&loop->timer, loop_timer, timer_fd, EV_READ);
+	loop->timer.data = loop->wake.data = loop;
 	ev_async_start(loop->ev, &loop->wake);
 	ev_io_start(loop->ev, &loop->timer);
+	if (!loop->own)
+		start_native(loop);
 }
 
-static void ignore(struct ev_loop *ev, struct ev_io *io, int events)
-{
-	(void)ev;
-	(void)io;
-	(void)events;
-}
+/* --- rounds of our own */
 
-/*
- * libev ends the program when it has no memory to grow by. So a loop of our own grows at the start:
- * its table of descriptors, its lists of those that changed and that are ready. Started and stopped
- * between two rounds, a watcher leaves room behind and makes no system call. (What the kernel
- * reports into cannot be reached from here: 64 entries of 12 bytes that double when they are full.)
- */
-static void grow_ahead(struct ev_loop *ev)
+/* libev has found something, or nothing. */
+static void invoke_pending(struct ev_loop *ev)
 {
-	long limit = sysconf(_SC_OPEN_MAX);
-	int fds = limit > 0 && limit < FDS_AHEAD ? (int)limit : FDS_AHEAD;
-	struct ev_io some[READY_AHEAD] = { 0 };
+	struct host_loop *loop = ev_userdata(ev);
 
-	for (int i = 0; i < READY_AHEAD; i++) {
-		/* Descriptors from the highest down: the table grows once. */
-		ev_io_init(&some[i], ignore, i < fds ? fds - 1 - i : 0, EV_READ);
-		ev_io_start(ev, &some[i]);
-		ev_io_stop(ev, &some[i]);
-	}
-	for (int i = 0; i < READY_AHEAD; i++)
-		ev_feed_event(ev, &some[i], EV_CUSTOM);
+	if (ev_pending_count(ev) == 0)
+		return;
+	if (!loop->begun)
+		begin(loop);
+	loop->begun = true;
 	ev_invoke_pending(ev);
 }
 
-/* A loop of our own, or NULL. */
-static struct ev_loop *open_ev(void)
+/* Looks until something is found, which is the round then, or for as long as the loop spins. */
+static bool has_found(struct host_loop *loop)
 {
-	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV);
+	uint64_t until_ns = 0;
 
-	if (ev)
-		grow_ahead(ev);
-	return ev;
+	for (;;) {
+		uint64_t now_ns;
+
+		(void)ev_run(loop->ev, EVRUN_NOWAIT);
+		if (loop->begun)
+			return true;
+		now_ns = spokei_clock_now(NULL);
+		if (until_ns == 0)
+			until_ns = now_ns + loop->spin_ns;
+		else if (now_ns >= until_ns)
+			return false;
+	}
 }
+
+static void do_round(struct host_loop *loop, bool wait)
+{
+	settle(loop);
+	if (loop->stopped)
+		return;
+	loop->begun = false;
+	wait = wait && !loop->at_once;
+	loop->at_once = false;
+	if (!wait)
+		(void)ev_run(loop->ev, EVRUN_NOWAIT);
+	else if (loop->spin_ns == 0 || !has_found(loop))
+		(void)ev_run(loop->ev, EVRUN_ONCE);
+	if (!loop->begun)
+		begin(loop);
+	turn(loop);
+}
+
+/* --- the table */
 
 static int host_loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 			  void **ret_loop)
@@ -257,20 +251,22 @@ static int host_loop_open(void *ctx, void *native, const struct spoke_loop_up *u
 	}
 	loop->own = native == NULL;
 	loop->forks = spokei_forks;
-	loop->ev = loop->own ? open_ev() : native;
+	loop->ev = loop->own ? spokei_ahead_new() : native;
 	if (loop->ev == NULL) {
 		error = -ENOSYS;
 		goto err_after_timer;
 	}
-	error = spokei_pool_init(&loop->pool, 0, 0, work_finished, loop);
+	error = spokei_works_init(&loop->works, works_back, loop);
 	if (error)
 		goto err_after_ev;
 	loop->up = up;
 	loop->arg = arg;
 	loop->armed_ns = UINT64_MAX;
-	spokei_list_init(&loop->outside);
-	init_watchers(loop, timer_fd);
-	start_watchers(loop);
+	if (loop->own) {
+		ev_set_userdata(loop->ev, loop);
+		ev_set_invoke_pending_cb(loop->ev, invoke_pending);
+	}
+	start_watchers(loop, timer_fd);
 	*ret_loop = loop;
 	return 0;
 
@@ -290,12 +286,10 @@ static void host_loop_retire(void *handle)
 
 	/* Callbacks return to code that uses the loop. */
 	SPOKE_ASSERT(loop->inside == 0);
-	if (is_parted(loop)) {
-		cancel_outside(loop);
-		return;
-	}
-	spokei_pool_stop(&loop->pool);
-	hand_back_work(loop);
+	if (is_parted(loop))
+		spokei_works_abandon(&loop->works);
+	else
+		spokei_works_stop(&loop->works);
 }
 
 static void host_loop_close(void *handle)
@@ -303,11 +297,9 @@ static void host_loop_close(void *handle)
 	struct host_loop *loop = handle;
 	int timer_fd = loop->timer.fd;
 
-	spokei_pool_fini(&loop->pool);
-	ev_prepare_stop(loop->ev, &loop->settle);
-	ev_check_stop(loop->ev, &loop->begin);
-	ev_check_stop(loop->ev, &loop->turn);
-	ev_idle_stop(loop->ev, &loop->again);
+	spokei_works_fini(&loop->works);
+	if (!loop->own)
+		stop_native(loop);
 	ev_async_stop(loop->ev, &loop->wake);
 	ev_io_stop(loop->ev, &loop->timer);
 	(void)close(timer_fd);
@@ -365,6 +357,16 @@ static void host_loop_watch(void *handle, struct spoke_watch *watch, unsigned io
 	ev_io_start(loop->ev, watcher);
 }
 
+static void host_loop_again(void *handle)
+{
+	struct host_loop *loop = handle;
+
+	if (loop->own)
+		loop->at_once = true;
+	else
+		ev_idle_start(loop->ev, &loop->again);
+}
+
 static void host_loop_wake_at(void *handle, uint64_t ns)
 {
 	struct host_loop *loop = handle;
@@ -381,14 +383,15 @@ static void host_loop_wake_at(void *handle, uint64_t ns)
 	if (timerfd_settime(loop->timer.fd, TFD_TIMER_ABSTIME, &at, NULL) == 0)
 		loop->armed_ns = ns;
 	else
-		ev_idle_start(loop->ev, &loop->again); /* cannot be; better busy than asleep */
+		host_loop_again(loop); /* cannot be; better busy than asleep */
 }
 
-static void host_loop_again(void *handle)
+static void host_loop_spin(void *handle, uint64_t ns)
 {
 	struct host_loop *loop = handle;
 
-	ev_idle_start(loop->ev, &loop->again);
+	SPOKE_ASSERT(loop->own);
+	loop->spin_ns = ns;
 }
 
 static void host_loop_wake(void *handle)
@@ -403,32 +406,42 @@ static void host_loop_run(void *handle)
 {
 	struct host_loop *loop = handle;
 
-	(void)ev_run(loop->ev, 0);
+	if (!loop->own) {
+		(void)ev_run(loop->ev, 0);
+		return;
+	}
+	loop->stopped = false;
+	while (!loop->stopped)
+		do_round(loop, true);
 }
 
 static void host_loop_round(void *handle, bool wait)
 {
 	struct host_loop *loop = handle;
 
-	(void)ev_run(loop->ev, wait ? EVRUN_ONCE : EVRUN_NOWAIT);
+	if (!loop->own) {
+		(void)ev_run(loop->ev, wait ? EVRUN_ONCE : EVRUN_NOWAIT);
+		return;
+	}
+	loop->stopped = false;
+	do_round(loop, wait);
 }
 
 static void host_loop_stop(void *handle)
 {
 	struct host_loop *loop = handle;
 
-	ev_break(loop->ev, EVBREAK_ONE);
+	if (loop->own)
+		loop->stopped = true;
+	else
+		ev_break(loop->ev, EVBREAK_ONE);
 }
 
 static int host_loop_offload(void *handle, struct spoke_work *work)
 {
 	struct host_loop *loop = handle;
 
-	int error = spokei_pool_submit(&loop->pool, work);
-
-	if (!error)
-		spokei_list_append(&loop->outside, node_of(work));
-	return error;
+	return spokei_works_submit(&loop->works, work);
 }
 
 const struct spoke_loop spokei_host_loop = {
@@ -438,6 +451,7 @@ const struct spoke_loop spokei_host_loop = {
 	.watch = host_loop_watch,
 	.wake_at = host_loop_wake_at,
 	.again = host_loop_again,
+	.spin = host_loop_spin,
 	.wake = host_loop_wake,
 	.run = host_loop_run,
 	.round = host_loop_round,

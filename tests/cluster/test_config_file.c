@@ -156,13 +156,15 @@ static void every_kind_of_value_is_read(void **state)
 static void the_engine_takes_what_its_options_leave_open(void **state)
 {
 	struct spoke_engine_options options = { .late_ns = 7 };
-	struct spoke_config *config = right("[engine]\ntick = 5ms\nlate = 1s\ntimers.max = 100\n");
+	struct spoke_config *config = right("[engine]\ntick = 5ms\nlate = 1s\ntimers.max = 100\n"
+					    "spin = 50us\n");
 
 	(void)state;
 	spoke_config_engine(config, &options);
 	assert_int_equal(options.tick_ns, 5000000);
 	assert_int_equal(options.late_ns, 7);
 	assert_int_equal(options.timers_max, 100);
+	assert_int_equal(options.spin_ns, 50000);
 	drop(config);
 }
 

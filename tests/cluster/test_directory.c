@@ -368,6 +368,65 @@ static void who_was_started_lately_warms_up(void **state)
 	assert_int_equal(dirrig.consumer->directory.seats.weights[1], 100);
 }
 
+/* --- who was tried */
+
+static uint32_t fresh_after(const uint64_t *tried, size_t count)
+{
+	uint32_t able;
+	uint32_t fresh;
+
+	spokei_directory_count(&dirrig.consumer->directory, tried, count, &able, &fresh);
+	assert_int_equal(able, spokei_directory_listed(&dirrig.consumer->directory));
+	return fresh;
+}
+
+static void who_was_tried_is_fresh_no_more(void **state)
+{
+	const struct spokei_seats *seats;
+	uint64_t ids[10];
+
+	(void)state;
+	start(3, "");
+	LIST(A, B, C);
+	dirrig_pass(10 * MS);
+	seats = &dirrig.consumer->directory.seats;
+	for (size_t i = 0; i < 10; i++)
+		ids[i] = seats->ids[1];
+	assert_int_equal(fresh_after(NULL, 0), 3);
+	assert_int_equal(fresh_after(ids, 1), 2);
+	assert_int_equal(fresh_after(ids, 2), 2);
+	assert_int_equal(fresh_after(ids, 10), 2);
+	ids[0] = seats->ids[2];
+	assert_int_equal(fresh_after(ids, 8), 1);
+	assert_int_equal(fresh_after(ids, 10), 1);
+	LIST(C, A);
+	dirrig_pass(10 * MS);
+	assert_int_equal(fresh_after(ids + 1, 1), 2);
+	assert_int_equal(fresh_after(ids, 2), 1);
+}
+
+/* Ids go on while places are few. */
+static void who_comes_and_goes_is_found_where_it_sits(void **state)
+{
+	const struct spokei_seats *seats;
+
+	(void)state;
+	start(3, "");
+	LIST(A, B, C);
+	seats = &dirrig.consumer->directory.seats;
+	for (int i = 0; i < 40; i++) {
+		uint64_t gone = seats->ids[1];
+
+		LIST(A, C);
+		dirrig_pass(10 * MS);
+		assert_true(spokei_seats_find(seats, gone) == SPOKE_NOBODY);
+		LIST(C, B, A);
+		dirrig_pass(10 * MS);
+		for (size_t place = 0; place < 3; place++)
+			assert_int_equal(spokei_seats_find(seats, seats->ids[place]), place);
+	}
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, dirrig_set_up, dirrig_tear_down)
@@ -392,6 +451,8 @@ int main(void)
 		TEST(weights_are_taken_over_and_bad_ones_are_not),
 		TEST(where_a_provider_shows_itself_is_what_the_list_says),
 		TEST(who_was_started_lately_warms_up),
+		TEST(who_was_tried_is_fresh_no_more),
+		TEST(who_comes_and_goes_is_found_where_it_sits),
 	};
 
 	return cmocka_run_group_tests_name("directory", tests, NULL, NULL);

@@ -17,7 +17,9 @@ struct virtual_loop {
 	void *arg;
 	struct spoke_list watches; /* through the first two words of what is the loop's in them */
 	uint64_t wake_ns;
-	bool woken; /* the next wait ends at once */
+	uint64_t spin_ns; /* of each wait, the time before it sleeps */
+	uint64_t wait_ns; /* when the present one began */
+	bool woken;       /* the next wait ends at once */
 	bool stopping;
 	bool retired;
 	uint64_t seen;                              /* memnet_changes() as of `any_ready` ... */
@@ -37,70 +39,6 @@ static struct spoke_list *node_of(struct spoke_watch *watch)
 static struct spoke_watch *watch_of(struct spoke_list *node)
 {
 	return spoke_container_of(node, struct spoke_watch, loop);
-}
-
-static uint64_t throw_dice(struct virtual_world *world)
-{
-	world->dice ^= world->dice << 13;
-	world->dice ^= world->dice >> 7;
-	world->dice ^= world->dice << 17;
-	return world->dice * UINT64_C(0x2545f4914f6cdd1d);
-}
-
-/* --- the environment */
-
-static uint64_t process_now(void *ctx)
-{
-	const struct virtual_process *process = ctx;
-	uint64_t now_ns = process->world->now_ns;
-
-	return now_ns > process->held_until_ns ? now_ns : process->held_until_ns;
-}
-
-/* As far behind as it may be. */
-static uint64_t process_glance(void *ctx)
-{
-	return process_now(ctx) - SPOKE_GLANCE_NS;
-}
-
-static uint64_t process_boot_now(void *ctx)
-{
-	const struct virtual_process *process = ctx;
-
-	return process_now(ctx) + process->world->slept_ns + process->boot_ahead_ns;
-}
-
-/* The year 2026. */
-static uint64_t process_wall(void *ctx)
-{
-	return UINT64_C(1767225600000000000) + process_boot_now(ctx);
-}
-
-static void process_dice(void *ctx, void *bytes, size_t len)
-{
-	struct virtual_process *process = ctx;
-
-	for (unsigned char *at = bytes; len > 0; at++, len--)
-		*at = (unsigned char)(throw_dice(process->world) >> 56);
-}
-
-static void *process_resize(void *ctx, void *memory, size_t old_len, size_t len)
-{
-	struct virtual_process *process = ctx;
-	void *grown;
-
-	if (len == 0) {
-		process->blocks -= memory != NULL;
-		process->bytes -= old_len;
-		free(memory);
-		return NULL;
-	}
-	if (++process->demands == process->fail_at)
-		return NULL;
-	grown = realloc(memory, len);
-	process->blocks += grown && !memory;
-	process->bytes += grown ? len - old_len : 0;
-	return grown;
 }
 
 static uint64_t world_now(void *arg)
@@ -123,6 +61,7 @@ static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, vo
 	loop->up = up;
 	loop->arg = arg;
 	loop->wake_ns = UINT64_MAX;
+	loop->wait_ns = process->world->now_ns;
 	loop->fresh = true;
 	spokei_list_init(&loop->watches);
 	process->loop = loop;
@@ -197,6 +136,11 @@ static void loop_wake_at(void *handle, uint64_t ns)
 	((struct virtual_loop *)handle)->wake_ns = ns;
 }
 
+static void loop_spin(void *handle, uint64_t ns)
+{
+	((struct virtual_loop *)handle)->spin_ns = ns;
+}
+
 static void loop_wake(void *handle)
 {
 	((struct virtual_loop *)handle)->woken = true;
@@ -243,7 +187,7 @@ static void report(struct virtual_loop *loop)
 {
 	struct virtual_world *world = loop->process->world;
 	unsigned seen = 0;
-	unsigned most = 1 + (unsigned)(throw_dice(world) % REPORTED_MAX);
+	unsigned most = 1 + (unsigned)(virtual_dice(world) % REPORTED_MAX);
 
 	loop->reported_count = 0;
 	if (!is_any_ready(loop))
@@ -254,7 +198,7 @@ static void report(struct virtual_loop *loop)
 		if (!ready_of(loop, watch_of(at)))
 			continue;
 		seen++;
-		place = (unsigned)(throw_dice(world) % seen);
+		place = (unsigned)(virtual_dice(world) % seen);
 		if (loop->reported_count < most) {
 			loop->reported[loop->reported_count] = loop->reported[place];
 			loop->reported[place] = watch_of(at);
@@ -272,6 +216,14 @@ static void settle(struct virtual_loop *loop)
 	loop->inside = false;
 }
 
+/* The time that a wait takes passes whether it looks or sleeps; but how much of it is which? */
+static void note_looks(struct virtual_loop *loop, uint64_t now_ns)
+{
+	uint64_t waited_ns = now_ns - loop->wait_ns;
+
+	loop->process->looked_ns += waited_ns < loop->spin_ns ? waited_ns : loop->spin_ns;
+}
+
 /* What follows the wait. */
 static void turn_loop(struct virtual_loop *loop)
 {
@@ -279,6 +231,7 @@ static void turn_loop(struct virtual_loop *loop)
 	uint64_t now_ns = process->world->now_ns;
 	unsigned served = 0;
 
+	note_looks(loop, now_ns);
 	process->late_ns = now_ns > loop->wake_ns ? now_ns - loop->wake_ns : 0;
 	loop->woken = false;
 	loop->inside = true;
@@ -298,6 +251,7 @@ static void turn_loop(struct virtual_loop *loop)
 	loop->up->turn(loop->arg, served);
 	loop->inside = false;
 	settle(loop);
+	loop->wait_ns = process->world->now_ns;
 	if (process->turned)
 		process->turned(process);
 }
@@ -350,6 +304,7 @@ static const struct spoke_loop virtual_loop_table = {
 	.watch = loop_watch,
 	.wake_at = loop_wake_at,
 	.again = loop_wake,
+	.spin = loop_spin,
 	.wake = loop_wake,
 	.run = loop_run,
 	.round = loop_round,
@@ -383,20 +338,10 @@ void virtual_process_init(struct virtual_process *process, struct virtual_world 
 	*process = (struct virtual_process){
 		.user = { .net = world->net, .files = world->files },
 		.world = world,
-		.env = {
-			.now = process_now,
-			.glance = process_glance,
-			.boot_now = process_boot_now,
-			.wall = process_wall,
-			.dice = process_dice,
-			.resize = process_resize,
-			.net = &memnet_table,
-			.loop = &virtual_loop_table,
-			.files = &memfiles_table,
-			.signals = &virtual_signals,
-		},
+		.env = virtual_env,
 	};
 	process->env.ctx = process;
+	process->env.loop = &virtual_loop_table;
 	spokei_list_append(&world->processes, &process->node);
 }
 
@@ -439,7 +384,7 @@ static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret
 			continue;
 		equal = due_ns == *ret_due_ns ? equal + 1 : 1;
 		*ret_due_ns = due_ns;
-		if (throw_dice(world) % equal == 0)
+		if (virtual_dice(world) % equal == 0)
 			first = loop;
 	}
 	return first;

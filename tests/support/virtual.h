@@ -32,7 +32,8 @@ struct virtual_process {
 	uint64_t bytes;         /* ... and how large they are */
 	uint64_t held_until_ns; /* it does nothing before, and its clock is there already */
 	uint64_t boot_ahead_ns; /* of its clock that counts sleep */
-	uint64_t late_ns;       /* how long after it wanted to be woken its last turn began */
+	uint64_t looked_ns; /* so long its loop looked, in waits that are over, as spin() says */
+	uint64_t late_ns;   /* how long after it wanted to be woken its last turn began */
 	/* Told after each turn of its loop; may be NULL. */
 	void (*turned)(struct virtual_process *process);
 	uint64_t fail_at; /* the demand for memory that fails, counted from 1; 0: none */
@@ -45,6 +46,12 @@ struct virtual_process {
 
 /* What a process has for env.signals. */
 extern const struct spoke_signals virtual_signals;
+
+/* What all of them have for env, but for the loop and the process itself. */
+extern const struct spoke_env virtual_env;
+
+/* The next throw of the world's dice. */
+uint64_t virtual_dice(struct virtual_world *world);
 
 /* Returns whether there was memory for it. */
 bool virtual_world_init(struct virtual_world *world, uint64_t seed);

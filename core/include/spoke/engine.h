@@ -29,11 +29,21 @@ struct spoke_engine_options {
 	uint64_t timers_max; /* timers armed at one time; 0: 16,777,216 */
 	uint64_t late_ns;    /* a turn this late judges nobody unread; 0: 50 ms. It is less, once
 			      * somebody judges by intervals shorter than twice this */
+	/* Busy poll: after each turn the engine looks again and again, for so long, whether there
+	 * is something to do, and only then sleeps. What comes meanwhile is met the sooner by the
+	 * time that waking a thread takes, some 20 us. The price is a CPU that is wholly busy for
+	 * so long after everything that happens, be it a message, a post or a timer. 50 us suit
+	 * calls between processes of one machine; what takes longer to come than spin_ns gains
+	 * nothing. 0: it sleeps at once. At most SPOKE_ENGINE_SPIN_MAX_NS; EINVAL with a loop of
+	 * yours, where waiting is yours too. */
+	uint64_t spin_ns;
 };
 
+#define SPOKE_ENGINE_SPIN_MAX_NS UINT64_C(10000000) /* 10 ms */
+
 /*
- * Makes an engine. Returns 0, EINVAL (an option out of range), ENOMEM or ESYSTEM. Free it with
- * spoke_engine_free().
+ * Makes an engine. Returns 0, EINVAL (an option out of range), EUNSUPPORTED (spin_ns in an
+ * environment that cannot), ENOMEM or ESYSTEM. Free it with spoke_engine_free().
  */
 SPOKE_API SPOKE_MUST_USE int spoke_engine_new(const struct spoke_engine_options *options,
 					      struct spoke_engine **ret_engine);

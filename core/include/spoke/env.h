@@ -140,6 +140,10 @@ struct spoke_loop {
 	void (*wake_at)(void *loop, uint64_t ns);
 	/* The next round does not wait. */
 	void (*again)(void *loop);
+	/* From now on every wait looks again and again for `ns` whether it is over, which keeps a
+	 * CPU busy, and only then sleeps; 0, as at first: it sleeps at once. To the loop's owner it
+	 * is one wait in either case. Not of a user's loop. NULL: the loop cannot. */
+	void (*spin)(void *loop, uint64_t ns);
 	/* Ends the wait, or keeps the next one from waiting. The only function for any thread. In a
 	 * forked child it does nothing. */
 	void (*wake)(void *loop);

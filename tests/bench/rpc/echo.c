@@ -22,6 +22,11 @@ union address {
 	struct sockaddr_un un;
 };
 
+/* Connections of this client, and those of them that have no call. */
+static uint32_t connected;
+static struct echo_link *idle_first;
+static struct echo_link **idle_end = &idle_first;
+
 static socklen_t make_address(const struct rpc_plan *plan, union address *ret_address)
 {
 	memset(ret_address, 0, sizeof(*ret_address));
@@ -69,7 +74,8 @@ static struct echo_link *make_link(const struct rpc_plan *plan, int fd)
 	set_nodelay(plan, fd);
 	link->fd = fd;
 	link->plan = plan;
-	link->in = host_memory(1, IN_SIZE);
+	link->in_size = longer * plan->outstanding < IN_SIZE ? longer * plan->outstanding : IN_SIZE;
+	link->in = host_memory(1, link->in_size);
 	link->out_size = 2 * longer * plan->outstanding;
 	link->out = host_memory(1, link->out_size);
 	return link;
@@ -117,6 +123,46 @@ static void answer(struct echo_link *link, const uint8_t *request)
 	       request + (plan->request_len - plan->payload), plan->payload);
 }
 
+static bool flush(struct echo_link *link)
+{
+	size_t len = link->out_to - link->out_from;
+	ssize_t put;
+
+	if (len == 0)
+		return true;
+	put = write(link->fd, link->out + link->out_from, len);
+	if (put < 0 && errno != EAGAIN)
+		return false;
+	link->out_from += put > 0 ? (size_t)put : 0;
+	link->is_blocked = link->out_from < link->out_to;
+	if (!link->is_blocked)
+		link->out_from = link->out_to = 0;
+	return true;
+}
+
+static void wait_idly(struct echo_link *link)
+{
+	link->next_idle = NULL;
+	*idle_end = link;
+	idle_end = &link->next_idle;
+}
+
+/* Makes the call that follows one that was answered: there, unless others wait for one. */
+static void ask_next(struct echo_link *link)
+{
+	struct echo_link *next = idle_first;
+
+	if (next == NULL) {
+		ask(link, link->oldest);
+		return;
+	}
+	wait_idly(link);
+	idle_first = next->next_idle;
+	ask(next, next->oldest);
+	if (!flush(next) || next->is_blocked)
+		host_die("a connection without calls takes none");
+}
+
 static void take_reply(struct echo_link *link, const uint8_t *reply)
 {
 	const struct rpc_plan *plan = link->plan;
@@ -125,8 +171,8 @@ static void take_reply(struct echo_link *link, const uint8_t *reply)
 	    memcmp(reply + (plan->reply_len - plan->payload), link->payload, plan->payload) != 0)
 		meter_failure(link->meter);
 	meter_call(link->meter, link->begun_ns[link->oldest]);
-	ask(link, link->oldest);
-	link->oldest = link->oldest + 1 == plan->outstanding ? 0 : link->oldest + 1;
+	ask_next(link);
+	link->oldest = link->oldest + 1 == link->calls ? 0 : link->oldest + 1;
 }
 
 static void take_frames(struct echo_link *link)
@@ -145,27 +191,10 @@ static void take_frames(struct echo_link *link)
 		memmove(link->in, link->in + at, link->in_len);
 }
 
-static bool flush(struct echo_link *link)
-{
-	size_t len = link->out_to - link->out_from;
-	ssize_t put;
-
-	if (len == 0)
-		return true;
-	put = write(link->fd, link->out + link->out_from, len);
-	if (put < 0 && errno != EAGAIN)
-		return false;
-	link->out_from += put > 0 ? (size_t)put : 0;
-	link->is_blocked = link->out_from < link->out_to;
-	if (!link->is_blocked)
-		link->out_from = link->out_to = 0;
-	return true;
-}
-
 bool echo_turn(struct echo_link *link, bool is_readable)
 {
 	if (is_readable) {
-		ssize_t got = read(link->fd, link->in + link->in_len, IN_SIZE - link->in_len);
+		ssize_t got = read(link->fd, link->in + link->in_len, link->in_size - link->in_len);
 
 		if (got == 0 || (got < 0 && errno != EAGAIN))
 			return false;
@@ -173,6 +202,14 @@ bool echo_turn(struct echo_link *link, bool is_readable)
 		take_frames(link);
 	}
 	return flush(link);
+}
+
+/* Calls of the connection of this number. */
+static uint32_t share_of(const struct rpc_plan *plan, uint32_t number)
+{
+	if (plan->total == 0)
+		return plan->outstanding;
+	return plan->total / plan->connections + (number < plan->total % plan->connections);
 }
 
 struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter)
@@ -190,12 +227,16 @@ struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter)
 		host_die("a socket that blocks");
 	link = make_link(plan, fd);
 	link->meter = meter;
+	link->calls = share_of(plan, connected++);
+	if (link->calls == 0)
+		wait_idly(link);
 	link->begun_ns = host_memory(plan->outstanding, sizeof(*link->begun_ns));
 	payload = host_memory(1, plan->payload);
 	memset(payload, 'x', plan->payload);
 	link->payload = payload;
-	for (uint32_t i = 0; i < plan->outstanding; i++)
+	for (uint32_t i = 0; i < link->calls; i++)
 		ask(link, i);
+	link->calls += link->calls == 0;
 	if (!flush(link))
 		host_die("the server has closed the connection");
 	return link;

@@ -19,7 +19,10 @@ struct echo_link {
 	const uint8_t *payload;
 	uint64_t *begun_ns; /* of the outstanding calls, a ring */
 	uint32_t oldest;    /* in it */
-	uint8_t *in;
+	uint32_t calls;     /* its size */
+	struct echo_link *next_idle;
+	uint8_t *in; /* what can be outstanding, or as much as is read at a time */
+	size_t in_size;
 	size_t in_len;
 	uint8_t *out; /* twice what can be outstanding */
 	size_t out_size;
@@ -33,7 +36,10 @@ int echo_listen(const struct rpc_plan *plan, uint16_t *ret_port);
 /* The next connection of a listening socket, or NULL. */
 struct echo_link *echo_accept(int listener, const struct rpc_plan *plan);
 
-/* A connection to the server of the plan, with its calls begun. Ends the program if there is none.
+/*
+ * A connection to the server of the plan, with its calls begun. Of a plan with a total each has its
+ * share of that; those that come away with none wait, and the next call is made on the one that
+ * has waited longest. Ends the program if there is none.
  */
 struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter);
 

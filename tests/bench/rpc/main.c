@@ -17,10 +17,9 @@
 
 static const struct rpc_peer *const peers[] = {
 #ifdef RPC_SPOKE
-	&rpc_spoke,
+	&rpc_spoke,     &rpc_spoke_spin,
 #endif
-	&rpc_raw_libev,
-	&rpc_raw_epoll,
+	&rpc_raw_libev, &rpc_raw_epoll,  &rpc_raw_epoll_spin,
 };
 
 #define PEERS (sizeof(peers) / sizeof(peers[0]))
@@ -31,6 +30,7 @@ static const struct rpc_peer *const peers[] = {
 struct options {
 	bool quick;
 	bool unix_too;
+	bool spin;
 	uint32_t reps;    /* 0: as quick says */
 	uint64_t span_ms; /* 0: as quick says */
 	int server_cpu;
@@ -50,7 +50,8 @@ static char socket_path[64];
 
 static bool takes_part(const struct options *options, const struct rpc_peer *peer)
 {
-	return options->peer == NULL || strcmp(options->peer, peer->name) == 0;
+	return options->spin == (peer->spin_ns > 0) &&
+	       (options->peer == NULL || strcmp(options->peer, peer->name) == 0);
 }
 
 /* The peer of that name that takes part, or NULL. */
@@ -60,6 +61,11 @@ static const struct rpc_peer *find_peer(const struct options *options, const cha
 		if (strcmp(peers[i]->name, name) == 0)
 			return takes_part(options, peers[i]) ? peers[i] : NULL;
 	return NULL;
+}
+
+static const struct rpc_peer *find_spoke(const struct options *options)
+{
+	return find_peer(options, options->spin ? TARGETS_SPOKE_SPIN : TARGETS_SPOKE);
 }
 
 static struct rpc_plan make_plan(const struct bench *bench, const struct pattern *pattern,
@@ -123,7 +129,7 @@ static void run_peer(struct bench *bench, const char *name, const struct rpc_pee
 /* Lets spoke say how long its frames are; a single call at a time, so that none is half counted. */
 static void measure_frames(struct bench *bench, struct rpc_plan *plan)
 {
-	const struct rpc_peer *spoke = find_peer(&bench->options, TARGETS_SPOKE);
+	const struct rpc_peer *spoke = find_spoke(&bench->options);
 	struct rpc_plan single = *plan;
 	const char *source = "the book";
 	struct rpc_report report;
@@ -145,10 +151,11 @@ static void measure_frames(struct bench *bench, struct rpc_plan *plan)
 
 static void print_sockets(const struct options *options, const char *const *names, int count)
 {
-	bool has_spoke = find_peer(options, TARGETS_SPOKE) != NULL;
+	const struct rpc_peer *spoke = find_spoke(options);
+	const char *raw = options->spin ? TARGETS_RAW_SPIN : TARGETS_RAW;
 
 	for (int i = 0; i < count; i++) {
-		report_print(names[i], has_spoke ? TARGETS_SPOKE : TARGETS_RAW);
+		report_print(names[i], spoke ? spoke->name : raw);
 		targets_check_raw(names[i]);
 	}
 }
@@ -178,7 +185,7 @@ static void run_pattern(struct bench *bench, const struct pattern *pattern)
 
 static _Noreturn void usage(void)
 {
-	(void)fputs("usage: bench_rpc [--quick] [--unix] [--reps <1-16>] [--span <ms>]\n"
+	(void)fputs("usage: bench_rpc [--quick] [--unix] [--spin] [--reps <1-16>] [--span <ms>]\n"
 		    "                 [--server-cpu <number>] [--client-cpu <number>]\n"
 		    "                 [--only <pattern>] [--peer <name>]\n",
 		    stderr);
@@ -222,6 +229,8 @@ static struct options read_options(int argc, char **argv)
 			options.quick = true;
 		else if (strcmp(argv[i], "--unix") == 0)
 			options.unix_too = true;
+		else if (strcmp(argv[i], "--spin") == 0)
+			options.spin = true;
 		else {
 			read_option(&options, argv[i], i + 1 < argc ? argv[i + 1] : "");
 			i++;
@@ -266,6 +275,13 @@ static void make_socket_dir(void)
 	(void)sigaction(SIGHUP, &action, NULL);
 }
 
+static bool is_chosen(const struct options *options, const struct pattern *pattern)
+{
+	if (options->only != NULL)
+		return strcmp(options->only, pattern->name) == 0;
+	return (!options->quick || pattern->is_quick) && (!options->spin || pattern->is_spun);
+}
+
 int main(int argc, char **argv)
 {
 	struct bench bench = { 0 };
@@ -276,10 +292,12 @@ int main(int argc, char **argv)
 	make_socket_dir();
 	report_print_header();
 	for (unsigned i = 0; i < PATTERNS; i++) {
-		if (bench.options.only != NULL ? strcmp(bench.options.only, patterns[i].name) == 0
-					       : !bench.options.quick || patterns[i].is_quick)
+		if (is_chosen(&bench.options, &patterns[i]))
 			run_pattern(&bench, &patterns[i]);
 	}
-	targets_print();
+	if (bench.options.spin)
+		targets_print_spin();
+	else
+		targets_print();
 	return bench.has_failed ? 1 : 0;
 }

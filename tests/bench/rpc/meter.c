@@ -94,9 +94,14 @@ void meter_open(struct meter *meter, const struct rpc_plan *plan,
 		.report = report,
 		.phase = METER_WARM,
 		.batch = UINT64_MAX,
-		.now_ns = host_now_ns(),
 	};
-	meter->phase_end_ns = meter->now_ns + plan->warm_ns;
+	meter_restart(meter);
+}
+
+void meter_restart(struct meter *meter)
+{
+	meter->now_ns = host_now_ns();
+	meter->phase_end_ns = meter->now_ns + meter->plan->warm_ns;
 }
 
 void meter_tick(struct meter *meter)

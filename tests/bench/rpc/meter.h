@@ -37,6 +37,9 @@ struct meter {
 void meter_open(struct meter *meter, const struct rpc_plan *plan,
 		const struct host_calls *server_calls, struct rpc_report *report);
 
+/* The client is set up: the warm-up begins anew. */
+void meter_restart(struct meter *meter);
+
 /* Reads the clock, and goes on to the next phase when it is time. */
 void meter_tick(struct meter *meter);
 

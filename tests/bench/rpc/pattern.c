@@ -8,14 +8,14 @@
 #define KIB 1024u
 
 const struct pattern patterns[PATTERNS] = {
-	{ "32B-1x1", "unix-32B-1x1", 32, 1, 1, true, false },
-	{ "32B-1x64", "unix-32B-1x64", 32, 1, 64, true, false },
-	{ "32B-1x256", "unix-32B-1x256", 32, 1, 256, true, false },
-	{ "32B-64x1", "unix-32B-64x1", 32, 64, 1, false, true },
-	{ "32B-64x4", "unix-32B-64x4", 32, 64, 4, false, false },
-	{ "1KiB-1x64", "unix-1KiB-1x64", KIB, 1, 64, false, false },
-	{ "64KiB-1x1", "unix-64KiB-1x1", 64 * KIB, 1, 1, false, false },
-	{ "64KiB-1x64", "unix-64KiB-1x64", 64 * KIB, 1, 64, false, false },
+	{ "32B-1x1", "unix-32B-1x1", 32, 1, 1, true, true, false },
+	{ "32B-1x64", "unix-32B-1x64", 32, 1, 64, true, true, false },
+	{ "32B-1x256", "unix-32B-1x256", 32, 1, 256, true, true, false },
+	{ "32B-64x1", "unix-32B-64x1", 32, 64, 1, false, false, true },
+	{ "32B-64x4", "unix-32B-64x4", 32, 64, 4, false, false, false },
+	{ "1KiB-1x64", "unix-1KiB-1x64", KIB, 1, 64, false, false, false },
+	{ "64KiB-1x1", "unix-64KiB-1x1", 64 * KIB, 1, 1, false, true, false },
+	{ "64KiB-1x64", "unix-64KiB-1x64", 64 * KIB, 1, 64, false, false, false },
 };
 
 /* A msgpack str with its head. */

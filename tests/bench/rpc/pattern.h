@@ -13,6 +13,7 @@ struct pattern {
 	uint32_t connections;
 	uint32_t outstanding; /* on each connection */
 	bool is_quick;        /* part of a quick run */
+	bool is_spun;         /* ... of one of peers that spin */
 	bool has_unix;        /* a full run measures both kinds of sockets */
 };
 

@@ -20,7 +20,15 @@ struct rpc_plan {
 	uint32_t outstanding; /* calls, on each connection */
 	uint32_t request_len; /* bytes of a frame, for raw peers: as long as spoke's */
 	uint32_t reply_len;
-	uint64_t warm_ns; /* before it */
+	uint64_t spin_ns; /* the peer's */
+	/* What the benchmark of growth lets grow; 0 elsewhere. */
+	uint32_t total;     /* calls outstanding on all connections, whatever `outstanding` says */
+	uint32_t endpoints; /* of the one consumer, a connection to each */
+	uint32_t kept;      /* calls that wait for an answer that does not come soon */
+	uint32_t parked;    /* failback calls that wait for their next attempt */
+	char balancer[24];  /* that chooses an endpoint */
+	uint64_t setup_ns;  /* that a client may take before the warm-up */
+	uint64_t warm_ns;   /* before it */
 	uint64_t span_ns;
 	int server_pid;
 	int server_cpu;
@@ -47,10 +55,16 @@ struct rpc_peer {
 	void (*serve)(const struct rpc_plan *plan);
 	/* Keeps the calls of the plan outstanding until the meter is over. */
 	void (*drive)(const struct rpc_plan *plan, struct meter *meter);
+	/* Both look for so long before they sleep; 0: they sleep at once. */
+	uint64_t spin_ns;
 };
+
+#define RPC_SPIN_NS UINT64_C(50000)
 
 extern const struct rpc_peer rpc_spoke;
 extern const struct rpc_peer rpc_raw_libev;
 extern const struct rpc_peer rpc_raw_epoll;
+extern const struct rpc_peer rpc_spoke_spin;
+extern const struct rpc_peer rpc_raw_epoll_spin;
 
 #endif

@@ -42,6 +42,26 @@ static void serve_link(int epoll, const struct epoll_event *event)
 	}
 }
 
+/* Looks in vain for as long as the plan says before it sleeps. */
+static int wait_for(int epoll, struct epoll_event *events, const struct rpc_plan *plan)
+{
+	uint64_t until_ns = 0;
+
+	while (plan->spin_ns > 0) {
+		int count = epoll_wait(epoll, events, EVENTS_MAX, 0);
+		uint64_t now_ns;
+
+		if (count != 0)
+			return count;
+		now_ns = host_now_ns();
+		if (until_ns == 0)
+			until_ns = now_ns + plan->spin_ns;
+		else if (now_ns >= until_ns)
+			break;
+	}
+	return epoll_wait(epoll, events, EVENTS_MAX, -1);
+}
+
 static void serve(const struct rpc_plan *plan)
 {
 	struct epoll_event events[EVENTS_MAX];
@@ -55,7 +75,7 @@ static void serve(const struct rpc_plan *plan)
 		host_die("epoll does not watch");
 	stage_ready(port);
 	do {
-		int count = epoll_wait(epoll, events, EVENTS_MAX, -1);
+		int count = wait_for(epoll, events, plan);
 
 		for (int i = 0; i < count; i++) {
 			struct echo_link *link = NULL;
@@ -78,7 +98,7 @@ static void drive(const struct rpc_plan *plan, struct meter *meter)
 	for (uint32_t i = 0; i < plan->connections; i++)
 		control(epoll, EPOLL_CTL_ADD, echo_connect(plan, meter));
 	while (!meter_is_over(meter)) {
-		int count = epoll_wait(epoll, events, EVENTS_MAX, -1);
+		int count = wait_for(epoll, events, plan);
 
 		for (int i = 0; i < count && !meter_is_over(meter); i++)
 			serve_link(epoll, &events[i]);
@@ -89,4 +109,11 @@ const struct rpc_peer rpc_raw_epoll = {
 	.name = "raw-epoll",
 	.serve = serve,
 	.drive = drive,
+};
+
+const struct rpc_peer rpc_raw_epoll_spin = {
+	.name = "raw-epoll-spin",
+	.serve = serve,
+	.drive = drive,
+	.spin_ns = RPC_SPIN_NS,
 };

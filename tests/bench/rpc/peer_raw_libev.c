@@ -92,6 +92,7 @@ static void drive(const struct rpc_plan *plan, struct meter *meter)
 
 	for (uint32_t i = 0; i < plan->connections; i++)
 		watch_link(loop, echo_connect(plan, meter));
+	meter_restart(meter);
 	(void)ev_run(loop, 0);
 }
 

@@ -39,11 +39,12 @@ static void must(const char *what, int error)
 		host_die("spoke: %s: %s", what, spoke_strerror(error));
 }
 
-static struct spoke_engine *open_engine(void)
+static struct spoke_engine *open_engine(const struct rpc_plan *plan)
 {
+	struct spoke_engine_options options = { .spin_ns = plan->spin_ns };
 	struct spoke_engine *engine;
 
-	must("engine", spoke_engine_new(NULL, &engine));
+	must("engine", spoke_engine_new(&options, &engine));
 	return engine;
 }
 
@@ -63,7 +64,7 @@ static void serve(const struct rpc_plan *plan)
 {
 	static const struct spoke_service_options service = { .name = SERVICE };
 	static const struct spoke_handler handler = { .method = "echo", .handle = echo };
-	struct spoke_engine *engine = open_engine();
+	struct spoke_engine *engine = open_engine(plan);
 	struct spoke_provider *provider;
 	char text[128];
 	const char *port;
@@ -148,7 +149,7 @@ static void make_args(struct driver *driver, uint32_t len)
 
 static void drive(const struct rpc_plan *plan, struct meter *meter)
 {
-	struct driver driver = { .engine = open_engine(), .meter = meter };
+	struct driver driver = { .engine = open_engine(plan), .meter = meter };
 	struct seat *seat = host_memory((uint64_t)plan->connections * plan->outstanding,
 					sizeof(*seat));
 
@@ -169,4 +170,11 @@ const struct rpc_peer rpc_spoke = {
 	.name = "spoke",
 	.serve = serve,
 	.drive = drive,
+};
+
+const struct rpc_peer rpc_spoke_spin = {
+	.name = "spoke-spin",
+	.serve = serve,
+	.drive = drive,
+	.spin_ns = RPC_SPIN_NS,
 };

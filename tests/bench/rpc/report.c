@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_MAX 64
+#define ROWS_MAX 128
 
 static struct report_row rows[ROWS_MAX];
 static uint32_t count;
@@ -53,6 +53,7 @@ void report_add(const char *pattern, const char *peer, const struct rpc_report *
 	row->samples[REPORT_P99_US][rep] = (double)report->p99_ns / 1e3;
 	row->samples[REPORT_CPU_US][rep] = (double)(report->server_cpu_ns + report->client_cpu_ns) /
 					   1e3 / calls;
+	row->samples[REPORT_SERVER_CPU_US][rep] = (double)report->server_cpu_ns / 1e3 / calls;
 	row->samples[REPORT_SERVER_CALLS][rep] = (double)sum(&report->server) / calls;
 	row->samples[REPORT_CLIENT_CALLS][rep] = (double)sum(&report->client) / calls;
 	row->samples[REPORT_FOREIGN][rep] = report->foreign;

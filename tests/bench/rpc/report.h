@@ -18,7 +18,8 @@ enum report_column {
 	REPORT_CALLS_PER_S,
 	REPORT_P50_US,
 	REPORT_P99_US,
-	REPORT_CPU_US,       /* per call, of both sides */
+	REPORT_CPU_US, /* per call, of both sides */
+	REPORT_SERVER_CPU_US,
 	REPORT_SERVER_CALLS, /* system calls per call */
 	REPORT_CLIENT_CALLS,
 	REPORT_FOREIGN, /* share of all CPUs that others used */

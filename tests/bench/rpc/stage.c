@@ -138,7 +138,8 @@ static bool await_server(const struct rpc_peer *peer, const struct child *server
 static bool await_client(const struct rpc_peer *peer, const struct child *server,
 			 struct child *client)
 {
-	uint64_t span_ms = (stage->plan.warm_ns + stage->plan.span_ns) / HOST_MS;
+	uint64_t span_ms = (stage->plan.setup_ns + stage->plan.warm_ns + stage->plan.span_ns) /
+			   HOST_MS;
 	int which = wait_either(client->watch, server->watch, span_ms + GRACE_MS);
 	int status = finish(client);
 
@@ -208,6 +209,7 @@ int stage_play(const char *role, const struct rpc_peer *peer)
 
 	stage = map_stage(STAGE_FD);
 	plan = stage->plan;
+	plan.spin_ns = peer->spin_ns;
 	if (strcmp(role, STAGE_SERVER) == 0) {
 		host_pin(plan.server_cpu);
 		host_calls = &stage->server;

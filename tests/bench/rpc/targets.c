@@ -32,6 +32,11 @@ static const struct target targets[] = {
 #define CALLS_PATTERN "32B-1x64"
 #define CALLS_MAX 0.06
 
+/* Of the peers that spin. */
+#define SPIN_PATTERN "32B-1x1"
+#define SPIN_P50_MAX_US 12.0
+#define SPIN_OF_RAW 0.90
+
 static bool is_raw_good(const char *pattern, double *ret_ratio)
 {
 	return report_ratio(report_find(pattern, TARGETS_RAW), report_find(pattern, TARGETS_TWIN),
@@ -93,4 +98,32 @@ void targets_print(void)
 		print_target(&targets[i]);
 	print_calls("server", REPORT_SERVER_CALLS);
 	print_calls("client", REPORT_CLIENT_CALLS);
+}
+
+void targets_print_spin(void)
+{
+	const struct report_row *row = report_find(SPIN_PATTERN, TARGETS_SPOKE_SPIN);
+	const struct report_row *base = report_find(SPIN_PATTERN, TARGETS_RAW_SPIN);
+	const char *disturbed = row && base && row->disturbed + base->disturbed > 0 ? ", disturbed"
+										    : "";
+	double ratio;
+
+	(void)fputs("\ntargets of spoke, spinning:\n", stderr);
+	(void)fprintf(stderr, "%-14s  calls/s of %s  at least %4.2fx  ", SPIN_PATTERN,
+		      TARGETS_RAW_SPIN, SPIN_OF_RAW);
+	if (report_ratio(row, base, &ratio)) {
+		(void)fprintf(stderr, "%5.2fx  %s%s\n", ratio, verdict(ratio >= SPIN_OF_RAW),
+			      disturbed);
+	} else {
+		(void)fputs("not measured\n", stderr);
+	}
+	(void)fprintf(stderr, "%-14s  p50                      at most %4.1f us  ", SPIN_PATTERN,
+		      SPIN_P50_MAX_US);
+	if (row != NULL) {
+		(void)fprintf(stderr, "%4.1f us %s%s\n", report_median(row, REPORT_P50_US),
+			      verdict(report_median(row, REPORT_P50_US) <= SPIN_P50_MAX_US),
+			      disturbed);
+	} else {
+		(void)fputs("not measured\n", stderr);
+	}
 }

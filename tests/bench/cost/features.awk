@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a feature costs, of what sum.awk made of the library and of it without the feature, 64 deep and
+# 1 deep:
+#
+#   awk -v feature=<name> -v max=<percent> -f features.awk features.txt \
+#           <with, 64> <without, 64> <with, 1> <without, 1>
+#
+# Prints a row of TSV for each depth: feature, depth, instructions that its stand-ins save for each call,
+# those that its lines still have beside them (features.txt), the share of both together in percent,
+# and whether that is at most `max`; 0: nothing is asked of it.
+
+# Reads a source: the text of its lines, and the functions they are in. The layout of the tree helps:
+# a function's name stands on a line that begins without space, its last line is a brace alone.
+function read_source(path,   n, line, name) {
+	read[path]
+	name = ""
+	for (n = 1; (getline line <path) > 0; n++) {
+		if (line ~ /^[A-Za-z].*[ *][A-Za-z_0-9]+\(/) {
+			name = line
+			sub(/\(.*/, "", name)
+			sub(/.*[ *]/, "", name)
+		}
+		text[path, n] = line
+		home[path, n] = name
+		if (line ~ /^}/ || (line ~ /;$/ && line !~ /^\t/))
+			name = ""
+	}
+	close(path)
+}
+
+function is_of_it(path, n,   i) {
+	for (i = 1; i <= rules; i++) {
+		if (path !~ file[i])
+			continue
+		if (!(path in read))
+			read_source(path)
+		if (home[path, n] ~ within[i] && text[path, n] ~ says[i])
+			return 1
+	}
+	return 0
+}
+
+BEGIN {
+	FS = OFS = "\t"
+}
+FNR == 1 {
+	input++
+}
+input == 1 {
+	if ($1 == feature) {
+		file[++rules] = $2
+		# Lines outside of functions are what a macro or an initialiser is.
+		within[rules] = $3 == "." ? "" : $3
+		says[rules] = $4
+	}
+	next
+}
+$1 == "self" && $2 !~ /^tests\// {
+	sum[input] += $5
+	if (input % 2 == 1 && is_of_it($2, $3))
+		rest[input] += $5
+}
+function put(depth, with, without,   saved, share, verdict) {
+	saved = sum[with] - sum[without]
+	share = 100 * (saved + rest[without]) / sum[with]
+	verdict = max == 0 ? "-" : share <= max ? "reached" : "SHORT"
+	printf "%s\t%d\t%.1f\t%.1f\t%.2f\t%s\n", feature, depth, saved, rest[without], share, verdict
+}
+END {
+	put(64, 2, 3)
+	put(1, 4, 5)
+}

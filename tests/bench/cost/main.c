@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls under a virtual clock, over a network in memory, consumer and provider in one process: what
+ * callgrind counts instructions of. It is the same work each time, to the instruction, and what is
+ * counted happens inside cost_measured(). Fails when a call did, or was answered with something
+ * else.
+ */
+#include "tests/support/virtual.h"
+
+#include <spoke/consumer.h>
+#include <spoke/provider.h>
+#include <spoke/value.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAYLOAD 32u
+#define DEEP_MAX 1024u
+#define ADDRESS "127.0.0.1:20880"
+#define SERVICE "demo.EchoService"
+#define LATENCY_NS UINT64_C(25000) /* each way */
+#define MANY 100000000u
+#define SECOND UINT64_C(1000000000)
+
+struct rig {
+	struct virtual_world world;
+	struct virtual_process client;
+	struct virtual_process server;
+	struct spoke_engine *client_engine;
+	struct spoke_engine *server_engine;
+	struct spoke_provider *provider;
+	struct spoke_consumer *consumer;
+	struct spoke_method *echo;
+	unsigned char memory[PAYLOAD + 8];
+	struct spoke_span args;
+	uint64_t ended;
+	/* What is used beside the defaults. */
+	bool has_limits;
+	bool has_filters;
+};
+
+void cost_measured(struct rig *rig, uint64_t calls);
+
+__attribute__((format(printf, 1, 2), noreturn)) static void die(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)fputs("bench_cost: ", stderr);
+	(void)vfprintf(stderr, format, args);
+	(void)fputc('\n', stderr);
+	va_end(args);
+	exit(1);
+}
+
+static void must(const char *what, int error)
+{
+	if (error)
+		die("%s: %s", what, spoke_strerror(error));
+}
+
+/* --- calls */
+
+static void handle(struct spoke_request *request, void *arg)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value value;
+
+	(void)arg;
+	if (spoke_cursor_next(&args, &value))
+		spoke_reply(request, value);
+	else
+		spoke_reply_error(request, 1, "echo wants an argument");
+}
+
+static void call(struct rig *rig);
+
+static void call_done(void *arg, const struct spoke_result *result)
+{
+	struct rig *rig = arg;
+
+	if (result->error)
+		die("a call failed: %s", spoke_strerror(result->error));
+	if (result->value.len != rig->args.len)
+		die("a call was answered with something else");
+	rig->ended++;
+	call(rig);
+}
+
+static void call(struct rig *rig)
+{
+	must("call", spoke_call(rig->echo, rig->args, NULL, call_done, rig, NULL));
+}
+
+static void make_calls(struct rig *rig, uint64_t calls)
+{
+	uint64_t until = rig->ended + calls;
+
+	while (rig->ended < until)
+		if (!virtual_step(&rig->world, rig->world.now_ns + SECOND))
+			die("nothing happens any more");
+}
+
+/* A function by its name, which callgrind is told. */
+__attribute__((noinline)) void cost_measured(struct rig *rig, uint64_t calls)
+{
+	make_calls(rig, calls);
+}
+
+/* --- a filter, which is asked and does nothing */
+
+static struct spoke_filter_verdict see_call(void *arg, const struct spoke_filter_call *call)
+{
+	(void)arg;
+	(void)call;
+	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
+}
+
+static struct spoke_filter_verdict see_request(void *arg, const struct spoke_request *request)
+{
+	(void)arg;
+	(void)request;
+	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
+}
+
+static void see_answer(void *arg, const struct spoke_request *request,
+		       const struct spoke_filter_answer *answer)
+{
+	(void)arg;
+	(void)request;
+	(void)answer;
+}
+
+static const struct spoke_filter filter = {
+	.name = "idle",
+	.before_call = see_call,
+	.after_call = see_call,
+	.before_request = see_request,
+	.after_request = see_answer,
+};
+static const struct spoke_filter *const filters[] = { &filter };
+
+/* --- the world */
+
+static void open_server(struct rig *rig)
+{
+	static const struct spoke_service_options service = { .name = SERVICE };
+	struct spoke_handler handler = { .method = "echo", .handle = handle };
+	struct spoke_provider_options options = { .filters = filters };
+	struct spoke_engine_options with = { .env = &rig->server.env };
+
+	options.filter_count = rig->has_filters ? 1 : 0;
+	if (rig->has_limits) {
+		handler.executes = MANY;
+		handler.per_second = MANY;
+	}
+	must("engine", spoke_engine_new(&with, &rig->server_engine));
+	must("provider", spoke_provider_new(rig->server_engine, &options, &rig->provider));
+	must("service", spoke_provider_add(rig->provider, &service, &handler, 1));
+	must("listen", spoke_provider_listen(rig->provider, "dubbo://" ADDRESS));
+}
+
+static void open_client(struct rig *rig)
+{
+	struct spoke_engine_options with = { .env = &rig->client.env };
+	struct spoke_consumer_options options = { .url = "dubbo://" ADDRESS "/" SERVICE,
+						  .timeout_ns = SECOND,
+						  .filters = filters };
+	struct spoke_method_options method = { 0 };
+
+	options.filter_count = rig->has_filters ? 1 : 0;
+	if (rig->has_limits) {
+		method.actives = MANY;
+		method.per_second = MANY;
+	}
+	must("engine", spoke_engine_new(&with, &rig->client_engine));
+	must("consumer", spoke_consumer_new(rig->client_engine, &options, &rig->consumer));
+	must("method", spoke_consumer_method(rig->consumer, "echo", &method, &rig->echo));
+}
+
+static void open_world(struct rig *rig)
+{
+	static const struct memnet_link link = { .latency_ns = LATENCY_NS };
+	struct spoke_builder builder;
+	char text[PAYLOAD];
+
+	if (!virtual_world_init(&rig->world, 1))
+		die("no memory");
+	memnet_set_all(rig->world.net, &link);
+	virtual_process_init(&rig->client, &rig->world);
+	virtual_process_init(&rig->server, &rig->world);
+	open_server(rig);
+	open_client(rig);
+	memset(text, 'x', sizeof(text));
+	spoke_builder_init_fixed(&builder, rig->memory, sizeof(rig->memory), NULL);
+	spoke_pack_str(&builder, text, sizeof(text));
+	must("arguments", spoke_builder_finish(&builder, &rig->args));
+	while (spoke_consumer_ready(rig->consumer) == 0)
+		if (!virtual_step(&rig->world, rig->world.now_ns + SECOND))
+			die("it does not connect");
+}
+
+static uint64_t number_of(const char *text, uint64_t most)
+{
+	char *end;
+	unsigned long long number = strtoull(text, &end, 10);
+
+	if (*end || number == 0 || number > most)
+		die("\"%s\" is not a number from 1 to %llu", text, (unsigned long long)most);
+	return number;
+}
+
+int main(int argc, char **argv)
+{
+	static struct rig rig;
+	uint64_t deep = 64;
+	uint64_t warm = 1024;
+	uint64_t calls = 4096;
+
+	for (int i = 1; i < argc; i += 2) {
+		if (i + 1 < argc && strcmp(argv[i], "--deep") == 0)
+			deep = number_of(argv[i + 1], DEEP_MAX);
+		else if (i + 1 < argc && strcmp(argv[i], "--warm") == 0)
+			warm = number_of(argv[i + 1], UINT32_MAX);
+		else if (i + 1 < argc && strcmp(argv[i], "--calls") == 0)
+			calls = number_of(argv[i + 1], UINT32_MAX);
+		else if (i + 1 < argc && strcmp(argv[i], "--with") == 0 &&
+			 strcmp(argv[i + 1], "limits") == 0)
+			rig.has_limits = true;
+		else if (i + 1 < argc && strcmp(argv[i], "--with") == 0 &&
+			 strcmp(argv[i + 1], "filters") == 0)
+			rig.has_filters = true;
+		else
+			die("usage: bench_cost [--deep N] [--warm CALLS] [--calls CALLS]"
+			    " [--with limits|filters]");
+	}
+	open_world(&rig);
+	for (uint64_t i = 0; i < deep; i++)
+		call(&rig);
+	make_calls(&rig, warm);
+	cost_measured(&rig, calls);
+	(void)printf("%llu\t%llu\n", (unsigned long long)rig.ended,
+		     (unsigned long long)rig.world.now_ns);
+	return 0;
+}

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compares the numbers of ratchet.txt with those of now; run.sh calls it. Fails when one of now is more
+# than SLACK percent above its own.
+BEGIN {
+	SLACK = 0.5
+}
+NR == FNR {
+	if ($1 == "made by")
+		made_by_then = $2
+	else if ($0 !~ /^#/) {
+		was[$1, $2] = $3
+		asked[$1, $2] = $4
+	}
+	next
+}
+made_by_then != made_by {
+	if (!said++)
+		print ratchet " is of " made_by_then ", and this is " made_by ": nothing to compare"
+	next
+}
+!(($1, $2) in was) {
+	print ratchet " has no line for " $1 ", " $2 " deep: sh tests/bench/run.sh cost --update"
+	failed = 1
+	next
+}
+{
+	change = 100 * ($3 / was[$1, $2] - 1)
+	more_calls = $4 - asked[$1, $2]
+	state = "as the ratchet says"
+	if (change > SLACK || more_calls > 0.1) {
+		state = "MORE than the ratchet says"
+		failed = 1
+	} else if (change < -SLACK || more_calls < -0.1) {
+		state = "less: lower the ratchet by sh tests/bench/run.sh cost --update"
+	}
+	printf "%s, %d deep: a call takes %.1f instructions, %+.2f %% to %.1f, and %.2f calls of the C library, " \
+		"%+.2f to %.2f: %s\n", $1, $2, $3, change, was[$1, $2], $4, more_calls, asked[$1, $2], state
+}
+END {
+	if (failed)
+		print "Calls have become dearer. sh tests/bench/run.sh cost --plain shows where, when it is run here\n" \
+			"and on the commit before. If it has to be: sh tests/bench/run.sh cost --update, and say\n" \
+			"in the commit why."
+	exit failed
+}

@@ -1,0 +1,176 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Where the instructions of a call go, and whether they have become more: what sh tests/bench/run.sh
+# cost calls. build/release has to be configured, and valgrind to be there.
+#
+#   --quick             the table by floors and rooms alone
+#   --functions         a row for each function of a room, instead of one for the room
+#   --lines             a row for each line
+#   --plain             the table of the library's ordinary code, which the ratchet is about
+#   --check             the ratchet alone: nothing is printed but whether it holds
+#   --update            writes ratchet.txt anew
+#
+# What callgrind has written stays in build/cost: callgrind_annotate --auto=yes shows it as a source.
+set -u
+cd "$(dirname "$0")/../../.." || exit 2
+
+by=room
+program=bench_cost
+part=all
+for option in "$@"; do
+	case $option in
+	--quick) part=table ;;
+	--functions) by=function part=table ;;
+	--lines) by=line part=table ;;
+	--plain) program=bench_cost_plain part=table ;;
+	--check) part=check ;;
+	--update) part=update ;;
+	*)
+		echo "usage: sh tests/bench/run.sh cost [--quick | --functions | --lines] [--plain]" >&2
+		echo "       sh tests/bench/run.sh cost --check | --update" >&2
+		exit 2
+		;;
+	esac
+done
+
+here=tests/bench/cost
+work=build/cost
+ratchet=$here/ratchet.txt
+calls=4096      # that are counted
+warm_calls=1024 # before them
+share_max=3     # percent of a call that a feature may cost
+mkdir -p $work
+command -v valgrind >$work/valgrind || {
+	echo "$here/run.sh: valgrind is not there" >&2
+	exit 2
+}
+
+quietly() {
+	"$@" >$work/said 2>&1 && return
+	tail -n 60 $work/said >&2
+	echo "$here/run.sh: $* failed" >&2
+	exit 1
+}
+
+build() { # <target...>
+	quietly cmake --build build/release --target "$@"
+}
+
+# count <program> <calls that wait at a time> [option...]: $work/<program>.<deep> is what sum.awk
+# says, with $work/<program>-<what>.<deep> where that is used. The environment is empty, and nothing is
+# bound while it is counted.
+count() {
+	name=$1${4:+-$4}.$2
+	raw=$work/callgrind.$name
+	quietly env -i LD_BIND_NOW=1 "$(cat $work/valgrind)" --tool=callgrind \
+		--toggle-collect=cost_measured --callgrind-out-file="$raw" \
+		"build/release/tests/bench/$1" --deep "$2" --warm $warm_calls --calls $calls ${3:+"$3" "$4"}
+	awk -v calls=$calls -v made=$((calls + warm_calls)) -f $here/sum.awk "$raw" >"$work/$name"
+}
+
+count_both() { # <program> [option...]
+	each=$1
+	shift
+	count "$each" 64 "$@"
+	count "$each" 1 "$@"
+}
+
+# For people, who get no TSV.
+show() { # <format> <file>
+	awk -F '\t' -v format="$1" '!/^#/ { printf format "\n", $1, $2, $3, $4, $5, $6 }' "$2" >&2
+}
+
+show_table() {
+	awk -v by=$by -f $here/table.awk $work/$program.64 $work/$program.1 >$work/table
+	cat $work/table
+	show '%-14s %-46s %9s %9s %9s' $work/table
+}
+
+# --- what features cost
+
+compare() { # <feature> <program with it> <program without it>
+	awk -v feature="$1" -v max=$max -f $here/features.awk $here/features.txt \
+		"$work/$2.64" "$work/$3.64" "$work/$2.1" "$work/$3.1" >>$work/features
+}
+
+show_features() {
+	build bench_cost_without
+	printf 'feature\tdepth\tsaved\tlines_left\tshare_pct\ttarget\n' >$work/features
+	for feature in validator limits heartbeats filters deadlines; do
+		count_both bench_cost_without_$feature
+		max=$share_max
+		[ $feature != deadlines ] || max=0
+		compare $feature bench_cost bench_cost_without_$feature
+	done
+	max=0
+	for feature in limits filters; do
+		count_both bench_cost --with $feature
+		compare "$feature, used" bench_cost-$feature bench_cost
+	done
+	cat $work/features
+	show '%-14s %7s %9s %11s %9s  %s' $work/features
+}
+
+# --- the ratchet
+
+# What the numbers depend on beside the library, as "gcc 12 x86_64-linux-gnu".
+made_by() {
+	compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' build/release/CMakeCache.txt)
+	case $("$compiler" --version) in
+	*'Free Software Foundation'*) name=gcc ;;
+	*) name=$(basename "$compiler") ;;
+	esac
+	echo "$name $("$compiler" -dumpversion) $("$compiler" -dumpmachine)"
+}
+
+numbers() { # <program...>: program, depth, instructions, calls of the C library
+	for each in "$@"; do
+		for deep in 64 1; do
+			awk -F '\t' -v name="$each" -v deep=$deep '
+			$2 !~ /^tests\// { sum[$1] += $5 }
+			END { printf "%s\t%d\t%.1f\t%.2f\n", name, deep, sum["self"], sum["uses"] }' \
+				$work/"$each".$deep
+		done
+	done
+}
+
+update_ratchet() {
+	{
+		sed -n '/^#/p' $ratchet
+		printf 'made by\t%s\n' "$(made_by)"
+		numbers bench_cost_plain bench_cost
+	} >$work/ratchet && cp $work/ratchet $ratchet
+	show '%-18s %4s %10s %8s' $ratchet
+}
+
+check_ratchet() { # <program...>
+	numbers "$@" >$work/numbers
+	awk -F '\t' -v made_by="$(made_by)" -v ratchet=$ratchet -f $here/ratchet.awk $ratchet $work/numbers >&2
+}
+
+case $part in
+table)
+	build $program
+	count_both $program
+	show_table
+	;;
+check)
+	build bench_cost_plain
+	count_both bench_cost_plain
+	check_ratchet bench_cost_plain
+	;;
+update)
+	build bench_cost bench_cost_plain
+	count_both bench_cost
+	count_both bench_cost_plain
+	update_ratchet
+	;;
+all)
+	build bench_cost bench_cost_plain
+	count_both bench_cost
+	count_both bench_cost_plain
+	show_table
+	show_features
+	check_ratchet bench_cost bench_cost_plain
+	;;
+esac

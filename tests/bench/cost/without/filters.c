@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In place of cluster/filter/filter and cluster/gate: there are no filters, and all may pass. */
+#include "cluster/filter/filter.h"
+#include "cluster/request.h"
+
+/* --- cluster/filter/filter */
+
+int spokei_filters_init(struct spokei_filters *filters, const struct spoke_env *env,
+			const struct spoke_filter *const *list, size_t count)
+{
+	(void)env;
+	(void)list;
+	(void)count;
+	*filters = (struct spokei_filters){ NULL, 0 };
+	return SPOKE_OK;
+}
+
+int spokei_filters_put_first(struct spokei_filters *filters, const struct spoke_env *env,
+			     const struct spoke_filter *filter)
+{
+	(void)filters;
+	(void)env;
+	(void)filter;
+	return SPOKE_OK;
+}
+
+void spokei_filters_fini(struct spokei_filters *filters, const struct spoke_env *env)
+{
+	(void)filters;
+	(void)env;
+}
+
+static const struct spoke_filter_verdict go_on = { .step = SPOKE_FILTER_GO_ON };
+
+struct spoke_filter_verdict spokei_filters_before_call(const struct spokei_filters *filters,
+						       const struct spoke_filter_call *call,
+						       size_t *ret_passed)
+{
+	(void)filters;
+	(void)call;
+	*ret_passed = 0;
+	return go_on;
+}
+
+void spokei_filters_after_call(const struct spokei_filters *filters, size_t passed,
+			       struct spoke_filter_call *call, struct spoke_result *result)
+{
+	(void)filters;
+	(void)passed;
+	(void)call;
+	(void)result;
+}
+
+struct spoke_filter_verdict spokei_filters_before_request(const struct spokei_filters *filters,
+							  const struct spoke_request *request,
+							  size_t *ret_passed)
+{
+	(void)filters;
+	(void)request;
+	*ret_passed = 0;
+	return go_on;
+}
+
+void spokei_filters_after_request(const struct spokei_filters *filters, size_t passed,
+				  const struct spoke_request *request,
+				  const struct spoke_filter_answer *answer)
+{
+	(void)filters;
+	(void)passed;
+	(void)request;
+	(void)answer;
+}
+
+/* --- cluster/gate */
+
+bool spokei_gate_enter(struct spoke_request *request, const struct spokei_filters *filters,
+		       struct spokei_limit *limit)
+{
+	(void)request;
+	(void)filters;
+	(void)limit;
+	return true;
+}
+
+void spokei_gate_keep_names(struct spoke_request *request)
+{
+	(void)request;
+}
+
+void spokei_gate_leave(struct spoke_request *request, const struct spokei_message *answer)
+{
+	(void)request;
+	(void)answer;
+}
+
+void spokei_gate_fail(struct spoke_request *request, int error)
+{
+	(void)request;
+	(void)error;
+}
+
+void spokei_gate_close(struct spokei_link *link)
+{
+	(void)link;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In place of transport/idle and transport/conn_idle: nobody is listened for, asked or judged. */
+#include "transport/conn_parts.h"
+
+/* --- transport/idle */
+
+void spokei_idle_start(struct spokei_idle *idle, uint64_t now_ns)
+{
+	(void)idle;
+	(void)now_ns;
+}
+
+void spokei_idle_asked(struct spokei_idle *idle, uint64_t now_ns)
+{
+	(void)idle;
+	(void)now_ns;
+}
+
+void spokei_idle_moved(struct spokei_idle *idle, uint64_t now_ns)
+{
+	(void)idle;
+	(void)now_ns;
+}
+
+void spokei_idle_handed(struct spokei_idle *idle, uint64_t now_ns)
+{
+	(void)idle;
+	(void)now_ns;
+}
+
+uint64_t spokei_idle_due(const struct spokei_idle *idle, uint64_t interval_ns)
+{
+	(void)idle;
+	(void)interval_ns;
+	return UINT64_MAX;
+}
+
+bool spokei_idle_ripe(const struct spokei_idle *idle, const struct spokei_idle_moment *moment)
+{
+	(void)idle;
+	(void)moment;
+	return false;
+}
+
+enum spokei_idle_verdict spokei_idle_judge(struct spokei_idle *idle,
+					   const struct spokei_idle_moment *moment)
+{
+	(void)idle;
+	(void)moment;
+	return SPOKEI_IDLE_KEEP;
+}
+
+/* --- transport/conn_idle */
+
+int spokei_conn_probe(struct spokei_conn *conn)
+{
+	(void)conn;
+	return 0;
+}
+
+void spokei_conn_announce(struct spokei_conn *conn)
+{
+	(void)conn;
+}
+
+void spokei_conn_heard(struct spokei_conn *conn)
+{
+	(void)conn;
+}
+
+uint64_t spokei_conn_idle_due(const struct spokei_conn *conn)
+{
+	(void)conn;
+	return UINT64_MAX;
+}
+
+void spokei_conn_judge_silence(struct spokei_conn *conn)
+{
+	(void)conn;
+}
+
+void spokei_conn_woke(struct spokei_conn *conn)
+{
+	(void)conn;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Included before all else: limits of methods and the budget of retries, which are not kept. */
+#include "cluster/budget.h"
+#include "cluster/filter/limit.h"
+#include "tests/bench/cost/without/stands_for.h"
+
+STANDS_FOR(spokei_limit_take);
+STANDS_FOR(spokei_limit_give);
+STANDS_FOR(spokei_budget_called);
+
+#define spokei_limit_take(limit, now_ns) ((void)(limit), (void)(now_ns), SPOKEI_LIMIT_FREE)
+#define spokei_limit_give(limit) ((void)(limit))
+#define spokei_budget_called(budget, now_ns) ((void)(budget), (void)(now_ns))

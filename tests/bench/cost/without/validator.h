@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Included before all else: bytes are believed to be the values they should be. What tells where a
+ * value ends is left where somebody reads values one after the other, as handlers do.
+ */
+#include "cluster/attachments.h"
+#include "tests/bench/cost/without/stands_for.h"
+#include "transport/wire/dubbo_body.h"
+
+STANDS_FOR(spokei_attachments_check);
+STANDS_FOR(spokei_dubbo_allows);
+STANDS_FOR(spokei_shape_hop);
+STANDS_FOR(spokei_shape_is_scalar);
+
+#define spokei_attachments_check(attachments, of_reply)                                            \
+	((void)(attachments), (void)(of_reply), SPOKE_OK)
+#define spokei_dubbo_allows(limits, len, items) ((void)(limits), (void)(len), (void)(items), true)
+/* All that is there is one value. */
+#define spokei_shape_hop(at, end) ((size_t)((end) - (at)))
+#define spokei_shape_is_scalar(bytes, len) ((void)(bytes), (void)(len), true)
