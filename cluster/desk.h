@@ -16,6 +16,10 @@ struct spokei_desk {
 	_Atomic(size_t) inside;      /* twice those who have entered; odd: closed */
 	uintptr_t closer;            /* the engine's thread as it closed the desk; set before */
 	unsigned forks;              /* the engine's */
+	/* The engine's thread: those who wait for futures that ended in this turn, to be woken when
+	 * it is over. */
+	struct spokei_task wake;
+	void *called;
 };
 
 /*

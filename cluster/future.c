@@ -9,6 +9,7 @@
 
 #include <spoke/future.h>
 
+#define WOKEN 64                       /* by one demand of the system */
 #define MARGIN_NS UINT64_C(1000000000) /* how long after its deadline the end is waited for */
 
 enum {
@@ -141,19 +142,54 @@ static void free_waiter(const struct spoke_env *env, struct waiter *waiter)
 	spokei_free(env, waiter, 1, sizeof(*waiter));
 }
 
+/* At most WOKEN at a time. Returns those that are left; whoever is woken frees its waiter, and the
+ * last one's future may be all that keeps the desk. */
+static struct waiter *wake_some(const struct spoke_env *env, struct waiter *waiter)
+{
+	void *parkers[WOKEN];
+	size_t count = 0;
+
+	for (; waiter && count < WOKEN; waiter = waiter->next)
+		parkers[count++] = waiter->parker;
+	if (env->threads->unpark_all)
+		env->threads->unpark_all(parkers, count);
+	else
+		for (size_t i = 0; i < count; i++)
+			env->threads->unpark(parkers[i]);
+	return waiter;
+}
+
+static void wake_called(struct spokei_task *task)
+{
+	struct spokei_desk *desk = spoke_container_of(task, struct spokei_desk, wake);
+	const struct spoke_env *env = desk->env;
+	struct waiter *waiter = desk->called;
+
+	desk->called = NULL;
+	while (waiter)
+		waiter = wake_some(env, waiter);
+}
+
+/* All whose futures end in one turn are woken together, and not before the turn has written: they
+ * may take the engine's processor. */
 static void call_waiters(struct spoke_future *future)
 {
-	const struct spoke_env *env = future->desk->env;
+	struct spokei_desk *desk = future->desk;
 	struct waiter *waiter = atomic_exchange_explicit(&future->waiters, &nobody,
 							 memory_order_acq_rel);
 
 	while (waiter) {
 		struct waiter *next = waiter->next;
 
-		if (atomic_exchange_explicit(&waiter->stage, CALLED, memory_order_acq_rel) == WAITS)
-			env->threads->unpark(waiter->parker);
-		else
-			free_waiter(env, waiter);
+		if (atomic_exchange_explicit(&waiter->stage, CALLED, memory_order_acq_rel) ==
+		    WAITS) {
+			waiter->next = desk->called;
+			desk->called = waiter;
+			desk->wake.run = wake_called;
+			spokei_engine_dead(desk->engine, &desk->wake);
+		} else {
+			free_waiter(desk->env, waiter);
+		}
 		waiter = next;
 	}
 }

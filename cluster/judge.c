@@ -34,6 +34,16 @@ int spokei_judge_place(const struct spoke_env *env, const struct spoke_url *url,
 			      "as dubbo://0.0.0.0:20880 or unix:/run/echo.sock");
 }
 
+int spokei_judge_shared(const struct spoke_url *url, bool *ret_shared, const char **ret_why)
+{
+	const char *said = spoke_url_get(url, "shared");
+
+	*ret_shared = said && strcmp(said, "true") == 0;
+	if (said == NULL || *ret_shared || strcmp(said, "false") == 0)
+		return SPOKE_OK;
+	return wrong(ret_why, "shared is true or false");
+}
+
 bool spokei_judge_is_any(const char *host)
 {
 	return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0 ||

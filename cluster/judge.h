@@ -18,6 +18,10 @@
 SPOKE_MUST_USE int spokei_judge_place(const struct spoke_env *env, const struct spoke_url *url,
 				      struct spoke_address *ret, const char **ret_why);
 
+/* Does it say "shared=true", so that others may listen there too? Returns 0 or EINVAL. */
+SPOKE_MUST_USE int spokei_judge_shared(const struct spoke_url *url, bool *ret_shared,
+				       const char **ret_why);
+
 /* A host to be told to others, and nothing else of a URL; IPv6 with brackets or not. Returns 0,
  * EINVAL or ENOMEM. */
 SPOKE_MUST_USE int spokei_judge_advertised(const struct spoke_env *env, const char *host,

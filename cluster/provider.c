@@ -4,11 +4,9 @@
 
 #include "cluster/filter/access_log.h"
 #include "cluster/request.h"
-#include "cluster/settings.h"
 
-#include <stdio.h>
-
-#define CELLS_MAX (UINT32_MAX / 2) /* of pushes, and of peers with a name */
+#define GRACE_NS UINT64_C(20000000) /* for who has said nothing when the drain begins */
+#define CELLS_MAX (UINT32_MAX / 2)  /* of pushes, and of peers with a name */
 
 const char spokei_provider_kind[] = "provider";
 
@@ -38,6 +36,9 @@ static void provider_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_
 			return;
 		}
 		event.change = SPOKE_LINK_CONNECTED;
+		/* It has come as the drain began. */
+		if (((struct spoke_provider *)arg)->draining)
+			spokei_conn_finish(conn);
 		break;
 	case SPOKEI_SIGN_MISSED:
 		event.change = SPOKE_LINK_SUSPECT;
@@ -71,6 +72,7 @@ static void provider_changed(void *arg, struct spokei_conn *conn, int error)
 	if (error == SPOKE_OK)
 		return;
 	spokei_crowd_leave(&provider->crowd, &conn->peer);
+	spokei_crew_look(provider);
 	if (conn->handle)
 		spokei_provider_tell(provider, conn, &closed);
 	spokei_peer_drop(provider, conn);
@@ -84,7 +86,7 @@ static const struct spokei_conn_up provider_up = {
 	.sign = provider_sign,
 };
 
-static void provider_accept(void *arg, int fd, const struct spoke_address *peer)
+void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer)
 {
 	struct spoke_provider *provider = arg;
 	struct spokei_conn *conn;
@@ -101,8 +103,12 @@ static void provider_accept(void *arg, int fd, const struct spoke_address *peer)
 
 static void stop_listening(struct spoke_provider *provider)
 {
-	while (provider->listener_count > 0)
-		spokei_listener_free(provider->listeners[--provider->listener_count]);
+	size_t count = provider->listener_count + provider->joined_count;
+
+	provider->listener_count = 0;
+	provider->joined_count = 0;
+	while (count > 0)
+		spokei_listener_free(provider->listeners[--count]);
 }
 
 static void free_filters(struct spoke_provider *provider)
@@ -118,6 +124,10 @@ static void provider_bury(struct spokei_task *task)
 
 	if (!provider->freed) {
 		spokei_roll_retire(provider->engine, &provider->member);
+		return;
+	}
+	if (!spokei_crew_fini(provider)) {
+		spokei_engine_dead(provider->engine, task);
 		return;
 	}
 	spokei_roll_drop(provider->engine, &provider->member);
@@ -144,6 +154,8 @@ static void end_provider(struct spoke_provider *provider)
 	spokei_config_leave(&provider->file);
 	spokei_registration_end(&provider->registration);
 	stop_listening(provider);
+	spokei_crew_part(provider);
+	(void)spoke_alarm_cancel(&provider->grace);
 	spokei_link_end(&provider->link, &provider->bury);
 }
 
@@ -155,6 +167,31 @@ void spoke_provider_free(struct spoke_provider *provider)
 	end_provider(provider);
 	if (provider->link.alive == 0)
 		spokei_engine_dead(provider->engine, &provider->bury);
+}
+
+/* Has it said nothing for so long that nothing can be on its way? */
+static bool has_been_silent(const struct spokei_conn *conn)
+{
+	return conn->link->engine->begin_ns - conn->born_ns >= GRACE_NS;
+}
+
+/* Tells those goodbye who have said anything, or had time to, or everybody. */
+static void say_goodbye(struct spoke_provider *provider, bool everybody)
+{
+	struct spoke_list *conns = &provider->link.conns;
+
+	for (struct spoke_list *node = conns->next; node != conns;) {
+		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
+
+		node = node->next;
+		if (everybody || conn->wire || has_been_silent(conn))
+			spokei_conn_finish(conn);
+	}
+}
+
+static void grace_over(struct spoke_alarm *alarm)
+{
+	say_goodbye(spoke_container_of(alarm, struct spoke_provider, grace), true);
 }
 
 static void provider_close(struct spokei_member *member)
@@ -172,25 +209,33 @@ static void provider_woke(struct spokei_member *member)
 	spokei_link_woke(&spoke_container_of(member, struct spoke_provider, member)->link);
 }
 
+/* Who is connected already, as far as the system knows, is told goodbye as all the others. */
+static void take_the_last(struct spoke_provider *provider)
+{
+	size_t count = provider->listener_count + provider->joined_count;
+
+	for (size_t i = 0; i < count; i++)
+		spokei_listener_sweep(provider->listeners[i]);
+	spokei_crew_part(provider);
+}
+
 /* Nothing new comes in; what was begun is answered, and the answers are written. */
 static void provider_drain(struct spokei_member *member)
 {
 	struct spoke_provider *provider = spoke_container_of(member, struct spoke_provider, member);
 	struct spoke_list *conns = &provider->link.conns;
 
+	provider->draining = true;
+	take_the_last(provider);
 	spokei_event(provider->engine, SPOKE_OK, "drains: %u connections are told goodbye",
 		     provider->link.conn_count);
-	provider->draining = true;
 	provider->caller.closed = true;
 	provider->link.closing = true;
 	spokei_registration_withdraw(&provider->registration);
 	stop_listening(provider);
-	for (struct spoke_list *node = conns->next; node != conns;) {
-		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
-
-		node = node->next;
-		spokei_conn_finish(conn);
-	}
+	/* Who has just come may have asked for something, and it has not been read yet. */
+	say_goodbye(provider, spoke_alarm_after(provider->engine, &provider->grace, GRACE_NS,
+						grace_over) != SPOKE_OK);
 	if (spokei_list_empty(conns))
 		end_provider(provider);
 }
@@ -259,6 +304,7 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	spokei_caller_init(&provider->caller, &provider->link, 0);
 	provider->caller.pushes = true;
 	spokei_slab_init(&provider->peers, env, sizeof(struct spokei_peer), CELLS_MAX);
+	spokei_list_init(&provider->crew.mates);
 	provider->member = (struct spokei_member){
 		.kind = spokei_provider_kind,
 		.close = provider_close,
@@ -351,66 +397,6 @@ int spoke_provider_add(struct spoke_provider *provider, const struct spoke_servi
 		spokei_provider_limit(provider);
 	spokei_registration_changed(&provider->registration);
 	return SPOKE_OK;
-}
-
-int spoke_provider_listen(struct spoke_provider *provider, const char *url)
-{
-	struct spoke_address address;
-	int error;
-
-	if (spokei_engine_forked(provider->engine))
-		return SPOKE_EFORKED;
-	if (provider->ended || provider->draining)
-		return SPOKE_ECLOSED;
-	if (provider->listener_count == SPOKEI_LISTENERS_MAX)
-		return SPOKE_ELIMIT;
-	error = spokei_settings_listen(provider->engine, url, &address);
-	if (error == 0)
-		error = spokei_registration_check(&provider->registration, &address);
-	if (error == 0)
-		error = spokei_listener_new(provider->engine, &address, &provider->crowd,
-					    provider_accept, provider,
-					    &provider->listeners[provider->listener_count]);
-	if (error)
-		return error;
-	provider->listener_count++;
-	spokei_registration_changed(&provider->registration);
-	return SPOKE_OK;
-}
-
-int spoke_provider_listen_configured(struct spoke_provider *provider)
-{
-	const char *list = spokei_config_text(provider->file.config, SPOKEI_IN_PROVIDER,
-					      spokei_span(NULL, 0), SPOKEI_KEY_LISTEN);
-	const char *at = list;
-	struct spoke_span item;
-	int count = 0;
-
-	while (spokei_option_item(&at, &item)) {
-		char url[SPOKE_URL_HOST_MAX + 128];
-		int error = SPOKE_ETOOLARGE;
-
-		(void)snprintf(url, sizeof(url), "%.*s", (int)item.len, (const char *)item.data);
-		if (strlen(url) == item.len)
-			error = spoke_provider_listen(provider, url);
-		else
-			spokei_event(provider->engine, error, "listen: a URL is too long");
-		if (error)
-			return error;
-		count++;
-	}
-	return count;
-}
-
-size_t spoke_provider_address(const struct spoke_provider *provider, size_t index, char *text,
-			      size_t size)
-{
-	const struct spoke_env *env = provider->engine->env;
-
-	if (index >= provider->listener_count || size == 0)
-		return 0;
-	env->net->print(env->ctx, spokei_listener_address(provider->listeners[index]), text, size);
-	return strlen(text);
 }
 
 size_t spoke_provider_connections(const struct spoke_provider *provider)

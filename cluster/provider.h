@@ -7,9 +7,11 @@
 
 #include "cluster/caller.h"
 #include "cluster/config.h"
+#include "cluster/crew.h"
 #include "cluster/filter/filter.h"
 #include "cluster/registration.h"
 #include "cluster/service.h"
+#include "cluster/settings.h"
 #include "core/roll.h"
 #include "transport/conn.h"
 #include "transport/listener.h"
@@ -17,6 +19,24 @@
 #define SPOKEI_LISTENERS_MAX 64u
 
 struct spokei_access_log;
+
+/* Where others may listen with a provider. They read it on their threads: places are only added,
+ * and what is below `count` stays as it is. */
+struct spokei_shared_places {
+	_Atomic(size_t) count;
+	struct spokei_listen_place at[SPOKEI_LISTENERS_MAX];
+};
+
+/* What a provider has to do with those on other engines that listen with it. */
+struct spokei_crew {
+	_Atomic(struct spokei_desk *) desk; /* where they reach it; NULL: they never did */
+	_Atomic(struct spokei_shared_places *) places; /* NULL: none is shared */
+	struct spoke_list mates;                       /* who takes connections from here */
+	unsigned mate_count;
+	unsigned turn;            /* whose the next connection is; 0: its own */
+	struct spokei_mate *mate; /* by which it takes them itself, or NULL */
+	bool joined;
+};
 
 struct spoke_provider {
 	struct spoke_engine *engine;
@@ -28,8 +48,11 @@ struct spoke_provider {
 	struct spokei_access_log *access_log; /* one of them, or NULL */
 	struct spokei_caller caller;          /* of pushes */
 	struct spokei_slab peers;             /* of struct spokei_peer, by handle */
+	/* Those of its own, and behind them those where it has joined. */
 	struct spokei_listener *listeners[SPOKEI_LISTENERS_MAX];
-	size_t listener_count;
+	size_t listener_count; /* of its own, which are published */
+	size_t joined_count;
+	struct spokei_crew crew;
 	struct spokei_registration registration;
 	struct spokei_config_user file;
 	struct spoke_provider_options said; /* the numbers of it; of the rest NULL */
@@ -39,6 +62,7 @@ struct spoke_provider {
 	spoke_link_changed changed;  /* may be NULL */
 	void *changed_arg;
 	struct spokei_bucket news; /* events of connections: a provider may have very many */
+	struct spoke_alarm grace;  /* of a drain, for those who have said nothing yet */
 	bool draining;
 	bool ended;
 	bool freed; /* gone when the last connection is */
@@ -60,6 +84,30 @@ void spokei_provider_tell(struct spoke_provider *provider, const struct spokei_c
 
 /* How many such events there may be. */
 struct spokei_bucket spokei_provider_news(uint64_t now_ns);
+
+/* A connection to be served, counted into the crowd. */
+void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer);
+
+/* Listens, and puts the listener behind those there are. */
+SPOKE_MUST_USE int spokei_provider_open(struct spoke_provider *provider,
+					const struct spokei_listen_place *place);
+
+/* --- with others (provider_join.c) */
+
+/* Memory for one more place that is shared. */
+SPOKE_MUST_USE int spokei_crew_prepare(struct spoke_provider *provider);
+
+/* It listens there now, by its newest listener, and others may join. */
+void spokei_crew_share(struct spoke_provider *provider, const struct spokei_listen_place *place);
+
+/* Takes what was handed to it, and will be handed nothing more. */
+void spokei_crew_part(struct spoke_provider *provider);
+
+/* A connection has gone: there may be room for another. */
+void spokei_crew_look(struct spoke_provider *provider);
+
+/* Ends all of that; false: another thread is there for a moment still, so try again. */
+SPOKE_MUST_USE bool spokei_crew_fini(struct spoke_provider *provider);
 
 /* The limits of methods, where a handler has none of its own, are those of the file. */
 void spokei_provider_limit(struct spoke_provider *provider);

@@ -169,8 +169,13 @@ struct spokei_served_limit spokei_settings_limit(const struct spoke_config *conf
 						 const struct spokei_method_name *name,
 						 struct spokei_served_limit own);
 
-/* The address that a provider's URL names, in digits or as a path. */
+/* What a provider's URL says: an address in digits or a path. */
+struct spokei_listen_place {
+	struct spoke_address address;
+	bool shared; /* with providers of other engines */
+	bool handed; /* ... by handing connections over; else the system shares them out */
+};
 SPOKE_MUST_USE int spokei_settings_listen(struct spoke_engine *engine, const char *text,
-					  struct spoke_address *ret);
+					  struct spokei_listen_place *ret);
 
 #endif

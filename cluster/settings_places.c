@@ -88,7 +88,7 @@ static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url
 	for (unsigned i = 0; i < url->parameter_count; i++) {
 		const char *key = url->parameters[i].key;
 
-		if (spokei_keys_is_other(key))
+		if (spokei_keys_is_other(key) || strcmp(key, "shared") == 0)
 			continue;
 		(void)spokei_log_escape(shown, sizeof(shown), key, strlen(key));
 		spokei_event(engine, SPOKE_EINVAL,
@@ -99,7 +99,8 @@ static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url
 	return SPOKE_OK;
 }
 
-int spokei_settings_listen(struct spoke_engine *engine, const char *text, struct spoke_address *ret)
+int spokei_settings_listen(struct spoke_engine *engine, const char *text,
+			   struct spokei_listen_place *ret)
 {
 	const char *why = NULL;
 	struct spoke_url url;
@@ -112,7 +113,10 @@ int spokei_settings_listen(struct spoke_engine *engine, const char *text, struct
 	if (error == 0)
 		error = refuse_parameters(engine, &url);
 	if (error == 0)
-		error = spokei_judge_place(engine->env, &url, ret, &why);
+		error = spokei_judge_place(engine->env, &url, &ret->address, &why);
+	if (error == 0)
+		error = spokei_judge_shared(&url, &ret->shared, &why);
+	ret->handed = url.socket || engine->env->net->listen_shared == NULL;
 	if (why)
 		spokei_event(engine, error, "listen: %s", why);
 	spoke_url_fini(&url);

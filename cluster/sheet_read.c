@@ -208,11 +208,15 @@ static const char *judge_place(const struct spoke_env *env, const struct spoke_u
 {
 	struct spoke_address unused;
 	const char *why = NULL;
+	bool shared;
 
 	if (*url->scheme && spokei_catalog_wire(url->scheme) == NULL)
 		return "the scheme is not known; use dubbo or msgpack-rpc";
-	if (url->parameter_count > 0)
-		return "a place has no parameters; write them as keys of [provider]";
+	for (unsigned i = 0; i < url->parameter_count; i++)
+		if (strcmp(url->parameters[i].key, "shared") != 0)
+			return "a place has no parameters; write them as keys of [provider]";
+	if (spokei_judge_shared(url, &shared, &why))
+		return why;
 	return spokei_judge_place(env, url, &unused, &why) ? why : NULL;
 }
 

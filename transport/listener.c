@@ -29,6 +29,7 @@ struct spokei_listener {
 	struct spoke_engine *engine;
 	struct spokei_crowd *crowd;
 	spokei_accept accept;
+	spokei_divert divert; /* NULL: nobody else */
 	void *arg;
 	struct spoke_watch watch;
 	struct spoke_timer timer; /* armed all its life: ends a pause, or only keeps its place */
@@ -216,8 +217,11 @@ static void turn_away(struct spokei_listener *listener, int fd, int error, bool 
 static void take(struct spokei_listener *listener, int fd, const struct spoke_address *peer)
 {
 	bool of_peer;
-	int error = spokei_crowd_enter(listener->crowd, peer, &of_peer);
+	int error;
 
+	if (listener->divert && listener->divert(listener->arg, fd, peer))
+		return;
+	error = spokei_crowd_enter(listener->crowd, peer, &of_peer);
 	if (error) {
 		turn_away(listener, fd, error, of_peer);
 		return;
@@ -294,15 +298,30 @@ static bool accept_one(struct spokei_listener *listener)
 	}
 }
 
-static void listener_ready(struct spoke_watch *ready, unsigned io)
+static void accept_some(struct spokei_listener *listener, unsigned most)
 {
-	struct spokei_listener *listener = spoke_container_of(ready, struct spokei_listener, watch);
-
-	(void)io;
-	for (unsigned i = 0; i < SPOKEI_LISTENER_BUDGET; i++) {
+	for (unsigned i = 0; i < most; i++) {
 		if (!accept_one(listener) || listener->closed)
 			return;
 	}
+}
+
+static void listener_ready(struct spoke_watch *ready, unsigned io)
+{
+	(void)io;
+	accept_some(spoke_container_of(ready, struct spokei_listener, watch),
+		    SPOKEI_LISTENER_BUDGET);
+}
+
+void spokei_listener_divert(struct spokei_listener *listener, spokei_divert divert)
+{
+	listener->divert = divert;
+}
+
+void spokei_listener_sweep(struct spokei_listener *listener)
+{
+	if (!listener->closed && !listener->paused)
+		accept_some(listener, SPOKEI_LISTENER_BACKLOG);
 }
 
 /* --- life */
@@ -314,12 +333,14 @@ static void listener_bury(struct spokei_task *task)
 	spokei_free(listener->engine->env, listener, 1, sizeof(*listener));
 }
 
+typedef int (*listen_fn)(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd);
+
 /* Takes all descriptors it needs: the socket, and the spare one. */
-static int open_listener(struct spokei_listener *listener, const struct spoke_address *address)
+static int open_listener(struct spokei_listener *listener, const struct spoke_address *address,
+			 listen_fn how)
 {
 	const struct spoke_env *env = listener->engine->env;
-	int error = env->net->listen(env->ctx, address, SPOKEI_LISTENER_BACKLOG,
-				     &listener->watch.fd);
+	int error = how(env->ctx, address, SPOKEI_LISTENER_BACKLOG, &listener->watch.fd);
 
 	if (error)
 		return error;
@@ -331,15 +352,14 @@ static int open_listener(struct spokei_listener *listener, const struct spoke_ad
 	return error;
 }
 
-int spokei_listener_new(struct spoke_engine *engine, const struct spoke_address *address,
-			struct spokei_crowd *crowd, spokei_accept accept, void *arg,
-			struct spokei_listener **ret_listener)
+/* One that does not listen yet, or NULL. */
+static struct spokei_listener *make(struct spoke_engine *engine, struct spokei_crowd *crowd,
+				    spokei_accept accept, void *arg)
 {
 	struct spokei_listener *listener = spokei_alloc(engine->env, 1, sizeof(*listener));
-	int error;
 
 	if (listener == NULL)
-		return SPOKE_ENOMEM;
+		return NULL;
 	listener->engine = engine;
 	listener->crowd = crowd;
 	listener->accept = accept;
@@ -347,25 +367,63 @@ int spokei_listener_new(struct spoke_engine *engine, const struct spoke_address 
 	listener->watch.ready = listener_ready;
 	listener->spare = -1;
 	listener->bury.run = listener_bury;
+	return listener;
+}
+
+/* Lets it listen, or frees it. */
+static int begin(struct spokei_listener *listener, const struct spoke_address *address,
+		 listen_fn how)
+{
+	struct spoke_engine *engine = listener->engine;
+	int error;
+
 	error = spokei_engine_class(engine, "listener", listener_due, &listener->timer_class);
 	if (!error)
 		error = arm(listener, REST_NS);
 	if (error)
 		goto err_after_alloc;
-	error = open_listener(listener, address);
+	error = open_listener(listener, address, how);
 	if (error) {
 		tell_cannot_listen(engine, address, error);
 		error = SPOKE_ESYSTEM;
 		goto err_after_timer;
 	}
 	watch(listener, SPOKE_IO_READ);
-	*ret_listener = listener;
 	return SPOKE_OK;
 
 err_after_timer:
 	(void)spoke_wheel_cancel(engine->wheel, &listener->timer);
 err_after_alloc:
 	spokei_free(engine->env, listener, 1, sizeof(*listener));
+	return error;
+}
+
+int spokei_listener_new(struct spoke_engine *engine, const struct spoke_address *address,
+			struct spokei_crowd *crowd, spokei_accept accept, void *arg,
+			struct spokei_listener **ret_listener)
+{
+	struct spokei_listener *listener = make(engine, crowd, accept, arg);
+	int error = listener ? begin(listener, address, engine->env->net->listen) : SPOKE_ENOMEM;
+
+	if (!error)
+		*ret_listener = listener;
+	return error;
+}
+
+int spokei_listener_new_shared(struct spoke_engine *engine, const struct spoke_address *address,
+			       struct spokei_crowd *crowd, spokei_accept accept, void *arg,
+			       struct spokei_listener **ret_listener)
+{
+	listen_fn how = engine->env->net->listen_shared;
+	struct spokei_listener *listener;
+	int error;
+
+	if (how == NULL)
+		return SPOKE_EUNSUPPORTED;
+	listener = make(engine, crowd, accept, arg);
+	error = listener ? begin(listener, address, how) : SPOKE_ENOMEM;
+	if (!error)
+		*ret_listener = listener;
 	return error;
 }
 

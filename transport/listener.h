@@ -21,6 +21,9 @@ struct spokei_listener;
  * receiver's. May free the listener. */
 typedef void (*spokei_accept)(void *arg, int fd, const struct spoke_address *peer);
 
+/* A connection that nobody has counted yet. Returns whether it was taken, with its descriptor. */
+typedef bool (*spokei_divert)(void *arg, int fd, const struct spoke_address *peer);
+
 /*
  * Listens; `crowd` is borrowed for its life. Returns 0; SPOKE_ESYSTEM (the address is in use, not
  * ours, not allowed; or no descriptors: an event says what, and what to do); SPOKE_ELIMIT (no timer
@@ -30,6 +33,20 @@ SPOKE_MUST_USE int spokei_listener_new(struct spoke_engine *engine,
 				       const struct spoke_address *address,
 				       struct spokei_crowd *crowd, spokei_accept accept, void *arg,
 				       struct spokei_listener **ret_listener);
+
+/* The same, where others may listen too who say so: the system hands each connection to one of
+ * them. SPOKE_EUNSUPPORTED: the environment has no such thing; at a path it is SPOKE_ESYSTEM. */
+SPOKE_MUST_USE int spokei_listener_new_shared(struct spoke_engine *engine,
+					      const struct spoke_address *address,
+					      struct spokei_crowd *crowd, spokei_accept accept,
+					      void *arg, struct spokei_listener **ret_listener);
+
+/* Asks before each connection whether somebody else takes it; `arg` is that of `accept`. */
+void spokei_listener_divert(struct spokei_listener *listener, spokei_divert divert);
+
+/* Accepts what waits now, in one go: who stops listening leaves nobody behind. Not inside
+ * `accept`. */
+void spokei_listener_sweep(struct spokei_listener *listener);
 
 /* Stops listening; freed when the turn ends. NULL is fine. */
 void spokei_listener_free(struct spokei_listener *listener);

@@ -163,7 +163,8 @@ endfunction()
 
 spoke_install(development ${CMAKE_INSTALL_MANDIR}/man3 spoke/spoke.3)
 spoke_install(development ${spoke_examples_dir}
-	echo_provider.c echo_consumer.c blocking_consumer.c echo.cc)
+	echo_provider.c echo_consumer.c blocking_consumer.c many_engines.c
+	echo.cc)
 spoke_install(command ${spoke_examples_dir} spoke/echo-provider.service spoke/spoke.conf)
 if(TARGET spoke_command)
 	spoke_install(command ${CMAKE_INSTALL_MANDIR}/man1 spoke/spoke.1)

@@ -140,10 +140,12 @@ static int listen_unix(int fd, const union any_address *at, socklen_t len, int b
 }
 
 /* What accept() returns inherits TCP_NODELAY from here. */
-static int listen_tcp(int fd, const union any_address *at, socklen_t len, int backlog)
+static int listen_tcp(int fd, const union any_address *at, socklen_t len, int backlog, bool shared)
 {
 	int error = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 
+	if (!error && shared)
+		error = set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	if (!error && at->any.sa_family == AF_INET6)
 		error = set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	if (error)
@@ -153,29 +155,42 @@ static int listen_tcp(int fd, const union any_address *at, socklen_t len, int ba
 	return 0;
 }
 
-static int net_listen(void *ctx, const struct spoke_address *where, int backlog, int *ret_fd)
+static int listen_at(const struct spoke_address *where, int backlog, bool shared, int *ret_fd)
 {
 	union any_address at;
 	int family = load(where, &at);
 	int fd = -1;
 	int error;
 
-	(void)ctx;
 	if (family == AF_UNSPEC)
 		return -EAFNOSUPPORT;
+	if (family == AF_UNIX && shared)
+		return -EOPNOTSUPP;
 	error = open_socket(family, &fd);
 	if (error)
 		return error;
 	if (family == AF_UNIX)
 		error = listen_unix(fd, &at, where->len, backlog);
 	else
-		error = listen_tcp(fd, &at, where->len, backlog);
+		error = listen_tcp(fd, &at, where->len, backlog, shared);
 	if (error) {
 		(void)close(fd);
 		return error;
 	}
 	*ret_fd = fd;
 	return 0;
+}
+
+static int net_listen(void *ctx, const struct spoke_address *where, int backlog, int *ret_fd)
+{
+	(void)ctx;
+	return listen_at(where, backlog, false, ret_fd);
+}
+
+static int net_listen_shared(void *ctx, const struct spoke_address *where, int backlog, int *ret_fd)
+{
+	(void)ctx;
+	return listen_at(where, backlog, true, ret_fd);
 }
 
 /* Linux hands out errors of a connection that waited: that one is gone, the next may be fine. */
@@ -435,4 +450,5 @@ const struct spoke_net spokei_host_net = {
 	.resolve = net_resolve,
 	.guard = net_guard,
 	.unsent = net_unsent,
+	.listen_shared = net_listen_shared,
 };

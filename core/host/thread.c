@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pool and the parker. The pool's queues go through loop[0] of the works in it, so submitting
+ * The pool. Its queues go through loop[0] of the works in it, so submitting
  * allocates nothing.
  */
 #define _GNU_SOURCE
@@ -12,9 +12,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <time.h>
-
-#define NS_PER_S UINT64_C(1000000000)
 
 static struct spoke_work *next_of(const struct spoke_work *work)
 {
@@ -211,61 +208,4 @@ void spokei_pool_fini(struct spokei_pool *pool)
 	SPOKE_ASSERT(pool->stopping);
 	(void)pthread_cond_destroy(&pool->more);
 	(void)pthread_mutex_destroy(&pool->lock);
-}
-
-int spokei_parker_init(struct spokei_parker *parker)
-{
-	pthread_condattr_t attr;
-	int error;
-
-	parker->token = false;
-	error = pthread_condattr_init(&attr);
-	if (error)
-		return -error;
-	error = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	if (!error)
-		error = pthread_cond_init(&parker->called, &attr);
-	(void)pthread_condattr_destroy(&attr);
-	if (error)
-		return -error;
-	error = pthread_mutex_init(&parker->lock, NULL);
-	if (error)
-		(void)pthread_cond_destroy(&parker->called);
-	return -error;
-}
-
-void spokei_parker_fini(struct spokei_parker *parker)
-{
-	(void)pthread_cond_destroy(&parker->called);
-	(void)pthread_mutex_destroy(&parker->lock);
-}
-
-int spokei_park(struct spokei_parker *parker, uint64_t deadline_ns)
-{
-	struct timespec until = { .tv_sec = (time_t)(deadline_ns / NS_PER_S),
-				  .tv_nsec = (long)(deadline_ns % NS_PER_S) };
-	int error = 0;
-
-	(void)pthread_mutex_lock(&parker->lock);
-	while (!parker->token && !error) {
-		if (deadline_ns == UINT64_MAX)
-			error = pthread_cond_wait(&parker->called, &parker->lock);
-		else
-			error = pthread_cond_timedwait(&parker->called, &parker->lock, &until);
-	}
-	/* One that came in the last moment counts. */
-	if (parker->token)
-		error = 0;
-	parker->token = false;
-	(void)pthread_mutex_unlock(&parker->lock);
-	return -error;
-}
-
-/* Signals under the lock: once the waiter has it, nobody uses the condition any more. */
-void spokei_unpark(struct spokei_parker *parker)
-{
-	(void)pthread_mutex_lock(&parker->lock);
-	parker->token = true;
-	(void)pthread_cond_signal(&parker->called);
-	(void)pthread_mutex_unlock(&parker->lock);
 }

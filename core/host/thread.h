@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads: a small pool for work that blocks, and a place for one thread to wait at until another
- * calls it. Both are embedded in their owner. In a forked child a pool takes no more work and can
- * be stopped and finished, which does nothing, and a parker is to be forgotten.
+ * Threads: a small pool for work that blocks, embedded in its owner. In a forked child it takes no
+ * more work and can be stopped and finished, which does nothing.
  *
  * The pool runs a bounded queue in order of submission on up to threads_max threads, which it
  * starts when there is work and nobody free. Urgent works have a queue of their own that goes
@@ -72,22 +71,5 @@ void spokei_pool_stop(struct spokei_pool *pool);
 
 /* After stop, when nobody submits any more. */
 void spokei_pool_fini(struct spokei_pool *pool);
-
-/* Where one thread waits. */
-struct spokei_parker {
-	pthread_mutex_t lock;
-	pthread_cond_t called;
-	bool token; /* unparked and not yet parked */
-};
-
-int spokei_parker_init(struct spokei_parker *parker);
-void spokei_parker_fini(struct spokei_parker *parker);
-
-/* Waits for an unpark, which may have come before, or until `deadline_ns` of CLOCK_MONOTONIC,
- * UINT64_MAX: for ever. Returns 0, or -ETIMEDOUT. After 0 the parker may be finished at once. */
-int spokei_park(struct spokei_parker *parker, uint64_t deadline_ns);
-
-/* Lets park() return, now or the next time; several before one park count as one. Any thread. */
-void spokei_unpark(struct spokei_parker *parker);
 
 #endif

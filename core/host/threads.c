@@ -7,6 +7,7 @@
 #include "core/host/threads.h"
 
 #include "core/host/forks.h"
+#include "core/host/parker.h"
 #include "core/host/thread.h"
 
 #include "timer/base.h"
@@ -75,17 +76,12 @@ static void threads_join(void *handle)
 static int threads_open(void *ctx, void **ret_parker)
 {
 	struct parker *parker = calloc(1, sizeof(*parker));
-	int error;
 
 	(void)ctx;
 	if (parker == NULL)
 		return -ENOMEM;
 	parker->forks = spokei_forks;
-	error = spokei_parker_init(&parker->parker);
-	if (error) {
-		free(parker);
-		return error;
-	}
+	spokei_parker_init(&parker->parker);
 	*ret_parker = parker;
 	return 0;
 }
@@ -105,13 +101,22 @@ static void threads_unpark(void *handle)
 		spokei_unpark(&parker->parker);
 }
 
+static void threads_unpark_all(void *const *handles, size_t count)
+{
+	struct spokei_unparking several = { 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		struct parker *parker = handles[i];
+
+		if (parker->forks == spokei_forks)
+			spokei_unpark_one_of(&several, &parker->parker);
+	}
+	spokei_unpark_end(&several);
+}
+
 static void threads_close(void *handle)
 {
-	struct parker *parker = handle;
-
-	if (parker->forks == spokei_forks)
-		spokei_parker_fini(&parker->parker);
-	free(parker);
+	free(handle);
 }
 
 const struct spoke_threads spokei_host_threads = {
@@ -122,4 +127,5 @@ const struct spoke_threads spokei_host_threads = {
 	.park = threads_park,
 	.unpark = threads_unpark,
 	.close = threads_close,
+	.unpark_all = threads_unpark_all,
 };

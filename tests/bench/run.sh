@@ -37,6 +37,8 @@
 #              p99_us, cpu_us_per_call (both sides), and the ratio of the peer's calls/s to spoke's
 #              (below 1: spoke is better); a line that begins with # says that a row was disturbed
 #              or does not count. They fail when a call failed or a process died.
+#   engines    case, calls_per_s, cpu_us_per_call (both sides), and the ratios of both to the first
+#              case of its pair, of which the second has a target; fails when a call failed.
 #   growth     curve, size, peer, figures as those of rpc, and the ratios of calls/s and of CPU per
 #              call to those of the raw echo; fails as rpc does.
 #   cost       floor, room, instructions of a call while 64 wait at a time and while it is alone,

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/host/clock.h"
+#include "core/host/parker.h"
 #include "core/host/thread.h"
 
 #include <errno.h>
@@ -122,9 +123,9 @@ static struct rig *new_rig(unsigned threads, unsigned queue)
 	assert_non_null(rig);
 	rig->tester = pthread_self();
 	assert_int_equal(spokei_pool_init(&rig->pool, threads, queue, job_done, rig), 0);
-	assert_int_equal(spokei_parker_init(&rig->begun), 0);
-	assert_int_equal(spokei_parker_init(&rig->release), 0);
-	assert_int_equal(spokei_parker_init(&rig->finished), 0);
+	spokei_parker_init(&rig->begun);
+	spokei_parker_init(&rig->release);
+	spokei_parker_init(&rig->finished);
 	for (int i = 0; i < JOBS; i++)
 		rig->jobs[i] = (struct job){ .work = { .run = job_run }, .rig = rig };
 	return rig;
@@ -134,9 +135,6 @@ static void free_rig(struct rig *rig)
 {
 	spokei_pool_stop(&rig->pool);
 	spokei_pool_fini(&rig->pool);
-	spokei_parker_fini(&rig->begun);
-	spokei_parker_fini(&rig->release);
-	spokei_parker_fini(&rig->finished);
 	free(rig);
 }
 
@@ -363,13 +361,40 @@ static void an_unpark_before_the_park_is_kept_once(void **state)
 	struct spokei_parker parker;
 
 	(void)state;
-	assert_int_equal(spokei_parker_init(&parker), 0);
+	spokei_parker_init(&parker);
 	assert_int_equal(spokei_park(&parker, 0), -ETIMEDOUT);
 	spokei_unpark(&parker);
 	spokei_unpark(&parker);
 	assert_int_equal(spokei_park(&parker, 0), 0);
 	assert_int_equal(spokei_park(&parker, 0), -ETIMEDOUT);
-	spokei_parker_fini(&parker);
+}
+
+static void *park_at(void *parker)
+{
+	return spokei_park(parker, UINT64_MAX) == 0 ? parker : NULL;
+}
+
+/* More than a room has bits, so that they are in several. */
+static void several_are_woken_together(void **state)
+{
+	struct spokei_parker parkers[CROWD * 10];
+	struct spokei_unparking several = { 0 };
+	pthread_t threads[CROWD * 10];
+	void *woken;
+
+	(void)state;
+	for (int i = 0; i < CROWD * 10; i++) {
+		spokei_parker_init(&parkers[i]);
+		assert_int_equal(spokei_thread_create(&threads[i], park_at, &parkers[i]), 0);
+	}
+	/* Some may not wait yet. */
+	for (int i = 0; i < CROWD * 10; i++)
+		spokei_unpark_one_of(&several, &parkers[i]);
+	spokei_unpark_end(&several);
+	for (int i = 0; i < CROWD * 10; i++) {
+		assert_int_equal(pthread_join(threads[i], &woken), 0);
+		assert_ptr_equal(woken, &parkers[i]);
+	}
 }
 
 static void park_does_not_return_before_its_deadline(void **state)
@@ -378,10 +403,9 @@ static void park_does_not_return_before_its_deadline(void **state)
 	uint64_t deadline = spokei_clock_now(NULL) + UINT64_C(3000000);
 
 	(void)state;
-	assert_int_equal(spokei_parker_init(&parker), 0);
+	spokei_parker_init(&parker);
 	assert_int_equal(spokei_park(&parker, deadline), -ETIMEDOUT);
 	assert_true(spokei_clock_now(NULL) >= deadline);
-	spokei_parker_fini(&parker);
 }
 
 static void *unpark_other(void *arg)
@@ -398,10 +422,9 @@ static void a_parker_may_be_freed_as_soon_as_park_returns(void **state)
 		pthread_t thread;
 
 		assert_non_null(parker);
-		assert_int_equal(spokei_parker_init(parker), 0);
+		spokei_parker_init(parker);
 		assert_int_equal(pthread_create(&thread, NULL, unpark_other, parker), 0);
 		assert_int_equal(spokei_park(parker, UINT64_MAX), 0);
-		spokei_parker_fini(parker);
 		free(parker);
 		assert_int_equal(pthread_join(thread, NULL), 0);
 	}
@@ -420,6 +443,7 @@ int main(void)
 		cmocka_unit_test(a_pool_that_never_worked_stops_without_threads),
 		cmocka_unit_test(many_threads_submit_and_each_work_runs_once),
 		cmocka_unit_test(an_unpark_before_the_park_is_kept_once),
+		cmocka_unit_test(several_are_woken_together),
 		cmocka_unit_test(park_does_not_return_before_its_deadline),
 		cmocka_unit_test(a_parker_may_be_freed_as_soon_as_park_returns),
 	};

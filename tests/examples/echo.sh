@@ -4,11 +4,13 @@
 #
 #   echo      echo_consumer over Dubbo and MessagePack-RPC on one port, and over a unix socket
 #   blocking  blocking_consumer
+#   many      many_engines, at a port and at a path
 #   cc        echo.cc, which needs no other
 set -u
 programs=$1
 work=$(TMPDIR=/tmp mktemp -d) || exit 2
 provider=
+server=echo_provider
 stop() {
 	[ -z "$provider" ] || kill "$provider"
 	provider=
@@ -26,17 +28,17 @@ fail() {
 start() {
 	rm -f "$work/said"
 	mkfifo "$work/said"
-	"$programs/echo_provider" "$1" >"$work/said" &
+	"$programs/$server" "$1" >"$work/said" &
 	provider=$!
-	read -r line <"$work/said" || fail "echo_provider said nothing"
+	read -r line <"$work/said" || fail "$server said nothing"
 	address=${line#demo.EchoService listens at }
-	[ "$address" != "$line" ] || fail "echo_provider said: $line"
+	[ "$address" != "$line" ] || fail "$server said: $line"
 }
 
 # end [signal]: the provider ends well.
 end() {
 	kill "-${1:-TERM}" "$provider"
-	wait "$provider" || fail "echo_provider ended with $?"
+	wait "$provider" || fail "$server ended with $?"
 	provider=
 }
 
@@ -69,6 +71,19 @@ two: "two"
 three: "three"' blocking_consumer "dubbo://$address/demo.EchoService"
 	end
 	;;
+many)
+	server=many_engines
+	start "dubbo://127.0.0.1:0?shared=true"
+	for text in one two three four; do
+		expect "\"$text\"" echo_consumer "dubbo://$address/demo.EchoService" "$text"
+	done
+	end
+	start "unix:$work/sock?shared=true"
+	for text in one two three four; do
+		expect "\"$text\"" echo_consumer "$address?interface=demo.EchoService" "$text"
+	done
+	end INT
+	;;
 cc) expect hello echo_cc ;;
-*) fail "usage: sh echo.sh <directory> echo|blocking|cc" ;;
+*) fail "usage: sh echo.sh <directory> echo|blocking|many|cc" ;;
 esac

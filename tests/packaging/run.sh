@@ -106,7 +106,7 @@ pages_and_words() {
 	for page in $pages; do
 		[ -s "$1/share/man/$page" ] || fail "$1: no share/man/$page"
 	done
-	for example in echo_provider.c echo_consumer.c blocking_consumer.c echo.cc; do
+	for example in echo_provider.c echo_consumer.c blocking_consumer.c many_engines.c echo.cc; do
 		[ -s "$1/share/doc/spoke/examples/$example" ] || fail "$1: no example $example"
 	done
 	[ -n "$command" ] || return 0

@@ -188,6 +188,18 @@ static int net_listen(void *ctx, const struct spoke_address *at, int backlog, in
 	return error;
 }
 
+static int net_listen_shared(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd)
+{
+	struct faulty *faulty = ctx;
+	int error = faulty_judge(faulty, FAULTY_LISTEN);
+
+	if (!error) {
+		error = faulty->inner->net->listen_shared(faulty->inner->ctx, at, backlog, ret_fd);
+		faulty->fds += !error;
+	}
+	return error;
+}
+
 static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_peer)
 {
 	struct faulty *faulty = ctx;
@@ -228,7 +240,7 @@ static void net_close(void *ctx, int fd)
 {
 	struct faulty *faulty = ctx;
 
-	SPOKE_ASSERT(faulty->fds > 0);
+	SPOKE_ASSERT(faulty->fds > 0 || faulty->trades);
 	faulty->fds--;
 	faulty->inner->net->close(faulty->inner->ctx, fd);
 }
@@ -320,6 +332,7 @@ static const struct spoke_net faulty_net = {
 	.resolve = net_resolve,
 	.guard = net_guard,
 	.unsent = net_unsent,
+	.listen_shared = net_listen_shared,
 };
 
 /* --- threads */

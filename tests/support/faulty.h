@@ -60,6 +60,9 @@ struct faulty {
 	size_t bytes_peak;
 	size_t largest; /* demand since the last reset of this field */
 	size_t fds;     /* descriptors open now */
+	/* Another one may close what is opened here, so only the sum of `fds` of all tells how many
+	 * are open; one alone may be below 0. */
+	bool trades;
 };
 
 /* Wraps `inner`, borrowed while `faulty` is used; without rules it behaves as the inner one. */

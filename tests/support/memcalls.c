@@ -54,8 +54,16 @@ static struct memnet *enter(void *ctx)
 static struct memwire_socket *own_socket(void *ctx, int fd)
 {
 	struct memwire_socket *socket = memwire_socket_of(enter(ctx), fd);
+	struct memnet_user *user = ctx;
 
-	SPOKE_ASSERT(socket->user == ctx);
+	/* What the loops of one process hand to each other. */
+	if (socket->user != user && user->house != NULL && socket->user->house == user->house) {
+		socket->user->fds--;
+		socket->user = user;
+		user->fds++;
+		user->changes++;
+	}
+	SPOKE_ASSERT(socket->user == user);
 	return socket;
 }
 
@@ -205,24 +213,39 @@ static int net_finish(void *ctx, int fd)
 	return traced(socket->user->net, 'f', fd, error);
 }
 
-static int net_listen(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd)
+static int listen_at(struct memnet_user *user, const struct spoke_address *at, int backlog,
+		     bool shared, int *ret_fd)
 {
-	struct memnet_user *user = ctx;
-	struct memnet *net = enter(ctx);
+	struct memnet *net = enter(user);
 	char name[MEMNAME_SIZE];
 	struct memwire_socket *socket;
+	const struct memwire_socket *other;
 
 	memname_of(at, name);
+	if (shared && !memname_has_port(name))
+		return traced(net, 'l', -1, -EOPNOTSUPP);
 	choose_port(net, name);
-	if (memwire_listener(net, name))
+	other = memwire_listener(net, name);
+	if (other && !(shared && other->shared && strcmp(other->local, name) == 0))
 		return traced(net, 'l', -1, -EADDRINUSE);
 	if (is_full(user))
 		return traced(net, 'l', -1, -EMFILE);
 	socket = memwire_open(net, MEMWIRE_LISTENER);
 	socket->backlog = backlog > 0 ? (unsigned)backlog : 1;
+	socket->shared = shared;
 	memcpy(socket->local, name, sizeof(name));
 	*ret_fd = give_fd(user, socket);
 	return traced(net, 'l', *ret_fd, 0);
+}
+
+static int net_listen(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd)
+{
+	return listen_at(ctx, at, backlog, false, ret_fd);
+}
+
+static int net_listen_shared(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd)
+{
+	return listen_at(ctx, at, backlog, true, ret_fd);
 }
 
 static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_peer)
@@ -405,4 +428,5 @@ const struct spoke_net memnet_table = {
 	.resolve = net_resolve,
 	.guard = net_guard,
 	.unsent = net_unsent,
+	.listen_shared = net_listen_shared,
 };

@@ -55,6 +55,11 @@ void memname_of(const struct spoke_address *address, char *ret_name)
 	ret_name[address->len] = '\0';
 }
 
+bool memname_has_port(const char *name)
+{
+	return port_of(name) != NULL;
+}
+
 bool memname_wants_port(const char *name)
 {
 	const char *port = port_of(name);

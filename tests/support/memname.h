@@ -20,6 +20,9 @@ void memname_to_address(const char *name, struct spoke_address *ret_address);
 /* `ret_name` has MEMNAME_SIZE bytes. */
 void memname_of(const struct spoke_address *address, char *ret_name);
 
+/* Is it an IP address, with a port that may be 0? */
+bool memname_has_port(const char *name);
+
 /* Is it an IP address without a port? */
 bool memname_wants_port(const char *name);
 void memname_set_port(char *name, uint16_t port);

@@ -27,6 +27,9 @@ struct memnet_user {
 	unsigned fds_max;       /* descriptors it may have; 0: any number; beyond it -EMFILE */
 	unsigned fds;           /* it has; a leak shows here */
 	uint64_t changes;       /* what its descriptors are ready for may differ when this does */
+	/* The same of those who stand for loops of one process: what one has becomes another's as
+	 * soon as that one uses it. NULL: a process of its own. */
+	const void *house;
 };
 
 extern const struct spoke_net memnet_table;

@@ -150,15 +150,6 @@ void memwire_close(struct memnet *net, struct memwire_socket *socket)
 	put_aside_if_unused(net, socket);
 }
 
-struct memwire_socket *memwire_listener(struct memnet *net, const char *name)
-{
-	for (struct memwire_socket *one = net->all.next; one != &net->all; one = one->next) {
-		if (one->kind == MEMWIRE_LISTENER && !one->gone && memname_covers(one->local, name))
-			return one;
-	}
-	return NULL;
-}
-
 enum memnet_route memwire_route_of(struct memnet *net, const char *name)
 {
 	SPOKE_ASSERT(name != NULL);
@@ -248,7 +239,7 @@ static void try_again(struct memnet *net, struct memwire_socket *client)
 static void handle_syn(struct memnet *net, struct memwire_socket *client, bool now)
 {
 	enum memnet_route route = memwire_route_of(net, client->remote);
-	struct memwire_socket *listener = memwire_listener(net, client->remote);
+	struct memwire_socket *listener = memwire_listener_next(net, client->remote);
 	bool lost;
 
 	if (client->gone || client->kind != MEMWIRE_CONNECTING)

@@ -60,7 +60,8 @@ struct memwire_socket {
 	unsigned accept_errors;
 	void *note; /* the observer's */
 	struct memnet_guard guard;
-	bool rung; /* a spare one that can be read */
+	bool rung;   /* a spare one that can be read */
+	bool shared; /* others may listen at the same place */
 	char local[MEMNAME_SIZE];
 	char remote[MEMNAME_SIZE];
 };
@@ -138,6 +139,9 @@ void memwire_close(struct memnet *net, struct memwire_socket *socket);
 
 /* Who listens at an address, or NULL. */
 struct memwire_socket *memwire_listener(struct memnet *net, const char *name);
+
+/* Who of those that share an address takes the next connection: the dice say. NULL: nobody. */
+struct memwire_socket *memwire_listener_next(struct memnet *net, const char *name);
 enum memnet_route memwire_route_of(struct memnet *net, const char *name);
 
 /* Starts a connection; `now`: all of it happens at once. */

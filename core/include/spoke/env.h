@@ -91,6 +91,10 @@ struct spoke_net {
 	/* Bytes that were written and that the peer's system has not taken yet, or a negative
 	 * errno: nobody knows. */
 	ssize_t (*unsent)(void *ctx, int fd);
+	/* As listen(), but others of the same user, of this process or another, may listen at the
+	 * same port if they ask for it in the same way: each new connection goes to one of them. Of
+	 * addresses with a port; -EOPNOTSUPP: this one has none. NULL: there is no such thing. */
+	int (*listen_shared)(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd);
 };
 
 /* Work for another thread. */
@@ -178,6 +182,9 @@ struct spoke_threads {
 	void (*unpark)(void *parker);
 	/* When nobody waits at it and nobody will unpark it. Any thread. */
 	void (*close)(void *parker);
+	/* Unparks several, for less than one after the other would cost. NULL: there is no such
+	 * thing. */
+	void (*unpark_all)(void *const *parkers, size_t count);
 };
 
 /* Small files, for caches and registries. */

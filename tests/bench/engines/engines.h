@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What several engines in one process cost, and what calls that block do: a provider's process and
+ * a consumer's, started anew for each measurement, which count on a board that they share with the
+ * benchmark.
+ */
+#ifndef BENCH_ENGINES_H
+#define BENCH_ENGINES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ENGINES_MAX 8u
+#define SEATS_MAX 16u /* threads that call */
+#define PAYLOAD 32u   /* bytes */
+
+/* One thing to be measured. */
+struct plan {
+	const char *name;
+	bool is_unix;
+	bool blocks;          /* `outstanding` threads call, each waits for its answer */
+	unsigned engines;     /* of the provider's process and of the consumer's */
+	unsigned connections; /* of each of the consumer's engines */
+	unsigned outstanding; /* calls on each connection */
+	char path[64];        /* of the unix socket */
+};
+
+/* Where one thread counts; the others only read it. */
+struct seat {
+	_Alignas(64) _Atomic(uint64_t) calls;
+	_Atomic(uint64_t) failed;
+};
+
+struct board {
+	struct seat seats[SEATS_MAX];
+};
+
+/* What a helper is given. */
+struct part {
+	const struct plan *plan;
+	struct board *board;
+};
+
+/* The provider's process: says where it listens (128 bytes), and serves until it is ended. */
+void play_provider(void *arg, int in, int out);
+
+/* The consumer's process: hears where, says a byte when it has begun, and calls until it is ended.
+ */
+void play_consumer(void *arg, int in, int out);
+
+#define PLACE_SIZE 128u
+
+static inline void seat_count(struct seat *seat, bool good)
+{
+	_Atomic(uint64_t) *count = good ? &seat->calls : &seat->failed;
+
+	atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
+
+#endif

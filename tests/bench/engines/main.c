@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The benchmark of several engines, and of calls that block: pairs of plans, of which both are
+ * measured in each repetition, the one right after the other, another one first each time. What
+ * counts is the median of the ratios of the pairs.
+ */
+#include "engines.h"
+
+#include "tests/bench/memory/memory.h"
+#include "tests/bench/rpc/foreign.h"
+#include "tests/bench/rpc/host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REPS_MAX 15u
+#define RETRIES 2u
+#define FOREIGN_MAX 0.05
+#define WARM_MS 200u
+
+/* The kernel's number of the CPU clock of all threads of a process. */
+#define CPU_CLOCK(pid) ((clockid_t)(~(unsigned)(pid) << 3 | 2))
+
+/* Two plans, and what is asked of the second one, as a share of the first. 0: nothing. */
+struct pair {
+	struct plan plans[2];
+	double calls_min;
+	double cpu_max;
+};
+
+static const struct pair pairs[] = {
+	{ { { .name = "tcp-1-engine", .engines = 1, .connections = 8, .outstanding = 8 },
+	    { .name = "tcp-2-engines", .engines = 2, .connections = 8, .outstanding = 8 } },
+	  0,
+	  1.10 },
+	{ { { .name = "unix-1-engine",
+	      .is_unix = true,
+	      .engines = 1,
+	      .connections = 8,
+	      .outstanding = 8 },
+	    { .name = "unix-2-engines",
+	      .is_unix = true,
+	      .engines = 2,
+	      .connections = 8,
+	      .outstanding = 8 } },
+	  0,
+	  1.10 },
+	{ { { .name = "engine-8", .engines = 1, .connections = 1, .outstanding = 8 },
+	    { .name = "8-threads-block",
+	      .blocks = true,
+	      .engines = 1,
+	      .connections = 1,
+	      .outstanding = 8 } },
+	  0.50,
+	  0 },
+};
+
+#define PAIRS (sizeof(pairs) / sizeof(pairs[0]))
+
+struct sample {
+	double calls_per_s;
+	double cpu_us;  /* of a call, both sides */
+	double foreign; /* share of all CPUs that others used */
+};
+
+struct bench {
+	unsigned reps;
+	uint64_t span_ns;
+	const char *only; /* a word of the names; NULL: all */
+	struct board *board;
+	char folder[40];
+	bool failed;
+};
+
+/* What foreign.c stands on. */
+void host_die(const char *format, ...)
+{
+	die("%s", format);
+}
+
+uint64_t host_now_ns(void)
+{
+	return now_ns();
+}
+
+static uint64_t cpu_of(pid_t pid)
+{
+	struct timespec time;
+
+	if (clock_gettime(CPU_CLOCK(pid), &time))
+		die("a process has ended that should not");
+	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
+}
+
+static void sleep_for(uint64_t ns)
+{
+	const struct timespec pause = { (time_t)(ns / SECOND), (long)(ns % SECOND) };
+
+	(void)nanosleep(&pause, NULL);
+}
+
+static uint64_t calls_on(const struct board *board, uint64_t *ret_failed)
+{
+	uint64_t calls = 0;
+
+	*ret_failed = 0;
+	for (unsigned i = 0; i < SEATS_MAX; i++) {
+		calls += atomic_load_explicit(&board->seats[i].calls, memory_order_relaxed);
+		*ret_failed += atomic_load_explicit(&board->seats[i].failed, memory_order_relaxed);
+	}
+	return calls;
+}
+
+/* Both processes are there and at work. Returns how many calls failed. */
+static uint64_t take_sample(const struct bench *bench, const struct helper helpers[2],
+			    struct sample *ret)
+{
+	uint64_t failed;
+	uint64_t begun_ns;
+	uint64_t cpu;
+	uint64_t calls;
+
+	sleep_for(WARM_MS * MS);
+	begun_ns = now_ns();
+	cpu = cpu_of(helpers[0].pid) + cpu_of(helpers[1].pid);
+	calls = calls_on(bench->board, &failed);
+	sleep_for(bench->span_ns);
+	calls = calls_on(bench->board, &failed) - calls;
+	cpu = cpu_of(helpers[0].pid) + cpu_of(helpers[1].pid) - cpu;
+	begun_ns = now_ns() - begun_ns;
+	if (calls == 0)
+		die("no call was answered");
+	ret->calls_per_s = (double)calls * 1e9 / (double)begun_ns;
+	ret->cpu_us = (double)cpu / 1e3 / (double)calls;
+	return failed;
+}
+
+static struct sample measure_once(struct bench *bench, const struct plan *plan)
+{
+	struct plan mine = *plan;
+	struct part part = { &mine, bench->board };
+	struct sample sample = { 0 };
+	struct foreign foreign;
+	struct helper helpers[2];
+	char place[PLACE_SIZE];
+	uint64_t failed;
+	char ready;
+
+	(void)snprintf(mine.path, sizeof(mine.path), "%s/socket", bench->folder);
+	memset(bench->board, 0, sizeof(*bench->board));
+	foreign = foreign_begin();
+	helper_start(&helpers[0], play_provider, &part);
+	helper_start(&helpers[1], play_consumer, &part);
+	helper_hear(&helpers[0], NULL, place, sizeof(place));
+	helper_tell(&helpers[1], place, sizeof(place));
+	helper_hear(&helpers[1], NULL, &ready, 1);
+	failed = take_sample(bench, helpers, &sample);
+	helper_end(&helpers[1]);
+	helper_end(&helpers[0]);
+	sample.foreign = foreign_end(&foreign);
+	(void)unlink(mine.path);
+	if (failed > 0) {
+		(void)fprintf(stderr, "%s: %llu calls failed\n", plan->name,
+			      (unsigned long long)failed);
+		bench->failed = true;
+	}
+	return sample;
+}
+
+/* Measures until nobody disturbed it, or often enough. */
+static struct sample measure(struct bench *bench, const struct plan *plan)
+{
+	struct sample sample = measure_once(bench, plan);
+
+	for (unsigned i = 0; i < RETRIES && sample.foreign > FOREIGN_MAX; i++) {
+		(void)fprintf(stderr, "  %s: others used %.1f %% of the CPUs, again\n", plan->name,
+			      sample.foreign * 100);
+		sample = measure_once(bench, plan);
+	}
+	return sample;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double left = *(const double *)a;
+	double right = *(const double *)b;
+
+	return (left > right) - (left < right);
+}
+
+static double median(const double *values, unsigned count)
+{
+	double sorted[REPS_MAX];
+
+	memcpy(sorted, values, count * sizeof(*values));
+	qsort(sorted, count, sizeof(*sorted), compare);
+	return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+}
+
+enum column {
+	CALLS,
+	CPU,
+	CALLS_RATIO,
+	CPU_RATIO,
+	COLUMNS,
+};
+
+static void print_target(const struct pair *pair, const char *what, double ratio, bool good)
+{
+	(void)fprintf(stderr, "%-18s %s of %-16s %6.3fx  %s\n", pair->plans[1].name, what,
+		      pair->plans[0].name, ratio, good ? "ok" : "SHORT");
+}
+
+static void run_pair(struct bench *bench, const struct pair *pair)
+{
+	double columns[2][COLUMNS][REPS_MAX];
+	unsigned disturbed[2] = { 0, 0 };
+	double calls;
+	double cpu;
+
+	for (unsigned rep = 0; rep < bench->reps; rep++) {
+		struct sample samples[2];
+
+		for (unsigned i = 0; i < 2; i++) {
+			unsigned at = (rep + i) % 2;
+
+			samples[at] = measure(bench, &pair->plans[at]);
+			disturbed[at] += samples[at].foreign > FOREIGN_MAX;
+		}
+		for (unsigned i = 0; i < 2; i++) {
+			columns[i][CALLS][rep] = samples[i].calls_per_s;
+			columns[i][CPU][rep] = samples[i].cpu_us;
+			columns[i][CALLS_RATIO][rep] = samples[i].calls_per_s /
+						       samples[0].calls_per_s;
+			columns[i][CPU_RATIO][rep] = samples[i].cpu_us / samples[0].cpu_us;
+		}
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		calls = median(columns[i][CALLS_RATIO], bench->reps);
+		cpu = median(columns[i][CPU_RATIO], bench->reps);
+		printf("%s\t%.0f\t%.3f\t%.3f\t%.3f\n", pair->plans[i].name,
+		       median(columns[i][CALLS], bench->reps), median(columns[i][CPU], bench->reps),
+		       calls, cpu);
+		if (disturbed[i])
+			printf("# %s: others used more than %.0f %% of the CPUs in %u of %u "
+			       "repetitions\n",
+			       pair->plans[i].name, FOREIGN_MAX * 100, disturbed[i], bench->reps);
+	}
+	(void)fflush(stdout);
+	if (pair->calls_min > 0)
+		print_target(pair, "calls/s", calls, calls >= pair->calls_min);
+	if (pair->cpu_max > 0)
+		print_target(pair, "CPU/call", cpu, cpu <= pair->cpu_max);
+}
+
+static _Noreturn void usage(void)
+{
+	(void)fputs(
+		"usage: bench_engines [--quick] [--reps <1-15>] [--span <ms>] [--only <word>]\n",
+		stderr);
+	exit(2);
+}
+
+static unsigned read_number(const char *text, unsigned long max)
+{
+	char *end = NULL;
+	unsigned long number = strtoul(text ? text : "", &end, 10);
+
+	if (text == NULL || end == text || *end || number == 0 || number > max)
+		usage();
+	return (unsigned)number;
+}
+
+static void read_options(struct bench *bench, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+
+		if (strcmp(argv[i], "--quick") == 0) {
+			bench->reps = 2;
+			bench->span_ns = 700 * MS;
+			continue;
+		}
+		if (strcmp(argv[i], "--reps") == 0)
+			bench->reps = read_number(value, REPS_MAX);
+		else if (strcmp(argv[i], "--span") == 0)
+			bench->span_ns = read_number(value, 60000) * MS;
+		else if (strcmp(argv[i], "--only") == 0 && value)
+			bench->only = value;
+		else
+			usage();
+		i++;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct bench bench = { .reps = 5, .span_ns = SECOND, .folder = "/tmp/spoke-bench-XXXXXX" };
+
+	read_options(&bench, argc, argv);
+	bench.board = mmap(NULL, sizeof(*bench.board), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (bench.board == MAP_FAILED || mkdtemp(bench.folder) == NULL)
+		die("no memory to share, or no folder for a socket");
+	printf("case\tcalls_per_s\tcpu_us_per_call\tcalls_ratio\tcpu_ratio\n");
+	for (unsigned i = 0; i < PAIRS; i++)
+		if (bench.only == NULL || strstr(pairs[i].plans[0].name, bench.only) ||
+		    strstr(pairs[i].plans[1].name, bench.only))
+			run_pair(&bench, &pairs[i]);
+	(void)rmdir(bench.folder);
+	return bench.failed;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The provider's process: as many engines as the plan has, which listen as one. */
+#include "engines.h"
+
+#include "tests/bench/memory/memory.h"
+
+#include <spoke/engine.h>
+#include <spoke/provider.h>
+
+#include <stdio.h>
+#include <string.h>
+
+static void echo(struct spoke_request *request, void *arg)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value value;
+
+	(void)arg;
+	if (spoke_cursor_next(&args, &value))
+		spoke_reply(request, value);
+	else
+		spoke_reply_error(request, 1, "echo wants an argument");
+}
+
+static struct spoke_provider *make(struct spoke_engine **engine)
+{
+	static const struct spoke_service_options service = { .name = SERVICE };
+	static const struct spoke_handler handler = { .method = "echo", .handle = echo };
+	struct spoke_provider *provider;
+
+	must("engine", spoke_engine_new(NULL, engine));
+	must("provider", spoke_provider_new(*engine, NULL, &provider));
+	must("service", spoke_provider_add(provider, &service, &handler, 1));
+	return provider;
+}
+
+void play_provider(void *arg, int in, int out)
+{
+	const struct plan *plan = ((const struct part *)arg)->plan;
+	struct spoke_provider *providers[ENGINES_MAX];
+	struct spoke_engine *engines[ENGINES_MAX];
+	char place[PLACE_SIZE] = "";
+	char never;
+
+	(void)snprintf(place, sizeof(place),
+		       plan->is_unix ? "unix:%s?shared=true" : "dubbo://127.0.0.1:0?shared=true",
+		       plan->path);
+	for (unsigned i = 0; i < plan->engines; i++) {
+		providers[i] = make(&engines[i]);
+		if (i == 0)
+			must("listen", spoke_provider_listen(providers[0], place));
+		else
+			must("join", spoke_provider_join(providers[i], providers[0]));
+	}
+	memset(place, 0, sizeof(place));
+	if (spoke_provider_address(providers[0], 0, place, sizeof(place)) == 0)
+		die("the provider listens nowhere");
+	for (unsigned i = 0; i < plan->engines; i++)
+		must("start", spoke_engine_start(engines[i]));
+	write_all(out, place, sizeof(place));
+	read_all(in, &never, 1);
+}
