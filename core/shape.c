@@ -70,6 +70,10 @@ size_t spokei_shape_hop_any(const unsigned char *at, const unsigned char *end)
 	size_t room = (size_t)(end - at);
 	uint64_t len;
 
+	if (*at == 0xc4 && room > 1) { /* bytes: after texts, what most payloads are */
+		len = 2 + (uint64_t)at[1];
+		return len <= room ? (size_t)len : 0;
+	}
 	if (shape->each > 0 || shape->width >= room)
 		return 0;
 	len = spokei_shape_number(shape, at) + shape->width + 1u;

@@ -254,8 +254,10 @@ static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count
 	(void)ctx;
 	SPOKE_ASSERT(count > 0);
 	message.msg_iovlen = (size_t)(count < IOV_MAX ? count : IOV_MAX);
+	/* One part needs no message, which the system would look through first. */
 	do
-		written = sendmsg(fd, &message, MSG_NOSIGNAL);
+		written = count == 1 ? send(fd, parts->iov_base, parts->iov_len, MSG_NOSIGNAL)
+				     : sendmsg(fd, &message, MSG_NOSIGNAL);
 	while (written < 0 && errno == EINTR);
 	return written < 0 ? -errno : written;
 }

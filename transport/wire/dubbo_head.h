@@ -47,6 +47,17 @@ struct spokei_dubbo_head {
 SPOKE_MUST_USE int spokei_dubbo_head_read(const struct spokei_wire_limits *limits,
 					  struct spoke_span bytes, struct spokei_dubbo_head *ret);
 
+/* What a header says that was judged before. */
+static inline struct spokei_dubbo_head spokei_dubbo_head_take(const unsigned char *at)
+{
+	return (struct spokei_dubbo_head){
+		.flags = at[2],
+		.status = at[3],
+		.id = spokei_get_64(at + 4),
+		.body_len = (size_t)spokei_get_32(at + 12),
+	};
+}
+
 static inline void spokei_dubbo_head_write(struct spokei_dubbo_head head, unsigned char *at)
 {
 	at[0] = SPOKEI_DUBBO_MAGIC;
