@@ -99,6 +99,8 @@ struct spokei_conn {
 	uint8_t probe_codec; /* of the heartbeats it sends */
 	uint8_t writables;   /* how often the peer took its READONLY back, in the present minute */
 	uint32_t serving_count; /* of `servings` */
+	/* No request in `serving` has a larger id, as long as there is any. */
+	uint64_t serving_top;
 	uint32_t unsent;        /* bytes that the system had not got rid of, an interval ago ... */
 	uint64_t sent;          /* ... and those that it had, ever */
 	uint64_t asked_mark;    /* calls with a lower mark were written before the last read */

@@ -129,6 +129,8 @@ int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 		error = spokei_map_add(&conn->serving, &serving->id, sizeof(serving->id), serving);
 		if (error)
 			return error;
+		if (conn->serving.count == 1 || serving->id > conn->serving_top)
+			conn->serving_top = serving->id;
 	}
 	serving->conn = conn;
 	spokei_list_append(&conn->servings, &serving->node);

@@ -88,7 +88,7 @@ static void deliver_request(struct spokei_conn *conn, const struct spokei_messag
 	}
 	spokei_count(engine, SPOKE_STAT_REQUESTS);
 	/* One that wants no answer cannot get the wrong one; a notification has no id at all. */
-	if (message->two_way && conn->serving.count > 0 &&
+	if (message->two_way && conn->serving.count > 0 && message->id <= conn->serving_top &&
 	    spokei_map_get(&conn->serving, &message->id, sizeof(message->id))) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_ID_TWICE, SPOKE_EPROTOCOL);
 		return;
