@@ -10,7 +10,14 @@
 #define SERVING_PER_CONN_MAX 1024u
 #define NAME_MAX_BYTES 65536u
 #define EVENT_MAX 64u
-#define SPARE_MAX 262144u /* bytes; larger ones are given back */
+#define SPARE_MAX 262144u   /* bytes; larger ones are given back */
+#define SPARES_MAX 8388608u /* bytes of them all */
+
+/* Memory that waits for the next outlet; the note lies in it. */
+struct spokei_spare {
+	struct spokei_spare *next;
+	size_t capacity;
+};
 
 void spokei_link_limits_init(struct spokei_link_limits *limits)
 {
@@ -48,31 +55,43 @@ void spokei_link_left(struct spokei_link *link)
 		spokei_engine_dead(link->engine, link->end);
 }
 
+static struct spokei_spare *take_spare(struct spokei_link *link)
+{
+	struct spokei_spare *spare = link->spares;
+
+	link->spares = spare->next;
+	link->spare_bytes -= spare->capacity;
+	return spare;
+}
+
 void spokei_link_lend(struct spokei_link *link, struct spokei_buffer *buffer)
 {
 	struct spokei_spare *spare;
 
-	if (link->spare_count == 0)
+	if (link->spares == NULL)
 		return;
-	spare = &link->spares[--link->spare_count];
-	buffer->bytes = spare->bytes;
+	spare = take_spare(link);
 	buffer->capacity = spare->capacity;
+	buffer->bytes = (unsigned char *)spare;
 	buffer->start = 0;
 	buffer->end = 0;
 }
 
 void spokei_link_return(struct spokei_link *link, struct spokei_buffer *buffer)
 {
-	if (buffer->bytes == NULL)
+	struct spokei_spare *spare = (struct spokei_spare *)(void *)buffer->bytes;
+	size_t capacity = buffer->capacity;
+
+	if (spare == NULL)
 		return;
-	if (link->spare_count == SPOKEI_SPARES || buffer->capacity > SPARE_MAX) {
+	if (capacity > SPARE_MAX || capacity < sizeof(*spare) ||
+	    link->spare_bytes > SPARES_MAX - capacity) {
 		spokei_buffer_fini(buffer);
 		return;
 	}
-	link->spares[link->spare_count++] = (struct spokei_spare){
-		.bytes = buffer->bytes,
-		.capacity = buffer->capacity,
-	};
+	*spare = (struct spokei_spare){ .next = link->spares, .capacity = capacity };
+	link->spares = spare;
+	link->spare_bytes += capacity;
 	buffer->bytes = NULL;
 	buffer->capacity = 0;
 	buffer->start = 0;
@@ -93,9 +112,9 @@ const char *spoke_link_change_name(enum spoke_link_change change)
 
 void spokei_link_drop_spares(struct spokei_link *link)
 {
-	while (link->spare_count > 0) {
-		struct spokei_spare *spare = &link->spares[--link->spare_count];
+	while (link->spares) {
+		struct spokei_spare *spare = take_spare(link);
 
-		spokei_free(link->engine->env, spare->bytes, 1, spare->capacity);
+		spokei_free(link->engine->env, spare, 1, spare->capacity);
 	}
 }

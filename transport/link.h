@@ -20,7 +20,6 @@
 /* For a peer to agree that nothing more is asked. */
 #define SPOKEI_GOODBYE_NS UINT64_C(3000000000)
 #define SPOKEI_UNKNOWN_REPLIES 1000u /* a minute; beyond: close */
-#define SPOKEI_SPARES 32u
 
 /* Settled once, when the owner is made. */
 struct spokei_link_limits {
@@ -42,6 +41,8 @@ struct spokei_link_limits {
 	uint64_t heartbeat_ns;  /* silence after which a peer is asked; SPOKEI_IDLE_OFF: never */
 	uint64_t idle_close_ns; /* silence that ends a connection whose wire has no heartbeats; 0 */
 };
+
+struct spokei_spare;
 
 struct spokei_link {
 	struct spoke_engine *engine;
@@ -66,12 +67,9 @@ struct spokei_link {
 	uint32_t alive;          /* connections whose memory is not freed yet */
 	unsigned pending_class;  /* of timers */
 	unsigned conn_class;
-	/* Memory of outlets that were emptied, for the next one that fills. */
-	unsigned spare_count;
-	struct spokei_spare {
-		unsigned char *bytes;
-		size_t capacity;
-	} spares[SPOKEI_SPARES];
+	/* Memory of outlets that were emptied, for the next one that fills; the newest first. */
+	struct spokei_spare *spares;
+	size_t spare_bytes;
 };
 
 /* All defaults. */

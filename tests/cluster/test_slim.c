@@ -34,15 +34,6 @@ static int echo_of(struct stage *stage, size_t len)
 		->error;
 }
 
-static size_t spare_bytes(const struct spokei_link *link)
-{
-	size_t bytes = 0;
-
-	for (unsigned i = 0; i < link->spare_count; i++)
-		bytes += link->spares[i].capacity;
-	return bytes;
-}
-
 static void what_is_kept_for_the_next_call_is_given_back_in_silence(void **state)
 {
 	struct stage *stage = begin(state);
@@ -50,11 +41,11 @@ static void what_is_kept_for_the_next_call_is_given_back_in_silence(void **state
 	if (stage == NULL)
 		return;
 	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
-	assert_true(spare_bytes(&stage->consumer->link) >= LARGE);
-	assert_true(spare_bytes(&stage->provider->link) >= LARGE);
+	assert_true(stage->consumer->link.spare_bytes >= LARGE);
+	assert_true(stage->provider->link.spare_bytes >= LARGE);
 	pass(stage, 2 * INTERVAL);
-	assert_int_equal(spare_bytes(&stage->consumer->link), 0);
-	assert_int_equal(spare_bytes(&stage->provider->link), 0);
+	assert_int_equal(stage->consumer->link.spare_bytes, 0);
+	assert_int_equal(stage->provider->link.spare_bytes, 0);
 	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
 }
 
@@ -69,7 +60,7 @@ static void what_is_kept_stays_while_somebody_waits(void **state)
 	call = stage_call(stage, stage_method(stage, "later"), stage_text(stage, "x"));
 	pass(stage, 3 * INTERVAL);
 	assert_true(stage_client_stat(stage, SPOKE_STAT_PROBE_ANSWERS_READ) > 2);
-	assert_true(spare_bytes(&stage->provider->link) >= LARGE);
+	assert_true(stage->provider->link.spare_bytes >= LARGE);
 	assert_true(spoke_call_cancel(stage->consumer, call->name));
 	assert_int_equal(stage_end_of(stage, call)->error, SPOKE_ECANCELED);
 }

@@ -386,7 +386,7 @@ static void row_58_requests_of_connections_that_reset_count_until_they_end(struc
 	assert_counter_up_by(stage, SPOKE_STAT_REQUESTS_REFUSED,
 			     (uint64_t)batches * BATCH - RUNNING_MAX);
 	assert_int_equal(stage->faulty.fds, fds);
-	assert_true(stage->faulty.blocks <= blocks + SPOKEI_SPARES);
+	assert_true(stage->faulty.blocks <= blocks + BATCH);
 	while (stage->later_count > 0)
 		stage_answer_later(stage);
 	assert_counter_up_by(stage, SPOKE_STAT_REQUESTS_ABANDONED, RUNNING_MAX);

@@ -203,7 +203,7 @@ static void row_45_connections_that_reset_at_once_cost_nobody_anything(struct st
 	assert_int_equal(stage->provider->crowd.count, 1);
 	assert_int_equal(stage->faulty.fds, fds);
 	/* What is kept for the next connections has a bound. */
-	assert_true(stage->faulty.blocks <= blocks + SPOKEI_SPARES);
+	assert_true(stage->faulty.blocks <= blocks + BATCH);
 	assert_second_connection_works(stage);
 }
 
