@@ -5,7 +5,9 @@
 
 #include <errno.h>
 
-#define EARLY 8192u /* bytes put while messages are taken in: they are not to wait for the rest */
+/* Bytes put while messages are taken in that are not to wait for the rest. As the peer is busy
+ * then, the next write of this turn may wait for twice as many. */
+#define EARLY 2048u
 
 void spokei_conn_watch(struct spokei_conn *conn)
 {
@@ -179,6 +181,7 @@ static void hold(struct spokei_conn *conn, struct spoke_span bytes)
 static bool take_in(struct spokei_conn *conn, struct spoke_span bytes)
 {
 	struct spokei_message message;
+	size_t early = EARLY;
 	bool any = false;
 
 	for (;;) {
@@ -196,8 +199,10 @@ static bool take_in(struct spokei_conn *conn, struct spoke_span bytes)
 			return any;
 		}
 		any = true;
-		if (SPOKEI_UNLIKELY(spokei_outlet_len(&conn->out) >= EARLY))
+		if (SPOKEI_UNLIKELY(spokei_outlet_len(&conn->out) >= early)) {
 			write_early(conn);
+			early *= 2;
+		}
 		if (conn->state == SPOKEI_CONN_CLOSED)
 			return any;
 		if (conn->paused) {
