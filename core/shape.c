@@ -64,16 +64,39 @@ const struct spokei_shape spokei_shapes[256] = {
 	[0xf0] = ALIKE_16(SHAPE(INT, 0, 0, 0)),
 };
 
+#define LENS_4(len) (len), (len) + 1, (len) + 2, (len) + 3
+#define LENS_16(len) LENS_4(len), LENS_4((len) + 4), LENS_4((len) + 8), LENS_4((len) + 12)
+
+const uint8_t spokei_shape_lens[256] = {
+	[0x00] = ALIKE_4(ALIKE_16(1)), /* integers */
+	[0x40] = ALIKE_4(ALIKE_16(1)),
+	[0xa0] = LENS_16(1), /* texts */
+	[0xb0] = LENS_16(17),
+	[0xc0] = 1, /* nil, false, true */
+	[0xc2] = 1,
+	[0xc3] = 1,
+	[0xc4] = SPOKEI_SHAPE_TOLD, /* bytes */
+	[0xca] = 5,                 /* floating numbers */
+	[0xcb] = 9,
+	[0xcc] = 2, /* integers */
+	[0xcd] = 3,
+	[0xce] = 5,
+	[0xcf] = 9,
+	[0xd0] = 2,
+	[0xd1] = 3,
+	[0xd2] = 5,
+	[0xd3] = 9,
+	[0xd9] = SPOKEI_SHAPE_TOLD, /* texts */
+	[0xe0] = ALIKE_16(1),       /* integers */
+	[0xf0] = ALIKE_16(1),
+};
+
 size_t spokei_shape_hop_any(const unsigned char *at, const unsigned char *end)
 {
 	const struct spokei_shape *shape = &spokei_shapes[*at];
 	size_t room = (size_t)(end - at);
 	uint64_t len;
 
-	if (*at == 0xc4 && room > 1) { /* bytes: after texts, what most payloads are */
-		len = 2 + (uint64_t)at[1];
-		return len <= room ? (size_t)len : 0;
-	}
 	if (shape->each > 0 || shape->width >= room)
 		return 0;
 	len = spokei_shape_number(shape, at) + shape->width + 1u;

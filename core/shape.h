@@ -57,20 +57,21 @@ static inline uint64_t spokei_shape_number(const struct spokei_shape *shape,
  * one knows them all. */
 size_t spokei_shape_hop_any(const unsigned char *at, const unsigned char *end);
 
+/* By the first byte, the bytes of a scalar of a fixed length, itself among them; TOLD: the next
+ * byte tells how many follow that; 0: neither. */
+extern const uint8_t spokei_shape_lens[256];
+
+#define SPOKEI_SHAPE_TOLD UINT8_MAX
+
 /* The same; most are short texts or small numbers. */
 static inline size_t spokei_shape_hop(const unsigned char *at, const unsigned char *end)
 {
 	size_t room = (size_t)(end - at);
-	unsigned first = *at;
-	size_t len;
+	size_t len = spokei_shape_lens[*at];
 
-	if (first >= 0xa0 && first < 0xc0)
-		len = 1 + (size_t)(first & 0x1f);
-	else if (first < 0x80 || first >= 0xe0)
-		return 1;
-	else if (first == 0xd9 && room > 1)
+	if (len == SPOKEI_SHAPE_TOLD && room > 1)
 		len = 2 + (size_t)at[1];
-	else
+	else if (len == 0)
 		return spokei_shape_hop_any(at, end);
 	return len <= room ? len : 0;
 }

@@ -13,7 +13,6 @@ struct place {
 
 static int put(struct spokei_conn *conn, const struct place *place, struct spokei_message *message)
 {
-	size_t before = spokei_outlet_len(&conn->out);
 	int error;
 
 	message->kind = SPOKEI_REPLY;
@@ -21,14 +20,10 @@ static int put(struct spokei_conn *conn, const struct place *place, struct spoke
 	message->codec = place->codec;
 	/* Without attachments the shorter form does. */
 	message->bare = place->bare || message->attachments.len == 0;
-	if (spokei_buffer_data(&conn->out.out) == NULL)
-		spokei_link_lend(conn->link, &conn->out.out);
-	error = spokei_outlet_put(&conn->out, conn->wire, &conn->link->limits.wire, message);
-	if (error)
-		return error;
-	spokei_conn_wrote(conn, before);
-	spokei_conn_answered(conn);
-	return 0;
+	error = spokei_conn_put(conn, message);
+	if (error == 0)
+		spokei_conn_answered(conn);
+	return error;
 }
 
 /* Answers, or says why that cannot be done; a peer that takes nothing is given up. */

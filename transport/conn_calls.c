@@ -185,21 +185,15 @@ void spokei_conn_fail_calls(struct spokei_conn *conn, int error)
 static int put_request(struct spokei_conn *conn, struct spokei_pending *pending,
 		       struct spokei_message *message, uint64_t left_ns)
 {
-	const struct spokei_link *link = conn->link;
-	size_t before = spokei_outlet_len(&conn->out);
 	uint64_t mark = spokei_outlet_mark(&conn->out);
 	int error;
 
 	if (conn->wire->deadlines)
 		message->timeout_ms = (int64_t)(left_ns / NS_PER_MS + (left_ns % NS_PER_MS != 0));
-	if (spokei_buffer_data(&conn->out.out) == NULL)
-		spokei_link_lend(conn->link, &conn->out.out);
-	error = spokei_outlet_put(&conn->out, conn->wire, &link->limits.wire, message);
-	if (error)
-		return error;
-	pending->mark = mark;
-	spokei_conn_wrote(conn, before);
-	return 0;
+	error = spokei_conn_put(conn, message);
+	if (error == 0)
+		pending->mark = mark;
+	return error;
 }
 
 static int check_room(const struct spokei_conn *conn)

@@ -131,7 +131,7 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 	/* Who asks again and again and does not read gets fewer answers. */
 	if (spokei_outlet_put_control(&conn->out, conn->wire, &conn->link->limits.wire, &answer) ==
 	    0)
-		spokei_conn_wrote(conn, before);
+		spokei_conn_wrote(conn, spokei_outlet_len(&conn->out) - before);
 }
 
 static void deliver_readonly(struct spokei_conn *conn)

@@ -25,7 +25,7 @@ int spokei_conn_probe(struct spokei_conn *conn)
 	if (error)
 		return error;
 	spokei_count(link->engine, SPOKE_STAT_PROBES_WRITTEN);
-	spokei_conn_wrote(conn, before);
+	spokei_conn_wrote(conn, spokei_outlet_len(&conn->out) - before);
 	spokei_idle_asked(&conn->idle, link->engine->begin_ns);
 	return 0;
 }
@@ -34,17 +34,15 @@ void spokei_conn_announce(struct spokei_conn *conn)
 {
 	const struct spokei_link *link = conn->link;
 	struct spokei_message message = { .kind = SPOKEI_READONLY, .codec = conn->probe_codec };
-	size_t before = spokei_outlet_len(&conn->out);
 
 	if (conn->announced || conn->unwritable || conn->wire == NULL || !conn->wire->probes)
 		return;
 	/* Who cannot be told learns it from what is refused. */
-	if (spokei_outlet_put(&conn->out, conn->wire, &link->limits.wire, &message))
+	if (spokei_conn_put(conn, &message))
 		return;
 	conn->announced = true;
 	conn->announced_ns = link->engine->begin_ns;
 	spokei_count(link->engine, SPOKE_STAT_READONLY_WRITTEN);
-	spokei_conn_wrote(conn, before);
 	spokei_conn_arm(conn);
 }
 

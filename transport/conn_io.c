@@ -26,20 +26,34 @@ void spokei_conn_watch(struct spokei_conn *conn)
 
 /* --- writing */
 
-void spokei_conn_wrote(struct spokei_conn *conn, size_t before)
+void spokei_conn_wrote(struct spokei_conn *conn, size_t len)
 {
 	struct spokei_link *link = conn->link;
 
 	spokei_count(link->engine, SPOKE_STAT_MESSAGES_WRITTEN);
-	link->queued += spokei_outlet_len(&conn->out) - before;
+	link->queued += len;
 	spokei_engine_last(link->engine, &conn->settle);
+}
+
+int spokei_conn_put(struct spokei_conn *conn, const struct spokei_message *message)
+{
+	struct spokei_buffer *out = &conn->out.out;
+	size_t before = spokei_buffer_len(out);
+	int error;
+
+	if (spokei_buffer_data(out) == NULL)
+		spokei_link_lend(conn->link, out);
+	error = spokei_outlet_put(&conn->out, conn->wire, &conn->link->limits.wire, message);
+	if (error == 0)
+		spokei_conn_wrote(conn, spokei_buffer_len(out) - before);
+	return error;
 }
 
 void spokei_conn_answered(struct spokei_conn *conn)
 {
 	const struct spokei_link *link = conn->link;
 
-	if (conn->paused || spokei_outlet_len(&conn->out) < link->limits.out_high)
+	if (conn->paused || spokei_buffer_len(&conn->out.out) < link->limits.out_high)
 		return;
 	conn->paused = true;
 	spokei_count(link->engine, SPOKE_STAT_READS_PAUSED);
@@ -199,7 +213,7 @@ static bool take_in(struct spokei_conn *conn, struct spoke_span bytes)
 			return any;
 		}
 		any = true;
-		if (SPOKEI_UNLIKELY(spokei_outlet_len(&conn->out) >= early)) {
+		if (SPOKEI_UNLIKELY(spokei_buffer_len(&conn->out.out) >= early)) {
 			write_early(conn);
 			early *= 2;
 		}

@@ -52,8 +52,11 @@ void spokei_conn_settle(struct spokei_task *task);
 /* What was read before a pause is looked at after it, until the next one. */
 void spokei_conn_resume(struct spokei_task *task);
 
-/* Something was put: it is written when the turn ends. `before`: bytes that waited before it. */
-void spokei_conn_wrote(struct spokei_conn *conn, size_t before);
+/* So many bytes were put: they are written when the turn ends, or before. */
+void spokei_conn_wrote(struct spokei_conn *conn, size_t len);
+
+/* Puts a message behind those that wait. Returns as spokei_outlet_put(). */
+SPOKE_MUST_USE int spokei_conn_put(struct spokei_conn *conn, const struct spokei_message *message);
 
 /* What was put is an answer: a peer that does not take them may not ask for more. Calls do not
  * count, for two sides that both wait with reading until they are written wait for ever. */

@@ -19,6 +19,11 @@ struct spokei_spare {
 	size_t capacity;
 };
 
+_Static_assert(SPOKE_VALUE_ITEMS_MAX <= SPOKE_VALUE_BYTES_MAX &&
+		       SPOKE_VALUE_ITEMS_MAX <=
+			       SPOKE_VALUE_OBJECT_BYTES_MAX / SPOKE_VALUE_OBJECT_BYTES,
+	       "so many bytes are within the limits, whatever values they are");
+
 void spokei_link_limits_init(struct spokei_link_limits *limits)
 {
 	*limits = (struct spokei_link_limits){
@@ -32,6 +37,7 @@ void spokei_link_limits_init(struct spokei_link_limits *limits)
 				.object_bytes_max = SPOKE_VALUE_OBJECT_BYTES_MAX,
 				.bytes_max = SPOKE_VALUE_BYTES_MAX,
 			},
+			.free_len = SPOKE_VALUE_ITEMS_MAX,
 		},
 		.out_high = SPOKEI_OUT_HIGH,
 		.out_low = SPOKEI_OUT_LOW,

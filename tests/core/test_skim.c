@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "core/shape.h"
 #include "core/skim.h"
 
 #include <stdlib.h>
@@ -360,9 +361,28 @@ static void a_stream_of_a_value_that_never_ends_is_refused_at_its_maximum(void *
 	assert_int_equal(spokei_skim_feed(&skim, "\x01", 1), SPOKE_ETOOLARGE);
 }
 
+/* The short way to the end of a scalar says what the long one does, also where bytes are missing. */
+static void a_scalar_ends_at_the_same_place_whoever_is_asked(void **state)
+{
+	static const unsigned char lens[] = { 0, 1, 32, 254, 255 };
+	unsigned char bytes[260] = { 0 };
+
+	(void)state;
+	for (unsigned first = 0; first < 256; first++) {
+		for (size_t i = 0; i < COUNT_OF(lens); i++) {
+			bytes[0] = (unsigned char)first;
+			bytes[1] = lens[i];
+			for (size_t len = 1; len <= sizeof(bytes); len++)
+				assert_int_equal(spokei_shape_hop(bytes, bytes + len),
+						 spokei_shape_hop_any(bytes, bytes + len));
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_scalar_ends_at_the_same_place_whoever_is_asked),
 		cmocka_unit_test(every_body_gets_its_own_answer),
 		cmocka_unit_test(a_stream_that_is_not_complete_needs_more),
 		cmocka_unit_test(every_split_of_a_stream_gives_the_same_values),

@@ -38,13 +38,18 @@ struct spokei_dubbo_marks {
 	struct spoke_value countdown;
 };
 
-/* Do the limits, which have to be settled, allow so many values in so many bytes? */
-static inline bool spokei_dubbo_allows(const struct spoke_value_limits *limits, size_t len,
+/* Do the limits, which have to be settled, allow so many values in so many bytes? None has less
+ * than a byte. */
+static inline bool spokei_dubbo_allows(const struct spokei_wire_limits *limits, size_t len,
 				       size_t items)
 {
-	return limits->depth_max - 1 < SPOKE_VALUE_DEPTH_MAX && len <= limits->bytes_max &&
-	       items <= limits->items_max &&
-	       items <= limits->object_bytes_max / SPOKE_VALUE_OBJECT_BYTES;
+	const struct spoke_value_limits *value = &limits->value;
+
+	if (SPOKEI_LIKELY(len <= limits->free_len))
+		return true;
+	return value->depth_max - 1 < SPOKE_VALUE_DEPTH_MAX && len <= value->bytes_max &&
+	       items <= value->items_max &&
+	       items <= value->object_bytes_max / SPOKE_VALUE_OBJECT_BYTES;
 }
 
 /* Before the walk; `bad`: the error for a value that is not as it should be. Returns 0, or what is

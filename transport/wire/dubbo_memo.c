@@ -126,8 +126,7 @@ bool spokei_dubbo_read_alike(const struct spokei_wire_limits *limits,
 		return false;
 	count = count_plain(args, tail);
 	if (count == SIZE_MAX ||
-	    !spokei_dubbo_allows(&limits->value, values.len,
-				 SPOKEI_DUBBO_NAMES + count + memo->tail_items))
+	    !spokei_dubbo_allows(limits, values.len, SPOKEI_DUBBO_NAMES + count + memo->tail_items))
 		return false;
 	spokei_dubbo_recall(memo, at, message);
 	for (unsigned i = 0; i < 3; i++)

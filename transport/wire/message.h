@@ -29,6 +29,9 @@ struct spokei_wire_limits {
 	size_t name_max;  /* bytes of a service's or method's name, and so on */
 	size_t event_max; /* bytes of an event's body */
 	struct spoke_value_limits value;
+	/* Bytes of a body that has not enough of them to exceed those limits, whatever it says, but
+	 * the depth; 0: nobody knows. */
+	size_t free_len;
 };
 
 /* The fields are in the order of what belongs together. */
