@@ -83,3 +83,8 @@ void spokei_conn_woke(struct spokei_conn *conn)
 {
 	(void)conn;
 }
+
+void spokei_conn_slim(struct spokei_conn *conn)
+{
+	(void)conn;
+}
