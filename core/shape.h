@@ -76,11 +76,26 @@ static inline size_t spokei_shape_hop(const unsigned char *at, const unsigned ch
 	return len <= room ? len : 0;
 }
 
-/* Are the bytes exactly one scalar? Most values are, and nothing has to be kept track of then. */
+/* Are the bytes, of which there are some, exactly one scalar? Most values are, and nothing has to
+ * be kept track of then. A text or bytes that the second byte tells the length of come first: what
+ * these two bytes have to be is known from the length. */
+static inline bool spokei_shape_is_one(const unsigned char *bytes, size_t len)
+{
+	size_t rest = len - 2;
+
+	if (rest <= UINT8_MAX) {
+		unsigned head = bytes[0] | (unsigned)bytes[1] << 8;
+
+		if (head == (0xd9 | rest << 8) || head == (0xc4 | rest << 8))
+			return true;
+	}
+	return spokei_shape_hop(bytes, bytes + len) == len;
+}
+
+/* Are they, whatever somebody says they are? */
 static inline bool spokei_shape_is_scalar(const unsigned char *bytes, size_t len)
 {
-	return bytes != NULL && len > 0 && len <= SPOKE_VALUE_BYTES_MAX &&
-	       spokei_shape_hop(bytes, bytes + len) == len;
+	return bytes != NULL && len - 1 < SPOKE_VALUE_BYTES_MAX && spokei_shape_is_one(bytes, len);
 }
 
 #endif

@@ -26,29 +26,6 @@ void spokei_conn_watch(struct spokei_conn *conn)
 
 /* --- writing */
 
-void spokei_conn_wrote(struct spokei_conn *conn, size_t len)
-{
-	struct spokei_link *link = conn->link;
-
-	spokei_count(link->engine, SPOKE_STAT_MESSAGES_WRITTEN);
-	link->queued += len;
-	spokei_engine_last(link->engine, &conn->settle);
-}
-
-int spokei_conn_put(struct spokei_conn *conn, const struct spokei_message *message)
-{
-	struct spokei_buffer *out = &conn->out.out;
-	size_t before = spokei_buffer_len(out);
-	int error;
-
-	if (spokei_buffer_data(out) == NULL)
-		spokei_link_lend(conn->link, out);
-	error = spokei_outlet_put(&conn->out, conn->wire, &conn->link->limits.wire, message);
-	if (error == 0)
-		spokei_conn_wrote(conn, spokei_buffer_len(out) - before);
-	return error;
-}
-
 void spokei_conn_answered(struct spokei_conn *conn)
 {
 	const struct spokei_link *link = conn->link;

@@ -53,10 +53,30 @@ void spokei_conn_settle(struct spokei_task *task);
 void spokei_conn_resume(struct spokei_task *task);
 
 /* So many bytes were put: they are written when the turn ends, or before. */
-void spokei_conn_wrote(struct spokei_conn *conn, size_t len);
+static inline void spokei_conn_wrote(struct spokei_conn *conn, size_t len)
+{
+	struct spokei_link *link = conn->link;
+
+	spokei_count(link->engine, SPOKE_STAT_MESSAGES_WRITTEN);
+	link->queued += len;
+	spokei_engine_last(link->engine, &conn->settle);
+}
 
 /* Puts a message behind those that wait. Returns as spokei_outlet_put(). */
-SPOKE_MUST_USE int spokei_conn_put(struct spokei_conn *conn, const struct spokei_message *message);
+SPOKE_MUST_USE static inline int spokei_conn_put(struct spokei_conn *conn,
+						 const struct spokei_message *message)
+{
+	struct spokei_buffer *out = &conn->out.out;
+	size_t before = spokei_buffer_len(out);
+	int error;
+
+	if (spokei_buffer_data(out) == NULL)
+		spokei_link_lend(conn->link, out);
+	error = spokei_outlet_put(&conn->out, conn->wire, &conn->link->limits.wire, message);
+	if (error == 0)
+		spokei_conn_wrote(conn, spokei_buffer_len(out) - before);
+	return error;
+}
 
 /* What was put is an answer: a peer that does not take them may not ask for more. Calls do not
  * count, for two sides that both wait with reading until they are written wait for ever. */

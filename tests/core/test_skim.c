@@ -361,7 +361,7 @@ static void a_stream_of_a_value_that_never_ends_is_refused_at_its_maximum(void *
 	assert_int_equal(spokei_skim_feed(&skim, "\x01", 1), SPOKE_ETOOLARGE);
 }
 
-/* The short way to the end of a scalar says what the long one does, also where bytes are missing. */
+/* The short way to the end of a scalar says what the long one does, also where bytes lack. */
 static void a_scalar_ends_at_the_same_place_whoever_is_asked(void **state)
 {
 	static const unsigned char lens[] = { 0, 1, 32, 254, 255 };

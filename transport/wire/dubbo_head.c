@@ -109,8 +109,7 @@ int spokei_dubbo_head_read(const struct spokei_wire_limits *limits, struct spoke
 			return SPOKEI_CUT_MORE;
 	}
 	body_len = (size_t)spokei_get_32(at + 12);
-	if (limits->frame_max < SPOKEI_DUBBO_HEAD_LEN ||
-	    body_len > limits->frame_max - SPOKEI_DUBBO_HEAD_LEN)
+	if ((uint64_t)body_len + SPOKEI_DUBBO_HEAD_LEN > limits->frame_max)
 		return SPOKE_ETOOLARGE;
 	if (at[2] & SPOKEI_DUBBO_EVENT && body_len > limits->event_max)
 		return SPOKE_ETOOLARGE;

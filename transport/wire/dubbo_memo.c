@@ -95,6 +95,8 @@ static inline size_t count_plain(const unsigned char *at, const unsigned char *e
 {
 	size_t count = 0;
 
+	if (SPOKEI_LIKELY(at < end && spokei_shape_is_one(at, (size_t)(end - at))))
+		return 1;
 	for (; at < end; count++) {
 		size_t len = spokei_shape_hop(at, end);
 

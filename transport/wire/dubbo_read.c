@@ -303,7 +303,7 @@ static bool read_plain(const struct spokei_wire_limits *limits, struct spoke_spa
 	const unsigned char *at = values.data;
 
 	if (message->status != SPOKEI_DUBBO_OK || values.len < 2 || at[0] != 1 ||
-	    spokei_shape_hop(at + 1, at + values.len) != values.len - 1 ||
+	    !spokei_shape_is_one(at + 1, values.len - 1) ||
 	    !spokei_dubbo_allows(limits, values.len, 2))
 		return false;
 	message->value = (struct spoke_value){ at + 1, values.len - 1 };

@@ -10,6 +10,7 @@
 STANDS_FOR(spokei_attachments_check);
 STANDS_FOR(spokei_dubbo_allows);
 STANDS_FOR(spokei_shape_hop);
+STANDS_FOR(spokei_shape_is_one);
 STANDS_FOR(spokei_shape_is_scalar);
 
 #define spokei_attachments_check(attachments, of_reply)                                            \
@@ -17,4 +18,5 @@ STANDS_FOR(spokei_shape_is_scalar);
 #define spokei_dubbo_allows(limits, len, items) ((void)(limits), (void)(len), (void)(items), true)
 /* All that is there is one value. */
 #define spokei_shape_hop(at, end) ((size_t)((end) - (at)))
+#define spokei_shape_is_one(bytes, len) ((void)(bytes), (void)(len), true)
 #define spokei_shape_is_scalar(bytes, len) ((void)(bytes), (void)(len), true)
