@@ -17,7 +17,7 @@ struct spokei_desk {
 	uintptr_t closer;            /* the engine's thread as it closed the desk; set before */
 	unsigned forks;              /* the engine's */
 	/* The engine's thread: those who wait for futures that ended in this turn, to be woken when
-	 * it is over. */
+	 * it is over; that has a share while there are any. */
 	struct spokei_task wake;
 	void *called;
 };
@@ -28,6 +28,12 @@ struct spokei_desk {
  */
 struct spokei_desk *spokei_desk_get(_Atomic(struct spokei_desk *) *place,
 				    struct spoke_engine *engine);
+
+/* Another share. Any thread that has one. */
+static inline void spokei_desk_share(struct spokei_desk *desk)
+{
+	(void)atomic_fetch_add_explicit(&desk->shares, 1, memory_order_relaxed);
+}
 
 /* Gives a share back; NULL is fine. Any thread. */
 void spokei_desk_drop(struct spokei_desk *desk);
