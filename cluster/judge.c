@@ -34,9 +34,16 @@ int spokei_judge_place(const struct spoke_env *env, const struct spoke_url *url,
 			      "as dubbo://0.0.0.0:20880 or unix:/run/echo.sock");
 }
 
+static const char key_shared[] = "shared";
+
+bool spokei_judge_is_place_key(const char *key)
+{
+	return strcmp(key, key_shared) == 0;
+}
+
 int spokei_judge_shared(const struct spoke_url *url, bool *ret_shared, const char **ret_why)
 {
-	const char *said = spoke_url_get(url, "shared");
+	const char *said = spoke_url_get(url, key_shared);
 
 	*ret_shared = said && strcmp(said, "true") == 0;
 	if (said == NULL || *ret_shared || strcmp(said, "false") == 0)

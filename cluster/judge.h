@@ -18,6 +18,9 @@
 SPOKE_MUST_USE int spokei_judge_place(const struct spoke_env *env, const struct spoke_url *url,
 				      struct spoke_address *ret, const char **ret_why);
 
+/* May the URL of a place have this parameter? Whatever else is said of it, options say. */
+bool spokei_judge_is_place_key(const char *key);
+
 /* Does it say "shared=true", so that others may listen there too? Returns 0 or EINVAL. */
 SPOKE_MUST_USE int spokei_judge_shared(const struct spoke_url *url, bool *ret_shared,
 				       const char **ret_why);

@@ -104,7 +104,7 @@ void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer)
 
 static void stop_listening(struct spoke_provider *provider)
 {
-	size_t count = provider->listener_count + provider->joined_count;
+	size_t count = spokei_provider_places(provider);
 
 	atomic_store_explicit(&provider->crew.over, true, memory_order_relaxed);
 	provider->listener_count = 0;
@@ -214,7 +214,7 @@ static void provider_woke(struct spokei_member *member)
 /* Who is connected already, as far as the system knows, is told goodbye as all the others. */
 static void take_the_last(struct spoke_provider *provider)
 {
-	size_t count = provider->listener_count + provider->joined_count;
+	size_t count = spokei_provider_places(provider);
 
 	for (size_t i = 0; i < count; i++)
 		spokei_listener_sweep(provider->listeners[i]);

@@ -70,6 +70,12 @@ struct spoke_provider {
 	struct spokei_task bury;
 };
 
+/* How many listeners it has. */
+static inline size_t spokei_provider_places(const struct spoke_provider *provider)
+{
+	return provider->listener_count + provider->joined_count;
+}
+
 /* The kind of the engine's members that are providers: this very string. */
 extern const char spokei_provider_kind[];
 

@@ -253,8 +253,7 @@ int spoke_provider_join(struct spoke_provider *provider, struct spoke_provider *
 	provider->crew.joined = error == 0;
 	while (error && provider->joined_count > 0) {
 		provider->joined_count--;
-		spokei_listener_free(
-			provider->listeners[provider->listener_count + provider->joined_count]);
+		spokei_listener_free(provider->listeners[spokei_provider_places(provider)]);
 	}
 	return error;
 }

@@ -6,7 +6,7 @@
 
 int spokei_provider_open(struct spoke_provider *provider, const struct spokei_listen_place *place)
 {
-	size_t count = provider->listener_count + provider->joined_count;
+	size_t count = spokei_provider_places(provider);
 	bool by_system = place->shared && !place->handed;
 
 	return (by_system ? spokei_listener_new_shared
@@ -73,7 +73,7 @@ size_t spoke_provider_address(const struct spoke_provider *provider, size_t inde
 {
 	const struct spoke_env *env = provider->engine->env;
 
-	if (index >= provider->listener_count + provider->joined_count || size == 0)
+	if (index >= spokei_provider_places(provider) || size == 0)
 		return 0;
 	env->net->print(env->ctx, spokei_listener_address(provider->listeners[index]), text, size);
 	return strlen(text);

@@ -88,7 +88,7 @@ static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url
 	for (unsigned i = 0; i < url->parameter_count; i++) {
 		const char *key = url->parameters[i].key;
 
-		if (spokei_keys_is_other(key) || strcmp(key, "shared") == 0)
+		if (spokei_keys_is_other(key) || spokei_judge_is_place_key(key))
 			continue;
 		(void)spokei_log_escape(shown, sizeof(shown), key, strlen(key));
 		spokei_event(engine, SPOKE_EINVAL,

@@ -213,8 +213,9 @@ static const char *judge_place(const struct spoke_env *env, const struct spoke_u
 	if (*url->scheme && spokei_catalog_wire(url->scheme) == NULL)
 		return "the scheme is not known; use dubbo or msgpack-rpc";
 	for (unsigned i = 0; i < url->parameter_count; i++)
-		if (strcmp(url->parameters[i].key, "shared") != 0)
-			return "a place has no parameters; write them as keys of [provider]";
+		if (!spokei_judge_is_place_key(url->parameters[i].key))
+			return "a place has no parameters but shared; write others as keys of "
+			       "[provider]";
 	if (spokei_judge_shared(url, &shared, &why))
 		return why;
 	return spokei_judge_place(env, url, &unused, &why) ? why : NULL;

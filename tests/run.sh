@@ -86,8 +86,10 @@ configure() { # <preset>: unless it stands as the presets say
 	fi
 }
 
-build() { # <preset> [target]
-	configure "$1" && nice cmake --build --preset "$1" -j "$jobs" ${2:+--target "$2"}
+build() { # <preset> [target...]
+	preset=$1
+	shift
+	configure "$preset" && nice cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"}
 }
 
 test_timeout=300 # seconds, of one program
@@ -156,10 +158,11 @@ fi
 # --- what every change has to pass
 
 # What is shipped and what checks look at; its tests are run as built by asan and as built by release.
+# And what is run by hand alone, so that it does not rot.
 if [ $mode = long ]; then
 	build_and_test dev -LE live
 else
-	stage "build dev" build dev product
+	stage "build dev" build dev product benchmarks soak
 fi
 # What waits for real processes does so once, where most is seen.
 build_and_test asan -j $((jobs + 1))
@@ -219,7 +222,7 @@ if [ $mode = long ]; then
 	tail -n 1 "$log"
 	stage mutants sh tests/sim/mutants.sh
 	cat $logs/mutants.txt
-	stage "build benchmarks" cmake --build --preset release -j "$jobs" --target benchmarks
+	stage "build benchmarks" cmake --build --preset release -j "$jobs" --target benchmarks soak
 	stage "cost of a call" sh tests/bench/run.sh cost
 	grep '^bench_cost' "$log"
 	stage "idle connections" sh tests/bench/run.sh idle

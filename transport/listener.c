@@ -414,14 +414,10 @@ int spokei_listener_new_shared(struct spoke_engine *engine, const struct spoke_a
 			       struct spokei_crowd *crowd, spokei_accept accept, void *arg,
 			       struct spokei_listener **ret_listener)
 {
+	struct spokei_listener *listener = make(engine, crowd, accept, arg);
 	listen_fn how = engine->env->net->listen_shared;
-	struct spokei_listener *listener;
-	int error;
+	int error = listener ? begin(listener, address, how) : SPOKE_ENOMEM;
 
-	if (how == NULL)
-		return SPOKE_EUNSUPPORTED;
-	listener = make(engine, crowd, accept, arg);
-	error = listener ? begin(listener, address, how) : SPOKE_ENOMEM;
 	if (!error)
 		*ret_listener = listener;
 	return error;

@@ -35,7 +35,7 @@ SPOKE_MUST_USE int spokei_listener_new(struct spoke_engine *engine,
 				       struct spokei_listener **ret_listener);
 
 /* The same, where others may listen too who say so: the system hands each connection to one of
- * them. SPOKE_EUNSUPPORTED: the environment has no such thing; at a path it is SPOKE_ESYSTEM. */
+ * them. Only in an environment that has listen_shared(); at a path it is SPOKE_ESYSTEM. */
 SPOKE_MUST_USE int spokei_listener_new_shared(struct spoke_engine *engine,
 					      const struct spoke_address *address,
 					      struct spokei_crowd *crowd, spokei_accept accept,

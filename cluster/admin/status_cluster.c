@@ -177,7 +177,7 @@ static void show_addresses(struct spokei_json *json, const struct spoke_provider
 	char text[ADDRESS_TEXT];
 
 	spokei_json_open_member(json, "addresses", '[');
-	for (size_t i = 0; i < provider->listener_count + provider->joined_count; i++) {
+	for (size_t i = 0; i < spokei_provider_places(provider); i++) {
 		(void)spoke_provider_address(provider, i, text, sizeof(text));
 		spokei_json_text(json, text);
 	}

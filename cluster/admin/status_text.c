@@ -209,7 +209,7 @@ static void put_places(struct spokei_lines *lines, const struct spoke_provider *
 		spokei_lines_put(lines, "  serves %s\n", escape(name, service));
 		left--;
 	}
-	for (size_t i = 0; i < provider->listener_count + provider->joined_count; i++) {
+	for (size_t i = 0; i < spokei_provider_places(provider); i++) {
 		(void)spoke_provider_address(provider, i, service, sizeof(service));
 		spokei_lines_put(lines, "  listens at %s\n", escape(name, service));
 	}

@@ -20,7 +20,7 @@
 #   sh tests/bench/run.sh cost [--quick | --functions | --lines] [--plain]
 #   sh tests/bench/run.sh cost --check | --update
 #       Instructions of a call, both sides, where they go, what features cost, and whether they
-#       have become more than tests/bench/cost/ratchet.txt says.
+#       are still as many as tests/bench/cost/ratchet.txt says.
 #   sh tests/bench/run.sh timers [--quick]
 #       The wheel against libev, libuv, libevent and a heap, on one core.
 #   sh tests/bench/run.sh memory [--quick]
@@ -43,7 +43,8 @@
 #              call to those of the raw echo; fails as rpc does.
 #   cost       floor, room, instructions of a call while 64 wait at a time and while it is alone,
 #              share; then feature, depth, what its stand-ins save, what its lines elsewhere have,
-#              share, target. Fails when calls have become dearer.
+#              share, target. Fails when calls have become dearer, or cheaper and
+#              ratchet.txt does not say so yet.
 #   timers     workload, n, peer, value, unit, and the ratio to spoke as its engine uses it (above
 #              1: spoke is better).
 #   memory, idle   figure, value, unit, target; they fail when a target was missed or a connection

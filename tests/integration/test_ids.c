@@ -224,15 +224,17 @@ static void row_31_the_right_id_after_a_reconnect_is_dropped(struct stage *stage
 
 /* --- row 32 */
 
-static void assert_twice_closes(struct stage *stage, uint64_t twice, uint64_t between)
+/* Two that are being served, and one of them again. */
+static void assert_twice_closes(struct stage *stage, uint64_t first, uint64_t second,
+				uint64_t twice)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
 	unsigned handled = stage->handled;
 
 	frames_init(&frames);
-	frames_request(&frames, twice, "later", "one");
-	frames_request(&frames, between, "later", "two");
+	frames_request(&frames, first, "later", "one");
+	frames_request(&frames, second, "later", "two");
 	frames_request(&frames, twice, "echo", "one again");
 	frames_request(&frames, 7, "echo", "never looked at");
 	raw_send_buffer(raw, &frames);
@@ -246,12 +248,22 @@ static void assert_twice_closes(struct stage *stage, uint64_t twice, uint64_t be
 
 static void row_32_a_request_id_twice_in_flight_closes(struct stage *stage)
 {
-	assert_twice_closes(stage, 5, 6);
+	assert_twice_closes(stage, 5, 6, 5);
+}
+
+static void row_32_so_does_the_newest(struct stage *stage)
+{
+	assert_twice_closes(stage, 5, 6, 6);
 }
 
 static void row_32_so_does_one_when_ids_fall(struct stage *stage)
 {
-	assert_twice_closes(stage, 6, 5);
+	assert_twice_closes(stage, 6, 5, 6);
+}
+
+static void row_32_so_does_the_newest_when_ids_fall(struct stage *stage)
+{
+	assert_twice_closes(stage, 6, 5, 5);
 }
 
 static void row_32_a_request_id_twice_in_msgpack_rpc_closes(struct stage *stage)
@@ -357,7 +369,9 @@ int main(void)
 		ROW(row_31_the_right_id_on_another_connection_is_dropped, STAGE_ALL),
 		ROW(row_31_the_right_id_after_a_reconnect_is_dropped, STAGE_ALL),
 		ROW(row_32_a_request_id_twice_in_flight_closes, STAGE_ALL),
+		ROW(row_32_so_does_the_newest, STAGE_ALL),
 		ROW(row_32_so_does_one_when_ids_fall, STAGE_ALL),
+		ROW(row_32_so_does_the_newest_when_ids_fall, STAGE_ALL),
 		ROW(row_32_a_request_id_twice_in_msgpack_rpc_closes, STAGE_ALL),
 		ROW(row_32_an_id_that_is_not_in_flight_may_come_again, STAGE_ALL),
 		ROW(row_34_a_heartbeat_reply_nobody_asked_a_provider_for_is_traffic, STAGE_ALL),

@@ -43,7 +43,7 @@ static void conduct(struct acts *acts, struct gauge *gauges)
 		cast_tend();
 		if (acts_step(acts)) {
 			look(gauges, warm, true);
-			report_line(acts, gauges, true);
+			report_line(gauges, true);
 			if (now - cast.begun_ns >= acts->plan->end_ns)
 				return;
 			if (acts->rests <= STORMS)
@@ -55,7 +55,7 @@ static void conduct(struct acts *acts, struct gauge *gauges)
 			look_ns += NS_PER_S;
 		}
 		if (now >= line_ns) {
-			report_line(acts, gauges, false);
+			report_line(gauges, false);
 			line_ns += LINE_NS;
 		}
 		pause_step();

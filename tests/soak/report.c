@@ -48,7 +48,7 @@ static void print_errors(FILE *to, const char *between)
 		}
 }
 
-void report_line(const struct acts *acts, const struct gauge *gauges, bool rest)
+void report_line(const struct gauge *gauges, bool rest)
 {
 	static uint64_t calls_before;
 	static uint64_t before_ns;
@@ -73,7 +73,6 @@ void report_line(const struct acts *acts, const struct gauge *gauges, bool rest)
 	(void)fflush(stdout);
 	calls_before = calls;
 	before_ns = now;
-	(void)acts;
 }
 
 /* --- the table */

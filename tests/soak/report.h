@@ -9,7 +9,7 @@
 #define GAUGES 2u /* a provider and a consumer */
 
 /* How it stands; `rest`: at a rest. */
-void report_line(const struct acts *acts, const struct gauge *gauges, bool rest);
+void report_line(const struct gauge *gauges, bool rest);
 
 /* The table, on stdout, and in the plan's file. True: every target was reached. */
 bool report_end(const struct acts *acts, const struct gauge *gauges);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compares the numbers of ratchet.txt with those of now; run.sh calls it. Fails when one of now is more
-# than SLACK percent above its own.
+# than SLACK percent above its own, and also when it is as much below: what one change gains and does
+# not write down, the next could spend unseen.
 BEGIN {
 	SLACK = 0.5
 }
@@ -29,17 +30,21 @@ made_by_then != made_by {
 	state = "as the ratchet says"
 	if (change > SLACK || more_calls > 0.1) {
 		state = "MORE than the ratchet says"
-		failed = 1
+		dearer = 1
 	} else if (change < -SLACK || more_calls < -0.1) {
-		state = "less: lower the ratchet by sh tests/bench/run.sh cost --update"
+		state = "LESS than the ratchet says"
+		cheaper = 1
 	}
 	printf "%s, %d deep: a call takes %.1f instructions, %+.2f %% to %.1f, and %.2f calls of the C library, " \
 		"%+.2f to %.2f: %s\n", $1, $2, $3, change, was[$1, $2], $4, more_calls, asked[$1, $2], state
 }
 END {
-	if (failed)
+	if (dearer)
 		print "Calls have become dearer. sh tests/bench/run.sh cost --plain shows where, when it is run here\n" \
 			"and on the commit before. If it has to be: sh tests/bench/run.sh cost --update, and say\n" \
 			"in the commit why."
-	exit failed
+	else if (cheaper)
+		print "Calls have become cheaper: lower the ratchet with the change that did it, by\n" \
+			"sh tests/bench/run.sh cost --update, so that this cannot be lost unseen."
+	exit failed || dearer || cheaper
 }

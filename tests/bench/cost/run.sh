@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Where the instructions of a call go, and whether they have become more: what sh tests/bench/run.sh
-# cost calls. build/release has to be configured, and valgrind to be there.
+# Where the instructions of a call go, and whether there are as many as were written down: what
+# sh tests/bench/run.sh cost calls. build/release has to be configured, and valgrind to be there.
 #
 #   --quick             the table by floors and rooms alone
 #   --functions         a row for each function of a room, instead of one for the room

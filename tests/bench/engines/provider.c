@@ -37,7 +37,7 @@ static struct spoke_provider *make(struct spoke_engine **engine)
 void play_provider(void *arg, int in, int out)
 {
 	const struct plan *plan = ((const struct part *)arg)->plan;
-	struct spoke_provider *providers[ENGINES_MAX];
+	struct spoke_provider *providers[ENGINES_MAX] = { NULL };
 	struct spoke_engine *engines[ENGINES_MAX];
 	char place[PLACE_SIZE] = "";
 	char never;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nng as its documentation builds services: req and rep with a context for each call that may be
- * outstanding, asynchronous, NNG_OPT_RECVTIMEO as the deadline. Its threads run the callbacks; a
- * lock guards the meter, and the clock is read for each reply.
+ * outstanding, asynchronous, the timeout of its aio as the deadline. Its threads run the callbacks;
+ * a lock guards the meter, and the clock is read for each reply.
  */
 #include "tests/bench/rpc/meter.h"
 #include "tests/bench/rpc/peer.h"
@@ -167,7 +167,6 @@ static nng_socket open_requester(const struct rpc_plan *plan)
 	else
 		(void)snprintf(url, sizeof(url), "tcp://%s:%u", plan->address, plan->port);
 	must("socket", nng_req0_open(&socket));
-	must("timeout", nng_socket_set_ms(socket, NNG_OPT_RECVTIMEO, TIMEOUT_MS));
 	must(url, nng_dial(socket, url, NULL, 0));
 	return socket;
 }
@@ -203,6 +202,8 @@ static void drive(const struct rpc_plan *plan, struct meter *meter)
 		workers[i].driver = &driver;
 		workers[i].begun_ns = begin_ns;
 		open_worker(&workers[i], sockets[i / plan->outstanding], called);
+		/* NNG_OPT_RECVTIMEO is for an aio that has none yet, and sending gives it one. */
+		nng_aio_set_timeout(workers[i].aio, TIMEOUT_MS);
 	}
 	meter_restart(meter);
 	for (uint32_t i = 0; i < count; i++)

@@ -86,25 +86,33 @@ static enum stage_end measure(const struct bench *bench, const struct rpc_peer *
 	return end;
 }
 
+/* Returns whether the report is good; else the whole run is none. */
+static bool judge(struct bench *bench, const char *name, const struct rpc_peer *peer,
+		  enum stage_end end, const struct rpc_report *report)
+{
+	if (end == STAGE_OK)
+		return true;
+	bench->has_failed = true;
+	if (end == STAGE_FAILED) {
+		(void)fprintf(stderr, "%s %s: %llu calls failed\n", name, peer->name,
+			      (unsigned long long)report->failed);
+	}
+	return false;
+}
+
 static void run_peer(struct bench *bench, const char *name, const struct rpc_peer *peer,
 		     const struct rpc_plan *plan)
 {
 	struct rpc_report report;
 	enum stage_end end = measure(bench, peer, plan, &report);
 
-	if (end == STAGE_OK) {
+	if (judge(bench, name, peer, end, &report))
 		report_add(name, peer->name, &report);
-		return;
-	}
-	bench->has_failed = true;
-	if (end == STAGE_FAILED) {
-		(void)fprintf(stderr, "%s %s: %llu calls failed\n", name, peer->name,
-			      (unsigned long long)report.failed);
-	}
 }
 
-/* Lets spoke say how long its frames are; a single call at a time, so that none is half counted. */
-static void measure_frames(struct rpc_plan *plan)
+/* Lets spoke say how long its frames are; a single call at a time, so that none is half counted.
+ * Without it the book says so. */
+static void measure_frames(struct bench *bench, const char *name, struct rpc_plan *plan)
 {
 	const struct rpc_peer *spoke = contest_find(REPORT_SPOKE);
 	struct rpc_plan single = *plan;
@@ -115,7 +123,8 @@ static void measure_frames(struct rpc_plan *plan)
 	single.outstanding = 1;
 	single.warm_ns = 50 * HOST_MS;
 	single.span_ns = 100 * HOST_MS;
-	if (spoke != NULL && stage_measure(spoke, &single, &report) == STAGE_OK) {
+	if (spoke != NULL &&
+	    judge(bench, name, spoke, stage_measure(spoke, &single, &report), &report)) {
 		uint64_t calls = report.calls;
 
 		plan->request_len = (uint32_t)((report.client.bytes_written + calls / 2) / calls);
@@ -135,7 +144,7 @@ static void run_pattern(struct bench *bench, const struct pattern *pattern)
 	struct rpc_plan plans[2] = { make_plan(bench, pattern, false) };
 
 	(void)fprintf(stderr, "%s\n", pattern->name);
-	measure_frames(&plans[0]);
+	measure_frames(bench, pattern->name, &plans[0]);
 	plans[1] = make_plan(bench, pattern, true);
 	plans[1].request_len = plans[0].request_len;
 	plans[1].reply_len = plans[0].reply_len;
