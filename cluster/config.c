@@ -260,7 +260,7 @@ void spoke_config_engine(const struct spoke_config *config, struct spoke_engine_
 		options->timers_max = values.of[SPOKEI_KEY_TIMERS_MAX];
 	if (options->late_ns == 0)
 		options->late_ns = values.of[SPOKEI_KEY_LATE];
-	if (options->spin_ns == 0)
+	if (options->spin_ns == 0 && options->native == NULL)
 		options->spin_ns = values.of[SPOKEI_KEY_SPIN];
 }
 

@@ -83,10 +83,10 @@ bool spokei_mate_join(struct spokei_mate *mate)
 bool spokei_mate_offer(struct spokei_mate *mate, int fd, const struct spoke_address *peer)
 {
 	size_t put = atomic_load_explicit(&mate->put, memory_order_relaxed);
-	size_t taken = atomic_load_explicit(&mate->taken, memory_order_acquire);
+	size_t credit = atomic_load_explicit(&mate->credit, memory_order_acquire);
 
-	if (put & PARTED || put / ONE - taken >= SPOKEI_MATE_ROOM ||
-	    atomic_load_explicit(&mate->full, memory_order_relaxed))
+	/* It may have become less than was put in already. */
+	if (put & PARTED || put / ONE >= credit)
 		return false;
 	mate->ring[put / ONE % SPOKEI_MATE_ROOM] = (struct spokei_parcel){ fd, *peer };
 	/* It fails when the second has parted meanwhile. */
@@ -97,6 +97,16 @@ bool spokei_mate_offer(struct spokei_mate *mate, int fd, const struct spoke_addr
 	if (!atomic_exchange_explicit(&mate->posted, true, memory_order_acq_rel))
 		(void)post(mate, mate->second, &mate->arrived);
 	return true;
+}
+
+void spokei_mate_want(struct spokei_mate *mate, size_t room)
+{
+	size_t taken = atomic_load_explicit(&mate->taken, memory_order_relaxed);
+
+	if (room > SPOKEI_MATE_ROOM)
+		room = SPOKEI_MATE_ROOM;
+	/* So the ring is never full: whoever sees this may use the places of all that was taken. */
+	atomic_store_explicit(&mate->credit, taken + room, memory_order_release);
 }
 
 bool spokei_mate_take(struct spokei_mate *mate, struct spokei_parcel *ret_parcel)

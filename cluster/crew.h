@@ -22,7 +22,6 @@ struct spokei_parcel {
 struct spokei_mate {
 	const struct spoke_env *env;
 	_Atomic(unsigned) shares;
-	_Atomic(bool) full;   /* the second wants no more for now */
 	_Atomic(bool) posted; /* `arrived` is under way */
 	bool parted;          /* the second's: it is no longer there */
 	struct spokei_desk *first;
@@ -36,6 +35,7 @@ struct spokei_mate {
 	struct spoke_list node; /* the first's */
 	_Atomic(size_t) put;    /* twice what was ever put in; odd: the second has parted */
 	_Atomic(size_t) taken;  /* what was ever taken out */
+	_Atomic(size_t) credit; /* how many may ever have been put in, as of now */
 	struct spokei_parcel ring[SPOKEI_MATE_ROOM];
 };
 
@@ -66,11 +66,9 @@ SPOKE_MUST_USE bool spokei_mate_offer(struct spokei_mate *mate, int fd,
 /* Takes the oldest one out. Returns whether there was any. The second's thread. */
 SPOKE_MUST_USE bool spokei_mate_take(struct spokei_mate *mate, struct spokei_parcel *ret_parcel);
 
-/* Says whether the second has room. Its thread. */
-static inline void spokei_mate_set_full(struct spokei_mate *mate, bool full)
-{
-	atomic_store_explicit(&mate->full, full, memory_order_relaxed);
-}
+/* Says how many more the second has room for, beyond what it has taken; none at first. What is on
+ * its way may be more than that, when it has become less. Its thread. */
+void spokei_mate_want(struct spokei_mate *mate, size_t room);
 
 /* The second goes: nothing is offered any more, and what was can be taken. Its thread; again is
  * fine. */

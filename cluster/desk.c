@@ -36,7 +36,7 @@ struct spokei_desk *spokei_desk_get(_Atomic(struct spokei_desk *) *place,
 		else
 			spokei_desk_drop(made);
 	}
-	(void)atomic_fetch_add_explicit(&desk->shares, 1, memory_order_relaxed);
+	spokei_desk_share(desk);
 	return desk;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where other threads reach a consumer and its engine: whoever has entered finds both alive until
- * it leaves, for a consumer is not freed before. Made for the first future of a consumer, shared by
- * all of them, and alive as long as anyone has a share.
+ * Where other threads reach an owner, which is a consumer or a provider, and its engine: whoever
+ * has entered finds both alive until it leaves, for the owner is not freed before. Made for a
+ * consumer's first future, or when providers join; shared by all futures and mates, and alive as
+ * long as anyone has a share.
  */
 #ifndef SPOKEI_DESK_H
 #define SPOKEI_DESK_H
@@ -12,22 +13,28 @@
 struct spokei_desk {
 	const struct spoke_env *env;
 	struct spoke_engine *engine; /* gone when the desk is closed, but for what it runs itself */
-	_Atomic(size_t) shares;      /* the consumer's, and one of each future */
+	_Atomic(size_t) shares;      /* the owner's, and one of each future and mate */
 	_Atomic(size_t) inside;      /* twice those who have entered; odd: closed */
 	uintptr_t closer;            /* the engine's thread as it closed the desk; set before */
 	unsigned forks;              /* the engine's */
-	/* The engine's thread: those who wait for futures that ended in this turn, to be woken when
-	 * it is over. */
+	/* Of futures, the engine's thread: those who wait for some that ended in this turn, to be
+	 * woken when it is over; that has a share while there are any. */
 	struct spokei_task wake;
 	void *called;
 };
 
 /*
- * The desk of a consumer, made when there is none, with a share for the caller; NULL: no memory.
- * Any thread, while the consumer lives.
+ * The desk of an owner, made when there is none, with a share for the caller; NULL: no memory.
+ * Any thread, while the owner lives.
  */
 struct spokei_desk *spokei_desk_get(_Atomic(struct spokei_desk *) *place,
 				    struct spoke_engine *engine);
+
+/* Another share. Any thread that has one. */
+static inline void spokei_desk_share(struct spokei_desk *desk)
+{
+	(void)atomic_fetch_add_explicit(&desk->shares, 1, memory_order_relaxed);
+}
 
 /* Gives a share back; NULL is fine. Any thread. */
 void spokei_desk_drop(struct spokei_desk *desk);

@@ -19,7 +19,7 @@ enum {
 
 enum stage {
 	WAITS,
-	CALLED, /* an unpark comes, or has come */
+	CALLED, /* an unpark comes now, or has come */
 	GONE,
 };
 
@@ -142,16 +142,23 @@ static void free_waiter(const struct spoke_env *env, struct waiter *waiter)
 	spokei_free(env, waiter, 1, sizeof(*waiter));
 }
 
-/* At most WOKEN at a time. Returns those that are left; whoever is woken frees its waiter, and the
- * last one's future may be all that keeps the desk. */
+/* Of those who still wait, at most WOKEN. Returns those that are left; whoever is woken frees its
+ * waiter. */
 static struct waiter *wake_some(const struct spoke_env *env, struct waiter *waiter)
 {
 	void *parkers[WOKEN];
 	size_t count = 0;
 
-	for (; waiter && count < WOKEN; waiter = waiter->next)
-		parkers[count++] = waiter->parker;
-	if (env->threads->unpark_all)
+	while (waiter && count < WOKEN) {
+		struct waiter *next = waiter->next;
+
+		if (atomic_exchange_explicit(&waiter->stage, CALLED, memory_order_acq_rel) == WAITS)
+			parkers[count++] = waiter->parker;
+		else
+			free_waiter(env, waiter);
+		waiter = next;
+	}
+	if (count > 0 && env->threads->unpark_all)
 		env->threads->unpark_all(parkers, count);
 	else
 		for (size_t i = 0; i < count; i++)
@@ -162,34 +169,33 @@ static struct waiter *wake_some(const struct spoke_env *env, struct waiter *wait
 static void wake_called(struct spokei_task *task)
 {
 	struct spokei_desk *desk = spoke_container_of(task, struct spokei_desk, wake);
-	const struct spoke_env *env = desk->env;
 	struct waiter *waiter = desk->called;
 
 	desk->called = NULL;
 	while (waiter)
-		waiter = wake_some(env, waiter);
+		waiter = wake_some(desk->env, waiter);
+	spokei_desk_drop(desk);
 }
 
 /* All whose futures end in one turn are woken together, and not before the turn has written: they
- * may take the engine's processor. */
+ * may take the engine's processor. Until then they may give up, for nobody knows when the engine
+ * turns again. */
 static void call_waiters(struct spoke_future *future)
 {
 	struct spokei_desk *desk = future->desk;
 	struct waiter *waiter = atomic_exchange_explicit(&future->waiters, &nobody,
 							 memory_order_acq_rel);
 
+	if (waiter && desk->called == NULL) {
+		spokei_desk_share(desk);
+		desk->wake.run = wake_called;
+		spokei_engine_dead(desk->engine, &desk->wake);
+	}
 	while (waiter) {
 		struct waiter *next = waiter->next;
 
-		if (atomic_exchange_explicit(&waiter->stage, CALLED, memory_order_acq_rel) ==
-		    WAITS) {
-			waiter->next = desk->called;
-			desk->called = waiter;
-			desk->wake.run = wake_called;
-			spokei_engine_dead(desk->engine, &desk->wake);
-		} else {
-			free_waiter(desk->env, waiter);
-		}
+		waiter->next = desk->called;
+		desk->called = waiter;
 		waiter = next;
 	}
 }
@@ -414,7 +420,7 @@ static int park(struct spoke_future *future, struct waiter *waiter)
 
 	if (join_waiters(future, waiter) && env->threads->park(waiter->parker, future->until_ns)) {
 		if (atomic_exchange_explicit(&waiter->stage, GONE, memory_order_acq_rel) == WAITS)
-			return SPOKE_ESTATE;
+			return is_over(future) ? SPOKE_OK : SPOKE_ESTATE;
 		/* It was called in the last moment, and that has to arrive. */
 		(void)env->threads->park(waiter->parker, UINT64_MAX);
 	}

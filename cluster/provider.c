@@ -97,6 +97,7 @@ void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer)
 		spokei_count(provider->engine, SPOKE_STAT_CLOSED_MEMORY);
 		spokei_crowd_leave(&provider->crowd, peer);
 	}
+	spokei_crew_look(provider);
 }
 
 /* --- the end */
@@ -105,6 +106,7 @@ static void stop_listening(struct spoke_provider *provider)
 {
 	size_t count = spokei_provider_places(provider);
 
+	atomic_store_explicit(&provider->crew.over, true, memory_order_relaxed);
 	provider->listener_count = 0;
 	provider->joined_count = 0;
 	while (count > 0)

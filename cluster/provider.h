@@ -36,6 +36,7 @@ struct spokei_crew {
 	unsigned turn;            /* whose the next connection is; 0: its own */
 	struct spokei_mate *mate; /* by which it takes them itself, or NULL */
 	bool joined;
+	_Atomic(bool) over; /* it listens nowhere any more: there is nothing to join */
 };
 
 struct spoke_provider {
@@ -109,7 +110,7 @@ void spokei_crew_share(struct spoke_provider *provider, const struct spokei_list
 /* Takes what was handed to it, and will be handed nothing more. */
 void spokei_crew_part(struct spoke_provider *provider);
 
-/* A connection has gone: there may be room for another. */
+/* There is room for more connections than before, or for fewer. */
 void spokei_crew_look(struct spoke_provider *provider);
 
 /* Ends all of that; false: another thread is there for a moment still, so try again. */

@@ -134,7 +134,8 @@ void spokei_crew_look(struct spoke_provider *provider)
 	const struct spokei_crowd *crowd = &provider->crowd;
 
 	if (provider->crew.mate)
-		spokei_mate_set_full(provider->crew.mate, crowd->count >= crowd->max);
+		spokei_mate_want(provider->crew.mate,
+				 crowd->count < crowd->max ? crowd->max - crowd->count : 0);
 }
 
 void spokei_crew_part(struct spoke_provider *provider)
@@ -173,7 +174,8 @@ static int check(struct spoke_provider *provider, const struct spoke_provider *f
 {
 	if (spokei_engine_forked(provider->engine))
 		return SPOKE_EFORKED;
-	if (provider->ended || provider->draining)
+	if (provider->ended || provider->draining ||
+	    atomic_load_explicit(&first->crew.over, memory_order_relaxed))
 		return SPOKE_ECLOSED;
 	if (provider->crew.joined)
 		return SPOKE_ESTATE;
@@ -205,6 +207,7 @@ static int ask_for_connections(struct spoke_provider *provider, struct spoke_pro
 		return SPOKE_ENOMEM;
 	}
 	provider->crew.mate = mate;
+	spokei_crew_look(provider);
 	if (spokei_mate_join(mate))
 		return SPOKE_OK;
 	provider->crew.mate = NULL;

@@ -9,6 +9,7 @@
  */
 #include <spoke/provider.h>
 #include <spoke/signals.h>
+#include <spoke/stats.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,11 @@ static int serve(const char *url, int i)
 		error = spoke_provider_listen(providers[0], url);
 	if (!error && i > 0)
 		error = spoke_provider_join(providers[i], providers[0]);
-	return error ? error : spoke_engine_drain_on_signals(engines[i], DRAIN_NS);
+	if (!error)
+		error = spoke_engine_drain_on_signals(engines[i], DRAIN_NS);
+	if (error && engines[i] && *spoke_engine_why(engines[i]))
+		(void)fprintf(stderr, "many_engines: %s\n", spoke_engine_why(engines[i]));
+	return error;
 }
 
 /* The first engine runs here, the others on threads of their own, until all are drained. */

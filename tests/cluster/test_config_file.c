@@ -167,6 +167,10 @@ static void the_engine_takes_what_its_options_leave_open(void **state)
 	assert_int_equal(options.late_ns, 7);
 	assert_int_equal(options.timers_max, 100);
 	assert_int_equal(options.spin_ns, 50000);
+	/* Who brings a loop waits there, so an engine with both would be refused. */
+	options = (struct spoke_engine_options){ .native = &options };
+	spoke_config_engine(config, &options);
+	assert_int_equal(options.spin_ns, 0);
 	drop(config);
 }
 

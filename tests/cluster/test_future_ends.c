@@ -2,6 +2,9 @@
 /* Futures whose engine, consumer or memory goes. */
 #include "futurerig.h"
 
+#include <spoke/host.h>
+
+#include <errno.h>
 #include <stdio.h>
 
 /* --- the engine goes */
@@ -223,6 +226,66 @@ static void a_child_can_do_nothing_with_them(void **state)
 	rig_tear_down(&rig);
 }
 
+/* --- the engine turns until the call is over, and perhaps never again */
+
+static struct {
+	struct spoke_engine *engine;
+	struct spoke_future *future;
+	unsigned more; /* turns after that */
+	bool for_ever; /* somebody waited without end, for nothing */
+} turner;
+
+/* Waits as one does whom nobody wakes, while the engine turns. */
+static int park_and_turn(void *parker, uint64_t deadline_ns)
+{
+	const struct spoke_threads *threads = spoke_host_env()->threads;
+
+	if (deadline_ns == UINT64_MAX) {
+		turner.for_ever = threads->park(parker, 0) != 0;
+		return 0;
+	}
+	while (spoke_future_result(turner.future) == NULL)
+		assert_int_equal(spoke_engine_turn(turner.engine, true), SPOKE_OK);
+	for (unsigned i = 0; i < turner.more; i++)
+		assert_int_equal(spoke_engine_turn(turner.engine, false), SPOKE_OK);
+	return -ETIMEDOUT;
+}
+
+static void wait_and_turn(unsigned more)
+{
+	struct spoke_threads threads = *spoke_host_env()->threads;
+	struct rig rig;
+	struct rig_client client;
+
+	rig_set_up(&rig, RIG_TCP);
+	threads.park = park_and_turn;
+	rig.client_env.threads = &threads;
+	rig_client_init(&rig, &client, NULL);
+	turner.engine = client.engine;
+	turner.future = rig_start(client.echo, "x");
+	turner.more = more;
+	turner.for_ever = false;
+	assert_int_equal(spoke_future_wait(turner.future), SPOKE_OK);
+	assert_false(turner.for_ever);
+	assert_true(rig_is_text(spoke_future_result(turner.future), "x"));
+	spoke_future_free(turner.future);
+	spoke_engine_free(client.engine);
+	rig.client_env.threads = spoke_host_env()->threads;
+	rig_tear_down(&rig);
+}
+
+static void one_waits_no_longer_than_promised(void **state)
+{
+	(void)state;
+	wait_and_turn(0);
+}
+
+static void one_who_is_called_in_the_last_moment_is_woken(void **state)
+{
+	(void)state;
+	wait_and_turn(2);
+}
+
 /* --- no memory */
 
 static void without_memory_nothing_is_begun_and_nothing_leaks(void **state)
@@ -302,6 +365,8 @@ int main(void)
 		cmocka_unit_test(a_drained_engine_ends_what_was_begun_and_takes_nothing_new),
 		cmocka_unit_test(on_the_engines_thread_one_begins_but_does_not_wait),
 		cmocka_unit_test(a_child_can_do_nothing_with_them),
+		cmocka_unit_test(one_waits_no_longer_than_promised),
+		cmocka_unit_test(one_who_is_called_in_the_last_moment_is_woken),
 		cmocka_unit_test(without_memory_nothing_is_begun_and_nothing_leaks),
 		cmocka_unit_test(a_result_for_which_there_is_no_memory_says_so),
 	};

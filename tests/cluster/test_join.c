@@ -159,28 +159,54 @@ static void one_that_is_full_is_passed_over(void **state)
 		assert_int_equal(joinrig_connections(i), 1);
 }
 
-/* So many at one time that they were on their way when it became full. */
-static void what_is_too_much_on_its_way_is_closed(void **state)
+/* However many come at one time, and wherever those are from whom it has. */
+static void one_is_offered_no_more_than_it_has_room_for(void **state)
 {
-	const struct spoke_provider_options few = { .connections_max = 1 };
+	const struct spoke_provider_options few = { .connections_max = 3 };
 
 	(void)state;
 	joinrig_provide(0, NULL);
 	joinrig_provide(1, &few);
 	joinrig_listen(0, PATH "?shared=true");
+	joinrig_listen(1, PORT);
+	joinrig_join(1, 0);
+	joinrig_consume(AT_PORT, 2);
+	joinrig_pass(10 * MS);
+	assert_int_equal(joinrig_connections(1), 2);
+	virtual_hold(&joinrig.sides[1].process, 100 * MS);
+	joinrig_consume(AT_PATH, 6);
+	joinrig_call();
+	assert_int_equal(joinrig_ended(SPOKE_OK), joinrig.count);
+	assert_int_equal(joinrig_connections(0), 5);
+	assert_int_equal(joinrig_connections(1), 3);
+	assert_int_equal(spoke_stat_get(joinrig.sides[1].engine, SPOKE_STAT_ACCEPTS_REFUSED_TOTAL),
+			 0);
+}
+
+/* It became full while they were on their way. */
+static void what_is_too_much_on_its_way_is_closed(void **state)
+{
+	const struct spoke_provider_options few = { .connections_max = 2 };
+
+	(void)state;
+	joinrig_provide(0, NULL);
+	joinrig_provide(1, &few);
+	joinrig_listen(0, PATH "?shared=true");
+	joinrig_listen(1, PORT);
 	joinrig_join(1, 0);
 	joinrig_pass(MS);
 	virtual_hold(&joinrig.sides[1].process, 100 * MS);
+	joinrig_consume(AT_PORT, 2);
 	joinrig_consume(AT_PATH, 6);
 	joinrig_pass(150 * MS);
-	assert_int_equal(joinrig_connections(1), 1);
+	assert_int_equal(joinrig_connections(1), 2);
 	assert_int_equal(spoke_stat_get(joinrig.sides[1].engine, SPOKE_STAT_ACCEPTS_REFUSED_TOTAL),
 			 2);
 	/* They come again. */
 	joinrig_pass(10 * SECOND);
 	joinrig_call();
 	assert_int_equal(joinrig_ended(SPOKE_OK), joinrig.count);
-	assert_int_equal(joinrig_connections(0), 5);
+	assert_int_equal(joinrig_connections(0), 6);
 }
 
 static void no_more_than_a_bounded_number_is_on_its_way(void **state)
@@ -302,6 +328,7 @@ int main(void)
 		TEST(a_port_is_shared_when_both_say_so),
 		TEST(what_makes_no_sense_is_refused),
 		TEST(one_that_is_full_is_passed_over),
+		TEST(one_is_offered_no_more_than_it_has_room_for),
 		TEST(what_is_too_much_on_its_way_is_closed),
 		TEST(no_more_than_a_bounded_number_is_on_its_way),
 		TEST(only_the_first_is_listed),

@@ -146,6 +146,34 @@ static void the_second_ends_before_the_first_knows(void **state)
 	assert_int_equal(joinrig.sides[0].served, 4);
 }
 
+/* It is not freed yet, but there is nothing to listen at with it. */
+static void one_that_was_drained_is_not_joined(const char *url)
+{
+	char at[64];
+
+	joinrig_provide(0, NULL);
+	joinrig_provide(1, NULL);
+	joinrig_listen(0, url);
+	drain(0);
+	joinrig_pass(MS);
+	assert_int_equal(spoke_provider_join(joinrig.sides[1].provider, joinrig.sides[0].provider),
+			 SPOKE_ECLOSED);
+	assert_int_equal(spoke_provider_address(joinrig.sides[1].provider, 0, at, sizeof(at)), 0);
+	joinrig_listen(1, url);
+}
+
+static void one_that_was_drained_is_not_joined_at_a_port(void **state)
+{
+	(void)state;
+	one_that_was_drained_is_not_joined(PORT "?shared=true");
+}
+
+static void one_that_was_drained_is_not_joined_at_a_path(void **state)
+{
+	(void)state;
+	one_that_was_drained_is_not_joined(PATH "?shared=true");
+}
+
 /* Whoever comes and goes leaves nothing behind at the first. */
 static void many_join_one_after_the_other(void **state)
 {
@@ -179,6 +207,8 @@ int main(void)
 		TEST(who_waits_at_a_path_is_not_left_behind),
 		TEST(the_first_ends_before_it_knows),
 		TEST(the_second_ends_before_the_first_knows),
+		TEST(one_that_was_drained_is_not_joined_at_a_port),
+		TEST(one_that_was_drained_is_not_joined_at_a_path),
 		TEST(many_join_one_after_the_other),
 	};
 

@@ -75,7 +75,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_config_reload(struct spoke_config *config,
 SPOKE_API SPOKE_MUST_USE int spoke_config_reload_on_signal(struct spoke_config *config,
 							   struct spoke_engine *engine);
 
-/* What the file says of the engine, into the fields of options that are 0. */
+/* What the file says of the engine, into the fields of options that are 0; `spin` not when there is
+ * a loop of yours (`native`), set before: whoever writes the file need not know. */
 SPOKE_API void spoke_config_engine(const struct spoke_config *config,
 				   struct spoke_engine_options *options);
 

@@ -58,7 +58,8 @@ SPOKE_API void spoke_future_cancel(struct spoke_future *future);
  * Waits until the call is over, be it with an error. Any number of threads, but for the engine's
  * own. Returns 0: the result is there; ETHREAD: this is the engine's thread; ESTATE: a second after
  * the deadline there is none yet, for nobody turns the engine, or a callback keeps it; ENOMEM,
- * EFORKED, or EUNSUPPORTED: the environment has no threads.
+ * EFORKED, or EUNSUPPORTED: the environment has no threads. Those who wait are woken when the
+ * engine's turn is over; a callback that keeps it keeps them, until that second is over too.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_future_wait(struct spoke_future *future);
 

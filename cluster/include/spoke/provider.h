@@ -159,7 +159,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_listen_configured(struct spoke_provi
  * there at every place where `first` listens with "?shared=true", as of now. Each connection is one
  * provider's alone. Those to a port are shared out by the system, by the addresses of both ends
  * (SO_REUSEPORT): a few may well come to one engine. Those to a path are accepted by `first` and
- * handed on in turn; one that has as many connections as it may is passed over.
+ * handed on in turn; one that has as many connections as it may, as far as `first` knows, is passed
+ * over.
  *
  *     error = spoke_provider_listen(first, "dubbo://0.0.0.0:20880?shared=true");
  *     error = spoke_provider_join(second, first);
