@@ -7,6 +7,9 @@
 #define INTERVAL (100 * MS)
 #define LARGE 100000u /* bytes of a call, which ask for memory that the next one may have */
 
+#define MANY 50u     /* calls at a time */
+#define ONE_PROBE 8u /* cells of a ring that a heartbeat needs */
+
 /* NULL: this setting has no virtual clock, or no heartbeats. */
 static struct stage *begin(void **state)
 {
@@ -25,6 +28,11 @@ static struct stage *begin(void **state)
 static void pass(struct stage *stage, uint64_t ns)
 {
 	virtual_run(&stage->world, stage->world.now_ns + ns);
+}
+
+static const struct spokei_conn *only_conn(struct spokei_link *link)
+{
+	return spoke_container_of(spokei_list_first(&link->conns), struct spokei_conn, node);
 }
 
 static int echo_of(struct stage *stage, size_t len)
@@ -49,6 +57,31 @@ static void what_is_kept_for_the_next_call_is_given_back_in_silence(void **state
 	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
 }
 
+/* The ring of calls, too, and the map of requests. */
+static void rooms_for_many_calls_are_given_back_in_silence(void **state)
+{
+	struct stage *stage = begin(state);
+	const struct spokei_conn *caller;
+	const struct spokei_conn *server;
+
+	if (stage == NULL)
+		return;
+	for (unsigned i = 0; i < MANY; i++)
+		(void)stage_call(stage, stage_method(stage, "later"), stage_text(stage, "x"));
+	stage_until_held(stage, MANY);
+	caller = only_conn(&stage->consumer->link);
+	server = only_conn(&stage->provider->link);
+	assert_true(caller->pendings.room >= MANY);
+	assert_true(server->serving.room >= MANY);
+	while (stage->held_count > 0)
+		stage_answer(stage, 0);
+	stage_until(stage, &stage->ended, MANY);
+	pass(stage, 2 * INTERVAL);
+	assert_true(caller->pendings.room <= ONE_PROBE);
+	assert_int_equal(server->serving.room, 0);
+	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
+}
+
 static void what_is_kept_stays_while_somebody_waits(void **state)
 {
 	struct stage *stage = begin(state);
@@ -69,6 +102,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_kept_for_the_next_call_is_given_back_in_silence),
+		cmocka_unit_test(rooms_for_many_calls_are_given_back_in_silence),
 		cmocka_unit_test(what_is_kept_stays_while_somebody_waits),
 	};
 
