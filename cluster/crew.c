@@ -50,7 +50,8 @@ static void run_arrived(struct spoke_post *arrived)
 
 	/* From here on whoever puts something in posts again; what lies there is taken now. */
 	(void)atomic_exchange_explicit(&mate->posted, false, memory_order_acq_rel);
-	if (!mate->parted)
+	/* The second may be freed once it has parted. */
+	if (!spokei_mate_parted(mate))
 		mate->arrive(mate->second_arg);
 	spokei_mate_drop(mate);
 }
@@ -88,7 +89,7 @@ bool spokei_mate_offer(struct spokei_mate *mate, int fd, const struct spoke_addr
 	/* It may have become less than was put in already. */
 	if (put & PARTED || put / ONE >= credit)
 		return false;
-	mate->ring[put / ONE % SPOKEI_MATE_ROOM] = (struct spokei_parcel){ fd, *peer };
+	mate->ring[put / ONE % SPOKEI_MATE_ROOM] = (struct spokei_handed){ fd, *peer };
 	/* It fails when the second has parted meanwhile. */
 	if (!atomic_compare_exchange_strong_explicit(&mate->put, &put, put + ONE,
 						     memory_order_acq_rel, memory_order_relaxed))
@@ -109,13 +110,13 @@ void spokei_mate_want(struct spokei_mate *mate, size_t room)
 	atomic_store_explicit(&mate->credit, taken + room, memory_order_release);
 }
 
-bool spokei_mate_take(struct spokei_mate *mate, struct spokei_parcel *ret_parcel)
+bool spokei_mate_take(struct spokei_mate *mate, struct spokei_handed *ret_handed)
 {
 	size_t taken = atomic_load_explicit(&mate->taken, memory_order_relaxed);
 
 	if (atomic_load_explicit(&mate->put, memory_order_acquire) / ONE == taken)
 		return false;
-	*ret_parcel = mate->ring[taken % SPOKEI_MATE_ROOM];
+	*ret_handed = mate->ring[taken % SPOKEI_MATE_ROOM];
 	atomic_store_explicit(&mate->taken, taken + 1, memory_order_release);
 	return true;
 }
@@ -123,5 +124,4 @@ bool spokei_mate_take(struct spokei_mate *mate, struct spokei_parcel *ret_parcel
 void spokei_mate_part(struct spokei_mate *mate)
 {
 	(void)atomic_fetch_or_explicit(&mate->put, PARTED, memory_order_acq_rel);
-	mate->parted = true;
 }

@@ -14,7 +14,8 @@
 
 #define SPOKEI_MATE_ROOM 64u /* connections on their way, at most */
 
-struct spokei_parcel {
+/* A connection on its way. */
+struct spokei_handed {
 	int fd;
 	struct spoke_address peer;
 };
@@ -23,7 +24,6 @@ struct spokei_mate {
 	const struct spoke_env *env;
 	_Atomic(unsigned) shares;
 	_Atomic(bool) posted; /* `arrived` is under way */
-	bool parted;          /* the second's: it is no longer there */
 	struct spokei_desk *first;
 	struct spokei_desk *second;
 	struct spoke_post join;
@@ -36,7 +36,7 @@ struct spokei_mate {
 	_Atomic(size_t) put;    /* twice what was ever put in; odd: the second has parted */
 	_Atomic(size_t) taken;  /* what was ever taken out */
 	_Atomic(size_t) credit; /* how many may ever have been put in, as of now */
-	struct spokei_parcel ring[SPOKEI_MATE_ROOM];
+	struct spokei_handed ring[SPOKEI_MATE_ROOM];
 };
 
 /* What a mate leads from and to; the desks are those of their owners, and a share of each is the
@@ -64,7 +64,7 @@ SPOKE_MUST_USE bool spokei_mate_offer(struct spokei_mate *mate, int fd,
 				      const struct spoke_address *peer);
 
 /* Takes the oldest one out. Returns whether there was any. The second's thread. */
-SPOKE_MUST_USE bool spokei_mate_take(struct spokei_mate *mate, struct spokei_parcel *ret_parcel);
+SPOKE_MUST_USE bool spokei_mate_take(struct spokei_mate *mate, struct spokei_handed *ret_handed);
 
 /* Says how many more the second has room for, beyond what it has taken; none at first. What is on
  * its way may be more than that, when it has become less. Its thread. */

@@ -104,28 +104,28 @@ static void turn_away(struct spoke_provider *provider, int fd, int error, bool o
 		spokei_event(engine, error, "a connection that was handed over is closed");
 }
 
-static void serve_handed(struct spoke_provider *provider, const struct spokei_parcel *parcel)
+static void serve_handed(struct spoke_provider *provider, const struct spokei_handed *handed)
 {
 	bool of_peer = false;
 	int error = SPOKE_ECLOSED;
 
 	if (!provider->ended)
-		error = spokei_crowd_enter(&provider->crowd, &parcel->peer, &of_peer);
+		error = spokei_crowd_enter(&provider->crowd, &handed->peer, &of_peer);
 	if (error) {
-		turn_away(provider, parcel->fd, error, of_peer);
+		turn_away(provider, handed->fd, error, of_peer);
 		return;
 	}
 	spokei_count(provider->engine, SPOKE_STAT_ACCEPTED);
-	spokei_provider_accept(provider, parcel->fd, &parcel->peer);
+	spokei_provider_accept(provider, handed->fd, &handed->peer);
 }
 
 static void take_handed(void *arg)
 {
 	struct spoke_provider *provider = arg;
-	struct spokei_parcel parcel;
+	struct spokei_handed handed;
 
-	while (spokei_mate_take(provider->crew.mate, &parcel))
-		serve_handed(provider, &parcel);
+	while (spokei_mate_take(provider->crew.mate, &handed))
+		serve_handed(provider, &handed);
 	spokei_crew_look(provider);
 }
 
