@@ -5,8 +5,7 @@
  */
 #include "cluster/crew.h"
 
-#define PARTED 1u
-#define ONE 2u
+#define ONE 2u /* of `put` */
 
 static void add_share(struct spokei_mate *mate)
 {
@@ -87,7 +86,7 @@ bool spokei_mate_offer(struct spokei_mate *mate, int fd, const struct spoke_addr
 	size_t credit = atomic_load_explicit(&mate->credit, memory_order_acquire);
 
 	/* It may have become less than was put in already. */
-	if (put & PARTED || put / ONE >= credit)
+	if (put & SPOKEI_MATE_PARTED || put / ONE >= credit)
 		return false;
 	mate->ring[put / ONE % SPOKEI_MATE_ROOM] = (struct spokei_handed){ fd, *peer };
 	/* It fails when the second has parted meanwhile. */
@@ -123,5 +122,5 @@ bool spokei_mate_take(struct spokei_mate *mate, struct spokei_handed *ret_handed
 
 void spokei_mate_part(struct spokei_mate *mate)
 {
-	(void)atomic_fetch_or_explicit(&mate->put, PARTED, memory_order_acq_rel);
+	(void)atomic_fetch_or_explicit(&mate->put, SPOKEI_MATE_PARTED, memory_order_acq_rel);
 }

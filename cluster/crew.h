@@ -12,7 +12,8 @@
 
 #include "cluster/desk.h"
 
-#define SPOKEI_MATE_ROOM 64u /* connections on their way, at most */
+#define SPOKEI_MATE_ROOM 64u  /* connections on their way, at most */
+#define SPOKEI_MATE_PARTED 1u /* of `put`: the second has gone */
 
 /* A connection on its way. */
 struct spokei_handed {
@@ -77,7 +78,7 @@ void spokei_mate_part(struct spokei_mate *mate);
 /* Has the second gone? Any thread. */
 static inline bool spokei_mate_parted(const struct spokei_mate *mate)
 {
-	return atomic_load_explicit(&mate->put, memory_order_relaxed) & 1;
+	return atomic_load_explicit(&mate->put, memory_order_relaxed) & SPOKEI_MATE_PARTED;
 }
 
 /* Gives a share back; NULL is fine. */

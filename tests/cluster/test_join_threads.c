@@ -59,7 +59,7 @@ static void serve(struct spoke_request *request, void *arg)
 
 static void drain(struct spoke_post *post)
 {
-	struct side *side = (struct side *)(void *)((char *)post - offsetof(struct side, drain));
+	struct side *side = spoke_container_of(post, struct side, drain);
 
 	if (spoke_engine_drain(side->engine, 20 * SECOND))
 		spoke_engine_stop(side->engine);
@@ -67,7 +67,7 @@ static void drain(struct spoke_post *post)
 
 static void note_turn(struct spoke_post *post)
 {
-	struct side *side = (struct side *)(void *)((char *)post - offsetof(struct side, turned));
+	struct side *side = spoke_container_of(post, struct side, turned);
 
 	atomic_store(&side->has_turned, true);
 }
@@ -162,6 +162,8 @@ static void call_to_the_end(void *arg)
 		if (i == 20)
 			atomic_store(&rig->going, true);
 	}
+	/* Who waits for it may go on, also when calls failed at once. */
+	atomic_store(&rig->going, true);
 }
 
 static void start_all(struct rig *rig, void (*run)(void *arg), void *threads[THREADS])

@@ -171,11 +171,12 @@ static void run_curve(struct bench *bench, const struct curve *curve)
 
 static _Noreturn void usage(void)
 {
-	(void)fputs("usage: bench_growth [--quick] [--reps <1-16>] [--span <ms>] \n"
-		    "                    [--only <curve>] [--size <number>] [--plots <folder>] "
-		    "[--instructions]\n"
-		    "                    [--server-cpu <number>] [--client-cpu <number>]\n",
-		    stderr);
+	(void)fputs(
+		"usage: bench_growth [--quick] [--reps <1-16>] [--retries <number>] [--span <ms>]\n"
+		"                    [--only <curve>] [--size <number>] [--plots <folder>] "
+		"[--instructions]\n"
+		"                    [--server-cpu <number>] [--client-cpu <number>]\n",
+		stderr);
 	exit(2);
 }
 
