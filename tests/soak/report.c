@@ -186,7 +186,7 @@ static void gauge_rows(const struct gauge *gauge)
 	double last = files->count ? files->values[files->count - 1] : 0;
 	const char *name = gauge->actor->name;
 	char what[128];
-	char target[32];
+	char target[32] = "too short to tell";
 
 	(void)snprintf(what, sizeof(what), "RSS of %s, KB/min at rests, median slope", name);
 	slope_rows(what, &gauge->resident_rest, &gauge->resident);
@@ -195,8 +195,9 @@ static void gauge_rows(const struct gauge *gauge)
 	row("... RSS at the last rest, KB", "", false, true, 0, gauge->resident_now);
 	row("... RSS at its highest, KB", "", false, true, 0, gauge->resident_max);
 	(void)snprintf(what, sizeof(what), "descriptors of %s at the last rest", name);
-	(void)snprintf(target, sizeof(target), "%.0f", first);
-	row(what, target, true, files->count > 1 && first >= last && last >= first, 0, last);
+	if (files->count > 1)
+		(void)snprintf(target, sizeof(target), "%.0f", first);
+	row(what, target, files->count > 1, first >= last && last >= first, 0, last);
 }
 
 static void write_table(FILE *to, const struct acts *acts, const struct gauge *gauges)

@@ -190,14 +190,23 @@ static uint64_t read_number(const char *text, uint64_t max)
 	return number;
 }
 
+static uint64_t read_count(const char *text, uint64_t max)
+{
+	uint64_t count = read_number(text, max);
+
+	if (count == 0)
+		usage();
+	return count;
+}
+
 static void read_option(struct options *options, const char *word, const char *value)
 {
 	if (strcmp(word, "--reps") == 0)
-		options->reps = (uint32_t)read_number(value, REPORT_REPS_MAX);
+		options->reps = (uint32_t)read_count(value, REPORT_REPS_MAX);
 	else if (strcmp(word, "--retries") == 0)
 		options->retries = (uint32_t)read_number(value, UINT32_MAX);
 	else if (strcmp(word, "--span") == 0)
-		options->span_ms = read_number(value, 60000);
+		options->span_ms = read_count(value, 60000);
 	else if (strcmp(word, "--server-cpu") == 0)
 		options->server_cpu = (int)read_number(value, 1023);
 	else if (strcmp(word, "--client-cpu") == 0)

@@ -183,17 +183,35 @@ static uint64_t read_number(const char *text, uint64_t max)
 	return number;
 }
 
+static uint64_t read_count(const char *text, uint64_t max)
+{
+	uint64_t count = read_number(text, max);
+
+	if (count == 0)
+		usage();
+	return count;
+}
+
+static bool is_pattern(const char *name)
+{
+	for (unsigned i = 0; i < PATTERNS; i++) {
+		if (strcmp(name, patterns[i].name) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void read_option(struct options *options, const char *word, const char *value)
 {
 	if (strcmp(word, "--reps") == 0)
-		options->reps = (uint32_t)read_number(value, REPORT_REPS_MAX);
+		options->reps = (uint32_t)read_count(value, REPORT_REPS_MAX);
 	else if (strcmp(word, "--span") == 0)
-		options->span_ms = read_number(value, 60000);
+		options->span_ms = read_count(value, 60000);
 	else if (strcmp(word, "--server-cpu") == 0)
 		options->server_cpu = (int)read_number(value, 1023);
 	else if (strcmp(word, "--client-cpu") == 0)
 		options->client_cpu = (int)read_number(value, 1023);
-	else if (strcmp(word, "--only") == 0 && *value != '\0')
+	else if (strcmp(word, "--only") == 0 && is_pattern(value))
 		options->only = value;
 	else if (strcmp(word, "--peer") == 0 && *value != '\0')
 		options->peer = value;
