@@ -134,8 +134,7 @@ void spokei_conn_slim(struct spokei_conn *conn)
 		spokei_pendings_fini(&conn->pendings, link->engine->env);
 	if (conn->serving.count == 0 && conn->serving.room > 0)
 		spokei_map_fini(&conn->serving);
-	if (link->pending_count == 0 && link->serving_count == 0)
-		spokei_link_drop_spares(link);
+	spokei_link_slim(link);
 }
 
 /* Is it quiet for an answer is being made? */

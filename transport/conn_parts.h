@@ -100,7 +100,8 @@ uint64_t spokei_conn_idle_due(const struct spokei_conn *conn);
 void spokei_conn_judge_silence(struct spokei_conn *conn);
 
 /* A heartbeat, or the answer to one, came in: the connection was silent, and gives back what it
- * keeps for the next call; so does its owner, if nobody calls at all. */
+ * keeps for the next call; so does its owner, if no connection has called or answered since the
+ * heartbeat before. */
 void spokei_conn_slim(struct spokei_conn *conn);
 
 /* The machine slept meanwhile. */

@@ -74,6 +74,7 @@ void spokei_link_lend(struct spokei_link *link, struct spokei_buffer *buffer)
 {
 	struct spokei_spare *spare;
 
+	link->lent = true;
 	if (link->spares == NULL)
 		return;
 	spare = take_spare(link);
@@ -123,4 +124,12 @@ void spokei_link_drop_spares(struct spokei_link *link)
 
 		spokei_free(link->engine->env, spare, 1, spare->capacity);
 	}
+}
+
+void spokei_link_slim(struct spokei_link *link)
+{
+	/* Between two calls nobody waits either, however busy it is. */
+	if (!link->lent && link->pending_count == 0 && link->serving_count == 0)
+		spokei_link_drop_spares(link);
+	link->lent = false;
 }

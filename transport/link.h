@@ -70,6 +70,7 @@ struct spokei_link {
 	/* Memory of outlets that were emptied, for the next one that fills; the newest first. */
 	struct spokei_spare *spares;
 	size_t spare_bytes;
+	bool lent; /* ... to an outlet, since a heartbeat asked last */
 };
 
 /* All defaults. */
@@ -86,6 +87,9 @@ void spokei_link_left(struct spokei_link *link);
  */
 void spokei_link_lend(struct spokei_link *link, struct spokei_buffer *buffer);
 void spokei_link_return(struct spokei_link *link, struct spokei_buffer *buffer);
+
+/* Gives back what it keeps to lend, unless an outlet has filled since it was called last. */
+void spokei_link_slim(struct spokei_link *link);
 
 /* Gives back all that it keeps to lend. */
 void spokei_link_drop_spares(struct spokei_link *link);
