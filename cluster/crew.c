@@ -49,6 +49,7 @@ static void run_arrived(struct spoke_post *arrived)
 
 	/* From here on whoever puts something in posts again; what lies there is taken now. */
 	(void)atomic_exchange_explicit(&mate->posted, false, memory_order_acq_rel);
+	/* The second may be freed once it has parted. */
 	if (!spokei_mate_parted(mate))
 		mate->arrive(mate->second_arg);
 	spokei_mate_drop(mate);

@@ -85,10 +85,8 @@ static void says(const char *text, const char *section, const char *key, const c
 
 static void a_file_says_what_stands_in_it(void **state)
 {
-	static const char text[] = "# how calls are made\n"
-				   "[registry]\n"
-				   "url = file:///run/spoke/providers\n"
-				   "\n"
+	static const char text[] = "# how calls are made\n[registry]\n"
+				   "url = file:///run/spoke/providers\n\n"
 				   "  [ consumer ]  # of all services\n"
 				   "\theartbeat    = 5s\n"
 				   "retry.period=2s # a pause\n"
@@ -97,8 +95,7 @@ static void a_file_says_what_stands_in_it(void **state)
 				   "version = 1.0#b\n"
 				   "[method.demo.EchoService.echo]\n"
 				   "timeout = 200ms\n"
-				   "[consumer]\n"
-				   "lazy = yes";
+				   "[consumer]\nlazy = yes";
 	struct spoke_config *config = right(text);
 
 	(void)state;

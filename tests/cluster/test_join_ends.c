@@ -2,6 +2,8 @@
 /* Providers that listen as one, and end in any order: nothing gets lost on its way. */
 #include "tests/cluster/joinrig.h"
 
+#include "cluster/crew.h"
+
 #define AT_PORT PORT "/demo.Echo"
 #define AT_PATH PATH "?interface=demo.Echo"
 
@@ -174,6 +176,59 @@ static void one_that_was_drained_is_not_joined_at_a_path(void **state)
 	one_that_was_drained_is_not_joined(PATH "?shared=true");
 }
 
+static void note_joined(void *first, struct spokei_mate *mate)
+{
+	(void)first;
+	spokei_mate_drop(mate);
+}
+
+static void note_arrived(void *second)
+{
+	++*(unsigned *)second;
+}
+
+/* It was told that something had come, and parts before it hears that: it may be freed by then. */
+static void who_has_parted_is_not_touched(void **state)
+{
+	const struct spoke_address peer = { 0 };
+	_Atomic(struct spokei_desk *) places[2] = { NULL, NULL };
+	unsigned arrived = 0;
+	struct spokei_mate_ends ends = { .joined = note_joined,
+					 .arrive = note_arrived,
+					 .second_arg = &arrived };
+	struct spokei_mate *mate;
+	struct spokei_handed handed;
+
+	(void)state;
+	joinrig_provide(0, NULL);
+	joinrig_provide(1, NULL);
+	ends.first = spokei_desk_get(&places[0], joinrig.sides[0].engine);
+	ends.second = spokei_desk_get(&places[1], joinrig.sides[1].engine);
+	mate = spokei_mate_new(joinrig.sides[1].engine->env, &ends);
+	assert_non_null(mate);
+	assert_false(spokei_mate_offer(mate, 7, &peer));
+	spokei_mate_want(mate, 2);
+	assert_true(spokei_mate_offer(mate, 7, &peer));
+	joinrig_pass(MS);
+	assert_int_equal(arrived, 1);
+	assert_true(spokei_mate_offer(mate, 8, &peer));
+	assert_false(spokei_mate_offer(mate, 9, &peer));
+	spokei_mate_part(mate);
+	assert_true(spokei_mate_take(mate, &handed));
+	assert_true(spokei_mate_take(mate, &handed));
+	assert_int_equal(handed.fd, 8);
+	assert_false(spokei_mate_take(mate, &handed));
+	joinrig_pass(MS);
+	assert_int_equal(arrived, 1);
+	spokei_mate_want(mate, 2);
+	assert_false(spokei_mate_offer(mate, 9, &peer));
+	spokei_mate_drop(mate);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(spokei_desk_close(atomic_load(&places[i])));
+		spokei_desk_drop(atomic_load(&places[i]));
+	}
+}
+
 /* Whoever comes and goes leaves nothing behind at the first. */
 static void many_join_one_after_the_other(void **state)
 {
@@ -209,6 +264,7 @@ int main(void)
 		TEST(the_second_ends_before_the_first_knows),
 		TEST(one_that_was_drained_is_not_joined_at_a_port),
 		TEST(one_that_was_drained_is_not_joined_at_a_path),
+		TEST(who_has_parted_is_not_touched),
 		TEST(many_join_one_after_the_other),
 	};
 

@@ -31,9 +31,7 @@
 #endif
 
 static const struct contest_entry entries[] = {
-#ifdef RPC_SPOKE
 	{ "spoke", &rpc_spoke, "" },
-#endif
 	{ "grpc", GRPC, "libgrpc++-dev" },
 	{ "zeromq", ZEROMQ, "libzmq3-dev" },
 	{ "nng", NNG, "libnng-dev" },
@@ -41,9 +39,7 @@ static const struct contest_entry entries[] = {
 	{ "redis", &rpc_redis, "redis-tools" },
 	{ "raw-libev", &rpc_raw_libev, "" },
 	{ "raw-epoll", &rpc_raw_epoll, "" },
-#ifdef RPC_SPOKE
 	{ "spoke-spin", &rpc_spoke_spin, "" },
-#endif
 	{ "raw-epoll-spin", &rpc_raw_epoll_spin, "" },
 };
 

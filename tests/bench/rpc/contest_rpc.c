@@ -5,10 +5,8 @@
 #include "targets.h"
 
 static const struct contest_entry entries[] = {
-#ifdef RPC_SPOKE
 	{ "spoke", &rpc_spoke, "" },
 	{ "spoke-spin", &rpc_spoke_spin, "" },
-#endif
 	{ "raw-libev", &rpc_raw_libev, "" },
 	{ "raw-epoll", &rpc_raw_epoll, "" },
 	{ "raw-epoll-spin", &rpc_raw_epoll_spin, "" },

@@ -111,7 +111,7 @@ static void run_peer(struct bench *bench, const char *name, const struct rpc_pee
 }
 
 /* Lets spoke say how long its frames are; a single call at a time, so that none is half counted.
- * Without it the book says so. */
+ * Where that fails it is as the book says. */
 static void measure_frames(struct bench *bench, const char *name, struct rpc_plan *plan)
 {
 	const struct rpc_peer *spoke = contest_find(REPORT_SPOKE);
