@@ -87,7 +87,10 @@ static void took(struct spokei_conn *conn, size_t len)
 	if (waits == 0) {
 		conn->moved_ns = 0;
 		spokei_link_return(link, &conn->out.out);
-		spokei_link_return(link, &conn->out.control);
+		/* Heartbeats are lent nothing: kept, one after the other would add to the spares.
+		 */
+		if (conn->out.control.bytes)
+			spokei_buffer_fini(&conn->out.control);
 	} else if (len > 0 || conn->moved_ns == 0) {
 		conn->moved_ns = engine->settle_ns;
 		spokei_conn_arm(conn);
@@ -265,7 +268,9 @@ static void note_frame(struct spokei_conn *conn, bool any)
 {
 	if (!spokei_intake_begun(&conn->in)) {
 		conn->frame_ns = 0;
-		spokei_link_return(conn->link, &conn->in.kept);
+		/* What is lent to nobody again may not add to the spares. */
+		if (conn->in.kept.bytes)
+			spokei_buffer_fini(&conn->in.kept);
 		(void)count_held(conn);
 		return;
 	}
