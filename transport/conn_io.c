@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing: one read a turn when there is something, one write when it ends, and
- * before that whenever much was put. */
+/* Reading and writing: one read a turn when there is something, one write when it ends, and early
+ * ones as much is put before that. */
 #include "transport/conn_parts.h"
 
 #include <errno.h>
