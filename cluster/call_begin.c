@@ -7,15 +7,19 @@
 
 /* --- checks */
 
-static inline int check_args(struct spoke_span args, size_t *ret_count)
+static SPOKEI_NOINLINE int check_any(struct spoke_span args, size_t *ret_count)
 {
 	struct spoke_cursor cursor;
 
-	if (SPOKEI_LIKELY(spokei_shape_is_scalar(args.data, args.len))) {
-		*ret_count = 1;
-		return SPOKE_OK;
-	}
 	return spoke_values_check(args.data, args.len, NULL, &cursor, ret_count);
+}
+
+static inline int check_args(struct spoke_span args, size_t *ret_count)
+{
+	*ret_count = 1;
+	if (SPOKEI_LIKELY(spokei_shape_is_short(args.data, args.len)))
+		return SPOKE_OK;
+	return check_any(args, ret_count);
 }
 
 /* What the wire has no place for is not left out in silence. */
@@ -369,6 +373,27 @@ static int take_filtered(struct spoke_method *method, const struct spoke_policy 
 	return error;
 }
 
+/* Takes a call of a method that has limits, or whose consumer has filters. */
+static SPOKEI_NOINLINE int take_guarded(struct spoke_method *method,
+					const struct spoke_policy *policy,
+					const struct spoke_call_options *options,
+					struct spokei_call **ret_call)
+{
+	int error;
+
+	if (spokei_limit_take(&method->limit, method->caller->engine->begin_ns))
+		return SPOKE_ELIMIT;
+	if (spokei_consumer_of(method)->filters.count == 0)
+		error = take_allowed(method, policy, options, 0, ret_call);
+	else
+		error = take_filtered(method, policy, options, ret_call);
+	if (error)
+		spokei_limit_give(&method->limit);
+	else
+		(*ret_call)->limited = true;
+	return error;
+}
+
 static int take_call(struct spoke_method *method, struct spoke_span args,
 		     const struct spoke_call_options *options, struct spokei_call **ret_call)
 {
@@ -382,19 +407,13 @@ static int take_call(struct spoke_method *method, struct spoke_span args,
 	error = spokei_call_prepare(method, args, options);
 	if (error)
 		return error;
-	if (spokei_limit_take(&method->limit, caller->engine->begin_ns))
-		return SPOKE_ELIMIT;
-	if (SPOKEI_LIKELY(spokei_consumer_of(method)->filters.count == 0))
+	if (SPOKEI_LIKELY(!method->limit.is_set && spokei_consumer_of(method)->filters.count == 0))
 		error = take_allowed(method, policy, options, 0, ret_call);
 	else
-		error = take_filtered(method, policy, options, ret_call);
-	if (error) {
-		spokei_limit_give(&method->limit);
-		return error;
-	}
-	(*ret_call)->limited = true;
-	spokei_budget_called(&caller->budget, caller->engine->begin_ns);
-	return SPOKE_OK;
+		error = take_guarded(method, policy, options, ret_call);
+	if (error == 0)
+		spokei_budget_called(&caller->budget, caller->engine->begin_ns);
+	return error;
 }
 
 int spoke_call(struct spoke_method *method, struct spoke_span args,

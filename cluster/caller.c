@@ -22,6 +22,30 @@ void spokei_caller_resize(struct spokei_caller *caller, uint32_t pending_max, ui
 	caller->calls.max = calls_max(pending_max, tickets);
 }
 
+static bool is_under_way(const struct spokei_slab *calls, const struct spokei_call *call)
+{
+	return spokei_slab_get(calls, call->handle) == call &&
+	       !(call->course && call->course->told);
+}
+
+void spokei_caller_limit(struct spoke_method *method, uint32_t active_max, uint32_t per_second)
+{
+	const struct spokei_slab *calls = &method->caller->calls;
+	bool was_set = method->limit.is_set;
+
+	spokei_limit_change(&method->limit, active_max, per_second);
+	if (was_set || !method->limit.is_set)
+		return;
+	for (uint32_t i = 0; i < calls->used; i++) {
+		struct spokei_call *call = spokei_slab_at(calls, i);
+
+		if (call->method != method || call->limited || !is_under_way(calls, call))
+			continue;
+		call->limited = true;
+		method->limit.active++;
+	}
+}
+
 static void free_methods(struct spokei_caller *caller)
 {
 	while (!spokei_list_empty(&caller->methods)) {

@@ -98,6 +98,10 @@ void spokei_caller_init(struct spokei_caller *caller, struct spokei_link *link, 
  * and new ones are taken when there are not. */
 void spokei_caller_resize(struct spokei_caller *caller, uint32_t pending_max, uint32_t tickets);
 
+/* The limits of a method have changed. Calls under way count, whenever they began; tickets do not.
+ */
+void spokei_caller_limit(struct spoke_method *method, uint32_t active_max, uint32_t per_second);
+
 /* No call is under way any more: gives all memory back, that of the methods too. */
 void spokei_caller_fini(struct spokei_caller *caller);
 

@@ -215,8 +215,7 @@ void spokei_methods_inherit(struct spoke_consumer *consumer)
 		(void)!spokei_settings_method(consumer->engine, &consumer->settings,
 					      &consumer->provided, &name, &method->said,
 					      &method->settings);
-		spokei_limit_change(&method->limit, method->settings.actives,
-				    method->settings.per_second);
+		spokei_caller_limit(method, method->settings.actives, method->settings.per_second);
 		choose_balance(consumer, method);
 	}
 }

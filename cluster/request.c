@@ -86,39 +86,54 @@ static void finish_request(struct spoke_request *request, struct spokei_message 
 	}
 }
 
-static inline int check_value(struct spoke_value value)
-{
-	struct spoke_value checked;
-
-	if (value.len == 0 || spokei_shape_is_scalar(value.data, value.len))
-		return SPOKE_OK;
-	return spoke_value_check(value.data, value.len, NULL, &checked);
-}
-
-void spoke_reply_with(struct spoke_request *request, struct spoke_value value,
-		      struct spoke_value attachments)
+/* The values have been looked at. */
+static inline void reply_checked(struct spoke_request *request, struct spoke_value value,
+				 struct spoke_value attachments)
 {
 	struct spokei_message message;
-	int error = check_value(value);
 
+	spokei_message_clear(&message);
+	message.value = value;
+	message.attachments = attachments;
+	finish_request(request, &message);
+}
+
+/* They cannot be sent, which the caller learns instead. */
+static void reply_unsendable(struct spoke_request *request, int error)
+{
+	const char *text = spoke_strerror(error);
+	struct spokei_message message = {
+		.error = SPOKE_ETOOLARGE,
+		.error_text = spokei_span(text, strlen(text)),
+	};
+
+	finish_request(request, &message);
+}
+
+SPOKEI_NOINLINE void spoke_reply_with(struct spoke_request *request, struct spoke_value value,
+				      struct spoke_value attachments)
+{
+	struct spoke_value checked;
+	int error = SPOKE_OK;
+
+	if (value.len > 0)
+		error = spoke_value_check(value.data, value.len, NULL, &checked);
 	if (error == SPOKE_OK && attachments.len > 0)
 		error = spokei_attachments_check(attachments, true);
-	spokei_message_clear(&message);
-	if (error) {
-		const char *text = spoke_strerror(error);
-
-		message.error = SPOKE_ETOOLARGE;
-		message.error_text = spokei_span(text, strlen(text));
-	} else {
-		message.value = value;
-		message.attachments = attachments;
-	}
-	finish_request(request, &message);
+	if (error)
+		reply_unsendable(request, error);
+	else
+		reply_checked(request, value, attachments);
 }
 
 void spoke_reply(struct spoke_request *request, struct spoke_value value)
 {
-	spoke_reply_with(request, value, (struct spoke_value){ NULL, 0 });
+	static const struct spoke_value none;
+
+	if (SPOKEI_LIKELY(spokei_shape_is_short(value.data, value.len)))
+		reply_checked(request, value, none);
+	else
+		spoke_reply_with(request, value, none);
 }
 
 void spoke_reply_error(struct spoke_request *request, int32_t code, const char *text)

@@ -63,39 +63,60 @@ extern const uint8_t spokei_shape_lens[256];
 
 #define SPOKEI_SHAPE_TOLD UINT8_MAX
 
-/* The same; most are short texts or small numbers. */
-static inline size_t spokei_shape_hop(const unsigned char *at, const unsigned char *end)
+/* The same by these lengths alone, which most values need: short texts and small numbers. 0 says
+ * nothing. */
+static inline size_t spokei_shape_hop_short(const unsigned char *at, const unsigned char *end)
 {
 	size_t room = (size_t)(end - at);
 	size_t len = spokei_shape_lens[*at];
 
 	if (len == SPOKEI_SHAPE_TOLD && room > 1)
 		len = 2 + (size_t)at[1];
-	else if (len == 0)
-		return spokei_shape_hop_any(at, end);
 	return len <= room ? len : 0;
 }
 
+static inline size_t spokei_shape_hop(const unsigned char *at, const unsigned char *end)
+{
+	size_t len = spokei_shape_hop_short(at, end);
+
+	return len > 0 ? len : spokei_shape_hop_any(at, end);
+}
+
+/* Are the first `len` bytes exactly one text, or bytes, of which the second byte tells the length?
+ * What these two have to be is known from it; they can be read, whatever `len` is. */
+static inline bool spokei_shape_is_told(const unsigned char *bytes, size_t len)
+{
+	uint64_t head = bytes[0] | (uint64_t)bytes[1] << 8;
+	/* What is left is the first byte less the two bytes of the head in `len`; a length that no
+	 * byte can tell leaves less. */
+	uint64_t left = head - ((uint64_t)len << 8);
+
+	return left == UINT64_C(0xd9) - 0x200 || left == UINT64_C(0xc4) - 0x200;
+}
+
 /* Are the bytes, of which there are some, exactly one scalar? Most values are, and nothing has to
- * be kept track of then. A text or bytes that the second byte tells the length of come first: what
- * these two bytes have to be is known from the length. */
+ * be kept track of then. */
 static inline bool spokei_shape_is_one(const unsigned char *bytes, size_t len)
 {
-	size_t rest = len - 2;
-
-	if (rest <= UINT8_MAX) {
-		unsigned head = bytes[0] | (unsigned)bytes[1] << 8;
-
-		if (head == (0xd9 | rest << 8) || head == (0xc4 | rest << 8))
-			return true;
-	}
-	return spokei_shape_hop(bytes, bytes + len) == len;
+	return (len > 1 && spokei_shape_is_told(bytes, len)) ||
+	       spokei_shape_hop(bytes, bytes + len) == len;
 }
 
 /* Are they, whatever somebody says they are? */
 static inline bool spokei_shape_is_scalar(const unsigned char *bytes, size_t len)
 {
 	return bytes != NULL && len - 1 < SPOKE_VALUE_BYTES_MAX && spokei_shape_is_one(bytes, len);
+}
+
+/* The same of short ones, which are told at once. False says nothing. */
+static inline bool spokei_shape_is_short(const unsigned char *bytes, size_t len)
+{
+	if (bytes == NULL)
+		return false;
+	if (len < 2)
+		return len == 1 && spokei_shape_lens[*bytes] == 1;
+	return spokei_shape_is_told(bytes, len) ||
+	       spokei_shape_hop_short(bytes, bytes + len) == len;
 }
 
 #endif

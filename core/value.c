@@ -371,26 +371,35 @@ static const unsigned char *skip(const unsigned char *at, const unsigned char *e
 	return at;
 }
 
+static inline bool pass(struct spoke_cursor *cursor, size_t len, struct spoke_value *ret)
+{
+	*ret = (struct spoke_value){ cursor->at, len };
+	cursor->at += len;
+	if (cursor->left != UINT64_MAX)
+		cursor->left--;
+	return true;
+}
+
+/* The next value, whatever it is. */
+static SPOKEI_NOINLINE bool pass_any(struct spoke_cursor *cursor, struct spoke_value *ret)
+{
+	const unsigned char *next = skip(cursor->at, cursor->end);
+
+	if (next)
+		return pass(cursor, (size_t)(next - cursor->at), ret);
+	cursor->left = 0;
+	return false;
+}
+
 bool spoke_cursor_next(struct spoke_cursor *cursor, struct spoke_value *ret)
 {
-	const unsigned char *at = cursor->at;
-	const unsigned char *next;
 	size_t len;
 
 	if (cursor->left == 0)
 		return false;
-	/* Scalars need no loop. */
-	len = at < cursor->end ? spokei_shape_hop(at, cursor->end) : 0;
-	next = len > 0 ? at + len : skip(at, cursor->end);
-	if (next == NULL) {
-		cursor->left = 0;
-		return false;
-	}
-	*ret = (struct spoke_value){ cursor->at, (size_t)(next - cursor->at) };
-	cursor->at = next;
-	if (cursor->left != UINT64_MAX)
-		cursor->left--;
-	return true;
+	/* Short scalars need no loop. */
+	len = cursor->at < cursor->end ? spokei_shape_hop_short(cursor->at, cursor->end) : 0;
+	return SPOKEI_LIKELY(len > 0) ? pass(cursor, len, ret) : pass_any(cursor, ret);
 }
 
 bool spoke_cursor_next_pair(struct spoke_cursor *cursor, struct spoke_value *ret_key,

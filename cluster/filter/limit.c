@@ -14,12 +14,14 @@ void spokei_limit_init(struct spokei_limit *limit, uint32_t active_max, uint32_t
 		.active_max = active_max,
 		/* Full at any time there is. */
 		.bucket = spokei_bucket_make(per_second, per_second, 0),
+		.is_set = active_max > 0 || per_second > 0,
 	};
 }
 
 void spokei_limit_change(struct spokei_limit *limit, uint32_t active_max, uint32_t per_second)
 {
 	limit->active_max = active_max;
+	limit->is_set = active_max > 0 || per_second > 0;
 	if (limit->bucket.rate != per_second)
 		limit->bucket = spokei_bucket_make(per_second, per_second, 0);
 }

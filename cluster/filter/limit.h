@@ -18,6 +18,7 @@ struct spokei_limit {
 	uint32_t active_max; /* 0: as many as there come */
 	/* A rate of 0: no limit. It holds what comes in a second, so as much may come at once. */
 	struct spokei_bucket bucket;
+	bool is_set; /* it limits something */
 };
 
 /* Which of the two is reached. */
@@ -33,12 +34,6 @@ void spokei_limit_init(struct spokei_limit *limit, uint32_t active_max, uint32_t
 /* The same of one that is in use: what was taken stays so. A rate that stays as it is does not
  * begin anew. */
 void spokei_limit_change(struct spokei_limit *limit, uint32_t active_max, uint32_t per_second);
-
-/* Does it limit anything? */
-static inline bool spokei_limit_is_set(const struct spokei_limit *limit)
-{
-	return limit->active_max > 0 || limit->bucket.rate > 0;
-}
 
 /* Takes one, if there is one: FREE, and it has to be given back once. What is refused costs
  * nothing. */

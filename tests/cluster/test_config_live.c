@@ -123,6 +123,30 @@ static void limits_of_methods_change_under_their_calls(void **state)
 	clusterrig_pass(2 * SECOND);
 }
 
+static void a_new_limit_counts_what_is_under_way(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_REFUSE;
+	configrig_load("[consumer]\ncluster = failback\n");
+	configrig_consume("");
+	echo = clusterrig_method("echo", NULL);
+	(void)clusterrig_deferred(echo);
+	rig.providers[0].manner = RIG_SILENT;
+	(void)clusterrig_call(echo);
+	(void)clusterrig_call(clusterrig_method("echo", NULL));
+	(void)clusterrig_call(echo);
+	/* Neither the ticket, nor the other method's. */
+	configrig_reload("[consumer]\ncluster = failback\n[service.demo.Echo]\nactives = 3\n");
+	(void)clusterrig_call(echo);
+	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+	rig.providers[0].manner = RIG_ECHO;
+	clusterrig_pass(60 * SECOND);
+	assert_int_equal(echo->limit.active, 0);
+}
+
 static void calls_wait_for_a_provider_from_then_on(void **state)
 {
 	struct spoke_method *echo;
@@ -378,6 +402,7 @@ int main(void)
 		TEST(the_policy_changes_and_its_period),
 		TEST(the_balancer_changes),
 		TEST(limits_of_methods_change_under_their_calls),
+		TEST(a_new_limit_counts_what_is_under_way),
 		TEST(calls_wait_for_a_provider_from_then_on),
 		TEST(what_code_says_stays),
 		TEST(tickets_have_the_room_of_the_file),

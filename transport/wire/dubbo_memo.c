@@ -34,14 +34,17 @@ static bool remember_tail(struct spokei_memo *memo, const struct spokei_dubbo_bo
 			  const struct spokei_dubbo_said *said, int64_t timeout_ms)
 {
 	size_t len = (size_t)(body->end - body->last);
+	size_t free_len = body->limits->free_len;
 
-	if (len > sizeof(memo->bytes) - memo->len ||
+	/* What lies before a tail can be asked for its first two bytes. */
+	if (len < 2 || len > sizeof(memo->bytes) - memo->len ||
 	    spokei_hop_small(body->last, body->end, spokei_hop_containers(body->depth_max),
 			     &memo->tail_items) != len)
 		return false;
 	memcpy(memo->bytes + memo->len, body->last, len);
 	memo->tail = (uint16_t)len;
 	memo->used = (uint16_t)(memo->len + len);
+	memo->free_len = free_len > memo->used ? (uint32_t)(free_len - memo->used) : 0;
 	memo->timeout_ms = timeout_ms;
 	for (unsigned i = 0; i < 3; i++) {
 		memo->said[i] = (struct spokei_memo_part){ 0 };
@@ -59,6 +62,7 @@ void spokei_dubbo_remember_said(struct spokei_memo *memo, const struct spokei_du
 	if (memo->len == 0 || remember_tail(memo, body, said, timeout_ms))
 		return;
 	memo->tail = 0;
+	memo->free_len = 0;
 	memo->used = memo->len;
 	for (unsigned i = 0; i < 3; i++) {
 		const struct spoke_span *name = &said->name[i];
@@ -90,12 +94,13 @@ void spokei_dubbo_remember(struct spokei_memo *memo, const unsigned char *at,
 	memo->bare = message->bare;
 }
 
-/* How many values without others inside lie there; SIZE_MAX: not only such, or the last is cut. */
+/* How many values without others inside lie there, before a tail; SIZE_MAX: not only such, or the
+ * last is cut. */
 static inline size_t count_plain(const unsigned char *at, const unsigned char *end)
 {
 	size_t count = 0;
 
-	if (SPOKEI_LIKELY(at < end && spokei_shape_is_one(at, (size_t)(end - at))))
+	if (SPOKEI_LIKELY(spokei_shape_is_told(at, (size_t)(end - at))))
 		return 1;
 	for (; at < end; count++) {
 		size_t len = spokei_shape_hop(at, end);
@@ -107,28 +112,23 @@ static inline size_t count_plain(const unsigned char *at, const unsigned char *e
 	return count;
 }
 
-/*
- * A request that is as the one before but for its arguments, and these are plain: nothing else in
- * it has to be read. False says nothing.
- */
-bool spokei_dubbo_read_alike(const struct spokei_wire_limits *limits,
-			     const struct spokei_memo *memo, struct spoke_span values,
-			     struct spokei_message *message)
+/* `free`: there are too few bytes to exceed the limits. */
+static inline bool read_alike(const struct spokei_wire_limits *limits, bool free,
+			      const struct spokei_memo *memo, struct spoke_span values,
+			      struct spokei_message *message)
 {
 	const unsigned char *at = values.data;
 	const unsigned char *args = at + memo->len;
+	const unsigned char *tail = at + values.len - memo->tail;
 	struct spoke_span *name[3] = { &message->service, &message->version, &message->group };
-	const unsigned char *tail;
 	size_t count;
 
-	if (memo->tail == 0 || values.len < memo->used)
-		return false;
-	tail = at + values.len - memo->tail;
 	if (memcmp(tail, memo->bytes + memo->len, memo->tail) != 0)
 		return false;
 	count = count_plain(args, tail);
 	if (count == SIZE_MAX ||
-	    !spokei_dubbo_allows(limits, values.len, SPOKEI_DUBBO_NAMES + count + memo->tail_items))
+	    (!free && !spokei_dubbo_allows(limits, values.len,
+					   SPOKEI_DUBBO_NAMES + count + memo->tail_items)))
 		return false;
 	spokei_dubbo_recall(memo, at, message);
 	for (unsigned i = 0; i < 3; i++)
@@ -142,4 +142,25 @@ bool spokei_dubbo_read_alike(const struct spokei_wire_limits *limits,
 	message->timeout_ms = memo->timeout_ms;
 	message->repeat = true;
 	return true;
+}
+
+static SPOKEI_NOINLINE bool read_long(const struct spokei_wire_limits *limits,
+				      const struct spokei_memo *memo, struct spoke_span values,
+				      struct spokei_message *message)
+{
+	return memo->tail > 0 && values.len >= memo->used &&
+	       read_alike(limits, false, memo, values, message);
+}
+
+/*
+ * A request that is as the one before but for its arguments, and these are plain: nothing else in
+ * it has to be read. False says nothing.
+ */
+bool spokei_dubbo_read_alike(const struct spokei_wire_limits *limits,
+			     const struct spokei_memo *memo, struct spoke_span values,
+			     struct spokei_message *message)
+{
+	if (SPOKEI_LIKELY(values.len - memo->used < memo->free_len))
+		return read_alike(limits, true, memo, values, message);
+	return read_long(limits, memo, values, message);
 }

@@ -110,7 +110,7 @@ static inline int end_frame(const struct frame *frame, unsigned flags, uint8_t s
 		.body_len = len - SPOKEI_DUBBO_HEAD_LEN,
 	};
 
-	if (len > frame->limits->frame_max || head.body_len > INT32_MAX)
+	if (len > frame->limits->frame_max)
 		return SPOKE_ETOOLARGE;
 	spokei_dubbo_head_write(head, frame->start);
 	spokei_buffer_commit(frame->out, len);

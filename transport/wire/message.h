@@ -25,7 +25,7 @@ enum spokei_kind {
 
 /* What a side accepts; settled once, of all connections of that side. */
 struct spokei_wire_limits {
-	size_t frame_max; /* bytes of a frame, with its header */
+	size_t frame_max; /* bytes of a frame, with its header; at most INT32_MAX */
 	size_t name_max;  /* bytes of a service's or method's name, and so on */
 	size_t event_max; /* bytes of an event's body */
 	struct spoke_value_limits value;

@@ -12,6 +12,8 @@ STANDS_FOR(spokei_dubbo_allows);
 STANDS_FOR(spokei_shape_hop);
 STANDS_FOR(spokei_shape_is_one);
 STANDS_FOR(spokei_shape_is_scalar);
+STANDS_FOR(spokei_shape_is_short);
+STANDS_FOR(spokei_shape_is_told);
 
 #define spokei_attachments_check(attachments, of_reply)                                            \
 	((void)(attachments), (void)(of_reply), SPOKE_OK)
@@ -19,4 +21,6 @@ STANDS_FOR(spokei_shape_is_scalar);
 /* All that is there is one value. */
 #define spokei_shape_hop(at, end) ((size_t)((end) - (at)))
 #define spokei_shape_is_one(bytes, len) ((void)(bytes), (void)(len), true)
+#define spokei_shape_is_short(bytes, len) ((void)(bytes), (void)(len), true)
+#define spokei_shape_is_told(bytes, len) ((void)(bytes), (void)(len), true)
 #define spokei_shape_is_scalar(bytes, len) ((void)(bytes), (void)(len), true)
