@@ -86,13 +86,14 @@ static enum stage_end measure(const struct bench *bench, const struct rpc_peer *
 	return end;
 }
 
-/* Returns whether the report is good; else the whole run is none. */
+/* Returns whether the report is good; else the run fails, and goes on with the others. */
 static bool judge(struct bench *bench, const char *name, const struct rpc_peer *peer,
 		  enum stage_end end, const struct rpc_report *report)
 {
 	if (end == STAGE_OK)
 		return true;
 	bench->has_failed = true;
+	report_fail(name, peer->name);
 	if (end == STAGE_FAILED) {
 		(void)fprintf(stderr, "%s %s: %llu calls failed\n", name, peer->name,
 			      (unsigned long long)report->failed);
@@ -298,6 +299,14 @@ static bool is_chosen(const struct options *options, const struct pattern *patte
 	return (!options->quick || pattern->is_quick) && (!options->spin || pattern->is_spun);
 }
 
+static void conclude(FILE *results)
+{
+	(void)fputc('\n', stderr);
+	contest.print(stderr);
+	if (results != NULL)
+		contest.print(results);
+}
+
 int main(int argc, char **argv)
 {
 	struct options options;
@@ -316,7 +325,7 @@ int main(int argc, char **argv)
 		if (is_chosen(&options, &patterns[i]))
 			run_pattern(&bench, &patterns[i]);
 	}
-	contest.conclude(bench.has_failed ? NULL : results);
+	conclude(results);
 	if (results != NULL && fclose(results) != 0)
 		host_die("%s is not whole", options.results);
 	return bench.has_failed ? 1 : 0;
