@@ -38,7 +38,6 @@ static const struct contest_entry entries[] = {
 };
 
 const struct contest contest = {
-	.program = "bench_race",
 	.entries = entries,
 	.count = sizeof(entries) / sizeof(entries[0]),
 	.reps = 5,

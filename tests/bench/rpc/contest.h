@@ -20,7 +20,6 @@ struct contest_entry {
 };
 
 struct contest {
-	const char *program;
 	const struct contest_entry *entries; /* in the order of the report */
 	size_t count;                        /* of them, CONTEST_PEERS_MAX at most */
 	uint32_t reps;

@@ -21,7 +21,6 @@ static void print(FILE *out)
 }
 
 const struct contest contest = {
-	.program = "bench_rpc",
 	.entries = entries,
 	.count = sizeof(entries) / sizeof(entries[0]),
 	.reps = 5,
