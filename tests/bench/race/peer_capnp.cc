@@ -13,6 +13,7 @@
 #include <capnp/common.h>
 #include <capnp/rpc-twoparty.h>
 #include <kj/async-io.h>
+#include <kj/debug.h>
 
 #include <cstring>
 #include <memory>
@@ -120,12 +121,21 @@ class driver final : kj::TaskSet::ErrorHandler
 		uint64_t begun_ns = meter->now_ns;
 
 		request.setAs<capnp::Text>(text);
-		tasks.add(io.provider->getTimer()
-				  .timeoutAfter(timeout, request.send().dropPipeline())
-				  .then([this, link, begun_ns](auto reply) {
-					  take_reply(link, begun_ns,
-						     reply.template getAs<capnp::Text>());
-				  }));
+		tasks.add(request.send().dropPipeline().exclusiveJoin(give_up()).then(
+			[this, link, begun_ns](auto reply) {
+				take_reply(link, begun_ns, reply.template getAs<capnp::Text>());
+			}));
+	}
+
+	/* The timer's own timeoutAfter() fails a call whose reply is there, but is not read yet
+	 * because the client had to wait for its core: here it is read before. */
+	kj::Promise<capnp::Response<capnp::AnyPointer>> give_up()
+	{
+		return io.provider->getTimer().afterDelay(timeout).then([]() {
+			return kj::evalLast([]() -> capnp::Response<capnp::AnyPointer> {
+				kj::throwFatalException(KJ_EXCEPTION(OVERLOADED, "timed out"));
+			});
+		});
 	}
 
 	void take_reply(struct link *link, uint64_t begun_ns, capnp::Text::Reader reply)
