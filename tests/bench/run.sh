@@ -7,7 +7,7 @@
 #       Calls beside gRPC, ZeroMQ, nng, Cap'n Proto and redis, those of them that can be installed,
 #       and beside a raw echo on libev and one on bare epoll, which are the limit; the server on
 #       core 0, the client on core 1. --unix adds rows over a unix socket, --results writes the
-#       tables as a chapter in Markdown.
+#       tables as a chapter in Markdown, also when something failed.
 #   sh tests/bench/run.sh rpc [--quick] [--unix] [--spin]
 #       The same beside the raw echoes alone. --spin measures those that look for 50 us before they
 #       sleep, spoke and bare epoll, which are compared with nobody else.

@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/interop/provided.h"
+#include "tests/support/echo_handler.h"
 
 #include <string.h>
 
 #define LARGE 1048576u
 #define A_LITTLE_NS UINT64_C(50000000)
-
-static void echo(struct spoke_request *request, void *arg)
-{
-	struct spoke_cursor args = spoke_request_args(request);
-	struct spoke_value value;
-
-	(void)arg;
-	if (spoke_cursor_next(&args, &value))
-		spoke_reply(request, value);
-	else
-		spoke_reply_error(request, 1, "echo wants an argument");
-}
 
 /* How many arguments there were, their types, the bytes of the first. */
 static void describe(struct spoke_request *request, void *arg)
@@ -145,7 +134,7 @@ int provided_serve(struct provided *provided)
 	static const struct spoke_service_options services[] = { { .name = SERVICE },
 								 { .name = DEFAULT_SERVICE } };
 	const struct spoke_handler handlers[] = {
-		{ .method = "echo", .handle = echo },
+		{ .method = "echo", .handle = echo_handler },
 		{ .method = "describe", .handle = describe },
 		{ .method = "refuse", .handle = refuse },
 		{ .method = "note", .handle = note, .arg = provided },
@@ -157,7 +146,7 @@ int provided_serve(struct provided *provided)
 		{ .method = "who", .handle = who, .arg = name },
 	};
 	const struct spoke_handler default_handlers[] = {
-		{ .method = "echo", .handle = echo },
+		{ .method = "echo", .handle = echo_handler },
 		{ .method = "who", .handle = who, .arg = default_name },
 	};
 	size_t count = sizeof(handlers) / sizeof(handlers[0]);

@@ -9,6 +9,7 @@
  *     changed   one that is able is so no more, or again
  *     fresh     all places are new
  */
+#include "tests/bench/common/options.h"
 #include "tests/bench/memory/memory.h"
 #include "tests/bench/timers/dice.h"
 
@@ -218,18 +219,13 @@ int main(int argc, char **argv)
 {
 	bool is_quick = false;
 	bool is_check = false;
+	const struct option_row rows[] = {
+		{ "--quick", .flag = &is_quick },
+		{ "--check", .flag = &is_check },
+	};
 	bool good = true;
 
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--quick") == 0) {
-			is_quick = true;
-		} else if (strcmp(argv[i], "--check") == 0) {
-			is_check = true;
-		} else {
-			(void)fprintf(stderr, "usage: bench_balance [--quick] [--check]\n");
-			return 2;
-		}
-	}
+	options_read(argc, argv, rows, sizeof(rows) / sizeof(rows[0]), "[--quick] [--check]");
 	printf("balancer\tfigure");
 	for (size_t i = 0; i < SIZES; i++)
 		printf("\tns_%zu", sizes[i]);

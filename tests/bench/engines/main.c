@@ -6,6 +6,7 @@
  */
 #include "engines.h"
 
+#include "tests/bench/common/options.h"
 #include "tests/bench/memory/memory.h"
 #include "tests/bench/rpc/foreign.h"
 #include "tests/bench/rpc/host.h"
@@ -257,49 +258,31 @@ static void run_pair(struct bench *bench, const struct pair *pair)
 		print_target(pair, "CPU/call", cpu, cpu <= pair->cpu_max);
 }
 
-static _Noreturn void usage(void)
-{
-	(void)fputs(
-		"usage: bench_engines [--quick] [--reps <1-15>] [--span <ms>] [--only <word>]\n",
-		stderr);
-	exit(2);
-}
-
-static unsigned read_number(const char *text, unsigned long max)
-{
-	char *end = NULL;
-	unsigned long number = strtoul(text ? text : "", &end, 10);
-
-	if (text == NULL || end == text || *end || number == 0 || number > max)
-		usage();
-	return (unsigned)number;
-}
-
 static void read_options(struct bench *bench, int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++) {
-		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+	static const char usage[] = "[--quick] [--reps <1-15>] [--span <ms>] [--only <word>]";
+	bool is_quick = false;
+	uint64_t reps = 0;
+	uint64_t span_ms = 0;
+	const struct option_row rows[] = {
+		{ "--quick", .flag = &is_quick },
+		{ "--reps", .number = &reps, .min = 1, .max = REPS_MAX },
+		{ "--span", .number = &span_ms, .min = 1, .max = 60000 },
+		{ "--only", .text = &bench->only },
+	};
 
-		if (strcmp(argv[i], "--quick") == 0) {
-			bench->reps = 2;
-			bench->span_ns = 700 * MS;
-			continue;
-		}
-		if (strcmp(argv[i], "--reps") == 0)
-			bench->reps = read_number(value, REPS_MAX);
-		else if (strcmp(argv[i], "--span") == 0)
-			bench->span_ns = read_number(value, 60000) * MS;
-		else if (strcmp(argv[i], "--only") == 0 && value)
-			bench->only = value;
-		else
-			usage();
-		i++;
-	}
+	options_read(argc, argv, rows, sizeof(rows) / sizeof(rows[0]), usage);
+	if (span_ms == 0)
+		span_ms = is_quick ? 700 : 1000;
+	if (reps == 0)
+		reps = is_quick ? 2 : 5;
+	bench->span_ns = span_ms * MS;
+	bench->reps = (unsigned)reps;
 }
 
 int main(int argc, char **argv)
 {
-	struct bench bench = { .reps = 5, .span_ns = SECOND, .folder = "/tmp/spoke-bench-XXXXXX" };
+	struct bench bench = { .folder = "/tmp/spoke-bench-XXXXXX" };
 
 	read_options(&bench, argc, argv);
 	bench.board = mmap(NULL, sizeof(*bench.board), PROT_READ | PROT_WRITE,

@@ -3,6 +3,7 @@
 #include "engines.h"
 
 #include "tests/bench/memory/memory.h"
+#include "tests/support/echo_handler.h"
 
 #include <spoke/engine.h>
 #include <spoke/provider.h>
@@ -10,22 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static void echo(struct spoke_request *request, void *arg)
-{
-	struct spoke_cursor args = spoke_request_args(request);
-	struct spoke_value value;
-
-	(void)arg;
-	if (spoke_cursor_next(&args, &value))
-		spoke_reply(request, value);
-	else
-		spoke_reply_error(request, 1, "echo wants an argument");
-}
-
 static struct spoke_provider *make(struct spoke_engine **engine)
 {
 	static const struct spoke_service_options service = { .name = SERVICE };
-	static const struct spoke_handler handler = { .method = "echo", .handle = echo };
+	static const struct spoke_handler handler = { .method = "echo", .handle = echo_handler };
 	struct spoke_provider *provider;
 
 	must("engine", spoke_engine_new(NULL, engine));

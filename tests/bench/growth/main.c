@@ -8,6 +8,7 @@
 #include "draw.h"
 #include "load.h"
 
+#include "tests/bench/common/options.h"
 #include "tests/bench/rpc/meter.h"
 #include "tests/bench/rpc/report.h"
 #include "tests/bench/rpc/stage.h"
@@ -15,7 +16,6 @@
 #include <spoke/engine.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -25,17 +25,19 @@
 #define RETRIES 24u
 #define RETRIES_QUICK 8u
 #define DESCRIPTORS_MORE 64u
+#define AS_QUICK UINT64_MAX
+#define ALL_SIZES UINT64_MAX
 
 struct options {
 	bool quick;
 	bool instructions;
-	uint32_t reps;    /* 0: as quick says */
+	uint64_t reps;    /* 0: as quick says */
 	uint64_t span_ms; /* 0: as quick says */
-	uint32_t retries; /* of measurements, in all, because others used the CPUs */
-	int server_cpu;
-	int client_cpu;
+	uint64_t retries; /* of measurements, in all, because others used the CPUs; or AS_QUICK */
+	uint64_t server_cpu;
+	uint64_t client_cpu;
 	const char *only;  /* one curve; NULL: all */
-	int64_t size;      /* one size; -1: all */
+	uint64_t size;     /* one size; or ALL_SIZES */
 	const char *plots; /* a folder */
 };
 
@@ -83,8 +85,8 @@ static void run_point(struct bench *bench, const struct curve *curve, uint32_t p
 	struct rpc_report report;
 	enum stage_end end;
 
-	plan.server_cpu = options->server_cpu;
-	plan.client_cpu = options->client_cpu;
+	plan.server_cpu = (int)options->server_cpu;
+	plan.client_cpu = (int)options->client_cpu;
 	plan.setup_ns = SETUP_NS;
 	plan.warm_ns = (options->quick ? 80 : 150) * HOST_MS;
 	plan.span_ns = options->span_ms * HOST_MS;
@@ -134,7 +136,7 @@ static void print_row(const struct curve *curve, uint32_t point, const struct ru
 static bool takes_part(const struct options *options, const struct curve *curve, uint32_t point,
 		       const struct runner *runner)
 {
-	if (options->size >= 0)
+	if (options->size != ALL_SIZES)
 		return curve->sizes[point] == options->size;
 	return !options->quick || (curve->is_quick[point] && runner->is_quick);
 }
@@ -161,7 +163,7 @@ static void run_curve(struct bench *bench, const struct curve *curve)
 	for (uint32_t i = 0; i < curve->size_count; i++)
 		for (uint32_t j = 0; j < curve->runner_count; j++)
 			print_row(curve, i, &curve->runners[j]);
-	if (options->size < 0 && !draw_curve(curve, options->plots)) {
+	if (options->size == ALL_SIZES && !draw_curve(curve, options->plots)) {
 		bench->has_failed = true;
 		(void)fprintf(stderr, "%s: no plot in %s\n", curve->name, options->plots);
 	}
@@ -169,80 +171,36 @@ static void run_curve(struct bench *bench, const struct curve *curve)
 
 /* --- options */
 
-static _Noreturn void usage(void)
-{
-	(void)fputs(
-		"usage: bench_growth [--quick] [--reps <1-16>] [--retries <number>] [--span <ms>]\n"
-		"                    [--only <curve>] [--size <number>] [--plots <folder>] "
-		"[--instructions]\n"
-		"                    [--server-cpu <number>] [--client-cpu <number>]\n",
-		stderr);
-	exit(2);
-}
-
-static uint64_t read_number(const char *text, uint64_t max)
-{
-	char *end = NULL;
-	unsigned long long number = strtoull(text, &end, 10);
-
-	if (end == text || *end != '\0' || number > max)
-		usage();
-	return number;
-}
-
-static uint64_t read_count(const char *text, uint64_t max)
-{
-	uint64_t count = read_number(text, max);
-
-	if (count == 0)
-		usage();
-	return count;
-}
-
-static void read_option(struct options *options, const char *word, const char *value)
-{
-	if (strcmp(word, "--reps") == 0)
-		options->reps = (uint32_t)read_count(value, REPORT_REPS_MAX);
-	else if (strcmp(word, "--retries") == 0)
-		options->retries = (uint32_t)read_number(value, UINT32_MAX);
-	else if (strcmp(word, "--span") == 0)
-		options->span_ms = read_count(value, 60000);
-	else if (strcmp(word, "--server-cpu") == 0)
-		options->server_cpu = (int)read_number(value, 1023);
-	else if (strcmp(word, "--client-cpu") == 0)
-		options->client_cpu = (int)read_number(value, 1023);
-	else if (strcmp(word, "--only") == 0 && curve_find(value) != NULL)
-		options->only = value;
-	else if (strcmp(word, "--size") == 0)
-		options->size = (int64_t)read_number(value, UINT32_MAX);
-	else if (strcmp(word, "--plots") == 0 && *value != '\0')
-		options->plots = value;
-	else
-		usage();
-}
+static const char usage[] = "[--quick] [--reps <1-16>] [--retries <number>] [--span <ms>]\n"
+			    "       [--only <curve>] [--size <number>] [--plots <folder>]"
+			    " [--instructions]\n"
+			    "       [--server-cpu <number>] [--client-cpu <number>]";
 
 static struct options read_options(int argc, char **argv)
 {
-	struct options options = { .server_cpu = 0,
-				   .client_cpu = 1,
-				   .size = -1,
-				   .retries = RETRIES,
-				   .plots = "build/bench" };
+	struct options options = {
+		.client_cpu = 1, .size = ALL_SIZES, .retries = AS_QUICK, .plots = "build/bench"
+	};
+	const struct option_row rows[] = {
+		{ "--quick", .flag = &options.quick },
+		{ "--instructions", .flag = &options.instructions },
+		{ "--reps", .number = &options.reps, .min = 1, .max = REPORT_REPS_MAX },
+		{ "--retries", .number = &options.retries, .max = UINT32_MAX },
+		{ "--span", .number = &options.span_ms, .min = 1, .max = 60000 },
+		{ "--server-cpu", .number = &options.server_cpu, .max = 1023 },
+		{ "--client-cpu", .number = &options.client_cpu, .max = 1023 },
+		{ "--only", .text = &options.only },
+		{ "--size", .number = &options.size, .max = UINT32_MAX },
+		{ "--plots", .text = &options.plots },
+	};
 
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--quick") == 0)
-			options.quick = true;
-		else if (strcmp(argv[i], "--instructions") == 0)
-			options.instructions = true;
-		else {
-			read_option(&options, argv[i], i + 1 < argc ? argv[i + 1] : "");
-			i++;
-		}
-	}
+	options_read(argc, argv, rows, sizeof(rows) / sizeof(rows[0]), usage);
+	if (options.only != NULL && curve_find(options.only) == NULL)
+		options_refuse(usage);
 	if (options.reps == 0)
 		options.reps = options.quick ? 2 : 5;
-	if (options.quick && options.retries == RETRIES)
-		options.retries = RETRIES_QUICK;
+	if (options.retries == AS_QUICK)
+		options.retries = options.quick ? RETRIES_QUICK : RETRIES;
 	if (options.span_ms == 0)
 		options.span_ms = options.quick ? 250 : 400;
 	return options;

@@ -2,9 +2,10 @@
 /* The provider's side: it echoes, keeps what is to wait, and refuses what is to be tried again. */
 #include "load.h"
 
+#include "tests/support/echo_handler.h"
+
 #include <spoke/engine.h>
 #include <spoke/provider.h>
-#include <spoke/value.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,18 +20,6 @@ void must(const char *what, int error)
 		host_die("spoke: %s: %s", what, spoke_strerror(error));
 }
 
-static void echo(struct spoke_request *request, void *arg)
-{
-	struct spoke_cursor args = spoke_request_args(request);
-	struct spoke_value value;
-
-	(void)arg;
-	if (spoke_cursor_next(&args, &value))
-		spoke_reply(request, value);
-	else
-		spoke_reply_error(request, 1, "echo wants an argument");
-}
-
 static void keep(struct spoke_request *request, void *arg)
 {
 	(void)request;
@@ -43,7 +32,7 @@ static uint16_t serve_at(struct spoke_engine *engine, const struct rpc_plan *pla
 {
 	static const struct spoke_service_options service = { .name = SERVICE };
 	static const struct spoke_handler handlers[] = {
-		{ .method = "echo", .handle = echo },
+		{ .method = "echo", .handle = echo_handler },
 		{ .method = "keep", .handle = keep },
 		{ .method = "full", .handle = keep, .executes = 1 },
 	};

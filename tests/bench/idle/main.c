@@ -4,6 +4,7 @@
  * time over two intervals, after one that does not count. Fails when a connection is lost, or a
  * target is missed.
  */
+#include "tests/bench/common/options.h"
 #include "tests/bench/memory/memory.h"
 
 #include <spoke/consumer.h>
@@ -140,16 +141,14 @@ static void measure(struct idle *idle)
 
 int main(int argc, char **argv)
 {
-	bool is_quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
-	struct idle idle = {
-		is_quick ? 1000 : 10000, (is_quick ? 3 : 10) * SECOND, NULL, NULL, { { 0 } }
-	};
+	bool is_quick = false;
+	const struct option_row quick = { "--quick", .flag = &is_quick };
+	struct idle idle = { 0 };
 	char ready;
 
-	if (argc > 1 && !is_quick) {
-		(void)fprintf(stderr, "usage: bench_idle [--quick]\n");
-		return 2;
-	}
+	options_read(argc, argv, &quick, 1, "[--quick]");
+	idle.conns = is_quick ? 1000 : 10000;
+	idle.heartbeat_ns = (is_quick ? 3 : 10) * SECOND;
 	make_room(idle.conns);
 	for (unsigned i = 0; i < CROWDS; i++)
 		helper_start(&idle.helpers[i], play_crowd, &idle);

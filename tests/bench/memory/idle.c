@@ -2,6 +2,8 @@
 /* A provider with many connections that are silent now. */
 #include "memory.h"
 
+#include "tests/support/echo_handler.h"
+
 #include <spoke/provider.h>
 #include <spoke/stats.h>
 
@@ -23,22 +25,10 @@ struct idle {
 	unsigned conns;
 };
 
-static void echo(struct spoke_request *request, void *arg)
-{
-	struct spoke_cursor args = spoke_request_args(request);
-	struct spoke_value value;
-
-	(void)arg;
-	if (spoke_cursor_next(&args, &value))
-		spoke_reply(request, value);
-	else
-		spoke_reply_error(request, 1, "echo wants an argument");
-}
-
 static uint16_t serve(struct idle *idle)
 {
 	static const struct spoke_service_options service = { .name = SERVICE };
-	static const struct spoke_handler handler = { .method = "echo", .handle = echo };
+	static const struct spoke_handler handler = { .method = "echo", .handle = echo_handler };
 	const struct spoke_provider_options options = {
 		.connections_max = idle->conns + 1,
 		.connections_per_peer_max = idle->conns + 1,

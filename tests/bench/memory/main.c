@@ -2,8 +2,8 @@
 /* Sizes first, then connections, then calls; fails when a target is missed. */
 #include "memory.h"
 
-#include <stdio.h>
-#include <string.h>
+#include "tests/bench/common/options.h"
+
 #include <sys/resource.h>
 
 #define DESCRIPTORS_MORE 100u /* than connections */
@@ -22,13 +22,12 @@ static void make_room(unsigned conns)
 
 int main(int argc, char **argv)
 {
-	bool is_quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
-	unsigned conns = is_quick ? 1000 : 10000;
+	bool is_quick = false;
+	const struct option_row quick = { "--quick", .flag = &is_quick };
+	unsigned conns;
 
-	if (argc > 1 && !is_quick) {
-		(void)fprintf(stderr, "usage: bench_memory [--quick]\n");
-		return 2;
-	}
+	options_read(argc, argv, &quick, 1, "[--quick]");
+	conns = is_quick ? 1000 : 10000;
 	make_room(conns);
 	measure_sizes();
 	measure_idle(conns);

@@ -5,6 +5,8 @@
 #include "cluster/call.h"
 #include "transport/conn.h"
 
+#include "tests/support/echo_handler.h"
+
 #include <spoke/consumer.h>
 #include <spoke/host.h>
 #include <spoke/provider.h>
@@ -68,20 +70,10 @@ static void play_silent(void *arg, int in, int out)
 		;
 }
 
-static void echo(struct spoke_request *request, void *arg)
-{
-	struct spoke_cursor args = spoke_request_args(request);
-	struct spoke_value value = { 0 };
-
-	(void)arg;
-	(void)!spoke_cursor_next(&args, &value);
-	spoke_reply(request, value);
-}
-
 static void play_echo(void *arg, int in, int out)
 {
 	static const struct spoke_service_options service = { .name = SERVICE };
-	static const struct spoke_handler handler = { .method = "echo", .handle = echo };
+	static const struct spoke_handler handler = { .method = "echo", .handle = echo_handler };
 	struct spoke_engine *engine;
 	struct spoke_provider *provider;
 	char text[128];

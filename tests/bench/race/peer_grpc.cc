@@ -33,6 +33,7 @@ using grpc::internal::RpcServiceMethod;
 
 constexpr char method_name[] = "/demo.EchoService/echo";
 constexpr auto timeout = std::chrono::seconds(1);
+constexpr auto connect_timeout = std::chrono::seconds(4);
 
 class echo_service final : public grpc::Service
 {
@@ -143,6 +144,15 @@ struct link {
 	RpcMethod method;
 };
 
+std::unique_ptr<struct link> connect(const rpc_plan *plan)
+{
+	auto link = std::make_unique<struct link>(plan);
+
+	if (!link->channel->WaitForConnected(std::chrono::system_clock::now() + connect_timeout))
+		host_die("grpc: no connection to %s", plan->address);
+	return link;
+}
+
 /* What all calls of the client have in common. */
 struct driver {
 	driver(const rpc_plan *plan, struct meter *meter)
@@ -227,10 +237,13 @@ void drive(const rpc_plan *plan, struct meter *meter)
 	void *tag = nullptr;
 	bool ok = false;
 
-	for (uint32_t i = 0; i < plan->connections; i++) {
-		links.push_back(std::make_unique<struct link>(plan));
+	/* Deadlines begin when all connections are there. */
+	for (uint32_t i = 0; i < plan->connections; i++)
+		links.push_back(connect(plan));
+	meter_restart(meter);
+	for (auto &link : links) {
 		for (uint32_t j = 0; j < plan->outstanding; j++) {
-			seats.push_back(std::make_unique<seat>(&driver, links.back().get()));
+			seats.push_back(std::make_unique<seat>(&driver, link.get()));
 			seats.back()->call();
 		}
 	}

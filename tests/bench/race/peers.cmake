@@ -5,7 +5,6 @@ add_executable(bench_race EXCLUDE_FROM_ALL
 	race/contest.c race/machine.c race/results.c race/peer_redis.c)
 spoke_settings(bench_race)
 target_compile_definitions(bench_race PRIVATE _GNU_SOURCE)
-target_include_directories(bench_race PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(bench_race PRIVATE bench_contest bench_calls)
 
 # race_peer(<name> <header> <source> <library>...): with all of them the peer takes part.

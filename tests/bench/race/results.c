@@ -5,6 +5,8 @@
 #include "machine.h"
 #include "tests/bench/rpc/contest.h"
 #include "tests/bench/rpc/pattern.h"
+#include "tests/bench/rpc/report.h"
+#include "tests/bench/rpc/targets.h"
 
 #include <string.h>
 
@@ -107,6 +109,10 @@ static void print_pattern(FILE *out, const char *name)
 
 		if (row == NULL)
 			continue;
+		if (row->reps == 0) {
+			(void)fprintf(out, "| %-14s | FAILED | | | | | | |\n", row->peer);
+			continue;
+		}
 		(void)fprintf(out, "| %-14s | %9.0f | %8.1f | %8.1f | %8.3f |", row->peer,
 			      report_median(row, REPORT_CALLS_PER_S),
 			      report_median(row, REPORT_P50_US), report_median(row, REPORT_P99_US),
@@ -120,7 +126,7 @@ static void print_pattern(FILE *out, const char *name)
 	}
 }
 
-void results_print(FILE *out, const struct target *targets, size_t count)
+void results_print(FILE *out)
 {
 	const char *names[NAMES_MAX];
 	size_t patterns_count = list_patterns(names);
@@ -134,8 +140,9 @@ void results_print(FILE *out, const struct target *targets, size_t count)
 		"Medians of %u repetitions, ratios those of the ratios within each. Patterns are"
 		" named payload-connections x calls\noutstanding on each; the CPU time is that of"
 		" client and server, per call.\n",
-		first == NULL ? 0 : first->reps);
+		first == NULL ? 0 : first->reps + first->failed);
 	print_notes(out);
+	report_print_failures(out);
 	(void)fputs("\nSo many times the calls/s of each has spoke:\n\n", out);
 	print_matrix(out, names, patterns_count, REPORT_CALLS_PER_S);
 	(void)fputs("\nSo many times the CPU time of spoke takes a call of each:\n\n", out);
@@ -144,5 +151,5 @@ void results_print(FILE *out, const struct target *targets, size_t count)
 	for (size_t i = 0; i < patterns_count; i++)
 		print_pattern(out, names[i]);
 	(void)fputs("\nTargets:\n\n", out);
-	targets_print(out, targets, count);
+	targets_print(out);
 }

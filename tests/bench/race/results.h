@@ -3,8 +3,8 @@
 #ifndef BENCH_RESULTS_H
 #define BENCH_RESULTS_H
 
-#include "tests/bench/rpc/targets.h"
+#include <stdio.h>
 
-void results_print(FILE *out, const struct target *targets, size_t count);
+void results_print(FILE *out);
 
 #endif

@@ -41,10 +41,22 @@ struct contest_cast contest_gather(const char *only, bool spin)
 	return cast;
 }
 
-const struct rpc_peer *contest_find(const char *name)
+static const struct contest_entry *find(const char *name)
 {
 	for (size_t i = 0; i < contest.count; i++)
 		if (strcmp(contest.entries[i].name, name) == 0)
-			return contest.entries[i].peer;
+			return &contest.entries[i];
 	return NULL;
+}
+
+bool contest_has(const char *name)
+{
+	return find(name) != NULL;
+}
+
+const struct rpc_peer *contest_find(const char *name)
+{
+	const struct contest_entry *entry = find(name);
+
+	return entry == NULL ? NULL : entry->peer;
 }

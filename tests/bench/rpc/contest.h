@@ -20,7 +20,6 @@ struct contest_entry {
 };
 
 struct contest {
-	const char *program;
 	const struct contest_entry *entries; /* in the order of the report */
 	size_t count;                        /* of them, CONTEST_PEERS_MAX at most */
 	uint32_t reps;
@@ -31,8 +30,8 @@ struct contest {
 	uint64_t quick_budget_s;
 	bool is_mixed; /* those that spin take part unless the others are left out; else only then
 			*/
-	/* After all patterns. `results`, when it is not NULL, is a file that takes a chapter. */
-	void (*conclude)(FILE *results);
+	/* After all patterns: what came of it, as a chapter in Markdown. */
+	void (*print)(FILE *out);
 };
 
 extern const struct contest contest;
@@ -46,6 +45,9 @@ struct contest_cast {
 /* `only`, when it is not NULL, is the one that takes part; `spin`: nobody who does not. Says on
  * stdout, in comments, who is left out and what has to be known of the others. */
 struct contest_cast contest_gather(const char *only, bool spin);
+
+/* Whether there is one of that name, installed or not, built in or not. */
+bool contest_has(const char *name);
 
 /* The peer of that name that was built in, installed or not; NULL: there is none. */
 const struct rpc_peer *contest_find(const char *name);

@@ -2,6 +2,7 @@
 /* spoke against what the kernel and libev allow; see contest.h. */
 #include "contest.h"
 
+#include "report.h"
 #include "targets.h"
 
 static const struct contest_entry entries[] = {
@@ -12,30 +13,14 @@ static const struct contest_entry entries[] = {
 	{ "raw-epoll-spin", &rpc_raw_epoll_spin, "" },
 };
 
-static const struct target targets[] = {
-	{ "32B-1x1", NULL, REPORT_RAW, NULL, REPORT_CALLS_PER_S, 0.95 },
-	{ "32B-1x64", NULL, REPORT_RAW, NULL, REPORT_CALLS_PER_S, 0.85 },
-	{ "32B-1x256", NULL, REPORT_RAW, NULL, REPORT_CALLS_PER_S, 0.65 },
-	{ "32B-64x1", NULL, REPORT_RAW, NULL, REPORT_CALLS_PER_S, 0.93 },
-	{ "32B-64x4", NULL, REPORT_RAW, NULL, REPORT_CALLS_PER_S, 0.93 },
-	{ "64KiB-1x1", NULL, REPORT_RAW, NULL, REPORT_CALLS_PER_S, 0.90 },
-	{ "unix-32B-64x1", NULL, REPORT_SPOKE, "32B-64x1", REPORT_CALLS_PER_S, 2 },
-	{ "32B-1x64", NULL, NULL, NULL, REPORT_SERVER_CALLS, 0.15 },
-	{ "32B-1x64", NULL, NULL, NULL, REPORT_CLIENT_CALLS, 0.15 },
-	{ "32B-1x1", REPORT_SPOKE_SPIN, NULL, NULL, REPORT_P50_US, 12 },
-	{ "32B-1x1", REPORT_SPOKE_SPIN, REPORT_RAW_SPIN, NULL, REPORT_CALLS_PER_S, 0.90 },
-};
-
-static void conclude(FILE *results)
+static void print(FILE *out)
 {
-	(void)fputs("\ntargets of spoke:\n", stderr);
-	targets_print(stderr, targets, sizeof(targets) / sizeof(targets[0]));
-	if (results != NULL)
-		targets_print(results, targets, sizeof(targets) / sizeof(targets[0]));
+	(void)fputs("targets of spoke:\n", out);
+	targets_print(out);
+	report_print_failures(out);
 }
 
 const struct contest contest = {
-	.program = "bench_rpc",
 	.entries = entries,
 	.count = sizeof(entries) / sizeof(entries[0]),
 	.reps = 5,
@@ -44,5 +29,5 @@ const struct contest contest = {
 	.quick_span_ms = 700,
 	.budget_s = UINT32_MAX,
 	.quick_budget_s = UINT32_MAX,
-	.conclude = conclude,
+	.print = print,
 };

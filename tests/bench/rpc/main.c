@@ -9,6 +9,7 @@
 #include "report.h"
 #include "stage.h"
 #include "targets.h"
+#include "tests/bench/common/options.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -23,10 +24,10 @@ struct options {
 	bool quick;
 	bool unix_too;
 	bool spin;
-	uint32_t reps;    /* 0: as quick says */
+	uint64_t reps;    /* 0: as quick says */
 	uint64_t span_ms; /* 0: as quick says */
-	int server_cpu;
-	int client_cpu;
+	uint64_t server_cpu;
+	uint64_t client_cpu;
 	const char *only;    /* one pattern; NULL: all */
 	const char *peer;    /* one peer; NULL: all */
 	const char *results; /* a file that is made; NULL: none */
@@ -55,8 +56,8 @@ static struct rpc_plan make_plan(const struct bench *bench, const struct pattern
 		.reply_len = pattern_reply_len(pattern->payload),
 		.warm_ns = 200 * HOST_MS,
 		.span_ns = bench->options.span_ms * HOST_MS,
-		.server_cpu = bench->options.server_cpu,
-		.client_cpu = bench->options.client_cpu,
+		.server_cpu = (int)bench->options.server_cpu,
+		.client_cpu = (int)bench->options.client_cpu,
 	};
 
 	(void)snprintf(plan.address, sizeof(plan.address), "%s",
@@ -86,13 +87,14 @@ static enum stage_end measure(const struct bench *bench, const struct rpc_peer *
 	return end;
 }
 
-/* Returns whether the report is good; else the whole run is none. */
+/* Returns whether the report is good; else the run fails, and goes on with the others. */
 static bool judge(struct bench *bench, const char *name, const struct rpc_peer *peer,
 		  enum stage_end end, const struct rpc_report *report)
 {
 	if (end == STAGE_OK)
 		return true;
 	bench->has_failed = true;
+	report_fail(name, peer->name);
 	if (end == STAGE_FAILED) {
 		(void)fprintf(stderr, "%s %s: %llu calls failed\n", name, peer->name,
 			      (unsigned long long)report->failed);
@@ -163,34 +165,9 @@ static void run_pattern(struct bench *bench, const struct pattern *pattern)
 	}
 }
 
-static _Noreturn void usage(void)
-{
-	(void)fprintf(stderr,
-		      "usage: %s [--quick] [--unix] [--spin] [--reps <1-%d>] [--span <ms>]\n"
-		      "       [--server-cpu <number>] [--client-cpu <number>]\n"
-		      "       [--only <pattern>] [--peer <name>] [--results <file>]\n",
-		      contest.program, REPORT_REPS_MAX);
-	exit(2);
-}
-
-static uint64_t read_number(const char *text, uint64_t max)
-{
-	char *end = NULL;
-	unsigned long long number = strtoull(text, &end, 10);
-
-	if (end == text || *end != '\0' || number > max)
-		usage();
-	return number;
-}
-
-static uint64_t read_count(const char *text, uint64_t max)
-{
-	uint64_t count = read_number(text, max);
-
-	if (count == 0)
-		usage();
-	return count;
-}
+static const char usage[] = "[--quick] [--unix] [--spin] [--reps <1-16>] [--span <ms>]\n"
+			    "       [--server-cpu <number>] [--client-cpu <number>]\n"
+			    "       [--only <pattern>] [--peer <name>] [--results <file>]";
 
 static bool is_pattern(const char *name)
 {
@@ -201,42 +178,25 @@ static bool is_pattern(const char *name)
 	return false;
 }
 
-static void read_option(struct options *options, const char *word, const char *value)
-{
-	if (strcmp(word, "--reps") == 0)
-		options->reps = (uint32_t)read_count(value, REPORT_REPS_MAX);
-	else if (strcmp(word, "--span") == 0)
-		options->span_ms = read_count(value, 60000);
-	else if (strcmp(word, "--server-cpu") == 0)
-		options->server_cpu = (int)read_number(value, 1023);
-	else if (strcmp(word, "--client-cpu") == 0)
-		options->client_cpu = (int)read_number(value, 1023);
-	else if (strcmp(word, "--only") == 0 && is_pattern(value))
-		options->only = value;
-	else if (strcmp(word, "--peer") == 0 && *value != '\0')
-		options->peer = value;
-	else if (strcmp(word, "--results") == 0 && *value != '\0')
-		options->results = value;
-	else
-		usage();
-}
-
 static struct options read_options(int argc, char **argv)
 {
 	struct options options = { .server_cpu = 0, .client_cpu = 1 };
+	const struct option_row rows[] = {
+		{ "--quick", .flag = &options.quick },
+		{ "--unix", .flag = &options.unix_too },
+		{ "--spin", .flag = &options.spin },
+		{ "--reps", .number = &options.reps, .min = 1, .max = REPORT_REPS_MAX },
+		{ "--span", .number = &options.span_ms, .min = 1, .max = 60000 },
+		{ "--server-cpu", .number = &options.server_cpu, .max = 1023 },
+		{ "--client-cpu", .number = &options.client_cpu, .max = 1023 },
+		{ "--only", .text = &options.only },
+		{ "--peer", .text = &options.peer },
+		{ "--results", .text = &options.results },
+	};
 
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--quick") == 0)
-			options.quick = true;
-		else if (strcmp(argv[i], "--unix") == 0)
-			options.unix_too = true;
-		else if (strcmp(argv[i], "--spin") == 0)
-			options.spin = true;
-		else {
-			read_option(&options, argv[i], i + 1 < argc ? argv[i + 1] : "");
-			i++;
-		}
-	}
+	options_read(argc, argv, rows, sizeof(rows) / sizeof(rows[0]), usage);
+	if (options.only != NULL && !is_pattern(options.only))
+		options_refuse(usage);
 	if (options.reps == 0)
 		options.reps = options.quick ? contest.quick_reps : contest.reps;
 	if (options.span_ms == 0)
@@ -249,7 +209,7 @@ static int play(const char *role, const char *name)
 	const struct rpc_peer *peer = contest_find(name);
 
 	if (peer == NULL)
-		usage();
+		options_refuse(usage);
 	return stage_play(role, peer);
 }
 
@@ -298,6 +258,14 @@ static bool is_chosen(const struct options *options, const struct pattern *patte
 	return (!options->quick || pattern->is_quick) && (!options->spin || pattern->is_spun);
 }
 
+static void conclude(FILE *results)
+{
+	(void)fputc('\n', stderr);
+	contest.print(stderr);
+	if (results != NULL)
+		contest.print(results);
+}
+
 int main(int argc, char **argv)
 {
 	struct options options;
@@ -316,7 +284,7 @@ int main(int argc, char **argv)
 		if (is_chosen(&options, &patterns[i]))
 			run_pattern(&bench, &patterns[i]);
 	}
-	contest.conclude(bench.has_failed ? NULL : results);
+	conclude(results);
 	if (results != NULL && fclose(results) != 0)
 		host_die("%s is not whole", options.results);
 	return bench.has_failed ? 1 : 0;

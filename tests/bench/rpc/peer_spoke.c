@@ -4,6 +4,8 @@
 #include "peer.h"
 #include "stage.h"
 
+#include "tests/support/echo_handler.h"
+
 #include <spoke/base.h>
 #include <spoke/consumer.h>
 #include <spoke/engine.h>
@@ -49,22 +51,10 @@ static struct spoke_engine *open_engine(const struct rpc_plan *plan)
 	return engine;
 }
 
-static void echo(struct spoke_request *request, void *arg)
-{
-	struct spoke_cursor args = spoke_request_args(request);
-	struct spoke_value value;
-
-	(void)arg;
-	if (spoke_cursor_next(&args, &value))
-		spoke_reply(request, value);
-	else
-		spoke_reply_error(request, 1, "echo wants an argument");
-}
-
 static void serve(const struct rpc_plan *plan)
 {
 	static const struct spoke_service_options service = { .name = SERVICE };
-	static const struct spoke_handler handler = { .method = "echo", .handle = echo };
+	static const struct spoke_handler handler = { .method = "echo", .handle = echo_handler };
 	struct spoke_engine *engine = open_engine(plan);
 	struct spoke_provider *provider;
 	char text[128];

@@ -4,7 +4,6 @@
 
 #include "host.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,11 +44,9 @@ const struct report_row *report_base(const struct report_row *row)
 	return base != NULL ? base : find(row->pattern, spins ? REPORT_RAW_SPIN : REPORT_RAW);
 }
 
-void report_add(const char *pattern, const char *peer, const struct rpc_report *report)
+static struct report_row *obtain(const char *pattern, const char *peer)
 {
 	struct report_row *row = find(pattern, peer);
-	double calls = (double)report->calls;
-	uint32_t rep;
 
 	if (row == NULL) {
 		if (count == ROWS_MAX)
@@ -57,9 +54,23 @@ void report_add(const char *pattern, const char *peer, const struct rpc_report *
 		row = &rows[count++];
 		row->pattern = pattern;
 		row->peer = peer;
-		row->spins = report->spins;
-		row->is_server_alone = report->is_server_alone;
 	}
+	return row;
+}
+
+void report_fail(const char *pattern, const char *peer)
+{
+	obtain(pattern, peer)->failed++;
+}
+
+void report_add(const char *pattern, const char *peer, const struct rpc_report *report)
+{
+	struct report_row *row = obtain(pattern, peer);
+	double calls = (double)report->calls;
+	uint32_t rep;
+
+	row->spins = report->spins;
+	row->is_server_alone = report->is_server_alone;
 	if (row->reps == REPORT_REPS_MAX)
 		host_die("more repetitions than the report has room for");
 	rep = row->reps++;
@@ -104,7 +115,8 @@ bool report_ratio(const struct report_row *row, const struct report_row *base,
 {
 	double ratios[REPORT_REPS_MAX];
 
-	if (row == NULL || base == NULL || row->reps != base->reps)
+	if (row == NULL || base == NULL || row->reps != base->reps || row->reps == 0 ||
+	    row->failed + base->failed > 0)
 		return false;
 	for (uint32_t i = 0; i < row->reps; i++) {
 		/* Of a short measurement the kernel may not know the CPU time. */
@@ -126,6 +138,12 @@ static void print_row(const struct report_row *row)
 {
 	double ratio;
 
+	if (row->failed > 0) {
+		(void)printf("# %s %s: failed in %u of %u repetitions\n", row->pattern, row->peer,
+			     row->failed, row->failed + row->reps);
+	}
+	if (row->reps == 0)
+		return;
 	(void)printf("%s\t%s\t%.0f\t%.1f\t%.1f\t%.3f\t", row->pattern, row->peer,
 		     report_median(row, REPORT_CALLS_PER_S), report_median(row, REPORT_P50_US),
 		     report_median(row, REPORT_P99_US), report_median(row, REPORT_CPU_US));
@@ -150,6 +168,8 @@ void report_print(const char *pattern)
 		if (strcmp(row->pattern, pattern) != 0)
 			continue;
 		print_row(row);
+		if (row->reps == 0)
+			continue;
 		(void)fprintf(stderr, "  %-14s system calls per call: server ", row->peer);
 		if (row->is_server_alone)
 			(void)fputs("not seen", stderr);
@@ -158,5 +178,19 @@ void report_print(const char *pattern)
 		(void)fprintf(stderr, ", client %.4f; others used %.1f %%\n",
 			      report_median(row, REPORT_CLIENT_CALLS),
 			      report_median(row, REPORT_FOREIGN) * 100);
+	}
+}
+
+void report_print_failures(FILE *out)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct report_row *row = &rows[i];
+
+		if (row->failed == 0)
+			continue;
+		(void)fprintf(out,
+			      "- FAILED: %s in %s, %u of %u repetitions: a call failed or a process"
+			      " died, so it is compared with nothing\n",
+			      row->peer, row->pattern, row->failed, row->failed + row->reps);
 	}
 }

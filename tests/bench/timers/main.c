@@ -8,8 +8,9 @@
 #include "report.h"
 #include "targets.h"
 
+#include "tests/bench/common/options.h"
+
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Which contenders take part: spoke by what it cancels with, spoke where nothing is cancelled. */
@@ -86,10 +87,13 @@ static const struct workload workloads[BENCH_WORKLOADS] = {
 	[BENCH_BURST_WORST] = { "burst-worst", "ms", PLAIN | OTHERS, MILLION, PLAIN_BASE },
 };
 
+/* The last one that is allowed. */
+#define LAST_CPU UINT64_MAX
+
 struct options {
 	bool quick;
-	int cpu;          /* -1: the last one allowed */
-	uint32_t reps;    /* 0: as quick says */
+	uint64_t cpu;     /* or LAST_CPU */
+	uint64_t reps;    /* 0: as quick says */
 	const char *only; /* one workload; NULL: all */
 	const char *peer; /* one peer; NULL: all */
 	uint64_t n;       /* one size; 0: all */
@@ -196,7 +200,7 @@ static void run_lateness(const struct options *options)
 	const uint64_t n = 4000;
 
 	(void)fputs("lateness\n", stderr);
-	for (uint32_t rep = 0; rep < (options->quick ? 1 : options->reps); rep++) {
+	for (uint64_t rep = 0; rep < (options->quick ? 1 : options->reps); rep++) {
 		for (size_t i = 0; i < CONTENDERS; i++)
 			if (stands(options, &contenders[i]) && contenders[i].kit->live != NULL)
 				add_lateness(&contenders[i], n, options->quick ? 1000 : 2000);
@@ -207,50 +211,21 @@ static void run_lateness(const struct options *options)
 	report_print("early", n, PLAIN_BASE);
 }
 
-static _Noreturn void usage(void)
-{
-	(void)fputs("usage: bench_timers [--quick] [--reps <1-16>] [--cpu <number>]\n"
-		    "                    [--only <workload>] [--peer <name>] [--n <timers>]\n",
-		    stderr);
-	exit(2);
-}
-
-static uint64_t read_number(const char *text, uint64_t max)
-{
-	char *end = NULL;
-	unsigned long long number = strtoull(text, &end, 10);
-
-	if (end == text || *end != '\0' || number > max)
-		usage();
-	return number;
-}
-
 static struct options read_options(int argc, char **argv)
 {
-	struct options options = { .cpu = -1 };
+	static const char usage[] = "[--quick] [--reps <1-16>] [--cpu <number>]\n"
+				    "       [--only <workload>] [--peer <name>] [--n <timers>]";
+	struct options options = { .cpu = LAST_CPU };
+	const struct option_row rows[] = {
+		{ "--quick", .flag = &options.quick },
+		{ "--reps", .number = &options.reps, .min = 1, .max = REPORT_REPS_MAX },
+		{ "--cpu", .number = &options.cpu, .max = 1023 },
+		{ "--n", .number = &options.n, .max = UINT32_MAX },
+		{ "--only", .text = &options.only },
+		{ "--peer", .text = &options.peer },
+	};
 
-	for (int i = 1; i < argc; i++) {
-		const char *word = argv[i];
-		const char *value = i + 1 < argc ? argv[i + 1] : "";
-
-		if (strcmp(word, "--quick") == 0) {
-			options.quick = true;
-			continue;
-		}
-		if (strcmp(word, "--reps") == 0)
-			options.reps = (uint32_t)read_number(value, REPORT_REPS_MAX);
-		else if (strcmp(word, "--cpu") == 0)
-			options.cpu = (int)read_number(value, 1023);
-		else if (strcmp(word, "--n") == 0)
-			options.n = read_number(value, UINT32_MAX);
-		else if (strcmp(word, "--only") == 0 && *value != '\0')
-			options.only = value;
-		else if (strcmp(word, "--peer") == 0 && *value != '\0')
-			options.peer = value;
-		else
-			usage();
-		i++;
-	}
+	options_read(argc, argv, rows, sizeof(rows) / sizeof(rows[0]), usage);
 	if (options.reps == 0)
 		options.reps = options.quick ? 3 : 5;
 	return options;
@@ -260,7 +235,7 @@ int main(int argc, char **argv)
 {
 	struct options options = read_options(argc, argv);
 
-	host_init(options.cpu);
+	host_init(options.cpu == LAST_CPU ? -1 : (int)options.cpu);
 	report_print_header();
 	for (unsigned i = 0; i < BENCH_WORKLOADS; i++)
 		if (wanted(&options, workloads[i].name))
