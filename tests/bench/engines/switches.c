@@ -5,8 +5,8 @@
 #include "tests/bench/memory/memory.h"
 
 #include <dirent.h>
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static uint64_t switches_of_thread(pid_t pid, const char *thread)
@@ -22,10 +22,9 @@ static uint64_t switches_of_thread(pid_t pid, const char *thread)
 		return 0; /* it has ended */
 	while (fgets(line, sizeof(line), file)) {
 		const char *words = strstr(line, "voluntary_ctxt_switches:");
-		uint64_t count;
 
-		if (words && sscanf(strchr(words, ':') + 1, "%" SCNu64, &count) == 1)
-			sum += count;
+		if (words)
+			sum += strtoull(strchr(words, ':') + 1, NULL, 10);
 	}
 	(void)fclose(file);
 	return sum;
