@@ -12,8 +12,8 @@
 #       The same beside the raw echoes alone. --spin measures those that look for 50 us before they
 #       sleep, spoke and bare epoll, which are compared with nobody else.
 #   sh tests/bench/run.sh engines [--quick]
-#       Two engines in each process against one, and calls that 8 threads wait for against those of
-#       an engine.
+#       Two engines in each process against one, the same of threads that echo without spoke, and
+#       calls that 8 threads wait for against those of an engine.
 #   sh tests/bench/run.sh growth [--quick] [--plots <folder>] [--instructions]
 #       Calls while connections, calls that wait, endpoints or tickets become more, beside a raw
 #       echo; plots go to the folder, else to build/bench. --instructions counts them by callgrind.
@@ -30,15 +30,16 @@
 #   sh tests/bench/run.sh balance [--quick] [--check]
 #       CPU time of choosing one of 3 to 1,000 providers, for each balancer.
 #
-# Prints TSV on stdout, medians of 5 repetitions, for balance of 9; what goes on, tables and which
-# targets were reached go to stderr.
+# Prints TSV on stdout, medians of 5 repetitions, for engines and balance of 9; what goes on, tables
+# and which targets were reached go to stderr.
 #
 #   race, rpc  pattern (payload-connections x outstanding calls on each), peer, calls_per_s, p50_us,
 #              p99_us, cpu_us_per_call (both sides), and the ratio of the peer's calls/s to spoke's
 #              (below 1: spoke is better); a line that begins with # says that a row was disturbed
 #              or does not count. They fail when a call failed or a process died.
-#   engines    case, calls_per_s, cpu_us_per_call (both sides), and the ratios of both to the first
-#              case of its pair, of which the second has a target; fails when a call failed.
+#   engines    case, calls_per_s, cpu_us_per_call (both sides), the ratios of both to the first case
+#              of its pair, of which the second may have a target, and how often threads were
+#              switched for 1,000 calls; fails when a call failed.
 #   growth     curve, size, peer, figures as those of rpc, and the ratios of calls/s and of CPU per
 #              call to those of the raw echo; fails as rpc does.
 #   cost       floor, room, instructions of a call while 64 wait at a time and while it is alone,

@@ -2,7 +2,7 @@
 /*
  * What several engines in one process cost, and what calls that block do: a provider's process and
  * a consumer's, started anew for each measurement, which count on a board that they share with the
- * benchmark.
+ * benchmark. Beside them threads that echo without spoke, for what the kernel takes.
  */
 #ifndef BENCH_ENGINES_H
 #define BENCH_ENGINES_H
@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define ENGINES_MAX 8u
 #define SEATS_MAX 16u /* threads that call */
@@ -19,6 +20,8 @@
 struct plan {
 	const char *name;
 	bool is_unix;
+	bool is_raw;          /* threads on bare epoll in place of engines, see raw.c */
+	bool is_pinned;       /* the provider to core 0, the consumer to core 1 */
 	bool blocks;          /* `outstanding` threads call, each waits for its answer */
 	unsigned engines;     /* of the provider's process and of the consumer's */
 	unsigned connections; /* of each of the consumer's engines */
@@ -31,6 +34,9 @@ struct seat {
 	_Alignas(64) _Atomic(uint64_t) calls;
 	_Atomic(uint64_t) failed;
 };
+
+/* How often threads of a process were switched: waited, or were made to wait. */
+uint64_t switches_of(pid_t pid);
 
 struct board {
 	struct seat seats[SEATS_MAX];
@@ -49,14 +55,21 @@ void play_provider(void *arg, int in, int out);
  */
 void play_consumer(void *arg, int in, int out);
 
+/* The same without spoke. */
+void play_raw_provider(void *arg, int in, int out);
+void play_raw_consumer(void *arg, int in, int out);
+
 #define PLACE_SIZE 128u
+
+static inline void seat_grow(_Atomic(uint64_t) *count, uint64_t by)
+{
+	atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + by,
+			      memory_order_relaxed);
+}
 
 static inline void seat_count(struct seat *seat, bool good)
 {
-	_Atomic(uint64_t) *count = good ? &seat->calls : &seat->failed;
-
-	atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1,
-			      memory_order_relaxed);
+	seat_grow(good ? &seat->calls : &seat->failed, 1);
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The benchmark of several engines, and of calls that block: pairs of plans, of which both are
- * measured in each repetition, the one right after the other, another one first each time. What
+ * The benchmark of several engines, and of calls that block: pairs of plans. Each repetition
+ * measures all pairs, both of each one right after the other, another one first each time. What
  * counts is the median of the ratios of the pairs.
  */
 #include "engines.h"
@@ -11,6 +11,7 @@
 #include "tests/bench/rpc/foreign.h"
 #include "tests/bench/rpc/host.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,30 @@ static const struct pair pairs[] = {
 	    { .name = "tcp-2-engines", .engines = 2, .connections = 8, .outstanding = 8 } },
 	  0,
 	  1.10 },
+	{ { { .name = "tcp-1-engine-pinned",
+	      .is_pinned = true,
+	      .engines = 1,
+	      .connections = 8,
+	      .outstanding = 8 },
+	    { .name = "tcp-2-engines-pinned",
+	      .is_pinned = true,
+	      .engines = 2,
+	      .connections = 8,
+	      .outstanding = 8 } },
+	  0,
+	  0 },
+	{ { { .name = "raw-1-thread",
+	      .is_raw = true,
+	      .engines = 1,
+	      .connections = 8,
+	      .outstanding = 8 },
+	    { .name = "raw-2-threads",
+	      .is_raw = true,
+	      .engines = 2,
+	      .connections = 8,
+	      .outstanding = 8 } },
+	  0,
+	  0 },
 	{ { { .name = "unix-1-engine",
 	      .is_unix = true,
 	      .engines = 1,
@@ -64,8 +89,9 @@ static const struct pair pairs[] = {
 
 struct sample {
 	double calls_per_s;
-	double cpu_us;  /* of a call, both sides */
-	double foreign; /* share of all CPUs that others used */
+	double cpu_us;   /* of a call, both sides */
+	double switches; /* of threads, for 1,000 calls, both sides */
+	double foreign;  /* share of all CPUs that others used */
 };
 
 struct bench {
@@ -123,21 +149,53 @@ static uint64_t take_sample(const struct bench *bench, const struct helper helpe
 	uint64_t failed;
 	uint64_t begun_ns;
 	uint64_t cpu;
+	uint64_t switches;
 	uint64_t calls;
 
 	sleep_for(WARM_MS * MS);
 	begun_ns = now_ns();
+	switches = switches_of(helpers[0].pid) + switches_of(helpers[1].pid);
 	cpu = cpu_of(helpers[0].pid) + cpu_of(helpers[1].pid);
 	calls = calls_on(bench->board, &failed);
 	sleep_for(bench->span_ns);
 	calls = calls_on(bench->board, &failed) - calls;
 	cpu = cpu_of(helpers[0].pid) + cpu_of(helpers[1].pid) - cpu;
+	switches = switches_of(helpers[0].pid) + switches_of(helpers[1].pid) - switches;
 	begun_ns = now_ns() - begun_ns;
 	if (calls == 0)
 		die("no call was answered");
 	ret->calls_per_s = (double)calls * 1e9 / (double)begun_ns;
 	ret->cpu_us = (double)cpu / 1e3 / (double)calls;
+	ret->switches = (double)switches * 1e3 / (double)calls;
 	return failed;
+}
+
+static void pin_to(const struct plan *plan, size_t core)
+{
+	cpu_set_t cores;
+
+	if (!plan->is_pinned)
+		return;
+	CPU_ZERO(&cores);
+	CPU_SET(core, &cores);
+	if (sched_setaffinity(0, sizeof(cores), &cores))
+		die("there is no core %zu to pin to", core);
+}
+
+static void play_first(void *arg, int in, int out)
+{
+	const struct plan *plan = ((const struct part *)arg)->plan;
+
+	pin_to(plan, 0);
+	(plan->is_raw ? play_raw_provider : play_provider)(arg, in, out);
+}
+
+static void play_second(void *arg, int in, int out)
+{
+	const struct plan *plan = ((const struct part *)arg)->plan;
+
+	pin_to(plan, 1);
+	(plan->is_raw ? play_raw_consumer : play_consumer)(arg, in, out);
 }
 
 static struct sample measure_once(struct bench *bench, const struct plan *plan)
@@ -154,8 +212,8 @@ static struct sample measure_once(struct bench *bench, const struct plan *plan)
 	(void)snprintf(mine.path, sizeof(mine.path), "%s/socket", bench->folder);
 	memset(bench->board, 0, sizeof(*bench->board));
 	foreign = foreign_begin();
-	helper_start(&helpers[0], play_provider, &part);
-	helper_start(&helpers[1], play_consumer, &part);
+	helper_start(&helpers[0], play_first, &part);
+	helper_start(&helpers[1], play_second, &part);
 	helper_hear(&helpers[0], NULL, place, sizeof(place));
 	helper_tell(&helpers[1], place, sizeof(place));
 	helper_hear(&helpers[1], NULL, &ready, 1);
@@ -205,57 +263,93 @@ static double median(const double *values, unsigned count)
 enum column {
 	CALLS,
 	CPU,
+	SWITCHES,
 	CALLS_RATIO,
 	CPU_RATIO,
 	COLUMNS,
 };
 
+/* Of one plan, from all repetitions. */
+struct series {
+	double columns[COLUMNS][REPS_MAX];
+	unsigned disturbed;
+};
+
 static void print_target(const struct pair *pair, const char *what, double ratio, bool good)
 {
-	(void)fprintf(stderr, "%-18s %s of %-16s %6.3fx  %s\n", pair->plans[1].name, what,
+	(void)fprintf(stderr, "%-20s %s of %-19s %6.3fx  %s\n", pair->plans[1].name, what,
 		      pair->plans[0].name, ratio, good ? "ok" : "SHORT");
 }
 
-static void run_pair(struct bench *bench, const struct pair *pair)
+static bool is_wanted(const struct bench *bench, const struct pair *pair)
 {
-	double columns[2][COLUMNS][REPS_MAX];
-	unsigned disturbed[2] = { 0, 0 };
-	double calls;
-	double cpu;
+	return bench->only == NULL || strstr(pair->plans[0].name, bench->only) ||
+	       strstr(pair->plans[1].name, bench->only);
+}
 
-	for (unsigned rep = 0; rep < bench->reps; rep++) {
-		struct sample samples[2];
+static void measure_pair(struct bench *bench, const struct pair *pair, unsigned rep,
+			 struct series series[2])
+{
+	struct sample samples[2];
 
-		for (unsigned i = 0; i < 2; i++) {
-			unsigned at = (rep + i) % 2;
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned at = (rep + i) % 2;
 
-			samples[at] = measure(bench, &pair->plans[at]);
-			disturbed[at] += samples[at].foreign > FOREIGN_MAX;
-		}
-		for (unsigned i = 0; i < 2; i++) {
-			columns[i][CALLS][rep] = samples[i].calls_per_s;
-			columns[i][CPU][rep] = samples[i].cpu_us;
-			columns[i][CALLS_RATIO][rep] = samples[i].calls_per_s /
-						       samples[0].calls_per_s;
-			columns[i][CPU_RATIO][rep] = samples[i].cpu_us / samples[0].cpu_us;
-		}
+		samples[at] = measure(bench, &pair->plans[at]);
+		series[at].disturbed += samples[at].foreign > FOREIGN_MAX;
 	}
 	for (unsigned i = 0; i < 2; i++) {
-		calls = median(columns[i][CALLS_RATIO], bench->reps);
-		cpu = median(columns[i][CPU_RATIO], bench->reps);
-		printf("%s\t%.0f\t%.3f\t%.3f\t%.3f\n", pair->plans[i].name,
-		       median(columns[i][CALLS], bench->reps), median(columns[i][CPU], bench->reps),
-		       calls, cpu);
-		if (disturbed[i])
+		const struct sample *sample = &samples[i];
+
+		series[i].columns[CALLS][rep] = sample->calls_per_s;
+		series[i].columns[CPU][rep] = sample->cpu_us;
+		series[i].columns[SWITCHES][rep] = sample->switches;
+		series[i].columns[CALLS_RATIO][rep] = sample->calls_per_s / samples[0].calls_per_s;
+		series[i].columns[CPU_RATIO][rep] = sample->cpu_us / samples[0].cpu_us;
+	}
+}
+
+static void print_pair(const struct bench *bench, const struct pair *pair,
+		       const struct series series[2])
+{
+	double medians[COLUMNS] = { 0 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		const char *name = pair->plans[i].name;
+
+		for (unsigned j = 0; j < COLUMNS; j++)
+			medians[j] = median(series[i].columns[j], bench->reps);
+		printf("%s\t%.0f\t%.3f\t%.3f\t%.3f\t%.1f\n", name, medians[CALLS], medians[CPU],
+		       medians[CALLS_RATIO], medians[CPU_RATIO], medians[SWITCHES]);
+		if (series[i].disturbed)
 			printf("# %s: others used more than %.0f %% of the CPUs in %u of %u "
 			       "repetitions\n",
-			       pair->plans[i].name, FOREIGN_MAX * 100, disturbed[i], bench->reps);
+			       name, FOREIGN_MAX * 100, series[i].disturbed, bench->reps);
 	}
 	(void)fflush(stdout);
 	if (pair->calls_min > 0)
-		print_target(pair, "calls/s", calls, calls >= pair->calls_min);
+		print_target(pair, "calls/s", medians[CALLS_RATIO],
+			     medians[CALLS_RATIO] >= pair->calls_min);
 	if (pair->cpu_max > 0)
-		print_target(pair, "CPU/call", cpu, cpu <= pair->cpu_max);
+		print_target(pair, "CPU/call", medians[CPU_RATIO],
+			     medians[CPU_RATIO] <= pair->cpu_max);
+}
+
+static void run_pairs(struct bench *bench)
+{
+	static struct series series[PAIRS][2];
+
+	for (unsigned rep = 0; rep < bench->reps; rep++) {
+		(void)fprintf(stderr, "repetition %u of %u\n", rep + 1, bench->reps);
+		for (unsigned i = 0; i < PAIRS; i++)
+			if (is_wanted(bench, &pairs[i]))
+				measure_pair(bench, &pairs[i], rep, series[i]);
+	}
+	printf("case\tcalls_per_s\tcpu_us_per_call\tcalls_ratio\tcpu_ratio\t"
+	       "switches_per_1000_calls\n");
+	for (unsigned i = 0; i < PAIRS; i++)
+		if (is_wanted(bench, &pairs[i]))
+			print_pair(bench, &pairs[i], series[i]);
 }
 
 static void read_options(struct bench *bench, int argc, char **argv)
@@ -275,7 +369,7 @@ static void read_options(struct bench *bench, int argc, char **argv)
 	if (span_ms == 0)
 		span_ms = is_quick ? 700 : 1000;
 	if (reps == 0)
-		reps = is_quick ? 2 : 5;
+		reps = is_quick ? 2 : 9;
 	bench->span_ns = span_ms * MS;
 	bench->reps = (unsigned)reps;
 }
@@ -289,11 +383,7 @@ int main(int argc, char **argv)
 			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (bench.board == MAP_FAILED || mkdtemp(bench.folder) == NULL)
 		die("no memory to share, or no folder for a socket");
-	printf("case\tcalls_per_s\tcpu_us_per_call\tcalls_ratio\tcpu_ratio\n");
-	for (unsigned i = 0; i < PAIRS; i++)
-		if (bench.only == NULL || strstr(pairs[i].plans[0].name, bench.only) ||
-		    strstr(pairs[i].plans[1].name, bench.only))
-			run_pair(&bench, &pairs[i]);
+	run_pairs(&bench);
 	(void)rmdir(bench.folder);
 	return bench.failed;
 }
