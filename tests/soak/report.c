@@ -201,7 +201,7 @@ static const struct {
 	{ GAUGE_ANONYMOUS, true, "anonymous memory" },
 	{ GAUGE_FILES, false, "pages of files" },
 	{ GAUGE_LIBRARY, true, "memory of the library" },
-	{ GAUGE_HEAP, false, "memory that malloc has given out" },
+	{ GAUGE_HEAP, true, "memory that malloc has given out" },
 	{ GAUGE_HOLES, false, "memory that malloc has kept" },
 };
 
