@@ -2,8 +2,7 @@
 /* Silence on a connection, what is asked because of it, and what it means. */
 #include "transport/conn_parts.h"
 
-#define LITTLE 4096u        /* bytes */
-#define RING_ROOM_SILENT 8u /* cells: the next heartbeat needs one */
+#define LITTLE 4096u /* bytes */
 
 int spokei_conn_probe(struct spokei_conn *conn)
 {
@@ -130,10 +129,11 @@ void spokei_conn_slim(struct spokei_conn *conn)
 {
 	struct spokei_link *link = conn->link;
 
-	if (conn->pendings.count == 0 && conn->pendings.room > RING_ROOM_SILENT)
+	if (conn->pendings.count == 0 && conn->pendings.room > 0)
 		spokei_pendings_fini(&conn->pendings, link->engine->env);
 	if (conn->serving.count == 0 && conn->serving.room > 0)
 		spokei_map_fini(&conn->serving);
+	spokei_intake_slim(&conn->in);
 	spokei_link_slim(link);
 }
 

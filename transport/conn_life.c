@@ -125,7 +125,7 @@ static void conn_bury(struct spokei_task *task)
 	spokei_buffer_fini(&conn->held);
 	spokei_pendings_fini(&conn->pendings, env);
 	spokei_map_fini(&conn->serving);
-	spokei_free(env, conn, 1, sizeof(*conn));
+	spokei_berths_give(&link->berths, conn);
 	spokei_link_left(link);
 }
 
@@ -202,7 +202,7 @@ static struct spokei_conn *make(struct spokei_link *link, int fd, enum spokei_co
 {
 	struct spoke_engine *engine = link->engine;
 	const struct spoke_env *env = engine->env;
-	struct spokei_conn *conn = spokei_alloc(env, 1, sizeof(*conn));
+	struct spokei_conn *conn = spokei_berths_take(&link->berths);
 
 	if (conn == NULL)
 		return NULL;

@@ -11,6 +11,7 @@ int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 
 	*link = (struct spokei_link){ .engine = engine, .limits = *limits };
 	spokei_list_init(&link->conns);
+	spokei_berths_init(&link->berths, engine->env, sizeof(struct spokei_conn));
 	spokei_list_init(&link->orphans);
 	link->blames = spokei_bucket_make(BLAMES, BLAMES, engine->env->now(engine->env->ctx));
 	error = spokei_engine_class(engine, "call", spokei_pending_due, &link->pending_class);

@@ -12,10 +12,16 @@ void spokei_intake_init(struct spokei_intake *intake, const struct spoke_env *en
 	spokei_buffer_init(&intake->kept, env, limits->frame_max);
 }
 
-void spokei_intake_fini(struct spokei_intake *intake)
+void spokei_intake_slim(struct spokei_intake *intake)
 {
 	spokei_free(intake->kept.env, intake->memo, 1, sizeof(*intake->memo));
 	intake->memo = NULL;
+	intake->serves = false;
+}
+
+void spokei_intake_fini(struct spokei_intake *intake)
+{
+	spokei_intake_slim(intake);
 	spokei_buffer_fini(&intake->kept);
 }
 

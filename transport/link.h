@@ -8,6 +8,7 @@
 
 #include "core/engine.h"
 #include "core/pace.h"
+#include "transport/berths.h"
 #include "transport/wire/message.h"
 
 #define SPOKEI_FRAME_MAX 8388608u             /* bytes */
@@ -47,7 +48,8 @@ struct spokei_spare;
 struct spokei_link {
 	struct spoke_engine *engine;
 	struct spokei_link_limits limits;
-	struct spoke_list conns; /* those that are not closed */
+	struct spoke_list conns;     /* those that are not closed */
+	struct spokei_berths berths; /* memory of connections */
 	uint32_t conn_count;
 	uint32_t pending_count;
 	uint32_t serving_count;

@@ -60,12 +60,14 @@ struct desk {
 	_Atomic uint64_t open;                    /* calls and tickets without an end */
 	_Atomic uint64_t connections;             /* that stand now */
 	_Atomic uint64_t ready;                   /* endpoints that can be called, of all teams */
-	_Atomic uint64_t memory;         /* bytes that the library has of its environment */
-	_Atomic uint64_t pulses;         /* grows while the process turns its engine */
-	atomic_bool resting;             /* nothing of its own is open */
-	atomic_bool trimmed;             /* it has, see board.trim */
-	atomic_bool up;                  /* it serves, or calls */
-	atomic_bool done;                /* it ended as it should, and its sums are right */
+	_Atomic uint64_t memory; /* bytes that the library has of its environment */
+	_Atomic uint64_t heap;   /* bytes that the C library has given out, at the last trim */
+	_Atomic uint64_t holes;  /* ... and those that it kept between them */
+	_Atomic uint64_t pulses; /* grows while the process turns its engine */
+	atomic_bool resting;     /* nothing of its own is open */
+	atomic_bool trimmed;     /* it has, see board.trim */
+	atomic_bool up;          /* it serves, or calls */
+	atomic_bool done;        /* it ended as it should, and its sums are right */
 	char complaint[COMPLAINT_BYTES]; /* the first */
 	char address[PATH_BYTES];        /* of a provider; the conductor's, and stays */
 };

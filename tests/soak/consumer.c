@@ -59,10 +59,7 @@ static void pulse(struct spoke_alarm *alarm)
 				 self.desk->stats[SPOKE_STAT_CLOSED];
 	self.desk->ready = teams_ready(calls_team(self.calls, 0));
 	self.desk->resting = calls_open_count(self.calls) == 0 && futures_rest();
-	self.desk->memory = memory_used();
-	if (board->trim && !self.desk->trimmed)
-		memory_trim();
-	self.desk->trimmed = board->trim;
+	memory_tell(self.desk);
 	self.desk->pulses++;
 }
 

@@ -8,47 +8,51 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SPARE 1000u /* samples more than there should be */
+#define RESTS 1000u /* that are kept: of 16 hours, and more than a shorter run has */
 
-bool gauge_init(struct gauge *gauge, const struct actor *actor, const struct plan *plan)
+bool gauge_init(struct gauge *gauge, const struct actor *actor)
 {
-	size_t seconds = (size_t)(plan->end_ns / NS_PER_S) + SPARE;
+	bool well = true;
 
 	*gauge = (struct gauge){ .actor = actor };
-	return series_init(&gauge->resident, seconds) &&
-	       series_init(&gauge->resident_rest, SPARE) && series_init(&gauge->used, seconds) &&
-	       series_init(&gauge->used_rest, SPARE) && series_init(&gauge->files_rest, SPARE);
+	for (unsigned i = 0; i < GAUGE_VALUES && well; i++)
+		well = series_init(&gauge->rests[i], RESTS);
+	return well;
 }
 
 void gauge_fini(struct gauge *gauge)
 {
-	series_fini(&gauge->resident);
-	series_fini(&gauge->resident_rest);
-	series_fini(&gauge->used);
-	series_fini(&gauge->used_rest);
-	series_fini(&gauge->files_rest);
+	for (unsigned i = 0; i < GAUGE_VALUES; i++)
+		series_fini(&gauge->rests[i]);
 }
 
-static double read_resident(pid_t pid)
+/* The counters of /proc/PID/statm and status are summed up of what each processor and thread has
+ * counted by itself, in some kernels without what is not passed on yet, dozens of pages of each;
+ * the roll-up walks the pages. */
+static void read_resident(struct gauge *gauge)
 {
 	char path[64];
-	char text[128] = "";
-	const char *second;
+	char text[128];
 	FILE *file;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)gauge->actor->pid);
+	gauge->now[GAUGE_RSS] = 0;
+	gauge->now[GAUGE_ANONYMOUS] = 0;
 	file = fopen(path, "re");
-	if (file == NULL)
-		return 0;
-	if (fgets(text, sizeof(text), file) == NULL)
-		text[0] = '\0';
-	(void)fclose(file);
-	second = strchr(text, ' ');
-	return second ? (double)strtoul(second, NULL, 10) * (double)sysconf(_SC_PAGESIZE) / 1024
-		      : 0;
+	while (file && fgets(text, sizeof(text), file)) {
+		if (strncmp(text, "Rss:", 4) == 0)
+			gauge->now[GAUGE_RSS] = strtod(text + 4, NULL);
+		else if (strncmp(text, "Anonymous:", 10) == 0)
+			gauge->now[GAUGE_ANONYMOUS] = strtod(text + 10, NULL);
+	}
+	if (file)
+		(void)fclose(file);
+	gauge->now[GAUGE_FILES] = gauge->now[GAUGE_RSS] - gauge->now[GAUGE_ANONYMOUS];
+	if (gauge->now[GAUGE_RSS] > gauge->resident_max)
+		gauge->resident_max = gauge->now[GAUGE_RSS];
 }
 
-static double count_files(pid_t pid)
+static double count_descriptors(pid_t pid)
 {
 	const struct dirent *entry;
 	char path[64];
@@ -65,19 +69,21 @@ static double count_files(pid_t pid)
 	return count;
 }
 
-void gauge_look(struct gauge *gauge, bool keep, bool rest)
+void gauge_look(struct gauge *gauge, bool rest)
 {
 	double minute = (double)(cast_now() - cast.begun_ns) / (60.0 * (double)NS_PER_S);
-	gauge->used_now = (double)board->desks[gauge->actor - cast.actors].memory / 1024;
+	const struct desk *desk = &board->desks[gauge->actor - cast.actors];
 
-	gauge->resident_now = read_resident(gauge->actor->pid);
-	gauge->files_now = count_files(gauge->actor->pid);
-	if (gauge->resident_now > gauge->resident_max)
-		gauge->resident_max = gauge->resident_now;
-	if (!keep)
+	read_resident(gauge);
+	gauge->now[GAUGE_LIBRARY] = (double)desk->memory / 1024;
+	gauge->now[GAUGE_HEAP] = (double)desk->heap / 1024;
+	gauge->now[GAUGE_HOLES] = (double)desk->holes / 1024;
+	gauge->now[GAUGE_DESCRIPTORS] = count_descriptors(gauge->actor->pid);
+	if (!rest)
 		return;
-	series_add(rest ? &gauge->resident_rest : &gauge->resident, minute, gauge->resident_now);
-	series_add(rest ? &gauge->used_rest : &gauge->used, minute, gauge->used_now);
-	if (rest)
-		series_add(&gauge->files_rest, minute, gauge->files_now);
+	if (gauge->now[GAUGE_RSS] <= 0)
+		cast_fail("/proc/%d/smaps_rollup of %s cannot be read; it takes Linux 4.14",
+			  (int)gauge->actor->pid, gauge->actor->name);
+	for (unsigned i = 0; i < GAUGE_VALUES; i++)
+		series_add(&gauge->rests[i], minute, gauge->now[i]);
 }

@@ -11,24 +11,30 @@
 #include "cast.h"
 #include "slope.h"
 
+/* What is read of a process; KB, but for the descriptors. */
+enum gauge_value {
+	GAUGE_RSS,       /* everything that is resident: the two below */
+	GAUGE_ANONYMOUS, /* heap, stacks, static data: what a leak is */
+	GAUGE_FILES,     /* pages of the program and its libraries; the board counts so, too */
+	GAUGE_LIBRARY,   /* what the library has of its environment, to the byte */
+	GAUGE_HEAP,      /* what the C library has given out, the library's and all else */
+	GAUGE_HOLES,     /* what it keeps between that */
+	GAUGE_DESCRIPTORS,
+	GAUGE_VALUES,
+};
+
 struct gauge {
 	const struct actor *actor;
-	struct series resident;      /* KB, every second */
-	struct series resident_rest; /* KB, at rests */
-	struct series used;          /* KB that the library has of its environment, every second */
-	struct series used_rest;
-	struct series files_rest; /* descriptors at rests */
-	double resident_now;
+	double now[GAUGE_VALUES];
 	double resident_max;
-	double used_now;
-	double files_now;
+	struct series rests[GAUGE_VALUES];
 };
 
 /* False: no memory. */
-bool gauge_init(struct gauge *gauge, const struct actor *actor, const struct plan *plan);
+bool gauge_init(struct gauge *gauge, const struct actor *actor);
 void gauge_fini(struct gauge *gauge);
 
-/* Looks at it; it is kept if `keep`, as of a rest if `rest`. */
-void gauge_look(struct gauge *gauge, bool keep, bool rest);
+/* Looks at it, and keeps that if it is at rest. */
+void gauge_look(struct gauge *gauge, bool rest);
 
 #endif

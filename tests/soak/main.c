@@ -5,6 +5,7 @@
  * the others are its children. `sh tests/run.sh soak` runs it.
  */
 #define _GNU_SOURCE
+#include "memory.h"
 #include "report.h"
 
 #include <inttypes.h>
@@ -24,10 +25,10 @@ static void pause_step(void)
 	(void)nanosleep(&time, NULL);
 }
 
-static void look(struct gauge *gauges, bool warm, bool rest)
+static void look(struct gauge *gauges, bool rest)
 {
 	for (unsigned i = 0; i < GAUGES; i++)
-		gauge_look(&gauges[i], warm, rest);
+		gauge_look(&gauges[i], rest);
 }
 
 /* Until the time is over, and the last rest reached. */
@@ -42,7 +43,7 @@ static void conduct(struct acts *acts, struct gauge *gauges)
 
 		cast_tend();
 		if (acts_step(acts)) {
-			look(gauges, warm, true);
+			look(gauges, warm);
 			report_line(gauges, true);
 			if (now - cast.begun_ns >= acts->plan->end_ns)
 				return;
@@ -51,7 +52,7 @@ static void conduct(struct acts *acts, struct gauge *gauges)
 			acts_wake(acts);
 		}
 		if (now >= look_ns) {
-			look(gauges, warm, false);
+			look(gauges, false);
 			look_ns += NS_PER_S;
 		}
 		if (now >= line_ns) {
@@ -71,8 +72,8 @@ static int play(const struct plan *plan)
 	(void)printf("soak: %.1f minutes, at most %" PRIu64
 		     " calls/s, %u connections, seed %" PRIu64 "\n",
 		     plan->minutes, plan->rate, CONNECTIONS, plan->seed);
-	if (!gauge_init(&gauges[0], &cast.actors[0], plan) ||
-	    !gauge_init(&gauges[1], &cast.actors[PROVIDERS], plan)) {
+	if (!gauge_init(&gauges[0], &cast.actors[0]) ||
+	    !gauge_init(&gauges[1], &cast.actors[PROVIDERS])) {
 		(void)fprintf(stderr, "soak: no memory\n");
 	} else if (cast_begin(plan)) {
 		acts_begin(&acts, plan);
@@ -98,5 +99,10 @@ int main(int argc, char **argv)
 
 	if (verdict != PLAN_GO)
 		return verdict == PLAN_HELPED ? 0 : 2;
+	if (!memory_begin(plan.plain, argv)) {
+		(void)fprintf(stderr, "soak: it cannot start itself again as /proc/self/exe; mount "
+				      "/proc, or set GLIBC_TUNABLES\n");
+		return 1;
+	}
 	return play(&plan);
 }

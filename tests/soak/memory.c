@@ -6,9 +6,13 @@
 
 #include <malloc.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
 
-#define LARGE (8 * 1024) /* bytes */
+#define LARGE (8 * 1024)          /* bytes */
+#define TUNABLES "GLIBC_TUNABLES" /* which the C library reads as a program begins */
 
+static bool plain;
 static struct spoke_env env;
 static _Atomic uint64_t used;
 
@@ -23,27 +27,53 @@ static void *resize(void *ctx, void *memory, size_t old_len, size_t len)
 	return moved;
 }
 
+/*
+ * Each thread of the C library puts by seven pieces of each of 64 sizes, and nothing makes it give
+ * them back. Each may hold a page, and threads that seldom ask for memory take hours to have them
+ * all: together they hold more than all connections, and would hide what these lose.
+ */
+bool memory_begin(bool as_it_comes, char **argv)
+{
+	plain = as_it_comes;
+	if (plain || getenv(TUNABLES))
+		return true;
+	if (setenv(TUNABLES, "glibc.malloc.tcache_count=0", 0) == 0)
+		(void)execv("/proc/self/exe", argv);
+	return false;
+}
+
 const struct spoke_env *memory_env(void)
 {
-	if (env.resize == NULL) {
+	if (env.resize == NULL && !plain) {
 		/* By itself the C library raises its threshold with what is freed, and has heaps
 		 * for threads: then what is resident says where pieces came to lie, not how much
 		 * they are. */
 		(void)mallopt(M_ARENA_MAX, 1);
 		(void)mallopt(M_MMAP_THRESHOLD, LARGE);
 		(void)mallopt(M_TRIM_THRESHOLD, LARGE);
+	}
+	if (env.resize == NULL) {
 		env = *spoke_host_env();
 		env.resize = resize;
 	}
 	return &env;
 }
 
-void memory_trim(void)
-{
-	(void)malloc_trim(0);
-}
-
 uint64_t memory_used(void)
 {
 	return used;
+}
+
+void memory_tell(struct desk *desk)
+{
+	desk->memory = used;
+	if (board->trim && !desk->trimmed) {
+		struct mallinfo2 info;
+
+		(void)malloc_trim(0);
+		info = mallinfo2();
+		desk->heap = info.uordblks + info.hblkhd;
+		desk->holes = info.fordblks;
+	}
+	desk->trimmed = board->trim;
 }

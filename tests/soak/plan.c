@@ -20,13 +20,16 @@
 
 static void help(FILE *to)
 {
-	(void)fputs("usage: soak [option...] [minutes]\n"
-		    "  minutes          how long it goes on; 30\n"
-		    "  --rate NUMBER    calls a second in all, at most; 12000\n"
-		    "  --seed NUMBER    of the dice; by the clock\n"
-		    "  --table FILE     writes the table there, too, in Markdown\n"
-		    "  --calm           nobody is killed, frozen or restarted\n",
-		    to);
+	(void)fputs(
+		"usage: soak [option...] [minutes]\n"
+		"  minutes          how long it goes on; 30\n"
+		"  --rate NUMBER    calls a second in all, at most; 12000\n"
+		"  --seed NUMBER    of the dice; by the clock\n"
+		"  --table FILE     writes the table there, too, in Markdown\n"
+		"  --calm           nobody is killed, frozen or restarted\n"
+		"  --plain          malloc is as it comes; slopes tell of its caches then, and\n"
+		"                   are not judged\n",
+		to);
 }
 
 static bool read_number(const char *text, uint64_t most, uint64_t *ret)
@@ -76,6 +79,9 @@ static bool read_option(int option, struct plan *plan)
 	case 'c':
 		plan->calm = true;
 		return true;
+	case 'p':
+		plan->plain = true;
+		return true;
 	default:
 		return false;
 	}
@@ -84,9 +90,13 @@ static bool read_option(int option, struct plan *plan)
 enum plan_verdict plan_read(int argc, char **argv, struct plan *ret_plan)
 {
 	static const struct option options[] = {
-		{ "rate", required_argument, NULL, 'r' },  { "seed", required_argument, NULL, 's' },
-		{ "table", required_argument, NULL, 't' }, { "calm", no_argument, NULL, 'c' },
-		{ "help", no_argument, NULL, 'h' },        { 0 },
+		{ "rate", required_argument, NULL, 'r' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "table", required_argument, NULL, 't' },
+		{ "calm", no_argument, NULL, 'c' },
+		{ "plain", no_argument, NULL, 'p' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
 	};
 	struct plan plan = { .minutes = 30, .rate = RATE, .seed = ret_plan->seed };
 	int option;

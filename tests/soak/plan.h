@@ -16,6 +16,7 @@ struct plan {
 	uint64_t calls;    /* to be reached */
 	const char *table; /* a file for the table in Markdown; NULL: none */
 	bool calm;         /* nobody is harmed */
+	bool plain;        /* malloc is as it comes */
 };
 
 enum plan_verdict {

@@ -142,10 +142,7 @@ static void pulse(struct spoke_alarm *alarm)
 	(void)alarm;
 	desk_stats(self.desk, self.engine);
 	self.desk->connections = spoke_provider_connections(self.provider);
-	self.desk->memory = memory_used();
-	if (board->trim && !self.desk->trimmed)
-		memory_trim();
-	self.desk->trimmed = board->trim;
+	memory_tell(self.desk);
 	self.desk->pulses++;
 }
 

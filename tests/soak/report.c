@@ -66,8 +66,13 @@ void report_line(const struct gauge *gauges, bool rest)
 		     cast.harms[0][HARM_FREEZE] + cast.harms[1][HARM_FREEZE],
 		     cast.harms[0][HARM_END] + cast.harms[1][HARM_END]);
 	for (unsigned i = 0; i < GAUGES; i++)
-		(void)printf(" %s RSS %.0f KB, library %.0f KB, %.0f fds;", gauges[i].actor->name,
-			     gauges[i].resident_now, gauges[i].used_now, gauges[i].files_now);
+		(void)printf(
+			" %s RSS %.0f KB (anonymous %.0f, files %.0f), library %.0f KB, heap %.0f"
+			" KB and %.0f free, %.0f fds;",
+			gauges[i].actor->name, gauges[i].now[GAUGE_RSS],
+			gauges[i].now[GAUGE_ANONYMOUS], gauges[i].now[GAUGE_FILES],
+			gauges[i].now[GAUGE_LIBRARY], gauges[i].now[GAUGE_HEAP],
+			gauges[i].now[GAUGE_HOLES], gauges[i].now[GAUGE_DESCRIPTORS]);
 	print_errors(stdout, " ");
 	(void)putchar('\n');
 	(void)fflush(stdout);
@@ -79,6 +84,7 @@ void report_line(const struct gauge *gauges, bool rest)
 
 static FILE *table;
 static bool well;
+static bool plain; /* malloc is as it comes */
 
 static void row(const char *what, const char *target, bool judged, bool reached, int places,
 		double value)
@@ -164,45 +170,73 @@ static bool can_judge(const struct series *rests)
 	       rests->times[rests->count - 1] - rests->times[0] >= SLOPE_MINUTES;
 }
 
-/* The slope that is judged, and how sure it is. */
-static void slope_rows(const char *what, const struct series *rests, const struct series *all)
+/* A slope, and how sure it is. */
+static void slope_rows(const struct gauge *gauge, enum gauge_value value, const char *what,
+		       bool judged)
 {
+	const struct series *rests = &gauge->rests[value];
 	struct slope_range range;
 	double slope = slope_median(rests, &range);
+	const char *target = "";
+	bool sure = !plain || value == GAUGE_LIBRARY;
 
-	row(what, can_judge(rests) ? "< 1" : "too short to tell", can_judge(rests),
-	    slope < SLOPE_MAX, 2, slope);
+	if (judged && !sure)
+		target = "not judged with `--plain`";
+	else if (judged)
+		target = can_judge(rests) ? "< 1" : "too short to tell";
+	row(what, target, judged && sure && can_judge(rests), slope < SLOPE_MAX, 2, slope);
 	row("... 95 % range, from", "", false, true, 2, range.low);
 	row("... to", "", false, true, 2, range.high);
 	row("... by least squares at rests", "", false, true, 2, slope_plain(rests));
-	row("... by least squares every second, calls under way", "", false, true, 2,
-	    slope_plain(all));
 }
 
-static void gauge_rows(const struct gauge *gauge)
+/* Everything that is resident is judged; and by itself what a leak would be part of, so that pages
+ * of files that come and go hide none. */
+static const struct {
+	enum gauge_value value;
+	bool judged;
+	const char *what;
+} memories[] = {
+	{ GAUGE_RSS, true, "RSS" },
+	{ GAUGE_ANONYMOUS, true, "anonymous memory" },
+	{ GAUGE_FILES, false, "pages of files" },
+	{ GAUGE_LIBRARY, true, "memory of the library" },
+	{ GAUGE_HEAP, true, "memory that malloc has given out" },
+	{ GAUGE_HOLES, false, "memory that malloc has kept" },
+};
+
+static void memory_rows(const struct gauge *gauge)
 {
-	const struct series *files = &gauge->files_rest;
-	double first = files->count ? files->values[0] : 0;
-	double last = files->count ? files->values[files->count - 1] : 0;
-	const char *name = gauge->actor->name;
+	char what[128];
+
+	for (unsigned i = 0; i < sizeof(memories) / sizeof(memories[0]); i++) {
+		(void)snprintf(what, sizeof(what), "%s: %s, KB/min at rests, median slope",
+			       gauge->actor->name, memories[i].what);
+		slope_rows(gauge, memories[i].value, what, memories[i].judged);
+		row("... KB at the last rest", "", false, true, 0, gauge->now[memories[i].value]);
+	}
+	(void)snprintf(what, sizeof(what), "%s: RSS at its highest, KB", gauge->actor->name);
+	row(what, "", false, true, 0, gauge->resident_max);
+}
+
+static void descriptor_row(const struct gauge *gauge)
+{
+	const struct series *rests = &gauge->rests[GAUGE_DESCRIPTORS];
+	double first = rests->count ? rests->values[0] : 0;
+	double last = rests->count ? rests->values[rests->count - 1] : 0;
 	char what[128];
 	char target[32] = "too short to tell";
 
-	(void)snprintf(what, sizeof(what), "RSS of %s, KB/min at rests, median slope", name);
-	slope_rows(what, &gauge->resident_rest, &gauge->resident);
-	(void)snprintf(what, sizeof(what), "the library's memory in %s, the same", name);
-	slope_rows(what, &gauge->used_rest, &gauge->used);
-	row("... RSS at the last rest, KB", "", false, true, 0, gauge->resident_now);
-	row("... RSS at its highest, KB", "", false, true, 0, gauge->resident_max);
-	(void)snprintf(what, sizeof(what), "descriptors of %s at the last rest", name);
-	if (files->count > 1)
+	(void)snprintf(what, sizeof(what), "%s: descriptors at the last rest", gauge->actor->name);
+	if (rests->count > 1)
 		(void)snprintf(target, sizeof(target), "%.0f", first);
-	row(what, target, files->count > 1, first >= last && last >= first, 0, last);
+	row(what, target, rests->count > 1, first >= last && last >= first, 0, last);
 }
 
 static void write_table(FILE *to, const struct acts *acts, const struct gauge *gauges)
 {
 	table = to;
+	plain = acts->plan->plain;
 	well = cast.failures == 0;
 	(void)fprintf(to,
 		      "| %.1f minutes, seed %" PRIu64
@@ -217,8 +251,10 @@ static void write_table(FILE *to, const struct acts *acts, const struct gauge *g
 	count_row("consumers frozen", cast.harms[0][HARM_FREEZE]);
 	count_row("consumers drained and started again", cast.harms[0][HARM_END]);
 	stat_rows();
-	for (unsigned i = 0; i < GAUGES; i++)
-		gauge_rows(&gauges[i]);
+	for (unsigned i = 0; i < GAUGES; i++) {
+		memory_rows(&gauges[i]);
+		descriptor_row(&gauges[i]);
+	}
 	zero_row("other failures, see stderr", cast.failures);
 	(void)fprintf(to, "\nErrors:");
 	print_errors(to, " ");

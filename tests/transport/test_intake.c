@@ -275,6 +275,29 @@ static void a_memo_is_kept_from_the_second_request_on(void **state)
 	}
 }
 
+static void a_slim_intake_holds_nothing_and_begins_anew(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < 2; w++) {
+		unsigned char bytes[1024];
+		size_t len = make_stream(spokei_catalog_wire(wires[w]), bytes, sizeof(bytes));
+		struct run run;
+
+		start(&run, &stream_limits);
+		give(&run, bytes, len);
+		assert_int_equal(run.repeats, 1);
+		spokei_intake_slim(&run.intake);
+		assert_int_equal(run.memory.bytes, 0);
+		give(&run, bytes, len / 3);
+		assert_null(run.intake.memo);
+		give(&run, bytes + len / 3, len - len / 3);
+		assert_non_null(run.intake.memo);
+		assert_int_equal(run.messages, 6);
+		assert_int_equal(run.repeats, 2); /* as at first */
+		stop(&run);
+	}
+}
+
 static void want_of_memory_for_a_memo_costs_no_message(void **state)
 {
 	(void)state;
@@ -320,6 +343,7 @@ int main(void)
 		cmocka_unit_test(a_frame_of_which_nobody_knows_what_it_is_breaks_the_stream),
 		cmocka_unit_test(want_of_memory_breaks_the_stream),
 		cmocka_unit_test(a_memo_is_kept_from_the_second_request_on),
+		cmocka_unit_test(a_slim_intake_holds_nothing_and_begins_anew),
 		cmocka_unit_test(want_of_memory_for_a_memo_costs_no_message),
 		cmocka_unit_test(replies_and_heartbeats_need_no_memo),
 	};
