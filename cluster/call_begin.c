@@ -213,28 +213,26 @@ static int check_kept(const struct spokei_caller *caller, const struct spokei_me
 	return caller->kept >= limits->queued_max ? SPOKE_ELIMIT : SPOKE_OK;
 }
 
-static int make_course(struct spokei_call *call, const struct spoke_policy *policy,
-		       const struct spoke_call_options *options)
+static int keep_call(struct spokei_call *call, const struct spoke_policy *policy,
+		     const struct spoke_call_options *options)
 {
 	struct spoke_method *method = call->method;
 	struct spokei_caller *caller = call->caller;
-	const struct spokei_call_settings *settings = &method->settings;
-	struct spokei_course *course = spokei_course_new(&caller->blocks, caller->engine->env,
-							 &method->request, options->hash_key,
-							 policy->repeats, &call->attempt);
+	struct spokei_course *course;
+	int error = check_kept(caller, &method->request);
 
+	if (error)
+		return error;
+	course = spokei_course_keep(&caller->blocks, caller->engine->env, &method->request,
+				    options->hash_key, policy->repeats);
 	if (course == NULL)
 		return SPOKE_ENOMEM;
 	caller->kept += course->size;
 	call->course = course;
 	call->policy = policy;
 	course->policy = policy;
-	/* What a policy ends with that never begins. */
-	course->ending.error = SPOKE_EUNAVAILABLE;
-	course->timeout_ns = options->timeout_ns ? options->timeout_ns : settings->timeout_ns;
-	course->lasts_ns = spokei_settings_deadline(settings, policy, course->timeout_ns);
-	if (policy->repeats)
-		course->id = caller->next_id++;
+	course->timeout_ns = options->timeout_ns ? options->timeout_ns
+						 : method->settings.timeout_ns;
 	return SPOKE_OK;
 }
 
@@ -246,26 +244,82 @@ static void give_up(struct spokei_call *call)
 	spokei_slab_give(&caller->calls, call->handle);
 }
 
-static int begin_course(struct spoke_method *method, const struct spoke_policy *policy,
-			const struct spoke_call_options *options, struct spokei_call **ret_call)
+/* The policy says how it begins, of a course that is open, or how it goes on. */
+static int begin_course(struct spokei_call *call)
+{
+	struct spokei_course *course = call->course;
+
+	course->young = true;
+	spokei_call_next(call, NULL);
+	course->young = false;
+	if (course->stage != SPOKEI_COURSE_OVER)
+		return SPOKE_OK;
+	return course->ending.error ? course->ending.error : SPOKE_EUNAVAILABLE;
+}
+
+/* The first attempt could not begin at this endpoint, or, NULL, none was there. */
+static int begin_otherwise(struct spokei_call *call, struct spokei_endpoint *endpoint, int error)
+{
+	const struct spokei_outcome outcome = { .error = error };
+	struct spokei_course *course = call->course;
+
+	spokei_call_open(call);
+	if (endpoint)
+		course->tried[course->tried_count++] = endpoint->id;
+	if (endpoint && spokei_call_fits_elsewhere(call->caller, endpoint, error))
+		return begin_course(call);
+	/* A limit of this side is the same for all. */
+	if (error == SPOKE_ELIMIT)
+		return error;
+	course->begun = 1;
+	spokei_course_note(course, &outcome, spokei_attempt_fate(error, false));
+	return begin_course(call);
+}
+
+/* The first attempt, of which nothing is written down: as a rule it is all there is. */
+static int begin_plainly(struct spokei_call *call)
+{
+	struct spoke_method *method = call->method;
+	const struct spokei_course *course = call->course;
+	struct spokei_endpoint *endpoint;
+	struct spokei_conn *conn;
+	int error = spokei_consumer_choose(method, call->policy, course->key, NULL, &endpoint,
+					   &conn);
+
+	if (SPOKEI_UNLIKELY(error))
+		return begin_otherwise(call, NULL, error);
+	error = spokei_attempt_begin(&call->attempt, conn, course->timeout_ns);
+	if (SPOKEI_UNLIKELY(error))
+		return begin_otherwise(call, endpoint, error);
+	call->attempt.endpoint = endpoint;
+	spokei_directory_begun(endpoint);
+	return SPOKE_OK;
+}
+
+/* One that is repeated says which attempt it is. */
+static bool begins_plainly(const struct spoke_method *method, const struct spoke_policy *policy)
+{
+	return policy->plain && !policy->repeats && !method->settings.wait_ready;
+}
+
+static int begin_kept(struct spoke_method *method, const struct spoke_policy *policy,
+		      const struct spoke_call_options *options, struct spokei_call **ret_call)
 {
 	struct spokei_call *call;
 	int error = spokei_call_new(method, &call);
 
 	if (error)
 		return error;
-	error = check_kept(call->caller, &method->request);
-	if (error == 0)
-		error = make_course(call, policy, options);
-	if (error == 0) {
-		call->course->young = true;
-		spokei_call_next(call, NULL);
-		call->course->young = false;
-		if (call->course->stage == SPOKEI_COURSE_OVER)
-			error = call->course->ending.error ? call->course->ending.error
-							   : SPOKE_EUNAVAILABLE;
+	error = keep_call(call, policy, options);
+	if (SPOKEI_LIKELY(error == 0)) {
+		if (SPOKEI_LIKELY(begins_plainly(method, policy))) {
+			error = begin_plainly(call);
+		} else {
+			spokei_call_open(call);
+			error = begin_course(call);
+		}
 	}
-	if (error) {
+	if (SPOKEI_UNLIKELY(error)) {
 		give_up(call);
 		return error;
 	}
@@ -285,13 +339,13 @@ static int begin_answer(struct spoke_method *method, struct spoke_value value, b
 		return error;
 	method->request.args = spokei_span(value.data, value.len);
 	method->request.attachments = (struct spoke_value){ NULL, 0 };
-	call->course = spokei_course_new(&call->caller->blocks, call->caller->engine->env,
-					 &method->request, spokei_span(NULL, 0), false,
-					 &call->attempt);
+	call->course = spokei_course_keep(&call->caller->blocks, call->caller->engine->env,
+					  &method->request, spokei_span(NULL, 0), false);
 	if (call->course == NULL) {
 		give_up(call);
 		return SPOKE_ENOMEM;
 	}
+	spokei_course_open(call->course, &call->attempt);
 	call->caller->kept += call->course->size;
 	call->course->fallback = fallback;
 	spokei_call_answer(call);
@@ -329,7 +383,7 @@ static int take_allowed(struct spoke_method *method, const struct spoke_policy *
 	if (SPOKEI_LIKELY(takes_one(spokei_consumer_of(method), method, policy)))
 		error = begin_one(method, policy, options, ret_call);
 	else
-		error = begin_course(method, policy, options, ret_call);
+		error = begin_kept(method, policy, options, ret_call);
 	if (SPOKEI_LIKELY(error == 0)) {
 		(*ret_call)->filters = (uint8_t)passed;
 		return SPOKE_OK;

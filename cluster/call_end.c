@@ -100,7 +100,8 @@ static void ask_filters(const struct spokei_call *call, struct spoke_result *res
 		about.args = course->args;
 		about.attachments = course->attachments;
 		about.one_way = course->one_way;
-		if (course->begun_ns && call->caller->engine->begin_ns > course->begun_ns)
+		if (!spokei_course_is_kept(course) && course->begun_ns &&
+		    call->caller->engine->begin_ns > course->begun_ns)
 			about.took_ns = call->caller->engine->begin_ns - course->begun_ns;
 	}
 	spokei_filters_after_call(&spokei_consumer_of(call->method)->filters, call->filters, &about,
@@ -364,6 +365,15 @@ static void finish_one(struct spokei_call *call, const struct spokei_outcome *ou
 	spokei_call_finish(call, &result);
 }
 
+/* Is it the one attempt that it takes? Of a course that is still to be opened the first one, if
+ * that has not failed. */
+static inline bool is_the_one(const struct spokei_call *call, int error)
+{
+	if (SPOKEI_LIKELY(call->course == NULL))
+		return true;
+	return spokei_course_is_kept(call->course) && (error == SPOKE_OK || call->cancelled);
+}
+
 static void note_deadline(const struct spokei_attempt *attempt,
 			  const struct spokei_outcome *outcome)
 {
@@ -388,14 +398,14 @@ void spokei_attempt_done(struct spokei_pending *pending, const struct spokei_out
 		fate = spokei_attempt_fate(outcome->error, outcome->written);
 		note_deadline(attempt, outcome);
 	}
-	attempt->endpoint = NULL;
 	if (SPOKEI_LIKELY(endpoint))
 		spokei_directory_ended(endpoint, fate, outcome->error,
 				       outcome->queued_ns + outcome->waited_ns);
-	if (SPOKEI_LIKELY(call->course == NULL))
+	if (SPOKEI_LIKELY(is_the_one(call, outcome->error))) {
 		finish_one(call, outcome);
-	else
-		spokei_call_attempt_ended(attempt, outcome, fate);
+		return;
+	}
+	spokei_call_attempt_ended(attempt, outcome, fate);
 }
 
 /* --- cancelling and closing */
@@ -405,7 +415,7 @@ static void call_cancelled(struct spokei_task *task)
 	struct spokei_call *call = spoke_container_of(task, struct spokei_call, cancel);
 	struct spoke_result result = { .error = SPOKE_ECANCELED };
 
-	if (call->course == NULL) {
+	if (call->course == NULL || spokei_course_is_kept(call->course)) {
 		spokei_conn_cancel(&call->attempt.pending, SPOKE_ECANCELED);
 		return;
 	}

@@ -345,6 +345,19 @@ void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *out
 
 /* --- what brings it here */
 
+void spokei_call_open(struct spokei_call *call)
+{
+	struct spokei_course *course = call->course;
+
+	spokei_course_open(course, &call->attempt);
+	/* What a policy ends with that never begins. */
+	course->ending.error = SPOKE_EUNAVAILABLE;
+	course->lasts_ns = spokei_settings_deadline(&call->method->settings, course->policy,
+						    course->timeout_ns);
+	if (course->policy->repeats)
+		course->id = call->caller->next_id++;
+}
+
 /* An endpoint that could not be reached is none that it was sent to: it waits for another one,
  * unless others were asked at the same time. */
 static bool waits_again(struct spokei_course *course, const struct spokei_outcome *outcome)
@@ -360,6 +373,18 @@ static bool waits_again(struct spokei_course *course, const struct spokei_outcom
 	return true;
 }
 
+/* The first attempt has failed: now it matters where it was. */
+static void open_begun(const struct spokei_attempt *attempt)
+{
+	struct spokei_course *course = attempt->call->course;
+
+	SPOKE_ASSERT(attempt->endpoint != NULL);
+	spokei_call_open(attempt->call);
+	course->tried[course->tried_count++] = attempt->endpoint->id;
+	course->begun = 1;
+	course->open = 1;
+}
+
 void spokei_call_attempt_ended(struct spokei_attempt *attempt, const struct spokei_outcome *outcome,
 			       enum spoke_fate fate)
 {
@@ -367,6 +392,9 @@ void spokei_call_attempt_ended(struct spokei_attempt *attempt, const struct spok
 	struct spokei_course *course = call->course;
 	struct spoke_result result;
 
+	if (spokei_course_is_kept(course))
+		open_begun(attempt);
+	attempt->endpoint = NULL;
 	course->open--;
 	course->written |= outcome->written;
 	if (attempt == &call->attempt)

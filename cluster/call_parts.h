@@ -21,6 +21,9 @@ SPOKE_MUST_USE int spokei_attempt_begin(struct spokei_attempt *attempt, struct s
 
 /* --- call_next.c */
 
+/* It is written down what becomes of it, from now on. */
+void spokei_call_open(struct spokei_call *call);
+
 /* Does what the policy wants: before the first attempt, when one has ended (`outcome`), or when a
  * wait is over. The call may be gone afterwards. */
 void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *outcome);

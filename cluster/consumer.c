@@ -27,9 +27,9 @@ static struct spoke_span first_argument(const struct spokei_message *request)
 	return spokei_span(first.data, first.len);
 }
 
-static int choose(struct spoke_method *method, const struct spoke_policy *policy,
-		  struct spoke_span key, const struct spokei_tried *tried,
-		  struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
+int spokei_consumer_choose(struct spoke_method *method, const struct spoke_policy *policy,
+			   struct spoke_span key, const struct spokei_tried *tried,
+			   struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
 {
 	struct spoke_consumer *consumer = spokei_consumer_of(method);
 	const struct spoke_balancer *balancer = method->balance->balancer;
@@ -52,6 +52,8 @@ static int choose(struct spoke_method *method, const struct spoke_policy *policy
 	if (error == SPOKE_ENOPROVIDER && consumer->settings.keeper.registry &&
 	    !consumer->subscription.told)
 		return SPOKE_EUNAVAILABLE;
+	if (SPOKEI_UNLIKELY(method->any_version || method->any_group) && error == 0)
+		return spokei_method_say(method, *ret_endpoint);
 	return error;
 }
 
@@ -61,16 +63,11 @@ int spokei_consumer_pick(struct spoke_method *method, const struct spoke_policy 
 {
 	struct spokei_endpoint *sole = spokei_directory_sole(&spokei_consumer_of(method)->directory,
 							     ret_conn);
-	int error;
 
-	if (SPOKEI_LIKELY(sole)) {
-		*ret_endpoint = sole;
-		method->sticky = sole->id;
-	} else {
-		error = choose(method, policy, key, tried, ret_endpoint, ret_conn);
-		if (error)
-			return error;
-	}
+	if (SPOKEI_UNLIKELY(sole == NULL))
+		return spokei_consumer_choose(method, policy, key, tried, ret_endpoint, ret_conn);
+	*ret_endpoint = sole;
+	method->sticky = sole->id;
 	if (SPOKEI_UNLIKELY(method->any_version || method->any_group))
 		return spokei_method_say(method, *ret_endpoint);
 	return SPOKE_OK;

@@ -65,11 +65,17 @@ struct spokei_tried {
 };
 
 /* Which endpoint takes a call that the method's request says, and the connection to it. `key` { }:
- * the first argument; `tried` may be NULL. Returns as spokei_directory_pick(). */
+ * the first argument; `tried` may be NULL. Returns as spokei_directory_pick(). The first looks
+ * whether there is only one; the second is for those who know that there is not. */
 SPOKE_MUST_USE int spokei_consumer_pick(struct spoke_method *method,
 					const struct spoke_policy *policy, struct spoke_span key,
 					const struct spokei_tried *tried,
 					struct spokei_endpoint **ret_endpoint,
 					struct spokei_conn **ret_conn);
+SPOKE_MUST_USE int spokei_consumer_choose(struct spoke_method *method,
+					  const struct spoke_policy *policy, struct spoke_span key,
+					  const struct spokei_tried *tried,
+					  struct spokei_endpoint **ret_endpoint,
+					  struct spokei_conn **ret_conn);
 
 #endif

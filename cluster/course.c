@@ -51,20 +51,10 @@ void spokei_course_blocks_fini(struct spokei_course_blocks *blocks, const struct
 			    SPOKEI_COURSE_BLOCK);
 }
 
-static void *make_course(struct spokei_course_blocks *blocks, const struct spoke_env *env,
-			 size_t size)
-{
-	struct spokei_course *course = take_block(blocks, env, size);
-
-	if (course)
-		memset(course, 0, offsetof(struct spokei_course, ending.text));
-	return course;
-}
-
-struct spokei_course *spokei_course_new(struct spokei_course_blocks *blocks,
-					const struct spoke_env *env,
-					const struct spokei_message *request, struct spoke_span key,
-					bool numbered, struct spokei_attempt *own)
+struct spokei_course *spokei_course_keep(struct spokei_course_blocks *blocks,
+					 const struct spoke_env *env,
+					 const struct spokei_message *request,
+					 struct spoke_span key, bool numbered)
 {
 	struct spoke_span attachments = { request->attachments.data, request->attachments.len };
 	size_t size = sizeof(struct spokei_course);
@@ -77,16 +67,15 @@ struct spokei_course *spokei_course_new(struct spokei_course_blocks *blocks,
 	size += request->args.len + attachments.len + key.len;
 	if (numbered)
 		size += attachments.len + EXTENSION;
-	course = make_course(blocks, env, size);
+	course = take_block(blocks, env, size);
 	if (course == NULL)
 		return NULL;
 	at = course->bytes;
+	course->stage = SPOKEI_COURSE_KEPT;
+	course->told = false;
+	course->policy = NULL;
+	course->timeout_ns = 0;
 	course->size = size;
-	course->call = own->call;
-	course->own = own;
-	course->own_free = true;
-	course->tried = course->few;
-	course->tried_room = SPOKEI_COURSE_FEW;
 	course->one_way = !request->two_way;
 	course->arg_count = request->arg_count;
 	course->args = copy(&at, request->args);
@@ -97,8 +86,21 @@ struct spokei_course *spokei_course_new(struct spokei_course_blocks *blocks,
 	return course;
 }
 
-void spokei_course_free(struct spokei_course_blocks *blocks, const struct spoke_env *env,
-			struct spokei_course *course)
+void spokei_course_open(struct spokei_course *course, struct spokei_attempt *own)
+{
+	const size_t from = offsetof(struct spokei_course, call);
+
+	memset((unsigned char *)course + from, 0,
+	       offsetof(struct spokei_course, ending.text) - from);
+	course->stage = SPOKEI_COURSE_SENDING;
+	course->call = own->call;
+	course->own = own;
+	course->own_free = true;
+	course->tried = course->few;
+	course->tried_room = SPOKEI_COURSE_FEW;
+}
+
+static void free_history(struct spokei_course *course, const struct spoke_env *env)
 {
 	while (course->forks) {
 		struct spokei_fork *fork = course->forks;
@@ -108,6 +110,13 @@ void spokei_course_free(struct spokei_course_blocks *blocks, const struct spoke_
 	}
 	if (course->tried != course->few)
 		spokei_free(env, course->tried, course->tried_room, sizeof(*course->tried));
+}
+
+void spokei_course_free(struct spokei_course_blocks *blocks, const struct spoke_env *env,
+			struct spokei_course *course)
+{
+	if (!spokei_course_is_kept(course))
+		free_history(course, env);
 	give_block(blocks, env, course, course->size);
 }
 

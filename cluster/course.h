@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The course of a call that may take more than one attempt: what it says, kept for the next one;
- * what has become of it; and where it stands. A call that takes one attempt only has none. Owned by
- * its call, on the engine's thread.
+ * what has become of it; and where it stands. A call that takes one attempt only has none. As most
+ * calls end with their first attempt, what has become of it may be left open until that has failed.
+ * Owned by its call, on the engine's thread.
  */
 #ifndef SPOKEI_COURSE_H
 #define SPOKEI_COURSE_H
@@ -37,6 +38,7 @@ struct spokei_fork {
 };
 
 enum spokei_course_stage {
+	SPOKEI_COURSE_KEPT,    /* what it says is all there is: the first attempt is under way */
 	SPOKEI_COURSE_SENDING, /* attempts are under way, or the next step is being decided */
 	SPOKEI_COURSE_PAUSING, /* until the next attempt */
 	SPOKEI_COURSE_UNREADY, /* until some endpoint can take it */
@@ -44,12 +46,23 @@ enum spokei_course_stage {
 };
 
 struct spokei_course {
+	enum spokei_course_stage stage;
+	bool told; /* that it is a ticket */
+	/* What it says. */
+	bool one_way;
+	const struct spoke_policy *policy; /* NULL: it is not sent */
+	uint64_t timeout_ns;               /* of an attempt */
+	size_t arg_count;
+	struct spoke_span args;         /* point into `bytes` */
+	struct spoke_value attachments; /* the user's */
+	struct spoke_span key;
+	unsigned char *extended; /* room for the user's and ours, of an attempt; NULL: not wanted */
+	size_t size;             /* of this, with what it says */
+	/* What has become of it; of one that is open, from here on. */
 	struct spokei_call *call;
 	struct spokei_attempt *own; /* the call's */
 	struct spokei_retry *retry; /* where it waits */
-	const struct spoke_policy *policy;
-	enum spokei_course_stage stage;
-	/* What has become of it. */
+	size_t extended_len;        /* 0: the user's are all */
 	uint32_t begun;
 	uint32_t open;
 	uint32_t ok;
@@ -68,32 +81,21 @@ struct spokei_course {
 	bool fallback;             /* it is not sent: `args` is what its method falls back to */
 	bool homeless;             /* the wheel had no place for its pause */
 	/* Its times; of the engine's clock. */
-	uint64_t timeout_ns; /* of an attempt */
-	uint64_t begun_ns;   /* as the turn ended in which it began; 0: that has not come */
-	uint64_t lasts_ns;   /* a ticket's, since begun_ns */
-	uint64_t pause_ns;   /* from the end of this turn on */
-	uint64_t due_ns;     /* while it waits */
+	uint64_t begun_ns; /* as the turn ended in which it began; 0: that has not come */
+	uint64_t lasts_ns; /* a ticket's, since begun_ns */
+	uint64_t pause_ns; /* from the end of this turn on */
+	uint64_t due_ns;   /* while it waits */
 	struct spoke_timer timer;
 	struct spokei_task arm;     /* on the engine's last */
 	struct spoke_list of_retry; /* of those that are not ready; next NULL: of none */
 	/* As a ticket. */
 	bool deferred;
-	bool told;
 	struct spokei_task tell; /* that it is one, or that it is settled; on the engine's soon */
 	enum spoke_settlement settlement; /* of one that is over, and not told */
 	struct spoke_list of_tickets;     /* in the order in which they became tickets */
 	uint64_t id;
 	spoke_ticket_done settle; /* may be NULL */
 	void *settle_arg;
-	/* What it says. */
-	bool one_way;
-	size_t arg_count;
-	struct spoke_span args;         /* point into `bytes` */
-	struct spoke_value attachments; /* the user's */
-	struct spoke_span key;
-	unsigned char *extended; /* room for the user's and ours, of an attempt; NULL: not wanted */
-	size_t extended_len;     /* 0: the user's are all */
-	size_t size;             /* of this, with what it says */
 	struct spokei_ending
 		ending; /* of the attempt that failed last; its texts are not cleared */
 	unsigned char bytes[];
@@ -107,12 +109,21 @@ struct spokei_course_blocks {
 
 void spokei_course_blocks_fini(struct spokei_course_blocks *blocks, const struct spoke_env *env);
 
-/* Copies what the method's request says; its attempts are `numbered`, or not. NULL: no memory.
- * `own` is the attempt that its call has anyway. */
-struct spokei_course *spokei_course_new(struct spokei_course_blocks *blocks,
-					const struct spoke_env *env,
-					const struct spokei_message *request, struct spoke_span key,
-					bool numbered, struct spokei_attempt *own);
+/* Copies what the method's request says; its attempts are `numbered`, or not. NULL: no memory. */
+struct spokei_course *spokei_course_keep(struct spokei_course_blocks *blocks,
+					 const struct spoke_env *env,
+					 const struct spokei_message *request,
+					 struct spoke_span key, bool numbered);
+
+/* From now on it is known what has become of it: nothing yet. `own` is the attempt that its call
+ * has anyway. */
+void spokei_course_open(struct spokei_course *course, struct spokei_attempt *own);
+
+/* Is it still to be opened? */
+static inline bool spokei_course_is_kept(const struct spokei_course *course)
+{
+	return course->stage == SPOKEI_COURSE_KEPT;
+}
 
 /* It waits for nothing, and no attempt is under way. */
 void spokei_course_free(struct spokei_course_blocks *blocks, const struct spoke_env *env,

@@ -173,6 +173,20 @@ static size_t tell_tried(const struct spokei_directory *directory, const struct 
 	return count;
 }
 
+/* One that is able, or NOBODY. */
+static inline size_t ask_once(struct spokei_directory *directory, const struct spokei_ask *ask,
+			      struct spoke_choice *choice)
+{
+	const struct spokei_seats *seats = &directory->seats;
+	size_t place;
+
+	choice->dice = spokei_directory_dice(directory);
+	place = spokei_balance_pick(ask->balance, directory->engine->env, directory->listing,
+				    directory->version, &seats->shown, choice);
+	return SPOKEI_LIKELY(place < seats->shown.count && seats->able[place]) ? place
+									       : SPOKE_NOBODY;
+}
+
 /* One that is able and was not tried, or NOBODY. */
 static size_t ask_balancer(struct spokei_directory *directory, const struct spokei_ask *ask)
 {
@@ -185,20 +199,13 @@ static size_t ask_balancer(struct spokei_directory *directory, const struct spok
 		.tried = places,
 	};
 
-	if (SPOKEI_UNLIKELY(ask->tried_count > 0))
-		choice.tried_count = tell_tried(directory, ask, places);
+	choice.tried_count = tell_tried(directory, ask, places);
 	for (unsigned i = 0; i < ASKED_MAX; i++) {
+		size_t place = ask_once(directory, ask, &choice);
 		size_t hint = 0;
-		size_t place;
 
-		choice.dice = spokei_directory_dice(directory);
-		place = spokei_balance_pick(ask->balance, directory->engine->env,
-					    directory->listing, directory->version, &seats->shown,
-					    &choice);
-		if (place >= seats->shown.count || !seats->able[place])
-			return SPOKE_NOBODY;
-		if (SPOKEI_LIKELY(
-			    !was_tried(ask->tried, ask->tried_count, seats->ids[place], &hint)))
+		if (place == SPOKE_NOBODY ||
+		    !was_tried(ask->tried, ask->tried_count, seats->ids[place], &hint))
 			return place;
 	}
 	return SPOKE_NOBODY;
@@ -218,8 +225,19 @@ static size_t stick(const struct spokei_directory *directory, const struct spoke
 	return place;
 }
 
-/* Somebody can. */
-static size_t choose(struct spokei_directory *directory, const struct spokei_ask *ask)
+/* Who is asked where no balancer chooses. */
+static size_t take_turn(struct spokei_directory *directory, const struct spokei_ask *ask,
+			uint8_t rank)
+{
+	size_t place = find(directory, ask, directory->turn, rank);
+
+	directory->turn = place + 1;
+	return place;
+}
+
+/* Rather who was not tried, or who was called last. */
+static SPOKEI_NOINLINE size_t prefer(struct spokei_directory *directory,
+				     const struct spokei_ask *ask)
 {
 	struct spokei_ask anew = *ask;
 	uint8_t rank = best_fresh(directory, ask);
@@ -237,17 +255,36 @@ static size_t choose(struct spokei_directory *directory, const struct spokei_ask
 		return find(directory, &anew, 0, rank);
 	if (ask->balance->balancer && rank == directory->best)
 		place = ask_balancer(directory, &anew);
-	if (place != SPOKE_NOBODY)
-		return place;
-	place = find(directory, &anew, directory->turn, rank);
-	directory->turn = place + 1;
-	return place;
+	return place != SPOKE_NOBODY ? place : take_turn(directory, &anew, rank);
+}
+
+/* Somebody can. */
+static inline size_t choose(struct spokei_directory *directory, const struct spokei_ask *ask)
+{
+	size_t place = SPOKE_NOBODY;
+
+	if (SPOKEI_UNLIKELY(ask->tried_count > 0 || ask->sticky))
+		return prefer(directory, ask);
+	if (SPOKEI_UNLIKELY(ask->balance == NULL))
+		return find(directory, ask, 0, directory->best);
+	if (SPOKEI_LIKELY(ask->balance->balancer)) {
+		struct spoke_choice choice = {
+			.now_ns = directory->engine->begin_ns,
+			.timeout_ns = ask->timeout_ns,
+			.key = ask->key,
+		};
+
+		place = ask_once(directory, ask, &choice);
+	}
+	return SPOKEI_LIKELY(place != SPOKE_NOBODY) ? place
+						    : take_turn(directory, ask, directory->best);
 }
 
 /* --- the pick */
 
 /* The connection of a place that was chosen; NULL: it is not as good any more as was noted. */
-static int reach(struct spokei_directory *directory, size_t place, struct spokei_conn **ret_conn)
+static inline int reach(struct spokei_directory *directory, size_t place,
+			struct spokei_conn **ret_conn)
 {
 	struct spokei_endpoint *endpoint = directory->seats.endpoints[place];
 	enum spokei_grade noted = directory->seats.ranks[place] % SPOKEI_RANK_ASIDE;
@@ -281,37 +318,57 @@ struct spokei_endpoint *spokei_directory_sole(const struct spokei_directory *dir
 	return sole;
 }
 
+/* Returns 0 without a connection where it has to be looked at again: not all is as was noted. */
+static inline int pick_once(struct spokei_directory *directory, const struct spokei_ask *ask,
+			    struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
+{
+	size_t place;
+	int error;
+
+	*ret_conn = NULL;
+	look(directory);
+	if (SPOKEI_UNLIKELY(directory->usable == 0))
+		return refusal(directory);
+	place = choose(directory, ask);
+	/* Else a balancer of a program's did more than to choose. */
+	if (SPOKEI_LIKELY(place != SPOKE_NOBODY)) {
+		error = reach(directory, place, ret_conn);
+		if (SPOKEI_UNLIKELY(error))
+			return error;
+	}
+	if (SPOKEI_UNLIKELY(*ret_conn == NULL)) {
+		directory->stale = true;
+		return SPOKE_OK;
+	}
+	*ret_endpoint = directory->seats.endpoints[place];
+	if (SPOKEI_UNLIKELY(ask->sticky))
+		*ask->sticky = (*ret_endpoint)->id;
+	return SPOKE_OK;
+}
+
+static SPOKEI_NOINLINE int pick_again(struct spokei_directory *directory,
+				      const struct spokei_ask *ask,
+				      struct spokei_endpoint **ret_endpoint,
+				      struct spokei_conn **ret_conn)
+{
+	/* Each look but the first, which has been, and the last wakes somebody who slept. */
+	for (size_t looks = directory->seats.shown.count + 1; looks > 0; looks--) {
+		int error = pick_once(directory, ask, ret_endpoint, ret_conn);
+
+		if (error || *ret_conn)
+			return error;
+	}
+	return SPOKE_EUNAVAILABLE;
+}
+
 int spokei_directory_pick(struct spokei_directory *directory, const struct spokei_ask *ask,
 			  struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
 {
-	/* Each look but the first and the last wakes somebody who slept. */
-	size_t looks = directory->seats.shown.count + 2;
+	int error = pick_once(directory, ask, ret_endpoint, ret_conn);
 
-	while (looks-- > 0) {
-		size_t place;
-		int error;
-
-		look(directory);
-		if (directory->usable == 0)
-			return refusal(directory);
-		place = choose(directory, ask);
-		/* A balancer of a program's did more than to choose. */
-		if (SPOKEI_UNLIKELY(place == SPOKE_NOBODY)) {
-			directory->stale = true;
-			continue;
-		}
-		error = reach(directory, place, ret_conn);
-		if (error)
-			return error;
-		if (*ret_conn) {
-			*ret_endpoint = directory->seats.endpoints[place];
-			if (ask->sticky)
-				*ask->sticky = (*ret_endpoint)->id;
-			return SPOKE_OK;
-		}
-		directory->stale = true;
-	}
-	return SPOKE_EUNAVAILABLE;
+	if (SPOKEI_LIKELY(error || *ret_conn))
+		return error;
+	return pick_again(directory, ask, ret_endpoint, ret_conn);
 }
 
 bool spokei_directory_full(struct spokei_endpoint *endpoint)

@@ -82,8 +82,9 @@ enum spokei_grade spokei_endpoint_grade(const struct spokei_endpoint *endpoint)
 	return best;
 }
 
-struct spokei_conn *spokei_endpoint_conn(struct spokei_endpoint *endpoint,
-					 enum spokei_grade *ret_grade)
+/* Of several lines. */
+static SPOKEI_NOINLINE struct spokei_conn *choose_conn(struct spokei_endpoint *endpoint,
+						       enum spokei_grade *ret_grade)
 {
 	const struct spokei_line *best = NULL;
 	enum spokei_grade best_grade = SPOKEI_GRADE_NONE;
@@ -102,6 +103,22 @@ struct spokei_conn *spokei_endpoint_conn(struct spokei_endpoint *endpoint,
 	}
 	*ret_grade = best_grade;
 	return best ? spokei_connector_conn(best->connector) : NULL;
+}
+
+struct spokei_conn *spokei_endpoint_conn(struct spokei_endpoint *endpoint,
+					 enum spokei_grade *ret_grade)
+{
+	const struct spokei_line *first = endpoint->lines;
+	struct spokei_conn *conn = NULL;
+	enum spokei_grade grade;
+
+	if (SPOKEI_UNLIKELY(endpoint->line_count != 1))
+		return choose_conn(endpoint, ret_grade);
+	grade = line_grade(first);
+	if (SPOKEI_LIKELY(grade != SPOKEI_GRADE_NONE))
+		conn = spokei_connector_conn(first->connector);
+	*ret_grade = grade;
+	return conn;
 }
 
 static void tell_of_end(struct spokei_line *line)

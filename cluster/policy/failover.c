@@ -37,4 +37,5 @@ const struct spoke_policy spoke_failover = {
 	.next = next,
 	.retries = 2,
 	.elsewhere = true,
+	.plain = true,
 };

@@ -220,6 +220,31 @@ static void a_call_that_waits_is_cancelled(void **state)
 	assert_false(spoke_call_cancel(rig.consumer, call->name));
 }
 
+static void a_call_under_way_is_no_ticket_and_is_cancelled(void **state)
+{
+	struct spoke_ticket_state looks;
+	struct spoke_ticket ticket;
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(2);
+	rig.providers[0].manner = RIG_SILENT;
+	rig.providers[1].manner = RIG_SILENT;
+	clusterrig_consume("", NULL);
+	call = clusterrig_call(clusterrig_method("echo", NULL));
+	clusterrig_pass(10 * MS);
+	ticket = (struct spoke_ticket){ call->name.handle };
+	assert_false(spoke_ticket_ask(rig.consumer, ticket, &looks));
+	assert_false(spoke_ticket_cancel(rig.consumer, ticket));
+	assert_true(spoke_call_cancel(rig.consumer, call->name));
+	assert_int_equal(call->ends, 0);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_ECANCELED);
+	assert_int_equal(call->attempts, 1);
+	assert_true(call->written);
+	assert_int_equal(rig.runs, 1);
+}
+
 static void a_method_has_so_many_calls_at_a_time(void **state)
 {
 	struct spoke_method *echo;
@@ -333,6 +358,7 @@ int main(void)
 		TEST(it_waits_until_its_deadline_and_not_longer),
 		TEST(a_call_that_waits_ends_with_its_consumer),
 		TEST(a_call_that_waits_is_cancelled),
+		TEST(a_call_under_way_is_no_ticket_and_is_cancelled),
 		TEST(a_method_has_so_many_calls_at_a_time),
 		TEST(a_method_has_so_many_calls_a_second),
 		TEST(what_was_written_is_said_whoever_ends_it),

@@ -209,6 +209,83 @@ static void a_policy_that_never_sends_brings_no_success(void **state)
 	assert_int_equal(call->error, SPOKE_EUNAVAILABLE);
 }
 
+static unsigned asked;
+
+static struct spoke_verdict follow(const struct spoke_history *history)
+{
+	asked++;
+	assert_int_equal(history->open, 0);
+	if (history->begun == 0)
+		return (struct spoke_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
+	assert_int_equal(history->begun, history->failed + history->ok);
+	assert_int_equal(history->fresh, 2 - history->begun);
+	return (struct spoke_verdict){
+		.step = history->last == SPOKE_FATE_SAFE && history->fresh ? SPOKE_STEP_SEND
+									   : SPOKE_STEP_FINISH,
+	};
+}
+
+static void a_plain_policy_is_asked_when_an_attempt_has_failed(void **state)
+{
+	static const struct spoke_policy plain = {
+		.name = "plain",
+		.next = follow,
+		.retries = 1,
+		.plain = true,
+	};
+	static const struct {
+		enum rig_manner first, second;
+		int error;
+		unsigned asked, attempts;
+	} rows[] = {
+		{ RIG_ECHO, RIG_ECHO, SPOKE_OK, 0, 1 },
+		{ RIG_ERROR, RIG_ERROR, SPOKE_EREMOTE, 1, 1 },
+		{ RIG_REFUSE, RIG_ECHO, SPOKE_OK, 2, 2 },
+		{ RIG_REFUSE, RIG_REFUSE, SPOKE_EREFUSED, 2, 2 },
+	};
+	const struct spoke_call_options options = { .policy = &plain };
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(2);
+	clusterrig_consume("loadbalance=roundrobin", NULL);
+	echo = clusterrig_method("echo", NULL);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct rig_call *call;
+
+		rig.providers[0].manner = rows[i].first;
+		rig.providers[1].manner = rows[i].second;
+		asked = 0;
+		call = clusterrig_call_with(echo, &options);
+		clusterrig_end(call);
+		assert_int_equal(call->error, rows[i].error);
+		assert_int_equal(call->attempts, rows[i].attempts);
+		assert_int_equal(asked, rows[i].asked);
+	}
+}
+
+static void a_policy_that_repeats_is_asked_though_it_is_plain(void **state)
+{
+	static const struct spoke_policy repeats = {
+		.name = "repeats",
+		.next = follow,
+		.repeats = true,
+		.plain = true,
+	};
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(2);
+	clusterrig_consume("", NULL);
+	asked = 0;
+	call = clusterrig_call_with(clusterrig_method("echo", NULL),
+				    &(struct spoke_call_options){ .policy = &repeats });
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_OK);
+	assert_int_equal(asked, 2);
+	assert_int_equal(rig.run_list[0].attempt, 1);
+}
+
 static unsigned before_count;
 static unsigned after_count;
 static size_t after_len; /* of the arguments it was shown */
@@ -263,6 +340,7 @@ static void filters_are_asked_after_every_call_that_they_let_go_on(void **state)
 	clusterrig_pass(10 * MS);
 	assert_int_equal(before_count, 2);
 	assert_int_equal(after_count, 2);
+	assert_int_not_equal(after_len, 0);
 	clusterrig_kill(0);
 	clusterrig_kill(1);
 	clusterrig_pass(300 * MS);
@@ -285,6 +363,8 @@ int main(void)
 		TEST(failsafe_excuses_a_limit_at_once),
 		TEST(a_fallback_stands_in_for_failures_but_not_for_answers),
 		TEST(a_policy_that_never_sends_brings_no_success),
+		TEST(a_plain_policy_is_asked_when_an_attempt_has_failed),
+		TEST(a_policy_that_repeats_is_asked_though_it_is_plain),
 		TEST(filters_are_asked_after_every_call_that_they_let_go_on),
 	};
 

@@ -172,7 +172,9 @@ static void check_calls(const struct sim_consumer *consumer)
 
 		if (spokei_slab_get(calls, call->handle) != call)
 			continue;
-		under_way += call->course ? call->course->open : 1;
+		under_way += call->course && !spokei_course_is_kept(call->course)
+				     ? call->course->open
+				     : 1;
 	}
 	if (consumer->consumer->link.pending_count != under_way)
 		sim_violation(world, "S9", "c%u says %u attempts wait, and it is %u",

@@ -3,7 +3,8 @@
  * What becomes of a call when an attempt fails. A policy is a table with one function that knows
  * nothing but the history of the call it is asked about, and answers what comes next; whoever
  * carries the call asks it before the first attempt, after the end of each, and after each pause,
- * and not before all attempts that it asked for have begun.
+ * and not before all attempts that it asked for have begun. One that is `plain` it need not ask
+ * until an attempt has failed.
  *
  * - failover: the first answer, else the last error. A request may run once, or 1 + retries times
  *   if its method is idempotent.
@@ -90,6 +91,7 @@ struct spoke_policy {
 	bool once;        /* it makes one attempt, and never waits */
 	bool elsewhere;   /* it asks each provider once at most, and never waits */
 	bool fans_out;    /* it may have several attempts open at a time */
+	bool plain;       /* it begins with one attempt, and ends with the first answer */
 };
 
 SPOKE_API extern const struct spoke_policy spoke_failover;
