@@ -238,6 +238,7 @@ static int keep_call(struct spokei_call *call, const struct spoke_policy *policy
 
 static void give_up(struct spokei_call *call)
 {
+	SPOKE_ASSERT(!call->limited);
 	struct spokei_caller *caller = call->caller;
 
 	spokei_call_forget(caller, call->course);
@@ -257,40 +258,22 @@ static int begin_course(struct spokei_call *call)
 	return course->ending.error ? course->ending.error : SPOKE_EUNAVAILABLE;
 }
 
-/* The first attempt could not begin at this endpoint, or, NULL, none was there. */
-static int begin_otherwise(struct spokei_call *call, struct spokei_endpoint *endpoint, int error)
-{
-	const struct spokei_outcome outcome = { .error = error };
-	struct spokei_course *course = call->course;
-
-	spokei_call_open(call);
-	if (endpoint)
-		course->tried[course->tried_count++] = endpoint->id;
-	if (endpoint && spokei_call_fits_elsewhere(call->caller, endpoint, error))
-		return begin_course(call);
-	/* A limit of this side is the same for all. */
-	if (error == SPOKE_ELIMIT)
-		return error;
-	course->begun = 1;
-	spokei_course_note(course, &outcome, spokei_attempt_fate(error, false));
-	return begin_course(call);
-}
-
-/* The first attempt, of which nothing is written down: as a rule it is all there is. */
+/* The first attempt, of which nothing is written down: as a rule it is all there is. If it cannot
+ * begin, all begins as with any policy. */
 static int begin_plainly(struct spokei_call *call)
 {
-	struct spoke_method *method = call->method;
 	const struct spokei_course *course = call->course;
 	struct spokei_endpoint *endpoint;
 	struct spokei_conn *conn;
-	int error = spokei_consumer_choose(method, call->policy, course->key, NULL, &endpoint,
+	int error = spokei_consumer_choose(call->method, call->policy, course->key, NULL, &endpoint,
 					   &conn);
 
-	if (SPOKEI_UNLIKELY(error))
-		return begin_otherwise(call, NULL, error);
-	error = spokei_attempt_begin(&call->attempt, conn, course->timeout_ns);
-	if (SPOKEI_UNLIKELY(error))
-		return begin_otherwise(call, endpoint, error);
+	if (SPOKEI_LIKELY(error == 0))
+		error = spokei_attempt_begin(&call->attempt, conn, course->timeout_ns);
+	if (SPOKEI_UNLIKELY(error)) {
+		spokei_call_open(call);
+		return begin_course(call);
+	}
 	call->attempt.endpoint = endpoint;
 	spokei_directory_begun(endpoint);
 	return SPOKE_OK;

@@ -83,7 +83,8 @@ static inline size_t spokei_shape_hop(const unsigned char *at, const unsigned ch
 }
 
 /* Are the first `len` bytes exactly one text, or bytes, of which the second byte tells the length?
- * What these two have to be is known from it; they can be read, whatever `len` is. */
+ * What these two have to be is known from it; they can be read, whatever `len` is, which is below
+ * 2^56. */
 static inline bool spokei_shape_is_told(const unsigned char *bytes, size_t len)
 {
 	uint64_t head = bytes[0] | (uint64_t)bytes[1] << 8;

@@ -20,6 +20,7 @@ struct block {
 	struct spoke_list node; /* of the roomy ones, unless it is full */
 	struct head *free;
 	unsigned taken;
+	unsigned count; /* of its berths */
 };
 
 /* Before each berth. */
@@ -41,9 +42,14 @@ void spokei_berths_init(struct spokei_berths *berths, const struct spoke_env *en
 		spokei_list_init(&berths->roomy[i]);
 }
 
-static size_t block_size(const struct spokei_berths *berths)
+void spokei_berths_fini(const struct spokei_berths *berths)
 {
-	return sizeof(struct block) + SPOKEI_BERTHS_BLOCK * berths->size;
+	SPOKE_ASSERT(berths->blocks == 0);
+}
+
+static size_t block_size(const struct spokei_berths *berths, unsigned count)
+{
+	return sizeof(struct block) + count * berths->size;
 }
 
 static void put_free(const struct spokei_berths *berths, struct block *block, struct head *head)
@@ -53,25 +59,27 @@ static void put_free(const struct spokei_berths *berths, struct block *block, st
 	HIDE(head + 1, berths->size - sizeof(*head));
 }
 
-static struct block *add_block(const struct spokei_berths *berths)
+static struct block *add_block(struct spokei_berths *berths)
 {
-	struct block *block = spokei_alloc_unset(berths->env, block_size(berths));
+	unsigned count = berths->blocks > 0 ? SPOKEI_BERTHS_BLOCK : 1;
+	struct block *block = spokei_alloc_unset(berths->env, block_size(berths, count));
 
 	if (block == NULL)
 		return NULL;
-	*block = (struct block){ .taken = 0 };
-	for (unsigned i = SPOKEI_BERTHS_BLOCK; i > 0; i--) {
+	*block = (struct block){ .count = count };
+	for (unsigned i = count; i > 0; i--) {
 		unsigned char *at = (unsigned char *)(block + 1) + (i - 1) * berths->size;
 		struct head *head = (struct head *)(void *)at;
 
 		head->block = block;
 		put_free(berths, block, head);
 	}
+	berths->blocks++;
 	return block;
 }
 
 /* The fullest that is not full, out of its list; NULL: no memory. */
-static struct block *pick_block(const struct spokei_berths *berths)
+static struct block *pick_block(struct spokei_berths *berths)
 {
 	for (unsigned i = SPOKEI_BERTHS_BLOCK - 1; i > 0; i--) {
 		struct spoke_list *node;
@@ -87,7 +95,7 @@ static struct block *pick_block(const struct spokei_berths *berths)
 
 static void put_block(struct spokei_berths *berths, struct block *block)
 {
-	if (block->taken < SPOKEI_BERTHS_BLOCK)
+	if (block->taken < block->count)
 		spokei_list_append(&berths->roomy[block->taken], &block->node);
 }
 
@@ -113,7 +121,7 @@ void spokei_berths_give(struct spokei_berths *berths, void *memory)
 	struct block *block = head->block;
 
 	SPOKE_ASSERT(block->taken > 0);
-	if (block->taken < SPOKEI_BERTHS_BLOCK)
+	if (block->taken < block->count)
 		spokei_list_remove(&block->node);
 	put_free(berths, block, head);
 	block->taken--;
@@ -121,6 +129,7 @@ void spokei_berths_give(struct spokei_berths *berths, void *memory)
 		put_block(berths, block);
 		return;
 	}
-	SHOW(block, block_size(berths));
-	spokei_free(berths->env, block, block_size(berths), 1);
+	berths->blocks--;
+	SHOW(block, block_size(berths, block->count));
+	spokei_free(berths->env, block, block_size(berths, block->count), 1);
 }

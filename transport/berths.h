@@ -3,7 +3,8 @@
  * Where the connections of one owner lie: several in one block. They outlast thousands of calls,
  * and each by itself would come to lie where one of these left a hole, and hold a page of memory
  * that is free otherwise. The fullest block is filled up first, so that the others become empty;
- * one that is empty is given back. On the engine's thread.
+ * one that is empty is given back. The first block has one berth, for most owners have one
+ * connection; after many have gone, what is left may hold a block each. On the engine's thread.
  */
 #ifndef SPOKEI_BERTHS_H
 #define SPOKEI_BERTHS_H
@@ -15,6 +16,7 @@
 struct spokei_berths {
 	const struct spoke_env *env; /* borrowed for their life */
 	size_t size;                 /* bytes of each, with its head */
+	size_t blocks;               /* that there are */
 	/* Blocks where one is free, by how many are taken. */
 	struct spoke_list roomy[SPOKEI_BERTHS_BLOCK];
 };
@@ -24,6 +26,9 @@ void spokei_berths_init(struct spokei_berths *berths, const struct spoke_env *en
 
 /* One, all zero; NULL: no memory. */
 SPOKE_MUST_USE void *spokei_berths_take(struct spokei_berths *berths);
+
+/* All were given back. */
+void spokei_berths_fini(const struct spokei_berths *berths);
 
 /* One that was taken is free again. */
 void spokei_berths_give(struct spokei_berths *berths, void *memory);

@@ -78,4 +78,5 @@ void spokei_link_fini(struct spokei_link *link)
 	SPOKE_ASSERT(spokei_list_empty(&link->conns));
 	spokei_link_disown(link);
 	spokei_link_drop_spares(link);
+	spokei_berths_fini(&link->berths);
 }

@@ -25,7 +25,7 @@ struct spokei_intake {
 	struct spokei_buffer kept; /* the start of a frame that is not complete */
 	size_t given;              /* bytes of kept that the last message lies in */
 	bool broken;               /* for good */
-	bool serves;               /* a request has come, since the last silence */
+	bool serves;               /* a request has come, since the last heartbeat */
 	int error;                 /* why the body is bad, or the stream is broken */
 	struct spokei_memo *memo;  /* from the second request on; NULL: none, or no memory for it */
 };
@@ -34,7 +34,7 @@ void spokei_intake_init(struct spokei_intake *intake, const struct spoke_env *en
 			const struct spokei_wire_limits *limits);
 void spokei_intake_fini(struct spokei_intake *intake);
 
-/* Forgets the last request: the peer is silent. Not while a message of it is looked at. */
+/* Forgets the last request: the peer is silent. Messages do not point into what is forgotten. */
 void spokei_intake_slim(struct spokei_intake *intake);
 
 /*

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include <spoke/value.h>
+#include "core/shape.h"
 
 #include <math.h>
 #include <string.h>
@@ -375,6 +375,35 @@ static void bytes_that_were_never_checked_are_not_overrun(void **state)
 	}
 }
 
+/* Every beginning, of every length that matters. */
+static void short_values_are_told_as_all_are(void **state)
+{
+	static unsigned char bytes[600];
+
+	(void)state;
+	for (unsigned head = 0; head < 65536; head++) {
+		size_t wanted;
+
+		bytes[0] = (unsigned char)head;
+		bytes[1] = (unsigned char)(head >> 8);
+		wanted = spokei_shape_hop_any(bytes, bytes + sizeof(bytes));
+		for (size_t len = 1; len < 300; len++) {
+			bool is_one = wanted == len;
+
+			if (spokei_shape_is_one(bytes, len) != is_one ||
+			    spokei_shape_is_scalar(bytes, len) != is_one ||
+			    (spokei_shape_is_short(bytes, len) && !is_one) ||
+			    (spokei_shape_hop_short(bytes, bytes + len) == len && !is_one))
+				fail_msg("%02x %02x, %zu bytes", bytes[0], bytes[1], len);
+		}
+	}
+	assert_false(spokei_shape_is_short(bytes, 0));
+	assert_false(spokei_shape_is_short(NULL, 1));
+	assert_true(spokei_shape_is_short((const unsigned char *)"\xd9\1x", 3));
+	assert_true(spokei_shape_is_short((const unsigned char *)"\xc4\0", 2));
+	assert_true(spokei_shape_is_short((const unsigned char *)"\xc0", 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -390,6 +419,7 @@ int main(void)
 		cmocka_unit_test(the_first_of_equal_keys_is_found),
 		cmocka_unit_test(values_are_equal_when_their_bytes_are),
 		cmocka_unit_test(bytes_that_were_never_checked_are_not_overrun),
+		cmocka_unit_test(short_values_are_told_as_all_are),
 	};
 
 	return cmocka_run_group_tests_name("value", tests, NULL, NULL);

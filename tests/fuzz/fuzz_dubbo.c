@@ -24,6 +24,7 @@ static const struct spokei_wire_limits limits = {
 	.frame_max = BYTES_MAX,
 	.name_max = BYTES_MAX,
 	.event_max = 64,
+	.free_len = 4096,
 };
 
 static void demand(bool holds, const char *what)

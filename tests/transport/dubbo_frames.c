@@ -14,6 +14,7 @@ const struct spokei_wire_limits frame_limits = {
 	.frame_max = FRAME_MAX,
 	.name_max = NAME_MAX_BYTES,
 	.event_max = EVENT_MAX,
+	.free_len = SPOKE_VALUE_ITEMS_MAX,
 };
 
 void frame_init(struct frame *frame, unsigned flags, unsigned status, const void *body, size_t len)

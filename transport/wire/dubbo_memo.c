@@ -112,23 +112,26 @@ static inline size_t count_plain(const unsigned char *at, const unsigned char *e
 	return count;
 }
 
-/* `free`: there are too few bytes to exceed the limits. */
-static inline bool read_alike(const struct spokei_wire_limits *limits, bool free,
-			      const struct spokei_memo *memo, struct spoke_span values,
-			      struct spokei_message *message)
+/*
+ * A request that is as the one before but for its arguments, and these are plain, and too few bytes
+ * to exceed the limits: nothing else in it has to be read. False says nothing.
+ */
+bool spokei_dubbo_read_alike(const struct spokei_memo *memo, struct spoke_span values,
+			     struct spokei_message *message)
 {
 	const unsigned char *at = values.data;
 	const unsigned char *args = at + memo->len;
-	const unsigned char *tail = at + values.len - memo->tail;
 	struct spoke_span *name[3] = { &message->service, &message->version, &message->group };
+	const unsigned char *tail;
 	size_t count;
 
+	if (values.len - memo->used >= memo->free_len)
+		return false;
+	tail = at + values.len - memo->tail;
 	if (memcmp(tail, memo->bytes + memo->len, memo->tail) != 0)
 		return false;
 	count = count_plain(args, tail);
-	if (count == SIZE_MAX ||
-	    (!free && !spokei_dubbo_allows(limits, values.len,
-					   SPOKEI_DUBBO_NAMES + count + memo->tail_items)))
+	if (count == SIZE_MAX)
 		return false;
 	spokei_dubbo_recall(memo, at, message);
 	for (unsigned i = 0; i < 3; i++)
@@ -142,25 +145,4 @@ static inline bool read_alike(const struct spokei_wire_limits *limits, bool free
 	message->timeout_ms = memo->timeout_ms;
 	message->repeat = true;
 	return true;
-}
-
-static SPOKEI_NOINLINE bool read_long(const struct spokei_wire_limits *limits,
-				      const struct spokei_memo *memo, struct spoke_span values,
-				      struct spokei_message *message)
-{
-	return memo->tail > 0 && values.len >= memo->used &&
-	       read_alike(limits, false, memo, values, message);
-}
-
-/*
- * A request that is as the one before but for its arguments, and these are plain: nothing else in
- * it has to be read. False says nothing.
- */
-bool spokei_dubbo_read_alike(const struct spokei_wire_limits *limits,
-			     const struct spokei_memo *memo, struct spoke_span values,
-			     struct spokei_message *message)
-{
-	if (SPOKEI_LIKELY(values.len - memo->used < memo->free_len))
-		return read_alike(limits, true, memo, values, message);
-	return read_long(limits, memo, values, message);
 }

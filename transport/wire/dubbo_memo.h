@@ -29,8 +29,7 @@ void spokei_dubbo_recall(const struct spokei_memo *memo, const unsigned char *at
  * Reads a request whose beginning the memo knows, if it is as the one before but for its arguments,
  * and these are scalars: nothing else in it has to be looked at. False says nothing.
  */
-bool spokei_dubbo_read_alike(const struct spokei_wire_limits *limits,
-			     const struct spokei_memo *memo, struct spoke_span values,
+bool spokei_dubbo_read_alike(const struct spokei_memo *memo, struct spoke_span values,
 			     struct spokei_message *message);
 
 /* Did the attachments of the one before tell the same? */

@@ -235,7 +235,7 @@ int spokei_dubbo_read_request(const struct spokei_wire_limits *limits, struct sp
 	struct spokei_dubbo_body body;
 	int result;
 
-	if (SPOKEI_LIKELY(known && spokei_dubbo_read_alike(limits, memo, values, message)))
+	if (SPOKEI_LIKELY(known && spokei_dubbo_read_alike(memo, values, message)))
 		return 0;
 	result = spokei_dubbo_body_start(limits, values, SPOKE_EBADREQUEST, &body);
 	if (result != 0)

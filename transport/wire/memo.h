@@ -22,8 +22,8 @@ struct spokei_memo {
 	uint16_t used; /* ... with what is kept behind it */
 	uint16_t tail; /* bytes of it that are all that followed the arguments; 0: only parts are */
 	bool bare;
-	/* So many bytes of arguments and more may exceed limits, if they have many values; 0:
-	 * nobody knows, or the tail is not kept. */
+	/* So many bytes of arguments have to be looked at one by one, for they may exceed limits;
+	 * 0: any, for nobody knows, or the tail is not kept. */
 	uint32_t free_len;
 	uint32_t tail_items;             /* values in the tail ... */
 	int64_t timeout_ms;              /* ... and the time that it told */

@@ -91,7 +91,9 @@ struct spoke_policy {
 	bool once;        /* it makes one attempt, and never waits */
 	bool elsewhere;   /* it asks each provider once at most, and never waits */
 	bool fans_out;    /* it may have several attempts open at a time */
-	bool plain;       /* it begins with one attempt, and ends with the first answer */
+	/* It begins with one attempt, and ends with the first answer; nothing follows from it where
+	 * it repeats, or calls wait until somebody is ready. */
+	bool plain;
 };
 
 SPOKE_API extern const struct spoke_policy spoke_failover;

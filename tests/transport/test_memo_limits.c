@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of more and more arguments, up to the limits and beyond: with a memo as without one. */
+#include "tests/transport/dubbo_frames.h"
+#include "tests/transport/recall.h"
+#include "tests/transport/stream.h"
+
+#include <string.h>
+
+static void limits_are_the_same_with_a_memo(void **state)
+{
+	enum {
+		NAMES = sizeof(NAMED("\xa0")) - 1,
+		ITEMS = 40,
+		TAIL = 5
+	};
+	struct spokei_wire_limits limits = stream_limits;
+	unsigned char body[NAMES + 2 * ITEMS + TAIL] = NAMED("\xa0");
+	size_t repeats = 0;
+	size_t refused = 0;
+
+	(void)state;
+	limits.value.items_max = ITEMS;
+	memset(body + NAMES, 1, 2 * ITEMS);
+	for (limits.free_len = 0; limits.free_len <= ITEMS; limits.free_len++) {
+		struct recall recall;
+
+		recall_init(&recall, &spokei_wire_dubbo, &limits);
+		for (size_t args = 0; args < 4 * ITEMS; args++) {
+			struct frame frame;
+
+			memcpy(body + NAMES + args / 2, "\x81\xa1k\xa1v", TAIL);
+			frame_init(&frame, 0xdb, 0, body, NAMES + args / 2 + TAIL);
+			assert_null(recall_read(&recall, spokei_span(frame.bytes, frame.len)));
+			memset(body + NAMES + args / 2, 1, TAIL);
+			repeats += recall.repeat;
+			refused += recall.result == SPOKE_ETOOLARGE;
+		}
+		recall_fini(&recall);
+	}
+	assert_true(repeats > (ITEMS + 1) * ITEMS);
+	assert_true(refused > (ITEMS + 1) * 2 * ITEMS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(limits_are_the_same_with_a_memo),
+	};
+
+	return cmocka_run_group_tests_name("memo_limits", tests, NULL, NULL);
+}
