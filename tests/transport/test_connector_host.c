@@ -29,6 +29,7 @@ struct hostrig {
 	struct spoke_net net;
 	struct spoke_engine *engine;
 	struct spokei_link link;
+	struct spokei_task bury;
 	struct spokei_connector_options options;
 	struct spokei_connector *connector;
 	enum spokei_connector_state told;
@@ -98,8 +99,10 @@ static bool close_rig(struct hostrig *rig)
 	const struct spoke_env *env = &rig->faulty.env;
 
 	spokei_connector_free(rig->connector);
-	if (spoke_engine_turn(rig->engine, false) != SPOKE_OK)
-		return false;
+	do
+		if (spoke_engine_turn(rig->engine, false) != SPOKE_OK)
+			return false;
+	while (rig->link.alive > 0);
 	spokei_link_fini(&rig->link);
 	spoke_engine_free(rig->engine);
 	env->net->close(env->ctx, rig->listener);
@@ -199,6 +202,11 @@ static int resolve_slowly(void *ctx, const char *host, uint16_t port, struct spo
 	return spoke_host_env()->threads->park(gate, UINT64_MAX);
 }
 
+static void bury(struct spokei_task *task)
+{
+	spokei_link_fini(&spoke_container_of(task, struct hostrig, bury)->link);
+}
+
 static void freed_with_its_engine_it_waits_for_the_name(void **state)
 {
 	const struct spoke_threads *threads = spoke_host_env()->threads;
@@ -215,7 +223,8 @@ static void freed_with_its_engine_it_waits_for_the_name(void **state)
 	spokei_connector_free(rig.connector);
 	assert_int_equal(spoke_engine_turn(rig.engine, false), SPOKE_OK);
 	threads->unpark(gate);
-	spokei_link_fini(&rig.link);
+	rig.bury.run = bury;
+	spokei_link_end(&rig.link, &rig.bury);
 	spoke_engine_free(rig.engine);
 	env->net->close(env->ctx, rig.listener);
 	assert_int_equal(rig.faulty.blocks, 0);
