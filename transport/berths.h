@@ -4,14 +4,16 @@
  * and each by itself would come to lie where one of these left a hole, and hold a page of memory
  * that is free otherwise. The fullest block is filled up first, so that the others become empty;
  * one that is empty is given back. The first block has one berth, for most owners have one
- * connection; after many have gone, what is left may hold a block each. On the engine's thread.
+ * connection. On the engine's thread.
  */
 #ifndef SPOKEI_BERTHS_H
 #define SPOKEI_BERTHS_H
 
 #include "core/env.h"
 
-#define SPOKEI_BERTHS_BLOCK 8u /* berths that are allocated together */
+/* Berths that are allocated together: as many connections as lie in a page, for after many have
+ * gone what is left of them may hold a block each. */
+#define SPOKEI_BERTHS_BLOCK 3u
 
 struct spokei_berths {
 	const struct spoke_env *env; /* borrowed for their life */
