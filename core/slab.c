@@ -2,14 +2,7 @@
 /* Chunks of cells with a free list through them; slab.h says what for. */
 #include "core/slab.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#define HIDE(memory, size) ASAN_POISON_MEMORY_REGION(memory, size)
-#define SHOW(memory, size) ASAN_UNPOISON_MEMORY_REGION(memory, size)
-#else
-#define HIDE(memory, size) ((void)(memory), (void)(size))
-#define SHOW(memory, size) ((void)(memory), (void)(size))
-#endif
+#include "core/hidden.h"
 
 #define HEAD_SIZE 16u /* keeps the cell behind it aligned for anything */
 
@@ -61,7 +54,7 @@ void spokei_slab_fini(struct spokei_slab *slab)
 {
 	SPOKE_ASSERT(slab->count == 0);
 	for (uint32_t i = 0; i < slab->chunk_count; i++) {
-		SHOW(slab->chunks[i], SPOKEI_SLAB_CHUNK * slab->cell_size);
+		spokei_show(slab->chunks[i], SPOKEI_SLAB_CHUNK * slab->cell_size);
 		spokei_free(slab->env, slab->chunks[i], SPOKEI_SLAB_CHUNK, slab->cell_size);
 	}
 	spokei_free(slab->env, slab->chunks, slab->chunk_room, sizeof(*slab->chunks));
@@ -99,7 +92,7 @@ static bool add_chunk(struct spokei_slab *slab)
 		return false;
 	slab->chunks[slab->chunk_count++] = chunk;
 	for (uint32_t i = 0; i < SPOKEI_SLAB_CHUNK && !slab->lasting; i++)
-		HIDE(chunk + i * slab->cell_size + HEAD_SIZE, slab->cell_size - HEAD_SIZE);
+		spokei_hide(chunk + i * slab->cell_size + HEAD_SIZE, slab->cell_size - HEAD_SIZE);
 	return true;
 }
 
@@ -123,7 +116,7 @@ int spokei_slab_take(struct spokei_slab *slab, void **ret_cell, uint64_t *ret_ha
 	slab->count++;
 	head->generation++;
 	if (!slab->lasting) {
-		SHOW(cell_of(head), slab->cell_size - HEAD_SIZE);
+		spokei_show(cell_of(head), slab->cell_size - HEAD_SIZE);
 		memset(cell_of(head), 0, slab->cell_size - HEAD_SIZE);
 	}
 	*ret_cell = cell_of(head);
@@ -155,5 +148,5 @@ void spokei_slab_give(struct spokei_slab *slab, uint64_t handle)
 	slab->free = index + 1;
 	slab->count--;
 	if (!slab->lasting)
-		HIDE(cell_of(head), slab->cell_size - HEAD_SIZE);
+		spokei_hide(cell_of(head), slab->cell_size - HEAD_SIZE);
 }

@@ -2,14 +2,7 @@
 /* Blocks, by how full they are; berths.h says what for. */
 #include "transport/berths.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#define HIDE(memory, size) ASAN_POISON_MEMORY_REGION(memory, size)
-#define SHOW(memory, size) ASAN_UNPOISON_MEMORY_REGION(memory, size)
-#else
-#define HIDE(memory, size) ((void)(memory), (void)(size))
-#define SHOW(memory, size) ((void)(memory), (void)(size))
-#endif
+#include "core/hidden.h"
 
 #define UNIT 16u /* bytes; keeps each berth aligned for anything */
 
@@ -56,7 +49,7 @@ static void put_free(const struct spokei_berths *berths, struct block *block, st
 {
 	head->next = block->free;
 	block->free = head;
-	HIDE(head + 1, berths->size - sizeof(*head));
+	spokei_hide(head + 1, berths->size - sizeof(*head));
 }
 
 static struct block *add_block(struct spokei_berths *berths)
@@ -110,7 +103,7 @@ void *spokei_berths_take(struct spokei_berths *berths)
 	block->free = head->next;
 	block->taken++;
 	put_block(berths, block);
-	SHOW(head + 1, berths->size - sizeof(*head));
+	spokei_show(head + 1, berths->size - sizeof(*head));
 	memset(head + 1, 0, berths->size - sizeof(*head));
 	return head + 1;
 }
@@ -130,6 +123,6 @@ void spokei_berths_give(struct spokei_berths *berths, void *memory)
 		return;
 	}
 	berths->blocks--;
-	SHOW(block, block_size(berths, block->count));
+	spokei_show(block, block_size(berths, block->count));
 	spokei_free(berths->env, block, block_size(berths, block->count), 1);
 }
