@@ -94,7 +94,7 @@ SPOKE_MUST_USE int spokei_directory_fix(struct spokei_directory *directory,
  * under way end, and new ones are connected. Those of other groups and versions are not meant, and
  * what cannot be understood is passed over, with an event. Of several with one place the newest
  * counts. Returns 0, or SPOKE_ENOMEM or SPOKE_ELIMIT: some could not be
- * added, or the list is as before.
+ * added or connected, or the list is as before; told again, it is made whole.
  */
 SPOKE_MUST_USE int spokei_directory_set(struct spokei_directory *directory,
 					const struct spoke_url *urls, size_t count);

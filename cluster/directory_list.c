@@ -150,14 +150,24 @@ static bool is_as_before(const struct spokei_directory *directory, const struct 
 					    draft->count * sizeof(struct spokei_endpoint *)) == 0);
 }
 
-static void begin_to_connect(struct spokei_directory *directory, struct spokei_endpoint *endpoint)
+/* Whoever is listed is connected to before a call wants to go there. Those for which something is
+ * missing now stay asleep. Returns the last error. */
+static int wake_all(struct spokei_directory *directory)
 {
-	int error = spokei_endpoint_wake(endpoint);
+	const struct spokei_seats *seats = &directory->seats;
+	int result = SPOKE_OK;
 
-	/* It is tried again when a call wants to go there. */
-	if (error)
+	for (size_t i = 0; i < seats->shown.count && !directory->settings.lazy; i++) {
+		struct spokei_endpoint *endpoint = seats->endpoints[i];
+		int error = endpoint->asleep ? spokei_endpoint_wake(endpoint) : SPOKE_OK;
+
+		if (error == SPOKE_OK)
+			continue;
+		result = error;
 		spokei_event(directory->engine, error, "%s: cannot be connected to now",
 			     endpoint->name);
+	}
+	return result;
 }
 
 /* There is room. */
@@ -179,9 +189,6 @@ static void take_draft(struct spokei_directory *directory, const struct draft *d
 	for (size_t i = 0; i < draft->count; i++)
 		spokei_seats_add(seats, draft->endpoints[i]);
 	relisted(directory);
-	for (size_t i = 0; i < draft->count && !directory->settings.lazy; i++)
-		if (draft->endpoints[i]->asleep)
-			begin_to_connect(directory, draft->endpoints[i]);
 }
 
 static int no_memory(struct spokei_directory *directory)
@@ -215,6 +222,7 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 	struct draft draft = { .room = count < SPOKEI_ENDPOINTS_MAX ? count
 								    : SPOKEI_ENDPOINTS_MAX };
 	size_t room = draft.room > 0 ? draft.room : 1;
+	int error;
 
 	if (directory->ended || directory->resting)
 		return SPOKE_OK;
@@ -242,5 +250,7 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 		spokei_event(directory->engine, draft.error,
 			     "the list of %s: not all of it could be taken",
 			     directory->settings.service);
-	return draft.error;
+	/* Also of a list that is as before: for want of memory it is told again. */
+	error = wake_all(directory);
+	return error == SPOKE_OK || draft.error == SPOKE_ENOMEM ? draft.error : error;
 }

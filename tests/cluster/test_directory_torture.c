@@ -101,25 +101,41 @@ static void connections_are_made_all_or_later(void **state)
 	assert_true(asleep > 2);
 }
 
-/* It is connected to when a call wants to go there. */
-static void who_could_not_be_connected_to_is_not_forgotten(void **state)
+/* It is listed, but there was no memory to connect to it, which the caller is told. */
+static void list_asleep(void)
 {
 	unsigned point = 1;
 
-	(void)state;
 	dirrig_start(0);
 	dirrig_consume("", &presets);
 	for (;; point++) {
 		assert_true(point < POINTS_MAX);
 		faulty_fail(&dirrig.faulty, FAULTY_MEMORY, point, -ENOMEM, true);
-		if (dirrig_list((const char *const[]){ A, NULL }) == SPOKE_OK)
-			break;
+		assert_int_equal(dirrig_list((const char *const[]){ A, NULL }), SPOKE_ENOMEM);
 		faulty_heal(&dirrig.faulty);
+		if (spokei_directory_listed(&dirrig.consumer->directory) > 0)
+			break;
 		LIST_NOBODY();
 	}
 	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_IDLE);
-	faulty_heal(&dirrig.faulty);
+}
+
+/* It is connected to when a call wants to go there. */
+static void who_could_not_be_connected_to_is_not_forgotten(void **state)
+{
+	(void)state;
+	list_asleep();
 	assert_int_equal(dirrig_call(), SPOKE_OK);
+}
+
+/* ... or when the list is told again, though it is as before. */
+static void who_could_not_be_connected_to_is_as_the_list_is_told_again(void **state)
+{
+	(void)state;
+	list_asleep();
+	LIST(A);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_READY);
 }
 
 /* --- ends in callbacks */
@@ -272,6 +288,7 @@ int main(void)
 		TEST(a_list_bears_that_there_is_no_memory_any_more),
 		TEST(connections_are_made_all_or_later),
 		TEST(who_could_not_be_connected_to_is_not_forgotten),
+		TEST(who_could_not_be_connected_to_is_as_the_list_is_told_again),
 		cmocka_unit_test(it_may_be_freed_by_whatever_it_tells),
 		TEST(it_may_be_freed_by_the_last_call_of_a_removed_one),
 		TEST(it_may_be_freed_while_removed_ones_drain),
