@@ -11,9 +11,9 @@
 
 #include "core/env.h"
 
-/* Berths that are allocated together: about as many connections as lie in a page, for after many
- * have gone what is left of them may hold a block each. */
-#define SPOKEI_BERTHS_BLOCK 4u
+/* Berths that are allocated together: as many connections as lie in a page, for after many have
+ * gone what is left of them may hold a block each. */
+#define SPOKEI_BERTHS_BLOCK 3u
 
 struct spokei_berths {
 	const struct spoke_env *env; /* borrowed for their life */
