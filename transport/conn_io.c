@@ -9,6 +9,10 @@
  * then, the next write of this turn may wait for twice as many. */
 #define EARLY 2048u
 
+/* Bytes that go ahead of a long write, which is one of more than three times as many: the peer
+ * wakes up by them, and takes them in, while the system copies the rest. */
+#define AHEAD 16384u
+
 void spokei_conn_watch(struct spokei_conn *conn)
 {
 	unsigned io = 0;
@@ -99,19 +103,43 @@ static void took(struct spokei_conn *conn, size_t len)
 		unpause(conn);
 }
 
+/* Returns how many bytes the stream has taken, or an error after which it takes none. */
+static ssize_t write_parts(struct spokei_conn *conn, const struct iovec *parts, int count)
+{
+	ssize_t len;
+
+	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_WRITES);
+	len = conn->stream.kind->write(&conn->stream, parts, count);
+	return len == -EINTR || len == -EAGAIN ? 0 : len;
+}
+
+/* An error after what goes ahead is told by the next write. */
+static ssize_t write_long(struct spokei_conn *conn, const struct iovec *part)
+{
+	unsigned char *bytes = part->iov_base;
+	struct iovec ahead = { bytes, AHEAD };
+	struct iovec rest = { bytes + AHEAD, part->iov_len - AHEAD };
+	ssize_t first = write_parts(conn, &ahead, 1);
+	ssize_t second;
+
+	if (first < (ssize_t)AHEAD)
+		return first;
+	second = write_parts(conn, &rest, 1);
+	return second < 0 ? first : first + second;
+}
+
 static void write_some(struct spokei_conn *conn)
 {
-	struct spoke_engine *engine = spokei_conn_engine(conn);
 	struct iovec parts[SPOKEI_OUTLET_PARTS];
 	int count = spokei_outlet_front(&conn->out, parts);
 	ssize_t len;
 
 	if (count == 0)
 		return;
-	spokei_count(engine, SPOKE_STAT_WRITES);
-	len = conn->stream.kind->write(&conn->stream, parts, count);
-	if (len == -EINTR || len == -EAGAIN)
-		len = 0;
+	if (SPOKEI_UNLIKELY(count == 1 && parts[0].iov_len > (size_t)3 * AHEAD))
+		len = write_long(conn, parts);
+	else
+		len = write_parts(conn, parts, count);
 	if (len < 0)
 		give_up_writing(conn);
 	else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What comes to much is written before all that was read is looked at: by a provider that answers,
- * by a consumer that asks again. What was read before is no answer to what was written after.
+ * by a consumer that asks again. What was read before is no answer to what was written after. And
+ * of what is long some goes ahead of the rest.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +18,7 @@
 #include <spoke/provider.h>
 #include <spoke/stats.h>
 
+#include <errno.h>
 #include <string.h>
 
 #define MS UINT64_C(1000000)
@@ -25,6 +27,9 @@
 enum {
 	CALLS = 100,
 	LEN = 200, /* of a bin with its head */
+	AHEAD = 16384,
+	LONG = 65536,
+	WRITES = 8, /* at most so many are noted */
 };
 
 static struct {
@@ -34,21 +39,39 @@ static struct {
 	struct spoke_method *echo;
 	struct peer peer;
 	struct peer_conn conn;
-	uint64_t id;         /* of the request that the peer has read last */
-	unsigned read;       /* messages, by the peer */
-	unsigned handled;    /* by the provider */
-	unsigned ended;      /* calls of the consumer */
-	bool again;          /* whoever ends is followed by another one */
-	uint64_t first_ns;   /* the turn in which the first of these was handled, or ended */
-	uint64_t bytes_then; /* written then ... */
-	uint64_t bytes_last; /* ... and when the last one of that turn was */
+	uint64_t id;            /* of the request that the peer has read last */
+	unsigned read;          /* messages, by the peer */
+	unsigned handled;       /* by the provider */
+	unsigned ended;         /* calls of the consumer */
+	int error;              /* of the one that has ended last */
+	bool again;             /* whoever ends is followed by another one */
+	uint64_t first_ns;      /* the turn in which the first of these was handled, or ended */
+	uint64_t bytes_then;    /* written then ... */
+	uint64_t bytes_last;    /* ... and when the last one of that turn was */
+	ssize_t writes[WRITES]; /* what the calls of write() have given since noting began */
+	unsigned write_count;
+	unsigned refused; /* which of them gives ... */
+	ssize_t refusal;  /* ... this instead; 0: none does */
+	struct spoke_net net;
 } rig;
 
 static unsigned char bin[LEN] = { 0xc4, LEN - 2 };
+static unsigned char long_bin[LONG] = { 0xc6, 0, 0, (LONG - 5) >> 8, (LONG - 5) & 0xff };
 
 static void pass(void)
 {
 	virtual_run(&rig.world, rig.world.now_ns + 10 * MS);
+}
+
+static ssize_t noted_write(void *ctx, int fd, const struct iovec *parts, int count)
+{
+	bool refuses = rig.refusal != 0 && rig.write_count == rig.refused;
+	ssize_t len = refuses ? rig.refusal : virtual_env.net->write(ctx, fd, parts, count);
+
+	if (rig.write_count < WRITES)
+		rig.writes[rig.write_count] = len;
+	rig.write_count++;
+	return len;
 }
 
 static int set_up(void **state)
@@ -60,6 +83,9 @@ static int set_up(void **state)
 	rig.conn.fd = -1;
 	assert_true(virtual_world_init(&rig.world, 3));
 	virtual_process_init(&rig.process, &rig.world);
+	rig.net = *virtual_env.net;
+	rig.net.write = noted_write;
+	rig.process.env.net = &rig.net;
 	peer_init(&rig.peer, &rig.world);
 	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
 	return 0;
@@ -172,16 +198,22 @@ static void call_done(void *arg, const struct spoke_result *result)
 {
 	(void)arg;
 	rig.ended++;
+	rig.error = result->error;
 	note_turn();
 	if (rig.again && result->error == 0)
 		call();
 }
 
-static void call(void)
+static void call_with(const unsigned char *value, size_t len)
 {
-	const struct spoke_span args = { bin, LEN };
+	const struct spoke_span args = { value, len };
 
 	assert_int_equal(spoke_call(rig.echo, args, NULL, call_done, NULL, NULL), 0);
+}
+
+static void call(void)
+{
+	call_with(bin, LEN);
 }
 
 static void put_reply(uint64_t id)
@@ -197,8 +229,7 @@ static void put_reply(uint64_t id)
 	peer_put(&rig.conn, &message);
 }
 
-/* All calls wait at the peer. */
-static void ask(void)
+static void connect_consumer(void)
 {
 	const struct spoke_consumer_options options = { .url = "dubbo://" AT "/demo.Echo" };
 	struct spoke_consumer *consumer;
@@ -208,12 +239,18 @@ static void ask(void)
 	assert_int_equal(spoke_consumer_method(consumer, "echo", NULL, &rig.echo), 0);
 	pass();
 	open_conn(peer_accept(&rig.peer, listener));
+	rig.peer.process.env.net->close(rig.peer.process.env.ctx, listener);
+}
+
+/* All calls wait at the peer. */
+static void ask(void)
+{
+	connect_consumer();
 	for (unsigned i = 0; i < CALLS; i++)
 		call();
 	pass();
 	read_all(SPOKEI_REQUEST);
 	assert_int_equal(rig.read, CALLS);
-	rig.peer.process.env.net->close(rig.peer.process.env.ctx, listener);
 }
 
 static void calls_are_written_while_answers_are_read(void **state)
@@ -255,6 +292,85 @@ static void an_answer_cannot_lie_before_its_question(void **state)
 	assert_int_equal(rig.ended, CALLS + 1);
 }
 
+/* --- what is long */
+
+/* From here on writes are noted, of which that one, counted from 0, gives `refusal`. */
+static void note_writes(unsigned refused, ssize_t refusal)
+{
+	connect_consumer();
+	memnet_set_all(rig.world.net, &(struct memnet_link){ .capacity = 4 * LONG });
+	rig.write_count = 0;
+	rig.refused = refused;
+	rig.refusal = refusal;
+}
+
+static void assert_asked_whole(unsigned count)
+{
+	for (unsigned i = 0; i < 10; i++)
+		read_all(SPOKEI_REQUEST);
+	assert_int_equal(rig.read, count);
+	assert_int_equal(rig.ended, 0);
+}
+
+static void some_of_what_is_long_goes_ahead(void **state)
+{
+	(void)state;
+	note_writes(0, 0);
+	call_with(long_bin, LONG);
+	pass();
+	assert_int_equal(rig.write_count, 2);
+	assert_int_equal(rig.writes[0], AHEAD);
+	assert_true(rig.writes[1] > LONG - AHEAD);
+	assert_asked_whole(1);
+}
+
+static void what_is_not_long_goes_at_once(void **state)
+{
+	static unsigned char value[3 * AHEAD - 200] = { 0xc5, (3 * AHEAD - 203) >> 8,
+							(3 * AHEAD - 203) & 0xff };
+
+	(void)state;
+	note_writes(0, 0);
+	call_with(value, sizeof(value));
+	pass();
+	assert_int_equal(rig.write_count, 1);
+	assert_asked_whole(1);
+}
+
+static void the_rest_follows_when_there_is_room(void **state)
+{
+	(void)state;
+	note_writes(1, -EAGAIN);
+	call_with(long_bin, LONG);
+	pass();
+	assert_true(rig.write_count > 2);
+	assert_int_equal(rig.writes[0], AHEAD);
+	assert_asked_whole(1);
+}
+
+static void what_goes_ahead_may_be_all_there_is_room_for(void **state)
+{
+	(void)state;
+	note_writes(0, 0);
+	memnet_set_all(rig.world.net, &(struct memnet_link){ .capacity = 10000 });
+	call_with(long_bin, LONG);
+	pass();
+	assert_in_range(rig.writes[0], 1, 10000);
+	assert_asked_whole(1);
+}
+
+static void a_stream_that_breaks_behind_what_went_ahead_ends_the_call_once(void **state)
+{
+	(void)state;
+	note_writes(1, -EPIPE);
+	call_with(long_bin, LONG);
+	virtual_run(&rig.world, rig.world.now_ns + 60000 * MS);
+	assert_int_equal(rig.writes[0], AHEAD);
+	assert_int_equal(rig.writes[1], -EPIPE);
+	assert_int_equal(rig.ended, 1);
+	assert_int_not_equal(rig.error, SPOKE_OK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +380,15 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(an_answer_cannot_lie_before_its_question, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(some_of_what_is_long_goes_ahead, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_not_long_goes_at_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_rest_follows_when_there_is_room, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_goes_ahead_may_be_all_there_is_room_for,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_stream_that_breaks_behind_what_went_ahead_ends_the_call_once, set_up,
+			tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
