@@ -336,6 +336,7 @@ int zoorig_set_up(void **state)
 	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	faulty_init(&rig.faulty, spoke_host_env());
+	zooserver_rouse();
 	stranger_clears("/dubbo");
 	stranger_clears("/elsewhere");
 	assert_int_equal(spoke_engine_new(&(struct spoke_engine_options){ .env = &rig.faulty.env },

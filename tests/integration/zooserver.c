@@ -138,6 +138,12 @@ void zooserver_revive(void)
 		become_server(parent);
 }
 
+void zooserver_rouse(void)
+{
+	if (server.pid == 0)
+		zooserver_revive();
+}
+
 void zooserver_make(void)
 {
 	(void)snprintf(server.folder, sizeof(server.folder), "/tmp/spoke-zookeeper-XXXXXX");

@@ -22,6 +22,9 @@ uint16_t zooserver_port(void);
 void zooserver_kill(void);
 void zooserver_revive(void);
 
+/* Revived, if a test that failed has left it killed. */
+void zooserver_rouse(void);
+
 /* Killed, it has lost all that it had written. */
 void zooserver_forget(void);
 
