@@ -41,14 +41,25 @@ bool spokei_judge_is_place_key(const char *key)
 	return strcmp(key, key_shared) == 0;
 }
 
-int spokei_judge_shared(const struct spoke_url *url, bool *ret_shared, const char **ret_why)
+int spokei_judge_shared(const struct spoke_url *url, enum spokei_sharing *ret, const char **ret_why)
 {
+	static const char *const words[] = {
+		[SPOKEI_SHARED_NOT] = "false",
+		[SPOKEI_SHARED_TRUE] = "true",
+		[SPOKEI_SHARED_TURNS] = "turns",
+	};
 	const char *said = spoke_url_get(url, key_shared);
 
-	*ret_shared = said && strcmp(said, "true") == 0;
-	if (said == NULL || *ret_shared || strcmp(said, "false") == 0)
+	*ret = SPOKEI_SHARED_NOT;
+	if (said == NULL)
 		return SPOKE_OK;
-	return wrong(ret_why, "shared is true or false");
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(said, words[i]) == 0) {
+			*ret = (enum spokei_sharing)i;
+			return SPOKE_OK;
+		}
+	}
+	return wrong(ret_why, "shared is true, turns or false");
 }
 
 bool spokei_judge_is_any(const char *host)

@@ -21,8 +21,15 @@ SPOKE_MUST_USE int spokei_judge_place(const struct spoke_env *env, const struct 
 /* May the URL of a place have this parameter? Whatever else is said of it, options say. */
 bool spokei_judge_is_place_key(const char *key);
 
-/* Does it say "shared=true", so that others may listen there too? Returns 0 or EINVAL. */
-SPOKE_MUST_USE int spokei_judge_shared(const struct spoke_url *url, bool *ret_shared,
+/* How providers of several engines share a place. */
+enum spokei_sharing {
+	SPOKEI_SHARED_NOT,
+	SPOKEI_SHARED_TRUE,  /* as the system does it, where it can */
+	SPOKEI_SHARED_TURNS, /* each connection to the next of them */
+};
+
+/* What it says of "shared". Returns 0 or EINVAL. */
+SPOKE_MUST_USE int spokei_judge_shared(const struct spoke_url *url, enum spokei_sharing *ret,
 				       const char **ret_why);
 
 /* A host to be told to others, and nothing else of a URL; IPv6 with brackets or not. Returns 0,

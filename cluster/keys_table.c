@@ -175,7 +175,7 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 	[SPOKEI_KEY_LISTEN] = { .option = { .name = "listen", .kind = SPOKEI_OPTION_LIST,
 		.min = 1, .max = 64,
 		.sentence = "where a provider listens, as dubbo://0.0.0.0:20880; with ?shared=true "
-			    "others may join" },
+			    "or turns others may join" },
 		.sections = PROVIDER, .is_url = true },
 	[SPOKEI_KEY_ADVERTISE] = { .option = { .name = "advertise", .kind = SPOKEI_OPTION_TEXT,
 		.min = 1, .max = SPOKE_URL_HOST_MAX,

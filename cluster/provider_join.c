@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Providers of several engines that listen as one. Ports are shared out by the system, each engine
- * has a socket of its own. Paths cannot be: there the first accepts, and hands every connection to
- * whose turn it is, itself among them.
+ * has a socket of its own. Paths cannot be, and ports need not: there the first accepts, and hands
+ * every connection to whose turn it is, itself among them.
  */
 #include "cluster/provider.h"
 
@@ -247,8 +247,8 @@ int spoke_provider_join(struct spoke_provider *provider, struct spoke_provider *
 	if (error)
 		return error;
 	if (count == 0)
-		return refuse(provider, "the other one listens nowhere with shared=true; add that "
-					"to its URLs");
+		return refuse(provider, "the other one listens nowhere with shared=true or turns; "
+					"add that to its URLs");
 	error = open_all(provider, first, places, count);
 	provider->crew.joined = error == 0;
 	while (error && provider->joined_count > 0) {

@@ -102,6 +102,7 @@ static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url
 int spokei_settings_listen(struct spoke_engine *engine, const char *text,
 			   struct spokei_listen_place *ret)
 {
+	enum spokei_sharing sharing = SPOKEI_SHARED_NOT;
 	const char *why = NULL;
 	struct spoke_url url;
 	int error = spokei_settings_url(engine, text, &url);
@@ -115,8 +116,10 @@ int spokei_settings_listen(struct spoke_engine *engine, const char *text,
 	if (error == 0)
 		error = spokei_judge_place(engine->env, &url, &ret->address, &why);
 	if (error == 0)
-		error = spokei_judge_shared(&url, &ret->shared, &why);
-	ret->handed = url.socket || engine->env->net->listen_shared == NULL;
+		error = spokei_judge_shared(&url, &sharing, &why);
+	ret->shared = sharing != SPOKEI_SHARED_NOT;
+	ret->handed = sharing == SPOKEI_SHARED_TURNS || url.socket ||
+		      engine->env->net->listen_shared == NULL;
 	if (why)
 		spokei_event(engine, error, "listen: %s", why);
 	spoke_url_fini(&url);

@@ -208,7 +208,7 @@ static const char *judge_place(const struct spoke_env *env, const struct spoke_u
 {
 	struct spoke_address unused;
 	const char *why = NULL;
-	bool shared;
+	enum spokei_sharing sharing;
 
 	if (*url->scheme && spokei_catalog_wire(url->scheme) == NULL)
 		return "the scheme is not known; use dubbo or msgpack-rpc";
@@ -216,7 +216,7 @@ static const char *judge_place(const struct spoke_env *env, const struct spoke_u
 		if (!spokei_judge_is_place_key(url->parameters[i].key))
 			return "a place has no parameters but shared; write others as keys of "
 			       "[provider]";
-	if (spokei_judge_shared(url, &shared, &why))
+	if (spokei_judge_shared(url, &sharing, &why))
 		return why;
 	return spokei_judge_place(env, url, &unused, &why) ? why : NULL;
 }

@@ -73,6 +73,31 @@ static void connections_to_a_path_are_handed_on_in_turn(void **state)
 	assert_int_equal(spoke_provider_address(provider(1), 0, (char[64]){ "" }, 64), 0);
 }
 
+static void connections_to_a_port_are_handed_on_in_turn_where_that_is_said(void **state)
+{
+	(void)state;
+	provide_all(PORT "?shared=turns");
+	joinrig_consume(AT_PORT, 9);
+	joinrig_call();
+	assert_int_equal(joinrig_ended(SPOKE_OK), joinrig.count);
+	for (unsigned i = 0; i < ENGINES; i++) {
+		assert_int_equal(joinrig.sides[i].served, 3);
+		assert_int_equal(joinrig_connections(i), 3);
+	}
+	assert_int_equal(spoke_provider_address(provider(1), 0, (char[64]){ "" }, 64), 0);
+}
+
+/* Unlike one that the system shares out, of which others may be part who nobody knows of. */
+static void a_port_with_turns_is_nobody_elses(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		joinrig_provide(i, NULL);
+	joinrig_listen(0, PORT "?shared=turns");
+	assert_int_equal(spoke_provider_listen(provider(1), PORT "?shared=true"), SPOKE_ESYSTEM);
+	assert_int_equal(spoke_provider_listen(provider(1), PORT "?shared=turns"), SPOKE_ESYSTEM);
+}
+
 static void only_shared_places_are_joined(void **state)
 {
 	(void)state;
@@ -103,7 +128,7 @@ static void a_port_is_shared_when_both_say_so(void **state)
 	assert_int_equal(spoke_provider_listen(provider(1), "dubbo://127.0.0.1:20881?shared=true"),
 			 SPOKE_ESYSTEM);
 	assert_int_equal(spoke_provider_listen(provider(1), PORT "?shared=perhaps"), SPOKE_EINVAL);
-	assert_non_null(strstr(spoke_engine_why(joinrig.sides[1].engine), "true or false"));
+	assert_non_null(strstr(spoke_engine_why(joinrig.sides[1].engine), "true, turns or false"));
 	joinrig_listen(1, PORT "?shared=true");
 }
 
@@ -324,6 +349,8 @@ int main(void)
 		TEST(a_port_is_shared_out_by_the_network),
 		TEST(a_port_that_the_network_chose_is_joined),
 		TEST(connections_to_a_path_are_handed_on_in_turn),
+		TEST(connections_to_a_port_are_handed_on_in_turn_where_that_is_said),
+		TEST(a_port_with_turns_is_nobody_elses),
 		TEST(only_shared_places_are_joined),
 		TEST(a_port_is_shared_when_both_say_so),
 		TEST(what_makes_no_sense_is_refused),

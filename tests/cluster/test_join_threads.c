@@ -96,16 +96,25 @@ static void consume(struct rig *rig)
 	assert_int_equal(spoke_consumer_method(consumer, "echo", NULL, &rig->echo), 0);
 }
 
-static void set_up(struct rig *rig, bool is_unix)
+/* How the engines share a place. */
+enum way {
+	BY_SYSTEM,
+	IN_TURNS,
+	AT_PATH
+};
+
+static void set_up(struct rig *rig, enum way way)
 {
 	struct side *sides = rig->sides;
 	char place[128];
 
 	*rig = (struct rig){ .folder = "/tmp/spoke-join-XXXXXX" };
 	assert_non_null(mkdtemp(rig->folder));
-	(void)snprintf(place, sizeof(place),
-		       is_unix ? "unix:%s/socket?shared=true" : "dubbo://127.0.0.1:0?shared=true",
-		       rig->folder);
+	if (way == AT_PATH)
+		(void)snprintf(place, sizeof(place), "unix:%s/socket?shared=true", rig->folder);
+	else
+		(void)snprintf(place, sizeof(place), "dubbo://127.0.0.1:0?shared=%s",
+			       way == IN_TURNS ? "turns" : "true");
 	for (unsigned i = 0; i < ENGINES; i++)
 		provide(&sides[i]);
 	assert_int_equal(spoke_provider_listen(sides[0].provider, place), 0);
@@ -119,7 +128,7 @@ static void set_up(struct rig *rig, bool is_unix)
 	while (!atomic_load(&sides[0].has_turned))
 		;
 	(void)snprintf(rig->url, sizeof(rig->url),
-		       is_unix ? "%s?interface=demo.Join" : "dubbo://%s/demo.Join", place);
+		       way == AT_PATH ? "%s?interface=demo.Join" : "dubbo://%s/demo.Join", place);
 	consume(rig);
 	assert_int_equal(spoke_engine_start(rig->engine), 0);
 }
@@ -180,13 +189,13 @@ static void join_all(void *const threads[THREADS])
 		spoke_host_env()->threads->join(threads[i]);
 }
 
-static void calls_come_to_both_and_none_is_lost(bool is_unix)
+static void calls_come_to_both_and_none_is_lost(enum way way)
 {
 	void *threads[THREADS];
 	unsigned served[ENGINES];
 	struct rig rig;
 
-	set_up(&rig, is_unix);
+	set_up(&rig, way);
 	start_all(&rig, call_often, threads);
 	join_all(threads);
 	for (unsigned i = 0; i < ENGINES; i++)
@@ -213,13 +222,19 @@ static void calls_come_to_both_and_none_is_lost(bool is_unix)
 static void at_a_port(void **state)
 {
 	(void)state;
-	calls_come_to_both_and_none_is_lost(false);
+	calls_come_to_both_and_none_is_lost(BY_SYSTEM);
+}
+
+static void at_a_port_with_turns(void **state)
+{
+	(void)state;
+	calls_come_to_both_and_none_is_lost(IN_TURNS);
 }
 
 static void at_a_path(void **state)
 {
 	(void)state;
-	calls_come_to_both_and_none_is_lost(true);
+	calls_come_to_both_and_none_is_lost(AT_PATH);
 }
 
 /* One comes and goes while another one hands connections on. */
@@ -228,7 +243,7 @@ static void one_comes_and_goes_at_a_path(void **state)
 	struct rig rig;
 
 	(void)state;
-	set_up(&rig, true);
+	set_up(&rig, AT_PATH);
 	for (int i = 0; i < 10; i++) {
 		struct side side = { .engine = NULL };
 		struct spoke_engine *before = rig.engine;
@@ -249,6 +264,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(at_a_port),
+		cmocka_unit_test(at_a_port_with_turns),
 		cmocka_unit_test(at_a_path),
 		cmocka_unit_test(one_comes_and_goes_at_a_path),
 	};

@@ -78,6 +78,11 @@ many)
 		expect "\"$text\"" echo_consumer "dubbo://$address/demo.EchoService" "$text"
 	done
 	end
+	start "dubbo://127.0.0.1:0?shared=turns"
+	for text in one two three four; do
+		expect "\"$text\"" echo_consumer "dubbo://$address/demo.EchoService" "$text"
+	done
+	end
 	start "unix:$work/sock?shared=true"
 	for text in one two three four; do
 		expect "\"$text\"" echo_consumer "$address?interface=demo.EchoService" "$text"

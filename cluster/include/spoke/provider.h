@@ -141,10 +141,11 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_add(struct spoke_provider *provider,
  * scheme of the two, Dubbo and MessagePack-RPC are both understood. The host is given in digits;
  * port 0 is one that the system chooses. With a registry and without `advertise` a wildcard address
  * is refused, for nobody could be told to call it. Heartbeat and the like are said in the
- * provider's options, and refused here. With "?shared=true" providers of other engines may join at
- * this place, see spoke_provider_join(); at a port so may other processes of the same user. Returns
- * 0, ESTATE (it has joined another), ESYNTAX, ERANGE, EINVAL, EUNSUPPORTED or ESYSTEM
- * (spoke_engine_why() has a sentence), ELIMIT, ENOMEM, ECLOSED or EFORKED.
+ * provider's options, and refused here. With "?shared=true" or "?shared=turns" providers of other
+ * engines may join at this place, see spoke_provider_join(); with the first, at a port, so may
+ * other processes of the same user. Returns 0, ESTATE (it has joined another), ESYNTAX, ERANGE,
+ * EINVAL, EUNSUPPORTED or ESYSTEM (spoke_engine_why() has a sentence), ELIMIT, ENOMEM, ECLOSED or
+ * EFORKED.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_listen(struct spoke_provider *provider,
 						   const char *url);
@@ -156,21 +157,21 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_listen_configured(struct spoke_provi
 
 /*
  * Several engines that listen as one: `provider`, which serves the same on an engine of its own, is
- * there at every place where `first` listens with "?shared=true", as of now. Each connection is one
- * provider's alone. Those to a port are shared out by the system, by the addresses of both ends
- * (SO_REUSEPORT): a few may well come to one engine. Those to a path are accepted by `first` and
- * handed on in turn; one that has as many connections as it may, as far as `first` knows, is passed
- * over.
+ * there at every place where `first` listens with "?shared=true" or "?shared=turns", as of now.
+ * Each connection is one provider's alone. With "true" those to a port are shared out by the
+ * system, by the addresses of both ends (SO_REUSEPORT): a few may well come to one engine. With
+ * "turns", and always at a path, they are accepted by `first` and handed on in turn; one that has
+ * as many connections as it may, as far as `first` knows, is passed over.
  *
  *     error = spoke_provider_listen(first, "dubbo://0.0.0.0:20880?shared=true");
  *     error = spoke_provider_join(second, first);
  *
  * To be called on `provider`'s engine's thread, or before that runs; `first` may be on an engine
  * that runs on another thread, and must not be freed meanwhile. Afterwards each of them may be
- * drained and freed at any time, in any order: without `first` nobody accepts at its paths any
- * more, and all that are connected stay. Limits, counters, admin pages are each provider's own;
- * only `first` is listed at its registry. What must outlive all is the engines' environment, where
- * that is one of the user's own, and it has to be the same network.
+ * drained and freed at any time, in any order: without `first` nobody accepts any more
+ * where it hands on, and all that are connected stay. Limits, counters, admin pages are each
+ * provider's own; only `first` is listed at its registry. What must outlive all is the engines'
+ * environment, where that is one of the user's own, and it has to be the same network.
  *
  * Returns 0; EINVAL (they are on one engine, or `first` shares no place: spoke_engine_why() has a
  * sentence), ESTATE (it has joined before), ESYSTEM (it cannot listen there), ELIMIT, ENOMEM,
@@ -180,8 +181,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_join(struct spoke_provider *provider
 						 struct spoke_provider *first);
 
 /* Where the provider listens, the `index`th place, as "127.0.0.1:20880" or "unix:/run/x.sock",
- * also where it has joined another, but for paths. Returns the length of the text, 0: there is no
- * such place. */
+ * also where it has joined another, but for what that one hands on. Returns the length of the text,
+ * 0: there is no such place. */
 SPOKE_API size_t spoke_provider_address(const struct spoke_provider *provider, size_t index,
 					char *text, size_t size);
 

@@ -20,6 +20,7 @@
 struct plan {
 	const char *name;
 	bool is_unix;
+	bool takes_turns;     /* connections are handed on, not shared out by the system */
 	bool is_raw;          /* threads on bare epoll in place of engines, see raw.c */
 	bool is_pinned;       /* the provider to core 0, the consumer to core 1 */
 	bool blocks;          /* `outstanding` threads call, each waits for its answer */

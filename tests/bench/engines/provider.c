@@ -31,9 +31,9 @@ void play_provider(void *arg, int in, int out)
 	char place[PLACE_SIZE] = "";
 	char never;
 
-	(void)snprintf(place, sizeof(place),
-		       plan->is_unix ? "unix:%s?shared=true" : "dubbo://127.0.0.1:0?shared=true",
-		       plan->path);
+	(void)snprintf(place, sizeof(place), "%s%s?shared=%s",
+		       plan->is_unix ? "unix:" : "dubbo://127.0.0.1:0",
+		       plan->is_unix ? plan->path : "", plan->takes_turns ? "turns" : "true");
 	for (unsigned i = 0; i < plan->engines; i++) {
 		providers[i] = make(&engines[i]);
 		if (i == 0)
