@@ -20,7 +20,7 @@ static int put(struct spokei_conn *conn, const struct place *place, struct spoke
 	message->codec = place->codec;
 	/* Without attachments the shorter form does. */
 	message->bare = place->bare || message->attachments.len == 0;
-	error = spokei_conn_put(conn, message);
+	error = spokei_conn_put(conn, message, message->value.len);
 	if (error == 0)
 		spokei_conn_answered(conn);
 	return error;

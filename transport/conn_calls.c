@@ -190,7 +190,7 @@ static int put_request(struct spokei_conn *conn, struct spokei_pending *pending,
 
 	if (conn->wire->deadlines)
 		message->timeout_ms = (int64_t)(left_ns / NS_PER_MS + (left_ns % NS_PER_MS != 0));
-	error = spokei_conn_put(conn, message);
+	error = spokei_conn_put(conn, message, message->args.len);
 	if (error == 0)
 		pending->mark = mark;
 	return error;

@@ -37,7 +37,7 @@ void spokei_conn_announce(struct spokei_conn *conn)
 	if (conn->announced || conn->unwritable || conn->wire == NULL || !conn->wire->probes)
 		return;
 	/* Who cannot be told learns it from what is refused. */
-	if (spokei_conn_put(conn, &message))
+	if (spokei_conn_put(conn, &message, 0))
 		return;
 	conn->announced = true;
 	conn->announced_ns = link->engine->begin_ns;

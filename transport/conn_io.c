@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading and writing: one read a turn when there is something, one write when it ends, and early
- * ones as much is put before that. */
+ * ones as much is put before that, or what is long. */
 #include "transport/conn_parts.h"
 
 #include <errno.h>
@@ -9,9 +9,9 @@
  * then, the next write of this turn may wait for twice as many. */
 #define EARLY 2048u
 
-/* Bytes that go ahead of a long write, which is one of more than three times as many: the peer
- * wakes up by them, and takes them in, while the system copies the rest. */
-#define AHEAD 16384u
+/* Bytes of args or a value that go ahead of the rest, where they are long: the peer wakes up by
+ * them while the system copies what follows. */
+#define AHEAD 4096u
 
 void spokei_conn_watch(struct spokei_conn *conn)
 {
@@ -74,7 +74,7 @@ static void give_up_writing(struct spokei_conn *conn)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 }
 
-static void took(struct spokei_conn *conn, size_t len)
+static inline void took(struct spokei_conn *conn, size_t len)
 {
 	struct spokei_link *link = conn->link;
 	struct spoke_engine *engine = link->engine;
@@ -104,28 +104,13 @@ static void took(struct spokei_conn *conn, size_t len)
 }
 
 /* Returns how many bytes the stream has taken, or an error after which it takes none. */
-static ssize_t write_parts(struct spokei_conn *conn, const struct iovec *parts, int count)
+static inline ssize_t write_parts(struct spokei_conn *conn, const struct iovec *parts, int count)
 {
 	ssize_t len;
 
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_WRITES);
 	len = conn->stream.kind->write(&conn->stream, parts, count);
 	return len == -EINTR || len == -EAGAIN ? 0 : len;
-}
-
-/* An error after what goes ahead is told by the next write. */
-static ssize_t write_long(struct spokei_conn *conn, const struct iovec *part)
-{
-	unsigned char *bytes = part->iov_base;
-	struct iovec ahead = { bytes, AHEAD };
-	struct iovec rest = { bytes + AHEAD, part->iov_len - AHEAD };
-	ssize_t first = write_parts(conn, &ahead, 1);
-	ssize_t second;
-
-	if (first < (ssize_t)AHEAD)
-		return first;
-	second = write_parts(conn, &rest, 1);
-	return second < 0 ? first : first + second;
 }
 
 static void write_some(struct spokei_conn *conn)
@@ -136,10 +121,7 @@ static void write_some(struct spokei_conn *conn)
 
 	if (count == 0)
 		return;
-	if (SPOKEI_UNLIKELY(count == 1 && parts[0].iov_len > (size_t)3 * AHEAD))
-		len = write_long(conn, parts);
-	else
-		len = write_parts(conn, parts, count);
+	len = write_parts(conn, parts, count);
 	if (len < 0)
 		give_up_writing(conn);
 	else
@@ -162,17 +144,77 @@ static void flush(struct spokei_conn *conn)
 			(spokei_outlet_len(&conn->out) > 0 || conn->parcels > 0);
 }
 
-/* Enough is put in the middle of a turn to be written at once: the peer takes it in meanwhile,
- * instead of waiting for the end of all that is to be done here. */
-static void write_early(struct spokei_conn *conn)
+/* May it be written in the middle of a turn? The time of what is then is read anew. */
+static bool begin_early(struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 
 	if (conn->state == SPOKEI_CONN_CLOSED || conn->paused || conn->blocked)
-		return;
+		return false;
 	engine->settle_old = true;
 	(void)spokei_engine_settled(engine);
-	flush(conn);
+	return true;
+}
+
+/* Enough is put in the middle of a turn to be written at once: the peer takes it in meanwhile,
+ * instead of waiting for the end of all that is to be done here. */
+static void write_early(struct spokei_conn *conn)
+{
+	if (begin_early(conn))
+		flush(conn);
+}
+
+/* A part of bytes that are not changed, which the struct cannot say. */
+static struct iovec part_of(const void *bytes, size_t len)
+{
+	union {
+		const void *given;
+		void *taken;
+	} cast = { .given = bytes };
+
+	return (struct iovec){ cast.taken, len };
+}
+
+/* Writes the only frame that waits, which has room for what is lent, and fills in what the stream
+ * did not take. An error is told by the next write, when nobody is in the midst of a call. */
+static void write_lent(struct spokei_conn *conn, const struct spokei_lent *lent)
+{
+	const unsigned char *frame = spokei_buffer_data(&conn->out.out);
+	const unsigned char *bytes = lent->bytes.data;
+	size_t len = lent->bytes.len;
+	size_t head_len = (size_t)(lent->at - frame);
+	size_t tail_len = spokei_buffer_len(&conn->out.out) - head_len - len;
+	struct iovec ahead[] = { part_of(frame, head_len), part_of(bytes, AHEAD) };
+	struct iovec rest[] = { part_of(bytes + AHEAD, len - AHEAD),
+				part_of(lent->at + len, tail_len) };
+	ssize_t first = write_parts(conn, ahead, 2);
+	ssize_t second = 0;
+	size_t took_len = first > 0 ? (size_t)first : 0;
+	size_t gone;
+
+	if (took_len == head_len + AHEAD)
+		second = write_parts(conn, rest, tail_len > 0 ? 2 : 1);
+	took_len += second > 0 ? (size_t)second : 0;
+	gone = took_len > head_len ? took_len - head_len : 0;
+	if (gone < len)
+		memcpy(lent->at + gone, bytes + gone, len - gone);
+	took(conn, took_len);
+	conn->blocked = spokei_outlet_len(&conn->out) > 0;
+}
+
+int spokei_conn_put_long(struct spokei_conn *conn, struct spokei_message *message)
+{
+	struct spokei_lent lent = { .at = NULL };
+	int error;
+
+	if (!conn->unwritable && conn->parcels == 0 && spokei_outlet_len(&conn->out) == 0 &&
+	    begin_early(conn))
+		message->lent = &lent;
+	error = spokei_conn_put_short(conn, message);
+	message->lent = NULL;
+	if (error == 0 && lent.at)
+		write_lent(conn, &lent);
+	return error;
 }
 
 /* --- reading */

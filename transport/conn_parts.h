@@ -62,9 +62,16 @@ static inline void spokei_conn_wrote(struct spokei_conn *conn, size_t len)
 	spokei_engine_last(link->engine, &conn->settle);
 }
 
-/* Puts a message behind those that wait. Returns as spokei_outlet_put(). */
-SPOKE_MUST_USE static inline int spokei_conn_put(struct spokei_conn *conn,
-						 const struct spokei_message *message)
+/* Bytes of args or a value that are long: from here on they are written at once, from where they
+ * lie, if nothing else waits. */
+#define SPOKEI_CONN_LONG 49152u
+
+/* spokei_conn_put() of what is long. */
+SPOKE_MUST_USE int spokei_conn_put_long(struct spokei_conn *conn, struct spokei_message *message);
+
+/* ... of what is not, or waits as if it were not. */
+SPOKE_MUST_USE static inline int spokei_conn_put_short(struct spokei_conn *conn,
+						       const struct spokei_message *message)
 {
 	struct spokei_buffer *out = &conn->out.out;
 	size_t before = spokei_buffer_len(out);
@@ -76,6 +83,16 @@ SPOKE_MUST_USE static inline int spokei_conn_put(struct spokei_conn *conn,
 	if (error == 0)
 		spokei_conn_wrote(conn, spokei_buffer_len(out) - before);
 	return error;
+}
+
+/* Puts a message, with so many bytes of args or a value, behind those that wait. Returns as
+ * spokei_outlet_put(). */
+SPOKE_MUST_USE static inline int spokei_conn_put(struct spokei_conn *conn,
+						 struct spokei_message *message, size_t body_len)
+{
+	if (SPOKEI_UNLIKELY(body_len >= SPOKEI_CONN_LONG))
+		return spokei_conn_put_long(conn, message);
+	return spokei_conn_put_short(conn, message);
 }
 
 /* What was put is an answer: a peer that does not take them may not ask for more. Calls do not

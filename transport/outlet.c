@@ -31,11 +31,15 @@ int spokei_outlet_put_aside(struct spokei_buffer *queue, const struct spokei_wir
 			    const struct spokei_wire_limits *limits,
 			    const struct spokei_message *message)
 {
+	struct spokei_message copied = *message;
 	struct spokei_buffer aside;
 	int error;
 
+	copied.lent = NULL;
+	if (message->lent)
+		message->lent->at = NULL;
 	spokei_buffer_init(&aside, queue->env, SIZE_MAX);
-	error = wire->write(limits, message, &aside);
+	error = wire->write(limits, &copied, &aside);
 	if (error == 0 && spokei_buffer_len(&aside) > queue->max - spokei_buffer_len(queue))
 		error = SPOKE_ELIMIT;
 	if (error == 0)

@@ -40,7 +40,8 @@ static inline size_t spokei_outlet_len(const struct spokei_outlet *outlet)
 	return spokei_buffer_len(&outlet->out) + spokei_buffer_len(&outlet->control);
 }
 
-/* spokei_outlet_put(), when there was no room for the most that the frame might need. */
+/* spokei_outlet_put(), when there was no room for the most that the frame might need. Nothing is
+ * lent. */
 SPOKE_MUST_USE int spokei_outlet_put_aside(struct spokei_buffer *queue,
 					   const struct spokei_wire *wire,
 					   const struct spokei_wire_limits *limits,

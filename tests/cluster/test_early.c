@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What comes to much is written before all that was read is looked at: by a provider that answers,
- * by a consumer that asks again. What was read before is no answer to what was written after. And
- * of what is long some goes ahead of the rest.
+ * by a consumer that asks again. What was read before is no answer to what was written after. What
+ * is long is written at once, from where it lies, and some of it ahead of the rest.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,6 +19,7 @@
 #include <spoke/stats.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MS UINT64_C(1000000)
@@ -27,7 +28,7 @@
 enum {
 	CALLS = 100,
 	LEN = 200, /* of a bin with its head */
-	AHEAD = 16384,
+	AHEAD = 4096,
 	LONG = 65536,
 	WRITES = 8, /* at most so many are noted */
 };
@@ -115,10 +116,10 @@ static void note_turn(void)
 		rig.bytes_last = bytes;
 }
 
-static void open_conn(int fd)
+static void open_conn(int fd, const char *wire)
 {
 	assert_true(fd >= 0);
-	peer_open(&rig.peer, &rig.conn, fd, spokei_catalog_wire("dubbo"));
+	peer_open(&rig.peer, &rig.conn, fd, spokei_catalog_wire(wire));
 	pass();
 }
 
@@ -153,7 +154,19 @@ static void echo(struct spoke_request *request, void *arg)
 	spoke_reply(request, value);
 }
 
-static void put_request(uint64_t id)
+static void serve(void)
+{
+	static const struct spoke_service_options service = { .name = "demo.Echo" };
+	static const struct spoke_handler handler = { .method = "echo", .handle = echo };
+	struct spoke_provider *provider;
+
+	assert_int_equal(spoke_provider_new(rig.engine, NULL, &provider), 0);
+	assert_int_equal(spoke_provider_add(provider, &service, &handler, 1), 0);
+	assert_int_equal(spoke_provider_listen(provider, "dubbo://" AT), 0);
+	open_conn(peer_connect(&rig.peer, AT), "dubbo");
+}
+
+static void put_request(uint64_t id, const unsigned char *value, size_t len)
 {
 	const struct spokei_message message = {
 		.kind = SPOKEI_REQUEST,
@@ -162,7 +175,7 @@ static void put_request(uint64_t id)
 		.codec = 27,
 		.service = { "demo.Echo", 9 },
 		.method = { "echo", 4 },
-		.args = { bin, LEN },
+		.args = { value, len },
 		.arg_count = 1,
 	};
 
@@ -171,17 +184,10 @@ static void put_request(uint64_t id)
 
 static void answers_are_written_while_requests_are_read(void **state)
 {
-	static const struct spoke_service_options service = { .name = "demo.Echo" };
-	static const struct spoke_handler handler = { .method = "echo", .handle = echo };
-	struct spoke_provider *provider;
-
 	(void)state;
-	assert_int_equal(spoke_provider_new(rig.engine, NULL, &provider), 0);
-	assert_int_equal(spoke_provider_add(provider, &service, &handler, 1), 0);
-	assert_int_equal(spoke_provider_listen(provider, "dubbo://" AT), 0);
-	open_conn(peer_connect(&rig.peer, AT));
+	serve();
 	for (unsigned i = 0; i < CALLS; i++)
-		put_request(i);
+		put_request(i, bin, LEN);
 	assert_int_equal(peer_write(&rig.conn, SIZE_MAX), 0);
 	pass();
 	read_all(SPOKEI_REPLY);
@@ -229,23 +235,27 @@ static void put_reply(uint64_t id)
 	peer_put(&rig.conn, &message);
 }
 
-static void connect_consumer(void)
+static void connect_consumer(const char *wire)
 {
-	const struct spoke_consumer_options options = { .url = "dubbo://" AT "/demo.Echo" };
-	struct spoke_consumer *consumer;
 	int listener = peer_listen(&rig.peer, AT);
+	struct spoke_consumer *consumer;
+	char url[64];
 
-	assert_int_equal(spoke_consumer_new(rig.engine, &options, &consumer), 0);
+	(void)snprintf(url, sizeof(url), "%s://" AT "/demo.Echo", wire);
+	assert_int_equal(spoke_consumer_new(rig.engine,
+					    &(struct spoke_consumer_options){ .url = url },
+					    &consumer),
+			 0);
 	assert_int_equal(spoke_consumer_method(consumer, "echo", NULL, &rig.echo), 0);
 	pass();
-	open_conn(peer_accept(&rig.peer, listener));
+	open_conn(peer_accept(&rig.peer, listener), wire);
 	rig.peer.process.env.net->close(rig.peer.process.env.ctx, listener);
 }
 
 /* All calls wait at the peer. */
 static void ask(void)
 {
-	connect_consumer();
+	connect_consumer("dubbo");
 	for (unsigned i = 0; i < CALLS; i++)
 		call();
 	pass();
@@ -294,85 +304,184 @@ static void an_answer_cannot_lie_before_its_question(void **state)
 
 /* --- what is long */
 
+#define ROOMY                                                                                      \
+	{                                                                                          \
+		.capacity = 4 * LONG                                                               \
+	}
+
+static const struct memnet_link roomy = ROOMY;
+
 /* From here on writes are noted, of which that one, counted from 0, gives `refusal`. */
 static void note_writes(unsigned refused, ssize_t refusal)
 {
-	connect_consumer();
-	memnet_set_all(rig.world.net, &(struct memnet_link){ .capacity = 4 * LONG });
+	memnet_set_all(rig.world.net, &roomy);
 	rig.write_count = 0;
 	rig.refused = refused;
 	rig.refusal = refusal;
 }
 
-static void assert_asked_whole(unsigned count)
+/* Each of them differs everywhere from the one before. */
+static void make_long(unsigned number)
 {
-	for (unsigned i = 0; i < 10; i++)
-		read_all(SPOKEI_REQUEST);
+	for (size_t i = 5; i < LONG; i++)
+		long_bin[i] = (unsigned char)(i * 7 + i / 256 + number);
+}
+
+static void take_long(void *arg, struct peer_conn *conn, const struct spokei_message *message)
+{
+	struct spoke_span body = message->args;
+
+	(void)arg;
+	(void)conn;
+	if (message->kind != SPOKEI_REQUEST && message->kind != SPOKEI_REPLY)
+		return;
+	if (message->kind == SPOKEI_REPLY)
+		body = (struct spoke_span){ message->value.data, message->value.len };
+	assert_int_equal(body.len, LONG);
+	assert_memory_equal(body.data, long_bin, LONG);
+	rig.read++;
+}
+
+/* The peer has read so many, each of them whole. */
+static void assert_came(unsigned count)
+{
+	for (unsigned i = 0; i < 20 && rig.read < count; i++) {
+		peer_read(&rig.conn, take_long, NULL);
+		pass();
+	}
 	assert_int_equal(rig.read, count);
+}
+
+static void ask_long(const char *wire)
+{
+	make_long(1);
+	connect_consumer(wire);
+}
+
+static void assert_went_ahead(void)
+{
+	assert_in_range(rig.writes[0], AHEAD + 1, AHEAD + 200);
+}
+
+static void some_of_a_long_call_goes_ahead(void **state)
+{
+	ask_long(*state);
+	note_writes(0, 0);
+	call_with(long_bin, LONG);
+	assert_int_equal(rig.write_count, 2);
+	assert_went_ahead();
+	assert_true(rig.writes[1] >= LONG - AHEAD);
+	pass();
+	assert_int_equal(rig.write_count, 2);
+	assert_came(1);
 	assert_int_equal(rig.ended, 0);
 }
 
-static void some_of_what_is_long_goes_ahead(void **state)
+static void what_is_not_long_goes_when_the_turn_ends(void **state)
 {
 	(void)state;
+	connect_consumer("dubbo");
 	note_writes(0, 0);
-	call_with(long_bin, LONG);
-	pass();
-	assert_int_equal(rig.write_count, 2);
-	assert_int_equal(rig.writes[0], AHEAD);
-	assert_true(rig.writes[1] > LONG - AHEAD);
-	assert_asked_whole(1);
-}
-
-static void what_is_not_long_goes_at_once(void **state)
-{
-	static unsigned char value[3 * AHEAD - 200] = { 0xc5, (3 * AHEAD - 203) >> 8,
-							(3 * AHEAD - 203) & 0xff };
-
-	(void)state;
-	note_writes(0, 0);
-	call_with(value, sizeof(value));
+	call();
+	assert_int_equal(rig.write_count, 0);
 	pass();
 	assert_int_equal(rig.write_count, 1);
-	assert_asked_whole(1);
 }
 
-static void the_rest_follows_when_there_is_room(void **state)
+static void a_long_call_waits_behind_others(void **state)
 {
 	(void)state;
-	note_writes(1, -EAGAIN);
-	call_with(long_bin, LONG);
-	pass();
-	assert_true(rig.write_count > 2);
-	assert_int_equal(rig.writes[0], AHEAD);
-	assert_asked_whole(1);
-}
-
-static void what_goes_ahead_may_be_all_there_is_room_for(void **state)
-{
-	(void)state;
+	ask_long("dubbo");
 	note_writes(0, 0);
-	memnet_set_all(rig.world.net, &(struct memnet_link){ .capacity = 10000 });
+	call();
 	call_with(long_bin, LONG);
+	call();
+	assert_int_equal(rig.write_count, 0);
 	pass();
-	assert_in_range(rig.writes[0], 1, 10000);
-	assert_asked_whole(1);
+	read_all(SPOKEI_REQUEST);
+	assert_int_equal(rig.read, 3);
 }
 
-static void a_stream_that_breaks_behind_what_went_ahead_ends_the_call_once(void **state)
+/* However much of it the stream takes, at once or in the end: what lies behind is in order. */
+static void the_rest_of_a_long_call_follows_when_there_is_room(void **state)
+{
+	static const struct {
+		unsigned refused;
+		ssize_t refusal;
+		struct memnet_link link;
+	} ways[] = {
+		{ 0, -EAGAIN, ROOMY },
+		{ 1, -EAGAIN, ROOMY },
+		{ 0, -EINTR, ROOMY },
+		{ 1, -EINTR, ROOMY },
+		{ 0, 0, { .capacity = 20 } },
+		{ 0, 0, { .capacity = 2000 } },
+		{ 0, 0, { .capacity = AHEAD + 100 } },
+		{ 0, 0, { .capacity = 20000 } },
+		{ 0, 0, { .capacity = LONG + 1 } },
+		{ 0, 0, { .capacity = 4 * LONG, .write_max = 40 } },
+		{ 0, 0, { .capacity = 4 * LONG, .write_max = 3000 } },
+		{ 0, 0, { .capacity = 4 * LONG, .write_max = 60000 } },
+	};
+
+	ask_long(*state);
+	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		make_long(i);
+		note_writes(ways[i].refused, ways[i].refusal);
+		memnet_set_all(rig.world.net, &ways[i].link);
+		for (unsigned j = 0; j < 3; j++)
+			call_with(long_bin, LONG);
+		pass();
+		memnet_set_all(rig.world.net, &roomy);
+		assert_came(3 * (i + 1));
+	}
+	assert_int_equal(rig.ended, 0);
+}
+
+static void a_long_call_ends_once_where_the_stream_breaks(void **state)
+{
+	static const int errors[] = { SPOKE_ETIMEOUT_UNSENT, SPOKE_ETIMEOUT };
+
+	(void)state;
+	for (unsigned broken = 0; broken < 2; broken++) {
+		ask_long("dubbo");
+		note_writes(broken, -EPIPE);
+		call_with(long_bin, LONG);
+		assert_int_equal(rig.ended, broken);
+		rig.refused = rig.write_count;
+		virtual_run(&rig.world, rig.world.now_ns + 60000 * MS);
+		assert_int_equal(rig.ended, broken + 1);
+		assert_int_equal(rig.error, errors[broken]);
+		peer_close(&rig.conn);
+	}
+}
+
+static void a_long_answer_is_written_from_where_it_lies(void **state)
 {
 	(void)state;
-	note_writes(1, -EPIPE);
-	call_with(long_bin, LONG);
-	virtual_run(&rig.world, rig.world.now_ns + 60000 * MS);
-	assert_int_equal(rig.writes[0], AHEAD);
-	assert_int_equal(rig.writes[1], -EPIPE);
-	assert_int_equal(rig.ended, 1);
-	assert_int_not_equal(rig.error, SPOKE_OK);
+	serve();
+	make_long(1);
+	note_writes(0, 0);
+	put_request(1, long_bin, LONG);
+	for (unsigned i = 0; i < 20 && spokei_buffer_len(&rig.conn.out) > 0; i++) {
+		assert_int_equal(peer_write(&rig.conn, SIZE_MAX), 0);
+		pass();
+	}
+	assert_int_equal(rig.handled, 1);
+	assert_int_equal(rig.write_count, 2);
+	assert_went_ahead();
+	assert_came(1);
 }
+
+#define LONG_TEST(test, wire)                                                                      \
+	{                                                                                          \
+#test, test, set_up, tear_down, wire                                               \
+	}
 
 int main(void)
 {
+	static char dubbo[] = "dubbo";
+	static char msgpack_rpc[] = "msgpack-rpc";
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(answers_are_written_while_requests_are_read, set_up,
 						tear_down),
@@ -380,15 +489,14 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(an_answer_cannot_lie_before_its_question, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(some_of_what_is_long_goes_ahead, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_is_not_long_goes_at_once, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_rest_follows_when_there_is_room, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(what_goes_ahead_may_be_all_there_is_room_for,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			a_stream_that_breaks_behind_what_went_ahead_ends_the_call_once, set_up,
-			tear_down),
+		LONG_TEST(some_of_a_long_call_goes_ahead, dubbo),
+		LONG_TEST(some_of_a_long_call_goes_ahead, msgpack_rpc),
+		LONG_TEST(what_is_not_long_goes_when_the_turn_ends, NULL),
+		LONG_TEST(a_long_call_waits_behind_others, NULL),
+		LONG_TEST(the_rest_of_a_long_call_follows_when_there_is_room, dubbo),
+		LONG_TEST(the_rest_of_a_long_call_follows_when_there_is_room, msgpack_rpc),
+		LONG_TEST(a_long_call_ends_once_where_the_stream_breaks, NULL),
+		LONG_TEST(a_long_answer_is_written_from_where_it_lies, NULL),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -234,7 +234,8 @@ static void a_call_in_the_outlet_times_out_as_written(void **state)
 {
 	(void)state;
 	open_conn();
-	assert_int_equal(call(rig.filler, bin(MIB), 60000 * MS, NULL), 0);
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(call(rig.filler, bin(40000), 60000 * MS, NULL), 0);
 	assert_int_equal(call(rig.victim, bin(100), 100 * MS, NULL), 0);
 	pass(200 * MS);
 	assert_int_equal(rig.ends, 1);
@@ -242,6 +243,17 @@ static void a_call_in_the_outlet_times_out_as_written(void **state)
 	assert_true(rig.last.written);
 	read_all();
 	assert_int_equal(rig.victims, 1);
+}
+
+/* What is long is written at once, so that it is known in the same turn. */
+static void a_call_behind_a_long_one_is_never_written(void **state)
+{
+	(void)state;
+	open_conn();
+	assert_int_equal(call(rig.filler, bin(MIB), 60000 * MS, NULL), 0);
+	assert_int_equal(call(rig.victim, bin(100), 100 * MS, NULL), 0);
+	pass(200 * MS);
+	assert_never_came(SPOKE_ETIMEOUT_UNSENT);
 }
 
 static void calls_keep_their_order_and_all_come_when_the_peer_reads_again(void **state)
@@ -330,6 +342,7 @@ int main(void)
 		TEST(calls_that_are_lost_unwritten_by_a_half_close_are_never_written),
 		TEST(a_call_that_is_cancelled_in_its_turn_may_be_written),
 		TEST(a_call_in_the_outlet_times_out_as_written),
+		TEST(a_call_behind_a_long_one_is_never_written),
 		TEST(calls_keep_their_order_and_all_come_when_the_peer_reads_again),
 		TEST(calls_made_while_connecting_count_as_bytes_that_wait),
 		TEST(a_call_that_cannot_be_said_may_close_the_connection_for_those_behind_it),

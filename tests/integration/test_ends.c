@@ -196,8 +196,9 @@ static void row_35_a_consumer_that_resets_while_it_is_written_to_is_forgotten(st
 	struct spokei_buffer frames;
 
 	frames_init(&frames);
-	frames_request_with(&frames, 1, STAGE_SERVICE, "large",
-			    (struct spoke_span){ "\xce\0\x40\0\0", 5 });
+	for (uint64_t id = 1; id <= 3; id++)
+		frames_request_with(&frames, id, STAGE_SERVICE, "large",
+				    (struct spoke_span){ "\xce\0\x40\0\0", 5 });
 	raw_send_buffer(raw, &frames);
 	raw_need(raw, 1);
 	assert_true(stage->provider->link.queued > 0);

@@ -48,7 +48,7 @@ static uint64_t draw_timeout(struct sim_consumer *consumer, bool wanted)
 void sim_call(struct sim_consumer *consumer, bool wanted)
 {
 	static unsigned char body[65536];
-	unsigned char bytes[5 + 8192];
+	unsigned char bytes[5 + sizeof(body)];
 	struct sim_world *world = consumer->process.world;
 	struct sim_call *call = &world->calls[world->call_count];
 	struct spoke_call_options options = { .timeout_ns = draw_timeout(consumer, wanted) };

@@ -134,6 +134,18 @@ static void draw_link(struct sim_dice *dice, struct memnet_link *link)
 		link->bytes_per_s = sim_magnitude(dice, 20000, 2000000);
 }
 
+/* Values that are written at once, for they are long; and streams that take them in fewer pieces.
+ */
+static void draw_long(struct sim_plan *plan)
+{
+	plan->size_max = 60000;
+	plan->large = 65000;
+	plan->link.write_max *= 256;
+	plan->link.read_max *= 256;
+	if (plan->link.capacity)
+		plan->link.capacity |= 8192;
+}
+
 static void draw_registry(struct sim_dice *dice, struct sim_plan *plan)
 {
 	plan->registry_ns = sim_magnitude(dice, 100000, 20 * MS);
@@ -176,6 +188,8 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
 		draw_consumer(&dice, &plan->consumers[i], usual_ns);
 	draw_link(&dice, &plan->link);
 	draw_registry(&dice, plan);
+	if (sim_chance(&dice, 100))
+		draw_long(plan);
 }
 
 void sim_plan_steady(struct sim_plan *plan, unsigned calls_per_s, uint64_t length_ns)

@@ -293,7 +293,7 @@ static int write_prefixed(const struct spokei_wire_limits *limits,
 	if (untold)
 		frame.at = one ? spokei_dubbo_types_put_one(frame.at, message->args)
 			       : spokei_dubbo_types_put(frame.at, &types, message->args);
-	frame.at = spokei_put_raw(frame.at, message->args.data, message->args.len);
+	frame.at = spokei_put_body(frame.at, message->lent, message->args);
 	if (SPOKEI_LIKELY(!extras.group && message->timeout_ms > 0)) {
 		frame.at = put_timeout(frame.at, message->timeout_ms);
 	} else {
@@ -329,7 +329,7 @@ int spokei_dubbo_write_request(const struct spokei_wire_limits *limits,
 	if (result != 0)
 		return result;
 	frame.at = put_call(frame.at, message, &types);
-	frame.at = spokei_put_raw(frame.at, message->args.data, message->args.len);
+	frame.at = spokei_put_body(frame.at, message->lent, message->args);
 	frame.at = put_extras(frame.at, &extras, message);
 	return end_request(&frame, message);
 }
@@ -405,7 +405,8 @@ static int write_marked(const struct spokei_wire_limits *limits,
 	if (marker == 0)
 		frame.at = put_exception(frame.at, message);
 	else if (marker == 1)
-		frame.at = spokei_put_raw(frame.at, message->value.data, message->value.len);
+		frame.at = spokei_put_body(frame.at, message->lent,
+					   spokei_span(message->value.data, message->value.len));
 	if (!message->bare)
 		frame.at = put_extras(frame.at, &extras, message);
 	return end_frame(&frame, message->codec, SPOKEI_DUBBO_OK, message->id);
@@ -454,7 +455,8 @@ static int write_plain(const struct spokei_wire_limits *limits,
 	if (result != 0)
 		return result;
 	*frame.at++ = 1;
-	frame.at = spokei_put_raw(frame.at, message->value.data, message->value.len);
+	frame.at = spokei_put_body(frame.at, message->lent,
+				   spokei_span(message->value.data, message->value.len));
 	return end_frame(&frame, SPOKEI_CODEC_MSGPACK, SPOKEI_DUBBO_OK, message->id);
 }
 

@@ -34,6 +34,13 @@ struct spokei_wire_limits {
 	size_t free_len;
 };
 
+/* Args or a value that are not copied into the frame: it has room for them, to be filled by who
+ * lends this, or to be passed over as the frame is written. */
+struct spokei_lent {
+	unsigned char *at; /* the room; NULL: they were copied */
+	struct spoke_span bytes;
+};
+
 /* The fields are in the order of what belongs together. */
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct spokei_message {
@@ -60,6 +67,10 @@ struct spokei_message {
 	 * good for arguments of any types, which are derived each time.
 	 */
 	struct spoke_span prefix;
+	/* Messages that are written: where to say that args or value were not copied; NULL: they
+	 * are. Valid until the buffer is next written to. */
+	struct spokei_lent *lent;
+
 	/*
 	 * Requests that were read with a memo: service, version, group, method and types are those
 	 * of the request before it that the memo knows, the last one that was read without error.

@@ -367,7 +367,7 @@ static int write_request(const struct spokei_wire_limits *limits,
 		at = spokei_put_u32(at, (uint32_t)message->id);
 	at = prefix.len > 0 ? spokei_put_raw(at, prefix.data, prefix.len) : put_name(at, message);
 	at = spokei_put_container(at, 0x90, message->arg_count);
-	(void)spokei_put_raw(at, message->args.data, message->args.len);
+	(void)spokei_put_body(at, message->lent, message->args);
 	spokei_buffer_commit(out, len + message->args.len);
 	return 0;
 }
@@ -405,7 +405,7 @@ static int write_reply(const struct spokei_wire_limits *limits,
 		at = spokei_put_str(at, text);
 	else
 		*at++ = 0xc0;
-	(void)spokei_put_raw(at, value.data, value.len);
+	(void)spokei_put_body(at, message->lent, value);
 	spokei_buffer_commit(out, len);
 	return 0;
 }

@@ -62,6 +62,16 @@ static inline unsigned char *spokei_put_raw(unsigned char *at, const void *bytes
 	return at + len;
 }
 
+/* Args or a value, which may be lent. */
+static inline unsigned char *spokei_put_body(unsigned char *at, struct spokei_lent *lent,
+					     struct spoke_span body)
+{
+	if (SPOKEI_LIKELY(lent == NULL))
+		return spokei_put_raw(at, body.data, body.len);
+	*lent = (struct spokei_lent){ at, body };
+	return at + body.len;
+}
+
 static inline unsigned char *spokei_put_str_head(unsigned char *at, size_t len)
 {
 	if (len < 32) {
