@@ -187,9 +187,7 @@ static void a_long_answer_is_written_from_where_it_lies(void **state)
 }
 
 #define TEST(test, wire)                                                                           \
-	{                                                                                          \
-#test, test, earlyrig_set_up, earlyrig_tear_down, wire                             \
-	}
+	cmocka_unit_test_prestate_setup_teardown(test, earlyrig_set_up, earlyrig_tear_down, wire)
 
 int main(void)
 {
