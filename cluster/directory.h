@@ -53,6 +53,7 @@ struct spokei_directory {
 	bool resting;
 	bool ended;
 	struct spokei_task news; /* looks whether somebody can */
+	struct spoke_timer wake; /* connects to who could not be connected to */
 };
 
 /* What a call wants of the directory. */
@@ -94,7 +95,7 @@ SPOKE_MUST_USE int spokei_directory_fix(struct spokei_directory *directory,
  * under way end, and new ones are connected. Those of other groups and versions are not meant, and
  * what cannot be understood is passed over, with an event. Of several with one place the newest
  * counts. Returns 0, or SPOKE_ENOMEM or SPOKE_ELIMIT: some could not be
- * added or connected, or the list is as before; told again, it is made whole.
+ * added, or the list is as before. Who could only not be connected to is tried again later.
  */
 SPOKE_MUST_USE int spokei_directory_set(struct spokei_directory *directory,
 					const struct spoke_url *urls, size_t count);

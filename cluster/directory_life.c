@@ -90,6 +90,7 @@ void spokei_directory_end(struct spokei_directory *directory)
 	if (directory->ended)
 		return;
 	directory->ended = true;
+	(void)spoke_wheel_cancel(directory->engine->wheel, &directory->wake);
 	directory->sole = NULL;
 	directory->stale = true;
 	spokei_task_drop(&directory->news);

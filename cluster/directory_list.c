@@ -2,6 +2,8 @@
 /* The list of a directory: fixed, or as a registry tells it. */
 #include "cluster/directory_parts.h"
 
+#define WAKE_NS UINT64_C(1000000000)
+
 /* Other endpoints sit there, or at other places. */
 static void relisted(struct spokei_directory *directory)
 {
@@ -150,24 +152,62 @@ static bool is_as_before(const struct spokei_directory *directory, const struct 
 					    draft->count * sizeof(struct spokei_endpoint *)) == 0);
 }
 
+static void wake_due(struct spoke_timer *timer, void *arg);
+
+/* Returns whether it can. */
+static bool wake_later(struct spokei_directory *directory)
+{
+	struct spoke_engine *engine = directory->engine;
+	uint64_t due_ns = engine->env->now(engine->env->ctx) + WAKE_NS;
+	unsigned timer_class;
+
+	if (spoke_timer_armed(&directory->wake))
+		return true;
+	return spokei_engine_class(engine, "wake", wake_due, &timer_class) == 0 &&
+	       spoke_wheel_schedule(engine->wheel, &directory->wake, timer_class, due_ns) ==
+		       SPOKE_WHEEL_OK;
+}
+
 /* Whoever is listed is connected to before a call wants to go there. Those for which something is
- * missing now stay asleep. Returns the last error. */
-static int wake_all(struct spokei_directory *directory)
+ * missing now stay asleep for a while. Returns how many do. */
+static size_t wake_all(struct spokei_directory *directory, struct spokei_endpoint **ret_first,
+		       int *ret_error)
 {
 	const struct spokei_seats *seats = &directory->seats;
-	int result = SPOKE_OK;
+	size_t count = 0;
 
-	for (size_t i = 0; i < seats->shown.count && !directory->settings.lazy; i++) {
+	for (size_t i = 0; i < seats->shown.count; i++) {
 		struct spokei_endpoint *endpoint = seats->endpoints[i];
 		int error = endpoint->asleep ? spokei_endpoint_wake(endpoint) : SPOKE_OK;
 
-		if (error == SPOKE_OK)
-			continue;
-		result = error;
-		spokei_event(directory->engine, error, "%s: cannot be connected to now",
-			     endpoint->name);
+		if (error && count++ == 0) {
+			*ret_first = endpoint;
+			*ret_error = error;
+		}
 	}
-	return result;
+	return count;
+}
+
+static void begin_to_connect(struct spokei_directory *directory)
+{
+	struct spokei_endpoint *first = NULL;
+	int error = SPOKE_OK;
+	size_t count;
+
+	if (directory->settings.lazy || directory->ended || directory->resting)
+		return;
+	count = wake_all(directory, &first, &error);
+	if (count == 0)
+		return;
+	spokei_event(directory->engine, error,
+		     "%s: cannot be connected to now, one of %zu; tried again %s", first->name,
+		     count, wake_later(directory) ? "in a second" : "when it is called");
+}
+
+static void wake_due(struct spoke_timer *timer, void *arg)
+{
+	(void)arg;
+	begin_to_connect(spoke_container_of(timer, struct spokei_directory, wake));
 }
 
 /* There is room. */
@@ -222,7 +262,6 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 	struct draft draft = { .room = count < SPOKEI_ENDPOINTS_MAX ? count
 								    : SPOKEI_ENDPOINTS_MAX };
 	size_t room = draft.room > 0 ? draft.room : 1;
-	int error;
 
 	if (directory->ended || directory->resting)
 		return SPOKE_OK;
@@ -250,7 +289,6 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 		spokei_event(directory->engine, draft.error,
 			     "the list of %s: not all of it could be taken",
 			     directory->settings.service);
-	/* Also of a list that is as before: for want of memory it is told again. */
-	error = wake_all(directory);
-	return error == SPOKE_OK || draft.error == SPOKE_ENOMEM ? draft.error : error;
+	begin_to_connect(directory);
+	return draft.error;
 }

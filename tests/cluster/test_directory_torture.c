@@ -101,7 +101,7 @@ static void connections_are_made_all_or_later(void **state)
 	assert_true(asleep > 2);
 }
 
-/* It is listed, but there was no memory to connect to it, which the caller is told. */
+/* It is listed, but there is no memory to connect to it. */
 static void list_asleep(void)
 {
 	unsigned point = 1;
@@ -111,13 +111,15 @@ static void list_asleep(void)
 	for (;; point++) {
 		assert_true(point < POINTS_MAX);
 		faulty_fail(&dirrig.faulty, FAULTY_MEMORY, point, -ENOMEM, true);
-		assert_int_equal(dirrig_list((const char *const[]){ A, NULL }), SPOKE_ENOMEM);
-		faulty_heal(&dirrig.faulty);
-		if (spokei_directory_listed(&dirrig.consumer->directory) > 0)
+		if (dirrig_list((const char *const[]){ A, NULL }) == SPOKE_OK)
 			break;
+		faulty_heal(&dirrig.faulty);
 		LIST_NOBODY();
 	}
 	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_IDLE);
+	dirrig_pass(1100 * MS); /* there still is none */
+	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_IDLE);
+	faulty_heal(&dirrig.faulty);
 }
 
 /* It is connected to when a call wants to go there. */
@@ -126,6 +128,15 @@ static void who_could_not_be_connected_to_is_not_forgotten(void **state)
 	(void)state;
 	list_asleep();
 	assert_int_equal(dirrig_call(), SPOKE_OK);
+}
+
+/* ... or by itself, a moment later. */
+static void who_could_not_be_connected_to_is_later(void **state)
+{
+	(void)state;
+	list_asleep();
+	dirrig_pass(1100 * MS);
+	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_READY);
 }
 
 /* ... or when the list is told again, though it is as before. */
@@ -288,6 +299,7 @@ int main(void)
 		TEST(a_list_bears_that_there_is_no_memory_any_more),
 		TEST(connections_are_made_all_or_later),
 		TEST(who_could_not_be_connected_to_is_not_forgotten),
+		TEST(who_could_not_be_connected_to_is_later),
 		TEST(who_could_not_be_connected_to_is_as_the_list_is_told_again),
 		cmocka_unit_test(it_may_be_freed_by_whatever_it_tells),
 		TEST(it_may_be_freed_by_the_last_call_of_a_removed_one),
