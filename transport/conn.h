@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The life of one connection, from before there is a descriptor: reads once a turn, hands
- * messages where they belong, writes once a turn, and ends. On the engine's thread.
+ * messages where they belong, writes when a turn ends, or before, and ends. On the engine's thread.
  *
  *     CONNECTING -> OPEN            the stream is ready
  *     OPEN       -> FINISHING       the peer sends no more, or this side takes no more and has
@@ -162,7 +162,8 @@ SPOKE_MUST_USE int spokei_conn_accept(struct spokei_link *link, int fd,
 				      struct spokei_conn **ret_conn);
 
 /*
- * Sends a request: now, or when the connection is ready and takes it. message->id is set here,
+ * Sends a request: when the turn ends, now if it is long, or when the connection is ready and takes
+ * it; the connection may be closed afterwards, which ends the call later. message->id is set here,
  * timeout_ms for wires that carry it. `pending->done` and `pending->timeout_ns` are set by the
  * caller; done is called exactly once if this returns 0, never from here. Otherwise: SPOKE_ELIMIT,
  * SPOKE_ENOMEM, SPOKE_ESTATE (closed), or what wire->write() found, if it was asked already.

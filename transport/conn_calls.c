@@ -264,7 +264,7 @@ static struct spoke_list *list_of(struct spokei_conn *conn, const struct spokei_
 static void arm_call(struct spokei_conn *conn, struct spokei_pending *pending)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
-	uint64_t now_ns = engine->settle_ns;
+	uint64_t now_ns = spokei_engine_settled(engine);
 	uint64_t due_ns = spokei_later(now_ns, pending->timeout_ns);
 	int status;
 
@@ -280,12 +280,10 @@ static void arm_call(struct spokei_conn *conn, struct spokei_pending *pending)
 
 static void settle_fresh(struct spokei_conn *conn)
 {
-	struct spoke_engine *engine = spokei_conn_engine(conn);
 	struct spoke_list fresh;
 
 	if (spokei_list_empty(&conn->pendings.fresh))
 		return;
-	(void)spokei_engine_settled(engine);
 	spokei_list_init(&fresh);
 	spokei_list_move(&conn->pendings.fresh, &fresh);
 	while (!spokei_list_empty(&fresh)) {

@@ -144,15 +144,17 @@ static void flush(struct spokei_conn *conn)
 			(spokei_outlet_len(&conn->out) > 0 || conn->parcels > 0);
 }
 
-/* May it be written in the middle of a turn? The time of what is then is read anew. */
+/* May it be written in the middle of a turn? Not in the child of a fork, to which users' code that
+ * forked returns; nor is that over, so the time is only lent, and read again when the turn ends. */
 static bool begin_early(struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 
-	if (conn->state == SPOKEI_CONN_CLOSED || conn->paused || conn->blocked)
+	if (conn->state == SPOKEI_CONN_CLOSED || conn->paused || conn->blocked ||
+	    spokei_engine_forked(engine))
 		return false;
+	engine->settle_ns = engine->env->now(engine->env->ctx);
 	engine->settle_old = true;
-	(void)spokei_engine_settled(engine);
 	return true;
 }
 
@@ -176,9 +178,10 @@ static struct iovec part_of(const void *bytes, size_t len)
 }
 
 /* Writes the only frame that waits, which has room for what is lent, and fills in what the stream
- * did not take. An error is told by the next write, when nobody is in the midst of a call. */
+ * did not take. An error is told as the turn ends, when nobody is in the midst of a call. */
 static void write_lent(struct spokei_conn *conn, const struct spokei_lent *lent)
 {
+	_Static_assert(AHEAD < SPOKEI_LENT_MIN, "there is a rest");
 	const unsigned char *frame = spokei_buffer_data(&conn->out.out);
 	const unsigned char *bytes = lent->bytes.data;
 	size_t len = lent->bytes.len;
@@ -199,7 +202,7 @@ static void write_lent(struct spokei_conn *conn, const struct spokei_lent *lent)
 	if (gone < len)
 		memcpy(lent->at + gone, bytes + gone, len - gone);
 	took(conn, took_len);
-	conn->blocked = spokei_outlet_len(&conn->out) > 0;
+	conn->blocked = first >= 0 && second >= 0 && spokei_outlet_len(&conn->out) > 0;
 }
 
 int spokei_conn_put_long(struct spokei_conn *conn, struct spokei_message *message)

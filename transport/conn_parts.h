@@ -62,11 +62,8 @@ static inline void spokei_conn_wrote(struct spokei_conn *conn, size_t len)
 	spokei_engine_last(link->engine, &conn->settle);
 }
 
-/* Bytes of args or a value that are long: from here on they are written at once, from where they
- * lie, if nothing else waits. */
-#define SPOKEI_CONN_LONG 49152u
-
-/* spokei_conn_put() of what is long. */
+/* spokei_conn_put() of what is long: it is written at once, from where it lies, if nothing else
+ * waits. */
 SPOKE_MUST_USE int spokei_conn_put_long(struct spokei_conn *conn, struct spokei_message *message);
 
 /* ... of what is not, or waits as if it were not. */
@@ -90,7 +87,7 @@ SPOKE_MUST_USE static inline int spokei_conn_put_short(struct spokei_conn *conn,
 SPOKE_MUST_USE static inline int spokei_conn_put(struct spokei_conn *conn,
 						 struct spokei_message *message, size_t body_len)
 {
-	if (SPOKEI_UNLIKELY(body_len >= SPOKEI_CONN_LONG))
+	if (SPOKEI_UNLIKELY(body_len >= SPOKEI_LENT_MIN))
 		return spokei_conn_put_long(conn, message);
 	return spokei_conn_put_short(conn, message);
 }

@@ -3,7 +3,6 @@
 
 #include "transport/catalog.h"
 
-#include <spoke/provider.h>
 #include <spoke/stats.h>
 
 #include <stdio.h>
@@ -42,6 +41,7 @@ int earlyrig_set_up(void **state)
 	earlyrig.net = *virtual_env.net;
 	earlyrig.net.write = noted_write;
 	earlyrig.process.env.net = &earlyrig.net;
+	earlyrig.process.env.forks = &earlyrig.forks;
 	peer_init(&earlyrig.peer, &earlyrig.world);
 	assert_int_equal(spoke_engine_new(&with, &earlyrig.engine), 0);
 	return 0;
@@ -106,7 +106,9 @@ static void echo(struct spoke_request *request, void *arg)
 	earlyrig.handled++;
 	note_turn();
 	assert_true(spoke_cursor_next(&args, &value));
-	spoke_reply(request, value);
+	earlyrig.kept = request;
+	if (!earlyrig.keeps)
+		spoke_reply(request, value);
 }
 
 void earlyrig_serve(void)

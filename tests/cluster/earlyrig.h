@@ -16,6 +16,7 @@
 #include "tests/cluster/peer.h"
 
 #include <spoke/consumer.h>
+#include <spoke/provider.h>
 
 #define EARLYRIG_WRITES 8 /* at most so many are noted */
 
@@ -26,12 +27,14 @@ struct earlyrig {
 	struct spoke_method *echo;
 	struct peer peer;
 	struct peer_conn conn;
-	uint64_t id;         /* of the request that the peer has read last */
-	unsigned read;       /* messages, by the peer */
-	unsigned handled;    /* by the provider */
-	unsigned ended;      /* calls of the consumer */
-	int error;           /* of the one that has ended last */
-	void (*then)(void);  /* when one has ended well; may be NULL */
+	uint64_t id;        /* of the request that the peer has read last */
+	unsigned read;      /* messages, by the peer */
+	unsigned handled;   /* by the provider */
+	unsigned ended;     /* calls of the consumer */
+	int error;          /* of the one that has ended last */
+	void (*then)(void); /* when one has ended well; may be NULL */
+	bool keeps;         /* the provider does not answer: */
+	struct spoke_request *kept;
 	uint64_t first_ns;   /* the turn in which the first of these was handled, or ended */
 	uint64_t bytes_then; /* written then ... */
 	uint64_t bytes_last; /* ... and when the last one of that turn was */
@@ -40,6 +43,7 @@ struct earlyrig {
 	unsigned refused; /* which of them gives ... */
 	ssize_t refusal;  /* ... this instead; 0: none does */
 	struct spoke_net net;
+	unsigned forks; /* as the environment tells them */
 };
 
 extern struct earlyrig earlyrig;

@@ -186,6 +186,69 @@ static void a_long_answer_is_written_from_where_it_lies(void **state)
 	assert_came(1);
 }
 
+/* What it has is its parent's, who goes on. */
+static void the_child_of_a_fork_writes_nothing(void **state)
+{
+	(void)state;
+	earlyrig_serve();
+	make_long(1);
+	earlyrig.keeps = true;
+	earlyrig_request(1, short_bin, sizeof(short_bin));
+	assert_int_equal(peer_write(&earlyrig.conn, SIZE_MAX), 0);
+	earlyrig_pass();
+	assert_int_equal(earlyrig.handled, 1);
+	note_writes(0, 0);
+	earlyrig.forks++;
+	spoke_reply(earlyrig.kept, (struct spoke_value){ long_bin, LONG });
+	assert_int_equal(earlyrig.write_count, 0);
+	earlyrig.forks--;
+	earlyrig_pass();
+	assert_came(1);
+}
+
+static void work(void)
+{
+	earlyrig_call(long_bin, LONG);
+	virtual_hold(&earlyrig.process, 300 * MS);
+}
+
+static void worked(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	assert_int_equal(result->error, SPOKE_OK);
+	work();
+}
+
+static void timed_out(void *arg, const struct spoke_result *result)
+{
+	*(int *)arg = result->error;
+}
+
+/* A call that is made on another connection in the same turn, before or after. */
+static void what_is_done_beside_a_long_call_is_not_taken_off_the_time_of_others(void **state)
+{
+	const struct spoke_call_options one_way = { .one_way = true };
+	const struct spoke_call_options short_time = { .timeout_ns = 200 * MS };
+	const struct spoke_span args = { short_bin, sizeof(short_bin) };
+	struct peer_conn first;
+	struct spoke_method *echo;
+	int error = 0;
+
+	(void)state;
+	ask_long("dubbo");
+	first = earlyrig.conn;
+	echo = earlyrig.echo;
+	earlyrig_consume("dubbo");
+	assert_int_equal(spoke_call(earlyrig.echo, args, &one_way, worked, NULL, NULL), 0);
+	assert_int_equal(spoke_call(echo, args, &short_time, timed_out, &error, NULL), 0);
+	assert_int_equal(spoke_call(earlyrig.echo, args, &short_time, timed_out, &error, NULL), 0);
+	virtual_run(&earlyrig.world, earlyrig.world.now_ns + 450 * MS);
+	assert_int_equal(error, 0);
+	virtual_run(&earlyrig.world, earlyrig.world.now_ns + 100 * MS);
+	assert_int_equal(error, SPOKE_ETIMEOUT);
+	peer_close(&first);
+}
+
 #define TEST(test, wire)                                                                           \
 	cmocka_unit_test_prestate_setup_teardown(test, earlyrig_set_up, earlyrig_tear_down, wire)
 
@@ -202,6 +265,8 @@ int main(void)
 		TEST(the_rest_of_a_long_call_follows_when_there_is_room, msgpack_rpc),
 		TEST(a_long_call_ends_once_where_the_stream_breaks, NULL),
 		TEST(a_long_answer_is_written_from_where_it_lies, NULL),
+		TEST(the_child_of_a_fork_writes_nothing, NULL),
+		TEST(what_is_done_beside_a_long_call_is_not_taken_off_the_time_of_others, NULL),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,6 +34,9 @@ struct spokei_wire_limits {
 	size_t free_len;
 };
 
+/* Bytes of args or a value that are long: they need not be copied. */
+#define SPOKEI_LENT_MIN 49152u
+
 /* Args or a value that are not copied into the frame: it has room for them, to be filled by who
  * lends this, or to be passed over as the frame is written. */
 struct spokei_lent {
@@ -67,8 +70,8 @@ struct spokei_message {
 	 * good for arguments of any types, which are derived each time.
 	 */
 	struct spoke_span prefix;
-	/* Messages that are written: where to say that args or value were not copied; NULL: they
-	 * are. Valid until the buffer is next written to. */
+	/* Messages that are written: where to say that args or value were not copied, as they are
+	 * long; NULL: they are. Valid until the buffer is next written to. */
 	struct spokei_lent *lent;
 
 	/*

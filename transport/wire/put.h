@@ -62,11 +62,11 @@ static inline unsigned char *spokei_put_raw(unsigned char *at, const void *bytes
 	return at + len;
 }
 
-/* Args or a value, which may be lent. */
+/* Args or a value, which may be lent where they are long. */
 static inline unsigned char *spokei_put_body(unsigned char *at, struct spokei_lent *lent,
 					     struct spoke_span body)
 {
-	if (SPOKEI_LIKELY(lent == NULL))
+	if (SPOKEI_LIKELY(lent == NULL) || body.len < SPOKEI_LENT_MIN)
 		return spokei_put_raw(at, body.data, body.len);
 	*lent = (struct spokei_lent){ at, body };
 	return at + body.len;
