@@ -255,14 +255,14 @@ static void what_is_done_beside_a_long_call_is_not_taken_off_the_time_of_others(
 int main(void)
 {
 	static char dubbo[] = "dubbo";
-	static char msgpack_rpc[] = "msgpack-rpc";
+	static char other_wire[] = "msgpack-rpc";
 	const struct CMUnitTest tests[] = {
 		TEST(some_of_a_long_call_goes_ahead, dubbo),
-		TEST(some_of_a_long_call_goes_ahead, msgpack_rpc),
+		TEST(some_of_a_long_call_goes_ahead, other_wire),
 		TEST(what_is_not_long_goes_when_the_turn_ends, NULL),
 		TEST(a_long_call_waits_behind_others, NULL),
 		TEST(the_rest_of_a_long_call_follows_when_there_is_room, dubbo),
-		TEST(the_rest_of_a_long_call_follows_when_there_is_room, msgpack_rpc),
+		TEST(the_rest_of_a_long_call_follows_when_there_is_room, other_wire),
 		TEST(a_long_call_ends_once_where_the_stream_breaks, NULL),
 		TEST(a_long_answer_is_written_from_where_it_lies, NULL),
 		TEST(the_child_of_a_fork_writes_nothing, NULL),
