@@ -5,9 +5,10 @@
 
 #include <errno.h>
 
-/* Bytes put while messages are taken in that are not to wait for the rest. As the peer is busy
- * then, the next write of this turn may wait for twice as many. */
-#define EARLY 2048u
+/* Bytes put while messages are taken in that are not to wait for the rest: the peer wakes up by
+ * them. As it is busy then, the next write of this turn may wait for so many times as many. */
+#define EARLY 1024u
+#define EARLY_MORE 5u
 
 /* Bytes of args or a value that go ahead of the rest, where they are long: the peer wakes up by
  * them while the system copies what follows. */
@@ -268,7 +269,7 @@ static bool take_in(struct spokei_conn *conn, struct spoke_span bytes)
 		any = true;
 		if (SPOKEI_UNLIKELY(spokei_buffer_len(&conn->out.out) >= early)) {
 			write_early(conn);
-			early *= 2;
+			early *= EARLY_MORE;
 		}
 		if (conn->state == SPOKEI_CONN_CLOSED)
 			return any;
