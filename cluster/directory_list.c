@@ -2,7 +2,7 @@
 /* The list of a directory: fixed, or as a registry tells it. */
 #include "cluster/directory_parts.h"
 
-#define WAKE_NS UINT64_C(1000000000)
+#define WAKE_NS UINT64_C(1000000000) /* until who could not be connected to is tried again */
 
 /* Other endpoints sit there, or at other places. */
 static void relisted(struct spokei_directory *directory)

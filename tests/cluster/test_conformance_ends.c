@@ -53,6 +53,12 @@ static void a_call_that_cannot_be_written_times_out_before_it_was(void **state)
 	stage_end_all(stage);
 	assert_int_equal(stage->calls[0].result.error, SPOKE_ETIMEOUT);
 	assert_true(stage->calls[0].result.written);
+	/* Nobody can take back what was put before that; of what waits it is told. */
+	for (unsigned i = 1; i < 13; i++) {
+		last = &stage->calls[i].result;
+		assert_int_equal(last->error,
+				 last->written ? SPOKE_ETIMEOUT : SPOKE_ETIMEOUT_UNSENT);
+	}
 	last = &stage->calls[13].result;
 	assert_int_equal(last->error, SPOKE_ETIMEOUT_UNSENT);
 	assert_false(last->written);

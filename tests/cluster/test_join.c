@@ -58,11 +58,10 @@ static void a_port_that_the_network_chose_is_joined(void **state)
 	assert_int_equal(spoke_provider_address(provider(1), 1, second, sizeof(second)), 0);
 }
 
-static void connections_to_a_path_are_handed_on_in_turn(void **state)
+static void connections_are_handed_on_in_turn(const char *url, const char *place)
 {
-	(void)state;
-	provide_all(PATH "?shared=true");
-	joinrig_consume(AT_PATH, 9);
+	provide_all(url);
+	joinrig_consume(place, 9);
 	joinrig_call();
 	assert_int_equal(joinrig_ended(SPOKE_OK), joinrig.count);
 	for (unsigned i = 0; i < ENGINES; i++) {
@@ -73,18 +72,16 @@ static void connections_to_a_path_are_handed_on_in_turn(void **state)
 	assert_int_equal(spoke_provider_address(provider(1), 0, (char[64]){ "" }, 64), 0);
 }
 
+static void connections_to_a_path_are_handed_on_in_turn(void **state)
+{
+	(void)state;
+	connections_are_handed_on_in_turn(PATH "?shared=true", AT_PATH);
+}
+
 static void connections_to_a_port_are_handed_on_in_turn_where_that_is_said(void **state)
 {
 	(void)state;
-	provide_all(PORT "?shared=turns");
-	joinrig_consume(AT_PORT, 9);
-	joinrig_call();
-	assert_int_equal(joinrig_ended(SPOKE_OK), joinrig.count);
-	for (unsigned i = 0; i < ENGINES; i++) {
-		assert_int_equal(joinrig.sides[i].served, 3);
-		assert_int_equal(joinrig_connections(i), 3);
-	}
-	assert_int_equal(spoke_provider_address(provider(1), 0, (char[64]){ "" }, 64), 0);
+	connections_are_handed_on_in_turn(PORT "?shared=turns", AT_PORT);
 }
 
 /* Unlike one that the system shares out, of which others may be part who nobody knows of. */

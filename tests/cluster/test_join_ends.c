@@ -121,6 +121,12 @@ static void who_waits_at_a_port_is_not_left_behind(void **state)
 	who_waits_to_be_accepted_is_not_left_behind(PORT "?shared=true", AT_PORT);
 }
 
+static void who_waits_at_a_port_with_turns_is_not_left_behind(void **state)
+{
+	(void)state;
+	who_waits_to_be_accepted_is_not_left_behind(PORT "?shared=turns", AT_PORT);
+}
+
 static void who_waits_at_a_path_is_not_left_behind(void **state)
 {
 	(void)state;
@@ -168,6 +174,12 @@ static void one_that_was_drained_is_not_joined_at_a_port(void **state)
 {
 	(void)state;
 	one_that_was_drained_is_not_joined(PORT "?shared=true");
+}
+
+static void one_that_was_drained_is_not_joined_at_a_port_with_turns(void **state)
+{
+	(void)state;
+	one_that_was_drained_is_not_joined(PORT "?shared=turns");
 }
 
 static void one_that_was_drained_is_not_joined_at_a_path(void **state)
@@ -259,10 +271,12 @@ int main(void)
 		TEST(the_others_go_on_without_the_first),
 		TEST(at_a_port_the_others_take_all_without_the_first),
 		TEST(who_waits_at_a_port_is_not_left_behind),
+		TEST(who_waits_at_a_port_with_turns_is_not_left_behind),
 		TEST(who_waits_at_a_path_is_not_left_behind),
 		TEST(the_first_ends_before_it_knows),
 		TEST(the_second_ends_before_the_first_knows),
 		TEST(one_that_was_drained_is_not_joined_at_a_port),
+		TEST(one_that_was_drained_is_not_joined_at_a_port_with_turns),
 		TEST(one_that_was_drained_is_not_joined_at_a_path),
 		TEST(who_has_parted_is_not_touched),
 		TEST(many_join_one_after_the_other),
