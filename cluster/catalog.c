@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/catalog.h"
 
-#include "cluster/registry/file.h"
+#include "cluster/registry/file/file.h"
 #include "cluster/registry/static.h"
-#include "cluster/registry/zookeeper.h"
+#include "cluster/registry/zookeeper/zookeeper.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * What every room of the house uses inside: assertions and the operations of the intrusive list.
  * Stateless; any thread.
  */
-#ifndef SPOKEI_BASE_H
-#define SPOKEI_BASE_H
+#ifndef SPOKEI_TIMER_BASE_H
+#define SPOKEI_TIMER_BASE_H
 
 #include <spoke/base.h>
 

@@ -3,8 +3,8 @@
  * Nanoseconds to ticks and back. A division would cost more than all the rest of arming a timer, so
  * it is a multiplication. A value; any thread.
  */
-#ifndef SPOKEI_SCALE_H
-#define SPOKEI_SCALE_H
+#ifndef SPOKEI_TIMER_SCALE_H
+#define SPOKEI_TIMER_SCALE_H
 
 #include <stdint.h>
 

@@ -14,8 +14,8 @@
  * order of tickets, so that whoever empties a slot has several cache misses under way instead of
  * one. The ticket is kept in the timer, which gives the order of placement back.
  */
-#ifndef SPOKEI_SLOTS_H
-#define SPOKEI_SLOTS_H
+#ifndef SPOKEI_TIMER_SLOTS_H
+#define SPOKEI_TIMER_SLOTS_H
 
 #include "timer/base.h"
 

@@ -2,8 +2,8 @@
 /*
  * The wheel's own state, for wheel.c and for check.c, which derives it anew.
  */
-#ifndef SPOKEI_WHEEL_H
-#define SPOKEI_WHEEL_H
+#ifndef SPOKEI_TIMER_WHEEL_H
+#define SPOKEI_TIMER_WHEEL_H
 
 #include "timer/scale.h"
 #include "timer/slots.h"

@@ -3,14 +3,14 @@
  * What the rooms of the admin page share: the page's owner, who listens and keeps the times, and
  * its viewers, of whom each is one connection. On the engine's thread.
  */
-#ifndef SPOKEI_ADMIN_PARTS_H
-#define SPOKEI_ADMIN_PARTS_H
+#ifndef SPOKEI_CLUSTER_ADMIN_ADMIN_PARTS_H
+#define SPOKEI_CLUSTER_ADMIN_ADMIN_PARTS_H
 
-#include "cluster/admin/http.h"
 #include "cluster/admin/status.h"
-#include "core/roll.h"
-#include "core/task.h"
-#include "transport/listener.h"
+#include "core/engine/roll.h"
+#include "core/engine/task.h"
+#include "transport/http/request.h"
+#include "transport/listen/listener.h"
 #include "transport/stream/stream.h"
 
 #include <spoke/admin.h>

@@ -2,11 +2,11 @@
 /*
  * Writes lines of text into a buffer. The first error sticks, and nothing is written after it.
  */
-#ifndef SPOKEI_LINES_H
-#define SPOKEI_LINES_H
+#ifndef SPOKEI_CLUSTER_ADMIN_LINES_H
+#define SPOKEI_CLUSTER_ADMIN_LINES_H
 
-#include "core/buffer.h"
-#include "core/log.h"
+#include "core/base/log.h"
+#include "core/memory/buffer.h"
 
 #define SPOKEI_LINES_PIECE 1024u /* bytes that one put() writes at most; the rest is cut */
 

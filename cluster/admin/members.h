@@ -3,11 +3,11 @@
  * The consumers and the providers of an engine, for whoever shows them: one after the other, as
  * they were made. Good until the engine does anything more; on its thread.
  */
-#ifndef SPOKEI_MEMBERS_H
-#define SPOKEI_MEMBERS_H
+#ifndef SPOKEI_CLUSTER_ADMIN_MEMBERS_H
+#define SPOKEI_CLUSTER_ADMIN_MEMBERS_H
 
-#include "cluster/consumer_parts.h"
-#include "cluster/provider.h"
+#include "cluster/consumer/parts.h"
+#include "cluster/provider/provider.h"
 
 /* The one behind `before`, or the first, for NULL; NULL: there is none. */
 const struct spoke_consumer *spokei_members_consumer(const struct spoke_engine *engine,

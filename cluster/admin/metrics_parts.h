@@ -3,13 +3,13 @@
  * What the parts of the metrics have of each other: metrics_whole.c has the format and the engine,
  * metrics_cluster.c consumers and providers.
  */
-#ifndef SPOKEI_METRICS_PARTS_H
-#define SPOKEI_METRICS_PARTS_H
+#ifndef SPOKEI_CLUSTER_ADMIN_METRICS_PARTS_H
+#define SPOKEI_CLUSTER_ADMIN_METRICS_PARTS_H
 
 #include "cluster/admin/lines.h"
 #include "cluster/admin/members.h"
 #include "cluster/admin/status.h"
-#include "cluster/admin/utf8.h"
+#include "core/text/utf8.h"
 
 #include <inttypes.h>
 

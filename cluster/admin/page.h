@@ -3,8 +3,8 @@
  * The page, as the build embeds it from page.html: with marks of the form "@NAME@" where an answer
  * puts what is its own.
  */
-#ifndef SPOKEI_PAGE_H
-#define SPOKEI_PAGE_H
+#ifndef SPOKEI_CLUSTER_ADMIN_PAGE_H
+#define SPOKEI_CLUSTER_ADMIN_PAGE_H
 
 #include <stddef.h>
 

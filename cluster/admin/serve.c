@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What there is to be asked for, and what the answers are made of. */
 #include "cluster/admin/admin_parts.h"
-#include "cluster/admin/answer.h"
-#include "cluster/admin/guard.h"
-#include "cluster/admin/json.h"
 #include "cluster/admin/page.h"
+#include "core/text/json.h"
+#include "transport/http/guard.h"
+#include "transport/http/response.h"
 
 #define HTML "text/html; charset=utf-8"
 #define JSON "application/json; charset=utf-8"

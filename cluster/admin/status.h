@@ -39,11 +39,11 @@
  *
  * On the engine's thread. Deciders but for the engine that is looked at.
  */
-#ifndef SPOKEI_STATUS_H
-#define SPOKEI_STATUS_H
+#ifndef SPOKEI_CLUSTER_ADMIN_STATUS_H
+#define SPOKEI_CLUSTER_ADMIN_STATUS_H
 
-#include "core/buffer.h"
-#include "core/engine.h"
+#include "core/engine/engine.h"
+#include "core/memory/buffer.h"
 
 #include <spoke/histogram.h>
 

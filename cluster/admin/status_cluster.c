@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Consumers and providers as the status shows them. */
 #include "cluster/admin/status_parts.h"
-#include "cluster/call.h"
+#include "cluster/call/call.h"
 
 #define ADDRESS_TEXT 160u
 

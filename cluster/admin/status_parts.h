@@ -4,12 +4,12 @@
  * status_wheel.c shows the wheel, status_cluster.c consumers and providers, and status_text.c all
  * of it as lines.
  */
-#ifndef SPOKEI_STATUS_PARTS_H
-#define SPOKEI_STATUS_PARTS_H
+#ifndef SPOKEI_CLUSTER_ADMIN_STATUS_PARTS_H
+#define SPOKEI_CLUSTER_ADMIN_STATUS_PARTS_H
 
-#include "cluster/admin/json.h"
 #include "cluster/admin/members.h"
 #include "cluster/admin/status.h"
+#include "core/text/json.h"
 
 #define SPOKEI_STATUS_SERVICES 25u /* of a provider */
 

@@ -2,7 +2,7 @@
 /* The status as lines for people. Names that others have chosen are printable ASCII here. */
 #include "cluster/admin/lines.h"
 #include "cluster/admin/status_parts.h"
-#include "cluster/call.h"
+#include "cluster/call/call.h"
 
 #include <inttypes.h>
 #include <stdio.h>

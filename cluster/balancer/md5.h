@@ -3,8 +3,8 @@
  * MD5 (RFC 1321), which the places on Dubbo's ring are made by. It spreads; it protects nothing.
  * Pure.
  */
-#ifndef SPOKEI_BALANCER_MD5_H
-#define SPOKEI_BALANCER_MD5_H
+#ifndef SPOKEI_CLUSTER_BALANCER_MD5_H
+#define SPOKEI_CLUSTER_BALANCER_MD5_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * when something has changed, read at each choice. Memory is the caller's, and may be moved. On the
  * engine's thread.
  */
-#ifndef SPOKEI_BALANCER_WEIGHTS_H
-#define SPOKEI_BALANCER_WEIGHTS_H
+#ifndef SPOKEI_CLUSTER_BALANCER_WEIGHTS_H
+#define SPOKEI_CLUSTER_BALANCER_WEIGHTS_H
 
 #include <spoke/balancer.h>
 

@@ -3,10 +3,10 @@
  * The filters of a consumer or a provider, asked in their order before and in the reverse order
  * after. On the engine's thread.
  */
-#ifndef SPOKEI_FILTER_H
-#define SPOKEI_FILTER_H
+#ifndef SPOKEI_CLUSTER_FILTER_FILTER_H
+#define SPOKEI_CLUSTER_FILTER_FILTER_H
 
-#include "core/env.h"
+#include "core/base/env.h"
 
 #include <spoke/filter.h>
 

@@ -2,7 +2,7 @@
 /* What is not asked for every call. */
 #include "cluster/filter/limit.h"
 
-#include "core/log.h"
+#include "core/base/log.h"
 
 #include <stdio.h>
 

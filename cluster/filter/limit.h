@@ -4,10 +4,10 @@
  * consumer has one for each of its methods (actives, per_second), a provider for each that it
  * serves (executes, per_second). Embedded in its owner; on the engine's thread.
  */
-#ifndef SPOKEI_LIMIT_H
-#define SPOKEI_LIMIT_H
+#ifndef SPOKEI_CLUSTER_FILTER_LIMIT_H
+#define SPOKEI_CLUSTER_FILTER_LIMIT_H
 
-#include "core/pace.h"
+#include "core/base/pace.h"
 #include "timer/base.h"
 
 #include <spoke/value.h>

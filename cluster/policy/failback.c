@@ -10,7 +10,7 @@
  * at its deadline, as expired, which says more than the error of an attempt long ago. Only a call
  * whose deadline is there already is finished here.
  */
-#include "core/pace.h"
+#include "core/base/pace.h"
 
 #include <spoke/policy.h>
 

@@ -4,11 +4,11 @@
  * is told on the engine's `soon`, one thing at a time, and whoever is told may ask for more or
  * close the registry. On the engine's thread.
  */
-#ifndef SPOKEI_REGISTRY_ERRANDS_H
-#define SPOKEI_REGISTRY_ERRANDS_H
+#ifndef SPOKEI_CLUSTER_REGISTRY_ERRANDS_H
+#define SPOKEI_CLUSTER_REGISTRY_ERRANDS_H
 
-#include "core/buffer.h"
-#include "core/engine.h"
+#include "core/engine/engine.h"
+#include "core/memory/buffer.h"
 
 #include <spoke/registry.h>
 

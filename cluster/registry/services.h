@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of what services there are, which registries tell to who subscribes to "*". Judges only;
  * any thread. */
-#ifndef SPOKEI_REGISTRY_SERVICES_H
-#define SPOKEI_REGISTRY_SERVICES_H
+#ifndef SPOKEI_CLUSTER_REGISTRY_SERVICES_H
+#define SPOKEI_CLUSTER_REGISTRY_SERVICES_H
 
 #include <stdbool.h>
 #include <stddef.h>

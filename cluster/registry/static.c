@@ -3,7 +3,7 @@
 
 #include "cluster/registry/errands.h"
 #include "cluster/registry/services.h"
-#include "core/log.h"
+#include "core/base/log.h"
 
 #include <stdio.h>
 

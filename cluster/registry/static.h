@@ -6,8 +6,8 @@
  * "protocol" names another scheme for them. Nothing can be published there, and who does so is told
  * that it is done. On the engine's thread.
  */
-#ifndef SPOKEI_REGISTRY_STATIC_H
-#define SPOKEI_REGISTRY_STATIC_H
+#ifndef SPOKEI_CLUSTER_REGISTRY_STATIC_H
+#define SPOKEI_CLUSTER_REGISTRY_STATIC_H
 
 #include <spoke/registry.h>
 

@@ -99,6 +99,16 @@ function(spoke_floor name)
 	endforeach()
 endfunction()
 
+# spoke_side_library(<name> SOURCES <file>... HEADERS <file>... ON <target>...)
+#
+# Sources of a floor that libspoke does not contain: a static library spoke_<name>, built when a target links it.
+function(spoke_side_library name)
+	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;HEADERS;ON")
+	add_library(spoke_${name} STATIC EXCLUDE_FROM_ALL ${arg_SOURCES} ${arg_HEADERS})
+	spoke_settings(spoke_${name})
+	target_link_libraries(spoke_${name} PUBLIC ${arg_ON})
+endfunction()
+
 # spoke_embed(<floor> <file> <header> <name>): a file as an array of bytes, with <name>_len beside it,
 # as the header declares them.
 function(spoke_embed floor file header name)

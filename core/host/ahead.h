@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A loop of libev that has its memory ahead, for libev ends the program when it gets none. */
-#ifndef SPOKEI_HOST_AHEAD_H
-#define SPOKEI_HOST_AHEAD_H
+#ifndef SPOKEI_CORE_HOST_AHEAD_H
+#define SPOKEI_CORE_HOST_AHEAD_H
 
 struct ev_loop;
 

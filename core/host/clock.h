@@ -3,8 +3,8 @@
  * The machine's clocks, in ns: two that only go on, and the one on the wall. The context is not
  * used; any thread.
  */
-#ifndef SPOKEI_HOST_CLOCK_H
-#define SPOKEI_HOST_CLOCK_H
+#ifndef SPOKEI_CORE_HOST_CLOCK_H
+#define SPOKEI_CORE_HOST_CLOCK_H
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
  * its own, and a forked child does not throw what its parent throws (a child made by a bare clone()
  * or by vfork() is not noticed). The context is not used; any thread.
  */
-#ifndef SPOKEI_HOST_DICE_H
-#define SPOKEI_HOST_DICE_H
+#ifndef SPOKEI_CORE_HOST_DICE_H
+#define SPOKEI_CORE_HOST_DICE_H
 
 #include <stddef.h>
 

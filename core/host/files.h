@@ -6,8 +6,8 @@
  * file that is locked for a path is <path>.lock, made when it is asked for first and never removed.
  * The context is not used; any thread.
  */
-#ifndef SPOKEI_HOST_FILES_H
-#define SPOKEI_HOST_FILES_H
+#ifndef SPOKEI_CORE_HOST_FILES_H
+#define SPOKEI_CORE_HOST_FILES_H
 
 #include <spoke/env.h>
 

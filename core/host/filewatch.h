@@ -7,8 +7,8 @@
  *
  * A list of the process behind a mutex; any thread. The context is not used.
  */
-#ifndef SPOKEI_HOST_FILEWATCH_H
-#define SPOKEI_HOST_FILEWATCH_H
+#ifndef SPOKEI_CORE_HOST_FILEWATCH_H
+#define SPOKEI_CORE_HOST_FILEWATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

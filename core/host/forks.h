@@ -3,8 +3,8 @@
  * How often this process was forked from another since forks are watched. A child made by a bare
  * clone() or by vfork() is not noticed.
  */
-#ifndef SPOKEI_HOST_FORKS_H
-#define SPOKEI_HOST_FORKS_H
+#ifndef SPOKEI_CORE_HOST_FORKS_H
+#define SPOKEI_CORE_HOST_FORKS_H
 
 /* From 1 on. It changes in the child only, while that has a single thread; any thread reads it. */
 extern unsigned spokei_forks;

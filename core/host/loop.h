@@ -4,8 +4,8 @@
  * memory for its tables. Those of a loop of its own have room for 4,096 descriptors from the start;
  * beyond, and in a user's loop, they grow as libev lets them.
  */
-#ifndef SPOKEI_HOST_LOOP_H
-#define SPOKEI_HOST_LOOP_H
+#ifndef SPOKEI_CORE_HOST_LOOP_H
+#define SPOKEI_CORE_HOST_LOOP_H
 
 #include <spoke/env.h>
 

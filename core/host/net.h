@@ -8,8 +8,8 @@
  * A listener at [::] takes IPv6 only. So IPv4 and IPv6 are listened on side by side, in any order,
  * whatever the machine's bindv6only says, and no peer has two addresses.
  */
-#ifndef SPOKEI_HOST_NET_H
-#define SPOKEI_HOST_NET_H
+#ifndef SPOKEI_CORE_HOST_NET_H
+#define SPOKEI_CORE_HOST_NET_H
 
 #include <spoke/env.h>
 

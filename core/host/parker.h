@@ -4,8 +4,8 @@
  * system call on each side, and none when nobody has to wait or to be woken; several threads are
  * woken by one. In a forked child it is to be forgotten.
  */
-#ifndef SPOKEI_HOST_PARKER_H
-#define SPOKEI_HOST_PARKER_H
+#ifndef SPOKEI_CORE_HOST_PARKER_H
+#define SPOKEI_CORE_HOST_PARKER_H
 
 #include <stdatomic.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * Signals of the process for the environment. The context is not used; any thread, and forked
  * children too.
  */
-#ifndef SPOKEI_HOST_SIGNALS_H
-#define SPOKEI_HOST_SIGNALS_H
+#ifndef SPOKEI_CORE_HOST_SIGNALS_H
+#define SPOKEI_CORE_HOST_SIGNALS_H
 
 #include <spoke/env.h>
 

@@ -8,8 +8,8 @@
  *
  * A list of the process behind a mutex; any thread.
  */
-#ifndef SPOKEI_HOST_SOCKFILE_H
-#define SPOKEI_HOST_SOCKFILE_H
+#ifndef SPOKEI_CORE_HOST_SOCKFILE_H
+#define SPOKEI_CORE_HOST_SOCKFILE_H
 
 #include <stddef.h>
 

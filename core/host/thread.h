@@ -8,8 +8,8 @@
  * first, and there is one thread more, so that others can never keep all of them busy. Signals are
  * left to the program's own threads.
  */
-#ifndef SPOKEI_HOST_THREAD_H
-#define SPOKEI_HOST_THREAD_H
+#ifndef SPOKEI_CORE_HOST_THREAD_H
+#define SPOKEI_CORE_HOST_THREAD_H
 
 #include <spoke/env.h>
 

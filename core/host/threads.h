@@ -3,8 +3,8 @@
  * Threads of the machine for the environment, and parkers that are made on the heap. The context is
  * not used.
  */
-#ifndef SPOKEI_HOST_THREADS_H
-#define SPOKEI_HOST_THREADS_H
+#ifndef SPOKEI_CORE_HOST_THREADS_H
+#define SPOKEI_CORE_HOST_THREADS_H
 
 #include <spoke/env.h>
 

@@ -3,8 +3,8 @@
  * What a loop has given to the threads of its pool, and what they have given back. Embedded in the
  * loop; its owner's thread, but for `back`.
  */
-#ifndef SPOKEI_HOST_WORKS_H
-#define SPOKEI_HOST_WORKS_H
+#ifndef SPOKEI_CORE_HOST_WORKS_H
+#define SPOKEI_CORE_HOST_WORKS_H
 
 #include "core/host/thread.h"
 

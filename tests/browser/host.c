@@ -10,7 +10,7 @@
  * Says "page <address> <token>" when it is there to be asked, and "acted <name>" of every action.
  * One with markup in its name is as hostile as it can be in what it says of what happened.
  */
-#include "core/engine.h"
+#include "core/engine/engine.h"
 
 #include <spoke/admin.h>
 #include <spoke/consumer.h>

@@ -37,7 +37,9 @@ linked() {
 	: >"$work/symbols"
 	for source in $(floor_files '*.c'); do
 		floor=${source%%/*}
-		object=$build/$floor/CMakeFiles/spoke_$floor.dir/${source#*/}.o
+		library=$floor
+		case $source in core/virtual/*) library=virtual ;; esac
+		object=$build/$floor/CMakeFiles/spoke_$library.dir/${source#*/}.o
 		if [ ! -e "$object" ] || [ "$source" -nt "$object" ]; then
 			echo "$source: $build has no object of it, or an older one: build it first"
 		else
@@ -48,7 +50,8 @@ linked() {
 	find $(printf "$build/%s " $floors) -path '*/CMakeFiles/spoke_*.dir/*' -name 'embedded_*.o' \
 		2>"$work/absent" | sort >>"$work/objects"
 	xargs -r nm -A -g <"$work/objects" |
-		sed 's|^.*/CMakeFiles/spoke_\([a-z]*\)\.dir/\(.*\)\.o:|\1/\2 |' |
+		sed 's|^.*/CMakeFiles/spoke_virtual\.dir/\(.*\)\.o:|core/\1 |
+			s|^.*/CMakeFiles/spoke_\([a-z]*\)\.dir/\(.*\)\.o:|\1/\2 |' |
 		awk '{ print $1, $(NF - 1), $NF }' >"$work/symbols"
 }
 

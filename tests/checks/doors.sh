@@ -12,6 +12,7 @@ linked >"$work/bad"
 	awk '$2 ~ /^[Uwv]$/ && $3 !~ /^spoke/ { print $1, $3 }' "$work/symbols"
 	xargs -r objdump -d --no-show-raw-insn <"$work/objects" | awk '
 	/^[^ ].*file format/ {
+		sub(/.*CMakeFiles\/spoke_virtual.dir/, "core")
 		sub(/.*CMakeFiles\/spoke_/, "")
 		sub(/\.dir\//, "/")
 		sub(/\.o: .*/, "")

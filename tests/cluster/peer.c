@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/cluster/peer.h"
 
-#include "transport/link.h"
+#include "transport/conn/link.h"
 
 #include <errno.h>
 

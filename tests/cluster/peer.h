@@ -6,8 +6,8 @@
 #ifndef TESTS_CLUSTER_PEER_H
 #define TESTS_CLUSTER_PEER_H
 
-#include "tests/support/virtual.h"
-#include "transport/intake.h"
+#include "core/virtual/world.h"
+#include "transport/wire/intake.h"
 
 struct peer {
 	struct virtual_process process;

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "tests/support/faulty.h"
-#include "tests/support/virtual.h"
+#include "core/virtual/faults.h"
+#include "core/virtual/world.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>

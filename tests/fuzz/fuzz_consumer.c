@@ -6,10 +6,10 @@
  * what the consumer writes is a stream of its wire, every call ends exactly once and never inside
  * spoke_call(), memory is bounded, and nothing is left behind.
  */
+#include "core/virtual/faults.h"
 #include "tests/cluster/peer.h"
 #include "tests/cluster/script.h"
-#include "tests/support/faulty.h"
-#include "transport/catalog.h"
+#include "transport/wire/catalog.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>

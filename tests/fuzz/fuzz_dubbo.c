@@ -6,8 +6,8 @@
  */
 #include "tests/core/memory.h"
 #include "tests/transport/recall.h"
-#include "transport/wire/codecs.h"
-#include "transport/wire/dubbo.h"
+#include "transport/codec/codec.h"
+#include "transport/wire/dubbo/dubbo.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * Any bytes as a request of HTTP. A part of them is judged as all of them are, or not yet; what is
  * found in a whole request lies inside of it, and is what it has to be.
  */
-#include "cluster/admin/guard.h"
-#include "cluster/admin/http.h"
+#include "transport/http/guard.h"
+#include "transport/http/request.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,10 +5,10 @@
  * are abandoned, or end the provider. However it goes: what the provider writes is a stream of its
  * wire, every request ends in one way, memory is bounded, and nothing is left behind.
  */
+#include "core/virtual/faults.h"
 #include "tests/cluster/peer.h"
 #include "tests/cluster/script.h"
-#include "tests/support/faulty.h"
-#include "transport/catalog.h"
+#include "transport/wire/catalog.h"
 
 #include <spoke/provider.h>
 #include <spoke/stats.h>

@@ -3,9 +3,9 @@
  * The validator beside msgpack-c: what the one accepts the other accepts, as the same value, and
  * what is built from it is what msgpack-c packs. The first byte chooses limits and cuts.
  */
-#include "core/skim.h"
+#include "core/value/skim.h"
 #include "tests/core/memory.h"
-#include "tests/core/rebuild.h"
+#include "tests/core/value/rebuild.h"
 
 #include <msgpack.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * are values: what is built from them is accepted, says the same, and is its own canonical form.
  */
 #include "tests/core/memory.h"
-#include "tests/core/rebuild.h"
+#include "tests/core/value/rebuild.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -25,10 +25,10 @@
 
 #include <sys/resource.h>
 
-#include "cluster/consumer_parts.h"
-#include "cluster/provider.h"
-#include "tests/support/faulty.h"
-#include "tests/support/virtual.h"
+#include "cluster/consumer/parts.h"
+#include "cluster/provider/provider.h"
+#include "core/virtual/faults.h"
+#include "core/virtual/world.h"
 
 #include <spoke/stats.h>
 

@@ -3,9 +3,9 @@
 #define _GNU_SOURCE
 #include "tests/integration/harness.h"
 
-#include "transport/wire/codecs.h"
-#include "transport/wire/dubbo.h"
-#include "transport/wire/dubbo_head.h"
+#include "transport/codec/codec.h"
+#include "transport/wire/dubbo/dubbo.h"
+#include "transport/wire/dubbo/head.h"
 
 #include <spoke/host.h>
 

@@ -2,7 +2,7 @@
 /* Rows 16 to 21 of the table: bodies that are no values. */
 #include "tests/integration/harness.h"
 
-#include "transport/catalog.h"
+#include "transport/wire/catalog.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* Rows 35 to 37, 58 and 68 of the table: how a connection is ended, and in the midst of what. */
 #include "tests/integration/harness.h"
 
-#include "transport/wire/dubbo_head.h"
+#include "transport/wire/dubbo/head.h"
 
 #include <spoke/host.h>
 

@@ -2,7 +2,7 @@
 /* Rows 1 to 7 of the table: beginnings and lengths of frames. */
 #include "tests/integration/harness.h"
 
-#include "transport/wire/dubbo_head.h"
+#include "transport/wire/dubbo/head.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* Rows 8 to 12 of the table: what a header says. */
 #include "tests/integration/harness.h"
 
-#include "transport/catalog.h"
+#include "transport/wire/catalog.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define ECHO_BODY BODY_ECHO(BODY_OBJECT) "\242hi\x80"

@@ -2,7 +2,7 @@
 /* Rows 29 to 32 and 34 of the table: ids that were never given, or given twice. */
 #include "tests/integration/harness.h"
 
-#include "transport/catalog.h"
+#include "transport/wire/catalog.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define UNKNOWN_MAX 1000u /* a minute */

@@ -5,7 +5,7 @@
  */
 #include "tests/integration/harness.h"
 
-#include "transport/wire/dubbo_head.h"
+#include "transport/wire/dubbo/head.h"
 
 #include <spoke/host.h>
 

@@ -2,7 +2,7 @@
 /* Rows 22 to 26 of the table: requests that are values, but not the right ones. */
 #include "tests/integration/harness.h"
 
-#include "transport/catalog.h"
+#include "transport/wire/catalog.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /* Rows 13 to 15 of the table: pieces, crowds and noise. */
 #include "tests/integration/harness.h"
 
-#include "transport/catalog.h"
-#include "transport/wire/dubbo_head.h"
+#include "transport/wire/catalog.h"
+#include "transport/wire/dubbo/head.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "tests/integration/zoorig.h"
 
 #include "cluster/catalog.h"
-#include "core/engine.h"
+#include "core/engine/engine.h"
 
 #include <spoke/host.h>
 #include <spoke/stats.h>

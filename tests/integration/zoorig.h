@@ -6,9 +6,9 @@
 #ifndef TESTS_INTEGRATION_ZOORIG_H
 #define TESTS_INTEGRATION_ZOORIG_H
 
-#include "cluster/registry/zookeeper.h"
+#include "cluster/registry/zookeeper/zookeeper.h"
+#include "core/virtual/faults.h"
 #include "tests/integration/zooserver.h"
-#include "tests/support/faulty.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

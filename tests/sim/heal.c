@@ -5,7 +5,7 @@
  */
 #include "tests/sim/oracle.h"
 
-#include "core/engine.h"
+#include "core/engine/engine.h"
 
 #define BACKOFF_CAP_NS (30 * SECOND)
 #define CONNECT_NS (5 * SECOND)

@@ -5,8 +5,8 @@
  */
 #include "tests/sim/oracle.h"
 
-#include "cluster/consumer_parts.h"
-#include "cluster/provider.h"
+#include "cluster/consumer/parts.h"
+#include "cluster/provider/provider.h"
 
 #define WHEEL_EVERY 1024u /* turns */
 #define MIB ((size_t)1 << 20)

@@ -6,8 +6,8 @@
 #ifndef TESTS_SIM_PLAN_H
 #define TESTS_SIM_PLAN_H
 
+#include "core/virtual/net.h"
 #include "tests/sim/dice.h"
-#include "tests/support/memnet.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)

@@ -2,7 +2,7 @@
 /* A provider of the world: it listens, and its handlers do what calls ask for. */
 #include "tests/sim/oracle.h"
 
-#include "cluster/provider.h"
+#include "cluster/provider/provider.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  */
 #include "tests/sim/sim.h"
 
-#include "core/engine.h"
+#include "core/engine/engine.h"
 
 #include <errno.h>
 #include <string.h>

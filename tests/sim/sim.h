@@ -7,9 +7,9 @@
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H
 
+#include "core/virtual/world.h"
 #include "tests/sim/frames.h"
 #include "tests/sim/plan.h"
-#include "tests/support/virtual.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "transport/wire/codecs.h"
-#include "transport/wire/dubbo.h"
+#include "transport/codec/codec.h"
+#include "transport/wire/dubbo/dubbo.h"
 
 #define HEAD 16
 #define FRAME_MAX 8192

@@ -3,10 +3,10 @@
  * A pipe of bytes in both directions, and the table that a kind of it fills in: a plain socket, or
  * one with a handshake. Embedded in a connection, on the engine's thread.
  */
-#ifndef SPOKEI_STREAM_H
-#define SPOKEI_STREAM_H
+#ifndef SPOKEI_TRANSPORT_STREAM_STREAM_H
+#define SPOKEI_TRANSPORT_STREAM_STREAM_H
 
-#include "core/engine.h"
+#include "core/engine/engine.h"
 
 #define SPOKEI_STREAM_MORE 1
 

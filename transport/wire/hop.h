@@ -4,10 +4,10 @@
  * in small containers, one loop tells the length and that all is well. What is not so simple is
  * left to skim and to the cursor, which say the same of it. Stateless; any thread.
  */
-#ifndef SPOKEI_HOP_H
-#define SPOKEI_HOP_H
+#ifndef SPOKEI_TRANSPORT_WIRE_HOP_H
+#define SPOKEI_TRANSPORT_WIRE_HOP_H
 
-#include "core/shape.h"
+#include "core/value/shape.h"
 #include "timer/base.h"
 
 #include <spoke/value.h>

@@ -4,8 +4,8 @@
  * requests of a connection begin as the one before: those bytes are compared, not read again. A
  * memo belongs to one stream, of one wire and one set of limits; all zero it knows nothing.
  */
-#ifndef SPOKEI_MEMO_H
-#define SPOKEI_MEMO_H
+#ifndef SPOKEI_TRANSPORT_WIRE_MEMO_H
+#define SPOKEI_TRANSPORT_WIRE_MEMO_H
 
 #include "transport/wire/message.h"
 

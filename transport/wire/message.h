@@ -5,11 +5,11 @@
  * the frame, or into the codec's scratch, and live as long as those. Deciders all: no clock, no
  * socket.
  */
-#ifndef SPOKEI_MESSAGE_H
-#define SPOKEI_MESSAGE_H
+#ifndef SPOKEI_TRANSPORT_WIRE_MESSAGE_H
+#define SPOKEI_TRANSPORT_WIRE_MESSAGE_H
 
-#include "core/buffer.h"
-#include "core/skim.h"
+#include "core/memory/buffer.h"
+#include "core/value/skim.h"
 
 #include <spoke/value.h>
 

@@ -6,7 +6,7 @@
  */
 #include "transport/wire/mprpc.h"
 
-#include "transport/wire/codecs.h"
+#include "transport/codec/codec.h"
 #include "transport/wire/hop.h"
 #include "transport/wire/memo.h"
 #include "transport/wire/put.h"

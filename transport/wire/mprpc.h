@@ -10,8 +10,8 @@
  * whole frame, so an argument may be nested two levels less, a result one level less. See
  * transport/WIRE.md.
  */
-#ifndef SPOKEI_MPRPC_H
-#define SPOKEI_MPRPC_H
+#ifndef SPOKEI_TRANSPORT_WIRE_MPRPC_H
+#define SPOKEI_TRANSPORT_WIRE_MPRPC_H
 
 #include "transport/wire/message.h"
 

@@ -3,8 +3,8 @@
  * Packed values, by hand, into room that is known to suffice. Each function returns where the next
  * byte goes. Stateless; any thread.
  */
-#ifndef SPOKEI_PUT_H
-#define SPOKEI_PUT_H
+#ifndef SPOKEI_TRANSPORT_WIRE_PUT_H
+#define SPOKEI_TRANSPORT_WIRE_PUT_H
 
 #include "transport/wire/message.h"
 

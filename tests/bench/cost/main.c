@@ -5,7 +5,7 @@
  * counted happens inside cost_measured(). Fails when a call did, or was answered with something
  * else.
  */
-#include "tests/support/virtual.h"
+#include "core/virtual/world.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>

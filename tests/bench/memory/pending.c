@@ -2,8 +2,8 @@
 /* Calls that wait for an answer: what they take, and what they cost the others. */
 #include "memory.h"
 
-#include "cluster/call.h"
-#include "transport/conn.h"
+#include "cluster/call/call.h"
+#include "transport/conn/conn.h"
 
 #include "tests/support/echo_handler.h"
 

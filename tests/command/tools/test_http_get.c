@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
+#include "core/virtual/world.h"
 #include "examples/spoke/http_get.h"
-#include "tests/support/virtual.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
+#include "core/virtual/world.h"
 #include "examples/spoke/load.h"
-#include "tests/support/virtual.h"
 
 #include <spoke/provider.h>
 

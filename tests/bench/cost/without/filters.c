@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In place of cluster/filter/filter and cluster/gate: there are no filters, and all may pass. */
 #include "cluster/filter/filter.h"
-#include "cluster/request.h"
+#include "cluster/serve/request.h"
 
 /* --- cluster/filter/filter */
 

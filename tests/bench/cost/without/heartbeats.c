@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In place of transport/idle and transport/conn_idle: nobody is listened for, asked or judged. */
-#include "transport/conn_parts.h"
+#include "transport/conn/parts.h"
 
 /* --- transport/idle */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Included before all else: limits of methods and the budget of retries, which are not kept. */
-#include "cluster/budget.h"
+#include "cluster/call/budget.h"
 #include "cluster/filter/limit.h"
 #include "tests/bench/cost/without/stands_for.h"
 

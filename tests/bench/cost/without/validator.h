@@ -3,9 +3,9 @@
  * Included before all else: bytes are believed to be the values they should be. What tells where a
  * value ends is left where somebody reads values one after the other, as handlers do.
  */
-#include "cluster/attachments.h"
 #include "tests/bench/cost/without/stands_for.h"
-#include "transport/wire/dubbo_body.h"
+#include "transport/wire/attachments.h"
+#include "transport/wire/dubbo/body.h"
 
 STANDS_FOR(spokei_attachments_check);
 STANDS_FOR(spokei_dubbo_allows);

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A config's life, and what is asked of it. */
+#include "cluster/config/config.h"
+
+#include <spoke/host.h>
+
+#include <errno.h>
+#include <stdio.h>
+
+#define READ_FIRST 65536u
+
+/* --- reading */
+
+/* The name of the file, and what there is to say of it as a whole. */
+static void tell(const char *name, spoke_config_told told, void *arg, const char *what)
+{
+	char sentence[SPOKEI_SHEET_SENTENCE_MAX];
+	char shown[256];
+
+	if (told == NULL)
+		return;
+	(void)spokei_log_escape(shown, sizeof(shown), name, strlen(name));
+	(void)snprintf(sentence, sizeof(sentence), "%s: %s", shown, what);
+	told(arg, sentence);
+}
+
+static const char *sentence_of(ssize_t error)
+{
+	if (error == -ENOENT)
+		return "there is no such file";
+	if (error == -EACCES || error == -EPERM)
+		return "it may not be read; look at its owner and mode";
+	if (error == -EFBIG)
+		return "the file is too large; it has at most 1048576 bytes";
+	if (error == -EINVAL)
+		return "it is a pipe or a socket; name a file that can be read again";
+	return error == -EISDIR ? "it is a folder; name a file" : "it cannot be read";
+}
+
+static int code_of(ssize_t error)
+{
+	if (error == -ENOENT)
+		return SPOKE_ENOENT;
+	if (error == -ENOMEM)
+		return SPOKE_ENOMEM;
+	return error == -EFBIG ? SPOKE_ETOOLARGE : SPOKE_ESYSTEM;
+}
+
+int spokei_config_read_file(const struct spoke_env *env, const char *path, spoke_config_told told,
+			    void *arg, struct spokei_sheet *ret)
+{
+	unsigned char *bytes = NULL;
+	size_t size = READ_FIRST;
+	ssize_t got = -EFBIG;
+	int error;
+
+	for (; got == -EFBIG && size <= SPOKE_CONFIG_MAX; size *= 16) {
+		bytes = spokei_alloc_unset(env, size);
+		if (bytes == NULL) {
+			tell(path, told, arg, "no memory to read the file");
+			return SPOKE_ENOMEM;
+		}
+		got = env->files->read(env->ctx, path, bytes, size);
+		if (got >= 0)
+			break;
+		spokei_free(env, bytes, 1, size);
+	}
+	if (got < 0) {
+		tell(path, told, arg, sentence_of(got));
+		return code_of(got);
+	}
+	error = spokei_sheet_read(env, path, (struct spoke_span){ bytes, (size_t)got }, told, arg,
+				  ret);
+	spokei_free(env, bytes, 1, size);
+	return error;
+}
+
+/* A config of a sheet, which is taken always. */
+static int make_config(const struct spoke_env *env, const char *name, struct spokei_sheet *sheet,
+		       struct spoke_config **ret_config)
+{
+	struct spoke_config *config = spokei_alloc(env, 1, sizeof(*config));
+
+	if (config == NULL)
+		goto err_after_sheet;
+	config->name_size = strlen(name) + 1;
+	config->name = spokei_alloc_unset(env, config->name_size);
+	if (config->name == NULL)
+		goto err_after_config;
+	memcpy(config->name, name, config->name_size);
+	config->env = env;
+	config->sheet = *sheet;
+	config->first = *sheet;
+	spokei_list_init(&config->users);
+	*ret_config = config;
+	return SPOKE_OK;
+
+err_after_config:
+	spokei_free(env, config, 1, sizeof(*config));
+err_after_sheet:
+	spokei_sheet_fini(sheet);
+	return SPOKE_ENOMEM;
+}
+
+int spoke_config_load(const struct spoke_env *env, const char *path, spoke_config_told told,
+		      void *arg, struct spoke_config **ret_config)
+{
+	struct spokei_sheet sheet;
+	int error;
+
+	if (path == NULL || ret_config == NULL)
+		return SPOKE_EINVAL;
+	if (env == NULL)
+		env = spoke_host_env();
+	error = spokei_config_read_file(env, path, told, arg, &sheet);
+	if (error)
+		return error;
+	error = make_config(env, path, &sheet, ret_config);
+	if (error)
+		tell(path, told, arg, "no memory to keep what it says");
+	else
+		(*ret_config)->is_file = true;
+	return error;
+}
+
+int spoke_config_parse(const struct spoke_env *env, const char *name, struct spoke_span text,
+		       spoke_config_told told, void *arg, struct spoke_config **ret_config)
+{
+	struct spokei_sheet sheet;
+	int error;
+
+	if (name == NULL || ret_config == NULL || (text.data == NULL && text.len > 0))
+		return SPOKE_EINVAL;
+	if (env == NULL)
+		env = spoke_host_env();
+	error = spokei_sheet_read(env, name, text, told, arg, &sheet);
+	if (error)
+		return error;
+	error = make_config(env, name, &sheet, ret_config);
+	if (error)
+		tell(name, told, arg, "no memory to keep what it says");
+	return error;
+}
+
+void spokei_config_drop_sheet(struct spoke_config *config)
+{
+	if (config->sheet.text != config->first.text)
+		spokei_sheet_fini(&config->sheet);
+}
+
+void spoke_config_free(struct spoke_config *config)
+{
+	const struct spoke_env *env;
+
+	if (config == NULL)
+		return;
+	config->freed = true;
+	while (!spokei_list_empty(&config->users))
+		spokei_config_leave(spoke_container_of(spokei_list_first(&config->users),
+						       struct spokei_config_user, node));
+	(void)spoke_signal_cancel(&config->signal);
+	if (config->busy)
+		return;
+	env = config->env;
+	spokei_config_drop_sheet(config);
+	spokei_sheet_fini(&config->first);
+	spokei_free(env, config->name, 1, config->name_size);
+	spokei_free(env, config, 1, sizeof(*config));
+}
+
+/* --- who goes by it */
+
+struct spoke_engine *spokei_config_engine(const struct spoke_config *config)
+{
+	if (spokei_list_empty(&config->users))
+		return config->signal.engine;
+	return spoke_container_of(config->users.next, struct spokei_config_user, node)->engine;
+}
+
+int spokei_config_allow(const struct spoke_config *config, struct spoke_engine *engine)
+{
+	const struct spoke_engine *other = spokei_config_engine(config);
+
+	if (other == NULL || other == engine)
+		return SPOKE_OK;
+	spokei_event(engine, SPOKE_EINVAL,
+		     "option config: it belongs to another engine; load one for each");
+	return SPOKE_EINVAL;
+}
+
+int spokei_config_join(struct spokei_config_user *user, struct spoke_engine *engine)
+{
+	int error;
+
+	if (user->config == NULL)
+		return SPOKE_OK;
+	error = spokei_config_allow(user->config, engine);
+	if (error)
+		return error;
+	user->engine = engine;
+	spokei_list_append(&user->config->users, &user->node);
+	return SPOKE_OK;
+}
+
+void spokei_config_leave(struct spokei_config_user *user)
+{
+	if (user->config && user->node.next)
+		spokei_list_remove(&user->node);
+	user->node = (struct spoke_list){ NULL, NULL };
+	user->config = NULL;
+}
+
+/* --- what it says */
+
+static void read_part(const struct spokei_part *part, struct spokei_key_values *values)
+{
+	for (const struct spokei_entry *entry = part ? part->first : NULL; entry;
+	     entry = entry->next) {
+		values->of[entry->key] = entry->number;
+		values->said[entry->key] = true;
+	}
+}
+
+void spokei_config_read(const struct spoke_config *config, enum spokei_section kind,
+			struct spoke_span name, struct spokei_key_values *values)
+{
+	if (config)
+		read_part(spokei_sheet_part(&config->sheet, kind, name), values);
+}
+
+void spokei_config_read_method(const struct spoke_config *config, struct spoke_span service,
+			       const char *method, struct spokei_key_values *values)
+{
+	const struct spoke_span name = { (const unsigned char *)method, strlen(method) };
+
+	if (config == NULL)
+		return;
+	read_part(spokei_sheet_part(&config->sheet, SPOKEI_IN_METHOD, name), values);
+	read_part(spokei_sheet_method(&config->sheet, service, method), values);
+}
+
+const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,
+			       struct spoke_span name, enum spokei_key key)
+{
+	const struct spokei_entry *entry = NULL;
+
+	if (config)
+		entry = spokei_sheet_entry(spokei_sheet_part(&config->sheet, kind, name), key);
+	return entry ? entry->text : NULL;
+}
+
+void spoke_config_engine(const struct spoke_config *config, struct spoke_engine_options *options)
+{
+	struct spokei_key_values values = { .said = { false } };
+
+	spokei_config_read(config, SPOKEI_IN_ENGINE, (struct spoke_span){ NULL, 0 }, &values);
+	if (options->tick_ns == 0)
+		options->tick_ns = values.of[SPOKEI_KEY_TICK];
+	if (options->timers_max == 0)
+		options->timers_max = values.of[SPOKEI_KEY_TIMERS_MAX];
+	if (options->late_ns == 0)
+		options->late_ns = values.of[SPOKEI_KEY_LATE];
+	if (options->spin_ns == 0 && options->native == NULL)
+		options->spin_ns = values.of[SPOKEI_KEY_SPIN];
+}
+
+const char *spoke_config_get(const struct spoke_config *config, const char *section,
+			     const char *key)
+{
+	enum spokei_section kind;
+	const char *name;
+
+	if (config == NULL || section == NULL || key == NULL ||
+	    !spokei_sheet_heading(section, &kind, &name))
+		return NULL;
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		const struct spoke_span of = { (const unsigned char *)name, strlen(name) };
+
+		if (spokei_key_row(i)->sections & 1u << kind &&
+		    strcmp(spokei_key_in_file(i), key) == 0)
+			return spokei_config_text(config, kind, of, i);
+	}
+	return NULL;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/config/judge.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int wrong(const char **ret_why, const char *why)
+{
+	*ret_why = why;
+	return SPOKE_EINVAL;
+}
+
+int spokei_judge_place(const struct spoke_env *env, const struct spoke_url *url,
+		       struct spoke_address *ret, const char **ret_why)
+{
+	char place[SPOKE_URL_HOST_MAX + 16];
+	char path[sizeof(((struct spoke_address *)0)->bytes) + 8];
+	bool is_v6 = url->host && strchr(url->host, ':') != NULL;
+	int error = -1;
+
+	if (url->socket) {
+		int len = snprintf(path, sizeof(path), "unix:%s", url->socket);
+
+		if (len < (int)sizeof(path))
+			error = env->net->parse(env->ctx, path, ret);
+	} else if (url->host) {
+		(void)snprintf(place, sizeof(place), "%s%s%s:%d", is_v6 ? "[" : "", url->host,
+			       is_v6 ? "]" : "", url->port < 0 ? SPOKEI_PORT_PRESET : url->port);
+		error = env->net->parse(env->ctx, place, ret);
+	}
+	if (error == 0)
+		return SPOKE_OK;
+	return wrong(ret_why, "not an address in digits, or a path that is too long; write one, "
+			      "as dubbo://0.0.0.0:20880 or unix:/run/echo.sock");
+}
+
+static const char key_shared[] = "shared";
+
+bool spokei_judge_is_place_key(const char *key)
+{
+	return strcmp(key, key_shared) == 0;
+}
+
+int spokei_judge_shared(const struct spoke_url *url, enum spokei_sharing *ret, const char **ret_why)
+{
+	static const char *const words[] = {
+		[SPOKEI_SHARED_NOT] = "false",
+		[SPOKEI_SHARED_TRUE] = "true",
+		[SPOKEI_SHARED_TURNS] = "turns",
+	};
+	const char *said = spoke_url_get(url, key_shared);
+
+	*ret = SPOKEI_SHARED_NOT;
+	if (said == NULL)
+		return SPOKE_OK;
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(said, words[i]) == 0) {
+			*ret = (enum spokei_sharing)i;
+			return SPOKE_OK;
+		}
+	}
+	return wrong(ret_why, "shared is true, turns or false");
+}
+
+bool spokei_judge_is_any(const char *host)
+{
+	return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0 ||
+	       strcmp(host, "::ffff:0.0.0.0") == 0;
+}
+
+int spokei_judge_advertised(const struct spoke_env *env, const char *host, const char **ret_why)
+{
+	bool bare = strchr(host, ':') && *host != '[';
+	char text[SPOKE_URL_HOST_MAX + 16];
+	struct spoke_url url;
+	int error = SPOKE_ETOOLARGE;
+	bool fine;
+
+	if (strlen(host) <= SPOKE_URL_HOST_MAX) {
+		(void)snprintf(text, sizeof(text), "dubbo://%s%s%s", bare ? "[" : "", host,
+			       bare ? "]" : "");
+		error = spoke_url_parse(env, text, strlen(text), &url, NULL);
+	}
+	if (error == SPOKE_ENOMEM) {
+		*ret_why = "no memory to read it";
+		return error;
+	}
+	if (error)
+		return wrong(ret_why, "not a host");
+	fine = url.host && *url.host && url.port < 0 && url.user == NULL && *url.path == '\0' &&
+	       url.parameter_count == 0 && !spokei_judge_is_any(url.host);
+	spoke_url_fini(&url);
+	return fine ? SPOKE_OK : wrong(ret_why, "write a host that others reach, and no port");
+}
+
+int spokei_judge_admin(const struct spoke_env *env, const char *listen, const char **ret_why)
+{
+	struct spoke_address address;
+
+	if (env->net->parse(env->ctx, listen, &address) == 0)
+		return SPOKE_OK;
+	return wrong(ret_why,
+		     "not an address; write digits, as 127.0.0.1:9090, or unix:/run/page.sock");
+}
+
+const char *spokei_judge_name(const char *name)
+{
+	if (name[strcspn(name, " \t\"")])
+		return "a name has no blanks and no quotation marks; write it as "
+		       "demo.EchoService.echo";
+	if (*name == '.' || strstr(name, "..") || (*name && name[strlen(name) - 1] == '.'))
+		return "a part of the name is empty; write it as demo.EchoService.echo";
+	return NULL;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What URLs say of keys. */
+#include "cluster/config/keys.h"
+
+#include "cluster/catalog.h"
+#include "core/base/log.h"
+#include "core/text/similar.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define QUOTED_MAX 64u /* bytes of a key in a sentence */
+
+/* Of the service itself, and keys of Dubbo's that say nothing to spoke. */
+static const char *const other_keys[] = {
+	"admin",
+	"interface",
+	"side",
+	"dubbo",
+	"release",
+	"pid",
+	"timestamp",
+	"methods",
+	"anyhost",
+	"category",
+	"serialization",
+	"generic",
+	"dynamic",
+	"deprecated",
+	"revision",
+	"protocol",
+	"prefer.serialization",
+	"bean.name",
+	"check",
+	"logger",
+	"qos.enable",
+	"service.name",
+	"token",
+};
+
+const char *spokei_keys_name(enum spokei_key key)
+{
+	return spokei_key_row(key)->option.name;
+}
+
+bool spokei_keys_is_other(const char *key)
+{
+	for (size_t i = 0; i < sizeof(other_keys) / sizeof(other_keys[0]); i++)
+		if (strcmp(key, other_keys[i]) == 0)
+			return true;
+	for (unsigned i = SPOKEI_KEYS_OF_URLS; i < SPOKEI_KEYS; i++) {
+		const struct spokei_key_row *row = spokei_key_row((enum spokei_key)i);
+
+		if (row->of_urls && strcmp(key, row->option.name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* `name` is the key as it was written, of a method too. */
+static int parse(enum spokei_key key, const char *name, const char *value, uint64_t *ret, char *why,
+		 size_t size)
+{
+	struct spokei_option option = spokei_key_row(key)->option;
+
+	option.name = name;
+	return spokei_option_parse(&option, value, true, ret, why, size);
+}
+
+/* The key that stands behind a method's name and a dot; SPOKEI_KEYS: none does. */
+static enum spokei_key key_of_method(const char *text)
+{
+	size_t len = strlen(text);
+
+	for (unsigned i = 0; i < SPOKEI_KEYS_OF_METHODS; i++) {
+		size_t key_len = strlen(spokei_keys_name((enum spokei_key)i));
+
+		if (len > key_len + 1 && text[len - key_len - 1] == '.' &&
+		    strcmp(text + len - key_len, spokei_keys_name((enum spokei_key)i)) == 0)
+			return (enum spokei_key)i;
+	}
+	return SPOKEI_KEYS;
+}
+
+static const char *name_at(const void *of, size_t i)
+{
+	(void)of;
+	return spokei_keys_name((enum spokei_key)i);
+}
+
+static int refuse_key(const char *key, char *why, size_t size)
+{
+	const char *nearest = spokei_alike_nearest(key, name_at, NULL, SPOKEI_KEYS_OF_URLS);
+	char quoted[QUOTED_MAX];
+
+	(void)spokei_log_escape(quoted, sizeof(quoted), key, strlen(key));
+	(void)snprintf(why, size, "%s: there is no such option%s%s%s", quoted,
+		       nearest ? "; did you mean " : "", nearest ? nearest : "",
+		       nearest ? "?" : "");
+	return SPOKE_EINVAL;
+}
+
+static int read_parameter(const struct spoke_url_parameter *parameter,
+			  struct spokei_key_values *values, char *why, size_t size)
+{
+	enum spokei_key key;
+	uint64_t unused;
+
+	for (unsigned i = 0; i < SPOKEI_KEYS_OF_URLS; i++) {
+		int error;
+
+		if (strcmp(spokei_keys_name((enum spokei_key)i), parameter->key) != 0)
+			continue;
+		error = parse((enum spokei_key)i, parameter->key, parameter->value, &values->of[i],
+			      why, size);
+		values->said[i] |= error == SPOKE_OK;
+		return error;
+	}
+	if (spokei_keys_is_other(parameter->key))
+		return SPOKE_OK;
+	key = key_of_method(parameter->key);
+	if (key != SPOKEI_KEYS)
+		return parse(key, parameter->key, parameter->value, &unused, why, size);
+	return refuse_key(parameter->key, why, size);
+}
+
+/* A key with names that has no default of its own stands for what the catalog's default is. */
+static uint64_t preset_of(enum spokei_key key)
+{
+	const struct spokei_key_row *row = spokei_key_row(key);
+
+	if (row->preset == NULL || row->option.names == NULL)
+		return row->option.preset;
+	for (unsigned i = 0; row->option.names(i); i++)
+		if (strcmp(row->option.names(i), row->preset) == 0)
+			return i;
+	return 0;
+}
+
+void spokei_keys_preset(struct spokei_key_values *values)
+{
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		values->of[i] = preset_of((enum spokei_key)i);
+		values->said[i] = false;
+	}
+}
+
+int spokei_keys_read(struct spoke_engine *engine, const struct spoke_url *url,
+		     struct spokei_key_values *values)
+{
+	char why[SPOKEI_OPTION_WHY_MAX];
+
+	for (unsigned i = 0; i < url->parameter_count; i++) {
+		int error = read_parameter(&url->parameters[i], values, why, sizeof(why));
+
+		if (error) {
+			spokei_event(engine, error, "URL: %s", why);
+			return error;
+		}
+	}
+	return SPOKE_OK;
+}
+
+void spokei_keys_read_method(const struct spoke_url *url, const char *method,
+			     struct spokei_key_values *values)
+{
+	size_t len = strlen(method);
+	char why[SPOKEI_OPTION_WHY_MAX];
+
+	for (unsigned i = 0; i < url->parameter_count; i++) {
+		const struct spoke_url_parameter *parameter = &url->parameters[i];
+		enum spokei_key key = key_of_method(parameter->key);
+
+		if (key == SPOKEI_KEYS || strncmp(parameter->key, method, len) != 0 ||
+		    parameter->key[len] != '.' ||
+		    strcmp(parameter->key + len + 1, spokei_keys_name(key)) != 0)
+			continue;
+		if (parse(key, parameter->key, parameter->value, &values->of[key], why,
+			  sizeof(why)) == SPOKE_OK)
+			values->said[key] = true;
+	}
+}
+
+/* How much a consumer calls is its own affair. */
+static bool is_provided(unsigned key)
+{
+	return key < SPOKEI_KEYS_OF_METHODS && key != SPOKEI_KEY_ACTIVES && key != SPOKEI_KEY_TPS &&
+	       key != SPOKEI_KEY_WAIT_READY;
+}
+
+void spokei_keys_read_provided(const struct spoke_url *url, struct spokei_key_values *values)
+{
+	char why[SPOKEI_OPTION_WHY_MAX];
+
+	for (unsigned i = 0; i < SPOKEI_KEYS_OF_METHODS; i++) {
+		const char *name = spokei_keys_name((enum spokei_key)i);
+		const char *value = is_provided(i) ? spoke_url_get(url, name) : NULL;
+
+		if (value && parse((enum spokei_key)i, name, value, &values->of[i], why,
+				   sizeof(why)) == SPOKE_OK)
+			values->said[i] = true;
+	}
+}
+
+int spokei_keys_overrule(struct spoke_engine *engine, struct spokei_key_values *values,
+			 enum spokei_key key, uint64_t option)
+{
+	const struct spokei_option *row = &spokei_key_row(key)->option;
+	char min[32];
+	char max[32];
+	char value[32];
+
+	if (option == 0)
+		return SPOKE_OK;
+	if (option >= row->min && option <= row->max) {
+		values->of[key] = option;
+		values->said[key] = true;
+		return SPOKE_OK;
+	}
+	spokei_option_print(row->kind, row->min, min, sizeof(min));
+	spokei_option_print(row->kind, row->max, max, sizeof(max));
+	spokei_option_print(row->kind, option, value, sizeof(value));
+	spokei_event(engine, SPOKE_ERANGE, "option %s=%s: not between %s and %s", row->name, value,
+		     min, max);
+	return SPOKE_ERANGE;
+}

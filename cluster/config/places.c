@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Places: where a URL leads, and where a provider listens. */
+#include "cluster/call/settings.h"
+#include "cluster/config/judge.h"
+#include "cluster/config/keys.h"
+#include "core/base/log.h"
+#include "transport/wire/catalog.h"
+
+#include <stdio.h>
+
+#define URL_SHOWN 128u
+
+/* The place that a text names, which may be no URL at all: without what may be a password, and
+ * without parameters. */
+static void show(const char *text, char shown[URL_SHOWN])
+{
+	const char *end = text + strcspn(text, "?");
+	const char *secret = text;
+
+	for (const char *at = text; *at; at++)
+		if (*at == '@')
+			secret = at + 1;
+	if (secret > end)
+		end = secret;
+	(void)spokei_log_escape(shown, URL_SHOWN, secret, (size_t)(end - secret));
+}
+
+int spokei_settings_url(struct spoke_engine *engine, const char *text, struct spoke_url *ret_url)
+{
+	struct spoke_url_error why;
+	char shown[URL_SHOWN];
+	int error;
+
+	if (text == NULL) {
+		spokei_event(engine, SPOKE_EINVAL,
+			     "URL: there is none; write one, as "
+			     "dubbo://127.0.0.1:20880/demo.EchoService");
+		return SPOKE_EINVAL;
+	}
+	error = spoke_url_parse(engine->env, text, strlen(text), ret_url, &why);
+	if (error) {
+		show(text, shown);
+		spokei_event(engine, error, "URL %s, byte %zu: %s", shown, why.at, why.text);
+	}
+	return error;
+}
+
+/* NULL: there is an event that says why. */
+static const struct spokei_wire *wire_of(struct spoke_engine *engine, const struct spoke_url *url)
+{
+	const char *scheme = *url->scheme ? url->scheme : "dubbo";
+	const struct spokei_wire *wire = spokei_catalog_wire(scheme);
+	char shown[URL_SHOWN];
+
+	if (wire)
+		return wire;
+	(void)spokei_log_escape(shown, sizeof(shown), scheme, strlen(scheme));
+	spokei_event(engine, SPOKE_EUNSUPPORTED,
+		     "URL: scheme %s is not known; use dubbo or msgpack-rpc", shown);
+	return NULL;
+}
+
+int spokei_settings_endpoint(struct spoke_engine *engine, const struct spoke_url *url,
+			     struct spokei_connector_options *ret)
+{
+	const struct spokei_wire *wire = wire_of(engine, url);
+
+	if (wire == NULL)
+		return SPOKE_EUNSUPPORTED;
+	if (url->host && url->port == 0) {
+		spokei_event(engine, SPOKE_ERANGE, "URL: nobody can be called at port 0");
+		return SPOKE_ERANGE;
+	}
+	*ret = (struct spokei_connector_options){
+		.host = url->host,
+		.port = (uint16_t)(url->port < 0 ? SPOKEI_PORT_PRESET : url->port),
+		.path = url->socket,
+		.wire = wire,
+	};
+	return SPOKE_OK;
+}
+
+/* What a provider is told is told in its options: one place of several cannot have its own. */
+static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url *url)
+{
+	char shown[URL_SHOWN];
+
+	for (unsigned i = 0; i < url->parameter_count; i++) {
+		const char *key = url->parameters[i].key;
+
+		if (spokei_keys_is_other(key) || spokei_judge_is_place_key(key))
+			continue;
+		(void)spokei_log_escape(shown, sizeof(shown), key, strlen(key));
+		spokei_event(engine, SPOKE_EINVAL,
+			     "listen: %s is not said here; say it in the provider's options",
+			     shown);
+		return SPOKE_EINVAL;
+	}
+	return SPOKE_OK;
+}
+
+int spokei_settings_listen(struct spoke_engine *engine, const char *text,
+			   struct spokei_listen_place *ret)
+{
+	enum spokei_sharing sharing = SPOKEI_SHARED_NOT;
+	const char *why = NULL;
+	struct spoke_url url;
+	int error = spokei_settings_url(engine, text, &url);
+
+	if (error)
+		return error;
+	if (wire_of(engine, &url) == NULL)
+		error = SPOKE_EUNSUPPORTED;
+	if (error == 0)
+		error = refuse_parameters(engine, &url);
+	if (error == 0)
+		error = spokei_judge_place(engine->env, &url, &ret->address, &why);
+	if (error == 0)
+		error = spokei_judge_shared(&url, &sharing, &why);
+	ret->shared = sharing != SPOKEI_SHARED_NOT;
+	ret->handed = sharing == SPOKEI_SHARED_TURNS || url.socket ||
+		      engine->env->net->listen_shared == NULL;
+	if (why)
+		spokei_event(engine, error, "listen: %s", why);
+	spoke_url_fini(&url);
+	return error;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading a config again while somebody goes by it. */
+#include "cluster/config/config.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#define RESTART "counts when the process is started again"
+
+/* --- what is another */
+
+static bool is_text(enum spokei_key key)
+{
+	const enum spokei_option_kind kind = spokei_key_row(key)->option.kind;
+
+	return kind == SPOKEI_OPTION_TEXT || kind == SPOKEI_OPTION_LIST;
+}
+
+/* Do they say the same? Each may be NULL, but not both. */
+static bool is_same(const struct spokei_entry *a, const struct spokei_entry *b)
+{
+	if (a == NULL || b == NULL)
+		return false;
+	return is_text(a->key) ? strcmp(a->text, b->text) == 0 : a->number == b->number;
+}
+
+static const struct spokei_part *same_part(const struct spokei_sheet *sheet,
+					   const struct spokei_part *part)
+{
+	const struct spoke_span name = { (const unsigned char *)part->name, strlen(part->name) };
+
+	return spokei_sheet_part(sheet, part->kind, name);
+}
+
+struct listener {
+	const char *name; /* of the file */
+	spoke_config_told told;
+	void *arg;
+};
+
+/* Tells what `there` says, another than `before`, that waits for a restart. */
+static void tell_differences(const struct listener *listener, const struct spokei_sheet *there,
+			     const struct spokei_sheet *before)
+{
+	char sentence[SPOKEI_SHEET_SENTENCE_MAX];
+
+	for (size_t i = 0; i < there->part_count; i++) {
+		const struct spokei_part *part = &there->parts[i];
+		const struct spokei_part *other = same_part(before, part);
+
+		for (const struct spokei_entry *entry = part->first; entry; entry = entry->next) {
+			if (spokei_key_row(entry->key)->live ||
+			    is_same(entry, spokei_sheet_entry(other, entry->key)))
+				continue;
+			spokei_sheet_sentence(listener->name, entry, RESTART, sentence,
+					      sizeof(sentence));
+			listener->told(listener->arg, sentence);
+		}
+	}
+}
+
+/* Tells what was said and is not said any more, with the line it had. */
+static void tell_removed(const struct listener *listener, const struct spokei_sheet *now,
+			 const struct spokei_sheet *before)
+{
+	char sentence[SPOKEI_SHEET_SENTENCE_MAX];
+
+	for (size_t i = 0; i < before->part_count; i++) {
+		const struct spokei_part *part = &before->parts[i];
+		const struct spokei_part *other = same_part(now, part);
+
+		for (const struct spokei_entry *entry = part->first; entry; entry = entry->next) {
+			if (spokei_key_row(entry->key)->live ||
+			    spokei_sheet_entry(other, entry->key))
+				continue;
+			spokei_sheet_sentence(listener->name, entry,
+					      "is left out now, which " RESTART, sentence,
+					      sizeof(sentence));
+			listener->told(listener->arg, sentence);
+		}
+	}
+}
+
+/* --- reading again */
+
+static void tell_all(struct spoke_config *config)
+{
+	struct spoke_list *users = &config->users;
+
+	for (struct spoke_list *node = users->next; node != users; node = node->next) {
+		struct spokei_config_user *user =
+			spoke_container_of(node, struct spokei_config_user, node);
+
+		user->changed(user);
+	}
+}
+
+int spoke_config_reload(struct spoke_config *config, spoke_config_told told, void *arg)
+{
+	const struct listener listener = { config->name, told, arg };
+	const struct spoke_engine *engine = spokei_config_engine(config);
+	struct spokei_sheet sheet;
+	int error;
+
+	if (engine && spokei_engine_forked(engine))
+		return SPOKE_EFORKED;
+	if (config->busy || !config->is_file)
+		return SPOKE_ESTATE;
+	config->busy = true;
+	error = spokei_config_read_file(config->env, config->name, told, arg, &sheet);
+	/* Such keys are as they were when the process was started, however often it is read. */
+	if (error == SPOKE_OK && told) {
+		tell_differences(&listener, &sheet, &config->first);
+		tell_removed(&listener, &sheet, &config->first);
+	}
+	if (error == SPOKE_OK) {
+		spokei_config_drop_sheet(config);
+		config->sheet = sheet;
+		tell_all(config);
+	}
+	config->busy = false;
+	if (config->freed)
+		spoke_config_free(config);
+	return error;
+}
+
+/* --- at a signal */
+
+static void report_line(void *arg, const char *sentence)
+{
+	spokei_event(arg, SPOKE_OK, "%s", sentence);
+}
+
+static void signal_came(struct spoke_signal *signal)
+{
+	struct spoke_config *config = spoke_container_of(signal, struct spoke_config, signal);
+	struct spoke_engine *engine = signal->engine;
+	int error = spoke_config_reload(config, report_line, engine);
+
+	if (error) {
+		spokei_event(engine, error,
+			     "config: nothing is changed; mend it, and send the signal again");
+	} else {
+		spokei_event(engine, SPOKE_OK, "config: read again");
+	}
+}
+
+int spoke_config_reload_on_signal(struct spoke_config *config, struct spoke_engine *engine)
+{
+	int error = config->is_file ? spokei_config_allow(config, engine) : SPOKE_ESTATE;
+
+	if (error)
+		return error;
+	return spoke_signal_watch(engine, &config->signal, SIGHUP, signal_came);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of keys as people read it. */
+#include "cluster/config/keys.h"
+
+#include <spoke/config.h>
+
+#include <stdio.h>
+
+static const char *const kinds[] = {
+	[SPOKEI_OPTION_DURATION] = "duration", [SPOKEI_OPTION_SIZE] = "size",
+	[SPOKEI_OPTION_COUNT] = "count",       [SPOKEI_OPTION_BOOL] = "boolean",
+	[SPOKEI_OPTION_NAME] = "name",         [SPOKEI_OPTION_TEXT] = "text",
+	[SPOKEI_OPTION_LIST] = "list",
+};
+
+static bool is_measure(enum spokei_option_kind kind)
+{
+	return kind == SPOKEI_OPTION_DURATION || kind == SPOKEI_OPTION_SIZE ||
+	       kind == SPOKEI_OPTION_COUNT;
+}
+
+static void print_range(const struct spokei_option *option, char *out, size_t size)
+{
+	char min[32];
+	char max[32];
+
+	*out = '\0';
+	if (option->kind == SPOKEI_OPTION_NAME)
+		spokei_option_list_names(option->names, out, size);
+	if (!is_measure(option->kind))
+		return;
+	spokei_option_print(option->kind, option->min, min, sizeof(min));
+	spokei_option_print_max(option, max, sizeof(max));
+	(void)snprintf(out, size, "%s%s to %s", option->or_none && option->min ? "0, or " : "", min,
+		       max);
+}
+
+static void print_preset(const struct spokei_key_row *row, char *out, size_t size)
+{
+	const struct spokei_option *option = &row->option;
+
+	if (row->preset)
+		(void)snprintf(out, size, "%s", row->preset);
+	else if (option->kind == SPOKEI_OPTION_NAME)
+		(void)snprintf(out, size, "%s", option->names((unsigned)option->preset));
+	else if (option->kind == SPOKEI_OPTION_TEXT || option->kind == SPOKEI_OPTION_LIST)
+		*out = '\0';
+	else
+		spokei_option_print(option->kind, option->preset, out, size);
+}
+
+bool spoke_config_key(size_t index, struct spoke_config_key *ret_key)
+{
+	const struct spokei_key_row *row;
+	enum spokei_key key = (enum spokei_key)index;
+
+	if (index >= SPOKEI_KEYS)
+		return false;
+	row = spokei_key_row(key);
+	*ret_key = (struct spoke_config_key){
+		.name = spokei_key_in_file(key),
+		.kind = kinds[row->option.kind],
+		.sentence = row->option.sentence,
+		.live = row->live,
+	};
+	spokei_key_sections(key, "", "", ret_key->sections, sizeof(ret_key->sections));
+	print_preset(row, ret_key->preset, sizeof(ret_key->preset));
+	print_range(&row->option, ret_key->range, sizeof(ret_key->range));
+	return true;
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a consumer. */
+#include "cluster/consumer/parts.h"
+
+#include "cluster/call/call.h"
+#include "cluster/serve/request.h"
+
+#define ENDPOINTS_MAX 1024u
+
+const char spokei_consumer_kind[] = "consumer";
+
+/* --- its endpoints */
+
+/* What is hashed where nobody says it: the text of the first argument, else its bytes. */
+static struct spoke_span first_argument(const struct spokei_message *request)
+{
+	struct spoke_cursor args;
+	struct spoke_value first;
+	struct spoke_span text;
+
+	if (spoke_values_check(request->args.data, request->args.len, NULL, &args,
+			       &(size_t){ 0 }) ||
+	    !spoke_cursor_next(&args, &first))
+		return spokei_span(NULL, 0);
+	if (spoke_value_str(first, &text) == 0)
+		return text;
+	return spokei_span(first.data, first.len);
+}
+
+int spokei_consumer_choose(struct spoke_method *method, const struct spoke_policy *policy,
+			   struct spoke_span key, const struct spokei_tried *tried,
+			   struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
+{
+	struct spoke_consumer *consumer = spokei_consumer_of(method);
+	const struct spoke_balancer *balancer = method->balance->balancer;
+	struct spokei_ask ask = {
+		.balance = policy->in_order ? NULL : method->balance,
+		.key = key,
+		.timeout_ns = method->settings.timeout_ns,
+		.sticky = method->settings.sticky ? &method->sticky : NULL,
+	};
+	int error;
+
+	if (tried) {
+		ask.tried = tried->ids;
+		ask.tried_count = tried->count;
+	}
+	if (SPOKEI_UNLIKELY(balancer && balancer->keyed) && key.len == 0)
+		ask.key = first_argument(&method->request);
+	error = spokei_directory_pick(&consumer->directory, &ask, ret_endpoint, ret_conn);
+	/* As long as the registry has said nothing, nobody knows. */
+	if (error == SPOKE_ENOPROVIDER && consumer->settings.keeper.registry &&
+	    !consumer->subscription.told)
+		return SPOKE_EUNAVAILABLE;
+	if (SPOKEI_UNLIKELY(method->any_version || method->any_group) && error == 0)
+		return spokei_method_say(method, *ret_endpoint);
+	return error;
+}
+
+int spokei_consumer_pick(struct spoke_method *method, const struct spoke_policy *policy,
+			 struct spoke_span key, const struct spokei_tried *tried,
+			 struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
+{
+	struct spokei_endpoint *sole = spokei_directory_sole(&spokei_consumer_of(method)->directory,
+							     ret_conn);
+
+	if (SPOKEI_UNLIKELY(sole == NULL))
+		return spokei_consumer_choose(method, policy, key, tried, ret_endpoint, ret_conn);
+	*ret_endpoint = sole;
+	method->sticky = sole->id;
+	if (SPOKEI_UNLIKELY(method->any_version || method->any_group))
+		return spokei_method_say(method, *ret_endpoint);
+	return SPOKE_OK;
+}
+
+static void directory_request(void *arg, struct spokei_conn *conn,
+			      const struct spokei_message *message)
+{
+	spokei_request_serve_pushed(arg, conn, message);
+}
+
+static void directory_event(void *arg, const struct spoke_link_event *event)
+{
+	const struct spoke_consumer *consumer = arg;
+
+	if (consumer->settings.changed && !consumer->freed)
+		consumer->settings.changed(consumer->settings.changed_arg, event);
+}
+
+static void directory_able(void *arg)
+{
+	struct spoke_consumer *consumer = arg;
+
+	spokei_retry_wake(&consumer->caller.retry);
+}
+
+static void directory_rested(void *arg)
+{
+	spokei_consumer_end(arg);
+}
+
+static const struct spokei_directory_up directory_up = {
+	.request = directory_request,
+	.event = directory_event,
+	.able = directory_able,
+	.rested = directory_rested,
+};
+
+/* The URLs of further endpoints, behind the first one. */
+static int read_further(struct spoke_consumer *consumer,
+			const struct spoke_consumer_options *options, struct spoke_url *urls)
+{
+	for (size_t i = 0; i < options->more_count; i++) {
+		int error = spokei_settings_url(consumer->engine, options->more_urls[i], &urls[i]);
+
+		if (error == 0)
+			error = spokei_settings_further(consumer->engine, &consumer->settings,
+							&urls[i]);
+		if (error)
+			return error;
+	}
+	return SPOKE_OK;
+}
+
+/* Keeps a copy of what a provider says; without memory what was kept before stays. */
+static void keep_provided(struct spoke_consumer *consumer, const struct spoke_url *url)
+{
+	const struct spoke_env *env = consumer->engine->env;
+	size_t size = spoke_url_print(url, SPOKE_URL_WHOLE, NULL, 0) + 1;
+	char *text = spokei_alloc(env, 1, size);
+	struct spoke_url copy;
+
+	if (text == NULL)
+		return;
+	(void)spoke_url_print(url, SPOKE_URL_WHOLE, text, size);
+	if (spoke_url_parse(env, text, size - 1, &copy, NULL) == SPOKE_OK) {
+		spoke_url_fini(&consumer->provided);
+		consumer->provided = copy;
+	}
+	spokei_free(env, text, 1, size);
+}
+
+/* What its calls go by has changed: what is provided, or the file. */
+void spokei_consumer_inherit(struct spoke_consumer *consumer)
+{
+	struct spokei_consumer_settings *settings = &consumer->settings;
+
+	spokei_settings_inherit(consumer->engine, settings, &consumer->provided);
+	if (settings->calls.balancer != consumer->balance.balancer) {
+		spokei_balance_fini(&consumer->balance, consumer->engine->env);
+		spokei_balance_init(&consumer->balance, settings->calls.balancer);
+	}
+	spokei_methods_inherit(consumer);
+}
+
+/* What the first provider says counts where the consumer says nothing itself. */
+static void consumer_listed(void *arg, const struct spoke_url *urls, size_t count)
+{
+	struct spoke_consumer *consumer = arg;
+	struct spokei_consumer_settings *settings = &consumer->settings;
+	size_t first = 0;
+
+	while (first < count &&
+	       strcmp(spokei_settings_service(&urls[first]), settings->service) != 0)
+		first++;
+	if (first == count)
+		return;
+	keep_provided(consumer, &urls[first]);
+	spokei_consumer_inherit(consumer);
+}
+
+static int subscribe(struct spoke_consumer *consumer, const struct spoke_consumer_options *options)
+{
+	const struct spokei_consumer_settings *settings = &consumer->settings;
+
+	if (options->more_count > 0) {
+		spokei_event(consumer->engine, SPOKE_EINVAL,
+			     "option more_urls: a registry says where providers are");
+		return SPOKE_EINVAL;
+	}
+	consumer->subscription.directory = &consumer->directory;
+	consumer->subscription.listed = consumer_listed;
+	consumer->subscription.arg = consumer;
+	return spokei_subscription_begin(&consumer->subscription, consumer->engine,
+					 &settings->keeper, settings->service);
+}
+
+static int add_endpoints(struct spoke_consumer *consumer,
+			 const struct spoke_consumer_options *options)
+{
+	const struct spoke_env *env = consumer->engine->env;
+	size_t count = options->more_count + 1;
+	struct spoke_url *urls;
+	int error;
+
+	if (consumer->settings.keeper.registry)
+		return subscribe(consumer, options);
+	if (count == 1)
+		return spokei_directory_fix(&consumer->directory, &consumer->settings.url, 1);
+	urls = spokei_alloc(env, count, sizeof(*urls));
+	if (urls == NULL)
+		return SPOKE_ENOMEM;
+	error = read_further(consumer, options, urls + 1);
+	if (error == 0) {
+		urls[0] = consumer->settings.url;
+		error = spokei_directory_fix(&consumer->directory, urls, count);
+	}
+	for (size_t i = 1; i < count; i++)
+		spoke_url_fini(&urls[i]);
+	spokei_free(env, urls, count, sizeof(*urls));
+	return error;
+}
+
+/* --- the end */
+
+static void consumer_bury(struct spokei_task *task)
+{
+	struct spoke_consumer *consumer = spoke_container_of(task, struct spoke_consumer, bury);
+	const struct spoke_env *env = consumer->engine->env;
+	struct spokei_desk *desk = atomic_load_explicit(&consumer->desk, memory_order_acquire);
+
+	if (!consumer->freed) {
+		spokei_roll_retire(consumer->engine, &consumer->member);
+		return;
+	}
+	/* Calls that waited for their next attempt are told of their end first. */
+	if (consumer->caller.calls.count > 0 || !spokei_desk_close(desk)) {
+		spokei_engine_dead(consumer->engine, task);
+		return;
+	}
+	spokei_desk_drop(desk);
+	spokei_roll_drop(consumer->engine, &consumer->member);
+	spokei_caller_fini(&consumer->caller);
+	spokei_directory_fini(&consumer->directory);
+	spokei_balance_fini(&consumer->balance, env);
+	spoke_url_fini(&consumer->provided);
+	spokei_filters_fini(&consumer->filters, env);
+	spokei_link_fini(&consumer->link);
+	spokei_settings_consumer_fini(env, &consumer->settings);
+	spokei_free(env, consumer, 1, sizeof(*consumer));
+}
+
+/* Ends all that the consumer does; it is buried when its last connection is, if it is freed. */
+void spokei_consumer_end(struct spoke_consumer *consumer)
+{
+	if (consumer->ended)
+		return;
+	consumer->caller.closed = true;
+	consumer->ended = true;
+	spokei_config_leave(&consumer->settings.file);
+	spokei_call_sweep(&consumer->caller);
+	spokei_subscription_end(&consumer->subscription);
+	spokei_directory_end(&consumer->directory);
+	spokei_link_end(&consumer->link, &consumer->bury);
+}
+
+/* What drains ends with its last call, or when all that was pushed to it is answered: connections
+ * that have nothing else to do see to that themselves. */
+static void rest(struct spoke_consumer *consumer)
+{
+	bool calls = consumer->caller.calls.count > 0;
+
+	if (!calls && consumer->link.serving_count == 0) {
+		spokei_consumer_end(consumer);
+		return;
+	}
+	spokei_directory_rest(&consumer->directory, calls);
+}
+
+static void consumer_idle(struct spokei_caller *caller)
+{
+	rest(spoke_container_of(caller, struct spoke_consumer, caller));
+}
+
+void spoke_consumer_free(struct spoke_consumer *consumer)
+{
+	if (consumer == NULL || consumer->freed)
+		return;
+	consumer->freed = true;
+	spokei_consumer_end(consumer);
+	if (consumer->link.alive == 0)
+		spokei_engine_dead(consumer->engine, &consumer->bury);
+}
+
+static void consumer_close(struct spokei_member *member)
+{
+	spokei_consumer_end(spoke_container_of(member, struct spoke_consumer, member));
+}
+
+static void consumer_free(struct spokei_member *member)
+{
+	spoke_consumer_free(spoke_container_of(member, struct spoke_consumer, member));
+}
+
+static void consumer_woke(struct spokei_member *member)
+{
+	spokei_link_woke(&spoke_container_of(member, struct spoke_consumer, member)->link);
+}
+
+/* The calls under way go on; nothing new is taken. */
+static void consumer_drain(struct spokei_member *member)
+{
+	struct spoke_consumer *consumer = spoke_container_of(member, struct spoke_consumer, member);
+
+	consumer->caller.closed = true;
+	consumer->link.closing = true;
+	spokei_call_sweep(&consumer->caller);
+	rest(consumer);
+}
+
+/* --- the beginning */
+
+static int init_calls(struct spoke_consumer *consumer, const struct spoke_consumer_options *options)
+{
+	struct spoke_engine *engine = consumer->engine;
+	const struct spokei_consumer_settings *settings = &consumer->settings;
+	struct spokei_caller *caller = &consumer->caller;
+	int error;
+
+	spokei_caller_init(caller, &consumer->link, settings->tasks_max);
+	caller->idle = consumer_idle;
+	engine->env->dice(engine->env->ctx, &caller->next_id, sizeof(caller->next_id));
+	spokei_balance_init(&consumer->balance, settings->calls.balancer);
+	error = spokei_retry_init(&caller->retry, engine, settings->tasks_max, settings->bytes_max,
+				  spokei_call_due);
+	if (error)
+		return error;
+	return spokei_filters_init(&consumer->filters, engine->env, options->filters,
+				   options->filter_count);
+}
+
+static void enrol(struct spoke_consumer *consumer)
+{
+	consumer->member = (struct spokei_member){
+		.kind = spokei_consumer_kind,
+		.close = consumer_close,
+		.drain = consumer_drain,
+		.woke = consumer_woke,
+		.free = consumer_free,
+	};
+	spokei_roll_add(consumer->engine, &consumer->member);
+}
+
+int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_options *options,
+		       struct spoke_consumer **ret_consumer)
+{
+	static const struct spoke_consumer_options defaults;
+	const struct spoke_consumer_options *with = options ? options : &defaults;
+	struct spoke_consumer *consumer;
+	int error;
+
+	if (spokei_engine_forked(engine))
+		return SPOKE_EFORKED;
+	if (spokei_engine_ending(engine))
+		return SPOKE_ECLOSED;
+	if (with->more_count > ENDPOINTS_MAX || (with->more_count && with->more_urls == NULL)) {
+		spokei_event(engine, SPOKE_EINVAL, "option more_urls: at most %u, and not NULL",
+			     ENDPOINTS_MAX);
+		return SPOKE_EINVAL;
+	}
+	consumer = spokei_alloc(engine->env, 1, sizeof(*consumer));
+	if (consumer == NULL)
+		return SPOKE_ENOMEM;
+	consumer->engine = engine;
+	error = spokei_settings_consumer(engine, with, &consumer->settings);
+	if (error)
+		goto err_after_alloc;
+	consumer->settings.file.changed = spokei_consumer_changed;
+	error = spokei_config_join(&consumer->settings.file, engine);
+	if (error == 0)
+		error = spokei_link_init(&consumer->link, engine, &consumer->settings.limits);
+	if (error)
+		goto err_after_settings;
+	consumer->link.connects = true;
+	consumer->link.serves = with->handle != NULL;
+	consumer->pushed = (struct spokei_route){ .handle = with->handle, .arg = with->handle_arg };
+	consumer->bury.run = consumer_bury;
+	error = init_calls(consumer, with);
+	if (error)
+		goto err_after_link;
+	spokei_directory_init(&consumer->directory, &consumer->link, &consumer->settings.directory,
+			      &directory_up, consumer);
+	enrol(consumer);
+	error = add_endpoints(consumer, with);
+	if (error) {
+		spoke_consumer_free(consumer);
+		return error;
+	}
+	consumer->settings.needs_service = consumer->directory.needs_service;
+	*ret_consumer = consumer;
+	return SPOKE_OK;
+
+err_after_link:
+	spokei_caller_fini(&consumer->caller);
+	spokei_link_fini(&consumer->link);
+err_after_settings:
+	spokei_settings_consumer_fini(engine->env, &consumer->settings);
+err_after_alloc:
+	spokei_free(engine->env, consumer, 1, sizeof(*consumer));
+	return error;
+}
+
+size_t spoke_consumer_ready(const struct spoke_consumer *consumer)
+{
+	return spokei_directory_ready(&consumer->directory);
+}
+
+size_t spoke_consumer_endpoints(const struct spoke_consumer *consumer,
+				struct spoke_endpoint_info *infos, size_t max)
+{
+	return spokei_directory_infos(&consumer->directory, infos, max);
+}

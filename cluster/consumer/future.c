@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A future is shared by those who may touch it: its user, the call, and each post that is under
+ * way; the last one frees it. What becomes of it is decided on the engine's thread alone: it is
+ * begun there and ended there, once; what others want is posted.
+ */
+#include "cluster/call/call.h"
+#include "cluster/consumer/parts.h"
+
+#include <spoke/future.h>
+
+#define WOKEN 64                       /* by one demand of the system */
+#define MARGIN_NS UINT64_C(1000000000) /* how long after its deadline the end is waited for */
+
+enum {
+	OVER = 1, /* the result is there */
+	THEN = 2, /* so is `then` */
+};
+
+enum stage {
+	WAITS,
+	CALLED, /* an unpark comes now, or has come */
+	GONE,
+};
+
+/* One wait. Freed by its thread or, when that has gone, by the engine's. */
+struct waiter {
+	struct waiter *next;
+	void *parker;
+	atomic_int stage; /* of enum stage */
+};
+
+struct spoke_future {
+	struct spokei_desk *desk;
+	struct spoke_method *method; /* while the desk is open */
+	atomic_uint shares;
+	atomic_uint state;                /* OVER, THEN */
+	_Atomic(struct waiter *) waiters; /* &nobody: it is over, and they were called */
+	struct spoke_post begin;
+	struct spoke_post cancel;
+	struct spoke_post told; /* calls a `then` that came when all was over */
+	atomic_bool cancelled;  /* somebody wants it */
+	atomic_bool has_then;   /* somebody has the right to set the next two */
+	spoke_done then;
+	void *then_arg;
+	uint64_t begun_ns;
+	uint64_t posted_ns; /* from there until it came to the engine */
+	uint64_t until_ns;  /* nobody waits any longer */
+	struct spoke_call call;
+	struct spoke_result result; /* points into `bytes` */
+	unsigned char *bytes;
+	size_t bytes_len;
+	struct spoke_span args;
+	struct spoke_call_options options;
+	size_t size; /* of this, with its copies */
+	unsigned char copies[];
+};
+
+/* What the list of those who wait is when there will be none any more. */
+static struct waiter nobody;
+
+static bool is_over(const struct spoke_future *future)
+{
+	return atomic_load_explicit(&future->state, memory_order_acquire) & OVER;
+}
+
+static void add_share(struct spoke_future *future)
+{
+	(void)atomic_fetch_add_explicit(&future->shares, 1, memory_order_relaxed);
+}
+
+static void drop_share(struct spoke_future *future)
+{
+	struct spokei_desk *desk = future->desk;
+
+	if (atomic_fetch_sub_explicit(&future->shares, 1, memory_order_acq_rel) > 1)
+		return;
+	spokei_free(desk->env, future->bytes, 1, future->bytes_len);
+	spokei_free(desk->env, future, 1, future->size);
+	spokei_desk_drop(desk);
+}
+
+/* Has it run on the engine's thread, with a share of its own; false: the consumer is gone. */
+static bool post(struct spoke_future *future, struct spoke_post *what)
+{
+	if (!spokei_desk_enter(future->desk))
+		return false;
+	add_share(future);
+	spoke_engine_post(future->desk->engine, what);
+	spokei_desk_leave(future->desk);
+	return true;
+}
+
+/* --- the end, on the engine's thread */
+
+static const unsigned char *copy_bytes(unsigned char **at, const unsigned char *bytes, size_t len)
+{
+	unsigned char *begin = *at;
+
+	if (len == 0)
+		return NULL;
+	SPOKE_ASSERT(begin != NULL);
+	memcpy(begin, bytes, len);
+	*at += len;
+	return begin;
+}
+
+/* Copies what a result points to; without memory for that, ENOMEM is the result, but a ticket is
+ * not lost for want of a text. */
+static void keep_result(struct spoke_future *future, const struct spoke_result *from)
+{
+	struct spoke_result *result = &future->result;
+	size_t len = from->value.len + from->attachments.len + from->error_text.len +
+		     from->error_class.len;
+	unsigned char *at = NULL;
+
+	*result = *from;
+	result->queued_ns += future->posted_ns;
+	if (len) {
+		at = spokei_alloc_unset(future->desk->env, len);
+		future->bytes = at;
+		future->bytes_len = len;
+	}
+	if (len && at == NULL) {
+		if (from->error != SPOKE_EDEFERRED)
+			result->error = SPOKE_ENOMEM;
+		result->value = (struct spoke_value){ NULL, 0 };
+		result->attachments = result->value;
+		result->error_text = (struct spoke_span){ NULL, 0 };
+		result->error_class = result->error_text;
+		return;
+	}
+	result->value.data = copy_bytes(&at, from->value.data, from->value.len);
+	result->attachments.data = copy_bytes(&at, from->attachments.data, from->attachments.len);
+	result->error_text.data = copy_bytes(&at, from->error_text.data, from->error_text.len);
+	result->error_class.data = copy_bytes(&at, from->error_class.data, from->error_class.len);
+}
+
+static void free_waiter(const struct spoke_env *env, struct waiter *waiter)
+{
+	env->threads->close(waiter->parker);
+	spokei_free(env, waiter, 1, sizeof(*waiter));
+}
+
+/* Of those who still wait, at most WOKEN. Returns those that are left; whoever is woken frees its
+ * waiter. */
+static struct waiter *wake_some(const struct spoke_env *env, struct waiter *waiter)
+{
+	void *parkers[WOKEN];
+	size_t count = 0;
+
+	while (waiter && count < WOKEN) {
+		struct waiter *next = waiter->next;
+
+		if (atomic_exchange_explicit(&waiter->stage, CALLED, memory_order_acq_rel) == WAITS)
+			parkers[count++] = waiter->parker;
+		else
+			free_waiter(env, waiter);
+		waiter = next;
+	}
+	if (count > 0 && env->threads->unpark_all)
+		env->threads->unpark_all(parkers, count);
+	else
+		for (size_t i = 0; i < count; i++)
+			env->threads->unpark(parkers[i]);
+	return waiter;
+}
+
+static void wake_called(struct spokei_task *task)
+{
+	struct spokei_desk *desk = spoke_container_of(task, struct spokei_desk, wake);
+	struct waiter *waiter = desk->called;
+
+	desk->called = NULL;
+	while (waiter)
+		waiter = wake_some(desk->env, waiter);
+	spokei_desk_drop(desk);
+}
+
+/* All whose futures end in one turn are woken together, and not before the turn has written: they
+ * may take the engine's processor. Until then they may give up, for nobody knows when the engine
+ * turns again. */
+static void call_waiters(struct spoke_future *future)
+{
+	struct spokei_desk *desk = future->desk;
+	struct waiter *waiter = atomic_exchange_explicit(&future->waiters, &nobody,
+							 memory_order_acq_rel);
+
+	if (waiter && desk->called == NULL) {
+		spokei_desk_share(desk);
+		desk->wake.run = wake_called;
+		spokei_engine_dead(desk->engine, &desk->wake);
+	}
+	while (waiter) {
+		struct waiter *next = waiter->next;
+
+		waiter->next = desk->called;
+		desk->called = waiter;
+		waiter = next;
+	}
+}
+
+/* The one completion of a future. */
+static void finish_future(struct spoke_future *future, const struct spoke_result *result)
+{
+	keep_result(future, result);
+	if (atomic_fetch_or_explicit(&future->state, OVER, memory_order_acq_rel) & THEN)
+		future->then(future->then_arg, &future->result);
+	call_waiters(future);
+	drop_share(future);
+}
+
+static void call_done(void *arg, const struct spoke_result *result)
+{
+	finish_future(arg, result);
+}
+
+/* --- the beginning and what comes between, on the engine's thread */
+
+/* Calls, unless there is no reason to any more. */
+static int try_call(struct spoke_future *future)
+{
+	struct spoke_engine *engine = future->desk->engine;
+	struct spoke_call_options *options = &future->options;
+	int error;
+
+	if (engine->begin_ns > future->begun_ns)
+		future->posted_ns = engine->begin_ns - future->begun_ns;
+	if (spokei_desk_closed(future->desk))
+		error = SPOKE_ECLOSED;
+	else if (atomic_load_explicit(&future->cancelled, memory_order_relaxed))
+		error = SPOKE_ECANCELED;
+	else if (options->timeout_ns <= future->posted_ns)
+		error = SPOKE_ETIMEOUT_UNSENT;
+	else {
+		options->timeout_ns -= future->posted_ns;
+		return spoke_call(future->method, future->args, options, call_done, future,
+				  &future->call);
+	}
+	spokei_count(engine, SPOKE_STAT_CALLS_REFUSED);
+	return error;
+}
+
+/* With a share, which is the call's from then on. */
+static void begin(struct spoke_future *future)
+{
+	struct spoke_result refusal = { .error = try_call(future) };
+
+	if (refusal.error)
+		finish_future(future, &refusal);
+}
+
+static void begin_arrived(struct spoke_post *arrived)
+{
+	begin(spoke_container_of(arrived, struct spoke_future, begin));
+}
+
+/* The beginning came before; while the call runs its consumer is there. */
+static void cancel_arrived(struct spoke_post *arrived)
+{
+	struct spoke_future *future = spoke_container_of(arrived, struct spoke_future, cancel);
+
+	if (!is_over(future))
+		(void)spokei_call_cancel(future->method->caller, future->call);
+	drop_share(future);
+}
+
+static void told_arrived(struct spoke_post *arrived)
+{
+	struct spoke_future *future = spoke_container_of(arrived, struct spoke_future, told);
+
+	future->then(future->then_arg, &future->result);
+	drop_share(future);
+}
+
+/* --- what any thread may do */
+
+static struct spoke_future *make(struct spokei_desk *desk, struct spoke_method *method,
+				 struct spoke_span args, const struct spoke_call_options *options)
+{
+	struct spoke_value attachments = options->attachments;
+	struct spoke_span key = options->hash_key;
+	size_t size = sizeof(struct spoke_future);
+	struct spoke_future *future = NULL;
+	unsigned char *at;
+
+	if (args.len <= SIZE_MAX / 8 && attachments.len <= SIZE_MAX / 8 &&
+	    key.len <= SIZE_MAX / 8) {
+		size += args.len + attachments.len + key.len;
+		future = spokei_alloc_unset(desk->env, size);
+	}
+	if (future == NULL)
+		return NULL;
+	*future = (struct spoke_future){
+		.desk = desk,
+		.method = method,
+		.begin.run = begin_arrived,
+		.cancel.run = cancel_arrived,
+		.told.run = told_arrived,
+		.args.len = args.len,
+		.options = *options,
+		.size = size,
+	};
+	atomic_init(&future->shares, 1);
+	at = future->copies;
+	future->args.data = copy_bytes(&at, args.data, args.len);
+	future->options.attachments.data = copy_bytes(&at, attachments.data, attachments.len);
+	future->options.hash_key.data = copy_bytes(&at, key.data, key.len);
+	return future;
+}
+
+int spoke_future_start(struct spoke_method *method, struct spoke_span args,
+		       const struct spoke_call_options *options, struct spoke_future **ret_future)
+{
+	static const struct spoke_call_options defaults;
+	struct spoke_engine *engine = method->caller->engine;
+	struct spoke_future *future;
+	struct spokei_desk *desk;
+
+	if (method->caller->pushes)
+		return SPOKE_EINVAL;
+	if (spokei_engine_forked(engine))
+		return SPOKE_EFORKED;
+	desk = spokei_desk_get(&spokei_consumer_of(method)->desk, engine);
+	if (desk == NULL)
+		return SPOKE_ENOMEM;
+	future = make(desk, method, args, options ? options : &defaults);
+	if (future == NULL) {
+		spokei_desk_drop(desk);
+		return SPOKE_ENOMEM;
+	}
+	future->begun_ns = desk->env->now(desk->env->ctx);
+	future->until_ns = spokei_later(future->begun_ns,
+					spokei_later(spokei_call_longest(method, &future->options),
+						     MARGIN_NS));
+	if (future->options.timeout_ns == 0)
+		future->options.timeout_ns = method->settings.timeout_ns;
+	if (spokei_engine_here(engine)) {
+		add_share(future);
+		begin(future);
+	} else if (!post(future, &future->begin)) {
+		drop_share(future);
+		return SPOKE_ECLOSED;
+	}
+	*ret_future = future;
+	return SPOKE_OK;
+}
+
+void spoke_future_free(struct spoke_future *future)
+{
+	if (future == NULL)
+		return;
+	spoke_future_cancel(future);
+	drop_share(future);
+}
+
+const struct spoke_result *spoke_future_result(const struct spoke_future *future)
+{
+	return is_over(future) ? &future->result : NULL;
+}
+
+int spoke_future_then(struct spoke_future *future, spoke_done done, void *arg)
+{
+	if (spokei_desk_forked(future->desk))
+		return SPOKE_EFORKED;
+	if (atomic_exchange_explicit(&future->has_then, true, memory_order_relaxed))
+		return SPOKE_ESTATE;
+	future->then = done;
+	future->then_arg = arg;
+	if (!(atomic_fetch_or_explicit(&future->state, THEN, memory_order_acq_rel) & OVER))
+		return SPOKE_OK;
+	return post(future, &future->told) ? SPOKE_OK : SPOKE_ECLOSED;
+}
+
+void spoke_future_cancel(struct spoke_future *future)
+{
+	if (is_over(future) || spokei_desk_forked(future->desk) ||
+	    atomic_exchange_explicit(&future->cancelled, true, memory_order_relaxed))
+		return;
+	/* Without a consumer it has ended, or is about to. */
+	(void)post(future, &future->cancel);
+}
+
+/* --- waiting */
+
+static int make_waiter(const struct spoke_env *env, struct waiter **ret_waiter)
+{
+	struct waiter *waiter;
+
+	if (env->threads == NULL)
+		return SPOKE_EUNSUPPORTED;
+	waiter = spokei_alloc(env, 1, sizeof(*waiter));
+	if (waiter == NULL)
+		return SPOKE_ENOMEM;
+	if (env->threads->open(env->ctx, &waiter->parker)) {
+		spokei_free(env, waiter, 1, sizeof(*waiter));
+		return SPOKE_ENOMEM;
+	}
+	*ret_waiter = waiter;
+	return SPOKE_OK;
+}
+
+/* False: the future is over. */
+static bool join_waiters(struct spoke_future *future, struct waiter *waiter)
+{
+	waiter->next = atomic_load_explicit(&future->waiters, memory_order_acquire);
+	do {
+		if (waiter->next == &nobody)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(&future->waiters, &waiter->next, waiter,
+							memory_order_acq_rel,
+							memory_order_acquire));
+	return true;
+}
+
+/* Until the future is over, or nobody waits any longer. */
+static int park(struct spoke_future *future, struct waiter *waiter)
+{
+	const struct spoke_env *env = future->desk->env;
+
+	if (join_waiters(future, waiter) && env->threads->park(waiter->parker, future->until_ns)) {
+		if (atomic_exchange_explicit(&waiter->stage, GONE, memory_order_acq_rel) == WAITS)
+			return is_over(future) ? SPOKE_OK : SPOKE_ESTATE;
+		/* It was called in the last moment, and that has to arrive. */
+		(void)env->threads->park(waiter->parker, UINT64_MAX);
+	}
+	free_waiter(env, waiter);
+	return SPOKE_OK;
+}
+
+int spoke_future_wait(struct spoke_future *future)
+{
+	const struct spoke_env *env = future->desk->env;
+	struct waiter *waiter;
+	int error;
+
+	/* The thread is nobody's any more once the consumer has gone. */
+	if (is_over(future) && spokei_desk_closed(future->desk))
+		return SPOKE_OK;
+	if (spokei_desk_here(future->desk))
+		return SPOKE_ETHREAD;
+	if (is_over(future))
+		return SPOKE_OK;
+	if (spokei_desk_forked(future->desk))
+		return SPOKE_EFORKED;
+	if (env->now(env->ctx) >= future->until_ns)
+		return SPOKE_ESTATE;
+	error = make_waiter(env, &waiter);
+	return error ? error : park(future, waiter);
+}
+
+int spoke_future_wait_all(struct spoke_future *const *futures, size_t count)
+{
+	int first = SPOKE_OK;
+
+	for (size_t i = 0; i < count; i++) {
+		int error = spoke_future_wait(futures[i]);
+
+		if (first == SPOKE_OK)
+			first = error;
+	}
+	return first;
+}
+
+int spoke_call_wait(struct spoke_method *method, struct spoke_span args,
+		    const struct spoke_call_options *options, struct spoke_future **ret_future)
+{
+	struct spoke_future *future;
+	int error;
+
+	if (ret_future)
+		*ret_future = NULL;
+	if (spokei_engine_here(method->caller->engine))
+		return SPOKE_ETHREAD;
+	error = spoke_future_start(method, args, options, &future);
+	if (error)
+		return error;
+	error = spoke_future_wait(future);
+	if (error == SPOKE_OK) {
+		error = future->result.error;
+		if (ret_future) {
+			*ret_future = future;
+			return error;
+		}
+	}
+	spoke_future_free(future);
+	return error;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tickets, as users see them. */
+#include "cluster/call/parts.h"
+
+const char *spoke_settlement_name(enum spoke_settlement settlement)
+{
+	switch (settlement) {
+	case SPOKE_TICKET_SUCCESS:
+		return "success";
+	case SPOKE_TICKET_EXHAUSTED:
+		return "exhausted";
+	case SPOKE_TICKET_EXPIRED:
+		return "expired";
+	case SPOKE_TICKET_CANCELLED:
+		return "cancelled";
+	case SPOKE_TICKET_REFUSED:
+		return "refused";
+	case SPOKE_TICKET_CLOSING:
+		return "closing";
+	}
+	return NULL;
+}
+
+/* NULL: it is settled, or never was one. */
+static struct spokei_call *call_of(const struct spoke_consumer *consumer,
+				   struct spoke_ticket ticket)
+{
+	struct spokei_call *call = spokei_slab_get(&consumer->caller.calls, ticket.handle);
+
+	return call && call->course && call->course->told ? call : NULL;
+}
+
+void spokei_ticket_look(const struct spokei_course *course, uint64_t now_ns,
+			struct spoke_ticket_state *ret_state)
+{
+	uint64_t gone_ns = course->begun_ns && now_ns > course->begun_ns ? now_ns - course->begun_ns
+									 : 0;
+
+	*ret_state = (struct spoke_ticket_state){
+		.id = course->id,
+		.attempts = course->begun,
+		.sending = course->open > 0,
+		.last_error = course->ending.error,
+		.left_ns = course->lasts_ns > gone_ns ? course->lasts_ns - gone_ns : 0,
+	};
+	if (course->stage != SPOKEI_COURSE_PAUSING)
+		return;
+	ret_state->next_ns = course->pause_ns;
+	if (course->arm.node.next == NULL)
+		ret_state->next_ns = course->due_ns > now_ns ? course->due_ns - now_ns : 0;
+}
+
+bool spoke_ticket_ask(const struct spoke_consumer *consumer, struct spoke_ticket ticket,
+		      struct spoke_ticket_state *ret_state)
+{
+	const struct spokei_call *call = call_of(consumer, ticket);
+
+	if (call == NULL)
+		return false;
+	spokei_ticket_look(call->course, consumer->engine->begin_ns, ret_state);
+	return true;
+}
+
+size_t spoke_consumer_ticket_list(const struct spoke_consumer *consumer,
+				  struct spoke_ticket_info *infos, size_t max)
+{
+	const struct spoke_list *all = &consumer->caller.retry.tickets;
+	size_t count = 0;
+
+	for (struct spoke_list *node = all->next; node != all; node = node->next) {
+		const struct spokei_course *course = spoke_container_of(node, struct spokei_course,
+									of_tickets);
+
+		if (!course->told)
+			continue;
+		if (count < max) {
+			infos[count].ticket.handle = course->call->handle;
+			infos[count].method = course->call->method->name;
+			spokei_ticket_look(course, consumer->engine->begin_ns, &infos[count].state);
+		}
+		count++;
+	}
+	return count;
+}
+
+int spoke_ticket_then(struct spoke_consumer *consumer, struct spoke_ticket ticket,
+		      spoke_ticket_done done, void *arg)
+{
+	const struct spokei_call *call = call_of(consumer, ticket);
+
+	if (call == NULL)
+		return SPOKE_ENOENT;
+	if (done == NULL)
+		return SPOKE_EINVAL;
+	if (call->course->settle)
+		return SPOKE_EEXIST;
+	call->course->settle = done;
+	call->course->settle_arg = arg;
+	return SPOKE_OK;
+}
+
+bool spoke_ticket_cancel(struct spoke_consumer *consumer, struct spoke_ticket ticket)
+{
+	if (call_of(consumer, ticket) == NULL)
+		return false;
+	return spokei_call_cancel(&consumer->caller, (struct spoke_call){ ticket.handle });
+}
+
+size_t spoke_consumer_tickets(const struct spoke_consumer *consumer, size_t *ret_bytes)
+{
+	if (ret_bytes)
+		*ret_bytes = consumer->caller.retry.bytes;
+	return consumer->caller.retry.tasks;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One thing is under way of each wish at a time, but taking back does not wait for what is being
+ * said.
+ */
+#include "cluster/discovery/parts.h"
+
+#include "core/base/pace.h"
+
+#include <inttypes.h>
+
+#define REST_NS UINT64_C(3600000000000) /* how often an alarm that waits for nothing is renewed */
+#define MS UINT64_C(1000000)
+
+/* --- troubles */
+
+static void worry(struct spokei_keeper *keeper, struct spokei_wish *wish)
+{
+	if (!wish->troubled)
+		keeper->troubled++;
+	wish->troubled = true;
+}
+
+/* A row of failures begins with an event, and ends with one. */
+static void calm(struct spokei_keeper *keeper, struct spokei_wish *wish)
+{
+	if (!wish->troubled)
+		return;
+	wish->troubled = false;
+	if (--keeper->troubled > 0)
+		return;
+	keeper->complained = false;
+	keeper->gave_up = false;
+	spokei_event(keeper->engine, SPOKE_OK, "registry %s: all is as wanted again", keeper->name);
+}
+
+static uint64_t after_pause(const struct spokei_keeper *keeper)
+{
+	const struct spoke_env *env = keeper->engine->env;
+	const struct spokei_backoff backoff = { keeper->retry_ns, keeper->retry_ns };
+	uint64_t dice;
+
+	env->dice(env->ctx, &dice, sizeof(dice));
+	return spokei_later(spokei_keeper_now(keeper), spokei_backoff_pause(&backoff, 0, dice));
+}
+
+static void complain(struct spokei_keeper *keeper, const struct spokei_wish *wish, const char *verb,
+		     int error)
+{
+	char service[SPOKEI_KEEPER_SHOWN];
+
+	if (keeper->complained)
+		return;
+	keeper->complained = true;
+	(void)spokei_log_escape(service, sizeof(service), wish->service, strlen(wish->service));
+	spokei_event(keeper->engine, error,
+		     "registry %s: cannot %s %s: %s; tried again every %" PRIu64 " ms",
+		     keeper->name, verb, service, spoke_strerror(error), keeper->retry_ns / MS);
+}
+
+void spokei_keeper_fail(struct spokei_keeper *keeper, struct spokei_wish *wish, const char *verb,
+			int error)
+{
+	complain(keeper, wish, verb, error);
+	worry(keeper, wish);
+	wish->failures++;
+	wish->due_ns = after_pause(keeper);
+	if (keeper->retries_max == 0 || wish->failures <= keeper->retries_max)
+		return;
+	wish->due_ns = SPOKEI_WISH_GIVEN_UP;
+	if (keeper->gave_up)
+		return;
+	keeper->gave_up = true;
+	spokei_event(keeper->engine, error,
+		     "registry %s: given up after %" PRIu32
+		     " retries; tried again when the registry is heard of",
+		     keeper->name, keeper->retries_max);
+}
+
+/* --- asking */
+
+static void say(struct spokei_keeper *keeper, struct spokei_wish *wish)
+{
+	const struct spoke_registry *kind = keeper->kind;
+	uint64_t intent = ++keeper->intents;
+	int error;
+
+	if (wish->subscribes)
+		error = kind->subscribe(keeper->registry, intent, wish->service);
+	else
+		error = kind->publish(keeper->registry, intent, wish->service, wish->url);
+	if (error) {
+		spokei_keeper_fail(keeper, wish, wish->subscribes ? "subscribe to" : "publish",
+				   error);
+		return;
+	}
+	wish->state = SPOKEI_WISH_SAYING;
+	wish->which = intent;
+	wish->asked = intent;
+}
+
+static void unsay(struct spokei_keeper *keeper, struct spokei_wish *wish)
+{
+	const struct spoke_registry *kind = keeper->kind;
+	uint64_t intent = ++keeper->intents;
+	int error;
+
+	if (wish->subscribes)
+		error = kind->unsubscribe(keeper->registry, intent, wish->which);
+	else
+		error = kind->withdraw(keeper->registry, intent, wish->which);
+	if (error) {
+		spokei_keeper_fail(keeper, wish, wish->subscribes ? "unsubscribe from" : "withdraw",
+				   error);
+		return;
+	}
+	wish->state = SPOKEI_WISH_UNSAYING;
+	wish->stale = false;
+	wish->asked = intent;
+}
+
+/* Something else stands at its place, and goes first; unless taking it back has failed, which may
+ * go on for ever. */
+static bool is_blocked(struct spokei_keeper *keeper, const struct spokei_wish *wish)
+{
+	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;
+	     node = node->next) {
+		const struct spokei_wish *other = spokei_keeper_wish(node);
+
+		if (other != wish && spokei_wish_is_there(other) &&
+		    other->state != SPOKEI_WISH_LEFT && other->subscribes == wish->subscribes &&
+		    strcmp(other->key, wish->key) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void act_on(struct spokei_keeper *keeper, struct spokei_wish *wish)
+{
+	switch (wish->state) {
+	case SPOKEI_WISH_UNSAID:
+		if (wish->wanted && !is_blocked(keeper, wish))
+			say(keeper, wish);
+		return;
+	case SPOKEI_WISH_SAYING:
+		if (!wish->wanted)
+			unsay(keeper, wish);
+		return;
+	case SPOKEI_WISH_HOLDS:
+		if (!wish->wanted || wish->stale)
+			unsay(keeper, wish);
+		return;
+	case SPOKEI_WISH_UNSAYING:
+		return;
+	case SPOKEI_WISH_LEFT:
+		if (wish->wanted)
+			say(keeper, wish);
+		else
+			unsay(keeper, wish);
+		return;
+	}
+}
+
+/* After free() there is nothing to wait for but what is being taken back. */
+static bool may_end(struct spokei_keeper *keeper)
+{
+	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;
+	     node = node->next) {
+		const struct spokei_wish *wish = spokei_keeper_wish(node);
+
+		if (!wish->subscribes && wish->asked)
+			return false;
+	}
+	return true;
+}
+
+void spokei_keeper_act(struct spokei_task *task)
+{
+	struct spokei_keeper *keeper = spoke_container_of(task, struct spokei_keeper, act);
+	uint64_t now_ns = spokei_keeper_now(keeper);
+
+	if (keeper->ended || spokei_engine_forked(keeper->engine))
+		return;
+	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;) {
+		struct spokei_wish *wish = spokei_keeper_wish(node);
+
+		if (wish->due_ns <= now_ns)
+			act_on(keeper, wish);
+		node = node->next;
+		if (!wish->wanted && !spokei_wish_is_there(wish))
+			spokei_keeper_drop_wish(keeper, wish);
+	}
+	(void)!spokei_keeper_set_alarm(keeper, now_ns);
+	if (keeper->freed && may_end(keeper))
+		spokei_engine_dead(keeper->engine, &keeper->bury);
+}
+
+static void keeper_due(struct spoke_alarm *alarm)
+{
+	struct spokei_keeper *keeper = spoke_container_of(alarm, struct spokei_keeper, alarm);
+	uint64_t now_ns = spokei_keeper_now(keeper);
+
+	/* At once, so that its place in the wheel stays its own. */
+	(void)!spokei_keeper_set_alarm(keeper, now_ns);
+	if (keeper->freed && now_ns >= keeper->end_ns)
+		spokei_engine_dead(keeper->engine, &keeper->bury);
+	else
+		spokei_keeper_act_soon(keeper);
+	if (keeper->kept.count > 0 && now_ns >= keeper->kept_ns)
+		spokei_engine_soon(keeper->engine, &keeper->begin);
+}
+
+int spokei_keeper_set_alarm(struct spokei_keeper *keeper, uint64_t now_ns)
+{
+	uint64_t due_ns = spokei_later(now_ns, REST_NS);
+
+	if (keeper->freed && keeper->end_ns > now_ns)
+		due_ns = keeper->end_ns;
+	if (keeper->kept_ns > now_ns && keeper->kept_ns < due_ns)
+		due_ns = keeper->kept_ns;
+	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;
+	     node = node->next) {
+		const struct spokei_wish *wish = spokei_keeper_wish(node);
+
+		if (wish->due_ns > now_ns && wish->due_ns < due_ns)
+			due_ns = wish->due_ns;
+	}
+	return spoke_alarm_after(keeper->engine, &keeper->alarm, due_ns - now_ns, keeper_due);
+}
+
+/* --- what the registry tells */
+
+void spokei_keeper_heard(struct spokei_keeper *keeper)
+{
+	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;
+	     node = node->next) {
+		struct spokei_wish *wish = spokei_keeper_wish(node);
+
+		if (wish->due_ns != SPOKEI_WISH_GIVEN_UP)
+			continue;
+		wish->due_ns = 0;
+		wish->failures = 0;
+	}
+	spokei_keeper_act_soon(keeper);
+}
+
+static struct spokei_wish *find_asked(struct spokei_keeper *keeper, uint64_t intent)
+{
+	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;
+	     node = node->next) {
+		struct spokei_wish *wish = spokei_keeper_wish(node);
+
+		if (wish->asked == intent && intent != 0)
+			return wish;
+	}
+	return NULL;
+}
+
+static void said(struct spokei_keeper *keeper, struct spokei_wish *wish, int error)
+{
+	wish->state = error ? SPOKEI_WISH_UNSAID : SPOKEI_WISH_HOLDS;
+	if (error) {
+		spokei_keeper_fail(keeper, wish, wish->subscribes ? "subscribe to" : "publish",
+				   error);
+		return;
+	}
+	if (wish->stale)
+		return;
+	wish->failures = 0;
+	wish->due_ns = 0;
+	if (wish->wanted)
+		calm(keeper, wish);
+}
+
+static void unsaid(struct spokei_keeper *keeper, struct spokei_wish *wish, int error)
+{
+	wish->state = error ? SPOKEI_WISH_LEFT : SPOKEI_WISH_UNSAID;
+	if (error) {
+		spokei_keeper_fail(keeper, wish, wish->subscribes ? "unsubscribe from" : "withdraw",
+				   error);
+		return;
+	}
+	wish->failures = 0;
+	wish->due_ns = 0;
+	if (!wish->wanted)
+		calm(keeper, wish);
+}
+
+static void registry_done(void *arg, uint64_t intent, int error)
+{
+	struct spokei_keeper *keeper = arg;
+	struct spokei_wish *wish = find_asked(keeper, intent);
+
+	if (wish == NULL)
+		return;
+	wish->asked = 0;
+	if (wish->state == SPOKEI_WISH_SAYING)
+		said(keeper, wish, error);
+	else
+		unsaid(keeper, wish, error);
+	if (error)
+		spokei_keeper_act_soon(keeper);
+	else
+		spokei_keeper_heard(keeper);
+}
+
+/* It is said anew at once; what is lost again before a pause has passed waits for one. */
+static void lose(struct spokei_keeper *keeper, struct spokei_wish *wish, int error)
+{
+	uint64_t now_ns = spokei_keeper_now(keeper);
+	bool at_once = now_ns >= wish->anew_ns;
+
+	wish->state = SPOKEI_WISH_UNSAID;
+	wish->stale = false;
+	if (!wish->wanted)
+		return;
+	if (keeper->troubled == 0)
+		spokei_event(keeper->engine, error ? error : SPOKE_ELOST,
+			     "registry %s: what was true there is lost; it is said anew",
+			     keeper->name);
+	worry(keeper, wish);
+	wish->failures = 0;
+	wish->due_ns = at_once ? 0 : after_pause(keeper);
+	wish->anew_ns = spokei_later(now_ns, keeper->retry_ns);
+}
+
+static void registry_lost(void *arg, uint64_t intent, int error)
+{
+	struct spokei_keeper *keeper = arg;
+
+	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;
+	     node = node->next) {
+		struct spokei_wish *wish = spokei_keeper_wish(node);
+
+		if (wish->state != SPOKEI_WISH_HOLDS && wish->state != SPOKEI_WISH_LEFT)
+			continue;
+		if (intent == 0 || wish->which == intent)
+			lose(keeper, wish, error);
+	}
+	spokei_keeper_heard(keeper);
+}
+
+const struct spoke_registry_up spokei_keeper_registry_up = {
+	.done = registry_done,
+	.list = spokei_keeper_take_list,
+	.lost = registry_lost,
+};

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/discovery/parts.h"
+
+/* --- what was heard last */
+
+/* Returns 0 or SPOKE_ENOMEM. May have freed the keeper. */
+static int tell(struct spokei_keeper *keeper, const struct spokei_lineup *lineup)
+{
+	if (keeper->up &&
+	    keeper->up->list(keeper->up_arg, lineup->urls, lineup->count) == SPOKE_ENOMEM)
+		return SPOKE_ENOMEM;
+	if (lineup->count > 0) {
+		keeper->has_providers = true;
+		keeper->protecting = false;
+	}
+	return SPOKE_OK;
+}
+
+static void keeper_begin(struct spokei_task *task)
+{
+	struct spokei_keeper *keeper = spoke_container_of(task, struct spokei_keeper, begin);
+
+	if (keeper->ended || keeper->has_providers || keeper->kept.count == 0) {
+		spokei_lineup_fini(&keeper->kept);
+	} else if (tell(keeper, &keeper->kept)) {
+		keeper->kept_ns = spokei_later(spokei_keeper_now(keeper), keeper->retry_ns);
+		spokei_keeper_act_soon(keeper);
+	} else {
+		spokei_event(keeper->engine, SPOKE_OK,
+			     "registry %s: begun with the %zu providers of the cache", keeper->name,
+			     keeper->kept.count);
+		spokei_lineup_fini(&keeper->kept);
+	}
+}
+
+int spokei_keeper_read_cache(struct spokei_keeper *keeper, const char *service)
+{
+	int error;
+
+	if (keeper->cache_path[0] == '\0')
+		return SPOKE_OK;
+	error = spokei_cache_new(keeper->engine, keeper->cache_path, service, &keeper->cache);
+	if (error)
+		return error;
+	error = spokei_cache_read(keeper->cache, &keeper->kept);
+	if (error) {
+		spokei_lineup_fini(&keeper->kept);
+		spokei_cache_free(keeper->cache);
+		keeper->cache = NULL;
+		return error;
+	}
+	keeper->begin.run = keeper_begin;
+	spokei_engine_soon(keeper->engine, &keeper->begin);
+	return SPOKE_OK;
+}
+
+/* --- what the registry tells */
+
+static struct spokei_wish *find_subscription(struct spokei_keeper *keeper, uint64_t intent)
+{
+	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;
+	     node = node->next) {
+		struct spokei_wish *wish = spokei_keeper_wish(node);
+
+		if (wish->subscribes && wish->which == intent &&
+		    (wish->state == SPOKEI_WISH_SAYING || wish->state == SPOKEI_WISH_HOLDS))
+			return wish;
+	}
+	return NULL;
+}
+
+static int read_all(struct spokei_lineup *lineup, const char *const *urls, size_t count)
+{
+	int error = SPOKE_OK;
+
+	for (size_t i = 0; i < count && error == 0; i++)
+		error = spokei_lineup_add(lineup, urls[i], strlen(urls[i]));
+	return error;
+}
+
+static void tell_of_bad(struct spokei_keeper *keeper, const struct spokei_lineup *lineup)
+{
+	if (lineup->bad > 0) {
+		spokei_event(keeper->engine, SPOKE_ESYNTAX,
+			     "registry %s: %zu providers passed over; the first, byte %zu: %s",
+			     keeper->name, lineup->bad, lineup->why.at, lineup->why.text);
+	}
+	if (lineup->over > 0) {
+		spokei_event(keeper->engine, SPOKE_ELIMIT,
+			     "registry %s: %zu providers passed over, for there are %u",
+			     keeper->name, lineup->over, SPOKEI_LINEUP_MAX);
+	}
+}
+
+/* An empty list is more often a registry that has lost its data than a service that has ended. */
+static bool is_believed(struct spokei_keeper *keeper, const struct spokei_lineup *lineup)
+{
+	if (lineup->count > 0 || keeper->takes_empty || !keeper->has_providers)
+		return true;
+	if (!keeper->protecting) {
+		spokei_event(keeper->engine, SPOKE_ENOPROVIDER,
+			     "registry %s: it lists no provider any more; those known are kept, "
+			     "unless registry.protect=false",
+			     keeper->name);
+	}
+	keeper->protecting = true;
+	return false;
+}
+
+/* Returns 0 or SPOKE_ENOMEM. May have freed the keeper. */
+static int take(struct spokei_keeper *keeper, const struct spokei_lineup *lineup)
+{
+	tell_of_bad(keeper, lineup);
+	if (keeper->cache && lineup->count > 0)
+		spokei_cache_keep(keeper->cache, lineup->urls, lineup->count);
+	return is_believed(keeper, lineup) ? tell(keeper, lineup) : SPOKE_OK;
+}
+
+void spokei_keeper_take_list(void *arg, uint64_t intent, const char *const *urls, size_t count)
+{
+	struct spokei_keeper *keeper = arg;
+	struct spokei_wish *wish = find_subscription(keeper, intent);
+	struct spokei_lineup lineup;
+	int error;
+
+	if (wish == NULL || wish->stale || keeper->freed || keeper->ended)
+		return;
+	spokei_keeper_heard(keeper);
+	spokei_lineup_init(&lineup, keeper->engine->env);
+	error = read_all(&lineup, urls, count);
+	if (error == 0)
+		error = take(keeper, &lineup);
+	spokei_lineup_fini(&lineup);
+	if (error == 0 || keeper->freed)
+		return;
+	/* Half a list is none. It is asked for anew. */
+	wish->stale = true;
+	spokei_keeper_fail(keeper, wish, "take the list of", error);
+	spokei_keeper_act_soon(keeper);
+}

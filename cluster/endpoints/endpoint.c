@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/endpoints/endpoint.h"
+
+#include <stdio.h>
+
+#define MS UINT64_C(1000000)
+
+/* --- what its connections tell */
+
+static void line_request(void *arg, struct spokei_conn *conn, const struct spokei_message *message)
+{
+	const struct spokei_endpoint *endpoint = ((struct spokei_line *)arg)->endpoint;
+
+	endpoint->up->request(endpoint->up_arg, conn, message);
+}
+
+static void line_changed(void *arg, struct spokei_connector *connector, int error)
+{
+	struct spokei_line *line = arg;
+
+	(void)error;
+	if (line->connector == connector)
+		line->endpoint->up->changed(line->endpoint->up_arg, line);
+}
+
+static void line_event(void *arg, const struct spoke_link_event *event)
+{
+	const struct spokei_endpoint *endpoint = ((struct spokei_line *)arg)->endpoint;
+
+	endpoint->up->event(endpoint->up_arg, event);
+}
+
+static const struct spokei_connector_up line_up = {
+	.request = line_request,
+	.changed = line_changed,
+	.event = line_event,
+};
+
+/* --- connections */
+
+void spokei_line_drop(struct spokei_line *line)
+{
+	struct spokei_connector *connector = line->connector;
+
+	line->connector = NULL;
+	if (connector)
+		spokei_connector_free(connector);
+}
+
+int spokei_endpoint_wake(struct spokei_endpoint *endpoint)
+{
+	SPOKE_ASSERT(endpoint->asleep);
+	for (uint32_t i = 0; i < endpoint->line_count; i++) {
+		struct spokei_line *line = &endpoint->lines[i];
+		int error = spokei_connector_new(endpoint->link, &endpoint->options, &line_up, line,
+						 &line->connector);
+
+		if (error == 0)
+			continue;
+		while (i-- > 0)
+			spokei_line_drop(&endpoint->lines[i]);
+		return error;
+	}
+	endpoint->asleep = false;
+	return SPOKE_OK;
+}
+
+static enum spokei_grade line_grade(const struct spokei_line *line)
+{
+	return line->connector ? spokei_connector_grade(line->connector) : SPOKEI_GRADE_NONE;
+}
+
+enum spokei_grade spokei_endpoint_grade(const struct spokei_endpoint *endpoint)
+{
+	enum spokei_grade best = endpoint->asleep ? SPOKEI_GRADE_READY : SPOKEI_GRADE_NONE;
+
+	for (uint32_t i = 0; i < endpoint->line_count && best != SPOKEI_GRADE_READY; i++) {
+		enum spokei_grade grade = line_grade(&endpoint->lines[i]);
+
+		best = grade < best ? grade : best;
+	}
+	return best;
+}
+
+/* Of several lines. */
+static SPOKEI_NOINLINE struct spokei_conn *choose_conn(struct spokei_endpoint *endpoint,
+						       enum spokei_grade *ret_grade)
+{
+	const struct spokei_line *best = NULL;
+	enum spokei_grade best_grade = SPOKEI_GRADE_NONE;
+	uint32_t at = endpoint->turn;
+
+	for (uint32_t i = 0; i < endpoint->line_count && best_grade != SPOKEI_GRADE_READY; i++) {
+		const struct spokei_line *line = &endpoint->lines[at];
+		enum spokei_grade grade = line_grade(line);
+
+		at = at + 1 < endpoint->line_count ? at + 1 : 0;
+		if (grade >= best_grade)
+			continue;
+		best = line;
+		best_grade = grade;
+		endpoint->turn = at;
+	}
+	*ret_grade = best_grade;
+	return best ? spokei_connector_conn(best->connector) : NULL;
+}
+
+struct spokei_conn *spokei_endpoint_conn(struct spokei_endpoint *endpoint,
+					 enum spokei_grade *ret_grade)
+{
+	const struct spokei_line *first = endpoint->lines;
+	struct spokei_conn *conn = NULL;
+	enum spokei_grade grade;
+
+	if (SPOKEI_UNLIKELY(endpoint->line_count != 1))
+		return choose_conn(endpoint, ret_grade);
+	grade = line_grade(first);
+	if (SPOKEI_LIKELY(grade != SPOKEI_GRADE_NONE))
+		conn = spokei_connector_conn(first->connector);
+	*ret_grade = grade;
+	return conn;
+}
+
+static void tell_of_end(struct spokei_line *line)
+{
+	struct spoke_link_event event = { .change = SPOKE_LINK_CLOSED, .error = SPOKE_ECLOSED };
+
+	if (line->connector == NULL ||
+	    spokei_connector_state(line->connector) != SPOKEI_CONNECTOR_OPEN)
+		return;
+	event.name = spokei_connector_name(line->connector);
+	line_event(line, &event);
+}
+
+void spokei_endpoint_end(struct spokei_endpoint *endpoint)
+{
+	for (uint32_t i = 0; i < endpoint->line_count; i++) {
+		tell_of_end(&endpoint->lines[i]);
+		spokei_line_drop(&endpoint->lines[i]);
+	}
+	endpoint->asleep = false;
+}
+
+void spokei_endpoint_rest(struct spokei_endpoint *endpoint, bool calls)
+{
+	for (uint32_t i = 0; i < endpoint->line_count; i++) {
+		struct spokei_line *line = &endpoint->lines[i];
+		struct spokei_conn *conn;
+
+		if (line->connector == NULL)
+			continue;
+		conn = spokei_connector_conn(line->connector);
+		if (conn && conn->state == SPOKEI_CONN_OPEN)
+			spokei_conn_finish(conn);
+		else if (spokei_connector_state(line->connector) == SPOKEI_CONNECTOR_WAITING ||
+			 (conn && !calls))
+			spokei_line_drop(line);
+	}
+	endpoint->asleep = false;
+}
+
+void spokei_endpoint_retire(struct spokei_endpoint *endpoint)
+{
+	endpoint->removed = true;
+	endpoint->asleep = false;
+	for (uint32_t i = 0; i < endpoint->line_count; i++) {
+		struct spokei_line *line = &endpoint->lines[i];
+		struct spokei_conn *conn;
+
+		if (line->connector == NULL || spokei_connector_retire(line->connector))
+			continue;
+		conn = spokei_connector_conn(line->connector);
+		if (conn)
+			spokei_conn_close(conn, SPOKE_EUNAVAILABLE);
+		spokei_line_drop(line);
+	}
+}
+
+bool spokei_endpoint_busy(const struct spokei_endpoint *endpoint)
+{
+	for (uint32_t i = 0; i < endpoint->line_count; i++)
+		if (endpoint->lines[i].connector)
+			return true;
+	return endpoint->actives > 0;
+}
+
+/* --- weight */
+
+bool spokei_endpoint_take(struct spokei_endpoint *endpoint, const struct spokei_listing *listing)
+{
+	const struct spoke_env *env = endpoint->engine->env;
+
+	(void)snprintf(endpoint->admin, sizeof(endpoint->admin), "%s", listing->admin);
+	(void)snprintf(endpoint->application, sizeof(endpoint->application), "%s",
+		       listing->application);
+	if (endpoint->weight == listing->weight && endpoint->warmup_ms == listing->warmup_ms &&
+	    endpoint->timestamp_ms == listing->timestamp_ms)
+		return false;
+	endpoint->weight = listing->weight;
+	endpoint->warmup_ms = listing->warmup_ms;
+	endpoint->timestamp_ms = listing->timestamp_ms;
+	endpoint->listed_ns = endpoint->engine->begin_ns;
+	endpoint->uptime_ms = 0;
+	/* Once, so that a clock that is set meanwhile makes nobody younger. */
+	if (listing->timestamp_ms > 0)
+		endpoint->uptime_ms = (int64_t)(env->wall(env->ctx) / MS) -
+				      (int64_t)listing->timestamp_ms;
+	return true;
+}
+
+uint32_t spokei_endpoint_weight(const struct spokei_endpoint *endpoint, bool *ret_grows)
+{
+	uint64_t passed_ms = (endpoint->engine->begin_ns - endpoint->listed_ns) / MS;
+	int64_t uptime_ms = endpoint->uptime_ms + (int64_t)passed_ms;
+
+	*ret_grows = false;
+	if (endpoint->timestamp_ms == 0)
+		return endpoint->weight;
+	*ret_grows = uptime_ms < (int64_t)endpoint->warmup_ms && endpoint->weight > 1;
+	return spokei_listing_weight(endpoint->weight, endpoint->warmup_ms, uptime_ms);
+}
+
+/* --- what users ask */
+
+static bool stands(const struct spokei_line *line)
+{
+	return line->connector && spokei_connector_state(line->connector) == SPOKEI_CONNECTOR_OPEN;
+}
+
+static uint32_t count_standing(const struct spokei_endpoint *endpoint)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < endpoint->line_count; i++)
+		count += stands(&endpoint->lines[i]);
+	return count;
+}
+
+enum spoke_endpoint_state spokei_endpoint_state(const struct spokei_endpoint *endpoint)
+{
+	static const enum spoke_endpoint_state states[] = {
+		[SPOKEI_GRADE_READY] = SPOKE_ENDPOINT_READY,
+		[SPOKEI_GRADE_SUSPECT] = SPOKE_ENDPOINT_SUSPECT,
+		[SPOKEI_GRADE_PROBATION] = SPOKE_ENDPOINT_PROBATION,
+		[SPOKEI_GRADE_CONNECTING] = SPOKE_ENDPOINT_CONNECTING,
+	};
+	enum spokei_grade grade = spokei_endpoint_grade(endpoint);
+
+	if (endpoint->removed)
+		return SPOKE_ENDPOINT_REMOVED;
+	if (endpoint->asleep)
+		return SPOKE_ENDPOINT_IDLE;
+	if (grade < SPOKEI_GRADE_NONE)
+		return states[grade];
+	return count_standing(endpoint) ? SPOKE_ENDPOINT_READONLY : SPOKE_ENDPOINT_BACKOFF;
+}
+
+/* Of all its connections what says most: the last byte, the most misses, the next attempt. */
+static void look_at_lines(const struct spokei_endpoint *endpoint, struct spoke_endpoint_info *info)
+{
+	info->heard_ns = UINT64_MAX;
+	for (uint32_t i = 0; i < endpoint->line_count; i++) {
+		struct spokei_connector_look look;
+
+		if (endpoint->lines[i].connector == NULL)
+			continue;
+		spokei_connector_look(endpoint->lines[i].connector, &look);
+		info->missed = look.missed > info->missed ? look.missed : info->missed;
+		info->heard_ns = look.quiet_ns < info->heard_ns ? look.quiet_ns : info->heard_ns;
+		if (look.attempt == 0 || (info->attempt && look.retry_ns >= info->retry_ns))
+			continue;
+		info->attempt = look.attempt;
+		info->retry_ns = look.retry_ns;
+	}
+	if (info->state != SPOKE_ENDPOINT_BACKOFF) {
+		info->attempt = 0;
+		info->retry_ns = 0;
+	}
+}
+
+void spokei_endpoint_info(const struct spokei_endpoint *endpoint, struct spoke_endpoint_info *ret)
+{
+	bool grows;
+
+	*ret = (struct spoke_endpoint_info){
+		.state = spokei_endpoint_state(endpoint),
+		.ejected = endpoint->eject.aside,
+		.weight = spokei_endpoint_weight(endpoint, &grows),
+		.actives = endpoint->actives,
+		.connections = count_standing(endpoint),
+		.mean_ns = spokei_score_mean(&endpoint->score, endpoint->engine->begin_ns),
+		.calls = endpoint->calls,
+		.failures = endpoint->failures,
+	};
+	(void)snprintf(ret->name, sizeof(ret->name), "%s", endpoint->name);
+	(void)snprintf(ret->admin, sizeof(ret->admin), "%s", endpoint->admin);
+	look_at_lines(endpoint, ret);
+}
+
+const char *spoke_endpoint_state_name(enum spoke_endpoint_state state)
+{
+	static const char *const names[] = {
+		[SPOKE_ENDPOINT_IDLE] = "idle",         [SPOKE_ENDPOINT_CONNECTING] = "connecting",
+		[SPOKE_ENDPOINT_BACKOFF] = "backoff",   [SPOKE_ENDPOINT_PROBATION] = "probation",
+		[SPOKE_ENDPOINT_READY] = "ready",       [SPOKE_ENDPOINT_SUSPECT] = "suspect",
+		[SPOKE_ENDPOINT_READONLY] = "readonly", [SPOKE_ENDPOINT_REMOVED] = "removed",
+	};
+
+	return (size_t)state < sizeof(names) / sizeof(names[0]) ? names[state] : NULL;
+}
+
+/* --- life */
+
+static void endpoint_bury(struct spokei_task *task)
+{
+	spokei_endpoint_free(spoke_container_of(task, struct spokei_endpoint, bury));
+}
+
+/* The texts follow the lines; those of the options are its own from now on. */
+static void copy_texts(struct spokei_endpoint *endpoint, const struct spokei_listing *listing)
+{
+	struct spokei_connector_options *options = &endpoint->options;
+	const char *where = options->host ? options->host : options->path;
+	char *texts = (char *)&endpoint->lines[endpoint->line_count];
+
+	memcpy(texts, listing->key, listing->key_len);
+	endpoint->key = texts;
+	endpoint->key_len = listing->key_len;
+	endpoint->name = texts + listing->name_at;
+	endpoint->group = texts + listing->group_at;
+	endpoint->version = texts + listing->version_at;
+	texts += listing->key_len;
+	memcpy(texts, where, strlen(where) + 1);
+	*(options->host ? &options->host : &options->path) = texts;
+}
+
+int spokei_endpoint_new(struct spokei_link *link, const struct spokei_listing *listing,
+			uint32_t connections, const struct spokei_endpoint_up *up, void *up_arg,
+			struct spokei_endpoint **ret_endpoint)
+{
+	const struct spokei_connector_options *options = &listing->options;
+	const char *where = options->host ? options->host : options->path;
+	size_t size = sizeof(struct spokei_endpoint) + connections * sizeof(struct spokei_line) +
+		      listing->key_len + strlen(where) + 1;
+	struct spokei_endpoint *endpoint = spokei_alloc(link->engine->env, 1, size);
+
+	if (endpoint == NULL)
+		return SPOKE_ENOMEM;
+	endpoint->engine = link->engine;
+	endpoint->link = link;
+	endpoint->up = up;
+	endpoint->up_arg = up_arg;
+	endpoint->size = size;
+	endpoint->place = SPOKEI_NOWHERE;
+	endpoint->asleep = true;
+	endpoint->line_count = connections;
+	endpoint->options = *options;
+	endpoint->bury.run = endpoint_bury;
+	for (uint32_t i = 0; i < connections; i++)
+		endpoint->lines[i].endpoint = endpoint;
+	endpoint->score = spokei_score_make();
+	copy_texts(endpoint, listing);
+	endpoint->weight = UINT32_MAX;
+	(void)spokei_endpoint_take(endpoint, listing);
+	*ret_endpoint = endpoint;
+	return SPOKE_OK;
+}
+
+void spokei_endpoint_free(struct spokei_endpoint *endpoint)
+{
+	SPOKE_ASSERT(!spokei_endpoint_busy(endpoint));
+	spokei_free(endpoint->engine->env, endpoint, 1, endpoint->size);
+}

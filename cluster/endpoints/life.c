@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a directory, and of attempts. The list: directory_list.c; who takes a call:
+ * directory_pick.c. */
+#include "cluster/endpoints/parts.h"
+
+#include <inttypes.h>
+
+#define MS UINT64_C(1000000)
+
+void spokei_directory_refresh_later(struct spokei_directory *directory)
+{
+	directory->stale = true;
+	if (directory->barren && !directory->ended)
+		spokei_engine_soon(directory->engine, &directory->news);
+}
+
+void spokei_directory_change(struct spokei_directory *directory,
+			     const struct spokei_directory_settings *settings)
+{
+	directory->settings.actives_max = settings->actives_max ? settings->actives_max
+								: UINT32_MAX;
+	directory->settings.eject_failures = settings->eject_failures;
+	directory->settings.eject_ns = settings->eject_ns;
+	spokei_directory_refresh_later(directory);
+}
+
+/* One that is not listed any more, and that nothing holds, goes. */
+static void bury_if_over(struct spokei_endpoint *endpoint)
+{
+	if (endpoint->node.next == NULL || spokei_endpoint_busy(endpoint))
+		return;
+	spokei_list_remove(&endpoint->node);
+	spokei_engine_dead(endpoint->engine, &endpoint->bury);
+}
+
+void spokei_directory_remove(struct spokei_directory *directory, struct spokei_endpoint *endpoint)
+{
+	spokei_list_append(&directory->gone, &endpoint->node);
+	spokei_endpoint_retire(endpoint);
+	bury_if_over(endpoint);
+}
+
+/* --- what endpoints tell */
+
+static void endpoint_request(void *arg, struct spokei_conn *conn,
+			     const struct spokei_message *message)
+{
+	struct spokei_directory *directory = arg;
+
+	directory->up->request(directory->up_arg, conn, message);
+}
+
+static void endpoint_changed(void *arg, struct spokei_line *line)
+{
+	struct spokei_directory *directory = arg;
+
+	enum spokei_connector_state state = spokei_connector_state(line->connector);
+
+	spokei_directory_refresh_later(directory);
+	/* A consumer that drains has no use for another connection. */
+	if (state != SPOKEI_CONNECTOR_DONE &&
+	    !(directory->resting && state == SPOKEI_CONNECTOR_WAITING))
+		return;
+	spokei_line_drop(line);
+	bury_if_over(line->endpoint);
+	if (directory->resting && directory->link->conn_count == 0)
+		directory->up->rested(directory->up_arg);
+}
+
+static void endpoint_event(void *arg, const struct spoke_link_event *event)
+{
+	struct spokei_directory *directory = arg;
+
+	spokei_directory_refresh_later(directory);
+	directory->up->event(directory->up_arg, event);
+}
+
+const struct spokei_endpoint_up spokei_directory_endpoint_up = {
+	.request = endpoint_request,
+	.changed = endpoint_changed,
+	.event = endpoint_event,
+};
+
+/* --- the end */
+
+void spokei_directory_end(struct spokei_directory *directory)
+{
+	const struct spokei_seats *seats = &directory->seats;
+
+	if (directory->ended)
+		return;
+	directory->ended = true;
+	(void)spoke_wheel_cancel(directory->engine->wheel, &directory->wake);
+	directory->sole = NULL;
+	directory->stale = true;
+	spokei_task_drop(&directory->news);
+	for (size_t i = 0; i < seats->shown.count; i++)
+		spokei_endpoint_end(seats->endpoints[i]);
+	for (struct spoke_list *node = directory->gone.next; node != &directory->gone;
+	     node = node->next)
+		spokei_endpoint_end(spoke_container_of(node, struct spokei_endpoint, node));
+}
+
+void spokei_directory_rest(struct spokei_directory *directory, bool calls)
+{
+	const struct spokei_seats *seats = &directory->seats;
+
+	directory->resting = true;
+	spokei_directory_refresh_later(directory);
+	for (size_t i = 0; i < seats->shown.count; i++)
+		spokei_endpoint_rest(seats->endpoints[i], calls);
+}
+
+/* --- life */
+
+static void tell_able(struct spokei_task *task)
+{
+	struct spokei_directory *directory = spoke_container_of(task, struct spokei_directory,
+								news);
+	uint32_t able;
+	uint32_t fresh;
+
+	spokei_directory_count(directory, NULL, 0, &able, &fresh);
+	if (!directory->barren && directory->up->able)
+		directory->up->able(directory->up_arg);
+}
+
+void spokei_directory_init(struct spokei_directory *directory, struct spokei_link *link,
+			   const struct spokei_directory_settings *settings,
+			   const struct spokei_directory_up *up, void *up_arg)
+{
+	const struct spoke_env *env = link->engine->env;
+
+	*directory = (struct spokei_directory){
+		.engine = link->engine,
+		.link = link,
+		.settings = *settings,
+		.up = up,
+		.up_arg = up_arg,
+		.listing = 1,
+		.version = 1,
+		.best = SPOKEI_RANK_NONE,
+		.stale = true,
+		.news = { .run = tell_able },
+	};
+	if (directory->settings.connections == 0)
+		directory->settings.connections = 1;
+	if (directory->settings.actives_max == 0)
+		directory->settings.actives_max = UINT32_MAX;
+	env->dice(env->ctx, &directory->dice, sizeof(directory->dice));
+	spokei_seats_init(&directory->seats, env);
+	spokei_list_init(&directory->gone);
+}
+
+void spokei_directory_fini(struct spokei_directory *directory)
+{
+	spokei_directory_forget(directory);
+	while (!spokei_list_empty(&directory->gone)) {
+		struct spoke_list *node = spokei_list_first(&directory->gone);
+
+		spokei_list_remove(node);
+		spokei_endpoint_free(spoke_container_of(node, struct spokei_endpoint, node));
+	}
+	if (directory->round > 0)
+		spokei_map_fini(&directory->keys);
+	spokei_seats_fini(&directory->seats);
+}
+
+/* --- attempts */
+
+/* The end of a connection ends all its attempts in one turn: that is one failure in a row. */
+static bool is_another_loss(struct spokei_endpoint *endpoint, int error)
+{
+	uint64_t now_ns = endpoint->engine->begin_ns;
+
+	if (error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT ||
+	    !spoke_error_is_transport(error))
+		return false;
+	if (endpoint->lost_ns == now_ns)
+		return true;
+	endpoint->lost_ns = now_ns;
+	return false;
+}
+
+static bool is_alone(const struct spokei_directory *directory,
+		     const struct spokei_endpoint *endpoint)
+{
+	const struct spokei_seats *seats = &directory->seats;
+
+	for (size_t i = 0; i < seats->shown.count; i++) {
+		const struct spokei_endpoint *other = seats->endpoints[i];
+
+		if (other != endpoint && !other->eject.aside &&
+		    spokei_endpoint_grade(other) != SPOKEI_GRADE_NONE)
+			return false;
+	}
+	return true;
+}
+
+static void hold_against(struct spokei_endpoint *endpoint, int error, uint64_t begun_ns)
+{
+	struct spokei_directory *directory = endpoint->directory;
+	const struct spokei_eject_rule rule = { directory->settings.eject_failures,
+						directory->settings.eject_ns };
+	uint64_t now_ns = endpoint->engine->begin_ns;
+	bool alone = spokei_eject_near(&endpoint->eject, &rule) && is_alone(directory, endpoint);
+
+	if (!spokei_eject_failed(&endpoint->eject, &rule, begun_ns, now_ns, alone,
+				 spokei_directory_dice(directory)))
+		return;
+	spokei_event(endpoint->engine, error, "%s fails: no calls for it for %" PRIu64 " ms",
+		     endpoint->name, (endpoint->eject.until_ns - now_ns) / MS);
+	spokei_directory_refresh_later(directory);
+}
+
+static void hold_for(struct spokei_endpoint *endpoint, uint64_t begun_ns, uint64_t took_ns)
+{
+	struct spokei_directory *directory = endpoint->directory;
+	const struct spokei_eject_rule rule = { directory->settings.eject_failures,
+						directory->settings.eject_ns };
+	uint64_t now_ns = endpoint->engine->begin_ns;
+
+	spokei_score_answered(&endpoint->score, took_ns, now_ns);
+	if (!spokei_eject_answered(&endpoint->eject, &rule, begun_ns, now_ns))
+		return;
+	spokei_event(endpoint->engine, SPOKE_OK, "%s answers again: calls go there",
+		     endpoint->name);
+	spokei_directory_refresh_later(directory);
+}
+
+/* What this side did itself, and what a provider refused by right, is not held against it. */
+static void judge(struct spokei_endpoint *endpoint, enum spoke_fate fate, int error,
+		  uint64_t took_ns)
+{
+	uint64_t now_ns = endpoint->engine->begin_ns;
+	uint64_t begun_ns = took_ns < now_ns ? now_ns - took_ns : 0;
+	bool answered = fate == SPOKE_FATE_OK || fate == SPOKE_FATE_ANSWERED;
+
+	if (!answered && spoke_error_is_local(error)) {
+		spokei_eject_over(&endpoint->eject);
+		return;
+	}
+	spokei_score_ended(&endpoint->score, !answered);
+	endpoint->failures += !answered;
+	if (answered)
+		hold_for(endpoint, begun_ns, took_ns);
+	else if (error == SPOKE_EREFUSED || is_another_loss(endpoint, error))
+		spokei_eject_over(&endpoint->eject);
+	else
+		hold_against(endpoint, error, begun_ns);
+}
+
+void spokei_directory_ended(struct spokei_endpoint *endpoint, enum spoke_fate fate, int error,
+			    uint64_t took_ns)
+{
+	struct spokei_directory *directory = endpoint->directory;
+	struct spokei_seats *seats = &directory->seats;
+
+	SPOKE_ASSERT(endpoint->actives > 0);
+	endpoint->actives--;
+	if (SPOKEI_UNLIKELY(endpoint->place == SPOKEI_NOWHERE)) {
+		bury_if_over(endpoint);
+		return;
+	}
+	judge(endpoint, fate, error, took_ns);
+	seats->actives[endpoint->place] = endpoint->actives;
+	seats->means_ns[endpoint->place] = endpoint->score.mean_ns;
+	seats->successes[endpoint->place] = endpoint->score.successes;
+	if (SPOKEI_UNLIKELY(endpoint->actives + 1 == directory->settings.actives_max ||
+			    endpoint->eject.aside))
+		spokei_directory_refresh_later(directory);
+}
+
+/* --- what users ask */
+
+size_t spokei_directory_ready(const struct spokei_directory *directory)
+{
+	const struct spokei_seats *seats = &directory->seats;
+	size_t ready = 0;
+
+	for (size_t i = 0; i < seats->shown.count; i++) {
+		const struct spokei_endpoint *endpoint = seats->endpoints[i];
+
+		if (!endpoint->asleep && spokei_endpoint_grade(endpoint) == SPOKEI_GRADE_READY)
+			ready++;
+	}
+	return ready;
+}
+
+const struct spokei_endpoint *spokei_directory_next(const struct spokei_directory *directory,
+						    const struct spokei_endpoint *before)
+{
+	const struct spokei_seats *seats = &directory->seats;
+	struct spoke_list *node = directory->gone.next;
+	size_t place = before ? before->place + 1 : 0;
+
+	if (before && before->place == SPOKEI_NOWHERE)
+		node = before->node.next;
+	else if (place < seats->shown.count)
+		return seats->endpoints[place];
+	return node == &directory->gone ? NULL
+					: spoke_container_of(node, struct spokei_endpoint, node);
+}
+
+size_t spokei_directory_infos(const struct spokei_directory *directory,
+			      struct spoke_endpoint_info *infos, size_t max)
+{
+	const struct spokei_endpoint *endpoint = NULL;
+	size_t count = 0;
+
+	while ((endpoint = spokei_directory_next(directory, endpoint)) != NULL) {
+		if (count < max)
+			spokei_endpoint_info(endpoint, &infos[count]);
+		count++;
+	}
+	return count;
+}

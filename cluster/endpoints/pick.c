@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who takes a call. */
+#include "cluster/endpoints/parts.h"
+
+#define LOOK_NS UINT64_C(1000000000) /* how often weights that grow are looked at */
+#define FULL_NS UINT64_C(10000000)   /* how long one is left alone that a call did not fit */
+#define ASKED_MAX 3u                 /* times a balancer is asked for one that was not tried */
+#define FEW_TRIED 8u                 /* that are counted one by one */
+#define TOLD_MAX 128u                /* places that a balancer is told were tried: the newest */
+
+/* --- who can */
+
+static uint8_t rank_of(const struct spokei_directory *directory,
+		       const struct spokei_endpoint *endpoint)
+{
+	enum spokei_grade grade = spokei_endpoint_grade(endpoint);
+
+	if (grade == SPOKEI_GRADE_NONE)
+		return SPOKEI_RANK_NONE;
+	if (endpoint->actives >= directory->settings.actives_max ||
+	    endpoint->full_ns > directory->engine->begin_ns)
+		return SPOKEI_RANK_FULL;
+	if (spokei_eject_excludes(&endpoint->eject, directory->engine->begin_ns))
+		return (uint8_t)(SPOKEI_RANK_ASIDE + grade);
+	return (uint8_t)grade;
+}
+
+/* When the endpoint changes by itself, and what it is until then. Returns whether its weight has
+ * changed. */
+static bool look_at(struct spokei_directory *directory, struct spokei_endpoint *endpoint)
+{
+	struct spokei_seats *seats = &directory->seats;
+	uint64_t now_ns = directory->engine->begin_ns;
+	uint64_t mean_ns = spokei_score_mean(&endpoint->score, now_ns);
+	uint64_t look_ns = UINT64_MAX;
+	size_t place = endpoint->place;
+	bool grows;
+	uint32_t weight = spokei_endpoint_weight(endpoint, &grows);
+	bool differs = seats->weights[place] != weight;
+
+	if (grows || mean_ns > 0)
+		look_ns = now_ns + LOOK_NS;
+	if (endpoint->eject.aside && endpoint->eject.until_ns > now_ns &&
+	    endpoint->eject.until_ns < look_ns)
+		look_ns = endpoint->eject.until_ns;
+	if (endpoint->full_ns > now_ns && endpoint->full_ns < look_ns)
+		look_ns = endpoint->full_ns;
+	if (look_ns < directory->look_ns)
+		directory->look_ns = look_ns;
+	seats->weights[place] = weight;
+	seats->means_ns[place] = mean_ns;
+	seats->ranks[place] = rank_of(directory, endpoint);
+	return differs;
+}
+
+/* Looks at all endpoints; balancers are told if that makes a difference. */
+/* Do those of this rank have a connection that stands? */
+static bool is_connected(uint8_t rank)
+{
+	return rank < SPOKEI_RANK_FULL && rank % SPOKEI_RANK_ASIDE != SPOKEI_GRADE_CONNECTING;
+}
+
+static void look_through(struct spokei_directory *directory)
+{
+	struct spokei_seats *seats = &directory->seats;
+	uint8_t best = SPOKEI_RANK_NONE;
+	bool differs = false;
+
+	directory->stale = false;
+	directory->look_ns = UINT64_MAX;
+	directory->usable = 0;
+	seats->shown.able_count = 0;
+	for (size_t i = 0; i < seats->shown.count; i++) {
+		uint8_t rank;
+
+		differs |= look_at(directory, seats->endpoints[i]);
+		rank = seats->ranks[i];
+		directory->usable += rank < SPOKEI_RANK_FULL;
+		best = rank < best ? rank : best;
+		seats->ranks[i] = rank;
+	}
+	for (size_t i = 0; i < seats->shown.count; i++) {
+		uint8_t able = best < SPOKEI_RANK_FULL && seats->ranks[i] == best;
+
+		differs |= seats->able[i] != able;
+		seats->able[i] = able;
+		seats->shown.able_count += able;
+	}
+	directory->best = best;
+	if (directory->barren && is_connected(best))
+		spokei_engine_soon(directory->engine, &directory->news);
+	directory->barren = !is_connected(best);
+	directory->version += differs;
+}
+
+/* Where not all is as it should be an endpoint may become better without a word. */
+static inline void look(struct spokei_directory *directory)
+{
+	if (directory->stale || directory->best != SPOKEI_GRADE_READY ||
+	    directory->engine->begin_ns >= directory->look_ns)
+		look_through(directory);
+}
+
+static int refusal(const struct spokei_directory *directory)
+{
+	if (directory->seats.shown.count == 0)
+		return SPOKE_ENOPROVIDER;
+	return directory->best == SPOKEI_RANK_FULL ? SPOKE_ELIMIT : SPOKE_EUNAVAILABLE;
+}
+
+/* --- who was tried */
+
+/* `hint` is kept by who asks for one after another: as a rule they were tried in that order. */
+static bool was_tried(const uint64_t *tried, size_t tried_count, uint64_t id, size_t *hint)
+{
+	if (*hint < tried_count && tried[*hint] == id) {
+		(*hint)++;
+		return true;
+	}
+	for (size_t i = 0; i < tried_count; i++)
+		if (tried[i] == id)
+			return true;
+	return false;
+}
+
+/* The best rank of those that were not tried. */
+static uint8_t best_fresh(const struct spokei_directory *directory, const struct spokei_ask *ask)
+{
+	const struct spokei_seats *seats = &directory->seats;
+	uint8_t best = SPOKEI_RANK_NONE;
+	size_t hint = 0;
+
+	if (ask->tried_count == 0)
+		return directory->best;
+	for (size_t i = 0; i < seats->shown.count; i++)
+		if (!was_tried(ask->tried, ask->tried_count, seats->ids[i], &hint) &&
+		    seats->ranks[i] < best)
+			best = seats->ranks[i];
+	return best;
+}
+
+/* The first place from `from` on, around, of this rank, that was not tried. */
+static size_t find(const struct spokei_directory *directory, const struct spokei_ask *ask,
+		   size_t from, uint8_t rank)
+{
+	const struct spokei_seats *seats = &directory->seats;
+	size_t at = from < seats->shown.count ? from : 0;
+	size_t hint = 0;
+
+	for (size_t i = 0; i < seats->shown.count; i++) {
+		if (seats->ranks[at] == rank &&
+		    !was_tried(ask->tried, ask->tried_count, seats->ids[at], &hint))
+			return at;
+		at = at + 1 < seats->shown.count ? at + 1 : 0;
+	}
+	return SPOKE_NOBODY;
+}
+
+/* --- who does */
+
+static size_t tell_tried(const struct spokei_directory *directory, const struct spokei_ask *ask,
+			 size_t places[TOLD_MAX])
+{
+	size_t skipped = ask->tried_count > TOLD_MAX ? ask->tried_count - TOLD_MAX : 0;
+	size_t count = 0;
+
+	for (size_t i = skipped; i < ask->tried_count; i++) {
+		size_t place = spokei_seats_find(&directory->seats, ask->tried[i]);
+
+		if (place != SPOKE_NOBODY)
+			places[count++] = place;
+	}
+	return count;
+}
+
+/* One that is able, or NOBODY. */
+static inline size_t ask_once(struct spokei_directory *directory, const struct spokei_ask *ask,
+			      struct spoke_choice *choice)
+{
+	const struct spokei_seats *seats = &directory->seats;
+	size_t place;
+
+	choice->dice = spokei_directory_dice(directory);
+	place = spokei_balance_pick(ask->balance, directory->engine->env, directory->listing,
+				    directory->version, &seats->shown, choice);
+	return SPOKEI_LIKELY(place < seats->shown.count && seats->able[place]) ? place
+									       : SPOKE_NOBODY;
+}
+
+/* One that is able and was not tried, or NOBODY. */
+static size_t ask_balancer(struct spokei_directory *directory, const struct spokei_ask *ask)
+{
+	const struct spokei_seats *seats = &directory->seats;
+	size_t places[TOLD_MAX];
+	struct spoke_choice choice = {
+		.now_ns = directory->engine->begin_ns,
+		.timeout_ns = ask->timeout_ns,
+		.key = ask->key,
+		.tried = places,
+	};
+
+	choice.tried_count = tell_tried(directory, ask, places);
+	for (unsigned i = 0; i < ASKED_MAX; i++) {
+		size_t place = ask_once(directory, ask, &choice);
+		size_t hint = 0;
+
+		if (place == SPOKE_NOBODY ||
+		    !was_tried(ask->tried, ask->tried_count, seats->ids[place], &hint))
+			return place;
+	}
+	return SPOKE_NOBODY;
+}
+
+static size_t stick(const struct spokei_directory *directory, const struct spokei_ask *ask)
+{
+	const struct spokei_seats *seats = &directory->seats;
+	size_t hint = 0;
+	size_t place;
+
+	if (*ask->sticky == 0 || was_tried(ask->tried, ask->tried_count, *ask->sticky, &hint))
+		return SPOKE_NOBODY;
+	place = spokei_seats_find(seats, *ask->sticky);
+	if (place == SPOKE_NOBODY || !seats->able[place])
+		return SPOKE_NOBODY;
+	return place;
+}
+
+/* Who is asked where no balancer chooses. */
+static size_t take_turn(struct spokei_directory *directory, const struct spokei_ask *ask,
+			uint8_t rank)
+{
+	size_t place = find(directory, ask, directory->turn, rank);
+
+	directory->turn = place + 1;
+	return place;
+}
+
+/* Rather who was not tried, or who was called last. */
+static SPOKEI_NOINLINE size_t prefer(struct spokei_directory *directory,
+				     const struct spokei_ask *ask)
+{
+	struct spokei_ask anew = *ask;
+	uint8_t rank = best_fresh(directory, ask);
+	size_t place = SPOKE_NOBODY;
+
+	if (rank >= SPOKEI_RANK_FULL) {
+		rank = directory->best;
+		anew.tried_count = 0;
+	}
+	if (ask->sticky && rank == directory->best)
+		place = stick(directory, &anew);
+	if (place != SPOKE_NOBODY)
+		return place;
+	if (ask->balance == NULL)
+		return find(directory, &anew, 0, rank);
+	if (ask->balance->balancer && rank == directory->best)
+		place = ask_balancer(directory, &anew);
+	return place != SPOKE_NOBODY ? place : take_turn(directory, &anew, rank);
+}
+
+/* Somebody can. */
+static inline size_t choose(struct spokei_directory *directory, const struct spokei_ask *ask)
+{
+	size_t place = SPOKE_NOBODY;
+
+	if (SPOKEI_UNLIKELY(ask->tried_count > 0 || ask->sticky))
+		return prefer(directory, ask);
+	if (SPOKEI_UNLIKELY(ask->balance == NULL))
+		return find(directory, ask, 0, directory->best);
+	if (SPOKEI_LIKELY(ask->balance->balancer)) {
+		struct spoke_choice choice = {
+			.now_ns = directory->engine->begin_ns,
+			.timeout_ns = ask->timeout_ns,
+			.key = ask->key,
+		};
+
+		place = ask_once(directory, ask, &choice);
+	}
+	return SPOKEI_LIKELY(place != SPOKE_NOBODY) ? place
+						    : take_turn(directory, ask, directory->best);
+}
+
+/* --- the pick */
+
+/* The connection of a place that was chosen; NULL: it is not as good any more as was noted. */
+static inline int reach(struct spokei_directory *directory, size_t place,
+			struct spokei_conn **ret_conn)
+{
+	struct spokei_endpoint *endpoint = directory->seats.endpoints[place];
+	enum spokei_grade noted = directory->seats.ranks[place] % SPOKEI_RANK_ASIDE;
+	enum spokei_grade grade;
+	struct spokei_conn *conn;
+
+	if (SPOKEI_UNLIKELY(endpoint->asleep)) {
+		int error = spokei_endpoint_wake(endpoint);
+
+		if (error)
+			return error;
+		/* This call is what it was waked for. */
+		noted = SPOKEI_GRADE_CONNECTING;
+	}
+	conn = spokei_endpoint_conn(endpoint, &grade);
+	*ret_conn = grade <= noted ? conn : NULL;
+	return SPOKE_OK;
+}
+
+struct spokei_endpoint *spokei_directory_sole(const struct spokei_directory *directory,
+					      struct spokei_conn **ret_conn)
+{
+	struct spokei_endpoint *sole = directory->sole;
+	const struct spokei_connector *connector = sole ? sole->lines[0].connector : NULL;
+
+	if (SPOKEI_UNLIKELY(connector == NULL ||
+			    spokei_connector_grade(connector) != SPOKEI_GRADE_READY ||
+			    sole->actives >= directory->settings.actives_max))
+		return NULL;
+	*ret_conn = spokei_connector_conn(connector);
+	return sole;
+}
+
+/* Returns 0 without a connection where it has to be looked at again: not all is as was noted. */
+static inline int pick_once(struct spokei_directory *directory, const struct spokei_ask *ask,
+			    struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
+{
+	size_t place;
+	int error;
+
+	*ret_conn = NULL;
+	look(directory);
+	if (SPOKEI_UNLIKELY(directory->usable == 0))
+		return refusal(directory);
+	place = choose(directory, ask);
+	/* Else a balancer of a program's did more than to choose. */
+	if (SPOKEI_LIKELY(place != SPOKE_NOBODY)) {
+		error = reach(directory, place, ret_conn);
+		if (SPOKEI_UNLIKELY(error))
+			return error;
+	}
+	if (SPOKEI_UNLIKELY(*ret_conn == NULL)) {
+		directory->stale = true;
+		return SPOKE_OK;
+	}
+	*ret_endpoint = directory->seats.endpoints[place];
+	if (SPOKEI_UNLIKELY(ask->sticky))
+		*ask->sticky = (*ret_endpoint)->id;
+	return SPOKE_OK;
+}
+
+static SPOKEI_NOINLINE int pick_again(struct spokei_directory *directory,
+				      const struct spokei_ask *ask,
+				      struct spokei_endpoint **ret_endpoint,
+				      struct spokei_conn **ret_conn)
+{
+	/* Each look but the first, which has been, and the last wakes somebody who slept. */
+	for (size_t looks = directory->seats.shown.count + 1; looks > 0; looks--) {
+		int error = pick_once(directory, ask, ret_endpoint, ret_conn);
+
+		if (error || *ret_conn)
+			return error;
+	}
+	return SPOKE_EUNAVAILABLE;
+}
+
+int spokei_directory_pick(struct spokei_directory *directory, const struct spokei_ask *ask,
+			  struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
+{
+	int error = pick_once(directory, ask, ret_endpoint, ret_conn);
+
+	if (SPOKEI_LIKELY(error || *ret_conn))
+		return error;
+	return pick_again(directory, ask, ret_endpoint, ret_conn);
+}
+
+bool spokei_directory_full(struct spokei_endpoint *endpoint)
+{
+	struct spokei_directory *directory = endpoint->directory;
+
+	/* The only one is asked anyway. */
+	if (directory->seats.shown.count < 2)
+		return false;
+	endpoint->full_ns = directory->engine->begin_ns + FULL_NS;
+	directory->stale = true;
+	look(directory);
+	return directory->usable > 0;
+}
+
+/* How many of those tried could take a call now. An id may be there several times. */
+static uint32_t count_tried(const struct spokei_seats *seats, const uint64_t *tried,
+			    size_t tried_count)
+{
+	uint32_t able = 0;
+
+	for (size_t i = 0; i < tried_count; i++) {
+		size_t hint = 0;
+		size_t place = spokei_seats_find(seats, tried[i]);
+
+		able += place != SPOKE_NOBODY && seats->ranks[place] < SPOKEI_RANK_FULL &&
+			!was_tried(tried, i, tried[i], &hint);
+	}
+	return able;
+}
+
+void spokei_directory_count(struct spokei_directory *directory, const uint64_t *tried,
+			    size_t tried_count, uint32_t *ret_able, uint32_t *ret_fresh)
+{
+	const struct spokei_seats *seats = &directory->seats;
+	uint32_t fresh = 0;
+	size_t hint = 0;
+
+	look(directory);
+	*ret_able = (uint32_t)directory->usable;
+	*ret_fresh = *ret_able;
+	/* Every call comes here that may go to several: not by way of all of them. */
+	if (SPOKEI_LIKELY(tried_count <= FEW_TRIED)) {
+		*ret_fresh -= count_tried(seats, tried, tried_count);
+		return;
+	}
+	for (size_t i = 0; i < seats->shown.count; i++)
+		fresh += seats->ranks[i] < SPOKEI_RANK_FULL &&
+			 !was_tried(tried, tried_count, seats->ids[i], &hint);
+	*ret_fresh = fresh;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two pages: one is filled while the other one is written. Only the bytes of the page that is being
+ * written, and what became of them, are for the thread that writes.
+ */
+#define _GNU_SOURCE
+#include "cluster/provider/access_log.h"
+
+#include "cluster/provider/access_line.h"
+
+#include <spoke/provider.h>
+
+#include <errno.h>
+#include <stdio.h>
+
+#define PERIOD_NS UINT64_C(1000000000)
+#define NS_PER_MS UINT64_C(1000000)
+#define PAGE_TEXT 65536u
+#define PAGE_HEAD 64u /* room before a page's lines for how many are missing there */
+#define PEER_TEXT 160u
+#define REASON_TEXT 128u
+#define SHOWN 100 /* bytes of a path that an event shows */
+
+struct page {
+	char *text;       /* PAGE_HEAD + PAGE_TEXT bytes */
+	size_t len;       /* of its lines */
+	uint64_t lines;   /* that it has */
+	uint64_t missing; /* ... and that should be before them */
+};
+
+struct spokei_access_log {
+	struct spoke_engine *engine;
+	struct spoke_filter filter;
+	char *path; /* NULL: the engine's log */
+	size_t path_size;
+	char *texts; /* of the pages */
+	struct page pages[2];
+	struct page *filling; /* one of them */
+	struct spoke_alarm alarm;
+	bool armed;   /* the alarm is */
+	bool writing; /* the other page is, by the pool */
+	bool failing; /* the file could not be written to, and that was said */
+	bool ended;
+	struct spoke_work work;
+	const char *out; /* what is written */
+	size_t out_len;
+	uint64_t out_lines; /* that are lost if it cannot be */
+	int error;          /* what became of it */
+	uint64_t time_ms;   /* that `time` is of; 0: none */
+	char time[SPOKEI_ACCESS_TIME];
+};
+
+static void flush(struct spokei_access_log *log);
+
+/* --- writing */
+
+static struct page *other(struct spokei_access_log *log)
+{
+	return log->filling == &log->pages[0] ? &log->pages[1] : &log->pages[0];
+}
+
+static void page_due(struct spoke_alarm *alarm)
+{
+	struct spokei_access_log *log = spoke_container_of(alarm, struct spokei_access_log, alarm);
+
+	log->armed = false;
+	flush(log);
+}
+
+/* What is there is written within a second. False: the engine has no alarm for it. */
+static bool arm(struct spokei_access_log *log)
+{
+	if (!log->armed && !log->ended)
+		log->armed = spoke_alarm_after(log->engine, &log->alarm, PERIOD_NS, page_due) ==
+			     SPOKE_OK;
+	return log->armed;
+}
+
+static void prepare(struct spokei_access_log *log)
+{
+	struct page *page = log->filling;
+	char head[PAGE_HEAD];
+	size_t len = 0;
+
+	if (page->missing > 0)
+		len = (size_t)snprintf(head, sizeof(head), "... %llu lines left out\n",
+				       (unsigned long long)page->missing);
+	log->out = page->text + PAGE_HEAD - len;
+	log->out_len = len + page->len;
+	log->out_lines = page->lines + page->missing;
+	memcpy(page->text + PAGE_HEAD - len, head, len);
+}
+
+static void turn_page(struct spokei_access_log *log)
+{
+	struct page *page = log->filling;
+
+	log->filling = other(log);
+	page->len = 0;
+	page->lines = 0;
+	page->missing = 0;
+}
+
+/* A thread of the pool, or the loop's when the pool is gone. */
+static void write_page(struct spoke_work *work)
+{
+	struct spokei_access_log *log = spoke_container_of(work, struct spokei_access_log, work);
+	const struct spoke_env *env = log->engine->env;
+
+	log->error = env->files->append(env->ctx, log->path, log->out, log->out_len);
+}
+
+static void tell(struct spokei_access_log *log)
+{
+	char why[REASON_TEXT];
+
+	if (log->error && !log->failing) {
+		if (strerror_r(-log->error, why, sizeof(why)) != 0)
+			(void)snprintf(why, sizeof(why), "error %d", -log->error);
+		spokei_event(log->engine, SPOKE_ESYSTEM,
+			     "access log %.*s cannot be written to: %s; lines are left out until "
+			     "it can",
+			     SHOWN, log->path, why);
+	}
+	if (!log->error && log->failing)
+		spokei_event(log->engine, SPOKE_OK, "access log %.*s is written to again", SHOWN,
+			     log->path);
+	log->failing = log->error != 0;
+}
+
+static void note_written(struct spokei_access_log *log)
+{
+	tell(log);
+	if (log->error)
+		log->filling->missing += log->out_lines;
+}
+
+static void free_log(struct spokei_access_log *log)
+{
+	const struct spoke_env *env = log->engine->env;
+
+	(void)spoke_alarm_cancel(&log->alarm);
+	spokei_free(env, log->texts, 2, PAGE_HEAD + PAGE_TEXT);
+	spokei_free(env, log->path, 1, log->path_size);
+	spokei_free(env, log, 1, sizeof(*log));
+}
+
+static void page_written(struct spoke_work *work)
+{
+	struct spokei_access_log *log = spoke_container_of(work, struct spokei_access_log, work);
+
+	log->writing = false;
+	if (spokei_engine_forked(log->engine)) { /* the parent has it */
+		if (log->ended)
+			free_log(log);
+		return;
+	}
+	if (work->status)
+		write_page(work);
+	note_written(log);
+	if (log->ended && log->error)
+		free_log(log); /* it will not be better */
+	else if (log->ended)
+		spokei_access_log_end(log);
+	else if (log->filling->len > PAGE_TEXT / 2)
+		flush(log);
+	else if (log->filling->lines + log->filling->missing > 0)
+		(void)arm(log);
+}
+
+/* Hands the page to the pool; while that is full it waits. When nothing will turn any more it is
+ * written here. */
+static void flush(struct spokei_access_log *log)
+{
+	struct spoke_engine *engine = log->engine;
+	int error;
+
+	if (log->writing || log->filling->lines + log->filling->missing == 0)
+		return;
+	if (log->armed)
+		log->armed = !spoke_alarm_cancel(&log->alarm);
+	prepare(log);
+	log->work = (struct spoke_work){ .run = write_page, .done = page_written };
+	error = engine->env->loop->offload(engine->loop, &log->work);
+	if (error && error != -ECANCELED && !log->ended) {
+		(void)arm(log);
+		return;
+	}
+	turn_page(log);
+	log->writing = error == 0;
+	if (error) {
+		write_page(&log->work);
+		note_written(log);
+	}
+}
+
+/* --- lines */
+
+static void put(struct spokei_access_log *log, const char *line, size_t len)
+{
+	struct page *page = log->filling;
+
+	/* What follows on lines that are left out is in the next page, behind their number. */
+	if (len > PAGE_TEXT - page->len || other(log)->missing > 0) {
+		other(log)->missing++;
+		return;
+	}
+	memcpy(page->text + PAGE_HEAD + page->len, line, len);
+	page->len += len;
+	page->lines++;
+	if (page->len > PAGE_TEXT / 2 || !arm(log))
+		flush(log);
+}
+
+/* Its text is made once a millisecond. */
+static const char *time_now(struct spokei_access_log *log)
+{
+	const struct spoke_env *env = log->engine->env;
+	uint64_t ns = env->wall(env->ctx);
+
+	if (log->time[0] == '\0' || log->time_ms != ns / NS_PER_MS) {
+		log->time_ms = ns / NS_PER_MS;
+		spokei_access_print_time(ns, log->time);
+	}
+	return log->time;
+}
+
+static void after_request(void *arg, const struct spoke_request *request,
+			  const struct spoke_filter_answer *answer)
+{
+	struct spokei_access_log *log = arg;
+	struct spoke_engine *engine = log->engine;
+	char text[SPOKEI_ACCESS_LINE];
+	char peer[PEER_TEXT];
+	struct spokei_access_line line = {
+		.time = time_now(log),
+		.peer = peer,
+		.service = spoke_request_service(request),
+		.version = spoke_request_version(request),
+		.group = spoke_request_group(request),
+		.method = spoke_request_method(request),
+		.arg_len = answer->arg_len,
+		.error = answer->error,
+		.abandoned = spoke_request_abandoned(request),
+		.took_ns = answer->took_ns,
+	};
+	size_t len;
+
+	(void)spoke_request_peer(request, peer, sizeof(peer));
+	len = spokei_access_print_line(&line, text);
+	if (log->path) {
+		text[len] = '\n';
+		put(log, text, len + 1);
+	} else {
+		spokei_log_wanted(&engine->log, "access", text);
+	}
+}
+
+/* --- life */
+
+static int open_file(struct spokei_access_log *log, const char *path)
+{
+	const struct spoke_env *env = log->engine->env;
+
+	if (env->files == NULL || env->files->append == NULL) {
+		spokei_event(
+			log->engine, SPOKE_EUNSUPPORTED,
+			"option access_log: the environment appends to no files; take \"true\"");
+		return SPOKE_EUNSUPPORTED;
+	}
+	log->path_size = strlen(path) + 1;
+	log->path = spokei_alloc(env, 1, log->path_size);
+	log->texts = spokei_alloc_unset(env, 2 * (size_t)(PAGE_HEAD + PAGE_TEXT));
+	if (log->path == NULL || log->texts == NULL)
+		return SPOKE_ENOMEM;
+	memcpy(log->path, path, log->path_size);
+	log->pages[0].text = log->texts;
+	log->pages[1].text = log->texts + PAGE_HEAD + PAGE_TEXT;
+	return SPOKE_OK;
+}
+
+int spokei_access_log_new(struct spoke_engine *engine, const char *where,
+			  struct spokei_access_log **ret_log)
+{
+	struct spokei_access_log *log;
+	int error = SPOKE_OK;
+
+	if (where[0] == '\0') {
+		spokei_event(engine, SPOKE_EINVAL,
+			     "option access_log: say \"true\" or the path of a file");
+		return SPOKE_EINVAL;
+	}
+	log = spokei_alloc(engine->env, 1, sizeof(*log));
+	if (log == NULL)
+		return SPOKE_ENOMEM;
+	log->engine = engine;
+	log->filling = &log->pages[0];
+	log->filter = (struct spoke_filter){
+		.name = "access_log",
+		.arg = log,
+		.after_request = after_request,
+	};
+	if (strcmp(where, "true") != 0)
+		error = open_file(log, where);
+	if (error) {
+		free_log(log);
+		return error;
+	}
+	*ret_log = log;
+	return SPOKE_OK;
+}
+
+const struct spoke_filter *spokei_access_log_filter(const struct spokei_access_log *log)
+{
+	return &log->filter;
+}
+
+void spokei_access_log_end(struct spokei_access_log *log)
+{
+	if (log == NULL)
+		return;
+	log->ended = true;
+	if (!spokei_engine_forked(log->engine))
+		flush(log);
+	if (!log->writing)
+		free_log(log);
+}

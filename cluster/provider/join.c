@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Providers of several engines that listen as one. Ports are shared out by the system, each engine
+ * has a socket of its own. Paths cannot be, and ports need not: there the first accepts, and hands
+ * every connection to whose turn it is, itself among them.
+ */
+#include "cluster/provider/provider.h"
+
+/* --- the first */
+
+int spokei_crew_prepare(struct spoke_provider *provider)
+{
+	struct spokei_shared_places *places = NULL;
+
+	if (atomic_load_explicit(&provider->crew.places, memory_order_relaxed))
+		return SPOKE_OK;
+	places = spokei_alloc(provider->engine->env, 1, sizeof(*places));
+	if (places == NULL)
+		return SPOKE_ENOMEM;
+	atomic_store_explicit(&provider->crew.places, places, memory_order_release);
+	return SPOKE_OK;
+}
+
+/* The n-th who takes connections from here. */
+static struct spokei_mate *mate_at(const struct spokei_crew *crew, unsigned index)
+{
+	struct spoke_list *node = crew->mates.next;
+
+	while (index-- > 0)
+		node = node->next;
+	return spoke_container_of(node, struct spokei_mate, node);
+}
+
+/* Chair 0 is the provider's own. Who is full or drains is passed over; if all are, the provider's
+ * listener has to see what it does. */
+static bool offer_in_turn(void *arg, int fd, const struct spoke_address *peer)
+{
+	struct spoke_provider *provider = arg;
+	const struct spokei_crowd *crowd = &provider->crowd;
+	struct spokei_crew *crew = &provider->crew;
+	unsigned chairs = crew->mate_count + 1;
+
+	for (unsigned i = 0; i < chairs; i++) {
+		unsigned chair = crew->turn % chairs;
+
+		crew->turn = chair + 1;
+		if (chair == 0 && crowd->count < crowd->max && !provider->draining)
+			return false;
+		if (chair > 0 && spokei_mate_offer(mate_at(crew, chair - 1), fd, peer))
+			return true;
+	}
+	return false;
+}
+
+void spokei_crew_share(struct spoke_provider *provider, const struct spokei_listen_place *place)
+{
+	struct spokei_shared_places *places = atomic_load_explicit(&provider->crew.places,
+								   memory_order_relaxed);
+	size_t count = atomic_load_explicit(&places->count, memory_order_relaxed);
+	struct spokei_listener *listener = provider->listeners[provider->listener_count - 1];
+
+	places->at[count] = *place;
+	places->at[count].address = *spokei_listener_address(listener);
+	if (place->handed)
+		spokei_listener_divert(listener, offer_in_turn);
+	atomic_store_explicit(&places->count, count + 1, memory_order_release);
+}
+
+static void dismiss(struct spokei_crew *crew, struct spokei_mate *mate)
+{
+	spokei_list_remove(&mate->node);
+	crew->mate_count--;
+	spokei_mate_drop(mate);
+}
+
+/* There may have been many before this one. */
+static void mate_joined(void *arg, struct spokei_mate *mate)
+{
+	struct spokei_crew *crew = &((struct spoke_provider *)arg)->crew;
+
+	for (struct spoke_list *node = crew->mates.next; node != &crew->mates;) {
+		struct spokei_mate *other = spoke_container_of(node, struct spokei_mate, node);
+
+		node = node->next;
+		if (spokei_mate_parted(other))
+			dismiss(crew, other);
+	}
+	spokei_list_append(&crew->mates, &mate->node);
+	crew->mate_count++;
+}
+
+/* --- those who join */
+
+static void turn_away(struct spoke_provider *provider, int fd, int error, bool of_peer)
+{
+	struct spoke_engine *engine = provider->engine;
+	enum spoke_stat stat = SPOKE_STAT_ACCEPTS_FAILED;
+
+	if (error == SPOKE_ELIMIT)
+		stat = of_peer ? SPOKE_STAT_ACCEPTS_REFUSED_PEER : SPOKE_STAT_ACCEPTS_REFUSED_TOTAL;
+	engine->env->net->close(engine->env->ctx, fd);
+	spokei_count(engine, stat);
+	if (spokei_bucket_take(&provider->news, 1, engine->begin_ns))
+		spokei_event(engine, error, "a connection that was handed over is closed");
+}
+
+static void serve_handed(struct spoke_provider *provider, const struct spokei_handed *handed)
+{
+	bool of_peer = false;
+	int error = SPOKE_ECLOSED;
+
+	if (!provider->ended)
+		error = spokei_crowd_enter(&provider->crowd, &handed->peer, &of_peer);
+	if (error) {
+		turn_away(provider, handed->fd, error, of_peer);
+		return;
+	}
+	spokei_count(provider->engine, SPOKE_STAT_ACCEPTED);
+	spokei_provider_accept(provider, handed->fd, &handed->peer);
+}
+
+static void take_handed(void *arg)
+{
+	struct spoke_provider *provider = arg;
+	struct spokei_handed handed;
+
+	while (spokei_mate_take(provider->crew.mate, &handed))
+		serve_handed(provider, &handed);
+	spokei_crew_look(provider);
+}
+
+void spokei_crew_look(struct spoke_provider *provider)
+{
+	const struct spokei_crowd *crowd = &provider->crowd;
+
+	if (provider->crew.mate)
+		spokei_mate_want(provider->crew.mate,
+				 crowd->count < crowd->max ? crowd->max - crowd->count : 0);
+}
+
+void spokei_crew_part(struct spoke_provider *provider)
+{
+	if (provider->crew.mate == NULL)
+		return;
+	spokei_mate_part(provider->crew.mate);
+	take_handed(provider);
+}
+
+bool spokei_crew_fini(struct spoke_provider *provider)
+{
+	struct spokei_crew *crew = &provider->crew;
+	struct spokei_desk *desk = atomic_load_explicit(&crew->desk, memory_order_acquire);
+
+	if (!spokei_desk_close(desk))
+		return false;
+	spokei_desk_drop(desk);
+	while (crew->mate_count > 0)
+		dismiss(crew, mate_at(crew, 0));
+	spokei_mate_drop(crew->mate);
+	spokei_free(provider->engine->env,
+		    atomic_load_explicit(&crew->places, memory_order_relaxed), 1,
+		    sizeof(struct spokei_shared_places));
+	return true;
+}
+
+static int refuse(struct spoke_provider *provider, const char *why)
+{
+	spokei_event(provider->engine, SPOKE_EINVAL, "join: %s", why);
+	return SPOKE_EINVAL;
+}
+
+/* 0: it may. */
+static int check(struct spoke_provider *provider, const struct spoke_provider *first)
+{
+	if (spokei_engine_forked(provider->engine))
+		return SPOKE_EFORKED;
+	if (provider->ended || provider->draining ||
+	    atomic_load_explicit(&first->crew.over, memory_order_relaxed))
+		return SPOKE_ECLOSED;
+	if (provider->crew.joined)
+		return SPOKE_ESTATE;
+	if (provider->engine == first->engine)
+		return refuse(provider, "the other one is on the same engine; add services there");
+	if (provider->engine->env->net != first->engine->env->net)
+		return refuse(provider, "the engines have different networks");
+	return SPOKE_OK;
+}
+
+/* Lets the first know whom to hand connections to. */
+static int ask_for_connections(struct spoke_provider *provider, struct spoke_provider *first)
+{
+	struct spokei_mate_ends ends = {
+		.first = spokei_desk_get(&first->crew.desk, first->engine),
+		.second = spokei_desk_get(&provider->crew.desk, provider->engine),
+		.joined = mate_joined,
+		.arrive = take_handed,
+		.first_arg = first,
+		.second_arg = provider,
+	};
+	struct spokei_mate *mate = NULL;
+
+	if (ends.first && ends.second)
+		mate = spokei_mate_new(provider->engine->env, &ends);
+	if (mate == NULL) {
+		spokei_desk_drop(ends.first);
+		spokei_desk_drop(ends.second);
+		return SPOKE_ENOMEM;
+	}
+	provider->crew.mate = mate;
+	spokei_crew_look(provider);
+	if (spokei_mate_join(mate))
+		return SPOKE_OK;
+	provider->crew.mate = NULL;
+	spokei_mate_drop(mate);
+	return SPOKE_ECLOSED;
+}
+
+static int open_all(struct spoke_provider *provider, struct spoke_provider *first,
+		    const struct spokei_shared_places *places, size_t count)
+{
+	bool handed = false;
+	int error = SPOKE_OK;
+
+	if (count > SPOKEI_LISTENERS_MAX - provider->listener_count)
+		return SPOKE_ELIMIT;
+	for (size_t i = 0; i < count && error == 0; i++) {
+		if (places->at[i].handed) {
+			handed = true;
+			continue;
+		}
+		error = spokei_provider_open(provider, &places->at[i]);
+		provider->joined_count += error == 0;
+	}
+	/* Last, for it cannot be undone. */
+	if (error == 0 && handed)
+		error = ask_for_connections(provider, first);
+	return error;
+}
+
+int spoke_provider_join(struct spoke_provider *provider, struct spoke_provider *first)
+{
+	const struct spokei_shared_places *places = atomic_load_explicit(&first->crew.places,
+									 memory_order_acquire);
+	size_t count = places ? atomic_load_explicit(&places->count, memory_order_acquire) : 0;
+	int error = check(provider, first);
+
+	if (error)
+		return error;
+	if (count == 0)
+		return refuse(provider, "the other one listens nowhere with shared=true or turns; "
+					"add that to its URLs");
+	error = open_all(provider, first, places, count);
+	provider->crew.joined = error == 0;
+	while (error && provider->joined_count > 0) {
+		provider->joined_count--;
+		spokei_listener_free(provider->listeners[spokei_provider_places(provider)]);
+	}
+	return error;
+}

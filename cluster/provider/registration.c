@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/provider/registration.h"
+
+#include "cluster/config/judge.h"
+#include "cluster/discovery/listing.h"
+
+#include "cluster/discovery/advert.h"
+
+#include <stdio.h>
+
+#define APPLICATION "spoke"
+#define WEIGHT 100u
+#define WARMUP_MS 600000u
+#define MS UINT64_C(1000000)
+#define JAVA_MAX 2147483647u /* Dubbo reads weights and warm-ups as such */
+#define SHOWN 64u            /* bytes of a value in events */
+#define ADDRESS_TEXT 160u
+#define UNIX "unix:"
+
+/* --- options */
+
+static int refuse(struct spoke_engine *engine, int error, const char *option, const char *value,
+		  const char *what)
+{
+	char shown[SHOWN];
+
+	(void)spokei_log_escape(shown, sizeof(shown), value, strlen(value));
+	spokei_event(engine, error, "option %s, %s: %s", option, shown, what);
+	return error;
+}
+
+static int refuse_number(struct spoke_engine *engine, const char *option, uint64_t value,
+			 const char *what)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	return refuse(engine, SPOKE_ERANGE, option, text, what);
+}
+
+/* Of the host in an address, with the brackets of IPv6. */
+static bool is_any_place(const char *host, size_t len)
+{
+	char bare[sizeof("::ffff:0.0.0.0")];
+	size_t bracket = len > 0 && *host == '[';
+
+	len -= 2 * bracket;
+	if (len == 0 || len >= sizeof(bare))
+		return false;
+	memcpy(bare, host + bracket, len);
+	bare[len] = '\0';
+	return spokei_judge_is_any(bare);
+}
+
+static bool is_socket(const char *address)
+{
+	return strncmp(address, UNIX, strlen(UNIX)) == 0;
+}
+
+static bool is_plain(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			return false;
+	return true;
+}
+
+static int check_options(struct spoke_engine *engine, const struct spoke_provider_options *options)
+{
+	const char *why = NULL;
+	int error = SPOKE_OK;
+
+	if (options->registry == NULL && options->registry_kind) {
+		return refuse(engine, SPOKE_EINVAL, "registry_kind", options->registry_kind->scheme,
+			      "there is no registry; name its URL");
+	}
+	if (options->weight > SPOKEI_WEIGHT_MAX && options->weight != SPOKE_NONE) {
+		return refuse_number(engine, "weight", options->weight,
+				     "at most 1000000, or SPOKE_NONE");
+	}
+	if (options->warmup_ns > JAVA_MAX * MS && options->warmup_ns != SPOKE_OFF) {
+		return refuse_number(engine, "warmup_ns", options->warmup_ns,
+				     "at most 2147483647 ms, or SPOKE_OFF");
+	}
+	if (options->application && !is_plain(options->application)) {
+		return refuse(engine, SPOKE_EINVAL, "application", options->application,
+			      "it has control characters");
+	}
+	if (options->admin && *options->admin && !is_socket(options->admin) &&
+	    !spokei_listing_is_admin(options->admin)) {
+		return refuse(engine, SPOKE_EINVAL, "admin", options->admin,
+			      "write HOST:PORT, as spoke_admin_address() has it, of at most 63 "
+			      "bytes, or unix:PATH, which is not listed");
+	}
+	if (options->advertise && *options->advertise)
+		error = spokei_judge_advertised(engine->env, options->advertise, &why);
+	return error == SPOKE_EINVAL ? refuse(engine, error, "advertise", options->advertise, why)
+				     : error;
+}
+
+static char to_small(char letter)
+{
+	return letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
+}
+
+static int copy_texts(struct spokei_registration *registration,
+		      const struct spoke_provider_options *options)
+{
+	const char *application = options->application && *options->application
+					  ? options->application
+					  : APPLICATION;
+	const char *advertise = options->advertise ? options->advertise : "";
+	size_t application_size = strlen(application) + 1;
+	const char *admin = options->admin && !is_socket(options->admin) ? options->admin : "";
+	size_t admin_size = strlen(admin) + 1;
+	size_t len = strlen(advertise);
+
+	if (*advertise == '[') {
+		advertise++;
+		len -= 2;
+	}
+	registration->texts_size = application_size + len + 1 + admin_size;
+	registration->application = spokei_alloc(registration->engine->env, 1,
+						 registration->texts_size);
+	if (registration->application == NULL)
+		return SPOKE_ENOMEM;
+	memcpy(registration->application, application, application_size);
+	registration->advertise = registration->application + application_size;
+	for (size_t i = 0; i < len; i++)
+		registration->advertise[i] = to_small(advertise[i]);
+	registration->admin = registration->advertise + len + 1;
+	memcpy(registration->admin, admin, admin_size);
+	return SPOKE_OK;
+}
+
+/* --- publishing */
+
+/* A place as it is listed; `text` has room for it. */
+static void read_place(const struct spokei_registration *registration, char *text,
+		       struct spokei_advert *advert)
+{
+	char *colon = strrchr(text, ':');
+
+	if (is_socket(text)) {
+		advert->socket = text + strlen(UNIX);
+		return;
+	}
+	SPOKE_ASSERT(colon != NULL);
+	for (const char *digit = colon + 1; *digit; digit++)
+		advert->port = (uint16_t)(10 * advert->port + (*digit - '0'));
+	*colon = '\0';
+	advert->host = text;
+	if (*text == '[') {
+		advert->host = text + 1;
+		*(colon - 1) = '\0';
+	}
+	if (*registration->advertise)
+		advert->host = registration->advertise;
+}
+
+/* Where the page is for others: if it is at every address, then also at the one that is listed. */
+static void place_admin(struct spokei_advert *advert, char text[SPOKEI_LISTING_ADMIN])
+{
+	const char *colon = strrchr(advert->admin, ':');
+	size_t len = colon ? (size_t)(colon - advert->admin) : 0;
+	bool bracket = advert->host && strchr(advert->host, ':');
+	int size = -1;
+
+	if (!is_any_place(advert->admin, len))
+		return;
+	if (advert->host)
+		size = snprintf(text, SPOKEI_LISTING_ADMIN, "%s%s%s%s", bracket ? "[" : "",
+				advert->host, bracket ? "]" : "", colon);
+	advert->admin = size > 0 && size < (int)SPOKEI_LISTING_ADMIN ? text : "";
+}
+
+static int publish(struct spokei_registration *registration, const struct spokei_service *service,
+		   const struct spokei_listener *listener)
+{
+	const struct spoke_env *env = registration->engine->env;
+	struct spokei_advert advert = {
+		.service = service,
+		.admin = registration->admin,
+		.application = registration->application,
+		.weight = registration->weight,
+		.warmup_ms = registration->warmup_ms,
+	};
+	struct spokei_advert_text url;
+	char name[SPOKEI_SERVICE_KEY_MAX + 1];
+	char place[ADDRESS_TEXT];
+	char admin[SPOKEI_LISTING_ADMIN];
+	int error;
+
+	if (registration->born_ms == 0)
+		registration->born_ms = env->wall(env->ctx) / MS;
+	advert.timestamp_ms = registration->born_ms;
+	memcpy(name, service->name.data, service->name.len);
+	name[service->name.len] = '\0';
+	env->net->print(env->ctx, spokei_listener_address(listener), place, sizeof(place));
+	read_place(registration, place, &advert);
+	place_admin(&advert, admin);
+	error = spokei_advert_print(env, &advert, &url);
+	if (error)
+		return error;
+	error = spokei_keeper_publish(registration->keeper, name, url.text);
+	spokei_free(env, url.text, 1, url.size);
+	if (error == SPOKE_OK || error == SPOKE_ENOMEM || error == SPOKE_ECLOSED)
+		return error;
+	if (!registration->full)
+		(void)refuse(registration->engine, error, "registry", name,
+			     error == SPOKE_ELIMIT ? "too many services at too many places"
+						   : "the service cannot be listed by its name");
+	registration->full = true;
+	return SPOKE_OK;
+}
+
+static int publish_at_all(struct spokei_registration *registration, struct spokei_service *service)
+{
+	const struct spokei_registration_of *of = &registration->of;
+	int error = SPOKE_OK;
+
+	while (service->listed < *of->listener_count && error == 0) {
+		error = publish(registration, service, of->listeners[service->listed]);
+		if (error == 0)
+			service->listed++;
+	}
+	return error;
+}
+
+static void publish_again(struct spoke_alarm *alarm)
+{
+	struct spokei_registration *registration =
+		spoke_container_of(alarm, struct spokei_registration, retry);
+
+	spokei_engine_soon(alarm->engine, &registration->publish);
+}
+
+static void publish_all(struct spokei_task *task)
+{
+	struct spokei_registration *registration =
+		spoke_container_of(task, struct spokei_registration, publish);
+	struct spoke_engine *engine = registration->engine;
+	struct spoke_list *all = &registration->of.services->all;
+	int error = SPOKE_OK;
+
+	if (registration->closed)
+		return;
+	for (struct spoke_list *node = all->next; node != all && error == 0; node = node->next)
+		error = publish_at_all(registration,
+				       spoke_container_of(node, struct spokei_service, node));
+	if (error == SPOKE_ENOMEM)
+		error = spoke_alarm_after(engine, &registration->retry, registration->retry_ns,
+					  publish_again);
+	if (error && error != SPOKE_ECLOSED)
+		spokei_event(engine, error,
+			     "registry: no memory and no timer; add a service to try again");
+}
+
+void spokei_registration_changed(struct spokei_registration *registration)
+{
+	if (!registration->closed)
+		spokei_engine_soon(registration->engine, &registration->publish);
+}
+
+int spokei_registration_check(const struct spokei_registration *registration,
+			      const struct spoke_address *address)
+{
+	const struct spoke_env *env = registration->engine->env;
+	char text[ADDRESS_TEXT];
+	struct spokei_advert advert = { .host = NULL };
+
+	if (registration->keeper == NULL || *registration->advertise)
+		return SPOKE_OK;
+	env->net->print(env->ctx, address, text, sizeof(text));
+	read_place(registration, text, &advert);
+	if (advert.host == NULL || !spokei_judge_is_any(advert.host))
+		return SPOKE_OK;
+	return refuse(registration->engine, SPOKE_EINVAL, "advertise", "",
+		      "nobody can be told to call a wildcard address; name the host");
+}
+
+/* --- life */
+
+static void weigh(struct spokei_registration *registration, uint32_t weight, uint64_t warmup_ns)
+{
+	registration->weight = weight ? weight : WEIGHT;
+	if (weight == SPOKE_NONE)
+		registration->weight = 0;
+	registration->warmup_ms = warmup_ns ? (warmup_ns + MS - 1) / MS : WARMUP_MS;
+	if (warmup_ns == SPOKE_OFF)
+		registration->warmup_ms = 0;
+}
+
+void spokei_registration_reweigh(struct spokei_registration *registration, uint32_t weight,
+				 uint64_t warmup_ns)
+{
+	const uint64_t warmup_ms = registration->warmup_ms;
+	const uint32_t before = registration->weight;
+	struct spoke_list *all = &registration->of.services->all;
+
+	if (registration->closed)
+		return;
+	weigh(registration, weight, warmup_ns);
+	if (registration->weight == before && registration->warmup_ms == warmup_ms)
+		return;
+	/* Of one place and service the newest listing counts. */
+	for (struct spoke_list *node = all->next; node != all; node = node->next)
+		spoke_container_of(node, struct spokei_service, node)->listed = 0;
+	spokei_registration_changed(registration);
+}
+
+int spokei_registration_init(struct spokei_registration *registration, struct spoke_engine *engine,
+			     const struct spokei_registration_of *of,
+			     const struct spoke_provider_options *options)
+{
+	const struct spokei_keeper_options with = {
+		.registry = options->registry,
+		.kind = options->registry_kind,
+		.retry_ns = options->registry_retry_ns,
+		.retries_max = options->registry_retries,
+	};
+	int error = check_options(engine, options);
+
+	*registration = (struct spokei_registration){
+		.engine = engine,
+		.of = *of,
+		.publish.run = publish_all,
+		.closed = true,
+	};
+	if (error || options->registry == NULL)
+		return error;
+	weigh(registration, options->weight, options->warmup_ns);
+	registration->retry_ns = with.retry_ns ? with.retry_ns : SPOKEI_KEEPER_RETRY_NS;
+	error = copy_texts(registration, options);
+	if (error == 0)
+		error = spokei_keeper_new(engine, &with, NULL, NULL, &registration->keeper);
+	registration->closed = error != SPOKE_OK;
+	if (error)
+		spokei_registration_fini(registration);
+	return error;
+}
+
+void spokei_registration_withdraw(struct spokei_registration *registration)
+{
+	registration->closed = true;
+	if (registration->keeper)
+		spokei_keeper_withdraw_all(registration->keeper);
+}
+
+void spokei_registration_end(struct spokei_registration *registration)
+{
+	struct spokei_keeper *keeper = registration->keeper;
+
+	registration->keeper = NULL;
+	registration->closed = true;
+	spokei_task_drop(&registration->publish);
+	(void)spoke_alarm_cancel(&registration->retry);
+	spokei_keeper_free(keeper);
+}
+
+void spokei_registration_fini(struct spokei_registration *registration)
+{
+	spokei_free(registration->engine->env, registration->application, 1,
+		    registration->texts_size);
+	registration->application = NULL;
+}
+
+size_t spokei_registration_count(const struct spokei_registration *registration, size_t *ret_wanted)
+{
+	const struct spoke_list *all = &registration->of.services->all;
+	size_t listed = 0;
+
+	*ret_wanted = 0;
+	if (registration->closed)
+		return 0;
+	spokei_keeper_count(registration->keeper, ret_wanted, &listed);
+	*ret_wanted = 0;
+	for (const struct spoke_list *node = all->next; node != all; node = node->next)
+		*ret_wanted += *registration->of.listener_count;
+	return listed;
+}

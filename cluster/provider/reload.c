@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a file, and one that was read again, changes of a provider that lives. */
+#include "cluster/call/settings.h"
+#include "cluster/provider/provider.h"
+
+static void limit_route(struct spoke_provider *provider, const struct spokei_route *route)
+{
+	const struct spokei_service *service = route->service;
+	struct spokei_served_limit limit;
+	char method[SPOKEI_SERVICE_KEY_MAX + 1];
+	const struct spokei_method_name name = { service->name, method };
+
+	if (route->limit == NULL)
+		return;
+	if (route->method.len)
+		memcpy(method, route->method.data, route->method.len);
+	method[route->method.len] = '\0';
+	limit = spokei_settings_limit(provider->file.config, &name,
+				      (struct spokei_served_limit){ route->executes,
+								    route->per_second });
+	spokei_limit_change(route->limit, limit.executes, limit.per_second);
+}
+
+void spokei_provider_limit(struct spoke_provider *provider)
+{
+	struct spoke_list *all = &provider->services.all;
+
+	for (struct spoke_list *node = all->next; node != all; node = node->next) {
+		const struct spokei_service *service =
+			spoke_container_of(node, struct spokei_service, node);
+
+		for (size_t i = 0; i < service->count; i++)
+			limit_route(provider, &service->routes[i]);
+	}
+}
+
+void spokei_provider_changed(struct spokei_config_user *user)
+{
+	struct spoke_provider *provider = spoke_container_of(user, struct spoke_provider, file);
+	struct spoke_provider_options with = provider->said;
+	struct spokei_link_limits limits;
+
+	spokei_settings_served(user->config, &with);
+	/* What was said was not refused before, and a file that is read is right. */
+	if (spokei_settings_provider(provider->engine, &with, &limits))
+		return;
+	spokei_caller_resize(&provider->caller, limits.pending_max, 0);
+	spokei_crowd_change(&provider->crowd, with.connections_max, with.connections_per_peer_max);
+	spokei_crew_look(provider);
+	spokei_link_change(&provider->link, &limits);
+	spokei_registration_reweigh(&provider->registration, with.weight, with.warmup_ns);
+	spokei_provider_limit(provider);
+}

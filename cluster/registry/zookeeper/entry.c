@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One provider that is listed. Its node is made, and watched; then nodes of its former selves,
+ * which older sessions have left, are removed, so that it is listed once. A node of the very same
+ * name that is another session's is such a one too.
+ */
+#include "cluster/registry/zookeeper/parts.h"
+
+#include <inttypes.h>
+
+#define ROUNDS_MAX 8u   /* somebody else removes what is made */
+#define FORMERS_MAX 16u /* at a time */
+#define SHOWN 64u
+
+enum entry_state {
+	ENTRY_NONE,
+	ENTRY_CREATING,
+	ENTRY_PARENTS,  /* are being made */
+	ENTRY_WHOSE,    /* is the node that is there already? */
+	ENTRY_CLEARING, /* it was another session's */
+	ENTRY_WATCHING, /* begins */
+	ENTRY_SEEKING,  /* former selves */
+	ENTRY_FORMER,   /* whose is it? */
+	ENTRY_PURGING,  /* ... it goes */
+	ENTRY_TRUE,
+	ENTRY_CHECKING, /* ... is it still? */
+};
+
+struct entry {
+	struct spokei_zoo_item item;
+	enum entry_state state;
+	bool touched; /* meanwhile: it has to be looked at again */
+	unsigned rounds;
+	struct spoke_url url;
+	char *formers[FORMERS_MAX]; /* paths, to be purged */
+	size_t former_sizes[FORMERS_MAX];
+	unsigned former_count;
+	unsigned former; /* the next one */
+};
+
+static struct entry *entry_of(struct spokei_zoo_item *item)
+{
+	return spoke_container_of(item, struct entry, item);
+}
+
+static void drop_formers(struct entry *entry)
+{
+	const struct spoke_env *env = entry->item.registry->engine->env;
+
+	for (unsigned i = 0; i < entry->former_count; i++)
+		spokei_free(env, entry->formers[i], 1, entry->former_sizes[i]);
+	entry->former_count = 0;
+	entry->former = 0;
+}
+
+static void ask(struct entry *entry, enum entry_state state, enum spokei_zoo_ask what,
+		const char *path)
+{
+	entry->state = state;
+	spokei_zoo_item_ask(&entry->item, what, path, NULL);
+}
+
+/* Makes the node, anew perhaps; but two who remove each other's do not go on for ever. */
+static void create(struct entry *entry)
+{
+	struct spokei_zoo_item *item = &entry->item;
+	const char *place = entry->url.host ? entry->url.host : "";
+
+	entry->touched = false;
+	if (++entry->rounds > ROUNDS_MAX) {
+		spokei_zoo_item_fail(item, SPOKE_EREFUSED);
+		return;
+	}
+	entry->state = ENTRY_CREATING;
+	spokei_zoo_item_ask(item, SPOKEI_ZOO_CREATE_EPHEMERAL, item->path, place);
+}
+
+static void watch(struct entry *entry)
+{
+	entry->touched = false;
+	ask(entry, ENTRY_WATCHING, SPOKEI_ZOO_EXISTS_WATCH, entry->item.path);
+}
+
+static void check(struct entry *entry)
+{
+	entry->touched = false;
+	ask(entry, ENTRY_CHECKING, SPOKEI_ZOO_EXISTS_WATCH, entry->item.path);
+}
+
+static void entry_begin(struct spokei_zoo_item *item)
+{
+	struct entry *entry = entry_of(item);
+
+	drop_formers(entry);
+	entry->rounds = 0;
+	item->made = 0;
+	if (item->asked)
+		create(entry);
+	else
+		check(entry);
+}
+
+/* --- former selves */
+
+static void finish(struct entry *entry)
+{
+	drop_formers(entry);
+	entry->state = ENTRY_TRUE;
+	spokei_zoo_item_done(&entry->item);
+	if (entry->touched)
+		check(entry);
+}
+
+static void next_former(struct entry *entry)
+{
+	if (entry->former == entry->former_count)
+		finish(entry);
+	else
+		ask(entry, ENTRY_FORMER, SPOKEI_ZOO_EXISTS, entry->formers[entry->former]);
+}
+
+/* Is a name that of a former self? What cannot be read is nobody's. */
+static bool is_former(struct entry *entry, const char *name)
+{
+	const struct spoke_engine *engine = entry->item.registry->engine;
+	size_t len = strlen(name);
+	struct spoke_url url = { 0 };
+	bool same;
+
+	if (strcmp(name, entry->item.path + entry->item.folder_len + 1) == 0 ||
+	    len >= SPOKEI_ENGINE_SCRATCH)
+		return false;
+	if (spoke_url_decode(name, len, (char *)engine->scratch, SPOKEI_ENGINE_SCRATCH, &len) ||
+	    spoke_url_parse(engine->env, (const char *)engine->scratch, len, &url, NULL))
+		return false;
+	same = spokei_zoo_same_provider(&entry->url, &url);
+	spoke_url_fini(&url);
+	return same;
+}
+
+static bool add_former(struct entry *entry, const char *name)
+{
+	const struct spokei_zoo_item *item = &entry->item;
+	size_t len = strlen(name);
+	size_t size = item->folder_len + 1 + len + 1;
+	char *path = spokei_alloc(item->registry->engine->env, 1, size);
+
+	if (path == NULL)
+		return false;
+	memcpy(path, item->path, item->folder_len + 1);
+	memcpy(path + item->folder_len + 1, name, len + 1);
+	entry->formers[entry->former_count] = path;
+	entry->former_sizes[entry->former_count++] = size;
+	return true;
+}
+
+static void seek_formers(struct entry *entry, const struct String_vector *names)
+{
+	drop_formers(entry);
+	for (int32_t i = 0; i < names->count && entry->former_count < FORMERS_MAX; i++) {
+		if (is_former(entry, names->data[i]) && !add_former(entry, names->data[i])) {
+			spokei_zoo_item_fail(&entry->item, SPOKE_ENOMEM);
+			return;
+		}
+	}
+	next_former(entry);
+}
+
+static void seek(struct entry *entry)
+{
+	struct spokei_zoo_item *item = &entry->item;
+
+	item->path[item->folder_len] = '\0';
+	ask(entry, ENTRY_SEEKING, SPOKEI_ZOO_LIST, item->path);
+	item->path[item->folder_len] = '/';
+}
+
+/* One made by hand, or by this session, stays. */
+static void judge_former(struct entry *entry, const struct spokei_zoo_answer *answer)
+{
+	const struct spokei_zoo_handle *handle = entry->item.asker.handle;
+	int64_t owner = answer->code == ZOK ? answer->stat->ephemeralOwner : 0;
+
+	if (owner != 0 && !spokei_zoo_handle_owns(handle, owner)) {
+		ask(entry, ENTRY_PURGING, SPOKEI_ZOO_DELETE, entry->formers[entry->former]);
+		return;
+	}
+	entry->former++;
+	next_former(entry);
+}
+
+static void former_gone(struct entry *entry, int code)
+{
+	struct spokei_zoo_item *item = &entry->item;
+	int error = code == ZNONODE ? SPOKE_OK : spokei_zoo_fold(code);
+	char text[SHOWN];
+
+	(void)spokei_log_escape(text, sizeof(text), item->path, strlen(item->path));
+	spokei_event(item->registry->engine, error,
+		     "registry zookeeper: an older entry of the same provider %s: %s",
+		     error ? "stays, for it could not be removed" : "was removed", text);
+	entry->former++;
+	next_former(entry);
+}
+
+/* --- the node */
+
+static void made_parent(struct entry *entry)
+{
+	if (!spokei_zoo_item_make_parent(&entry->item))
+		create(entry);
+}
+
+/* There is a node of that name: is it this session's? */
+static void judge_node(struct entry *entry, const struct Stat *stat)
+{
+	bool ours = spokei_zoo_handle_owns(entry->item.asker.handle, stat->ephemeralOwner);
+
+	if (!ours)
+		ask(entry, ENTRY_CLEARING, SPOKEI_ZOO_DELETE, entry->item.path);
+	else if (entry->state == ENTRY_WHOSE)
+		watch(entry);
+	else
+		seek(entry);
+}
+
+static void checked(struct entry *entry, const struct spokei_zoo_answer *answer)
+{
+	struct spokei_zoo_item *item = &entry->item;
+
+	entry->state = ENTRY_TRUE;
+	if (answer->code == ZNONODE)
+		spokei_zoo_item_fail(item, SPOKE_ENOENT);
+	else if (answer->code == ZOK &&
+		 !spokei_zoo_handle_owns(item->asker.handle, answer->stat->ephemeralOwner))
+		spokei_zoo_item_fail(item, SPOKE_EEXIST);
+	else if (answer->code == ZOK && entry->touched)
+		check(entry);
+	/* else the next connection looks again */
+}
+
+/* Answers that are the same in every state: the connection is lost, nothing is allowed. */
+static bool is_common(enum entry_state state, int code)
+{
+	if (code == ZOK || code == ZNONODE)
+		return false;
+	if (code == ZNODEEXISTS)
+		return state != ENTRY_CREATING && state != ENTRY_PARENTS;
+	return !(code == ZNOAUTH && (state == ENTRY_PURGING || state == ENTRY_FORMER));
+}
+
+static void entry_answered(struct spokei_zoo_item *item, const struct spokei_zoo_answer *answer)
+{
+	struct entry *entry = entry_of(item);
+	bool none = answer->code == ZNONODE;
+
+	if (entry->state == ENTRY_CHECKING) {
+		checked(entry, answer);
+		return;
+	}
+	if (is_common(entry->state, answer->code)) {
+		spokei_zoo_item_fail(item, spokei_zoo_fold(answer->code));
+		return;
+	}
+	switch (entry->state) {
+	case ENTRY_CREATING:
+		if (answer->code == ZOK) {
+			watch(entry);
+		} else if (none) {
+			entry->state = ENTRY_PARENTS;
+			item->made = 0;
+			made_parent(entry);
+		} else {
+			ask(entry, ENTRY_WHOSE, SPOKEI_ZOO_EXISTS, item->path);
+		}
+		return;
+	case ENTRY_PARENTS:
+		made_parent(entry);
+		return;
+	case ENTRY_WHOSE:
+	case ENTRY_WATCHING:
+		if (none)
+			create(entry);
+		else
+			judge_node(entry, answer->stat);
+		return;
+	case ENTRY_CLEARING:
+		create(entry);
+		return;
+	case ENTRY_SEEKING:
+		if (none)
+			create(entry);
+		else
+			seek_formers(entry, answer->names);
+		return;
+	case ENTRY_FORMER:
+		judge_former(entry, answer);
+		return;
+	case ENTRY_PURGING:
+		former_gone(entry, answer->code);
+		return;
+	case ENTRY_NONE:
+	case ENTRY_TRUE:
+	case ENTRY_CHECKING:
+		return;
+	}
+}
+
+static void entry_touched(struct spokei_zoo_item *item, int event)
+{
+	struct entry *entry = entry_of(item);
+
+	(void)event;
+	if (entry->state == ENTRY_TRUE)
+		check(entry);
+	else
+		entry->touched = true;
+}
+
+static void entry_fini(struct spokei_zoo_item *item)
+{
+	struct entry *entry = entry_of(item);
+
+	drop_formers(entry);
+	spoke_url_fini(&entry->url);
+}
+
+const struct spokei_zoo_kind spokei_zoo_entry = {
+	.verb = "publish",
+	.begin = entry_begin,
+	.answered = entry_answered,
+	.touched = entry_touched,
+	.fini = entry_fini,
+	.size = sizeof(struct entry),
+};
+
+int spokei_zoo_entry_read(struct spokei_zoo_item *item, const char *url)
+{
+	return spoke_url_parse(item->registry->engine->env, url, strlen(url), &entry_of(item)->url,
+			       NULL);
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The library closes and opens its descriptor within its own functions, and the next one may have
+ * the number of the last. So it is unwatched before the only function that opens one, and watched
+ * anew after it.
+ */
+#include "cluster/registry/zookeeper/handle.h"
+
+#include "cluster/registry/zookeeper/farewell.h"
+
+#include <limits.h>
+
+#define MS UINT64_C(1000000)
+#define READS_MAX 64              /* messages read at one time */
+#define AGAIN_NS (20 * MS)        /* after an attempt that failed at once */
+#define CONNECT_NS (5000 * MS)    /* an attempt that takes longer has failed */
+#define LONGEST_NS (3600000 * MS) /* of a wait */
+
+struct spokei_zoo_request {
+	struct spoke_list node; /* of the handle's */
+	struct spokei_zoo_handle *handle;
+	struct spokei_zoo_asker *asker; /* NULL: nobody waits for the answer */
+};
+
+struct spokei_zoo_handle {
+	struct spoke_engine *engine;
+	const struct spokei_zoo_handle_up *up;
+	void *up_arg;
+	zhandle_t *zh;
+	struct spoke_watch watch;   /* of the library's descriptor, if `io` is not 0 */
+	struct spoke_alarm due;     /* when the library wants to be asked again */
+	struct spokei_task look;    /* it was asked for something: what does it wait for now? */
+	struct spoke_list askers;   /* by spokei_zoo_asker.node */
+	struct spoke_list requests; /* that the library has */
+	uintptr_t numbers;          /* given to askers */
+	uint64_t connects;
+	uint64_t attempt_ns; /* when the present attempt to connect began; 0: there is none */
+	uint64_t lost_ns;    /* since when its session has no connection; 0: it has, or never had */
+	uint64_t session_ns; /* how long the server keeps it without one */
+	bool over;
+	bool inside;   /* a function of the library that calls back */
+	bool given_up; /* does not change after that, so that any thread may read it */
+	struct spokei_zoo_farewell farewell;
+};
+
+/* --- the library's engine room */
+
+static unsigned io_of(int interest)
+{
+	unsigned io = 0;
+
+	if (interest & ZOOKEEPER_READ)
+		io |= SPOKE_IO_READ;
+	if (interest & ZOOKEEPER_WRITE)
+		io |= SPOKE_IO_WRITE;
+	return io;
+}
+
+static uint64_t duration_of(const struct timeval *time)
+{
+	if (time->tv_sec < 0 || time->tv_usec < 0)
+		return 0;
+	if ((uint64_t)time->tv_sec >= LONGEST_NS / (1000 * MS))
+		return LONGEST_NS;
+	return (uint64_t)time->tv_sec * 1000 * MS + (uint64_t)time->tv_usec * 1000;
+}
+
+static void handle_due(struct spoke_alarm *alarm);
+
+static void unwatch(struct spokei_zoo_handle *handle)
+{
+	handle->engine->env->loop->watch(handle->engine->loop, &handle->watch, 0);
+}
+
+/*
+ * A server that has only just begun may take a connection and never read from it, and the library
+ * gives it most of the session's time. Returns how long an attempt may still take.
+ */
+static uint64_t attempt_left(struct spokei_zoo_handle *handle)
+{
+	const struct spoke_env *env = handle->engine->env;
+	uint64_t now_ns = env->now(env->ctx);
+
+	if (handle->watch.fd < 0 || zoo_state(handle->zh) == ZOO_CONNECTED_STATE) {
+		handle->attempt_ns = 0;
+		return LONGEST_NS;
+	}
+	if (handle->attempt_ns == 0)
+		handle->attempt_ns = now_ns;
+	if (now_ns - handle->attempt_ns < CONNECT_NS)
+		return handle->attempt_ns + CONNECT_NS - now_ns;
+	return 0;
+}
+
+static void process(struct spokei_zoo_handle *handle, int events)
+{
+	int code = ZOK;
+
+	handle->inside = true;
+	for (int i = 0; i < READS_MAX && code == ZOK && !handle->over; i++) {
+		code = zookeeper_process(handle->zh, events);
+		events = ZOOKEEPER_READ;
+	}
+	handle->inside = false;
+	if (code != ZOK && code != ZNOTHING)
+		handle->attempt_ns = 0; /* the next one is another */
+}
+
+/* Asks the library what it waits for. Returns how long that may take. */
+static uint64_t ask(struct spokei_zoo_handle *handle)
+{
+	struct spoke_engine *engine = handle->engine;
+	struct timeval time = { 0, 0 };
+	int interest = 0;
+	int fd = -1;
+	uint64_t wait_ns;
+	uint64_t left_ns;
+	int code;
+
+	unwatch(handle);
+	handle->inside = true;
+	code = zookeeper_interest(handle->zh, &fd, &interest, &time);
+	handle->inside = false;
+	handle->watch.fd = code == ZOK ? fd : -1;
+	left_ns = attempt_left(handle);
+	if (left_ns == 0) {
+		spokei_zoo_unplug(engine->env, fd);
+		process(handle, ZOOKEEPER_READ);
+		handle->watch.fd = -1;
+	}
+	if (handle->watch.fd < 0)
+		return code == ZOK && left_ns ? duration_of(&time) : AGAIN_NS;
+	engine->env->loop->watch(engine->loop, &handle->watch, io_of(interest));
+	wait_ns = duration_of(&time);
+	return wait_ns < left_ns ? wait_ns : left_ns;
+}
+
+/*
+ * A session that had no connection for as long as a server keeps it is over, whatever servers say,
+ * or do not say: one that lost its data refuses clients of before, and never tells them why.
+ */
+static bool outlived(const struct spokei_zoo_handle *handle)
+{
+	const struct spoke_env *env = handle->engine->env;
+
+	return handle->lost_ns && env->now(env->ctx) - handle->lost_ns > handle->session_ns;
+}
+
+/* ... and waits for it. */
+static void look(struct spokei_zoo_handle *handle)
+{
+	struct spoke_engine *engine = handle->engine;
+	uint64_t wait_ns;
+
+	spokei_task_drop(&handle->look);
+	unwatch(handle);
+	handle->over |= outlived(handle);
+	if (handle->over)
+		return;
+	wait_ns = ask(handle);
+	if (spoke_alarm_after(engine, &handle->due, wait_ns, handle_due))
+		spokei_engine_soon(engine, &handle->look); /* no timer is left: better busy */
+}
+
+static void tell(struct spokei_zoo_handle *handle)
+{
+	handle->up->changed(handle->up_arg);
+}
+
+static void handle_due(struct spoke_alarm *alarm)
+{
+	struct spokei_zoo_handle *handle = spoke_container_of(alarm, struct spokei_zoo_handle, due);
+
+	look(handle);
+	tell(handle);
+}
+
+static void handle_look(struct spokei_task *task)
+{
+	struct spokei_zoo_handle *handle = spoke_container_of(task, struct spokei_zoo_handle, look);
+
+	look(handle);
+	tell(handle);
+}
+
+static void handle_ready(struct spoke_watch *watch, unsigned io)
+{
+	struct spokei_zoo_handle *handle = spoke_container_of(watch, struct spokei_zoo_handle,
+							      watch);
+	int events = (io & SPOKE_IO_READ ? ZOOKEEPER_READ : 0) |
+		     (io & SPOKE_IO_WRITE ? ZOOKEEPER_WRITE : 0);
+
+	process(handle, events);
+	look(handle);
+	tell(handle);
+}
+
+/* --- what it calls back */
+
+/* Its lines are for those who debug it. */
+static void say_nothing(const char *line)
+{
+	(void)line;
+}
+
+static void session_changed(zhandle_t *zh, int type, int state, const char *path, void *arg)
+{
+	struct spokei_zoo_handle *handle = arg;
+
+	(void)path;
+	if (handle->given_up || type != ZOO_SESSION_EVENT)
+		return;
+	if (state == ZOO_CONNECTED_STATE) {
+		handle->connects++;
+		handle->lost_ns = 0;
+		handle->session_ns = (uint64_t)zoo_recv_timeout(zh) * MS;
+	} else if (handle->connects > 0 && handle->lost_ns == 0) {
+		handle->lost_ns = handle->engine->env->now(handle->engine->env->ctx);
+	}
+	if (state == ZOO_EXPIRED_SESSION_STATE || state == ZOO_AUTH_FAILED_STATE)
+		handle->over = true;
+}
+
+static void node_touched(zhandle_t *zh, int type, int state, const char *path, void *arg)
+{
+	const struct spokei_zoo_handle *handle = zoo_get_context(zh);
+
+	(void)state;
+	(void)path;
+	if (handle->given_up || type == ZOO_SESSION_EVENT)
+		return;
+	for (struct spoke_list *at = handle->askers.next; at != &handle->askers; at = at->next) {
+		struct spokei_zoo_asker *asker = spoke_container_of(at, struct spokei_zoo_asker,
+								    node);
+
+		if (asker->number == (uintptr_t)arg) {
+			asker->touched(asker, type);
+			return;
+		}
+	}
+}
+
+/* Any thread, when the handle is given up; the requests are freed with it then. */
+static void deliver(const void *data, const struct spokei_zoo_answer *answer)
+{
+	/* The library promises const to a pointer that it only hands back. */
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+	struct spokei_zoo_request *request = (struct spokei_zoo_request *)(uintptr_t)data;
+	struct spokei_zoo_handle *handle = request->handle;
+	struct spokei_zoo_asker *asker = request->asker;
+
+	if (handle->given_up)
+		return;
+	spokei_list_remove(&request->node);
+	spokei_free(handle->engine->env, request, 1, sizeof(*request));
+	if (asker == NULL)
+		return;
+	asker->request = NULL;
+	asker->answered(asker, answer);
+}
+
+static void got_void(int code, const void *data)
+{
+	deliver(data, &(struct spokei_zoo_answer){ .code = code });
+}
+
+static void got_string(int code, const char *text, const void *data)
+{
+	(void)text;
+	deliver(data, &(struct spokei_zoo_answer){ .code = code });
+}
+
+static void got_stat(int code, const struct Stat *stat, const void *data)
+{
+	deliver(data, &(struct spokei_zoo_answer){ .code = code, .stat = stat });
+}
+
+static void got_names(int code, const struct String_vector *names, const void *data)
+{
+	deliver(data, &(struct spokei_zoo_answer){ .code = code, .names = names });
+}
+
+/* --- life */
+
+int spokei_zoo_handle_new(struct spoke_engine *engine, const char *servers, int session_ms,
+			  const struct spokei_zoo_handle_up *up, void *up_arg,
+			  struct spokei_zoo_handle **ret_handle)
+{
+	struct spokei_zoo_handle *handle = spokei_alloc(engine->env, 1, sizeof(*handle));
+
+	if (handle == NULL)
+		return SPOKE_ENOMEM;
+	handle->engine = engine;
+	handle->up = up;
+	handle->up_arg = up_arg;
+	handle->watch.ready = handle_ready;
+	handle->watch.fd = -1;
+	handle->look.run = handle_look;
+	spokei_list_init(&handle->askers);
+	spokei_list_init(&handle->requests);
+	/* It would write its lines, though nobody reads them, into memory that all threads share;
+	 * so its log is off for all of the process. */
+	zoo_set_debug_level((ZooLogLevel)0);
+	handle->zh = zookeeper_init2(servers, session_changed, session_ms, NULL, handle,
+				     ZOO_NO_LOG_CLIENTENV, say_nothing);
+	if (handle->zh == NULL) {
+		spokei_free(engine->env, handle, 1, sizeof(*handle));
+		return SPOKE_ESYSTEM;
+	}
+	/* Digits stay what they are. */
+	(void)zoo_set_servers_resolution_delay(handle->zh, -1);
+	spokei_engine_soon(engine, &handle->look);
+	*ret_handle = handle;
+	return SPOKE_OK;
+}
+
+static void farewell_said(struct spokei_zoo_farewell *farewell)
+{
+	struct spokei_zoo_handle *handle = spoke_container_of(farewell, struct spokei_zoo_handle,
+							      farewell);
+	const struct spoke_env *env = handle->engine->env;
+
+	while (!spokei_list_empty(&handle->requests)) {
+		struct spokei_zoo_request *request =
+			spoke_container_of(spokei_list_first(&handle->requests),
+					   struct spokei_zoo_request, node);
+
+		spokei_list_remove(&request->node);
+		spokei_free(env, request, 1, sizeof(*request));
+	}
+	spokei_free(env, handle, 1, sizeof(*handle));
+}
+
+void spokei_zoo_handle_give_up(struct spokei_zoo_handle *handle)
+{
+	if (handle == NULL)
+		return;
+	SPOKE_ASSERT(!handle->inside && !handle->given_up);
+	while (!spokei_list_empty(&handle->askers))
+		spokei_zoo_leave(spoke_container_of(spokei_list_first(&handle->askers),
+						    struct spokei_zoo_asker, node));
+	handle->given_up = true;
+	unwatch(handle);
+	(void)spoke_alarm_cancel(&handle->due);
+	spokei_task_drop(&handle->look);
+	spokei_zoo_farewell_say(&handle->farewell, handle->engine, handle->zh, handle->watch.fd,
+				farewell_said);
+}
+
+bool spokei_zoo_handle_connected(const struct spokei_zoo_handle *handle)
+{
+	/* The library may lose the connection without a word. */
+	return zoo_state(handle->zh) == ZOO_CONNECTED_STATE;
+}
+
+uint64_t spokei_zoo_handle_connects(const struct spokei_zoo_handle *handle)
+{
+	return handle->connects;
+}
+
+bool spokei_zoo_handle_over(const struct spokei_zoo_handle *handle)
+{
+	return handle->over;
+}
+
+bool spokei_zoo_handle_owns(const struct spokei_zoo_handle *handle, int64_t owner)
+{
+	return zoo_client_id(handle->zh)->client_id == owner;
+}
+
+void spokei_zoo_handle_use(struct spokei_zoo_handle *handle, const char *servers)
+{
+	(void)zoo_set_servers(handle->zh, servers);
+	spokei_engine_soon(handle->engine, &handle->look);
+}
+
+/* --- asking */
+
+void spokei_zoo_join(struct spokei_zoo_handle *handle, struct spokei_zoo_asker *asker)
+{
+	SPOKE_ASSERT(asker->handle == NULL);
+	asker->handle = handle;
+	asker->request = NULL;
+	asker->number = ++handle->numbers;
+	spokei_list_append(&handle->askers, &asker->node);
+}
+
+void spokei_zoo_leave(struct spokei_zoo_asker *asker)
+{
+	if (asker->handle == NULL)
+		return;
+	if (asker->request)
+		asker->request->asker = NULL;
+	asker->request = NULL;
+	asker->handle = NULL;
+	spokei_list_remove(&asker->node);
+}
+
+static int ask_create(zhandle_t *zh, const char *path, const char *text, int mode,
+		      const struct spokei_zoo_request *request)
+{
+	size_t len = strlen(text);
+
+	if (len > INT_MAX)
+		return ZBADARGUMENTS;
+	return zoo_acreate(zh, path, text, (int)len, &ZOO_OPEN_ACL_UNSAFE, mode, got_string,
+			   request);
+}
+
+static int put(const struct spokei_zoo_asker *asker, enum spokei_zoo_ask what, const char *path,
+	       const char *text, const struct spokei_zoo_request *request)
+{
+	zhandle_t *zh = asker->handle->zh;
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr): given back as it is, and never followed */
+	void *number = (void *)asker->number;
+
+	switch (what) {
+	case SPOKEI_ZOO_CREATE:
+		return ask_create(zh, path, text, ZOO_PERSISTENT, request);
+	case SPOKEI_ZOO_CREATE_EPHEMERAL:
+		return ask_create(zh, path, text, ZOO_EPHEMERAL, request);
+	case SPOKEI_ZOO_DELETE:
+		return zoo_adelete(zh, path, -1, got_void, request);
+	case SPOKEI_ZOO_EXISTS:
+		return zoo_awexists(zh, path, NULL, NULL, got_stat, request);
+	case SPOKEI_ZOO_EXISTS_WATCH:
+		return zoo_awexists(zh, path, node_touched, number, got_stat, request);
+	case SPOKEI_ZOO_LIST:
+		return zoo_awget_children(zh, path, NULL, NULL, got_names, request);
+	case SPOKEI_ZOO_LIST_WATCH:
+		return zoo_awget_children(zh, path, node_touched, number, got_names, request);
+	}
+	return ZBADARGUMENTS;
+}
+
+int spokei_zoo_ask(struct spokei_zoo_asker *asker, enum spokei_zoo_ask what, const char *path,
+		   const char *text)
+{
+	struct spokei_zoo_handle *handle = asker->handle;
+	const struct spoke_env *env = handle->engine->env;
+	struct spokei_zoo_request *request = spokei_alloc(env, 1, sizeof(*request));
+	int code;
+
+	SPOKE_ASSERT(asker->request == NULL);
+	if (request == NULL)
+		return SPOKE_ENOMEM;
+	request->handle = handle;
+	spokei_list_append(&handle->requests, &request->node);
+	code = put(asker, what, path, text, request);
+	spokei_engine_soon(handle->engine, &handle->look);
+	if (code == ZOK) {
+		request->asker = asker;
+		asker->request = request;
+		return SPOKE_OK;
+	}
+	/* Out of memory the library may have kept the request, for an answer that nobody wants. */
+	if (code == ZBADARGUMENTS || code == ZINVALIDSTATE) {
+		spokei_list_remove(&request->node);
+		spokei_free(env, request, 1, sizeof(*request));
+	}
+	return code == ZBADARGUMENTS ? SPOKE_EINVAL : spokei_zoo_fold(code);
+}
+
+int spokei_zoo_fold(int code)
+{
+	switch (code) {
+	case ZOK:
+		return SPOKE_OK;
+	case ZCONNECTIONLOSS:
+	case ZSESSIONEXPIRED:
+	case ZSESSIONMOVED:
+	case ZCLOSING:
+	case ZINVALIDSTATE:
+	case ZRUNTIMEINCONSISTENCY:
+		return SPOKE_ELOST;
+	case ZOPERATIONTIMEOUT:
+		return SPOKE_ETIMEOUT;
+	case ZNONODE:
+		return SPOKE_ENOENT;
+	case ZNODEEXISTS:
+		return SPOKE_EEXIST;
+	case ZNOAUTH:
+	case ZAUTHFAILED:
+	case ZNOTREADONLY:
+	case ZTHROTTLEDOP:
+		return SPOKE_EREFUSED;
+	case ZMARSHALLINGERROR:
+	case ZSYSTEMERROR:
+		return SPOKE_ENOMEM;
+	default:
+		return SPOKE_ESERVER;
+	}
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The providers of a service that somebody wants to know: the folder's children, watched. Whenever
+ * they change, and after each new connection, they are all asked for again. Of "*" the children of
+ * the folder above: the services.
+ */
+#include "cluster/registry/services.h"
+#include "cluster/registry/zookeeper/parts.h"
+
+#define SHOWN 128u
+
+struct listing {
+	struct spokei_zoo_item item;
+	bool making; /* the folder */
+	bool again;  /* something has changed since it was asked */
+};
+
+static struct listing *listing_of(struct spokei_zoo_item *item)
+{
+	return spoke_container_of(item, struct listing, item);
+}
+
+static void list(struct listing *listing)
+{
+	listing->making = false;
+	listing->again = false;
+	spokei_zoo_item_ask(&listing->item, SPOKEI_ZOO_LIST_WATCH, listing->item.path, NULL);
+}
+
+static void listing_begin(struct spokei_zoo_item *item)
+{
+	item->made = 0;
+	list(listing_of(item));
+}
+
+/* Decodes a name. Returns how many bytes the text has, its NUL too; 0: it is no name of a provider,
+ * of which an event tells. */
+static size_t decode(struct spoke_engine *engine, const char *name, char *out, size_t size)
+{
+	char shown[SHOWN];
+	size_t len;
+	int error = spoke_url_decode(name, strlen(name), out, size, &len);
+
+	if (error == SPOKE_OK && len > SPOKE_URL_MAX)
+		error = SPOKE_ETOOLARGE;
+	if (error == SPOKE_OK)
+		return len + 1;
+	(void)spokei_log_escape(shown, sizeof(shown), name, strlen(name));
+	spokei_event(engine, error,
+		     "registry zookeeper: passed over a name that is no encoded URL: %s", shown);
+	return 0;
+}
+
+/* What Dubbo keeps beside its services. */
+static bool is_service(const char *name)
+{
+	return strcmp(name, "config") != 0 && strcmp(name, "metadata") != 0 &&
+	       strcmp(name, "mapping") != 0;
+}
+
+/* The same of a service's name, which becomes a URL. */
+static size_t decode_service(struct spoke_engine *engine, const char *name, char *out, size_t size)
+{
+	char *service = (char *)engine->scratch;
+	size_t len;
+
+	if (!is_service(name) || decode(engine, name, service, SPOKEI_ENGINE_SCRATCH) == 0)
+		return 0;
+	len = spokei_services_print(service, out, size);
+	return len < size ? len + 1 : 0;
+}
+
+/* How much room a name may take as a URL, with its NUL. */
+static size_t room_for(const char *name, bool services)
+{
+	/* Decoded it is no longer; then every byte may be written with a percent sign. The slash is
+	 * there before a name only, so the shortest one stands for it, and for the NUL. */
+	return services ? spokei_services_print("x", NULL, 0) + 3 * strlen(name) : strlen(name) + 1;
+}
+
+/* All names as URLs, to be told. Returns 0 or SPOKE_ENOMEM. */
+static int take_urls(struct spokei_zoo_item *item, const struct String_vector *names)
+{
+	struct spoke_engine *engine = item->registry->engine;
+	size_t count = names->count > 0 ? (size_t)names->count : 0;
+	bool services = strcmp(item->path, item->registry->settings.root) == 0;
+	size_t size;
+	char **urls;
+	char *text;
+
+	if (count > SPOKEI_ZOO_CHILDREN_MAX) {
+		spokei_event(engine, SPOKE_ELIMIT,
+			     "registry zookeeper: %s %zu %s; the first %u count",
+			     services ? "there are" : "a service has", count,
+			     services ? "services" : "providers", SPOKEI_ZOO_CHILDREN_MAX);
+		count = SPOKEI_ZOO_CHILDREN_MAX;
+	}
+	size = (count + 1) * sizeof(*urls);
+	for (size_t i = 0; i < count; i++)
+		size += room_for(names->data[i], services);
+	urls = spokei_alloc(engine->env, 1, size);
+	if (urls == NULL)
+		return SPOKE_ENOMEM;
+	spokei_free(engine->env, item->urls, 1, item->urls_size);
+	item->urls = urls;
+	item->urls_size = size;
+	item->url_count = 0;
+	text = (char *)(urls + count + 1);
+	for (size_t i = 0; i < count; i++) {
+		size_t room = (size_t)((char *)urls + size - text);
+		size_t len = services ? decode_service(engine, names->data[i], text, room)
+				      : decode(engine, names->data[i], text, room);
+
+		if (len == 0)
+			continue;
+		urls[item->url_count++] = text;
+		text += len;
+	}
+	return SPOKE_OK;
+}
+
+static void listed(struct listing *listing, const struct String_vector *names)
+{
+	struct spokei_zoo_item *item = &listing->item;
+	int error = take_urls(item, names);
+
+	if (error) {
+		spokei_zoo_item_fail(item, error);
+		return;
+	}
+	if (item->asked && !item->ended)
+		spokei_zoo_item_done(item);
+	else
+		spokei_zoo_item_note(item);
+	if (listing->again)
+		list(listing);
+}
+
+/* A list that stood cannot be had now: the next connection asks for it, or else the alarm does. */
+static bool waits(struct spokei_zoo_item *item, int code)
+{
+	if (item->asked || spokei_zoo_fold(code) == SPOKE_EREFUSED)
+		return false;
+	return spokei_zoo_item_again(item);
+}
+
+static void listing_answered(struct spokei_zoo_item *item, const struct spokei_zoo_answer *answer)
+{
+	struct listing *listing = listing_of(item);
+	int code = answer->code;
+
+	if (listing->making && (code == ZOK || code == ZNODEEXISTS || code == ZNONODE)) {
+		if (!spokei_zoo_item_make_parent(item))
+			list(listing);
+	} else if (code == ZNONODE && item->made == 0) {
+		listing->making = true;
+		(void)spokei_zoo_item_make_parent(item);
+	} else if (code == ZOK) {
+		item->made = 0;
+		listed(listing, answer->names);
+	} else if (!waits(item, code)) {
+		spokei_zoo_item_fail(item, spokei_zoo_fold(code));
+	}
+}
+
+static void listing_touched(struct spokei_zoo_item *item, int event)
+{
+	struct listing *listing = listing_of(item);
+
+	(void)event;
+	if (item->asker.request)
+		listing->again = true;
+	else
+		list(listing);
+}
+
+const struct spokei_zoo_kind spokei_zoo_listing = {
+	.verb = "subscribe",
+	.begin = listing_begin,
+	.answered = listing_answered,
+	.touched = listing_touched,
+	.size = sizeof(struct listing),
+};

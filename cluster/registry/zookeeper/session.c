@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * There is a session at ZooKeeper: names are resolved off the loop, for the library would do that
+ * on it; then there is a handle, and when its session is over another one. While it finds nobody
+ * the names are asked again, for servers move.
+ */
+#include "cluster/registry/zookeeper/parts.h"
+
+#include <errno.h>
+
+#define ADDRESS_TEXT 160u
+#define SHOWN 128
+
+static void keep_changed(void *arg);
+
+static const struct spokei_zoo_handle_up handle_up = { .changed = keep_changed };
+
+static const char *first_name(const struct spokei_zoo_registry *registry)
+{
+	return registry->settings.places[0].name;
+}
+
+static bool has_names(const struct spokei_zoo_registry *registry)
+{
+	for (unsigned i = 0; i < registry->settings.place_count; i++)
+		if (!registry->settings.places[i].fixed)
+			return true;
+	return false;
+}
+
+/* --- pauses */
+
+static void again_due(struct spoke_alarm *alarm)
+{
+	struct spokei_zoo_registry *registry = spoke_container_of(alarm, struct spokei_zoo_registry,
+								  again);
+
+	if (registry->handle == NULL || !spokei_zoo_handle_connected(registry->handle))
+		spokei_zoo_keep(registry);
+}
+
+static void later(struct spokei_zoo_registry *registry, uint64_t delay_ns)
+{
+	int error = spoke_alarm_after(registry->engine, &registry->again, delay_ns, again_due);
+
+	if (error)
+		spokei_event(registry->engine, error,
+			     "registry zookeeper %.*s: its timer cannot be set; make a new engine",
+			     SHOWN, first_name(registry));
+}
+
+static void failed(struct spokei_zoo_registry *registry, int error, const char *why)
+{
+	static const struct spokei_backoff backoff = { SPOKEI_ZOO_BACKOFF_FIRST_NS,
+						       SPOKEI_ZOO_BACKOFF_CAP_NS };
+	const struct spoke_env *env = registry->engine->env;
+	uint64_t dice;
+
+	spokei_event(registry->engine, error, "registry zookeeper %.*s: %s; tries again", SHOWN,
+		     first_name(registry), why);
+	env->dice(env->ctx, &dice, sizeof(dice));
+	later(registry, spokei_backoff_pause(&backoff, registry->failures, dice));
+	if (registry->failures < UINT32_MAX)
+		registry->failures++;
+}
+
+/* --- a handle */
+
+/* Addresses as the library reads them: without brackets, with commas between. */
+static void print_servers(const struct spokei_zoo_registry *registry, char *out, size_t size)
+{
+	const struct spoke_env *env = registry->engine->env;
+	size_t len = 0;
+
+	for (int i = 0; i < registry->found_count; i++) {
+		char text[ADDRESS_TEXT];
+
+		env->net->print(env->ctx, &registry->found[i], text, sizeof(text));
+		if (len > 0 && len + 1 < size)
+			out[len++] = ',';
+		for (const char *at = text; *at && len + 1 < size; at++)
+			if (*at != '[' && *at != ']')
+				out[len++] = *at;
+	}
+	out[len] = '\0';
+}
+
+static void use_found(struct spokei_zoo_registry *registry)
+{
+	char servers[SPOKEI_ZOO_PLACES_MAX * ADDRESS_TEXT];
+	int error;
+
+	print_servers(registry, servers, sizeof(servers));
+	if (registry->handle) {
+		spokei_zoo_handle_use(registry->handle, servers);
+	} else {
+		error = spokei_zoo_handle_new(registry->engine, servers,
+					      registry->settings.session_ms, &handle_up, registry,
+					      &registry->handle);
+		if (error) {
+			registry->handle = NULL;
+			failed(registry, error, "the library of ZooKeeper could not begin");
+			return;
+		}
+		registry->connects = 0;
+		registry->connected = false;
+	}
+	registry->failures = 0;
+	if (has_names(registry))
+		later(registry, SPOKEI_ZOO_REFRESH_NS);
+}
+
+static void session_over(struct spokei_zoo_registry *registry)
+{
+	struct spokei_zoo_handle *handle = registry->handle;
+
+	spokei_event(registry->engine, SPOKE_ELOST,
+		     "registry zookeeper %.*s: the session is over; begins a new one", SHOWN,
+		     first_name(registry));
+	registry->handle = NULL;
+	spokei_zoo_items_end(registry);
+	spokei_zoo_handle_give_up(handle);
+	spokei_zoo_keep(registry);
+}
+
+static void keep_changed(void *arg)
+{
+	struct spokei_zoo_registry *registry = arg;
+	struct spokei_zoo_handle *handle = registry->handle;
+	uint64_t connects = spokei_zoo_handle_connects(handle);
+	bool connected = spokei_zoo_handle_connected(handle);
+
+	if (spokei_zoo_handle_over(handle)) {
+		session_over(registry);
+		return;
+	}
+	if (connected && connects != registry->connects) {
+		spokei_event(registry->engine, SPOKE_OK, "registry zookeeper %.*s: connected",
+			     SHOWN, first_name(registry));
+		for (struct spoke_list *at = registry->items.next; at != &registry->items;
+		     at = at->next)
+			spokei_zoo_item_try(spoke_container_of(at, struct spokei_zoo_item, node));
+	} else if (!connected && registry->connected) {
+		spokei_event(registry->engine, SPOKE_ELOST,
+			     "registry zookeeper %.*s: lost the connection; connects anew", SHOWN,
+			     first_name(registry));
+		if (has_names(registry))
+			later(registry, SPOKEI_ZOO_REFRESH_NS);
+	}
+	registry->connects = connects;
+	registry->connected = connected;
+}
+
+/* --- names */
+
+static void keep_bury(struct spokei_task *task)
+{
+	struct spokei_zoo_registry *registry = spoke_container_of(task, struct spokei_zoo_registry,
+								  bury);
+
+	spokei_free(registry->engine->env, registry, 1, sizeof(*registry));
+}
+
+/* A thread of the pool. */
+static void resolve(struct spoke_work *work)
+{
+	struct spokei_zoo_registry *registry = spoke_container_of(work, struct spokei_zoo_registry,
+								  work);
+	const struct spoke_env *env = registry->engine->env;
+	int max = (int)SPOKEI_ZOO_PLACES_MAX;
+	int count = 0;
+	int status = -ENOENT;
+
+	for (unsigned i = 0; i < registry->settings.place_count && count < max; i++) {
+		const struct spokei_place *place = &registry->settings.places[i];
+
+		if (place->fixed) {
+			registry->found[count++] = place->address;
+			continue;
+		}
+		status = env->net->resolve(env->ctx, place->host, place->port,
+					   &registry->found[count], max - count);
+		if (status > 0)
+			count += status;
+	}
+	registry->found_count = count > 0 ? count : status < 0 ? status : -ENOENT;
+}
+
+static void resolve_done(struct spoke_work *work)
+{
+	struct spokei_zoo_registry *registry = spoke_container_of(work, struct spokei_zoo_registry,
+								  work);
+
+	registry->resolving = false;
+	if (registry->up == NULL)
+		spokei_engine_dead(registry->engine, &registry->bury);
+	else if (work->status || registry->found_count <= 0)
+		failed(registry, SPOKE_ERESOLVE, "none of its servers' names could be resolved");
+	else
+		use_found(registry);
+}
+
+void spokei_zoo_keep(struct spokei_zoo_registry *registry)
+{
+	struct spoke_engine *engine = registry->engine;
+
+	if (registry->resolving)
+		return;
+	registry->work =
+		(struct spoke_work){ .run = resolve, .done = resolve_done, .urgent = true };
+	if (!has_names(registry)) {
+		resolve(&registry->work);
+		use_found(registry);
+		return;
+	}
+	if (engine->env->loop->offload(engine->loop, &registry->work))
+		failed(registry, SPOKE_ERESOLVE, "nobody can resolve its servers' names now");
+	else
+		registry->resolving = true;
+}
+
+void spokei_zoo_stop(struct spokei_zoo_registry *registry)
+{
+	(void)spoke_alarm_cancel(&registry->again);
+	spokei_zoo_handle_give_up(registry->handle);
+	registry->handle = NULL;
+	registry->bury.run = keep_bury;
+	if (!registry->resolving)
+		spokei_engine_dead(registry->engine, &registry->bury);
+}

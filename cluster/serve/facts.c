@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a request says. */
+#include "cluster/serve/request.h"
+#include "transport/wire/copy.h"
+
+int spoke_request_keep(struct spoke_request *request)
+{
+	if (request->kept)
+		return SPOKE_OK;
+	request->kept = spokei_copy_new(request->engine->env, request->message);
+	if (request->kept == NULL)
+		return SPOKE_ENOMEM;
+	request->message = &request->kept->message;
+	return SPOKE_OK;
+}
+
+void spoke_request_on_abandoned(struct spoke_request *request,
+				void (*abandoned)(struct spoke_request *request, void *arg),
+				void *arg)
+{
+	request->abandoned = abandoned;
+	request->abandoned_arg = arg;
+}
+
+struct spoke_cursor spoke_request_args(const struct spoke_request *request)
+{
+	struct spoke_cursor cursor = spoke_cursor_bytes(request->message->args);
+
+	cursor.left = request->message->arg_count;
+	return cursor;
+}
+
+size_t spoke_request_arg_count(const struct spoke_request *request)
+{
+	return request->message->arg_count;
+}
+
+struct spoke_span spoke_request_service(const struct spoke_request *request)
+{
+	return request->message->service;
+}
+
+struct spoke_span spoke_request_version(const struct spoke_request *request)
+{
+	return request->message->version;
+}
+
+struct spoke_span spoke_request_group(const struct spoke_request *request)
+{
+	return request->message->group;
+}
+
+struct spoke_span spoke_request_method(const struct spoke_request *request)
+{
+	return request->message->method;
+}
+
+struct spoke_value spoke_request_attachments(const struct spoke_request *request)
+{
+	return request->message->attachments;
+}
+
+bool spoke_request_two_way(const struct spoke_request *request)
+{
+	return request->conn ? request->message->two_way : request->serving.two_way;
+}
+
+uint64_t spoke_request_left(const struct spoke_request *request)
+{
+	const struct spoke_env *env = request->engine->env;
+	uint64_t now_ns;
+
+	if (request->deadline_ns == UINT64_MAX)
+		return UINT64_MAX;
+	now_ns = env->now(env->ctx);
+	return now_ns < request->deadline_ns ? request->deadline_ns - now_ns : 0;
+}
+
+size_t spoke_request_peer(const struct spoke_request *request, char *text, size_t size)
+{
+	const struct spoke_env *env = request->engine->env;
+	const struct spoke_address *peer = request->conn ? &request->conn->peer : &request->peer;
+
+	if (size == 0)
+		return 0;
+	env->net->print(env->ctx, peer, text, size);
+	return strlen(text);
+}
+
+struct spoke_peer spoke_request_from(const struct spoke_request *request)
+{
+	if (request->conn)
+		return (struct spoke_peer){ request->conn->handle };
+	return request->from;
+}
+
+bool spoke_request_abandoned(const struct spoke_request *request)
+{
+	return atomic_load_explicit(&request->gone, memory_order_relaxed);
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a message to its handler, and from the handler's answer to the connection. */
+#include "cluster/serve/request.h"
+
+#include "core/value/shape.h"
+#include "transport/wire/attachments.h"
+#include "transport/wire/copy.h"
+
+#include <errno.h>
+
+#define NS_PER_MS UINT64_C(1000000)
+
+static const struct spokei_message nothing;
+static const struct spokei_filters no_filters;
+static const char no_memory[] = "the provider has no memory for it";
+
+/* --- the end */
+
+void spokei_request_free(struct spoke_request *request)
+{
+	const struct spoke_env *env;
+
+	if (request == NULL)
+		return;
+	SPOKE_ASSERT(!request->watched);
+	env = request->engine->env;
+	spokei_conn_leave_orphans(&request->serving);
+	spokei_copy_free(env, request->kept);
+	spokei_copy_free(env, request->answer);
+	spokei_free(env, request, 1, sizeof(*request));
+}
+
+static void count_answer(struct spoke_request *request, int error)
+{
+	if (atomic_load_explicit(&request->gone, memory_order_relaxed))
+		return; /* counted as abandoned */
+	if (error == SPOKE_ETOOLARGE)
+		spokei_count(request->engine, SPOKE_STAT_REPLIES_TOO_LARGE);
+	spokei_count(request->engine, error ? SPOKE_STAT_REQUESTS_ERROR : SPOKE_STAT_REQUESTS_OK);
+}
+
+/* The loop's thread: the answer of a request whose handler has returned. */
+static void answer_later(struct spoke_request *request, struct spokei_message *message)
+{
+	count_answer(request, message->error);
+	spokei_conn_answer(&request->serving, message);
+	if (SPOKEI_UNLIKELY(request->watched))
+		spokei_gate_leave(request, message);
+}
+
+static void answer_arrived(struct spoke_post *post)
+{
+	struct spoke_request *request = spoke_container_of(post, struct spoke_request, post);
+	static const char text[] = "the provider has no memory for the answer";
+	struct spokei_message message = {
+		.error = SPOKE_ESERVER,
+		.error_text = spokei_span(text, sizeof(text) - 1),
+	};
+
+	if (request->answer)
+		message = request->answer->message;
+	answer_later(request, &message);
+	request->delivered = true;
+	if (request->pool_done)
+		spokei_request_free(request);
+}
+
+/* The one completion of a request. */
+static void finish_request(struct spoke_request *request, struct spokei_message *message)
+{
+	SPOKE_ASSERT(!request->answered);
+	request->answered = true;
+	if (request->on_pool) {
+		request->answer = spokei_copy_new(request->engine->env, message);
+		request->post.run = answer_arrived;
+		spoke_engine_post(request->engine, &request->post);
+	} else if (request->conn) {
+		count_answer(request, message->error);
+		spokei_conn_reply(request->conn, request->message, message);
+		if (SPOKEI_UNLIKELY(request->watched))
+			spokei_gate_leave(request, message);
+	} else {
+		answer_later(request, message);
+		if (!request->telling)
+			spokei_request_free(request);
+	}
+}
+
+/* The values have been looked at. */
+static inline void reply_checked(struct spoke_request *request, struct spoke_value value,
+				 struct spoke_value attachments)
+{
+	struct spokei_message message;
+
+	spokei_message_clear(&message);
+	message.value = value;
+	message.attachments = attachments;
+	finish_request(request, &message);
+}
+
+/* They cannot be sent, which the caller learns instead. */
+static void reply_unsendable(struct spoke_request *request, int error)
+{
+	const char *text = spoke_strerror(error);
+	struct spokei_message message = {
+		.error = SPOKE_ETOOLARGE,
+		.error_text = spokei_span(text, strlen(text)),
+	};
+
+	finish_request(request, &message);
+}
+
+SPOKEI_NOINLINE void spoke_reply_with(struct spoke_request *request, struct spoke_value value,
+				      struct spoke_value attachments)
+{
+	struct spoke_value checked;
+	int error = SPOKE_OK;
+
+	if (value.len > 0)
+		error = spoke_value_check(value.data, value.len, NULL, &checked);
+	if (error == SPOKE_OK && attachments.len > 0)
+		error = spokei_attachments_check(attachments, true);
+	if (error)
+		reply_unsendable(request, error);
+	else
+		reply_checked(request, value, attachments);
+}
+
+void spoke_reply(struct spoke_request *request, struct spoke_value value)
+{
+	static const struct spoke_value none;
+
+	if (SPOKEI_LIKELY(spokei_shape_is_short(value.data, value.len)))
+		reply_checked(request, value, none);
+	else
+		spoke_reply_with(request, value, none);
+}
+
+void spoke_reply_error(struct spoke_request *request, int32_t code, const char *text)
+{
+	struct spokei_message message = {
+		.kind = SPOKEI_REPLY,
+		.error = SPOKE_EREMOTE,
+		.error_code = code,
+		.error_text = spokei_span(text ? text : "", text ? strlen(text) : 0),
+	};
+
+	finish_request(request, &message);
+}
+
+/* --- abandoned */
+
+static void request_abandoned(struct spokei_serving *serving)
+{
+	struct spoke_request *request = spoke_container_of(serving, struct spoke_request, serving);
+
+	atomic_store_explicit(&request->gone, true, memory_order_relaxed);
+	spokei_count(request->engine, SPOKE_STAT_REQUESTS_ABANDONED);
+	if (request->abandoned)
+		request->abandoned(request, request->abandoned_arg);
+}
+
+/* --- the handler */
+
+/* Gives the request into the connection's keeping. False: the connection is gone, or there is no
+ * memory, and then it goes; who is told of that may have answered, and the request is gone too. */
+static bool hand_over(struct spoke_request *request, struct spokei_conn *conn,
+		      const struct spokei_message *message)
+{
+	int error;
+
+	request->serving.abandoned = request_abandoned;
+	error = spokei_conn_serve(conn, &request->serving, message);
+	if (error == SPOKE_OK)
+		return true;
+	if (error == SPOKE_ENOMEM)
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+	spokei_conn_join_orphans(&request->serving, conn->link);
+	request_abandoned(&request->serving);
+	return false;
+}
+
+/* For the time after the connection. */
+static void note_peer(struct spoke_request *request, const struct spokei_conn *conn)
+{
+	request->peer = conn->peer;
+	request->from.handle = conn->handle;
+}
+
+/* It is answered, and nobody outside knows it. */
+static void put_back(struct spoke_request *request, struct spoke_request **spare)
+{
+	if (*spare || request->kept)
+		spokei_request_free(request);
+	else
+		*spare = request;
+}
+
+static void run_here(struct spoke_request *request, struct spokei_conn *conn,
+		     struct spoke_request **spare)
+{
+	const struct spokei_message *message;
+
+	request->handle(request, request->arg);
+	if (request->answered) {
+		put_back(request, spare);
+		return;
+	}
+	note_peer(request, conn);
+	message = request->message;
+	if (request->kept == NULL && request->passed > 0)
+		spokei_gate_keep_names(request);
+	if (request->kept == NULL)
+		request->message = &nothing;
+	request->conn = NULL;
+	(void)hand_over(request, conn, message);
+}
+
+/* The loop's thread: no handler has seen it, and it is answered, or cannot be. */
+static void forget(struct spoke_request *request, int error)
+{
+	if (request->watched)
+		spokei_gate_fail(request, error);
+	spokei_request_free(request);
+}
+
+/* It may have waited for a thread longer than its caller does, or than the provider lives. */
+static void pool_run(struct spoke_work *work)
+{
+	struct spoke_request *request = spoke_container_of(work, struct spoke_request, work);
+
+	request->unrun = spoke_request_abandoned(request) || spoke_request_left(request) == 0;
+	if (!request->unrun)
+		request->handle(request, request->arg);
+}
+
+/* The loop's thread: no handler has seen it. */
+static void pool_unrun(struct spoke_request *request, enum spoke_stat stat, int error,
+		       const char *text)
+{
+	struct spokei_message message = {
+		.error = error,
+		.error_text = spokei_span(text, strlen(text)),
+	};
+
+	spokei_count(request->engine, stat);
+	spokei_conn_answer(&request->serving, &message);
+	if (request->watched)
+		spokei_gate_leave(request, &message);
+	spokei_request_free(request);
+}
+
+static void pool_refused(struct spoke_request *request, const char *text)
+{
+	pool_unrun(request, SPOKE_STAT_REQUESTS_REFUSED, SPOKE_EREFUSED, text);
+}
+
+static void pool_done(struct spoke_work *work)
+{
+	struct spoke_request *request = spoke_container_of(work, struct spoke_request, work);
+
+	if (work->status == -ECANCELED) {
+		pool_refused(request, "the provider is closing; call another one");
+		return;
+	}
+	if (request->unrun && spoke_request_abandoned(request)) {
+		forget(request, SPOKE_ELOST);
+		return;
+	}
+	if (request->unrun) {
+		pool_unrun(request, SPOKE_STAT_REQUESTS_EXPIRED, SPOKE_EEXPIRED,
+			   spoke_strerror(SPOKE_EEXPIRED));
+		return;
+	}
+	request->pool_done = true;
+	if (request->delivered)
+		spokei_request_free(request);
+}
+
+static void run_on_pool(struct spoke_request *request, struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = request->engine;
+
+	note_peer(request, conn);
+	if (spoke_request_keep(request)) {
+		spokei_count(engine, SPOKE_STAT_REQUESTS_REFUSED);
+		spokei_conn_refuse(conn, request->message, SPOKE_EREFUSED, no_memory);
+		forget(request, SPOKE_EREFUSED);
+		return;
+	}
+	if (!hand_over(request, conn, request->message)) {
+		forget(request, SPOKE_ELOST);
+		return;
+	}
+	request->conn = NULL;
+	request->on_pool = true;
+	request->work.run = pool_run;
+	request->work.done = pool_done;
+	if (engine->env->loop->offload(engine->loop, &request->work))
+		pool_refused(request, "the provider's pool is busy; call later or another one");
+}
+
+static struct spoke_request *take_request(const struct spoke_env *env, struct spoke_request **spare)
+{
+	struct spoke_request *request = *spare;
+
+	if (request == NULL)
+		return spokei_alloc(env, 1, sizeof(*request));
+	*spare = NULL;
+	/* What else is in it was never touched by a request that is answered in its handler. */
+	request->answered = false;
+	request->abandoned = NULL;
+	return request;
+}
+
+/* When its time is over; not after begin_ns: it is. A request that is read in a late turn may have
+ * lain there for as long as that was held up, and is not run for a caller who has given up. */
+static uint64_t deadline_of(const struct spoke_engine *engine, int64_t timeout_ms)
+{
+	uint64_t held_up_ns = spokei_engine_late(engine) ? engine->late_ns : 0;
+	uint64_t left_ms = (uint64_t)timeout_ms;
+	uint64_t left_ns;
+
+	if (timeout_ms <= 0 || left_ms > (UINT64_MAX - engine->begin_ns) / NS_PER_MS)
+		return UINT64_MAX;
+	left_ns = left_ms * NS_PER_MS;
+	return engine->begin_ns + (left_ns > held_up_ns ? left_ns - held_up_ns : 0);
+}
+
+/* Has its time run out while those before it ran? The turn's time does not tell, and a clock for
+ * each call costs too much: a glance does, until the deadline is near. */
+static bool is_over(struct spokei_link *link, uint64_t deadline_ns)
+{
+	const struct spoke_engine *engine = link->engine;
+	const struct spoke_env *env = engine->env;
+	bool first = link->ran_ns != engine->begin_ns;
+
+	link->ran_ns = engine->begin_ns;
+	if (deadline_ns <= engine->begin_ns)
+		return true;
+	if (first || env->glance(env->ctx) + SPOKE_GLANCE_NS < deadline_ns)
+		return false;
+	return env->now(env->ctx) >= deadline_ns;
+}
+
+static void run(const struct spokei_route *route, const struct spokei_filters *filters,
+		struct spokei_conn *conn, const struct spokei_message *message,
+		struct spoke_request **spare)
+{
+	struct spoke_engine *engine = conn->link->engine;
+	uint64_t deadline_ns = deadline_of(engine, message->timeout_ms);
+	struct spoke_request *request;
+
+	if (message->timeout_ms < 0 || is_over(conn->link, deadline_ns)) {
+		spokei_count(engine, SPOKE_STAT_REQUESTS_EXPIRED);
+		spokei_conn_refuse(conn, message, SPOKE_EEXPIRED, spoke_strerror(SPOKE_EEXPIRED));
+		return;
+	}
+	request = take_request(engine->env, spare);
+	if (request == NULL) {
+		spokei_count(engine, SPOKE_STAT_REQUESTS_REFUSED);
+		spokei_conn_refuse(conn, message, SPOKE_EREFUSED, no_memory);
+		return;
+	}
+	request->engine = engine;
+	request->conn = conn;
+	request->message = message;
+	request->handle = route->handle;
+	request->arg = route->arg;
+	request->deadline_ns = deadline_ns;
+	if (SPOKEI_UNLIKELY(filters->count > 0 || route->limit != NULL) &&
+	    !spokei_gate_enter(request, filters, route->limit)) {
+		put_back(request, spare);
+		return;
+	}
+	if (route->flags & SPOKE_HANDLER_POOL)
+		run_on_pool(request, conn);
+	else
+		run_here(request, conn, spare);
+}
+
+void spokei_request_serve(const struct spokei_services *services,
+			  const struct spokei_filters *filters, struct spokei_conn *conn,
+			  const struct spokei_message *message, struct spoke_request **spare)
+{
+	const struct spokei_route *route = conn->found;
+	bool has_service = true;
+
+	if (route == NULL) {
+		route = spokei_services_find(services, message, &has_service);
+		conn->found = route;
+	}
+	if (route == NULL) {
+		spokei_count(conn->link->engine, SPOKE_STAT_REQUESTS_NO_SERVICE);
+		spokei_conn_refuse(conn, message, SPOKE_ENOSERVICE,
+				   has_service ? "the service has no such method"
+					       : "there is no such service here (name, version and "
+						 "group count)");
+		return;
+	}
+	run(route, filters, conn, message, spare);
+}
+
+void spokei_request_serve_pushed(struct spoke_consumer *consumer, struct spokei_conn *conn,
+				 const struct spokei_message *message)
+{
+	struct spoke_request *spare = NULL;
+
+	run(&consumer->pushed, &no_filters, conn, message, &spare);
+	spokei_request_free(spare);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of services and methods. */
+#include "cluster/serve/routes.h"
+
+#define HANDLERS_MAX 65536u
+#define ECHO "$echo"
+
+/* --- what is always there */
+
+/* Answers with its argument, as Dubbo's EchoFilter does. */
+static void echo(struct spoke_request *request, void *arg)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value value;
+
+	(void)arg;
+	if (!spoke_cursor_next(&args, &value))
+		value = (struct spoke_value){ NULL, 0 };
+	spoke_reply(request, value);
+}
+
+static const struct spoke_handler echo_handler = { .method = ECHO, .handle = echo };
+
+/* --- keys */
+
+static size_t put(unsigned char *key, size_t at, struct spoke_span part)
+{
+	if (part.len)
+		memcpy(key + at, part.data, part.len);
+	return at + part.len;
+}
+
+/* The key of a service, or 0: it is too long to be one that is served. */
+static size_t make_key(unsigned char key[SPOKEI_SERVICE_KEY_MAX], struct spoke_span name,
+		       struct spoke_span version, struct spoke_span group)
+{
+	size_t at;
+
+	if (name.len >= SPOKEI_SERVICE_KEY_MAX || version.len >= SPOKEI_SERVICE_KEY_MAX ||
+	    group.len >= SPOKEI_SERVICE_KEY_MAX ||
+	    name.len + version.len + group.len + 2 > SPOKEI_SERVICE_KEY_MAX)
+		return 0;
+	at = put(key, 0, name);
+	key[at++] = '\0';
+	at = put(key, at, version);
+	key[at++] = '\0';
+	return put(key, at, group);
+}
+
+/* --- adding */
+
+static struct spoke_span text_of(const char *text)
+{
+	return spokei_span(text ? text : "", text ? strlen(text) : 0);
+}
+
+static bool has_limit(const struct spoke_handler *handler)
+{
+	return handler->executes > 0 || handler->per_second > 0;
+}
+
+static int check_handlers(const struct spoke_handler *handlers, size_t count, size_t *ret_texts,
+			  size_t *ret_limits)
+{
+	size_t texts = 0;
+	size_t limits = 0;
+
+	if (count > HANDLERS_MAX || (count > 0 && handlers == NULL))
+		return SPOKE_EINVAL;
+	for (size_t i = 0; i < count; i++) {
+		struct spoke_span method = text_of(handlers[i].method);
+
+		if (handlers[i].handle == NULL || (handlers[i].method && method.len == 0) ||
+		    handlers[i].flags & ~(unsigned)SPOKE_HANDLER_POOL)
+			return SPOKE_EINVAL;
+		if (method.len >= SPOKEI_SERVICE_KEY_MAX)
+			return SPOKE_ETOOLARGE;
+		texts += method.len;
+		limits += has_limit(&handlers[i]);
+	}
+	*ret_texts = texts;
+	*ret_limits = limits;
+	return SPOKE_OK;
+}
+
+static int add_route(struct spokei_service *service, const struct spoke_handler *handler,
+		     bool limits_all, unsigned char **texts)
+{
+	struct spokei_route *route = &service->routes[service->count];
+	struct spoke_span method = text_of(handler->method);
+
+	*route = (struct spokei_route){
+		.service = service,
+		.method = spokei_span(*texts, method.len),
+		.handle = handler->handle,
+		.arg = handler->arg,
+		.flags = handler->flags,
+	};
+	service->count++;
+	route->executes = handler->executes;
+	route->per_second = handler->per_second;
+	if (has_limit(handler) || (limits_all && handler != &echo_handler)) {
+		route->limit = &service->limits[service->limit_count++];
+		spokei_limit_init(route->limit, handler->executes, handler->per_second);
+	}
+	if (method.len == 0) {
+		if (service->other)
+			return SPOKE_EEXIST;
+		service->other = route;
+		return SPOKE_OK;
+	}
+	memcpy(*texts, method.data, method.len);
+	*texts += method.len;
+	return spokei_map_add(&service->methods, route->method.data, method.len, route);
+}
+
+static int add_routes(struct spokei_service *service, const struct spoke_handler *handlers,
+		      size_t count, bool limits_all, unsigned char *texts)
+{
+	int error = SPOKE_OK;
+
+	for (size_t i = 0; i < count && error == SPOKE_OK; i++)
+		error = add_route(service, &handlers[i], limits_all, &texts);
+	if (error == SPOKE_OK && spokei_map_get(&service->methods, ECHO, strlen(ECHO)) == NULL)
+		error = add_route(service, &echo_handler, limits_all, &texts);
+	return error;
+}
+
+static void free_service(struct spokei_service *service)
+{
+	spokei_map_fini(&service->methods);
+	spokei_free(service->env, service, 1, service->size);
+}
+
+int spokei_services_add(struct spokei_services *services,
+			const struct spoke_service_options *options,
+			const struct spoke_handler *handlers, size_t count)
+{
+	struct spoke_span name = text_of(options->name);
+	unsigned char key[SPOKEI_SERVICE_KEY_MAX];
+	struct spokei_service *service;
+	unsigned char *texts;
+	size_t texts_len;
+	size_t limits;
+	size_t key_len;
+	size_t size;
+	int error = check_handlers(handlers, count, &texts_len, &limits);
+
+	if (error)
+		return error;
+	if (name.len == 0)
+		return SPOKE_EINVAL;
+	key_len = make_key(key, name, text_of(options->version), text_of(options->group));
+	if (key_len == 0)
+		return SPOKE_ETOOLARGE;
+	if (spokei_map_get(&services->by_key, key, key_len))
+		return SPOKE_EEXIST;
+	if (services->limits_all)
+		limits = count;
+	size = sizeof(*service) + (count + 1) * sizeof(struct spokei_route) +
+	       limits * sizeof(struct spokei_limit) + key_len + texts_len + strlen(ECHO);
+	service = spokei_alloc(services->env, 1, size);
+	if (service == NULL)
+		return SPOKE_ENOMEM;
+	service->env = services->env;
+	service->size = size;
+	service->routes = (struct spokei_route *)(void *)(service + 1);
+	service->limits = (struct spokei_limit *)(void *)(service->routes + count + 1);
+	texts = (unsigned char *)(service->limits + limits);
+	memcpy(texts, key, key_len);
+	service->key = spokei_span(texts, key_len);
+	service->name = spokei_span(texts, name.len);
+	spokei_map_init(&service->methods, services->env);
+	error = add_routes(service, handlers, count, services->limits_all, texts + key_len);
+	if (error == SPOKE_OK)
+		error = spokei_map_add(&services->by_key, service->key.data, key_len, service);
+	if (error) {
+		free_service(service);
+		return error;
+	}
+	spokei_list_append(&services->all, &service->node);
+	return SPOKE_OK;
+}
+
+/* --- finding */
+
+static const struct spokei_service *first_named(const struct spokei_services *services,
+						struct spoke_span name)
+{
+	for (struct spoke_list *node = services->all.next; node != &services->all;
+	     node = node->next) {
+		const struct spokei_service *service =
+			spoke_container_of(node, struct spokei_service, node);
+
+		if (name.len == 0 || (service->name.len == name.len &&
+				      memcmp(service->name.data, name.data, name.len) == 0))
+			return service;
+	}
+	return NULL;
+}
+
+static const struct spokei_service *find_service(const struct spokei_services *services,
+						 const struct spokei_message *message)
+{
+	unsigned char key[SPOKEI_SERVICE_KEY_MAX];
+	size_t len;
+
+	if (message->service.len == 0)
+		return first_named(services, text_of(services->default_name));
+	len = make_key(key, message->service, message->version, message->group);
+	return len ? spokei_map_get(&services->by_key, key, len) : NULL;
+}
+
+const struct spokei_route *spokei_services_find(const struct spokei_services *services,
+						const struct spokei_message *message,
+						bool *ret_service)
+{
+	const struct spokei_service *service = find_service(services, message);
+	const struct spokei_route *route;
+
+	*ret_service = service != NULL;
+	if (service == NULL)
+		return NULL;
+	route = spokei_map_get(&service->methods, message->method.data, message->method.len);
+	return route ? route : service->other;
+}
+
+/* --- life */
+
+void spokei_services_init(struct spokei_services *services, const struct spoke_env *env,
+			  const char *default_name)
+{
+	*services = (struct spokei_services){ .env = env, .default_name = default_name };
+	spokei_map_init(&services->by_key, env);
+	spokei_list_init(&services->all);
+}
+
+void spokei_services_fini(struct spokei_services *services)
+{
+	while (!spokei_list_empty(&services->all)) {
+		struct spokei_service *service = spoke_container_of(services->all.next,
+								    struct spokei_service, node);
+
+		spokei_list_remove(&service->node);
+		free_service(service);
+	}
+	spokei_map_fini(&services->by_key);
+}

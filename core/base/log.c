@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lines are made only when they will be written: first the questions whether there is a hook and
+ * whether the class has a token left, then the text.
+ */
+#include "core/base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const char ellipsis[] = "...";
+
+void spokei_log_init(struct spokei_log *log, const struct spoke_env *env, uint64_t now_ns)
+{
+	*log = (struct spokei_log){ .env = env, .level_max = SPOKE_LOG_INFO };
+	for (int i = 0; i < SPOKEI_LOG_CLASSES; i++)
+		log->buckets[i] = spokei_bucket_make(SPOKEI_LOG_RATE, SPOKEI_LOG_RATE, now_ns);
+}
+
+/* May a line of this class be written now? Counts it if not. */
+static bool admit_line(struct spokei_log *log, enum spokei_log_class log_class, uint64_t now_ns)
+{
+	if (!log->busy && spokei_bucket_take(&log->buckets[log_class], 1, now_ns))
+		return true;
+	log->suppressed[log_class]++;
+	return false;
+}
+
+/* Formats; a line that is too long ends in dots. */
+SPOKEI_PRINTF(2, 0)
+static void write_text(char text[SPOKEI_LOG_TEXT_MAX], const char *format, va_list args)
+{
+	int len = vsnprintf(text, SPOKEI_LOG_TEXT_MAX, format, args);
+
+	if (len < 0)
+		text[0] = '\0';
+	else if ((size_t)len >= SPOKEI_LOG_TEXT_MAX)
+		memcpy(text + SPOKEI_LOG_TEXT_MAX - sizeof(ellipsis), ellipsis, sizeof(ellipsis));
+}
+
+static void write_line(struct spokei_log *log, const struct spoke_log_line *line)
+{
+	log->busy = true;
+	log->env->log(log->env->ctx, line);
+	log->busy = false;
+}
+
+void spokei_log(struct spokei_log *log, enum spoke_log_level level, const char *module,
+		enum spokei_log_class log_class, uint64_t now_ns, const char *format, ...)
+{
+	char text[SPOKEI_LOG_TEXT_MAX];
+	struct spoke_log_line line = { .level = level, .module = module, .text = text };
+	va_list args;
+
+	SPOKE_ASSERT((unsigned)log_class < SPOKEI_LOG_CLASSES);
+	if (log->env->log == NULL || level > log->level_max)
+		return;
+	if (!admit_line(log, log_class, now_ns))
+		return;
+	va_start(args, format);
+	write_text(text, format, args);
+	va_end(args);
+	line.suppressed = log->suppressed[log_class];
+	log->suppressed[log_class] = 0;
+	write_line(log, &line);
+}
+
+void spokei_log_wanted(struct spokei_log *log, const char *module, const char *text)
+{
+	const struct spoke_log_line line = {
+		.level = SPOKE_LOG_INFO,
+		.module = module,
+		.text = text,
+	};
+
+	if (log->env->log && line.level <= log->level_max && !log->busy)
+		write_line(log, &line);
+}
+
+/* The text of one byte; returns its length, 1 to 4. */
+static size_t escape_byte(char text[4], unsigned char byte)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	text[0] = '\\';
+	if (byte == '\\' || byte == '"') {
+		text[1] = (char)byte;
+		return 2;
+	}
+	if (byte >= 0x20 && byte < 0x7f) {
+		text[0] = (char)byte;
+		return 1;
+	}
+	text[1] = 'x';
+	text[2] = digits[byte >> 4];
+	text[3] = digits[byte & 0xf];
+	return 4;
+}
+
+size_t spokei_log_escape(char *out, size_t size, const void *bytes, size_t len)
+{
+	const unsigned char *from = bytes;
+	size_t used = 0;
+	size_t cut = 0; /* how much of the text leaves room for the dots */
+
+	if (size == 0)
+		return 0;
+	for (size_t i = 0; i < len; i++) {
+		char text[4];
+		size_t text_len = escape_byte(text, from[i]);
+
+		if (text_len >= size - used) {
+			if (size < sizeof(ellipsis))
+				break;
+			memcpy(out + cut, ellipsis, sizeof(ellipsis));
+			return cut + sizeof(ellipsis) - 1;
+		}
+		memcpy(out + used, text, text_len);
+		used += text_len;
+		if (size - used >= sizeof(ellipsis))
+			cut = used;
+	}
+	out[used] = '\0';
+	return used;
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The turn, alarms, events; engine.h says what the order is and why. */
+#include "core/engine/engine.h"
+
+#include <inttypes.h>
+
+#define NS_PER_TENTH UINT64_C(100000000) /* of a second */
+
+int spokei_engine_fold(int wheel_status)
+{
+	switch (wheel_status) {
+	case SPOKE_WHEEL_OK:
+	case SPOKE_WHEEL_MORE:
+		return SPOKE_OK;
+	case SPOKE_WHEEL_FULL:
+	case SPOKE_WHEEL_CLASSES_FULL:
+		return SPOKE_ELIMIT;
+	case SPOKE_WHEEL_HORIZON:
+		return SPOKE_ERANGE;
+	case SPOKE_WHEEL_ARMED:
+	case SPOKE_WHEEL_IDLE:
+	case SPOKE_WHEEL_STOPPED:
+	case SPOKE_WHEEL_BUSY:
+		return SPOKE_ESTATE;
+	default:
+		return SPOKE_EINVAL;
+	}
+}
+
+/* Which lines share a limit with this one. */
+static enum spokei_log_class log_class_of(int error)
+{
+	switch (error) {
+	case SPOKE_ESYSTEM:
+	case SPOKE_ENOMEM:
+		return SPOKEI_LOG_SYSTEM;
+	case SPOKE_ELIMIT:
+	case SPOKE_ETOOLARGE:
+	case SPOKE_ESLOW:
+		return SPOKEI_LOG_LIMIT;
+	case SPOKE_EPROTOCOL:
+		return SPOKEI_LOG_PEER;
+	case SPOKE_ERESOLVE:
+	case SPOKE_ECONNECT:
+	case SPOKE_ELOST:
+	case SPOKE_ESILENT:
+	case SPOKE_ESELF:
+		return SPOKEI_LOG_CONNECT;
+	default:
+		return SPOKEI_LOG_CALL;
+	}
+}
+
+SPOKEI_PRINTF(4, 0)
+static void add_event(struct spoke_engine *engine, enum spoke_event_user user, int error,
+		      const char *format, va_list args)
+{
+	const struct spoke_event *event;
+
+	event = spokei_events_add(&engine->events, engine->begin_ns, user, error, format, args);
+	if (error)
+		spokei_log(&engine->log, SPOKE_LOG_WARN, "engine", log_class_of(error),
+			   engine->begin_ns, "%s: %s", event->text, spoke_strerror(error));
+	else
+		spokei_log(&engine->log, SPOKE_LOG_INFO, "engine", SPOKEI_LOG_LIFE,
+			   engine->begin_ns, "%s", event->text);
+}
+
+void spokei_event(struct spoke_engine *engine, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	add_event(engine, SPOKE_EVENT_OF_NONE, error, format, args);
+	va_end(args);
+}
+
+void spokei_event_of(struct spoke_engine *engine, enum spoke_event_user user, int error,
+		     const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	add_event(engine, user, error, format, args);
+	va_end(args);
+}
+
+int spokei_engine_class(struct spoke_engine *engine, const char *name,
+			void (*due)(struct spoke_timer *timer, void *arg), unsigned *ret_class)
+{
+	struct spokei_engine_class *found = engine->classes;
+	struct spokei_engine_class *end = found + engine->classes_count;
+	int status;
+
+	while (found < end && found->due != due)
+		found++;
+	if (found == end) {
+		if (engine->classes_count == SPOKE_WHEEL_CLASSES_MAX)
+			return SPOKE_ELIMIT;
+		status = spoke_wheel_add_class(engine->wheel, name, due, engine,
+					       &found->wheel_class);
+		if (status != SPOKE_WHEEL_OK)
+			return spokei_engine_fold(status);
+		found->due = due;
+		engine->classes_count++;
+	}
+	*ret_class = found->wheel_class;
+	return SPOKE_OK;
+}
+
+void spokei_engine_heed(struct spoke_engine *engine, uint64_t interval_ns)
+{
+	if (interval_ns > 0 && interval_ns / 2 < engine->late_max_ns)
+		engine->late_max_ns = interval_ns / 2;
+}
+
+/* The engine's code begins to run, in a round of whoever drives the loop. */
+static void enter(struct spoke_engine *engine)
+{
+	engine->inside = true;
+	if (!engine->running)
+		atomic_store_explicit(&engine->runner, spokei_engine_self(engine),
+				      memory_order_relaxed);
+}
+
+/* A user's loop may go on with code that must not wait for the engine: it stays noted there. */
+static void leave(struct spoke_engine *engine)
+{
+	engine->inside = false;
+	if (!engine->running && !engine->native)
+		atomic_store_explicit(&engine->runner, 0, memory_order_relaxed);
+}
+
+/*
+ * In a forked child the engine does nothing, for its descriptors are its parent's too. One that
+ * was running comes to its end here; a loop of the user's goes on without it.
+ */
+static bool is_parted(struct spoke_engine *engine)
+{
+	if (SPOKEI_LIKELY(!spokei_engine_forked(engine)))
+		return false;
+	if (!engine->native || engine->running)
+		engine->env->loop->stop(engine->loop);
+	return true;
+}
+
+static void look_for_sleep(struct spoke_engine *engine)
+{
+	uint64_t tenths = spokei_sleep_look(&engine->sleep, engine->env, engine->begin_ns) /
+			  NS_PER_TENTH;
+
+	if (SPOKEI_LIKELY(tenths == 0))
+		return;
+	spokei_count(engine, SPOKE_STAT_SLEEPS);
+	spokei_event(engine, SPOKE_OK, "the machine slept for %" PRIu64 ".%" PRIu64 " s",
+		     tenths / 10, tenths % 10);
+	engine->woke(engine);
+}
+
+/* A turn stays as late as it began, however often it goes round, unless it gets later by that;
+ * those that go on with its wheel are as late as it was. */
+static void note_lateness(struct spoke_engine *engine)
+{
+	uint64_t late_ns = engine->begin_ns > engine->due_ns ? engine->begin_ns - engine->due_ns
+							     : 0;
+
+	if (engine->behind || (engine->late_rounds > 0 && late_ns <= engine->late_ns))
+		return;
+	engine->late_ns = late_ns;
+	if (engine->late_rounds == 0 && spokei_engine_late(engine))
+		spokei_count(engine, SPOKE_STAT_TURNS_LATE);
+}
+
+static void engine_begin(void *arg)
+{
+	struct spoke_engine *engine = arg;
+
+	if (is_parted(engine))
+		return;
+	enter(engine);
+	engine->begin_ns = engine->env->now(engine->env->ctx);
+	look_for_sleep(engine);
+	note_lateness(engine);
+}
+
+/* May there be something to read that the loop has not told of yet? The first wait of a late turn
+ * says nothing by finding nothing: one that the process was stopped in is interrupted when it goes
+ * on. */
+static bool may_be_unread(const struct spoke_engine *engine, unsigned ready)
+{
+	return (ready > 0 || engine->late_rounds == 0) &&
+	       engine->late_rounds < SPOKEI_ENGINE_LATE_ROUNDS;
+}
+
+/*
+ * Moves the wheel, unless this turn is late and some sockets may not have been read yet. A wheel
+ * that is behind goes on to where it was to go: what came before that has been read.
+ */
+static void turn_wheel(struct spoke_engine *engine, unsigned ready)
+{
+	if (!engine->behind) {
+		if (spokei_engine_late(engine) && may_be_unread(engine, ready)) {
+			engine->late_rounds++;
+			return;
+		}
+		engine->wheel_ns = engine->begin_ns;
+	}
+	engine->behind = spoke_wheel_advance(engine->wheel, engine->wheel_ns, 0) ==
+			 SPOKE_WHEEL_MORE;
+	engine->late_rounds = 0;
+}
+
+static void engine_turn(void *arg, unsigned ready)
+{
+	struct spoke_engine *engine = arg;
+
+	if (is_parted(engine))
+		return;
+	turn_wheel(engine, ready);
+	if (is_parted(engine))
+		return;
+	(void)spokei_mailbox_run_all(&engine->posted);
+	(void)spokei_task_run_all(&engine->soon);
+	leave(engine);
+	(void)is_parted(engine);
+}
+
+static void run_last(struct spoke_engine *engine)
+{
+	if (!spokei_list_empty(&engine->last)) {
+		engine->settle_ns = engine->env->now(engine->env->ctx);
+		engine->settle_old = false;
+		(void)spokei_task_run_all(&engine->last);
+	}
+	(void)spokei_task_run_all(&engine->dead);
+}
+
+/*
+ * Is this turn the last? A loop that its user runs is broken out of once for a drain: he may want
+ * to go on with it, without the engine.
+ */
+static bool is_over(struct spoke_engine *engine, bool more)
+{
+	if (atomic_exchange_explicit(&engine->stopping, false, memory_order_relaxed))
+		return true;
+	if (!engine->ending || more || !spokei_list_empty(&engine->roll))
+		return false;
+	if (engine->drained && !engine->running)
+		return false;
+	engine->drained = true;
+	return true;
+}
+
+static void engine_settle(void *arg)
+{
+	struct spoke_engine *engine = arg;
+	const struct spoke_loop *loop = engine->env->loop;
+	bool more;
+
+	if (is_parted(engine))
+		return;
+	enter(engine);
+	run_last(engine);
+	leave(engine);
+	if (is_parted(engine))
+		return;
+	more = spokei_engine_has_tasks(engine);
+	engine->due_ns = spoke_wheel_next(engine->wheel);
+	if (engine->late_rounds > 0 || engine->behind || more)
+		loop->again(engine->loop);
+	else
+		loop->wake_at(engine->loop, engine->due_ns);
+	if (is_over(engine, more))
+		loop->stop(engine->loop);
+}
+
+const struct spoke_loop_up spokei_engine_up = {
+	.settle = engine_settle,
+	.begin = engine_begin,
+	.turn = engine_turn,
+};
+
+/* The next whole period that lies ahead. A wheel that has no room for it ends the alarm. */
+static void schedule_next_period(struct spoke_engine *engine, struct spoke_alarm *alarm)
+{
+	uint64_t behind_ns = engine->begin_ns - alarm->due_ns;
+	int status;
+
+	alarm->due_ns += (behind_ns / alarm->period_ns + 1) * alarm->period_ns;
+	status = spoke_wheel_schedule(engine->wheel, &alarm->timer, engine->alarm_class,
+				      alarm->due_ns);
+	if (status != SPOKE_WHEEL_OK)
+		alarm->period_ns = 0;
+}
+
+static void alarm_due(struct spoke_timer *timer, void *arg)
+{
+	struct spoke_alarm *alarm = spoke_container_of(timer, struct spoke_alarm, timer);
+	struct spoke_engine *engine = arg;
+
+	if (alarm->period_ns)
+		schedule_next_period(engine, alarm);
+	alarm->due(alarm);
+}
+
+int spokei_engine_make_wheel(struct spoke_engine *engine,
+			     const struct spoke_engine_options *options)
+{
+	struct spoke_wheel_options wheel = {
+		.tick_ns = options->tick_ns,
+		.pending_max = options->timers_max,
+	};
+	int status = spoke_wheel_size(&wheel, &engine->wheel_size);
+
+	if (status != SPOKE_WHEEL_OK)
+		return spokei_engine_fold(status);
+	engine->wheel_memory = spokei_alloc(engine->env, 1, engine->wheel_size);
+	if (engine->wheel_memory == NULL)
+		return SPOKE_ENOMEM;
+	status = spoke_wheel_init(engine->wheel_memory, engine->wheel_size, &wheel,
+				  engine->begin_ns, &engine->wheel);
+	SPOKE_ASSERT(status == SPOKE_WHEEL_OK);
+	status = spokei_engine_class(engine, "alarm", alarm_due, &engine->alarm_class);
+	SPOKE_ASSERT(status == SPOKE_OK);
+	return SPOKE_OK;
+}
+
+uint64_t spoke_engine_now(const struct spoke_engine *engine)
+{
+	return engine->begin_ns;
+}
+
+const struct spoke_wheel *spoke_engine_wheel(const struct spoke_engine *engine)
+{
+	return engine->wheel;
+}
+
+void spoke_engine_watch(struct spoke_engine *engine, struct spoke_watch *watch, unsigned io)
+{
+	engine->env->loop->watch(engine->loop, watch, io);
+}
+
+void spoke_engine_post(struct spoke_engine *engine, struct spoke_post *post)
+{
+	if (spokei_mailbox_put(&engine->posted, post))
+		engine->env->loop->wake(engine->loop);
+}
+
+static int set_alarm(struct spoke_engine *engine, struct spoke_alarm *alarm, uint64_t delay_ns,
+		     uint64_t period_ns, void (*due)(struct spoke_alarm *alarm))
+{
+	/* Not the time of begin: a long callback may lie between, and nothing may be early. */
+	uint64_t now_ns = engine->env->now(engine->env->ctx);
+	uint64_t due_ns = spokei_later(now_ns, delay_ns);
+	int status;
+
+	if (spokei_engine_forked(engine))
+		return SPOKE_EFORKED;
+	if (spoke_timer_armed(&alarm->timer))
+		status = spoke_wheel_reschedule(engine->wheel, &alarm->timer, due_ns);
+	else
+		status = spoke_wheel_schedule(engine->wheel, &alarm->timer, engine->alarm_class,
+					      due_ns);
+	if (status != SPOKE_WHEEL_OK)
+		return spokei_engine_fold(status);
+	alarm->engine = engine;
+	alarm->due = due;
+	alarm->due_ns = due_ns;
+	alarm->period_ns = period_ns;
+	return SPOKE_OK;
+}
+
+int spoke_alarm_after(struct spoke_engine *engine, struct spoke_alarm *alarm, uint64_t delay_ns,
+		      void (*due)(struct spoke_alarm *alarm))
+{
+	return set_alarm(engine, alarm, delay_ns, 0, due);
+}
+
+int spoke_alarm_every(struct spoke_engine *engine, struct spoke_alarm *alarm, uint64_t period_ns,
+		      void (*due)(struct spoke_alarm *alarm))
+{
+	if (period_ns == 0)
+		return SPOKE_EINVAL;
+	return set_alarm(engine, alarm, period_ns, period_ns, due);
+}
+
+bool spoke_alarm_cancel(struct spoke_alarm *alarm)
+{
+	/* One that is not set may have outlived its engine. */
+	if (!spoke_timer_armed(&alarm->timer))
+		return false;
+	return spoke_wheel_cancel(alarm->engine->wheel, &alarm->timer);
+}

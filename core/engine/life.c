@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of an engine: how it is made, run, drained and freed. */
+#include "core/engine/engine.h"
+#include "core/engine/roll.h"
+#include "core/engine/signals.h"
+
+#include <spoke/host.h>
+
+#include <errno.h>
+
+#define LATE_NS UINT64_C(50000000)
+#define POSTS_DEEP 16 /* posts of posts that an end waits for, at a time */
+
+static void tell_to_drain(struct spokei_task *task)
+{
+	struct spoke_engine *engine = spoke_container_of(task, struct spoke_engine, drain);
+
+	if (engine->closing)
+		spokei_roll_close_all(engine);
+	else
+		spokei_roll_drain_all(engine);
+}
+
+static int fold_errno(int error)
+{
+	return error == -ENOMEM ? SPOKE_ENOMEM : SPOKE_ESYSTEM;
+}
+
+static void init_engine(struct spoke_engine *engine, const struct spoke_engine_options *options)
+{
+	const struct spoke_env *env = engine->env;
+
+	engine->native = options->native != NULL;
+	engine->late_max_ns = options->late_ns ? options->late_ns : LATE_NS;
+	engine->begin_ns = env->now(env->ctx);
+	engine->due_ns = UINT64_MAX;
+	spokei_sleep_init(&engine->sleep, env, engine->begin_ns);
+	engine->forks = env->forks ? *env->forks : 0;
+	engine->drain.run = tell_to_drain;
+	engine->woke = spokei_roll_wake_all;
+	spokei_list_init(&engine->soon);
+	spokei_list_init(&engine->last);
+	spokei_list_init(&engine->dead);
+	spokei_list_init(&engine->roll);
+	spokei_list_init(&engine->retired);
+	spokei_list_init(&engine->signals);
+	spokei_log_init(&engine->log, env, engine->begin_ns);
+}
+
+static void free_memory(struct spoke_engine *engine)
+{
+	const struct spoke_env *env = engine->env;
+
+	spokei_free(env, engine->scratch, 1, SPOKEI_ENGINE_SCRATCH);
+	spokei_events_fini(&engine->events, env);
+	spokei_free(env, engine->wheel_memory, 1, engine->wheel_size);
+	spokei_free(env, engine, 1, sizeof(*engine));
+}
+
+static int check_spin(const struct spoke_env *env, const struct spoke_engine_options *options)
+{
+	if (options->spin_ns == 0)
+		return SPOKE_OK;
+	if (options->spin_ns > SPOKE_ENGINE_SPIN_MAX_NS || options->native)
+		return SPOKE_EINVAL;
+	return env->loop->spin ? SPOKE_OK : SPOKE_EUNSUPPORTED;
+}
+
+int spoke_engine_new(const struct spoke_engine_options *options, struct spoke_engine **ret_engine)
+{
+	static const struct spoke_engine_options defaults;
+	const struct spoke_engine_options *with = options ? options : &defaults;
+	const struct spoke_env *env = with->env ? with->env : spoke_host_env();
+	struct spoke_engine *engine;
+	int error = check_spin(env, with);
+
+	if (error)
+		return error;
+	engine = spokei_alloc(env, 1, sizeof(*engine));
+	if (engine == NULL)
+		return SPOKE_ENOMEM;
+	engine->env = env;
+	init_engine(engine, with);
+	error = spokei_engine_make_wheel(engine, with);
+	if (error)
+		goto err_after_alloc;
+	error = SPOKE_ENOMEM;
+	engine->scratch = spokei_alloc_unset(env, SPOKEI_ENGINE_SCRATCH);
+	if (engine->scratch == NULL || !spokei_events_init(&engine->events, env))
+		goto err_after_alloc;
+	error = env->loop->open(env->ctx, with->native, &spokei_engine_up, engine, &engine->loop);
+	if (error) {
+		error = fold_errno(error);
+		goto err_after_alloc;
+	}
+	if (with->spin_ns > 0)
+		env->loop->spin(engine->loop, with->spin_ns);
+	*ret_engine = engine;
+	return SPOKE_OK;
+
+err_after_alloc:
+	free_memory(engine);
+	return error;
+}
+
+/* Whoever is to be told something is told; each may put a little more. */
+static void run_tasks(struct spoke_engine *engine)
+{
+	while (spokei_engine_has_tasks(engine)) {
+		(void)spokei_task_run_all(&engine->soon);
+		engine->settle_ns = engine->env->now(engine->env->ctx);
+		(void)spokei_task_run_all(&engine->last);
+		(void)spokei_task_run_all(&engine->dead);
+	}
+}
+
+/* What was posted as well, but a user may post for ever. The posts of a child's parent belong to
+ * threads that the child does not have. */
+static void run_all(struct spoke_engine *engine)
+{
+	bool forked = spokei_engine_forked(engine);
+	size_t ran = 1;
+
+	for (int deep = 0; deep < POSTS_DEEP && ran > 0; deep++) {
+		ran = forked ? 0 : spokei_mailbox_run_all(&engine->posted);
+		run_tasks(engine);
+	}
+}
+
+/* Gives the thread back that the engine had of its own. */
+static bool join_thread(struct spoke_engine *engine)
+{
+	void *thread = atomic_exchange(&engine->thread, NULL);
+
+	if (thread == NULL)
+		return false;
+	engine->env->threads->join(thread);
+	return true;
+}
+
+static void begin_run(struct spoke_engine *engine)
+{
+	engine->running = true;
+	atomic_store_explicit(&engine->runner, spokei_engine_self(engine), memory_order_relaxed);
+}
+
+static void destroy(struct spoke_engine *engine)
+{
+	const struct spoke_loop *loop = engine->env->loop;
+
+	begin_run(engine); /* what is called now is called by the engine */
+	engine->ending = true;
+	engine->closing = true;
+	spokei_roll_close_all(engine);
+	run_all(engine); /* and closes what those make who are told */
+	spokei_roll_free_all(engine);
+	run_all(engine);
+	loop->retire(engine->loop);
+	run_all(engine);
+	spokei_signals_cancel_all(engine);
+	SPOKE_ASSERT(spokei_list_empty(&engine->roll));
+	(void)spoke_wheel_stop(engine->wheel, NULL, NULL);
+	loop->close(engine->loop);
+	free_memory(engine);
+}
+
+/* Is the engine another thread's? It is from start() on, though that thread may not have begun. */
+static bool is_elsewhere(const struct spoke_engine *engine)
+{
+	if (spokei_engine_here(engine))
+		return false;
+	return atomic_load_explicit(&engine->runner, memory_order_relaxed) != 0 ||
+	       atomic_load(&engine->thread) != NULL;
+}
+
+/*
+ * Is this a child, and was the engine on another thread as the process forked? That thread is not
+ * here, and nobody knows in the midst of what it was.
+ */
+static bool is_orphan(const struct spoke_engine *engine)
+{
+	return spokei_engine_forked(engine) && is_elsewhere(engine);
+}
+
+void spoke_engine_free(struct spoke_engine *engine)
+{
+	if (engine == NULL || is_orphan(engine))
+		return;
+	if (spokei_engine_here(engine) && engine->running) {
+		engine->doomed = true;
+		spoke_engine_stop(engine);
+		return;
+	}
+	if (atomic_load(&engine->thread)) {
+		spoke_engine_stop(engine);
+		(void)join_thread(engine);
+	}
+	/* Nobody else runs it. */
+	SPOKE_ASSERT(engine->native || spokei_engine_here(engine) ||
+		     atomic_load_explicit(&engine->runner, memory_order_relaxed) == 0);
+	destroy(engine);
+}
+
+static void end_run(struct spoke_engine *engine)
+{
+	engine->running = false;
+	if (!engine->native)
+		atomic_store_explicit(&engine->runner, 0, memory_order_relaxed);
+}
+
+/* The run is over; so may be the engine. */
+static int conclude(struct spoke_engine *engine)
+{
+	int error = spokei_engine_forked(engine) ? SPOKE_EFORKED : SPOKE_OK;
+
+	end_run(engine);
+	if (engine->doomed)
+		destroy(engine);
+	return error;
+}
+
+static int check_can_run(const struct spoke_engine *engine)
+{
+	if (spokei_engine_forked(engine))
+		return SPOKE_EFORKED;
+	if (atomic_load(&engine->thread))
+		return SPOKE_ESTATE;
+	if (engine->native)
+		return engine->running || engine->inside ? SPOKE_ESTATE : SPOKE_OK;
+	return atomic_load_explicit(&engine->runner, memory_order_relaxed) ? SPOKE_ESTATE
+									   : SPOKE_OK;
+}
+
+int spoke_engine_run(struct spoke_engine *engine)
+{
+	int error = check_can_run(engine);
+
+	if (error)
+		return error;
+	atomic_store_explicit(&engine->stopping, false, memory_order_relaxed);
+	begin_run(engine);
+	engine->env->loop->run(engine->loop);
+	return conclude(engine);
+}
+
+int spoke_engine_turn(struct spoke_engine *engine, bool wait)
+{
+	int error = check_can_run(engine);
+
+	if (error)
+		return error;
+	atomic_store_explicit(&engine->stopping, false, memory_order_relaxed);
+	begin_run(engine);
+	engine->env->loop->round(engine->loop, wait);
+	return conclude(engine);
+}
+
+void spoke_engine_stop(struct spoke_engine *engine)
+{
+	const struct spoke_loop *loop = engine->env->loop;
+	bool here = spokei_engine_here(engine);
+
+	if (here && !engine->running) {
+		loop->stop(engine->loop); /* run by its user */
+		return;
+	}
+	if (engine->native && atomic_load_explicit(&engine->runner, memory_order_relaxed) == 0)
+		return; /* it has never turned */
+	atomic_store_explicit(&engine->stopping, true, memory_order_relaxed);
+	if (!here)
+		loop->wake(engine->loop);
+}
+
+static void run_on_thread(void *arg)
+{
+	struct spoke_engine *engine = arg;
+
+	begin_run(engine);
+	engine->env->loop->run(engine->loop);
+	end_run(engine);
+}
+
+int spoke_engine_start(struct spoke_engine *engine)
+{
+	const struct spoke_env *env = engine->env;
+	int error = check_can_run(engine);
+	void *thread;
+
+	if (error)
+		return error;
+	if (engine->native)
+		return SPOKE_EINVAL;
+	if (env->threads == NULL)
+		return SPOKE_EUNSUPPORTED;
+	atomic_store_explicit(&engine->stopping, false, memory_order_relaxed);
+	error = env->threads->start(env->ctx, run_on_thread, engine, &thread);
+	if (error)
+		return fold_errno(error);
+	atomic_store(&engine->thread, thread);
+	return SPOKE_OK;
+}
+
+int spoke_engine_join(struct spoke_engine *engine)
+{
+	if (spokei_engine_forked(engine))
+		return SPOKE_EFORKED;
+	if (spokei_engine_here(engine))
+		return SPOKE_ETHREAD;
+	if (!join_thread(engine))
+		return SPOKE_ESTATE;
+	if (engine->doomed)
+		destroy(engine);
+	return SPOKE_OK;
+}
+
+/* The time of a drain is over: whoever is left is closed. */
+static void drain_ended(struct spoke_alarm *alarm)
+{
+	alarm->engine->closing = true;
+	spokei_roll_close_all(alarm->engine);
+}
+
+int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns)
+{
+	int error = SPOKE_OK;
+
+	if (spokei_engine_forked(engine))
+		return SPOKE_EFORKED;
+	if (is_elsewhere(engine))
+		return SPOKE_ETHREAD;
+	if (timeout_ns == UINT64_MAX)
+		(void)spoke_alarm_cancel(&engine->drain_end);
+	else
+		error = spoke_alarm_after(engine, &engine->drain_end, timeout_ns, drain_ended);
+	if (error)
+		return error;
+	engine->ending = true;
+	engine->drained = false;
+	spokei_engine_soon(engine, &engine->drain);
+	return SPOKE_OK;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What users see of an engine's counters and events. */
+#include "core/engine/engine.h"
+
+/* The preprocessor cannot write small letters. */
+static const char *const names[] = {
+	[SPOKE_STAT_BYTES_READ] = "bytes_read",
+	[SPOKE_STAT_BYTES_WRITTEN] = "bytes_written",
+	[SPOKE_STAT_READS] = "reads",
+	[SPOKE_STAT_WRITES] = "writes",
+	[SPOKE_STAT_MESSAGES_READ] = "messages_read",
+	[SPOKE_STAT_MESSAGES_WRITTEN] = "messages_written",
+	[SPOKE_STAT_CONNECTS] = "connects",
+	[SPOKE_STAT_CONNECTS_FAILED] = "connects_failed",
+	[SPOKE_STAT_CONNECTS_SELF] = "connects_self",
+	[SPOKE_STAT_RESOLVES_FAILED] = "resolves_failed",
+	[SPOKE_STAT_CONNECTED] = "connected",
+	[SPOKE_STAT_ACCEPTED] = "accepted",
+	[SPOKE_STAT_ACCEPTS_FAILED] = "accepts_failed",
+	[SPOKE_STAT_ACCEPTS_SHED] = "accepts_shed",
+	[SPOKE_STAT_ACCEPTS_REFUSED_TOTAL] = "accepts_refused_total",
+	[SPOKE_STAT_ACCEPTS_REFUSED_PEER] = "accepts_refused_peer",
+	[SPOKE_STAT_CLOSED] = "closed",
+	[SPOKE_STAT_CLOSED_BY_PEER] = "closed_by_peer",
+	[SPOKE_STAT_CLOSED_PROTOCOL] = "closed_protocol",
+	[SPOKE_STAT_CLOSED_LARGE] = "closed_large",
+	[SPOKE_STAT_CLOSED_FRAME_TIME] = "closed_frame_time",
+	[SPOKE_STAT_CLOSED_MUTE] = "closed_mute",
+	[SPOKE_STAT_CLOSED_SLOW] = "closed_slow",
+	[SPOKE_STAT_CLOSED_ID_TWICE] = "closed_id_twice",
+	[SPOKE_STAT_CLOSED_UNWANTED] = "closed_unwanted",
+	[SPOKE_STAT_CLOSED_UNKNOWN_REPLIES] = "closed_unknown_replies",
+	[SPOKE_STAT_CLOSED_MEMORY] = "closed_memory",
+	[SPOKE_STAT_READS_PAUSED] = "reads_paused",
+	[SPOKE_STAT_PROBES_READ] = "probes_read",
+	[SPOKE_STAT_PROBES_WRITTEN] = "probes_written",
+	[SPOKE_STAT_PROBE_ANSWERS_READ] = "probe_answers_read",
+	[SPOKE_STAT_EVENTS_IGNORED] = "events_ignored",
+	[SPOKE_STAT_BAD_REQUESTS] = "bad_requests",
+	[SPOKE_STAT_BAD_REPLIES] = "bad_replies",
+	[SPOKE_STAT_REPLIES_LATE] = "replies_late",
+	[SPOKE_STAT_REPLIES_UNKNOWN] = "replies_unknown",
+	[SPOKE_STAT_REQUESTS_UNWANTED] = "requests_unwanted",
+	[SPOKE_STAT_CALLS] = "calls",
+	[SPOKE_STAT_CALLS_OK] = "calls_ok",
+	[SPOKE_STAT_CALLS_REMOTE] = "calls_remote",
+	[SPOKE_STAT_CALLS_TIMEOUT_UNSENT] = "calls_timeout_unsent",
+	[SPOKE_STAT_CALLS_TIMEOUT] = "calls_timeout",
+	[SPOKE_STAT_CALLS_LOST] = "calls_lost",
+	[SPOKE_STAT_CALLS_CANCELED] = "calls_canceled",
+	[SPOKE_STAT_CALLS_CLOSED] = "calls_closed",
+	[SPOKE_STAT_CALLS_FAILED] = "calls_failed",
+	[SPOKE_STAT_CALLS_REFUSED] = "calls_refused",
+	[SPOKE_STAT_REQUESTS] = "requests",
+	[SPOKE_STAT_REQUESTS_OK] = "requests_ok",
+	[SPOKE_STAT_REQUESTS_ERROR] = "requests_error",
+	[SPOKE_STAT_REQUESTS_NO_SERVICE] = "requests_no_service",
+	[SPOKE_STAT_REQUESTS_EXPIRED] = "requests_expired",
+	[SPOKE_STAT_REQUESTS_REFUSED] = "requests_refused",
+	[SPOKE_STAT_REQUESTS_ABANDONED] = "requests_abandoned",
+	[SPOKE_STAT_REPLIES_TOO_LARGE] = "replies_too_large",
+	[SPOKE_STAT_TURNS_LATE] = "turns_late",
+	[SPOKE_STAT_PROBES_MISSED] = "probes_missed",
+	[SPOKE_STAT_SUSPECTED] = "suspected",
+	[SPOKE_STAT_RECOVERED] = "recovered",
+	[SPOKE_STAT_PROBATIONS] = "probations",
+	[SPOKE_STAT_RECONNECTS] = "reconnects",
+	[SPOKE_STAT_READONLY_READ] = "readonly_read",
+	[SPOKE_STAT_READONLY_WRITTEN] = "readonly_written",
+	[SPOKE_STAT_CLOSED_SILENT] = "closed_silent",
+	[SPOKE_STAT_CLOSED_IDLE] = "closed_idle",
+	[SPOKE_STAT_SLEEPS] = "sleeps",
+	[SPOKE_STAT_PUSHES] = "pushes",
+	[SPOKE_STAT_CALLS_DEFERRED] = "calls_deferred",
+	[SPOKE_STAT_CALLS_FALLBACK] = "calls_fallback",
+	[SPOKE_STAT_RETRIES] = "retries",
+	[SPOKE_STAT_RETRIES_UNFUNDED] = "retries_unfunded",
+	[SPOKE_STAT_TICKETS_SUCCESS] = "tickets_success",
+	[SPOKE_STAT_TICKETS_EXHAUSTED] = "tickets_exhausted",
+	[SPOKE_STAT_TICKETS_EXPIRED] = "tickets_expired",
+	[SPOKE_STAT_TICKETS_CANCELLED] = "tickets_cancelled",
+	[SPOKE_STAT_TICKETS_REFUSED] = "tickets_refused",
+	[SPOKE_STAT_TICKETS_CLOSING] = "tickets_closing",
+	[SPOKE_STAT_ATTEMPTS_TIMEOUT] = "attempts_timeout",
+};
+
+#define STAT_SENTENCE(name, sentence) sentence,
+static const char *const sentences[] = { SPOKE_STATS(STAT_SENTENCE) };
+#undef STAT_SENTENCE
+
+_Static_assert(sizeof(names) == sizeof(sentences), "each counter has a name in small letters");
+
+const char *spoke_stat_name(enum spoke_stat stat)
+{
+	return (unsigned)stat < SPOKE_STAT_COUNT ? names[stat] : NULL;
+}
+
+const char *spoke_stat_sentence(enum spoke_stat stat)
+{
+	return (unsigned)stat < SPOKE_STAT_COUNT ? sentences[stat] : NULL;
+}
+
+uint64_t spoke_stat_get(const struct spoke_engine *engine, enum spoke_stat stat)
+{
+	return (unsigned)stat < SPOKE_STAT_COUNT ? engine->stats[stat] : 0;
+}
+
+void spoke_engine_latency(const struct spoke_engine *engine, struct spoke_histogram *ret_latency)
+{
+	*ret_latency = engine->latency;
+}
+
+const char *spoke_event_user_name(enum spoke_event_user user)
+{
+	switch (user) {
+	case SPOKE_EVENT_OF_NONE:
+		return "";
+	case SPOKE_EVENT_OF_TIMEOUT:
+		return "timeout";
+	case SPOKE_EVENT_OF_RETRY:
+		return "retry";
+	case SPOKE_EVENT_OF_HEARTBEAT:
+		return "heartbeat";
+	default:
+		return NULL;
+	}
+}
+
+int spoke_event_get(const struct spoke_engine *engine, uint64_t number,
+		    struct spoke_event *ret_event)
+{
+	const struct spoke_event *event = spokei_events_find(&engine->events, number);
+
+	if (event == NULL)
+		return SPOKE_ENOENT;
+	*ret_event = *event;
+	return SPOKE_OK;
+}
+
+const char *spoke_engine_why(const struct spoke_engine *engine)
+{
+	const struct spoke_event *event = spokei_events_find(&engine->events, engine->events.last);
+
+	return event ? event->text : "";
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The buffer. What was consumed leaves a gap at the start; the content moves over it only when that
+ * frees at least as much as it costs, so that each byte moves a bounded number of times. Near the
+ * maximum there is a quarter of it more memory than content, for the same reason.
+ */
+#include "core/memory/buffer.h"
+
+#define CAPACITY_MIN ((size_t)512)
+#define CAPACITY_KEPT ((size_t)262144) /* what an empty buffer keeps; idle owners give it away */
+
+void spokei_buffer_init(struct spokei_buffer *buffer, const struct spoke_env *env, size_t max)
+{
+	*buffer = (struct spokei_buffer){ .env = env, .max = max };
+}
+
+void spokei_buffer_fini(struct spokei_buffer *buffer)
+{
+	spokei_free(buffer->env, buffer->bytes, buffer->capacity, 1);
+	spokei_buffer_init(buffer, buffer->env, buffer->max);
+}
+
+static size_t sum_or_max(size_t a, size_t b)
+{
+	return a > SIZE_MAX - b ? SIZE_MAX : a + b;
+}
+
+/* The capacity to have next for `need` bytes, which are not more than the maximum. */
+static size_t next_capacity(const struct spokei_buffer *buffer, size_t need)
+{
+	size_t most = sum_or_max(buffer->max, buffer->max / 4);
+	size_t next = sum_or_max(buffer->capacity, buffer->capacity);
+
+	if (next < CAPACITY_MIN)
+		next = CAPACITY_MIN;
+	if (next > most)
+		next = most;
+	return next < need ? need : next;
+}
+
+static void close_gap(struct spokei_buffer *buffer)
+{
+	size_t len = spokei_buffer_len(buffer);
+
+	if (buffer->start == 0)
+		return;
+	memmove(buffer->bytes, buffer->bytes + buffer->start, len);
+	buffer->start = 0;
+	buffer->end = len;
+}
+
+/* Makes room for `need` bytes of content in all. */
+static bool make_room(struct spokei_buffer *buffer, size_t need)
+{
+	size_t len = spokei_buffer_len(buffer);
+	size_t next = next_capacity(buffer, need);
+	unsigned char *bytes;
+
+	if (need <= buffer->capacity && (buffer->start >= len || next <= buffer->capacity)) {
+		close_gap(buffer);
+		return true;
+	}
+	close_gap(buffer);
+	bytes = buffer->env->resize(buffer->env->ctx, buffer->bytes, buffer->capacity, next);
+	if (bytes == NULL)
+		return need <= buffer->capacity;
+	buffer->bytes = bytes;
+	buffer->capacity = next;
+	return true;
+}
+
+unsigned char *spokei_buffer_reserve_more(struct spokei_buffer *buffer, size_t len)
+{
+	size_t held = spokei_buffer_len(buffer);
+
+	if (held > buffer->max || len > buffer->max - held)
+		return NULL;
+	if (len > buffer->capacity - buffer->end && !make_room(buffer, held + len))
+		return NULL;
+	return buffer->bytes ? buffer->bytes + buffer->end : NULL;
+}
+
+int spokei_buffer_append(struct spokei_buffer *buffer, const void *bytes, size_t len)
+{
+	unsigned char *room;
+
+	if (len == 0)
+		return 0;
+	if (len > buffer->max - spokei_buffer_len(buffer))
+		return SPOKE_ETOOLARGE;
+	room = spokei_buffer_reserve(buffer, len);
+	if (room == NULL)
+		return SPOKE_ENOMEM;
+	memcpy(room, bytes, len);
+	spokei_buffer_commit(buffer, len);
+	return 0;
+}
+
+static void settle_empty(struct spokei_buffer *buffer)
+{
+	buffer->start = 0;
+	buffer->end = 0;
+	if (buffer->capacity > CAPACITY_KEPT)
+		spokei_buffer_fini(buffer);
+}
+
+void spokei_buffer_consume(struct spokei_buffer *buffer, size_t len)
+{
+	size_t held = spokei_buffer_len(buffer);
+
+	if (len >= held)
+		settle_empty(buffer);
+	else
+		buffer->start += len;
+}
+
+void spokei_buffer_truncate(struct spokei_buffer *buffer, size_t len)
+{
+	if (len < spokei_buffer_len(buffer))
+		buffer->end = buffer->start + len;
+	if (spokei_buffer_len(buffer) == 0)
+		settle_empty(buffer);
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading of values in place. A view ends where its value ends, so each getter has its own fence;
+ * what is read of unchecked bytes is compared with it. Stateless; any thread.
+ */
+#include <spoke/value.h>
+
+#include "core/value/shape.h"
+#include "core/value/skim.h"
+#include "timer/base.h"
+
+#include <string.h>
+
+/* --- checking */
+
+static int check(const void *bytes, size_t len, const struct spoke_value_limits *limits,
+		 size_t wanted, size_t *ret_count)
+{
+	struct spoke_value_limits settled;
+	struct spokei_skim skim;
+	int result;
+
+	if (limits == NULL && spokei_shape_is_scalar(bytes, len)) {
+		*ret_count = 1;
+		return 0;
+	}
+	result = spokei_limits_settle(limits, &settled);
+	if (result != 0)
+		return result;
+	if (bytes == NULL && len > 0)
+		return SPOKE_EINVAL;
+	spokei_skim_start_body(&skim, &settled, len, wanted);
+	result = spokei_skim_feed(&skim, bytes, len);
+	SPOKE_ASSERT(result != SPOKEI_SKIM_MORE);
+	if (result == 0)
+		*ret_count = skim.count;
+	return result;
+}
+
+int spoke_value_check(const void *bytes, size_t len, const struct spoke_value_limits *limits,
+		      struct spoke_value *ret_value)
+{
+	size_t count;
+	int result = check(bytes, len, limits, 1, &count);
+
+	if (result == 0)
+		*ret_value = (struct spoke_value){ bytes, len };
+	return result;
+}
+
+int spoke_values_check(const void *bytes, size_t len, const struct spoke_value_limits *limits,
+		       struct spoke_cursor *ret_values, size_t *ret_count)
+{
+	size_t count;
+	int result = check(bytes, len, limits, SPOKEI_SKIM_ALL, &count);
+
+	if (result != 0)
+		return result;
+	*ret_values = spoke_cursor_bytes((struct spoke_span){ bytes, len });
+	if (ret_count)
+		*ret_count = count;
+	return 0;
+}
+
+/* --- the head */
+
+static const struct spokei_shape *shape_of(struct spoke_value value)
+{
+	return &spokei_shapes[value.len > 0 ? value.data[0] : 0xc1];
+}
+
+/* Reads the head: what follows it, and how much is meant to follow. False: it is not all there. */
+static bool open_head(struct spoke_value value, struct spoke_span *ret_rest, uint64_t *ret_number)
+{
+	const struct spokei_shape *shape = shape_of(value);
+	size_t head_len = 1 + (size_t)shape->width;
+
+	if (head_len > value.len)
+		return false;
+	*ret_number = spokei_shape_number(shape, value.data);
+	*ret_rest = (struct spoke_span){ value.data + head_len, value.len - head_len };
+	return true;
+}
+
+/* The content of a value of this type that is not a container. */
+static int open_content(struct spoke_value value, enum spoke_value_type type,
+			struct spoke_span *ret_content)
+{
+	struct spoke_span content;
+	uint64_t number;
+
+	if (shape_of(value)->type != (uint8_t)type || !open_head(value, &content, &number) ||
+	    number > content.len)
+		return SPOKE_ETYPE;
+	content.len = (size_t)number;
+	*ret_content = content;
+	return 0;
+}
+
+enum spoke_value_type spoke_value_type(struct spoke_value value)
+{
+	return (enum spoke_value_type)shape_of(value)->type;
+}
+
+const char *spoke_value_type_name(enum spoke_value_type type)
+{
+	static const char *const names[] = {
+		[SPOKE_VALUE_NONE] = "none",     [SPOKE_VALUE_NIL] = "nil",
+		[SPOKE_VALUE_BOOL] = "bool",     [SPOKE_VALUE_INT] = "int",
+		[SPOKE_VALUE_DOUBLE] = "double", [SPOKE_VALUE_STR] = "str",
+		[SPOKE_VALUE_BIN] = "bin",       [SPOKE_VALUE_ARRAY] = "array",
+		[SPOKE_VALUE_MAP] = "map",       [SPOKE_VALUE_EXT] = "ext",
+	};
+
+	if ((size_t)type >= sizeof(names) / sizeof(names[0]))
+		return names[SPOKE_VALUE_NONE];
+	return names[type];
+}
+
+/* --- scalars */
+
+bool spoke_value_is_nil(struct spoke_value value)
+{
+	return spoke_value_type(value) == SPOKE_VALUE_NIL;
+}
+
+int spoke_value_bool(struct spoke_value value, bool *ret)
+{
+	if (spoke_value_type(value) != SPOKE_VALUE_BOOL)
+		return SPOKE_ETYPE;
+	*ret = value.data[0] == 0xc3;
+	return 0;
+}
+
+/* An integer as 64 bits of two's complement, and whether it is below 0. */
+static int read_int(struct spoke_value value, uint64_t *ret_bits, bool *ret_negative)
+{
+	struct spoke_span content;
+	unsigned char first;
+	uint64_t bits;
+
+	if (open_content(value, SPOKE_VALUE_INT, &content) != 0)
+		return SPOKE_ETYPE;
+	first = value.data[0];
+	*ret_negative = false;
+	if (content.len == 0) {
+		*ret_negative = first >= 0xe0;
+		*ret_bits = *ret_negative ? UINT64_MAX - (0xffu - first) : first;
+		return 0;
+	}
+	bits = spokei_number(content.data, (unsigned)content.len);
+	if (first >= 0xd0) { /* signed: the highest bit goes for all above it */
+		uint64_t sign = UINT64_C(1) << (8 * content.len - 1);
+
+		*ret_negative = (bits & sign) != 0;
+		bits = (bits ^ sign) - sign;
+	}
+	*ret_bits = bits;
+	return 0;
+}
+
+int spoke_value_u64(struct spoke_value value, uint64_t *ret)
+{
+	uint64_t bits;
+	bool negative;
+	int result = read_int(value, &bits, &negative);
+
+	if (result != 0)
+		return result;
+	if (negative)
+		return SPOKE_ERANGE;
+	*ret = bits;
+	return 0;
+}
+
+int spoke_value_i64(struct spoke_value value, int64_t *ret)
+{
+	uint64_t bits;
+	bool negative;
+	int result = read_int(value, &bits, &negative);
+
+	if (result != 0)
+		return result;
+	if (!negative && bits > INT64_MAX)
+		return SPOKE_ERANGE;
+	*ret = negative ? -(int64_t)~bits - 1 : (int64_t)bits;
+	return 0;
+}
+
+int spoke_value_i32(struct spoke_value value, int32_t *ret)
+{
+	int64_t number;
+	int result = spoke_value_i64(value, &number);
+
+	if (result != 0)
+		return result;
+	if (number < INT32_MIN || number > INT32_MAX)
+		return SPOKE_ERANGE;
+	*ret = (int32_t)number;
+	return 0;
+}
+
+int spoke_value_u32(struct spoke_value value, uint32_t *ret)
+{
+	uint64_t number;
+	int result = spoke_value_u64(value, &number);
+
+	if (result != 0)
+		return result;
+	if (number > UINT32_MAX)
+		return SPOKE_ERANGE;
+	*ret = (uint32_t)number;
+	return 0;
+}
+
+/* An integer as a double, if no bit of it is lost: a double has 53. */
+static int double_from_int(uint64_t bits, bool negative, double *ret)
+{
+	uint64_t size = negative ? 0 - bits : bits;
+	uint64_t odd = size;
+
+	while (odd > 0 && odd % 2 == 0)
+		odd /= 2;
+	if (odd >> 53 != 0)
+		return SPOKE_ERANGE;
+	*ret = negative ? -(double)size : (double)size;
+	return 0;
+}
+
+int spoke_value_double(struct spoke_value value, double *ret)
+{
+	struct spoke_span content;
+	uint64_t bits;
+	bool negative;
+
+	if (read_int(value, &bits, &negative) == 0)
+		return double_from_int(bits, negative, ret);
+	if (open_content(value, SPOKE_VALUE_DOUBLE, &content) != 0)
+		return SPOKE_ETYPE;
+	bits = spokei_number(content.data, (unsigned)content.len);
+	if (content.len == sizeof(float)) {
+		uint32_t half = (uint32_t)bits;
+		float number;
+
+		memcpy(&number, &half, sizeof(number));
+		*ret = (double)number;
+	} else {
+		memcpy(ret, &bits, sizeof(*ret));
+	}
+	return 0;
+}
+
+int spoke_value_str(struct spoke_value value, struct spoke_span *ret)
+{
+	return open_content(value, SPOKE_VALUE_STR, ret);
+}
+
+int spoke_value_bin(struct spoke_value value, struct spoke_span *ret)
+{
+	return open_content(value, SPOKE_VALUE_BIN, ret);
+}
+
+int spoke_value_bytes(struct spoke_value value, struct spoke_span *ret)
+{
+	if (open_content(value, SPOKE_VALUE_BIN, ret) == 0)
+		return 0;
+	return open_content(value, SPOKE_VALUE_STR, ret);
+}
+
+int spoke_value_ext(struct spoke_value value, int8_t *ret_type, struct spoke_span *ret)
+{
+	struct spoke_span content;
+	const unsigned char *type;
+
+	if (open_content(value, SPOKE_VALUE_EXT, &content) != 0)
+		return SPOKE_ETYPE;
+	type = content.data;
+	*ret_type = (int8_t)(*type < 0x80 ? *type : *type - 0x100);
+	*ret = (struct spoke_span){ type + 1, content.len - 1 };
+	return 0;
+}
+
+bool spoke_value_equal(struct spoke_value a, struct spoke_value b)
+{
+	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+
+/* --- containers and rows of values */
+
+/* The row of values of a container of this type; each value takes a byte at least. */
+static int open_container(struct spoke_value value, enum spoke_value_type type,
+			  struct spoke_cursor *ret)
+{
+	struct spoke_span rest;
+	uint64_t count;
+
+	if (shape_of(value)->type != (uint8_t)type || !open_head(value, &rest, &count))
+		return SPOKE_ETYPE;
+	count *= shape_of(value)->each;
+	if (count > rest.len)
+		return SPOKE_ETYPE;
+	ret->at = rest.data;
+	ret->end = ret->at + rest.len;
+	ret->left = count;
+	return 0;
+}
+
+int spoke_cursor_array(struct spoke_value array, struct spoke_cursor *ret)
+{
+	return open_container(array, SPOKE_VALUE_ARRAY, ret);
+}
+
+int spoke_cursor_map(struct spoke_value map, struct spoke_cursor *ret)
+{
+	return open_container(map, SPOKE_VALUE_MAP, ret);
+}
+
+int spoke_value_array_len(struct spoke_value value, size_t *ret)
+{
+	struct spoke_cursor cursor;
+	int result = spoke_cursor_array(value, &cursor);
+
+	if (result == 0)
+		*ret = (size_t)cursor.left;
+	return result;
+}
+
+int spoke_value_map_len(struct spoke_value value, size_t *ret)
+{
+	struct spoke_cursor cursor;
+	int result = spoke_cursor_map(value, &cursor);
+
+	if (result == 0)
+		*ret = (size_t)cursor.left / 2;
+	return result;
+}
+
+struct spoke_cursor spoke_cursor_bytes(struct spoke_span bytes)
+{
+	const unsigned char *at = bytes.data;
+
+	return (struct spoke_cursor){ at, at ? at + bytes.len : NULL, UINT64_MAX };
+}
+
+/* Where the value at `at` ends; NULL: not before `end`, or it is none. */
+static const unsigned char *skip(const unsigned char *at, const unsigned char *end)
+{
+	uint64_t owed = 1;
+
+	for (; owed > 0; owed--) {
+		const struct spokei_shape *shape;
+		const unsigned char *head = at;
+		uint64_t number;
+
+		if (at == end)
+			return NULL;
+		shape = &spokei_shapes[*head];
+		if (shape->width >= (size_t)(end - head) || shape->type == SPOKE_VALUE_NONE)
+			return NULL;
+		at += 1 + shape->width;
+		number = spokei_shape_number(shape, head);
+		if (shape->each > 0) /* at most 2^33, of which each takes a byte: no overflow */
+			number *= shape->each;
+		if (number > (size_t)(end - at))
+			return NULL;
+		if (shape->each > 0)
+			owed += number;
+		else
+			at += number;
+	}
+	return at;
+}
+
+static inline bool pass(struct spoke_cursor *cursor, size_t len, struct spoke_value *ret)
+{
+	*ret = (struct spoke_value){ cursor->at, len };
+	cursor->at += len;
+	if (cursor->left != UINT64_MAX)
+		cursor->left--;
+	return true;
+}
+
+/* The next value, whatever it is. */
+static SPOKEI_NOINLINE bool pass_any(struct spoke_cursor *cursor, struct spoke_value *ret)
+{
+	const unsigned char *next = skip(cursor->at, cursor->end);
+
+	if (next)
+		return pass(cursor, (size_t)(next - cursor->at), ret);
+	cursor->left = 0;
+	return false;
+}
+
+bool spoke_cursor_next(struct spoke_cursor *cursor, struct spoke_value *ret)
+{
+	size_t len;
+
+	if (cursor->left == 0)
+		return false;
+	/* Short scalars need no loop. */
+	len = cursor->at < cursor->end ? spokei_shape_hop_short(cursor->at, cursor->end) : 0;
+	return SPOKEI_LIKELY(len > 0) ? pass(cursor, len, ret) : pass_any(cursor, ret);
+}
+
+bool spoke_cursor_next_pair(struct spoke_cursor *cursor, struct spoke_value *ret_key,
+			    struct spoke_value *ret_value)
+{
+	struct spoke_value key;
+
+	if (!spoke_cursor_next(cursor, &key) || !spoke_cursor_next(cursor, ret_value))
+		return false;
+	*ret_key = key;
+	return true;
+}
+
+struct spoke_span spoke_cursor_rest(const struct spoke_cursor *cursor)
+{
+	return (struct spoke_span){ cursor->at, (size_t)(cursor->end - cursor->at) };
+}
+
+int spoke_value_get(struct spoke_value map, const char *key, struct spoke_value *ret)
+{
+	struct spoke_cursor pairs;
+	struct spoke_value name;
+	struct spoke_value value;
+	struct spoke_span text;
+	size_t key_len = strlen(key);
+	int result = spoke_cursor_map(map, &pairs);
+
+	if (result != 0)
+		return result;
+	while (spoke_cursor_next_pair(&pairs, &name, &value)) {
+		if (spoke_value_str(name, &text) == 0 && text.len == key_len &&
+		    (key_len == 0 || memcmp(text.data, key, key_len) == 0)) {
+			*ret = value;
+			return 0;
+		}
+	}
+	return SPOKE_ENOENT;
+}

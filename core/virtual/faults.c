@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/virtual/faults.h"
+
+#include "timer/base.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_MAGIC UINT64_C(0x62c1b8f0a7d35e49)
+#define BLOCK_FREED UINT64_C(0xdeadb10cdeadb10c)
+
+enum {
+	NEW_BYTE = 0xa5
+};
+
+/* Before every block. */
+union header {
+	struct {
+		uint64_t magic;
+		size_t len;
+	} block;
+	max_align_t align;
+};
+
+int faulty_judge(struct faulty *faulty, enum faulty_kind kind)
+{
+	struct faulty_rule *rule = &faulty->rules[kind];
+	int error = rule->error;
+
+	faulty->calls[kind]++;
+	if (error == 0)
+		return 0;
+	if (rule->skip > 0) {
+		rule->skip--;
+		return 0;
+	}
+	if (!rule->for_ever)
+		rule->error = 0;
+	faulty->failed[kind]++;
+	return error;
+}
+
+/* --- memory */
+
+static void free_block(struct faulty *faulty, union header *header)
+{
+	faulty->blocks--;
+	faulty->bytes -= header->block.len;
+	header->block.magic = BLOCK_FREED;
+	(void)faulty->inner->resize(faulty->inner->ctx, header, header->block.len + sizeof(*header),
+				    0);
+}
+
+static union header *new_block(struct faulty *faulty, size_t len)
+{
+	union header *header = NULL;
+
+	if (len <= SIZE_MAX - sizeof(*header))
+		header = faulty->inner->resize(faulty->inner->ctx, NULL, 0, len + sizeof(*header));
+	if (header == NULL)
+		return NULL;
+	header->block.magic = BLOCK_MAGIC;
+	header->block.len = len;
+	memset(header + 1, NEW_BYTE, len);
+	faulty->blocks++;
+	faulty->bytes += len;
+	if (faulty->bytes > faulty->bytes_peak)
+		faulty->bytes_peak = faulty->bytes;
+	return header;
+}
+
+static void *resize(struct faulty *faulty, void *memory, size_t old_len, size_t len)
+{
+	union header *old = memory ? (union header *)memory - 1 : NULL;
+	union header *header;
+
+	SPOKE_ASSERT(memory != NULL || old_len == 0);
+	SPOKE_ASSERT(old == NULL || old->block.magic == BLOCK_MAGIC);
+	SPOKE_ASSERT(old == NULL || old->block.len == old_len);
+	if (len == 0) {
+		if (old)
+			free_block(faulty, old);
+		return NULL;
+	}
+	if (len > faulty->largest)
+		faulty->largest = len;
+	if (faulty_judge(faulty, FAULTY_MEMORY))
+		return NULL;
+	header = new_block(faulty, len);
+	if (header == NULL)
+		return NULL;
+	if (old) {
+		memcpy(header + 1, memory, old_len < len ? old_len : len);
+		free_block(faulty, old);
+	}
+	return header + 1;
+}
+
+/* Memory alone is asked for by any thread: handlers of the pool copy their answers. */
+static void *faulty_resize(void *ctx, void *memory, size_t old_len, size_t len)
+{
+	struct faulty *faulty = ctx;
+	void *resized;
+
+	while (atomic_flag_test_and_set_explicit(&faulty->busy, memory_order_acquire))
+		continue;
+	resized = resize(faulty, memory, old_len, len);
+	atomic_flag_clear_explicit(&faulty->busy, memory_order_release);
+	return resized;
+}
+
+/* --- time, dice, log */
+
+static uint64_t faulty_now(void *ctx)
+{
+	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+
+	return inner->now(inner->ctx);
+}
+
+static uint64_t faulty_glance(void *ctx)
+{
+	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+
+	return inner->glance(inner->ctx);
+}
+
+static uint64_t faulty_boot_now(void *ctx)
+{
+	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+
+	return inner->boot_now(inner->ctx);
+}
+
+static uint64_t faulty_wall(void *ctx)
+{
+	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+
+	return inner->wall(inner->ctx);
+}
+
+static void faulty_dice(void *ctx, void *bytes, size_t len)
+{
+	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+
+	inner->dice(inner->ctx, bytes, len);
+}
+
+static void faulty_log(void *ctx, const struct spoke_log_line *line)
+{
+	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+
+	inner->log(inner->ctx, line);
+}
+
+/* --- network */
+
+static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
+{
+	struct faulty *faulty = ctx;
+	int result = faulty_judge(faulty, FAULTY_CONNECT);
+
+	if (!result) {
+		result = faulty->inner->net->connect(faulty->inner->ctx, to, ret_fd);
+		faulty->fds += result == 0 || result == -EINPROGRESS;
+	}
+	return result;
+}
+
+static int net_finish(void *ctx, int fd)
+{
+	struct faulty *faulty = ctx;
+	int error = faulty_judge(faulty, FAULTY_FINISH);
+
+	return error ? error : faulty->inner->net->finish(faulty->inner->ctx, fd);
+}
+
+static int net_listen(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd)
+{
+	struct faulty *faulty = ctx;
+	int error = faulty_judge(faulty, FAULTY_LISTEN);
+
+	if (!error) {
+		error = faulty->inner->net->listen(faulty->inner->ctx, at, backlog, ret_fd);
+		faulty->fds += !error;
+	}
+	return error;
+}
+
+static int net_listen_shared(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd)
+{
+	struct faulty *faulty = ctx;
+	int error = faulty_judge(faulty, FAULTY_LISTEN);
+
+	if (!error) {
+		error = faulty->inner->net->listen_shared(faulty->inner->ctx, at, backlog, ret_fd);
+		faulty->fds += !error;
+	}
+	return error;
+}
+
+static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_peer)
+{
+	struct faulty *faulty = ctx;
+	int error = faulty_judge(faulty, FAULTY_ACCEPT);
+
+	if (!error) {
+		error = faulty->inner->net->accept(faulty->inner->ctx, fd, ret_fd, ret_peer);
+		faulty->fds += !error;
+	}
+	return error;
+}
+
+static ssize_t net_read(void *ctx, int fd, void *bytes, size_t len)
+{
+	struct faulty *faulty = ctx;
+	int error = faulty_judge(faulty, FAULTY_READ);
+
+	return error ? error : faulty->inner->net->read(faulty->inner->ctx, fd, bytes, len);
+}
+
+static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count)
+{
+	struct faulty *faulty = ctx;
+	int error = faulty_judge(faulty, FAULTY_WRITE);
+
+	return error ? error : faulty->inner->net->write(faulty->inner->ctx, fd, parts, count);
+}
+
+static int net_shut(void *ctx, int fd)
+{
+	struct faulty *faulty = ctx;
+	int error = faulty_judge(faulty, FAULTY_SHUT);
+
+	return error ? error : faulty->inner->net->shut(faulty->inner->ctx, fd);
+}
+
+static void net_close(void *ctx, int fd)
+{
+	struct faulty *faulty = ctx;
+
+	SPOKE_ASSERT(faulty->fds > 0 || faulty->trades);
+	faulty->fds--;
+	faulty->inner->net->close(faulty->inner->ctx, fd);
+}
+
+static int net_spare(void *ctx, int *ret_fd)
+{
+	struct faulty *faulty = ctx;
+	int error = faulty_judge(faulty, FAULTY_SPARE);
+
+	if (!error) {
+		error = faulty->inner->net->spare(faulty->inner->ctx, ret_fd);
+		faulty->fds += !error;
+	}
+	return error;
+}
+
+static int net_local(void *ctx, int fd, struct spoke_address *ret_address)
+{
+	struct faulty *faulty = ctx;
+	int error = faulty_judge(faulty, FAULTY_LOCAL);
+
+	return error ? error : faulty->inner->net->local(faulty->inner->ctx, fd, ret_address);
+}
+
+static int net_peer(void *ctx, int fd, struct spoke_address *ret_address)
+{
+	struct faulty *faulty = ctx;
+	int error = faulty_judge(faulty, FAULTY_PEER);
+
+	return error ? error : faulty->inner->net->peer(faulty->inner->ctx, fd, ret_address);
+}
+
+static int net_parse(void *ctx, const char *text, struct spoke_address *ret_address)
+{
+	struct faulty *faulty = ctx;
+	int error = faulty_judge(faulty, FAULTY_PARSE);
+
+	return error ? error : faulty->inner->net->parse(faulty->inner->ctx, text, ret_address);
+}
+
+static void net_print(void *ctx, const struct spoke_address *address, char *text, size_t size)
+{
+	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+
+	inner->net->print(inner->ctx, address, text, size);
+}
+
+static int net_resolve(void *ctx, const char *host, uint16_t port, struct spoke_address *ret,
+		       int max)
+{
+	struct faulty *faulty = ctx;
+	int error = faulty_judge(faulty, FAULTY_RESOLVE);
+
+	if (error)
+		return error;
+	return faulty->inner->net->resolve(faulty->inner->ctx, host, port, ret, max);
+}
+
+static int net_guard(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepalive_ns)
+{
+	struct faulty *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = faulty_judge(faulty, FAULTY_GUARD);
+
+	return error ? error : inner->net->guard(inner->ctx, fd, unanswered_ns, keepalive_ns);
+}
+
+static ssize_t net_unsent(void *ctx, int fd)
+{
+	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+
+	return inner->net->unsent(inner->ctx, fd);
+}
+
+static const struct spoke_net faulty_net = {
+	.connect = net_connect,
+	.finish = net_finish,
+	.listen = net_listen,
+	.accept = net_accept,
+	.read = net_read,
+	.write = net_write,
+	.shut = net_shut,
+	.close = net_close,
+	.spare = net_spare,
+	.local = net_local,
+	.peer = net_peer,
+	.parse = net_parse,
+	.print = net_print,
+	.resolve = net_resolve,
+	.guard = net_guard,
+	.unsent = net_unsent,
+	.listen_shared = net_listen_shared,
+};
+
+/* --- threads */
+
+static uintptr_t threads_self(void *ctx)
+{
+	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+
+	return inner->threads->self(inner->ctx);
+}
+
+static int threads_start(void *ctx, void (*run)(void *arg), void *arg, void **ret_thread)
+{
+	struct faulty *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = faulty_judge(faulty, FAULTY_THREAD_START);
+
+	return error ? error : inner->threads->start(inner->ctx, run, arg, ret_thread);
+}
+
+static int threads_open(void *ctx, void **ret_parker)
+{
+	struct faulty *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = faulty_judge(faulty, FAULTY_PARKER_OPEN);
+
+	return error ? error : inner->threads->open(inner->ctx, ret_parker);
+}
+
+/* --- signals */
+
+static int signals_open(void *ctx, int number, int *ret_fd)
+{
+	struct faulty *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = faulty_judge(faulty, FAULTY_SIGNAL_OPEN);
+
+	if (!error) {
+		error = inner->signals->open(inner->ctx, number, ret_fd);
+		faulty->fds += !error;
+	}
+	return error;
+}
+
+static bool signals_take(void *ctx, int fd)
+{
+	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+
+	return inner->signals->take(inner->ctx, fd);
+}
+
+static void signals_close(void *ctx, int fd)
+{
+	struct faulty *faulty = ctx;
+
+	SPOKE_ASSERT(faulty->fds > 0);
+	faulty->fds--;
+	faulty->inner->signals->close(faulty->inner->ctx, fd);
+}
+
+static const struct spoke_signals faulty_signals = {
+	.open = signals_open,
+	.take = signals_take,
+	.close = signals_close,
+};
+
+/* The loop that opens is the inner one's; its other functions are not given the context. */
+static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
+		     void **ret_loop)
+{
+	struct faulty *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = faulty_judge(faulty, FAULTY_LOOP_OPEN);
+
+	return error ? error : inner->loop->open(inner->ctx, native, up, arg, ret_loop);
+}
+
+void faulty_init(struct faulty *faulty, const struct spoke_env *inner)
+{
+	*faulty = (struct faulty){ .inner = inner };
+	faulty->env = (struct spoke_env){
+		.ctx = faulty,
+		.now = faulty_now,
+		.glance = faulty_glance,
+		.boot_now = faulty_boot_now,
+		.wall = faulty_wall,
+		.dice = faulty_dice,
+		.resize = faulty_resize,
+		.log = inner->log ? faulty_log : NULL,
+		.net = inner->net ? &faulty_net : NULL,
+		.files = inner->files ? &faulty_files : NULL,
+		.forks = inner->forks,
+		.signals = inner->signals ? &faulty_signals : NULL,
+	};
+	if (inner->threads) {
+		faulty->threads = *inner->threads;
+		faulty->threads.self = threads_self;
+		faulty->threads.start = threads_start;
+		faulty->threads.open = threads_open;
+		faulty->env.threads = &faulty->threads;
+	}
+	if (inner->loop) {
+		faulty->loop = *inner->loop;
+		faulty->loop.open = loop_open;
+		faulty->env.loop = &faulty->loop;
+	}
+}
+
+void faulty_fail(struct faulty *faulty, enum faulty_kind kind, uint64_t nth, int error,
+		 bool for_ever)
+{
+	SPOKE_ASSERT(nth > 0 && error < 0);
+	faulty->rules[kind] = (struct faulty_rule){ nth - 1, error, for_ever };
+}
+
+void faulty_heal(struct faulty *faulty)
+{
+	memset(faulty->rules, 0, sizeof(faulty->rules));
+}
+
+const char *faulty_kind_name(enum faulty_kind kind)
+{
+	static const char *const names[FAULTY_KINDS] = {
+		"memory",      "connect",    "finish",      "listen",    "accept",
+		"read",        "write",      "shut",        "spare",     "local",
+		"peer",        "parse",      "resolve",     "file read", "file replace",
+		"file append", "file watch", "file lock",   "loop open", "thread start",
+		"parker open", "guard",      "signal open",
+	};
+
+	return names[kind];
+}

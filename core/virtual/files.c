@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/virtual/files.h"
+
+#include "core/virtual/net_wire.h"
+#include "timer/base.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A descriptor of a process; it may be gone. */
+struct holder {
+	struct holder *next;
+	struct memnet_user *user; /* NULL: nobody */
+	int fd;
+};
+
+struct memfile {
+	struct memfile *next;
+	char *path;
+	char *bytes; /* with a NUL behind; NULL: the file is not there */
+	size_t len;
+	bool held;          /* locked by somebody outside */
+	struct holder lock; /* ... or by this one */
+	struct holder *watches;
+};
+
+struct memfiles {
+	struct memnet *net;
+	struct memfile *first;
+	bool muted;
+	int errors[MEMFILES_CALLS];
+	unsigned failing[MEMFILES_CALLS];
+	unsigned calls[MEMFILES_CALLS];
+};
+
+/* What is compared may be the address of who is gone. */
+static bool is_open(const struct memfiles *files, const struct holder *holder)
+{
+	const struct memwire_socket *socket;
+
+	if (holder->user == NULL)
+		return false;
+	socket = files->net->fds[holder->fd];
+	return socket && socket->user == holder->user && socket->kind == MEMWIRE_SPARE;
+}
+
+static struct memfile *find_file(const struct memfiles *files, const char *path)
+{
+	struct memfile *file = files->first;
+
+	while (file && strcmp(file->path, path) != 0)
+		file = file->next;
+	return file;
+}
+
+static struct memfile *make_file(struct memfiles *files, const char *path)
+{
+	struct memfile *file = find_file(files, path);
+	size_t size = strlen(path) + 1;
+
+	if (file)
+		return file;
+	file = calloc(1, sizeof(*file));
+	SPOKE_ASSERT(file != NULL);
+	file->path = malloc(size);
+	SPOKE_ASSERT(file->path != NULL);
+	memcpy(file->path, path, size);
+	file->next = files->first;
+	files->first = file;
+	return file;
+}
+
+static void tell(const struct memfiles *files, const struct memfile *file)
+{
+	if (files->muted)
+		return;
+	for (const struct holder *watch = file->watches; watch; watch = watch->next)
+		if (is_open(files, watch))
+			(void)memnet_ring(files->net, watch->fd, true);
+}
+
+/* Writes bytes in place of what is there from `at` on. */
+static void write_file(struct memfiles *files, struct memfile *file, size_t at, const void *bytes,
+		       size_t len)
+{
+	char *grown = realloc(file->bytes, at + len + 1);
+
+	SPOKE_ASSERT(grown != NULL);
+	file->bytes = grown;
+	if (len > 0)
+		memcpy(grown + at, bytes, len);
+	file->len = at + len;
+	grown[file->len] = '\0';
+	tell(files, file);
+}
+
+static struct memfiles *files_of(void *ctx)
+{
+	return ((struct memnet_user *)ctx)->files;
+}
+
+/* 0, or the error that this call shall have. */
+static int judge(struct memfiles *files, enum memfiles_call call)
+{
+	files->calls[call]++;
+	if (files->failing[call] == 0)
+		return 0;
+	files->failing[call]--;
+	return files->errors[call];
+}
+
+/* --- the table */
+
+static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
+{
+	struct memfiles *files = files_of(ctx);
+	const struct memfile *file = find_file(files, path);
+	int error = judge(files, MEMFILES_READ);
+
+	if (error)
+		return error;
+	if (file == NULL || file->bytes == NULL)
+		return -ENOENT;
+	memcpy(bytes, file->bytes, file->len < size ? file->len : size);
+	return file->len > size ? -EFBIG : (ssize_t)file->len;
+}
+
+static int files_replace(void *ctx, const char *path, const void *bytes, size_t len)
+{
+	struct memfiles *files = files_of(ctx);
+	int error = judge(files, MEMFILES_REPLACE);
+
+	if (!error)
+		write_file(files, make_file(files, path), 0, bytes, len);
+	return error;
+}
+
+static int files_append(void *ctx, const char *path, const void *bytes, size_t len)
+{
+	struct memfiles *files = files_of(ctx);
+	struct memfile *file = make_file(files, path);
+	int error = judge(files, MEMFILES_APPEND);
+
+	if (!error)
+		write_file(files, file, file->bytes ? file->len : 0, bytes, len);
+	return error;
+}
+
+static int files_watch(void *ctx, const char *path, int *ret_fd)
+{
+	struct memfiles *files = files_of(ctx);
+	struct memfile *file = make_file(files, path);
+	struct holder *watch;
+	int error = judge(files, MEMFILES_WATCH);
+
+	if (!error)
+		error = memnet_table.spare(ctx, ret_fd);
+	if (error)
+		return error;
+	watch = calloc(1, sizeof(*watch));
+	SPOKE_ASSERT(watch != NULL);
+	*watch = (struct holder){ .next = file->watches, .user = ctx, .fd = *ret_fd };
+	file->watches = watch;
+	return 0;
+}
+
+static bool files_changed(void *ctx, int fd)
+{
+	return memnet_ring(((struct memnet_user *)ctx)->net, fd, false);
+}
+
+/* Takes out the watch with this descriptor. */
+static bool drop_watch(struct memfile *file, const void *user, int fd)
+{
+	struct holder **link = &file->watches;
+	struct holder *watch;
+
+	while (*link && ((*link)->user != user || (*link)->fd != fd))
+		link = &(*link)->next;
+	watch = *link;
+	if (watch == NULL)
+		return false;
+	*link = watch->next;
+	free(watch);
+	return true;
+}
+
+static void files_unwatch(void *ctx, int fd)
+{
+	struct memfile *file = files_of(ctx)->first;
+
+	while (file && !drop_watch(file, ctx, fd))
+		file = file->next;
+	SPOKE_ASSERT(file != NULL);
+	memnet_table.close(ctx, fd);
+}
+
+static int files_lock(void *ctx, const char *path, int *ret_fd)
+{
+	struct memfiles *files = files_of(ctx);
+	struct memfile *file = make_file(files, path);
+	int error = judge(files, MEMFILES_LOCK);
+
+	if (!error && (file->held || is_open(files, &file->lock)))
+		error = -EAGAIN;
+	if (!error)
+		error = memnet_table.spare(ctx, ret_fd);
+	if (!error)
+		file->lock = (struct holder){ .user = ctx, .fd = *ret_fd };
+	return error;
+}
+
+static void files_unlock(void *ctx, int fd)
+{
+	struct memfile *file = files_of(ctx)->first;
+
+	while (file && (file->lock.user != ctx || file->lock.fd != fd))
+		file = file->next;
+	SPOKE_ASSERT(file != NULL);
+	file->lock.user = NULL;
+	memnet_table.close(ctx, fd);
+}
+
+const struct spoke_files memfiles_table = {
+	.read = files_read,
+	.replace = files_replace,
+	.append = files_append,
+	.watch = files_watch,
+	.changed = files_changed,
+	.unwatch = files_unwatch,
+	.lock = files_lock,
+	.unlock = files_unlock,
+};
+
+/* --- for tests */
+
+struct memfiles *memfiles_new(struct memnet *net)
+{
+	struct memfiles *files = calloc(1, sizeof(*files));
+
+	if (files)
+		files->net = net;
+	return files;
+}
+
+void memfiles_free(struct memfiles *files)
+{
+	while (files && files->first) {
+		struct memfile *file = files->first;
+
+		files->first = file->next;
+		while (file->watches)
+			(void)drop_watch(file, file->watches->user, file->watches->fd);
+		free(file->path);
+		free(file->bytes);
+		free(file);
+	}
+	free(files);
+}
+
+void memfiles_put(struct memfiles *files, const char *path, const char *text)
+{
+	memfiles_put_bytes(files, path, text, strlen(text));
+}
+
+void memfiles_put_bytes(struct memfiles *files, const char *path, const void *bytes, size_t len)
+{
+	write_file(files, make_file(files, path), 0, bytes, len);
+}
+
+void memfiles_remove(struct memfiles *files, const char *path)
+{
+	struct memfile *file = make_file(files, path);
+
+	free(file->bytes);
+	file->bytes = NULL;
+	file->len = 0;
+	tell(files, file);
+}
+
+const char *memfiles_get(const struct memfiles *files, const char *path)
+{
+	const struct memfile *file = find_file(files, path);
+
+	return file ? file->bytes : NULL;
+}
+
+void memfiles_hold(struct memfiles *files, const char *path, bool held)
+{
+	make_file(files, path)->held = held;
+}
+
+void memfiles_fail(struct memfiles *files, enum memfiles_call call, unsigned times, int error)
+{
+	SPOKE_ASSERT(error < 0);
+	files->failing[call] = times;
+	files->errors[call] = error;
+}
+
+void memfiles_mute(struct memfiles *files, bool mute)
+{
+	files->muted = mute;
+}
+
+unsigned memfiles_calls(const struct memfiles *files, enum memfiles_call call)
+{
+	return files->calls[call];
+}

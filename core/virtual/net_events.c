@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is under way in the network in memory: a heap, the earliest first. */
+#include "core/virtual/net_wire.h"
+
+#include "timer/base.h"
+
+#include <stdlib.h>
+
+static bool earlier(const struct memwire_event *a, const struct memwire_event *b)
+{
+	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
+}
+
+static void swap_events(struct memwire_event *a, struct memwire_event *b)
+{
+	struct memwire_event swapped = *a;
+
+	*a = *b;
+	*b = swapped;
+}
+
+void memwire_put_event(struct memnet *net, struct memwire_socket *to, enum memwire_event_kind kind,
+		       uint32_t value, uint64_t at_ns)
+{
+	size_t at = net->events_len++;
+
+	if (net->events_len > net->events_size) {
+		net->events_size = net->events_size ? 2 * net->events_size : 64;
+		net->events = realloc(net->events, net->events_size * sizeof(*net->events));
+		SPOKE_ASSERT(net->events != NULL);
+	}
+	net->events[at] = (struct memwire_event){ at_ns, net->order++, to, kind, value };
+	to->coming++;
+	for (; at > 0 && earlier(&net->events[at], &net->events[(at - 1) / 2]); at = (at - 1) / 2)
+		swap_events(&net->events[at], &net->events[(at - 1) / 2]);
+}
+
+struct memwire_event memwire_take_event(struct memnet *net)
+{
+	struct memwire_event first = net->events[0];
+	size_t at = 0;
+
+	net->events[0] = net->events[--net->events_len];
+	for (;;) {
+		size_t child = 2 * at + 1;
+
+		if (child + 1 < net->events_len &&
+		    earlier(&net->events[child + 1], &net->events[child]))
+			child++;
+		if (child >= net->events_len || !earlier(&net->events[child], &net->events[at]))
+			break;
+		swap_events(&net->events[at], &net->events[child]);
+		at = child;
+	}
+	first.to->coming--;
+	return first;
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/virtual/world.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/virtual/files.h"
+#include "timer/base.h"
+
+#define START_NS UINT64_C(1000000000)
+#define REPORTED_MAX 64u
+
+struct virtual_loop {
+	struct virtual_process *process;
+	const struct spoke_loop_up *up;
+	void *arg;
+	struct spoke_list watches; /* through the first two words of what is the loop's in them */
+	uint64_t wake_ns;
+	uint64_t spin_ns; /* of each wait, the time before it sleeps */
+	uint64_t wait_ns; /* when the present one began */
+	bool woken;       /* the next wait ends at once */
+	bool stopping;
+	bool retired;
+	uint64_t seen;                              /* memnet_changes() as of `any_ready` ... */
+	bool fresh;                                 /* ... which is not known */
+	bool any_ready;                             /* of what is watched */
+	bool inside;                                /* the owner's functions are being called */
+	struct spoke_work *finished;                /* linked by loop[0], the newest first */
+	struct spoke_watch *reported[REPORTED_MAX]; /* of this round; NULL: unwatched since */
+	unsigned reported_count;
+};
+
+static struct spoke_list *node_of(struct spoke_watch *watch)
+{
+	return (struct spoke_list *)(void *)watch->loop;
+}
+
+static struct spoke_watch *watch_of(struct spoke_list *node)
+{
+	return spoke_container_of(node, struct spoke_watch, loop);
+}
+
+static uint64_t world_now(void *arg)
+{
+	return ((struct virtual_world *)arg)->now_ns;
+}
+
+/* --- the loop */
+
+static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
+		     void **ret_loop)
+{
+	struct virtual_process *process = ctx;
+	struct virtual_loop *loop = calloc(1, sizeof(*loop));
+
+	if (loop == NULL)
+		return -ENOMEM;
+	SPOKE_ASSERT(native == NULL && process->loop == NULL);
+	loop->process = process;
+	loop->up = up;
+	loop->arg = arg;
+	loop->wake_ns = UINT64_MAX;
+	loop->wait_ns = process->world->now_ns;
+	loop->fresh = true;
+	spokei_list_init(&loop->watches);
+	process->loop = loop;
+	*ret_loop = loop;
+	return 0;
+}
+
+static void hand_back_work(struct virtual_loop *loop)
+{
+	struct spoke_work *work = loop->finished;
+
+	loop->finished = NULL;
+	while (work) {
+		struct spoke_work *next = work->loop[0];
+
+		work->done(work);
+		work = next;
+	}
+}
+
+/* There are no threads in this world: the work is done at once, and handed back later. */
+static int loop_offload(void *handle, struct spoke_work *work)
+{
+	struct virtual_loop *loop = handle;
+
+	if (loop->retired)
+		return -ECANCELED;
+	work->run(work);
+	work->status = 0;
+	work->loop[0] = loop->finished;
+	loop->finished = work;
+	loop->woken = true;
+	return 0;
+}
+
+static void loop_retire(void *handle)
+{
+	struct virtual_loop *loop = handle;
+
+	SPOKE_ASSERT(!loop->inside); /* callbacks return to code that uses the loop */
+	loop->retired = true;
+	hand_back_work(loop);
+}
+
+static void loop_close(void *handle)
+{
+	struct virtual_loop *loop = handle;
+
+	SPOKE_ASSERT(loop->retired && spokei_list_empty(&loop->watches));
+	loop->process->loop = NULL;
+	free(loop);
+}
+
+static void loop_watch(void *handle, struct spoke_watch *watch, unsigned io)
+{
+	struct virtual_loop *loop = handle;
+
+	if (watch->io == 0 && io != 0)
+		spokei_list_append(&loop->watches, node_of(watch));
+	if (watch->io != 0 && io == 0) {
+		spokei_list_remove(node_of(watch));
+		for (unsigned i = 0; i < loop->reported_count; i++)
+			if (loop->reported[i] == watch)
+				loop->reported[i] = NULL;
+	}
+	watch->io = io;
+	loop->fresh = true;
+}
+
+static void loop_wake_at(void *handle, uint64_t ns)
+{
+	((struct virtual_loop *)handle)->wake_ns = ns;
+}
+
+static void loop_spin(void *handle, uint64_t ns)
+{
+	((struct virtual_loop *)handle)->spin_ns = ns;
+}
+
+static void loop_wake(void *handle)
+{
+	((struct virtual_loop *)handle)->woken = true;
+}
+
+static unsigned ready_of(const struct virtual_loop *loop, const struct spoke_watch *watch)
+{
+	return memnet_ready(loop->process->world->net, watch->fd) & watch->io;
+}
+
+static bool is_any_ready(struct virtual_loop *loop)
+{
+	uint64_t changes = memnet_changes(&loop->process->user);
+
+	if (!loop->fresh && loop->seen == changes)
+		return loop->any_ready;
+	loop->fresh = false;
+	loop->seen = changes;
+	loop->any_ready = false;
+	for (struct spoke_list *at = loop->watches.next; at != &loop->watches; at = at->next) {
+		if (ready_of(loop, watch_of(at))) {
+			loop->any_ready = true;
+			break;
+		}
+	}
+	return loop->any_ready;
+}
+
+/* When the loop has something to do, which may be now. */
+static uint64_t due_of(struct virtual_loop *loop)
+{
+	struct virtual_world *world = loop->process->world;
+	uint64_t due_ns = loop->woken ? world->now_ns : loop->wake_ns;
+
+	if (loop->process->held_until_ns > world->now_ns)
+		return loop->process->held_until_ns;
+	if (is_any_ready(loop))
+		return world->now_ns;
+	return due_ns > world->now_ns ? due_ns : world->now_ns;
+}
+
+/* Chooses the descriptors of this round: a random order, and often not all. */
+static void report(struct virtual_loop *loop)
+{
+	struct virtual_world *world = loop->process->world;
+	unsigned seen = 0;
+	unsigned most = 1 + (unsigned)(virtual_dice(world) % REPORTED_MAX);
+
+	loop->reported_count = 0;
+	if (!is_any_ready(loop))
+		return;
+	for (struct spoke_list *at = loop->watches.next; at != &loop->watches; at = at->next) {
+		unsigned place;
+
+		if (!ready_of(loop, watch_of(at)))
+			continue;
+		seen++;
+		place = (unsigned)(virtual_dice(world) % seen);
+		if (loop->reported_count < most) {
+			loop->reported[loop->reported_count] = loop->reported[place];
+			loop->reported[place] = watch_of(at);
+			loop->reported_count++;
+		} else if (place < most) {
+			loop->reported[place] = watch_of(at);
+		}
+	}
+}
+
+static void settle(struct virtual_loop *loop)
+{
+	loop->inside = true;
+	loop->up->settle(loop->arg);
+	loop->inside = false;
+}
+
+/* The time that a wait takes passes whether it looks or sleeps; but how much of it is which? */
+static void note_looks(struct virtual_loop *loop, uint64_t now_ns)
+{
+	uint64_t waited_ns = now_ns - loop->wait_ns;
+
+	loop->process->looked_ns += waited_ns < loop->spin_ns ? waited_ns : loop->spin_ns;
+}
+
+/* What follows the wait. */
+static void turn_loop(struct virtual_loop *loop)
+{
+	struct virtual_process *process = loop->process;
+	uint64_t now_ns = process->world->now_ns;
+	unsigned served = 0;
+
+	note_looks(loop, now_ns);
+	process->late_ns = now_ns > loop->wake_ns ? now_ns - loop->wake_ns : 0;
+	loop->woken = false;
+	loop->inside = true;
+	loop->up->begin(loop->arg);
+	hand_back_work(loop);
+	report(loop);
+	for (unsigned i = 0; i < loop->reported_count; i++) {
+		struct spoke_watch *watch = loop->reported[i];
+		unsigned io = watch ? ready_of(loop, watch) : 0;
+
+		if (io == 0)
+			continue;
+		served++;
+		watch->ready(watch, io);
+	}
+	loop->reported_count = 0;
+	loop->up->turn(loop->arg, served);
+	loop->inside = false;
+	settle(loop);
+	loop->wait_ns = process->world->now_ns;
+	if (process->turned)
+		process->turned(process);
+}
+
+/* A stop that comes before the wait keeps the round from waiting and reading. */
+static void do_round(struct virtual_loop *loop, bool wait)
+{
+	struct virtual_world *world = loop->process->world;
+
+	settle(loop);
+	if (loop->stopping)
+		return;
+	while (wait && due_of(loop) > world->now_ns) {
+		uint64_t next_ns = memnet_next(world->net);
+		uint64_t due_ns = due_of(loop);
+
+		next_ns = due_ns < next_ns ? due_ns : next_ns;
+		SPOKE_ASSERT(next_ns != UINT64_MAX); /* it would wait for ever */
+		world->now_ns = next_ns;
+	}
+	turn_loop(loop);
+}
+
+static void loop_round(void *handle, bool wait)
+{
+	struct virtual_loop *loop = handle;
+
+	loop->stopping = false;
+	do_round(loop, wait);
+}
+
+static void loop_run(void *handle)
+{
+	struct virtual_loop *loop = handle;
+
+	loop->stopping = false;
+	while (!loop->stopping)
+		do_round(loop, true);
+}
+
+static void loop_stop(void *handle)
+{
+	((struct virtual_loop *)handle)->stopping = true;
+}
+
+static const struct spoke_loop virtual_loop_table = {
+	.open = loop_open,
+	.retire = loop_retire,
+	.close = loop_close,
+	.watch = loop_watch,
+	.wake_at = loop_wake_at,
+	.again = loop_wake,
+	.spin = loop_spin,
+	.wake = loop_wake,
+	.run = loop_run,
+	.round = loop_round,
+	.stop = loop_stop,
+	.offload = loop_offload,
+};
+
+/* --- the world */
+
+bool virtual_world_init(struct virtual_world *world, uint64_t seed)
+{
+	struct memnet_options options = { .now = world_now, .arg = world, .seed = seed };
+
+	*world = (struct virtual_world){ .now_ns = START_NS,
+					 .dice = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) };
+	spokei_list_init(&world->processes);
+	world->net = memnet_new(&options);
+	world->files = memfiles_new(world->net);
+	return world->net && world->files;
+}
+
+void virtual_world_fini(struct virtual_world *world)
+{
+	SPOKE_ASSERT(spokei_list_empty(&world->processes));
+	memnet_free(world->net);
+	memfiles_free(world->files);
+}
+
+void virtual_process_init(struct virtual_process *process, struct virtual_world *world)
+{
+	*process = (struct virtual_process){
+		.user = { .net = world->net, .files = world->files },
+		.world = world,
+		.env = virtual_env,
+	};
+	process->env.ctx = process;
+	process->env.loop = &virtual_loop_table;
+	spokei_list_append(&world->processes, &process->node);
+}
+
+void virtual_process_fini(struct virtual_process *process)
+{
+	SPOKE_ASSERT(process->loop == NULL);
+	spokei_list_remove(&process->node);
+}
+
+/* All settle first: what one writes makes another one due. */
+static void settle_all(struct virtual_world *world)
+{
+	for (struct spoke_list *at = world->processes.next; at != &world->processes;
+	     at = at->next) {
+		struct virtual_loop *loop =
+			spoke_container_of(at, struct virtual_process, node)->loop;
+
+		if (loop && loop->process->held_until_ns <= world->now_ns)
+			settle(loop);
+	}
+}
+
+/* The loop that is due first; among equals one that the dice choose. */
+static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret_due_ns)
+{
+	struct virtual_loop *first = NULL;
+	unsigned equal = 0;
+
+	*ret_due_ns = UINT64_MAX;
+	for (struct spoke_list *at = world->processes.next; at != &world->processes;
+	     at = at->next) {
+		struct virtual_loop *loop =
+			spoke_container_of(at, struct virtual_process, node)->loop;
+		uint64_t due_ns;
+
+		if (loop == NULL)
+			continue;
+		due_ns = due_of(loop);
+		if (due_ns > *ret_due_ns)
+			continue;
+		equal = due_ns == *ret_due_ns ? equal + 1 : 1;
+		*ret_due_ns = due_ns;
+		if (virtual_dice(world) % equal == 0)
+			first = loop;
+	}
+	return first;
+}
+
+static bool step(struct virtual_world *world, uint64_t until_ns)
+{
+	for (;;) {
+		uint64_t due_ns;
+		struct virtual_loop *loop = first_due(world, &due_ns);
+		uint64_t next_ns = memnet_next(world->net);
+
+		if (loop && due_ns <= world->now_ns) {
+			turn_loop(loop);
+			return true;
+		}
+		next_ns = due_ns < next_ns ? due_ns : next_ns;
+		if (next_ns > until_ns) {
+			world->now_ns = until_ns > world->now_ns ? until_ns : world->now_ns;
+			return false;
+		}
+		world->now_ns = next_ns;
+	}
+}
+
+bool virtual_step(struct virtual_world *world, uint64_t until_ns)
+{
+	settle_all(world);
+	return step(world, until_ns);
+}
+
+void virtual_go(struct virtual_world *world, uint64_t until_ns)
+{
+	settle_all(world);
+	while (step(world, until_ns))
+		continue;
+}
+
+void virtual_run(struct virtual_world *world, uint64_t until_ns)
+{
+	while (virtual_step(world, until_ns))
+		continue;
+}

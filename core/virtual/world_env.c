@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clocks, dice and memory of a virtual process; see virtual.h. */
+#include "core/virtual/world.h"
+
+#include <stdlib.h>
+
+#include "core/virtual/files.h"
+
+uint64_t virtual_dice(struct virtual_world *world)
+{
+	world->dice ^= world->dice << 13;
+	world->dice ^= world->dice >> 7;
+	world->dice ^= world->dice << 17;
+	return world->dice * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+/* --- the environment */
+
+static uint64_t process_now(void *ctx)
+{
+	const struct virtual_process *process = ctx;
+	uint64_t now_ns = process->world->now_ns;
+
+	return now_ns > process->held_until_ns ? now_ns : process->held_until_ns;
+}
+
+/* As far behind as it may be. */
+static uint64_t process_glance(void *ctx)
+{
+	return process_now(ctx) - SPOKE_GLANCE_NS;
+}
+
+static uint64_t process_boot_now(void *ctx)
+{
+	const struct virtual_process *process = ctx;
+
+	return process_now(ctx) + process->world->slept_ns + process->boot_ahead_ns;
+}
+
+/* The year 2026. */
+static uint64_t process_wall(void *ctx)
+{
+	return UINT64_C(1767225600000000000) + process_boot_now(ctx);
+}
+
+static void process_dice(void *ctx, void *bytes, size_t len)
+{
+	struct virtual_process *process = ctx;
+
+	for (unsigned char *at = bytes; len > 0; at++, len--)
+		*at = (unsigned char)(virtual_dice(process->world) >> 56);
+}
+
+static void *process_resize(void *ctx, void *memory, size_t old_len, size_t len)
+{
+	struct virtual_process *process = ctx;
+	void *grown;
+
+	if (len == 0) {
+		process->blocks -= memory != NULL;
+		process->bytes -= old_len;
+		free(memory);
+		return NULL;
+	}
+	if (++process->demands == process->fail_at)
+		return NULL;
+	grown = realloc(memory, len);
+	process->blocks += grown && !memory;
+	process->bytes += grown ? len - old_len : 0;
+	return grown;
+}
+
+const struct spoke_env virtual_env = {
+	.now = process_now,
+	.glance = process_glance,
+	.boot_now = process_boot_now,
+	.wall = process_wall,
+	.dice = process_dice,
+	.resize = process_resize,
+	.net = &memnet_table,
+	.files = &memfiles_table,
+	.signals = &virtual_signals,
+};

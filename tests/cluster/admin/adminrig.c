@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/cluster/admin/adminrig.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct adminrig adminrig;
+
+static void act(void *arg)
+{
+	struct adminrig *rig = arg;
+
+	rig->acted++;
+	if (rig->then)
+		rig->then(rig);
+}
+
+struct spoke_admin_options adminrig_options(void)
+{
+	static const struct spoke_admin_action actions[] = {
+		{ .name = "act", .sentence = "Does \"it\"", .act = act, .arg = &adminrig },
+	};
+
+	return (struct spoke_admin_options){
+		.listen = ADMINRIG_AT,
+		.name = "<b>rig</b>",
+		.number = 42,
+		.token = ADMINRIG_TOKEN,
+		.hosts = "rig.example",
+		.actions = actions,
+		.action_count = 1,
+	};
+}
+
+void adminrig_open_bare(void)
+{
+	struct spoke_engine_options options = { .env = &adminrig.faulty.env };
+
+	adminrig = (struct adminrig){ .engine = NULL };
+	assert_true(virtual_world_init(&adminrig.world, 11));
+	virtual_process_init(&adminrig.server, &adminrig.world);
+	virtual_process_init(&adminrig.client, &adminrig.world);
+	faulty_init(&adminrig.faulty, &adminrig.server.env);
+	adminrig.faulty.env.forks = &adminrig.forks;
+	adminrig.got = malloc(ADMINRIG_READ_MAX);
+	assert_non_null(adminrig.got);
+	assert_int_equal(spoke_engine_new(&options, &adminrig.engine), SPOKE_OK);
+}
+
+void adminrig_open(void)
+{
+	struct spoke_admin_options options = adminrig_options();
+
+	adminrig_open_bare();
+	assert_int_equal(spoke_admin_new(adminrig.engine, &options, &adminrig.admin), SPOKE_OK);
+}
+
+void adminrig_close(void)
+{
+	spoke_engine_free(adminrig.engine);
+	assert_int_equal(adminrig.faulty.blocks, 0);
+	assert_int_equal(adminrig.faulty.fds, 0);
+	assert_int_equal(adminrig.server.user.fds, 0);
+	memnet_kill(&adminrig.client.user);
+	virtual_process_fini(&adminrig.server);
+	virtual_process_fini(&adminrig.client);
+	virtual_world_fini(&adminrig.world);
+	free(adminrig.got);
+}
+
+void adminrig_run(uint64_t ns)
+{
+	virtual_run(&adminrig.world, adminrig.world.now_ns + ns);
+}
+
+int adminrig_connect(void)
+{
+	const struct spoke_env *env = &adminrig.client.env;
+	struct spoke_address address;
+	int status;
+	int fd;
+
+	assert_int_equal(env->net->parse(env->ctx, ADMINRIG_AT, &address), 0);
+	status = env->net->connect(env->ctx, &address, &fd);
+	assert_true(status == 0 || status == -EINPROGRESS);
+	return fd;
+}
+
+void adminrig_send(int fd, const char *text)
+{
+	const struct spoke_env *env = &adminrig.client.env;
+	struct iovec part = { (void *)(uintptr_t)text, strlen(text) };
+
+	assert_int_equal(env->net->write(env->ctx, fd, &part, 1), (ssize_t)strlen(text));
+}
+
+const char *adminrig_read(int fd, bool *ret_ended)
+{
+	const struct spoke_env *env = &adminrig.client.env;
+	size_t len = 0;
+	ssize_t got;
+
+	do {
+		adminrig_run(MS);
+		got = env->net->read(env->ctx, fd, adminrig.got + len, ADMINRIG_READ_MAX - 1 - len);
+		if (got > 0)
+			len += (size_t)got;
+	} while (got > 0);
+	adminrig.got[len] = '\0';
+	*ret_ended = got != -EAGAIN;
+	return adminrig.got;
+}
+
+void adminrig_hang_up(int fd)
+{
+	const struct spoke_env *env = &adminrig.client.env;
+
+	env->net->close(env->ctx, fd);
+}
+
+const char *adminrig_ask(const char *request)
+{
+	int fd = adminrig_connect();
+	const char *answer;
+	bool ended;
+
+	adminrig_run(MS);
+	adminrig_send(fd, request);
+	answer = adminrig_read(fd, &ended);
+	assert_true(ended);
+	adminrig_hang_up(fd);
+	adminrig_run(MS);
+	return answer;
+}
+
+int adminrig_status(const char *request)
+{
+	const char *answer = adminrig_ask(request);
+
+	assert_memory_equal(answer, "HTTP/1.1 ", 9);
+	return (int)strtol(answer + 9, NULL, 10);
+}
+
+uint64_t adminrig_timers(void)
+{
+	const struct spoke_wheel *wheel = spoke_engine_wheel(adminrig.engine);
+	struct spoke_wheel_counts counts;
+
+	assert_int_equal(spoke_wheel_class_counts(wheel, adminrig.admin->timer_class, &counts,
+						  NULL),
+			 SPOKE_WHEEL_OK);
+	return counts.pending;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process with a page in the virtual world, and another one that has no loop and whose sockets
+ * the test moves by hand.
+ */
+#ifndef TESTS_CLUSTER_ADMIN_ADMINRIG_H
+#define TESTS_CLUSTER_ADMIN_ADMINRIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cluster/admin/admin_parts.h"
+#include "core/virtual/faults.h"
+#include "core/virtual/world.h"
+
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+#define ADMINRIG_AT "127.0.0.1:9090"
+#define ADMINRIG_TOKEN "open-sesame"
+#define ADMINRIG_HOST "Host: localhost\r\n"
+#define ADMINRIG_BEARER "Authorization: Bearer " ADMINRIG_TOKEN "\r\n"
+
+enum {
+	ADMINRIG_READ_MAX = 1 << 20,
+};
+
+struct adminrig {
+	struct virtual_world world;
+	struct virtual_process server;
+	struct virtual_process client;
+	struct faulty faulty; /* around the server's environment */
+	unsigned forks;
+	struct spoke_engine *engine;
+	struct spoke_admin *admin;
+	unsigned acted;
+	void (*then)(struct adminrig *rig); /* done by the action "act"; may be NULL */
+	char *got;                          /* what was read last, as text */
+};
+
+extern struct adminrig adminrig;
+
+/* The world, an engine, and the page with its action "act". */
+void adminrig_open(void);
+
+/* The same without the page, and what the options are that open() takes. */
+void adminrig_open_bare(void);
+struct spoke_admin_options adminrig_options(void);
+
+/* Ends all, and looks for what was left behind. */
+void adminrig_close(void);
+
+void adminrig_run(uint64_t ns);
+int adminrig_connect(void);
+void adminrig_send(int fd, const char *text);
+
+/* All that can be read now; *ret_ended: and then it ends. */
+const char *adminrig_read(int fd, bool *ret_ended);
+void adminrig_hang_up(int fd);
+
+/* Sends a request, and returns the whole answer, after which the connection has to end. */
+const char *adminrig_ask(const char *request);
+
+/* The status of that. */
+int adminrig_status(const char *request);
+
+/* How many streams or other timers of the page there are. */
+uint64_t adminrig_timers(void);
+
+#endif

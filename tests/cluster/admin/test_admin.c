@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The page's places, who may ask for them, and its actions. */
+#include "tests/cluster/admin/adminrig.h"
+
+#include "tests/core/text/jsonread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define rig adminrig
+#define GET(path) "GET " path " HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"
+#define POST_ACT "POST /act/act HTTP/1.1\r\n" ADMINRIG_HOST
+
+static int set_up(void **state)
+{
+	(void)state;
+	adminrig_open();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	adminrig_close();
+	return 0;
+}
+
+/* The body of an answer, whose length has to be as its head says. */
+static const char *body_of(const char *answer)
+{
+	const char *body = strstr(answer, "\r\n\r\n");
+	const char *length = strstr(answer, "Content-Length: ");
+
+	assert_non_null(body);
+	assert_non_null(length);
+	assert_int_equal(strtoul(length + 16, NULL, 10), strlen(body + 4));
+	return body + 4;
+}
+
+static void assert_has(const char *answer, const char *text)
+{
+	if (strstr(answer, text) == NULL)
+		fail_msg("no \"%s\" in: %.700s", text, answer);
+}
+
+static void the_page_is_there(void **state)
+{
+	const char *answer = adminrig_ask(GET("/"));
+	const char *nonce = strstr(answer, "nonce-");
+	char mark[64];
+
+	(void)state;
+	assert_has(answer, "HTTP/1.1 200 OK\r\n");
+	assert_has(answer, "default-src 'none'; script-src 'nonce-");
+	assert_has(answer, "X-Content-Type-Options: nosniff\r\n");
+	assert_has(answer, "Cache-Control: no-store\r\n");
+	assert_null(strstr(answer, "Access-Control"));
+	(void)snprintf(mark, sizeof(mark), "<script nonce=\"%.32s\">", nonce + 6);
+	assert_has(body_of(answer), mark);
+	assert_has(body_of(answer), "<h1 id=\"name\">&lt;b&gt;rig&lt;/b&gt;</h1>");
+	assert_null(strstr(answer, "<b>rig"));
+	assert_null(strstr(answer, "@STATUS@"));
+	assert_null(strstr(answer, "@NONCE@"));
+}
+
+static void every_page_has_a_nonce_of_its_own(void **state)
+{
+	char first[33] = "";
+
+	(void)state;
+	memcpy(first, strstr(adminrig_ask(GET("/")), "nonce-") + 6, 32);
+	assert_null(strstr(adminrig_ask(GET("/")), first));
+}
+
+static void the_status_is_json(void **state)
+{
+	const char *body = body_of(adminrig_ask(GET("/status")));
+	size_t at;
+
+	(void)state;
+	assert_null(jsonread_check(body, strlen(body), &at));
+	assert_string_equal(jsonread_text(jsonread_of(body, strlen(body)), "name"), "<b>rig</b>");
+	assert_int_equal(jsonread_u64(jsonread_of(body, strlen(body)), "number"), 42);
+}
+
+static void heads_are_answered_without_bodies(void **state)
+{
+	static const char *const paths[] = { "/", "/status", "/metrics", "/events", "/none" };
+	char request[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		const char *answer;
+
+		(void)snprintf(request, sizeof(request),
+			       "HEAD %s HTTP/1.1\r\nHost: localhost\r\n\r\n", paths[i]);
+		answer = adminrig_ask(request);
+		assert_string_equal(strstr(answer, "\r\n\r\n"), "\r\n\r\n");
+	}
+}
+
+static void what_is_not_there_or_not_so_is_refused(void **state)
+{
+	char large[SPOKEI_HTTP_HEAD_MAX + 64];
+
+	(void)state;
+	assert_int_equal(adminrig_status(GET("/none")), 404);
+	assert_int_equal(adminrig_status(GET("/status/")), 404);
+	assert_int_equal(adminrig_status(GET("/../status")), 404);
+	assert_int_equal(adminrig_status(GET("/status?x")), 200);
+	assert_has(adminrig_ask("DELETE / HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"),
+		   "405 Method Not Allowed\r\n");
+	assert_has(adminrig_ask("POST / HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"),
+		   "Allow: GET, HEAD\r\n");
+	assert_has(adminrig_ask(GET("/act/act")), "Allow: POST\r\n");
+	assert_int_equal(adminrig_status("nonsense\r\n"), 400);
+	assert_int_equal(adminrig_status("GET / HTTP/3.0\r\n"), 505);
+	memset(large, 'a', sizeof(large) - 1);
+	large[sizeof(large) - 1] = '\0';
+	assert_int_equal(adminrig_status(large), 414);
+	memcpy(large, "GET / HTTP/1.1\r\nX:", 18);
+	assert_int_equal(adminrig_status(large), 431);
+}
+
+static void names_that_lead_here_from_elsewhere_are_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(adminrig_status("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"), 421);
+	assert_int_equal(adminrig_status("GET http://evil.example/ HTTP/1.1\r\n" ADMINRIG_HOST
+					 "\r\n"),
+			 421);
+	assert_int_equal(adminrig_status("GET / HTTP/1.1\r\nHost: " ADMINRIG_AT "\r\n\r\n"), 200);
+	assert_int_equal(adminrig_status("GET / HTTP/1.1\r\nHost: rig.example:80\r\n\r\n"), 200);
+}
+
+static void actions_take_the_token(void **state)
+{
+	const char *answer;
+
+	(void)state;
+	assert_int_equal(adminrig_status(POST_ACT "\r\n"), 401);
+	assert_int_equal(adminrig_status(POST_ACT "Authorization: Bearer open-sesamE\r\n\r\n"),
+			 401);
+	assert_int_equal(adminrig_status(POST_ACT ADMINRIG_BEARER "Origin: http://evil\r\n\r\n"),
+			 403);
+	assert_int_equal(adminrig_status(GET("/act")), 401);
+	assert_int_equal(rig.acted, 0);
+	assert_int_equal(adminrig_status(POST_ACT ADMINRIG_BEARER
+					 "Origin: http://localhost\r\nContent-Length: 2\r\n\r\nok"),
+			 202);
+	assert_int_equal(rig.acted, 1);
+	assert_int_equal(adminrig_status("POST /act/none HTTP/1.1\r\n" ADMINRIG_HOST ADMINRIG_BEARER
+					 "\r\n"),
+			 404);
+	answer = adminrig_ask("GET /act HTTP/1.1\r\n" ADMINRIG_HOST ADMINRIG_BEARER "\r\n");
+	assert_string_equal(body_of(answer),
+			    "[{\"name\":\"act\",\"sentence\":\"Does \\u0022it\\u0022\"}]\n");
+	assert_int_equal(rig.acted, 1);
+	assert_has(spoke_engine_why(rig.engine), "admin: \"act\" is done for ");
+}
+
+static void free_admin(struct adminrig *it)
+{
+	spoke_admin_free(it->admin);
+	spoke_admin_free(it->admin);
+	it->admin = NULL;
+}
+
+static void an_action_may_free_the_page_and_is_answered(void **state)
+{
+	int watcher = adminrig_connect();
+	bool ended;
+
+	(void)state;
+	adminrig_send(watcher, GET("/events"));
+	(void)adminrig_read(watcher, &ended);
+	assert_false(ended);
+	rig.then = free_admin;
+	assert_int_equal(adminrig_status(POST_ACT ADMINRIG_BEARER "\r\n"), 202);
+	assert_int_equal(rig.acted, 1);
+	(void)adminrig_read(watcher, &ended);
+	assert_true(ended);
+	assert_int_equal(rig.faulty.fds, 0);
+}
+
+static void free_engine(struct adminrig *it)
+{
+	spoke_engine_free(it->engine);
+}
+
+static void an_action_may_free_the_engine(void **state)
+{
+	int fd = adminrig_connect();
+
+	(void)state;
+	rig.then = free_engine;
+	adminrig_send(fd, POST_ACT ADMINRIG_BEARER "\r\n");
+	assert_int_equal(spoke_engine_run(rig.engine), SPOKE_OK);
+	assert_int_equal(rig.acted, 1);
+	rig.engine = NULL;
+	assert_int_equal(rig.faulty.blocks, 0);
+}
+
+static void streams_leave_room_for_who_asks(void **state)
+{
+	bool ended;
+
+	(void)state;
+	for (unsigned i = 0; i < 12; i++) {
+		int fd = adminrig_connect();
+
+		adminrig_send(fd, GET("/events"));
+		assert_has(adminrig_read(fd, &ended), " 200 OK");
+		assert_false(ended);
+	}
+	assert_int_equal(adminrig_status(GET("/events")), 503);
+	assert_int_equal(adminrig_status(GET("/metrics")), 200);
+}
+
+static void options_are_checked(void **state)
+{
+	struct spoke_admin_options good = adminrig_options();
+	struct spoke_admin_action actions[17];
+	struct spoke_admin_options bad[11];
+	struct spoke_admin *admin;
+
+	(void)state;
+	for (size_t i = 0; i < 17; i++)
+		actions[i] = good.actions[0];
+	for (size_t i = 0; i < 11; i++) {
+		bad[i] = good;
+		bad[i].listen = "127.0.0.1:0";
+	}
+	bad[0].listen = "localhost:1";
+	bad[1].token = "";
+	bad[2].token = "two words";
+	bad[3].actions = actions;
+	bad[3].action_count = 2;
+	bad[4].actions = actions;
+	bad[4].action_count = 17;
+	actions[1].name = "no/slash";
+	bad[5].actions = actions + 1;
+	actions[2].sentence = NULL;
+	bad[6].actions = actions + 2;
+	actions[3].act = NULL;
+	bad[7].actions = actions + 3;
+	bad[8].hosts = "";
+	bad[9].hosts = "orders:9090";
+	bad[10].hosts = "a, b";
+	for (size_t i = 0; i < 11; i++) {
+		assert_int_equal(spoke_admin_new(rig.engine, &bad[i], &admin), SPOKE_EINVAL);
+		assert_has(spoke_engine_why(rig.engine), "of the admin page: ");
+	}
+	assert_int_equal(spoke_admin_new(rig.engine, &good, &admin), SPOKE_ESYSTEM);
+	assert_int_equal(spoke_admin_new(rig.engine, NULL, &admin), SPOKE_OK);
+	assert_int_equal(strlen(spoke_admin_token(admin)), 32);
+	assert_memory_equal(spoke_admin_address(admin), "127.0.0.1:", 10);
+	spoke_admin_free(NULL);
+}
+
+static void a_forked_child_has_none(void **state)
+{
+	struct spoke_admin_options options = adminrig_options();
+	struct spoke_admin *admin;
+
+	(void)state;
+	rig.forks++;
+	assert_int_equal(spoke_admin_new(rig.engine, &options, &admin), SPOKE_EFORKED);
+	spoke_admin_free(rig.admin);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_page_is_there, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(every_page_has_a_nonce_of_its_own, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(the_status_is_json, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(heads_are_answered_without_bodies, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_is_not_there_or_not_so_is_refused, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(names_that_lead_here_from_elsewhere_are_refused,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(actions_take_the_token, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_action_may_free_the_page_and_is_answered, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(an_action_may_free_the_engine, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(streams_leave_room_for_who_asks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(options_are_checked, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_forked_child_has_none, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests_name("admin", tests, NULL, NULL);
+}

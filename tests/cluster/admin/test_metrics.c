@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What /metrics says, as a strict reader of the format has it; and what becomes of it and of the
+ * status when there is no memory. */
+#include "tests/cluster/admin/promread.h"
+#include "tests/cluster/admin/statusrig.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define rig clusterrig
+
+static void expect(const char *metrics, const char *sample, double value)
+{
+	double is = promread_value(metrics, sample);
+
+	if (is < value || is > value)
+		fail_msg("%s is %f", sample, is);
+}
+
+static void an_engine_with_nothing_on_it(void **state)
+{
+	const char *metrics = statusrig_metrics(rig.engine);
+
+	(void)state;
+	expect(metrics, "spoke_info{version=\"0.1.0\",name=\"a \\\"test\\\"\"}", 1);
+	expect(metrics, "spoke_calls_total", 0);
+	expect(metrics, "spoke_read_bytes_total", 0);
+	expect(metrics, "spoke_timers_pending{class=\"alarm\"}", 0);
+	expect(metrics, "spoke_wheel_tick_seconds", 0.001);
+	expect(metrics, "spoke_call_duration_seconds_count", 0);
+	assert_non_null(strstr(metrics, "# HELP spoke_closed_silent_total connections that ended "
+					"because the peer left"));
+}
+
+/* Whatever is counted has a family of its own. */
+static void every_counter_is_there(void **state)
+{
+	const char *metrics;
+
+	(void)state;
+	for (unsigned i = 0; i < SPOKE_STAT_COUNT; i++)
+		rig.engine->stats[i] = i + 1;
+	metrics = statusrig_metrics(rig.engine);
+	for (unsigned i = 0; i < SPOKE_STAT_COUNT; i++) {
+		char name[80];
+
+		if (i == SPOKE_STAT_BYTES_READ || i == SPOKE_STAT_BYTES_WRITTEN ||
+		    i == SPOKE_STAT_ACCEPTS_REFUSED_TOTAL)
+			continue;
+		(void)snprintf(name, sizeof(name), "spoke_%s_total",
+			       spoke_stat_name((enum spoke_stat)i));
+		expect(metrics, name, i + 1);
+	}
+	expect(metrics, "spoke_read_bytes_total", SPOKE_STAT_BYTES_READ + 1);
+	expect(metrics, "spoke_written_bytes_total", SPOKE_STAT_BYTES_WRITTEN + 1);
+	expect(metrics, "spoke_accepts_refused_total", SPOKE_STAT_ACCEPTS_REFUSED_TOTAL + 1);
+	memset(rig.engine->stats, 0, sizeof(rig.engine->stats));
+}
+
+static void a_cluster_at_work(void **state)
+{
+	struct spoke_method *echo;
+	const char *metrics;
+
+	(void)state;
+	clusterrig_provide(3);
+	clusterrig_consume("cluster=failback&loadbalance=roundrobin&retry.period=5s", NULL);
+	echo = clusterrig_method("echo", NULL);
+	for (unsigned i = 0; i < 6; i++) {
+		virtual_hold(&rig.providers[i % 3].process, 20 * MS);
+		clusterrig_end(clusterrig_call(echo));
+	}
+	metrics = statusrig_metrics(rig.engine);
+	expect(metrics, "spoke_calls_ok_total", 6);
+	expect(metrics, "spoke_endpoints{consumer=\"1\",service=\"demo.Echo\",state=\"ready\"}", 3);
+	expect(metrics,
+	       "spoke_endpoint_calls_total{consumer=\"1\",service=\"demo.Echo\","
+	       "endpoint=\"127.0.0.1:20881\",wire=\"dubbo\"}",
+	       2);
+	expect(metrics, "spoke_call_duration_seconds_bucket{le=\"0.010000\"}", 0);
+	expect(metrics, "spoke_call_duration_seconds_bucket{le=\"0.025000\"}", 6);
+	expect(metrics, "spoke_call_duration_seconds_count", 6);
+	expect(metrics, "spoke_tickets{consumer=\"1\",service=\"demo.Echo\"}", 0);
+	for (unsigned i = 0; i < 3; i++)
+		clusterrig_kill(i);
+	(void)clusterrig_deferred(echo);
+	metrics = statusrig_metrics(rig.engine);
+	expect(metrics, "spoke_tickets{consumer=\"1\",service=\"demo.Echo\"}", 1);
+	expect(metrics, "spoke_endpoints{consumer=\"1\",service=\"demo.Echo\",state=\"backoff\"}",
+	       3);
+	expect(metrics, "spoke_timers_pending{class=\"retry\"}", 1);
+	clusterrig_start(0);
+	expect(statusrig_metrics(rig.providers[0].engine),
+	       "spoke_provider_connections{provider=\"1\"}", 0);
+}
+
+/* The histogram's buckets end at 49,151 and 50,175 ns around the first bound. */
+static void times_are_counted_up_to_their_bounds(void **state)
+{
+	const char *metrics;
+
+	(void)state;
+	spoke_histogram_add(&rig.engine->latency, 49151);
+	spoke_histogram_add(&rig.engine->latency, 49152);
+	spoke_histogram_add(&rig.engine->latency, 61 * SECOND);
+	metrics = statusrig_metrics(rig.engine);
+	expect(metrics, "spoke_call_duration_seconds_bucket{le=\"0.000050\"}", 1);
+	expect(metrics, "spoke_call_duration_seconds_bucket{le=\"0.000100\"}", 2);
+	expect(metrics, "spoke_call_duration_seconds_bucket{le=\"60.000000\"}", 2);
+	expect(metrics, "spoke_call_duration_seconds_bucket{le=\"+Inf\"}", 3);
+	expect(metrics, "spoke_call_duration_seconds_sum", 61.000098303);
+}
+
+/* Two consumers of one service, and what is not UTF-8: no sample is there twice. */
+static void labels_tell_apart(void **state)
+{
+	static const char *const more[] = {
+		"dubbo://127.0.0.1:20880/demo.Echo?group=other",
+		"msgpack-rpc://127.0.0.1:20880/demo.Echo",
+	};
+	static const struct spoke_consumer_options same = {
+		.url = "dubbo://127.0.0.1:20880/demo.Echo?group=%ff%22%0a%5c&version=2",
+		.more_urls = more,
+		.more_count = 2,
+	};
+	struct spoke_consumer *consumers[2];
+	const char *metrics;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		if (spoke_consumer_new(rig.engine, &same, &consumers[i]))
+			fail_msg("%s", spoke_engine_why(rig.engine));
+	metrics = statusrig_metrics(rig.engine);
+	expect(metrics,
+	       "spoke_endpoint_ejected{consumer=\"2\",service=\"demo.Echo\","
+	       "endpoint=\"127.0.0.1:20880\",wire=\"msgpack-rpc\"}",
+	       0);
+	expect(metrics,
+	       "spoke_endpoint_ejected{consumer=\"1\",service=\"demo.Echo\","
+	       "endpoint=\"127.0.0.1:20880\",wire=\"dubbo\","
+	       "group=\"\xef\xbf\xbd\\\"\\n\\\\\",version=\"2\"}",
+	       0);
+	(void)statusrig_look();
+	(void)statusrig_text(rig.engine);
+	for (unsigned i = 0; i < 2; i++)
+		spoke_consumer_free(consumers[i]);
+}
+
+/* --- memory */
+
+typedef int (*writer)(const struct spoke_engine *engine, const struct spokei_status_of *of,
+		      struct spokei_buffer *out);
+
+/* Each time it is the next demand for memory that fails. Returns how many there were. */
+static unsigned write_without(writer write)
+{
+	struct spokei_buffer out;
+	unsigned demands = 0;
+	int error;
+
+	do {
+		spokei_buffer_init(&out, &rig.faulty.env, 1u << 20);
+		assert_int_equal(spokei_buffer_append(&out, "before", 6), 0);
+		faulty_fail(&rig.faulty, FAULTY_MEMORY, ++demands, -ENOMEM, false);
+		error = write(rig.engine, &statusrig_of, &out);
+		faulty_heal(&rig.faulty);
+		assert_true(error == 0 || error == SPOKE_ENOMEM);
+		assert_memory_equal(spokei_buffer_data(&out), "before", 6);
+		if (error)
+			assert_int_equal(spokei_buffer_len(&out), 6);
+		spokei_buffer_fini(&out);
+		assert_true(demands < 100);
+	} while (error);
+	return demands;
+}
+
+static void without_memory_nothing_is_written(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(2);
+	clusterrig_consume("cluster=failback&retry.period=5s", NULL);
+	echo = clusterrig_method("echo", NULL);
+	clusterrig_end(clusterrig_call(echo));
+	clusterrig_kill(0);
+	clusterrig_kill(1);
+	(void)clusterrig_deferred(echo);
+	assert_true(write_without(spokei_status_write) > 3);
+	assert_true(write_without(spokei_status_write_text) > 2);
+	assert_true(write_without(spokei_metrics_write) > 3);
+}
+
+static void without_room_nothing_is_written(void **state)
+{
+	static const writer writers[] = { spokei_status_write, spokei_status_write_text,
+					  spokei_metrics_write };
+	struct spokei_buffer out;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(writers) / sizeof(writers[0]); i++) {
+		for (size_t max = 0; max < 3000; max += 97) {
+			int error;
+
+			spokei_buffer_init(&out, &rig.faulty.env, max);
+			error = writers[i](rig.engine, &statusrig_of, &out);
+			assert_true(error == SPOKE_ENOMEM || error == 0);
+			assert_true(error == 0 || spokei_buffer_len(&out) == 0);
+			spokei_buffer_fini(&out);
+		}
+	}
+}
+
+/* --- the reader */
+
+static void the_reader_is_strict(void **state)
+{
+	static const char *const wrong[] = {
+		"",
+		"a 1\n",
+		"# HELP a b\na 1\n",
+		"# HELP a b\n# TYPE a gauge\na 1",
+		"# HELP a b\n# TYPE a gauge\na x\n",
+		"# HELP a b\n# TYPE a gauge\na 1 2x\n",
+		"# HELP a b\n# TYPE a counter\na 1\n",
+		"# HELP a_total b\n# TYPE a_total gauge\na_total 1\n",
+		"# HELP a b\n# TYPE a gauge\na 1\na 1\n",
+		"# HELP a b\n# TYPE a gauge\nb 1\n",
+		"# HELP a b\n# TYPE a gauge\na 1\n# HELP a b\n# TYPE a gauge\n",
+		"# HELP a b\n# TYPE a gauge\na{b=\"\\x\"} 1\n",
+		"# HELP a b\n# TYPE a gauge\na{b=\"\xff\"} 1\n",
+		"# HELP a b\n# TYPE a gauge\na{b=\"c\" 1\n",
+		"# HELP a b\n# TYPE a gauge\na{1b=\"c\"} 1\n",
+		"# HELP a b\n# TYPE a gauge\n\n",
+		"# HELP a\n# TYPE a gauge\n",
+		"# HELP a b\n# TYPE a histogram\na_bucket{le=\"1\"} 1\na_sum 1\na_count 1\n",
+		"# HELP a b\n# TYPE a histogram\na_bucket{le=\"+Inf\"} 1\na_sum 1\na_count 2\n",
+		"# HELP a b\n# TYPE a histogram\na_bucket{le=\"2\"} 1\na_bucket{le=\"1\"} 1\n"
+		"a_bucket{le=\"+Inf\"} 1\na_sum 1\na_count 1\n",
+		"# HELP a b\n# TYPE a histogram\na_bucket{le=\"1\"} 2\na_bucket{le=\"+Inf\"} 1\n"
+		"a_sum 1\na_count 1\n",
+	};
+	unsigned line;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		if (promread_check(wrong[i], strlen(wrong[i]), &line) == NULL)
+			fail_msg("it takes %s", wrong[i]);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, statusrig_set_up, statusrig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(an_engine_with_nothing_on_it),
+		T(every_counter_is_there),
+		T(a_cluster_at_work),
+		T(times_are_counted_up_to_their_bounds),
+		T(labels_tell_apart),
+		T(without_memory_nothing_is_written),
+		T(without_room_nothing_is_written),
+		cmocka_unit_test(the_reader_is_strict),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an engine shows of itself, in the states that it can be in. */
+#include "tests/cluster/admin/statusrig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define rig clusterrig
+#define look statusrig_look
+#define ONE "consumers[0].endpoints[0]."
+#define TWO "consumers[0].endpoints[1]."
+
+static void an_engine_with_nothing_on_it(void **state)
+{
+	struct jsonread status = look();
+
+	(void)state;
+	EXPECT_TEXT(status, "spoke", "0.1.0");
+	EXPECT_TEXT(status, "name", "a \"test\"");
+	EXPECT(status, "number", 42);
+	EXPECT(status, "up_ms", 0);
+	assert_false(jsonread_is_true(status, "ending"));
+	EXPECT(status, "wheel.pending", 0);
+	assert_true(jsonread_is_null(status, "wheel.next_in_ms"));
+	EXPECT(status, "wheel.slots", 256);
+	EXPECT(status, "wheel.levels", 4);
+	assert_int_equal(jsonread_count(jsonread_get(status, "wheel.cursor")), 4);
+	assert_int_equal(jsonread_count(jsonread_get(status, "wheel.occupied")), 4);
+	assert_int_equal(jsonread_count(jsonread_get(status, "wheel.occupied[0]")), 0);
+	EXPECT_TEXT(status, "wheel.classes[0].name", "alarm");
+	EXPECT(status, "latency.count", 0);
+	EXPECT(status, "latency.p99_ns", 0);
+	assert_int_equal(jsonread_count(jsonread_get(status, "history")), 0);
+	assert_int_equal(jsonread_count(jsonread_get(status, "consumers")), 0);
+	assert_int_equal(jsonread_count(jsonread_get(status, "providers")), 0);
+	assert_int_equal(jsonread_count(jsonread_get(status, "events")), 0);
+	for (unsigned i = 0; i < SPOKE_STAT_COUNT; i++) {
+		char path[80];
+
+		(void)snprintf(path, sizeof(path), "stats.%s", spoke_stat_name((enum spoke_stat)i));
+		EXPECT(status, path, 0);
+	}
+}
+
+static void a_consumer_and_its_providers(void **state)
+{
+	struct spoke_method *echo;
+	struct jsonread status;
+
+	(void)state;
+	clusterrig_provide(2);
+	clusterrig_consume("cluster=failover&loadbalance=roundrobin&heartbeat=5s", NULL);
+	echo = clusterrig_method("echo", NULL);
+	for (unsigned i = 0; i < 4; i++)
+		clusterrig_end(clusterrig_call(echo));
+	status = look();
+	EXPECT_TEXT(status, "consumers[0].service", "demo.Echo");
+	EXPECT_TEXT(status, "consumers[0].cluster", "failover");
+	EXPECT_TEXT(status, "consumers[0].loadbalance", "roundrobin");
+	EXPECT(status, "consumers[0].ready", 2);
+	EXPECT(status, "consumers[0].in_flight", 0);
+	EXPECT(status, "consumers[0].heartbeat_ms", 5000);
+	assert_int_equal(jsonread_count(jsonread_get(status, "consumers[0].endpoints")), 2);
+	EXPECT_TEXT(status, "consumers[0].endpoints[1].name", "127.0.0.1:20881");
+	EXPECT_TEXT(status, "consumers[0].endpoints[1].state", "ready");
+	EXPECT(status, "consumers[0].endpoints[1].calls", 2);
+	EXPECT(status, "consumers[0].endpoints[1].missed", 0);
+	assert_true(jsonread_is_null(status, "consumers[0].endpoints[1].retry_in_ms"));
+	assert_true(jsonread_u64(status, "consumers[0].endpoints[1].heard_ago_ms") < 1000);
+	EXPECT(status, "latency.count", 4);
+	EXPECT(status, "stats.calls_ok", 4);
+	status = statusrig_look_at(rig.providers[0].engine);
+	EXPECT_TEXT(status, "providers[0].services[0]", "demo.Echo");
+	EXPECT_TEXT(status, "providers[0].addresses[0]", "127.0.0.1:20880");
+	EXPECT(status, "providers[0].connections", 1);
+	EXPECT_TEXT(status, "providers[0].peers[0].state", "ready");
+	EXPECT(status, "stats.requests_ok", 2);
+}
+
+static void silence_shows_itself(void **state)
+{
+	struct jsonread status;
+
+	(void)state;
+	clusterrig_provide(2);
+	clusterrig_consume("heartbeat=1s", NULL);
+	clusterrig_pass(3500 * MS);
+	virtual_hold(&rig.providers[1].process, 60 * SECOND);
+	clusterrig_pass(2 * SECOND);
+	status = look();
+	EXPECT_TEXT(status, ONE "state", "ready");
+	EXPECT_TEXT(status, TWO "state", "suspect");
+	EXPECT(status, TWO "missed", 1);
+	assert_in_range(jsonread_u64(status, TWO "heard_ago_ms"), 2000, 3000);
+	assert_true(jsonread_is_null(status, TWO "retry_in_ms"));
+	EXPECT(status, "consumers[0].ready", 1);
+	EXPECT(status, "stats.suspected", 1);
+	EXPECT_TEXT(status, "events[0].user", "");
+	assert_non_null(strstr(statusrig_text(rig.engine), "suspect"));
+}
+
+static void who_is_gone_is_tried_again(void **state)
+{
+	struct jsonread status;
+	uint64_t soon_ms;
+
+	(void)state;
+	clusterrig_provide(2);
+	clusterrig_consume("heartbeat=1s", NULL);
+	clusterrig_kill(0);
+	clusterrig_pass(2 * SECOND);
+	status = look();
+	EXPECT_TEXT(status, ONE "state", "backoff");
+	assert_true(jsonread_u64(status, ONE "attempt") > 1);
+	soon_ms = jsonread_u64(status, ONE "retry_in_ms");
+	assert_in_range(soon_ms, 1, 30000);
+	assert_true(jsonread_is_null(status, ONE "heard_ago_ms"));
+	EXPECT(status, ONE "connections", 0);
+	clusterrig_pass(soon_ms * MS / 2);
+	assert_in_range(jsonread_u64(look(), ONE "retry_in_ms"), soon_ms / 2 - 1, soon_ms / 2 + 1);
+	assert_non_null(strstr(statusrig_text(rig.engine), "attempt "));
+}
+
+static void who_fails_is_ejected(void **state)
+{
+	struct spoke_method *echo;
+	struct jsonread status;
+
+	(void)state;
+	clusterrig_provide(2);
+	rig.providers[0].manner = RIG_SILENT;
+	clusterrig_consume("cluster=failfast&loadbalance=roundrobin&timeout=50ms&eject.failures=2",
+			   NULL);
+	echo = clusterrig_method("echo", NULL);
+	for (unsigned i = 0; i < 4; i++)
+		clusterrig_end(clusterrig_call(echo));
+	status = look();
+	assert_true(jsonread_is_true(status, ONE "ejected"));
+	assert_false(jsonread_is_true(status, TWO "ejected"));
+	EXPECT(status, ONE "failures", 2);
+	EXPECT(status, "stats.calls_timeout", 2);
+	EXPECT(status, "latency.count", 2);
+	for (unsigned i = 0; i < rig.providers[0].held_count; i++)
+		spoke_reply_error(rig.providers[0].held[i], 1, "late");
+	rig.providers[0].held_count = 0;
+}
+
+/* The next ones first, whoever was there first. */
+static void tickets_are_shown_as_they_are_due(void **state)
+{
+	struct spoke_method *echo;
+	struct jsonread status;
+	uint64_t before = 0;
+
+	(void)state;
+	clusterrig_provide(1);
+	echo = clusterrig_failback("retry.period=5s&failback.tasks=50&timeout=500ms");
+	clusterrig_kill(0);
+	clusterrig_pass(SECOND);
+	for (unsigned i = 0; i < 5; i++) {
+		(void)clusterrig_deferred(echo);
+		clusterrig_pass(100 * MS);
+	}
+	status = look();
+	EXPECT(status, "consumers[0].tickets", 5);
+	EXPECT(status, "consumers[0].tickets_max", 50);
+	EXPECT(status, "consumers[0].in_flight", 0);
+	EXPECT(status, "consumers[0].retry_period_ms", 5000);
+	EXPECT(status, "consumers[0].due_more", 0);
+	assert_true(jsonread_u64(status, "consumers[0].ticket_bytes") > 0);
+	assert_int_equal(jsonread_count(jsonread_get(status, "consumers[0].due")), 5);
+	EXPECT_TEXT(status, "consumers[0].due[0].method", "echo");
+	EXPECT(status, "consumers[0].due[0].attempts", 1);
+	for (unsigned i = 0; i < 5; i++) {
+		char path[40];
+		uint64_t in_ms;
+
+		(void)snprintf(path, sizeof(path), "consumers[0].due[%u].in_ms", i);
+		in_ms = jsonread_u64(status, path);
+		assert_in_range(in_ms, before + (i > 0 ? 99 : 0), 5000);
+		before = in_ms;
+	}
+	assert_int_equal(jsonread_u64(statusrig_look_at(rig.engine), "stats.calls_deferred"), 5);
+	assert_non_null(strstr(statusrig_text(rig.engine), "ticket echo: 1 attempts, the next in"));
+}
+
+/* More than are shown: those that are due first are. */
+static void of_many_tickets_the_next_ones_are_shown(void **state)
+{
+	struct spoke_method *echo;
+	struct jsonread status;
+
+	(void)state;
+	clusterrig_provide(1);
+	echo = clusterrig_failback("retry.period=5s&failback.tasks=1000&timeout=500ms");
+	clusterrig_kill(0);
+	clusterrig_pass(SECOND);
+	for (unsigned i = 0; i < 300; i++) {
+		(void)clusterrig_call(echo);
+		clusterrig_pass(MS);
+	}
+	status = look();
+	EXPECT(status, "consumers[0].tickets", 300);
+	assert_int_equal(jsonread_count(jsonread_get(status, "consumers[0].due")), 100);
+	EXPECT(status, "consumers[0].due_more", 200);
+	assert_in_range(jsonread_u64(status, "consumers[0].due[0].in_ms"), 4600, 4720);
+	assert_in_range(jsonread_u64(status, "consumers[0].due[99].in_ms"), 4700, 4820);
+	(void)statusrig_text(rig.engine);
+}
+
+/* Those with short pauses, which came last, are due first, and the others after them. */
+static void pauses_may_differ(void **state)
+{
+	struct spoke_method *methods[2];
+	struct jsonread status;
+	uint64_t before = 0;
+	char path[40];
+
+	(void)state;
+	clusterrig_provide(1);
+	methods[0] = clusterrig_failback(
+		"retry.period=5s&failback.tasks=1000&upper.retry.period=1s");
+	methods[1] = clusterrig_method("upper", NULL);
+	clusterrig_kill(0);
+	clusterrig_pass(SECOND);
+	for (unsigned i = 0; i < 150; i++) {
+		(void)clusterrig_call(methods[i >= 120]);
+		clusterrig_pass(MS);
+	}
+	status = look();
+	EXPECT(status, "consumers[0].due_more", 50);
+	for (unsigned i = 0; i < 100; i++) {
+		(void)snprintf(path, sizeof(path), "consumers[0].due[%u].method", i);
+		EXPECT_TEXT(status, path, i < 30 ? "upper" : "echo");
+		(void)snprintf(path, sizeof(path), "consumers[0].due[%u].in_ms", i);
+		assert_true(jsonread_u64(status, path) >= before);
+		before = jsonread_u64(status, path);
+	}
+	/* Of the others the first ones. */
+	assert_in_range(before, 4800, 4950);
+}
+
+static void a_second_is_a_sample(void **state)
+{
+	struct spoke_method *echo;
+	struct jsonread status;
+
+	(void)state;
+	clusterrig_provide(1);
+	clusterrig_consume("", NULL);
+	echo = clusterrig_method("echo", NULL);
+	spokei_history_init(&statusrig_history, rig.engine);
+	for (unsigned second = 0; second < SPOKEI_HISTORY + 5; second++) {
+		for (unsigned i = 0; i < second % 3; i++) {
+			virtual_hold(&rig.providers[0].process, 20 * MS);
+			clusterrig_end(clusterrig_call(echo));
+		}
+		clusterrig_pass(SECOND - rig.world.now_ns % SECOND);
+		spokei_history_take(&statusrig_history, rig.engine);
+	}
+	status = look();
+	assert_int_equal(jsonread_count(jsonread_get(status, "history")), SPOKEI_HISTORY);
+	EXPECT(status, "history[0].calls", 5 % 3);
+	EXPECT(status, "history[1].calls", 6 % 3);
+	EXPECT(status, "history[2].ok", 7 % 3);
+	EXPECT(status, "history[1].p99_ns", 0);
+	assert_in_range(jsonread_u64(status, "history[2].p50_ns"), 19 * MS, 22 * MS);
+	assert_in_range(jsonread_u64(status, "history[2].p99_ns"), 19 * MS, 22 * MS);
+	assert_in_range(jsonread_u64(status, "latency.p50_ns"), 19 * MS, 22 * MS);
+	assert_in_range(jsonread_u64(status, "history[3].span_ms"), 900, 1100);
+	statusrig_of.history_from = statusrig_history.count - 2;
+	assert_int_equal(jsonread_count(jsonread_get(look(), "history")), 2);
+	statusrig_of.history_from = statusrig_history.count;
+	assert_int_equal(jsonread_count(jsonread_get(look(), "history")), 0);
+}
+
+static void the_last_events_are_shown(void **state)
+{
+	struct jsonread status;
+
+	(void)state;
+	for (unsigned i = 1; i <= 60; i++)
+		spokei_event_of(rig.engine, SPOKE_EVENT_OF_HEARTBEAT, i == 60 ? SPOKE_ELOST : 0,
+				"</script>\xff\n\"%u", i);
+	status = look();
+	assert_int_equal(jsonread_count(jsonread_get(status, "events")), 50);
+	EXPECT(status, "events[0].number", 11);
+	EXPECT_TEXT(status, "events[0].user", "heartbeat");
+	EXPECT_TEXT(status, "events[0].error", "");
+	EXPECT(status, "events[0].ago_ms", 0);
+	EXPECT_TEXT(status, "events[49].error", "ELOST");
+	EXPECT_TEXT(status, "events[49].text", "</script>\xef\xbf\xbd\n\"60");
+	statusrig_of.events_from = 60;
+	assert_int_equal(jsonread_count(jsonread_get(look(), "events")), 1);
+	statusrig_of.events_from = 61;
+	assert_int_equal(jsonread_count(jsonread_get(look(), "events")), 0);
+}
+
+/* Names of services and methods may be nearly anything. */
+static void hostile_names_are_harmless(void **state)
+{
+	static const char name[] = "</script>\"\\\xc3(\x01\xff";
+	struct spoke_service_options service = { .name = name, .version = "1\"", .group = "<g>" };
+	struct spoke_handler handler = { .method = name, .handle = statusrig_drop };
+	struct spoke_provider *provider;
+	struct jsonread status;
+
+	(void)state;
+	statusrig_of.name = name;
+	clusterrig_provide(1);
+	provider = rig.providers[0].provider;
+	assert_int_equal(spoke_provider_add(provider, &service, &handler, 1), 0);
+	status = statusrig_look_at(rig.providers[0].engine);
+	EXPECT_TEXT(status, "name", "</script>\"\\\xef\xbf\xbd(\x01\xef\xbf\xbd");
+	EXPECT_TEXT(status, "providers[0].services[1]",
+		    "<g>/</script>\"\\\xef\xbf\xbd(\x01\xef\xbf\xbd:1\"");
+	(void)statusrig_metrics(rig.providers[0].engine);
+	(void)statusrig_text(rig.providers[0].engine);
+}
+
+static void a_drain_shows_itself(void **state)
+{
+	struct jsonread status;
+
+	(void)state;
+	clusterrig_provide(1);
+	clusterrig_consume("heartbeat=1s", NULL);
+	assert_int_equal(spoke_engine_drain(rig.providers[0].engine, 10 * SECOND), 0);
+	clusterrig_pass(0);
+	status = statusrig_look_at(rig.providers[0].engine);
+	assert_true(jsonread_is_true(status, "ending"));
+	clusterrig_pass(10 * MS);
+	EXPECT_TEXT(look(), ONE "state", "backoff");
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, statusrig_set_up, statusrig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(an_engine_with_nothing_on_it),
+		T(a_consumer_and_its_providers),
+		T(silence_shows_itself),
+		T(who_is_gone_is_tried_again),
+		T(who_fails_is_ejected),
+		T(tickets_are_shown_as_they_are_due),
+		T(of_many_tickets_the_next_ones_are_shown),
+		T(pauses_may_differ),
+		T(a_second_is_a_sample),
+		T(the_last_events_are_shown),
+		T(hostile_names_are_harmless),
+		T(a_drain_shows_itself),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

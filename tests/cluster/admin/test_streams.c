@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams of the page, its times and limits, and its end. */
+#include "tests/cluster/admin/adminrig.h"
+
+#include "tests/core/text/jsonread.h"
+
+#include <string.h>
+
+#define rig adminrig
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define STREAM "GET /events HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"
+#define PAGE "GET / HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"
+
+static int set_up(void **state)
+{
+	(void)state;
+	adminrig_open();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	adminrig_close();
+	return 0;
+}
+
+/* What a stream says next, as JSON; *ret_count: how many documents there were. */
+static struct jsonread next(int fd, unsigned *ret_count)
+{
+	bool ended;
+	const char *text = adminrig_read(fd, &ended);
+	const char *last = NULL;
+	size_t at;
+
+	assert_false(ended);
+	*ret_count = 0;
+	while ((text = strstr(text, "data: ")) != NULL) {
+		last = text + 6;
+		text = last;
+		(*ret_count)++;
+	}
+	assert_non_null(last);
+	text = strchr(last, '\n');
+	assert_string_equal(text, "\n\n");
+	assert_null(jsonread_check(last, (size_t)(text - last), &at));
+	return jsonread_of(last, (size_t)(text - last));
+}
+
+static int watch_it(void)
+{
+	int fd = adminrig_connect();
+
+	adminrig_run(MS);
+	adminrig_send(fd, STREAM);
+	return fd;
+}
+
+static void a_stream_tells_all_and_then_what_is_new(void **state)
+{
+	int fd;
+	unsigned count;
+	struct jsonread doc;
+
+	(void)state;
+	spokei_event(rig.engine, SPOKE_OK, "one");
+	spokei_event(rig.engine, SPOKE_OK, "two");
+	adminrig_run(3200 * MS);
+	fd = watch_it();
+	doc = next(fd, &count);
+	assert_non_null(strstr(rig.got, "Content-Type: text/event-stream\r\n"));
+	assert_non_null(strstr(rig.got, "\r\n\r\nretry: 1000\n\ndata: {"));
+	assert_null(strstr(rig.got, "Content-Length"));
+	assert_int_equal(count, 1);
+	assert_int_equal(jsonread_count(jsonread_get(doc, "events")), 2);
+	assert_int_equal(jsonread_count(jsonread_get(doc, "history")), 3);
+	spokei_event(rig.engine, SPOKE_OK, "three");
+	adminrig_run(500 * MS);
+	doc = next(fd, &count);
+	assert_int_equal(count, 1);
+	assert_int_equal(jsonread_count(jsonread_get(doc, "events")), 1);
+	assert_string_equal(jsonread_text(doc, "events[0].text"), "three");
+	assert_int_equal(jsonread_count(jsonread_get(doc, "history")), 0);
+	adminrig_run(500 * MS);
+	doc = next(fd, &count);
+	assert_int_equal(jsonread_count(jsonread_get(doc, "events")), 0);
+	assert_int_equal(jsonread_count(jsonread_get(doc, "history")), 1);
+}
+
+static void a_stream_is_told_twice_a_second(void **state)
+{
+	int fd = watch_it();
+	unsigned count;
+
+	(void)state;
+	(void)next(fd, &count);
+	adminrig_run(5 * SECOND);
+	(void)next(fd, &count);
+	assert_in_range(count, 9, 10);
+}
+
+static void there_is_a_timer_for_it_while_somebody_watches(void **state)
+{
+	int one;
+	int two;
+	unsigned count;
+
+	(void)state;
+	assert_int_equal(adminrig_timers(), 1);
+	one = watch_it();
+	two = watch_it();
+	(void)next(one, &count);
+	(void)next(two, &count);
+	assert_int_equal(adminrig_timers(), 2);
+	adminrig_hang_up(one);
+	adminrig_run(SECOND);
+	assert_int_equal(adminrig_timers(), 2);
+	adminrig_hang_up(two);
+	adminrig_run(MS);
+	assert_int_equal(adminrig_timers(), 1);
+}
+
+/* The page's end of the connection that came last. */
+static int end_of_last(void)
+{
+	const struct spokei_viewer *viewer = spoke_container_of(rig.admin->viewers.prev,
+								struct spokei_viewer, node);
+
+	return viewer->stream.watch.fd;
+}
+
+static void a_slow_one_is_left_out_and_told_all_of_it_later(void **state)
+{
+	int quick = watch_it();
+	int slow = adminrig_connect();
+	int end;
+	unsigned count;
+	size_t bytes;
+
+	(void)state;
+	(void)next(quick, &count);
+	end = end_of_last();
+	memnet_link(rig.world.net, end)->capacity = 512;
+	adminrig_send(slow, STREAM);
+	adminrig_run(SECOND);
+	bytes = rig.faulty.bytes;
+	spokei_event(rig.engine, SPOKE_OK, "missed");
+	adminrig_run(10 * SECOND);
+	(void)next(quick, &count);
+	assert_true(count > 15);
+	assert_true(rig.faulty.bytes <= bytes + 65536);
+	memnet_link(rig.world.net, end)->capacity = 1u << 20;
+	(void)next(slow, &count);
+	assert_int_equal(count, 1);
+	adminrig_run(600 * MS);
+	(void)next(slow, &count);
+	assert_int_equal(count, 1);
+	assert_non_null(strstr(rig.got, "\"missed\""));
+}
+
+static void one_that_takes_nothing_is_closed(void **state)
+{
+	const struct memnet_link narrow = { .capacity = 512 };
+	static const char *const requests[] = { STREAM, PAGE };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		int fd;
+
+		memnet_set_all(rig.world.net, &narrow);
+		fd = adminrig_connect();
+		adminrig_run(MS);
+		adminrig_send(fd, requests[i]);
+		adminrig_run(29 * SECOND);
+		assert_int_equal(rig.admin->crowd.count, 1);
+		adminrig_run(2 * SECOND);
+		assert_int_equal(rig.admin->crowd.count, 0);
+		adminrig_hang_up(fd);
+	}
+	assert_int_equal(adminrig_timers(), 1);
+}
+
+static void a_request_has_its_time(void **state)
+{
+	bool ended;
+	int fd = adminrig_connect();
+
+	(void)state;
+	adminrig_run(MS);
+	adminrig_send(fd, "GET / HTTP/1.1\r\nHost: loc");
+	adminrig_run(4900 * MS);
+	assert_string_equal(adminrig_read(fd, &ended), "");
+	assert_false(ended);
+	adminrig_run(200 * MS);
+	assert_memory_equal(adminrig_read(fd, &ended), "HTTP/1.1 408 ", 13);
+	assert_true(ended);
+	adminrig_run(3 * SECOND);
+	assert_int_equal(rig.admin->crowd.count, 0);
+}
+
+static void what_came_while_the_process_was_held_up_is_read_first(void **state)
+{
+	bool ended;
+	int fd = adminrig_connect();
+
+	(void)state;
+	adminrig_run(MS);
+	adminrig_send(fd, "GET /status HTTP/1.1\r\n");
+	adminrig_run(SECOND);
+	virtual_hold(&rig.server, 10 * SECOND);
+	adminrig_send(fd, ADMINRIG_HOST "\r\n");
+	adminrig_run(11 * SECOND);
+	assert_memory_equal(adminrig_read(fd, &ended), "HTTP/1.1 200 ", 13);
+}
+
+static void bytes_may_come_one_by_one_and_more_than_asked_for(void **state)
+{
+	static const char request[] = PAGE PAGE "nonsense";
+	char byte[2] = "";
+	bool ended;
+	int fd = adminrig_connect();
+	const char *answer;
+
+	(void)state;
+	adminrig_run(MS);
+	for (const char *at = request; *at != '\0'; at++) {
+		byte[0] = *at;
+		adminrig_send(fd, byte);
+		if (at - request < (ptrdiff_t)sizeof(PAGE))
+			adminrig_run(MS);
+	}
+	answer = adminrig_read(fd, &ended);
+	assert_memory_equal(answer, "HTTP/1.1 200 ", 13);
+	assert_true(ended);
+	assert_null(strstr(answer + 9, "HTTP/1.1 4"));
+}
+
+static void one_that_has_said_all_is_answered(void **state)
+{
+	const struct spoke_env *env = &rig.client.env;
+	int fd = adminrig_connect();
+	bool ended;
+
+	(void)state;
+	adminrig_run(MS);
+	adminrig_send(fd, PAGE);
+	assert_int_equal(env->net->shut(env->ctx, fd), 0);
+	assert_memory_equal(adminrig_read(fd, &ended), "HTTP/1.1 200 ", 13);
+	assert_true(ended);
+	adminrig_run(MS);
+	assert_int_equal(rig.admin->crowd.count, 0);
+}
+
+/* ... and while it does not take the answer, its end is no news again and again. */
+static void one_that_has_said_all_and_is_slow_costs_nothing(void **state)
+{
+	const struct spoke_env *env = &rig.client.env;
+	int fd = adminrig_connect();
+	uint64_t reads;
+
+	(void)state;
+	adminrig_run(MS);
+	memnet_link(rig.world.net, end_of_last())->capacity = 512;
+	adminrig_send(fd, PAGE);
+	assert_int_equal(env->net->shut(env->ctx, fd), 0);
+	reads = rig.faulty.calls[FAULTY_READ];
+	adminrig_run(20 * SECOND);
+	assert_int_equal(env->net->read(env->ctx, fd, rig.got, 512), 512);
+	adminrig_run(9 * SECOND);
+	assert_int_equal(rig.admin->crowd.count, 1);
+	assert_in_range(rig.faulty.calls[FAULTY_READ] - reads, 2, 4);
+	adminrig_run(2 * SECOND);
+	assert_int_equal(rig.admin->crowd.count, 0);
+}
+
+static void there_are_so_many_viewers_and_no_more(void **state)
+{
+	int fds[17];
+	bool ended;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(fds); i++) {
+		fds[i] = adminrig_connect();
+		adminrig_run(MS);
+	}
+	(void)adminrig_read(fds[15], &ended);
+	assert_false(ended);
+	(void)adminrig_read(fds[16], &ended);
+	assert_true(ended);
+	assert_int_equal(rig.admin->crowd.count, 16);
+	adminrig_run(10 * SECOND);
+	assert_int_equal(rig.admin->crowd.count, 0);
+	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_ACCEPTED),
+			 spoke_stat_get(rig.engine, SPOKE_STAT_CLOSED));
+}
+
+/* Somebody whom a drain waits for. */
+static struct spokei_member guest;
+
+static void guest_drain(struct spokei_member *member)
+{
+	(void)member;
+}
+
+static void guest_close(struct spokei_member *member)
+{
+	spokei_roll_drop(rig.engine, member);
+}
+
+static void a_drain_is_shown_and_not_held_up(void **state)
+{
+	int fd = watch_it();
+	unsigned count;
+	struct jsonread doc = next(fd, &count);
+
+	(void)state;
+	assert_false(jsonread_is_true(doc, "ending"));
+	guest = (struct spokei_member){
+		.kind = "guest",
+		.drain = guest_drain,
+		.close = guest_close,
+	};
+	spokei_roll_add(rig.engine, &guest);
+	assert_int_equal(spoke_engine_drain(rig.engine, 10 * SECOND), SPOKE_OK);
+	adminrig_run(600 * MS);
+	assert_false(rig.engine->drained);
+	doc = next(fd, &count);
+	assert_true(jsonread_is_true(doc, "ending"));
+	assert_int_equal(adminrig_status("GET / HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"), 200);
+	spokei_roll_drop(rig.engine, &guest);
+	adminrig_run(600 * MS);
+	assert_true(rig.engine->drained);
+}
+
+static void it_is_closed_with_the_engine_and_in_any_state(void **state)
+{
+	bool ended;
+	int watcher = watch_it();
+	int half = adminrig_connect();
+	unsigned count;
+
+	(void)state;
+	(void)next(watcher, &count);
+	adminrig_send(half, "GET");
+	adminrig_run(MS);
+	spoke_engine_free(rig.engine);
+	rig.engine = NULL;
+	(void)adminrig_read(watcher, &ended);
+	assert_true(ended);
+	(void)adminrig_read(half, &ended);
+	assert_true(ended);
+	assert_int_equal(rig.faulty.blocks, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_stream_tells_all_and_then_what_is_new, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_stream_is_told_twice_a_second, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(there_is_a_timer_for_it_while_somebody_watches,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_slow_one_is_left_out_and_told_all_of_it_later,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_that_takes_nothing_is_closed, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_request_has_its_time, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			what_came_while_the_process_was_held_up_is_read_first, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(bytes_may_come_one_by_one_and_more_than_asked_for,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_that_has_said_all_is_answered, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(there_are_so_many_viewers_and_no_more, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_drain_is_shown_and_not_held_up, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(it_is_closed_with_the_engine_and_in_any_state,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_that_has_said_all_and_is_slow_costs_nothing,
+						set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests_name("admin_streams", tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The page, while what it stands on fails: once, at every place there is, or for ever. */
+#include "tests/cluster/admin/adminrig.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define rig adminrig
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define STREAM "GET /events HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"
+#define PAGE "GET / HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"
+#define ACT "POST /act/act HTTP/1.1\r\n" ADMINRIG_HOST ADMINRIG_BEARER "\r\n"
+
+/* A life of a page, in which anything may fail. */
+static void live(void)
+{
+	struct spoke_admin_options options = adminrig_options();
+	static const char *const requests[] = { PAGE, STREAM, ACT, "nonsense\r\n" };
+	int fds[LENGTH(requests)];
+
+	rig.admin = NULL;
+	if (spoke_admin_new(rig.engine, &options, &rig.admin))
+		return;
+	for (size_t i = 0; i < LENGTH(requests); i++) {
+		fds[i] = adminrig_connect();
+		adminrig_run(MS);
+		adminrig_send(fds[i], requests[i]);
+	}
+	adminrig_run(2 * SECOND);
+	for (size_t i = 0; i < LENGTH(requests); i++)
+		adminrig_hang_up(fds[i]);
+	adminrig_run(SECOND);
+	spoke_admin_free(rig.admin);
+	adminrig_run(MS);
+}
+
+static void whatever_fails_nothing_is_left_behind(void **state)
+{
+	static const struct {
+		enum faulty_kind kind;
+		int error;
+	} faults[] = {
+		{ FAULTY_MEMORY, -ENOMEM }, { FAULTY_LISTEN, -EADDRINUSE },
+		{ FAULTY_ACCEPT, -EIO },    { FAULTY_READ, -EIO },
+		{ FAULTY_WRITE, -EPIPE },   { FAULTY_SHUT, -ENOTCONN },
+		{ FAULTY_LOCAL, -EIO },     { FAULTY_SPARE, -EMFILE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * LENGTH(faults); i++) {
+		enum faulty_kind kind = faults[i / 2].kind;
+		uint64_t failed = 1;
+
+		for (uint64_t nth = 1; failed > 0; nth++) {
+			adminrig_open_bare();
+			rig.faulty.failed[kind] = 0;
+			faulty_fail(&rig.faulty, kind, nth, faults[i / 2].error, i % 2 == 1);
+			live();
+			failed = rig.faulty.failed[kind];
+			faulty_heal(&rig.faulty);
+			assert_int_equal(rig.faulty.fds, 0);
+			live();
+			assert_non_null(rig.admin);
+			assert_true(rig.acted >= 1);
+			adminrig_close();
+			assert_in_range(nth, 1, 500);
+		}
+	}
+}
+
+/* Half of an answer is none. */
+static void without_memory_there_is_one_answer_or_none(void **state)
+{
+	unsigned refused = 0;
+	uint64_t failed = 1;
+
+	(void)state;
+	for (uint64_t nth = 1; failed > 0; nth++) {
+		const char *answer;
+		bool ended;
+		int fd;
+
+		adminrig_open();
+		fd = adminrig_connect();
+		adminrig_run(MS);
+		faulty_fail(&rig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		adminrig_send(fd, PAGE);
+		answer = adminrig_read(fd, &ended);
+		assert_true(ended);
+		failed = rig.faulty.failed[FAULTY_MEMORY];
+		if (answer[0] != '\0') {
+			assert_memory_equal(answer, "HTTP/1.1 ", 9);
+			assert_null(strstr(answer + 9, "HTTP/1.1 "));
+			refused += strncmp(answer + 9, "503", 3) == 0;
+		}
+		adminrig_hang_up(fd);
+		adminrig_close();
+	}
+	assert_true(refused > 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_memory_there_is_one_answer_or_none),
+		cmocka_unit_test(whatever_fails_nothing_is_left_behind),
+	};
+
+	return cmocka_run_group_tests_name("admin_torture", tests, NULL, NULL);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/cluster/balancer/balancerrig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void renew(struct balancerrig *rig)
+{
+	size_t size = rig->balancer->room(rig->candidates.count);
+
+	free(rig->memory);
+	rig->memory = calloc(1, size);
+	assert_non_null(rig->memory);
+	rig->candidates.able_count = rig->candidates.count;
+	rig->balancer->changed(rig->memory, &rig->candidates, true);
+}
+
+void rig_begin(struct balancerrig *rig, const struct spoke_balancer *balancer, size_t count)
+{
+	assert_in_range(count, 1, RIG_PLACES_MAX);
+	*rig = (struct balancerrig){ .balancer = balancer, .seed = 1 };
+	rig->candidates = (struct spoke_candidates){
+		.count = count,
+		.able = rig->able,
+		.weights = rig->weights,
+		.actives = rig->actives,
+		.means_ns = rig->means_ns,
+		.successes = rig->successes,
+		.chosen_ns = rig->chosen_ns,
+		.names = rig->names,
+	};
+	rig->choice.now_ns = RIG_NOW_NS;
+	rig->choice.timeout_ns = RIG_TIMEOUT_NS;
+	for (size_t i = 0; i < count; i++) {
+		rig->able[i] = 1;
+		rig->weights[i] = 100;
+		rig->successes[i] = 65536;
+		rig->names[i] = rig->texts[i];
+		(void)snprintf(rig->texts[i], sizeof(rig->texts[i]), "10.0.%zu.%zu:20880", i / 250,
+			       i % 250 + 1);
+	}
+	renew(rig);
+}
+
+void rig_end(struct balancerrig *rig)
+{
+	free(rig->memory);
+	rig->memory = NULL;
+}
+
+void rig_changed(struct balancerrig *rig)
+{
+	rig->candidates.able_count = 0;
+	for (size_t i = 0; i < rig->candidates.count; i++)
+		rig->candidates.able_count += rig->able[i];
+	rig->balancer->changed(rig->memory, &rig->candidates, false);
+}
+
+void rig_rename(struct balancerrig *rig, const size_t *from, size_t count)
+{
+	static const char *names[RIG_PLACES_MAX];
+
+	for (size_t i = 0; i < count; i++)
+		names[i] = rig->names[from[i]];
+	memcpy(rig->names, names, count * sizeof(names[0]));
+	rig->candidates.count = count;
+	renew(rig);
+}
+
+size_t rig_pick(struct balancerrig *rig)
+{
+	size_t place;
+
+	rig->choice.dice = dice_roll(&rig->seed);
+	place = rig->balancer->pick(rig->memory, &rig->candidates, &rig->choice);
+	if (place != SPOKE_NOBODY) {
+		assert_true(place < rig->candidates.count);
+		assert_int_equal(rig->able[place], 1);
+	}
+	return place;
+}
+
+size_t rig_pick_by(struct balancerrig *rig, const void *key, size_t len)
+{
+	rig->choice.key = (struct spoke_span){ key, len };
+	return rig_pick(rig);
+}
+
+void rig_count(struct balancerrig *rig, size_t picks, uint32_t *ret_counts)
+{
+	memset(ret_counts, 0, rig->candidates.count * sizeof(*ret_counts));
+	for (size_t i = 0; i < picks; i++)
+		ret_counts[rig_pick(rig)]++;
+}
+
+void rig_assert_share(uint32_t count, size_t picks, double share)
+{
+	double expected = (double)picks * share;
+
+	if (count < 0.97 * expected || count > 1.03 * expected)
+		fail_msg("%u of %zu, not %.0f", (unsigned)count, picks, expected);
+}

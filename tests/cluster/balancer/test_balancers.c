@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all balancers have in common: who must not be chosen, and who is when nobody else can. */
+#include "tests/cluster/balancer/balancerrig.h"
+
+#include "cluster/catalog.h"
+
+#include <string.h>
+
+static struct balancerrig rig;
+
+static const struct spoke_balancer *balancer(unsigned index)
+{
+	const char *name = spokei_catalog_balancer_name(index);
+
+	return name ? spokei_catalog_balancer(name) : NULL;
+}
+
+/* A key that is another one each time, for whom it matters. */
+static size_t pick(uint64_t *seed)
+{
+	uint64_t key = dice_roll(seed);
+
+	return rig_pick_by(&rig, &key, sizeof(key));
+}
+
+static void every_balancer_is_in_the_catalog_by_its_name(void **state)
+{
+	static const struct {
+		const char *name;
+		const struct spoke_balancer *balancer;
+	} all[] = {
+		{ "random", &spoke_random },
+		{ "roundrobin", &spoke_round_robin },
+		{ "leastactive", &spoke_least_active },
+		{ "consistenthash", &spoke_consistent_hash },
+		{ "shortestresponse", &spoke_shortest_response },
+		{ "twochoices", &spoke_two_choices },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		assert_ptr_equal(spokei_catalog_balancer(all[i].name), all[i].balancer);
+		assert_string_equal(all[i].balancer->name, all[i].name);
+		assert_string_equal(spokei_catalog_balancer_name(i), all[i].name);
+	}
+	assert_null(balancer(sizeof(all) / sizeof(all[0])));
+	assert_null(spokei_catalog_balancer("unbalanced"));
+}
+
+static void who_is_not_able_is_never_chosen_and_all_others_are(void **state)
+{
+	static const size_t sizes[] = { 2, 3, 17, 100 };
+	uint64_t seed = 3;
+
+	(void)state;
+	for (unsigned which = 0; balancer(which); which++) {
+		for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
+			static uint32_t counts[RIG_PLACES_MAX];
+
+			memset(counts, 0, sizeof(counts));
+			rig_begin(&rig, balancer(which), sizes[n]);
+			for (size_t i = 0; i < sizes[n]; i++)
+				rig.able[i] = i % 2;
+			rig_changed(&rig);
+			for (unsigned i = 0; i < 20000; i++)
+				counts[pick(&seed)]++;
+			for (size_t i = 0; i < sizes[n]; i++)
+				assert_int_equal(counts[i] > 0, i % 2);
+			rig_end(&rig);
+		}
+	}
+}
+
+static void who_has_no_weight_is_chosen_only_if_nobody_has(void **state)
+{
+	uint64_t seed = 4;
+
+	(void)state;
+	for (unsigned which = 0; balancer(which); which++) {
+		unsigned seen[3] = { 0 };
+
+		rig_begin(&rig, balancer(which), 3);
+		rig.weights[0] = rig.weights[2] = 0;
+		rig_changed(&rig);
+		for (unsigned i = 0; i < 1000; i++)
+			assert_int_equal(pick(&seed), 1);
+		rig.able[1] = 0; /* the others have none, and are the only ones */
+		rig_changed(&rig);
+		for (unsigned i = 0; i < 1000; i++)
+			seen[pick(&seed)]++;
+		assert_true(seen[0] > 0 && seen[1] == 0 && seen[2] > 0);
+		rig.able[1] = 1;
+		rig_changed(&rig);
+		assert_int_equal(pick(&seed), 1);
+		rig_end(&rig);
+	}
+}
+
+static void where_the_call_was_it_goes_only_if_there_is_nobody_else(void **state)
+{
+	static const size_t tried[] = { 1, 3, 1, 77 }; /* with one twice, and one that is not */
+	uint64_t seed = 5;
+
+	(void)state;
+	for (unsigned which = 0; balancer(which); which++) {
+		for (unsigned uneven = 0; uneven < 2; uneven++) {
+			unsigned seen[5] = { 0 };
+
+			rig_begin(&rig, balancer(which), 5);
+			rig.weights[4] += uneven;
+			rig_changed(&rig);
+			rig.choice.tried = tried;
+			rig.choice.tried_count = 4;
+			for (unsigned i = 0; i < 2000; i++)
+				seen[pick(&seed)]++;
+			assert_true(seen[0] > 0 && seen[2] > 0 && seen[4] > 0);
+			assert_true(seen[1] == 0 && seen[3] == 0);
+			memset(seen, 0, sizeof(seen));
+			rig.able[0] = rig.able[2] = rig.able[4] = 0;
+			rig_changed(&rig);
+			for (unsigned i = 0; i < 2000; i++)
+				seen[pick(&seed)]++;
+			assert_true(seen[1] > 0 && seen[3] > 0);
+			rig_end(&rig);
+		}
+	}
+}
+
+static void the_only_one_is_chosen_and_without_any_nobody_is(void **state)
+{
+	uint64_t seed = 6;
+
+	(void)state;
+	for (unsigned which = 0; balancer(which); which++) {
+		static const size_t tried[] = { 0 };
+
+		rig_begin(&rig, balancer(which), 1);
+		assert_int_equal(pick(&seed), 0);
+		rig.choice.tried = tried;
+		rig.choice.tried_count = 1;
+		assert_int_equal(pick(&seed), 0);
+		rig.able[0] = 0;
+		rig_changed(&rig);
+		assert_int_equal(pick(&seed), SPOKE_NOBODY);
+		rig_end(&rig);
+	}
+}
+
+static void too_many_places_are_refused(void **state)
+{
+	const struct spoke_balancer *one;
+
+	(void)state;
+	for (unsigned which = 0; (one = balancer(which)) != NULL; which++) {
+		assert_true(one->room(0) < 100);
+		assert_true(one->room(1000) < 2000000);
+		assert_int_equal(one->room(SIZE_MAX), SIZE_MAX);
+		assert_int_equal(one->room((size_t)UINT32_MAX + 1), SIZE_MAX);
+	}
+}
+
+/* Mostly ordinary, sometimes the largest there is. */
+static uint64_t any(uint64_t *seed, uint64_t usual, uint64_t most)
+{
+	switch (dice_roll(seed) % 4) {
+	case 0:
+		return 0;
+	case 1:
+		return most - dice_roll(seed) % 2;
+	default:
+		return dice_roll(seed) % usual;
+	}
+}
+
+static void shake(uint64_t *seed)
+{
+	size_t place = dice_roll(seed) % rig.candidates.count;
+
+	rig.able[place] = dice_roll(seed) % 4 > 0;
+	rig.weights[place] = (uint32_t)any(seed, 200, UINT32_MAX);
+	rig.actives[place] = (uint32_t)any(seed, 20, UINT32_MAX);
+	rig.means_ns[place] = any(seed, 1000000, UINT64_MAX);
+	rig.successes[place] = (uint32_t)any(seed, 65536, 65536);
+	rig.chosen_ns[place] = any(seed, RIG_NOW_NS, UINT64_MAX);
+	rig_changed(&rig);
+}
+
+static bool fits(size_t place, bool weight, const size_t *tried, size_t tried_count)
+{
+	if (!rig.able[place] || (weight && rig.weights[place] == 0))
+		return false;
+	for (size_t i = 0; i < tried_count; i++)
+		if (tried[i] == place)
+			return false;
+	return true;
+}
+
+static bool anybody(bool weight, const size_t *tried, size_t tried_count)
+{
+	for (size_t i = 0; i < rig.candidates.count; i++)
+		if (fits(i, weight, tried, tried_count))
+			return true;
+	return false;
+}
+
+static void check_a_pick(uint64_t *seed)
+{
+	size_t tried[4];
+	size_t tried_count = dice_roll(seed) % 5;
+	bool weight = anybody(true, NULL, 0);
+	size_t place;
+
+	for (size_t i = 0; i < tried_count; i++)
+		tried[i] = dice_roll(seed) % rig.candidates.count;
+	rig.choice.tried = tried;
+	rig.choice.tried_count = tried_count;
+	rig.choice.timeout_ns = any(seed, RIG_TIMEOUT_NS, UINT64_MAX);
+	place = pick(seed);
+	if (!anybody(weight, tried, tried_count))
+		tried_count = 0;
+	if (!anybody(weight, tried, tried_count))
+		assert_int_equal(place, SPOKE_NOBODY);
+	else
+		assert_true(fits(place, weight, tried, tried_count));
+}
+
+static void whatever_the_numbers_are_somebody_who_may_is_chosen(void **state)
+{
+	static const size_t sizes[] = { 1, 2, 3, 16, 33, 100 };
+	uint64_t seed = 8;
+
+	(void)state;
+	for (unsigned which = 0; balancer(which); which++) {
+		for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
+			rig_begin(&rig, balancer(which), sizes[n]);
+			for (unsigned i = 0; i < 3000; i++) {
+				if (i % 3 == 0)
+					shake(&seed);
+				check_a_pick(&seed);
+			}
+			rig_end(&rig);
+		}
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_balancer_is_in_the_catalog_by_its_name),
+		cmocka_unit_test(who_is_not_able_is_never_chosen_and_all_others_are),
+		cmocka_unit_test(who_has_no_weight_is_chosen_only_if_nobody_has),
+		cmocka_unit_test(where_the_call_was_it_goes_only_if_there_is_nobody_else),
+		cmocka_unit_test(the_only_one_is_chosen_and_without_any_nobody_is),
+		cmocka_unit_test(too_many_places_are_refused),
+		cmocka_unit_test(whatever_the_numbers_are_somebody_who_may_is_chosen),
+	};
+
+	return cmocka_run_group_tests_name("balancers", tests, NULL, NULL);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The balancers that look at calls under way and response times. */
+#include "tests/cluster/balancer/balancerrig.h"
+
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+
+static struct balancerrig rig;
+
+/* Places of means that are given in ms, chosen a moment ago. */
+static void begin(const struct spoke_balancer *balancer, size_t count, const uint64_t *means_ms)
+{
+	rig_begin(&rig, balancer, count);
+	for (size_t i = 0; i < count; i++) {
+		rig.means_ns[i] = means_ms ? means_ms[i] * MS : MS;
+		rig.chosen_ns[i] = RIG_NOW_NS - MS;
+	}
+}
+
+/* The same place each time. */
+static size_t always(void)
+{
+	size_t place = rig_pick(&rig);
+
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(rig_pick(&rig), place);
+	return place;
+}
+
+static void least_active_takes_the_one_with_the_fewest_calls(void **state)
+{
+	static const size_t sizes[] = { 2, 15, 16, 17, 100, 1000 };
+	uint64_t seed = 1;
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
+		begin(&spoke_least_active, sizes[n], NULL);
+		for (unsigned round = 0; round < 50; round++) {
+			size_t least = dice_roll(&seed) % sizes[n];
+
+			for (size_t i = 0; i < sizes[n]; i++)
+				rig.actives[i] = 8 + (uint32_t)(dice_roll(&seed) % 100);
+			rig.actives[least] = round % 8;
+			assert_int_equal(always(), least);
+		}
+		rig_end(&rig);
+	}
+}
+
+static void least_active_divides_what_is_equal_by_weight(void **state)
+{
+	uint32_t counts[4];
+
+	(void)state;
+	begin(&spoke_least_active, 4, NULL);
+	rig.actives[0] = 3;
+	rig.actives[1] = rig.actives[3] = 2;
+	rig.actives[2] = 1;
+	rig.able[2] = 0;
+	rig.weights[3] = 300;
+	rig_changed(&rig);
+	rig_count(&rig, 100000, counts);
+	assert_int_equal(counts[0] + counts[2], 0);
+	rig_assert_share(counts[1], 100000, 0.25);
+	rig_assert_share(counts[3], 100000, 0.75);
+	rig_end(&rig);
+}
+
+static void shortest_response_takes_the_least_product(void **state)
+{
+	static const uint64_t means_ms[] = { 10, 6, 20, 5 };
+
+	(void)state;
+	begin(&spoke_shortest_response, 4, means_ms);
+	assert_int_equal(always(), 3); /* 5 */
+	rig.actives[3] = 1;
+	assert_int_equal(always(), 1); /* 6 of 10, 6, 20, 10 */
+	rig.actives[1] = 3;
+	rig.actives[0] = 2;
+	assert_int_equal(always(), 3); /* 10 of 30, 24, 20, 10 */
+	rig.able[3] = 0;
+	rig_changed(&rig);
+	assert_int_equal(always(), 2);
+	rig_end(&rig);
+}
+
+static void shortest_response_with_numbers_beyond_all_measure(void **state)
+{
+	static const uint64_t means_ms[] = { 1, 1, 1 };
+
+	(void)state;
+	begin(&spoke_shortest_response, 3, means_ms);
+	rig.means_ns[0] = rig.means_ns[1] = UINT64_MAX;
+	rig.actives[0] = rig.actives[2] = UINT32_MAX;
+	rig.means_ns[2] = 1;
+	assert_int_equal(always(), 2); /* the product of the others would be 0, or wrapped */
+	rig.actives[2] = 0;
+	assert_int_equal(always(), 2);
+	rig.able[2] = 0;
+	rig_changed(&rig);
+	assert_int_equal(always(), 1);
+	/* Below all bounds but for the calls: 2^32 of them times this mean would wrap to 2^32. */
+	rig.means_ns[0] = rig.means_ns[1] = (UINT64_C(1) << 38) + 1;
+	rig.actives[1] = 5;
+	assert_int_equal(always(), 1);
+	/* And but for the mean: four calls times it would wrap to 4. */
+	rig.means_ns[0] = (UINT64_C(1) << 62) + 1;
+	rig.actives[0] = 3;
+	assert_int_equal(always(), 1);
+	rig_end(&rig);
+}
+
+static void shortest_response_asks_the_unknown_one_call_at_a_time(void **state)
+{
+	static const uint64_t means_ms[] = { 1, 0, 3 };
+
+	(void)state;
+	begin(&spoke_shortest_response, 3, means_ms);
+	rig.chosen_ns[1] = 0;
+	assert_int_equal(always(), 1);
+	/* Under way: the others go first, however busy they are. */
+	rig.actives[1] = 1;
+	rig.chosen_ns[1] = RIG_NOW_NS - 10 * SECOND;
+	rig.actives[0] = rig.actives[2] = 1000000;
+	assert_int_equal(always(), 0);
+	/* Failed: not again before a call's time has passed. */
+	rig.actives[1] = 0;
+	rig.chosen_ns[1] = RIG_NOW_NS - RIG_TIMEOUT_NS + 1;
+	assert_int_equal(always(), 0);
+	rig.chosen_ns[1]--;
+	assert_int_equal(always(), 1);
+	rig_end(&rig);
+}
+
+static void shortest_response_among_unknown_ones_is_least_active(void **state)
+{
+	static const uint64_t means_ms[] = { 0, 0, 0 };
+
+	(void)state;
+	begin(&spoke_shortest_response, 3, means_ms);
+	rig.actives[0] = 2;
+	rig.actives[1] = 1;
+	rig.actives[2] = 2;
+	assert_int_equal(always(), 1);
+	rig_end(&rig);
+}
+
+static void two_choices_takes_the_better_of_two(void **state)
+{
+	static const uint64_t means_ms[] = { 10, 20 };
+
+	(void)state;
+	begin(&spoke_two_choices, 2, means_ms);
+	assert_int_equal(always(), 0); /* 10 : 20 */
+	rig.actives[0] = 2;
+	assert_int_equal(always(), 1); /* 30 : 20 */
+	rig.weights[0] = 200;
+	rig_changed(&rig);
+	assert_int_equal(always(), 0); /* 15 : 20 */
+	rig.successes[0] = 65536 / 2;
+	assert_int_equal(always(), 1); /* 30 : 20 */
+	rig.successes[1] = 65536 / 10;
+	assert_int_equal(always(), 0); /* 30 : 200 */
+	rig.means_ns[0] = 0;
+	rig.successes[0] = 65536;
+	assert_int_equal(always(), 0); /* 3 / 2 : 10, without times */
+	rig.successes[1] = 65536;
+	assert_int_equal(always(), 1); /* 3 / 2 : 1 */
+	rig_end(&rig);
+}
+
+static void two_choices_takes_who_was_not_asked_for_long(void **state)
+{
+	static const uint64_t means_ms[] = { 1, 1000 };
+
+	(void)state;
+	begin(&spoke_two_choices, 2, means_ms);
+	rig.chosen_ns[1] = RIG_NOW_NS - 2 * RIG_TIMEOUT_NS;
+	assert_int_equal(always(), 0);
+	rig.chosen_ns[1] -= 2;
+	assert_int_equal(always(), 1);
+	rig.chosen_ns[0] = rig.chosen_ns[1] - 1;
+	assert_int_equal(always(), 0);
+	rig.chosen_ns[1] = 0;
+	assert_int_equal(always(), 1);
+	rig.choice.timeout_ns = UINT64_MAX; /* never long, but for who never was */
+	assert_int_equal(always(), 1);
+	rig.chosen_ns[1] = 1;
+	assert_int_equal(always(), 0);
+	rig.chosen_ns[1] = RIG_NOW_NS + SECOND; /* a moment ago, by another clock reading */
+	assert_int_equal(always(), 0);
+	rig_end(&rig);
+}
+
+static void two_choices_meets_all_pairs_alike(void **state)
+{
+	uint32_t counts[5];
+
+	(void)state;
+	begin(&spoke_two_choices, 5, NULL);
+	rig_count(&rig, 100000, counts);
+	for (size_t i = 0; i < 5; i++)
+		rig_assert_share(counts[i], 100000, 0.2);
+	/* The worst is never the better one of two, the next one only against that. */
+	rig.actives[4] = 2;
+	rig.actives[3] = 1;
+	rig_count(&rig, 1000000, counts);
+	assert_int_equal(counts[4], 0);
+	rig_assert_share(counts[3], 1000000, 0.1);
+	for (size_t i = 0; i < 3; i++)
+		rig_assert_share(counts[i], 1000000, 0.3);
+	rig_end(&rig);
+}
+
+/* When the calls under way at each place end; 0: none. */
+static uint64_t ends[4][64];
+
+static void end_calls(size_t place, uint64_t took_ns, uint64_t now)
+{
+	for (size_t i = 0; i < 64; i++) {
+		if (ends[place][i] == 0 || ends[place][i] > now)
+			continue;
+		ends[place][i] = 0;
+		rig.actives[place]--;
+		rig.means_ns[place] = took_ns;
+	}
+}
+
+static void begin_call(size_t place, uint64_t took_ns, uint64_t now)
+{
+	size_t i = 0;
+
+	while (ends[place][i] > 0)
+		assert_true(++i < 64);
+	ends[place][i] = now + took_ns;
+	rig.actives[place]++;
+	rig.chosen_ns[place] = now;
+}
+
+/* A call each millisecond, which takes what the place's speed says; how many each place got. */
+static void serve(const uint64_t *took_ms, uint32_t *counts)
+{
+	uint64_t now = RIG_NOW_NS;
+
+	memset(ends, 0, sizeof(ends));
+	for (unsigned i = 0; i < 40000; i++, now += MS) {
+		size_t place;
+
+		for (size_t each = 0; each < 4; each++)
+			end_calls(each, took_ms[each] * MS, now);
+		rig.choice.now_ns = now;
+		place = rig_pick(&rig);
+		begin_call(place, took_ms[place] * MS, now);
+		counts[place]++;
+	}
+}
+
+static void the_slow_one_gets_less_and_is_not_forgotten(void **state)
+{
+	static const struct spoke_balancer *const judges[] = { &spoke_least_active,
+							       &spoke_shortest_response,
+							       &spoke_two_choices };
+	static const uint64_t took_ms[] = { 5, 5, 5, 50 };
+
+	(void)state;
+	for (size_t which = 0; which < sizeof(judges) / sizeof(judges[0]); which++) {
+		uint32_t counts[4] = { 0 };
+
+		rig_begin(&rig, judges[which], 4);
+		serve(took_ms, counts);
+		for (size_t i = 0; i < 3; i++) {
+			assert_true(counts[i] > 40000 / 5);
+			assert_true(counts[3] < counts[i] / 2);
+		}
+		assert_true(counts[3] > 0);
+		rig_end(&rig);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(least_active_takes_the_one_with_the_fewest_calls),
+		cmocka_unit_test(least_active_divides_what_is_equal_by_weight),
+		cmocka_unit_test(shortest_response_takes_the_least_product),
+		cmocka_unit_test(shortest_response_with_numbers_beyond_all_measure),
+		cmocka_unit_test(shortest_response_asks_the_unknown_one_call_at_a_time),
+		cmocka_unit_test(shortest_response_among_unknown_ones_is_least_active),
+		cmocka_unit_test(two_choices_takes_the_better_of_two),
+		cmocka_unit_test(two_choices_takes_who_was_not_asked_for_long),
+		cmocka_unit_test(two_choices_meets_all_pairs_alike),
+		cmocka_unit_test(the_slow_one_gets_less_and_is_not_forgotten),
+	};
+
+	return cmocka_run_group_tests_name("balancers that judge", tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ring: who takes which key, as Dubbo's takes them. The expected places were computed by a
+ * program of its own, from Dubbo's ConsistentHashLoadBalancer and another MD5.
+ */
+#include "tests/cluster/balancer/balancerrig.h"
+
+#include "cluster/balancer/md5.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct balancerrig rig;
+
+static size_t pick_text(const char *key)
+{
+	return rig_pick_by(&rig, key, strlen(key));
+}
+
+static size_t pick_number(unsigned number)
+{
+	char key[32];
+
+	(void)snprintf(key, sizeof(key), "key %u", number);
+	return pick_text(key);
+}
+
+static void md5_is_that_of_the_rfc(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *digest;
+	} cases[] = {
+		{ "", "d41d8cd98f00b204e9800998ecf8427e" },
+		{ "a", "0cc175b9c0f1b6a831c399e269772661" },
+		{ "abc", "900150983cd24fb0d6963f7d28e17f72" },
+		{ "message digest", "f96b697d7cb7938d525a2f31aaf161d0" },
+		{ "abcdefghijklmnopqrstuvwxyz", "c3fcd3d76192e4007dfb496cca67e13b" },
+		{ "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
+		  "d174ab98d277d9f5a5611c2c9f419d9f" },
+		{ "1234567890123456789012345678901234567890123456789012345678901234567890123456789"
+		  "0",
+		  "57edf4a22be3c955ac49da2e2107b67a" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct spokei_md5 md5 = spokei_md5(cases[i].text, strlen(cases[i].text));
+		char digest[33];
+
+		for (unsigned n = 0; n < 16; n++)
+			(void)snprintf(digest + (size_t)2 * n, 3, "%02x",
+				       (unsigned)(md5.words[n / 4] >> (n % 4 * 8) & 0xff));
+		assert_string_equal(digest, cases[i].digest);
+	}
+}
+
+/* First words of the MD5 of so many times "a": all ways in which a text ends in a block. */
+static void md5_knows_where_blocks_end(void **state)
+{
+	static const struct {
+		size_t len;
+		uint32_t word;
+	} cases[] = {
+		{ 54, 0x0b9eedec },   { 55, 0xb67217ef },  { 56, 0xc78a0c3b },  { 57, 0x6d902b65 },
+		{ 63, 0xf32165b0 },   { 64, 0xd4424801 },  { 65, 0x5ea443c7 },  { 119, 0x73d07b8a },
+		{ 120, 0xccc0615f },  { 127, 0xe1060402 }, { 128, 0x3b6810e5 }, { 129, 0x1cdc25b3 },
+		{ 1000, 0xdc45beca },
+	};
+	static char text[1000];
+
+	(void)state;
+	memset(text, 'a', sizeof(text));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(spokei_md5(text, cases[i].len).words[0], cases[i].word);
+}
+
+static void keys_go_where_dubbo_sends_them(void **state)
+{
+	static const struct {
+		size_t count;
+		size_t places[20]; /* of "key 0" to "key 19" */
+	} cases[] = {
+		{ 1, { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 } },
+		{ 3, { 2, 2, 0, 2, 2, 1, 1, 0, 2, 2, 1, 2, 0, 0, 1, 0, 0, 1, 0, 1 } },
+		{ 10, { 2, 6, 9, 5, 7, 5, 9, 9, 5, 9, 4, 4, 0, 7, 1, 6, 8, 3, 0, 8 } },
+		{ 100, { 49, 87, 17, 30, 52, 80, 9,  83, 5,  64,
+			 23, 65, 40, 59, 47, 34, 76, 83, 55, 39 } },
+		{ 1000, { 605, 539, 849, 712, 764, 544, 335, 931, 397, 176,
+			  783, 65,  324, 185, 927, 354, 956, 116, 939, 222 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		rig_begin(&rig, &spoke_consistent_hash, cases[i].count);
+		for (unsigned key = 0; key < 20; key++)
+			assert_int_equal(pick_number(key), cases[i].places[key]);
+		rig_end(&rig);
+	}
+}
+
+static void all_of_many_keys_go_where_dubbo_sends_them(void **state)
+{
+	static const struct {
+		size_t count;
+		uint64_t sum; /* of (number + 1) * place over 10,000 keys */
+	} cases[] = {
+		{ 3, 49195731 }, { 10, 223626424 }, { 100, 2480417750 }, { 1000, 24878859266 }
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t sum = 0;
+
+		rig_begin(&rig, &spoke_consistent_hash, cases[i].count);
+		for (unsigned key = 0; key < 10000; key++)
+			sum += (uint64_t)(key + 1) * pick_number(key);
+		assert_int_equal(sum, cases[i].sum);
+		rig_end(&rig);
+	}
+}
+
+static void keys_of_all_lengths_and_behind_the_last_point(void **state)
+{
+	char key[1000];
+
+	(void)state;
+	memset(key, 'a', sizeof(key));
+	rig_begin(&rig, &spoke_consistent_hash, 3);
+	assert_int_equal(rig_pick_by(&rig, NULL, 0), 0);
+	assert_int_equal(rig_pick_by(&rig, key, 55), 0);
+	assert_int_equal(rig_pick_by(&rig, key, 56), 0);
+	assert_int_equal(rig_pick_by(&rig, key, 64), 1);
+	assert_int_equal(rig_pick_by(&rig, key, 1000), 2);
+	assert_int_equal(pick_number(1441), 2); /* on to the first point of all */
+	rig_end(&rig);
+}
+
+static void places_of_the_same_name_are_one(void **state)
+{
+	static const size_t from[] = { 0, 1, 1, 2 };
+	static const size_t now[] = { 0, 2, 3 }; /* the later one counts */
+
+	(void)state;
+	rig_begin(&rig, &spoke_consistent_hash, 4);
+	rig_rename(&rig, from, 4);
+	for (unsigned key = 0; key < 1000; key++) {
+		size_t place = pick_number(key);
+
+		rig.able[2] = 0;
+		rig_changed(&rig);
+		if (place == now[1])
+			assert_int_equal(pick_number(key), 1);
+		else
+			assert_int_equal(pick_number(key), place);
+		rig.able[2] = 1;
+		rig_changed(&rig);
+		assert_true(place == now[0] || place == now[1] || place == now[2]);
+	}
+	rig_end(&rig);
+}
+
+/* All but one place, in another order: only the keys of that one move. */
+static void who_is_removed_takes_only_its_own_keys_along(void **state)
+{
+	static size_t before[10000];
+	size_t from[9];
+	unsigned moved = 0;
+
+	(void)state;
+	rig_begin(&rig, &spoke_consistent_hash, 10);
+	for (unsigned key = 0; key < 10000; key++)
+		before[key] = pick_number(key);
+	for (size_t i = 0; i < 9; i++)
+		from[i] = 9 - i; /* not 0 */
+	rig_rename(&rig, from, 9);
+	for (unsigned key = 0; key < 10000; key++) {
+		size_t now = from[pick_number(key)];
+
+		assert_true(now == before[key] || before[key] == 0);
+		moved += before[key] == 0;
+	}
+	assert_in_range(moved, 700, 1300);
+	rig_end(&rig);
+}
+
+/* Whether not listed, not able or tried already: the keys go to the same places. */
+static void who_cannot_is_as_good_as_not_listed(void **state)
+{
+	static const size_t from[] = { 0, 1, 3, 4 };
+	static size_t expected[2000];
+	static const size_t tried[] = { 2 };
+
+	(void)state;
+	rig_begin(&rig, &spoke_consistent_hash, 5);
+	rig_rename(&rig, from, 4);
+	for (unsigned key = 0; key < 2000; key++)
+		expected[key] = from[pick_number(key)];
+	rig_end(&rig);
+
+	rig_begin(&rig, &spoke_consistent_hash, 5);
+	rig.choice.tried = tried;
+	rig.choice.tried_count = 1;
+	for (unsigned key = 0; key < 2000; key++)
+		assert_int_equal(pick_number(key), expected[key]);
+	rig.choice.tried_count = 0;
+	rig.able[2] = 0;
+	rig_changed(&rig);
+	for (unsigned key = 0; key < 2000; key++)
+		assert_int_equal(pick_number(key), expected[key]);
+	rig_end(&rig);
+}
+
+/* 160 points each are even to a few tens of percent; the ring may not be worse than that. */
+static void keys_are_spread_over_all(void **state)
+{
+	static uint32_t counts[100];
+
+	(void)state;
+	rig_begin(&rig, &spoke_consistent_hash, 100);
+	for (unsigned key = 0; key < 100000; key++)
+		counts[pick_number(key)]++;
+	for (size_t i = 0; i < 100; i++)
+		assert_in_range(counts[i], 700, 1400);
+	rig_end(&rig);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(md5_is_that_of_the_rfc),
+		cmocka_unit_test(md5_knows_where_blocks_end),
+		cmocka_unit_test(keys_go_where_dubbo_sends_them),
+		cmocka_unit_test(all_of_many_keys_go_where_dubbo_sends_them),
+		cmocka_unit_test(keys_of_all_lengths_and_behind_the_last_point),
+		cmocka_unit_test(places_of_the_same_name_are_one),
+		cmocka_unit_test(who_is_removed_takes_only_its_own_keys_along),
+		cmocka_unit_test(who_cannot_is_as_good_as_not_listed),
+		cmocka_unit_test(keys_are_spread_over_all),
+	};
+
+	return cmocka_run_group_tests_name("consistent hash", tests, NULL, NULL);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How often each is chosen by the balancers that go by weights: 100,000 picks, within 3 %. */
+#include "tests/cluster/balancer/balancerrig.h"
+
+#include <string.h>
+
+#define PICKS 100000u
+
+static struct balancerrig rig;
+static uint32_t counts[RIG_PLACES_MAX];
+
+static const struct spoke_balancer *const by_weight[] = { &spoke_random, &spoke_round_robin,
+							  &spoke_least_active,
+							  &spoke_shortest_response };
+
+#define BY_WEIGHT (sizeof(by_weight) / sizeof(by_weight[0]))
+
+/* Means, lest somebody is asked because he has none. */
+static void begin(const struct spoke_balancer *balancer, const uint32_t *weights, size_t count)
+{
+	rig_begin(&rig, balancer, count);
+	for (size_t i = 0; i < count; i++) {
+		rig.means_ns[i] = 1000000;
+		if (weights)
+			rig.weights[i] = weights[i];
+	}
+	rig_changed(&rig);
+}
+
+static void expect_shares(const uint32_t *weights, size_t count)
+{
+	double total = 0;
+
+	for (size_t i = 0; i < count; i++)
+		total += weights[i];
+	rig_count(&rig, PICKS, counts);
+	for (size_t i = 0; i < count; i++)
+		rig_assert_share(counts[i], PICKS, weights[i] / total);
+}
+
+static void each_is_chosen_as_often_as_its_weight_says(void **state)
+{
+	static const struct {
+		size_t count;
+		uint32_t weights[6];
+	} cases[] = {
+		{ 3, { 100, 100, 100 } },
+		{ 3, { 100, 200, 300 } },
+		{ 6, { 7, 100, 1, 50, 0, 42 } },
+		{ 2, { UINT32_MAX, UINT32_MAX } },
+		{ 4, { UINT32_MAX, UINT32_MAX / 2, UINT32_MAX / 2, UINT32_MAX } },
+		{ 5, { 1, 2, 3, 4, 5 } },
+	};
+
+	(void)state;
+	for (size_t which = 0; which < BY_WEIGHT; which++) {
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+			if (cases[i].weights[2] == 1 && by_weight[which] != &spoke_round_robin)
+				continue; /* chance does not keep within 3 % of 500 picks */
+			begin(by_weight[which], cases[i].weights, cases[i].count);
+			expect_shares(cases[i].weights, cases[i].count);
+			rig_end(&rig);
+		}
+	}
+}
+
+static void equals_are_chosen_alike_also_among_many(void **state)
+{
+	static const size_t sizes[] = { 1, 2, 10, 16, 50 };
+
+	(void)state;
+	for (size_t which = 0; which < BY_WEIGHT; which++) {
+		for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
+			begin(by_weight[which], NULL, sizes[n]);
+			rig_count(&rig, PICKS * 4, counts);
+			for (size_t i = 0; i < sizes[n]; i++)
+				rig_assert_share(counts[i], PICKS * 4, 1.0 / (double)sizes[n]);
+			rig_end(&rig);
+		}
+	}
+}
+
+static void shares_follow_when_weights_change_and_places_go(void **state)
+{
+	static const uint32_t without[] = { 100, 0, 300, 100 };
+	static const uint32_t turned[] = { 400, 300, 200, 100 };
+
+	(void)state;
+	for (size_t which = 0; which < BY_WEIGHT; which++) {
+		begin(by_weight[which], without, 4);
+		rig.weights[1] = 200;
+		rig.able[1] = 0;
+		rig_changed(&rig);
+		expect_shares(without, 4);
+		memcpy(rig.weights, turned, sizeof(turned));
+		rig.able[1] = 1;
+		rig_changed(&rig);
+		expect_shares(turned, 4);
+		rig_end(&rig);
+	}
+}
+
+/* The textbook's way, with numbers that are large enough for everything. */
+static size_t textbook(int64_t *funds, const uint32_t *weights, size_t count)
+{
+	size_t best = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		funds[i] += weights[i];
+		if (funds[i] > funds[best])
+			best = i;
+	}
+	for (size_t i = 0; i < count; i++)
+		funds[best] -= weights[i];
+	return best;
+}
+
+static void round_robin_is_the_textbook_s_sequence(void **state)
+{
+	uint64_t seed = 9;
+
+	(void)state;
+	for (unsigned round = 0; round < 200; round++) {
+		int64_t funds[40] = { 0 };
+		uint32_t weights[40];
+		size_t count = 1 + dice_roll(&seed) % 40;
+
+		for (size_t i = 0; i < count; i++)
+			weights[i] = round % 4 == 0 ? 5 : 1 + (uint32_t)(dice_roll(&seed) % 300);
+		/* A new memory, for what was there before makes a difference. */
+		rig_begin(&rig, &spoke_round_robin, count);
+		memcpy(rig.weights, weights, count * sizeof(weights[0]));
+		rig_changed(&rig);
+		for (unsigned i = 0; i < 500; i++)
+			assert_int_equal(rig_pick(&rig), textbook(funds, weights, count));
+		rig_end(&rig);
+	}
+}
+
+static void round_robin_goes_on_where_it_was_when_somebody_comes_or_goes(void **state)
+{
+	(void)state;
+	rig_begin(&rig, &spoke_round_robin, 5);
+	assert_int_equal(rig_pick(&rig), 0);
+	assert_int_equal(rig_pick(&rig), 1);
+	rig.able[2] = 0;
+	rig_changed(&rig);
+	assert_int_equal(rig_pick(&rig), 3);
+	rig.able[2] = rig.able[3] = 1;
+	rig.able[4] = 0;
+	rig_changed(&rig);
+	assert_int_equal(rig_pick(&rig), 0);
+	assert_int_equal(rig_pick(&rig), 1);
+	assert_int_equal(rig_pick(&rig), 2);
+	rig_end(&rig);
+}
+
+/* One place leaves and comes back before every few picks; nobody gets much more or less by it. */
+static void round_robin_is_fair_while_places_come_and_go(void **state)
+{
+	uint64_t seed = 10;
+
+	(void)state;
+	for (unsigned uneven = 0; uneven < 2; uneven++) {
+		rig_begin(&rig, &spoke_round_robin, 10);
+		rig.weights[9] += uneven;
+		rig_changed(&rig);
+		memset(counts, 0, sizeof(counts));
+		for (unsigned i = 0; i < PICKS; i++) {
+			if (dice_roll(&seed) % 7 == 0) {
+				rig.able[3] = !rig.able[3];
+				rig_changed(&rig);
+			}
+			counts[rig_pick(&rig)]++;
+		}
+		/* Half the time it is there: 9.5 on average. Who it leaves its turns to has more.
+		 */
+		for (size_t i = 0; i < 10; i++) {
+			double share = i == 3 ? 0.05 : 0.95 / 9;
+
+			assert_in_range(counts[i], (uint32_t)(PICKS * share * 0.8),
+					(uint32_t)(PICKS * share * 1.2));
+		}
+		rig_end(&rig);
+	}
+}
+
+/* Who leaves whenever it has had its turn, and is back soon, waits no longer each time. */
+static void round_robin_keeps_nobody_waiting_who_came_back(void **state)
+{
+	unsigned picks = 0;
+
+	(void)state;
+	rig_begin(&rig, &spoke_round_robin, 10);
+	rig.weights[9]++;
+	rig_changed(&rig);
+	for (unsigned round = 0; round < 200; round++) {
+		while (rig_pick(&rig) != 0)
+			picks++;
+		rig.able[0] = 0;
+		rig_changed(&rig);
+		(void)rig_pick(&rig);
+		rig.able[0] = 1;
+		rig_changed(&rig);
+	}
+	assert_in_range(picks, 1, 200 * 6);
+	rig_end(&rig);
+}
+
+/* What was earned by large weights is worth no more than a round of the small ones. */
+static void round_robin_forgets_large_weights(void **state)
+{
+	static const uint32_t large[] = { 1000000, 999999, 999000 };
+	static const uint32_t small[] = { 1, 2, 3 };
+
+	(void)state;
+	rig_begin(&rig, &spoke_round_robin, 3);
+	memcpy(rig.weights, large, sizeof(large));
+	rig_changed(&rig);
+	for (unsigned i = 0; i < 5; i++)
+		(void)rig_pick(&rig);
+	memcpy(rig.weights, small, sizeof(small));
+	rig_changed(&rig);
+	rig_count(&rig, 60, counts);
+	for (size_t i = 0; i < 3; i++)
+		assert_in_range(counts[i], 10 * small[i] - 6, 10 * small[i] + 6);
+	rig_end(&rig);
+}
+
+static void random_by_weight_also_among_those_not_tried(void **state)
+{
+	static const uint32_t weights[] = { 100, 200, 300, 400 };
+	static const size_t tried[] = { 2 };
+
+	(void)state;
+	for (size_t which = 0; which < BY_WEIGHT; which++) {
+		if (by_weight[which] == &spoke_round_robin)
+			continue; /* those tried have their turns later */
+		begin(by_weight[which], weights, 4);
+		rig.choice.tried = tried;
+		rig.choice.tried_count = 1;
+		rig_count(&rig, PICKS, counts);
+		rig_assert_share(counts[0], PICKS, 1.0 / 7);
+		rig_assert_share(counts[1], PICKS, 2.0 / 7);
+		rig_assert_share(counts[3], PICKS, 4.0 / 7);
+		rig_end(&rig);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_is_chosen_as_often_as_its_weight_says),
+		cmocka_unit_test(equals_are_chosen_alike_also_among_many),
+		cmocka_unit_test(shares_follow_when_weights_change_and_places_go),
+		cmocka_unit_test(round_robin_is_the_textbook_s_sequence),
+		cmocka_unit_test(round_robin_goes_on_where_it_was_when_somebody_comes_or_goes),
+		cmocka_unit_test(round_robin_is_fair_while_places_come_and_go),
+		cmocka_unit_test(round_robin_keeps_nobody_waiting_who_came_back),
+		cmocka_unit_test(round_robin_forgets_large_weights),
+		cmocka_unit_test(random_by_weight_also_among_those_not_tried),
+	};
+
+	return cmocka_run_group_tests_name("balancers by weight", tests, NULL, NULL);
+}

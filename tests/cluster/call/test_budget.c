@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The retry budget against a list of all times, which knows the exact last 10 s. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cluster/call/budget.h"
+#include "tests/cluster/dice.h"
+
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+#define START (1000 * SECOND)
+#define TIMES_MAX 200000u
+
+struct times {
+	size_t count;
+	uint64_t at[TIMES_MAX]; /* rising */
+};
+
+/* How many were less than `span_ns` before `now_ns`. */
+static size_t within(const struct times *times, uint64_t now_ns, uint64_t span_ns)
+{
+	size_t count = 0;
+
+	while (count < times->count && now_ns - times->at[times->count - 1 - count] < span_ns)
+		count++;
+	return count;
+}
+
+static void note(struct times *times, uint64_t now_ns)
+{
+	assert_true(times->count < TIMES_MAX);
+	times->at[times->count++] = now_ns;
+}
+
+static unsigned drain(struct spokei_budget *budget, uint64_t now_ns)
+{
+	unsigned count = 0;
+
+	while (spokei_budget_take(budget, now_ns))
+		count++;
+	return count;
+}
+
+static void call(struct spokei_budget *budget, unsigned count, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < count; i++)
+		spokei_budget_called(budget, now_ns);
+}
+
+static void without_calls_there_are_a_hundred(void **state)
+{
+	struct spokei_budget budget = { 0 };
+
+	(void)state;
+	assert_int_equal(drain(&budget, START), 100);
+	assert_int_equal(drain(&budget, START + 9 * SECOND), 0);
+	assert_int_equal(drain(&budget, START + 10 * SECOND), 0);
+	assert_int_equal(drain(&budget, START + 11 * SECOND), 100);
+}
+
+static void every_fifth_call_is_worth_one_more(void **state)
+{
+	struct spokei_budget budget = { 0 };
+
+	(void)state;
+	call(&budget, 1004, START);
+	assert_int_equal(drain(&budget, START), 300);
+	call(&budget, 1, START + 1);
+	assert_int_equal(drain(&budget, START + 1), 1);
+}
+
+static void calls_are_forgotten_before_attempts_are(void **state)
+{
+	struct spokei_budget budget = { 0 };
+
+	(void)state;
+	call(&budget, 500, START);
+	assert_int_equal(drain(&budget, START + 9 * SECOND + 999 * MS), 200);
+	call(&budget, 500, START + 10 * SECOND);
+	/* The first calls are gone, and the attempts count: 200 of 200. */
+	assert_int_equal(drain(&budget, START + 10 * SECOND), 0);
+	assert_int_equal(drain(&budget, START + 19 * SECOND + 999 * MS), 0);
+	assert_int_equal(drain(&budget, START + 20 * SECOND), 100);
+}
+
+static void time_that_goes_back_gains_nothing(void **state)
+{
+	struct spokei_budget budget = { 0 };
+
+	(void)state;
+	assert_int_equal(drain(&budget, START), 100);
+	assert_int_equal(drain(&budget, START - 20 * SECOND), 0);
+	call(&budget, 5, START - 20 * SECOND);
+	assert_int_equal(drain(&budget, START), 1);
+}
+
+static void far_jumps_forget_everything(void **state)
+{
+	struct spokei_budget budget = { 0 };
+
+	(void)state;
+	call(&budget, 500, START);
+	assert_int_equal(drain(&budget, START), 200);
+	assert_int_equal(drain(&budget, START + UINT64_C(1000000) * SECOND), 100);
+	assert_int_equal(budget.calls_sum, 0);
+	assert_int_equal(drain(&budget, UINT64_MAX), 100);
+}
+
+/* Mostly a little, sometimes seconds, seldom more than all slots. */
+static uint64_t pause_of(uint64_t *seed)
+{
+	switch (dice_roll(seed) % 64) {
+	case 0:
+		return dice_roll(seed) % (12 * SECOND);
+	case 1:
+		return SECOND * (dice_roll(seed) % 12); /* exactly on the edge of a slot */
+	case 2:
+		return dice_roll(seed) % (SECOND / 2);
+	case 3:
+		return dice_roll(seed) % 400 == 0 ? dice_roll(seed) % (100 * SECOND) : 0;
+	default:
+		return dice_roll(seed) % (4 * MS);
+	}
+}
+
+static void no_ten_seconds_see_more_than_their_share(void **state)
+{
+	static struct times calls, retries;
+	struct spokei_budget budget = { 0 };
+	uint64_t seed = 7;
+	uint64_t now = START;
+	unsigned given = 0;
+	unsigned refused = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < TIMES_MAX; i++) {
+		/* Times of much work and times of much trouble. */
+		unsigned trouble = (i / 4096) % 4;
+
+		now += pause_of(&seed);
+		if (dice_roll(&seed) % 4 >= trouble) {
+			spokei_budget_called(&budget, now);
+			note(&calls, now);
+		} else if (spokei_budget_take(&budget, now)) {
+			note(&retries, now);
+			given++;
+			assert_true(within(&retries, now, 10 * SECOND) * 5 <=
+				    within(&calls, now, 10 * SECOND) + 500);
+		} else {
+			/* It may be careful by a second, and not by more. */
+			refused++;
+			assert_true((within(&retries, now, 11 * SECOND) + 1) * 5 >
+				    within(&calls, now, 9 * SECOND) + 500);
+		}
+	}
+	assert_true(given > 1000 && refused > 1000);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_calls_there_are_a_hundred),
+		cmocka_unit_test(every_fifth_call_is_worth_one_more),
+		cmocka_unit_test(calls_are_forgotten_before_attempts_are),
+		cmocka_unit_test(time_that_goes_back_gains_nothing),
+		cmocka_unit_test(far_jumps_forget_everything),
+		cmocka_unit_test(no_ten_seconds_see_more_than_their_share),
+	};
+
+	return cmocka_run_group_tests_name("budget", tests, NULL, NULL);
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a file that is read again changes of consumers that live: each kind of key. */
+#include "cluster/consumer/parts.h"
+#include "tests/cluster/config/configrig.h"
+
+#define rig clusterrig
+#define AT "127.0.0.1:20880"
+
+static uint64_t time_of(struct rig_call *call)
+{
+	uint64_t begun_ns = rig.world.now_ns;
+
+	clusterrig_end(call);
+	return (rig.world.now_ns - begun_ns) / MS;
+}
+
+/* --- of calls */
+
+static void calls_take_their_timeout_from_the_file(void **state)
+{
+	struct spoke_method *echo;
+	struct rig_call *under_way;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_SILENT;
+	configrig_load("[consumer]\ntimeout = 200ms\n");
+	configrig_consume("");
+	echo = clusterrig_method("echo", NULL);
+	assert_in_range(time_of(clusterrig_call(echo)), 200, 202);
+	under_way = clusterrig_call(echo);
+	configrig_reload("[consumer]\ntimeout = 500ms\n");
+	assert_in_range(time_of(under_way), 200, 202);
+	assert_int_equal(under_way->error, SPOKE_ETIMEOUT);
+	assert_in_range(time_of(clusterrig_call(echo)), 500, 502);
+	configrig_reload("[consumer]\ntimeout = 500ms\n[method.demo.Echo.echo]\ntimeout = 50ms\n");
+	assert_in_range(time_of(clusterrig_call(echo)), 50, 52);
+	configrig_reload("");
+	assert_in_range(time_of(clusterrig_call(echo)), 1000, 1002);
+}
+
+static void the_policy_changes_and_its_period(void **state)
+{
+	struct spoke_method *echo;
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_REFUSE;
+	configrig_load("[consumer]\ncluster = failfast\n");
+	configrig_consume("");
+	echo = clusterrig_method("echo", NULL);
+	call = clusterrig_call(echo);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_EREFUSED);
+	configrig_reload("[consumer]\ncluster = failback\nretry.period = 1s\nretries = 2\n");
+	call = clusterrig_deferred(echo);
+	clusterrig_pass(2500 * MS);
+	assert_int_equal(call->settled_attempts, 3);
+	/* One that waits keeps the pause it began with, and the number of its attempts. */
+	call = clusterrig_deferred(echo);
+	configrig_reload("[consumer]\ncluster = failback\nretry.period = 10s\nretries = 1\n");
+	clusterrig_pass(900 * MS);
+	assert_int_equal(call->settled, 0);
+	clusterrig_pass(30 * SECOND);
+	assert_int_equal(call->settled, 1);
+	call = clusterrig_deferred(echo);
+	clusterrig_pass(9 * SECOND);
+	assert_int_equal(call->settled, 0);
+	clusterrig_pass(2 * SECOND);
+	assert_int_equal(call->settled_attempts, 2);
+}
+
+static void the_balancer_changes(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(2);
+	configrig_load("[consumer]\nloadbalance = consistenthash\n");
+	configrig_consume("");
+	echo = clusterrig_method("echo", NULL);
+	for (unsigned i = 0; i < 8; i++)
+		clusterrig_end(clusterrig_call(echo));
+	assert_int_equal(rig.providers[0].runs * rig.providers[1].runs, 0);
+	configrig_reload("[method.echo]\nloadbalance = roundrobin\n");
+	for (unsigned i = 0; i < 8; i++)
+		clusterrig_end(clusterrig_call(echo));
+	assert_int_equal(rig.providers[0].runs + rig.providers[1].runs, 16);
+	assert_int_equal(rig.providers[0].runs * rig.providers[1].runs, 48);
+}
+
+static void limits_of_methods_change_under_their_calls(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_SILENT;
+	configrig_load("[service.demo.Echo]\nactives = 2\n");
+	configrig_consume("");
+	echo = clusterrig_method("echo", NULL);
+	(void)clusterrig_call(echo);
+	(void)clusterrig_call(echo);
+	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+	configrig_reload("[service.demo.Echo]\nactives = 3\n");
+	(void)clusterrig_call(echo);
+	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+	configrig_reload("[service.demo.Echo]\nactives = 1\n");
+	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+	configrig_reload("");
+	(void)clusterrig_call(echo);
+	configrig_reload("[service.demo.Echo]\nactives = 1\n");
+	clusterrig_pass(2 * SECOND);
+	assert_int_equal(rig.ended, 4);
+	(void)clusterrig_call(echo);
+	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+	configrig_reload("[service.demo.Echo]\ntps = 1\n");
+	(void)clusterrig_call(echo);
+	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+	configrig_reload("[service.demo.Echo]\ntps = 1\nactives = 100\n");
+	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+	clusterrig_pass(2 * SECOND);
+}
+
+static void a_new_limit_counts_what_is_under_way(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_REFUSE;
+	configrig_load("[consumer]\ncluster = failback\n");
+	configrig_consume("");
+	echo = clusterrig_method("echo", NULL);
+	(void)clusterrig_deferred(echo);
+	rig.providers[0].manner = RIG_SILENT;
+	(void)clusterrig_call(echo);
+	(void)clusterrig_call(clusterrig_method("echo", NULL));
+	(void)clusterrig_call(echo);
+	/* Neither the ticket, nor the other method's. */
+	configrig_reload("[consumer]\ncluster = failback\n[service.demo.Echo]\nactives = 3\n");
+	(void)clusterrig_call(echo);
+	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+	rig.providers[0].manner = RIG_ECHO;
+	clusterrig_pass(60 * SECOND);
+	assert_int_equal(echo->limit.active, 0);
+}
+
+static void calls_wait_for_a_provider_from_then_on(void **state)
+{
+	struct spoke_method *echo;
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(1);
+	configrig_load("");
+	configrig_consume("");
+	echo = clusterrig_method("echo", NULL);
+	clusterrig_kill(0);
+	clusterrig_pass(10 * MS);
+	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_EUNAVAILABLE);
+	configrig_reload("[consumer]\nwait.ready = true\n");
+	call = clusterrig_call(echo);
+	clusterrig_start(0);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_OK);
+}
+
+static void what_code_says_stays(void **state)
+{
+	const struct spoke_method_options options = { .timeout_ns = 30 * MS };
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_SILENT;
+	configrig_load("");
+	configrig_consume("retries=0&timeout=70ms");
+	echo = clusterrig_method("echo", &options);
+	configrig_reload("[consumer]\ntimeout=1s\n[method.echo]\ntimeout=2s\n");
+	assert_in_range(time_of(clusterrig_call(echo)), 30, 32);
+	assert_in_range(time_of(clusterrig_call(clusterrig_method("other", NULL))), 70, 72);
+}
+
+/* --- of consumers */
+
+static void tickets_have_the_room_of_the_file(void **state)
+{
+	struct spoke_method *echo;
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_REFUSE;
+	configrig_load("[consumer]\ncluster = failback\nfailback.tasks = 1\n");
+	configrig_consume("");
+	echo = clusterrig_method("echo", NULL);
+	(void)clusterrig_deferred(echo);
+	call = clusterrig_call(echo);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_ELIMIT);
+	configrig_reload("[consumer]\ncluster = failback\nfailback.tasks = 2\n");
+	(void)clusterrig_deferred(echo);
+	call = clusterrig_call(echo);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_ELIMIT);
+	configrig_reload("[consumer]\ncluster = failback\nfailback.tasks = 2\n"
+			 "failback.overflow = drop-oldest\n");
+	(void)clusterrig_deferred(echo);
+	clusterrig_pass(MS);
+	assert_int_equal(rig.settled, 1);
+	configrig_reload("[consumer]\ncluster = failback\nfailback.bytes = 1KiB\n");
+	assert_int_equal(rig.consumer->caller.retry.bytes_max, 1024);
+	clusterrig_pass(60 * SECOND);
+}
+
+static void so_many_calls_may_wait(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_SILENT;
+	configrig_load("[consumer]\npending.max = 1\nfailback.tasks = 1\n");
+	configrig_consume("");
+	echo = clusterrig_method("echo", NULL);
+	(void)clusterrig_call(echo);
+	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+	configrig_reload("[consumer]\npending.max = 40\nfailback.tasks = 1\n");
+	for (unsigned i = 1; i < 40; i++)
+		(void)clusterrig_call(echo);
+	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+	configrig_reload("[consumer]\npending.max = 2\nfailback.tasks = 1\n");
+	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+	clusterrig_pass(2 * SECOND);
+	assert_int_equal(rig.ended, 40);
+	(void)clusterrig_call(echo);
+	(void)clusterrig_call(echo);
+	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+	clusterrig_pass(2 * SECOND);
+}
+
+static void so_many_calls_at_each_provider(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	for (unsigned providers = 1; providers <= 2; providers++) {
+		clusterrig_provide(providers);
+		rig.providers[0].manner = RIG_SILENT;
+		rig.providers[1].manner = RIG_SILENT;
+		configrig_load("[consumer]\nendpoint.actives = 1\n");
+		configrig_consume("cluster=failfast");
+		echo = clusterrig_method("echo", NULL);
+		for (unsigned i = 0; i < providers; i++)
+			(void)clusterrig_call(echo);
+		assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+		configrig_reload("[consumer]\nendpoint.actives = 2\n");
+		for (unsigned i = 0; i < providers; i++)
+			(void)clusterrig_call(echo);
+		assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+		configrig_reload("");
+		(void)clusterrig_call(echo);
+		clusterrig_pass(2 * SECOND);
+		clusterrig_free_consumer();
+		spoke_config_free(configrig.config);
+		configrig.config = NULL;
+		clusterrig_kill(0);
+		clusterrig_pass(SECOND);
+	}
+}
+
+static void fewer_calls_at_each_provider(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(2);
+	rig.providers[0].manner = RIG_SILENT;
+	rig.providers[1].manner = RIG_SILENT;
+	configrig_load("[consumer]\nloadbalance = roundrobin\n");
+	configrig_consume("cluster=failfast");
+	echo = clusterrig_method("echo", NULL);
+	(void)clusterrig_call(echo);
+	(void)clusterrig_call(echo);
+	configrig_reload("[consumer]\nloadbalance = roundrobin\nendpoint.actives = 1\n");
+	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+	clusterrig_pass(2 * SECOND);
+}
+
+static void providers_are_put_aside_after_so_many_failures(void **state)
+{
+	struct spoke_endpoint_info infos[2];
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(2);
+	rig.providers[0].manner = RIG_SILENT;
+	rig.providers[1].manner = RIG_SILENT;
+	configrig_load("[consumer]\ncluster = failfast\neject.failures = 0\ntimeout = 10ms\n"
+		       "loadbalance = roundrobin\n");
+	configrig_consume("");
+	echo = clusterrig_method("echo", NULL);
+	for (unsigned i = 0; i < 10; i++)
+		clusterrig_end(clusterrig_call(echo));
+	assert_int_equal(spoke_consumer_endpoints(rig.consumer, infos, 2), 2);
+	assert_false(infos[0].ejected || infos[1].ejected);
+	configrig_reload("[consumer]\ncluster = failfast\neject.failures = 2\neject.time = 1h\n"
+			 "timeout = 10ms\nloadbalance = roundrobin\n");
+	for (unsigned i = 0; i < 10; i++)
+		clusterrig_end(clusterrig_call(echo));
+	assert_int_equal(spoke_consumer_endpoints(rig.consumer, infos, 2), 2);
+	assert_true(infos[0].ejected || infos[1].ejected);
+}
+
+static void links_that_stand_have_the_new_heartbeat(void **state)
+{
+	(void)state;
+	clusterrig_provide(1);
+	configrig_load("[consumer]\nheartbeat = 1h\n");
+	configrig_consume("");
+	clusterrig_pass(10 * SECOND);
+	assert_int_equal(clusterrig_stat(SPOKE_STAT_PROBES_WRITTEN), 1);
+	configrig_reload("[consumer]\nheartbeat = 1s\n");
+	clusterrig_pass(10 * SECOND);
+	assert_in_range(clusterrig_stat(SPOKE_STAT_PROBES_WRITTEN), 10, 12);
+	configrig_reload("[consumer]\nheartbeat = 0\n");
+	clusterrig_pass(100 * SECOND);
+	assert_in_range(clusterrig_stat(SPOKE_STAT_PROBES_WRITTEN), 10, 12);
+	configrig_reload("[consumer]\nheartbeat = 10s\n");
+	clusterrig_pass(101 * SECOND);
+	assert_in_range(clusterrig_stat(SPOKE_STAT_PROBES_WRITTEN), 20, 23);
+	assert_int_equal(clusterrig_stat(SPOKE_STAT_PROBES_MISSED), 0);
+	assert_int_equal(spoke_consumer_ready(rig.consumer), 1);
+}
+
+static void a_method_of_another_service_has_the_version_of_that(void **state)
+{
+	const struct spoke_method_options options = { .service = "demo.Echo" };
+	struct spoke_consumer_options with = { .url = "dubbo://" AT };
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(1);
+	configrig_load("[service.demo.Echo]\nversion = 7\n");
+	with.config = configrig.config;
+	assert_int_equal(spoke_consumer_new(rig.engine, &with, &rig.consumer), SPOKE_OK);
+	call = clusterrig_call(clusterrig_method("echo", &options));
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_ENOSERVICE);
+	assert_int_equal(configrig_try("[service.demo.Other]\nversion = 7\n"), SPOKE_OK);
+	call = clusterrig_call(clusterrig_method("echo", &options));
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_OK);
+}
+
+/* Who asks himself needs nobody who watches. */
+static void assert_watched(bool watched)
+{
+	const struct spokei_link *link = &rig.consumer->link;
+	const struct spokei_conn *conn = spoke_container_of(link->conns.next, struct spokei_conn,
+							    node);
+	const struct memnet_guard *guard = memnet_guard(rig.world.net, conn->stream.watch.fd);
+
+	assert_int_equal(guard->keepalive_ns, watched ? 60 * SECOND : 0);
+}
+
+static void the_system_watches_while_there_is_no_heartbeat(void **state)
+{
+	(void)state;
+	clusterrig_provide(1);
+	configrig_load("[consumer]\nheartbeat = 5s\n");
+	configrig_consume("");
+	clusterrig_pass(SECOND);
+	assert_watched(false);
+	configrig_reload("[consumer]\nheartbeat = 0\n");
+	assert_watched(true);
+	configrig_reload("[consumer]\nheartbeat = 1s\n");
+	assert_watched(false);
+}
+
+static void a_silent_provider_is_noticed_at_the_new_interval(void **state)
+{
+	(void)state;
+	clusterrig_provide(1);
+	configrig_load("[consumer]\nheartbeat = 1h\n");
+	configrig_consume("");
+	virtual_hold(&rig.providers[0].process, 1000 * SECOND);
+	clusterrig_pass(60 * SECOND);
+	assert_int_equal(clusterrig_stat(SPOKE_STAT_CLOSED_SILENT), 0);
+	configrig_reload("[consumer]\nheartbeat = 1s\n");
+	clusterrig_pass(5 * SECOND);
+	assert_int_equal(clusterrig_stat(SPOKE_STAT_CLOSED_SILENT), 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, configrig_set_up, configrig_tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(calls_take_their_timeout_from_the_file),
+		TEST(the_policy_changes_and_its_period),
+		TEST(the_balancer_changes),
+		TEST(limits_of_methods_change_under_their_calls),
+		TEST(a_new_limit_counts_what_is_under_way),
+		TEST(calls_wait_for_a_provider_from_then_on),
+		TEST(what_code_says_stays),
+		TEST(tickets_have_the_room_of_the_file),
+		TEST(so_many_calls_may_wait),
+		TEST(so_many_calls_at_each_provider),
+		TEST(fewer_calls_at_each_provider),
+		TEST(providers_are_put_aside_after_so_many_failures),
+		TEST(a_method_of_another_service_has_the_version_of_that),
+		TEST(links_that_stand_have_the_new_heartbeat),
+		TEST(the_system_watches_while_there_is_no_heartbeat),
+		TEST(a_silent_provider_is_noticed_at_the_new_interval),
+	};
+
+	return cmocka_run_group_tests_name("config live", tests, NULL, NULL);
+}

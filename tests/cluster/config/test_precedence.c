@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Of all that is said of a key, what counts: of two sources the one that stands lower in the table
+ * below, for each pair of them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cluster/consumer/parts.h"
+#include "core/virtual/world.h"
+
+#include <spoke/provider.h>
+
+#include <stdio.h>
+
+#define SECOND UINT64_C(1000000000)
+
+enum place {
+	IN_PROVIDED, /* a provider's URL in the registry */
+	IN_FILE,
+	IN_URL, /* the consumer's, which is of one service */
+	IN_OPTIONS,
+	IN_METHOD_OPTIONS,
+	PLACES,
+};
+
+/* From the least on. What each says is a number of its own. */
+static const struct source {
+	enum place place;
+	const char *before;
+} sources[] = {
+	{ IN_PROVIDED, "&" },
+	{ IN_FILE, "[consumer]\n" },
+	{ IN_FILE, "[service.demo.Echo]\n" },
+	{ IN_URL, "&" },
+	{ IN_OPTIONS, "" },
+	{ IN_PROVIDED, "&echo." },
+	{ IN_FILE, "[method.echo]\n" },
+	{ IN_FILE, "[method.demo.Echo.echo]\n" },
+	{ IN_URL, "&echo." },
+	{ IN_METHOD_OPTIONS, "" },
+};
+
+#define SOURCES (sizeof(sources) / sizeof(sources[0]))
+#define NOBODY SOURCES
+
+static struct virtual_world world;
+static struct virtual_process process;
+static struct spoke_engine *engine;
+
+static int set_up(void **state)
+{
+	struct spoke_engine_options options = { .env = &process.env };
+
+	(void)state;
+	if (!virtual_world_init(&world, 3))
+		return -1;
+	virtual_process_init(&process, &world);
+	return spoke_engine_new(&options, &engine);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	spoke_engine_free(engine);
+	assert_int_equal(process.blocks, 0);
+	virtual_process_fini(&process);
+	virtual_world_fini(&world);
+	return 0;
+}
+
+/* What is said, by place. */
+struct said {
+	char texts[PLACES][256];
+	struct spoke_consumer_options options;
+	struct spoke_method_options method;
+};
+
+static void say(struct said *said, const char *key, size_t source, unsigned number,
+		const char *unit)
+{
+	const struct source *by = &sources[source];
+	char *text = said->texts[by->place];
+	size_t len = strlen(text);
+
+	(void)snprintf(text + len, sizeof(said->texts[0]) - len, "%s%s=%u%s\n", by->before, key,
+		       number, unit);
+	/* URLs have no lines. */
+	if (by->place != IN_FILE)
+		text[strlen(text) - 1] = '\0';
+}
+
+static struct spoke_config *config_of(const char *text)
+{
+	struct spoke_config *config = NULL;
+
+	assert_int_equal(spoke_config_parse(&process.env, "a.conf",
+					    (struct spoke_span){ text, strlen(text) }, NULL, NULL,
+					    &config),
+			 SPOKE_OK);
+	return config;
+}
+
+/* How calls of the method are made, of which that is said. */
+static struct spokei_call_settings settle(struct said *said)
+{
+	static const struct spokei_method_name echo = { { "demo.Echo", 9 }, "echo" };
+	struct spokei_consumer_settings settings;
+	struct spokei_call_settings calls;
+	struct spoke_url provided;
+	char url[512];
+
+	(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:1/demo.Echo?side=consumer%s",
+		       said->texts[IN_PROVIDED]);
+	assert_int_equal(spoke_url_parse(&process.env, url, strlen(url), &provided, NULL), 0);
+	(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:1/demo.Echo?side=consumer%s",
+		       said->texts[IN_URL]);
+	said->options.url = url;
+	said->options.config = config_of(said->texts[IN_FILE]);
+	assert_int_equal(spokei_settings_consumer(engine, &said->options, &settings), 0);
+	assert_int_equal(spokei_settings_method(engine, &settings, &provided, &echo, &said->method,
+						&calls),
+			 0);
+	spokei_settings_consumer_fini(&process.env, &settings);
+	spoke_url_fini(&provided);
+	spoke_config_free(said->options.config);
+	return calls;
+}
+
+static uint64_t timeout_of(size_t one, size_t other)
+{
+	const size_t both[] = { one, other };
+	struct said said = { 0 };
+
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t *option = NULL;
+
+		if (both[i] == NOBODY)
+			continue;
+		if (sources[both[i]].place == IN_OPTIONS)
+			option = &said.options.timeout_ns;
+		if (sources[both[i]].place == IN_METHOD_OPTIONS)
+			option = &said.method.timeout_ns;
+		if (option)
+			*option = (10 + both[i]) * SECOND;
+		else
+			say(&said, "timeout", both[i], (unsigned)(10 + both[i]), "s");
+	}
+	return settle(&said).timeout_ns / SECOND;
+}
+
+static uint32_t retries_of(size_t one, size_t other)
+{
+	const size_t both[] = { one, other };
+	struct said said = { 0 };
+
+	for (size_t i = 0; i < 2; i++) {
+		uint32_t *option = NULL;
+
+		if (both[i] == NOBODY)
+			continue;
+		if (sources[both[i]].place == IN_OPTIONS)
+			option = &said.options.retries;
+		if (sources[both[i]].place == IN_METHOD_OPTIONS)
+			option = &said.method.retries;
+		if (option)
+			*option = (uint32_t)(10 + both[i]);
+		else
+			say(&said, "retries", both[i], (unsigned)(10 + both[i]), "");
+	}
+	return settle(&said).retries;
+}
+
+static void of_two_that_say_something_the_later_counts(void **state)
+{
+	(void)state;
+	assert_int_equal(timeout_of(NOBODY, NOBODY), 1);
+	assert_int_equal(retries_of(NOBODY, NOBODY), SPOKEI_RETRIES_OF_POLICY);
+	for (size_t i = 0; i < SOURCES; i++) {
+		assert_int_equal(timeout_of(i, NOBODY), 10 + i);
+		assert_int_equal(retries_of(NOBODY, i), 10 + i);
+		for (size_t j = i + 1; j < SOURCES; j++) {
+			assert_int_equal(timeout_of(i, j), 10 + j);
+			assert_int_equal(timeout_of(j, i), 10 + j);
+			assert_int_equal(retries_of(i, j), 10 + j);
+		}
+	}
+}
+
+static const char *const policies[SOURCES] = {
+	"failfast",  "failsafe",  "failback", "forking",  "",
+	"broadcast", "available", "failfast", "failsafe", ""
+};
+
+static const char *policy_of(size_t one, size_t other)
+{
+	const size_t both[] = { one, other };
+	static struct spoke_policy own[2] = { { .name = "own" }, { .name = "own of method" } };
+	struct said said = { 0 };
+
+	for (size_t i = 0; i < 2; i++) {
+		const struct source *by = &sources[both[i]];
+		char *text = said.texts[by->place];
+		size_t len = strlen(text);
+
+		own[i].next = spoke_failover.next;
+		if (by->place == IN_OPTIONS)
+			said.options.policy = &own[0];
+		else if (by->place == IN_METHOD_OPTIONS)
+			said.method.policy = &own[1];
+		else
+			(void)snprintf(text + len, sizeof(said.texts[0]) - len, "%scluster=%s%s",
+				       by->before, policies[both[i]],
+				       by->place == IN_FILE ? "\n" : "");
+	}
+	return settle(&said).policy->name;
+}
+
+static void the_same_holds_of_names_and_tables(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SOURCES; i++) {
+		for (size_t j = i + 1; j < SOURCES; j++) {
+			const char *expected = policies[j];
+
+			if (sources[j].place == IN_OPTIONS)
+				expected = "own";
+			if (sources[j].place == IN_METHOD_OPTIONS)
+				expected = "own of method";
+			assert_string_equal(policy_of(i, j), expected);
+		}
+	}
+}
+
+static void other_services_and_methods_are_not_meant(void **state)
+{
+	struct said said = { .texts[IN_FILE] = "[service.demo.Other]\ntimeout=2s\n"
+					       "[method.other]\ntimeout=3s\n"
+					       "[method.demo.Other.echo]\ntimeout=4s\n"
+					       "[method.demo.Echo.other]\ntimeout=5s\n"
+					       "[method.Echo.echo]\ntimeout=6s\n" };
+
+	(void)state;
+	assert_int_equal(settle(&said).timeout_ns, SECOND);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(of_two_that_say_something_the_later_counts, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(the_same_holds_of_names_and_tables, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(other_services_and_methods_are_not_meant, set_up,
+						tear_down),
+	};
+
+	return cmocka_run_group_tests_name("precedence", tests, NULL, NULL);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Providers that go by a file, and what one that is read again changes of them. */
+#include "cluster/provider/provider.h"
+#include "tests/cluster/config/configrig.h"
+
+#include <string.h>
+
+#define rig clusterrig
+#define HELD 64u
+#define REGISTRY "/run/providers"
+#define HERE "[provider]\nlisten = dubbo://127.0.0.1:20880\n"
+
+static struct spoke_request *held[HELD];
+static unsigned held_count;
+static struct spoke_method *echo;
+static struct spoke_method *other;
+
+static struct rig_provider *it(void)
+{
+	return &rig.providers[0];
+}
+
+static void hold(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	assert_true(held_count < HELD);
+	held[held_count++] = request;
+}
+
+static void answer_all(void)
+{
+	while (held_count > 0)
+		spoke_reply(held[--held_count], (struct spoke_value){ NULL, 0 });
+	clusterrig_pass(MS);
+}
+
+static int tear_down(void **state)
+{
+	while (held_count > 0)
+		spoke_reply(held[--held_count], (struct spoke_value){ NULL, 0 });
+	return configrig_tear_down(state);
+}
+
+/* A provider that goes by the file; `options` may be NULL. */
+static void provide(const char *text, const struct spoke_provider_options *options)
+{
+	static const struct spoke_service_options service = { .name = "demo.Echo" };
+	static const struct spoke_handler handlers[] = {
+		{ .method = "echo", .handle = hold },
+		{ .method = "other", .handle = hold, .executes = 2 },
+		{ .handle = hold },
+	};
+	struct spoke_engine_options engine = { .env = &it()->process.env };
+	struct spoke_provider_options with = { 0 };
+
+	if (options)
+		with = *options;
+	configrig_load(text);
+	with.config = configrig.config;
+	rig.provider_count = 1;
+	assert_int_equal(spoke_engine_new(&engine, &it()->engine), 0);
+	assert_int_equal(spoke_provider_new(it()->engine, &with, &it()->provider), 0);
+	assert_int_equal(spoke_provider_add(it()->provider, &service, handlers, 3), 0);
+}
+
+/* The same, which listens, and a consumer that goes by no file. */
+static void begin(const char *text)
+{
+	provide(text, NULL);
+	assert_int_equal(spoke_provider_listen_configured(it()->provider), 1);
+	clusterrig_consume("cluster=failfast&eject.failures=0&timeout=100s", NULL);
+	echo = clusterrig_method("echo", NULL);
+	other = clusterrig_method("other", NULL);
+}
+
+/* How many of `calls` are taken, then all are answered. */
+static unsigned taken(struct spoke_method *method, unsigned calls)
+{
+	unsigned count;
+
+	for (unsigned i = 0; i < calls; i++)
+		(void)clusterrig_call(method);
+	clusterrig_pass(10 * MS);
+	count = held_count;
+	answer_all();
+	return count;
+}
+
+/* --- where it listens */
+
+static void it_listens_where_the_file_says(void **state)
+{
+	char text[64];
+
+	(void)state;
+	provide("[provider]\nlisten = dubbo://127.0.0.1:20880 , unix:/run/echo.sock\n", NULL);
+	assert_int_equal(spoke_provider_listen_configured(it()->provider), 2);
+	assert_true(spoke_provider_address(it()->provider, 0, text, sizeof(text)) > 0);
+	assert_string_equal(text, "127.0.0.1:20880");
+	assert_true(spoke_provider_address(it()->provider, 1, text, sizeof(text)) > 0);
+	assert_string_equal(text, "unix:/run/echo.sock");
+	assert_int_equal(configrig_try("[provider]\nlisten = dubbo://127.0.0.1:1\n"), SPOKE_OK);
+	assert_string_equal(configrig.told,
+			    "a.conf:2: listen = dubbo://127.0.0.1:1: counts when the process is "
+			    "started again\n");
+}
+
+static void it_listens_nowhere_or_as_far_as_it_can(void **state)
+{
+	char text[64];
+
+	(void)state;
+	provide("", NULL);
+	assert_int_equal(spoke_provider_listen_configured(it()->provider), 0);
+	assert_int_equal(configrig_try(
+				 "[provider]\nlisten = dubbo://127.0.0.1:1, dubbo://127.0.0.1:1\n"),
+			 SPOKE_OK);
+	assert_int_equal(spoke_provider_listen_configured(it()->provider), SPOKE_ESYSTEM);
+	assert_non_null(strstr(spoke_engine_why(it()->engine), "cannot listen at"));
+	assert_true(spoke_provider_address(it()->provider, 0, text, sizeof(text)) > 0);
+	assert_int_equal(spoke_provider_address(it()->provider, 1, text, sizeof(text)), 0);
+}
+
+/* --- how much it serves */
+
+static void methods_have_the_limits_of_the_file(void **state)
+{
+	(void)state;
+	begin(HERE "executes = 3\n");
+	assert_int_equal(taken(echo, 9), 3);
+	assert_int_equal(taken(other, 9), 2); /* as its handler says */
+	assert_int_equal(taken(clusterrig_method("any", NULL), 9), 3);
+	configrig_reload(HERE "executes = 3\n[service.demo.Echo]\nexecutes = 4\n");
+	assert_int_equal(taken(echo, 9), 4);
+	configrig_reload(HERE "[service.demo.Echo]\nexecutes = 4\n[method.echo]\nexecutes = 5\n");
+	assert_int_equal(taken(echo, 9), 5);
+	configrig_reload(HERE "[method.demo.Echo.echo]\nexecutes = 6\n[method.echo]\nexecutes = "
+			      "5\n");
+	assert_int_equal(taken(echo, 9), 6);
+	configrig_reload(HERE);
+	assert_int_equal(taken(echo, 9), 9);
+	assert_int_equal(taken(other, 9), 2);
+	configrig_reload(HERE "executes.tps = 7\n");
+	assert_int_equal(taken(echo, 9), 7);
+	assert_int_equal(taken(echo, 9), 0);
+	clusterrig_pass(SECOND);
+	assert_int_equal(taken(echo, 9), 7);
+}
+
+static void a_limit_changes_under_requests(void **state)
+{
+	(void)state;
+	begin(HERE);
+	for (unsigned i = 0; i < 5; i++)
+		(void)clusterrig_call(echo);
+	clusterrig_pass(10 * MS);
+	configrig_reload(HERE "executes = 6\n");
+	for (unsigned i = 0; i < 5; i++)
+		(void)clusterrig_call(echo);
+	clusterrig_pass(10 * MS);
+	assert_int_equal(held_count, 6);
+	answer_all();
+	assert_int_equal(taken(echo, 9), 6);
+}
+
+static void it_serves_so_many_requests(void **state)
+{
+	(void)state;
+	begin(HERE "requests.max = 3\n");
+	assert_int_equal(taken(echo, 9), 3);
+	configrig_reload(HERE "requests.max = 5\n");
+	assert_int_equal(taken(echo, 9), 5);
+	configrig_reload(HERE "requests.max = 5\nrequests.per.connection.max = 4\n");
+	assert_int_equal(taken(echo, 9), 4);
+	configrig_reload(HERE);
+	assert_int_equal(taken(echo, 9), 9);
+}
+
+static void it_takes_so_many_connections(void **state)
+{
+	(void)state;
+	begin(HERE "connections.max = 1\n");
+	assert_int_equal(spoke_provider_connections(it()->provider), 1);
+	clusterrig_free_consumer();
+	clusterrig_pass(MS);
+	clusterrig_consume("connections=3", NULL);
+	clusterrig_pass(10 * SECOND);
+	assert_int_equal(spoke_provider_connections(it()->provider), 1);
+	configrig_reload(HERE "connections.max = 100\nconnections.per.peer.max = 2\n");
+	clusterrig_pass(200 * SECOND);
+	assert_int_equal(spoke_provider_connections(it()->provider), 2);
+	configrig_reload(HERE);
+	clusterrig_pass(200 * SECOND);
+	assert_int_equal(spoke_provider_connections(it()->provider), 3);
+}
+
+static uint64_t preset(enum spokei_key key)
+{
+	return spokei_key_row(key)->option.preset;
+}
+
+static void what_is_explained_as_preset_is_so(void **state)
+{
+	struct spokei_link_limits limits;
+
+	(void)state;
+	begin(HERE);
+	spokei_link_limits_init(&limits);
+	assert_int_equal(limits.pending_max, preset(SPOKEI_KEY_PENDING_MAX));
+	assert_int_equal(limits.wire.frame_max, preset(SPOKEI_KEY_FRAME_MAX));
+	limits = it()->provider->link.limits;
+	assert_int_equal(limits.pending_max, preset(SPOKEI_KEY_PUSHES_MAX));
+	assert_int_equal(limits.serving_max, preset(SPOKEI_KEY_REQUESTS_MAX));
+	assert_int_equal(limits.serving_per_conn_max,
+			 preset(SPOKEI_KEY_REQUESTS_PER_CONNECTION_MAX));
+	assert_int_equal(limits.queued_max, preset(SPOKEI_KEY_QUEUED_MAX));
+	assert_int_equal(limits.heartbeat_ns, preset(SPOKEI_KEY_HEARTBEAT));
+	assert_int_equal(limits.wire.frame_max, preset(SPOKEI_KEY_FRAME_MAX));
+	assert_int_equal(SPOKEI_CROWD_MAX, preset(SPOKEI_KEY_CONNECTIONS_MAX));
+	assert_int_equal(SPOKEI_CROWD_PER_PEER_MAX, preset(SPOKEI_KEY_CONNECTIONS_PER_PEER_MAX));
+}
+
+static void other_limits_reach_its_link(void **state)
+{
+	const struct spokei_link_limits *limits;
+
+	(void)state;
+	begin(HERE "pushes.max = 7\nqueued.max = 1MiB\nframe.max = 64KiB\nidle.close = 3s\n");
+	limits = &it()->provider->link.limits;
+	assert_int_equal(limits->pending_max, 7);
+	assert_int_equal(limits->queued_max, 1048576);
+	assert_int_equal(limits->wire.frame_max, 65536);
+	assert_int_equal(limits->idle_close_ns, 3 * SECOND);
+	assert_int_equal(limits->heartbeat_ns, 60 * SECOND);
+	configrig_reload(HERE "pushes.max = 8\nqueued.max = 2MiB\nframe.max = 64KiB\n"
+			      "heartbeat = 0\n");
+	assert_int_equal(limits->pending_max, 8);
+	assert_int_equal(it()->provider->caller.calls.max, 8);
+	assert_int_equal(limits->queued_max, 2097152);
+	assert_int_equal(limits->idle_close_ns, 0);
+	assert_int_equal(limits->heartbeat_ns, SPOKEI_IDLE_OFF);
+	assert_int_equal(limits->mute_ns, 240 * SECOND);
+}
+
+static void its_links_have_the_new_heartbeat(void **state)
+{
+	uint64_t written;
+
+	(void)state;
+	begin(HERE);
+	written = spoke_stat_get(it()->engine, SPOKE_STAT_PROBES_WRITTEN);
+	clusterrig_pass(30 * SECOND);
+	assert_int_equal(spoke_stat_get(it()->engine, SPOKE_STAT_PROBES_WRITTEN), written);
+	configrig_reload(HERE "heartbeat = 1s\n");
+	clusterrig_pass(10 * SECOND);
+	assert_in_range(spoke_stat_get(it()->engine, SPOKE_STAT_PROBES_WRITTEN), written + 9,
+			written + 11);
+	assert_int_equal(it()->provider->link.limits.mute_ns, 4 * SECOND);
+}
+
+static void what_code_says_stays(void **state)
+{
+	const struct spoke_provider_options options = { .requests_max = 2, .heartbeat_ns = SECOND };
+
+	(void)state;
+	provide(HERE "requests.max = 5\nheartbeat = 2s\n", &options);
+	assert_int_equal(it()->provider->link.limits.serving_max, 2);
+	assert_int_equal(it()->provider->link.limits.heartbeat_ns, SECOND);
+	configrig_reload(HERE "requests.max = 6\nheartbeat = 3s\n");
+	assert_int_equal(it()->provider->link.limits.serving_max, 2);
+	assert_int_equal(it()->provider->link.limits.heartbeat_ns, SECOND);
+}
+
+/* --- how it is listed */
+
+static unsigned listed(const char *text)
+{
+	const char *all = memfiles_get(rig.world.files, REGISTRY);
+	unsigned count = 0;
+
+	for (; all && (all = strstr(all, text)); all++)
+		count++;
+	return count;
+}
+
+static void it_is_listed_as_the_file_says(void **state)
+{
+	(void)state;
+	provide("[registry]\nurl = file://" REGISTRY "\n" HERE
+		"weight = 50\nwarmup = 0\napplication = echoes\nadvertise = echo.example\n",
+		NULL);
+	assert_int_equal(spoke_provider_listen_configured(it()->provider), 1);
+	clusterrig_pass(SECOND);
+	assert_int_equal(listed("dubbo://echo.example:20880/demo.Echo"), 1);
+	assert_int_equal(listed("application=echoes"), 1);
+	assert_int_equal(listed("weight=50"), 1);
+	configrig_reload("[registry]\nurl = file://" REGISTRY "\n" HERE
+			 "weight = 70\nwarmup = 2m\napplication = echoes\n"
+			 "advertise = echo.example\n");
+	clusterrig_pass(SECOND);
+	assert_int_equal(listed("dubbo://"), 1);
+	assert_int_equal(listed("weight=70"), 1);
+	assert_int_equal(listed("warmup=120000"), 1);
+	assert_int_equal(spoke_provider_registered(it()->provider, NULL), 1);
+	configrig_reload("[registry]\nurl = file://" REGISTRY "\n" HERE
+			 "weight = 0\nwarmup = 2m\napplication = echoes\n"
+			 "advertise = echo.example\n");
+	clusterrig_pass(SECOND);
+	assert_int_equal(listed("dubbo://"), 1);
+	assert_int_equal(listed("weight=0"), 1);
+}
+
+static void consumers_without_a_place_find_it(void **state)
+{
+	struct spoke_consumer_options options = { .url = "consumer://any/demo.Echo" };
+	struct spoke_config *own;
+
+	(void)state;
+	provide("[registry]\nurl = file://" REGISTRY "\n" HERE, NULL);
+	assert_int_equal(spoke_provider_listen_configured(it()->provider), 1);
+	assert_int_equal(spoke_config_load(&rig.faulty.env, CONFIGRIG_PATH, NULL, NULL, &own), 0);
+	options.config = own;
+	assert_int_equal(spoke_consumer_new(rig.engine, &options, &rig.consumer), 0);
+	clusterrig_pass(SECOND);
+	assert_int_equal(spoke_consumer_ready(rig.consumer), 1);
+	clusterrig_free_consumer();
+	/* One that names a place does not ask. */
+	options.url = "dubbo://127.0.0.1:1/demo.Echo";
+	assert_int_equal(spoke_consumer_new(rig.engine, &options, &rig.consumer), 0);
+	clusterrig_pass(SECOND);
+	assert_int_equal(spoke_consumer_ready(rig.consumer), 0);
+	spoke_config_free(own);
+}
+
+/* --- who is gone meanwhile */
+
+static void either_may_go_first(void **state)
+{
+	(void)state;
+	begin(HERE "executes = 3\n");
+	spoke_config_free(configrig.config);
+	configrig.config = NULL;
+	assert_int_equal(taken(echo, 9), 3);
+	clusterrig_free_consumer();
+	clusterrig_kill(0);
+	provide(HERE, NULL);
+	spoke_provider_free(it()->provider);
+	assert_true(spokei_list_empty(&configrig.config->users));
+	configrig_reload(HERE "executes = 3\n");
+	clusterrig_pass(MS);
+	configrig_reload(HERE "executes = 4\n");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, configrig_set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(it_listens_where_the_file_says),
+		TEST(it_listens_nowhere_or_as_far_as_it_can),
+		TEST(methods_have_the_limits_of_the_file),
+		TEST(a_limit_changes_under_requests),
+		TEST(it_serves_so_many_requests),
+		TEST(it_takes_so_many_connections),
+		TEST(what_is_explained_as_preset_is_so),
+		TEST(other_limits_reach_its_link),
+		TEST(its_links_have_the_new_heartbeat),
+		TEST(what_code_says_stays),
+		TEST(it_is_listed_as_the_file_says),
+		TEST(consumers_without_a_place_find_it),
+		TEST(either_may_go_first),
+	};
+
+	return cmocka_run_group_tests_name("config provider", tests, NULL, NULL);
+}

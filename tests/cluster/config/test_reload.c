@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading a file again: what is told, what changes nothing, and who may be gone meanwhile. */
+#include "cluster/config/config.h"
+#include "tests/cluster/config/configrig.h"
+
+#include <signal.h>
+#include <string.h>
+
+#define rig clusterrig
+
+static struct spoke_method *echo;
+
+static void begin(const char *text)
+{
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_SILENT;
+	configrig_load(text);
+	configrig_consume("cluster=failfast");
+	echo = clusterrig_method("echo", NULL);
+}
+
+/* How long a call waits, ms. */
+static uint64_t timeout_now(void)
+{
+	uint64_t begun_ns = rig.world.now_ns;
+
+	clusterrig_end(clusterrig_call(echo));
+	return (rig.world.now_ns - begun_ns) / MS;
+}
+
+static void what_is_wrong_changes_nothing(void **state)
+{
+	(void)state;
+	begin("[consumer]\ntimeout = 20ms\n");
+	assert_int_equal(configrig_try("[consumer]\ntimeout = 1s\nfoo = 1\nretries = x\n"),
+			 SPOKE_ESYNTAX);
+	assert_string_equal(
+		configrig.told,
+		"a.conf:3: foo = 1: there is no such key; spoke config --explain has all\n"
+		"a.conf:4: retries = x: not a count; write a whole number, as 8\n");
+	assert_in_range(timeout_now(), 20, 22);
+	assert_int_equal(configrig_try(NULL), SPOKE_ENOENT);
+	assert_string_equal(configrig.told, "a.conf: there is no such file\n");
+	memfiles_put(rig.world.files, CONFIGRIG_PATH, "[consumer]\ntimeout = 1s\n");
+	memfiles_fail(rig.world.files, MEMFILES_READ, 1, -5);
+	assert_int_equal(spoke_config_reload(configrig.config, NULL, NULL), SPOKE_ESYSTEM);
+	assert_in_range(timeout_now(), 20, 22);
+	assert_string_equal(spoke_config_get(configrig.config, "consumer", "timeout"), "20ms");
+	configrig_reload("[consumer]\ntimeout = 30ms\n");
+	assert_in_range(timeout_now(), 30, 32);
+}
+
+static void what_waits_for_a_restart_is_told(void **state)
+{
+	(void)state;
+	begin("[consumer]\nlazy = no\nconnections = 2\n[registry]\nurl = file:///a\n");
+	assert_int_equal(configrig_try("[consumer]\nlazy = off\nconnections = 3\n"
+				       "timeout = 30ms\n[engine]\ntick = 1ms\n"),
+			 SPOKE_OK);
+	assert_string_equal(
+		configrig.told,
+		"a.conf:3: connections = 3: counts when the process is started again\n"
+		"a.conf:6: tick = 1ms: counts when the process is started again\n"
+		"a.conf:5: url = file:///a: is left out now, which counts when the process is "
+		"started again\n");
+	assert_in_range(timeout_now(), 30, 32);
+}
+
+static void it_waits_until_the_restart_or_until_it_is_taken_back(void **state)
+{
+	static const char waits[] =
+		"a.conf:2: connections = 3: counts when the process is started again\n";
+
+	(void)state;
+	begin("[consumer]\nconnections = 2\n");
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(configrig_try("[consumer]\nconnections = 3\n"), SPOKE_OK);
+		assert_string_equal(configrig.told, waits);
+	}
+	configrig_reload("[consumer]\nconnections = 2\n");
+	configrig_reload("[consumer]\ntimeout = 20ms\nconnections = 2\n");
+	assert_in_range(timeout_now(), 20, 22);
+}
+
+static void a_text_cannot_be_read_again(void **state)
+{
+	static const char text[] = "[consumer]\ntimeout = 20ms\n";
+
+	(void)state;
+	assert_int_equal(spoke_config_parse(&rig.faulty.env, "a text",
+					    (struct spoke_span){ text, sizeof(text) - 1 }, NULL,
+					    NULL, &configrig.config),
+			 SPOKE_OK);
+	assert_int_equal(spoke_config_reload(configrig.config, NULL, NULL), SPOKE_ESTATE);
+	assert_int_equal(spoke_config_reload_on_signal(configrig.config, rig.engine), SPOKE_ESTATE);
+	clusterrig_provide(1);
+	configrig_consume("");
+}
+
+/* --- signals */
+
+static bool has_event(const char *text)
+{
+	struct spoke_event event;
+
+	for (uint64_t i = 1; spoke_event_get(rig.engine, i, &event) == SPOKE_OK; i++)
+		if (strstr(event.text, text))
+			return true;
+	return false;
+}
+
+static void a_signal_has_it_read_again(void **state)
+{
+	(void)state;
+	begin("[consumer]\ntimeout = 20ms\n");
+	assert_int_equal(spoke_config_reload_on_signal(configrig.config, rig.engine), SPOKE_OK);
+	assert_int_equal(spoke_config_reload_on_signal(configrig.config, rig.engine), SPOKE_EEXIST);
+	memfiles_put(rig.world.files, CONFIGRIG_PATH, "[consumer]\ntimeout = 40ms\nlazy = yes\n");
+	assert_true(virtual_signal(&rig.process, SIGHUP));
+	clusterrig_pass(MS);
+	assert_in_range(timeout_now(), 40, 42);
+	assert_true(has_event("a.conf:3: lazy = yes: counts when the process is started again"));
+	assert_true(has_event("config: read again"));
+	memfiles_put(rig.world.files, CONFIGRIG_PATH, "[consumer]\ntimeout = 60\nlazy = ?\n");
+	assert_true(virtual_signal(&rig.process, SIGHUP));
+	clusterrig_pass(MS);
+	assert_in_range(timeout_now(), 40, 42);
+	assert_true(
+		has_event("a.conf:2: timeout = 60: a duration needs a unit; write 60ms or 60s"));
+	assert_true(has_event("a.conf:3: lazy = ?: neither yes nor no; write true or false"));
+	assert_true(has_event("config: nothing is changed"));
+	spoke_config_free(configrig.config);
+	configrig.config = NULL;
+	assert_false(virtual_signal(&rig.process, SIGHUP));
+}
+
+/* --- who is gone meanwhile */
+
+static void a_consumer_may_go_before_it(void **state)
+{
+	(void)state;
+	begin("[consumer]\ntimeout = 20ms\n");
+	(void)clusterrig_call(echo);
+	clusterrig_free_consumer();
+	assert_true(spokei_list_empty(&configrig.config->users));
+	configrig_reload("[consumer]\ntimeout = 30ms\n");
+	clusterrig_pass(SECOND);
+	configrig_reload("[consumer]\ntimeout = 40ms\n");
+}
+
+static void it_may_go_before_a_consumer(void **state)
+{
+	struct rig_call *call;
+
+	(void)state;
+	begin("[consumer]\ntimeout = 20ms\n[service.demo.Echo]\nversion = 7\n");
+	call = clusterrig_call(echo);
+	spoke_config_free(configrig.config);
+	configrig.config = NULL;
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_ENOSERVICE);
+	call = clusterrig_call(clusterrig_method("echo", NULL));
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_ENOSERVICE);
+	assert_int_equal(spoke_engine_drain(rig.engine, SECOND), SPOKE_OK);
+	clusterrig_pass(2 * SECOND);
+}
+
+static void it_may_outlive_the_engine(void **state)
+{
+	struct spoke_engine_options options = { .env = &rig.faulty.env };
+
+	(void)state;
+	begin("[consumer]\ntimeout = 20ms\n");
+	assert_int_equal(spoke_config_reload_on_signal(configrig.config, rig.engine), SPOKE_OK);
+	spoke_engine_free(rig.engine);
+	spoke_config_free(configrig.config);
+	configrig.config = NULL;
+	assert_int_equal(spoke_engine_new(&options, &rig.engine), SPOKE_OK);
+}
+
+static void another_engine_may_have_it_then(void **state)
+{
+	struct spoke_provider_options serving = { 0 };
+	struct spoke_engine_options options = { 0 };
+	struct virtual_process other;
+	struct spoke_provider *provider;
+	struct spoke_engine *engine;
+
+	(void)state;
+	begin("[provider]\nheartbeat = 5s\n");
+	clusterrig_free_consumer();
+	serving.config = configrig.config;
+	for (unsigned i = 0; i < 2; i++) {
+		virtual_process_init(&other, &rig.world);
+		options.env = &other.env;
+		assert_int_equal(spoke_engine_new(&options, &engine), SPOKE_OK);
+		assert_int_equal(spoke_provider_new(engine, &serving, &provider), SPOKE_OK);
+		assert_int_equal(spoke_config_reload_on_signal(configrig.config, engine), SPOKE_OK);
+		assert_ptr_equal(spokei_config_engine(configrig.config), engine);
+		spoke_provider_free(provider);
+		spoke_engine_free(engine);
+		virtual_process_fini(&other);
+		assert_null(spokei_config_engine(configrig.config));
+		configrig_reload("[provider]\nheartbeat = 6s\n");
+	}
+}
+
+static void reload_in_callback(struct rig_call *call)
+{
+	(void)call;
+	configrig_reload("[consumer]\ntimeout = 70ms\n");
+}
+
+static void a_callback_may_read_it_again(void **state)
+{
+	(void)state;
+	begin("[consumer]\ntimeout = 20ms\n");
+	rig.in_done = reload_in_callback;
+	assert_in_range(timeout_now(), 20, 22);
+	assert_in_range(timeout_now(), 70, 72);
+}
+
+static void free_all(void)
+{
+	clusterrig_free_consumer();
+	spoke_config_free(configrig.config);
+	configrig.config = NULL;
+}
+
+static void who_is_told_may_free_it(void **state)
+{
+	(void)state;
+	begin("[consumer]\ntimeout = 20ms\n");
+	configrig.in_told = free_all;
+	assert_int_equal(configrig_try("[consumer]\nlazy = yes\n"), SPOKE_OK);
+	assert_null(configrig.config);
+}
+
+static void reload_again(void)
+{
+	assert_int_equal(spoke_config_reload(configrig.config, NULL, NULL), SPOKE_ESTATE);
+}
+
+static void who_is_told_may_not_read_it_again(void **state)
+{
+	(void)state;
+	begin("[consumer]\ntimeout = 20ms\n");
+	configrig.in_told = reload_again;
+	assert_int_equal(configrig_try("[consumer]\nlazy = yes\n"), SPOKE_OK);
+	assert_int_equal(configrig_try("[consumer]\nlazy = ye\n"), SPOKE_ESYNTAX);
+}
+
+static void it_is_of_one_engine(void **state)
+{
+	struct spoke_consumer_options options = { .url = "dubbo://127.0.0.1:1/S" };
+	struct spoke_engine_options with = { 0 };
+	struct virtual_process other;
+	struct spoke_consumer *consumer;
+	struct spoke_engine *engine;
+
+	(void)state;
+	begin("");
+	virtual_process_init(&other, &rig.world);
+	with.env = &other.env;
+	options.config = configrig.config;
+	assert_int_equal(spoke_engine_new(&with, &engine), SPOKE_OK);
+	assert_int_equal(spoke_consumer_new(engine, &options, &consumer), SPOKE_EINVAL);
+	assert_string_equal(spoke_engine_why(engine),
+			    "option config: it belongs to another engine; load one for each");
+	spoke_engine_free(engine);
+	assert_int_equal(other.blocks, 0);
+	virtual_process_fini(&other);
+}
+
+/* --- without memory */
+
+static void a_reload_without_memory_changes_nothing(void **state)
+{
+	unsigned failed = 0;
+	int error = SPOKE_ENOMEM;
+
+	(void)state;
+	begin("[consumer]\ntimeout = 20ms\n");
+	for (unsigned i = 0; error == SPOKE_ENOMEM; i++, failed++) {
+		rig.faulty.rules[FAULTY_MEMORY] = (struct faulty_rule){ .skip = i, .error = -12 };
+		error = configrig_try("[consumer]\ntimeout = 50ms\n[registry]\nurl = file:///a\n");
+		if (error)
+			assert_in_range(timeout_now(), 20, 22);
+	}
+	rig.faulty.rules[FAULTY_MEMORY] = (struct faulty_rule){ 0 };
+	assert_int_equal(error, SPOKE_OK);
+	assert_true(failed > 4);
+	assert_in_range(timeout_now(), 50, 52);
+}
+
+static int make_both(void)
+{
+	struct spoke_consumer_options options = {
+		.url = "dubbo://127.0.0.1:20880/demo.Echo",
+		.config = configrig.config,
+	};
+	struct spoke_provider_options serving = { .config = configrig.config };
+	struct spoke_provider *provider = NULL;
+	int error = spoke_consumer_new(rig.engine, &options, &rig.consumer);
+
+	if (error == SPOKE_OK)
+		error = spoke_consumer_method(rig.consumer, "echo", NULL, &echo);
+	if (error == SPOKE_OK)
+		error = spoke_provider_new(rig.engine, &serving, &provider);
+	if (error == SPOKE_OK)
+		error = spoke_provider_listen_configured(provider);
+	if (error == SPOKE_OK)
+		error = configrig_try("[consumer]\nheartbeat = 2s\n[provider]\nheartbeat = 2s\n");
+	spoke_provider_free(provider);
+	clusterrig_free_consumer();
+	return error;
+}
+
+static void whoever_lacks_memory_leaves_nothing_behind(void **state)
+{
+	static const char text[] = "[consumer]\nheartbeat = 1s\n[provider]\nheartbeat = 1s\n"
+				   "access.log = true\ndefault.service = demo.Echo\n";
+	unsigned failed = 0;
+	int error = SPOKE_ENOMEM;
+
+	(void)state;
+	for (unsigned i = 0; error == SPOKE_ENOMEM; i++, failed++) {
+		configrig_load(text);
+		rig.faulty.rules[FAULTY_MEMORY] = (struct faulty_rule){ .skip = i, .error = -12 };
+		error = make_both();
+		rig.faulty.rules[FAULTY_MEMORY] = (struct faulty_rule){ 0 };
+		clusterrig_pass(MS);
+		if (error)
+			spoke_config_free(configrig.config);
+	}
+	assert_int_equal(error, SPOKE_OK);
+	assert_true(failed > 5);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, configrig_set_up, configrig_tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(what_is_wrong_changes_nothing),
+		TEST(what_waits_for_a_restart_is_told),
+		TEST(it_waits_until_the_restart_or_until_it_is_taken_back),
+		TEST(a_text_cannot_be_read_again),
+		TEST(a_signal_has_it_read_again),
+		TEST(a_consumer_may_go_before_it),
+		TEST(it_may_go_before_a_consumer),
+		TEST(it_may_outlive_the_engine),
+		TEST(another_engine_may_have_it_then),
+		TEST(a_callback_may_read_it_again),
+		TEST(who_is_told_may_free_it),
+		TEST(who_is_told_may_not_read_it_again),
+		TEST(it_is_of_one_engine),
+		TEST(a_reload_without_memory_changes_nothing),
+		TEST(whoever_lacks_memory_leaves_nothing_behind),
+	};
+
+	return cmocka_run_group_tests_name("config reload", tests, NULL, NULL);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The desk by which futures reach their consumer. */
+#include "futurerig.h"
+
+#include "core/engine/desk.h"
+
+#include <spoke/host.h>
+
+struct stand {
+	struct spoke_env env;
+	unsigned forks;
+	struct spoke_engine *engine;
+	_Atomic(struct spokei_desk *) place;
+	struct spokei_desk *desk;
+};
+
+static void set_up(struct stand *stand)
+{
+	struct spoke_engine_options options = { .env = &stand->env };
+
+	*stand = (struct stand){ .env = *spoke_host_env() };
+	stand->env.forks = &stand->forks;
+	assert_int_equal(spoke_engine_new(&options, &stand->engine), SPOKE_OK);
+	stand->desk = spokei_desk_get(&stand->place, stand->engine);
+	assert_non_null(stand->desk);
+}
+
+static void tear_down(struct stand *stand)
+{
+	spokei_desk_drop(stand->desk);
+	spokei_desk_drop(atomic_load(&stand->place));
+	spoke_engine_free(stand->engine);
+}
+
+static void there_is_one_desk_for_all(void **state)
+{
+	struct stand stand;
+	struct spokei_desk *again;
+
+	(void)state;
+	set_up(&stand);
+	again = spokei_desk_get(&stand.place, stand.engine);
+	assert_ptr_equal(again, stand.desk);
+	spokei_desk_drop(again);
+	spokei_desk_drop(NULL);
+	tear_down(&stand);
+}
+
+static void it_is_closed_when_all_have_left(void **state)
+{
+	struct stand stand;
+
+	(void)state;
+	set_up(&stand);
+	assert_true(spokei_desk_enter(stand.desk));
+	assert_true(spokei_desk_enter(stand.desk));
+	assert_false(spokei_desk_close(stand.desk));
+	assert_true(spokei_desk_closed(stand.desk));
+	assert_false(spokei_desk_enter(stand.desk));
+	spokei_desk_leave(stand.desk);
+	assert_false(spokei_desk_close(stand.desk));
+	spokei_desk_leave(stand.desk);
+	assert_true(spokei_desk_close(stand.desk));
+	assert_false(spokei_desk_enter(stand.desk));
+	assert_true(spokei_desk_close(NULL));
+	tear_down(&stand);
+}
+
+static void who_closed_it_counts_as_the_engines_thread(void **state)
+{
+	struct stand stand;
+
+	(void)state;
+	set_up(&stand);
+	assert_false(spokei_desk_here(stand.desk));
+	assert_true(spokei_desk_close(stand.desk));
+	assert_true(spokei_desk_here(stand.desk));
+	tear_down(&stand);
+}
+
+static void in_a_child_nobody_is_waited_for(void **state)
+{
+	struct stand stand;
+
+	(void)state;
+	set_up(&stand);
+	assert_true(spokei_desk_enter(stand.desk));
+	assert_false(spokei_desk_forked(stand.desk));
+	stand.forks++;
+	assert_true(spokei_desk_forked(stand.desk));
+	assert_true(spokei_desk_close(stand.desk));
+	tear_down(&stand);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(there_is_one_desk_for_all),
+		cmocka_unit_test(it_is_closed_when_all_have_left),
+		cmocka_unit_test(who_closed_it_counts_as_the_engines_thread),
+		cmocka_unit_test(in_a_child_nobody_is_waited_for),
+	};
+
+	return cmocka_run_group_tests_name("futures' desk", tests, NULL, NULL);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A consumer and peers that are moved by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/cluster/peer.h"
+#include "transport/wire/catalog.h"
+
+#include <spoke/consumer.h>
+
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+#define LARGE 200000
+
+struct rig {
+	struct virtual_world world;
+	struct virtual_process process;
+	struct spoke_engine *engine;
+	struct spoke_consumer *consumer;
+	struct spoke_method *echo;
+	struct peer peer;
+	int listeners[2];
+	struct peer_conn conns[2];
+	unsigned calls;
+	unsigned ends;
+	unsigned refused;
+	int error; /* of the last end */
+	unsigned requests;
+	struct spoke_span args;
+};
+
+static struct rig rig;
+
+static void pass(uint64_t ns)
+{
+	virtual_run(&rig.world, rig.world.now_ns + ns);
+}
+
+static int set_up(void **state)
+{
+	static const char *const more[] = { "msgpack-rpc://127.0.0.1:20881/demo.Echo" };
+	const struct spoke_consumer_options options = {
+		.url = "dubbo://127.0.0.1:20880/demo.Echo",
+		.balancer = &spoke_round_robin,
+		.more_urls = more,
+		.more_count = *state != NULL,
+	};
+	struct spoke_engine_options with = { .env = &rig.process.env, .timers_max = 64 };
+
+	memset(&rig, 0, sizeof(rig));
+	rig.conns[0].fd = -1;
+	rig.conns[1].fd = -1;
+	assert_true(virtual_world_init(&rig.world, 3));
+	virtual_process_init(&rig.process, &rig.world);
+	peer_init(&rig.peer, &rig.world);
+	rig.listeners[0] = peer_listen(&rig.peer, "127.0.0.1:20880");
+	rig.listeners[1] = peer_listen(&rig.peer, "127.0.0.1:20881");
+	if (*state)
+		memnet_route(rig.world.net, "127.0.0.1:20880", MEMNET_SILENT);
+	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
+	assert_int_equal(spoke_consumer_new(rig.engine, &options, &rig.consumer), 0);
+	assert_int_equal(spoke_consumer_method(rig.consumer, "echo", NULL, &rig.echo), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	spoke_engine_free(rig.engine);
+	assert_int_equal(rig.ends, rig.calls);
+	assert_int_equal(rig.process.blocks, 0);
+	assert_int_equal(rig.process.user.fds, 0);
+	peer_close(&rig.conns[0]);
+	peer_close(&rig.conns[1]);
+	peer_fini(&rig.peer);
+	virtual_process_fini(&rig.process);
+	virtual_world_fini(&rig.world);
+	return 0;
+}
+
+static void call_again(void *arg, const struct spoke_result *result);
+
+static void call(void)
+{
+	static const struct spoke_call_options options = { .timeout_ns = 5000 * MS };
+
+	if (spoke_call(rig.echo, rig.args, &options, call_again, NULL, NULL))
+		rig.refused++;
+	else
+		rig.calls++;
+}
+
+static void call_again(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	rig.ends++;
+	rig.error = result->error;
+	if (result->error == SPOKE_ELOST && rig.ends < 100)
+		call();
+}
+
+static void take_request(void *arg, struct peer_conn *conn, const struct spokei_message *message)
+{
+	(void)arg;
+	(void)conn;
+	if (message->kind != SPOKEI_REQUEST)
+		return;
+	rig.requests++;
+	assert_int_equal(message->service.len, 9);
+	assert_memory_equal(message->service.data, "demo.Echo", 9);
+	assert_memory_equal(message->method.data, "echo", 4);
+	assert_int_equal(message->arg_count, 1);
+}
+
+static void open_conn(unsigned which, const char *speaks)
+{
+	int fd = peer_accept(&rig.peer, rig.listeners[which]);
+
+	assert_true(fd >= 0);
+	peer_open(&rig.peer, &rig.conns[which], fd, spokei_catalog_wire(speaks));
+}
+
+/* What all requests of a method begin with is another thing on each wire. */
+static void a_call_that_waits_is_sent_as_its_own_wire_says(void **state)
+{
+	(void)state;
+	rig.args = (struct spoke_span){ "\x01", 1 };
+	call(); /* waits for the first endpoint */
+	pass(10 * MS);
+	call(); /* the second one stands */
+	pass(10 * MS);
+	open_conn(1, "msgpack-rpc");
+	peer_read(&rig.conns[1], take_request, NULL);
+	assert_int_equal(rig.requests, 1);
+	memnet_route(rig.world.net, "127.0.0.1:20880", MEMNET_NORMAL);
+	pass(3000 * MS);
+	open_conn(0, "dubbo");
+	peer_read(&rig.conns[0], take_request, NULL);
+	assert_false(rig.conns[0].broken);
+	assert_int_equal(rig.requests, 2);
+}
+
+static void a_call_that_is_lost_is_not_made_again_on_the_same_connection(void **state)
+{
+	static unsigned char bytes[LARGE] = { 0xc6 };
+	const struct spoke_env *env = &rig.peer.process.env;
+
+	(void)state;
+	bytes[2] = (LARGE - 5) >> 16 & 255;
+	bytes[3] = (LARGE - 5) >> 8 & 255;
+	bytes[4] = (LARGE - 5) & 255;
+	rig.args = (struct spoke_span){ bytes, sizeof(bytes) };
+	call();
+	pass(10 * MS);
+	open_conn(0, "dubbo");
+	/* It says no more, while a part of what it was sent is not yet taken. */
+	assert_int_equal(env->net->shut(env->ctx, rig.conns[0].fd), 0);
+	pass(10 * MS);
+	assert_int_equal(rig.ends, 1);
+	assert_int_equal(rig.error, SPOKE_ELOST);
+	assert_int_equal(rig.refused, 1);
+}
+
+int main(void)
+{
+	static bool two = true;
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_prestate_setup_teardown(
+			a_call_that_waits_is_sent_as_its_own_wire_says, set_up, tear_down, &two),
+		cmocka_unit_test_setup_teardown(
+			a_call_that_is_lost_is_not_made_again_on_the_same_connection, set_up,
+			tear_down),
+	};
+
+	return cmocka_run_group_tests_name("consumer and peers", tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Consumers that find providers through a file, and through fixed lists. */
+#include "tests/cluster/consumer/subscriptionrig.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define PATH "/run/providers"
+
+static int set_up(void **state)
+{
+	if (subscriptionrig_set_up(state))
+		return -1;
+	subscriptionrig.registry = "file://" PATH;
+	subscriptionrig.kind = NULL;
+	return 0;
+}
+
+static struct memfiles *files(void)
+{
+	return subscriptionrig.world.files;
+}
+
+/* How many lines of the file have these words. */
+static unsigned lines(const char *words)
+{
+	const char *at = memfiles_get(files(), PATH);
+	unsigned count = 0;
+
+	for (; at && (at = strstr(at, words)); at += strlen(words))
+		count++;
+	return count;
+}
+
+static void providers_and_consumers_meet_in_a_file(void **state)
+{
+	(void)state;
+	subscriptionrig_consume(NULL);
+	subscriptionrig_provide(0);
+	subscriptionrig_pass(SECOND);
+	assert_int_equal(lines("dubbo://127.0.0.1:20880/"), 1);
+	assert_int_equal(subscriptionrig_try_call(), 0);
+	subscriptionrig_provide(1);
+	subscriptionrig_pass(SECOND);
+	assert_int_equal(spoke_consumer_ready(subscriptionrig.consumer), 2);
+	subscriptionrig_end_provider(0);
+	subscriptionrig_pass(SECOND);
+	assert_int_equal(lines("dubbo://127.0.0.1:20880/"), 0);
+	assert_int_equal(subscriptionrig_endpoints(), 1);
+	assert_int_equal(subscriptionrig_try_call(), 0);
+	assert_int_equal(subscriptionrig.served[1], 1);
+}
+
+static void who_is_taken_out_of_the_file_is_in_it_again_exactly_once(void **state)
+{
+	(void)state;
+	subscriptionrig_provide(0);
+	subscriptionrig_provide(1);
+	subscriptionrig_consume(NULL);
+	for (int i = 0; i < 3; i++) {
+		subscriptionrig_pass(10 * SECOND);
+		memfiles_put(files(), PATH, i ? "" : "nonsense\n");
+		if (i == 2)
+			memfiles_remove(files(), PATH);
+		subscriptionrig_pass(RETRY_MAX_NS + SECOND);
+		assert_int_equal(lines("dubbo://127.0.0.1:20880/"), 1);
+		assert_int_equal(lines("dubbo://127.0.0.1:20881/"), 1);
+		assert_int_equal(spoke_provider_registered(subscriptionrig.providers[0], NULL), 1);
+		assert_int_equal(spoke_consumer_ready(subscriptionrig.consumer), 2);
+		assert_int_equal(subscriptionrig_try_call(), 0);
+	}
+}
+
+static void a_file_that_cannot_be_written_is_tried_again(void **state)
+{
+	(void)state;
+	memfiles_fail(files(), MEMFILES_REPLACE, 4, -ENOSPC);
+	subscriptionrig_provide(0);
+	subscriptionrig_consume(NULL);
+	subscriptionrig_pass(SECOND);
+	assert_int_equal(lines("dubbo://"), 0);
+	subscriptionrig_pass(5 * RETRY_MAX_NS);
+	assert_int_equal(lines("dubbo://"), 1);
+	assert_int_equal(subscriptionrig_try_call(), 0);
+}
+
+static void what_somebody_writes_there_is_taken(void **state)
+{
+	(void)state;
+	subscriptionrig_provide(0);
+	subscriptionrig_consume(NULL);
+	subscriptionrig_pass(SECOND);
+	memfiles_put(files(), PATH,
+		     "dubbo://127.0.0.1:20882/demo.Echo\n"
+		     "dubbo://127.0.0.1:20880/demo.Echo?weight=1\n");
+	subscriptionrig_pass(SECOND);
+	assert_int_equal(subscriptionrig_endpoints(), 2);
+}
+
+static void providers_may_be_a_fixed_list(void **state)
+{
+	(void)state;
+	subscriptionrig_provide(0);
+	subscriptionrig_provide(1);
+	subscriptionrig.registry = "static://127.0.0.1:20880?backup=127.0.0.1:20881";
+	subscriptionrig_consume(NULL);
+	subscriptionrig_pass(SECOND);
+	assert_int_equal(spoke_consumer_ready(subscriptionrig.consumer), 2);
+	assert_int_equal(subscriptionrig_try_call(), 0);
+}
+
+#define RIGGED(test) cmocka_unit_test_setup_teardown(test, set_up, subscriptionrig_tear_down)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		RIGGED(providers_and_consumers_meet_in_a_file),
+		RIGGED(who_is_taken_out_of_the_file_is_in_it_again_exactly_once),
+		RIGGED(a_file_that_cannot_be_written_is_tried_again),
+		RIGGED(what_somebody_writes_there_is_taken),
+		RIGGED(providers_may_be_a_fixed_list),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

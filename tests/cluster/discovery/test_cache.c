@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The providers of a service, as a file keeps them. */
+#include "tests/cluster/discovery/keeperrig.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HEAD "# providers of demo.Echo\n"
+
+static const struct spokei_keeper_options cached = { .cache = "cache" };
+
+static void the_last_list_is_kept_in_the_file(void **state)
+{
+	(void)state;
+	fakereg_add(ECHO, PLACE);
+	fakereg_add(ECHO, OTHER "?weight=1");
+	keeperrig_keep(&cached);
+	keeperrig_subscribe();
+	keeperrig_pass(400 * MS);
+	assert_int_equal(keeperrig.writes, 0);
+	keeperrig_pass(200 * MS);
+	assert_int_equal(keeperrig.writes, 1);
+	assert_string_equal(keeperrig.file, HEAD PLACE "\n" OTHER "?weight=1\n");
+	fakereg_remove(ECHO, PLACE);
+	fakereg_remove(ECHO, OTHER "?weight=1");
+	keeperrig_pass(SECOND);
+	assert_int_equal(keeperrig.writes, 1); /* an empty list is not kept */
+}
+
+static void the_file_is_written_at_most_every_500_ms(void **state)
+{
+	char url[64];
+
+	(void)state;
+	keeperrig_keep(&cached);
+	keeperrig_subscribe();
+	for (int i = 1; i <= 100; i++) {
+		(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:%d/demo.Echo", i);
+		fakereg_add(ECHO, url);
+		keeperrig_pass(50 * MS);
+	}
+	assert_in_range(keeperrig.writes, 8, 10);
+	keeperrig_pass(SECOND);
+	assert_non_null(strstr(keeperrig.file, ":100/"));
+	keeperrig.writes = 0;
+	fakereg_add("demo.Other", PLACE);
+	keeperrig_pass(SECOND);
+	assert_int_equal(keeperrig.writes, 0); /* nothing has changed */
+}
+
+static void what_is_not_written_yet_is_written_at_the_end(void **state)
+{
+	(void)state;
+	fakereg_add(ECHO, PLACE);
+	keeperrig_keep(&cached);
+	keeperrig_subscribe();
+	keeperrig_pass(10 * MS);
+	assert_int_equal(keeperrig.writes, 0);
+	keeperrig_free();
+	keeperrig_free_engine();
+	assert_int_equal(keeperrig.writes, 1);
+	assert_string_equal(keeperrig.file, HEAD PLACE "\n");
+}
+
+static void a_file_that_cannot_be_written_is_an_event_and_no_more(void **state)
+{
+	(void)state;
+	keeperrig.file_error = -EACCES;
+	keeperrig_keep(&cached);
+	fakereg_add(ECHO, PLACE);
+	keeperrig_subscribe();
+	keeperrig_pass(SECOND);
+	fakereg_add(ECHO, OTHER);
+	keeperrig_pass(SECOND);
+	assert_int_equal(keeperrig.writes, 2);
+	assert_int_equal(keeperrig.count, 2);
+	assert_int_equal(keeperrig_events("cannot be written"), 1);
+	keeperrig.file_error = 0;
+	fakereg_add("demo.Other", "dubbo://h"); /* has the same list told again */
+	keeperrig_pass(SECOND);
+	assert_string_equal(keeperrig.file, HEAD PLACE "\n" OTHER "\n");
+}
+
+static void a_registry_that_does_not_answer_is_stood_in_for_by_the_file(void **state)
+{
+	(void)state;
+	fakereg.fails = SPOKE_ECONNECT;
+	keeperrig_write_file(HEAD PLACE "\n\n" OTHER);
+	keeperrig_keep(&cached);
+	keeperrig_subscribe();
+	assert_int_equal(keeperrig.lists, 0); /* never from inside */
+	keeperrig_pass(MS);
+	assert_int_equal(keeperrig.lists, 1);
+	assert_int_equal(keeperrig.count, 2);
+	assert_string_equal(keeperrig.first, PLACE);
+	fakereg.fails = 0;
+	fakereg_add(ECHO, OTHER);
+	keeperrig_pass(RETRY_NS * 12 / 10 + 10 * MS);
+	assert_int_equal(keeperrig.count, 1);
+	assert_string_equal(keeperrig.first, OTHER);
+	keeperrig_pass(SECOND);
+	assert_string_equal(keeperrig.file, HEAD OTHER "\n");
+}
+
+static void an_empty_list_does_not_wipe_out_those_of_the_file(void **state)
+{
+	(void)state;
+	keeperrig_write_file(HEAD PLACE "\n");
+	keeperrig_keep(&cached);
+	keeperrig_subscribe();
+	keeperrig_pass(SECOND);
+	assert_int_equal(keeperrig.lists, 1);
+	assert_int_equal(keeperrig.count, 1);
+	assert_string_equal(keeperrig.file, HEAD PLACE "\n");
+}
+
+static void what_is_damaged_in_the_file_is_passed_over(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		"# providers of demo.Other\n" PLACE "\n",
+		"# providers of demo.Ech\n" PLACE "\n",
+		"# providers of demo.Echo",
+		HEAD,
+		HEAD "\n\n\n\xff\xfe\n[\n://\nnonsense\n",
+		PLACE "\n",
+	};
+
+	(void)state;
+	fakereg.fails = SPOKE_ECONNECT;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		keeperrig_write_file(texts[i]);
+		keeperrig_keep(&cached);
+		keeperrig_subscribe();
+		keeperrig_pass(10 * MS);
+		assert_int_equal(keeperrig.lists, 0);
+		keeperrig_free();
+		keeperrig_pass(SECOND);
+	}
+	keeperrig_write_file(HEAD "nonsense\n" PLACE "\n\x01\n");
+	keeperrig_keep(&cached);
+	keeperrig_subscribe();
+	keeperrig_pass(10 * MS);
+	assert_int_equal(keeperrig.count, 1);
+}
+
+static void a_file_that_is_too_large_is_not_read(void **state)
+{
+	size_t len = (4u << 20) + 1;
+
+	(void)state;
+	fakereg.fails = SPOKE_ECONNECT;
+	keeperrig_write_file("");
+	free(keeperrig.file);
+	keeperrig.file = calloc(1, len);
+	keeperrig.file_len = len;
+	keeperrig_keep(&cached);
+	keeperrig_subscribe();
+	keeperrig_pass(10 * MS);
+	assert_int_equal(keeperrig.lists, 0);
+	assert_int_equal(keeperrig_events("too large"), 1);
+	keeperrig_free();
+	keeperrig_pass(SECOND);
+	keeperrig.file_len = len - 1;
+	memset(keeperrig.file, '\n', keeperrig.file_len);
+	memcpy(keeperrig.file, HEAD PLACE, strlen(HEAD PLACE));
+	keeperrig_keep(&cached);
+	keeperrig_subscribe();
+	keeperrig_pass(10 * MS);
+	assert_int_equal(keeperrig.count, 1);
+}
+
+static void there_is_an_end_to_a_list(void **state)
+{
+	static const char line[] = PLACE "\n";
+	size_t size = strlen(line);
+	size_t len = strlen(HEAD);
+	char *text = malloc(len + 9000 * size + 1);
+
+	(void)state;
+	memcpy(text, HEAD, len + 1);
+	for (int i = 0; i < 9000; i++, len += size)
+		memcpy(text + len, line, size + 1);
+	fakereg.fails = SPOKE_ECONNECT;
+	keeperrig_write_file(text);
+	free(text);
+	keeperrig_keep(&cached);
+	keeperrig_subscribe();
+	keeperrig_pass(10 * MS);
+	assert_int_equal(keeperrig.count, 8192);
+}
+
+#define KEPT(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, keeperrig_tear_down)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		KEPT(the_last_list_is_kept_in_the_file),
+		KEPT(the_file_is_written_at_most_every_500_ms),
+		KEPT(what_is_not_written_yet_is_written_at_the_end),
+		KEPT(a_file_that_cannot_be_written_is_an_event_and_no_more),
+		KEPT(a_registry_that_does_not_answer_is_stood_in_for_by_the_file),
+		KEPT(an_empty_list_does_not_wipe_out_those_of_the_file),
+		KEPT(what_is_damaged_in_the_file_is_passed_over),
+		KEPT(a_file_that_is_too_large_is_not_read),
+		KEPT(there_is_an_end_to_a_list),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a keeper ends, and what it does without memory. */
+#include "tests/cluster/discovery/keeperrig.h"
+
+static void who_is_freed_withdraws_first(void **state)
+{
+	(void)state;
+	keeperrig_keep(NULL);
+	keeperrig_publish(PLACE);
+	keeperrig_publish(OTHER);
+	keeperrig_pass(10 * MS);
+	spokei_keeper_free(keeperrig.keeper);
+	assert_int_equal(fakereg_listed(ECHO), 2);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(fakereg_listed(ECHO), 0);
+	assert_int_equal(fakereg.closes, 1);
+	keeperrig.keeper = NULL;
+}
+
+static void who_is_freed_while_it_publishes_leaves_nothing(void **state)
+{
+	(void)state;
+	fakereg.delay_ns = 100 * MS;
+	keeperrig_keep(NULL);
+	keeperrig_publish(PLACE);
+	keeperrig_pass(50 * MS);
+	spokei_keeper_free(keeperrig.keeper);
+	keeperrig_pass(SECOND);
+	assert_int_equal(fakereg_listed(ECHO), 0);
+	assert_int_equal(fakereg.withdraws, 1);
+	assert_int_equal(fakereg.closes, 1);
+	keeperrig.keeper = NULL;
+}
+
+static void who_is_freed_does_not_wait_for_ever(void **state)
+{
+	(void)state;
+	keeperrig_keep(NULL);
+	keeperrig_publish(PLACE);
+	keeperrig_pass(10 * MS);
+	fakereg.mute = true;
+	spokei_keeper_free(keeperrig.keeper);
+	keeperrig_pass(2990 * MS);
+	assert_int_equal(fakereg.closes, 0);
+	keeperrig_pass(20 * MS);
+	assert_int_equal(fakereg.closes, 1);
+	keeperrig.keeper = NULL;
+}
+
+static void who_cannot_withdraw_is_freed_at_once(void **state)
+{
+	(void)state;
+	keeperrig_keep(NULL);
+	keeperrig_publish(PLACE);
+	keeperrig_pass(10 * MS);
+	fakereg.fails = SPOKE_ECONNECT;
+	spokei_keeper_free(keeperrig.keeper);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(fakereg.closes, 1);
+	keeperrig.keeper = NULL;
+}
+
+static void an_engine_that_ends_does_not_wait(void **state)
+{
+	(void)state;
+	keeperrig_keep(NULL);
+	keeperrig_publish(PLACE);
+	keeperrig_publish(OTHER);
+	keeperrig_pass(10 * MS);
+	keeperrig_free_engine();
+	assert_int_equal(fakereg.withdraws, 2); /* asked for at least */
+	assert_int_equal(fakereg.closes, 1);
+}
+
+static void an_engine_that_ends_takes_those_who_are_still_withdrawing(void **state)
+{
+	(void)state;
+	keeperrig_keep(NULL);
+	keeperrig_publish(PLACE);
+	keeperrig_pass(10 * MS);
+	fakereg.mute = true;
+	spokei_keeper_free(keeperrig.keeper);
+	keeperrig_pass(MS);
+	keeperrig_free_engine();
+	assert_int_equal(fakereg.closes, 1);
+}
+
+static void a_drain_waits_for_what_is_withdrawn(void **state)
+{
+	(void)state;
+	fakereg.delay_ns = 100 * MS;
+	keeperrig_keep(NULL);
+	keeperrig_publish(PLACE);
+	keeperrig_pass(200 * MS);
+	assert_int_equal(spoke_engine_drain(keeperrig.engine, 10 * SECOND), 0);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(fakereg_listed(ECHO), 1); /* its owner has not freed it */
+	spokei_keeper_free(keeperrig.keeper);
+	keeperrig.keeper = NULL;
+	keeperrig_pass(SECOND);
+	assert_int_equal(fakereg_listed(ECHO), 0);
+	assert_int_equal(fakereg.closes, 1);
+}
+
+static void who_is_closed_by_the_end_of_a_drain_is_a_shell_until_it_is_freed(void **state)
+{
+	(void)state;
+	keeperrig_keep(NULL);
+	keeperrig_publish(PLACE);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(spoke_engine_drain(keeperrig.engine, 20 * MS), 0);
+	keeperrig_pass(SECOND);
+	assert_int_equal(fakereg.closes, 1);
+	assert_int_equal(spokei_keeper_publish(keeperrig.keeper, ECHO, OTHER), SPOKE_ECLOSED);
+	assert_int_equal(spokei_keeper_subscribe(keeperrig.keeper, ECHO), SPOKE_ECLOSED);
+	spokei_keeper_withdraw_all(keeperrig.keeper);
+	assert_int_equal(keeperrig_true(), 0);
+}
+
+static void without_memory_it_is_as_if_it_had_failed(void **state)
+{
+	(void)state;
+	for (unsigned nth = 1; nth < 60; nth++) {
+		struct spokei_keeper *keeper = NULL;
+
+		faulty_fail(&keeperrig.faulty, FAULTY_MEMORY, nth, -12, false);
+		if (keeperrig_try(NULL) == 0) {
+			keeper = keeperrig.keeper;
+			if (spokei_keeper_publish(keeper, ECHO, PLACE) == 0) {
+				keeperrig_pass(10 * SECOND);
+				assert_int_equal(keeperrig_true(), 1);
+			}
+			if (spokei_keeper_subscribe(keeper, ECHO) == 0) {
+				keeperrig_pass(10 * SECOND);
+				assert_int_equal(keeperrig.count, fakereg_listed(ECHO));
+			}
+		}
+		faulty_heal(&keeperrig.faulty);
+		spokei_keeper_free(keeper);
+		keeperrig.keeper = NULL;
+		keeperrig.count = 0;
+		keeperrig_pass(SECOND);
+		assert_int_equal(fakereg_listed(ECHO), 0);
+	}
+	assert_true(keeperrig.faulty.failed[FAULTY_MEMORY] > 3);
+}
+
+#define KEPT(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, keeperrig_tear_down)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		KEPT(who_is_freed_withdraws_first),
+		KEPT(who_is_freed_while_it_publishes_leaves_nothing),
+		KEPT(who_is_freed_does_not_wait_for_ever),
+		KEPT(who_cannot_withdraw_is_freed_at_once),
+		KEPT(an_engine_that_ends_does_not_wait),
+		KEPT(an_engine_that_ends_takes_those_who_are_still_withdrawing),
+		KEPT(a_drain_waits_for_what_is_withdrawn),
+		KEPT(who_is_closed_by_the_end_of_a_drain_is_a_shell_until_it_is_freed),
+		KEPT(without_memory_it_is_as_if_it_had_failed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The providers of a service, as a registry tells them. */
+#include "tests/cluster/discovery/keeperrig.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define HEAD "# providers of demo.Echo\n"
+
+static const struct spokei_keeper_options cached = { .cache = "cache" };
+
+static void the_list_is_told_whenever_it_changes(void **state)
+{
+	(void)state;
+	keeperrig_keep(NULL);
+	fakereg_add(ECHO, PLACE);
+	keeperrig_subscribe();
+	keeperrig_pass(10 * MS);
+	assert_int_equal(keeperrig.count, 1);
+	assert_string_equal(keeperrig.first, PLACE);
+	fakereg_add(ECHO, OTHER);
+	fakereg_add("demo.Other", "dubbo://127.0.0.1:1/demo.Other");
+	keeperrig_pass(10 * MS);
+	assert_int_equal(keeperrig.count, 2);
+	fakereg_remove(ECHO, PLACE);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(keeperrig.count, 1);
+	assert_string_equal(keeperrig.first, OTHER);
+}
+
+static void what_is_no_url_is_passed_over(void **state)
+{
+	(void)state;
+	keeperrig_keep(NULL);
+	fakereg_add(ECHO, "dubbo://[:1/x");
+	fakereg_add(ECHO, "");
+	fakereg_add(ECHO, PLACE);
+	fakereg_add(ECHO, "not a url\x1b[2J");
+	keeperrig_subscribe();
+	keeperrig_pass(10 * MS);
+	assert_int_equal(keeperrig.count, 1);
+	assert_string_equal(keeperrig.first, PLACE);
+	assert_int_equal(keeperrig_events("3 providers passed over"), 1);
+	assert_int_equal(keeperrig_events("\x1b"), 0);
+}
+
+static void an_empty_list_does_not_wipe_out_providers(void **state)
+{
+	(void)state;
+	keeperrig_keep(NULL);
+	fakereg_add(ECHO, PLACE);
+	keeperrig_subscribe();
+	keeperrig_pass(10 * MS);
+	for (int i = 0; i < 3; i++) {
+		fakereg_remove(ECHO, PLACE);
+		keeperrig_pass(10 * MS);
+		assert_int_equal(keeperrig.count, 1);
+		fakereg_add(ECHO, "nonsense");
+		keeperrig_pass(10 * MS);
+		assert_int_equal(keeperrig.count, 1);
+		fakereg_remove(ECHO, "nonsense");
+	}
+	assert_int_equal(keeperrig_events("lists no provider any more"), 1);
+	fakereg_add(ECHO, OTHER);
+	keeperrig_pass(10 * MS);
+	assert_string_equal(keeperrig.first, OTHER);
+	fakereg_remove(ECHO, OTHER);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(keeperrig_events("lists no provider any more"), 2);
+}
+
+static void an_empty_list_is_believed_by_who_wants_that(void **state)
+{
+	const struct spokei_keeper_options options = { .takes_empty = true };
+
+	(void)state;
+	keeperrig_keep(&options);
+	fakereg_add(ECHO, PLACE);
+	keeperrig_subscribe();
+	keeperrig_pass(10 * MS);
+	fakereg_remove(ECHO, PLACE);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(keeperrig.count, 0);
+	assert_int_equal(keeperrig.lists, 2);
+}
+
+static void a_list_that_was_always_empty_is_told(void **state)
+{
+	(void)state;
+	keeperrig_keep(NULL);
+	keeperrig_subscribe();
+	keeperrig_pass(10 * MS);
+	assert_int_equal(keeperrig.lists, 1);
+	assert_int_equal(keeperrig.count, 0);
+}
+
+static void what_was_subscribed_to_and_lost_is_subscribed_to_again(void **state)
+{
+	(void)state;
+	keeperrig_keep(NULL);
+	keeperrig_subscribe();
+	keeperrig_pass(10 * SECOND);
+	fakereg_lose_all(false);
+	fakereg_add(ECHO, PLACE);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(fakereg.subscribes, 2);
+	assert_int_equal(keeperrig.count, 1);
+	fakereg_add(ECHO, OTHER);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(keeperrig.count, 2);
+}
+
+static void who_cannot_subscribe_tries_again(void **state)
+{
+	(void)state;
+	fakereg.fails = SPOKE_ECONNECT;
+	fakereg_add(ECHO, PLACE);
+	keeperrig_keep(NULL);
+	keeperrig_subscribe();
+	keeperrig_pass(60 * SECOND);
+	assert_int_equal(keeperrig.lists, 0);
+	fakereg.fails = 0;
+	keeperrig_pass(RETRY_NS * 12 / 10 + 10 * MS);
+	assert_int_equal(keeperrig.count, 1);
+	assert_int_equal(keeperrig_events("cannot subscribe to demo.Echo"), 1);
+}
+
+static void who_is_told_a_list_may_free_the_keeper(void **state)
+{
+	(void)state;
+	keeperrig.in_list = keeperrig_free;
+	keeperrig_keep(&cached);
+	fakereg_add(ECHO, PLACE);
+	keeperrig_subscribe();
+	keeperrig_publish(OTHER);
+	keeperrig_pass(SECOND);
+	assert_int_equal(keeperrig.lists, 1);
+	assert_null(keeperrig.keeper);
+	assert_int_equal(fakereg.closes, 1);
+	fakereg_add(ECHO, OTHER);
+	keeperrig_pass(SECOND);
+	assert_int_equal(keeperrig.lists, 1);
+}
+
+static void who_is_told_the_kept_list_may_free_the_keeper(void **state)
+{
+	(void)state;
+	keeperrig.in_list = keeperrig_free;
+	keeperrig_write_file(HEAD PLACE "\n");
+	keeperrig_keep(&cached);
+	keeperrig_subscribe();
+	keeperrig_pass(SECOND);
+	assert_int_equal(keeperrig.lists, 1);
+	assert_int_equal(fakereg.closes, 1);
+}
+
+static void who_is_freed_is_told_nothing(void **state)
+{
+	(void)state;
+	keeperrig_write_file(HEAD PLACE "\n");
+	fakereg_add(ECHO, PLACE);
+	keeperrig_keep(&cached);
+	keeperrig_subscribe();
+	keeperrig_free();
+	keeperrig_pass(SECOND);
+	assert_int_equal(keeperrig.lists, 0);
+	assert_int_equal(fakereg.closes, 1);
+}
+
+static void a_list_for_which_there_is_no_memory_is_asked_for_anew(void **state)
+{
+	(void)state;
+	fakereg_add(ECHO, PLACE);
+	fakereg_add(ECHO, OTHER);
+	for (unsigned nth = 1; nth <= 6; nth++) {
+		keeperrig_keep(&cached);
+		keeperrig_subscribe();
+		keeperrig_pass(10 * MS);
+		assert_int_equal(keeperrig.count, 2);
+		faulty_fail(&keeperrig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		fakereg_add(ECHO, "dubbo://127.0.0.1:1/demo.Echo");
+		keeperrig_pass(RETRY_NS * 12 / 10 + 20 * MS);
+		assert_int_equal(keeperrig.count, 3);
+		faulty_heal(&keeperrig.faulty);
+		fakereg_remove(ECHO, "dubbo://127.0.0.1:1/demo.Echo");
+		keeperrig_free();
+		keeperrig_pass(SECOND);
+		keeperrig.count = 0;
+	}
+	assert_true(keeperrig_events("cannot take the list of") > 0);
+	assert_int_equal(keeperrig_events("cannot take the list of"),
+			 keeperrig_events("as wanted again"));
+}
+
+static void the_kept_list_is_not_told_after_the_true_one(void **state)
+{
+	(void)state;
+	keeperrig.list_error = SPOKE_ENOMEM;
+	keeperrig_write_file(HEAD PLACE "\n");
+	fakereg.delay_ns = 100 * MS;
+	fakereg_add(ECHO, OTHER);
+	keeperrig_keep(&cached);
+	keeperrig_subscribe();
+	keeperrig_pass(50 * MS);
+	assert_int_equal(keeperrig.lists, 1);
+	keeperrig.list_error = 0;
+	keeperrig_pass(30 * SECOND);
+	assert_int_equal(keeperrig.lists, 2);
+	assert_string_equal(keeperrig.first, OTHER);
+}
+
+static void lists_for_which_there_is_no_memory_are_asked_for_at_the_pace_of_retries(void **state)
+{
+	(void)state;
+	fakereg.hastes = true;
+	fakereg.hides = true;
+	fakereg_add(ECHO, PLACE);
+	keeperrig_keep(NULL);
+	keeperrig_subscribe();
+	faulty_fail(&keeperrig.faulty, FAULTY_MEMORY, 1, -ENOMEM, true);
+	keeperrig_pass(30 * SECOND);
+	assert_in_range(fakereg.subscribes, 5, 9);
+	faulty_heal(&keeperrig.faulty);
+	keeperrig_pass(RETRY_NS * 12 / 10 + 10 * MS);
+	assert_int_equal(keeperrig.count, 1);
+	assert_int_equal(keeperrig_events("as wanted again"), 1);
+}
+
+static void a_list_that_cannot_be_taken_is_told_again(void **state)
+{
+	(void)state;
+	keeperrig.list_error = SPOKE_ENOMEM;
+	keeperrig_write_file(HEAD PLACE "\n");
+	fakereg.fails = SPOKE_ECONNECT;
+	keeperrig_keep(&cached);
+	keeperrig_subscribe();
+	keeperrig_pass(30 * SECOND);
+	assert_in_range(keeperrig.lists, 5, 8);
+	keeperrig.list_error = 0;
+	keeperrig_pass(RETRY_NS * 12 / 10);
+	keeperrig.lists = 0;
+	keeperrig_pass(30 * SECOND);
+	assert_int_equal(keeperrig.lists, 0); /* it was taken */
+	fakereg.fails = 0;
+	fakereg_add(ECHO, OTHER);
+	keeperrig.list_error = SPOKE_ENOMEM;
+	keeperrig_pass(30 * SECOND);
+	assert_in_range(keeperrig.lists, 4, 8);
+	keeperrig.list_error = SPOKE_ELIMIT; /* some were not */
+	keeperrig_pass(RETRY_NS * 12 / 10);
+	keeperrig.lists = 0;
+	keeperrig_pass(30 * SECOND);
+	assert_int_equal(keeperrig.lists, 0);
+}
+
+#define KEPT(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, keeperrig_tear_down)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		KEPT(the_list_is_told_whenever_it_changes),
+		KEPT(what_is_no_url_is_passed_over),
+		KEPT(an_empty_list_does_not_wipe_out_providers),
+		KEPT(an_empty_list_is_believed_by_who_wants_that),
+		KEPT(a_list_that_was_always_empty_is_told),
+		KEPT(what_was_subscribed_to_and_lost_is_subscribed_to_again),
+		KEPT(who_cannot_subscribe_tries_again),
+		KEPT(who_is_told_a_list_may_free_the_keeper),
+		KEPT(who_is_told_the_kept_list_may_free_the_keeper),
+		KEPT(who_is_freed_is_told_nothing),
+		KEPT(a_list_for_which_there_is_no_memory_is_asked_for_anew),
+		KEPT(a_list_that_cannot_be_taken_is_told_again),
+		KEPT(the_kept_list_is_not_told_after_the_true_one),
+		KEPT(lists_for_which_there_is_no_memory_are_asked_for_at_the_pace_of_retries),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of a registry: who is meant, and what becomes of those who come and go. */
+#include "tests/cluster/endpoints/dirrig.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const struct spoke_consumer_options presets;
+
+static void start(unsigned count, const char *parameters)
+{
+	for (unsigned i = 0; i < count; i++)
+		dirrig_start(i);
+	dirrig_consume(parameters, &presets);
+}
+
+static enum spoke_endpoint_state state_of(unsigned side)
+{
+	return dirrig_info(side).state;
+}
+
+/* --- coming and going */
+
+/* The room for them grows with lists of which nothing is meant. */
+static void a_list_that_is_longer_and_means_the_same_changes_nothing(void **state)
+{
+	static const char *const longer[] = {
+		"dubbo://127.0.0.1:20880/demo.Echo",  "dubbo://127.0.0.1:20880/demo.Other",
+		"dubbo://127.0.0.1:20881/demo.Other", "dubbo://127.0.0.1:20882/demo.Other",
+		"dubbo://127.0.0.1:20883/demo.Other", "dubbo://127.0.0.1:20884/demo.Other",
+		"dubbo://127.0.0.1:20885/demo.Other", "dubbo://127.0.0.1:20886/demo.Other",
+		"dubbo://127.0.0.1:20887/demo.Other", NULL,
+	};
+
+	(void)state;
+	start(1, "");
+	assert_int_equal(dirrig_list((const char *const[]){ longer[0], NULL }), 0);
+	dirrig_pass(SECOND);
+	assert_int_equal(dirrig_try(SECOND), 0);
+	assert_int_equal(dirrig_list(longer), 0);
+	assert_int_equal(dirrig_try(SECOND), 0);
+}
+
+static void an_empty_list_has_no_provider(void **state)
+{
+	(void)state;
+	start(1, "");
+	assert_int_equal(dirrig_try(SECOND), SPOKE_ENOPROVIDER);
+}
+
+static void who_comes_is_called_and_who_goes_is_not(void **state)
+{
+	(void)state;
+	start(3, "");
+	LIST(A, B);
+	dirrig_pass(10 * MS);
+	assert_int_equal(spoke_consumer_ready(dirrig.consumer), 2);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+	assert_int_equal(dirrig_served(0), 2);
+	assert_int_equal(dirrig_served(1), 2);
+	LIST(B, C);
+	dirrig_pass(10 * MS);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+	assert_int_equal(dirrig_served(0), 0);
+	assert_int_equal(dirrig_served(1), 2);
+	assert_int_equal(dirrig_served(2), 2);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 2);
+}
+
+static void who_stays_keeps_its_connection(void **state)
+{
+	uint64_t connects;
+
+	(void)state;
+	start(2, "");
+	LIST(A "?timestamp=1&pid=7", B);
+	dirrig_pass(10 * MS);
+	connects = spoke_stat_get(dirrig.engine, SPOKE_STAT_CONNECTS);
+	LIST(B, A "?timestamp=2&pid=8");
+	dirrig_pass(SECOND);
+	assert_int_equal(spoke_stat_get(dirrig.engine, SPOKE_STAT_CONNECTS), connects);
+	assert_int_equal(dirrig.told[SPOKE_LINK_CLOSED], 0);
+}
+
+static void calls_under_way_end_at_a_removed_provider(void **state)
+{
+	(void)state;
+	start(2, "");
+	dirrig.sides[0].mute = true;
+	LIST(A);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_try(20 * SECOND), SPOKE_OK);
+	assert_int_equal(dirrig_try(20 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	LIST(B);
+	assert_int_equal(state_of(0), SPOKE_ENDPOINT_REMOVED);
+	assert_int_equal(dirrig_info(0).actives, 2);
+	dirrig_pass(SECOND);
+	assert_int_equal(dirrig_call(), SPOKE_OK);
+	assert_int_equal(dirrig_served(1), 1);
+	dirrig_answer(0);
+	dirrig_pass(SECOND);
+	assert_int_equal(dirrig.calls[0].error, SPOKE_OK);
+	assert_int_equal(dirrig.calls[1].error, SPOKE_OK);
+	/* It is gone then, and its connection closed. */
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 1);
+	assert_int_equal(dirrig.consumer->link.conn_count, 1);
+	assert_int_equal(dirrig.told[SPOKE_LINK_CLOSED], 1);
+}
+
+static void a_removed_provider_is_not_connected_to_any_more(void **state)
+{
+	uint64_t connects;
+
+	(void)state;
+	start(1, "");
+	dirrig.sides[0].mute = true;
+	LIST(A, B);
+	dirrig_pass(10 * MS);
+	assert_int_equal(state_of(1), SPOKE_ENDPOINT_BACKOFF);
+	assert_int_equal(dirrig_try(20 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	LIST_NOBODY();
+	connects = spoke_stat_get(dirrig.engine, SPOKE_STAT_CONNECTS);
+	/* Also when its connection is lost before its calls are over. */
+	dirrig_stop(0);
+	dirrig_pass(100 * SECOND);
+	assert_int_equal(dirrig.calls[0].error, SPOKE_ELOST);
+	assert_int_equal(spoke_stat_get(dirrig.engine, SPOKE_STAT_CONNECTS), connects);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 0);
+	assert_int_equal(dirrig.consumer->link.alive, 0);
+}
+
+static void who_waits_for_a_connection_is_told_at_once(void **state)
+{
+	(void)state;
+	start(0, "");
+	memnet_route(dirrig.world.net, "127.0.0.1:20880", MEMNET_SILENT);
+	LIST(A);
+	assert_int_equal(state_of(0), SPOKE_ENDPOINT_CONNECTING);
+	assert_int_equal(dirrig_try(20 * SECOND), SPOKE_OK);
+	LIST_NOBODY();
+	assert_int_equal(dirrig.calls[0].ends, 0);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig.calls[0].error, SPOKE_EUNAVAILABLE);
+	assert_false(dirrig.calls[0].written);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 0);
+	assert_int_equal(dirrig_try(SECOND), SPOKE_ENOPROVIDER);
+}
+
+static void who_comes_back_while_it_drains_is_another_one(void **state)
+{
+	(void)state;
+	start(1, "");
+	dirrig.sides[0].mute = true;
+	LIST(A);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_try(20 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	LIST_NOBODY();
+	dirrig_pass(10 * MS);
+	LIST(A);
+	dirrig_pass(10 * MS);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 2);
+	assert_int_equal(state_of(0), SPOKE_ENDPOINT_READY);
+	dirrig.sides[0].mute = false;
+	assert_int_equal(dirrig_call(), SPOKE_OK);
+	dirrig_answer(0);
+	dirrig_pass(SECOND);
+	assert_int_equal(dirrig.calls[0].error, SPOKE_OK);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 1);
+}
+
+static void a_drain_knows_of_removed_ones(void **state)
+{
+	(void)state;
+	start(2, "");
+	dirrig.sides[0].mute = true;
+	LIST(A, B);
+	dirrig_pass(10 * MS);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(dirrig_try(20 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	LIST(B);
+	assert_int_equal(spoke_engine_drain(dirrig.engine, 60 * SECOND), SPOKE_OK);
+	dirrig_pass(SECOND);
+	assert_false(dirrig.consumer->ended);
+	dirrig_answer(0);
+	dirrig_pass(SECOND);
+	assert_true(dirrig.consumer->ended);
+	assert_int_equal(dirrig.calls[0].error, SPOKE_OK);
+	assert_int_equal(dirrig.calls[1].error, SPOKE_OK);
+}
+
+/* --- who is meant */
+
+static void assert_listed(const char *parameters, const char *const *urls, size_t count)
+{
+	start(0, parameters);
+	assert_int_equal(dirrig_list(urls), 0);
+	dirrig_pass(10 * MS);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), count);
+}
+
+static const char *const versions[] = {
+	A "?version=1.0", B "?version=2.0", C, D "?version=0.0.0", NULL,
+};
+
+static void without_a_version_only_those_without_are_meant(void **state)
+{
+	(void)state;
+	assert_listed("", versions, 2);
+	assert_int_equal(state_of(2), SPOKE_ENDPOINT_BACKOFF);
+	assert_int_equal(state_of(3), SPOKE_ENDPOINT_BACKOFF);
+}
+
+static void with_a_version_only_those_of_it_are_meant(void **state)
+{
+	(void)state;
+	assert_listed("?version=2.0", versions, 1);
+	assert_int_equal(state_of(1), SPOKE_ENDPOINT_BACKOFF);
+}
+
+static void any_version_may_be_meant(void **state)
+{
+	(void)state;
+	assert_listed("?version=*", versions, 4);
+}
+
+/* Each is asked for what it has. */
+static void of_any_version_all_are_called(void **state)
+{
+	(void)state;
+	dirrig.sides[0].version = "1.0";
+	dirrig.sides[1].version = "2.0";
+	start(3, "?version=*");
+	LIST(A "?version=1.0", B "?version=2.0", C);
+	dirrig_pass(10 * MS);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(dirrig_served(i), 2);
+	/* Another version at the same place is another provider, which A is not. */
+	LIST(A "?version=3.0");
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_call(), SPOKE_ENOSERVICE);
+}
+
+static const char *const groups[] = { A "?group=x", B "?group=y", C, NULL };
+
+static void groups_are_matched_as_versions_are(void **state)
+{
+	(void)state;
+	assert_listed("?group=x", groups, 1);
+	assert_int_equal(state_of(0), SPOKE_ENDPOINT_BACKOFF);
+}
+
+static void without_a_group_only_those_without_are_meant(void **state)
+{
+	(void)state;
+	assert_listed("", groups, 1);
+	assert_int_equal(state_of(2), SPOKE_ENDPOINT_BACKOFF);
+}
+
+static void what_is_no_provider_is_passed_over(void **state)
+{
+	static const char *const urls[] = {
+		"tri://127.0.0.1:20880/demo.Echo",
+		"dubbo://127.0.0.1:0/demo.Echo",
+		"dubbo://127.0.0.1:20880/demo.Other",
+		B "?category=consumers",
+		C "?disabled=true",
+		"empty://127.0.0.1:20880/demo.Echo?category=providers",
+		"dubbo://127.0.0.1:20883/own.path?interface=demo.Echo&category=providers",
+		NULL,
+	};
+
+	(void)state;
+	assert_listed("", urls, 1);
+	assert_int_equal(state_of(3), SPOKE_ENDPOINT_BACKOFF);
+}
+
+/* --- weights */
+
+static void of_several_with_one_place_the_newest_counts(void **state)
+{
+	static const char *const urls[] = {
+		A "?timestamp=5&weight=1",
+		A "?timestamp=7&weight=2",
+		A "?timestamp=6&weight=3",
+		NULL,
+	};
+
+	(void)state;
+	assert_listed("", urls, 1);
+	assert_int_equal(dirrig_info(0).weight, 2);
+}
+
+static void weights_are_taken_over_and_bad_ones_are_not(void **state)
+{
+	(void)state;
+	start(2, "");
+	LIST(A "?weight=300", B "?weight=-5");
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_info(0).weight, 300);
+	assert_int_equal(dirrig_info(1).weight, 100);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+	assert_int_equal(dirrig_served(0), 3);
+	assert_int_equal(dirrig_served(1), 1);
+	LIST(A "?weight=100", B "?weight=300");
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+	assert_int_equal(dirrig_served(0), 1);
+	assert_int_equal(dirrig_served(1), 3);
+}
+
+/* What is no place is none: a link to it would lead anywhere. */
+static void where_a_provider_shows_itself_is_what_the_list_says(void **state)
+{
+	(void)state;
+	start(3, "");
+	LIST(A "?admin=127.0.0.1:9090", B "?admin=%5B::1%5D:1", C "?admin=evil.test/x:80");
+	assert_string_equal(dirrig_info(0).admin, "127.0.0.1:9090");
+	assert_string_equal(dirrig_info(1).admin, "[::1]:1");
+	assert_string_equal(dirrig_info(2).admin, "");
+	LIST(A "?admin=localhost:9091", B, C "?admin=javascript:alert(1)");
+	assert_string_equal(dirrig_info(0).admin, "localhost:9091");
+	assert_string_equal(dirrig_info(1).admin, "");
+	assert_string_equal(dirrig_info(2).admin, "");
+}
+
+/* By the clock of the wall, which may show another time than the provider's. */
+static void who_was_started_lately_warms_up(void **state)
+{
+	const struct spoke_env *env = &dirrig.process.env;
+	uint64_t wall_ms;
+	char young[128];
+	char ahead[128];
+
+	(void)state;
+	start(2, "");
+	wall_ms = env->wall(env->ctx) / MS + 1000;
+	(void)snprintf(young, sizeof(young), A "?warmup=100000&timestamp=%" PRIu64,
+		       wall_ms - 20000);
+	(void)snprintf(ahead, sizeof(ahead), B "?warmup=100000&timestamp=%" PRIu64,
+		       wall_ms + 10000);
+	dirrig_beat(SECOND);
+	dirrig_pass(SECOND);
+	LIST(young, ahead);
+	assert_int_equal(dirrig_info(0).weight, 20);
+	assert_int_equal(dirrig_info(1).weight, 1);
+	dirrig_pass(30 * SECOND);
+	assert_int_equal(dirrig_info(0).weight, 50);
+	assert_int_equal(dirrig_info(1).weight, 20);
+	/* The balancer has heard of it. */
+	for (int i = 0; i < 14; i++)
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+	assert_int_equal(dirrig_served(0), 10);
+	assert_int_equal(dirrig_served(1), 4);
+	dirrig_pass(200 * SECOND);
+	assert_int_equal(dirrig_info(0).weight, 100);
+	assert_int_equal(dirrig_info(1).weight, 100);
+	assert_int_equal(dirrig_call(), SPOKE_OK);
+	assert_int_equal(dirrig.consumer->directory.seats.weights[0], 100);
+	assert_int_equal(dirrig.consumer->directory.seats.weights[1], 100);
+}
+
+/* --- who was tried */
+
+static uint32_t fresh_after(const uint64_t *tried, size_t count)
+{
+	uint32_t able;
+	uint32_t fresh;
+
+	spokei_directory_count(&dirrig.consumer->directory, tried, count, &able, &fresh);
+	assert_int_equal(able, spokei_directory_listed(&dirrig.consumer->directory));
+	return fresh;
+}
+
+static void who_was_tried_is_fresh_no_more(void **state)
+{
+	const struct spokei_seats *seats;
+	uint64_t ids[10];
+
+	(void)state;
+	start(3, "");
+	LIST(A, B, C);
+	dirrig_pass(10 * MS);
+	seats = &dirrig.consumer->directory.seats;
+	for (size_t i = 0; i < 10; i++)
+		ids[i] = seats->ids[1];
+	assert_int_equal(fresh_after(NULL, 0), 3);
+	assert_int_equal(fresh_after(ids, 1), 2);
+	assert_int_equal(fresh_after(ids, 2), 2);
+	assert_int_equal(fresh_after(ids, 10), 2);
+	ids[0] = seats->ids[2];
+	assert_int_equal(fresh_after(ids, 8), 1);
+	assert_int_equal(fresh_after(ids, 10), 1);
+	LIST(C, A);
+	dirrig_pass(10 * MS);
+	assert_int_equal(fresh_after(ids + 1, 1), 2);
+	assert_int_equal(fresh_after(ids, 2), 1);
+}
+
+/* Ids go on while places are few. */
+static void who_comes_and_goes_is_found_where_it_sits(void **state)
+{
+	const struct spokei_seats *seats;
+
+	(void)state;
+	start(3, "");
+	LIST(A, B, C);
+	seats = &dirrig.consumer->directory.seats;
+	for (int i = 0; i < 40; i++) {
+		uint64_t gone = seats->ids[1];
+
+		LIST(A, C);
+		dirrig_pass(10 * MS);
+		assert_true(spokei_seats_find(seats, gone) == SPOKE_NOBODY);
+		LIST(C, B, A);
+		dirrig_pass(10 * MS);
+		for (size_t place = 0; place < 3; place++)
+			assert_int_equal(spokei_seats_find(seats, seats->ids[place]), place);
+	}
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, dirrig_set_up, dirrig_tear_down)
+	static const struct CMUnitTest tests[] = {
+		TEST(an_empty_list_has_no_provider),
+		TEST(a_list_that_is_longer_and_means_the_same_changes_nothing),
+		TEST(who_comes_is_called_and_who_goes_is_not),
+		TEST(who_stays_keeps_its_connection),
+		TEST(calls_under_way_end_at_a_removed_provider),
+		TEST(a_removed_provider_is_not_connected_to_any_more),
+		TEST(who_waits_for_a_connection_is_told_at_once),
+		TEST(who_comes_back_while_it_drains_is_another_one),
+		TEST(a_drain_knows_of_removed_ones),
+		TEST(without_a_version_only_those_without_are_meant),
+		TEST(with_a_version_only_those_of_it_are_meant),
+		TEST(any_version_may_be_meant),
+		TEST(of_any_version_all_are_called),
+		TEST(groups_are_matched_as_versions_are),
+		TEST(without_a_group_only_those_without_are_meant),
+		TEST(what_is_no_provider_is_passed_over),
+		TEST(of_several_with_one_place_the_newest_counts),
+		TEST(weights_are_taken_over_and_bad_ones_are_not),
+		TEST(where_a_provider_shows_itself_is_what_the_list_says),
+		TEST(who_was_started_lately_warms_up),
+		TEST(who_was_tried_is_fresh_no_more),
+		TEST(who_comes_and_goes_is_found_where_it_sits),
+	};
+
+	return cmocka_run_group_tests_name("directory", tests, NULL, NULL);
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lists that are told while there is no memory, consumers that are freed by whatever they tell, and
+ * lists that change all the time while calls run.
+ */
+#include "tests/cluster/endpoints/dirrig.h"
+
+#include <errno.h>
+
+#define POINTS_MAX 400
+
+static const struct spoke_consumer_options presets;
+
+/* --- no memory */
+
+static int torture_list(unsigned step)
+{
+	static const char *const first[] = { A, B "?weight=7", NULL };
+	static const char *const second[] = { B, C, D, NULL };
+
+	return dirrig_list(step % 2 ? first : second);
+}
+
+/* Lists are told while one demand for memory fails, or all from that one on. What is listed is
+ * right all the same, or the caller is told; and the next list is. */
+static bool list_with_fault(unsigned point, bool for_ever)
+{
+	bool failed;
+	int error;
+
+	faulty_fail(&dirrig.faulty, FAULTY_MEMORY, point, -ENOMEM, for_ever);
+	for (unsigned step = 0; step < 2; step++) {
+		error = torture_list(step);
+		assert_true(error == SPOKE_OK || error == SPOKE_ENOMEM);
+		(void)spoke_consumer_endpoints(dirrig.consumer, NULL, 0);
+		dirrig_pass(5 * MS);
+	}
+	failed = dirrig.faulty.failed[FAULTY_MEMORY] > 0;
+	dirrig.faulty.failed[FAULTY_MEMORY] = 0;
+	faulty_heal(&dirrig.faulty);
+	LIST(A, D);
+	assert_int_equal(spokei_directory_listed(&dirrig.consumer->directory), 2);
+	dirrig_pass(SECOND);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+	assert_int_equal(dirrig_served(0), 2);
+	assert_int_equal(dirrig_served(3), 2);
+	LIST_NOBODY();
+	dirrig_pass(SECOND);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 0);
+	return failed;
+}
+
+static void assert_bears_faults(bool for_ever)
+{
+	unsigned point = 1;
+
+	for (unsigned i = 0; i < PROVIDERS; i++)
+		dirrig_start(i);
+	dirrig_consume("", &presets);
+	while (list_with_fault(point, for_ever))
+		assert_true(++point < POINTS_MAX);
+	assert_true(point > 5);
+}
+
+static void a_list_bears_one_fault(void **state)
+{
+	(void)state;
+	assert_bears_faults(false);
+}
+
+static void a_list_bears_that_there_is_no_memory_any_more(void **state)
+{
+	(void)state;
+	assert_bears_faults(true);
+}
+
+/* All of its connections, or none until a call wants to go there. */
+static void connections_are_made_all_or_later(void **state)
+{
+	const struct spoke_consumer_options options = { .connections = 3 };
+	unsigned asleep = 0;
+
+	(void)state;
+	dirrig_start(0);
+	dirrig_consume("", &options);
+	for (unsigned point = 1; point < 40; point++) {
+		faulty_fail(&dirrig.faulty, FAULTY_MEMORY, point, -ENOMEM, false);
+		(void)!dirrig_list((const char *const[]){ A, NULL });
+		faulty_heal(&dirrig.faulty);
+		asleep += dirrig_info(0).state == SPOKE_ENDPOINT_IDLE;
+		LIST(A);
+		dirrig_pass(10 * MS);
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+		dirrig_pass(SECOND);
+		assert_int_equal(dirrig_info(0).connections, 3);
+		LIST_NOBODY();
+		dirrig_pass(SECOND);
+		assert_int_equal(dirrig.consumer->link.conn_count, 0);
+	}
+	assert_true(asleep > 2);
+}
+
+/* It is listed, but there is no memory to connect to it. */
+static void list_asleep(void)
+{
+	unsigned point = 1;
+
+	dirrig_start(0);
+	dirrig_consume("", &presets);
+	for (;; point++) {
+		assert_true(point < POINTS_MAX);
+		faulty_fail(&dirrig.faulty, FAULTY_MEMORY, point, -ENOMEM, true);
+		if (dirrig_list((const char *const[]){ A, NULL }) == SPOKE_OK)
+			break;
+		faulty_heal(&dirrig.faulty);
+		LIST_NOBODY();
+	}
+	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_IDLE);
+	dirrig_pass(1100 * MS); /* there still is none */
+	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_IDLE);
+	faulty_heal(&dirrig.faulty);
+}
+
+/* It is connected to when a call wants to go there. */
+static void who_could_not_be_connected_to_is_not_forgotten(void **state)
+{
+	(void)state;
+	list_asleep();
+	assert_int_equal(dirrig_call(), SPOKE_OK);
+}
+
+/* ... or by itself, a moment later. */
+static void who_could_not_be_connected_to_is_later(void **state)
+{
+	(void)state;
+	list_asleep();
+	dirrig_pass(1100 * MS);
+	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_READY);
+}
+
+/* ... or when the list is told again, though it is as before. */
+static void who_could_not_be_connected_to_is_as_the_list_is_told_again(void **state)
+{
+	(void)state;
+	list_asleep();
+	LIST(A);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_READY);
+}
+
+/* --- ends in callbacks */
+
+static enum spoke_link_change deadly;
+
+static void die(const struct spoke_link_event *event)
+{
+	if (event->change != deadly || dirrig.consumer == NULL)
+		return;
+	dirrig.then = NULL;
+	spoke_consumer_free(dirrig.consumer);
+	dirrig.consumer = NULL;
+}
+
+static void assert_bears_end(enum spoke_link_change change)
+{
+	void *nothing = NULL;
+
+	assert_int_equal(dirrig_set_up(&nothing), 0);
+	deadly = change;
+	dirrig.then = die;
+	for (unsigned i = 0; i < PROVIDERS; i++)
+		dirrig_start(i);
+	dirrig_consume("", &(struct spoke_consumer_options){ .heartbeat_ns = SECOND });
+	dirrig.sides[0].mute = true;
+	dirrig.sides[1].mute = true;
+	if (dirrig.consumer)
+		LIST(A, B, C);
+	dirrig_pass(10 * MS);
+	for (int i = 0; i < 6 && dirrig.consumer; i++)
+		assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	if (dirrig.consumer)
+		LIST(B, D);
+	dirrig_pass(10 * MS);
+	dirrig_answer(0);
+	dirrig_pass(10 * MS);
+	dirrig_stop(1);
+	dirrig_pass(10 * SECOND);
+	assert_null(dirrig.consumer);
+	assert_int_equal(dirrig_tear_down(&nothing), 0);
+}
+
+static void it_may_be_freed_by_whatever_it_tells(void **state)
+{
+	static const enum spoke_link_change changes[] = { SPOKE_LINK_CONNECTED, SPOKE_LINK_CLOSED,
+							  SPOKE_LINK_RECONNECTING };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+		assert_bears_end(changes[i]);
+}
+
+static void free_consumer(void *arg, const struct spoke_result *result)
+{
+	struct dirrig_call *call = arg;
+
+	call->ends++;
+	call->error = result->error;
+	spoke_consumer_free(dirrig.consumer);
+}
+
+/* The last call of a removed endpoint. */
+static void it_may_be_freed_by_the_last_call_of_a_removed_one(void **state)
+{
+	const struct spoke_call_options options = { .timeout_ns = 60 * SECOND };
+
+	(void)state;
+	dirrig_start(0);
+	dirrig_consume("", &presets);
+	dirrig.sides[0].mute = true;
+	LIST(A);
+	dirrig_pass(10 * MS);
+	assert_int_equal(spoke_call(dirrig.echo, (struct spoke_span){ NULL, 0 }, &options,
+				    free_consumer, &dirrig.calls[dirrig.begun++], NULL),
+			 SPOKE_OK);
+	dirrig_pass(10 * MS);
+	LIST_NOBODY();
+	dirrig_pass(10 * MS);
+	dirrig_answer(0);
+	dirrig_pass(SECOND);
+	assert_int_equal(dirrig.calls[0].error, SPOKE_OK);
+}
+
+static void it_may_be_freed_while_removed_ones_drain(void **state)
+{
+	(void)state;
+	dirrig_start(0);
+	dirrig_consume("", &presets);
+	dirrig.sides[0].mute = true;
+	LIST(A);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	LIST_NOBODY();
+	spoke_consumer_free(dirrig.consumer);
+	dirrig_pass(SECOND);
+	assert_int_equal(dirrig.calls[0].error, SPOKE_ECLOSED);
+}
+
+/* --- lists that change all the time */
+
+/* With failover and one provider that stays no call fails. */
+static void calls_run_while_endpoints_come_and_go(void **state)
+{
+	static const struct spoke_consumer_options options = { .policy = &spoke_failover };
+	static const char *const all[] = { A, B, C, D };
+	uint64_t dice = 3;
+
+	(void)state;
+	for (unsigned i = 0; i < PROVIDERS; i++)
+		dirrig_start(i);
+	dirrig_consume("", &options);
+	for (int i = 0; i < 400; i++) {
+		const char *urls[PROVIDERS + 1] = { all[i / 100] };
+		size_t count = 1;
+
+		for (unsigned k = 0; k < PROVIDERS; k++) {
+			dice = dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+			if (all[k] != urls[0] && dice >> 63)
+				urls[count++] = all[k];
+		}
+		assert_int_equal(dirrig_list(urls), SPOKE_OK);
+		if (i % 100 == 0)
+			dirrig_pass(10 * MS);
+		dirrig_pass(dice % 3 * MS / 2);
+		for (unsigned k = 0; k < 3; k++)
+			assert_int_equal(dirrig_try(SECOND), SPOKE_OK);
+		if (dirrig.begun < CALLS - 3)
+			continue;
+		dirrig_pass(SECOND);
+		for (unsigned k = 0; k < dirrig.begun; k++) {
+			assert_int_equal(dirrig.calls[k].ends, 1);
+			assert_int_equal(dirrig.calls[k].error, SPOKE_OK);
+			dirrig.calls[k] = (struct dirrig_call){ 0 };
+		}
+		dirrig.begun = 0;
+	}
+	dirrig_pass(SECOND);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0),
+			 spokei_directory_listed(&dirrig.consumer->directory));
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, dirrig_set_up, dirrig_tear_down)
+	static const struct CMUnitTest tests[] = {
+		TEST(a_list_bears_one_fault),
+		TEST(a_list_bears_that_there_is_no_memory_any_more),
+		TEST(connections_are_made_all_or_later),
+		TEST(who_could_not_be_connected_to_is_not_forgotten),
+		TEST(who_could_not_be_connected_to_is_later),
+		TEST(who_could_not_be_connected_to_is_as_the_list_is_told_again),
+		cmocka_unit_test(it_may_be_freed_by_whatever_it_tells),
+		TEST(it_may_be_freed_by_the_last_call_of_a_removed_one),
+		TEST(it_may_be_freed_while_removed_ones_drain),
+		TEST(calls_run_while_endpoints_come_and_go),
+	};
+
+	return cmocka_run_group_tests_name("directory: torture", tests, NULL, NULL);
+}

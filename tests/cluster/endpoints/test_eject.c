@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is judged of endpoints: when they are put aside, how they did, what a young one weighs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cluster/discovery/listing.h"
+#include "cluster/endpoints/eject.h"
+#include "cluster/endpoints/score.h"
+
+#define SECOND UINT64_C(1000000000)
+#define DICE (UINT64_MAX / 2)
+
+static const struct spokei_eject_rule rule = { .failures = 2, .first_ns = SECOND };
+
+static uint64_t pause_of(const struct spokei_eject *eject)
+{
+	return eject->until_ns - eject->since_ns;
+}
+
+static void assert_near(uint64_t value, uint64_t wanted)
+{
+	assert_in_range(value, wanted - wanted / 5, wanted + wanted / 5);
+}
+
+static bool failed(struct spokei_eject *eject, uint64_t now_ns)
+{
+	return spokei_eject_failed(eject, &rule, now_ns, now_ns, false, DICE);
+}
+
+static void pauses_grow_up_to_five_minutes(void **state)
+{
+	struct spokei_eject eject = { .row = 0 };
+	uint64_t now_ns = SECOND;
+
+	(void)state;
+	assert_false(failed(&eject, now_ns));
+	assert_true(failed(&eject, now_ns));
+	assert_near(pause_of(&eject), SECOND);
+	for (int i = 0; i < 20; i++) {
+		now_ns = eject.until_ns;
+		assert_true(spokei_eject_excludes(&eject, now_ns - 1));
+		assert_false(spokei_eject_excludes(&eject, now_ns));
+		spokei_eject_begun(&eject, now_ns);
+		assert_true(spokei_eject_excludes(&eject, now_ns));
+		assert_true(failed(&eject, now_ns));
+		if (i == 0)
+			assert_near(pause_of(&eject), SECOND * 16 / 10);
+		if (i == 1)
+			assert_near(pause_of(&eject), SECOND * 256 / 100);
+	}
+	assert_near(pause_of(&eject), SPOKEI_EJECT_CAP_NS);
+}
+
+static void calm_times_make_them_shorter_again(void **state)
+{
+	struct spokei_eject eject = { .row = 0 };
+	uint64_t now_ns = SECOND;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		(void)failed(&eject, now_ns);
+		(void)failed(&eject, now_ns);
+		now_ns = eject.until_ns;
+		spokei_eject_begun(&eject, now_ns);
+		assert_true(spokei_eject_answered(&eject, &rule, now_ns, now_ns));
+	}
+	assert_int_equal(eject.times, 4);
+	for (int i = 0; i < 100; i++)
+		assert_false(spokei_eject_answered(&eject, &rule, now_ns, now_ns));
+	assert_int_equal(eject.times, 4);
+	for (int i = 3; i >= 0; i--) {
+		now_ns += SECOND;
+		(void)spokei_eject_answered(&eject, &rule, now_ns, now_ns);
+		assert_int_equal(eject.times, i);
+	}
+}
+
+static void what_began_before_does_not_count(void **state)
+{
+	struct spokei_eject eject = { .row = 0 };
+	uint64_t old_ns = SECOND;
+	uint64_t now_ns = 2 * SECOND;
+
+	(void)state;
+	(void)failed(&eject, now_ns);
+	assert_true(failed(&eject, now_ns));
+	now_ns = eject.until_ns;
+	spokei_eject_begun(&eject, now_ns);
+	assert_false(spokei_eject_failed(&eject, &rule, old_ns, now_ns, false, DICE));
+	assert_false(spokei_eject_answered(&eject, &rule, old_ns, now_ns));
+	assert_true(eject.probing);
+	assert_true(spokei_eject_answered(&eject, &rule, now_ns, now_ns));
+}
+
+static void a_probe_that_says_nothing_is_followed_by_another(void **state)
+{
+	struct spokei_eject eject = { .row = 0 };
+
+	(void)state;
+	(void)failed(&eject, SECOND);
+	(void)failed(&eject, SECOND);
+	spokei_eject_begun(&eject, eject.until_ns);
+	assert_true(spokei_eject_excludes(&eject, eject.until_ns));
+	spokei_eject_over(&eject);
+	assert_false(spokei_eject_excludes(&eject, eject.until_ns));
+}
+
+static void who_is_alone_goes_when_another_comes(void **state)
+{
+	struct spokei_eject eject = { .row = 0 };
+
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		assert_false(spokei_eject_failed(&eject, &rule, SECOND, SECOND, true, DICE));
+	assert_true(failed(&eject, SECOND));
+}
+
+static void without_a_rule_nobody_is_put_aside(void **state)
+{
+	const struct spokei_eject_rule none = { .failures = 0, .first_ns = SECOND };
+	struct spokei_eject eject = { .row = 0 };
+
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		assert_false(spokei_eject_failed(&eject, &none, SECOND, SECOND, false, DICE));
+}
+
+/* --- scores */
+
+static void the_newest_times_count_most(void **state)
+{
+	struct spokei_score score = spokei_score_make();
+	uint64_t now_ns = 100 * SECOND;
+
+	(void)state;
+	assert_int_equal(spokei_score_mean(&score, now_ns), 0);
+	spokei_score_answered(&score, 16000, now_ns);
+	assert_int_equal(spokei_score_mean(&score, now_ns), 16000);
+	spokei_score_answered(&score, 32000, now_ns);
+	assert_int_equal(spokei_score_mean(&score, now_ns), 17000);
+	/* After half of the time the sample is about half of it. */
+	now_ns += SPOKEI_SCORE_NS / 2;
+	spokei_score_answered(&score, 1017000, now_ns);
+	assert_in_range(spokei_score_mean(&score, now_ns), 510000, 520000);
+	now_ns += SPOKEI_SCORE_NS;
+	assert_int_equal(spokei_score_mean(&score, now_ns), 0);
+	spokei_score_answered(&score, 5, now_ns);
+	assert_int_equal(spokei_score_mean(&score, now_ns), 5);
+}
+
+static void times_of_any_size_are_borne(void **state)
+{
+	struct spokei_score score = spokei_score_make();
+	uint64_t now_ns = 100 * SECOND;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		now_ns += (uint64_t)i * SECOND / 20;
+		spokei_score_answered(&score, i % 2 ? UINT64_MAX : 0, now_ns);
+		assert_true(score.mean_ns > 0 && score.mean_ns <= UINT64_C(1) << 48);
+	}
+}
+
+static void shares_go_from_one_to_nothing_and_back(void **state)
+{
+	struct spokei_score score = spokei_score_make();
+
+	(void)state;
+	for (int i = 0; i < 300; i++)
+		spokei_score_ended(&score, true);
+	assert_true(score.successes < SPOKEI_SCORE_ONE / 1000);
+	for (int i = 0; i < 300; i++)
+		spokei_score_ended(&score, false);
+	assert_int_equal(score.successes, SPOKEI_SCORE_ONE);
+}
+
+/* --- weights */
+
+static void the_young_weigh_as_in_dubbo(void **state)
+{
+	(void)state;
+	assert_int_equal(spokei_listing_weight(100, 600000, -5), 1);
+	assert_int_equal(spokei_listing_weight(100, 600000, 0), 1);
+	assert_int_equal(spokei_listing_weight(100, 600000, 5999), 1);
+	assert_int_equal(spokei_listing_weight(100, 600000, 300000), 50);
+	assert_int_equal(spokei_listing_weight(100, 600000, 599999), 99);
+	assert_int_equal(spokei_listing_weight(100, 600000, 600000), 100);
+	assert_int_equal(spokei_listing_weight(100, 0, 1), 100);
+	assert_int_equal(spokei_listing_weight(0, 600000, -5), 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pauses_grow_up_to_five_minutes),
+		cmocka_unit_test(calm_times_make_them_shorter_again),
+		cmocka_unit_test(what_began_before_does_not_count),
+		cmocka_unit_test(a_probe_that_says_nothing_is_followed_by_another),
+		cmocka_unit_test(who_is_alone_goes_when_another_comes),
+		cmocka_unit_test(without_a_rule_nobody_is_put_aside),
+		cmocka_unit_test(the_newest_times_count_most),
+		cmocka_unit_test(times_of_any_size_are_borne),
+		cmocka_unit_test(shares_go_from_one_to_nothing_and_back),
+		cmocka_unit_test(the_young_weigh_as_in_dubbo),
+	};
+
+	return cmocka_run_group_tests_name("eject", tests, NULL, NULL);
+}

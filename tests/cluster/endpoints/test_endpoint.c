@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which of the endpoints takes a call: failures, limits, connections that are not there yet. */
+#include "tests/cluster/endpoints/dirrig.h"
+
+#include <errno.h>
+
+static const struct spoke_consumer_options presets;
+
+static void start(unsigned count, const char *parameters,
+		  const struct spoke_consumer_options *options)
+{
+	for (unsigned i = 0; i < count; i++)
+		dirrig_start(i);
+	dirrig_consume(parameters, options);
+	dirrig_beat(MS);
+	LIST(A, B);
+	dirrig_pass(10 * MS);
+}
+
+static void call(unsigned times, int error)
+{
+	for (unsigned i = 0; i < times; i++)
+		assert_int_equal(dirrig_call(), error);
+}
+
+static void assert_served(unsigned first, unsigned second)
+{
+	assert_int_equal(dirrig_served(0), first);
+	assert_int_equal(dirrig_served(1), second);
+}
+
+/* --- failures */
+
+#define EJECT "?eject.failures=3&eject.time=1s"
+
+/* Makes the first one fail until it is put aside. */
+static void eject_first(void)
+{
+	start(2, EJECT, &presets);
+	dirrig.sides[0].mute = true;
+	for (int i = 0; i < 6; i++)
+		(void)dirrig_call();
+	assert_true(dirrig_info(0).ejected);
+	assert_int_equal(dirrig_info(0).failures, 3);
+	assert_false(dirrig_info(1).ejected);
+	assert_served(3, 3);
+}
+
+static void who_fails_again_and_again_is_put_aside(void **state)
+{
+	(void)state;
+	eject_first();
+	call(6, SPOKE_OK);
+	assert_served(0, 6);
+}
+
+static void failures_in_a_row_only_count(void **state)
+{
+	(void)state;
+	start(2, EJECT, &presets);
+	for (int i = 0; i < 4; i++) {
+		dirrig.sides[0].mute = true;
+		for (int k = 0; k < 4; k++)
+			(void)dirrig_call();
+		dirrig.sides[0].mute = false;
+		call(2, SPOKE_OK);
+	}
+	assert_int_equal(dirrig_info(0).failures, 8);
+	assert_false(dirrig_info(0).ejected);
+}
+
+/* Of the calls that are made now, how many does the first one get? */
+static unsigned probes(void)
+{
+	(void)dirrig_served(0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig_try(50 * MS), SPOKE_OK);
+	dirrig_pass(60 * MS);
+	return dirrig_served(0);
+}
+
+/* Pauses are of 1 s, 1.6 s, 2.56 s, 20 % more or less. */
+static void one_probe_tells_and_the_pauses_grow(void **state)
+{
+	static const uint64_t least_ms[] = { 800, 1280, 2048 };
+	static const uint64_t most_ms[] = { 1200, 1920, 3072 };
+
+	(void)state;
+	eject_first();
+	/* It was put aside up to 120 ms ago. */
+	dirrig_pass(1000 * MS);
+	for (int i = 1; i < 3; i++) {
+		dirrig_pass((most_ms[i - 1] - least_ms[i - 1]) * MS);
+		assert_int_equal(probes(), 1);
+		dirrig_pass((least_ms[i] - 70) * MS);
+		assert_int_equal(probes(), 0);
+		assert_true(dirrig_info(0).ejected);
+	}
+}
+
+static void a_probe_that_is_answered_lets_it_back(void **state)
+{
+	(void)state;
+	eject_first();
+	dirrig.sides[0].mute = false;
+	dirrig_pass(1200 * MS);
+	call(2, SPOKE_OK);
+	assert_false(dirrig_info(0).ejected);
+	(void)dirrig_served(0);
+	(void)dirrig_served(1);
+	call(6, SPOKE_OK);
+	assert_served(3, 3);
+}
+
+/* Answers to what was asked before say nothing about now. */
+static void a_late_answer_does_not_let_it_back(void **state)
+{
+	(void)state;
+	start(2, EJECT, &presets);
+	dirrig.sides[0].mute = true;
+	assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
+	for (int i = 0; i < 6; i++)
+		(void)dirrig_call();
+	assert_true(dirrig_info(0).ejected);
+	dirrig_answer(0);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig.calls[0].error, SPOKE_OK);
+	assert_true(dirrig_info(0).ejected);
+}
+
+static void the_last_one_is_never_put_aside(void **state)
+{
+	(void)state;
+	start(2, EJECT, &presets);
+	dirrig.sides[0].mute = true;
+	dirrig.sides[1].mute = true;
+	call(12, SPOKE_ETIMEOUT);
+	assert_true(dirrig_info(0).ejected != dirrig_info(1).ejected);
+}
+
+static void who_was_put_aside_is_called_when_nobody_else_is_there(void **state)
+{
+	(void)state;
+	eject_first();
+	dirrig.sides[0].mute = false;
+	dirrig_stop(1);
+	dirrig_pass(10 * MS);
+	call(1, SPOKE_OK);
+	assert_int_equal(dirrig_served(0), 1);
+	assert_false(dirrig_info(0).ejected);
+}
+
+static void a_lost_connection_is_one_failure(void **state)
+{
+	(void)state;
+	start(2, EJECT, &presets);
+	dirrig.sides[0].mute = true;
+	dirrig.sides[1].mute = true;
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	dirrig_stop(0);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_info(0).failures, 10);
+	assert_false(dirrig_info(0).ejected);
+}
+
+/* It has said no by right. */
+static void who_refuses_is_not_put_aside(void **state)
+{
+	(void)state;
+	dirrig.sides[0].requests_max = 1;
+	dirrig.sides[0].mute = true;
+	start(2, EJECT, &presets);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	for (int i = 0; i < 10; i++)
+		(void)dirrig_call();
+	assert_int_equal(dirrig_info(0).failures, 5);
+	assert_false(dirrig_info(0).ejected);
+}
+
+/* --- limits, and who is chosen again */
+
+static void who_has_all_that_he_may_is_left_out(void **state)
+{
+	struct spoke_consumer_options options = { .endpoint_actives_max = 2 };
+
+	(void)state;
+	start(2, "", &options);
+	dirrig.sides[0].mute = true;
+	dirrig.sides[1].mute = true;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
+	assert_int_equal(dirrig_info(0).actives, 2);
+	assert_int_equal(dirrig_info(1).actives, 2);
+	assert_int_equal(dirrig_try(SECOND), SPOKE_ELIMIT);
+	dirrig_pass(10 * MS);
+	dirrig_answer(1);
+	dirrig_pass(10 * MS);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
+	assert_int_equal(dirrig_info(1).actives, 2);
+	assert_int_equal(dirrig_try(SECOND), SPOKE_ELIMIT);
+}
+
+static void who_has_room_again_is_chosen_again(void **state)
+{
+	struct spoke_consumer_options options = { .endpoint_actives_max = 2 };
+
+	(void)state;
+	start(2, "", &options);
+	dirrig.sides[0].mute = true;
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
+		dirrig_pass(10 * MS);
+	}
+	assert_int_equal(dirrig_info(0).actives, 2);
+	dirrig_pass(10 * MS);
+	(void)dirrig_served(0);
+	call(4, SPOKE_OK);
+	assert_int_equal(dirrig_served(0), 0);
+	dirrig.sides[0].mute = false;
+	dirrig_answer(0);
+	dirrig_pass(2 * MS);
+	(void)dirrig_served(1);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	assert_served(1, 1);
+}
+
+#define LARGE (6u << 20) /* of which a connection keeps two waiting */
+
+static int try_large(void)
+{
+	static unsigned char bytes[LARGE + 5] = { 0xc6, LARGE >> 24, LARGE >> 16 };
+	const struct spoke_call_options options = { .timeout_ns = 60 * SECOND };
+
+	return spoke_call(dirrig.echo, (struct spoke_span){ bytes, sizeof(bytes) }, &options, NULL,
+			  NULL, NULL);
+}
+
+/* Nobody takes anything yet, and what waits for one of them leaves no room. */
+static void fill_both(const struct spoke_policy *policy)
+{
+	const struct spoke_consumer_options options = { .policy = policy, .sticky = true };
+
+	memnet_route(dirrig.world.net, "127.0.0.1:20880", MEMNET_SILENT);
+	memnet_route(dirrig.world.net, "127.0.0.1:20881", MEMNET_SILENT);
+	dirrig_consume("", &options);
+	LIST(A, B);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(try_large(), SPOKE_OK);
+		assert_in_range(dirrig_info(0).actives, 0, 2);
+		assert_in_range(dirrig_info(1).actives, 0, 2);
+	}
+	assert_int_equal(try_large(), SPOKE_ELIMIT);
+	/* What is smaller finds room again, a moment later. */
+	dirrig_pass(20 * MS);
+	assert_int_equal(dirrig_try(SECOND), SPOKE_OK);
+}
+
+static void of_one_attempt_who_has_no_room_is_left_out(void **state)
+{
+	(void)state;
+	fill_both(&spoke_available);
+}
+
+static void of_several_who_has_no_room_is_left_out(void **state)
+{
+	(void)state;
+	fill_both(&spoke_failover);
+	assert_int_equal(spoke_stat_get(dirrig.engine, SPOKE_STAT_RETRIES), 0);
+}
+
+static void a_sticky_choice_holds_while_it_can(void **state)
+{
+	struct spoke_consumer_options options = { .sticky = true };
+	unsigned first;
+
+	(void)state;
+	start(2, "", &options);
+	call(4, SPOKE_OK);
+	first = dirrig.sides[0].served > 0 ? 0 : 1;
+	assert_int_equal(dirrig_served(first), 4);
+	dirrig_stop(first);
+	dirrig_pass(10 * MS);
+	call(2, SPOKE_OK);
+	assert_int_equal(dirrig_served(1 - first), 2);
+	dirrig_start(first);
+	dirrig_pass(SECOND);
+	assert_int_equal(spoke_consumer_ready(dirrig.consumer), 2);
+	call(2, SPOKE_OK);
+	assert_int_equal(dirrig_served(1 - first), 2);
+}
+
+static void in_order_the_first_that_can_is_called(void **state)
+{
+	struct spoke_consumer_options options = { .policy = &spoke_available };
+
+	(void)state;
+	start(2, "", &options);
+	call(3, SPOKE_OK);
+	assert_served(3, 0);
+	dirrig_stop(0);
+	dirrig_pass(10 * MS);
+	call(3, SPOKE_OK);
+	assert_served(0, 3);
+}
+
+/* --- connections */
+
+static void a_lazy_one_connects_with_its_first_call(void **state)
+{
+	struct spoke_consumer_options options = { .lazy = true };
+
+	(void)state;
+	start(2, "", &options);
+	dirrig_pass(SECOND);
+	assert_int_equal(dirrig.consumer->link.conn_count, 0);
+	assert_int_equal(spoke_consumer_ready(dirrig.consumer), 0);
+	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_IDLE);
+	call(1, SPOKE_OK);
+	assert_int_equal(dirrig.consumer->link.conn_count, 1);
+	call(1, SPOKE_OK);
+	assert_served(1, 1);
+	assert_int_equal(spoke_consumer_ready(dirrig.consumer), 2);
+}
+
+static void lazy_ones_that_are_not_there_are_tried_and_left(void **state)
+{
+	struct spoke_consumer_options options = { .lazy = true };
+
+	(void)state;
+	start(0, "", &options);
+	faulty_fail(&dirrig.faulty, FAULTY_CONNECT, 1, -ENETUNREACH, true);
+	assert_int_equal(dirrig_try(SECOND), SPOKE_EUNAVAILABLE);
+	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_BACKOFF);
+	assert_int_equal(dirrig_info(1).state, SPOKE_ENDPOINT_BACKOFF);
+	faulty_heal(&dirrig.faulty);
+}
+
+static void several_connections_take_turns(void **state)
+{
+	struct spoke_consumer_options options = { .connections = 3 };
+	const struct spoke_list *conns;
+
+	(void)state;
+	start(1, "", &options);
+	LIST(A);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_info(0).connections, 3);
+	assert_int_equal(spoke_consumer_ready(dirrig.consumer), 1);
+	dirrig.sides[0].mute = true;
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
+	conns = &dirrig.consumer->link.conns;
+	for (struct spoke_list *node = conns->next; node != conns; node = node->next)
+		assert_int_equal(spoke_container_of(node, struct spokei_conn, node)->pendings.count,
+				 2);
+	dirrig_pass(10 * MS);
+	LIST_NOBODY();
+	dirrig_pass(SECOND);
+	assert_int_equal(dirrig.consumer->link.conn_count, 3);
+	dirrig_answer(0);
+	dirrig_pass(SECOND);
+	assert_int_equal(dirrig.consumer->link.conn_count, 0);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(dirrig.calls[i].error, SPOKE_OK);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 0);
+}
+
+static void who_waits_is_told_when_somebody_can(void **state)
+{
+	struct spoke_consumer_options options = { .wait_ready = true };
+
+	(void)state;
+	start(0, "", &options);
+	assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
+	dirrig_pass(SECOND);
+	assert_int_equal(dirrig.calls[0].ends, 0);
+	dirrig_start(1);
+	dirrig_pass(30 * SECOND);
+	assert_int_equal(dirrig.calls[0].ends, 1);
+	assert_int_equal(dirrig.calls[0].error, SPOKE_OK);
+}
+
+/* --- what is said of them */
+
+static void times_are_kept_for_a_while(void **state)
+{
+	(void)state;
+	start(2, "", &presets);
+	dirrig.sides[0].mute = true;
+	dirrig.sides[1].mute = true;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(dirrig_try(SECOND), SPOKE_OK);
+	dirrig_pass(200 * MS);
+	dirrig_answer(0);
+	dirrig_pass(10 * MS);
+	assert_true(dirrig_info(0).mean_ns >= 190 * MS && dirrig_info(0).mean_ns <= 210 * MS);
+	assert_int_equal(dirrig_info(0).calls, 1);
+	assert_int_equal(dirrig_info(0).actives, 0);
+	assert_int_equal(dirrig_info(1).actives, 1);
+	dirrig_pass(31 * SECOND);
+	assert_int_equal(dirrig_info(0).mean_ns, 0);
+	assert_int_equal(dirrig_info(1).failures, 1);
+}
+
+static void states_have_names(void **state)
+{
+	(void)state;
+	for (int i = SPOKE_ENDPOINT_IDLE; i <= SPOKE_ENDPOINT_REMOVED; i++)
+		assert_non_null(spoke_endpoint_state_name((enum spoke_endpoint_state)i));
+	assert_string_equal(spoke_endpoint_state_name(SPOKE_ENDPOINT_BACKOFF), "backoff");
+	assert_null(
+		spoke_endpoint_state_name((enum spoke_endpoint_state)(SPOKE_ENDPOINT_REMOVED + 1)));
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, dirrig_set_up, dirrig_tear_down)
+	static const struct CMUnitTest tests[] = {
+		TEST(who_fails_again_and_again_is_put_aside),
+		TEST(failures_in_a_row_only_count),
+		TEST(one_probe_tells_and_the_pauses_grow),
+		TEST(a_probe_that_is_answered_lets_it_back),
+		TEST(a_late_answer_does_not_let_it_back),
+		TEST(the_last_one_is_never_put_aside),
+		TEST(who_was_put_aside_is_called_when_nobody_else_is_there),
+		TEST(a_lost_connection_is_one_failure),
+		TEST(who_refuses_is_not_put_aside),
+		TEST(who_has_all_that_he_may_is_left_out),
+		TEST(who_has_room_again_is_chosen_again),
+		TEST(of_one_attempt_who_has_no_room_is_left_out),
+		TEST(of_several_who_has_no_room_is_left_out),
+		TEST(a_sticky_choice_holds_while_it_can),
+		TEST(in_order_the_first_that_can_is_called),
+		TEST(a_lazy_one_connects_with_its_first_call),
+		TEST(lazy_ones_that_are_not_there_are_tried_and_left),
+		TEST(several_connections_take_turns),
+		TEST(who_waits_is_told_when_somebody_can),
+		TEST(times_are_kept_for_a_while),
+		cmocka_unit_test(states_have_names),
+	};
+
+	return cmocka_run_group_tests_name("endpoints", tests, NULL, NULL);
+}

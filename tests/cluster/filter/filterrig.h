@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A provider with filters and limits, and a consumer that calls it, in the virtual world. Every
+ * call that was taken ends once, and nothing is left behind.
+ */
+#ifndef TESTS_CLUSTER_FILTER_FILTERRIG_H
+#define TESTS_CLUSTER_FILTER_FILTERRIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/virtual/faults.h"
+#include "core/virtual/world.h"
+
+#include <spoke/consumer.h>
+#include <spoke/provider.h>
+#include <spoke/stats.h>
+
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+
+enum {
+	RIG_CALLS = 4096,
+	RIG_TEXT = 128,
+	CLIENT = 0,
+	SERVER = 1,
+};
+
+struct rig_call {
+	struct spoke_call name;
+	unsigned ends;
+	int error;
+	char text[RIG_TEXT]; /* of an error, or of the value that is one */
+};
+
+struct filter_rig {
+	struct virtual_world world;
+	struct virtual_process processes[2];
+	struct faulty faulty[2];
+	struct spoke_engine *engines[2]; /* NULL: freed */
+	struct spoke_provider *provider;
+	struct spoke_consumer *consumer;
+	/* Methods: answers at once; with an error; later, and keeps nothing; on the pool. */
+	struct spoke_method *echo;
+	struct spoke_method *fail;
+	struct spoke_method *later;
+	struct spoke_method *pool;
+	struct spoke_request *held[RIG_CALLS]; /* by "later"; NULL: answered */
+	unsigned held_count;
+	unsigned handled; /* by all handlers */
+	struct rig_call calls[RIG_CALLS];
+	unsigned begun;
+	unsigned ended;
+	bool by_turns;          /* engines may be freed in their callbacks */
+	uint32_t executes;      /* of all methods, set before rig_begin() */
+	uint32_t per_second;    /* the same */
+	void (*in_reply)(void); /* done by "echo" after it answered; may be NULL */
+};
+
+extern struct filter_rig rig;
+
+/* For set-up and tear-down of each test. */
+int rig_set_up(void **state);
+int rig_tear_down(void **state);
+
+/* Makes both sides, connected. Returns what the provider's making did. */
+int rig_begin(const struct spoke_provider_options *options);
+
+struct rig_call *rig_call(struct spoke_method *method);
+struct rig_call *rig_call_with(struct spoke_method *method, const char *text,
+			       const struct spoke_call_options *options);
+/* Says whether it was taken. */
+bool rig_try(struct spoke_method *method);
+void rig_pass(uint64_t ns);
+
+/* Answers a request that is held. */
+void rig_answer(unsigned which);
+void rig_answer_all(void);
+
+uint64_t rig_stat(enum spoke_stat stat);
+
+#endif

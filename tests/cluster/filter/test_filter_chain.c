@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The deciders behind calls: the chain of filters, limits, fallbacks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cluster/call/fallback.h"
+#include "cluster/filter/filter.h"
+#include "cluster/filter/limit.h"
+#include "core/virtual/world.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SECOND UINT64_C(1000000000)
+
+enum {
+	FILTERS = 3,
+};
+
+static struct scribe {
+	char letter;
+	struct spoke_filter filter;
+	struct spoke_filter_verdict before;
+	struct spoke_filter_verdict after;
+	int seen; /* the error of the result it was shown */
+} scribes[FILTERS];
+
+static char diary[64];
+static struct virtual_world world;
+static struct virtual_process process;
+static struct spokei_filters filters;
+
+static void note(char letter, char what)
+{
+	size_t len = strlen(diary);
+
+	(void)snprintf(diary + len, sizeof(diary) - len, "%c%c", letter, what);
+}
+
+static struct spoke_filter_verdict before_call(void *arg, const struct spoke_filter_call *call)
+{
+	struct scribe *scribe = arg;
+
+	assert_null(call->result);
+	note(scribe->letter, '+');
+	return scribe->before;
+}
+
+static struct spoke_filter_verdict after_call(void *arg, const struct spoke_filter_call *call)
+{
+	struct scribe *scribe = arg;
+
+	note(scribe->letter, '-');
+	scribe->seen = call->result->error;
+	return scribe->after;
+}
+
+static int set_up(void **state)
+{
+	const struct spoke_filter *list[FILTERS];
+
+	(void)state;
+	memset(scribes, 0, sizeof(scribes));
+	memset(diary, 0, sizeof(diary));
+	if (!virtual_world_init(&world, 1))
+		return -1;
+	virtual_process_init(&process, &world);
+	for (unsigned i = 0; i < FILTERS; i++) {
+		scribes[i].letter = (char)('a' + i);
+		scribes[i].filter = (struct spoke_filter){
+			.arg = &scribes[i],
+			.before_call = before_call,
+			.after_call = after_call,
+		};
+		list[i] = &scribes[i].filter;
+	}
+	return spokei_filters_init(&filters, &process.env, list, FILTERS);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	spokei_filters_fini(&filters, &process.env);
+	assert_int_equal(process.blocks, 0);
+	virtual_process_fini(&process);
+	virtual_world_fini(&world);
+	return 0;
+}
+
+static const struct spoke_filter_verdict refusal = {
+	.step = SPOKE_FILTER_REFUSE,
+	.error = SPOKE_EUNAVAILABLE,
+	.text = "no",
+};
+
+static const struct spoke_filter_verdict answer = {
+	.step = SPOKE_FILTER_ANSWER,
+	.value = { (const unsigned char *)"\x05", 1 },
+};
+
+static void before_stops_at_the_first_that_does_not_go_on(void **state)
+{
+	struct spoke_filter_call call = { 0 };
+	struct spoke_filter_verdict verdict;
+	size_t passed = 9;
+
+	(void)state;
+	verdict = spokei_filters_before_call(&filters, &call, &passed);
+	assert_int_equal(verdict.step, SPOKE_FILTER_GO_ON);
+	assert_int_equal(passed, FILTERS);
+	scribes[1].before = refusal;
+	verdict = spokei_filters_before_call(&filters, &call, &passed);
+	assert_int_equal(verdict.step, SPOKE_FILTER_REFUSE);
+	assert_int_equal(verdict.error, SPOKE_EUNAVAILABLE);
+	assert_int_equal(passed, 1);
+	assert_string_equal(diary, "a+b+c+a+b+");
+}
+
+static void after_asks_those_that_were_passed_the_last_first(void **state)
+{
+	struct spoke_filter_call call = { 0 };
+	struct spoke_result result = { .error = SPOKE_EREMOTE };
+
+	(void)state;
+	spokei_filters_after_call(&filters, 2, &call, &result);
+	assert_string_equal(diary, "b-a-");
+	spokei_filters_after_call(&filters, 0, &call, &result);
+	assert_string_equal(diary, "b-a-");
+	assert_int_equal(result.error, SPOKE_EREMOTE);
+}
+
+static void what_one_makes_of_a_result_the_others_see(void **state)
+{
+	struct spoke_filter_call call = { 0 };
+	struct spoke_result result = {
+		.error = SPOKE_EREMOTE,
+		.error_code = 7,
+		.error_text = { "it went wrong", 13 },
+		.error_class = { "E", 1 },
+		.written = true,
+		.attempts = 3,
+		.waited_ns = 11,
+	};
+
+	(void)state;
+	scribes[2].after = answer;
+	scribes[1].after = refusal;
+	spokei_filters_after_call(&filters, FILTERS, &call, &result);
+	assert_int_equal(scribes[2].seen, SPOKE_EREMOTE);
+	assert_int_equal(scribes[1].seen, SPOKE_OK);
+	assert_int_equal(scribes[0].seen, SPOKE_EUNAVAILABLE);
+	assert_int_equal(result.error, SPOKE_EUNAVAILABLE);
+	assert_int_equal(result.error_code, 0);
+	assert_int_equal(result.error_class.len, 0);
+	assert_int_equal(result.value.len, 0);
+	assert_int_equal(result.error_text.len, 2);
+	assert_memory_equal(result.error_text.data, "no", 2);
+	assert_true(result.written);
+	assert_int_equal(result.attempts, 3);
+	assert_int_equal(result.waited_ns, 11);
+}
+
+static void a_refusal_without_an_error_is_one_all_the_same(void **state)
+{
+	struct spoke_filter_call call = { 0 };
+	struct spoke_result result = { .error = SPOKE_OK, .value = answer.value };
+
+	(void)state;
+	scribes[0].after.step = SPOKE_FILTER_REFUSE;
+	spokei_filters_after_call(&filters, 1, &call, &result);
+	assert_int_equal(result.error, SPOKE_EREFUSED);
+	assert_int_equal(result.error_text.len, 0);
+}
+
+static void no_filters_are_no_memory(void **state)
+{
+	struct spokei_filters none;
+	struct spoke_filter_call call = { 0 };
+	size_t passed = 9;
+
+	(void)state;
+	assert_int_equal(spokei_filters_init(&none, &process.env, NULL, 0), SPOKE_OK);
+	assert_null(none.list);
+	assert_int_equal(spokei_filters_before_call(&none, &call, &passed).step,
+			 SPOKE_FILTER_GO_ON);
+	assert_int_equal(passed, 0);
+	spokei_filters_fini(&none, &process.env);
+}
+
+/* --- limits */
+
+static void a_limit_that_is_not_set_allows_all(void **state)
+{
+	struct spokei_limit limit;
+
+	(void)state;
+	spokei_limit_init(&limit, 0, 0);
+	assert_false(limit.is_set);
+	for (unsigned i = 0; i < 1000; i++)
+		assert_int_equal(spokei_limit_take(&limit, 0), SPOKEI_LIMIT_FREE);
+	assert_int_equal(limit.active, 1000);
+}
+
+static void what_is_given_back_can_be_taken(void **state)
+{
+	struct spokei_limit limit;
+
+	(void)state;
+	spokei_limit_init(&limit, 2, 0);
+	assert_true(limit.is_set);
+	assert_int_equal(spokei_limit_take(&limit, 0), SPOKEI_LIMIT_FREE);
+	assert_int_equal(spokei_limit_take(&limit, 0), SPOKEI_LIMIT_FREE);
+	assert_int_equal(spokei_limit_take(&limit, 0), SPOKEI_LIMIT_ACTIVE);
+	spokei_limit_give(&limit);
+	assert_int_equal(spokei_limit_take(&limit, 0), SPOKEI_LIMIT_FREE);
+	assert_int_equal(spokei_limit_take(&limit, 0), SPOKEI_LIMIT_ACTIVE);
+}
+
+static unsigned take_all(struct spokei_limit *limit, uint64_t now_ns)
+{
+	unsigned taken = 0;
+
+	while (spokei_limit_take(limit, now_ns) == SPOKEI_LIMIT_FREE)
+		taken++;
+	assert_int_equal(spokei_limit_take(limit, now_ns), SPOKEI_LIMIT_RATE);
+	return taken;
+}
+
+static void a_second_brings_as_many_as_the_rate_says(void **state)
+{
+	struct spokei_limit limit;
+
+	(void)state;
+	spokei_limit_init(&limit, 0, 10);
+	assert_int_equal(take_all(&limit, 100 * SECOND), 10);
+	assert_int_equal(take_all(&limit, 100 * SECOND + SECOND / 10 - 1), 0);
+	assert_int_equal(take_all(&limit, 100 * SECOND + SECOND / 10), 1);
+	assert_int_equal(take_all(&limit, 101 * SECOND), 9);
+	assert_int_equal(take_all(&limit, 200 * SECOND), 10);
+}
+
+static void what_is_refused_costs_no_token(void **state)
+{
+	struct spokei_limit limit;
+
+	(void)state;
+	spokei_limit_init(&limit, 1, 2);
+	assert_int_equal(spokei_limit_take(&limit, SECOND), SPOKEI_LIMIT_FREE);
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(spokei_limit_take(&limit, SECOND), SPOKEI_LIMIT_ACTIVE);
+	spokei_limit_give(&limit);
+	assert_int_equal(spokei_limit_take(&limit, SECOND), SPOKEI_LIMIT_FREE);
+	spokei_limit_give(&limit);
+	assert_int_equal(spokei_limit_take(&limit, SECOND), SPOKEI_LIMIT_RATE);
+	assert_int_equal(limit.active, 0);
+}
+
+static void the_sentence_names_method_and_limit(void **state)
+{
+	const struct spoke_span echo = { "echo", 4 };
+	const struct spoke_span odd = { "e\n", 2 };
+	struct spokei_limit limit;
+	char text[40];
+	size_t len;
+
+	(void)state;
+	spokei_limit_init(&limit, 4, 100);
+	len = spokei_limit_print(&limit, SPOKEI_LIMIT_ACTIVE, "executes", echo, text, sizeof(text));
+	assert_string_equal(text, "echo: executes=4 reached");
+	assert_int_equal(len, strlen(text));
+	(void)spokei_limit_print(&limit, SPOKEI_LIMIT_RATE, "executes", odd, text, sizeof(text));
+	assert_string_equal(text, "e\\x0a: executes.tps=100 reached");
+	len = spokei_limit_print(&limit, SPOKEI_LIMIT_RATE, "executes", echo, text, 6);
+	assert_string_equal(text, "echo:");
+	assert_int_equal(len, 5);
+}
+
+/* --- fallback */
+
+static void a_fallback_stands_in_for_what_the_handler_did_not_say(void **state)
+{
+	static const struct {
+		int error;
+		bool applies;
+	} cases[] = {
+		{ SPOKE_OK, false },         { SPOKE_EREMOTE, false },
+		{ SPOKE_ECANCELED, false },  { SPOKE_ECLOSED, false },
+		{ SPOKE_ETIMEOUT, true },    { SPOKE_ETIMEOUT_UNSENT, true },
+		{ SPOKE_ELOST, true },       { SPOKE_EREFUSED, true },
+		{ SPOKE_ENOPROVIDER, true }, { SPOKE_EUNAVAILABLE, true },
+		{ SPOKE_ELIMIT, true },      { SPOKE_EBADREPLY, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct spoke_result result = {
+			.error = cases[i].error,
+			.error_text = { "why", 3 },
+			.written = true,
+			.attempts = 2,
+		};
+
+		spokei_fallback_apply(&result, answer.value);
+		assert_int_equal(result.fallback, cases[i].applies);
+		assert_int_equal(result.error, cases[i].applies ? SPOKE_OK : cases[i].error);
+		assert_int_equal(result.error_text.len, cases[i].applies ? 0 : 3);
+		assert_ptr_equal(result.value.data, cases[i].applies ? answer.value.data : NULL);
+		assert_true(result.written);
+		assert_int_equal(result.attempts, 2);
+	}
+}
+
+static void without_a_fallback_the_error_stays(void **state)
+{
+	struct spoke_result result = { .error = SPOKE_ELOST };
+
+	(void)state;
+	spokei_fallback_apply(&result, (struct spoke_value){ NULL, 0 });
+	assert_int_equal(result.error, SPOKE_ELOST);
+	assert_false(result.fallback);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	static const struct CMUnitTest tests[] = {
+		TEST(before_stops_at_the_first_that_does_not_go_on),
+		TEST(after_asks_those_that_were_passed_the_last_first),
+		TEST(what_one_makes_of_a_result_the_others_see),
+		TEST(a_refusal_without_an_error_is_one_all_the_same),
+		TEST(no_filters_are_no_memory),
+		cmocka_unit_test(a_limit_that_is_not_set_allows_all),
+		cmocka_unit_test(what_is_given_back_can_be_taken),
+		cmocka_unit_test(a_second_brings_as_many_as_the_rate_says),
+		cmocka_unit_test(what_is_refused_costs_no_token),
+		cmocka_unit_test(the_sentence_names_method_and_limit),
+		cmocka_unit_test(a_fallback_stands_in_for_what_the_handler_did_not_say),
+		cmocka_unit_test(without_a_fallback_the_error_stays),
+	};
+
+	return cmocka_run_group_tests_name("filter chain", tests, NULL, NULL);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a method takes at a time and in a second: exactly so much, whatever callers do. */
+#include "tests/cluster/filter/filterrig.h"
+
+#include <errno.h>
+#include <string.h>
+
+static unsigned count_ends(int error)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < rig.begun; i++)
+		count += rig.calls[i].ends > 0 && rig.calls[i].error == error;
+	return count;
+}
+
+static void call_many(struct spoke_method *method, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		(void)rig_call(method);
+}
+
+static void requests_beyond_executes_are_refused_at_once(void **state)
+{
+	struct rig_call *refused;
+
+	(void)state;
+	rig.executes = 4;
+	assert_int_equal(rig_begin(NULL), 0);
+	call_many(rig.later, 100);
+	rig_pass(10 * MS);
+	assert_int_equal(rig.held_count, 4);
+	assert_int_equal(count_ends(SPOKE_EREFUSED), 96);
+	refused = &rig.calls[rig.begun - 1];
+	assert_string_equal(refused->text, "later: executes=4 reached");
+	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_REFUSED), 96);
+	rig_answer(0);
+	rig_answer(1);
+	call_many(rig.later, 10);
+	rig_pass(10 * MS);
+	assert_int_equal(rig.held_count, 6);
+	assert_int_equal(count_ends(SPOKE_EREFUSED), 104);
+}
+
+static void every_method_has_a_limit_of_its_own(void **state)
+{
+	(void)state;
+	rig.executes = 1;
+	assert_int_equal(rig_begin(NULL), 0);
+	call_many(rig.later, 2);
+	call_many(rig.pool, 3);
+	call_many(rig.echo, 5);
+	call_many(rig.fail, 5);
+	rig_pass(100 * MS);
+	assert_int_equal(rig.held_count, 1);
+	assert_int_equal(count_ends(SPOKE_EREMOTE), 5);
+	/* Those that are answered in their handlers are never two; the pool's answers come later.
+	 */
+	assert_int_equal(count_ends(SPOKE_OK), 5 + 1);
+	call_many(rig.pool, 1);
+	rig_pass(100 * MS);
+	assert_int_equal(count_ends(SPOKE_OK), 5 + 2);
+}
+
+static void abandoned_requests_count_until_they_are_answered(void **state)
+{
+	struct spoke_consumer_options again = { .url = "dubbo://127.0.0.1:20880/S?version=1.0" };
+
+	(void)state;
+	rig.executes = 4;
+	assert_int_equal(rig_begin(NULL), 0);
+	call_many(rig.later, 4);
+	rig_pass(10 * MS);
+	spoke_consumer_free(rig.consumer);
+	rig_pass(120 * SECOND);
+	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_ABANDONED), 4);
+	assert_int_equal(spoke_consumer_new(rig.engines[CLIENT], &again, &rig.consumer), 0);
+	assert_int_equal(spoke_consumer_method(rig.consumer, "later", NULL, &rig.later), 0);
+	call_many(rig.later, 3);
+	rig_pass(10 * MS);
+	assert_int_equal(count_ends(SPOKE_EREFUSED), 3);
+	rig_answer(0);
+	call_many(rig.later, 3);
+	rig_pass(10 * MS);
+	assert_int_equal(count_ends(SPOKE_EREFUSED), 5);
+	assert_int_equal(rig.held_count, 5);
+}
+
+/* Callers cancel, call again and give no rest; the handler never has more than it may. */
+static void a_flood_of_cancelled_calls_gets_no_more(void **state)
+{
+	uint64_t dice = 12345;
+	unsigned open = 0;
+
+	(void)state;
+	rig.executes = 8;
+	assert_int_equal(rig_begin(NULL), 0);
+	for (unsigned round = 0; round < 60; round++) {
+		unsigned first = rig.begun;
+		unsigned held = rig.held_count;
+
+		call_many(rig.later, 50);
+		rig_pass(MS);
+		open += rig.held_count - held;
+		assert_in_range(open, 0, 8);
+		for (unsigned i = first; i < rig.begun; i++)
+			(void)spoke_call_cancel(rig.consumer, rig.calls[i].name);
+		rig_pass(MS);
+		for (unsigned i = 0; i < rig.held_count; i++) {
+			dice = dice * UINT64_C(6364136223846793005) + 1;
+			if (rig.held[i] == NULL || (dice >> 60) > 5)
+				continue;
+			rig_answer(i);
+			open--;
+		}
+	}
+	assert_int_equal(rig.handled + rig_stat(SPOKE_STAT_REQUESTS_REFUSED), rig.begun);
+	assert_in_range(rig.handled, 100, 1000);
+}
+
+static void a_burst_gets_a_seconds_worth_and_then_the_rate(void **state)
+{
+	(void)state;
+	rig.per_second = 100;
+	assert_int_equal(rig_begin(NULL), 0);
+	call_many(rig.echo, 300);
+	rig_pass(5 * MS);
+	assert_int_equal(rig.handled, 100);
+	assert_int_equal(count_ends(SPOKE_EREFUSED), 200);
+	assert_string_equal(rig.calls[rig.begun - 1].text, "echo: executes.tps=100 reached");
+	for (unsigned i = 0; i < 200; i++) {
+		call_many(rig.echo, 10);
+		rig_pass(5 * MS);
+	}
+	/* A second and a few ms have brought a hundred more each. */
+	assert_in_range(rig.handled, 200, 201);
+	rig_pass(10 * SECOND);
+	call_many(rig.echo, 150);
+	rig_pass(5 * MS);
+	assert_in_range(rig.handled, 300, 301);
+}
+
+static void a_refusal_by_executes_takes_none_of_the_rate(void **state)
+{
+	(void)state;
+	rig.executes = 1;
+	rig.per_second = 2;
+	assert_int_equal(rig_begin(NULL), 0);
+	call_many(rig.later, 50);
+	rig_pass(MS);
+	rig_answer(0);
+	call_many(rig.later, 50);
+	rig_pass(MS);
+	assert_int_equal(rig.held_count, 2);
+	assert_string_equal(rig.calls[rig.begun - 1].text, "later: executes=1 reached");
+	rig_answer(1);
+	call_many(rig.later, 1);
+	rig_pass(MS);
+	assert_string_equal(rig.calls[rig.begun - 1].text, "later: executes.tps=2 reached");
+}
+
+static void a_provider_that_goes_leaves_nothing_to_give_back(void **state)
+{
+	(void)state;
+	rig.executes = 2;
+	assert_int_equal(rig_begin(NULL), 0);
+	call_many(rig.later, 2);
+	call_many(rig.pool, 2);
+	rig_pass(MS);
+	spoke_provider_free(rig.provider);
+	rig.provider = NULL;
+	rig_pass(10 * MS);
+	rig_answer_all();
+	rig_pass(10 * MS);
+}
+
+/* Whatever failed: when all is answered nothing is taken. */
+static bool play_with_failing(uint64_t nth)
+{
+	bool failed;
+
+	assert_int_equal(rig_set_up(NULL), 0);
+	rig.executes = 1;
+	faulty_fail(&rig.faulty[SERVER], FAULTY_MEMORY, nth, -ENOMEM, false);
+	if (rig_begin(NULL) == 0) {
+		(void)rig_try(rig.later);
+		(void)rig_try(rig.pool);
+		rig_pass(SECOND);
+		rig_answer_all();
+		rig_pass(40 * SECOND);
+		faulty_heal(&rig.faulty[SERVER]);
+		if (rig_try(rig.pool)) {
+			rig_pass(SECOND);
+			assert_int_equal(rig.calls[rig.begun - 1].error, SPOKE_OK);
+		}
+		if (rig_try(rig.later)) {
+			rig_pass(SECOND);
+			assert_int_equal(rig.held_count, 1);
+		}
+	}
+	failed = rig.faulty[SERVER].failed[FAULTY_MEMORY] > 0;
+	assert_int_equal(rig_tear_down(NULL), 0);
+	return failed;
+}
+
+static void what_failed_for_want_of_memory_is_given_back(void **state)
+{
+	uint64_t nth = 1;
+
+	(void)state;
+	while (play_with_failing(nth))
+		nth++;
+	assert_in_range(nth, 10, 1000);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
+	static const struct CMUnitTest tests[] = {
+		TEST(requests_beyond_executes_are_refused_at_once),
+		TEST(every_method_has_a_limit_of_its_own),
+		TEST(abandoned_requests_count_until_they_are_answered),
+		TEST(a_flood_of_cancelled_calls_gets_no_more),
+		TEST(a_burst_gets_a_seconds_worth_and_then_the_rate),
+		TEST(a_refusal_by_executes_takes_none_of_the_rate),
+		TEST(a_provider_that_goes_leaves_nothing_to_give_back),
+		cmocka_unit_test(what_failed_for_want_of_memory_is_given_back),
+	};
+
+	return cmocka_run_group_tests_name("limits of methods", tests, NULL, NULL);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Providers on engines of one process that listen as one, and a process with many consumers, in the
+ * virtual world.
+ */
+#ifndef TESTS_CLUSTER_PROVIDER_JOINRIG_H
+#define TESTS_CLUSTER_PROVIDER_JOINRIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/virtual/faults.h"
+#include "core/virtual/world.h"
+
+#include <spoke/consumer.h>
+#include <spoke/provider.h>
+#include <spoke/stats.h>
+
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+
+enum {
+	ENGINES = 3,
+	CALLERS = 200,
+};
+
+#define PORT "dubbo://127.0.0.1:20880"
+#define PATH "unix:/run/joined.sock"
+
+struct joinrig_caller {
+	struct spoke_consumer *consumer;
+	struct spoke_method *echo;
+	unsigned begun;
+	unsigned ends;
+	int error; /* of the last one */
+};
+
+struct joinrig {
+	struct virtual_world world;
+	struct joinrig_side {
+		struct virtual_process process;
+		struct faulty faulty;
+		struct spoke_engine *engine; /* NULL: freed */
+		struct spoke_provider *provider;
+		unsigned served;
+	} sides[ENGINES];
+	struct virtual_process client;
+	struct spoke_engine *engine; /* the consumers' */
+	struct joinrig_caller callers[CALLERS];
+	unsigned count;
+};
+
+extern struct joinrig joinrig;
+
+int joinrig_set_up(void **state);
+int joinrig_tear_down(void **state);
+
+/* A provider on an engine of its own; `options` may be NULL. */
+void joinrig_provide(unsigned at, const struct spoke_provider_options *options);
+
+/* Frees the engine, with all that lives there. */
+void joinrig_end(unsigned at);
+
+void joinrig_listen(unsigned at, const char *url);
+void joinrig_join(unsigned at, unsigned first);
+
+/* So many consumers more, each with a connection, at the URL of the first place of a side. */
+void joinrig_consume(const char *place, unsigned count);
+
+/* Every consumer calls, once, without waiting for the end. */
+void joinrig_call(void);
+
+/* ... and a second later all have ended. Returns how many did with this error. */
+unsigned joinrig_ended(int error);
+
+void joinrig_pass(uint64_t ns);
+size_t joinrig_connections(unsigned at);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a line of the access log looks like. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cluster/provider/access_line.h"
+
+#include <string.h>
+
+#define SECOND UINT64_C(1000000000)
+
+static void a_time_is_iso_8601(void **state)
+{
+	static const struct {
+		uint64_t second;
+		const char *text;
+	} cases[] = {
+		{ 0, "1970-01-01T00:00:00.007Z" },
+		{ 951782400, "2000-02-29T00:00:00.007Z" },
+		{ 951868799, "2000-02-29T23:59:59.007Z" },
+		{ 1709251199, "2024-02-29T23:59:59.007Z" },
+		{ 1709251200, "2024-03-01T00:00:00.007Z" },
+		{ 1767225599, "2025-12-31T23:59:59.007Z" },
+		{ 1767225600, "2026-01-01T00:00:00.007Z" },
+		{ 4107542399, "2100-02-28T23:59:59.007Z" },
+		{ 4107542400, "2100-03-01T00:00:00.007Z" },
+	};
+	char text[SPOKEI_ACCESS_TIME];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		spokei_access_print_time(cases[i].second * SECOND + 7999999, text);
+		assert_string_equal(text, cases[i].text);
+	}
+	spokei_access_print_time(UINT64_MAX, text);
+	assert_string_equal(text, "2554-07-21T23:34:33.709Z");
+}
+
+static void what_peers_say_is_escaped_and_cut(void **state)
+{
+	char name[2000];
+	struct spoke_span whole = { name, sizeof(name) };
+	struct spokei_access_line line = {
+		.time = "T",
+		.peer = "p",
+		.service = { "a\"b\nc d", 7 },
+		.arg_len = 3,
+		.error = SPOKE_EREFUSED,
+		.abandoned = true,
+		.took_ns = 12345678,
+	};
+	char text[SPOKEI_ACCESS_LINE];
+	size_t len;
+
+	(void)state;
+	len = spokei_access_print_line(&line, text);
+	assert_string_equal(text, "T \"p\" \"a\\\"b\\x0ac d\" \"\" \"\" \"\" 3 EREFUSED 12.345 "
+				  "abandoned");
+	assert_int_equal(len, strlen(text));
+	memset(name, '\1', sizeof(name));
+	line = (struct spokei_access_line){
+		.time = "2026-01-01T00:00:00.007Z",
+		.peer = "p",
+		.service = whole,
+		.version = whole,
+		.group = whole,
+		.method = whole,
+		.arg_len = SIZE_MAX,
+		.error = SPOKE_ETIMEOUT_UNSENT,
+		.abandoned = true,
+		.took_ns = UINT64_MAX,
+	};
+	len = spokei_access_print_line(&line, text);
+	assert_int_equal(len, strlen(text));
+	assert_in_range(len, 600, SPOKEI_ACCESS_LINE - 2);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_time_is_iso_8601),
+		cmocka_unit_test(what_peers_say_is_escaped_and_cut),
+	};
+
+	return cmocka_run_group_tests_name("access line", tests, NULL, NULL);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The access log: what is in it, when it is written, and what becomes of it when that fails. */
+#include "tests/cluster/provider/logrig.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static void every_request_has_a_line(void **state)
+{
+	char expected[512];
+	const char *peer;
+
+	(void)state;
+	log_begin(&log_to_file);
+	(void)rig_call(rig.echo);
+	(void)rig_call(rig.fail);
+	(void)rig_call(rig.pool);
+	(void)rig_call(rig.later);
+	rig_pass(100 * MS);
+	rig_answer(0);
+	assert_null(log_file());
+	rig_pass(SECOND);
+	peer = strstr(log_file(), "\"127.0.0.1:");
+	assert_non_null(peer);
+	(void)snprintf(expected, sizeof(expected), "\"127.0.0.1:%.*s\"",
+		       (int)strcspn(peer + 11, "\""), peer + 11);
+	for (const char *at = log_file(); *at; at = strchr(at, '\n') + 1) {
+		bool later = strncmp(strchr(at, 'S') + 12, "\"later", 6) == 0;
+
+		assert_memory_equal(at,
+				    later ? "2026-01-01T00:00:01.110Z "
+					  : "2026-01-01T00:00:01.010Z ",
+				    25);
+		assert_memory_equal(at + 25, expected, strlen(expected));
+		assert_memory_equal(at + 25 + strlen(expected), " \"S\" \"1.0\" \"\" \"", 15);
+	}
+	assert_non_null(strstr(log_file(), "\"echo\" 6 OK 0.000\n"));
+	assert_non_null(strstr(log_file(), "\"fail\" 6 EREMOTE 0.000\n"));
+	assert_non_null(strstr(log_file(), "\"pool\" 6 OK 0.000\n"));
+	assert_non_null(strstr(log_file(), "\"later\" 6 OK 100.000\n"));
+}
+
+static struct spoke_filter_verdict refuse(void *arg, const struct spoke_request *request)
+{
+	(void)arg;
+	(void)request;
+	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_REFUSE };
+}
+
+static void what_filters_refuse_has_a_line_too(void **state)
+{
+	static const struct spoke_filter filter = { .before_request = refuse };
+	static const struct spoke_filter *const filters[] = { &filter };
+	const struct spoke_provider_options options = {
+		.filters = filters,
+		.filter_count = 1,
+		.access_log = LOG_PATH,
+	};
+
+	(void)state;
+	log_begin(&options);
+	log_serve(1);
+	rig_pass(2 * SECOND);
+	assert_non_null(strstr(log_file(), "\"echo\" 6 EREFUSED 0.000\n"));
+}
+
+static void what_a_limit_refuses_has_a_line_too(void **state)
+{
+	unsigned missing;
+
+	(void)state;
+	rig.per_second = 2;
+	log_begin(&log_to_file);
+	log_serve(5);
+	rig_pass(2 * SECOND);
+	assert_int_equal(log_count_lines(&missing), 5);
+	assert_non_null(strstr(log_file(), "EREFUSED"));
+}
+
+static void lines_are_written_together_once_a_second(void **state)
+{
+	unsigned missing;
+
+	(void)state;
+	log_begin(&log_to_file);
+	for (unsigned i = 0; i < 50; i++) {
+		log_serve(2);
+		rig_pass(80 * MS);
+	}
+	rig_pass(2 * SECOND);
+	assert_int_equal(log_count_lines(&missing), 100);
+	assert_int_equal(missing, 0);
+	assert_in_range(log_appends(), 5, 6);
+	rig_pass(60 * SECOND);
+	assert_in_range(log_appends(), 5, 6);
+}
+
+static void many_lines_do_not_wait(void **state)
+{
+	unsigned missing;
+
+	(void)state;
+	log_begin(&log_to_file);
+	log_serve(800);
+	assert_in_range(log_appends(), 1, 2);
+	assert_true(log_count_lines(&missing) > 300);
+	rig_pass(2 * SECOND);
+	assert_int_equal(log_count_lines(&missing), 800);
+	assert_int_equal(missing, 0);
+}
+
+static void what_cannot_be_written_is_said_once_and_counted(void **state)
+{
+	unsigned missing;
+
+	(void)state;
+	log_begin(&log_to_file);
+	memfiles_fail(rig.world.files, MEMFILES_APPEND, 3, -ENOSPC);
+	for (unsigned i = 0; i < 3; i++) {
+		log_serve(4);
+		rig_pass(SECOND);
+	}
+	assert_null(log_file());
+	assert_int_equal(log_count_events("access log " LOG_PATH " cannot be written to"), 1);
+	log_serve(5);
+	rig_pass(3 * SECOND);
+	assert_memory_equal(log_file(), "... 12 lines left out\n", 22);
+	assert_int_equal(log_count_lines(&missing), 5);
+	assert_int_equal(missing, 12);
+	assert_int_equal(log_count_events("written to again"), 1);
+	memfiles_fail(rig.world.files, MEMFILES_APPEND, 1, -EIO);
+	log_serve(1);
+	rig_pass(3 * SECOND);
+	assert_int_equal(log_count_events("cannot be written to"), 2);
+	assert_int_equal(log_count_lines(&missing), 5);
+	assert_int_equal(missing, 13);
+}
+
+/* --- the engine's log */
+
+static char logged[4096];
+
+static void keep_line(void *ctx, const struct spoke_log_line *line)
+{
+	size_t len = strlen(logged);
+
+	(void)ctx;
+	if (strcmp(line->module, "access") == 0)
+		(void)snprintf(logged + len, sizeof(logged) - len, "%s\n", line->text);
+}
+
+static void true_is_the_engines_log(void **state)
+{
+	static const struct spoke_provider_options options = { .access_log = "true" };
+	unsigned lines = 0;
+
+	(void)state;
+	memset(logged, 0, sizeof(logged));
+	rig.faulty[SERVER].env.log = keep_line;
+	log_begin(&options);
+	log_serve(30); /* in one turn, and each is wanted */
+	for (const char *at = logged; (at = strstr(at, "\"echo\" 6 OK 0.000\n")) != NULL; at++)
+		lines++;
+	assert_int_equal(lines, 30);
+	rig_pass(2 * SECOND);
+	assert_int_equal(log_appends(), 0);
+}
+
+/* --- making, and memory */
+
+static void where_it_goes_has_to_be_said(void **state)
+{
+	static const struct spoke_provider_options options = { .access_log = "" };
+
+	(void)state;
+	assert_int_equal(rig_begin(&options), SPOKE_EINVAL);
+	assert_non_null(strstr(spoke_engine_why(rig.engines[SERVER]), "access_log"));
+	rig.faulty[SERVER].env.files = NULL;
+	assert_int_equal(rig_begin(&log_to_file), SPOKE_EUNSUPPORTED);
+	assert_non_null(strstr(spoke_engine_why(rig.engines[SERVER]), "access_log"));
+}
+
+static bool play_with_failing(uint64_t nth)
+{
+	bool failed;
+
+	assert_int_equal(rig_set_up(NULL), 0);
+	faulty_fail(&rig.faulty[SERVER], FAULTY_MEMORY, nth, -ENOMEM, false);
+	if (rig_begin(&log_to_file) == 0) {
+		(void)rig_try(rig.echo);
+		(void)rig_try(rig.later);
+		(void)rig_try(rig.pool);
+		rig_pass(SECOND);
+		rig_answer_all();
+		rig_pass(40 * SECOND);
+		if (rig_try(rig.echo)) {
+			rig_pass(2 * SECOND);
+			assert_non_null(strstr(log_file(), "\"echo\" 6 OK"));
+		}
+	}
+	failed = rig.faulty[SERVER].failed[FAULTY_MEMORY] > 0;
+	assert_int_equal(rig_tear_down(NULL), 0);
+	return failed;
+}
+
+static void it_survives_the_want_of_memory(void **state)
+{
+	uint64_t nth = 1;
+
+	(void)state;
+	while (play_with_failing(nth))
+		nth++;
+	assert_in_range(nth, 10, 1000);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
+	static const struct CMUnitTest tests[] = {
+		TEST(every_request_has_a_line),
+		TEST(what_filters_refuse_has_a_line_too),
+		TEST(what_a_limit_refuses_has_a_line_too),
+		TEST(lines_are_written_together_once_a_second),
+		TEST(many_lines_do_not_wait),
+		TEST(what_cannot_be_written_is_said_once_and_counted),
+		TEST(true_is_the_engines_log),
+		TEST(where_it_goes_has_to_be_said),
+		cmocka_unit_test(it_survives_the_want_of_memory),
+	};
+
+	return cmocka_run_group_tests_name("access log", tests, NULL, NULL);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The access log of a provider that ends, and of a pool that is slow, full, or gone. */
+#include "tests/cluster/provider/logrig.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* --- the end */
+
+static void a_provider_that_is_freed_leaves_all_its_lines(void **state)
+{
+	unsigned missing;
+
+	(void)state;
+	log_begin(&log_to_file);
+	log_serve(3);
+	(void)rig_call(rig.later);
+	rig_pass(10 * MS);
+	assert_null(log_file());
+	spoke_provider_free(rig.provider);
+	rig.provider = NULL;
+	rig_pass(10 * MS);
+	assert_int_equal(log_count_lines(&missing), 4);
+	assert_non_null(strstr(log_file(), "\"later\" 6 ECLOSED 10.000 abandoned\n"));
+}
+
+static void an_engine_that_is_freed_leaves_all_its_lines(void **state)
+{
+	unsigned missing;
+
+	(void)state;
+	log_begin(&log_to_file);
+	log_serve(3);
+	assert_null(log_file());
+	spoke_engine_free(rig.engines[SERVER]);
+	rig.engines[SERVER] = NULL;
+	rig.provider = NULL;
+	assert_int_equal(log_count_lines(&missing), 3);
+}
+
+static void a_last_page_that_cannot_be_written_is_given_up(void **state)
+{
+	(void)state;
+	log_begin(&log_to_file);
+	log_serve(3);
+	memfiles_fail(rig.world.files, MEMFILES_APPEND, 1000, -ENOSPC);
+	spoke_provider_free(rig.provider);
+	rig.provider = NULL;
+	rig_pass(SECOND);
+	assert_int_equal(log_appends(), 1);
+	assert_int_equal(log_count_events("cannot be written to"), 1);
+}
+
+static void an_engine_ends_though_nothing_can_be_written(void **state)
+{
+	(void)state;
+	log_begin(&log_to_file);
+	log_serve(3);
+	memfiles_fail(rig.world.files, MEMFILES_APPEND, 1000, -ENOSPC);
+	spoke_engine_free(rig.engines[SERVER]);
+	rig.engines[SERVER] = NULL;
+	rig.provider = NULL;
+	assert_null(log_file());
+}
+
+/* --- a pool whose threads are slow, or that is full */
+
+static struct slow {
+	struct spoke_loop loop;
+	int (*offload)(void *loop, struct spoke_work *work);
+	int error;
+	struct spoke_work *work; /* that waits */
+	unsigned tries;
+} slow;
+
+static int slow_offload(void *loop, struct spoke_work *work)
+{
+	(void)loop;
+	slow.tries++;
+	if (slow.error)
+		return slow.error;
+	assert_null(slow.work);
+	slow.work = work;
+	return 0;
+}
+
+/* From now on works wait for slow_work(). */
+static void make_slow(void)
+{
+	memset(&slow, 0, sizeof(slow));
+	slow.loop = *rig.faulty[SERVER].env.loop;
+	rig.faulty[SERVER].env.loop = &slow.loop;
+	slow.offload = slow.loop.offload;
+	slow.loop.offload = slow_offload;
+}
+
+static void slow_work(int status)
+{
+	struct spoke_work *work = slow.work;
+
+	assert_non_null(work);
+	slow.work = NULL;
+	if (status == 0)
+		work->run(work);
+	work->status = status;
+	work->done(work);
+}
+
+static void while_a_page_is_written_another_one_is_filled(void **state)
+{
+	unsigned missing;
+	unsigned lines;
+
+	(void)state;
+	log_begin(&log_to_file);
+	make_slow();
+	log_serve(1000);
+	log_serve(1000);
+	assert_int_equal(slow.tries, 1);
+	slow_work(0);
+	assert_in_range(log_count_lines(&missing), 300, 600);
+	assert_int_equal(missing, 0);
+	assert_int_equal(slow.tries, 2);
+	slow_work(0);
+	assert_int_equal(missing, 0);
+	lines = log_count_lines(&missing);
+	assert_in_range(lines, 1000, 1500);
+	rig_pass(SECOND);
+	slow_work(0);
+	assert_int_equal(log_count_lines(&missing), lines);
+	assert_int_equal(missing, 2000 - lines);
+	log_serve(1);
+	rig_pass(SECOND);
+	slow_work(0);
+	assert_int_equal(log_count_lines(&missing), lines + 1);
+	assert_int_equal(missing, 2000 - lines);
+}
+
+static void fail_many(unsigned count, const char *text)
+{
+	for (unsigned i = 0; i < count; i++)
+		(void)rig_call_with(rig.fail, text, NULL);
+	rig_pass(20 * MS);
+}
+
+/* A line of "fail" has 79 bytes here, 80 with long arguments, one of "echo" 74: it would still have
+ * room behind one that was left out, and has to wait behind the number. */
+static void nothing_stands_before_what_was_left_out_earlier(void **state)
+{
+	unsigned missing;
+
+	(void)state;
+	log_begin(&log_to_file);
+	make_slow();
+	fail_many(415, "hello");
+	assert_int_equal(slow.tries, 1);
+	fail_many(779, "hello");
+	fail_many(49, "hello, you");
+	fail_many(1, "hello");
+	log_serve(1);
+	slow_work(0);
+	slow_work(0);
+	assert_int_equal(log_count_lines(&missing), 415 + 779 + 49);
+	assert_int_equal(strlen(log_file()), (415 + 779) * 79 + 49 * 80);
+	assert_int_equal(missing, 0);
+	rig_pass(SECOND);
+	slow_work(0);
+	assert_int_equal(log_count_lines(&missing), 415 + 779 + 49);
+	assert_int_equal(missing, 2);
+}
+
+static void while_the_pool_is_full_lines_wait(void **state)
+{
+	unsigned missing;
+
+	(void)state;
+	log_begin(&log_to_file);
+	make_slow();
+	slow.error = -EAGAIN;
+	log_serve(3);
+	rig_pass(5 * SECOND);
+	assert_in_range(slow.tries, 4, 6);
+	slow.error = 0;
+	rig_pass(SECOND);
+	slow_work(0);
+	assert_int_equal(log_count_lines(&missing), 3);
+	assert_int_equal(missing, 0);
+	slow.error = -EAGAIN;
+	log_serve(3);
+	spoke_provider_free(rig.provider);
+	rig.provider = NULL;
+	rig_pass(MS);
+	assert_int_equal(log_count_lines(&missing), 6);
+}
+
+static void what_a_pool_that_ends_hands_back_is_written_all_the_same(void **state)
+{
+	unsigned missing;
+
+	(void)state;
+	log_begin(&log_to_file);
+	make_slow();
+	log_serve(3);
+	rig_pass(SECOND);
+	log_serve(2);
+	spoke_provider_free(rig.provider);
+	rig.provider = NULL;
+	rig_pass(MS);
+	slow.error = -ECANCELED;
+	slow_work(-ECANCELED);
+	assert_int_equal(log_count_lines(&missing), 5);
+	assert_int_equal(missing, 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
+	static const struct CMUnitTest tests[] = {
+		TEST(a_provider_that_is_freed_leaves_all_its_lines),
+		TEST(an_engine_that_is_freed_leaves_all_its_lines),
+		TEST(a_last_page_that_cannot_be_written_is_given_up),
+		TEST(an_engine_ends_though_nothing_can_be_written),
+		TEST(while_a_page_is_written_another_one_is_filled),
+		TEST(nothing_stands_before_what_was_left_out_earlier),
+		TEST(while_the_pool_is_full_lines_wait),
+		TEST(what_a_pool_that_ends_hands_back_is_written_all_the_same),
+	};
+
+	return cmocka_run_group_tests_name("access log, ends", tests, NULL, NULL);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How pushes end when they do not end well, and what may be freed meanwhile. */
+#include "tests/cluster/provider/pushrig.h"
+
+#include "core/engine/engine.h"
+
+#include <string.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static const struct spoke_call_options soon = { .timeout_ns = 10 * MS };
+static const struct spoke_call_options one_way = { .one_way = true };
+
+static struct stage_call *push_later(struct pushrig *rig, const char *text)
+{
+	return stage_push(rig->stage, rig->later, rig->peer, stage_text(rig->stage, text), NULL);
+}
+
+static void a_push_that_is_not_answered_times_out(void **state)
+{
+	struct pushrig rig = pushrig_begin(state);
+	struct stage *stage = rig.stage;
+	struct stage_call *push = stage_push(stage, rig.later, rig.peer, stage_no_args(), &soon);
+
+	stage_until_held(stage, 1);
+	assert_int_equal(stage_end_of(stage, push)->error, SPOKE_ETIMEOUT);
+	assert_true(push->result.written);
+	stage_answer(stage, 0);
+	while (stage_server_stat(stage, SPOKE_STAT_REPLIES_LATE) == 0)
+		stage_pass(stage, MS);
+	pushrig_speak(stage);
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CALLS_TIMEOUT), 1);
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED), 0);
+}
+
+static void a_push_has_a_second_if_nobody_says_more(void **state)
+{
+	struct pushrig rig = pushrig_begin(state);
+	struct stage *stage = rig.stage;
+	struct stage_call *push;
+
+	if (!stage->setting->in_memory)
+		skip();
+	push = push_later(&rig, "x");
+	stage_pass(stage, 990 * MS);
+	assert_int_equal(push->ends, 0);
+	stage_pass(stage, 20 * MS);
+	assert_int_equal(push->result.error, SPOKE_ETIMEOUT);
+	stage_answer(stage, 0);
+}
+
+static void a_push_may_be_cancelled(void **state)
+{
+	struct pushrig rig = pushrig_begin(state);
+	struct stage *stage = rig.stage;
+	struct stage_call *push = push_later(&rig, "x");
+
+	stage_until_held(stage, 1);
+	assert_true(spoke_push_cancel(stage->provider, push->name));
+	assert_int_equal(push->ends, 0);
+	assert_int_equal(stage_end_of(stage, push)->error, SPOKE_ECANCELED);
+	assert_false(spoke_push_cancel(stage->provider, push->name));
+	assert_false(spoke_push_cancel(stage->provider, (struct spoke_call){ 0 }));
+	stage_answer(stage, 0);
+	pushrig_speak(stage);
+}
+
+static void pushes_have_a_limit(void **state)
+{
+	static const struct spoke_provider_options few = { .pushes_max = 2 };
+	static const struct spoke_provider_options endless = { .pushes_max = UINT32_MAX };
+	struct stage *stage = stage_bare(state);
+	const struct spoke_consumer_options options = { .handle = stage_handle,
+							.handle_arg = stage };
+	struct stage_call *push;
+	struct pushrig rig;
+
+	assert_int_equal(spoke_provider_new(stage->server_engine, &endless, &stage->provider),
+			 SPOKE_ERANGE);
+	stage_provide(stage, &few);
+	rig = pushrig_on(stage, &options);
+	push = push_later(&rig, "1");
+	(void)push_later(&rig, "2");
+	assert_int_equal(stage_try_push(stage, rig.later, rig.peer, stage_no_args(), NULL),
+			 SPOKE_ELIMIT);
+	stage_until_held(stage, 2);
+	assert_int_equal(stage_try_push(stage, rig.echo, rig.peer, stage_no_args(), &one_way),
+			 SPOKE_ELIMIT);
+	stage_answer(stage, 0);
+	stage_assert_text(stage_end_of(stage, push), "1");
+	(void)push_later(&rig, "3");
+	stage_until_held(stage, 2);
+	stage_answer(stage, 0);
+	stage_answer(stage, 0);
+	stage_end_all(stage);
+}
+
+/* --- one side ends */
+
+/* A stage for each round of a test, after the first. */
+static void again(void **state, unsigned round)
+{
+	const struct stage_setting *setting = stage_bare(state)->setting;
+
+	if (round == 0)
+		return;
+	assert_int_equal(stage_tear_down(state), 0);
+	*state = (void *)(uintptr_t)setting;
+	assert_int_equal(stage_set_up(state), 0);
+}
+
+static void pushes_end_as_their_consumer_does(void **state)
+{
+	struct pushrig rig = pushrig_begin(state);
+	struct stage *stage = rig.stage;
+	struct stage_call *push = push_later(&rig, "x");
+	int error;
+
+	stage_until_held(stage, 1);
+	stage_free_consumer(stage);
+	error = stage_end_of(stage, push)->error;
+	assert_int_equal(error, SPOKE_ELOST);
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CALLS_LOST), 1);
+	pushrig_until_peers(stage, 0);
+}
+
+static void pushes_end_as_their_provider_does(void **state)
+{
+	struct pushrig rig = pushrig_begin(state);
+	struct stage *stage = rig.stage;
+	unsigned first = stage->call_count;
+
+	(void)push_later(&rig, "written");
+	stage_until_held(stage, 1);
+	(void)push_later(&rig, "fresh");
+	stage_free_provider(stage);
+	assert_int_equal(stage->ended, first);
+	stage_end_all(stage);
+	assert_int_equal(stage->calls[first].result.error, SPOKE_ECLOSED);
+	assert_true(stage->calls[first].result.written);
+	assert_int_equal(stage->calls[first + 1].result.error, SPOKE_ECLOSED);
+	assert_false(stage->calls[first + 1].result.written);
+}
+
+/* Long before the time of the drain is over. */
+static void until_drained(struct stage *stage, const struct spoke_engine *engine)
+{
+	for (unsigned i = 0; !engine->drained; i++) {
+		assert_in_range(i, 0, 1000);
+		stage_pass(stage, MS);
+	}
+}
+
+static void a_provider_that_drains_waits_for_its_pushes(void **state)
+{
+	struct pushrig rig = pushrig_begin(state);
+	struct stage *stage = rig.stage;
+	struct stage_call *push = push_later(&rig, "x");
+	size_t count = 7;
+
+	stage_until_held(stage, 1);
+	assert_int_equal(spoke_engine_drain(stage->server_engine, 10 * SECOND), 0);
+	stage_pass(stage, 5 * MS);
+	assert_int_equal(stage_try_push(stage, rig.echo, rig.peer, stage_no_args(), NULL),
+			 SPOKE_ECLOSED);
+	assert_int_equal(spoke_push_all(rig.echo, stage_no_args(), NULL, &count), SPOKE_ECLOSED);
+	assert_int_equal(count, 7);
+	assert_int_equal(push->ends, 0);
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED), 0);
+	stage->provider = NULL;
+	stage_answer(stage, 0);
+	stage_assert_text(stage_end_of(stage, push), "x");
+	until_drained(stage, stage->server_engine);
+}
+
+static void a_drain_that_is_over_ends_pushes(void **state)
+{
+	struct pushrig rig = pushrig_begin(state);
+	struct stage *stage = rig.stage;
+	struct stage_call *push = push_later(&rig, "x");
+
+	stage_until_held(stage, 1);
+	assert_int_equal(spoke_engine_drain(stage->server_engine, 20 * MS), 0);
+	stage->provider = NULL;
+	assert_int_equal(stage_end_of(stage, push)->error, SPOKE_ECLOSED);
+}
+
+/* With and without a call of its own that ends before. */
+static void a_consumer_that_drains_answers_what_was_pushed(void **state)
+{
+	for (unsigned round = 0; round < 2; round++) {
+		struct pushrig rig;
+		struct stage *stage;
+		struct stage_call *push;
+		struct stage_call *call = NULL;
+
+		again(state, round);
+		rig = pushrig_begin(state);
+		stage = rig.stage;
+		push = push_later(&rig, "x");
+		stage_until_held(stage, 1);
+		if (round == 1)
+			call = stage_call(stage, stage_method(stage, "later"), stage_no_args());
+		stage_until_held(stage, 1 + round);
+		assert_int_equal(spoke_engine_drain(stage->client_engine, 10 * SECOND), 0);
+		stage->consumer = NULL;
+		stage_pass(stage, 5 * MS);
+		if (call) {
+			stage_answer(stage, 1);
+			(void)stage_end_of(stage, call);
+			stage_pass(stage, 5 * MS);
+		}
+		assert_int_equal(stage->abandoned, 0);
+		assert_int_equal(stage_client_stat(stage, SPOKE_STAT_CLOSED), 0);
+		stage_answer(stage, 0);
+		stage_assert_text(stage_end_of(stage, push), "x");
+		until_drained(stage, stage->client_engine);
+	}
+}
+
+/* --- in callbacks */
+
+typedef void action(struct stage *stage);
+
+static action *const actions[] = { stage_free_consumer, stage_free_provider, stage_free_client,
+				   stage_free_server };
+static action *chosen;
+
+static void act(struct stage_call *call)
+{
+	chosen(call->stage);
+}
+
+static void act_once(struct stage *stage)
+{
+	stage->in_handler = NULL;
+	chosen(stage);
+}
+
+static struct pushrig begin_round(void **state, unsigned round)
+{
+	struct spoke_consumer_options options = { .handle = stage_handle };
+	struct stage *stage;
+
+	again(state, round);
+	stage = stage_bare(state);
+	options.handle_arg = stage;
+	stage->by_turns = true;
+	stage->answer_abandoned = true;
+	stage_provide(stage, NULL);
+	chosen = actions[round];
+	return pushrig_on(stage, &options);
+}
+
+static void everything_may_be_freed_as_a_push_ends_well(void **state)
+{
+	for (unsigned i = 0; i < LENGTH(actions); i++) {
+		struct pushrig rig = begin_round(state, i);
+		struct stage *stage = rig.stage;
+
+		(void)push_later(&rig, "x");
+		stage->calls[stage->call_count].then = act;
+		(void)stage_push(stage, rig.echo, rig.peer, stage_no_args(), NULL);
+		(void)stage_push(stage, rig.echo, rig.peer, stage_no_args(), NULL);
+		stage_end_all(stage);
+	}
+}
+
+static void everything_may_be_freed_as_a_push_times_out(void **state)
+{
+	for (unsigned i = 0; i < LENGTH(actions); i++) {
+		struct pushrig rig = begin_round(state, i);
+		struct stage *stage = rig.stage;
+
+		stage->calls[stage->call_count].then = act;
+		(void)stage_push(stage, rig.later, rig.peer, stage_no_args(), &soon);
+		(void)stage_push(stage, rig.later, rig.peer, stage_no_args(), &soon);
+		stage_end_all(stage);
+	}
+}
+
+static void everything_may_be_freed_as_a_push_is_cancelled(void **state)
+{
+	for (unsigned i = 0; i < LENGTH(actions); i++) {
+		struct pushrig rig = begin_round(state, i);
+		struct stage *stage = rig.stage;
+		struct stage_call *first = &stage->calls[stage->call_count];
+
+		first->then = act;
+		(void)push_later(&rig, "x");
+		(void)push_later(&rig, "x");
+		stage_until_held(stage, 2);
+		assert_true(spoke_push_cancel(stage->provider, first[0].name));
+		assert_true(spoke_push_cancel(stage->provider, first[1].name));
+		stage_end_all(stage);
+	}
+}
+
+static void everything_may_be_freed_as_pushes_are_lost(void **state)
+{
+	for (unsigned i = 0; i < LENGTH(actions); i++) {
+		struct pushrig rig = begin_round(state, i);
+		struct stage *stage = rig.stage;
+
+		stage->calls[stage->call_count].then = act;
+		(void)push_later(&rig, "x");
+		(void)push_later(&rig, "x");
+		stage_until_held(stage, 2);
+		stage_free_consumer(stage);
+		stage_end_all(stage);
+	}
+}
+
+static void everything_may_be_freed_as_a_one_way_push_is_written(void **state)
+{
+	for (unsigned i = 0; i < LENGTH(actions); i++) {
+		struct pushrig rig = begin_round(state, i);
+		struct stage *stage = rig.stage;
+
+		(void)push_later(&rig, "x");
+		stage->calls[stage->call_count].then = act;
+		(void)stage_push(stage, rig.echo, rig.peer, stage_no_args(), &one_way);
+		(void)stage_push(stage, rig.echo, rig.peer, stage_no_args(), &one_way);
+		stage_end_all(stage);
+	}
+}
+
+static void everything_may_be_freed_as_a_push_is_served(void **state)
+{
+	static const struct spoke_method_options of = { .service = "demo.Push" };
+
+	for (unsigned i = 0; i < LENGTH(actions); i++) {
+		struct pushrig rig = begin_round(state, i);
+		struct stage *stage = rig.stage;
+		struct spoke_method *method;
+
+		assert_int_equal(spoke_provider_method(stage->provider, "act", &of, &method), 0);
+		stage->in_handler = act_once;
+		(void)push_later(&rig, "x");
+		(void)stage_push(stage, method, rig.peer, stage_text(stage, "now"), NULL);
+		stage_end_all(stage);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_push_that_is_not_answered_times_out),
+		cmocka_unit_test(a_push_has_a_second_if_nobody_says_more),
+		cmocka_unit_test(a_push_may_be_cancelled),
+		cmocka_unit_test(pushes_have_a_limit),
+		cmocka_unit_test(pushes_end_as_their_consumer_does),
+		cmocka_unit_test(pushes_end_as_their_provider_does),
+		cmocka_unit_test(a_provider_that_drains_waits_for_its_pushes),
+		cmocka_unit_test(a_drain_that_is_over_ends_pushes),
+		cmocka_unit_test(a_consumer_that_drains_answers_what_was_pushed),
+		cmocka_unit_test(everything_may_be_freed_as_a_push_ends_well),
+		cmocka_unit_test(everything_may_be_freed_as_a_push_times_out),
+		cmocka_unit_test(everything_may_be_freed_as_a_push_is_cancelled),
+		cmocka_unit_test(everything_may_be_freed_as_pushes_are_lost),
+		cmocka_unit_test(everything_may_be_freed_as_a_one_way_push_is_written),
+		cmocka_unit_test(everything_may_be_freed_as_a_push_is_served),
+	};
+
+	return stage_run("push: ends", tests, LENGTH(tests));
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A provider that pushes to peers that are moved by hand: what they see, and what they may answer.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/cluster/peer.h"
+#include "transport/codec/codec.h"
+#include "transport/wire/catalog.h"
+
+#include <spoke/provider.h>
+#include <spoke/stats.h>
+
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+#define ID 40 /* of the peer's own requests */
+
+struct rig {
+	struct virtual_world world;
+	struct virtual_process process;
+	struct spoke_engine *engine;
+	struct spoke_provider *provider;
+	struct spoke_method *moved;
+	struct spoke_request *held; /* the peer's own request */
+	struct peer peer;
+	struct peer_conn conn;
+	unsigned pushes;
+	unsigned ends;
+	int error; /* of the last end */
+	unsigned requests;
+	struct spokei_message last; /* of them; spans are not kept */
+	unsigned replies;           /* to the peer's own request */
+};
+
+static struct rig rig;
+
+static void pass(void)
+{
+	virtual_run(&rig.world, rig.world.now_ns + 5 * MS);
+}
+
+static uint64_t stat(enum spoke_stat which)
+{
+	return spoke_stat_get(rig.engine, which);
+}
+
+static void hold(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	assert_int_equal(spoke_request_keep(request), 0);
+	rig.held = request;
+}
+
+static void take(void *arg, struct peer_conn *conn, const struct spokei_message *message)
+{
+	(void)arg;
+	(void)conn;
+	if (message->kind == SPOKEI_REPLY && message->id == ID)
+		rig.replies++;
+	if (message->kind != SPOKEI_REQUEST)
+		return;
+	rig.requests++;
+	rig.last = *message;
+	assert_int_equal(message->service.len, 9);
+	assert_memory_equal(message->service.data, "demo.Push", 9);
+	assert_int_equal(message->method.len, 5);
+	assert_memory_equal(message->method.data, "moved", 5);
+	assert_int_equal(message->arg_count, 1);
+	assert_int_equal(message->args.len, 1);
+}
+
+static void move(void)
+{
+	(void)peer_write(&rig.conn, SIZE_MAX);
+	pass();
+	peer_read(&rig.conn, take, NULL);
+}
+
+static void ask(uint64_t id)
+{
+	struct spokei_message message = {
+		.kind = SPOKEI_REQUEST,
+		.codec = SPOKEI_CODEC_MSGPACK,
+		.id = id,
+		.two_way = true,
+		.service = { "demo.Echo", 9 },
+		.method = { "later", 5 },
+	};
+
+	peer_put(&rig.conn, &message);
+	move();
+}
+
+static void answer(uint64_t id)
+{
+	static const unsigned char five = 5;
+	struct spokei_message message = {
+		.kind = SPOKEI_REPLY,
+		.codec = SPOKEI_CODEC_MSGPACK,
+		.id = id,
+		.bare = true,
+		.value = { &five, 1 },
+	};
+
+	peer_put(&rig.conn, &message);
+	move();
+}
+
+static void note_end(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	rig.ends++;
+	rig.error = result->error;
+}
+
+static void push(bool two_way)
+{
+	const struct spoke_call_options options = { .one_way = !two_way };
+	struct spoke_peer peer;
+
+	assert_int_equal(spoke_provider_peers(rig.provider, &peer, 1), 1);
+	assert_int_equal(spoke_push(rig.moved, peer, (struct spoke_span){ "\x07", 1 }, &options,
+				    note_end, NULL, NULL),
+			 0);
+	rig.pushes++;
+	move();
+}
+
+static int set_up(void **state)
+{
+	static const struct spoke_service_options service = { .name = "demo.Echo" };
+	static const struct spoke_handler handler = { .method = "later", .handle = hold };
+	static const struct spoke_method_options of = { .service = "demo.Push" };
+	struct spoke_engine_options with = { .env = &rig.process.env, .timers_max = 64 };
+
+	memset(&rig, 0, sizeof(rig));
+	assert_true(virtual_world_init(&rig.world, 5));
+	virtual_process_init(&rig.process, &rig.world);
+	peer_init(&rig.peer, &rig.world);
+	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
+	assert_int_equal(spoke_provider_new(rig.engine, NULL, &rig.provider), 0);
+	assert_int_equal(spoke_provider_add(rig.provider, &service, &handler, 1), 0);
+	assert_int_equal(spoke_provider_listen(rig.provider, "dubbo://127.0.0.1:20880"), 0);
+	assert_int_equal(spoke_provider_method(rig.provider, "moved", &of, &rig.moved), 0);
+	peer_open(&rig.peer, &rig.conn, peer_connect(&rig.peer, "127.0.0.1:20880"),
+		  spokei_catalog_wire(*state));
+	assert_true(rig.conn.fd >= 0);
+	pass();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (rig.held)
+		spoke_reply(rig.held, (struct spoke_value){ NULL, 0 });
+	spoke_engine_free(rig.engine);
+	assert_int_equal(rig.ends, rig.pushes);
+	assert_int_equal(rig.process.blocks, 0);
+	assert_int_equal(rig.process.user.fds, 0);
+	peer_close(&rig.conn);
+	peer_fini(&rig.peer);
+	virtual_process_fini(&rig.process);
+	virtual_world_fini(&rig.world);
+	return 0;
+}
+
+static void a_push_is_a_request_or_a_notification(void **state)
+{
+	(void)state;
+	ask(ID);
+	push(true);
+	assert_int_equal(rig.requests, 1);
+	assert_true(rig.last.two_way);
+	answer(rig.last.id);
+	assert_int_equal(rig.ends, 1);
+	assert_int_equal(rig.error, SPOKE_OK);
+	push(false);
+	assert_int_equal(rig.requests, 2);
+	assert_false(rig.last.two_way);
+	assert_int_equal(rig.ends, 2);
+	assert_int_equal(rig.error, SPOKE_OK);
+	assert_int_equal(stat(SPOKE_STAT_CLOSED), 0);
+}
+
+/* Before the provider has asked anything a reply is out of place; after it only its id is. */
+static void who_is_pushed_to_may_answer_no_other_ids(void **state)
+{
+	(void)state;
+	ask(ID);
+	push(true);
+	answer(rig.last.id + 1);
+	assert_int_equal(stat(SPOKE_STAT_REPLIES_UNKNOWN), 1);
+	assert_int_equal(rig.ends, 0);
+	answer(rig.last.id);
+	assert_int_equal(rig.ends, 1);
+	answer(rig.last.id);
+	assert_int_equal(stat(SPOKE_STAT_REPLIES_LATE), 1);
+	assert_int_equal(rig.ends, 1);
+	assert_int_equal(stat(SPOKE_STAT_CLOSED), 0);
+}
+
+static void a_reply_that_nobody_asked_for_closes(void **state)
+{
+	(void)state;
+	ask(ID);
+	answer(ID);
+	assert_int_equal(stat(SPOKE_STAT_CLOSED_UNWANTED), 1);
+	assert_int_equal(spoke_provider_peers(rig.provider, NULL, 0), 0);
+}
+
+/* The peer asks with the id of what it was asked: both are answered. */
+static void a_request_with_the_id_of_a_push_is_another_one(void **state)
+{
+	uint64_t id;
+
+	(void)state;
+	ask(ID);
+	spoke_reply(rig.held, (struct spoke_value){ NULL, 0 });
+	rig.held = NULL;
+	push(true);
+	id = rig.last.id;
+	ask(id);
+	assert_non_null(rig.held);
+	assert_int_equal(rig.ends, 0);
+	answer(id);
+	assert_int_equal(rig.ends, 1);
+	assert_int_equal(rig.error, SPOKE_OK);
+	assert_int_equal(stat(SPOKE_STAT_CLOSED), 0);
+}
+
+/* Its answers can come no more, while its requests are still answered. */
+static void a_push_ends_with_what_its_peer_sends(void **state)
+{
+	const struct spoke_env *env = &rig.peer.process.env;
+	struct spoke_peer peer;
+
+	(void)state;
+	ask(ID);
+	push(true);
+	assert_int_equal(spoke_provider_peers(rig.provider, &peer, 1), 1);
+	assert_int_equal(env->net->shut(env->ctx, rig.conn.fd), 0);
+	pass();
+	assert_int_equal(rig.ends, 1);
+	assert_int_equal(rig.error, SPOKE_ELOST);
+	assert_int_equal(spoke_provider_peers(rig.provider, NULL, 0), 0);
+	assert_int_equal(spoke_push(rig.moved, peer, (struct spoke_span){ "\x07", 1 }, NULL,
+				    note_end, NULL, NULL),
+			 SPOKE_EUNAVAILABLE);
+	spoke_reply(rig.held, (struct spoke_value){ NULL, 0 });
+	rig.held = NULL;
+	move();
+	assert_int_equal(rig.replies, 1);
+}
+
+static char dubbo[] = "dubbo";
+static char mprpc[] = "msgpack-rpc";
+
+#define ON(wire, test) cmocka_unit_test_prestate_setup_teardown(test, set_up, tear_down, wire)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		ON(dubbo, a_push_is_a_request_or_a_notification),
+		ON(mprpc, a_push_is_a_request_or_a_notification),
+		ON(dubbo, who_is_pushed_to_may_answer_no_other_ids),
+		ON(mprpc, who_is_pushed_to_may_answer_no_other_ids),
+		ON(dubbo, a_reply_that_nobody_asked_for_closes),
+		ON(mprpc, a_reply_that_nobody_asked_for_closes),
+		ON(dubbo, a_request_with_the_id_of_a_push_is_another_one),
+		ON(mprpc, a_request_with_the_id_of_a_push_is_another_one),
+		ON(dubbo, a_push_ends_with_what_its_peer_sends),
+		ON(mprpc, a_push_ends_with_what_its_peer_sends),
+	};
+
+	return cmocka_run_group_tests_name("push: peers", tests, NULL, NULL);
+}

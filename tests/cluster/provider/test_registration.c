@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a provider publishes of itself. */
+#include "tests/cluster/discovery/keeperrig.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <spoke/provider.h>
+
+#define HERE "dubbo://127.0.0.1:20880"
+
+static struct spoke_provider *provider;
+
+static void answer(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	spoke_reply(request, (struct spoke_value){ NULL, 0 });
+}
+
+static const struct spoke_handler handlers[] = {
+	{ .method = "echo", .handle = answer },
+	{ .method = "upper", .handle = answer },
+};
+
+static int try_provider(const struct spoke_provider_options *options)
+{
+	struct spoke_provider_options with = { 0 };
+
+	if (options)
+		with = *options;
+	if (with.registry == NULL)
+		with.registry = "fake://here";
+	with.registry_kind = &fakereg_kind;
+	provider = NULL;
+	return spoke_provider_new(keeperrig.engine, &with, &provider);
+}
+
+static void provide(const struct spoke_provider_options *options)
+{
+	assert_int_equal(try_provider(options), 0);
+}
+
+static void add(const char *name, const char *version, const char *group)
+{
+	const struct spoke_service_options service = { name, version, group };
+
+	assert_int_equal(spoke_provider_add(provider, &service, handlers, 2), 0);
+}
+
+static void listen_at(const char *url)
+{
+	assert_int_equal(spoke_provider_listen(provider, url), 0);
+}
+
+static void free_provider(void)
+{
+	spoke_provider_free(provider);
+	provider = NULL;
+}
+
+static int tear_down(void **state)
+{
+	if (keeperrig.engine)
+		free_provider();
+	return keeperrig_tear_down(state);
+}
+
+static void a_service_is_listed_as_providers_of_dubbo_are(void **state)
+{
+	const struct spoke_provider_options options = {
+		.application = "shop",
+		.weight = 50,
+		.warmup_ns = 1500 * MS,
+	};
+	char expected[512];
+
+	(void)state;
+	provide(&options);
+	add(ECHO, "1.2.3", "g1");
+	listen_at(HERE);
+	assert_int_equal(fakereg.publishes, 0);
+	keeperrig_pass(10 * MS);
+	(void)snprintf(expected, sizeof(expected),
+		       HERE "/" ECHO
+			    "?anyhost=false&application=shop&dubbo=2.0.2&dynamic=true&generic=false"
+			    "&group=g1&interface=" ECHO "&methods=echo,upper"
+			    "&prefer.serialization=msgpack&serialization=msgpack&side=provider"
+			    "&timestamp=%llu&version=1.2.3&warmup=1500&weight=50",
+		       1767225600000ULL + 1000);
+	assert_string_equal(fakereg_first(ECHO), expected);
+}
+
+static void what_is_not_said_is_left_out_or_as_it_is_preset(void **state)
+{
+	const struct spoke_handler any[] = { { .handle = answer },
+					     { .method = "echo", .handle = answer } };
+	const struct spoke_service_options service = { .name = "demo.Any" };
+	const struct spoke_service_options more = { .name = "demo.More" };
+	const char *url;
+
+	(void)state;
+	provide(NULL);
+	assert_int_equal(spoke_provider_add(provider, &service, any, 1), 0);
+	assert_int_equal(spoke_provider_add(provider, &more, any, 2), 0);
+	listen_at(HERE);
+	keeperrig_pass(10 * MS);
+	url = fakereg_first("demo.Any");
+	assert_non_null(strstr(url, "application=spoke&"));
+	assert_non_null(strstr(url, "methods=*&"));
+	assert_int_equal(fakereg_listed_with("methods=*&"), 2);
+	assert_non_null(strstr(url, "warmup=600000&weight=100"));
+	assert_null(strstr(url, "group="));
+	assert_null(strstr(url, "version="));
+}
+
+static void weight_and_warm_up_may_be_none(void **state)
+{
+	const struct spoke_provider_options options = { .weight = SPOKE_NONE,
+							.warmup_ns = SPOKE_OFF };
+
+	(void)state;
+	provide(&options);
+	add(ECHO, NULL, NULL);
+	listen_at(HERE);
+	keeperrig_pass(10 * MS);
+	assert_non_null(strstr(fakereg_first(ECHO), "warmup=0&weight=0"));
+}
+
+static void each_service_is_listed_at_each_place(void **state)
+{
+	size_t wanted;
+
+	(void)state;
+	provide(NULL);
+	add(ECHO, NULL, NULL);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(spoke_provider_registered(provider, &wanted), 0);
+	assert_int_equal(wanted, 0);
+	listen_at(HERE);
+	assert_int_equal(spoke_provider_registered(provider, &wanted), 0);
+	assert_int_equal(wanted, 1);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(spoke_provider_registered(provider, NULL), 1);
+	add(ECHO, "2", NULL);
+	listen_at("unix:/run/echo.sock");
+	add("demo.Other", NULL, NULL);
+	listen_at("dubbo://[::1]:0");
+	keeperrig_pass(10 * MS);
+	assert_int_equal(spoke_provider_registered(provider, &wanted), 9);
+	assert_int_equal(wanted, 9);
+	assert_int_equal(fakereg_listed(ECHO), 6);
+	assert_int_equal(fakereg_listed("demo.Other"), 3);
+	assert_int_equal(fakereg_listed_with("dubbo+unix:/run/echo.sock?anyhost="), 3);
+	assert_int_equal(fakereg_listed_with("interface=demo.Other"), 3);
+	assert_int_equal(fakereg_listed_with("dubbo://[::1]:"), 3);
+	assert_int_equal(fakereg_listed_with(":0/"), 0);
+	assert_int_equal(fakereg_listed_with("timestamp=1767225601010&"), 9);
+	assert_int_equal(fakereg.publishes, 9);
+}
+
+static void a_provider_may_be_known_by_another_host(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "Echo.test", "dubbo://echo.test:20880/" },
+		{ "::2", "dubbo://[::2]:20880/" },
+		{ "[::2]", "dubbo://[::2]:20880/" },
+		{ "10.0.0.1", "dubbo://10.0.0.1:20880/" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct spoke_provider_options options = { .advertise = cases[i][0] };
+
+		provide(&options);
+		add(ECHO, NULL, NULL);
+		listen_at("dubbo://0.0.0.0:20880");
+		keeperrig_pass(10 * MS);
+		assert_int_equal(fakereg_listed(ECHO), 1);
+		assert_int_equal(fakereg_listed_with(cases[i][1]), 1);
+		free_provider();
+		keeperrig_pass(10 * MS);
+		assert_int_equal(fakereg_listed(ECHO), 0);
+	}
+}
+
+static void nobody_is_told_to_call_a_wildcard(void **state)
+{
+	(void)state;
+	provide(NULL);
+	assert_int_equal(spoke_provider_listen(provider, "dubbo://0.0.0.0:20880"), SPOKE_EINVAL);
+	assert_non_null(strstr(spoke_engine_why(keeperrig.engine), "advertise"));
+	assert_int_equal(spoke_provider_listen(provider, "dubbo://[::]:20880"), SPOKE_EINVAL);
+	listen_at(HERE);
+}
+
+static void wrong_options_are_refused_with_a_sentence(void **state)
+{
+	static const struct {
+		struct spoke_provider_options options;
+		int error;
+		const char *option;
+		const char *value;
+	} cases[] = {
+		{ { .registry = "fake:// here\n" }, SPOKE_ESYNTAX, "option registry", "" },
+		{ { .advertise = "a b" }, SPOKE_EINVAL, "advertise", "a b" },
+		{ { .advertise = "host:1" }, SPOKE_EINVAL, "advertise", "host:1" },
+		{ { .advertise = "host/x" }, SPOKE_EINVAL, "advertise", "host/x" },
+		{ { .advertise = "host?x=y" }, SPOKE_EINVAL, "advertise", "host?x=y" },
+		{ { .advertise = "u@host" }, SPOKE_EINVAL, "advertise", "u@host" },
+		{ { .advertise = "0.0.0.0" }, SPOKE_EINVAL, "advertise", "0.0.0.0" },
+		{ { .advertise = "[::]" }, SPOKE_EINVAL, "advertise", "[::]" },
+		{ { .application = "a\nb" }, SPOKE_EINVAL, "application", "a\\x0ab" },
+		{ { .weight = 3000000000u }, SPOKE_ERANGE, "weight", "3000000000" },
+		{ { .warmup_ns = UINT64_MAX - 1 }, SPOKE_ERANGE, "warmup_ns", "551614" },
+		{ { .registry_retry_ns = 5 }, SPOKE_ERANGE, "registry.retry.period", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *why;
+
+		assert_int_equal(try_provider(&cases[i].options), cases[i].error);
+		why = spoke_engine_why(keeperrig.engine);
+		assert_non_null(strstr(why, cases[i].option));
+		assert_non_null(strstr(why, cases[i].value));
+	}
+	fakereg.wrong = SPOKE_ESYNTAX;
+	assert_int_equal(try_provider(NULL), SPOKE_ESYNTAX);
+}
+
+static void a_kind_without_a_registry_is_a_mistake(void **state)
+{
+	const struct spoke_provider_options options = { .registry_kind = &fakereg_kind };
+
+	(void)state;
+	assert_int_equal(spoke_provider_new(keeperrig.engine, &options, &provider), SPOKE_EINVAL);
+	assert_non_null(strstr(spoke_engine_why(keeperrig.engine), "registry_kind"));
+}
+
+static void a_registry_that_fails_keeps_nobody_from_serving(void **state)
+{
+	size_t wanted;
+
+	(void)state;
+	fakereg.fails = SPOKE_ECONNECT;
+	provide(NULL);
+	add(ECHO, NULL, NULL);
+	listen_at(HERE);
+	keeperrig_pass(60 * SECOND);
+	assert_int_equal(spoke_provider_registered(provider, &wanted), 0);
+	assert_int_equal(wanted, 1);
+	fakereg.fails = 0;
+	keeperrig_pass(RETRY_NS * 12 / 10 + 10 * MS);
+	assert_int_equal(spoke_provider_registered(provider, NULL), 1);
+	fakereg_lose_all(true);
+	assert_int_equal(spoke_provider_registered(provider, NULL), 0);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(spoke_provider_registered(provider, NULL), 1);
+	assert_int_equal(fakereg_listed(ECHO), 1);
+}
+
+static void the_pause_and_the_number_of_retries_are_options(void **state)
+{
+	const struct spoke_provider_options options = { .registry_retry_ns = SECOND,
+							.registry_retries = 3 };
+
+	(void)state;
+	fakereg.fails = SPOKE_ECONNECT;
+	provide(&options);
+	add(ECHO, NULL, NULL);
+	listen_at(HERE);
+	keeperrig_pass(1300 * MS);
+	assert_int_equal(fakereg.publishes, 2);
+	keeperrig_pass(60 * SECOND);
+	assert_int_equal(fakereg.publishes, 4);
+}
+
+static void who_drains_withdraws_first(void **state)
+{
+	(void)state;
+	provide(NULL);
+	add(ECHO, NULL, NULL);
+	listen_at(HERE);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(spoke_engine_drain(keeperrig.engine, 10 * SECOND), 0);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(fakereg_listed(ECHO), 0);
+	assert_int_equal(fakereg.closes, 1);
+	assert_int_equal(spoke_provider_registered(provider, NULL), 0);
+	add("demo.Other", NULL, NULL);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(fakereg.publishes, 1);
+}
+
+static void who_is_freed_withdraws(void **state)
+{
+	(void)state;
+	provide(NULL);
+	add(ECHO, NULL, NULL);
+	listen_at(HERE);
+	keeperrig_pass(10 * MS);
+	add(ECHO, "2", NULL);
+	free_provider();
+	keeperrig_pass(10 * MS);
+	assert_int_equal(fakereg_listed(ECHO), 0);
+	assert_int_equal(fakereg.publishes, 1);
+	assert_int_equal(fakereg.closes, 1);
+}
+
+static void a_provider_may_be_freed_inside_a_registry(void **state)
+{
+	(void)state;
+	fakereg.in_begin = free_provider;
+	provide(NULL);
+	add(ECHO, NULL, NULL);
+	add("demo.Other", NULL, NULL);
+	listen_at(HERE);
+	keeperrig_pass(SECOND);
+	assert_null(provider);
+	assert_int_equal(fakereg_listed(ECHO) + fakereg_listed("demo.Other"), 0);
+	assert_int_equal(fakereg.closes, 1);
+}
+
+static void an_engine_takes_its_provider_with_it(void **state)
+{
+	(void)state;
+	provide(NULL);
+	add(ECHO, NULL, NULL);
+	listen_at(HERE);
+	keeperrig_pass(10 * MS);
+	spoke_engine_free(keeperrig.engine);
+	keeperrig.engine = NULL;
+	assert_int_equal(fakereg.withdraws, 1);
+	assert_int_equal(fakereg.closes, 1);
+}
+
+static void a_list_of_methods_that_is_too_long_is_none(void **state)
+{
+	enum {
+		COUNT = 1000,
+		NAME = 64,
+	};
+	static char names[COUNT][NAME];
+	struct spoke_handler *many = calloc(COUNT, sizeof(*many));
+	const struct spoke_service_options service = { .name = ECHO };
+
+	(void)state;
+	for (int i = 0; i < COUNT; i++) {
+		(void)snprintf(names[i], NAME, "method%056d", i);
+		many[i] = (struct spoke_handler){ .method = names[i], .handle = answer };
+	}
+	provide(NULL);
+	assert_int_equal(spoke_provider_add(provider, &service, many, COUNT), 0);
+	free(many);
+	listen_at(HERE);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(fakereg_listed_with("methods=*&"), 1);
+}
+
+static void more_than_can_be_listed_is_an_event(void **state)
+{
+	size_t wanted;
+	char text[64];
+
+	(void)state;
+	provide(NULL);
+	for (int i = 0; i < 60; i++) {
+		(void)snprintf(text, sizeof(text), "demo.Service%d", i);
+		add(text, NULL, NULL);
+	}
+	for (int i = 1; i <= 18; i++) {
+		(void)snprintf(text, sizeof(text), "dubbo://127.0.0.1:%d", i);
+		listen_at(text);
+	}
+	keeperrig_pass(10 * MS);
+	assert_int_equal(spoke_provider_registered(provider, &wanted), 1024);
+	assert_int_equal(wanted, 1080);
+	assert_int_equal(keeperrig_events("too many services at too many places"), 1);
+}
+
+static void names_may_have_any_letters(void **state)
+{
+	(void)state;
+	provide(NULL);
+	add("demo\nEcho", NULL, NULL);
+	add("demo Echo?x=y&z", "1 2", "\xc3\xa4");
+	listen_at(HERE);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(spoke_provider_registered(provider, NULL), 2);
+	assert_int_equal(fakereg_listed_with("&version=1%202&"), 1);
+}
+
+static void without_memory_it_is_listed_a_little_later(void **state)
+{
+	(void)state;
+	for (unsigned nth = 1; nth < 60; nth++) {
+		const struct spoke_service_options service = { .name = ECHO };
+
+		faulty_fail(&keeperrig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		if (try_provider(NULL) == 0) {
+			bool whole = spoke_provider_add(provider, &service, handlers, 2) == 0 &&
+				     spoke_provider_listen(provider, HERE) == 0;
+
+			keeperrig_pass(2 * RETRY_NS);
+			assert_int_equal(fakereg_listed(ECHO), whole);
+			assert_int_equal(spoke_provider_registered(provider, NULL), whole);
+		}
+		faulty_heal(&keeperrig.faulty);
+		free_provider();
+		keeperrig_pass(SECOND);
+		assert_int_equal(fakereg_listed(ECHO), 0);
+	}
+	assert_in_range(keeperrig.faulty.failed[FAULTY_MEMORY], 8, 50);
+}
+
+#define KEPT(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, tear_down)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		KEPT(a_service_is_listed_as_providers_of_dubbo_are),
+		KEPT(what_is_not_said_is_left_out_or_as_it_is_preset),
+		KEPT(weight_and_warm_up_may_be_none),
+		KEPT(each_service_is_listed_at_each_place),
+		KEPT(a_provider_may_be_known_by_another_host),
+		KEPT(nobody_is_told_to_call_a_wildcard),
+		KEPT(wrong_options_are_refused_with_a_sentence),
+		KEPT(a_kind_without_a_registry_is_a_mistake),
+		KEPT(a_registry_that_fails_keeps_nobody_from_serving),
+		KEPT(the_pause_and_the_number_of_retries_are_options),
+		KEPT(who_drains_withdraws_first),
+		KEPT(who_is_freed_withdraws),
+		KEPT(a_provider_may_be_freed_inside_a_registry),
+		KEPT(an_engine_takes_its_provider_with_it),
+		KEPT(a_list_of_methods_that_is_too_long_is_none),
+		KEPT(more_than_can_be_listed_is_an_event),
+		KEPT(names_may_have_any_letters),
+		KEPT(without_memory_it_is_listed_a_little_later),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a provider's process shows itself: what may be said, and how it is listed. */
+#include "cluster/discovery/listing.h"
+#include "tests/cluster/discovery/keeperrig.h"
+
+#include <string.h>
+
+#include <spoke/provider.h>
+
+static int try_provider(const char *admin, struct spoke_provider **ret_provider)
+{
+	const struct spoke_provider_options options = {
+		.registry = "fake://here",
+		.registry_kind = &fakereg_kind,
+		.admin = admin,
+	};
+
+	return spoke_provider_new(keeperrig.engine, &options, ret_provider);
+}
+
+static void answer(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	spoke_reply(request, (struct spoke_value){ NULL, 0 });
+}
+
+/* A provider that listens there; to be freed. */
+static struct spoke_provider *listed(const char *admin, const char *place)
+{
+	static const struct spoke_service_options service = { .name = ECHO };
+	static const struct spoke_handler handler = { .method = "echo", .handle = answer };
+	struct spoke_provider *provider;
+
+	assert_int_equal(try_provider(admin, &provider), 0);
+	assert_int_equal(spoke_provider_add(provider, &service, &handler, 1), 0);
+	assert_int_equal(spoke_provider_listen(provider, place), 0);
+	keeperrig_pass(10 * MS);
+	return provider;
+}
+
+static void assert_listed(const char *admin, const char *place, const char *text)
+{
+	struct spoke_provider *provider = listed(admin, place);
+
+	if (strstr(fakereg_first(ECHO), text) == NULL)
+		fail_msg("no %s in %s", text, fakereg_first(ECHO));
+	spoke_provider_free(provider);
+	keeperrig_pass(10 * MS);
+}
+
+static void assert_not_listed(const char *admin, const char *place)
+{
+	struct spoke_provider *provider = listed(admin, place);
+
+	assert_null(strstr(fakereg_first(ECHO), "admin="));
+	spoke_provider_free(provider);
+	keeperrig_pass(10 * MS);
+}
+
+static void it_is_listed(void **state)
+{
+	(void)state;
+	assert_listed("[::1]:9090", "dubbo://127.0.0.1:20880", "?admin=%5B::1%5D:9090&anyhost=");
+}
+
+static void a_wildcard_is_listed_as_the_host_that_is(void **state)
+{
+	(void)state;
+	assert_listed("0.0.0.0:9090", "dubbo://127.0.0.1:20880", "?admin=127.0.0.1:9090&");
+	assert_listed("[::]:9090", "dubbo://127.0.0.1:20881", "?admin=127.0.0.1:9090&");
+	assert_listed("[::]:9090", "dubbo://[::1]:20882", "?admin=%5B::1%5D:9090&");
+	assert_not_listed("0.0.0.0:9090", "unix:/run/shown");
+}
+
+static void who_does_not_say_is_listed_without(void **state)
+{
+	(void)state;
+	assert_not_listed("", "dubbo://127.0.0.1:20880");
+	assert_not_listed("unix:/run/page.sock", "dubbo://127.0.0.1:20881");
+}
+
+static void what_is_no_place_is_refused(void **state)
+{
+	static const char *const wrong[] = {
+		"localhost", "h:9/x", "h:65536",  "h:0",        ":9",
+		"h:",        "h:1a",  "[::1:9",   "::1:9",      "[]:9",
+		"a b:9",     "u@h:9", "h:000080", "\xc3\xbc:9", "h\n:9"
+	};
+	struct spoke_provider *provider;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		if (try_provider(wrong[i], &provider) != SPOKE_EINVAL)
+			fail_msg("%s", wrong[i]);
+		assert_non_null(strstr(spoke_engine_why(keeperrig.engine), "option admin, "));
+		assert_non_null(strstr(spoke_engine_why(keeperrig.engine), "write HOST:PORT"));
+	}
+}
+
+static void its_length_has_an_end(void **state)
+{
+	char text[SPOKEI_LISTING_ADMIN + 1];
+
+	(void)state;
+	memset(text, 'a', sizeof(text));
+	memcpy(text + SPOKEI_LISTING_ADMIN - 3, ":9", 3);
+	assert_true(spokei_listing_is_admin(text));
+	text[SPOKEI_LISTING_ADMIN - 3] = 'a';
+	memcpy(text + SPOKEI_LISTING_ADMIN - 2, ":9", 3);
+	assert_false(spokei_listing_is_admin(text));
+	assert_true(spokei_listing_is_admin("h:1"));
+	assert_true(spokei_listing_is_admin("a-b.c:65535"));
+	assert_true(spokei_listing_is_admin("[fe80::1:2.3.4.5]:80"));
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, keeperrig_tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(it_is_listed),
+		TEST(a_wildcard_is_listed_as_the_host_that_is),
+		TEST(who_does_not_say_is_listed_without),
+		TEST(what_is_no_place_is_refused),
+		TEST(its_length_has_an_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

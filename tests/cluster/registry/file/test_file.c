@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file as a registry: who is listed, who publishes, and what is told of it. */
+#include "tests/cluster/registry/registryrig.h"
+
+#include "cluster/registry/file/file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define A "dubbo://10.0.0.1:20880/demo.Echo"
+#define B "dubbo://10.0.0.2:20880/demo.Echo"
+#define OTHER "dubbo://10.0.0.1:20880/demo.Other"
+
+static struct rig *rig_with(void **state, unsigned members)
+{
+	struct rig *rig = *state;
+
+	for (unsigned i = 0; i < members; i++)
+		assert_int_equal(rig_open(&rig->members[i], &spokei_registry_file, RIG_URL), 0);
+	return rig;
+}
+
+static void put(struct rig *rig, const char *text)
+{
+	memfiles_put(rig->files, RIG_PATH, text);
+	rig_pass(rig, 25 * MS);
+}
+
+static void assert_file(struct rig *rig, const char *text)
+{
+	assert_string_equal(memfiles_get(rig->files, RIG_PATH), text);
+}
+
+static void who_subscribes_is_told_the_whole_list_now_and_as_it_changes(void **state)
+{
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+
+	put(rig, A "\n" OTHER "\n");
+	assert_int_equal(rig_subscribe(one, 7, "demo.Echo"), 0);
+	assert_int_equal(one->count, 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 7, 0);
+	rig_assert_list(one, 7, A "\n");
+	put(rig, A "\n" B "\n");
+	rig_assert_list(one, 7, A "\n" B "\n");
+	put(rig, "# nobody else\n" A "\n\n" B "\n" OTHER "\n");
+	rig_assert_no_more(one);
+	put(rig, "dubbo+unix:/run/echo.sock?interface=demo.Echo\n");
+	rig_assert_list(one, 7, "dubbo+unix:/run/echo.sock?interface=demo.Echo\n");
+	memfiles_remove(rig->files, RIG_PATH);
+	rig_pass(rig, 25 * MS);
+	rig_assert_list(one, 7, "");
+	rig_pass(rig, 30 * SECOND);
+	rig_assert_no_more(one);
+}
+
+static void of_all_services_their_names_are_told(void **state)
+{
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+
+	put(rig, A "\n" OTHER "\nnonsense\ndubbo://10.0.0.9:1\n");
+	assert_int_equal(rig_subscribe(one, 7, "*"), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 7, 0);
+	rig_assert_list(one, 7, "consumer://any/demo.Echo\nconsumer://any/demo.Other\n");
+	put(rig, "dubbo+unix:/run/echo.sock?interface=a%20b%26c\n");
+	rig_assert_list(one, 7, "consumer://any/a%20b&c\n");
+	assert_int_equal(rig_unsubscribe(one, 8, 7), 0);
+	put(rig, A "\n");
+	rig_assert_done(one, 8, 0);
+	rig_assert_no_more(one);
+}
+
+static void a_missing_file_lists_nobody(void **state)
+{
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 1, 0);
+	rig_assert_list(one, 1, "");
+	put(rig, A "\n");
+	rig_assert_list(one, 1, A "\n");
+}
+
+static void of_two_subscriptions_each_is_told_its_own(void **state)
+{
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+
+	put(rig, A "\n");
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 1, 0);
+	rig_assert_list(one, 1, A "\n");
+	assert_int_equal(rig_subscribe(one, 2, "demo.Other"), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 2, 0);
+	rig_assert_list(one, 2, "");
+	put(rig, A "\n" OTHER "\n");
+	rig_assert_list(one, 2, OTHER "\n");
+	assert_int_equal(rig_unsubscribe(one, 3, 2), 0);
+	put(rig, B "\n");
+	rig_assert_done(one, 3, 0);
+	rig_assert_list(one, 1, B "\n");
+	rig_assert_no_more(one);
+}
+
+static void lines_are_read_whatever_surrounds_them(void **state)
+{
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+
+	put(rig, "\r\n\t" A " \r\n  # " OTHER "\n \n" B);
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 1, 0);
+	rig_assert_list(one, 1, A "\n" B "\n");
+}
+
+static void bad_lines_are_passed_over_and_named(void **state)
+{
+	static const char torn[] = A "\nnonsense\ndub\0bo://h/demo.Echo\n\xff\xfe\n" B "\ndubbo://";
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+	size_t size = SPOKE_URL_MAX + 100;
+	char *line = malloc(size + 1);
+
+	memfiles_put_bytes(rig->files, RIG_PATH, torn, sizeof(torn) - 1);
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 1, 0);
+	rig_assert_list(one, 1, A "\n" B "\n");
+	assert_int_equal(1,
+			 rig_events(one,
+				    "registry file /run/providers, line 2, byte 0: a URL begins"));
+	assert_int_equal(1, rig_events(one, "line 3, byte 3: a control byte"));
+	assert_int_equal(1, rig_events(one, "line 4"));
+	assert_int_equal(0, rig_events(one, "line 5"));
+	assert_int_equal(1, rig_events(one, "line 6"));
+	assert_non_null(line);
+	memset(line, 'x', size);
+	memcpy(line, A "?x=", strlen(A "?x="));
+	line[size] = '\0';
+	put(rig, line);
+	rig_assert_list(one, 1, "");
+	assert_int_equal(1, rig_events(one, "line 1, byte 65536: a URL has at most 65536 bytes"));
+	free(line);
+}
+
+static void of_many_bad_lines_the_first_are_named(void **state)
+{
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+
+	put(rig, "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n");
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	rig_pass(rig, MS);
+	assert_int_equal(1, rig_events(one, "line 8"));
+	assert_int_equal(1, rig_events(one, "line 9"));
+	assert_int_equal(1, rig_events(one, "as all such lines behind it"));
+	assert_int_equal(0, rig_events(one, "line 10"));
+	rig_pass(rig, 60 * SECOND);
+	assert_int_equal(rig_subscribe(one, 2, "demo.Echo"), 0);
+	rig_pass(rig, MS);
+	assert_int_equal(1, rig_events(one, "line 8"));
+	put(rig, "10\n");
+	assert_int_equal(2, rig_events(one, "line 1, byte 0"));
+}
+
+static void a_file_that_is_too_large_changes_nothing_until_it_is_not(void **state)
+{
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+	size_t size = 1048577;
+	char *text = malloc(size + 1);
+
+	assert_non_null(text);
+	memset(text, '\n', size);
+	text[size] = '\0';
+	put(rig, A "\n");
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 1, 0);
+	rig_assert_list(one, 1, A "\n");
+	put(rig, text);
+	rig_assert_no_more(one);
+	assert_int_equal(1, rig_events(one, "at most 1048576 bytes"));
+	assert_int_equal(rig_subscribe(one, 2, "demo.Echo"), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 2, SPOKE_ETOOLARGE);
+	text[size - 1] = '\0';
+	put(rig, text);
+	rig_assert_list(one, 1, "");
+	free(text);
+}
+
+static void who_publishes_is_listed_in_place_of_his_former_self(void **state)
+{
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+
+	put(rig, "# ours\n" OTHER "\n" A "?pid=1\nnonsense\n" B "\n" A "?pid=2\n" A "?version=2\n" A
+		 "?group=g\nmsgpack-rpc://10.0.0.1:20880/demo.Echo");
+	assert_int_equal(rig_publish(one, 1, "demo.Echo", A "?pid=3"), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 1, 0);
+	assert_file(rig, "# ours\n" OTHER "\n" A "?pid=3\nnonsense\n" B "\n" A "?version=2\n" A
+			 "?group=g\nmsgpack-rpc://10.0.0.1:20880/demo.Echo\n");
+	assert_int_equal(rig_publish(one, 2, "demo.New", "dubbo://10.0.0.1:1/demo.New"), 0);
+	assert_int_equal(rig_withdraw(one, 3, 1), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 2, 0);
+	rig_assert_done(one, 3, 0);
+	assert_file(rig, "# ours\n" OTHER "\nnonsense\n" B "\n" A "?version=2\n" A
+			 "?group=g\nmsgpack-rpc://10.0.0.1:20880/demo.Echo\n"
+			 "dubbo://10.0.0.1:1/demo.New\n");
+	rig_pass(rig, 30 * SECOND);
+	rig_assert_no_more(one);
+}
+
+static void what_is_there_already_is_not_written_again(void **state)
+{
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+
+	put(rig, A "\n");
+	assert_int_equal(rig_publish(one, 1, "demo.Echo", A), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 1, 0);
+	assert_int_equal(memfiles_calls(rig->files, MEMFILES_REPLACE), 0);
+}
+
+static void two_who_publish_at_the_same_time_are_both_listed(void **state)
+{
+	struct rig *rig = rig_with(state, 2);
+	struct rig_member *one = &rig->members[0];
+	struct rig_member *two = &rig->members[1];
+	const char *text;
+
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	assert_int_equal(rig_publish(one, 2, "demo.Echo", A), 0);
+	assert_int_equal(rig_publish(two, 3, "demo.Echo", B), 0);
+	rig_pass(rig, 100 * MS);
+	text = memfiles_get(rig->files, RIG_PATH);
+	assert_non_null(strstr(text, A "\n"));
+	assert_non_null(strstr(text, B "\n"));
+	assert_int_equal(strlen(text), strlen(A "\n" B "\n"));
+	rig_assert_done(two, 3, 0);
+	rig_assert_no_more(two);
+	assert_string_equal(one->news[one->count - 1].list, text);
+	assert_int_equal(rig_withdraw(two, 4, 3), 0);
+	rig_pass(rig, 100 * MS);
+	assert_file(rig, A "\n");
+	assert_string_equal(one->news[one->count - 1].list, A "\n");
+}
+
+static void a_lock_that_somebody_keeps_is_waited_for_and_not_for_ever(void **state)
+{
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+
+	memfiles_hold(rig->files, RIG_PATH, true);
+	assert_int_equal(rig_publish(one, 1, "demo.Echo", A), 0);
+	rig_pass(rig, SECOND);
+	rig_assert_no_more(one);
+	memfiles_hold(rig->files, RIG_PATH, false);
+	rig_pass(rig, 25 * MS);
+	rig_assert_done(one, 1, 0);
+	memfiles_hold(rig->files, RIG_PATH, true);
+	assert_int_equal(rig_publish(one, 2, "demo.Other", OTHER), 0);
+	assert_int_equal(rig_withdraw(one, 3, 1), 0);
+	rig_pass(rig, 1900 * MS);
+	rig_assert_no_more(one);
+	rig_pass(rig, 300 * MS);
+	rig_assert_done(one, 2, SPOKE_EUNAVAILABLE);
+	rig_assert_done(one, 3, SPOKE_EUNAVAILABLE);
+	assert_int_equal(1, rig_events(one, "has been locked by somebody else"));
+	assert_file(rig, A "\n");
+	assert_int_equal(rig_publish(one, 4, "demo.Other", OTHER), 0);
+	rig_pass(rig, 1900 * MS);
+	rig_assert_no_more(one);
+	rig_pass(rig, 300 * MS);
+	rig_assert_done(one, 4, SPOKE_EUNAVAILABLE);
+}
+
+static void of_unix_sockets_each_is_a_provider(void **state)
+{
+	static const char first[] = "dubbo+unix:/run/1.sock?interface=demo.Echo";
+	static const char second[] = "dubbo+unix:/run/2.sock?interface=demo.Echo";
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+
+	assert_int_equal(rig_publish(one, 1, "demo.Echo", first), 0);
+	assert_int_equal(rig_publish(one, 2, "demo.Echo", second), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 1, 0);
+	rig_assert_done(one, 2, 0);
+	assert_file(rig, "dubbo+unix:/run/1.sock?interface=demo.Echo\n"
+			 "dubbo+unix:/run/2.sock?interface=demo.Echo\n");
+}
+
+static void what_somebody_takes_out_is_lost_once(void **state)
+{
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+
+	assert_int_equal(rig_publish(one, 1, "demo.Echo", A), 0);
+	assert_int_equal(rig_publish(one, 2, "demo.Other", OTHER), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 1, 0);
+	rig_assert_done(one, 2, 0);
+	/* Somebody gave it a weight. */
+	put(rig, OTHER "\n" A "?weight=7\n");
+	rig_assert_no_more(one);
+	put(rig, OTHER "\n" B "\n");
+	rig_assert_lost(one, 1);
+	assert_int_equal(rig_publish(one, 3, "demo.Echo", A), 0);
+	assert_int_equal(rig_withdraw(one, 4, 1), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 4, 0);
+	rig_assert_done(one, 3, 0);
+	assert_file(rig, OTHER "\n" B "\n" A "\n");
+	memfiles_remove(rig->files, RIG_PATH);
+	rig_pass(rig, 25 * MS);
+	rig_assert_lost(one, 2);
+	rig_assert_lost(one, 3);
+	rig_pass(rig, 30 * SECOND);
+	rig_assert_no_more(one);
+}
+
+static void of_one_provider_the_newer_intent_stays(void **state)
+{
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+
+	assert_int_equal(rig_publish(one, 1, "demo.Echo", A "?weight=1"), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 1, 0);
+	assert_int_equal(rig_publish(one, 2, "demo.Echo", A "?weight=2"), 0);
+	assert_int_equal(rig_withdraw(one, 3, 1), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 2, 0);
+	rig_assert_done(one, 3, 0);
+	assert_file(rig, A "?weight=2\n");
+	assert_int_equal(rig_withdraw(one, 4, 2), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 4, 0);
+	assert_file(rig, "");
+}
+
+static void what_was_never_asked_for_is_undone_at_once(void **state)
+{
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+
+	assert_int_equal(rig_withdraw(one, 1, 77), 0);
+	assert_int_equal(rig_unsubscribe(one, 2, 77), 0);
+	/* Before it has begun. */
+	assert_int_equal(rig_subscribe(one, 3, "demo.Echo"), 0);
+	assert_int_equal(rig_unsubscribe(one, 4, 3), 0);
+	assert_int_equal(rig_publish(one, 5, "demo.Echo", A), 0);
+	assert_int_equal(rig_withdraw(one, 6, 5), 0);
+	rig_pass(rig, SECOND);
+	rig_assert_done(one, 1, 0);
+	rig_assert_done(one, 2, 0);
+	rig_assert_done(one, 4, 0);
+	rig_assert_done(one, 6, 0);
+	rig_assert_no_more(one);
+	assert_null(memfiles_get(rig->files, RIG_PATH));
+}
+
+static void a_url_that_names_no_provider_of_it_is_refused_later(void **state)
+{
+	struct rig *rig = rig_with(state, 1);
+	struct rig_member *one = &rig->members[0];
+
+	assert_int_equal(rig_publish(one, 1, "demo.Echo", "nonsense"), 0);
+	assert_int_equal(rig_publish(one, 2, "demo.Echo", OTHER), 0);
+	assert_int_equal(rig_publish(one, 3, "demo.Echo", A "\n" B), 0);
+	assert_int_equal(rig_publish(one, 4, "demo.Echo", "nonsense"), 0);
+	assert_int_equal(rig_withdraw(one, 5, 4), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 1, SPOKE_ESYNTAX);
+	rig_assert_done(one, 2, SPOKE_EINVAL);
+	rig_assert_done(one, 3, SPOKE_ESYNTAX);
+	rig_assert_done(one, 5, 0);
+	rig_assert_no_more(one);
+	assert_null(memfiles_get(rig->files, RIG_PATH));
+}
+
+static void a_url_that_leads_nowhere_is_refused_with_a_sentence(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = &rig->members[0];
+
+	assert_int_equal(rig_open(one, &spokei_registry_file, "file://h/run/providers"),
+			 SPOKE_EINVAL);
+	assert_non_null(strstr(spoke_engine_why(one->engine), "file:///run/spoke/providers"));
+	assert_int_equal(rig_open(one, &spokei_registry_file, "file+unix:/run/x"), SPOKE_EINVAL);
+	assert_null(one->registry);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
+	const struct CMUnitTest tests[] = {
+		CASE(who_subscribes_is_told_the_whole_list_now_and_as_it_changes),
+		CASE(of_all_services_their_names_are_told),
+		CASE(a_missing_file_lists_nobody),
+		CASE(of_two_subscriptions_each_is_told_its_own),
+		CASE(lines_are_read_whatever_surrounds_them),
+		CASE(bad_lines_are_passed_over_and_named),
+		CASE(of_many_bad_lines_the_first_are_named),
+		CASE(a_file_that_is_too_large_changes_nothing_until_it_is_not),
+		CASE(who_publishes_is_listed_in_place_of_his_former_self),
+		CASE(what_is_there_already_is_not_written_again),
+		CASE(two_who_publish_at_the_same_time_are_both_listed),
+		CASE(a_lock_that_somebody_keeps_is_waited_for_and_not_for_ever),
+		CASE(of_unix_sockets_each_is_a_provider),
+		CASE(what_somebody_takes_out_is_lost_once),
+		CASE(of_one_provider_the_newer_intent_stays),
+		CASE(what_was_never_asked_for_is_undone_at_once),
+		CASE(a_url_that_names_no_provider_of_it_is_refused_later),
+		CASE(a_url_that_leads_nowhere_is_refused_with_a_sentence),
+	};
+
+	return cmocka_run_group_tests_name("registry_file", tests, NULL, NULL);
+}

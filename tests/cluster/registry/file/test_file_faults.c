@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file as a registry, when the disk, the memory or its own user do what they can. */
+#include "tests/cluster/registry/registryrig.h"
+
+#include "cluster/registry/file/file.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define A "dubbo://10.0.0.1:20880/demo.Echo"
+#define B "dubbo://10.0.0.2:20880/demo.Echo"
+
+static struct rig_member *rig_one(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(rig_open(&rig->members[0], &spokei_registry_file, RIG_URL), 0);
+	return &rig->members[0];
+}
+
+static void put(struct rig *rig, const char *text)
+{
+	memfiles_put(rig->files, RIG_PATH, text);
+	rig_pass(rig, 25 * MS);
+}
+
+/* --- the disk */
+
+static void a_file_that_cannot_be_read_is_an_error_and_later_changes_nothing(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = rig_one(state);
+
+	put(rig, A "\n");
+	memfiles_fail(rig->files, MEMFILES_READ, 1, -EACCES);
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 1, SPOKE_ESYSTEM);
+	rig_assert_no_more(one);
+	assert_int_equal(1, rig_events(one,
+				       "registry file /run/providers cannot be read: Permission"));
+	assert_int_equal(1, rig_events(one, "let this process read"));
+	assert_int_equal(rig_subscribe(one, 2, "demo.Echo"), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 2, 0);
+	rig_assert_list(one, 2, A "\n");
+	memfiles_fail(rig->files, MEMFILES_READ, 3, -EIO);
+	put(rig, B "\n");
+	rig_assert_no_more(one);
+	rig_pass(rig, 4 * SECOND);
+	rig_assert_list(one, 2, B "\n");
+	rig_assert_no_more(one);
+}
+
+static void a_file_that_cannot_be_written_fails_who_asked(void **state)
+{
+	static const enum memfiles_call calls[] = { MEMFILES_LOCK, MEMFILES_READ,
+						    MEMFILES_REPLACE };
+	struct rig *rig = *state;
+	struct rig_member *one = rig_one(state);
+
+	put(rig, B "\n");
+	for (unsigned i = 0; i < 3; i++) {
+		memfiles_fail(rig->files, calls[i], 1, -EROFS);
+		assert_int_equal(rig_publish(one, 10 + i, "demo.Echo", A), 0);
+		rig_pass(rig, MS);
+		rig_assert_done(one, 10 + i, SPOKE_ESYSTEM);
+		assert_string_equal(memfiles_get(rig->files, RIG_PATH), B "\n");
+		assert_int_equal(one->faulty.fds, 0);
+	}
+	assert_int_equal(1, rig_events(one, "cannot be locked: Read-only"));
+	assert_int_equal(1, rig_events(one, "cannot be replaced: Read-only"));
+	assert_int_equal(rig_publish(one, 20, "demo.Echo", A), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 20, 0);
+	memfiles_fail(rig->files, MEMFILES_REPLACE, 1, -ENOSPC);
+	assert_int_equal(rig_withdraw(one, 21, 20), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 21, SPOKE_ESYSTEM);
+	rig_pass(rig, SECOND);
+	rig_assert_no_more(one);
+	assert_int_equal(one->faulty.fds, 0);
+}
+
+static void a_file_that_is_full_takes_nobody_more(void **state)
+{
+	static char text[1048576 - 20];
+	struct rig *rig = *state;
+	struct rig_member *one = rig_one(state);
+
+	memset(text, '\n', sizeof(text) - 1);
+	memfiles_put(rig->files, RIG_PATH, text);
+	assert_int_equal(rig_publish(one, 1, "demo.Echo", A), 0);
+	assert_int_equal(rig_publish(one, 2, "e", "dubbo://h/e"), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 1, SPOKE_ETOOLARGE);
+	rig_assert_done(one, 2, 0);
+	assert_int_equal(1, rig_events(one, "is full"));
+	assert_int_equal(strlen(memfiles_get(rig->files, RIG_PATH)), sizeof(text) - 1 + 12);
+}
+
+static void without_a_watch_changes_are_seen_within_a_second(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = rig_one(state);
+
+	put(rig, A "\n");
+	memfiles_fail(rig->files, MEMFILES_WATCH, 2, -EMFILE);
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 1, 0);
+	rig_assert_list(one, 1, A "\n");
+	put(rig, "");
+	rig_assert_no_more(one);
+	rig_pass(rig, SECOND);
+	rig_assert_list(one, 1, "");
+	/* There is one at the third try. */
+	rig_pass(rig, SECOND);
+	put(rig, B "\n");
+	rig_assert_list(one, 1, B "\n");
+}
+
+static void changes_that_are_not_told_are_seen_within_ten_seconds(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = rig_one(state);
+
+	put(rig, A "\n");
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	rig_pass(rig, MS);
+	rig_assert_done(one, 1, 0);
+	rig_assert_list(one, 1, A "\n");
+	memfiles_mute(rig->files, true);
+	put(rig, B "\n");
+	rig_pass(rig, 5 * SECOND);
+	rig_assert_no_more(one);
+	rig_pass(rig, 5 * SECOND);
+	rig_assert_list(one, 1, B "\n");
+}
+
+static void a_file_that_is_not_there_is_looked_for_every_second(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = rig_one(state);
+
+	memfiles_mute(rig->files, true);
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	rig_pass(rig, 5 * SECOND);
+	rig_assert_done(one, 1, 0);
+	rig_assert_list(one, 1, "");
+	put(rig, A "\n");
+	rig_pass(rig, SECOND);
+	rig_assert_list(one, 1, A "\n");
+}
+
+static void nobody_looks_for_nobody(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = rig_one(state);
+	unsigned reads;
+
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	assert_int_equal(rig_publish(one, 2, "demo.Echo", A), 0);
+	rig_pass(rig, 10 * MS);
+	assert_int_equal(one->faulty.fds, 1);
+	assert_int_equal(rig_unsubscribe(one, 3, 1), 0);
+	assert_int_equal(rig_withdraw(one, 4, 2), 0);
+	rig_pass(rig, 10 * MS);
+	assert_int_equal(one->faulty.fds, 0);
+	reads = memfiles_calls(rig->files, MEMFILES_READ);
+	put(rig, B "\n");
+	rig_pass(rig, 60 * SECOND);
+	assert_int_equal(memfiles_calls(rig->files, MEMFILES_READ), reads);
+}
+
+/* --- its user */
+
+static void what_is_asked_for_and_closed_at_once_is_never_told(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = rig_one(state);
+
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	assert_int_equal(rig_publish(one, 2, "demo.Echo", A), 0);
+	rig_close(one);
+	rig_pass(rig, SECOND);
+	rig_assert_no_more(one);
+	assert_null(memfiles_get(rig->files, RIG_PATH));
+}
+
+static void it_may_be_closed_in_any_callback(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = &rig->members[0];
+
+	for (enum rig_kind kind = RIG_DONE; kind <= RIG_LOST; kind++) {
+		one->count = 0;
+		one->close_at = kind;
+		memfiles_remove(rig->files, RIG_PATH);
+		assert_int_equal(rig_open(one, &spokei_registry_file, RIG_URL), 0);
+		assert_int_equal(rig_publish(one, 1, "demo.Echo", A), 0);
+		assert_int_equal(rig_publish(one, 2, "demo.Echo", B), 0);
+		assert_int_equal(rig_subscribe(one, 3, "demo.Echo"), 0);
+		assert_int_equal(rig_subscribe(one, 4, "demo.Echo"), 0);
+		rig_pass(rig, 30 * MS);
+		if (kind == RIG_LOST)
+			put(rig, "");
+		assert_null(one->registry);
+		assert_int_equal(one->news[one->count - 1].kind, kind);
+		put(rig, B "\n");
+	}
+}
+
+static void ask_on(struct rig_member *one, const struct rig_news *news)
+{
+	if (one->registry == NULL || news->intent >= 100)
+		return;
+	if (news->kind == RIG_DONE && news->intent == 1)
+		assert_int_equal(rig_publish(one, 2, "demo.Echo", A), 0);
+	if (news->kind == RIG_LIST)
+		assert_int_equal(rig_unsubscribe(one, 100, news->intent), 0);
+	if (news->kind == RIG_LOST)
+		assert_int_equal(rig_withdraw(one, 101, news->intent), 0);
+}
+
+static void more_may_be_asked_for_in_any_callback(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = rig_one(state);
+
+	one->then = ask_on;
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	rig_pass(rig, 10 * MS);
+	rig_assert_done(one, 1, 0);
+	rig_assert_list(one, 1, "");
+	rig_assert_done(one, 100, 0);
+	rig_assert_done(one, 2, 0);
+	put(rig, "");
+	rig_assert_lost(one, 2);
+	rig_assert_done(one, 101, 0);
+	rig_assert_no_more(one);
+}
+
+static void undo_the_next(struct rig_member *one, const struct rig_news *news)
+{
+	if (news->kind != RIG_DONE || news->intent > 2)
+		return;
+	assert_int_equal(rig_unsubscribe(one, 100 + news->intent, 3), 0);
+	assert_int_equal(rig_withdraw(one, 200 + news->intent, 4), 0);
+}
+
+static void what_is_undone_while_it_is_to_be_told_is_not_told(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = rig_one(state);
+
+	one->then = undo_the_next;
+	assert_int_equal(rig_publish(one, 1, "demo.Echo", A), 0);
+	assert_int_equal(rig_subscribe(one, 3, "demo.Echo"), 0);
+	assert_int_equal(rig_publish(one, 4, "demo.Echo", B), 0);
+	rig_pass(rig, SECOND);
+	rig_assert_done(one, 1, 0);
+	rig_assert_done(one, 101, 0);
+	rig_assert_done(one, 201, 0);
+	rig_assert_no_more(one);
+	assert_string_equal(memfiles_get(rig->files, RIG_PATH), A "\n");
+}
+
+static void what_is_undone_in_between_is_not_told(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = rig_one(state);
+
+	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
+	assert_int_equal(rig_publish(one, 2, "demo.Echo", A), 0);
+	rig_pass(rig, 10 * MS);
+	one->count = 0;
+	memfiles_put(rig->files, RIG_PATH, B "\n");
+	rig_pass(rig, 10 * MS);
+	/* It has changed, and nobody has looked yet. */
+	assert_int_equal(rig_unsubscribe(one, 3, 1), 0);
+	assert_int_equal(rig_withdraw(one, 4, 2), 0);
+	rig_pass(rig, SECOND);
+	rig_assert_done(one, 3, 0);
+	rig_assert_done(one, 4, 0);
+	rig_assert_no_more(one);
+	assert_string_equal(memfiles_get(rig->files, RIG_PATH), B "\n");
+}
+
+/* --- memory */
+
+/* Asks until it is done, as who keeps a registry does. Returns the intent. */
+static uint64_t insist(struct rig *rig, struct rig_member *one, bool publishes, uint64_t *last)
+{
+	for (unsigned tries = 0; tries < 10; tries++) {
+		uint64_t intent = ++*last;
+		int error = publishes ? rig_publish(one, intent, "demo.Echo", A)
+				      : rig_subscribe(one, intent, "demo.Echo");
+
+		if (error) {
+			assert_int_equal(error, SPOKE_ENOMEM);
+			continue;
+		}
+		rig_pass(rig, 30 * MS);
+		for (unsigned i = 0; i < one->count; i++)
+			if (one->news[i].kind == RIG_DONE && one->news[i].intent == intent &&
+			    one->news[i].error == 0)
+				return intent;
+	}
+	fail_msg("it is not done after all");
+	return 0;
+}
+
+static const char *last_list(const struct rig_member *one)
+{
+	for (unsigned i = one->count; i > 0; i--)
+		if (one->news[i - 1].kind == RIG_LIST)
+			return one->news[i - 1].list;
+	return NULL;
+}
+
+static bool was_lost(const struct rig_member *one, uint64_t intent)
+{
+	for (unsigned i = 0; i < one->count; i++)
+		if (one->news[i].kind == RIG_LOST && one->news[i].intent == intent)
+			return true;
+	return false;
+}
+
+/* Whatever demand for memory fails, all comes true in the end, and nothing is left. */
+static void play_without_memory(struct rig *rig, struct rig_member *one, uint64_t nth)
+{
+	uint64_t last = 0;
+	uint64_t published;
+
+	memfiles_put(rig->files, RIG_PATH, B "\n");
+	one->count = 0;
+	faulty_fail(&one->faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+	if (rig_open(one, &spokei_registry_file, RIG_URL) != 0) {
+		one->registry = NULL;
+		assert_int_equal(rig_open(one, &spokei_registry_file, RIG_URL), 0);
+	}
+	(void)insist(rig, one, false, &last);
+	published = insist(rig, one, true, &last);
+	rig_pass(rig, 2 * SECOND);
+	assert_string_equal(memfiles_get(rig->files, RIG_PATH), B "\n" A "\n");
+	assert_string_equal(last_list(one), B "\n" A "\n");
+	memfiles_put(rig->files, RIG_PATH, B "\n");
+	rig_pass(rig, 12 * SECOND);
+	assert_true(was_lost(one, published));
+	assert_string_equal(last_list(one), B "\n");
+	published = insist(rig, one, true, &last);
+	while (rig_withdraw(one, ++last, published) != 0)
+		continue;
+	rig_pass(rig, 2 * SECOND);
+	rig_close(one);
+	rig_pass(rig, MS);
+	faulty_heal(&one->faulty);
+}
+
+static void any_want_of_memory_is_got_over(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = &rig->members[0];
+	size_t blocks = one->faulty.blocks;
+	uint64_t nth = 0;
+	uint64_t before;
+
+	do {
+		before = one->faulty.failed[FAULTY_MEMORY];
+		play_without_memory(rig, one, ++nth);
+		assert_int_equal(one->faulty.blocks, blocks);
+		assert_int_equal(one->faulty.fds, 0);
+	} while (one->faulty.failed[FAULTY_MEMORY] > before);
+	assert_true(nth > 30);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
+	const struct CMUnitTest tests[] = {
+		CASE(a_file_that_cannot_be_read_is_an_error_and_later_changes_nothing),
+		CASE(a_file_that_cannot_be_written_fails_who_asked),
+		CASE(a_file_that_is_full_takes_nobody_more),
+		CASE(without_a_watch_changes_are_seen_within_a_second),
+		CASE(changes_that_are_not_told_are_seen_within_ten_seconds),
+		CASE(a_file_that_is_not_there_is_looked_for_every_second),
+		CASE(nobody_looks_for_nobody),
+		CASE(what_is_asked_for_and_closed_at_once_is_never_told),
+		CASE(it_may_be_closed_in_any_callback),
+		CASE(more_may_be_asked_for_in_any_callback),
+		CASE(what_is_undone_while_it_is_to_be_told_is_not_told),
+		CASE(what_is_undone_in_between_is_not_told),
+		CASE(any_want_of_memory_is_got_over),
+	};
+
+	return cmocka_run_group_tests_name("registry_file_faults", tests, NULL, NULL);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one peer may cost the provider, and the others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cluster/provider/provider.h"
+#include "tests/cluster/peer.h"
+#include "transport/codec/codec.h"
+#include "transport/wire/catalog.h"
+
+#include <spoke/stats.h>
+
+#include <errno.h>
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+#define AT "127.0.0.1:20880"
+
+enum {
+	PEERS = 40,
+	HELD = 256,
+	ANSWER = 65536
+};
+
+static struct {
+	struct virtual_world world;
+	struct virtual_process process;
+	struct spoke_engine *engine;
+	struct spoke_provider *provider;
+	struct peer peer;
+	struct peer_conn conns[PEERS];
+	struct spoke_request *held[HELD];
+	unsigned held_count;
+	unsigned handled;
+	unsigned good; /* replies that have come */
+	unsigned refused;
+} rig;
+
+static unsigned char large[ANSWER];
+
+static void pass(uint64_t ns)
+{
+	virtual_run(&rig.world, rig.world.now_ns + ns);
+}
+
+static uint64_t stat(enum spoke_stat which)
+{
+	return spoke_stat_get(rig.engine, which);
+}
+
+static void handle_large(struct spoke_request *request, void *arg)
+{
+	static const unsigned char head[5] = { 0xc6, 0, 0, (ANSWER - 5) >> 8, (ANSWER - 5) & 255 };
+
+	(void)arg;
+	rig.handled++;
+	memcpy(large, head, sizeof(head));
+	spoke_reply(request, (struct spoke_value){ large, ANSWER });
+}
+
+static void handle_hold(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	rig.handled++;
+	assert_int_equal(spoke_request_keep(request), 0);
+	rig.held[rig.held_count++] = request;
+}
+
+static void answer_all(void)
+{
+	while (rig.held_count > 0)
+		spoke_reply(rig.held[--rig.held_count], (struct spoke_value){ NULL, 0 });
+}
+
+static int set_up(void **state)
+{
+	static const struct spoke_service_options service = { .name = "demo.Echo" };
+	static const struct spoke_handler handlers[] = {
+		{ .method = "large", .handle = handle_large },
+		{ .method = "hold", .handle = handle_hold },
+	};
+	const struct spoke_provider_options options = { .requests_per_connection_max = 100 };
+	struct spoke_engine_options with = { .env = &rig.process.env };
+
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	for (unsigned i = 0; i < PEERS; i++)
+		rig.conns[i].fd = -1;
+	assert_true(virtual_world_init(&rig.world, 3));
+	virtual_process_init(&rig.process, &rig.world);
+	peer_init(&rig.peer, &rig.world);
+	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
+	assert_int_equal(spoke_provider_new(rig.engine, &options, &rig.provider), 0);
+	assert_int_equal(spoke_provider_add(rig.provider, &service, handlers, 2), 0);
+	assert_int_equal(spoke_provider_listen(rig.provider, "dubbo://" AT), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	answer_all();
+	spoke_engine_free(rig.engine);
+	assert_int_equal(rig.process.blocks, 0);
+	assert_int_equal(rig.process.user.fds, 0);
+	for (unsigned i = 0; i < PEERS; i++)
+		peer_close(&rig.conns[i]);
+	peer_fini(&rig.peer);
+	virtual_process_fini(&rig.process);
+	virtual_world_fini(&rig.world);
+	return 0;
+}
+
+static struct peer_conn *connect_peer(unsigned which)
+{
+	int fd = peer_connect(&rig.peer, AT);
+
+	assert_true(fd >= 0);
+	peer_open(&rig.peer, &rig.conns[which], fd, spokei_catalog_wire("dubbo"));
+	pass(10 * MS);
+	return &rig.conns[which];
+}
+
+static struct spokei_conn *first_conn(void)
+{
+	return spoke_container_of(spokei_list_first(&rig.provider->link.conns), struct spokei_conn,
+				  node);
+}
+
+static void put(struct peer_conn *conn, uint64_t id, const char *method, bool two_way)
+{
+	const struct spokei_message request = {
+		.kind = SPOKEI_REQUEST,
+		.id = id,
+		.two_way = two_way,
+		.codec = SPOKEI_CODEC_MSGPACK,
+		.service = { "demo.Echo", 9 },
+		.method = { method, strlen(method) },
+		.args = { "\x01", 1 },
+		.arg_count = 1,
+	};
+
+	peer_put(conn, &request);
+}
+
+static void send_all(struct peer_conn *conn)
+{
+	while (peer_write(conn, SIZE_MAX) > 0)
+		pass(MS);
+	pass(10 * MS);
+}
+
+static void take(void *arg, struct peer_conn *conn, const struct spokei_message *message)
+{
+	(void)arg;
+	(void)conn;
+	if (message->kind != SPOKEI_REPLY)
+		return;
+	if (message->error)
+		rig.refused++;
+	else
+		rig.good++;
+}
+
+static void read_all(struct peer_conn *conn)
+{
+	for (unsigned i = 0; i < 50; i++) {
+		peer_read(conn, take, NULL);
+		pass(MS);
+	}
+}
+
+static void ask(struct peer_conn *conn, const char *method, unsigned count, bool two_way)
+{
+	for (unsigned i = 0; i < count; i++)
+		put(conn, i + 1, method, two_way);
+	send_all(conn);
+}
+
+static void one_way_requests_count_as_those_of_their_connection(void **state)
+{
+	struct peer_conn *conn = connect_peer(0);
+
+	(void)state;
+	ask(conn, "hold", 150, false);
+	assert_int_equal(rig.handled, 100);
+	assert_int_equal(stat(SPOKE_STAT_REQUESTS_REFUSED), 50);
+	ask(conn, "large", 1, true);
+	read_all(conn);
+	assert_int_equal(rig.refused, 1);
+	answer_all();
+	ask(conn, "large", 1, true);
+	read_all(conn);
+	assert_int_equal(rig.good, 1);
+}
+
+static void who_reads_is_not_refused_because_others_do_not(void **state)
+{
+	struct peer_conn *mute = connect_peer(0);
+	struct peer_conn *good = connect_peer(1);
+
+	(void)state;
+	ask(mute, "large", 50, true);
+	rig.provider->link.limits.queued_max = 1 << 20;
+	assert_true(rig.provider->link.queued >= 1 << 20);
+	ask(mute, "large", 2, true);
+	assert_int_equal(stat(SPOKE_STAT_REQUESTS_REFUSED), 2);
+	for (unsigned i = 0; i < 5; i++) {
+		ask(good, "large", 1, true);
+		read_all(good);
+	}
+	assert_int_equal(rig.good, 5);
+	assert_int_equal(rig.refused, 0);
+}
+
+static void frames_that_peers_never_end_are_counted_together(void **state)
+{
+	static const unsigned char head[16] = { 0xda, 0xbb, 0xc2, 0, 0, 0, 0, 0,
+						0,    0,    0,    1, 0, 8, 0, 0 };
+	unsigned closed = 0;
+
+	(void)state;
+	rig.provider->link.limits.held_max = 1 << 20;
+	for (unsigned i = 0; i < PEERS; i++) {
+		struct peer_conn *conn = connect_peer(i);
+
+		peer_put_bytes(conn, (struct spoke_span){ head, sizeof(head) });
+		peer_put_bytes(conn, (struct spoke_span){ large, ANSWER });
+		send_all(conn);
+		peer_read(conn, take, NULL);
+		closed += conn->ended;
+	}
+	assert_true(closed > 0);
+	assert_int_equal(stat(SPOKE_STAT_CLOSED_MEMORY), closed);
+	assert_true(rig.provider->link.held <= 1 << 20);
+	assert_true(rig.provider->link.held >= 1 << 18);
+	for (unsigned i = 0; i < PEERS; i++)
+		peer_close(&rig.conns[i]);
+	pass(SECOND);
+	assert_int_equal(rig.provider->link.held, 0);
+}
+
+static void requests_whose_answers_nobody_takes_are_not_run(void **state)
+{
+	struct peer_conn *conn = connect_peer(0);
+
+	(void)state;
+	first_conn()->unwritable = true; /* as after a write that failed */
+	ask(conn, "large", 3, true);
+	assert_int_equal(rig.handled, 0);
+	assert_int_equal(stat(SPOKE_STAT_REQUESTS_REFUSED), 3);
+	ask(conn, "hold", 2, false);
+	assert_int_equal(rig.handled, 2);
+	assert_int_equal(rig.provider->link.queued, 0);
+}
+
+static void the_map_of_a_connection_that_was_busy_is_given_back(void **state)
+{
+	struct peer_conn *conn = connect_peer(0);
+	const struct spokei_conn *served = first_conn();
+
+	(void)state;
+	ask(conn, "hold", 100, true);
+	assert_true(served->serving.room > 64);
+	answer_all();
+	assert_int_equal(served->serving.room, 0);
+	ask(conn, "hold", 2, true);
+	answer_all();
+	pass(10 * MS);
+	read_all(conn);
+	assert_int_equal(rig.good, 102);
+}
+
+static unsigned events_of_the_end(void)
+{
+	struct spoke_event event = { 0 };
+	unsigned count = 0;
+
+	while (spoke_event_get(rig.engine, event.number + 1, &event) == 0)
+		count += strstr(event.text, "closed") != NULL;
+	return count;
+}
+
+static void connections_closed_in_crowds_are_counted_and_not_all_told(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < PEERS; i++)
+		(void)connect_peer(i);
+	for (unsigned i = 0; i < PEERS; i++) {
+		peer_put_bytes(&rig.conns[i], (struct spoke_span){ "nonsense", 8 });
+		(void)peer_write(&rig.conns[i], SIZE_MAX);
+	}
+	pass(10 * MS);
+	assert_int_equal(stat(SPOKE_STAT_CLOSED_PROTOCOL), PEERS);
+	assert_in_range(events_of_the_end(), 5, 12);
+}
+
+/* Reads all, and asks for more all the time. Returns how it ended: 0 or -errno. */
+static ssize_t read_to_end(struct peer_conn *conn, size_t *ret_total)
+{
+	const struct spoke_env *env = &rig.peer.process.env;
+	static unsigned char bytes[ANSWER];
+
+	for (unsigned i = 0; i < 10000; i++) {
+		ssize_t got = env->net->read(env->ctx, conn->fd, bytes, sizeof(bytes));
+
+		put(conn, 1000 + i, "large", false);
+		(void)peer_write(conn, SIZE_MAX);
+		if (got == -EAGAIN)
+			pass(MS);
+		else if (got <= 0)
+			return got;
+		else
+			*ret_total += (size_t)got;
+	}
+	return -EAGAIN;
+}
+
+/* The peer goes on asking meanwhile; what it asked before is answered, and arrives. */
+static void a_drain_destroys_no_answer_that_is_on_its_way(void **state)
+{
+	struct peer_conn *conn = connect_peer(0);
+	size_t total = 0;
+
+	(void)state;
+	put(conn, 100, "hold", true);
+	ask(conn, "large", 3, true);
+	assert_int_equal(spoke_engine_drain(rig.engine, 60 * SECOND), 0);
+	answer_all();
+	pass(50 * MS);
+	assert_int_equal(spoke_provider_connections(rig.provider), 1);
+	assert_int_equal(read_to_end(conn, &total), 0);
+	assert_true(total > 3 * (size_t)ANSWER);
+	assert_int_equal(rig.handled, 4);
+	peer_close(conn);
+	pass(10 * MS);
+	assert_int_equal(spoke_provider_connections(rig.provider), 0);
+}
+
+static void a_peer_that_does_not_end_after_the_last_answer_is_waited_for_5_s(void **state)
+{
+	(void)state;
+	(void)connect_peer(0);
+	assert_int_equal(spoke_engine_drain(rig.engine, 60 * SECOND), 0);
+	pass(4900 * MS);
+	assert_int_equal(spoke_provider_connections(rig.provider), 1);
+	pass(200 * MS);
+	assert_int_equal(spoke_provider_connections(rig.provider), 0);
+	assert_int_equal(stat(SPOKE_STAT_CLOSED_BY_PEER), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	static const struct CMUnitTest tests[] = {
+		TEST(one_way_requests_count_as_those_of_their_connection),
+		TEST(who_reads_is_not_refused_because_others_do_not),
+		TEST(frames_that_peers_never_end_are_counted_together),
+		TEST(requests_whose_answers_nobody_takes_are_not_run),
+		TEST(the_map_of_a_connection_that_was_busy_is_given_back),
+		TEST(connections_closed_in_crowds_are_counted_and_not_all_told),
+		TEST(a_drain_destroys_no_answer_that_is_on_its_way),
+		TEST(a_peer_that_does_not_end_after_the_last_answer_is_waited_for_5_s),
+	};
+
+	return cmocka_run_group_tests_name("accounts", tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What comes to much is written before all that was read is looked at: by a provider that answers,
+ * by a consumer that asks again. What was read before is no answer to what was written after.
+ */
+#include "tests/cluster/scenarios/earlyrig.h"
+
+#include <spoke/stats.h>
+
+enum {
+	CALLS = 100,
+	LEN = 200, /* of a bin with its head */
+};
+
+static unsigned char bin[LEN] = { 0xc4, LEN - 2 };
+
+static void answers_are_written_while_requests_are_read(void **state)
+{
+	(void)state;
+	earlyrig_serve();
+	for (unsigned i = 0; i < CALLS; i++)
+		earlyrig_request(i, bin, LEN);
+	assert_int_equal(peer_write(&earlyrig.conn, SIZE_MAX), 0);
+	earlyrig_pass();
+	earlyrig_read(SPOKEI_REPLY);
+	assert_int_equal(earlyrig.handled, CALLS);
+	assert_int_equal(earlyrig.read, CALLS);
+	assert_true(earlyrig.bytes_last > earlyrig.bytes_then);
+}
+
+static void call(void)
+{
+	earlyrig_call(bin, LEN);
+}
+
+static void put_reply(uint64_t id)
+{
+	const struct spokei_message message = {
+		.kind = SPOKEI_REPLY,
+		.id = id,
+		.codec = 27,
+		.bare = true,
+		.value = { bin, LEN },
+	};
+
+	peer_put(&earlyrig.conn, &message);
+}
+
+/* All calls wait at the peer. */
+static void ask(void)
+{
+	earlyrig_consume("dubbo");
+	for (unsigned i = 0; i < CALLS; i++)
+		call();
+	earlyrig_pass();
+	earlyrig_read(SPOKEI_REQUEST);
+	assert_int_equal(earlyrig.read, CALLS);
+}
+
+static void calls_are_written_while_answers_are_read(void **state)
+{
+	(void)state;
+	ask();
+	earlyrig.then = call;
+	for (unsigned i = 0; i < CALLS; i++)
+		put_reply(earlyrig.id - i);
+	assert_int_equal(peer_write(&earlyrig.conn, SIZE_MAX), 0);
+	earlyrig_pass();
+	assert_int_equal(earlyrig.ended, CALLS);
+	assert_true(earlyrig.bytes_last > earlyrig.bytes_then);
+	earlyrig_read(SPOKEI_REQUEST);
+	assert_int_equal(earlyrig.read, 2 * CALLS);
+}
+
+/* The first of the new calls is written before the guess is looked at, which lies behind. */
+static void an_answer_cannot_lie_before_its_question(void **state)
+{
+	uint64_t guess;
+
+	(void)state;
+	ask();
+	earlyrig.then = call;
+	guess = earlyrig.id + 1;
+	for (unsigned i = 0; i < CALLS; i++)
+		put_reply(earlyrig.id - i);
+	put_reply(guess);
+	assert_int_equal(peer_write(&earlyrig.conn, SIZE_MAX), 0);
+	earlyrig_pass();
+	assert_true(earlyrig.bytes_last > earlyrig.bytes_then);
+	assert_int_equal(earlyrig.ended, CALLS);
+	assert_int_equal(spoke_stat_get(earlyrig.engine, SPOKE_STAT_REPLIES_UNKNOWN), 1);
+	earlyrig.then = NULL;
+	put_reply(guess);
+	assert_int_equal(peer_write(&earlyrig.conn, SIZE_MAX), 0);
+	earlyrig_pass();
+	assert_int_equal(earlyrig.ended, CALLS + 1);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, earlyrig_set_up, earlyrig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(answers_are_written_while_requests_are_read),
+		TEST(calls_are_written_while_answers_are_read),
+		TEST(an_answer_cannot_lie_before_its_question),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links that stay alive, and are noticed when they do not: on the virtual clock, to the tick. */
+#include "cluster/consumer/parts.h"
+#include "cluster/provider/provider.h"
+#include "tests/cluster/stage.h"
+
+#define INTERVAL (100 * MS)
+#define TICK MS
+
+enum {
+	CLIENT,
+	SERVER,
+	NEWS = 512
+};
+
+/* What one side was told. */
+struct diary {
+	struct stage *stage;
+	unsigned count;
+	struct {
+		enum spoke_link_change change;
+		int error;
+		unsigned missed;
+		uint64_t at_ns;
+	} news[NEWS];
+	void (*then)(struct stage *stage, const struct spoke_link_event *event);
+};
+
+static struct diary consumers_diary;
+static struct diary providers_diary;
+
+static void note(void *arg, const struct spoke_link_event *event)
+{
+	struct diary *diary = arg;
+
+	assert_true(diary->count < NEWS);
+	assert_non_null(event->name);
+	diary->news[diary->count].change = event->change;
+	diary->news[diary->count].error = event->error;
+	diary->news[diary->count].missed = event->missed;
+	diary->news[diary->count].at_ns = diary->stage->world.now_ns;
+	diary->count++;
+	if (diary->then)
+		diary->then(diary->stage, event);
+}
+
+static unsigned count_of(const struct diary *diary, enum spoke_link_change change)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < diary->count; i++)
+		count += diary->news[i].change == change;
+	return count;
+}
+
+/* Asserts what comes next in the diary, from *at on. */
+static uint64_t assert_next(const struct diary *diary, unsigned *at, enum spoke_link_change change,
+			    int error)
+{
+	assert_true(*at < diary->count);
+	assert_string_equal(spoke_link_change_name(diary->news[*at].change),
+			    spoke_link_change_name(change));
+	assert_int_equal(diary->news[*at].error, error);
+	return diary->news[(*at)++].at_ns;
+}
+
+/* By the world's clock: that of a process that stands still is ahead. */
+static void pass(struct stage *stage, uint64_t ns)
+{
+	virtual_run(&stage->world, stage->world.now_ns + ns);
+}
+
+static void echo_ends_well(struct stage *stage)
+{
+	stage_assert_text(stage_end_of(stage, stage_call(stage, stage_method(stage, "echo"),
+							 stage_text(stage, "x"))),
+			  "x");
+}
+
+/* NULL: this setting has no virtual clock, or no heartbeats. */
+static struct stage *begin(void **state, uint64_t consumers_ns, uint64_t providers_ns)
+{
+	struct stage *stage = stage_bare(state);
+	struct spoke_provider_options provider = {
+		.heartbeat_ns = providers_ns,
+		.changed = note,
+		.changed_arg = &providers_diary,
+	};
+	struct spoke_consumer_options consumer = {
+		.heartbeat_ns = consumers_ns,
+		.changed = note,
+		.changed_arg = &consumers_diary,
+	};
+
+	consumers_diary = (struct diary){ .stage = stage };
+	providers_diary = (struct diary){ .stage = stage };
+	if (!stage->setting->in_memory || !stage->setting->dubbo)
+		return NULL;
+	stage_provide(stage, &provider);
+	stage_consume(stage, &consumer);
+	stage_until_ready(stage, 1);
+	pass(stage, 2 * MS);
+	return stage;
+}
+
+/* A process stands still, whose system accepts connections and takes bytes all the same. */
+static void freeze(struct stage *stage, unsigned process, uint64_t ns)
+{
+	virtual_hold(&stage->processes[process], ns);
+}
+
+/* Goes on with the next case on a stage of its own. */
+static void restart(void **state)
+{
+	const struct stage_setting *setting = ((struct stage *)*state)->setting;
+
+	assert_int_equal(stage_tear_down(state), 0);
+	*state = (void *)(uintptr_t)setting;
+	assert_int_equal(stage_set_up(state), 0);
+}
+
+static void an_idle_link_is_asked_and_kept(void **state)
+{
+	struct stage *stage = begin(state, INTERVAL, 60 * SECOND);
+
+	if (stage == NULL)
+		return;
+	pass(stage, 100 * INTERVAL);
+	assert_in_range(stage_client_stat(stage, SPOKE_STAT_PROBES_WRITTEN), 99, 102);
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_PROBES_WRITTEN), 0);
+	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_PROBES_MISSED), 0);
+	assert_int_equal(consumers_diary.count, 1);
+	assert_int_equal(consumers_diary.news[0].change, SPOKE_LINK_CONNECTED);
+	assert_int_equal(providers_diary.count, 1);
+	assert_int_equal(providers_diary.news[0].change, SPOKE_LINK_CONNECTED);
+}
+
+static void calls_that_come_often_enough_leave_nothing_to_ask(void **state)
+{
+	struct stage *stage = begin(state, INTERVAL, INTERVAL);
+
+	if (stage == NULL)
+		return;
+	for (int i = 0; i < 40; i++) {
+		echo_ends_well(stage);
+		pass(stage, INTERVAL / 2);
+	}
+	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_PROBES_WRITTEN), 1);
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_PROBES_WRITTEN), 0);
+}
+
+static void switched_off_nobody_is_asked_but_once(void **state)
+{
+	struct stage *stage = begin(state, SPOKE_OFF, SPOKE_OFF);
+
+	if (stage == NULL)
+		return;
+	freeze(stage, SERVER, 3600 * SECOND);
+	pass(stage, 3601 * SECOND);
+	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_PROBES_WRITTEN), 1);
+	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_CLOSED), 0);
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED), 0);
+}
+
+static void a_consumer_notices_a_frozen_provider_and_connects_anew(void **state)
+{
+	struct stage *stage = begin(state, INTERVAL, SPOKE_OFF);
+	unsigned at = 1;
+	uint64_t from_ns;
+	uint64_t last_ns;
+
+	if (stage == NULL)
+		return;
+	from_ns = stage->world.now_ns;
+	freeze(stage, SERVER, 10 * INTERVAL);
+	pass(stage, 9 * INTERVAL);
+	for (unsigned missed = 1; missed <= 3; missed++) {
+		assert_int_equal(consumers_diary.news[at].missed, missed);
+		(void)assert_next(&consumers_diary, &at, SPOKE_LINK_SUSPECT, SPOKE_OK);
+	}
+	last_ns = assert_next(&consumers_diary, &at, SPOKE_LINK_CLOSED, SPOKE_ESILENT);
+	assert_true(last_ns <= from_ns + 4 * INTERVAL + TICK);
+	(void)assert_next(&consumers_diary, &at, SPOKE_LINK_RECONNECTING, SPOKE_ESILENT);
+	last_ns = assert_next(&consumers_diary, &at, SPOKE_LINK_PROBATION, SPOKE_OK);
+	for (unsigned missed = 1; missed <= 3; missed++)
+		(void)assert_next(&consumers_diary, &at, SPOKE_LINK_SUSPECT, SPOKE_OK);
+	/* The heartbeat that is sent at once counts. */
+	assert_true(assert_next(&consumers_diary, &at, SPOKE_LINK_CLOSED, SPOKE_ESILENT) <=
+		    last_ns + 3 * INTERVAL + TICK);
+	assert_int_equal(spoke_consumer_ready(stage->consumer), 0);
+	stage_until_ready(stage, 1);
+	assert_int_equal(consumers_diary.news[consumers_diary.count - 1].change,
+			 SPOKE_LINK_RECOVERED);
+	echo_ends_well(stage);
+}
+
+static void a_provider_notices_a_frozen_consumer_and_closes(void **state)
+{
+	struct stage *stage = begin(state, SPOKE_OFF, INTERVAL);
+	unsigned at = 1;
+	uint64_t from_ns;
+
+	if (stage == NULL)
+		return;
+	from_ns = stage->world.now_ns;
+	freeze(stage, CLIENT, 6 * INTERVAL);
+	pass(stage, 5 * INTERVAL);
+	for (unsigned missed = 1; missed <= 3; missed++)
+		(void)assert_next(&providers_diary, &at, SPOKE_LINK_SUSPECT, SPOKE_OK);
+	assert_true(assert_next(&providers_diary, &at, SPOKE_LINK_CLOSED, SPOKE_ESILENT) <=
+		    from_ns + 4 * INTERVAL + TICK);
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED_SILENT), 1);
+	assert_int_equal(spoke_provider_connections(stage->provider), 0);
+}
+
+static void a_word_in_time_clears_suspicion(void **state)
+{
+	struct stage *stage = begin(state, INTERVAL, SPOKE_OFF);
+	unsigned at = 1;
+
+	if (stage == NULL)
+		return;
+	for (int i = 0; i < 10; i++) {
+		echo_ends_well(stage);
+		freeze(stage, SERVER, 5 * INTERVAL / 2 + MS);
+		pass(stage, 5 * INTERVAL / 2);
+		assert_int_equal(spoke_consumer_ready(stage->consumer), 0);
+		pass(stage, INTERVAL);
+		assert_int_equal(spoke_consumer_ready(stage->consumer), 1);
+		(void)assert_next(&consumers_diary, &at, SPOKE_LINK_SUSPECT, SPOKE_OK);
+		(void)assert_next(&consumers_diary, &at, SPOKE_LINK_RECOVERED, SPOKE_OK);
+	}
+	assert_int_equal(at, consumers_diary.count);
+	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_CLOSED), 0);
+}
+
+static void intervals_that_differ_kill_nobody(void **state)
+{
+	const uint64_t pairs[][2] = {
+		{ 10 * MS, 2 * SECOND },
+		{ 2 * SECOND, 10 * MS },
+		{ 10 * MS, 10 * MS },
+		{ SPOKE_OFF, 10 * MS },
+	};
+
+	for (unsigned i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		struct stage *stage = begin(state, pairs[i][0], pairs[i][1]);
+
+		if (stage == NULL)
+			return;
+		pass(stage, 60 * SECOND);
+		assert_int_equal(consumers_diary.count, 1);
+		assert_int_equal(providers_diary.count, 1);
+		restart(state);
+	}
+}
+
+/* --- who was held up */
+
+static struct {
+	struct stage *stage;
+	struct spoke_alarm alarm;
+	uint64_t ns;
+} stall;
+
+static void hold_up(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+	virtual_hold(&stall.stage->processes[CLIENT], stall.ns);
+}
+
+static void a_judge_who_was_held_up_kills_nobody(void **state)
+{
+	const uint64_t tenths[] = { 5, 10, 11, 20, 31, 40, 55, 100 };
+
+	for (unsigned i = 0; i < sizeof(tenths) / sizeof(tenths[0]); i++) {
+		struct stage *stage = begin(state, INTERVAL, SPOKE_OFF);
+
+		if (stage == NULL)
+			return;
+		stall.stage = stage;
+		stall.ns = INTERVAL / 10 * tenths[i];
+		for (uint64_t at_ms = 3; at_ms < 100; at_ms += 16) {
+			assert_int_equal(spoke_alarm_after(stage->client_engine, &stall.alarm,
+							   at_ms * MS, hold_up),
+					 SPOKE_OK);
+			pass(stage, 20 * INTERVAL);
+		}
+		assert_int_equal(stage_client_stat(stage, SPOKE_STAT_PROBES_MISSED), 0);
+		assert_int_equal(consumers_diary.count, 1);
+		restart(state);
+	}
+}
+
+static void after_a_sleep_of_the_machine_peers_are_asked_at_once(void **state)
+{
+	struct stage *stage = begin(state, 60 * SECOND, SPOKE_OFF);
+
+	if (stage == NULL)
+		return;
+	virtual_sleep(&stage->world, 3600 * SECOND);
+	pass(stage, SECOND);
+	echo_ends_well(stage); /* something happens, and the engine looks at its clocks */
+	pass(stage, SECOND);
+	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_SLEEPS), 1);
+	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_PROBES_WRITTEN), 2);
+	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_PROBES_MISSED), 0);
+	pass(stage, 120 * SECOND);
+	assert_int_equal(consumers_diary.count, 1);
+}
+
+/* --- which endpoint */
+
+static int first_conn_fd(const struct spokei_link *link)
+{
+	return spoke_container_of(link->conns.next, struct spokei_conn, node)->stream.watch.fd;
+}
+
+static void the_system_watches_over_connections_too(void **state)
+{
+	struct stage *stage = stage_begin(state);
+	struct memnet_guard guard;
+
+	if (!stage->setting->in_memory)
+		return;
+	stage_until_ready(stage, 1);
+	echo_ends_well(stage);
+	guard = *memnet_guard(stage->world.net, first_conn_fd(&stage->consumer->link));
+	assert_int_equal(guard.unanswered_ns, stage->setting->dubbo ? 45 * SECOND : 120 * SECOND);
+	assert_int_equal(guard.keepalive_ns, stage->setting->dubbo ? 0 : 60 * SECOND);
+	guard = *memnet_guard(stage->world.net, first_conn_fd(&stage->provider->link));
+	assert_int_equal(guard.unanswered_ns, stage->setting->dubbo ? 45 * SECOND : 120 * SECOND);
+	assert_int_equal(guard.keepalive_ns, stage->setting->dubbo ? 0 : 60 * SECOND);
+}
+
+static void without_heartbeats_silence_ends_a_connection_if_that_is_wanted(void **state)
+{
+	struct spoke_provider_options options = { .idle_close_ns = INTERVAL };
+	struct stage *stage = stage_bare(state);
+
+	if (!stage->setting->in_memory || stage->setting->dubbo)
+		return;
+	stage_provide(stage, &options);
+	stage_consume(stage, NULL);
+	for (int i = 0; i < 10; i++) {
+		echo_ends_well(stage);
+		pass(stage, INTERVAL - 2 * MS);
+	}
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED), 0);
+	pass(stage, 3 * MS);
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED_IDLE), 1);
+}
+
+static void callers_choose_another_endpoint_before_the_reconnect(void **state)
+{
+	struct stage *stage = stage_bare(state);
+	struct spoke_provider_options provider = { .heartbeat_ns = SPOKE_OFF };
+	char more[256];
+	const char *urls[] = { more };
+	struct spoke_consumer_options consumer = {
+		.heartbeat_ns = INTERVAL,
+		.balancer = &spoke_round_robin,
+		.more_urls = urls,
+		.more_count = 1,
+		.changed = note,
+		.changed_arg = &consumers_diary,
+	};
+	struct memnet_link frozen = { .blackhole = true };
+
+	consumers_diary = (struct diary){ .stage = stage };
+	if (!stage->setting->in_memory || !stage->setting->dubbo)
+		return;
+	stage_provide(stage, &provider);
+	stage_url(stage, stage_listen(stage), "", more, sizeof(more));
+	stage_consume(stage, &consumer);
+	stage_until_ready(stage, 2);
+	pass(stage, 2 * MS);
+	/* What one of the two is asked goes nowhere. */
+	*memnet_link(stage->world.net, first_conn_fd(&stage->consumer->link)) = frozen;
+	pass(stage, 5 * INTERVAL / 2);
+	assert_int_equal(count_of(&consumers_diary, SPOKE_LINK_SUSPECT), 1);
+	assert_int_equal(spoke_consumer_ready(stage->consumer), 1);
+	for (int i = 0; i < 20; i++)
+		echo_ends_well(stage);
+}
+
+/* --- free as it is told */
+
+static void free_consumer_now(struct stage *stage, const struct spoke_link_event *event)
+{
+	(void)event;
+	if (stage->consumer)
+		spoke_consumer_free(stage->consumer);
+	stage->consumer = NULL;
+}
+
+static void free_provider_now(struct stage *stage, const struct spoke_link_event *event)
+{
+	(void)event;
+	if (stage->provider)
+		spoke_provider_free(stage->provider);
+	stage->provider = NULL;
+}
+
+static enum spoke_link_change free_change;
+
+static void free_at_change(struct stage *stage, const struct spoke_link_event *event)
+{
+	if (event->change == free_change)
+		free_consumer_now(stage, event);
+}
+
+static void owners_may_be_freed_by_whatever_they_are_told(void **state)
+{
+	static const enum spoke_link_change changes[] = {
+		SPOKE_LINK_SUSPECT,   SPOKE_LINK_CLOSED,    SPOKE_LINK_RECONNECTING,
+		SPOKE_LINK_PROBATION, SPOKE_LINK_RECOVERED,
+	};
+
+	for (unsigned i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		struct stage *stage = begin(state, INTERVAL, INTERVAL);
+
+		if (stage == NULL)
+			return;
+		free_change = changes[i];
+		consumers_diary.then = free_at_change;
+		providers_diary.then = i == 0 ? free_provider_now : NULL;
+		(void)stage_call(stage, stage_method(stage, "later"), stage_text(stage, "x"));
+		freeze(stage, SERVER, 20 * INTERVAL);
+		pass(stage, 10 * SECOND);
+		assert_null(stage->consumer);
+		restart(state);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_idle_link_is_asked_and_kept),
+		cmocka_unit_test(calls_that_come_often_enough_leave_nothing_to_ask),
+		cmocka_unit_test(switched_off_nobody_is_asked_but_once),
+		cmocka_unit_test(a_consumer_notices_a_frozen_provider_and_connects_anew),
+		cmocka_unit_test(a_provider_notices_a_frozen_consumer_and_closes),
+		cmocka_unit_test(a_word_in_time_clears_suspicion),
+		cmocka_unit_test(intervals_that_differ_kill_nobody),
+		cmocka_unit_test(a_judge_who_was_held_up_kills_nobody),
+		cmocka_unit_test(after_a_sleep_of_the_machine_peers_are_asked_at_once),
+		cmocka_unit_test(the_system_watches_over_connections_too),
+		cmocka_unit_test(without_heartbeats_silence_ends_a_connection_if_that_is_wanted),
+		cmocka_unit_test(callers_choose_another_endpoint_before_the_reconnect),
+		cmocka_unit_test(owners_may_be_freed_by_whatever_they_are_told),
+	};
+
+	return stage_run("heartbeat", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Consumers whose provider goes away, at the worst of times or without a word; and who notices. */
+#include "cluster/consumer/parts.h"
+#include "cluster/provider/provider.h"
+#include "tests/cluster/scenarios/linkrig.h"
+
+#include <errno.h>
+
+/* The end of a stream, and a reset, which is what closing with bytes unread makes. */
+static void assert_connects_anew(bool reads_all)
+{
+	const struct spoke_consumer_options options = { .heartbeat_ns = SECOND };
+
+	linkrig_consume("dubbo", &options);
+	linkrig_say(SPOKEI_PROBE);
+	linkrig_ask("later");
+	linkrig_pass(20 * TICK);
+	assert_non_null(linkrig.held);
+	if (reads_all)
+		linkrig_read();
+	peer_close(&linkrig.conn);
+	linkrig_pass(SPOKEI_BACKOFF_FIRST_NS + 2 * TICK);
+	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
+	assert_int_equal(linkrig.error, SPOKE_ELOST);
+	assert_int_equal(linkrig.told[SPOKE_LINK_CONNECTED], 2);
+	assert_true(linkrig_accept());
+	assert_int_equal(spoke_consumer_ready(linkrig.consumer), 1);
+	assert_int_equal(linkrig.abandoned, 1);
+}
+
+static void who_serves_a_push_connects_anew_at_once(void **state)
+{
+	(void)state;
+	assert_connects_anew(true);
+}
+
+static void and_after_a_reset_too(void **state)
+{
+	(void)state;
+	assert_connects_anew(false);
+}
+
+static struct spoke_alarm drainer;
+
+static void drain_while_it_resolves(struct spoke_alarm *alarm)
+{
+	const struct spokei_line *second = linkrig.consumer->directory.seats.endpoints[1]->lines;
+
+	if (spokei_connector_state(second->connector) != SPOKEI_CONNECTOR_RESOLVING)
+		return;
+	(void)spoke_alarm_cancel(alarm);
+	assert_int_equal(spoke_engine_drain(linkrig.engine, 60 * SECOND), SPOKE_OK);
+}
+
+/* Nobody listens at the second place, so its name is resolved again and again. */
+static void a_drain_waits_for_the_push_while_a_name_is_resolved(void **state)
+{
+	static const char *const more[] = { "dubbo://demo.test:20881/demo.Echo" };
+	const struct spoke_consumer_options options = { .more_urls = more, .more_count = 1 };
+
+	(void)state;
+	memnet_name(linkrig.world.net, "demo.test", "127.0.0.1");
+	linkrig_consume("dubbo", &options);
+	linkrig_say(SPOKEI_PROBE);
+	linkrig_ask("later");
+	linkrig_pass(20 * TICK);
+	assert_non_null(linkrig.held);
+	drainer = (struct spoke_alarm){ .engine = NULL };
+	assert_int_equal(spoke_alarm_every(linkrig.engine, &drainer, TICK, drain_while_it_resolves),
+			 SPOKE_OK);
+	linkrig_pass(10 * SECOND);
+	assert_true(linkrig.consumer->caller.closed);
+	assert_false(linkrig.consumer->ended);
+	linkrig_answer();
+	linkrig_pass(SECOND);
+	linkrig_read();
+	assert_int_equal(linkrig.read[SPOKEI_REPLY], 1);
+	assert_int_equal(linkrig.read[SPOKEI_READONLY], 1);
+	linkrig_say(SPOKEI_READONLY);
+	linkrig_pass(10 * TICK);
+	linkrig_read();
+	assert_true(linkrig.conn.ended);
+	peer_close(&linkrig.conn);
+	linkrig_pass(10 * TICK);
+	assert_true(linkrig.consumer->ended);
+}
+
+/* What is still being made for a call that waits is for that call alone. */
+static void nothing_is_served_on_a_link_made_in_a_drain(void **state)
+{
+	const struct spoke_consumer_options options = { .heartbeat_ns = SPOKE_OFF };
+	const struct spoke_call_options patient = { .timeout_ns = 20 * SECOND };
+	const struct spoke_span no_args = { NULL, 0 };
+	struct spoke_method *method;
+
+	(void)state;
+	linkrig_consume("dubbo", &options);
+	linkrig_say(SPOKEI_PROBE);
+	linkrig_pass(10 * TICK);
+	memnet_route(linkrig.world.net, LINKRIG_AT, MEMNET_SILENT);
+	linkrig_read();
+	peer_close(&linkrig.conn);
+	linkrig_pass(SECOND);
+	assert_int_equal(spoke_consumer_method(linkrig.consumer, "echo", NULL, &method), SPOKE_OK);
+	assert_int_equal(spoke_call(method, no_args, &patient, NULL, NULL, NULL), SPOKE_OK);
+	assert_int_equal(spoke_engine_drain(linkrig.engine, 60 * SECOND), SPOKE_OK);
+	memnet_route(linkrig.world.net, LINKRIG_AT, MEMNET_NORMAL);
+	linkrig_pass(SECOND);
+	assert_true(linkrig_accept());
+	linkrig_ask("later");
+	linkrig_pass(10 * TICK);
+	linkrig_read();
+	assert_int_equal(linkrig.read[SPOKEI_REQUEST], 1);
+	assert_int_equal(linkrig.read[SPOKEI_REPLY], 1);
+	assert_null(linkrig.held);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS_REFUSED), 1);
+}
+
+/* --- what the system sees */
+
+/* It alone watches where no heartbeats are sent. */
+static void assert_guarded(const struct spokei_link *link)
+{
+	const struct spokei_conn *conn = spoke_container_of(link->conns.next, struct spokei_conn,
+							    node);
+	const struct memnet_guard *guard = memnet_guard(linkrig.world.net, conn->stream.watch.fd);
+
+	assert_int_equal(guard->unanswered_ns, 120 * SECOND);
+	assert_int_equal(guard->keepalive_ns, 60 * SECOND);
+}
+
+static void the_system_watches_for_a_consumer_without_heartbeats(void **state)
+{
+	const struct spoke_consumer_options options = { .heartbeat_ns = SPOKE_OFF };
+
+	(void)state;
+	linkrig_consume("dubbo", &options);
+	assert_guarded(&linkrig.consumer->link);
+}
+
+static void the_system_watches_for_a_provider_without_heartbeats(void **state)
+{
+	const struct spoke_provider_options options = { .heartbeat_ns = SPOKE_OFF };
+
+	(void)state;
+	linkrig_provide("dubbo", &options);
+	linkrig_connect();
+	linkrig_say(SPOKEI_PROBE);
+	linkrig_pass(10 * TICK);
+	assert_guarded(&linkrig.provider->link);
+}
+
+/* The system gave up waiting for the peer's: it is as silent as one that answers no heartbeat. */
+static void what_the_system_gives_up_was_silent(void **state)
+{
+	const struct spoke_consumer_options options = { .heartbeat_ns = SPOKE_OFF };
+
+	(void)state;
+	linkrig_consume("dubbo", &options);
+	linkrig_say(SPOKEI_PROBE_ANSWER);
+	linkrig_pass(10 * TICK);
+	faulty_fail(&linkrig.faulty, FAULTY_READ, 1, -ETIMEDOUT, false);
+	linkrig_say(SPOKEI_PROBE);
+	linkrig_pass(10 * TICK);
+	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
+	assert_int_equal(linkrig.error, SPOKE_ESILENT);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_CLOSED_SILENT), 1);
+	assert_true(linkrig_until(SPOKE_LINK_PROBATION, SECOND));
+	assert_int_equal(linkrig_stat(SPOKE_STAT_PROBATIONS), 1);
+	assert_int_equal(linkrig.told[SPOKE_LINK_CONNECTED], 1);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
+	static const struct CMUnitTest tests[] = {
+		TEST(who_serves_a_push_connects_anew_at_once),
+		TEST(and_after_a_reset_too),
+		TEST(a_drain_waits_for_the_push_while_a_name_is_resolved),
+		TEST(nothing_is_served_on_a_link_made_in_a_drain),
+		TEST(the_system_watches_for_a_consumer_without_heartbeats),
+		TEST(the_system_watches_for_a_provider_without_heartbeats),
+		TEST(what_the_system_gives_up_was_silent),
+	};
+
+	return cmocka_run_group_tests_name("links: lost", tests, NULL, NULL);
+}

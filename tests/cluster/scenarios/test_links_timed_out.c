@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Peers whose time runs out, judged by an engine that is never in time; and idle ones that are not.
+ */
+#include "tests/cluster/scenarios/linkrig.h"
+#include "transport/wire/catalog.h"
+
+#define INTERVAL (100 * MS)
+#define WHOLE 17     /* bytes of a heartbeat */
+#define GRACE SECOND /* what a late turn leaves unjudged is judged after */
+
+/* MessagePack-RPC, whose requests need no service here. */
+static const unsigned char echo[] = "\x94\x00\x01\xa4"
+				    "echo\x90";
+static const unsigned char later[] = "\x94\x00\x02\xa5"
+				     "later\x90";
+
+/* A whole frame of Dubbo, and the beginning of another one. */
+static const unsigned char heartbeat[] = "\xda\xbb\xfb\0\0\0\0\0\0\0\0\1\0\0\0\1\xc0"
+					 "\xda\xbb\xfb";
+
+/* --- an engine that is late in every turn */
+
+/* A peer that says this and no more is closed soon after its time. */
+static void assert_closed_after(const void *bytes, size_t len, uint64_t ns, enum spoke_stat why)
+{
+	linkrig_connect();
+	linkrig_write(bytes, len);
+	linkrig_pass(ns - ns / 4);
+	assert_int_equal(spoke_provider_connections(linkrig.provider), 1);
+	linkrig_pass(ns / 4 + 2 * GRACE);
+	assert_int_equal(spoke_provider_connections(linkrig.provider), 0);
+	assert_int_equal(linkrig_stat(why), 1);
+}
+
+static void half_a_frame_is_no_frame_after_ten_seconds(void **state)
+{
+	/* So late is too late to judge who is silent, and is nothing for who has begun a frame. */
+	const struct spoke_provider_options options = { .heartbeat_ns = 20 * MS };
+
+	(void)state;
+	linkrig_provide("dubbo", &options);
+	linkrig_hold_up(12 * MS);
+	assert_closed_after(heartbeat, WHOLE + 3, 10 * SECOND, SPOKE_STAT_CLOSED_FRAME_TIME);
+}
+
+static void who_never_speaks_is_closed(void **state)
+{
+	const struct spoke_provider_options options = { .heartbeat_ns = 10 * MS };
+
+	(void)state;
+	linkrig_provide("dubbo", &options);
+	linkrig_hold_up(8 * MS);
+	assert_closed_after("", 0, 40 * MS, SPOKE_STAT_CLOSED_MUTE);
+}
+
+static void who_is_silent_is_closed(void **state)
+{
+	const struct spoke_provider_options options = { .heartbeat_ns = SECOND };
+
+	(void)state;
+	linkrig_provide("dubbo", &options);
+	linkrig_hold_up(60 * MS);
+	assert_closed_after(heartbeat, WHOLE, 4 * SECOND, SPOKE_STAT_CLOSED_SILENT);
+}
+
+/* What is late for another one on the engine is not late for this. */
+static void short_intervals_of_others_change_nothing(void **state)
+{
+	const struct spoke_provider_options options = { .heartbeat_ns = 10 * SECOND };
+	const struct spoke_provider_options hasty = { .heartbeat_ns = 10 * MS };
+	struct spoke_provider *other;
+
+	(void)state;
+	linkrig_provide("dubbo", &options);
+	assert_int_equal(spoke_provider_new(linkrig.engine, &hasty, &other), SPOKE_OK);
+	linkrig_hold_up(8 * MS);
+	assert_closed_after(heartbeat, WHOLE, 40 * SECOND, SPOKE_STAT_CLOSED_SILENT);
+	assert_int_equal(linkrig.told[SPOKE_LINK_SUSPECT], 3);
+}
+
+/* --- idle_close_ns */
+
+static void who_is_served_is_not_idle(void **state)
+{
+	const struct spoke_provider_options options = { .idle_close_ns = INTERVAL };
+
+	(void)state;
+	linkrig_provide("msgpack-rpc", &options);
+	linkrig_connect();
+	linkrig_write(later, sizeof(later) - 1);
+	linkrig_pass(10 * INTERVAL);
+	assert_non_null(linkrig.held);
+	assert_int_equal(linkrig.abandoned, 0);
+	assert_int_equal(spoke_provider_connections(linkrig.provider), 1);
+	linkrig_answer();
+	linkrig_pass(INTERVAL + 2 * TICK);
+	linkrig_read();
+	assert_int_equal(linkrig.read[SPOKEI_REPLY], 1);
+	assert_int_equal(spoke_provider_connections(linkrig.provider), 0);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_CLOSED_IDLE), 1);
+}
+
+static void note_end(void *arg, const struct spoke_result *result)
+{
+	*(int *)arg = result->error;
+}
+
+static void whose_answer_is_waited_for_is_not_idle(void **state)
+{
+	const struct spoke_consumer_options options = { .idle_close_ns = INTERVAL };
+	const struct spoke_call_options patient = { .timeout_ns = 10 * INTERVAL };
+	const struct spoke_span no_args = { NULL, 0 };
+	struct spoke_method *method;
+	int error = SPOKE_OK;
+
+	(void)state;
+	linkrig_consume("msgpack-rpc", &options);
+	assert_int_equal(spoke_consumer_method(linkrig.consumer, "echo", NULL, &method), 0);
+	assert_int_equal(spoke_call(method, no_args, &patient, note_end, &error, NULL), 0);
+	linkrig_pass(9 * INTERVAL);
+	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 0);
+	linkrig_pass(3 * INTERVAL);
+	assert_int_equal(error, SPOKE_ETIMEOUT);
+	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_CLOSED_IDLE), 1);
+}
+
+/* --- a crowd, which is more than the loop tells of in one round */
+
+static struct peer_conn crowd[150];
+
+#define CROWD (sizeof(crowd) / sizeof(crowd[0]))
+
+static void crowd_connects(const char *wire)
+{
+	for (size_t i = 0; i < CROWD; i++)
+		peer_open(&linkrig.peer, &crowd[i], peer_connect(&linkrig.peer, LINKRIG_AT),
+			  spokei_catalog_wire(wire));
+}
+
+static void crowd_writes(const void *bytes, size_t len)
+{
+	for (size_t i = 0; i < CROWD; i++) {
+		peer_put_bytes(&crowd[i], (struct spoke_span){ bytes, len });
+		assert_int_equal(peer_write(&crowd[i], SIZE_MAX), 0);
+	}
+}
+
+static void crowd_leaves(void)
+{
+	for (size_t i = 0; i < CROWD; i++)
+		peer_close(&crowd[i]);
+}
+
+/* All write shortly before their time runs out, and the provider, a little held up, looks after it.
+ */
+static void crowd_writes_in_time(uint64_t left_ns, const void *bytes, size_t len)
+{
+	linkrig_pass(left_ns - 20 * TICK);
+	virtual_hold(&linkrig.process, 40 * TICK);
+	crowd_writes(bytes, len);
+	linkrig_pass(50 * TICK);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_TURNS_LATE), 0);
+}
+
+static void whose_bytes_lie_unread_is_not_idle(void **state)
+{
+	const struct spoke_provider_options options = { .idle_close_ns = INTERVAL };
+
+	(void)state;
+	linkrig_provide("msgpack-rpc", &options);
+	crowd_connects("msgpack-rpc");
+	crowd_writes(echo, sizeof(echo) - 1);
+	crowd_writes_in_time(INTERVAL, echo, sizeof(echo) - 1);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_CLOSED), 0);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS), 2 * CROWD);
+	crowd_leaves();
+}
+
+static void whose_first_bytes_lie_unread_is_not_mute(void **state)
+{
+	const struct spoke_provider_options options = { .heartbeat_ns = INTERVAL };
+
+	(void)state;
+	linkrig_provide("dubbo", &options);
+	crowd_connects("dubbo");
+	crowd_writes_in_time(4 * INTERVAL, heartbeat, WHOLE);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_CLOSED), 0);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_PROBES_READ), CROWD);
+	crowd_leaves();
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
+	static const struct CMUnitTest tests[] = {
+		TEST(half_a_frame_is_no_frame_after_ten_seconds),
+		TEST(who_never_speaks_is_closed),
+		TEST(who_is_silent_is_closed),
+		TEST(short_intervals_of_others_change_nothing),
+		TEST(who_is_served_is_not_idle),
+		TEST(whose_answer_is_waited_for_is_not_idle),
+		TEST(whose_bytes_lie_unread_is_not_idle),
+		TEST(whose_first_bytes_lie_unread_is_not_mute),
+	};
+
+	return cmocka_run_group_tests_name("links: judged", tests, NULL, NULL);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What users are told of their links, and peers of what is to come. */
+#include "cluster/consumer/parts.h"
+#include "cluster/provider/provider.h"
+#include "tests/cluster/scenarios/linkrig.h"
+
+#include <string.h>
+
+#define INTERVAL (100 * MS)
+#define TAKEN_BACK_MAX 100 /* times that a READONLY may be */
+
+/* --- READONLY and its opposite */
+
+static void provide_and_speak(uint64_t heartbeat_ns)
+{
+	const struct spoke_provider_options options = { .heartbeat_ns = heartbeat_ns };
+
+	linkrig_provide("dubbo", &options);
+	linkrig_connect();
+	linkrig_say(SPOKEI_PROBE);
+	linkrig_pass(10 * TICK);
+}
+
+static void who_said_that_it_goes_on_is_told_again(void **state)
+{
+	(void)state;
+	provide_and_speak(SPOKE_OFF);
+	linkrig_say(SPOKEI_READONLY);
+	linkrig_say(SPOKEI_WRITABLE); /* both are read at once */
+	linkrig_pass(10 * TICK);
+	linkrig_read();
+	assert_int_equal(linkrig.read[SPOKEI_READONLY], 1);
+	assert_int_equal(spoke_engine_drain(linkrig.engine, 60 * SECOND), SPOKE_OK);
+	linkrig_pass(10 * TICK);
+	linkrig_read();
+	assert_int_equal(linkrig.read[SPOKEI_READONLY], 2);
+	linkrig_say(SPOKEI_READONLY);
+	linkrig_pass(10 * TICK);
+	linkrig_read();
+	assert_true(linkrig.conn.ended);
+	peer_close(&linkrig.conn);
+	linkrig_pass(10 * TICK);
+	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
+}
+
+static void who_plays_with_that_is_not_believed_for_ever(void **state)
+{
+	const struct spokei_conn *conn;
+
+	(void)state;
+	provide_and_speak(SPOKE_OFF);
+	for (unsigned i = 0; i < 3 * TAKEN_BACK_MAX; i++) {
+		linkrig_say(SPOKEI_READONLY);
+		linkrig_say(SPOKEI_WRITABLE);
+		linkrig_pass(TICK);
+	}
+	assert_int_equal(linkrig.told[SPOKE_LINK_READONLY], TAKEN_BACK_MAX + 1);
+	assert_int_equal(linkrig.told[SPOKE_LINK_RECOVERED], TAKEN_BACK_MAX);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_RECOVERED), TAKEN_BACK_MAX);
+	conn = spoke_container_of(linkrig.provider->link.conns.next, struct spokei_conn, node);
+	assert_true(conn->readonly);
+}
+
+/* --- whose doing it is */
+
+/* How many events of that user have this in their text. */
+static unsigned count_events(enum spoke_event_user user, const char *text)
+{
+	struct spoke_event event = { 0 };
+	unsigned count = 0;
+
+	while (spoke_event_get(linkrig.engine, event.number + 1, &event) == SPOKE_OK)
+		count += event.user == user && strstr(event.text, text) != NULL;
+	return count;
+}
+
+static void a_provider_tells_of_each_heartbeat_missed(void **state)
+{
+	(void)state;
+	provide_and_speak(INTERVAL);
+	assert_int_equal(linkrig.user, SPOKE_EVENT_OF_NONE);
+	assert_true(linkrig_until(SPOKE_LINK_SUSPECT, SECOND));
+	assert_int_equal(linkrig.user, SPOKE_EVENT_OF_HEARTBEAT);
+	assert_true(linkrig_until(SPOKE_LINK_CLOSED, SECOND));
+	assert_int_equal(linkrig.user, SPOKE_EVENT_OF_HEARTBEAT);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_HEARTBEAT, "heartbeat unanswered, 1 of 3"), 1);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_HEARTBEAT, "heartbeat unanswered, 2 of 3"), 1);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_HEARTBEAT, "heartbeat unanswered, 3 of 3"), 1);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_HEARTBEAT, "left three heartbeats"), 1);
+}
+
+static void whose_peer_closes_is_nobody_s_doing(void **state)
+{
+	(void)state;
+	provide_and_speak(INTERVAL);
+	peer_close(&linkrig.conn);
+	assert_true(linkrig_until(SPOKE_LINK_CLOSED, SECOND));
+	assert_int_equal(linkrig.user, SPOKE_EVENT_OF_NONE);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, " is connected"), 1);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, " has closed its connection"), 1);
+}
+
+static void a_provider_tells_of_its_drain(void **state)
+{
+	(void)state;
+	provide_and_speak(SPOKE_OFF);
+	assert_int_equal(spoke_engine_drain(linkrig.engine, 60 * SECOND), SPOKE_OK);
+	linkrig_pass(10 * TICK);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, "drains: 1 "), 1);
+	linkrig_say(SPOKEI_READONLY);
+	linkrig_pass(10 * TICK);
+	peer_close(&linkrig.conn);
+	assert_true(linkrig_until(SPOKE_LINK_CLOSED, SECOND));
+	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, " says goodbye"), 1);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, "ended after a goodbye"), 1);
+}
+
+static void what_follows_from_silence_is_the_doing_of_heartbeats(void **state)
+{
+	static const enum spoke_link_change changes[] = { SPOKE_LINK_SUSPECT, SPOKE_LINK_CLOSED,
+							  SPOKE_LINK_RECONNECTING,
+							  SPOKE_LINK_PROBATION };
+	const struct spoke_consumer_options options = { .heartbeat_ns = INTERVAL };
+
+	(void)state;
+	linkrig_consume("dubbo", &options);
+	linkrig_say(SPOKEI_PROBE);
+	for (unsigned i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		if (linkrig.last != changes[i])
+			assert_true(linkrig_until(changes[i], 10 * SECOND));
+		assert_int_equal(linkrig.user, SPOKE_EVENT_OF_HEARTBEAT);
+	}
+	peer_close(&linkrig.conn);
+	assert_true(linkrig_accept());
+	linkrig_say(SPOKEI_PROBE_ANSWER);
+	assert_true(linkrig_until(SPOKE_LINK_RECOVERED, SECOND));
+	assert_int_equal(linkrig.user, SPOKE_EVENT_OF_HEARTBEAT);
+}
+
+/* --- RECOVERED */
+
+static void a_link_that_is_still_read_only_has_not_recovered(void **state)
+{
+	(void)state;
+	provide_and_speak(INTERVAL);
+	linkrig_say(SPOKEI_READONLY);
+	assert_true(linkrig_until(SPOKE_LINK_SUSPECT, SECOND));
+	linkrig_say(SPOKEI_PROBE);
+	linkrig_pass(10 * TICK);
+	assert_int_equal(linkrig.told[SPOKE_LINK_RECOVERED], 0);
+	linkrig_say(SPOKEI_WRITABLE);
+	linkrig_pass(10 * TICK);
+	assert_int_equal(linkrig.told[SPOKE_LINK_RECOVERED], 1);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_RECOVERED), 1);
+}
+
+/* On probation, and suspect again. The peer's own heartbeat answers nothing. */
+static void a_link_on_probation_recovers_by_an_answer(void **state)
+{
+	const struct spoke_consumer_options options = { .heartbeat_ns = INTERVAL };
+	const struct spokei_connector *connector;
+
+	(void)state;
+	linkrig_consume("dubbo", &options);
+	linkrig_say(SPOKEI_PROBE);
+	assert_true(linkrig_until(SPOKE_LINK_PROBATION, 10 * SECOND));
+	peer_close(&linkrig.conn);
+	assert_true(linkrig_accept());
+	linkrig.told[SPOKE_LINK_SUSPECT] = 0;
+	assert_true(linkrig_until(SPOKE_LINK_SUSPECT, SECOND));
+	linkrig_say(SPOKEI_PROBE);
+	linkrig_pass(10 * TICK);
+	connector = linkrig.consumer->directory.seats.endpoints[0]->lines[0].connector;
+	assert_int_equal(spokei_connector_grade(connector), SPOKEI_GRADE_PROBATION);
+	assert_int_equal(linkrig.told[SPOKE_LINK_RECOVERED], 0);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_RECOVERED), 0);
+	linkrig_say(SPOKEI_PROBE_ANSWER);
+	linkrig_pass(10 * TICK);
+	assert_int_equal(spokei_connector_grade(connector), SPOKEI_GRADE_READY);
+	assert_int_equal(linkrig.told[SPOKE_LINK_RECOVERED], 1);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_RECOVERED), 1);
+}
+
+/* Suspicion and probation end with the same bytes. */
+static void an_answer_that_ends_both_is_told_once(void **state)
+{
+	const struct spoke_consumer_options options = { .heartbeat_ns = INTERVAL };
+
+	(void)state;
+	linkrig_consume("dubbo", &options);
+	linkrig_say(SPOKEI_PROBE);
+	assert_true(linkrig_until(SPOKE_LINK_PROBATION, 10 * SECOND));
+	peer_close(&linkrig.conn);
+	assert_true(linkrig_accept());
+	assert_true(linkrig_until(SPOKE_LINK_SUSPECT, SECOND));
+	linkrig_say(SPOKEI_PROBE_ANSWER);
+	linkrig_pass(10 * TICK);
+	assert_int_equal(linkrig.told[SPOKE_LINK_RECOVERED], 1);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_RECOVERED), 1);
+}
+
+/* --- CLOSED, of a consumer that ends */
+
+static void free_engine(void)
+{
+	spoke_engine_free(linkrig.engine);
+	linkrig.engine = NULL;
+}
+
+static void consume(void)
+{
+	const struct spoke_consumer_options options = { .heartbeat_ns = SPOKE_OFF };
+
+	linkrig_consume("dubbo", &options);
+	assert_int_equal(linkrig.told[SPOKE_LINK_CONNECTED], 1);
+}
+
+static void the_end_of_the_engine_is_told(void **state)
+{
+	(void)state;
+	consume();
+	free_engine();
+	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
+	assert_int_equal(linkrig.error, SPOKE_ECLOSED);
+}
+
+static void the_end_of_a_drain_is_told(void **state)
+{
+	(void)state;
+	consume();
+	assert_int_equal(spoke_engine_drain(linkrig.engine, 0), SPOKE_OK);
+	linkrig_pass(SECOND);
+	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
+	assert_int_equal(linkrig.error, SPOKE_ECLOSED);
+	free_engine();
+	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
+}
+
+static void who_frees_a_consumer_knows_of_it(void **state)
+{
+	(void)state;
+	consume();
+	spoke_consumer_free(linkrig.consumer);
+	linkrig_pass(SECOND);
+	free_engine();
+	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 0);
+}
+
+static void free_consumer(const struct spoke_link_event *event)
+{
+	if (event->change == SPOKE_LINK_CLOSED)
+		spoke_consumer_free(linkrig.consumer);
+}
+
+/* It has two links, and tells of the first one only. */
+static void a_consumer_may_be_freed_by_the_last_it_tells(void **state)
+{
+	static const char *const more[] = { "dubbo://" LINKRIG_AT "/demo.Echo" };
+	const struct spoke_consumer_options options = {
+		.heartbeat_ns = SPOKE_OFF,
+		.more_urls = more,
+		.more_count = 1,
+	};
+
+	(void)state;
+	linkrig_consume("dubbo", &options);
+	assert_int_equal(linkrig.told[SPOKE_LINK_CONNECTED], 2);
+	linkrig.then = free_consumer;
+	free_engine();
+	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
+	static const struct CMUnitTest tests[] = {
+		TEST(who_said_that_it_goes_on_is_told_again),
+		TEST(who_plays_with_that_is_not_believed_for_ever),
+		TEST(a_link_that_is_still_read_only_has_not_recovered),
+		TEST(a_link_on_probation_recovers_by_an_answer),
+		TEST(a_provider_tells_of_each_heartbeat_missed),
+		TEST(whose_peer_closes_is_nobody_s_doing),
+		TEST(a_provider_tells_of_its_drain),
+		TEST(what_follows_from_silence_is_the_doing_of_heartbeats),
+		TEST(an_answer_that_ends_both_is_told_once),
+		TEST(the_end_of_the_engine_is_told),
+		TEST(the_end_of_a_drain_is_told),
+		TEST(who_frees_a_consumer_knows_of_it),
+		TEST(a_consumer_may_be_freed_by_the_last_it_tells),
+	};
+
+	return cmocka_run_group_tests_name("links: told", tests, NULL, NULL);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/base/log.h"
+
+#define SECOND UINT64_C(1000000000)
+#define START (3 * SECOND)
+
+/* A hook that keeps the last line. */
+struct book {
+	struct spoke_env env;
+	struct spokei_log log;
+	unsigned lines;
+	struct spoke_log_line last;
+	char text[SPOKEI_LOG_TEXT_MAX];
+	bool answers; /* logs from inside the hook */
+};
+
+static void book_write(void *ctx, const struct spoke_log_line *line)
+{
+	struct book *book = ctx;
+
+	book->lines++;
+	book->last = *line;
+	assert_true(strlen(line->text) < sizeof(book->text));
+	memcpy(book->text, line->text, strlen(line->text) + 1);
+	if (book->answers)
+		spokei_log(&book->log, SPOKE_LOG_ERROR, "book", SPOKEI_LOG_PEER, START, "again");
+}
+
+static void book_open(struct book *book)
+{
+	*book = (struct book){ .env = { .ctx = book, .log = book_write } };
+	spokei_log_init(&book->log, &book->env, START);
+}
+
+/* Logs `count` lines of a class at one time; returns how many were written. */
+static unsigned write_lines(struct book *book, enum spokei_log_class log_class, unsigned count,
+			    uint64_t now_ns)
+{
+	unsigned before = book->lines;
+
+	for (unsigned i = 0; i < count; i++)
+		spokei_log(&book->log, SPOKE_LOG_WARN, "test", log_class, now_ns, "line %u", i);
+	return book->lines - before;
+}
+
+static void a_line_arrives_with_level_module_and_text(void **state)
+{
+	struct book book;
+
+	(void)state;
+	book_open(&book);
+	spokei_log(&book.log, SPOKE_LOG_WARN, "conn", SPOKEI_LOG_PEER, START, "%s sent %d", "x", 7);
+	assert_int_equal(book.lines, 1);
+	assert_int_equal(book.last.level, SPOKE_LOG_WARN);
+	assert_string_equal(book.last.module, "conn");
+	assert_string_equal(book.text, "x sent 7");
+	assert_true(book.last.suppressed == 0);
+}
+
+static void without_a_hook_nothing_happens_and_nothing_is_counted(void **state)
+{
+	struct book book;
+
+	(void)state;
+	book_open(&book);
+	book.env.log = NULL;
+	assert_int_equal(write_lines(&book, SPOKEI_LOG_PEER, 100, START), 0);
+	book.env.log = book_write;
+	assert_int_equal(write_lines(&book, SPOKEI_LOG_PEER, 1, START), 1);
+	assert_true(book.last.suppressed == 0);
+}
+
+static void lines_above_the_level_are_not_written_and_cost_no_token(void **state)
+{
+	struct book book;
+
+	(void)state;
+	book_open(&book);
+	for (int i = 0; i < 100; i++)
+		spokei_log(&book.log, SPOKE_LOG_DEBUG, "test", SPOKEI_LOG_CALL, START, "fine");
+	assert_int_equal(book.lines, 0);
+	assert_int_equal(write_lines(&book, SPOKEI_LOG_CALL, 1, START), 1);
+	assert_true(book.last.suppressed == 0);
+	book.log.level_max = SPOKE_LOG_DEBUG;
+	spokei_log(&book.log, SPOKE_LOG_DEBUG, "test", SPOKEI_LOG_CALL, START, "fine");
+	assert_string_equal(book.text, "fine");
+}
+
+static void a_class_writes_ten_lines_a_second_and_each_class_for_itself(void **state)
+{
+	struct book book;
+
+	(void)state;
+	book_open(&book);
+	for (int i = 0; i < SPOKEI_LOG_CLASSES; i++)
+		assert_int_equal(write_lines(&book, (enum spokei_log_class)i, 1000, START), 10);
+	for (uint64_t at = 1; at <= 100; at++)
+		(void)write_lines(&book, SPOKEI_LOG_PEER, 3, START + at * SECOND / 20);
+	assert_int_equal(book.lines, SPOKEI_LOG_CLASSES * 10 + 50);
+}
+
+static void what_was_left_out_is_told_once_with_the_next_line_of_the_class(void **state)
+{
+	struct book book;
+
+	(void)state;
+	book_open(&book);
+	assert_int_equal(write_lines(&book, SPOKEI_LOG_PEER, 52, START), 10);
+	assert_true(book.last.suppressed == 0);
+	assert_int_equal(write_lines(&book, SPOKEI_LOG_LIFE, 1, START), 1);
+	assert_true(book.last.suppressed == 0);
+	assert_int_equal(write_lines(&book, SPOKEI_LOG_PEER, 1, START + SECOND), 1);
+	assert_true(book.last.suppressed == 42);
+	assert_int_equal(write_lines(&book, SPOKEI_LOG_PEER, 1, START + SECOND), 1);
+	assert_true(book.last.suppressed == 0);
+}
+
+static void a_hook_that_logs_does_not_call_itself(void **state)
+{
+	struct book book;
+
+	(void)state;
+	book_open(&book);
+	book.answers = true;
+	assert_int_equal(write_lines(&book, SPOKEI_LOG_PEER, 1, START), 1);
+	assert_int_equal(write_lines(&book, SPOKEI_LOG_PEER, 1, START), 1);
+	assert_true(book.last.suppressed == 1);
+}
+
+static void a_line_that_is_too_long_is_cut_and_ends_in_dots(void **state)
+{
+	struct book book;
+
+	(void)state;
+	book_open(&book);
+	spokei_log(&book.log, SPOKE_LOG_WARN, "m", SPOKEI_LOG_PEER, START, "%0511d", 1);
+	assert_int_equal(strlen(book.text), 511);
+	assert_string_equal(book.text + 508, "001");
+	spokei_log(&book.log, SPOKE_LOG_WARN, "m", SPOKEI_LOG_PEER, START, "%0512d", 1);
+	assert_int_equal(strlen(book.text), 511);
+	assert_string_equal(book.text + 507, "0...");
+}
+
+static void bytes_are_escaped_to_printable_ascii(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+		const char *text;
+	} cases[] = {
+		{ "", 0, "" },
+		{ "plain text ~", 12, "plain text ~" },
+		{ "a\nb\r\t", 5, "a\\x0ab\\x0d\\x09" },
+		{ "\0\x1f\x7f\x80\xff", 5, "\\x00\\x1f\\x7f\\x80\\xff" },
+		{ "\x1b[31m", 5, "\\x1b[31m" },
+		{ "say \"\\x00\"", 10, "say \\\"\\\\x00\\\"" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char out[64];
+		size_t len = spokei_log_escape(out, sizeof(out), cases[i].bytes, cases[i].len);
+
+		assert_string_equal(out, cases[i].text);
+		assert_int_equal(len, strlen(cases[i].text));
+	}
+}
+
+static void escaping_into_any_size_ends_in_a_nul_and_writes_no_further(void **state)
+{
+	static const char bytes[] = "ab\ncd\"ef";
+	static const char whole[] = "ab\\x0acd\\\"ef";
+	static const char *const texts[] = {
+		/* The longest beginning that leaves room for the dots. */
+		NULL,    "",      "a",     "ab",         "...",         "a...",         "ab...",
+		"ab...", "ab...", "ab...", "ab\\x0a...", "ab\\x0ac...", "ab\\x0acd...",
+	};
+
+	(void)state;
+	for (size_t size = 0; size <= sizeof(whole) + 2; size++) {
+		char out[sizeof(whole) + 3];
+		size_t len;
+
+		memset(out, '#', sizeof(out));
+		len = spokei_log_escape(out, size, bytes, sizeof(bytes) - 1);
+		for (size_t i = size; i < sizeof(out); i++)
+			assert_int_equal(out[i], '#');
+		if (size == 0)
+			continue;
+		assert_int_equal(out[len], '\0');
+		assert_string_equal(out, size < sizeof(whole) ? texts[size] : whole);
+		assert_int_equal(len, strlen(out));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_line_arrives_with_level_module_and_text),
+		cmocka_unit_test(without_a_hook_nothing_happens_and_nothing_is_counted),
+		cmocka_unit_test(lines_above_the_level_are_not_written_and_cost_no_token),
+		cmocka_unit_test(a_class_writes_ten_lines_a_second_and_each_class_for_itself),
+		cmocka_unit_test(what_was_left_out_is_told_once_with_the_next_line_of_the_class),
+		cmocka_unit_test(a_hook_that_logs_does_not_call_itself),
+		cmocka_unit_test(a_line_that_is_too_long_is_cut_and_ends_in_dots),
+		cmocka_unit_test(bytes_are_escaped_to_printable_ascii),
+		cmocka_unit_test(escaping_into_any_size_ends_in_a_nul_and_writes_no_further),
+	};
+
+	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/base/pace.h"
+
+#define SECOND UINT64_C(1000000000)
+#define START (7 * SECOND)
+
+/* Takes single tokens until there are none; returns how many there were. */
+static unsigned drain(struct spokei_bucket *bucket, uint64_t now_ns)
+{
+	unsigned count = 0;
+
+	while (spokei_bucket_take(bucket, 1, now_ns))
+		count++;
+	return count;
+}
+
+static void a_bucket_begins_full_and_gives_no_more_than_its_burst(void **state)
+{
+	struct spokei_bucket bucket = spokei_bucket_make(10, 3, START);
+
+	(void)state;
+	assert_int_equal(drain(&bucket, START), 3);
+	assert_int_equal(drain(&bucket, START + 1000 * SECOND), 3);
+}
+
+static void tokens_come_back_at_the_rate_and_not_before(void **state)
+{
+	struct spokei_bucket bucket = spokei_bucket_make(10, 3, START);
+
+	(void)state;
+	assert_int_equal(drain(&bucket, START), 3);
+	assert_int_equal(drain(&bucket, START + SECOND / 10 - 1), 0);
+	assert_int_equal(drain(&bucket, START + SECOND / 10), 1);
+	assert_int_equal(drain(&bucket, START + 3 * SECOND / 10), 2);
+}
+
+static void no_rounding_piles_up_however_often_it_is_asked(void **state)
+{
+	static const uint32_t rates[] = { 1, 3, 7, 999, 1000003 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		struct spokei_bucket bucket = spokei_bucket_make(rates[i], UINT32_MAX, START);
+		unsigned taken = 0;
+
+		bucket.level = 0;
+		/* A time that no rate divides, in steps that no rate divides. */
+		for (uint64_t now = START; now < START + 2 * SECOND; now += 1999)
+			taken += drain(&bucket, now);
+		taken += drain(&bucket, START + 2 * SECOND);
+		assert_int_equal(taken, 2 * rates[i]);
+	}
+}
+
+static void a_take_is_all_or_none(void **state)
+{
+	struct spokei_bucket bucket = spokei_bucket_make(1, 5, START);
+
+	(void)state;
+	assert_false(spokei_bucket_take(&bucket, 6, START));
+	assert_true(spokei_bucket_take(&bucket, 4, START));
+	assert_false(spokei_bucket_take(&bucket, 2, START));
+	assert_true(spokei_bucket_take(&bucket, 1, START));
+	assert_true(spokei_bucket_take(&bucket, 0, START));
+}
+
+static void time_that_goes_back_gains_nothing_twice(void **state)
+{
+	struct spokei_bucket bucket = spokei_bucket_make(1, 5, START);
+
+	(void)state;
+	assert_int_equal(drain(&bucket, START), 5);
+	assert_int_equal(drain(&bucket, START + SECOND), 1);
+	assert_int_equal(drain(&bucket, START), 0);
+	assert_int_equal(drain(&bucket, 0), 0);
+	assert_int_equal(drain(&bucket, START + SECOND), 0);
+	assert_int_equal(drain(&bucket, START + 2 * SECOND), 1);
+}
+
+static void next_is_the_first_time_at_which_a_take_succeeds(void **state)
+{
+	static const uint32_t rates[] = { 1, 3, 10, 999983, UINT32_MAX };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		struct spokei_bucket bucket = spokei_bucket_make(rates[i], 8, START);
+		struct spokei_bucket copy;
+		uint64_t next;
+
+		assert_true(spokei_bucket_next(&bucket, 8, START) == START);
+		assert_true(spokei_bucket_take(&bucket, 8, START));
+		next = spokei_bucket_next(&bucket, 5, START);
+		assert_true(next > START);
+		copy = bucket;
+		assert_false(spokei_bucket_take(&copy, 5, next - 1));
+		assert_true(spokei_bucket_take(&bucket, 5, next));
+	}
+}
+
+static void what_can_never_be_taken_is_due_never(void **state)
+{
+	struct spokei_bucket filling = spokei_bucket_make(10, 4, START);
+	struct spokei_bucket fixed = spokei_bucket_make(0, 4, START);
+
+	(void)state;
+	assert_true(spokei_bucket_next(&filling, 5, START) == SPOKEI_PACE_NEVER);
+	assert_true(spokei_bucket_next(&fixed, 4, START) == START);
+	assert_int_equal(drain(&fixed, START), 4);
+	assert_true(spokei_bucket_next(&fixed, 1, START) == SPOKEI_PACE_NEVER);
+	assert_int_equal(drain(&fixed, UINT64_MAX), 0);
+}
+
+static void the_largest_numbers_do_not_overflow(void **state)
+{
+	struct spokei_bucket bucket = spokei_bucket_make(UINT32_MAX, UINT32_MAX, 0);
+	struct spokei_bucket slow = spokei_bucket_make(1, UINT32_MAX, 0);
+
+	(void)state;
+	assert_true(spokei_bucket_take(&bucket, UINT32_MAX, 0));
+	assert_false(spokei_bucket_take(&bucket, UINT32_MAX, SECOND - 1));
+	assert_true(spokei_bucket_take(&bucket, UINT32_MAX, UINT64_MAX));
+	assert_true(spokei_bucket_next(&bucket, 1, UINT64_MAX) == SPOKEI_PACE_NEVER);
+	assert_true(spokei_bucket_take(&slow, UINT32_MAX, 0));
+	assert_true(spokei_bucket_next(&slow, UINT32_MAX, 0) == UINT32_MAX * SECOND);
+	assert_false(spokei_bucket_take(&slow, UINT32_MAX, UINT32_MAX * SECOND - 1));
+	assert_true(spokei_bucket_take(&slow, UINT32_MAX, UINT32_MAX * SECOND));
+}
+
+/* Dice that change nothing: the middle of the spread. */
+static uint64_t middle_of(uint64_t pause)
+{
+	return pause / 5;
+}
+
+static void pauses_grow_by_eight_fifths_up_to_the_cap(void **state)
+{
+	static const uint64_t pauses[] = {
+		100000, 160000, 256000, 409600, 655360, 1000000, 1000000
+	};
+	struct spokei_backoff backoff = { .first_ns = 100000, .cap_ns = 1000000 };
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(pauses) / sizeof(pauses[0]); i++)
+		assert_true(spokei_backoff_pause(&backoff, i, middle_of(pauses[i])) == pauses[i]);
+	assert_true(spokei_backoff_pause(&backoff, UINT32_MAX, middle_of(1000000)) == 1000000);
+}
+
+static void dice_spread_a_pause_by_a_fifth_to_both_sides_and_no_further(void **state)
+{
+	struct spokei_backoff backoff = { .first_ns = 1000, .cap_ns = 1000 };
+	unsigned seen[401] = { 0 };
+
+	(void)state;
+	for (uint64_t dice = 0; dice < 401; dice++) {
+		uint64_t pause = spokei_backoff_pause(&backoff, 3, dice * 401 + dice);
+
+		assert_in_range(pause, 800, 1200);
+		seen[pause - 800]++;
+	}
+	for (int i = 0; i < 401; i++)
+		assert_int_equal(seen[i], 1);
+	assert_in_range(spokei_backoff_pause(&backoff, 0, UINT64_MAX), 800, 1200);
+}
+
+static void a_pause_is_a_function_of_attempt_and_dice_alone(void **state)
+{
+	struct spokei_backoff backoff = { .first_ns = SECOND / 10, .cap_ns = 30 * SECOND };
+
+	(void)state;
+	for (uint32_t attempt = 0; attempt < 20; attempt++) {
+		uint64_t dice = attempt * UINT64_C(0x9e3779b97f4a7c15);
+		uint64_t pause = spokei_backoff_pause(&backoff, attempt, dice);
+
+		assert_true(pause == spokei_backoff_pause(&backoff, attempt, dice));
+		assert_true(pause <= 36 * SECOND);
+	}
+}
+
+static void extreme_pauses_neither_hang_nor_overflow(void **state)
+{
+	uint64_t most = UINT64_C(1) << 62;
+	struct spokei_backoff tiny = { .first_ns = 1, .cap_ns = most };
+	struct spokei_backoff none = { .first_ns = 0, .cap_ns = most };
+	struct spokei_backoff upside_down = { .first_ns = SECOND, .cap_ns = 5 };
+
+	(void)state;
+	assert_true(spokei_backoff_pause(&tiny, UINT32_MAX, middle_of(most)) == most);
+	assert_true(spokei_backoff_pause(&tiny, 100, middle_of(most)) == most);
+	assert_true(spokei_backoff_pause(&tiny, 1, 0) == 2);
+	assert_true(spokei_backoff_pause(&none, UINT32_MAX, 77) == 0);
+	assert_true(spokei_backoff_pause(&upside_down, 0, 1) == 5);
+	assert_true(spokei_backoff_pause(&upside_down, 9, 1) == 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_bucket_begins_full_and_gives_no_more_than_its_burst),
+		cmocka_unit_test(tokens_come_back_at_the_rate_and_not_before),
+		cmocka_unit_test(no_rounding_piles_up_however_often_it_is_asked),
+		cmocka_unit_test(a_take_is_all_or_none),
+		cmocka_unit_test(time_that_goes_back_gains_nothing_twice),
+		cmocka_unit_test(next_is_the_first_time_at_which_a_take_succeeds),
+		cmocka_unit_test(what_can_never_be_taken_is_due_never),
+		cmocka_unit_test(the_largest_numbers_do_not_overflow),
+		cmocka_unit_test(pauses_grow_by_eight_fifths_up_to_the_cap),
+		cmocka_unit_test(dice_spread_a_pause_by_a_fifth_to_both_sides_and_no_further),
+		cmocka_unit_test(a_pause_is_a_function_of_attempt_and_dice_alone),
+		cmocka_unit_test(extreme_pauses_neither_hang_nor_overflow),
+	};
+
+	return cmocka_run_group_tests_name("pace", tests, NULL, NULL);
+}

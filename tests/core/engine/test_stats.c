@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counters and their names, the ring of events, classes of the wheel found again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/engine/engine.h"
+#include "core/virtual/world.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define MS UINT64_C(1000000)
+
+struct fixture {
+	struct virtual_world world;
+	struct virtual_process process;
+	struct spoke_engine *engine;
+	unsigned lines;
+	enum spoke_log_level level;
+	char line[SPOKEI_LOG_TEXT_MAX];
+};
+
+static struct fixture fixture;
+
+static void note_line(void *ctx, const struct spoke_log_line *line)
+{
+	(void)ctx;
+	fixture.lines++;
+	fixture.level = line->level;
+	(void)strncpy(fixture.line, line->text, sizeof(fixture.line) - 1);
+}
+
+static int set_up(void **state)
+{
+	struct spoke_engine_options options = { .env = &fixture.process.env };
+
+	(void)state;
+	memset(&fixture, 0, sizeof(fixture));
+	if (!virtual_world_init(&fixture.world, 3))
+		return -1;
+	virtual_process_init(&fixture.process, &fixture.world);
+	fixture.process.env.log = note_line;
+	return spoke_engine_new(&options, &fixture.engine);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	spoke_engine_free(fixture.engine);
+	assert_int_equal(fixture.process.blocks, 0);
+	virtual_process_fini(&fixture.process);
+	virtual_world_fini(&fixture.world);
+	return 0;
+}
+
+static void every_counter_has_its_name_in_small_letters_and_a_sentence(void **state)
+{
+#define STAT_CAPITALS(name, sentence) #name,
+	static const char *const capitals[] = { SPOKE_STATS(STAT_CAPITALS) };
+#undef STAT_CAPITALS
+
+	(void)state;
+	for (unsigned stat = 0; stat < SPOKE_STAT_COUNT; stat++) {
+		const char *name = spoke_stat_name((enum spoke_stat)stat);
+
+		assert_int_equal(strcasecmp(name, capitals[stat]), 0);
+		assert_null(strpbrk(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"));
+		assert_true(strlen(spoke_stat_sentence((enum spoke_stat)stat)) > 0);
+	}
+	assert_string_equal(spoke_stat_name(SPOKE_STAT_CALLS_OK), "calls_ok");
+	assert_string_equal(spoke_stat_sentence(SPOKE_STAT_CALLS), "calls begun");
+}
+
+static void what_is_no_counter_has_no_name_and_no_value(void **state)
+{
+	(void)state;
+	assert_null(spoke_stat_name(SPOKE_STAT_COUNT));
+	assert_null(spoke_stat_sentence((enum spoke_stat) - 1));
+	assert_int_equal(spoke_stat_get(fixture.engine, SPOKE_STAT_COUNT), 0);
+	assert_int_equal(spoke_stat_get(fixture.engine, (enum spoke_stat) - 1), 0);
+}
+
+static void counters_begin_at_zero_and_add_up(void **state)
+{
+	struct spoke_engine *engine = fixture.engine;
+
+	(void)state;
+	for (unsigned stat = 0; stat < SPOKE_STAT_COUNT; stat++)
+		assert_int_equal(spoke_stat_get(engine, (enum spoke_stat)stat), 0);
+	spokei_count(engine, SPOKE_STAT_READS);
+	spokei_count(engine, SPOKE_STAT_READS);
+	spokei_count_by(engine, SPOKE_STAT_BYTES_READ, UINT64_C(5000000000));
+	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_READS), 2);
+	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_BYTES_READ), UINT64_C(5000000000));
+	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_WRITES), 0);
+}
+
+static void ignore_alarm(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+}
+
+static void a_late_turn_is_counted_once(void **state)
+{
+	struct spoke_alarm alarm = { 0 };
+
+	(void)state;
+	assert_int_equal(spoke_alarm_every(fixture.engine, &alarm, 10 * MS, ignore_alarm),
+			 SPOKE_OK);
+	virtual_run(&fixture.world, fixture.world.now_ns + 30 * MS);
+	virtual_stall(&fixture.world, 40 * MS); /* not late enough */
+	virtual_run(&fixture.world, fixture.world.now_ns + 30 * MS);
+	assert_int_equal(spoke_stat_get(fixture.engine, SPOKE_STAT_TURNS_LATE), 0);
+	virtual_stall(&fixture.world, 100 * MS);
+	virtual_run(&fixture.world, fixture.world.now_ns + 30 * MS);
+	assert_int_equal(spoke_stat_get(fixture.engine, SPOKE_STAT_TURNS_LATE), 1);
+	assert_true(spoke_alarm_cancel(&alarm));
+}
+
+static void an_engine_to_which_nothing_happened_has_no_events(void **state)
+{
+	struct spoke_event event;
+
+	(void)state;
+	assert_int_equal(spoke_event_get(fixture.engine, 0, &event), SPOKE_ENOENT);
+	assert_int_equal(spoke_event_get(fixture.engine, 1, &event), SPOKE_ENOENT);
+}
+
+static void events_are_numbered_from_one_and_can_be_followed(void **state)
+{
+	struct spoke_event event = { 0 };
+
+	(void)state;
+	virtual_run(&fixture.world, fixture.world.now_ns + 5 * MS);
+	spokei_event(fixture.engine, SPOKE_OK, "conn %d opened", 7);
+	spokei_event(fixture.engine, SPOKE_ELOST, "conn %d closed", 7);
+	assert_int_equal(spoke_event_get(fixture.engine, 0, &event), SPOKE_OK);
+	assert_int_equal(event.number, 1);
+	assert_int_equal(event.at_ns, spoke_engine_now(fixture.engine));
+	assert_int_equal(event.error, SPOKE_OK);
+	assert_string_equal(event.text, "conn 7 opened");
+	assert_int_equal(spoke_event_get(fixture.engine, 2, &event), SPOKE_OK);
+	assert_int_equal(event.number, 2);
+	assert_int_equal(event.error, SPOKE_ELOST);
+	assert_string_equal(event.text, "conn 7 closed");
+	assert_int_equal(spoke_event_get(fixture.engine, 3, &event), SPOKE_ENOENT);
+	assert_int_equal(spoke_event_get(fixture.engine, UINT64_MAX, &event), SPOKE_ENOENT);
+}
+
+static void the_ring_forgets_the_oldest_events(void **state)
+{
+	struct spoke_event event = { 0 };
+	uint64_t number = 1;
+	unsigned found = 0;
+
+	(void)state;
+	for (unsigned i = 1; i <= SPOKE_EVENTS; i++)
+		spokei_event(fixture.engine, SPOKE_OK, "event %u", i);
+	assert_int_equal(spoke_event_get(fixture.engine, 1, &event), SPOKE_OK);
+	assert_string_equal(event.text, "event 1");
+	for (unsigned i = SPOKE_EVENTS + 1; i <= SPOKE_EVENTS + 10; i++)
+		spokei_event(fixture.engine, SPOKE_OK, "event %u", i);
+	while (spoke_event_get(fixture.engine, number, &event) == SPOKE_OK) {
+		char text[32];
+
+		assert_int_equal(event.number, found == 0 ? 11 : number);
+		(void)snprintf(text, sizeof(text), "event %u", (unsigned)event.number);
+		assert_string_equal(event.text, text);
+		number = event.number + 1;
+		found++;
+	}
+	assert_int_equal(found, SPOKE_EVENTS);
+}
+
+static void the_text_of_an_event_is_cut_with_dots(void **state)
+{
+	struct spoke_event event = { 0 };
+	char text[SPOKE_EVENT_TEXT + 1];
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	spokei_event(fixture.engine, SPOKE_OK, "%s", text + 1);
+	spokei_event(fixture.engine, SPOKE_OK, "%s", text);
+	assert_int_equal(spoke_event_get(fixture.engine, 1, &event), SPOKE_OK);
+	assert_string_equal(event.text, text + 1);
+	assert_int_equal(spoke_event_get(fixture.engine, 2, &event), SPOKE_OK);
+	assert_int_equal(strlen(event.text), SPOKE_EVENT_TEXT - 1);
+	assert_string_equal(event.text + SPOKE_EVENT_TEXT - 5, "x...");
+}
+
+static void an_event_is_logged_and_a_bad_one_is_a_warning_that_says_why(void **state)
+{
+	(void)state;
+	spokei_event(fixture.engine, SPOKE_OK, "provider %s", "began");
+	assert_int_equal(fixture.lines, 1);
+	assert_int_equal(fixture.level, SPOKE_LOG_INFO);
+	assert_string_equal(fixture.line, "provider began");
+	spokei_event(fixture.engine, SPOKE_ELOST, "conn %s", "ended");
+	assert_int_equal(fixture.lines, 2);
+	assert_int_equal(fixture.level, SPOKE_LOG_WARN);
+	assert_string_equal(fixture.line, "conn ended: the connection was lost");
+}
+
+static void *due_arg;
+
+static void one_due(struct spoke_timer *timer, void *arg)
+{
+	(void)timer;
+	due_arg = arg;
+}
+
+static void other_due(struct spoke_timer *timer, void *arg)
+{
+	(void)timer;
+	(void)arg;
+}
+
+static void a_callback_has_one_class_on_an_engine(void **state)
+{
+	struct spoke_timer timer = { 0 };
+	unsigned one = 0;
+	unsigned other = 0;
+	unsigned again = 0;
+
+	(void)state;
+	assert_int_equal(spokei_engine_class(fixture.engine, "one", one_due, &one), SPOKE_OK);
+	assert_int_equal(spokei_engine_class(fixture.engine, "other", other_due, &other), SPOKE_OK);
+	assert_int_equal(spokei_engine_class(fixture.engine, "one", one_due, &again), SPOKE_OK);
+	assert_int_equal(one, again);
+	assert_int_not_equal(one, other);
+	assert_int_equal(spoke_wheel_schedule(fixture.engine->wheel, &timer, one,
+					      fixture.world.now_ns + MS),
+			 SPOKE_WHEEL_OK);
+	virtual_run(&fixture.world, fixture.world.now_ns + 3 * MS);
+	assert_ptr_equal(due_arg, fixture.engine);
+}
+
+static void classes_beyond_the_wheels_are_refused(void **state)
+{
+	unsigned found;
+	int added = 0;
+
+	(void)state;
+	while (spoke_wheel_add_class(fixture.engine->wheel, "filler", other_due, NULL, &found) ==
+	       SPOKE_WHEEL_OK)
+		added++;
+	assert_true(added > 0);
+	assert_int_equal(spokei_engine_class(fixture.engine, "one", one_due, &found), SPOKE_ELIMIT);
+	assert_int_equal(spokei_engine_class(fixture.engine, "one", one_due, &found), SPOKE_ELIMIT);
+}
+
+static void the_scratch_can_be_written_to_its_last_byte(void **state)
+{
+	(void)state;
+	memset(fixture.engine->scratch, 1, SPOKEI_ENGINE_SCRATCH);
+	assert_int_equal(fixture.engine->scratch[SPOKEI_ENGINE_SCRATCH - 1], 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(every_counter_has_its_name_in_small_letters_and_a_sentence),
+		TEST(what_is_no_counter_has_no_name_and_no_value),
+		TEST(counters_begin_at_zero_and_add_up),
+		TEST(a_late_turn_is_counted_once),
+		TEST(an_engine_to_which_nothing_happened_has_no_events),
+		TEST(events_are_numbered_from_one_and_can_be_followed),
+		TEST(the_ring_forgets_the_oldest_events),
+		TEST(the_text_of_an_event_is_cut_with_dots),
+		TEST(an_event_is_logged_and_a_bad_one_is_a_warning_that_says_why),
+		TEST(a_callback_has_one_class_on_an_engine),
+		TEST(classes_beyond_the_wheels_are_refused),
+		TEST(the_scratch_can_be_written_to_its_last_byte),
+	};
+
+	return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
+}

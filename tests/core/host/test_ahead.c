@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the system is told to notice a peer that is gone, on every network. */
+#define _GNU_SOURCE
+#include "tests/core/host/netrig.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define MS UINT64_C(1000000)
+#define S UINT64_C(1000000000)
+
+/* What Linux has of a guarded TCP socket. */
+struct settings {
+	int user_ms;
+	int keeps;
+	int idle_s;
+	int interval_s;
+	int count;
+};
+
+static int option_of(int fd, int level, int option)
+{
+	int value = -1;
+	socklen_t len = sizeof(value);
+
+	if (getsockopt(fd, level, option, &value, &len) != 0)
+		assert_int_equal(errno, ENOPROTOOPT);
+	return value;
+}
+
+static struct settings settings_of(int fd)
+{
+	return (struct settings){
+		.user_ms = option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT),
+		.keeps = option_of(fd, SOL_SOCKET, SO_KEEPALIVE),
+		.idle_s = option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE),
+		.interval_s = option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL),
+		.count = option_of(fd, IPPROTO_TCP, TCP_KEEPCNT),
+	};
+}
+
+static bool is_tcp(const struct netrig *rig)
+{
+	return !rig->on->in_memory && rig->on->at;
+}
+
+/* Guards, and compares on TCP what the system was told; only what it knows can be compared. */
+static void guard(struct netrig *rig, int fd, uint64_t unanswered_ns, uint64_t keepalive_ns,
+		  struct settings wanted)
+{
+	struct settings got;
+
+	assert_int_equal(rig->net->guard(rig, fd, unanswered_ns, keepalive_ns), 0);
+	if (!is_tcp(rig))
+		return;
+	got = settings_of(fd);
+	if (got.user_ms >= 0)
+		assert_int_equal(got.user_ms, wanted.user_ms);
+	assert_int_equal(got.keeps, wanted.keeps);
+	if (wanted.keeps && got.idle_s >= 0) {
+		assert_int_equal(got.idle_s, wanted.idle_s);
+		assert_int_equal(got.interval_s, wanted.interval_s);
+		assert_int_equal(got.count, wanted.count);
+	}
+}
+
+static void times_are_those_of_the_system_rounded_up(void **state)
+{
+	struct netrig *rig = netrig_begin(state);
+	int ends[2];
+
+	netrig_make_pair(rig, ends);
+	guard(rig, ends[0], 30 * S, 60 * S, (struct settings){ 30000, 1, 60, 15, 4 });
+	guard(rig, ends[0], 1, 1, (struct settings){ 1, 1, 1, 1, 2 });
+	guard(rig, ends[0], 1500 * MS + 1, 1500 * MS, (struct settings){ 1501, 1, 2, 1, 2 });
+	guard(rig, ends[0], S, 11 * S, (struct settings){ 1000, 1, 11, 2, 4 });
+	guard(rig, ends[0], UINT64_MAX, UINT64_MAX,
+	      (struct settings){ INT32_MAX, 1, 32767, 8191, 4 });
+	netrig_close_pair(rig, ends);
+}
+
+static void zero_is_as_the_system_has_it(void **state)
+{
+	struct netrig *rig = netrig_begin(state);
+	int ends[2];
+
+	netrig_make_pair(rig, ends);
+	guard(rig, ends[1], 0, 0, (struct settings){ 0 });
+	guard(rig, ends[1], S, S, (struct settings){ 1000, 1, 1, 1, 2 });
+	guard(rig, ends[1], 2 * S, 0, (struct settings){ .user_ms = 2000 });
+	guard(rig, ends[1], 0, 3 * S, (struct settings){ 0, 1, 3, 1, 3 });
+	guard(rig, ends[1], 0, 0, (struct settings){ 0 });
+	netrig_close_pair(rig, ends);
+}
+
+/* A connection may be guarded before it stands, and a guarded one carries bytes as any. */
+static void a_guarded_connection_carries_bytes(void **state)
+{
+	struct netrig *rig = netrig_begin(state);
+	struct spoke_address peer;
+	int ends[2];
+	int error = rig->net->connect(rig, &rig->at, &ends[0]);
+
+	assert_true(error == 0 || error == -EINPROGRESS);
+	assert_int_equal(rig->net->guard(rig, ends[0], 20 * S, 20 * S), 0);
+	netrig_wait_for(rig, ends[0], SPOKE_IO_WRITE);
+	assert_int_equal(rig->net->finish(rig, ends[0]), 0);
+	ends[1] = netrig_accept_one(rig, &peer);
+	assert_int_equal(rig->net->guard(rig, ends[1], 20 * S, 20 * S), 0);
+	netrig_write_all(rig, ends[0], "there", 5);
+	netrig_assert_reads(rig, ends[1], "there");
+	netrig_write_all(rig, ends[1], "back", 4);
+	netrig_assert_reads(rig, ends[0], "back");
+	netrig_close_pair(rig, ends);
+}
+
+static void what_is_no_socket_is_an_error_or_nothing(void **state)
+{
+	struct netrig *rig = netrig_begin(state);
+	int spare = -1;
+
+	assert_int_equal(rig->net->spare(rig, &spare), 0);
+	assert_int_equal(rig->net->guard(rig, spare, S, S), rig->on->in_memory ? 0 : -ENOTSOCK);
+	rig->net->close(rig, spare);
+}
+
+static void what_the_peer_does_not_take_is_told(void **state)
+{
+	struct netrig *rig = netrig_begin(state);
+	static const char bytes[65536];
+	size_t written = 0;
+	ssize_t unsent;
+	int ends[2];
+
+	netrig_make_pair(rig, ends);
+	if (rig->on->in_memory) {
+		assert_int_equal(rig->net->unsent(rig, ends[0]), -EOPNOTSUPP);
+		netrig_close_pair(rig, ends);
+		return;
+	}
+	assert_int_equal(rig->net->unsent(rig, ends[0]), 0);
+	for (ssize_t len = 0; len >= 0; written += (size_t)len) {
+		len = netrig_try_write(rig, ends[0], bytes, sizeof(bytes));
+		if (len < 0)
+			break;
+	}
+	unsent = rig->net->unsent(rig, ends[0]);
+	assert_true(unsent > 0);
+	while (written > 0) {
+		char some[65536];
+
+		written -= (size_t)netrig_read_some(rig, ends[1], some, sizeof(some));
+	}
+	assert_true(rig->net->unsent(rig, ends[0]) < unsent);
+	netrig_close_pair(rig, ends);
+}
+
+static void memory_remembers_per_descriptor(void **state)
+{
+	struct netrig *rig = netrig_begin(state);
+	const struct memnet_guard *guarded;
+	int ends[2];
+
+	if (!rig->on->in_memory)
+		skip();
+	netrig_make_pair(rig, ends);
+	assert_int_equal(memnet_guard(rig->user.net, ends[0])->calls, 0);
+	assert_int_equal(rig->net->guard(rig, ends[0], 1, 2), 0);
+	assert_int_equal(rig->net->guard(rig, ends[0], 3, 4), 0);
+	guarded = memnet_guard(rig->user.net, ends[0]);
+	assert_int_equal(guarded->calls, 2);
+	assert_int_equal(guarded->unanswered_ns, 3);
+	assert_int_equal(guarded->keepalive_ns, 4);
+	assert_int_equal(memnet_guard(rig->user.net, ends[1])->calls, 0);
+	netrig_close_pair(rig, ends);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(times_are_those_of_the_system_rounded_up),
+		cmocka_unit_test(zero_is_as_the_system_has_it),
+		cmocka_unit_test(a_guarded_connection_carries_bytes),
+		cmocka_unit_test(what_is_no_socket_is_an_error_or_nothing),
+		cmocka_unit_test(what_the_peer_does_not_take_is_told),
+		cmocka_unit_test(memory_remembers_per_descriptor),
+	};
+
+	return netrig_run("guard", tests, sizeof(tests) / sizeof(tests[0]));
+}

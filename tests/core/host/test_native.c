@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine in a loop that its user runs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/engine/engine.h"
+
+#include <ev.h>
+
+#define MS UINT64_C(1000000)
+
+struct alarmed {
+	struct spoke_alarm alarm;
+	struct spoke_engine *engine;
+	int count;
+	int until; /* stops the engine when it has been called so often */
+};
+
+static void count_alarm(struct spoke_alarm *alarm)
+{
+	struct alarmed *alarmed = spoke_container_of(alarm, struct alarmed, alarm);
+
+	if (++alarmed->count == alarmed->until)
+		spoke_engine_stop(alarmed->engine);
+}
+
+static void turn_again(struct spoke_alarm *alarm)
+{
+	struct alarmed *alarmed = spoke_container_of(alarm, struct alarmed, alarm);
+
+	assert_int_equal(spoke_engine_run(alarmed->engine), SPOKE_ESTATE);
+	assert_int_equal(spoke_engine_turn(alarmed->engine, false), SPOKE_ESTATE);
+	count_alarm(alarm);
+}
+
+static void an_engine_turns_in_a_loop_of_the_users(void **state)
+{
+	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO);
+	struct spoke_engine_options options = { .native = ev };
+	struct alarmed alarmed = { .until = 3 };
+
+	(void)state;
+	assert_int_equal(spoke_engine_new(&options, &alarmed.engine), SPOKE_OK);
+	assert_int_equal(spoke_alarm_every(alarmed.engine, &alarmed.alarm, MS, count_alarm),
+			 SPOKE_OK);
+	(void)ev_run(ev, 0); /* count_alarm() breaks it */
+	assert_int_equal(alarmed.count, 3);
+	spoke_engine_free(alarmed.engine);
+	ev_loop_destroy(ev);
+}
+
+static void break_loop(struct ev_loop *ev, struct ev_timer *timer, int events)
+{
+	(void)timer;
+	(void)events;
+	ev_break(ev, EVBREAK_ALL);
+}
+
+/* Runs the loop until it is broken out of, for at most so long. Returns whether it was before. */
+static bool is_broken(struct ev_loop *ev, double seconds)
+{
+	struct ev_timer timer;
+	bool broken;
+
+	ev_now_update(ev);
+	ev_timer_init(&timer, break_loop, seconds, 0.);
+	ev_timer_start(ev, &timer);
+	(void)ev_run(ev, 0);
+	broken = ev_is_active(&timer);
+	ev_timer_stop(ev, &timer);
+	return broken;
+}
+
+static void a_drain_breaks_a_loop_of_the_users_once(void **state)
+{
+	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO);
+	struct spoke_engine_options options = { .native = ev };
+	struct spoke_engine *engine;
+
+	(void)state;
+	assert_int_equal(spoke_engine_new(&options, &engine), SPOKE_OK);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(spoke_engine_drain(engine, UINT64_MAX), SPOKE_OK);
+		assert_true(is_broken(ev, 10.));
+		assert_false(is_broken(ev, 0.02));
+		assert_false(is_broken(ev, 0.02));
+	}
+	/* But a run of the engine's ends at once. */
+	assert_int_equal(spoke_engine_run(engine), SPOKE_OK);
+	spoke_engine_free(engine);
+	ev_loop_destroy(ev);
+}
+
+static void an_engine_cannot_be_turned_from_its_callback_in_a_loop_of_the_users(void **state)
+{
+	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO);
+	struct spoke_engine_options options = { .native = ev };
+	struct alarmed alarmed = { .until = 2 };
+
+	(void)state;
+	assert_int_equal(spoke_engine_new(&options, &alarmed.engine), SPOKE_OK);
+	assert_int_equal(spoke_alarm_every(alarmed.engine, &alarmed.alarm, MS, turn_again),
+			 SPOKE_OK);
+	assert_true(is_broken(ev, 10.));
+	assert_int_equal(alarmed.count, 2);
+	assert_int_equal(spoke_engine_turn(alarmed.engine, false), SPOKE_OK);
+	spoke_engine_free(alarmed.engine);
+	ev_loop_destroy(ev);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_engine_turns_in_a_loop_of_the_users),
+		cmocka_unit_test(a_drain_breaks_a_loop_of_the_users_once),
+		cmocka_unit_test(
+			an_engine_cannot_be_turned_from_its_callback_in_a_loop_of_the_users),
+	};
+
+	return cmocka_run_group_tests_name("native", tests, NULL, NULL);
+}

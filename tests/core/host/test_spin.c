@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Busy poll. On the real loop with a clock that the test moves, for the functions of the C library
+ * that read it and that wait are this program's, of libev as well; and in a virtual world.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/engine/engine.h"
+#include "core/virtual/world.h"
+
+#include <spoke/host.h>
+
+#include <ev.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+#define SPIN_NS (50 * US)
+#define KERNEL_SIGSET_BYTES 8
+
+/* Takes the place of the C library's function for the shared libraries as well. */
+#define IN_PLACE_OF(name) __asm__(name) __attribute__((visibility("default")))
+
+/* The machine as the engine's thread sees it. */
+static struct {
+	bool on;
+	uint64_t now_ns;  /* the time, while it is on */
+	uint64_t step_ns; /* that a look takes */
+	unsigned looks;   /* waits that do not sleep */
+	unsigned sleeps;  /* waits that would; they end at once */
+	unsigned post_at; /* the look at which `post` is posted; 0: none */
+	struct spoke_engine *engine;
+	struct spoke_post *post;
+	uint64_t due_ns; /* when it really is so late, it is so here too; 0: never */
+} machine;
+
+static uint64_t real_ns(void)
+{
+	struct timespec time = { 0 };
+
+	(void)syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+int spin_clock_gettime(clockid_t clock, struct timespec *time) IN_PLACE_OF("clock_gettime");
+
+int spin_clock_gettime(clockid_t clock, struct timespec *time)
+{
+	if (!machine.on || clock != CLOCK_MONOTONIC)
+		return (int)syscall(SYS_clock_gettime, clock, time);
+	time->tv_sec = (time_t)(machine.now_ns / 1000000000u);
+	time->tv_nsec = (long)(machine.now_ns % 1000000000u);
+	return 0;
+}
+
+static void look(void)
+{
+	machine.now_ns += machine.step_ns;
+	if (machine.due_ns && real_ns() >= machine.due_ns)
+		machine.now_ns = machine.due_ns;
+	if (++machine.looks == machine.post_at)
+		spoke_engine_post(machine.engine, machine.post);
+}
+
+int spin_epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_ms)
+	IN_PLACE_OF("epoll_wait");
+
+int spin_epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_ms)
+{
+	if (machine.on && timeout_ms == 0)
+		look();
+	else if (machine.on)
+		machine.sleeps++;
+	return (int)syscall(SYS_epoll_pwait, epoll, events, max, machine.on ? 0 : timeout_ms, NULL,
+			    KERNEL_SIGSET_BYTES);
+}
+
+/* An engine that spins for so long, on a machine where a look takes so long. */
+static void set_up(uint64_t spin_ns, uint64_t step_ns)
+{
+	struct spoke_engine_options options = { .spin_ns = spin_ns };
+
+	machine.now_ns = real_ns();
+	machine.step_ns = step_ns;
+	machine.looks = machine.sleeps = 0;
+	machine.post_at = 0;
+	machine.due_ns = 0;
+	machine.on = true;
+	assert_int_equal(spoke_engine_new(&options, &machine.engine), SPOKE_OK);
+}
+
+static void tear_down(void)
+{
+	spoke_engine_free(machine.engine);
+	machine.on = false;
+}
+
+static void assert_waits(unsigned looks, unsigned sleeps)
+{
+	assert_int_equal(machine.looks, looks);
+	assert_int_equal(machine.sleeps, sleeps);
+}
+
+/* --- one wait */
+
+static void a_wait_looks_for_as_long_as_the_option_says_and_then_sleeps(void **state)
+{
+	(void)state;
+	set_up(SPIN_NS, US);
+	for (unsigned i = 1; i <= 3; i++) {
+		assert_int_equal(spoke_engine_turn(machine.engine, true), SPOKE_OK);
+		/* The clock is read after the first look. */
+		assert_waits((1 + (unsigned)(SPIN_NS / US)) * i, i);
+	}
+	tear_down();
+}
+
+static void an_engine_that_does_not_spin_sleeps_at_once(void **state)
+{
+	(void)state;
+	set_up(0, US);
+	assert_int_equal(spoke_engine_turn(machine.engine, true), SPOKE_OK);
+	assert_waits(0, 1);
+	tear_down();
+}
+
+static void a_turn_that_does_not_wait_looks_once(void **state)
+{
+	(void)state;
+	set_up(SPIN_NS, US);
+	assert_int_equal(spoke_engine_turn(machine.engine, false), SPOKE_OK);
+	assert_waits(1, 0);
+	tear_down();
+}
+
+struct posted {
+	struct spoke_post post;
+	struct spokei_task dead;
+	struct spokei_task soon;
+	int count;
+};
+
+static void run_post(struct spoke_post *post)
+{
+	spoke_container_of(post, struct posted, post)->count++;
+}
+
+static void what_comes_while_it_looks_is_met_without_sleep(void **state)
+{
+	struct posted posted = { .post.run = run_post };
+
+	(void)state;
+	set_up(SPIN_NS, US);
+	machine.post = &posted.post;
+	for (unsigned at = 1; at <= SPIN_NS / US; at += 7) {
+		machine.looks = 0;
+		machine.post_at = at;
+		posted.count = 0;
+		assert_int_equal(spoke_engine_turn(machine.engine, true), SPOKE_OK);
+		assert_int_equal(posted.count, 1);
+		assert_waits(at, 0);
+	}
+	tear_down();
+}
+
+static void run_soon(struct spokei_task *task)
+{
+	spoke_container_of(task, struct posted, soon)->count++;
+}
+
+static void run_dead(struct spokei_task *task)
+{
+	struct posted *posted = spoke_container_of(task, struct posted, dead);
+
+	spokei_engine_soon(machine.engine, &posted->soon);
+}
+
+/* ... as those of a late turn are. */
+static void a_round_that_is_asked_for_is_a_turn_though_it_finds_nothing(void **state)
+{
+	struct posted posted = { .dead.run = run_dead, .soon.run = run_soon };
+
+	(void)state;
+	set_up(SPIN_NS, US);
+	spokei_engine_dead(machine.engine, &posted.dead);
+	assert_int_equal(spoke_engine_turn(machine.engine, true), SPOKE_OK);
+	assert_int_equal(posted.count, 1);
+	assert_waits(1, 0);
+	tear_down();
+}
+
+struct alarmed {
+	struct spoke_alarm alarm;
+	uint64_t at_ns;
+};
+
+static void note_alarm(struct spoke_alarm *alarm)
+{
+	struct alarmed *alarmed = spoke_container_of(alarm, struct alarmed, alarm);
+
+	alarmed->at_ns = machine.now_ns;
+	spoke_engine_stop(machine.engine);
+}
+
+/* The time stands still until that of the timer has come, so the engine looks for as long. */
+static void a_timer_that_is_due_while_it_looks_is_not_late(void **state)
+{
+	struct alarmed alarmed = { .at_ns = 0 };
+
+	(void)state;
+	set_up(SPIN_NS, 0);
+	assert_int_equal(spoke_alarm_after(machine.engine, &alarmed.alarm, 2 * MS, note_alarm),
+			 SPOKE_OK);
+	machine.due_ns = spoke_wheel_next(machine.engine->wheel);
+	assert_int_equal(spoke_engine_run(machine.engine), SPOKE_OK);
+	assert_int_equal(alarmed.at_ns, machine.due_ns);
+	assert_true(machine.looks > 0);
+	assert_int_equal(machine.sleeps, 0);
+	assert_int_equal(spoke_stat_get(machine.engine, SPOKE_STAT_TURNS_LATE), 0);
+	tear_down();
+}
+
+/* --- ends, on a machine whose time stands still: what spins does so until it is ended */
+
+static void drain(struct spoke_post *post)
+{
+	run_post(post);
+	assert_int_equal(spoke_engine_drain(machine.engine, UINT64_MAX), SPOKE_OK);
+}
+
+static void stop(struct spoke_post *post)
+{
+	run_post(post);
+	spoke_engine_stop(machine.engine);
+}
+
+static void run_until(void (*run)(struct spoke_post *post))
+{
+	struct posted posted = { .post.run = run };
+
+	set_up(SPIN_NS, 0);
+	machine.post = &posted.post;
+	machine.post_at = 1000;
+	assert_int_equal(spoke_engine_run(machine.engine), SPOKE_OK);
+	assert_int_equal(posted.count, 1);
+	assert_int_equal(machine.sleeps, 0);
+}
+
+static void a_drain_ends_an_engine_that_spins(void **state)
+{
+	(void)state;
+	run_until(drain);
+	assert_in_range(machine.looks, 1000, 1001); /* a turn more: of what was drained */
+	tear_down();
+}
+
+static void a_stop_ends_an_engine_that_spins(void **state)
+{
+	(void)state;
+	run_until(stop);
+	assert_int_equal(machine.looks, 1000);
+	tear_down();
+}
+
+static void free_engine(struct spoke_post *post)
+{
+	run_post(post);
+	spoke_engine_free(machine.engine);
+}
+
+static void an_engine_that_spins_may_be_freed_by_its_callback(void **state)
+{
+	(void)state;
+	run_until(free_engine);
+	machine.on = false;
+}
+
+/* --- other threads */
+
+struct passing {
+	struct spoke_post post;
+	void *parker;
+};
+
+static void unpark(struct spoke_post *post)
+{
+	struct passing *passing = spoke_container_of(post, struct passing, post);
+
+	spoke_host_env()->threads->unpark(passing->parker);
+}
+
+static void posts_of_other_threads_are_met_while_it_spins_and_so_is_a_stop(void **state)
+{
+	const struct spoke_threads *threads = spoke_host_env()->threads;
+	struct passing passing = { .post.run = unpark };
+
+	(void)state;
+	assert_int_equal(threads->open(spoke_host_env()->ctx, &passing.parker), 0);
+	set_up(SPIN_NS, 0);
+	assert_int_equal(spoke_engine_start(machine.engine), SPOKE_OK);
+	for (int i = 0; i < 100; i++) {
+		spoke_engine_post(machine.engine, &passing.post);
+		assert_int_equal(threads->park(passing.parker, UINT64_MAX), 0);
+	}
+	spoke_engine_stop(machine.engine);
+	assert_int_equal(spoke_engine_join(machine.engine), SPOKE_OK);
+	assert_int_equal(machine.sleeps, 0);
+	threads->close(passing.parker);
+	tear_down();
+}
+
+/* --- what is refused */
+
+static void assert_refused(struct spoke_engine_options options, int error)
+{
+	struct spoke_engine *engine;
+
+	assert_int_equal(spoke_engine_new(&options, &engine), error);
+}
+
+static void an_engine_spins_for_10_ms_at_most_and_in_its_own_loop_only(void **state)
+{
+	struct spoke_loop loop = *spoke_host_env()->loop;
+	struct spoke_env env = *spoke_host_env();
+	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO);
+
+	(void)state;
+	assert_refused((struct spoke_engine_options){ .spin_ns = SPOKE_ENGINE_SPIN_MAX_NS + 1 },
+		       SPOKE_EINVAL);
+	assert_refused((struct spoke_engine_options){ .spin_ns = 1, .native = ev }, SPOKE_EINVAL);
+	loop.spin = NULL;
+	env.loop = &loop;
+	assert_refused((struct spoke_engine_options){ .spin_ns = 1, .env = &env },
+		       SPOKE_EUNSUPPORTED);
+	set_up(SPOKE_ENGINE_SPIN_MAX_NS, 0);
+	tear_down();
+	ev_loop_destroy(ev);
+}
+
+/* --- in a virtual world */
+
+static uint64_t turns;
+
+static void count_turn(struct virtual_process *process)
+{
+	(void)process;
+	turns++;
+}
+
+static void count_alarm(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+}
+
+/* An alarm every `period_ns` for 100 of them; returns for how long the loop looked. */
+static uint64_t look_between(uint64_t period_ns, uint64_t spin_ns)
+{
+	struct virtual_world world;
+	struct virtual_process process;
+	struct spoke_engine_options options = { .env = &process.env,
+						.tick_ns = period_ns,
+						.spin_ns = spin_ns };
+	struct spoke_alarm alarm = { .due = NULL };
+	struct spoke_engine *engine;
+
+	assert_true(virtual_world_init(&world, 7));
+	virtual_process_init(&process, &world);
+	process.turned = count_turn;
+	turns = 0;
+	assert_int_equal(spoke_engine_new(&options, &engine), SPOKE_OK);
+	assert_int_equal(spoke_alarm_every(engine, &alarm, period_ns, count_alarm), SPOKE_OK);
+	virtual_run(&world, world.now_ns + 100 * period_ns);
+	spoke_engine_free(engine);
+	virtual_process_fini(&process);
+	virtual_world_fini(&world);
+	return process.looked_ns;
+}
+
+static void a_virtual_loop_looks_for_as_long_and_turns_as_often(void **state)
+{
+	(void)state;
+	assert_int_equal(look_between(MS, 0), 0);
+	assert_int_equal(turns, 100);
+	assert_int_equal(look_between(MS, SPIN_NS), 100 * SPIN_NS);
+	assert_int_equal(turns, 100);
+	assert_int_equal(look_between(20 * US, SPIN_NS), 100 * 20 * US);
+	assert_int_equal(turns, 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_wait_looks_for_as_long_as_the_option_says_and_then_sleeps),
+		cmocka_unit_test(an_engine_that_does_not_spin_sleeps_at_once),
+		cmocka_unit_test(a_turn_that_does_not_wait_looks_once),
+		cmocka_unit_test(what_comes_while_it_looks_is_met_without_sleep),
+		cmocka_unit_test(a_round_that_is_asked_for_is_a_turn_though_it_finds_nothing),
+		cmocka_unit_test(a_timer_that_is_due_while_it_looks_is_not_late),
+		cmocka_unit_test(a_drain_ends_an_engine_that_spins),
+		cmocka_unit_test(a_stop_ends_an_engine_that_spins),
+		cmocka_unit_test(an_engine_that_spins_may_be_freed_by_its_callback),
+		cmocka_unit_test(posts_of_other_threads_are_met_while_it_spins_and_so_is_a_stop),
+		cmocka_unit_test(an_engine_spins_for_10_ms_at_most_and_in_its_own_loop_only),
+		cmocka_unit_test(a_virtual_loop_looks_for_as_long_and_turns_as_often),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What users see of an engine's wheel, and descriptors of their own on its loop. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/engine/engine.h"
+
+#include <spoke/host.h>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct watched {
+	struct spoke_watch watch;
+	struct spoke_engine *engine;
+	unsigned io;   /* told last */
+	int told;      /* how often */
+	unsigned next; /* what is watched for from then on */
+};
+
+static void note(struct spoke_watch *watch, unsigned io)
+{
+	struct watched *watched = spoke_container_of(watch, struct watched, watch);
+
+	watched->io = io;
+	watched->told++;
+	spoke_engine_watch(watched->engine, watch, watched->next);
+}
+
+static void turn(struct spoke_engine *engine)
+{
+	assert_int_equal(spoke_engine_turn(engine, false), SPOKE_OK);
+}
+
+static void a_descriptor_is_told_of_as_long_as_it_is_watched(void **state)
+{
+	struct watched watched = { .watch.ready = note, .next = SPOKE_IO_READ };
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	assert_int_equal(spoke_engine_new(NULL, &watched.engine), SPOKE_OK);
+	watched.watch.fd = fds[0];
+	spoke_engine_watch(watched.engine, &watched.watch, SPOKE_IO_READ);
+	turn(watched.engine);
+	assert_int_equal(watched.told, 0);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	turn(watched.engine);
+	assert_int_equal(watched.told, 1);
+	assert_int_equal(watched.io, SPOKE_IO_READ);
+
+	/* It is changed in its own callback, and there it is ended. */
+	spoke_engine_watch(watched.engine, &watched.watch, SPOKE_IO_READ | SPOKE_IO_WRITE);
+	watched.next = SPOKE_IO_WRITE;
+	turn(watched.engine);
+	assert_int_equal(watched.told, 2);
+	assert_int_equal(watched.io, SPOKE_IO_READ | SPOKE_IO_WRITE);
+	watched.next = 0;
+	turn(watched.engine);
+	assert_int_equal(watched.told, 3);
+	assert_int_equal(watched.io, SPOKE_IO_WRITE);
+	turn(watched.engine);
+	assert_int_equal(watched.told, 3);
+	spoke_engine_free(watched.engine);
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+}
+
+static void never(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+	fail();
+}
+
+static void the_wheel_shows_the_alarms_that_are_set(void **state)
+{
+	struct spoke_alarm alarm = { 0 };
+	struct spoke_engine *engine = NULL;
+
+	(void)state;
+	assert_int_equal(spoke_engine_new(NULL, &engine), SPOKE_OK);
+	assert_int_equal(spoke_wheel_next(spoke_engine_wheel(engine)), UINT64_MAX);
+	assert_int_equal(spoke_alarm_after(engine, &alarm, UINT64_C(60000000000), never), SPOKE_OK);
+	assert_true(spoke_wheel_next(spoke_engine_wheel(engine)) < UINT64_MAX);
+	assert_true(spoke_alarm_cancel(&alarm));
+	spoke_engine_free(engine);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_descriptor_is_told_of_as_long_as_it_is_watched),
+		cmocka_unit_test(the_wheel_shows_the_alarms_that_are_set),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes in, bytes out, and what it costs in memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/memory/buffer.h"
+#include "tests/core/memory.h"
+
+struct fixture {
+	struct memory memory;
+	struct spokei_buffer buffer;
+};
+
+static struct fixture fixture;
+
+static struct spokei_buffer *setup(size_t max)
+{
+	memory_init(&fixture.memory);
+	spokei_buffer_init(&fixture.buffer, &fixture.memory.env, max);
+	return &fixture.buffer;
+}
+
+/* The n-th byte of an endless row in which no two parts look alike. */
+static unsigned char byte_at(size_t n)
+{
+	return (unsigned char)(n * 31 + (n >> 8) * 7);
+}
+
+static void append_row(struct spokei_buffer *buffer, size_t from, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char byte = byte_at(from + i);
+
+		assert_int_equal(spokei_buffer_append(buffer, &byte, 1), 0);
+	}
+}
+
+static void assert_row(const struct spokei_buffer *buffer, size_t from, size_t len)
+{
+	assert_int_equal(spokei_buffer_len(buffer), len);
+	for (size_t i = 0; i < len; i++)
+		assert_int_equal(spokei_buffer_data(buffer)[i], byte_at(from + i));
+}
+
+static void a_new_buffer_holds_no_memory(void **state)
+{
+	struct spokei_buffer *buffer = setup(100);
+
+	(void)state;
+	assert_int_equal(spokei_buffer_len(buffer), 0);
+	spokei_buffer_consume(buffer, 5);
+	spokei_buffer_truncate(buffer, 0);
+	assert_int_equal(spokei_buffer_append(buffer, NULL, 0), 0);
+	assert_int_equal(fixture.memory.asked, 0);
+	spokei_buffer_fini(buffer);
+}
+
+static void bytes_come_out_as_they_went_in(void **state)
+{
+	struct spokei_buffer *buffer = setup(100000);
+	size_t in = 0;
+	size_t out = 0;
+
+	(void)state;
+	for (size_t round = 0; round < 300; round++) {
+		append_row(buffer, in, round * 7 % 211);
+		in += round * 7 % 211;
+		assert_row(buffer, out, in - out);
+		spokei_buffer_consume(buffer, (in - out) * (round % 5) / 4);
+		out += (in - out) * (round % 5) / 4;
+		assert_row(buffer, out, in - out);
+	}
+	spokei_buffer_fini(buffer);
+	assert_int_equal(fixture.memory.bytes, 0);
+}
+
+static void it_grows_with_what_it_holds_and_in_few_steps(void **state)
+{
+	struct spokei_buffer *buffer = setup(1u << 20);
+
+	(void)state;
+	append_row(buffer, 0, 1);
+	assert_true(fixture.memory.bytes <= 512);
+	append_row(buffer, 1, 65535);
+	assert_true(fixture.memory.bytes <= 131072);
+	assert_true(fixture.memory.asked <= 9);
+	assert_row(buffer, 0, 65536);
+	spokei_buffer_fini(buffer);
+}
+
+static void a_queue_that_moves_on_needs_no_more_memory_than_its_length_asks_for(void **state)
+{
+	struct spokei_buffer *buffer = setup(1u << 20);
+
+	(void)state;
+	append_row(buffer, 0, 1000);
+	for (size_t i = 0; i < 20000; i++) {
+		append_row(buffer, 1000 + i, 1);
+		spokei_buffer_consume(buffer, 1);
+	}
+	assert_row(buffer, 20000, 1000);
+	assert_true(fixture.memory.bytes <= 4096);
+	spokei_buffer_fini(buffer);
+}
+
+static void a_queue_near_its_capacity_grows_instead_of_moving_for_every_byte(void **state)
+{
+	struct spokei_buffer *buffer = setup(1u << 20);
+
+	(void)state;
+	append_row(buffer, 0, 500);
+	assert_int_equal(fixture.memory.bytes, 512);
+	spokei_buffer_consume(buffer, 10);
+	append_row(buffer, 500, 20);
+	assert_true(fixture.memory.bytes > 512);
+	assert_row(buffer, 10, 510);
+	spokei_buffer_fini(buffer);
+}
+
+static void it_moves_for_every_byte_when_there_is_no_memory(void **state)
+{
+	struct spokei_buffer *buffer = setup(1u << 20);
+
+	(void)state;
+	append_row(buffer, 0, 500);
+	spokei_buffer_consume(buffer, 10);
+	fixture.memory.fail_at = fixture.memory.asked + 1;
+	append_row(buffer, 500, 20);
+	assert_row(buffer, 10, 510);
+	spokei_buffer_fini(buffer);
+}
+
+static void the_maximum_is_exact(void **state)
+{
+	struct spokei_buffer *buffer = setup(1000);
+
+	(void)state;
+	append_row(buffer, 0, 1000);
+	assert_int_equal(spokei_buffer_append(buffer, "x", 1), SPOKE_ETOOLARGE);
+	assert_null(spokei_buffer_reserve(buffer, 1));
+	assert_null(spokei_buffer_reserve(buffer, SIZE_MAX));
+	assert_int_equal(spokei_buffer_append(buffer, "x", SIZE_MAX), SPOKE_ETOOLARGE);
+	assert_row(buffer, 0, 1000);
+	spokei_buffer_consume(buffer, 1);
+	append_row(buffer, 1000, 1);
+	assert_row(buffer, 1, 1000);
+	spokei_buffer_fini(buffer);
+}
+
+static void a_maximum_beyond_all_memory_does_not_overflow(void **state)
+{
+	struct spokei_buffer *buffer = setup(SIZE_MAX);
+
+	(void)state;
+	append_row(buffer, 0, 700);
+	fixture.memory.fail_at = fixture.memory.asked + 1;
+	assert_null(spokei_buffer_reserve(buffer, SIZE_MAX - 700));
+	assert_null(spokei_buffer_reserve(buffer, SIZE_MAX - 699));
+	assert_row(buffer, 0, 700);
+	spokei_buffer_fini(buffer);
+}
+
+static void emptying_gives_large_memory_back_and_keeps_small(void **state)
+{
+	struct spokei_buffer *buffer = setup(1u << 20);
+
+	(void)state;
+	append_row(buffer, 0, 300000);
+	spokei_buffer_consume(buffer, 299999);
+	assert_true(fixture.memory.bytes >= 300000);
+	spokei_buffer_consume(buffer, 299999);
+	assert_int_equal(fixture.memory.bytes, 0);
+	append_row(buffer, 0, 1000);
+	spokei_buffer_truncate(buffer, 0);
+	assert_in_range(fixture.memory.bytes, 1000, 16384);
+	spokei_buffer_fini(buffer);
+	assert_int_equal(fixture.memory.bytes, 0);
+}
+
+static void what_was_reserved_counts_once_it_is_committed(void **state)
+{
+	struct spokei_buffer *buffer = setup(1000);
+	unsigned char *room;
+
+	(void)state;
+	append_row(buffer, 0, 10);
+	room = spokei_buffer_reserve(buffer, 900);
+	assert_non_null(room);
+	assert_row(buffer, 0, 10);
+	for (size_t i = 0; i < 900; i++)
+		room[i] = byte_at(10 + i);
+	spokei_buffer_commit(buffer, 400);
+	assert_row(buffer, 0, 410);
+	spokei_buffer_truncate(buffer, 500);
+	assert_row(buffer, 0, 410);
+	spokei_buffer_truncate(buffer, 300);
+	assert_row(buffer, 0, 300);
+	spokei_buffer_fini(buffer);
+}
+
+static void without_memory_the_content_stays(void **state)
+{
+	(void)state;
+	for (unsigned fail_at = 1; fail_at < 8; fail_at++) {
+		struct spokei_buffer *buffer = setup(1u << 20);
+		size_t held = 0;
+		int result = 0;
+
+		fixture.memory.fail_at = fail_at;
+		while (result == 0) {
+			unsigned char byte = byte_at(held);
+
+			result = spokei_buffer_append(buffer, &byte, 1);
+			held += result == 0;
+		}
+		assert_int_equal(result, SPOKE_ENOMEM);
+		assert_row(buffer, 0, held);
+		append_row(buffer, held, 1000);
+		assert_row(buffer, 0, held + 1000);
+		spokei_buffer_fini(buffer);
+		assert_int_equal(fixture.memory.bytes, 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_new_buffer_holds_no_memory),
+		cmocka_unit_test(bytes_come_out_as_they_went_in),
+		cmocka_unit_test(it_grows_with_what_it_holds_and_in_few_steps),
+		cmocka_unit_test(
+			a_queue_that_moves_on_needs_no_more_memory_than_its_length_asks_for),
+		cmocka_unit_test(a_queue_near_its_capacity_grows_instead_of_moving_for_every_byte),
+		cmocka_unit_test(it_moves_for_every_byte_when_there_is_no_memory),
+		cmocka_unit_test(the_maximum_is_exact),
+		cmocka_unit_test(a_maximum_beyond_all_memory_does_not_overflow),
+		cmocka_unit_test(emptying_gives_large_memory_back_and_keeps_small),
+		cmocka_unit_test(what_was_reserved_counts_once_it_is_committed),
+		cmocka_unit_test(without_memory_the_content_stays),
+	};
+
+	return cmocka_run_group_tests_name("buffer", tests, NULL, NULL);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/memory/map.h"
+#include "tests/core/memory.h"
+
+#include <stdio.h>
+
+enum {
+	MANY = 500
+};
+
+static char keys[MANY][24];
+
+static void make_keys(void)
+{
+	for (int i = 0; i < MANY; i++)
+		(void)snprintf(keys[i], sizeof(keys[i]), "service-%d", i);
+}
+
+/* A seed that is the same each time. */
+static void same_dice(void *ctx, void *bytes, size_t len)
+{
+	(void)ctx;
+	memset(bytes, 0x5a, len);
+}
+
+static void make_map(struct memory *memory, struct spokei_map *map)
+{
+	memory_init(memory);
+	memory->env.dice = same_dice;
+	spokei_map_init(map, &memory->env);
+}
+
+static int add(struct spokei_map *map, int i)
+{
+	return spokei_map_add(map, keys[i], strlen(keys[i]), keys[i]);
+}
+
+static void *get(const struct spokei_map *map, int i)
+{
+	return spokei_map_get(map, keys[i], strlen(keys[i]));
+}
+
+static void what_was_added_is_found_until_it_is_removed(void **state)
+{
+	struct memory memory;
+	struct spokei_map map;
+
+	(void)state;
+	make_keys();
+	make_map(&memory, &map);
+	assert_null(get(&map, 0));
+	assert_null(spokei_map_remove(&map, keys[0], strlen(keys[0])));
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(add(&map, i), SPOKE_OK);
+	for (int i = 0; i < MANY; i++) {
+		assert_ptr_equal(get(&map, i), keys[i]);
+		assert_int_equal(add(&map, i), SPOKE_EEXIST);
+	}
+	/* Every removal may have to close a hole for others. */
+	for (int gone = 0; gone < MANY; gone++) {
+		int i = (gone * 7) % MANY;
+
+		assert_ptr_equal(spokei_map_remove(&map, keys[i], strlen(keys[i])), keys[i]);
+		assert_null(get(&map, i));
+		for (int later = gone + 1; later < MANY; later += 13)
+			assert_ptr_equal(get(&map, (later * 7) % MANY), keys[(later * 7) % MANY]);
+	}
+	assert_int_equal(map.count, 0);
+	spokei_map_fini(&map);
+	assert_int_equal(memory.bytes, 0);
+}
+
+static void keys_are_bytes_of_a_length(void **state)
+{
+	struct memory memory;
+	struct spokei_map map;
+	char one[] = "a\0b";
+	char other[] = "a\0c";
+
+	(void)state;
+	make_map(&memory, &map);
+	assert_int_equal(spokei_map_add(&map, one, 3, one), SPOKE_OK);
+	assert_null(spokei_map_get(&map, other, 3));
+	assert_null(spokei_map_get(&map, one, 2));
+	assert_null(spokei_map_get(&map, one, 0));
+	assert_int_equal(spokei_map_add(&map, one, 0, other), SPOKE_OK);
+	assert_ptr_equal(spokei_map_get(&map, "", 0), other);
+	assert_ptr_equal(spokei_map_get(&map, "a\0b", 3), one);
+	spokei_map_fini(&map);
+}
+
+static void each_value_is_visited_once(void **state)
+{
+	struct memory memory;
+	struct spokei_map map;
+	bool seen[MANY] = { false };
+	size_t place = 0;
+	int visited = 0;
+	char *value;
+
+	(void)state;
+	make_keys();
+	make_map(&memory, &map);
+	assert_null(spokei_map_each(&map, &place));
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(add(&map, i), SPOKE_OK);
+	place = 0;
+	while ((value = spokei_map_each(&map, &place))) {
+		size_t i = (size_t)(value - keys[0]) / sizeof(keys[0]);
+
+		assert_false(seen[i]);
+		seen[i] = true;
+		visited++;
+	}
+	assert_int_equal(visited, MANY);
+	spokei_map_fini(&map);
+}
+
+static void want_of_memory_is_told_and_the_map_stays_whole(void **state)
+{
+	(void)state;
+	make_keys();
+	for (unsigned fail_at = 1;; fail_at++) {
+		struct memory memory;
+		struct spokei_map map;
+		int failed = 0;
+
+		make_map(&memory, &map);
+		memory.fail_at = fail_at;
+		for (int i = 0; i < 100; i++) {
+			int error = add(&map, i);
+
+			if (error == SPOKE_ENOMEM) {
+				failed++;
+				error = add(&map, i);
+			}
+			assert_int_equal(error, SPOKE_OK);
+			for (int j = 0; j <= i; j++)
+				assert_ptr_equal(get(&map, j), keys[j]);
+		}
+		spokei_map_fini(&map);
+		assert_int_equal(memory.bytes, 0);
+		if (failed == 0)
+			break;
+		assert_int_equal(failed, 1);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_added_is_found_until_it_is_removed),
+		cmocka_unit_test(keys_are_bytes_of_a_length),
+		cmocka_unit_test(each_value_is_visited_once),
+		cmocka_unit_test(want_of_memory_is_told_and_the_map_stays_whole),
+	};
+
+	return cmocka_run_group_tests_name("map", tests, NULL, NULL);
+}

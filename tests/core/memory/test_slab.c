@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/memory/slab.h"
+#include "tests/core/memory.h"
+
+struct cell {
+	uint64_t content[3];
+};
+
+static void a_handle_names_its_cell_until_it_is_given_back(void **state)
+{
+	struct memory memory;
+	struct spokei_slab slab;
+	uint64_t handles[1000];
+
+	(void)state;
+	memory_init(&memory);
+	spokei_slab_init(&slab, &memory.env, sizeof(struct cell), 1000);
+	for (uint64_t i = 0; i < 1000; i++) {
+		void *cell;
+
+		assert_int_equal(spokei_slab_take(&slab, &cell, &handles[i]), SPOKE_OK);
+		assert_true(handles[i] != 0);
+		assert_int_equal((uintptr_t)cell % 16, 0);
+		((struct cell *)cell)->content[2] = i;
+	}
+	for (uint64_t i = 0; i < 1000; i++) {
+		struct cell *cell = spokei_slab_get(&slab, handles[i]);
+
+		assert_non_null(cell);
+		assert_int_equal(cell->content[0], 0);
+		assert_int_equal(cell->content[2], i);
+	}
+	for (uint64_t i = 0; i < 1000; i++)
+		spokei_slab_give(&slab, handles[(i * 7) % 1000]);
+	for (uint64_t i = 0; i < 1000; i++)
+		assert_null(spokei_slab_get(&slab, handles[i]));
+	spokei_slab_fini(&slab);
+	assert_int_equal(memory.bytes, 0);
+}
+
+static void an_old_handle_never_reaches_the_next_owner_of_its_cell(void **state)
+{
+	struct memory memory;
+	struct spokei_slab slab;
+	uint64_t old;
+	uint64_t next;
+	void *cell;
+
+	(void)state;
+	memory_init(&memory);
+	spokei_slab_init(&slab, &memory.env, sizeof(struct cell), 4);
+	assert_int_equal(spokei_slab_take(&slab, &cell, &old), SPOKE_OK);
+	for (int i = 0; i < 1000; i++) {
+		spokei_slab_give(&slab, old);
+		assert_int_equal(spokei_slab_take(&slab, &cell, &next), SPOKE_OK);
+		assert_int_equal((uint32_t)old, (uint32_t)next); /* the warm cell again */
+		assert_null(spokei_slab_get(&slab, old));
+		assert_ptr_equal(spokei_slab_get(&slab, next), cell);
+		old = next;
+	}
+	spokei_slab_give(&slab, old);
+	spokei_slab_fini(&slab);
+}
+
+static void handles_that_were_never_given_out_name_nothing(void **state)
+{
+	struct memory memory;
+	struct spokei_slab slab;
+	uint64_t handle;
+	void *cell;
+
+	(void)state;
+	memory_init(&memory);
+	spokei_slab_init(&slab, &memory.env, 1, 100);
+	assert_null(spokei_slab_get(&slab, 0));
+	assert_null(spokei_slab_get(&slab, UINT64_MAX));
+	assert_int_equal(spokei_slab_take(&slab, &cell, &handle), SPOKE_OK);
+	assert_null(spokei_slab_get(&slab, 0));
+	assert_null(spokei_slab_get(&slab, handle + 1));
+	assert_null(spokei_slab_get(&slab, handle + 64));
+	assert_null(spokei_slab_get(&slab, handle + (UINT64_C(1) << 32)));
+	assert_null(spokei_slab_get(&slab, handle + (UINT64_C(2) << 32)));
+	spokei_slab_give(&slab, handle);
+	spokei_slab_fini(&slab);
+}
+
+static void the_maximum_is_kept(void **state)
+{
+	struct memory memory;
+	struct spokei_slab slab;
+	uint64_t handles[3];
+	uint64_t none = 77;
+	void *cell;
+
+	(void)state;
+	memory_init(&memory);
+	spokei_slab_init(&slab, &memory.env, 8, 3);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(spokei_slab_take(&slab, &cell, &handles[i]), SPOKE_OK);
+	assert_int_equal(spokei_slab_take(&slab, &cell, &none), SPOKE_ELIMIT);
+	slab.max = 2;
+	assert_int_equal(spokei_slab_take(&slab, &cell, &none), SPOKE_ELIMIT);
+	assert_int_equal(none, 77);
+	slab.max = 3;
+	spokei_slab_give(&slab, handles[1]);
+	assert_int_equal(spokei_slab_take(&slab, &cell, &handles[1]), SPOKE_OK);
+	for (int i = 0; i < 3; i++)
+		spokei_slab_give(&slab, handles[i]);
+	spokei_slab_fini(&slab);
+}
+
+static void cells_do_not_move_when_more_are_taken(void **state)
+{
+	struct memory memory;
+	struct spokei_slab slab;
+	uint64_t handles[2000];
+	void *first;
+	void *cell;
+
+	(void)state;
+	memory_init(&memory);
+	spokei_slab_init(&slab, &memory.env, sizeof(struct cell), 2000);
+	assert_int_equal(spokei_slab_take(&slab, &first, &handles[0]), SPOKE_OK);
+	for (int i = 1; i < 2000; i++)
+		assert_int_equal(spokei_slab_take(&slab, &cell, &handles[i]), SPOKE_OK);
+	assert_ptr_equal(spokei_slab_get(&slab, handles[0]), first);
+	for (int i = 0; i < 2000; i++)
+		spokei_slab_give(&slab, handles[i]);
+	spokei_slab_fini(&slab);
+}
+
+static void want_of_memory_is_told_and_nothing_is_lost(void **state)
+{
+	(void)state;
+	for (unsigned fail_at = 1;; fail_at++) {
+		struct memory memory;
+		struct spokei_slab slab;
+		uint64_t handles[600];
+		unsigned taken = 0;
+		int failed = 0;
+
+		memory_init(&memory);
+		memory.fail_at = fail_at;
+		spokei_slab_init(&slab, &memory.env, sizeof(struct cell), 600);
+		while (taken < 600) {
+			void *cell;
+			int error = spokei_slab_take(&slab, &cell, &handles[taken]);
+
+			if (error == SPOKE_OK) {
+				taken++;
+				continue;
+			}
+			assert_int_equal(error, SPOKE_ENOMEM);
+			failed++;
+		}
+		for (unsigned i = 0; i < taken; i++)
+			spokei_slab_give(&slab, handles[i]);
+		spokei_slab_fini(&slab);
+		assert_int_equal(memory.bytes, 0);
+		if (failed == 0)
+			break;
+		assert_int_equal(failed, 1);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_handle_names_its_cell_until_it_is_given_back),
+		cmocka_unit_test(an_old_handle_never_reaches_the_next_owner_of_its_cell),
+		cmocka_unit_test(handles_that_were_never_given_out_name_nothing),
+		cmocka_unit_test(the_maximum_is_kept),
+		cmocka_unit_test(cells_do_not_move_when_more_are_taken),
+		cmocka_unit_test(want_of_memory_is_told_and_nothing_is_lost),
+	};
+
+	return cmocka_run_group_tests_name("slab", tests, NULL, NULL);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The name that was meant. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/text/similar.h"
+
+#include <string.h>
+
+static const char *const names[] = {
+	"timeout", "heartbeat", "retries", NULL, "retry.period", "tcp"
+};
+
+#define COUNT (sizeof(names) / sizeof(names[0]))
+
+static const char *name_at(const void *of, size_t i)
+{
+	assert_ptr_equal(of, names);
+	return names[i];
+}
+
+static void the_nearest_name_is_found(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *nearest;
+	} cases[] = {
+		{ "timeuot", "timeout" },
+		{ "timeouts", "timeout" },
+		{ "Timeout", "timeout" },
+		{ "hartbet", "heartbeat" },
+		{ "retry", NULL },
+		{ "retrys", "retries" },
+		{ "retry_period", "retry.period" },
+		{ "tcq", "tcp" },
+		{ "udp", NULL },
+		{ "x", NULL },
+		{ "", NULL },
+		{ "frobnicate", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *nearest = spokei_alike_nearest(cases[i].name, name_at, names, COUNT);
+
+		if (cases[i].nearest)
+			assert_string_equal(nearest, cases[i].nearest);
+		else
+			assert_null(nearest);
+	}
+}
+
+static void a_name_of_any_length_is_like_none(void **state)
+{
+	char name[3000];
+
+	(void)state;
+	memset(name, 't', sizeof(name));
+	for (size_t len = 40; len < sizeof(name); len++) {
+		name[len] = '\0';
+		assert_null(spokei_alike_nearest(name, name_at, names, COUNT));
+		name[len] = 't';
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_nearest_name_is_found),
+		cmocka_unit_test(a_name_of_any_length_is_like_none),
+	};
+
+	return cmocka_run_group_tests_name("alike", tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A network in memory to test: a clock that the test moves, and a client and a server on it.
+ */
+#ifndef TESTS_CORE_VIRTUAL_NETRIG_H
+#define TESTS_CORE_VIRTUAL_NETRIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/virtual/net.h"
+
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+#define NEVER UINT64_MAX
+
+/* Two processes on one network, the second of which listens. */
+struct memrig {
+	struct memnet_user client; /* first: the rig is the client's context */
+	struct memnet_user server;
+	struct memnet *net;
+	uint64_t now_ns;
+	struct spoke_address at;
+	int listener;
+	int near; /* a connection's end of the client */
+	int far;  /* and of the server */
+};
+
+/* Makes the rig, its server listening at 127.0.0.1:20880. */
+void memrig_open(struct memrig *rig, uint64_t seed, int backlog);
+
+/* As cmocka wants them. */
+int memrig_set_up(void **state);
+int memrig_tear_down(void **state);
+
+struct spoke_address memrig_parse(const char *text);
+
+/* The client begins to connect; the descriptor. */
+int memrig_start_connect(struct memrig *rig);
+
+/* The server accepts; the descriptor or a negative errno. */
+int memrig_accept_next(struct memrig *rig);
+
+/* Connects near and far. */
+void memrig_make_pair(struct memrig *rig);
+
+/* Writes any bytes, reads what is there: what the network says. */
+ssize_t memrig_put(struct memrig *rig, int fd, size_t len);
+ssize_t memrig_get(struct memrig *rig, int fd);
+
+void memrig_pass(struct memrig *rig, uint64_t ns);
+
+#endif

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The environment that fails on demand: which call fails, how often, and what is counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <spoke/host.h>
+
+#include "core/virtual/faults.h"
+#include "core/virtual/net.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rig {
+	struct memnet_user user; /* the context of the inner environment */
+	struct spoke_env inner;
+	struct faulty faulty;
+};
+
+static uint64_t rig_now(void *arg)
+{
+	(void)arg;
+	return 5;
+}
+
+static void rig_dice(void *ctx, void *bytes, size_t len)
+{
+	(void)ctx;
+	memset(bytes, 6, len);
+}
+
+static void *rig_resize(void *ctx, void *memory, size_t old_len, size_t len)
+{
+	(void)ctx;
+	(void)old_len;
+	if (len == 0) {
+		free(memory);
+		return NULL;
+	}
+	return realloc(memory, len);
+}
+
+static ssize_t rig_file_read(void *ctx, const char *path, void *bytes, size_t size)
+{
+	(void)ctx;
+	(void)path;
+	(void)bytes;
+	return (ssize_t)size;
+}
+
+static int rig_file_replace(void *ctx, const char *path, const void *bytes, size_t len)
+{
+	(void)ctx;
+	(void)path;
+	(void)bytes;
+	(void)len;
+	return 0;
+}
+
+static int rig_file_open(void *ctx, const char *path, int *ret_fd)
+{
+	(void)path;
+	return memnet_table.spare(ctx, ret_fd);
+}
+
+static void rig_file_close(void *ctx, int fd)
+{
+	memnet_table.close(ctx, fd);
+}
+
+static int rig_loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
+			 void **ret_loop)
+{
+	(void)native;
+	(void)up;
+	(void)arg;
+	*ret_loop = ctx;
+	return 0;
+}
+
+static int rig_thread_start(void *ctx, void (*run)(void *arg), void *arg, void **ret_thread)
+{
+	(void)run;
+	(void)arg;
+	*ret_thread = ctx;
+	return 0;
+}
+
+static int rig_parker_open(void *ctx, void **ret_parker)
+{
+	*ret_parker = ctx;
+	return 0;
+}
+
+static int rig_signal_open(void *ctx, int number, int *ret_fd)
+{
+	(void)number;
+	return memnet_table.spare(ctx, ret_fd);
+}
+
+static void rig_signal_close(void *ctx, int fd)
+{
+	memnet_table.close(ctx, fd);
+}
+
+static const struct spoke_signals rig_signals = { .open = rig_signal_open,
+						  .close = rig_signal_close };
+static const struct spoke_threads rig_threads = { .start = rig_thread_start,
+						  .open = rig_parker_open };
+static const struct spoke_files rig_files = { .read = rig_file_read,
+					      .replace = rig_file_replace,
+					      .append = rig_file_replace,
+					      .watch = rig_file_open,
+					      .unwatch = rig_file_close,
+					      .lock = rig_file_open,
+					      .unlock = rig_file_close };
+static const struct spoke_loop rig_loop = { .open = rig_loop_open };
+
+static int set_up(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	if (rig == NULL)
+		return -1;
+	rig->user.net = memnet_new(&(struct memnet_options){ .now = rig_now });
+	*state = rig;
+	if (rig->user.net == NULL)
+		return -1;
+	rig->inner = (struct spoke_env){ .ctx = rig,
+					 .now = rig_now,
+					 .boot_now = rig_now,
+					 .dice = rig_dice,
+					 .resize = rig_resize,
+					 .net = &memnet_table,
+					 .loop = &rig_loop,
+					 .files = &rig_files,
+					 .threads = &rig_threads,
+					 .signals = &rig_signals };
+	faulty_init(&rig->faulty, &rig->inner);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(rig->user.fds, 0);
+	memnet_free(rig->user.net);
+	free(rig);
+	return 0;
+}
+
+static void memory_is_counted_moves_and_is_not_zero(void **state)
+{
+	struct faulty *faulty = &((struct rig *)*state)->faulty;
+	const struct spoke_env *env = &faulty->env;
+	unsigned char *one = env->resize(env->ctx, NULL, 0, 100);
+	unsigned char *two = env->resize(env->ctx, NULL, 0, 10);
+	uintptr_t before = (uintptr_t)one;
+
+	assert_int_equal(one[0], 0xa5);
+	assert_int_equal(one[99], 0xa5);
+	assert_int_equal(faulty->blocks, 2);
+	assert_int_equal(faulty->bytes, 110);
+	memset(one, 1, 100);
+	one = env->resize(env->ctx, one, 100, 1000);
+	assert_true((uintptr_t)one != before);
+	assert_int_equal(one[99], 1);
+	assert_int_equal(one[100], 0xa5);
+	assert_int_equal(faulty->bytes, 1010);
+	one = env->resize(env->ctx, one, 1000, 5);
+	assert_int_equal(one[4], 1);
+	assert_int_equal(faulty->bytes, 15);
+	assert_int_equal(faulty->largest, 1000);
+	assert_null(env->resize(env->ctx, one, 5, 0));
+	assert_null(env->resize(env->ctx, two, 10, 0));
+	assert_int_equal(faulty->blocks, 0);
+	assert_int_equal(faulty->bytes, 0);
+	assert_true(faulty->bytes_peak >= 1010);
+}
+
+static void a_failed_demand_leaves_the_block_as_it_was(void **state)
+{
+	struct faulty *faulty = &((struct rig *)*state)->faulty;
+	const struct spoke_env *env = &faulty->env;
+	char *block = env->resize(env->ctx, NULL, 0, 8);
+
+	memcpy(block, "content", 8);
+	faulty_fail(faulty, FAULTY_MEMORY, 1, -ENOMEM, false);
+	assert_null(env->resize(env->ctx, block, 8, 16));
+	assert_string_equal(block, "content");
+	assert_int_equal(faulty->bytes, 8);
+	assert_null(env->resize(env->ctx, NULL, 0, SIZE_MAX));
+	/* To free is no demand. */
+	faulty_fail(faulty, FAULTY_MEMORY, 1, -ENOMEM, true);
+	assert_null(env->resize(env->ctx, block, 8, 0));
+	assert_int_equal(faulty->blocks, 0);
+}
+
+/* The same on descriptors that are open: 0 is connected, 1 listens. */
+static int call_fixed(struct rig *rig, enum faulty_kind kind)
+{
+	const struct spoke_env *env = &rig->faulty.env;
+	const struct spoke_net *net = env->net;
+	struct spoke_address address;
+	char byte = 0;
+	struct iovec part = { &byte, 1 };
+	int fd;
+	int error;
+
+	switch ((int)kind) {
+	case FAULTY_FINISH:
+		return net->finish(env->ctx, 0);
+	case FAULTY_ACCEPT:
+		error = net->accept(env->ctx, 1, &fd, &address);
+		return error == -EAGAIN ? 0 : error;
+	case FAULTY_READ:
+		error = (int)net->read(env->ctx, 0, &byte, 1);
+		return error == -EAGAIN ? 0 : error;
+	case FAULTY_WRITE:
+		error = (int)net->write(env->ctx, 0, &part, 1);
+		return error == 1 ? 0 : error;
+	case FAULTY_SHUT:
+		return net->shut(env->ctx, 0);
+	case FAULTY_LOCAL:
+		return net->local(env->ctx, 0, &address);
+	case FAULTY_PEER:
+		return net->peer(env->ctx, 0, &address);
+	case FAULTY_GUARD:
+		return net->guard(env->ctx, 0, 1, 1);
+	default:
+		fail();
+		return 0;
+	}
+}
+
+static int call_files(const struct spoke_env *env, enum faulty_kind kind)
+{
+	char byte;
+	int error;
+	int fd;
+
+	switch ((int)kind) {
+	case FAULTY_FILE_READ:
+		error = (int)env->files->read(env->ctx, "x", &byte, 1);
+		return error == 1 ? 0 : error;
+	case FAULTY_FILE_REPLACE:
+		return env->files->replace(env->ctx, "x", "", 0);
+	case FAULTY_FILE_APPEND:
+		return env->files->append(env->ctx, "x", "", 0);
+	case FAULTY_FILE_WATCH:
+		error = env->files->watch(env->ctx, "x", &fd);
+		if (!error)
+			env->files->unwatch(env->ctx, fd);
+		return error;
+	case FAULTY_FILE_LOCK:
+		error = env->files->lock(env->ctx, "x", &fd);
+		if (!error)
+			env->files->unlock(env->ctx, fd);
+		return error;
+	default:
+		return 1;
+	}
+}
+
+/* Makes a call of this kind. Returns 0 or its error. */
+static int call(struct rig *rig, enum faulty_kind kind)
+{
+	const struct spoke_env *env = &rig->faulty.env;
+	const struct spoke_net *net = env->net;
+	struct spoke_address address = { .len = 5, .bytes = "mem:x" };
+	void *memory;
+	int fd = -1;
+	int error = 0;
+
+	switch ((int)kind) {
+	case FAULTY_MEMORY:
+		memory = env->resize(env->ctx, NULL, 0, 1);
+		(void)env->resize(env->ctx, memory, memory ? 1 : 0, 0);
+		return memory ? 0 : -ENOMEM;
+	case FAULTY_LISTEN:
+		error = net->listen(env->ctx, &address, 1, &fd);
+		break;
+	case FAULTY_SPARE:
+		error = net->spare(env->ctx, &fd);
+		break;
+	case FAULTY_SIGNAL_OPEN:
+		error = env->signals->open(env->ctx, 1, &fd);
+		if (!error)
+			env->signals->close(env->ctx, fd);
+		return error;
+	case FAULTY_CONNECT:
+		error = net->connect(env->ctx, &address, &fd);
+		error = error == -EINPROGRESS ? 0 : error;
+		break;
+	case FAULTY_PARSE:
+		return net->parse(env->ctx, "mem:x", &address);
+	case FAULTY_RESOLVE:
+		error = net->resolve(env->ctx, "127.0.0.1", 1, &address, 1);
+		return error == 1 ? 0 : error;
+	case FAULTY_LOOP_OPEN:
+		error = env->loop->open(env->ctx, NULL, NULL, NULL, &memory);
+		if (!error)
+			assert_ptr_equal(memory, rig);
+		return error;
+	case FAULTY_THREAD_START:
+		return env->threads->start(env->ctx, NULL, NULL, &memory);
+	case FAULTY_PARKER_OPEN:
+		return env->threads->open(env->ctx, &memory);
+	default:
+		error = call_files(env, kind);
+		return error == 1 ? call_fixed(rig, kind) : error;
+	}
+	if (fd >= 0)
+		net->close(env->ctx, fd);
+	return error;
+}
+/* Descriptors 0 and 1: a connection to itself, and a listener. */
+static void open_fixed(struct rig *rig)
+{
+	const struct spoke_env *env = &rig->faulty.env;
+	struct spoke_address self;
+	struct spoke_address listening;
+	int fd;
+
+	assert_int_equal(env->net->parse(env->ctx, "mem:self", &self), 0);
+	assert_int_equal(env->net->parse(env->ctx, "mem:listening", &listening), 0);
+	memnet_route(rig->user.net, "mem:self", MEMNET_SELF);
+	assert_int_equal(env->net->connect(env->ctx, &self, &fd), -EINPROGRESS);
+	assert_int_equal(fd, 0);
+	assert_int_equal(env->net->listen(env->ctx, &listening, 1, &fd), 0);
+	assert_int_equal(fd, 1);
+}
+
+static void close_fixed(struct rig *rig)
+{
+	const struct spoke_env *env = &rig->faulty.env;
+
+	assert_int_equal(rig->faulty.fds, 2);
+	env->net->close(env->ctx, 0);
+	env->net->close(env->ctx, 1);
+	assert_int_equal(rig->faulty.fds, 0);
+}
+
+static void any_kind_of_call_fails_once_at_its_turn(void **state)
+{
+	struct rig *rig = *state;
+
+	open_fixed(rig);
+	for (enum faulty_kind kind = 0; kind < FAULTY_KINDS; kind++) {
+		int error = kind == FAULTY_MEMORY ? -ENOMEM : -EMFILE;
+		uint64_t before;
+
+		if (kind == FAULTY_SHUT)
+			continue; /* ends the connection that others use; below */
+		before = rig->faulty.calls[kind];
+		faulty_fail(&rig->faulty, kind, 3, error, false);
+		for (int turn = 1; turn <= 5; turn++) {
+			if (call(rig, kind) != (turn == 3 ? error : 0))
+				fail_msg("%s %d", faulty_kind_name(kind), turn);
+		}
+		assert_int_equal(rig->faulty.calls[kind], before + 5);
+		assert_int_equal(rig->faulty.failed[kind], 1);
+	}
+	faulty_fail(&rig->faulty, FAULTY_SHUT, 1, -EMFILE, false);
+	assert_int_equal(call(rig, FAULTY_SHUT), -EMFILE);
+	assert_int_equal(call(rig, FAULTY_SHUT), 0);
+	close_fixed(rig);
+}
+
+static void any_kind_of_call_fails_for_ever_until_it_is_healed(void **state)
+{
+	struct rig *rig = *state;
+
+	open_fixed(rig);
+	for (enum faulty_kind kind = 0; kind < FAULTY_KINDS; kind++) {
+		int error = kind == FAULTY_MEMORY ? -ENOMEM : -ENETDOWN;
+
+		faulty_fail(&rig->faulty, kind, 1, error, true);
+		for (int turn = 0; turn < 4; turn++)
+			assert_int_equal(call(rig, kind), error);
+		faulty_heal(&rig->faulty);
+		assert_int_equal(call(rig, kind), 0);
+		assert_int_equal(rig->faulty.failed[kind], 4);
+	}
+	close_fixed(rig);
+}
+
+static void time_and_dice_are_those_of_the_inner_environment(void **state)
+{
+	const struct spoke_env *env = &((struct rig *)*state)->faulty.env;
+	unsigned char byte = 0;
+
+	assert_int_equal(env->now(env->ctx), 5);
+	assert_int_equal(env->boot_now(env->ctx), 5);
+	env->dice(env->ctx, &byte, 1);
+	assert_int_equal(byte, 6);
+	assert_null(env->log);
+}
+
+static void the_real_environment_can_be_wrapped_too(void **state)
+{
+	struct faulty faulty;
+	struct spoke_address address;
+	char text[64];
+
+	(void)state;
+	faulty_init(&faulty, spoke_host_env());
+	assert_int_equal(faulty.env.net->parse(&faulty, "127.0.0.1:80", &address), 0);
+	faulty.env.net->print(&faulty, &address, text, sizeof(text));
+	assert_string_equal(text, "127.0.0.1:80");
+	assert_true(faulty.env.now(&faulty) > 0);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		CASE(memory_is_counted_moves_and_is_not_zero),
+		CASE(a_failed_demand_leaves_the_block_as_it_was),
+		CASE(any_kind_of_call_fails_once_at_its_turn),
+		CASE(any_kind_of_call_fails_for_ever_until_it_is_healed),
+		CASE(time_and_dice_are_those_of_the_inner_environment),
+		CASE(the_real_environment_can_be_wrapped_too),
+	};
+
+	return cmocka_run_group_tests_name("faulty", tests, NULL, NULL);
+}

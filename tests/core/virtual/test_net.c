@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The network in memory: streams and their faults, time passes as told, and runs repeat. */
+#include "tests/core/virtual/netrig.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void the_first_descriptor_is_zero_and_the_lowest_free_one_is_next(void **state)
+{
+	struct memrig *rig = *state;
+	int one = memrig_start_connect(rig);
+	int two = memrig_start_connect(rig);
+
+	assert_int_equal(rig->listener, 0);
+	assert_int_equal(one, 1);
+	assert_int_equal(two, 2);
+	memnet_table.close(rig, one);
+	assert_int_equal(memrig_start_connect(rig), 1);
+	assert_int_equal(rig->client.fds, 2);
+	assert_int_equal(rig->server.fds, 1);
+}
+
+static void readiness_is_level_triggered(void **state)
+{
+	struct memrig *rig = *state;
+
+	assert_int_equal(memnet_ready(rig->net, rig->listener), 0);
+	rig->near = memrig_start_connect(rig);
+	assert_int_equal(memnet_ready(rig->net, rig->near), SPOKE_IO_WRITE);
+	assert_int_equal(memnet_ready(rig->net, rig->listener), SPOKE_IO_READ);
+	rig->far = memrig_accept_next(rig);
+	assert_int_equal(memnet_ready(rig->net, rig->listener), 0);
+	assert_int_equal(memnet_ready(rig->net, rig->far), SPOKE_IO_WRITE);
+	assert_int_equal(memrig_put(rig, rig->near, 100000), 65536);
+	assert_int_equal(memnet_ready(rig->net, rig->near), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(memnet_ready(rig->net, rig->far), SPOKE_IO_READ | SPOKE_IO_WRITE);
+	assert_int_equal(memrig_get(rig, rig->far), 65536);
+	assert_int_equal(memnet_ready(rig->net, rig->far), SPOKE_IO_WRITE);
+	assert_int_equal(memnet_ready(rig->net, rig->near), SPOKE_IO_WRITE);
+	memnet_reset(rig->net, rig->near);
+	assert_int_equal(memnet_ready(rig->net, rig->far), SPOKE_IO_READ | SPOKE_IO_WRITE);
+}
+
+static void latency_delays_bytes_and_connections(void **state)
+{
+	struct memrig *rig = *state;
+
+	memnet_set_all(rig->net, &(struct memnet_link){ .latency_ns = 5 * MS });
+	rig->near = memrig_start_connect(rig);
+	assert_int_equal(memnet_next(rig->net), rig->now_ns + 5 * MS);
+	memrig_pass(rig, 5 * MS - 1);
+	assert_int_equal(memrig_accept_next(rig), -EAGAIN);
+	memrig_pass(rig, 1);
+	rig->far = memrig_accept_next(rig);
+	assert_int_equal(memnet_table.finish(rig, rig->near), -EINPROGRESS);
+	memrig_pass(rig, 5 * MS);
+	assert_int_equal(memnet_table.finish(rig, rig->near), 0);
+
+	assert_int_equal(memrig_put(rig, rig->near, 10), 10);
+	memrig_pass(rig, 5 * MS - 1);
+	assert_int_equal(memrig_get(rig, rig->far), -EAGAIN);
+	assert_int_equal(memnet_next(rig->net), rig->now_ns + 1);
+	memrig_pass(rig, 1);
+	assert_int_equal(memrig_get(rig, rig->far), 10);
+	assert_int_equal(memnet_next(rig->net), NEVER);
+}
+
+static void jitter_keeps_the_order(void **state)
+{
+	struct memrig *rig = *state;
+	unsigned char sent = 0;
+	unsigned char seen = 0;
+
+	memrig_make_pair(rig);
+	*memnet_link(rig->net, rig->near) = (struct memnet_link){ .latency_ns = MS,
+								  .jitter_ns = 9 * MS };
+	while (seen < 200) {
+		unsigned char bytes[256];
+		ssize_t got = memnet_table.read(&rig->server, rig->far, bytes, sizeof(bytes));
+
+		for (ssize_t i = 0; i < got; i++)
+			assert_int_equal(bytes[i], seen++);
+		if (sent < 200) {
+			struct iovec part = { &sent, 1 };
+
+			assert_int_equal(memnet_table.write(rig, rig->near, &part, 1), 1);
+			sent++;
+		}
+		memrig_pass(rig, MS);
+	}
+}
+
+static void the_end_does_not_overtake_data(void **state)
+{
+	struct memrig *rig = *state;
+
+	memnet_set_all(rig->net, &(struct memnet_link){ .jitter_ns = 9 * MS });
+	for (int i = 0; i < 20; i++) {
+		ssize_t got = -EAGAIN;
+		ssize_t seen = 0;
+
+		rig->near = memrig_start_connect(rig);
+		memrig_pass(rig, 100 * MS);
+		rig->far = memrig_accept_next(rig);
+		for (int j = 0; j < 10; j++)
+			assert_int_equal(memrig_put(rig, rig->near, 1), 1);
+		memnet_table.close(rig, rig->near);
+		while (got != 0) {
+			memrig_pass(rig, MS);
+			got = memrig_get(rig, rig->far);
+			seen += got > 0 ? got : 0;
+		}
+		assert_int_equal(seen, 10);
+		memnet_table.close(&rig->server, rig->far);
+	}
+}
+
+static void bandwidth_takes_its_time(void **state)
+{
+	struct memrig *rig = *state;
+
+	memrig_make_pair(rig);
+	memnet_link(rig->net, rig->near)->bytes_per_s = 1000;
+	assert_int_equal(memrig_put(rig, rig->near, 500), 500);
+	assert_int_equal(memrig_put(rig, rig->near, 500), 500);
+	memrig_pass(rig, SECOND / 2);
+	assert_int_equal(memrig_get(rig, rig->far), 500);
+	memrig_pass(rig, SECOND / 2 - 1);
+	assert_int_equal(memrig_get(rig, rig->far), -EAGAIN);
+	memrig_pass(rig, 1);
+	assert_int_equal(memrig_get(rig, rig->far), 500);
+}
+
+static void capacity_bounds_what_was_not_read(void **state)
+{
+	struct memrig *rig = *state;
+
+	memrig_make_pair(rig);
+	memnet_link(rig->net, rig->near)->capacity = 10;
+	memnet_link(rig->net, rig->near)->latency_ns = MS;
+	assert_int_equal(memrig_put(rig, rig->near, 7), 7);
+	assert_int_equal(memrig_put(rig, rig->near, 7), 3);
+	assert_int_equal(memrig_put(rig, rig->near, 7), -EAGAIN);
+	memrig_pass(rig, MS);
+	assert_int_equal(memrig_put(rig, rig->near, 7), -EAGAIN);
+	assert_int_equal(memrig_get(rig, rig->far), 10);
+	assert_int_equal(memrig_put(rig, rig->near, 7), 7);
+	/* The other direction is as it was. */
+	assert_int_equal(memrig_put(rig, rig->far, 100), 100);
+}
+
+static void reads_and_writes_can_be_one_byte_each(void **state)
+{
+	struct memrig *rig = *state;
+
+	memrig_make_pair(rig);
+	memnet_set_all(rig->net, &(struct memnet_link){ .read_max = 1, .write_max = 1 });
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(memrig_put(rig, rig->near, 1000), 1);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(memrig_get(rig, rig->far), 1);
+	assert_int_equal(memrig_get(rig, rig->far), -EAGAIN);
+}
+
+/* How often `calls` writes of one byte gave `result`. */
+static unsigned count_puts(struct memrig *rig, unsigned calls, ssize_t result)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < calls; i++)
+		count += memrig_put(rig, rig->near, 1) == result;
+	return count;
+}
+
+static void eagain_comes_about_as_often_as_told(void **state)
+{
+	struct memrig *rig = *state;
+	unsigned refused = 0;
+	unsigned got = 0;
+
+	memrig_make_pair(rig);
+	memnet_link(rig->net, rig->near)->eagain_permille = 300;
+	assert_in_range(count_puts(rig, 2000, -EAGAIN), 500, 700);
+	memnet_link(rig->net, rig->near)->read_max = 1;
+	while (got + refused < 1000) {
+		assert_true(memnet_ready(rig->net, rig->far) & SPOKE_IO_READ);
+		if (memrig_get(rig, rig->far) == 1)
+			got++;
+		else
+			refused++;
+	}
+	assert_in_range(refused, 230, 370);
+}
+
+static void a_reset_comes_to_both_sides_and_data_before_it_can_be_read(void **state)
+{
+	struct memrig *rig = *state;
+
+	memrig_make_pair(rig);
+	assert_int_equal(memrig_put(rig, rig->near, 9), 9);
+	memnet_link(rig->net, rig->near)->reset_permille = 1000;
+	assert_int_equal(memnet_ready(rig->net, rig->far), SPOKE_IO_READ | SPOKE_IO_WRITE);
+	assert_int_equal(memrig_put(rig, rig->near, 9), -ECONNRESET);
+	assert_int_equal(memrig_put(rig, rig->near, 9), -EPIPE);
+	assert_int_equal(memrig_get(rig, rig->far), 9);
+	assert_int_equal(memrig_get(rig, rig->far), -ECONNRESET);
+	assert_int_equal(memrig_get(rig, rig->far), 0);
+	assert_int_equal(memrig_put(rig, rig->far, 9), -EPIPE);
+	assert_int_equal(memnet_table.finish(&rig->server, rig->far), -ENOTCONN);
+}
+
+static void corruption_flips_one_bit(void **state)
+{
+	struct memrig *rig = *state;
+	unsigned char zeros[64] = { 0 };
+	unsigned char bytes[64];
+	unsigned bits = 0;
+
+	memrig_make_pair(rig);
+	memnet_link(rig->net, rig->near)->corrupt_permille = 1000;
+	assert_int_equal(memnet_table.write(rig, rig->near, &(struct iovec){ zeros, 64 }, 1), 64);
+	assert_int_equal(memnet_table.read(&rig->server, rig->far, bytes, 64), 64);
+	for (int i = 0; i < 64 * 8; i++)
+		bits += ((unsigned)bytes[i / 8] >> (i % 8)) & 1u;
+	assert_int_equal(bits, 1);
+}
+
+static void a_blackhole_of_one_direction_holds_data_and_the_end_until_it_is_over(void **state)
+{
+	struct memrig *rig = *state;
+
+	memrig_make_pair(rig);
+	memnet_link(rig->net, rig->near)->blackhole = true;
+	assert_int_equal(memrig_put(rig, rig->near, 40000), 40000);
+	assert_int_equal(memrig_put(rig, rig->near, 40000), 25536);
+	assert_int_equal(memrig_put(rig, rig->near, 1), -EAGAIN);
+	assert_int_equal(memnet_table.shut(rig, rig->near), 0);
+	memrig_pass(rig, 3600 * SECOND);
+	assert_int_equal(memrig_get(rig, rig->far), -EAGAIN);
+	assert_int_equal(memnet_ready(rig->net, rig->far), SPOKE_IO_WRITE);
+	assert_int_equal(memnet_next(rig->net), NEVER);
+	assert_int_equal(memrig_put(rig, rig->far, 5), 5);
+	assert_int_equal(memrig_get(rig, rig->near), 5);
+	memnet_link(rig->net, rig->near)->blackhole = false;
+	assert_int_equal(memrig_get(rig, rig->far), 65536);
+	assert_int_equal(memrig_get(rig, rig->far), 0);
+}
+
+static void a_reset_into_a_blackhole_is_lost_until_somebody_writes(void **state)
+{
+	struct memrig *rig = *state;
+	int near;
+
+	memrig_make_pair(rig);
+	near = rig->near;
+	assert_int_equal(memrig_put(rig, rig->far, 5), 5);
+	memnet_link(rig->net, near)->blackhole = true;
+	assert_true(memnet_ready(rig->net, near) & SPOKE_IO_READ);
+	memnet_table.close(rig, near); /* with unread data: a reset */
+	assert_int_equal(memnet_ready(rig->net, rig->far), SPOKE_IO_WRITE);
+	memnet_set_all(rig->net, &(struct memnet_link){ .capacity = 0 });
+	assert_int_equal(memrig_get(rig, rig->far), -EAGAIN);
+	assert_int_equal(memrig_put(rig, rig->far, 5), 5);
+	assert_int_equal(memrig_get(rig, rig->far), -ECONNRESET);
+}
+
+/* A run with all faults; returns the hash of what happened. */
+static uint64_t run(uint64_t seed, uint64_t *ret_bytes)
+{
+	struct memrig rig;
+	uint64_t result;
+
+	memrig_open(&rig, seed, 8);
+	memnet_set_all(rig.net, &(struct memnet_link){ .latency_ns = MS,
+						       .jitter_ns = 5 * MS,
+						       .bytes_per_s = 1000000,
+						       .capacity = 500,
+						       .write_max = 40,
+						       .read_max = 30,
+						       .eagain_permille = 100,
+						       .reset_permille = 2,
+						       .corrupt_permille = 10 });
+	*ret_bytes = 0;
+	for (int i = 0; i < 5000; i++) {
+		ssize_t got;
+
+		if (rig.near < 0)
+			rig.near = memrig_start_connect(&rig);
+		if (rig.far < 0)
+			rig.far = memrig_accept_next(&rig);
+		(void)memrig_put(&rig, rig.near, 100);
+		got = rig.far < 0 ? -EAGAIN : memrig_get(&rig, rig.far);
+		*ret_bytes += got > 0 ? (uint64_t)got : 0;
+		if (got == 0 || (got < 0 && got != -EAGAIN)) {
+			memnet_table.close(&rig.server, rig.far);
+			memnet_table.close(&rig.client, rig.near);
+			rig.near = -1;
+			rig.far = -1;
+		}
+		memrig_pass(&rig, MS / 2);
+	}
+	memnet_kill(&rig.client);
+	memnet_kill(&rig.server);
+	result = memnet_trace(rig.net);
+	memnet_free(rig.net);
+	return result;
+}
+
+static void the_same_seed_gives_the_same_trace_and_another_another(void **state)
+{
+	uint64_t bytes[3];
+	uint64_t first = run(42, &bytes[0]);
+
+	(void)state;
+	assert_true(bytes[0] > 10000);
+	assert_true(run(42, &bytes[1]) == first);
+	assert_true(bytes[1] == bytes[0]);
+	assert_true(run(43, &bytes[2]) != first);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, memrig_set_up, memrig_tear_down)
+	const struct CMUnitTest tests[] = {
+		CASE(the_first_descriptor_is_zero_and_the_lowest_free_one_is_next),
+		CASE(readiness_is_level_triggered),
+		CASE(latency_delays_bytes_and_connections),
+		CASE(jitter_keeps_the_order),
+		CASE(the_end_does_not_overtake_data),
+		CASE(bandwidth_takes_its_time),
+		CASE(capacity_bounds_what_was_not_read),
+		CASE(reads_and_writes_can_be_one_byte_each),
+		CASE(eagain_comes_about_as_often_as_told),
+		CASE(a_reset_comes_to_both_sides_and_data_before_it_can_be_read),
+		CASE(corruption_flips_one_bit),
+		CASE(a_blackhole_of_one_direction_holds_data_and_the_end_until_it_is_over),
+		CASE(a_reset_into_a_blackhole_is_lost_until_somebody_writes),
+		cmocka_unit_test(the_same_seed_gives_the_same_trace_and_another_another),
+	};
+
+	return cmocka_run_group_tests_name("memnet", tests, NULL, NULL);
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine in a virtual world: exact times, late turns, want of memory, one history per seed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/engine/engine.h"
+#include "core/virtual/world.h"
+
+#include <errno.h>
+
+#define MS UINT64_C(1000000)
+
+struct fixture {
+	struct virtual_world world;
+	struct virtual_process process;
+	struct spoke_engine *engine;
+	struct spoke_alarm alarm;
+	uint64_t at_ns[64];
+	unsigned count;
+};
+
+static void note_alarm(struct spoke_alarm *alarm)
+{
+	struct fixture *fixture = spoke_container_of(alarm, struct fixture, alarm);
+
+	assert_in_range(fixture->count, 0, 63);
+	fixture->at_ns[fixture->count++] = fixture->world.now_ns;
+}
+
+static void set_up(struct fixture *fixture)
+{
+	struct spoke_engine_options options = { .env = &fixture->process.env };
+
+	*fixture = (struct fixture){ .engine = NULL };
+	assert_true(virtual_world_init(&fixture->world, 7));
+	virtual_process_init(&fixture->process, &fixture->world);
+	assert_int_equal(spoke_engine_new(&options, &fixture->engine), SPOKE_OK);
+}
+
+static void tear_down(struct fixture *fixture)
+{
+	spoke_engine_free(fixture->engine);
+	assert_int_equal(fixture->process.blocks, 0);
+	virtual_process_fini(&fixture->process);
+	virtual_world_fini(&fixture->world);
+}
+
+static void an_alarm_is_due_at_the_tick_at_or_after_its_time(void **state)
+{
+	struct fixture fixture;
+	uint64_t start_ns;
+
+	(void)state;
+	set_up(&fixture);
+	start_ns = fixture.world.now_ns;
+	for (uint64_t delay_ns = 1; delay_ns < 100000 * MS; delay_ns = delay_ns * 7 + 3) {
+		uint64_t set_ns = fixture.world.now_ns;
+		uint64_t late_ns;
+
+		assert_int_equal(spoke_alarm_after(fixture.engine, &fixture.alarm, delay_ns,
+						   note_alarm),
+				 SPOKE_OK);
+		fixture.count = 0;
+		virtual_run(&fixture.world, set_ns + delay_ns + MS);
+		assert_int_equal(fixture.count, 1);
+		assert_true(fixture.at_ns[0] >= set_ns + delay_ns);
+		late_ns = fixture.at_ns[0] - (set_ns + delay_ns);
+		assert_true(late_ns < MS);
+		assert_int_equal((fixture.at_ns[0] - start_ns) % MS, 0);
+	}
+	tear_down(&fixture);
+}
+
+static void a_period_does_not_drift_by_what_the_ticks_round(void **state)
+{
+	struct fixture fixture;
+	uint64_t start_ns;
+
+	(void)state;
+	set_up(&fixture);
+	start_ns = fixture.world.now_ns;
+	assert_int_equal(spoke_alarm_every(fixture.engine, &fixture.alarm, 5 * MS / 2, note_alarm),
+			 SPOKE_OK);
+	virtual_run(&fixture.world, start_ns + 100 * MS);
+	assert_int_equal(fixture.count, 40);
+	assert_int_equal(fixture.at_ns[39], start_ns + 100 * MS);
+	tear_down(&fixture);
+}
+
+static void what_a_late_turn_missed_of_a_period_is_not_made_up_for(void **state)
+{
+	struct fixture fixture;
+	uint64_t start_ns;
+
+	(void)state;
+	set_up(&fixture);
+	start_ns = fixture.world.now_ns;
+	assert_int_equal(spoke_alarm_every(fixture.engine, &fixture.alarm, 10 * MS, note_alarm),
+			 SPOKE_OK);
+	virtual_run(&fixture.world, start_ns + 20 * MS);
+	assert_int_equal(fixture.count, 2);
+	virtual_stall(&fixture.world, 55 * MS);
+	virtual_run(&fixture.world, start_ns + 80 * MS);
+	assert_int_equal(fixture.count, 4);
+	assert_int_equal(fixture.at_ns[2], start_ns + 75 * MS); /* once, as soon as it could */
+	assert_int_equal(fixture.at_ns[3], start_ns + 80 * MS); /* and in step again */
+	tear_down(&fixture);
+}
+
+static void an_idle_engine_does_not_turn(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	set_up(&fixture);
+	assert_false(virtual_step(&fixture.world, fixture.world.now_ns + 3600000 * MS));
+	tear_down(&fixture);
+}
+
+/* One process reads bytes of many peers; each has a timeout that its byte cancels. */
+enum {
+	PEERS = 150
+};
+
+struct reader {
+	struct fixture fixture;
+	unsigned timer_class;
+	unsigned read;
+	unsigned timed_out;
+	unsigned rounds;
+	struct peer {
+		struct reader *reader;
+		struct spoke_watch watch;
+		struct spoke_timer timeout;
+		int far;
+	} peers[PEERS];
+};
+
+static void peer_ready(struct spoke_watch *watch, unsigned io)
+{
+	struct peer *peer = spoke_container_of(watch, struct peer, watch);
+	struct reader *reader = peer->reader;
+	const struct spoke_env *env = reader->fixture.engine->env;
+	char byte;
+
+	(void)io;
+	if (env->net->read(env->ctx, watch->fd, &byte, 1) != 1)
+		return;
+	if (spoke_wheel_cancel(reader->fixture.engine->wheel, &peer->timeout))
+		reader->read++;
+}
+
+static void peer_timed_out(struct spoke_timer *timer, void *arg)
+{
+	struct reader *reader = arg;
+
+	(void)timer;
+	reader->timed_out++;
+}
+
+static void connect_peers(struct reader *reader)
+{
+	const struct spoke_env *env = reader->fixture.engine->env;
+	struct spoke_address at;
+	int listener;
+
+	memnet_route(reader->fixture.world.net, "mem:reader", MEMNET_AT_ONCE);
+	assert_int_equal(env->net->parse(env->ctx, "mem:reader", &at), 0);
+	assert_int_equal(env->net->listen(env->ctx, &at, PEERS, &listener), 0);
+	for (int i = 0; i < PEERS; i++) {
+		struct peer *peer = &reader->peers[i];
+		struct spoke_address from;
+
+		*peer = (struct peer){ .reader = reader, .watch.ready = peer_ready };
+		assert_int_equal(env->net->connect(env->ctx, &at, &peer->far), 0);
+		assert_int_equal(env->net->accept(env->ctx, listener, &peer->watch.fd, &from), 0);
+		env->loop->watch(reader->fixture.engine->loop, &peer->watch, SPOKE_IO_READ);
+	}
+	env->net->close(env->ctx, listener);
+}
+
+static void disconnect_peers(struct reader *reader)
+{
+	const struct spoke_env *env = reader->fixture.engine->env;
+
+	for (int i = 0; i < PEERS; i++) {
+		struct peer *peer = &reader->peers[i];
+
+		env->loop->watch(reader->fixture.engine->loop, &peer->watch, 0);
+		env->net->close(env->ctx, peer->watch.fd);
+		env->net->close(env->ctx, peer->far);
+	}
+	assert_int_equal(reader->fixture.process.user.fds, 0);
+}
+
+static void a_late_turn_reads_everybody_before_it_judges_anybody(void **state)
+{
+	static struct reader reader;
+	const struct spoke_env *env;
+	uint64_t start_ns;
+
+	(void)state;
+	reader = (struct reader){ .read = 0 };
+	set_up(&reader.fixture);
+	env = reader.fixture.engine->env;
+	connect_peers(&reader);
+	assert_int_equal(spoke_wheel_add_class(reader.fixture.engine->wheel, "peer", peer_timed_out,
+					       &reader, &reader.timer_class),
+			 SPOKE_WHEEL_OK);
+	start_ns = reader.fixture.world.now_ns;
+	for (int i = 0; i < PEERS; i++) {
+		char x = 'x';
+		struct iovec byte = { &x, 1 };
+
+		assert_int_equal(spoke_wheel_schedule(reader.fixture.engine->wheel,
+						      &reader.peers[i].timeout, reader.timer_class,
+						      start_ns + 50 * MS),
+				 SPOKE_WHEEL_OK);
+		assert_int_equal(env->net->write(env->ctx, reader.peers[i].far, &byte, 1), 1);
+	}
+	/* Let the engine know what it is waiting for, then hold it up. */
+	reader.fixture.engine->due_ns = spoke_wheel_next(reader.fixture.engine->wheel);
+	virtual_stall(&reader.fixture.world, 200 * MS);
+	/* A round reports 1 to 64 of them, and 16 rounds may pass before the wheel moves. */
+	virtual_run(&reader.fixture.world, start_ns + 300 * MS);
+	assert_int_equal(reader.read + reader.timed_out, PEERS);
+	assert_int_equal(reader.timed_out, 0);
+	/* However many rounds it went, that was one turn. */
+	assert_int_equal(spoke_stat_get(reader.fixture.engine, SPOKE_STAT_TURNS_LATE), 1);
+	disconnect_peers(&reader);
+	tear_down(&reader.fixture);
+}
+
+enum {
+	CROWD = 3 * (int)SPOKE_WHEEL_BUDGET
+};
+
+static void crowd_due(struct spoke_timer *timer, void *arg)
+{
+	(void)timer;
+	++*(unsigned *)arg;
+}
+
+static void peer_is_still_there(struct spoke_watch *watch, unsigned io)
+{
+	(void)watch;
+	(void)io;
+}
+
+/* Peers that are always ready, and a late turn with more timers than one budget. */
+static void a_wheel_that_is_behind_goes_on_without_late_rounds(void **state)
+{
+	static struct reader reader;
+	static struct spoke_timer timers[CROWD];
+	struct spoke_engine *engine;
+	unsigned crowd_class;
+	unsigned fired = 0;
+	unsigned turns = 0;
+	uint64_t start_ns;
+	char x = 'x';
+	struct iovec byte = { &x, 1 };
+
+	(void)state;
+	reader = (struct reader){ .read = 0 };
+	set_up(&reader.fixture);
+	engine = reader.fixture.engine;
+	connect_peers(&reader);
+	assert_int_equal(spoke_wheel_add_class(engine->wheel, "crowd", crowd_due, &fired,
+					       &crowd_class),
+			 SPOKE_WHEEL_OK);
+	start_ns = reader.fixture.world.now_ns;
+	reader.peers[0].watch.ready = peer_is_still_there;
+	assert_int_equal(engine->env->net->write(engine->env->ctx, reader.peers[0].far, &byte, 1),
+			 1);
+	for (int i = 0; i < CROWD; i++)
+		assert_int_equal(spoke_wheel_schedule(engine->wheel, &timers[i], crowd_class,
+						      start_ns + 50 * MS),
+				 SPOKE_WHEEL_OK);
+	engine->due_ns = spoke_wheel_next(engine->wheel);
+	virtual_stall(&reader.fixture.world, 200 * MS);
+	while (fired < CROWD) {
+		assert_true(virtual_step(&reader.fixture.world, start_ns + 300 * MS));
+		assert_in_range(++turns, 1, SPOKEI_ENGINE_LATE_ROUNDS + 8);
+	}
+	assert_in_range(turns, SPOKEI_ENGINE_LATE_ROUNDS + 3, SPOKEI_ENGINE_LATE_ROUNDS + 8);
+	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TURNS_LATE), 1);
+	disconnect_peers(&reader);
+	tear_down(&reader.fixture);
+}
+
+/* Is a turn that begins so late counted as late? */
+static bool is_late(struct fixture *fixture, uint64_t late_ns)
+{
+	uint64_t before = spoke_stat_get(fixture->engine, SPOKE_STAT_TURNS_LATE);
+
+	fixture->count = 0;
+	assert_int_equal(spoke_alarm_after(fixture->engine, &fixture->alarm, 10 * MS, note_alarm),
+			 SPOKE_OK);
+	virtual_run(&fixture->world, fixture->world.now_ns + 5 * MS);
+	virtual_stall(&fixture->world, fixture->engine->due_ns - fixture->world.now_ns + late_ns);
+	virtual_run(&fixture->world, fixture->world.now_ns + 10 * MS);
+	assert_int_equal(fixture->count, 1);
+	return spoke_stat_get(fixture->engine, SPOKE_STAT_TURNS_LATE) > before;
+}
+
+static void who_judges_by_short_intervals_makes_turns_late_sooner(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	set_up(&fixture);
+	assert_false(is_late(&fixture, 50 * MS));
+	assert_true(is_late(&fixture, 51 * MS));
+	spokei_engine_heed(fixture.engine, 40 * MS);
+	assert_false(is_late(&fixture, 20 * MS));
+	assert_true(is_late(&fixture, 20 * MS + 1));
+	/* What asks for more than somebody else does, or for nothing, changes nothing. */
+	spokei_engine_heed(fixture.engine, 60 * MS);
+	spokei_engine_heed(fixture.engine, UINT64_MAX);
+	spokei_engine_heed(fixture.engine, 0);
+	assert_false(is_late(&fixture, 20 * MS));
+	assert_true(is_late(&fixture, 20 * MS + 1));
+	spokei_engine_heed(fixture.engine, 10 * MS);
+	assert_true(is_late(&fixture, 6 * MS));
+	tear_down(&fixture);
+}
+
+static void a_long_interval_does_not_make_turns_late_later(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	set_up(&fixture);
+	spokei_engine_heed(fixture.engine, 60000 * MS);
+	assert_false(is_late(&fixture, 50 * MS));
+	assert_true(is_late(&fixture, 51 * MS));
+	tear_down(&fixture);
+}
+
+static void want_of_memory_is_told_and_leaves_nothing_behind(void **state)
+{
+	(void)state;
+	for (uint64_t fail_at = 1;; fail_at++) {
+		struct virtual_world world;
+		struct virtual_process process;
+		struct spoke_engine_options options = { .env = &process.env };
+		struct spoke_engine *engine = NULL;
+		int error;
+
+		assert_true(virtual_world_init(&world, fail_at));
+		virtual_process_init(&process, &world);
+		process.fail_at = fail_at;
+		error = spoke_engine_new(&options, &engine);
+		spoke_engine_free(engine);
+		assert_int_equal(process.blocks, 0);
+		virtual_process_fini(&process);
+		virtual_world_fini(&world);
+		if (error == SPOKE_OK)
+			break;
+		assert_int_equal(error, SPOKE_ENOMEM);
+		assert_null(engine);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_alarm_is_due_at_the_tick_at_or_after_its_time),
+		cmocka_unit_test(a_period_does_not_drift_by_what_the_ticks_round),
+		cmocka_unit_test(what_a_late_turn_missed_of_a_period_is_not_made_up_for),
+		cmocka_unit_test(an_idle_engine_does_not_turn),
+		cmocka_unit_test(a_late_turn_reads_everybody_before_it_judges_anybody),
+		cmocka_unit_test(a_wheel_that_is_behind_goes_on_without_late_rounds),
+		cmocka_unit_test(who_judges_by_short_intervals_makes_turns_late_sooner),
+		cmocka_unit_test(a_long_interval_does_not_make_turns_late_later),
+		cmocka_unit_test(want_of_memory_is_told_and_leaves_nothing_behind),
+	};
+
+	return cmocka_run_group_tests_name("virtual", tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The judge of silence, by itself. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "transport/conn/idle.h"
+
+enum {
+	I = 1000 /* the interval */
+};
+
+static enum spokei_idle_verdict judge_at(struct spokei_idle *idle, uint64_t now_ns)
+{
+	struct spokei_idle_moment moment = { .now_ns = now_ns, .interval_ns = I };
+
+	return spokei_idle_judge(idle, &moment);
+}
+
+static void ask_at(struct spokei_idle *idle, uint64_t now_ns)
+{
+	spokei_idle_asked(idle, now_ns);
+	spokei_idle_handed(idle, now_ns);
+}
+
+static void a_silent_peer_is_asked_suspected_and_dead_after_four_intervals(void **state)
+{
+	struct spokei_idle idle;
+
+	(void)state;
+	spokei_idle_start(&idle, 10);
+	assert_int_equal(spokei_idle_due(&idle, I), 10 + I);
+	assert_int_equal(judge_at(&idle, 9 + I), SPOKEI_IDLE_KEEP);
+	assert_int_equal(judge_at(&idle, 10 + I), SPOKEI_IDLE_PROBE);
+	ask_at(&idle, 10 + I);
+	assert_int_equal(judge_at(&idle, 9 + 2 * I), SPOKEI_IDLE_KEEP);
+	assert_int_equal(judge_at(&idle, 10 + 2 * I), SPOKEI_IDLE_SUSPECT);
+	assert_int_equal(idle.misses, 1);
+	ask_at(&idle, 10 + 2 * I);
+	assert_int_equal(judge_at(&idle, 10 + 3 * I), SPOKEI_IDLE_SUSPECT);
+	assert_int_equal(idle.misses, 2);
+	ask_at(&idle, 10 + 3 * I);
+	assert_int_equal(judge_at(&idle, 9 + 4 * I), SPOKEI_IDLE_KEEP);
+	assert_int_equal(judge_at(&idle, 10 + 4 * I), SPOKEI_IDLE_DEAD);
+	assert_int_equal(idle.misses, 3);
+}
+
+static void a_byte_at_any_time_begins_anew(void **state)
+{
+	struct spokei_idle idle;
+
+	(void)state;
+	spokei_idle_start(&idle, 0);
+	assert_false(spokei_idle_heard(&idle, 500));
+	assert_int_equal(judge_at(&idle, I), SPOKEI_IDLE_KEEP);
+	assert_int_equal(judge_at(&idle, 500 + I), SPOKEI_IDLE_PROBE);
+	ask_at(&idle, 500 + I);
+	assert_int_equal(judge_at(&idle, 500 + 2 * I), SPOKEI_IDLE_SUSPECT);
+	assert_true(spokei_idle_heard(&idle, 600 + 2 * I));
+	assert_int_equal(idle.misses, 0);
+	assert_int_equal(judge_at(&idle, 600 + 3 * I), SPOKEI_IDLE_PROBE);
+}
+
+static void an_interval_counts_from_when_the_system_took_the_heartbeat(void **state)
+{
+	struct spokei_idle idle;
+
+	(void)state;
+	spokei_idle_start(&idle, 0);
+	spokei_idle_asked(&idle, I);
+	spokei_idle_handed(&idle, I + 300);
+	assert_int_equal(judge_at(&idle, 2 * I + 299), SPOKEI_IDLE_KEEP);
+	assert_int_equal(judge_at(&idle, 2 * I + 300), SPOKEI_IDLE_SUSPECT);
+	/* It was one that waits no more: nothing is handed a second time. */
+	spokei_idle_handed(&idle, 2 * I + 800);
+	assert_int_equal(spokei_idle_due(&idle, I), 3 * I + 300);
+}
+
+static void a_heartbeat_that_cannot_be_written_counts_while_nothing_moves(void **state)
+{
+	struct spokei_idle idle;
+
+	(void)state;
+	spokei_idle_start(&idle, 0);
+	spokei_idle_asked(&idle, I);
+	spokei_idle_moved(&idle, I + 400);
+	assert_int_equal(judge_at(&idle, 2 * I), SPOKEI_IDLE_KEEP);
+	assert_int_equal(judge_at(&idle, 2 * I + 400), SPOKEI_IDLE_SUSPECT);
+	assert_int_equal(judge_at(&idle, 3 * I + 400), SPOKEI_IDLE_SUSPECT);
+	assert_int_equal(judge_at(&idle, 4 * I + 400), SPOKEI_IDLE_DEAD);
+	/* Once it is taken, what moves behind it does not help. */
+	spokei_idle_start(&idle, 0);
+	ask_at(&idle, I);
+	spokei_idle_moved(&idle, I + 400);
+	assert_int_equal(judge_at(&idle, 2 * I), SPOKEI_IDLE_SUSPECT);
+}
+
+static void who_was_held_up_or_does_not_read_judges_nobody(void **state)
+{
+	const struct spokei_idle_moment moments[] = {
+		{ .interval_ns = I, .late = true },
+		{ .interval_ns = I, .deaf = true },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct spokei_idle_moment moment = moments[i];
+		struct spokei_idle idle;
+
+		spokei_idle_start(&idle, 0);
+		ask_at(&idle, I);
+		moment.now_ns = 9 * I;
+		assert_false(spokei_idle_ripe(&idle, &moment));
+		assert_int_equal(spokei_idle_judge(&idle, &moment), SPOKEI_IDLE_KEEP);
+		assert_int_equal(idle.misses, 0);
+		/* A whole interval more. */
+		assert_int_equal(judge_at(&idle, 10 * I - 1), SPOKEI_IDLE_KEEP);
+		assert_int_equal(judge_at(&idle, 10 * I), SPOKEI_IDLE_SUSPECT);
+	}
+}
+
+static void what_is_to_be_judged_is_read_before(void **state)
+{
+	struct spokei_idle_moment moment = { .now_ns = I - 1, .interval_ns = I };
+	struct spokei_idle idle;
+
+	(void)state;
+	spokei_idle_start(&idle, 0);
+	assert_false(spokei_idle_ripe(&idle, &moment));
+	moment.now_ns = I;
+	assert_true(spokei_idle_ripe(&idle, &moment));
+	ask_at(&idle, I);
+	assert_false(spokei_idle_ripe(&idle, &moment));
+	moment.now_ns = 2 * I;
+	assert_true(spokei_idle_ripe(&idle, &moment));
+}
+
+static void switched_off_nobody_is_ever_judged(void **state)
+{
+	struct spokei_idle_moment moment = { .now_ns = UINT64_MAX, .interval_ns = SPOKEI_IDLE_OFF };
+	struct spokei_idle idle;
+
+	(void)state;
+	spokei_idle_start(&idle, 5);
+	assert_int_equal(spokei_idle_due(&idle, SPOKEI_IDLE_OFF), UINT64_MAX);
+	ask_at(&idle, 5);
+	moment.now_ns = UINT64_MAX - 1;
+	assert_int_equal(spokei_idle_judge(&idle, &moment), SPOKEI_IDLE_KEEP);
+	/* An end of time that would wrap is never reached either. */
+	assert_int_equal(spokei_idle_due(&idle, UINT64_MAX - 2), UINT64_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_silent_peer_is_asked_suspected_and_dead_after_four_intervals),
+		cmocka_unit_test(a_byte_at_any_time_begins_anew),
+		cmocka_unit_test(an_interval_counts_from_when_the_system_took_the_heartbeat),
+		cmocka_unit_test(a_heartbeat_that_cannot_be_written_counts_while_nothing_moves),
+		cmocka_unit_test(who_was_held_up_or_does_not_read_judges_nobody),
+		cmocka_unit_test(what_is_to_be_judged_is_read_before),
+		cmocka_unit_test(switched_off_nobody_is_ever_judged),
+	};
+
+	return cmocka_run_group_tests_name("idle", tests, NULL, NULL);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that a link keeps for the next outlet: how much, for whom, and until when. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/core/memory.h"
+#include "transport/conn/link.h"
+
+#define SPARE_MAX 262144u   /* bytes; larger ones are not kept */
+#define SPARES_MAX 8388608u /* bytes of them all */
+#define BUFFERS 40u         /* more of the largest size than are kept */
+
+struct rig {
+	struct memory memory;
+	struct spoke_engine engine; /* nothing of it but its environment */
+	struct spokei_link link;
+};
+
+static void set_up(struct rig *rig)
+{
+	*rig = (struct rig){ .link = { .engine = &rig->engine } };
+	memory_init(&rig->memory);
+	rig->engine.env = &rig->memory.env;
+}
+
+static void tear_down(struct rig *rig)
+{
+	spokei_link_drop_spares(&rig->link);
+	assert_int_equal(rig->link.spare_bytes, 0);
+	assert_int_equal(rig->memory.bytes, 0);
+}
+
+/* An empty buffer with so much memory. */
+static struct spokei_buffer emptied(struct rig *rig, size_t capacity)
+{
+	struct spokei_buffer buffer;
+
+	spokei_buffer_init(&buffer, &rig->memory.env, 2 * SPARE_MAX);
+	buffer.bytes = spokei_alloc(&rig->memory.env, 1, capacity);
+	assert_non_null(buffer.bytes);
+	buffer.capacity = capacity;
+	return buffer;
+}
+
+static void keep(struct rig *rig, size_t capacity)
+{
+	struct spokei_buffer buffer = emptied(rig, capacity);
+
+	spokei_link_return(&rig->link, &buffer);
+	assert_null(buffer.bytes);
+	assert_int_equal(buffer.capacity, 0);
+}
+
+/* An outlet fills and is emptied. */
+static void use(struct rig *rig)
+{
+	struct spokei_buffer buffer;
+
+	spokei_buffer_init(&buffer, &rig->memory.env, 2 * SPARE_MAX);
+	spokei_link_lend(&rig->link, &buffer);
+	spokei_link_return(&rig->link, &buffer);
+}
+
+static void what_is_kept_is_bounded(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	set_up(&rig);
+	for (unsigned i = 1; i <= BUFFERS; i++) {
+		size_t bytes = (size_t)i * SPARE_MAX;
+
+		keep(&rig, SPARE_MAX);
+		assert_int_equal(rig.link.spare_bytes, bytes < SPARES_MAX ? bytes : SPARES_MAX);
+		assert_int_equal(rig.memory.bytes, rig.link.spare_bytes);
+	}
+	tear_down(&rig);
+}
+
+static void what_is_too_large_or_too_small_is_not_kept(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	set_up(&rig);
+	keep(&rig, SPARE_MAX + 1);
+	keep(&rig, 1);
+	assert_int_equal(rig.memory.bytes, 0);
+	tear_down(&rig);
+}
+
+static void the_newest_is_lent_first(void **state)
+{
+	struct spokei_buffer buffer;
+	struct rig rig;
+
+	(void)state;
+	set_up(&rig);
+	keep(&rig, 1000);
+	keep(&rig, 2000);
+	spokei_buffer_init(&buffer, &rig.memory.env, SPARE_MAX);
+	spokei_link_lend(&rig.link, &buffer);
+	assert_int_equal(buffer.capacity, 2000);
+	assert_int_equal(rig.link.spare_bytes, 1000);
+	spokei_link_return(&rig.link, &buffer);
+	tear_down(&rig);
+}
+
+/* Heartbeats of one connection say nothing of the others, which call, and are between two calls. */
+static void what_was_lent_since_the_last_time_is_kept(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	set_up(&rig);
+	use(&rig);
+	keep(&rig, 1000);
+	for (int i = 0; i < 3; i++) {
+		spokei_link_slim(&rig.link);
+		assert_int_equal(rig.link.spare_bytes, 1000);
+		use(&rig);
+	}
+	spokei_link_slim(&rig.link);
+	assert_int_equal(rig.link.spare_bytes, 1000);
+	spokei_link_slim(&rig.link);
+	assert_int_equal(rig.link.spare_bytes, 0);
+	tear_down(&rig);
+}
+
+static void what_somebody_waits_for_is_kept(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	set_up(&rig);
+	keep(&rig, 1000);
+	rig.link.pending_count = 1;
+	spokei_link_slim(&rig.link);
+	rig.link.pending_count = 0;
+	rig.link.serving_count = 1;
+	spokei_link_slim(&rig.link);
+	assert_int_equal(rig.link.spare_bytes, 1000);
+	rig.link.serving_count = 0;
+	spokei_link_slim(&rig.link);
+	assert_int_equal(rig.link.spare_bytes, 0);
+	tear_down(&rig);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_kept_is_bounded),
+		cmocka_unit_test(what_is_too_large_or_too_small_is_not_kept),
+		cmocka_unit_test(the_newest_is_lent_first),
+		cmocka_unit_test(what_was_lent_since_the_last_time_is_kept),
+		cmocka_unit_test(what_somebody_waits_for_is_kept),
+	};
+
+	return cmocka_run_group_tests_name("link", tests, NULL, NULL);
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of waiting calls against a model that keeps them in a list and knows every id given. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/virtual/faults.h"
+#include "tests/core/memory.h"
+#include "tests/transport/dice.h"
+#include "transport/conn/pending.h"
+
+enum {
+	CALLS = 300,
+	LATEST = 1024, /* ids that the model remembers */
+};
+
+struct space {
+	uint64_t first;
+	uint64_t last;
+	uint64_t next;
+};
+
+static const struct space spaces[] = {
+	{ 1, 255, 1 },        { 1, 255, 250 },
+	{ 1, UINT32_MAX, 1 }, { 1, UINT32_MAX, UINT32_MAX - 200 },
+	{ 0, UINT64_MAX, 0 }, { 0, UINT64_MAX, UINT64_MAX - 200 },
+	{ 5, 16, 9 },
+};
+
+static const size_t spaces_len = sizeof(spaces) / sizeof(spaces[0]);
+
+/* Ids in their order, those that are skipped among them, as far as the model remembers. */
+struct model {
+	struct memory memory;
+	struct faulty faulty;
+	const struct space *space;
+	struct spokei_pendings pendings;
+	struct spokei_pending calls[CALLS];
+	bool waits[CALLS];
+	size_t count;
+	uint64_t latest[LATEST]; /* the id given or skipped as n-th at n % LATEST */
+	uint64_t given;
+	uint64_t next;
+	uint64_t skipped;
+	uint64_t dice;
+};
+
+static struct model model;
+
+static void start(const struct space *space, uint64_t seed)
+{
+	memset(&model, 0, sizeof(model));
+	memory_init(&model.memory);
+	faulty_init(&model.faulty, &model.memory.env);
+	model.space = space;
+	model.next = space->next;
+	model.dice = seed;
+	spokei_pendings_init(&model.pendings, space->first, space->last, space->next);
+}
+
+static void stop(void)
+{
+	for (size_t i = 0; i < CALLS; i++)
+		spokei_pendings_remove(&model.pendings, &model.calls[i]);
+	assert_null(spokei_pendings_any(&model.pendings));
+	spokei_pendings_fini(&model.pendings, &model.faulty.env);
+	assert_int_equal(model.faulty.bytes, 0);
+	assert_int_equal(model.memory.bytes, 0);
+}
+
+static bool id_waits(uint64_t id)
+{
+	for (size_t i = 0; i < CALLS; i++)
+		if (model.waits[i] && model.calls[i].id == id)
+			return true;
+	return false;
+}
+
+static void note_id(void)
+{
+	model.latest[model.given++ % LATEST] = model.next;
+	model.next = model.next == model.space->last ? model.space->first : model.next + 1;
+}
+
+/* Was the id given, of the ids that the model remembers? */
+static bool was_given(uint64_t id)
+{
+	uint64_t known = model.given < LATEST ? model.given : LATEST;
+
+	for (uint64_t i = 1; i <= known; i++)
+		if (model.latest[(model.given - i) % LATEST] == id)
+			return true;
+	return false;
+}
+
+/* Every id up to that which the call has got was given; those before it were skipped. */
+static void note_added(size_t call)
+{
+	struct spokei_pending *pending = &model.calls[call];
+
+	assert_in_range(pending->id, model.space->first, model.space->last);
+	assert_false(id_waits(pending->id));
+	for (; model.next != pending->id; model.skipped++)
+		note_id();
+	note_id();
+	model.waits[call] = true;
+	model.count++;
+}
+
+static void add(size_t call)
+{
+	uint64_t size = model.space->last - model.space->first;
+	int error = spokei_pendings_add(&model.pendings, &model.faulty.env, &model.calls[call]);
+
+	if (model.count > size) {
+		assert_int_equal(error, SPOKE_ELIMIT);
+		return;
+	}
+	assert_int_equal(error, SPOKE_OK);
+	note_added(call);
+	assert_int_equal(model.pendings.count, model.count);
+	assert_true(model.count <= model.pendings.room / 2);
+	assert_int_equal(model.pendings.given, model.given);
+}
+
+static void take_away(size_t call)
+{
+	spokei_pendings_remove(&model.pendings, &model.calls[call]);
+	model.count -= model.waits[call];
+	model.waits[call] = false;
+	assert_int_equal(model.pendings.count, model.count);
+}
+
+static void look_for(uint64_t id)
+{
+	bool given = !was_given(id);
+	struct spokei_pending *found = spokei_pendings_find(&model.pendings, id, &given);
+
+	assert_int_equal(found != NULL, id_waits(id));
+	if (found) {
+		assert_int_equal(found->id, id);
+		assert_true(model.waits[found - model.calls]);
+	}
+	/* What was given longer ago than the model remembers is not among what is asked for. */
+	assert_int_equal(given, found || was_given(id));
+}
+
+/* An id near the next one or at an end of the space, or one that is no id. */
+static uint64_t some_id(void)
+{
+	switch (dice_throw(&model.dice) % 8) {
+	case 0:
+		return model.space->first - dice_throw(&model.dice) % 2;
+	case 1:
+		return model.space->last + dice_throw(&model.dice) % 2;
+	case 2:
+		return model.next;
+	case 3:
+		return model.calls[dice_throw(&model.dice) % CALLS].id;
+	default:
+		return model.next + 8 - dice_throw(&model.dice) % 40;
+	}
+}
+
+/* Ends of the space may have been given longer ago than the model remembers: not asked then. */
+static bool is_judged(uint64_t id)
+{
+	return model.given < LATEST || model.space->last - model.space->first < LATEST ||
+	       id_waits(id) || was_given(id) || id - model.next < LATEST;
+}
+
+static void run_dice(unsigned calls, unsigned steps)
+{
+	while (steps-- > 0) {
+		size_t call = dice_throw(&model.dice) % calls;
+		uint64_t id = some_id();
+
+		if (!model.waits[call])
+			add(call);
+		else if (dice_throw(&model.dice) % 3)
+			take_away(call);
+		if (is_judged(id))
+			look_for(id);
+	}
+}
+
+static void every_call_is_found_by_its_id(void **state)
+{
+	static const unsigned calls[] = { 1, 2, 5, 20, 100, CALLS };
+
+	(void)state;
+	for (size_t s = 0; s < spaces_len; s++) {
+		for (size_t c = 0; c < sizeof(calls) / sizeof(calls[0]); c++) {
+			start(&spaces[s], 1000 * s + c);
+			run_dice(calls[c], 2000);
+			stop();
+		}
+	}
+}
+
+static void ids_count_up_and_begin_again_at_the_first(void **state)
+{
+	(void)state;
+	for (size_t s = 0; s < spaces_len; s++) {
+		start(&spaces[s], 1);
+		for (unsigned i = 0; i < 600; i++) {
+			uint64_t next = model.next;
+
+			add(0);
+			assert_int_equal(model.calls[0].id, next);
+			take_away(0);
+		}
+		assert_int_equal(model.skipped, 0);
+		assert_int_equal(model.pendings.room, 8);
+		stop();
+	}
+}
+
+static void an_id_is_known_to_have_been_given(void **state)
+{
+	bool given;
+
+	(void)state;
+	for (size_t s = 0; s < spaces_len; s++) {
+		const struct space *space = &spaces[s];
+
+		start(space, 1);
+		assert_null(spokei_pendings_find(&model.pendings, space->next, &given));
+		assert_false(given);
+		add(0);
+		take_away(0);
+		assert_null(spokei_pendings_find(&model.pendings, space->next, &given));
+		assert_true(given);
+		(void)spokei_pendings_find(&model.pendings, space->next - 1, &given);
+		assert_false(given);
+		(void)spokei_pendings_find(&model.pendings, space->next + 1, &given);
+		assert_false(given);
+		stop();
+	}
+	/* Once all of them were, each was; what lies outside never is. */
+	start(&spaces[0], 1);
+	for (unsigned i = 0; i < 255; i++) {
+		assert_false(spokei_pendings_gave(&model.pendings, 255));
+		add(0);
+		take_away(0);
+	}
+	for (unsigned i = 0; i < 400; i++) {
+		for (uint64_t id = 0; id < 258; id++)
+			assert_int_equal(spokei_pendings_gave(&model.pendings, id),
+					 id >= 1 && id <= 255);
+		add(0);
+		take_away(0);
+	}
+	stop();
+}
+
+static void when_all_ids_wait_that_is_the_limit(void **state)
+{
+	(void)state;
+	start(&spaces[0], 1);
+	for (size_t i = 0; i < 255; i++)
+		add(i);
+	assert_int_equal(model.skipped, 0);
+	for (size_t i = 255; i < CALLS; i++) {
+		add(i);
+		assert_false(model.waits[i]);
+	}
+	assert_int_equal(model.pendings.given, 255);
+	/* One that has gone makes place, wherever its id is. */
+	for (size_t i = 0; i < 1000; i++) {
+		size_t call = dice_throw(&model.dice) % 255;
+		uint64_t id = model.calls[call].id;
+
+		take_away(call);
+		add(call);
+		assert_int_equal(model.calls[call].id, id);
+		add(255);
+	}
+	stop();
+}
+
+/* Calls 0 to 9 stay while all others come and go, for millions of ids and many times round. */
+static void old_calls_stay_while_millions_come_and_go(void **state)
+{
+	(void)state;
+	for (size_t s = 0; s < spaces_len - 1; s++) {
+		struct spokei_pending guests[30] = { 0 };
+		bool given;
+
+		start(&spaces[s], 1);
+		for (size_t i = 0; i < 10; i++)
+			add(i);
+		for (size_t i = 0; i < 1000000; i++) {
+			struct spokei_pending *guest = &guests[(i * 7) % 30];
+
+			spokei_pendings_remove(&model.pendings, guest);
+			assert_int_equal(spokei_pendings_add(&model.pendings, &model.faulty.env,
+							     guest),
+					 SPOKE_OK);
+			if (spokei_pendings_find(&model.pendings, guest->id, &given) != guest)
+				fail();
+		}
+		for (size_t i = 0; i < 10; i++) {
+			assert_ptr_equal(spokei_pendings_find(&model.pendings, model.calls[i].id,
+							      &given),
+					 &model.calls[i]);
+			assert_true(given);
+		}
+		assert_int_equal(model.pendings.count, 40);
+		assert_int_equal(model.pendings.room, 128);
+		/* At most ten cells of 128 are skipped each time round. */
+		assert_true(model.pendings.given < 1100000);
+		for (size_t i = 0; i < 30; i++)
+			spokei_pendings_remove(&model.pendings, &guests[i]);
+		stop();
+	}
+}
+
+/* Old calls are as far apart as the ring is long, or twice, when it grows. */
+static void calls_that_are_rings_apart_keep_their_cells_when_it_grows(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		bool given;
+
+		start(&spaces[3], seed);
+		for (size_t i = 0; i < CALLS - 1; i++) {
+			uint64_t passing = dice_throw(&model.dice) % 40;
+
+			add(i);
+			while (passing-- > 0) {
+				add(CALLS - 1);
+				take_away(CALLS - 1);
+			}
+		}
+		for (size_t i = 0; i < CALLS - 1; i++)
+			assert_ptr_equal(spokei_pendings_find(&model.pendings, model.calls[i].id,
+							      &given),
+					 &model.calls[i]);
+		stop();
+	}
+}
+
+static void a_call_that_is_not_there_is_not_removed(void **state)
+{
+	struct spokei_pending stranger = { 0 };
+	struct spokei_pending twin;
+	bool given;
+
+	(void)state;
+	start(&spaces[4], 1);
+	spokei_pendings_remove(&model.pendings, &stranger);
+	add(0);
+	twin = model.calls[0];
+	spokei_pendings_remove(&model.pendings, &stranger); /* of id 0, too */
+	spokei_pendings_remove(&model.pendings, &twin);
+	assert_ptr_equal(spokei_pendings_find(&model.pendings, 0, &given), &model.calls[0]);
+	take_away(0);
+	take_away(0);
+	/* An id of the same cell is another one. */
+	add(1);
+	assert_null(spokei_pendings_find(&model.pendings, model.calls[1].id + 8, &given));
+	assert_false(given);
+	stop();
+}
+
+/* Takes all that wait, one after another; returns whether they came in the order of their ids. */
+static bool take_all(void)
+{
+	struct spokei_pending *pending;
+	uint64_t before = model.space->first;
+	size_t count = model.count;
+	bool in_order = true;
+
+	while ((pending = spokei_pendings_any(&model.pendings))) {
+		assert_ptr_equal(spokei_pendings_any(&model.pendings), pending);
+		assert_true(model.waits[pending - model.calls]);
+		in_order = in_order && pending->id >= before;
+		before = pending->id;
+		take_away((size_t)(pending - model.calls));
+		assert_true(count-- > 0);
+	}
+	assert_int_equal(count, 0);
+	return in_order;
+}
+
+static void all_that_wait_are_taken_one_after_another(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 100; seed++) {
+		start(&spaces[seed % spaces_len], seed);
+		run_dice(1 + (unsigned)(seed * 3) % CALLS, 1000);
+		(void)take_all();
+		run_dice(CALLS, 100);
+		(void)take_all();
+		stop();
+	}
+	/* From the oldest, wherever in the ring that is. */
+	for (unsigned gone = 0; gone < 100; gone++) {
+		start(&spaces[2], 1);
+		for (unsigned i = 0; i < gone; i++) {
+			add(0);
+			take_away(0);
+		}
+		for (size_t i = 0; i < 20; i++)
+			add(i);
+		/* It does not begin from the start for each. */
+		assert_ptr_equal(spokei_pendings_any(&model.pendings), &model.calls[0]);
+		model.pendings.looked++;
+		assert_ptr_equal(spokei_pendings_any(&model.pendings), &model.calls[1]);
+		model.pendings.looked--;
+		assert_true(take_all());
+		stop();
+	}
+}
+
+static void want_of_memory_is_told_and_nothing_is_changed(void **state)
+{
+	(void)state;
+	for (uint64_t nth = 1;; nth++) {
+		unsigned failed = 0;
+
+		start(&spaces[1], 1);
+		faulty_fail(&model.faulty, FAULTY_MEMORY, nth, -12, false);
+		for (size_t i = 0; i < 200; i++) {
+			struct spokei_pendings before = model.pendings;
+			int error = spokei_pendings_add(&model.pendings, &model.faulty.env,
+							&model.calls[i]);
+
+			if (error == SPOKE_ENOMEM) {
+				failed++;
+				assert_memory_equal(&model.pendings, &before, sizeof(before));
+				add(i);
+			} else {
+				assert_int_equal(error, SPOKE_OK);
+				note_added(i);
+			}
+			look_for(model.calls[i / 2].id);
+		}
+		stop();
+		if (failed == 0) {
+			assert_int_equal(nth, 8); /* rooms of 8 to 512 */
+			break;
+		}
+		assert_int_equal(failed, 1);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_call_is_found_by_its_id),
+		cmocka_unit_test(ids_count_up_and_begin_again_at_the_first),
+		cmocka_unit_test(an_id_is_known_to_have_been_given),
+		cmocka_unit_test(when_all_ids_wait_that_is_the_limit),
+		cmocka_unit_test(old_calls_stay_while_millions_come_and_go),
+		cmocka_unit_test(calls_that_are_rings_apart_keep_their_cells_when_it_grows),
+		cmocka_unit_test(a_call_that_is_not_there_is_not_removed),
+		cmocka_unit_test(all_that_wait_are_taken_one_after_another),
+		cmocka_unit_test(want_of_memory_is_told_and_nothing_is_changed),
+	};
+
+	return cmocka_run_group_tests_name("pending", tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory of connections: that they lie together, and are given back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/core/memory.h"
+#include "transport/conn/pool.h"
+
+#include <string.h>
+
+#define SIZE 40u  /* bytes of a berth */
+#define BERTHS 50 /* more than lie in one block */
+
+/* The first one, which lies alone. */
+static void *begin(struct memory *memory, struct spokei_berths *berths)
+{
+	void *first;
+
+	memory_init(memory);
+	spokei_berths_init(berths, &memory->env, SIZE);
+	first = spokei_berths_take(berths);
+	assert_non_null(first);
+	return first;
+}
+
+static void end(const struct memory *memory, struct spokei_berths *berths, void *first)
+{
+	spokei_berths_give(berths, first);
+	assert_int_equal(memory->bytes, 0);
+	spokei_berths_fini(berths);
+}
+
+static void berths_are_zero_aligned_and_apart(void **state)
+{
+	static const unsigned char zeros[SIZE];
+	struct memory memory;
+	struct spokei_berths berths;
+	unsigned char *taken[BERTHS];
+
+	(void)state;
+	memory_init(&memory);
+	spokei_berths_init(&berths, &memory.env, SIZE);
+	for (int i = 0; i < BERTHS; i++) {
+		taken[i] = spokei_berths_take(&berths);
+		assert_non_null(taken[i]);
+		assert_int_equal((uintptr_t)taken[i] % 16, 0);
+		assert_memory_equal(taken[i], zeros, SIZE);
+		memset(taken[i], i + 1, SIZE);
+	}
+	for (int i = 0; i < BERTHS; i++)
+		for (unsigned j = 0; j < SIZE; j++)
+			assert_int_equal(taken[i][j], i + 1);
+	/* The first one lies alone. */
+	assert_int_equal(memory.asked,
+			 1 + (BERTHS - 1 + SPOKEI_BERTHS_BLOCK - 1) / SPOKEI_BERTHS_BLOCK);
+	for (int i = 0; i < BERTHS; i++)
+		spokei_berths_give(&berths, taken[i]);
+	assert_int_equal(memory.bytes, 0);
+}
+
+static void the_one_given_back_last_is_taken_next_and_zero(void **state)
+{
+	static const unsigned char zeros[SIZE];
+	struct memory memory;
+	struct spokei_berths berths;
+	void *lone;
+	unsigned char *first;
+	unsigned char *second;
+
+	(void)state;
+	lone = begin(&memory, &berths);
+	first = spokei_berths_take(&berths);
+	second = spokei_berths_take(&berths);
+	assert_non_null(first);
+	assert_non_null(second);
+	memset(first, 1, SIZE);
+	spokei_berths_give(&berths, first);
+	assert_ptr_equal(spokei_berths_take(&berths), first);
+	assert_memory_equal(first, zeros, SIZE);
+	spokei_berths_give(&berths, first);
+	spokei_berths_give(&berths, second);
+	end(&memory, &berths, lone);
+}
+
+/* Three blocks; all but one berth of the first and of the last are given back, and one of the block
+ * between them, which is filled again first. */
+static void blocks_become_empty_and_are_given_back(void **state)
+{
+	struct memory memory;
+	struct spokei_berths berths;
+	void *lone;
+	void *taken[3 * SPOKEI_BERTHS_BLOCK];
+	size_t block;
+	size_t alone;
+
+	(void)state;
+	lone = begin(&memory, &berths);
+	alone = memory.bytes;
+	for (unsigned i = 0; i < 3 * SPOKEI_BERTHS_BLOCK; i++) {
+		taken[i] = spokei_berths_take(&berths);
+		assert_non_null(taken[i]);
+	}
+	block = (memory.bytes - alone) / 3;
+	for (unsigned i = 1; i < SPOKEI_BERTHS_BLOCK; i++) {
+		spokei_berths_give(&berths, taken[i]);
+		spokei_berths_give(&berths, taken[2 * SPOKEI_BERTHS_BLOCK + i]);
+	}
+	spokei_berths_give(&berths, taken[SPOKEI_BERTHS_BLOCK]); /* the fullest now */
+	assert_ptr_equal(spokei_berths_take(&berths), taken[SPOKEI_BERTHS_BLOCK]);
+	assert_int_equal(memory.bytes, alone + 3 * block);
+	spokei_berths_give(&berths, taken[0]);
+	assert_int_equal(memory.bytes, alone + 2 * block);
+	spokei_berths_give(&berths, taken[2 * SPOKEI_BERTHS_BLOCK]);
+	assert_int_equal(memory.bytes, alone + block);
+	for (unsigned i = 0; i < SPOKEI_BERTHS_BLOCK; i++)
+		spokei_berths_give(&berths, taken[SPOKEI_BERTHS_BLOCK + i]);
+	end(&memory, &berths, lone);
+}
+
+static void they_may_be_used_again_after_all_were_given_back(void **state)
+{
+	struct memory memory;
+	struct spokei_berths berths;
+
+	(void)state;
+	memory_init(&memory);
+	spokei_berths_init(&berths, &memory.env, SIZE);
+	for (int i = 0; i < 3; i++) {
+		void *berth = spokei_berths_take(&berths);
+
+		assert_non_null(berth);
+		spokei_berths_give(&berths, berth);
+		assert_int_equal(memory.bytes, 0);
+	}
+}
+
+static void without_memory_those_that_stand_stay(void **state)
+{
+	struct memory memory;
+	struct spokei_berths berths;
+	void *lone;
+	void *taken[SPOKEI_BERTHS_BLOCK];
+
+	(void)state;
+	lone = begin(&memory, &berths);
+	memory.fail_at = memory.asked + 1;
+	assert_null(spokei_berths_take(&berths));
+	for (unsigned i = 0; i < SPOKEI_BERTHS_BLOCK; i++) {
+		taken[i] = spokei_berths_take(&berths);
+		assert_non_null(taken[i]);
+	}
+	memory.fail_at = memory.asked + 1;
+	assert_null(spokei_berths_take(&berths));
+	spokei_berths_give(&berths, taken[2]);
+	assert_ptr_equal(spokei_berths_take(&berths), taken[2]);
+	for (unsigned i = 0; i < SPOKEI_BERTHS_BLOCK; i++)
+		spokei_berths_give(&berths, taken[i]);
+	end(&memory, &berths, lone);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(berths_are_zero_aligned_and_apart),
+		cmocka_unit_test(the_one_given_back_last_is_taken_next_and_zero),
+		cmocka_unit_test(blocks_become_empty_and_are_given_back),
+		cmocka_unit_test(they_may_be_used_again_after_all_were_given_back),
+		cmocka_unit_test(without_memory_those_that_stand_stay),
+	};
+
+	return cmocka_run_group_tests_name("berths", tests, NULL, NULL);
+}

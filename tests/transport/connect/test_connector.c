@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connector: attempts at one address, what ends them, and the pauses between. */
+#include "tests/transport/connect/connectrig.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define AT "127.0.0.1:20880"
+
+static void digits_are_connecting_before_new_returns(void **state)
+{
+	struct connectrig *rig = *state;
+	int listener = connectrig_listen(rig, AT);
+	struct spokei_conn *conn;
+
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	assert_int_equal(spokei_connector_state(rig->connector), SPOKEI_CONNECTOR_CONNECTING);
+	conn = spokei_connector_conn(rig->connector);
+	assert_non_null(conn);
+	assert_string_equal(spokei_connector_name(rig->connector), AT);
+	(void)connectrig_wait_open(rig, listener);
+	assert_ptr_equal(spokei_connector_conn(rig->connector), conn);
+	assert_int_equal(rig->told[rig->told_count - 1].error, SPOKE_OK);
+	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS), 1);
+	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTED), 1);
+	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS_FAILED), 0);
+	assert_int_equal(connectrig_events(rig, SPOKE_OK, "connected to " AT), 1);
+}
+
+static void what_fails_inside_new_is_told_later(void **state)
+{
+	struct connectrig *rig = *state;
+
+	rig->client.user.fds_max = 1;
+	assert_int_equal(memnet_table.spare(&rig->client, &(int){ 0 }), 0);
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	assert_int_equal(spokei_connector_state(rig->connector), SPOKEI_CONNECTOR_WAITING);
+	assert_null(spokei_connector_conn(rig->connector));
+	assert_int_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING)->error, SPOKE_ECONNECT);
+	assert_int_equal(rig->told_count, 1);
+	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS_FAILED), 1);
+	assert_int_equal(connectrig_events(rig, SPOKE_ECONNECT, strerror(EMFILE)), 1);
+	connectrig_run(rig, 60 * SECOND);
+	assert_in_range(connectrig_stat(rig, SPOKE_STAT_CONNECTS), 9, 13);
+	memnet_kill(&rig->client.user);
+	(void)connectrig_listen(rig, AT);
+	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
+}
+
+static void refused_it_waits_longer_each_time_and_never_too_long(void **state)
+{
+	struct connectrig *rig = *state;
+	uint64_t first_at_cap_ns = 0;
+	bool spread = false;
+
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_CONNECTING);
+	for (unsigned i = 0; i < 24; i++) {
+		const struct told *waiting = connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
+		uint64_t pause_ns = connectrig_wait(rig, SPOKEI_CONNECTOR_CONNECTING)->at_ns -
+				    waiting->at_ns;
+
+		assert_int_equal(waiting->error, SPOKE_ECONNECT);
+		assert_string_equal(waiting->peer, "");
+		connectrig_assert_pause(pause_ns, i);
+		spread |= first_at_cap_ns && pause_ns != first_at_cap_ns;
+		first_at_cap_ns = i == 20 ? pause_ns : first_at_cap_ns;
+		assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS), i + 2);
+		assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS_FAILED), i + 1);
+	}
+	assert_true(spread);
+	assert_int_equal(connectrig_events(rig, SPOKE_ECONNECT, "cannot connect to " AT), 1);
+}
+
+static void silence_ends_an_attempt_after_its_time(void **state)
+{
+	struct connectrig *rig = *state;
+	const struct told *began;
+	uint64_t took_ns;
+
+	memnet_route(rig->world.net, AT, MEMNET_SILENT);
+	rig->options.connect_ns = 700 * MS;
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	began = connectrig_wait(rig, SPOKEI_CONNECTOR_CONNECTING);
+	took_ns = connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING)->at_ns - began->at_ns;
+	assert_in_range(took_ns, 700 * MS, 700 * MS + CONNECTRIG_TICK);
+	assert_int_equal(rig->client.user.fds, 0);
+	assert_int_equal(connectrig_events(rig, SPOKE_ECONNECT, "no answer in 700 ms"), 1);
+	memnet_route(rig->world.net, AT, MEMNET_NORMAL);
+	(void)connectrig_listen(rig, AT);
+	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
+	connectrig_run(rig, 10 * SECOND); /* the attempt's time is over for good */
+	assert_int_equal(spokei_connector_state(rig->connector), SPOKEI_CONNECTOR_OPEN);
+}
+
+static void the_time_of_an_attempt_has_a_default(void **state)
+{
+	struct connectrig *rig = *state;
+
+	memnet_route(rig->world.net, AT, MEMNET_SILENT);
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	connectrig_run(rig, 4999 * MS);
+	assert_int_equal(spokei_connector_state(rig->connector), SPOKEI_CONNECTOR_CONNECTING);
+	connectrig_run(rig, 3 * MS);
+	assert_int_equal(spokei_connector_state(rig->connector), SPOKEI_CONNECTOR_WAITING);
+}
+
+static void a_stall_of_this_process_is_not_the_peers_silence(void **state)
+{
+	struct connectrig *rig = *state;
+	int listener = connectrig_listen(rig, AT);
+
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	rig->engine->due_ns = spoke_wheel_next(rig->engine->wheel);
+	virtual_stall(&rig->world, 20 * SECOND);
+	(void)connectrig_wait_open(rig, listener);
+	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS), 1);
+}
+
+static void who_cannot_be_reached_is_tried_again(void **state)
+{
+	struct connectrig *rig = *state;
+
+	memnet_route(rig->world.net, AT, MEMNET_UNREACHABLE);
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	assert_int_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING)->error, SPOKE_ECONNECT);
+	memnet_route(rig->world.net, AT, MEMNET_NORMAL);
+	(void)connectrig_listen(rig, AT);
+	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
+}
+
+static void a_connection_to_itself_is_closed_before_a_byte(void **state)
+{
+	struct connectrig *rig = *state;
+
+	memnet_route(rig->world.net, AT, MEMNET_SELF);
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	assert_int_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING)->error, SPOKE_ESELF);
+	for (unsigned i = 0; i < rig->told_count; i++)
+		assert_int_not_equal(rig->told[i].state, SPOKEI_CONNECTOR_OPEN);
+	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS_SELF), 1);
+	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS_FAILED), 1);
+	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTED), 0);
+	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_BYTES_WRITTEN), 0);
+	assert_int_equal(connectrig_events(rig, SPOKE_ESELF, AT), 1);
+	assert_int_equal(rig->client.user.fds, 0);
+	connectrig_run(rig, 60 * SECOND);
+	assert_in_range(connectrig_stat(rig, SPOKE_STAT_CONNECTS_SELF), 9, 13);
+}
+
+static void a_full_backlog_of_a_unix_socket_is_a_failed_attempt(void **state)
+{
+	struct connectrig *rig = *state;
+
+	rig->options.host = NULL;
+	rig->options.path = "/run/demo";
+	(void)connectrig_listen(rig, "unix:/run/demo");
+	faulty_fail(&rig->faulty, FAULTY_CONNECT, 1, -EAGAIN, false);
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	assert_string_equal(spokei_connector_name(rig->connector), "unix:/run/demo");
+	assert_int_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING)->error, SPOKE_ECONNECT);
+	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
+}
+
+static void who_connects_and_never_speaks_does_not_shorten_the_pauses(void **state)
+{
+	struct connectrig *rig = *state;
+	int listener = connectrig_listen(rig, AT);
+
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	for (unsigned i = 0; i < 8; i++) {
+		const struct told *waiting;
+
+		connectrig_hang_up(rig, connectrig_wait_open(rig, listener));
+		waiting = connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
+		assert_int_equal(waiting->error, SPOKE_ELOST);
+		connectrig_assert_pause(connectrig_wait(rig, SPOKEI_CONNECTOR_CONNECTING)->at_ns -
+						waiting->at_ns,
+					i);
+	}
+	assert_int_equal(connectrig_events(rig, SPOKE_ELOST, "which never spoke"), 8);
+}
+
+static void once_the_peer_has_spoken_the_pauses_start_over(void **state)
+{
+	struct connectrig *rig = *state;
+	const struct told *waiting;
+	int listener;
+
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	for (unsigned i = 0; i < 6; i++)
+		(void)connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
+	listener = connectrig_listen(rig, AT);
+	for (unsigned i = 0; i < 3; i++) {
+		int fd = connectrig_wait_open(rig, listener);
+
+		connectrig_speak(rig, fd);
+		connectrig_run(rig, 10 * SECOND);
+		connectrig_hang_up(rig, fd);
+		waiting = connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
+		assert_int_equal(waiting->error, SPOKE_ELOST);
+		connectrig_assert_pause(connectrig_wait(rig, SPOKEI_CONNECTOR_CONNECTING)->at_ns -
+						waiting->at_ns,
+					0);
+	}
+	connectrig_hang_up(rig, connectrig_wait_open(rig, listener));
+	waiting = connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
+	connectrig_assert_pause(connectrig_wait(rig, SPOKEI_CONNECTOR_CONNECTING)->at_ns -
+					waiting->at_ns,
+				1);
+	assert_int_equal(connectrig_events(rig, SPOKE_ELOST, "lost the connection to " AT ";"), 3);
+}
+
+static void a_peer_that_speaks_garbage_is_a_failure(void **state)
+{
+	struct connectrig *rig = *state;
+	int listener = connectrig_listen(rig, AT);
+	char http[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
+	struct iovec part = { http, sizeof(http) - 1 };
+
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	for (unsigned i = 0; i < 5; i++) {
+		int fd = connectrig_wait_open(rig, listener);
+		const struct told *waiting;
+
+		assert_true(memnet_table.write(&rig->server, fd, &part, 1) > 0);
+		waiting = connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
+		assert_int_equal(waiting->error, SPOKE_EPROTOCOL);
+		connectrig_assert_pause(connectrig_wait(rig, SPOKEI_CONNECTOR_CONNECTING)->at_ns -
+						waiting->at_ns,
+					i);
+	}
+}
+
+static void a_connection_that_takes_no_calls_is_not_handed_out(void **state)
+{
+	struct connectrig *rig = *state;
+	int listener = connectrig_listen(rig, AT);
+	struct spokei_conn *conn;
+
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	(void)connectrig_wait_open(rig, listener);
+	conn = spokei_connector_conn(rig->connector);
+	spokei_conn_finish(conn);
+	assert_null(spokei_connector_conn(rig->connector));
+	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
+	conn = spokei_connector_conn(rig->connector);
+	spokei_conn_close(conn, SPOKE_ESILENT);
+	assert_null(spokei_connector_conn(rig->connector));
+	assert_int_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING)->error, SPOKE_ESILENT);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, connectrig_set_up, connectrig_tear_down)
+	const struct CMUnitTest tests[] = {
+		CASE(digits_are_connecting_before_new_returns),
+		CASE(what_fails_inside_new_is_told_later),
+		CASE(refused_it_waits_longer_each_time_and_never_too_long),
+		CASE(silence_ends_an_attempt_after_its_time),
+		CASE(the_time_of_an_attempt_has_a_default),
+		CASE(a_stall_of_this_process_is_not_the_peers_silence),
+		CASE(who_cannot_be_reached_is_tried_again),
+		CASE(a_connection_to_itself_is_closed_before_a_byte),
+		CASE(a_full_backlog_of_a_unix_socket_is_a_failed_attempt),
+		CASE(who_connects_and_never_speaks_does_not_shorten_the_pauses),
+		CASE(once_the_peer_has_spoken_the_pauses_start_over),
+		CASE(a_peer_that_speaks_garbage_is_a_failure),
+		CASE(a_connection_that_takes_no_calls_is_not_handed_out),
+	};
+
+	return cmocka_run_group_tests_name("connector", tests, NULL, NULL);
+}

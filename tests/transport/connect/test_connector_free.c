@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connector: freed in any state and at any step, and without memory or timers. */
+#include "tests/transport/connect/connectrig.h"
+
+#include <errno.h>
+
+#define AT "10.0.0.2:20880"
+
+/* A name with an address that refuses and one that does not. */
+static int open_with_name(struct connectrig *rig, uint64_t seed)
+{
+	connectrig_open(rig, seed);
+	memnet_name(rig->world.net, "demo.test", "10.0.0.1 10.0.0.2");
+	rig->options.host = "demo.test";
+	return connectrig_listen(rig, AT);
+}
+
+/* After it is freed nothing is told, tried or left. */
+static void assert_gone(struct connectrig *rig)
+{
+	unsigned told = rig->told_count;
+	uint64_t connects = connectrig_stat(rig, SPOKE_STAT_CONNECTS);
+
+	assert_int_equal(connectrig_timers(rig), 0);
+	assert_int_equal(rig->client.user.fds, 0);
+	connectrig_run(rig, 100 * SECOND);
+	assert_int_equal(rig->told_count, told);
+	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS), connects);
+	connectrig_close(rig);
+}
+
+static void it_may_be_freed_when_it_tells_any_state(void **state)
+{
+	static const enum spokei_connector_state states[] = {
+		SPOKEI_CONNECTOR_RESOLVING,
+		SPOKEI_CONNECTOR_CONNECTING,
+		SPOKEI_CONNECTOR_OPEN,
+		SPOKEI_CONNECTOR_WAITING,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		struct connectrig rig;
+		int listener = open_with_name(&rig, 3);
+
+		rig.free_in = (int)states[i];
+		assert_int_equal(connectrig_start(&rig), SPOKE_OK);
+		if (states[i] == SPOKEI_CONNECTOR_WAITING ||
+		    states[i] == SPOKEI_CONNECTOR_RESOLVING)
+			connectrig_hang_up(&rig, connectrig_wait_open(&rig, listener));
+		(void)connectrig_wait(&rig, states[i]);
+		assert_null(rig.connector);
+		assert_gone(&rig);
+	}
+}
+
+/* Through a life that has every state, a step longer each time. */
+static void it_may_be_freed_after_any_step(void **state)
+{
+	bool whole = false;
+
+	(void)state;
+	for (unsigned steps = 0; !whole; steps++) {
+		struct connectrig rig;
+		int listener = open_with_name(&rig, steps);
+
+		assert_int_equal(connectrig_start(&rig), SPOKE_OK);
+		for (unsigned i = 0; i < steps; i++) {
+			int fd = connectrig_accept(&rig, listener);
+
+			if (fd >= 0) {
+				connectrig_speak(&rig, fd);
+				connectrig_hang_up(&rig, fd);
+			}
+			(void)virtual_step(&rig.world, rig.world.now_ns + SECOND);
+		}
+		whole = connectrig_stat(&rig, SPOKE_STAT_CONNECTED) >= 3;
+		connectrig_free(&rig);
+		assert_gone(&rig);
+	}
+}
+
+static void its_engine_may_be_freed_right_after_it(void **state)
+{
+	(void)state;
+	for (unsigned steps = 0; steps < 8; steps++) {
+		struct connectrig rig;
+
+		(void)open_with_name(&rig, steps);
+		assert_int_equal(connectrig_start(&rig), SPOKE_OK);
+		for (unsigned i = 0; i < steps; i++)
+			(void)virtual_step(&rig.world, rig.world.now_ns + SECOND);
+		connectrig_free(&rig);
+		spoke_engine_free(rig.engine);
+		assert_int_equal(rig.faulty.blocks, 0);
+		assert_int_equal(rig.faulty.fds, 0);
+		memnet_kill(&rig.server.user);
+		virtual_process_fini(&rig.client);
+		virtual_process_fini(&rig.server);
+		virtual_world_fini(&rig.world);
+	}
+}
+
+static struct spoke_work *held;
+
+static int hold_work(void *loop, struct spoke_work *work)
+{
+	(void)loop;
+	held = work;
+	return 0;
+}
+
+/* As a pool does that is stopped before it came to this work. */
+static void hand_back(int status)
+{
+	held->status = status;
+	held->done(held);
+}
+
+static void freed_while_a_name_is_resolved_it_stays_until_that_is_done(void **state)
+{
+	static const int results[] = { 0, -ECANCELED };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
+		struct connectrig rig;
+		size_t blocks;
+
+		(void)open_with_name(&rig, 3);
+		rig.faulty.loop.offload = hold_work;
+		blocks = rig.faulty.blocks;
+		assert_int_equal(connectrig_start(&rig), SPOKE_OK);
+		connectrig_run(&rig, SECOND);
+		connectrig_free(&rig);
+		connectrig_run(&rig, SECOND);
+		assert_int_equal(rig.faulty.blocks, blocks + 1);
+		if (results[i] == 0)
+			held->run(held);
+		hand_back(results[i]);
+		connectrig_run(&rig, SECOND);
+		assert_int_equal(rig.faulty.blocks, blocks);
+		assert_gone(&rig);
+	}
+}
+
+static void a_cancelled_work_is_a_failed_round(void **state)
+{
+	struct connectrig rig;
+
+	(void)state;
+	(void)open_with_name(&rig, 3);
+	rig.faulty.loop.offload = hold_work;
+	assert_int_equal(connectrig_start(&rig), SPOKE_OK);
+	hand_back(-ECANCELED);
+	assert_int_equal(spokei_connector_state(rig.connector), SPOKEI_CONNECTOR_WAITING);
+	assert_int_equal(connectrig_stat(&rig, SPOKE_STAT_RESOLVES_FAILED), 1);
+	connectrig_free(&rig);
+	assert_gone(&rig);
+}
+
+static void one_want_of_memory_anywhere_is_survived(void **state)
+{
+	bool failed = true;
+
+	(void)state;
+	for (uint64_t nth = 1; failed; nth++) {
+		struct connectrig rig;
+		int listener = open_with_name(&rig, nth);
+		int error;
+
+		faulty_fail(&rig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		error = connectrig_start(&rig);
+		if (error == SPOKE_OK) {
+			int fd = connectrig_wait_open(&rig, listener);
+
+			connectrig_speak(&rig, fd);
+			connectrig_run(&rig, MS);
+			connectrig_hang_up(&rig, fd);
+			connectrig_run(&rig, SECOND);
+			assert_in_range(connectrig_stat(&rig, SPOKE_STAT_CONNECTED), 2, 3);
+		} else {
+			assert_int_equal(error, SPOKE_ENOMEM);
+			assert_null(rig.connector);
+		}
+		failed = rig.faulty.failed[FAULTY_MEMORY] > 0;
+		faulty_heal(&rig.faulty);
+		connectrig_free(&rig);
+		connectrig_run(&rig, 0);
+		assert_gone(&rig);
+	}
+}
+
+/* Who lets all memory fail tests the pauses: nothing else can be done. */
+static void without_any_memory_it_waits_and_goes_on_later(void **state)
+{
+	struct connectrig rig;
+	int listener;
+
+	(void)state;
+	listener = open_with_name(&rig, 9);
+	assert_int_equal(connectrig_start(&rig), SPOKE_OK);
+	faulty_fail(&rig.faulty, FAULTY_MEMORY, 1, -ENOMEM, true);
+	assert_int_equal(connectrig_wait(&rig, SPOKEI_CONNECTOR_WAITING)->error, SPOKE_ENOMEM);
+	assert_true(connectrig_events(&rig, SPOKE_ENOMEM, "") >= 1);
+	connectrig_run(&rig, 20 * SECOND);
+	assert_in_range(connectrig_stat(&rig, SPOKE_STAT_CONNECTS), 2, 30);
+	faulty_heal(&rig.faulty);
+	(void)connectrig_wait_open(&rig, listener);
+	connectrig_close(&rig);
+}
+
+static void fill_wheel(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+}
+
+static void a_full_wheel_does_not_strand_it(void **state)
+{
+	struct spoke_engine_options options = { .timers_max = 1 };
+	struct spoke_alarm alarm = { .period_ns = 0 };
+	struct spokei_link_limits limits;
+	struct connectrig rig;
+
+	(void)state;
+	connectrig_open(&rig, 4);
+	spokei_link_fini(&rig.link);
+	spoke_engine_free(rig.engine);
+	options.env = &rig.faulty.env;
+	assert_int_equal(spoke_engine_new(&options, &rig.engine), SPOKE_OK);
+	spokei_link_limits_init(&limits);
+	assert_int_equal(spokei_link_init(&rig.link, rig.engine, &limits), SPOKE_OK);
+
+	assert_int_equal(spoke_alarm_after(rig.engine, &alarm, SECOND, fill_wheel), SPOKE_OK);
+	assert_int_equal(connectrig_start(&rig), SPOKE_ELIMIT);
+	(void)spoke_alarm_cancel(&alarm);
+	assert_int_equal(connectrig_start(&rig), SPOKE_OK);
+	for (unsigned i = 0; i < 20; i++)
+		(void)connectrig_wait(&rig, SPOKEI_CONNECTOR_WAITING);
+	(void)connectrig_listen(&rig, "127.0.0.1:20880");
+	(void)connectrig_wait(&rig, SPOKEI_CONNECTOR_OPEN);
+	connectrig_run(&rig, 3 * 3600 * SECOND);
+	assert_int_equal(connectrig_timers(&rig), 1);
+	connectrig_close(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_may_be_freed_when_it_tells_any_state),
+		cmocka_unit_test(it_may_be_freed_after_any_step),
+		cmocka_unit_test(its_engine_may_be_freed_right_after_it),
+		cmocka_unit_test(freed_while_a_name_is_resolved_it_stays_until_that_is_done),
+		cmocka_unit_test(a_cancelled_work_is_a_failed_round),
+		cmocka_unit_test(one_want_of_memory_anywhere_is_survived),
+		cmocka_unit_test(without_any_memory_it_waits_and_goes_on_later),
+		cmocka_unit_test(a_full_wheel_does_not_strand_it),
+	};
+
+	return cmocka_run_group_tests_name("connector_free", tests, NULL, NULL);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connector: names, and the rounds through their addresses. */
+#include "tests/transport/connect/connectrig.h"
+#include "transport/connect/place.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void a_name_is_resolved_and_its_addresses_tried_without_a_pause(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct connectrig rig;
+		unsigned attempts = 0;
+		uint64_t start_ns;
+
+		connectrig_open(&rig, seed);
+		memnet_name(rig.world.net, "demo.test", "10.0.0.1 10.0.0.2 10.0.0.3");
+		(void)connectrig_listen(&rig, "10.0.0.2:20880");
+		rig.options.host = "demo.test";
+		start_ns = rig.world.now_ns;
+		assert_int_equal(connectrig_start(&rig), SPOKE_OK);
+		assert_int_equal(spokei_connector_state(rig.connector), SPOKEI_CONNECTOR_RESOLVING);
+		assert_non_null(spokei_connector_conn(rig.connector));
+		assert_string_equal(connectrig_wait(&rig, SPOKEI_CONNECTOR_OPEN)->peer,
+				    "10.0.0.2:20880");
+		assert_int_equal(rig.world.now_ns, start_ns);
+		for (unsigned i = 0; i + 1 < rig.told_count; i++) {
+			attempts++;
+			assert_int_equal(rig.told[i].state, SPOKEI_CONNECTOR_CONNECTING);
+			assert_int_equal(rig.told[i].error, SPOKE_OK);
+			assert_true(i == 0 || strcmp(rig.told[i].peer, rig.told[i - 1].peer) != 0);
+		}
+		assert_in_range(attempts, 1, 3);
+		assert_int_equal(connectrig_stat(&rig, SPOKE_STAT_CONNECTS), attempts);
+		assert_int_equal(connectrig_stat(&rig, SPOKE_STAT_CONNECTS_FAILED), attempts - 1);
+		assert_int_equal(
+			connectrig_events(&rig, SPOKE_OK,
+					  "connected to demo.test:20880 at 10.0.0.2:20880"),
+			1);
+		connectrig_close(&rig);
+	}
+}
+
+static void the_dice_say_which_address_is_first(void **state)
+{
+	unsigned first[4] = { 0 };
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		struct connectrig rig;
+
+		connectrig_open(&rig, seed);
+		memnet_name(rig.world.net, "demo.test", "10.0.0.1 10.0.0.2 10.0.0.3");
+		rig.options.host = "demo.test";
+		assert_int_equal(connectrig_start(&rig), SPOKE_OK);
+		first[connectrig_wait(&rig, SPOKEI_CONNECTOR_CONNECTING)->peer[7] - '0']++;
+		connectrig_close(&rig);
+	}
+	for (unsigned i = 1; i <= 3; i++)
+		assert_in_range(first[i], 8, 40);
+}
+
+static void a_round_tries_each_address_once_and_then_waits(void **state)
+{
+	struct connectrig *rig = *state;
+
+	memnet_name(rig->world.net, "demo.test", "10.0.0.1 10.0.0.2 ::3");
+	rig->options.host = "demo.test";
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	for (unsigned i = 0; i < 6; i++) {
+		/* RESOLVING is told from the second round on: the first is over too soon. */
+		const struct told *round = &rig->told[(size_t)5 * i];
+		const struct told *waiting = connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
+
+		assert_int_equal(rig->told_count, 5 * i + 4);
+		assert_string_not_equal(round[0].peer, round[1].peer);
+		assert_string_not_equal(round[1].peer, round[2].peer);
+		assert_string_not_equal(round[2].peer, round[0].peer);
+		connectrig_assert_pause(connectrig_wait(rig, SPOKEI_CONNECTOR_RESOLVING)->at_ns -
+						waiting->at_ns,
+					i);
+	}
+}
+
+static void each_round_asks_anew_where_the_name_leads(void **state)
+{
+	struct connectrig *rig = *state;
+	int listener;
+	int fd;
+
+	memnet_name(rig->world.net, "demo.test", "10.0.0.1");
+	rig->options.host = "demo.test";
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
+	memnet_name(rig->world.net, "demo.test", "10.0.0.2");
+	listener = connectrig_listen(rig, "10.0.0.2:20880");
+	fd = connectrig_wait_open(rig, listener);
+	connectrig_speak(rig, fd);
+	connectrig_run(rig, SECOND);
+	memnet_name(rig->world.net, "demo.test", "10.0.0.3");
+	(void)connectrig_listen(rig, "10.0.0.3:20880");
+	connectrig_hang_up(rig, fd);
+	assert_string_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN)->peer, "10.0.0.3:20880");
+}
+
+static void an_address_that_never_speaks_does_not_hide_the_others(void **state)
+{
+	unsigned mute_first = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		struct connectrig rig;
+		uint64_t start_ns;
+		int mute;
+
+		connectrig_open(&rig, seed);
+		memnet_name(rig.world.net, "demo.test", "10.0.0.1 10.0.0.2");
+		rig.options.host = "demo.test";
+		mute = connectrig_listen(&rig, "10.0.0.1:20880");
+		(void)connectrig_listen(&rig, "10.0.0.2:20880");
+		start_ns = rig.world.now_ns;
+		assert_int_equal(connectrig_start(&rig), SPOKE_OK);
+		if (connectrig_wait(&rig, SPOKEI_CONNECTOR_OPEN)->peer[7] == '1') {
+			mute_first++;
+			connectrig_hang_up(&rig, connectrig_accept(&rig, mute));
+			assert_string_equal(connectrig_wait(&rig, SPOKEI_CONNECTOR_OPEN)->peer,
+					    "10.0.0.2:20880");
+		}
+		assert_int_equal(rig.world.now_ns, start_ns); /* without a pause */
+		connectrig_close(&rig);
+	}
+	assert_in_range(mute_first, 1, 9);
+}
+
+static void a_silent_address_costs_its_time_only(void **state)
+{
+	struct connectrig *rig = *state;
+	uint64_t start_ns = rig->world.now_ns;
+
+	memnet_name(rig->world.net, "demo.test", "10.0.0.1 10.0.0.2 10.0.0.3");
+	memnet_route(rig->world.net, "10.0.0.1:20880", MEMNET_SILENT);
+	memnet_route(rig->world.net, "10.0.0.2:20880", MEMNET_SILENT);
+	(void)connectrig_listen(rig, "10.0.0.3:20880");
+	rig->options.host = "demo.test";
+	rig->options.connect_ns = 300 * MS;
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
+	assert_true(rig->world.now_ns - start_ns <= 2 * (300 * MS + CONNECTRIG_TICK));
+}
+
+static void a_name_that_nobody_knows_is_asked_for_again(void **state)
+{
+	struct connectrig *rig = *state;
+	const struct told *waiting;
+
+	rig->options.host = "demo.test";
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	for (unsigned i = 0; i < 4; i++) {
+		waiting = connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
+		assert_int_equal(waiting->error, SPOKE_ERESOLVE);
+		connectrig_assert_pause(connectrig_wait(rig, SPOKEI_CONNECTOR_RESOLVING)->at_ns -
+						waiting->at_ns,
+					i);
+	}
+	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_RESOLVES_FAILED), 4);
+	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS), 0);
+	assert_int_equal(connectrig_events(rig, SPOKE_ERESOLVE, "cannot connect to demo.test"), 1);
+	memnet_name(rig->world.net, "demo.test", "10.0.0.1");
+	(void)connectrig_listen(rig, "10.0.0.1:20880");
+	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
+}
+
+static int pool_is_full(void *loop, struct spoke_work *work)
+{
+	(void)loop;
+	(void)work;
+	return -EAGAIN;
+}
+
+static void a_full_pool_is_a_failed_round(void **state)
+{
+	struct connectrig *rig = *state;
+	int (*offload)(void *loop, struct spoke_work *work) = rig->faulty.loop.offload;
+
+	memnet_name(rig->world.net, "demo.test", "10.0.0.1");
+	(void)connectrig_listen(rig, "10.0.0.1:20880");
+	rig->options.host = "demo.test";
+	rig->faulty.loop.offload = pool_is_full;
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	assert_int_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING)->error, SPOKE_ERESOLVE);
+	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_RESOLVES_FAILED), 1);
+	rig->faulty.loop.offload = offload;
+	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
+}
+
+static void options_out_of_range_are_refused(void **state)
+{
+	struct connectrig *rig = *state;
+	const struct spokei_connector_options good = rig->options;
+	char long_name[SPOKEI_PLACE_HOST_MAX + 2];
+
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	long_name[sizeof(long_name) - 1] = '\0';
+	rig->options.host = NULL;
+	assert_int_equal(connectrig_start(rig), SPOKE_EINVAL);
+	rig->options.host = "";
+	assert_int_equal(connectrig_start(rig), SPOKE_EINVAL);
+	rig->options.host = long_name;
+	assert_int_equal(connectrig_start(rig), SPOKE_ETOOLARGE);
+	rig->options.host = NULL;
+	rig->options.path = long_name;
+	assert_int_equal(connectrig_start(rig), SPOKE_ETOOLARGE);
+	rig->options.path = long_name + 100; /* too long for a socket's address */
+	assert_int_equal(connectrig_start(rig), SPOKE_ETOOLARGE);
+	rig->options.path = "";
+	assert_int_equal(connectrig_start(rig), SPOKE_EINVAL);
+	rig->options = good;
+	rig->options.connect_ns = SPOKEI_CONNECTOR_WAIT_MAX_NS + 1;
+	assert_int_equal(connectrig_start(rig), SPOKE_EINVAL);
+	rig->options = good;
+	rig->options.backoff.first_ns = UINT64_MAX;
+	assert_int_equal(connectrig_start(rig), SPOKE_EINVAL);
+	rig->options = good;
+	rig->options.backoff.cap_ns = UINT64_MAX;
+	assert_int_equal(connectrig_start(rig), SPOKE_EINVAL);
+	assert_int_equal(connectrig_timers(rig), 0);
+}
+
+static void digits_of_ipv6_may_have_brackets_or_not(void **state)
+{
+	static const char *const hosts[] = { "::1", "[::1]" };
+	struct connectrig *rig = *state;
+
+	(void)connectrig_listen(rig, "[::1]:20880");
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+		rig->options.host = hosts[i];
+		assert_int_equal(connectrig_start(rig), SPOKE_OK);
+		assert_string_equal(spokei_connector_name(rig->connector), "[::1]:20880");
+		(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
+		connectrig_free(rig);
+	}
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, connectrig_set_up, connectrig_tear_down)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_name_is_resolved_and_its_addresses_tried_without_a_pause),
+		cmocka_unit_test(the_dice_say_which_address_is_first),
+		CASE(a_round_tries_each_address_once_and_then_waits),
+		CASE(each_round_asks_anew_where_the_name_leads),
+		cmocka_unit_test(an_address_that_never_speaks_does_not_hide_the_others),
+		CASE(a_silent_address_costs_its_time_only),
+		CASE(a_name_that_nobody_knows_is_asked_for_again),
+		CASE(a_full_pool_is_a_failed_round),
+		CASE(options_out_of_range_are_refused),
+		CASE(digits_of_ipv6_may_have_brackets_or_not),
+	};
+
+	return cmocka_run_group_tests_name("connector_rounds", tests, NULL, NULL);
+}

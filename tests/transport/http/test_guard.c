@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who may ask for the page, and who may have something done. */
+#include "transport/http/guard.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+static struct spoke_span span(const char *text)
+{
+	return (struct spoke_span){ text, text ? strlen(text) : 0 };
+}
+
+static void hosts(void **state)
+{
+	static const struct {
+		const char *host;
+		const char *local;
+		bool may;
+	} rows[] = {
+		{ "localhost", "127.0.0.1:9090", true },
+		{ "LocalHost:1", "127.0.0.1:9090", true },
+		{ "127.0.0.1:9090", "127.0.0.1:9090", true },
+		{ "127.255.0.7", "127.0.0.1:9090", true },
+		{ "[::1]:9090", "127.0.0.1:9090", true },
+		{ "10.1.2.3:80", "10.1.2.3:9090", true },
+		{ "[2001:db8::1]", "[2001:db8::1]:9090", true },
+		{ "anything", "unix:/run/x", true },
+		{ NULL, "127.0.0.1:9090", true },
+		{ "", "127.0.0.1:9090", false },
+		{ ":9090", "127.0.0.1:9090", false },
+		{ "evil.example", "127.0.0.1:9090", false },
+		{ "127.0.0.1.evil.example", "127.0.0.1:9090", false },
+		{ "127.evil", "127.0.0.1:9090", false },
+		{ "127.0.0", "127.0.0.1:9090", false },
+		{ "127.0.0.0.1", "127.0.0.1:9090", false },
+		{ "127.0.0.256", "127.0.0.1:9090", false },
+		{ "127..0.1", "127.0.0.1:9090", false },
+		{ "localhost.evil.example", "127.0.0.1:9090", false },
+		{ "xlocalhost", "127.0.0.1:9090", false },
+		{ "[::1", "127.0.0.1:9090", false },
+		{ "10.1.2.4", "10.1.2.3:9090", false },
+		{ "0.0.0.0:9090", "127.0.0.1:9090", true },
+		{ "[::]:9090", "[::1]:9090", true },
+		{ "0.0.0.0.evil.example", "127.0.0.1:9090", false },
+		{ "orders:9090", "10.1.2.3:9090", true },
+		{ "Orders.Example", "10.1.2.3:9090", true },
+		{ "order", "10.1.2.3:9090", false },
+		{ "orders.", "10.1.2.3:9090", false },
+		{ "orders,orders.example", "10.1.2.3:9090", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (spokei_guard_host(span(rows[i].host), rows[i].local,
+				      ",orders,orders.example,") != rows[i].may)
+			fail_msg("%s at %s", rows[i].host, rows[i].local);
+	}
+}
+
+static void origins(void **state)
+{
+	(void)state;
+	assert_true(spokei_guard_origin(span(NULL), span("a:1")));
+	assert_true(spokei_guard_origin(span("http://a:1"), span("a:1")));
+	assert_false(spokei_guard_origin(span("http://a:2"), span("a:1")));
+	assert_false(spokei_guard_origin(span("https://a:1"), span("a:1")));
+	assert_false(spokei_guard_origin(span("null"), span("a:1")));
+	assert_false(spokei_guard_origin(span(""), span("a:1")));
+	assert_false(spokei_guard_origin(span("http://"), span("")));
+	assert_false(spokei_guard_origin(span("http://a"), span(NULL)));
+}
+
+static void tokens(void **state)
+{
+	(void)state;
+	assert_true(spokei_guard_token(span("Bearer abc"), "abc"));
+	assert_true(spokei_guard_token(span("bEARER abc"), "abc"));
+	assert_false(spokei_guard_token(span(NULL), "abc"));
+	assert_false(spokei_guard_token(span(""), "abc"));
+	assert_false(spokei_guard_token(span("abc"), "abc"));
+	assert_false(spokei_guard_token(span("Bearer "), "abc"));
+	assert_false(spokei_guard_token(span("Bearer ab"), "abc"));
+	assert_false(spokei_guard_token(span("Bearer abcd"), "abc"));
+	assert_false(spokei_guard_token(span("Bearer abd"), "abc"));
+	assert_false(spokei_guard_token(span("Bearer bbc"), "abc"));
+	assert_false(spokei_guard_token(span("Basic  abc"), "abc"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hosts),
+		cmocka_unit_test(origins),
+		cmocka_unit_test(tokens),
+	};
+
+	return cmocka_run_group_tests_name("guard_of_admin", tests, NULL, NULL);
+}

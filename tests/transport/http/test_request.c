@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of HTTP: what is one, what is none, and that it makes no difference how it was cut. */
+#include "transport/http/request.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define H "Host: a\r\n"
+
+struct row {
+	const char *text;
+	int verdict;
+};
+
+static const struct row rows[] = {
+	{ "GET / HTTP/1.1\r\n" H "\r\n", 0 },
+	{ "\r\nGET / HTTP/1.1\r\n" H "\r\n", 0 },
+	{ "GET / HTTP/1.1\n" H "\n", 0 },
+	{ "GET / HTTP/1.0\r\n\r\n", 0 },
+	{ "GET http://a:1/x?y HTTP/1.1\r\nhOsT: b\r\n\r\n", 0 },
+	{ "POST /act/x HTTP/1.1\r\n" H "Content-Length: 3\r\n\r\nabc", 0 },
+	{ "GET / HTTP/1.1\r\n" H "Content-Length: 00000000003\r\n\r\nabc", 0 },
+	{ "BREW /pot HTTP/1.1\r\n" H "X:\r\nY: \t a\tb \t\r\n\r\n", 0 },
+	{ "GET / HTTP/1.1\r\n" H "Content-Length: 4\r\n\r\nabc", SPOKEI_HTTP_MORE },
+	{ "GET / HTTP/1.1\r\n" H "\r", SPOKEI_HTTP_MORE },
+	{ "", SPOKEI_HTTP_MORE },
+	{ "GET /\r\n", 400 },
+	{ "GET / HTTP/1.1\r\n\r\n", 400 },
+	{ "GET / HTTP/1.1\r\n" H H "\r\n", 400 },
+	{ "GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400 },
+	{ "\r\n\r\nGET / HTTP/1.1\r\n" H "\r\n", 400 },
+	{ " GET / HTTP/1.1\r\n" H "\r\n", 400 },
+	{ "GET  / HTTP/1.1\r\n" H "\r\n", 400 },
+	{ "GET / HTTP/1.1 \r\n" H "\r\n", 400 },
+	{ "GET\t/ HTTP/1.1\r\n" H "\r\n", 400 },
+	{ "GET x HTTP/1.1\r\n" H "\r\n", 400 },
+	{ "GET * HTTP/1.1\r\n" H "\r\n", 400 },
+	{ "GET /#x HTTP/1.1\r\n" H "\r\n", 400 },
+	{ "GET /\xc3\xa4 HTTP/1.1\r\n" H "\r\n", 400 },
+	{ "GET http:///x HTTP/1.1\r\n" H "\r\n", 400 },
+	{ "GET http://a HTTP/1.1\r\n" H "\r\n", 400 },
+	{ "GET https://a/ HTTP/1.1\r\n" H "\r\n", 400 },
+	{ "CONNECT a:80 HTTP/1.1\r\n" H "\r\n", 400 },
+	{ "G@T / HTTP/1.1\r\n" H "\r\n", 400 },
+	{ "GET / http/1.1\r\n" H "\r\n", 400 },
+	{ "GET / HTTP/1.10\r\n" H "\r\n", 400 },
+	{ "GET / HTTP/2.0\r\n" H "\r\n", 505 },
+	{ "GET / HTTP/0.9\r\n" H "\r\n", 505 },
+	{ "GET / HTTP/1.1\r\n" H " folded\r\n\r\n", 400 },
+	{ "GET / HTTP/1.1\r\n" H "X : y\r\n\r\n", 400 },
+	{ "GET / HTTP/1.1\r\n" H ": y\r\n\r\n", 400 },
+	{ "GET / HTTP/1.1\r\n" H "nothing\r\n\r\n", 400 },
+	{ "GET / HTTP/1.1\r\n" H "X: a\rb\r\n\r\n", 400 },
+	{ "GET / HTTP/1.1\r\n" H "X: a\001b\r\n\r\n", 400 },
+	{ "GET /\r HTTP/1.1\r\n" H "\r\n", 400 },
+	{ "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 501 },
+	{ "POST / HTTP/1.1\r\n" H "Content-Length: 1\r\nTransfer-Encoding: x\r\n\r\n", 501 },
+	{ "POST / HTTP/1.1\r\n" H "Content-Length: 1\r\nContent-Length: 1\r\n\r\na", 400 },
+	{ "POST / HTTP/1.1\r\n" H "Content-Length: 1, 1\r\n\r\na", 400 },
+	{ "POST / HTTP/1.1\r\n" H "Content-Length: -1\r\n\r\na", 400 },
+	{ "POST / HTTP/1.1\r\n" H "Content-Length: 0x1\r\n\r\na", 400 },
+	{ "POST / HTTP/1.1\r\n" H "Content-Length:\r\n\r\na", 400 },
+	{ "POST / HTTP/1.1\r\n" H "Content-Length: 1025\r\n\r\na", 413 },
+	{ "POST / HTTP/1.1\r\n" H "Content-Length: 18446744073709551617\r\n\r\na", 413 },
+	{ "POST / HTTP/1.1\r\n" H "Authorization: a\r\nAuthorization: a\r\n\r\n", 400 },
+	{ "POST / HTTP/1.1\r\n" H "Origin: a\r\nOrigin: a\r\n\r\n", 400 },
+};
+
+static int read_text(const char *text, size_t len, struct spokei_http_request *request)
+{
+	return spokei_http_read(text, len, request);
+}
+
+static void requests_are_judged(void **state)
+{
+	struct spokei_http_request request;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		int verdict = read_text(rows[i].text, strlen(rows[i].text), &request);
+
+		if (verdict != rows[i].verdict)
+			fail_msg("%d, not %d: %s", verdict, rows[i].verdict, rows[i].text);
+	}
+}
+
+static void a_part_is_judged_as_the_whole_or_not_yet(void **state)
+{
+	struct spokei_http_request request;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		int last = SPOKEI_HTTP_MORE;
+
+		for (size_t len = 0; len <= strlen(rows[i].text); len++) {
+			int verdict = read_text(rows[i].text, len, &request);
+
+			if (last != SPOKEI_HTTP_MORE)
+				assert_int_equal(verdict, last);
+			last = verdict;
+		}
+		assert_int_equal(last, rows[i].verdict);
+	}
+}
+
+static void assert_span(struct spoke_span span, const char *text)
+{
+	assert_int_equal(span.len, strlen(text));
+	assert_memory_equal(span.data, text, span.len);
+}
+
+static void what_it_says_is_found(void **state)
+{
+	static const char text[] = "POST http://h:1/act/x?a=b HTTP/1.1\r\nHost: other\r\n"
+				   "ORIGIN: \t http://h:1 \r\nauthorization: Bearer x y\r\n"
+				   "Content-Length: 2\r\n\r\nokGET /";
+	struct spokei_http_request request;
+
+	(void)state;
+	assert_int_equal(read_text(text, sizeof(text) - 1, &request), SPOKEI_HTTP_WHOLE);
+	assert_int_equal(request.method, SPOKEI_HTTP_POST);
+	assert_span(request.path, "/act/x");
+	assert_span(request.host, "h:1");
+	assert_span(request.origin, "http://h:1");
+	assert_span(request.authorization, "Bearer x y");
+	assert_int_equal(request.body_len, 2);
+	assert_int_equal(request.len, sizeof(text) - 1 - 5);
+}
+
+/* Lines of so many bytes, up to their limits and beyond. */
+static void lines_and_heads_have_their_limits(void **state)
+{
+	char text[SPOKEI_HTTP_HEAD_MAX + 64];
+	struct spokei_http_request request;
+
+	(void)state;
+	memset(text, 'a', sizeof(text));
+	memcpy(text, "GET /", 5);
+	assert_int_equal(read_text(text, SPOKEI_HTTP_LINE_MAX - 1, &request), SPOKEI_HTTP_MORE);
+	assert_int_equal(read_text(text, SPOKEI_HTTP_LINE_MAX, &request), 414);
+	assert_int_equal(read_text(text, sizeof(text), &request), 414);
+	memcpy(text + SPOKEI_HTTP_LINE_MAX - 11, " HTTP/1.1\r\n", 11);
+	assert_int_equal(read_text(text, SPOKEI_HTTP_LINE_MAX, &request), SPOKEI_HTTP_MORE);
+	memcpy(text + SPOKEI_HTTP_LINE_MAX, "X:", 2);
+	assert_int_equal(read_text(text, SPOKEI_HTTP_HEAD_MAX - 1, &request), SPOKEI_HTTP_MORE);
+	assert_int_equal(read_text(text, SPOKEI_HTTP_HEAD_MAX, &request), 431);
+	assert_int_equal(read_text(text, sizeof(text), &request), 431);
+	memcpy(text + SPOKEI_HTTP_HEAD_MAX - 13, "\r\nHost: b\r\n\r\n", 13);
+	assert_int_equal(read_text(text, SPOKEI_HTTP_HEAD_MAX, &request), SPOKEI_HTTP_WHOLE);
+	text[SPOKEI_HTTP_HEAD_MAX - 2] = 'a';
+	assert_int_equal(read_text(text, SPOKEI_HTTP_HEAD_MAX, &request), 400);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(requests_are_judged),
+		cmocka_unit_test(a_part_is_judged_as_the_whole_or_not_yet),
+		cmocka_unit_test(what_it_says_is_found),
+		cmocka_unit_test(lines_and_heads_have_their_limits),
+	};
+
+	return cmocka_run_group_tests_name("http", tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/transport/listen/listenrig.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void note_accept(void *arg, int fd, const struct spoke_address *peer)
+{
+	struct listenrig *rig = arg;
+	const struct spoke_env *env = rig->engine->env;
+
+	rig->accepted++;
+	if (rig->free_now) {
+		spokei_listener_free(rig->listener);
+		rig->listener = NULL;
+	}
+	if (rig->let_go) {
+		env->net->close(env->ctx, fd);
+		spokei_crowd_leave(&rig->crowd, peer);
+		return;
+	}
+	assert_in_range(rig->taken, 0, LISTENRIG_TAKEN_MAX - 1);
+	rig->kept[rig->taken].fd = fd;
+	rig->kept[rig->taken].peer = *peer;
+	rig->taken++;
+}
+
+void listenrig_open(struct listenrig *rig, uint32_t max, uint32_t per_peer_max, uint64_t timers)
+{
+	struct spoke_engine_options options = { .env = &rig->faulty.env, .timers_max = timers };
+
+	*rig = (struct listenrig){ .listener = NULL };
+	assert_true(virtual_world_init(&rig->world, 11));
+	virtual_process_init(&rig->server, &rig->world);
+	virtual_process_init(&rig->client, &rig->world);
+	faulty_init(&rig->faulty, &rig->server.env);
+	assert_int_equal(spoke_engine_new(&options, &rig->engine), SPOKE_OK);
+	spokei_crowd_init(&rig->crowd, &rig->faulty.env, max, per_peer_max);
+}
+
+void listenrig_close(struct listenrig *rig)
+{
+	listenrig_release(rig, rig->taken);
+	spokei_listener_free(rig->listener);
+	spokei_crowd_fini(&rig->crowd);
+	spoke_engine_free(rig->engine);
+	assert_int_equal(rig->faulty.blocks, 0);
+	assert_int_equal(rig->faulty.fds, 0);
+	assert_int_equal(rig->server.user.fds, 0);
+	memnet_kill(&rig->client.user);
+	virtual_process_fini(&rig->server);
+	virtual_process_fini(&rig->client);
+	virtual_world_fini(&rig->world);
+}
+
+int listenrig_listen(struct listenrig *rig, const char *at)
+{
+	const struct spoke_env *env = &rig->client.env;
+	struct spoke_address address;
+
+	assert_int_equal(env->net->parse(env->ctx, at, &address), 0);
+	return spokei_listener_new(rig->engine, &address, &rig->crowd, note_accept, rig,
+				   &rig->listener);
+}
+
+int listenrig_connect(struct listenrig *rig, const char *to)
+{
+	const struct spoke_env *env = &rig->client.env;
+	struct spoke_address address;
+	int status;
+	int fd;
+
+	assert_int_equal(env->net->parse(env->ctx, to, &address), 0);
+	status = env->net->connect(env->ctx, &address, &fd);
+	assert_true(status == 0 || status == -EINPROGRESS);
+	return fd;
+}
+
+bool listenrig_ended(struct listenrig *rig, int fd)
+{
+	const struct spoke_env *env = &rig->client.env;
+	char byte;
+	ssize_t got = env->net->read(env->ctx, fd, &byte, 1);
+
+	return got == 0 || got == -ECONNRESET;
+}
+
+void listenrig_hang_up(struct listenrig *rig, int fd)
+{
+	const struct spoke_env *env = &rig->client.env;
+
+	env->net->close(env->ctx, fd);
+}
+
+void listenrig_release(struct listenrig *rig, unsigned count)
+{
+	const struct spoke_env *env = rig->engine->env;
+
+	for (unsigned i = 0; i < count; i++) {
+		env->net->close(env->ctx, rig->kept[i].fd);
+		spokei_crowd_leave(&rig->crowd, &rig->kept[i].peer);
+	}
+	rig->taken -= count;
+	memmove(rig->kept, rig->kept + count, rig->taken * sizeof(rig->kept[0]));
+}
+
+void listenrig_run(struct listenrig *rig, uint64_t ns)
+{
+	virtual_run(&rig->world, rig->world.now_ns + ns);
+}
+
+uint64_t listenrig_stat(const struct listenrig *rig, enum spoke_stat stat)
+{
+	return spoke_stat_get(rig->engine, stat);
+}
+
+unsigned listenrig_events(const struct listenrig *rig, int error, const char *words)
+{
+	struct spoke_event event = { .number = 0 };
+	unsigned count = 0;
+
+	while (spoke_event_get(rig->engine, event.number + 1, &event) == 0)
+		count += event.error == error && strstr(event.text, words) != NULL;
+	return count;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The listener: what accept() may answer, and what becomes of it. */
+#include "tests/transport/listen/listenrig.h"
+
+#include <errno.h>
+
+static int set_up(void **state)
+{
+	static struct listenrig rig;
+
+	listenrig_open(&rig, 0, 0, 0);
+	assert_int_equal(listenrig_listen(&rig, LISTENRIG_AT), SPOKE_OK);
+	*state = &rig;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	listenrig_close(*state);
+	return 0;
+}
+
+static void a_turn_accepts_no_more_than_its_budget(void **state)
+{
+	struct listenrig *rig = *state;
+
+	rig->let_go = true;
+	for (unsigned i = 0; i < 300; i++)
+		(void)listenrig_connect(rig, LISTENRIG_AT);
+	for (unsigned due = 128; due <= 384; due += 128) {
+		assert_int_equal(spoke_engine_turn(rig->engine, false), SPOKE_OK);
+		assert_int_equal(rig->accepted, due < 300 ? due : 300);
+	}
+	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTED), 300);
+}
+
+static void a_port_of_the_systems_choice_is_told(void **state)
+{
+	struct listenrig *rig = *state;
+	char text[64];
+	int fd;
+
+	spokei_listener_free(rig->listener);
+	assert_int_equal(listenrig_listen(rig, "127.0.0.1:0"), SPOKE_OK);
+	memnet_table.print(&rig->server, spokei_listener_address(rig->listener), text,
+			   sizeof(text));
+	fd = listenrig_connect(rig, text);
+	listenrig_run(rig, MS);
+	assert_int_equal(rig->accepted, 1);
+	assert_false(listenrig_ended(rig, fd));
+}
+
+static void ten_thousand_that_connect_and_reset_leave_nothing(void **state)
+{
+	struct listenrig *rig = *state;
+	uint64_t gone;
+
+	rig->let_go = true;
+	for (unsigned i = 0; i < 10000; i++) {
+		int fd = listenrig_connect(rig, LISTENRIG_AT);
+
+		if (i % 3 == 0)
+			memnet_fail_accept(rig->world.net, 0, -ECONNABORTED, 1);
+		else
+			memnet_reset(rig->world.net, fd);
+		listenrig_run(rig, MS);
+		listenrig_hang_up(rig, fd);
+	}
+	gone = listenrig_stat(rig, SPOKE_STAT_ACCEPTS_FAILED);
+	assert_int_equal(gone, 3334);
+	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTED) + gone, 10000);
+	assert_int_equal(rig->faulty.fds, 2); /* the socket and the spare */
+	assert_int_equal(rig->crowd.count, 0);
+}
+
+static void errors_of_one_connection_do_not_end_the_turn(void **state)
+{
+	static const int errors[] = { -ECONNABORTED, -EPROTO, -EINTR };
+	struct listenrig *rig = *state;
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		unsigned before = rig->accepted;
+
+		(void)listenrig_connect(rig, LISTENRIG_AT);
+		(void)listenrig_connect(rig, LISTENRIG_AT);
+		faulty_fail(&rig->faulty, FAULTY_ACCEPT, 1, errors[i], false);
+		assert_int_equal(spoke_engine_turn(rig->engine, false), SPOKE_OK);
+		assert_int_equal(rig->accepted, before + 2);
+	}
+	assert_int_equal(listenrig_events(rig, SPOKE_ESYSTEM, ""), 0);
+	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTS_FAILED), 2);
+}
+
+static void errors_of_single_connections_without_end_give_it_pause_too(void **state)
+{
+	static const int errors[] = { -ECONNABORTED, -EPROTO, -EINTR };
+	struct listenrig *rig = *state;
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		unsigned before = rig->accepted;
+		unsigned steps = 0;
+		uint64_t end_ns = rig->world.now_ns + 10 * SECOND;
+
+		(void)listenrig_connect(rig, LISTENRIG_AT);
+		faulty_fail(&rig->faulty, FAULTY_ACCEPT, 1, errors[i], true);
+		while (virtual_step(&rig->world, end_ns))
+			steps++;
+		assert_in_range(steps, 90, 1000);
+		faulty_heal(&rig->faulty);
+		listenrig_run(rig, 102 * MS);
+		assert_int_equal(rig->accepted, before + 1);
+	}
+}
+
+static void errors_that_last_give_it_pause_and_not_the_loop_work(void **state)
+{
+	static const int errors[] = { -ENOBUFS, -ENOMEM, -EIO };
+	struct listenrig *rig = *state;
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		unsigned before = rig->accepted;
+		uint64_t calls = rig->faulty.calls[FAULTY_ACCEPT];
+		unsigned steps = 0;
+		uint64_t end_ns = rig->world.now_ns + 10 * SECOND;
+
+		(void)listenrig_connect(rig, LISTENRIG_AT);
+		faulty_fail(&rig->faulty, FAULTY_ACCEPT, 1, errors[i], true);
+		while (virtual_step(&rig->world, end_ns))
+			steps++;
+		assert_in_range(rig->faulty.calls[FAULTY_ACCEPT] - calls, 90, 101);
+		assert_in_range(steps, 90, 250);
+		assert_int_equal(rig->accepted, before);
+		faulty_heal(&rig->faulty);
+		listenrig_run(rig, 102 * MS);
+		assert_int_equal(rig->accepted, before + 1);
+	}
+	/* Once in ten seconds. */
+	assert_in_range(listenrig_events(rig, SPOKE_ESYSTEM, "listener 127.0.0.1:20880 pauses"), 3,
+			4);
+}
+
+static void without_descriptors_clients_are_turned_away(void **state)
+{
+	struct listenrig *rig = *state;
+	int fds[8];
+
+	rig->server.user.fds_max = 2 + 3;
+	for (int i = 0; i < 8; i++) {
+		fds[i] = listenrig_connect(rig, LISTENRIG_AT);
+		listenrig_run(rig, MS);
+		assert_int_equal(listenrig_ended(rig, fds[i]), i >= 3);
+	}
+	assert_int_equal(rig->accepted, 3);
+	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTS_SHED), 5);
+	assert_int_equal(listenrig_events(rig, SPOKE_ESYSTEM, "raise the limit of files"), 1);
+	listenrig_release(rig, 1);
+	fds[0] = listenrig_connect(rig, LISTENRIG_AT);
+	listenrig_run(rig, MS);
+	assert_int_equal(rig->accepted, 4);
+	assert_false(listenrig_ended(rig, fds[0]));
+}
+
+/* Somebody else takes the descriptor of the spare one. */
+static void a_spare_that_cannot_be_had_again_gives_it_pause(void **state)
+{
+	struct listenrig *rig = *state;
+	uint64_t calls;
+
+	faulty_fail(&rig->faulty, FAULTY_SPARE, 1, -EMFILE, true);
+	rig->server.user.fds_max = 2;
+	(void)listenrig_connect(rig, LISTENRIG_AT);
+	(void)listenrig_connect(rig, LISTENRIG_AT);
+	listenrig_run(rig, MS);
+	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTS_SHED), 1);
+	rig->server.user.fds_max = 1;
+	calls = rig->faulty.calls[FAULTY_ACCEPT];
+	listenrig_run(rig, 10 * SECOND);
+	assert_in_range(rig->faulty.calls[FAULTY_ACCEPT] - calls, 90, 101);
+	assert_int_equal(rig->accepted, 0);
+	faulty_heal(&rig->faulty);
+	rig->server.user.fds_max = 0;
+	listenrig_run(rig, 102 * MS);
+	assert_int_equal(rig->accepted, 1);
+	assert_int_equal(rig->faulty.fds, 3); /* the spare is there again */
+}
+
+static void a_spare_that_makes_no_room_is_kept(void **state)
+{
+	struct listenrig *rig = *state;
+	uint64_t calls = rig->faulty.calls[FAULTY_ACCEPT];
+
+	(void)listenrig_connect(rig, LISTENRIG_AT);
+	memnet_fail_accept(rig->world.net, 0, -ENFILE, 20);
+	listenrig_run(rig, 950 * MS);
+	assert_in_range(rig->faulty.calls[FAULTY_ACCEPT] - calls, 18, 20); /* two each 100 ms */
+	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTS_SHED), 0);
+	assert_int_equal(rig->faulty.fds, 2);
+	listenrig_run(rig, SECOND);
+	assert_int_equal(rig->accepted, 1);
+}
+
+static void a_full_wheel_does_not_keep_it_from_pausing(void **state)
+{
+	struct listenrig rig;
+	uint64_t calls;
+
+	(void)state;
+	listenrig_open(&rig, 0, 0, 1);
+	assert_int_equal(listenrig_listen(&rig, LISTENRIG_AT), SPOKE_OK);
+	(void)listenrig_connect(&rig, LISTENRIG_AT);
+	faulty_fail(&rig.faulty, FAULTY_ACCEPT, 1, -ENOBUFS, true);
+	calls = rig.faulty.calls[FAULTY_ACCEPT];
+	listenrig_run(&rig, SECOND);
+	assert_in_range(rig.faulty.calls[FAULTY_ACCEPT] - calls, 9, 11);
+	faulty_heal(&rig.faulty);
+	listenrig_run(&rig, 2 * 3600 * SECOND); /* renews its place in the wheel */
+	assert_int_equal(rig.accepted, 1);
+	(void)listenrig_connect(&rig, LISTENRIG_AT);
+	faulty_fail(&rig.faulty, FAULTY_ACCEPT, 1, -ENOBUFS, false);
+	listenrig_run(&rig, SECOND);
+	assert_int_equal(rig.accepted, 2);
+	listenrig_close(&rig);
+}
+
+static void without_room_in_the_wheel_there_is_no_listener(void **state)
+{
+	struct listenrig rig;
+	struct spoke_alarm alarm = { .period_ns = 0 };
+	struct spokei_listener *none;
+
+	(void)state;
+	listenrig_open(&rig, 0, 0, 1);
+	assert_int_equal(spoke_alarm_after(rig.engine, &alarm, SECOND, NULL), SPOKE_OK);
+	none = rig.listener;
+	assert_int_equal(listenrig_listen(&rig, LISTENRIG_AT), SPOKE_ELIMIT);
+	assert_ptr_equal(rig.listener, none);
+	(void)spoke_alarm_cancel(&alarm);
+	listenrig_close(&rig);
+}
+
+static void its_callback_may_free_it(void **state)
+{
+	struct listenrig *rig = *state;
+
+	rig->free_now = true;
+	for (int i = 0; i < 5; i++)
+		(void)listenrig_connect(rig, LISTENRIG_AT);
+	listenrig_run(rig, SECOND);
+	assert_int_equal(rig->accepted, 1);
+	assert_int_equal(rig->faulty.fds, 1);
+}
+
+static void it_may_be_freed_while_it_pauses(void **state)
+{
+	struct listenrig *rig = *state;
+	struct spoke_wheel_counts counts;
+
+	(void)listenrig_connect(rig, LISTENRIG_AT);
+	faulty_fail(&rig->faulty, FAULTY_ACCEPT, 1, -ENOBUFS, true);
+	listenrig_run(rig, 50 * MS);
+	spokei_listener_free(rig->listener);
+	spokei_listener_free(rig->listener); /* its memory stays until the turn ends */
+	rig->listener = NULL;
+	spoke_wheel_counts(rig->engine->wheel, &counts);
+	assert_int_equal(counts.pending, 0);
+	listenrig_run(rig, SECOND);
+	assert_int_equal(rig->faulty.fds, 0);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		CASE(a_turn_accepts_no_more_than_its_budget),
+		CASE(a_port_of_the_systems_choice_is_told),
+		CASE(ten_thousand_that_connect_and_reset_leave_nothing),
+		CASE(errors_of_one_connection_do_not_end_the_turn),
+		CASE(errors_of_single_connections_without_end_give_it_pause_too),
+		CASE(errors_that_last_give_it_pause_and_not_the_loop_work),
+		CASE(without_descriptors_clients_are_turned_away),
+		CASE(a_spare_that_cannot_be_had_again_gives_it_pause),
+		CASE(a_spare_that_makes_no_room_is_kept),
+		cmocka_unit_test(a_full_wheel_does_not_keep_it_from_pausing),
+		cmocka_unit_test(without_room_in_the_wheel_there_is_no_listener),
+		CASE(its_callback_may_free_it),
+		CASE(it_may_be_freed_while_it_pauses),
+	};
+
+	return cmocka_run_group_tests_name("listener", tests, NULL, NULL);
+}

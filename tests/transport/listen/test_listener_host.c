@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The listener on real sockets: many connections, resets, and a process without descriptors. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/virtual/faults.h"
+#include "transport/listen/listener.h"
+
+#include <spoke/host.h>
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	BATCH = 100
+};
+
+struct hostrig {
+	struct faulty faulty;
+	struct spoke_engine *engine;
+	struct spokei_crowd crowd;
+	struct spokei_listener *listener;
+	unsigned accepted;
+};
+
+static void let_go(void *arg, int fd, const struct spoke_address *peer)
+{
+	struct hostrig *rig = arg;
+
+	rig->accepted++;
+	rig->faulty.env.net->close(rig->faulty.env.ctx, fd);
+	spokei_crowd_leave(&rig->crowd, peer);
+}
+
+static bool open_rig(struct hostrig *rig)
+{
+	const struct spoke_env *env = &rig->faulty.env;
+	struct spoke_engine_options options = { .env = env };
+	struct spoke_address any;
+
+	*rig = (struct hostrig){ .accepted = 0 };
+	faulty_init(&rig->faulty, spoke_host_env());
+	if (spoke_engine_new(&options, &rig->engine) != SPOKE_OK ||
+	    env->net->parse(env->ctx, "127.0.0.1:0", &any) != 0)
+		return false;
+	spokei_crowd_init(&rig->crowd, env, 0, 0);
+	return spokei_listener_new(rig->engine, &any, &rig->crowd, let_go, rig, &rig->listener) ==
+	       SPOKE_OK;
+}
+
+static void close_rig(struct hostrig *rig)
+{
+	spokei_listener_free(rig->listener);
+	spokei_crowd_fini(&rig->crowd);
+	spoke_engine_free(rig->engine);
+}
+
+/* A connection to the listener, at least on its way; -1: none. */
+static int connect_one(struct hostrig *rig)
+{
+	const struct spoke_env *env = spoke_host_env();
+	int fd = -1;
+	int status = env->net->connect(env->ctx, spokei_listener_address(rig->listener), &fd);
+
+	return status == 0 || status == -EINPROGRESS ? fd : -1;
+}
+
+/* Connections that were accepted, to be kept or not. */
+static uint64_t seen(const struct hostrig *rig)
+{
+	return spoke_stat_get(rig->engine, SPOKE_STAT_ACCEPTED) +
+	       spoke_stat_get(rig->engine, SPOKE_STAT_ACCEPTS_SHED);
+}
+
+static void two_thousand_connections_are_accepted(void **state)
+{
+	const struct spoke_env *env = spoke_host_env();
+	struct hostrig rig;
+
+	(void)state;
+	assert_true(open_rig(&rig));
+	while (rig.accepted < 2000) {
+		unsigned due = rig.accepted + BATCH;
+		int fds[BATCH];
+
+		for (unsigned k = 0; k < BATCH; k++) {
+			fds[k] = connect_one(&rig);
+			assert_true(fds[k] >= 0);
+		}
+		while (rig.accepted < due)
+			assert_int_equal(spoke_engine_turn(rig.engine, true), SPOKE_OK);
+		for (unsigned k = 0; k < BATCH; k++)
+			env->net->close(env->ctx, fds[k]);
+	}
+	assert_int_equal(seen(&rig), 2000);
+	assert_int_equal(rig.crowd.count, 0);
+	assert_int_equal(rig.faulty.fds, 2); /* the socket and the spare */
+	close_rig(&rig);
+	assert_int_equal(rig.faulty.fds, 0);
+	assert_int_equal(rig.faulty.blocks, 0);
+}
+
+/* Turns until a new connection has been accepted, and with it all that came before. */
+static void turn_until_the_last(struct hostrig *rig)
+{
+	const struct spoke_env *env = spoke_host_env();
+	int fd = connect_one(rig);
+	char byte;
+
+	assert_true(fd >= 0);
+	while (env->net->read(env->ctx, fd, &byte, 1) != 0)
+		assert_int_equal(spoke_engine_turn(rig->engine, false), SPOKE_OK);
+	env->net->close(env->ctx, fd);
+}
+
+static void a_thousand_that_connect_and_reset_leave_no_descriptor(void **state)
+{
+	const struct spoke_env *env = spoke_host_env();
+	const struct linger at_once = { .l_onoff = 1 };
+	struct hostrig rig;
+
+	(void)state;
+	assert_true(open_rig(&rig));
+	for (unsigned i = 1; i <= 1000; i++) {
+		int fd = connect_one(&rig);
+
+		assert_true(fd >= 0);
+		assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)),
+				 0);
+		env->net->close(env->ctx, fd);
+		if (i % BATCH == 0)
+			turn_until_the_last(&rig);
+	}
+	assert_in_range(rig.accepted, 10, 1010);
+	assert_int_equal(rig.faulty.fds, 2);
+	assert_int_equal(rig.crowd.count, 0);
+	close_rig(&rig);
+	assert_int_equal(rig.faulty.blocks, 0);
+}
+
+enum {
+	WELL,
+	NO_RIG,
+	NO_LIMIT,
+	NOT_SHED,
+	TOO_BUSY,
+	NOT_AGAIN,
+	NOT_CLEAN
+};
+
+/* No descriptor may be opened from here on, and no more than are open now. */
+static bool forbid_descriptors(const struct rlimit *was)
+{
+	const struct spoke_env *env = spoke_host_env();
+	struct rlimit limit = *was;
+	int lowest = -1;
+
+	if (env->net->spare(env->ctx, &lowest) != 0)
+		return false;
+	env->net->close(env->ctx, lowest);
+	limit.rlim_cur = (rlim_t)lowest;
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+	       env->net->spare(env->ctx, &lowest) == -EMFILE;
+}
+
+/* In a child, so that the limit is its own; what is wrong is its status. */
+static int live_without_descriptors(void)
+{
+	struct hostrig rig;
+	struct rlimit was;
+
+	if (!open_rig(&rig))
+		return NO_RIG;
+	for (int i = 0; i < 8; i++)
+		if (connect_one(&rig) < 0)
+			return NO_RIG;
+	if (getrlimit(RLIMIT_NOFILE, &was) != 0 || !forbid_descriptors(&was))
+		return NO_LIMIT;
+	while (seen(&rig) < 8)
+		if (spoke_engine_turn(rig.engine, true) != SPOKE_OK)
+			return NOT_SHED;
+	if (rig.accepted != 0 || spoke_stat_get(rig.engine, SPOKE_STAT_ACCEPTS_SHED) != 8)
+		return NOT_SHED;
+	if (rig.faulty.calls[FAULTY_ACCEPT] > 4 * 8)
+		return TOO_BUSY;
+	if (setrlimit(RLIMIT_NOFILE, &was) != 0 || connect_one(&rig) < 0)
+		return NO_LIMIT;
+	while (rig.accepted == 0)
+		if (spoke_engine_turn(rig.engine, true) != SPOKE_OK)
+			return NOT_AGAIN;
+	close_rig(&rig);
+	return rig.faulty.fds == 0 && rig.faulty.blocks == 0 ? WELL : NOT_CLEAN;
+}
+
+static void a_process_without_descriptors_turns_clients_away(void **state)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0)
+		_exit(live_without_descriptors());
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), WELL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_thousand_connections_are_accepted),
+		cmocka_unit_test(a_thousand_that_connect_and_reset_leave_no_descriptor),
+		cmocka_unit_test(a_process_without_descriptors_turns_clients_away),
+	};
+
+	return cmocka_run_group_tests_name("listener_host", tests, NULL, NULL);
+}

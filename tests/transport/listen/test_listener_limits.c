@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The listener: limits of connections and of the machine, and what it says about them. */
+#include "tests/transport/listen/listenrig.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void over_the_limit_in_all_connections_are_closed_at_once(void **state)
+{
+	struct listenrig rig;
+	int fd;
+
+	(void)state;
+	listenrig_open(&rig, 3, 0, 0);
+	assert_int_equal(listenrig_listen(&rig, LISTENRIG_AT), SPOKE_OK);
+	for (int i = 0; i < 50; i++) {
+		fd = listenrig_connect(&rig, LISTENRIG_AT);
+		listenrig_run(&rig, MS);
+		assert_int_equal(listenrig_ended(&rig, fd), i >= 3);
+	}
+	assert_int_equal(rig.accepted, 3);
+	assert_int_equal(listenrig_stat(&rig, SPOKE_STAT_ACCEPTED), 3);
+	assert_int_equal(listenrig_stat(&rig, SPOKE_STAT_ACCEPTS_REFUSED_TOTAL), 47);
+	assert_int_equal(listenrig_events(&rig, SPOKE_ELIMIT, LISTENRIG_AT), 1);
+	listenrig_run(&rig, 10 * SECOND);
+	(void)listenrig_connect(&rig, LISTENRIG_AT);
+	listenrig_run(&rig, MS);
+	assert_int_equal(listenrig_events(&rig, SPOKE_ELIMIT, LISTENRIG_AT), 2);
+	listenrig_release(&rig, 1);
+	fd = listenrig_connect(&rig, LISTENRIG_AT);
+	listenrig_run(&rig, MS);
+	assert_false(listenrig_ended(&rig, fd));
+	listenrig_close(&rig);
+}
+
+static void over_the_limit_of_an_address_only_its_own_are_closed(void **state)
+{
+	struct listenrig rig;
+	struct spokei_listener *v4;
+	int fd;
+
+	(void)state;
+	listenrig_open(&rig, 0, 2, 0);
+	assert_int_equal(listenrig_listen(&rig, LISTENRIG_AT), SPOKE_OK);
+	v4 = rig.listener;
+	assert_int_equal(listenrig_listen(&rig, "[::1]:20880"), SPOKE_OK);
+	for (int i = 0; i < 5; i++) {
+		fd = listenrig_connect(&rig, LISTENRIG_AT);
+		listenrig_run(&rig, MS);
+		assert_int_equal(listenrig_ended(&rig, fd), i >= 2);
+	}
+	fd = listenrig_connect(&rig, "[::1]:20880");
+	listenrig_run(&rig, MS);
+	assert_false(listenrig_ended(&rig, fd));
+	assert_int_equal(listenrig_stat(&rig, SPOKE_STAT_ACCEPTS_REFUSED_PEER), 3);
+	assert_int_equal(listenrig_stat(&rig, SPOKE_STAT_ACCEPTS_REFUSED_TOTAL), 0);
+	assert_int_equal(listenrig_events(&rig, SPOKE_ELIMIT, "an address is at its limit"), 1);
+	spokei_listener_free(v4);
+	listenrig_close(&rig);
+}
+
+static void peers_of_a_unix_socket_count_in_all_only(void **state)
+{
+	struct listenrig rig;
+
+	(void)state;
+	listenrig_open(&rig, 4, 1, 0);
+	assert_int_equal(listenrig_listen(&rig, "unix:/run/demo"), SPOKE_OK);
+	for (int i = 0; i < 6; i++)
+		(void)listenrig_connect(&rig, "unix:/run/demo");
+	listenrig_run(&rig, MS);
+	assert_int_equal(rig.accepted, 4);
+	assert_int_equal(listenrig_stat(&rig, SPOKE_STAT_ACCEPTS_REFUSED_TOTAL), 2);
+	listenrig_close(&rig);
+}
+
+static void an_address_in_use_is_told_with_what_to_do(void **state)
+{
+	struct listenrig rig;
+	struct spokei_listener *first;
+
+	(void)state;
+	listenrig_open(&rig, 0, 0, 0);
+	assert_int_equal(listenrig_listen(&rig, LISTENRIG_AT), SPOKE_OK);
+	first = rig.listener;
+	assert_int_equal(listenrig_listen(&rig, LISTENRIG_AT), SPOKE_ESYSTEM);
+	assert_ptr_equal(rig.listener, first);
+	assert_int_equal(listenrig_events(&rig, SPOKE_ESYSTEM, "cannot listen at " LISTENRIG_AT),
+			 1);
+	assert_int_equal(listenrig_events(&rig, SPOKE_ESYSTEM, strerror(EADDRINUSE)), 1);
+	assert_int_equal(listenrig_events(&rig, SPOKE_ESYSTEM, "stop who has it, or choose"), 1);
+	listenrig_close(&rig);
+}
+
+static void what_the_system_refuses_is_told_whole_and_leaves_nothing(void **state)
+{
+	static const struct {
+		enum faulty_kind kind;
+		int error;
+		const char *words;
+	} cases[] = {
+		{ FAULTY_LISTEN, -EADDRNOTAVAIL, "take one of this machine" },
+		{ FAULTY_LISTEN, -EACCES, "ask for the right, or choose another" },
+		{ FAULTY_LISTEN, -ENOENT, "make its folder" },
+		{ FAULTY_LISTEN, -EIO, "" },
+		{ FAULTY_LISTEN, -4095, "" },
+		{ FAULTY_LOCAL, -ENOBUFS, "" },
+		{ FAULTY_SPARE, -EMFILE, "raise the limit of open files" },
+	};
+	static const char at[] = "unix:/run/a/path/which/is/longer/than/an/event/shows/but/ends/in/"
+				 "demo.socket";
+	struct spoke_wheel_counts counts;
+	struct listenrig rig;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		listenrig_open(&rig, 0, 0, 0);
+		faulty_fail(&rig.faulty, cases[i].kind, 1, cases[i].error, false);
+		assert_int_equal(listenrig_listen(&rig, at), SPOKE_ESYSTEM);
+		assert_null(rig.listener);
+		assert_int_equal(rig.faulty.fds, 0);
+		spoke_wheel_counts(rig.engine->wheel, &counts);
+		assert_int_equal(counts.pending, 0);
+		assert_int_equal(listenrig_events(&rig, SPOKE_ESYSTEM, "demo.socket: "), 1);
+		assert_int_equal(listenrig_events(&rig, SPOKE_ESYSTEM, cases[i].words), 1);
+		listenrig_close(&rig);
+	}
+}
+
+static void want_of_memory_closes_the_connection_and_nothing_else(void **state)
+{
+	struct listenrig rig;
+
+	(void)state;
+	listenrig_open(&rig, 0, 0, 0);
+	assert_int_equal(listenrig_listen(&rig, LISTENRIG_AT), SPOKE_OK);
+	for (uint64_t nth = 1; nth <= 2; nth++) {
+		int fd = listenrig_connect(&rig, LISTENRIG_AT);
+
+		faulty_fail(&rig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		listenrig_run(&rig, MS);
+		assert_true(listenrig_ended(&rig, fd));
+		assert_int_equal(listenrig_stat(&rig, SPOKE_STAT_ACCEPTS_FAILED), nth);
+		assert_int_equal(rig.crowd.count, 0);
+	}
+	assert_int_equal(listenrig_events(&rig, SPOKE_ENOMEM, "closed at once"), 1);
+	faulty_heal(&rig.faulty);
+	(void)listenrig_connect(&rig, LISTENRIG_AT);
+	listenrig_run(&rig, MS);
+	assert_int_equal(rig.accepted, 1);
+	listenrig_close(&rig);
+}
+
+static void without_memory_there_is_no_listener_and_no_leak(void **state)
+{
+	struct listenrig rig;
+	int error;
+
+	(void)state;
+	for (uint64_t nth = 1;; nth++) {
+		listenrig_open(&rig, 0, 0, 0);
+		faulty_fail(&rig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		error = listenrig_listen(&rig, LISTENRIG_AT);
+		faulty_heal(&rig.faulty);
+		listenrig_close(&rig);
+		if (error == SPOKE_OK)
+			break;
+		assert_int_equal(error, SPOKE_ENOMEM);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(over_the_limit_in_all_connections_are_closed_at_once),
+		cmocka_unit_test(over_the_limit_of_an_address_only_its_own_are_closed),
+		cmocka_unit_test(peers_of_a_unix_socket_count_in_all_only),
+		cmocka_unit_test(an_address_in_use_is_told_with_what_to_do),
+		cmocka_unit_test(what_the_system_refuses_is_told_whole_and_leaves_nothing),
+		cmocka_unit_test(want_of_memory_closes_the_connection_and_nothing_else),
+		cmocka_unit_test(without_memory_there_is_no_listener_and_no_leak),
+	};
+
+	return cmocka_run_group_tests_name("listener_limits", tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The crowd: who counts as one peer, and the limits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/virtual/faults.h"
+#include "transport/listen/quota.h"
+
+#include <spoke/host.h>
+
+#include <errno.h>
+#include <stdio.h>
+
+static struct spoke_address parse(const char *text)
+{
+	const struct spoke_env *env = spoke_host_env();
+	struct spoke_address address;
+
+	assert_int_equal(env->net->parse(env->ctx, text, &address), 0);
+	return address;
+}
+
+static int enter(struct spokei_crowd *crowd, const char *text, bool *ret_of_peer)
+{
+	struct spoke_address address = parse(text);
+
+	return spokei_crowd_enter(crowd, &address, ret_of_peer);
+}
+
+static void leave(struct spokei_crowd *crowd, const char *text)
+{
+	struct spoke_address address = parse(text);
+
+	spokei_crowd_leave(crowd, &address);
+}
+
+static void a_peer_is_a_machine_whatever_its_port(void **state)
+{
+	static const struct {
+		const char *one;
+		const char *other;
+		bool same;
+	} cases[] = {
+		{ "10.0.0.1:5", "10.0.0.1:6", true },
+		{ "10.0.0.1:5", "10.0.0.2:5", false },
+		{ "10.0.0.1:5", "10.0.0.11:5", false },
+		{ "[::ffff:10.0.0.1]:5", "10.0.0.1:7", true },
+		{ "[::ffff:10.0.0.1]:5", "10.0.0.2:7", false },
+		{ "[::ffff:0:10]:5", "[::10]:5", false },
+		{ "[2001:db8::1]:5", "[2001:db8::1]:6", true },
+		{ "[2001:db8::1]:5", "[2001:db8::2]:5", false },
+		{ "unix:/run/x", "unix:/run/x", false },
+		{ "unix:@1.2.3.4:5", "unix:@1.2.3.4:5", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct spokei_crowd crowd;
+		bool of_peer = true;
+		int error;
+
+		spokei_crowd_init(&crowd, spoke_host_env(), 0, 1);
+		assert_int_equal(enter(&crowd, cases[i].one, &of_peer), SPOKE_OK);
+		error = enter(&crowd, cases[i].other, &of_peer);
+		assert_int_equal(error, cases[i].same ? SPOKE_ELIMIT : SPOKE_OK);
+		assert_int_equal(of_peer, cases[i].same);
+		leave(&crowd, cases[i].one);
+		if (error == SPOKE_OK)
+			leave(&crowd, cases[i].other);
+		spokei_crowd_fini(&crowd);
+	}
+}
+
+static void the_limit_in_all_is_said_to_be_that(void **state)
+{
+	struct spokei_crowd crowd;
+	bool of_peer = true;
+
+	(void)state;
+	spokei_crowd_init(&crowd, spoke_host_env(), 2, 1);
+	assert_int_equal(enter(&crowd, "10.0.0.1:5", &of_peer), SPOKE_OK);
+	assert_int_equal(enter(&crowd, "unix:/run/x", &of_peer), SPOKE_OK);
+	of_peer = true;
+	assert_int_equal(enter(&crowd, "10.0.0.1:6", &of_peer), SPOKE_ELIMIT);
+	assert_false(of_peer);
+	leave(&crowd, "unix:/run/x");
+	assert_int_equal(enter(&crowd, "10.0.0.1:6", &of_peer), SPOKE_ELIMIT);
+	assert_true(of_peer);
+	leave(&crowd, "10.0.0.1:5");
+	assert_int_equal(enter(&crowd, "10.0.0.1:6", &of_peer), SPOKE_OK);
+	leave(&crowd, "10.0.0.1:6");
+	spokei_crowd_fini(&crowd);
+}
+
+static void the_limits_have_defaults(void **state)
+{
+	struct spokei_crowd crowd;
+
+	(void)state;
+	spokei_crowd_init(&crowd, spoke_host_env(), 0, 0);
+	assert_int_equal(crowd.max, 10000);
+	assert_int_equal(crowd.per_peer_max, 1000);
+	spokei_crowd_fini(&crowd);
+}
+
+static void those_who_left_cost_nothing(void **state)
+{
+	struct faulty faulty;
+	struct spokei_crowd crowd;
+	char text[32];
+	bool of_peer;
+	size_t blocks;
+
+	(void)state;
+	faulty_init(&faulty, spoke_host_env());
+	spokei_crowd_init(&crowd, &faulty.env, 0, 0);
+	assert_int_equal(enter(&crowd, "10.9.9.9:1", &of_peer), SPOKE_OK);
+	blocks = faulty.blocks;
+	for (unsigned i = 0; i < 5000; i++) {
+		(void)snprintf(text, sizeof(text), "10.0.%u.%u:80", i / 256, i % 256);
+		assert_int_equal(enter(&crowd, text, &of_peer), SPOKE_OK);
+		leave(&crowd, text);
+	}
+	assert_int_equal(faulty.blocks, blocks);
+	leave(&crowd, "10.9.9.9:1");
+	spokei_crowd_fini(&crowd);
+	assert_int_equal(faulty.blocks, 0);
+}
+
+static void want_of_memory_counts_nobody_in(void **state)
+{
+	struct faulty faulty;
+	struct spokei_crowd crowd;
+	bool of_peer;
+
+	(void)state;
+	faulty_init(&faulty, spoke_host_env());
+	spokei_crowd_init(&crowd, &faulty.env, 0, 0);
+	for (uint64_t nth = 1; nth <= 2; nth++) {
+		faulty_fail(&faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		assert_int_equal(enter(&crowd, "10.0.0.1:1", &of_peer), SPOKE_ENOMEM);
+		assert_int_equal(crowd.count, 0);
+		assert_int_equal(faulty.blocks, 0);
+	}
+	spokei_crowd_fini(&crowd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_peer_is_a_machine_whatever_its_port),
+		cmocka_unit_test(the_limit_in_all_is_said_to_be_that),
+		cmocka_unit_test(the_limits_have_defaults),
+		cmocka_unit_test(those_who_left_cost_nothing),
+		cmocka_unit_test(want_of_memory_counts_nobody_in),
+	};
+
+	return cmocka_run_group_tests_name("crowd", tests, NULL, NULL);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is found by which name, byte and number. */
+#include "transport/codec/codec.h"
+#include "transport/wire/catalog.h"
+#include "transport/wire/dubbo/dubbo.h"
+#include "transport/wire/mprpc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void the_first_byte_tells_the_wire(void **state)
+{
+	(void)state;
+	for (unsigned first = 0; first < 256; first++) {
+		const struct spokei_wire *expected = NULL;
+
+		if (first == 0xda)
+			expected = &spokei_wire_dubbo;
+		else if (first == 0x93 || first == 0x94 || first == 0xdc || first == 0xdd)
+			expected = &spokei_wire_mprpc;
+		assert_ptr_equal(spokei_catalog_sniff((unsigned char)first), expected);
+	}
+}
+
+static void no_two_wires_know_the_same_byte(void **state)
+{
+	(void)state;
+	for (unsigned first = 0; first < 256; first++)
+		assert_false(spokei_wire_dubbo.knows((unsigned char)first) &&
+			     spokei_wire_mprpc.knows((unsigned char)first));
+}
+
+static void a_wire_is_found_by_its_whole_name(void **state)
+{
+	static const char *const unknown[] = { "",        "dubb",         "dubbo2", "Dubbo",
+					       "msgpack", "msgpack-rpc ", "unix" };
+
+	(void)state;
+	assert_ptr_equal(spokei_catalog_wire("dubbo"), &spokei_wire_dubbo);
+	assert_ptr_equal(spokei_catalog_wire("msgpack-rpc"), &spokei_wire_mprpc);
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+		assert_null(spokei_catalog_wire(unknown[i]));
+}
+
+static void every_wire_fills_its_table(void **state)
+{
+	const struct spokei_wire *const wires[] = { &spokei_wire_dubbo, &spokei_wire_mprpc };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wires) / sizeof(wires[0]); i++) {
+		assert_true(wires[i]->name && wires[i]->knows && wires[i]->cut);
+		assert_true(wires[i]->read && wires[i]->prefix && wires[i]->write);
+		assert_true(wires[i]->id_first < wires[i]->id_max);
+	}
+}
+
+static void a_wire_tells_what_it_has_a_place_for(void **state)
+{
+	(void)state;
+	assert_true(spokei_wire_dubbo.probes && spokei_wire_dubbo.deadlines);
+	assert_false(spokei_wire_mprpc.probes || spokei_wire_mprpc.deadlines);
+	assert_true(spokei_wire_dubbo.id_first == 0 && spokei_wire_dubbo.id_max == UINT64_MAX);
+	assert_true(spokei_wire_mprpc.id_first == 1 && spokei_wire_mprpc.id_max == UINT32_MAX);
+}
+
+static void only_msgpack_is_a_codec_so_far(void **state)
+{
+	(void)state;
+	for (unsigned id = 0; id < 256; id++)
+		assert_ptr_equal(spokei_catalog_codec((uint8_t)id),
+				 id == 27 ? &spokei_codec_msgpack : NULL);
+	assert_int_equal(spokei_codec_msgpack.id, 27);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_first_byte_tells_the_wire),
+		cmocka_unit_test(no_two_wires_know_the_same_byte),
+		cmocka_unit_test(a_wire_is_found_by_its_whole_name),
+		cmocka_unit_test(every_wire_fills_its_table),
+		cmocka_unit_test(a_wire_tells_what_it_has_a_place_for),
+		cmocka_unit_test(only_msgpack_is_a_codec_so_far),
+	};
+
+	return cmocka_run_group_tests_name("catalog", tests, NULL, NULL);
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams of both wires through the intake, in one piece and in every other way. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/core/memory.h"
+#include "tests/transport/stream.h"
+#include "transport/wire/catalog.h"
+#include "transport/wire/intake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	LOG_SIZE = 4096
+};
+
+/* What came out of a stream, as text, and what the intake was given it from. */
+struct run {
+	struct memory memory;
+	struct spokei_intake intake;
+	char log[LOG_SIZE];
+	size_t messages;
+	size_t repeats;
+	enum spokei_intake_result last;
+};
+
+static void start(struct run *run, const struct spokei_wire_limits *limits)
+{
+	memset(run, 0, sizeof(*run));
+	memory_init(&run->memory);
+	spokei_intake_init(&run->intake, &run->memory.env, limits);
+}
+
+static void stop(struct run *run)
+{
+	spokei_intake_fini(&run->intake);
+	assert_int_equal(run->memory.bytes, 0);
+}
+
+/* Gives a piece, in memory that ends with it, and writes down what comes out. */
+static void give(struct run *run, const unsigned char *bytes, size_t len)
+{
+	unsigned char *piece = malloc(len ? len : 1);
+	struct spoke_span rest = { piece, len };
+
+	assert_non_null(piece);
+	memcpy(piece, bytes, len);
+	for (;;) {
+		struct spokei_message message;
+		size_t at = strlen(run->log);
+
+		run->last = spokei_intake_next(&run->intake, &rest, &message);
+		if (run->last == SPOKEI_INTAKE_MORE || run->last == SPOKEI_INTAKE_BROKEN)
+			break;
+		run->messages++;
+		run->repeats += message.repeat;
+		message_line(run->intake.error, &message, run->log + at, LOG_SIZE - at - 1);
+		run->log[strlen(run->log)] = '\n';
+	}
+	free(piece);
+}
+
+/* A request with one str argument and a notification of the wire, one after another. */
+static size_t make_stream(const struct spokei_wire *wire, unsigned char *bytes, size_t size)
+{
+	static const unsigned char arg[] = { 0xa3, 'o', 'n', 'e' };
+	struct memory memory;
+	struct spokei_buffer out;
+	struct spokei_message message = {
+		.kind = SPOKEI_REQUEST,
+		.id = 1,
+		.two_way = true,
+		.codec = 27,
+		.service = { "demo.Echo", 9 },
+		.method = { "echo", 4 },
+		.args = { arg, sizeof(arg) },
+		.arg_count = 1,
+	};
+	size_t len;
+
+	memory_init(&memory);
+	spokei_buffer_init(&out, &memory.env, size);
+	for (int i = 0; i < 3; i++) {
+		message.id++;
+		message.two_way = i < 2;
+		assert_int_equal(wire->write(&stream_limits, &message, &out), 0);
+	}
+	len = spokei_buffer_len(&out);
+	memcpy(bytes, spokei_buffer_data(&out), len);
+	spokei_buffer_fini(&out);
+	return len;
+}
+
+static const char *const wires[] = { "dubbo", "msgpack-rpc" };
+
+static void every_cut_of_a_stream_gives_the_same_messages(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < 2; w++) {
+		unsigned char bytes[1024];
+		size_t len = make_stream(spokei_catalog_wire(wires[w]), bytes, sizeof(bytes));
+		struct run whole;
+
+		start(&whole, &stream_limits);
+		give(&whole, bytes, len);
+		assert_int_equal(whole.last, SPOKEI_INTAKE_MORE);
+		assert_int_equal(whole.messages, 3);
+		assert_int_equal(whole.memory.asked, 1); /* a memo: nothing had to be kept */
+		for (size_t cut = 0; cut <= len; cut++) {
+			for (size_t second = cut; second <= len; second += 1 + (len - cut) / 9) {
+				struct run run;
+
+				start(&run, &stream_limits);
+				give(&run, bytes, cut);
+				give(&run, bytes + cut, second - cut);
+				give(&run, bytes + second, len - second);
+				assert_string_equal(run.log, whole.log);
+				assert_false(spokei_intake_begun(&run.intake));
+				stop(&run);
+			}
+		}
+		stop(&whole);
+	}
+}
+
+static void byte_by_byte_gives_the_same_messages(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < 2; w++) {
+		unsigned char bytes[1024];
+		size_t len = make_stream(spokei_catalog_wire(wires[w]), bytes, sizeof(bytes));
+		struct run whole;
+		struct run run;
+
+		start(&whole, &stream_limits);
+		give(&whole, bytes, len);
+		start(&run, &stream_limits);
+		for (size_t i = 0; i < len; i++) {
+			give(&run, bytes + i, 1);
+			assert_int_equal(spokei_intake_begun(&run.intake),
+					 spokei_buffer_len(&run.intake.kept) > 0 &&
+						 run.intake.given == 0);
+		}
+		assert_string_equal(run.log, whole.log);
+		stop(&whole);
+		stop(&run);
+	}
+}
+
+static void a_stream_of_no_wire_is_broken_at_its_first_byte(void **state)
+{
+	static const char *const streams[] = { "GET / HTTP/1.1\r\n", "\x16\x03\x01", "\xc1" };
+	unsigned char good[1024];
+	size_t len = make_stream(spokei_catalog_wire("dubbo"), good, sizeof(good));
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct run run;
+
+		start(&run, &stream_limits);
+		give(&run, (const unsigned char *)streams[i], strlen(streams[i]));
+		assert_int_equal(run.last, SPOKEI_INTAKE_BROKEN);
+		assert_int_equal(run.intake.error, SPOKE_EPROTOCOL);
+		assert_int_equal(run.memory.asked, 0);
+		/* Nothing that follows has a meaning, be it as good as can be. */
+		give(&run, good, len);
+		assert_int_equal(run.last, SPOKEI_INTAKE_BROKEN);
+		assert_int_equal(run.messages, 0);
+		stop(&run);
+	}
+}
+
+static void a_claim_allocates_no_more_than_what_has_come(void **state)
+{
+	static const unsigned char claim[] = { 0xda, 0xbb, 0xdb, 0, 0, 0, 0,    0,
+					       0,    0,    0,    1, 0, 0, 0x7f, 0xff };
+	struct spokei_wire_limits limits = stream_limits;
+	struct run run;
+
+	(void)state;
+	limits.frame_max = 1u << 23;
+	start(&run, &limits);
+	give(&run, claim, sizeof(claim));
+	give(&run, claim, 1);
+	assert_int_equal(run.last, SPOKEI_INTAKE_MORE);
+	assert_true(spokei_intake_begun(&run.intake));
+	assert_true(run.memory.bytes <= 4096);
+	stop(&run);
+}
+
+static void a_bad_body_is_told_and_the_stream_goes_on(void **state)
+{
+	unsigned char bytes[1024] = { 0xda, 0xbb, 0xdb, 0, 0, 0, 0, 0,    0,
+				      0,    0,    9,    0, 0, 0, 2, 0xc1, 0xc1 };
+	size_t len = 18 + make_stream(spokei_catalog_wire("dubbo"), bytes + 18, 1000);
+	struct run run;
+
+	(void)state;
+	start(&run, &stream_limits);
+	give(&run, bytes, len);
+	assert_int_equal(run.messages, 4);
+	assert_int_equal(run.last, SPOKEI_INTAKE_MORE);
+	assert_non_null(strstr(run.log, "request 9"));
+	stop(&run);
+}
+
+static void a_frame_of_which_nobody_knows_what_it_is_breaks_the_stream(void **state)
+{
+	/* [7, 1, "x", []] and [0, -1, "x", []]: a whole frame each, and a good one behind it. */
+	static const unsigned char frames[][6] = { { 0x94, 7, 1, 0xa1, 'x', 0x90 },
+						   { 0x94, 0, 0xff, 0xa1, 'x', 0x90 } };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		for (size_t cut = 1; cut <= 6; cut++) {
+			unsigned char bytes[1024];
+			size_t len = 6 + make_stream(spokei_catalog_wire("msgpack-rpc"), bytes + 6,
+						     sizeof(bytes) - 6);
+			struct run run;
+
+			memcpy(bytes, frames[i], 6);
+			start(&run, &stream_limits);
+			give(&run, bytes, cut);
+			give(&run, bytes + cut, len - cut);
+			assert_int_equal(run.last, SPOKEI_INTAKE_BROKEN);
+			assert_int_equal(run.intake.error, SPOKE_EPROTOCOL);
+			assert_int_equal(run.messages, 0);
+			stop(&run);
+		}
+	}
+}
+
+static void want_of_memory_breaks_the_stream(void **state)
+{
+	unsigned char bytes[1024];
+	size_t len = make_stream(spokei_catalog_wire("dubbo"), bytes, sizeof(bytes));
+	struct run run;
+
+	(void)state;
+	start(&run, &stream_limits);
+	run.memory.fail_at = 2;
+	give(&run, bytes, len - 1);
+	assert_int_equal(run.messages, 2);
+	assert_int_equal(run.last, SPOKEI_INTAKE_BROKEN);
+	assert_int_equal(run.intake.error, SPOKE_ENOMEM);
+	stop(&run);
+}
+
+static void a_memo_is_kept_from_the_second_request_on(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < 2; w++) {
+		unsigned char bytes[1024];
+		size_t len = make_stream(spokei_catalog_wire(wires[w]), bytes, sizeof(bytes));
+		struct run run;
+
+		start(&run, &stream_limits);
+		for (size_t i = 0; run.messages == 0; i++)
+			give(&run, bytes + i, 1);
+		assert_null(run.intake.memo);
+		stop(&run);
+
+		start(&run, &stream_limits);
+		give(&run, bytes, len);
+		assert_non_null(run.intake.memo);
+		assert_int_equal(run.repeats, 1); /* the first two are not known before */
+		give(&run, bytes, len);
+		assert_int_equal(run.repeats, 4);
+		stop(&run);
+	}
+}
+
+static void a_slim_intake_holds_nothing_and_begins_anew(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < 2; w++) {
+		unsigned char bytes[1024];
+		size_t len = make_stream(spokei_catalog_wire(wires[w]), bytes, sizeof(bytes));
+		struct run run;
+
+		start(&run, &stream_limits);
+		give(&run, bytes, len);
+		assert_int_equal(run.repeats, 1);
+		spokei_intake_slim(&run.intake);
+		assert_int_equal(run.memory.bytes, 0);
+		give(&run, bytes, len / 3);
+		assert_null(run.intake.memo);
+		give(&run, bytes + len / 3, len - len / 3);
+		assert_non_null(run.intake.memo);
+		assert_int_equal(run.messages, 6);
+		assert_int_equal(run.repeats, 2); /* as at first */
+		stop(&run);
+	}
+}
+
+static void want_of_memory_for_a_memo_costs_no_message(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < 2; w++) {
+		unsigned char bytes[1024];
+		size_t len = make_stream(spokei_catalog_wire(wires[w]), bytes, sizeof(bytes));
+		struct run run;
+
+		start(&run, &stream_limits);
+		run.memory.fail_at = 1;
+		give(&run, bytes, len);
+		assert_int_equal(run.messages, 3);
+		assert_int_equal(run.last, SPOKEI_INTAKE_MORE);
+		stop(&run);
+	}
+}
+
+static void replies_and_heartbeats_need_no_memo(void **state)
+{
+	static const unsigned char frames[] = { 0xda, 0xbb, 0x1b, 20, 0, 0, 0,   0, 0,
+						0,    0,    1,    0,  0, 0, 1,   2, 0xda,
+						0xbb, 0xfb, 0,    0,  0, 0, 0,   0, 0,
+						0,    1,    0,    0,  0, 1, 0xc0 };
+	struct run run;
+
+	(void)state;
+	start(&run, &stream_limits);
+	for (int i = 0; i < 3; i++)
+		give(&run, frames, sizeof(frames));
+	assert_int_equal(run.messages, 6);
+	assert_int_equal(run.memory.asked, 0);
+	stop(&run);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_cut_of_a_stream_gives_the_same_messages),
+		cmocka_unit_test(byte_by_byte_gives_the_same_messages),
+		cmocka_unit_test(a_stream_of_no_wire_is_broken_at_its_first_byte),
+		cmocka_unit_test(a_claim_allocates_no_more_than_what_has_come),
+		cmocka_unit_test(a_bad_body_is_told_and_the_stream_goes_on),
+		cmocka_unit_test(a_frame_of_which_nobody_knows_what_it_is_breaks_the_stream),
+		cmocka_unit_test(want_of_memory_breaks_the_stream),
+		cmocka_unit_test(a_memo_is_kept_from_the_second_request_on),
+		cmocka_unit_test(a_slim_intake_holds_nothing_and_begins_anew),
+		cmocka_unit_test(want_of_memory_for_a_memo_costs_no_message),
+		cmocka_unit_test(replies_and_heartbeats_need_no_memo),
+	};
+
+	return cmocka_run_group_tests_name("intake", tests, NULL, NULL);
+}

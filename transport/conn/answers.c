@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answers that this side gives on a connection, each request at most one. */
+#include "transport/conn/parts.h"
+
+#define SERVING_ROOM_IDLE 64u /* entries that a connection without requests may keep */
+
+/* The place of a request, as far as an answer has to repeat it. */
+struct place {
+	uint64_t id;
+	uint8_t codec;
+	bool bare;
+};
+
+static int put(struct spokei_conn *conn, const struct place *place, struct spokei_message *message)
+{
+	int error;
+
+	message->kind = SPOKEI_REPLY;
+	message->id = place->id;
+	message->codec = place->codec;
+	/* Without attachments the shorter form does. */
+	message->bare = place->bare || message->attachments.len == 0;
+	error = spokei_conn_put(conn, message, message->value.len);
+	if (error == 0)
+		spokei_conn_answered(conn);
+	return error;
+}
+
+/* Answers, or says why that cannot be done; a peer that takes nothing is given up. */
+static void answer(struct spokei_conn *conn, const struct place *place,
+		   struct spokei_message *message)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+	int error;
+
+	if (conn->state == SPOKEI_CONN_CLOSED || conn->unwritable)
+		return;
+	error = put(conn, place, message);
+	if (error != 0 && error != SPOKE_ENOMEM && error != SPOKE_ELIMIT) {
+		struct spokei_message instead = { .error = SPOKE_ETOOLARGE };
+		const char *text = spoke_strerror(error);
+
+		spokei_count(engine, SPOKE_STAT_REPLIES_TOO_LARGE);
+		instead.error_text = spokei_span(text, strlen(text));
+		error = put(conn, place, &instead);
+	}
+	if (error == SPOKE_ELIMIT)
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_SLOW, SPOKE_ESLOW);
+	else if (error)
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+}
+
+void spokei_conn_reply(struct spokei_conn *conn, const struct spokei_message *request,
+		       struct spokei_message *message)
+{
+	struct place place = { request->id, request->codec, request->bare };
+
+	if (request->two_way)
+		answer(conn, &place, message);
+}
+
+void spokei_conn_refuse(struct spokei_conn *conn, const struct spokei_message *request, int error,
+			const char *text)
+{
+	struct spokei_message message = {
+		.error = error,
+		.error_text = spokei_span(text, strlen(text)),
+	};
+
+	spokei_conn_reply(conn, request, &message);
+}
+
+static void forget(struct spokei_serving *serving)
+{
+	struct spokei_conn *conn = serving->conn;
+
+	SPOKE_ASSERT(conn != NULL);
+	if (serving->two_way)
+		(void)spokei_map_remove(&conn->serving, &serving->id, sizeof(serving->id));
+	spokei_list_remove(&serving->node);
+	conn->link->serving_count--;
+	conn->serving_count--;
+	serving->conn = NULL;
+	/* A peer that was busy once may be idle for ever. */
+	if (conn->serving.count == 0 && conn->serving.room > SERVING_ROOM_IDLE)
+		spokei_map_fini(&conn->serving);
+}
+
+void spokei_conn_join_orphans(struct spokei_serving *serving, struct spokei_link *link)
+{
+	serving->link = link;
+	spokei_list_append(&link->orphans, &serving->node);
+	link->orphan_count++;
+}
+
+void spokei_conn_leave_orphans(struct spokei_serving *serving)
+{
+	if (serving->link == NULL)
+		return;
+	spokei_list_remove(&serving->node);
+	serving->link->orphan_count--;
+	serving->link = NULL;
+}
+
+void spokei_link_disown(struct spokei_link *link)
+{
+	while (!spokei_list_empty(&link->orphans))
+		spokei_conn_leave_orphans(spoke_container_of(spokei_list_first(&link->orphans),
+							     struct spokei_serving, node));
+}
+
+int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
+		      const struct spokei_message *message)
+{
+	int error;
+
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return SPOKE_ELOST;
+	serving->id = message->id;
+	serving->codec = message->codec;
+	serving->bare = message->bare;
+	serving->two_way = message->two_way;
+	if (serving->two_way) {
+		error = spokei_map_add(&conn->serving, &serving->id, sizeof(serving->id), serving);
+		if (error)
+			return error;
+		if (conn->serving.count == 1 || serving->id > conn->serving_top)
+			conn->serving_top = serving->id;
+	}
+	serving->conn = conn;
+	spokei_list_append(&conn->servings, &serving->node);
+	conn->link->serving_count++;
+	conn->serving_count++;
+	return 0;
+}
+
+void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *message)
+{
+	struct spokei_conn *conn = serving->conn;
+	struct place place = { serving->id, serving->codec, serving->bare };
+	bool two_way = serving->two_way;
+
+	if (conn == NULL) {
+		spokei_conn_leave_orphans(serving);
+		return;
+	}
+	forget(serving);
+	if (two_way)
+		answer(conn, &place, message);
+	if (conn->state == SPOKEI_CONN_FINISHING)
+		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+}
+
+void spokei_conn_abandon(struct spokei_conn *conn)
+{
+	while (!spokei_list_empty(&conn->servings)) {
+		struct spokei_serving *serving = spoke_container_of(spokei_list_first(
+									    &conn->servings),
+								    struct spokei_serving, node);
+
+		forget(serving);
+		spokei_conn_join_orphans(serving, conn->link);
+		if (serving->abandoned)
+			serving->abandoned(serving);
+	}
+}

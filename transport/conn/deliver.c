@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What comes in, to where it belongs. */
+#include "transport/conn/parts.h"
+
+#include "transport/codec/codec.h"
+
+#define MINUTE_NS UINT64_C(60000000000)
+#define WRITABLES_MAX 100u /* times a minute that a peer may take its READONLY back */
+#define QUEUED_FAIR 65536u /* bytes that any peer may leave waiting */
+
+/* --- replies */
+
+/* A few such replies may be a peer's mistake; a stream of them is a peer that is out of step. */
+static void note_unknown(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	spokei_count(engine, SPOKE_STAT_REPLIES_UNKNOWN);
+	if (conn->unknown == 0 || engine->begin_ns - conn->unknown_ns >= MINUTE_NS) {
+		conn->unknown = 0;
+		conn->unknown_ns = engine->begin_ns;
+	}
+	if (++conn->unknown > conn->link->limits.unknown_replies)
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_UNKNOWN_REPLIES, SPOKE_EPROTOCOL);
+}
+
+static void deliver_reply(struct spokei_conn *conn, const struct spokei_message *message, int error)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+	struct spokei_pending *pending;
+	bool given;
+
+	if (!conn->link->asked) {
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_UNWANTED, SPOKE_EPROTOCOL);
+		return;
+	}
+	pending = spokei_pendings_find(&conn->pendings, message->id, &given);
+	if (pending == NULL && given) {
+		spokei_count(engine, SPOKE_STAT_REPLIES_LATE);
+		return;
+	}
+	/* What was not asked yet cannot be answered, even by who guesses its id: neither by what
+	 * was read before the question was written, while the rest of that was looked at. */
+	if (pending == NULL || pending->mark >= conn->asked_mark) {
+		note_unknown(conn);
+		return;
+	}
+	if (error) {
+		spokei_count(engine, SPOKE_STAT_BAD_REPLIES);
+		spokei_conn_finish_pending(pending, SPOKE_EBADREPLY, NULL);
+		return;
+	}
+	spokei_conn_finish_pending(pending, message->error, message);
+}
+
+/* --- requests */
+
+static const char *limit_reached(const struct spokei_conn *conn,
+				 const struct spokei_message *message)
+{
+	const struct spokei_link *link = conn->link;
+
+	if (link->closing || conn->state != SPOKEI_CONN_OPEN)
+		return "this side is closing; call another one";
+	if (conn->unwritable && message->two_way)
+		return "nobody is there for the answer";
+	if (link->serving_count + link->orphan_count >= link->limits.serving_max)
+		return "the provider serves as many requests as it may";
+	if (conn->serving_count >= link->limits.serving_per_conn_max)
+		return "the provider serves as many requests of this connection as it may";
+	/* Those who read are not refused because others do not. */
+	if (link->queued >= link->limits.queued_max && spokei_outlet_len(&conn->out) > QUEUED_FAIR)
+		return "the provider has as many answers waiting as it may";
+	return NULL;
+}
+
+static void deliver_request(struct spokei_conn *conn, const struct spokei_message *message)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+	const char *limit;
+
+	if (!message->repeat)
+		conn->found = NULL;
+	if (!conn->link->serves) {
+		spokei_count(engine, SPOKE_STAT_REQUESTS_UNWANTED);
+		spokei_conn_refuse(conn, message, SPOKE_ENOSERVICE, "nothing is served here");
+		return;
+	}
+	spokei_count(engine, SPOKE_STAT_REQUESTS);
+	/* One that wants no answer cannot get the wrong one; a notification has no id at all. */
+	if (message->two_way && conn->serving.count > 0 && message->id <= conn->serving_top &&
+	    spokei_map_get(&conn->serving, &message->id, sizeof(message->id))) {
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_ID_TWICE, SPOKE_EPROTOCOL);
+		return;
+	}
+	limit = limit_reached(conn, message);
+	if (limit) {
+		spokei_count(engine, SPOKE_STAT_REQUESTS_REFUSED);
+		spokei_conn_refuse(conn, message, SPOKE_EREFUSED, limit);
+		return;
+	}
+	conn->up->request(conn->up_arg, conn, message);
+}
+
+static void deliver_bad_request(struct spokei_conn *conn, const struct spokei_message *message,
+				int error)
+{
+	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_BAD_REQUESTS);
+	spokei_conn_refuse(conn, message, SPOKE_EBADREQUEST, spoke_strerror(error));
+}
+
+/* --- events */
+
+static void deliver_probe(struct spokei_conn *conn, const struct spokei_message *message)
+{
+	struct spokei_message answer = {
+		.kind = SPOKEI_PROBE_ANSWER,
+		.id = message->id,
+		.codec = message->codec,
+		.event = message->event,
+	};
+	size_t before = spokei_outlet_len(&conn->out);
+
+	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_PROBES_READ);
+	spokei_conn_slim(conn);
+	/* It understands what it says itself; of others than these nothing is known to say. */
+	if (message->codec == SPOKEI_CODEC_HESSIAN2 || message->codec == SPOKEI_CODEC_MSGPACK)
+		conn->probe_codec = message->codec;
+	if (!message->two_way || conn->unwritable)
+		return;
+	/* Who asks again and again and does not read gets fewer answers. */
+	if (spokei_outlet_put_control(&conn->out, conn->wire, &conn->link->limits.wire, &answer) ==
+	    0)
+		spokei_conn_wrote(conn, spokei_outlet_len(&conn->out) - before);
+}
+
+static void deliver_readonly(struct spokei_conn *conn)
+{
+	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_READONLY_READ);
+	if (conn->readonly)
+		return;
+	conn->readonly = true;
+	spokei_conn_fail_parcels(conn, SPOKE_EREFUSED);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	spokei_conn_announce(conn);
+	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+	conn->up->sign(conn->up_arg, conn, SPOKEI_SIGN_READONLY);
+}
+
+static void deliver_writable(struct spokei_conn *conn)
+{
+	const struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	if (!conn->readonly || conn->state != SPOKEI_CONN_OPEN)
+		return;
+	/* Users are told each time; who plays with that is not believed any more. */
+	if (engine->begin_ns - conn->writable_ns >= MINUTE_NS) {
+		conn->writables = 0;
+		conn->writable_ns = engine->begin_ns;
+	}
+	if (conn->writables == WRITABLES_MAX)
+		return;
+	conn->writables++;
+	conn->readonly = false;
+	/* The next READONLY is answered too, unless the peer does not read these answers. */
+	if (spokei_outlet_len(&conn->out) == 0)
+		conn->announced = false;
+	conn->up->sign(conn->up_arg, conn, SPOKEI_SIGN_WRITABLE);
+}
+
+static void first_message(struct spokei_conn *conn)
+{
+	conn->heard = true;
+	if (conn->wire == NULL) {
+		spokei_conn_speak(conn, conn->in.wire);
+		spokei_conn_guard(conn);
+		spokei_conn_arm(conn);
+	}
+	if (conn->state != SPOKEI_CONN_CLOSED)
+		conn->up->sign(conn->up_arg, conn, SPOKEI_SIGN_HEARD);
+}
+
+/* Whoever answers not only is connected, but lives. */
+static void first_answer(struct spokei_conn *conn)
+{
+	conn->answered = true;
+	conn->up->sign(conn->up_arg, conn, SPOKEI_SIGN_ANSWERED);
+}
+
+void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *message, int error)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	spokei_count(engine, SPOKE_STAT_MESSAGES_READ);
+	if (!conn->heard) {
+		first_message(conn);
+		if (conn->state == SPOKEI_CONN_CLOSED)
+			return;
+	}
+	if (!conn->answered &&
+	    (message->kind == SPOKEI_REPLY || message->kind == SPOKEI_PROBE_ANSWER)) {
+		first_answer(conn);
+		if (conn->state == SPOKEI_CONN_CLOSED)
+			return;
+	}
+	switch (message->kind) {
+	case SPOKEI_REPLY:
+		deliver_reply(conn, message, error);
+		return;
+	case SPOKEI_REQUEST:
+		if (error)
+			deliver_bad_request(conn, message, error);
+		else
+			deliver_request(conn, message);
+		return;
+	case SPOKEI_PROBE:
+		deliver_probe(conn, message);
+		return;
+	case SPOKEI_PROBE_ANSWER:
+		spokei_count(engine, SPOKE_STAT_PROBE_ANSWERS_READ);
+		spokei_conn_slim(conn);
+		return;
+	case SPOKEI_READONLY:
+		deliver_readonly(conn);
+		return;
+	case SPOKEI_WRITABLE:
+		deliver_writable(conn);
+		return;
+	case SPOKEI_EVENT:
+		spokei_count(engine, SPOKE_STAT_EVENTS_IGNORED);
+		return;
+	}
+}

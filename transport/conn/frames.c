@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection's intake, for those who have no connection. */
+#include <spoke/frames.h>
+
+#include "transport/conn/link.h"
+#include "transport/wire/intake.h"
+
+#include <spoke/host.h>
+
+struct spoke_frames {
+	const struct spoke_env *env;
+	struct spokei_link_limits limits;
+	struct spokei_intake intake;
+	struct spokei_buffer fed; /* what the intake has not said MORE to */
+	size_t taken;             /* bytes of it that the last message lies in */
+};
+
+static const char *const names[] = {
+	[SPOKE_FRAME_REQUEST] = "request",
+	[SPOKE_FRAME_ONEWAY] = "oneway",
+	[SPOKE_FRAME_REPLY] = "reply",
+	[SPOKE_FRAME_HEARTBEAT] = "heartbeat",
+	[SPOKE_FRAME_HEARTBEAT_ANSWER] = "heartbeat-answer",
+	[SPOKE_FRAME_READONLY] = "readonly",
+	[SPOKE_FRAME_WRITABLE] = "writable",
+	[SPOKE_FRAME_EVENT] = "event",
+};
+
+const char *spoke_frame_kind_name(enum spoke_frame_kind kind)
+{
+	return (size_t)kind < sizeof(names) / sizeof(names[0]) ? names[kind] : NULL;
+}
+
+int spoke_frames_new(const struct spoke_env *env, struct spoke_frames **ret_frames)
+{
+	struct spoke_frames *frames;
+
+	if (env == NULL)
+		env = spoke_host_env();
+	frames = spokei_alloc(env, 1, sizeof(*frames));
+	if (frames == NULL)
+		return SPOKE_ENOMEM;
+	frames->env = env;
+	spokei_link_limits_init(&frames->limits);
+	spokei_intake_init(&frames->intake, env, &frames->limits.wire);
+	spokei_buffer_init(&frames->fed, env, frames->limits.wire.frame_max);
+	*ret_frames = frames;
+	return SPOKE_OK;
+}
+
+void spoke_frames_free(struct spoke_frames *frames)
+{
+	if (frames == NULL)
+		return;
+	spokei_intake_fini(&frames->intake);
+	spokei_buffer_fini(&frames->fed);
+	spokei_free(frames->env, frames, 1, sizeof(*frames));
+}
+
+/* The last message is not looked at any more. */
+static void drop_taken(struct spoke_frames *frames)
+{
+	if (frames->taken > 0)
+		spokei_buffer_consume(&frames->fed, frames->taken);
+	frames->taken = 0;
+}
+
+int spoke_frames_feed(struct spoke_frames *frames, const void *bytes, size_t len)
+{
+	drop_taken(frames);
+	if (len == 0 || frames->intake.broken)
+		return SPOKE_OK;
+	return spokei_buffer_append(&frames->fed, bytes, len);
+}
+
+size_t spoke_frames_waiting(const struct spoke_frames *frames)
+{
+	return spokei_buffer_len(&frames->fed) - frames->taken +
+	       spokei_buffer_len(&frames->intake.kept) - frames->intake.given;
+}
+
+static enum spoke_frame_kind kind_of(const struct spokei_message *message)
+{
+	switch (message->kind) {
+	case SPOKEI_REQUEST:
+		return message->two_way ? SPOKE_FRAME_REQUEST : SPOKE_FRAME_ONEWAY;
+	case SPOKEI_REPLY:
+		return SPOKE_FRAME_REPLY;
+	case SPOKEI_PROBE:
+		return SPOKE_FRAME_HEARTBEAT;
+	case SPOKEI_PROBE_ANSWER:
+		return SPOKE_FRAME_HEARTBEAT_ANSWER;
+	case SPOKEI_READONLY:
+		return SPOKE_FRAME_READONLY;
+	case SPOKEI_WRITABLE:
+		return SPOKE_FRAME_WRITABLE;
+	case SPOKEI_EVENT:
+	default:
+		return SPOKE_FRAME_EVENT;
+	}
+}
+
+static struct spoke_span span_of(struct spoke_value value)
+{
+	return spokei_span(value.data, value.len);
+}
+
+static void show_request(const struct spokei_message *message, struct spoke_frame *frame)
+{
+	frame->service = message->service;
+	frame->version = message->version;
+	frame->group = message->group;
+	frame->method = message->method;
+	frame->types = message->types;
+	frame->args = message->args;
+	frame->arg_count = message->arg_count;
+	frame->timeout_ms = message->timeout_ms;
+	frame->attachments = span_of(message->attachments);
+}
+
+static void show_reply(const struct spokei_message *message, struct spoke_frame *frame)
+{
+	frame->value = span_of(message->value);
+	frame->text = message->error_text;
+	frame->error_class = message->error_class;
+	frame->code = message->error_code;
+	frame->status = message->status;
+	frame->error = message->error;
+	frame->attachments = span_of(message->attachments);
+}
+
+static void show(const struct spoke_frames *frames, const struct spokei_message *message,
+		 struct spoke_span bytes, bool bad, struct spoke_frame *ret_frame)
+{
+	*ret_frame = (struct spoke_frame){
+		.kind = kind_of(message),
+		.wire = frames->intake.wire->name,
+		.id = message->id,
+		.codec = message->codec,
+		.bytes = bytes,
+		.error = bad ? frames->intake.error : SPOKE_OK,
+		.bad = bad,
+	};
+	if (!bad && message->kind == SPOKEI_REQUEST)
+		show_request(message, ret_frame);
+	if (!bad && message->kind == SPOKEI_REPLY)
+		show_reply(message, ret_frame);
+}
+
+int spoke_frames_next(struct spoke_frames *frames, struct spoke_frame *ret_frame)
+{
+	struct spokei_message message;
+	enum spokei_intake_result result;
+	struct spoke_span all;
+	struct spoke_span rest;
+
+	drop_taken(frames);
+	all = spokei_span(spokei_buffer_data(&frames->fed), spokei_buffer_len(&frames->fed));
+	rest = all;
+	result = spokei_intake_next(&frames->intake, &rest, &message);
+	frames->taken = all.len - rest.len;
+	switch (result) {
+	case SPOKEI_INTAKE_MESSAGE:
+	case SPOKEI_INTAKE_BAD_BODY:
+		if (frames->intake.given > 0)
+			all = spokei_span(spokei_buffer_data(&frames->intake.kept),
+					  frames->intake.given);
+		else
+			all.len = frames->taken;
+		show(frames, &message, all, result == SPOKEI_INTAKE_BAD_BODY, ret_frame);
+		return SPOKE_OK;
+	case SPOKEI_INTAKE_BROKEN:
+		spokei_buffer_fini(&frames->fed);
+		frames->taken = 0;
+		return frames->intake.error;
+	case SPOKEI_INTAKE_MORE:
+	default:
+		return SPOKE_ETRUNCATED;
+	}
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Blocks, by how full they are; berths.h says what for. */
+#include "transport/conn/pool.h"
+
+#include "core/memory/hidden.h"
+
+#define UNIT 16u /* bytes; keeps each berth aligned for anything */
+
+struct head;
+
+/* Before its berths. */
+struct block {
+	struct spoke_list node; /* of the roomy ones, unless it is full */
+	struct head *free;
+	unsigned taken;
+	unsigned count; /* of its berths */
+};
+
+/* Before each berth. */
+struct head {
+	struct block *block;
+	struct head *next; /* of the free ones */
+};
+
+_Static_assert(sizeof(struct head) % UNIT == 0 && sizeof(struct block) % UNIT == 0,
+	       "berths are aligned for anything");
+
+void spokei_berths_init(struct spokei_berths *berths, const struct spoke_env *env, size_t size)
+{
+	*berths = (struct spokei_berths){
+		.env = env,
+		.size = sizeof(struct head) + (size + UNIT - 1) / UNIT * UNIT,
+	};
+	for (unsigned i = 0; i < SPOKEI_BERTHS_BLOCK; i++)
+		spokei_list_init(&berths->roomy[i]);
+}
+
+void spokei_berths_fini(const struct spokei_berths *berths)
+{
+	SPOKE_ASSERT(berths->blocks == 0);
+}
+
+static size_t block_size(const struct spokei_berths *berths, unsigned count)
+{
+	return sizeof(struct block) + count * berths->size;
+}
+
+static void put_free(const struct spokei_berths *berths, struct block *block, struct head *head)
+{
+	head->next = block->free;
+	block->free = head;
+	spokei_hide(head + 1, berths->size - sizeof(*head));
+}
+
+static struct block *add_block(struct spokei_berths *berths)
+{
+	unsigned count = berths->blocks > 0 ? SPOKEI_BERTHS_BLOCK : 1;
+	struct block *block = spokei_alloc_unset(berths->env, block_size(berths, count));
+
+	if (block == NULL)
+		return NULL;
+	*block = (struct block){ .count = count };
+	for (unsigned i = count; i > 0; i--) {
+		unsigned char *at = (unsigned char *)(block + 1) + (i - 1) * berths->size;
+		struct head *head = (struct head *)(void *)at;
+
+		head->block = block;
+		put_free(berths, block, head);
+	}
+	berths->blocks++;
+	return block;
+}
+
+/* The fullest that is not full, out of its list; NULL: no memory. */
+static struct block *pick_block(struct spokei_berths *berths)
+{
+	for (unsigned i = SPOKEI_BERTHS_BLOCK - 1; i > 0; i--) {
+		struct spoke_list *node;
+
+		if (spokei_list_empty(&berths->roomy[i]))
+			continue;
+		node = spokei_list_first(&berths->roomy[i]);
+		spokei_list_remove(node);
+		return spoke_container_of(node, struct block, node);
+	}
+	return add_block(berths);
+}
+
+static void put_block(struct spokei_berths *berths, struct block *block)
+{
+	if (block->taken < block->count)
+		spokei_list_append(&berths->roomy[block->taken], &block->node);
+}
+
+void *spokei_berths_take(struct spokei_berths *berths)
+{
+	struct block *block = pick_block(berths);
+	struct head *head;
+
+	if (block == NULL)
+		return NULL;
+	head = block->free;
+	block->free = head->next;
+	block->taken++;
+	put_block(berths, block);
+	spokei_show(head + 1, berths->size - sizeof(*head));
+	memset(head + 1, 0, berths->size - sizeof(*head));
+	return head + 1;
+}
+
+void spokei_berths_give(struct spokei_berths *berths, void *memory)
+{
+	struct head *head = (struct head *)memory - 1;
+	struct block *block = head->block;
+
+	SPOKE_ASSERT(block->taken > 0);
+	if (block->taken < block->count)
+		spokei_list_remove(&block->node);
+	put_free(berths, block, head);
+	block->taken--;
+	if (block->taken > 0) {
+		put_block(berths, block);
+		return;
+	}
+	berths->blocks--;
+	spokei_show(block, block_size(berths, block->count));
+	spokei_free(berths->env, block, block_size(berths, block->count), 1);
+}

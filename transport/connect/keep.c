@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each step ends in exactly one of: a connection that will tell its end, a name being resolved, a
+ * pause with the timer set, or closed.
+ */
+#include "transport/connect/parts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#define ADDRESS_TEXT 160u
+#define SHOWN SPOKEI_CONNECTOR_SHOWN
+/* How often a timer that only keeps its place is renewed. */
+#define REST_NS UINT64_C(3600000000000)
+#define MS UINT64_C(1000000)
+
+/* --- waiting */
+
+/* There is room in the wheel, for the timer was armed before; only at the end of its time does the
+ * wheel refuse. */
+static int arm(struct spokei_connector *connector, uint64_t delay_ns)
+{
+	struct spoke_engine *engine = connector->engine;
+	uint64_t due_ns = engine->env->now(engine->env->ctx) + delay_ns;
+
+	if (spoke_timer_armed(&connector->timer))
+		return spokei_engine_fold(
+			spoke_wheel_reschedule(engine->wheel, &connector->timer, due_ns));
+	return spokei_engine_fold(spoke_wheel_schedule(engine->wheel, &connector->timer,
+						       connector->timer_class, due_ns));
+}
+
+static void set_timer(struct spokei_connector *connector, uint64_t delay_ns)
+{
+	int error = arm(connector, delay_ns);
+
+	if (error)
+		spokei_event(connector->engine, error,
+			     "connector %.*s: its timer cannot be set; make a new engine", SHOWN,
+			     connector->place.name);
+}
+
+static void wait_for_next(struct spokei_connector *connector, int error)
+{
+	const struct spoke_env *env = connector->engine->env;
+	uint64_t dice;
+
+	env->dice(env->ctx, &dice, sizeof(dice));
+	connector->pause_ns = spokei_backoff_pause(&connector->backoff, connector->failures, dice);
+	if (connector->failures < UINT32_MAX)
+		connector->failures++;
+	spokei_count(connector->engine, SPOKE_STAT_RECONNECTS);
+	set_timer(connector, connector->pause_ns);
+	spokei_connector_tell(connector, SPOKEI_CONNECTOR_WAITING, error);
+	if (connector->state == SPOKEI_CONNECTOR_WAITING && !connector->young)
+		spokei_connector_announce_pause(connector);
+}
+
+/* --- one attempt */
+
+static const struct spokei_conn_up conn_up;
+
+static bool start_attempt(struct spokei_connector *connector, const struct spoke_address *to)
+{
+	struct spoke_engine *engine = connector->engine;
+	const struct spoke_env *env = engine->env;
+	int fd = -1;
+	int status = env->net->connect(env->ctx, to, &fd);
+
+	spokei_count(engine, SPOKE_STAT_CONNECTS);
+	if (status != 0 && status != -EINPROGRESS) {
+		spokei_count(engine, SPOKE_STAT_CONNECTS_FAILED);
+		spokei_connector_complain_of_system(connector, SPOKE_ECONNECT, status);
+		return false;
+	}
+	/* One that stands already is writable at once, and goes the same way. */
+	spokei_conn_attach(connector->conn, fd, to);
+	return true;
+}
+
+/* The next address of this round; false: there is none left. */
+static bool try_next(struct spokei_connector *connector)
+{
+	const struct spoke_address *to;
+
+	while ((to = spokei_round_next(&connector->round)) != NULL) {
+		if (!start_attempt(connector, to))
+			continue;
+		set_timer(connector, connector->connect_ns);
+		return true;
+	}
+	return false;
+}
+
+static void nobody_changed(void *arg, struct spokei_conn *conn, int error)
+{
+	(void)arg;
+	(void)conn;
+	(void)error;
+}
+
+static void nobody_signs(void *arg, struct spokei_conn *conn, enum spokei_conn_sign sign)
+{
+	(void)arg;
+	(void)conn;
+	(void)sign;
+}
+
+/* Of a connection that was given up before it stood: its calls end, and nobody else is told. */
+static const struct spokei_conn_up nobody = { .changed = nobody_changed, .sign = nobody_signs };
+
+static void end_round(struct spokei_connector *connector, int error)
+{
+	struct spokei_conn *conn = connector->conn;
+
+	connector->conn = NULL;
+	conn->up = &nobody;
+	spokei_conn_close(conn, error);
+	wait_for_next(connector, error);
+}
+
+/* A connection for calls to wait at while it is being made. */
+static bool make_conn(struct spokei_connector *connector)
+{
+	int error = spokei_conn_new(connector->link, connector->wire, &conn_up, connector,
+				    &connector->conn);
+
+	connector->heard = false;
+	if (error == 0)
+		return true;
+	connector->conn = NULL;
+	spokei_connector_complain(connector, error, "no memory for the connection");
+	wait_for_next(connector, error);
+	return false;
+}
+
+/* --- a round */
+
+static void try_all(struct spokei_connector *connector)
+{
+	if (try_next(connector))
+		spokei_connector_tell(connector, SPOKEI_CONNECTOR_CONNECTING, SPOKE_OK);
+	else
+		end_round(connector, SPOKE_ECONNECT);
+}
+
+static void resolve_failed(struct spokei_connector *connector, int status)
+{
+	spokei_count(connector->engine, SPOKE_STAT_RESOLVES_FAILED);
+	spokei_connector_complain_of_system(connector, SPOKE_ERESOLVE, status);
+	end_round(connector, SPOKE_ERESOLVE);
+}
+
+static void connector_bury(struct spokei_task *task)
+{
+	struct spokei_connector *connector = spoke_container_of(task, struct spokei_connector,
+								bury);
+
+	spokei_free(connector->engine->env, connector, 1, sizeof(*connector));
+}
+
+/* Closed; is anybody going to come back to it? */
+static void bury_if_alone(struct spokei_connector *connector)
+{
+	if (connector->conn == NULL && !connector->round.resolving)
+		spokei_engine_dead(connector->engine, &connector->bury);
+}
+
+static void round_resolved(struct spokei_round *round, int status)
+{
+	struct spokei_connector *connector = spoke_container_of(round, struct spokei_connector,
+								round);
+
+	if (connector->state == SPOKEI_CONNECTOR_CLOSED)
+		bury_if_alone(connector);
+	else if (status)
+		resolve_failed(connector, status);
+	else
+		try_all(connector);
+}
+
+static void begin_round(struct spokei_connector *connector)
+{
+	int status;
+
+	if (!make_conn(connector))
+		return;
+	status = spokei_round_begin(&connector->round);
+	if (status == SPOKEI_ROUND_MORE)
+		spokei_connector_tell(connector, SPOKEI_CONNECTOR_RESOLVING, SPOKE_OK);
+	else if (status)
+		resolve_failed(connector, status);
+	else
+		try_all(connector);
+}
+
+/* --- what becomes of a connection */
+
+/* TCP may connect a socket to itself when nobody listens at a port that is free for clients. */
+static bool leads_to_itself(const struct spokei_conn *conn)
+{
+	const struct spoke_env *env = conn->link->engine->env;
+	int fd = conn->stream.watch.fd;
+	struct spoke_address local;
+	struct spoke_address peer;
+
+	/* One that is broken already has no ends, and tells so itself. */
+	if (env->net->local(env->ctx, fd, &local) != 0 || env->net->peer(env->ctx, fd, &peer) != 0)
+		return false;
+	return local.len == peer.len && memcmp(local.bytes, peer.bytes, local.len) == 0;
+}
+
+static void attempt_opened(struct spokei_connector *connector)
+{
+	struct spoke_engine *engine = connector->engine;
+	struct spoke_link_event news = { .change = SPOKE_LINK_CONNECTED };
+	const char *waits = "";
+	char text[ADDRESS_TEXT];
+
+	if (leads_to_itself(connector->conn)) {
+		spokei_count(engine, SPOKE_STAT_CONNECTS_SELF);
+		spokei_count(engine, SPOKE_STAT_CONNECTS_FAILED);
+		spokei_connector_complain(connector, SPOKE_ESELF, "nobody listens there");
+		spokei_conn_close(connector->conn, SPOKE_ESELF);
+		return;
+	}
+	spokei_count(engine, SPOKE_STAT_CONNECTED);
+	engine->env->net->print(engine->env->ctx, &connector->conn->peer, text, sizeof(text));
+	if (spokei_connector_on_probation(connector)) {
+		spokei_count(engine, SPOKE_STAT_PROBATIONS);
+		news.change = SPOKE_LINK_PROBATION;
+		news.user = SPOKE_EVENT_OF_HEARTBEAT;
+		waits = "; it was silent before, and has to answer first";
+	}
+	if (strcmp(text, connector->place.name) == 0)
+		spokei_event_of(engine, news.user, SPOKE_OK, "connected to %.*s%s", 2 * SHOWN, text,
+				waits);
+	else
+		spokei_event_of(engine, news.user, SPOKE_OK, "connected to %.*s at %.*s%s", SHOWN,
+				connector->place.name, SHOWN, text, waits);
+	spokei_connector_tell(connector, SPOKEI_CONNECTOR_OPEN, SPOKE_OK);
+	if (connector->state == SPOKEI_CONNECTOR_OPEN)
+		(void)spokei_connector_announce(connector, &news);
+}
+
+/* One address did not answer; the calls that wait for the connection may go to the next. */
+static bool conn_failed(void *arg, struct spokei_conn *conn, int status)
+{
+	struct spokei_connector *connector = arg;
+
+	(void)conn;
+	spokei_count(connector->engine, SPOKE_STAT_CONNECTS_FAILED);
+	spokei_connector_complain_of_system(connector, SPOKE_ECONNECT, status);
+	if (!try_next(connector))
+		return false;
+	spokei_connector_tell(connector, SPOKEI_CONNECTOR_CONNECTING, SPOKE_OK);
+	return true;
+}
+
+/* A connection that stood is no more: its calls have ended, the next one has the other addresses.
+ */
+static void go_on(struct spokei_connector *connector, int error)
+{
+	if (connector->round.left == 0)
+		wait_for_next(connector, error);
+	else if (make_conn(connector))
+		try_all(connector);
+}
+
+static void connection_lost(struct spokei_connector *connector, const struct spokei_conn *conn,
+			    int error)
+{
+	struct spoke_engine *engine = connector->engine;
+	struct spoke_link_event news = { .change = SPOKE_LINK_CLOSED, .error = error };
+	char text[ADDRESS_TEXT];
+
+	if (spokei_conn_suspect(conn) || error == SPOKE_ESILENT)
+		connector->suspected = true;
+	/* Who is not asked by heartbeats has nothing to say before a call: one that stood for long
+	 * was no failed attempt. */
+	if (!connector->wire->probes &&
+	    engine->begin_ns - conn->born_ns >= connector->backoff.cap_ns)
+		connector->failures = 0;
+	engine->env->net->print(engine->env->ctx, &conn->peer, text, sizeof(text));
+	if (error == SPOKE_ESILENT)
+		news.user = SPOKE_EVENT_OF_HEARTBEAT;
+	spokei_event_of(engine, news.user, error, "lost the connection to %.*s%s; connects %s",
+			SHOWN, text, connector->heard ? "" : ", which never spoke",
+			connector->retired ? "no more" : "anew");
+	if (!spokei_connector_announce(connector, &news))
+		return;
+	if (connector->retired)
+		spokei_connector_tell(connector, SPOKEI_CONNECTOR_DONE, error);
+	else if (connector->heard)
+		wait_for_next(connector, error);
+	else
+		go_on(connector, error);
+}
+
+static void conn_changed(void *arg, struct spokei_conn *conn, int error)
+{
+	struct spokei_connector *connector = arg;
+	bool was_open = connector->state == SPOKEI_CONNECTOR_OPEN;
+
+	if (conn->state == SPOKEI_CONN_OPEN) {
+		attempt_opened(connector);
+		return;
+	}
+	connector->conn = NULL;
+	if (connector->state == SPOKEI_CONNECTOR_CLOSED)
+		bury_if_alone(connector);
+	else if (was_open)
+		connection_lost(connector, conn, error);
+	else if (error == SPOKE_ESELF)
+		go_on(connector, error);
+	else
+		wait_for_next(connector, error);
+}
+
+static void conn_request(void *arg, struct spokei_conn *conn, const struct spokei_message *message)
+{
+	struct spokei_connector *connector = arg;
+
+	connector->up->request(connector->up_arg, conn, message);
+}
+
+static const struct spokei_conn_up conn_up = {
+	.request = conn_request,
+	.changed = conn_changed,
+	.sign = spokei_connector_sign,
+	.failed = conn_failed,
+};
+
+static void connector_due(struct spoke_timer *timer, void *arg)
+{
+	struct spokei_connector *connector = spoke_container_of(timer, struct spokei_connector,
+								timer);
+
+	(void)arg;
+	set_timer(connector, REST_NS);
+	if (connector->state == SPOKEI_CONNECTOR_WAITING) {
+		begin_round(connector);
+	} else if (connector->state == SPOKEI_CONNECTOR_CONNECTING &&
+		   connector->conn->state == SPOKEI_CONN_CONNECTING) {
+		spokei_connector_complain(connector, SPOKE_ECONNECT, "no answer in %" PRIu64 " ms",
+					  connector->connect_ns / MS);
+		spokei_conn_give_up(connector->conn, -ETIMEDOUT);
+	}
+}
+
+/* --- life */
+
+static int set_times(struct spokei_connector *connector,
+		     const struct spokei_connector_options *options)
+{
+	const struct spokei_backoff *backoff = &options->backoff;
+
+	connector->connect_ns = options->connect_ns ? options->connect_ns : SPOKEI_CONNECT_NS;
+	connector->backoff.first_ns = backoff->first_ns ? backoff->first_ns
+							: SPOKEI_BACKOFF_FIRST_NS;
+	connector->backoff.cap_ns = backoff->cap_ns ? backoff->cap_ns : SPOKEI_BACKOFF_CAP_NS;
+	if (connector->connect_ns > SPOKEI_CONNECTOR_WAIT_MAX_NS ||
+	    connector->backoff.first_ns > SPOKEI_CONNECTOR_WAIT_MAX_NS ||
+	    connector->backoff.cap_ns > SPOKEI_CONNECTOR_WAIT_MAX_NS)
+		return SPOKE_EINVAL;
+	return SPOKE_OK;
+}
+
+int spokei_connector_new(struct spokei_link *link, const struct spokei_connector_options *options,
+			 const struct spokei_connector_up *up, void *up_arg,
+			 struct spokei_connector **ret_connector)
+{
+	struct spoke_engine *engine = link->engine;
+	struct spokei_connector *connector = spokei_alloc(engine->env, 1, sizeof(*connector));
+	int error;
+
+	if (connector == NULL)
+		return SPOKE_ENOMEM;
+	connector->engine = engine;
+	connector->link = link;
+	connector->up = up;
+	connector->up_arg = up_arg;
+	connector->wire = options->wire;
+	connector->news.run = spokei_connector_news;
+	connector->bury.run = connector_bury;
+	spokei_round_init(&connector->round, engine, &connector->place, round_resolved);
+	error = spokei_place_set(&connector->place, engine->env, options->host, options->port,
+				 options->path);
+	if (!error)
+		error = set_times(connector, options);
+	if (!error)
+		error = spokei_engine_class(engine, "connector", connector_due,
+					    &connector->timer_class);
+	if (!error)
+		error = arm(connector, REST_NS);
+	if (error) {
+		spokei_free(engine->env, connector, 1, sizeof(*connector));
+		return error;
+	}
+	connector->young = true;
+	begin_round(connector);
+	connector->young = false;
+	*ret_connector = connector;
+	return SPOKE_OK;
+}
+
+void spokei_connector_free(struct spokei_connector *connector)
+{
+	if (connector == NULL || connector->state == SPOKEI_CONNECTOR_CLOSED)
+		return;
+	connector->state = SPOKEI_CONNECTOR_CLOSED;
+	(void)spoke_wheel_cancel(connector->engine->wheel, &connector->timer);
+	spokei_task_drop(&connector->news);
+	if (connector->conn)
+		spokei_conn_close(connector->conn, SPOKE_ECLOSED);
+	bury_if_alone(connector);
+}
+
+bool spokei_connector_retire(struct spokei_connector *connector)
+{
+	if (connector->state != SPOKEI_CONNECTOR_OPEN || connector->conn == NULL)
+		return false;
+	connector->retired = true;
+	spokei_conn_finish(connector->conn);
+	return true;
+}
+
+enum spokei_connector_state spokei_connector_state(const struct spokei_connector *connector)
+{
+	return connector->state;
+}
+
+struct spokei_conn *spokei_connector_conn(const struct spokei_connector *connector)
+{
+	struct spokei_conn *conn = connector->conn;
+
+	if (conn == NULL || connector->state == SPOKEI_CONNECTOR_CLOSED)
+		return NULL;
+	if (conn->state == SPOKEI_CONN_CONNECTING || conn->state == SPOKEI_CONN_OPEN)
+		return conn;
+	return NULL;
+}
+
+enum spokei_grade spokei_connector_grade(const struct spokei_connector *connector)
+{
+	const struct spokei_conn *conn = spokei_connector_conn(connector);
+
+	if (conn == NULL || conn->unwritable || conn->readonly)
+		return SPOKEI_GRADE_NONE;
+	if (conn->state == SPOKEI_CONN_CONNECTING)
+		return SPOKEI_GRADE_CONNECTING;
+	if (SPOKEI_UNLIKELY(spokei_connector_on_probation(connector)))
+		return SPOKEI_GRADE_PROBATION;
+	return SPOKEI_UNLIKELY(spokei_conn_suspect(conn)) ? SPOKEI_GRADE_SUSPECT
+							  : SPOKEI_GRADE_READY;
+}
+
+const char *spokei_connector_name(const struct spokei_connector *connector)
+{
+	return connector->place.name;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of a connector have of each other: connector_keep.c keeps its place connected,
+ * connector_tell.c says what becomes of that.
+ */
+#ifndef SPOKEI_TRANSPORT_CONNECT_PARTS_H
+#define SPOKEI_TRANSPORT_CONNECT_PARTS_H
+
+#include "transport/connect/connector.h"
+#include "transport/connect/resolve.h"
+
+#define SPOKEI_CONNECTOR_SHOWN 40 /* bytes of a name in an event */
+
+struct spokei_connector {
+	struct spoke_engine *engine;
+	struct spokei_link *link; /* not to be touched once closed: its owner may be gone */
+	const struct spokei_connector_up *up;
+	void *up_arg;
+	const struct spokei_wire *wire;
+	struct spokei_backoff backoff;
+	uint64_t connect_ns;
+	enum spokei_connector_state state;
+	int error;                /* for news */
+	struct spokei_conn *conn; /* until it has told its end */
+	uint32_t failures;        /* pauses since a peer has spoken */
+	uint64_t pause_ns;        /* the last one */
+	bool young;               /* inside new(): nothing is told */
+	bool heard;               /* the peer of this connection has spoken */
+	bool suspected;           /* the last peer was silent, and none has answered since */
+	bool retired;             /* connects no more */
+	bool complained;          /* about this row of failures */
+	unsigned timer_class;
+	struct spoke_timer timer; /* armed all its life: a pause, an attempt's end, or its place */
+	struct spokei_round round;
+	struct spokei_place place;
+	struct spokei_task news; /* tells what happened inside new() */
+	struct spokei_task bury;
+};
+
+/* Is its connection, if it stands, on probation? */
+static inline bool spokei_connector_on_probation(const struct spokei_connector *connector)
+{
+	return connector->suspected && connector->wire->probes;
+}
+
+/* Whose doing it is that it connects anew. */
+static inline enum spoke_event_user spokei_connector_user(const struct spokei_connector *connector)
+{
+	return connector->suspected ? SPOKE_EVENT_OF_HEARTBEAT : SPOKE_EVENT_OF_NONE;
+}
+
+/* --- connector_tell.c */
+
+/* Another state. The last thing a function does: the owner may free the connector. */
+void spokei_connector_tell(struct spokei_connector *connector, enum spokei_connector_state state,
+			   int error);
+
+/* Tells users. Returns whether the connector goes on: they may free it. */
+bool spokei_connector_announce(struct spokei_connector *connector, struct spoke_link_event *event);
+void spokei_connector_announce_pause(struct spokei_connector *connector);
+
+/* The task `news`. */
+void spokei_connector_news(struct spokei_task *task);
+
+/* Says once why attempts fail, until a peer has spoken; the counters say how often. */
+SPOKEI_PRINTF(3, 4)
+void spokei_connector_complain(struct spokei_connector *connector, int error, const char *format,
+			       ...);
+void spokei_connector_complain_of_system(struct spokei_connector *connector, int error, int status);
+
+/* Of its connection. */
+void spokei_connector_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_sign sign);
+
+#endif

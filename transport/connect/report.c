@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a connector says of itself: to its owner, to users, in events. */
+#define _POSIX_C_SOURCE 200809L
+#include "transport/connect/parts.h"
+
+#include <stdio.h>
+
+#define REASON_TEXT 64u
+#define SHOWN SPOKEI_CONNECTOR_SHOWN
+
+void spokei_connector_tell(struct spokei_connector *connector, enum spokei_connector_state state,
+			   int error)
+{
+	connector->state = state;
+	connector->error = error;
+	if (connector->young) {
+		spokei_engine_soon(connector->engine, &connector->news);
+		return;
+	}
+	spokei_task_drop(&connector->news);
+	connector->up->changed(connector->up_arg, connector, error);
+}
+
+bool spokei_connector_announce(struct spokei_connector *connector, struct spoke_link_event *event)
+{
+	event->name = connector->place.name;
+	if (connector->up->event)
+		connector->up->event(connector->up_arg, event);
+	return connector->state != SPOKEI_CONNECTOR_CLOSED;
+}
+
+void spokei_connector_announce_pause(struct spokei_connector *connector)
+{
+	struct spoke_link_event event = {
+		.change = SPOKE_LINK_RECONNECTING,
+		.user = spokei_connector_user(connector),
+		.error = connector->error,
+		.attempt = connector->failures,
+		.pause_ns = connector->pause_ns,
+	};
+
+	(void)spokei_connector_announce(connector, &event);
+}
+
+void spokei_connector_news(struct spokei_task *task)
+{
+	struct spokei_connector *connector = spoke_container_of(task, struct spokei_connector,
+								news);
+
+	connector->up->changed(connector->up_arg, connector, connector->error);
+	if (connector->state == SPOKEI_CONNECTOR_WAITING)
+		spokei_connector_announce_pause(connector);
+}
+
+void spokei_connector_complain(struct spokei_connector *connector, int error, const char *format,
+			       ...)
+{
+	char text[REASON_TEXT];
+	va_list args;
+
+	if (connector->complained)
+		return;
+	connector->complained = true;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	spokei_event(connector->engine, error, "cannot connect to %.*s: %s; tries on", SHOWN,
+		     connector->place.name, text);
+}
+
+void spokei_connector_complain_of_system(struct spokei_connector *connector, int error, int status)
+{
+	char text[REASON_TEXT];
+
+	if (strerror_r(-status, text, sizeof(text)) != 0)
+		(void)snprintf(text, sizeof(text), "error %d", -status);
+	spokei_connector_complain(connector, error, "%s", text);
+}
+
+/* --- its connection */
+
+static void conn_heard(struct spokei_connector *connector)
+{
+	connector->heard = true;
+	connector->failures = 0;
+	connector->complained = false;
+}
+
+/* Something that spoke against it does no more. */
+static void conn_recovered(struct spokei_connector *connector, enum spoke_event_user user)
+{
+	struct spoke_link_event news = { .change = SPOKE_LINK_RECOVERED, .user = user };
+
+	if (spokei_connector_grade(connector) != SPOKEI_GRADE_READY)
+		return;
+	spokei_count(connector->engine, SPOKE_STAT_RECOVERED);
+	spokei_event_of(connector->engine, user, SPOKE_OK, "%.*s answers again", SHOWN,
+			connector->place.name);
+	(void)spokei_connector_announce(connector, &news);
+}
+
+/* It not only is connected, but lives. */
+static void conn_answered(struct spokei_connector *connector)
+{
+	bool was_on_probation = spokei_connector_on_probation(connector);
+
+	connector->suspected = false;
+	if (was_on_probation)
+		conn_recovered(connector, SPOKE_EVENT_OF_HEARTBEAT);
+}
+
+static void conn_missed(struct spokei_connector *connector, unsigned missed)
+{
+	struct spoke_link_event news = {
+		.change = SPOKE_LINK_SUSPECT,
+		.user = SPOKE_EVENT_OF_HEARTBEAT,
+		.missed = missed,
+	};
+
+	spokei_event_of(connector->engine, SPOKE_EVENT_OF_HEARTBEAT, SPOKE_ESILENT,
+			"%.*s: heartbeat unanswered, %u of %u", SHOWN, connector->place.name,
+			missed, SPOKEI_IDLE_MISSES);
+	(void)spokei_connector_announce(connector, &news);
+}
+
+void spokei_connector_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_sign sign)
+{
+	struct spokei_connector *connector = arg;
+	struct spoke_link_event readonly = { .change = SPOKE_LINK_READONLY };
+
+	switch (sign) {
+	case SPOKEI_SIGN_HEARD:
+		conn_heard(connector);
+		return;
+	case SPOKEI_SIGN_ANSWERED:
+		conn_answered(connector);
+		return;
+	case SPOKEI_SIGN_MISSED:
+		conn_missed(connector, conn->idle.misses);
+		return;
+	case SPOKEI_SIGN_READONLY:
+		(void)spokei_connector_announce(connector, &readonly);
+		return;
+	case SPOKEI_SIGN_TRUSTED:
+		conn_recovered(connector, SPOKE_EVENT_OF_HEARTBEAT);
+		return;
+	case SPOKEI_SIGN_WRITABLE:
+		conn_recovered(connector, SPOKE_EVENT_OF_NONE);
+		return;
+	}
+}
+
+/* --- for whoever shows it */
+
+static uint64_t until_due(const struct spokei_connector *connector)
+{
+	const struct spoke_engine *engine = connector->engine;
+	uint64_t due_ns = spoke_wheel_deadline(engine->wheel, &connector->timer);
+
+	if (due_ns == SPOKE_WHEEL_NEVER || due_ns <= engine->begin_ns)
+		return 0;
+	return due_ns - engine->begin_ns;
+}
+
+void spokei_connector_look(const struct spokei_connector *connector,
+			   struct spokei_connector_look *ret_look)
+{
+	const struct spokei_conn *conn = connector->conn;
+
+	*ret_look = (struct spokei_connector_look){ .quiet_ns = UINT64_MAX };
+	if (connector->state == SPOKEI_CONNECTOR_WAITING) {
+		ret_look->attempt = connector->failures;
+		ret_look->retry_ns = until_due(connector);
+	} else if (conn) {
+		ret_look->missed = conn->idle.misses;
+		ret_look->quiet_ns = spokei_conn_quiet_ns(conn);
+	}
+}

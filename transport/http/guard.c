@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/http/guard.h"
+
+#include <string.h>
+
+#define LOOPBACK_PARTS 4u
+/* A browser that is sent to a wildcard goes to loopback, and no foreign name is one. */
+#define OWN_NAMES "localhost,[::1],0.0.0.0,[::]"
+
+static bool equals(struct spoke_span span, const char *text, size_t len)
+{
+	return span.len == len && len > 0 && memcmp(span.data, text, len) == 0;
+}
+
+/* Without the port, if that is one. "[::1]:80" is left with its brackets. */
+static struct spoke_span host_of(struct spoke_span host)
+{
+	const char *text = host.data;
+	size_t len = host.len;
+
+	while (len > 0 && text[len - 1] >= '0' && text[len - 1] <= '9')
+		len--;
+	if (len > 0 && text[len - 1] == ':')
+		host.len = len - 1;
+	return host;
+}
+
+/* "127.", and three numbers more. */
+static bool is_loopback(struct spoke_span host)
+{
+	const char *text = host.data;
+	unsigned parts = 1;
+	unsigned digits = 0;
+	unsigned number = 0;
+
+	if (host.len < 4 || memcmp(text, "127.", 4) != 0)
+		return false;
+	for (size_t i = 4; i < host.len; i++) {
+		if (text[i] >= '0' && text[i] <= '9') {
+			number = number * 10 + (unsigned)(text[i] - '0');
+			if (++digits > 3 || number > 255)
+				return false;
+		} else if (text[i] == '.' && digits > 0) {
+			parts++;
+			digits = 0;
+			number = 0;
+		} else {
+			return false;
+		}
+	}
+	return parts + 1 == LOOPBACK_PARTS && digits > 0;
+}
+
+static char to_small(char letter)
+{
+	return letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
+}
+
+/* One of the names, between which there are commas? Letters of both sizes are the same. */
+static bool is_named(struct spoke_span host, const char *names)
+{
+	while (*names != '\0') {
+		size_t len = strcspn(names, ",");
+		size_t same = 0;
+
+		while (same < len && same < host.len &&
+		       to_small(names[same]) == to_small(((const char *)host.data)[same]))
+			same++;
+		if (len > 0 && same == len && len == host.len)
+			return true;
+		names += len + (names[len] == ',');
+	}
+	return false;
+}
+
+bool spokei_guard_host(struct spoke_span host, const char *local, const char *names)
+{
+	struct spoke_span here = host_of((struct spoke_span){ local, strlen(local) });
+
+	if (strncmp(local, "unix:", 5) == 0)
+		return true;
+	if (host.data == NULL)
+		return true; /* of HTTP/1.0, which no browser speaks */
+	host = host_of(host);
+	return is_named(host, OWN_NAMES) || is_loopback(host) ||
+	       equals(host, here.data, here.len) || is_named(host, names);
+}
+
+bool spokei_guard_origin(struct spoke_span origin, struct spoke_span host)
+{
+	static const char scheme[] = "http://";
+	const size_t len = sizeof(scheme) - 1;
+	const char *text = origin.data;
+
+	if (text == NULL)
+		return true;
+	return origin.len > len && memcmp(text, scheme, len) == 0 && host.data != NULL &&
+	       equals((struct spoke_span){ text + len, origin.len - len }, host.data, host.len);
+}
+
+bool spokei_guard_token(struct spoke_span authorization, const char *token)
+{
+	static const char scheme[] = "bearer ";
+	const size_t scheme_len = sizeof(scheme) - 1;
+	const char *text = authorization.data;
+	size_t len = strlen(token);
+	volatile unsigned char wrong = 0;
+
+	if (text == NULL || authorization.len <= scheme_len)
+		return false;
+	for (size_t i = 0; i < scheme_len; i++) {
+		if ((text[i] | 0x20) != (scheme[i] | 0x20))
+			return false;
+	}
+	text += scheme_len;
+	if (authorization.len - scheme_len != len)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		wrong = (unsigned char)(wrong | (text[i] ^ token[i]));
+	return wrong == 0;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Line by line, from the first one on, so that a part is judged as the whole would be. */
+#include "transport/http/request.h"
+
+#include <string.h>
+
+#define BAD_REQUEST 400
+#define TOO_LARGE 413
+#define LINE_TOO_LONG 414
+#define HEAD_TOO_LONG 431
+#define NO_CODINGS 501
+#define NO_SUCH_VERSION 505
+
+struct reader {
+	const char *bytes;
+	size_t len;
+	size_t at; /* the next line begins here */
+	bool old;  /* HTTP/1.0, which needs no Host */
+	bool has_host;
+	bool has_length;
+	struct spokei_http_request *request;
+};
+
+static bool is_token_char(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+	       (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+}
+
+static bool is_token(struct spoke_span span)
+{
+	const char *text = span.data;
+
+	for (size_t i = 0; i < span.len; i++) {
+		if (!is_token_char(text[i]))
+			return false;
+	}
+	return span.len > 0;
+}
+
+/* Visible, of ASCII. */
+static bool is_visible(struct spoke_span span)
+{
+	const char *text = span.data;
+
+	for (size_t i = 0; i < span.len; i++) {
+		if (text[i] <= ' ' || text[i] > '~')
+			return false;
+	}
+	return span.len > 0;
+}
+
+static bool is_field_text(struct spoke_span span)
+{
+	const unsigned char *text = span.data;
+
+	for (size_t i = 0; i < span.len; i++) {
+		if ((text[i] < ' ' && text[i] != '\t') || text[i] == 0x7f)
+			return false;
+	}
+	return true;
+}
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* `text` is in small letters. */
+static bool names(struct spoke_span span, const char *text)
+{
+	const char *name = span.data;
+
+	if (span.len != strlen(text))
+		return false;
+	for (size_t i = 0; i < span.len; i++) {
+		if (lower(name[i]) != text[i])
+			return false;
+	}
+	return true;
+}
+
+static bool is(struct spoke_span span, const char *text)
+{
+	return span.len == strlen(text) && memcmp(span.data, text, span.len) == 0;
+}
+
+/* What stands before `c`, which is taken away with it; false: there is no `c`. */
+static bool cut(struct spoke_span *span, char c, struct spoke_span *ret_before)
+{
+	const char *text = span->data;
+	const char *found = span->len ? memchr(text, c, span->len) : NULL;
+
+	if (found == NULL)
+		return false;
+	*ret_before = (struct spoke_span){ text, (size_t)(found - text) };
+	*span = (struct spoke_span){ found + 1, span->len - ret_before->len - 1 };
+	return true;
+}
+
+/* A line of at most so many bytes, without its end: CRLF, or LF alone as RFC 9112 2.2 allows. */
+static int next_line(struct reader *reader, size_t max, int too_long, struct spoke_span *ret_line)
+{
+	const char *line = reader->bytes + reader->at;
+	size_t there = reader->len - reader->at;
+	size_t head_left = SPOKEI_HTTP_HEAD_MAX - reader->at;
+	size_t limit = max < head_left ? max : head_left;
+	size_t seen = there < limit ? there : limit;
+	const char *end = seen ? memchr(line, '\n', seen) : NULL;
+
+	if (end == NULL) {
+		if (seen < limit)
+			return SPOKEI_HTTP_MORE;
+		return max < head_left ? too_long : HEAD_TOO_LONG;
+	}
+	reader->at += (size_t)(end - line) + 1;
+	*ret_line = (struct spoke_span){ line, (size_t)(end - line) };
+	if (end > line && end[-1] == '\r')
+		ret_line->len--;
+	return SPOKEI_HTTP_WHOLE;
+}
+
+static enum spokei_http_method find_method(struct spoke_span name)
+{
+	if (is(name, "GET"))
+		return SPOKEI_HTTP_GET;
+	if (is(name, "HEAD"))
+		return SPOKEI_HTTP_HEAD;
+	return is(name, "POST") ? SPOKEI_HTTP_POST : SPOKEI_HTTP_OTHER;
+}
+
+/* "/path?query", or the same behind "http://host". */
+static bool read_target(struct reader *reader, struct spoke_span target)
+{
+	static const char scheme[] = "http://";
+	const size_t scheme_len = sizeof(scheme) - 1;
+	struct spokei_http_request *request = reader->request;
+	const char *text = target.data;
+
+	if (!is_visible(target) || memchr(text, '#', target.len) != NULL)
+		return false;
+	if (target.len > scheme_len && names((struct spoke_span){ text, scheme_len }, scheme)) {
+		target = (struct spoke_span){ text + scheme_len, target.len - scheme_len };
+		text = memchr(target.data, '/', target.len);
+		if (text == NULL)
+			return false;
+		request->host.data = target.data;
+		request->host.len = (size_t)(text - (const char *)target.data);
+		if (request->host.len == 0)
+			return false;
+		target = (struct spoke_span){ text, target.len - request->host.len };
+	}
+	if (text[0] != '/')
+		return false;
+	if (!cut(&target, '?', &request->path))
+		request->path = target;
+	return true;
+}
+
+/* Exactly "HTTP/" digit "." digit. */
+static int read_version(struct reader *reader, struct spoke_span version)
+{
+	const char *text = version.data;
+
+	if (version.len != 8 || memcmp(text, "HTTP/", 5) != 0 || text[6] != '.' || text[5] < '0' ||
+	    text[5] > '9' || text[7] < '0' || text[7] > '9')
+		return BAD_REQUEST;
+	if (text[5] != '1')
+		return NO_SUCH_VERSION;
+	reader->old = text[7] == '0';
+	return SPOKEI_HTTP_WHOLE;
+}
+
+static int read_request_line(struct reader *reader)
+{
+	struct spoke_span line;
+	struct spoke_span method;
+	struct spoke_span target;
+	int status = next_line(reader, SPOKEI_HTTP_LINE_MAX, LINE_TOO_LONG, &line);
+
+	/* One empty line before is what clients of old send behind a body. */
+	if (status == SPOKEI_HTTP_WHOLE && line.len == 0)
+		status = next_line(reader, SPOKEI_HTTP_LINE_MAX, LINE_TOO_LONG, &line);
+	if (status != SPOKEI_HTTP_WHOLE)
+		return status;
+	if (!cut(&line, ' ', &method) || !is_token(method) || !cut(&line, ' ', &target))
+		return BAD_REQUEST;
+	reader->request->method = find_method(method);
+	status = read_version(reader, line);
+	if (status != SPOKEI_HTTP_WHOLE)
+		return status;
+	return read_target(reader, target) ? SPOKEI_HTTP_WHOLE : BAD_REQUEST;
+}
+
+static int read_length(struct reader *reader, struct spoke_span value)
+{
+	const char *text = value.data;
+	size_t length = 0;
+
+	if (reader->has_length || value.len == 0)
+		return BAD_REQUEST;
+	reader->has_length = true;
+	for (size_t i = 0; i < value.len; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return BAD_REQUEST;
+		if (length <= SPOKEI_HTTP_BODY_MAX)
+			length = length * 10 + (size_t)(text[i] - '0');
+	}
+	reader->request->body_len = length;
+	return SPOKEI_HTTP_WHOLE;
+}
+
+static int read_host(struct reader *reader, struct spoke_span value)
+{
+	if (reader->has_host || (value.len > 0 && !is_visible(value)))
+		return BAD_REQUEST;
+	reader->has_host = true;
+	if (reader->request->host.data == NULL)
+		reader->request->host = value;
+	return SPOKEI_HTTP_WHOLE;
+}
+
+/* Headers of which there may be one. */
+static int read_once(struct spoke_span value, struct spoke_span *ret_value)
+{
+	if (ret_value->data != NULL)
+		return BAD_REQUEST;
+	*ret_value = value;
+	return SPOKEI_HTTP_WHOLE;
+}
+
+static struct spoke_span trim(struct spoke_span value)
+{
+	const char *text = value.data;
+
+	while (value.len > 0 && (text[0] == ' ' || text[0] == '\t')) {
+		text++;
+		value.len--;
+	}
+	while (value.len > 0 && (text[value.len - 1] == ' ' || text[value.len - 1] == '\t'))
+		value.len--;
+	value.data = text;
+	return value;
+}
+
+/* A name with white space in it or behind it, as a continued line begins, is no token. */
+static int read_field(struct reader *reader, struct spoke_span line)
+{
+	struct spoke_span name;
+
+	if (!cut(&line, ':', &name) || !is_token(name) || !is_field_text(line))
+		return BAD_REQUEST;
+	line = trim(line);
+	if (names(name, "transfer-encoding"))
+		return NO_CODINGS;
+	if (names(name, "content-length"))
+		return read_length(reader, line);
+	if (names(name, "host"))
+		return read_host(reader, line);
+	if (names(name, "origin"))
+		return read_once(line, &reader->request->origin);
+	if (names(name, "authorization"))
+		return read_once(line, &reader->request->authorization);
+	return SPOKEI_HTTP_WHOLE;
+}
+
+static int read_head(struct reader *reader)
+{
+	struct spoke_span line;
+	int status = read_request_line(reader);
+
+	while (status == SPOKEI_HTTP_WHOLE) {
+		status = next_line(reader, SPOKEI_HTTP_HEAD_MAX, HEAD_TOO_LONG, &line);
+		if (status != SPOKEI_HTTP_WHOLE)
+			return status;
+		if (line.len == 0)
+			return reader->has_host || reader->old ? SPOKEI_HTTP_WHOLE : BAD_REQUEST;
+		status = read_field(reader, line);
+	}
+	return status;
+}
+
+int spokei_http_read(const void *bytes, size_t len, struct spokei_http_request *ret_request)
+{
+	struct reader reader = { .bytes = bytes, .len = len, .request = ret_request };
+	int status;
+
+	*ret_request = (struct spokei_http_request){ .method = SPOKEI_HTTP_OTHER };
+	status = read_head(&reader);
+	if (status != SPOKEI_HTTP_WHOLE)
+		return status;
+	if (ret_request->body_len > SPOKEI_HTTP_BODY_MAX)
+		return TOO_LARGE;
+	ret_request->len = reader.at + ret_request->body_len;
+	return ret_request->len <= len ? SPOKEI_HTTP_WHOLE : SPOKEI_HTTP_MORE;
+}

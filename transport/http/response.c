@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/http/response.h"
+
+#include <spoke/error.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define LINE_MAX_LEN 512u
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static int
+add(struct spokei_buffer *out, const char *format, ...)
+{
+	char text[LINE_MAX_LEN];
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (len < 0 || (size_t)len >= sizeof(text))
+		return SPOKE_ETOOLARGE;
+	return spokei_buffer_append(out, text, (size_t)len);
+}
+
+static const char *reason(int status)
+{
+	switch (status) {
+	case 200:
+		return "OK";
+	case 202:
+		return "Accepted";
+	case 401:
+		return "Unauthorized";
+	case 403:
+		return "Forbidden";
+	case 404:
+		return "Not Found";
+	case 405:
+		return "Method Not Allowed";
+	case 408:
+		return "Request Timeout";
+	case 413:
+		return "Content Too Large";
+	case 414:
+		return "URI Too Long";
+	case 421:
+		return "Misdirected Request";
+	case 431:
+		return "Request Header Fields Too Large";
+	case 501:
+		return "Not Implemented";
+	case 503:
+		return "Service Unavailable";
+	case 505:
+		return "HTTP Version Not Supported";
+	default:
+		return "Bad Request";
+	}
+}
+
+/* What a page of ours may load: nothing, but for what it brings along and what it asks from here.
+ */
+static int add_policy(struct spokei_buffer *out, const char *nonce)
+{
+	if (nonce == NULL)
+		return add(out, "Content-Security-Policy: default-src 'none'; "
+				"frame-ancestors 'none'\r\n");
+	return add(out,
+		   "Content-Security-Policy: default-src 'none'; script-src 'nonce-%s'; "
+		   "style-src 'nonce-%s'; connect-src 'self'; img-src data:; base-uri 'none'; "
+		   "form-action 'none'; frame-ancestors 'none'\r\n",
+		   nonce, nonce);
+}
+
+int spokei_answer_head(struct spokei_buffer *out, const struct spokei_answer *answer)
+{
+	int error = add(out, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\n", answer->status,
+			reason(answer->status), answer->type);
+
+	if (error == 0 && answer->len != SPOKEI_ANSWER_STREAM)
+		error = add(out, "Content-Length: %zu\r\n", answer->len);
+	if (error == 0 && answer->allow != NULL)
+		error = add(out, "Allow: %s\r\n", answer->allow);
+	if (error == 0 && answer->status == 401)
+		error = add(out, "WWW-Authenticate: Bearer\r\n");
+	if (error == 0)
+		error = add_policy(out, answer->nonce);
+	if (error)
+		return error;
+	return add(out, "Cache-Control: no-store\r\n"
+			"X-Content-Type-Options: nosniff\r\n"
+			"X-Frame-Options: DENY\r\n"
+			"Referrer-Policy: no-referrer\r\n"
+			"Cross-Origin-Opener-Policy: same-origin\r\n"
+			"Cross-Origin-Resource-Policy: same-origin\r\n"
+			"Connection: close\r\n\r\n");
+}
+
+int spokei_answer_text(struct spokei_buffer *out, int status, const char *allow,
+		       const char *sentence, bool head_only)
+{
+	const struct spokei_answer answer = {
+		.status = status,
+		.type = "text/plain; charset=utf-8",
+		.len = strlen(sentence) + 1,
+		.allow = allow,
+	};
+	int error = spokei_answer_head(out, &answer);
+
+	if (error || head_only)
+		return error;
+	return add(out, "%s\n", sentence);
+}
+
+static const char *entity(char c)
+{
+	switch (c) {
+	case '&':
+		return "&amp;";
+	case '<':
+		return "&lt;";
+	case '>':
+		return "&gt;";
+	case '"':
+		return "&quot;";
+	case '\'':
+		return "&#39;";
+	default:
+		return NULL;
+	}
+}
+
+int spokei_answer_escape(struct spokei_buffer *out, const void *text, size_t len)
+{
+	const char *from = text;
+	const char *end = from + len;
+	int error = SPOKE_OK;
+
+	for (const char *at = from; at < end && error == SPOKE_OK; at++) {
+		const char *name = entity(*at);
+
+		if (name == NULL)
+			continue;
+		error = spokei_buffer_append(out, from, (size_t)(at - from));
+		if (error == SPOKE_OK)
+			error = spokei_buffer_append(out, name, strlen(name));
+		from = at + 1;
+	}
+	if (error)
+		return error;
+	return spokei_buffer_append(out, from, (size_t)(end - from));
+}

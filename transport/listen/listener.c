@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * accept() and what it may answer. Errors of one connection that waited are nothing; want of
+ * descriptors is answered by the spare one; whatever would only repeat is given time.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "transport/listen/listener.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define ADDRESS_TEXT 160u
+#define ADDRESS_SHOWN 24u /* bytes of an address in an event, so that the rest of it fits */
+#define REASON_TEXT 64u
+#define REST_NS UINT64_C(3600000000000)    /* how often an idle timer is renewed */
+#define COMPLAINT_NS UINT64_C(10000000000) /* between two events of one kind */
+
+/* What it may have to say again and again. */
+enum complaint {
+	COMPLAINT_DESCRIPTORS,
+	COMPLAINT_PAUSE,
+	COMPLAINT_TOTAL,
+	COMPLAINT_PEER,
+	COMPLAINT_MEMORY,
+	COMPLAINTS,
+};
+
+struct spokei_listener {
+	struct spoke_engine *engine;
+	struct spokei_crowd *crowd;
+	spokei_accept accept;
+	spokei_divert divert; /* NULL: nobody else */
+	void *arg;
+	struct spoke_watch watch;
+	struct spoke_timer timer; /* armed all its life: ends a pause, or only keeps its place */
+	unsigned timer_class;
+	int spare;       /* a descriptor; -1: it could not be had again */
+	unsigned barren; /* errors of single connections, in a row */
+	bool paused;
+	bool closed;
+	uint64_t silent_ns[COMPLAINTS]; /* no such event before this time */
+	struct spoke_address address;
+	struct spokei_task bury;
+};
+
+/* --- what it says */
+
+/* The address of the listener, or the end of it if it is long. */
+static const char *print_address(const struct spoke_env *env, const struct spoke_address *address,
+				 char text[ADDRESS_TEXT])
+{
+	char *shown;
+	size_t len;
+
+	env->net->print(env->ctx, address, text, ADDRESS_TEXT);
+	len = strlen(text);
+	if (len <= ADDRESS_SHOWN)
+		return text;
+	shown = text + len - ADDRESS_SHOWN;
+	shown[0] = shown[1] = shown[2] = '.';
+	return shown;
+}
+
+static const char *reason(int error, char text[REASON_TEXT])
+{
+	if (strerror_r(-error, text, REASON_TEXT) != 0)
+		(void)snprintf(text, REASON_TEXT, "error %d", -error);
+	return text;
+}
+
+static const char *advice(int error)
+{
+	switch (error) {
+	case -EADDRINUSE:
+		return "; stop who has it, or choose another";
+	case -EADDRNOTAVAIL:
+		return "; take one of this machine";
+	case -EACCES:
+	case -EPERM:
+		return "; ask for the right, or choose another";
+	case -ENOENT:
+	case -ENOTDIR:
+		return "; make its folder";
+	case -EMFILE:
+	case -ENFILE:
+		return "; raise the limit of open files";
+	default:
+		return "";
+	}
+}
+
+static void tell_cannot_listen(struct spoke_engine *engine, const struct spoke_address *address,
+			       int error)
+{
+	char text[ADDRESS_TEXT];
+	char why[REASON_TEXT];
+
+	spokei_event(engine, SPOKE_ESYSTEM, "cannot listen at %s: %s%s",
+		     print_address(engine->env, address, text), reason(error, why), advice(error));
+}
+
+/* May it be said again? A peer must not fill the memory of events by coming often. */
+static bool may_complain(struct spokei_listener *listener, enum complaint complaint)
+{
+	uint64_t now_ns = listener->engine->begin_ns;
+
+	if (now_ns < listener->silent_ns[complaint])
+		return false;
+	listener->silent_ns[complaint] = now_ns + COMPLAINT_NS;
+	return true;
+}
+
+static void complain(struct spokei_listener *listener, enum complaint complaint, int error,
+		     const char *what)
+{
+	char text[ADDRESS_TEXT];
+
+	if (may_complain(listener, complaint))
+		spokei_event(listener->engine, error, "listener %s: %s",
+			     print_address(listener->engine->env, &listener->address, text), what);
+}
+
+/* --- pausing */
+
+static void watch(struct spokei_listener *listener, unsigned io)
+{
+	struct spoke_engine *engine = listener->engine;
+
+	engine->env->loop->watch(engine->loop, &listener->watch, io);
+}
+
+/* Only a wheel at the end of its time refuses: there is room, for the timer was armed before. */
+static int arm(struct spokei_listener *listener, uint64_t delay_ns)
+{
+	struct spoke_engine *engine = listener->engine;
+	uint64_t due_ns = engine->env->now(engine->env->ctx) + delay_ns;
+
+	if (spoke_timer_armed(&listener->timer))
+		return spokei_engine_fold(
+			spoke_wheel_reschedule(engine->wheel, &listener->timer, due_ns));
+	return spokei_engine_fold(spoke_wheel_schedule(engine->wheel, &listener->timer,
+						       listener->timer_class, due_ns));
+}
+
+static int take_spare(struct spokei_listener *listener)
+{
+	const struct spoke_env *env = listener->engine->env;
+
+	if (listener->spare >= 0)
+		return 0;
+	return env->net->spare(env->ctx, &listener->spare);
+}
+
+static void drop_spare(struct spokei_listener *listener)
+{
+	const struct spoke_env *env = listener->engine->env;
+
+	if (listener->spare >= 0)
+		env->net->close(env->ctx, listener->spare);
+	listener->spare = -1;
+}
+
+static void pause_accepting(struct spokei_listener *listener, int error)
+{
+	char text[ADDRESS_TEXT];
+	char why[REASON_TEXT];
+
+	/* Better to try too often than never again. */
+	if (arm(listener, SPOKEI_LISTENER_PAUSE_NS) == SPOKE_OK) {
+		listener->paused = true;
+		watch(listener, 0);
+	}
+	if (may_complain(listener, COMPLAINT_PAUSE))
+		spokei_event(listener->engine, SPOKE_ESYSTEM, "listener %s pauses: %s%s",
+			     print_address(listener->engine->env, &listener->address, text),
+			     reason(error, why), advice(error));
+}
+
+static void listener_due(struct spoke_timer *timer, void *arg)
+{
+	struct spokei_listener *listener = spoke_container_of(timer, struct spokei_listener, timer);
+	int error = arm(listener, REST_NS);
+
+	(void)arg;
+	if (error)
+		complain(listener, COMPLAINT_PAUSE, error,
+			 "its timer cannot be set, errors of accept() will repeat");
+	/* Before anything is accepted. Without it the next want of descriptors pauses again. */
+	(void)take_spare(listener);
+	if (!listener->paused)
+		return;
+	listener->paused = false;
+	watch(listener, SPOKE_IO_READ);
+}
+
+/* --- accepting */
+
+static void turn_away(struct spokei_listener *listener, int fd, int error, bool of_peer)
+{
+	struct spoke_engine *engine = listener->engine;
+
+	engine->env->net->close(engine->env->ctx, fd);
+	if (error != SPOKE_ELIMIT) {
+		spokei_count(engine, SPOKE_STAT_ACCEPTS_FAILED);
+		complain(listener, COMPLAINT_MEMORY, error, "connections are closed at once");
+	} else if (of_peer) {
+		spokei_count(engine, SPOKE_STAT_ACCEPTS_REFUSED_PEER);
+		complain(listener, COMPLAINT_PEER, error,
+			 "an address is at its limit; more are closed");
+	} else {
+		spokei_count(engine, SPOKE_STAT_ACCEPTS_REFUSED_TOTAL);
+		complain(listener, COMPLAINT_TOTAL, error,
+			 "connections are at their limit; more are closed");
+	}
+}
+
+static void take(struct spokei_listener *listener, int fd, const struct spoke_address *peer)
+{
+	bool of_peer;
+	int error;
+
+	if (listener->divert && listener->divert(listener->arg, fd, peer))
+		return;
+	error = spokei_crowd_enter(listener->crowd, peer, &of_peer);
+	if (error) {
+		turn_away(listener, fd, error, of_peer);
+		return;
+	}
+	spokei_count(listener->engine, SPOKE_STAT_ACCEPTED);
+	listener->accept(listener->arg, fd, peer);
+}
+
+/* No descriptor is left: the spare one makes room for a connection to be closed. Returns whether to
+ * go on. */
+static bool shed(struct spokei_listener *listener, int error)
+{
+	const struct spoke_env *env = listener->engine->env;
+	struct spoke_address peer;
+	int status;
+	int fd;
+
+	if (listener->spare < 0) {
+		pause_accepting(listener, error);
+		return false;
+	}
+	complain(listener, COMPLAINT_DESCRIPTORS, SPOKE_ESYSTEM,
+		 "no descriptors, closes new ones; raise the limit of files");
+	drop_spare(listener);
+	status = env->net->accept(env->ctx, listener->watch.fd, &fd, &peer);
+	if (status == 0) {
+		env->net->close(env->ctx, fd);
+		spokei_count(listener->engine, SPOKE_STAT_ACCEPTS_SHED);
+	}
+	error = take_spare(listener);
+	if (!error && (status == -EMFILE || status == -ENFILE))
+		error = status; /* whoever took the spare's place may do so again */
+	if (error) {
+		pause_accepting(listener, error);
+		return false;
+	}
+	return status != -EAGAIN;
+}
+
+/* Returns whether to go on. */
+static bool accept_one(struct spokei_listener *listener)
+{
+	struct spoke_engine *engine = listener->engine;
+	struct spoke_address peer;
+	int fd;
+	int error = engine->env->net->accept(engine->env->ctx, listener->watch.fd, &fd, &peer);
+
+	switch (error) {
+	case 0:
+		listener->barren = 0;
+		take(listener, fd, &peer);
+		return true;
+	case -EAGAIN:
+		return false;
+	case -EINTR:
+	case -ECONNABORTED:
+	case -EPROTO:
+		if (error != -EINTR)
+			spokei_count(engine, SPOKE_STAT_ACCEPTS_FAILED);
+		/* So many in a row are no errors of single connections. */
+		if (++listener->barren < SPOKEI_LISTENER_BUDGET)
+			return true;
+		listener->barren = 0;
+		pause_accepting(listener, error);
+		return false;
+	case -EMFILE:
+	case -ENFILE:
+		spokei_count(engine, SPOKE_STAT_ACCEPTS_FAILED);
+		return shed(listener, error);
+	default:
+		spokei_count(engine, SPOKE_STAT_ACCEPTS_FAILED);
+		pause_accepting(listener, error);
+		return false;
+	}
+}
+
+static void accept_some(struct spokei_listener *listener, unsigned most)
+{
+	for (unsigned i = 0; i < most; i++) {
+		if (!accept_one(listener) || listener->closed)
+			return;
+	}
+}
+
+static void listener_ready(struct spoke_watch *ready, unsigned io)
+{
+	(void)io;
+	accept_some(spoke_container_of(ready, struct spokei_listener, watch),
+		    SPOKEI_LISTENER_BUDGET);
+}
+
+void spokei_listener_divert(struct spokei_listener *listener, spokei_divert divert)
+{
+	listener->divert = divert;
+}
+
+void spokei_listener_sweep(struct spokei_listener *listener)
+{
+	if (!listener->closed && !listener->paused)
+		accept_some(listener, SPOKEI_LISTENER_BACKLOG);
+}
+
+/* --- life */
+
+static void listener_bury(struct spokei_task *task)
+{
+	struct spokei_listener *listener = spoke_container_of(task, struct spokei_listener, bury);
+
+	spokei_free(listener->engine->env, listener, 1, sizeof(*listener));
+}
+
+typedef int (*listen_fn)(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd);
+
+/* Takes all descriptors it needs: the socket, and the spare one. */
+static int open_listener(struct spokei_listener *listener, const struct spoke_address *address,
+			 listen_fn how)
+{
+	const struct spoke_env *env = listener->engine->env;
+	int error = how(env->ctx, address, SPOKEI_LISTENER_BACKLOG, &listener->watch.fd);
+
+	if (error)
+		return error;
+	error = env->net->local(env->ctx, listener->watch.fd, &listener->address);
+	if (!error)
+		error = take_spare(listener);
+	if (error)
+		env->net->close(env->ctx, listener->watch.fd);
+	return error;
+}
+
+/* One that does not listen yet, or NULL. */
+static struct spokei_listener *make(struct spoke_engine *engine, struct spokei_crowd *crowd,
+				    spokei_accept accept, void *arg)
+{
+	struct spokei_listener *listener = spokei_alloc(engine->env, 1, sizeof(*listener));
+
+	if (listener == NULL)
+		return NULL;
+	listener->engine = engine;
+	listener->crowd = crowd;
+	listener->accept = accept;
+	listener->arg = arg;
+	listener->watch.ready = listener_ready;
+	listener->spare = -1;
+	listener->bury.run = listener_bury;
+	return listener;
+}
+
+/* Lets it listen, or frees it. */
+static int begin(struct spokei_listener *listener, const struct spoke_address *address,
+		 listen_fn how)
+{
+	struct spoke_engine *engine = listener->engine;
+	int error;
+
+	error = spokei_engine_class(engine, "listener", listener_due, &listener->timer_class);
+	if (!error)
+		error = arm(listener, REST_NS);
+	if (error)
+		goto err_after_alloc;
+	error = open_listener(listener, address, how);
+	if (error) {
+		tell_cannot_listen(engine, address, error);
+		error = SPOKE_ESYSTEM;
+		goto err_after_timer;
+	}
+	watch(listener, SPOKE_IO_READ);
+	return SPOKE_OK;
+
+err_after_timer:
+	(void)spoke_wheel_cancel(engine->wheel, &listener->timer);
+err_after_alloc:
+	spokei_free(engine->env, listener, 1, sizeof(*listener));
+	return error;
+}
+
+int spokei_listener_new(struct spoke_engine *engine, const struct spoke_address *address,
+			struct spokei_crowd *crowd, spokei_accept accept, void *arg,
+			struct spokei_listener **ret_listener)
+{
+	struct spokei_listener *listener = make(engine, crowd, accept, arg);
+	int error = listener ? begin(listener, address, engine->env->net->listen) : SPOKE_ENOMEM;
+
+	if (!error)
+		*ret_listener = listener;
+	return error;
+}
+
+int spokei_listener_new_shared(struct spoke_engine *engine, const struct spoke_address *address,
+			       struct spokei_crowd *crowd, spokei_accept accept, void *arg,
+			       struct spokei_listener **ret_listener)
+{
+	struct spokei_listener *listener = make(engine, crowd, accept, arg);
+	listen_fn how = engine->env->net->listen_shared;
+	int error = listener ? begin(listener, address, how) : SPOKE_ENOMEM;
+
+	if (!error)
+		*ret_listener = listener;
+	return error;
+}
+
+void spokei_listener_free(struct spokei_listener *listener)
+{
+	struct spoke_engine *engine;
+
+	if (listener == NULL || listener->closed)
+		return;
+	engine = listener->engine;
+	listener->closed = true;
+	(void)spoke_wheel_cancel(engine->wheel, &listener->timer);
+	watch(listener, 0);
+	engine->env->net->close(engine->env->ctx, listener->watch.fd);
+	drop_spare(listener);
+	spokei_engine_dead(engine, &listener->bury);
+}
+
+const struct spoke_address *spokei_listener_address(const struct spokei_listener *listener)
+{
+	return &listener->address;
+}

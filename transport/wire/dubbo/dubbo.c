@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Dubbo's wire as a table. Here is what concerns a frame as a whole, and events, whose bodies are
+ * compared as bytes: of the serializations only their null, their "R" and their "W" are known.
+ */
+#include "transport/wire/dubbo/dubbo.h"
+
+#include "transport/codec/codec.h"
+#include "transport/wire/dubbo/head.h"
+#include "transport/wire/dubbo/read.h"
+#include "transport/wire/dubbo/write.h"
+
+static const struct event_bodies {
+	uint8_t codec;
+	struct spoke_span null;
+	struct spoke_span readonly;
+	struct spoke_span writable;
+} event_bodies[] = {
+	{ SPOKEI_CODEC_HESSIAN2, { "\x4e", 1 }, { "\x01R", 2 }, { "\x01W", 2 } },
+	{ SPOKEI_CODEC_MSGPACK, { "\xc0", 1 }, { "\xa1R", 2 }, { "\xa1W", 2 } },
+};
+
+static const struct event_bodies *find_bodies(uint8_t codec)
+{
+	for (size_t i = 0; i < sizeof(event_bodies) / sizeof(event_bodies[0]); i++)
+		if (event_bodies[i].codec == codec)
+			return &event_bodies[i];
+	return NULL;
+}
+
+static bool same_bytes(struct spoke_span a, struct spoke_span b)
+{
+	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+
+static bool dubbo_knows(unsigned char first)
+{
+	return first == SPOKEI_DUBBO_MAGIC;
+}
+
+static int dubbo_cut(const struct spokei_wire_limits *limits, struct spokei_cut *cut,
+		     struct spoke_span bytes, size_t *ret_len)
+{
+	struct spokei_dubbo_head head;
+	int result = spokei_dubbo_head_read(limits, bytes, &head);
+
+	(void)cut;
+	if (result < 0)
+		return result;
+	*ret_len = SPOKEI_DUBBO_HEAD_LEN;
+	if (result == SPOKEI_CUT_MORE)
+		return result;
+	*ret_len += head.body_len;
+	return bytes.len < *ret_len ? SPOKEI_CUT_MORE : 0;
+}
+
+/* What an event that wants an answer, or wants none, says. In a serialization of which nothing is
+ * known, whatever wants an answer is a heartbeat: there is nothing else to ask. */
+static enum spokei_kind judge_event(uint8_t codec, bool two_way, struct spoke_span body)
+{
+	const struct event_bodies *known = find_bodies(codec);
+
+	if (known && same_bytes(body, known->readonly))
+		return SPOKEI_READONLY;
+	if (known && same_bytes(body, known->writable))
+		return SPOKEI_WRITABLE;
+	if (!two_way)
+		return SPOKEI_EVENT;
+	if (known && body.len > 0 && !same_bytes(body, known->null))
+		return SPOKEI_EVENT;
+	return SPOKEI_PROBE;
+}
+
+static void read_event(const struct spokei_dubbo_head *head, struct spoke_span body,
+		       struct spokei_message *message)
+{
+	const struct event_bodies *known = find_bodies(message->codec);
+
+	message->kind = SPOKEI_PROBE_ANSWER;
+	if (head->flags & SPOKEI_DUBBO_REQUEST)
+		message->kind = judge_event(message->codec, message->two_way, body);
+	/* Some send a heartbeat without a body; an answer without one is not recognized. */
+	message->event = known && body.len == 0 ? known->null : body;
+}
+
+/* What is msgpack already is checked where it is read. */
+static int read_body(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+		     struct spoke_span body, struct spokei_message *message)
+{
+	const struct spokei_codec *codec = spokei_codec_find(message->codec);
+	struct spoke_span values = body;
+	int result = 0;
+
+	if (codec == NULL)
+		return SPOKE_EUNSUPPORTED;
+	if (codec != &spokei_codec_msgpack)
+		result = codec->to_values(limits, body, NULL, &values);
+	if (result != 0)
+		return result;
+	if (message->kind == SPOKEI_REQUEST)
+		return spokei_dubbo_read_request(limits, memo, values, message);
+	return spokei_dubbo_read_reply(limits, values, message);
+}
+
+static void read_head(const struct spokei_dubbo_head *head, struct spokei_message *message)
+{
+	spokei_message_clear(message);
+	message->kind = head->flags & SPOKEI_DUBBO_REQUEST ? SPOKEI_REQUEST : SPOKEI_REPLY;
+	message->id = head->id;
+	message->two_way = (head->flags & SPOKEI_DUBBO_TWO_WAY) != 0;
+	message->codec = head->flags & SPOKEI_DUBBO_CODEC;
+	message->status = head->status;
+	if (message->kind == SPOKEI_REPLY && head->status != SPOKEI_DUBBO_OK)
+		message->error = spokei_dubbo_status_error(head->status);
+}
+
+static int dubbo_read(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+		      struct spoke_span frame, struct spokei_message *ret_message)
+{
+	struct spokei_dubbo_head head;
+	struct spoke_span body;
+	int result;
+
+	/* The rest of the header cut() has judged. */
+	if (frame.len < SPOKEI_DUBBO_HEAD_LEN)
+		return SPOKE_EPROTOCOL;
+	head = spokei_dubbo_head_take(frame.data);
+	if (frame.len - SPOKEI_DUBBO_HEAD_LEN != head.body_len)
+		return SPOKE_EPROTOCOL;
+	body = spokei_span((const unsigned char *)frame.data + SPOKEI_DUBBO_HEAD_LEN,
+			   head.body_len);
+	read_head(&head, ret_message);
+	if (head.flags & SPOKEI_DUBBO_EVENT) {
+		read_event(&head, body, ret_message);
+		return 0;
+	}
+	result = read_body(limits, memo, body, ret_message);
+	if (result != 0)
+		read_head(&head, ret_message); /* the rest means nothing */
+	return result;
+}
+
+/* The body of an event that is written: the message's, or what its kind says in the codec. */
+static int event_body(const struct spokei_message *message, struct spoke_span *ret)
+{
+	const struct event_bodies *known = find_bodies(message->codec);
+
+	*ret = message->event;
+	if (message->kind == SPOKEI_READONLY || message->kind == SPOKEI_WRITABLE) {
+		if (known == NULL)
+			return SPOKE_EUNSUPPORTED;
+		*ret = message->kind == SPOKEI_READONLY ? known->readonly : known->writable;
+	} else if (ret->len == 0 && known) {
+		*ret = known->null;
+	}
+	return 0;
+}
+
+static int write_event(const struct spokei_wire_limits *limits,
+		       const struct spokei_message *message, struct spokei_buffer *out)
+{
+	struct spokei_dubbo_head head = {
+		.flags = (uint8_t)(SPOKEI_DUBBO_EVENT | message->codec),
+		.id = message->id,
+	};
+	struct spoke_span body;
+	int result = event_body(message, &body);
+
+	if (result != 0)
+		return result;
+	if (body.len > limits->event_max)
+		return SPOKE_ETOOLARGE;
+	if (message->kind == SPOKEI_PROBE_ANSWER)
+		head.status = SPOKEI_DUBBO_OK;
+	else
+		head.flags |= SPOKEI_DUBBO_REQUEST;
+	if (message->kind == SPOKEI_PROBE ||
+	    (message->kind != SPOKEI_PROBE_ANSWER && message->two_way))
+		head.flags |= SPOKEI_DUBBO_TWO_WAY;
+	return spokei_dubbo_write_event(limits, &head, body, out);
+}
+
+static int dubbo_write(const struct spokei_wire_limits *limits,
+		       const struct spokei_message *message, struct spokei_buffer *out)
+{
+	if (message->codec > SPOKEI_DUBBO_CODEC)
+		return SPOKE_EUNSUPPORTED;
+	switch (message->kind) {
+	case SPOKEI_REQUEST:
+		return spokei_dubbo_write_request(limits, message, out);
+	case SPOKEI_REPLY:
+		return spokei_dubbo_write_reply(limits, message, out);
+	case SPOKEI_PROBE:
+	case SPOKEI_PROBE_ANSWER:
+	case SPOKEI_READONLY:
+	case SPOKEI_WRITABLE:
+	case SPOKEI_EVENT:
+		break;
+	}
+	return write_event(limits, message, out);
+}
+
+const struct spokei_wire spokei_wire_dubbo = {
+	.name = "dubbo",
+	.id_first = 0,
+	.id_max = UINT64_MAX,
+	.probes = true,
+	.deadlines = true,
+	.attachments = true,
+	.knows = dubbo_knows,
+	.cut = dubbo_cut,
+	.read = dubbo_read,
+	.prefix = spokei_dubbo_write_prefix,
+	.write = dubbo_write,
+};

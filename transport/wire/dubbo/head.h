@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The header of Dubbo's wire: da bb, flags, status, id (8 bytes), length of the body (4), the high
+ * byte first. What is not said here is not said by any peer, and refused. Constant; any thread.
+ */
+#ifndef SPOKEI_TRANSPORT_WIRE_DUBBO_HEAD_H
+#define SPOKEI_TRANSPORT_WIRE_DUBBO_HEAD_H
+
+#include "transport/wire/put.h"
+
+#define SPOKEI_DUBBO_HEAD_LEN 16u
+#define SPOKEI_DUBBO_MAGIC 0xdau /* the first byte ... */
+#define SPOKEI_DUBBO_MAGIC_2 0xbbu
+
+#define SPOKEI_DUBBO_REQUEST 0x80u
+#define SPOKEI_DUBBO_TWO_WAY 0x40u
+#define SPOKEI_DUBBO_EVENT 0x20u
+#define SPOKEI_DUBBO_CODEC 0x1fu /* the bits of the serialization's id */
+
+#define SPOKEI_DUBBO_OK 20u
+
+/* What a map of attachments may have; what exceeds it is SPOKE_ETOOLARGE, both ways. */
+#define SPOKEI_DUBBO_ATTACHMENTS_MAX 256u /* pairs */
+#define SPOKEI_DUBBO_KEY_MAX 256u         /* bytes of a key */
+
+/* The version of the protocol that spoke speaks, and the texts that mean none. */
+#define SPOKEI_DUBBO_VERSION "2.0.2"
+#define SPOKEI_DUBBO_NO_VERSION "0.0.0"
+
+/* The generic call: a method by its name, types and arguments as arrays. */
+#define SPOKEI_DUBBO_GENERIC "$invoke"
+#define SPOKEI_DUBBO_GENERIC_ASYNC "$invokeAsync"
+#define SPOKEI_DUBBO_GENERIC_TYPES "Ljava/lang/String;[Ljava/lang/String;[Ljava/lang/Object;"
+
+/* The exception that every Dubbo consumer can load. */
+#define SPOKEI_DUBBO_EXCEPTION "org.apache.dubbo.rpc.RpcException"
+
+struct spokei_dubbo_head {
+	uint8_t flags;
+	uint8_t status;
+	uint64_t id;
+	size_t body_len;
+};
+
+/* Judges the first `len` bytes of a header, also when not all are there. Returns 0 when all are,
+ * SPOKEI_CUT_MORE, SPOKE_EPROTOCOL, or SPOKE_ETOOLARGE for a length above the limits. */
+SPOKE_MUST_USE int spokei_dubbo_head_read(const struct spokei_wire_limits *limits,
+					  struct spoke_span bytes, struct spokei_dubbo_head *ret);
+
+/* What a header says that was judged before. */
+static inline struct spokei_dubbo_head spokei_dubbo_head_take(const unsigned char *at)
+{
+	return (struct spokei_dubbo_head){
+		.flags = at[2],
+		.status = at[3],
+		.id = spokei_get_64(at + 4),
+		.body_len = (size_t)spokei_get_32(at + 12),
+	};
+}
+
+static inline void spokei_dubbo_head_write(struct spokei_dubbo_head head, unsigned char *at)
+{
+	at[0] = SPOKEI_DUBBO_MAGIC;
+	at[1] = SPOKEI_DUBBO_MAGIC_2;
+	at[2] = head.flags;
+	at[3] = head.status;
+	(void)spokei_put_32(spokei_put_64(at + 4, head.id), head.body_len);
+}
+
+/* Is it a status that replies have? */
+bool spokei_dubbo_status_known(uint8_t status);
+
+/* The neutral error that a status means, 0 for OK. */
+int spokei_dubbo_status_error(uint8_t status);
+
+/* The status that says this error, which is not SPOKE_EREMOTE, to a peer. */
+uint8_t spokei_dubbo_error_status(int error);
+
+#endif

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads bodies: what has to stand where in a request and in a reply. */
+#include "transport/wire/dubbo/read.h"
+
+#include "transport/wire/dubbo/body.h"
+#include "transport/wire/dubbo/head.h"
+#include "transport/wire/dubbo/memo.h"
+
+/* A name that an attachment tells anew; null does not. */
+static int override_name(const struct spokei_dubbo_body *body, struct spoke_value mark,
+			 struct spoke_span *said)
+{
+	if (mark.len == 0 || spoke_value_is_nil(mark))
+		return 0;
+	return spokei_dubbo_read_name(body, mark, false, said);
+}
+
+/* --- requests */
+
+/* Does a peer that says this version take attachments in replies? Those from 2.0.2 to 2.0.99. */
+static bool takes_attachments(struct spoke_span protocol)
+{
+	const char *text = protocol.data;
+
+	if (protocol.len < 5 || protocol.len > 6 || memcmp(text, "2.0.", 4) != 0)
+		return false;
+	if (protocol.len == 5)
+		return text[4] >= '2' && text[4] <= '9';
+	return text[4] >= '1' && text[4] <= '9' && text[5] >= '0' && text[5] <= '9';
+}
+
+static int read_names(struct spokei_dubbo_body *body, struct spokei_message *message)
+{
+	struct spoke_span protocol = { 0 };
+	int result = spokei_dubbo_next_name(body, true, &protocol);
+
+	if (result == 0)
+		result = spokei_dubbo_next_name(body, false, &message->service);
+	if (result == 0)
+		result = spokei_dubbo_next_name(body, true, &message->version);
+	if (result == 0)
+		result = spokei_dubbo_next_name(body, false, &message->method);
+	if (result == 0)
+		result = spokei_dubbo_next_name(body, true, &message->types);
+	if (result == 0)
+		message->bare = !takes_attachments(protocol);
+	return result;
+}
+
+/* All that follows the names is arguments, but for the last value: the attachments. */
+static int split_args(const struct spokei_dubbo_body *body, size_t names,
+		      struct spokei_message *message)
+{
+	const unsigned char *args = body->first[names];
+
+	if (body->count <= names)
+		return body->bad;
+	message->args = spokei_span(args, (size_t)(body->last - args));
+	message->arg_count = body->count - names - 1;
+	message->attachments.data = body->last;
+	message->attachments.len = (size_t)(body->end - body->last);
+	return 0;
+}
+
+static int read_said(const struct spokei_dubbo_body *body, const struct spokei_dubbo_marks *marks,
+		     struct spokei_dubbo_said *said)
+{
+	int result = override_name(body, marks->path, &said->name[0]);
+
+	if (result == 0)
+		result = override_name(body, marks->version, &said->name[1]);
+	if (result == 0)
+		result = override_name(body, marks->group, &said->name[2]);
+	return result;
+}
+
+/* Puts what the attachments say over what was said before the arguments. */
+static int apply_marks(const struct spokei_dubbo_body *body, const struct spokei_dubbo_marks *marks,
+		       const struct spokei_dubbo_said *said, struct spokei_message *message)
+{
+	if (said->name[0].len > 0)
+		message->service = said->name[0];
+	if (said->name[1].data)
+		message->version = said->name[1];
+	if (said->name[2].data)
+		message->group = said->name[2];
+	if (spokei_span_is(message->version, SPOKEI_DUBBO_NO_VERSION))
+		message->version.len = 0;
+	message->timeout_ms = spokei_dubbo_time_left(marks);
+	return message->service.len > 0 && message->method.len > 0 ? 0 : body->bad;
+}
+
+static bool is_generic(const struct spokei_message *message)
+{
+	return spokei_span_is(message->method, SPOKEI_DUBBO_GENERIC) ||
+	       spokei_span_is(message->method, SPOKEI_DUBBO_GENERIC_ASYNC);
+}
+
+/* The attachment says in which form the arguments are; "gson", "bean" and so on are for Java. */
+static int check_form(const struct spokei_dubbo_body *body, struct spoke_value mark)
+{
+	struct spoke_span form = { 0 };
+	int result = override_name(body, mark, &form);
+
+	if (result != 0)
+		return result;
+	return form.len == 0 || spokei_span_is(form, "true") || spokei_span_is(form, "raw.return")
+		       ? 0
+		       : SPOKE_EUNSUPPORTED;
+}
+
+/* Names of types: null, or an array of texts. */
+static int read_type_names(const struct spokei_dubbo_body *body, struct spoke_value names,
+			   size_t *ret_count)
+{
+	struct spoke_cursor cursor;
+	struct spoke_value value;
+	struct spoke_span name;
+	int result = 0;
+
+	*ret_count = 0;
+	if (spoke_value_is_nil(names))
+		return 0;
+	if (spoke_cursor_array(names, &cursor) != 0)
+		return body->bad;
+	for (; result == 0 && spoke_cursor_next(&cursor, &value); ++*ret_count)
+		result = spokei_dubbo_read_name(body, value, false, &name);
+	return result;
+}
+
+/* Makes the call that $invoke("name", types, arguments) means. */
+static int unfold_generic(const struct spokei_dubbo_body *body, struct spokei_message *message)
+{
+	struct spoke_cursor cursor = spoke_cursor_bytes(message->args);
+	struct spoke_cursor args = { 0 };
+	struct spoke_value value[3];
+	size_t names;
+	int result;
+
+	for (unsigned i = 0; i < 3; i++)
+		if (message->arg_count != 3 || !spoke_cursor_next(&cursor, &value[i]))
+			return body->bad;
+	result = spokei_dubbo_read_name(body, value[0], false, &message->method);
+	if (result == 0)
+		result = read_type_names(body, value[1], &names);
+	if (result != 0)
+		return result;
+	if (spoke_value_is_nil(value[2]))
+		args = spoke_cursor_bytes(spokei_span(value[2].data, 0));
+	else if (spoke_cursor_array(value[2], &args) != 0)
+		return body->bad;
+	message->arg_count = spoke_value_is_nil(value[2]) ? 0 : (size_t)args.left;
+	message->args = spoke_cursor_rest(&args);
+	message->types.len = 0;
+	if (!spoke_value_is_nil(value[1]))
+		message->type_names = value[1];
+	message->generic = true;
+	if (message->method.len == 0 || (names > 0 && names != message->arg_count))
+		return body->bad;
+	return 0;
+}
+
+/* --- with the memo */
+
+/* A request whose names are those of the one before, but for what its attachments say. */
+static int read_known(struct spokei_dubbo_body *body, struct spokei_memo *memo,
+		      struct spokei_message *message)
+{
+	struct spokei_dubbo_marks marks;
+	struct spokei_dubbo_said said = { 0 };
+	int result;
+
+	spokei_dubbo_recall(memo, body->at, message);
+	body->at += memo->len;
+	body->items -= SPOKEI_DUBBO_NAMES;
+	result = spokei_dubbo_body_walk(body);
+	if (result == 0)
+		result = split_args(body, 0, message);
+	if (result == 0)
+		result = spokei_dubbo_read_marks(body, message->attachments, &marks);
+	if (result == 0)
+		result = read_said(body, &marks, &said);
+	if (result == 0)
+		result = apply_marks(body, &marks, &said, message);
+	if (result != 0)
+		return result;
+	message->repeat = spokei_dubbo_said_again(memo, &said);
+	spokei_dubbo_remember_said(memo, body, &said, message->timeout_ms);
+	return 0;
+}
+
+static int read_unknown(struct spokei_dubbo_body *body, struct spokei_memo *memo,
+			struct spokei_message *message)
+{
+	const unsigned char *at = body->at;
+	struct spokei_dubbo_marks marks;
+	struct spokei_dubbo_said said = { 0 };
+	struct spokei_dubbo_stood stood;
+	int result = spokei_dubbo_body_walk(body);
+
+	if (result == 0)
+		result = read_names(body, message);
+	if (result == 0)
+		result = split_args(body, SPOKEI_DUBBO_NAMES, message);
+	if (result == 0)
+		result = spokei_dubbo_read_marks(body, message->attachments, &marks);
+	if (result == 0)
+		result = read_said(body, &marks, &said);
+	if (result != 0)
+		return result;
+	stood = (struct spokei_dubbo_stood){ message->service, message->version };
+	result = apply_marks(body, &marks, &said, message);
+	if (result != 0)
+		return result;
+	if (!is_generic(message)) {
+		if (memo) {
+			spokei_dubbo_remember(memo, at, body->first[SPOKEI_DUBBO_NAMES], message,
+					      &stood);
+			spokei_dubbo_remember_said(memo, body, &said, message->timeout_ms);
+		}
+		return 0;
+	}
+	result = check_form(body, marks.generic);
+	if (result == 0)
+		result = unfold_generic(body, message);
+	if (result == 0)
+		spokei_memo_forget(memo);
+	return result;
+}
+
+int spokei_dubbo_read_request(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+			      struct spoke_span values, struct spokei_message *message)
+{
+	bool known = spokei_memo_knows(memo, values.data, values.len);
+	struct spokei_dubbo_body body;
+	int result;
+
+	if (SPOKEI_LIKELY(known && spokei_dubbo_read_alike(memo, values, message)))
+		return 0;
+	result = spokei_dubbo_body_start(limits, values, SPOKE_EBADREQUEST, &body);
+	if (result != 0)
+		return result;
+	if (body.items >= SPOKEI_DUBBO_NAMES && known)
+		return read_known(&body, memo, message);
+	return read_unknown(&body, memo, message);
+}
+
+/* --- replies */
+
+static bool is_map(struct spoke_value value)
+{
+	return spoke_value_type(value) == SPOKE_VALUE_MAP;
+}
+
+/* A class and its fields; {message, code} of them is what spoke and Dubbo's own exception have. */
+static int read_exception(struct spokei_dubbo_body *body, struct spokei_message *message)
+{
+	struct spoke_value field;
+	struct spoke_span said;
+	int32_t code;
+	int result = spokei_dubbo_next_name(body, false, &message->error_class);
+
+	if (result != 0)
+		return result;
+	if (!spokei_dubbo_next(body, &message->value) || !is_map(message->value))
+		return body->bad;
+	message->error = SPOKE_EREMOTE;
+	if (spoke_value_get(message->value, "message", &field) == 0 &&
+	    spoke_value_str(field, &said) == 0)
+		message->error_text = said;
+	if (spoke_value_get(message->value, "code", &field) == 0 &&
+	    spoke_value_i32(field, &code) == 0)
+		message->error_code = code;
+	return 0;
+}
+
+/* 0 exception, 1 value, 2 null; 3 to 5 the same, with attachments. */
+static int read_marked(struct spokei_dubbo_body *body, struct spokei_message *message)
+{
+	struct spokei_dubbo_marks unused;
+	struct spoke_value value;
+	uint64_t marker = 0;
+	int result = 0;
+
+	if (!spokei_dubbo_next(body, &value) || spokei_hop_u64(value, &marker) != 0 || marker > 5)
+		return body->bad;
+	if (marker % 3 == 0)
+		result = read_exception(body, message);
+	else if (marker % 3 == 1 && !spokei_dubbo_next(body, &message->value))
+		result = body->bad;
+	message->bare = marker < 3;
+	if (result != 0 || message->bare)
+		return result;
+	if (!spokei_dubbo_next(body, &message->attachments))
+		return body->bad;
+	return spokei_dubbo_read_marks(body, message->attachments, &unused);
+}
+
+/* A plain value, without attachments: nothing else has to be read. False says nothing. */
+static bool read_plain(const struct spokei_wire_limits *limits, struct spoke_span values,
+		       struct spokei_message *message)
+{
+	const unsigned char *at = values.data;
+
+	if (message->status != SPOKEI_DUBBO_OK || values.len < 2 || at[0] != 1 ||
+	    !spokei_shape_is_one(at + 1, values.len - 1) ||
+	    !spokei_dubbo_allows(limits, values.len, 2))
+		return false;
+	message->value = (struct spoke_value){ at + 1, values.len - 1 };
+	message->bare = true;
+	return true;
+}
+
+int spokei_dubbo_read_reply(const struct spokei_wire_limits *limits, struct spoke_span values,
+			    struct spokei_message *message)
+{
+	struct spokei_dubbo_body body;
+	struct spoke_value value;
+	int result;
+
+	if (SPOKEI_LIKELY(read_plain(limits, values, message)))
+		return 0;
+	result = spokei_dubbo_body_start(limits, values, SPOKE_EBADREPLY, &body);
+	if (result == 0)
+		result = spokei_dubbo_body_walk(&body);
+	if (result != 0)
+		return result;
+	if (message->status == SPOKEI_DUBBO_OK)
+		result = read_marked(&body, message);
+	else if (spokei_dubbo_next(&body, &value))
+		result = spokei_dubbo_read_text(&body, value, true, &message->error_text);
+	else
+		result = body.bad;
+	return result == 0 && body.used < body.count ? body.bad : result;
+}

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes frames by hand: room for the largest that this can become is reserved, the body is put
+ * behind the place of the header, and what it has become is judged and committed. Each put function
+ * returns where the next byte goes.
+ */
+#include "transport/wire/dubbo/write.h"
+
+#include "transport/codec/codec.h"
+#include "transport/wire/dubbo/types.h"
+
+/* Hessian 2 writes texts up to here with a head of two bytes. */
+#define HESSIAN_TEXT_MAX 1023u
+#define HESSIAN_SHORT_MAX 31u
+
+struct frame {
+	const struct spokei_wire_limits *limits;
+	struct spokei_buffer *out;
+	unsigned char *start;
+	unsigned char *at; /* where the next byte of the body goes */
+};
+
+/* The attachments: the caller's, and what is added. */
+struct extras {
+	struct spoke_span pairs; /* the caller's, packed */
+	size_t count;            /* of all */
+	bool group;
+	bool timeout;
+	bool generic;
+	bool version; /* of the protocol, in replies */
+};
+
+/* --- putting values */
+
+static inline unsigned char *put_digit(unsigned char *at, uint64_t number)
+{
+	*at = (unsigned char)('0' + number % 10);
+	return at + 1;
+}
+
+/* The digits of a number from 10,000 on, but for the last four. */
+static SPOKEI_NOINLINE unsigned char *put_high_digits(unsigned char *at, uint64_t number)
+{
+	uint64_t unit = 10000;
+
+	while (number / unit >= 10)
+		unit *= 10;
+	for (; unit >= 10000; unit /= 10)
+		at = put_digit(at, number / unit);
+	return at;
+}
+
+/* A number above 0 as text. Most have few digits, and those do not wait for each other. */
+static unsigned char *put_digits(unsigned char *at, int64_t number)
+{
+	unsigned char *head = at++;
+	uint64_t rest = (uint64_t)number;
+	unsigned low;
+
+	if (SPOKEI_UNLIKELY(rest >= 10000)) {
+		at = put_high_digits(at, rest);
+		low = (unsigned)(rest % 10000) + 10000;
+	} else {
+		low = (unsigned)rest;
+	}
+	if (low >= 1000)
+		at = put_digit(at, low / 1000);
+	if (low >= 100)
+		at = put_digit(at, low / 100);
+	if (low >= 10)
+		at = put_digit(at, low / 10);
+	at = put_digit(at, low);
+	*head = (unsigned char)(0xa0 | (at - head - 1));
+	return at;
+}
+
+/* --- frames */
+
+/* Why the buffer had no room for so many bytes. */
+static inline int no_room(const struct spokei_buffer *out, size_t len)
+{
+	size_t held = spokei_buffer_len(out);
+
+	return held > out->max || len > out->max - held ? SPOKE_ETOOLARGE : SPOKE_ENOMEM;
+}
+
+/* Makes room for a body of at most `body_max` bytes, of which `slack` may not be needed. */
+static inline int begin_frame(struct frame *frame, const struct spokei_wire_limits *limits,
+			      struct spokei_buffer *out, size_t body_max, size_t slack)
+{
+	size_t len = SPOKEI_DUBBO_HEAD_LEN + body_max;
+
+	*frame = (struct frame){ .limits = limits, .out = out };
+	if (len > limits->frame_max && len - limits->frame_max > slack)
+		return SPOKE_ETOOLARGE;
+	frame->start = spokei_buffer_reserve(out, len);
+	if (frame->start == NULL)
+		return no_room(out, len);
+	frame->at = frame->start + SPOKEI_DUBBO_HEAD_LEN;
+	return 0;
+}
+
+static inline int end_frame(const struct frame *frame, unsigned flags, uint8_t status, uint64_t id)
+{
+	size_t len = (size_t)(frame->at - frame->start);
+	struct spokei_dubbo_head head = {
+		.flags = (uint8_t)flags,
+		.status = status,
+		.id = id,
+		.body_len = len - SPOKEI_DUBBO_HEAD_LEN,
+	};
+
+	if (len > frame->limits->frame_max)
+		return SPOKE_ETOOLARGE;
+	spokei_dubbo_head_write(head, frame->start);
+	spokei_buffer_commit(frame->out, len);
+	return 0;
+}
+
+/* --- attachments */
+
+/* Opens the caller's attachments; null and none are an empty map. */
+static int open_extras(struct spoke_value attachments, struct extras *ret)
+{
+	struct spoke_cursor pairs;
+
+	*ret = (struct extras){ 0 };
+	if (attachments.len == 0 || attachments.data[0] == 0xc0)
+		return 0;
+	if (spoke_cursor_map(attachments, &pairs) != 0)
+		return SPOKE_EUNSUPPORTED;
+	ret->count = (size_t)pairs.left / 2;
+	ret->pairs = spoke_cursor_rest(&pairs);
+	return 0;
+}
+
+/* Which of these keys the caller attached himself, which stays: a bit for each, in their order. */
+static unsigned find_keys(struct spoke_value attachments, const char *const *keys, unsigned count)
+{
+	struct spoke_cursor pairs;
+	struct spoke_value key;
+	struct spoke_value value;
+	struct spoke_span text;
+	unsigned found = 0;
+
+	if (attachments.len == 0 || spoke_cursor_map(attachments, &pairs) != 0)
+		return 0;
+	while (spoke_cursor_next_pair(&pairs, &key, &value))
+		for (unsigned i = 0; i < count && spoke_value_str(key, &text) == 0; i++)
+			if (spokei_span_is(text, keys[i]))
+				found |= 1u << i;
+	return found;
+}
+
+static int plan_request(const struct spokei_message *message, struct extras *ret)
+{
+	static const char *const keys[] = { "group", "generic", "_TO", "timeout" };
+	int result = open_extras(message->attachments, ret);
+	unsigned found = ret->count > 0 ? find_keys(message->attachments, keys, 4) : 0;
+
+	ret->group = message->group.len > 0 && !(found & 1);
+	ret->generic = message->generic && !(found & 2);
+	ret->timeout = message->timeout_ms > 0 && !(found & (4 | 8));
+	ret->count += (size_t)ret->group + ret->timeout + ret->generic;
+	if (result == 0 && ret->count > SPOKEI_DUBBO_ATTACHMENTS_MAX)
+		return SPOKE_ETOOLARGE;
+	return result;
+}
+
+static int plan_reply(const struct spokei_message *message, struct extras *ret)
+{
+	static const char *const keys[] = { "dubbo" };
+	int result = open_extras(message->attachments, ret);
+
+	ret->version = ret->count == 0 || find_keys(message->attachments, keys, 1) == 0;
+	ret->count += ret->version;
+	if (result == 0 && ret->count > SPOKEI_DUBBO_ATTACHMENTS_MAX)
+		return SPOKE_ETOOLARGE;
+	return result;
+}
+
+/* The names and heads of all that may be added, and the digits of a time. */
+#define EXTRAS_SLACK 96u
+
+/* The map of what is most often all: a time. */
+static unsigned char *put_timeout(unsigned char *at, int64_t timeout_ms)
+{
+	static const unsigned char head[] = "\x81\xa7timeout";
+
+	return put_digits(spokei_put_raw(at, head, sizeof(head) - 1), timeout_ms);
+}
+
+static unsigned char *put_extras(unsigned char *at, const struct extras *extras,
+				 const struct spokei_message *message)
+{
+	at = spokei_put_container(at, 0x80, extras->count);
+	at = spokei_put_raw(at, extras->pairs.data, extras->pairs.len);
+	if (extras->group)
+		at = spokei_put_str(spokei_put_text(at, "group"), message->group);
+	if (extras->timeout)
+		at = put_digits(spokei_put_text(at, "timeout"), message->timeout_ms);
+	if (extras->generic)
+		at = spokei_put_text(spokei_put_text(at, "generic"), "true");
+	if (extras->version)
+		at = spokei_put_text(spokei_put_text(at, "dubbo"), SPOKEI_DUBBO_VERSION);
+	return at;
+}
+
+/* --- requests */
+
+/* The versions, the service and the method. */
+static unsigned char *put_names(unsigned char *at, const struct spokei_message *message)
+{
+	at = spokei_put_text(at, SPOKEI_DUBBO_VERSION);
+	at = spokei_put_str(at, message->service);
+	if (message->version.len > 0)
+		at = spokei_put_str(at, message->version);
+	else
+		at = spokei_put_text(at, SPOKEI_DUBBO_NO_VERSION);
+	return message->generic ? spokei_put_text(at, SPOKEI_DUBBO_GENERIC)
+				: spokei_put_str(at, message->method);
+}
+
+/* The arguments of $invoke. */
+static unsigned char *put_generic(unsigned char *at, const struct spokei_message *message)
+{
+	at = spokei_put_text(at, SPOKEI_DUBBO_GENERIC_TYPES);
+	at = spokei_put_str(at, message->method);
+	if (message->type_names.len > 0)
+		at = spokei_put_raw(at, message->type_names.data, message->type_names.len);
+	else
+		*at++ = 0xc0;
+	return spokei_put_container(at, 0x90, message->arg_count);
+}
+
+/* What stands before the arguments. */
+static unsigned char *put_call(unsigned char *at, const struct spokei_message *message,
+			       const struct spokei_dubbo_types *types)
+{
+	if (message->generic)
+		return put_generic(put_names(at, message), message);
+	if (message->prefix.len == 0)
+		return spokei_dubbo_types_put(put_names(at, message), types, message->args);
+	at = spokei_put_raw(at, message->prefix.data, message->prefix.len);
+	return types->told.len > 0 ? at : spokei_dubbo_types_put(at, types, message->args);
+}
+
+/* What the heads and fixed texts before the arguments take at most. */
+#define CALL_SLACK (7 * SPOKEI_PUT_HEAD_MAX + SPOKEI_DUBBO_TYPES_BEYOND + 96u)
+#define REQUEST_SLACK (SPOKEI_PUT_HEAD_MAX + CALL_SLACK + EXTRAS_SLACK)
+
+/* What put_call() takes at most. */
+static size_t call_max(const struct spokei_message *message, const struct spokei_dubbo_types *types)
+{
+	size_t names = message->service.len + message->version.len + message->method.len +
+		       message->type_names.len;
+
+	if (message->prefix.len > 0 && !message->generic)
+		names = message->prefix.len;
+	return CALL_SLACK + names + types->len;
+}
+
+static int end_request(const struct frame *frame, const struct spokei_message *message)
+{
+	unsigned flags = SPOKEI_DUBBO_REQUEST | message->codec;
+
+	return end_frame(frame, message->two_way ? flags | SPOKEI_DUBBO_TWO_WAY : flags, 0,
+			 message->id);
+}
+
+/* With a prefix, and no attachments of the caller's. */
+static int write_prefixed(const struct spokei_wire_limits *limits,
+			  const struct spokei_message *message, struct spokei_buffer *out)
+{
+	struct extras extras = { .group = message->group.len > 0 };
+	struct spokei_dubbo_types types;
+	size_t slack = EXTRAS_SLACK + 3 * SPOKEI_PUT_HEAD_MAX + SPOKEI_DUBBO_TYPES_BEYOND;
+	bool untold = message->types.len == 0;
+	bool one = message->arg_count == 1 && message->args.len > 0;
+	struct frame frame;
+	int result;
+
+	if (untold && !one) {
+		spokei_dubbo_types_plan(message, &types);
+		slack += types.len;
+	}
+	result = begin_frame(&frame, limits, out,
+			     message->prefix.len + message->args.len + message->group.len + slack,
+			     slack);
+	if (result != 0)
+		return result;
+	frame.at = spokei_put_raw(frame.at, message->prefix.data, message->prefix.len);
+	if (untold)
+		frame.at = one ? spokei_dubbo_types_put_one(frame.at, message->args)
+			       : spokei_dubbo_types_put(frame.at, &types, message->args);
+	frame.at = spokei_put_body(frame.at, message->lent, message->args);
+	if (SPOKEI_LIKELY(!extras.group && message->timeout_ms > 0)) {
+		frame.at = put_timeout(frame.at, message->timeout_ms);
+	} else {
+		extras.timeout = message->timeout_ms > 0;
+		extras.count = (size_t)extras.group + extras.timeout;
+		frame.at = put_extras(frame.at, &extras, message);
+	}
+	return end_request(&frame, message);
+}
+
+int spokei_dubbo_write_request(const struct spokei_wire_limits *limits,
+			       const struct spokei_message *message, struct spokei_buffer *out)
+{
+	struct spokei_dubbo_types types;
+	size_t body_max;
+	struct extras extras;
+	struct frame frame;
+	int result;
+
+	if (message->codec != SPOKEI_CODEC_MSGPACK)
+		return SPOKE_EUNSUPPORTED;
+	if (SPOKEI_LIKELY(message->prefix.len > 0 && message->attachments.len == 0 &&
+			  !message->generic))
+		return write_prefixed(limits, message, out);
+	result = plan_request(message, &extras);
+	if (result != 0)
+		return result;
+	spokei_dubbo_types_plan(message, &types);
+	body_max = call_max(message, &types) + message->args.len + SPOKEI_PUT_HEAD_MAX +
+		   EXTRAS_SLACK + message->group.len + extras.pairs.len;
+	result = begin_frame(&frame, limits, out, body_max,
+			     REQUEST_SLACK + types.len + message->group.len);
+	if (result != 0)
+		return result;
+	frame.at = put_call(frame.at, message, &types);
+	frame.at = spokei_put_body(frame.at, message->lent, message->args);
+	frame.at = put_extras(frame.at, &extras, message);
+	return end_request(&frame, message);
+}
+
+int spokei_dubbo_write_prefix(const struct spokei_wire_limits *limits,
+			      const struct spokei_message *message, struct spokei_buffer *out)
+{
+	struct spokei_dubbo_types types = { .told = message->types, .len = message->types.len };
+	size_t len = call_max(message, &types);
+	unsigned char *start;
+	unsigned char *at;
+
+	if (message->codec != SPOKEI_CODEC_MSGPACK)
+		return SPOKE_EUNSUPPORTED;
+	if (message->generic)
+		return 0;
+	if (len > limits->frame_max)
+		return SPOKE_ETOOLARGE;
+	start = spokei_buffer_reserve(out, len);
+	if (start == NULL)
+		return no_room(out, len);
+	at = put_names(start, message);
+	if (types.len > 0)
+		at = spokei_put_str(at, types.told);
+	spokei_buffer_commit(out, (size_t)(at - start));
+	return 0;
+}
+
+/* --- replies */
+
+static unsigned char *put_exception(unsigned char *at, const struct spokei_message *message)
+{
+	bool own = message->error_class.len == 0;
+	bool code;
+
+	at = own ? spokei_put_text(at, SPOKEI_DUBBO_EXCEPTION)
+		 : spokei_put_str(at, message->error_class);
+	if (spoke_value_type(message->value) == SPOKE_VALUE_MAP)
+		return spokei_put_raw(at, message->value.data, message->value.len);
+	/* Other classes need not have a code, and then cannot be made of fields that have. */
+	code = own || message->error_code != 0 ||
+	       spokei_span_is(message->error_class, SPOKEI_DUBBO_EXCEPTION);
+	at = spokei_put_container(at, 0x80, code ? 2 : 1);
+	at = spokei_put_str(spokei_put_text(at, "message"), message->error_text);
+	if (code)
+		at = spokei_put_i32(spokei_put_text(at, "code"), message->error_code);
+	return at;
+}
+
+#define REPLY_SLACK (4 * SPOKEI_PUT_HEAD_MAX + SPOKEI_PUT_INT_MAX + 64u + EXTRAS_SLACK)
+
+static int write_marked(const struct spokei_wire_limits *limits,
+			const struct spokei_message *message, struct spokei_buffer *out)
+{
+	bool null = message->value.len == 0 || spoke_value_is_nil(message->value);
+	unsigned marker = message->error ? 0 : null ? 2 : 1;
+	size_t body_max;
+	size_t slack;
+	struct extras extras = { 0 };
+	struct frame frame;
+	int result = message->bare ? 0 : plan_reply(message, &extras);
+
+	if (message->codec != SPOKEI_CODEC_MSGPACK)
+		return SPOKE_EUNSUPPORTED;
+	body_max = REPLY_SLACK + message->value.len + message->error_class.len +
+		   message->error_text.len + extras.pairs.len;
+	slack = REPLY_SLACK + message->error_text.len;
+	if (result == 0)
+		result = begin_frame(&frame, limits, out, body_max, slack);
+	if (result != 0)
+		return result;
+	*frame.at++ = (unsigned char)(marker + (message->bare ? 0 : 3));
+	if (marker == 0)
+		frame.at = put_exception(frame.at, message);
+	else if (marker == 1)
+		frame.at = spokei_put_body(frame.at, message->lent,
+					   spokei_span(message->value.data, message->value.len));
+	if (!message->bare)
+		frame.at = put_extras(frame.at, &extras, message);
+	return end_frame(&frame, message->codec, SPOKEI_DUBBO_OK, message->id);
+}
+
+/* As Hessian 2 has it, whose bytes are not UTF-8: what is not ASCII becomes a question mark. */
+static unsigned char *put_hessian_text(unsigned char *at, struct spoke_span text)
+{
+	size_t len = text.len < HESSIAN_TEXT_MAX ? text.len : HESSIAN_TEXT_MAX;
+	const unsigned char *from = text.data;
+
+	if (len > HESSIAN_SHORT_MAX)
+		*at++ = (unsigned char)(0x30 | len >> 8);
+	*at++ = (unsigned char)len;
+	for (size_t i = 0; i < len; i++)
+		*at++ = from[i] < 0x80 ? from[i] : '?';
+	return at;
+}
+
+/* A text, so that also a peer whose serialization is not built in is told. Where nothing is known
+ * of it the body is empty: the peer sees an error it cannot read, and its call fails at once. */
+static int write_text(const struct spokei_wire_limits *limits, const struct spokei_message *message,
+		      uint8_t status, struct spokei_buffer *out)
+{
+	struct spoke_span text = message->error_text;
+	struct frame frame;
+	int result = begin_frame(&frame, limits, out, SPOKEI_PUT_HEAD_MAX + text.len,
+				 SPOKEI_PUT_HEAD_MAX + text.len);
+
+	if (result != 0)
+		return result;
+	if (message->codec == SPOKEI_CODEC_MSGPACK)
+		frame.at = spokei_put_str(frame.at, text);
+	else if (message->codec == SPOKEI_CODEC_HESSIAN2)
+		frame.at = put_hessian_text(frame.at, text);
+	return end_frame(&frame, message->codec, status, message->id);
+}
+
+/* The value alone. */
+static int write_plain(const struct spokei_wire_limits *limits,
+		       const struct spokei_message *message, struct spokei_buffer *out)
+{
+	struct frame frame;
+	int result = begin_frame(&frame, limits, out, 1 + message->value.len, 0);
+
+	if (result != 0)
+		return result;
+	*frame.at++ = 1;
+	frame.at = spokei_put_body(frame.at, message->lent,
+				   spokei_span(message->value.data, message->value.len));
+	return end_frame(&frame, SPOKEI_CODEC_MSGPACK, SPOKEI_DUBBO_OK, message->id);
+}
+
+int spokei_dubbo_write_reply(const struct spokei_wire_limits *limits,
+			     const struct spokei_message *message, struct spokei_buffer *out)
+{
+	uint8_t status = message->status;
+
+	if (SPOKEI_LIKELY((status == 0 || status == SPOKEI_DUBBO_OK) && message->error == 0 &&
+			  message->bare && message->codec == SPOKEI_CODEC_MSGPACK &&
+			  message->value.len > 0 && message->value.data[0] != 0xc0))
+		return write_plain(limits, message, out);
+	if (status == 0 && message->error != SPOKE_EREMOTE)
+		status = spokei_dubbo_error_status(message->error);
+	if (status == 0 || status == SPOKEI_DUBBO_OK)
+		return write_marked(limits, message, out);
+	if (!spokei_dubbo_status_known(status))
+		return SPOKE_EUNSUPPORTED;
+	return write_text(limits, message, status, out);
+}
+
+/* --- events */
+
+int spokei_dubbo_write_event(const struct spokei_wire_limits *limits,
+			     const struct spokei_dubbo_head *head, struct spoke_span body,
+			     struct spokei_buffer *out)
+{
+	struct frame frame;
+	int result = begin_frame(&frame, limits, out, body.len, 0);
+
+	if (result != 0)
+		return result;
+	frame.at = spokei_put_raw(frame.at, body.data, body.len);
+	return end_frame(&frame, head->flags, head->status, head->id);
+}
