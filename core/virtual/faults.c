@@ -23,9 +23,9 @@ union header {
 	max_align_t align;
 };
 
-int faulty_judge(struct faulty *faulty, enum faulty_kind kind)
+int spokei_faults_judge(struct spokei_faults *faulty, enum spokei_faults_kind kind)
 {
-	struct faulty_rule *rule = &faulty->rules[kind];
+	struct spokei_faults_rule *rule = &faulty->rules[kind];
 	int error = rule->error;
 
 	faulty->calls[kind]++;
@@ -43,7 +43,7 @@ int faulty_judge(struct faulty *faulty, enum faulty_kind kind)
 
 /* --- memory */
 
-static void free_block(struct faulty *faulty, union header *header)
+static void free_block(struct spokei_faults *faulty, union header *header)
 {
 	faulty->blocks--;
 	faulty->bytes -= header->block.len;
@@ -52,7 +52,7 @@ static void free_block(struct faulty *faulty, union header *header)
 				    0);
 }
 
-static union header *new_block(struct faulty *faulty, size_t len)
+static union header *new_block(struct spokei_faults *faulty, size_t len)
 {
 	union header *header = NULL;
 
@@ -70,7 +70,7 @@ static union header *new_block(struct faulty *faulty, size_t len)
 	return header;
 }
 
-static void *resize(struct faulty *faulty, void *memory, size_t old_len, size_t len)
+static void *resize(struct spokei_faults *faulty, void *memory, size_t old_len, size_t len)
 {
 	union header *old = memory ? (union header *)memory - 1 : NULL;
 	union header *header;
@@ -85,7 +85,7 @@ static void *resize(struct faulty *faulty, void *memory, size_t old_len, size_t 
 	}
 	if (len > faulty->largest)
 		faulty->largest = len;
-	if (faulty_judge(faulty, FAULTY_MEMORY))
+	if (spokei_faults_judge(faulty, SPOKEI_FAULTS_MEMORY))
 		return NULL;
 	header = new_block(faulty, len);
 	if (header == NULL)
@@ -100,7 +100,7 @@ static void *resize(struct faulty *faulty, void *memory, size_t old_len, size_t 
 /* Memory alone is asked for by any thread: handlers of the pool copy their answers. */
 static void *faulty_resize(void *ctx, void *memory, size_t old_len, size_t len)
 {
-	struct faulty *faulty = ctx;
+	struct spokei_faults *faulty = ctx;
 	void *resized;
 
 	while (atomic_flag_test_and_set_explicit(&faulty->busy, memory_order_acquire))
@@ -114,42 +114,42 @@ static void *faulty_resize(void *ctx, void *memory, size_t old_len, size_t len)
 
 static uint64_t faulty_now(void *ctx)
 {
-	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
 
 	return inner->now(inner->ctx);
 }
 
 static uint64_t faulty_glance(void *ctx)
 {
-	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
 
 	return inner->glance(inner->ctx);
 }
 
 static uint64_t faulty_boot_now(void *ctx)
 {
-	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
 
 	return inner->boot_now(inner->ctx);
 }
 
 static uint64_t faulty_wall(void *ctx)
 {
-	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
 
 	return inner->wall(inner->ctx);
 }
 
 static void faulty_dice(void *ctx, void *bytes, size_t len)
 {
-	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
 
 	inner->dice(inner->ctx, bytes, len);
 }
 
 static void faulty_log(void *ctx, const struct spoke_log_line *line)
 {
-	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
 
 	inner->log(inner->ctx, line);
 }
@@ -158,8 +158,8 @@ static void faulty_log(void *ctx, const struct spoke_log_line *line)
 
 static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
 {
-	struct faulty *faulty = ctx;
-	int result = faulty_judge(faulty, FAULTY_CONNECT);
+	struct spokei_faults *faulty = ctx;
+	int result = spokei_faults_judge(faulty, SPOKEI_FAULTS_CONNECT);
 
 	if (!result) {
 		result = faulty->inner->net->connect(faulty->inner->ctx, to, ret_fd);
@@ -170,16 +170,16 @@ static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
 
 static int net_finish(void *ctx, int fd)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_FINISH);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_FINISH);
 
 	return error ? error : faulty->inner->net->finish(faulty->inner->ctx, fd);
 }
 
 static int net_listen(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_LISTEN);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_LISTEN);
 
 	if (!error) {
 		error = faulty->inner->net->listen(faulty->inner->ctx, at, backlog, ret_fd);
@@ -190,8 +190,8 @@ static int net_listen(void *ctx, const struct spoke_address *at, int backlog, in
 
 static int net_listen_shared(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_LISTEN);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_LISTEN);
 
 	if (!error) {
 		error = faulty->inner->net->listen_shared(faulty->inner->ctx, at, backlog, ret_fd);
@@ -202,8 +202,8 @@ static int net_listen_shared(void *ctx, const struct spoke_address *at, int back
 
 static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_peer)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_ACCEPT);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_ACCEPT);
 
 	if (!error) {
 		error = faulty->inner->net->accept(faulty->inner->ctx, fd, ret_fd, ret_peer);
@@ -214,31 +214,31 @@ static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_
 
 static ssize_t net_read(void *ctx, int fd, void *bytes, size_t len)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_READ);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_READ);
 
 	return error ? error : faulty->inner->net->read(faulty->inner->ctx, fd, bytes, len);
 }
 
 static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_WRITE);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_WRITE);
 
 	return error ? error : faulty->inner->net->write(faulty->inner->ctx, fd, parts, count);
 }
 
 static int net_shut(void *ctx, int fd)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_SHUT);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_SHUT);
 
 	return error ? error : faulty->inner->net->shut(faulty->inner->ctx, fd);
 }
 
 static void net_close(void *ctx, int fd)
 {
-	struct faulty *faulty = ctx;
+	struct spokei_faults *faulty = ctx;
 
 	SPOKE_ASSERT(faulty->fds > 0 || faulty->trades);
 	faulty->fds--;
@@ -247,8 +247,8 @@ static void net_close(void *ctx, int fd)
 
 static int net_spare(void *ctx, int *ret_fd)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_SPARE);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_SPARE);
 
 	if (!error) {
 		error = faulty->inner->net->spare(faulty->inner->ctx, ret_fd);
@@ -259,31 +259,31 @@ static int net_spare(void *ctx, int *ret_fd)
 
 static int net_local(void *ctx, int fd, struct spoke_address *ret_address)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_LOCAL);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_LOCAL);
 
 	return error ? error : faulty->inner->net->local(faulty->inner->ctx, fd, ret_address);
 }
 
 static int net_peer(void *ctx, int fd, struct spoke_address *ret_address)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_PEER);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_PEER);
 
 	return error ? error : faulty->inner->net->peer(faulty->inner->ctx, fd, ret_address);
 }
 
 static int net_parse(void *ctx, const char *text, struct spoke_address *ret_address)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_PARSE);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_PARSE);
 
 	return error ? error : faulty->inner->net->parse(faulty->inner->ctx, text, ret_address);
 }
 
 static void net_print(void *ctx, const struct spoke_address *address, char *text, size_t size)
 {
-	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
 
 	inner->net->print(inner->ctx, address, text, size);
 }
@@ -291,8 +291,8 @@ static void net_print(void *ctx, const struct spoke_address *address, char *text
 static int net_resolve(void *ctx, const char *host, uint16_t port, struct spoke_address *ret,
 		       int max)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_RESOLVE);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_RESOLVE);
 
 	if (error)
 		return error;
@@ -301,21 +301,21 @@ static int net_resolve(void *ctx, const char *host, uint16_t port, struct spoke_
 
 static int net_guard(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepalive_ns)
 {
-	struct faulty *faulty = ctx;
+	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = faulty_judge(faulty, FAULTY_GUARD);
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_GUARD);
 
 	return error ? error : inner->net->guard(inner->ctx, fd, unanswered_ns, keepalive_ns);
 }
 
 static ssize_t net_unsent(void *ctx, int fd)
 {
-	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
 
 	return inner->net->unsent(inner->ctx, fd);
 }
 
-static const struct spoke_net faulty_net = {
+static const struct spoke_net spokei_faults_net = {
 	.connect = net_connect,
 	.finish = net_finish,
 	.listen = net_listen,
@@ -339,25 +339,25 @@ static const struct spoke_net faulty_net = {
 
 static uintptr_t threads_self(void *ctx)
 {
-	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
 
 	return inner->threads->self(inner->ctx);
 }
 
 static int threads_start(void *ctx, void (*run)(void *arg), void *arg, void **ret_thread)
 {
-	struct faulty *faulty = ctx;
+	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = faulty_judge(faulty, FAULTY_THREAD_START);
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_THREAD_START);
 
 	return error ? error : inner->threads->start(inner->ctx, run, arg, ret_thread);
 }
 
 static int threads_open(void *ctx, void **ret_parker)
 {
-	struct faulty *faulty = ctx;
+	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = faulty_judge(faulty, FAULTY_PARKER_OPEN);
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_PARKER_OPEN);
 
 	return error ? error : inner->threads->open(inner->ctx, ret_parker);
 }
@@ -366,9 +366,9 @@ static int threads_open(void *ctx, void **ret_parker)
 
 static int signals_open(void *ctx, int number, int *ret_fd)
 {
-	struct faulty *faulty = ctx;
+	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = faulty_judge(faulty, FAULTY_SIGNAL_OPEN);
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_SIGNAL_OPEN);
 
 	if (!error) {
 		error = inner->signals->open(inner->ctx, number, ret_fd);
@@ -379,21 +379,21 @@ static int signals_open(void *ctx, int number, int *ret_fd)
 
 static bool signals_take(void *ctx, int fd)
 {
-	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
 
 	return inner->signals->take(inner->ctx, fd);
 }
 
 static void signals_close(void *ctx, int fd)
 {
-	struct faulty *faulty = ctx;
+	struct spokei_faults *faulty = ctx;
 
 	SPOKE_ASSERT(faulty->fds > 0);
 	faulty->fds--;
 	faulty->inner->signals->close(faulty->inner->ctx, fd);
 }
 
-static const struct spoke_signals faulty_signals = {
+static const struct spoke_signals spokei_faults_signals = {
 	.open = signals_open,
 	.take = signals_take,
 	.close = signals_close,
@@ -403,16 +403,16 @@ static const struct spoke_signals faulty_signals = {
 static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 		     void **ret_loop)
 {
-	struct faulty *faulty = ctx;
+	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = faulty_judge(faulty, FAULTY_LOOP_OPEN);
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_LOOP_OPEN);
 
 	return error ? error : inner->loop->open(inner->ctx, native, up, arg, ret_loop);
 }
 
-void faulty_init(struct faulty *faulty, const struct spoke_env *inner)
+void spokei_faults_init(struct spokei_faults *faulty, const struct spoke_env *inner)
 {
-	*faulty = (struct faulty){ .inner = inner };
+	*faulty = (struct spokei_faults){ .inner = inner };
 	faulty->env = (struct spoke_env){
 		.ctx = faulty,
 		.now = faulty_now,
@@ -422,10 +422,10 @@ void faulty_init(struct faulty *faulty, const struct spoke_env *inner)
 		.dice = faulty_dice,
 		.resize = faulty_resize,
 		.log = inner->log ? faulty_log : NULL,
-		.net = inner->net ? &faulty_net : NULL,
-		.files = inner->files ? &faulty_files : NULL,
+		.net = inner->net ? &spokei_faults_net : NULL,
+		.files = inner->files ? &spokei_faults_files : NULL,
 		.forks = inner->forks,
-		.signals = inner->signals ? &faulty_signals : NULL,
+		.signals = inner->signals ? &spokei_faults_signals : NULL,
 	};
 	if (inner->threads) {
 		faulty->threads = *inner->threads;
@@ -441,21 +441,21 @@ void faulty_init(struct faulty *faulty, const struct spoke_env *inner)
 	}
 }
 
-void faulty_fail(struct faulty *faulty, enum faulty_kind kind, uint64_t nth, int error,
-		 bool for_ever)
+void spokei_faults_fail(struct spokei_faults *faulty, enum spokei_faults_kind kind, uint64_t nth,
+			int error, bool for_ever)
 {
 	SPOKE_ASSERT(nth > 0 && error < 0);
-	faulty->rules[kind] = (struct faulty_rule){ nth - 1, error, for_ever };
+	faulty->rules[kind] = (struct spokei_faults_rule){ nth - 1, error, for_ever };
 }
 
-void faulty_heal(struct faulty *faulty)
+void spokei_faults_heal(struct spokei_faults *faulty)
 {
 	memset(faulty->rules, 0, sizeof(faulty->rules));
 }
 
-const char *faulty_kind_name(enum faulty_kind kind)
+const char *spokei_faults_kind_name(enum spokei_faults_kind kind)
 {
-	static const char *const names[FAULTY_KINDS] = {
+	static const char *const names[SPOKEI_FAULTS_KINDS] = {
 		"memory",      "connect",    "finish",      "listen",    "accept",
 		"read",        "write",      "shut",        "spare",     "local",
 		"peer",        "parse",      "resolve",     "file read", "file replace",

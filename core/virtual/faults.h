@@ -13,47 +13,47 @@
 #include <stdatomic.h>
 
 /* Kinds of calls that can fail. */
-enum faulty_kind {
-	FAULTY_MEMORY, /* the error is not used: the result is NULL */
-	FAULTY_CONNECT,
-	FAULTY_FINISH,
-	FAULTY_LISTEN,
-	FAULTY_ACCEPT,
-	FAULTY_READ,
-	FAULTY_WRITE,
-	FAULTY_SHUT,
-	FAULTY_SPARE,
-	FAULTY_LOCAL,
-	FAULTY_PEER,
-	FAULTY_PARSE,
-	FAULTY_RESOLVE,
-	FAULTY_FILE_READ,
-	FAULTY_FILE_REPLACE,
-	FAULTY_FILE_APPEND,
-	FAULTY_FILE_WATCH,
-	FAULTY_FILE_LOCK,
-	FAULTY_LOOP_OPEN,
-	FAULTY_THREAD_START,
-	FAULTY_PARKER_OPEN,
-	FAULTY_GUARD,
-	FAULTY_SIGNAL_OPEN,
-	FAULTY_KINDS,
+enum spokei_faults_kind {
+	SPOKEI_FAULTS_MEMORY, /* the error is not used: the result is NULL */
+	SPOKEI_FAULTS_CONNECT,
+	SPOKEI_FAULTS_FINISH,
+	SPOKEI_FAULTS_LISTEN,
+	SPOKEI_FAULTS_ACCEPT,
+	SPOKEI_FAULTS_READ,
+	SPOKEI_FAULTS_WRITE,
+	SPOKEI_FAULTS_SHUT,
+	SPOKEI_FAULTS_SPARE,
+	SPOKEI_FAULTS_LOCAL,
+	SPOKEI_FAULTS_PEER,
+	SPOKEI_FAULTS_PARSE,
+	SPOKEI_FAULTS_RESOLVE,
+	SPOKEI_FAULTS_FILE_READ,
+	SPOKEI_FAULTS_FILE_REPLACE,
+	SPOKEI_FAULTS_FILE_APPEND,
+	SPOKEI_FAULTS_FILE_WATCH,
+	SPOKEI_FAULTS_FILE_LOCK,
+	SPOKEI_FAULTS_LOOP_OPEN,
+	SPOKEI_FAULTS_THREAD_START,
+	SPOKEI_FAULTS_PARKER_OPEN,
+	SPOKEI_FAULTS_GUARD,
+	SPOKEI_FAULTS_SIGNAL_OPEN,
+	SPOKEI_FAULTS_KINDS,
 };
 
-struct faulty_rule {
+struct spokei_faults_rule {
 	uint64_t skip; /* calls that still go well */
 	int error;     /* 0: no rule */
 	bool for_ever; /* after them all fail, else one */
 };
 
-struct faulty {
+struct spokei_faults {
 	struct spoke_env env; /* to be used in place of the inner one */
 	const struct spoke_env *inner;
 	struct spoke_loop loop;
 	struct spoke_threads threads;
-	struct faulty_rule rules[FAULTY_KINDS];
-	uint64_t calls[FAULTY_KINDS]; /* the failed ones included */
-	uint64_t failed[FAULTY_KINDS];
+	struct spokei_faults_rule rules[SPOKEI_FAULTS_KINDS];
+	uint64_t calls[SPOKEI_FAULTS_KINDS]; /* the failed ones included */
+	uint64_t failed[SPOKEI_FAULTS_KINDS];
 	atomic_flag busy; /* with what is below */
 	size_t blocks;    /* memory out now */
 	size_t bytes;
@@ -66,22 +66,22 @@ struct faulty {
 };
 
 /* Wraps `inner`, borrowed while `faulty` is used; without rules it behaves as the inner one. */
-void faulty_init(struct faulty *faulty, const struct spoke_env *inner);
+void spokei_faults_init(struct spokei_faults *faulty, const struct spoke_env *inner);
 
 /* Lets the `nth` call of this kind from now on (1: the next) fail with `error`, a negative errno.
  * Reading and growing fail before anything happened. Replaces the rule of this kind. */
-void faulty_fail(struct faulty *faulty, enum faulty_kind kind, uint64_t nth, int error,
-		 bool for_ever);
+void spokei_faults_fail(struct spokei_faults *faulty, enum spokei_faults_kind kind, uint64_t nth,
+			int error, bool for_ever);
 
 /* Takes all rules back; what was counted stays. */
-void faulty_heal(struct faulty *faulty);
+void spokei_faults_heal(struct spokei_faults *faulty);
 
 /* For the calls themselves: 0, or the error that this one shall have. */
-int faulty_judge(struct faulty *faulty, enum faulty_kind kind);
+int spokei_faults_judge(struct spokei_faults *faulty, enum spokei_faults_kind kind);
 
 /* What the environment has for files, if the inner one has any. */
-extern const struct spoke_files faulty_files;
+extern const struct spoke_files spokei_faults_files;
 
-const char *faulty_kind_name(enum faulty_kind kind);
+const char *spokei_faults_kind_name(enum spokei_faults_kind kind);
 
 #endif

@@ -6,32 +6,32 @@
 
 static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_FILE_READ);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_FILE_READ);
 
 	return error ? error : faulty->inner->files->read(faulty->inner->ctx, path, bytes, size);
 }
 
 static int files_replace(void *ctx, const char *path, const void *bytes, size_t len)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_FILE_REPLACE);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_FILE_REPLACE);
 
 	return error ? error : faulty->inner->files->replace(faulty->inner->ctx, path, bytes, len);
 }
 
 static int files_append(void *ctx, const char *path, const void *bytes, size_t len)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_FILE_APPEND);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_FILE_APPEND);
 
 	return error ? error : faulty->inner->files->append(faulty->inner->ctx, path, bytes, len);
 }
 
 static int files_watch(void *ctx, const char *path, int *ret_fd)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_FILE_WATCH);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_FILE_WATCH);
 
 	if (!error) {
 		error = faulty->inner->files->watch(faulty->inner->ctx, path, ret_fd);
@@ -42,14 +42,14 @@ static int files_watch(void *ctx, const char *path, int *ret_fd)
 
 static bool files_changed(void *ctx, int fd)
 {
-	const struct spoke_env *inner = ((struct faulty *)ctx)->inner;
+	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
 
 	return inner->files->changed(inner->ctx, fd);
 }
 
 static void files_unwatch(void *ctx, int fd)
 {
-	struct faulty *faulty = ctx;
+	struct spokei_faults *faulty = ctx;
 
 	SPOKE_ASSERT(faulty->fds > 0);
 	faulty->fds--;
@@ -58,8 +58,8 @@ static void files_unwatch(void *ctx, int fd)
 
 static int files_lock(void *ctx, const char *path, int *ret_fd)
 {
-	struct faulty *faulty = ctx;
-	int error = faulty_judge(faulty, FAULTY_FILE_LOCK);
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_FILE_LOCK);
 
 	if (!error) {
 		error = faulty->inner->files->lock(faulty->inner->ctx, path, ret_fd);
@@ -70,14 +70,14 @@ static int files_lock(void *ctx, const char *path, int *ret_fd)
 
 static void files_unlock(void *ctx, int fd)
 {
-	struct faulty *faulty = ctx;
+	struct spokei_faults *faulty = ctx;
 
 	SPOKE_ASSERT(faulty->fds > 0);
 	faulty->fds--;
 	faulty->inner->files->unlock(faulty->inner->ctx, fd);
 }
 
-const struct spoke_files faulty_files = {
+const struct spoke_files spokei_faults_files = {
 	.read = files_read,
 	.replace = files_replace,
 	.append = files_append,

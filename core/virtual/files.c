@@ -11,7 +11,7 @@
 /* A descriptor of a process; it may be gone. */
 struct holder {
 	struct holder *next;
-	struct memnet_user *user; /* NULL: nobody */
+	struct spokei_vnet_user *user; /* NULL: nobody */
 	int fd;
 };
 
@@ -25,27 +25,27 @@ struct memfile {
 	struct holder *watches;
 };
 
-struct memfiles {
-	struct memnet *net;
+struct spokei_vfiles {
+	struct spokei_vnet *net;
 	struct memfile *first;
 	bool muted;
-	int errors[MEMFILES_CALLS];
-	unsigned failing[MEMFILES_CALLS];
-	unsigned calls[MEMFILES_CALLS];
+	int errors[SPOKEI_VFILES_CALLS];
+	unsigned failing[SPOKEI_VFILES_CALLS];
+	unsigned calls[SPOKEI_VFILES_CALLS];
 };
 
 /* What is compared may be the address of who is gone. */
-static bool is_open(const struct memfiles *files, const struct holder *holder)
+static bool is_open(const struct spokei_vfiles *files, const struct holder *holder)
 {
-	const struct memwire_socket *socket;
+	const struct spokei_vwire_socket *socket;
 
 	if (holder->user == NULL)
 		return false;
 	socket = files->net->fds[holder->fd];
-	return socket && socket->user == holder->user && socket->kind == MEMWIRE_SPARE;
+	return socket && socket->user == holder->user && socket->kind == SPOKEI_VWIRE_SPARE;
 }
 
-static struct memfile *find_file(const struct memfiles *files, const char *path)
+static struct memfile *find_file(const struct spokei_vfiles *files, const char *path)
 {
 	struct memfile *file = files->first;
 
@@ -54,7 +54,7 @@ static struct memfile *find_file(const struct memfiles *files, const char *path)
 	return file;
 }
 
-static struct memfile *make_file(struct memfiles *files, const char *path)
+static struct memfile *make_file(struct spokei_vfiles *files, const char *path)
 {
 	struct memfile *file = find_file(files, path);
 	size_t size = strlen(path) + 1;
@@ -71,18 +71,18 @@ static struct memfile *make_file(struct memfiles *files, const char *path)
 	return file;
 }
 
-static void tell(const struct memfiles *files, const struct memfile *file)
+static void tell(const struct spokei_vfiles *files, const struct memfile *file)
 {
 	if (files->muted)
 		return;
 	for (const struct holder *watch = file->watches; watch; watch = watch->next)
 		if (is_open(files, watch))
-			(void)memnet_ring(files->net, watch->fd, true);
+			(void)spokei_vnet_ring(files->net, watch->fd, true);
 }
 
 /* Writes bytes in place of what is there from `at` on. */
-static void write_file(struct memfiles *files, struct memfile *file, size_t at, const void *bytes,
-		       size_t len)
+static void write_file(struct spokei_vfiles *files, struct memfile *file, size_t at,
+		       const void *bytes, size_t len)
 {
 	char *grown = realloc(file->bytes, at + len + 1);
 
@@ -95,13 +95,13 @@ static void write_file(struct memfiles *files, struct memfile *file, size_t at, 
 	tell(files, file);
 }
 
-static struct memfiles *files_of(void *ctx)
+static struct spokei_vfiles *files_of(void *ctx)
 {
-	return ((struct memnet_user *)ctx)->files;
+	return ((struct spokei_vnet_user *)ctx)->files;
 }
 
 /* 0, or the error that this call shall have. */
-static int judge(struct memfiles *files, enum memfiles_call call)
+static int judge(struct spokei_vfiles *files, enum spokei_vfiles_call call)
 {
 	files->calls[call]++;
 	if (files->failing[call] == 0)
@@ -114,9 +114,9 @@ static int judge(struct memfiles *files, enum memfiles_call call)
 
 static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
 {
-	struct memfiles *files = files_of(ctx);
+	struct spokei_vfiles *files = files_of(ctx);
 	const struct memfile *file = find_file(files, path);
-	int error = judge(files, MEMFILES_READ);
+	int error = judge(files, SPOKEI_VFILES_READ);
 
 	if (error)
 		return error;
@@ -128,8 +128,8 @@ static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
 
 static int files_replace(void *ctx, const char *path, const void *bytes, size_t len)
 {
-	struct memfiles *files = files_of(ctx);
-	int error = judge(files, MEMFILES_REPLACE);
+	struct spokei_vfiles *files = files_of(ctx);
+	int error = judge(files, SPOKEI_VFILES_REPLACE);
 
 	if (!error)
 		write_file(files, make_file(files, path), 0, bytes, len);
@@ -138,9 +138,9 @@ static int files_replace(void *ctx, const char *path, const void *bytes, size_t 
 
 static int files_append(void *ctx, const char *path, const void *bytes, size_t len)
 {
-	struct memfiles *files = files_of(ctx);
+	struct spokei_vfiles *files = files_of(ctx);
 	struct memfile *file = make_file(files, path);
-	int error = judge(files, MEMFILES_APPEND);
+	int error = judge(files, SPOKEI_VFILES_APPEND);
 
 	if (!error)
 		write_file(files, file, file->bytes ? file->len : 0, bytes, len);
@@ -149,13 +149,13 @@ static int files_append(void *ctx, const char *path, const void *bytes, size_t l
 
 static int files_watch(void *ctx, const char *path, int *ret_fd)
 {
-	struct memfiles *files = files_of(ctx);
+	struct spokei_vfiles *files = files_of(ctx);
 	struct memfile *file = make_file(files, path);
 	struct holder *watch;
-	int error = judge(files, MEMFILES_WATCH);
+	int error = judge(files, SPOKEI_VFILES_WATCH);
 
 	if (!error)
-		error = memnet_table.spare(ctx, ret_fd);
+		error = spokei_vnet_table.spare(ctx, ret_fd);
 	if (error)
 		return error;
 	watch = calloc(1, sizeof(*watch));
@@ -167,7 +167,7 @@ static int files_watch(void *ctx, const char *path, int *ret_fd)
 
 static bool files_changed(void *ctx, int fd)
 {
-	return memnet_ring(((struct memnet_user *)ctx)->net, fd, false);
+	return spokei_vnet_ring(((struct spokei_vnet_user *)ctx)->net, fd, false);
 }
 
 /* Takes out the watch with this descriptor. */
@@ -193,19 +193,19 @@ static void files_unwatch(void *ctx, int fd)
 	while (file && !drop_watch(file, ctx, fd))
 		file = file->next;
 	SPOKE_ASSERT(file != NULL);
-	memnet_table.close(ctx, fd);
+	spokei_vnet_table.close(ctx, fd);
 }
 
 static int files_lock(void *ctx, const char *path, int *ret_fd)
 {
-	struct memfiles *files = files_of(ctx);
+	struct spokei_vfiles *files = files_of(ctx);
 	struct memfile *file = make_file(files, path);
-	int error = judge(files, MEMFILES_LOCK);
+	int error = judge(files, SPOKEI_VFILES_LOCK);
 
 	if (!error && (file->held || is_open(files, &file->lock)))
 		error = -EAGAIN;
 	if (!error)
-		error = memnet_table.spare(ctx, ret_fd);
+		error = spokei_vnet_table.spare(ctx, ret_fd);
 	if (!error)
 		file->lock = (struct holder){ .user = ctx, .fd = *ret_fd };
 	return error;
@@ -219,10 +219,10 @@ static void files_unlock(void *ctx, int fd)
 		file = file->next;
 	SPOKE_ASSERT(file != NULL);
 	file->lock.user = NULL;
-	memnet_table.close(ctx, fd);
+	spokei_vnet_table.close(ctx, fd);
 }
 
-const struct spoke_files memfiles_table = {
+const struct spoke_files spokei_vfiles_table = {
 	.read = files_read,
 	.replace = files_replace,
 	.append = files_append,
@@ -235,16 +235,16 @@ const struct spoke_files memfiles_table = {
 
 /* --- for tests */
 
-struct memfiles *memfiles_new(struct memnet *net)
+struct spokei_vfiles *spokei_vfiles_new(struct spokei_vnet *net)
 {
-	struct memfiles *files = calloc(1, sizeof(*files));
+	struct spokei_vfiles *files = calloc(1, sizeof(*files));
 
 	if (files)
 		files->net = net;
 	return files;
 }
 
-void memfiles_free(struct memfiles *files)
+void spokei_vfiles_free(struct spokei_vfiles *files)
 {
 	while (files && files->first) {
 		struct memfile *file = files->first;
@@ -259,17 +259,18 @@ void memfiles_free(struct memfiles *files)
 	free(files);
 }
 
-void memfiles_put(struct memfiles *files, const char *path, const char *text)
+void spokei_vfiles_put(struct spokei_vfiles *files, const char *path, const char *text)
 {
-	memfiles_put_bytes(files, path, text, strlen(text));
+	spokei_vfiles_put_bytes(files, path, text, strlen(text));
 }
 
-void memfiles_put_bytes(struct memfiles *files, const char *path, const void *bytes, size_t len)
+void spokei_vfiles_put_bytes(struct spokei_vfiles *files, const char *path, const void *bytes,
+			     size_t len)
 {
 	write_file(files, make_file(files, path), 0, bytes, len);
 }
 
-void memfiles_remove(struct memfiles *files, const char *path)
+void spokei_vfiles_remove(struct spokei_vfiles *files, const char *path)
 {
 	struct memfile *file = make_file(files, path);
 
@@ -279,31 +280,32 @@ void memfiles_remove(struct memfiles *files, const char *path)
 	tell(files, file);
 }
 
-const char *memfiles_get(const struct memfiles *files, const char *path)
+const char *spokei_vfiles_get(const struct spokei_vfiles *files, const char *path)
 {
 	const struct memfile *file = find_file(files, path);
 
 	return file ? file->bytes : NULL;
 }
 
-void memfiles_hold(struct memfiles *files, const char *path, bool held)
+void spokei_vfiles_hold(struct spokei_vfiles *files, const char *path, bool held)
 {
 	make_file(files, path)->held = held;
 }
 
-void memfiles_fail(struct memfiles *files, enum memfiles_call call, unsigned times, int error)
+void spokei_vfiles_fail(struct spokei_vfiles *files, enum spokei_vfiles_call call, unsigned times,
+			int error)
 {
 	SPOKE_ASSERT(error < 0);
 	files->failing[call] = times;
 	files->errors[call] = error;
 }
 
-void memfiles_mute(struct memfiles *files, bool mute)
+void spokei_vfiles_mute(struct spokei_vfiles *files, bool mute)
 {
 	files->muted = mute;
 }
 
-unsigned memfiles_calls(const struct memfiles *files, enum memfiles_call call)
+unsigned spokei_vfiles_calls(const struct spokei_vfiles *files, enum spokei_vfiles_call call)
 {
 	return files->calls[call];
 }

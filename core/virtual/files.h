@@ -10,45 +10,47 @@
 
 #include <spoke/env.h>
 
-struct memfiles;
-struct memnet;
+struct spokei_vfiles;
+struct spokei_vnet;
 
-/* The ctx of an environment with this table begins with a struct memnet_user. */
-extern const struct spoke_files memfiles_table;
+/* The ctx of an environment with this table begins with a struct spokei_vnet_user. */
+extern const struct spoke_files spokei_vfiles_table;
 
 /* What can fail. */
-enum memfiles_call {
-	MEMFILES_READ,
-	MEMFILES_REPLACE,
-	MEMFILES_APPEND,
-	MEMFILES_WATCH,
-	MEMFILES_LOCK,
-	MEMFILES_CALLS,
+enum spokei_vfiles_call {
+	SPOKEI_VFILES_READ,
+	SPOKEI_VFILES_REPLACE,
+	SPOKEI_VFILES_APPEND,
+	SPOKEI_VFILES_WATCH,
+	SPOKEI_VFILES_LOCK,
+	SPOKEI_VFILES_CALLS,
 };
 
 /* The files of a world with that network, borrowed; NULL without memory. */
-struct memfiles *memfiles_new(struct memnet *net);
-void memfiles_free(struct memfiles *files);
+struct spokei_vfiles *spokei_vfiles_new(struct spokei_vnet *net);
+void spokei_vfiles_free(struct spokei_vfiles *files);
 
 /* Somebody outside writes a file, removes it. Who watches it is told. */
-void memfiles_put(struct memfiles *files, const char *path, const char *text);
-void memfiles_put_bytes(struct memfiles *files, const char *path, const void *bytes, size_t len);
-void memfiles_remove(struct memfiles *files, const char *path);
+void spokei_vfiles_put(struct spokei_vfiles *files, const char *path, const char *text);
+void spokei_vfiles_put_bytes(struct spokei_vfiles *files, const char *path, const void *bytes,
+			     size_t len);
+void spokei_vfiles_remove(struct spokei_vfiles *files, const char *path);
 
 /* What is in a file, with a NUL behind; NULL: there is none. Good until it changes. */
-const char *memfiles_get(const struct memfiles *files, const char *path);
+const char *spokei_vfiles_get(const struct spokei_vfiles *files, const char *path);
 
 /* Somebody outside locks it and keeps the lock, or gives it back. */
-void memfiles_hold(struct memfiles *files, const char *path, bool held);
+void spokei_vfiles_hold(struct spokei_vfiles *files, const char *path, bool held);
 
 /* The next `times` calls of this kind, of any process and any file, fail with a negative errno
  * before anything happens. */
-void memfiles_fail(struct memfiles *files, enum memfiles_call call, unsigned times, int error);
+void spokei_vfiles_fail(struct spokei_vfiles *files, enum spokei_vfiles_call call, unsigned times,
+			int error);
 
 /* As on a file system of the network: changes are not told. */
-void memfiles_mute(struct memfiles *files, bool mute);
+void spokei_vfiles_mute(struct spokei_vfiles *files, bool mute);
 
 /* How many calls of this kind there were, the failed ones included. */
-unsigned memfiles_calls(const struct memfiles *files, enum memfiles_call call);
+unsigned spokei_vfiles_calls(const struct spokei_vfiles *files, enum spokei_vfiles_call call);
 
 #endif

@@ -14,14 +14,14 @@ enum {
 	PORT_LAST = 60999,
 };
 
-static void mix(struct memnet *net, uint64_t number)
+static void mix(struct spokei_vnet *net, uint64_t number)
 {
 	net->trace = (net->trace ^ number) * UINT64_C(0x9e3779b97f4a7c15);
 	net->trace ^= net->trace >> 32;
 }
 
 /* Takes in what happens, eight bytes at a time. */
-static void trace(struct memnet *net, const unsigned char *bytes, size_t len)
+static void trace(struct spokei_vnet *net, const unsigned char *bytes, size_t len)
 {
 	uint64_t number = 0;
 
@@ -35,7 +35,7 @@ static void trace(struct memnet *net, const unsigned char *bytes, size_t len)
 }
 
 /* Notes a call and hands on its result. */
-static int traced(struct memnet *net, char call, int fd, int result)
+static int traced(struct spokei_vnet *net, char call, int fd, int result)
 {
 	mix(net, net->now_ns);
 	mix(net, (uint64_t)(unsigned char)call << 32 ^ (uint32_t)fd);
@@ -43,18 +43,18 @@ static int traced(struct memnet *net, char call, int fd, int result)
 	return result;
 }
 
-static struct memnet *enter(void *ctx)
+static struct spokei_vnet *enter(void *ctx)
 {
-	struct memnet *net = ((struct memnet_user *)ctx)->net;
+	struct spokei_vnet *net = ((struct spokei_vnet_user *)ctx)->net;
 
-	memwire_settle(net);
+	spokei_vwire_settle(net);
 	return net;
 }
 
-static struct memwire_socket *own_socket(void *ctx, int fd)
+static struct spokei_vwire_socket *own_socket(void *ctx, int fd)
 {
-	struct memwire_socket *socket = memwire_socket_of(enter(ctx), fd);
-	struct memnet_user *user = ctx;
+	struct spokei_vwire_socket *socket = spokei_vwire_socket_of(enter(ctx), fd);
+	struct spokei_vnet_user *user = ctx;
 
 	/* What the loops of one process hand to each other. */
 	if (socket->user != user && user->house != NULL && socket->user->house == user->house) {
@@ -68,18 +68,18 @@ static struct memwire_socket *own_socket(void *ctx, int fd)
 }
 
 /* May the user have one more descriptor? */
-static bool is_full(const struct memnet_user *user)
+static bool is_full(const struct spokei_vnet_user *user)
 {
 	return user->fds_max > 0 && user->fds >= user->fds_max;
 }
 
-static int give_fd(struct memnet_user *user, struct memwire_socket *socket)
+static int give_fd(struct spokei_vnet_user *user, struct spokei_vwire_socket *socket)
 {
 	int fd = 0;
 
 	while (user->net->fds[fd])
 		fd++;
-	SPOKE_ASSERT(fd < MEMWIRE_FDS_MAX - 1);
+	SPOKE_ASSERT(fd < SPOKEI_VWIRE_FDS_MAX - 1);
 	user->net->fds[fd] = socket;
 	socket->user = user;
 	socket->fd = fd;
@@ -93,46 +93,46 @@ static int give_fd(struct memnet_user *user, struct memwire_socket *socket)
 static int net_parse(void *ctx, const char *text, struct spoke_address *ret_address)
 {
 	(void)ctx;
-	return memname_parse(text, ret_address);
+	return spokei_vname_parse(text, ret_address);
 }
 
 static void net_print(void *ctx, const struct spoke_address *address, char *text, size_t size)
 {
-	char name[MEMNAME_SIZE];
+	char name[SPOKEI_VNAME_SIZE];
 
 	(void)ctx;
-	memname_of(address, name);
+	spokei_vname_of(address, name);
 	(void)snprintf(text, size, "%s", name);
 }
 
 /* Gives a name without a port a free one. */
-static void choose_port(struct memnet *net, char *name)
+static void choose_port(struct spokei_vnet *net, char *name)
 {
-	if (!memname_wants_port(name))
+	if (!spokei_vname_wants_port(name))
 		return;
 	do {
 		net->port = net->port < PORT_FIRST || net->port == PORT_LAST
 				    ? PORT_FIRST
 				    : (uint16_t)(net->port + 1);
-		memname_set_port(name, net->port);
-	} while (memwire_listener(net, name));
+		spokei_vname_set_port(name, net->port);
+	} while (spokei_vwire_listener(net, name));
 }
 
 static int net_resolve(void *ctx, const char *host, uint16_t port, struct spoke_address *ret,
 		       int max)
 {
-	struct memnet *net = enter(ctx);
+	struct spokei_vnet *net = enter(ctx);
 	const char *digits = strcmp(host, "localhost") == 0 ? "127.0.0.1" : host;
 	int count = 0;
 
-	for (const struct memwire_host *one = net->hosts; one; one = one->next) {
+	for (const struct spokei_vwire_host *one = net->hosts; one; one = one->next) {
 		if (strcmp(one->name, host) == 0) {
 			digits = one->digits;
 			break;
 		}
 	}
 	while (*digits && count < max) {
-		char text[MEMNAME_SIZE];
+		char text[SPOKEI_VNAME_SIZE];
 		int len = (int)strcspn(digits, " ");
 		bool v6 = memchr(digits, ':', (size_t)len) != NULL;
 
@@ -149,17 +149,17 @@ static int net_resolve(void *ctx, const char *host, uint16_t port, struct spoke_
 
 static int net_local(void *ctx, int fd, struct spoke_address *ret_address)
 {
-	memname_to_address(own_socket(ctx, fd)->local, ret_address);
+	spokei_vname_to_address(own_socket(ctx, fd)->local, ret_address);
 	return 0;
 }
 
 static int net_peer(void *ctx, int fd, struct spoke_address *ret_address)
 {
-	const struct memwire_socket *socket = own_socket(ctx, fd);
+	const struct spokei_vwire_socket *socket = own_socket(ctx, fd);
 
-	if (socket->kind != MEMWIRE_STREAM || socket->reset)
+	if (socket->kind != SPOKEI_VWIRE_STREAM || socket->reset)
 		return -ENOTCONN;
-	memname_to_address(socket->remote, ret_address);
+	spokei_vname_to_address(socket->remote, ret_address);
 	return 0;
 }
 
@@ -167,33 +167,33 @@ static int net_peer(void *ctx, int fd, struct spoke_address *ret_address)
 
 static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
 {
-	struct memnet_user *user = ctx;
-	struct memnet *net = enter(ctx);
-	struct memwire_socket *socket;
+	struct spokei_vnet_user *user = ctx;
+	struct spokei_vnet *net = enter(ctx);
+	struct spokei_vwire_socket *socket;
 	bool now;
 
 	if (is_full(user))
 		return traced(net, 'c', -1, -EMFILE);
-	socket = memwire_open(net, MEMWIRE_CONNECTING);
-	memname_of(to, socket->remote);
+	socket = spokei_vwire_open(net, SPOKEI_VWIRE_CONNECTING);
+	spokei_vname_of(to, socket->remote);
 	(void)snprintf(socket->local, sizeof(socket->local), "%s",
-		       memname_of_client(socket->remote));
+		       spokei_vname_of_client(socket->remote));
 	choose_port(net, socket->local);
-	now = memwire_route_of(net, socket->remote) == MEMNET_AT_ONCE;
-	memwire_connect(net, socket, now);
+	now = spokei_vwire_route_of(net, socket->remote) == SPOKEI_VNET_AT_ONCE;
+	spokei_vwire_connect(net, socket, now);
 	if (socket->error) {
 		int error = -socket->error;
 
-		memwire_close(net, socket);
+		spokei_vwire_close(net, socket);
 		return traced(net, 'c', -1, error);
 	}
 	*ret_fd = give_fd(user, socket);
-	memwire_tell(net, MEMNET_CONNECT, socket, NULL, 0);
-	return traced(net, 'c', *ret_fd, socket->kind == MEMWIRE_STREAM ? 0 : -EINPROGRESS);
+	memwire_tell(net, SPOKEI_VNET_CONNECT, socket, NULL, 0);
+	return traced(net, 'c', *ret_fd, socket->kind == SPOKEI_VWIRE_STREAM ? 0 : -EINPROGRESS);
 }
 
 /* The error that waits, or 0; it is told once. */
-static int take_error(struct memwire_socket *socket)
+static int take_error(struct spokei_vwire_socket *socket)
 {
 	int error = socket->error;
 
@@ -203,34 +203,34 @@ static int take_error(struct memwire_socket *socket)
 
 static int net_finish(void *ctx, int fd)
 {
-	struct memwire_socket *socket = own_socket(ctx, fd);
+	struct spokei_vwire_socket *socket = own_socket(ctx, fd);
 	int error = take_error(socket);
 
-	if (!error && socket->kind == MEMWIRE_CONNECTING)
+	if (!error && socket->kind == SPOKEI_VWIRE_CONNECTING)
 		error = -EINPROGRESS;
 	else if (!error && socket->reset)
 		error = -ENOTCONN;
 	return traced(socket->user->net, 'f', fd, error);
 }
 
-static int listen_at(struct memnet_user *user, const struct spoke_address *at, int backlog,
+static int listen_at(struct spokei_vnet_user *user, const struct spoke_address *at, int backlog,
 		     bool shared, int *ret_fd)
 {
-	struct memnet *net = enter(user);
-	char name[MEMNAME_SIZE];
-	struct memwire_socket *socket;
-	const struct memwire_socket *other;
+	struct spokei_vnet *net = enter(user);
+	char name[SPOKEI_VNAME_SIZE];
+	struct spokei_vwire_socket *socket;
+	const struct spokei_vwire_socket *other;
 
-	memname_of(at, name);
-	if (shared && !memname_has_port(name))
+	spokei_vname_of(at, name);
+	if (shared && !spokei_vname_has_port(name))
 		return traced(net, 'l', -1, -EOPNOTSUPP);
 	choose_port(net, name);
-	other = memwire_listener(net, name);
+	other = spokei_vwire_listener(net, name);
 	if (other && !(shared && other->shared && strcmp(other->local, name) == 0))
 		return traced(net, 'l', -1, -EADDRINUSE);
 	if (is_full(user))
 		return traced(net, 'l', -1, -EMFILE);
-	socket = memwire_open(net, MEMWIRE_LISTENER);
+	socket = spokei_vwire_open(net, SPOKEI_VWIRE_LISTENER);
 	socket->backlog = backlog > 0 ? (unsigned)backlog : 1;
 	socket->shared = shared;
 	memcpy(socket->local, name, sizeof(name));
@@ -250,81 +250,81 @@ static int net_listen_shared(void *ctx, const struct spoke_address *at, int back
 
 static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_peer)
 {
-	struct memwire_socket *listener = own_socket(ctx, fd);
-	struct memnet *net = listener->user->net;
-	struct memwire_socket *socket;
+	struct spokei_vwire_socket *listener = own_socket(ctx, fd);
+	struct spokei_vnet *net = listener->user->net;
+	struct spokei_vwire_socket *socket;
 
-	SPOKE_ASSERT(listener->kind == MEMWIRE_LISTENER);
+	SPOKE_ASSERT(listener->kind == SPOKEI_VWIRE_LISTENER);
 	if (listener->queued == 0)
 		return traced(net, 'a', fd, -EAGAIN);
 	if (listener->accept_errors > 0) {
 		listener->accept_errors--;
 		if (listener->accept_error == -ECONNABORTED) {
-			socket = memwire_accept(listener);
-			memwire_break(net, socket->peer, ECONNRESET);
-			memwire_close(net, socket);
+			socket = spokei_vwire_accept(listener);
+			spokei_vwire_break(net, socket->peer, ECONNRESET);
+			spokei_vwire_close(net, socket);
 		}
 		return traced(net, 'a', fd, listener->accept_error);
 	}
 	if (is_full(ctx))
 		return traced(net, 'a', fd, -EMFILE);
-	socket = memwire_accept(listener);
+	socket = spokei_vwire_accept(listener);
 	*ret_fd = give_fd(ctx, socket);
-	memname_to_address(socket->remote, ret_peer);
-	memwire_tell(net, MEMNET_ACCEPT, socket, NULL, 0);
+	spokei_vname_to_address(socket->remote, ret_peer);
+	memwire_tell(net, SPOKEI_VNET_ACCEPT, socket, NULL, 0);
 	return traced(net, 'a', *ret_fd, 0);
 }
 
 /* How much of `len` a fault of `max` lets through. */
-static size_t part_of(struct memnet *net, size_t len, uint32_t max)
+static size_t part_of(struct spokei_vnet *net, size_t len, uint32_t max)
 {
-	size_t part = max ? 1 + (size_t)(memwire_dice(net) % max) : len;
+	size_t part = max ? 1 + (size_t)(spokei_vwire_dice(net) % max) : len;
 
 	return part < len ? part : len;
 }
 
 static ssize_t net_read(void *ctx, int fd, void *bytes, size_t len)
 {
-	struct memwire_socket *socket = own_socket(ctx, fd);
-	struct memnet *net = socket->user->net;
+	struct spokei_vwire_socket *socket = own_socket(ctx, fd);
+	struct spokei_vnet *net = socket->user->net;
 	size_t part = len < socket->arrived ? len : socket->arrived;
 
-	if (socket->kind != MEMWIRE_STREAM)
+	if (socket->kind != SPOKEI_VWIRE_STREAM)
 		return traced(net, 'r', fd, -EAGAIN);
 	if (socket->arrived == 0) {
 		if (socket->error)
 			return traced(net, 'r', fd, take_error(socket));
 		return traced(net, 'r', fd, socket->ended || socket->reset ? 0 : -EAGAIN);
 	}
-	if (memwire_chance(net, socket->peer->out.eagain_permille)) {
-		memwire_tell(net, MEMNET_AGAIN, socket, NULL, 0);
+	if (spokei_vwire_chance(net, socket->peer->out.eagain_permille)) {
+		memwire_tell(net, SPOKEI_VNET_AGAIN, socket, NULL, 0);
 		return traced(net, 'r', fd, -EAGAIN);
 	}
 	part = part_of(net, part, socket->peer->out.read_max);
-	memwire_take(socket, bytes, part);
-	memwire_tell(net, MEMNET_READ, socket, bytes, part);
+	spokei_vwire_take(socket, bytes, part);
+	memwire_tell(net, SPOKEI_VNET_READ, socket, bytes, part);
 	trace(net, bytes, part);
 	return traced(net, 'r', fd, (int)part);
 }
 
 /* 0: go on and write. */
-static int check_write(struct memnet *net, struct memwire_socket *socket)
+static int check_write(struct spokei_vnet *net, struct spokei_vwire_socket *socket)
 {
-	if (socket->kind != MEMWIRE_STREAM)
+	if (socket->kind != SPOKEI_VWIRE_STREAM)
 		return -EAGAIN;
 	if (socket->error)
 		return take_error(socket);
 	if (socket->reset || socket->shut)
 		return -EPIPE;
-	if (memwire_chance(net, socket->out.reset_permille)) {
-		memwire_break(net, socket, 0);
-		memwire_break(net, socket->peer, ECONNRESET);
+	if (spokei_vwire_chance(net, socket->out.reset_permille)) {
+		spokei_vwire_break(net, socket, 0);
+		spokei_vwire_break(net, socket->peer, ECONNRESET);
 		return -ECONNRESET;
 	}
-	if (memwire_room(socket) == 0)
+	if (spokei_vwire_room(socket) == 0)
 		return -EAGAIN;
-	if (memwire_chance(net, socket->out.eagain_permille)) {
-		memwire_tell(net, MEMNET_AGAIN, socket, NULL, 0);
+	if (spokei_vwire_chance(net, socket->out.eagain_permille)) {
+		memwire_tell(net, SPOKEI_VNET_AGAIN, socket, NULL, 0);
 		return -EAGAIN;
 	}
 	return 0;
@@ -332,8 +332,8 @@ static int check_write(struct memnet *net, struct memwire_socket *socket)
 
 static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count)
 {
-	struct memwire_socket *socket = own_socket(ctx, fd);
-	struct memnet *net = socket->user->net;
+	struct spokei_vwire_socket *socket = own_socket(ctx, fd);
+	struct spokei_vnet *net = socket->user->net;
 	int error = check_write(net, socket);
 	size_t left = 0;
 	size_t written = 0;
@@ -343,15 +343,15 @@ static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count
 		return traced(net, 'w', fd, error);
 	for (int i = 0; i < count; i++)
 		left += parts[i].iov_len;
-	if (left > memwire_room(socket))
-		left = memwire_room(socket);
+	if (left > spokei_vwire_room(socket))
+		left = spokei_vwire_room(socket);
 	left = part_of(net, left, socket->out.write_max);
 	for (int i = 0; i < count && left > 0; i++) {
 		size_t part = parts[i].iov_len < left ? parts[i].iov_len : left;
 
 		if (part > 0) {
-			memwire_send(net, socket, parts[i].iov_base, part);
-			memwire_tell(net, MEMNET_WRITE, socket, parts[i].iov_base, part);
+			spokei_vwire_send(net, socket, parts[i].iov_base, part);
+			memwire_tell(net, SPOKEI_VNET_WRITE, socket, parts[i].iov_base, part);
 		}
 		written += part;
 		left -= part;
@@ -361,45 +361,45 @@ static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count
 
 static int net_shut(void *ctx, int fd)
 {
-	struct memwire_socket *socket = own_socket(ctx, fd);
+	struct spokei_vwire_socket *socket = own_socket(ctx, fd);
 
-	if (socket->kind != MEMWIRE_STREAM || socket->reset)
+	if (socket->kind != SPOKEI_VWIRE_STREAM || socket->reset)
 		return traced(socket->user->net, 's', fd, -ENOTCONN);
 	if (!socket->shut) {
-		memwire_end(socket->user->net, socket);
-		memwire_tell(socket->user->net, MEMNET_SHUT, socket, NULL, 0);
+		spokei_vwire_end(socket->user->net, socket);
+		memwire_tell(socket->user->net, SPOKEI_VNET_SHUT, socket, NULL, 0);
 	}
 	return traced(socket->user->net, 's', fd, 0);
 }
 
 static void net_close(void *ctx, int fd)
 {
-	struct memwire_socket *socket = own_socket(ctx, fd);
-	struct memnet_user *user = socket->user;
+	struct spokei_vwire_socket *socket = own_socket(ctx, fd);
+	struct spokei_vnet_user *user = socket->user;
 
 	(void)traced(user->net, 'x', fd, 0);
 	user->net->fds[fd] = NULL;
 	user->fds--;
-	memwire_close(user->net, socket);
+	spokei_vwire_close(user->net, socket);
 }
 
 static int net_spare(void *ctx, int *ret_fd)
 {
-	struct memnet *net = enter(ctx);
+	struct spokei_vnet *net = enter(ctx);
 
 	if (is_full(ctx))
 		return traced(net, 'p', -1, -EMFILE);
-	*ret_fd = give_fd(ctx, memwire_open(net, MEMWIRE_SPARE));
+	*ret_fd = give_fd(ctx, spokei_vwire_open(net, SPOKEI_VWIRE_SPARE));
 	return traced(net, 'p', *ret_fd, 0);
 }
 
 static int net_guard(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepalive_ns)
 {
-	struct memwire_socket *socket = own_socket(ctx, fd);
+	struct spokei_vwire_socket *socket = own_socket(ctx, fd);
 
-	socket->guard = (struct memnet_guard){ .calls = socket->guard.calls + 1,
-					       .unanswered_ns = unanswered_ns,
-					       .keepalive_ns = keepalive_ns };
+	socket->guard = (struct spokei_vnet_guard){ .calls = socket->guard.calls + 1,
+						    .unanswered_ns = unanswered_ns,
+						    .keepalive_ns = keepalive_ns };
 	return traced(socket->user->net, 'g', fd, 0);
 }
 
@@ -411,7 +411,7 @@ static ssize_t net_unsent(void *ctx, int fd)
 	return -EOPNOTSUPP;
 }
 
-const struct spoke_net memnet_table = {
+const struct spoke_net spokei_vnet_table = {
 	.connect = net_connect,
 	.finish = net_finish,
 	.listen = net_listen,

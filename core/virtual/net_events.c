@@ -6,21 +6,21 @@
 
 #include <stdlib.h>
 
-static bool earlier(const struct memwire_event *a, const struct memwire_event *b)
+static bool earlier(const struct spokei_vwire_event *a, const struct spokei_vwire_event *b)
 {
 	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
 }
 
-static void swap_events(struct memwire_event *a, struct memwire_event *b)
+static void swap_events(struct spokei_vwire_event *a, struct spokei_vwire_event *b)
 {
-	struct memwire_event swapped = *a;
+	struct spokei_vwire_event swapped = *a;
 
 	*a = *b;
 	*b = swapped;
 }
 
-void memwire_put_event(struct memnet *net, struct memwire_socket *to, enum memwire_event_kind kind,
-		       uint32_t value, uint64_t at_ns)
+void spokei_vwire_put_event(struct spokei_vnet *net, struct spokei_vwire_socket *to,
+			    enum spokei_vwire_event_kind kind, uint32_t value, uint64_t at_ns)
 {
 	size_t at = net->events_len++;
 
@@ -29,15 +29,15 @@ void memwire_put_event(struct memnet *net, struct memwire_socket *to, enum memwi
 		net->events = realloc(net->events, net->events_size * sizeof(*net->events));
 		SPOKE_ASSERT(net->events != NULL);
 	}
-	net->events[at] = (struct memwire_event){ at_ns, net->order++, to, kind, value };
+	net->events[at] = (struct spokei_vwire_event){ at_ns, net->order++, to, kind, value };
 	to->coming++;
 	for (; at > 0 && earlier(&net->events[at], &net->events[(at - 1) / 2]); at = (at - 1) / 2)
 		swap_events(&net->events[at], &net->events[(at - 1) / 2]);
 }
 
-struct memwire_event memwire_take_event(struct memnet *net)
+struct spokei_vwire_event spokei_vwire_take_event(struct spokei_vnet *net)
 {
-	struct memwire_event first = net->events[0];
+	struct spokei_vwire_event first = net->events[0];
 	size_t at = 0;
 
 	net->events[0] = net->events[--net->events_len];

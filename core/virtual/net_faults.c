@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct memnet *memnet_new(const struct memnet_options *options)
+struct spokei_vnet *spokei_vnet_new(const struct spokei_vnet_options *options)
 {
-	struct memnet *net = calloc(1, sizeof(*net));
+	struct spokei_vnet *net = calloc(1, sizeof(*net));
 
 	if (net == NULL)
 		return NULL;
@@ -25,26 +25,26 @@ struct memnet *memnet_new(const struct memnet_options *options)
 	return net;
 }
 
-void memnet_free(struct memnet *net)
+void spokei_vnet_free(struct spokei_vnet *net)
 {
 	if (net == NULL)
 		return;
-	memwire_free_unused(net);
+	spokei_vwire_free_unused(net);
 	while (net->all.next != &net->all) {
-		struct memwire_socket *socket = net->all.next;
+		struct spokei_vwire_socket *socket = net->all.next;
 
 		net->all.next = socket->next;
 		free(socket->bytes);
 		free(socket);
 	}
 	while (net->routes) {
-		struct memwire_route *route = net->routes;
+		struct spokei_vwire_route *route = net->routes;
 
 		net->routes = route->next;
 		free(route);
 	}
 	while (net->hosts) {
-		struct memwire_host *host = net->hosts;
+		struct spokei_vwire_host *host = net->hosts;
 
 		net->hosts = host->next;
 		free(host);
@@ -53,116 +53,117 @@ void memnet_free(struct memnet *net)
 	free(net);
 }
 
-void memnet_observe(struct memnet *net, void (*tell)(void *arg, const struct memnet_news *news),
-		    void *arg)
+void spokei_vnet_observe(struct spokei_vnet *net,
+			 void (*tell)(void *arg, const struct spokei_vnet_news *news), void *arg)
 {
 	net->tell = tell;
 	net->tell_arg = arg;
 }
 
-unsigned memnet_ready(struct memnet *net, int fd)
+unsigned spokei_vnet_ready(struct spokei_vnet *net, int fd)
 {
-	const struct memwire_socket *socket;
+	const struct spokei_vwire_socket *socket;
 	unsigned io = 0;
 
-	memwire_settle(net);
-	socket = memwire_socket_of(net, fd);
-	if (socket->kind == MEMWIRE_LISTENER)
+	spokei_vwire_settle(net);
+	socket = spokei_vwire_socket_of(net, fd);
+	if (socket->kind == SPOKEI_VWIRE_LISTENER)
 		return socket->queued > 0 ? SPOKE_IO_READ : 0;
-	if (socket->kind == MEMWIRE_SPARE)
+	if (socket->kind == SPOKEI_VWIRE_SPARE)
 		return socket->rung ? SPOKE_IO_READ : 0;
-	if (socket->kind != MEMWIRE_STREAM)
+	if (socket->kind != SPOKEI_VWIRE_STREAM)
 		return 0;
 	if (socket->arrived > 0 || socket->ended || socket->reset)
 		io |= SPOKE_IO_READ;
-	if (socket->reset || socket->shut || memwire_room(socket) > 0)
+	if (socket->reset || socket->shut || spokei_vwire_room(socket) > 0)
 		io |= SPOKE_IO_WRITE;
 	return io;
 }
 
-uint64_t memnet_changes(const struct memnet_user *user)
+uint64_t spokei_vnet_changes(const struct spokei_vnet_user *user)
 {
-	memwire_settle(user->net);
+	spokei_vwire_settle(user->net);
 	return user->changes + user->net->changes;
 }
 
-uint64_t memnet_next(struct memnet *net)
+uint64_t spokei_vnet_next(struct spokei_vnet *net)
 {
-	memwire_settle(net);
+	spokei_vwire_settle(net);
 	return net->events_len > 0 ? net->events[0].at_ns : UINT64_MAX;
 }
 
-uint64_t memnet_trace(const struct memnet *net)
+uint64_t spokei_vnet_trace(const struct spokei_vnet *net)
 {
 	return net->trace;
 }
 
-struct memnet_link *memnet_link(struct memnet *net, int fd)
+struct spokei_vnet_link *spokei_vnet_link(struct spokei_vnet *net, int fd)
 {
-	memwire_settle(net);
+	spokei_vwire_settle(net);
 	net->linked = true;
-	return &memwire_socket_of(net, fd)->out;
+	return &spokei_vwire_socket_of(net, fd)->out;
 }
 
-const struct memnet_guard *memnet_guard(const struct memnet *net, int fd)
+const struct spokei_vnet_guard *spokei_vnet_guard(const struct spokei_vnet *net, int fd)
 {
-	return &memwire_socket_of(net, fd)->guard;
+	return &spokei_vwire_socket_of(net, fd)->guard;
 }
 
-bool memnet_ring(struct memnet *net, int fd, bool ring)
+bool spokei_vnet_ring(struct spokei_vnet *net, int fd, bool ring)
 {
-	struct memwire_socket *socket = memwire_socket_of(net, fd);
+	struct spokei_vwire_socket *socket = spokei_vwire_socket_of(net, fd);
 	bool rung = socket->rung;
 
-	SPOKE_ASSERT(socket->kind == MEMWIRE_SPARE);
+	SPOKE_ASSERT(socket->kind == SPOKEI_VWIRE_SPARE);
 	socket->rung = ring;
 	memwire_touch(socket);
 	return rung;
 }
 
-void memnet_set_all(struct memnet *net, const struct memnet_link *link)
+void spokei_vnet_set_all(struct spokei_vnet *net, const struct spokei_vnet_link *link)
 {
-	memwire_settle(net);
+	spokei_vwire_settle(net);
 	net->linked = true;
 	net->options.link = *link;
-	for (struct memwire_socket *one = net->all.next; one != &net->all; one = one->next)
+	for (struct spokei_vwire_socket *one = net->all.next; one != &net->all; one = one->next)
 		one->out = *link;
 }
 
-void memnet_route(struct memnet *net, const char *address, enum memnet_route route)
+void spokei_vnet_route(struct spokei_vnet *net, const char *address, enum spokei_vnet_route route)
 {
 	struct spoke_address parsed;
-	struct memwire_route *one = calloc(1, sizeof(*one));
-	int error = memname_parse(address, &parsed);
+	struct spokei_vwire_route *one = calloc(1, sizeof(*one));
+	int error = spokei_vname_parse(address, &parsed);
 
 	SPOKE_ASSERT(one != NULL && error == 0);
-	memname_of(&parsed, one->name);
+	spokei_vname_of(&parsed, one->name);
 	one->route = route;
 	one->next = net->routes;
 	net->routes = one;
 }
 
-void memnet_fail_accept(struct memnet *net, int fd, int error, unsigned times)
+void spokei_vnet_fail_accept(struct spokei_vnet *net, int fd, int error, unsigned times)
 {
-	struct memwire_socket *listener = memwire_socket_of(net, fd);
+	struct spokei_vwire_socket *listener = spokei_vwire_socket_of(net, fd);
 
-	SPOKE_ASSERT(listener->kind == MEMWIRE_LISTENER && error < 0);
+	SPOKE_ASSERT(listener->kind == SPOKEI_VWIRE_LISTENER && error < 0);
 	listener->accept_error = error;
 	listener->accept_errors = times;
 }
 
-bool memnet_fail_accepts_at(struct memnet *net, const char *address, int error, unsigned times)
+bool spokei_vnet_fail_accepts_at(struct spokei_vnet *net, const char *address, int error,
+				 unsigned times)
 {
-	struct memwire_socket *listener = memwire_listener(net, address);
+	struct spokei_vwire_socket *listener = spokei_vwire_listener(net, address);
 
 	if (listener)
-		memnet_fail_accept(net, listener->fd, error, times);
+		spokei_vnet_fail_accept(net, listener->fd, error, times);
 	return listener != NULL;
 }
 
-void memnet_name(struct memnet *net, const char *host, const char *digits)
+void spokei_vnet_name(struct spokei_vnet *net, const char *host, const char *digits)
 {
-	struct memwire_host *one = calloc(1, sizeof(*one));
+	struct spokei_vwire_host *one = calloc(1, sizeof(*one));
 
 	SPOKE_ASSERT(one != NULL);
 	(void)snprintf(one->name, sizeof(one->name), "%s", host);
@@ -171,34 +172,34 @@ void memnet_name(struct memnet *net, const char *host, const char *digits)
 	net->hosts = one;
 }
 
-void memnet_reset(struct memnet *net, int fd)
+void spokei_vnet_reset(struct spokei_vnet *net, int fd)
 {
-	struct memwire_socket *socket;
+	struct spokei_vwire_socket *socket;
 
-	memwire_settle(net);
-	socket = memwire_socket_of(net, fd);
+	spokei_vwire_settle(net);
+	socket = spokei_vwire_socket_of(net, fd);
 	SPOKE_ASSERT(socket->peer != NULL);
-	memwire_break(net, socket, ECONNRESET);
-	memwire_break(net, socket->peer, ECONNRESET);
+	spokei_vwire_break(net, socket, ECONNRESET);
+	spokei_vwire_break(net, socket->peer, ECONNRESET);
 }
 
-bool memnet_inject(struct memnet *net, int fd, const void *bytes, size_t len)
+bool spokei_vnet_inject(struct spokei_vnet *net, int fd, const void *bytes, size_t len)
 {
-	struct memwire_socket *socket;
+	struct spokei_vwire_socket *socket;
 
-	memwire_settle(net);
-	socket = memwire_socket_of(net, fd);
-	if (socket->kind != MEMWIRE_STREAM || socket->reset || socket->shut ||
-	    memwire_room(socket) < len)
+	spokei_vwire_settle(net);
+	socket = spokei_vwire_socket_of(net, fd);
+	if (socket->kind != SPOKEI_VWIRE_STREAM || socket->reset || socket->shut ||
+	    spokei_vwire_room(socket) < len)
 		return false;
-	memwire_send(net, socket, bytes, len);
+	spokei_vwire_send(net, socket, bytes, len);
 	return true;
 }
 
-void memnet_kill(struct memnet_user *user)
+void spokei_vnet_kill(struct spokei_vnet_user *user)
 {
-	for (int fd = 0; fd < MEMWIRE_FDS_MAX && user->fds > 0; fd++) {
+	for (int fd = 0; fd < SPOKEI_VWIRE_FDS_MAX && user->fds > 0; fd++) {
 		if (user->net->fds[fd] && user->net->fds[fd]->user == user)
-			memnet_table.close(user, fd);
+			spokei_vnet_table.close(user, fd);
 	}
 }

@@ -19,27 +19,27 @@ static const char *port_of(const char *name)
 	return begins(name, "mem:") || begins(name, "unix:") ? NULL : strrchr(name, ':');
 }
 
-int memname_parse(const char *text, struct spoke_address *ret_address)
+int spokei_vname_parse(const char *text, struct spoke_address *ret_address)
 {
 	struct spoke_address real;
-	char name[MEMNAME_SIZE];
+	char name[SPOKEI_VNAME_SIZE];
 	int error;
 
 	if (begins(text, "mem:")) {
-		if (strlen(text) == strlen("mem:") || strlen(text) >= MEMNAME_SIZE / 2)
+		if (strlen(text) == strlen("mem:") || strlen(text) >= SPOKEI_VNAME_SIZE / 2)
 			return -EINVAL;
-		memname_to_address(text, ret_address);
+		spokei_vname_to_address(text, ret_address);
 		return 0;
 	}
 	error = spokei_address_parse(text, &real);
 	if (error)
 		return error;
 	spokei_address_print(&real, name, sizeof(name));
-	memname_to_address(name, ret_address);
+	spokei_vname_to_address(name, ret_address);
 	return 0;
 }
 
-void memname_to_address(const char *name, struct spoke_address *ret_address)
+void spokei_vname_to_address(const char *name, struct spoke_address *ret_address)
 {
 	size_t len = strlen(name);
 
@@ -48,33 +48,33 @@ void memname_to_address(const char *name, struct spoke_address *ret_address)
 	memcpy(ret_address->bytes, name, len);
 }
 
-void memname_of(const struct spoke_address *address, char *ret_name)
+void spokei_vname_of(const struct spoke_address *address, char *ret_name)
 {
-	SPOKE_ASSERT(address->len < MEMNAME_SIZE);
+	SPOKE_ASSERT(address->len < SPOKEI_VNAME_SIZE);
 	memcpy(ret_name, address->bytes, address->len);
 	ret_name[address->len] = '\0';
 }
 
-bool memname_has_port(const char *name)
+bool spokei_vname_has_port(const char *name)
 {
 	return port_of(name) != NULL;
 }
 
-bool memname_wants_port(const char *name)
+bool spokei_vname_wants_port(const char *name)
 {
 	const char *port = port_of(name);
 
 	return port && strcmp(port, ":0") == 0;
 }
 
-void memname_set_port(char *name, uint16_t port)
+void spokei_vname_set_port(char *name, uint16_t port)
 {
 	size_t len = strlen(name) - strlen(port_of(name));
 
-	(void)snprintf(name + len, MEMNAME_SIZE - len, ":%u", (unsigned)port);
+	(void)snprintf(name + len, SPOKEI_VNAME_SIZE - len, ":%u", (unsigned)port);
 }
 
-const char *memname_of_client(const char *remote)
+const char *spokei_vname_of_client(const char *remote)
 {
 	if (begins(remote, "unix:"))
 		return "unix:";
@@ -83,7 +83,7 @@ const char *memname_of_client(const char *remote)
 	return "127.0.0.1:0";
 }
 
-bool memname_covers(const char *listening, const char *name)
+bool spokei_vname_covers(const char *listening, const char *name)
 {
 	const char *port = port_of(name);
 	const char *listening_port = port_of(listening);

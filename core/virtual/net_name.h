@@ -9,28 +9,28 @@
 
 #include <stdbool.h>
 
-#define MEMNAME_SIZE 128
+#define SPOKEI_VNAME_SIZE 128
 
 /* "mem:NAME", or what the real network takes, in its canonical form. 0 or a negative errno. */
-int memname_parse(const char *text, struct spoke_address *ret_address);
+int spokei_vname_parse(const char *text, struct spoke_address *ret_address);
 
 /* The address of a name that is canonical already. */
-void memname_to_address(const char *name, struct spoke_address *ret_address);
+void spokei_vname_to_address(const char *name, struct spoke_address *ret_address);
 
-/* `ret_name` has MEMNAME_SIZE bytes. */
-void memname_of(const struct spoke_address *address, char *ret_name);
+/* `ret_name` has SPOKEI_VNAME_SIZE bytes. */
+void spokei_vname_of(const struct spoke_address *address, char *ret_name);
 
 /* Is it an IP address, with a port that may be 0? */
-bool memname_has_port(const char *name);
+bool spokei_vname_has_port(const char *name);
 
 /* Is it an IP address without a port? */
-bool memname_wants_port(const char *name);
-void memname_set_port(char *name, uint16_t port);
+bool spokei_vname_wants_port(const char *name);
+void spokei_vname_set_port(char *name, uint16_t port);
 
 /* What a socket that connects to `remote` is called, its port to be set if it wants one. */
-const char *memname_of_client(const char *remote);
+const char *spokei_vname_of_client(const char *remote);
 
 /* Does a listener at `listening` take what goes to `name`? */
-bool memname_covers(const char *listening, const char *name);
+bool spokei_vname_covers(const char *listening, const char *name);
 
 #endif

@@ -11,7 +11,7 @@
 #define SYN_TRIES_MAX 7u /* the last wait ends 127 s after the first */
 #define CAPACITY 65536u
 
-uint64_t memwire_dice(struct memnet *net)
+uint64_t spokei_vwire_dice(struct spokei_vnet *net)
 {
 	uint64_t z = (net->dice += UINT64_C(0x9e3779b97f4a7c15));
 
@@ -20,17 +20,17 @@ uint64_t memwire_dice(struct memnet *net)
 	return z ^ (z >> 31);
 }
 
-bool memwire_chance(struct memnet *net, uint32_t permille)
+bool spokei_vwire_chance(struct spokei_vnet *net, uint32_t permille)
 {
-	return permille > 0 && memwire_dice(net) % 1000 < permille;
+	return permille > 0 && spokei_vwire_dice(net) % 1000 < permille;
 }
 
 /* --- sending */
 
 /* When `len` bytes that this socket sends now arrive. */
-static uint64_t arrival(struct memnet *net, struct memwire_socket *from, size_t len)
+static uint64_t arrival(struct spokei_vnet *net, struct spokei_vwire_socket *from, size_t len)
 {
-	const struct memnet_link *link = &from->out;
+	const struct spokei_vnet_link *link = &from->out;
 	uint64_t at_ns = net->now_ns;
 
 	if (link->bytes_per_s > 0 && len > 0) {
@@ -41,25 +41,25 @@ static uint64_t arrival(struct memnet *net, struct memwire_socket *from, size_t 
 	}
 	at_ns += link->latency_ns;
 	if (link->jitter_ns > 0)
-		at_ns += memwire_dice(net) % (link->jitter_ns + 1);
+		at_ns += spokei_vwire_dice(net) % (link->jitter_ns + 1);
 	if (at_ns < from->last_ns)
 		at_ns = from->last_ns;
 	from->last_ns = at_ns;
 	return at_ns;
 }
 
-static void send_event(struct memnet *net, struct memwire_socket *from,
-		       enum memwire_event_kind kind, size_t value)
+static void send_event(struct spokei_vnet *net, struct spokei_vwire_socket *from,
+		       enum spokei_vwire_event_kind kind, size_t value)
 {
-	memwire_put_event(net, from->peer, kind, (uint32_t)value,
-			  arrival(net, from, kind == MEMWIRE_DATA ? value : 0));
+	spokei_vwire_put_event(net, from->peer, kind, (uint32_t)value,
+			       arrival(net, from, kind == SPOKEI_VWIRE_DATA ? value : 0));
 }
 
 /* --- sockets */
 
-struct memwire_socket *memwire_open(struct memnet *net, enum memwire_kind kind)
+struct spokei_vwire_socket *spokei_vwire_open(struct spokei_vnet *net, enum spokei_vwire_kind kind)
 {
-	struct memwire_socket *socket = calloc(1, sizeof(*socket));
+	struct spokei_vwire_socket *socket = calloc(1, sizeof(*socket));
 
 	SPOKE_ASSERT(socket != NULL);
 	socket->kind = kind;
@@ -72,15 +72,15 @@ struct memwire_socket *memwire_open(struct memnet *net, enum memwire_kind kind)
 	return socket;
 }
 
-struct memwire_socket *memwire_socket_of(const struct memnet *net, int fd)
+struct spokei_vwire_socket *spokei_vwire_socket_of(const struct spokei_vnet *net, int fd)
 {
-	SPOKE_ASSERT(fd >= 0 && fd < MEMWIRE_FDS_MAX);
+	SPOKE_ASSERT(fd >= 0 && fd < SPOKEI_VWIRE_FDS_MAX);
 	SPOKE_ASSERT(net->fds[fd] != NULL);
 	return net->fds[fd];
 }
 
-/* Puts a socket aside that nothing leads to any more; memwire_settle() frees it. */
-static void put_aside(struct memnet *net, struct memwire_socket *socket)
+/* Puts a socket aside that nothing leads to any more; spokei_vwire_settle() frees it. */
+static void put_aside(struct spokei_vnet *net, struct spokei_vwire_socket *socket)
 {
 	socket->prev->next = socket->next;
 	socket->next->prev = socket->prev;
@@ -88,9 +88,9 @@ static void put_aside(struct memnet *net, struct memwire_socket *socket)
 	net->unused = socket;
 }
 
-static void put_aside_if_unused(struct memnet *net, struct memwire_socket *socket)
+static void put_aside_if_unused(struct spokei_vnet *net, struct spokei_vwire_socket *socket)
 {
-	struct memwire_socket *peer = socket->peer;
+	struct spokei_vwire_socket *peer = socket->peer;
 
 	if (!socket->gone || socket->coming > 0 || (peer && (!peer->gone || peer->coming > 0)))
 		return;
@@ -99,10 +99,10 @@ static void put_aside_if_unused(struct memnet *net, struct memwire_socket *socke
 	put_aside(net, socket);
 }
 
-void memwire_free_unused(struct memnet *net)
+void spokei_vwire_free_unused(struct spokei_vnet *net)
 {
 	while (net->unused) {
-		struct memwire_socket *socket = net->unused;
+		struct spokei_vwire_socket *socket = net->unused;
 
 		net->unused = socket->next;
 		free(socket->bytes);
@@ -110,7 +110,7 @@ void memwire_free_unused(struct memnet *net)
 	}
 }
 
-static void drop_held(struct memnet *net, struct memwire_socket *socket)
+static void drop_held(struct spokei_vnet *net, struct spokei_vwire_socket *socket)
 {
 	if (socket->held > 0 || socket->held_end)
 		net->holding--;
@@ -118,31 +118,31 @@ static void drop_held(struct memnet *net, struct memwire_socket *socket)
 	socket->held_end = false;
 }
 
-static void close_stream(struct memnet *net, struct memwire_socket *socket)
+static void close_stream(struct spokei_vnet *net, struct spokei_vwire_socket *socket)
 {
 	if (socket->peer && !socket->reset) {
-		if (socket->arrived > 0 || socket->kind == MEMWIRE_CONNECTING)
-			send_event(net, socket, MEMWIRE_RST, 0);
+		if (socket->arrived > 0 || socket->kind == SPOKEI_VWIRE_CONNECTING)
+			send_event(net, socket, SPOKEI_VWIRE_RST, 0);
 		else if (!socket->shut)
-			send_event(net, socket, MEMWIRE_FIN, 0);
+			send_event(net, socket, SPOKEI_VWIRE_FIN, 0);
 	}
 	drop_held(net, socket);
 	socket->len = 0;
 	socket->arrived = 0;
 }
 
-void memwire_close(struct memnet *net, struct memwire_socket *socket)
+void spokei_vwire_close(struct spokei_vnet *net, struct spokei_vwire_socket *socket)
 {
 	SPOKE_ASSERT(!socket->gone);
 	memwire_touch(socket->peer);
-	memwire_tell(net, MEMNET_CLOSE, socket, NULL, 0);
+	memwire_tell(net, SPOKEI_VNET_CLOSE, socket, NULL, 0);
 	socket->gone = true;
 	while (socket->queued > 0) {
-		struct memwire_socket *waiting = memwire_accept(socket);
+		struct spokei_vwire_socket *waiting = spokei_vwire_accept(socket);
 
 		waiting->gone = true;
 		if (!waiting->reset)
-			send_event(net, waiting, MEMWIRE_RST, 0);
+			send_event(net, waiting, SPOKEI_VWIRE_RST, 0);
 		drop_held(net, waiting);
 		put_aside_if_unused(net, waiting);
 	}
@@ -150,31 +150,32 @@ void memwire_close(struct memnet *net, struct memwire_socket *socket)
 	put_aside_if_unused(net, socket);
 }
 
-enum memnet_route memwire_route_of(struct memnet *net, const char *name)
+enum spokei_vnet_route spokei_vwire_route_of(struct spokei_vnet *net, const char *name)
 {
 	SPOKE_ASSERT(name != NULL);
-	for (const struct memwire_route *one = net->routes; one; one = one->next) {
+	for (const struct spokei_vwire_route *one = net->routes; one; one = one->next) {
 		if (strcmp(one->name, name) == 0)
 			return one->route;
 	}
-	return MEMNET_NORMAL;
+	return SPOKEI_VNET_NORMAL;
 }
 
-void memwire_break(struct memnet *net, struct memwire_socket *socket, int error)
+void spokei_vwire_break(struct spokei_vnet *net, struct spokei_vwire_socket *socket, int error)
 {
 	if (socket->gone || socket->reset)
 		return;
-	socket->kind = MEMWIRE_STREAM;
+	socket->kind = SPOKEI_VWIRE_STREAM;
 	socket->reset = true;
 	socket->error = error;
 	memwire_touch(socket);
-	memwire_tell(net, MEMNET_END, socket, NULL, 0);
+	memwire_tell(net, SPOKEI_VNET_END, socket, NULL, 0);
 }
 
-void memwire_tell_observer(struct memnet *net, enum memnet_act act, struct memwire_socket *socket,
-			   const unsigned char *bytes, size_t len)
+void spokei_vwire_tell_observer(struct spokei_vnet *net, enum spokei_vnet_act act,
+				struct spokei_vwire_socket *socket, const unsigned char *bytes,
+				size_t len)
 {
-	struct memnet_news news = {
+	struct spokei_vnet_news news = {
 		.act = act,
 		.user = socket->user,
 		.fd = socket->fd,
@@ -190,11 +191,11 @@ void memwire_tell_observer(struct memnet *net, enum memnet_act act, struct memwi
 
 /* --- connecting */
 
-static void make_peer(struct memnet *net, struct memwire_socket *client,
-		      struct memwire_socket *listener)
+static void make_peer(struct spokei_vnet *net, struct spokei_vwire_socket *client,
+		      struct spokei_vwire_socket *listener)
 {
-	struct memwire_socket *server = memwire_open(net, MEMWIRE_STREAM);
-	struct memwire_socket **last = &listener->queue;
+	struct spokei_vwire_socket *server = spokei_vwire_open(net, SPOKEI_VWIRE_STREAM);
+	struct spokei_vwire_socket **last = &listener->queue;
 
 	server->peer = client;
 	client->peer = server;
@@ -207,9 +208,9 @@ static void make_peer(struct memnet *net, struct memwire_socket *client,
 	memwire_touch(listener);
 }
 
-struct memwire_socket *memwire_accept(struct memwire_socket *listener)
+struct spokei_vwire_socket *spokei_vwire_accept(struct spokei_vwire_socket *listener)
 {
-	struct memwire_socket *socket = listener->queue;
+	struct spokei_vwire_socket *socket = listener->queue;
 
 	listener->queue = socket->queue;
 	socket->queue = NULL;
@@ -218,49 +219,49 @@ struct memwire_socket *memwire_accept(struct memwire_socket *listener)
 	return socket;
 }
 
-static void answer(struct memnet *net, struct memwire_socket *client, int error, bool now)
+static void answer(struct spokei_vnet *net, struct spokei_vwire_socket *client, int error, bool now)
 {
 	if (now && error)
-		memwire_break(net, client, error);
+		spokei_vwire_break(net, client, error);
 	else if (now)
-		client->kind = MEMWIRE_STREAM;
+		client->kind = SPOKEI_VWIRE_STREAM;
 	else
-		memwire_put_event(net, client, MEMWIRE_ANSWER, (uint32_t)error,
-				  arrival(net, client, 0));
+		spokei_vwire_put_event(net, client, SPOKEI_VWIRE_ANSWER, (uint32_t)error,
+				       arrival(net, client, 0));
 }
 
-static void try_again(struct memnet *net, struct memwire_socket *client)
+static void try_again(struct spokei_vnet *net, struct spokei_vwire_socket *client)
 {
-	memwire_put_event(net, client, MEMWIRE_SYN, 0,
-			  net->now_ns + (NS_PER_S << (client->tries - 1)));
+	spokei_vwire_put_event(net, client, SPOKEI_VWIRE_SYN, 0,
+			       net->now_ns + (NS_PER_S << (client->tries - 1)));
 }
 
 /* The SYN comes to where it leads, or is lost. */
-static void handle_syn(struct memnet *net, struct memwire_socket *client, bool now)
+static void handle_syn(struct spokei_vnet *net, struct spokei_vwire_socket *client, bool now)
 {
-	enum memnet_route route = memwire_route_of(net, client->remote);
-	struct memwire_socket *listener = memwire_listener_next(net, client->remote);
+	enum spokei_vnet_route route = spokei_vwire_route_of(net, client->remote);
+	struct spokei_vwire_socket *listener = spokei_vwire_listener_next(net, client->remote);
 	bool lost;
 
-	if (client->gone || client->kind != MEMWIRE_CONNECTING)
+	if (client->gone || client->kind != SPOKEI_VWIRE_CONNECTING)
 		return;
 	if (client->tries == SYN_TRIES_MAX) {
-		memwire_break(net, client, ETIMEDOUT);
+		spokei_vwire_break(net, client, ETIMEDOUT);
 		return;
 	}
 	client->tries++;
-	lost = route == MEMNET_SILENT || client->out.blackhole ||
-	       (route != MEMNET_UNREACHABLE && route != MEMNET_SELF && route != MEMNET_REFUSE &&
-		listener && listener->queued >= listener->backlog);
+	lost = route == SPOKEI_VNET_SILENT || client->out.blackhole ||
+	       (route != SPOKEI_VNET_UNREACHABLE && route != SPOKEI_VNET_SELF &&
+		route != SPOKEI_VNET_REFUSE && listener && listener->queued >= listener->backlog);
 	if (lost) {
 		try_again(net, client);
-	} else if (route == MEMNET_UNREACHABLE) {
+	} else if (route == SPOKEI_VNET_UNREACHABLE) {
 		answer(net, client, EHOSTUNREACH, now);
-	} else if (route == MEMNET_SELF) {
+	} else if (route == SPOKEI_VNET_SELF) {
 		memcpy(client->local, client->remote, sizeof(client->local));
 		client->peer = client;
 		answer(net, client, 0, now);
-	} else if (listener == NULL || route == MEMNET_REFUSE) {
+	} else if (listener == NULL || route == SPOKEI_VNET_REFUSE) {
 		answer(net, client, ECONNREFUSED, now);
 	} else {
 		make_peer(net, client, listener);
@@ -268,22 +269,22 @@ static void handle_syn(struct memnet *net, struct memwire_socket *client, bool n
 	}
 }
 
-void memwire_connect(struct memnet *net, struct memwire_socket *socket, bool now)
+void spokei_vwire_connect(struct spokei_vnet *net, struct spokei_vwire_socket *socket, bool now)
 {
 	if (now)
 		handle_syn(net, socket, true);
 	else
-		memwire_put_event(net, socket, MEMWIRE_SYN, 0, arrival(net, socket, 0));
+		spokei_vwire_put_event(net, socket, SPOKEI_VWIRE_SYN, 0, arrival(net, socket, 0));
 }
 
 /* --- streams */
 
-static size_t capacity_of(const struct memwire_socket *socket)
+static size_t capacity_of(const struct spokei_vwire_socket *socket)
 {
 	return socket->out.capacity ? socket->out.capacity : CAPACITY;
 }
 
-size_t memwire_room(const struct memwire_socket *socket)
+size_t spokei_vwire_room(const struct spokei_vwire_socket *socket)
 {
 	size_t capacity = capacity_of(socket);
 	size_t used = socket->peer->len;
@@ -292,7 +293,7 @@ size_t memwire_room(const struct memwire_socket *socket)
 }
 
 /* Makes the ring large enough, with its content at the front. */
-static void grow(struct memwire_socket *socket, size_t size)
+static void grow(struct spokei_vwire_socket *socket, size_t size)
 {
 	unsigned char *bytes = malloc(size);
 	size_t end = socket->size - socket->head;
@@ -310,14 +311,14 @@ static void grow(struct memwire_socket *socket, size_t size)
 	socket->head = 0;
 }
 
-void memwire_send(struct memnet *net, struct memwire_socket *socket, const unsigned char *bytes,
-		  size_t len)
+void spokei_vwire_send(struct spokei_vnet *net, struct spokei_vwire_socket *socket,
+		       const unsigned char *bytes, size_t len)
 {
-	struct memwire_socket *to = socket->peer;
+	struct spokei_vwire_socket *to = socket->peer;
 	uint64_t flipped = UINT64_MAX;
 
-	if (memwire_chance(net, socket->out.corrupt_permille))
-		flipped = memwire_dice(net) % (len * 8);
+	if (spokei_vwire_chance(net, socket->out.corrupt_permille))
+		flipped = spokei_vwire_dice(net) % (len * 8);
 	if (!to->gone && to->len + len > to->size)
 		grow(to, 2 * (to->len + len));
 	if (!to->gone) {
@@ -332,17 +333,17 @@ void memwire_send(struct memnet *net, struct memwire_socket *socket, const unsig
 		to->len += len;
 	}
 	memwire_touch(socket);
-	send_event(net, socket, MEMWIRE_DATA, len);
+	send_event(net, socket, SPOKEI_VWIRE_DATA, len);
 }
 
-void memwire_end(struct memnet *net, struct memwire_socket *socket)
+void spokei_vwire_end(struct spokei_vnet *net, struct spokei_vwire_socket *socket)
 {
 	socket->shut = true;
 	memwire_touch(socket);
-	send_event(net, socket, MEMWIRE_FIN, 0);
+	send_event(net, socket, SPOKEI_VWIRE_FIN, 0);
 }
 
-void memwire_take(struct memwire_socket *socket, unsigned char *bytes, size_t len)
+void spokei_vwire_take(struct spokei_vwire_socket *socket, unsigned char *bytes, size_t len)
 {
 	size_t part = len < socket->size - socket->head ? len : socket->size - socket->head;
 
@@ -358,54 +359,54 @@ void memwire_take(struct memwire_socket *socket, unsigned char *bytes, size_t le
 
 /* --- what arrives */
 
-static void handle_segment(struct memnet *net, const struct memwire_event *event)
+static void handle_segment(struct spokei_vnet *net, const struct spokei_vwire_event *event)
 {
-	struct memwire_socket *to = event->to;
+	struct spokei_vwire_socket *to = event->to;
 	bool holds = to->held > 0 || to->held_end;
 
 	if (to->gone) {
 		/* Nobody there: says so, unless the other one only ends as well. */
-		if (event->kind == MEMWIRE_DATA && !to->reset && !to->peer->gone) {
+		if (event->kind == SPOKEI_VWIRE_DATA && !to->reset && !to->peer->gone) {
 			to->reset = true;
-			send_event(net, to, MEMWIRE_RST, 0);
+			send_event(net, to, SPOKEI_VWIRE_RST, 0);
 		}
 		return;
 	}
 	if (to->peer->out.blackhole || holds) {
 		net->holding += holds ? 0 : 1;
-		to->held += event->kind == MEMWIRE_DATA ? event->value : 0;
-		to->held_end = to->held_end || event->kind == MEMWIRE_FIN;
-	} else if (event->kind == MEMWIRE_DATA) {
+		to->held += event->kind == SPOKEI_VWIRE_DATA ? event->value : 0;
+		to->held_end = to->held_end || event->kind == SPOKEI_VWIRE_FIN;
+	} else if (event->kind == SPOKEI_VWIRE_DATA) {
 		to->arrived += event->value;
-		memwire_tell(net, MEMNET_ARRIVE, to, NULL, event->value);
+		memwire_tell(net, SPOKEI_VNET_ARRIVE, to, NULL, event->value);
 	} else {
 		to->ended = true;
-		memwire_tell(net, MEMNET_END, to, NULL, 0);
+		memwire_tell(net, SPOKEI_VNET_END, to, NULL, 0);
 	}
 }
 
-static void handle_event(struct memnet *net, const struct memwire_event *event)
+static void handle_event(struct spokei_vnet *net, const struct spokei_vwire_event *event)
 {
-	struct memwire_socket *to = event->to;
+	struct spokei_vwire_socket *to = event->to;
 
 	memwire_touch(to);
 	switch (event->kind) {
-	case MEMWIRE_SYN:
+	case SPOKEI_VWIRE_SYN:
 		handle_syn(net, to, false);
 		break;
-	case MEMWIRE_ANSWER:
+	case SPOKEI_VWIRE_ANSWER:
 		if (event->value)
-			memwire_break(net, to, (int)event->value);
-		else if (!to->gone && to->kind == MEMWIRE_CONNECTING)
-			to->kind = MEMWIRE_STREAM;
+			spokei_vwire_break(net, to, (int)event->value);
+		else if (!to->gone && to->kind == SPOKEI_VWIRE_CONNECTING)
+			to->kind = SPOKEI_VWIRE_STREAM;
 		break;
-	case MEMWIRE_DATA:
-	case MEMWIRE_FIN:
+	case SPOKEI_VWIRE_DATA:
+	case SPOKEI_VWIRE_FIN:
 		handle_segment(net, event);
 		break;
-	case MEMWIRE_RST:
+	case SPOKEI_VWIRE_RST:
 		if (!to->peer->out.blackhole)
-			memwire_break(net, to, ECONNRESET);
+			spokei_vwire_break(net, to, ECONNRESET);
 		else if (to->peer->gone) /* what comes next is answered by another one */
 			to->peer->reset = false;
 		break;
@@ -413,9 +414,9 @@ static void handle_event(struct memnet *net, const struct memwire_event *event)
 	put_aside_if_unused(net, to);
 }
 
-static void release_held(struct memnet *net)
+static void release_held(struct spokei_vnet *net)
 {
-	for (struct memwire_socket *one = net->all.next; one != &net->all; one = one->next) {
+	for (struct spokei_vwire_socket *one = net->all.next; one != &net->all; one = one->next) {
 		size_t held = one->held;
 		bool end = one->held_end;
 
@@ -426,13 +427,13 @@ static void release_held(struct memnet *net)
 		one->arrived += held;
 		one->ended = one->ended || end;
 		if (held > 0)
-			memwire_tell(net, MEMNET_ARRIVE, one, NULL, held);
+			memwire_tell(net, SPOKEI_VNET_ARRIVE, one, NULL, held);
 		if (end)
-			memwire_tell(net, MEMNET_END, one, NULL, 0);
+			memwire_tell(net, SPOKEI_VNET_END, one, NULL, 0);
 	}
 }
 
-void memwire_settle(struct memnet *net)
+void spokei_vwire_settle(struct spokei_vnet *net)
 {
 	uint64_t target = net->options.now(net->options.arg);
 
@@ -446,12 +447,12 @@ void memwire_settle(struct memnet *net)
 		release_held(net);
 	net->linked = false;
 	while (net->events_len > 0 && net->events[0].at_ns <= target) {
-		struct memwire_event event = memwire_take_event(net);
+		struct spokei_vwire_event event = spokei_vwire_take_event(net);
 
 		if (event.at_ns > net->now_ns)
 			net->now_ns = event.at_ns;
 		handle_event(net, &event);
 	}
 	net->now_ns = target;
-	memwire_free_unused(net);
+	spokei_vwire_free_unused(net);
 }

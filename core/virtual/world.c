@@ -11,8 +11,8 @@
 #define START_NS UINT64_C(1000000000)
 #define REPORTED_MAX 64u
 
-struct virtual_loop {
-	struct virtual_process *process;
+struct spokei_world_loop {
+	struct spokei_world_process *process;
 	const struct spoke_loop_up *up;
 	void *arg;
 	struct spoke_list watches; /* through the first two words of what is the loop's in them */
@@ -22,11 +22,11 @@ struct virtual_loop {
 	bool woken;       /* the next wait ends at once */
 	bool stopping;
 	bool retired;
-	uint64_t seen;                              /* memnet_changes() as of `any_ready` ... */
-	bool fresh;                                 /* ... which is not known */
-	bool any_ready;                             /* of what is watched */
-	bool inside;                                /* the owner's functions are being called */
-	struct spoke_work *finished;                /* linked by loop[0], the newest first */
+	uint64_t seen;               /* spokei_vnet_changes() as of `any_ready` ... */
+	bool fresh;                  /* ... which is not known */
+	bool any_ready;              /* of what is watched */
+	bool inside;                 /* the owner's functions are being called */
+	struct spoke_work *finished; /* linked by loop[0], the newest first */
 	struct spoke_watch *reported[REPORTED_MAX]; /* of this round; NULL: unwatched since */
 	unsigned reported_count;
 };
@@ -43,7 +43,7 @@ static struct spoke_watch *watch_of(struct spoke_list *node)
 
 static uint64_t world_now(void *arg)
 {
-	return ((struct virtual_world *)arg)->now_ns;
+	return ((struct spokei_world *)arg)->now_ns;
 }
 
 /* --- the loop */
@@ -51,8 +51,8 @@ static uint64_t world_now(void *arg)
 static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 		     void **ret_loop)
 {
-	struct virtual_process *process = ctx;
-	struct virtual_loop *loop = calloc(1, sizeof(*loop));
+	struct spokei_world_process *process = ctx;
+	struct spokei_world_loop *loop = calloc(1, sizeof(*loop));
 
 	if (loop == NULL)
 		return -ENOMEM;
@@ -69,7 +69,7 @@ static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, vo
 	return 0;
 }
 
-static void hand_back_work(struct virtual_loop *loop)
+static void hand_back_work(struct spokei_world_loop *loop)
 {
 	struct spoke_work *work = loop->finished;
 
@@ -85,7 +85,7 @@ static void hand_back_work(struct virtual_loop *loop)
 /* There are no threads in this world: the work is done at once, and handed back later. */
 static int loop_offload(void *handle, struct spoke_work *work)
 {
-	struct virtual_loop *loop = handle;
+	struct spokei_world_loop *loop = handle;
 
 	if (loop->retired)
 		return -ECANCELED;
@@ -99,7 +99,7 @@ static int loop_offload(void *handle, struct spoke_work *work)
 
 static void loop_retire(void *handle)
 {
-	struct virtual_loop *loop = handle;
+	struct spokei_world_loop *loop = handle;
 
 	SPOKE_ASSERT(!loop->inside); /* callbacks return to code that uses the loop */
 	loop->retired = true;
@@ -108,7 +108,7 @@ static void loop_retire(void *handle)
 
 static void loop_close(void *handle)
 {
-	struct virtual_loop *loop = handle;
+	struct spokei_world_loop *loop = handle;
 
 	SPOKE_ASSERT(loop->retired && spokei_list_empty(&loop->watches));
 	loop->process->loop = NULL;
@@ -117,7 +117,7 @@ static void loop_close(void *handle)
 
 static void loop_watch(void *handle, struct spoke_watch *watch, unsigned io)
 {
-	struct virtual_loop *loop = handle;
+	struct spokei_world_loop *loop = handle;
 
 	if (watch->io == 0 && io != 0)
 		spokei_list_append(&loop->watches, node_of(watch));
@@ -133,27 +133,27 @@ static void loop_watch(void *handle, struct spoke_watch *watch, unsigned io)
 
 static void loop_wake_at(void *handle, uint64_t ns)
 {
-	((struct virtual_loop *)handle)->wake_ns = ns;
+	((struct spokei_world_loop *)handle)->wake_ns = ns;
 }
 
 static void loop_spin(void *handle, uint64_t ns)
 {
-	((struct virtual_loop *)handle)->spin_ns = ns;
+	((struct spokei_world_loop *)handle)->spin_ns = ns;
 }
 
 static void loop_wake(void *handle)
 {
-	((struct virtual_loop *)handle)->woken = true;
+	((struct spokei_world_loop *)handle)->woken = true;
 }
 
-static unsigned ready_of(const struct virtual_loop *loop, const struct spoke_watch *watch)
+static unsigned ready_of(const struct spokei_world_loop *loop, const struct spoke_watch *watch)
 {
-	return memnet_ready(loop->process->world->net, watch->fd) & watch->io;
+	return spokei_vnet_ready(loop->process->world->net, watch->fd) & watch->io;
 }
 
-static bool is_any_ready(struct virtual_loop *loop)
+static bool is_any_ready(struct spokei_world_loop *loop)
 {
-	uint64_t changes = memnet_changes(&loop->process->user);
+	uint64_t changes = spokei_vnet_changes(&loop->process->user);
 
 	if (!loop->fresh && loop->seen == changes)
 		return loop->any_ready;
@@ -170,9 +170,9 @@ static bool is_any_ready(struct virtual_loop *loop)
 }
 
 /* When the loop has something to do, which may be now. */
-static uint64_t due_of(struct virtual_loop *loop)
+static uint64_t due_of(struct spokei_world_loop *loop)
 {
-	struct virtual_world *world = loop->process->world;
+	struct spokei_world *world = loop->process->world;
 	uint64_t due_ns = loop->woken ? world->now_ns : loop->wake_ns;
 
 	if (loop->process->held_until_ns > world->now_ns)
@@ -183,11 +183,11 @@ static uint64_t due_of(struct virtual_loop *loop)
 }
 
 /* Chooses the descriptors of this round: a random order, and often not all. */
-static void report(struct virtual_loop *loop)
+static void report(struct spokei_world_loop *loop)
 {
-	struct virtual_world *world = loop->process->world;
+	struct spokei_world *world = loop->process->world;
 	unsigned seen = 0;
-	unsigned most = 1 + (unsigned)(virtual_dice(world) % REPORTED_MAX);
+	unsigned most = 1 + (unsigned)(spokei_world_dice(world) % REPORTED_MAX);
 
 	loop->reported_count = 0;
 	if (!is_any_ready(loop))
@@ -198,7 +198,7 @@ static void report(struct virtual_loop *loop)
 		if (!ready_of(loop, watch_of(at)))
 			continue;
 		seen++;
-		place = (unsigned)(virtual_dice(world) % seen);
+		place = (unsigned)(spokei_world_dice(world) % seen);
 		if (loop->reported_count < most) {
 			loop->reported[loop->reported_count] = loop->reported[place];
 			loop->reported[place] = watch_of(at);
@@ -209,7 +209,7 @@ static void report(struct virtual_loop *loop)
 	}
 }
 
-static void settle(struct virtual_loop *loop)
+static void settle(struct spokei_world_loop *loop)
 {
 	loop->inside = true;
 	loop->up->settle(loop->arg);
@@ -217,7 +217,7 @@ static void settle(struct virtual_loop *loop)
 }
 
 /* The time that a wait takes passes whether it looks or sleeps; but how much of it is which? */
-static void note_looks(struct virtual_loop *loop, uint64_t now_ns)
+static void note_looks(struct spokei_world_loop *loop, uint64_t now_ns)
 {
 	uint64_t waited_ns = now_ns - loop->wait_ns;
 
@@ -225,9 +225,9 @@ static void note_looks(struct virtual_loop *loop, uint64_t now_ns)
 }
 
 /* What follows the wait. */
-static void turn_loop(struct virtual_loop *loop)
+static void turn_loop(struct spokei_world_loop *loop)
 {
-	struct virtual_process *process = loop->process;
+	struct spokei_world_process *process = loop->process;
 	uint64_t now_ns = process->world->now_ns;
 	unsigned served = 0;
 
@@ -257,15 +257,15 @@ static void turn_loop(struct virtual_loop *loop)
 }
 
 /* A stop that comes before the wait keeps the round from waiting and reading. */
-static void do_round(struct virtual_loop *loop, bool wait)
+static void do_round(struct spokei_world_loop *loop, bool wait)
 {
-	struct virtual_world *world = loop->process->world;
+	struct spokei_world *world = loop->process->world;
 
 	settle(loop);
 	if (loop->stopping)
 		return;
 	while (wait && due_of(loop) > world->now_ns) {
-		uint64_t next_ns = memnet_next(world->net);
+		uint64_t next_ns = spokei_vnet_next(world->net);
 		uint64_t due_ns = due_of(loop);
 
 		next_ns = due_ns < next_ns ? due_ns : next_ns;
@@ -277,7 +277,7 @@ static void do_round(struct virtual_loop *loop, bool wait)
 
 static void loop_round(void *handle, bool wait)
 {
-	struct virtual_loop *loop = handle;
+	struct spokei_world_loop *loop = handle;
 
 	loop->stopping = false;
 	do_round(loop, wait);
@@ -285,7 +285,7 @@ static void loop_round(void *handle, bool wait)
 
 static void loop_run(void *handle)
 {
-	struct virtual_loop *loop = handle;
+	struct spokei_world_loop *loop = handle;
 
 	loop->stopping = false;
 	while (!loop->stopping)
@@ -294,10 +294,10 @@ static void loop_run(void *handle)
 
 static void loop_stop(void *handle)
 {
-	((struct virtual_loop *)handle)->stopping = true;
+	((struct spokei_world_loop *)handle)->stopping = true;
 }
 
-static const struct spoke_loop virtual_loop_table = {
+static const struct spoke_loop spokei_world_loop_table = {
 	.open = loop_open,
 	.retire = loop_retire,
 	.close = loop_close,
@@ -314,50 +314,50 @@ static const struct spoke_loop virtual_loop_table = {
 
 /* --- the world */
 
-bool virtual_world_init(struct virtual_world *world, uint64_t seed)
+bool spokei_world_init(struct spokei_world *world, uint64_t seed)
 {
-	struct memnet_options options = { .now = world_now, .arg = world, .seed = seed };
+	struct spokei_vnet_options options = { .now = world_now, .arg = world, .seed = seed };
 
-	*world = (struct virtual_world){ .now_ns = START_NS,
-					 .dice = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) };
+	*world = (struct spokei_world){ .now_ns = START_NS,
+					.dice = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) };
 	spokei_list_init(&world->processes);
-	world->net = memnet_new(&options);
-	world->files = memfiles_new(world->net);
+	world->net = spokei_vnet_new(&options);
+	world->files = spokei_vfiles_new(world->net);
 	return world->net && world->files;
 }
 
-void virtual_world_fini(struct virtual_world *world)
+void spokei_world_fini(struct spokei_world *world)
 {
 	SPOKE_ASSERT(spokei_list_empty(&world->processes));
-	memnet_free(world->net);
-	memfiles_free(world->files);
+	spokei_vnet_free(world->net);
+	spokei_vfiles_free(world->files);
 }
 
-void virtual_process_init(struct virtual_process *process, struct virtual_world *world)
+void spokei_world_process_init(struct spokei_world_process *process, struct spokei_world *world)
 {
-	*process = (struct virtual_process){
+	*process = (struct spokei_world_process){
 		.user = { .net = world->net, .files = world->files },
 		.world = world,
-		.env = virtual_env,
+		.env = spokei_world_env,
 	};
 	process->env.ctx = process;
-	process->env.loop = &virtual_loop_table;
+	process->env.loop = &spokei_world_loop_table;
 	spokei_list_append(&world->processes, &process->node);
 }
 
-void virtual_process_fini(struct virtual_process *process)
+void spokei_world_process_fini(struct spokei_world_process *process)
 {
 	SPOKE_ASSERT(process->loop == NULL);
 	spokei_list_remove(&process->node);
 }
 
 /* All settle first: what one writes makes another one due. */
-static void settle_all(struct virtual_world *world)
+static void settle_all(struct spokei_world *world)
 {
 	for (struct spoke_list *at = world->processes.next; at != &world->processes;
 	     at = at->next) {
-		struct virtual_loop *loop =
-			spoke_container_of(at, struct virtual_process, node)->loop;
+		struct spokei_world_loop *loop =
+			spoke_container_of(at, struct spokei_world_process, node)->loop;
 
 		if (loop && loop->process->held_until_ns <= world->now_ns)
 			settle(loop);
@@ -365,16 +365,16 @@ static void settle_all(struct virtual_world *world)
 }
 
 /* The loop that is due first; among equals one that the dice choose. */
-static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret_due_ns)
+static struct spokei_world_loop *first_due(struct spokei_world *world, uint64_t *ret_due_ns)
 {
-	struct virtual_loop *first = NULL;
+	struct spokei_world_loop *first = NULL;
 	unsigned equal = 0;
 
 	*ret_due_ns = UINT64_MAX;
 	for (struct spoke_list *at = world->processes.next; at != &world->processes;
 	     at = at->next) {
-		struct virtual_loop *loop =
-			spoke_container_of(at, struct virtual_process, node)->loop;
+		struct spokei_world_loop *loop =
+			spoke_container_of(at, struct spokei_world_process, node)->loop;
 		uint64_t due_ns;
 
 		if (loop == NULL)
@@ -384,18 +384,18 @@ static struct virtual_loop *first_due(struct virtual_world *world, uint64_t *ret
 			continue;
 		equal = due_ns == *ret_due_ns ? equal + 1 : 1;
 		*ret_due_ns = due_ns;
-		if (virtual_dice(world) % equal == 0)
+		if (spokei_world_dice(world) % equal == 0)
 			first = loop;
 	}
 	return first;
 }
 
-static bool step(struct virtual_world *world, uint64_t until_ns)
+static bool step(struct spokei_world *world, uint64_t until_ns)
 {
 	for (;;) {
 		uint64_t due_ns;
-		struct virtual_loop *loop = first_due(world, &due_ns);
-		uint64_t next_ns = memnet_next(world->net);
+		struct spokei_world_loop *loop = first_due(world, &due_ns);
+		uint64_t next_ns = spokei_vnet_next(world->net);
 
 		if (loop && due_ns <= world->now_ns) {
 			turn_loop(loop);
@@ -410,21 +410,21 @@ static bool step(struct virtual_world *world, uint64_t until_ns)
 	}
 }
 
-bool virtual_step(struct virtual_world *world, uint64_t until_ns)
+bool spokei_world_step(struct spokei_world *world, uint64_t until_ns)
 {
 	settle_all(world);
 	return step(world, until_ns);
 }
 
-void virtual_go(struct virtual_world *world, uint64_t until_ns)
+void spokei_world_go(struct spokei_world *world, uint64_t until_ns)
 {
 	settle_all(world);
 	while (step(world, until_ns))
 		continue;
 }
 
-void virtual_run(struct virtual_world *world, uint64_t until_ns)
+void spokei_world_run(struct spokei_world *world, uint64_t until_ns)
 {
-	while (virtual_step(world, until_ns))
+	while (spokei_world_step(world, until_ns))
 		continue;
 }

@@ -6,7 +6,7 @@
 
 #include "core/virtual/files.h"
 
-uint64_t virtual_dice(struct virtual_world *world)
+uint64_t spokei_world_dice(struct spokei_world *world)
 {
 	world->dice ^= world->dice << 13;
 	world->dice ^= world->dice >> 7;
@@ -18,7 +18,7 @@ uint64_t virtual_dice(struct virtual_world *world)
 
 static uint64_t process_now(void *ctx)
 {
-	const struct virtual_process *process = ctx;
+	const struct spokei_world_process *process = ctx;
 	uint64_t now_ns = process->world->now_ns;
 
 	return now_ns > process->held_until_ns ? now_ns : process->held_until_ns;
@@ -32,7 +32,7 @@ static uint64_t process_glance(void *ctx)
 
 static uint64_t process_boot_now(void *ctx)
 {
-	const struct virtual_process *process = ctx;
+	const struct spokei_world_process *process = ctx;
 
 	return process_now(ctx) + process->world->slept_ns + process->boot_ahead_ns;
 }
@@ -45,15 +45,15 @@ static uint64_t process_wall(void *ctx)
 
 static void process_dice(void *ctx, void *bytes, size_t len)
 {
-	struct virtual_process *process = ctx;
+	struct spokei_world_process *process = ctx;
 
 	for (unsigned char *at = bytes; len > 0; at++, len--)
-		*at = (unsigned char)(virtual_dice(process->world) >> 56);
+		*at = (unsigned char)(spokei_world_dice(process->world) >> 56);
 }
 
 static void *process_resize(void *ctx, void *memory, size_t old_len, size_t len)
 {
-	struct virtual_process *process = ctx;
+	struct spokei_world_process *process = ctx;
 	void *grown;
 
 	if (len == 0) {
@@ -70,14 +70,14 @@ static void *process_resize(void *ctx, void *memory, size_t old_len, size_t len)
 	return grown;
 }
 
-const struct spoke_env virtual_env = {
+const struct spoke_env spokei_world_env = {
 	.now = process_now,
 	.glance = process_glance,
 	.boot_now = process_boot_now,
 	.wall = process_wall,
 	.dice = process_dice,
 	.resize = process_resize,
-	.net = &memnet_table,
-	.files = &memfiles_table,
-	.signals = &virtual_signals,
+	.net = &spokei_vnet_table,
+	.files = &spokei_vfiles_table,
+	.signals = &spokei_world_signals,
 };

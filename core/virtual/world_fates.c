@@ -9,7 +9,7 @@
 
 static int signals_open(void *ctx, int number, int *ret_fd)
 {
-	struct virtual_process *process = ctx;
+	struct spokei_world_process *process = ctx;
 	int at = 0;
 	int error;
 
@@ -17,9 +17,9 @@ static int signals_open(void *ctx, int number, int *ret_fd)
 		return -EINVAL;
 	while (process->signals[at].number != 0) {
 		at++;
-		SPOKE_ASSERT(at < VIRTUAL_SIGNALS);
+		SPOKE_ASSERT(at < SPOKEI_WORLD_SIGNALS);
 	}
-	error = memnet_table.spare(ctx, ret_fd);
+	error = spokei_vnet_table.spare(ctx, ret_fd);
 	if (!error) {
 		process->signals[at].number = number;
 		process->signals[at].fd = *ret_fd;
@@ -29,49 +29,49 @@ static int signals_open(void *ctx, int number, int *ret_fd)
 
 static bool signals_take(void *ctx, int fd)
 {
-	return memnet_ring(((struct virtual_process *)ctx)->world->net, fd, false);
+	return spokei_vnet_ring(((struct spokei_world_process *)ctx)->world->net, fd, false);
 }
 
 static void signals_close(void *ctx, int fd)
 {
-	struct virtual_process *process = ctx;
+	struct spokei_world_process *process = ctx;
 
-	for (int i = 0; i < VIRTUAL_SIGNALS; i++)
+	for (int i = 0; i < SPOKEI_WORLD_SIGNALS; i++)
 		if (process->signals[i].number != 0 && process->signals[i].fd == fd)
 			process->signals[i].number = 0;
-	memnet_table.close(ctx, fd);
+	spokei_vnet_table.close(ctx, fd);
 }
 
-const struct spoke_signals virtual_signals = {
+const struct spoke_signals spokei_world_signals = {
 	.open = signals_open,
 	.take = signals_take,
 	.close = signals_close,
 };
 
-bool virtual_signal(struct virtual_process *process, int number)
+bool spokei_world_signal(struct spokei_world_process *process, int number)
 {
 	bool watched = false;
 
-	for (int i = 0; i < VIRTUAL_SIGNALS; i++) {
+	for (int i = 0; i < SPOKEI_WORLD_SIGNALS; i++) {
 		if (process->signals[i].number != number)
 			continue;
-		(void)memnet_ring(process->world->net, process->signals[i].fd, true);
+		(void)spokei_vnet_ring(process->world->net, process->signals[i].fd, true);
 		watched = true;
 	}
 	return watched;
 }
 
-void virtual_hold(struct virtual_process *process, uint64_t ns)
+void spokei_world_hold(struct spokei_world_process *process, uint64_t ns)
 {
 	process->held_until_ns = process->env.now(process) + ns;
 }
 
-void virtual_stall(struct virtual_world *world, uint64_t ns)
+void spokei_world_stall(struct spokei_world *world, uint64_t ns)
 {
 	world->now_ns += ns;
 }
 
-void virtual_sleep(struct virtual_world *world, uint64_t ns)
+void spokei_world_sleep(struct spokei_world *world, uint64_t ns)
 {
 	world->slept_ns += ns;
 }

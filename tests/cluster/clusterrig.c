@@ -116,14 +116,14 @@ int clusterrig_set_up(void **state)
 
 	(void)state;
 	memset(&rig, 0, sizeof(rig));
-	if (!virtual_world_init(&rig.world, 5))
+	if (!spokei_world_init(&rig.world, 5))
 		return -1;
-	virtual_process_init(&rig.process, &rig.world);
-	faulty_init(&rig.faulty, &rig.process.env);
+	spokei_world_process_init(&rig.process, &rig.world);
+	spokei_faults_init(&rig.faulty, &rig.process.env);
 	for (unsigned i = 0; i < RIG_PROVIDERS; i++) {
 		struct rig_provider *by = &rig.providers[i];
 
-		virtual_process_init(&by->process, &rig.world);
+		spokei_world_process_init(&by->process, &rig.world);
 		(void)snprintf(by->address, sizeof(by->address), "127.0.0.1:%u", 20880 + i);
 		(void)snprintf(by->url, sizeof(by->url), "dubbo://%s", by->address);
 	}
@@ -145,10 +145,10 @@ int clusterrig_tear_down(void **state)
 	}
 	assert_int_equal(rig.process.blocks, 0);
 	assert_int_equal(rig.process.user.fds, 0);
-	virtual_process_fini(&rig.process);
+	spokei_world_process_fini(&rig.process);
 	for (unsigned i = 0; i < RIG_PROVIDERS; i++)
-		virtual_process_fini(&rig.providers[i].process);
-	virtual_world_fini(&rig.world);
+		spokei_world_process_fini(&rig.providers[i].process);
+	spokei_world_fini(&rig.world);
 	return 0;
 }
 
@@ -218,7 +218,7 @@ struct spoke_method *clusterrig_method(const char *name, const struct spoke_meth
 
 void clusterrig_pass(uint64_t ns)
 {
-	virtual_run(&rig.world, rig.world.now_ns + ns);
+	spokei_world_run(&rig.world, rig.world.now_ns + ns);
 }
 
 uint64_t clusterrig_stat(enum spoke_stat stat)

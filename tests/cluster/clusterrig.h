@@ -46,7 +46,7 @@ struct rig_run {
 };
 
 struct rig_provider {
-	struct virtual_process process;
+	struct spokei_world_process process;
 	struct spoke_engine *engine; /* NULL: it does not run */
 	struct spoke_provider *provider;
 	enum rig_manner manner;
@@ -74,9 +74,9 @@ struct rig_call {
 };
 
 struct clusterrig {
-	struct virtual_world world;
-	struct virtual_process process;
-	struct faulty faulty;
+	struct spokei_world world;
+	struct spokei_world_process process;
+	struct spokei_faults faulty;
 	struct spoke_engine *engine;
 	struct spoke_consumer *consumer;
 	struct rig_provider providers[RIG_PROVIDERS];

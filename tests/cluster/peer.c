@@ -9,19 +9,19 @@
 #define BACKLOG 16
 #define READ_SIZE 65536
 
-void peer_init(struct peer *peer, struct virtual_world *world)
+void peer_init(struct peer *peer, struct spokei_world *world)
 {
 	struct spokei_link_limits limits;
 
 	spokei_link_limits_init(&limits);
 	peer->limits = limits.wire;
-	virtual_process_init(&peer->process, world);
+	spokei_world_process_init(&peer->process, world);
 }
 
 void peer_fini(struct peer *peer)
 {
-	memnet_kill(&peer->process.user);
-	virtual_process_fini(&peer->process);
+	spokei_vnet_kill(&peer->process.user);
+	spokei_world_process_fini(&peer->process);
 }
 
 int peer_listen(struct peer *peer, const char *at)

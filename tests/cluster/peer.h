@@ -10,7 +10,7 @@
 #include "transport/wire/intake.h"
 
 struct peer {
-	struct virtual_process process;
+	struct spokei_world_process process;
 	struct spokei_wire_limits limits; /* the defaults */
 };
 
@@ -25,7 +25,7 @@ struct peer_conn {
 	struct spokei_buffer out;
 };
 
-void peer_init(struct peer *peer, struct virtual_world *world);
+void peer_init(struct peer *peer, struct spokei_world *world);
 
 /* All connections are closed. */
 void peer_fini(struct peer *peer);

@@ -56,10 +56,10 @@ struct stage_call {
 struct stage {
 	const struct stage_setting *setting;
 	bool absent; /* the machine has no such network */
-	struct virtual_world world;
-	struct virtual_process processes[2];
-	struct faulty client;
-	struct faulty server;
+	struct spokei_world world;
+	struct spokei_world_process processes[2];
+	struct spokei_faults client;
+	struct spokei_faults server;
 	struct spoke_engine *client_engine; /* NULL: freed */
 	struct spoke_engine *server_engine;
 	struct spoke_provider *provider; /* NULL: none, or freed */

@@ -44,11 +44,11 @@ static void turn(struct spoke_engine *engine)
 static void go_on(struct stage *stage)
 {
 	static const struct timespec pause = { .tv_nsec = PAUSE_NS };
-	struct virtual_world *world = &stage->world;
+	struct spokei_world *world = &stage->world;
 	uint64_t next_ns;
 
 	if (stage->setting->in_memory && !stage->by_turns) {
-		(void)virtual_step(world, world->now_ns + 10 * STEP_NS);
+		(void)spokei_world_step(world, world->now_ns + 10 * STEP_NS);
 		return;
 	}
 	turn(stage->client_engine);
@@ -57,7 +57,7 @@ static void go_on(struct stage *stage)
 		(void)nanosleep(&pause, NULL);
 		return;
 	}
-	next_ns = memnet_next(world->net);
+	next_ns = spokei_vnet_next(world->net);
 	if (next_ns > world->now_ns + STEP_NS)
 		next_ns = world->now_ns + STEP_NS;
 	if (next_ns > world->now_ns)
@@ -69,7 +69,7 @@ void stage_pass(struct stage *stage, uint64_t ns)
 	uint64_t until_ns = now_of(stage) + ns;
 
 	if (stage->setting->in_memory && !stage->by_turns)
-		virtual_run(&stage->world, until_ns);
+		spokei_world_run(&stage->world, until_ns);
 	while (now_of(stage) < until_ns)
 		go_on(stage);
 }
@@ -212,12 +212,12 @@ int stage_set_up(void **state)
 	stage->args = malloc(STAGE_ARGS);
 	(void)snprintf(stage->folder, sizeof(stage->folder), "/tmp/spoke-test-stage-XXXXXX");
 	if (stage->args == NULL || mkdtemp(stage->folder) == NULL ||
-	    !virtual_world_init(&stage->world, 7))
+	    !spokei_world_init(&stage->world, 7))
 		return -1;
 	for (size_t i = 0; i < 2; i++)
-		virtual_process_init(&stage->processes[i], &stage->world);
-	faulty_init(&stage->client, in_memory ? &stage->processes[0].env : spoke_host_env());
-	faulty_init(&stage->server, in_memory ? &stage->processes[1].env : spoke_host_env());
+		spokei_world_process_init(&stage->processes[i], &stage->world);
+	spokei_faults_init(&stage->client, in_memory ? &stage->processes[0].env : spoke_host_env());
+	spokei_faults_init(&stage->server, in_memory ? &stage->processes[1].env : spoke_host_env());
 	options.env = &stage->client.env;
 	assert_int_equal(spoke_engine_new(&options, &stage->client_engine), 0);
 	options.env = &stage->server.env;
@@ -251,8 +251,8 @@ int stage_tear_down(void **state)
 	assert_int_equal(stage->client.fds, 0);
 	assert_int_equal(stage->server.fds, 0);
 	for (size_t i = 0; i < 2; i++)
-		virtual_process_fini(&stage->processes[i]);
-	virtual_world_fini(&stage->world);
+		spokei_world_process_fini(&stage->processes[i]);
+	spokei_world_fini(&stage->world);
 	assert_int_equal(rmdir(stage->folder), 0);
 	free(stage->args);
 	free(stage);

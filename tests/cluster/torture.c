@@ -122,7 +122,7 @@ bool torture_call(struct spoke_method *method)
 
 void torture_pass(uint64_t ns)
 {
-	virtual_run(&play.world, play.world.now_ns + ns);
+	spokei_world_run(&play.world, play.world.now_ns + ns);
 }
 
 void torture_answer_all(void)
@@ -285,7 +285,7 @@ static void generic(void)
 
 static void name_is_resolved(void)
 {
-	memnet_name(play.world.net, "demo.test", "127.0.0.2 127.0.0.1");
+	spokei_vnet_name(play.world.net, "demo.test", "127.0.0.2 127.0.0.1");
 	if (!provide(1) || !consume("demo.test", 1))
 		return;
 	(void)torture_call(play.echo);
@@ -327,18 +327,18 @@ static void a_link_that_lives(void)
 /* Both sides give the other one up, and meet again. */
 static void silence(void)
 {
-	const struct memnet_link cut = { .blackhole = true };
-	const struct memnet_link whole = { 0 };
+	const struct spokei_vnet_link cut = { .blackhole = true };
+	const struct spokei_vnet_link whole = { 0 };
 
 	play.heartbeat_ns = HEARTBEAT_NS;
 	if (!provide(1) || !consume("127.0.0.1", 1))
 		return;
 	(void)torture_call(play.later);
 	torture_pass(5 * MS);
-	memnet_set_all(play.world.net, &cut);
+	spokei_vnet_set_all(play.world.net, &cut);
 	(void)torture_call(play.echo);
 	torture_pass(5 * HEARTBEAT_NS);
-	memnet_set_all(play.world.net, &whole);
+	spokei_vnet_set_all(play.world.net, &whole);
 	(void)torture_call(play.echo);
 	torture_answer_all();
 	torture_pass(10 * HEARTBEAT_NS);

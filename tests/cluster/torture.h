@@ -33,9 +33,9 @@ enum {
 };
 
 struct play {
-	struct virtual_world world;
-	struct virtual_process processes[2];
-	struct faulty faulty[2];
+	struct spokei_world world;
+	struct spokei_world_process processes[2];
+	struct spokei_faults faulty[2];
 	struct spoke_engine *engines[2];
 	struct spoke_provider *provider;
 	struct spoke_consumer *consumer;

@@ -37,9 +37,9 @@ struct began {
 };
 
 struct run {
-	struct virtual_world world;
-	struct virtual_process process;
-	struct faulty faulty;
+	struct spokei_world world;
+	struct spokei_world_process process;
+	struct spokei_faults faulty;
 	struct spoke_engine *engine;
 	struct spoke_consumer *consumer;
 	struct spoke_method *methods[3];
@@ -184,7 +184,7 @@ static void read_from(struct peer_conn *conn)
 static void accept_next(uint8_t how)
 {
 	struct peer_conn *conn = &run.conns[run.at];
-	struct memnet_link *link;
+	struct spokei_vnet_link *link;
 	int fd = peer_accept(&run.peer, run.listeners[run.at]);
 
 	if (fd < 0)
@@ -193,7 +193,7 @@ static void accept_next(uint8_t how)
 	run.id_count[run.at] = 0;
 	peer_open(&run.peer, conn, fd,
 		  spokei_catalog_wire(run.mixed && run.at == 0 ? "msgpack-rpc" : "dubbo"));
-	link = memnet_link(run.world.net, fd);
+	link = spokei_vnet_link(run.world.net, fd);
 	if (how & 1)
 		link->read_max = 5;
 	if (how & 2)
@@ -272,20 +272,22 @@ static void pass(uint64_t ns)
 {
 	uint64_t until_ns = run.world.now_ns + ns;
 
-	for (unsigned steps = 0; virtual_step(&run.world, until_ns); steps++)
+	for (unsigned steps = 0; spokei_world_step(&run.world, until_ns); steps++)
 		demand(steps < 100000, "a loop comes to rest");
 }
 
 static void fail_something(struct script *script)
 {
 	static const int errors[] = { -EMFILE, -ENOBUFS, -EINTR, -ECONNRESET, -EPIPE };
-	static const enum faulty_kind kinds[] = { FAULTY_CONNECT, FAULTY_FINISH, FAULTY_READ,
-						  FAULTY_WRITE, FAULTY_LOCAL };
+	static const enum spokei_faults_kind kinds[] = { SPOKEI_FAULTS_CONNECT,
+							 SPOKEI_FAULTS_FINISH, SPOKEI_FAULTS_READ,
+							 SPOKEI_FAULTS_WRITE, SPOKEI_FAULTS_LOCAL };
 	uint8_t what = script_byte(script);
-	enum faulty_kind kind = what & 1 ? kinds[(what >> 1) % 5] : FAULTY_MEMORY;
+	enum spokei_faults_kind kind = what & 1 ? kinds[(what >> 1) % 5] : SPOKEI_FAULTS_MEMORY;
 
-	faulty_fail(&run.faulty, kind, 1u + (what >> 4),
-		    errors[script_byte(script) % (sizeof(errors) / sizeof(errors[0]))], false);
+	spokei_faults_fail(&run.faulty, kind, 1u + (what >> 4),
+			   errors[script_byte(script) % (sizeof(errors) / sizeof(errors[0]))],
+			   false);
 }
 
 static void start_call(struct script *script)
@@ -391,13 +393,13 @@ static bool begin(bool mixed)
 	struct spoke_engine_options with = { .env = &run.faulty.env, .timers_max = 1024 };
 
 	run = (struct run){ .mixed = mixed, .conns = { { .fd = -1 }, { .fd = -1 } } };
-	if (!virtual_world_init(&run.world, 1))
+	if (!spokei_world_init(&run.world, 1))
 		return false;
-	virtual_process_init(&run.process, &run.world);
+	spokei_world_process_init(&run.process, &run.world);
 	peer_init(&run.peer, &run.world);
 	for (unsigned i = 0; i < PEERS; i++)
 		run.listeners[i] = peer_listen(&run.peer, places[i]);
-	faulty_init(&run.faulty, &run.process.env);
+	spokei_faults_init(&run.faulty, &run.process.env);
 	demand(spoke_engine_new(&with, &run.engine) == 0 &&
 		       spoke_consumer_new(run.engine, &options, &run.consumer) == 0 &&
 		       spoke_consumer_method(run.consumer, "echo", NULL, &run.methods[0]) == 0 &&
@@ -429,7 +431,7 @@ static void check_counts(void)
 
 static void end(void)
 {
-	faulty_heal(&run.faulty);
+	spokei_faults_heal(&run.faulty);
 	run.ending = true;
 	for (unsigned i = 0; i < PEERS; i++)
 		read_from(&run.conns[i]);
@@ -449,8 +451,8 @@ static void end(void)
 	for (unsigned i = 0; i < PEERS; i++)
 		peer_close(&run.conns[i]);
 	peer_fini(&run.peer);
-	virtual_process_fini(&run.process);
-	virtual_world_fini(&run.world);
+	spokei_world_process_fini(&run.process);
+	spokei_world_fini(&run.world);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -29,9 +29,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define DRAIN_NS (1000 * MS)
 
 struct run {
-	struct virtual_world world;
-	struct virtual_process process;
-	struct faulty faulty;
+	struct spokei_world world;
+	struct spokei_world_process process;
+	struct spokei_faults faulty;
 	struct spoke_engine *engine;
 	struct spoke_provider *provider;
 	struct spoke_request *held[HELD_MAX];
@@ -178,7 +178,7 @@ static void connect_anew(uint8_t how)
 {
 	struct peer_conn *conn = &run.conns[run.at];
 	const struct spokei_wire *wire = spokei_catalog_wire(how & 1 ? "msgpack-rpc" : "dubbo");
-	struct memnet_link *link;
+	struct spokei_vnet_link *link;
 	int fd;
 
 	peer_close(conn);
@@ -186,7 +186,7 @@ static void connect_anew(uint8_t how)
 	if (fd < 0)
 		return;
 	peer_open(&run.peer, conn, fd, wire);
-	link = memnet_link(run.world.net, fd);
+	link = spokei_vnet_link(run.world.net, fd);
 	if (how & 2)
 		link->read_max = 7;
 	if (how & 4)
@@ -255,7 +255,7 @@ static void pass(uint64_t ns)
 {
 	uint64_t until_ns = run.world.now_ns + ns;
 
-	for (unsigned steps = 0; virtual_step(&run.world, until_ns); steps++)
+	for (unsigned steps = 0; spokei_world_step(&run.world, until_ns); steps++)
 		demand(steps < 100000, "a loop comes to rest");
 }
 
@@ -263,12 +263,13 @@ static void fail_something(struct script *script)
 {
 	static const int errors[] = { -EMFILE, -ENOBUFS, -EINTR, -ECONNRESET, -EPIPE };
 	uint8_t what = script_byte(script);
-	enum faulty_kind kind = FAULTY_MEMORY;
+	enum spokei_faults_kind kind = SPOKEI_FAULTS_MEMORY;
 
 	if (what & 1)
-		kind = (enum faulty_kind)(FAULTY_ACCEPT + (what >> 1) % 5);
-	faulty_fail(&run.faulty, kind, 1u + (what >> 4),
-		    errors[script_byte(script) % (sizeof(errors) / sizeof(errors[0]))], false);
+		kind = (enum spokei_faults_kind)(SPOKEI_FAULTS_ACCEPT + (what >> 1) % 5);
+	spokei_faults_fail(&run.faulty, kind, 1u + (what >> 4),
+			   errors[script_byte(script) % (sizeof(errors) / sizeof(errors[0]))],
+			   false);
 }
 
 static void step(struct script *script)
@@ -343,11 +344,11 @@ static bool begin(void)
 	struct spoke_engine_options with = { .env = &run.faulty.env, .timers_max = 1024 };
 
 	run = (struct run){ .conns = { { .fd = -1 }, { .fd = -1 }, { .fd = -1 } } };
-	if (!virtual_world_init(&run.world, 1))
+	if (!spokei_world_init(&run.world, 1))
 		return false;
-	virtual_process_init(&run.process, &run.world);
+	spokei_world_process_init(&run.process, &run.world);
 	peer_init(&run.peer, &run.world);
-	faulty_init(&run.faulty, &run.process.env);
+	spokei_faults_init(&run.faulty, &run.process.env);
 	demand(spoke_engine_new(&with, &run.engine) == 0 &&
 		       spoke_provider_new(run.engine, &options, &run.provider) == 0 &&
 		       spoke_provider_add(run.provider, &service, handlers, METHODS) == 0 &&
@@ -377,7 +378,7 @@ static void check_counts(void)
 
 static void end(void)
 {
-	faulty_heal(&run.faulty);
+	spokei_faults_heal(&run.faulty);
 	for (unsigned i = 0; i < PEERS; i++)
 		read_from(&run.conns[i]);
 	spoke_provider_free(run.provider);
@@ -394,8 +395,8 @@ static void end(void)
 	for (unsigned i = 0; i < PEERS; i++)
 		peer_close(&run.conns[i]);
 	peer_fini(&run.peer);
-	virtual_process_fini(&run.process);
-	virtual_world_fini(&run.world);
+	spokei_world_process_fini(&run.process);
+	spokei_world_fini(&run.world);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -10,7 +10,7 @@
 void stage_forbid_descriptors(struct stage *stage)
 {
 	const struct spoke_env *env = spoke_host_env();
-	struct memnet_user *user = &stage->processes[0].user;
+	struct spokei_vnet_user *user = &stage->processes[0].user;
 	struct rlimit limit = stage->files;
 	int lowest = -1;
 

@@ -37,7 +37,7 @@ static const struct place {
 	{ STAGE_UNIX, "unix", NULL, NULL },
 };
 
-static const struct memnet_link rough_link = {
+static const struct spokei_vnet_link rough_link = {
 	.latency_ns = MS,
 	.jitter_ns = MS / 2,
 	.capacity = 4000,
@@ -80,7 +80,7 @@ void stage_turn(struct stage *stage)
 	uint64_t work = work_of(stage);
 
 	if (stage_is_virtual(stage)) {
-		(void)virtual_step(&stage->world, stage->world.now_ns + STEP_NS);
+		(void)spokei_world_step(&stage->world, stage->world.now_ns + STEP_NS);
 		return;
 	}
 	if (stage->engine)
@@ -95,7 +95,7 @@ void stage_pass(struct stage *stage, uint64_t ns)
 	uint64_t end_ns = stage_now(stage) + ns;
 
 	if (stage_is_virtual(stage)) {
-		virtual_run(&stage->world, end_ns);
+		spokei_world_run(&stage->world, end_ns);
 		return;
 	}
 	assert_true(ns <= 300 * MS);
@@ -126,7 +126,7 @@ void stage_mark(struct stage *stage)
 {
 	for (unsigned i = 0; i < SPOKE_STAT_COUNT; i++)
 		stage->stats[i] = stage_stat(stage, (enum spoke_stat)i);
-	stage->demands = stage->faulty.calls[FAULTY_MEMORY];
+	stage->demands = stage->faulty.calls[SPOKEI_FAULTS_MEMORY];
 	stage->faulty.bytes_peak = stage->faulty.bytes;
 	stage->faulty.largest = 0;
 }
@@ -138,7 +138,7 @@ uint64_t stage_up(const struct stage *stage, enum spoke_stat stat)
 
 uint64_t stage_demands(const struct stage *stage)
 {
-	return stage->faulty.calls[FAULTY_MEMORY] - stage->demands;
+	return stage->faulty.calls[SPOKEI_FAULTS_MEMORY] - stage->demands;
 }
 
 void stage_assert_up(const struct stage *stage, enum spoke_stat stat, uint64_t count,
@@ -348,12 +348,12 @@ struct stage_case {
 
 static void open_virtual(struct stage *stage)
 {
-	assert_true(virtual_world_init(&stage->world, 29));
+	assert_true(spokei_world_init(&stage->world, 29));
 	for (unsigned i = 0; i < 3; i++)
-		virtual_process_init(&stage->processes[i], &stage->world);
+		spokei_world_process_init(&stage->processes[i], &stage->world);
 	if (stage->on == STAGE_ROUGH)
-		memnet_set_all(stage->world.net, &rough_link);
-	faulty_init(&stage->faulty, &stage->processes[UNDER_TEST].env);
+		spokei_vnet_set_all(stage->world.net, &rough_link);
+	spokei_faults_init(&stage->faulty, &stage->processes[UNDER_TEST].env);
 	stage->peer_env = &stage->processes[RAW].env;
 }
 
@@ -375,7 +375,7 @@ static int set_up(void **state)
 	if (stage_is_virtual(stage)) {
 		open_virtual(stage);
 	} else {
-		faulty_init(&stage->faulty, spoke_host_env());
+		spokei_faults_init(&stage->faulty, spoke_host_env());
 		stage->peer_env = spoke_host_env();
 	}
 	options.env = &stage->faulty.env;
@@ -392,9 +392,9 @@ static int close_virtual(struct stage *stage)
 
 	for (unsigned i = 0; i < 3; i++) {
 		left += (int)stage->processes[i].user.fds;
-		virtual_process_fini(&stage->processes[i]);
+		spokei_world_process_fini(&stage->processes[i]);
 	}
-	virtual_world_fini(&stage->world);
+	spokei_world_fini(&stage->world);
 	return left;
 }
 

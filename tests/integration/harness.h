@@ -66,11 +66,11 @@ struct raw;
 
 struct stage {
 	enum stage_on on; /* one of them */
-	struct virtual_world world;
-	struct virtual_process processes[3]; /* under test, the good one, raw peers */
-	struct faulty faulty;                /* the environment under test: memory, descriptors */
-	const struct spoke_env *peer_env;    /* of raw peers */
-	struct spoke_engine *engine;         /* under test */
+	struct spokei_world world;
+	struct spokei_world_process processes[3]; /* under test, the good one, raw peers */
+	struct spokei_faults faulty;      /* the environment under test: memory, descriptors */
+	const struct spoke_env *peer_env; /* of raw peers */
+	struct spoke_engine *engine;      /* under test */
 	struct spoke_engine *good;
 	struct spoke_provider *provider; /* under test, or the good one */
 	struct spoke_consumer *consumer; /* under test, or NULL */

@@ -133,7 +133,7 @@ void raw_reset(struct raw *raw)
 	static const struct linger at_once = { .l_onoff = 1 };
 
 	if (stage_is_virtual(raw->stage))
-		memnet_reset(raw->stage->world.net, raw->fd);
+		spokei_vnet_reset(raw->stage->world.net, raw->fd);
 	else /* of a unix socket it only closes */
 		(void)setsockopt(raw->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 	raw_close(raw);

@@ -45,7 +45,8 @@ static void row_27_an_unknown_service_with_huge_arguments_is_not_found(struct st
 	handled = stage->handled;
 	put_unknown(&frames, true);
 	if (stage->on == STAGE_MEMORY)
-		memnet_set_all(stage->world.net, &(struct memnet_link){ .capacity = 1 << 20 });
+		spokei_vnet_set_all(stage->world.net,
+				    &(struct spokei_vnet_link){ .capacity = 1 << 20 });
 	stage_mark(stage);
 	raw_send_buffer(raw, &frames);
 	assert_not_found(raw, 4);

@@ -51,14 +51,15 @@ static void row_35_a_reset_while_connecting_is_an_attempt_that_failed(struct sta
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	/* A unix socket stands at once. */
-	enum faulty_kind kind = stage->on == STAGE_UNIX ? FAULTY_CONNECT : FAULTY_FINISH;
+	enum spokei_faults_kind kind = stage->on == STAGE_UNIX ? SPOKEI_FAULTS_CONNECT
+							       : SPOKEI_FAULTS_FINISH;
 
 	raw_reset(raw);
 	stage_until_up(stage, SPOKE_STAT_CLOSED, 1);
-	faulty_fail(&stage->faulty, kind, 1, -ECONNRESET, false);
+	spokei_faults_fail(&stage->faulty, kind, 1, -ECONNRESET, false);
 	while (stage->faulty.failed[kind] == 0)
 		stage_turn(stage);
-	if (kind == FAULTY_FINISH) /* the system had made it all the same */
+	if (kind == SPOKEI_FAULTS_FINISH) /* the system had made it all the same */
 		raw_close(raw_accept(stage));
 	stage_until_up(stage, SPOKE_STAT_CONNECTS_FAILED, 1);
 	assert_comes_again(stage);

@@ -26,7 +26,7 @@ static void row_52_a_provider_without_descriptors_turns_clients_away(struct stag
 	for (unsigned i = 0; i < WAITING; i++)
 		waiting[i] = raw_start(stage);
 	stage_mark(stage);
-	accepts = stage->faulty.calls[FAULTY_ACCEPT];
+	accepts = stage->faulty.calls[SPOKEI_FAULTS_ACCEPT];
 	stage_forbid_descriptors(stage);
 	stage_until_up(stage, SPOKE_STAT_ACCEPTS_SHED, WAITING);
 	assert_second_connection_works(stage);
@@ -35,7 +35,7 @@ static void row_52_a_provider_without_descriptors_turns_clients_away(struct stag
 		assert_closed_mutely(waiting[i]);
 	/* While nobody comes nothing is tried. */
 	stage_pass(stage, 200 * MS);
-	assert_true(stage->faulty.calls[FAULTY_ACCEPT] - accepts <= 4 * WAITING);
+	assert_true(stage->faulty.calls[SPOKEI_FAULTS_ACCEPT] - accepts <= 4 * WAITING);
 	assert_counter_up_by(stage, SPOKE_STAT_ACCEPTS_SHED, WAITING);
 	assert_counter_up_by(stage, SPOKE_STAT_ACCEPTED, 0);
 	assert_nothing_closed(stage);
@@ -53,15 +53,15 @@ static void row_52_a_listener_without_its_reserve_pauses(struct stage *stage)
 
 	stage_set_provider(stage, NULL);
 	raw = raw_start(stage);
-	accepts = stage->faulty.calls[FAULTY_ACCEPT];
+	accepts = stage->faulty.calls[SPOKEI_FAULTS_ACCEPT];
 	stage_mark(stage);
-	faulty_fail(&stage->faulty, FAULTY_ACCEPT, 1, -EMFILE, true);
-	faulty_fail(&stage->faulty, FAULTY_SPARE, 1, -EMFILE, true);
+	spokei_faults_fail(&stage->faulty, SPOKEI_FAULTS_ACCEPT, 1, -EMFILE, true);
+	spokei_faults_fail(&stage->faulty, SPOKEI_FAULTS_SPARE, 1, -EMFILE, true);
 	stage_until_up(stage, SPOKE_STAT_ACCEPTS_FAILED, 1);
 	stage_pass(stage, 300 * MS);
 	assert_second_connection_works(stage);
-	assert_true(stage->faulty.calls[FAULTY_ACCEPT] - accepts <= 3 * 10);
-	faulty_heal(&stage->faulty);
+	assert_true(stage->faulty.calls[SPOKEI_FAULTS_ACCEPT] - accepts <= 3 * 10);
+	spokei_faults_heal(&stage->faulty);
 	assert_raw_lives(raw);
 	assert_counter_up_by(stage, SPOKE_STAT_ACCEPTED, 1);
 	assert_nothing_closed(stage);
@@ -219,7 +219,7 @@ static void row_57_a_hundred_thousand_calls_into_the_void_have_a_bound(struct st
 
 	stage_set_consumer(stage, NULL);
 	(void)raw_accept(stage);
-	memnet_route(stage->world.net, stage->raw_at, MEMNET_SILENT);
+	spokei_vnet_route(stage->world.net, stage->raw_at, SPOKEI_VNET_SILENT);
 	stage_add_consumer(stage, NULL, 1, &consumer, &echo);
 	before = stage->faulty.bytes;
 	stage_mark(stage);

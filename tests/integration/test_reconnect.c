@@ -70,13 +70,13 @@ static void assert_comes(struct stage *stage)
 }
 
 /* An outage, which begins with a reset; calls are made all the time. */
-static void begin_outage(struct stage *stage, enum memnet_route route)
+static void begin_outage(struct stage *stage, enum spokei_vnet_route route)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 
 	asked_count = 0;
 	not_taken = 0;
-	memnet_route(stage->world.net, stage->raw_at, route);
+	spokei_vnet_route(stage->world.net, stage->raw_at, route);
 	raw_reset(raw);
 	stage_until_up(stage, SPOKE_STAT_CLOSED, 1);
 }
@@ -99,14 +99,14 @@ static void assert_attempts_are_bounded(struct stage *stage)
 	assert_in_range(stage_up(stage, SPOKE_STAT_CONNECTS_FAILED), connects - 1, connects);
 }
 
-static void play_outage(struct stage *stage, enum memnet_route route)
+static void play_outage(struct stage *stage, enum spokei_vnet_route route)
 {
 	begin_outage(stage, route);
 	pass_outage(stage);
 	stage_pass(stage, 5 * SECOND);
 	assert_true(not_taken > 0);
 	assert_all_asked_have_ended(stage);
-	memnet_route(stage->world.net, stage->raw_at, MEMNET_NORMAL);
+	spokei_vnet_route(stage->world.net, stage->raw_at, SPOKEI_VNET_NORMAL);
 	assert_attempts_are_bounded(stage);
 	stage_until_up(stage, SPOKE_STAT_CONNECTED, 1);
 	assert_comes(stage);
@@ -116,17 +116,17 @@ static void play_outage(struct stage *stage, enum memnet_route route)
 
 static void row_42_who_refuses_is_tried_ever_more_seldom(struct stage *stage)
 {
-	play_outage(stage, MEMNET_REFUSE);
+	play_outage(stage, SPOKEI_VNET_REFUSE);
 }
 
 static void row_42_who_cannot_be_reached_is_tried_ever_more_seldom(struct stage *stage)
 {
-	play_outage(stage, MEMNET_UNREACHABLE);
+	play_outage(stage, SPOKEI_VNET_UNREACHABLE);
 }
 
 static void row_42_who_does_not_answer_is_tried_ever_more_seldom(struct stage *stage)
 {
-	play_outage(stage, MEMNET_SILENT);
+	play_outage(stage, SPOKEI_VNET_SILENT);
 }
 
 /* Whatever a connection in progress ends with. */
@@ -134,11 +134,11 @@ static void row_42_a_connection_that_fails_in_progress_is_tried_again(struct sta
 {
 	static const int errors[] = { ECONNRESET, ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT };
 
-	begin_outage(stage, MEMNET_NORMAL);
+	begin_outage(stage, SPOKEI_VNET_NORMAL);
 	for (unsigned i = 0; i < LENGTH(errors); i++) {
 		uint64_t failed = stage_up(stage, SPOKE_STAT_CONNECTS_FAILED);
 
-		faulty_fail(&stage->faulty, FAULTY_FINISH, 1, -errors[i], false);
+		spokei_faults_fail(&stage->faulty, SPOKEI_FAULTS_FINISH, 1, -errors[i], false);
 		ask(stage);
 		stage_until_up(stage, SPOKE_STAT_CONNECTS_FAILED, failed + 1);
 		ask(stage);
@@ -153,7 +153,7 @@ static void row_42_a_connection_that_fails_in_progress_is_tried_again(struct sta
 
 static void row_43_a_connection_to_itself_is_tried_ever_more_seldom(struct stage *stage)
 {
-	play_outage(stage, MEMNET_SELF);
+	play_outage(stage, SPOKEI_VNET_SELF);
 	assert_in_range(stage_up(stage, SPOKE_STAT_CONNECTS_SELF), 6, 16);
 }
 
@@ -328,7 +328,7 @@ static void row_64_a_consumer_may_be_freed_while_it_pauses(struct stage *stage)
 
 static void row_64_a_consumer_may_be_freed_while_it_connects(struct stage *stage)
 {
-	begin_outage(stage, MEMNET_SILENT);
+	begin_outage(stage, SPOKEI_VNET_SILENT);
 	stage_until_up(stage, SPOKE_STAT_CONNECTS, 1);
 	ask(stage);
 	assert_int_equal(not_taken, 0);

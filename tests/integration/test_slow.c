@@ -126,13 +126,13 @@ static void row_55_answers_over_the_cap_close(struct stage *stage)
  * order. */
 static void row_55_a_peer_that_reads_gets_all_that_it_asked_for_at_once(struct stage *stage)
 {
-	const struct memnet_link wide = { .capacity = 1 << 20 };
+	const struct spokei_vnet_link wide = { .capacity = 1 << 20 };
 	struct raw *raw = stage_raw_to_provider(stage);
 	size_t before = stage->faulty.bytes;
 	struct spokei_buffer frames;
 
 	if (stage->on == STAGE_MEMORY)
-		memnet_set_all(stage->world.net, &wide);
+		spokei_vnet_set_all(stage->world.net, &wide);
 	put_crowd(&frames);
 	raw_send_buffer(raw, &frames);
 	for (uint64_t id = 0; id < CROWD; id++) {

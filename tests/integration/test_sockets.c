@@ -48,12 +48,12 @@ static void shrink(int fd)
 /* From here on the side under test writes and reads byte by byte. */
 static void be_stingy(struct stage *stage)
 {
-	static const struct memnet_link thin = {
+	static const struct spokei_vnet_link thin = {
 		.capacity = 64, .write_max = 1, .read_max = 1, .eagain_permille = 900
 	};
 
 	if (stage_is_virtual(stage)) {
-		memnet_set_all(stage->world.net, &thin);
+		spokei_vnet_set_all(stage->world.net, &thin);
 		return;
 	}
 	generous = stage->faulty.env.net;

@@ -164,13 +164,13 @@ static void assert_crowd_answered(struct raw *raw)
 
 static void row_14_ten_thousand_frames_in_one_segment_do_not_hold_up_others(struct stage *stage)
 {
-	const struct memnet_link wide = { .capacity = 8 << 20 };
+	const struct spokei_vnet_link wide = { .capacity = 8 << 20 };
 	struct spokei_buffer frames;
 	struct ending ending;
 	struct raw *raw;
 
 	stage_set_provider(stage, NULL);
-	memnet_set_all(stage->world.net, &wide);
+	spokei_vnet_set_all(stage->world.net, &wide);
 	raw = raw_connect(stage);
 	put_crowd(&frames);
 	stage_mark(stage);

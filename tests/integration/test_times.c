@@ -345,7 +345,7 @@ static void row_50_calls_due_in_one_tick_may_cancel_and_begin_others(struct stag
 static void stall(struct stage *stage, uint64_t ns)
 {
 	if (stage_is_virtual(stage))
-		virtual_stall(&stage->world, ns);
+		spokei_world_stall(&stage->world, ns);
 	else
 		(void)nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
 }
@@ -385,11 +385,11 @@ static void assert_replies_win(struct stage *stage, struct raw *raw, size_t text
 
 static void row_51_a_reply_that_has_come_wins_over_its_timeout(struct stage *stage)
 {
-	const struct memnet_link wide = { .capacity = 8 << 20 };
+	const struct spokei_vnet_link wide = { .capacity = 8 << 20 };
 	struct raw *raw = stage_raw_to_consumer(stage);
 
 	if (stage_is_virtual(stage))
-		memnet_set_all(stage->world.net, &wide);
+		spokei_vnet_set_all(stage->world.net, &wide);
 	assert_replies_win(stage, raw, 10);
 	if (stage->on == STAGE_MEMORY) /* more than one read takes */
 		assert_replies_win(stage, raw, 4096);
@@ -404,21 +404,21 @@ static void row_51_a_reply_in_the_turn_of_its_deadline_wins(struct stage *stage)
 
 	for (uint64_t early_us = 0; early_us <= 3000; early_us += 50) {
 		uint64_t latency_ns = 20 * MS + early_us * 1000;
-		const struct memnet_link slow = { .latency_ns = latency_ns };
+		const struct spokei_vnet_link slow = { .latency_ns = latency_ns };
 		struct spokei_message request;
 		struct spokei_buffer frames;
 		struct ending ending;
 		uint64_t begun_ns;
 		uint64_t sent_ns;
 
-		memnet_set_all(stage->world.net, &(struct memnet_link){ 0 });
+		spokei_vnet_set_all(stage->world.net, &(struct spokei_vnet_link){ 0 });
 		begun_ns = stage_now(stage);
 		assert_int_equal(stage_try_call(stage, stage->echo, NIL, &options, &ending, NULL),
 				 SPOKE_OK);
 		raw_frame(raw, &request);
 		frames_init(&frames);
 		frames_reply(&frames, request.id, 20, "y");
-		memnet_set_all(stage->world.net, &slow);
+		spokei_vnet_set_all(stage->world.net, &slow);
 		sent_ns = begun_ns + 100 * MS + 2 * MS - latency_ns;
 		stage_pass(stage, sent_ns - stage_now(stage));
 		stage_mark(stage);
@@ -434,7 +434,7 @@ static void row_51_a_reply_in_the_turn_of_its_deadline_wins(struct stage *stage)
 		if (ending.at_ns == begun_ns + 102 * MS)
 			assert_int_equal(ending.error, SPOKE_OK);
 	}
-	memnet_set_all(stage->world.net, &(struct memnet_link){ 0 });
+	spokei_vnet_set_all(stage->world.net, &(struct spokei_vnet_link){ 0 });
 	assert_second_connection_works(stage);
 }
 

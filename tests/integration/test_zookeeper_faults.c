@@ -203,7 +203,7 @@ static void names_are_resolved_and_other_servers_tried(void **state)
 		       (unsigned)zooserver_port());
 	assert_int_equal(zoorig_open_url(url), 0);
 	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_A)), 0);
-	assert_true(rig.faulty.calls[FAULTY_RESOLVE] >= 2);
+	assert_true(rig.faulty.calls[SPOKEI_FAULTS_RESOLVE] >= 2);
 }
 
 static void names_that_cannot_be_resolved_are_tried_again(void **state)
@@ -212,7 +212,7 @@ static void names_that_cannot_be_resolved_are_tried_again(void **state)
 
 	(void)state;
 	(void)snprintf(url, sizeof(url), "zookeeper://localhost:%u", (unsigned)zooserver_port());
-	faulty_fail(&rig.faulty, FAULTY_RESOLVE, 1, -ENOENT, false);
+	spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_RESOLVE, 1, -ENOENT, false);
 	assert_int_equal(zoorig_open_url(url), 0);
 	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_A)), 0);
 	assert_true(zoorig_said("none of its servers' names could be resolved"));
@@ -297,11 +297,11 @@ static void any_memory_may_be_missing(void **state)
 
 	(void)state;
 	for (; failed; nth++) {
-		uint64_t before = rig.faulty.failed[FAULTY_MEMORY];
+		uint64_t before = rig.faulty.failed[SPOKEI_FAULTS_MEMORY];
 		uint64_t entry = 0;
 		uint64_t listing = 0;
 
-		faulty_fail(&rig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 		if (zoorig_try_open() == 0) {
 			entry = zoorig_try_publish(SERVICE, URL_A);
 			listing = zoorig_try_subscribe(SERVICE);
@@ -309,11 +309,11 @@ static void any_memory_may_be_missing(void **state)
 			zoorig_until(listing == 0 || zoorig_has_ended(listing));
 			entry = entry ? zoorig_try_withdraw(entry) : 0;
 			zoorig_until(entry == 0 || zoorig_has_ended(entry));
-			faulty_heal(&rig.faulty);
+			spokei_faults_heal(&rig.faulty);
 			zoorig_close();
 		}
-		faulty_heal(&rig.faulty);
-		failed = rig.faulty.failed[FAULTY_MEMORY] - before;
+		spokei_faults_heal(&rig.faulty);
+		failed = rig.faulty.failed[SPOKEI_FAULTS_MEMORY] - before;
 		zoorig_forget();
 	}
 	assert_true(nth > 10);

@@ -335,7 +335,7 @@ int zoorig_set_up(void **state)
 {
 	(void)state;
 	memset(&rig, 0, sizeof(rig));
-	faulty_init(&rig.faulty, spoke_host_env());
+	spokei_faults_init(&rig.faulty, spoke_host_env());
 	zooserver_rouse();
 	stranger_clears("/dubbo");
 	stranger_clears("/elsewhere");

@@ -35,7 +35,7 @@ struct note {
 };
 
 struct zoorig {
-	struct faulty faulty;
+	struct spokei_faults faulty;
 	struct spoke_engine *engine;
 	void *registry;
 	struct note notes[NOTES_MAX];

@@ -80,7 +80,7 @@ static bool hold(struct sim_world *world)
 		return false;
 	sim_note(world, "process % stands still for % us", process->number, ns / 1000, 0, 0);
 	process->held_ns += ns;
-	virtual_hold(&process->virt, ns);
+	spokei_world_hold(&process->virt, ns);
 	return true;
 }
 
@@ -98,7 +98,7 @@ void sim_fault_stall(struct sim_process *process)
 	sim_note(world, "process % stalls in a callback for % us", process->number, ns / 1000, 0,
 		 0);
 	process->held_ns += ns;
-	virtual_hold(&process->virt, ns);
+	spokei_world_hold(&process->virt, ns);
 }
 
 static bool fail_memory(struct sim_world *world)
@@ -160,15 +160,16 @@ static bool churn(struct sim_world *world)
 
 static bool change_route(struct sim_world *world)
 {
-	static const enum memnet_route routes[] = { MEMNET_NORMAL,  MEMNET_NORMAL,
-						    MEMNET_AT_ONCE, MEMNET_REFUSE,
-						    MEMNET_SILENT,  MEMNET_UNREACHABLE,
-						    MEMNET_SELF };
+	static const enum spokei_vnet_route routes[] = {
+		SPOKEI_VNET_NORMAL, SPOKEI_VNET_NORMAL, SPOKEI_VNET_AT_ONCE,
+		SPOKEI_VNET_REFUSE, SPOKEI_VNET_SILENT, SPOKEI_VNET_UNREACHABLE,
+		SPOKEI_VNET_SELF
+	};
 	unsigned which = (unsigned)(sim_throw(&world->dice) % (sizeof(routes) / sizeof(routes[0])));
 	unsigned place = (unsigned)(sim_throw(&world->dice) % world->plan->provider_count);
 
 	sim_note(world, "the way to p% is now %r", place, routes[which], 0, 0);
-	memnet_route(world->virt.net, world->providers[place].address, routes[which]);
+	spokei_vnet_route(world->virt.net, world->providers[place].address, routes[which]);
 	return true;
 }
 
@@ -181,8 +182,8 @@ static bool fail_accept(struct sim_world *world)
 	if (provider == NULL)
 		return false;
 	sim_note(world, "p% cannot accept: %s", provider->process.number, (uint64_t)-error, 0, 0);
-	return memnet_fail_accepts_at(world->virt.net, provider->address, error,
-				      (unsigned)sim_between(&world->dice, 1, 5));
+	return spokei_vnet_fail_accepts_at(world->virt.net, provider->address, error,
+					   (unsigned)sim_between(&world->dice, 1, 5));
 }
 
 /* --- all */
@@ -221,17 +222,17 @@ void sim_fault_now(struct sim_world *world)
 
 void sim_faults_end(struct sim_world *world)
 {
-	struct memnet_link link = { .latency_ns = world->plan->link.latency_ns };
+	struct spokei_vnet_link link = { .latency_ns = world->plan->link.latency_ns };
 
 	world->healing = true;
 	for (unsigned i = 0; i < world->plan->provider_count; i++) {
-		memnet_route(world->virt.net, world->providers[i].address, MEMNET_NORMAL);
-		(void)memnet_fail_accepts_at(world->virt.net, world->providers[i].address, -EAGAIN,
-					     0);
+		spokei_vnet_route(world->virt.net, world->providers[i].address, SPOKEI_VNET_NORMAL);
+		(void)spokei_vnet_fail_accepts_at(world->virt.net, world->providers[i].address,
+						  -EAGAIN, 0);
 	}
 	for (unsigned i = 0; i < SIM_PROCESSES; i++)
 		sim_process_at(world, i)->virt.fail_at = 0;
 	sim_registry_heal(world);
 	sim_fault_streams_end(world);
-	memnet_set_all(world->virt.net, &link);
+	spokei_vnet_set_all(world->virt.net, &link);
 }

@@ -18,9 +18,9 @@ static struct sim_stream *any_stream(struct sim_world *world)
 	return chosen;
 }
 
-static struct memnet_link *link_of(const struct sim_stream *stream, unsigned end)
+static struct spokei_vnet_link *link_of(const struct sim_stream *stream, unsigned end)
 {
-	return memnet_link(stream->world->virt.net, stream->ends[end].fd);
+	return spokei_vnet_link(stream->world->virt.net, stream->ends[end].fd);
 }
 
 static uint64_t draw_until(struct sim_world *world)
@@ -78,7 +78,7 @@ static bool turn_clog(struct sim_stream *stream)
 	sim_note(world, stream->clogged ? "connection % is clogged" : "connection % is clear again",
 		 stream->number, 0, 0, 0);
 	for (unsigned i = 0; i < 2; i++) {
-		struct memnet_link *link = link_of(stream, i);
+		struct spokei_vnet_link *link = link_of(stream, i);
 
 		*link = world->plan->link;
 		if (stream->clogged) {
@@ -130,7 +130,7 @@ static bool replay(struct sim_stream *stream)
 	else if (how == 2)
 		put_id(reply,
 		       stream->id_base + stream->ask_count + sim_between(&world->dice, 0, 3));
-	if (!memnet_inject(world->virt.net, stream->ends[1].fd, reply, from->last_len))
+	if (!spokei_vnet_inject(world->virt.net, stream->ends[1].fd, reply, from->last_len))
 		return false;
 	sim_note(world, "an old reply of % is put on connection %, %i", from->number,
 		 stream->number, how, 0);
@@ -144,7 +144,7 @@ static bool reset(struct sim_stream *stream)
 	unsigned which = stream->ends[0].fd >= 0 ? 0 : 1;
 
 	sim_note(stream->world, "connection % is reset", stream->number, 0, 0, 0);
-	memnet_reset(stream->world->virt.net, stream->ends[which].fd);
+	spokei_vnet_reset(stream->world->virt.net, stream->ends[which].fd);
 	return true;
 }
 

@@ -181,14 +181,14 @@ static void call_all(struct sim_world *world)
 /* The same again, while bytes go in pieces only. */
 static void call_in_pieces(struct sim_world *world)
 {
-	const struct memnet_link link = {
+	const struct spokei_vnet_link link = {
 		.latency_ns = world->plan->link.latency_ns,
 		.write_max = (uint32_t)sim_magnitude(&world->dice, 1, 16),
 		.read_max = (uint32_t)sim_magnitude(&world->dice, 1, 16),
 	};
 
 	world->pieces = true;
-	memnet_set_all(world->virt.net, &link);
+	spokei_vnet_set_all(world->virt.net, &link);
 	call_all(world);
 }
 

@@ -18,9 +18,9 @@ static const char *const policies[SIM_POLICIES] = {
 };
 
 static const char *const routes[] = {
-	[MEMNET_NORMAL] = "normal",           [MEMNET_AT_ONCE] = "at once",
-	[MEMNET_REFUSE] = "refuse",           [MEMNET_SILENT] = "silent",
-	[MEMNET_UNREACHABLE] = "unreachable", [MEMNET_SELF] = "back to itself",
+	[SPOKEI_VNET_NORMAL] = "normal",           [SPOKEI_VNET_AT_ONCE] = "at once",
+	[SPOKEI_VNET_REFUSE] = "refuse",           [SPOKEI_VNET_SILENT] = "silent",
+	[SPOKEI_VNET_UNREACHABLE] = "unreachable", [SPOKEI_VNET_SELF] = "back to itself",
 };
 
 /* Bits of the ends that write. */

@@ -118,7 +118,7 @@ static inline bool sim_connected(const struct sim_end *end)
 
 /* --- oracle_streams.c */
 
-void sim_observe(void *arg, const struct memnet_news *news);
+void sim_observe(void *arg, const struct spokei_vnet_news *news);
 void sim_streams_free(struct sim_world *world);
 
 /* The newest connection between these, open or not; NULL: there was none. */
@@ -217,7 +217,7 @@ uint64_t sim_judges_until(const struct sim_process *process);
 
 /* --- oracle_turns.c */
 
-void sim_turned(struct virtual_process *virt);
+void sim_turned(struct spokei_world_process *virt);
 void sim_turns_read(struct sim_end *end);
 
 /* --- oracle_books.c */

@@ -118,7 +118,7 @@ static void check_miss(const struct sim_end *end)
 	/* It could not even ask: then nothing can be written, and nothing has moved. */
 	if (end->sent.have == 0 && end->again_ns + interval_ns < now_ns &&
 	    process->virt.held_until_ns != now_ns && is_peer_open(end) &&
-	    memnet_ready(world->virt.net, end->fd) & SPOKE_IO_WRITE)
+	    spokei_vnet_ready(world->virt.net, end->fd) & SPOKE_IO_WRITE)
 		sim_violation(world, "S11",
 			      "process %u counts a miss of connection %u that it could ask",
 			      process->number, end->stream->number);

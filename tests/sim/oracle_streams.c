@@ -9,7 +9,7 @@
 #define FRAME_MAX 8388608u
 #define BACKOFF_FLOOR_NS (80 * MS) /* the first pause, less its jitter */
 
-static struct sim_process *process_of(struct memnet_user *user)
+static struct sim_process *process_of(struct spokei_vnet_user *user)
 {
 	return (struct sim_process *)(void *)user;
 }
@@ -62,7 +62,7 @@ static void check_connect(struct sim_consumer *consumer, unsigned place)
 	times[0] = world->virt.now_ns;
 }
 
-static struct sim_end *connecting(struct sim_world *world, const struct memnet_news *news)
+static struct sim_end *connecting(struct sim_world *world, const struct spokei_vnet_news *news)
 {
 	struct sim_consumer *consumer = (struct sim_consumer *)process_of(news->user);
 	struct sim_stream *stream = calloc(1, sizeof(*stream));
@@ -85,7 +85,7 @@ static struct sim_end *connecting(struct sim_world *world, const struct memnet_n
 	return &stream->ends[0];
 }
 
-static void accepted(struct sim_end *end, const struct memnet_news *news)
+static void accepted(struct sim_end *end, const struct spokei_vnet_news *news)
 {
 	end->process = process_of(news->user);
 	end->fd = news->fd;
@@ -107,7 +107,7 @@ static void seen_whole(void *arg, const struct sim_frame *frame)
 	sim_ask_seen(arg, frame);
 }
 
-static void wrote(struct sim_end *end, const struct memnet_news *news)
+static void wrote(struct sim_end *end, const struct spokei_vnet_news *news)
 {
 	end->wrote_ns = end->stream->world->virt.now_ns;
 	if (end->first_wrote_ns == 0)
@@ -117,7 +117,7 @@ static void wrote(struct sim_end *end, const struct memnet_news *news)
 		sim_frames_feed(&end->sent, news->bytes, news->len, sent_whole, end);
 }
 
-static void arrived(struct sim_end *end, const struct memnet_news *news)
+static void arrived(struct sim_end *end, const struct spokei_vnet_news *news)
 {
 	end->arrived += news->len;
 	end->arrived_ns = end->stream->world->virt.now_ns;
@@ -125,7 +125,7 @@ static void arrived(struct sim_end *end, const struct memnet_news *news)
 		end->silent = sim_excuse_now(end);
 }
 
-static void was_read(struct sim_end *end, const struct memnet_news *news)
+static void was_read(struct sim_end *end, const struct spokei_vnet_news *news)
 {
 	struct sim_process *process = end->process;
 
@@ -188,52 +188,52 @@ static void closed(struct sim_end *end)
 
 /* --- news of the network */
 
-static struct sim_end *end_of(struct sim_world *world, const struct memnet_news *news)
+static struct sim_end *end_of(struct sim_world *world, const struct spokei_vnet_news *news)
 {
 	struct sim_end *other = news->peer_note ? *news->peer_note : NULL;
 
 	if (*news->note == NULL && other)
 		*news->note = sim_other(other);
-	if (*news->note == NULL && news->act == MEMNET_CONNECT)
+	if (*news->note == NULL && news->act == SPOKEI_VNET_CONNECT)
 		*news->note = connecting(world, news);
 	return *news->note;
 }
 
-void sim_observe(void *arg, const struct memnet_news *news)
+void sim_observe(void *arg, const struct spokei_vnet_news *news)
 {
 	struct sim_end *end = end_of(arg, news);
 
 	if (end == NULL)
 		return; /* a listener */
 	switch (news->act) {
-	case MEMNET_ACCEPT:
+	case SPOKEI_VNET_ACCEPT:
 		accepted(end, news);
 		end->process->progress++;
 		break;
-	case MEMNET_WRITE:
+	case SPOKEI_VNET_WRITE:
 		wrote(end, news);
 		break;
-	case MEMNET_ARRIVE:
+	case SPOKEI_VNET_ARRIVE:
 		arrived(end, news);
 		break;
-	case MEMNET_READ:
+	case SPOKEI_VNET_READ:
 		was_read(end, news);
 		break;
-	case MEMNET_AGAIN:
+	case SPOKEI_VNET_AGAIN:
 		end->again_ns = end->stream->world->virt.now_ns;
 		end->process->progress++;
 		break;
-	case MEMNET_SHUT:
+	case SPOKEI_VNET_SHUT:
 		end->shut = true;
 		end->process->progress++;
 		break;
-	case MEMNET_END:
+	case SPOKEI_VNET_END:
 		end->ended = true;
 		break;
-	case MEMNET_CLOSE:
+	case SPOKEI_VNET_CLOSE:
 		closed(end);
 		break;
-	case MEMNET_CONNECT:
+	case SPOKEI_VNET_CONNECT:
 		end->process->progress++;
 		break;
 	}

@@ -97,7 +97,7 @@ static void check_retries(struct sim_consumer *consumer)
 	sim_window_look(consumer);
 }
 
-void sim_turned(struct virtual_process *virt)
+void sim_turned(struct spokei_world_process *virt)
 {
 	struct sim_process *process = (struct sim_process *)virt;
 

@@ -116,7 +116,7 @@ static void draw_consumer(struct sim_dice *dice, struct sim_consumer_plan *plan,
 	draw_calls(dice, &plan->calls);
 }
 
-static void draw_link(struct sim_dice *dice, struct memnet_link *link)
+static void draw_link(struct sim_dice *dice, struct spokei_vnet_link *link)
 {
 	if (sim_chance(dice, 700))
 		link->latency_ns = sim_magnitude(dice, 20000, 5 * MS);

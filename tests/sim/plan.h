@@ -132,7 +132,7 @@ struct sim_plan {
 	uint32_t one_way_permille;
 	size_t size_max; /* of arguments and small answers */
 	size_t large;    /* of large ones */
-	struct memnet_link link;
+	struct spokei_vnet_link link;
 	uint64_t registry_ns;         /* until it answers, usually */
 	uint64_t registry_retry_ns;   /* after which it is asked again */
 	uint64_t registry_session_ns; /* for so long it keeps what those published who are gone */

@@ -86,9 +86,9 @@ static size_t make_stream(unsigned char *bytes, struct sim_dice *dice)
 /* --- one run */
 
 struct room {
-	struct virtual_world world;
-	struct virtual_process server;
-	struct virtual_process client;
+	struct spokei_world world;
+	struct spokei_world_process server;
+	struct spokei_world_process client;
 	struct spoke_engine *engine;
 	struct spoke_provider *provider;
 	int fd;
@@ -101,25 +101,25 @@ static bool open_room(struct room *room, struct hearing *hearing)
 	struct spoke_engine_options with = { .env = &room->server.env, .timers_max = 1000 };
 	struct spoke_address address;
 
-	if (!virtual_world_init(&room->world, 1))
+	if (!spokei_world_init(&room->world, 1))
 		return false;
-	virtual_process_init(&room->server, &room->world);
-	virtual_process_init(&room->client, &room->world);
+	spokei_world_process_init(&room->server, &room->world);
+	spokei_world_process_init(&room->client, &room->world);
 	return spoke_engine_new(&with, &room->engine) == 0 &&
 	       spoke_provider_new(room->engine, NULL, &room->provider) == 0 &&
 	       spoke_provider_add(room->provider, &service, &handler, 1) == 0 &&
 	       spoke_provider_listen(room->provider, "dubbo://127.0.0.1:20990") == 0 &&
-	       memnet_table.parse(&room->client, "127.0.0.1:20990", &address) == 0 &&
-	       memnet_table.connect(&room->client, &address, &room->fd) < 0;
+	       spokei_vnet_table.parse(&room->client, "127.0.0.1:20990", &address) == 0 &&
+	       spokei_vnet_table.connect(&room->client, &address, &room->fd) < 0;
 }
 
 static void close_room(struct room *room)
 {
-	memnet_kill(&room->client.user);
+	spokei_vnet_kill(&room->client.user);
 	spoke_engine_free(room->engine);
-	virtual_process_fini(&room->server);
-	virtual_process_fini(&room->client);
-	virtual_world_fini(&room->world);
+	spokei_world_process_fini(&room->server);
+	spokei_world_process_fini(&room->client);
+	spokei_world_fini(&room->world);
 }
 
 static void take_answers(struct room *room, struct hearing *hearing)
@@ -127,7 +127,7 @@ static void take_answers(struct room *room, struct hearing *hearing)
 	unsigned char bytes[4096];
 	ssize_t got;
 
-	while ((got = memnet_table.read(&room->client, room->fd, bytes, sizeof(bytes))) > 0)
+	while ((got = spokei_vnet_table.read(&room->client, room->fd, bytes, sizeof(bytes))) > 0)
 		mix(&hearing->answered, bytes, (size_t)got);
 	hearing->closed |= got == 0 || got == -ECONNRESET;
 }
@@ -142,20 +142,20 @@ static struct hearing hear(const unsigned char *bytes, size_t len, size_t most,
 
 	if (!open_room(&room, &hearing))
 		return hearing;
-	virtual_run(&room.world, room.world.now_ns + MS);
+	spokei_world_run(&room.world, room.world.now_ns + MS);
 	while (at < len) {
 		size_t part = (size_t)sim_between(dice, 1, most);
 		struct iovec piece = { (void *)(uintptr_t)(bytes + at),
 				       part < len - at ? part : len - at };
-		ssize_t took = memnet_table.write(&room.client, room.fd, &piece, 1);
+		ssize_t took = spokei_vnet_table.write(&room.client, room.fd, &piece, 1);
 
 		if (took <= 0)
 			break; /* it was closed, as it may be */
 		at += (size_t)took;
-		virtual_run(&room.world, room.world.now_ns + 1000);
+		spokei_world_run(&room.world, room.world.now_ns + 1000);
 		take_answers(&room, &hearing);
 	}
-	virtual_run(&room.world, room.world.now_ns + MS);
+	spokei_world_run(&room.world, room.world.now_ns + MS);
 	take_answers(&room, &hearing);
 	close_room(&room);
 	return hearing;

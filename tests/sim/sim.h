@@ -35,7 +35,7 @@ struct sim_end;
 
 /* What consumers and providers have in common: a process with an engine of its own. */
 struct sim_process {
-	struct virtual_process virt; /* first: its hooks are found by it */
+	struct spokei_world_process virt; /* first: its hooks are found by it */
 	struct sim_world *world;
 	struct spoke_engine *engine; /* NULL: it does not run */
 	unsigned number;             /* in the world; names it in traces */
@@ -226,7 +226,7 @@ struct sim_counts {
 };
 
 struct sim_world {
-	struct virtual_world virt;
+	struct spokei_world virt;
 	const struct sim_plan *plan;
 	struct sim_dice dice;
 	bool verbose;

@@ -13,7 +13,7 @@ static void init_process(struct sim_world *world, unsigned number)
 {
 	struct sim_process *process = sim_process_at(world, number);
 
-	virtual_process_init(&process->virt, &world->virt);
+	spokei_world_process_init(&process->virt, &world->virt);
 	process->virt.boot_ahead_ns = world->plan->boot_ahead_ns;
 	process->virt.turned = sim_turned;
 	process->world = world;
@@ -156,7 +156,7 @@ void sim_go_on(struct sim_world *world, uint64_t until_ns)
 			next_ns = world->next_fault_ns;
 		if (next_ns > until_ns)
 			next_ns = until_ns;
-		virtual_go(&world->virt, next_ns);
+		spokei_world_go(&world->virt, next_ns);
 		if (world->virt.now_ns >= world->next_look_ns)
 			look(world);
 		if (!world->healing && world->virt.now_ns >= world->next_fault_ns)
@@ -169,19 +169,19 @@ void sim_go_on(struct sim_world *world, uint64_t until_ns)
 static void begin(struct sim_world *world, const struct sim_plan *plan, bool verbose)
 {
 	static struct sim_call *calls;
-	struct memnet_link link = plan->link;
+	struct spokei_vnet_link link = plan->link;
 
 	if (calls == NULL)
 		calls = calloc(SIM_CALLS, sizeof(*calls));
 	*world = (struct sim_world){ .plan = plan, .verbose = verbose, .calls = calls };
 	sim_world_now = world;
 	world->dice = sim_dice_make(~plan->seed);
-	if (calls == NULL || !virtual_world_init(&world->virt, plan->seed)) {
+	if (calls == NULL || !spokei_world_init(&world->virt, plan->seed)) {
 		(void)printf("no memory\n");
 		exit(2);
 	}
-	memnet_observe(world->virt.net, sim_observe, world);
-	memnet_set_all(world->virt.net, &link);
+	spokei_vnet_observe(world->virt.net, sim_observe, world);
+	spokei_vnet_set_all(world->virt.net, &link);
 	init_processes(world);
 	world->begun_ns = world->virt.now_ns;
 	world->next_look_ns = world->virt.now_ns;
@@ -202,10 +202,10 @@ static void finish(struct sim_world *world)
 		struct sim_process *process = sim_process_at(world, i);
 
 		if (is_there(process))
-			virtual_process_fini(&process->virt);
+			spokei_world_process_fini(&process->virt);
 	}
 	sim_streams_free(world);
-	virtual_world_fini(&world->virt);
+	spokei_world_fini(&world->virt);
 }
 
 static void add_counts(struct sim_counts *to, const struct sim_counts *from)
@@ -236,7 +236,7 @@ uint64_t sim_run(const struct sim_plan *plan, bool verbose, struct sim_counts *c
 	sim_end(&world);
 	world.counts.ns = world.virt.now_ns - world.begun_ns;
 	add_counts(counts, &world.counts);
-	hash = world.hash ^ memnet_trace(world.virt.net);
+	hash = world.hash ^ spokei_vnet_trace(world.virt.net);
 	finish(&world);
 	return hash;
 }

@@ -25,9 +25,9 @@
 #define SECOND UINT64_C(1000000000)
 
 struct rig {
-	struct virtual_world world;
-	struct virtual_process client;
-	struct virtual_process server;
+	struct spokei_world world;
+	struct spokei_world_process client;
+	struct spokei_world_process server;
 	struct spoke_engine *client_engine;
 	struct spoke_engine *server_engine;
 	struct spoke_provider *provider;
@@ -99,7 +99,7 @@ static void make_calls(struct rig *rig, uint64_t calls)
 	uint64_t until = rig->ended + calls;
 
 	while (rig->ended < until)
-		if (!virtual_step(&rig->world, rig->world.now_ns + SECOND))
+		if (!spokei_world_step(&rig->world, rig->world.now_ns + SECOND))
 			die("nothing happens any more");
 }
 
@@ -182,15 +182,15 @@ static void open_client(struct rig *rig)
 
 static void open_world(struct rig *rig)
 {
-	static const struct memnet_link link = { .latency_ns = LATENCY_NS };
+	static const struct spokei_vnet_link link = { .latency_ns = LATENCY_NS };
 	struct spoke_builder builder;
 	char text[PAYLOAD];
 
-	if (!virtual_world_init(&rig->world, 1))
+	if (!spokei_world_init(&rig->world, 1))
 		die("no memory");
-	memnet_set_all(rig->world.net, &link);
-	virtual_process_init(&rig->client, &rig->world);
-	virtual_process_init(&rig->server, &rig->world);
+	spokei_vnet_set_all(rig->world.net, &link);
+	spokei_world_process_init(&rig->client, &rig->world);
+	spokei_world_process_init(&rig->server, &rig->world);
 	open_server(rig);
 	open_client(rig);
 	memset(text, 'x', sizeof(text));
@@ -198,7 +198,7 @@ static void open_world(struct rig *rig)
 	spoke_pack_str(&builder, text, sizeof(text));
 	must("arguments", spoke_builder_finish(&builder, &rig->args));
 	while (spoke_consumer_ready(rig->consumer) == 0)
-		if (!virtual_step(&rig->world, rig->world.now_ns + SECOND))
+		if (!spokei_world_step(&rig->world, rig->world.now_ns + SECOND))
 			die("it does not connect");
 }
 

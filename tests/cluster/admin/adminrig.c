@@ -38,10 +38,10 @@ void adminrig_open_bare(void)
 	struct spoke_engine_options options = { .env = &adminrig.faulty.env };
 
 	adminrig = (struct adminrig){ .engine = NULL };
-	assert_true(virtual_world_init(&adminrig.world, 11));
-	virtual_process_init(&adminrig.server, &adminrig.world);
-	virtual_process_init(&adminrig.client, &adminrig.world);
-	faulty_init(&adminrig.faulty, &adminrig.server.env);
+	assert_true(spokei_world_init(&adminrig.world, 11));
+	spokei_world_process_init(&adminrig.server, &adminrig.world);
+	spokei_world_process_init(&adminrig.client, &adminrig.world);
+	spokei_faults_init(&adminrig.faulty, &adminrig.server.env);
 	adminrig.faulty.env.forks = &adminrig.forks;
 	adminrig.got = malloc(ADMINRIG_READ_MAX);
 	assert_non_null(adminrig.got);
@@ -62,16 +62,16 @@ void adminrig_close(void)
 	assert_int_equal(adminrig.faulty.blocks, 0);
 	assert_int_equal(adminrig.faulty.fds, 0);
 	assert_int_equal(adminrig.server.user.fds, 0);
-	memnet_kill(&adminrig.client.user);
-	virtual_process_fini(&adminrig.server);
-	virtual_process_fini(&adminrig.client);
-	virtual_world_fini(&adminrig.world);
+	spokei_vnet_kill(&adminrig.client.user);
+	spokei_world_process_fini(&adminrig.server);
+	spokei_world_process_fini(&adminrig.client);
+	spokei_world_fini(&adminrig.world);
 	free(adminrig.got);
 }
 
 void adminrig_run(uint64_t ns)
 {
-	virtual_run(&adminrig.world, adminrig.world.now_ns + ns);
+	spokei_world_run(&adminrig.world, adminrig.world.now_ns + ns);
 }
 
 int adminrig_connect(void)

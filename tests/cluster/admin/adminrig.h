@@ -29,10 +29,10 @@ enum {
 };
 
 struct adminrig {
-	struct virtual_world world;
-	struct virtual_process server;
-	struct virtual_process client;
-	struct faulty faulty; /* around the server's environment */
+	struct spokei_world world;
+	struct spokei_world_process server;
+	struct spokei_world_process client;
+	struct spokei_faults faulty; /* around the server's environment */
 	unsigned forks;
 	struct spoke_engine *engine;
 	struct spoke_admin *admin;

@@ -68,7 +68,7 @@ static void a_cluster_at_work(void **state)
 	clusterrig_consume("cluster=failback&loadbalance=roundrobin&retry.period=5s", NULL);
 	echo = clusterrig_method("echo", NULL);
 	for (unsigned i = 0; i < 6; i++) {
-		virtual_hold(&rig.providers[i % 3].process, 20 * MS);
+		spokei_world_hold(&rig.providers[i % 3].process, 20 * MS);
 		clusterrig_end(clusterrig_call(echo));
 	}
 	metrics = statusrig_metrics(rig.engine);
@@ -162,9 +162,9 @@ static unsigned write_without(writer write)
 	do {
 		spokei_buffer_init(&out, &rig.faulty.env, 1u << 20);
 		assert_int_equal(spokei_buffer_append(&out, "before", 6), 0);
-		faulty_fail(&rig.faulty, FAULTY_MEMORY, ++demands, -ENOMEM, false);
+		spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_MEMORY, ++demands, -ENOMEM, false);
 		error = write(rig.engine, &statusrig_of, &out);
-		faulty_heal(&rig.faulty);
+		spokei_faults_heal(&rig.faulty);
 		assert_true(error == 0 || error == SPOKE_ENOMEM);
 		assert_memory_equal(spokei_buffer_data(&out), "before", 6);
 		if (error)

@@ -85,7 +85,7 @@ static void silence_shows_itself(void **state)
 	clusterrig_provide(2);
 	clusterrig_consume("heartbeat=1s", NULL);
 	clusterrig_pass(3500 * MS);
-	virtual_hold(&rig.providers[1].process, 60 * SECOND);
+	spokei_world_hold(&rig.providers[1].process, 60 * SECOND);
 	clusterrig_pass(2 * SECOND);
 	status = look();
 	EXPECT_TEXT(status, ONE "state", "ready");
@@ -252,7 +252,7 @@ static void a_second_is_a_sample(void **state)
 	spokei_history_init(&statusrig_history, rig.engine);
 	for (unsigned second = 0; second < SPOKEI_HISTORY + 5; second++) {
 		for (unsigned i = 0; i < second % 3; i++) {
-			virtual_hold(&rig.providers[0].process, 20 * MS);
+			spokei_world_hold(&rig.providers[0].process, 20 * MS);
 			clusterrig_end(clusterrig_call(echo));
 		}
 		clusterrig_pass(SECOND - rig.world.now_ns % SECOND);

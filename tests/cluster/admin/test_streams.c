@@ -140,7 +140,7 @@ static void a_slow_one_is_left_out_and_told_all_of_it_later(void **state)
 	(void)state;
 	(void)next(quick, &count);
 	end = end_of_last();
-	memnet_link(rig.world.net, end)->capacity = 512;
+	spokei_vnet_link(rig.world.net, end)->capacity = 512;
 	adminrig_send(slow, STREAM);
 	adminrig_run(SECOND);
 	bytes = rig.faulty.bytes;
@@ -149,7 +149,7 @@ static void a_slow_one_is_left_out_and_told_all_of_it_later(void **state)
 	(void)next(quick, &count);
 	assert_true(count > 15);
 	assert_true(rig.faulty.bytes <= bytes + 65536);
-	memnet_link(rig.world.net, end)->capacity = 1u << 20;
+	spokei_vnet_link(rig.world.net, end)->capacity = 1u << 20;
 	(void)next(slow, &count);
 	assert_int_equal(count, 1);
 	adminrig_run(600 * MS);
@@ -160,14 +160,14 @@ static void a_slow_one_is_left_out_and_told_all_of_it_later(void **state)
 
 static void one_that_takes_nothing_is_closed(void **state)
 {
-	const struct memnet_link narrow = { .capacity = 512 };
+	const struct spokei_vnet_link narrow = { .capacity = 512 };
 	static const char *const requests[] = { STREAM, PAGE };
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		int fd;
 
-		memnet_set_all(rig.world.net, &narrow);
+		spokei_vnet_set_all(rig.world.net, &narrow);
 		fd = adminrig_connect();
 		adminrig_run(MS);
 		adminrig_send(fd, requests[i]);
@@ -207,7 +207,7 @@ static void what_came_while_the_process_was_held_up_is_read_first(void **state)
 	adminrig_run(MS);
 	adminrig_send(fd, "GET /status HTTP/1.1\r\n");
 	adminrig_run(SECOND);
-	virtual_hold(&rig.server, 10 * SECOND);
+	spokei_world_hold(&rig.server, 10 * SECOND);
 	adminrig_send(fd, ADMINRIG_HOST "\r\n");
 	adminrig_run(11 * SECOND);
 	assert_memory_equal(adminrig_read(fd, &ended), "HTTP/1.1 200 ", 13);
@@ -260,15 +260,15 @@ static void one_that_has_said_all_and_is_slow_costs_nothing(void **state)
 
 	(void)state;
 	adminrig_run(MS);
-	memnet_link(rig.world.net, end_of_last())->capacity = 512;
+	spokei_vnet_link(rig.world.net, end_of_last())->capacity = 512;
 	adminrig_send(fd, PAGE);
 	assert_int_equal(env->net->shut(env->ctx, fd), 0);
-	reads = rig.faulty.calls[FAULTY_READ];
+	reads = rig.faulty.calls[SPOKEI_FAULTS_READ];
 	adminrig_run(20 * SECOND);
 	assert_int_equal(env->net->read(env->ctx, fd, rig.got, 512), 512);
 	adminrig_run(9 * SECOND);
 	assert_int_equal(rig.admin->crowd.count, 1);
-	assert_in_range(rig.faulty.calls[FAULTY_READ] - reads, 2, 4);
+	assert_in_range(rig.faulty.calls[SPOKEI_FAULTS_READ] - reads, 2, 4);
 	adminrig_run(2 * SECOND);
 	assert_int_equal(rig.admin->crowd.count, 0);
 }

@@ -37,27 +37,27 @@ static void live(void)
 static void whatever_fails_nothing_is_left_behind(void **state)
 {
 	static const struct {
-		enum faulty_kind kind;
+		enum spokei_faults_kind kind;
 		int error;
 	} faults[] = {
-		{ FAULTY_MEMORY, -ENOMEM }, { FAULTY_LISTEN, -EADDRINUSE },
-		{ FAULTY_ACCEPT, -EIO },    { FAULTY_READ, -EIO },
-		{ FAULTY_WRITE, -EPIPE },   { FAULTY_SHUT, -ENOTCONN },
-		{ FAULTY_LOCAL, -EIO },     { FAULTY_SPARE, -EMFILE },
+		{ SPOKEI_FAULTS_MEMORY, -ENOMEM }, { SPOKEI_FAULTS_LISTEN, -EADDRINUSE },
+		{ SPOKEI_FAULTS_ACCEPT, -EIO },    { SPOKEI_FAULTS_READ, -EIO },
+		{ SPOKEI_FAULTS_WRITE, -EPIPE },   { SPOKEI_FAULTS_SHUT, -ENOTCONN },
+		{ SPOKEI_FAULTS_LOCAL, -EIO },     { SPOKEI_FAULTS_SPARE, -EMFILE },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < 2 * LENGTH(faults); i++) {
-		enum faulty_kind kind = faults[i / 2].kind;
+		enum spokei_faults_kind kind = faults[i / 2].kind;
 		uint64_t failed = 1;
 
 		for (uint64_t nth = 1; failed > 0; nth++) {
 			adminrig_open_bare();
 			rig.faulty.failed[kind] = 0;
-			faulty_fail(&rig.faulty, kind, nth, faults[i / 2].error, i % 2 == 1);
+			spokei_faults_fail(&rig.faulty, kind, nth, faults[i / 2].error, i % 2 == 1);
 			live();
 			failed = rig.faulty.failed[kind];
-			faulty_heal(&rig.faulty);
+			spokei_faults_heal(&rig.faulty);
 			assert_int_equal(rig.faulty.fds, 0);
 			live();
 			assert_non_null(rig.admin);
@@ -83,11 +83,11 @@ static void without_memory_there_is_one_answer_or_none(void **state)
 		adminrig_open();
 		fd = adminrig_connect();
 		adminrig_run(MS);
-		faulty_fail(&rig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 		adminrig_send(fd, PAGE);
 		answer = adminrig_read(fd, &ended);
 		assert_true(ended);
-		failed = rig.faulty.failed[FAULTY_MEMORY];
+		failed = rig.faulty.failed[SPOKEI_FAULTS_MEMORY];
 		if (answer[0] != '\0') {
 			assert_memory_equal(answer, "HTTP/1.1 ", 9);
 			assert_null(strstr(answer + 9, "HTTP/1.1 "));

@@ -77,7 +77,7 @@ static void one_that_was_lost_on_its_way_fails_a_broadcast(void **state)
 
 	(void)state;
 	clusterrig_provide(2);
-	memnet_route(rig.world.net, rig.providers[2].address, MEMNET_SILENT);
+	spokei_vnet_route(rig.world.net, rig.providers[2].address, SPOKEI_VNET_SILENT);
 	rig.provider_count = 3;
 	clusterrig_consume("cluster=broadcast&wait.ready=true&timeout=20s", NULL);
 	call = clusterrig_call(clusterrig_method("echo", NULL));
@@ -90,7 +90,7 @@ static void one_that_was_lost_on_its_way_fails_a_broadcast(void **state)
 
 static void failsafe_excuses_what_fails_at_once(void **state)
 {
-	struct faulty_rule *rule = &rig.faulty.rules[FAULTY_MEMORY];
+	struct spokei_faults_rule *rule = &rig.faulty.rules[SPOKEI_FAULTS_MEMORY];
 	struct spoke_method *echo;
 	bool failed = true;
 
@@ -99,13 +99,13 @@ static void failsafe_excuses_what_fails_at_once(void **state)
 	clusterrig_consume("cluster=failsafe&wait.ready=true", NULL);
 	echo = clusterrig_method("echo", NULL);
 	for (unsigned nth = 0; failed; nth++) {
-		uint64_t before = rig.faulty.failed[FAULTY_MEMORY];
+		uint64_t before = rig.faulty.failed[SPOKEI_FAULTS_MEMORY];
 		int error;
 
-		*rule = (struct faulty_rule){ .skip = nth, .error = -1 };
+		*rule = (struct spokei_faults_rule){ .skip = nth, .error = -1 };
 		error = clusterrig_try(echo, NULL);
-		*rule = (struct faulty_rule){ 0 };
-		failed = rig.faulty.failed[FAULTY_MEMORY] > before;
+		*rule = (struct spokei_faults_rule){ 0 };
+		failed = rig.faulty.failed[SPOKEI_FAULTS_MEMORY] > before;
 		assert_true(error == SPOKE_OK || error == SPOKE_ENOMEM);
 		clusterrig_pass(10 * MS);
 		assert_int_equal(rig.ended, rig.call_count);

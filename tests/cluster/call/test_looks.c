@@ -66,7 +66,7 @@ static void a_peer_that_is_silent(void **state)
 	clusterrig_consume("heartbeat=1h", NULL);
 	clusterrig_pass(10 * MS);
 	peer = the_peer(by->provider);
-	virtual_hold(&rig.process, 60 * SECOND);
+	spokei_world_hold(&rig.process, 60 * SECOND);
 	clusterrig_pass(2500 * MS);
 	assert_true(spoke_provider_peer(by->provider, peer, &info));
 	assert_int_equal(info.missed, 1);
@@ -132,7 +132,7 @@ static void answers_are_timed_and_other_ends_are_not(void **state)
 	clusterrig_provide(1);
 	clusterrig_consume("", NULL);
 	echo = clusterrig_method("echo", &with);
-	virtual_hold(&rig.providers[0].process, 30 * MS);
+	spokei_world_hold(&rig.providers[0].process, 30 * MS);
 	clusterrig_end(clusterrig_call(echo));
 	spoke_engine_latency(rig.engine, &latency);
 	assert_int_equal(latency.count, 1);
@@ -161,7 +161,7 @@ static void all_attempts_are_timed_as_one(void **state)
 	(void)state;
 	clusterrig_provide(2);
 	clusterrig_consume("loadbalance=roundrobin", NULL);
-	virtual_hold(&rig.providers[0].process, SECOND);
+	spokei_world_hold(&rig.providers[0].process, SECOND);
 	clusterrig_end(clusterrig_call(clusterrig_method("echo", &with)));
 	assert_int_equal(rig.calls[0].error, 0);
 	spoke_engine_latency(rig.engine, &latency);

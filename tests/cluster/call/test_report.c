@@ -193,7 +193,7 @@ static void silence_is_the_doing_of_heartbeats(void **state)
 	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("heartbeat=100ms", NULL);
-	virtual_hold(&rig.providers[0].process, 520 * MS);
+	spokei_world_hold(&rig.providers[0].process, 520 * MS);
 	clusterrig_pass(2 * SECOND);
 	for (unsigned i = 1; i <= 3; i++) {
 		char text[] = AT ": heartbeat unanswered, 0 of 3";

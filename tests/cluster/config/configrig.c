@@ -31,7 +31,7 @@ void configrig_told(void *arg, const char *sentence)
 
 void configrig_load(const char *text)
 {
-	memfiles_put(clusterrig.world.files, CONFIGRIG_PATH, text);
+	spokei_vfiles_put(clusterrig.world.files, CONFIGRIG_PATH, text);
 	configrig.told[0] = '\0';
 	assert_int_equal(spoke_config_load(&clusterrig.faulty.env, CONFIGRIG_PATH, configrig_told,
 					   NULL, &configrig.config),
@@ -42,9 +42,9 @@ void configrig_load(const char *text)
 int configrig_try(const char *text)
 {
 	if (text)
-		memfiles_put(clusterrig.world.files, CONFIGRIG_PATH, text);
+		spokei_vfiles_put(clusterrig.world.files, CONFIGRIG_PATH, text);
 	else
-		memfiles_remove(clusterrig.world.files, CONFIGRIG_PATH);
+		spokei_vfiles_remove(clusterrig.world.files, CONFIGRIG_PATH);
 	configrig.told[0] = '\0';
 	return spoke_config_reload(configrig.config, configrig_told, NULL);
 }

@@ -361,7 +361,8 @@ static void assert_watched(bool watched)
 	const struct spokei_link *link = &rig.consumer->link;
 	const struct spokei_conn *conn = spoke_container_of(link->conns.next, struct spokei_conn,
 							    node);
-	const struct memnet_guard *guard = memnet_guard(rig.world.net, conn->stream.watch.fd);
+	const struct spokei_vnet_guard *guard = spokei_vnet_guard(rig.world.net,
+								  conn->stream.watch.fd);
 
 	assert_int_equal(guard->keepalive_ns, watched ? 60 * SECOND : 0);
 }
@@ -386,7 +387,7 @@ static void a_silent_provider_is_noticed_at_the_new_interval(void **state)
 	clusterrig_provide(1);
 	configrig_load("[consumer]\nheartbeat = 1h\n");
 	configrig_consume("");
-	virtual_hold(&rig.providers[0].process, 1000 * SECOND);
+	spokei_world_hold(&rig.providers[0].process, 1000 * SECOND);
 	clusterrig_pass(60 * SECOND);
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_CLOSED_SILENT), 0);
 	configrig_reload("[consumer]\nheartbeat = 1s\n");

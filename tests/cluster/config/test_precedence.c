@@ -48,8 +48,8 @@ static const struct source {
 #define SOURCES (sizeof(sources) / sizeof(sources[0]))
 #define NOBODY SOURCES
 
-static struct virtual_world world;
-static struct virtual_process process;
+static struct spokei_world world;
+static struct spokei_world_process process;
 static struct spoke_engine *engine;
 
 static int set_up(void **state)
@@ -57,9 +57,9 @@ static int set_up(void **state)
 	struct spoke_engine_options options = { .env = &process.env };
 
 	(void)state;
-	if (!virtual_world_init(&world, 3))
+	if (!spokei_world_init(&world, 3))
 		return -1;
-	virtual_process_init(&process, &world);
+	spokei_world_process_init(&process, &world);
 	return spoke_engine_new(&options, &engine);
 }
 
@@ -68,8 +68,8 @@ static int tear_down(void **state)
 	(void)state;
 	spoke_engine_free(engine);
 	assert_int_equal(process.blocks, 0);
-	virtual_process_fini(&process);
-	virtual_world_fini(&world);
+	spokei_world_process_fini(&process);
+	spokei_world_fini(&world);
 	return 0;
 }
 

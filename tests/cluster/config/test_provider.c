@@ -275,7 +275,7 @@ static void what_code_says_stays(void **state)
 
 static unsigned listed(const char *text)
 {
-	const char *all = memfiles_get(rig.world.files, REGISTRY);
+	const char *all = spokei_vfiles_get(rig.world.files, REGISTRY);
 	unsigned count = 0;
 
 	for (; all && (all = strstr(all, text)); all++)

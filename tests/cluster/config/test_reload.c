@@ -41,8 +41,8 @@ static void what_is_wrong_changes_nothing(void **state)
 	assert_in_range(timeout_now(), 20, 22);
 	assert_int_equal(configrig_try(NULL), SPOKE_ENOENT);
 	assert_string_equal(configrig.told, "a.conf: there is no such file\n");
-	memfiles_put(rig.world.files, CONFIGRIG_PATH, "[consumer]\ntimeout = 1s\n");
-	memfiles_fail(rig.world.files, MEMFILES_READ, 1, -5);
+	spokei_vfiles_put(rig.world.files, CONFIGRIG_PATH, "[consumer]\ntimeout = 1s\n");
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_READ, 1, -5);
 	assert_int_equal(spoke_config_reload(configrig.config, NULL, NULL), SPOKE_ESYSTEM);
 	assert_in_range(timeout_now(), 20, 22);
 	assert_string_equal(spoke_config_get(configrig.config, "consumer", "timeout"), "20ms");
@@ -115,14 +115,15 @@ static void a_signal_has_it_read_again(void **state)
 	begin("[consumer]\ntimeout = 20ms\n");
 	assert_int_equal(spoke_config_reload_on_signal(configrig.config, rig.engine), SPOKE_OK);
 	assert_int_equal(spoke_config_reload_on_signal(configrig.config, rig.engine), SPOKE_EEXIST);
-	memfiles_put(rig.world.files, CONFIGRIG_PATH, "[consumer]\ntimeout = 40ms\nlazy = yes\n");
-	assert_true(virtual_signal(&rig.process, SIGHUP));
+	spokei_vfiles_put(rig.world.files, CONFIGRIG_PATH,
+			  "[consumer]\ntimeout = 40ms\nlazy = yes\n");
+	assert_true(spokei_world_signal(&rig.process, SIGHUP));
 	clusterrig_pass(MS);
 	assert_in_range(timeout_now(), 40, 42);
 	assert_true(has_event("a.conf:3: lazy = yes: counts when the process is started again"));
 	assert_true(has_event("config: read again"));
-	memfiles_put(rig.world.files, CONFIGRIG_PATH, "[consumer]\ntimeout = 60\nlazy = ?\n");
-	assert_true(virtual_signal(&rig.process, SIGHUP));
+	spokei_vfiles_put(rig.world.files, CONFIGRIG_PATH, "[consumer]\ntimeout = 60\nlazy = ?\n");
+	assert_true(spokei_world_signal(&rig.process, SIGHUP));
 	clusterrig_pass(MS);
 	assert_in_range(timeout_now(), 40, 42);
 	assert_true(
@@ -131,7 +132,7 @@ static void a_signal_has_it_read_again(void **state)
 	assert_true(has_event("config: nothing is changed"));
 	spoke_config_free(configrig.config);
 	configrig.config = NULL;
-	assert_false(virtual_signal(&rig.process, SIGHUP));
+	assert_false(spokei_world_signal(&rig.process, SIGHUP));
 }
 
 /* --- who is gone meanwhile */
@@ -183,7 +184,7 @@ static void another_engine_may_have_it_then(void **state)
 {
 	struct spoke_provider_options serving = { 0 };
 	struct spoke_engine_options options = { 0 };
-	struct virtual_process other;
+	struct spokei_world_process other;
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
 
@@ -192,7 +193,7 @@ static void another_engine_may_have_it_then(void **state)
 	clusterrig_free_consumer();
 	serving.config = configrig.config;
 	for (unsigned i = 0; i < 2; i++) {
-		virtual_process_init(&other, &rig.world);
+		spokei_world_process_init(&other, &rig.world);
 		options.env = &other.env;
 		assert_int_equal(spoke_engine_new(&options, &engine), SPOKE_OK);
 		assert_int_equal(spoke_provider_new(engine, &serving, &provider), SPOKE_OK);
@@ -200,7 +201,7 @@ static void another_engine_may_have_it_then(void **state)
 		assert_ptr_equal(spokei_config_engine(configrig.config), engine);
 		spoke_provider_free(provider);
 		spoke_engine_free(engine);
-		virtual_process_fini(&other);
+		spokei_world_process_fini(&other);
 		assert_null(spokei_config_engine(configrig.config));
 		configrig_reload("[provider]\nheartbeat = 6s\n");
 	}
@@ -255,13 +256,13 @@ static void it_is_of_one_engine(void **state)
 {
 	struct spoke_consumer_options options = { .url = "dubbo://127.0.0.1:1/S" };
 	struct spoke_engine_options with = { 0 };
-	struct virtual_process other;
+	struct spokei_world_process other;
 	struct spoke_consumer *consumer;
 	struct spoke_engine *engine;
 
 	(void)state;
 	begin("");
-	virtual_process_init(&other, &rig.world);
+	spokei_world_process_init(&other, &rig.world);
 	with.env = &other.env;
 	options.config = configrig.config;
 	assert_int_equal(spoke_engine_new(&with, &engine), SPOKE_OK);
@@ -270,7 +271,7 @@ static void it_is_of_one_engine(void **state)
 			    "option config: it belongs to another engine; load one for each");
 	spoke_engine_free(engine);
 	assert_int_equal(other.blocks, 0);
-	virtual_process_fini(&other);
+	spokei_world_process_fini(&other);
 }
 
 /* --- without memory */
@@ -283,12 +284,13 @@ static void a_reload_without_memory_changes_nothing(void **state)
 	(void)state;
 	begin("[consumer]\ntimeout = 20ms\n");
 	for (unsigned i = 0; error == SPOKE_ENOMEM; i++, failed++) {
-		rig.faulty.rules[FAULTY_MEMORY] = (struct faulty_rule){ .skip = i, .error = -12 };
+		rig.faulty.rules[SPOKEI_FAULTS_MEMORY] =
+			(struct spokei_faults_rule){ .skip = i, .error = -12 };
 		error = configrig_try("[consumer]\ntimeout = 50ms\n[registry]\nurl = file:///a\n");
 		if (error)
 			assert_in_range(timeout_now(), 20, 22);
 	}
-	rig.faulty.rules[FAULTY_MEMORY] = (struct faulty_rule){ 0 };
+	rig.faulty.rules[SPOKEI_FAULTS_MEMORY] = (struct spokei_faults_rule){ 0 };
 	assert_int_equal(error, SPOKE_OK);
 	assert_true(failed > 4);
 	assert_in_range(timeout_now(), 50, 52);
@@ -327,9 +329,10 @@ static void whoever_lacks_memory_leaves_nothing_behind(void **state)
 	(void)state;
 	for (unsigned i = 0; error == SPOKE_ENOMEM; i++, failed++) {
 		configrig_load(text);
-		rig.faulty.rules[FAULTY_MEMORY] = (struct faulty_rule){ .skip = i, .error = -12 };
+		rig.faulty.rules[SPOKEI_FAULTS_MEMORY] =
+			(struct spokei_faults_rule){ .skip = i, .error = -12 };
 		error = make_both();
-		rig.faulty.rules[FAULTY_MEMORY] = (struct faulty_rule){ 0 };
+		rig.faulty.rules[SPOKEI_FAULTS_MEMORY] = (struct spokei_faults_rule){ 0 };
 		clusterrig_pass(MS);
 		if (error)
 			spoke_config_free(configrig.config);

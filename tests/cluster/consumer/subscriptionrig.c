@@ -15,11 +15,11 @@ int subscriptionrig_set_up(void **state)
 	(void)state;
 	subscriptionrig = (struct subscriptionrig){ 0 };
 	fakereg = (struct fakereg){ 0 };
-	if (!virtual_world_init(&subscriptionrig.world, 1))
+	if (!spokei_world_init(&subscriptionrig.world, 1))
 		return -1;
 	for (int i = 0; i < PROCESSES; i++)
-		virtual_process_init(&subscriptionrig.processes[i], &subscriptionrig.world);
-	faulty_init(&subscriptionrig.faulty, &subscriptionrig.processes[CLIENT].env);
+		spokei_world_process_init(&subscriptionrig.processes[i], &subscriptionrig.world);
+	spokei_faults_init(&subscriptionrig.faulty, &subscriptionrig.processes[CLIENT].env);
 	subscriptionrig.registry = "fake://here";
 	subscriptionrig.kind = &fakereg_kind;
 	return spoke_engine_new(&with, &subscriptionrig.engines[CLIENT]);
@@ -27,7 +27,7 @@ int subscriptionrig_set_up(void **state)
 
 void subscriptionrig_pass(uint64_t ns)
 {
-	virtual_run(&subscriptionrig.world, subscriptionrig.world.now_ns + ns);
+	spokei_world_run(&subscriptionrig.world, subscriptionrig.world.now_ns + ns);
 }
 
 void subscriptionrig_free_consumer(void)
@@ -48,7 +48,7 @@ void subscriptionrig_end_provider(int which)
 int subscriptionrig_tear_down(void **state)
 {
 	(void)state;
-	faulty_heal(&subscriptionrig.faulty);
+	spokei_faults_heal(&subscriptionrig.faulty);
 	subscriptionrig_free_consumer();
 	subscriptionrig_pass(10 * MS);
 	for (int i = 0; i < PROVIDERS; i++)
@@ -58,9 +58,9 @@ int subscriptionrig_tear_down(void **state)
 	assert_int_equal(subscriptionrig.faulty.fds, 0);
 	for (int i = 0; i < PROCESSES; i++) {
 		assert_int_equal(subscriptionrig.processes[i].blocks, 0);
-		virtual_process_fini(&subscriptionrig.processes[i]);
+		spokei_world_process_fini(&subscriptionrig.processes[i]);
 	}
-	virtual_world_fini(&subscriptionrig.world);
+	spokei_world_fini(&subscriptionrig.world);
 	return 0;
 }
 

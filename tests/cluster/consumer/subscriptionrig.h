@@ -35,11 +35,11 @@ enum {
 };
 
 struct subscriptionrig {
-	struct virtual_world world;
-	struct virtual_process processes[PROCESSES];
+	struct spokei_world world;
+	struct spokei_world_process processes[PROCESSES];
 	const char *registry; /* fakereg.h's until a test names another one */
 	const struct spoke_registry *kind;
-	struct faulty faulty;
+	struct spokei_faults faulty;
 	struct spoke_engine *engines[PROCESSES]; /* NULL: none */
 	struct spoke_provider *providers[PROVIDERS];
 	unsigned served[PROVIDERS];

@@ -18,8 +18,8 @@
 #define LARGE 200000
 
 struct rig {
-	struct virtual_world world;
-	struct virtual_process process;
+	struct spokei_world world;
+	struct spokei_world_process process;
 	struct spoke_engine *engine;
 	struct spoke_consumer *consumer;
 	struct spoke_method *echo;
@@ -38,7 +38,7 @@ static struct rig rig;
 
 static void pass(uint64_t ns)
 {
-	virtual_run(&rig.world, rig.world.now_ns + ns);
+	spokei_world_run(&rig.world, rig.world.now_ns + ns);
 }
 
 static int set_up(void **state)
@@ -55,13 +55,13 @@ static int set_up(void **state)
 	memset(&rig, 0, sizeof(rig));
 	rig.conns[0].fd = -1;
 	rig.conns[1].fd = -1;
-	assert_true(virtual_world_init(&rig.world, 3));
-	virtual_process_init(&rig.process, &rig.world);
+	assert_true(spokei_world_init(&rig.world, 3));
+	spokei_world_process_init(&rig.process, &rig.world);
 	peer_init(&rig.peer, &rig.world);
 	rig.listeners[0] = peer_listen(&rig.peer, "127.0.0.1:20880");
 	rig.listeners[1] = peer_listen(&rig.peer, "127.0.0.1:20881");
 	if (*state)
-		memnet_route(rig.world.net, "127.0.0.1:20880", MEMNET_SILENT);
+		spokei_vnet_route(rig.world.net, "127.0.0.1:20880", SPOKEI_VNET_SILENT);
 	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
 	assert_int_equal(spoke_consumer_new(rig.engine, &options, &rig.consumer), 0);
 	assert_int_equal(spoke_consumer_method(rig.consumer, "echo", NULL, &rig.echo), 0);
@@ -78,8 +78,8 @@ static int tear_down(void **state)
 	peer_close(&rig.conns[0]);
 	peer_close(&rig.conns[1]);
 	peer_fini(&rig.peer);
-	virtual_process_fini(&rig.process);
-	virtual_world_fini(&rig.world);
+	spokei_world_process_fini(&rig.process);
+	spokei_world_fini(&rig.world);
 	return 0;
 }
 
@@ -137,7 +137,7 @@ static void a_call_that_waits_is_sent_as_its_own_wire_says(void **state)
 	open_conn(1, "msgpack-rpc");
 	peer_read(&rig.conns[1], take_request, NULL);
 	assert_int_equal(rig.requests, 1);
-	memnet_route(rig.world.net, "127.0.0.1:20880", MEMNET_NORMAL);
+	spokei_vnet_route(rig.world.net, "127.0.0.1:20880", SPOKEI_VNET_NORMAL);
 	pass(3000 * MS);
 	open_conn(0, "dubbo");
 	peer_read(&rig.conns[0], take_request, NULL);

@@ -120,7 +120,7 @@ static void a_registry_that_is_down_at_the_start_is_stood_in_for_by_the_file(voi
 	subscriptionrig_pass(SECOND);
 	subscriptionrig_free_consumer();
 	subscriptionrig_pass(SECOND);
-	assert_non_null(strstr(memfiles_get(subscriptionrig.world.files, "cache"),
+	assert_non_null(strstr(spokei_vfiles_get(subscriptionrig.world.files, "cache"),
 			       "dubbo://127.0.0.1:20880/"));
 	fakereg.fails = SPOKE_ECONNECT;
 	subscriptionrig_consume("cache");
@@ -291,17 +291,18 @@ static void without_memory_it_takes_a_little_longer(void **state)
 	subscriptionrig_provide(0);
 	subscriptionrig_pass(SOON_NS);
 	for (unsigned i = 0; i < 200; i++) {
-		faulty_fail(&subscriptionrig.faulty, FAULTY_MEMORY, i / 2 + 1, -ENOMEM, false);
+		spokei_faults_fail(&subscriptionrig.faulty, SPOKEI_FAULTS_MEMORY, i / 2 + 1,
+				   -ENOMEM, false);
 		if (subscriptionrig_try_consumer(i % 2 ? "cache" : NULL) == 0) {
 			subscriptionrig_pass(RETRY_MAX_NS + SECOND);
 			(void)!subscriptionrig_try_call();
 			assert_int_equal(subscriptionrig_try_call(), 0);
 		}
-		faulty_heal(&subscriptionrig.faulty);
+		spokei_faults_heal(&subscriptionrig.faulty);
 		subscriptionrig_free_consumer();
 		subscriptionrig_pass(SECOND);
 	}
-	assert_true(subscriptionrig.faulty.failed[FAULTY_MEMORY] > 30);
+	assert_true(subscriptionrig.faulty.failed[SPOKEI_FAULTS_MEMORY] > 30);
 }
 
 #define RIGGED(test)                                                                               \

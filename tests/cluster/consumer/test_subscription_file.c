@@ -16,7 +16,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static struct memfiles *files(void)
+static struct spokei_vfiles *files(void)
 {
 	return subscriptionrig.world.files;
 }
@@ -24,7 +24,7 @@ static struct memfiles *files(void)
 /* How many lines of the file have these words. */
 static unsigned lines(const char *words)
 {
-	const char *at = memfiles_get(files(), PATH);
+	const char *at = spokei_vfiles_get(files(), PATH);
 	unsigned count = 0;
 
 	for (; at && (at = strstr(at, words)); at += strlen(words))
@@ -59,9 +59,9 @@ static void who_is_taken_out_of_the_file_is_in_it_again_exactly_once(void **stat
 	subscriptionrig_consume(NULL);
 	for (int i = 0; i < 3; i++) {
 		subscriptionrig_pass(10 * SECOND);
-		memfiles_put(files(), PATH, i ? "" : "nonsense\n");
+		spokei_vfiles_put(files(), PATH, i ? "" : "nonsense\n");
 		if (i == 2)
-			memfiles_remove(files(), PATH);
+			spokei_vfiles_remove(files(), PATH);
 		subscriptionrig_pass(RETRY_MAX_NS + SECOND);
 		assert_int_equal(lines("dubbo://127.0.0.1:20880/"), 1);
 		assert_int_equal(lines("dubbo://127.0.0.1:20881/"), 1);
@@ -74,7 +74,7 @@ static void who_is_taken_out_of_the_file_is_in_it_again_exactly_once(void **stat
 static void a_file_that_cannot_be_written_is_tried_again(void **state)
 {
 	(void)state;
-	memfiles_fail(files(), MEMFILES_REPLACE, 4, -ENOSPC);
+	spokei_vfiles_fail(files(), SPOKEI_VFILES_REPLACE, 4, -ENOSPC);
 	subscriptionrig_provide(0);
 	subscriptionrig_consume(NULL);
 	subscriptionrig_pass(SECOND);
@@ -90,9 +90,9 @@ static void what_somebody_writes_there_is_taken(void **state)
 	subscriptionrig_provide(0);
 	subscriptionrig_consume(NULL);
 	subscriptionrig_pass(SECOND);
-	memfiles_put(files(), PATH,
-		     "dubbo://127.0.0.1:20882/demo.Echo\n"
-		     "dubbo://127.0.0.1:20880/demo.Echo?weight=1\n");
+	spokei_vfiles_put(files(), PATH,
+			  "dubbo://127.0.0.1:20882/demo.Echo\n"
+			  "dubbo://127.0.0.1:20880/demo.Echo?weight=1\n");
 	subscriptionrig_pass(SECOND);
 	assert_int_equal(subscriptionrig_endpoints(), 2);
 }

@@ -56,12 +56,12 @@ int keeperrig_set_up(void **state)
 	(void)state;
 	keeperrig = (struct keeperrig){ 0 };
 	fakereg = (struct fakereg){ 0 };
-	if (!virtual_world_init(&keeperrig.world, 1))
+	if (!spokei_world_init(&keeperrig.world, 1))
 		return -1;
-	virtual_process_init(&keeperrig.process, &keeperrig.world);
+	spokei_world_process_init(&keeperrig.process, &keeperrig.world);
 	keeperrig.env = keeperrig.process.env;
 	keeperrig.env.files = &files;
-	faulty_init(&keeperrig.faulty, &keeperrig.env);
+	spokei_faults_init(&keeperrig.faulty, &keeperrig.env);
 	return spoke_engine_new(&with, &keeperrig.engine);
 }
 
@@ -81,7 +81,7 @@ void keeperrig_free_engine(void)
 int keeperrig_tear_down(void **state)
 {
 	(void)state;
-	faulty_heal(&keeperrig.faulty);
+	spokei_faults_heal(&keeperrig.faulty);
 	if (keeperrig.engine) {
 		spokei_keeper_free(keeperrig.keeper);
 		keeperrig_free_engine();
@@ -90,8 +90,8 @@ int keeperrig_tear_down(void **state)
 	assert_int_equal(keeperrig.faulty.fds, 0);
 	for (unsigned i = 0; i < FAKEREG_OPENS; i++)
 		assert_null(fakereg.opens[i].engine);
-	virtual_process_fini(&keeperrig.process);
-	virtual_world_fini(&keeperrig.world);
+	spokei_world_process_fini(&keeperrig.process);
+	spokei_world_fini(&keeperrig.world);
 	free(keeperrig.file);
 	return 0;
 }
@@ -139,7 +139,7 @@ void keeperrig_subscribe(void)
 
 void keeperrig_pass(uint64_t ns)
 {
-	virtual_run(&keeperrig.world, keeperrig.world.now_ns + ns);
+	spokei_world_run(&keeperrig.world, keeperrig.world.now_ns + ns);
 }
 
 size_t keeperrig_true(void)

@@ -27,10 +27,10 @@
 #define OTHER "dubbo://127.0.0.1:20881/demo.Echo"
 
 struct keeperrig {
-	struct virtual_world world;
-	struct virtual_process process;
+	struct spokei_world world;
+	struct spokei_world_process process;
 	struct spoke_env env; /* of the process, with files */
-	struct faulty faulty;
+	struct spokei_faults faulty;
 	struct spoke_engine *engine; /* NULL: freed */
 	struct spokei_keeper *keeper;
 	unsigned lists; /* told */

@@ -123,7 +123,7 @@ static void without_memory_it_is_as_if_it_had_failed(void **state)
 	for (unsigned nth = 1; nth < 60; nth++) {
 		struct spokei_keeper *keeper = NULL;
 
-		faulty_fail(&keeperrig.faulty, FAULTY_MEMORY, nth, -12, false);
+		spokei_faults_fail(&keeperrig.faulty, SPOKEI_FAULTS_MEMORY, nth, -12, false);
 		if (keeperrig_try(NULL) == 0) {
 			keeper = keeperrig.keeper;
 			if (spokei_keeper_publish(keeper, ECHO, PLACE) == 0) {
@@ -135,14 +135,14 @@ static void without_memory_it_is_as_if_it_had_failed(void **state)
 				assert_int_equal(keeperrig.count, fakereg_listed(ECHO));
 			}
 		}
-		faulty_heal(&keeperrig.faulty);
+		spokei_faults_heal(&keeperrig.faulty);
 		spokei_keeper_free(keeper);
 		keeperrig.keeper = NULL;
 		keeperrig.count = 0;
 		keeperrig_pass(SECOND);
 		assert_int_equal(fakereg_listed(ECHO), 0);
 	}
-	assert_true(keeperrig.faulty.failed[FAULTY_MEMORY] > 3);
+	assert_true(keeperrig.faulty.failed[SPOKEI_FAULTS_MEMORY] > 3);
 }
 
 #define KEPT(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, keeperrig_tear_down)

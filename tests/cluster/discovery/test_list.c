@@ -177,11 +177,11 @@ static void a_list_for_which_there_is_no_memory_is_asked_for_anew(void **state)
 		keeperrig_subscribe();
 		keeperrig_pass(10 * MS);
 		assert_int_equal(keeperrig.count, 2);
-		faulty_fail(&keeperrig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		spokei_faults_fail(&keeperrig.faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 		fakereg_add(ECHO, "dubbo://127.0.0.1:1/demo.Echo");
 		keeperrig_pass(RETRY_NS * 12 / 10 + 20 * MS);
 		assert_int_equal(keeperrig.count, 3);
-		faulty_heal(&keeperrig.faulty);
+		spokei_faults_heal(&keeperrig.faulty);
 		fakereg_remove(ECHO, "dubbo://127.0.0.1:1/demo.Echo");
 		keeperrig_free();
 		keeperrig_pass(SECOND);
@@ -217,10 +217,10 @@ static void lists_for_which_there_is_no_memory_are_asked_for_at_the_pace_of_retr
 	fakereg_add(ECHO, PLACE);
 	keeperrig_keep(NULL);
 	keeperrig_subscribe();
-	faulty_fail(&keeperrig.faulty, FAULTY_MEMORY, 1, -ENOMEM, true);
+	spokei_faults_fail(&keeperrig.faulty, SPOKEI_FAULTS_MEMORY, 1, -ENOMEM, true);
 	keeperrig_pass(30 * SECOND);
 	assert_in_range(fakereg.subscribes, 5, 9);
-	faulty_heal(&keeperrig.faulty);
+	spokei_faults_heal(&keeperrig.faulty);
 	keeperrig_pass(RETRY_NS * 12 / 10 + 10 * MS);
 	assert_int_equal(keeperrig.count, 1);
 	assert_int_equal(keeperrig_events("as wanted again"), 1);

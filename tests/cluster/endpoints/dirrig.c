@@ -14,11 +14,11 @@ int dirrig_set_up(void **state)
 
 	(void)state;
 	memset(&dirrig, 0, sizeof(dirrig));
-	assert_true(virtual_world_init(&dirrig.world, 7));
-	virtual_process_init(&dirrig.process, &dirrig.world);
-	faulty_init(&dirrig.faulty, &dirrig.process.env);
+	assert_true(spokei_world_init(&dirrig.world, 7));
+	spokei_world_process_init(&dirrig.process, &dirrig.world);
+	spokei_faults_init(&dirrig.faulty, &dirrig.process.env);
 	for (unsigned i = 0; i < PROVIDERS; i++)
-		virtual_process_init(&dirrig.sides[i].process, &dirrig.world);
+		spokei_world_process_init(&dirrig.sides[i].process, &dirrig.world);
 	assert_int_equal(spoke_engine_new(&options, &dirrig.engine), 0);
 	return 0;
 }
@@ -31,20 +31,20 @@ int dirrig_tear_down(void **state)
 	for (unsigned i = 0; i < PROVIDERS; i++) {
 		if (dirrig.sides[i].engine)
 			dirrig_stop(i);
-		virtual_process_fini(&dirrig.sides[i].process);
+		spokei_world_process_fini(&dirrig.sides[i].process);
 	}
 	for (unsigned i = 0; i < dirrig.begun; i++)
 		assert_int_equal(dirrig.calls[i].ends, 1);
 	assert_int_equal(dirrig.faulty.blocks, 0);
 	assert_int_equal(dirrig.faulty.fds, 0);
-	virtual_process_fini(&dirrig.process);
-	virtual_world_fini(&dirrig.world);
+	spokei_world_process_fini(&dirrig.process);
+	spokei_world_fini(&dirrig.world);
 	return 0;
 }
 
 void dirrig_pass(uint64_t ns)
 {
-	virtual_run(&dirrig.world, dirrig.world.now_ns + ns);
+	spokei_world_run(&dirrig.world, dirrig.world.now_ns + ns);
 }
 
 static void nothing(struct spoke_alarm *alarm)

@@ -43,14 +43,14 @@ struct dirrig_call {
 };
 
 struct dirrig {
-	struct virtual_world world;
-	struct virtual_process process;
-	struct faulty faulty;
+	struct spokei_world world;
+	struct spokei_world_process process;
+	struct spokei_faults faulty;
 	struct spoke_engine *engine; /* NULL: freed */
 	struct spoke_consumer *consumer;
 	struct spoke_method *echo;
 	struct dirrig_side {
-		struct virtual_process process;
+		struct spokei_world_process process;
 		struct spoke_engine *engine; /* NULL: it is not there */
 		struct spoke_provider *provider;
 		const char *version;   /* NULL: none */

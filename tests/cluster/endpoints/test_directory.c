@@ -137,7 +137,7 @@ static void who_waits_for_a_connection_is_told_at_once(void **state)
 {
 	(void)state;
 	start(0, "");
-	memnet_route(dirrig.world.net, "127.0.0.1:20880", MEMNET_SILENT);
+	spokei_vnet_route(dirrig.world.net, "127.0.0.1:20880", SPOKEI_VNET_SILENT);
 	LIST(A);
 	assert_int_equal(state_of(0), SPOKE_ENDPOINT_CONNECTING);
 	assert_int_equal(dirrig_try(20 * SECOND), SPOKE_OK);

@@ -28,16 +28,16 @@ static bool list_with_fault(unsigned point, bool for_ever)
 	bool failed;
 	int error;
 
-	faulty_fail(&dirrig.faulty, FAULTY_MEMORY, point, -ENOMEM, for_ever);
+	spokei_faults_fail(&dirrig.faulty, SPOKEI_FAULTS_MEMORY, point, -ENOMEM, for_ever);
 	for (unsigned step = 0; step < 2; step++) {
 		error = torture_list(step);
 		assert_true(error == SPOKE_OK || error == SPOKE_ENOMEM);
 		(void)spoke_consumer_endpoints(dirrig.consumer, NULL, 0);
 		dirrig_pass(5 * MS);
 	}
-	failed = dirrig.faulty.failed[FAULTY_MEMORY] > 0;
-	dirrig.faulty.failed[FAULTY_MEMORY] = 0;
-	faulty_heal(&dirrig.faulty);
+	failed = dirrig.faulty.failed[SPOKEI_FAULTS_MEMORY] > 0;
+	dirrig.faulty.failed[SPOKEI_FAULTS_MEMORY] = 0;
+	spokei_faults_heal(&dirrig.faulty);
 	LIST(A, D);
 	assert_int_equal(spokei_directory_listed(&dirrig.consumer->directory), 2);
 	dirrig_pass(SECOND);
@@ -85,9 +85,9 @@ static void connections_are_made_all_or_later(void **state)
 	dirrig_start(0);
 	dirrig_consume("", &options);
 	for (unsigned point = 1; point < 40; point++) {
-		faulty_fail(&dirrig.faulty, FAULTY_MEMORY, point, -ENOMEM, false);
+		spokei_faults_fail(&dirrig.faulty, SPOKEI_FAULTS_MEMORY, point, -ENOMEM, false);
 		(void)!dirrig_list((const char *const[]){ A, NULL });
-		faulty_heal(&dirrig.faulty);
+		spokei_faults_heal(&dirrig.faulty);
 		asleep += dirrig_info(0).state == SPOKE_ENDPOINT_IDLE;
 		LIST(A);
 		dirrig_pass(10 * MS);
@@ -110,16 +110,16 @@ static void list_asleep(void)
 	dirrig_consume("", &presets);
 	for (;; point++) {
 		assert_true(point < POINTS_MAX);
-		faulty_fail(&dirrig.faulty, FAULTY_MEMORY, point, -ENOMEM, true);
+		spokei_faults_fail(&dirrig.faulty, SPOKEI_FAULTS_MEMORY, point, -ENOMEM, true);
 		if (dirrig_list((const char *const[]){ A, NULL }) == SPOKE_OK)
 			break;
-		faulty_heal(&dirrig.faulty);
+		spokei_faults_heal(&dirrig.faulty);
 		LIST_NOBODY();
 	}
 	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_IDLE);
 	dirrig_pass(1100 * MS); /* there still is none */
 	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_IDLE);
-	faulty_heal(&dirrig.faulty);
+	spokei_faults_heal(&dirrig.faulty);
 }
 
 /* It is connected to when a call wants to go there. */

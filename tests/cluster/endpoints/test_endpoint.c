@@ -247,8 +247,8 @@ static void fill_both(const struct spoke_policy *policy)
 {
 	const struct spoke_consumer_options options = { .policy = policy, .sticky = true };
 
-	memnet_route(dirrig.world.net, "127.0.0.1:20880", MEMNET_SILENT);
-	memnet_route(dirrig.world.net, "127.0.0.1:20881", MEMNET_SILENT);
+	spokei_vnet_route(dirrig.world.net, "127.0.0.1:20880", SPOKEI_VNET_SILENT);
+	spokei_vnet_route(dirrig.world.net, "127.0.0.1:20881", SPOKEI_VNET_SILENT);
 	dirrig_consume("", &options);
 	LIST(A, B);
 	for (int i = 0; i < 4; i++) {
@@ -335,11 +335,11 @@ static void lazy_ones_that_are_not_there_are_tried_and_left(void **state)
 
 	(void)state;
 	start(0, "", &options);
-	faulty_fail(&dirrig.faulty, FAULTY_CONNECT, 1, -ENETUNREACH, true);
+	spokei_faults_fail(&dirrig.faulty, SPOKEI_FAULTS_CONNECT, 1, -ENETUNREACH, true);
 	assert_int_equal(dirrig_try(SECOND), SPOKE_EUNAVAILABLE);
 	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_BACKOFF);
 	assert_int_equal(dirrig_info(1).state, SPOKE_ENDPOINT_BACKOFF);
-	faulty_heal(&dirrig.faulty);
+	spokei_faults_heal(&dirrig.faulty);
 }
 
 static void several_connections_take_turns(void **state)

@@ -112,7 +112,7 @@ void rig_pass(uint64_t ns)
 	uint64_t until_ns = rig.world.now_ns + ns;
 
 	if (!rig.by_turns)
-		virtual_run(&rig.world, until_ns);
+		spokei_world_run(&rig.world, until_ns);
 	while (rig.world.now_ns < until_ns) {
 		for (unsigned i = 0; i < 2; i++) {
 			if (rig.engines[i])
@@ -133,13 +133,13 @@ int rig_set_up(void **state)
 {
 	(void)state;
 	memset(&rig, 0, sizeof(rig));
-	if (!virtual_world_init(&rig.world, 5))
+	if (!spokei_world_init(&rig.world, 5))
 		return -1;
 	for (unsigned i = 0; i < 2; i++) {
 		struct spoke_engine_options options = { .env = &rig.faulty[i].env };
 
-		virtual_process_init(&rig.processes[i], &rig.world);
-		faulty_init(&rig.faulty[i], &rig.processes[i].env);
+		spokei_world_process_init(&rig.processes[i], &rig.world);
+		spokei_faults_init(&rig.faulty[i], &rig.processes[i].env);
 		if (spoke_engine_new(&options, &rig.engines[i]))
 			return -1;
 	}
@@ -159,9 +159,9 @@ int rig_tear_down(void **state)
 		spoke_engine_free(rig.engines[i]);
 		assert_int_equal(rig.faulty[i].blocks, 0);
 		assert_int_equal(rig.faulty[i].fds, 0);
-		virtual_process_fini(&rig.processes[i]);
+		spokei_world_process_fini(&rig.processes[i]);
 	}
-	virtual_world_fini(&rig.world);
+	spokei_world_fini(&rig.world);
 	assert_int_equal(rig.ended, rig.begun);
 	for (unsigned i = 0; i < rig.begun; i++)
 		assert_int_equal(rig.calls[i].ends, 1);

@@ -38,9 +38,9 @@ struct rig_call {
 };
 
 struct filter_rig {
-	struct virtual_world world;
-	struct virtual_process processes[2];
-	struct faulty faulty[2];
+	struct spokei_world world;
+	struct spokei_world_process processes[2];
+	struct spokei_faults faulty[2];
 	struct spoke_engine *engines[2]; /* NULL: freed */
 	struct spoke_provider *provider;
 	struct spoke_consumer *consumer;

@@ -30,8 +30,8 @@ static struct scribe {
 } scribes[FILTERS];
 
 static char diary[64];
-static struct virtual_world world;
-static struct virtual_process process;
+static struct spokei_world world;
+static struct spokei_world_process process;
 static struct spokei_filters filters;
 
 static void note(char letter, char what)
@@ -66,9 +66,9 @@ static int set_up(void **state)
 	(void)state;
 	memset(scribes, 0, sizeof(scribes));
 	memset(diary, 0, sizeof(diary));
-	if (!virtual_world_init(&world, 1))
+	if (!spokei_world_init(&world, 1))
 		return -1;
-	virtual_process_init(&process, &world);
+	spokei_world_process_init(&process, &world);
 	for (unsigned i = 0; i < FILTERS; i++) {
 		scribes[i].letter = (char)('a' + i);
 		scribes[i].filter = (struct spoke_filter){
@@ -86,8 +86,8 @@ static int tear_down(void **state)
 	(void)state;
 	spokei_filters_fini(&filters, &process.env);
 	assert_int_equal(process.blocks, 0);
-	virtual_process_fini(&process);
-	virtual_world_fini(&world);
+	spokei_world_process_fini(&process);
+	spokei_world_fini(&world);
 	return 0;
 }
 

@@ -171,9 +171,9 @@ static void without_memory_for_names_filters_see_none(void **state)
 	(void)diary_call(rig.echo);
 	(void)diary_call(rig.echo);
 	(void)rig_call(rig.later);
-	faulty_fail(&rig.faulty[SERVER], FAULTY_MEMORY, 1, -ENOMEM, false);
+	spokei_faults_fail(&rig.faulty[SERVER], SPOKEI_FAULTS_MEMORY, 1, -ENOMEM, false);
 	rig_pass(10 * MS);
-	assert_int_equal(rig.faulty[SERVER].failed[FAULTY_MEMORY], 1);
+	assert_int_equal(rig.faulty[SERVER].failed[SPOKEI_FAULTS_MEMORY], 1);
 	assert_int_equal(rig.held_count, 1);
 	rig_answer(0);
 	assert_string_equal(diarists[0].method, "");

@@ -162,7 +162,7 @@ static bool play_with_failing(uint64_t nth)
 	bool failed;
 
 	assert_int_equal(diary_set_up(NULL), 0);
-	faulty_fail(&rig.faulty[SERVER], FAULTY_MEMORY, nth, -ENOMEM, false);
+	spokei_faults_fail(&rig.faulty[SERVER], SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 	if (rig_begin(&with_filters) == 0) {
 		(void)rig_try(rig.echo);
 		(void)rig_try(rig.later);
@@ -172,7 +172,7 @@ static bool play_with_failing(uint64_t nth)
 		rig_answer_all();
 		rig_pass(30 * SECOND);
 	}
-	failed = rig.faulty[SERVER].failed[FAULTY_MEMORY] > 0;
+	failed = rig.faulty[SERVER].failed[SPOKEI_FAULTS_MEMORY] > 0;
 	assert_int_equal(rig_tear_down(NULL), 0);
 	assert_int_equal(diarists[0].befores, diarists[0].afters);
 	assert_int_equal(diarists[2].befores, diarists[2].afters);

@@ -181,14 +181,14 @@ static bool play_with_failing(uint64_t nth)
 
 	assert_int_equal(rig_set_up(NULL), 0);
 	rig.executes = 1;
-	faulty_fail(&rig.faulty[SERVER], FAULTY_MEMORY, nth, -ENOMEM, false);
+	spokei_faults_fail(&rig.faulty[SERVER], SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 	if (rig_begin(NULL) == 0) {
 		(void)rig_try(rig.later);
 		(void)rig_try(rig.pool);
 		rig_pass(SECOND);
 		rig_answer_all();
 		rig_pass(40 * SECOND);
-		faulty_heal(&rig.faulty[SERVER]);
+		spokei_faults_heal(&rig.faulty[SERVER]);
 		if (rig_try(rig.pool)) {
 			rig_pass(SECOND);
 			assert_int_equal(rig.calls[rig.begun - 1].error, SPOKE_OK);
@@ -198,7 +198,7 @@ static bool play_with_failing(uint64_t nth)
 			assert_int_equal(rig.held_count, 1);
 		}
 	}
-	failed = rig.faulty[SERVER].failed[FAULTY_MEMORY] > 0;
+	failed = rig.faulty[SERVER].failed[SPOKEI_FAULTS_MEMORY] > 0;
 	assert_int_equal(rig_tear_down(NULL), 0);
 	return failed;
 }

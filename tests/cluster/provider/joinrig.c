@@ -20,15 +20,15 @@ int joinrig_set_up(void **state)
 
 	(void)state;
 	memset(&joinrig, 0, sizeof(joinrig));
-	assert_true(virtual_world_init(&joinrig.world, 11));
-	virtual_process_init(&joinrig.client, &joinrig.world);
+	assert_true(spokei_world_init(&joinrig.world, 11));
+	spokei_world_process_init(&joinrig.client, &joinrig.world);
 	assert_int_equal(spoke_engine_new(&options, &joinrig.engine), 0);
 	for (unsigned i = 0; i < ENGINES; i++) {
 		struct joinrig_side *side = &joinrig.sides[i];
 
-		virtual_process_init(&side->process, &joinrig.world);
+		spokei_world_process_init(&side->process, &joinrig.world);
 		side->process.user.house = &joinrig;
-		faulty_init(&side->faulty, &side->process.env);
+		spokei_faults_init(&side->faulty, &side->process.env);
 		side->faulty.trades = true;
 	}
 	return 0;
@@ -50,15 +50,15 @@ int joinrig_tear_down(void **state)
 		/* What one accepts another one closes. */
 		fds += side->faulty.fds;
 		user_fds += side->process.user.fds;
-		virtual_process_fini(&side->process);
+		spokei_world_process_fini(&side->process);
 	}
 	assert_int_equal(fds, 0);
 	assert_int_equal(user_fds, 0);
 	for (unsigned i = 0; i < joinrig.count; i++)
 		assert_int_equal(joinrig.callers[i].ends, joinrig.callers[i].begun);
 	assert_int_equal(joinrig.client.blocks, 0);
-	virtual_process_fini(&joinrig.client);
-	virtual_world_fini(&joinrig.world);
+	spokei_world_process_fini(&joinrig.client);
+	spokei_world_fini(&joinrig.world);
 	return 0;
 }
 
@@ -141,7 +141,7 @@ unsigned joinrig_ended(int error)
 
 void joinrig_pass(uint64_t ns)
 {
-	virtual_run(&joinrig.world, joinrig.world.now_ns + ns);
+	spokei_world_run(&joinrig.world, joinrig.world.now_ns + ns);
 }
 
 size_t joinrig_connections(unsigned at)

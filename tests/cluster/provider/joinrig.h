@@ -40,15 +40,15 @@ struct joinrig_caller {
 };
 
 struct joinrig {
-	struct virtual_world world;
+	struct spokei_world world;
 	struct joinrig_side {
-		struct virtual_process process;
-		struct faulty faulty;
+		struct spokei_world_process process;
+		struct spokei_faults faulty;
 		struct spoke_engine *engine; /* NULL: freed */
 		struct spoke_provider *provider;
 		unsigned served;
 	} sides[ENGINES];
-	struct virtual_process client;
+	struct spokei_world_process client;
 	struct spoke_engine *engine; /* the consumers' */
 	struct joinrig_caller callers[CALLERS];
 	unsigned count;

@@ -13,12 +13,12 @@ void log_begin(const struct spoke_provider_options *options)
 
 const char *log_file(void)
 {
-	return memfiles_get(rig.world.files, LOG_PATH);
+	return spokei_vfiles_get(rig.world.files, LOG_PATH);
 }
 
 unsigned log_appends(void)
 {
-	return memfiles_calls(rig.world.files, MEMFILES_APPEND);
+	return spokei_vfiles_calls(rig.world.files, SPOKEI_VFILES_APPEND);
 }
 
 unsigned log_count_lines(unsigned *ret_missing)

@@ -116,7 +116,7 @@ static void what_cannot_be_written_is_said_once_and_counted(void **state)
 
 	(void)state;
 	log_begin(&log_to_file);
-	memfiles_fail(rig.world.files, MEMFILES_APPEND, 3, -ENOSPC);
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_APPEND, 3, -ENOSPC);
 	for (unsigned i = 0; i < 3; i++) {
 		log_serve(4);
 		rig_pass(SECOND);
@@ -129,7 +129,7 @@ static void what_cannot_be_written_is_said_once_and_counted(void **state)
 	assert_int_equal(log_count_lines(&missing), 5);
 	assert_int_equal(missing, 12);
 	assert_int_equal(log_count_events("written to again"), 1);
-	memfiles_fail(rig.world.files, MEMFILES_APPEND, 1, -EIO);
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_APPEND, 1, -EIO);
 	log_serve(1);
 	rig_pass(3 * SECOND);
 	assert_int_equal(log_count_events("cannot be written to"), 2);
@@ -186,7 +186,7 @@ static bool play_with_failing(uint64_t nth)
 	bool failed;
 
 	assert_int_equal(rig_set_up(NULL), 0);
-	faulty_fail(&rig.faulty[SERVER], FAULTY_MEMORY, nth, -ENOMEM, false);
+	spokei_faults_fail(&rig.faulty[SERVER], SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 	if (rig_begin(&log_to_file) == 0) {
 		(void)rig_try(rig.echo);
 		(void)rig_try(rig.later);
@@ -199,7 +199,7 @@ static bool play_with_failing(uint64_t nth)
 			assert_non_null(strstr(log_file(), "\"echo\" 6 OK"));
 		}
 	}
-	failed = rig.faulty[SERVER].failed[FAULTY_MEMORY] > 0;
+	failed = rig.faulty[SERVER].failed[SPOKEI_FAULTS_MEMORY] > 0;
 	assert_int_equal(rig_tear_down(NULL), 0);
 	return failed;
 }

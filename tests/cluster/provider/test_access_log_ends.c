@@ -43,7 +43,7 @@ static void a_last_page_that_cannot_be_written_is_given_up(void **state)
 	(void)state;
 	log_begin(&log_to_file);
 	log_serve(3);
-	memfiles_fail(rig.world.files, MEMFILES_APPEND, 1000, -ENOSPC);
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_APPEND, 1000, -ENOSPC);
 	spoke_provider_free(rig.provider);
 	rig.provider = NULL;
 	rig_pass(SECOND);
@@ -56,7 +56,7 @@ static void an_engine_ends_though_nothing_can_be_written(void **state)
 	(void)state;
 	log_begin(&log_to_file);
 	log_serve(3);
-	memfiles_fail(rig.world.files, MEMFILES_APPEND, 1000, -ENOSPC);
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_APPEND, 1000, -ENOSPC);
 	spoke_engine_free(rig.engines[SERVER]);
 	rig.engines[SERVER] = NULL;
 	rig.provider = NULL;

@@ -195,7 +195,7 @@ static void one_is_offered_no_more_than_it_has_room_for(void **state)
 	joinrig_consume(AT_PORT, 2);
 	joinrig_pass(10 * MS);
 	assert_int_equal(joinrig_connections(1), 2);
-	virtual_hold(&joinrig.sides[1].process, 100 * MS);
+	spokei_world_hold(&joinrig.sides[1].process, 100 * MS);
 	joinrig_consume(AT_PATH, 6);
 	joinrig_call();
 	assert_int_equal(joinrig_ended(SPOKE_OK), joinrig.count);
@@ -217,7 +217,7 @@ static void what_is_too_much_on_its_way_is_closed(void **state)
 	joinrig_listen(1, PORT);
 	joinrig_join(1, 0);
 	joinrig_pass(MS);
-	virtual_hold(&joinrig.sides[1].process, 100 * MS);
+	spokei_world_hold(&joinrig.sides[1].process, 100 * MS);
 	joinrig_consume(AT_PORT, 2);
 	joinrig_consume(AT_PATH, 6);
 	joinrig_pass(150 * MS);
@@ -239,7 +239,7 @@ static void no_more_than_a_bounded_number_is_on_its_way(void **state)
 	joinrig_listen(0, PATH "?shared=true");
 	joinrig_join(1, 0);
 	joinrig_pass(MS);
-	virtual_hold(&joinrig.sides[1].process, 100 * MS);
+	spokei_world_hold(&joinrig.sides[1].process, 100 * MS);
 	joinrig_consume(AT_PATH, CALLERS);
 	joinrig_pass(50 * MS);
 	assert_int_equal(joinrig_connections(0), CALLERS - 64);
@@ -269,7 +269,7 @@ static void only_the_first_is_listed(void **state)
 
 /* --- no memory, no sockets */
 
-static void try_to_join(enum faulty_kind kind, int error)
+static void try_to_join(enum spokei_faults_kind kind, int error)
 {
 	struct joinrig_side *side = &joinrig.sides[1];
 	unsigned nth = 1;
@@ -285,9 +285,9 @@ static void try_to_join(enum faulty_kind kind, int error)
 		size_t fds = side->faulty.fds;
 
 		assert_true(nth < 50);
-		faulty_fail(&side->faulty, kind, nth++, error, false);
+		spokei_faults_fail(&side->faulty, kind, nth++, error, false);
 		joined = spoke_provider_join(side->provider, provider(0));
-		faulty_heal(&side->faulty);
+		spokei_faults_heal(&side->faulty);
 		if (joined == 0)
 			break;
 		assert_true(joined == SPOKE_ENOMEM || joined == SPOKE_ESYSTEM);
@@ -309,13 +309,13 @@ static void try_to_join(enum faulty_kind kind, int error)
 static void joining_bears_that_there_is_no_memory(void **state)
 {
 	(void)state;
-	try_to_join(FAULTY_MEMORY, -ENOMEM);
+	try_to_join(SPOKEI_FAULTS_MEMORY, -ENOMEM);
 }
 
 static void joining_bears_that_it_cannot_listen(void **state)
 {
 	(void)state;
-	try_to_join(FAULTY_LISTEN, -EADDRINUSE);
+	try_to_join(SPOKEI_FAULTS_LISTEN, -EADDRINUSE);
 }
 
 /* Whoever cannot take what was handed to it says so, and the caller comes again. */
@@ -328,12 +328,13 @@ static void taking_bears_that_there_is_no_memory(void **state)
 	joinrig_join(1, 0);
 	joinrig_pass(MS);
 	for (unsigned nth = 1; nth < 12; nth++) {
-		faulty_fail(&joinrig.sides[1].faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		spokei_faults_fail(&joinrig.sides[1].faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM,
+				   false);
 		joinrig_consume(AT_PATH, 2);
 		joinrig_pass(SECOND);
 	}
-	faulty_heal(&joinrig.sides[1].faulty);
-	assert_true(joinrig.sides[1].faulty.failed[FAULTY_MEMORY] > 0);
+	spokei_faults_heal(&joinrig.sides[1].faulty);
+	assert_true(joinrig.sides[1].faulty.failed[SPOKEI_FAULTS_MEMORY] > 0);
 	joinrig_pass(10 * SECOND);
 	joinrig_call();
 	assert_int_equal(joinrig_ended(SPOKE_OK), joinrig.count);

@@ -20,7 +20,7 @@ static void hand_three_over(void)
 {
 	provide_two(PATH "?shared=true");
 	joinrig_pass(MS);
-	virtual_hold(&joinrig.sides[1].process, 100 * MS);
+	spokei_world_hold(&joinrig.sides[1].process, 100 * MS);
 	joinrig_consume(AT_PATH, 6);
 	joinrig_call();
 	joinrig_pass(50 * MS);
@@ -106,7 +106,7 @@ static void who_waits_to_be_accepted_is_not_left_behind(const char *url, const c
 {
 	provide_two(url);
 	joinrig_pass(MS);
-	virtual_hold(&joinrig.sides[0].process, 100 * MS);
+	spokei_world_hold(&joinrig.sides[0].process, 100 * MS);
 	joinrig_consume(place, CALLERS);
 	joinrig_call();
 	joinrig_pass(50 * MS);

@@ -21,8 +21,8 @@
 #define ID 40 /* of the peer's own requests */
 
 struct rig {
-	struct virtual_world world;
-	struct virtual_process process;
+	struct spokei_world world;
+	struct spokei_world_process process;
 	struct spoke_engine *engine;
 	struct spoke_provider *provider;
 	struct spoke_method *moved;
@@ -41,7 +41,7 @@ static struct rig rig;
 
 static void pass(void)
 {
-	virtual_run(&rig.world, rig.world.now_ns + 5 * MS);
+	spokei_world_run(&rig.world, rig.world.now_ns + 5 * MS);
 }
 
 static uint64_t stat(enum spoke_stat which)
@@ -139,8 +139,8 @@ static int set_up(void **state)
 	struct spoke_engine_options with = { .env = &rig.process.env, .timers_max = 64 };
 
 	memset(&rig, 0, sizeof(rig));
-	assert_true(virtual_world_init(&rig.world, 5));
-	virtual_process_init(&rig.process, &rig.world);
+	assert_true(spokei_world_init(&rig.world, 5));
+	spokei_world_process_init(&rig.process, &rig.world);
 	peer_init(&rig.peer, &rig.world);
 	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
 	assert_int_equal(spoke_provider_new(rig.engine, NULL, &rig.provider), 0);
@@ -165,8 +165,8 @@ static int tear_down(void **state)
 	assert_int_equal(rig.process.user.fds, 0);
 	peer_close(&rig.conn);
 	peer_fini(&rig.peer);
-	virtual_process_fini(&rig.process);
-	virtual_world_fini(&rig.world);
+	spokei_world_process_fini(&rig.process);
+	spokei_world_fini(&rig.world);
 	return 0;
 }
 

@@ -398,7 +398,7 @@ static void without_memory_it_is_listed_a_little_later(void **state)
 	for (unsigned nth = 1; nth < 60; nth++) {
 		const struct spoke_service_options service = { .name = ECHO };
 
-		faulty_fail(&keeperrig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		spokei_faults_fail(&keeperrig.faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 		if (try_provider(NULL) == 0) {
 			bool whole = spoke_provider_add(provider, &service, handlers, 2) == 0 &&
 				     spoke_provider_listen(provider, HERE) == 0;
@@ -407,12 +407,12 @@ static void without_memory_it_is_listed_a_little_later(void **state)
 			assert_int_equal(fakereg_listed(ECHO), whole);
 			assert_int_equal(spoke_provider_registered(provider, NULL), whole);
 		}
-		faulty_heal(&keeperrig.faulty);
+		spokei_faults_heal(&keeperrig.faulty);
 		free_provider();
 		keeperrig_pass(SECOND);
 		assert_int_equal(fakereg_listed(ECHO), 0);
 	}
-	assert_in_range(keeperrig.faulty.failed[FAULTY_MEMORY], 8, 50);
+	assert_in_range(keeperrig.faulty.failed[SPOKEI_FAULTS_MEMORY], 8, 50);
 }
 
 #define KEPT(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, tear_down)

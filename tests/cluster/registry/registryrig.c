@@ -53,7 +53,7 @@ int rig_set_up(void **state)
 {
 	struct rig *rig = calloc(1, sizeof(*rig));
 
-	if (rig == NULL || !virtual_world_init(&rig->world, 3))
+	if (rig == NULL || !spokei_world_init(&rig->world, 3))
 		return -1;
 	rig->files = rig->world.files;
 	for (int i = 0; i < RIG_MEMBERS; i++) {
@@ -62,8 +62,8 @@ int rig_set_up(void **state)
 							.timers_max = 64 };
 
 		member->close_at = RIG_NO_CLOSE;
-		virtual_process_init(&member->process, &rig->world);
-		faulty_init(&member->faulty, &member->process.env);
+		spokei_world_process_init(&member->process, &rig->world);
+		spokei_faults_init(&member->faulty, &member->process.env);
 		if (spoke_engine_new(&options, &member->engine))
 			return -1;
 	}
@@ -83,9 +83,9 @@ int rig_tear_down(void **state)
 		assert_int_equal(member->faulty.blocks, 0);
 		assert_int_equal(member->faulty.fds, 0);
 		assert_int_equal(member->process.user.fds, 0);
-		virtual_process_fini(&member->process);
+		spokei_world_process_fini(&member->process);
 	}
-	virtual_world_fini(&rig->world);
+	spokei_world_fini(&rig->world);
 	free(rig);
 	return 0;
 }
@@ -154,7 +154,7 @@ void rig_close(struct rig_member *member)
 
 void rig_pass(struct rig *rig, uint64_t ns)
 {
-	virtual_run(&rig->world, rig->world.now_ns + ns);
+	spokei_world_run(&rig->world, rig->world.now_ns + ns);
 }
 
 /* --- what was told */

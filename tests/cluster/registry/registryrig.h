@@ -46,8 +46,8 @@ struct rig_news {
 };
 
 struct rig_member {
-	struct virtual_process process;
-	struct faulty faulty;
+	struct spokei_world_process process;
+	struct spokei_faults faulty;
 	struct spoke_engine *engine;
 	const struct spoke_registry *kind;
 	void *registry; /* NULL: closed */
@@ -59,8 +59,8 @@ struct rig_member {
 };
 
 struct rig {
-	struct virtual_world world;
-	struct memfiles *files;
+	struct spokei_world world;
+	struct spokei_vfiles *files;
 	struct rig_member members[RIG_MEMBERS];
 };
 

@@ -141,16 +141,16 @@ static void without_memory_nothing_is_begun_or_it_is_done_so(void **state)
 	uint64_t before;
 
 	for (uint64_t nth = 1;; nth++) {
-		before = one->faulty.failed[FAULTY_MEMORY];
+		before = one->faulty.failed[SPOKEI_FAULTS_MEMORY];
 		one->count = 0;
-		faulty_fail(&one->faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		spokei_faults_fail(&one->faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 		if (rig_open(one, &spokei_registry_static, "static://h:1?backup=h:2") == 0) {
 			int error = rig_subscribe(one, 1, "demo.Echo");
 
 			rig_pass(rig, MS);
 			if (error)
 				assert_int_equal(error, SPOKE_ENOMEM);
-			else if (one->faulty.failed[FAULTY_MEMORY] > before)
+			else if (one->faulty.failed[SPOKEI_FAULTS_MEMORY] > before)
 				rig_assert_done(one, 1, SPOKE_ENOMEM);
 			else
 				assert_int_equal(one->count, 2);
@@ -159,10 +159,10 @@ static void without_memory_nothing_is_begun_or_it_is_done_so(void **state)
 		}
 		one->registry = NULL;
 		assert_int_equal(one->faulty.blocks, blocks);
-		if (one->faulty.failed[FAULTY_MEMORY] == before)
+		if (one->faulty.failed[SPOKEI_FAULTS_MEMORY] == before)
 			break;
 	}
-	faulty_heal(&one->faulty);
+	spokei_faults_heal(&one->faulty);
 }
 
 static void the_catalog_knows_it_by_its_scheme(void **state)

@@ -15,13 +15,14 @@ struct earlyrig earlyrig;
 
 void earlyrig_pass(void)
 {
-	virtual_run(&earlyrig.world, earlyrig.world.now_ns + 10 * MS);
+	spokei_world_run(&earlyrig.world, earlyrig.world.now_ns + 10 * MS);
 }
 
 static ssize_t noted_write(void *ctx, int fd, const struct iovec *parts, int count)
 {
 	bool refuses = earlyrig.refusal != 0 && earlyrig.write_count == earlyrig.refused;
-	ssize_t len = refuses ? earlyrig.refusal : virtual_env.net->write(ctx, fd, parts, count);
+	ssize_t len = refuses ? earlyrig.refusal
+			      : spokei_world_env.net->write(ctx, fd, parts, count);
 
 	if (earlyrig.write_count < EARLYRIG_WRITES)
 		earlyrig.writes[earlyrig.write_count] = len;
@@ -36,9 +37,9 @@ int earlyrig_set_up(void **state)
 	(void)state;
 	memset(&earlyrig, 0, sizeof(earlyrig));
 	earlyrig.conn.fd = -1;
-	assert_true(virtual_world_init(&earlyrig.world, 3));
-	virtual_process_init(&earlyrig.process, &earlyrig.world);
-	earlyrig.net = *virtual_env.net;
+	assert_true(spokei_world_init(&earlyrig.world, 3));
+	spokei_world_process_init(&earlyrig.process, &earlyrig.world);
+	earlyrig.net = *spokei_world_env.net;
 	earlyrig.net.write = noted_write;
 	earlyrig.process.env.net = &earlyrig.net;
 	earlyrig.process.env.forks = &earlyrig.forks;
@@ -54,8 +55,8 @@ int earlyrig_tear_down(void **state)
 	assert_int_equal(earlyrig.process.blocks, 0);
 	peer_close(&earlyrig.conn);
 	peer_fini(&earlyrig.peer);
-	virtual_process_fini(&earlyrig.process);
-	virtual_world_fini(&earlyrig.world);
+	spokei_world_process_fini(&earlyrig.process);
+	spokei_world_fini(&earlyrig.world);
 	return 0;
 }
 

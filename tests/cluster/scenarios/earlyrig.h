@@ -21,8 +21,8 @@
 #define EARLYRIG_WRITES 8 /* at most so many are noted */
 
 struct earlyrig {
-	struct virtual_world world;
-	struct virtual_process process;
+	struct spokei_world world;
+	struct spokei_world_process process;
 	struct spoke_engine *engine;
 	struct spoke_method *echo;
 	struct peer peer;

@@ -23,9 +23,9 @@ int linkrig_set_up(void **state)
 	memset(&stall, 0, sizeof(stall));
 	linkrig.conn.fd = -1;
 	linkrig.listener = -1;
-	assert_true(virtual_world_init(&linkrig.world, 5));
-	virtual_process_init(&linkrig.process, &linkrig.world);
-	faulty_init(&linkrig.faulty, &linkrig.process.env);
+	assert_true(spokei_world_init(&linkrig.world, 5));
+	spokei_world_process_init(&linkrig.process, &linkrig.world);
+	spokei_faults_init(&linkrig.faulty, &linkrig.process.env);
 	peer_init(&linkrig.peer, &linkrig.world);
 	assert_int_equal(spoke_engine_new(&options, &linkrig.engine), 0);
 	return 0;
@@ -42,14 +42,14 @@ int linkrig_tear_down(void **state)
 	assert_int_equal(linkrig.faulty.fds, 0);
 	peer_close(&linkrig.conn);
 	peer_fini(&linkrig.peer);
-	virtual_process_fini(&linkrig.process);
-	virtual_world_fini(&linkrig.world);
+	spokei_world_process_fini(&linkrig.process);
+	spokei_world_fini(&linkrig.world);
 	return 0;
 }
 
 void linkrig_pass(uint64_t ns)
 {
-	virtual_run(&linkrig.world, linkrig.world.now_ns + ns);
+	spokei_world_run(&linkrig.world, linkrig.world.now_ns + ns);
 }
 
 uint64_t linkrig_stat(enum spoke_stat stat)
@@ -139,7 +139,7 @@ void linkrig_consume(const char *wire, const struct spoke_consumer_options *opti
 static void hold_up(struct spoke_alarm *alarm)
 {
 	(void)alarm;
-	virtual_hold(&linkrig.process, stall.ns);
+	spokei_world_hold(&linkrig.process, stall.ns);
 }
 
 void linkrig_hold_up(uint64_t ns)
@@ -154,7 +154,7 @@ bool linkrig_until(enum spoke_link_change change, uint64_t ns)
 	const unsigned before = linkrig.told[change];
 
 	while (linkrig.told[change] == before && linkrig.world.now_ns < end_ns)
-		(void)virtual_step(&linkrig.world, end_ns);
+		(void)spokei_world_step(&linkrig.world, end_ns);
 	return linkrig.told[change] > before;
 }
 

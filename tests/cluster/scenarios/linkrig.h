@@ -26,9 +26,9 @@
 #define LINKRIG_AT "127.0.0.1:20880" /* where the provider or the peer listens */
 
 struct linkrig {
-	struct virtual_world world;
-	struct virtual_process process;
-	struct faulty faulty;
+	struct spokei_world world;
+	struct spokei_world_process process;
+	struct spokei_faults faulty;
 	struct spoke_engine *engine; /* NULL: freed */
 	struct spoke_provider *provider;
 	struct spoke_consumer *consumer;

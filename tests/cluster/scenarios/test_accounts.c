@@ -28,8 +28,8 @@ enum {
 };
 
 static struct {
-	struct virtual_world world;
-	struct virtual_process process;
+	struct spokei_world world;
+	struct spokei_world_process process;
 	struct spoke_engine *engine;
 	struct spoke_provider *provider;
 	struct peer peer;
@@ -45,7 +45,7 @@ static unsigned char large[ANSWER];
 
 static void pass(uint64_t ns)
 {
-	virtual_run(&rig.world, rig.world.now_ns + ns);
+	spokei_world_run(&rig.world, rig.world.now_ns + ns);
 }
 
 static uint64_t stat(enum spoke_stat which)
@@ -91,8 +91,8 @@ static int set_up(void **state)
 	memset(&rig, 0, sizeof(rig));
 	for (unsigned i = 0; i < PEERS; i++)
 		rig.conns[i].fd = -1;
-	assert_true(virtual_world_init(&rig.world, 3));
-	virtual_process_init(&rig.process, &rig.world);
+	assert_true(spokei_world_init(&rig.world, 3));
+	spokei_world_process_init(&rig.process, &rig.world);
 	peer_init(&rig.peer, &rig.world);
 	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
 	assert_int_equal(spoke_provider_new(rig.engine, &options, &rig.provider), 0);
@@ -111,8 +111,8 @@ static int tear_down(void **state)
 	for (unsigned i = 0; i < PEERS; i++)
 		peer_close(&rig.conns[i]);
 	peer_fini(&rig.peer);
-	virtual_process_fini(&rig.process);
-	virtual_world_fini(&rig.world);
+	spokei_world_process_fini(&rig.process);
+	spokei_world_fini(&rig.world);
 	return 0;
 }
 

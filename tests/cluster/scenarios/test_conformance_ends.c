@@ -76,7 +76,7 @@ static void a_call_on_a_connection_that_never_opens_times_out_unsent(void **stat
 	if (!stage->setting->in_memory)
 		skip();
 	stage_provide(stage, NULL);
-	memnet_route(stage->world.net, stage->places[0], MEMNET_SILENT);
+	spokei_vnet_route(stage->world.net, stage->places[0], SPOKEI_VNET_SILENT);
 	stage_consume(stage, NULL);
 	result = stage_end_of(stage, stage_call_with(stage, stage_method(stage, "echo"),
 						     stage_text(stage, "x"), &options));
@@ -247,13 +247,13 @@ static void calls_made_while_connecting_say_the_time_that_is_left(void **state)
 {
 	static const struct spoke_call_options options = { .timeout_ns = 4 * SECOND };
 	struct stage *stage = stage_bare(state);
-	struct memnet_link slow = { .latency_ns = 300 * MS };
+	struct spokei_vnet_link slow = { .latency_ns = 300 * MS };
 	const struct spoke_result *result;
 	uint64_t left_ns = 0;
 
 	stage_provide(stage, NULL);
 	if (stage->setting->in_memory)
-		memnet_set_all(stage->world.net, &slow);
+		spokei_vnet_set_all(stage->world.net, &slow);
 	stage_consume(stage, NULL);
 	result = stage_end_of(stage, stage_call_with(stage, stage_method(stage, "left"),
 						     stage_no_args(), &options));

@@ -67,7 +67,7 @@ static uint64_t assert_next(const struct diary *diary, unsigned *at, enum spoke_
 /* By the world's clock: that of a process that stands still is ahead. */
 static void pass(struct stage *stage, uint64_t ns)
 {
-	virtual_run(&stage->world, stage->world.now_ns + ns);
+	spokei_world_run(&stage->world, stage->world.now_ns + ns);
 }
 
 static void echo_ends_well(struct stage *stage)
@@ -106,7 +106,7 @@ static struct stage *begin(void **state, uint64_t consumers_ns, uint64_t provide
 /* A process stands still, whose system accepts connections and takes bytes all the same. */
 static void freeze(struct stage *stage, unsigned process, uint64_t ns)
 {
-	virtual_hold(&stage->processes[process], ns);
+	spokei_world_hold(&stage->processes[process], ns);
 }
 
 /* Goes on with the next case on a stage of its own. */
@@ -266,7 +266,7 @@ static struct {
 static void hold_up(struct spoke_alarm *alarm)
 {
 	(void)alarm;
-	virtual_hold(&stall.stage->processes[CLIENT], stall.ns);
+	spokei_world_hold(&stall.stage->processes[CLIENT], stall.ns);
 }
 
 static void a_judge_who_was_held_up_kills_nobody(void **state)
@@ -298,7 +298,7 @@ static void after_a_sleep_of_the_machine_peers_are_asked_at_once(void **state)
 
 	if (stage == NULL)
 		return;
-	virtual_sleep(&stage->world, 3600 * SECOND);
+	spokei_world_sleep(&stage->world, 3600 * SECOND);
 	pass(stage, SECOND);
 	echo_ends_well(stage); /* something happens, and the engine looks at its clocks */
 	pass(stage, SECOND);
@@ -319,16 +319,16 @@ static int first_conn_fd(const struct spokei_link *link)
 static void the_system_watches_over_connections_too(void **state)
 {
 	struct stage *stage = stage_begin(state);
-	struct memnet_guard guard;
+	struct spokei_vnet_guard guard;
 
 	if (!stage->setting->in_memory)
 		return;
 	stage_until_ready(stage, 1);
 	echo_ends_well(stage);
-	guard = *memnet_guard(stage->world.net, first_conn_fd(&stage->consumer->link));
+	guard = *spokei_vnet_guard(stage->world.net, first_conn_fd(&stage->consumer->link));
 	assert_int_equal(guard.unanswered_ns, stage->setting->dubbo ? 45 * SECOND : 120 * SECOND);
 	assert_int_equal(guard.keepalive_ns, stage->setting->dubbo ? 0 : 60 * SECOND);
-	guard = *memnet_guard(stage->world.net, first_conn_fd(&stage->provider->link));
+	guard = *spokei_vnet_guard(stage->world.net, first_conn_fd(&stage->provider->link));
 	assert_int_equal(guard.unanswered_ns, stage->setting->dubbo ? 45 * SECOND : 120 * SECOND);
 	assert_int_equal(guard.keepalive_ns, stage->setting->dubbo ? 0 : 60 * SECOND);
 }
@@ -365,7 +365,7 @@ static void callers_choose_another_endpoint_before_the_reconnect(void **state)
 		.changed = note,
 		.changed_arg = &consumers_diary,
 	};
-	struct memnet_link frozen = { .blackhole = true };
+	struct spokei_vnet_link frozen = { .blackhole = true };
 
 	consumers_diary = (struct diary){ .stage = stage };
 	if (!stage->setting->in_memory || !stage->setting->dubbo)
@@ -376,7 +376,7 @@ static void callers_choose_another_endpoint_before_the_reconnect(void **state)
 	stage_until_ready(stage, 2);
 	pass(stage, 2 * MS);
 	/* What one of the two is asked goes nowhere. */
-	*memnet_link(stage->world.net, first_conn_fd(&stage->consumer->link)) = frozen;
+	*spokei_vnet_link(stage->world.net, first_conn_fd(&stage->consumer->link)) = frozen;
 	pass(stage, 5 * INTERVAL / 2);
 	assert_int_equal(count_of(&consumers_diary, SPOKE_LINK_SUSPECT), 1);
 	assert_int_equal(spoke_consumer_ready(stage->consumer), 1);

@@ -25,7 +25,7 @@ static void call_done(void *arg, const struct spoke_result *result)
 static void hold_up(struct spoke_alarm *alarm)
 {
 	(void)alarm;
-	virtual_stall(&crowd.stage->world, 200 * MS);
+	spokei_world_stall(&crowd.stage->world, 200 * MS);
 }
 
 static void connect_all(struct stage *stage)
@@ -48,12 +48,12 @@ static void connect_all(struct stage *stage)
 /* Each answer comes after 20 ms, the loop is held up from 15 to 215 ms, the deadline is at 100. */
 static void two_hundred_answers_win_over_their_deadlines_after_a_stall(void **state)
 {
-	struct memnet_link link = { .latency_ns = 10 * MS };
+	struct spokei_vnet_link link = { .latency_ns = 10 * MS };
 	struct stage *stage = stage_begin(state);
 
 	if (!stage->setting->in_memory)
 		return;
-	memnet_set_all(stage->world.net, &link);
+	spokei_vnet_set_all(stage->world.net, &link);
 	crowd.stage = stage;
 	crowd.ok = 0;
 	crowd.timed_out = 0;
@@ -94,7 +94,7 @@ static void a_provider_that_was_held_up_runs_nothing_for_who_has_given_up(void *
 	stage_until_ready(stage, 1);
 	stage_pass(stage, 5 * MS);
 	echo = stage_method(stage, "echo");
-	virtual_hold(&stage->processes[1], 500 * MS);
+	spokei_world_hold(&stage->processes[1], 500 * MS);
 	assert_int_equal(spoke_call(echo, stage_text(stage, "x"), &hasty, note_end, &ends[0], NULL),
 			 SPOKE_OK);
 	assert_int_equal(spoke_call(echo, stage_text(stage, "x"), &patient, note_end, &ends[1],

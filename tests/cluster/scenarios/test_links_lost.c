@@ -59,7 +59,7 @@ static void a_drain_waits_for_the_push_while_a_name_is_resolved(void **state)
 	const struct spoke_consumer_options options = { .more_urls = more, .more_count = 1 };
 
 	(void)state;
-	memnet_name(linkrig.world.net, "demo.test", "127.0.0.1");
+	spokei_vnet_name(linkrig.world.net, "demo.test", "127.0.0.1");
 	linkrig_consume("dubbo", &options);
 	linkrig_say(SPOKEI_PROBE);
 	linkrig_ask("later");
@@ -97,14 +97,14 @@ static void nothing_is_served_on_a_link_made_in_a_drain(void **state)
 	linkrig_consume("dubbo", &options);
 	linkrig_say(SPOKEI_PROBE);
 	linkrig_pass(10 * TICK);
-	memnet_route(linkrig.world.net, LINKRIG_AT, MEMNET_SILENT);
+	spokei_vnet_route(linkrig.world.net, LINKRIG_AT, SPOKEI_VNET_SILENT);
 	linkrig_read();
 	peer_close(&linkrig.conn);
 	linkrig_pass(SECOND);
 	assert_int_equal(spoke_consumer_method(linkrig.consumer, "echo", NULL, &method), SPOKE_OK);
 	assert_int_equal(spoke_call(method, no_args, &patient, NULL, NULL, NULL), SPOKE_OK);
 	assert_int_equal(spoke_engine_drain(linkrig.engine, 60 * SECOND), SPOKE_OK);
-	memnet_route(linkrig.world.net, LINKRIG_AT, MEMNET_NORMAL);
+	spokei_vnet_route(linkrig.world.net, LINKRIG_AT, SPOKEI_VNET_NORMAL);
 	linkrig_pass(SECOND);
 	assert_true(linkrig_accept());
 	linkrig_ask("later");
@@ -123,7 +123,8 @@ static void assert_guarded(const struct spokei_link *link)
 {
 	const struct spokei_conn *conn = spoke_container_of(link->conns.next, struct spokei_conn,
 							    node);
-	const struct memnet_guard *guard = memnet_guard(linkrig.world.net, conn->stream.watch.fd);
+	const struct spokei_vnet_guard *guard = spokei_vnet_guard(linkrig.world.net,
+								  conn->stream.watch.fd);
 
 	assert_int_equal(guard->unanswered_ns, 120 * SECOND);
 	assert_int_equal(guard->keepalive_ns, 60 * SECOND);
@@ -159,7 +160,7 @@ static void what_the_system_gives_up_was_silent(void **state)
 	linkrig_consume("dubbo", &options);
 	linkrig_say(SPOKEI_PROBE_ANSWER);
 	linkrig_pass(10 * TICK);
-	faulty_fail(&linkrig.faulty, FAULTY_READ, 1, -ETIMEDOUT, false);
+	spokei_faults_fail(&linkrig.faulty, SPOKEI_FAULTS_READ, 1, -ETIMEDOUT, false);
 	linkrig_say(SPOKEI_PROBE);
 	linkrig_pass(10 * TICK);
 	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);

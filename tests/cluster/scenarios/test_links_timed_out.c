@@ -157,7 +157,7 @@ static void crowd_leaves(void)
 static void crowd_writes_in_time(uint64_t left_ns, const void *bytes, size_t len)
 {
 	linkrig_pass(left_ns - 20 * TICK);
-	virtual_hold(&linkrig.process, 40 * TICK);
+	spokei_world_hold(&linkrig.process, 40 * TICK);
 	crowd_writes(bytes, len);
 	linkrig_pass(50 * TICK);
 	assert_int_equal(linkrig_stat(SPOKE_STAT_TURNS_LATE), 0);

@@ -22,12 +22,12 @@ static const unsigned char short_bin[] = { 0xc4, 1, 'x' };
 		.capacity = 4 * LONG                                                               \
 	}
 
-static const struct memnet_link roomy = ROOMY;
+static const struct spokei_vnet_link roomy = ROOMY;
 
 /* From here on writes are noted, of which that one, counted from 0, gives `refusal`. */
 static void note_writes(unsigned refused, ssize_t refusal)
 {
-	memnet_set_all(earlyrig.world.net, &roomy);
+	spokei_vnet_set_all(earlyrig.world.net, &roomy);
 	earlyrig.write_count = 0;
 	earlyrig.refused = refused;
 	earlyrig.refusal = refusal;
@@ -121,7 +121,7 @@ static void the_rest_of_a_long_call_follows_when_there_is_room(void **state)
 	static const struct {
 		unsigned refused;
 		ssize_t refusal;
-		struct memnet_link link;
+		struct spokei_vnet_link link;
 	} ways[] = {
 		{ 0, -EAGAIN, ROOMY },
 		{ 1, -EAGAIN, ROOMY },
@@ -141,11 +141,11 @@ static void the_rest_of_a_long_call_follows_when_there_is_room(void **state)
 	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		make_long(i);
 		note_writes(ways[i].refused, ways[i].refusal);
-		memnet_set_all(earlyrig.world.net, &ways[i].link);
+		spokei_vnet_set_all(earlyrig.world.net, &ways[i].link);
 		for (unsigned j = 0; j < 3; j++)
 			earlyrig_call(long_bin, LONG);
 		earlyrig_pass();
-		memnet_set_all(earlyrig.world.net, &roomy);
+		spokei_vnet_set_all(earlyrig.world.net, &roomy);
 		assert_came(3 * (i + 1));
 	}
 	assert_int_equal(earlyrig.ended, 0);
@@ -162,7 +162,7 @@ static void a_long_call_ends_once_where_the_stream_breaks(void **state)
 		earlyrig_call(long_bin, LONG);
 		assert_int_equal(earlyrig.ended, broken);
 		earlyrig.refused = earlyrig.write_count;
-		virtual_run(&earlyrig.world, earlyrig.world.now_ns + 60000 * MS);
+		spokei_world_run(&earlyrig.world, earlyrig.world.now_ns + 60000 * MS);
 		assert_int_equal(earlyrig.ended, broken + 1);
 		assert_int_equal(earlyrig.error, errors[broken]);
 		peer_close(&earlyrig.conn);
@@ -209,7 +209,7 @@ static void the_child_of_a_fork_writes_nothing(void **state)
 static void work(void)
 {
 	earlyrig_call(long_bin, LONG);
-	virtual_hold(&earlyrig.process, 300 * MS);
+	spokei_world_hold(&earlyrig.process, 300 * MS);
 }
 
 static void worked(void *arg, const struct spoke_result *result)
@@ -242,9 +242,9 @@ static void what_is_done_beside_a_long_call_is_not_taken_off_the_time_of_others(
 	assert_int_equal(spoke_call(earlyrig.echo, args, &one_way, worked, NULL, NULL), 0);
 	assert_int_equal(spoke_call(echo, args, &short_time, timed_out, &error, NULL), 0);
 	assert_int_equal(spoke_call(earlyrig.echo, args, &short_time, timed_out, &error, NULL), 0);
-	virtual_run(&earlyrig.world, earlyrig.world.now_ns + 450 * MS);
+	spokei_world_run(&earlyrig.world, earlyrig.world.now_ns + 450 * MS);
 	assert_int_equal(error, 0);
-	virtual_run(&earlyrig.world, earlyrig.world.now_ns + 100 * MS);
+	spokei_world_run(&earlyrig.world, earlyrig.world.now_ns + 100 * MS);
 	assert_int_equal(error, SPOKE_ETIMEOUT);
 	peer_close(&first);
 }

@@ -32,8 +32,8 @@ enum {
 };
 
 struct rig {
-	struct virtual_world world;
-	struct virtual_process process;
+	struct spokei_world world;
+	struct spokei_world_process process;
 	struct spoke_engine *engine;
 	struct peer peer;
 	struct peer_conn conn;
@@ -71,7 +71,7 @@ static void note_counts(void)
 
 static void pass(void)
 {
-	virtual_run(&rig.world, rig.world.now_ns + MS);
+	spokei_world_run(&rig.world, rig.world.now_ns + MS);
 }
 
 static void begin(void)
@@ -79,8 +79,8 @@ static void begin(void)
 	struct spoke_engine_options with = { .env = &rig.process.env, .timers_max = 64 };
 
 	memset(&rig, 0, sizeof(rig));
-	assert_true(virtual_world_init(&rig.world, 3));
-	virtual_process_init(&rig.process, &rig.world);
+	assert_true(spokei_world_init(&rig.world, 3));
+	spokei_world_process_init(&rig.process, &rig.world);
 	peer_init(&rig.peer, &rig.world);
 	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
 }
@@ -126,8 +126,8 @@ static void end(char *ret_text)
 	spoke_engine_free(rig.engine);
 	assert_int_equal(rig.process.blocks, 0);
 	peer_fini(&rig.peer);
-	virtual_process_fini(&rig.process);
-	virtual_world_fini(&rig.world);
+	spokei_world_process_fini(&rig.process);
+	spokei_world_fini(&rig.world);
 }
 
 /* Sends the stream in pieces that end at these places; 0 cuts: `step` bytes at a time. */
@@ -239,13 +239,13 @@ static size_t frames_of(const struct spokei_message *messages, size_t count,
 			unsigned char bytes[STREAM])
 {
 	struct spokei_wire_limits limits = stream_limits;
-	struct virtual_world world;
-	struct virtual_process process;
+	struct spokei_world world;
+	struct spokei_world_process process;
 	struct spokei_buffer out;
 	size_t len;
 
-	assert_true(virtual_world_init(&world, 1));
-	virtual_process_init(&process, &world);
+	assert_true(spokei_world_init(&world, 1));
+	spokei_world_process_init(&process, &world);
 	spokei_buffer_init(&out, &process.env, STREAM);
 	for (size_t i = 0; i < count; i++) {
 		int error = wire->write(&limits, &messages[i], &out);
@@ -256,8 +256,8 @@ static size_t frames_of(const struct spokei_message *messages, size_t count,
 	len = spokei_buffer_len(&out);
 	memcpy(bytes, spokei_buffer_data(&out), len);
 	spokei_buffer_fini(&out);
-	virtual_process_fini(&process);
-	virtual_world_fini(&world);
+	spokei_world_process_fini(&process);
+	spokei_world_fini(&world);
 	return len;
 }
 

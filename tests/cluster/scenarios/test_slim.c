@@ -26,7 +26,7 @@ static struct stage *begin(void **state)
 
 static void pass(struct stage *stage, uint64_t ns)
 {
-	virtual_run(&stage->world, stage->world.now_ns + ns);
+	spokei_world_run(&stage->world, stage->world.now_ns + ns);
 }
 
 static const struct spokei_conn *only_conn(struct spokei_link *link)

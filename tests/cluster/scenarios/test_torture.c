@@ -18,10 +18,10 @@ static void begin(const char *scheme)
 {
 	memset(&play, 0, sizeof(play));
 	play.scheme = scheme;
-	assert_true(virtual_world_init(&play.world, 11));
+	assert_true(spokei_world_init(&play.world, 11));
 	for (unsigned i = 0; i < 2; i++) {
-		virtual_process_init(&play.processes[i], &play.world);
-		faulty_init(&play.faulty[i], &play.processes[i].env);
+		spokei_world_process_init(&play.processes[i], &play.world);
+		spokei_faults_init(&play.faulty[i], &play.processes[i].env);
 	}
 }
 
@@ -64,13 +64,13 @@ static void end(void)
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(play.faulty[i].blocks, 0);
 		assert_int_equal(play.faulty[i].fds, 0);
-		virtual_process_fini(&play.processes[i]);
+		spokei_world_process_fini(&play.processes[i]);
 	}
-	virtual_world_fini(&play.world);
+	spokei_world_fini(&play.world);
 }
 
 struct fault {
-	enum faulty_kind kind;
+	enum spokei_faults_kind kind;
 	int error;
 };
 
@@ -91,8 +91,9 @@ static int tell_what_failed(void **state)
 		print_message("last: %s, %s, %s, %s fails with %d at call %u%s\n",
 			      now_playing.scenario, now_playing.scheme,
 			      now_playing.side == CLIENT ? "client" : "server",
-			      faulty_kind_name(now_playing.fault->kind), now_playing.fault->error,
-			      (unsigned)now_playing.nth, now_playing.for_ever ? " and after" : "");
+			      spokei_faults_kind_name(now_playing.fault->kind),
+			      now_playing.fault->error, (unsigned)now_playing.nth,
+			      now_playing.for_ever ? " and after" : "");
 	}
 	return 0;
 }
@@ -106,7 +107,7 @@ static bool run_with(const struct scenario *scenario, const char *scheme, unsign
 
 	now_playing = (struct now_playing){ scenario->name, scheme, side, fault, nth, for_ever };
 	begin(scheme);
-	faulty_fail(&play.faulty[side], fault->kind, nth, fault->error, for_ever);
+	spokei_faults_fail(&play.faulty[side], fault->kind, nth, fault->error, for_ever);
 	scenario->run();
 	failed = play.faulty[side].failed[fault->kind] > 0;
 	made = play.consumer && play.provider && play.later;
@@ -114,7 +115,7 @@ static bool run_with(const struct scenario *scenario, const char *scheme, unsign
 		char text[128];
 
 		/* A provider that does not listen is known to its owner. */
-		faulty_heal(&play.faulty[side]);
+		spokei_faults_heal(&play.faulty[side]);
 		if (spoke_provider_address(play.provider, 0, text, sizeof(text)))
 			recover();
 	}
@@ -155,7 +156,7 @@ static void torture(size_t first, const struct fault *faults, size_t count, bool
 	for (size_t i = 2 * first; i < 2 * (size_t)SCENARIOS; i++) {
 		const struct scenario *scenario = &scenarios[i / 2];
 		bool lives = i / 2 >= LIVING; /* with Dubbo alone, for it has heartbeats */
-		uint64_t calls[2][FAULTY_KINDS];
+		uint64_t calls[2][SPOKEI_FAULTS_KINDS];
 
 		if (lives && (i & 1))
 			continue;
@@ -183,7 +184,7 @@ static void tell_points(void)
 
 static void any_allocation_may_fail(void **state)
 {
-	static const struct fault memory = { FAULTY_MEMORY, -ENOMEM };
+	static const struct fault memory = { SPOKEI_FAULTS_MEMORY, -ENOMEM };
 
 	(void)state;
 	torture(0, &memory, 1, true);
@@ -193,19 +194,19 @@ static void any_allocation_may_fail(void **state)
 static void any_system_call_may_fail(void **state)
 {
 	static const struct fault faults[] = {
-		{ FAULTY_CONNECT, -ECONNREFUSED }, { FAULTY_CONNECT, -EMFILE },
-		{ FAULTY_CONNECT, -ENETUNREACH },  { FAULTY_FINISH, -ECONNREFUSED },
-		{ FAULTY_FINISH, -ETIMEDOUT },     { FAULTY_LISTEN, -EADDRINUSE },
-		{ FAULTY_LISTEN, -EMFILE },        { FAULTY_ACCEPT, -ECONNABORTED },
-		{ FAULTY_ACCEPT, -EMFILE },        { FAULTY_ACCEPT, -ENOBUFS },
-		{ FAULTY_READ, -ECONNRESET },      { FAULTY_READ, -EAGAIN },
-		{ FAULTY_READ, -EINTR },           { FAULTY_READ, -ENOMEM },
-		{ FAULTY_WRITE, -ECONNRESET },     { FAULTY_WRITE, -EPIPE },
-		{ FAULTY_WRITE, -EAGAIN },         { FAULTY_WRITE, -EINTR },
-		{ FAULTY_WRITE, -ENOBUFS },        { FAULTY_SPARE, -EMFILE },
-		{ FAULTY_LOCAL, -ENOBUFS },        { FAULTY_PEER, -ENOTCONN },
-		{ FAULTY_PARSE, -EINVAL },         { FAULTY_RESOLVE, -ENOENT },
-		{ FAULTY_LOOP_OPEN, -EMFILE },
+		{ SPOKEI_FAULTS_CONNECT, -ECONNREFUSED }, { SPOKEI_FAULTS_CONNECT, -EMFILE },
+		{ SPOKEI_FAULTS_CONNECT, -ENETUNREACH },  { SPOKEI_FAULTS_FINISH, -ECONNREFUSED },
+		{ SPOKEI_FAULTS_FINISH, -ETIMEDOUT },     { SPOKEI_FAULTS_LISTEN, -EADDRINUSE },
+		{ SPOKEI_FAULTS_LISTEN, -EMFILE },        { SPOKEI_FAULTS_ACCEPT, -ECONNABORTED },
+		{ SPOKEI_FAULTS_ACCEPT, -EMFILE },        { SPOKEI_FAULTS_ACCEPT, -ENOBUFS },
+		{ SPOKEI_FAULTS_READ, -ECONNRESET },      { SPOKEI_FAULTS_READ, -EAGAIN },
+		{ SPOKEI_FAULTS_READ, -EINTR },           { SPOKEI_FAULTS_READ, -ENOMEM },
+		{ SPOKEI_FAULTS_WRITE, -ECONNRESET },     { SPOKEI_FAULTS_WRITE, -EPIPE },
+		{ SPOKEI_FAULTS_WRITE, -EAGAIN },         { SPOKEI_FAULTS_WRITE, -EINTR },
+		{ SPOKEI_FAULTS_WRITE, -ENOBUFS },        { SPOKEI_FAULTS_SPARE, -EMFILE },
+		{ SPOKEI_FAULTS_LOCAL, -ENOBUFS },        { SPOKEI_FAULTS_PEER, -ENOTCONN },
+		{ SPOKEI_FAULTS_PARSE, -EINVAL },         { SPOKEI_FAULTS_RESOLVE, -ENOENT },
+		{ SPOKEI_FAULTS_LOOP_OPEN, -EMFILE },
 	};
 
 	(void)state;
@@ -217,34 +218,34 @@ static void any_system_call_may_fail(void **state)
 static void any_system_call_may_fail_with_any_error(void **state)
 {
 	static const struct {
-		enum faulty_kind kind;
+		enum spokei_faults_kind kind;
 		int errors[16];
 	} kinds[] = {
-		{ FAULTY_CONNECT,
+		{ SPOKEI_FAULTS_CONNECT,
 		  { ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, ETIMEDOUT, EADDRNOTAVAIL, EADDRINUSE,
 		    EACCES, EPERM, EMFILE, ENFILE, ENOBUFS, ENOMEM, EAFNOSUPPORT } },
-		{ FAULTY_FINISH,
+		{ SPOKEI_FAULTS_FINISH,
 		  { ECONNREFUSED, ECONNRESET, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ENETDOWN,
 		    ENOMEM } },
-		{ FAULTY_LISTEN,
+		{ SPOKEI_FAULTS_LISTEN,
 		  { EADDRINUSE, EADDRNOTAVAIL, EACCES, EMFILE, ENFILE, ENOBUFS, ENOMEM } },
-		{ FAULTY_ACCEPT,
+		{ SPOKEI_FAULTS_ACCEPT,
 		  { EAGAIN, EINTR, ECONNABORTED, EMFILE, ENFILE, ENOBUFS, ENOMEM, EPROTO, EPERM,
 		    ENETDOWN, EHOSTUNREACH, ETIMEDOUT } },
-		{ FAULTY_READ,
+		{ SPOKEI_FAULTS_READ,
 		  { EAGAIN, EINTR, ECONNRESET, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNREFUSED,
 		    EPIPE, EIO, ENOMEM, ENOBUFS } },
-		{ FAULTY_WRITE,
+		{ SPOKEI_FAULTS_WRITE,
 		  { EAGAIN, EINTR, ECONNRESET, EPIPE, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH,
 		    ENETDOWN, ENOBUFS, ENOMEM, EIO, EMSGSIZE } },
-		{ FAULTY_SHUT, { ENOTCONN, ENOBUFS, ECONNRESET } },
-		{ FAULTY_SPARE, { EMFILE, ENFILE, ENOMEM } },
-		{ FAULTY_LOCAL, { ENOBUFS, ENOTCONN } },
-		{ FAULTY_PEER, { ENOTCONN, ENOBUFS, EINVAL } },
-		{ FAULTY_PARSE, { EINVAL } },
-		{ FAULTY_RESOLVE, { ENOENT, EAGAIN, ENOMEM, EIO, ETIMEDOUT, ENETUNREACH } },
-		{ FAULTY_GUARD, { ENOPROTOOPT, EINVAL, ENOMEM, ENOBUFS } },
-		{ FAULTY_LOOP_OPEN, { EMFILE, ENFILE, ENOMEM } },
+		{ SPOKEI_FAULTS_SHUT, { ENOTCONN, ENOBUFS, ECONNRESET } },
+		{ SPOKEI_FAULTS_SPARE, { EMFILE, ENFILE, ENOMEM } },
+		{ SPOKEI_FAULTS_LOCAL, { ENOBUFS, ENOTCONN } },
+		{ SPOKEI_FAULTS_PEER, { ENOTCONN, ENOBUFS, EINVAL } },
+		{ SPOKEI_FAULTS_PARSE, { EINVAL } },
+		{ SPOKEI_FAULTS_RESOLVE, { ENOENT, EAGAIN, ENOMEM, EIO, ETIMEDOUT, ENETUNREACH } },
+		{ SPOKEI_FAULTS_GUARD, { ENOPROTOOPT, EINVAL, ENOMEM, ENOBUFS } },
+		{ SPOKEI_FAULTS_LOOP_OPEN, { EMFILE, ENFILE, ENOMEM } },
 	};
 
 	(void)state;

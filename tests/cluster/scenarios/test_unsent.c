@@ -22,8 +22,8 @@ enum {
 };
 
 static struct {
-	struct virtual_world world;
-	struct virtual_process process;
+	struct spokei_world world;
+	struct spokei_world_process process;
 	struct spoke_engine *engine;
 	struct spoke_consumer *consumer;
 	struct spoke_method *filler;
@@ -45,7 +45,7 @@ static unsigned char large[8 * MIB];
 
 static void pass(uint64_t ns)
 {
-	virtual_run(&rig.world, rig.world.now_ns + ns);
+	spokei_world_run(&rig.world, rig.world.now_ns + ns);
 }
 
 /* One bin of so many bytes with its head. */
@@ -67,8 +67,8 @@ static int set_up(void **state)
 	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	rig.conn.fd = -1;
-	assert_true(virtual_world_init(&rig.world, 3));
-	virtual_process_init(&rig.process, &rig.world);
+	assert_true(spokei_world_init(&rig.world, 3));
+	spokei_world_process_init(&rig.process, &rig.world);
 	peer_init(&rig.peer, &rig.world);
 	rig.listener = peer_listen(&rig.peer, AT);
 	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
@@ -87,8 +87,8 @@ static int tear_down(void **state)
 	assert_int_equal(rig.process.user.fds, 0);
 	peer_close(&rig.conn);
 	peer_fini(&rig.peer);
-	virtual_process_fini(&rig.process);
-	virtual_world_fini(&rig.world);
+	spokei_world_process_fini(&rig.process);
+	spokei_world_fini(&rig.world);
 	return 0;
 }
 

@@ -79,9 +79,9 @@ static void answers_are_read_or_refused(void **state)
 /* --- over a network */
 
 struct stage {
-	struct virtual_world world;
-	struct virtual_process client;
-	struct virtual_process page;
+	struct spokei_world world;
+	struct spokei_world_process client;
+	struct spokei_world_process page;
 	struct spoke_engine *engine;
 	struct spoke_address at;
 	struct http_get get;
@@ -102,7 +102,7 @@ static void done(struct http_get *get, const char *what, char *body, size_t len)
 
 static void go(struct stage *stage, uint64_t ns)
 {
-	virtual_run(&stage->world, stage->world.now_ns + ns);
+	spokei_world_run(&stage->world, stage->world.now_ns + ns);
 }
 
 static void set_up(struct stage *stage)
@@ -110,9 +110,9 @@ static void set_up(struct stage *stage)
 	struct spoke_engine_options options = { .env = &stage->client.env };
 
 	*stage = (struct stage){ .listener = -1 };
-	assert_true(virtual_world_init(&stage->world, 7));
-	virtual_process_init(&stage->client, &stage->world);
-	virtual_process_init(&stage->page, &stage->world);
+	assert_true(spokei_world_init(&stage->world, 7));
+	spokei_world_process_init(&stage->client, &stage->world);
+	spokei_world_process_init(&stage->page, &stage->world);
 	assert_int_equal(spoke_engine_new(&options, &stage->engine), SPOKE_OK);
 	assert_int_equal(stage->page.env.net->parse(stage->page.env.ctx, "mem:page", &stage->at),
 			 0);
@@ -130,10 +130,10 @@ static void tear_down(struct stage *stage)
 	spoke_engine_free(stage->engine);
 	assert_int_equal(stage->client.user.fds, 0);
 	assert_int_equal(stage->client.blocks, 0);
-	memnet_kill(&stage->page.user);
-	virtual_process_fini(&stage->client);
-	virtual_process_fini(&stage->page);
-	virtual_world_fini(&stage->world);
+	spokei_vnet_kill(&stage->page.user);
+	spokei_world_process_fini(&stage->client);
+	spokei_world_process_fini(&stage->page);
+	spokei_world_fini(&stage->world);
 }
 
 static int ask(struct stage *stage)
@@ -209,7 +209,7 @@ static void nobody_there_is_told(void **state)
 
 	(void)state;
 	set_up(&stage);
-	memnet_route(stage.world.net, "mem:page", MEMNET_REFUSE);
+	spokei_vnet_route(stage.world.net, "mem:page", SPOKEI_VNET_REFUSE);
 	assert_null(http_get_begin(&stage.get, &stage.at, "page", "/status", 100 * MS));
 	go(&stage, MS);
 	assert_int_equal(stage.told, 1);

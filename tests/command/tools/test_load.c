@@ -18,9 +18,9 @@
 #define SECOND (1000 * MS)
 
 struct stage {
-	struct virtual_world world;
-	struct virtual_process here;
-	struct virtual_process there;
+	struct spokei_world world;
+	struct spokei_world_process here;
+	struct spokei_world_process there;
 	struct spoke_engine *client;
 	struct spoke_engine *server;
 	struct spoke_provider *provider;
@@ -50,13 +50,13 @@ static void set_up(struct stage *stage)
 		{ .method = "echo", .handle = serve, .arg = stage },
 		{ .method = "fail", .handle = fail_it, .arg = stage },
 	};
-	struct memnet_link link = { .latency_ns = MS };
+	struct spokei_vnet_link link = { .latency_ns = MS };
 
 	memset(stage, 0, sizeof(*stage));
-	assert_true(virtual_world_init(&stage->world, 7));
-	memnet_set_all(stage->world.net, &link);
-	virtual_process_init(&stage->here, &stage->world);
-	virtual_process_init(&stage->there, &stage->world);
+	assert_true(spokei_world_init(&stage->world, 7));
+	spokei_vnet_set_all(stage->world.net, &link);
+	spokei_world_process_init(&stage->here, &stage->world);
+	spokei_world_process_init(&stage->there, &stage->world);
 	assert_int_equal(spoke_engine_new(&options, &stage->client), SPOKE_OK);
 	options.env = &stage->there.env;
 	assert_int_equal(spoke_engine_new(&options, &stage->server), SPOKE_OK);
@@ -84,7 +84,7 @@ static void begin(struct stage *stage)
 
 static void go(struct stage *stage, uint64_t ns)
 {
-	virtual_run(&stage->world, stage->world.now_ns + ns);
+	spokei_world_run(&stage->world, stage->world.now_ns + ns);
 }
 
 static void tear_down(struct stage *stage)
@@ -97,9 +97,9 @@ static void tear_down(struct stage *stage)
 	load_end(&stage->load);
 	assert_int_equal(stage->here.blocks, 0);
 	assert_int_equal(stage->there.blocks, 0);
-	virtual_process_fini(&stage->here);
-	virtual_process_fini(&stage->there);
-	virtual_world_fini(&stage->world);
+	spokei_world_process_fini(&stage->here);
+	spokei_world_process_fini(&stage->there);
+	spokei_world_fini(&stage->world);
 }
 
 static void assert_about(uint64_t value, uint64_t wanted, uint64_t off)
@@ -166,7 +166,7 @@ static void who_would_have_called_meanwhile_is_counted_in_an_open_loop_alone(voi
 		stage.plan.rate = open ? 1000 : 0;
 		begin(&stage);
 		go(&stage, 500 * MS);
-		virtual_hold(&stage.there, 100 * MS);
+		spokei_world_hold(&stage.there, 100 * MS);
 		go(&stage, 3 * SECOND);
 		assert_int_equal(stage.load.failed, 0);
 		assert_about(stage.load.times.max, 101 * MS, 2 * MS);
@@ -191,7 +191,7 @@ static void calls_that_begin_late_are_late(void **state)
 	stage.plan.rate = 1000;
 	begin(&stage);
 	go(&stage, 500 * MS);
-	virtual_hold(&stage.here, 100 * MS);
+	spokei_world_hold(&stage.here, 100 * MS);
 	go(&stage, 3 * SECOND);
 	assert_int_equal(stage.load.ok, 1000);
 	assert_about(stage.load.times.max, 101 * MS, 3 * MS);
@@ -212,7 +212,7 @@ static void what_nobody_could_begin_is_counted(void **state)
 	stage.plan.warm_up_ns = 0;
 	begin(&stage);
 	go(&stage, 3 * MS);
-	virtual_hold(&stage.there, 15 * SECOND);
+	spokei_world_hold(&stage.there, 15 * SECOND);
 	go(&stage, 20 * SECOND);
 	assert_int_equal(stage.load.stage, LOAD_OVER);
 	assert_about(stage.load.due, 200000, 1);
@@ -237,7 +237,7 @@ static void what_the_caller_had_no_time_for_is_counted(void **state)
 	stage.plan.rate = 10000;
 	begin(&stage);
 	go(&stage, 800 * MS);
-	virtual_hold(&stage.here, 500 * MS);
+	spokei_world_hold(&stage.here, 500 * MS);
 	go(&stage, 3 * SECOND);
 	assert_int_equal(stage.load.stage, LOAD_OVER);
 	assert_int_equal(stage.load.due, 10000);
@@ -275,7 +275,7 @@ static void a_run_that_is_interrupted_says_what_has_not_ended(void **state)
 		stage.plan.timeout_ns = 400 * MS;
 		begin(&stage);
 		go(&stage, 500 * MS);
-		virtual_hold(&stage.there, 2 * SECOND);
+		spokei_world_hold(&stage.there, 2 * SECOND);
 		load_stop(&stage.load);
 		assert_int_equal(stage.load.stage, LOAD_ENDING);
 		if (twice)

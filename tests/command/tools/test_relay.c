@@ -21,9 +21,9 @@ enum {
 };
 
 struct stage {
-	struct virtual_world world;
-	struct virtual_process tap;
-	struct virtual_process people;
+	struct spokei_world world;
+	struct spokei_world_process tap;
+	struct spokei_world_process people;
 	struct relay relay;
 	int target;      /* listens; -1: nobody does */
 	int client;      /* an end of the client's ... */
@@ -102,7 +102,7 @@ static void address_of(struct stage *stage, const char *name, struct spoke_addre
 
 static void go(struct stage *stage)
 {
-	virtual_run(&stage->world, stage->world.now_ns + 5 * MS);
+	spokei_world_run(&stage->world, stage->world.now_ns + 5 * MS);
 }
 
 static void set_up(struct stage *stage)
@@ -111,9 +111,9 @@ static void set_up(struct stage *stage)
 	struct spoke_address at;
 
 	*stage = (struct stage){ .target = -1, .client = -1, .server = -1 };
-	assert_true(virtual_world_init(&stage->world, 7));
-	virtual_process_init(&stage->tap, &stage->world);
-	virtual_process_init(&stage->people, &stage->world);
+	assert_true(spokei_world_init(&stage->world, 7));
+	spokei_world_process_init(&stage->tap, &stage->world);
+	spokei_world_process_init(&stage->people, &stage->world);
 	assert_int_equal(spoke_engine_new(&options, &stage->relay.engine), SPOKE_OK);
 	stage->relay.env = &stage->tap.env;
 	stage->relay.looks = &looks;
@@ -135,10 +135,10 @@ static void tear_down(struct stage *stage)
 	spoke_engine_free(stage->relay.engine);
 	assert_int_equal(stage->tap.blocks, 0);
 	assert_int_equal(stage->tap.user.fds, 0);
-	memnet_kill(&stage->people.user);
-	virtual_process_fini(&stage->people);
-	virtual_process_fini(&stage->tap);
-	virtual_world_fini(&stage->world);
+	spokei_vnet_kill(&stage->people.user);
+	spokei_world_process_fini(&stage->people);
+	spokei_world_process_fini(&stage->tap);
+	spokei_world_fini(&stage->world);
 }
 
 static int connect_one(struct stage *stage)
@@ -301,7 +301,7 @@ static void what_came_before_a_reset_is_passed_on(void **state)
 		dead = dies == 0 ? stage.client : stage.server;
 		alive = dies == 0 ? stage.server : stage.client;
 		assert_int_equal(put(&stage, dead, "last", 4), 4);
-		memnet_reset(stage.world.net, dead);
+		spokei_vnet_reset(stage.world.net, dead);
 		go(&stage);
 		assert_gets(&stage, alive, "last");
 		assert_over(&stage, alive);
@@ -321,7 +321,7 @@ static void what_nobody_is_left_to_take_is_dropped(void **state)
 	connect_both(&stage);
 	for (int idle = 0; idle < 3; go(&stage))
 		idle = put(&stage, stage.server, bytes, sizeof(bytes)) < 0 ? idle + 1 : 0;
-	memnet_reset(stage.world.net, stage.client);
+	spokei_vnet_reset(stage.world.net, stage.client);
 	go(&stage);
 	assert_int_equal(stage.closed, 1);
 	assert_int_equal(stage.relay.pair_count, 0);
@@ -348,12 +348,12 @@ static void what_comes_while_it_connects_is_kept(void **state)
 
 	(void)state;
 	set_up(&stage);
-	memnet_route(stage.world.net, "mem:target", MEMNET_SILENT);
+	spokei_vnet_route(stage.world.net, "mem:target", SPOKEI_VNET_SILENT);
 	stage.client = connect_one(&stage);
 	assert_int_equal(put(&stage, stage.client, "early", 5), 5);
 	shut(&stage, stage.client);
-	memnet_route(stage.world.net, "mem:target", MEMNET_NORMAL);
-	virtual_run(&stage.world, stage.world.now_ns + 3000 * MS); /* it is asked again */
+	spokei_vnet_route(stage.world.net, "mem:target", SPOKEI_VNET_NORMAL);
+	spokei_world_run(&stage.world, stage.world.now_ns + 3000 * MS); /* it is asked again */
 	stage.server = accept_one(&stage);
 	go(&stage);
 	assert_gets(&stage, stage.server, "early");
@@ -386,11 +386,11 @@ static void who_cannot_accept_tries_again(void **state)
 
 	(void)state;
 	set_up(&stage);
-	assert_true(memnet_fail_accepts_at(stage.world.net, "mem:tap", -EMFILE, 2));
+	assert_true(spokei_vnet_fail_accepts_at(stage.world.net, "mem:tap", -EMFILE, 2));
 	stage.client = connect_one(&stage);
 	assert_int_equal(stage.refused, 1);
 	assert_int_equal(stage.opened, 0);
-	virtual_run(&stage.world, stage.world.now_ns + 1000 * MS);
+	spokei_world_run(&stage.world, stage.world.now_ns + 1000 * MS);
 	assert_int_equal(stage.refused, 2);
 	assert_int_equal(stage.opened, 1);
 	tear_down(&stage);

@@ -34,8 +34,8 @@ struct member {
 };
 
 struct fixture {
-	struct virtual_world world;
-	struct virtual_process process;
+	struct spokei_world world;
+	struct spokei_world_process process;
 	struct spoke_engine *engine;
 	struct member members[MEMBERS];
 	char story[STORY];
@@ -112,9 +112,9 @@ static int set_up(void **state)
 
 	(void)state;
 	memset(&fixture, 0, sizeof(fixture));
-	if (!virtual_world_init(&fixture.world, 3))
+	if (!spokei_world_init(&fixture.world, 3))
 		return -1;
-	virtual_process_init(&fixture.process, &fixture.world);
+	spokei_world_process_init(&fixture.process, &fixture.world);
 	return spoke_engine_new(&options, &fixture.engine);
 }
 
@@ -123,8 +123,8 @@ static int tear_down(void **state)
 	(void)state;
 	spoke_engine_free(fixture.engine);
 	assert_int_equal(fixture.process.blocks, 0);
-	virtual_process_fini(&fixture.process);
-	virtual_world_fini(&fixture.world);
+	spokei_world_process_fini(&fixture.process);
+	spokei_world_fini(&fixture.world);
 	return 0;
 }
 
@@ -246,7 +246,7 @@ static void a_drain_is_for_ever(void **state)
 	add_member(0)->work_ns = 5 * MS;
 	run();
 	assert_string_equal(fixture.story, "d0w0g0");
-	virtual_run(&fixture.world, fixture.world.now_ns + 100 * MS);
+	spokei_world_run(&fixture.world, fixture.world.now_ns + 100 * MS);
 	add_member(1)->work_ns = 5 * MS;
 	run();
 	assert_string_equal(fixture.story, "d0w0g0c1g1");

@@ -29,7 +29,7 @@
 /* An engine with something to do and something on it. What its thread finds is noted, and asserted
  * by the test. */
 struct rig {
-	struct faulty faulty;
+	struct spokei_faults faulty;
 	struct spoke_engine *engine;
 	struct spoke_post post;
 	struct spoke_alarm alarm;
@@ -69,7 +69,7 @@ static void set_up(struct rig *rig)
 
 	*rig = (struct rig){ .main_thread = pthread_self(),
 			     .member = { .kind = "test", .close = member_closed } };
-	faulty_init(&rig->faulty, spoke_host_env());
+	spokei_faults_init(&rig->faulty, spoke_host_env());
 	assert_int_equal(spoke_engine_new(&options, &rig->engine), SPOKE_OK);
 	spokei_roll_add(rig->engine, &rig->member);
 }
@@ -320,9 +320,9 @@ static void a_thread_that_cannot_be_started_is_said_so(void **state)
 
 	(void)state;
 	set_up(&rig);
-	faulty_fail(&rig.faulty, FAULTY_THREAD_START, 1, -EAGAIN, false);
+	spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_THREAD_START, 1, -EAGAIN, false);
 	assert_int_equal(spoke_engine_start(rig.engine), SPOKE_ESYSTEM);
-	faulty_fail(&rig.faulty, FAULTY_THREAD_START, 1, -ENOMEM, false);
+	spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_THREAD_START, 1, -ENOMEM, false);
 	assert_int_equal(spoke_engine_start(rig.engine), SPOKE_ENOMEM);
 	assert_int_equal(spoke_engine_join(rig.engine), SPOKE_ESTATE);
 	assert_int_equal(spoke_engine_turn(rig.engine, false), SPOKE_OK);
@@ -339,17 +339,17 @@ static void an_engine_is_made_whole_or_not_at_all(void **state)
 
 	(void)state;
 	set_up(&rig);
-	demands = rig.faulty.calls[FAULTY_MEMORY];
+	demands = rig.faulty.calls[SPOKEI_FAULTS_MEMORY];
 	spoke_engine_free(rig.engine);
 	assert_gone(&rig);
 	assert_true(demands >= 3);
 	for (uint64_t nth = 1; nth <= demands; nth++) {
-		faulty_fail(&rig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 		assert_int_equal(spoke_engine_new(&options, &engine), SPOKE_ENOMEM);
 		assert_null(engine);
 		assert_int_equal(rig.faulty.blocks, 0);
 	}
-	faulty_fail(&rig.faulty, FAULTY_LOOP_OPEN, 1, -EMFILE, false);
+	spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_LOOP_OPEN, 1, -EMFILE, false);
 	assert_int_equal(spoke_engine_new(&options, &engine), SPOKE_ESYSTEM);
 	assert_int_equal(rig.faulty.blocks, 0);
 }

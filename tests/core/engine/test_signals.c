@@ -34,7 +34,7 @@
 	} while (0)
 
 struct watcher {
-	struct faulty faulty;
+	struct spokei_faults faulty;
 	struct spoke_engine *engine;
 	struct spoke_signal signal;
 	struct spoke_post post;
@@ -81,7 +81,7 @@ static void set_up(struct watcher *watcher)
 	struct spoke_engine_options options = { .env = &watcher->faulty.env };
 
 	*watcher = (struct watcher){ .came = 0 };
-	faulty_init(&watcher->faulty, spoke_host_env());
+	spokei_faults_init(&watcher->faulty, spoke_host_env());
 	assert_int_equal(spoke_engine_new(&options, &watcher->engine), SPOKE_OK);
 }
 
@@ -293,10 +293,10 @@ static void what_cannot_be_watched_is_refused(void **state)
 	assert_int_equal(spoke_signal_watch(watcher.engine, &watcher.signal, 100000, came),
 			 SPOKE_EINVAL);
 	assert_false(spoke_signal_cancel(&watcher.signal));
-	faulty_fail(&watcher.faulty, FAULTY_SIGNAL_OPEN, 1, -EMFILE, false);
+	spokei_faults_fail(&watcher.faulty, SPOKEI_FAULTS_SIGNAL_OPEN, 1, -EMFILE, false);
 	assert_int_equal(spoke_signal_watch(watcher.engine, &watcher.signal, SIGUSR1, came),
 			 SPOKE_ESYSTEM);
-	faulty_fail(&watcher.faulty, FAULTY_SIGNAL_OPEN, 2, -ENOMEM, false);
+	spokei_faults_fail(&watcher.faulty, SPOKEI_FAULTS_SIGNAL_OPEN, 2, -ENOMEM, false);
 	assert_int_equal(spoke_engine_drain_on_signals(watcher.engine, S), SPOKE_ENOMEM);
 	assert_int_equal(watcher.faulty.fds, 0);
 	watch(&watcher, SIGUSR1);

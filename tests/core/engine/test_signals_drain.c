@@ -21,8 +21,8 @@
 
 /* A server with one thing on its roll, which takes WORK_NS to finish when it is drained. */
 struct fixture {
-	struct virtual_world world;
-	struct virtual_process process;
+	struct spokei_world world;
+	struct spokei_world_process process;
 	struct spoke_engine *engine;
 	struct spokei_member member;
 	struct spokei_task gone;
@@ -70,7 +70,7 @@ static void member_close(struct spokei_member *member)
 static void send_another(struct spoke_alarm *alarm)
 {
 	(void)alarm;
-	assert_true(virtual_signal(&fixture.process, fixture.number));
+	assert_true(spokei_world_signal(&fixture.process, fixture.number));
 }
 
 static int set_up(void **state)
@@ -79,9 +79,9 @@ static int set_up(void **state)
 
 	(void)state;
 	memset(&fixture, 0, sizeof(fixture));
-	if (!virtual_world_init(&fixture.world, 5))
+	if (!spokei_world_init(&fixture.world, 5))
 		return -1;
-	virtual_process_init(&fixture.process, &fixture.world);
+	spokei_world_process_init(&fixture.process, &fixture.world);
 	fixture.member = (struct spokei_member){ .kind = "test",
 						 .close = member_close,
 						 .drain = member_drain };
@@ -98,8 +98,8 @@ static int tear_down(void **state)
 	spoke_engine_free(fixture.engine);
 	assert_int_equal(fixture.process.blocks, 0);
 	assert_int_equal(fixture.process.user.fds, 0);
-	virtual_process_fini(&fixture.process);
-	virtual_world_fini(&fixture.world);
+	spokei_world_process_fini(&fixture.process);
+	spokei_world_fini(&fixture.world);
 	return 0;
 }
 
@@ -110,13 +110,13 @@ static uint64_t serve(uint64_t work_ns, uint64_t timeout_ns, uint64_t again_ns, 
 
 	fixture.work_ns = work_ns;
 	fixture.number = number;
-	assert_false(virtual_signal(&fixture.process, SIGTERM));
+	assert_false(spokei_world_signal(&fixture.process, SIGTERM));
 	assert_int_equal(spoke_engine_drain_on_signals(fixture.engine, timeout_ns), SPOKE_OK);
 	if (again_ns)
 		assert_int_equal(spoke_alarm_after(fixture.engine, &fixture.again, again_ns,
 						   send_another),
 				 SPOKE_OK);
-	assert_true(virtual_signal(&fixture.process, SIGTERM));
+	assert_true(spokei_world_signal(&fixture.process, SIGTERM));
 	assert_int_equal(spoke_engine_run(fixture.engine), SPOKE_OK);
 	(void)spoke_alarm_cancel(&fixture.again);
 	assert_true(fixture.drained_ns >= start_ns);
@@ -160,7 +160,7 @@ static void called_again_it_sets_another_timeout(void **state)
 	assert_int_equal(spoke_engine_drain_on_signals(fixture.engine, 2 * S), SPOKE_OK);
 	assert_int_equal(fixture.process.user.fds, 2);
 	fixture.work_ns = 30 * S;
-	assert_true(virtual_signal(&fixture.process, SIGINT));
+	assert_true(spokei_world_signal(&fixture.process, SIGINT));
 	assert_int_equal(spoke_engine_run(fixture.engine), SPOKE_OK);
 	assert_in_range(fixture.left_ns - fixture.drained_ns, 2 * S - MS, 2 * S + MS);
 }
@@ -170,7 +170,7 @@ static void without_a_timer_for_the_drain_the_run_is_stopped(void **state)
 	(void)state;
 	/* No wheel has room so far ahead. */
 	assert_int_equal(spoke_engine_drain_on_signals(fixture.engine, UINT64_MAX - 1), SPOKE_OK);
-	assert_true(virtual_signal(&fixture.process, SIGTERM));
+	assert_true(spokei_world_signal(&fixture.process, SIGTERM));
 	assert_int_equal(spoke_engine_run(fixture.engine), SPOKE_OK);
 	assert_int_equal(fixture.drained_ns, 0);
 	assert_int_equal(fixture.left_ns, 0);

@@ -29,8 +29,8 @@ struct member {
 };
 
 struct fixture {
-	struct virtual_world world;
-	struct virtual_process process;
+	struct spokei_world world;
+	struct spokei_world_process process;
 	struct spoke_engine *engine;
 	struct spoke_alarm tick;
 	unsigned ticks;
@@ -54,8 +54,8 @@ static void begin(void)
 	struct spoke_engine_options options = { .env = &fixture.process.env };
 
 	memset(&fixture, 0, sizeof(fixture));
-	assert_true(virtual_world_init(&fixture.world, 9));
-	virtual_process_init(&fixture.process, &fixture.world);
+	assert_true(spokei_world_init(&fixture.world, 9));
+	spokei_world_process_init(&fixture.process, &fixture.world);
 	assert_int_equal(spoke_engine_new(&options, &fixture.engine), SPOKE_OK);
 	assert_int_equal(spoke_alarm_every(fixture.engine, &fixture.tick, 10 * MS, tick), SPOKE_OK);
 }
@@ -65,8 +65,8 @@ static void end(void)
 	spoke_engine_free(fixture.engine);
 	fixture.engine = NULL;
 	assert_int_equal(fixture.process.blocks, 0);
-	virtual_process_fini(&fixture.process);
-	virtual_world_fini(&fixture.world);
+	spokei_world_process_fini(&fixture.process);
+	spokei_world_fini(&fixture.world);
 }
 
 static int set_up(void **state)
@@ -130,7 +130,7 @@ static struct member *add_member(int at)
 
 static void pass(uint64_t ns)
 {
-	virtual_run(&fixture.world, fixture.world.now_ns + ns);
+	spokei_world_run(&fixture.world, fixture.world.now_ns + ns);
 }
 
 static uint64_t sleeps(void)
@@ -147,13 +147,13 @@ static void a_sleep_is_counted_told_and_written_down_once(void **state)
 	(void)state;
 	deaf->member.woke = NULL;
 	pass(S);
-	virtual_sleep(&fixture.world, 90 * S + 340 * MS);
+	spokei_world_sleep(&fixture.world, 90 * S + 340 * MS);
 	pass(S);
 	assert_int_equal(sleeps(), 1);
 	assert_int_equal(one->woken, 1);
 	assert_int_equal(two->woken, 1);
 	assert_string_equal(spoke_engine_why(fixture.engine), "the machine slept for 90.3 s");
-	virtual_sleep(&fixture.world, 2 * S);
+	spokei_world_sleep(&fixture.world, 2 * S);
 	pass(S);
 	assert_int_equal(sleeps(), 2);
 	assert_int_equal(one->woken, 2);
@@ -163,7 +163,7 @@ static void a_sleep_is_counted_told_and_written_down_once(void **state)
 static void a_sleep_before_the_first_turn_counts(void **state)
 {
 	(void)state;
-	virtual_sleep(&fixture.world, 5 * S);
+	spokei_world_sleep(&fixture.world, 5 * S);
 	pass(200 * MS);
 	assert_int_equal(sleeps(), 1);
 }
@@ -172,7 +172,7 @@ static void a_sleep_is_noticed_within_a_tenth_of_a_second_of_turns(void **state)
 {
 	(void)state;
 	pass(S);
-	virtual_sleep(&fixture.world, 5 * S);
+	spokei_world_sleep(&fixture.world, 5 * S);
 	pass(110 * MS);
 	assert_int_equal(sleeps(), 1);
 }
@@ -181,12 +181,12 @@ static void the_second_clock_is_not_read_in_every_turn(void **state)
 {
 	(void)state;
 	pass(S);
-	virtual_sleep(&fixture.world, 5 * S);
+	spokei_world_sleep(&fixture.world, 5 * S);
 	pass(200 * MS);
 	assert_int_equal(sleeps(), 1);
 	/* That look was up to 10 ms ago, or 100: three sleeps that are seen at once are one. */
 	for (int i = 0; i < 3; i++) {
-		virtual_sleep(&fixture.world, 5 * S);
+		spokei_world_sleep(&fixture.world, 5 * S);
 		pass(20 * MS);
 	}
 	pass(200 * MS);
@@ -200,7 +200,7 @@ static void small_steps_and_steps_back_are_no_sleep(void **state)
 	(void)state;
 	pass(S);
 	for (int i = 0; i < 50; i++) {
-		virtual_sleep(&fixture.world, S);
+		spokei_world_sleep(&fixture.world, S);
 		pass(200 * MS);
 	}
 	for (int i = 0; i < 20; i++) {
@@ -210,7 +210,7 @@ static void small_steps_and_steps_back_are_no_sleep(void **state)
 	assert_int_equal(sleeps(), 0);
 	assert_int_equal(member->woken, 0);
 	/* From wherever the clock has come to, more than a second is one. */
-	virtual_sleep(&fixture.world, S + 1);
+	spokei_world_sleep(&fixture.world, S + 1);
 	pass(200 * MS);
 	assert_int_equal(sleeps(), 1);
 }
@@ -221,7 +221,7 @@ static void a_clock_that_begins_behind_the_other_is_fine(void **state)
 	fixture.world.slept_ns -= 100 * S; /* before zero: it wraps */
 	pass(S);
 	assert_int_equal(sleeps(), 0);
-	virtual_sleep(&fixture.world, 3 * S);
+	spokei_world_sleep(&fixture.world, 3 * S);
 	pass(S);
 	assert_int_equal(sleeps(), 1);
 }
@@ -251,7 +251,7 @@ static void being_held_up_between_two_clocks_is_no_sleep(void **state)
 	}
 	assert_int_equal(sleeps(), 0);
 	pass(S);
-	virtual_sleep(&fixture.world, 2 * S);
+	spokei_world_sleep(&fixture.world, 2 * S);
 	pass(S);
 	assert_int_equal(sleeps(), 1);
 }
@@ -268,13 +268,13 @@ static void who_is_told_may_leave_take_others_along_and_bring_new_ones(void **st
 	two->drops = three;
 	two->joins = four;
 	pass(S);
-	virtual_sleep(&fixture.world, 5 * S);
+	spokei_world_sleep(&fixture.world, 5 * S);
 	pass(S);
 	assert_int_equal(one->woken, 1);
 	assert_int_equal(two->woken, 1);
 	assert_int_equal(three->woken, 0);
 	assert_int_equal(four->woken, 0);
-	virtual_sleep(&fixture.world, 5 * S);
+	spokei_world_sleep(&fixture.world, 5 * S);
 	pass(S);
 	assert_int_equal(one->woken, 1);
 	assert_int_equal(two->woken, 2);
@@ -306,7 +306,7 @@ static void a_world_that_slept_goes_on_as_one_that_did_not(void **state)
 		for (int i = 0; i < 20; i++) {
 			pass(333 * MS);
 			if (slept)
-				virtual_sleep(&fixture.world, 3600 * S);
+				spokei_world_sleep(&fixture.world, 3600 * S);
 		}
 		assert_int_equal(sleeps(), slept ? 19 : 0);
 		hash[slept] = fixture.ticks_hash;

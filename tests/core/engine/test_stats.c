@@ -17,8 +17,8 @@
 #define MS UINT64_C(1000000)
 
 struct fixture {
-	struct virtual_world world;
-	struct virtual_process process;
+	struct spokei_world world;
+	struct spokei_world_process process;
 	struct spoke_engine *engine;
 	unsigned lines;
 	enum spoke_log_level level;
@@ -41,9 +41,9 @@ static int set_up(void **state)
 
 	(void)state;
 	memset(&fixture, 0, sizeof(fixture));
-	if (!virtual_world_init(&fixture.world, 3))
+	if (!spokei_world_init(&fixture.world, 3))
 		return -1;
-	virtual_process_init(&fixture.process, &fixture.world);
+	spokei_world_process_init(&fixture.process, &fixture.world);
 	fixture.process.env.log = note_line;
 	return spoke_engine_new(&options, &fixture.engine);
 }
@@ -53,8 +53,8 @@ static int tear_down(void **state)
 	(void)state;
 	spoke_engine_free(fixture.engine);
 	assert_int_equal(fixture.process.blocks, 0);
-	virtual_process_fini(&fixture.process);
-	virtual_world_fini(&fixture.world);
+	spokei_world_process_fini(&fixture.process);
+	spokei_world_fini(&fixture.world);
 	return 0;
 }
 
@@ -112,12 +112,12 @@ static void a_late_turn_is_counted_once(void **state)
 	(void)state;
 	assert_int_equal(spoke_alarm_every(fixture.engine, &alarm, 10 * MS, ignore_alarm),
 			 SPOKE_OK);
-	virtual_run(&fixture.world, fixture.world.now_ns + 30 * MS);
-	virtual_stall(&fixture.world, 40 * MS); /* not late enough */
-	virtual_run(&fixture.world, fixture.world.now_ns + 30 * MS);
+	spokei_world_run(&fixture.world, fixture.world.now_ns + 30 * MS);
+	spokei_world_stall(&fixture.world, 40 * MS); /* not late enough */
+	spokei_world_run(&fixture.world, fixture.world.now_ns + 30 * MS);
 	assert_int_equal(spoke_stat_get(fixture.engine, SPOKE_STAT_TURNS_LATE), 0);
-	virtual_stall(&fixture.world, 100 * MS);
-	virtual_run(&fixture.world, fixture.world.now_ns + 30 * MS);
+	spokei_world_stall(&fixture.world, 100 * MS);
+	spokei_world_run(&fixture.world, fixture.world.now_ns + 30 * MS);
 	assert_int_equal(spoke_stat_get(fixture.engine, SPOKE_STAT_TURNS_LATE), 1);
 	assert_true(spoke_alarm_cancel(&alarm));
 }
@@ -136,7 +136,7 @@ static void events_are_numbered_from_one_and_can_be_followed(void **state)
 	struct spoke_event event = { 0 };
 
 	(void)state;
-	virtual_run(&fixture.world, fixture.world.now_ns + 5 * MS);
+	spokei_world_run(&fixture.world, fixture.world.now_ns + 5 * MS);
 	spokei_event(fixture.engine, SPOKE_OK, "conn %d opened", 7);
 	spokei_event(fixture.engine, SPOKE_ELOST, "conn %d closed", 7);
 	assert_int_equal(spoke_event_get(fixture.engine, 0, &event), SPOKE_OK);
@@ -237,7 +237,7 @@ static void a_callback_has_one_class_on_an_engine(void **state)
 	assert_int_equal(spoke_wheel_schedule(fixture.engine->wheel, &timer, one,
 					      fixture.world.now_ns + MS),
 			 SPOKE_WHEEL_OK);
-	virtual_run(&fixture.world, fixture.world.now_ns + 3 * MS);
+	spokei_world_run(&fixture.world, fixture.world.now_ns + 3 * MS);
 	assert_ptr_equal(due_arg, fixture.engine);
 }
 

@@ -47,8 +47,8 @@ static int set_up(void **state)
 		return -1;
 	*state = rig;
 	rig->on = on;
-	rig->net = on->in_memory ? &memnet_table : &spokei_host_net;
-	rig->user.net = memnet_new(&(struct memnet_options){
+	rig->net = on->in_memory ? &spokei_vnet_table : &spokei_host_net;
+	rig->user.net = spokei_vnet_new(&(struct spokei_vnet_options){
 		.now = rig_now, .arg = rig, .seed = 1, .link = on->link });
 	(void)snprintf(rig->folder, sizeof(rig->folder), "/tmp/spoke-test-net-XXXXXX");
 	if (rig->user.net == NULL || mkdtemp(rig->folder) == NULL)
@@ -74,7 +74,7 @@ static int tear_down(void **state)
 		rig->net->close(rig, rig->listener);
 	result |= rmdir(rig->folder); /* a listener at a path takes it away */
 	result |= rig->user.fds != 0;
-	memnet_free(rig->user.net);
+	spokei_vnet_free(rig->user.net);
 	free(rig);
 	return result;
 }
@@ -94,8 +94,8 @@ void netrig_wait_for(struct netrig *rig, int fd, unsigned io)
 	struct pollfd wanted = { .fd = fd };
 
 	if (rig->on->in_memory) {
-		while ((memnet_ready(rig->user.net, fd) & io) == 0) {
-			rig->now_ns = memnet_next(rig->user.net);
+		while ((spokei_vnet_ready(rig->user.net, fd) & io) == 0) {
+			rig->now_ns = spokei_vnet_next(rig->user.net);
 			assert_true(rig->now_ns != UINT64_MAX);
 		}
 		return;

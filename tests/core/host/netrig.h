@@ -22,11 +22,11 @@ struct medium {
 	const char *name;
 	const char *at; /* to listen at; NULL: a path in the rig's folder */
 	bool in_memory;
-	struct memnet_link link; /* of the one in memory */
+	struct spokei_vnet_link link; /* of the one in memory */
 };
 
 struct netrig {
-	struct memnet_user user; /* the context of the network in memory */
+	struct spokei_vnet_user user; /* the context of the network in memory */
 	uint64_t now_ns;
 	const struct spoke_net *net;
 	const struct medium *on;

@@ -161,20 +161,20 @@ static void what_the_peer_does_not_take_is_told(void **state)
 static void memory_remembers_per_descriptor(void **state)
 {
 	struct netrig *rig = netrig_begin(state);
-	const struct memnet_guard *guarded;
+	const struct spokei_vnet_guard *guarded;
 	int ends[2];
 
 	if (!rig->on->in_memory)
 		skip();
 	netrig_make_pair(rig, ends);
-	assert_int_equal(memnet_guard(rig->user.net, ends[0])->calls, 0);
+	assert_int_equal(spokei_vnet_guard(rig->user.net, ends[0])->calls, 0);
 	assert_int_equal(rig->net->guard(rig, ends[0], 1, 2), 0);
 	assert_int_equal(rig->net->guard(rig, ends[0], 3, 4), 0);
-	guarded = memnet_guard(rig->user.net, ends[0]);
+	guarded = spokei_vnet_guard(rig->user.net, ends[0]);
 	assert_int_equal(guarded->calls, 2);
 	assert_int_equal(guarded->unanswered_ns, 3);
 	assert_int_equal(guarded->keepalive_ns, 4);
-	assert_int_equal(memnet_guard(rig->user.net, ends[1])->calls, 0);
+	assert_int_equal(spokei_vnet_guard(rig->user.net, ends[1])->calls, 0);
 	netrig_close_pair(rig, ends);
 }
 

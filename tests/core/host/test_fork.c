@@ -44,7 +44,7 @@ struct reader {
 };
 
 struct rig {
-	struct faulty faulty;
+	struct spokei_faults faulty;
 	struct spoke_engine *engine;
 	struct spokei_member member;
 	struct reader readers[2];
@@ -118,7 +118,7 @@ static void set_up(struct rig *rig, void *native)
 	*rig = (struct rig){ .member = { .kind = "test", .close = member_closed },
 			     .task.run = count_task,
 			     .post.run = count_post };
-	faulty_init(&rig->faulty, spoke_host_env());
+	spokei_faults_init(&rig->faulty, spoke_host_env());
 	loop = rig->faulty.env.loop;
 	assert_int_equal(spoke_engine_new(&options, &rig->engine), SPOKE_OK);
 	spokei_roll_add(rig->engine, &rig->member);

@@ -350,7 +350,7 @@ static void an_engine_spins_for_10_ms_at_most_and_in_its_own_loop_only(void **st
 
 static uint64_t turns;
 
-static void count_turn(struct virtual_process *process)
+static void count_turn(struct spokei_world_process *process)
 {
 	(void)process;
 	turns++;
@@ -364,24 +364,24 @@ static void count_alarm(struct spoke_alarm *alarm)
 /* An alarm every `period_ns` for 100 of them; returns for how long the loop looked. */
 static uint64_t look_between(uint64_t period_ns, uint64_t spin_ns)
 {
-	struct virtual_world world;
-	struct virtual_process process;
+	struct spokei_world world;
+	struct spokei_world_process process;
 	struct spoke_engine_options options = { .env = &process.env,
 						.tick_ns = period_ns,
 						.spin_ns = spin_ns };
 	struct spoke_alarm alarm = { .due = NULL };
 	struct spoke_engine *engine;
 
-	assert_true(virtual_world_init(&world, 7));
-	virtual_process_init(&process, &world);
+	assert_true(spokei_world_init(&world, 7));
+	spokei_world_process_init(&process, &world);
 	process.turned = count_turn;
 	turns = 0;
 	assert_int_equal(spoke_engine_new(&options, &engine), SPOKE_OK);
 	assert_int_equal(spoke_alarm_every(engine, &alarm, period_ns, count_alarm), SPOKE_OK);
-	virtual_run(&world, world.now_ns + 100 * period_ns);
+	spokei_world_run(&world, world.now_ns + 100 * period_ns);
 	spoke_engine_free(engine);
-	virtual_process_fini(&process);
-	virtual_world_fini(&world);
+	spokei_world_process_fini(&process);
+	spokei_world_fini(&world);
 	return process.looked_ns;
 }
 

@@ -13,20 +13,21 @@ struct spoke_address memrig_parse(const char *text)
 {
 	struct spoke_address address;
 
-	assert_int_equal(memnet_table.parse(NULL, text, &address), 0);
+	assert_int_equal(spokei_vnet_table.parse(NULL, text, &address), 0);
 	return address;
 }
 
 void memrig_open(struct memrig *rig, uint64_t seed, int backlog)
 {
 	*rig = (struct memrig){ .now_ns = SECOND, .near = -1, .far = -1 };
-	rig->net = memnet_new(
-		&(struct memnet_options){ .now = memrig_now, .arg = rig, .seed = seed });
+	rig->net = spokei_vnet_new(
+		&(struct spokei_vnet_options){ .now = memrig_now, .arg = rig, .seed = seed });
 	assert_non_null(rig->net);
 	rig->client.net = rig->net;
 	rig->server.net = rig->net;
 	rig->at = memrig_parse("127.0.0.1:20880");
-	assert_int_equal(memnet_table.listen(&rig->server, &rig->at, backlog, &rig->listener), 0);
+	assert_int_equal(spokei_vnet_table.listen(&rig->server, &rig->at, backlog, &rig->listener),
+			 0);
 }
 
 int memrig_set_up(void **state)
@@ -44,11 +45,11 @@ int memrig_tear_down(void **state)
 {
 	struct memrig *rig = *state;
 
-	memnet_kill(&rig->client);
-	memnet_kill(&rig->server);
+	spokei_vnet_kill(&rig->client);
+	spokei_vnet_kill(&rig->server);
 	assert_int_equal(rig->client.fds, 0);
 	assert_int_equal(rig->server.fds, 0);
-	memnet_free(rig->net);
+	spokei_vnet_free(rig->net);
 	free(rig);
 	return 0;
 }
@@ -57,7 +58,7 @@ int memrig_start_connect(struct memrig *rig)
 {
 	int fd = -1;
 
-	assert_int_equal(memnet_table.connect(&rig->client, &rig->at, &fd), -EINPROGRESS);
+	assert_int_equal(spokei_vnet_table.connect(&rig->client, &rig->at, &fd), -EINPROGRESS);
 	return fd;
 }
 
@@ -65,7 +66,7 @@ int memrig_accept_next(struct memrig *rig)
 {
 	struct spoke_address peer;
 	int fd = -1;
-	int error = memnet_table.accept(&rig->server, rig->listener, &fd, &peer);
+	int error = spokei_vnet_table.accept(&rig->server, rig->listener, &fd, &peer);
 
 	return error ? error : fd;
 }
@@ -75,23 +76,23 @@ void memrig_make_pair(struct memrig *rig)
 	rig->near = memrig_start_connect(rig);
 	rig->far = memrig_accept_next(rig);
 	assert_true(rig->far >= 0);
-	assert_int_equal(memnet_table.finish(&rig->client, rig->near), 0);
+	assert_int_equal(spokei_vnet_table.finish(&rig->client, rig->near), 0);
 }
 
 ssize_t memrig_put(struct memrig *rig, int fd, size_t len)
 {
 	static char bytes[1 << 17];
-	struct memnet_user *user = fd == rig->far ? &rig->server : &rig->client;
+	struct spokei_vnet_user *user = fd == rig->far ? &rig->server : &rig->client;
 
-	return memnet_table.write(user, fd, &(struct iovec){ bytes, len }, 1);
+	return spokei_vnet_table.write(user, fd, &(struct iovec){ bytes, len }, 1);
 }
 
 ssize_t memrig_get(struct memrig *rig, int fd)
 {
 	static char bytes[1 << 17];
-	struct memnet_user *user = fd == rig->far ? &rig->server : &rig->client;
+	struct spokei_vnet_user *user = fd == rig->far ? &rig->server : &rig->client;
 
-	return memnet_table.read(user, fd, bytes, sizeof(bytes));
+	return spokei_vnet_table.read(user, fd, bytes, sizeof(bytes));
 }
 
 void memrig_pass(struct memrig *rig, uint64_t ns)

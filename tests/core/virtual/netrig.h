@@ -20,9 +20,9 @@
 
 /* Two processes on one network, the second of which listens. */
 struct memrig {
-	struct memnet_user client; /* first: the rig is the client's context */
-	struct memnet_user server;
-	struct memnet *net;
+	struct spokei_vnet_user client; /* first: the rig is the client's context */
+	struct spokei_vnet_user server;
+	struct spokei_vnet *net;
 	uint64_t now_ns;
 	struct spoke_address at;
 	int listener;

@@ -17,9 +17,9 @@
 #include <string.h>
 
 struct rig {
-	struct memnet_user user; /* the context of the inner environment */
+	struct spokei_vnet_user user; /* the context of the inner environment */
 	struct spoke_env inner;
-	struct faulty faulty;
+	struct spokei_faults faulty;
 };
 
 static uint64_t rig_now(void *arg)
@@ -65,12 +65,12 @@ static int rig_file_replace(void *ctx, const char *path, const void *bytes, size
 static int rig_file_open(void *ctx, const char *path, int *ret_fd)
 {
 	(void)path;
-	return memnet_table.spare(ctx, ret_fd);
+	return spokei_vnet_table.spare(ctx, ret_fd);
 }
 
 static void rig_file_close(void *ctx, int fd)
 {
-	memnet_table.close(ctx, fd);
+	spokei_vnet_table.close(ctx, fd);
 }
 
 static int rig_loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
@@ -100,12 +100,12 @@ static int rig_parker_open(void *ctx, void **ret_parker)
 static int rig_signal_open(void *ctx, int number, int *ret_fd)
 {
 	(void)number;
-	return memnet_table.spare(ctx, ret_fd);
+	return spokei_vnet_table.spare(ctx, ret_fd);
 }
 
 static void rig_signal_close(void *ctx, int fd)
 {
-	memnet_table.close(ctx, fd);
+	spokei_vnet_table.close(ctx, fd);
 }
 
 static const struct spoke_signals rig_signals = { .open = rig_signal_open,
@@ -127,7 +127,7 @@ static int set_up(void **state)
 
 	if (rig == NULL)
 		return -1;
-	rig->user.net = memnet_new(&(struct memnet_options){ .now = rig_now });
+	rig->user.net = spokei_vnet_new(&(struct spokei_vnet_options){ .now = rig_now });
 	*state = rig;
 	if (rig->user.net == NULL)
 		return -1;
@@ -136,12 +136,12 @@ static int set_up(void **state)
 					 .boot_now = rig_now,
 					 .dice = rig_dice,
 					 .resize = rig_resize,
-					 .net = &memnet_table,
+					 .net = &spokei_vnet_table,
 					 .loop = &rig_loop,
 					 .files = &rig_files,
 					 .threads = &rig_threads,
 					 .signals = &rig_signals };
-	faulty_init(&rig->faulty, &rig->inner);
+	spokei_faults_init(&rig->faulty, &rig->inner);
 	return 0;
 }
 
@@ -150,14 +150,14 @@ static int tear_down(void **state)
 	struct rig *rig = *state;
 
 	assert_int_equal(rig->user.fds, 0);
-	memnet_free(rig->user.net);
+	spokei_vnet_free(rig->user.net);
 	free(rig);
 	return 0;
 }
 
 static void memory_is_counted_moves_and_is_not_zero(void **state)
 {
-	struct faulty *faulty = &((struct rig *)*state)->faulty;
+	struct spokei_faults *faulty = &((struct rig *)*state)->faulty;
 	const struct spoke_env *env = &faulty->env;
 	unsigned char *one = env->resize(env->ctx, NULL, 0, 100);
 	unsigned char *two = env->resize(env->ctx, NULL, 0, 10);
@@ -186,24 +186,24 @@ static void memory_is_counted_moves_and_is_not_zero(void **state)
 
 static void a_failed_demand_leaves_the_block_as_it_was(void **state)
 {
-	struct faulty *faulty = &((struct rig *)*state)->faulty;
+	struct spokei_faults *faulty = &((struct rig *)*state)->faulty;
 	const struct spoke_env *env = &faulty->env;
 	char *block = env->resize(env->ctx, NULL, 0, 8);
 
 	memcpy(block, "content", 8);
-	faulty_fail(faulty, FAULTY_MEMORY, 1, -ENOMEM, false);
+	spokei_faults_fail(faulty, SPOKEI_FAULTS_MEMORY, 1, -ENOMEM, false);
 	assert_null(env->resize(env->ctx, block, 8, 16));
 	assert_string_equal(block, "content");
 	assert_int_equal(faulty->bytes, 8);
 	assert_null(env->resize(env->ctx, NULL, 0, SIZE_MAX));
 	/* To free is no demand. */
-	faulty_fail(faulty, FAULTY_MEMORY, 1, -ENOMEM, true);
+	spokei_faults_fail(faulty, SPOKEI_FAULTS_MEMORY, 1, -ENOMEM, true);
 	assert_null(env->resize(env->ctx, block, 8, 0));
 	assert_int_equal(faulty->blocks, 0);
 }
 
 /* The same on descriptors that are open: 0 is connected, 1 listens. */
-static int call_fixed(struct rig *rig, enum faulty_kind kind)
+static int call_fixed(struct rig *rig, enum spokei_faults_kind kind)
 {
 	const struct spoke_env *env = &rig->faulty.env;
 	const struct spoke_net *net = env->net;
@@ -214,24 +214,24 @@ static int call_fixed(struct rig *rig, enum faulty_kind kind)
 	int error;
 
 	switch ((int)kind) {
-	case FAULTY_FINISH:
+	case SPOKEI_FAULTS_FINISH:
 		return net->finish(env->ctx, 0);
-	case FAULTY_ACCEPT:
+	case SPOKEI_FAULTS_ACCEPT:
 		error = net->accept(env->ctx, 1, &fd, &address);
 		return error == -EAGAIN ? 0 : error;
-	case FAULTY_READ:
+	case SPOKEI_FAULTS_READ:
 		error = (int)net->read(env->ctx, 0, &byte, 1);
 		return error == -EAGAIN ? 0 : error;
-	case FAULTY_WRITE:
+	case SPOKEI_FAULTS_WRITE:
 		error = (int)net->write(env->ctx, 0, &part, 1);
 		return error == 1 ? 0 : error;
-	case FAULTY_SHUT:
+	case SPOKEI_FAULTS_SHUT:
 		return net->shut(env->ctx, 0);
-	case FAULTY_LOCAL:
+	case SPOKEI_FAULTS_LOCAL:
 		return net->local(env->ctx, 0, &address);
-	case FAULTY_PEER:
+	case SPOKEI_FAULTS_PEER:
 		return net->peer(env->ctx, 0, &address);
-	case FAULTY_GUARD:
+	case SPOKEI_FAULTS_GUARD:
 		return net->guard(env->ctx, 0, 1, 1);
 	default:
 		fail();
@@ -239,26 +239,26 @@ static int call_fixed(struct rig *rig, enum faulty_kind kind)
 	}
 }
 
-static int call_files(const struct spoke_env *env, enum faulty_kind kind)
+static int call_files(const struct spoke_env *env, enum spokei_faults_kind kind)
 {
 	char byte;
 	int error;
 	int fd;
 
 	switch ((int)kind) {
-	case FAULTY_FILE_READ:
+	case SPOKEI_FAULTS_FILE_READ:
 		error = (int)env->files->read(env->ctx, "x", &byte, 1);
 		return error == 1 ? 0 : error;
-	case FAULTY_FILE_REPLACE:
+	case SPOKEI_FAULTS_FILE_REPLACE:
 		return env->files->replace(env->ctx, "x", "", 0);
-	case FAULTY_FILE_APPEND:
+	case SPOKEI_FAULTS_FILE_APPEND:
 		return env->files->append(env->ctx, "x", "", 0);
-	case FAULTY_FILE_WATCH:
+	case SPOKEI_FAULTS_FILE_WATCH:
 		error = env->files->watch(env->ctx, "x", &fd);
 		if (!error)
 			env->files->unwatch(env->ctx, fd);
 		return error;
-	case FAULTY_FILE_LOCK:
+	case SPOKEI_FAULTS_FILE_LOCK:
 		error = env->files->lock(env->ctx, "x", &fd);
 		if (!error)
 			env->files->unlock(env->ctx, fd);
@@ -269,7 +269,7 @@ static int call_files(const struct spoke_env *env, enum faulty_kind kind)
 }
 
 /* Makes a call of this kind. Returns 0 or its error. */
-static int call(struct rig *rig, enum faulty_kind kind)
+static int call(struct rig *rig, enum spokei_faults_kind kind)
 {
 	const struct spoke_env *env = &rig->faulty.env;
 	const struct spoke_net *net = env->net;
@@ -279,38 +279,38 @@ static int call(struct rig *rig, enum faulty_kind kind)
 	int error = 0;
 
 	switch ((int)kind) {
-	case FAULTY_MEMORY:
+	case SPOKEI_FAULTS_MEMORY:
 		memory = env->resize(env->ctx, NULL, 0, 1);
 		(void)env->resize(env->ctx, memory, memory ? 1 : 0, 0);
 		return memory ? 0 : -ENOMEM;
-	case FAULTY_LISTEN:
+	case SPOKEI_FAULTS_LISTEN:
 		error = net->listen(env->ctx, &address, 1, &fd);
 		break;
-	case FAULTY_SPARE:
+	case SPOKEI_FAULTS_SPARE:
 		error = net->spare(env->ctx, &fd);
 		break;
-	case FAULTY_SIGNAL_OPEN:
+	case SPOKEI_FAULTS_SIGNAL_OPEN:
 		error = env->signals->open(env->ctx, 1, &fd);
 		if (!error)
 			env->signals->close(env->ctx, fd);
 		return error;
-	case FAULTY_CONNECT:
+	case SPOKEI_FAULTS_CONNECT:
 		error = net->connect(env->ctx, &address, &fd);
 		error = error == -EINPROGRESS ? 0 : error;
 		break;
-	case FAULTY_PARSE:
+	case SPOKEI_FAULTS_PARSE:
 		return net->parse(env->ctx, "mem:x", &address);
-	case FAULTY_RESOLVE:
+	case SPOKEI_FAULTS_RESOLVE:
 		error = net->resolve(env->ctx, "127.0.0.1", 1, &address, 1);
 		return error == 1 ? 0 : error;
-	case FAULTY_LOOP_OPEN:
+	case SPOKEI_FAULTS_LOOP_OPEN:
 		error = env->loop->open(env->ctx, NULL, NULL, NULL, &memory);
 		if (!error)
 			assert_ptr_equal(memory, rig);
 		return error;
-	case FAULTY_THREAD_START:
+	case SPOKEI_FAULTS_THREAD_START:
 		return env->threads->start(env->ctx, NULL, NULL, &memory);
-	case FAULTY_PARKER_OPEN:
+	case SPOKEI_FAULTS_PARKER_OPEN:
 		return env->threads->open(env->ctx, &memory);
 	default:
 		error = call_files(env, kind);
@@ -330,7 +330,7 @@ static void open_fixed(struct rig *rig)
 
 	assert_int_equal(env->net->parse(env->ctx, "mem:self", &self), 0);
 	assert_int_equal(env->net->parse(env->ctx, "mem:listening", &listening), 0);
-	memnet_route(rig->user.net, "mem:self", MEMNET_SELF);
+	spokei_vnet_route(rig->user.net, "mem:self", SPOKEI_VNET_SELF);
 	assert_int_equal(env->net->connect(env->ctx, &self, &fd), -EINPROGRESS);
 	assert_int_equal(fd, 0);
 	assert_int_equal(env->net->listen(env->ctx, &listening, 1, &fd), 0);
@@ -352,24 +352,24 @@ static void any_kind_of_call_fails_once_at_its_turn(void **state)
 	struct rig *rig = *state;
 
 	open_fixed(rig);
-	for (enum faulty_kind kind = 0; kind < FAULTY_KINDS; kind++) {
-		int error = kind == FAULTY_MEMORY ? -ENOMEM : -EMFILE;
+	for (enum spokei_faults_kind kind = 0; kind < SPOKEI_FAULTS_KINDS; kind++) {
+		int error = kind == SPOKEI_FAULTS_MEMORY ? -ENOMEM : -EMFILE;
 		uint64_t before;
 
-		if (kind == FAULTY_SHUT)
+		if (kind == SPOKEI_FAULTS_SHUT)
 			continue; /* ends the connection that others use; below */
 		before = rig->faulty.calls[kind];
-		faulty_fail(&rig->faulty, kind, 3, error, false);
+		spokei_faults_fail(&rig->faulty, kind, 3, error, false);
 		for (int turn = 1; turn <= 5; turn++) {
 			if (call(rig, kind) != (turn == 3 ? error : 0))
-				fail_msg("%s %d", faulty_kind_name(kind), turn);
+				fail_msg("%s %d", spokei_faults_kind_name(kind), turn);
 		}
 		assert_int_equal(rig->faulty.calls[kind], before + 5);
 		assert_int_equal(rig->faulty.failed[kind], 1);
 	}
-	faulty_fail(&rig->faulty, FAULTY_SHUT, 1, -EMFILE, false);
-	assert_int_equal(call(rig, FAULTY_SHUT), -EMFILE);
-	assert_int_equal(call(rig, FAULTY_SHUT), 0);
+	spokei_faults_fail(&rig->faulty, SPOKEI_FAULTS_SHUT, 1, -EMFILE, false);
+	assert_int_equal(call(rig, SPOKEI_FAULTS_SHUT), -EMFILE);
+	assert_int_equal(call(rig, SPOKEI_FAULTS_SHUT), 0);
 	close_fixed(rig);
 }
 
@@ -378,13 +378,13 @@ static void any_kind_of_call_fails_for_ever_until_it_is_healed(void **state)
 	struct rig *rig = *state;
 
 	open_fixed(rig);
-	for (enum faulty_kind kind = 0; kind < FAULTY_KINDS; kind++) {
-		int error = kind == FAULTY_MEMORY ? -ENOMEM : -ENETDOWN;
+	for (enum spokei_faults_kind kind = 0; kind < SPOKEI_FAULTS_KINDS; kind++) {
+		int error = kind == SPOKEI_FAULTS_MEMORY ? -ENOMEM : -ENETDOWN;
 
-		faulty_fail(&rig->faulty, kind, 1, error, true);
+		spokei_faults_fail(&rig->faulty, kind, 1, error, true);
 		for (int turn = 0; turn < 4; turn++)
 			assert_int_equal(call(rig, kind), error);
-		faulty_heal(&rig->faulty);
+		spokei_faults_heal(&rig->faulty);
 		assert_int_equal(call(rig, kind), 0);
 		assert_int_equal(rig->faulty.failed[kind], 4);
 	}
@@ -405,12 +405,12 @@ static void time_and_dice_are_those_of_the_inner_environment(void **state)
 
 static void the_real_environment_can_be_wrapped_too(void **state)
 {
-	struct faulty faulty;
+	struct spokei_faults faulty;
 	struct spoke_address address;
 	char text[64];
 
 	(void)state;
-	faulty_init(&faulty, spoke_host_env());
+	spokei_faults_init(&faulty, spoke_host_env());
 	assert_int_equal(faulty.env.net->parse(&faulty, "127.0.0.1:80", &address), 0);
 	faulty.env.net->print(&faulty, &address, text, sizeof(text));
 	assert_string_equal(text, "127.0.0.1:80");

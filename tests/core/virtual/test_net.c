@@ -14,7 +14,7 @@ static void the_first_descriptor_is_zero_and_the_lowest_free_one_is_next(void **
 	assert_int_equal(rig->listener, 0);
 	assert_int_equal(one, 1);
 	assert_int_equal(two, 2);
-	memnet_table.close(rig, one);
+	spokei_vnet_table.close(rig, one);
 	assert_int_equal(memrig_start_connect(rig), 1);
 	assert_int_equal(rig->client.fds, 2);
 	assert_int_equal(rig->server.fds, 1);
@@ -24,46 +24,47 @@ static void readiness_is_level_triggered(void **state)
 {
 	struct memrig *rig = *state;
 
-	assert_int_equal(memnet_ready(rig->net, rig->listener), 0);
+	assert_int_equal(spokei_vnet_ready(rig->net, rig->listener), 0);
 	rig->near = memrig_start_connect(rig);
-	assert_int_equal(memnet_ready(rig->net, rig->near), SPOKE_IO_WRITE);
-	assert_int_equal(memnet_ready(rig->net, rig->listener), SPOKE_IO_READ);
+	assert_int_equal(spokei_vnet_ready(rig->net, rig->near), SPOKE_IO_WRITE);
+	assert_int_equal(spokei_vnet_ready(rig->net, rig->listener), SPOKE_IO_READ);
 	rig->far = memrig_accept_next(rig);
-	assert_int_equal(memnet_ready(rig->net, rig->listener), 0);
-	assert_int_equal(memnet_ready(rig->net, rig->far), SPOKE_IO_WRITE);
+	assert_int_equal(spokei_vnet_ready(rig->net, rig->listener), 0);
+	assert_int_equal(spokei_vnet_ready(rig->net, rig->far), SPOKE_IO_WRITE);
 	assert_int_equal(memrig_put(rig, rig->near, 100000), 65536);
-	assert_int_equal(memnet_ready(rig->net, rig->near), 0);
+	assert_int_equal(spokei_vnet_ready(rig->net, rig->near), 0);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(memnet_ready(rig->net, rig->far), SPOKE_IO_READ | SPOKE_IO_WRITE);
+		assert_int_equal(spokei_vnet_ready(rig->net, rig->far),
+				 SPOKE_IO_READ | SPOKE_IO_WRITE);
 	assert_int_equal(memrig_get(rig, rig->far), 65536);
-	assert_int_equal(memnet_ready(rig->net, rig->far), SPOKE_IO_WRITE);
-	assert_int_equal(memnet_ready(rig->net, rig->near), SPOKE_IO_WRITE);
-	memnet_reset(rig->net, rig->near);
-	assert_int_equal(memnet_ready(rig->net, rig->far), SPOKE_IO_READ | SPOKE_IO_WRITE);
+	assert_int_equal(spokei_vnet_ready(rig->net, rig->far), SPOKE_IO_WRITE);
+	assert_int_equal(spokei_vnet_ready(rig->net, rig->near), SPOKE_IO_WRITE);
+	spokei_vnet_reset(rig->net, rig->near);
+	assert_int_equal(spokei_vnet_ready(rig->net, rig->far), SPOKE_IO_READ | SPOKE_IO_WRITE);
 }
 
 static void latency_delays_bytes_and_connections(void **state)
 {
 	struct memrig *rig = *state;
 
-	memnet_set_all(rig->net, &(struct memnet_link){ .latency_ns = 5 * MS });
+	spokei_vnet_set_all(rig->net, &(struct spokei_vnet_link){ .latency_ns = 5 * MS });
 	rig->near = memrig_start_connect(rig);
-	assert_int_equal(memnet_next(rig->net), rig->now_ns + 5 * MS);
+	assert_int_equal(spokei_vnet_next(rig->net), rig->now_ns + 5 * MS);
 	memrig_pass(rig, 5 * MS - 1);
 	assert_int_equal(memrig_accept_next(rig), -EAGAIN);
 	memrig_pass(rig, 1);
 	rig->far = memrig_accept_next(rig);
-	assert_int_equal(memnet_table.finish(rig, rig->near), -EINPROGRESS);
+	assert_int_equal(spokei_vnet_table.finish(rig, rig->near), -EINPROGRESS);
 	memrig_pass(rig, 5 * MS);
-	assert_int_equal(memnet_table.finish(rig, rig->near), 0);
+	assert_int_equal(spokei_vnet_table.finish(rig, rig->near), 0);
 
 	assert_int_equal(memrig_put(rig, rig->near, 10), 10);
 	memrig_pass(rig, 5 * MS - 1);
 	assert_int_equal(memrig_get(rig, rig->far), -EAGAIN);
-	assert_int_equal(memnet_next(rig->net), rig->now_ns + 1);
+	assert_int_equal(spokei_vnet_next(rig->net), rig->now_ns + 1);
 	memrig_pass(rig, 1);
 	assert_int_equal(memrig_get(rig, rig->far), 10);
-	assert_int_equal(memnet_next(rig->net), NEVER);
+	assert_int_equal(spokei_vnet_next(rig->net), NEVER);
 }
 
 static void jitter_keeps_the_order(void **state)
@@ -73,18 +74,18 @@ static void jitter_keeps_the_order(void **state)
 	unsigned char seen = 0;
 
 	memrig_make_pair(rig);
-	*memnet_link(rig->net, rig->near) = (struct memnet_link){ .latency_ns = MS,
-								  .jitter_ns = 9 * MS };
+	*spokei_vnet_link(rig->net, rig->near) = (struct spokei_vnet_link){ .latency_ns = MS,
+									    .jitter_ns = 9 * MS };
 	while (seen < 200) {
 		unsigned char bytes[256];
-		ssize_t got = memnet_table.read(&rig->server, rig->far, bytes, sizeof(bytes));
+		ssize_t got = spokei_vnet_table.read(&rig->server, rig->far, bytes, sizeof(bytes));
 
 		for (ssize_t i = 0; i < got; i++)
 			assert_int_equal(bytes[i], seen++);
 		if (sent < 200) {
 			struct iovec part = { &sent, 1 };
 
-			assert_int_equal(memnet_table.write(rig, rig->near, &part, 1), 1);
+			assert_int_equal(spokei_vnet_table.write(rig, rig->near, &part, 1), 1);
 			sent++;
 		}
 		memrig_pass(rig, MS);
@@ -95,7 +96,7 @@ static void the_end_does_not_overtake_data(void **state)
 {
 	struct memrig *rig = *state;
 
-	memnet_set_all(rig->net, &(struct memnet_link){ .jitter_ns = 9 * MS });
+	spokei_vnet_set_all(rig->net, &(struct spokei_vnet_link){ .jitter_ns = 9 * MS });
 	for (int i = 0; i < 20; i++) {
 		ssize_t got = -EAGAIN;
 		ssize_t seen = 0;
@@ -105,14 +106,14 @@ static void the_end_does_not_overtake_data(void **state)
 		rig->far = memrig_accept_next(rig);
 		for (int j = 0; j < 10; j++)
 			assert_int_equal(memrig_put(rig, rig->near, 1), 1);
-		memnet_table.close(rig, rig->near);
+		spokei_vnet_table.close(rig, rig->near);
 		while (got != 0) {
 			memrig_pass(rig, MS);
 			got = memrig_get(rig, rig->far);
 			seen += got > 0 ? got : 0;
 		}
 		assert_int_equal(seen, 10);
-		memnet_table.close(&rig->server, rig->far);
+		spokei_vnet_table.close(&rig->server, rig->far);
 	}
 }
 
@@ -121,7 +122,7 @@ static void bandwidth_takes_its_time(void **state)
 	struct memrig *rig = *state;
 
 	memrig_make_pair(rig);
-	memnet_link(rig->net, rig->near)->bytes_per_s = 1000;
+	spokei_vnet_link(rig->net, rig->near)->bytes_per_s = 1000;
 	assert_int_equal(memrig_put(rig, rig->near, 500), 500);
 	assert_int_equal(memrig_put(rig, rig->near, 500), 500);
 	memrig_pass(rig, SECOND / 2);
@@ -137,8 +138,8 @@ static void capacity_bounds_what_was_not_read(void **state)
 	struct memrig *rig = *state;
 
 	memrig_make_pair(rig);
-	memnet_link(rig->net, rig->near)->capacity = 10;
-	memnet_link(rig->net, rig->near)->latency_ns = MS;
+	spokei_vnet_link(rig->net, rig->near)->capacity = 10;
+	spokei_vnet_link(rig->net, rig->near)->latency_ns = MS;
 	assert_int_equal(memrig_put(rig, rig->near, 7), 7);
 	assert_int_equal(memrig_put(rig, rig->near, 7), 3);
 	assert_int_equal(memrig_put(rig, rig->near, 7), -EAGAIN);
@@ -155,7 +156,7 @@ static void reads_and_writes_can_be_one_byte_each(void **state)
 	struct memrig *rig = *state;
 
 	memrig_make_pair(rig);
-	memnet_set_all(rig->net, &(struct memnet_link){ .read_max = 1, .write_max = 1 });
+	spokei_vnet_set_all(rig->net, &(struct spokei_vnet_link){ .read_max = 1, .write_max = 1 });
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(memrig_put(rig, rig->near, 1000), 1);
 	for (int i = 0; i < 10; i++)
@@ -180,11 +181,11 @@ static void eagain_comes_about_as_often_as_told(void **state)
 	unsigned got = 0;
 
 	memrig_make_pair(rig);
-	memnet_link(rig->net, rig->near)->eagain_permille = 300;
+	spokei_vnet_link(rig->net, rig->near)->eagain_permille = 300;
 	assert_in_range(count_puts(rig, 2000, -EAGAIN), 500, 700);
-	memnet_link(rig->net, rig->near)->read_max = 1;
+	spokei_vnet_link(rig->net, rig->near)->read_max = 1;
 	while (got + refused < 1000) {
-		assert_true(memnet_ready(rig->net, rig->far) & SPOKE_IO_READ);
+		assert_true(spokei_vnet_ready(rig->net, rig->far) & SPOKE_IO_READ);
 		if (memrig_get(rig, rig->far) == 1)
 			got++;
 		else
@@ -199,15 +200,15 @@ static void a_reset_comes_to_both_sides_and_data_before_it_can_be_read(void **st
 
 	memrig_make_pair(rig);
 	assert_int_equal(memrig_put(rig, rig->near, 9), 9);
-	memnet_link(rig->net, rig->near)->reset_permille = 1000;
-	assert_int_equal(memnet_ready(rig->net, rig->far), SPOKE_IO_READ | SPOKE_IO_WRITE);
+	spokei_vnet_link(rig->net, rig->near)->reset_permille = 1000;
+	assert_int_equal(spokei_vnet_ready(rig->net, rig->far), SPOKE_IO_READ | SPOKE_IO_WRITE);
 	assert_int_equal(memrig_put(rig, rig->near, 9), -ECONNRESET);
 	assert_int_equal(memrig_put(rig, rig->near, 9), -EPIPE);
 	assert_int_equal(memrig_get(rig, rig->far), 9);
 	assert_int_equal(memrig_get(rig, rig->far), -ECONNRESET);
 	assert_int_equal(memrig_get(rig, rig->far), 0);
 	assert_int_equal(memrig_put(rig, rig->far, 9), -EPIPE);
-	assert_int_equal(memnet_table.finish(&rig->server, rig->far), -ENOTCONN);
+	assert_int_equal(spokei_vnet_table.finish(&rig->server, rig->far), -ENOTCONN);
 }
 
 static void corruption_flips_one_bit(void **state)
@@ -218,9 +219,10 @@ static void corruption_flips_one_bit(void **state)
 	unsigned bits = 0;
 
 	memrig_make_pair(rig);
-	memnet_link(rig->net, rig->near)->corrupt_permille = 1000;
-	assert_int_equal(memnet_table.write(rig, rig->near, &(struct iovec){ zeros, 64 }, 1), 64);
-	assert_int_equal(memnet_table.read(&rig->server, rig->far, bytes, 64), 64);
+	spokei_vnet_link(rig->net, rig->near)->corrupt_permille = 1000;
+	assert_int_equal(spokei_vnet_table.write(rig, rig->near, &(struct iovec){ zeros, 64 }, 1),
+			 64);
+	assert_int_equal(spokei_vnet_table.read(&rig->server, rig->far, bytes, 64), 64);
 	for (int i = 0; i < 64 * 8; i++)
 		bits += ((unsigned)bytes[i / 8] >> (i % 8)) & 1u;
 	assert_int_equal(bits, 1);
@@ -231,18 +233,18 @@ static void a_blackhole_of_one_direction_holds_data_and_the_end_until_it_is_over
 	struct memrig *rig = *state;
 
 	memrig_make_pair(rig);
-	memnet_link(rig->net, rig->near)->blackhole = true;
+	spokei_vnet_link(rig->net, rig->near)->blackhole = true;
 	assert_int_equal(memrig_put(rig, rig->near, 40000), 40000);
 	assert_int_equal(memrig_put(rig, rig->near, 40000), 25536);
 	assert_int_equal(memrig_put(rig, rig->near, 1), -EAGAIN);
-	assert_int_equal(memnet_table.shut(rig, rig->near), 0);
+	assert_int_equal(spokei_vnet_table.shut(rig, rig->near), 0);
 	memrig_pass(rig, 3600 * SECOND);
 	assert_int_equal(memrig_get(rig, rig->far), -EAGAIN);
-	assert_int_equal(memnet_ready(rig->net, rig->far), SPOKE_IO_WRITE);
-	assert_int_equal(memnet_next(rig->net), NEVER);
+	assert_int_equal(spokei_vnet_ready(rig->net, rig->far), SPOKE_IO_WRITE);
+	assert_int_equal(spokei_vnet_next(rig->net), NEVER);
 	assert_int_equal(memrig_put(rig, rig->far, 5), 5);
 	assert_int_equal(memrig_get(rig, rig->near), 5);
-	memnet_link(rig->net, rig->near)->blackhole = false;
+	spokei_vnet_link(rig->net, rig->near)->blackhole = false;
 	assert_int_equal(memrig_get(rig, rig->far), 65536);
 	assert_int_equal(memrig_get(rig, rig->far), 0);
 }
@@ -255,11 +257,11 @@ static void a_reset_into_a_blackhole_is_lost_until_somebody_writes(void **state)
 	memrig_make_pair(rig);
 	near = rig->near;
 	assert_int_equal(memrig_put(rig, rig->far, 5), 5);
-	memnet_link(rig->net, near)->blackhole = true;
-	assert_true(memnet_ready(rig->net, near) & SPOKE_IO_READ);
-	memnet_table.close(rig, near); /* with unread data: a reset */
-	assert_int_equal(memnet_ready(rig->net, rig->far), SPOKE_IO_WRITE);
-	memnet_set_all(rig->net, &(struct memnet_link){ .capacity = 0 });
+	spokei_vnet_link(rig->net, near)->blackhole = true;
+	assert_true(spokei_vnet_ready(rig->net, near) & SPOKE_IO_READ);
+	spokei_vnet_table.close(rig, near); /* with unread data: a reset */
+	assert_int_equal(spokei_vnet_ready(rig->net, rig->far), SPOKE_IO_WRITE);
+	spokei_vnet_set_all(rig->net, &(struct spokei_vnet_link){ .capacity = 0 });
 	assert_int_equal(memrig_get(rig, rig->far), -EAGAIN);
 	assert_int_equal(memrig_put(rig, rig->far, 5), 5);
 	assert_int_equal(memrig_get(rig, rig->far), -ECONNRESET);
@@ -272,15 +274,15 @@ static uint64_t run(uint64_t seed, uint64_t *ret_bytes)
 	uint64_t result;
 
 	memrig_open(&rig, seed, 8);
-	memnet_set_all(rig.net, &(struct memnet_link){ .latency_ns = MS,
-						       .jitter_ns = 5 * MS,
-						       .bytes_per_s = 1000000,
-						       .capacity = 500,
-						       .write_max = 40,
-						       .read_max = 30,
-						       .eagain_permille = 100,
-						       .reset_permille = 2,
-						       .corrupt_permille = 10 });
+	spokei_vnet_set_all(rig.net, &(struct spokei_vnet_link){ .latency_ns = MS,
+								 .jitter_ns = 5 * MS,
+								 .bytes_per_s = 1000000,
+								 .capacity = 500,
+								 .write_max = 40,
+								 .read_max = 30,
+								 .eagain_permille = 100,
+								 .reset_permille = 2,
+								 .corrupt_permille = 10 });
 	*ret_bytes = 0;
 	for (int i = 0; i < 5000; i++) {
 		ssize_t got;
@@ -293,17 +295,17 @@ static uint64_t run(uint64_t seed, uint64_t *ret_bytes)
 		got = rig.far < 0 ? -EAGAIN : memrig_get(&rig, rig.far);
 		*ret_bytes += got > 0 ? (uint64_t)got : 0;
 		if (got == 0 || (got < 0 && got != -EAGAIN)) {
-			memnet_table.close(&rig.server, rig.far);
-			memnet_table.close(&rig.client, rig.near);
+			spokei_vnet_table.close(&rig.server, rig.far);
+			spokei_vnet_table.close(&rig.client, rig.near);
 			rig.near = -1;
 			rig.far = -1;
 		}
 		memrig_pass(&rig, MS / 2);
 	}
-	memnet_kill(&rig.client);
-	memnet_kill(&rig.server);
-	result = memnet_trace(rig.net);
-	memnet_free(rig.net);
+	spokei_vnet_kill(&rig.client);
+	spokei_vnet_kill(&rig.server);
+	result = spokei_vnet_trace(rig.net);
+	spokei_vnet_free(rig.net);
 	return result;
 }
 

@@ -8,28 +8,28 @@
 static void connecting_goes_as_the_route_says(void **state)
 {
 	static const struct {
-		enum memnet_route route;
+		enum spokei_vnet_route route;
 		int error;
 	} cases[] = {
-		{ MEMNET_NORMAL, 0 },
-		{ MEMNET_REFUSE, -ECONNREFUSED },
-		{ MEMNET_UNREACHABLE, -EHOSTUNREACH },
-		{ MEMNET_NORMAL, 0 },
+		{ SPOKEI_VNET_NORMAL, 0 },
+		{ SPOKEI_VNET_REFUSE, -ECONNREFUSED },
+		{ SPOKEI_VNET_UNREACHABLE, -EHOSTUNREACH },
+		{ SPOKEI_VNET_NORMAL, 0 },
 	};
 	struct memrig *rig = *state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int fd;
 
-		memnet_route(rig->net, "127.0.0.1:20880", cases[i].route);
+		spokei_vnet_route(rig->net, "127.0.0.1:20880", cases[i].route);
 		fd = memrig_start_connect(rig);
-		assert_true(memnet_ready(rig->net, fd) & SPOKE_IO_WRITE);
-		assert_int_equal(memnet_table.finish(rig, fd), cases[i].error);
-		memnet_table.close(rig, fd);
+		assert_true(spokei_vnet_ready(rig->net, fd) & SPOKE_IO_WRITE);
+		assert_int_equal(spokei_vnet_table.finish(rig, fd), cases[i].error);
+		spokei_vnet_table.close(rig, fd);
 	}
-	memnet_route(rig->net, "127.0.0.1:20880", MEMNET_AT_ONCE);
-	assert_int_equal(memnet_table.connect(rig, &rig->at, &rig->near), 0);
-	assert_int_equal(memnet_table.finish(rig, rig->near), 0);
+	spokei_vnet_route(rig->net, "127.0.0.1:20880", SPOKEI_VNET_AT_ONCE);
+	assert_int_equal(spokei_vnet_table.connect(rig, &rig->at, &rig->near), 0);
+	assert_int_equal(spokei_vnet_table.finish(rig, rig->near), 0);
 }
 
 static void a_silent_address_answers_late_or_never(void **state)
@@ -38,21 +38,21 @@ static void a_silent_address_answers_late_or_never(void **state)
 	int never;
 	int late;
 
-	memnet_route(rig->net, "127.0.0.1:20880", MEMNET_SILENT);
+	spokei_vnet_route(rig->net, "127.0.0.1:20880", SPOKEI_VNET_SILENT);
 	never = memrig_start_connect(rig);
 	memrig_pass(rig, 126 * SECOND);
-	assert_int_equal(memnet_ready(rig->net, never), 0);
-	assert_int_equal(memnet_table.finish(rig, never), -EINPROGRESS);
+	assert_int_equal(spokei_vnet_ready(rig->net, never), 0);
+	assert_int_equal(spokei_vnet_table.finish(rig, never), -EINPROGRESS);
 	memrig_pass(rig, SECOND);
-	assert_int_equal(memnet_table.finish(rig, never), -ETIMEDOUT);
+	assert_int_equal(spokei_vnet_table.finish(rig, never), -ETIMEDOUT);
 
 	late = memrig_start_connect(rig);
 	memrig_pass(rig, SECOND + SECOND / 2);
-	assert_int_equal(memnet_ready(rig->net, late), 0);
-	memnet_route(rig->net, "127.0.0.1:20880", MEMNET_NORMAL);
-	assert_int_equal(memnet_next(rig->net), rig->now_ns + 3 * SECOND / 2);
+	assert_int_equal(spokei_vnet_ready(rig->net, late), 0);
+	spokei_vnet_route(rig->net, "127.0.0.1:20880", SPOKEI_VNET_NORMAL);
+	assert_int_equal(spokei_vnet_next(rig->net), rig->now_ns + 3 * SECOND / 2);
 	memrig_pass(rig, 3 * SECOND / 2);
-	assert_int_equal(memnet_table.finish(rig, late), 0);
+	assert_int_equal(spokei_vnet_table.finish(rig, late), 0);
 }
 
 static void a_connection_can_lead_to_itself(void **state)
@@ -61,15 +61,15 @@ static void a_connection_can_lead_to_itself(void **state)
 	struct spoke_address local;
 	struct spoke_address peer;
 
-	memnet_route(rig->net, "127.0.0.1:20880", MEMNET_SELF);
+	spokei_vnet_route(rig->net, "127.0.0.1:20880", SPOKEI_VNET_SELF);
 	rig->near = memrig_start_connect(rig);
-	assert_int_equal(memnet_table.finish(rig, rig->near), 0);
-	assert_int_equal(memnet_table.local(rig, rig->near, &local), 0);
-	assert_int_equal(memnet_table.peer(rig, rig->near, &peer), 0);
+	assert_int_equal(spokei_vnet_table.finish(rig, rig->near), 0);
+	assert_int_equal(spokei_vnet_table.local(rig, rig->near, &local), 0);
+	assert_int_equal(spokei_vnet_table.peer(rig, rig->near, &peer), 0);
 	assert_memory_equal(&local, &peer, sizeof(local));
 	assert_int_equal(memrig_put(rig, rig->near, 5), 5);
 	assert_int_equal(memrig_get(rig, rig->near), 5);
-	assert_int_equal(memnet_table.shut(rig, rig->near), 0);
+	assert_int_equal(spokei_vnet_table.shut(rig, rig->near), 0);
 	assert_int_equal(memrig_get(rig, rig->near), 0);
 }
 
@@ -78,13 +78,13 @@ static void accept_fails_as_told_and_then_goes_on(void **state)
 	struct memrig *rig = *state;
 	int gone;
 
-	memnet_fail_accept(rig->net, rig->listener, -ENFILE, 2);
+	spokei_vnet_fail_accept(rig->net, rig->listener, -ENFILE, 2);
 	assert_int_equal(memrig_accept_next(rig), -EAGAIN);
 	gone = memrig_start_connect(rig);
 	assert_int_equal(memrig_accept_next(rig), -ENFILE);
-	assert_int_equal(memnet_ready(rig->net, rig->listener), SPOKE_IO_READ);
+	assert_int_equal(spokei_vnet_ready(rig->net, rig->listener), SPOKE_IO_READ);
 	assert_int_equal(memrig_accept_next(rig), -ENFILE);
-	memnet_fail_accept(rig->net, rig->listener, -ECONNABORTED, 1);
+	spokei_vnet_fail_accept(rig->net, rig->listener, -ECONNABORTED, 1);
 	assert_int_equal(memrig_accept_next(rig), -ECONNABORTED);
 	assert_int_equal(memrig_accept_next(rig), -EAGAIN);
 	assert_int_equal(memrig_get(rig, gone), -ECONNRESET);
@@ -98,15 +98,15 @@ static void without_descriptors_nothing_opens_and_a_spare_one_makes_room(void **
 	int spare;
 	int fd = -1;
 
-	assert_int_equal(memnet_table.spare(&rig->server, &spare), 0);
+	assert_int_equal(spokei_vnet_table.spare(&rig->server, &spare), 0);
 	rig->server.fds_max = 2;
 	rig->near = memrig_start_connect(rig);
 	assert_int_equal(memrig_accept_next(rig), -EMFILE);
-	assert_int_equal(memnet_table.connect(&rig->server, &rig->at, &fd), -EMFILE);
-	assert_int_equal(memnet_table.listen(&rig->server, &other, 1, &fd), -EMFILE);
-	assert_int_equal(memnet_table.spare(&rig->server, &fd), -EMFILE);
+	assert_int_equal(spokei_vnet_table.connect(&rig->server, &rig->at, &fd), -EMFILE);
+	assert_int_equal(spokei_vnet_table.listen(&rig->server, &other, 1, &fd), -EMFILE);
+	assert_int_equal(spokei_vnet_table.spare(&rig->server, &fd), -EMFILE);
 	assert_int_equal(fd, -1);
-	memnet_table.close(&rig->server, spare);
+	spokei_vnet_table.close(&rig->server, spare);
 	rig->far = memrig_accept_next(rig);
 	assert_int_equal(rig->far, spare);
 	assert_int_equal(rig->client.fds, 1);
@@ -119,11 +119,11 @@ static void a_full_backlog_lets_connections_wait(void **state)
 
 	for (int i = 0; i < 9; i++)
 		fds[i] = memrig_start_connect(rig);
-	assert_int_equal(memnet_table.finish(rig, fds[7]), 0);
-	assert_int_equal(memnet_table.finish(rig, fds[8]), -EINPROGRESS);
+	assert_int_equal(spokei_vnet_table.finish(rig, fds[7]), 0);
+	assert_int_equal(spokei_vnet_table.finish(rig, fds[8]), -EINPROGRESS);
 	assert_true(memrig_accept_next(rig) >= 0);
 	memrig_pass(rig, SECOND);
-	assert_int_equal(memnet_table.finish(rig, fds[8]), 0);
+	assert_int_equal(spokei_vnet_table.finish(rig, fds[8]), 0);
 }
 
 static void who_is_killed_closes_everything(void **state)
@@ -134,15 +134,15 @@ static void who_is_killed_closes_everything(void **state)
 
 	memrig_make_pair(rig);
 	waiting = memrig_start_connect(rig);
-	memnet_kill(&rig->server);
+	spokei_vnet_kill(&rig->server);
 	assert_int_equal(rig->server.fds, 0);
 	assert_int_equal(memrig_get(rig, rig->near), 0);
 	assert_int_equal(memrig_get(rig, waiting), -ECONNRESET);
 	fd = memrig_start_connect(rig);
-	assert_int_equal(memnet_table.finish(rig, fd), -ECONNREFUSED);
+	assert_int_equal(spokei_vnet_table.finish(rig, fd), -ECONNREFUSED);
 	assert_int_equal(memrig_put(rig, rig->near, 3), 3);
 	assert_int_equal(memrig_put(rig, rig->near, 3), -ECONNRESET);
-	assert_int_equal(memnet_table.listen(&rig->server, &rig->at, 1, &rig->listener), 0);
+	assert_int_equal(spokei_vnet_table.listen(&rig->server, &rig->at, 1, &rig->listener), 0);
 	memrig_make_pair(rig);
 }
 
@@ -152,15 +152,15 @@ static void names_resolve_as_told(void **state)
 	struct spoke_address found[4];
 	char text[64];
 
-	assert_int_equal(memnet_table.resolve(rig, "demo.test", 80, found, 4), -ENOENT);
-	memnet_name(rig->net, "demo.test", "10.0.0.1 ::2 10.0.0.3");
-	assert_int_equal(memnet_table.resolve(rig, "demo.test", 80, found, 4), 3);
-	memnet_table.print(rig, &found[1], text, sizeof(text));
+	assert_int_equal(spokei_vnet_table.resolve(rig, "demo.test", 80, found, 4), -ENOENT);
+	spokei_vnet_name(rig->net, "demo.test", "10.0.0.1 ::2 10.0.0.3");
+	assert_int_equal(spokei_vnet_table.resolve(rig, "demo.test", 80, found, 4), 3);
+	spokei_vnet_table.print(rig, &found[1], text, sizeof(text));
 	assert_string_equal(text, "[::2]:80");
-	assert_int_equal(memnet_table.resolve(rig, "demo.test", 80, found, 2), 2);
-	assert_int_equal(memnet_table.resolve(rig, "localhost", 1, found, 4), 1);
-	memnet_name(rig->net, "demo.test", "10.0.0.9");
-	assert_int_equal(memnet_table.resolve(rig, "demo.test", 80, found, 4), 1);
+	assert_int_equal(spokei_vnet_table.resolve(rig, "demo.test", 80, found, 2), 2);
+	assert_int_equal(spokei_vnet_table.resolve(rig, "localhost", 1, found, 4), 1);
+	spokei_vnet_name(rig->net, "demo.test", "10.0.0.9");
+	assert_int_equal(spokei_vnet_table.resolve(rig, "demo.test", 80, found, 4), 1);
 }
 
 static void who_listens_at_any_address_gets_all_of_its_kind(void **state)
@@ -171,12 +171,12 @@ static void who_listens_at_any_address_gets_all_of_its_kind(void **state)
 	struct spoke_address v6 = memrig_parse("[::1]:7");
 	int fd;
 
-	assert_int_equal(memnet_table.listen(&rig->server, &any, 1, &fd), 0);
-	assert_int_equal(memnet_table.connect(rig, &v4, &fd), -EINPROGRESS);
-	assert_int_equal(memnet_table.finish(rig, fd), 0);
-	assert_int_equal(memnet_table.connect(rig, &v6, &fd), -EINPROGRESS);
-	assert_int_equal(memnet_table.finish(rig, fd), -ECONNREFUSED);
-	assert_int_equal(memnet_table.listen(&rig->server, &v4, 1, &fd), -EADDRINUSE);
+	assert_int_equal(spokei_vnet_table.listen(&rig->server, &any, 1, &fd), 0);
+	assert_int_equal(spokei_vnet_table.connect(rig, &v4, &fd), -EINPROGRESS);
+	assert_int_equal(spokei_vnet_table.finish(rig, fd), 0);
+	assert_int_equal(spokei_vnet_table.connect(rig, &v6, &fd), -EINPROGRESS);
+	assert_int_equal(spokei_vnet_table.finish(rig, fd), -ECONNREFUSED);
+	assert_int_equal(spokei_vnet_table.listen(&rig->server, &v4, 1, &fd), -EADDRINUSE);
 }
 
 int main(void)

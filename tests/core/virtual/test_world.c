@@ -15,8 +15,8 @@
 #define MS UINT64_C(1000000)
 
 struct fixture {
-	struct virtual_world world;
-	struct virtual_process process;
+	struct spokei_world world;
+	struct spokei_world_process process;
 	struct spoke_engine *engine;
 	struct spoke_alarm alarm;
 	uint64_t at_ns[64];
@@ -36,8 +36,8 @@ static void set_up(struct fixture *fixture)
 	struct spoke_engine_options options = { .env = &fixture->process.env };
 
 	*fixture = (struct fixture){ .engine = NULL };
-	assert_true(virtual_world_init(&fixture->world, 7));
-	virtual_process_init(&fixture->process, &fixture->world);
+	assert_true(spokei_world_init(&fixture->world, 7));
+	spokei_world_process_init(&fixture->process, &fixture->world);
 	assert_int_equal(spoke_engine_new(&options, &fixture->engine), SPOKE_OK);
 }
 
@@ -45,8 +45,8 @@ static void tear_down(struct fixture *fixture)
 {
 	spoke_engine_free(fixture->engine);
 	assert_int_equal(fixture->process.blocks, 0);
-	virtual_process_fini(&fixture->process);
-	virtual_world_fini(&fixture->world);
+	spokei_world_process_fini(&fixture->process);
+	spokei_world_fini(&fixture->world);
 }
 
 static void an_alarm_is_due_at_the_tick_at_or_after_its_time(void **state)
@@ -65,7 +65,7 @@ static void an_alarm_is_due_at_the_tick_at_or_after_its_time(void **state)
 						   note_alarm),
 				 SPOKE_OK);
 		fixture.count = 0;
-		virtual_run(&fixture.world, set_ns + delay_ns + MS);
+		spokei_world_run(&fixture.world, set_ns + delay_ns + MS);
 		assert_int_equal(fixture.count, 1);
 		assert_true(fixture.at_ns[0] >= set_ns + delay_ns);
 		late_ns = fixture.at_ns[0] - (set_ns + delay_ns);
@@ -85,7 +85,7 @@ static void a_period_does_not_drift_by_what_the_ticks_round(void **state)
 	start_ns = fixture.world.now_ns;
 	assert_int_equal(spoke_alarm_every(fixture.engine, &fixture.alarm, 5 * MS / 2, note_alarm),
 			 SPOKE_OK);
-	virtual_run(&fixture.world, start_ns + 100 * MS);
+	spokei_world_run(&fixture.world, start_ns + 100 * MS);
 	assert_int_equal(fixture.count, 40);
 	assert_int_equal(fixture.at_ns[39], start_ns + 100 * MS);
 	tear_down(&fixture);
@@ -101,10 +101,10 @@ static void what_a_late_turn_missed_of_a_period_is_not_made_up_for(void **state)
 	start_ns = fixture.world.now_ns;
 	assert_int_equal(spoke_alarm_every(fixture.engine, &fixture.alarm, 10 * MS, note_alarm),
 			 SPOKE_OK);
-	virtual_run(&fixture.world, start_ns + 20 * MS);
+	spokei_world_run(&fixture.world, start_ns + 20 * MS);
 	assert_int_equal(fixture.count, 2);
-	virtual_stall(&fixture.world, 55 * MS);
-	virtual_run(&fixture.world, start_ns + 80 * MS);
+	spokei_world_stall(&fixture.world, 55 * MS);
+	spokei_world_run(&fixture.world, start_ns + 80 * MS);
 	assert_int_equal(fixture.count, 4);
 	assert_int_equal(fixture.at_ns[2], start_ns + 75 * MS); /* once, as soon as it could */
 	assert_int_equal(fixture.at_ns[3], start_ns + 80 * MS); /* and in step again */
@@ -117,7 +117,7 @@ static void an_idle_engine_does_not_turn(void **state)
 
 	(void)state;
 	set_up(&fixture);
-	assert_false(virtual_step(&fixture.world, fixture.world.now_ns + 3600000 * MS));
+	assert_false(spokei_world_step(&fixture.world, fixture.world.now_ns + 3600000 * MS));
 	tear_down(&fixture);
 }
 
@@ -168,7 +168,7 @@ static void connect_peers(struct reader *reader)
 	struct spoke_address at;
 	int listener;
 
-	memnet_route(reader->fixture.world.net, "mem:reader", MEMNET_AT_ONCE);
+	spokei_vnet_route(reader->fixture.world.net, "mem:reader", SPOKEI_VNET_AT_ONCE);
 	assert_int_equal(env->net->parse(env->ctx, "mem:reader", &at), 0);
 	assert_int_equal(env->net->listen(env->ctx, &at, PEERS, &listener), 0);
 	for (int i = 0; i < PEERS; i++) {
@@ -224,9 +224,9 @@ static void a_late_turn_reads_everybody_before_it_judges_anybody(void **state)
 	}
 	/* Let the engine know what it is waiting for, then hold it up. */
 	reader.fixture.engine->due_ns = spoke_wheel_next(reader.fixture.engine->wheel);
-	virtual_stall(&reader.fixture.world, 200 * MS);
+	spokei_world_stall(&reader.fixture.world, 200 * MS);
 	/* A round reports 1 to 64 of them, and 16 rounds may pass before the wheel moves. */
-	virtual_run(&reader.fixture.world, start_ns + 300 * MS);
+	spokei_world_run(&reader.fixture.world, start_ns + 300 * MS);
 	assert_int_equal(reader.read + reader.timed_out, PEERS);
 	assert_int_equal(reader.timed_out, 0);
 	/* However many rounds it went, that was one turn. */
@@ -281,9 +281,9 @@ static void a_wheel_that_is_behind_goes_on_without_late_rounds(void **state)
 						      start_ns + 50 * MS),
 				 SPOKE_WHEEL_OK);
 	engine->due_ns = spoke_wheel_next(engine->wheel);
-	virtual_stall(&reader.fixture.world, 200 * MS);
+	spokei_world_stall(&reader.fixture.world, 200 * MS);
 	while (fired < CROWD) {
-		assert_true(virtual_step(&reader.fixture.world, start_ns + 300 * MS));
+		assert_true(spokei_world_step(&reader.fixture.world, start_ns + 300 * MS));
 		assert_in_range(++turns, 1, SPOKEI_ENGINE_LATE_ROUNDS + 8);
 	}
 	assert_in_range(turns, SPOKEI_ENGINE_LATE_ROUNDS + 3, SPOKEI_ENGINE_LATE_ROUNDS + 8);
@@ -300,9 +300,10 @@ static bool is_late(struct fixture *fixture, uint64_t late_ns)
 	fixture->count = 0;
 	assert_int_equal(spoke_alarm_after(fixture->engine, &fixture->alarm, 10 * MS, note_alarm),
 			 SPOKE_OK);
-	virtual_run(&fixture->world, fixture->world.now_ns + 5 * MS);
-	virtual_stall(&fixture->world, fixture->engine->due_ns - fixture->world.now_ns + late_ns);
-	virtual_run(&fixture->world, fixture->world.now_ns + 10 * MS);
+	spokei_world_run(&fixture->world, fixture->world.now_ns + 5 * MS);
+	spokei_world_stall(&fixture->world,
+			   fixture->engine->due_ns - fixture->world.now_ns + late_ns);
+	spokei_world_run(&fixture->world, fixture->world.now_ns + 10 * MS);
 	assert_int_equal(fixture->count, 1);
 	return spoke_stat_get(fixture->engine, SPOKE_STAT_TURNS_LATE) > before;
 }
@@ -345,20 +346,20 @@ static void want_of_memory_is_told_and_leaves_nothing_behind(void **state)
 {
 	(void)state;
 	for (uint64_t fail_at = 1;; fail_at++) {
-		struct virtual_world world;
-		struct virtual_process process;
+		struct spokei_world world;
+		struct spokei_world_process process;
 		struct spoke_engine_options options = { .env = &process.env };
 		struct spoke_engine *engine = NULL;
 		int error;
 
-		assert_true(virtual_world_init(&world, fail_at));
-		virtual_process_init(&process, &world);
+		assert_true(spokei_world_init(&world, fail_at));
+		spokei_world_process_init(&process, &world);
 		process.fail_at = fail_at;
 		error = spoke_engine_new(&options, &engine);
 		spoke_engine_free(engine);
 		assert_int_equal(process.blocks, 0);
-		virtual_process_fini(&process);
-		virtual_world_fini(&world);
+		spokei_world_process_fini(&process);
+		spokei_world_fini(&world);
 		if (error == SPOKE_OK)
 			break;
 		assert_int_equal(error, SPOKE_ENOMEM);

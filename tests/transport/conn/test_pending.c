@@ -35,7 +35,7 @@ static const size_t spaces_len = sizeof(spaces) / sizeof(spaces[0]);
 /* Ids in their order, those that are skipped among them, as far as the model remembers. */
 struct model {
 	struct memory memory;
-	struct faulty faulty;
+	struct spokei_faults faulty;
 	const struct space *space;
 	struct spokei_pendings pendings;
 	struct spokei_pending calls[CALLS];
@@ -54,7 +54,7 @@ static void start(const struct space *space, uint64_t seed)
 {
 	memset(&model, 0, sizeof(model));
 	memory_init(&model.memory);
-	faulty_init(&model.faulty, &model.memory.env);
+	spokei_faults_init(&model.faulty, &model.memory.env);
 	model.space = space;
 	model.next = space->next;
 	model.dice = seed;
@@ -424,7 +424,7 @@ static void want_of_memory_is_told_and_nothing_is_changed(void **state)
 		unsigned failed = 0;
 
 		start(&spaces[1], 1);
-		faulty_fail(&model.faulty, FAULTY_MEMORY, nth, -12, false);
+		spokei_faults_fail(&model.faulty, SPOKEI_FAULTS_MEMORY, nth, -12, false);
 		for (size_t i = 0; i < 200; i++) {
 			struct spokei_pendings before = model.pendings;
 			int error = spokei_pendings_add(&model.pendings, &model.faulty.env,

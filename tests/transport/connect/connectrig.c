@@ -42,10 +42,10 @@ void connectrig_open(struct connectrig *rig, uint64_t seed)
 		.port = 20880,
 		.wire = spokei_catalog_wire("dubbo"),
 	};
-	assert_true(virtual_world_init(&rig->world, seed));
-	virtual_process_init(&rig->client, &rig->world);
-	virtual_process_init(&rig->server, &rig->world);
-	faulty_init(&rig->faulty, &rig->client.env);
+	assert_true(spokei_world_init(&rig->world, seed));
+	spokei_world_process_init(&rig->client, &rig->world);
+	spokei_world_process_init(&rig->server, &rig->world);
+	spokei_faults_init(&rig->faulty, &rig->client.env);
 	assert_int_equal(spoke_engine_new(&options, &rig->engine), SPOKE_OK);
 	spokei_link_limits_init(&limits);
 	assert_int_equal(spokei_link_init(&rig->link, rig->engine, &limits), SPOKE_OK);
@@ -60,10 +60,10 @@ void connectrig_close(struct connectrig *rig)
 	assert_int_equal(rig->faulty.blocks, 0);
 	assert_int_equal(rig->faulty.fds, 0);
 	assert_int_equal(rig->client.user.fds, 0);
-	memnet_kill(&rig->server.user);
-	virtual_process_fini(&rig->client);
-	virtual_process_fini(&rig->server);
-	virtual_world_fini(&rig->world);
+	spokei_vnet_kill(&rig->server.user);
+	spokei_world_process_fini(&rig->client);
+	spokei_world_process_fini(&rig->server);
+	spokei_world_fini(&rig->world);
 }
 
 int connectrig_set_up(void **state)
@@ -135,7 +135,7 @@ void connectrig_hang_up(struct connectrig *rig, int fd)
 
 void connectrig_run(struct connectrig *rig, uint64_t ns)
 {
-	virtual_run(&rig->world, rig->world.now_ns + ns);
+	spokei_world_run(&rig->world, rig->world.now_ns + ns);
 }
 
 const struct told *connectrig_wait(struct connectrig *rig, enum spokei_connector_state state)
@@ -149,7 +149,7 @@ const struct told *connectrig_wait(struct connectrig *rig, enum spokei_connector
 			if (told->state == state)
 				return told;
 		}
-		assert_true(virtual_step(&rig->world, until_ns));
+		assert_true(spokei_world_step(&rig->world, until_ns));
 		assert_true(rig->client.user.fds <= 1); /* one attempt in flight */
 	}
 }

@@ -35,10 +35,10 @@ struct told {
 };
 
 struct connectrig {
-	struct virtual_world world;
-	struct virtual_process client;
-	struct virtual_process server;
-	struct faulty faulty; /* around the client's environment */
+	struct spokei_world world;
+	struct spokei_world_process client;
+	struct spokei_world_process server;
+	struct spokei_faults faulty; /* around the client's environment */
 	struct spoke_engine *engine;
 	struct spokei_link link;
 	struct spokei_connector_options options; /* dubbo at 127.0.0.1:20880 at first */

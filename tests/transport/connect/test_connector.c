@@ -32,7 +32,7 @@ static void what_fails_inside_new_is_told_later(void **state)
 	struct connectrig *rig = *state;
 
 	rig->client.user.fds_max = 1;
-	assert_int_equal(memnet_table.spare(&rig->client, &(int){ 0 }), 0);
+	assert_int_equal(spokei_vnet_table.spare(&rig->client, &(int){ 0 }), 0);
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
 	assert_int_equal(spokei_connector_state(rig->connector), SPOKEI_CONNECTOR_WAITING);
 	assert_null(spokei_connector_conn(rig->connector));
@@ -42,7 +42,7 @@ static void what_fails_inside_new_is_told_later(void **state)
 	assert_int_equal(connectrig_events(rig, SPOKE_ECONNECT, strerror(EMFILE)), 1);
 	connectrig_run(rig, 60 * SECOND);
 	assert_in_range(connectrig_stat(rig, SPOKE_STAT_CONNECTS), 9, 13);
-	memnet_kill(&rig->client.user);
+	spokei_vnet_kill(&rig->client.user);
 	(void)connectrig_listen(rig, AT);
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
 }
@@ -78,7 +78,7 @@ static void silence_ends_an_attempt_after_its_time(void **state)
 	const struct told *began;
 	uint64_t took_ns;
 
-	memnet_route(rig->world.net, AT, MEMNET_SILENT);
+	spokei_vnet_route(rig->world.net, AT, SPOKEI_VNET_SILENT);
 	rig->options.connect_ns = 700 * MS;
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
 	began = connectrig_wait(rig, SPOKEI_CONNECTOR_CONNECTING);
@@ -86,7 +86,7 @@ static void silence_ends_an_attempt_after_its_time(void **state)
 	assert_in_range(took_ns, 700 * MS, 700 * MS + CONNECTRIG_TICK);
 	assert_int_equal(rig->client.user.fds, 0);
 	assert_int_equal(connectrig_events(rig, SPOKE_ECONNECT, "no answer in 700 ms"), 1);
-	memnet_route(rig->world.net, AT, MEMNET_NORMAL);
+	spokei_vnet_route(rig->world.net, AT, SPOKEI_VNET_NORMAL);
 	(void)connectrig_listen(rig, AT);
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
 	connectrig_run(rig, 10 * SECOND); /* the attempt's time is over for good */
@@ -97,7 +97,7 @@ static void the_time_of_an_attempt_has_a_default(void **state)
 {
 	struct connectrig *rig = *state;
 
-	memnet_route(rig->world.net, AT, MEMNET_SILENT);
+	spokei_vnet_route(rig->world.net, AT, SPOKEI_VNET_SILENT);
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
 	connectrig_run(rig, 4999 * MS);
 	assert_int_equal(spokei_connector_state(rig->connector), SPOKEI_CONNECTOR_CONNECTING);
@@ -112,7 +112,7 @@ static void a_stall_of_this_process_is_not_the_peers_silence(void **state)
 
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
 	rig->engine->due_ns = spoke_wheel_next(rig->engine->wheel);
-	virtual_stall(&rig->world, 20 * SECOND);
+	spokei_world_stall(&rig->world, 20 * SECOND);
 	(void)connectrig_wait_open(rig, listener);
 	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS), 1);
 }
@@ -121,10 +121,10 @@ static void who_cannot_be_reached_is_tried_again(void **state)
 {
 	struct connectrig *rig = *state;
 
-	memnet_route(rig->world.net, AT, MEMNET_UNREACHABLE);
+	spokei_vnet_route(rig->world.net, AT, SPOKEI_VNET_UNREACHABLE);
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
 	assert_int_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING)->error, SPOKE_ECONNECT);
-	memnet_route(rig->world.net, AT, MEMNET_NORMAL);
+	spokei_vnet_route(rig->world.net, AT, SPOKEI_VNET_NORMAL);
 	(void)connectrig_listen(rig, AT);
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
 }
@@ -133,7 +133,7 @@ static void a_connection_to_itself_is_closed_before_a_byte(void **state)
 {
 	struct connectrig *rig = *state;
 
-	memnet_route(rig->world.net, AT, MEMNET_SELF);
+	spokei_vnet_route(rig->world.net, AT, SPOKEI_VNET_SELF);
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
 	assert_int_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING)->error, SPOKE_ESELF);
 	for (unsigned i = 0; i < rig->told_count; i++)
@@ -155,7 +155,7 @@ static void a_full_backlog_of_a_unix_socket_is_a_failed_attempt(void **state)
 	rig->options.host = NULL;
 	rig->options.path = "/run/demo";
 	(void)connectrig_listen(rig, "unix:/run/demo");
-	faulty_fail(&rig->faulty, FAULTY_CONNECT, 1, -EAGAIN, false);
+	spokei_faults_fail(&rig->faulty, SPOKEI_FAULTS_CONNECT, 1, -EAGAIN, false);
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
 	assert_string_equal(spokei_connector_name(rig->connector), "unix:/run/demo");
 	assert_int_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING)->error, SPOKE_ECONNECT);
@@ -223,7 +223,7 @@ static void a_peer_that_speaks_garbage_is_a_failure(void **state)
 		int fd = connectrig_wait_open(rig, listener);
 		const struct told *waiting;
 
-		assert_true(memnet_table.write(&rig->server, fd, &part, 1) > 0);
+		assert_true(spokei_vnet_table.write(&rig->server, fd, &part, 1) > 0);
 		waiting = connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
 		assert_int_equal(waiting->error, SPOKE_EPROTOCOL);
 		connectrig_assert_pause(connectrig_wait(rig, SPOKEI_CONNECTOR_CONNECTING)->at_ns -

@@ -10,7 +10,7 @@
 static int open_with_name(struct connectrig *rig, uint64_t seed)
 {
 	connectrig_open(rig, seed);
-	memnet_name(rig->world.net, "demo.test", "10.0.0.1 10.0.0.2");
+	spokei_vnet_name(rig->world.net, "demo.test", "10.0.0.1 10.0.0.2");
 	rig->options.host = "demo.test";
 	return connectrig_listen(rig, AT);
 }
@@ -72,7 +72,7 @@ static void it_may_be_freed_after_any_step(void **state)
 				connectrig_speak(&rig, fd);
 				connectrig_hang_up(&rig, fd);
 			}
-			(void)virtual_step(&rig.world, rig.world.now_ns + SECOND);
+			(void)spokei_world_step(&rig.world, rig.world.now_ns + SECOND);
 		}
 		whole = connectrig_stat(&rig, SPOKE_STAT_CONNECTED) >= 3;
 		connectrig_free(&rig);
@@ -89,15 +89,15 @@ static void its_engine_may_be_freed_right_after_it(void **state)
 		(void)open_with_name(&rig, steps);
 		assert_int_equal(connectrig_start(&rig), SPOKE_OK);
 		for (unsigned i = 0; i < steps; i++)
-			(void)virtual_step(&rig.world, rig.world.now_ns + SECOND);
+			(void)spokei_world_step(&rig.world, rig.world.now_ns + SECOND);
 		connectrig_free(&rig);
 		spoke_engine_free(rig.engine);
 		assert_int_equal(rig.faulty.blocks, 0);
 		assert_int_equal(rig.faulty.fds, 0);
-		memnet_kill(&rig.server.user);
-		virtual_process_fini(&rig.client);
-		virtual_process_fini(&rig.server);
-		virtual_world_fini(&rig.world);
+		spokei_vnet_kill(&rig.server.user);
+		spokei_world_process_fini(&rig.client);
+		spokei_world_process_fini(&rig.server);
+		spokei_world_fini(&rig.world);
 	}
 }
 
@@ -168,7 +168,7 @@ static void one_want_of_memory_anywhere_is_survived(void **state)
 		int listener = open_with_name(&rig, nth);
 		int error;
 
-		faulty_fail(&rig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 		error = connectrig_start(&rig);
 		if (error == SPOKE_OK) {
 			int fd = connectrig_wait_open(&rig, listener);
@@ -182,8 +182,8 @@ static void one_want_of_memory_anywhere_is_survived(void **state)
 			assert_int_equal(error, SPOKE_ENOMEM);
 			assert_null(rig.connector);
 		}
-		failed = rig.faulty.failed[FAULTY_MEMORY] > 0;
-		faulty_heal(&rig.faulty);
+		failed = rig.faulty.failed[SPOKEI_FAULTS_MEMORY] > 0;
+		spokei_faults_heal(&rig.faulty);
 		connectrig_free(&rig);
 		connectrig_run(&rig, 0);
 		assert_gone(&rig);
@@ -199,12 +199,12 @@ static void without_any_memory_it_waits_and_goes_on_later(void **state)
 	(void)state;
 	listener = open_with_name(&rig, 9);
 	assert_int_equal(connectrig_start(&rig), SPOKE_OK);
-	faulty_fail(&rig.faulty, FAULTY_MEMORY, 1, -ENOMEM, true);
+	spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_MEMORY, 1, -ENOMEM, true);
 	assert_int_equal(connectrig_wait(&rig, SPOKEI_CONNECTOR_WAITING)->error, SPOKE_ENOMEM);
 	assert_true(connectrig_events(&rig, SPOKE_ENOMEM, "") >= 1);
 	connectrig_run(&rig, 20 * SECOND);
 	assert_in_range(connectrig_stat(&rig, SPOKE_STAT_CONNECTS), 2, 30);
-	faulty_heal(&rig.faulty);
+	spokei_faults_heal(&rig.faulty);
 	(void)connectrig_wait_open(&rig, listener);
 	connectrig_close(&rig);
 }

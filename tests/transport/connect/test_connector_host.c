@@ -25,7 +25,7 @@
 #define MS UINT64_C(1000000)
 
 struct hostrig {
-	struct faulty faulty;
+	struct spokei_faults faulty;
 	struct spoke_net net;
 	struct spoke_engine *engine;
 	struct spokei_link link;
@@ -58,7 +58,7 @@ static bool open_rig(struct hostrig *rig, const char *at, int backlog)
 	struct spokei_link_limits limits;
 
 	*rig = (struct hostrig){ .listener = -1 };
-	faulty_init(&rig->faulty, spoke_host_env());
+	spokei_faults_init(&rig->faulty, spoke_host_env());
 	rig->net = *rig->faulty.env.net;
 	rig->faulty.env.net = &rig->net;
 	spokei_link_limits_init(&limits);

@@ -15,7 +15,7 @@ static void a_name_is_resolved_and_its_addresses_tried_without_a_pause(void **st
 		uint64_t start_ns;
 
 		connectrig_open(&rig, seed);
-		memnet_name(rig.world.net, "demo.test", "10.0.0.1 10.0.0.2 10.0.0.3");
+		spokei_vnet_name(rig.world.net, "demo.test", "10.0.0.1 10.0.0.2 10.0.0.3");
 		(void)connectrig_listen(&rig, "10.0.0.2:20880");
 		rig.options.host = "demo.test";
 		start_ns = rig.world.now_ns;
@@ -51,7 +51,7 @@ static void the_dice_say_which_address_is_first(void **state)
 		struct connectrig rig;
 
 		connectrig_open(&rig, seed);
-		memnet_name(rig.world.net, "demo.test", "10.0.0.1 10.0.0.2 10.0.0.3");
+		spokei_vnet_name(rig.world.net, "demo.test", "10.0.0.1 10.0.0.2 10.0.0.3");
 		rig.options.host = "demo.test";
 		assert_int_equal(connectrig_start(&rig), SPOKE_OK);
 		first[connectrig_wait(&rig, SPOKEI_CONNECTOR_CONNECTING)->peer[7] - '0']++;
@@ -65,7 +65,7 @@ static void a_round_tries_each_address_once_and_then_waits(void **state)
 {
 	struct connectrig *rig = *state;
 
-	memnet_name(rig->world.net, "demo.test", "10.0.0.1 10.0.0.2 ::3");
+	spokei_vnet_name(rig->world.net, "demo.test", "10.0.0.1 10.0.0.2 ::3");
 	rig->options.host = "demo.test";
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
 	for (unsigned i = 0; i < 6; i++) {
@@ -89,16 +89,16 @@ static void each_round_asks_anew_where_the_name_leads(void **state)
 	int listener;
 	int fd;
 
-	memnet_name(rig->world.net, "demo.test", "10.0.0.1");
+	spokei_vnet_name(rig->world.net, "demo.test", "10.0.0.1");
 	rig->options.host = "demo.test";
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
-	memnet_name(rig->world.net, "demo.test", "10.0.0.2");
+	spokei_vnet_name(rig->world.net, "demo.test", "10.0.0.2");
 	listener = connectrig_listen(rig, "10.0.0.2:20880");
 	fd = connectrig_wait_open(rig, listener);
 	connectrig_speak(rig, fd);
 	connectrig_run(rig, SECOND);
-	memnet_name(rig->world.net, "demo.test", "10.0.0.3");
+	spokei_vnet_name(rig->world.net, "demo.test", "10.0.0.3");
 	(void)connectrig_listen(rig, "10.0.0.3:20880");
 	connectrig_hang_up(rig, fd);
 	assert_string_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN)->peer, "10.0.0.3:20880");
@@ -115,7 +115,7 @@ static void an_address_that_never_speaks_does_not_hide_the_others(void **state)
 		int mute;
 
 		connectrig_open(&rig, seed);
-		memnet_name(rig.world.net, "demo.test", "10.0.0.1 10.0.0.2");
+		spokei_vnet_name(rig.world.net, "demo.test", "10.0.0.1 10.0.0.2");
 		rig.options.host = "demo.test";
 		mute = connectrig_listen(&rig, "10.0.0.1:20880");
 		(void)connectrig_listen(&rig, "10.0.0.2:20880");
@@ -138,9 +138,9 @@ static void a_silent_address_costs_its_time_only(void **state)
 	struct connectrig *rig = *state;
 	uint64_t start_ns = rig->world.now_ns;
 
-	memnet_name(rig->world.net, "demo.test", "10.0.0.1 10.0.0.2 10.0.0.3");
-	memnet_route(rig->world.net, "10.0.0.1:20880", MEMNET_SILENT);
-	memnet_route(rig->world.net, "10.0.0.2:20880", MEMNET_SILENT);
+	spokei_vnet_name(rig->world.net, "demo.test", "10.0.0.1 10.0.0.2 10.0.0.3");
+	spokei_vnet_route(rig->world.net, "10.0.0.1:20880", SPOKEI_VNET_SILENT);
+	spokei_vnet_route(rig->world.net, "10.0.0.2:20880", SPOKEI_VNET_SILENT);
 	(void)connectrig_listen(rig, "10.0.0.3:20880");
 	rig->options.host = "demo.test";
 	rig->options.connect_ns = 300 * MS;
@@ -166,7 +166,7 @@ static void a_name_that_nobody_knows_is_asked_for_again(void **state)
 	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_RESOLVES_FAILED), 4);
 	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS), 0);
 	assert_int_equal(connectrig_events(rig, SPOKE_ERESOLVE, "cannot connect to demo.test"), 1);
-	memnet_name(rig->world.net, "demo.test", "10.0.0.1");
+	spokei_vnet_name(rig->world.net, "demo.test", "10.0.0.1");
 	(void)connectrig_listen(rig, "10.0.0.1:20880");
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
 }
@@ -183,7 +183,7 @@ static void a_full_pool_is_a_failed_round(void **state)
 	struct connectrig *rig = *state;
 	int (*offload)(void *loop, struct spoke_work *work) = rig->faulty.loop.offload;
 
-	memnet_name(rig->world.net, "demo.test", "10.0.0.1");
+	spokei_vnet_name(rig->world.net, "demo.test", "10.0.0.1");
 	(void)connectrig_listen(rig, "10.0.0.1:20880");
 	rig->options.host = "demo.test";
 	rig->faulty.loop.offload = pool_is_full;

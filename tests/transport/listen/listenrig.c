@@ -30,10 +30,10 @@ void listenrig_open(struct listenrig *rig, uint32_t max, uint32_t per_peer_max, 
 	struct spoke_engine_options options = { .env = &rig->faulty.env, .timers_max = timers };
 
 	*rig = (struct listenrig){ .listener = NULL };
-	assert_true(virtual_world_init(&rig->world, 11));
-	virtual_process_init(&rig->server, &rig->world);
-	virtual_process_init(&rig->client, &rig->world);
-	faulty_init(&rig->faulty, &rig->server.env);
+	assert_true(spokei_world_init(&rig->world, 11));
+	spokei_world_process_init(&rig->server, &rig->world);
+	spokei_world_process_init(&rig->client, &rig->world);
+	spokei_faults_init(&rig->faulty, &rig->server.env);
 	assert_int_equal(spoke_engine_new(&options, &rig->engine), SPOKE_OK);
 	spokei_crowd_init(&rig->crowd, &rig->faulty.env, max, per_peer_max);
 }
@@ -47,10 +47,10 @@ void listenrig_close(struct listenrig *rig)
 	assert_int_equal(rig->faulty.blocks, 0);
 	assert_int_equal(rig->faulty.fds, 0);
 	assert_int_equal(rig->server.user.fds, 0);
-	memnet_kill(&rig->client.user);
-	virtual_process_fini(&rig->server);
-	virtual_process_fini(&rig->client);
-	virtual_world_fini(&rig->world);
+	spokei_vnet_kill(&rig->client.user);
+	spokei_world_process_fini(&rig->server);
+	spokei_world_process_fini(&rig->client);
+	spokei_world_fini(&rig->world);
 }
 
 int listenrig_listen(struct listenrig *rig, const char *at)
@@ -106,7 +106,7 @@ void listenrig_release(struct listenrig *rig, unsigned count)
 
 void listenrig_run(struct listenrig *rig, uint64_t ns)
 {
-	virtual_run(&rig->world, rig->world.now_ns + ns);
+	spokei_world_run(&rig->world, rig->world.now_ns + ns);
 }
 
 uint64_t listenrig_stat(const struct listenrig *rig, enum spoke_stat stat)

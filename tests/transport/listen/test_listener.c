@@ -42,8 +42,8 @@ static void a_port_of_the_systems_choice_is_told(void **state)
 
 	spokei_listener_free(rig->listener);
 	assert_int_equal(listenrig_listen(rig, "127.0.0.1:0"), SPOKE_OK);
-	memnet_table.print(&rig->server, spokei_listener_address(rig->listener), text,
-			   sizeof(text));
+	spokei_vnet_table.print(&rig->server, spokei_listener_address(rig->listener), text,
+				sizeof(text));
 	fd = listenrig_connect(rig, text);
 	listenrig_run(rig, MS);
 	assert_int_equal(rig->accepted, 1);
@@ -60,9 +60,9 @@ static void ten_thousand_that_connect_and_reset_leave_nothing(void **state)
 		int fd = listenrig_connect(rig, LISTENRIG_AT);
 
 		if (i % 3 == 0)
-			memnet_fail_accept(rig->world.net, 0, -ECONNABORTED, 1);
+			spokei_vnet_fail_accept(rig->world.net, 0, -ECONNABORTED, 1);
 		else
-			memnet_reset(rig->world.net, fd);
+			spokei_vnet_reset(rig->world.net, fd);
 		listenrig_run(rig, MS);
 		listenrig_hang_up(rig, fd);
 	}
@@ -83,7 +83,7 @@ static void errors_of_one_connection_do_not_end_the_turn(void **state)
 
 		(void)listenrig_connect(rig, LISTENRIG_AT);
 		(void)listenrig_connect(rig, LISTENRIG_AT);
-		faulty_fail(&rig->faulty, FAULTY_ACCEPT, 1, errors[i], false);
+		spokei_faults_fail(&rig->faulty, SPOKEI_FAULTS_ACCEPT, 1, errors[i], false);
 		assert_int_equal(spoke_engine_turn(rig->engine, false), SPOKE_OK);
 		assert_int_equal(rig->accepted, before + 2);
 	}
@@ -102,11 +102,11 @@ static void errors_of_single_connections_without_end_give_it_pause_too(void **st
 		uint64_t end_ns = rig->world.now_ns + 10 * SECOND;
 
 		(void)listenrig_connect(rig, LISTENRIG_AT);
-		faulty_fail(&rig->faulty, FAULTY_ACCEPT, 1, errors[i], true);
-		while (virtual_step(&rig->world, end_ns))
+		spokei_faults_fail(&rig->faulty, SPOKEI_FAULTS_ACCEPT, 1, errors[i], true);
+		while (spokei_world_step(&rig->world, end_ns))
 			steps++;
 		assert_in_range(steps, 90, 1000);
-		faulty_heal(&rig->faulty);
+		spokei_faults_heal(&rig->faulty);
 		listenrig_run(rig, 102 * MS);
 		assert_int_equal(rig->accepted, before + 1);
 	}
@@ -119,18 +119,18 @@ static void errors_that_last_give_it_pause_and_not_the_loop_work(void **state)
 
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		unsigned before = rig->accepted;
-		uint64_t calls = rig->faulty.calls[FAULTY_ACCEPT];
+		uint64_t calls = rig->faulty.calls[SPOKEI_FAULTS_ACCEPT];
 		unsigned steps = 0;
 		uint64_t end_ns = rig->world.now_ns + 10 * SECOND;
 
 		(void)listenrig_connect(rig, LISTENRIG_AT);
-		faulty_fail(&rig->faulty, FAULTY_ACCEPT, 1, errors[i], true);
-		while (virtual_step(&rig->world, end_ns))
+		spokei_faults_fail(&rig->faulty, SPOKEI_FAULTS_ACCEPT, 1, errors[i], true);
+		while (spokei_world_step(&rig->world, end_ns))
 			steps++;
-		assert_in_range(rig->faulty.calls[FAULTY_ACCEPT] - calls, 90, 101);
+		assert_in_range(rig->faulty.calls[SPOKEI_FAULTS_ACCEPT] - calls, 90, 101);
 		assert_in_range(steps, 90, 250);
 		assert_int_equal(rig->accepted, before);
-		faulty_heal(&rig->faulty);
+		spokei_faults_heal(&rig->faulty);
 		listenrig_run(rig, 102 * MS);
 		assert_int_equal(rig->accepted, before + 1);
 	}
@@ -166,18 +166,18 @@ static void a_spare_that_cannot_be_had_again_gives_it_pause(void **state)
 	struct listenrig *rig = *state;
 	uint64_t calls;
 
-	faulty_fail(&rig->faulty, FAULTY_SPARE, 1, -EMFILE, true);
+	spokei_faults_fail(&rig->faulty, SPOKEI_FAULTS_SPARE, 1, -EMFILE, true);
 	rig->server.user.fds_max = 2;
 	(void)listenrig_connect(rig, LISTENRIG_AT);
 	(void)listenrig_connect(rig, LISTENRIG_AT);
 	listenrig_run(rig, MS);
 	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTS_SHED), 1);
 	rig->server.user.fds_max = 1;
-	calls = rig->faulty.calls[FAULTY_ACCEPT];
+	calls = rig->faulty.calls[SPOKEI_FAULTS_ACCEPT];
 	listenrig_run(rig, 10 * SECOND);
-	assert_in_range(rig->faulty.calls[FAULTY_ACCEPT] - calls, 90, 101);
+	assert_in_range(rig->faulty.calls[SPOKEI_FAULTS_ACCEPT] - calls, 90, 101);
 	assert_int_equal(rig->accepted, 0);
-	faulty_heal(&rig->faulty);
+	spokei_faults_heal(&rig->faulty);
 	rig->server.user.fds_max = 0;
 	listenrig_run(rig, 102 * MS);
 	assert_int_equal(rig->accepted, 1);
@@ -187,12 +187,13 @@ static void a_spare_that_cannot_be_had_again_gives_it_pause(void **state)
 static void a_spare_that_makes_no_room_is_kept(void **state)
 {
 	struct listenrig *rig = *state;
-	uint64_t calls = rig->faulty.calls[FAULTY_ACCEPT];
+	uint64_t calls = rig->faulty.calls[SPOKEI_FAULTS_ACCEPT];
 
 	(void)listenrig_connect(rig, LISTENRIG_AT);
-	memnet_fail_accept(rig->world.net, 0, -ENFILE, 20);
+	spokei_vnet_fail_accept(rig->world.net, 0, -ENFILE, 20);
 	listenrig_run(rig, 950 * MS);
-	assert_in_range(rig->faulty.calls[FAULTY_ACCEPT] - calls, 18, 20); /* two each 100 ms */
+	assert_in_range(rig->faulty.calls[SPOKEI_FAULTS_ACCEPT] - calls, 18,
+			20); /* two each 100 ms */
 	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTS_SHED), 0);
 	assert_int_equal(rig->faulty.fds, 2);
 	listenrig_run(rig, SECOND);
@@ -208,15 +209,15 @@ static void a_full_wheel_does_not_keep_it_from_pausing(void **state)
 	listenrig_open(&rig, 0, 0, 1);
 	assert_int_equal(listenrig_listen(&rig, LISTENRIG_AT), SPOKE_OK);
 	(void)listenrig_connect(&rig, LISTENRIG_AT);
-	faulty_fail(&rig.faulty, FAULTY_ACCEPT, 1, -ENOBUFS, true);
-	calls = rig.faulty.calls[FAULTY_ACCEPT];
+	spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_ACCEPT, 1, -ENOBUFS, true);
+	calls = rig.faulty.calls[SPOKEI_FAULTS_ACCEPT];
 	listenrig_run(&rig, SECOND);
-	assert_in_range(rig.faulty.calls[FAULTY_ACCEPT] - calls, 9, 11);
-	faulty_heal(&rig.faulty);
+	assert_in_range(rig.faulty.calls[SPOKEI_FAULTS_ACCEPT] - calls, 9, 11);
+	spokei_faults_heal(&rig.faulty);
 	listenrig_run(&rig, 2 * 3600 * SECOND); /* renews its place in the wheel */
 	assert_int_equal(rig.accepted, 1);
 	(void)listenrig_connect(&rig, LISTENRIG_AT);
-	faulty_fail(&rig.faulty, FAULTY_ACCEPT, 1, -ENOBUFS, false);
+	spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_ACCEPT, 1, -ENOBUFS, false);
 	listenrig_run(&rig, SECOND);
 	assert_int_equal(rig.accepted, 2);
 	listenrig_close(&rig);
@@ -256,7 +257,7 @@ static void it_may_be_freed_while_it_pauses(void **state)
 	struct spoke_wheel_counts counts;
 
 	(void)listenrig_connect(rig, LISTENRIG_AT);
-	faulty_fail(&rig->faulty, FAULTY_ACCEPT, 1, -ENOBUFS, true);
+	spokei_faults_fail(&rig->faulty, SPOKEI_FAULTS_ACCEPT, 1, -ENOBUFS, true);
 	listenrig_run(rig, 50 * MS);
 	spokei_listener_free(rig->listener);
 	spokei_listener_free(rig->listener); /* its memory stays until the turn ends */

@@ -23,7 +23,7 @@ enum {
 };
 
 struct hostrig {
-	struct faulty faulty;
+	struct spokei_faults faulty;
 	struct spoke_engine *engine;
 	struct spokei_crowd crowd;
 	struct spokei_listener *listener;
@@ -46,7 +46,7 @@ static bool open_rig(struct hostrig *rig)
 	struct spoke_address any;
 
 	*rig = (struct hostrig){ .accepted = 0 };
-	faulty_init(&rig->faulty, spoke_host_env());
+	spokei_faults_init(&rig->faulty, spoke_host_env());
 	if (spoke_engine_new(&options, &rig->engine) != SPOKE_OK ||
 	    env->net->parse(env->ctx, "127.0.0.1:0", &any) != 0)
 		return false;
@@ -188,7 +188,7 @@ static int live_without_descriptors(void)
 			return NOT_SHED;
 	if (rig.accepted != 0 || spoke_stat_get(rig.engine, SPOKE_STAT_ACCEPTS_SHED) != 8)
 		return NOT_SHED;
-	if (rig.faulty.calls[FAULTY_ACCEPT] > 4 * 8)
+	if (rig.faulty.calls[SPOKEI_FAULTS_ACCEPT] > 4 * 8)
 		return TOO_BUSY;
 	if (setrlimit(RLIMIT_NOFILE, &was) != 0 || connect_one(&rig) < 0)
 		return NO_LIMIT;

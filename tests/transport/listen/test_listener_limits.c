@@ -95,17 +95,17 @@ static void an_address_in_use_is_told_with_what_to_do(void **state)
 static void what_the_system_refuses_is_told_whole_and_leaves_nothing(void **state)
 {
 	static const struct {
-		enum faulty_kind kind;
+		enum spokei_faults_kind kind;
 		int error;
 		const char *words;
 	} cases[] = {
-		{ FAULTY_LISTEN, -EADDRNOTAVAIL, "take one of this machine" },
-		{ FAULTY_LISTEN, -EACCES, "ask for the right, or choose another" },
-		{ FAULTY_LISTEN, -ENOENT, "make its folder" },
-		{ FAULTY_LISTEN, -EIO, "" },
-		{ FAULTY_LISTEN, -4095, "" },
-		{ FAULTY_LOCAL, -ENOBUFS, "" },
-		{ FAULTY_SPARE, -EMFILE, "raise the limit of open files" },
+		{ SPOKEI_FAULTS_LISTEN, -EADDRNOTAVAIL, "take one of this machine" },
+		{ SPOKEI_FAULTS_LISTEN, -EACCES, "ask for the right, or choose another" },
+		{ SPOKEI_FAULTS_LISTEN, -ENOENT, "make its folder" },
+		{ SPOKEI_FAULTS_LISTEN, -EIO, "" },
+		{ SPOKEI_FAULTS_LISTEN, -4095, "" },
+		{ SPOKEI_FAULTS_LOCAL, -ENOBUFS, "" },
+		{ SPOKEI_FAULTS_SPARE, -EMFILE, "raise the limit of open files" },
 	};
 	static const char at[] = "unix:/run/a/path/which/is/longer/than/an/event/shows/but/ends/in/"
 				 "demo.socket";
@@ -115,7 +115,7 @@ static void what_the_system_refuses_is_told_whole_and_leaves_nothing(void **stat
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		listenrig_open(&rig, 0, 0, 0);
-		faulty_fail(&rig.faulty, cases[i].kind, 1, cases[i].error, false);
+		spokei_faults_fail(&rig.faulty, cases[i].kind, 1, cases[i].error, false);
 		assert_int_equal(listenrig_listen(&rig, at), SPOKE_ESYSTEM);
 		assert_null(rig.listener);
 		assert_int_equal(rig.faulty.fds, 0);
@@ -137,14 +137,14 @@ static void want_of_memory_closes_the_connection_and_nothing_else(void **state)
 	for (uint64_t nth = 1; nth <= 2; nth++) {
 		int fd = listenrig_connect(&rig, LISTENRIG_AT);
 
-		faulty_fail(&rig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 		listenrig_run(&rig, MS);
 		assert_true(listenrig_ended(&rig, fd));
 		assert_int_equal(listenrig_stat(&rig, SPOKE_STAT_ACCEPTS_FAILED), nth);
 		assert_int_equal(rig.crowd.count, 0);
 	}
 	assert_int_equal(listenrig_events(&rig, SPOKE_ENOMEM, "closed at once"), 1);
-	faulty_heal(&rig.faulty);
+	spokei_faults_heal(&rig.faulty);
 	(void)listenrig_connect(&rig, LISTENRIG_AT);
 	listenrig_run(&rig, MS);
 	assert_int_equal(rig.accepted, 1);
@@ -159,9 +159,9 @@ static void without_memory_there_is_no_listener_and_no_leak(void **state)
 	(void)state;
 	for (uint64_t nth = 1;; nth++) {
 		listenrig_open(&rig, 0, 0, 0);
-		faulty_fail(&rig.faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 		error = listenrig_listen(&rig, LISTENRIG_AT);
-		faulty_heal(&rig.faulty);
+		spokei_faults_heal(&rig.faulty);
 		listenrig_close(&rig);
 		if (error == SPOKE_OK)
 			break;

@@ -109,14 +109,14 @@ static void the_limits_have_defaults(void **state)
 
 static void those_who_left_cost_nothing(void **state)
 {
-	struct faulty faulty;
+	struct spokei_faults faulty;
 	struct spokei_crowd crowd;
 	char text[32];
 	bool of_peer;
 	size_t blocks;
 
 	(void)state;
-	faulty_init(&faulty, spoke_host_env());
+	spokei_faults_init(&faulty, spoke_host_env());
 	spokei_crowd_init(&crowd, &faulty.env, 0, 0);
 	assert_int_equal(enter(&crowd, "10.9.9.9:1", &of_peer), SPOKE_OK);
 	blocks = faulty.blocks;
@@ -133,15 +133,15 @@ static void those_who_left_cost_nothing(void **state)
 
 static void want_of_memory_counts_nobody_in(void **state)
 {
-	struct faulty faulty;
+	struct spokei_faults faulty;
 	struct spokei_crowd crowd;
 	bool of_peer;
 
 	(void)state;
-	faulty_init(&faulty, spoke_host_env());
+	spokei_faults_init(&faulty, spoke_host_env());
 	spokei_crowd_init(&crowd, &faulty.env, 0, 0);
 	for (uint64_t nth = 1; nth <= 2; nth++) {
-		faulty_fail(&faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+		spokei_faults_fail(&faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 		assert_int_equal(enter(&crowd, "10.0.0.1:1", &of_peer), SPOKE_ENOMEM);
 		assert_int_equal(crowd.count, 0);
 		assert_int_equal(faulty.blocks, 0);

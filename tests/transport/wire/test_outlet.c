@@ -44,7 +44,7 @@ struct queue {
 
 struct run {
 	struct memory memory;
-	struct faulty faulty;
+	struct spokei_faults faulty;
 	struct spokei_wire_limits limits;
 	const struct spokei_wire *wire;
 	struct spokei_outlet outlet;
@@ -68,7 +68,7 @@ static void start(struct run *run, const char *wire, size_t max)
 {
 	memset(run, 0, sizeof(*run));
 	memory_init(&run->memory);
-	faulty_init(&run->faulty, &run->memory.env);
+	spokei_faults_init(&run->faulty, &run->memory.env);
 	run->limits = stream_limits;
 	run->wire = spokei_catalog_wire(wire);
 	spokei_outlet_init(&run->outlet, &run->faulty.env, max);
@@ -408,7 +408,7 @@ static unsigned fill_with_want(const char *wire, uint64_t nth)
 	size_t len;
 
 	start(&run, wire, 9000);
-	faulty_fail(&run.faulty, FAULTY_MEMORY, nth, -12, false);
+	spokei_faults_fail(&run.faulty, SPOKEI_FAULTS_MEMORY, nth, -12, false);
 	for (unsigned i = 0; i < 20; i++) {
 		message = make_request(2, 100);
 		failed += put_again(&message, 0);
@@ -426,7 +426,7 @@ static unsigned fill_with_want(const char *wire, uint64_t nth)
 	assert_int_equal(spokei_buffer_len(&run.outlet.out), 9000);
 	message = make_request(4, 100);
 	failed += put_again(&message, SPOKE_ELIMIT);
-	assert_true(failed <= run.faulty.failed[FAULTY_MEMORY]);
+	assert_true(failed <= run.faulty.failed[SPOKEI_FAULTS_MEMORY]);
 	stop(&run);
 	return failed;
 }
@@ -440,7 +440,7 @@ static void want_of_memory_is_told_and_the_outlet_stays_as_it_was(void **state)
 
 		do
 			failed += fill_with_want(w ? "dubbo" : "msgpack-rpc", ++nth);
-		while (run.faulty.failed[FAULTY_MEMORY] > 0);
+		while (run.faulty.failed[SPOKEI_FAULTS_MEMORY] > 0);
 		/* A queue that need not grow at once bears it. */
 		assert_in_range(failed, nth - 3, nth - 1);
 	}

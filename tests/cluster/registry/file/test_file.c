@@ -22,13 +22,13 @@ static struct rig *rig_with(void **state, unsigned members)
 
 static void put(struct rig *rig, const char *text)
 {
-	memfiles_put(rig->files, RIG_PATH, text);
+	spokei_vfiles_put(rig->files, RIG_PATH, text);
 	rig_pass(rig, 25 * MS);
 }
 
 static void assert_file(struct rig *rig, const char *text)
 {
-	assert_string_equal(memfiles_get(rig->files, RIG_PATH), text);
+	assert_string_equal(spokei_vfiles_get(rig->files, RIG_PATH), text);
 }
 
 static void who_subscribes_is_told_the_whole_list_now_and_as_it_changes(void **state)
@@ -48,7 +48,7 @@ static void who_subscribes_is_told_the_whole_list_now_and_as_it_changes(void **s
 	rig_assert_no_more(one);
 	put(rig, "dubbo+unix:/run/echo.sock?interface=demo.Echo\n");
 	rig_assert_list(one, 7, "dubbo+unix:/run/echo.sock?interface=demo.Echo\n");
-	memfiles_remove(rig->files, RIG_PATH);
+	spokei_vfiles_remove(rig->files, RIG_PATH);
 	rig_pass(rig, 25 * MS);
 	rig_assert_list(one, 7, "");
 	rig_pass(rig, 30 * SECOND);
@@ -129,7 +129,7 @@ static void bad_lines_are_passed_over_and_named(void **state)
 	size_t size = SPOKE_URL_MAX + 100;
 	char *line = malloc(size + 1);
 
-	memfiles_put_bytes(rig->files, RIG_PATH, torn, sizeof(torn) - 1);
+	spokei_vfiles_put_bytes(rig->files, RIG_PATH, torn, sizeof(torn) - 1);
 	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
 	rig_pass(rig, MS);
 	rig_assert_done(one, 1, 0);
@@ -231,7 +231,7 @@ static void what_is_there_already_is_not_written_again(void **state)
 	assert_int_equal(rig_publish(one, 1, "demo.Echo", A), 0);
 	rig_pass(rig, MS);
 	rig_assert_done(one, 1, 0);
-	assert_int_equal(memfiles_calls(rig->files, MEMFILES_REPLACE), 0);
+	assert_int_equal(spokei_vfiles_calls(rig->files, SPOKEI_VFILES_REPLACE), 0);
 }
 
 static void two_who_publish_at_the_same_time_are_both_listed(void **state)
@@ -245,7 +245,7 @@ static void two_who_publish_at_the_same_time_are_both_listed(void **state)
 	assert_int_equal(rig_publish(one, 2, "demo.Echo", A), 0);
 	assert_int_equal(rig_publish(two, 3, "demo.Echo", B), 0);
 	rig_pass(rig, 100 * MS);
-	text = memfiles_get(rig->files, RIG_PATH);
+	text = spokei_vfiles_get(rig->files, RIG_PATH);
 	assert_non_null(strstr(text, A "\n"));
 	assert_non_null(strstr(text, B "\n"));
 	assert_int_equal(strlen(text), strlen(A "\n" B "\n"));
@@ -263,14 +263,14 @@ static void a_lock_that_somebody_keeps_is_waited_for_and_not_for_ever(void **sta
 	struct rig *rig = rig_with(state, 1);
 	struct rig_member *one = &rig->members[0];
 
-	memfiles_hold(rig->files, RIG_PATH, true);
+	spokei_vfiles_hold(rig->files, RIG_PATH, true);
 	assert_int_equal(rig_publish(one, 1, "demo.Echo", A), 0);
 	rig_pass(rig, SECOND);
 	rig_assert_no_more(one);
-	memfiles_hold(rig->files, RIG_PATH, false);
+	spokei_vfiles_hold(rig->files, RIG_PATH, false);
 	rig_pass(rig, 25 * MS);
 	rig_assert_done(one, 1, 0);
-	memfiles_hold(rig->files, RIG_PATH, true);
+	spokei_vfiles_hold(rig->files, RIG_PATH, true);
 	assert_int_equal(rig_publish(one, 2, "demo.Other", OTHER), 0);
 	assert_int_equal(rig_withdraw(one, 3, 1), 0);
 	rig_pass(rig, 1900 * MS);
@@ -324,7 +324,7 @@ static void what_somebody_takes_out_is_lost_once(void **state)
 	rig_assert_done(one, 4, 0);
 	rig_assert_done(one, 3, 0);
 	assert_file(rig, OTHER "\n" B "\n" A "\n");
-	memfiles_remove(rig->files, RIG_PATH);
+	spokei_vfiles_remove(rig->files, RIG_PATH);
 	rig_pass(rig, 25 * MS);
 	rig_assert_lost(one, 2);
 	rig_assert_lost(one, 3);
@@ -370,7 +370,7 @@ static void what_was_never_asked_for_is_undone_at_once(void **state)
 	rig_assert_done(one, 4, 0);
 	rig_assert_done(one, 6, 0);
 	rig_assert_no_more(one);
-	assert_null(memfiles_get(rig->files, RIG_PATH));
+	assert_null(spokei_vfiles_get(rig->files, RIG_PATH));
 }
 
 static void a_url_that_names_no_provider_of_it_is_refused_later(void **state)
@@ -389,7 +389,7 @@ static void a_url_that_names_no_provider_of_it_is_refused_later(void **state)
 	rig_assert_done(one, 3, SPOKE_ESYNTAX);
 	rig_assert_done(one, 5, 0);
 	rig_assert_no_more(one);
-	assert_null(memfiles_get(rig->files, RIG_PATH));
+	assert_null(spokei_vfiles_get(rig->files, RIG_PATH));
 }
 
 static void a_url_that_leads_nowhere_is_refused_with_a_sentence(void **state)

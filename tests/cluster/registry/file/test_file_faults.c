@@ -20,7 +20,7 @@ static struct rig_member *rig_one(void **state)
 
 static void put(struct rig *rig, const char *text)
 {
-	memfiles_put(rig->files, RIG_PATH, text);
+	spokei_vfiles_put(rig->files, RIG_PATH, text);
 	rig_pass(rig, 25 * MS);
 }
 
@@ -32,7 +32,7 @@ static void a_file_that_cannot_be_read_is_an_error_and_later_changes_nothing(voi
 	struct rig_member *one = rig_one(state);
 
 	put(rig, A "\n");
-	memfiles_fail(rig->files, MEMFILES_READ, 1, -EACCES);
+	spokei_vfiles_fail(rig->files, SPOKEI_VFILES_READ, 1, -EACCES);
 	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
 	rig_pass(rig, MS);
 	rig_assert_done(one, 1, SPOKE_ESYSTEM);
@@ -44,7 +44,7 @@ static void a_file_that_cannot_be_read_is_an_error_and_later_changes_nothing(voi
 	rig_pass(rig, MS);
 	rig_assert_done(one, 2, 0);
 	rig_assert_list(one, 2, A "\n");
-	memfiles_fail(rig->files, MEMFILES_READ, 3, -EIO);
+	spokei_vfiles_fail(rig->files, SPOKEI_VFILES_READ, 3, -EIO);
 	put(rig, B "\n");
 	rig_assert_no_more(one);
 	rig_pass(rig, 4 * SECOND);
@@ -54,18 +54,18 @@ static void a_file_that_cannot_be_read_is_an_error_and_later_changes_nothing(voi
 
 static void a_file_that_cannot_be_written_fails_who_asked(void **state)
 {
-	static const enum memfiles_call calls[] = { MEMFILES_LOCK, MEMFILES_READ,
-						    MEMFILES_REPLACE };
+	static const enum spokei_vfiles_call calls[] = { SPOKEI_VFILES_LOCK, SPOKEI_VFILES_READ,
+							 SPOKEI_VFILES_REPLACE };
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
 
 	put(rig, B "\n");
 	for (unsigned i = 0; i < 3; i++) {
-		memfiles_fail(rig->files, calls[i], 1, -EROFS);
+		spokei_vfiles_fail(rig->files, calls[i], 1, -EROFS);
 		assert_int_equal(rig_publish(one, 10 + i, "demo.Echo", A), 0);
 		rig_pass(rig, MS);
 		rig_assert_done(one, 10 + i, SPOKE_ESYSTEM);
-		assert_string_equal(memfiles_get(rig->files, RIG_PATH), B "\n");
+		assert_string_equal(spokei_vfiles_get(rig->files, RIG_PATH), B "\n");
 		assert_int_equal(one->faulty.fds, 0);
 	}
 	assert_int_equal(1, rig_events(one, "cannot be locked: Read-only"));
@@ -73,7 +73,7 @@ static void a_file_that_cannot_be_written_fails_who_asked(void **state)
 	assert_int_equal(rig_publish(one, 20, "demo.Echo", A), 0);
 	rig_pass(rig, MS);
 	rig_assert_done(one, 20, 0);
-	memfiles_fail(rig->files, MEMFILES_REPLACE, 1, -ENOSPC);
+	spokei_vfiles_fail(rig->files, SPOKEI_VFILES_REPLACE, 1, -ENOSPC);
 	assert_int_equal(rig_withdraw(one, 21, 20), 0);
 	rig_pass(rig, MS);
 	rig_assert_done(one, 21, SPOKE_ESYSTEM);
@@ -89,14 +89,14 @@ static void a_file_that_is_full_takes_nobody_more(void **state)
 	struct rig_member *one = rig_one(state);
 
 	memset(text, '\n', sizeof(text) - 1);
-	memfiles_put(rig->files, RIG_PATH, text);
+	spokei_vfiles_put(rig->files, RIG_PATH, text);
 	assert_int_equal(rig_publish(one, 1, "demo.Echo", A), 0);
 	assert_int_equal(rig_publish(one, 2, "e", "dubbo://h/e"), 0);
 	rig_pass(rig, MS);
 	rig_assert_done(one, 1, SPOKE_ETOOLARGE);
 	rig_assert_done(one, 2, 0);
 	assert_int_equal(1, rig_events(one, "is full"));
-	assert_int_equal(strlen(memfiles_get(rig->files, RIG_PATH)), sizeof(text) - 1 + 12);
+	assert_int_equal(strlen(spokei_vfiles_get(rig->files, RIG_PATH)), sizeof(text) - 1 + 12);
 }
 
 static void without_a_watch_changes_are_seen_within_a_second(void **state)
@@ -105,7 +105,7 @@ static void without_a_watch_changes_are_seen_within_a_second(void **state)
 	struct rig_member *one = rig_one(state);
 
 	put(rig, A "\n");
-	memfiles_fail(rig->files, MEMFILES_WATCH, 2, -EMFILE);
+	spokei_vfiles_fail(rig->files, SPOKEI_VFILES_WATCH, 2, -EMFILE);
 	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
 	rig_pass(rig, MS);
 	rig_assert_done(one, 1, 0);
@@ -130,7 +130,7 @@ static void changes_that_are_not_told_are_seen_within_ten_seconds(void **state)
 	rig_pass(rig, MS);
 	rig_assert_done(one, 1, 0);
 	rig_assert_list(one, 1, A "\n");
-	memfiles_mute(rig->files, true);
+	spokei_vfiles_mute(rig->files, true);
 	put(rig, B "\n");
 	rig_pass(rig, 5 * SECOND);
 	rig_assert_no_more(one);
@@ -143,7 +143,7 @@ static void a_file_that_is_not_there_is_looked_for_every_second(void **state)
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
 
-	memfiles_mute(rig->files, true);
+	spokei_vfiles_mute(rig->files, true);
 	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
 	rig_pass(rig, 5 * SECOND);
 	rig_assert_done(one, 1, 0);
@@ -167,10 +167,10 @@ static void nobody_looks_for_nobody(void **state)
 	assert_int_equal(rig_withdraw(one, 4, 2), 0);
 	rig_pass(rig, 10 * MS);
 	assert_int_equal(one->faulty.fds, 0);
-	reads = memfiles_calls(rig->files, MEMFILES_READ);
+	reads = spokei_vfiles_calls(rig->files, SPOKEI_VFILES_READ);
 	put(rig, B "\n");
 	rig_pass(rig, 60 * SECOND);
-	assert_int_equal(memfiles_calls(rig->files, MEMFILES_READ), reads);
+	assert_int_equal(spokei_vfiles_calls(rig->files, SPOKEI_VFILES_READ), reads);
 }
 
 /* --- its user */
@@ -185,7 +185,7 @@ static void what_is_asked_for_and_closed_at_once_is_never_told(void **state)
 	rig_close(one);
 	rig_pass(rig, SECOND);
 	rig_assert_no_more(one);
-	assert_null(memfiles_get(rig->files, RIG_PATH));
+	assert_null(spokei_vfiles_get(rig->files, RIG_PATH));
 }
 
 static void it_may_be_closed_in_any_callback(void **state)
@@ -196,7 +196,7 @@ static void it_may_be_closed_in_any_callback(void **state)
 	for (enum rig_kind kind = RIG_DONE; kind <= RIG_LOST; kind++) {
 		one->count = 0;
 		one->close_at = kind;
-		memfiles_remove(rig->files, RIG_PATH);
+		spokei_vfiles_remove(rig->files, RIG_PATH);
 		assert_int_equal(rig_open(one, &spokei_registry_file, RIG_URL), 0);
 		assert_int_equal(rig_publish(one, 1, "demo.Echo", A), 0);
 		assert_int_equal(rig_publish(one, 2, "demo.Echo", B), 0);
@@ -263,7 +263,7 @@ static void what_is_undone_while_it_is_to_be_told_is_not_told(void **state)
 	rig_assert_done(one, 101, 0);
 	rig_assert_done(one, 201, 0);
 	rig_assert_no_more(one);
-	assert_string_equal(memfiles_get(rig->files, RIG_PATH), A "\n");
+	assert_string_equal(spokei_vfiles_get(rig->files, RIG_PATH), A "\n");
 }
 
 static void what_is_undone_in_between_is_not_told(void **state)
@@ -275,7 +275,7 @@ static void what_is_undone_in_between_is_not_told(void **state)
 	assert_int_equal(rig_publish(one, 2, "demo.Echo", A), 0);
 	rig_pass(rig, 10 * MS);
 	one->count = 0;
-	memfiles_put(rig->files, RIG_PATH, B "\n");
+	spokei_vfiles_put(rig->files, RIG_PATH, B "\n");
 	rig_pass(rig, 10 * MS);
 	/* It has changed, and nobody has looked yet. */
 	assert_int_equal(rig_unsubscribe(one, 3, 1), 0);
@@ -284,7 +284,7 @@ static void what_is_undone_in_between_is_not_told(void **state)
 	rig_assert_done(one, 3, 0);
 	rig_assert_done(one, 4, 0);
 	rig_assert_no_more(one);
-	assert_string_equal(memfiles_get(rig->files, RIG_PATH), B "\n");
+	assert_string_equal(spokei_vfiles_get(rig->files, RIG_PATH), B "\n");
 }
 
 /* --- memory */
@@ -333,9 +333,9 @@ static void play_without_memory(struct rig *rig, struct rig_member *one, uint64_
 	uint64_t last = 0;
 	uint64_t published;
 
-	memfiles_put(rig->files, RIG_PATH, B "\n");
+	spokei_vfiles_put(rig->files, RIG_PATH, B "\n");
 	one->count = 0;
-	faulty_fail(&one->faulty, FAULTY_MEMORY, nth, -ENOMEM, false);
+	spokei_faults_fail(&one->faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 	if (rig_open(one, &spokei_registry_file, RIG_URL) != 0) {
 		one->registry = NULL;
 		assert_int_equal(rig_open(one, &spokei_registry_file, RIG_URL), 0);
@@ -343,9 +343,9 @@ static void play_without_memory(struct rig *rig, struct rig_member *one, uint64_
 	(void)insist(rig, one, false, &last);
 	published = insist(rig, one, true, &last);
 	rig_pass(rig, 2 * SECOND);
-	assert_string_equal(memfiles_get(rig->files, RIG_PATH), B "\n" A "\n");
+	assert_string_equal(spokei_vfiles_get(rig->files, RIG_PATH), B "\n" A "\n");
 	assert_string_equal(last_list(one), B "\n" A "\n");
-	memfiles_put(rig->files, RIG_PATH, B "\n");
+	spokei_vfiles_put(rig->files, RIG_PATH, B "\n");
 	rig_pass(rig, 12 * SECOND);
 	assert_true(was_lost(one, published));
 	assert_string_equal(last_list(one), B "\n");
@@ -355,7 +355,7 @@ static void play_without_memory(struct rig *rig, struct rig_member *one, uint64_
 	rig_pass(rig, 2 * SECOND);
 	rig_close(one);
 	rig_pass(rig, MS);
-	faulty_heal(&one->faulty);
+	spokei_faults_heal(&one->faulty);
 }
 
 static void any_want_of_memory_is_got_over(void **state)
@@ -367,11 +367,11 @@ static void any_want_of_memory_is_got_over(void **state)
 	uint64_t before;
 
 	do {
-		before = one->faulty.failed[FAULTY_MEMORY];
+		before = one->faulty.failed[SPOKEI_FAULTS_MEMORY];
 		play_without_memory(rig, one, ++nth);
 		assert_int_equal(one->faulty.blocks, blocks);
 		assert_int_equal(one->faulty.fds, 0);
-	} while (one->faulty.failed[FAULTY_MEMORY] > before);
+	} while (one->faulty.failed[SPOKEI_FAULTS_MEMORY] > before);
 	assert_true(nth > 30);
 }
 
