@@ -11,23 +11,23 @@
 
 /* clang-format off */
 static const struct spoke_policy *const policies[] = {
-	&spoke_failover,
-	&spoke_failfast,
-	&spoke_failsafe,
-	&spoke_failback,
-	&spoke_forking,
-	&spoke_broadcast,
-	&spoke_available,
+	&spoke_policy_failover,
+	&spoke_policy_failfast,
+	&spoke_policy_failsafe,
+	&spoke_policy_failback,
+	&spoke_policy_forking,
+	&spoke_policy_broadcast,
+	&spoke_policy_available,
 	NULL,
 };
 
 static const struct spoke_balancer *const balancers[] = {
-	&spoke_random,
-	&spoke_round_robin,
-	&spoke_least_active,
-	&spoke_consistent_hash,
-	&spoke_shortest_response,
-	&spoke_two_choices,
+	&spoke_balancer_random,
+	&spoke_balancer_round_robin,
+	&spoke_balancer_least_active,
+	&spoke_balancer_consistent_hash,
+	&spoke_balancer_shortest_response,
+	&spoke_balancer_two_choices,
 	NULL,
 };
 /* clang-format on */

@@ -57,7 +57,7 @@ static const char *check_timer(struct census *census, const struct spoke_timer *
 		return "an idle timer is linked into a slot";
 	if (timer_class >= wheel->front.classes)
 		return "a timer has a class the wheel does not know";
-	if (spokei_timer_slot(timer) != slot || spokei_seat_lane(timer->seat) != lane)
+	if (spokei_timer_slot(timer) != slot || spokei_candidate_lane(timer->seat) != lane)
 		return "a timer sits elsewhere than its seat says";
 	if (timer->seat / SPOKEI_TICKET >= wheel->slots.tickets[slot])
 		return "a timer has a ticket its slot has not given yet";

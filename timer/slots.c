@@ -139,7 +139,7 @@ struct spoke_timer *spokei_slots_search(const struct spokei_slots *slots, uint32
 
 	for (unsigned i = 0; i < SPOKEI_LANES; i++) {
 		const struct spoke_list *lane =
-			&in->lanes[spokei_seat_lane(*next_seat + i * SPOKEI_TICKET)];
+			&in->lanes[spokei_candidate_lane(*next_seat + i * SPOKEI_TICKET)];
 		struct spoke_timer *timer = spokei_timer_of(lane->next);
 
 		if (lane->next == lane)
@@ -158,7 +158,7 @@ void spokei_slots_set_aside(struct spokei_slots *slots, struct spoke_timer *time
 {
 	struct spokei_slot *aside = &slots->slot[slots->count];
 
-	spokei_list_append(&aside->lanes[spokei_seat_lane(timer->seat)], &timer->place);
+	spokei_list_append(&aside->lanes[spokei_candidate_lane(timer->seat)], &timer->place);
 }
 
 void spokei_slots_restore(struct spokei_slots *slots, uint32_t slot)

@@ -83,7 +83,7 @@ static inline uint32_t spokei_timer_slot(const struct spoke_timer *timer)
 	return (uint16_t)timer->seat;
 }
 
-static inline uint32_t spokei_seat_lane(uint64_t seat)
+static inline uint32_t spokei_candidate_lane(uint64_t seat)
 {
 	return (uint32_t)(seat / SPOKEI_TICKET) % SPOKEI_LANES;
 }
@@ -180,7 +180,7 @@ static inline struct spoke_timer *spokei_slots_first(const struct spokei_slots *
 						     uint32_t slot, enum spoke_wheel_order order,
 						     uint64_t *next_seat)
 {
-	struct spoke_list *lane = &slots->slot[slot].lanes[spokei_seat_lane(*next_seat)];
+	struct spoke_list *lane = &slots->slot[slot].lanes[spokei_candidate_lane(*next_seat)];
 	struct spoke_timer *timer = spokei_timer_of(lane->next);
 
 	if (SPOKEI_UNLIKELY(lane->next == lane))

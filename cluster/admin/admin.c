@@ -51,7 +51,7 @@ static void free_admin(struct spoke_admin *admin)
 
 	spokei_buffer_fini(&admin->document);
 	spokei_buffer_fini(&admin->body);
-	spokei_crowd_fini(&admin->crowd);
+	spokei_quota_fini(&admin->quota);
 	spokei_free(env, admin->texts, 1, admin->texts_size);
 	spokei_free(env, admin, 1, sizeof(*admin));
 }
@@ -266,7 +266,7 @@ static int open_admin(struct spoke_admin *admin, const struct spoke_address *add
 		error = SPOKE_ELIMIT;
 	if (error)
 		return error;
-	error = spokei_listener_new(engine, address, &admin->crowd, admin_accept, admin,
+	error = spokei_listener_new(engine, address, &admin->quota, admin_accept, admin,
 				    &admin->listener);
 	if (error) {
 		(void)spoke_wheel_cancel(engine->wheel, &admin->sample.timer);
@@ -300,7 +300,7 @@ int spoke_admin_new(struct spoke_engine *engine, const struct spoke_admin_option
 	admin->sample.due = sample_due;
 	admin->tick.due = spokei_admin_tick;
 	spokei_list_init(&admin->viewers);
-	spokei_crowd_init(&admin->crowd, engine->env, viewers_max, viewers_max);
+	spokei_quota_init(&admin->quota, engine->env, viewers_max, viewers_max);
 	spokei_buffer_init(&admin->document, engine->env, SPOKEI_ADMIN_OUT_MAX / 2);
 	spokei_buffer_init(&admin->body, engine->env, SPOKEI_ADMIN_OUT_MAX / 2);
 	spokei_history_init(&admin->history, engine);

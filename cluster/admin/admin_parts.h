@@ -35,7 +35,7 @@ struct spokei_admin_timer {
 struct spoke_admin {
 	struct spoke_engine *engine;
 	struct spokei_member member; /* of the engine's roll */
-	struct spokei_crowd crowd;
+	struct spokei_quota quota;
 	struct spokei_listener *listener;
 	struct spoke_list viewers; /* struct spokei_viewer */
 	unsigned timer_class;

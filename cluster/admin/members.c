@@ -48,7 +48,7 @@ struct found {
 	size_t max;
 };
 
-static void add(struct found *found, const struct spokei_course *course, uint64_t in_ns)
+static void add(struct found *found, const struct spokei_retry_state *retry, uint64_t in_ns)
 {
 	size_t at = found->count;
 
@@ -60,38 +60,38 @@ static void add(struct found *found, const struct spokei_course *course, uint64_
 		found->count++;
 	for (; at > 0 && found->dues[at - 1].in_ns > in_ns; at--)
 		found->dues[at] = found->dues[at - 1];
-	found->dues[at] = (struct spokei_due){ course, in_ns };
+	found->dues[at] = (struct spokei_due){ retry, in_ns };
 }
 
-static uint64_t until_due(const struct spokei_course *course, uint64_t now_ns)
+static uint64_t until_due(const struct spokei_retry_state *retry, uint64_t now_ns)
 {
-	if (course->arm.node.next)
-		return course->pause_ns;
-	return course->due_ns > now_ns ? course->due_ns - now_ns : 0;
+	if (retry->arm.node.next)
+		return retry->pause_ns;
+	return retry->due_ns > now_ns ? retry->due_ns - now_ns : 0;
 }
 
 size_t spokei_members_due(const struct spoke_consumer *consumer, struct spokei_due *dues,
 			  size_t max)
 {
-	const struct spokei_retry *retry = &consumer->caller.retry;
+	const struct spokei_retry_queue *queue = &consumer->caller.retry;
 	uint64_t now_ns = consumer->engine->begin_ns;
 	struct found found = { .dues = dues, .max = max };
-	struct spoke_list *node = retry->tickets.next;
+	struct spoke_list *node = queue->tickets.next;
 
-	for (unsigned i = 0; i < LOOKS_SENT && node != &retry->tickets; i++, node = node->next) {
-		const struct spokei_course *course = spoke_container_of(node, struct spokei_course,
-									of_tickets);
+	for (unsigned i = 0; i < LOOKS_SENT && node != &queue->tickets; i++, node = node->next) {
+		const struct spokei_retry_state *retry =
+			spoke_container_of(node, struct spokei_retry_state, of_tickets);
 
-		if (course->told && course->stage != SPOKEI_COURSE_PAUSING)
-			add(&found, course, 0);
+		if (retry->told && retry->stage != SPOKEI_RETRY_STATE_PAUSING)
+			add(&found, retry, 0);
 	}
-	node = retry->pausing.next;
-	for (unsigned i = 0; i < LOOKS && node != &retry->pausing; i++, node = node->next) {
-		const struct spokei_course *course = spoke_container_of(node, struct spokei_course,
-									of_retry);
+	node = queue->pausing.next;
+	for (unsigned i = 0; i < LOOKS && node != &queue->pausing; i++, node = node->next) {
+		const struct spokei_retry_state *retry =
+			spoke_container_of(node, struct spokei_retry_state, of_retry);
 
-		if (course->told)
-			add(&found, course, until_due(course, now_ns));
+		if (retry->told)
+			add(&found, retry, until_due(retry, now_ns));
 	}
 	return found.count;
 }

@@ -26,7 +26,7 @@ static inline size_t spokei_members_calls(const struct spoke_consumer *consumer)
 
 /* The next ticket that a consumer has, as far as it was looked for. */
 struct spokei_due {
-	const struct spokei_course *course;
+	const struct spokei_retry_state *retry;
 	uint64_t in_ns; /* until its next attempt; 0 while one is under way, or cannot begin */
 };
 

@@ -165,11 +165,11 @@ static void put_value(struct spokei_lines *lines, const struct spokei_endpoint *
 static unsigned put_endpoints(struct spokei_lines *lines, const struct spoke_consumer *consumer,
 			      unsigned at, enum of_endpoint which, unsigned room)
 {
-	const struct spokei_seats *seats = &consumer->directory.seats;
+	const struct spokei_candidates *candidates = &consumer->directory.candidates;
 	unsigned rows = 0;
 
-	for (size_t i = 0; i < seats->shown.count && rows < room; i++, rows++) {
-		const struct spokei_endpoint *endpoint = seats->endpoints[i];
+	for (size_t i = 0; i < candidates->shown.count && rows < room; i++, rows++) {
+		const struct spokei_endpoint *endpoint = candidates->endpoints[i];
 
 		put_owner(lines, of_endpoint[which].name, "consumer", at);
 		put_labels(lines, consumer, endpoint);

@@ -56,9 +56,9 @@ static void show_due(struct spokei_json *json, const struct spokei_due *due, uin
 {
 	struct spoke_ticket_state state;
 
-	spokei_ticket_look(due->course, now_ns, &state);
+	spokei_ticket_look(due->retry, now_ns, &state);
 	spokei_json_open(json, '{');
-	spokei_json_put_text(json, "method", due->course->call->method->name);
+	spokei_json_put_text(json, "method", due->retry->call->method->name);
 	spokei_json_put_u64(json, "attempts", state.attempts);
 	spokei_json_put_bool(json, "sending", state.sending);
 	spokei_json_put_ms(json, "in_ms", due->in_ns);
@@ -86,7 +86,7 @@ static void show_consumer(struct spokei_json *json, const struct spoke_consumer 
 			  struct spokei_rows *rows)
 {
 	const struct spokei_consumer_settings *settings = &consumer->settings;
-	const struct spokei_retry *retry = &consumer->caller.retry;
+	const struct spokei_retry_queue *retry = &consumer->caller.retry;
 	const struct spoke_balancer *balancer = settings->calls.balancer;
 
 	spokei_json_open(json, '{');

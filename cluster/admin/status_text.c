@@ -138,9 +138,9 @@ static void put_due(struct spokei_lines *lines, const struct spokei_due *due, ui
 	char in[TIME];
 	char left[TIME];
 
-	spokei_ticket_look(due->course, now_ns, &state);
+	spokei_ticket_look(due->retry, now_ns, &state);
 	spokei_lines_put(lines, "  ticket %s: %" PRIu32 " attempts, %s%s, %s left\n",
-			 escape(name, due->course->call->method->name), state.attempts,
+			 escape(name, due->retry->call->method->name), state.attempts,
 			 state.sending ? "one under way" : "the next in ",
 			 state.sending ? "" : print_time(in, due->in_ns),
 			 print_time(left, state.left_ns));
@@ -156,7 +156,7 @@ static void put_consumer(struct spokei_lines *lines, const struct spoke_consumer
 			 struct spokei_rows *rows)
 {
 	const struct spokei_directory *directory = &consumer->directory;
-	const struct spokei_retry *retry = &consumer->caller.retry;
+	const struct spokei_retry_queue *retry = &consumer->caller.retry;
 	const struct spokei_endpoint *endpoint = NULL;
 	struct spokei_due dues[SPOKEI_STATUS_ROWS];
 	size_t count = spokei_directory_infos(directory, NULL, 0);

@@ -30,7 +30,7 @@ void spokei_viewer_close(struct spokei_viewer *viewer)
 	viewer->closed = true;
 	(void)spoke_wheel_cancel(admin->engine->wheel, &viewer->timer.timer);
 	spokei_stream_close(&viewer->stream);
-	spokei_crowd_leave(&admin->crowd, &viewer->peer);
+	spokei_quota_leave(&admin->quota, &viewer->peer);
 	spokei_count(admin->engine, SPOKE_STAT_CLOSED);
 	spokei_list_remove(&viewer->node);
 	spokei_engine_dead(admin->engine, &viewer->bury);
@@ -236,7 +236,7 @@ void spokei_viewer_take(struct spoke_admin *admin, int fd, const struct spoke_ad
 
 	if (viewer == NULL) {
 		env->net->close(env->ctx, fd);
-		spokei_crowd_leave(&admin->crowd, peer);
+		spokei_quota_leave(&admin->quota, peer);
 		spokei_count(admin->engine, SPOKE_STAT_CLOSED);
 		return;
 	}

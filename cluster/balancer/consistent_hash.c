@@ -175,7 +175,7 @@ static void make_index(struct ring *ring)
 	}
 }
 
-static void build(struct ring *ring, const struct spoke_candidates *candidates)
+static void build(struct ring *ring, const struct spoke_balancer_candidates *candidates)
 {
 	ring->count = (uint32_t)candidates->count * POINTS;
 	ring->shift = 32;
@@ -188,7 +188,7 @@ static void build(struct ring *ring, const struct spoke_candidates *candidates)
 	make_index(ring);
 }
 
-static void changed(void *memory, const struct spoke_candidates *candidates, bool fresh)
+static void changed(void *memory, const struct spoke_balancer_candidates *candidates, bool fresh)
 {
 	struct spokei_weights *weights = memory;
 
@@ -207,8 +207,8 @@ static uint32_t find(struct ring *ring, uint32_t hash)
 	return at < ring->count ? at : 0;
 }
 
-static size_t pick(void *memory, const struct spoke_candidates *candidates,
-		   const struct spoke_choice *choice)
+static size_t pick(void *memory, const struct spoke_balancer_candidates *candidates,
+		   const struct spoke_balancer_choice *choice)
 {
 	struct spokei_weights *all = memory;
 	const uint32_t *weights = spokei_weights_for(all, choice);
@@ -217,14 +217,14 @@ static size_t pick(void *memory, const struct spoke_candidates *candidates,
 
 	(void)candidates;
 	if (all->able == 0)
-		return SPOKE_NOBODY;
+		return SPOKE_NO_ENDPOINT;
 	at = find(ring, spokei_md5(choice->key.data, choice->key.len).words[0]);
 	while (weights[ring->points[at].place] == 0)
 		at = at + 1 < ring->count ? at + 1 : 0;
 	return ring->points[at].place;
 }
 
-const struct spoke_balancer spoke_consistent_hash = {
+const struct spoke_balancer spoke_balancer_consistent_hash = {
 	.name = "consistenthash",
 	.keyed = true,
 	.room = room,

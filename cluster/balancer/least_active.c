@@ -10,7 +10,7 @@ static size_t room(size_t count)
 	return spokei_weights_room(count, 0);
 }
 
-static void changed(void *memory, const struct spoke_candidates *candidates, bool fresh)
+static void changed(void *memory, const struct spoke_balancer_candidates *candidates, bool fresh)
 {
 	(void)fresh;
 	spokei_weights_set(memory, candidates);
@@ -77,11 +77,11 @@ static size_t draw(const uint32_t *actives, const uint32_t *weights, size_t coun
 		lot -= sum;
 	}
 	at += count_before(actives + at, weights + at, count - at, least, lot);
-	return at < count ? at : SPOKE_NOBODY;
+	return at < count ? at : SPOKE_NO_ENDPOINT;
 }
 
-static size_t pick(void *memory, const struct spoke_candidates *candidates,
-		   const struct spoke_choice *choice)
+static size_t pick(void *memory, const struct spoke_balancer_candidates *candidates,
+		   const struct spoke_balancer_choice *choice)
 {
 	struct spokei_weights *all = memory;
 	const uint32_t *weights = spokei_weights_for(all, choice);
@@ -94,7 +94,7 @@ static size_t pick(void *memory, const struct spoke_candidates *candidates,
 	return draw(actives, weights, all->places, least, spokei_dice_below(choice->dice, sum));
 }
 
-const struct spoke_balancer spoke_least_active = {
+const struct spoke_balancer spoke_balancer_least_active = {
 	.name = "leastactive",
 	.room = room,
 	.changed = changed,

@@ -10,7 +10,7 @@ static size_t room(size_t count)
 	return spokei_weights_room(count, sizeof(uint32_t));
 }
 
-static void changed(void *memory, const struct spoke_candidates *candidates, bool fresh)
+static void changed(void *memory, const struct spoke_balancer_candidates *candidates, bool fresh)
 {
 	struct spokei_weights *weights = memory;
 	const uint32_t *who;
@@ -39,7 +39,8 @@ static uint32_t look_up(const uint32_t *sums, uint32_t count, uint32_t lot)
 	return (uint32_t)(from - sums);
 }
 
-static size_t pick_untried(struct spokei_weights *weights, const struct spoke_choice *choice)
+static size_t pick_untried(struct spokei_weights *weights,
+			   const struct spoke_balancer_choice *choice)
 {
 	const uint32_t *rest = spokei_weights_untried(weights, choice);
 	uint32_t sum = 0;
@@ -49,15 +50,15 @@ static size_t pick_untried(struct spokei_weights *weights, const struct spoke_ch
 	return spokei_weights_draw(rest, weights->places, spokei_dice_below(choice->dice, sum));
 }
 
-static size_t pick(void *memory, const struct spoke_candidates *candidates,
-		   const struct spoke_choice *choice)
+static size_t pick(void *memory, const struct spoke_balancer_candidates *candidates,
+		   const struct spoke_balancer_choice *choice)
 {
 	struct spokei_weights *weights = memory;
 	uint32_t at;
 
 	(void)candidates;
 	if (weights->able == 0)
-		return SPOKE_NOBODY;
+		return SPOKE_NO_ENDPOINT;
 	if (choice->tried_count > 0)
 		return pick_untried(weights, choice);
 	if (weights->even)
@@ -68,7 +69,7 @@ static size_t pick(void *memory, const struct spoke_candidates *candidates,
 	return spokei_weights_who(weights)[at];
 }
 
-const struct spoke_balancer spoke_random = {
+const struct spoke_balancer spoke_balancer_random = {
 	.name = "random",
 	.room = room,
 	.changed = changed,

@@ -48,7 +48,7 @@ static int32_t settled(const struct spokei_weights *weights, int32_t funds, int6
 	return (int32_t)(rest > most ? most : rest < -most ? -most : rest);
 }
 
-static void changed(void *memory, const struct spoke_candidates *candidates, bool fresh)
+static void changed(void *memory, const struct spoke_balancer_candidates *candidates, bool fresh)
 {
 	struct spokei_weights *weights = memory;
 	const uint32_t *who;
@@ -85,7 +85,7 @@ static size_t pick_next(struct spokei_weights *all, struct turns *turns, const u
 		if (weights[who[at]] > 0)
 			return who[at];
 	}
-	return SPOKE_NOBODY;
+	return SPOKE_NO_ENDPOINT;
 }
 
 /* Everybody gains. Returns the most that anybody has. */
@@ -119,22 +119,22 @@ static size_t find(const int32_t *funds, size_t count, int32_t most)
 	}
 	while (at < count && funds[at] != most)
 		at++;
-	return at < count ? at : SPOKE_NOBODY;
+	return at < count ? at : SPOKE_NO_ENDPOINT;
 }
 
 /* The richest of those in `weights`; one is. */
 static size_t find_among(const int32_t *funds, size_t count, const uint32_t *weights)
 {
-	size_t best = SPOKE_NOBODY;
+	size_t best = SPOKE_NO_ENDPOINT;
 
 	for (size_t i = 0; i < count; i++)
-		if (weights[i] > 0 && (best == SPOKE_NOBODY || funds[i] > funds[best]))
+		if (weights[i] > 0 && (best == SPOKE_NO_ENDPOINT || funds[i] > funds[best]))
 			best = i;
 	return best;
 }
 
-static size_t pick(void *memory, const struct spoke_candidates *candidates,
-		   const struct spoke_choice *choice)
+static size_t pick(void *memory, const struct spoke_balancer_candidates *candidates,
+		   const struct spoke_balancer_choice *choice)
 {
 	struct spokei_weights *all = memory;
 	struct turns *turns = spokei_weights_behind(all);
@@ -144,7 +144,7 @@ static size_t pick(void *memory, const struct spoke_candidates *candidates,
 
 	(void)candidates;
 	if (all->able == 0)
-		return SPOKE_NOBODY;
+		return SPOKE_NO_ENDPOINT;
 	if (all->even) {
 		place = pick_next(all, turns, weights);
 	} else {
@@ -157,7 +157,7 @@ static size_t pick(void *memory, const struct spoke_candidates *candidates,
 	return place;
 }
 
-const struct spoke_balancer spoke_round_robin = {
+const struct spoke_balancer spoke_balancer_round_robin = {
 	.name = "roundrobin",
 	.room = room,
 	.changed = changed,

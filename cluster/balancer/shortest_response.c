@@ -23,14 +23,14 @@ static size_t room(size_t count)
 	return spokei_weights_room(count, sizeof(uint64_t));
 }
 
-static void changed(void *memory, const struct spoke_candidates *candidates, bool fresh)
+static void changed(void *memory, const struct spoke_balancer_candidates *candidates, bool fresh)
 {
 	(void)fresh;
 	spokei_weights_set(weights_of(memory, candidates->count), candidates);
 }
 
-static uint64_t product_of_unknown(const struct spoke_candidates *candidates,
-				   const struct spoke_choice *choice, size_t place)
+static uint64_t product_of_unknown(const struct spoke_balancer_candidates *candidates,
+				   const struct spoke_balancer_choice *choice, size_t place)
 {
 	uint64_t chosen = candidates->chosen_ns[place];
 	uint64_t since = choice->now_ns > chosen ? choice->now_ns - chosen : 0;
@@ -41,8 +41,10 @@ static uint64_t product_of_unknown(const struct spoke_candidates *candidates,
 }
 
 /* Returns the least of those who have a weight; UINT64_MAX if nobody has. */
-static uint64_t multiply(uint64_t *restrict products, const struct spoke_candidates *candidates,
-			 const struct spoke_choice *choice, const uint32_t *restrict weights)
+static uint64_t multiply(uint64_t *restrict products,
+			 const struct spoke_balancer_candidates *candidates,
+			 const struct spoke_balancer_choice *choice,
+			 const uint32_t *restrict weights)
 {
 	const uint64_t *means = candidates->means_ns;
 	const uint32_t *actives = candidates->actives;
@@ -64,12 +66,12 @@ static uint64_t multiply(uint64_t *restrict products, const struct spoke_candida
 
 /*
  * The usual case, in one short loop: all have means, one product is the least, and its numbers are
- * not beyond measure. Else SPOKE_NOBODY. `first` and `last` are the first and the last of those
- * with the least product. One that wraps is no matter: the true one would be larger than any that
- * does not, and if it seems to be the least, its numbers tell.
+ * not beyond measure. Else SPOKE_NO_ENDPOINT. `first` and `last` are the first and the last of
+ * those with the least product. One that wraps is no matter: the true one would be larger than any
+ * that does not, and if it seems to be the least, its numbers tell.
  */
 static size_t pick_usual(const struct spokei_weights *weights,
-			 const struct spoke_candidates *candidates)
+			 const struct spoke_balancer_candidates *candidates)
 {
 	const uint32_t *who = spokei_weights_who(weights);
 	const uint64_t *means = candidates->means_ns;
@@ -90,7 +92,7 @@ static size_t pick_usual(const struct spokei_weights *weights,
 	}
 	if (first != last || least == 0 || weights->able == 0 || means[first] > MEAN_MAX ||
 	    actives[first] > ACTIVES_MAX)
-		return SPOKE_NOBODY;
+		return SPOKE_NO_ENDPOINT;
 	return first;
 }
 
@@ -111,17 +113,17 @@ static size_t draw(const uint64_t *products, const uint32_t *weights, size_t cou
 			return i;
 		lot -= weights[i];
 	}
-	return SPOKE_NOBODY;
+	return SPOKE_NO_ENDPOINT;
 }
 
-static size_t pick(void *memory, const struct spoke_candidates *candidates,
-		   const struct spoke_choice *choice)
+static size_t pick(void *memory, const struct spoke_balancer_candidates *candidates,
+		   const struct spoke_balancer_choice *choice)
 {
 	struct spokei_weights *all = weights_of(memory, candidates->count);
 	const uint32_t *weights = spokei_weights_for(all, choice);
-	size_t place = weights == all->of ? pick_usual(all, candidates) : SPOKE_NOBODY;
+	size_t place = weights == all->of ? pick_usual(all, candidates) : SPOKE_NO_ENDPOINT;
 
-	if (place == SPOKE_NOBODY) {
+	if (place == SPOKE_NO_ENDPOINT) {
 		uint64_t least = multiply(memory, candidates, choice, weights);
 
 		place = draw(memory, weights, candidates->count, least, choice->dice);
@@ -129,7 +131,7 @@ static size_t pick(void *memory, const struct spoke_candidates *candidates,
 	return place;
 }
 
-const struct spoke_balancer spoke_shortest_response = {
+const struct spoke_balancer spoke_balancer_shortest_response = {
 	.name = "shortestresponse",
 	.room = room,
 	.changed = changed,

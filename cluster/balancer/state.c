@@ -2,49 +2,50 @@
 #include "cluster/balancer/state.h"
 
 /* Other places: its memory begins anew. */
-static bool renew(struct spokei_balance *balance, const struct spoke_env *env,
-		  const struct spoke_candidates *candidates)
+static bool renew(struct spokei_balancer_state *state, const struct spoke_env *env,
+		  const struct spoke_balancer_candidates *candidates)
 {
-	const struct spoke_balancer *balancer = balance->balancer;
+	const struct spoke_balancer *balancer = state->balancer;
 	size_t size = balancer->room ? balancer->room(candidates->count) : 0;
 
-	balance->listing = 0;
+	state->listing = 0;
 	if (size == SIZE_MAX)
 		return false;
-	if (size > balance->size) {
-		void *memory = env->resize(env->ctx, balance->memory, balance->size, size);
+	if (size > state->size) {
+		void *memory = env->resize(env->ctx, state->memory, state->size, size);
 
 		if (memory == NULL)
 			return false;
-		balance->memory = memory;
-		balance->size = size;
+		state->memory = memory;
+		state->size = size;
 	}
 	if (size > 0)
-		memset(balance->memory, 0, size);
+		memset(state->memory, 0, size);
 	return true;
 }
 
-static bool refresh(struct spokei_balance *balance, const struct spoke_env *env, uint64_t listing,
-		    uint64_t version, const struct spoke_candidates *candidates)
+static bool refresh(struct spokei_balancer_state *state, const struct spoke_env *env,
+		    uint64_t listing, uint64_t version,
+		    const struct spoke_balancer_candidates *candidates)
 {
-	bool fresh = balance->listing != listing;
+	bool fresh = state->listing != listing;
 
-	if (fresh && !renew(balance, env, candidates))
+	if (fresh && !renew(state, env, candidates))
 		return false;
-	if (balance->balancer->changed)
-		balance->balancer->changed(balance->memory, candidates, fresh);
-	balance->listing = listing;
-	balance->version = version;
+	if (state->balancer->changed)
+		state->balancer->changed(state->memory, candidates, fresh);
+	state->listing = listing;
+	state->version = version;
 	return true;
 }
 
-size_t spokei_balance_pick(struct spokei_balance *balance, const struct spoke_env *env,
-			   uint64_t listing, uint64_t version,
-			   const struct spoke_candidates *candidates,
-			   const struct spoke_choice *choice)
+size_t spokei_balancer_state_pick(struct spokei_balancer_state *state, const struct spoke_env *env,
+				  uint64_t listing, uint64_t version,
+				  const struct spoke_balancer_candidates *candidates,
+				  const struct spoke_balancer_choice *choice)
 {
-	if (SPOKEI_UNLIKELY(balance->version != version || balance->listing != listing) &&
-	    !refresh(balance, env, listing, version, candidates))
-		return SPOKE_NOBODY;
-	return balance->balancer->pick(balance->memory, candidates, choice);
+	if (SPOKEI_UNLIKELY(state->version != version || state->listing != listing) &&
+	    !refresh(state, env, listing, version, candidates))
+		return SPOKE_NO_ENDPOINT;
+	return state->balancer->pick(state->memory, candidates, choice);
 }

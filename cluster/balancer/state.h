@@ -10,7 +10,7 @@
 
 #include <spoke/balancer.h>
 
-struct spokei_balance {
+struct spokei_balancer_state {
 	const struct spoke_balancer *balancer;
 	void *memory;
 	size_t size;
@@ -18,25 +18,26 @@ struct spokei_balance {
 	uint64_t version;
 };
 
-static inline void spokei_balance_init(struct spokei_balance *balance,
-				       const struct spoke_balancer *balancer)
+static inline void spokei_balancer_state_init(struct spokei_balancer_state *state,
+					      const struct spoke_balancer *balancer)
 {
-	*balance = (struct spokei_balance){ .balancer = balancer };
+	*state = (struct spokei_balancer_state){ .balancer = balancer };
 }
 
-static inline void spokei_balance_fini(struct spokei_balance *balance, const struct spoke_env *env)
+static inline void spokei_balancer_state_fini(struct spokei_balancer_state *state,
+					      const struct spoke_env *env)
 {
-	spokei_free(env, balance->memory, 1, balance->size);
-	*balance = (struct spokei_balance){ .balancer = balance->balancer };
+	spokei_free(env, state->memory, 1, state->size);
+	*state = (struct spokei_balancer_state){ .balancer = state->balancer };
 }
 
 /*
  * Asks the balancer, after it was told what has changed: `listing` and `version` of the directory
- * are never 0. SPOKE_NOBODY: it has no memory for so many now, or no opinion.
+ * are never 0. SPOKE_NO_ENDPOINT: it has no memory for so many now, or no opinion.
  */
-size_t spokei_balance_pick(struct spokei_balance *balance, const struct spoke_env *env,
-			   uint64_t listing, uint64_t version,
-			   const struct spoke_candidates *candidates,
-			   const struct spoke_choice *choice);
+size_t spokei_balancer_state_pick(struct spokei_balancer_state *state, const struct spoke_env *env,
+				  uint64_t listing, uint64_t version,
+				  const struct spoke_balancer_candidates *candidates,
+				  const struct spoke_balancer_choice *choice);
 
 #endif

@@ -16,14 +16,14 @@ static size_t room(size_t count)
 	return spokei_weights_room(count, 0);
 }
 
-static void changed(void *memory, const struct spoke_candidates *candidates, bool fresh)
+static void changed(void *memory, const struct spoke_balancer_candidates *candidates, bool fresh)
 {
 	(void)fresh;
 	spokei_weights_set(memory, candidates);
 }
 
-static bool is_stale(const struct spoke_candidates *candidates, const struct spoke_choice *choice,
-		     size_t place)
+static bool is_stale(const struct spoke_balancer_candidates *candidates,
+		     const struct spoke_balancer_choice *choice, size_t place)
 {
 	uint64_t chosen = candidates->chosen_ns[place];
 
@@ -32,8 +32,8 @@ static bool is_stale(const struct spoke_candidates *candidates, const struct spo
 }
 
 /* Rounded, as the numbers may be too large to be multiplied: it only has to be good. */
-static double load_of(const struct spoke_candidates *candidates, size_t place, uint32_t weight,
-		      bool timed)
+static double load_of(const struct spoke_balancer_candidates *candidates, size_t place,
+		      uint32_t weight, bool timed)
 {
 	double calls = (double)candidates->actives[place] + 1;
 	double worth = ((double)candidates->successes[place] + 1) * weight;
@@ -42,8 +42,8 @@ static double load_of(const struct spoke_candidates *candidates, size_t place, u
 }
 
 static size_t better_of(const struct spokei_weights *weights,
-			const struct spoke_candidates *candidates,
-			const struct spoke_choice *choice, size_t one, size_t other)
+			const struct spoke_balancer_candidates *candidates,
+			const struct spoke_balancer_choice *choice, size_t one, size_t other)
 {
 	bool one_is_stale = is_stale(candidates, choice, one);
 	bool other_is_stale = is_stale(candidates, choice, other);
@@ -83,8 +83,8 @@ static uint32_t count_of(const struct spokei_weights *all, const uint32_t *weigh
 	return count;
 }
 
-static size_t pick(void *memory, const struct spoke_candidates *candidates,
-		   const struct spoke_choice *choice)
+static size_t pick(void *memory, const struct spoke_balancer_candidates *candidates,
+		   const struct spoke_balancer_choice *choice)
 {
 	struct spokei_weights *all = memory;
 	const uint32_t *weights = spokei_weights_for(all, choice);
@@ -93,7 +93,7 @@ static size_t pick(void *memory, const struct spoke_candidates *candidates,
 	uint32_t other;
 
 	if (count == 0)
-		return SPOKE_NOBODY;
+		return SPOKE_NO_ENDPOINT;
 	if (count == 1)
 		return seek(all, weights, 0);
 	one = (uint32_t)((choice->dice >> 32) * count >> 32);
@@ -104,7 +104,7 @@ static size_t pick(void *memory, const struct spoke_candidates *candidates,
 			 seek(all, weights, other));
 }
 
-const struct spoke_balancer spoke_two_choices = {
+const struct spoke_balancer spoke_balancer_two_choices = {
 	.name = "twochoices",
 	.room = room,
 	.changed = changed,

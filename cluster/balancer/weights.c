@@ -4,14 +4,15 @@
 #include <string.h>
 
 /* What each able place counts before it is made smaller: 1 if all of them have 0. */
-static uint32_t plain_of(const struct spoke_candidates *candidates, size_t place, bool flat)
+static uint32_t plain_of(const struct spoke_balancer_candidates *candidates, size_t place,
+			 bool flat)
 {
 	if (!candidates->able[place])
 		return 0;
 	return flat ? 1 : candidates->weights[place];
 }
 
-static uint64_t sum_of(const struct spoke_candidates *candidates)
+static uint64_t sum_of(const struct spoke_balancer_candidates *candidates)
 {
 	uint64_t sum = 0;
 
@@ -20,7 +21,8 @@ static uint64_t sum_of(const struct spoke_candidates *candidates)
 	return sum;
 }
 
-void spokei_weights_set(struct spokei_weights *weights, const struct spoke_candidates *candidates)
+void spokei_weights_set(struct spokei_weights *weights,
+			const struct spoke_balancer_candidates *candidates)
 {
 	uint64_t sum = sum_of(candidates);
 	unsigned shift = 0;
@@ -50,7 +52,7 @@ void spokei_weights_set(struct spokei_weights *weights, const struct spoke_candi
 }
 
 const uint32_t *spokei_weights_untried(struct spokei_weights *weights,
-				       const struct spoke_choice *choice)
+				       const struct spoke_balancer_choice *choice)
 {
 	uint32_t *rest = weights->of + weights->places;
 	uint32_t left = weights->able;

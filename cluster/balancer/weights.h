@@ -44,17 +44,18 @@ static inline void *spokei_weights_behind(struct spokei_weights *weights)
 	return weights->of + 3 * (size_t)weights->places;
 }
 
-void spokei_weights_set(struct spokei_weights *weights, const struct spoke_candidates *candidates);
+void spokei_weights_set(struct spokei_weights *weights,
+			const struct spoke_balancer_candidates *candidates);
 
 /*
  * The weights that count for a choice: those of places the call was not at yet, if there are any;
  * the others have 0. Valid until the next choice. The rare case of spokei_weights_for().
  */
 const uint32_t *spokei_weights_untried(struct spokei_weights *weights,
-				       const struct spoke_choice *choice);
+				       const struct spoke_balancer_choice *choice);
 
 static inline const uint32_t *spokei_weights_for(struct spokei_weights *weights,
-						 const struct spoke_choice *choice)
+						 const struct spoke_balancer_choice *choice)
 {
 	return choice->tried_count == 0 ? weights->of : spokei_weights_untried(weights, choice);
 }
@@ -70,7 +71,7 @@ static inline uint32_t spokei_dice_below(uint64_t dice, uint32_t bound)
 
 /*
  * Among the first `count` places the one at which the sum of weights, each from its place on,
- * passes `lot`; SPOKE_NOBODY if it never does.
+ * passes `lot`; SPOKE_NO_ENDPOINT if it never does.
  */
 static inline size_t spokei_weights_draw(const uint32_t *weights, size_t count, uint32_t lot)
 {
@@ -79,7 +80,7 @@ static inline size_t spokei_weights_draw(const uint32_t *weights, size_t count, 
 			return i;
 		lot -= weights[i];
 	}
-	return SPOKE_NOBODY;
+	return SPOKE_NO_ENDPOINT;
 }
 
 #endif

@@ -20,7 +20,7 @@ struct spokei_attempt {
 };
 
 /* What the end of an attempt means for another one. */
-static inline enum spoke_fate spokei_attempt_fate(int error, bool written)
+static inline enum spoke_policy_fate spokei_attempt_fate(int error, bool written)
 {
 	switch (error) {
 	case SPOKE_OK:

@@ -83,7 +83,7 @@ static void clear_attempt(struct spokei_attempt *attempt)
 
 	pending->node.next = NULL;
 	pending->conn = NULL;
-	pending->parcel = NULL;
+	pending->unsent = NULL;
 	pending->begun_ns = 0;
 	pending->written_ns = 0;
 	pending->done = spokei_attempt_done;
@@ -126,7 +126,7 @@ int spokei_call_new(struct spoke_method *method, struct spokei_call **ret_call)
 	call->attempt.call = call;
 	call->attempt.endpoint = NULL;
 	call->done = NULL;
-	call->course = NULL;
+	call->retry = NULL;
 	call->policy = NULL;
 	call->filters = 0;
 	call->limited = false;
@@ -218,21 +218,20 @@ static int keep_call(struct spokei_call *call, const struct spoke_policy *policy
 {
 	struct spoke_method *method = call->method;
 	struct spokei_caller *caller = call->caller;
-	struct spokei_course *course;
+	struct spokei_retry_state *retry;
 	int error = check_kept(caller, &method->request);
 
 	if (error)
 		return error;
-	course = spokei_course_keep(&caller->blocks, caller->engine->env, &method->request,
-				    options->hash_key, policy->repeats);
-	if (course == NULL)
+	retry = spokei_retry_state_keep(&caller->blocks, caller->engine->env, &method->request,
+					options->hash_key, policy->repeats);
+	if (retry == NULL)
 		return SPOKE_ENOMEM;
-	caller->kept += course->size;
-	call->course = course;
+	caller->kept += retry->size;
+	call->retry = retry;
 	call->policy = policy;
-	course->policy = policy;
-	course->timeout_ns = options->timeout_ns ? options->timeout_ns
-						 : method->settings.timeout_ns;
+	retry->policy = policy;
+	retry->timeout_ns = options->timeout_ns ? options->timeout_ns : method->settings.timeout_ns;
 	return SPOKE_OK;
 }
 
@@ -241,38 +240,38 @@ static void give_up(struct spokei_call *call)
 	SPOKE_ASSERT(!call->limited);
 	struct spokei_caller *caller = call->caller;
 
-	spokei_call_forget(caller, call->course);
+	spokei_call_forget(caller, call->retry);
 	spokei_slab_give(&caller->calls, call->handle);
 }
 
 /* The policy says how it begins, of a course that is open, or how it goes on. */
-static int begin_course(struct spokei_call *call)
+static int begin_retry_state(struct spokei_call *call)
 {
-	struct spokei_course *course = call->course;
+	struct spokei_retry_state *retry = call->retry;
 
-	course->young = true;
+	retry->young = true;
 	spokei_call_next(call, NULL);
-	course->young = false;
-	if (course->stage != SPOKEI_COURSE_OVER)
+	retry->young = false;
+	if (retry->stage != SPOKEI_RETRY_STATE_OVER)
 		return SPOKE_OK;
-	return course->ending.error ? course->ending.error : SPOKE_EUNAVAILABLE;
+	return retry->ending.error ? retry->ending.error : SPOKE_EUNAVAILABLE;
 }
 
 /* The first attempt, of which nothing is written down: as a rule it is all there is. If it cannot
  * begin, all begins as with any policy. */
 static int begin_plainly(struct spokei_call *call)
 {
-	const struct spokei_course *course = call->course;
+	const struct spokei_retry_state *retry = call->retry;
 	struct spokei_endpoint *endpoint;
 	struct spokei_conn *conn;
-	int error = spokei_consumer_choose(call->method, call->policy, course->key, NULL, &endpoint,
+	int error = spokei_consumer_choose(call->method, call->policy, retry->key, NULL, &endpoint,
 					   &conn);
 
 	if (SPOKEI_LIKELY(error == 0))
-		error = spokei_attempt_begin(&call->attempt, conn, course->timeout_ns);
+		error = spokei_attempt_begin(&call->attempt, conn, retry->timeout_ns);
 	if (SPOKEI_UNLIKELY(error)) {
 		spokei_call_open(call);
-		return begin_course(call);
+		return begin_retry_state(call);
 	}
 	call->attempt.endpoint = endpoint;
 	spokei_directory_begun(endpoint);
@@ -299,7 +298,7 @@ static int begin_kept(struct spoke_method *method, const struct spoke_policy *po
 			error = begin_plainly(call);
 		} else {
 			spokei_call_open(call);
-			error = begin_course(call);
+			error = begin_retry_state(call);
 		}
 	}
 	if (SPOKEI_UNLIKELY(error)) {
@@ -322,15 +321,15 @@ static int begin_answer(struct spoke_method *method, struct spoke_value value, b
 		return error;
 	method->request.args = spokei_span(value.data, value.len);
 	method->request.attachments = (struct spoke_value){ NULL, 0 };
-	call->course = spokei_course_keep(&call->caller->blocks, call->caller->engine->env,
-					  &method->request, spokei_span(NULL, 0), false);
-	if (call->course == NULL) {
+	call->retry = spokei_retry_state_keep(&call->caller->blocks, call->caller->engine->env,
+					      &method->request, spokei_span(NULL, 0), false);
+	if (call->retry == NULL) {
 		give_up(call);
 		return SPOKE_ENOMEM;
 	}
-	spokei_course_open(call->course, &call->attempt);
-	call->caller->kept += call->course->size;
-	call->course->fallback = fallback;
+	spokei_retry_state_open(call->retry, &call->attempt);
+	call->caller->kept += call->retry->size;
+	call->retry->fallback = fallback;
 	spokei_call_answer(call);
 	spokei_count(call->caller->engine, SPOKE_STAT_CALLS);
 	*ret_call = call;
@@ -454,7 +453,7 @@ static int take_call(struct spoke_method *method, struct spoke_span args,
 }
 
 int spoke_call(struct spoke_method *method, struct spoke_span args,
-	       const struct spoke_call_options *options, spoke_done done, void *arg,
+	       const struct spoke_call_options *options, spoke_call_done_fn done, void *arg,
 	       struct spoke_call *ret_call)
 {
 	static const struct spoke_call_options defaults;

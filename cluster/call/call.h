@@ -22,7 +22,7 @@ SPOKE_MUST_USE int spokei_call_begin(struct spoke_method *method, struct spokei_
 /* What a user's call ends with: one that was not taken (`error`) is counted, another one is told of
  * its end and has its name. Returns the error. */
 static inline int spokei_call_taken(struct spoke_method *method, int error,
-				    struct spokei_call *call, spoke_done done, void *arg,
+				    struct spokei_call *call, spoke_call_done_fn done, void *arg,
 				    struct spoke_call *ret_call)
 {
 	if (error) {
@@ -48,10 +48,10 @@ uint64_t spokei_call_longest(const struct spoke_method *method,
 void spokei_call_sweep(struct spokei_caller *caller);
 
 /* As spoke_ticket_ask(), of one that is a ticket. */
-void spokei_ticket_look(const struct spokei_course *course, uint64_t now_ns,
+void spokei_ticket_look(const struct spokei_retry_state *retry, uint64_t now_ns,
 			struct spoke_ticket_state *ret_state);
 
 /* What the caller's retries are due for. */
-void spokei_call_due(struct spokei_course *course);
+void spokei_call_due(struct spokei_retry_state *retry);
 
 #endif

@@ -12,7 +12,7 @@ void spokei_caller_init(struct spokei_caller *caller, struct spokei_link *link, 
 
 	*caller = (struct spokei_caller){ .engine = engine, .link = link };
 	spokei_list_init(&caller->methods);
-	spokei_news_init(&caller->news, engine, tickets ? &caller->retry.tasks : NULL);
+	spokei_report_init(&caller->report, engine, tickets ? &caller->retry.tasks : NULL);
 	spokei_slab_init_lasting(&caller->calls, engine->env, sizeof(struct spokei_call),
 				 calls_max(link->limits.pending_max, tickets));
 }
@@ -24,8 +24,7 @@ void spokei_caller_resize(struct spokei_caller *caller, uint32_t pending_max, ui
 
 static bool is_under_way(const struct spokei_slab *calls, const struct spokei_call *call)
 {
-	return spokei_slab_get(calls, call->handle) == call &&
-	       !(call->course && call->course->told);
+	return spokei_slab_get(calls, call->handle) == call && !(call->retry && call->retry->told);
 }
 
 void spokei_caller_limit(struct spoke_method *method, uint32_t active_max, uint32_t per_second)
@@ -55,7 +54,7 @@ static void free_methods(struct spokei_caller *caller)
 		spokei_list_remove(&method->node);
 		spokei_buffer_fini(&method->prefix.bytes);
 		spokei_buffer_fini(&method->which);
-		spokei_balance_fini(&method->own_balance, caller->engine->env);
+		spokei_balancer_state_fini(&method->own_balancer_state, caller->engine->env);
 		spokei_free(caller->engine->env, method, 1, method->size);
 	}
 }
@@ -65,7 +64,7 @@ void spokei_caller_fini(struct spokei_caller *caller)
 	struct spokei_slab *calls = &caller->calls;
 
 	spokei_task_drop(&caller->sweep);
-	spokei_news_fini(&caller->news);
+	spokei_report_fini(&caller->report);
 	free_methods(caller);
 	for (uint32_t i = 0; i < calls->used; i++) {
 		struct spokei_call *call = spokei_slab_at(calls, i);
@@ -75,5 +74,5 @@ void spokei_caller_fini(struct spokei_caller *caller)
 		SPOKE_ASSERT(status == SPOKE_WHEEL_OK);
 	}
 	spokei_slab_fini(calls);
-	spokei_course_blocks_fini(&caller->blocks, caller->engine->env);
+	spokei_retry_state_blocks_fini(&caller->blocks, caller->engine->env);
 }

@@ -11,7 +11,7 @@
 #include "cluster/call/attempt.h"
 #include "cluster/call/budget.h"
 #include "cluster/call/report.h"
-#include "cluster/call/retry.h"
+#include "cluster/call/retry_queue.h"
 #include "cluster/call/settings.h"
 #include "cluster/filter/limit.h"
 #include "core/engine/task.h"
@@ -28,11 +28,11 @@ struct spokei_caller {
 	struct spokei_slab calls; /* of struct spokei_call, by handle */
 	struct spoke_list methods;
 	/* Of a consumer's: those with more than one attempt. */
-	struct spokei_course_blocks blocks;
+	struct spokei_retry_state_blocks blocks;
 	size_t kept; /* bytes of courses, at most as many as may wait to be written */
-	struct spokei_retry retry;
+	struct spokei_retry_queue retry;
 	struct spokei_budget budget;
-	struct spokei_news news;
+	struct spokei_report report;
 	uint64_t next_id;         /* of tickets */
 	struct spokei_task sweep; /* ends those that wait, as it closes; on the engine's soon */
 	/* It is closed, and its last call has ended. NULL: not wanted. */
@@ -44,9 +44,9 @@ struct spokei_call {
 	struct spokei_caller *caller;
 	struct spoke_method *method;
 	uint64_t handle;
-	spoke_done done; /* may be NULL */
+	spoke_call_done_fn done; /* may be NULL */
 	void *arg;
-	struct spokei_course *course; /* NULL: one attempt, and that is all */
+	struct spokei_retry_state *retry; /* NULL: one attempt, and that is all */
 	const struct spoke_policy *policy;
 	uint8_t filters;           /* that it has passed, and that are asked after it */
 	bool limited;              /* it counts towards its method's limit */
@@ -66,9 +66,10 @@ struct spoke_method {
 	struct spokei_call_settings settings; /* of a provider's only the timeout */
 	struct spoke_method_options said;     /* of a consumer's; without its texts */
 	struct spokei_limit limit;            /* actives, and calls per second */
-	struct spokei_balance own_balance;
-	struct spokei_balance *balance; /* its own, or the consumer's; NULL: a provider's */
-	uint64_t sticky;                /* id of the endpoint called last */
+	struct spokei_balancer_state own_balancer_state;
+	struct spokei_balancer_state
+		*balancer_state; /* its own, or the consumer's; NULL: a provider's */
+	uint64_t sticky;         /* id of the endpoint called last */
 	/* Of any version or group ("*"): `request` says what the endpoint of this id has, 0: none
 	 * yet; the texts are in `which`. */
 	bool any_version;

@@ -31,22 +31,22 @@ struct spoke_result spokei_call_result(const struct spokei_outcome *outcome)
 	return result;
 }
 
-struct spoke_result spokei_course_result(const struct spokei_course *course)
+struct spoke_result spokei_retry_state_result(const struct spokei_retry_state *retry)
 {
-	const struct spokei_ending *ending = &course->ending;
+	const struct spokei_ending *ending = &retry->ending;
 	struct spoke_result result = {
 		.error = ending->error,
-		.attempts = course->begun,
+		.attempts = retry->begun,
 		.error_code = ending->error_code,
 		.error_text = { ending->text, ending->text_len },
 		.error_class = { ending->class_name, ending->class_len },
-		.written = course->written,
+		.written = retry->written,
 		.queued_ns = ending->queued_ns,
 		.waited_ns = ending->waited_ns,
 	};
 
 	/* Only answers there were. */
-	if (course->ok > 0 && course->failed == 0)
+	if (retry->ok > 0 && retry->failed == 0)
 		result.error = SPOKE_OK;
 	if (result.error == SPOKE_OK)
 		result.value = spokei_call_nil;
@@ -92,17 +92,17 @@ static enum spoke_stat stat_of(int error)
 
 static void ask_filters(const struct spokei_call *call, struct spoke_result *result)
 {
-	const struct spokei_course *course = call->course;
+	const struct spokei_retry_state *retry = call->retry;
 	struct spoke_filter_call about = spokei_call_describe(call->method);
 
 	about.took_ns = result->queued_ns + result->waited_ns;
-	if (course && course->policy) {
-		about.args = course->args;
-		about.attachments = course->attachments;
-		about.one_way = course->one_way;
-		if (!spokei_course_is_kept(course) && course->begun_ns &&
-		    call->caller->engine->begin_ns > course->begun_ns)
-			about.took_ns = call->caller->engine->begin_ns - course->begun_ns;
+	if (retry && retry->policy) {
+		about.args = retry->args;
+		about.attachments = retry->attachments;
+		about.one_way = retry->one_way;
+		if (!spokei_retry_state_is_kept(retry) && retry->begun_ns &&
+		    call->caller->engine->begin_ns > retry->begun_ns)
+			about.took_ns = call->caller->engine->begin_ns - retry->begun_ns;
 	}
 	spokei_filters_after_call(&spokei_consumer_of(call->method)->filters, call->filters, &about,
 				  result);
@@ -124,19 +124,19 @@ static void give_limit(struct spokei_call *call)
 }
 
 /* The cell is free already; a text that is told may be among what was kept. */
-void spokei_call_forget(struct spokei_caller *caller, struct spokei_course *course)
+void spokei_call_forget(struct spokei_caller *caller, struct spokei_retry_state *retry)
 {
-	if (course == NULL)
+	if (retry == NULL)
 		return;
-	caller->kept -= course->size;
-	spokei_course_free(&caller->blocks, caller->engine->env, course);
+	caller->kept -= retry->size;
+	spokei_retry_state_free(&caller->blocks, caller->engine->env, retry);
 }
 
 void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
 {
 	struct spokei_caller *caller = call->caller;
-	struct spokei_course *course = call->course;
-	spoke_done done = call->done;
+	struct spokei_retry_state *retry = call->retry;
+	spoke_call_done_fn done = call->done;
 	void *arg = call->arg;
 
 	if (SPOKEI_UNLIKELY(call->filters))
@@ -151,7 +151,7 @@ void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
 	spokei_slab_give(&caller->calls, call->handle);
 	if (done)
 		done(arg, result);
-	spokei_call_forget(caller, course);
+	spokei_call_forget(caller, retry);
 	rest_if_idle(caller);
 }
 
@@ -166,79 +166,78 @@ static void settle(struct spokei_call *call, struct spoke_result *result)
 		[SPOKE_TICKET_CLOSING] = SPOKE_STAT_TICKETS_CLOSING,
 	};
 	struct spokei_caller *caller = call->caller;
-	struct spokei_course *course = call->course;
+	struct spokei_retry_state *retry = call->retry;
 	const struct spokei_consumer_settings *settings =
 		&spokei_consumer_of(call->method)->settings;
 	uint64_t now_ns = caller->engine->begin_ns;
-	struct spoke_settled settled = {
+	struct spoke_ticket_result settled = {
 		.ticket = { call->handle },
-		.settlement = course->settlement,
-		.attempts = course->begun,
-		.id = course->id,
-		.lasted_ns = course->begun_ns && now_ns > course->begun_ns
-				     ? now_ns - course->begun_ns
-				     : 0,
+		.settlement = retry->settlement,
+		.attempts = retry->begun,
+		.id = retry->id,
+		.lasted_ns = retry->begun_ns && now_ns > retry->begun_ns ? now_ns - retry->begun_ns
+									 : 0,
 		.result = result,
 	};
 
 	if (SPOKEI_UNLIKELY(call->filters))
 		ask_filters(call, result);
 	spokei_count(caller->engine, stats[settled.settlement]);
-	spokei_news_add(&caller->news,
-			settled.settlement == SPOKE_TICKET_SUCCESS ? SPOKEI_NEWS_SETTLED
-								   : SPOKEI_NEWS_GIVEN_UP,
-			result->error, 0);
+	spokei_report_add(&caller->report,
+			  settled.settlement == SPOKE_TICKET_SUCCESS ? SPOKEI_REPORT_SETTLED
+								     : SPOKEI_REPORT_GIVEN_UP,
+			  result->error, 0);
 	spokei_task_drop(&call->cancel);
 	spokei_slab_give(&caller->calls, call->handle);
-	if (course->settle)
-		course->settle(course->settle_arg, &settled);
+	if (retry->settle)
+		retry->settle(retry->settle_arg, &settled);
 	/* The consumer lives as long as this turn, whatever became of it. */
 	if (settings->settled)
 		settings->settled(settings->settled_arg, &settled);
-	spokei_call_forget(caller, course);
+	spokei_call_forget(caller, retry);
 	rest_if_idle(caller);
 }
 
 /* Whoever still is under way is told that nobody waits for it. */
 static void stop_attempts(struct spokei_call *call)
 {
-	struct spokei_course *course = call->course;
+	struct spokei_retry_state *retry = call->retry;
 
-	if (!course->own_free)
+	if (!retry->own_free)
 		spokei_conn_cancel(&call->attempt.pending, SPOKE_ECANCELED);
-	for (struct spokei_fork *fork = course->forks; fork; fork = fork->next)
+	for (struct spokei_fork *fork = retry->forks; fork; fork = fork->next)
 		if (fork->attempt.pending.conn)
 			spokei_conn_cancel(&fork->attempt.pending, SPOKE_ECANCELED);
 }
 
-static void leave(struct spokei_call *call, enum spoke_settlement settlement)
+static void leave(struct spokei_call *call, enum spoke_ticket_settlement settlement)
 {
-	struct spokei_course *course = call->course;
+	struct spokei_retry_state *retry = call->retry;
 
-	course->stage = SPOKEI_COURSE_OVER;
-	course->settlement = settlement;
-	spokei_retry_leave(&call->caller->retry, course, true);
-	spokei_task_drop(&course->tell);
+	retry->stage = SPOKEI_RETRY_STATE_OVER;
+	retry->settlement = settlement;
+	spokei_retry_queue_leave(&call->caller->retry, retry, true);
+	spokei_task_drop(&retry->tell);
 	stop_attempts(call);
 }
 
-void spokei_call_end(struct spokei_call *call, enum spoke_settlement settlement,
+void spokei_call_end(struct spokei_call *call, enum spoke_ticket_settlement settlement,
 		     struct spoke_result *result)
 {
-	struct spokei_course *course = call->course;
+	struct spokei_retry_state *retry = call->retry;
 
 	if (SPOKEI_UNLIKELY(call->cancelled)) {
 		settlement = SPOKE_TICKET_CANCELLED;
 		*result = cancelled_result(result);
 	}
 	leave(call, settlement);
-	result->attempts = course->begun;
-	result->written = course->written;
-	if (course->young) {
-		course->ending.error = result->error;
+	result->attempts = retry->begun;
+	result->written = retry->written;
+	if (retry->young) {
+		retry->ending.error = result->error;
 		return;
 	}
-	if (course->told)
+	if (retry->told)
 		settle(call, result);
 	else
 		spokei_call_finish(call, result);
@@ -263,42 +262,43 @@ static void excuse_if_wanted(const struct spokei_call *call, struct spoke_result
 
 static struct spokei_call *call_of(struct spokei_task *tell)
 {
-	return spoke_container_of(tell, struct spokei_course, tell)->call;
+	return spoke_container_of(tell, struct spokei_retry_state, tell)->call;
 }
 
 static void ended_later(struct spokei_task *task)
 {
 	struct spokei_call *call = call_of(task);
-	struct spokei_course *course = call->course;
-	struct spoke_result result = spokei_course_result(course);
+	struct spokei_retry_state *retry = call->retry;
+	struct spoke_result result = spokei_retry_state_result(retry);
 
 	if (call->cancelled) {
-		course->settlement = SPOKE_TICKET_CANCELLED;
+		retry->settlement = SPOKE_TICKET_CANCELLED;
 		result.error = SPOKE_ECANCELED;
 	}
 	excuse_if_wanted(call, &result);
-	if (course->told)
+	if (retry->told)
 		settle(call, &result);
 	else
 		spokei_call_finish(call, &result);
 }
 
-void spokei_call_end_later(struct spokei_call *call, enum spoke_settlement settlement, int error)
+void spokei_call_end_later(struct spokei_call *call, enum spoke_ticket_settlement settlement,
+			   int error)
 {
-	struct spokei_course *course = call->course;
+	struct spokei_retry_state *retry = call->retry;
 
 	leave(call, settlement);
-	course->ending.error = error;
-	course->tell.run = ended_later;
-	spokei_engine_soon(call->caller->engine, &course->tell);
+	retry->ending.error = error;
+	retry->tell.run = ended_later;
+	spokei_engine_soon(call->caller->engine, &retry->tell);
 }
 
 static void answered(struct spokei_task *task)
 {
 	struct spokei_call *call = call_of(task);
 	struct spoke_result result = {
-		.value = { call->course->args.data, call->course->args.len },
-		.fallback = call->course->fallback,
+		.value = { call->retry->args.data, call->retry->args.len },
+		.fallback = call->retry->fallback,
 	};
 
 	if (call->cancelled)
@@ -308,30 +308,30 @@ static void answered(struct spokei_task *task)
 
 void spokei_call_answer(struct spokei_call *call)
 {
-	struct spokei_course *course = call->course;
+	struct spokei_retry_state *retry = call->retry;
 
-	course->stage = SPOKEI_COURSE_OVER;
-	course->tell.run = answered;
-	spokei_engine_soon(call->caller->engine, &course->tell);
+	retry->stage = SPOKEI_RETRY_STATE_OVER;
+	retry->tell.run = answered;
+	spokei_engine_soon(call->caller->engine, &retry->tell);
 }
 
 static void told(struct spokei_task *task)
 {
 	struct spokei_call *call = call_of(task);
-	struct spokei_course *course = call->course;
-	struct spoke_result result = spokei_course_result(course);
-	spoke_done done = call->done;
+	struct spokei_retry_state *retry = call->retry;
+	struct spoke_result result = spokei_retry_state_result(retry);
+	spoke_call_done_fn done = call->done;
 
 	if (call->cancelled) { /* before there was one */
 		spokei_call_end(call, SPOKE_TICKET_CANCELLED, &result);
 		return;
 	}
-	course->told = true;
+	retry->told = true;
 	result.error = SPOKE_EDEFERRED;
 	result.ticket.handle = call->handle;
 	spokei_count(call->caller->engine, SPOKE_STAT_CALLS_DEFERRED);
-	spokei_news_add(&call->caller->news, SPOKEI_NEWS_DEFERRED, course->ending.error,
-			course->pause_ns);
+	spokei_report_add(&call->caller->report, SPOKEI_REPORT_DEFERRED, retry->ending.error,
+			  retry->pause_ns);
 	give_limit(call);
 	call->done = NULL;
 	if (done)
@@ -340,12 +340,12 @@ static void told(struct spokei_task *task)
 
 void spokei_call_defer(struct spokei_call *call)
 {
-	struct spokei_course *course = call->course;
+	struct spokei_retry_state *retry = call->retry;
 
-	course->deferred = true;
-	spokei_retry_admit(&call->caller->retry, course);
-	course->tell.run = told;
-	spokei_engine_soon(call->caller->engine, &course->tell);
+	retry->deferred = true;
+	spokei_retry_queue_admit(&call->caller->retry, retry);
+	retry->tell.run = told;
+	spokei_engine_soon(call->caller->engine, &retry->tell);
 }
 
 /* --- attempts */
@@ -369,9 +369,9 @@ static void finish_one(struct spokei_call *call, const struct spokei_outcome *ou
  * that has not failed. */
 static inline bool is_the_one(const struct spokei_call *call, int error)
 {
-	if (SPOKEI_LIKELY(call->course == NULL))
+	if (SPOKEI_LIKELY(call->retry == NULL))
 		return true;
-	return spokei_course_is_kept(call->course) && (error == SPOKE_OK || call->cancelled);
+	return spokei_retry_state_is_kept(call->retry) && (error == SPOKE_OK || call->cancelled);
 }
 
 static void note_deadline(const struct spokei_attempt *attempt,
@@ -382,8 +382,8 @@ static void note_deadline(const struct spokei_attempt *attempt,
 	if (outcome->error != SPOKE_ETIMEOUT && outcome->error != SPOKE_ETIMEOUT_UNSENT)
 		return;
 	spokei_count(caller->engine, SPOKE_STAT_ATTEMPTS_TIMEOUT);
-	spokei_news_timed_out(&caller->news, attempt->endpoint ? attempt->endpoint->name : NULL,
-			      attempt->pending.timeout_ns);
+	spokei_report_timed_out(&caller->report, attempt->endpoint ? attempt->endpoint->name : NULL,
+				attempt->pending.timeout_ns);
 }
 
 void spokei_attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome)
@@ -392,7 +392,7 @@ void spokei_attempt_done(struct spokei_pending *pending, const struct spokei_out
 							    pending);
 	struct spokei_call *call = attempt->call;
 	struct spokei_endpoint *endpoint = attempt->endpoint;
-	enum spoke_fate fate = SPOKE_FATE_OK;
+	enum spoke_policy_fate fate = SPOKE_FATE_OK;
 
 	if (SPOKEI_UNLIKELY(outcome->error)) {
 		fate = spokei_attempt_fate(outcome->error, outcome->written);
@@ -415,11 +415,11 @@ static void call_cancelled(struct spokei_task *task)
 	struct spokei_call *call = spoke_container_of(task, struct spokei_call, cancel);
 	struct spoke_result result = { .error = SPOKE_ECANCELED };
 
-	if (call->course == NULL || spokei_course_is_kept(call->course)) {
+	if (call->retry == NULL || spokei_retry_state_is_kept(call->retry)) {
 		spokei_conn_cancel(&call->attempt.pending, SPOKE_ECANCELED);
 		return;
 	}
-	if (call->course->stage == SPOKEI_COURSE_OVER)
+	if (call->retry->stage == SPOKEI_RETRY_STATE_OVER)
 		return; /* it is about to be told of another end, or of this one */
 	spokei_call_end(call, SPOKE_TICKET_CANCELLED, &result);
 }
@@ -446,13 +446,13 @@ bool spoke_call_cancel(struct spoke_consumer *consumer, struct spoke_call call)
 static void sweep(struct spokei_task *task)
 {
 	struct spokei_caller *caller = spoke_container_of(task, struct spokei_caller, sweep);
-	struct spokei_course *course;
+	struct spokei_retry_state *retry;
 
-	while ((course = spokei_retry_any(&caller->retry)) != NULL) {
-		struct spoke_result result = spokei_course_result(course);
+	while ((retry = spokei_retry_queue_any(&caller->retry)) != NULL) {
+		struct spoke_result result = spokei_retry_state_result(retry);
 
 		result.error = SPOKE_ECLOSED;
-		spokei_call_end(course->call, SPOKE_TICKET_CLOSING, &result);
+		spokei_call_end(retry->call, SPOKE_TICKET_CLOSING, &result);
 	}
 }
 

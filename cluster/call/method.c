@@ -192,15 +192,15 @@ static void choose_balance(struct spoke_consumer *consumer, struct spoke_method 
 {
 	const struct spoke_balancer *balancer = method->settings.balancer;
 
-	if (balancer == consumer->balance.balancer) {
-		method->balance = &consumer->balance;
+	if (balancer == consumer->balancer_state.balancer) {
+		method->balancer_state = &consumer->balancer_state;
 		return;
 	}
-	method->balance = &method->own_balance;
-	if (method->own_balance.balancer == balancer)
+	method->balancer_state = &method->own_balancer_state;
+	if (method->own_balancer_state.balancer == balancer)
 		return;
-	spokei_balance_fini(&method->own_balance, consumer->engine->env);
-	spokei_balance_init(&method->own_balance, balancer);
+	spokei_balancer_state_fini(&method->own_balancer_state, consumer->engine->env);
+	spokei_balancer_state_init(&method->own_balancer_state, balancer);
 }
 
 void spokei_methods_inherit(struct spoke_consumer *consumer)

@@ -7,9 +7,9 @@
 
 #define ATTEMPTS_MAX SPOKEI_ENDPOINTS_MAX /* that a policy has at a time */
 
-static uint64_t throw_dice(const struct spokei_course *course)
+static uint64_t throw_dice(const struct spokei_retry_state *retry)
 {
-	const struct spoke_env *env = course->call->caller->engine->env;
+	const struct spoke_env *env = retry->call->caller->engine->env;
 	uint64_t dice;
 
 	env->dice(env->ctx, &dice, sizeof(dice));
@@ -17,61 +17,61 @@ static uint64_t throw_dice(const struct spokei_course *course)
 }
 
 /* Until a ticket's deadline; it begins to run as the turn of the call ends. */
-static uint64_t left_of(const struct spokei_course *course)
+static uint64_t left_of(const struct spokei_retry_state *retry)
 {
-	uint64_t now_ns = course->call->caller->engine->begin_ns;
+	uint64_t now_ns = retry->call->caller->engine->begin_ns;
 	uint64_t gone_ns = 0;
 
-	if (course->begun_ns && now_ns > course->begun_ns)
-		gone_ns = now_ns - course->begun_ns;
-	return course->lasts_ns > gone_ns ? course->lasts_ns - gone_ns : 0;
+	if (retry->begun_ns && now_ns > retry->begun_ns)
+		gone_ns = now_ns - retry->begun_ns;
+	return retry->lasts_ns > gone_ns ? retry->lasts_ns - gone_ns : 0;
 }
 
-static bool is_repeatable(const struct spokei_course *course)
+static bool is_repeatable(const struct spokei_retry_state *retry)
 {
-	return course->policy->repeats || course->call->method->settings.idempotent;
+	return retry->policy->repeats || retry->call->method->settings.idempotent;
 }
 
-static struct spoke_verdict ask(const struct spokei_course *course)
+static struct spoke_policy_verdict ask(const struct spokei_retry_state *retry)
 {
-	const struct spokei_call_settings *settings = &course->call->method->settings;
-	struct spoke_consumer *consumer = spokei_consumer_of(course->call->method);
-	struct spoke_history history = {
-		.begun = course->begun,
-		.open = course->open,
-		.ok = course->ok,
-		.failed = course->failed,
-		.last = course->last,
-		.repeatable = is_repeatable(course),
-		.deferred = course->deferred,
-		.waited = course->waited,
-		.left_ns = left_of(course),
-		.retries = spokei_settings_retries(settings, course->policy),
+	const struct spokei_call_settings *settings = &retry->call->method->settings;
+	struct spoke_consumer *consumer = spokei_consumer_of(retry->call->method);
+	struct spoke_policy_history history = {
+		.begun = retry->begun,
+		.open = retry->open,
+		.ok = retry->ok,
+		.failed = retry->failed,
+		.last = retry->last,
+		.repeatable = is_repeatable(retry),
+		.deferred = retry->deferred,
+		.waited = retry->waited,
+		.left_ns = left_of(retry),
+		.retries = spokei_settings_retries(settings, retry->policy),
 		.forks = settings->forks,
 		.fail_percent = settings->fail_percent,
 		.growing = settings->growing,
 		.period_ns = settings->period_ns,
 	};
-	if (settings->growing && course->policy->repeats)
-		history.dice = throw_dice(course);
-	if (course->begun > 0 || course->policy->fans_out)
-		spokei_directory_count(&consumer->directory, course->tried, course->tried_count,
+	if (settings->growing && retry->policy->repeats)
+		history.dice = throw_dice(retry);
+	if (retry->begun > 0 || retry->policy->fans_out)
+		spokei_directory_count(&consumer->directory, retry->tried, retry->tried_count,
 				       &history.able, &history.fresh);
-	return course->policy->next(&history);
+	return retry->policy->next(&history);
 }
 
 /* --- sending */
 
 /* What is left for an attempt: its own time; of a ticket not more than that has; of one that waited
  * for an endpoint not what it waited. */
-static uint64_t time_for(const struct spokei_course *course)
+static uint64_t time_for(const struct spokei_retry_state *retry)
 {
-	uint64_t left_ns = left_of(course);
-	uint64_t now_ns = course->call->caller->engine->begin_ns;
-	uint64_t time_ns = course->timeout_ns;
+	uint64_t left_ns = left_of(retry);
+	uint64_t now_ns = retry->call->caller->engine->begin_ns;
+	uint64_t time_ns = retry->timeout_ns;
 
-	if (course->unready && course->begun_ns && now_ns > course->begun_ns) {
-		uint64_t gone_ns = now_ns - course->begun_ns;
+	if (retry->unready && retry->begun_ns && now_ns > retry->begun_ns) {
+		uint64_t gone_ns = now_ns - retry->begun_ns;
 
 		time_ns = time_ns > gone_ns ? time_ns - gone_ns : 0;
 	}
@@ -79,70 +79,71 @@ static uint64_t time_for(const struct spokei_course *course)
 }
 
 /* Tickets avoid the endpoint that failed last, others all that they were sent to. */
-static struct spokei_tried tried_of(const struct spokei_course *course)
+static struct spokei_tried tried_of(const struct spokei_retry_state *retry)
 {
-	struct spokei_tried tried = { course->tried, course->tried_count };
+	struct spokei_tried tried = { retry->tried, retry->tried_count };
 
-	if (course->deferred && tried.count > 0) {
+	if (retry->deferred && tried.count > 0) {
 		tried.ids += tried.count - 1;
 		tried.count = 1;
 	}
 	return tried;
 }
 
-static bool waits_for_endpoint(const struct spokei_course *course, int error)
+static bool waits_for_endpoint(const struct spokei_retry_state *retry, int error)
 {
-	return error == SPOKE_EUNAVAILABLE && course->call->method->settings.wait_ready &&
-	       !course->deferred && course->open == 0 && !course->policy->repeats;
+	return error == SPOKE_EUNAVAILABLE && retry->call->method->settings.wait_ready &&
+	       !retry->deferred && retry->open == 0 && !retry->policy->repeats;
 }
 
 /* Nobody else could be reached after all: who has an attempt already is not asked for two. */
-static bool is_asked_twice(const struct spokei_course *course, const struct spokei_tried *tried,
+static bool is_asked_twice(const struct spokei_retry_state *retry, const struct spokei_tried *tried,
 			   uint64_t endpoint)
 {
-	for (size_t i = 0; i < tried->count && course->open > 0; i++)
+	for (size_t i = 0; i < tried->count && retry->open > 0; i++)
 		if (tried->ids[i] == endpoint)
 			return true;
 	return false;
 }
 
 /* Has the attempt begin at an endpoint that is chosen; NULL: none was. */
-static int begin_somewhere(struct spokei_course *course, struct spokei_attempt *attempt,
+static int begin_somewhere(struct spokei_retry_state *retry, struct spokei_attempt *attempt,
 			   struct spokei_endpoint **ret_endpoint)
 {
-	struct spokei_call *call = course->call;
+	struct spokei_call *call = retry->call;
 	struct spoke_method *method = call->method;
-	struct spokei_tried tried = tried_of(course);
+	struct spokei_tried tried = tried_of(retry);
 	struct spokei_conn *conn;
 	int error;
 
 	*ret_endpoint = NULL;
 	/* Another wire may have no place for what the last one was told. */
-	course->extended_len = 0;
-	spokei_course_say(course, &method->request);
-	error = spokei_consumer_pick(method, course->policy, course->key, &tried, ret_endpoint,
+	retry->extended_len = 0;
+	spokei_retry_state_say(retry, &method->request);
+	error = spokei_consumer_pick(method, retry->policy, retry->key, &tried, ret_endpoint,
 				     &conn);
 	if (error)
 		return error;
-	if (is_asked_twice(course, &tried, (*ret_endpoint)->id))
+	if (is_asked_twice(retry, &tried, (*ret_endpoint)->id))
 		return SPOKE_EUNAVAILABLE;
 	/* Not at a connection that may never be: it goes to whoever is there first. Unless somebody
 	 * is there already, who does not want it: then nobody tells of another one. */
 	if (conn->state == SPOKEI_CONN_CONNECTING && spokei_consumer_of(method)->directory.barren &&
-	    waits_for_endpoint(course, SPOKE_EUNAVAILABLE))
+	    waits_for_endpoint(retry, SPOKE_EUNAVAILABLE))
 		return SPOKE_EUNAVAILABLE;
-	if (course->policy->repeats && conn->wire->attachments) {
-		spokei_course_number(course);
-		spokei_course_say(course, &method->request);
+	if (retry->policy->repeats && conn->wire->attachments) {
+		spokei_retry_state_number(retry);
+		spokei_retry_state_say(retry, &method->request);
 	}
-	error = spokei_course_try(course, call->caller->engine->env, (*ret_endpoint)->id);
-	return error ? error : spokei_attempt_begin(attempt, conn, time_for(course));
+	error = spokei_retry_state_try(retry, call->caller->engine->env, (*ret_endpoint)->id);
+	return error ? error : spokei_attempt_begin(attempt, conn, time_for(retry));
 }
 
-static int send_one(struct spokei_course *course)
+static int send_one(struct spokei_retry_state *retry)
 {
-	struct spokei_call *call = course->call;
-	struct spokei_attempt *attempt = spokei_course_attempt(course, call->caller->engine->env);
+	struct spokei_call *call = retry->call;
+	struct spokei_attempt *attempt = spokei_retry_state_attempt(retry,
+								    call->caller->engine->env);
 	struct spokei_endpoint *endpoint;
 	int error;
 
@@ -150,8 +151,8 @@ static int send_one(struct spokei_course *course)
 		return SPOKE_ENOMEM;
 	/* Who asks several asks each of them once. */
 	do
-		error = begin_somewhere(course, attempt, &endpoint);
-	while (endpoint && !course->policy->fans_out &&
+		error = begin_somewhere(retry, attempt, &endpoint);
+	while (endpoint && !retry->policy->fans_out &&
 	       spokei_call_fits_elsewhere(call->caller, endpoint, error));
 	if (error)
 		return error;
@@ -159,8 +160,8 @@ static int send_one(struct spokei_course *course)
 	attempt->endpoint = endpoint;
 	spokei_directory_begun(endpoint);
 	if (attempt == &call->attempt)
-		course->own_free = false;
-	course->open++;
+		retry->own_free = false;
+	retry->open++;
 	return SPOKE_OK;
 }
 
@@ -170,16 +171,16 @@ enum sent {
 	SENT_NEVER, /* it must not be sent again */
 };
 
-static bool may_send_again(struct spokei_course *course)
+static bool may_send_again(struct spokei_retry_state *retry)
 {
-	struct spokei_caller *caller = course->call->caller;
+	struct spokei_caller *caller = retry->call->caller;
 
-	if (course->last == SPOKE_FATE_UNSURE && !is_repeatable(course))
+	if (retry->last == SPOKE_FATE_UNSURE && !is_repeatable(retry))
 		return false;
 	if (spokei_budget_take(&caller->budget, caller->engine->begin_ns)) {
 		spokei_count(caller->engine, SPOKE_STAT_RETRIES);
-		if (!course->deferred)
-			spokei_news_add(&caller->news, SPOKEI_NEWS_RETRIED, SPOKE_OK, 0);
+		if (!retry->deferred)
+			spokei_report_add(&caller->report, SPOKEI_REPORT_RETRIED, SPOKE_OK, 0);
 		return true;
 	}
 	spokei_count(caller->engine, SPOKE_STAT_RETRIES_UNFUNDED);
@@ -187,153 +188,153 @@ static bool may_send_again(struct spokei_course *course)
 }
 
 /* Without budget a ticket waits another period, which is no attempt. */
-static bool waits_for_budget(const struct spokei_course *course)
+static bool waits_for_budget(const struct spokei_retry_state *retry)
 {
-	return course->deferred && (course->last != SPOKE_FATE_UNSURE || is_repeatable(course));
+	return retry->deferred && (retry->last != SPOKE_FATE_UNSURE || is_repeatable(retry));
 }
 
-static enum sent send_some(struct spokei_course *course, uint32_t count)
+static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
 {
-	struct spokei_caller *caller = course->call->caller;
-	bool again = course->begun > 0;
+	struct spokei_caller *caller = retry->call->caller;
+	bool again = retry->begun > 0;
 	struct spokei_outcome outcome = { .error = SPOKE_ECLOSED };
 
-	if (caller->closed || left_of(course) == 0)
+	if (caller->closed || left_of(retry) == 0)
 		return SENT_NEVER;
 	if (count > ATTEMPTS_MAX)
 		count = ATTEMPTS_MAX;
 	for (; count > 0; count--) {
-		if (again && !course->unready && !may_send_again(course)) {
-			if (course->open > 0)
+		if (again && !retry->unready && !may_send_again(retry)) {
+			if (retry->open > 0)
 				return SENT_SOME;
-			if (!waits_for_budget(course))
+			if (!waits_for_budget(retry))
 				return SENT_NEVER;
-			spokei_retry_pause(&caller->retry, course,
-					   course->call->method->settings.period_ns);
+			spokei_retry_queue_pause(&caller->retry, retry,
+						 retry->call->method->settings.period_ns);
 			return SENT_SOME;
 		}
-		course->waited = false;
-		outcome.error = send_one(course);
-		if (outcome.error && waits_for_endpoint(course, outcome.error)) {
-			course->unready = true;
-			spokei_retry_unready(&caller->retry, course);
+		retry->waited = false;
+		outcome.error = send_one(retry);
+		if (outcome.error && waits_for_endpoint(retry, outcome.error)) {
+			retry->unready = true;
+			spokei_retry_queue_unready(&caller->retry, retry);
 			return SENT_SOME;
 		}
-		course->begun++;
+		retry->begun++;
 		if (outcome.error)
-			spokei_course_note(course, &outcome,
-					   spokei_attempt_fate(outcome.error, false));
+			spokei_retry_state_note(retry, &outcome,
+						spokei_attempt_fate(outcome.error, false));
 		/* A limit of this side is the same for all. */
-		if (outcome.error == SPOKE_ELIMIT && course->open == 0 && !course->policy->repeats)
+		if (outcome.error == SPOKE_ELIMIT && retry->open == 0 && !retry->policy->repeats)
 			return SENT_NEVER;
 	}
 	/* All that begin now have what is left of its time. */
-	course->unready = false;
-	return course->open > 0 ? SENT_SOME : SENT_NONE;
+	retry->unready = false;
+	return retry->open > 0 ? SENT_SOME : SENT_NONE;
 }
 
 /* --- waiting */
 
 /* A ticket has a place, or one is made for it, or there is none. */
-static bool make_room(struct spokei_course *course)
+static bool make_room(struct spokei_retry_state *retry)
 {
-	struct spoke_consumer *consumer = spokei_consumer_of(course->call->method);
-	struct spokei_retry *retry = &consumer->caller.retry;
+	struct spoke_consumer *consumer = spokei_consumer_of(retry->call->method);
+	struct spokei_retry_queue *queue = &consumer->caller.retry;
 
-	if (!consumer->settings.drops_oldest || course->size > retry->bytes_max)
-		return spokei_retry_has_room(retry, course->size);
-	while (!spokei_retry_has_room(retry, course->size))
-		spokei_call_end_later(spokei_retry_oldest(retry)->call, SPOKE_TICKET_REFUSED,
+	if (!consumer->settings.drops_oldest || retry->size > queue->bytes_max)
+		return spokei_retry_queue_has_room(queue, retry->size);
+	while (!spokei_retry_queue_has_room(queue, retry->size))
+		spokei_call_end_later(spokei_retry_queue_oldest(queue)->call, SPOKE_TICKET_REFUSED,
 				      SPOKE_ELIMIT);
 	return true;
 }
 
 /* Returns whether it waits; if not, it is over. */
-static bool wait_for(struct spokei_course *course, const struct spoke_verdict *verdict)
+static bool wait_for(struct spokei_retry_state *retry, const struct spoke_policy_verdict *verdict)
 {
-	struct spokei_caller *caller = course->call->caller;
+	struct spokei_caller *caller = retry->call->caller;
 
 	if (caller->closed)
 		return false;
-	if (verdict->defer && !course->deferred) {
-		if (!make_room(course)) {
-			course->ending.error = SPOKE_ELIMIT;
-			course->ending.text_len = 0;
-			course->ending.class_len = 0;
+	if (verdict->defer && !retry->deferred) {
+		if (!make_room(retry)) {
+			retry->ending.error = SPOKE_ELIMIT;
+			retry->ending.text_len = 0;
+			retry->ending.class_len = 0;
 			return false;
 		}
-		spokei_call_defer(course->call);
-	} else if (course->deferred) {
-		spokei_news_add(&caller->news, SPOKEI_NEWS_AGAIN, course->ending.error,
-				verdict->wait_ns);
+		spokei_call_defer(retry->call);
+	} else if (retry->deferred) {
+		spokei_report_add(&caller->report, SPOKEI_REPORT_AGAIN, retry->ending.error,
+				  verdict->wait_ns);
 	}
-	course->waited = true;
-	spokei_retry_pause(&caller->retry, course, verdict->wait_ns);
+	retry->waited = true;
+	spokei_retry_queue_pause(&caller->retry, retry, verdict->wait_ns);
 	return true;
 }
 
 /* --- the end */
 
-static enum spoke_settlement settlement_of(const struct spokei_course *course, int error)
+static enum spoke_ticket_settlement settlement_of(const struct spokei_retry_state *retry, int error)
 {
 	if (error == SPOKE_OK)
 		return SPOKE_TICKET_SUCCESS;
-	if (course->call->caller->closed)
+	if (retry->call->caller->closed)
 		return SPOKE_TICKET_CLOSING;
-	if (left_of(course) == 0)
+	if (left_of(retry) == 0)
 		return SPOKE_TICKET_EXPIRED;
 	return SPOKE_TICKET_EXHAUSTED;
 }
 
-static void note_answer(const struct spokei_course *course)
+static void note_answer(const struct spokei_retry_state *retry)
 {
-	struct spoke_engine *engine = course->call->caller->engine;
+	struct spoke_engine *engine = retry->call->caller->engine;
 	uint64_t now_ns = engine->begin_ns;
 
-	spokei_engine_answered(engine, now_ns > course->begun_ns ? now_ns - course->begun_ns : 0);
+	spokei_engine_answered(engine, now_ns > retry->begun_ns ? now_ns - retry->begun_ns : 0);
 }
 
 static void finish(struct spokei_call *call, const struct spokei_outcome *outcome,
-		   const struct spoke_verdict *verdict)
+		   const struct spoke_policy_verdict *verdict)
 {
-	struct spokei_course *course = call->course;
+	struct spokei_retry_state *retry = call->retry;
 	struct spoke_result result;
 
-	if (outcome && outcome->reply && !course->told)
-		note_answer(course);
+	if (outcome && outcome->reply && !retry->told)
+		note_answer(retry);
 	/* What has just ended says more than what is kept, if it counts. */
 	if (outcome && (outcome->error || !verdict->blame))
 		result = spokei_call_result(outcome);
 	else
-		result = spokei_course_result(course);
-	if (call->caller->closed && course->begun == 0)
+		result = spokei_retry_state_result(retry);
+	if (call->caller->closed && retry->begun == 0)
 		result.error = SPOKE_ECLOSED;
 	/* Who is refused at once is excused by who takes calls. */
-	if (result.error && verdict->excuse && !course->young)
+	if (result.error && verdict->excuse && !retry->young)
 		spokei_call_excuse(call, &result);
-	spokei_call_end(call, settlement_of(course, result.error), &result);
+	spokei_call_end(call, settlement_of(retry, result.error), &result);
 }
 
 void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *outcome)
 {
-	struct spokei_course *course = call->course;
-	struct spoke_verdict verdict = { .step = SPOKE_STEP_FINISH };
+	struct spokei_retry_state *retry = call->retry;
+	struct spoke_policy_verdict verdict = { .step = SPOKE_STEP_FINISH };
 	enum sent sent;
 
-	course->stage = SPOKEI_COURSE_SENDING;
+	retry->stage = SPOKEI_RETRY_STATE_SENDING;
 	for (;;) {
-		verdict = ask(course);
-		if (verdict.step == SPOKE_STEP_LISTEN && course->open > 0)
+		verdict = ask(retry);
+		if (verdict.step == SPOKE_STEP_LISTEN && retry->open > 0)
 			return;
-		if (verdict.step == SPOKE_STEP_WAIT && course->open == 0) {
-			if (wait_for(course, &verdict))
+		if (verdict.step == SPOKE_STEP_WAIT && retry->open == 0) {
+			if (wait_for(retry, &verdict))
 				return;
 			outcome = NULL;
 			break;
 		}
 		if (verdict.step != SPOKE_STEP_SEND)
 			break;
-		sent = send_some(course, verdict.count ? verdict.count : 1);
+		sent = send_some(retry, verdict.count ? verdict.count : 1);
 		if (sent == SENT_SOME)
 			return;
 		if (sent == SENT_NEVER)
@@ -347,85 +348,85 @@ void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *out
 
 void spokei_call_open(struct spokei_call *call)
 {
-	struct spokei_course *course = call->course;
+	struct spokei_retry_state *retry = call->retry;
 
-	spokei_course_open(course, &call->attempt);
+	spokei_retry_state_open(retry, &call->attempt);
 	/* What a policy ends with that never begins. */
-	course->ending.error = SPOKE_EUNAVAILABLE;
-	course->lasts_ns = spokei_settings_deadline(&call->method->settings, course->policy,
-						    course->timeout_ns);
-	if (course->policy->repeats)
-		course->id = call->caller->next_id++;
+	retry->ending.error = SPOKE_EUNAVAILABLE;
+	retry->lasts_ns = spokei_settings_deadline(&call->method->settings, retry->policy,
+						   retry->timeout_ns);
+	if (retry->policy->repeats)
+		retry->id = call->caller->next_id++;
 }
 
 /* An endpoint that could not be reached is none that it was sent to: it waits for another one,
  * unless others were asked at the same time. */
-static bool waits_again(struct spokei_course *course, const struct spokei_outcome *outcome)
+static bool waits_again(struct spokei_retry_state *retry, const struct spokei_outcome *outcome)
 {
 	if (outcome->written || !spoke_error_is_transport(outcome->error) ||
-	    outcome->error == SPOKE_ETIMEOUT_UNSENT || course->call->caller->closed ||
-	    (course->policy->fans_out && course->begun > 1) ||
-	    !waits_for_endpoint(course, SPOKE_EUNAVAILABLE))
+	    outcome->error == SPOKE_ETIMEOUT_UNSENT || retry->call->caller->closed ||
+	    (retry->policy->fans_out && retry->begun > 1) ||
+	    !waits_for_endpoint(retry, SPOKE_EUNAVAILABLE))
 		return false;
-	course->begun--;
-	course->tried_count--;
-	course->unready = true;
+	retry->begun--;
+	retry->tried_count--;
+	retry->unready = true;
 	return true;
 }
 
 /* The first attempt has failed: now it matters where it was. */
 static void open_begun(const struct spokei_attempt *attempt)
 {
-	struct spokei_course *course = attempt->call->course;
+	struct spokei_retry_state *retry = attempt->call->retry;
 
 	SPOKE_ASSERT(attempt->endpoint != NULL);
 	spokei_call_open(attempt->call);
-	course->tried[course->tried_count++] = attempt->endpoint->id;
-	course->begun = 1;
-	course->open = 1;
+	retry->tried[retry->tried_count++] = attempt->endpoint->id;
+	retry->begun = 1;
+	retry->open = 1;
 }
 
 void spokei_call_attempt_ended(struct spokei_attempt *attempt, const struct spokei_outcome *outcome,
-			       enum spoke_fate fate)
+			       enum spoke_policy_fate fate)
 {
 	struct spokei_call *call = attempt->call;
-	struct spokei_course *course = call->course;
+	struct spokei_retry_state *retry = call->retry;
 	struct spoke_result result;
 
-	if (spokei_course_is_kept(course))
+	if (spokei_retry_state_is_kept(retry))
 		open_begun(attempt);
 	attempt->endpoint = NULL;
-	course->open--;
-	course->written |= outcome->written;
+	retry->open--;
+	retry->written |= outcome->written;
 	if (attempt == &call->attempt)
-		course->own_free = true;
-	if (course->begun_ns == 0)
-		course->begun_ns = attempt->pending.begun_ns ? attempt->pending.begun_ns
-							     : call->caller->engine->begin_ns;
-	if (course->stage == SPOKEI_COURSE_OVER)
+		retry->own_free = true;
+	if (retry->begun_ns == 0)
+		retry->begun_ns = attempt->pending.begun_ns ? attempt->pending.begun_ns
+							    : call->caller->engine->begin_ns;
+	if (retry->stage == SPOKEI_RETRY_STATE_OVER)
 		return;
 	if (call->cancelled) {
 		result = spokei_call_result(outcome);
 		spokei_call_end(call, SPOKE_TICKET_CANCELLED, &result);
 		return;
 	}
-	if (waits_again(course, outcome)) {
+	if (waits_again(retry, outcome)) {
 		spokei_call_next(call, NULL);
 		return;
 	}
-	spokei_course_note(course, outcome, fate);
+	spokei_retry_state_note(retry, outcome, fate);
 	spokei_call_next(call, outcome);
 }
 
-void spokei_call_due(struct spokei_course *course)
+void spokei_call_due(struct spokei_retry_state *retry)
 {
-	struct spokei_call *call = course->call;
+	struct spokei_call *call = retry->call;
 
-	if (course->homeless)
+	if (retry->homeless)
 		spokei_call_end_later(call, SPOKE_TICKET_EXHAUSTED, SPOKE_ELIMIT);
-	else if (course->unready && time_for(course) == 0)
+	else if (retry->unready && time_for(retry) == 0)
 		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, SPOKE_ETIMEOUT_UNSENT);
-	else if (left_of(course) == 0)
+	else if (left_of(retry) == 0)
 		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, SPOKE_ETIMEOUT);
 	else
 		spokei_call_next(call, NULL);

@@ -30,7 +30,7 @@ void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *out
 
 /* An attempt of a course has ended. */
 void spokei_call_attempt_ended(struct spokei_attempt *attempt, const struct spokei_outcome *outcome,
-			       enum spoke_fate fate);
+			       enum spoke_policy_fate fate);
 
 /* --- call_end.c */
 
@@ -41,14 +41,15 @@ void spokei_attempt_done(struct spokei_pending *pending, const struct spokei_out
 void spokei_call_finish(struct spokei_call *call, struct spoke_result *result);
 
 /* The end of a call with a course, of whatever kind: as a ticket if it is one. */
-void spokei_call_end(struct spokei_call *call, enum spoke_settlement settlement,
+void spokei_call_end(struct spokei_call *call, enum spoke_ticket_settlement settlement,
 		     struct spoke_result *result);
 
 /* The same with an error of this side's, a little later; nothing of it goes on from here. */
-void spokei_call_end_later(struct spokei_call *call, enum spoke_settlement settlement, int error);
+void spokei_call_end_later(struct spokei_call *call, enum spoke_ticket_settlement settlement,
+			   int error);
 
 /* What was kept is given back; NULL is fine. */
-void spokei_call_forget(struct spokei_caller *caller, struct spokei_course *course);
+void spokei_call_forget(struct spokei_caller *caller, struct spokei_retry_state *retry);
 
 /* Its caller gets a ticket, a little later. */
 void spokei_call_defer(struct spokei_call *call);
@@ -60,7 +61,7 @@ void spokei_call_answer(struct spokei_call *call);
  */
 static inline bool spokei_call_excuses(const struct spoke_policy *policy)
 {
-	static const struct spoke_history failed = {
+	static const struct spoke_policy_history failed = {
 		.begun = 1,
 		.failed = 1,
 		.last = SPOKE_FATE_SAFE,
@@ -95,6 +96,6 @@ extern const struct spoke_value spokei_call_nil;
 struct spoke_result spokei_call_result(const struct spokei_outcome *outcome);
 
 /* What is kept of the attempt that failed last. */
-struct spoke_result spokei_course_result(const struct spokei_course *course);
+struct spoke_result spokei_retry_state_result(const struct spokei_retry_state *retry);
 
 #endif

@@ -16,27 +16,27 @@ static struct spoke_span copy(unsigned char **at, struct spoke_span from)
 
 /* --- memory */
 
-static void *take_block(struct spokei_course_blocks *blocks, const struct spoke_env *env,
+static void *take_block(struct spokei_retry_state_blocks *blocks, const struct spoke_env *env,
 			size_t size)
 {
 	void *block = blocks->first;
 
-	if (size > SPOKEI_COURSE_BLOCK)
+	if (size > SPOKEI_RETRY_STATE_BLOCK)
 		return spokei_alloc_unset(env, size);
 	if (block == NULL)
-		return spokei_alloc_unset(env, SPOKEI_COURSE_BLOCK);
+		return spokei_alloc_unset(env, SPOKEI_RETRY_STATE_BLOCK);
 	memcpy(&blocks->first, block, sizeof(blocks->first));
 	blocks->count--;
 	return block;
 }
 
-static void give_block(struct spokei_course_blocks *blocks, const struct spoke_env *env,
+static void give_block(struct spokei_retry_state_blocks *blocks, const struct spoke_env *env,
 		       void *block, size_t size)
 {
-	if (size > SPOKEI_COURSE_BLOCK) {
+	if (size > SPOKEI_RETRY_STATE_BLOCK) {
 		spokei_free(env, block, 1, size);
-	} else if (blocks->count == SPOKEI_COURSE_BLOCKS) {
-		spokei_free(env, block, 1, SPOKEI_COURSE_BLOCK);
+	} else if (blocks->count == SPOKEI_RETRY_STATE_BLOCKS) {
+		spokei_free(env, block, 1, SPOKEI_RETRY_STATE_BLOCK);
 	} else {
 		memcpy(block, &blocks->first, sizeof(blocks->first));
 		blocks->first = block;
@@ -44,21 +44,22 @@ static void give_block(struct spokei_course_blocks *blocks, const struct spoke_e
 	}
 }
 
-void spokei_course_blocks_fini(struct spokei_course_blocks *blocks, const struct spoke_env *env)
+void spokei_retry_state_blocks_fini(struct spokei_retry_state_blocks *blocks,
+				    const struct spoke_env *env)
 {
 	while (blocks->first)
-		spokei_free(env, take_block(blocks, env, SPOKEI_COURSE_BLOCK), 1,
-			    SPOKEI_COURSE_BLOCK);
+		spokei_free(env, take_block(blocks, env, SPOKEI_RETRY_STATE_BLOCK), 1,
+			    SPOKEI_RETRY_STATE_BLOCK);
 }
 
-struct spokei_course *spokei_course_keep(struct spokei_course_blocks *blocks,
-					 const struct spoke_env *env,
-					 const struct spokei_message *request,
-					 struct spoke_span key, bool numbered)
+struct spokei_retry_state *spokei_retry_state_keep(struct spokei_retry_state_blocks *blocks,
+						   const struct spoke_env *env,
+						   const struct spokei_message *request,
+						   struct spoke_span key, bool numbered)
 {
 	struct spoke_span attachments = { request->attachments.data, request->attachments.len };
-	size_t size = sizeof(struct spokei_course);
-	struct spokei_course *course;
+	size_t size = sizeof(struct spokei_retry_state);
+	struct spokei_retry_state *retry;
 	unsigned char *at;
 
 	if (request->args.len > SIZE_MAX / 8 || attachments.len > SIZE_MAX / 8 ||
@@ -67,70 +68,69 @@ struct spokei_course *spokei_course_keep(struct spokei_course_blocks *blocks,
 	size += request->args.len + attachments.len + key.len;
 	if (numbered)
 		size += attachments.len + EXTENSION;
-	course = take_block(blocks, env, size);
-	if (course == NULL)
+	retry = take_block(blocks, env, size);
+	if (retry == NULL)
 		return NULL;
-	at = course->bytes;
-	course->stage = SPOKEI_COURSE_KEPT;
-	course->told = false;
-	course->policy = NULL;
-	course->timeout_ns = 0;
-	course->size = size;
-	course->one_way = !request->two_way;
-	course->arg_count = request->arg_count;
-	course->args = copy(&at, request->args);
+	at = retry->bytes;
+	retry->stage = SPOKEI_RETRY_STATE_KEPT;
+	retry->told = false;
+	retry->policy = NULL;
+	retry->timeout_ns = 0;
+	retry->size = size;
+	retry->one_way = !request->two_way;
+	retry->arg_count = request->arg_count;
+	retry->args = copy(&at, request->args);
 	attachments = copy(&at, attachments);
-	course->attachments = (struct spoke_value){ attachments.data, attachments.len };
-	course->key = copy(&at, key);
-	course->extended = numbered ? at : NULL;
-	return course;
+	retry->attachments = (struct spoke_value){ attachments.data, attachments.len };
+	retry->key = copy(&at, key);
+	retry->extended = numbered ? at : NULL;
+	return retry;
 }
 
-void spokei_course_open(struct spokei_course *course, struct spokei_attempt *own)
+void spokei_retry_state_open(struct spokei_retry_state *retry, struct spokei_attempt *own)
 {
-	const size_t from = offsetof(struct spokei_course, call);
+	const size_t from = offsetof(struct spokei_retry_state, call);
 
-	memset((unsigned char *)course + from, 0,
-	       offsetof(struct spokei_course, ending.text) - from);
-	course->stage = SPOKEI_COURSE_SENDING;
-	course->call = own->call;
-	course->own = own;
-	course->own_free = true;
-	course->tried = course->few;
-	course->tried_room = SPOKEI_COURSE_FEW;
+	memset((unsigned char *)retry + from, 0,
+	       offsetof(struct spokei_retry_state, ending.text) - from);
+	retry->stage = SPOKEI_RETRY_STATE_SENDING;
+	retry->call = own->call;
+	retry->own = own;
+	retry->own_free = true;
+	retry->tried = retry->few;
+	retry->tried_room = SPOKEI_RETRY_STATE_FEW;
 }
 
-static void free_history(struct spokei_course *course, const struct spoke_env *env)
+static void free_history(struct spokei_retry_state *retry, const struct spoke_env *env)
 {
-	while (course->forks) {
-		struct spokei_fork *fork = course->forks;
+	while (retry->forks) {
+		struct spokei_fork *fork = retry->forks;
 
-		course->forks = fork->next;
+		retry->forks = fork->next;
 		spokei_free(env, fork, 1, sizeof(*fork));
 	}
-	if (course->tried != course->few)
-		spokei_free(env, course->tried, course->tried_room, sizeof(*course->tried));
+	if (retry->tried != retry->few)
+		spokei_free(env, retry->tried, retry->tried_room, sizeof(*retry->tried));
 }
 
-void spokei_course_free(struct spokei_course_blocks *blocks, const struct spoke_env *env,
-			struct spokei_course *course)
+void spokei_retry_state_free(struct spokei_retry_state_blocks *blocks, const struct spoke_env *env,
+			     struct spokei_retry_state *retry)
 {
-	if (!spokei_course_is_kept(course))
-		free_history(course, env);
-	give_block(blocks, env, course, course->size);
+	if (!spokei_retry_state_is_kept(retry))
+		free_history(retry, env);
+	give_block(blocks, env, retry, retry->size);
 }
 
 /* --- what it says */
 
-void spokei_course_say(const struct spokei_course *course, struct spokei_message *request)
+void spokei_retry_state_say(const struct spokei_retry_state *retry, struct spokei_message *request)
 {
-	request->args = course->args;
-	request->arg_count = course->arg_count;
-	request->two_way = !course->one_way;
-	request->attachments = course->attachments;
-	if (course->extended_len)
-		request->attachments = (struct spoke_value){ course->extended,
-							     course->extended_len };
+	request->args = retry->args;
+	request->arg_count = retry->arg_count;
+	request->two_way = !retry->one_way;
+	request->attachments = retry->attachments;
+	if (retry->extended_len)
+		request->attachments = (struct spoke_value){ retry->extended, retry->extended_len };
 }
 
 /* --- attachments */
@@ -186,13 +186,13 @@ static size_t count_pairs(struct spoke_value map, struct spoke_span *ret_pairs, 
 	return count;
 }
 
-void spokei_course_number(struct spokei_course *course)
+void spokei_retry_state_number(struct spokei_retry_state *retry)
 {
 	struct spoke_span pairs;
 	char number[ID_TEXT];
-	unsigned char *at = course->extended;
+	unsigned char *at = retry->extended;
 	bool has;
-	size_t count = count_pairs(course->attachments, &pairs, &has);
+	size_t count = count_pairs(retry->attachments, &pairs, &has);
 	uint32_t all = (uint32_t)count + 2;
 
 	SPOKE_ASSERT(at != NULL);
@@ -204,74 +204,75 @@ void spokei_course_number(struct spokei_course *course)
 	*at++ = (unsigned char)(all >> 8);
 	*at++ = (unsigned char)all;
 	at = put_text(at, "spoke.id");
-	at = put_text(at, print_number(number, course->id, 16, 16));
+	at = put_text(at, print_number(number, retry->id, 16, 16));
 	at = put_text(at, "spoke.attempt");
-	at = put_text(at, print_number(number, course->begun + UINT64_C(1), 10, 1));
+	at = put_text(at, print_number(number, retry->begun + UINT64_C(1), 10, 1));
 	if (pairs.len)
 		memcpy(at, pairs.data, pairs.len);
-	course->extended_len = (size_t)(at - course->extended) + pairs.len;
+	retry->extended_len = (size_t)(at - retry->extended) + pairs.len;
 }
 
 /* --- attempts */
 
-struct spokei_attempt *spokei_course_attempt(struct spokei_course *course,
-					     const struct spoke_env *env)
+struct spokei_attempt *spokei_retry_state_attempt(struct spokei_retry_state *retry,
+						  const struct spoke_env *env)
 {
 	struct spokei_fork *fork;
 
-	if (course->own_free)
-		return course->own;
-	for (fork = course->forks; fork; fork = fork->next)
+	if (retry->own_free)
+		return retry->own;
+	for (fork = retry->forks; fork; fork = fork->next)
 		if (fork->attempt.pending.conn == NULL)
 			return &fork->attempt;
 	fork = spokei_alloc(env, 1, sizeof(*fork));
 	if (fork == NULL)
 		return NULL;
-	fork->next = course->forks;
-	course->forks = fork;
-	fork->attempt.call = course->call;
+	fork->next = retry->forks;
+	retry->forks = fork;
+	fork->attempt.call = retry->call;
 	return &fork->attempt;
 }
 
-int spokei_course_try(struct spokei_course *course, const struct spoke_env *env, uint64_t endpoint)
+int spokei_retry_state_try(struct spokei_retry_state *retry, const struct spoke_env *env,
+			   uint64_t endpoint)
 {
-	size_t room = course->tried_room;
+	size_t room = retry->tried_room;
 	uint64_t *more;
 
-	if (course->tried_count == room) {
+	if (retry->tried_count == room) {
 		more = spokei_alloc(env, room * 2, sizeof(*more));
 		if (more == NULL)
 			return SPOKE_ENOMEM;
-		memcpy(more, course->tried, room * sizeof(*more));
-		if (course->tried != course->few)
-			spokei_free(env, course->tried, room, sizeof(*course->tried));
-		course->tried = more;
-		course->tried_room = (uint32_t)room * 2;
+		memcpy(more, retry->tried, room * sizeof(*more));
+		if (retry->tried != retry->few)
+			spokei_free(env, retry->tried, room, sizeof(*retry->tried));
+		retry->tried = more;
+		retry->tried_room = (uint32_t)room * 2;
 	}
-	course->tried[course->tried_count++] = endpoint;
+	retry->tried[retry->tried_count++] = endpoint;
 	return SPOKE_OK;
 }
 
 static uint8_t keep(unsigned char *to, struct spoke_span text)
 {
-	size_t len = text.len < SPOKEI_COURSE_TEXT ? text.len : SPOKEI_COURSE_TEXT;
+	size_t len = text.len < SPOKEI_RETRY_STATE_TEXT ? text.len : SPOKEI_RETRY_STATE_TEXT;
 
 	if (len)
 		memcpy(to, text.data, len);
 	return (uint8_t)len;
 }
 
-void spokei_course_note(struct spokei_course *course, const struct spokei_outcome *outcome,
-			enum spoke_fate fate)
+void spokei_retry_state_note(struct spokei_retry_state *retry, const struct spokei_outcome *outcome,
+			     enum spoke_policy_fate fate)
 {
-	struct spokei_ending *ending = &course->ending;
+	struct spokei_ending *ending = &retry->ending;
 
-	course->last = fate;
+	retry->last = fate;
 	if (fate == SPOKE_FATE_OK) {
-		course->ok++;
+		retry->ok++;
 		return;
 	}
-	course->failed++;
+	retry->failed++;
 	ending->error = outcome->error;
 	ending->queued_ns = outcome->queued_ns;
 	ending->waited_ns = outcome->waited_ns;

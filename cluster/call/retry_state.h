@@ -13,10 +13,10 @@
 
 #include <spoke/ticket.h>
 
-#define SPOKEI_COURSE_FEW 4u      /* endpoints that it remembers in itself */
-#define SPOKEI_COURSE_BLOCK 1024u /* bytes of a course that is kept for the next one ... */
-#define SPOKEI_COURSE_BLOCKS 64u  /* ... and how many are */
-#define SPOKEI_COURSE_TEXT 200u   /* bytes of a text, and of a class, that are kept */
+#define SPOKEI_RETRY_STATE_FEW 4u      /* endpoints that it remembers in itself */
+#define SPOKEI_RETRY_STATE_BLOCK 1024u /* bytes of a course that is kept for the next one ... */
+#define SPOKEI_RETRY_STATE_BLOCKS 64u  /* ... and how many are */
+#define SPOKEI_RETRY_STATE_TEXT 200u   /* bytes of a text, and of a class, that are kept */
 
 /* How an attempt ended, for when that is told later. */
 struct spokei_ending {
@@ -26,27 +26,27 @@ struct spokei_ending {
 	uint64_t waited_ns;
 	uint8_t text_len;
 	uint8_t class_len;
-	unsigned char text[SPOKEI_COURSE_TEXT];
-	unsigned char class_name[SPOKEI_COURSE_TEXT];
+	unsigned char text[SPOKEI_RETRY_STATE_TEXT];
+	unsigned char class_name[SPOKEI_RETRY_STATE_TEXT];
 };
 
-struct spokei_retry;
+struct spokei_retry_queue;
 
 struct spokei_fork {
 	struct spokei_fork *next;
 	struct spokei_attempt attempt;
 };
 
-enum spokei_course_stage {
-	SPOKEI_COURSE_KEPT,    /* what it says is all there is: the first attempt is under way */
-	SPOKEI_COURSE_SENDING, /* attempts are under way, or the next step is being decided */
-	SPOKEI_COURSE_PAUSING, /* until the next attempt */
-	SPOKEI_COURSE_UNREADY, /* until some endpoint can take it */
-	SPOKEI_COURSE_OVER,    /* its end is to be told: what still ends does not matter */
+enum spokei_retry_state_stage {
+	SPOKEI_RETRY_STATE_KEPT, /* what it says is all there is: the first attempt is under way */
+	SPOKEI_RETRY_STATE_SENDING, /* attempts are under way, or the next step is being decided */
+	SPOKEI_RETRY_STATE_PAUSING, /* until the next attempt */
+	SPOKEI_RETRY_STATE_UNREADY, /* until some endpoint can take it */
+	SPOKEI_RETRY_STATE_OVER,    /* its end is to be told: what still ends does not matter */
 };
 
-struct spokei_course {
-	enum spokei_course_stage stage;
+struct spokei_retry_state {
+	enum spokei_retry_state_stage stage;
 	bool told; /* that it is a ticket */
 	/* What it says. */
 	bool one_way;
@@ -60,18 +60,18 @@ struct spokei_course {
 	size_t size;             /* of this, with what it says */
 	/* What has become of it; of one that is open, from here on. */
 	struct spokei_call *call;
-	struct spokei_attempt *own; /* the call's */
-	struct spokei_retry *retry; /* where it waits */
-	size_t extended_len;        /* 0: the user's are all */
+	struct spokei_attempt *own;       /* the call's */
+	struct spokei_retry_queue *queue; /* where it waits */
+	size_t extended_len;              /* 0: the user's are all */
 	uint32_t begun;
 	uint32_t open;
 	uint32_t ok;
 	uint32_t failed;
-	enum spoke_fate last;
+	enum spoke_policy_fate last;
 	uint64_t *tried; /* ids of endpoints; `few`, or memory of its own */
 	uint32_t tried_count;
 	uint32_t tried_room;
-	uint64_t few[SPOKEI_COURSE_FEW];
+	uint64_t few[SPOKEI_RETRY_STATE_FEW];
 	struct spokei_fork *forks; /* attempts beside the call's own, until the end */
 	bool written;              /* of one attempt at least that is true: it may have run */
 	bool own_free;             /* the call's own attempt is not under way */
@@ -91,10 +91,10 @@ struct spokei_course {
 	/* As a ticket. */
 	bool deferred;
 	struct spokei_task tell; /* that it is one, or that it is settled; on the engine's soon */
-	enum spoke_settlement settlement; /* of one that is over, and not told */
-	struct spoke_list of_tickets;     /* in the order in which they became tickets */
+	enum spoke_ticket_settlement settlement; /* of one that is over, and not told */
+	struct spoke_list of_tickets;            /* in the order in which they became tickets */
 	uint64_t id;
-	spoke_ticket_done settle; /* may be NULL */
+	spoke_ticket_done_fn settle; /* may be NULL */
 	void *settle_arg;
 	struct spokei_ending
 		ending; /* of the attempt that failed last; its texts are not cleared */
@@ -102,50 +102,51 @@ struct spokei_course {
 };
 
 /* Memory of courses that are over, for the next ones. Zero-initialised; of one caller. */
-struct spokei_course_blocks {
+struct spokei_retry_state_blocks {
 	void *first; /* each begins with the next */
 	unsigned count;
 };
 
-void spokei_course_blocks_fini(struct spokei_course_blocks *blocks, const struct spoke_env *env);
+void spokei_retry_state_blocks_fini(struct spokei_retry_state_blocks *blocks,
+				    const struct spoke_env *env);
 
 /* Copies what the method's request says; its attempts are `numbered`, or not. NULL: no memory. */
-struct spokei_course *spokei_course_keep(struct spokei_course_blocks *blocks,
-					 const struct spoke_env *env,
-					 const struct spokei_message *request,
-					 struct spoke_span key, bool numbered);
+struct spokei_retry_state *spokei_retry_state_keep(struct spokei_retry_state_blocks *blocks,
+						   const struct spoke_env *env,
+						   const struct spokei_message *request,
+						   struct spoke_span key, bool numbered);
 
 /* From now on it is known what has become of it: nothing yet. `own` is the attempt that its call
  * has anyway. */
-void spokei_course_open(struct spokei_course *course, struct spokei_attempt *own);
+void spokei_retry_state_open(struct spokei_retry_state *retry, struct spokei_attempt *own);
 
 /* Is it still to be opened? */
-static inline bool spokei_course_is_kept(const struct spokei_course *course)
+static inline bool spokei_retry_state_is_kept(const struct spokei_retry_state *retry)
 {
-	return course->stage == SPOKEI_COURSE_KEPT;
+	return retry->stage == SPOKEI_RETRY_STATE_KEPT;
 }
 
 /* It waits for nothing, and no attempt is under way. */
-void spokei_course_free(struct spokei_course_blocks *blocks, const struct spoke_env *env,
-			struct spokei_course *course);
+void spokei_retry_state_free(struct spokei_retry_state_blocks *blocks, const struct spoke_env *env,
+			     struct spokei_retry_state *retry);
 
 /* Has the method's request say it again. */
-void spokei_course_say(const struct spokei_course *course, struct spokei_message *request);
+void spokei_retry_state_say(const struct spokei_retry_state *retry, struct spokei_message *request);
 
 /* The attachments of the next attempt, of one that is numbered: the user's, and "spoke.id" and
  * "spoke.attempt", unless the user has such. */
-void spokei_course_number(struct spokei_course *course);
+void spokei_retry_state_number(struct spokei_retry_state *retry);
 
 /* An attempt that is not under way: the call's own, or a further one; NULL: no memory. */
-struct spokei_attempt *spokei_course_attempt(struct spokei_course *course,
-					     const struct spoke_env *env);
+struct spokei_attempt *spokei_retry_state_attempt(struct spokei_retry_state *retry,
+						  const struct spoke_env *env);
 
 /* It goes to this endpoint. Returns 0 or SPOKE_ENOMEM. */
-SPOKE_MUST_USE int spokei_course_try(struct spokei_course *course, const struct spoke_env *env,
-				     uint64_t endpoint);
+SPOKE_MUST_USE int spokei_retry_state_try(struct spokei_retry_state *retry,
+					  const struct spoke_env *env, uint64_t endpoint);
 
 /* An attempt has ended, or could not begin. */
-void spokei_course_note(struct spokei_course *course, const struct spokei_outcome *outcome,
-			enum spoke_fate fate);
+void spokei_retry_state_note(struct spokei_retry_state *retry, const struct spokei_outcome *outcome,
+			     enum spoke_policy_fate fate);
 
 #endif

@@ -141,9 +141,10 @@ static int overrule_consumer(struct spoke_engine *engine,
 	if (error)
 		return error;
 	if (options->failback_overflow > SPOKE_OVERFLOW_DROP_OLDEST) {
-		spokei_event(engine, SPOKE_EINVAL,
-			     "option failback.overflow=%d: no value of enum spoke_overflow",
-			     (int)options->failback_overflow);
+		spokei_event(
+			engine, SPOKE_EINVAL,
+			"option failback.overflow=%d: no value of enum spoke_consumer_overflow",
+			(int)options->failback_overflow);
 		return SPOKE_EINVAL;
 	}
 	if (options->failback_overflow)

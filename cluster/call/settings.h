@@ -66,9 +66,9 @@ struct spokei_consumer_settings {
 	size_t texts_size;
 	bool needs_service; /* an endpoint speaks a wire that has to name it */
 	struct spokei_call_settings calls;
-	spoke_link_changed changed; /* may be NULL */
+	spoke_link_changed_fn changed; /* may be NULL */
 	void *changed_arg;
-	spoke_ticket_done settled; /* may be NULL */
+	spoke_ticket_done_fn settled; /* may be NULL */
 	void *settled_arg;
 	uint32_t tasks_max; /* tickets, and the bytes that they keep */
 	size_t bytes_max;

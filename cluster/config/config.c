@@ -12,7 +12,7 @@
 /* --- reading */
 
 /* The name of the file, and what there is to say of it as a whole. */
-static void tell(const char *name, spoke_config_told told, void *arg, const char *what)
+static void tell(const char *name, spoke_config_changed_fn told, void *arg, const char *what)
 {
 	char sentence[SPOKEI_SHEET_SENTENCE_MAX];
 	char shown[256];
@@ -46,8 +46,8 @@ static int code_of(ssize_t error)
 	return error == -EFBIG ? SPOKE_ETOOLARGE : SPOKE_ESYSTEM;
 }
 
-int spokei_config_read_file(const struct spoke_env *env, const char *path, spoke_config_told told,
-			    void *arg, struct spokei_sheet *ret)
+int spokei_config_read_file(const struct spoke_env *env, const char *path,
+			    spoke_config_changed_fn told, void *arg, struct spokei_sheet *ret)
 {
 	unsigned char *bytes = NULL;
 	size_t size = READ_FIRST;
@@ -102,7 +102,7 @@ err_after_sheet:
 	return SPOKE_ENOMEM;
 }
 
-int spoke_config_load(const struct spoke_env *env, const char *path, spoke_config_told told,
+int spoke_config_load(const struct spoke_env *env, const char *path, spoke_config_changed_fn told,
 		      void *arg, struct spoke_config **ret_config)
 {
 	struct spokei_sheet sheet;
@@ -124,7 +124,7 @@ int spoke_config_load(const struct spoke_env *env, const char *path, spoke_confi
 }
 
 int spoke_config_parse(const struct spoke_env *env, const char *name, struct spoke_span text,
-		       spoke_config_told told, void *arg, struct spoke_config **ret_config)
+		       spoke_config_changed_fn told, void *arg, struct spoke_config **ret_config)
 {
 	struct spokei_sheet sheet;
 	int error;

@@ -51,7 +51,7 @@ void spokei_config_read_method(const struct spoke_config *config, struct spoke_s
 
 /* Reads a file. Returns as spoke_config_load(). */
 SPOKE_MUST_USE int spokei_config_read_file(const struct spoke_env *env, const char *path,
-					   spoke_config_told told, void *arg,
+					   spoke_config_changed_fn told, void *arg,
 					   struct spokei_sheet *ret);
 
 /* Frees what it says now, unless that is what it said first. */

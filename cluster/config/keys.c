@@ -90,7 +90,7 @@ static const char *name_at(const void *of, size_t i)
 
 static int refuse_key(const char *key, char *why, size_t size)
 {
-	const char *nearest = spokei_alike_nearest(key, name_at, NULL, SPOKEI_KEYS_OF_URLS);
+	const char *nearest = spokei_similar_nearest(key, name_at, NULL, SPOKEI_KEYS_OF_URLS);
 	char quoted[QUOTED_MAX];
 
 	(void)spokei_log_escape(quoted, sizeof(quoted), key, strlen(key));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Places: where a URL leads, and where a provider listens. */
 #include "cluster/call/settings.h"
-#include "cluster/config/judge.h"
+#include "cluster/config/check.h"
 #include "cluster/config/keys.h"
 #include "core/base/log.h"
 #include "transport/wire/catalog.h"
@@ -88,7 +88,7 @@ static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url
 	for (unsigned i = 0; i < url->parameter_count; i++) {
 		const char *key = url->parameters[i].key;
 
-		if (spokei_keys_is_other(key) || spokei_judge_is_place_key(key))
+		if (spokei_keys_is_other(key) || spokei_check_is_place_key(key))
 			continue;
 		(void)spokei_log_escape(shown, sizeof(shown), key, strlen(key));
 		spokei_event(engine, SPOKE_EINVAL,
@@ -114,9 +114,9 @@ int spokei_settings_listen(struct spoke_engine *engine, const char *text,
 	if (error == 0)
 		error = refuse_parameters(engine, &url);
 	if (error == 0)
-		error = spokei_judge_place(engine->env, &url, &ret->address, &why);
+		error = spokei_check_place(engine->env, &url, &ret->address, &why);
 	if (error == 0)
-		error = spokei_judge_shared(&url, &sharing, &why);
+		error = spokei_check_shared(&url, &sharing, &why);
 	ret->shared = sharing != SPOKEI_SHARED_NOT;
 	ret->handed = sharing == SPOKEI_SHARED_TURNS || url.socket ||
 		      engine->env->net->listen_shared == NULL;

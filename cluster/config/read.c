@@ -3,7 +3,7 @@
  * Reading a file of settings, line by line. A line that is wrong is told and left out, and the next
  * one is read, so that all that is wrong is told at once.
  */
-#include "cluster/config/judge.h"
+#include "cluster/config/check.h"
 #include "cluster/config/line.h"
 #include "cluster/config/sheet.h"
 #include "core/base/log.h"
@@ -21,7 +21,7 @@
 struct reader {
 	struct spokei_sheet *sheet;
 	char name[NAME_SHOWN]; /* the file's */
-	spoke_config_told told;
+	spoke_config_changed_fn told;
 	void *arg;
 	unsigned line;
 	unsigned wrong;
@@ -125,7 +125,7 @@ static void enter_section(struct reader *reader, char *heading, bool told)
 		return;
 	}
 	if (spokei_sheet_heading(heading, &kind, &name)) {
-		wrong = spokei_judge_name(name);
+		wrong = spokei_check_name(name);
 		spokei_sheet_show(heading, shown, sizeof(shown));
 		if (wrong && !told)
 			tell(reader, "", "[%s]: %s", shown, wrong);
@@ -196,9 +196,9 @@ static void refuse_key(struct reader *reader, const char *name, const char *subj
 		     spokei_key_in_file(key), sections);
 		return;
 	}
-	nearest = spokei_alike_nearest(name, key_of_section, reader->part, SPOKEI_KEYS);
+	nearest = spokei_similar_nearest(name, key_of_section, reader->part, SPOKEI_KEYS);
 	if (nearest == NULL)
-		nearest = spokei_alike_nearest(name, key_of_any, NULL, SPOKEI_KEYS);
+		nearest = spokei_similar_nearest(name, key_of_any, NULL, SPOKEI_KEYS);
 	tell(reader, subject, "there is no such key%s%s%s", nearest ? "; did you mean " : "",
 	     nearest ? nearest : "; spoke config --explain has all", nearest ? "?" : "");
 }
@@ -213,12 +213,12 @@ static const char *judge_place(const struct spoke_env *env, const struct spoke_u
 	if (*url->scheme && spokei_catalog_wire(url->scheme) == NULL)
 		return "the scheme is not known; use dubbo or msgpack-rpc";
 	for (unsigned i = 0; i < url->parameter_count; i++)
-		if (!spokei_judge_is_place_key(url->parameters[i].key))
+		if (!spokei_check_is_place_key(url->parameters[i].key))
 			return "a place has no parameters but shared; write others as keys of "
 			       "[provider]";
-	if (spokei_judge_shared(url, &sharing, &why))
+	if (spokei_check_shared(url, &sharing, &why))
 		return why;
-	return spokei_judge_place(env, url, &unused, &why) ? why : NULL;
+	return spokei_check_place(env, url, &unused, &why) ? why : NULL;
 }
 
 /* A URL. */
@@ -296,9 +296,9 @@ static void check_text(struct reader *reader, enum spokei_key key, const char *v
 	int error = SPOKE_OK;
 
 	if (key == SPOKEI_KEY_ADVERTISE)
-		error = spokei_judge_advertised(env, value, &why);
+		error = spokei_check_advertised(env, value, &why);
 	else if (key == SPOKEI_KEY_ADMIN)
-		error = spokei_judge_admin(env, value, &why);
+		error = spokei_check_admin(env, value, &why);
 	reader->poor |= error == SPOKE_ENOMEM;
 	if (error)
 		tell(reader, subject, "%s", why);
@@ -444,7 +444,7 @@ static bool make_room(struct spokei_sheet *sheet, struct spoke_span text)
 }
 
 int spokei_sheet_read(const struct spoke_env *env, const char *name, struct spoke_span text,
-		      spoke_config_told told, void *arg, struct spokei_sheet *ret)
+		      spoke_config_changed_fn told, void *arg, struct spokei_sheet *ret)
 {
 	struct spokei_sheet sheet = { .env = env };
 	struct reader reader = { .sheet = &sheet, .told = told, .arg = arg };

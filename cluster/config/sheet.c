@@ -123,7 +123,7 @@ bool spokei_sheet_guess(const char *heading, enum spokei_section *ret_kind)
 	const char *nearest;
 
 	(void)spokei_log_escape(first, sizeof(first), heading, strcspn(heading, "."));
-	nearest = spokei_alike_nearest(first, section_at, NULL, SPOKEI_SECTIONS);
+	nearest = spokei_similar_nearest(first, section_at, NULL, SPOKEI_SECTIONS);
 	for (unsigned i = 0; i < SPOKEI_SECTIONS && nearest; i++) {
 		if (strcmp(section_at(NULL, i), nearest) != 0)
 			continue;

@@ -50,8 +50,8 @@ struct spokei_sheet {
  * all of it has been told (`told` may be NULL); ETOOLARGE or ENOMEM, told too. Undo with fini.
  */
 SPOKE_MUST_USE int spokei_sheet_read(const struct spoke_env *env, const char *name,
-				     struct spoke_span text, spoke_config_told told, void *arg,
-				     struct spokei_sheet *ret);
+				     struct spoke_span text, spoke_config_changed_fn told,
+				     void *arg, struct spokei_sheet *ret);
 void spokei_sheet_fini(struct spokei_sheet *sheet);
 
 /* The section of a name; NULL: there is none. `name` { }: of a kind of which there is one. */

@@ -32,9 +32,9 @@ int spokei_consumer_choose(struct spoke_method *method, const struct spoke_polic
 			   struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
 {
 	struct spoke_consumer *consumer = spokei_consumer_of(method);
-	const struct spoke_balancer *balancer = method->balance->balancer;
+	const struct spoke_balancer *balancer = method->balancer_state->balancer;
 	struct spokei_ask ask = {
-		.balance = policy->in_order ? NULL : method->balance,
+		.balancer_state = policy->in_order ? NULL : method->balancer_state,
 		.key = key,
 		.timeout_ns = method->settings.timeout_ns,
 		.sticky = method->settings.sticky ? &method->sticky : NULL,
@@ -91,7 +91,7 @@ static void directory_able(void *arg)
 {
 	struct spoke_consumer *consumer = arg;
 
-	spokei_retry_wake(&consumer->caller.retry);
+	spokei_retry_queue_wake(&consumer->caller.retry);
 }
 
 static void directory_rested(void *arg)
@@ -146,9 +146,9 @@ void spokei_consumer_inherit(struct spoke_consumer *consumer)
 	struct spokei_consumer_settings *settings = &consumer->settings;
 
 	spokei_settings_inherit(consumer->engine, settings, &consumer->provided);
-	if (settings->calls.balancer != consumer->balance.balancer) {
-		spokei_balance_fini(&consumer->balance, consumer->engine->env);
-		spokei_balance_init(&consumer->balance, settings->calls.balancer);
+	if (settings->calls.balancer != consumer->balancer_state.balancer) {
+		spokei_balancer_state_fini(&consumer->balancer_state, consumer->engine->env);
+		spokei_balancer_state_init(&consumer->balancer_state, settings->calls.balancer);
 	}
 	spokei_methods_inherit(consumer);
 }
@@ -232,7 +232,7 @@ static void consumer_bury(struct spokei_task *task)
 	spokei_roll_drop(consumer->engine, &consumer->member);
 	spokei_caller_fini(&consumer->caller);
 	spokei_directory_fini(&consumer->directory);
-	spokei_balance_fini(&consumer->balance, env);
+	spokei_balancer_state_fini(&consumer->balancer_state, env);
 	spoke_url_fini(&consumer->provided);
 	spokei_filters_fini(&consumer->filters, env);
 	spokei_link_fini(&consumer->link);
@@ -320,9 +320,9 @@ static int init_calls(struct spoke_consumer *consumer, const struct spoke_consum
 	spokei_caller_init(caller, &consumer->link, settings->tasks_max);
 	caller->idle = consumer_idle;
 	engine->env->dice(engine->env->ctx, &caller->next_id, sizeof(caller->next_id));
-	spokei_balance_init(&consumer->balance, settings->calls.balancer);
-	error = spokei_retry_init(&caller->retry, engine, settings->tasks_max, settings->bytes_max,
-				  spokei_call_due);
+	spokei_balancer_state_init(&consumer->balancer_state, settings->calls.balancer);
+	error = spokei_retry_queue_init(&caller->retry, engine, settings->tasks_max,
+					settings->bytes_max, spokei_call_due);
 	if (error)
 		return error;
 	return spokei_filters_init(&consumer->filters, engine->env, options->filters,

@@ -41,7 +41,7 @@ struct spoke_future {
 	struct spoke_post told; /* calls a `then` that came when all was over */
 	atomic_bool cancelled;  /* somebody wants it */
 	atomic_bool has_then;   /* somebody has the right to set the next two */
-	spoke_done then;
+	spoke_call_done_fn then;
 	void *then_arg;
 	uint64_t begun_ns;
 	uint64_t posted_ns; /* from there until it came to the engine */
@@ -359,7 +359,7 @@ const struct spoke_result *spoke_future_result(const struct spoke_future *future
 	return is_over(future) ? &future->result : NULL;
 }
 
-int spoke_future_then(struct spoke_future *future, spoke_done done, void *arg)
+int spoke_future_then(struct spoke_future *future, spoke_call_done_fn done, void *arg)
 {
 	if (spokei_desk_forked(future->desk))
 		return SPOKE_EFORKED;

@@ -23,8 +23,8 @@ struct spoke_consumer {
 	_Atomic(struct spokei_desk *) desk; /* where futures reach it; NULL: it never had one */
 	struct spokei_directory directory;
 	struct spokei_subscription subscription; /* keeps the directory up to date, or nothing */
-	struct spoke_url provided;     /* of the first provider that a registry listed; or empty */
-	struct spokei_balance balance; /* of methods that have none of their own */
+	struct spoke_url provided; /* of the first provider that a registry listed; or empty */
+	struct spokei_balancer_state balancer_state; /* of methods that have none of their own */
 	struct spokei_filters filters;
 	bool ended; /* no more calls, and no connections */
 	bool freed; /* gone when the last connection is */

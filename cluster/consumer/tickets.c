@@ -2,7 +2,7 @@
 /* Tickets, as users see them. */
 #include "cluster/call/parts.h"
 
-const char *spoke_settlement_name(enum spoke_settlement settlement)
+const char *spoke_ticket_settlement_name(enum spoke_ticket_settlement settlement)
 {
 	switch (settlement) {
 	case SPOKE_TICKET_SUCCESS:
@@ -27,27 +27,27 @@ static struct spokei_call *call_of(const struct spoke_consumer *consumer,
 {
 	struct spokei_call *call = spokei_slab_get(&consumer->caller.calls, ticket.handle);
 
-	return call && call->course && call->course->told ? call : NULL;
+	return call && call->retry && call->retry->told ? call : NULL;
 }
 
-void spokei_ticket_look(const struct spokei_course *course, uint64_t now_ns,
+void spokei_ticket_look(const struct spokei_retry_state *retry, uint64_t now_ns,
 			struct spoke_ticket_state *ret_state)
 {
-	uint64_t gone_ns = course->begun_ns && now_ns > course->begun_ns ? now_ns - course->begun_ns
-									 : 0;
+	uint64_t gone_ns = retry->begun_ns && now_ns > retry->begun_ns ? now_ns - retry->begun_ns
+								       : 0;
 
 	*ret_state = (struct spoke_ticket_state){
-		.id = course->id,
-		.attempts = course->begun,
-		.sending = course->open > 0,
-		.last_error = course->ending.error,
-		.left_ns = course->lasts_ns > gone_ns ? course->lasts_ns - gone_ns : 0,
+		.id = retry->id,
+		.attempts = retry->begun,
+		.sending = retry->open > 0,
+		.last_error = retry->ending.error,
+		.left_ns = retry->lasts_ns > gone_ns ? retry->lasts_ns - gone_ns : 0,
 	};
-	if (course->stage != SPOKEI_COURSE_PAUSING)
+	if (retry->stage != SPOKEI_RETRY_STATE_PAUSING)
 		return;
-	ret_state->next_ns = course->pause_ns;
-	if (course->arm.node.next == NULL)
-		ret_state->next_ns = course->due_ns > now_ns ? course->due_ns - now_ns : 0;
+	ret_state->next_ns = retry->pause_ns;
+	if (retry->arm.node.next == NULL)
+		ret_state->next_ns = retry->due_ns > now_ns ? retry->due_ns - now_ns : 0;
 }
 
 bool spoke_ticket_ask(const struct spoke_consumer *consumer, struct spoke_ticket ticket,
@@ -57,7 +57,7 @@ bool spoke_ticket_ask(const struct spoke_consumer *consumer, struct spoke_ticket
 
 	if (call == NULL)
 		return false;
-	spokei_ticket_look(call->course, consumer->engine->begin_ns, ret_state);
+	spokei_ticket_look(call->retry, consumer->engine->begin_ns, ret_state);
 	return true;
 }
 
@@ -68,15 +68,15 @@ size_t spoke_consumer_ticket_list(const struct spoke_consumer *consumer,
 	size_t count = 0;
 
 	for (struct spoke_list *node = all->next; node != all; node = node->next) {
-		const struct spokei_course *course = spoke_container_of(node, struct spokei_course,
-									of_tickets);
+		const struct spokei_retry_state *retry =
+			spoke_container_of(node, struct spokei_retry_state, of_tickets);
 
-		if (!course->told)
+		if (!retry->told)
 			continue;
 		if (count < max) {
-			infos[count].ticket.handle = course->call->handle;
-			infos[count].method = course->call->method->name;
-			spokei_ticket_look(course, consumer->engine->begin_ns, &infos[count].state);
+			infos[count].ticket.handle = retry->call->handle;
+			infos[count].method = retry->call->method->name;
+			spokei_ticket_look(retry, consumer->engine->begin_ns, &infos[count].state);
 		}
 		count++;
 	}
@@ -84,7 +84,7 @@ size_t spoke_consumer_ticket_list(const struct spoke_consumer *consumer,
 }
 
 int spoke_ticket_then(struct spoke_consumer *consumer, struct spoke_ticket ticket,
-		      spoke_ticket_done done, void *arg)
+		      spoke_ticket_done_fn done, void *arg)
 {
 	const struct spokei_call *call = call_of(consumer, ticket);
 
@@ -92,10 +92,10 @@ int spoke_ticket_then(struct spoke_consumer *consumer, struct spoke_ticket ticke
 		return SPOKE_ENOENT;
 	if (done == NULL)
 		return SPOKE_EINVAL;
-	if (call->course->settle)
+	if (call->retry->settle)
 		return SPOKE_EEXIST;
-	call->course->settle = done;
-	call->course->settle_arg = arg;
+	call->retry->settle = done;
+	call->retry->settle_arg = arg;
 	return SPOKE_OK;
 }
 

@@ -15,100 +15,100 @@ static void *part(unsigned char **at, size_t count, size_t size)
 }
 
 /* The largest first, so that all are aligned. */
-static void lay_out(struct spokei_seats *seats, void *memory, size_t room)
+static void lay_out(struct spokei_candidates *candidates, void *memory, size_t room)
 {
 	unsigned char *at = memory;
 
-	seats->memory = memory;
-	seats->room = room;
-	seats->home_room = 1;
-	while (seats->home_room < room)
-		seats->home_room *= 2;
-	seats->endpoints = part(&at, room, sizeof(struct spokei_endpoint *));
-	seats->names = part(&at, room, sizeof(*seats->names));
-	seats->ids = part(&at, room, sizeof(*seats->ids));
-	seats->means_ns = part(&at, room, sizeof(*seats->means_ns));
-	seats->chosen_ns = part(&at, room, sizeof(*seats->chosen_ns));
-	seats->weights = part(&at, room, sizeof(*seats->weights));
-	seats->actives = part(&at, room, sizeof(*seats->actives));
-	seats->successes = part(&at, room, sizeof(*seats->successes));
-	seats->homes = part(&at, 2 * room, sizeof(*seats->homes));
-	seats->ranks = part(&at, room, sizeof(*seats->ranks));
-	seats->able = part(&at, room, sizeof(*seats->able));
-	seats->shown = (struct spoke_candidates){
-		.able = seats->able,
-		.weights = seats->weights,
-		.actives = seats->actives,
-		.means_ns = seats->means_ns,
-		.successes = seats->successes,
-		.chosen_ns = seats->chosen_ns,
-		.names = seats->names,
+	candidates->memory = memory;
+	candidates->room = room;
+	candidates->home_room = 1;
+	while (candidates->home_room < room)
+		candidates->home_room *= 2;
+	candidates->endpoints = part(&at, room, sizeof(struct spokei_endpoint *));
+	candidates->names = part(&at, room, sizeof(*candidates->names));
+	candidates->ids = part(&at, room, sizeof(*candidates->ids));
+	candidates->means_ns = part(&at, room, sizeof(*candidates->means_ns));
+	candidates->chosen_ns = part(&at, room, sizeof(*candidates->chosen_ns));
+	candidates->weights = part(&at, room, sizeof(*candidates->weights));
+	candidates->actives = part(&at, room, sizeof(*candidates->actives));
+	candidates->successes = part(&at, room, sizeof(*candidates->successes));
+	candidates->homes = part(&at, 2 * room, sizeof(*candidates->homes));
+	candidates->ranks = part(&at, room, sizeof(*candidates->ranks));
+	candidates->able = part(&at, room, sizeof(*candidates->able));
+	candidates->shown = (struct spoke_balancer_candidates){
+		.able = candidates->able,
+		.weights = candidates->weights,
+		.actives = candidates->actives,
+		.means_ns = candidates->means_ns,
+		.successes = candidates->successes,
+		.chosen_ns = candidates->chosen_ns,
+		.names = candidates->names,
 	};
 }
 
-int spokei_seats_reserve(struct spokei_seats *seats, size_t count)
+int spokei_candidates_reserve(struct spokei_candidates *candidates, size_t count)
 {
-	const struct spokei_seats old = *seats;
+	const struct spokei_candidates old = *candidates;
 	void *memory;
 
-	if (count <= seats->room)
+	if (count <= candidates->room)
 		return SPOKE_OK;
-	memory = spokei_alloc(seats->env, count, SEAT);
+	memory = spokei_alloc(candidates->env, count, SEAT);
 	if (memory == NULL)
 		return SPOKE_ENOMEM;
-	lay_out(seats, memory, count);
+	lay_out(candidates, memory, count);
 	for (size_t i = 0; i < old.shown.count; i++)
-		spokei_seats_add(seats, old.endpoints[i]);
-	spokei_free(seats->env, old.memory, old.room, SEAT);
+		spokei_candidates_add(candidates, old.endpoints[i]);
+	spokei_free(candidates->env, old.memory, old.room, SEAT);
 	return SPOKE_OK;
 }
 
-void spokei_seats_add(struct spokei_seats *seats, struct spokei_endpoint *endpoint)
+void spokei_candidates_add(struct spokei_candidates *candidates, struct spokei_endpoint *endpoint)
 {
-	size_t place = seats->shown.count++;
+	size_t place = candidates->shown.count++;
 
-	SPOKE_ASSERT(place < seats->room);
+	SPOKE_ASSERT(place < candidates->room);
 	endpoint->place = (uint32_t)place;
-	seats->endpoints[place] = endpoint;
-	seats->names[place] = endpoint->name;
-	seats->ids[place] = endpoint->id;
-	seats->homes[endpoint->id & (seats->home_room - 1)] = (uint32_t)place;
-	seats->weights[place] = endpoint->weight;
-	seats->actives[place] = endpoint->actives;
-	seats->means_ns[place] = endpoint->score.mean_ns;
-	seats->successes[place] = endpoint->score.successes;
-	seats->chosen_ns[place] = endpoint->chosen_ns;
-	seats->ranks[place] = SPOKEI_RANK_NONE;
-	seats->able[place] = 0;
+	candidates->endpoints[place] = endpoint;
+	candidates->names[place] = endpoint->name;
+	candidates->ids[place] = endpoint->id;
+	candidates->homes[endpoint->id & (candidates->home_room - 1)] = (uint32_t)place;
+	candidates->weights[place] = endpoint->weight;
+	candidates->actives[place] = endpoint->actives;
+	candidates->means_ns[place] = endpoint->score.mean_ns;
+	candidates->successes[place] = endpoint->score.successes;
+	candidates->chosen_ns[place] = endpoint->chosen_ns;
+	candidates->ranks[place] = SPOKEI_RANK_NONE;
+	candidates->able[place] = 0;
 }
 
 /* Ids count up, so that few have the same home; who came later has it. */
-size_t spokei_seats_find(const struct spokei_seats *seats, uint64_t id)
+size_t spokei_candidates_find(const struct spokei_candidates *candidates, uint64_t id)
 {
-	size_t count = seats->shown.count;
+	size_t count = candidates->shown.count;
 	size_t home;
 
 	if (count == 0)
-		return SPOKE_NOBODY;
-	home = seats->homes[id & (seats->home_room - 1)];
-	if (SPOKEI_LIKELY(home < count && seats->ids[home] == id))
+		return SPOKE_NO_ENDPOINT;
+	home = candidates->homes[id & (candidates->home_room - 1)];
+	if (SPOKEI_LIKELY(home < count && candidates->ids[home] == id))
 		return home;
 	for (size_t place = 0; place < count; place++)
-		if (seats->ids[place] == id)
+		if (candidates->ids[place] == id)
 			return place;
-	return SPOKE_NOBODY;
+	return SPOKE_NO_ENDPOINT;
 }
 
-void spokei_seats_clear(struct spokei_seats *seats)
+void spokei_candidates_clear(struct spokei_candidates *candidates)
 {
-	for (size_t i = 0; i < seats->shown.count; i++)
-		seats->endpoints[i]->place = SPOKEI_NOWHERE;
-	seats->shown.count = 0;
-	seats->shown.able_count = 0;
+	for (size_t i = 0; i < candidates->shown.count; i++)
+		candidates->endpoints[i]->place = SPOKEI_NOWHERE;
+	candidates->shown.count = 0;
+	candidates->shown.able_count = 0;
 }
 
-void spokei_seats_fini(struct spokei_seats *seats)
+void spokei_candidates_fini(struct spokei_candidates *candidates)
 {
-	spokei_free(seats->env, seats->memory, seats->room, SEAT);
-	spokei_seats_init(seats, seats->env);
+	spokei_free(candidates->env, candidates->memory, candidates->room, SEAT);
+	spokei_candidates_init(candidates, candidates->env);
 }

@@ -16,10 +16,10 @@ enum spokei_rank {
 	SPOKEI_RANK_NONE,
 };
 
-struct spokei_seats {
+struct spokei_candidates {
 	const struct spoke_env *env;
-	struct spoke_candidates shown;      /* to balancers: the arrays below */
-	struct spokei_endpoint **endpoints; /* in the order of the list */
+	struct spoke_balancer_candidates shown; /* to balancers: the arrays below */
+	struct spokei_endpoint **endpoints;     /* in the order of the list */
 	uint64_t *ids;
 	uint64_t *means_ns;
 	uint64_t *chosen_ns;
@@ -35,23 +35,25 @@ struct spokei_seats {
 	size_t home_room; /* a power of two, not less than them */
 };
 
-static inline void spokei_seats_init(struct spokei_seats *seats, const struct spoke_env *env)
+static inline void spokei_candidates_init(struct spokei_candidates *candidates,
+					  const struct spoke_env *env)
 {
-	*seats = (struct spokei_seats){ .env = env };
+	*candidates = (struct spokei_candidates){ .env = env };
 }
 
 /* Sees to it that there is room for so many; what is there stays. Returns 0 or SPOKE_ENOMEM. */
-SPOKE_MUST_USE int spokei_seats_reserve(struct spokei_seats *seats, size_t count);
+SPOKE_MUST_USE int spokei_candidates_reserve(struct spokei_candidates *candidates, size_t count);
 
 /* Sits an endpoint behind the others; there is room. */
-void spokei_seats_add(struct spokei_seats *seats, struct spokei_endpoint *endpoint);
+void spokei_candidates_add(struct spokei_candidates *candidates, struct spokei_endpoint *endpoint);
 
-/* Where the endpoint of an id sits, or SPOKE_NOBODY. As a rule one look, however many sit there. */
-size_t spokei_seats_find(const struct spokei_seats *seats, uint64_t id);
+/* Where the endpoint of an id sits, or SPOKE_NO_ENDPOINT. As a rule one look, however many sit
+ * there. */
+size_t spokei_candidates_find(const struct spokei_candidates *candidates, uint64_t id);
 
 /* Nobody sits there any more. */
-void spokei_seats_clear(struct spokei_seats *seats);
+void spokei_candidates_clear(struct spokei_candidates *candidates);
 
-void spokei_seats_fini(struct spokei_seats *seats);
+void spokei_candidates_fini(struct spokei_candidates *candidates);
 
 #endif

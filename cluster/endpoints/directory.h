@@ -35,7 +35,7 @@ struct spokei_directory {
 	const struct spokei_directory_up *up;
 	void *up_arg;
 	struct spokei_endpoint *sole; /* the only one listed, if it has one connection; else NULL */
-	struct spokei_seats seats;
+	struct spokei_candidates candidates;
 	struct spokei_map keys; /* endpoints that a registry lists, by key */
 	struct spoke_list gone; /* endpoints that are not listed any more */
 	uint64_t last_id;       /* of endpoints */
@@ -59,7 +59,7 @@ struct spokei_directory {
 /* What a call wants of the directory. */
 struct spokei_ask {
 	/* NULL: the first one in the list that can; without a balancer: each in its turn. */
-	struct spokei_balance *balance;
+	struct spokei_balancer_state *balancer_state;
 	struct spoke_span key;
 	uint64_t timeout_ns;
 	const uint64_t *tried; /* ids of endpoints: these only if there is nobody else */
@@ -127,7 +127,7 @@ void spokei_directory_change(struct spokei_directory *directory,
 /* How many are listed. */
 static inline size_t spokei_directory_listed(const struct spokei_directory *directory)
 {
-	return directory->seats.shown.count;
+	return directory->candidates.shown.count;
 }
 
 /* Something has changed that decides who takes calls. */
@@ -147,8 +147,8 @@ static inline void spokei_directory_begun(struct spokei_endpoint *endpoint)
 	endpoint->chosen_ns = endpoint->engine->begin_ns;
 	if (SPOKEI_UNLIKELY(endpoint->place == SPOKEI_NOWHERE))
 		return;
-	directory->seats.actives[endpoint->place] = endpoint->actives;
-	directory->seats.chosen_ns[endpoint->place] = endpoint->chosen_ns;
+	directory->candidates.actives[endpoint->place] = endpoint->actives;
+	directory->candidates.chosen_ns[endpoint->place] = endpoint->chosen_ns;
 	if (SPOKEI_UNLIKELY(endpoint->actives == directory->settings.actives_max ||
 			    endpoint->eject.aside)) {
 		spokei_eject_begun(&endpoint->eject, endpoint->chosen_ns);
@@ -158,8 +158,8 @@ static inline void spokei_directory_begun(struct spokei_endpoint *endpoint)
 
 /* ... and ends there, `took_ns` after its beginning, with this error; `fate` tells whether that
  * speaks for the endpoint. */
-void spokei_directory_ended(struct spokei_endpoint *endpoint, enum spoke_fate fate, int error,
-			    uint64_t took_ns);
+void spokei_directory_ended(struct spokei_endpoint *endpoint, enum spoke_policy_fate fate,
+			    int error, uint64_t took_ns);
 
 /* All endpoints one after the other, as spoke_consumer_endpoints() has them: the one behind
  * `before`, or the first, for NULL; NULL: there is none. */

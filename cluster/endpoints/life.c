@@ -85,7 +85,7 @@ const struct spokei_endpoint_up spokei_directory_endpoint_up = {
 
 void spokei_directory_end(struct spokei_directory *directory)
 {
-	const struct spokei_seats *seats = &directory->seats;
+	const struct spokei_candidates *candidates = &directory->candidates;
 
 	if (directory->ended)
 		return;
@@ -94,8 +94,8 @@ void spokei_directory_end(struct spokei_directory *directory)
 	directory->sole = NULL;
 	directory->stale = true;
 	spokei_task_drop(&directory->news);
-	for (size_t i = 0; i < seats->shown.count; i++)
-		spokei_endpoint_end(seats->endpoints[i]);
+	for (size_t i = 0; i < candidates->shown.count; i++)
+		spokei_endpoint_end(candidates->endpoints[i]);
 	for (struct spoke_list *node = directory->gone.next; node != &directory->gone;
 	     node = node->next)
 		spokei_endpoint_end(spoke_container_of(node, struct spokei_endpoint, node));
@@ -103,12 +103,12 @@ void spokei_directory_end(struct spokei_directory *directory)
 
 void spokei_directory_rest(struct spokei_directory *directory, bool calls)
 {
-	const struct spokei_seats *seats = &directory->seats;
+	const struct spokei_candidates *candidates = &directory->candidates;
 
 	directory->resting = true;
 	spokei_directory_refresh_later(directory);
-	for (size_t i = 0; i < seats->shown.count; i++)
-		spokei_endpoint_rest(seats->endpoints[i], calls);
+	for (size_t i = 0; i < candidates->shown.count; i++)
+		spokei_endpoint_rest(candidates->endpoints[i], calls);
 }
 
 /* --- life */
@@ -148,7 +148,7 @@ void spokei_directory_init(struct spokei_directory *directory, struct spokei_lin
 	if (directory->settings.actives_max == 0)
 		directory->settings.actives_max = UINT32_MAX;
 	env->dice(env->ctx, &directory->dice, sizeof(directory->dice));
-	spokei_seats_init(&directory->seats, env);
+	spokei_candidates_init(&directory->candidates, env);
 	spokei_list_init(&directory->gone);
 }
 
@@ -163,7 +163,7 @@ void spokei_directory_fini(struct spokei_directory *directory)
 	}
 	if (directory->round > 0)
 		spokei_map_fini(&directory->keys);
-	spokei_seats_fini(&directory->seats);
+	spokei_candidates_fini(&directory->candidates);
 }
 
 /* --- attempts */
@@ -185,10 +185,10 @@ static bool is_another_loss(struct spokei_endpoint *endpoint, int error)
 static bool is_alone(const struct spokei_directory *directory,
 		     const struct spokei_endpoint *endpoint)
 {
-	const struct spokei_seats *seats = &directory->seats;
+	const struct spokei_candidates *candidates = &directory->candidates;
 
-	for (size_t i = 0; i < seats->shown.count; i++) {
-		const struct spokei_endpoint *other = seats->endpoints[i];
+	for (size_t i = 0; i < candidates->shown.count; i++) {
+		const struct spokei_endpoint *other = candidates->endpoints[i];
 
 		if (other != endpoint && !other->eject.aside &&
 		    spokei_endpoint_grade(other) != SPOKEI_GRADE_NONE)
@@ -229,7 +229,7 @@ static void hold_for(struct spokei_endpoint *endpoint, uint64_t begun_ns, uint64
 }
 
 /* What this side did itself, and what a provider refused by right, is not held against it. */
-static void judge(struct spokei_endpoint *endpoint, enum spoke_fate fate, int error,
+static void judge(struct spokei_endpoint *endpoint, enum spoke_policy_fate fate, int error,
 		  uint64_t took_ns)
 {
 	uint64_t now_ns = endpoint->engine->begin_ns;
@@ -250,11 +250,11 @@ static void judge(struct spokei_endpoint *endpoint, enum spoke_fate fate, int er
 		hold_against(endpoint, error, begun_ns);
 }
 
-void spokei_directory_ended(struct spokei_endpoint *endpoint, enum spoke_fate fate, int error,
-			    uint64_t took_ns)
+void spokei_directory_ended(struct spokei_endpoint *endpoint, enum spoke_policy_fate fate,
+			    int error, uint64_t took_ns)
 {
 	struct spokei_directory *directory = endpoint->directory;
-	struct spokei_seats *seats = &directory->seats;
+	struct spokei_candidates *candidates = &directory->candidates;
 
 	SPOKE_ASSERT(endpoint->actives > 0);
 	endpoint->actives--;
@@ -263,9 +263,9 @@ void spokei_directory_ended(struct spokei_endpoint *endpoint, enum spoke_fate fa
 		return;
 	}
 	judge(endpoint, fate, error, took_ns);
-	seats->actives[endpoint->place] = endpoint->actives;
-	seats->means_ns[endpoint->place] = endpoint->score.mean_ns;
-	seats->successes[endpoint->place] = endpoint->score.successes;
+	candidates->actives[endpoint->place] = endpoint->actives;
+	candidates->means_ns[endpoint->place] = endpoint->score.mean_ns;
+	candidates->successes[endpoint->place] = endpoint->score.successes;
 	if (SPOKEI_UNLIKELY(endpoint->actives + 1 == directory->settings.actives_max ||
 			    endpoint->eject.aside))
 		spokei_directory_refresh_later(directory);
@@ -275,11 +275,11 @@ void spokei_directory_ended(struct spokei_endpoint *endpoint, enum spoke_fate fa
 
 size_t spokei_directory_ready(const struct spokei_directory *directory)
 {
-	const struct spokei_seats *seats = &directory->seats;
+	const struct spokei_candidates *candidates = &directory->candidates;
 	size_t ready = 0;
 
-	for (size_t i = 0; i < seats->shown.count; i++) {
-		const struct spokei_endpoint *endpoint = seats->endpoints[i];
+	for (size_t i = 0; i < candidates->shown.count; i++) {
+		const struct spokei_endpoint *endpoint = candidates->endpoints[i];
 
 		if (!endpoint->asleep && spokei_endpoint_grade(endpoint) == SPOKEI_GRADE_READY)
 			ready++;
@@ -290,14 +290,14 @@ size_t spokei_directory_ready(const struct spokei_directory *directory)
 const struct spokei_endpoint *spokei_directory_next(const struct spokei_directory *directory,
 						    const struct spokei_endpoint *before)
 {
-	const struct spokei_seats *seats = &directory->seats;
+	const struct spokei_candidates *candidates = &directory->candidates;
 	struct spoke_list *node = directory->gone.next;
 	size_t place = before ? before->place + 1 : 0;
 
 	if (before && before->place == SPOKEI_NOWHERE)
 		node = before->node.next;
-	else if (place < seats->shown.count)
-		return seats->endpoints[place];
+	else if (place < candidates->shown.count)
+		return candidates->endpoints[place];
 	return node == &directory->gone ? NULL
 					: spoke_container_of(node, struct spokei_endpoint, node);
 }

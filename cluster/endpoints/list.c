@@ -7,13 +7,13 @@
 /* Other endpoints sit there, or at other places. */
 static void relisted(struct spokei_directory *directory)
 {
-	const struct spokei_seats *seats = &directory->seats;
+	const struct spokei_candidates *candidates = &directory->candidates;
 
 	directory->listing++;
 	directory->version++;
 	directory->turn = 0;
-	directory->sole = seats->shown.count == 1 && directory->settings.connections == 1
-				  ? seats->endpoints[0]
+	directory->sole = candidates->shown.count == 1 && directory->settings.connections == 1
+				  ? candidates->endpoints[0]
 				  : NULL;
 	spokei_directory_refresh_later(directory);
 }
@@ -46,18 +46,18 @@ static int add_fixed(struct spokei_directory *directory, const struct spoke_url 
 	error = make_endpoint(directory, &listing, &endpoint);
 	if (error)
 		return error;
-	spokei_seats_add(&directory->seats, endpoint);
+	spokei_candidates_add(&directory->candidates, endpoint);
 	return directory->settings.lazy ? SPOKE_OK : spokei_endpoint_wake(endpoint);
 }
 
 void spokei_directory_forget(struct spokei_directory *directory)
 {
-	struct spokei_seats *seats = &directory->seats;
-	size_t count = seats->shown.count;
+	struct spokei_candidates *candidates = &directory->candidates;
+	size_t count = candidates->shown.count;
 
-	spokei_seats_clear(seats);
+	spokei_candidates_clear(candidates);
 	for (size_t i = 0; i < count; i++) {
-		struct spokei_endpoint *endpoint = seats->endpoints[i];
+		struct spokei_endpoint *endpoint = candidates->endpoints[i];
 
 		if (endpoint->round > 0)
 			(void)spokei_map_remove(&directory->keys, endpoint->key, endpoint->key_len);
@@ -70,9 +70,9 @@ void spokei_directory_forget(struct spokei_directory *directory)
 int spokei_directory_fix(struct spokei_directory *directory, const struct spoke_url *urls,
 			 size_t count)
 {
-	int error = spokei_seats_reserve(&directory->seats, count);
+	int error = spokei_candidates_reserve(&directory->candidates, count);
 
-	SPOKE_ASSERT(directory->seats.shown.count == 0);
+	SPOKE_ASSERT(directory->candidates.shown.count == 0);
 	for (size_t i = 0; i < count && error == 0; i++)
 		error = add_fixed(directory, &urls[i]);
 	if (error)
@@ -145,10 +145,10 @@ static void draft_url(struct spokei_directory *directory, struct draft *draft,
 
 static bool is_as_before(const struct spokei_directory *directory, const struct draft *draft)
 {
-	const struct spokei_seats *seats = &directory->seats;
+	const struct spokei_candidates *candidates = &directory->candidates;
 
-	return draft->count == seats->shown.count &&
-	       (draft->count == 0 || memcmp(draft->endpoints, seats->endpoints,
+	return draft->count == candidates->shown.count &&
+	       (draft->count == 0 || memcmp(draft->endpoints, candidates->endpoints,
 					    draft->count * sizeof(struct spokei_endpoint *)) == 0);
 }
 
@@ -173,11 +173,11 @@ static bool wake_later(struct spokei_directory *directory)
 static size_t wake_all(struct spokei_directory *directory, struct spokei_endpoint **ret_first,
 		       int *ret_error)
 {
-	const struct spokei_seats *seats = &directory->seats;
+	const struct spokei_candidates *candidates = &directory->candidates;
 	size_t count = 0;
 
-	for (size_t i = 0; i < seats->shown.count; i++) {
-		struct spokei_endpoint *endpoint = seats->endpoints[i];
+	for (size_t i = 0; i < candidates->shown.count; i++) {
+		struct spokei_endpoint *endpoint = candidates->endpoints[i];
 		int error = endpoint->asleep ? spokei_endpoint_wake(endpoint) : SPOKE_OK;
 
 		if (error && count++ == 0) {
@@ -213,12 +213,12 @@ static void wake_due(struct spoke_timer *timer, void *arg)
 /* There is room. */
 static void take_draft(struct spokei_directory *directory, const struct draft *draft)
 {
-	struct spokei_seats *seats = &directory->seats;
-	size_t before = seats->shown.count;
+	struct spokei_candidates *candidates = &directory->candidates;
+	size_t before = candidates->shown.count;
 
-	spokei_seats_clear(seats);
+	spokei_candidates_clear(candidates);
 	for (size_t i = 0; i < before; i++) {
-		struct spokei_endpoint *endpoint = seats->endpoints[i];
+		struct spokei_endpoint *endpoint = candidates->endpoints[i];
 
 		if (endpoint->round == directory->round)
 			continue;
@@ -227,7 +227,7 @@ static void take_draft(struct spokei_directory *directory, const struct draft *d
 		spokei_directory_remove(directory, endpoint);
 	}
 	for (size_t i = 0; i < draft->count; i++)
-		spokei_seats_add(seats, draft->endpoints[i]);
+		spokei_candidates_add(candidates, draft->endpoints[i]);
 	relisted(directory);
 }
 
@@ -243,7 +243,7 @@ static int no_memory(struct spokei_directory *directory)
 static bool is_protected(const struct spokei_directory *directory, const struct draft *draft)
 {
 	return directory->settings.protects && draft->count == 0 &&
-	       directory->seats.shown.count > 0;
+	       directory->candidates.shown.count > 0;
 }
 
 static void tell_protected(const struct spokei_directory *directory)
@@ -265,7 +265,7 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 
 	if (directory->ended || directory->resting)
 		return SPOKE_OK;
-	if (spokei_seats_reserve(&directory->seats, draft.room))
+	if (spokei_candidates_reserve(&directory->candidates, draft.room))
 		return no_memory(directory);
 	/* Seats that were moved do not know who can take calls. */
 	spokei_directory_refresh_later(directory);

@@ -29,14 +29,14 @@ static uint8_t rank_of(const struct spokei_directory *directory,
  * changed. */
 static bool look_at(struct spokei_directory *directory, struct spokei_endpoint *endpoint)
 {
-	struct spokei_seats *seats = &directory->seats;
+	struct spokei_candidates *candidates = &directory->candidates;
 	uint64_t now_ns = directory->engine->begin_ns;
 	uint64_t mean_ns = spokei_score_mean(&endpoint->score, now_ns);
 	uint64_t look_ns = UINT64_MAX;
 	size_t place = endpoint->place;
 	bool grows;
 	uint32_t weight = spokei_endpoint_weight(endpoint, &grows);
-	bool differs = seats->weights[place] != weight;
+	bool differs = candidates->weights[place] != weight;
 
 	if (grows || mean_ns > 0)
 		look_ns = now_ns + LOOK_NS;
@@ -47,9 +47,9 @@ static bool look_at(struct spokei_directory *directory, struct spokei_endpoint *
 		look_ns = endpoint->full_ns;
 	if (look_ns < directory->look_ns)
 		directory->look_ns = look_ns;
-	seats->weights[place] = weight;
-	seats->means_ns[place] = mean_ns;
-	seats->ranks[place] = rank_of(directory, endpoint);
+	candidates->weights[place] = weight;
+	candidates->means_ns[place] = mean_ns;
+	candidates->ranks[place] = rank_of(directory, endpoint);
 	return differs;
 }
 
@@ -62,29 +62,29 @@ static bool is_connected(uint8_t rank)
 
 static void look_through(struct spokei_directory *directory)
 {
-	struct spokei_seats *seats = &directory->seats;
+	struct spokei_candidates *candidates = &directory->candidates;
 	uint8_t best = SPOKEI_RANK_NONE;
 	bool differs = false;
 
 	directory->stale = false;
 	directory->look_ns = UINT64_MAX;
 	directory->usable = 0;
-	seats->shown.able_count = 0;
-	for (size_t i = 0; i < seats->shown.count; i++) {
+	candidates->shown.able_count = 0;
+	for (size_t i = 0; i < candidates->shown.count; i++) {
 		uint8_t rank;
 
-		differs |= look_at(directory, seats->endpoints[i]);
-		rank = seats->ranks[i];
+		differs |= look_at(directory, candidates->endpoints[i]);
+		rank = candidates->ranks[i];
 		directory->usable += rank < SPOKEI_RANK_FULL;
 		best = rank < best ? rank : best;
-		seats->ranks[i] = rank;
+		candidates->ranks[i] = rank;
 	}
-	for (size_t i = 0; i < seats->shown.count; i++) {
-		uint8_t able = best < SPOKEI_RANK_FULL && seats->ranks[i] == best;
+	for (size_t i = 0; i < candidates->shown.count; i++) {
+		uint8_t able = best < SPOKEI_RANK_FULL && candidates->ranks[i] == best;
 
-		differs |= seats->able[i] != able;
-		seats->able[i] = able;
-		seats->shown.able_count += able;
+		differs |= candidates->able[i] != able;
+		candidates->able[i] = able;
+		candidates->shown.able_count += able;
 	}
 	directory->best = best;
 	if (directory->barren && is_connected(best))
@@ -103,7 +103,7 @@ static inline void look(struct spokei_directory *directory)
 
 static int refusal(const struct spokei_directory *directory)
 {
-	if (directory->seats.shown.count == 0)
+	if (directory->candidates.shown.count == 0)
 		return SPOKE_ENOPROVIDER;
 	return directory->best == SPOKEI_RANK_FULL ? SPOKE_ELIMIT : SPOKE_EUNAVAILABLE;
 }
@@ -126,16 +126,16 @@ static bool was_tried(const uint64_t *tried, size_t tried_count, uint64_t id, si
 /* The best rank of those that were not tried. */
 static uint8_t best_fresh(const struct spokei_directory *directory, const struct spokei_ask *ask)
 {
-	const struct spokei_seats *seats = &directory->seats;
+	const struct spokei_candidates *candidates = &directory->candidates;
 	uint8_t best = SPOKEI_RANK_NONE;
 	size_t hint = 0;
 
 	if (ask->tried_count == 0)
 		return directory->best;
-	for (size_t i = 0; i < seats->shown.count; i++)
-		if (!was_tried(ask->tried, ask->tried_count, seats->ids[i], &hint) &&
-		    seats->ranks[i] < best)
-			best = seats->ranks[i];
+	for (size_t i = 0; i < candidates->shown.count; i++)
+		if (!was_tried(ask->tried, ask->tried_count, candidates->ids[i], &hint) &&
+		    candidates->ranks[i] < best)
+			best = candidates->ranks[i];
 	return best;
 }
 
@@ -143,17 +143,17 @@ static uint8_t best_fresh(const struct spokei_directory *directory, const struct
 static size_t find(const struct spokei_directory *directory, const struct spokei_ask *ask,
 		   size_t from, uint8_t rank)
 {
-	const struct spokei_seats *seats = &directory->seats;
-	size_t at = from < seats->shown.count ? from : 0;
+	const struct spokei_candidates *candidates = &directory->candidates;
+	size_t at = from < candidates->shown.count ? from : 0;
 	size_t hint = 0;
 
-	for (size_t i = 0; i < seats->shown.count; i++) {
-		if (seats->ranks[at] == rank &&
-		    !was_tried(ask->tried, ask->tried_count, seats->ids[at], &hint))
+	for (size_t i = 0; i < candidates->shown.count; i++) {
+		if (candidates->ranks[at] == rank &&
+		    !was_tried(ask->tried, ask->tried_count, candidates->ids[at], &hint))
 			return at;
-		at = at + 1 < seats->shown.count ? at + 1 : 0;
+		at = at + 1 < candidates->shown.count ? at + 1 : 0;
 	}
-	return SPOKE_NOBODY;
+	return SPOKE_NO_ENDPOINT;
 }
 
 /* --- who does */
@@ -165,9 +165,9 @@ static size_t tell_tried(const struct spokei_directory *directory, const struct 
 	size_t count = 0;
 
 	for (size_t i = skipped; i < ask->tried_count; i++) {
-		size_t place = spokei_seats_find(&directory->seats, ask->tried[i]);
+		size_t place = spokei_candidates_find(&directory->candidates, ask->tried[i]);
 
-		if (place != SPOKE_NOBODY)
+		if (place != SPOKE_NO_ENDPOINT)
 			places[count++] = place;
 	}
 	return count;
@@ -175,24 +175,26 @@ static size_t tell_tried(const struct spokei_directory *directory, const struct 
 
 /* One that is able, or NOBODY. */
 static inline size_t ask_once(struct spokei_directory *directory, const struct spokei_ask *ask,
-			      struct spoke_choice *choice)
+			      struct spoke_balancer_choice *choice)
 {
-	const struct spokei_seats *seats = &directory->seats;
+	const struct spokei_candidates *candidates = &directory->candidates;
 	size_t place;
 
 	choice->dice = spokei_directory_dice(directory);
-	place = spokei_balance_pick(ask->balance, directory->engine->env, directory->listing,
-				    directory->version, &seats->shown, choice);
-	return SPOKEI_LIKELY(place < seats->shown.count && seats->able[place]) ? place
-									       : SPOKE_NOBODY;
+	place = spokei_balancer_state_pick(ask->balancer_state, directory->engine->env,
+					   directory->listing, directory->version,
+					   &candidates->shown, choice);
+	return SPOKEI_LIKELY(place < candidates->shown.count && candidates->able[place])
+		       ? place
+		       : SPOKE_NO_ENDPOINT;
 }
 
 /* One that is able and was not tried, or NOBODY. */
 static size_t ask_balancer(struct spokei_directory *directory, const struct spokei_ask *ask)
 {
-	const struct spokei_seats *seats = &directory->seats;
+	const struct spokei_candidates *candidates = &directory->candidates;
 	size_t places[TOLD_MAX];
-	struct spoke_choice choice = {
+	struct spoke_balancer_choice choice = {
 		.now_ns = directory->engine->begin_ns,
 		.timeout_ns = ask->timeout_ns,
 		.key = ask->key,
@@ -204,24 +206,24 @@ static size_t ask_balancer(struct spokei_directory *directory, const struct spok
 		size_t place = ask_once(directory, ask, &choice);
 		size_t hint = 0;
 
-		if (place == SPOKE_NOBODY ||
-		    !was_tried(ask->tried, ask->tried_count, seats->ids[place], &hint))
+		if (place == SPOKE_NO_ENDPOINT ||
+		    !was_tried(ask->tried, ask->tried_count, candidates->ids[place], &hint))
 			return place;
 	}
-	return SPOKE_NOBODY;
+	return SPOKE_NO_ENDPOINT;
 }
 
 static size_t stick(const struct spokei_directory *directory, const struct spokei_ask *ask)
 {
-	const struct spokei_seats *seats = &directory->seats;
+	const struct spokei_candidates *candidates = &directory->candidates;
 	size_t hint = 0;
 	size_t place;
 
 	if (*ask->sticky == 0 || was_tried(ask->tried, ask->tried_count, *ask->sticky, &hint))
-		return SPOKE_NOBODY;
-	place = spokei_seats_find(seats, *ask->sticky);
-	if (place == SPOKE_NOBODY || !seats->able[place])
-		return SPOKE_NOBODY;
+		return SPOKE_NO_ENDPOINT;
+	place = spokei_candidates_find(candidates, *ask->sticky);
+	if (place == SPOKE_NO_ENDPOINT || !candidates->able[place])
+		return SPOKE_NO_ENDPOINT;
 	return place;
 }
 
@@ -241,7 +243,7 @@ static SPOKEI_NOINLINE size_t prefer(struct spokei_directory *directory,
 {
 	struct spokei_ask anew = *ask;
 	uint8_t rank = best_fresh(directory, ask);
-	size_t place = SPOKE_NOBODY;
+	size_t place = SPOKE_NO_ENDPOINT;
 
 	if (rank >= SPOKEI_RANK_FULL) {
 		rank = directory->best;
@@ -249,26 +251,26 @@ static SPOKEI_NOINLINE size_t prefer(struct spokei_directory *directory,
 	}
 	if (ask->sticky && rank == directory->best)
 		place = stick(directory, &anew);
-	if (place != SPOKE_NOBODY)
+	if (place != SPOKE_NO_ENDPOINT)
 		return place;
-	if (ask->balance == NULL)
+	if (ask->balancer_state == NULL)
 		return find(directory, &anew, 0, rank);
-	if (ask->balance->balancer && rank == directory->best)
+	if (ask->balancer_state->balancer && rank == directory->best)
 		place = ask_balancer(directory, &anew);
-	return place != SPOKE_NOBODY ? place : take_turn(directory, &anew, rank);
+	return place != SPOKE_NO_ENDPOINT ? place : take_turn(directory, &anew, rank);
 }
 
 /* Somebody can. */
 static inline size_t choose(struct spokei_directory *directory, const struct spokei_ask *ask)
 {
-	size_t place = SPOKE_NOBODY;
+	size_t place = SPOKE_NO_ENDPOINT;
 
 	if (SPOKEI_UNLIKELY(ask->tried_count > 0 || ask->sticky))
 		return prefer(directory, ask);
-	if (SPOKEI_UNLIKELY(ask->balance == NULL))
+	if (SPOKEI_UNLIKELY(ask->balancer_state == NULL))
 		return find(directory, ask, 0, directory->best);
-	if (SPOKEI_LIKELY(ask->balance->balancer)) {
-		struct spoke_choice choice = {
+	if (SPOKEI_LIKELY(ask->balancer_state->balancer)) {
+		struct spoke_balancer_choice choice = {
 			.now_ns = directory->engine->begin_ns,
 			.timeout_ns = ask->timeout_ns,
 			.key = ask->key,
@@ -276,8 +278,9 @@ static inline size_t choose(struct spokei_directory *directory, const struct spo
 
 		place = ask_once(directory, ask, &choice);
 	}
-	return SPOKEI_LIKELY(place != SPOKE_NOBODY) ? place
-						    : take_turn(directory, ask, directory->best);
+	return SPOKEI_LIKELY(place != SPOKE_NO_ENDPOINT)
+		       ? place
+		       : take_turn(directory, ask, directory->best);
 }
 
 /* --- the pick */
@@ -286,8 +289,8 @@ static inline size_t choose(struct spokei_directory *directory, const struct spo
 static inline int reach(struct spokei_directory *directory, size_t place,
 			struct spokei_conn **ret_conn)
 {
-	struct spokei_endpoint *endpoint = directory->seats.endpoints[place];
-	enum spokei_grade noted = directory->seats.ranks[place] % SPOKEI_RANK_ASIDE;
+	struct spokei_endpoint *endpoint = directory->candidates.endpoints[place];
+	enum spokei_grade noted = directory->candidates.ranks[place] % SPOKEI_RANK_ASIDE;
 	enum spokei_grade grade;
 	struct spokei_conn *conn;
 
@@ -331,7 +334,7 @@ static inline int pick_once(struct spokei_directory *directory, const struct spo
 		return refusal(directory);
 	place = choose(directory, ask);
 	/* Else a balancer of a program's did more than to choose. */
-	if (SPOKEI_LIKELY(place != SPOKE_NOBODY)) {
+	if (SPOKEI_LIKELY(place != SPOKE_NO_ENDPOINT)) {
 		error = reach(directory, place, ret_conn);
 		if (SPOKEI_UNLIKELY(error))
 			return error;
@@ -340,7 +343,7 @@ static inline int pick_once(struct spokei_directory *directory, const struct spo
 		directory->stale = true;
 		return SPOKE_OK;
 	}
-	*ret_endpoint = directory->seats.endpoints[place];
+	*ret_endpoint = directory->candidates.endpoints[place];
 	if (SPOKEI_UNLIKELY(ask->sticky))
 		*ask->sticky = (*ret_endpoint)->id;
 	return SPOKE_OK;
@@ -352,7 +355,7 @@ static SPOKEI_NOINLINE int pick_again(struct spokei_directory *directory,
 				      struct spokei_conn **ret_conn)
 {
 	/* Each look but the first, which has been, and the last wakes somebody who slept. */
-	for (size_t looks = directory->seats.shown.count + 1; looks > 0; looks--) {
+	for (size_t looks = directory->candidates.shown.count + 1; looks > 0; looks--) {
 		int error = pick_once(directory, ask, ret_endpoint, ret_conn);
 
 		if (error || *ret_conn)
@@ -376,7 +379,7 @@ bool spokei_directory_full(struct spokei_endpoint *endpoint)
 	struct spokei_directory *directory = endpoint->directory;
 
 	/* The only one is asked anyway. */
-	if (directory->seats.shown.count < 2)
+	if (directory->candidates.shown.count < 2)
 		return false;
 	endpoint->full_ns = directory->engine->begin_ns + FULL_NS;
 	directory->stale = true;
@@ -385,16 +388,16 @@ bool spokei_directory_full(struct spokei_endpoint *endpoint)
 }
 
 /* How many of those tried could take a call now. An id may be there several times. */
-static uint32_t count_tried(const struct spokei_seats *seats, const uint64_t *tried,
+static uint32_t count_tried(const struct spokei_candidates *candidates, const uint64_t *tried,
 			    size_t tried_count)
 {
 	uint32_t able = 0;
 
 	for (size_t i = 0; i < tried_count; i++) {
 		size_t hint = 0;
-		size_t place = spokei_seats_find(seats, tried[i]);
+		size_t place = spokei_candidates_find(candidates, tried[i]);
 
-		able += place != SPOKE_NOBODY && seats->ranks[place] < SPOKEI_RANK_FULL &&
+		able += place != SPOKE_NO_ENDPOINT && candidates->ranks[place] < SPOKEI_RANK_FULL &&
 			!was_tried(tried, i, tried[i], &hint);
 	}
 	return able;
@@ -403,7 +406,7 @@ static uint32_t count_tried(const struct spokei_seats *seats, const uint64_t *tr
 void spokei_directory_count(struct spokei_directory *directory, const uint64_t *tried,
 			    size_t tried_count, uint32_t *ret_able, uint32_t *ret_fresh)
 {
-	const struct spokei_seats *seats = &directory->seats;
+	const struct spokei_candidates *candidates = &directory->candidates;
 	uint32_t fresh = 0;
 	size_t hint = 0;
 
@@ -412,11 +415,11 @@ void spokei_directory_count(struct spokei_directory *directory, const uint64_t *
 	*ret_fresh = *ret_able;
 	/* Every call comes here that may go to several: not by way of all of them. */
 	if (SPOKEI_LIKELY(tried_count <= FEW_TRIED)) {
-		*ret_fresh -= count_tried(seats, tried, tried_count);
+		*ret_fresh -= count_tried(candidates, tried, tried_count);
 		return;
 	}
-	for (size_t i = 0; i < seats->shown.count; i++)
-		fresh += seats->ranks[i] < SPOKEI_RANK_FULL &&
-			 !was_tried(tried, tried_count, seats->ids[i], &hint);
+	for (size_t i = 0; i < candidates->shown.count; i++)
+		fresh += candidates->ranks[i] < SPOKEI_RANK_FULL &&
+			 !was_tried(tried, tried_count, candidates->ids[i], &hint);
 	*ret_fresh = fresh;
 }

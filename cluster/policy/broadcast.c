@@ -8,29 +8,29 @@
  */
 #include <spoke/policy.h>
 
-static bool too_many_failed(const struct spoke_history *history)
+static bool too_many_failed(const struct spoke_policy_history *history)
 {
 	return history->failed > 0 &&
 	       (uint64_t)history->failed * 100 >= (uint64_t)history->fail_percent * history->begun;
 }
 
-static struct spoke_verdict next(const struct spoke_history *history)
+static struct spoke_policy_verdict next(const struct spoke_policy_history *history)
 {
 	if (history->begun == 0) {
-		return (struct spoke_verdict){
+		return (struct spoke_policy_verdict){
 			.step = SPOKE_STEP_SEND,
 			.count = history->able > 0 ? history->able : 1,
 		};
 	}
 	if (history->open > 0 && !too_many_failed(history))
-		return (struct spoke_verdict){ .step = SPOKE_STEP_LISTEN };
-	return (struct spoke_verdict){
+		return (struct spoke_policy_verdict){ .step = SPOKE_STEP_LISTEN };
+	return (struct spoke_policy_verdict){
 		.step = SPOKE_STEP_FINISH,
 		.blame = history->failed > 0,
 	};
 }
 
-const struct spoke_policy spoke_broadcast = {
+const struct spoke_policy spoke_policy_broadcast = {
 	.name = "broadcast",
 	.next = next,
 	.in_order = true, /* everybody is asked: who is first does not matter */

@@ -18,7 +18,7 @@
 #define PAUSE_MAX_NS (UINT64_C(1) << 62) /* 146 years; what a pause can grow to */
 
 /* Before one more attempt; `begun` of them have failed. */
-static uint64_t pause_of(const struct spoke_history *history)
+static uint64_t pause_of(const struct spoke_policy_history *history)
 {
 	struct spokei_backoff backoff = { .first_ns = history->period_ns, .cap_ns = CAP_NS };
 
@@ -31,28 +31,28 @@ static uint64_t pause_of(const struct spoke_history *history)
 	return spokei_backoff_pause(&backoff, history->begun - 1, history->dice);
 }
 
-static bool is_over(const struct spoke_history *history)
+static bool is_over(const struct spoke_policy_history *history)
 {
 	return history->last == SPOKE_FATE_OK || history->last == SPOKE_FATE_ANSWERED ||
 	       history->begun > history->retries || history->left_ns == 0;
 }
 
-static struct spoke_verdict next(const struct spoke_history *history)
+static struct spoke_policy_verdict next(const struct spoke_policy_history *history)
 {
 	if (history->begun == 0)
-		return (struct spoke_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
+		return (struct spoke_policy_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
 	if (is_over(history))
-		return (struct spoke_verdict){ .step = SPOKE_STEP_FINISH };
+		return (struct spoke_policy_verdict){ .step = SPOKE_STEP_FINISH };
 	if (history->waited)
-		return (struct spoke_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
-	return (struct spoke_verdict){
+		return (struct spoke_policy_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
+	return (struct spoke_policy_verdict){
 		.step = SPOKE_STEP_WAIT,
 		.wait_ns = pause_of(history),
 		.defer = true,
 	};
 }
 
-const struct spoke_policy spoke_failback = {
+const struct spoke_policy spoke_policy_failback = {
 	.name = "failback",
 	.next = next,
 	.retries = 3,

@@ -4,14 +4,14 @@
  */
 #include <spoke/policy.h>
 
-static struct spoke_verdict next(const struct spoke_history *history)
+static struct spoke_policy_verdict next(const struct spoke_policy_history *history)
 {
 	if (history->begun == 0)
-		return (struct spoke_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
-	return (struct spoke_verdict){ .step = SPOKE_STEP_FINISH };
+		return (struct spoke_policy_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
+	return (struct spoke_policy_verdict){ .step = SPOKE_STEP_FINISH };
 }
 
-const struct spoke_policy spoke_failfast = {
+const struct spoke_policy spoke_policy_failfast = {
 	.name = "failfast",
 	.next = next,
 	.once = true,

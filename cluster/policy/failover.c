@@ -7,7 +7,7 @@
  */
 #include <spoke/policy.h>
 
-static bool may_follow(const struct spoke_history *history)
+static bool may_follow(const struct spoke_policy_history *history)
 {
 	switch (history->last) {
 	case SPOKE_FATE_SAFE:
@@ -25,14 +25,14 @@ static bool may_follow(const struct spoke_history *history)
 	return history->begun <= history->retries && history->fresh > 0 && history->left_ns > 0;
 }
 
-static struct spoke_verdict next(const struct spoke_history *history)
+static struct spoke_policy_verdict next(const struct spoke_policy_history *history)
 {
 	if (history->begun == 0 || may_follow(history))
-		return (struct spoke_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
-	return (struct spoke_verdict){ .step = SPOKE_STEP_FINISH };
+		return (struct spoke_policy_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
+	return (struct spoke_policy_verdict){ .step = SPOKE_STEP_FINISH };
 }
 
-const struct spoke_policy spoke_failover = {
+const struct spoke_policy spoke_policy_failover = {
 	.name = "failover",
 	.next = next,
 	.retries = 2,

@@ -6,17 +6,17 @@
  */
 #include <spoke/policy.h>
 
-static struct spoke_verdict next(const struct spoke_history *history)
+static struct spoke_policy_verdict next(const struct spoke_policy_history *history)
 {
 	if (history->begun == 0)
-		return (struct spoke_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
-	return (struct spoke_verdict){
+		return (struct spoke_policy_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
+	return (struct spoke_policy_verdict){
 		.step = SPOKE_STEP_FINISH,
 		.excuse = history->last != SPOKE_FATE_OK,
 	};
 }
 
-const struct spoke_policy spoke_failsafe = {
+const struct spoke_policy spoke_policy_failsafe = {
 	.name = "failsafe",
 	.next = next,
 	.once = true,

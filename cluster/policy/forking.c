@@ -7,27 +7,27 @@
  */
 #include <spoke/policy.h>
 
-static uint32_t width_of(const struct spoke_history *history)
+static uint32_t width_of(const struct spoke_policy_history *history)
 {
 	uint32_t width = history->forks < history->able ? history->forks : history->able;
 
 	return width > 0 ? width : 1;
 }
 
-static struct spoke_verdict next(const struct spoke_history *history)
+static struct spoke_policy_verdict next(const struct spoke_policy_history *history)
 {
 	if (history->begun == 0) {
-		return (struct spoke_verdict){
+		return (struct spoke_policy_verdict){
 			.step = SPOKE_STEP_SEND,
 			.count = width_of(history),
 		};
 	}
 	if (history->ok == 0 && history->last != SPOKE_FATE_ANSWERED && history->open > 0)
-		return (struct spoke_verdict){ .step = SPOKE_STEP_LISTEN };
-	return (struct spoke_verdict){ .step = SPOKE_STEP_FINISH };
+		return (struct spoke_policy_verdict){ .step = SPOKE_STEP_LISTEN };
+	return (struct spoke_policy_verdict){ .step = SPOKE_STEP_FINISH };
 }
 
-const struct spoke_policy spoke_forking = {
+const struct spoke_policy spoke_policy_forking = {
 	.name = "forking",
 	.next = next,
 	.fans_out = true,

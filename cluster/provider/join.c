@@ -8,27 +8,27 @@
 
 /* --- the first */
 
-int spokei_crew_prepare(struct spoke_provider *provider)
+int spokei_handoffs_prepare(struct spoke_provider *provider)
 {
 	struct spokei_shared_places *places = NULL;
 
-	if (atomic_load_explicit(&provider->crew.places, memory_order_relaxed))
+	if (atomic_load_explicit(&provider->handoffs.places, memory_order_relaxed))
 		return SPOKE_OK;
 	places = spokei_alloc(provider->engine->env, 1, sizeof(*places));
 	if (places == NULL)
 		return SPOKE_ENOMEM;
-	atomic_store_explicit(&provider->crew.places, places, memory_order_release);
+	atomic_store_explicit(&provider->handoffs.places, places, memory_order_release);
 	return SPOKE_OK;
 }
 
 /* The n-th who takes connections from here. */
-static struct spokei_mate *mate_at(const struct spokei_crew *crew, unsigned index)
+static struct spokei_handoff *handoff_at(const struct spokei_handoffs *handoffs, unsigned index)
 {
-	struct spoke_list *node = crew->mates.next;
+	struct spoke_list *node = handoffs->all.next;
 
 	while (index-- > 0)
 		node = node->next;
-	return spoke_container_of(node, struct spokei_mate, node);
+	return spoke_container_of(node, struct spokei_handoff, node);
 }
 
 /* Chair 0 is the provider's own. Who is full or drains is passed over; if all are, the provider's
@@ -36,25 +36,25 @@ static struct spokei_mate *mate_at(const struct spokei_crew *crew, unsigned inde
 static bool offer_in_turn(void *arg, int fd, const struct spoke_address *peer)
 {
 	struct spoke_provider *provider = arg;
-	const struct spokei_crowd *crowd = &provider->crowd;
-	struct spokei_crew *crew = &provider->crew;
-	unsigned chairs = crew->mate_count + 1;
+	const struct spokei_quota *quota = &provider->quota;
+	struct spokei_handoffs *handoffs = &provider->handoffs;
+	unsigned chairs = handoffs->handoff_count + 1;
 
 	for (unsigned i = 0; i < chairs; i++) {
-		unsigned chair = crew->turn % chairs;
+		unsigned chair = handoffs->turn % chairs;
 
-		crew->turn = chair + 1;
-		if (chair == 0 && crowd->count < crowd->max && !provider->draining)
+		handoffs->turn = chair + 1;
+		if (chair == 0 && quota->count < quota->max && !provider->draining)
 			return false;
-		if (chair > 0 && spokei_mate_offer(mate_at(crew, chair - 1), fd, peer))
+		if (chair > 0 && spokei_handoff_offer(handoff_at(handoffs, chair - 1), fd, peer))
 			return true;
 	}
 	return false;
 }
 
-void spokei_crew_share(struct spoke_provider *provider, const struct spokei_listen_place *place)
+void spokei_handoffs_share(struct spoke_provider *provider, const struct spokei_listen_place *place)
 {
-	struct spokei_shared_places *places = atomic_load_explicit(&provider->crew.places,
+	struct spokei_shared_places *places = atomic_load_explicit(&provider->handoffs.places,
 								   memory_order_relaxed);
 	size_t count = atomic_load_explicit(&places->count, memory_order_relaxed);
 	struct spokei_listener *listener = provider->listeners[provider->listener_count - 1];
@@ -66,27 +66,28 @@ void spokei_crew_share(struct spoke_provider *provider, const struct spokei_list
 	atomic_store_explicit(&places->count, count + 1, memory_order_release);
 }
 
-static void dismiss(struct spokei_crew *crew, struct spokei_mate *mate)
+static void dismiss(struct spokei_handoffs *handoffs, struct spokei_handoff *handoff)
 {
-	spokei_list_remove(&mate->node);
-	crew->mate_count--;
-	spokei_mate_drop(mate);
+	spokei_list_remove(&handoff->node);
+	handoffs->handoff_count--;
+	spokei_handoff_drop(handoff);
 }
 
 /* There may have been many before this one. */
-static void mate_joined(void *arg, struct spokei_mate *mate)
+static void handoff_joined(void *arg, struct spokei_handoff *handoff)
 {
-	struct spokei_crew *crew = &((struct spoke_provider *)arg)->crew;
+	struct spokei_handoffs *handoffs = &((struct spoke_provider *)arg)->handoffs;
 
-	for (struct spoke_list *node = crew->mates.next; node != &crew->mates;) {
-		struct spokei_mate *other = spoke_container_of(node, struct spokei_mate, node);
+	for (struct spoke_list *node = handoffs->all.next; node != &handoffs->all;) {
+		struct spokei_handoff *other = spoke_container_of(node, struct spokei_handoff,
+								  node);
 
 		node = node->next;
-		if (spokei_mate_parted(other))
-			dismiss(crew, other);
+		if (spokei_handoff_parted(other))
+			dismiss(handoffs, other);
 	}
-	spokei_list_append(&crew->mates, &mate->node);
-	crew->mate_count++;
+	spokei_list_append(&handoffs->all, &handoff->node);
+	handoffs->handoff_count++;
 }
 
 /* --- those who join */
@@ -110,7 +111,7 @@ static void serve_handed(struct spoke_provider *provider, const struct spokei_ha
 	int error = SPOKE_ECLOSED;
 
 	if (!provider->ended)
-		error = spokei_crowd_enter(&provider->crowd, &handed->peer, &of_peer);
+		error = spokei_quota_enter(&provider->quota, &handed->peer, &of_peer);
 	if (error) {
 		turn_away(provider, handed->fd, error, of_peer);
 		return;
@@ -124,41 +125,41 @@ static void take_handed(void *arg)
 	struct spoke_provider *provider = arg;
 	struct spokei_handed handed;
 
-	while (spokei_mate_take(provider->crew.mate, &handed))
+	while (spokei_handoff_take(provider->handoffs.handoff, &handed))
 		serve_handed(provider, &handed);
-	spokei_crew_look(provider);
+	spokei_handoffs_look(provider);
 }
 
-void spokei_crew_look(struct spoke_provider *provider)
+void spokei_handoffs_look(struct spoke_provider *provider)
 {
-	const struct spokei_crowd *crowd = &provider->crowd;
+	const struct spokei_quota *quota = &provider->quota;
 
-	if (provider->crew.mate)
-		spokei_mate_want(provider->crew.mate,
-				 crowd->count < crowd->max ? crowd->max - crowd->count : 0);
+	if (provider->handoffs.handoff)
+		spokei_handoff_want(provider->handoffs.handoff,
+				    quota->count < quota->max ? quota->max - quota->count : 0);
 }
 
-void spokei_crew_part(struct spoke_provider *provider)
+void spokei_handoffs_part(struct spoke_provider *provider)
 {
-	if (provider->crew.mate == NULL)
+	if (provider->handoffs.handoff == NULL)
 		return;
-	spokei_mate_part(provider->crew.mate);
+	spokei_handoff_part(provider->handoffs.handoff);
 	take_handed(provider);
 }
 
-bool spokei_crew_fini(struct spoke_provider *provider)
+bool spokei_handoffs_fini(struct spoke_provider *provider)
 {
-	struct spokei_crew *crew = &provider->crew;
-	struct spokei_desk *desk = atomic_load_explicit(&crew->desk, memory_order_acquire);
+	struct spokei_handoffs *handoffs = &provider->handoffs;
+	struct spokei_desk *desk = atomic_load_explicit(&handoffs->desk, memory_order_acquire);
 
 	if (!spokei_desk_close(desk))
 		return false;
 	spokei_desk_drop(desk);
-	while (crew->mate_count > 0)
-		dismiss(crew, mate_at(crew, 0));
-	spokei_mate_drop(crew->mate);
+	while (handoffs->handoff_count > 0)
+		dismiss(handoffs, handoff_at(handoffs, 0));
+	spokei_handoff_drop(handoffs->handoff);
 	spokei_free(provider->engine->env,
-		    atomic_load_explicit(&crew->places, memory_order_relaxed), 1,
+		    atomic_load_explicit(&handoffs->places, memory_order_relaxed), 1,
 		    sizeof(struct spokei_shared_places));
 	return true;
 }
@@ -175,9 +176,9 @@ static int check(struct spoke_provider *provider, const struct spoke_provider *f
 	if (spokei_engine_forked(provider->engine))
 		return SPOKE_EFORKED;
 	if (provider->ended || provider->draining ||
-	    atomic_load_explicit(&first->crew.over, memory_order_relaxed))
+	    atomic_load_explicit(&first->handoffs.over, memory_order_relaxed))
 		return SPOKE_ECLOSED;
-	if (provider->crew.joined)
+	if (provider->handoffs.joined)
 		return SPOKE_ESTATE;
 	if (provider->engine == first->engine)
 		return refuse(provider, "the other one is on the same engine; add services there");
@@ -189,29 +190,29 @@ static int check(struct spoke_provider *provider, const struct spoke_provider *f
 /* Lets the first know whom to hand connections to. */
 static int ask_for_connections(struct spoke_provider *provider, struct spoke_provider *first)
 {
-	struct spokei_mate_ends ends = {
-		.first = spokei_desk_get(&first->crew.desk, first->engine),
-		.second = spokei_desk_get(&provider->crew.desk, provider->engine),
-		.joined = mate_joined,
+	struct spokei_handoff_ends ends = {
+		.first = spokei_desk_get(&first->handoffs.desk, first->engine),
+		.second = spokei_desk_get(&provider->handoffs.desk, provider->engine),
+		.joined = handoff_joined,
 		.arrive = take_handed,
 		.first_arg = first,
 		.second_arg = provider,
 	};
-	struct spokei_mate *mate = NULL;
+	struct spokei_handoff *handoff = NULL;
 
 	if (ends.first && ends.second)
-		mate = spokei_mate_new(provider->engine->env, &ends);
-	if (mate == NULL) {
+		handoff = spokei_handoff_new(provider->engine->env, &ends);
+	if (handoff == NULL) {
 		spokei_desk_drop(ends.first);
 		spokei_desk_drop(ends.second);
 		return SPOKE_ENOMEM;
 	}
-	provider->crew.mate = mate;
-	spokei_crew_look(provider);
-	if (spokei_mate_join(mate))
+	provider->handoffs.handoff = handoff;
+	spokei_handoffs_look(provider);
+	if (spokei_handoff_join(handoff))
 		return SPOKE_OK;
-	provider->crew.mate = NULL;
-	spokei_mate_drop(mate);
+	provider->handoffs.handoff = NULL;
+	spokei_handoff_drop(handoff);
 	return SPOKE_ECLOSED;
 }
 
@@ -239,7 +240,7 @@ static int open_all(struct spoke_provider *provider, struct spoke_provider *firs
 
 int spoke_provider_join(struct spoke_provider *provider, struct spoke_provider *first)
 {
-	const struct spokei_shared_places *places = atomic_load_explicit(&first->crew.places,
+	const struct spokei_shared_places *places = atomic_load_explicit(&first->handoffs.places,
 									 memory_order_acquire);
 	size_t count = places ? atomic_load_explicit(&places->count, memory_order_acquire) : 0;
 	int error = check(provider, first);
@@ -250,7 +251,7 @@ int spoke_provider_join(struct spoke_provider *provider, struct spoke_provider *
 		return refuse(provider, "the other one listens nowhere with shared=true or turns; "
 					"add that to its URLs");
 	error = open_all(provider, first, places, count);
-	provider->crew.joined = error == 0;
+	provider->handoffs.joined = error == 0;
 	while (error && provider->joined_count > 0) {
 		provider->joined_count--;
 		spokei_listener_free(provider->listeners[spokei_provider_places(provider)]);

@@ -11,7 +11,7 @@ int spokei_provider_open(struct spoke_provider *provider, const struct spokei_li
 
 	return (by_system ? spokei_listener_new_shared
 			  : spokei_listener_new)(provider->engine, &place->address,
-						 &provider->crowd, spokei_provider_accept, provider,
+						 &provider->quota, spokei_provider_accept, provider,
 						 &provider->listeners[count]);
 }
 
@@ -24,7 +24,7 @@ int spoke_provider_listen(struct spoke_provider *provider, const char *url)
 		return SPOKE_EFORKED;
 	if (provider->ended || provider->draining)
 		return SPOKE_ECLOSED;
-	if (provider->crew.joined)
+	if (provider->handoffs.joined)
 		return SPOKE_ESTATE;
 	if (provider->listener_count == SPOKEI_LISTENERS_MAX)
 		return SPOKE_ELIMIT;
@@ -32,14 +32,14 @@ int spoke_provider_listen(struct spoke_provider *provider, const char *url)
 	if (error == 0)
 		error = spokei_registration_check(&provider->registration, &place.address);
 	if (error == 0 && place.shared)
-		error = spokei_crew_prepare(provider);
+		error = spokei_handoffs_prepare(provider);
 	if (error == 0)
 		error = spokei_provider_open(provider, &place);
 	if (error)
 		return error;
 	provider->listener_count++;
 	if (place.shared)
-		spokei_crew_share(provider, &place);
+		spokei_handoffs_share(provider, &place);
 	spokei_registration_changed(&provider->registration);
 	return SPOKE_OK;
 }

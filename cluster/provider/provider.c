@@ -23,14 +23,14 @@ static void provider_request(void *arg, struct spokei_conn *conn,
 			     &provider->spare);
 }
 
-static void provider_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_sign sign)
+static void provider_sign(void *arg, struct spokei_conn *conn, enum spokei_link_event kind)
 {
 	struct spoke_link_event event = { .change = SPOKE_LINK_RECOVERED };
 
-	switch (sign) {
-	case SPOKEI_SIGN_ANSWERED:
+	switch (kind) {
+	case SPOKEI_LINK_EVENT_ANSWERED:
 		return;
-	case SPOKEI_SIGN_HEARD:
+	case SPOKEI_LINK_EVENT_HEARD:
 		if (spokei_peer_add(arg, conn)) {
 			spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
 			return;
@@ -40,19 +40,19 @@ static void provider_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_
 		if (((struct spoke_provider *)arg)->draining)
 			spokei_conn_finish(conn);
 		break;
-	case SPOKEI_SIGN_MISSED:
+	case SPOKEI_LINK_EVENT_MISSED:
 		event.change = SPOKE_LINK_SUSPECT;
 		event.user = SPOKE_EVENT_OF_HEARTBEAT;
 		event.missed = conn->idle.misses;
 		break;
-	case SPOKEI_SIGN_READONLY:
+	case SPOKEI_LINK_EVENT_READONLY:
 		event.change = SPOKE_LINK_READONLY;
 		break;
-	case SPOKEI_SIGN_TRUSTED:
-	case SPOKEI_SIGN_WRITABLE:
+	case SPOKEI_LINK_EVENT_TRUSTED:
+	case SPOKEI_LINK_EVENT_WRITABLE:
 		if (spokei_conn_suspect(conn) || conn->readonly)
 			return;
-		if (sign == SPOKEI_SIGN_TRUSTED)
+		if (kind == SPOKEI_LINK_EVENT_TRUSTED)
 			event.user = SPOKE_EVENT_OF_HEARTBEAT;
 		spokei_count(conn->link->engine, SPOKE_STAT_RECOVERED);
 		break;
@@ -71,8 +71,8 @@ static void provider_changed(void *arg, struct spokei_conn *conn, int error)
 
 	if (error == SPOKE_OK)
 		return;
-	spokei_crowd_leave(&provider->crowd, &conn->peer);
-	spokei_crew_look(provider);
+	spokei_quota_leave(&provider->quota, &conn->peer);
+	spokei_handoffs_look(provider);
 	if (conn->handle)
 		spokei_provider_tell(provider, conn, &closed);
 	spokei_peer_drop(provider, conn);
@@ -83,7 +83,7 @@ static void provider_changed(void *arg, struct spokei_conn *conn, int error)
 static const struct spokei_conn_up provider_up = {
 	.request = provider_request,
 	.changed = provider_changed,
-	.sign = provider_sign,
+	.event = provider_sign,
 };
 
 void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer)
@@ -95,9 +95,9 @@ void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer)
 		/* The listener has counted it as accepted. */
 		spokei_count(provider->engine, SPOKE_STAT_CLOSED);
 		spokei_count(provider->engine, SPOKE_STAT_CLOSED_MEMORY);
-		spokei_crowd_leave(&provider->crowd, peer);
+		spokei_quota_leave(&provider->quota, peer);
 	}
-	spokei_crew_look(provider);
+	spokei_handoffs_look(provider);
 }
 
 /* --- the end */
@@ -106,7 +106,7 @@ static void stop_listening(struct spoke_provider *provider)
 {
 	size_t count = spokei_provider_places(provider);
 
-	atomic_store_explicit(&provider->crew.over, true, memory_order_relaxed);
+	atomic_store_explicit(&provider->handoffs.over, true, memory_order_relaxed);
 	provider->listener_count = 0;
 	provider->joined_count = 0;
 	while (count > 0)
@@ -128,18 +128,18 @@ static void provider_bury(struct spokei_task *task)
 		spokei_roll_retire(provider->engine, &provider->member);
 		return;
 	}
-	if (!spokei_crew_fini(provider)) {
+	if (!spokei_handoffs_fini(provider)) {
 		spokei_engine_dead(provider->engine, task);
 		return;
 	}
 	spokei_roll_drop(provider->engine, &provider->member);
 	spokei_gate_close(&provider->link);
 	spokei_request_free(provider->spare);
-	spokei_services_fini(&provider->services);
+	spokei_routes_fini(&provider->services);
 	free_filters(provider);
 	spokei_caller_fini(&provider->caller);
 	spokei_slab_fini(&provider->peers);
-	spokei_crowd_fini(&provider->crowd);
+	spokei_quota_fini(&provider->quota);
 	spokei_link_fini(&provider->link);
 	spokei_registration_fini(&provider->registration);
 	spokei_free(env, provider->default_service, 1, provider->default_size);
@@ -156,7 +156,7 @@ static void end_provider(struct spoke_provider *provider)
 	spokei_config_leave(&provider->file);
 	spokei_registration_end(&provider->registration);
 	stop_listening(provider);
-	spokei_crew_part(provider);
+	spokei_handoffs_part(provider);
 	(void)spoke_alarm_cancel(&provider->grace);
 	spokei_link_end(&provider->link, &provider->bury);
 }
@@ -218,7 +218,7 @@ static void take_the_last(struct spoke_provider *provider)
 
 	for (size_t i = 0; i < count; i++)
 		spokei_listener_sweep(provider->listeners[i]);
-	spokei_crew_part(provider);
+	spokei_handoffs_part(provider);
 }
 
 /* Nothing new comes in; what was begun is answered, and the answers are written. */
@@ -299,14 +299,14 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	provider->news = spokei_provider_news(env->now(env->ctx));
 	provider->changed = with->changed;
 	provider->changed_arg = with->changed_arg;
-	spokei_crowd_init(&provider->crowd, env, with->connections_max,
+	spokei_quota_init(&provider->quota, env, with->connections_max,
 			  with->connections_per_peer_max);
-	spokei_services_init(&provider->services, env, provider->default_service);
+	spokei_routes_init(&provider->services, env, provider->default_service);
 	provider->services.limits_all = provider->file.config != NULL;
 	spokei_caller_init(&provider->caller, &provider->link, 0);
 	provider->caller.pushes = true;
 	spokei_slab_init(&provider->peers, env, sizeof(struct spokei_peer), CELLS_MAX);
-	spokei_list_init(&provider->crew.mates);
+	spokei_list_init(&provider->handoffs.all);
 	provider->member = (struct spokei_member){
 		.kind = spokei_provider_kind,
 		.close = provider_close,
@@ -392,7 +392,7 @@ int spoke_provider_add(struct spoke_provider *provider, const struct spoke_servi
 
 	if (spokei_engine_forked(provider->engine))
 		return SPOKE_EFORKED;
-	error = spokei_services_add(&provider->services, service, handlers, count);
+	error = spokei_routes_add(&provider->services, service, handlers, count);
 	if (error)
 		return error;
 	if (provider->file.config)

@@ -28,13 +28,13 @@ struct spokei_shared_places {
 };
 
 /* What a provider has to do with those on other engines that listen with it. */
-struct spokei_crew {
+struct spokei_handoffs {
 	_Atomic(struct spokei_desk *) desk; /* where they reach it; NULL: they never did */
 	_Atomic(struct spokei_shared_places *) places; /* NULL: none is shared */
-	struct spoke_list mates;                       /* who takes connections from here */
-	unsigned mate_count;
-	unsigned turn;            /* whose the next connection is; 0: its own */
-	struct spokei_mate *mate; /* by which it takes them itself, or NULL */
+	struct spoke_list all;                         /* who takes connections from here */
+	unsigned handoff_count;
+	unsigned turn;                  /* whose the next connection is; 0: its own */
+	struct spokei_handoff *handoff; /* by which it takes them itself, or NULL */
 	bool joined;
 	_Atomic(bool) over; /* it listens nowhere any more: there is nothing to join */
 };
@@ -43,8 +43,8 @@ struct spoke_provider {
 	struct spoke_engine *engine;
 	struct spokei_link link;
 	struct spokei_member member; /* of the engine's roll */
-	struct spokei_crowd crowd;
-	struct spokei_services services;
+	struct spokei_quota quota;
+	struct spokei_routes services;
 	struct spokei_filters filters;
 	struct spokei_access_log *access_log; /* one of them, or NULL */
 	struct spokei_caller caller;          /* of pushes */
@@ -53,14 +53,14 @@ struct spoke_provider {
 	struct spokei_listener *listeners[SPOKEI_LISTENERS_MAX];
 	size_t listener_count; /* of its own, which are published */
 	size_t joined_count;
-	struct spokei_crew crew;
+	struct spokei_handoffs handoffs;
 	struct spokei_registration registration;
 	struct spokei_config_user file;
 	struct spoke_provider_options said; /* the numbers of it; of the rest NULL */
 	char *default_service;              /* NULL: none */
 	size_t default_size;
-	struct spoke_request *spare; /* memory of one that was answered, for the next; or NULL */
-	spoke_link_changed changed;  /* may be NULL */
+	struct spoke_request *spare;   /* memory of one that was answered, for the next; or NULL */
+	spoke_link_changed_fn changed; /* may be NULL */
 	void *changed_arg;
 	struct spokei_bucket news; /* events of connections: a provider may have very many */
 	struct spoke_alarm grace;  /* of a drain, for those who have said nothing yet */
@@ -102,19 +102,20 @@ SPOKE_MUST_USE int spokei_provider_open(struct spoke_provider *provider,
 /* --- with others (provider_join.c) */
 
 /* Memory for one more place that is shared. */
-SPOKE_MUST_USE int spokei_crew_prepare(struct spoke_provider *provider);
+SPOKE_MUST_USE int spokei_handoffs_prepare(struct spoke_provider *provider);
 
 /* It listens there now, by its newest listener, and others may join. */
-void spokei_crew_share(struct spoke_provider *provider, const struct spokei_listen_place *place);
+void spokei_handoffs_share(struct spoke_provider *provider,
+			   const struct spokei_listen_place *place);
 
 /* Takes what was handed to it, and will be handed nothing more. */
-void spokei_crew_part(struct spoke_provider *provider);
+void spokei_handoffs_part(struct spoke_provider *provider);
 
 /* There is room for more connections than before, or for fewer. */
-void spokei_crew_look(struct spoke_provider *provider);
+void spokei_handoffs_look(struct spoke_provider *provider);
 
 /* Ends all of that; false: another thread is there for a moment still, so try again. */
-SPOKE_MUST_USE bool spokei_crew_fini(struct spoke_provider *provider);
+SPOKE_MUST_USE bool spokei_handoffs_fini(struct spoke_provider *provider);
 
 /* The limits of methods, where a handler has none of its own, are those of the file. */
 void spokei_provider_limit(struct spoke_provider *provider);

@@ -154,7 +154,7 @@ static int take_push(struct spoke_method *method, struct spoke_peer peer, struct
 /* What spoke_call() has, and the peer. */
 /* NOLINTNEXTLINE(readability-function-size) */
 int spoke_push(struct spoke_method *method, struct spoke_peer peer, struct spoke_span args,
-	       const struct spoke_call_options *options, spoke_done done, void *arg,
+	       const struct spoke_call_options *options, spoke_call_done_fn done, void *arg,
 	       struct spoke_call *ret_call)
 {
 	static const struct spoke_call_options defaults;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/provider/registration.h"
 
-#include "cluster/config/judge.h"
+#include "cluster/config/check.h"
 #include "cluster/discovery/listing.h"
 
 #include "cluster/discovery/advert.h"
@@ -49,7 +49,7 @@ static bool is_any_place(const char *host, size_t len)
 		return false;
 	memcpy(bare, host + bracket, len);
 	bare[len] = '\0';
-	return spokei_judge_is_any(bare);
+	return spokei_check_is_any(bare);
 }
 
 static bool is_socket(const char *address)
@@ -93,7 +93,7 @@ static int check_options(struct spoke_engine *engine, const struct spoke_provide
 			      "bytes, or unix:PATH, which is not listed");
 	}
 	if (options->advertise && *options->advertise)
-		error = spokei_judge_advertised(engine->env, options->advertise, &why);
+		error = spokei_check_advertised(engine->env, options->advertise, &why);
 	return error == SPOKE_EINVAL ? refuse(engine, error, "advertise", options->advertise, why)
 				     : error;
 }
@@ -273,7 +273,7 @@ int spokei_registration_check(const struct spokei_registration *registration,
 		return SPOKE_OK;
 	env->net->print(env->ctx, address, text, sizeof(text));
 	read_place(registration, text, &advert);
-	if (advert.host == NULL || !spokei_judge_is_any(advert.host))
+	if (advert.host == NULL || !spokei_check_is_any(advert.host))
 		return SPOKE_OK;
 	return refuse(registration->engine, SPOKE_EINVAL, "advertise", "",
 		      "nobody can be told to call a wildcard address; name the host");

@@ -12,7 +12,7 @@
 
 /* What there is to be published; borrowed for the registration's life. */
 struct spokei_registration_of {
-	struct spokei_services *services;
+	struct spokei_routes *services;
 	struct spokei_listener *const *listeners;
 	const size_t *listener_count;
 };

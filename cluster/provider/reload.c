@@ -45,8 +45,8 @@ void spokei_provider_changed(struct spokei_config_user *user)
 	if (spokei_settings_provider(provider->engine, &with, &limits))
 		return;
 	spokei_caller_resize(&provider->caller, limits.pending_max, 0);
-	spokei_crowd_change(&provider->crowd, with.connections_max, with.connections_per_peer_max);
-	spokei_crew_look(provider);
+	spokei_quota_change(&provider->quota, with.connections_max, with.connections_per_peer_max);
+	spokei_handoffs_look(provider);
 	spokei_link_change(&provider->link, &limits);
 	spokei_registration_reweigh(&provider->registration, with.weight, with.warmup_ns);
 	spokei_provider_limit(provider);

@@ -338,7 +338,7 @@ static bool is_over(struct spokei_link *link, uint64_t deadline_ns)
 	link->ran_ns = engine->begin_ns;
 	if (deadline_ns <= engine->begin_ns)
 		return true;
-	if (first || env->glance(env->ctx) + SPOKE_GLANCE_NS < deadline_ns)
+	if (first || env->coarse(env->ctx) + SPOKE_COARSE_NS < deadline_ns)
 		return false;
 	return env->now(env->ctx) >= deadline_ns;
 }
@@ -379,7 +379,7 @@ static void run(const struct spokei_route *route, const struct spokei_filters *f
 		run_here(request, conn, spare);
 }
 
-void spokei_request_serve(const struct spokei_services *services,
+void spokei_request_serve(const struct spokei_routes *services,
 			  const struct spokei_filters *filters, struct spokei_conn *conn,
 			  const struct spokei_message *message, struct spoke_request **spare)
 {
@@ -387,7 +387,7 @@ void spokei_request_serve(const struct spokei_services *services,
 	bool has_service = true;
 
 	if (route == NULL) {
-		route = spokei_services_find(services, message, &has_service);
+		route = spokei_routes_find(services, message, &has_service);
 		conn->found = route;
 	}
 	if (route == NULL) {

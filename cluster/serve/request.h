@@ -46,7 +46,7 @@ struct spoke_request {
 
 /* Serves a request of a connection: finds the handler and runs it, or refuses. *spare: memory of a
  * request that was answered, for the next; or NULL. */
-void spokei_request_serve(const struct spokei_services *services,
+void spokei_request_serve(const struct spokei_routes *services,
 			  const struct spokei_filters *filters, struct spokei_conn *conn,
 			  const struct spokei_message *message, struct spoke_request **spare);
 

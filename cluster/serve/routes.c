@@ -132,9 +132,8 @@ static void free_service(struct spokei_service *service)
 	spokei_free(service->env, service, 1, service->size);
 }
 
-int spokei_services_add(struct spokei_services *services,
-			const struct spoke_service_options *options,
-			const struct spoke_handler *handlers, size_t count)
+int spokei_routes_add(struct spokei_routes *services, const struct spoke_service_options *options,
+		      const struct spoke_handler *handlers, size_t count)
 {
 	struct spoke_span name = text_of(options->name);
 	unsigned char key[SPOKEI_SERVICE_KEY_MAX];
@@ -184,7 +183,7 @@ int spokei_services_add(struct spokei_services *services,
 
 /* --- finding */
 
-static const struct spokei_service *first_named(const struct spokei_services *services,
+static const struct spokei_service *first_named(const struct spokei_routes *services,
 						struct spoke_span name)
 {
 	for (struct spoke_list *node = services->all.next; node != &services->all;
@@ -199,7 +198,7 @@ static const struct spokei_service *first_named(const struct spokei_services *se
 	return NULL;
 }
 
-static const struct spokei_service *find_service(const struct spokei_services *services,
+static const struct spokei_service *find_service(const struct spokei_routes *services,
 						 const struct spokei_message *message)
 {
 	unsigned char key[SPOKEI_SERVICE_KEY_MAX];
@@ -211,9 +210,9 @@ static const struct spokei_service *find_service(const struct spokei_services *s
 	return len ? spokei_map_get(&services->by_key, key, len) : NULL;
 }
 
-const struct spokei_route *spokei_services_find(const struct spokei_services *services,
-						const struct spokei_message *message,
-						bool *ret_service)
+const struct spokei_route *spokei_routes_find(const struct spokei_routes *services,
+					      const struct spokei_message *message,
+					      bool *ret_service)
 {
 	const struct spokei_service *service = find_service(services, message);
 	const struct spokei_route *route;
@@ -227,15 +226,15 @@ const struct spokei_route *spokei_services_find(const struct spokei_services *se
 
 /* --- life */
 
-void spokei_services_init(struct spokei_services *services, const struct spoke_env *env,
-			  const char *default_name)
+void spokei_routes_init(struct spokei_routes *services, const struct spoke_env *env,
+			const char *default_name)
 {
-	*services = (struct spokei_services){ .env = env, .default_name = default_name };
+	*services = (struct spokei_routes){ .env = env, .default_name = default_name };
 	spokei_map_init(&services->by_key, env);
 	spokei_list_init(&services->all);
 }
 
-void spokei_services_fini(struct spokei_services *services)
+void spokei_routes_fini(struct spokei_routes *services)
 {
 	while (!spokei_list_empty(&services->all)) {
 		struct spokei_service *service = spoke_container_of(services->all.next,

@@ -43,7 +43,7 @@ struct spokei_service {
 	size_t size; /* of this, with its routes and texts */
 };
 
-struct spokei_services {
+struct spokei_routes {
 	const struct spoke_env *env;
 	struct spokei_map by_key;
 	struct spoke_list all;    /* in the order they were added */
@@ -51,18 +51,18 @@ struct spokei_services {
 	const char *default_name; /* of requests that name none; NULL: the first. Borrowed */
 };
 
-void spokei_services_init(struct spokei_services *services, const struct spoke_env *env,
-			  const char *default_name);
-void spokei_services_fini(struct spokei_services *services);
+void spokei_routes_init(struct spokei_routes *services, const struct spoke_env *env,
+			const char *default_name);
+void spokei_routes_fini(struct spokei_routes *services);
 
 /* As spoke_provider_add(). */
-SPOKE_MUST_USE int spokei_services_add(struct spokei_services *services,
-				       const struct spoke_service_options *options,
-				       const struct spoke_handler *handlers, size_t count);
+SPOKE_MUST_USE int spokei_routes_add(struct spokei_routes *services,
+				     const struct spoke_service_options *options,
+				     const struct spoke_handler *handlers, size_t count);
 
 /* Who serves this request; NULL: nobody. *ret_service: is there such a service at all? */
-const struct spokei_route *spokei_services_find(const struct spokei_services *services,
-						const struct spokei_message *message,
-						bool *ret_service);
+const struct spokei_route *spokei_routes_find(const struct spokei_routes *services,
+					      const struct spokei_message *message,
+					      bool *ret_service);
 
 #endif

@@ -108,7 +108,7 @@ int spokei_engine_class(struct spoke_engine *engine, const char *name,
 	return SPOKE_OK;
 }
 
-void spokei_engine_heed(struct spoke_engine *engine, uint64_t interval_ns)
+void spokei_engine_note_interval(struct spoke_engine *engine, uint64_t interval_ns)
 {
 	if (interval_ns > 0 && interval_ns / 2 < engine->late_max_ns)
 		engine->late_max_ns = interval_ns / 2;

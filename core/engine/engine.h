@@ -214,7 +214,7 @@ int spokei_engine_class(struct spoke_engine *engine, const char *name,
  * Somebody on the engine judges by intervals as short as this: from now on a turn is late from half
  * of the shortest such interval on, and never later than the option says. 0 is no interval.
  */
-void spokei_engine_heed(struct spoke_engine *engine, uint64_t interval_ns);
+void spokei_engine_note_interval(struct spoke_engine *engine, uint64_t interval_ns);
 
 /* --- for the life of an engine (life.c) */
 

@@ -28,7 +28,7 @@ uint64_t spokei_clock_now(void *ctx)
 }
 
 /* It is the same clock as the kernel's tick left it, which comes every 10 ms at least. */
-uint64_t spokei_clock_glance(void *ctx)
+uint64_t spokei_clock_coarse(void *ctx)
 {
 	(void)ctx;
 	return read_clock(CLOCK_MONOTONIC_COARSE);

@@ -11,8 +11,8 @@
 /* Stands still while the machine sleeps. */
 uint64_t spokei_clock_now(void *ctx);
 
-/* The same as of at most SPOKE_GLANCE_NS ago. */
-uint64_t spokei_clock_glance(void *ctx);
+/* The same as of at most SPOKE_COARSE_NS ago. */
+uint64_t spokei_clock_coarse(void *ctx);
 
 /* Goes on meanwhile. */
 uint64_t spokei_clock_boot_now(void *ctx);

@@ -36,7 +36,7 @@ static void assemble(void)
 	spokei_forks_watch();
 	host_env = (struct spoke_env){
 		.now = spokei_clock_now,
-		.glance = spokei_clock_glance,
+		.coarse = spokei_clock_coarse,
 		.boot_now = spokei_clock_boot_now,
 		.wall = spokei_clock_wall,
 		.dice = spokei_dice,

@@ -43,8 +43,9 @@ static unsigned distance_between(const char *a, const char *b)
 	return row[len];
 }
 
-const char *spokei_alike_nearest(const char *name, const char *(*name_at)(const void *of, size_t i),
-				 const void *of, size_t count)
+const char *spokei_similar_nearest(const char *name,
+				   const char *(*name_at)(const void *of, size_t i), const void *of,
+				   size_t count)
 {
 	const char *nearest = NULL;
 	size_t len = strlen(name);

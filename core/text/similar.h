@@ -7,7 +7,8 @@
 
 /* The name that is most alike, within three letters; NULL: none is. `name_at` gives them by their
  * numbers, NULL for those that do not count; at most 48 bytes each. */
-const char *spokei_alike_nearest(const char *name, const char *(*name_at)(const void *of, size_t i),
-				 const void *of, size_t count);
+const char *spokei_similar_nearest(const char *name,
+				   const char *(*name_at)(const void *of, size_t i), const void *of,
+				   size_t count);
 
 #endif

@@ -123,7 +123,7 @@ static uint64_t faulty_glance(void *ctx)
 {
 	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
 
-	return inner->glance(inner->ctx);
+	return inner->coarse(inner->ctx);
 }
 
 static uint64_t faulty_boot_now(void *ctx)
@@ -416,7 +416,7 @@ void spokei_faults_init(struct spokei_faults *faulty, const struct spoke_env *in
 	faulty->env = (struct spoke_env){
 		.ctx = faulty,
 		.now = faulty_now,
-		.glance = faulty_glance,
+		.coarse = faulty_glance,
 		.boot_now = faulty_boot_now,
 		.wall = faulty_wall,
 		.dice = faulty_dice,

@@ -27,7 +27,7 @@ static uint64_t process_now(void *ctx)
 /* As far behind as it may be. */
 static uint64_t process_glance(void *ctx)
 {
-	return process_now(ctx) - SPOKE_GLANCE_NS;
+	return process_now(ctx) - SPOKE_COARSE_NS;
 }
 
 static uint64_t process_boot_now(void *ctx)
@@ -72,7 +72,7 @@ static void *process_resize(void *ctx, void *memory, size_t old_len, size_t len)
 
 const struct spoke_env spokei_world_env = {
 	.now = process_now,
-	.glance = process_glance,
+	.coarse = process_glance,
 	.boot_now = process_boot_now,
 	.wall = process_wall,
 	.dice = process_dice,

@@ -108,7 +108,7 @@ static void calm(struct spoke_alarm *alarm)
 	self.calm_recovered = self.recovered;
 }
 
-static void settled(void *arg, const struct spoke_settled *settled)
+static void settled(void *arg, const struct spoke_ticket_result *settled)
 {
 	(void)arg;
 	if (settled->settlement == SPOKE_TICKET_SUCCESS)

@@ -28,11 +28,11 @@ static void changed(void *arg, const struct spoke_link_event *event)
 }
 
 /* A ticket is settled: the call that failed at first has come to its end. */
-static void settled(void *arg, const struct spoke_settled *how)
+static void settled(void *arg, const struct spoke_ticket_result *how)
 {
 	(void)arg;
 	printf("a ticket is settled after %u attempts: %s\n", (unsigned)how->attempts,
-	       spoke_settlement_name(how->settlement));
+	       spoke_ticket_settlement_name(how->settlement));
 	(void)fflush(stdout);
 }
 

@@ -174,7 +174,7 @@ static void finish(struct caller *caller, const struct spoke_result *result)
 		spoke_engine_stop(caller->engine);
 }
 
-static void settled(void *arg, const struct spoke_settled *how)
+static void settled(void *arg, const struct spoke_ticket_result *how)
 {
 	finish(arg, how->result);
 }

@@ -310,7 +310,7 @@ int load_begin(struct load *load, struct spoke_engine *engine, const struct load
 		.registry = plan->registry,
 		.timeout_ns = plan->timeout_ns,
 		.connections = plan->connections,
-		.policy = &spoke_failfast,
+		.policy = &spoke_policy_failfast,
 		.changed = link_changed,
 		.changed_arg = load,
 	};

@@ -8,8 +8,9 @@
 bool policies_take(const struct options *options, const struct spoke_policy **ret_policy)
 {
 	static const struct spoke_policy *const policies[] = {
-		&spoke_failover, &spoke_failfast,  &spoke_failsafe,  &spoke_failback,
-		&spoke_forking,  &spoke_broadcast, &spoke_available,
+		&spoke_policy_failover,  &spoke_policy_failfast, &spoke_policy_failsafe,
+		&spoke_policy_failback,  &spoke_policy_forking,  &spoke_policy_broadcast,
+		&spoke_policy_available,
 	};
 
 	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {

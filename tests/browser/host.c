@@ -187,13 +187,13 @@ static void consume(const char *name, const char *registry)
 		.registry = registry,
 		.heartbeat_ns = 400 * MS,
 		.timeout_ns = 250 * MS,
-		.policy = &spoke_failfast,
+		.policy = &spoke_policy_failfast,
 	};
 	const struct spoke_consumer_options store_options = {
 		.url = "dubbo://127.0.0.1:1/demo.Store",
 		.heartbeat_ns = 400 * MS,
 		.timeout_ns = 250 * MS,
-		.policy = &spoke_failback,
+		.policy = &spoke_policy_failback,
 		.retries = 30,
 		.retry_period_ns = 3000 * MS,
 		.failback_tasks_max = 1000,

@@ -162,7 +162,7 @@ static struct rig_call *call_of(struct spoke_ticket ticket)
 	return NULL;
 }
 
-static void settled(void *arg, const struct spoke_settled *how)
+static void settled(void *arg, const struct spoke_ticket_result *how)
 {
 	struct rig_call *call = call_of(how->ticket);
 

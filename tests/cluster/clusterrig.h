@@ -66,7 +66,7 @@ struct rig_call {
 	bool fallback;
 	struct spoke_ticket ticket;
 	unsigned settled;
-	enum spoke_settlement settlement;
+	enum spoke_ticket_settlement settlement;
 	int settled_error;
 	unsigned settled_attempts;
 	uint64_t lasted_ns;

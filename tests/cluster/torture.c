@@ -79,7 +79,7 @@ static bool consume(const char *host, unsigned endpoints)
 	struct spoke_engine_options with = { .env = &play.faulty[CLIENT].env, .timers_max = 256 };
 	struct spoke_consumer_options options = {
 		.url = urls[0],
-		.balancer = &spoke_round_robin,
+		.balancer = &spoke_balancer_round_robin,
 		.more_urls = more,
 		.more_count = endpoints - 1,
 		.heartbeat_ns = play.heartbeat_ns,

@@ -279,14 +279,13 @@ static void pass(uint64_t ns)
 static void fail_something(struct script *script)
 {
 	static const int errors[] = { -EMFILE, -ENOBUFS, -EINTR, -ECONNRESET, -EPIPE };
-	static const enum spokei_faults_kind kinds[] = { SPOKEI_FAULTS_CONNECT,
-							 SPOKEI_FAULTS_FINISH, SPOKEI_FAULTS_READ,
-							 SPOKEI_FAULTS_WRITE, SPOKEI_FAULTS_LOCAL };
+	static const uint8_t kinds[] = { SPOKEI_FAULTS_CONNECT, SPOKEI_FAULTS_FINISH,
+					 SPOKEI_FAULTS_READ, SPOKEI_FAULTS_WRITE,
+					 SPOKEI_FAULTS_LOCAL };
 	uint8_t what = script_byte(script);
 	enum spokei_faults_kind kind = what & 1 ? kinds[(what >> 1) % 5] : SPOKEI_FAULTS_MEMORY;
 
-	spokei_faults_fail(&run.faulty, kind, 1u + (what >> 4),
-			   errors[script_byte(script) % (sizeof(errors) / sizeof(errors[0]))],
+	spokei_faults_fail(&run.faulty, kind, 1u + what / 16, errors[script_byte(script) % 5],
 			   false);
 }
 
@@ -382,7 +381,7 @@ static bool begin(bool mixed)
 {
 	const struct spoke_consumer_options options = {
 		.url = urls[mixed][0],
-		.balancer = &spoke_round_robin,
+		.balancer = &spoke_balancer_round_robin,
 		.more_urls = &urls[mixed][1],
 		.more_count = 1,
 		.pending_max = 100,

@@ -220,7 +220,7 @@ static void make_consumers(struct spoke_engine *engine, const char *at,
 	for (size_t i = 0; i < count; i++)
 		more[i] = url;
 	with.url = url;
-	with.balancer = &spoke_round_robin;
+	with.balancer = &spoke_balancer_round_robin;
 	with.more_urls = more;
 	with.more_count = count - 1;
 	if (with.timeout_ns == 0)
@@ -310,7 +310,7 @@ void stage_add_consumer(struct stage *stage, const struct spoke_consumer_options
 struct spokei_conn *stage_conn_of(const struct spoke_consumer *consumer)
 {
 	struct spokei_conn *conn = spokei_connector_conn(
-		consumer->directory.seats.endpoints[0]->lines[0].connector);
+		consumer->directory.candidates.endpoints[0]->lines[0].connector);
 
 	assert_non_null(conn);
 	return conn;

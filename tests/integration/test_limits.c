@@ -144,7 +144,8 @@ static bool is_waiting(void *arg)
 {
 	const struct spoke_consumer *consumer = arg;
 
-	return spokei_connector_state(consumer->directory.seats.endpoints[0]->lines[0].connector) ==
+	return spokei_connector_state(
+		       consumer->directory.candidates.endpoints[0]->lines[0].connector) ==
 	       SPOKEI_CONNECTOR_WAITING;
 }
 

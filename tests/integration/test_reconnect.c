@@ -202,7 +202,7 @@ enum {
 	BUCKETS = 10
 };
 
-static struct spoke_consumer *crowd[CROWD];
+static struct spoke_consumer *quota[CROWD];
 static uint64_t came_ns[CROWD];
 
 static size_t crowd_ready(void)
@@ -210,7 +210,7 @@ static size_t crowd_ready(void)
 	size_t ready = 0;
 
 	for (unsigned i = 0; i < CROWD; i++)
-		ready += spoke_consumer_ready(crowd[i]);
+		ready += spoke_consumer_ready(quota[i]);
 	return ready;
 }
 
@@ -224,7 +224,7 @@ static void note_who_comes(struct stage *stage, uint64_t limit_ns)
 		assert_true(stage_now(stage) < end_ns);
 		stage_turn(stage);
 		for (unsigned i = 0; i < CROWD; i++) {
-			if (came_ns[i] == 0 && spoke_consumer_ready(crowd[i]) > 0) {
+			if (came_ns[i] == 0 && spoke_consumer_ready(quota[i]) > 0) {
 				came_ns[i] = stage_now(stage);
 				there++;
 			}
@@ -259,7 +259,7 @@ static void play_return(struct stage *stage, uint64_t outage_ns)
 	(void)snprintf(url, sizeof(url), "dubbo://%s/" STAGE_SERVICE, stage->provider_at);
 	options.url = url;
 	for (unsigned i = 0; i < CROWD; i++)
-		assert_int_equal(spoke_consumer_new(stage->good, &options, &crowd[i]), SPOKE_OK);
+		assert_int_equal(spoke_consumer_new(stage->good, &options, &quota[i]), SPOKE_OK);
 	while (crowd_ready() < CROWD)
 		stage_turn(stage);
 	/* Their peer has spoken to all. */
@@ -274,7 +274,7 @@ static void play_return(struct stage *stage, uint64_t outage_ns)
 	note_who_comes(stage, LONGEST_PAUSE_NS);
 	assert_spread();
 	for (unsigned i = 0; i < CROWD; i++)
-		spoke_consumer_free(crowd[i]);
+		spoke_consumer_free(quota[i]);
 }
 
 static void row_62_many_who_come_after_a_long_outage_do_not_come_at_once(struct stage *stage)

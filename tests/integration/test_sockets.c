@@ -200,7 +200,7 @@ static void row_45_connections_that_reset_at_once_cost_nobody_anything(struct st
 		assert_counter_up_by(stage, SPOKE_STAT_ACCEPTED, (uint64_t)batches * (BATCH + 1));
 	assert_closed_times(stage, SPOKE_STAT_CLOSED_BY_PEER, stage_up(stage, SPOKE_STAT_ACCEPTED));
 	assert_counter_up_by(stage, SPOKE_STAT_ACCEPTS_SHED, 0);
-	assert_int_equal(stage->provider->crowd.count, 1);
+	assert_int_equal(stage->provider->quota.count, 1);
 	assert_int_equal(stage->faulty.fds, fds);
 	/* What is kept for the next connections has a bound. */
 	assert_true(stage->faulty.blocks <= blocks + BATCH);

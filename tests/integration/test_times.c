@@ -257,10 +257,10 @@ static void row_49_a_deadline_that_passes_in_the_pools_queue_is_not_run(struct s
 
 #define CROWD 1000u
 
-struct crowd;
+struct quota;
 
 struct member {
-	struct crowd *crowd;
+	struct quota *quota;
 	struct spoke_call call;
 	unsigned ends;
 	int error;
@@ -268,7 +268,7 @@ struct member {
 
 /* Calls that are all due at the same time. Of the first ones every other one, as it times out,
  * cancels the next, and begins a call that is due at once. */
-struct crowd {
+struct quota {
 	struct stage *stage;
 	struct member members[2 * CROWD];
 	unsigned ended;
@@ -276,13 +276,13 @@ struct crowd {
 
 static void member_done(void *arg, const struct spoke_result *result);
 
-static void call_member(struct crowd *crowd, size_t index, uint64_t timeout_ns)
+static void call_member(struct quota *quota, size_t index, uint64_t timeout_ns)
 {
 	const struct spoke_call_options options = { .timeout_ns = timeout_ns };
-	struct member *member = &crowd->members[index];
+	struct member *member = &quota->members[index];
 
-	member->crowd = crowd;
-	assert_int_equal(spoke_call(crowd->stage->echo, NIL, &options, member_done, member,
+	member->quota = quota;
+	assert_int_equal(spoke_call(quota->stage->echo, NIL, &options, member_done, member,
 				    &member->call),
 			 SPOKE_OK);
 }
@@ -290,40 +290,40 @@ static void call_member(struct crowd *crowd, size_t index, uint64_t timeout_ns)
 static void member_done(void *arg, const struct spoke_result *result)
 {
 	struct member *member = arg;
-	struct crowd *crowd = member->crowd;
-	size_t index = (size_t)(member - crowd->members);
+	struct quota *quota = member->quota;
+	size_t index = (size_t)(member - quota->members);
 
 	member->ends++;
 	member->error = result->error;
-	crowd->ended++;
+	quota->ended++;
 	if (index >= CROWD || index % 2)
 		return;
-	assert_true(spoke_call_cancel(crowd->stage->consumer, crowd->members[index + 1].call));
-	call_member(crowd, CROWD + index / 2, 1);
+	assert_true(spoke_call_cancel(quota->stage->consumer, quota->members[index + 1].call));
+	call_member(quota, CROWD + index / 2, 1);
 }
 
 static bool has_crowd_ended(void *arg)
 {
-	const struct crowd *crowd = arg;
+	const struct quota *quota = arg;
 
-	return crowd->ended >= CROWD + CROWD / 2;
+	return quota->ended >= CROWD + CROWD / 2;
 }
 
 static void row_50_calls_due_in_one_tick_may_cancel_and_begin_others(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
-	struct crowd *crowd = calloc(1, sizeof(*crowd));
+	struct quota *quota = calloc(1, sizeof(*quota));
 
-	assert_non_null(crowd);
-	crowd->stage = stage;
+	assert_non_null(quota);
+	quota->stage = stage;
 	for (size_t i = 0; i < CROWD; i++)
-		call_member(crowd, i, 50 * MS);
-	stage_until(stage, has_crowd_ended, crowd);
-	assert_int_equal(crowd->ended, CROWD + CROWD / 2);
+		call_member(quota, i, 50 * MS);
+	stage_until(stage, has_crowd_ended, quota);
+	assert_int_equal(quota->ended, CROWD + CROWD / 2);
 	for (size_t i = 0; i < CROWD + CROWD / 2; i++) {
-		assert_int_equal(crowd->members[i].ends, 1);
+		assert_int_equal(quota->members[i].ends, 1);
 		if (i < CROWD && i % 2)
-			assert_int_equal(crowd->members[i].error, SPOKE_ECANCELED);
+			assert_int_equal(quota->members[i].error, SPOKE_ECANCELED);
 	}
 	assert_counter_up_by(stage, SPOKE_STAT_CALLS, CROWD + CROWD / 2);
 	assert_counter_up_by(stage, SPOKE_STAT_CALLS_CANCELED, CROWD / 2);
@@ -334,7 +334,7 @@ static void row_50_calls_due_in_one_tick_may_cancel_and_begin_others(struct stag
 	assert_nothing_closed(stage);
 	assert_second_connection_works(stage);
 	(void)raw;
-	free(crowd);
+	free(quota);
 }
 
 /* --- row 51 */

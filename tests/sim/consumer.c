@@ -46,15 +46,19 @@ void sim_consumer_free(struct sim_consumer *consumer)
 }
 
 static const struct spoke_policy *const policies[SIM_POLICIES] = {
-	[SIM_FAILOVER] = &spoke_failover,   [SIM_FAILFAST] = &spoke_failfast,
-	[SIM_FAILSAFE] = &spoke_failsafe,   [SIM_FAILBACK] = &spoke_failback,
-	[SIM_FORKING] = &spoke_forking,     [SIM_BROADCAST] = &spoke_broadcast,
-	[SIM_AVAILABLE] = &spoke_available,
+	[SIM_FAILOVER] = &spoke_policy_failover,   [SIM_FAILFAST] = &spoke_policy_failfast,
+	[SIM_FAILSAFE] = &spoke_policy_failsafe,   [SIM_FAILBACK] = &spoke_policy_failback,
+	[SIM_FORKING] = &spoke_policy_forking,     [SIM_BROADCAST] = &spoke_policy_broadcast,
+	[SIM_AVAILABLE] = &spoke_policy_available,
 };
 
 static const struct spoke_balancer *const balancers[SIM_BALANCERS] = {
-	&spoke_random,          &spoke_round_robin,       &spoke_least_active,
-	&spoke_consistent_hash, &spoke_shortest_response, &spoke_two_choices,
+	&spoke_balancer_random,
+	&spoke_balancer_round_robin,
+	&spoke_balancer_least_active,
+	&spoke_balancer_consistent_hash,
+	&spoke_balancer_shortest_response,
+	&spoke_balancer_two_choices,
 };
 
 static void set_calls(const struct sim_calls_plan *plan, struct spoke_consumer_options *options)

@@ -62,7 +62,7 @@ static const char *name_of_change(uint64_t number)
 
 static const char *name_of_settlement(uint64_t number)
 {
-	const char *name = spoke_settlement_name((enum spoke_settlement)number);
+	const char *name = spoke_ticket_settlement_name((enum spoke_ticket_settlement)number);
 
 	return name ? name : "unknown";
 }

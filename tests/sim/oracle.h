@@ -177,7 +177,7 @@ void sim_window_look(struct sim_consumer *consumer);
 /* --- oracle_tickets.c */
 
 void sim_ticket_opened(struct sim_call *call, const struct spoke_result *result);
-void sim_ticket_told(struct sim_consumer *consumer, const struct spoke_settled *settled);
+void sim_ticket_told(struct sim_consumer *consumer, const struct spoke_ticket_result *settled);
 void sim_tickets_check(struct sim_world *world);
 void sim_tickets_end(struct sim_consumer *consumer);
 

@@ -122,7 +122,7 @@ static struct sums add_up(struct sim_process *process, const struct spokei_link 
 	for (struct spoke_list *at = link->conns.next; at != &link->conns; at = at->next) {
 		struct spokei_conn *conn = spoke_container_of(at, struct spokei_conn, node);
 
-		sums.queued += spokei_outlet_len(&conn->out) + conn->parcels;
+		sums.queued += spokei_outlet_len(&conn->out) + conn->unsent_requests;
 		sums.held += conn->read_held;
 		sums.serving += conn->serving_count;
 		sums.conns++;
@@ -172,8 +172,8 @@ static void check_calls(const struct sim_consumer *consumer)
 
 		if (spokei_slab_get(calls, call->handle) != call)
 			continue;
-		under_way += call->course && !spokei_course_is_kept(call->course)
-				     ? call->course->open
+		under_way += call->retry && !spokei_retry_state_is_kept(call->retry)
+				     ? call->retry->open
 				     : 1;
 	}
 	if (consumer->consumer->link.pending_count != under_way)

@@ -78,7 +78,7 @@ static uint64_t end_of(const struct sim_call *call)
 }
 
 static void check_success(struct sim_world *world, const struct sim_call *call,
-			  const struct spoke_settled *settled)
+			  const struct spoke_ticket_result *settled)
 {
 	const struct spoke_result *result = settled->result;
 	struct spoke_span span = { NULL, 0 };
@@ -98,7 +98,7 @@ static void check_success(struct sim_world *world, const struct sim_call *call,
 
 /* Had it a reason to end like this? */
 static const char *wrong_reason(const struct sim_consumer *consumer, const struct sim_call *call,
-				unsigned place, const struct spoke_settled *settled)
+				unsigned place, const struct spoke_ticket_result *settled)
 {
 	const struct sim_calls_plan *plan = &consumer->plan->calls;
 	uint64_t lasts_ns = sim_plan_ticket_ns(plan, call->timeout_ns);
@@ -138,11 +138,11 @@ static void remove_at(struct sim_consumer *consumer, unsigned place)
 		consumer->tickets[i] = consumer->tickets[i + 1];
 }
 
-void sim_ticket_told(struct sim_consumer *consumer, const struct spoke_settled *settled)
+void sim_ticket_told(struct sim_consumer *consumer, const struct spoke_ticket_result *settled)
 {
 	struct sim_world *world = world_of(consumer);
 	unsigned place = find(consumer, settled->ticket);
-	const char *name = spoke_settlement_name(settled->settlement);
+	const char *name = spoke_ticket_settlement_name(settled->settlement);
 	struct sim_call *call;
 	const char *wrong;
 

@@ -315,7 +315,7 @@ void sim_call(struct sim_consumer *consumer, bool wanted);
 void sim_cancel_many(struct sim_consumer *consumer);
 
 /* tickets.c: the options `settled` and `settled_arg`, and what users do with tickets. */
-void sim_ticket_settled(void *arg, const struct spoke_settled *settled);
+void sim_ticket_settled(void *arg, const struct spoke_ticket_result *settled);
 void sim_ticket_begin(struct sim_call *call);
 void sim_tickets_cancel(struct sim_consumer *consumer);
 

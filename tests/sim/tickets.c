@@ -3,7 +3,7 @@
 #include "tests/sim/oracle.h"
 
 /* Who asked for this ticket is told before its consumer. */
-static void settled_one(void *arg, const struct spoke_settled *settled)
+static void settled_one(void *arg, const struct spoke_ticket_result *settled)
 {
 	struct sim_call *call = arg;
 
@@ -27,7 +27,7 @@ static struct sim_call *call_of(const struct sim_consumer *consumer, struct spok
 	return NULL;
 }
 
-void sim_ticket_settled(void *arg, const struct spoke_settled *settled)
+void sim_ticket_settled(void *arg, const struct spoke_ticket_result *settled)
 {
 	struct sim_consumer *consumer = arg;
 	struct sim_world *world = consumer->process.world;

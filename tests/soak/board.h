@@ -47,7 +47,7 @@ enum desk_count {
 };
 
 #define ERRORS 64u     /* numbers of errors, see error_index() */
-#define SETTLEMENTS 6u /* of enum spoke_settlement */
+#define SETTLEMENTS 6u /* of enum spoke_ticket_settlement */
 #define COMPLAINT_BYTES 256
 
 /* Of one process; begins with zeros when it does. */

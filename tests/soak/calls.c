@@ -74,7 +74,7 @@ static void judge(struct seat *seat, const struct spoke_result *result)
 		complain(seat, "ended with an error that nothing here brings about", result->error);
 }
 
-static void settled(void *arg, const struct spoke_settled *how)
+static void settled(void *arg, const struct spoke_ticket_result *how)
 {
 	struct book *book = &calls_of_process->book;
 	struct seat *seat = book_find(book, (uintptr_t)arg, SEAT_DEFERRED);
@@ -87,7 +87,7 @@ static void settled(void *arg, const struct spoke_settled *how)
 }
 
 /* Of every ticket, beside the above, which has to be told of each as well: see board.h. */
-static void settled_any(void *arg, const struct spoke_settled *how)
+static void settled_any(void *arg, const struct spoke_ticket_result *how)
 {
 	(void)arg;
 	(void)how;

@@ -21,14 +21,17 @@ static const struct form {
 	bool idempotent;
 	bool wait_ready;
 } forms[TEAMS] = {
-	{ "dubbo", &spoke_failover, &spoke_random, 12, 2, LOAD_LEN_MAX, false, false },
-	{ "dubbo", &spoke_failover, &spoke_least_active, 12, 2, LOAD_LEN_MAX, true, true },
-	{ NULL, &spoke_failfast, &spoke_round_robin, 12, SPOKE_NONE, LOAD_LEN_MAX, false, false },
-	{ "dubbo", &spoke_failback, &spoke_two_choices, 13, 4, 8192, false, false },
+	{ "dubbo", &spoke_policy_failover, &spoke_balancer_random, 12, 2, LOAD_LEN_MAX, false,
+	  false },
+	{ "dubbo", &spoke_policy_failover, &spoke_balancer_least_active, 12, 2, LOAD_LEN_MAX, true,
+	  true },
+	{ NULL, &spoke_policy_failfast, &spoke_balancer_round_robin, 12, SPOKE_NONE, LOAD_LEN_MAX,
+	  false, false },
+	{ "dubbo", &spoke_policy_failback, &spoke_balancer_two_choices, 13, 4, 8192, false, false },
 	/* One connection each: those that are not called at once are closed by providers, for this
 	 * wire has no heartbeats by which they would have spoken. */
-	{ "msgpack-rpc", &spoke_failover, &spoke_shortest_response, 1, 1, LOAD_LEN_MAX, true,
-	  false },
+	{ "msgpack-rpc", &spoke_policy_failover, &spoke_balancer_shortest_response, 1, 1,
+	  LOAD_LEN_MAX, true, false },
 };
 
 static void name_place(const struct form *form, unsigned provider, char *url, size_t size)
@@ -90,7 +93,7 @@ static int open_team(struct spoke_engine *engine, const struct team_up *up, cons
 	*team = (struct team){
 		.len_max = form->len_max,
 		.attempts = form->retries == SPOKE_NONE ? 1 : 1 + form->retries,
-		.deadline_ns = form->policy == &spoke_failback ? RETRY_DEADLINE_NS : 0,
+		.deadline_ns = form->policy == &spoke_policy_failback ? RETRY_DEADLINE_NS : 0,
 		.one_kind = form->scheme && form->scheme[0] == 'm',
 	};
 	error = spoke_consumer_new(engine, &options, &team->consumer);

@@ -32,7 +32,7 @@ struct team {
 /* Of all teams: what serves the providers' pushes, and what is told of tickets. */
 struct team_up {
 	void (*handle)(struct spoke_request *request, void *arg);
-	spoke_ticket_done settled;
+	spoke_ticket_done_fn settled;
 };
 
 /* Makes them all; `probes`: on wires with heartbeats only. Returns 0 or an error. */

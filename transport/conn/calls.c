@@ -13,57 +13,57 @@ static size_t weight_of(const struct spokei_message *message)
 	return FRAME_BASE + message->args.len + message->attachments.len;
 }
 
-static void free_parcel(struct spokei_pending *pending)
+static void free_unsent(struct spokei_pending *pending)
 {
-	struct spokei_parcel *parcel = pending->parcel;
+	struct spokei_unsent *unsent = pending->unsent;
 	struct spokei_conn *conn = pending->conn;
 	const struct spoke_env *env = spokei_conn_engine(conn)->env;
 
-	if (parcel == NULL)
+	if (unsent == NULL)
 		return;
-	pending->parcel = NULL;
-	conn->parcels -= weight_of(&parcel->message);
-	conn->link->queued -= weight_of(&parcel->message);
-	spokei_free(env, parcel, 1, parcel->size);
+	pending->unsent = NULL;
+	conn->unsent_requests -= weight_of(&unsent->message);
+	conn->link->queued -= weight_of(&unsent->message);
+	spokei_free(env, unsent, 1, unsent->size);
 }
 
-static struct spokei_parcel *make_parcel(const struct spoke_env *env,
+static struct spokei_unsent *make_unsent(const struct spoke_env *env,
 					 const struct spokei_message *message)
 {
 	size_t args_len = message->args.len;
 	size_t pairs_len = message->attachments.len;
-	size_t size = sizeof(struct spokei_parcel) + args_len + pairs_len;
-	struct spokei_parcel *parcel = spokei_alloc_unset(env, size);
+	size_t size = sizeof(struct spokei_unsent) + args_len + pairs_len;
+	struct spokei_unsent *unsent = spokei_alloc_unset(env, size);
 
-	if (parcel == NULL)
+	if (unsent == NULL)
 		return NULL;
-	parcel->message = *message;
-	parcel->size = size;
+	unsent->message = *message;
+	unsent->size = size;
 	if (args_len)
-		memcpy(parcel->bytes, message->args.data, args_len);
+		memcpy(unsent->bytes, message->args.data, args_len);
 	if (pairs_len)
-		memcpy(parcel->bytes + args_len, message->attachments.data, pairs_len);
-	parcel->message.args = spokei_span(parcel->bytes, args_len);
-	parcel->message.attachments.data = pairs_len ? parcel->bytes + args_len : NULL;
+		memcpy(unsent->bytes + args_len, message->attachments.data, pairs_len);
+	unsent->message.args = spokei_span(unsent->bytes, args_len);
+	unsent->message.attachments.data = pairs_len ? unsent->bytes + args_len : NULL;
 	/* It is the method's, which may make it anew for another wire before this one is sent. */
-	parcel->message.prefix = spokei_span(NULL, 0);
-	return parcel;
+	unsent->message.prefix = spokei_span(NULL, 0);
+	return unsent;
 }
 
 /* They count as if they were put: what was taken finds room then. */
-static int keep_parcel(struct spokei_conn *conn, struct spokei_pending *pending,
+static int keep_unsent(struct spokei_conn *conn, struct spokei_pending *pending,
 		       const struct spokei_message *message)
 {
 	const struct spokei_link_limits *limits = &conn->link->limits;
-	size_t waits = conn->parcels + spokei_buffer_len(&conn->out.out);
+	size_t waits = conn->unsent_requests + spokei_buffer_len(&conn->out.out);
 	size_t len = weight_of(message);
 
 	if (waits > limits->out_max || len > limits->out_max - waits)
 		return SPOKE_ELIMIT;
-	pending->parcel = make_parcel(spokei_conn_engine(conn)->env, message);
-	if (pending->parcel == NULL)
+	pending->unsent = make_unsent(spokei_conn_engine(conn)->env, message);
+	if (pending->unsent == NULL)
 		return SPOKE_ENOMEM;
-	conn->parcels += len;
+	conn->unsent_requests += len;
 	conn->link->queued += len;
 	return SPOKE_OK;
 }
@@ -96,7 +96,7 @@ void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 		spokei_list_remove(&pending->node);
 	if (pending->two_way)
 		spokei_pendings_remove(&conn->pendings, pending);
-	free_parcel(pending);
+	free_unsent(pending);
 	conn->link->pending_count--;
 	outcome.written = is_written(conn, pending);
 	if (pending->written_ns) {
@@ -126,7 +126,7 @@ void spokei_pending_due(struct spoke_timer *timer, void *arg)
 
 void spokei_conn_withdraw(struct spokei_pending *pending)
 {
-	free_parcel(pending);
+	free_unsent(pending);
 }
 
 void spokei_conn_cancel(struct spokei_pending *pending, int error)
@@ -157,7 +157,7 @@ void spokei_conn_fail_parcels(struct spokei_conn *conn, int error)
 		struct spokei_pending *pending = spoke_container_of(node, struct spokei_pending,
 								    node);
 
-		if (pending->parcel) {
+		if (pending->unsent) {
 			spokei_conn_finish_pending(pending, error, NULL);
 		} else {
 			spokei_list_unlink(node);
@@ -227,7 +227,7 @@ int spokei_conn_call(struct spokei_conn *conn, struct spokei_pending *pending,
 	if (conn->state == SPOKEI_CONN_OPEN && !conn->blocked)
 		error = put_request(conn, pending, message, pending->timeout_ns);
 	else
-		error = keep_parcel(conn, pending, message);
+		error = keep_unsent(conn, pending, message);
 	if (error) {
 		if (message->two_way)
 			spokei_pendings_remove(&conn->pendings, pending);
@@ -258,7 +258,7 @@ static void note_written(struct spokei_conn *conn, struct spokei_pending *pendin
 /* The list of calls of earlier turns that it belongs to: put, or still a parcel. */
 static struct spoke_list *list_of(struct spokei_conn *conn, const struct spokei_pending *pending)
 {
-	return pending->parcel ? &conn->pendings.kept : &conn->pendings.unwritten;
+	return pending->unsent ? &conn->pendings.kept : &conn->pendings.unwritten;
 }
 
 static void arm_call(struct spokei_conn *conn, struct spokei_pending *pending)
@@ -321,7 +321,7 @@ void spokei_conn_settle_calls(struct spokei_conn *conn)
 /* --- parcels */
 
 /* Returns whether there may be room for the next one. */
-static bool send_parcel(struct spokei_conn *conn, struct spokei_pending *pending)
+static bool send_unsent(struct spokei_conn *conn, struct spokei_pending *pending)
 {
 	uint64_t now_ns = spokei_conn_engine(conn)->settle_ns;
 	uint64_t gone_ns = now_ns > pending->begun_ns ? now_ns - pending->begun_ns : 0;
@@ -332,11 +332,11 @@ static bool send_parcel(struct spokei_conn *conn, struct spokei_pending *pending
 		spokei_conn_finish_pending(pending, SPOKE_ETIMEOUT_UNSENT, NULL);
 		return true;
 	}
-	error = put_request(conn, pending, &pending->parcel->message,
+	error = put_request(conn, pending, &pending->unsent->message,
 			    pending->timeout_ns - gone_ns);
 	if (error == SPOKE_ELIMIT && spokei_buffer_len(&conn->out.out) > 0)
 		return false; /* it has the next write for itself */
-	free_parcel(pending);
+	free_unsent(pending);
 	if (error) {
 		spokei_conn_finish_pending(pending, error, NULL);
 		return true;
@@ -359,8 +359,8 @@ void spokei_conn_send_parcels(struct spokei_conn *conn)
 		struct spokei_pending *pending = spoke_container_of(spokei_list_first(kept),
 								    struct spokei_pending, node);
 
-		if (pending->parcel) {
-			room = send_parcel(conn, pending);
+		if (pending->unsent) {
+			room = send_unsent(conn, pending);
 		} else {
 			spokei_list_remove(&pending->node);
 			spokei_list_append(&withdrawn, &pending->node);

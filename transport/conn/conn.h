@@ -46,13 +46,13 @@ struct spokei_serving {
 };
 
 /* What shows itself of a connection that stands. */
-enum spokei_conn_sign {
-	SPOKEI_SIGN_HEARD,    /* the first message: the peer lives, and speaks this wire */
-	SPOKEI_SIGN_ANSWERED, /* the first answer to anything that was asked here */
-	SPOKEI_SIGN_MISSED,   /* a heartbeat is unanswered: conn->idle.misses in a row */
-	SPOKEI_SIGN_TRUSTED,  /* after that: something was heard */
-	SPOKEI_SIGN_READONLY, /* the peer takes no more requests */
-	SPOKEI_SIGN_WRITABLE, /* ... it does so again */
+enum spokei_link_event {
+	SPOKEI_LINK_EVENT_HEARD,    /* the first message: the peer lives, and speaks this wire */
+	SPOKEI_LINK_EVENT_ANSWERED, /* the first answer to anything that was asked here */
+	SPOKEI_LINK_EVENT_MISSED,   /* a heartbeat is unanswered: conn->idle.misses in a row */
+	SPOKEI_LINK_EVENT_TRUSTED,  /* after that: something was heard */
+	SPOKEI_LINK_EVENT_READONLY, /* the peer takes no more requests */
+	SPOKEI_LINK_EVENT_WRITABLE, /* ... it does so again */
 };
 
 /* What a connection tells the floor above. Each may close any connection. */
@@ -62,7 +62,7 @@ struct spokei_conn_up {
 	void (*request)(void *arg, struct spokei_conn *conn, const struct spokei_message *message);
 	/* OPEN; or CLOSED, with the reason, the last thing it tells. */
 	void (*changed)(void *arg, struct spokei_conn *conn, int error);
-	void (*sign)(void *arg, struct spokei_conn *conn, enum spokei_conn_sign sign);
+	void (*event)(void *arg, struct spokei_conn *conn, enum spokei_link_event event);
 	/* The attempt to connect has failed, and its descriptor is closed. Returns whether another
 	 * one is attached; else the connection is closed. `status`: the negative errno. NULL: there
 	 * is no other. */
@@ -104,7 +104,7 @@ struct spokei_conn {
 	uint32_t unsent;        /* bytes that the system had not got rid of, an interval ago ... */
 	uint64_t sent;          /* ... and those that it had, ever */
 	uint64_t asked_mark;    /* calls with a lower mark were written before the last read */
-	size_t parcels;         /* bytes of calls that wait until they can be written */
+	size_t unsent_requests; /* bytes of calls that wait until they can be written */
 	size_t read_held;       /* memory of `in` and `held`, as the link counts it */
 	uint32_t unknown;       /* replies to ids never given, in the present minute */
 	uint64_t unknown_ns;    /* when that began */

@@ -145,7 +145,7 @@ static void deliver_readonly(struct spokei_conn *conn)
 		return;
 	spokei_conn_announce(conn);
 	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
-	conn->up->sign(conn->up_arg, conn, SPOKEI_SIGN_READONLY);
+	conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_READONLY);
 }
 
 static void deliver_writable(struct spokei_conn *conn)
@@ -166,7 +166,7 @@ static void deliver_writable(struct spokei_conn *conn)
 	/* The next READONLY is answered too, unless the peer does not read these answers. */
 	if (spokei_outlet_len(&conn->out) == 0)
 		conn->announced = false;
-	conn->up->sign(conn->up_arg, conn, SPOKEI_SIGN_WRITABLE);
+	conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_WRITABLE);
 }
 
 static void first_message(struct spokei_conn *conn)
@@ -178,14 +178,14 @@ static void first_message(struct spokei_conn *conn)
 		spokei_conn_arm(conn);
 	}
 	if (conn->state != SPOKEI_CONN_CLOSED)
-		conn->up->sign(conn->up_arg, conn, SPOKEI_SIGN_HEARD);
+		conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_HEARD);
 }
 
 /* Whoever answers not only is connected, but lives. */
 static void first_answer(struct spokei_conn *conn)
 {
 	conn->answered = true;
-	conn->up->sign(conn->up_arg, conn, SPOKEI_SIGN_ANSWERED);
+	conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_ANSWERED);
 }
 
 void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *message, int error)

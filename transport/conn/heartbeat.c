@@ -51,7 +51,7 @@ void spokei_conn_heard(struct spokei_conn *conn)
 
 	if (SPOKEI_LIKELY(!spokei_idle_heard(&conn->idle, engine->begin_ns)))
 		return;
-	conn->up->sign(conn->up_arg, conn, SPOKEI_SIGN_TRUSTED);
+	conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_TRUSTED);
 }
 
 /* Is anything to be heard from this peer that could be missed? */
@@ -150,7 +150,7 @@ static void note_miss(struct spokei_conn *conn)
 	spokei_count(engine, SPOKE_STAT_PROBES_MISSED);
 	if (conn->idle.misses == 1)
 		spokei_count(engine, SPOKE_STAT_SUSPECTED);
-	conn->up->sign(conn->up_arg, conn, SPOKEI_SIGN_MISSED);
+	conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_MISSED);
 }
 
 void spokei_conn_judge_silence(struct spokei_conn *conn)
@@ -167,7 +167,7 @@ void spokei_conn_judge_silence(struct spokei_conn *conn)
 		conn->idle.since_ns = moment.now_ns;
 		return;
 	}
-	switch (spokei_idle_judge(&conn->idle, &moment)) {
+	switch (spokei_idle_check(&conn->idle, &moment)) {
 	case SPOKEI_IDLE_KEEP:
 		return;
 	case SPOKEI_IDLE_PROBE:

@@ -40,7 +40,7 @@ bool spokei_idle_ripe(const struct spokei_idle *idle, const struct spokei_idle_m
 	       moment->now_ns >= spokei_idle_due(idle, moment->interval_ns);
 }
 
-enum spokei_idle_verdict spokei_idle_judge(struct spokei_idle *idle,
+enum spokei_idle_verdict spokei_idle_check(struct spokei_idle *idle,
 					   const struct spokei_idle_moment *moment)
 {
 	if (moment->now_ns < spokei_idle_due(idle, moment->interval_ns))

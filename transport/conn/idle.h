@@ -70,7 +70,7 @@ uint64_t spokei_idle_due(const struct spokei_idle *idle, uint64_t interval_ns);
 /* Is an interval over that counts? Then the socket is read once more before it is judged. */
 bool spokei_idle_ripe(const struct spokei_idle *idle, const struct spokei_idle_moment *moment);
 
-enum spokei_idle_verdict spokei_idle_judge(struct spokei_idle *idle,
+enum spokei_idle_verdict spokei_idle_check(struct spokei_idle *idle,
 					   const struct spokei_idle_moment *moment);
 
 #endif

@@ -86,7 +86,7 @@ static void open_stream(struct spokei_conn *conn)
 	spokei_conn_guard(conn);
 	spokei_idle_start(&conn->idle, engine->begin_ns);
 	/* Calls that waited for this go before those that are made now. */
-	conn->blocked = conn->parcels > 0;
+	conn->blocked = conn->unsent_requests > 0;
 	conn->writable = conn->blocked;
 	spokei_conn_watch(conn);
 	conn->up->changed(conn->up_arg, conn, SPOKE_OK);
@@ -125,7 +125,7 @@ static void conn_bury(struct spokei_task *task)
 	spokei_buffer_fini(&conn->held);
 	spokei_pendings_fini(&conn->pendings, env);
 	spokei_map_fini(&conn->serving);
-	spokei_berths_give(&link->berths, conn);
+	spokei_conn_pool_give(&link->pool, conn);
 	spokei_link_left(link);
 }
 
@@ -202,7 +202,7 @@ static struct spokei_conn *make(struct spokei_link *link, int fd, enum spokei_co
 {
 	struct spoke_engine *engine = link->engine;
 	const struct spoke_env *env = engine->env;
-	struct spokei_conn *conn = spokei_berths_take(&link->berths);
+	struct spokei_conn *conn = spokei_conn_pool_take(&link->pool);
 
 	if (conn == NULL)
 		return NULL;

@@ -48,8 +48,8 @@ struct spokei_spare;
 struct spokei_link {
 	struct spoke_engine *engine;
 	struct spokei_link_limits limits;
-	struct spoke_list conns;     /* those that are not closed */
-	struct spokei_berths berths; /* memory of connections */
+	struct spoke_list conns;      /* those that are not closed */
+	struct spokei_conn_pool pool; /* memory of connections */
 	uint32_t conn_count;
 	uint32_t pending_count;
 	uint32_t serving_count;

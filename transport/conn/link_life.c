@@ -11,12 +11,12 @@ int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 
 	*link = (struct spokei_link){ .engine = engine, .limits = *limits };
 	spokei_list_init(&link->conns);
-	spokei_berths_init(&link->berths, engine->env, sizeof(struct spokei_conn));
+	spokei_conn_pool_init(&link->pool, engine->env, sizeof(struct spokei_conn));
 	spokei_list_init(&link->orphans);
 	link->blames = spokei_bucket_make(BLAMES, BLAMES, engine->env->now(engine->env->ctx));
 	error = spokei_engine_class(engine, "call", spokei_pending_due, &link->pending_class);
-	spokei_engine_heed(engine, limits->heartbeat_ns);
-	spokei_engine_heed(engine, limits->idle_close_ns);
+	spokei_engine_note_interval(engine, limits->heartbeat_ns);
+	spokei_engine_note_interval(engine, limits->idle_close_ns);
 	if (error == 0)
 		error = spokei_engine_class(engine, "connection", spokei_conn_due,
 					    &link->conn_class);
@@ -36,8 +36,8 @@ void spokei_link_change(struct spokei_link *link, const struct spokei_link_limit
 	link->limits.mute_ns = limits->mute_ns;
 	link->limits.heartbeat_ns = limits->heartbeat_ns;
 	link->limits.idle_close_ns = limits->idle_close_ns;
-	spokei_engine_heed(link->engine, limits->heartbeat_ns);
-	spokei_engine_heed(link->engine, limits->idle_close_ns);
+	spokei_engine_note_interval(link->engine, limits->heartbeat_ns);
+	spokei_engine_note_interval(link->engine, limits->idle_close_ns);
 	while (node != &link->conns) {
 		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
 
@@ -78,5 +78,5 @@ void spokei_link_fini(struct spokei_link *link)
 	SPOKE_ASSERT(spokei_list_empty(&link->conns));
 	spokei_link_disown(link);
 	spokei_link_drop_spares(link);
-	spokei_berths_fini(&link->berths);
+	spokei_conn_pool_fini(&link->pool);
 }

@@ -11,7 +11,7 @@
 
 /* What a call says, kept until the connection takes it: what is in the outlet cannot be taken back.
  */
-struct spokei_parcel {
+struct spokei_unsent {
 	struct spokei_message message; /* points into `bytes` for what the caller lent */
 	size_t size;                   /* of this, with its bytes */
 	unsigned char bytes[];

@@ -13,7 +13,7 @@
 
 struct spokei_conn;
 struct spokei_pending;
-struct spokei_parcel;
+struct spokei_unsent;
 
 /* How an attempt ended; borrowed for done(). */
 struct spokei_outcome {
@@ -29,7 +29,7 @@ struct spokei_pending {
 	struct spoke_timer timer;
 	struct spoke_list node;       /* of one of the lists below; next == NULL: of none */
 	struct spokei_conn *conn;     /* NULL: not under way */
-	struct spokei_parcel *parcel; /* what it says, while the connection takes nothing */
+	struct spokei_unsent *unsent; /* what it says, while the connection takes nothing */
 	uint64_t id;
 	uint64_t mark; /* on the wire once the outlet has passed it; UINT64_MAX: not put yet */
 	uint64_t begun_ns;

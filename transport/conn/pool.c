@@ -25,76 +25,76 @@ struct head {
 _Static_assert(sizeof(struct head) % UNIT == 0 && sizeof(struct block) % UNIT == 0,
 	       "berths are aligned for anything");
 
-void spokei_berths_init(struct spokei_berths *berths, const struct spoke_env *env, size_t size)
+void spokei_conn_pool_init(struct spokei_conn_pool *pool, const struct spoke_env *env, size_t size)
 {
-	*berths = (struct spokei_berths){
+	*pool = (struct spokei_conn_pool){
 		.env = env,
 		.size = sizeof(struct head) + (size + UNIT - 1) / UNIT * UNIT,
 	};
-	for (unsigned i = 0; i < SPOKEI_BERTHS_BLOCK; i++)
-		spokei_list_init(&berths->roomy[i]);
+	for (unsigned i = 0; i < SPOKEI_CONN_POOL_BLOCK; i++)
+		spokei_list_init(&pool->roomy[i]);
 }
 
-void spokei_berths_fini(const struct spokei_berths *berths)
+void spokei_conn_pool_fini(const struct spokei_conn_pool *pool)
 {
-	SPOKE_ASSERT(berths->blocks == 0);
+	SPOKE_ASSERT(pool->blocks == 0);
 }
 
-static size_t block_size(const struct spokei_berths *berths, unsigned count)
+static size_t block_size(const struct spokei_conn_pool *pool, unsigned count)
 {
-	return sizeof(struct block) + count * berths->size;
+	return sizeof(struct block) + count * pool->size;
 }
 
-static void put_free(const struct spokei_berths *berths, struct block *block, struct head *head)
+static void put_free(const struct spokei_conn_pool *pool, struct block *block, struct head *head)
 {
 	head->next = block->free;
 	block->free = head;
-	spokei_hide(head + 1, berths->size - sizeof(*head));
+	spokei_hide(head + 1, pool->size - sizeof(*head));
 }
 
-static struct block *add_block(struct spokei_berths *berths)
+static struct block *add_block(struct spokei_conn_pool *pool)
 {
-	unsigned count = berths->blocks > 0 ? SPOKEI_BERTHS_BLOCK : 1;
-	struct block *block = spokei_alloc_unset(berths->env, block_size(berths, count));
+	unsigned count = pool->blocks > 0 ? SPOKEI_CONN_POOL_BLOCK : 1;
+	struct block *block = spokei_alloc_unset(pool->env, block_size(pool, count));
 
 	if (block == NULL)
 		return NULL;
 	*block = (struct block){ .count = count };
 	for (unsigned i = count; i > 0; i--) {
-		unsigned char *at = (unsigned char *)(block + 1) + (i - 1) * berths->size;
+		unsigned char *at = (unsigned char *)(block + 1) + (i - 1) * pool->size;
 		struct head *head = (struct head *)(void *)at;
 
 		head->block = block;
-		put_free(berths, block, head);
+		put_free(pool, block, head);
 	}
-	berths->blocks++;
+	pool->blocks++;
 	return block;
 }
 
 /* The fullest that is not full, out of its list; NULL: no memory. */
-static struct block *pick_block(struct spokei_berths *berths)
+static struct block *pick_block(struct spokei_conn_pool *pool)
 {
-	for (unsigned i = SPOKEI_BERTHS_BLOCK - 1; i > 0; i--) {
+	for (unsigned i = SPOKEI_CONN_POOL_BLOCK - 1; i > 0; i--) {
 		struct spoke_list *node;
 
-		if (spokei_list_empty(&berths->roomy[i]))
+		if (spokei_list_empty(&pool->roomy[i]))
 			continue;
-		node = spokei_list_first(&berths->roomy[i]);
+		node = spokei_list_first(&pool->roomy[i]);
 		spokei_list_remove(node);
 		return spoke_container_of(node, struct block, node);
 	}
-	return add_block(berths);
+	return add_block(pool);
 }
 
-static void put_block(struct spokei_berths *berths, struct block *block)
+static void put_block(struct spokei_conn_pool *pool, struct block *block)
 {
 	if (block->taken < block->count)
-		spokei_list_append(&berths->roomy[block->taken], &block->node);
+		spokei_list_append(&pool->roomy[block->taken], &block->node);
 }
 
-void *spokei_berths_take(struct spokei_berths *berths)
+void *spokei_conn_pool_take(struct spokei_conn_pool *pool)
 {
-	struct block *block = pick_block(berths);
+	struct block *block = pick_block(pool);
 	struct head *head;
 
 	if (block == NULL)
@@ -102,13 +102,13 @@ void *spokei_berths_take(struct spokei_berths *berths)
 	head = block->free;
 	block->free = head->next;
 	block->taken++;
-	put_block(berths, block);
-	spokei_show(head + 1, berths->size - sizeof(*head));
-	memset(head + 1, 0, berths->size - sizeof(*head));
+	put_block(pool, block);
+	spokei_show(head + 1, pool->size - sizeof(*head));
+	memset(head + 1, 0, pool->size - sizeof(*head));
 	return head + 1;
 }
 
-void spokei_berths_give(struct spokei_berths *berths, void *memory)
+void spokei_conn_pool_give(struct spokei_conn_pool *pool, void *memory)
 {
 	struct head *head = (struct head *)memory - 1;
 	struct block *block = head->block;
@@ -116,13 +116,13 @@ void spokei_berths_give(struct spokei_berths *berths, void *memory)
 	SPOKE_ASSERT(block->taken > 0);
 	if (block->taken < block->count)
 		spokei_list_remove(&block->node);
-	put_free(berths, block, head);
+	put_free(pool, block, head);
 	block->taken--;
 	if (block->taken > 0) {
-		put_block(berths, block);
+		put_block(pool, block);
 		return;
 	}
-	berths->blocks--;
-	spokei_show(block, block_size(berths, block->count));
-	spokei_free(berths->env, block, block_size(berths, block->count), 1);
+	pool->blocks--;
+	spokei_show(block, block_size(pool, block->count));
+	spokei_free(pool->env, block, block_size(pool, block->count), 1);
 }

@@ -13,26 +13,26 @@
 
 /* Berths that are allocated together: as many connections as lie in a page, for after many have
  * gone what is left of them may hold a block each. */
-#define SPOKEI_BERTHS_BLOCK 3u
+#define SPOKEI_CONN_POOL_BLOCK 3u
 
-struct spokei_berths {
+struct spokei_conn_pool {
 	const struct spoke_env *env; /* borrowed for their life */
 	size_t size;                 /* bytes of each, with its head */
 	size_t blocks;               /* that there are */
 	/* Blocks where one is free, by how many are taken. */
-	struct spoke_list roomy[SPOKEI_BERTHS_BLOCK];
+	struct spoke_list roomy[SPOKEI_CONN_POOL_BLOCK];
 };
 
 /* None, which hold no memory yet, of `size` bytes. Must not be moved. */
-void spokei_berths_init(struct spokei_berths *berths, const struct spoke_env *env, size_t size);
+void spokei_conn_pool_init(struct spokei_conn_pool *pool, const struct spoke_env *env, size_t size);
 
 /* One, all zero; NULL: no memory. */
-SPOKE_MUST_USE void *spokei_berths_take(struct spokei_berths *berths);
+SPOKE_MUST_USE void *spokei_conn_pool_take(struct spokei_conn_pool *pool);
 
 /* All were given back. */
-void spokei_berths_fini(const struct spokei_berths *berths);
+void spokei_conn_pool_fini(const struct spokei_conn_pool *pool);
 
 /* One that was taken is free again. */
-void spokei_berths_give(struct spokei_berths *berths, void *memory);
+void spokei_conn_pool_give(struct spokei_conn_pool *pool, void *memory);
 
 #endif

@@ -136,13 +136,13 @@ static void flush(struct spokei_conn *conn)
 	if (conn->blocked && !conn->writable)
 		return;
 	conn->writable = false;
-	if (SPOKEI_UNLIKELY(conn->parcels > 0 && spokei_buffer_len(&conn->out.out) == 0))
+	if (SPOKEI_UNLIKELY(conn->unsent_requests > 0 && spokei_buffer_len(&conn->out.out) == 0))
 		spokei_conn_send_parcels(conn);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	write_some(conn);
 	conn->blocked = !conn->unwritable &&
-			(spokei_outlet_len(&conn->out) > 0 || conn->parcels > 0);
+			(spokei_outlet_len(&conn->out) > 0 || conn->unsent_requests > 0);
 }
 
 /* May it be written in the middle of a turn? Not in the child of a fork, to which users' code that
@@ -211,7 +211,7 @@ int spokei_conn_put_long(struct spokei_conn *conn, struct spokei_message *messag
 	struct spokei_lent lent = { .at = NULL };
 	int error;
 
-	if (!conn->unwritable && conn->parcels == 0 && spokei_outlet_len(&conn->out) == 0 &&
+	if (!conn->unwritable && conn->unsent_requests == 0 && spokei_outlet_len(&conn->out) == 0 &&
 	    begin_early(conn))
 		message->lent = &lent;
 	error = spokei_conn_put_short(conn, message);
@@ -443,7 +443,7 @@ static bool is_finished(const struct spokei_conn *conn)
 {
 	return conn->state == SPOKEI_CONN_FINISHING && !may_be_asked(conn) &&
 	       spokei_list_empty(&conn->servings) && conn->pendings.count == 0 &&
-	       conn->parcels == 0 && spokei_outlet_len(&conn->out) == 0 &&
+	       conn->unsent_requests == 0 && spokei_outlet_len(&conn->out) == 0 &&
 	       spokei_buffer_len(&conn->held) == 0;
 }
 

@@ -83,7 +83,7 @@ static bool try_next(struct spokei_connector *connector)
 {
 	const struct spoke_address *to;
 
-	while ((to = spokei_round_next(&connector->round)) != NULL) {
+	while ((to = spokei_resolve_next(&connector->resolve)) != NULL) {
 		if (!start_attempt(connector, to))
 			continue;
 		set_timer(connector, connector->connect_ns);
@@ -99,15 +99,15 @@ static void nobody_changed(void *arg, struct spokei_conn *conn, int error)
 	(void)error;
 }
 
-static void nobody_signs(void *arg, struct spokei_conn *conn, enum spokei_conn_sign sign)
+static void nobody_signs(void *arg, struct spokei_conn *conn, enum spokei_link_event event)
 {
 	(void)arg;
 	(void)conn;
-	(void)sign;
+	(void)event;
 }
 
 /* Of a connection that was given up before it stood: its calls end, and nobody else is told. */
-static const struct spokei_conn_up nobody = { .changed = nobody_changed, .sign = nobody_signs };
+static const struct spokei_conn_up nobody = { .changed = nobody_changed, .event = nobody_signs };
 
 static void end_round(struct spokei_connector *connector, int error)
 {
@@ -162,14 +162,14 @@ static void connector_bury(struct spokei_task *task)
 /* Closed; is anybody going to come back to it? */
 static void bury_if_alone(struct spokei_connector *connector)
 {
-	if (connector->conn == NULL && !connector->round.resolving)
+	if (connector->conn == NULL && !connector->resolve.resolving)
 		spokei_engine_dead(connector->engine, &connector->bury);
 }
 
-static void round_resolved(struct spokei_round *round, int status)
+static void round_resolved(struct spokei_resolve *resolve, int status)
 {
-	struct spokei_connector *connector = spoke_container_of(round, struct spokei_connector,
-								round);
+	struct spokei_connector *connector = spoke_container_of(resolve, struct spokei_connector,
+								resolve);
 
 	if (connector->state == SPOKEI_CONNECTOR_CLOSED)
 		bury_if_alone(connector);
@@ -185,8 +185,8 @@ static void begin_round(struct spokei_connector *connector)
 
 	if (!make_conn(connector))
 		return;
-	status = spokei_round_begin(&connector->round);
-	if (status == SPOKEI_ROUND_MORE)
+	status = spokei_resolve_begin(&connector->resolve);
+	if (status == SPOKEI_RESOLVE_MORE)
 		spokei_connector_tell(connector, SPOKEI_CONNECTOR_RESOLVING, SPOKE_OK);
 	else if (status)
 		resolve_failed(connector, status);
@@ -261,7 +261,7 @@ static bool conn_failed(void *arg, struct spokei_conn *conn, int status)
  */
 static void go_on(struct spokei_connector *connector, int error)
 {
-	if (connector->round.left == 0)
+	if (connector->resolve.left == 0)
 		wait_for_next(connector, error);
 	else if (make_conn(connector))
 		try_all(connector);
@@ -327,7 +327,7 @@ static void conn_request(void *arg, struct spokei_conn *conn, const struct spoke
 static const struct spokei_conn_up conn_up = {
 	.request = conn_request,
 	.changed = conn_changed,
-	.sign = spokei_connector_sign,
+	.event = spokei_connector_sign,
 	.failed = conn_failed,
 };
 
@@ -383,7 +383,7 @@ int spokei_connector_new(struct spokei_link *link, const struct spokei_connector
 	connector->wire = options->wire;
 	connector->news.run = spokei_connector_news;
 	connector->bury.run = connector_bury;
-	spokei_round_init(&connector->round, engine, &connector->place, round_resolved);
+	spokei_resolve_init(&connector->resolve, engine, &connector->place, round_resolved);
 	error = spokei_place_set(&connector->place, engine->env, options->host, options->port,
 				 options->path);
 	if (!error)

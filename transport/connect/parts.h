@@ -31,7 +31,7 @@ struct spokei_connector {
 	bool complained;          /* about this row of failures */
 	unsigned timer_class;
 	struct spoke_timer timer; /* armed all its life: a pause, an attempt's end, or its place */
-	struct spokei_round round;
+	struct spokei_resolve resolve;
 	struct spokei_place place;
 	struct spokei_task news; /* tells what happened inside new() */
 	struct spokei_task bury;
@@ -69,6 +69,6 @@ void spokei_connector_complain(struct spokei_connector *connector, int error, co
 void spokei_connector_complain_of_system(struct spokei_connector *connector, int error, int status);
 
 /* Of its connection. */
-void spokei_connector_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_sign sign);
+void spokei_connector_sign(void *arg, struct spokei_conn *conn, enum spokei_link_event event);
 
 #endif

@@ -123,28 +123,28 @@ static void conn_missed(struct spokei_connector *connector, unsigned missed)
 	(void)spokei_connector_announce(connector, &news);
 }
 
-void spokei_connector_sign(void *arg, struct spokei_conn *conn, enum spokei_conn_sign sign)
+void spokei_connector_sign(void *arg, struct spokei_conn *conn, enum spokei_link_event event)
 {
 	struct spokei_connector *connector = arg;
 	struct spoke_link_event readonly = { .change = SPOKE_LINK_READONLY };
 
-	switch (sign) {
-	case SPOKEI_SIGN_HEARD:
+	switch (event) {
+	case SPOKEI_LINK_EVENT_HEARD:
 		conn_heard(connector);
 		return;
-	case SPOKEI_SIGN_ANSWERED:
+	case SPOKEI_LINK_EVENT_ANSWERED:
 		conn_answered(connector);
 		return;
-	case SPOKEI_SIGN_MISSED:
+	case SPOKEI_LINK_EVENT_MISSED:
 		conn_missed(connector, conn->idle.misses);
 		return;
-	case SPOKEI_SIGN_READONLY:
+	case SPOKEI_LINK_EVENT_READONLY:
 		(void)spokei_connector_announce(connector, &readonly);
 		return;
-	case SPOKEI_SIGN_TRUSTED:
+	case SPOKEI_LINK_EVENT_TRUSTED:
 		conn_recovered(connector, SPOKE_EVENT_OF_HEARTBEAT);
 		return;
-	case SPOKEI_SIGN_WRITABLE:
+	case SPOKEI_LINK_EVENT_WRITABLE:
 		conn_recovered(connector, SPOKE_EVENT_OF_NONE);
 		return;
 	}

@@ -3,73 +3,74 @@
 
 #include <errno.h>
 
-void spokei_round_init(struct spokei_round *round, struct spoke_engine *engine,
-		       const struct spokei_place *place,
-		       void (*resolved)(struct spokei_round *round, int status))
+void spokei_resolve_init(struct spokei_resolve *resolve, struct spoke_engine *engine,
+			 const struct spokei_place *place,
+			 void (*resolved)(struct spokei_resolve *resolve, int status))
 {
-	*round = (struct spokei_round){ .engine = engine, .place = place, .resolved = resolved };
+	*resolve =
+		(struct spokei_resolve){ .engine = engine, .place = place, .resolved = resolved };
 }
 
-static void start_at_any(struct spokei_round *round, unsigned count)
+static void start_at_any(struct spokei_resolve *resolve, unsigned count)
 {
-	const struct spoke_env *env = round->engine->env;
+	const struct spoke_env *env = resolve->engine->env;
 	uint64_t dice;
 
 	env->dice(env->ctx, &dice, sizeof(dice));
-	round->count = count;
-	round->left = count;
-	round->next = (unsigned)(dice % count);
+	resolve->count = count;
+	resolve->left = count;
+	resolve->next = (unsigned)(dice % count);
 }
 
 /* A thread of the pool. */
-static void resolve(struct spoke_work *work)
+static void look_up(struct spoke_work *work)
 {
-	struct spokei_round *round = spoke_container_of(work, struct spokei_round, work);
-	const struct spoke_env *env = round->engine->env;
+	struct spokei_resolve *resolve = spoke_container_of(work, struct spokei_resolve, work);
+	const struct spoke_env *env = resolve->engine->env;
 
-	round->found = env->net->resolve(env->ctx, round->place->host, round->place->port,
-					 round->addresses, SPOKEI_ROUND_ADDRESSES);
+	resolve->found = env->net->resolve(env->ctx, resolve->place->host, resolve->place->port,
+					   resolve->addresses, SPOKEI_RESOLVE_ADDRESSES);
 }
 
 static void resolve_done(struct spoke_work *work)
 {
-	struct spokei_round *round = spoke_container_of(work, struct spokei_round, work);
+	struct spokei_resolve *resolve = spoke_container_of(work, struct spokei_resolve, work);
 	int status = work->status;
 
-	round->resolving = false;
-	if (status == 0 && round->found <= 0)
-		status = round->found < 0 ? round->found : -ENOENT;
+	resolve->resolving = false;
+	if (status == 0 && resolve->found <= 0)
+		status = resolve->found < 0 ? resolve->found : -ENOENT;
 	if (status == 0)
-		start_at_any(round, (unsigned)round->found);
-	round->resolved(round, status);
+		start_at_any(resolve, (unsigned)resolve->found);
+	resolve->resolved(resolve, status);
 }
 
-int spokei_round_begin(struct spokei_round *round)
+int spokei_resolve_begin(struct spokei_resolve *resolve)
 {
-	struct spoke_engine *engine = round->engine;
+	struct spoke_engine *engine = resolve->engine;
 	int status;
 
-	round->left = 0;
-	if (round->place->fixed) {
-		round->addresses[0] = round->place->address;
-		start_at_any(round, 1);
+	resolve->left = 0;
+	if (resolve->place->fixed) {
+		resolve->addresses[0] = resolve->place->address;
+		start_at_any(resolve, 1);
 		return 0;
 	}
-	round->work = (struct spoke_work){ .run = resolve, .done = resolve_done, .urgent = true };
-	status = engine->env->loop->offload(engine->loop, &round->work);
+	resolve->work = (struct spoke_work){ .run = look_up, .done = resolve_done, .urgent = true };
+	status = engine->env->loop->offload(engine->loop, &resolve->work);
 	if (status)
 		return status;
-	round->resolving = true;
-	return SPOKEI_ROUND_MORE;
+	resolve->resolving = true;
+	return SPOKEI_RESOLVE_MORE;
 }
 
-const struct spoke_address *spokei_round_next(struct spokei_round *round)
+const struct spoke_address *spokei_resolve_next(struct spokei_resolve *resolve)
 {
-	const struct spoke_address *address = &round->addresses[round->next];
+	const struct spoke_address *address = &resolve->addresses[resolve->next];
 
-	if (round->left == 0)
+	if (resolve->left == 0)
 		return NULL;
-	round->left--;
-	round->next = (round->next + 1) % round->count;
+	resolve->left--;
+	resolve->next = (resolve->next + 1) % resolve->count;
 	return address;
 }

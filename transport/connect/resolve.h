@@ -10,32 +10,32 @@
 #include "core/engine/engine.h"
 #include "transport/connect/place.h"
 
-#define SPOKEI_ROUND_ADDRESSES 16
-#define SPOKEI_ROUND_MORE 1
+#define SPOKEI_RESOLVE_ADDRESSES 16
+#define SPOKEI_RESOLVE_MORE 1
 
-struct spokei_round {
+struct spokei_resolve {
 	struct spoke_engine *engine;
 	const struct spokei_place *place; /* borrowed for the round's life */
 	/* The name is resolved; a negative errno: it cannot be. */
-	void (*resolved)(struct spokei_round *round, int status);
+	void (*resolved)(struct spokei_resolve *resolve, int status);
 	struct spoke_work work;
 	bool resolving; /* the work is the loop's; `found` and `addresses` are its thread's */
 	int found;      /* by the work: how many addresses, or a negative errno */
 	unsigned count;
 	unsigned next; /* to be tried */
 	unsigned left; /* of this round */
-	struct spoke_address addresses[SPOKEI_ROUND_ADDRESSES];
+	struct spoke_address addresses[SPOKEI_RESOLVE_ADDRESSES];
 };
 
-void spokei_round_init(struct spokei_round *round, struct spoke_engine *engine,
-		       const struct spokei_place *place,
-		       void (*resolved)(struct spokei_round *round, int status));
+void spokei_resolve_init(struct spokei_resolve *resolve, struct spoke_engine *engine,
+			 const struct spokei_place *place,
+			 void (*resolved)(struct spokei_resolve *resolve, int status));
 
 /* Begins anew. 0: there are addresses; ROUND_MORE: resolved() will say; a negative errno: there is
  * nobody to resolve the name. Its memory has to stay while it is `resolving`. */
-int spokei_round_begin(struct spokei_round *round);
+int spokei_resolve_begin(struct spokei_resolve *resolve);
 
 /* The next address; NULL: each was tried. */
-const struct spoke_address *spokei_round_next(struct spokei_round *round);
+const struct spoke_address *spokei_resolve_next(struct spokei_resolve *resolve);
 
 #endif

@@ -12,8 +12,8 @@
 
 #include "core/engine/desk.h"
 
-#define SPOKEI_MATE_ROOM 64u  /* connections on their way, at most */
-#define SPOKEI_MATE_PARTED 1u /* of `put`: the second has gone */
+#define SPOKEI_HANDOFF_ROOM 64u  /* connections on their way, at most */
+#define SPOKEI_HANDOFF_PARTED 1u /* of `put`: the second has gone */
 
 /* A connection on its way. */
 struct spokei_handed {
@@ -21,7 +21,7 @@ struct spokei_handed {
 	struct spoke_address peer;
 };
 
-struct spokei_mate {
+struct spokei_handoff {
 	const struct spoke_env *env;
 	_Atomic(unsigned) shares;
 	_Atomic(bool) posted; /* `arrived` is under way */
@@ -29,7 +29,7 @@ struct spokei_mate {
 	struct spokei_desk *second;
 	struct spoke_post join;
 	struct spoke_post arrived;
-	void (*joined)(void *first, struct spokei_mate *mate);
+	void (*joined)(void *first, struct spokei_handoff *handoff);
 	void (*arrive)(void *second);
 	void *first_arg;
 	void *second_arg;
@@ -37,16 +37,16 @@ struct spokei_mate {
 	_Atomic(size_t) put;    /* twice what was ever put in; odd: the second has parted */
 	_Atomic(size_t) taken;  /* what was ever taken out */
 	_Atomic(size_t) credit; /* how many may ever have been put in, as of now */
-	struct spokei_handed ring[SPOKEI_MATE_ROOM];
+	struct spokei_handed ring[SPOKEI_HANDOFF_ROOM];
 };
 
 /* What a mate leads from and to; the desks are those of their owners, and a share of each is the
  * mate's when it is made. */
-struct spokei_mate_ends {
+struct spokei_handoff_ends {
 	struct spokei_desk *first;
 	struct spokei_desk *second;
 	/* On the first's thread: offers may begin. With a share, which is the receiver's. */
-	void (*joined)(void *first, struct spokei_mate *mate);
+	void (*joined)(void *first, struct spokei_handoff *handoff);
 	/* On the second's thread: there is something to take. */
 	void (*arrive)(void *second);
 	void *first_arg;
@@ -54,34 +54,35 @@ struct spokei_mate_ends {
 };
 
 /* One with a share for the second. NULL: no memory, and the desks keep their shares. */
-struct spokei_mate *spokei_mate_new(const struct spoke_env *env,
-				    const struct spokei_mate_ends *ends);
+struct spokei_handoff *spokei_handoff_new(const struct spoke_env *env,
+					  const struct spokei_handoff_ends *ends);
 
 /* Lets the first know. Returns whether it is there to be told. The second's thread, once. */
-SPOKE_MUST_USE bool spokei_mate_join(struct spokei_mate *mate);
+SPOKE_MUST_USE bool spokei_handoff_join(struct spokei_handoff *handoff);
 
 /* Offers a connection. Returns whether the second has it now. The first's thread. */
-SPOKE_MUST_USE bool spokei_mate_offer(struct spokei_mate *mate, int fd,
-				      const struct spoke_address *peer);
+SPOKE_MUST_USE bool spokei_handoff_offer(struct spokei_handoff *handoff, int fd,
+					 const struct spoke_address *peer);
 
 /* Takes the oldest one out. Returns whether there was any. The second's thread. */
-SPOKE_MUST_USE bool spokei_mate_take(struct spokei_mate *mate, struct spokei_handed *ret_handed);
+SPOKE_MUST_USE bool spokei_handoff_take(struct spokei_handoff *handoff,
+					struct spokei_handed *ret_handed);
 
 /* Says how many more the second has room for, beyond what it has taken; none at first. What is on
  * its way may be more than that, when it has become less. Its thread. */
-void spokei_mate_want(struct spokei_mate *mate, size_t room);
+void spokei_handoff_want(struct spokei_handoff *handoff, size_t room);
 
 /* The second goes: nothing is offered any more, and what was can be taken. Its thread; again is
  * fine. */
-void spokei_mate_part(struct spokei_mate *mate);
+void spokei_handoff_part(struct spokei_handoff *handoff);
 
 /* Has the second gone? Any thread. */
-static inline bool spokei_mate_parted(const struct spokei_mate *mate)
+static inline bool spokei_handoff_parted(const struct spokei_handoff *handoff)
 {
-	return atomic_load_explicit(&mate->put, memory_order_relaxed) & SPOKEI_MATE_PARTED;
+	return atomic_load_explicit(&handoff->put, memory_order_relaxed) & SPOKEI_HANDOFF_PARTED;
 }
 
 /* Gives a share back; NULL is fine. */
-void spokei_mate_drop(struct spokei_mate *mate);
+void spokei_handoff_drop(struct spokei_handoff *handoff);
 
 #endif

@@ -27,7 +27,7 @@ enum complaint {
 
 struct spokei_listener {
 	struct spoke_engine *engine;
-	struct spokei_crowd *crowd;
+	struct spokei_quota *quota;
 	spokei_accept accept;
 	spokei_divert divert; /* NULL: nobody else */
 	void *arg;
@@ -221,7 +221,7 @@ static void take(struct spokei_listener *listener, int fd, const struct spoke_ad
 
 	if (listener->divert && listener->divert(listener->arg, fd, peer))
 		return;
-	error = spokei_crowd_enter(listener->crowd, peer, &of_peer);
+	error = spokei_quota_enter(listener->quota, peer, &of_peer);
 	if (error) {
 		turn_away(listener, fd, error, of_peer);
 		return;
@@ -353,7 +353,7 @@ static int open_listener(struct spokei_listener *listener, const struct spoke_ad
 }
 
 /* One that does not listen yet, or NULL. */
-static struct spokei_listener *make(struct spoke_engine *engine, struct spokei_crowd *crowd,
+static struct spokei_listener *make(struct spoke_engine *engine, struct spokei_quota *quota,
 				    spokei_accept accept, void *arg)
 {
 	struct spokei_listener *listener = spokei_alloc(engine->env, 1, sizeof(*listener));
@@ -361,7 +361,7 @@ static struct spokei_listener *make(struct spoke_engine *engine, struct spokei_c
 	if (listener == NULL)
 		return NULL;
 	listener->engine = engine;
-	listener->crowd = crowd;
+	listener->quota = quota;
 	listener->accept = accept;
 	listener->arg = arg;
 	listener->watch.ready = listener_ready;
@@ -399,10 +399,10 @@ err_after_alloc:
 }
 
 int spokei_listener_new(struct spoke_engine *engine, const struct spoke_address *address,
-			struct spokei_crowd *crowd, spokei_accept accept, void *arg,
+			struct spokei_quota *quota, spokei_accept accept, void *arg,
 			struct spokei_listener **ret_listener)
 {
-	struct spokei_listener *listener = make(engine, crowd, accept, arg);
+	struct spokei_listener *listener = make(engine, quota, accept, arg);
 	int error = listener ? begin(listener, address, engine->env->net->listen) : SPOKE_ENOMEM;
 
 	if (!error)
@@ -411,10 +411,10 @@ int spokei_listener_new(struct spoke_engine *engine, const struct spoke_address 
 }
 
 int spokei_listener_new_shared(struct spoke_engine *engine, const struct spoke_address *address,
-			       struct spokei_crowd *crowd, spokei_accept accept, void *arg,
+			       struct spokei_quota *quota, spokei_accept accept, void *arg,
 			       struct spokei_listener **ret_listener)
 {
-	struct spokei_listener *listener = make(engine, crowd, accept, arg);
+	struct spokei_listener *listener = make(engine, quota, accept, arg);
 	listen_fn how = engine->env->net->listen_shared;
 	int error = listener ? begin(listener, address, how) : SPOKE_ENOMEM;
 

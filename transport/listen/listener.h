@@ -31,14 +31,14 @@ typedef bool (*spokei_divert)(void *arg, int fd, const struct spoke_address *pee
  */
 SPOKE_MUST_USE int spokei_listener_new(struct spoke_engine *engine,
 				       const struct spoke_address *address,
-				       struct spokei_crowd *crowd, spokei_accept accept, void *arg,
+				       struct spokei_quota *quota, spokei_accept accept, void *arg,
 				       struct spokei_listener **ret_listener);
 
 /* The same, where others may listen too who say so: the system hands each connection to one of
  * them. Only in an environment that has listen_shared(); at a path it is SPOKE_ESYSTEM. */
 SPOKE_MUST_USE int spokei_listener_new_shared(struct spoke_engine *engine,
 					      const struct spoke_address *address,
-					      struct spokei_crowd *crowd, spokei_accept accept,
+					      struct spokei_quota *quota, spokei_accept accept,
 					      void *arg, struct spokei_listener **ret_listener);
 
 /* Asks before each connection whether somebody else takes it; `arg` is that of `accept`. */

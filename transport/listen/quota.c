@@ -12,24 +12,24 @@ struct peer {
 	char text[TEXT_SIZE];
 };
 
-void spokei_crowd_init(struct spokei_crowd *crowd, const struct spoke_env *env, uint32_t max,
+void spokei_quota_init(struct spokei_quota *quota, const struct spoke_env *env, uint32_t max,
 		       uint32_t per_peer_max)
 {
-	*crowd = (struct spokei_crowd){ .env = env };
-	spokei_crowd_change(crowd, max, per_peer_max);
-	spokei_map_init(&crowd->peers, env);
+	*quota = (struct spokei_quota){ .env = env };
+	spokei_quota_change(quota, max, per_peer_max);
+	spokei_map_init(&quota->peers, env);
 }
 
-void spokei_crowd_change(struct spokei_crowd *crowd, uint32_t max, uint32_t per_peer_max)
+void spokei_quota_change(struct spokei_quota *quota, uint32_t max, uint32_t per_peer_max)
 {
-	crowd->max = max ? max : SPOKEI_CROWD_MAX;
-	crowd->per_peer_max = per_peer_max ? per_peer_max : SPOKEI_CROWD_PER_PEER_MAX;
+	quota->max = max ? max : SPOKEI_QUOTA_MAX;
+	quota->per_peer_max = per_peer_max ? per_peer_max : SPOKEI_QUOTA_PER_PEER_MAX;
 }
 
-void spokei_crowd_fini(struct spokei_crowd *crowd)
+void spokei_quota_fini(struct spokei_quota *quota)
 {
-	SPOKE_ASSERT(crowd->count == 0 && crowd->peers.count == 0);
-	spokei_map_fini(&crowd->peers);
+	SPOKE_ASSERT(quota->count == 0 && quota->peers.count == 0);
+	spokei_map_fini(&quota->peers);
 }
 
 /* The machine's part of "[HOST]:PORT" or "HOST:PORT", where HOST is in digits. The length of it; 0:
@@ -51,26 +51,26 @@ static size_t find_host(const char *text, const char **ret_host)
 	return end ? (size_t)(end - host) : 0;
 }
 
-int spokei_crowd_enter(struct spokei_crowd *crowd, const struct spoke_address *address,
+int spokei_quota_enter(struct spokei_quota *quota, const struct spoke_address *address,
 		       bool *ret_of_peer)
 {
-	const struct spoke_env *env = crowd->env;
+	const struct spoke_env *env = quota->env;
 	char text[TEXT_SIZE];
 	struct peer *peer;
 	const char *host;
 	size_t len;
 
 	*ret_of_peer = false;
-	if (crowd->count >= crowd->max)
+	if (quota->count >= quota->max)
 		return SPOKE_ELIMIT;
 	env->net->print(env->ctx, address, text, sizeof(text));
 	len = find_host(text, &host);
 	if (len == 0) {
-		crowd->count++;
+		quota->count++;
 		return SPOKE_OK;
 	}
-	peer = spokei_map_get(&crowd->peers, host, len);
-	if (peer && peer->count >= crowd->per_peer_max) {
+	peer = spokei_map_get(&quota->peers, host, len);
+	if (peer && peer->count >= quota->per_peer_max) {
 		*ret_of_peer = true;
 		return SPOKE_ELIMIT;
 	}
@@ -80,34 +80,34 @@ int spokei_crowd_enter(struct spokei_crowd *crowd, const struct spoke_address *a
 			return SPOKE_ENOMEM;
 		memcpy(peer->text, host, len);
 		peer->len = (uint32_t)len;
-		if (spokei_map_add(&crowd->peers, peer->text, len, peer) != SPOKE_OK) {
+		if (spokei_map_add(&quota->peers, peer->text, len, peer) != SPOKE_OK) {
 			spokei_free(env, peer, 1, sizeof(*peer));
 			return SPOKE_ENOMEM;
 		}
 	}
 	peer->count++;
-	crowd->count++;
+	quota->count++;
 	return SPOKE_OK;
 }
 
-void spokei_crowd_leave(struct spokei_crowd *crowd, const struct spoke_address *address)
+void spokei_quota_leave(struct spokei_quota *quota, const struct spoke_address *address)
 {
-	const struct spoke_env *env = crowd->env;
+	const struct spoke_env *env = quota->env;
 	char text[TEXT_SIZE];
 	struct peer *peer;
 	const char *host;
 	size_t len;
 
-	SPOKE_ASSERT(crowd->count > 0);
-	crowd->count--;
+	SPOKE_ASSERT(quota->count > 0);
+	quota->count--;
 	env->net->print(env->ctx, address, text, sizeof(text));
 	len = find_host(text, &host);
 	if (len == 0)
 		return;
-	peer = spokei_map_get(&crowd->peers, host, len);
+	peer = spokei_map_get(&quota->peers, host, len);
 	SPOKE_ASSERT(peer != NULL);
 	if (--peer->count > 0)
 		return;
-	(void)spokei_map_remove(&crowd->peers, peer->text, peer->len);
+	(void)spokei_map_remove(&quota->peers, peer->text, peer->len);
 	spokei_free(env, peer, 1, sizeof(*peer));
 }

@@ -10,10 +10,10 @@
 
 #include "core/memory/map.h"
 
-#define SPOKEI_CROWD_MAX 10000u
-#define SPOKEI_CROWD_PER_PEER_MAX 1000u
+#define SPOKEI_QUOTA_MAX 10000u
+#define SPOKEI_QUOTA_PER_PEER_MAX 1000u
 
-struct spokei_crowd {
+struct spokei_quota {
 	const struct spoke_env *env; /* borrowed for the crowd's life */
 	struct spokei_map peers;     /* those who are here, by the text of their address */
 	uint32_t count;
@@ -22,20 +22,20 @@ struct spokei_crowd {
 };
 
 /* The limits: 0 for those above. */
-void spokei_crowd_init(struct spokei_crowd *crowd, const struct spoke_env *env, uint32_t max,
+void spokei_quota_init(struct spokei_quota *quota, const struct spoke_env *env, uint32_t max,
 		       uint32_t per_peer_max);
 
 /* Other limits; those who are here stay. */
-void spokei_crowd_change(struct spokei_crowd *crowd, uint32_t max, uint32_t per_peer_max);
+void spokei_quota_change(struct spokei_quota *quota, uint32_t max, uint32_t per_peer_max);
 
 /* When all have left. */
-void spokei_crowd_fini(struct spokei_crowd *crowd);
+void spokei_quota_fini(struct spokei_quota *quota);
 
 /* Counts a connection in: 0, SPOKE_ELIMIT with *ret_of_peer saying which limit, or SPOKE_ENOMEM. */
-SPOKE_MUST_USE int spokei_crowd_enter(struct spokei_crowd *crowd,
+SPOKE_MUST_USE int spokei_quota_enter(struct spokei_quota *quota,
 				      const struct spoke_address *address, bool *ret_of_peer);
 
 /* Counts out one that was counted in with this address. */
-void spokei_crowd_leave(struct spokei_crowd *crowd, const struct spoke_address *address);
+void spokei_quota_leave(struct spokei_quota *quota, const struct spoke_address *address);
 
 #endif

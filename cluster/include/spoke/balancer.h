@@ -26,10 +26,10 @@
 
 SPOKE_BEGIN_DECLS
 
-#define SPOKE_NOBODY SIZE_MAX
+#define SPOKE_NO_ENDPOINT SIZE_MAX
 
 /* Who could take a call. Arrays of `count`, borrowed for the call. */
-struct spoke_candidates {
+struct spoke_balancer_candidates {
 	size_t count;
 	size_t able_count;         /* from 1 on */
 	const uint8_t *able;       /* 1: can take a call now; 0: must not be chosen */
@@ -42,7 +42,7 @@ struct spoke_candidates {
 	const char *const *names;  /* as "127.0.0.1:20880" */
 };
 
-struct spoke_choice {
+struct spoke_balancer_choice {
 	uint64_t dice; /* a random number of 64 bits */
 	uint64_t now_ns;
 	uint64_t timeout_ns;   /* of the call */
@@ -61,18 +61,19 @@ struct spoke_balancer {
 	size_t (*room)(size_t count);
 	/* The memory is new, and zero (`fresh`); or who is able has changed, or weights have. NULL:
 	 * it does not matter. */
-	void (*changed)(void *memory, const struct spoke_candidates *candidates, bool fresh);
-	/* A place that is able, or SPOKE_NOBODY. */
-	size_t (*pick)(void *memory, const struct spoke_candidates *candidates,
-		       const struct spoke_choice *choice);
+	void (*changed)(void *memory, const struct spoke_balancer_candidates *candidates,
+			bool fresh);
+	/* A place that is able, or SPOKE_NO_ENDPOINT. */
+	size_t (*pick)(void *memory, const struct spoke_balancer_candidates *candidates,
+		       const struct spoke_balancer_choice *choice);
 };
 
-SPOKE_API extern const struct spoke_balancer spoke_random;
-SPOKE_API extern const struct spoke_balancer spoke_round_robin;
-SPOKE_API extern const struct spoke_balancer spoke_least_active;
-SPOKE_API extern const struct spoke_balancer spoke_consistent_hash;
-SPOKE_API extern const struct spoke_balancer spoke_shortest_response;
-SPOKE_API extern const struct spoke_balancer spoke_two_choices;
+SPOKE_API extern const struct spoke_balancer spoke_balancer_random;
+SPOKE_API extern const struct spoke_balancer spoke_balancer_round_robin;
+SPOKE_API extern const struct spoke_balancer spoke_balancer_least_active;
+SPOKE_API extern const struct spoke_balancer spoke_balancer_consistent_hash;
+SPOKE_API extern const struct spoke_balancer spoke_balancer_shortest_response;
+SPOKE_API extern const struct spoke_balancer spoke_balancer_two_choices;
 
 SPOKE_END_DECLS
 

@@ -79,7 +79,7 @@ struct spoke_result {
  * of the text; `size` with the NUL, longer ones are cut. */
 SPOKE_API size_t spoke_result_print(const struct spoke_result *result, char *text, size_t size);
 
-typedef void (*spoke_done)(void *arg, const struct spoke_result *result);
+typedef void (*spoke_call_done_fn)(void *arg, const struct spoke_result *result);
 
 /* Zero-initialised, every default stands. */
 struct spoke_call_options {

@@ -35,7 +35,7 @@ struct spoke_config;
 
 /* Told of each line that is wrong, in their order, as "spoke.conf:3: heartbeat = 5: a duration
  * needs a unit; write 5ms or 5s". Borrowed for the call. */
-typedef void (*spoke_config_told)(void *arg, const char *sentence);
+typedef void (*spoke_config_changed_fn)(void *arg, const char *sentence);
 
 /*
  * Reads a file. `env` NULL: the host's. `told` may be NULL. Returns 0; ESYNTAX, if anything in it
@@ -43,15 +43,16 @@ typedef void (*spoke_config_told)(void *arg, const char *sentence);
  * SPOKE_CONFIG_MAX) or ENOMEM, also told; or EINVAL. Free it with spoke_config_free().
  */
 SPOKE_API SPOKE_MUST_USE int spoke_config_load(const struct spoke_env *env, const char *path,
-					       spoke_config_told told, void *arg,
+					       spoke_config_changed_fn told, void *arg,
 					       struct spoke_config **ret_config);
 
 #define SPOKE_CONFIG_MAX 1048576u /* bytes of a file */
 
 /* The same from a text; `name` stands for the file in sentences. */
 SPOKE_API SPOKE_MUST_USE int spoke_config_parse(const struct spoke_env *env, const char *name,
-						struct spoke_span text, spoke_config_told told,
-						void *arg, struct spoke_config **ret_config);
+						struct spoke_span text,
+						spoke_config_changed_fn told, void *arg,
+						struct spoke_config **ret_config);
 
 /* NULL is fine. Anywhere on the thread it belongs to, also where something is told of it. */
 SPOKE_API void spoke_config_free(struct spoke_config *config);
@@ -65,7 +66,7 @@ SPOKE_API void spoke_config_free(struct spoke_config *config);
  * engine's thread.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_config_reload(struct spoke_config *config,
-						 spoke_config_told told, void *arg);
+						 spoke_config_changed_fn told, void *arg);
 
 /*
  * Reads it again on every SIGHUP from now on, for as long as the engine and the config live; what

@@ -40,7 +40,7 @@ struct spoke_consumer;
 struct spoke_request;
 
 /* What becomes of a failback call when there are failback.tasks already. */
-enum spoke_overflow {
+enum spoke_consumer_overflow {
 	SPOKE_OVERFLOW_DEFAULT,     /* what the URL says, else the next */
 	SPOKE_OVERFLOW_REJECT,      /* it ends with ELIMIT, and is not tried again */
 	SPOKE_OVERFLOW_DROP_OLDEST, /* the oldest one is settled (REFUSED) to make room */
@@ -81,7 +81,7 @@ struct spoke_consumer_options {
 	/* Silence that ends a connection whose wire has no heartbeats, unless somebody waits for an
 	 * answer there; from 10 ms on. SPOKE_OFF: none does. 0: what the URL says, else none. */
 	uint64_t idle_close_ns;
-	spoke_link_changed changed; /* told of what becomes of connections; NULL: not wanted */
+	spoke_link_changed_fn changed; /* told of what becomes of connections; NULL: not wanted */
 	void *changed_arg;
 	/* Serves requests that a provider pushes; NULL: they are answered "no such service". */
 	void (*handle)(struct spoke_request *request, void *arg);
@@ -97,9 +97,10 @@ struct spoke_consumer_options {
 						* (retries + 1) x (retry.period + timeout) */
 	uint32_t failback_tasks_max;           /* "failback.tasks", 100 */
 	size_t failback_bytes_max; /* "failback.bytes", 1 MiB; of arguments and the like */
-	enum spoke_overflow failback_overflow; /* "failback.overflow", "reject" or "drop-oldest" */
+	enum spoke_consumer_overflow
+		failback_overflow; /* "failback.overflow", "reject" or "drop-oldest" */
 	/* Told of every ticket's end, whoever else is. */
-	spoke_ticket_done settled;
+	spoke_ticket_done_fn settled;
 	void *settled_arg;
 	uint32_t forks;                /* "forks", 2: providers that forking calls at a time */
 	uint32_t endpoint_actives_max; /* "endpoint.actives": calls under way at one endpoint;
@@ -198,8 +199,9 @@ SPOKE_API SPOKE_MUST_USE int spoke_consumer_method(struct spoke_consumer *consum
  * groups and attachments), ECLOSED, EFORKED or ENOMEM.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_call(struct spoke_method *method, struct spoke_span args,
-					const struct spoke_call_options *options, spoke_done done,
-					void *arg, struct spoke_call *ret_call);
+					const struct spoke_call_options *options,
+					spoke_call_done_fn done, void *arg,
+					struct spoke_call *ret_call);
 
 /* Ends the call with ECANCELED, a little later, by its callback. A request that is written already
  * is run all the same. Returns whether there was such a call. */

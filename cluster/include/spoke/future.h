@@ -48,7 +48,7 @@ SPOKE_API const struct spoke_result *spoke_future_result(const struct spoke_futu
  * or, and then it is not called: ESTATE, there is one already; ECLOSED, the call is over and its
  * consumer gone; EFORKED.
  */
-SPOKE_API SPOKE_MUST_USE int spoke_future_then(struct spoke_future *future, spoke_done done,
+SPOKE_API SPOKE_MUST_USE int spoke_future_then(struct spoke_future *future, spoke_call_done_fn done,
 					       void *arg);
 
 /* Ends the call with ECANCELED, a little later, unless it is over before. Any thread. */

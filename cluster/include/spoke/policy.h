@@ -33,7 +33,7 @@
 SPOKE_BEGIN_DECLS
 
 /* How an attempt ended, as far as it matters for another one. */
-enum spoke_fate {
+enum spoke_policy_fate {
 	SPOKE_FATE_NONE,     /* no attempt has ended */
 	SPOKE_FATE_OK,       /* with an answer */
 	SPOKE_FATE_ANSWERED, /* with an error that any provider would answer: of the handler, or
@@ -44,35 +44,35 @@ enum spoke_fate {
 };
 
 /* What has become of a call, and what was set for it. */
-struct spoke_history {
-	uint32_t begun;       /* attempts, with those that failed as they began */
-	uint32_t open;        /* ... of them that have not ended */
-	uint32_t ok;          /* ... that ended with an answer */
-	uint32_t failed;      /* ... with anything else */
-	uint32_t able;        /* providers that could take it now */
-	uint32_t fresh;       /* ... of them that it was not sent to yet */
-	enum spoke_fate last; /* of the attempt that ended last */
-	bool repeatable;      /* one that may have been run may be run again */
-	bool deferred;        /* its caller has a ticket */
-	bool waited;          /* a WAIT has passed, and no attempt was begun since */
-	uint64_t left_ns;     /* until its deadline */
-	uint64_t dice;        /* a random number */
-	uint32_t retries;     /* settings, from here on */
+struct spoke_policy_history {
+	uint32_t begun;              /* attempts, with those that failed as they began */
+	uint32_t open;               /* ... of them that have not ended */
+	uint32_t ok;                 /* ... that ended with an answer */
+	uint32_t failed;             /* ... with anything else */
+	uint32_t able;               /* providers that could take it now */
+	uint32_t fresh;              /* ... of them that it was not sent to yet */
+	enum spoke_policy_fate last; /* of the attempt that ended last */
+	bool repeatable;             /* one that may have been run may be run again */
+	bool deferred;               /* its caller has a ticket */
+	bool waited;                 /* a WAIT has passed, and no attempt was begun since */
+	uint64_t left_ns;            /* until its deadline */
+	uint64_t dice;               /* a random number */
+	uint32_t retries;            /* settings, from here on */
 	uint32_t forks;
 	uint32_t fail_percent;
 	bool growing;       /* pauses grow, by 1.6 each time, up to 60 s */
 	uint64_t period_ns; /* the pause, or the first one */
 };
 
-enum spoke_step {
+enum spoke_policy_step {
 	SPOKE_STEP_FINISH, /* the call ends as its last attempt did */
 	SPOKE_STEP_SEND,   /* `count` attempts more, each at another provider if there is one */
 	SPOKE_STEP_LISTEN, /* nothing, until another attempt ends; one has to be open */
 	SPOKE_STEP_WAIT,   /* nothing for `wait_ns`, then it is asked again */
 };
 
-struct spoke_verdict {
-	enum spoke_step step;
+struct spoke_policy_verdict {
+	enum spoke_policy_step step;
 	uint32_t count;   /* of SEND, from 1 on */
 	uint64_t wait_ns; /* of WAIT */
 	bool defer;       /* of WAIT: the caller is told EDEFERRED, if it was not yet */
@@ -84,7 +84,7 @@ struct spoke_verdict {
 struct spoke_policy {
 	const char *name; /* as in URLs: "cluster=failover" */
 	/* Answers, and does nothing else: it must not call spoke. */
-	struct spoke_verdict (*next)(const struct spoke_history *history);
+	struct spoke_policy_verdict (*next)(const struct spoke_policy_history *history);
 	uint32_t retries; /* where no setting says it */
 	bool repeats;     /* who chooses it allows that requests are run again */
 	bool in_order;    /* the first one in the list that can take it, without a balancer */
@@ -96,13 +96,13 @@ struct spoke_policy {
 	bool plain;
 };
 
-SPOKE_API extern const struct spoke_policy spoke_failover;
-SPOKE_API extern const struct spoke_policy spoke_failfast;
-SPOKE_API extern const struct spoke_policy spoke_failsafe;
-SPOKE_API extern const struct spoke_policy spoke_failback;
-SPOKE_API extern const struct spoke_policy spoke_forking;
-SPOKE_API extern const struct spoke_policy spoke_broadcast;
-SPOKE_API extern const struct spoke_policy spoke_available;
+SPOKE_API extern const struct spoke_policy spoke_policy_failover;
+SPOKE_API extern const struct spoke_policy spoke_policy_failfast;
+SPOKE_API extern const struct spoke_policy spoke_policy_failsafe;
+SPOKE_API extern const struct spoke_policy spoke_policy_failback;
+SPOKE_API extern const struct spoke_policy spoke_policy_forking;
+SPOKE_API extern const struct spoke_policy spoke_policy_broadcast;
+SPOKE_API extern const struct spoke_policy spoke_policy_available;
 
 SPOKE_END_DECLS
 

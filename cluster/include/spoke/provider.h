@@ -51,7 +51,7 @@ struct spoke_provider_options {
 	/* Silence that ends a connection whose wire has no heartbeats, unless somebody waits for an
 	 * answer there; from 10 ms on. 0 or SPOKE_OFF: none does. */
 	uint64_t idle_close_ns;
-	spoke_link_changed changed; /* told of what becomes of connections; NULL: not wanted */
+	spoke_link_changed_fn changed; /* told of what becomes of connections; NULL: not wanted */
 	void *changed_arg;
 	/* Of MessagePack-RPC, where a method without a dot is one of this service; NULL: of the
 	 * first that was added. */
@@ -285,8 +285,9 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_method(struct spoke_provider *provid
  */
 SPOKE_API SPOKE_MUST_USE int spoke_push(struct spoke_method *method, struct spoke_peer peer,
 					struct spoke_span args,
-					const struct spoke_call_options *options, spoke_done done,
-					void *arg, struct spoke_call *ret_call);
+					const struct spoke_call_options *options,
+					spoke_call_done_fn done, void *arg,
+					struct spoke_call *ret_call);
 
 /*
  * Pushes one way to all peers that take it. Those that cannot are passed over: too much waits to be

@@ -22,7 +22,7 @@ SPOKE_BEGIN_DECLS
 
 struct spoke_consumer;
 
-enum spoke_settlement {
+enum spoke_ticket_settlement {
 	SPOKE_TICKET_SUCCESS,   /* an attempt was answered */
 	SPOKE_TICKET_EXHAUSTED, /* the last retry failed too, or one with an error that no other
 				 * would mend */
@@ -33,12 +33,12 @@ enum spoke_settlement {
 };
 
 /* The name in small letters, as "exhausted"; NULL for none. */
-SPOKE_API const char *spoke_settlement_name(enum spoke_settlement settlement);
+SPOKE_API const char *spoke_ticket_settlement_name(enum spoke_ticket_settlement settlement);
 
 /* How it went with a ticket; borrowed for the callback. */
-struct spoke_settled {
+struct spoke_ticket_result {
 	struct spoke_ticket ticket;
-	enum spoke_settlement settlement;
+	enum spoke_ticket_settlement settlement;
 	uint32_t attempts;  /* with the first */
 	uint64_t id;        /* what its attempts said in the attachment "spoke.id" */
 	uint64_t lasted_ns; /* since the call */
@@ -48,7 +48,7 @@ struct spoke_settled {
 	const struct spoke_result *result;
 };
 
-typedef void (*spoke_ticket_done)(void *arg, const struct spoke_settled *settled);
+typedef void (*spoke_ticket_done_fn)(void *arg, const struct spoke_ticket_result *settled);
 
 /* A ticket that is not settled yet. */
 struct spoke_ticket_state {
@@ -67,8 +67,8 @@ SPOKE_API bool spoke_ticket_ask(const struct spoke_consumer *consumer, struct sp
 /* Has `done` called once it is settled; never from here. One per ticket. Returns 0; ENOENT: it is
  * settled, or never was; EEXIST: there is one already. */
 SPOKE_API SPOKE_MUST_USE int spoke_ticket_then(struct spoke_consumer *consumer,
-					       struct spoke_ticket ticket, spoke_ticket_done done,
-					       void *arg);
+					       struct spoke_ticket ticket,
+					       spoke_ticket_done_fn done, void *arg);
 
 /* Settles it, a little later. An attempt that is written already is run all the same. Returns
  * whether there was such a ticket. */

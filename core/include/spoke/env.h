@@ -222,13 +222,13 @@ struct spoke_signals {
 	void (*close)(void *ctx, int fd);
 };
 
-#define SPOKE_GLANCE_NS UINT64_C(20000000)
+#define SPOKE_COARSE_NS UINT64_C(20000000)
 
 struct spoke_env {
 	void *ctx;                  /* given to every function of this table and of net, files */
 	uint64_t (*now)(void *ctx); /* ns, monotonic; stands still while the machine sleeps */
-	/* now() as of at most SPOKE_GLANCE_NS ago, at less cost. */
-	uint64_t (*glance)(void *ctx);
+	/* now() as of at most SPOKE_COARSE_NS ago, at less cost. */
+	uint64_t (*coarse)(void *ctx);
 	uint64_t (*boot_now)(void *ctx); /* ns, monotonic; goes on meanwhile */
 	/* ns since 1970, as other machines and people have it; may jump. Nothing is timed by it. */
 	uint64_t (*wall)(void *ctx);

@@ -29,9 +29,9 @@ static const struct {
 	const struct spoke_balancer *balancer;
 	double target_ns; /* of a pick among 100 */
 } contenders[] = {
-	{ &spoke_random, 100 },          { &spoke_round_robin, 100 },
-	{ &spoke_least_active, 100 },    { &spoke_shortest_response, 100 },
-	{ &spoke_consistent_hash, 300 }, { &spoke_two_choices, 100 },
+	{ &spoke_balancer_random, 100 },          { &spoke_balancer_round_robin, 100 },
+	{ &spoke_balancer_least_active, 100 },    { &spoke_balancer_shortest_response, 100 },
+	{ &spoke_balancer_consistent_hash, 300 }, { &spoke_balancer_two_choices, 100 },
 };
 
 #define CONTENDERS (sizeof(contenders) / sizeof(contenders[0]))
@@ -53,7 +53,7 @@ static struct world {
 	char texts[PLACES_MAX][40];
 	size_t under_way[PLACES_MAX * UNDER_WAY]; /* where the latest calls are */
 	unsigned char keys[KEYS][KEY_LEN];
-	struct spoke_candidates candidates;
+	struct spoke_balancer_candidates candidates;
 	struct dice dice;
 	void *memory;
 	uint64_t chosen; /* a sum of all places, so that none is chosen in vain */
@@ -85,7 +85,7 @@ static void begin(const struct spoke_balancer *balancer, size_t count, bool mixe
 	}
 	for (size_t i = 0; i < KEYS * KEY_LEN; i++)
 		world.keys[i / KEY_LEN][i % KEY_LEN] = (unsigned char)dice_roll(&world.dice);
-	world.candidates = (struct spoke_candidates){
+	world.candidates = (struct spoke_balancer_candidates){
 		.count = count,
 		.able_count = count,
 		.able = world.able,
@@ -111,7 +111,7 @@ static void end(void)
 static void pick_many(const struct spoke_balancer *balancer, unsigned picks)
 {
 	size_t latest = 0;
-	struct spoke_choice choice = { .timeout_ns = SECOND };
+	struct spoke_balancer_choice choice = { .timeout_ns = SECOND };
 
 	for (unsigned i = 0; i < picks; i++) {
 		size_t place;

@@ -107,7 +107,7 @@ static void begin_threads(const struct plan *plan, const char *url, struct board
 	method = open_method(engine, url);
 	must("start", spoke_engine_start(engine));
 	for (unsigned i = 0; i < plan->outstanding; i++) {
-		callers[i] = (struct caller){ method, &board->seats[i] };
+		callers[i] = (struct caller){ method, &board->candidates[i] };
 		if (pthread_create(&thread, NULL, call_and_wait, &callers[i]))
 			die("no thread");
 	}
@@ -128,7 +128,7 @@ void play_consumer(void *arg, int in, int out)
 	if (plan->blocks)
 		begin_threads(plan, url, part->board);
 	for (unsigned i = 0; i < plan->engines && !plan->blocks; i++)
-		begin_engine(plan, url, &part->board->seats[i]);
+		begin_engine(plan, url, &part->board->candidates[i]);
 	write_all(out, "r", 1);
 	read_all(in, &never, 1);
 }

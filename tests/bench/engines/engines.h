@@ -40,7 +40,7 @@ struct seat {
 uint64_t switches_of(pid_t pid);
 
 struct board {
-	struct seat seats[SEATS_MAX];
+	struct seat candidates[SEATS_MAX];
 };
 
 /* What a helper is given. */

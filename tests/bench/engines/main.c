@@ -148,8 +148,9 @@ static uint64_t calls_on(const struct board *board, uint64_t *ret_failed)
 
 	*ret_failed = 0;
 	for (unsigned i = 0; i < SEATS_MAX; i++) {
-		calls += atomic_load_explicit(&board->seats[i].calls, memory_order_relaxed);
-		*ret_failed += atomic_load_explicit(&board->seats[i].failed, memory_order_relaxed);
+		calls += atomic_load_explicit(&board->candidates[i].calls, memory_order_relaxed);
+		*ret_failed += atomic_load_explicit(&board->candidates[i].failed,
+						    memory_order_relaxed);
 	}
 	return calls;
 }

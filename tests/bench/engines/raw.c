@@ -214,7 +214,7 @@ void play_raw_consumer(void *arg, int in, int out)
 	read_all(in, place, sizeof(place));
 	memcpy(&at, place, sizeof(at));
 	for (unsigned i = 0; i < part->plan->engines; i++) {
-		loopers[i].seat = &part->board->seats[i];
+		loopers[i].seat = &part->board->candidates[i];
 		begin_looper(part->plan, &at, &loopers[i]);
 	}
 	start(loopers, part->plan->engines);

@@ -39,7 +39,7 @@ struct load {
 	uint32_t line_count;
 	struct line *idle_first; /* those without a call, the longest first */
 	struct line **idle_end;
-	struct seat *seats;
+	struct seat *candidates;
 	uint32_t connected;
 	uint32_t answered; /* of calls that prepare the others */
 	uint32_t deferred;
@@ -180,7 +180,7 @@ static void sync_up(struct load *load)
 
 /* As many calls as connection and turn take. Returns how many these are. */
 static uint32_t call_some(struct load *load, struct spoke_method *method, uint32_t count,
-			  spoke_done done)
+			  spoke_call_done_fn done)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		int error = i == AT_ONCE ? SPOKE_ELIMIT
@@ -229,7 +229,7 @@ static void ticket_done(void *arg, const struct spoke_result *result)
 /* Each is refused once, and waits an hour for its next attempt. */
 static void park_calls(struct load *load)
 {
-	struct spoke_method *method = open_method(load, "full", &spoke_failback);
+	struct spoke_method *method = open_method(load, "full", &spoke_policy_failback);
 	uint32_t made = 0;
 
 	keep_calls(load, "full", 1);
@@ -298,10 +298,11 @@ static void begin_calls(struct load *load)
 {
 	uint32_t total = load->plan->total;
 
-	load->seats = host_memory(total, sizeof(*load->seats));
+	load->candidates = host_memory(total, sizeof(*load->candidates));
 	for (uint32_t i = 0; i < total; i++) {
-		load->seats[i] = (struct seat){ load, &load->lines[i % load->line_count], 0, i };
-		call(&load->seats[i]);
+		load->candidates[i] = (struct seat){ load, &load->lines[i % load->line_count], 0,
+						     i };
+		call(&load->candidates[i]);
 	}
 	for (uint32_t i = total; i < load->line_count; i++)
 		wait_idly(load, &load->lines[i]);
@@ -354,7 +355,7 @@ void load_measure(struct load *load, struct meter *meter)
 void load_repeat(struct load *load, uint64_t calls)
 {
 	load->left = calls;
-	if (load->seats == NULL)
+	if (load->candidates == NULL)
 		begin_calls(load);
 	must("run", spoke_engine_run(load->engine));
 }

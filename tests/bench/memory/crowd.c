@@ -61,8 +61,8 @@ static void read_answer(int fd)
 
 void crowd_play(void *arg, int in, int out)
 {
-	const struct crowd *crowd = arg;
-	int *fds = calloc(crowd->conns, sizeof(*fds));
+	const struct quota *quota = arg;
+	int *fds = calloc(quota->conns, sizeof(*fds));
 	uint16_t port;
 	char what;
 
@@ -71,11 +71,11 @@ void crowd_play(void *arg, int in, int out)
 	read_all(in, &port, sizeof(port));
 	for (;;) {
 		read_all(in, &what, 1);
-		for (unsigned i = 0; i < crowd->conns && what == 'c'; i++)
-			fds[i] = connect_from(crowd->first_host + i % HOSTS, port);
-		for (unsigned i = 0; i < crowd->conns && what == 's'; i++)
+		for (unsigned i = 0; i < quota->conns && what == 'c'; i++)
+			fds[i] = connect_from(quota->first_host + i % HOSTS, port);
+		for (unsigned i = 0; i < quota->conns && what == 's'; i++)
 			send_both(fds[i]);
-		for (unsigned i = 0; i < 2 * crowd->conns && what == 's'; i++)
+		for (unsigned i = 0; i < 2 * quota->conns && what == 's'; i++)
 			read_answer(fds[i / 2]);
 		write_all(out, &what, 1);
 	}

@@ -21,7 +21,7 @@ struct idle {
 	struct spoke_engine *engine;
 	struct spoke_provider *provider;
 	struct helper helpers[CROWDS];
-	struct crowd crowds[CROWDS];
+	struct quota crowds[CROWDS];
 	unsigned conns;
 };
 
@@ -97,7 +97,7 @@ void measure_idle(unsigned conns)
 	uint16_t port;
 
 	for (unsigned i = 0; i < CROWDS; i++) {
-		idle.crowds[i] = (struct crowd){ conns / CROWDS, 2 + i * HOSTS_APART };
+		idle.crowds[i] = (struct quota){ conns / CROWDS, 2 + i * HOSTS_APART };
 		helper_start(&idle.helpers[i], crowd_play, &idle.crowds[i]);
 	}
 	port = serve(&idle);

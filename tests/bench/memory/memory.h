@@ -66,7 +66,7 @@ void measure_pending(unsigned few, unsigned many, unsigned calls);
 
 /* --- a helper: half of the connections of measure_idle() */
 
-struct crowd {
+struct quota {
 	unsigned conns;
 	unsigned first_host; /* the last byte of the addresses it calls from: this one and more */
 };

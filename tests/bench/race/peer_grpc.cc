@@ -233,7 +233,7 @@ void drive(const rpc_plan *plan, struct meter *meter)
 {
 	struct driver driver(plan, meter);
 	std::vector<std::unique_ptr<struct link>> links;
-	std::vector<std::unique_ptr<seat>> seats;
+	std::vector<std::unique_ptr<seat>> candidates;
 	void *tag = nullptr;
 	bool ok = false;
 
@@ -243,13 +243,13 @@ void drive(const rpc_plan *plan, struct meter *meter)
 	meter_restart(meter);
 	for (auto &link : links) {
 		for (uint32_t j = 0; j < plan->outstanding; j++) {
-			seats.push_back(std::make_unique<seat>(&driver, link.get()));
-			seats.back()->call();
+			candidates.push_back(std::make_unique<seat>(&driver, link.get()));
+			candidates.back()->call();
 		}
 	}
 	while (!meter_is_over(meter) && driver.queue.Next(&tag, &ok))
 		static_cast<seat *>(tag)->advance();
-	for (auto &seat : seats)
+	for (auto &seat : candidates)
 		seat->cancel();
 	driver.queue.Shutdown();
 	while (driver.queue.Next(&tag, &ok)) {

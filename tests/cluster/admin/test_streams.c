@@ -172,9 +172,9 @@ static void one_that_takes_nothing_is_closed(void **state)
 		adminrig_run(MS);
 		adminrig_send(fd, requests[i]);
 		adminrig_run(29 * SECOND);
-		assert_int_equal(rig.admin->crowd.count, 1);
+		assert_int_equal(rig.admin->quota.count, 1);
 		adminrig_run(2 * SECOND);
-		assert_int_equal(rig.admin->crowd.count, 0);
+		assert_int_equal(rig.admin->quota.count, 0);
 		adminrig_hang_up(fd);
 	}
 	assert_int_equal(adminrig_timers(), 1);
@@ -195,7 +195,7 @@ static void a_request_has_its_time(void **state)
 	assert_memory_equal(adminrig_read(fd, &ended), "HTTP/1.1 408 ", 13);
 	assert_true(ended);
 	adminrig_run(3 * SECOND);
-	assert_int_equal(rig.admin->crowd.count, 0);
+	assert_int_equal(rig.admin->quota.count, 0);
 }
 
 static void what_came_while_the_process_was_held_up_is_read_first(void **state)
@@ -248,7 +248,7 @@ static void one_that_has_said_all_is_answered(void **state)
 	assert_memory_equal(adminrig_read(fd, &ended), "HTTP/1.1 200 ", 13);
 	assert_true(ended);
 	adminrig_run(MS);
-	assert_int_equal(rig.admin->crowd.count, 0);
+	assert_int_equal(rig.admin->quota.count, 0);
 }
 
 /* ... and while it does not take the answer, its end is no news again and again. */
@@ -267,10 +267,10 @@ static void one_that_has_said_all_and_is_slow_costs_nothing(void **state)
 	adminrig_run(20 * SECOND);
 	assert_int_equal(env->net->read(env->ctx, fd, rig.got, 512), 512);
 	adminrig_run(9 * SECOND);
-	assert_int_equal(rig.admin->crowd.count, 1);
+	assert_int_equal(rig.admin->quota.count, 1);
 	assert_in_range(rig.faulty.calls[SPOKEI_FAULTS_READ] - reads, 2, 4);
 	adminrig_run(2 * SECOND);
-	assert_int_equal(rig.admin->crowd.count, 0);
+	assert_int_equal(rig.admin->quota.count, 0);
 }
 
 static void there_are_so_many_viewers_and_no_more(void **state)
@@ -287,9 +287,9 @@ static void there_are_so_many_viewers_and_no_more(void **state)
 	assert_false(ended);
 	(void)adminrig_read(fds[16], &ended);
 	assert_true(ended);
-	assert_int_equal(rig.admin->crowd.count, 16);
+	assert_int_equal(rig.admin->quota.count, 16);
 	adminrig_run(10 * SECOND);
-	assert_int_equal(rig.admin->crowd.count, 0);
+	assert_int_equal(rig.admin->quota.count, 0);
 	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_ACCEPTED),
 			 spoke_stat_get(rig.engine, SPOKE_STAT_CLOSED));
 }

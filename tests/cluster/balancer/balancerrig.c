@@ -20,7 +20,7 @@ void rig_begin(struct balancerrig *rig, const struct spoke_balancer *balancer, s
 {
 	assert_in_range(count, 1, RIG_PLACES_MAX);
 	*rig = (struct balancerrig){ .balancer = balancer, .seed = 1 };
-	rig->candidates = (struct spoke_candidates){
+	rig->candidates = (struct spoke_balancer_candidates){
 		.count = count,
 		.able = rig->able,
 		.weights = rig->weights,
@@ -74,7 +74,7 @@ size_t rig_pick(struct balancerrig *rig)
 
 	rig->choice.dice = dice_roll(&rig->seed);
 	place = rig->balancer->pick(rig->memory, &rig->candidates, &rig->choice);
-	if (place != SPOKE_NOBODY) {
+	if (place != SPOKE_NO_ENDPOINT) {
 		assert_true(place < rig->candidates.count);
 		assert_int_equal(rig->able[place], 1);
 	}

@@ -23,9 +23,9 @@
 
 struct balancerrig {
 	const struct spoke_balancer *balancer;
-	struct spoke_candidates candidates; /* of the arrays below */
-	struct spoke_choice choice;         /* for the next pick; its dice are thrown for each */
-	void *memory;                       /* exactly as large as the balancer says */
+	struct spoke_balancer_candidates candidates; /* of the arrays below */
+	struct spoke_balancer_choice choice; /* for the next pick; its dice are thrown for each */
+	void *memory;                        /* exactly as large as the balancer says */
 	uint64_t seed;
 	uint8_t able[RIG_PLACES_MAX];
 	uint32_t weights[RIG_PLACES_MAX];

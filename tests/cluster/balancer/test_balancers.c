@@ -29,12 +29,12 @@ static void every_balancer_is_in_the_catalog_by_its_name(void **state)
 		const char *name;
 		const struct spoke_balancer *balancer;
 	} all[] = {
-		{ "random", &spoke_random },
-		{ "roundrobin", &spoke_round_robin },
-		{ "leastactive", &spoke_least_active },
-		{ "consistenthash", &spoke_consistent_hash },
-		{ "shortestresponse", &spoke_shortest_response },
-		{ "twochoices", &spoke_two_choices },
+		{ "random", &spoke_balancer_random },
+		{ "roundrobin", &spoke_balancer_round_robin },
+		{ "leastactive", &spoke_balancer_least_active },
+		{ "consistenthash", &spoke_balancer_consistent_hash },
+		{ "shortestresponse", &spoke_balancer_shortest_response },
+		{ "twochoices", &spoke_balancer_two_choices },
 	};
 
 	(void)state;
@@ -141,7 +141,7 @@ static void the_only_one_is_chosen_and_without_any_nobody_is(void **state)
 		assert_int_equal(pick(&seed), 0);
 		rig.able[0] = 0;
 		rig_changed(&rig);
-		assert_int_equal(pick(&seed), SPOKE_NOBODY);
+		assert_int_equal(pick(&seed), SPOKE_NO_ENDPOINT);
 		rig_end(&rig);
 	}
 }
@@ -219,7 +219,7 @@ static void check_a_pick(uint64_t *seed)
 	if (!anybody(weight, tried, tried_count))
 		tried_count = 0;
 	if (!anybody(weight, tried, tried_count))
-		assert_int_equal(place, SPOKE_NOBODY);
+		assert_int_equal(place, SPOKE_NO_ENDPOINT);
 	else
 		assert_true(fits(place, weight, tried, tried_count));
 }

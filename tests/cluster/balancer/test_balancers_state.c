@@ -36,7 +36,7 @@ static void least_active_takes_the_one_with_the_fewest_calls(void **state)
 
 	(void)state;
 	for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
-		begin(&spoke_least_active, sizes[n], NULL);
+		begin(&spoke_balancer_least_active, sizes[n], NULL);
 		for (unsigned round = 0; round < 50; round++) {
 			size_t least = dice_roll(&seed) % sizes[n];
 
@@ -54,7 +54,7 @@ static void least_active_divides_what_is_equal_by_weight(void **state)
 	uint32_t counts[4];
 
 	(void)state;
-	begin(&spoke_least_active, 4, NULL);
+	begin(&spoke_balancer_least_active, 4, NULL);
 	rig.actives[0] = 3;
 	rig.actives[1] = rig.actives[3] = 2;
 	rig.actives[2] = 1;
@@ -73,7 +73,7 @@ static void shortest_response_takes_the_least_product(void **state)
 	static const uint64_t means_ms[] = { 10, 6, 20, 5 };
 
 	(void)state;
-	begin(&spoke_shortest_response, 4, means_ms);
+	begin(&spoke_balancer_shortest_response, 4, means_ms);
 	assert_int_equal(always(), 3); /* 5 */
 	rig.actives[3] = 1;
 	assert_int_equal(always(), 1); /* 6 of 10, 6, 20, 10 */
@@ -91,7 +91,7 @@ static void shortest_response_with_numbers_beyond_all_measure(void **state)
 	static const uint64_t means_ms[] = { 1, 1, 1 };
 
 	(void)state;
-	begin(&spoke_shortest_response, 3, means_ms);
+	begin(&spoke_balancer_shortest_response, 3, means_ms);
 	rig.means_ns[0] = rig.means_ns[1] = UINT64_MAX;
 	rig.actives[0] = rig.actives[2] = UINT32_MAX;
 	rig.means_ns[2] = 1;
@@ -117,7 +117,7 @@ static void shortest_response_asks_the_unknown_one_call_at_a_time(void **state)
 	static const uint64_t means_ms[] = { 1, 0, 3 };
 
 	(void)state;
-	begin(&spoke_shortest_response, 3, means_ms);
+	begin(&spoke_balancer_shortest_response, 3, means_ms);
 	rig.chosen_ns[1] = 0;
 	assert_int_equal(always(), 1);
 	/* Under way: the others go first, however busy they are. */
@@ -139,7 +139,7 @@ static void shortest_response_among_unknown_ones_is_least_active(void **state)
 	static const uint64_t means_ms[] = { 0, 0, 0 };
 
 	(void)state;
-	begin(&spoke_shortest_response, 3, means_ms);
+	begin(&spoke_balancer_shortest_response, 3, means_ms);
 	rig.actives[0] = 2;
 	rig.actives[1] = 1;
 	rig.actives[2] = 2;
@@ -152,7 +152,7 @@ static void two_choices_takes_the_better_of_two(void **state)
 	static const uint64_t means_ms[] = { 10, 20 };
 
 	(void)state;
-	begin(&spoke_two_choices, 2, means_ms);
+	begin(&spoke_balancer_two_choices, 2, means_ms);
 	assert_int_equal(always(), 0); /* 10 : 20 */
 	rig.actives[0] = 2;
 	assert_int_equal(always(), 1); /* 30 : 20 */
@@ -176,7 +176,7 @@ static void two_choices_takes_who_was_not_asked_for_long(void **state)
 	static const uint64_t means_ms[] = { 1, 1000 };
 
 	(void)state;
-	begin(&spoke_two_choices, 2, means_ms);
+	begin(&spoke_balancer_two_choices, 2, means_ms);
 	rig.chosen_ns[1] = RIG_NOW_NS - 2 * RIG_TIMEOUT_NS;
 	assert_int_equal(always(), 0);
 	rig.chosen_ns[1] -= 2;
@@ -199,7 +199,7 @@ static void two_choices_meets_all_pairs_alike(void **state)
 	uint32_t counts[5];
 
 	(void)state;
-	begin(&spoke_two_choices, 5, NULL);
+	begin(&spoke_balancer_two_choices, 5, NULL);
 	rig_count(&rig, 100000, counts);
 	for (size_t i = 0; i < 5; i++)
 		rig_assert_share(counts[i], 100000, 0.2);
@@ -259,9 +259,9 @@ static void serve(const uint64_t *took_ms, uint32_t *counts)
 
 static void the_slow_one_gets_less_and_is_not_forgotten(void **state)
 {
-	static const struct spoke_balancer *const judges[] = { &spoke_least_active,
-							       &spoke_shortest_response,
-							       &spoke_two_choices };
+	static const struct spoke_balancer *const judges[] = { &spoke_balancer_least_active,
+							       &spoke_balancer_shortest_response,
+							       &spoke_balancer_two_choices };
 	static const uint64_t took_ms[] = { 5, 5, 5, 50 };
 
 	(void)state;

@@ -92,7 +92,7 @@ static void keys_go_where_dubbo_sends_them(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		rig_begin(&rig, &spoke_consistent_hash, cases[i].count);
+		rig_begin(&rig, &spoke_balancer_consistent_hash, cases[i].count);
 		for (unsigned key = 0; key < 20; key++)
 			assert_int_equal(pick_number(key), cases[i].places[key]);
 		rig_end(&rig);
@@ -112,7 +112,7 @@ static void all_of_many_keys_go_where_dubbo_sends_them(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint64_t sum = 0;
 
-		rig_begin(&rig, &spoke_consistent_hash, cases[i].count);
+		rig_begin(&rig, &spoke_balancer_consistent_hash, cases[i].count);
 		for (unsigned key = 0; key < 10000; key++)
 			sum += (uint64_t)(key + 1) * pick_number(key);
 		assert_int_equal(sum, cases[i].sum);
@@ -126,7 +126,7 @@ static void keys_of_all_lengths_and_behind_the_last_point(void **state)
 
 	(void)state;
 	memset(key, 'a', sizeof(key));
-	rig_begin(&rig, &spoke_consistent_hash, 3);
+	rig_begin(&rig, &spoke_balancer_consistent_hash, 3);
 	assert_int_equal(rig_pick_by(&rig, NULL, 0), 0);
 	assert_int_equal(rig_pick_by(&rig, key, 55), 0);
 	assert_int_equal(rig_pick_by(&rig, key, 56), 0);
@@ -142,7 +142,7 @@ static void places_of_the_same_name_are_one(void **state)
 	static const size_t now[] = { 0, 2, 3 }; /* the later one counts */
 
 	(void)state;
-	rig_begin(&rig, &spoke_consistent_hash, 4);
+	rig_begin(&rig, &spoke_balancer_consistent_hash, 4);
 	rig_rename(&rig, from, 4);
 	for (unsigned key = 0; key < 1000; key++) {
 		size_t place = pick_number(key);
@@ -168,7 +168,7 @@ static void who_is_removed_takes_only_its_own_keys_along(void **state)
 	unsigned moved = 0;
 
 	(void)state;
-	rig_begin(&rig, &spoke_consistent_hash, 10);
+	rig_begin(&rig, &spoke_balancer_consistent_hash, 10);
 	for (unsigned key = 0; key < 10000; key++)
 		before[key] = pick_number(key);
 	for (size_t i = 0; i < 9; i++)
@@ -192,13 +192,13 @@ static void who_cannot_is_as_good_as_not_listed(void **state)
 	static const size_t tried[] = { 2 };
 
 	(void)state;
-	rig_begin(&rig, &spoke_consistent_hash, 5);
+	rig_begin(&rig, &spoke_balancer_consistent_hash, 5);
 	rig_rename(&rig, from, 4);
 	for (unsigned key = 0; key < 2000; key++)
 		expected[key] = from[pick_number(key)];
 	rig_end(&rig);
 
-	rig_begin(&rig, &spoke_consistent_hash, 5);
+	rig_begin(&rig, &spoke_balancer_consistent_hash, 5);
 	rig.choice.tried = tried;
 	rig.choice.tried_count = 1;
 	for (unsigned key = 0; key < 2000; key++)
@@ -217,7 +217,7 @@ static void keys_are_spread_over_all(void **state)
 	static uint32_t counts[100];
 
 	(void)state;
-	rig_begin(&rig, &spoke_consistent_hash, 100);
+	rig_begin(&rig, &spoke_balancer_consistent_hash, 100);
 	for (unsigned key = 0; key < 100000; key++)
 		counts[pick_number(key)]++;
 	for (size_t i = 0; i < 100; i++)

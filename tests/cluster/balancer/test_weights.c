@@ -9,9 +9,10 @@
 static struct balancerrig rig;
 static uint32_t counts[RIG_PLACES_MAX];
 
-static const struct spoke_balancer *const by_weight[] = { &spoke_random, &spoke_round_robin,
-							  &spoke_least_active,
-							  &spoke_shortest_response };
+static const struct spoke_balancer *const by_weight[] = { &spoke_balancer_random,
+							  &spoke_balancer_round_robin,
+							  &spoke_balancer_least_active,
+							  &spoke_balancer_shortest_response };
 
 #define BY_WEIGHT (sizeof(by_weight) / sizeof(by_weight[0]))
 
@@ -55,7 +56,8 @@ static void each_is_chosen_as_often_as_its_weight_says(void **state)
 	(void)state;
 	for (size_t which = 0; which < BY_WEIGHT; which++) {
 		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-			if (cases[i].weights[2] == 1 && by_weight[which] != &spoke_round_robin)
+			if (cases[i].weights[2] == 1 &&
+			    by_weight[which] != &spoke_balancer_round_robin)
 				continue; /* chance does not keep within 3 % of 500 picks */
 			begin(by_weight[which], cases[i].weights, cases[i].count);
 			expect_shares(cases[i].weights, cases[i].count);
@@ -128,7 +130,7 @@ static void round_robin_is_the_textbook_s_sequence(void **state)
 		for (size_t i = 0; i < count; i++)
 			weights[i] = round % 4 == 0 ? 5 : 1 + (uint32_t)(dice_roll(&seed) % 300);
 		/* A new memory, for what was there before makes a difference. */
-		rig_begin(&rig, &spoke_round_robin, count);
+		rig_begin(&rig, &spoke_balancer_round_robin, count);
 		memcpy(rig.weights, weights, count * sizeof(weights[0]));
 		rig_changed(&rig);
 		for (unsigned i = 0; i < 500; i++)
@@ -140,7 +142,7 @@ static void round_robin_is_the_textbook_s_sequence(void **state)
 static void round_robin_goes_on_where_it_was_when_somebody_comes_or_goes(void **state)
 {
 	(void)state;
-	rig_begin(&rig, &spoke_round_robin, 5);
+	rig_begin(&rig, &spoke_balancer_round_robin, 5);
 	assert_int_equal(rig_pick(&rig), 0);
 	assert_int_equal(rig_pick(&rig), 1);
 	rig.able[2] = 0;
@@ -162,7 +164,7 @@ static void round_robin_is_fair_while_places_come_and_go(void **state)
 
 	(void)state;
 	for (unsigned uneven = 0; uneven < 2; uneven++) {
-		rig_begin(&rig, &spoke_round_robin, 10);
+		rig_begin(&rig, &spoke_balancer_round_robin, 10);
 		rig.weights[9] += uneven;
 		rig_changed(&rig);
 		memset(counts, 0, sizeof(counts));
@@ -191,7 +193,7 @@ static void round_robin_keeps_nobody_waiting_who_came_back(void **state)
 	unsigned picks = 0;
 
 	(void)state;
-	rig_begin(&rig, &spoke_round_robin, 10);
+	rig_begin(&rig, &spoke_balancer_round_robin, 10);
 	rig.weights[9]++;
 	rig_changed(&rig);
 	for (unsigned round = 0; round < 200; round++) {
@@ -214,7 +216,7 @@ static void round_robin_forgets_large_weights(void **state)
 	static const uint32_t small[] = { 1, 2, 3 };
 
 	(void)state;
-	rig_begin(&rig, &spoke_round_robin, 3);
+	rig_begin(&rig, &spoke_balancer_round_robin, 3);
 	memcpy(rig.weights, large, sizeof(large));
 	rig_changed(&rig);
 	for (unsigned i = 0; i < 5; i++)
@@ -234,7 +236,7 @@ static void random_by_weight_also_among_those_not_tried(void **state)
 
 	(void)state;
 	for (size_t which = 0; which < BY_WEIGHT; which++) {
-		if (by_weight[which] == &spoke_round_robin)
+		if (by_weight[which] == &spoke_balancer_round_robin)
 			continue; /* those tried have their turns later */
 		begin(by_weight[which], weights, 4);
 		rig.choice.tried = tried;

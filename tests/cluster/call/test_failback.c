@@ -173,7 +173,7 @@ static void it_can_be_asked_about(void **state)
 
 static unsigned told_then;
 
-static void then(void *arg, const struct spoke_settled *settled)
+static void then(void *arg, const struct spoke_ticket_result *settled)
 {
 	assert_ptr_equal(arg, &told_then);
 	assert_int_equal(settled->settlement, SPOKE_TICKET_CANCELLED);

@@ -123,7 +123,7 @@ static uint64_t answers(void)
 static void answers_are_timed_and_other_ends_are_not(void **state)
 {
 	const struct spoke_call_options one_way = { .one_way = true };
-	const struct spoke_method_options with = { .policy = &spoke_failfast,
+	const struct spoke_method_options with = { .policy = &spoke_policy_failfast,
 						   .timeout_ns = 100 * MS };
 	static struct spoke_histogram latency;
 	struct spoke_method *echo;
@@ -153,7 +153,7 @@ static void answers_are_timed_and_other_ends_are_not(void **state)
 /* From the beginning of the first attempt on. */
 static void all_attempts_are_timed_as_one(void **state)
 {
-	const struct spoke_method_options with = { .policy = &spoke_failover,
+	const struct spoke_method_options with = { .policy = &spoke_policy_failover,
 						   .timeout_ns = 100 * MS,
 						   .idempotent = true };
 	static struct spoke_histogram latency;

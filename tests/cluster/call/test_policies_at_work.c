@@ -176,15 +176,15 @@ static void a_fallback_stands_in_for_failures_but_not_for_answers(void **state)
 	assert_false(call->fallback);
 }
 
-static struct spoke_verdict finish_first(const struct spoke_history *history)
+static struct spoke_policy_verdict finish_first(const struct spoke_policy_history *history)
 {
 	(void)history;
-	return (struct spoke_verdict){ .step = SPOKE_STEP_FINISH };
+	return (struct spoke_policy_verdict){ .step = SPOKE_STEP_FINISH };
 }
 
-static struct spoke_verdict wait_first(const struct spoke_history *history)
+static struct spoke_policy_verdict wait_first(const struct spoke_policy_history *history)
 {
-	return (struct spoke_verdict){
+	return (struct spoke_policy_verdict){
 		.step = history->waited ? SPOKE_STEP_FINISH : SPOKE_STEP_WAIT,
 		.wait_ns = 10 * MS,
 	};
@@ -211,15 +211,15 @@ static void a_policy_that_never_sends_brings_no_success(void **state)
 
 static unsigned asked;
 
-static struct spoke_verdict follow(const struct spoke_history *history)
+static struct spoke_policy_verdict follow(const struct spoke_policy_history *history)
 {
 	asked++;
 	assert_int_equal(history->open, 0);
 	if (history->begun == 0)
-		return (struct spoke_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
+		return (struct spoke_policy_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
 	assert_int_equal(history->begun, history->failed + history->ok);
 	assert_int_equal(history->fresh, 2 - history->begun);
-	return (struct spoke_verdict){
+	return (struct spoke_policy_verdict){
 		.step = history->last == SPOKE_FATE_SAFE && history->fresh ? SPOKE_STEP_SEND
 									   : SPOKE_STEP_FINISH,
 	};

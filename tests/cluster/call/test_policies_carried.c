@@ -15,11 +15,11 @@
 
 #define SECOND UINT64_C(1000000000)
 
-static void end_one(struct spoke_history *history, uint64_t dice)
+static void end_one(struct spoke_policy_history *history, uint64_t dice)
 {
-	static const enum spoke_fate fates[] = { SPOKE_FATE_OK,   SPOKE_FATE_ANSWERED,
-						 SPOKE_FATE_SAFE, SPOKE_FATE_UNSURE,
-						 SPOKE_FATE_SAFE, SPOKE_FATE_UNSURE };
+	static const enum spoke_policy_fate fates[] = { SPOKE_FATE_OK,   SPOKE_FATE_ANSWERED,
+							SPOKE_FATE_SAFE, SPOKE_FATE_UNSURE,
+							SPOKE_FATE_SAFE, SPOKE_FATE_UNSURE };
 
 	history->open--;
 	history->last = fates[dice % (sizeof(fates) / sizeof(fates[0]))];
@@ -29,7 +29,7 @@ static void end_one(struct spoke_history *history, uint64_t dice)
 		history->failed++;
 }
 
-static void begin(struct spoke_history *history, uint32_t count)
+static void begin(struct spoke_policy_history *history, uint32_t count)
 {
 	history->begun += count;
 	history->open += count;
@@ -38,11 +38,11 @@ static void begin(struct spoke_history *history, uint32_t count)
 }
 
 static uint32_t attempts_allowed(const struct spoke_policy *policy,
-				 const struct spoke_history *start)
+				 const struct spoke_policy_history *start)
 {
-	uint32_t width = policy == &spoke_broadcast   ? start->able
-			 : start->forks < start->able ? start->forks
-						      : start->able;
+	uint32_t width = policy == &spoke_policy_broadcast ? start->able
+			 : start->forks < start->able      ? start->forks
+							   : start->able;
 
 	return policy->fans_out ? (width > 0 ? width : 1)
 				: 1 + (policy->retries > 0 ? start->retries : 0);
@@ -51,7 +51,7 @@ static uint32_t attempts_allowed(const struct spoke_policy *policy,
 /* One call by a policy, whatever happens to it; steps are counted, for none may be for ever. */
 static void carry(const struct spoke_policy *policy, uint64_t *seed)
 {
-	struct spoke_history history = {
+	struct spoke_policy_history history = {
 		.able = (uint32_t)(dice_roll(seed) % 6),
 		.repeatable = dice_roll(seed) % 2,
 		.left_ns = dice_roll(seed) % (30 * SECOND),
@@ -66,7 +66,7 @@ static void carry(const struct spoke_policy *policy, uint64_t *seed)
 
 	history.fresh = history.able;
 	for (;;) {
-		struct spoke_verdict verdict;
+		struct spoke_policy_verdict verdict;
 
 		history.dice = dice_roll(seed);
 		verdict = policy->next(&history);

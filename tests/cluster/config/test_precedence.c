@@ -207,7 +207,7 @@ static const char *policy_of(size_t one, size_t other)
 		char *text = said.texts[by->place];
 		size_t len = strlen(text);
 
-		own[i].next = spoke_failover.next;
+		own[i].next = spoke_policy_failover.next;
 		if (by->place == IN_OPTIONS)
 			said.options.policy = &own[0];
 		else if (by->place == IN_METHOD_OPTIONS)

@@ -216,8 +216,8 @@ static void what_is_explained_as_preset_is_so(void **state)
 	assert_int_equal(limits.queued_max, preset(SPOKEI_KEY_QUEUED_MAX));
 	assert_int_equal(limits.heartbeat_ns, preset(SPOKEI_KEY_HEARTBEAT));
 	assert_int_equal(limits.wire.frame_max, preset(SPOKEI_KEY_FRAME_MAX));
-	assert_int_equal(SPOKEI_CROWD_MAX, preset(SPOKEI_KEY_CONNECTIONS_MAX));
-	assert_int_equal(SPOKEI_CROWD_PER_PEER_MAX, preset(SPOKEI_KEY_CONNECTIONS_PER_PEER_MAX));
+	assert_int_equal(SPOKEI_QUOTA_MAX, preset(SPOKEI_KEY_CONNECTIONS_MAX));
+	assert_int_equal(SPOKEI_QUOTA_PER_PEER_MAX, preset(SPOKEI_KEY_CONNECTIONS_PER_PEER_MAX));
 }
 
 static void other_limits_reach_its_link(void **state)

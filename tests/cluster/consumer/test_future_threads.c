@@ -67,7 +67,7 @@ static void four_threads_call_at_one_time_over_a_unix_socket(void **state)
 }
 
 /* What several threads do with the same futures. */
-struct crowd {
+struct quota {
 	struct spoke_future *futures[64];
 	atomic_int ready;
 	atomic_int ended[2]; /* waits that found this error: ECLOSED, any other */
@@ -76,38 +76,38 @@ struct crowd {
 
 static void wait_for_all(void *arg)
 {
-	struct crowd *crowd = arg;
+	struct quota *quota = arg;
 
 	for (int i = 0; i < 4; i++) {
-		atomic_fetch_add(&crowd->ready, 1);
-		if (spoke_future_wait(crowd->futures[i]) == SPOKE_OK)
-			add_count(&crowd->ended[0],
-				  spoke_future_result(crowd->futures[i])->error == SPOKE_ECLOSED);
+		atomic_fetch_add(&quota->ready, 1);
+		if (spoke_future_wait(quota->futures[i]) == SPOKE_OK)
+			add_count(&quota->ended[0],
+				  spoke_future_result(quota->futures[i])->error == SPOKE_ECLOSED);
 	}
 }
 
 static void several_threads_wait_for_one_future(void **state)
 {
 	struct rig rig;
-	struct crowd crowd = { .ready = 0 };
+	struct quota quota = { .ready = 0 };
 	void *threads[THREADS];
 
 	(void)state;
 	rig_set_up(&rig, RIG_TCP);
 	assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
 	for (int i = 0; i < 4; i++)
-		crowd.futures[i] = rig_start(rig.client.hold, "");
+		quota.futures[i] = rig_start(rig.client.hold, "");
 	for (int i = 0; i < THREADS; i++)
-		threads[i] = rig_thread(wait_for_all, &crowd);
-	while (atomic_load(&crowd.ready) < THREADS)
+		threads[i] = rig_thread(wait_for_all, &quota);
+	while (atomic_load(&quota.ready) < THREADS)
 		;
 	rig_release(&rig);
 	for (int i = 0; i < THREADS; i++)
 		rig_join(threads[i]);
-	assert_int_equal(atomic_load(&crowd.ready), THREADS * 4);
+	assert_int_equal(atomic_load(&quota.ready), THREADS * 4);
 	for (int i = 0; i < 4; i++) {
-		assert_int_equal(spoke_future_result(crowd.futures[i])->error, SPOKE_OK);
-		spoke_future_free(crowd.futures[i]);
+		assert_int_equal(spoke_future_result(quota.futures[i])->error, SPOKE_OK);
+		spoke_future_free(quota.futures[i]);
 	}
 	rig_tear_down(&rig);
 }
@@ -117,46 +117,46 @@ static void several_threads_wait_for_one_future(void **state)
 static void those_who_wait_are_told_when_the_engine_goes(void **state)
 {
 	struct rig rig;
-	struct crowd crowd = { .ready = 0 };
+	struct quota quota = { .ready = 0 };
 	void *threads[THREADS];
 
 	(void)state;
 	rig_set_up(&rig, RIG_TCP);
 	assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
 	for (int i = 0; i < 4; i++)
-		crowd.futures[i] = rig_start(rig.client.hold, "");
+		quota.futures[i] = rig_start(rig.client.hold, "");
 	for (int i = 0; i < THREADS; i++)
-		threads[i] = rig_thread(wait_for_all, &crowd);
-	while (atomic_load(&crowd.ready) < THREADS)
+		threads[i] = rig_thread(wait_for_all, &quota);
+	while (atomic_load(&quota.ready) < THREADS)
 		;
 	spoke_engine_free(rig.client.engine);
 	rig.client.engine = NULL;
 	for (int i = 0; i < THREADS; i++)
 		rig_join(threads[i]);
-	assert_int_equal(atomic_load(&crowd.ended[0]), THREADS * 4);
+	assert_int_equal(atomic_load(&quota.ended[0]), THREADS * 4);
 	for (int i = 0; i < 4; i++) {
-		spoke_future_cancel(crowd.futures[i]);
-		assert_int_equal(spoke_future_wait(crowd.futures[i]), SPOKE_OK);
-		assert_int_equal(spoke_future_then(crowd.futures[i], rig_told_done, NULL),
+		spoke_future_cancel(quota.futures[i]);
+		assert_int_equal(spoke_future_wait(quota.futures[i]), SPOKE_OK);
+		assert_int_equal(spoke_future_then(quota.futures[i], rig_told_done, NULL),
 				 SPOKE_ECLOSED);
-		assert_int_equal(spoke_future_then(crowd.futures[i], rig_told_done, NULL),
+		assert_int_equal(spoke_future_then(quota.futures[i], rig_told_done, NULL),
 				 SPOKE_ESTATE);
-		spoke_future_free(crowd.futures[i]);
+		spoke_future_free(quota.futures[i]);
 	}
 	rig_tear_down(&rig);
 }
 
 static void count_told(void *arg, const struct spoke_result *result)
 {
-	struct crowd *crowd = arg;
+	struct quota *quota = arg;
 
 	(void)result;
-	atomic_fetch_add(&crowd->told, 1);
+	atomic_fetch_add(&quota->told, 1);
 }
 
 /* Half of them free, cancel, wait, or want a callback, while the engine goes. */
 struct meddler {
-	struct crowd *crowd;
+	struct quota *quota;
 	int number;
 	atomic_int taken; /* callbacks that shall come */
 };
@@ -164,13 +164,13 @@ struct meddler {
 static void meddle(void *arg)
 {
 	struct meddler *meddler = arg;
-	struct crowd *crowd = meddler->crowd;
+	struct quota *quota = meddler->quota;
 
-	atomic_fetch_add(&crowd->ready, 1);
-	while (atomic_load(&crowd->ready) < THREADS + 1)
+	atomic_fetch_add(&quota->ready, 1);
+	while (atomic_load(&quota->ready) < THREADS + 1)
 		;
 	for (int i = meddler->number; i < 64; i += THREADS) {
-		struct spoke_future *future = crowd->futures[i];
+		struct spoke_future *future = quota->futures[i];
 
 		switch (i / THREADS % 4) {
 		case 0:
@@ -178,10 +178,10 @@ static void meddle(void *arg)
 			break;
 		case 1:
 			add_count(&meddler->taken,
-				  spoke_future_then(future, count_told, crowd) == SPOKE_OK);
+				  spoke_future_then(future, count_told, quota) == SPOKE_OK);
 			break;
 		case 2:
-			add_count(&crowd->ended[1], spoke_future_wait(future) != SPOKE_OK);
+			add_count(&quota->ended[1], spoke_future_wait(future) != SPOKE_OK);
 			break;
 		default:
 			break;
@@ -195,7 +195,7 @@ static void whatever_threads_do_while_the_engine_goes_is_safe(void **state)
 	(void)state;
 	for (int round = 0; round < 20; round++) {
 		struct rig rig;
-		struct crowd crowd = { .ready = 0 };
+		struct quota quota = { .ready = 0 };
 		struct meddler meddlers[THREADS];
 		void *threads[THREADS];
 		int taken = 0;
@@ -203,22 +203,22 @@ static void whatever_threads_do_while_the_engine_goes_is_safe(void **state)
 		rig_set_up(&rig, RIG_UNIX);
 		assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
 		for (int i = 0; i < 64; i++)
-			crowd.futures[i] = rig_start(i % 3 ? rig.client.hold : rig.client.echo, "");
+			quota.futures[i] = rig_start(i % 3 ? rig.client.hold : rig.client.echo, "");
 		for (int i = 0; i < THREADS; i++) {
-			meddlers[i] = (struct meddler){ .crowd = &crowd, .number = i };
+			meddlers[i] = (struct meddler){ .quota = &quota, .number = i };
 			threads[i] = rig_thread(meddle, &meddlers[i]);
 		}
-		while (atomic_load(&crowd.ready) < THREADS)
+		while (atomic_load(&quota.ready) < THREADS)
 			;
-		atomic_fetch_add(&crowd.ready, 1);
+		atomic_fetch_add(&quota.ready, 1);
 		spoke_engine_free(rig.client.engine);
 		rig.client.engine = NULL;
 		for (int i = 0; i < THREADS; i++) {
 			rig_join(threads[i]);
 			taken += atomic_load(&meddlers[i].taken);
 		}
-		assert_int_equal(atomic_load(&crowd.ended[1]), 0);
-		assert_int_equal(atomic_load(&crowd.told), taken);
+		assert_int_equal(atomic_load(&quota.ended[1]), 0);
+		assert_int_equal(atomic_load(&quota.told), taken);
 		rig_tear_down(&rig);
 	}
 }

@@ -46,7 +46,7 @@ static int set_up(void **state)
 	static const char *const more[] = { "msgpack-rpc://127.0.0.1:20881/demo.Echo" };
 	const struct spoke_consumer_options options = {
 		.url = "dubbo://127.0.0.1:20880/demo.Echo",
-		.balancer = &spoke_round_robin,
+		.balancer = &spoke_balancer_round_robin,
 		.more_urls = more,
 		.more_count = *state != NULL,
 	};

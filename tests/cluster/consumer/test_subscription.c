@@ -47,8 +47,8 @@ static void what_a_provider_says_counts_where_the_consumer_says_nothing(void **s
 	settings = &echo->settings;
 	assert_int_equal(settings->timeout_ns, 3 * SECOND);
 	assert_int_equal(settings->retries, 7);
-	assert_ptr_equal(settings->policy, &spoke_failfast);
-	assert_ptr_equal(echo->balance->balancer, &spoke_least_active);
+	assert_ptr_equal(settings->policy, &spoke_policy_failfast);
+	assert_ptr_equal(echo->balancer_state->balancer, &spoke_balancer_least_active);
 	assert_int_equal(settings->period_ns, 5 * SECOND);
 	assert_int_equal(slow->settings.timeout_ns, 9 * SECOND);
 	assert_int_equal(mine->settings.timeout_ns, 7 * SECOND);

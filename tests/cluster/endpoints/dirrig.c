@@ -128,8 +128,8 @@ void dirrig_consume(const char *parameters, const struct spoke_consumer_options 
 	with.url = url;
 	with.changed = note;
 	with.heartbeat_ns = with.heartbeat_ns ? with.heartbeat_ns : SPOKE_OFF;
-	with.policy = with.policy ? with.policy : &spoke_failfast;
-	with.balancer = with.balancer ? with.balancer : &spoke_round_robin;
+	with.policy = with.policy ? with.policy : &spoke_policy_failfast;
+	with.balancer = with.balancer ? with.balancer : &spoke_balancer_round_robin;
 	assert_int_equal(spoke_consumer_new(dirrig.engine, &with, &dirrig.consumer), 0);
 	assert_int_equal(spoke_consumer_method(dirrig.consumer, "echo", NULL, &dirrig.echo), 0);
 	LIST_NOBODY();

@@ -364,8 +364,8 @@ static void who_was_started_lately_warms_up(void **state)
 	assert_int_equal(dirrig_info(0).weight, 100);
 	assert_int_equal(dirrig_info(1).weight, 100);
 	assert_int_equal(dirrig_call(), SPOKE_OK);
-	assert_int_equal(dirrig.consumer->directory.seats.weights[0], 100);
-	assert_int_equal(dirrig.consumer->directory.seats.weights[1], 100);
+	assert_int_equal(dirrig.consumer->directory.candidates.weights[0], 100);
+	assert_int_equal(dirrig.consumer->directory.candidates.weights[1], 100);
 }
 
 /* --- who was tried */
@@ -382,21 +382,21 @@ static uint32_t fresh_after(const uint64_t *tried, size_t count)
 
 static void who_was_tried_is_fresh_no_more(void **state)
 {
-	const struct spokei_seats *seats;
+	const struct spokei_candidates *candidates;
 	uint64_t ids[10];
 
 	(void)state;
 	start(3, "");
 	LIST(A, B, C);
 	dirrig_pass(10 * MS);
-	seats = &dirrig.consumer->directory.seats;
+	candidates = &dirrig.consumer->directory.candidates;
 	for (size_t i = 0; i < 10; i++)
-		ids[i] = seats->ids[1];
+		ids[i] = candidates->ids[1];
 	assert_int_equal(fresh_after(NULL, 0), 3);
 	assert_int_equal(fresh_after(ids, 1), 2);
 	assert_int_equal(fresh_after(ids, 2), 2);
 	assert_int_equal(fresh_after(ids, 10), 2);
-	ids[0] = seats->ids[2];
+	ids[0] = candidates->ids[2];
 	assert_int_equal(fresh_after(ids, 8), 1);
 	assert_int_equal(fresh_after(ids, 10), 1);
 	LIST(C, A);
@@ -408,22 +408,23 @@ static void who_was_tried_is_fresh_no_more(void **state)
 /* Ids go on while places are few. */
 static void who_comes_and_goes_is_found_where_it_sits(void **state)
 {
-	const struct spokei_seats *seats;
+	const struct spokei_candidates *candidates;
 
 	(void)state;
 	start(3, "");
 	LIST(A, B, C);
-	seats = &dirrig.consumer->directory.seats;
+	candidates = &dirrig.consumer->directory.candidates;
 	for (int i = 0; i < 40; i++) {
-		uint64_t gone = seats->ids[1];
+		uint64_t gone = candidates->ids[1];
 
 		LIST(A, C);
 		dirrig_pass(10 * MS);
-		assert_true(spokei_seats_find(seats, gone) == SPOKE_NOBODY);
+		assert_true(spokei_candidates_find(candidates, gone) == SPOKE_NO_ENDPOINT);
 		LIST(C, B, A);
 		dirrig_pass(10 * MS);
 		for (size_t place = 0; place < 3; place++)
-			assert_int_equal(spokei_seats_find(seats, seats->ids[place]), place);
+			assert_int_equal(spokei_candidates_find(candidates, candidates->ids[place]),
+					 place);
 	}
 }
 

@@ -253,7 +253,7 @@ static void it_may_be_freed_while_removed_ones_drain(void **state)
 /* With failover and one provider that stays no call fails. */
 static void calls_run_while_endpoints_come_and_go(void **state)
 {
-	static const struct spoke_consumer_options options = { .policy = &spoke_failover };
+	static const struct spoke_consumer_options options = { .policy = &spoke_policy_failover };
 	static const char *const all[] = { A, B, C, D };
 	uint64_t dice = 3;
 

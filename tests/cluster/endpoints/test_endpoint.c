@@ -265,13 +265,13 @@ static void fill_both(const struct spoke_policy *policy)
 static void of_one_attempt_who_has_no_room_is_left_out(void **state)
 {
 	(void)state;
-	fill_both(&spoke_available);
+	fill_both(&spoke_policy_available);
 }
 
 static void of_several_who_has_no_room_is_left_out(void **state)
 {
 	(void)state;
-	fill_both(&spoke_failover);
+	fill_both(&spoke_policy_failover);
 	assert_int_equal(spoke_stat_get(dirrig.engine, SPOKE_STAT_RETRIES), 0);
 }
 
@@ -298,7 +298,7 @@ static void a_sticky_choice_holds_while_it_can(void **state)
 
 static void in_order_the_first_that_can_is_called(void **state)
 {
-	struct spoke_consumer_options options = { .policy = &spoke_available };
+	struct spoke_consumer_options options = { .policy = &spoke_policy_available };
 
 	(void)state;
 	start(2, "", &options);

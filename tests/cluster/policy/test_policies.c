@@ -33,14 +33,14 @@ struct row {
 };
 
 /* Three providers, two of them fresh; a repetition of everything set, and time for it. */
-static struct spoke_history history_of(const struct row *row)
+static struct spoke_policy_history history_of(const struct row *row)
 {
-	return (struct spoke_history){
+	return (struct spoke_policy_history){
 		.begun = row->begun,
 		.open = row->open,
 		.ok = row->ok,
 		.failed = row->failed,
-		.last = (enum spoke_fate)row->last,
+		.last = (enum spoke_policy_fate)row->last,
 		.able = 3,
 		.fresh = 2,
 		.left_ns = 10 * SECOND,
@@ -52,9 +52,9 @@ static struct spoke_history history_of(const struct row *row)
 }
 
 static void check(const struct spoke_policy *policy, const struct row *row,
-		  const struct spoke_history *history)
+		  const struct spoke_policy_history *history)
 {
-	struct spoke_verdict verdict = policy->next(history);
+	struct spoke_policy_verdict verdict = policy->next(history);
 
 	if ((int)verdict.step != row->step || (row->step == SEND && verdict.count != row->count))
 		fail_msg("%s, begun %u, open %u, last %d: step %d, count %u", policy->name,
@@ -67,7 +67,7 @@ static void check(const struct spoke_policy *policy, const struct row *row,
 static void check_rows(const struct spoke_policy *policy, const struct row *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct spoke_history history = history_of(&rows[i]);
+		struct spoke_policy_history history = history_of(&rows[i]);
 
 		check(policy, &rows[i], &history);
 	}
@@ -81,13 +81,13 @@ static void every_policy_is_in_the_catalog_by_its_name(void **state)
 		uint32_t retries;
 		bool repeats, in_order, fans_out, plain;
 	} all[] = {
-		{ "failover", &spoke_failover, 2, false, false, false, true },
-		{ "failfast", &spoke_failfast, 0, false, false, false, false },
-		{ "failsafe", &spoke_failsafe, 0, false, false, false, false },
-		{ "failback", &spoke_failback, 3, true, false, false, false },
-		{ "forking", &spoke_forking, 0, false, false, true, false },
-		{ "broadcast", &spoke_broadcast, 0, false, true, true, false },
-		{ "available", &spoke_available, 0, false, true, false, false },
+		{ "failover", &spoke_policy_failover, 2, false, false, false, true },
+		{ "failfast", &spoke_policy_failfast, 0, false, false, false, false },
+		{ "failsafe", &spoke_policy_failsafe, 0, false, false, false, false },
+		{ "failback", &spoke_policy_failback, 3, true, false, false, false },
+		{ "forking", &spoke_policy_forking, 0, false, false, true, false },
+		{ "broadcast", &spoke_policy_broadcast, 0, false, true, true, false },
+		{ "available", &spoke_policy_available, 0, false, true, false, false },
 	};
 
 	(void)state;
@@ -107,8 +107,9 @@ static void every_policy_is_in_the_catalog_by_its_name(void **state)
 
 static void policies_of_one_attempt_make_one(void **state)
 {
-	static const struct spoke_policy *const policies[] = { &spoke_failfast, &spoke_failsafe,
-							       &spoke_available };
+	static const struct spoke_policy *const policies[] = { &spoke_policy_failfast,
+							       &spoke_policy_failsafe,
+							       &spoke_policy_available };
 	static const struct row rows[] = {
 		{ 0, 0, 0, 0, NONE, SEND, 1 },       { 1, 0, 1, 0, OK, FINISH, 0 },
 		{ 1, 0, 0, 1, ANSWERED, FINISH, 0 }, { 1, 0, 0, 1, SAFE, FINISH, 0 },
@@ -127,17 +128,19 @@ static void only_failsafe_excuses_and_only_what_failed(void **state)
 		struct row row = {
 			.begun = 1, .ok = fate == OK, .failed = fate != OK, .last = fate
 		};
-		struct spoke_history history = history_of(&row);
+		struct spoke_policy_history history = history_of(&row);
 
 		history.retries = 0;
 		for (unsigned i = 0; spokei_catalog_policy_name(i); i++) {
 			const struct spoke_policy *policy = spokei_catalog_policy(
 				spokei_catalog_policy_name(i));
-			struct spoke_verdict verdict = policy->next(&history);
+			struct spoke_policy_verdict verdict = policy->next(&history);
 
 			assert_int_equal(verdict.step, FINISH);
-			assert_int_equal(verdict.excuse, policy == &spoke_failsafe && fate != OK);
-			assert_int_equal(verdict.blame, policy == &spoke_broadcast && fate != OK);
+			assert_int_equal(verdict.excuse,
+					 policy == &spoke_policy_failsafe && fate != OK);
+			assert_int_equal(verdict.blame,
+					 policy == &spoke_policy_broadcast && fate != OK);
 		}
 	}
 }
@@ -153,7 +156,7 @@ static void failover_tries_another_one_after_what_was_not_run(void **state)
 	};
 
 	(void)state;
-	CHECK(&spoke_failover, rows);
+	CHECK(&spoke_policy_failover, rows);
 }
 
 static void failover_repeats_what_may_have_been_run_if_it_may(void **state)
@@ -167,10 +170,10 @@ static void failover_repeats_what_may_have_been_run_if_it_may(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct spoke_history history = history_of(&rows[i]);
+		struct spoke_policy_history history = history_of(&rows[i]);
 
 		history.repeatable = true;
-		check(&spoke_failover, &rows[i], &history);
+		check(&spoke_policy_failover, &rows[i], &history);
 	}
 }
 
@@ -178,21 +181,21 @@ static void failover_asks_nobody_twice_and_not_too_late(void **state)
 {
 	static const struct row first = { 0, 0, 0, 0, NONE, SEND, 1 };
 	static const struct row over = { 1, 0, 0, 1, SAFE, FINISH, 0 };
-	struct spoke_history history = history_of(&over);
+	struct spoke_policy_history history = history_of(&over);
 
 	(void)state;
 	history.fresh = 0;
-	check(&spoke_failover, &over, &history);
+	check(&spoke_policy_failover, &over, &history);
 	history = history_of(&over);
 	history.left_ns = 0;
-	check(&spoke_failover, &over, &history);
+	check(&spoke_policy_failover, &over, &history);
 	history = history_of(&over);
 	history.retries = 0;
-	check(&spoke_failover, &over, &history);
+	check(&spoke_policy_failover, &over, &history);
 	/* Where nobody can take it, the attempt says so. */
 	history = history_of(&first);
 	history.able = history.fresh = 0;
-	check(&spoke_failover, &first, &history);
+	check(&spoke_policy_failover, &first, &history);
 }
 
 static void failback_waits_after_a_failure_and_sends_after_the_wait(void **state)
@@ -210,44 +213,44 @@ static void failback_waits_after_a_failure_and_sends_after_the_wait(void **state
 	};
 
 	(void)state;
-	CHECK(&spoke_failback, asked);
+	CHECK(&spoke_policy_failback, asked);
 	for (size_t i = 0; i < sizeof(waited) / sizeof(waited[0]); i++) {
-		struct spoke_history history = history_of(&waited[i]);
+		struct spoke_policy_history history = history_of(&waited[i]);
 
 		history.waited = history.deferred = true;
-		check(&spoke_failback, &waited[i], &history);
+		check(&spoke_policy_failback, &waited[i], &history);
 		history.left_ns = 0;
-		assert_int_equal(spoke_failback.next(&history).step, FINISH);
+		assert_int_equal(spoke_policy_failback.next(&history).step, FINISH);
 	}
 }
 
 static void failback_without_retries_or_time_is_failfast(void **state)
 {
 	static const struct row row = { 1, 0, 0, 1, SAFE, FINISH, 0 };
-	struct spoke_history history = history_of(&row);
+	struct spoke_policy_history history = history_of(&row);
 
 	(void)state;
 	history.retries = 0;
-	check(&spoke_failback, &row, &history);
+	check(&spoke_policy_failback, &row, &history);
 	history = history_of(&row);
 	history.left_ns = 0;
-	check(&spoke_failback, &row, &history);
+	check(&spoke_policy_failback, &row, &history);
 	/* Who carries the call ends it at its deadline. */
 	history.left_ns = 1;
-	assert_int_equal(spoke_failback.next(&history).step, WAIT);
+	assert_int_equal(spoke_policy_failback.next(&history).step, WAIT);
 }
 
 static uint64_t pause_after(uint32_t begun, uint64_t period_ns, bool growing, uint64_t dice)
 {
 	struct row row = { .begun = begun, .failed = begun, .last = UNSURE };
-	struct spoke_history history = history_of(&row);
-	struct spoke_verdict verdict;
+	struct spoke_policy_history history = history_of(&row);
+	struct spoke_policy_verdict verdict;
 
 	history.retries = UINT32_MAX;
 	history.period_ns = period_ns;
 	history.growing = growing;
 	history.dice = dice;
-	verdict = spoke_failback.next(&history);
+	verdict = spoke_policy_failback.next(&history);
 	assert_int_equal(verdict.step, WAIT);
 	assert_true(verdict.defer);
 	return verdict.wait_ns;
@@ -299,14 +302,14 @@ static void forking_sends_several_and_takes_the_first_answer(void **state)
 	} widths[] = { { 2, 1, 1 }, { 3, 9, 3 }, { 0, 3, 1 }, { 2, 0, 1 }, { UINT32_MAX, 7, 7 } };
 
 	(void)state;
-	CHECK(&spoke_forking, rows);
+	CHECK(&spoke_policy_forking, rows);
 	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
 		struct row row = { .step = SEND, .count = widths[i].count };
-		struct spoke_history history = history_of(&row);
+		struct spoke_policy_history history = history_of(&row);
 
 		history.forks = widths[i].forks;
 		history.able = history.fresh = widths[i].able;
-		check(&spoke_forking, &row, &history);
+		check(&spoke_policy_forking, &row, &history);
 	}
 }
 
@@ -319,12 +322,12 @@ static void broadcast_sends_to_all_and_listens_to_all(void **state)
 		{ 3, 0, 2, 1, OK, FINISH, 0 },     { 3, 0, 0, 3, UNSURE, FINISH, 0 },
 	};
 	static const struct row nobody = { 0, 0, 0, 0, NONE, SEND, 1 };
-	struct spoke_history history = history_of(&nobody);
+	struct spoke_policy_history history = history_of(&nobody);
 
 	(void)state;
-	CHECK(&spoke_broadcast, rows);
+	CHECK(&spoke_policy_broadcast, rows);
 	history.able = history.fresh = 0;
-	check(&spoke_broadcast, &nobody, &history);
+	check(&spoke_policy_broadcast, &nobody, &history);
 }
 
 static void broadcast_gives_up_when_enough_have_failed(void **state)
@@ -347,12 +350,12 @@ static void broadcast_gives_up_when_enough_have_failed(void **state)
 				   .ok = cases[i].ok,
 				   .failed = cases[i].failed,
 				   .last = cases[i].failed > 0 ? SAFE : OK };
-		struct spoke_history history = history_of(&row);
-		struct spoke_verdict verdict;
+		struct spoke_policy_history history = history_of(&row);
+		struct spoke_policy_verdict verdict;
 
 		history.open = 10 - cases[i].ok - cases[i].failed;
 		history.fail_percent = cases[i].percent;
-		verdict = spoke_broadcast.next(&history);
+		verdict = spoke_policy_broadcast.next(&history);
 		assert_int_equal(verdict.step, cases[i].over ? FINISH : LISTEN);
 		assert_int_equal(verdict.blame, cases[i].blame);
 	}

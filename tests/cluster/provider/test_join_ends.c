@@ -188,10 +188,10 @@ static void one_that_was_drained_is_not_joined_at_a_path(void **state)
 	one_that_was_drained_is_not_joined(PATH "?shared=true");
 }
 
-static void note_joined(void *first, struct spokei_mate *mate)
+static void note_joined(void *first, struct spokei_handoff *handoff)
 {
 	(void)first;
-	spokei_mate_drop(mate);
+	spokei_handoff_drop(handoff);
 }
 
 static void note_arrived(void *second)
@@ -205,10 +205,10 @@ static void who_has_parted_is_not_touched(void **state)
 	const struct spoke_address peer = { 0 };
 	_Atomic(struct spokei_desk *) places[2] = { NULL, NULL };
 	unsigned arrived = 0;
-	struct spokei_mate_ends ends = { .joined = note_joined,
-					 .arrive = note_arrived,
-					 .second_arg = &arrived };
-	struct spokei_mate *mate;
+	struct spokei_handoff_ends ends = { .joined = note_joined,
+					    .arrive = note_arrived,
+					    .second_arg = &arrived };
+	struct spokei_handoff *handoff;
 	struct spokei_handed handed;
 
 	(void)state;
@@ -216,25 +216,25 @@ static void who_has_parted_is_not_touched(void **state)
 	joinrig_provide(1, NULL);
 	ends.first = spokei_desk_get(&places[0], joinrig.sides[0].engine);
 	ends.second = spokei_desk_get(&places[1], joinrig.sides[1].engine);
-	mate = spokei_mate_new(joinrig.sides[1].engine->env, &ends);
-	assert_non_null(mate);
-	assert_false(spokei_mate_offer(mate, 7, &peer));
-	spokei_mate_want(mate, 2);
-	assert_true(spokei_mate_offer(mate, 7, &peer));
+	handoff = spokei_handoff_new(joinrig.sides[1].engine->env, &ends);
+	assert_non_null(handoff);
+	assert_false(spokei_handoff_offer(handoff, 7, &peer));
+	spokei_handoff_want(handoff, 2);
+	assert_true(spokei_handoff_offer(handoff, 7, &peer));
 	joinrig_pass(MS);
 	assert_int_equal(arrived, 1);
-	assert_true(spokei_mate_offer(mate, 8, &peer));
-	assert_false(spokei_mate_offer(mate, 9, &peer));
-	spokei_mate_part(mate);
-	assert_true(spokei_mate_take(mate, &handed));
-	assert_true(spokei_mate_take(mate, &handed));
+	assert_true(spokei_handoff_offer(handoff, 8, &peer));
+	assert_false(spokei_handoff_offer(handoff, 9, &peer));
+	spokei_handoff_part(handoff);
+	assert_true(spokei_handoff_take(handoff, &handed));
+	assert_true(spokei_handoff_take(handoff, &handed));
 	assert_int_equal(handed.fd, 8);
-	assert_false(spokei_mate_take(mate, &handed));
+	assert_false(spokei_handoff_take(handoff, &handed));
 	joinrig_pass(MS);
 	assert_int_equal(arrived, 1);
-	spokei_mate_want(mate, 2);
-	assert_false(spokei_mate_offer(mate, 9, &peer));
-	spokei_mate_drop(mate);
+	spokei_handoff_want(handoff, 2);
+	assert_false(spokei_handoff_offer(handoff, 9, &peer));
+	spokei_handoff_drop(handoff);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_true(spokei_desk_close(atomic_load(&places[i])));
 		spokei_desk_drop(atomic_load(&places[i]));

@@ -279,7 +279,7 @@ static void a_consumer_calls_its_endpoints_in_turn(void **state)
 	const char *more[] = { urls[1], urls[2] };
 	struct spoke_consumer_options options = {
 		.url = urls[0],
-		.balancer = &spoke_round_robin,
+		.balancer = &spoke_balancer_round_robin,
 		.more_urls = more,
 		.more_count = LENGTH(more),
 	};

@@ -359,7 +359,7 @@ static void callers_choose_another_endpoint_before_the_reconnect(void **state)
 	const char *urls[] = { more };
 	struct spoke_consumer_options consumer = {
 		.heartbeat_ns = INTERVAL,
-		.balancer = &spoke_round_robin,
+		.balancer = &spoke_balancer_round_robin,
 		.more_urls = urls,
 		.more_count = 1,
 		.changed = note,

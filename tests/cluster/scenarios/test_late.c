@@ -13,19 +13,19 @@ static struct {
 	struct spoke_alarm stall;
 	unsigned ok;
 	unsigned timed_out;
-} crowd;
+} quota;
 
 static void call_done(void *arg, const struct spoke_result *result)
 {
 	(void)arg;
-	crowd.ok += result->error == SPOKE_OK;
-	crowd.timed_out += result->error == SPOKE_ETIMEOUT;
+	quota.ok += result->error == SPOKE_OK;
+	quota.timed_out += result->error == SPOKE_ETIMEOUT;
 }
 
 static void hold_up(struct spoke_alarm *alarm)
 {
 	(void)alarm;
-	spokei_world_stall(&crowd.stage->world, 200 * MS);
+	spokei_world_stall(&quota.stage->world, 200 * MS);
 }
 
 static void connect_all(struct stage *stage)
@@ -36,10 +36,10 @@ static void connect_all(struct stage *stage)
 	stage_url(stage, 0, "", url, sizeof(url));
 	for (int i = 0; i < CONSUMERS; i++) {
 		assert_int_equal(spoke_consumer_new(stage->client_engine, &options,
-						    &crowd.consumers[i]),
+						    &quota.consumers[i]),
 				 SPOKE_OK);
-		assert_int_equal(spoke_consumer_method(crowd.consumers[i], "echo", NULL,
-						       &crowd.methods[i]),
+		assert_int_equal(spoke_consumer_method(quota.consumers[i], "echo", NULL,
+						       &quota.methods[i]),
 				 SPOKE_OK);
 	}
 	stage_pass(stage, SECOND);
@@ -54,22 +54,22 @@ static void two_hundred_answers_win_over_their_deadlines_after_a_stall(void **st
 	if (!stage->setting->in_memory)
 		return;
 	spokei_vnet_set_all(stage->world.net, &link);
-	crowd.stage = stage;
-	crowd.ok = 0;
-	crowd.timed_out = 0;
+	quota.stage = stage;
+	quota.ok = 0;
+	quota.timed_out = 0;
 	connect_all(stage);
 	for (int i = 0; i < CONSUMERS; i++)
-		assert_int_equal(spoke_call(crowd.methods[i], stage_text(stage, "x"), NULL,
+		assert_int_equal(spoke_call(quota.methods[i], stage_text(stage, "x"), NULL,
 					    call_done, NULL, NULL),
 				 SPOKE_OK);
-	assert_int_equal(spoke_alarm_after(stage->client_engine, &crowd.stall, 15 * MS, hold_up),
+	assert_int_equal(spoke_alarm_after(stage->client_engine, &quota.stall, 15 * MS, hold_up),
 			 SPOKE_OK);
 	stage_pass(stage, SECOND);
-	assert_int_equal(crowd.timed_out, 0);
-	assert_int_equal(crowd.ok, CONSUMERS);
+	assert_int_equal(quota.timed_out, 0);
+	assert_int_equal(quota.ok, CONSUMERS);
 	assert_true(stage_client_stat(stage, SPOKE_STAT_TURNS_LATE) > 0);
 	for (int i = 0; i < CONSUMERS; i++)
-		spoke_consumer_free(crowd.consumers[i]);
+		spoke_consumer_free(quota.consumers[i]);
 }
 
 static void note_end(void *arg, const struct spoke_result *result)

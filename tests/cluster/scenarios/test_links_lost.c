@@ -44,7 +44,8 @@ static struct spoke_alarm drainer;
 
 static void drain_while_it_resolves(struct spoke_alarm *alarm)
 {
-	const struct spokei_line *second = linkrig.consumer->directory.seats.endpoints[1]->lines;
+	const struct spokei_line *second =
+		linkrig.consumer->directory.candidates.endpoints[1]->lines;
 
 	if (spokei_connector_state(second->connector) != SPOKEI_CONNECTOR_RESOLVING)
 		return;

@@ -127,29 +127,29 @@ static void whose_answer_is_waited_for_is_not_idle(void **state)
 
 /* --- a crowd, which is more than the loop tells of in one round */
 
-static struct peer_conn crowd[150];
+static struct peer_conn quota[150];
 
-#define CROWD (sizeof(crowd) / sizeof(crowd[0]))
+#define CROWD (sizeof(quota) / sizeof(quota[0]))
 
 static void crowd_connects(const char *wire)
 {
 	for (size_t i = 0; i < CROWD; i++)
-		peer_open(&linkrig.peer, &crowd[i], peer_connect(&linkrig.peer, LINKRIG_AT),
+		peer_open(&linkrig.peer, &quota[i], peer_connect(&linkrig.peer, LINKRIG_AT),
 			  spokei_catalog_wire(wire));
 }
 
 static void crowd_writes(const void *bytes, size_t len)
 {
 	for (size_t i = 0; i < CROWD; i++) {
-		peer_put_bytes(&crowd[i], (struct spoke_span){ bytes, len });
-		assert_int_equal(peer_write(&crowd[i], SIZE_MAX), 0);
+		peer_put_bytes(&quota[i], (struct spoke_span){ bytes, len });
+		assert_int_equal(peer_write(&quota[i], SIZE_MAX), 0);
 	}
 }
 
 static void crowd_leaves(void)
 {
 	for (size_t i = 0; i < CROWD; i++)
-		peer_close(&crowd[i]);
+		peer_close(&quota[i]);
 }
 
 /* All write shortly before their time runs out, and the provider, a little held up, looks after it.

@@ -27,7 +27,7 @@ static void the_environment_is_whole_and_does_not_log(void **state)
 	(void)state;
 	assert_ptr_equal(env, spoke_host_env());
 	assert_non_null(env->now);
-	assert_non_null(env->glance);
+	assert_non_null(env->coarse);
 	assert_non_null(env->boot_now);
 	assert_non_null(env->wall);
 	assert_non_null(env->dice);
@@ -55,7 +55,7 @@ static void both_clocks_go_forward_only(void **state)
 
 		assert_true(later >= now);
 		assert_true(boot_later >= boot_now);
-		assert_true(env->glance(env->ctx) <= env->now(env->ctx));
+		assert_true(env->coarse(env->ctx) <= env->now(env->ctx));
 		now = later;
 		boot_now = boot_later;
 	}

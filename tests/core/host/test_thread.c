@@ -334,25 +334,25 @@ static void *submit_all(void *arg)
 static void many_threads_submit_and_each_work_runs_once(void **state)
 {
 	struct rig *rig = new_rig(3, QUEUE);
-	struct submitter *crowd = calloc(CROWD, sizeof(*crowd));
+	struct submitter *quota = calloc(CROWD, sizeof(*quota));
 
 	(void)state;
-	assert_non_null(crowd);
+	assert_non_null(quota);
 	for (int i = 0; i < CROWD; i++) {
-		crowd[i].rig = rig;
-		assert_int_equal(pthread_create(&crowd[i].thread, NULL, submit_all, &crowd[i]), 0);
+		quota[i].rig = rig;
+		assert_int_equal(pthread_create(&quota[i].thread, NULL, submit_all, &quota[i]), 0);
 	}
 	for (int i = 0; i < CROWD; i++)
-		assert_int_equal(pthread_join(crowd[i].thread, NULL), 0);
+		assert_int_equal(pthread_join(quota[i].thread, NULL), 0);
 	wait_done(rig, CROWD * CROWD_JOBS);
 	spokei_pool_stop(&rig->pool);
 	for (int i = 0; i < CROWD * CROWD_JOBS; i++) {
-		const struct job *job = &crowd[i / CROWD_JOBS].jobs[i % CROWD_JOBS];
+		const struct job *job = &quota[i / CROWD_JOBS].jobs[i % CROWD_JOBS];
 
 		assert_int_equal(job->ran, 1);
 		assert_int_equal(job->done, 1);
 	}
-	free(crowd);
+	free(quota);
 	free_rig(rig);
 }
 

@@ -45,7 +45,7 @@ static void the_nearest_name_is_found(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const char *nearest = spokei_alike_nearest(cases[i].name, name_at, names, COUNT);
+		const char *nearest = spokei_similar_nearest(cases[i].name, name_at, names, COUNT);
 
 		if (cases[i].nearest)
 			assert_string_equal(nearest, cases[i].nearest);
@@ -62,7 +62,7 @@ static void a_name_of_any_length_is_like_none(void **state)
 	memset(name, 't', sizeof(name));
 	for (size_t len = 40; len < sizeof(name); len++) {
 		name[len] = '\0';
-		assert_null(spokei_alike_nearest(name, name_at, names, COUNT));
+		assert_null(spokei_similar_nearest(name, name_at, names, COUNT));
 		name[len] = 't';
 	}
 }

@@ -316,16 +316,16 @@ static void who_judges_by_short_intervals_makes_turns_late_sooner(void **state)
 	set_up(&fixture);
 	assert_false(is_late(&fixture, 50 * MS));
 	assert_true(is_late(&fixture, 51 * MS));
-	spokei_engine_heed(fixture.engine, 40 * MS);
+	spokei_engine_note_interval(fixture.engine, 40 * MS);
 	assert_false(is_late(&fixture, 20 * MS));
 	assert_true(is_late(&fixture, 20 * MS + 1));
 	/* What asks for more than somebody else does, or for nothing, changes nothing. */
-	spokei_engine_heed(fixture.engine, 60 * MS);
-	spokei_engine_heed(fixture.engine, UINT64_MAX);
-	spokei_engine_heed(fixture.engine, 0);
+	spokei_engine_note_interval(fixture.engine, 60 * MS);
+	spokei_engine_note_interval(fixture.engine, UINT64_MAX);
+	spokei_engine_note_interval(fixture.engine, 0);
 	assert_false(is_late(&fixture, 20 * MS));
 	assert_true(is_late(&fixture, 20 * MS + 1));
-	spokei_engine_heed(fixture.engine, 10 * MS);
+	spokei_engine_note_interval(fixture.engine, 10 * MS);
 	assert_true(is_late(&fixture, 6 * MS));
 	tear_down(&fixture);
 }
@@ -336,7 +336,7 @@ static void a_long_interval_does_not_make_turns_late_later(void **state)
 
 	(void)state;
 	set_up(&fixture);
-	spokei_engine_heed(fixture.engine, 60000 * MS);
+	spokei_engine_note_interval(fixture.engine, 60000 * MS);
 	assert_false(is_late(&fixture, 50 * MS));
 	assert_true(is_late(&fixture, 51 * MS));
 	tear_down(&fixture);

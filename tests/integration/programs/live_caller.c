@@ -127,7 +127,7 @@ static void count_failure(const struct spoke_result *result)
 		calling.other++;
 }
 
-static void settled(void *arg, const struct spoke_settled *settled)
+static void settled(void *arg, const struct spoke_ticket_result *settled)
 {
 	struct call *call = arg;
 
@@ -140,12 +140,12 @@ static void settled(void *arg, const struct spoke_settled *settled)
 		count_answer(&calling.tickets, calling.settled, call, settled->result);
 	else
 		live_say("ticket %s after %u attempts: %s",
-			 spoke_settlement_name(settled->settlement), settled->attempts,
+			 spoke_ticket_settlement_name(settled->settlement), settled->attempts,
 			 spoke_errname(settled->result->error));
 }
 
 /* The option's comes last. */
-static void told(void *arg, const struct spoke_settled *settled)
+static void told(void *arg, const struct spoke_ticket_result *settled)
 {
 	(void)arg;
 	(void)settled;

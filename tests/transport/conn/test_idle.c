@@ -16,7 +16,7 @@ static enum spokei_idle_verdict judge_at(struct spokei_idle *idle, uint64_t now_
 {
 	struct spokei_idle_moment moment = { .now_ns = now_ns, .interval_ns = I };
 
-	return spokei_idle_judge(idle, &moment);
+	return spokei_idle_check(idle, &moment);
 }
 
 static void ask_at(struct spokei_idle *idle, uint64_t now_ns)
@@ -113,7 +113,7 @@ static void who_was_held_up_or_does_not_read_judges_nobody(void **state)
 		ask_at(&idle, I);
 		moment.now_ns = 9 * I;
 		assert_false(spokei_idle_ripe(&idle, &moment));
-		assert_int_equal(spokei_idle_judge(&idle, &moment), SPOKEI_IDLE_KEEP);
+		assert_int_equal(spokei_idle_check(&idle, &moment), SPOKEI_IDLE_KEEP);
 		assert_int_equal(idle.misses, 0);
 		/* A whole interval more. */
 		assert_int_equal(judge_at(&idle, 10 * I - 1), SPOKEI_IDLE_KEEP);
@@ -147,7 +147,7 @@ static void switched_off_nobody_is_ever_judged(void **state)
 	assert_int_equal(spokei_idle_due(&idle, SPOKEI_IDLE_OFF), UINT64_MAX);
 	ask_at(&idle, 5);
 	moment.now_ns = UINT64_MAX - 1;
-	assert_int_equal(spokei_idle_judge(&idle, &moment), SPOKEI_IDLE_KEEP);
+	assert_int_equal(spokei_idle_check(&idle, &moment), SPOKEI_IDLE_KEEP);
 	/* An end of time that would wrap is never reached either. */
 	assert_int_equal(spokei_idle_due(&idle, UINT64_MAX - 2), UINT64_MAX);
 }

@@ -16,36 +16,36 @@
 #define BERTHS 50 /* more than lie in one block */
 
 /* The first one, which lies alone. */
-static void *begin(struct memory *memory, struct spokei_berths *berths)
+static void *begin(struct memory *memory, struct spokei_conn_pool *pool)
 {
 	void *first;
 
 	memory_init(memory);
-	spokei_berths_init(berths, &memory->env, SIZE);
-	first = spokei_berths_take(berths);
+	spokei_conn_pool_init(pool, &memory->env, SIZE);
+	first = spokei_conn_pool_take(pool);
 	assert_non_null(first);
 	return first;
 }
 
-static void end(const struct memory *memory, struct spokei_berths *berths, void *first)
+static void end(const struct memory *memory, struct spokei_conn_pool *pool, void *first)
 {
-	spokei_berths_give(berths, first);
+	spokei_conn_pool_give(pool, first);
 	assert_int_equal(memory->bytes, 0);
-	spokei_berths_fini(berths);
+	spokei_conn_pool_fini(pool);
 }
 
 static void berths_are_zero_aligned_and_apart(void **state)
 {
 	static const unsigned char zeros[SIZE];
 	struct memory memory;
-	struct spokei_berths berths;
+	struct spokei_conn_pool pool;
 	unsigned char *taken[BERTHS];
 
 	(void)state;
 	memory_init(&memory);
-	spokei_berths_init(&berths, &memory.env, SIZE);
+	spokei_conn_pool_init(&pool, &memory.env, SIZE);
 	for (int i = 0; i < BERTHS; i++) {
-		taken[i] = spokei_berths_take(&berths);
+		taken[i] = spokei_conn_pool_take(&pool);
 		assert_non_null(taken[i]);
 		assert_int_equal((uintptr_t)taken[i] % 16, 0);
 		assert_memory_equal(taken[i], zeros, SIZE);
@@ -56,9 +56,9 @@ static void berths_are_zero_aligned_and_apart(void **state)
 			assert_int_equal(taken[i][j], i + 1);
 	/* The first one lies alone. */
 	assert_int_equal(memory.asked,
-			 1 + (BERTHS - 1 + SPOKEI_BERTHS_BLOCK - 1) / SPOKEI_BERTHS_BLOCK);
+			 1 + (BERTHS - 1 + SPOKEI_CONN_POOL_BLOCK - 1) / SPOKEI_CONN_POOL_BLOCK);
 	for (int i = 0; i < BERTHS; i++)
-		spokei_berths_give(&berths, taken[i]);
+		spokei_conn_pool_give(&pool, taken[i]);
 	assert_int_equal(memory.bytes, 0);
 }
 
@@ -66,24 +66,24 @@ static void the_one_given_back_last_is_taken_next_and_zero(void **state)
 {
 	static const unsigned char zeros[SIZE];
 	struct memory memory;
-	struct spokei_berths berths;
+	struct spokei_conn_pool pool;
 	void *lone;
 	unsigned char *first;
 	unsigned char *second;
 
 	(void)state;
-	lone = begin(&memory, &berths);
-	first = spokei_berths_take(&berths);
-	second = spokei_berths_take(&berths);
+	lone = begin(&memory, &pool);
+	first = spokei_conn_pool_take(&pool);
+	second = spokei_conn_pool_take(&pool);
 	assert_non_null(first);
 	assert_non_null(second);
 	memset(first, 1, SIZE);
-	spokei_berths_give(&berths, first);
-	assert_ptr_equal(spokei_berths_take(&berths), first);
+	spokei_conn_pool_give(&pool, first);
+	assert_ptr_equal(spokei_conn_pool_take(&pool), first);
 	assert_memory_equal(first, zeros, SIZE);
-	spokei_berths_give(&berths, first);
-	spokei_berths_give(&berths, second);
-	end(&memory, &berths, lone);
+	spokei_conn_pool_give(&pool, first);
+	spokei_conn_pool_give(&pool, second);
+	end(&memory, &pool, lone);
 }
 
 /* Three blocks; all but one berth of the first and of the last are given back, and one of the block
@@ -91,49 +91,49 @@ static void the_one_given_back_last_is_taken_next_and_zero(void **state)
 static void blocks_become_empty_and_are_given_back(void **state)
 {
 	struct memory memory;
-	struct spokei_berths berths;
+	struct spokei_conn_pool pool;
 	void *lone;
-	void *taken[3 * SPOKEI_BERTHS_BLOCK];
+	void *taken[3 * SPOKEI_CONN_POOL_BLOCK];
 	size_t block;
 	size_t alone;
 
 	(void)state;
-	lone = begin(&memory, &berths);
+	lone = begin(&memory, &pool);
 	alone = memory.bytes;
-	for (unsigned i = 0; i < 3 * SPOKEI_BERTHS_BLOCK; i++) {
-		taken[i] = spokei_berths_take(&berths);
+	for (unsigned i = 0; i < 3 * SPOKEI_CONN_POOL_BLOCK; i++) {
+		taken[i] = spokei_conn_pool_take(&pool);
 		assert_non_null(taken[i]);
 	}
 	block = (memory.bytes - alone) / 3;
-	for (unsigned i = 1; i < SPOKEI_BERTHS_BLOCK; i++) {
-		spokei_berths_give(&berths, taken[i]);
-		spokei_berths_give(&berths, taken[2 * SPOKEI_BERTHS_BLOCK + i]);
+	for (unsigned i = 1; i < SPOKEI_CONN_POOL_BLOCK; i++) {
+		spokei_conn_pool_give(&pool, taken[i]);
+		spokei_conn_pool_give(&pool, taken[2 * SPOKEI_CONN_POOL_BLOCK + i]);
 	}
-	spokei_berths_give(&berths, taken[SPOKEI_BERTHS_BLOCK]); /* the fullest now */
-	assert_ptr_equal(spokei_berths_take(&berths), taken[SPOKEI_BERTHS_BLOCK]);
+	spokei_conn_pool_give(&pool, taken[SPOKEI_CONN_POOL_BLOCK]); /* the fullest now */
+	assert_ptr_equal(spokei_conn_pool_take(&pool), taken[SPOKEI_CONN_POOL_BLOCK]);
 	assert_int_equal(memory.bytes, alone + 3 * block);
-	spokei_berths_give(&berths, taken[0]);
+	spokei_conn_pool_give(&pool, taken[0]);
 	assert_int_equal(memory.bytes, alone + 2 * block);
-	spokei_berths_give(&berths, taken[2 * SPOKEI_BERTHS_BLOCK]);
+	spokei_conn_pool_give(&pool, taken[2 * SPOKEI_CONN_POOL_BLOCK]);
 	assert_int_equal(memory.bytes, alone + block);
-	for (unsigned i = 0; i < SPOKEI_BERTHS_BLOCK; i++)
-		spokei_berths_give(&berths, taken[SPOKEI_BERTHS_BLOCK + i]);
-	end(&memory, &berths, lone);
+	for (unsigned i = 0; i < SPOKEI_CONN_POOL_BLOCK; i++)
+		spokei_conn_pool_give(&pool, taken[SPOKEI_CONN_POOL_BLOCK + i]);
+	end(&memory, &pool, lone);
 }
 
 static void they_may_be_used_again_after_all_were_given_back(void **state)
 {
 	struct memory memory;
-	struct spokei_berths berths;
+	struct spokei_conn_pool pool;
 
 	(void)state;
 	memory_init(&memory);
-	spokei_berths_init(&berths, &memory.env, SIZE);
+	spokei_conn_pool_init(&pool, &memory.env, SIZE);
 	for (int i = 0; i < 3; i++) {
-		void *berth = spokei_berths_take(&berths);
+		void *berth = spokei_conn_pool_take(&pool);
 
 		assert_non_null(berth);
-		spokei_berths_give(&berths, berth);
+		spokei_conn_pool_give(&pool, berth);
 		assert_int_equal(memory.bytes, 0);
 	}
 }
@@ -141,25 +141,25 @@ static void they_may_be_used_again_after_all_were_given_back(void **state)
 static void without_memory_those_that_stand_stay(void **state)
 {
 	struct memory memory;
-	struct spokei_berths berths;
+	struct spokei_conn_pool pool;
 	void *lone;
-	void *taken[SPOKEI_BERTHS_BLOCK];
+	void *taken[SPOKEI_CONN_POOL_BLOCK];
 
 	(void)state;
-	lone = begin(&memory, &berths);
+	lone = begin(&memory, &pool);
 	memory.fail_at = memory.asked + 1;
-	assert_null(spokei_berths_take(&berths));
-	for (unsigned i = 0; i < SPOKEI_BERTHS_BLOCK; i++) {
-		taken[i] = spokei_berths_take(&berths);
+	assert_null(spokei_conn_pool_take(&pool));
+	for (unsigned i = 0; i < SPOKEI_CONN_POOL_BLOCK; i++) {
+		taken[i] = spokei_conn_pool_take(&pool);
 		assert_non_null(taken[i]);
 	}
 	memory.fail_at = memory.asked + 1;
-	assert_null(spokei_berths_take(&berths));
-	spokei_berths_give(&berths, taken[2]);
-	assert_ptr_equal(spokei_berths_take(&berths), taken[2]);
-	for (unsigned i = 0; i < SPOKEI_BERTHS_BLOCK; i++)
-		spokei_berths_give(&berths, taken[i]);
-	end(&memory, &berths, lone);
+	assert_null(spokei_conn_pool_take(&pool));
+	spokei_conn_pool_give(&pool, taken[2]);
+	assert_ptr_equal(spokei_conn_pool_take(&pool), taken[2]);
+	for (unsigned i = 0; i < SPOKEI_CONN_POOL_BLOCK; i++)
+		spokei_conn_pool_give(&pool, taken[i]);
+	end(&memory, &pool, lone);
 }
 
 int main(void)

@@ -16,7 +16,7 @@ static void note_accept(void *arg, int fd, const struct spoke_address *peer)
 	}
 	if (rig->let_go) {
 		env->net->close(env->ctx, fd);
-		spokei_crowd_leave(&rig->crowd, peer);
+		spokei_quota_leave(&rig->quota, peer);
 		return;
 	}
 	assert_in_range(rig->taken, 0, LISTENRIG_TAKEN_MAX - 1);
@@ -35,14 +35,14 @@ void listenrig_open(struct listenrig *rig, uint32_t max, uint32_t per_peer_max, 
 	spokei_world_process_init(&rig->client, &rig->world);
 	spokei_faults_init(&rig->faulty, &rig->server.env);
 	assert_int_equal(spoke_engine_new(&options, &rig->engine), SPOKE_OK);
-	spokei_crowd_init(&rig->crowd, &rig->faulty.env, max, per_peer_max);
+	spokei_quota_init(&rig->quota, &rig->faulty.env, max, per_peer_max);
 }
 
 void listenrig_close(struct listenrig *rig)
 {
 	listenrig_release(rig, rig->taken);
 	spokei_listener_free(rig->listener);
-	spokei_crowd_fini(&rig->crowd);
+	spokei_quota_fini(&rig->quota);
 	spoke_engine_free(rig->engine);
 	assert_int_equal(rig->faulty.blocks, 0);
 	assert_int_equal(rig->faulty.fds, 0);
@@ -59,7 +59,7 @@ int listenrig_listen(struct listenrig *rig, const char *at)
 	struct spoke_address address;
 
 	assert_int_equal(env->net->parse(env->ctx, at, &address), 0);
-	return spokei_listener_new(rig->engine, &address, &rig->crowd, note_accept, rig,
+	return spokei_listener_new(rig->engine, &address, &rig->quota, note_accept, rig,
 				   &rig->listener);
 }
 
@@ -98,7 +98,7 @@ void listenrig_release(struct listenrig *rig, unsigned count)
 
 	for (unsigned i = 0; i < count; i++) {
 		env->net->close(env->ctx, rig->kept[i].fd);
-		spokei_crowd_leave(&rig->crowd, &rig->kept[i].peer);
+		spokei_quota_leave(&rig->quota, &rig->kept[i].peer);
 	}
 	rig->taken -= count;
 	memmove(rig->kept, rig->kept + count, rig->taken * sizeof(rig->kept[0]));

@@ -31,7 +31,7 @@ struct listenrig {
 	struct spokei_world_process client;
 	struct spokei_faults faulty; /* around the server's environment */
 	struct spoke_engine *engine;
-	struct spokei_crowd crowd;
+	struct spokei_quota quota;
 	struct spokei_listener *listener;
 	bool let_go;   /* what is accepted is closed at once */
 	bool free_now; /* accept() frees the listener */

@@ -70,7 +70,7 @@ static void ten_thousand_that_connect_and_reset_leave_nothing(void **state)
 	assert_int_equal(gone, 3334);
 	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTED) + gone, 10000);
 	assert_int_equal(rig->faulty.fds, 2); /* the socket and the spare */
-	assert_int_equal(rig->crowd.count, 0);
+	assert_int_equal(rig->quota.count, 0);
 }
 
 static void errors_of_one_connection_do_not_end_the_turn(void **state)

@@ -25,7 +25,7 @@ enum {
 struct hostrig {
 	struct spokei_faults faulty;
 	struct spoke_engine *engine;
-	struct spokei_crowd crowd;
+	struct spokei_quota quota;
 	struct spokei_listener *listener;
 	unsigned accepted;
 };
@@ -36,7 +36,7 @@ static void let_go(void *arg, int fd, const struct spoke_address *peer)
 
 	rig->accepted++;
 	rig->faulty.env.net->close(rig->faulty.env.ctx, fd);
-	spokei_crowd_leave(&rig->crowd, peer);
+	spokei_quota_leave(&rig->quota, peer);
 }
 
 static bool open_rig(struct hostrig *rig)
@@ -50,15 +50,15 @@ static bool open_rig(struct hostrig *rig)
 	if (spoke_engine_new(&options, &rig->engine) != SPOKE_OK ||
 	    env->net->parse(env->ctx, "127.0.0.1:0", &any) != 0)
 		return false;
-	spokei_crowd_init(&rig->crowd, env, 0, 0);
-	return spokei_listener_new(rig->engine, &any, &rig->crowd, let_go, rig, &rig->listener) ==
+	spokei_quota_init(&rig->quota, env, 0, 0);
+	return spokei_listener_new(rig->engine, &any, &rig->quota, let_go, rig, &rig->listener) ==
 	       SPOKE_OK;
 }
 
 static void close_rig(struct hostrig *rig)
 {
 	spokei_listener_free(rig->listener);
-	spokei_crowd_fini(&rig->crowd);
+	spokei_quota_fini(&rig->quota);
 	spoke_engine_free(rig->engine);
 }
 
@@ -100,7 +100,7 @@ static void two_thousand_connections_are_accepted(void **state)
 			env->net->close(env->ctx, fds[k]);
 	}
 	assert_int_equal(seen(&rig), 2000);
-	assert_int_equal(rig.crowd.count, 0);
+	assert_int_equal(rig.quota.count, 0);
 	assert_int_equal(rig.faulty.fds, 2); /* the socket and the spare */
 	close_rig(&rig);
 	assert_int_equal(rig.faulty.fds, 0);
@@ -140,7 +140,7 @@ static void a_thousand_that_connect_and_reset_leave_no_descriptor(void **state)
 	}
 	assert_in_range(rig.accepted, 10, 1010);
 	assert_int_equal(rig.faulty.fds, 2);
-	assert_int_equal(rig.crowd.count, 0);
+	assert_int_equal(rig.quota.count, 0);
 	close_rig(&rig);
 	assert_int_equal(rig.faulty.blocks, 0);
 }

@@ -141,7 +141,7 @@ static void want_of_memory_closes_the_connection_and_nothing_else(void **state)
 		listenrig_run(&rig, MS);
 		assert_true(listenrig_ended(&rig, fd));
 		assert_int_equal(listenrig_stat(&rig, SPOKE_STAT_ACCEPTS_FAILED), nth);
-		assert_int_equal(rig.crowd.count, 0);
+		assert_int_equal(rig.quota.count, 0);
 	}
 	assert_int_equal(listenrig_events(&rig, SPOKE_ENOMEM, "closed at once"), 1);
 	spokei_faults_heal(&rig.faulty);

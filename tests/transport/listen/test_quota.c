@@ -24,18 +24,18 @@ static struct spoke_address parse(const char *text)
 	return address;
 }
 
-static int enter(struct spokei_crowd *crowd, const char *text, bool *ret_of_peer)
+static int enter(struct spokei_quota *quota, const char *text, bool *ret_of_peer)
 {
 	struct spoke_address address = parse(text);
 
-	return spokei_crowd_enter(crowd, &address, ret_of_peer);
+	return spokei_quota_enter(quota, &address, ret_of_peer);
 }
 
-static void leave(struct spokei_crowd *crowd, const char *text)
+static void leave(struct spokei_quota *quota, const char *text)
 {
 	struct spoke_address address = parse(text);
 
-	spokei_crowd_leave(crowd, &address);
+	spokei_quota_leave(quota, &address);
 }
 
 static void a_peer_is_a_machine_whatever_its_port(void **state)
@@ -59,94 +59,94 @@ static void a_peer_is_a_machine_whatever_its_port(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct spokei_crowd crowd;
+		struct spokei_quota quota;
 		bool of_peer = true;
 		int error;
 
-		spokei_crowd_init(&crowd, spoke_host_env(), 0, 1);
-		assert_int_equal(enter(&crowd, cases[i].one, &of_peer), SPOKE_OK);
-		error = enter(&crowd, cases[i].other, &of_peer);
+		spokei_quota_init(&quota, spoke_host_env(), 0, 1);
+		assert_int_equal(enter(&quota, cases[i].one, &of_peer), SPOKE_OK);
+		error = enter(&quota, cases[i].other, &of_peer);
 		assert_int_equal(error, cases[i].same ? SPOKE_ELIMIT : SPOKE_OK);
 		assert_int_equal(of_peer, cases[i].same);
-		leave(&crowd, cases[i].one);
+		leave(&quota, cases[i].one);
 		if (error == SPOKE_OK)
-			leave(&crowd, cases[i].other);
-		spokei_crowd_fini(&crowd);
+			leave(&quota, cases[i].other);
+		spokei_quota_fini(&quota);
 	}
 }
 
 static void the_limit_in_all_is_said_to_be_that(void **state)
 {
-	struct spokei_crowd crowd;
+	struct spokei_quota quota;
 	bool of_peer = true;
 
 	(void)state;
-	spokei_crowd_init(&crowd, spoke_host_env(), 2, 1);
-	assert_int_equal(enter(&crowd, "10.0.0.1:5", &of_peer), SPOKE_OK);
-	assert_int_equal(enter(&crowd, "unix:/run/x", &of_peer), SPOKE_OK);
+	spokei_quota_init(&quota, spoke_host_env(), 2, 1);
+	assert_int_equal(enter(&quota, "10.0.0.1:5", &of_peer), SPOKE_OK);
+	assert_int_equal(enter(&quota, "unix:/run/x", &of_peer), SPOKE_OK);
 	of_peer = true;
-	assert_int_equal(enter(&crowd, "10.0.0.1:6", &of_peer), SPOKE_ELIMIT);
+	assert_int_equal(enter(&quota, "10.0.0.1:6", &of_peer), SPOKE_ELIMIT);
 	assert_false(of_peer);
-	leave(&crowd, "unix:/run/x");
-	assert_int_equal(enter(&crowd, "10.0.0.1:6", &of_peer), SPOKE_ELIMIT);
+	leave(&quota, "unix:/run/x");
+	assert_int_equal(enter(&quota, "10.0.0.1:6", &of_peer), SPOKE_ELIMIT);
 	assert_true(of_peer);
-	leave(&crowd, "10.0.0.1:5");
-	assert_int_equal(enter(&crowd, "10.0.0.1:6", &of_peer), SPOKE_OK);
-	leave(&crowd, "10.0.0.1:6");
-	spokei_crowd_fini(&crowd);
+	leave(&quota, "10.0.0.1:5");
+	assert_int_equal(enter(&quota, "10.0.0.1:6", &of_peer), SPOKE_OK);
+	leave(&quota, "10.0.0.1:6");
+	spokei_quota_fini(&quota);
 }
 
 static void the_limits_have_defaults(void **state)
 {
-	struct spokei_crowd crowd;
+	struct spokei_quota quota;
 
 	(void)state;
-	spokei_crowd_init(&crowd, spoke_host_env(), 0, 0);
-	assert_int_equal(crowd.max, 10000);
-	assert_int_equal(crowd.per_peer_max, 1000);
-	spokei_crowd_fini(&crowd);
+	spokei_quota_init(&quota, spoke_host_env(), 0, 0);
+	assert_int_equal(quota.max, 10000);
+	assert_int_equal(quota.per_peer_max, 1000);
+	spokei_quota_fini(&quota);
 }
 
 static void those_who_left_cost_nothing(void **state)
 {
 	struct spokei_faults faulty;
-	struct spokei_crowd crowd;
+	struct spokei_quota quota;
 	char text[32];
 	bool of_peer;
 	size_t blocks;
 
 	(void)state;
 	spokei_faults_init(&faulty, spoke_host_env());
-	spokei_crowd_init(&crowd, &faulty.env, 0, 0);
-	assert_int_equal(enter(&crowd, "10.9.9.9:1", &of_peer), SPOKE_OK);
+	spokei_quota_init(&quota, &faulty.env, 0, 0);
+	assert_int_equal(enter(&quota, "10.9.9.9:1", &of_peer), SPOKE_OK);
 	blocks = faulty.blocks;
 	for (unsigned i = 0; i < 5000; i++) {
 		(void)snprintf(text, sizeof(text), "10.0.%u.%u:80", i / 256, i % 256);
-		assert_int_equal(enter(&crowd, text, &of_peer), SPOKE_OK);
-		leave(&crowd, text);
+		assert_int_equal(enter(&quota, text, &of_peer), SPOKE_OK);
+		leave(&quota, text);
 	}
 	assert_int_equal(faulty.blocks, blocks);
-	leave(&crowd, "10.9.9.9:1");
-	spokei_crowd_fini(&crowd);
+	leave(&quota, "10.9.9.9:1");
+	spokei_quota_fini(&quota);
 	assert_int_equal(faulty.blocks, 0);
 }
 
 static void want_of_memory_counts_nobody_in(void **state)
 {
 	struct spokei_faults faulty;
-	struct spokei_crowd crowd;
+	struct spokei_quota quota;
 	bool of_peer;
 
 	(void)state;
 	spokei_faults_init(&faulty, spoke_host_env());
-	spokei_crowd_init(&crowd, &faulty.env, 0, 0);
+	spokei_quota_init(&quota, &faulty.env, 0, 0);
 	for (uint64_t nth = 1; nth <= 2; nth++) {
 		spokei_faults_fail(&faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
-		assert_int_equal(enter(&crowd, "10.0.0.1:1", &of_peer), SPOKE_ENOMEM);
-		assert_int_equal(crowd.count, 0);
+		assert_int_equal(enter(&quota, "10.0.0.1:1", &of_peer), SPOKE_ENOMEM);
+		assert_int_equal(quota.count, 0);
 		assert_int_equal(faulty.blocks, 0);
 	}
-	spokei_crowd_fini(&crowd);
+	spokei_quota_fini(&quota);
 }
 
 int main(void)

@@ -52,7 +52,7 @@ struct spoke_link_event {
 
 /* Called on the engine's thread, after the fact; it may call anything, and free its owner. What the
  * owner's end closes is told only if the engine ends it. */
-typedef void (*spoke_link_changed)(void *arg, const struct spoke_link_event *event);
+typedef void (*spoke_link_changed_fn)(void *arg, const struct spoke_link_event *event);
 
 /* The name of a change in small letters, as "probation"; NULL for none. */
 SPOKE_API const char *spoke_link_change_name(enum spoke_link_change change);

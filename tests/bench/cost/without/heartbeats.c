@@ -42,7 +42,7 @@ bool spokei_idle_ripe(const struct spokei_idle *idle, const struct spokei_idle_m
 	return false;
 }
 
-enum spokei_idle_verdict spokei_idle_judge(struct spokei_idle *idle,
+enum spokei_idle_verdict spokei_idle_check(struct spokei_idle *idle,
 					   const struct spokei_idle_moment *moment)
 {
 	(void)idle;

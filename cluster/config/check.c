@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cluster/config/judge.h"
+#include "cluster/config/check.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@ static int wrong(const char **ret_why, const char *why)
 	return SPOKE_EINVAL;
 }
 
-int spokei_judge_place(const struct spoke_env *env, const struct spoke_url *url,
+int spokei_check_place(const struct spoke_env *env, const struct spoke_url *url,
 		       struct spoke_address *ret, const char **ret_why)
 {
 	char place[SPOKE_URL_HOST_MAX + 16];
@@ -36,12 +36,12 @@ int spokei_judge_place(const struct spoke_env *env, const struct spoke_url *url,
 
 static const char key_shared[] = "shared";
 
-bool spokei_judge_is_place_key(const char *key)
+bool spokei_check_is_place_key(const char *key)
 {
 	return strcmp(key, key_shared) == 0;
 }
 
-int spokei_judge_shared(const struct spoke_url *url, enum spokei_sharing *ret, const char **ret_why)
+int spokei_check_shared(const struct spoke_url *url, enum spokei_sharing *ret, const char **ret_why)
 {
 	static const char *const words[] = {
 		[SPOKEI_SHARED_NOT] = "false",
@@ -62,13 +62,13 @@ int spokei_judge_shared(const struct spoke_url *url, enum spokei_sharing *ret, c
 	return wrong(ret_why, "shared is true, turns or false");
 }
 
-bool spokei_judge_is_any(const char *host)
+bool spokei_check_is_any(const char *host)
 {
 	return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0 ||
 	       strcmp(host, "::ffff:0.0.0.0") == 0;
 }
 
-int spokei_judge_advertised(const struct spoke_env *env, const char *host, const char **ret_why)
+int spokei_check_advertised(const struct spoke_env *env, const char *host, const char **ret_why)
 {
 	bool bare = strchr(host, ':') && *host != '[';
 	char text[SPOKE_URL_HOST_MAX + 16];
@@ -88,12 +88,12 @@ int spokei_judge_advertised(const struct spoke_env *env, const char *host, const
 	if (error)
 		return wrong(ret_why, "not a host");
 	fine = url.host && *url.host && url.port < 0 && url.user == NULL && *url.path == '\0' &&
-	       url.parameter_count == 0 && !spokei_judge_is_any(url.host);
+	       url.parameter_count == 0 && !spokei_check_is_any(url.host);
 	spoke_url_fini(&url);
 	return fine ? SPOKE_OK : wrong(ret_why, "write a host that others reach, and no port");
 }
 
-int spokei_judge_admin(const struct spoke_env *env, const char *listen, const char **ret_why)
+int spokei_check_admin(const struct spoke_env *env, const char *listen, const char **ret_why)
 {
 	struct spoke_address address;
 
@@ -103,7 +103,7 @@ int spokei_judge_admin(const struct spoke_env *env, const char *listen, const ch
 		     "not an address; write digits, as 127.0.0.1:9090, or unix:/run/page.sock");
 }
 
-const char *spokei_judge_name(const char *name)
+const char *spokei_check_name(const char *name)
 {
 	if (name[strcspn(name, " \t\"")])
 		return "a name has no blanks and no quotation marks; write it as "

@@ -3,8 +3,8 @@
  * Whether texts of options and files name what they should: a place, a host, a page's address, a
  * service. Deciders. `*ret_why` is what is wrong, and what would be right.
  */
-#ifndef SPOKEI_CLUSTER_CONFIG_JUDGE_H
-#define SPOKEI_CLUSTER_CONFIG_JUDGE_H
+#ifndef SPOKEI_CLUSTER_CONFIG_CHECK_H
+#define SPOKEI_CLUSTER_CONFIG_CHECK_H
 
 #include "core/base/env.h"
 
@@ -15,11 +15,11 @@
 #define SPOKEI_PORT_PRESET 20880
 
 /* Where to listen: digits or a path. Returns 0 or EINVAL. */
-SPOKE_MUST_USE int spokei_judge_place(const struct spoke_env *env, const struct spoke_url *url,
+SPOKE_MUST_USE int spokei_check_place(const struct spoke_env *env, const struct spoke_url *url,
 				      struct spoke_address *ret, const char **ret_why);
 
 /* May the URL of a place have this parameter? Whatever else is said of it, options say. */
-bool spokei_judge_is_place_key(const char *key);
+bool spokei_check_is_place_key(const char *key);
 
 /* How providers of several engines share a place. */
 enum spokei_sharing {
@@ -29,22 +29,22 @@ enum spokei_sharing {
 };
 
 /* What it says of "shared". Returns 0 or EINVAL. */
-SPOKE_MUST_USE int spokei_judge_shared(const struct spoke_url *url, enum spokei_sharing *ret,
+SPOKE_MUST_USE int spokei_check_shared(const struct spoke_url *url, enum spokei_sharing *ret,
 				       const char **ret_why);
 
 /* A host to be told to others, and nothing else of a URL; IPv6 with brackets or not. Returns 0,
  * EINVAL or ENOMEM. */
-SPOKE_MUST_USE int spokei_judge_advertised(const struct spoke_env *env, const char *host,
+SPOKE_MUST_USE int spokei_check_advertised(const struct spoke_env *env, const char *host,
 					   const char **ret_why);
 
 /* Where the admin page is shown. Returns 0 or EINVAL. */
-SPOKE_MUST_USE int spokei_judge_admin(const struct spoke_env *env, const char *listen,
+SPOKE_MUST_USE int spokei_check_admin(const struct spoke_env *env, const char *listen,
 				      const char **ret_why);
 
 /* The name of a service or a method in a section's heading; NULL: nothing is wrong. */
-const char *spokei_judge_name(const char *name);
+const char *spokei_check_name(const char *name);
 
 /* Does it stand for all addresses of a machine? */
-bool spokei_judge_is_any(const char *host);
+bool spokei_check_is_any(const char *host);
 
 #endif
