@@ -291,8 +291,7 @@ static void fail_something(struct script *script)
 
 static void start_call(struct script *script)
 {
-	uint8_t how = script_byte(script);
-	uint8_t then = script_byte(script);
+	uint8_t how = script_byte(script), then = script_byte(script);
 
 	begin_call(how, then, script_piece(script, how & 0x80 ? script_byte(script) : 1u));
 }
