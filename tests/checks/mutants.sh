@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The bugs that tests/sim/mutants.sh plants: every patch still applies, is of the product alone, names
-# the invariant that has to catch it and says what it is; every invariant of the simulator has one.
+# The bugs that tests/sim/mutants.sh plants: every patch still applies, changes only the product, names
+# the invariant that has to catch it and describes the bug. Every invariant of the simulator has a patch,
+# and is checked in the file that tests/sim/invariants.h names.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -11,12 +12,17 @@ complain() {
 	bad=1
 }
 
-sed -n '/^ \*   [a-z]/p; /^ \*\//q' tests/sim/oracle.h | grep -ow '[SL][0-9]*' | sort -u >"$work/invariants"
+sed -n 's/^\tX(\([SL][0-9]*\), \([a-z_]*\),.*/\1 \2/p' tests/sim/invariants.h >"$work/table"
+while read -r invariant file; do
+	grep -q "SIM_$invariant[^0-9]" "tests/sim/$file.c" ||
+		complain "tests/sim/invariants.h: $invariant is not checked in tests/sim/$file.c"
+done <"$work/table"
+sed 's/ .*//' "$work/table" | sort >"$work/invariants"
 : >"$work/named"
 for patch in tests/sim/mutants/*.patch; do
 	invariant=$(sed -n '2s/^# Caught by: //p' "$patch")
 	grep -qx -e "$invariant" "$work/invariants" ||
-		complain "$patch:2: names no invariant of tests/sim/oracle.h: $invariant"
+		complain "$patch:2: names no invariant of tests/sim/invariants.h: $invariant"
 	echo "$invariant" >>"$work/named"
 	sed -n 3p "$patch" | grep -q '^# ' || complain "$patch:3: does not say what the bug is"
 	sed -n 's|^+++ b/||p' "$patch" | while read -r file; do
@@ -29,6 +35,6 @@ for patch in tests/sim/mutants/*.patch; do
 	git apply --check "$patch" 2>"$work/said" || complain "$patch: does not apply: $(tail -n 1 "$work/said")"
 done
 for invariant in $(cat "$work/invariants"); do
-	grep -qx "$invariant" "$work/named" || complain "$invariant of tests/sim/oracle.h has no mutant"
+	grep -qx "$invariant" "$work/named" || complain "$invariant of tests/sim/invariants.h has no mutant"
 done
 exit $bad

@@ -75,7 +75,7 @@ void sim_call(struct sim_consumer *consumer, bool wanted)
 	spoke_pack_bin(&builder, body,
 		       (size_t)sim_between(&world->dice, SIM_MARK, world->plan->size_max));
 	if (spoke_builder_finish(&builder, &args))
-		sim_violation(world, "S1", "arguments cannot be packed");
+		sim_violation(world, SIM_S1, "arguments cannot be packed");
 	consumer->calling = true;
 	error = spoke_call(wanted ? consumer->unlimited : consumer->methods[call->manner], args,
 			   &options, done, call, &call->name);
@@ -85,7 +85,7 @@ void sim_call(struct sim_consumer *consumer, bool wanted)
 		sim_note(world, "c% is refused a call: %e", consumer->process.number,
 			 (uint64_t)(unsigned)error, 0, 0);
 		if (wanted)
-			sim_violation(world, world->pieces ? "L5" : "L1",
+			sim_violation(world, world->pieces ? SIM_L5 : SIM_L1,
 				      "a call after healing was refused: %s",
 				      spoke_strerror(error));
 		world->call_count--;
@@ -112,7 +112,8 @@ void sim_cancel_many(struct sim_consumer *consumer)
 			continue;
 		if (call->ends && (!call->deferred || call->settled) &&
 		    spoke_call_cancel(consumer->consumer, call->name))
-			sim_violation(world, "S4", "the name of call %u, which has ended, cancels",
+			sim_violation(world, SIM_S4,
+				      "the name of call %u, which has ended, cancels",
 				      (unsigned)sim_number(world, call));
 		if (!call->ends && sim_chance(&world->dice, 700))
 			call->cancelled |= spoke_call_cancel(consumer->consumer, call->name);

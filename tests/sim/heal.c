@@ -36,7 +36,7 @@ void sim_drain_look(struct sim_process *process)
 		sim_process_end(process);
 		process->back_ns = back_ns;
 	} else if (world->virt.now_ns > process->drain_end_ns + late_ns + 2 * TICK_NS) {
-		sim_violation(world, "L6", "process %u is not drained after its timeout",
+		sim_violation(world, SIM_L6, "process %u is not drained after its timeout",
 			      process->number);
 	}
 }
@@ -125,7 +125,7 @@ static void wait_until_whole(struct sim_world *world)
 		if (world->virt.now_ns >= until_ns)
 			check_lists(world);
 		if (world->virt.now_ns >= until_ns)
-			sim_violation(world, "L1", "%u of %u connections are ready again",
+			sim_violation(world, SIM_L1, "%u of %u connections are ready again",
 				      ready(world),
 				      world->plan->provider_count * world->plan->consumer_count);
 		sim_go_on(world, world->virt.now_ns + 5 * MS);
@@ -174,7 +174,7 @@ static void call_all(struct sim_world *world)
 				sim_call(&world->consumers[i], true);
 		wait_for_calls(world, world->virt.now_ns + 20 * SECOND);
 		if (waiting(world) > 0)
-			sim_violation(world, world->pieces ? "L5" : "L1", "calls do not end");
+			sim_violation(world, world->pieces ? SIM_L5 : SIM_L1, "calls do not end");
 	}
 }
 

@@ -1,21 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The oracle. It knows which bytes were written, have arrived and were read, which request each
- * answer belongs to, and who ran what; it takes nothing from the product but its callbacks. Each
- * invariant is one name, under which sim_violation() is called:
- *
- *   oracle_calls    S1 S2 S3 S4 S13 S14 S18 S20
- *   oracle_asks     S4 S5 S6 S16 S19 S23
- *   oracle_attempts S6 S7 S25 S26
- *   oracle_tickets  S8
- *   oracle_streams  S12 S16
- *   oracle_links    S11 S24 L2
- *   oracle_turns    L3 L4
- *   oracle_books    S9 S10 S18 S24 S27
- *   oracle_lists    S28 L7
- *   heal            L1 L5 L6
- *   segments        S15
- *   main            S21 S22
+ * The oracle: checks every run against the invariants of invariants.h. It observes each byte that
+ * was written, has arrived or was read, knows the request of each answer and the handler that ran
+ * it, and takes nothing from the product but its callbacks.
  */
 #ifndef TESTS_SIM_ORACLE_H
 #define TESTS_SIM_ORACLE_H

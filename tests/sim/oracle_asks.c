@@ -59,7 +59,7 @@ static struct sim_ask *place(struct sim_stream *stream, uint64_t id)
 		at += below;
 	}
 	if (at > JUMP)
-		sim_violation(stream->world, "S5", "connection %u: an id out of the order",
+		sim_violation(stream->world, SIM_S5, "connection %u: an id out of the order",
 			      stream->number);
 	if (at >= stream->ask_count)
 		grow(stream, at + 1, 0);
@@ -81,7 +81,7 @@ static void request_sent(struct sim_end *end, const struct sim_frame *frame)
 	struct sim_call *call = call_of(world, frame->number);
 
 	if (ask->written)
-		sim_violation(world, "S5", "connection %u: an id is used twice", stream->number);
+		sim_violation(world, SIM_S5, "connection %u: an id is used twice", stream->number);
 	*ask = (struct sim_ask){ .number = (uint32_t)frame->number,
 				 .attempt = (uint8_t)frame->attempt,
 				 .written = true,
@@ -91,7 +91,7 @@ static void request_sent(struct sim_end *end, const struct sim_frame *frame)
 	sim_note(world, "call % is written on connection %", frame->number, stream->number, 0, 0);
 	/* A flipped bit may have made another serialization of it, in which it says nothing. */
 	if (end->readonly && call->order > end->readonly && !stream->tampered)
-		sim_violation(world, "S19",
+		sim_violation(world, SIM_S19,
 			      "call %u is written on connection %u after READONLY was read",
 			      (unsigned)frame->number, stream->number);
 	sim_attempt_written(call, stream, frame);
@@ -118,19 +118,19 @@ static void reply_sent(struct sim_end *end, const struct sim_frame *frame)
 	if (stream->tampered)
 		return;
 	if (ask == NULL || !ask->read)
-		sim_violation(world, "S4", "connection %u: an answer to what was not asked",
+		sim_violation(world, SIM_S4, "connection %u: an answer to what was not asked",
 			      stream->number);
 	if (ask->answered)
-		sim_violation(world, "S23", "connection %u: call %u is answered twice",
+		sim_violation(world, SIM_S23, "connection %u: call %u is answered twice",
 			      stream->number, ask->number);
 	ask->answered = true;
 	ask->refused = frame->status == STATUS_REFUSED || frame->status == STATUS_NO_SERVICE ||
 		       frame->status == STATUS_EXPIRED || frame->status == STATUS_BAD_REQUEST;
 	call = call_of(world, ask->number);
 	if (call && ask->refused && ask->ran)
-		sim_violation(world, "S19", "call %u was run and refused", ask->number);
+		sim_violation(world, SIM_S19, "call %u was run and refused", ask->number);
 	if (call && !ask->refused && !ask->ran)
-		sim_violation(world, "S19", "call %u is answered and was not run", ask->number);
+		sim_violation(world, SIM_S19, "call %u is answered and was not run", ask->number);
 }
 
 void sim_ask_sent(struct sim_end *end, const struct sim_frame *frame)
@@ -256,15 +256,16 @@ void sim_ask_runs(struct sim_call *call, struct sim_stream *stream, unsigned att
 		return;
 	if (stream == NULL || call->read == NULL) {
 		if (call->stream && call->stream->ends[1].seen.broken)
-			sim_violation(world, "S16", "call %u is run from behind what is no frame",
+			sim_violation(world, SIM_S16, "call %u is run from behind what is no frame",
 				      number);
-		sim_violation(world, "S6", "call %u is run, and no such request was read", number);
+		sim_violation(world, SIM_S6, "call %u is run, and no such request was read",
+			      number);
 	}
 	ask = find_run(call, stream, number, attempt);
 	if (ask == NULL)
 		return;
 	if (ask->ran && !stream->tampered)
-		sim_violation(world, "S6", "call %u is run twice for one request", number);
+		sim_violation(world, SIM_S6, "call %u is run twice for one request", number);
 	ask->ran = true;
 }
 
@@ -293,7 +294,7 @@ void sim_asks_check(struct sim_world *world)
 
 			if (ask->number && ask->read && ask->two_way && !ask->answered &&
 			    !may_be_held(world, ask))
-				sim_violation(world, "S23",
+				sim_violation(world, SIM_S23,
 					      "connection %u: call %u was read and never answered",
 					      one->number, ask->number);
 		}

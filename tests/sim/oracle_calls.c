@@ -41,12 +41,12 @@ static void check_time(struct sim_world *world, const struct sim_call *call, int
 	bool timed_out = error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT;
 
 	if (timed_out && now_ns < call->begun_ns + least_ns(call))
-		sim_violation(world, "S3", "call %u timed out %.3f ms before its deadline",
+		sim_violation(world, SIM_S3, "call %u timed out %.3f ms before its deadline",
 			      number_of(world, call),
 			      (double)(call->begun_ns + least_ns(call) - now_ns) / 1e6);
 	if (now_ns > end_of(call))
-		sim_violation(world, "S3", "call %u ended %.3f ms too late", number_of(world, call),
-			      (double)(now_ns - end_of(call)) / 1e6);
+		sim_violation(world, SIM_S3, "call %u ended %.3f ms too late",
+			      number_of(world, call), (double)(now_ns - end_of(call)) / 1e6);
 }
 
 /* Was it ended by what somebody else said? */
@@ -78,7 +78,7 @@ static void check_value(struct sim_world *world, const struct sim_call *call,
 	else if (!spoke_value_bin(result->value, &span) && span.len >= SIM_MARK)
 		number = sim_mark_read(span.data);
 	if (number != number_of(world, call))
-		sim_violation(world, "S4", "call %u has the answer of call %" PRIu64,
+		sim_violation(world, SIM_S4, "call %u has the answer of call %" PRIu64,
 			      number_of(world, call), number);
 }
 
@@ -111,7 +111,7 @@ static void check_answer(struct sim_world *world, const struct sim_call *call,
 	    (result->error == SPOKE_EREFUSED && result->waited_ns == 0) || is_excused(call, result))
 		return;
 	if (!call->by->plan->mprpc && !call->answered && !is_guessed(world, call))
-		sim_violation(world, "S4", "call %u ended by an answer that was not read",
+		sim_violation(world, SIM_S4, "call %u ended by an answer that was not read",
 			      number_of(world, call));
 	/* MessagePack-RPC has no place for a code. */
 	if ((result->error == SPOKE_OK ||
@@ -131,7 +131,7 @@ static void check_late(struct sim_world *world, const struct sim_call *call, int
 		return;
 	if (end->read_ns < world->virt.now_ns && end->again_ns < world->virt.now_ns &&
 	    end->arrived_ns < world->virt.now_ns)
-		sim_violation(world, "S11",
+		sim_violation(world, SIM_S11,
 			      "call %u times out in a late turn that has not read its connection",
 			      number_of(world, call));
 }
@@ -164,15 +164,15 @@ void sim_call_ended(struct sim_call *call, const struct spoke_result *result)
 	struct sim_world *world = call->by->process.world;
 
 	if (call->by->calling)
-		sim_violation(world, "S2", "call %u ends inside another call",
+		sim_violation(world, SIM_S2, "call %u ends inside another call",
 			      number_of(world, call));
 	if (call->by->process.engine == NULL && !call->by->process.ending)
-		sim_violation(world, "S18", "call %u ends after its engine",
+		sim_violation(world, SIM_S18, "call %u ends after its engine",
 			      number_of(world, call));
 	if (++call->ends > 1)
-		sim_violation(world, "S1", "call %u ends twice", number_of(world, call));
+		sim_violation(world, SIM_S1, "call %u ends twice", number_of(world, call));
 	if (call->cancelled && result->error != SPOKE_ECANCELED)
-		sim_violation(world, "S1", "call %u was cancelled, and ends with: %s",
+		sim_violation(world, SIM_S1, "call %u was cancelled, and ends with: %s",
 			      number_of(world, call), spoke_strerror(result->error));
 	call->by->waits--;
 	call->by->ended[kind_of(result->error)]++;
@@ -184,7 +184,7 @@ void sim_call_ended(struct sim_call *call, const struct spoke_result *result)
 	check_late(world, call, result->error);
 	check_answer(world, call, result);
 	if (call->wanted && result->error)
-		sim_violation(world, world->pieces ? "L5" : "L1",
+		sim_violation(world, world->pieces ? SIM_L5 : SIM_L1,
 			      "call %u after healing ends with: %s", number_of(world, call),
 			      spoke_strerror(result->error));
 }
@@ -199,9 +199,9 @@ void sim_calls_check(struct sim_world *world, bool all)
 		if (call->ends)
 			continue;
 		if (all || call->by->process.engine == NULL)
-			sim_violation(world, "S1", "call %u never ended", number_of(world, call));
+			sim_violation(world, SIM_S1, "call %u never ended", number_of(world, call));
 		if (sim_now(&call->by->process) > end_of(call) + TICK_NS)
-			sim_violation(world, "S3", "call %u has not ended at its deadline",
+			sim_violation(world, SIM_S3, "call %u has not ended at its deadline",
 				      number_of(world, call));
 	}
 }
@@ -219,7 +219,7 @@ static void check_deadline(struct sim_provider *provider, const struct sim_call 
 	if (left_ns == UINT64_MAX || world->tampered || stream == NULL)
 		return;
 	if (left_ns == 0)
-		sim_violation(world, "S14", "call %u is run after its deadline",
+		sim_violation(world, SIM_S14, "call %u is run after its deadline",
 			      number_of(world, call));
 	/* Before the connection stood it cannot have been put on its way; a later attempt may have
 	 * been put any time. */
@@ -228,7 +228,7 @@ static void check_deadline(struct sim_provider *provider, const struct sim_call 
 	most_ns = call->begun_ns + sim_attempt_ns(call) - put_ns + MS +
 		  (call->by->process.held_ns - call->held_ns);
 	if (left_ns > most_ns)
-		sim_violation(world, "S13", "call %u has %.3f ms more than it may",
+		sim_violation(world, SIM_S13, "call %u has %.3f ms more than it may",
 			      number_of(world, call), (double)(left_ns - most_ns) / 1e6);
 }
 
@@ -277,7 +277,7 @@ struct sim_stream *sim_call_runs(struct sim_provider *provider, struct sim_call 
 
 	sim_note(world, "p% runs call %", provider->process.number, sim_number(world, call), 0, 0);
 	if (provider->process.closed)
-		sim_violation(world, "S18", "a handler runs after its provider was freed");
+		sim_violation(world, SIM_S18, "a handler runs after its provider was freed");
 	sim_ask_runs(call, stream, attempt_of(request));
 	check_deadline(provider, call, stream, request);
 	if (stream == NULL)
@@ -285,11 +285,11 @@ struct sim_stream *sim_call_runs(struct sim_provider *provider, struct sim_call 
 	provider->running++;
 	stream->running++;
 	if (plan->requests_max && provider->running > plan->requests_max)
-		sim_violation(world, "S20", "p%u runs %u handlers, more than %u",
+		sim_violation(world, SIM_S20, "p%u runs %u handlers, more than %u",
 			      provider->process.number, provider->running, plan->requests_max);
 	if (plan->requests_per_connection_max &&
 	    stream->running > plan->requests_per_connection_max)
-		sim_violation(world, "S20", "connection %u has %u handlers, more than %u",
+		sim_violation(world, SIM_S20, "connection %u has %u handlers, more than %u",
 			      stream->number, stream->running, plan->requests_per_connection_max);
 	return stream;
 }

@@ -98,16 +98,16 @@ static void check_miss(const struct sim_end *end)
 	uint64_t moved_ns = end->since_ns;
 
 	if (end->arrived > end->taken && end->again_ns != now_ns)
-		sim_violation(world, "S11",
+		sim_violation(world, SIM_S11,
 			      "process %u counts a miss of connection %u, and has not read all",
 			      process->number, end->stream->number);
 	if (is_late(end))
-		sim_violation(world, "S11",
+		sim_violation(world, SIM_S11,
 			      "process %u counts a miss of connection %u in a late turn",
 			      process->number, end->stream->number);
 	if (end->asked_ns) {
 		if (now_ns - end->asked_ns < interval_ns) {
-			sim_violation(world, "S11",
+			sim_violation(world, SIM_S11,
 				      "process %u counts a miss of connection %u %.3f ms after it "
 				      "asked",
 				      process->number, end->stream->number,
@@ -119,7 +119,7 @@ static void check_miss(const struct sim_end *end)
 	if (end->sent.have == 0 && end->again_ns + interval_ns < now_ns &&
 	    process->virt.held_until_ns != now_ns && is_peer_open(end) &&
 	    spokei_vnet_ready(world->virt.net, end->fd) & SPOKE_IO_WRITE)
-		sim_violation(world, "S11",
+		sim_violation(world, SIM_S11,
 			      "process %u counts a miss of connection %u that it could ask",
 			      process->number, end->stream->number);
 	if (end->read_ns > moved_ns)
@@ -127,7 +127,7 @@ static void check_miss(const struct sim_end *end)
 	if (end->wrote_ns > moved_ns)
 		moved_ns = end->wrote_ns;
 	if (now_ns - moved_ns < interval_ns)
-		sim_violation(world, "S11",
+		sim_violation(world, SIM_S11,
 			      "process %u counts a miss of connection %u without asking",
 			      process->number, end->stream->number);
 }
@@ -139,7 +139,7 @@ static void suspect(struct sim_end *end, unsigned missed)
 	world->counts.suspects++;
 	check_miss(end);
 	if (missed != end->misses + 1)
-		sim_violation(world, "S11", "miss %u of connection %u after %u", missed,
+		sim_violation(world, SIM_S11, "miss %u of connection %u after %u", missed,
 			      end->stream->number, end->misses);
 	end->misses = missed;
 	end->missed_ns = world->virt.now_ns;
@@ -154,14 +154,14 @@ static void closed_for_silence(const struct sim_end *end)
 
 	world->counts.closed_silent++;
 	if (end->told && end->misses != MISSES)
-		sim_violation(world, "S11", "connection %u is closed for silence after %u misses",
+		sim_violation(world, SIM_S11, "connection %u is closed for silence after %u misses",
 			      end->stream->number, end->misses);
 	if (!end->told && world->virt.now_ns - end->since_ns < MUTE * interval_ns)
-		sim_violation(world, "S11", "connection %u is closed for silence %.3f ms old",
+		sim_violation(world, SIM_S11, "connection %u is closed for silence %.3f ms old",
 			      end->stream->number,
 			      (double)(world->virt.now_ns - end->since_ns) / 1e6);
 	if (end->arrived > end->taken && end->again_ns != world->virt.now_ns)
-		sim_violation(world, "S11", "connection %u is closed for silence, and not read",
+		sim_violation(world, SIM_S11, "connection %u is closed for silence, and not read",
 			      end->stream->number);
 }
 
@@ -187,7 +187,7 @@ static void check_order(const struct sim_end *end, const struct spoke_link_event
 		 !end->read_only)
 		wrong = "of what was well";
 	if (wrong)
-		sim_violation(world, "S24", "process %u: connection %u %s is told %s",
+		sim_violation(world, SIM_S24, "process %u: connection %u %s is told %s",
 			      end->process->number, end->stream->number,
 			      spoke_link_change_name(event->change), wrong);
 }
@@ -208,7 +208,7 @@ static void check_attempt(struct sim_end *end, const struct spoke_link_event *ev
 
 	if (end->pauses++ == 0 && stream->dubbo && !stream->tampered && end->seen.frame_len > 0 &&
 	    event->attempt != 1)
-		sim_violation(stream->world, "L1",
+		sim_violation(stream->world, SIM_L1,
 			      "process %u: connection %u was well, and its next one is attempt %u",
 			      end->process->number, stream->number, event->attempt);
 }
@@ -222,7 +222,7 @@ void sim_link_changed(struct sim_process *process, const struct spoke_link_event
 	sim_note(world, "process % is told %l of connection %, missed %", process->number,
 		 (uint64_t)event->change, end ? end->stream->number : 0, event->missed);
 	if (process->closed)
-		sim_violation(world, "S18", "process %u is told of a connection after its end",
+		sim_violation(world, SIM_S18, "process %u is told of a connection after its end",
 			      process->number);
 	if (end == NULL)
 		return;
@@ -318,7 +318,7 @@ static void check_noticed(const struct sim_end *end)
 	if (world->virt.now_ns > last_ns + bound_ns &&
 	    world->virt.now_ns > end->patience_ns + excused_ns(end, &end->asked) &&
 	    !sim_books_paused(end))
-		sim_violation(world, "L2", "process %u: connection %u is silent for %.3f ms",
+		sim_violation(world, SIM_L2, "process %u: connection %u is silent for %.3f ms",
 			      process->number, end->stream->number,
 			      (double)(world->virt.now_ns - last_ns) / 1e6);
 }

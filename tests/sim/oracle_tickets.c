@@ -34,16 +34,17 @@ static void check_count(struct sim_consumer *consumer)
 	size_t count;
 
 	if (consumer->ticket_count > plan->tickets_max)
-		sim_violation(world_of(consumer), "S8", "c%u has %u tickets, more than %u",
+		sim_violation(world_of(consumer), SIM_S8, "c%u has %u tickets, more than %u",
 			      consumer->process.number, consumer->ticket_count, plan->tickets_max);
 	if (consumer->consumer == NULL)
 		return;
 	count = spoke_consumer_tickets(consumer->consumer, &bytes);
 	if (count > plan->tickets_max)
-		sim_violation(world_of(consumer), "S8", "c%u says it has %zu tickets, more than %u",
-			      consumer->process.number, count, plan->tickets_max);
+		sim_violation(world_of(consumer), SIM_S8,
+			      "c%u says it has %zu tickets, more than %u", consumer->process.number,
+			      count, plan->tickets_max);
 	if (plan->ticket_bytes_max && bytes > plan->ticket_bytes_max)
-		sim_violation(world_of(consumer), "S8", "c%u: tickets keep %zu bytes of %zu",
+		sim_violation(world_of(consumer), SIM_S8, "c%u: tickets keep %zu bytes of %zu",
 			      consumer->process.number, bytes, plan->ticket_bytes_max);
 }
 
@@ -54,14 +55,14 @@ void sim_ticket_opened(struct sim_call *call, const struct spoke_result *result)
 	unsigned number = (unsigned)sim_number(world, call);
 
 	if (consumer->plan->calls.policy != SIM_FAILBACK)
-		sim_violation(world, "S8", "call %u is deferred, and is no failback", number);
+		sim_violation(world, SIM_S8, "call %u is deferred, and is no failback", number);
 	if (result->ticket.handle == 0 || find(consumer, result->ticket) < consumer->ticket_count)
-		sim_violation(world, "S8", "call %u has the ticket of another one", number);
+		sim_violation(world, SIM_S8, "call %u has the ticket of another one", number);
 	call->deferred = true;
 	call->ticket = result->ticket;
 	world->counts.tickets++;
 	if (consumer->ticket_count == SIM_TICKETS)
-		sim_violation(world, "S8", "c%u has too many tickets", consumer->process.number);
+		sim_violation(world, SIM_S8, "c%u has too many tickets", consumer->process.number);
 	consumer->tickets[consumer->ticket_count++] = (uint32_t)number;
 	check_count(consumer);
 }
@@ -85,14 +86,14 @@ static void check_success(struct sim_world *world, const struct sim_call *call,
 	uint64_t number = 0;
 
 	if (result->error)
-		sim_violation(world, "S8", "the ticket of call %u is a success with: %s",
+		sim_violation(world, SIM_S8, "the ticket of call %u is a success with: %s",
 			      (unsigned)sim_number(world, call), spoke_strerror(result->error));
 	if (call->one_way || world->tampered)
 		return;
 	if (!spoke_value_bin(result->value, &span) && span.len >= SIM_MARK)
 		number = sim_mark_read(span.data);
 	if (number != sim_number(world, call))
-		sim_violation(world, "S4", "the ticket of call %u has the answer of call %u",
+		sim_violation(world, SIM_S4, "the ticket of call %u has the answer of call %u",
 			      (unsigned)sim_number(world, call), (unsigned)number);
 }
 
@@ -147,27 +148,28 @@ void sim_ticket_told(struct sim_consumer *consumer, const struct spoke_ticket_re
 	const char *wrong;
 
 	if (consumer->process.engine == NULL && !consumer->process.ending)
-		sim_violation(world, "S18", "c%u: a ticket is settled after its engine",
+		sim_violation(world, SIM_S18, "c%u: a ticket is settled after its engine",
 			      consumer->process.number);
 	if (place == consumer->ticket_count || name == NULL)
-		sim_violation(world, "S8", "c%u: a ticket is settled that is not open: %s",
+		sim_violation(world, SIM_S8, "c%u: a ticket is settled that is not open: %s",
 			      consumer->process.number, name ? name : "?");
 	call = call_at(consumer, place);
 	if (settled->settlement == SPOKE_TICKET_SUCCESS)
 		check_success(world, call, settled);
 	wrong = wrong_reason(consumer, call, place, settled);
 	if (wrong)
-		sim_violation(world, "S8", "the ticket of call %u is settled as %s %s",
+		sim_violation(world, SIM_S8, "the ticket of call %u is settled as %s %s",
 			      (unsigned)sim_number(world, call), name, wrong);
 	if (settled->attempts < call->writes ||
 	    settled->attempts > consumer->plan->calls.retries + 1)
-		sim_violation(world, "S8", "the ticket of call %u had %u attempts, %u of them seen",
+		sim_violation(world, SIM_S8,
+			      "the ticket of call %u had %u attempts, %u of them seen",
 			      (unsigned)sim_number(world, call), settled->attempts, call->writes);
 	if (call->id && call->id != settled->id)
-		sim_violation(world, "S26", "the ticket of call %u has another id",
+		sim_violation(world, SIM_S26, "the ticket of call %u has another id",
 			      (unsigned)sim_number(world, call));
 	if (sim_now(&consumer->process) > end_of(call))
-		sim_violation(world, "S8", "the ticket of call %u is settled %.3f ms too late",
+		sim_violation(world, SIM_S8, "the ticket of call %u is settled %.3f ms too late",
 			      (unsigned)sim_number(world, call),
 			      (double)(sim_now(&consumer->process) - end_of(call)) / 1e6);
 	call->settled++;
@@ -183,11 +185,11 @@ static void check_open(const struct sim_consumer *consumer)
 		const struct sim_call *call = call_at(consumer, i);
 
 		if (sim_now(&consumer->process) > end_of(call) + MS)
-			sim_violation(world_of(consumer), "S8",
+			sim_violation(world_of(consumer), SIM_S8,
 				      "the ticket of call %u is not settled at its end",
 				      consumer->tickets[i]);
 		if (call->ticket_cancelled && consumer->process.turns > call->cancelled_turn + SOON)
-			sim_violation(world_of(consumer), "S8",
+			sim_violation(world_of(consumer), SIM_S8,
 				      "the ticket of call %u was cancelled and is open",
 				      consumer->tickets[i]);
 	}
@@ -208,6 +210,6 @@ void sim_tickets_check(struct sim_world *world)
 void sim_tickets_end(struct sim_consumer *consumer)
 {
 	if (consumer->ticket_count > 0)
-		sim_violation(world_of(consumer), "S8", "the ticket of call %u was never settled",
+		sim_violation(world_of(consumer), SIM_S8, "the ticket of call %u was never settled",
 			      consumer->tickets[0]);
 }

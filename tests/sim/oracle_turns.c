@@ -19,7 +19,7 @@ void sim_turns_read(struct sim_end *end)
 		end->reads = 0;
 	}
 	if (++end->reads > READS)
-		sim_violation(process->world, "L4", "connection %u is read %u times in a turn",
+		sim_violation(process->world, SIM_L4, "connection %u is read %u times in a turn",
 			      end->stream->number, end->reads);
 	end->hungry_turn = 0;
 }
@@ -39,7 +39,7 @@ static void check_spin(struct sim_process *process)
 	process->seen_progress = process->progress;
 	process->seen_ns = world->virt.now_ns;
 	if (process->idle_turns > IDLE_TURNS || process->idle_wakes > IDLE_WAKES)
-		sim_violation(world, "L3", "process %u turns without doing anything",
+		sim_violation(world, SIM_L3, "process %u turns without doing anything",
 			      process->number);
 }
 
@@ -68,8 +68,9 @@ static void check_ends(struct sim_process *process)
 			if (end->hungry_turn == 0)
 				end->hungry_turn = process->turns;
 			if (process->turns - end->hungry_turn > HUNGRY)
-				sim_violation(world, "L4", "connection %u is not read for %u turns",
-					      one->number, HUNGRY);
+				sim_violation(world, SIM_L4,
+					      "connection %u is not read for %u turns", one->number,
+					      HUNGRY);
 		}
 	}
 }
@@ -80,7 +81,7 @@ static void check_broken(struct sim_process *process)
 
 	process->broken = NULL;
 	if (end && end->fd >= 0 && !may_pause(end))
-		sim_violation(process->world, "S16",
+		sim_violation(process->world, SIM_S16,
 			      "connection %u is not closed after what is no frame",
 			      end->stream->number);
 }

@@ -174,7 +174,7 @@ void sim_segments(uint64_t seed)
 
 		if (cut.handled != whole.handled || cut.closed != whole.closed ||
 		    (!cut.closed && cut.answered != whole.answered))
-			sim_violation(sim_world_now, "S15",
+			sim_violation(sim_world_now, SIM_S15,
 				      "pieces of up to %zu bytes: %u requests, and %u in one", most,
 				      cut.count, whole.count);
 	}

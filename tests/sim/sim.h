@@ -9,6 +9,7 @@
 
 #include "core/virtual/world.h"
 #include "tests/sim/frames.h"
+#include "tests/sim/invariants.h"
 #include "tests/sim/plan.h"
 
 #include <spoke/consumer.h>
@@ -354,10 +355,10 @@ extern struct sim_world *sim_world_now;
 /* How this program was called. */
 extern const char *sim_program;
 
-/* An invariant does not hold: says which, how to see it again and what happened last, and ends the
- * program. */
+/* Reports that an invariant does not hold, and ends the program: prints the last events, the
+ * details, the invariant's sentence, and the command that repeats the run. */
 __attribute__((format(printf, 3, 4), noreturn)) void sim_violation(struct sim_world *world,
-								   const char *invariant,
+								   enum sim_invariant invariant,
 								   const char *format, ...);
 
 /* Says the same of something else that ends the program; only once, and only of a world. */

@@ -76,15 +76,24 @@ static void print_again(const struct sim_world *world)
 	(void)fflush(stdout);
 }
 
-void sim_violation(struct sim_world *world, const char *invariant, const char *format, ...)
+void sim_violation(struct sim_world *world, enum sim_invariant invariant, const char *format, ...)
 {
+	static const struct {
+		const char *name;
+		const char *sentence;
+	} invariants[] = {
+#define INVARIANT(name, file, sentence) [SIM_##name] = { #name, sentence },
+		SIM_INVARIANTS(INVARIANT)
+#undef INVARIANT
+	};
 	va_list args;
 
 	print_last(world);
 	va_start(args, format);
-	(void)printf("\nviolation of %s: ", invariant);
+	(void)printf("\nviolation of %s: ", invariants[invariant].name);
 	(void)vprintf(format, args);
 	va_end(args);
+	(void)printf("\n%s: %s", invariants[invariant].name, invariants[invariant].sentence);
 	print_again(world);
 	sim_world_now = NULL;
 	exit(1);

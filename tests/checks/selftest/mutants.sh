@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-sed -i 's/^ \* *oracle_turns .*/& S99/' "$copy/tests/sim/oracle.h"
+sed -i 's/^\tX(S1, .*/\tX(S99, oracle_turns, "planted") \\\n&/' "$copy/tests/sim/invariants.h"
 cat <<'PATCH' | plant tests/sim/mutants/plant.patch
 # SPDX-License-Identifier: Apache-2.0
 # Caught by: S98
@@ -20,8 +20,9 @@ cat <<'PATCH' | plant tests/sim/mutants/foreign.patch
 +int planted;
 PATCH
 echo 'int plant;' | plant tests/sim/plant.c
-red mutants 'S99 of tests/sim/oracle.h has no mutant' \
-	'plant.patch:2: names no invariant of tests/sim/oracle.h: S98' \
+red mutants 'S99 of tests/sim/invariants.h has no mutant' \
+	'S99 is not checked in tests/sim/oracle_turns.c' \
+	'plant.patch:2: names no invariant of tests/sim/invariants.h: S98' \
 	'plant.patch:3: does not say what the bug is' \
 	'plant.patch: does not apply: error:' \
 	'foreign.patch: tests/sim/plant.c is not of the product'

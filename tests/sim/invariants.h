@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The invariants that the simulator checks, one sentence each. S: safety, at every moment of a run.
+ * L: liveness, after all faults have been healed. A violation prints the invariant's sentence.
+ *
+ * S17 is not assigned: it is reserved for peers that have not authenticated.
+ */
+#ifndef TESTS_SIM_INVARIANTS_H
+#define TESTS_SIM_INVARIANTS_H
+
+/* X(name, the file that checks it, its sentence) */
+#define SIM_INVARIANTS(X)                                                                          \
+	X(S1, oracle_calls,                                                                        \
+	  "An accepted call ends exactly once, also when it is cancelled, when its "               \
+	  "consumer is closed or drained, and when memory runs out.")                              \
+	X(S2, oracle_calls,                                                                        \
+	  "A call's callback never runs inside the function that started the call.")               \
+	X(S3, oracle_calls,                                                                        \
+	  "A call never times out before its deadline, and at most one tick plus the "             \
+	  "delay of the loop after it.")                                                           \
+	X(S4, oracle_asks,                                                                         \
+	  "A reply completes a call only if it came on the call's own connection and "             \
+	  "has the call's id.")                                                                    \
+	X(S5, oracle_asks, "A request id of a connection is never used twice.")                    \
+	X(S6, oracle_attempts,                                                                     \
+	  "A provider runs each attempt at most once, and a call has no more "                     \
+	  "attempts than its policy and its retries allow.")                                       \
+	X(S7, oracle_attempts,                                                                     \
+	  "A consumer's further attempts stay within its retry budget in every "                   \
+	  "window of 10 s.")                                                                       \
+	X(S8, oracle_tickets,                                                                      \
+	  "Tickets stay within their limits, and each accepted ticket is settled "                 \
+	  "exactly once, with the outcome that its attempts had.")                                 \
+	X(S9, oracle_books,                                                                        \
+	  "Queued bytes, calls and connections stay within their limits, and the "                 \
+	  "counters agree with what is there.")                                                    \
+	X(S10, oracle_books,                                                                       \
+	  "A connection stops reading above its high water mark and resumes below "                \
+	  "its low water mark.")                                                                   \
+	X(S11, oracle_links,                                                                       \
+	  "A connection is closed for silence only after three heartbeats that were "              \
+	  "each unanswered for an interval; an interval in which the loop was late "               \
+	  "does not count.")                                                                       \
+	X(S12, oracle_streams,                                                                     \
+	  "A consumer has at most one connection attempt to a provider under way, "                \
+	  "waits for its backoff between two, and starts none after it was closed.")               \
+	X(S13, oracle_calls, "The deadline that a request carries never grows.")                   \
+	X(S14, oracle_calls, "No handler starts after the deadline of its request.")               \
+	X(S15, segments, "However a stream of bytes is split, the same events result.")            \
+	X(S16, oracle_streams,                                                                     \
+	  "The first broken frame closes its connection, and no later byte of that "               \
+	  "connection is interpreted.")                                                            \
+	X(S18, oracle_books,                                                                       \
+	  "No callback or timer reaches an object that was freed; at the end no "                  \
+	  "timer, descriptor or byte of memory is left.")                                          \
+	X(S19, oracle_asks,                                                                        \
+	  "A provider that announced its drain gets no new requests, and a request "               \
+	  "that crossed the announcement is either run or refused, never both.")                   \
+	X(S20, oracle_calls,                                                                       \
+	  "The number of running handlers stays within the limits of the provider "                \
+	  "and of each connection.")                                                               \
+	X(S21, main, "The same seed gives the same history.")                                      \
+	X(S22, main, "A different wall clock and boot time do not change the history.")            \
+	X(S23, oracle_asks,                                                                        \
+	  "A provider answers every request that it has read on a connection that "                \
+	  "lives, and answers it once.")                                                           \
+	X(S24, oracle_books,                                                                       \
+	  "A connection changes its state only along the table of legal moves.")                   \
+	X(S25, oracle_attempts,                                                                    \
+	  "A retry goes to a provider that the call has not tried, if one can "                    \
+	  "take it.")                                                                              \
+	X(S26, oracle_attempts,                                                                    \
+	  "All attempts of a ticket carry its id and different attempt numbers; "                  \
+	  "other calls carry none.")                                                               \
+	X(S27, oracle_books,                                                                       \
+	  "The engine's counters of calls agree with the callbacks that were seen.")               \
+	X(S28, oracle_lists,                                                                       \
+	  "A consumer that once knew providers never ends up with an empty list "                  \
+	  "because its registry failed.")                                                          \
+	X(L1, heal,                                                                                \
+	  "After the faults have ended, every consumer is connected again within its backoff "     \
+	  "and connect timeout, and every new call succeeds.")                                     \
+	X(L2, oracle_links,                                                                        \
+	  "A peer that died is noticed within four heartbeat intervals and a tick.")               \
+	X(L3, oracle_turns, "The loop does not turn without making progress.")                     \
+	X(L4, oracle_turns, "A busy connection does not keep others from being read.")             \
+	X(L5, heal, "Calls also end when every read and write moves only a few bytes.")            \
+	X(L6, heal, "A drain ends within its timeout.")                                            \
+	X(L7, oracle_lists,                                                                        \
+	  "After the registry has recovered, each consumer lists exactly the "                     \
+	  "providers that are registered.")
+
+enum sim_invariant {
+#define SIM_INVARIANT_ENUM(name, file, sentence) SIM_##name,
+	SIM_INVARIANTS(SIM_INVARIANT_ENUM)
+#undef SIM_INVARIANT_ENUM
+};
+
+#endif
