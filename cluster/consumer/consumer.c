@@ -73,12 +73,6 @@ int spokei_consumer_pick(struct spoke_method *method, const struct spoke_policy 
 	return SPOKE_OK;
 }
 
-static void directory_request(void *arg, struct spokei_conn *conn,
-			      const struct spokei_message *message)
-{
-	spokei_request_serve_pushed(arg, conn, message);
-}
-
 static void directory_event(void *arg, const struct spoke_link_event *event)
 {
 	const struct spoke_consumer *consumer = arg;
@@ -100,7 +94,6 @@ static void directory_rested(void *arg)
 }
 
 static const struct spokei_directory_up directory_up = {
-	.request = directory_request,
 	.event = directory_event,
 	.able = directory_able,
 	.rested = directory_rested,
@@ -372,8 +365,9 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 	if (error)
 		goto err_after_settings;
 	consumer->link.connects = true;
-	consumer->link.serves = with->handle != NULL;
 	consumer->pushed = (struct spokei_route){ .handle = with->handle, .arg = with->handle_arg };
+	consumer->link.serve = with->handle ? spokei_request_serve_pushed : NULL;
+	consumer->link.serve_arg = &consumer->pushed;
 	consumer->bury.run = consumer_bury;
 	error = init_calls(consumer, with);
 	if (error)

@@ -18,7 +18,6 @@
 #define SPOKEI_ENDPOINTS_MAX 4096u /* listed ones */
 
 struct spokei_directory_up {
-	void (*request)(void *arg, struct spokei_conn *conn, const struct spokei_message *message);
 	/* What users are told. May end the directory. */
 	void (*event)(void *arg, const struct spoke_link_event *event);
 	/* Somebody who is connected can take calls, as nobody could before. Told on the engine's

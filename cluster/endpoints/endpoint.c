@@ -7,13 +7,6 @@
 
 /* --- what its connections tell */
 
-static void line_request(void *arg, struct spokei_conn *conn, const struct spokei_message *message)
-{
-	const struct spokei_endpoint *endpoint = ((struct spokei_line *)arg)->endpoint;
-
-	endpoint->up->request(endpoint->up_arg, conn, message);
-}
-
 static void line_changed(void *arg, struct spokei_connector *connector, int error)
 {
 	struct spokei_line *line = arg;
@@ -31,7 +24,6 @@ static void line_event(void *arg, const struct spoke_link_event *event)
 }
 
 static const struct spokei_connector_up line_up = {
-	.request = line_request,
 	.changed = line_changed,
 	.event = line_event,
 };

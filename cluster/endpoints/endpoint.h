@@ -27,7 +27,6 @@ struct spokei_line {
 
 /* What it tells. */
 struct spokei_endpoint_up {
-	void (*request)(void *arg, struct spokei_conn *conn, const struct spokei_message *message);
 	/* Its grade may be another one. May free the line's connector. */
 	void (*changed)(void *arg, struct spokei_line *line);
 	/* What users are told. May end everything. */

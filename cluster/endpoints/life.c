@@ -42,14 +42,6 @@ void spokei_directory_remove(struct spokei_directory *directory, struct spokei_e
 
 /* --- what endpoints tell */
 
-static void endpoint_request(void *arg, struct spokei_conn *conn,
-			     const struct spokei_message *message)
-{
-	struct spokei_directory *directory = arg;
-
-	directory->up->request(directory->up_arg, conn, message);
-}
-
 static void endpoint_changed(void *arg, struct spokei_line *line)
 {
 	struct spokei_directory *directory = arg;
@@ -76,7 +68,6 @@ static void endpoint_event(void *arg, const struct spoke_link_event *event)
 }
 
 const struct spokei_endpoint_up spokei_directory_endpoint_up = {
-	.request = endpoint_request,
 	.changed = endpoint_changed,
 	.event = endpoint_event,
 };

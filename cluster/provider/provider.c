@@ -81,7 +81,6 @@ static void provider_changed(void *arg, struct spokei_conn *conn, int error)
 }
 
 static const struct spokei_conn_up provider_up = {
-	.request = provider_request,
 	.changed = provider_changed,
 	.event = provider_sign,
 };
@@ -295,7 +294,8 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 {
 	const struct spoke_env *env = provider->engine->env;
 
-	provider->link.serves = true;
+	provider->link.serve = provider_request;
+	provider->link.serve_arg = provider;
 	provider->news = spokei_provider_news(env->now(env->ctx));
 	provider->changed = with->changed;
 	provider->changed_arg = with->changed_arg;

@@ -401,11 +401,11 @@ void spokei_request_serve(const struct spokei_routes *services,
 	run(route, filters, conn, message, spare);
 }
 
-void spokei_request_serve_pushed(struct spoke_consumer *consumer, struct spokei_conn *conn,
+void spokei_request_serve_pushed(void *route, struct spokei_conn *conn,
 				 const struct spokei_message *message)
 {
 	struct spoke_request *spare = NULL;
 
-	run(&consumer->pushed, &no_filters, conn, message, &spare);
+	run(route, &no_filters, conn, message, &spare);
 	spokei_request_free(spare);
 }

@@ -5,7 +5,6 @@
 #ifndef SPOKEI_CLUSTER_SERVE_REQUEST_H
 #define SPOKEI_CLUSTER_SERVE_REQUEST_H
 
-#include "cluster/consumer/parts.h"
 #include "cluster/filter/filter.h"
 #include "cluster/serve/routes.h"
 #include "transport/conn/conn.h"
@@ -53,8 +52,9 @@ void spokei_request_serve(const struct spokei_routes *services,
 /* Gives that memory back; NULL is fine. */
 void spokei_request_free(struct spoke_request *request);
 
-/* The same for what a provider pushes to a consumer, which has one handler for all. */
-void spokei_request_serve_pushed(struct spoke_consumer *consumer, struct spokei_conn *conn,
+/* Serves a request that a provider pushed: a struct spokei_route serves all of a consumer. Is a
+ * spokei_serve_fn. */
+void spokei_request_serve_pushed(void *route, struct spokei_conn *conn,
 				 const struct spokei_message *message);
 
 /* --- the gate (gate.c): what stands between a request and its handler, the filters of the

@@ -57,9 +57,6 @@ enum spokei_link_event {
 
 /* What a connection tells the floor above. Each may close any connection. */
 struct spokei_conn_up {
-	/* A good request; borrowed for the call. It is answered by spokei_conn_reply() at once, or
-	 * noted by spokei_conn_serve() and answered later. */
-	void (*request)(void *arg, struct spokei_conn *conn, const struct spokei_message *message);
 	/* OPEN; or CLOSED, with the reason, the last thing it tells. */
 	void (*changed)(void *arg, struct spokei_conn *conn, int error);
 	void (*event)(void *arg, struct spokei_conn *conn, enum spokei_link_event event);

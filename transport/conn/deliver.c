@@ -81,7 +81,7 @@ static void deliver_request(struct spokei_conn *conn, const struct spokei_messag
 
 	if (!message->repeat)
 		conn->found = NULL;
-	if (!conn->link->serves) {
+	if (conn->link->serve == NULL) {
 		spokei_count(engine, SPOKE_STAT_REQUESTS_UNWANTED);
 		spokei_conn_refuse(conn, message, SPOKE_ENOSERVICE, "nothing is served here");
 		return;
@@ -99,7 +99,7 @@ static void deliver_request(struct spokei_conn *conn, const struct spokei_messag
 		spokei_conn_refuse(conn, message, SPOKE_EREFUSED, limit);
 		return;
 	}
-	conn->up->request(conn->up_arg, conn, message);
+	conn->link->serve(conn->link->serve_arg, conn, message);
 }
 
 static void deliver_bad_request(struct spokei_conn *conn, const struct spokei_message *message,

@@ -190,7 +190,7 @@ void spokei_conn_finish(struct spokei_conn *conn)
 	if (!conn->readonly)
 		conn->announced = false;
 	/* Who only calls has nothing to announce: it just ends. */
-	if (conn->link->serves)
+	if (conn->link->serve)
 		spokei_conn_announce(conn);
 	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 }

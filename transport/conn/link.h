@@ -44,6 +44,13 @@ struct spokei_link_limits {
 };
 
 struct spokei_spare;
+struct spokei_conn;
+
+/* Serves a valid request. `message` is borrowed for the call. The request is answered by
+ * spokei_conn_reply() at once, or registered by spokei_conn_serve() and answered later. May close
+ * any connection. */
+typedef void (*spokei_serve_fn)(void *arg, struct spokei_conn *conn,
+				const struct spokei_message *message);
 
 struct spokei_link {
 	struct spoke_engine *engine;
@@ -62,9 +69,10 @@ struct spokei_link {
 	struct spokei_bucket blames; /* events of connections closed: counters tell of all */
 	bool connects;               /* a consumer's: it connects anew */
 	bool asked;                  /* this side has sent a request: it accepts replies */
-	bool serves;     /* requests are handed up; else they are answered "no such service" */
-	bool closing;    /* new requests are refused */
-	uint64_t ran_ns; /* when the turn began in which a request was run last */
+	bool closing;                /* new requests are refused */
+	spokei_serve_fn serve;       /* NULL: requests are answered "no such service" */
+	void *serve_arg;
+	uint64_t ran_ns;         /* when the turn began in which a request was run last */
 	struct spokei_task *end; /* what frees the owner, once the last connection is freed */
 	uint32_t alive;          /* connections whose memory is not freed yet */
 	unsigned pending_class;  /* of timers */

@@ -286,7 +286,7 @@ static bool owes_answers(const struct spokei_conn *conn)
 {
 	if (!spokei_list_empty(&conn->servings))
 		return true;
-	return spokei_outlet_len(&conn->out) > 0 && (!conn->link->asked || conn->link->serves);
+	return spokei_outlet_len(&conn->out) > 0 && (!conn->link->asked || conn->link->serve);
 }
 
 /* The peer sends no more: what it asked for is answered first. */

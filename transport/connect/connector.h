@@ -44,7 +44,6 @@ struct spokei_connector_options {
 };
 
 struct spokei_connector_up {
-	void (*request)(void *arg, struct spokei_conn *conn, const struct spokei_message *message);
 	/* Another state, or another connection in the state CONNECTING; `error` says why it waits,
 	 * else 0. May free the connector. */
 	void (*changed)(void *arg, struct spokei_connector *connector, int error);

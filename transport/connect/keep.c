@@ -317,15 +317,7 @@ static void conn_changed(void *arg, struct spokei_conn *conn, int error)
 		wait_for_next(connector, error);
 }
 
-static void conn_request(void *arg, struct spokei_conn *conn, const struct spokei_message *message)
-{
-	struct spokei_connector *connector = arg;
-
-	connector->up->request(connector->up_arg, conn, message);
-}
-
 static const struct spokei_conn_up conn_up = {
-	.request = conn_request,
 	.changed = conn_changed,
 	.event = spokei_connector_sign,
 	.failed = conn_failed,
