@@ -5,6 +5,8 @@ LC_ALL=C
 export LC_ALL
 checks=tests/checks
 cd "$(dirname "$0")/../.." || exit 2
+update=
+[ "${1:-}" != --update ] || { update=1; shift; }
 build=${1:-build/dev}
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
@@ -58,4 +60,39 @@ linked() {
 # What a compiler sees of the files given: see code.awk.
 code() {
 	awk -f $checks/code.awk "$@"
+}
+
+# Compares what a check has counted with a list that may only shrink, both of lines "<name> <number>".
+# More than the list allows is wrong, and so is less: then the list has to be lowered. With "--update"
+# as the first argument of the check it is written anew, unless the sum would grow.
+shrinking() { # <list> <counted> <unit>
+	awk -v list="$1" -v unit="$3" -v update="$update" '
+	/^#/ || !NF { next }
+	FILENAME == list {
+		if (NF != 2 || $2 !~ /^[1-9][0-9]*$/)
+			print list ":" FNR ": not \"<name> <number>\""
+		allowed[$1] = $2
+		before += $2
+		next
+	}
+	$2 > 0 {
+		now[$1] = $2
+		after += $2
+	}
+	END {
+		for (name in now)
+			if (now[name] > allowed[name] && (!update || after > before))
+				print name ": " now[name] " " unit ", at most " allowed[name] + 0
+		for (name in allowed)
+			if (now[name] < allowed[name] && !update)
+				print list ": " name " has " now[name] + 0 " " unit ", not " allowed[name] \
+					"; lower the list with --update"
+	}' "$1" "$2" | sort >"$work/grown"
+	cat "$work/grown"
+	[ ! -s "$work/grown" ] || return 1
+	[ -z "$update" ] || {
+		sed -n '/^#/!q; p' "$1" >"$work/list"
+		awk '$2 > 0 { print $1, $2 }' "$2" | sort >>"$work/list"
+		cp "$work/list" "$1"
+	}
 }

@@ -49,6 +49,15 @@ red() {
 	done
 }
 
+# green <"check [argument...]">
+green() {
+	if ! sh "$copy/tests/checks/${1%% *}.sh" ${1#"${1%% *}"} >"$work/said" 2>&1; then
+		echo "$1: turns red:"
+		sed 's/^/    /' "$work/said"
+		status=1
+	fi
+}
+
 # quiet <what the last check must not have said>...
 quiet() {
 	for sentence; do

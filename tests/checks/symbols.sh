@@ -3,8 +3,6 @@
 # The shared library exports what symbols.txt lists, no more and no less, and no global of the static
 # one can collide with a user's names. "--update" writes the list anew.
 set -eu
-update=
-[ "${1:-}" != --update ] || { update=1; shift; }
 . "$(dirname "$0")/common.sh"
 
 list=$checks/symbols.txt

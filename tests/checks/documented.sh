@@ -1,0 +1,156 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Public declarations are documented: functions, structs, enums, typedefs, macros, variables, function
+# pointers in structs, and the fields of options. Each has a comment before it or at its end, or follows
+# a documented one without a blank line; a function pointer needs a comment of its own. At least 95 of 100
+# have to be. Every .c of the product begins with a comment after its licence, but for those that
+# documented.txt still lists, which may only become fewer ("--update").
+set -eu
+. "$(dirname "$0")/common.sh"
+
+bad=0
+awk -v missing="$work/missing" '
+function begin(of_its_own) {
+	kind = of_its_own
+	first = FNR
+	before = FNR - 1
+	documented = commented[before] || (!of_its_own && ended[before] && group)
+	in_group = !commented[before] && ended[before]
+}
+function finish() {
+	if (has_comment)
+		documented = 1
+	if (!in_group || documented)
+		group = documented
+	ended[FNR] = 1
+	if (counts) {
+		all++
+		if (!documented)
+			bare[FILENAME ":" first ": has no comment: " text]
+	}
+	text = ""
+}
+# A line without its comments; has_comment, whether it had one or the end of one.
+function code_of(line,   out, end) {
+	out = ""
+	has_comment = 0
+	while (line != "") {
+		if (inside) {
+			has_comment = 1
+			end = index(line, "*/")
+			line = end ? substr(line, end + 2) : ""
+			inside = !end
+		} else if (match(line, /\/\*/)) {
+			out = out substr(line, 1, RSTART - 1)
+			line = substr(line, RSTART + 2)
+			inside = has_comment = 1
+			if (line == "")
+				return out
+		} else {
+			return out line
+		}
+	}
+	return out
+}
+FNR == 1 {
+	inside = depth = body = 0
+	text = ""
+	delete commented
+	delete ended
+}
+{
+	line = code_of($0)
+	gsub(/^[ \t]+|[ \t]+$/, "", line)
+	gsub(/"([^"\\]|\\.)*"/, "\"\"", line)
+	if (line == "") {
+		commented[FNR] = has_comment
+		next
+	}
+}
+# Names that are taken back are not public.
+/^#[ \t]*undef/ {
+	for (line in bare)
+		if (index(line, FILENAME ":") == 1 && index(line, "define " $2 "(")) {
+			delete bare[line]
+			all--
+		}
+}
+/^#/ && text == "" && !/define/ || /^SPOKE_(BEGIN|END)_DECLS/ {
+	next
+}
+text == "" && !body && line !~ /^[{}]/ {
+	begin(line ~ /\(\*/ && depth)
+}
+body {
+	body += gsub(/\{/, "{", line) - gsub(/\}/, "}", line)
+	next
+}
+line ~ /^#[ \t]*define/ || directive {
+	if (!directive) {
+		text = line
+		counts = line !~ /define [A-Z_]+_H$/
+	}
+	directive = line ~ /\\$/
+	if (!directive)
+		finish()
+	next
+}
+{
+	text = text (text == "" ? "" : " ") line
+	if (has_comment)
+		documented = 1
+	if (line ~ /\{$/ && text !~ /\)[^)]*\{$/ || text ~ /^enum[^;]*\{/) {
+		# A struct, union or enum begins.
+		counts = depth == 0
+		if (depth == 0)
+			options = text ~ /options|settings|limits/
+		is_enum = text ~ /^(typedef )?enum/
+		finish()
+		depth++
+		ended[FNR] = 0
+		next
+	}
+	if (line ~ /\{$/) {
+		# The body of a function.
+		counts = 1
+		finish()
+		body = 1
+		next
+	}
+	if (text ~ /^\}/) {
+		if (line ~ /;$/) {
+			depth--
+			ended[FNR] = depth
+			text = ""
+		}
+		next
+	}
+	if (is_enum && depth) {
+		text = ""
+		next
+	}
+	if (line ~ /;$/) {
+		counts = depth ? options || text ~ /\(\*/ : text !~ /^(struct|enum|union) [a-z_]+;$/
+		finish()
+	}
+}
+END {
+	for (line in bare)
+		print line >missing
+	print all
+}' $(public_headers) >"$work/all"
+touch "$work/missing"
+
+all=$(cat "$work/all")
+without=$(wc -l <"$work/missing")
+if [ $((20 * without)) -gt "$all" ]; then
+	sort "$work/missing"
+	bad=1
+fi
+echo "$((all - without)) of $all public declarations are documented: $((100 * (all - without) / all)) %"
+
+for source in $(floor_files '*.c') $(find examples -name '*.c' | sort); do
+	sed -n 2p "$source" | grep -q '^/\*' || echo "$source 1"
+done >"$work/bare"
+shrinking $checks/documented.txt "$work/bare" "file without a first comment" || bad=1
+exit $bad

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+{
+	echo '#ifndef SPOKE_PLANT_H'
+	echo '#define SPOKE_PLANT_H'
+	cat <<'C'
+struct spoke_plant_opaque;
+struct spoke_plant_bare {
+	int of_no_options;
+	void (*slot_bare)(void);
+};
+
+/* Has one. */
+struct spoke_plant_options {
+	int field_bare;
+
+	int first_of_two; /* has one */
+	int second_of_two;
+	void (*slot_fine)(void); /* has one */
+	/* has one */
+	void (*slot_also)(void,
+			  void);
+	void (*slot_behind)(void);
+};
+
+/* Has one. */
+int spoke_plant_first(void);
+int spoke_plant_second(int a,
+		       int b);
+
+int spoke_plant_gone(void);
+
+enum spoke_plant_enum { SPOKE_PLANT_ONE };
+/* Its helper is no part of it. */
+
+#define SPOKE_PLANT_HELPER(x) x
+#undef SPOKE_PLANT_HELPER
+#define SPOKE_PLANT_MACRO \
+	(1)
+/* Has one. */
+inline int spoke_plant_inline(void)
+{
+	int local_bare;
+	return 0;
+}
+typedef int (*spoke_plant_fn)(void);
+C
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32; do
+		printf '\nint spoke_plant_many_%s(void);\n' $i
+	done
+	echo '#endif'
+} | plant timer/include/spoke/plant.h
+printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <spoke/wheel.h>\n' | plant timer/plant.c
+red documented 'plant.h:4: has no comment: struct spoke_plant_bare' 'plant.h:6: has no comment: void (*slot_bare)' \
+	'plant.h:11: has no comment: int field_bare' 'plant.h:19: has no comment: void (*slot_behind)' \
+	'plant.h:27: has no comment: int spoke_plant_gone' 'has no comment: enum spoke_plant_enum' \
+	'has no comment: #define SPOKE_PLANT_MACRO' 'timer/plant.c: 1 file without'
+quiet of_no_options _of_two slot_fine slot_also spoke_plant_first spoke_plant_second PLANT_HELPER local_bare \
+	spoke_plant_inline opaque PLANT_H: plant_fn
