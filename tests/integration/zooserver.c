@@ -154,6 +154,11 @@ void zooserver_make(void)
 	zooserver_wait();
 }
 
+void zooserver_freeze(void)
+{
+	assert_int_equal(kill(server.pid, SIGSTOP), 0);
+}
+
 void zooserver_kill(void)
 {
 	int status;

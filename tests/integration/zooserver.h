@@ -18,7 +18,10 @@ void zooserver_make(void);
 /* The port it listens at, and shall again after a kill. */
 uint16_t zooserver_port(void);
 
-/* Killed without a warning; and started anew with what it had written. */
+/* Stops the server as SIGSTOP does: it answers nothing from here on. Its kill is next. */
+void zooserver_freeze(void);
+
+/* Kills the server without a warning, and starts it again with the data it had written. */
 void zooserver_kill(void);
 void zooserver_revive(void);
 
