@@ -113,7 +113,7 @@ void sim_cancel_many(struct sim_consumer *consumer)
 		if (call->ends && (!call->deferred || call->settled) &&
 		    spoke_call_cancel(consumer->consumer, call->name))
 			sim_violation(world, SIM_S4,
-				      "the name of call %u, which has ended, cancels",
+				      "the handle of call %u, which has ended, cancels",
 				      (unsigned)sim_number(world, call));
 		if (!call->ends && sim_chance(&world->dice, 700))
 			call->cancelled |= spoke_call_cancel(consumer->consumer, call->name);

@@ -125,7 +125,7 @@ static void wait_until_whole(struct sim_world *world)
 		if (world->virt.now_ns >= until_ns)
 			check_lists(world);
 		if (world->virt.now_ns >= until_ns)
-			sim_violation(world, SIM_L1, "%u of %u connections are ready again",
+			sim_violation(world, SIM_L1, "only %u of %u connections are ready again",
 				      ready(world),
 				      world->plan->provider_count * world->plan->consumer_count);
 		sim_go_on(world, world->virt.now_ns + 5 * MS);

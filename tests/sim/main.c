@@ -46,10 +46,11 @@ static void run_again(struct sim_plan *plan, uint64_t hash)
 	struct sim_counts counts = { 0 };
 
 	if (sim_run(plan, false, &counts) != hash)
-		sim_violation(sim_world_now, SIM_S21, "the same seed gives another history");
+		sim_violation(sim_world_now, SIM_S21, "the same seed gives a different history");
 	plan->boot_ahead_ns = BOOT_AHEAD_NS;
 	if (sim_run(plan, false, &counts) != hash)
-		sim_violation(sim_world_now, SIM_S22, "another clock gives another history");
+		sim_violation(sim_world_now, SIM_S22,
+			      "a different clock gives a different history");
 }
 
 /* Returns a hash of all that happened. */

@@ -59,7 +59,7 @@ static struct sim_ask *place(struct sim_stream *stream, uint64_t id)
 		at += below;
 	}
 	if (at > JUMP)
-		sim_violation(stream->world, SIM_S5, "connection %u: an id out of the order",
+		sim_violation(stream->world, SIM_S5, "connection %u: a request id out of order",
 			      stream->number);
 	if (at >= stream->ask_count)
 		grow(stream, at + 1, 0);
@@ -81,7 +81,8 @@ static void request_sent(struct sim_end *end, const struct sim_frame *frame)
 	struct sim_call *call = call_of(world, frame->number);
 
 	if (ask->written)
-		sim_violation(world, SIM_S5, "connection %u: an id is used twice", stream->number);
+		sim_violation(world, SIM_S5, "connection %u: a request id is used twice",
+			      stream->number);
 	*ask = (struct sim_ask){ .number = (uint32_t)frame->number,
 				 .attempt = (uint8_t)frame->attempt,
 				 .written = true,
@@ -118,7 +119,8 @@ static void reply_sent(struct sim_end *end, const struct sim_frame *frame)
 	if (stream->tampered)
 		return;
 	if (ask == NULL || !ask->read)
-		sim_violation(world, SIM_S4, "connection %u: an answer to what was not asked",
+		sim_violation(world, SIM_S4,
+			      "connection %u: a reply to a request that was never sent",
 			      stream->number);
 	if (ask->answered)
 		sim_violation(world, SIM_S23, "connection %u: call %u is answered twice",
@@ -128,9 +130,9 @@ static void reply_sent(struct sim_end *end, const struct sim_frame *frame)
 		       frame->status == STATUS_EXPIRED || frame->status == STATUS_BAD_REQUEST;
 	call = call_of(world, ask->number);
 	if (call && ask->refused && ask->ran)
-		sim_violation(world, SIM_S19, "call %u was run and refused", ask->number);
+		sim_violation(world, SIM_S19, "call %u was both run and refused", ask->number);
 	if (call && !ask->refused && !ask->ran)
-		sim_violation(world, SIM_S19, "call %u is answered and was not run", ask->number);
+		sim_violation(world, SIM_S19, "call %u is answered but was never run", ask->number);
 }
 
 void sim_ask_sent(struct sim_end *end, const struct sim_frame *frame)
@@ -256,9 +258,9 @@ void sim_ask_runs(struct sim_call *call, struct sim_stream *stream, unsigned att
 		return;
 	if (stream == NULL || call->read == NULL) {
 		if (call->stream && call->stream->ends[1].seen.broken)
-			sim_violation(world, SIM_S16, "call %u is run from behind what is no frame",
-				      number);
-		sim_violation(world, SIM_S6, "call %u is run, and no such request was read",
+			sim_violation(world, SIM_S16,
+				      "call %u is run although it follows a broken frame", number);
+		sim_violation(world, SIM_S6, "call %u is run, but no such request was read",
 			      number);
 	}
 	ask = find_run(call, stream, number, attempt);

@@ -71,14 +71,14 @@ static void check_writes(struct sim_world *world, const struct sim_call *call)
 	unsigned number = (unsigned)sim_number(world, call);
 
 	if (call->writes > writes_max(call))
-		sim_violation(world, SIM_S6, "call %u is written %u times, more than %u", number,
+		sim_violation(world, SIM_S6, "call %u is written %u times, limit %u", number,
 			      call->writes, writes_max(call));
 	/* What was written may have been run, unless somebody has said that it was not. */
 	if (call->writes > 1 && plan_of(call)->policy == SIM_FAILOVER &&
 	    !plan_of(call)->idempotent && call->refusals + 1 < call->writes && !call->murky &&
 	    !world->tampered) {
 		sim_violation(world, SIM_S6,
-			      "call %u is written %u times and was refused %u times, and may run "
+			      "call %u is written %u times and was refused %u times, but may run "
 			      "only once",
 			      number, call->writes, call->refusals);
 	}
@@ -90,7 +90,7 @@ void sim_attempt_runs(struct sim_call *call)
 
 	/* Bits may have made a refusal of an answer. */
 	if (++call->runs > runs_max(call) && (call->runs > writes_max(call) || !world->tampered))
-		sim_violation(world, SIM_S6, "call %u is run %u times, more than %u",
+		sim_violation(world, SIM_S6, "call %u is run %u times, limit %u",
 			      (unsigned)sim_number(world, call), call->runs, runs_max(call));
 }
 
@@ -129,7 +129,7 @@ static void check_place(struct sim_world *world, const struct sim_call *call, un
 	    (call->refused_ns != world->virt.now_ns || call->by->several ||
 	     plan->eject_failures > 0 || plan->endpoint_actives > 0 || !is_another_well(call)))
 		return;
-	sim_violation(world, SIM_S25, "call %u is written to p%u again",
+	sim_violation(world, SIM_S25, "call %u is written to provider %u again",
 		      (unsigned)sim_number(world, call), place);
 }
 
@@ -142,18 +142,19 @@ static void check_numbers(struct sim_world *world, struct sim_call *call,
 
 	if (plan_of(call)->policy != SIM_FAILBACK) {
 		if (frame->attempt)
-			sim_violation(world, SIM_S26, "call %u says that it is attempt %u", number,
+			sim_violation(world, SIM_S26, "call %u carries attempt number %u", number,
 				      frame->attempt);
 		return;
 	}
 	if (call->id && call->id != frame->call_id)
-		sim_violation(world, SIM_S26, "call %u says another id, %" PRIx64, number,
+		sim_violation(world, SIM_S26, "call %u carries a different id, %" PRIx64, number,
 			      frame->call_id);
 	/* Those that wait to be written when their time is over may be overtaken. */
 	if (frame->attempt == 0 || frame->attempt > plan_of(call)->retries + 1 ||
 	    call->attempts & 1u << frame->attempt)
-		sim_violation(world, SIM_S26, "call %u says that it is attempt %u of %u, %x were",
-			      number, frame->attempt, plan_of(call)->retries + 1, call->attempts);
+		sim_violation(world, SIM_S26,
+			      "call %u carries attempt number %u of %u; numbers seen: %x", number,
+			      frame->attempt, plan_of(call)->retries + 1, call->attempts);
 	call->id = frame->call_id;
 	call->attempts |= (uint8_t)(1u << frame->attempt);
 }
@@ -199,8 +200,9 @@ void sim_window_look(struct sim_consumer *consumer)
 	of_calls = sum(window->calls, window->step, SIM_BUCKETS - 1);
 	if (of_retries * CALLS_PER_RETRY > of_calls + FREE_RETRIES * CALLS_PER_RETRY)
 		sim_violation(process->world, SIM_S7,
-			      "c%u repeats %llu times for %llu calls in 10 s", process->number,
-			      (unsigned long long)of_retries, (unsigned long long)of_calls);
+			      "consumer %u made %llu further attempts for %llu calls in 10 s",
+			      process->number, (unsigned long long)of_retries,
+			      (unsigned long long)of_calls);
 }
 
 void sim_call_taken(struct sim_call *call)
@@ -225,7 +227,7 @@ static void count_repeat(struct sim_call *call)
 	if (call->writes == 1 || !sim_repeats(call))
 		return;
 	if (++consumer->repeats > spoke_stat_get(consumer->process.engine, SPOKE_STAT_RETRIES))
-		sim_violation(world, SIM_S7, "call %u is written again, which nobody has counted",
+		sim_violation(world, SIM_S7, "call %u is written again without being counted",
 			      (unsigned)sim_number(world, call));
 }
 

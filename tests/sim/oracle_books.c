@@ -51,13 +51,14 @@ static void check_state(struct sim_process *process, const struct spokei_conn *c
 		sim_violation(world, SIM_S24, "connection %u goes from state %u back to %u",
 			      end->stream->number, end->state, conn->state);
 	if (conn->state == SPOKEI_CONN_CONNECTING && end->wrote_ns)
-		sim_violation(world, SIM_S24, "connection %u was written before it stood",
+		sim_violation(world, SIM_S24, "connection %u was written before it was open",
 			      end->stream->number);
 	if (conn->state == SPOKEI_CONN_OPEN && end->shut)
-		sim_violation(world, SIM_S24, "connection %u is open, and writes no more",
+		sim_violation(world, SIM_S24,
+			      "connection %u is open although its sending side is shut",
 			      end->stream->number);
 	if (conn->state == SPOKEI_CONN_OPEN && conn->ended)
-		sim_violation(world, SIM_S24, "connection %u is open, and its peer has ended",
+		sim_violation(world, SIM_S24, "connection %u is open although its peer has ended",
 			      end->stream->number);
 	end->state = (uint8_t)conn->state;
 }
@@ -69,7 +70,7 @@ static void check_pause(struct sim_process *process, const struct spokei_conn *c
 	if (conn->paused && conn->resume.node.next == NULL && conn->state == SPOKEI_CONN_OPEN &&
 	    !conn->unwritable && spokei_outlet_len(&conn->out) <= limits->out_low)
 		sim_violation(process->world, SIM_S10,
-			      "process %u does not read a connection, and nothing waits",
+			      "process %u does not read a connection although nothing is queued",
 			      process->number);
 }
 
@@ -101,7 +102,7 @@ void sim_books_read(struct sim_end *end)
 		if (conn->stream.watch.fd == end->fd &&
 		    spokei_outlet_len(&conn->out) >= link->limits.out_high + 64)
 			sim_violation(end->process->world, SIM_S10,
-				      "connection %u is read while %zu bytes wait",
+				      "connection %u is read while %zu bytes are queued",
 				      end->stream->number, spokei_outlet_len(&conn->out));
 	}
 }
@@ -127,7 +128,7 @@ static struct sums add_up(struct sim_process *process, const struct spokei_link 
 		sums.serving += conn->serving_count;
 		sums.conns++;
 		if (spokei_outlet_len(&conn->out) > link->limits.out_max)
-			sim_violation(process->world, SIM_S9, "process %u: %zu bytes wait",
+			sim_violation(process->world, SIM_S9, "process %u: %zu bytes are queued",
 				      process->number, spokei_outlet_len(&conn->out));
 		check_state(process, conn);
 		check_pause(process, conn);
@@ -141,15 +142,17 @@ static void check_link(struct sim_process *process, const struct spokei_link *li
 	struct sums sums = add_up(process, link);
 
 	if (sums.queued != link->queued || sums.held != link->held) {
-		sim_violation(world, SIM_S9,
-			      "process %u: %zu bytes wait and %zu are held, and it says %zu and "
-			      "%zu",
-			      process->number, sums.queued, sums.held, link->queued, link->held);
+		sim_violation(
+			world, SIM_S9,
+			"process %u: %zu bytes are queued and %zu held, but it reports %zu and "
+			"%zu",
+			process->number, sums.queued, sums.held, link->queued, link->held);
 	}
 	if (link->queued > link->limits.queued_max || link->held > link->limits.held_max)
-		sim_violation(world, SIM_S9, "process %u holds more than it may", process->number);
+		sim_violation(world, SIM_S9, "process %u holds more bytes than its limit",
+			      process->number);
 	if (sums.conns != link->conn_count)
-		sim_violation(world, SIM_S9, "process %u miscounts its connections: %u, not %u",
+		sim_violation(world, SIM_S9, "process %u reports %u connections, but has %u",
 			      process->number, link->conn_count, sums.conns);
 	if (link->pending_count > link->limits.pending_max)
 		sim_violation(world, SIM_S9, "process %u has %u calls waiting", process->number,
@@ -165,7 +168,7 @@ static void check_calls(const struct sim_consumer *consumer)
 
 	if (calls->count != consumer->waits + consumer->ticket_count)
 		sim_violation(world, SIM_S9,
-			      "c%u says it has %u calls, and it is %u and %u tickets",
+			      "consumer %u reports %u calls, but there are %u and %u tickets",
 			      consumer->process.number, (unsigned)calls->count, consumer->waits,
 			      consumer->ticket_count);
 	for (uint32_t i = 0; i < calls->used; i++) {
@@ -178,7 +181,7 @@ static void check_calls(const struct sim_consumer *consumer)
 				     : 1;
 	}
 	if (consumer->consumer->link.pending_count != under_way)
-		sim_violation(world, SIM_S9, "c%u says %u attempts wait, and it is %u",
+		sim_violation(world, SIM_S9, "consumer %u reports %u waiting attempts, but %u wait",
 			      consumer->process.number, consumer->consumer->link.pending_count,
 			      under_way);
 }
@@ -200,7 +203,7 @@ static void check_stat(const struct sim_consumer *consumer, enum spoke_stat stat
 
 	if (said != seen) {
 		sim_violation(consumer->process.world, SIM_S27,
-			      "c%u counts %llu as %s, and there were %llu",
+			      "consumer %u counts %llu as %s, but there were %llu",
 			      consumer->process.number, (unsigned long long)said,
 			      spoke_stat_name(stat), (unsigned long long)seen);
 	}
@@ -245,12 +248,11 @@ void sim_books_timers(struct sim_process *process)
 	}
 	if (armed_of(process, link->conn_class) != armed)
 		sim_violation(process->world, SIM_S18,
-			      "process %u: a timer of a connection that is gone is armed",
+			      "process %u: the timer of a closed connection is armed",
 			      process->number);
 	if (armed_of(process, link->pending_class) > link->pending_count)
 		sim_violation(process->world, SIM_S18,
-			      "process %u: a timer of a call that is over is armed",
-			      process->number);
+			      "process %u: the timer of a finished call is armed", process->number);
 }
 
 /* What a process may ever need, by what it is set to. */
@@ -290,19 +292,19 @@ void sim_books_check(struct sim_process *process)
 	if (process->turns % WHEEL_EVERY == 0)
 		wrong = spoke_wheel_check(process->engine->wheel);
 	if (wrong)
-		sim_violation(world, SIM_S18, "process %u: the wheel is not whole: %s",
+		sim_violation(world, SIM_S18, "process %u: the wheel's invariants do not hold: %s",
 			      process->number, wrong);
 	if (process->virt.bytes > budget_of(process))
-		sim_violation(world, SIM_S9, "process %u uses %llu bytes", process->number,
-			      (unsigned long long)process->virt.bytes);
+		sim_violation(world, SIM_S9, "process %u uses %llu bytes of memory",
+			      process->number, (unsigned long long)process->virt.bytes);
 }
 
 void sim_books_end(struct sim_process *process)
 {
 	if (process->virt.blocks || process->virt.bytes)
-		sim_violation(process->world, SIM_S18, "process %u leaves %llu blocks behind",
+		sim_violation(process->world, SIM_S18, "process %u leaks %llu blocks of memory",
 			      process->number, (unsigned long long)process->virt.blocks);
 	if (process->virt.user.fds)
-		sim_violation(process->world, SIM_S18, "process %u leaves %u descriptors behind",
+		sim_violation(process->world, SIM_S18, "process %u leaks %u descriptors",
 			      process->number, process->virt.user.fds);
 }

@@ -78,7 +78,7 @@ static void check_value(struct sim_world *world, const struct sim_call *call,
 	else if (!spoke_value_bin(result->value, &span) && span.len >= SIM_MARK)
 		number = sim_mark_read(span.data);
 	if (number != number_of(world, call))
-		sim_violation(world, SIM_S4, "call %u has the answer of call %" PRIu64,
+		sim_violation(world, SIM_S4, "call %u got the reply of call %" PRIu64,
 			      number_of(world, call), number);
 }
 
@@ -111,7 +111,7 @@ static void check_answer(struct sim_world *world, const struct sim_call *call,
 	    (result->error == SPOKE_EREFUSED && result->waited_ns == 0) || is_excused(call, result))
 		return;
 	if (!call->by->plan->mprpc && !call->answered && !is_guessed(world, call))
-		sim_violation(world, SIM_S4, "call %u ended by an answer that was not read",
+		sim_violation(world, SIM_S4, "call %u ended by a reply that was not read",
 			      number_of(world, call));
 	/* MessagePack-RPC has no place for a code. */
 	if ((result->error == SPOKE_OK ||
@@ -132,7 +132,7 @@ static void check_late(struct sim_world *world, const struct sim_call *call, int
 	if (end->read_ns < world->virt.now_ns && end->again_ns < world->virt.now_ns &&
 	    end->arrived_ns < world->virt.now_ns)
 		sim_violation(world, SIM_S11,
-			      "call %u times out in a late turn that has not read its connection",
+			      "call %u times out in a late turn before its connection was read",
 			      number_of(world, call));
 }
 
@@ -164,15 +164,15 @@ void sim_call_ended(struct sim_call *call, const struct spoke_result *result)
 	struct sim_world *world = call->by->process.world;
 
 	if (call->by->calling)
-		sim_violation(world, SIM_S2, "call %u ends inside another call",
+		sim_violation(world, SIM_S2, "call %u ends inside spoke_call()",
 			      number_of(world, call));
 	if (call->by->process.engine == NULL && !call->by->process.ending)
-		sim_violation(world, SIM_S18, "call %u ends after its engine",
+		sim_violation(world, SIM_S18, "call %u ends after its engine was freed",
 			      number_of(world, call));
 	if (++call->ends > 1)
 		sim_violation(world, SIM_S1, "call %u ends twice", number_of(world, call));
 	if (call->cancelled && result->error != SPOKE_ECANCELED)
-		sim_violation(world, SIM_S1, "call %u was cancelled, and ends with: %s",
+		sim_violation(world, SIM_S1, "call %u was cancelled but ends with: %s",
 			      number_of(world, call), spoke_strerror(result->error));
 	call->by->waits--;
 	call->by->ended[kind_of(result->error)]++;
@@ -228,7 +228,7 @@ static void check_deadline(struct sim_provider *provider, const struct sim_call 
 	most_ns = call->begun_ns + sim_attempt_ns(call) - put_ns + MS +
 		  (call->by->process.held_ns - call->held_ns);
 	if (left_ns > most_ns)
-		sim_violation(world, SIM_S13, "call %u has %.3f ms more than it may",
+		sim_violation(world, SIM_S13, "the deadline of call %u grew by %.3f ms",
 			      number_of(world, call), (double)(left_ns - most_ns) / 1e6);
 }
 

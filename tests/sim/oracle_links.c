@@ -98,9 +98,10 @@ static void check_miss(const struct sim_end *end)
 	uint64_t moved_ns = end->since_ns;
 
 	if (end->arrived > end->taken && end->again_ns != now_ns)
-		sim_violation(world, SIM_S11,
-			      "process %u counts a miss of connection %u, and has not read all",
-			      process->number, end->stream->number);
+		sim_violation(
+			world, SIM_S11,
+			"process %u counts a miss of connection %u before it has read everything",
+			process->number, end->stream->number);
 	if (is_late(end))
 		sim_violation(world, SIM_S11,
 			      "process %u counts a miss of connection %u in a late turn",
@@ -120,7 +121,8 @@ static void check_miss(const struct sim_end *end)
 	    process->virt.held_until_ns != now_ns && is_peer_open(end) &&
 	    spokei_vnet_ready(world->virt.net, end->fd) & SPOKE_IO_WRITE)
 		sim_violation(world, SIM_S11,
-			      "process %u counts a miss of connection %u that it could ask",
+			      "process %u counts a miss of connection %u although it could have "
+			      "sent a heartbeat",
 			      process->number, end->stream->number);
 	if (end->read_ns > moved_ns)
 		moved_ns = end->read_ns;
@@ -128,7 +130,7 @@ static void check_miss(const struct sim_end *end)
 		moved_ns = end->wrote_ns;
 	if (now_ns - moved_ns < interval_ns)
 		sim_violation(world, SIM_S11,
-			      "process %u counts a miss of connection %u without asking",
+			      "process %u counts a miss of connection %u without a heartbeat",
 			      process->number, end->stream->number);
 }
 
@@ -157,11 +159,13 @@ static void closed_for_silence(const struct sim_end *end)
 		sim_violation(world, SIM_S11, "connection %u is closed for silence after %u misses",
 			      end->stream->number, end->misses);
 	if (!end->told && world->virt.now_ns - end->since_ns < MUTE * interval_ns)
-		sim_violation(world, SIM_S11, "connection %u is closed for silence %.3f ms old",
+		sim_violation(world, SIM_S11,
+			      "connection %u is closed after only %.3f ms of silence",
 			      end->stream->number,
 			      (double)(world->virt.now_ns - end->since_ns) / 1e6);
 	if (end->arrived > end->taken && end->again_ns != world->virt.now_ns)
-		sim_violation(world, SIM_S11, "connection %u is closed for silence, and not read",
+		sim_violation(world, SIM_S11,
+			      "connection %u is closed for silence before it was read",
 			      end->stream->number);
 }
 
@@ -187,7 +191,7 @@ static void check_order(const struct sim_end *end, const struct spoke_link_event
 		 !end->read_only)
 		wrong = "of what was well";
 	if (wrong)
-		sim_violation(world, SIM_S24, "process %u: connection %u %s is told %s",
+		sim_violation(world, SIM_S24, "process %u: connection %u %s gets the event %s",
 			      end->process->number, end->stream->number,
 			      spoke_link_change_name(event->change), wrong);
 }
@@ -208,9 +212,10 @@ static void check_attempt(struct sim_end *end, const struct spoke_link_event *ev
 
 	if (end->pauses++ == 0 && stream->dubbo && !stream->tampered && end->seen.frame_len > 0 &&
 	    event->attempt != 1)
-		sim_violation(stream->world, SIM_L1,
-			      "process %u: connection %u was well, and its next one is attempt %u",
-			      end->process->number, stream->number, event->attempt);
+		sim_violation(
+			stream->world, SIM_L1,
+			"process %u: connection %u worked, but the next one counts as attempt %u",
+			end->process->number, stream->number, event->attempt);
 }
 
 void sim_link_changed(struct sim_process *process, const struct spoke_link_event *event)
@@ -222,7 +227,8 @@ void sim_link_changed(struct sim_process *process, const struct spoke_link_event
 	sim_note(world, "process % is told %l of connection %, missed %", process->number,
 		 (uint64_t)event->change, end ? end->stream->number : 0, event->missed);
 	if (process->closed)
-		sim_violation(world, SIM_S18, "process %u is told of a connection after its end",
+		sim_violation(world, SIM_S18,
+			      "process %u gets an event of a connection after its end",
 			      process->number);
 	if (end == NULL)
 		return;
@@ -318,7 +324,8 @@ static void check_noticed(const struct sim_end *end)
 	if (world->virt.now_ns > last_ns + bound_ns &&
 	    world->virt.now_ns > end->patience_ns + excused_ns(end, &end->asked) &&
 	    !sim_books_paused(end))
-		sim_violation(world, SIM_L2, "process %u: connection %u is silent for %.3f ms",
+		sim_violation(world, SIM_L2,
+			      "process %u: connection %u has been silent for %.3f ms",
 			      process->number, end->stream->number,
 			      (double)(world->virt.now_ns - last_ns) / 1e6);
 }

@@ -37,7 +37,7 @@ void sim_lists_check(struct sim_world *world)
 
 		if (consumer->listed && consumer->consumer && !consumer->process.draining &&
 		    list(consumer, infos) == 0)
-			sim_violation(world, SIM_S28, "c%u knows nobody any more",
+			sim_violation(world, SIM_S28, "consumer %u lost its whole provider list",
 				      consumer->process.number);
 	}
 }
@@ -87,9 +87,10 @@ void sim_lists_whole(const struct sim_consumer *consumer)
 	size_t count = list(consumer, infos);
 
 	if (!is_exact(consumer, infos, count))
-		sim_violation(consumer->process.world, SIM_L7,
-			      "c%u lists %zu providers, and not all that there are, or others",
-			      consumer->process.number, count);
+		sim_violation(
+			consumer->process.world, SIM_L7,
+			"consumer %u lists %zu providers, but not exactly the registered ones",
+			consumer->process.number, count);
 }
 
 bool sim_lists_living(const struct sim_consumer *consumer)

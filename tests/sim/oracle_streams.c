@@ -48,14 +48,16 @@ static void check_connect(struct sim_consumer *consumer, unsigned place)
 	uint64_t before_ns = times[lines - 1];
 
 	if (consumer->process.closed)
-		sim_violation(world, SIM_S12, "c%u connects after it was closed",
+		sim_violation(world, SIM_S12, "consumer %u connects after it was closed",
 			      consumer->process.number);
 	if (last && last->ends[0].fd >= 0 && !consumer->several)
-		sim_violation(world, SIM_S12, "c%u has two connections to p%u under way",
+		sim_violation(world, SIM_S12,
+			      "consumer %u has two connection attempts to provider %u in progress",
 			      consumer->process.number, place);
 	if (before_ns && world->virt.now_ns - before_ns < BACKOFF_FLOOR_NS &&
 	    !consumer->plan->registry)
-		sim_violation(world, SIM_S12, "c%u connects to p%u again after %.3f ms",
+		sim_violation(world, SIM_S12,
+			      "consumer %u connects to provider %u again after only %.3f ms",
 			      consumer->process.number, place,
 			      (double)(world->virt.now_ns - before_ns) / 1e6);
 	memmove(times + 1, times, (SIM_LINES - 1) * sizeof(*times));
@@ -131,7 +133,7 @@ static void was_read(struct sim_end *end, const struct spokei_vnet_news *news)
 
 	if (end->broken_turn)
 		sim_violation(end->stream->world, SIM_S16,
-			      "connection %u is read on after what is no frame",
+			      "connection %u is read further after a broken frame",
 			      end->stream->number);
 	sim_books_read(end);
 	sim_turns_read(end);

@@ -34,17 +34,18 @@ static void check_count(struct sim_consumer *consumer)
 	size_t count;
 
 	if (consumer->ticket_count > plan->tickets_max)
-		sim_violation(world_of(consumer), SIM_S8, "c%u has %u tickets, more than %u",
+		sim_violation(world_of(consumer), SIM_S8, "consumer %u has %u tickets, limit %u",
 			      consumer->process.number, consumer->ticket_count, plan->tickets_max);
 	if (consumer->consumer == NULL)
 		return;
 	count = spoke_consumer_tickets(consumer->consumer, &bytes);
 	if (count > plan->tickets_max)
 		sim_violation(world_of(consumer), SIM_S8,
-			      "c%u says it has %zu tickets, more than %u", consumer->process.number,
+			      "consumer %u reports %zu tickets, limit %u", consumer->process.number,
 			      count, plan->tickets_max);
 	if (plan->ticket_bytes_max && bytes > plan->ticket_bytes_max)
-		sim_violation(world_of(consumer), SIM_S8, "c%u: tickets keep %zu bytes of %zu",
+		sim_violation(world_of(consumer), SIM_S8,
+			      "consumer %u: tickets keep %zu bytes, limit %zu",
 			      consumer->process.number, bytes, plan->ticket_bytes_max);
 }
 
@@ -55,14 +56,16 @@ void sim_ticket_opened(struct sim_call *call, const struct spoke_result *result)
 	unsigned number = (unsigned)sim_number(world, call);
 
 	if (consumer->plan->calls.policy != SIM_FAILBACK)
-		sim_violation(world, SIM_S8, "call %u is deferred, and is no failback", number);
+		sim_violation(world, SIM_S8,
+			      "call %u is deferred although its policy is not failback", number);
 	if (result->ticket.handle == 0 || find(consumer, result->ticket) < consumer->ticket_count)
-		sim_violation(world, SIM_S8, "call %u has the ticket of another one", number);
+		sim_violation(world, SIM_S8, "call %u got the ticket of another call", number);
 	call->deferred = true;
 	call->ticket = result->ticket;
 	world->counts.tickets++;
 	if (consumer->ticket_count == SIM_TICKETS)
-		sim_violation(world, SIM_S8, "c%u has too many tickets", consumer->process.number);
+		sim_violation(world, SIM_S8, "consumer %u has too many tickets",
+			      consumer->process.number);
 	consumer->tickets[consumer->ticket_count++] = (uint32_t)number;
 	check_count(consumer);
 }
@@ -86,14 +89,15 @@ static void check_success(struct sim_world *world, const struct sim_call *call,
 	uint64_t number = 0;
 
 	if (result->error)
-		sim_violation(world, SIM_S8, "the ticket of call %u is a success with: %s",
+		sim_violation(world, SIM_S8,
+			      "the ticket of call %u is settled as a success with: %s",
 			      (unsigned)sim_number(world, call), spoke_strerror(result->error));
 	if (call->one_way || world->tampered)
 		return;
 	if (!spoke_value_bin(result->value, &span) && span.len >= SIM_MARK)
 		number = sim_mark_read(span.data);
 	if (number != sim_number(world, call))
-		sim_violation(world, SIM_S4, "the ticket of call %u has the answer of call %u",
+		sim_violation(world, SIM_S4, "the ticket of call %u got the reply of call %u",
 			      (unsigned)sim_number(world, call), (unsigned)number);
 }
 
@@ -148,10 +152,12 @@ void sim_ticket_told(struct sim_consumer *consumer, const struct spoke_ticket_re
 	const char *wrong;
 
 	if (consumer->process.engine == NULL && !consumer->process.ending)
-		sim_violation(world, SIM_S18, "c%u: a ticket is settled after its engine",
+		sim_violation(world, SIM_S18,
+			      "consumer %u: a ticket is settled after its engine was freed",
 			      consumer->process.number);
 	if (place == consumer->ticket_count || name == NULL)
-		sim_violation(world, SIM_S8, "c%u: a ticket is settled that is not open: %s",
+		sim_violation(world, SIM_S8,
+			      "consumer %u: a ticket that is not open is settled: %s",
 			      consumer->process.number, name ? name : "?");
 	call = call_at(consumer, place);
 	if (settled->settlement == SPOKE_TICKET_SUCCESS)
@@ -163,10 +169,10 @@ void sim_ticket_told(struct sim_consumer *consumer, const struct spoke_ticket_re
 	if (settled->attempts < call->writes ||
 	    settled->attempts > consumer->plan->calls.retries + 1)
 		sim_violation(world, SIM_S8,
-			      "the ticket of call %u had %u attempts, %u of them seen",
+			      "the ticket of call %u reports %u attempts, but %u were seen",
 			      (unsigned)sim_number(world, call), settled->attempts, call->writes);
 	if (call->id && call->id != settled->id)
-		sim_violation(world, SIM_S26, "the ticket of call %u has another id",
+		sim_violation(world, SIM_S26, "the ticket of call %u has a different id",
 			      (unsigned)sim_number(world, call));
 	if (sim_now(&consumer->process) > end_of(call))
 		sim_violation(world, SIM_S8, "the ticket of call %u is settled %.3f ms too late",
@@ -190,7 +196,7 @@ static void check_open(const struct sim_consumer *consumer)
 				      consumer->tickets[i]);
 		if (call->ticket_cancelled && consumer->process.turns > call->cancelled_turn + SOON)
 			sim_violation(world_of(consumer), SIM_S8,
-				      "the ticket of call %u was cancelled and is open",
+				      "the ticket of call %u was cancelled but is open",
 				      consumer->tickets[i]);
 	}
 }

@@ -39,8 +39,7 @@ static void check_spin(struct sim_process *process)
 	process->seen_progress = process->progress;
 	process->seen_ns = world->virt.now_ns;
 	if (process->idle_turns > IDLE_TURNS || process->idle_wakes > IDLE_WAKES)
-		sim_violation(world, SIM_L3, "process %u turns without doing anything",
-			      process->number);
+		sim_violation(world, SIM_L3, "process %u turns without progress", process->number);
 }
 
 /* May it be that this side does not read on purpose? */
@@ -69,8 +68,8 @@ static void check_ends(struct sim_process *process)
 				end->hungry_turn = process->turns;
 			if (process->turns - end->hungry_turn > HUNGRY)
 				sim_violation(world, SIM_L4,
-					      "connection %u is not read for %u turns", one->number,
-					      HUNGRY);
+					      "connection %u was not read for %u turns",
+					      one->number, HUNGRY);
 		}
 	}
 }
@@ -82,7 +81,7 @@ static void check_broken(struct sim_process *process)
 	process->broken = NULL;
 	if (end && end->fd >= 0 && !may_pause(end))
 		sim_violation(process->world, SIM_S16,
-			      "connection %u is not closed after what is no frame",
+			      "connection %u is not closed after a broken frame",
 			      end->stream->number);
 }
 

@@ -10,7 +10,7 @@ static void settled_one(void *arg, const struct spoke_ticket_result *settled)
 	if (settled->ticket.handle != call->ticket.handle || ++call->settled_then > 1 ||
 	    call->settled)
 		sim_violation(call->by->process.world, SIM_S8,
-			      "the ticket of call %u is told to who asked once too often",
+			      "the callback of the ticket of call %u was called once too often",
 			      (unsigned)sim_number(call->by->process.world, call));
 }
 
@@ -38,7 +38,7 @@ void sim_ticket_settled(void *arg, const struct spoke_ticket_result *settled)
 		 consumer->process.number, call ? sim_number(world, call) : 0,
 		 (uint64_t)settled->settlement, settled->attempts);
 	if (call && call->asked_then && !call->settled_then)
-		sim_violation(world, SIM_S8, "the ticket of call %u is not told to who asked",
+		sim_violation(world, SIM_S8, "the callback of the ticket of call %u was not called",
 			      (unsigned)sim_number(world, call));
 	sim_ticket_told(consumer, settled);
 	sim_fault_stall(&consumer->process);
@@ -58,12 +58,12 @@ static void ask(struct sim_consumer *consumer, const struct sim_call *call)
 	unsigned number = (unsigned)sim_number(world, call);
 
 	if (!spoke_ticket_ask(consumer->consumer, call->ticket, &state))
-		sim_violation(world, SIM_S8, "the ticket of call %u is open, and nobody knows it",
+		sim_violation(world, SIM_S8, "the ticket of call %u is open but not listed",
 			      number);
 	if (state.attempts < call->writes || state.attempts > plan->retries + 1 ||
 	    (call->id && state.id != call->id) ||
 	    state.left_ns > sim_plan_ticket_ns(plan, call->timeout_ns))
-		sim_violation(world, SIM_S8, "the ticket of call %u says what is not so", number);
+		sim_violation(world, SIM_S8, "the ticket of call %u reports a wrong state", number);
 }
 
 void sim_ticket_begin(struct sim_call *call)
@@ -77,7 +77,7 @@ void sim_ticket_begin(struct sim_call *call)
 	if (!sim_chance(&world->dice, 500))
 		return;
 	if (spoke_ticket_then(consumer->consumer, call->ticket, settled_one, call))
-		sim_violation(world, SIM_S8, "the ticket of call %u cannot be asked for",
+		sim_violation(world, SIM_S8, "the ticket of call %u cannot be queried",
 			      (unsigned)sim_number(world, call));
 	call->asked_then = true;
 }
