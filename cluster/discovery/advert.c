@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/discovery/advert.h"
 
+#include <spoke/url.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -132,7 +132,7 @@ static void provider_bury(struct spokei_task *task)
 		return;
 	}
 	spokei_roll_drop(provider->engine, &provider->member);
-	spokei_gate_close(&provider->link);
+	spokei_request_end_orphans(&provider->link);
 	spokei_request_free(provider->spare);
 	spokei_routes_fini(&provider->services);
 	free_filters(provider);
@@ -301,7 +301,8 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	provider->changed_arg = with->changed_arg;
 	spokei_quota_init(&provider->quota, env, with->connections_max,
 			  with->connections_per_peer_max);
-	spokei_routes_init(&provider->services, env, provider->default_service);
+	spokei_routes_init(&provider->services, env, provider->default_service,
+			   spokei_request_echo);
 	provider->services.limits_all = provider->file.config != NULL;
 	spokei_caller_init(&provider->caller, &provider->link, 0);
 	provider->caller.pushes = true;

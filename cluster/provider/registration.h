@@ -10,6 +10,8 @@
 #include "cluster/serve/routes.h"
 #include "transport/listen/listener.h"
 
+#include <spoke/provider.h>
+
 /* What there is to be published; borrowed for the registration's life. */
 struct spokei_registration_of {
 	struct spokei_routes *services;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a request says. */
-#include "cluster/serve/request.h"
+/* The public functions by which a handler or a filter reads a request. */
+#include "cluster/serve/parts.h"
+
+#include "transport/conn/conn.h"
 #include "transport/wire/copy.h"
 
 int spoke_request_keep(struct spoke_request *request)

@@ -1,45 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gate of requests. Filters come first: whom they turn away takes nothing from those with a
- * right to be served. */
-#include "cluster/serve/request.h"
-#include "transport/wire/copy.h"
+/* Asks filters and limits whether a request may run, and notifies them of its end. Filters run
+ * before the limit, so a request that a filter refuses does not use up the method's quota. */
+#include "cluster/serve/gate.h"
 
-#define LIMIT_TEXT 192u
+#include "cluster/filter/filter.h"
+#include "cluster/filter/limit.h"
+#include "cluster/serve/parts.h"
+#include "core/engine/engine.h"
+#include "transport/conn/conn.h"
+#include "transport/wire/copy.h"
 
 /* --- in */
 
-static void refuse(struct spoke_request *request, const char *text)
+static struct spoke_filter_verdict refuse(const char *text)
 {
-	struct spokei_message answer = {
-		.error = SPOKE_EREFUSED,
-		.error_text = spokei_span(text, strlen(text)),
-	};
-
-	request->answered = true;
-	spokei_count(request->engine, SPOKE_STAT_REQUESTS_REFUSED);
-	spokei_conn_reply(request->conn, request->message, &answer);
-	if (request->watched)
-		spokei_gate_leave(request, &answer);
+	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_REFUSE, .text = text };
 }
 
-static bool take(struct spoke_request *request, struct spokei_limit *limit)
+static struct spoke_filter_verdict take(struct spoke_request *request, struct spokei_limit *limit,
+					char text[SPOKEI_GATE_TEXT])
 {
 	struct spoke_span method = request->message->method;
 	enum spokei_limit_reached reached;
-	char text[LIMIT_TEXT];
 
 	reached = spokei_limit_take(limit, request->engine->begin_ns);
 	if (reached == SPOKEI_LIMIT_FREE) {
 		request->limit = limit;
 		request->watched = true;
-		return true;
+		return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
 	}
-	(void)spokei_limit_print(limit, reached, "executes", method, text, sizeof(text));
-	refuse(request, text);
-	return false;
+	(void)spokei_limit_print(limit, reached, "executes", method, text, SPOKEI_GATE_TEXT);
+	return refuse(text);
 }
 
-static bool ask(struct spoke_request *request, const struct spokei_filters *filters)
+static struct spoke_filter_verdict ask(struct spoke_request *request,
+				       const struct spokei_filters *filters)
 {
 	struct spoke_filter_verdict verdict;
 
@@ -48,30 +43,26 @@ static bool ask(struct spoke_request *request, const struct spokei_filters *filt
 	request->filters = filters;
 	verdict = spokei_filters_before_request(filters, request, &request->passed);
 	request->watched = request->passed > 0;
-	switch (verdict.step) {
-	case SPOKE_FILTER_REFUSE:
-		refuse(request,
-		       verdict.text ? verdict.text : "a filter of the provider refuses it");
-		return false;
-	case SPOKE_FILTER_ANSWER:
-		spoke_reply(request, verdict.value);
-		return false;
-	case SPOKE_FILTER_GO_ON:
-		break;
-	}
-	/* They may have freed the provider, and all that its handlers stand on. */
-	if (request->conn->state != SPOKEI_CONN_CLOSED)
-		return true;
-	refuse(request, "the provider is closing; call another one");
-	return false;
+	if (verdict.step == SPOKE_FILTER_REFUSE && verdict.text == NULL)
+		verdict.text = "refused by a filter of the provider";
+	/* A filter may have freed the provider, and everything that its handlers use. */
+	if (verdict.step == SPOKE_FILTER_GO_ON && request->conn->state == SPOKEI_CONN_CLOSED)
+		return refuse("the provider is closing; call another one");
+	return verdict;
 }
 
-bool spokei_gate_enter(struct spoke_request *request, const struct spokei_filters *filters,
-		       struct spokei_limit *limit)
+struct spoke_filter_verdict spokei_gate_enter(struct spoke_request *request,
+					      const struct spokei_filters *filters,
+					      struct spokei_limit *limit,
+					      char text[SPOKEI_GATE_TEXT])
 {
-	if (filters->count > 0 && !ask(request, filters))
-		return false;
-	return limit == NULL || take(request, limit);
+	struct spoke_filter_verdict verdict = { .step = SPOKE_FILTER_GO_ON };
+
+	if (filters->count > 0)
+		verdict = ask(request, filters);
+	if (verdict.step == SPOKE_FILTER_GO_ON && limit)
+		verdict = take(request, limit, text);
+	return verdict;
 }
 
 /* --- out */
@@ -124,26 +115,4 @@ void spokei_gate_fail(struct spoke_request *request, int error)
 	};
 
 	spokei_gate_leave(request, &answer);
-}
-
-/* Each may be answered as the filters are told, and is gone then. */
-void spokei_gate_close(struct spokei_link *link)
-{
-	while (!spokei_list_empty(&link->orphans)) {
-		struct spokei_serving *serving = spoke_container_of(spokei_list_first(
-									    &link->orphans),
-								    struct spokei_serving, node);
-		struct spoke_request *request = spoke_container_of(serving, struct spoke_request,
-								   serving);
-
-		spokei_conn_leave_orphans(serving);
-		if (!request->watched)
-			continue;
-		request->telling = true;
-		spokei_gate_fail(request, SPOKE_ECLOSED);
-		request->telling = false;
-		/* What runs on the pool is answered by another thread. */
-		if (!request->on_pool && request->answered)
-			spokei_request_free(request);
-	}
 }

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a message to its handler, and from the handler's answer to the connection. */
+/* Serves requests: finds the handler, runs it on the loop or on the pool, and sends its answer. */
 #include "cluster/serve/request.h"
 
+#include "cluster/filter/filter.h"
+#include "cluster/serve/gate.h"
+#include "cluster/serve/parts.h"
+#include "cluster/serve/routes.h"
+#include "core/engine/engine.h"
 #include "core/value/shape.h"
+#include "transport/conn/conn.h"
 #include "transport/wire/attachments.h"
 #include "transport/wire/copy.h"
 
@@ -12,7 +18,7 @@
 
 static const struct spokei_message nothing;
 static const struct spokei_filters no_filters;
-static const char no_memory[] = "the provider has no memory for it";
+static const char no_memory[] = "the provider is out of memory";
 
 /* --- the end */
 
@@ -51,7 +57,7 @@ static void answer_later(struct spoke_request *request, struct spokei_message *m
 static void answer_arrived(struct spoke_post *post)
 {
 	struct spoke_request *request = spoke_container_of(post, struct spoke_request, post);
-	static const char text[] = "the provider has no memory for the answer";
+	static const char text[] = "the provider is out of memory for the answer";
 	struct spokei_message message = {
 		.error = SPOKE_ESERVER,
 		.error_text = spokei_span(text, sizeof(text) - 1),
@@ -146,6 +152,17 @@ void spoke_reply_error(struct spoke_request *request, int32_t code, const char *
 	};
 
 	finish_request(request, &message);
+}
+
+void spokei_request_echo(struct spoke_request *request, void *arg)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value value;
+
+	(void)arg;
+	if (!spoke_cursor_next(&args, &value))
+		value = (struct spoke_value){ NULL, 0 };
+	spoke_reply(request, value);
 }
 
 /* --- abandoned */
@@ -343,6 +360,40 @@ static bool is_over(struct spokei_link *link, uint64_t deadline_ns)
 	return env->now(env->ctx) >= deadline_ns;
 }
 
+static void refuse(struct spoke_request *request, const char *text)
+{
+	struct spokei_message answer = {
+		.error = SPOKE_EREFUSED,
+		.error_text = spokei_span(text, strlen(text)),
+	};
+
+	request->answered = true;
+	spokei_count(request->engine, SPOKE_STAT_REQUESTS_REFUSED);
+	spokei_conn_reply(request->conn, request->message, &answer);
+	if (request->watched)
+		spokei_gate_leave(request, &answer);
+}
+
+/* Returns whether filters and the limit let the request pass; else it is answered. */
+static bool pass_gate(struct spoke_request *request, const struct spokei_filters *filters,
+		      struct spokei_limit *limit)
+{
+	char text[SPOKEI_GATE_TEXT];
+	struct spoke_filter_verdict verdict = spokei_gate_enter(request, filters, limit, text);
+
+	switch (verdict.step) {
+	case SPOKE_FILTER_REFUSE:
+		refuse(request, verdict.text);
+		return false;
+	case SPOKE_FILTER_ANSWER:
+		spoke_reply(request, verdict.value);
+		return false;
+	case SPOKE_FILTER_GO_ON:
+		break;
+	}
+	return true;
+}
+
 static void run(const struct spokei_route *route, const struct spokei_filters *filters,
 		struct spokei_conn *conn, const struct spokei_message *message,
 		struct spoke_request **spare)
@@ -369,7 +420,7 @@ static void run(const struct spokei_route *route, const struct spokei_filters *f
 	request->arg = route->arg;
 	request->deadline_ns = deadline_ns;
 	if (SPOKEI_UNLIKELY(filters->count > 0 || route->limit != NULL) &&
-	    !spokei_gate_enter(request, filters, route->limit)) {
+	    !pass_gate(request, filters, route->limit)) {
 		put_back(request, spare);
 		return;
 	}
@@ -408,4 +459,26 @@ void spokei_request_serve_pushed(void *route, struct spokei_conn *conn,
 
 	run(route, &no_filters, conn, message, &spare);
 	spokei_request_free(spare);
+}
+
+/* A filter may answer the request while it is notified, so the request is freed here. */
+void spokei_request_end_orphans(struct spokei_link *link)
+{
+	while (!spokei_list_empty(&link->orphans)) {
+		struct spokei_serving *serving = spoke_container_of(spokei_list_first(
+									    &link->orphans),
+								    struct spokei_serving, node);
+		struct spoke_request *request = spoke_container_of(serving, struct spoke_request,
+								   serving);
+
+		spokei_conn_leave_orphans(serving);
+		if (!request->watched)
+			continue;
+		request->telling = true;
+		spokei_gate_fail(request, SPOKE_ECLOSED);
+		request->telling = false;
+		/* A request on the pool is answered by another thread. */
+		if (!request->on_pool && request->answered)
+			spokei_request_free(request);
+	}
 }

@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of services and methods. */
+/* The table of services and methods: finds the handler of a request. */
 #include "cluster/serve/routes.h"
+
+#include "cluster/filter/limit.h"
+#include "transport/wire/message.h"
+
+#include <spoke/provider.h>
 
 #define HANDLERS_MAX 65536u
 #define ECHO "$echo"
-
-/* --- what is always there */
-
-/* Answers with its argument, as Dubbo's EchoFilter does. */
-static void echo(struct spoke_request *request, void *arg)
-{
-	struct spoke_cursor args = spoke_request_args(request);
-	struct spoke_value value;
-
-	(void)arg;
-	if (!spoke_cursor_next(&args, &value))
-		value = (struct spoke_value){ NULL, 0 };
-	spoke_reply(request, value);
-}
-
-static const struct spoke_handler echo_handler = { .method = ECHO, .handle = echo };
 
 /* --- keys */
 
@@ -99,7 +88,7 @@ static int add_route(struct spokei_service *service, const struct spoke_handler 
 	service->count++;
 	route->executes = handler->executes;
 	route->per_second = handler->per_second;
-	if (has_limit(handler) || (limits_all && handler != &echo_handler)) {
+	if (has_limit(handler) || limits_all) {
 		route->limit = &service->limits[service->limit_count++];
 		spokei_limit_init(route->limit, handler->executes, handler->per_second);
 	}
@@ -114,15 +103,16 @@ static int add_route(struct spokei_service *service, const struct spoke_handler 
 	return spokei_map_add(&service->methods, route->method.data, method.len, route);
 }
 
-static int add_routes(struct spokei_service *service, const struct spoke_handler *handlers,
-		      size_t count, bool limits_all, unsigned char *texts)
+static int add_routes(struct spokei_service *service, const struct spokei_routes *services,
+		      const struct spoke_handler *handlers, size_t count, unsigned char *texts)
 {
+	const struct spoke_handler echo = { .method = ECHO, .handle = services->echo };
 	int error = SPOKE_OK;
 
 	for (size_t i = 0; i < count && error == SPOKE_OK; i++)
-		error = add_route(service, &handlers[i], limits_all, &texts);
+		error = add_route(service, &handlers[i], services->limits_all, &texts);
 	if (error == SPOKE_OK && spokei_map_get(&service->methods, ECHO, strlen(ECHO)) == NULL)
-		error = add_route(service, &echo_handler, limits_all, &texts);
+		error = add_route(service, &echo, false, &texts);
 	return error;
 }
 
@@ -170,7 +160,7 @@ int spokei_routes_add(struct spokei_routes *services, const struct spoke_service
 	service->key = spokei_span(texts, key_len);
 	service->name = spokei_span(texts, name.len);
 	spokei_map_init(&service->methods, services->env);
-	error = add_routes(service, handlers, count, services->limits_all, texts + key_len);
+	error = add_routes(service, services, handlers, count, texts + key_len);
 	if (error == SPOKE_OK)
 		error = spokei_map_add(&services->by_key, service->key.data, key_len, service);
 	if (error) {
@@ -227,9 +217,13 @@ const struct spokei_route *spokei_routes_find(const struct spokei_routes *servic
 /* --- life */
 
 void spokei_routes_init(struct spokei_routes *services, const struct spoke_env *env,
-			const char *default_name)
+			const char *default_name, spokei_handle_fn echo)
 {
-	*services = (struct spokei_routes){ .env = env, .default_name = default_name };
+	*services = (struct spokei_routes){
+		.env = env,
+		.default_name = default_name,
+		.echo = echo,
+	};
 	spokei_map_init(&services->by_key, env);
 	spokei_list_init(&services->all);
 }

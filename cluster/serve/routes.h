@@ -1,30 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who serves what: service, version, group and method to a handler, found before arguments are
- * looked at. Services are only added, so what was found stays. On the engine's thread.
+ * The table of routes: service, version, group and method of a request lead to its handler, before
+ * its arguments are read. Services are only added, so a route stays valid. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_SERVE_ROUTES_H
 #define SPOKEI_CLUSTER_SERVE_ROUTES_H
 
-#include "cluster/filter/limit.h"
 #include "core/memory/map.h"
-#include "transport/wire/message.h"
 
-#include <spoke/provider.h>
+#include <spoke/value.h>
 
 #define SPOKEI_SERVICE_KEY_MAX 1024u /* bytes of name, version and group, with two separators */
 
+struct spoke_handler;
+struct spoke_request;
+struct spoke_service_options;
+struct spokei_limit;
+struct spokei_message;
 struct spokei_service;
+
+typedef void (*spokei_handle_fn)(struct spoke_request *request, void *arg);
 
 /* A method that is served. */
 struct spokei_route {
 	const struct spokei_service *service;
-	struct spoke_span method; /* empty: every other one */
-	void (*handle)(struct spoke_request *request, void *arg);
+	struct spoke_span method; /* empty: all methods without a route of their own */
+	spokei_handle_fn handle;
 	void *arg;
 	unsigned flags;
 	struct spokei_limit *limit; /* NULL: none */
-	uint32_t executes;          /* as its handler says */
+	uint32_t executes;          /* the limits in its struct spoke_handler */
 	uint32_t per_second;
 };
 
@@ -37,10 +42,10 @@ struct spokei_service {
 	const struct spokei_route *other; /* for all other methods, or NULL */
 	struct spokei_route *routes;
 	size_t count;
-	size_t listed; /* at so many places of its provider, the first ones; see registration */
-	struct spokei_limit *limits; /* of routes that have one */
+	size_t listed; /* number of the provider's addresses at which it is published */
+	struct spokei_limit *limits; /* of the routes that have one */
 	size_t limit_count;
-	size_t size; /* of this, with its routes and texts */
+	size_t size; /* bytes of the service with its routes and texts */
 };
 
 struct spokei_routes {
@@ -48,11 +53,12 @@ struct spokei_routes {
 	struct spokei_map by_key;
 	struct spoke_list all;    /* in the order they were added */
 	bool limits_all;          /* each route has a limit, which may be set later */
-	const char *default_name; /* of requests that name none; NULL: the first. Borrowed */
+	const char *default_name; /* of requests without a service; NULL: the first. Borrowed */
+	spokei_handle_fn echo;    /* of "$echo", which every service has */
 };
 
 void spokei_routes_init(struct spokei_routes *services, const struct spoke_env *env,
-			const char *default_name);
+			const char *default_name, spokei_handle_fn echo);
 void spokei_routes_fini(struct spokei_routes *services);
 
 /* As spoke_provider_add(). */
@@ -60,7 +66,7 @@ SPOKE_MUST_USE int spokei_routes_add(struct spokei_routes *services,
 				     const struct spoke_service_options *options,
 				     const struct spoke_handler *handlers, size_t count);
 
-/* Who serves this request; NULL: nobody. *ret_service: is there such a service at all? */
+/* Finds the route of a request; NULL: there is none. *ret_service: does the service exist? */
 const struct spokei_route *spokei_routes_find(const struct spokei_routes *services,
 					      const struct spokei_message *message,
 					      bool *ret_service);

@@ -19,6 +19,7 @@
 #include "transport/conn/idle.h"
 #include "transport/conn/link.h"
 #include "transport/conn/pending.h"
+#include "transport/conn/serving.h"
 #include "transport/stream/stream.h"
 #include "transport/wire/intake.h"
 #include "transport/wire/outlet.h"
@@ -31,19 +32,6 @@ enum spokei_conn_state {
 };
 
 struct spokei_conn;
-
-/* A request that is not answered yet; embedded in whoever serves it. Zero-initialised. */
-struct spokei_serving {
-	struct spokei_conn *conn; /* NULL: none, or it is closed */
-	struct spokei_link *link; /* then: whose orphan it is, or NULL */
-	struct spoke_list node;   /* of the connection, or of the link's orphans */
-	uint64_t id;
-	uint8_t codec;
-	bool bare;
-	bool two_way;
-	/* The connection is closed; `conn` is NULL already. */
-	void (*abandoned)(struct spokei_serving *serving);
-};
 
 /* What shows itself of a connection that stands. */
 enum spokei_link_event {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of cluster/filter/filter and cluster/gate: there are no filters, and all may pass. */
+/* Replaces cluster/filter/filter and cluster/serve/gate: there are no filters, and every request
+ * passes. */
 #include "cluster/filter/filter.h"
-#include "cluster/serve/request.h"
+#include "cluster/serve/gate.h"
 
 /* --- cluster/filter/filter */
 
@@ -71,15 +72,18 @@ void spokei_filters_after_request(const struct spokei_filters *filters, size_t p
 	(void)answer;
 }
 
-/* --- cluster/gate */
+/* --- cluster/serve/gate */
 
-bool spokei_gate_enter(struct spoke_request *request, const struct spokei_filters *filters,
-		       struct spokei_limit *limit)
+struct spoke_filter_verdict spokei_gate_enter(struct spoke_request *request,
+					      const struct spokei_filters *filters,
+					      struct spokei_limit *limit,
+					      char text[SPOKEI_GATE_TEXT])
 {
+	(void)text;
 	(void)request;
 	(void)filters;
 	(void)limit;
-	return true;
+	return go_on;
 }
 
 void spokei_gate_keep_names(struct spoke_request *request)
@@ -97,9 +101,4 @@ void spokei_gate_fail(struct spoke_request *request, int error)
 {
 	(void)request;
 	(void)error;
-}
-
-void spokei_gate_close(struct spokei_link *link)
-{
-	(void)link;
 }

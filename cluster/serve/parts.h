@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request inside: what request.c, gate.c and facts.c share. On the engine's thread, except where
+ * a handler runs on the pool.
+ */
+#ifndef SPOKEI_CLUSTER_SERVE_PARTS_H
+#define SPOKEI_CLUSTER_SERVE_PARTS_H
+
+#include "transport/conn/serving.h"
+
+#include <spoke/provider.h>
+
+#include <stdatomic.h>
+
+struct spokei_copy;
+struct spokei_filters;
+struct spokei_limit;
+struct spokei_message;
+
+struct spoke_request {
+	struct spokei_serving serving; /* registered at the connection once the handler returned */
+	struct spoke_engine *engine;
+	struct spokei_conn *conn; /* while the handler runs on the loop; else NULL */
+	const struct spokei_message *message;
+	void (*handle)(struct spoke_request *request, void *arg);
+	void *arg;
+	uint64_t deadline_ns; /* UINT64_MAX: the request has none */
+	void (*abandoned)(struct spoke_request *request, void *arg);
+	void *abandoned_arg;
+	struct spokei_copy *kept; /* the copy that `message` points into, or NULL */
+	struct spoke_address peer;
+	struct spoke_peer from;
+	bool answered;
+	bool on_pool;     /* the handler runs, or ran, on the pool */
+	bool unrun;       /* it was too late when a thread became free; the handler did not run */
+	bool pool_done;   /* the pool has finished, and the loop was notified */
+	bool delivered;   /* the answer of the pool has reached the loop */
+	bool watched;     /* filters or a limit must be notified of the end */
+	bool telling;     /* ... which happens now; freed afterwards */
+	atomic_bool gone; /* the connection is closed; the answer will be dropped */
+	struct spoke_work work;
+	struct spoke_post post;     /* brings an answer from another thread to the loop */
+	struct spokei_copy *answer; /* the answer that `post` brings */
+	struct spokei_limit *limit; /* counts this request as active; NULL: none does */
+	/* The filters that the request passed; valid while it is `watched`. */
+	const struct spokei_filters *filters;
+	size_t passed;       /* number of these filters */
+	size_t arg_len;      /* bytes of the arguments */
+	uint64_t arrived_ns; /* when the turn began that read the request */
+};
+
+#endif
