@@ -28,7 +28,7 @@ void echo(spoke_request *request, void *) noexcept
 	if (spoke_cursor_next(&args, &text))
 		spoke_reply(request, text);
 	else
-		spoke_reply_error(request, 1, "echo wants an argument");
+		spoke_reply_error(request, 1, "echo: argument missing");
 }
 
 struct call {

@@ -22,7 +22,7 @@ static void echo(struct spoke_request *request, void *arg)
 	if (spoke_cursor_next(&args, &text))
 		spoke_reply(request, text);
 	else
-		spoke_reply_error(request, 1, "echo wants an argument");
+		spoke_reply_error(request, 1, "echo: argument missing");
 }
 
 static int serve(struct spoke_engine *engine, const char *url, struct spoke_provider **provider)

@@ -49,7 +49,7 @@ static void echo(struct spoke_request *request, void *arg)
 
 	(void)arg;
 	if (!spoke_cursor_next(&args, &name)) {
-		spoke_reply_error(request, 1, "echo wants an argument");
+		spoke_reply_error(request, 1, "echo: argument missing");
 		return;
 	}
 	introduce(request, name);

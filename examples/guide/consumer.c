@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* consumer.c: calls demo.Greeter twice a second, as greeter.conf says. */
+/* consumer.c: calls demo.Greeter twice a second with the settings of greeter.conf. */
 #include <spoke/spoke.h>
 
 #include <stdio.h>
 
 static struct spoke_method *greet;
 
-static void tell(void *arg, const char *sentence)
+static void show_error(void *arg, const char *sentence)
 {
 	(void)arg;
 	(void)fprintf(stderr, "%s\n", sentence);
 }
 
-/* What the library has to say, as what became of a file that was read again. */
-static void hear(void *ctx, const struct spoke_log_line *line)
+/* Prints a log line of the library, e.g. the result of a reload. */
+static void log_line(void *ctx, const struct spoke_log_line *line)
 {
 	(void)ctx;
 	puts(line->text);
@@ -27,11 +27,11 @@ static void changed(void *arg, const struct spoke_link_event *event)
 	(void)fflush(stdout);
 }
 
-/* A ticket is settled: the call that failed at first has come to its end. */
+/* Called when a ticket is settled, i.e. when a deferred call has ended. */
 static void settled(void *arg, const struct spoke_ticket_result *how)
 {
 	(void)arg;
-	printf("a ticket is settled after %u attempts: %s\n", (unsigned)how->attempts,
+	printf("ticket settled after %u attempts: %s\n", (unsigned)how->attempts,
 	       spoke_ticket_settlement_name(how->settlement));
 	(void)fflush(stdout);
 }
@@ -42,7 +42,7 @@ static void done(void *arg, const struct spoke_result *result)
 
 	(void)arg;
 	if (result->error == SPOKE_EDEFERRED)
-		(void)snprintf(text, sizeof(text), "failed for now: it goes on as a ticket");
+		(void)snprintf(text, sizeof(text), "failed for now: deferred as a ticket");
 	else if (result->error)
 		(void)spoke_result_print(result, text, sizeof(text));
 	else
@@ -65,7 +65,7 @@ static void call(struct spoke_alarm *alarm)
 	if (!error)
 		error = spoke_call(greet, args, NULL, done, NULL, NULL);
 	if (error)
-		printf("not taken: %s\n", spoke_strerror(error));
+		printf("call failed: %s\n", spoke_strerror(error));
 }
 
 static int consume(struct spoke_engine *engine, struct spoke_config *config,
@@ -84,7 +84,7 @@ static int consume(struct spoke_engine *engine, struct spoke_config *config,
 		error = spoke_consumer_method(consumer, "greet", NULL, &greet);
 	if (!error)
 		error = spoke_alarm_every(engine, alarm, UINT64_C(500000000), call);
-	/* A changed file counts at once, by SIGHUP. */
+	/* SIGHUP reloads greeter.conf. */
 	if (!error)
 		error = spoke_config_reload_on_signal(config, engine);
 	return error ? error : spoke_engine_drain_on_signals(engine, UINT64_C(2000000000));
@@ -97,9 +97,9 @@ int main(void)
 	struct spoke_alarm alarm = { 0 };
 	struct spoke_env env = *spoke_host_env();
 	struct spoke_engine_options with = { .env = &env };
-	int error = spoke_config_load(NULL, "greeter.conf", tell, NULL, &config);
+	int error = spoke_config_load(NULL, "greeter.conf", show_error, NULL, &config);
 
-	env.log = hear;
+	env.log = log_line;
 	if (!error)
 		error = spoke_engine_new(&with, &engine);
 	if (!error)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* provider.c: serves demo.Greeter, as greeter.conf says. */
+/* provider.c: serves demo.Greeter with the settings of greeter.conf. */
 #include <spoke/spoke.h>
 
 #include <stdio.h>
 
-static void tell(void *arg, const char *sentence)
+static void show_error(void *arg, const char *sentence)
 {
 	(void)arg;
 	(void)fprintf(stderr, "%s\n", sentence);
@@ -28,14 +28,14 @@ static void greet(struct spoke_request *request, void *arg)
 
 	(void)arg;
 	if (!spoke_cursor_next(&args, &value) || spoke_value_str(value, &name) || name.len > 200) {
-		spoke_reply_error(request, 1, "greet wants a name of at most 200 bytes");
+		spoke_reply_error(request, 1, "greet: name missing or longer than 200 bytes");
 		return;
 	}
 	(void)snprintf(text, sizeof(text), "hello, %.*s", (int)name.len, (const char *)name.data);
 	spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
 	spoke_pack_text(&builder, text);
 	if (spoke_builder_finish_value(&builder, &value))
-		spoke_reply_error(request, 2, "no room for the answer");
+		spoke_reply_error(request, 2, "answer too large");
 	else
 		spoke_reply(request, value);
 }
@@ -56,7 +56,7 @@ static int serve(struct spoke_engine *engine, struct spoke_config *config)
 	if (!error && spoke_provider_address(provider, 0, address, sizeof(address)))
 		printf("demo.Greeter listens at %s\n", address);
 	(void)fflush(stdout);
-	/* SIGTERM and SIGINT let it finish what it has begun, for 10 s at most. */
+	/* SIGTERM and SIGINT drain: running requests get at most 10 s to finish. */
 	return error ? error : spoke_engine_drain_on_signals(engine, UINT64_C(10000000000));
 }
 
@@ -64,7 +64,7 @@ int main(void)
 {
 	struct spoke_engine *engine = NULL;
 	struct spoke_config *config = NULL;
-	int error = spoke_config_load(NULL, "greeter.conf", tell, NULL, &config);
+	int error = spoke_config_load(NULL, "greeter.conf", show_error, NULL, &config);
 
 	if (!error)
 		error = spoke_engine_new(NULL, &engine);

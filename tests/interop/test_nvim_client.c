@@ -246,7 +246,7 @@ static void a_method_that_is_no_name_is_a_bad_request(void **state)
 static void the_text_of_a_handlers_error_arrives(void **state)
 {
 	run(*state, "call Fails(\"no such luck: \xe2\x82\xac 5\", 'demo.EchoService.refuse')\n"
-		    "call Fails('echo wants an argument', 'demo.EchoService.echo')\n"
+		    "call Fails('echo: argument missing', 'demo.EchoService.echo')\n"
 		    "call Echoes('still here')\n");
 }
 

@@ -15,7 +15,7 @@ static inline void echo_handler(struct spoke_request *request, void *arg)
 	if (spoke_cursor_next(&args, &value))
 		spoke_reply(request, value);
 	else
-		spoke_reply_error(request, 1, "echo wants an argument");
+		spoke_reply_error(request, 1, "echo: argument missing");
 }
 
 #endif

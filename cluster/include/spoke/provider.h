@@ -10,7 +10,7 @@
  *             if (spoke_cursor_next(&args, &text))
  *                     spoke_reply(request, text);
  *             else
- *                     spoke_reply_error(request, 1, "echo wants an argument");
+ *                     spoke_reply_error(request, 1, "echo: argument missing");
  *     }
  *
  * The handler answers now or later, once. Everything here belongs to the engine's thread, but for

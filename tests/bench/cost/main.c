@@ -72,7 +72,7 @@ static void handle(struct spoke_request *request, void *arg)
 	if (spoke_cursor_next(&args, &value))
 		spoke_reply(request, value);
 	else
-		spoke_reply_error(request, 1, "echo wants an argument");
+		spoke_reply_error(request, 1, "echo: argument missing");
 }
 
 static void call(struct rig *rig);

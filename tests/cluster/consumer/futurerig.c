@@ -70,7 +70,7 @@ static void echo(struct spoke_request *request, void *arg)
 	if (spoke_cursor_next(&args, &text))
 		spoke_reply_with(request, text, spoke_request_attachments(request));
 	else
-		spoke_reply_error(request, 1, "echo wants an argument");
+		spoke_reply_error(request, 1, "echo: argument missing");
 }
 
 static void refuse(struct spoke_request *request, void *arg)
