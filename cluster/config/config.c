@@ -2,6 +2,9 @@
 /* A config's life, and what is asked of it. */
 #include "cluster/config/config.h"
 
+#include "cluster/config/parts.h"
+#include "core/engine/engine.h"
+
 #include <spoke/host.h>
 
 #include <errno.h>

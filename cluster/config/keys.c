@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What URLs say of keys. */
+/* Reads values of configuration keys from URLs and options, and lays them over one another. */
 #include "cluster/config/keys.h"
 
 #include "cluster/catalog.h"
 #include "core/base/log.h"
+#include "core/engine/engine.h"
 #include "core/text/similar.h"
+
+#include <spoke/call.h>
+#include <spoke/link.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -145,6 +149,30 @@ void spokei_keys_preset(struct spokei_key_values *values)
 	}
 }
 
+void spokei_keys_lay(struct spokei_key_values *values, const struct spokei_key_values *over)
+{
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		if (!over->said[i])
+			continue;
+		values->of[i] = over->of[i];
+		values->said[i] = true;
+	}
+}
+
+void spokei_keys_set_none(struct spokei_key_values *values, enum spokei_key key)
+{
+	values->of[key] = 0;
+	values->said[key] = true;
+}
+
+void spokei_keys_set(struct spokei_key_values *values, enum spokei_key key, uint64_t number)
+{
+	if (number == 0)
+		return;
+	values->of[key] = number;
+	values->said[key] = true;
+}
+
 int spokei_keys_read(struct spoke_engine *engine, const struct spoke_url *url,
 		     struct spokei_key_values *values)
 {
@@ -210,11 +238,8 @@ int spokei_keys_overrule(struct spoke_engine *engine, struct spokei_key_values *
 	char max[32];
 	char value[32];
 
-	if (option == 0)
-		return SPOKE_OK;
-	if (option >= row->min && option <= row->max) {
-		values->of[key] = option;
-		values->said[key] = true;
+	if (option == 0 || (option >= row->min && option <= row->max)) {
+		spokei_keys_set(values, key, option);
 		return SPOKE_OK;
 	}
 	spokei_option_print(row->kind, row->min, min, sizeof(min));
@@ -223,4 +248,30 @@ int spokei_keys_overrule(struct spoke_engine *engine, struct spokei_key_values *
 	spokei_event(engine, SPOKE_ERANGE, "option %s=%s: not between %s and %s", row->name, value,
 		     min, max);
 	return SPOKE_ERANGE;
+}
+
+int spokei_keys_overrule_interval(struct spoke_engine *engine, struct spokei_key_values *values,
+				  enum spokei_key key, uint64_t option)
+{
+	char text[32];
+
+	if (option == SPOKE_OFF) {
+		spokei_keys_set_none(values, key);
+		return SPOKE_OK;
+	}
+	if (option == 0 || option >= SPOKEI_PERIOD_MIN_NS)
+		return spokei_keys_overrule(engine, values, key, option);
+	spokei_option_print(SPOKEI_OPTION_DURATION, option, text, sizeof(text));
+	spokei_event(engine, SPOKE_ERANGE, "option %s=%s: 10ms at least, or SPOKE_OFF",
+		     spokei_keys_name(key), text);
+	return SPOKE_ERANGE;
+}
+
+int spokei_keys_overrule_retries(struct spoke_engine *engine, struct spokei_key_values *values,
+				 uint32_t option)
+{
+	if (option != SPOKE_NONE)
+		return spokei_keys_overrule(engine, values, SPOKEI_KEY_RETRIES, option);
+	spokei_keys_set_none(values, SPOKEI_KEY_RETRIES);
+	return SPOKE_OK;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places: where a URL leads, and where a provider listens. */
-#include "cluster/call/settings.h"
+/* Reads addresses from URLs: where a consumer connects to, and where a provider listens. */
+#include "cluster/config/places.h"
+
 #include "cluster/config/check.h"
 #include "cluster/config/keys.h"
-#include "core/base/log.h"
+#include "core/engine/engine.h"
+#include "transport/connect/connector.h"
 #include "transport/wire/catalog.h"
 
 #include <stdio.h>
@@ -25,7 +27,7 @@ static void show(const char *text, char shown[URL_SHOWN])
 	(void)spokei_log_escape(shown, URL_SHOWN, secret, (size_t)(end - secret));
 }
 
-int spokei_settings_url(struct spoke_engine *engine, const char *text, struct spoke_url *ret_url)
+int spokei_places_url(struct spoke_engine *engine, const char *text, struct spoke_url *ret_url)
 {
 	struct spoke_url_error why;
 	char shown[URL_SHOWN];
@@ -60,8 +62,8 @@ static const struct spokei_wire *wire_of(struct spoke_engine *engine, const stru
 	return NULL;
 }
 
-int spokei_settings_endpoint(struct spoke_engine *engine, const struct spoke_url *url,
-			     struct spokei_connector_options *ret)
+int spokei_places_endpoint(struct spoke_engine *engine, const struct spoke_url *url,
+			   struct spokei_connector_options *ret)
 {
 	const struct spokei_wire *wire = wire_of(engine, url);
 
@@ -99,13 +101,13 @@ static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url
 	return SPOKE_OK;
 }
 
-int spokei_settings_listen(struct spoke_engine *engine, const char *text,
-			   struct spokei_listen_place *ret)
+int spokei_places_listen(struct spoke_engine *engine, const char *text,
+			 struct spokei_listen_place *ret)
 {
 	enum spokei_sharing sharing = SPOKEI_SHARED_NOT;
 	const char *why = NULL;
 	struct spoke_url url;
-	int error = spokei_settings_url(engine, text, &url);
+	int error = spokei_places_url(engine, text, &url);
 
 	if (error)
 		return error;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading a config again while somebody goes by it. */
 #include "cluster/config/config.h"
+#include "cluster/config/parts.h"
+#include "core/engine/engine.h"
 
 #include <signal.h>
 #include <stdio.h>

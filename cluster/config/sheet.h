@@ -6,7 +6,8 @@
 #ifndef SPOKEI_CLUSTER_CONFIG_SHEET_H
 #define SPOKEI_CLUSTER_CONFIG_SHEET_H
 
-#include "cluster/config/keys.h"
+#include "cluster/config/table.h"
+#include "core/base/env.h"
 
 #include <spoke/config.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of keys as people read it. */
-#include "cluster/config/keys.h"
+#include "cluster/config/table.h"
 
 #include <spoke/config.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of keys, in the order of their numbers. */
+#include "cluster/config/table.h"
+
 #include "cluster/catalog.h"
-#include "cluster/config/keys.h"
 
 #include <stdio.h>
 #include <string.h>

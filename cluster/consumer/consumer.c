@@ -3,6 +3,7 @@
 #include "cluster/consumer/parts.h"
 
 #include "cluster/call/call.h"
+#include "cluster/config/places.h"
 #include "cluster/serve/request.h"
 
 #define ENDPOINTS_MAX 1024u
@@ -104,7 +105,7 @@ static int read_further(struct spoke_consumer *consumer,
 			const struct spoke_consumer_options *options, struct spoke_url *urls)
 {
 	for (size_t i = 0; i < options->more_count; i++) {
-		int error = spokei_settings_url(consumer->engine, options->more_urls[i], &urls[i]);
+		int error = spokei_places_url(consumer->engine, options->more_urls[i], &urls[i]);
 
 		if (error == 0)
 			error = spokei_settings_further(consumer->engine, &consumer->settings,
@@ -153,8 +154,7 @@ static void consumer_listed(void *arg, const struct spoke_url *urls, size_t coun
 	struct spokei_consumer_settings *settings = &consumer->settings;
 	size_t first = 0;
 
-	while (first < count &&
-	       strcmp(spokei_settings_service(&urls[first]), settings->service) != 0)
+	while (first < count && strcmp(spokei_places_service(&urls[first]), settings->service) != 0)
 		first++;
 	if (first == count)
 		return;

@@ -6,7 +6,7 @@
 #define SPOKEI_CLUSTER_CONSUMER_PARTS_H
 
 #include "cluster/call/caller.h"
-#include "cluster/call/settings.h"
+#include "cluster/consumer/settings.h"
 #include "cluster/consumer/subscription.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/filter/filter.h"

@@ -8,9 +8,11 @@
 #ifndef SPOKEI_CLUSTER_DISCOVERY_KEEPER_H
 #define SPOKEI_CLUSTER_DISCOVERY_KEEPER_H
 
-#include "core/engine/engine.h"
-
 #include <spoke/registry.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #define SPOKEI_KEEPER_RETRY_NS UINT64_C(5000000000)
 

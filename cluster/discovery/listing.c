@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/discovery/listing.h"
 
-#include "core/base/log.h"
+#include "cluster/config/places.h"
+#include "cluster/config/table.h"
+#include "core/engine/engine.h"
 #include "core/text/option.h"
+#include "transport/connect/place.h"
 
 #define SHOWN 200u
 #define MS UINT64_C(1000000)
@@ -125,7 +128,7 @@ int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url
 	int error;
 
 	*ret = (struct spokei_listing){ .key_len = 0 };
-	error = spokei_settings_endpoint(engine, url, &ret->options);
+	error = spokei_places_endpoint(engine, url, &ret->options);
 	if (error)
 		return error;
 	error = spokei_place_set(&place, engine->env, ret->options.host, ret->options.port,
@@ -185,7 +188,7 @@ bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url 
 		pass_over(engine, url, why);
 		return false;
 	}
-	return strcmp(spokei_settings_service(url), wanted->service) == 0 &&
+	return strcmp(spokei_places_service(url), wanted->service) == 0 &&
 	       fits(wanted->group, said(url, "group")) &&
 	       fits(version_of(wanted->version), version_of(said(url, "version")));
 }

@@ -6,8 +6,9 @@
 #ifndef SPOKEI_CLUSTER_DISCOVERY_LISTING_H
 #define SPOKEI_CLUSTER_DISCOVERY_LISTING_H
 
-#include "cluster/call/settings.h"
-#include "transport/connect/place.h"
+#include "transport/connect/connector.h"
+
+#include <spoke/url.h>
 
 #define SPOKEI_LISTING_KEY 1024u       /* bytes */
 #define SPOKEI_LISTING_APPLICATION 64u /* bytes of it that are kept, with the NUL */

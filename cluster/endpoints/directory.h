@@ -13,6 +13,7 @@
 
 #include "cluster/balancer/state.h"
 #include "cluster/endpoints/candidates.h"
+#include "cluster/endpoints/settings.h"
 #include "core/memory/map.h"
 
 #define SPOKEI_ENDPOINTS_MAX 4096u /* listed ones */

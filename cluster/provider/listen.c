@@ -28,7 +28,7 @@ int spoke_provider_listen(struct spoke_provider *provider, const char *url)
 		return SPOKE_ESTATE;
 	if (provider->listener_count == SPOKEI_LISTENERS_MAX)
 		return SPOKE_ELIMIT;
-	error = spokei_settings_listen(provider->engine, url, &place);
+	error = spokei_places_listen(provider->engine, url, &place);
 	if (error == 0)
 		error = spokei_registration_check(&provider->registration, &place.address);
 	if (error == 0 && place.shared)

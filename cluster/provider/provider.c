@@ -256,15 +256,15 @@ static int copy_default_service(struct spoke_provider *provider, const char *nam
 }
 
 static int make_filters(struct spoke_provider *provider,
-			const struct spoke_provider_options *options)
+			const struct spoke_provider_options *options, const char *access_log)
 {
 	struct spoke_engine *engine = provider->engine;
 	int error = spokei_filters_init(&provider->filters, engine->env, options->filters,
 					options->filter_count);
 
-	if (error || options->access_log == NULL)
+	if (error || access_log == NULL)
 		return error;
-	error = spokei_access_log_new(engine, options->access_log, &provider->access_log);
+	error = spokei_access_log_new(engine, access_log, &provider->access_log);
 	if (error)
 		return error;
 	return spokei_filters_put_first(&provider->filters, engine->env,
@@ -273,17 +273,19 @@ static int make_filters(struct spoke_provider *provider,
 
 /* What can fail, but for the filters. */
 static int init_parts(struct spoke_provider *provider, const struct spoke_provider_options *options,
-		      const struct spokei_link_limits *limits)
+		      const struct spokei_provider_texts *texts)
 {
 	const struct spokei_registration_of of = { &provider->services, provider->listeners,
 						   &provider->listener_count };
-	int error = copy_default_service(provider, options->default_service);
+	int error = copy_default_service(provider, texts->default_service);
 
 	if (error == 0)
-		error = spokei_link_init(&provider->link, provider->engine, limits);
+		error = spokei_link_init(&provider->link, provider->engine,
+					 &provider->settings.limits);
 	if (error)
 		return error;
-	error = spokei_registration_init(&provider->registration, provider->engine, &of, options);
+	error = spokei_registration_init(&provider->registration, provider->engine, &of, options,
+					 &provider->settings);
 	if (error)
 		spokei_link_fini(&provider->link);
 	return error;
@@ -299,8 +301,8 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	provider->news = spokei_provider_news(env->now(env->ctx));
 	provider->changed = with->changed;
 	provider->changed_arg = with->changed_arg;
-	spokei_quota_init(&provider->quota, env, with->connections_max,
-			  with->connections_per_peer_max);
+	spokei_quota_init(&provider->quota, env, provider->settings.connections_max,
+			  provider->settings.connections_per_peer_max);
 	spokei_routes_init(&provider->services, env, provider->default_service,
 			   spokei_request_echo);
 	provider->services.limits_all = provider->file.config != NULL;
@@ -318,49 +320,22 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	spokei_roll_add(provider->engine, &provider->member);
 }
 
-static void keep_options(struct spoke_provider *provider,
-			 const struct spoke_provider_options *options)
-{
-	provider->said = *options;
-	provider->said.default_service = NULL;
-	provider->said.registry = NULL;
-	provider->said.registry_kind = NULL;
-	provider->said.advertise = NULL;
-	provider->said.application = NULL;
-	provider->said.filters = NULL;
-	provider->said.access_log = NULL;
-	provider->said.config = NULL;
-	provider->said.admin = NULL;
-	provider->file.config = options->config;
-	provider->file.changed = spokei_provider_changed;
-}
-
-static int read_options(struct spoke_engine *engine, const struct spoke_provider_options *options,
-			struct spokei_link_limits *ret)
-{
-	if (options->pushes_max > CELLS_MAX) {
-		spokei_event(engine, SPOKE_ERANGE, "option pushes_max: at most %u", CELLS_MAX);
-		return SPOKE_ERANGE;
-	}
-	return spokei_settings_provider(engine, options, ret);
-}
-
 int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_options *options,
 		       struct spoke_provider **ret_provider)
 {
 	static const struct spoke_provider_options defaults;
-	struct spoke_provider_options with = options ? *options : defaults;
+	const struct spoke_provider_options *with = options ? options : &defaults;
+	struct spokei_provider_texts texts = spokei_settings_texts(with);
 	const struct spoke_env *env = engine->env;
+	struct spokei_provider_settings settings;
 	struct spoke_provider *provider;
-	struct spokei_link_limits limits;
 	int error;
 
 	if (spokei_engine_forked(engine))
 		return SPOKE_EFORKED;
 	if (spokei_engine_ending(engine))
 		return SPOKE_ECLOSED;
-	spokei_settings_served(with.config, &with);
-	error = read_options(engine, &with, &limits);
+	error = spokei_settings_provider(engine, with, &settings);
 	if (error)
 		return error;
 	provider = spokei_alloc(env, 1, sizeof(*provider));
@@ -368,12 +343,14 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 		return SPOKE_ENOMEM;
 	provider->engine = engine;
 	provider->bury.run = provider_bury;
-	keep_options(provider, options ? options : &defaults);
+	provider->settings = settings;
+	provider->file.config = with->config;
+	provider->file.changed = spokei_provider_changed;
 	error = spokei_config_join(&provider->file, engine);
 	if (error == 0)
-		error = make_filters(provider, &with);
+		error = make_filters(provider, with, texts.access_log);
 	if (error == 0)
-		error = init_parts(provider, &with, &limits);
+		error = init_parts(provider, with, &texts);
 	if (error) {
 		spokei_config_leave(&provider->file);
 		free_filters(provider);
@@ -381,7 +358,7 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 		spokei_free(env, provider, 1, sizeof(*provider));
 		return error;
 	}
-	begin_life(provider, &with);
+	begin_life(provider, with);
 	*ret_provider = provider;
 	return SPOKE_OK;
 }

@@ -6,10 +6,10 @@
 #define SPOKEI_CLUSTER_PROVIDER_PROVIDER_H
 
 #include "cluster/call/caller.h"
-#include "cluster/call/settings.h"
-#include "cluster/config/config.h"
+#include "cluster/config/places.h"
 #include "cluster/filter/filter.h"
 #include "cluster/provider/registration.h"
+#include "cluster/provider/settings.h"
 #include "cluster/serve/routes.h"
 #include "core/engine/roll.h"
 #include "transport/conn/conn.h"
@@ -56,8 +56,8 @@ struct spoke_provider {
 	struct spokei_handoffs handoffs;
 	struct spokei_registration registration;
 	struct spokei_config_user file;
-	struct spoke_provider_options said; /* the numbers of it; of the rest NULL */
-	char *default_service;              /* NULL: none */
+	struct spokei_provider_settings settings;
+	char *default_service; /* NULL: none */
 	size_t default_size;
 	struct spoke_request *spare;   /* memory of one that was answered, for the next; or NULL */
 	spoke_link_changed_fn changed; /* may be NULL */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of a provider to its consumers, and the names of those. */
 #include "cluster/call/call.h"
-#include "cluster/call/settings.h"
 #include "cluster/provider/provider.h"
 
 /* --- peers */

@@ -5,15 +5,13 @@
 #include "cluster/discovery/listing.h"
 
 #include "cluster/discovery/advert.h"
+#include "cluster/provider/settings.h"
 
 #include <stdio.h>
 
 #define APPLICATION "spoke"
-#define WEIGHT 100u
-#define WARMUP_MS 600000u
 #define MS UINT64_C(1000000)
-#define JAVA_MAX 2147483647u /* Dubbo reads weights and warm-ups as such */
-#define SHOWN 64u            /* bytes of a value in events */
+#define SHOWN 64u /* bytes of a value in events */
 #define ADDRESS_TEXT 160u
 #define UNIX "unix:"
 
@@ -27,15 +25,6 @@ static int refuse(struct spoke_engine *engine, int error, const char *option, co
 	(void)spokei_log_escape(shown, sizeof(shown), value, strlen(value));
 	spokei_event(engine, error, "option %s, %s: %s", option, shown, what);
 	return error;
-}
-
-static int refuse_number(struct spoke_engine *engine, const char *option, uint64_t value,
-			 const char *what)
-{
-	char text[24];
-
-	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
-	return refuse(engine, SPOKE_ERANGE, option, text, what);
 }
 
 /* Of the host in an address, with the brackets of IPv6. */
@@ -65,25 +54,18 @@ static bool is_plain(const char *text)
 	return true;
 }
 
-static int check_options(struct spoke_engine *engine, const struct spoke_provider_options *options)
+static int check_options(struct spoke_engine *engine, const struct spoke_provider_options *options,
+			 const struct spokei_provider_texts *texts)
 {
 	const char *why = NULL;
 	int error = SPOKE_OK;
 
-	if (options->registry == NULL && options->registry_kind) {
+	if (texts->registry == NULL && options->registry_kind) {
 		return refuse(engine, SPOKE_EINVAL, "registry_kind", options->registry_kind->scheme,
 			      "there is no registry; name its URL");
 	}
-	if (options->weight > SPOKEI_WEIGHT_MAX && options->weight != SPOKE_NONE) {
-		return refuse_number(engine, "weight", options->weight,
-				     "at most 1000000, or SPOKE_NONE");
-	}
-	if (options->warmup_ns > JAVA_MAX * MS && options->warmup_ns != SPOKE_OFF) {
-		return refuse_number(engine, "warmup_ns", options->warmup_ns,
-				     "at most 2147483647 ms, or SPOKE_OFF");
-	}
-	if (options->application && !is_plain(options->application)) {
-		return refuse(engine, SPOKE_EINVAL, "application", options->application,
+	if (texts->application && !is_plain(texts->application)) {
+		return refuse(engine, SPOKE_EINVAL, "application", texts->application,
 			      "it has control characters");
 	}
 	if (options->admin && *options->admin && !is_socket(options->admin) &&
@@ -92,9 +74,9 @@ static int check_options(struct spoke_engine *engine, const struct spoke_provide
 			      "write HOST:PORT, as spoke_admin_address() has it, of at most 63 "
 			      "bytes, or unix:PATH, which is not listed");
 	}
-	if (options->advertise && *options->advertise)
-		error = spokei_check_advertised(engine->env, options->advertise, &why);
-	return error == SPOKE_EINVAL ? refuse(engine, error, "advertise", options->advertise, why)
+	if (texts->advertise && *texts->advertise)
+		error = spokei_check_advertised(engine->env, texts->advertise, &why);
+	return error == SPOKE_EINVAL ? refuse(engine, error, "advertise", texts->advertise, why)
 				     : error;
 }
 
@@ -104,12 +86,12 @@ static char to_small(char letter)
 }
 
 static int copy_texts(struct spokei_registration *registration,
-		      const struct spoke_provider_options *options)
+		      const struct spoke_provider_options *options,
+		      const struct spokei_provider_texts *texts)
 {
-	const char *application = options->application && *options->application
-					  ? options->application
-					  : APPLICATION;
-	const char *advertise = options->advertise ? options->advertise : "";
+	const char *application = texts->application && *texts->application ? texts->application
+									    : APPLICATION;
+	const char *advertise = texts->advertise ? texts->advertise : "";
 	size_t application_size = strlen(application) + 1;
 	const char *admin = options->admin && !is_socket(options->admin) ? options->admin : "";
 	size_t admin_size = strlen(admin) + 1;
@@ -283,12 +265,8 @@ int spokei_registration_check(const struct spokei_registration *registration,
 
 static void weigh(struct spokei_registration *registration, uint32_t weight, uint64_t warmup_ns)
 {
-	registration->weight = weight ? weight : WEIGHT;
-	if (weight == SPOKE_NONE)
-		registration->weight = 0;
-	registration->warmup_ms = warmup_ns ? (warmup_ns + MS - 1) / MS : WARMUP_MS;
-	if (warmup_ns == SPOKE_OFF)
-		registration->warmup_ms = 0;
+	registration->weight = weight;
+	registration->warmup_ms = (warmup_ns + MS - 1) / MS;
 }
 
 void spokei_registration_reweigh(struct spokei_registration *registration, uint32_t weight,
@@ -311,15 +289,17 @@ void spokei_registration_reweigh(struct spokei_registration *registration, uint3
 
 int spokei_registration_init(struct spokei_registration *registration, struct spoke_engine *engine,
 			     const struct spokei_registration_of *of,
-			     const struct spoke_provider_options *options)
+			     const struct spoke_provider_options *options,
+			     const struct spokei_provider_settings *settings)
 {
+	const struct spokei_provider_texts texts = spokei_settings_texts(options);
 	const struct spokei_keeper_options with = {
-		.registry = options->registry,
+		.registry = texts.registry,
 		.kind = options->registry_kind,
-		.retry_ns = options->registry_retry_ns,
-		.retries_max = options->registry_retries,
+		.retry_ns = settings->registry_retry_ns,
+		.retries_max = settings->registry_retries,
 	};
-	int error = check_options(engine, options);
+	int error = check_options(engine, options, &texts);
 
 	*registration = (struct spokei_registration){
 		.engine = engine,
@@ -327,11 +307,11 @@ int spokei_registration_init(struct spokei_registration *registration, struct sp
 		.publish.run = publish_all,
 		.closed = true,
 	};
-	if (error || options->registry == NULL)
+	if (error || texts.registry == NULL)
 		return error;
-	weigh(registration, options->weight, options->warmup_ns);
-	registration->retry_ns = with.retry_ns ? with.retry_ns : SPOKEI_KEEPER_RETRY_NS;
-	error = copy_texts(registration, options);
+	weigh(registration, settings->weight, settings->warmup_ns);
+	registration->retry_ns = with.retry_ns;
+	error = copy_texts(registration, options, &texts);
 	if (error == 0)
 		error = spokei_keeper_new(engine, &with, NULL, NULL, &registration->keeper);
 	registration->closed = error != SPOKE_OK;

@@ -19,6 +19,8 @@ struct spokei_registration_of {
 	const size_t *listener_count;
 };
 
+struct spokei_provider_settings;
+
 struct spokei_registration {
 	struct spoke_engine *engine;
 	struct spokei_registration_of of;
@@ -42,7 +44,8 @@ struct spokei_registration {
 SPOKE_MUST_USE int spokei_registration_init(struct spokei_registration *registration,
 					    struct spoke_engine *engine,
 					    const struct spokei_registration_of *of,
-					    const struct spoke_provider_options *options);
+					    const struct spoke_provider_options *options,
+					    const struct spokei_provider_settings *settings);
 
 /* May the provider listen there? Returns 0 or SPOKE_EINVAL, as above. */
 SPOKE_MUST_USE int spokei_registration_check(const struct spokei_registration *registration,
@@ -51,7 +54,7 @@ SPOKE_MUST_USE int spokei_registration_check(const struct spokei_registration *r
 /* There is a service or a place more. */
 void spokei_registration_changed(struct spokei_registration *registration);
 
-/* It weighs something else, as the options of the provider have it, and publishes that. */
+/* Changes the weight and publishes it. `warmup_ns` 0: no warm-up. */
 void spokei_registration_reweigh(struct spokei_registration *registration, uint32_t weight,
 				 uint64_t warmup_ns);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a file, and one that was read again, changes of a provider that lives. */
-#include "cluster/call/settings.h"
 #include "cluster/provider/provider.h"
 
 static void limit_route(struct spoke_provider *provider, const struct spokei_route *route)
@@ -8,14 +7,13 @@ static void limit_route(struct spoke_provider *provider, const struct spokei_rou
 	const struct spokei_service *service = route->service;
 	struct spokei_served_limit limit;
 	char method[SPOKEI_SERVICE_KEY_MAX + 1];
-	const struct spokei_method_name name = { service->name, method };
 
 	if (route->limit == NULL)
 		return;
 	if (route->method.len)
 		memcpy(method, route->method.data, route->method.len);
 	method[route->method.len] = '\0';
-	limit = spokei_settings_limit(provider->file.config, &name,
+	limit = spokei_settings_limit(provider->file.config, service->name, method,
 				      (struct spokei_served_limit){ route->executes,
 								    route->per_second });
 	spokei_limit_change(route->limit, limit.executes, limit.per_second);
@@ -37,17 +35,14 @@ void spokei_provider_limit(struct spoke_provider *provider)
 void spokei_provider_changed(struct spokei_config_user *user)
 {
 	struct spoke_provider *provider = spoke_container_of(user, struct spoke_provider, file);
-	struct spoke_provider_options with = provider->said;
-	struct spokei_link_limits limits;
+	struct spokei_provider_settings *settings = &provider->settings;
 
-	spokei_settings_served(user->config, &with);
-	/* What was said was not refused before, and a file that is read is right. */
-	if (spokei_settings_provider(provider->engine, &with, &limits))
-		return;
-	spokei_caller_resize(&provider->caller, limits.pending_max, 0);
-	spokei_quota_change(&provider->quota, with.connections_max, with.connections_per_peer_max);
+	spokei_settings_served(user->config, settings);
+	spokei_caller_resize(&provider->caller, settings->limits.pending_max, 0);
+	spokei_quota_change(&provider->quota, settings->connections_max,
+			    settings->connections_per_peer_max);
 	spokei_handoffs_look(provider);
-	spokei_link_change(&provider->link, &limits);
-	spokei_registration_reweigh(&provider->registration, with.weight, with.warmup_ns);
+	spokei_link_change(&provider->link, &settings->limits);
+	spokei_registration_reweigh(&provider->registration, settings->weight, settings->warmup_ns);
 	spokei_provider_limit(provider);
 }

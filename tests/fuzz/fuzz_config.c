@@ -3,7 +3,7 @@
  * Any bytes as a file of settings. It is read, or refused with a sentence for what is wrong; what
  * was read says only what the table of keys knows, and read again as it is told it says the same.
  */
-#include "cluster/config/config.h"
+#include "cluster/config/parts.h"
 #include "tests/core/memory.h"
 
 #include <spoke/config.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Providers that go by a file, and what one that is read again changes of them. */
+#include "cluster/config/parts.h"
 #include "cluster/provider/provider.h"
 #include "tests/cluster/config/configrig.h"
 

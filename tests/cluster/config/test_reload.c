@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading a file again: what is told, what changes nothing, and who may be gone meanwhile. */
-#include "cluster/config/config.h"
+#include "cluster/config/parts.h"
 #include "tests/cluster/config/configrig.h"
 
 #include <signal.h>

@@ -213,7 +213,7 @@ static void wrong_options_are_refused_with_a_sentence(void **state)
 		{ { .advertise = "[::]" }, SPOKE_EINVAL, "advertise", "[::]" },
 		{ { .application = "a\nb" }, SPOKE_EINVAL, "application", "a\\x0ab" },
 		{ { .weight = 3000000000u }, SPOKE_ERANGE, "weight", "3000000000" },
-		{ { .warmup_ns = UINT64_MAX - 1 }, SPOKE_ERANGE, "warmup_ns", "551614" },
+		{ { .warmup_ns = UINT64_MAX - 1 }, SPOKE_ERANGE, "warmup", "551614" },
 		{ { .registry_retry_ns = 5 }, SPOKE_ERANGE, "registry.retry.period", "" },
 	};
 

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Addresses in URLs: where a consumer connects to, and where a provider listens. On the engine's
+ * thread, because errors are explained in its newest event.
+ */
+#ifndef SPOKEI_CLUSTER_CONFIG_PLACES_H
+#define SPOKEI_CLUSTER_CONFIG_PLACES_H
+
+#include <spoke/env.h>
+#include <spoke/url.h>
+
+struct spoke_engine;
+struct spokei_connector_options;
+
+/* Returns the service that a URL names; "" if none. */
+static inline const char *spokei_places_service(const struct spoke_url *url)
+{
+	const char *service = spoke_url_get(url, "interface");
+
+	return service && *service ? service : url->path;
+}
+
+/* Parses a URL. Returns 0 or an error, which the engine's newest event explains. */
+SPOKE_MUST_USE int spokei_places_url(struct spoke_engine *engine, const char *text,
+				     struct spoke_url *ret_url);
+
+/* Reads the address and the wire of a provider from its URL. The texts belong to the URL. Returns
+ * as spokei_places_url(). */
+SPOKE_MUST_USE int spokei_places_endpoint(struct spoke_engine *engine, const struct spoke_url *url,
+					  struct spokei_connector_options *ret);
+
+/* An address to listen at: digits or a path. */
+struct spokei_listen_place {
+	struct spoke_address address;
+	bool shared; /* providers of other engines may listen there too */
+	bool handed; /* ... one of them accepts for all; else the kernel distributes connections */
+};
+
+/* Reads where to listen. Returns as spokei_places_url(). */
+SPOKE_MUST_USE int spokei_places_listen(struct spoke_engine *engine, const char *text,
+					struct spokei_listen_place *ret);
+
+#endif

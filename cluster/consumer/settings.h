@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Settings of a consumer. A narrower scope overrides a wider one: method, then service, then
+ * consumer. A consumer calls one service, so its URL and options belong to that scope. Within a
+ * scope the later source wins: defaults, the provider's URL, the file, the consumer's URL, the
+ * options.
+ */
+#ifndef SPOKEI_CLUSTER_CONSUMER_SETTINGS_H
+#define SPOKEI_CLUSTER_CONSUMER_SETTINGS_H
+
+#include "cluster/call/settings.h"
+#include "cluster/config/config.h"
+#include "cluster/discovery/keeper.h"
+#include "cluster/endpoints/settings.h"
+#include "transport/conn/link.h"
+
+#include <spoke/link.h>
+#include <spoke/ticket.h>
+#include <spoke/url.h>
+
+struct spoke_consumer_options;
+struct spoke_method_options;
+
+struct spokei_consumer_settings {
+	struct spoke_url url; /* owns the texts; empty if there is no URL */
+	struct spokei_config_user file;
+	struct spokei_key_values options;      /* keys that the options set */
+	const struct spoke_policy *policy;     /* ... the policy, or NULL */
+	const struct spoke_balancer *balancer; /* ... the balancer, or NULL */
+	const char *service;                   /* "": none */
+	const char *version;
+	const char *group;
+	char *texts; /* copies of version and group */
+	size_t texts_size;
+	bool needs_service; /* an endpoint's wire requires the name of the service */
+	struct spokei_call_settings calls;
+	spoke_link_changed_fn changed; /* may be NULL */
+	void *changed_arg;
+	spoke_ticket_done_fn settled; /* may be NULL */
+	void *settled_arg;
+	uint32_t tasks_max; /* tickets */
+	size_t bytes_max;   /* memory of tickets */
+	bool drops_oldest;
+	struct spokei_link_limits limits;
+	struct spokei_directory_settings directory;
+	struct spokei_keeper_options keeper; /* registry NULL: the URLs name the providers */
+};
+
+/* Reads all sources. Returns 0 or an error, which the engine's newest event explains. Undo with
+ * fini. */
+SPOKE_MUST_USE int spokei_settings_consumer(struct spoke_engine *engine,
+					    const struct spoke_consumer_options *options,
+					    struct spokei_consumer_settings *ret);
+void spokei_settings_consumer_fini(const struct spoke_env *env,
+				   struct spokei_consumer_settings *settings);
+
+/* Finds version and group of a service: the URL's, else the file's. Valid until the next reload. */
+void spokei_settings_which(const struct spokei_consumer_settings *settings,
+			   struct spoke_span service, const char **ret_version,
+			   const char **ret_group);
+
+struct spokei_method_name {
+	struct spoke_span service;
+	const char *method;
+};
+
+/* Reads the settings of a method. `provided` is the URL of a provider, all zero if there is none.
+ */
+SPOKE_MUST_USE int spokei_settings_method(struct spoke_engine *engine,
+					  const struct spokei_consumer_settings *settings,
+					  const struct spoke_url *provided,
+					  const struct spokei_method_name *name,
+					  const struct spoke_method_options *options,
+					  struct spokei_call_settings *ret);
+
+/* Renews the settings that methods inherit, from the URL of a provider. */
+void spokei_settings_inherit(struct spoke_engine *engine, struct spokei_consumer_settings *settings,
+			     const struct spoke_url *provided);
+
+/* Applies a reloaded file to all settings that may change, except those of calls: see inherit. */
+void spokei_settings_renew(struct spoke_engine *engine, struct spokei_consumer_settings *settings);
+
+/* Checks the URL of a further endpoint: it must name the same service and repeat settings only. */
+SPOKE_MUST_USE int spokei_settings_further(struct spoke_engine *engine,
+					   const struct spokei_consumer_settings *settings,
+					   const struct spoke_url *url);
+
+#endif

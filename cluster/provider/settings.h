@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Settings of a provider. Of its sources the later wins: defaults, the file, the options.
+ */
+#ifndef SPOKEI_CLUSTER_PROVIDER_SETTINGS_H
+#define SPOKEI_CLUSTER_PROVIDER_SETTINGS_H
+
+#include "cluster/config/config.h"
+#include "transport/conn/link.h"
+
+struct spoke_provider_options;
+
+struct spokei_provider_settings {
+	struct spokei_key_values options; /* keys that the options set */
+	struct spokei_link_limits limits;
+	uint32_t connections_max;
+	uint32_t connections_per_peer_max;
+	uint32_t weight;
+	uint64_t warmup_ns; /* 0: none */
+	uint64_t registry_retry_ns;
+	uint32_t registry_retries; /* 0: no limit */
+};
+
+/* Texts of a provider, borrowed from the options and the file; NULL: not set. */
+struct spokei_provider_texts {
+	const char *registry;
+	const char *default_service;
+	const char *advertise;
+	const char *application;
+	const char *access_log;
+};
+
+/* Reads all sources. Returns 0 or an error, which the engine's newest event explains. */
+SPOKE_MUST_USE int spokei_settings_provider(struct spoke_engine *engine,
+					    const struct spoke_provider_options *options,
+					    struct spokei_provider_settings *ret);
+
+/* Applies a reloaded file, which may be NULL. */
+void spokei_settings_served(const struct spoke_config *config,
+			    struct spokei_provider_settings *settings);
+
+/* Reads the texts. Valid as long as the options and until the next reload. */
+struct spokei_provider_texts spokei_settings_texts(const struct spoke_provider_options *options);
+
+/* Limits of a method; 0: no limit. */
+struct spokei_served_limit {
+	uint32_t executes;
+	uint32_t per_second;
+};
+
+/* Returns the limits of a method: the handler's `own`, else the file's. `config` may be NULL. */
+struct spokei_served_limit spokei_settings_limit(const struct spoke_config *config,
+						 struct spoke_span service, const char *method,
+						 struct spokei_served_limit own);
+
+#endif
