@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Socket addresses and their text. Numbers are read strictly: what inet_aton() would guess at
- * ("127.1", "0x7f.1") is not an address here, so a text means one thing everywhere.
+ * Parses and prints socket addresses. Numbers are read strictly: forms that inet_aton() would
+ * accept ("127.1", "0x7f.1") are not addresses here, so a text has one meaning everywhere.
  */
 #define _GNU_SOURCE
 #include "core/host/address.h"
@@ -31,7 +31,7 @@ static void set_address(struct spoke_address *address, const void *bytes, size_t
 	memcpy(address->bytes, bytes, len);
 }
 
-/* A decimal number without sign or leading zeros, at most `max`. */
+/* Reads a decimal number without sign or leading zeros, at most `max`. */
 static int parse_number(const char *text, uint32_t max, uint32_t *ret_number)
 {
 	uint64_t number = 0;
@@ -47,7 +47,7 @@ static int parse_number(const char *text, uint32_t max, uint32_t *ret_number)
 	return 0;
 }
 
-/* The port behind `colon`, in network order, and the host before it, ended by a NUL. */
+/* Reads the port after `colon`, in network order, and the host before it, ended by a NUL. */
 static int split(const char *begin, const char *end, const char *colon, char *ret_host,
 		 in_port_t *ret_port)
 {
@@ -110,7 +110,7 @@ static int parse_unix(const char *path, struct spoke_address *ret_address)
 		return -ENAMETOOLONG;
 	memcpy(at.sun_path, path, len);
 	if (path[0] == '@')
-		at.sun_path[0] = '\0'; /* and no NUL at the end: it would be part of the name */
+		at.sun_path[0] = '\0'; /* no NUL at the end: it would be part of the name */
 	else
 		len++;
 	set_address(ret_address, &at, UNIX_PATH_AT + len);

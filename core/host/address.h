@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text of the system's socket addresses, both ways, without asking anybody:
+ * The text form of socket addresses, both ways, without a system call:
  *
  *   127.0.0.1:20880   IPv4     [::1]:20880   IPv6, [fe80::1%eth0]:1 with a scope
  *   unix:/run/x       a path   unix:@name    the abstract namespace of Linux
@@ -12,12 +12,12 @@
 
 #include <spoke/env.h>
 
-/* 0, -EINVAL: not an address, -ENAMETOOLONG: the path does not fit a socket address. A port has no
- * sign and no leading zeros; port 0 lets the system choose when one listens. */
+/* Parses an address. Returns 0; -EINVAL: the text is not an address; -ENAMETOOLONG: the path does
+ * not fit a socket address. Port 0 lets the system choose a port when listening. */
 int spokei_address_parse(const char *text, struct spoke_address *ret_address);
 
-/* Cut when it does not fit into `size`. A unix socket without a name prints as "unix:", a family
- * that is not one of ours as "?". */
+/* Prints an address, cut if it does not fit into `size`. A unix socket without a name prints as
+ * "unix:", an unknown family as "?". */
 void spokei_address_print(const struct spoke_address *address, char *text, size_t size);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory for libev, ahead; see ahead.h. */
+/* Preallocates the tables of libev; see ahead.h. */
 #include "core/host/ahead.h"
 
 #include <ev.h>
 #include <unistd.h>
 
 enum {
-	FDS_AHEAD = 4096,  /* descriptors of a process that libev has room for from the start */
-	READY_AHEAD = 256, /* of which so many are ready or changed in one round */
+	FDS_AHEAD = 4096,  /* descriptors for which libev has room from the start */
+	READY_AHEAD = 256, /* descriptors that may be ready or changed in one round */
 };
 
 static void ignore(struct ev_loop *ev, struct ev_io *io, int events)
@@ -18,10 +18,10 @@ static void ignore(struct ev_loop *ev, struct ev_io *io, int events)
 }
 
 /*
- * Grows its table of descriptors, its lists of those that changed and that are ready. Started and
- * stopped between two rounds, a watcher leaves room behind and makes no system call. (What the
- * kernel reports into cannot be reached from here: 64 entries of 12 bytes that double when they are
- * full.)
+ * Grows libev's table of descriptors and its lists of changed and ready ones. A watcher that is
+ * started and stopped between two rounds leaves the room behind and makes no system call. (The
+ * array that the kernel reports into cannot be reached from here: 64 entries of 12 bytes, doubled
+ * when it is full.)
  */
 static void grow(struct ev_loop *ev)
 {
@@ -30,7 +30,7 @@ static void grow(struct ev_loop *ev)
 	struct ev_io some[READY_AHEAD] = { 0 };
 
 	for (int i = 0; i < READY_AHEAD; i++) {
-		/* Descriptors from the highest down: the table grows once. */
+		/* From the highest descriptor down, so the table grows once. */
 		ev_io_init(&some[i], ignore, i < fds ? fds - 1 - i : 0, EV_READ);
 		ev_io_start(ev, &some[i]);
 		ev_io_stop(ev, &some[i]);

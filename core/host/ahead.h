@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loop of libev that has its memory ahead, for libev ends the program when it gets none. */
+/*
+ * A libev loop with preallocated memory, because libev ends the program when an allocation fails.
+ */
 #ifndef SPOKEI_CORE_HOST_AHEAD_H
 #define SPOKEI_CORE_HOST_AHEAD_H
 
 struct ev_loop;
 
-/* Returned, free with ev_loop_destroy(); NULL: the system gives none. Any thread. */
+/* Creates a loop; free it with ev_loop_destroy(). NULL: the system has no resources. Any thread. */
 struct ev_loop *spokei_ahead_new(void);
 
 #endif

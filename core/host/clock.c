@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clocks are read without a system call where the kernel maps them into the process. They
- * exist on every kernel that spoke runs on, so that a failure is a bug.
+ * Reads the clocks of the machine, without a system call where the kernel maps them into the
+ * process. All of them exist on every kernel that spoke supports, so a failure is a bug.
  */
 #define _GNU_SOURCE
 #include "core/host/clock.h"
@@ -27,7 +27,7 @@ uint64_t spokei_clock_now(void *ctx)
 	return read_clock(CLOCK_MONOTONIC);
 }
 
-/* It is the same clock as the kernel's tick left it, which comes every 10 ms at least. */
+/* The same clock as of the kernel's last tick, which comes at least every 10 ms. */
 uint64_t spokei_clock_coarse(void *ctx)
 {
 	(void)ctx;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A store of random bytes per thread, filled by getrandom() when it is used up, emptied by a fork.
- * Where the system refuses (an old kernel, a sandbox), a small generator seeded by the clock goes
- * on: spoke throws dice to spread load and retries, never for a secret.
+ * Random bytes: each thread has a store that getrandom() fills when it is used up, and that a fork
+ * empties. If the system refuses (an old kernel, a sandbox), a small generator seeded by the clock
+ * takes over: spoke uses random numbers to spread load and retries, never for a secret.
  */
 #define _GNU_SOURCE
 #include "core/host/dice.h"
@@ -21,7 +21,7 @@ enum {
 };
 
 struct store {
-	unsigned forks; /* as they were when it was filled; 0: never */
+	unsigned forks; /* forks counted when it was filled; 0: never filled */
 	size_t left;
 	unsigned char bytes[STORE_SIZE];
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dice: the system's random bytes, fetched in advance, so that a throw is a copy. Every thread has
- * its own, and a forked child does not throw what its parent throws (a child made by a bare clone()
- * or by vfork() is not noticed). The context is not used; any thread.
+ * Random bytes of the system, fetched in advance, so that taking some is a copy. Every thread has
+ * its own store, and a forked child does not repeat its parent's bytes (a child of a bare clone()
+ * or vfork() is not noticed). The context is not used; any thread.
  */
 #ifndef SPOKEI_CORE_HOST_DICE_H
 #define SPOKEI_CORE_HOST_DICE_H

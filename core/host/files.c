@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files are read whole, under a bound, and written whole: to a temporary file in the same
- * directory, through to the disk, then by a rename over the old one. What is appended is not
- * brought to the disk by force, and if that fails a part of it may be there.
+ * Reads and writes small files. A file is read whole, up to a bound, and written whole: to a
+ * temporary file in the same directory, flushed to disk, then renamed over the old one. Appended
+ * data is not flushed; if an append fails, a part of it may be in the file.
  */
 #define _GNU_SOURCE
 #include "core/host/files.h"
@@ -20,12 +20,12 @@
 #include <unistd.h>
 
 enum {
-	NAMES_MAX = 100, /* names tried for a temporary file */
+	NAMES_MAX = 100, /* names to try for a temporary file */
 	NEW_MODE = 0666,
 	MODE_MASK = 0777,
 };
 
-/* As read(), but a signal does not end it. */
+/* Like read(), but repeated after a signal. */
 static ssize_t read_some(int fd, void *bytes, size_t len)
 {
 	ssize_t got;
@@ -36,7 +36,7 @@ static ssize_t read_some(int fd, void *bytes, size_t len)
 	return got < 0 ? -errno : got;
 }
 
-/* A pipe or a socket would block, or never end. */
+/* Rejects pipes and sockets, which would block or never end. */
 static int check_kind(int fd)
 {
 	struct stat status;
@@ -68,7 +68,7 @@ static ssize_t read_all(int fd, char *bytes, size_t size)
 
 static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
 {
-	/* Without O_NONBLOCK the open of a pipe waits for its writer. */
+	/* Without O_NONBLOCK, opening a pipe would wait for its writer. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	ssize_t result;
 
@@ -82,7 +82,7 @@ static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
 	return result;
 }
 
-/* Opens a new file beside `path` and writes its name to `ret_name`. Returns the descriptor. */
+/* Creates a new file next to `path` and writes its name to `ret_name`. Returns the descriptor. */
 static int open_beside(const char *path, char *ret_name, size_t size)
 {
 	static atomic_uint count;
@@ -127,7 +127,8 @@ static int keep_mode(const char *path, int fd)
 	return fchmod(fd, old.st_mode & MODE_MASK) == 0 ? 0 : -errno;
 }
 
-/* Makes the rename itself last. What is at the path is whole with or without. */
+/* Flushes the directory, so that the rename survives a crash. Without this the file is whole, too.
+ */
 static void sync_folder(const char *path)
 {
 	char folder[PATH_MAX];
@@ -170,7 +171,7 @@ static int files_replace(void *ctx, const char *path, const void *bytes, size_t 
 
 static int files_append(void *ctx, const char *path, const void *bytes, size_t len)
 {
-	/* Without O_NONBLOCK the open of a pipe waits for its reader. */
+	/* Without O_NONBLOCK, opening a pipe would wait for its reader. */
 	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
 		      NEW_MODE);
 	int error;
@@ -186,8 +187,8 @@ static int files_append(void *ctx, const char *path, const void *bytes, size_t l
 	return error;
 }
 
-/* For reading and writing, as network file systems want it of exclusive locks; what another user
- * has made may be there for reading only. */
+/* For reading and writing, which network file systems require for exclusive locks. A file of
+ * another user may allow reading only. */
 static int open_lock(const char *name)
 {
 	const int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
@@ -196,7 +197,7 @@ static int open_lock(const char *name)
 	return fd < 0 && errno == EACCES ? open(name, O_RDONLY | flags) : fd;
 }
 
-/* The file beside stays: who removes it takes it from under somebody who is about to lock it. */
+/* The lock file stays: removing it could delete the file that another process is about to lock. */
 static int files_lock(void *ctx, const char *path, int *ret_fd)
 {
 	char name[PATH_MAX];
@@ -219,7 +220,7 @@ static int files_lock(void *ctx, const char *path, int *ret_fd)
 	return 0;
 }
 
-/* Explicitly: a process that was forked meanwhile has the descriptor too. */
+/* Unlocks explicitly: a process that was forked meanwhile has the descriptor, too. */
 static void files_unlock(void *ctx, int fd)
 {
 	(void)ctx;

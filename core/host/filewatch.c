@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A watch is an inotify descriptor of its own, so that none takes what another one waits for; what
- * name it waits for stands in a list. In a forked child that descriptor is still the parent's too:
- * it is closed there, and nothing else.
+ * Watches files by inotify. Each watch has an inotify descriptor of its own, so that no watch takes
+ * the events of another; a list holds the names. In a forked child the descriptor is shared with
+ * the parent: there it is closed, and nothing else is done with it.
  */
 #define _GNU_SOURCE
 #include "core/host/filewatch.h"
@@ -22,7 +22,7 @@ enum {
 	NOTED = IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_MODIFY | IN_CLOSE_WRITE |
 		IN_DELETE_SELF | IN_MOVE_SELF,
 	ALL = IN_Q_OVERFLOW | IN_IGNORED | IN_UNMOUNT | IN_DELETE_SELF | IN_MOVE_SELF,
-	READS_MAX = 16, /* of events at a time; the rest wakes again */
+	READS_MAX = 16, /* reads of events in one go; further events wake the watch again */
 };
 
 struct filewatch {
@@ -33,7 +33,7 @@ struct filewatch {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct filewatch *watches; /* under the lock */
+static struct filewatch *watches; /* guarded by the lock */
 
 static void lock_up(void)
 {
@@ -45,7 +45,7 @@ static void unlock(void)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* A child must not find the lock taken by a thread that it does not have. */
+/* A child must not inherit the lock held by a thread that does not exist there. */
 static void watch_forks(void)
 {
 	(void)pthread_atfork(lock_up, unlock, unlock);
@@ -104,7 +104,7 @@ err_after_calloc:
 	return error;
 }
 
-/* Is one of these events about the file? */
+/* Returns whether one of these events is about the file. */
 static bool is_told(const struct filewatch *watch, const char *bytes, size_t len)
 {
 	bool told = false;

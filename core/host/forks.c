@@ -13,7 +13,7 @@ static void count_fork(void)
 
 static void watch_forks(void)
 {
-	/* It fails without memory only; then a child is taken for its parent. */
+	/* Fails only without memory; then a child is taken for its parent. */
 	(void)pthread_atfork(NULL, NULL, count_fork);
 }
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Assembles the real environment from the rooms of this folder. Memory is the C library's.
- */
+/* Assembles the real environment from the rooms of this folder. Memory is the C library's. */
 #define _GNU_SOURCE
 #include <spoke/host.h>
 

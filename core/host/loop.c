@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libev as the loop. One of our own is run a round at a time, with begin before what libev has
- * found and turn behind it; rounds that look and find nothing, as those of a loop that spins, cost
- * one epoll_wait() and readings of the clock, and nobody hears of them. In a loop of the user's a
- * check watcher of the highest priority and one of the lowest bracket all descriptors as begin and
- * turn; a prepare watcher settles. One absolute timerfd wakes the wheel: it is armed anew only when
- * the wheel wants to be woken earlier than it stands, and never by libev's timers, which are twice
- * as late. The owner's thread, but for wake().
+ * The real event loop, on libev. A loop of our own runs one round at a time: begin before libev's
+ * events, turn after them. Rounds that poll and find nothing, as a spinning loop makes them, cost
+ * one epoll_wait() and some clock readings, and are not reported. In a user's loop, check watchers
+ * of the highest and the lowest priority call begin and turn around all descriptors; a prepare
+ * watcher settles. One absolute timerfd wakes the wheel. It is set again only when the wheel wants
+ * to be woken earlier; libev's own timers are not used, because they are twice as late. The owner's
+ * thread, except wake().
  *
  * A forked child shares the descriptors of epoll, timer and wake-up with its parent. There the loop
- * calls nobody, and nothing here reads, writes or sets one of them: they are closed, that is all.
+ * calls no callbacks and does not read, write or set these descriptors; they are only closed.
  */
 #define _GNU_SOURCE
 #include "core/host/loop.h"
@@ -29,17 +29,17 @@
 struct host_loop {
 	struct ev_loop *ev;
 	bool own;
-	bool at_once;      /* of our own: the next round does not wait, ... */
-	bool begun;        /* ... this one has found something, ... */
-	bool stopped;      /* ... and the run is over */
-	unsigned forks;    /* as they were when it was opened */
-	unsigned inside;   /* functions of the owner's that are being called */
+	bool at_once;      /* own loop: the next round does not wait */
+	bool begun;        /* ... this round has found something */
+	bool stopped;      /* ... the run is over */
+	unsigned forks;    /* forks counted when it was opened */
+	unsigned inside;   /* the owner's callbacks that are running */
 	unsigned ready;    /* descriptors served in this round */
-	uint64_t spin_ns;  /* a wait looks again and again for so long before it sleeps */
-	uint64_t armed_ns; /* what the timerfd is set to; UINT64_MAX: not set */
+	uint64_t spin_ns;  /* how long a wait polls before it sleeps */
+	uint64_t armed_ns; /* time the timerfd is set to; UINT64_MAX: not set */
 	const struct spoke_loop_up *up;
 	void *arg;
-	struct ev_prepare settle; /* this and the next three: in a loop of the user's */
+	struct ev_prepare settle; /* this and the next three: in a user's loop */
 	struct ev_check begin;
 	struct ev_check turn;
 	struct ev_idle again; /* active: the next round does not wait */
@@ -48,7 +48,7 @@ struct host_loop {
 	struct spokei_works works;
 };
 
-/* Is this a child of the process that opened the loop? */
+/* Returns whether this process is a child of the one that opened the loop. */
 static bool is_parted(const struct host_loop *loop)
 {
 	return loop->forks != spokei_forks;
@@ -76,7 +76,7 @@ static void turn(struct host_loop *loop)
 	loop->inside--;
 }
 
-/* --- rounds of a loop of the user's */
+/* --- rounds of a user's loop */
 
 static void native_settle(struct ev_loop *ev, struct ev_prepare *watcher, int events)
 {
@@ -101,7 +101,7 @@ static void native_turn(struct ev_loop *ev, struct ev_check *watcher, int events
 	turn(watcher->data);
 }
 
-/* Being active is all it does: libev does not wait then. */
+/* Does nothing: an active idle watcher keeps libev from waiting. */
 static void native_idle(struct ev_loop *ev, struct ev_idle *watcher, int events)
 {
 	(void)ev;
@@ -116,7 +116,7 @@ static void works_back(void *arg)
 	ev_async_send(loop->ev, &loop->wake);
 }
 
-/* Besides that, the round it causes is all that is wanted. */
+/* Drains the descriptor; the round that it causes is the purpose. */
 static void loop_woken(struct ev_loop *ev, struct ev_async *watcher, int events)
 {
 	struct host_loop *loop = watcher->data;
@@ -142,7 +142,7 @@ static void loop_timer(struct ev_loop *ev, struct ev_io *watcher, int events)
 		return;
 	}
 	got = read(watcher->fd, &expirations, sizeof(expirations));
-	(void)got; /* -EAGAIN: it was set anew meanwhile */
+	(void)got; /* -EAGAIN: it was set again meanwhile */
 	loop->armed_ns = UINT64_MAX;
 }
 
@@ -181,9 +181,9 @@ static void start_watchers(struct host_loop *loop, int timer_fd)
 		start_native(loop);
 }
 
-/* --- rounds of our own */
+/* --- rounds of our own loop */
 
-/* libev has found something, or nothing. */
+/* Called after libev has polled, with or without events. */
 static void invoke_pending(struct ev_loop *ev)
 {
 	struct host_loop *loop = ev_userdata(ev);
@@ -196,7 +196,7 @@ static void invoke_pending(struct ev_loop *ev)
 	ev_invoke_pending(ev);
 }
 
-/* Looks until something is found, which is the round then, or for as long as the loop spins. */
+/* Polls until something is found, or for as long as the loop spins. */
 static bool has_found(struct host_loop *loop)
 {
 	uint64_t until_ns = 0;
@@ -232,7 +232,7 @@ static void do_round(struct host_loop *loop, bool wait)
 	turn(loop);
 }
 
-/* --- the table */
+/* --- the table of functions */
 
 static int host_loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 			  void **ret_loop)
@@ -284,7 +284,7 @@ static void host_loop_retire(void *handle)
 {
 	struct host_loop *loop = handle;
 
-	/* Callbacks return to code that uses the loop. */
+	/* A callback may return to code that uses the loop. */
 	SPOKE_ASSERT(loop->inside == 0);
 	if (is_parted(loop))
 		spokei_works_abandon(&loop->works);
@@ -308,7 +308,7 @@ static void host_loop_close(void *handle)
 	free(loop);
 }
 
-/* The part of a watch that is the loop's. */
+/* The part of a watch that belongs to the loop. */
 static struct ev_io *io_of(struct spoke_watch *watch)
 {
 	_Static_assert(sizeof(struct ev_io) <= sizeof(watch->loop), "a watch holds libev's");
@@ -372,8 +372,8 @@ static void host_loop_wake_at(void *handle, uint64_t ns)
 	struct host_loop *loop = handle;
 	struct itimerspec at = { 0 };
 
-	/* Waking too early costs one round; arming anew each round would cost a system call each.
-	 */
+	/* Waking too early costs one round; setting the timer in each round would cost a system
+	 * call each. */
 	if (ns >= loop->armed_ns)
 		return;
 	at.it_value.tv_sec = (time_t)(ns / 1000000000u);
@@ -383,7 +383,7 @@ static void host_loop_wake_at(void *handle, uint64_t ns)
 	if (timerfd_settime(loop->timer.fd, TFD_TIMER_ABSTIME, &at, NULL) == 0)
 		loop->armed_ns = ns;
 	else
-		host_loop_again(loop); /* cannot be; better busy than asleep */
+		host_loop_again(loop); /* cannot happen; busy is better than asleep */
 }
 
 static void host_loop_spin(void *handle, uint64_t ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets. Every function is one system call where that is possible; a call that a signal
- * interrupted is made again, except connect, which goes on by itself, and close, which is done.
+ * Sockets. Every function is one system call where possible. A call that a signal interrupts is
+ * repeated, except connect, which goes on by itself, and close, which is done.
  */
 #define _GNU_SOURCE
 #include "core/host/net.h"
@@ -27,12 +27,12 @@
 #define NS_PER_MS UINT64_C(1000000)
 
 enum {
-	KEEP_MAX_S = 32767, /* what Linux takes */
+	KEEP_MAX_S = 32767, /* the largest value that Linux accepts */
 	PROBES_MIN = 2,
 	PROBES_MAX = 4,
 };
 
-/* An address as the system calls want it: aligned. */
+/* An address in the form that system calls expect: aligned. */
 union any_address {
 	struct sockaddr any;
 	struct sockaddr_in v4;
@@ -41,7 +41,7 @@ union any_address {
 	struct sockaddr_storage storage;
 };
 
-/* Returns the family, or AF_UNSPEC when these bytes are no address of ours. */
+/* Returns the family, or AF_UNSPEC if these bytes are no address of ours. */
 static int load(const struct spoke_address *address, union any_address *ret_at)
 {
 	*ret_at = (union any_address){ .storage = { .ss_family = AF_UNSPEC } };
@@ -139,7 +139,7 @@ static int listen_unix(int fd, const union any_address *at, socklen_t len, int b
 	return 0;
 }
 
-/* What accept() returns inherits TCP_NODELAY from here. */
+/* Accepted sockets inherit TCP_NODELAY from here. */
 static int listen_tcp(int fd, const union any_address *at, socklen_t len, int backlog, bool shared)
 {
 	int error = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -193,7 +193,8 @@ static int net_listen_shared(void *ctx, const struct spoke_address *where, int b
 	return listen_at(where, backlog, true, ret_fd);
 }
 
-/* Linux hands out errors of a connection that waited: that one is gone, the next may be fine. */
+/* Linux reports errors of a connection in the backlog here: that connection is gone, the next may
+ * be fine. */
 static int accept_error(int error)
 {
 	switch (error) {
@@ -243,7 +244,7 @@ static ssize_t net_read(void *ctx, int fd, void *bytes, size_t len)
 
 static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count)
 {
-	/* The system does not change the parts; its struct only cannot say so. */
+	/* The system does not change the parts; only its struct is not const. */
 	union {
 		const struct iovec *given;
 		struct iovec *taken;
@@ -254,7 +255,7 @@ static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count
 	(void)ctx;
 	SPOKE_ASSERT(count > 0);
 	message.msg_iovlen = (size_t)(count < IOV_MAX ? count : IOV_MAX);
-	/* One part needs no message, which the system would look through first. */
+	/* One part needs no message struct, which the system would have to copy first. */
 	do
 		written = count == 1 ? send(fd, parts->iov_base, parts->iov_len, MSG_NOSIGNAL)
 				     : sendmsg(fd, &message, MSG_NOSIGNAL);
@@ -342,7 +343,7 @@ static int resolve_error(int error)
 	}
 }
 
-/* In the order of the system (RFC 6724), which prefers what can be reached. */
+/* In the system's order (RFC 6724), which prefers reachable addresses. */
 static int net_resolve(void *ctx, const char *host, uint16_t port, struct spoke_address *ret,
 		       int max)
 {
@@ -373,7 +374,7 @@ static int net_resolve(void *ctx, const char *host, uint16_t port, struct spoke_
 	return count > 0 ? count : -ENOENT;
 }
 
-/* `ns` in such units, rounded up, within what the system takes; 0 stays 0. */
+/* Converts `ns` to units, rounded up, within the range of the system; 0 stays 0. */
 static int in_units(uint64_t ns, uint64_t unit_ns, int max)
 {
 	uint64_t count = ns / unit_ns + (ns % unit_ns != 0);
@@ -381,7 +382,7 @@ static int in_units(uint64_t ns, uint64_t unit_ns, int max)
 	return count < (uint64_t)max ? (int)count : max;
 }
 
-/* As set_option(), but what the system does not know stays as it is. */
+/* Like set_option(), but an option that the system does not know is skipped. */
 static int set_tcp_option(int fd, int option, int value)
 {
 	int error = set_option(fd, IPPROTO_TCP, option, value);
@@ -389,10 +390,8 @@ static int set_tcp_option(int fd, int option, int value)
 	return error == -ENOPROTOOPT ? 0 : error;
 }
 
-/*
- * Asks after `idle_s` for the first time, and 2 to 4 times in about as long again: one question
- * that gets lost is no death.
- */
+/* Sends the first keepalive probe after `idle_s`, then 2 to 4 more in about the same time: one lost
+ * probe is not a dead peer. */
 static int keep_alive(int fd, int idle_s)
 {
 	int count = idle_s < PROBES_MIN ? PROBES_MIN : idle_s;
@@ -408,7 +407,7 @@ static int keep_alive(int fd, int idle_s)
 	return error;
 }
 
-/* Where both are set, Linux goes by the time without an answer, and does not count questions. */
+/* If both are set, Linux uses the time without an answer and ignores the number of probes. */
 static int net_guard(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepalive_ns)
 {
 	int keep_s = in_units(keepalive_ns, NS_PER_S, KEEP_MAX_S);

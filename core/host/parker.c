@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads wait in rooms, at a futex that ticks whenever somebody there is woken; a bit for each
- * says who is meant. Parkers get rooms and bits in the order in which they are made, so that those
- * who wait at one time mostly share a room, and hardly ever a bit: then somebody is woken for
- * nothing, and waits on. Rooms are never freed, so nobody touches a parker whose token is there:
- * its owner may be gone.
+ * Parks threads in rooms. A room is a futex whose counter ticks whenever one of its threads is
+ * woken; each thread has a bit that says for which one. Parkers get rooms and bits in the order of
+ * their creation, so threads that wait at the same time mostly share a room and hardly ever a bit.
+ * If they do share one, the wrong thread wakes and waits again. Rooms are never freed, and a parker
+ * whose token has been brought is not touched again, because its owner may be gone.
  */
 #define _GNU_SOURCE
 #include "core/host/parker.h"
@@ -20,12 +20,12 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define BITS 32u
 #define ROOMS 64u
-#define LINE 64 /* bytes that processors share */
+#define LINE 64 /* bytes of a cache line */
 
 enum {
 	EMPTY,
 	TOKEN,  /* unparked and not yet parked */
-	PARKED, /* somebody waits, or is about to */
+	PARKED, /* a thread waits, or is about to */
 };
 
 static struct {
@@ -43,7 +43,7 @@ void spokei_parker_init(struct spokei_parker *parker)
 	parker->ticker = &rooms[number / BITS % ROOMS].ticker;
 }
 
-/* While the room has not ticked. 0, or the errno for which it ended. */
+/* Waits while the room has not ticked. Returns 0, or the errno for which the wait ended. */
 static int wait_at(const struct spokei_parker *parker, uint32_t tick, uint64_t deadline_ns)
 {
 	struct timespec until = { .tv_sec = (time_t)(deadline_ns / NS_PER_S),
@@ -65,7 +65,7 @@ static bool change(struct spokei_parker *parker, uint32_t from, uint32_t to)
 int spokei_park(struct spokei_parker *parker, uint64_t deadline_ns)
 {
 	for (;;) {
-		/* Before the look at the token: whoever brings it later makes the room tick. */
+		/* Read before the token: an unpark after this makes the room tick. */
 		uint32_t tick = atomic_load_explicit(parker->ticker, memory_order_acquire);
 
 		if (change(parker, TOKEN, EMPTY))

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each watch is an eventfd of its own: the handler writes 1 to every one of its signal, which wakes
- * the loop that waits for it and remembers that there was one, and both are all that a watch needs.
- * There is nothing that watches share, so none can take what another one waits for.
+ * Watches signals. Each watch is an eventfd of its own: the handler writes 1 to every watch of its
+ * signal, which wakes the loop that waits for it and remembers the signal. Watches share nothing,
+ * so no watch can take the signal of another.
  *
  * The handler may run on any thread at any time, so it takes no lock: it walks a list to which
  * watches are added at the front, and counts itself in and out. A watch that has left the list is
- * closed when no handler is inside that may have seen it; without that a handler could write to a
- * descriptor that is somebody else's by then.
+ * closed when no handler is running that may have seen it; otherwise a handler could write to a
+ * descriptor that was reused.
  *
- * A forked child has the handler and the list too, but its watches wake its parent: those of
- * another process are left alone. Without one of its own the child puts back what was before, and
- * sends itself the signal again.
+ * A forked child inherits the handler and the list, but these watches would wake its parent, so
+ * watches of another process are skipped. A child without a watch of its own restores the previous
+ * handler and sends itself the signal again.
  */
 #define _GNU_SOURCE
 #include "core/host/signals.h"
@@ -31,19 +31,19 @@ struct watched {
 	_Atomic(struct watched *) next;
 	int number;
 	int fd;
-	pid_t pid; /* whose it is */
+	pid_t pid; /* the process that opened it */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for all who change what follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards everything that follows */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic(struct watched *) first;
-static struct sigaction before[NSIG]; /* by signal, while it is watched */
+static struct sigaction before[NSIG]; /* previous handlers, by signal, while it is watched */
 static atomic_int home[NSIG];         /* by signal: the process that opened it last */
 static atomic_uint inside;            /* handlers that are running */
 
 _Static_assert(ATOMIC_POINTER_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "fit for a handler");
 
-/* Async-signal-safe, as all it calls. */
+/* Async-signal-safe, as are all functions it calls. */
 static void caught(int number)
 {
 	const uint64_t one = 1;
@@ -55,12 +55,12 @@ static void caught(int number)
 	for (const struct watched *at = atomic_load(&first); at; at = atomic_load(&at->next)) {
 		if (at->number != number || at->pid != pid)
 			continue;
-		/* It fails when there are too many not taken yet, and one is enough. */
+		/* Fails when too many are unread; one is enough. */
 		(void)!write(at->fd, &one, sizeof(one));
 		own = true;
 	}
 	(void)atomic_fetch_sub(&inside, 1);
-	/* Where it was watched a moment ago it came just before that ended. */
+	/* The signal arrived just before its last watch ended. */
 	if (!own && atomic_load(&home[number]) != pid) {
 		(void)sigaction(number, &before[number], NULL);
 		(void)raise(number);
@@ -73,7 +73,7 @@ static bool is_ours(const struct sigaction *action)
 	return (action->sa_flags & SA_SIGINFO) == 0 && action->sa_handler == caught;
 }
 
-/* Puts the handler there; what it replaces is kept, unless that is the same. */
+/* Installs the handler. The handler that it replaces is kept, unless that is the same one. */
 static int install(int number)
 {
 	struct sigaction action = { .sa_handler = caught, .sa_flags = SA_RESTART };
@@ -106,20 +106,20 @@ static void unlock(void)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* The handlers that ran on other threads are not here. */
+/* Handlers that were running on other threads do not exist in a child. */
 static void unlock_child(void)
 {
 	atomic_store(&inside, 0);
 	unlock();
 }
 
-/* A child must not find the lock taken by a thread that it does not have. */
+/* A child must not inherit the lock held by a thread that does not exist there. */
 static void watch_forks(void)
 {
 	(void)pthread_atfork(lock_up, unlock, unlock_child);
 }
 
-/* Takes the watch of this descriptor out of the list; the lock is held. */
+/* Removes the watch of this descriptor from the list; the lock is held. */
 static struct watched *unlink_watched(int fd)
 {
 	_Atomic(struct watched *) *at = &first;
@@ -134,7 +134,7 @@ static struct watched *unlink_watched(int fd)
 	return watched;
 }
 
-/* One that is in no list any more, when no handler can have found it there. */
+/* Closes a watch that has left the list, when no handler can have found it there. */
 static void discard(struct watched *watched)
 {
 	while (atomic_load(&inside) > 0)
@@ -164,7 +164,7 @@ static int signals_open(void *ctx, int number, int *ret_fd)
 		return error;
 	}
 	lock_up();
-	/* Listed first: what comes as soon as the handler is there is told. */
+	/* Listed first, so that no signal is lost once the handler is installed. */
 	atomic_store(&watched->next, atomic_load(&first));
 	atomic_store(&first, watched);
 	atomic_store(&home[number], watched->pid);

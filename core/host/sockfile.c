@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Paths of unix sockets. A path can be bound before its owner listens on it, and in that moment
- * looks like a dead one. So who listens looks afterwards whether its file is still there, and who
- * would remove a file makes sure right before that it is still the one that refused.
+ * Files of listening unix sockets. A path can be bound before its owner listens, and then looks
+ * like a dead socket. So a listener checks afterwards that its file is still there, and a process
+ * that wants to remove a file checks right before that it is still the one that refused.
  */
 #define _GNU_SOURCE
 #include "core/host/sockfile.h"
@@ -29,10 +29,10 @@ struct sockfile {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sockfile *files;  /* under the lock */
-static atomic_uint files_count; /* read without it: most descriptors have no file */
+static struct sockfile *files;  /* guarded by the lock */
+static atomic_uint files_count; /* read without the lock: most descriptors have no file */
 
-/* What lies at the path now: 0 if it is a socket. */
+/* Reads the file at the path: 0 if it is a socket. */
 static int look_at(const char *path, struct sockfile *ret_file)
 {
 	struct stat status;
@@ -53,7 +53,7 @@ static bool still_there(const char *path, const struct sockfile *file)
 	return look_at(path, &now) == 0 && now.device == file->device && now.inode == file->inode;
 }
 
-/* 0: nobody listens there. -EADDRINUSE: somebody does, or nobody can tell. */
+/* Returns 0: no process listens there; -EADDRINUSE: one does, or it cannot be determined. */
 static int probe(const struct sockaddr_un *at)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -68,7 +68,7 @@ static int probe(const struct sockaddr_un *at)
 	return error;
 }
 
-/* Makes the path free, if what lies there is the socket of a dead listener. */
+/* Frees the path if the file there is the socket of a dead listener. */
 static int remove_stale(const struct sockaddr_un *at)
 {
 	struct sockfile found = { 0 };
@@ -123,7 +123,7 @@ int spokei_sockfile_listen(int fd, const char *path, int backlog)
 		goto err_after_calloc;
 	error = look_at(path, file);
 	if (error)
-		goto err_after_calloc; /* somebody has taken it away already */
+		goto err_after_calloc; /* another process has removed it */
 	if (listen(fd, backlog) != 0)
 		error = -errno;
 	else if (!still_there(path, file))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file of a listening unix socket: how its path is taken, and given back. The socket of a dead
- * listener is replaced; it is known by refusing to connect. Anything else at the path is left alone
- * and the path is in use. Of two processes that start on one path in the same moment one is told
- * so. Whoever listens remembers the file it made (device and inode), and removes it when it closes
- * if that is what still lies there; a forked child that closes its copy does not.
+ * The file of a listening unix socket: how its path is taken and given back. The socket of a dead
+ * listener, which refuses to connect, is replaced. Any other file at the path is left alone, and
+ * the path counts as in use. If two processes start on one path at the same moment, one of them
+ * gets an error. A listener remembers device and inode of its file and removes the file on close if
+ * it is still there; a forked child that closes its copy does not.
  *
  * A list of the process behind a mutex; any thread.
  */
@@ -13,11 +13,12 @@
 
 #include <stddef.h>
 
-/* Binds `fd` to the path, which is not empty, ends with a NUL and fits a socket address, and
- * listens. 0 or a negative errno; then `fd` may be bound and is good for nothing but close. */
+/* Binds `fd` to the path and listens. The path is not empty, ends with a NUL and fits a socket
+ * address. Returns 0 or a negative errno; after an error `fd` may be bound and can only be closed.
+ */
 int spokei_sockfile_listen(int fd, const char *path, int backlog);
 
-/* To be called before any descriptor is closed: gives back its path, if it has one. */
+/* Gives back the path of a descriptor, if it has one. Call it before any descriptor is closed. */
 void spokei_sockfile_closing(int fd);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pool. Its queues go through loop[0] of the works in it, so submitting
- * allocates nothing.
+ * The thread pool. Its queues are linked through loop[0] of each work, so submitting allocates
+ * nothing.
  */
 #define _GNU_SOURCE
 #include "core/host/thread.h"
@@ -40,7 +40,7 @@ static struct spoke_work *pop(struct spokei_pool_queue *queue)
 	return work;
 }
 
-/* What this thread is to run, or NULL; the lock is held. */
+/* Returns the next work for this thread, or NULL; the lock is held. */
 static struct spoke_work *take(struct spokei_pool *pool)
 {
 	if (pool->urgent.count > 0)
@@ -91,7 +91,7 @@ int spokei_thread_create(pthread_t *ret_id, void *(*run)(void *arg), void *arg)
 	return -error;
 }
 
-/* One more thread; the lock is held. */
+/* Starts one more thread; the lock is held. */
 static int start_thread(struct spokei_pool *pool)
 {
 	int error = spokei_thread_create(&pool->threads[pool->started], serve, pool);
@@ -123,15 +123,15 @@ int spokei_pool_init(struct spokei_pool *pool, unsigned threads_max, unsigned qu
 	return -error;
 }
 
-/* Is another thread wanted for one work more? */
+/* Returns whether one more work needs another thread. */
 static bool wants_thread(const struct spokei_pool *pool, const struct spoke_work *work)
 {
-	/* Those that wait may have been called for works queued before this one. */
+	/* Waiting threads may have been woken for works queued before this one. */
 	if (pool->idle > pool->urgent.count + pool->others.count)
 		return false;
 	if (pool->started < pool->threads_max)
 		return true;
-	/* The one beyond them, for urgent works or in the place of one that has such a work. */
+	/* The extra thread, for urgent works or in place of one that runs such a work. */
 	return pool->started == pool->threads_max &&
 	       (work->urgent || pool->others_run + pool->others.count < pool->threads_max);
 }
@@ -181,7 +181,7 @@ void spokei_pool_stop(struct spokei_pool *pool)
 	unsigned started;
 
 	if (pool->forks != spokei_forks)
-		return; /* nobody knows what its threads were doing, and they are not here */
+		return; /* the parent's threads do not exist here, and their state is unknown */
 	(void)pthread_mutex_lock(&pool->lock);
 	urgent = pool->urgent.first;
 	others = pool->others.first;
@@ -204,7 +204,7 @@ void spokei_pool_stop(struct spokei_pool *pool)
 void spokei_pool_fini(struct spokei_pool *pool)
 {
 	if (pool->forks != spokei_forks)
-		return; /* the condition would wait for its waiters */
+		return; /* destroying the condition would wait for its waiters */
 	SPOKE_ASSERT(pool->stopping);
 	(void)pthread_cond_destroy(&pool->more);
 	(void)pthread_mutex_destroy(&pool->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In a forked child nothing here touches a lock, a condition or a thread of the parent's: nobody
- * would ever let go of them.
+ * Threads and parkers for the environment. In a forked child nothing here touches a lock, a
+ * condition or a thread of the parent: they would never be released.
  */
 #define _GNU_SOURCE
 #include "core/host/threads.h"
@@ -17,7 +17,7 @@
 
 struct thread {
 	pthread_t id;
-	unsigned forks; /* as they were when it was started */
+	unsigned forks; /* forks counted when it was started */
 	void (*run)(void *arg);
 	void *arg;
 };

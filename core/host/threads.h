@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads of the machine for the environment, and parkers that are made on the heap. The context is
- * not used.
+ * Threads of the machine for the environment, and parkers that are allocated on the heap. The
+ * context is not used.
  */
 #ifndef SPOKEI_CORE_HOST_THREADS_H
 #define SPOKEI_CORE_HOST_THREADS_H

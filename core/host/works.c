@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Works of the pool, handed back on the loop's thread; see works.h. */
+/* Works of a loop that run on the pool and are handed back on the loop's thread; see works.h. */
 #include "core/host/works.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@ static struct spoke_list *node_of(struct spoke_work *work)
 	return (struct spoke_list *)(void *)&work->loop[1];
 }
 
-/* A thread of the pool, or the loop's own as it closes. */
+/* Called by a thread of the pool, or by the loop as it closes. */
 static void work_finished(void *arg, struct spoke_work *work)
 {
 	struct spokei_works *works = arg;

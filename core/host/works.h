@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a loop has given to the threads of its pool, and what they have given back. Embedded in the
- * loop; its owner's thread, but for `back`.
+ * The works that a loop has given to the threads of its pool and has not got back. Embedded in the
+ * loop; its owner's thread, except `back`.
  */
 #ifndef SPOKEI_CORE_HOST_WORKS_H
 #define SPOKEI_CORE_HOST_WORKS_H
@@ -14,30 +14,30 @@
 
 struct spokei_works {
 	struct spokei_pool pool;
-	struct spoke_list outside; /* works that have not been handed back, by loop[1] and [2] */
-	_Atomic(struct spoke_work *) finished; /* linked by loop[0], the newest first */
+	struct spoke_list outside;             /* works not handed back yet, by loop[1] and [2] */
+	_Atomic(struct spoke_work *) finished; /* linked by loop[0], newest first */
 	void (*back)(void *arg);
 	void *arg;
 };
 
-/* `back` is called when there is something to hand back and was not before: by a thread of the
- * pool, or by the owner's as it stops. 0 or a negative errno. */
+/* Prepares the works. `back` is called when the first work has finished: by a thread of the pool,
+ * or by the owner's as it stops. Returns 0 or a negative errno. */
 int spokei_works_init(struct spokei_works *works, void (*back)(void *arg), void *arg);
 
-/* As spoke_loop's offload(). */
+/* As offload() of struct spoke_loop. */
 int spokei_works_submit(struct spokei_works *works, struct spoke_work *work);
 
-/* Calls done() of all that are finished. */
+/* Calls done() of all finished works. */
 void spokei_works_hand_back(struct spokei_works *works);
 
-/* Takes no more, waits for what runs, and hands all of it back. */
+/* Takes no more works, waits for the running ones, and hands all of them back. */
 void spokei_works_stop(struct spokei_works *works);
 
-/* In a forked child, where nobody knows what its parent's threads do with them: hands back all as
+/* In a forked child, where the state of the parent's threads is unknown: hands back all works as
  * cancelled. */
 void spokei_works_abandon(struct spokei_works *works);
 
-/* After either of these. */
+/* Frees the works, after either of these. */
 void spokei_works_fini(struct spokei_works *works);
 
 #endif
