@@ -142,7 +142,7 @@ static void fail_list(struct spoke_list *list, int error)
 					   error, NULL);
 }
 
-void spokei_conn_fail_parcels(struct spokei_conn *conn, int error)
+void spokei_conn_fail_unsent(struct spokei_conn *conn, int error)
 {
 	struct spoke_list fresh;
 
@@ -346,7 +346,7 @@ static bool send_unsent(struct spokei_conn *conn, struct spokei_pending *pending
 	return true;
 }
 
-void spokei_conn_send_parcels(struct spokei_conn *conn)
+void spokei_conn_send_unsent(struct spokei_conn *conn)
 {
 	struct spoke_list *kept = &conn->pendings.kept;
 	struct spoke_list withdrawn; /* they are about to end */

@@ -77,7 +77,7 @@ struct spokei_conn {
 	bool announced;      /* this side has said the same, since announced_ns */
 	bool paused;         /* not read, for too much waits to be written */
 	bool ended;          /* the peer sends no more, since ended_ns */
-	bool blocked;        /* the last write did not take all, or parcels wait to be put */
+	bool blocked;        /* the last write did not take all, or unsent requests wait */
 	bool writable;       /* ... and the next one may take more */
 	bool unwritable;     /* nothing can be written any more; what the peer sent is still read */
 	bool shut;           /* ... for this side has said all; the peer's end is waited for */
@@ -203,10 +203,6 @@ static inline uint64_t spokei_conn_quiet_ns(const struct spokei_conn *conn)
 		return UINT64_MAX;
 	return now_ns > heard_ns ? now_ns - heard_ns : 0;
 }
-
-/* Callbacks of the wheel's classes. */
-void spokei_conn_due(struct spoke_timer *timer, void *arg);
-void spokei_pending_due(struct spoke_timer *timer, void *arg);
 
 /* Closes at once; calls that wait end with this error, a little later. */
 void spokei_conn_close(struct spokei_conn *conn, int error);

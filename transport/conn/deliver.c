@@ -140,7 +140,7 @@ static void deliver_readonly(struct spokei_conn *conn)
 	if (conn->readonly)
 		return;
 	conn->readonly = true;
-	spokei_conn_fail_parcels(conn, SPOKE_EREFUSED);
+	spokei_conn_fail_unsent(conn, SPOKE_EREFUSED);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	spokei_conn_announce(conn);

@@ -1,19 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of a connection have of each other: conn_life.c how it begins and ends, conn_io.c
- * reading and writing, conn_judge.c its times, conn_idle.c silence, conn_deliver.c what comes in,
- * conn_calls.c its own calls, conn_answers.c the peer's, conn_link.c all connections of one owner.
+ * What the files of a connection share. Each file calls only those before it:
+ *
+ *     state       moves between states, close, guard
+ *     times       the next due time, and the timer that is armed for it
+ *     flow        what is watched for, the pause of reading
+ *     write       output buffer to stream
+ *     answers     replies of this side
+ *     heartbeat   probes and drain notices
+ *     calls       calls of this side
+ *     settle      the end of a turn
+ *     deliver     a message to its receiver
+ *     read        stream to messages
+ *     silence     probes that are due or missed
+ *     deadlines   limits that have run out
+ *     life        a connection's beginning and its end
+ *     link_life   all connections of one owner
  */
 #ifndef SPOKEI_TRANSPORT_CONN_PARTS_H
 #define SPOKEI_TRANSPORT_CONN_PARTS_H
 
 #include "transport/conn/conn.h"
 
-/* What a call says, kept until the connection takes it: what is in the outlet cannot be taken back.
- */
+#include <errno.h>
+
+/* How long the peer's end may take once this side can write no more. */
+#define SPOKEI_CONN_UNWRITABLE_NS UINT64_C(5000000000)
+
+/* A request that the connection has not taken yet: once it is in the output buffer, it cannot be
+ * withdrawn. */
 struct spokei_unsent {
 	struct spokei_message message; /* points into `bytes` for what the caller lent */
-	size_t size;                   /* of this, with its bytes */
+	size_t size;                   /* of this struct, with `bytes` */
 	unsigned char bytes[];
 };
 
@@ -22,37 +40,57 @@ static inline struct spoke_engine *spokei_conn_engine(const struct spokei_conn *
 	return conn->link->engine;
 }
 
-/* --- conn_life.c */
+/* --- state.c */
 
-/* Every change of the state; those that are not legal are bugs. */
+/* Changes the state; an illegal move is a bug. */
 void spokei_conn_move(struct spokei_conn *conn, enum spokei_conn_state state);
 
-/* The descriptor is writable: the connection stands, or has failed. */
-void spokei_conn_finish_connect(struct spokei_conn *conn);
-
-/* The wire is known: of the peer's first byte, or before. */
+/* Sets the wire: before the connection is made, or from the peer's first byte. */
 void spokei_conn_speak(struct spokei_conn *conn, const struct spokei_wire *wire);
 
-/* Has the system watch over what it can: once the stream stands, and again when the wire is known.
- */
+/* Has the kernel check for a dead peer as far as it can: once the stream is open, and again when
+ * the wire is known. */
 void spokei_conn_guard(struct spokei_conn *conn);
 
-/* --- conn_judge.c: sees to it that somebody looks when the next of its times has run out. */
+/* --- times.c */
+
+/* Can the peer's silence mean anything now? */
+static inline bool spokei_conn_is_listened_to(const struct spokei_conn *conn)
+{
+	return conn->state != SPOKEI_CONN_CONNECTING && conn->wire != NULL && !conn->ended &&
+	       !conn->unwritable;
+}
+
+/* The interval of silence that counts on this connection's wire. */
+static inline uint64_t spokei_conn_interval(const struct spokei_conn *conn)
+{
+	const struct spokei_link_limits *limits = &conn->link->limits;
+
+	return conn->wire->probes ? limits->heartbeat_ns : limits->idle_close_ns;
+}
+
+/* Arms the timer for the next of the connection's times. May close the connection. */
 void spokei_conn_arm(struct spokei_conn *conn);
 
-/* --- conn_io.c */
+/* The same after the times were checked: what a late turn left unchecked comes a little later. */
+void spokei_conn_rearm(struct spokei_conn *conn);
+
+/* --- flow.c */
 
 /* Watches for what the state calls for. */
 void spokei_conn_watch(struct spokei_conn *conn);
 
-/* What its watch and its task at the end of a turn run. */
-void spokei_conn_ready(struct spoke_watch *ready, unsigned io);
-void spokei_conn_settle(struct spokei_task *task);
+/* A reply was queued: a peer that does not read its replies may not send more requests. Calls do
+ * not count, because two sides that both stop reading until they are written would wait for ever.
+ */
+void spokei_conn_answered(struct spokei_conn *conn);
 
-/* What was read before a pause is looked at after it, until the next one. */
-void spokei_conn_resume(struct spokei_task *task);
+/* Reads again after a pause; bytes that were read before the pause come first. */
+void spokei_conn_unpause(struct spokei_conn *conn);
 
-/* So many bytes were put: they are written when the turn ends, or before. */
+/* --- write.c */
+
+/* Counts `len` bytes that were queued: they are written when the turn ends, or before. */
 static inline void spokei_conn_wrote(struct spokei_conn *conn, size_t len)
 {
 	struct spokei_link *link = conn->link;
@@ -62,11 +100,11 @@ static inline void spokei_conn_wrote(struct spokei_conn *conn, size_t len)
 	spokei_engine_last(link->engine, &conn->settle);
 }
 
-/* spokei_conn_put() of what is long: it is written at once, from where it lies, if nothing else
- * waits. */
+/* spokei_conn_put() of a long body: written at once from where it lies, if nothing else is queued.
+ */
 SPOKE_MUST_USE int spokei_conn_put_long(struct spokei_conn *conn, struct spokei_message *message);
 
-/* ... of what is not, or waits as if it were not. */
+/* spokei_conn_put() of a message that is copied into the output buffer. */
 SPOKE_MUST_USE static inline int spokei_conn_put_short(struct spokei_conn *conn,
 						       const struct spokei_message *message)
 {
@@ -82,8 +120,7 @@ SPOKE_MUST_USE static inline int spokei_conn_put_short(struct spokei_conn *conn,
 	return error;
 }
 
-/* Puts a message, with so many bytes of args or a value, behind those that wait. Returns as
- * spokei_outlet_put(). */
+/* Queues a message whose args or value have `body_len` bytes. Returns as spokei_outlet_put(). */
 SPOKE_MUST_USE static inline int spokei_conn_put(struct spokei_conn *conn,
 						 struct spokei_message *message, size_t body_len)
 {
@@ -92,74 +129,161 @@ SPOKE_MUST_USE static inline int spokei_conn_put(struct spokei_conn *conn,
 	return spokei_conn_put_short(conn, message);
 }
 
-/* What was put is an answer: a peer that does not take them may not ask for more. Calls do not
- * count, for two sides that both wait with reading until they are written wait for ever. */
-void spokei_conn_answered(struct spokei_conn *conn);
+/* May the connection write in the middle of a turn? Reads the clock if so. */
+bool spokei_conn_begin_early(struct spokei_conn *conn);
 
-/* Reads what has come, if it is read at all now. */
-void spokei_conn_read(struct spokei_conn *conn);
+/* The stream takes no more bytes. What the peer sent before is still read for a while: a broken
+ * connection shows its end there too, but not every error means that it is broken. */
+void spokei_conn_give_up_writing(struct spokei_conn *conn);
 
-/* --- conn_idle.c */
+/* Notes that the stream has taken `len` bytes. */
+static inline void spokei_conn_took(struct spokei_conn *conn, size_t len)
+{
+	struct spokei_link *link = conn->link;
+	struct spoke_engine *engine = link->engine;
+	size_t waits;
 
-/* Sends a heartbeat. Returns 0, or what the outlet says. */
+	spokei_count_by(engine, SPOKE_STAT_BYTES_WRITTEN, len);
+	link->queued -= len;
+	spokei_outlet_took(&conn->out, conn->wire, &link->limits.wire, len);
+	if (conn->idle.asked && spokei_buffer_len(&conn->out.control) == 0)
+		spokei_idle_handed(&conn->idle, engine->settle_ns);
+	else if (len > 0)
+		spokei_idle_moved(&conn->idle, engine->settle_ns);
+	waits = spokei_outlet_len(&conn->out);
+	if (waits == 0) {
+		conn->moved_ns = 0;
+		spokei_link_return(link, &conn->out.out);
+		/* Heartbeats are lent no memory: if kept, it would add to the spares. */
+		if (conn->out.control.bytes)
+			spokei_buffer_fini(&conn->out.control);
+	} else if (len > 0 || conn->moved_ns == 0) {
+		conn->moved_ns = engine->settle_ns;
+		spokei_conn_arm(conn);
+	}
+	if (conn->paused && waits <= link->limits.out_low)
+		spokei_conn_unpause(conn);
+}
+
+/* Returns how many bytes the stream has taken, or an error after which it takes none. */
+static inline ssize_t spokei_conn_write_parts(struct spokei_conn *conn, const struct iovec *parts,
+					      int count)
+{
+	ssize_t len;
+
+	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_WRITES);
+	len = conn->stream.kind->write(&conn->stream, parts, count);
+	return len == -EINTR || len == -EAGAIN ? 0 : len;
+}
+
+/* Writes queued bytes once. */
+static inline void spokei_conn_write(struct spokei_conn *conn)
+{
+	struct iovec parts[SPOKEI_OUTLET_PARTS];
+	int count = spokei_outlet_front(&conn->out, parts);
+	ssize_t len;
+
+	if (count == 0)
+		return;
+	len = spokei_conn_write_parts(conn, parts, count);
+	if (len < 0)
+		spokei_conn_give_up_writing(conn);
+	else
+		spokei_conn_took(conn, (size_t)len);
+}
+
+/* --- answers.c */
+
+/* Forgets the orphans: their replies come when the link is gone. */
+void spokei_link_disown(struct spokei_link *link);
+
+/* Tells every request being served that its connection is closed. */
+void spokei_conn_abandon(struct spokei_conn *conn);
+
+/* --- heartbeat.c */
+
+/* Sends a heartbeat. Returns 0, or what the output buffer returns. */
 SPOKE_MUST_USE int spokei_conn_probe(struct spokei_conn *conn);
 
-/* Bytes have come. The owner may close the connection. */
+/* The same; without memory the next attempt is an interval later, and the peer misses nothing. */
+void spokei_conn_ask(struct spokei_conn *conn);
+
+/* Sends READONLY, once, if the wire has it. */
+void spokei_conn_announce(struct spokei_conn *conn);
+
+/* Notes that bytes have come. The owner may close the connection. */
 void spokei_conn_heard(struct spokei_conn *conn);
 
-/* When its silence is to be judged next; UINT64_MAX: never. */
-uint64_t spokei_conn_idle_due(const struct spokei_conn *conn);
-
-/* Judges its silence. May close it. */
-void spokei_conn_judge_silence(struct spokei_conn *conn);
-
-/* A heartbeat, or the answer to one, came in: the connection was silent, and gives back what it
- * keeps for the next call; so does its owner, if no connection has called or answered since the
+/* Gives back memory that is kept for the next call, because a heartbeat or its answer shows that
+ * the connection is idle. Its owner does the same if no connection has called or answered since the
  * heartbeat before. */
 void spokei_conn_slim(struct spokei_conn *conn);
 
-/* The machine slept meanwhile. */
+/* Sends a heartbeat after the machine has slept. */
 void spokei_conn_woke(struct spokei_conn *conn);
 
-/* Says READONLY, once, where the wire can. */
-void spokei_conn_announce(struct spokei_conn *conn);
+/* --- calls.c */
 
-/* --- conn_deliver.c: one message of the stream, or one of which only the head is good, because of
- * `error`. */
-void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *message, int error);
-
-/* --- conn_calls.c */
-
-/* Has the stream taken the first byte of it? */
+/* Has the stream taken the first byte of the request? */
 static inline bool spokei_conn_has_written(const struct spokei_conn *conn,
 					   const struct spokei_pending *pending)
 {
 	return pending->written_ns != 0 || spokei_outlet_passed(&conn->out, pending->mark);
 }
 
-/* Nothing waits to be written: calls that waited for that are put, as many as one write is likely
- * to take. Their ends may close the connection. */
-void spokei_conn_send_parcels(struct spokei_conn *conn);
+/* Queues unsent requests while nothing else is queued, as many as one write is likely to take.
+ * Their ends may close the connection. */
+void spokei_conn_send_unsent(struct spokei_conn *conn);
 
-/* The turn ends, and what could be was written: notes that, and arms the timers of new calls. */
+/* At the end of a turn, after the write: notes which calls were written, and arms the timers of new
+ * calls. */
 void spokei_conn_settle_calls(struct spokei_conn *conn);
 
 /* The one completion of an attempt. */
 void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 				const struct spokei_message *reply);
 
-/* The peer takes no more: calls that are not frames yet end. */
-void spokei_conn_fail_parcels(struct spokei_conn *conn, int error);
+/* Ends unsent requests, because the peer takes no more. */
+void spokei_conn_fail_unsent(struct spokei_conn *conn, int error);
 
-/* Ends all. */
+/* Ends all calls. */
 void spokei_conn_fail_calls(struct spokei_conn *conn, int error);
 
-/* --- conn_answers.c */
+/* The wheel's callback for a call whose time has run out. */
+void spokei_pending_due(struct spoke_timer *timer, void *arg);
 
-/* Forgets the orphans: their answers come when the link is gone. */
-void spokei_link_disown(struct spokei_link *link);
+/* --- settle.c */
 
-/* Nobody is there any more for the answers. */
-void spokei_conn_abandon(struct spokei_conn *conn);
+/* Writes in the middle of a turn, when enough bytes are queued for the peer to start. */
+void spokei_conn_write_early(struct spokei_conn *conn);
+
+/* The task at the end of a turn. */
+void spokei_conn_settle(struct spokei_task *task);
+
+/* --- deliver.c */
+
+/* Delivers one message; `error`: only its head is good, because of this. */
+void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *message, int error);
+
+/* --- read.c */
+
+/* Reads once, unless reading is paused or has ended. */
+void spokei_conn_read(struct spokei_conn *conn);
+
+/* The task that delivers what was read before a pause, until the next one. */
+void spokei_conn_resume(struct spokei_task *task);
+
+/* The watch of an open connection. */
+void spokei_conn_ready(struct spoke_watch *ready, unsigned io);
+
+/* --- silence.c */
+
+/* Checks for how long the peer has been silent. May close the connection. */
+void spokei_conn_check_silence(struct spokei_conn *conn);
+
+/* --- deadlines.c */
+
+/* The wheel's callback for a connection: closes it if one of its times has run out. */
+void spokei_conn_due(struct spoke_timer *timer, void *arg);
 
 #endif

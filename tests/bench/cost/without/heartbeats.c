@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of transport/idle and transport/conn_idle: nobody is listened for, asked or judged. */
+/* In place of transport/conn/idle, heartbeat and silence: no peer is probed or timed out. */
 #include "transport/conn/parts.h"
 
-/* --- transport/idle */
+/* --- transport/conn/idle */
 
 void spokei_idle_start(struct spokei_idle *idle, uint64_t now_ns)
 {
@@ -50,12 +50,17 @@ enum spokei_idle_verdict spokei_idle_check(struct spokei_idle *idle,
 	return SPOKEI_IDLE_KEEP;
 }
 
-/* --- transport/conn_idle */
+/* --- transport/conn/heartbeat, silence */
 
 int spokei_conn_probe(struct spokei_conn *conn)
 {
 	(void)conn;
 	return 0;
+}
+
+void spokei_conn_ask(struct spokei_conn *conn)
+{
+	(void)conn;
 }
 
 void spokei_conn_announce(struct spokei_conn *conn)
@@ -68,13 +73,7 @@ void spokei_conn_heard(struct spokei_conn *conn)
 	(void)conn;
 }
 
-uint64_t spokei_conn_idle_due(const struct spokei_conn *conn)
-{
-	(void)conn;
-	return UINT64_MAX;
-}
-
-void spokei_conn_judge_silence(struct spokei_conn *conn)
+void spokei_conn_check_silence(struct spokei_conn *conn)
 {
 	(void)conn;
 }

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Back-pressure: what a connection is watched for, and the pause of reading while too many bytes
+ * wait to be written. */
+#include "transport/conn/parts.h"
+
+void spokei_conn_watch(struct spokei_conn *conn)
+{
+	unsigned io = 0;
+
+	if (conn->stream.watch.fd < 0)
+		return;
+	if (conn->state == SPOKEI_CONN_CONNECTING)
+		io = SPOKE_IO_WRITE;
+	else if (!conn->paused && !conn->ended)
+		io = SPOKE_IO_READ;
+	if (conn->blocked && !conn->writable && !conn->unwritable)
+		io |= SPOKE_IO_WRITE;
+	spokei_stream_watch(&conn->stream, io);
+}
+
+void spokei_conn_answered(struct spokei_conn *conn)
+{
+	const struct spokei_link *link = conn->link;
+
+	if (conn->paused || spokei_buffer_len(&conn->out.out) < link->limits.out_high)
+		return;
+	conn->paused = true;
+	spokei_count(link->engine, SPOKE_STAT_READS_PAUSED);
+	spokei_conn_watch(conn);
+}
+
+void spokei_conn_unpause(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	if (spokei_buffer_len(&conn->held) > 0) {
+		spokei_engine_soon(engine, &conn->resume);
+		return;
+	}
+	conn->paused = false;
+	if (conn->frame_ns == 0)
+		return;
+	conn->frame_ns = engine->settle_ns;
+	spokei_conn_arm(conn);
+}

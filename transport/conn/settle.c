@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a turn: one write per connection, the timers of new calls, and the end of a connection
+ * on which nothing is left to do. Also the early writes during a turn. */
+#include "transport/conn/parts.h"
+
+/* Writes, unless the stream has just refused to take more. Unsent requests come into the output
+ * buffer only when nothing else is there: until then they can be withdrawn. */
+static void flush(struct spokei_conn *conn)
+{
+	if (conn->blocked && !conn->writable)
+		return;
+	conn->writable = false;
+	if (SPOKEI_UNLIKELY(conn->unsent_requests > 0 && spokei_buffer_len(&conn->out.out) == 0))
+		spokei_conn_send_unsent(conn);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	spokei_conn_write(conn);
+	conn->blocked = !conn->unwritable &&
+			(spokei_outlet_len(&conn->out) > 0 || conn->unsent_requests > 0);
+}
+
+void spokei_conn_write_early(struct spokei_conn *conn)
+{
+	if (spokei_conn_begin_early(conn))
+		flush(conn);
+}
+
+/* May the peer still send requests, which then have to be refused? */
+static bool may_be_asked(const struct spokei_conn *conn)
+{
+	return conn->announced && !conn->readonly && !conn->ended && !conn->unwritable;
+}
+
+static bool is_finished(const struct spokei_conn *conn)
+{
+	return conn->state == SPOKEI_CONN_FINISHING && !may_be_asked(conn) &&
+	       spokei_list_empty(&conn->servings) && conn->pendings.count == 0 &&
+	       conn->unsent_requests == 0 && spokei_outlet_len(&conn->out) == 0 &&
+	       spokei_buffer_len(&conn->held) == 0;
+}
+
+/* Everything is written. A socket that is closed while bytes come in discards what the peer has not
+ * read yet; so this side only ends its output, and reads until the peer's end, for a while. */
+static void finish(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	if (conn->shut)
+		return;
+	if (conn->ended || conn->unwritable || conn->stream.kind->shut(&conn->stream) < 0) {
+		spokei_conn_close(conn, conn->ended ? SPOKE_ELOST : SPOKE_ECLOSED);
+		return;
+	}
+	conn->shut = true;
+	conn->unwritable = true;
+	conn->unwritable_ns = engine->settle_ns;
+	spokei_conn_arm(conn);
+}
+
+void spokei_conn_settle(struct spokei_task *task)
+{
+	struct spokei_conn *conn = spoke_container_of(task, struct spokei_conn, settle);
+
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	if (conn->state != SPOKEI_CONN_CONNECTING && !conn->unwritable)
+		flush(conn);
+	if (conn->state != SPOKEI_CONN_CLOSED)
+		spokei_conn_settle_calls(conn);
+	if (is_finished(conn))
+		finish(conn);
+	spokei_conn_watch(conn);
+}

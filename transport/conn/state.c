@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of a connection: the legal moves between states, how a connection is closed, and what
+ * the kernel checks on its behalf. */
+#include "transport/conn/parts.h"
+
+#define ADDRESS_TEXT 160u
+#define KEEPALIVE_NS UINT64_C(60000000000) /* where there are no heartbeats */
+
+static const unsigned legal_moves[] = {
+	[SPOKEI_CONN_CONNECTING] = 1u << SPOKEI_CONN_OPEN | 1u << SPOKEI_CONN_CLOSED,
+	[SPOKEI_CONN_OPEN] = 1u << SPOKEI_CONN_FINISHING | 1u << SPOKEI_CONN_CLOSED,
+	[SPOKEI_CONN_FINISHING] = 1u << SPOKEI_CONN_CLOSED,
+	[SPOKEI_CONN_CLOSED] = 0,
+};
+
+void spokei_conn_move(struct spokei_conn *conn, enum spokei_conn_state state)
+{
+	SPOKE_ASSERT(legal_moves[conn->state] & 1u << state);
+	conn->state = state;
+}
+
+void spokei_conn_speak(struct spokei_conn *conn, const struct spokei_wire *wire)
+{
+	const struct spoke_env *env = spokei_conn_engine(conn)->env;
+	uint64_t next = wire->id_first;
+
+	conn->wire = wire;
+	conn->in.wire = wire;
+	/* Where there are ids in plenty they begin anywhere, and cannot be guessed. */
+	if (wire->id_max == UINT64_MAX)
+		env->dice(env->ctx, &next, sizeof(next));
+	spokei_pendings_init(&conn->pendings, wire->id_first, wire->id_max, next);
+}
+
+void spokei_conn_guard(struct spokei_conn *conn)
+{
+	const struct spoke_env *env = spokei_conn_engine(conn)->env;
+	/* Above the rule for peers that do not read, which is the one to judge. */
+	uint64_t unanswered_ns = spokei_later(conn->link->limits.slow_ns,
+					      conn->link->limits.slow_ns / 2);
+	bool asks = conn->wire == NULL ||
+		    (conn->wire->probes && conn->link->limits.heartbeat_ns != SPOKEI_IDLE_OFF);
+
+	/* Else the first question of the system that gets lost is the last one. */
+	if (!asks)
+		unanswered_ns = 2 * KEEPALIVE_NS;
+	/* Where the system cannot, the connection is judged from here all the same. */
+	(void)env->net->guard(env->ctx, conn->stream.watch.fd, unanswered_ns,
+			      asks ? 0 : KEEPALIVE_NS);
+}
+
+void spokei_conn_close(struct spokei_conn *conn, int error)
+{
+	struct spokei_link *link = conn->link;
+	struct spoke_engine *engine = link->engine;
+
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	if (conn->state != SPOKEI_CONN_CONNECTING)
+		spokei_count(engine, SPOKE_STAT_CLOSED);
+	spokei_conn_move(conn, SPOKEI_CONN_CLOSED);
+	conn->error = error;
+	link->queued -= spokei_outlet_len(&conn->out);
+	link->held -= conn->read_held;
+	link->conn_count--;
+	spokei_list_remove(&conn->node);
+	(void)spoke_wheel_cancel(engine->wheel, &conn->timer);
+	spokei_task_drop(&conn->settle);
+	spokei_task_drop(&conn->resume);
+	spokei_stream_close(&conn->stream);
+	spokei_engine_soon(engine, &conn->reap);
+}
+
+void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+	enum spoke_event_user user = SPOKE_EVENT_OF_NONE;
+	char peer[ADDRESS_TEXT] = "";
+
+	if (stat == SPOKE_STAT_CLOSED_SILENT || stat == SPOKE_STAT_CLOSED_IDLE)
+		user = SPOKE_EVENT_OF_HEARTBEAT;
+	spokei_count(engine, stat);
+	if (stat != SPOKE_STAT_CLOSED_BY_PEER &&
+	    spokei_bucket_take(&conn->link->blames, 1, engine->begin_ns)) {
+		engine->env->net->print(engine->env->ctx, &conn->peer, peer, sizeof(peer));
+		spokei_event_of(engine, user, error, "connection of %s closed %s", peer,
+				spoke_stat_sentence(stat) + strlen("... "));
+	}
+	spokei_conn_close(conn, error);
+}

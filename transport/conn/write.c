@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing: hands the output buffer to the stream, and long bodies from where they lie. */
+#include "transport/conn/parts.h"
+
+/* Bytes of a long body that are written ahead of the rest: the peer starts while the kernel copies
+ * the remaining bytes. */
+#define AHEAD 4096u
+
+void spokei_conn_give_up_writing(struct spokei_conn *conn)
+{
+	conn->link->queued -= spokei_outlet_len(&conn->out);
+	spokei_outlet_fini(&conn->out);
+	conn->unwritable = true;
+	conn->blocked = false;
+	if (conn->paused)
+		spokei_conn_unpause(conn);
+	conn->moved_ns = 0;
+	conn->unwritable_ns = spokei_conn_engine(conn)->settle_ns;
+	spokei_conn_arm(conn);
+	if (conn->ended)
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
+}
+
+/* Not in the child of a fork, to which the user's code that forked returns. That code is not over,
+ * so the time is read again when the turn ends. */
+bool spokei_conn_begin_early(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	if (conn->state == SPOKEI_CONN_CLOSED || conn->paused || conn->blocked ||
+	    spokei_engine_forked(engine))
+		return false;
+	engine->settle_ns = engine->env->now(engine->env->ctx);
+	engine->settle_old = true;
+	return true;
+}
+
+/* Bytes for an iovec, which has no const. */
+static struct iovec part_of(const void *bytes, size_t len)
+{
+	union {
+		const void *given;
+		void *taken;
+	} cast = { .given = bytes };
+
+	return (struct iovec){ cast.taken, len };
+}
+
+/* Writes the only frame that is queued, which has room for the lent bytes, and copies those that
+ * the stream did not take. An error is reported when the turn ends, outside of any call. */
+static void write_lent(struct spokei_conn *conn, const struct spokei_lent *lent)
+{
+	_Static_assert(AHEAD < SPOKEI_LENT_MIN, "there is a rest");
+	const unsigned char *frame = spokei_buffer_data(&conn->out.out);
+	const unsigned char *bytes = lent->bytes.data;
+	size_t len = lent->bytes.len;
+	size_t head_len = (size_t)(lent->at - frame);
+	size_t tail_len = spokei_buffer_len(&conn->out.out) - head_len - len;
+	struct iovec ahead[] = { part_of(frame, head_len), part_of(bytes, AHEAD) };
+	struct iovec rest[] = { part_of(bytes + AHEAD, len - AHEAD),
+				part_of(lent->at + len, tail_len) };
+	ssize_t first = spokei_conn_write_parts(conn, ahead, 2);
+	ssize_t second = 0;
+	size_t took_len = first > 0 ? (size_t)first : 0;
+	size_t gone;
+
+	if (took_len == head_len + AHEAD)
+		second = spokei_conn_write_parts(conn, rest, tail_len > 0 ? 2 : 1);
+	took_len += second > 0 ? (size_t)second : 0;
+	gone = took_len > head_len ? took_len - head_len : 0;
+	if (gone < len)
+		memcpy(lent->at + gone, bytes + gone, len - gone);
+	spokei_conn_took(conn, took_len);
+	conn->blocked = first >= 0 && second >= 0 && spokei_outlet_len(&conn->out) > 0;
+}
+
+int spokei_conn_put_long(struct spokei_conn *conn, struct spokei_message *message)
+{
+	struct spokei_lent lent = { .at = NULL };
+	int error;
+
+	if (!conn->unwritable && conn->unsent_requests == 0 && spokei_outlet_len(&conn->out) == 0 &&
+	    spokei_conn_begin_early(conn))
+		message->lent = &lent;
+	error = spokei_conn_put_short(conn, message);
+	message->lent = NULL;
+	if (error == 0 && lent.at)
+		write_lent(conn, &lent);
+	return error;
+}
