@@ -55,7 +55,7 @@ input == 1 {
 	}
 	next
 }
-$1 == "self" && $2 !~ /^tests\// {
+$1 == "self" && $2 !~ /^(tests|core\/virtual)\// {
 	sum[input] += $5
 	if (input % 2 == 1 && is_of_it($2, $3))
 		rest[input] += $5

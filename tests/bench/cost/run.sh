@@ -127,7 +127,7 @@ numbers() { # <program...>: program, depth, instructions, calls of the C library
 	for each in "$@"; do
 		for deep in 64 1; do
 			awk -F '\t' -v name="$each" -v deep=$deep '
-			$2 !~ /^tests\// { sum[$1] += $5 }
+			$2 !~ /^(tests|core\/virtual)\// { sum[$1] += $5 }
 			END { printf "%s\t%d\t%.1f\t%.2f\n", name, deep, sum["self"], sum["uses"] }' \
 				$work/"$each".$deep
 		done

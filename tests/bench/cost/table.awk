@@ -12,6 +12,7 @@
 # A source and its header are a room.
 function name_of(path, line, what,   floor, room) {
 	floor = room = path
+	sub(/^core\/virtual\/.*/, "tests", floor)
 	sub(/\/.*/, "", floor)
 	sub(/^[^\/]*\//, "", room)
 	sub(/include\/spoke\//, "", room)
@@ -39,6 +40,7 @@ FNR == 1 {
 }
 {
 	floor = $2
+	sub(/^core\/virtual\/.*/, "tests", floor)
 	sub(/\/.*/, "", floor)
 }
 $1 == "self" && floor != "tests" {
