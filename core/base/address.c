@@ -4,7 +4,7 @@
  * accept ("127.1", "0x7f.1") are not addresses here, so a text has one meaning everywhere.
  */
 #define _GNU_SOURCE
-#include "core/host/address.h"
+#include "core/base/address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -7,8 +7,8 @@
  *
  * Stateless; any thread.
  */
-#ifndef SPOKEI_CORE_HOST_ADDRESS_H
-#define SPOKEI_CORE_HOST_ADDRESS_H
+#ifndef SPOKEI_CORE_BASE_ADDRESS_H
+#define SPOKEI_CORE_BASE_ADDRESS_H
 
 #include <spoke/env.h>
 

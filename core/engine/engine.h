@@ -122,6 +122,16 @@ static inline bool spokei_engine_here(const struct spoke_engine *engine)
 	       spokei_engine_self(engine);
 }
 
+/* Does the engine belong to another thread? It does from start() on, even if that thread has not
+ * begun. */
+static inline bool spokei_engine_elsewhere(const struct spoke_engine *engine)
+{
+	if (spokei_engine_here(engine))
+		return false;
+	return atomic_load_explicit(&engine->runner, memory_order_relaxed) != 0 ||
+	       atomic_load(&engine->thread) != NULL;
+}
+
 static inline void spokei_count_by(struct spoke_engine *engine, enum spoke_stat stat, uint64_t n)
 {
 	engine->stats[stat] += n;

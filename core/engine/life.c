@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of an engine: how it is made, run, drained and freed. */
+/* The life of an engine: how it is made, run and freed. */
 #include "core/engine/engine.h"
 #include "core/engine/roll.h"
 #include "core/engine/signals.h"
@@ -10,16 +10,6 @@
 
 #define LATE_NS UINT64_C(50000000)
 #define POSTS_DEEP 16 /* posts of posts that an end waits for, at a time */
-
-static void tell_to_drain(struct spokei_task *task)
-{
-	struct spoke_engine *engine = spoke_container_of(task, struct spoke_engine, drain);
-
-	if (engine->closing)
-		spokei_roll_close_all(engine);
-	else
-		spokei_roll_drain_all(engine);
-}
 
 static int fold_errno(int error)
 {
@@ -36,7 +26,7 @@ static void init_engine(struct spoke_engine *engine, const struct spoke_engine_o
 	engine->due_ns = UINT64_MAX;
 	spokei_sleep_init(&engine->sleep, env, engine->begin_ns);
 	engine->forks = env->forks ? *env->forks : 0;
-	engine->drain.run = tell_to_drain;
+	engine->drain.run = spokei_roll_end;
 	engine->woke = spokei_roll_wake_all;
 	spokei_list_init(&engine->soon);
 	spokei_list_init(&engine->last);
@@ -164,22 +154,13 @@ static void destroy(struct spoke_engine *engine)
 	free_memory(engine);
 }
 
-/* Is the engine another thread's? It is from start() on, though that thread may not have begun. */
-static bool is_elsewhere(const struct spoke_engine *engine)
-{
-	if (spokei_engine_here(engine))
-		return false;
-	return atomic_load_explicit(&engine->runner, memory_order_relaxed) != 0 ||
-	       atomic_load(&engine->thread) != NULL;
-}
-
 /*
  * Is this a child, and was the engine on another thread as the process forked? That thread is not
  * here, and nobody knows in the midst of what it was.
  */
 static bool is_orphan(const struct spoke_engine *engine)
 {
-	return spokei_engine_forked(engine) && is_elsewhere(engine);
+	return spokei_engine_forked(engine) && spokei_engine_elsewhere(engine);
 }
 
 void spoke_engine_free(struct spoke_engine *engine)
@@ -310,32 +291,5 @@ int spoke_engine_join(struct spoke_engine *engine)
 		return SPOKE_ESTATE;
 	if (engine->doomed)
 		destroy(engine);
-	return SPOKE_OK;
-}
-
-/* The time of a drain is over: whoever is left is closed. */
-static void drain_ended(struct spoke_alarm *alarm)
-{
-	alarm->engine->closing = true;
-	spokei_roll_close_all(alarm->engine);
-}
-
-int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns)
-{
-	int error = SPOKE_OK;
-
-	if (spokei_engine_forked(engine))
-		return SPOKE_EFORKED;
-	if (is_elsewhere(engine))
-		return SPOKE_ETHREAD;
-	if (timeout_ns == UINT64_MAX)
-		(void)spoke_alarm_cancel(&engine->drain_end);
-	else
-		error = spoke_alarm_after(engine, &engine->drain_end, timeout_ns, drain_ended);
-	if (error)
-		return error;
-	engine->ending = true;
-	engine->drained = false;
-	spokei_engine_soon(engine, &engine->drain);
 	return SPOKE_OK;
 }

@@ -70,11 +70,6 @@ static void tell_all(struct spoke_engine *engine, void (*tell)(struct spokei_mem
 	}
 }
 
-void spokei_roll_drain_all(struct spoke_engine *engine)
-{
-	tell_all(engine, drain_member);
-}
-
 void spokei_roll_close_all(struct spoke_engine *engine)
 {
 	tell_all(engine, close_member);
@@ -95,4 +90,14 @@ void spokei_roll_free_all(struct spoke_engine *engine)
 		spokei_list_remove(&member->node);
 		member->free(member);
 	}
+}
+
+void spokei_roll_end(struct spokei_task *task)
+{
+	struct spoke_engine *engine = spoke_container_of(task, struct spoke_engine, drain);
+
+	if (engine->closing)
+		spokei_roll_close_all(engine);
+	else
+		tell_all(engine, drain_member);
 }

@@ -6,6 +6,7 @@
 #ifndef SPOKEI_CORE_ENGINE_ROLL_H
 #define SPOKEI_CORE_ENGINE_ROLL_H
 
+#include "core/engine/task.h"
 #include "timer/base.h"
 
 #include <spoke/engine.h>
@@ -44,14 +45,17 @@ void spokei_roll_drop(struct spoke_engine *engine, struct spokei_member *member)
  * it or else the engine's end does, by the member's free(). */
 void spokei_roll_retire(struct spoke_engine *engine, struct spokei_member *member);
 
-/* Tells every member that has not been told; each may put others on the roll or take them off. */
-void spokei_roll_drain_all(struct spoke_engine *engine);
+/* Closes every member that has not been closed; each may put others on the roll or take them off.
+ */
 void spokei_roll_close_all(struct spoke_engine *engine);
 
-/* Tells every member that the machine slept; the same holds. */
+/* Notifies every member that the machine slept; the same holds. */
 void spokei_roll_wake_all(struct spoke_engine *engine);
 
 /* Frees those that have retired. */
 void spokei_roll_free_all(struct spoke_engine *engine);
+
+/* The task of an engine that ends: drains its members, or closes them once the time is over. */
+void spokei_roll_end(struct spokei_task *task);
 
 #endif

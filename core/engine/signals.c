@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The signals that an engine watches. */
 #include "core/engine/signals.h"
 
 #include "core/engine/engine.h"
 
 #include <errno.h>
-#include <signal.h>
 
 void spokei_signals_cancel_all(struct spoke_engine *engine)
 {
@@ -74,36 +74,4 @@ bool spoke_signal_cancel(struct spoke_signal *signal)
 	spokei_list_remove(&signal->node);
 	signal->engine = NULL;
 	return true;
-}
-
-/* The first one drains, those that follow end what is left of it. */
-static void ender_came(struct spoke_signal *signal)
-{
-	struct spoke_engine *engine = signal->engine;
-	uint64_t timeout_ns = engine->ender_came ? 0 : engine->enders_ns;
-
-	engine->ender_came = true;
-	spokei_event(engine, SPOKE_OK, "a signal asks the engine to end%s",
-		     timeout_ns == 0 ? " at once" : "");
-	if (spoke_engine_drain(engine, timeout_ns) != SPOKE_OK)
-		spoke_engine_stop(engine);
-}
-
-int spoke_engine_drain_on_signals(struct spoke_engine *engine, uint64_t timeout_ns)
-{
-	static const int numbers[SPOKEI_ENGINE_ENDERS] = { SIGTERM, SIGINT };
-	bool again = engine->enders[0].engine != NULL;
-	int error = SPOKE_OK;
-
-	if (spokei_engine_forked(engine))
-		return SPOKE_EFORKED;
-	for (int i = 0; !again && !error && i < SPOKEI_ENGINE_ENDERS; i++)
-		error = spoke_signal_watch(engine, &engine->enders[i], numbers[i], ender_came);
-	if (error) {
-		for (int i = 0; i < SPOKEI_ENGINE_ENDERS; i++)
-			(void)spoke_signal_cancel(&engine->enders[i]);
-		return error;
-	}
-	engine->enders_ns = timeout_ns;
-	return SPOKE_OK;
 }

@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "core/host/net.h"
 
-#include "core/host/address.h"
+#include "core/base/address.h"
 #include "core/host/sockfile.h"
 #include "timer/base.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/virtual/files.h"
 
-#include "core/virtual/net_wire.h"
+#include "core/virtual/net_parts.h"
 #include "timer/base.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* The calls of struct spoke_net on the network in memory. */
 #include "core/virtual/net.h"
 #include "core/virtual/net_name.h"
-#include "core/virtual/net_wire.h"
+#include "core/virtual/net_parts.h"
 #include "timer/base.h"
 
 #include <errno.h>
@@ -188,7 +188,7 @@ static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
 		return traced(net, 'c', -1, error);
 	}
 	*ret_fd = give_fd(user, socket);
-	memwire_tell(net, SPOKEI_VNET_CONNECT, socket, NULL, 0);
+	spokei_vwire_tell(net, SPOKEI_VNET_CONNECT, socket, NULL, 0);
 	return traced(net, 'c', *ret_fd, socket->kind == SPOKEI_VWIRE_STREAM ? 0 : -EINPROGRESS);
 }
 
@@ -271,7 +271,7 @@ static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_
 	socket = spokei_vwire_accept(listener);
 	*ret_fd = give_fd(ctx, socket);
 	spokei_vname_to_address(socket->remote, ret_peer);
-	memwire_tell(net, SPOKEI_VNET_ACCEPT, socket, NULL, 0);
+	spokei_vwire_tell(net, SPOKEI_VNET_ACCEPT, socket, NULL, 0);
 	return traced(net, 'a', *ret_fd, 0);
 }
 
@@ -297,12 +297,12 @@ static ssize_t net_read(void *ctx, int fd, void *bytes, size_t len)
 		return traced(net, 'r', fd, socket->ended || socket->reset ? 0 : -EAGAIN);
 	}
 	if (spokei_vwire_chance(net, socket->peer->out.eagain_permille)) {
-		memwire_tell(net, SPOKEI_VNET_AGAIN, socket, NULL, 0);
+		spokei_vwire_tell(net, SPOKEI_VNET_AGAIN, socket, NULL, 0);
 		return traced(net, 'r', fd, -EAGAIN);
 	}
 	part = part_of(net, part, socket->peer->out.read_max);
 	spokei_vwire_take(socket, bytes, part);
-	memwire_tell(net, SPOKEI_VNET_READ, socket, bytes, part);
+	spokei_vwire_tell(net, SPOKEI_VNET_READ, socket, bytes, part);
 	trace(net, bytes, part);
 	return traced(net, 'r', fd, (int)part);
 }
@@ -324,7 +324,7 @@ static int check_write(struct spokei_vnet *net, struct spokei_vwire_socket *sock
 	if (spokei_vwire_room(socket) == 0)
 		return -EAGAIN;
 	if (spokei_vwire_chance(net, socket->out.eagain_permille)) {
-		memwire_tell(net, SPOKEI_VNET_AGAIN, socket, NULL, 0);
+		spokei_vwire_tell(net, SPOKEI_VNET_AGAIN, socket, NULL, 0);
 		return -EAGAIN;
 	}
 	return 0;
@@ -351,7 +351,7 @@ static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count
 
 		if (part > 0) {
 			spokei_vwire_send(net, socket, parts[i].iov_base, part);
-			memwire_tell(net, SPOKEI_VNET_WRITE, socket, parts[i].iov_base, part);
+			spokei_vwire_tell(net, SPOKEI_VNET_WRITE, socket, parts[i].iov_base, part);
 		}
 		written += part;
 		left -= part;
@@ -367,7 +367,7 @@ static int net_shut(void *ctx, int fd)
 		return traced(socket->user->net, 's', fd, -ENOTCONN);
 	if (!socket->shut) {
 		spokei_vwire_end(socket->user->net, socket);
-		memwire_tell(socket->user->net, SPOKEI_VNET_SHUT, socket, NULL, 0);
+		spokei_vwire_tell(socket->user->net, SPOKEI_VNET_SHUT, socket, NULL, 0);
 	}
 	return traced(socket->user->net, 's', fd, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is under way in the network in memory: a heap, the earliest first. */
-#include "core/virtual/net_wire.h"
+#include "core/virtual/net_parts.h"
 
 #include "timer/base.h"
 

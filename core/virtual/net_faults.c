@@ -2,7 +2,7 @@
 /* The network in memory as loops and tests see it: what is ready and when, and the faults. */
 #include "core/virtual/net.h"
 #include "core/virtual/net_name.h"
-#include "core/virtual/net_wire.h"
+#include "core/virtual/net_parts.h"
 #include "timer/base.h"
 
 #include <errno.h>
@@ -116,7 +116,7 @@ bool spokei_vnet_ring(struct spokei_vnet *net, int fd, bool ring)
 
 	SPOKE_ASSERT(socket->kind == SPOKEI_VWIRE_SPARE);
 	socket->rung = ring;
-	memwire_touch(socket);
+	spokei_vwire_touch(socket);
 	return rung;
 }
 

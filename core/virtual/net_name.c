@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/virtual/net_name.h"
 
-#include "core/host/address.h"
+#include "core/base/address.h"
 #include "timer/base.h"
 
 #include <errno.h>

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of the network in memory: sockets, and what is under way between them as events in the
- * order of their time. memcalls.c and memfaults.c stand on this.
+ * What the files of the simulated network share: the sockets, and what is in flight between them as
+ * events ordered by time. Each file calls only those before it:
  *
- * A socket lives until its descriptor is closed, its peer's too, and nothing is under way to
- * either.
+ *     net_events  the heap of events
+ *     net_who     which listener takes a connection
+ *     net_wire    connections, bytes, ends and resets
+ *     net_faults  routes, links, faults and the observer's side
+ *     net_calls   the functions of struct spoke_net
+ *
+ * A socket lives until its descriptor and its peer's are closed and no event leads to either.
  */
-#ifndef SPOKEI_CORE_VIRTUAL_NET_WIRE_H
-#define SPOKEI_CORE_VIRTUAL_NET_WIRE_H
+#ifndef SPOKEI_CORE_VIRTUAL_NET_PARTS_H
+#define SPOKEI_CORE_VIRTUAL_NET_PARTS_H
 
 #include "core/virtual/net.h"
 #include "core/virtual/net_name.h"
@@ -117,7 +122,7 @@ void spokei_vwire_put_event(struct spokei_vnet *net, struct spokei_vwire_socket 
 struct spokei_vwire_event spokei_vwire_take_event(struct spokei_vnet *net);
 
 /* What a socket is ready for may have changed. */
-static inline void memwire_touch(const struct spokei_vwire_socket *socket)
+static inline void spokei_vwire_touch(const struct spokei_vwire_socket *socket)
 {
 	if (socket && socket->user)
 		socket->user->changes++;
@@ -126,8 +131,21 @@ static inline void memwire_touch(const struct spokei_vwire_socket *socket)
 /* Frees what was closed and is needed no more; done by every settle. */
 void spokei_vwire_free_unused(struct spokei_vnet *net);
 
-uint64_t spokei_vwire_dice(struct spokei_vnet *net);
-bool spokei_vwire_chance(struct spokei_vnet *net, uint32_t permille);
+/* The next random number of the network's seed (splitmix64). */
+static inline uint64_t spokei_vwire_dice(struct spokei_vnet *net)
+{
+	uint64_t z = (net->dice += UINT64_C(0x9e3779b97f4a7c15));
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+/* True with this probability. */
+static inline bool spokei_vwire_chance(struct spokei_vnet *net, uint32_t permille)
+{
+	return permille > 0 && spokei_vwire_dice(net) % 1000 < permille;
+}
 
 /* The socket of a descriptor, which is open. */
 struct spokei_vwire_socket *spokei_vwire_socket_of(const struct spokei_vnet *net, int fd);
@@ -169,9 +187,9 @@ void spokei_vwire_tell_observer(struct spokei_vnet *net, enum spokei_vnet_act ac
 				struct spokei_vwire_socket *socket, const unsigned char *bytes,
 				size_t len);
 
-static inline void memwire_tell(struct spokei_vnet *net, enum spokei_vnet_act act,
-				struct spokei_vwire_socket *socket, const unsigned char *bytes,
-				size_t len)
+static inline void spokei_vwire_tell(struct spokei_vnet *net, enum spokei_vnet_act act,
+				     struct spokei_vwire_socket *socket, const unsigned char *bytes,
+				     size_t len)
 {
 	if (net->tell)
 		spokei_vwire_tell_observer(net, act, socket, bytes, len);

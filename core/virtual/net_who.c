@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who listens where. */
-#include "core/virtual/net_wire.h"
+#include "core/virtual/net_parts.h"
 
 #include <string.h>
 

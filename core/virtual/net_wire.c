@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/virtual/net_wire.h"
+#include "core/virtual/net_parts.h"
 
 #include "timer/base.h"
 
@@ -10,20 +10,6 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define SYN_TRIES_MAX 7u /* the last wait ends 127 s after the first */
 #define CAPACITY 65536u
-
-uint64_t spokei_vwire_dice(struct spokei_vnet *net)
-{
-	uint64_t z = (net->dice += UINT64_C(0x9e3779b97f4a7c15));
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
-bool spokei_vwire_chance(struct spokei_vnet *net, uint32_t permille)
-{
-	return permille > 0 && spokei_vwire_dice(net) % 1000 < permille;
-}
 
 /* --- sending */
 
@@ -134,8 +120,8 @@ static void close_stream(struct spokei_vnet *net, struct spokei_vwire_socket *so
 void spokei_vwire_close(struct spokei_vnet *net, struct spokei_vwire_socket *socket)
 {
 	SPOKE_ASSERT(!socket->gone);
-	memwire_touch(socket->peer);
-	memwire_tell(net, SPOKEI_VNET_CLOSE, socket, NULL, 0);
+	spokei_vwire_touch(socket->peer);
+	spokei_vwire_tell(net, SPOKEI_VNET_CLOSE, socket, NULL, 0);
 	socket->gone = true;
 	while (socket->queued > 0) {
 		struct spokei_vwire_socket *waiting = spokei_vwire_accept(socket);
@@ -167,8 +153,8 @@ void spokei_vwire_break(struct spokei_vnet *net, struct spokei_vwire_socket *soc
 	socket->kind = SPOKEI_VWIRE_STREAM;
 	socket->reset = true;
 	socket->error = error;
-	memwire_touch(socket);
-	memwire_tell(net, SPOKEI_VNET_END, socket, NULL, 0);
+	spokei_vwire_touch(socket);
+	spokei_vwire_tell(net, SPOKEI_VNET_END, socket, NULL, 0);
 }
 
 void spokei_vwire_tell_observer(struct spokei_vnet *net, enum spokei_vnet_act act,
@@ -205,7 +191,7 @@ static void make_peer(struct spokei_vnet *net, struct spokei_vwire_socket *clien
 		last = &(*last)->queue;
 	*last = server;
 	listener->queued++;
-	memwire_touch(listener);
+	spokei_vwire_touch(listener);
 }
 
 struct spokei_vwire_socket *spokei_vwire_accept(struct spokei_vwire_socket *listener)
@@ -215,7 +201,7 @@ struct spokei_vwire_socket *spokei_vwire_accept(struct spokei_vwire_socket *list
 	listener->queue = socket->queue;
 	socket->queue = NULL;
 	listener->queued--;
-	memwire_touch(listener);
+	spokei_vwire_touch(listener);
 	return socket;
 }
 
@@ -332,14 +318,14 @@ void spokei_vwire_send(struct spokei_vnet *net, struct spokei_vwire_socket *sock
 											   8));
 		to->len += len;
 	}
-	memwire_touch(socket);
+	spokei_vwire_touch(socket);
 	send_event(net, socket, SPOKEI_VWIRE_DATA, len);
 }
 
 void spokei_vwire_end(struct spokei_vnet *net, struct spokei_vwire_socket *socket)
 {
 	socket->shut = true;
-	memwire_touch(socket);
+	spokei_vwire_touch(socket);
 	send_event(net, socket, SPOKEI_VWIRE_FIN, 0);
 }
 
@@ -353,8 +339,8 @@ void spokei_vwire_take(struct spokei_vwire_socket *socket, unsigned char *bytes,
 	socket->head = (socket->head + len) % socket->size;
 	socket->len -= len;
 	socket->arrived -= len;
-	memwire_touch(socket);
-	memwire_touch(socket->peer);
+	spokei_vwire_touch(socket);
+	spokei_vwire_touch(socket->peer);
 }
 
 /* --- what arrives */
@@ -378,10 +364,10 @@ static void handle_segment(struct spokei_vnet *net, const struct spokei_vwire_ev
 		to->held_end = to->held_end || event->kind == SPOKEI_VWIRE_FIN;
 	} else if (event->kind == SPOKEI_VWIRE_DATA) {
 		to->arrived += event->value;
-		memwire_tell(net, SPOKEI_VNET_ARRIVE, to, NULL, event->value);
+		spokei_vwire_tell(net, SPOKEI_VNET_ARRIVE, to, NULL, event->value);
 	} else {
 		to->ended = true;
-		memwire_tell(net, SPOKEI_VNET_END, to, NULL, 0);
+		spokei_vwire_tell(net, SPOKEI_VNET_END, to, NULL, 0);
 	}
 }
 
@@ -389,7 +375,7 @@ static void handle_event(struct spokei_vnet *net, const struct spokei_vwire_even
 {
 	struct spokei_vwire_socket *to = event->to;
 
-	memwire_touch(to);
+	spokei_vwire_touch(to);
 	switch (event->kind) {
 	case SPOKEI_VWIRE_SYN:
 		handle_syn(net, to, false);
@@ -423,13 +409,13 @@ static void release_held(struct spokei_vnet *net)
 		if ((held == 0 && !end) || one->peer->out.blackhole)
 			continue;
 		drop_held(net, one);
-		memwire_touch(one);
+		spokei_vwire_touch(one);
 		one->arrived += held;
 		one->ended = one->ended || end;
 		if (held > 0)
-			memwire_tell(net, SPOKEI_VNET_ARRIVE, one, NULL, held);
+			spokei_vwire_tell(net, SPOKEI_VNET_ARRIVE, one, NULL, held);
 		if (end)
-			memwire_tell(net, SPOKEI_VNET_END, one, NULL, 0);
+			spokei_vwire_tell(net, SPOKEI_VNET_END, one, NULL, 0);
 	}
 }
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/host/address.h"
+#include "core/base/address.h"
 
 #include <errno.h>
 #include <stdio.h>

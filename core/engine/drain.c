@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Draining an engine: its members finish what they have begun, and what is left is closed at the
+ * end of the drain's time. Also on signals. */
+#include "core/engine/engine.h"
+#include "core/engine/roll.h"
+
+#include <signal.h>
+
+/* The time of a drain is over: the members that are left are closed. */
+static void drain_ended(struct spoke_alarm *alarm)
+{
+	alarm->engine->closing = true;
+	spokei_roll_close_all(alarm->engine);
+}
+
+int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns)
+{
+	int error = SPOKE_OK;
+
+	if (spokei_engine_forked(engine))
+		return SPOKE_EFORKED;
+	if (spokei_engine_elsewhere(engine))
+		return SPOKE_ETHREAD;
+	if (timeout_ns == UINT64_MAX)
+		(void)spoke_alarm_cancel(&engine->drain_end);
+	else
+		error = spoke_alarm_after(engine, &engine->drain_end, timeout_ns, drain_ended);
+	if (error)
+		return error;
+	engine->ending = true;
+	engine->drained = false;
+	spokei_engine_soon(engine, &engine->drain);
+	return SPOKE_OK;
+}
+
+/* The first signal drains the engine, the next one ends the drain. */
+static void ender_came(struct spoke_signal *signal)
+{
+	struct spoke_engine *engine = signal->engine;
+	uint64_t timeout_ns = engine->ender_came ? 0 : engine->enders_ns;
+
+	engine->ender_came = true;
+	spokei_event(engine, SPOKE_OK, "a signal asks the engine to end%s",
+		     timeout_ns == 0 ? " at once" : "");
+	if (spoke_engine_drain(engine, timeout_ns) != SPOKE_OK)
+		spoke_engine_stop(engine);
+}
+
+int spoke_engine_drain_on_signals(struct spoke_engine *engine, uint64_t timeout_ns)
+{
+	static const int numbers[SPOKEI_ENGINE_ENDERS] = { SIGTERM, SIGINT };
+	bool again = engine->enders[0].engine != NULL;
+	int error = SPOKE_OK;
+
+	if (spokei_engine_forked(engine))
+		return SPOKE_EFORKED;
+	for (int i = 0; !again && !error && i < SPOKEI_ENGINE_ENDERS; i++)
+		error = spoke_signal_watch(engine, &engine->enders[i], numbers[i], ender_came);
+	if (error) {
+		for (int i = 0; i < SPOKEI_ENGINE_ENDERS; i++)
+			(void)spoke_signal_cancel(&engine->enders[i]);
+		return error;
+	}
+	engine->enders_ns = timeout_ns;
+	return SPOKE_OK;
+}
