@@ -416,38 +416,3 @@ bool spokei_connector_retire(struct spokei_connector *connector)
 	spokei_conn_finish(connector->conn);
 	return true;
 }
-
-enum spokei_connector_state spokei_connector_state(const struct spokei_connector *connector)
-{
-	return connector->state;
-}
-
-struct spokei_conn *spokei_connector_conn(const struct spokei_connector *connector)
-{
-	struct spokei_conn *conn = connector->conn;
-
-	if (conn == NULL || connector->state == SPOKEI_CONNECTOR_CLOSED)
-		return NULL;
-	if (conn->state == SPOKEI_CONN_CONNECTING || conn->state == SPOKEI_CONN_OPEN)
-		return conn;
-	return NULL;
-}
-
-enum spokei_grade spokei_connector_grade(const struct spokei_connector *connector)
-{
-	const struct spokei_conn *conn = spokei_connector_conn(connector);
-
-	if (conn == NULL || conn->unwritable || conn->readonly)
-		return SPOKEI_GRADE_NONE;
-	if (conn->state == SPOKEI_CONN_CONNECTING)
-		return SPOKEI_GRADE_CONNECTING;
-	if (SPOKEI_UNLIKELY(spokei_connector_on_probation(connector)))
-		return SPOKEI_GRADE_PROBATION;
-	return SPOKEI_UNLIKELY(spokei_conn_suspect(conn)) ? SPOKEI_GRADE_SUSPECT
-							  : SPOKEI_GRADE_READY;
-}
-
-const char *spokei_connector_name(const struct spokei_connector *connector)
-{
-	return connector->place.name;
-}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of a connector have of each other: connector_keep.c keeps its place connected,
- * connector_tell.c says what becomes of that.
+ * What the files of a connector share: report.c has its state and reports changes, keep.c keeps its
+ * address connected and calls report.c.
  */
 #ifndef SPOKEI_TRANSPORT_CONNECT_PARTS_H
 #define SPOKEI_TRANSPORT_CONNECT_PARTS_H
@@ -49,7 +49,7 @@ static inline enum spoke_event_user spokei_connector_user(const struct spokei_co
 	return connector->suspected ? SPOKE_EVENT_OF_HEARTBEAT : SPOKE_EVENT_OF_NONE;
 }
 
-/* --- connector_tell.c */
+/* --- report.c */
 
 /* Another state. The last thing a function does: the owner may free the connector. */
 void spokei_connector_tell(struct spokei_connector *connector, enum spokei_connector_state state,

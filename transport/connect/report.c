@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a connector says of itself: to its owner, to users, in events. */
+/* What a connector reports: its state and grade, changes to its owner and to users, and events. */
 #define _POSIX_C_SOURCE 200809L
 #include "transport/connect/parts.h"
 
@@ -7,6 +7,45 @@
 
 #define REASON_TEXT 64u
 #define SHOWN SPOKEI_CONNECTOR_SHOWN
+
+/* --- state and grade */
+
+enum spokei_connector_state spokei_connector_state(const struct spokei_connector *connector)
+{
+	return connector->state;
+}
+
+struct spokei_conn *spokei_connector_conn(const struct spokei_connector *connector)
+{
+	struct spokei_conn *conn = connector->conn;
+
+	if (conn == NULL || connector->state == SPOKEI_CONNECTOR_CLOSED)
+		return NULL;
+	if (conn->state == SPOKEI_CONN_CONNECTING || conn->state == SPOKEI_CONN_OPEN)
+		return conn;
+	return NULL;
+}
+
+enum spokei_grade spokei_connector_grade(const struct spokei_connector *connector)
+{
+	const struct spokei_conn *conn = spokei_connector_conn(connector);
+
+	if (conn == NULL || conn->unwritable || conn->readonly)
+		return SPOKEI_GRADE_NONE;
+	if (conn->state == SPOKEI_CONN_CONNECTING)
+		return SPOKEI_GRADE_CONNECTING;
+	if (SPOKEI_UNLIKELY(spokei_connector_on_probation(connector)))
+		return SPOKEI_GRADE_PROBATION;
+	return SPOKEI_UNLIKELY(spokei_conn_suspect(conn)) ? SPOKEI_GRADE_SUSPECT
+							  : SPOKEI_GRADE_READY;
+}
+
+const char *spokei_connector_name(const struct spokei_connector *connector)
+{
+	return connector->place.name;
+}
+
+/* --- to the owner and to users */
 
 void spokei_connector_tell(struct spokei_connector *connector, enum spokei_connector_state state,
 			   int error)
@@ -150,7 +189,7 @@ void spokei_connector_sign(void *arg, struct spokei_conn *conn, enum spokei_link
 	}
 }
 
-/* --- for whoever shows it */
+/* --- for display */
 
 static uint64_t until_due(const struct spokei_connector *connector)
 {
