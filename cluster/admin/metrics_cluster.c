@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What /metrics says of consumers, endpoints and providers. */
 #include "cluster/admin/metrics_parts.h"
+#include "cluster/endpoints/info.h"
 
 /* A family of which each has a row. */
 struct family {

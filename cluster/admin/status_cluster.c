@@ -2,6 +2,7 @@
 /* Consumers and providers as the status shows them. */
 #include "cluster/admin/status_parts.h"
 #include "cluster/call/call.h"
+#include "cluster/endpoints/info.h"
 
 #define ADDRESS_TEXT 160u
 

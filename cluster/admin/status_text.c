@@ -3,6 +3,7 @@
 #include "cluster/admin/lines.h"
 #include "cluster/admin/status_parts.h"
 #include "cluster/call/call.h"
+#include "cluster/endpoints/info.h"
 
 #include <inttypes.h>
 #include <stdio.h>

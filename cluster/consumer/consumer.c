@@ -4,6 +4,7 @@
 
 #include "cluster/call/call.h"
 #include "cluster/config/places.h"
+#include "cluster/endpoints/info.h"
 #include "cluster/serve/request.h"
 
 #define ENDPOINTS_MAX 1024u

@@ -5,77 +5,9 @@
  */
 #include "cluster/discovery/parts.h"
 
-#include "core/base/pace.h"
-
-#include <inttypes.h>
+#include "core/engine/engine.h"
 
 #define REST_NS UINT64_C(3600000000000) /* how often an alarm that waits for nothing is renewed */
-#define MS UINT64_C(1000000)
-
-/* --- troubles */
-
-static void worry(struct spokei_keeper *keeper, struct spokei_wish *wish)
-{
-	if (!wish->troubled)
-		keeper->troubled++;
-	wish->troubled = true;
-}
-
-/* A row of failures begins with an event, and ends with one. */
-static void calm(struct spokei_keeper *keeper, struct spokei_wish *wish)
-{
-	if (!wish->troubled)
-		return;
-	wish->troubled = false;
-	if (--keeper->troubled > 0)
-		return;
-	keeper->complained = false;
-	keeper->gave_up = false;
-	spokei_event(keeper->engine, SPOKE_OK, "registry %s: all is as wanted again", keeper->name);
-}
-
-static uint64_t after_pause(const struct spokei_keeper *keeper)
-{
-	const struct spoke_env *env = keeper->engine->env;
-	const struct spokei_backoff backoff = { keeper->retry_ns, keeper->retry_ns };
-	uint64_t dice;
-
-	env->dice(env->ctx, &dice, sizeof(dice));
-	return spokei_later(spokei_keeper_now(keeper), spokei_backoff_pause(&backoff, 0, dice));
-}
-
-static void complain(struct spokei_keeper *keeper, const struct spokei_wish *wish, const char *verb,
-		     int error)
-{
-	char service[SPOKEI_KEEPER_SHOWN];
-
-	if (keeper->complained)
-		return;
-	keeper->complained = true;
-	(void)spokei_log_escape(service, sizeof(service), wish->service, strlen(wish->service));
-	spokei_event(keeper->engine, error,
-		     "registry %s: cannot %s %s: %s; tried again every %" PRIu64 " ms",
-		     keeper->name, verb, service, spoke_strerror(error), keeper->retry_ns / MS);
-}
-
-void spokei_keeper_fail(struct spokei_keeper *keeper, struct spokei_wish *wish, const char *verb,
-			int error)
-{
-	complain(keeper, wish, verb, error);
-	worry(keeper, wish);
-	wish->failures++;
-	wish->due_ns = after_pause(keeper);
-	if (keeper->retries_max == 0 || wish->failures <= keeper->retries_max)
-		return;
-	wish->due_ns = SPOKEI_WISH_GIVEN_UP;
-	if (keeper->gave_up)
-		return;
-	keeper->gave_up = true;
-	spokei_event(keeper->engine, error,
-		     "registry %s: given up after %" PRIu32
-		     " retries; tried again when the registry is heard of",
-		     keeper->name, keeper->retries_max);
-}
 
 /* --- asking */
 
@@ -230,20 +162,6 @@ int spokei_keeper_set_alarm(struct spokei_keeper *keeper, uint64_t now_ns)
 
 /* --- what the registry tells */
 
-void spokei_keeper_heard(struct spokei_keeper *keeper)
-{
-	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;
-	     node = node->next) {
-		struct spokei_wish *wish = spokei_keeper_wish(node);
-
-		if (wish->due_ns != SPOKEI_WISH_GIVEN_UP)
-			continue;
-		wish->due_ns = 0;
-		wish->failures = 0;
-	}
-	spokei_keeper_act_soon(keeper);
-}
-
 static struct spokei_wish *find_asked(struct spokei_keeper *keeper, uint64_t intent)
 {
 	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;
@@ -269,7 +187,7 @@ static void said(struct spokei_keeper *keeper, struct spokei_wish *wish, int err
 	wish->failures = 0;
 	wish->due_ns = 0;
 	if (wish->wanted)
-		calm(keeper, wish);
+		spokei_keeper_calm(keeper, wish);
 }
 
 static void unsaid(struct spokei_keeper *keeper, struct spokei_wish *wish, int error)
@@ -283,7 +201,7 @@ static void unsaid(struct spokei_keeper *keeper, struct spokei_wish *wish, int e
 	wish->failures = 0;
 	wish->due_ns = 0;
 	if (!wish->wanted)
-		calm(keeper, wish);
+		spokei_keeper_calm(keeper, wish);
 }
 
 static void registry_done(void *arg, uint64_t intent, int error)
@@ -318,9 +236,9 @@ static void lose(struct spokei_keeper *keeper, struct spokei_wish *wish, int err
 		spokei_event(keeper->engine, error ? error : SPOKE_ELOST,
 			     "registry %s: what was true there is lost; it is said anew",
 			     keeper->name);
-	worry(keeper, wish);
+	spokei_keeper_worry(keeper, wish);
 	wish->failures = 0;
-	wish->due_ns = at_once ? 0 : after_pause(keeper);
+	wish->due_ns = at_once ? 0 : spokei_keeper_after_pause(keeper);
 	wish->anew_ns = spokei_later(now_ns, keeper->retry_ns);
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Prints the URL under which a provider is published. */
 #include "cluster/discovery/advert.h"
 
 #include <spoke/url.h>
@@ -6,80 +7,24 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define NUMBER 24u /* bytes of one in digits, with the NUL */
+#define NUMBER 24u /* bytes of a number in digits, with the NUL */
 #define KEYS 16u
-#define ANY_METHOD "*"
 
-/* The texts of one URL. */
-struct texts {
-	char names[SPOKEI_SERVICE_KEY_MAX + 1]; /* service, version and group, with zeros between */
-	const char *service;
-	const char *version;
-	const char *group;
+struct numbers {
 	char timestamp[NUMBER];
 	char warmup[NUMBER];
 	char weight[NUMBER];
-	char *methods; /* with commas; NULL: any */
-	size_t methods_size;
 };
 
-/* What everybody serves is not told; who serves any method has no list of them. */
-static bool is_told(const struct spokei_route *route)
+static void print_numbers(const struct spokei_advert *advert, struct numbers *numbers)
 {
-	return route->method.len > 0 && *(const char *)route->method.data != '$';
+	(void)snprintf(numbers->timestamp, NUMBER, "%" PRIu64, advert->timestamp_ms);
+	(void)snprintf(numbers->warmup, NUMBER, "%" PRIu64, advert->warmup_ms);
+	(void)snprintf(numbers->weight, NUMBER, "%" PRIu32, advert->weight);
 }
 
-static size_t put_methods(const struct spokei_service *service, char *out)
-{
-	size_t len = 0;
-
-	for (size_t i = 0; i < service->count; i++) {
-		const struct spoke_span method = service->routes[i].method;
-
-		if (!is_told(&service->routes[i]))
-			continue;
-		if (out) {
-			memcpy(out + len, method.data, method.len);
-			out[len + method.len] = ',';
-		}
-		len += method.len + 1;
-	}
-	return len;
-}
-
-static int print_methods(const struct spoke_env *env, const struct spokei_service *service,
-			 struct texts *texts)
-{
-	size_t len = put_methods(service, NULL);
-
-	/* A list that leaves no room for the rest of the URL says nothing either. */
-	if (service->other || len == 0 || len > SPOKE_URL_MAX / 4)
-		return SPOKE_OK;
-	texts->methods = spokei_alloc(env, 1, len);
-	if (texts->methods == NULL)
-		return SPOKE_ENOMEM;
-	texts->methods_size = len;
-	(void)put_methods(service, texts->methods);
-	texts->methods[len - 1] = '\0';
-	return SPOKE_OK;
-}
-
-static void print_texts(const struct spokei_advert *advert, struct texts *texts)
-{
-	const struct spoke_span key = advert->service->key;
-
-	memcpy(texts->names, key.data, key.len);
-	texts->names[key.len] = '\0';
-	texts->service = texts->names;
-	texts->version = texts->service + strlen(texts->service) + 1;
-	texts->group = texts->version + strlen(texts->version) + 1;
-	(void)snprintf(texts->timestamp, NUMBER, "%" PRIu64, advert->timestamp_ms);
-	(void)snprintf(texts->warmup, NUMBER, "%" PRIu64, advert->warmup_ms);
-	(void)snprintf(texts->weight, NUMBER, "%" PRIu32, advert->weight);
-}
-
-/* Those that are not given are left out. */
-static unsigned choose_keys(const struct spokei_advert *advert, const struct texts *texts,
+/* Lists the parameters that have a value. Returns how many. */
+static unsigned choose_keys(const struct spokei_advert *advert, const struct numbers *numbers,
 			    struct spoke_url_parameter keys[KEYS])
 {
 	const struct spoke_url_parameter all[KEYS] = {
@@ -89,16 +34,16 @@ static unsigned choose_keys(const struct spokei_advert *advert, const struct tex
 		{ "dubbo", "2.0.2" },
 		{ "dynamic", "true" },
 		{ "generic", "false" },
-		{ "group", texts->group },
-		{ "interface", texts->service },
-		{ "methods", texts->methods ? texts->methods : ANY_METHOD },
+		{ "group", advert->group },
+		{ "interface", advert->service },
+		{ "methods", advert->methods },
 		{ "prefer.serialization", "msgpack" },
 		{ "serialization", "msgpack" },
 		{ "side", "provider" },
-		{ "timestamp", texts->timestamp },
-		{ "version", texts->version },
-		{ "warmup", texts->warmup },
-		{ "weight", texts->weight },
+		{ "timestamp", numbers->timestamp },
+		{ "version", advert->version },
+		{ "warmup", numbers->warmup },
+		{ "weight", numbers->weight },
 	};
 	unsigned count = 0;
 
@@ -111,7 +56,7 @@ static unsigned choose_keys(const struct spokei_advert *advert, const struct tex
 int spokei_advert_print(const struct spoke_env *env, const struct spokei_advert *advert,
 			struct spokei_advert_text *ret_text)
 {
-	struct texts texts = { .methods = NULL };
+	struct numbers numbers;
 	struct spoke_url_parameter keys[KEYS];
 	struct spoke_url url = {
 		.scheme = "dubbo",
@@ -120,21 +65,18 @@ int spokei_advert_print(const struct spoke_env *env, const struct spokei_advert 
 		.parameters = keys,
 		.socket = advert->socket,
 	};
-	int error = print_methods(env, advert->service, &texts);
 
-	if (error)
-		return error;
-	print_texts(advert, &texts);
-	url.parameter_count = choose_keys(advert, &texts, keys);
+	print_numbers(advert, &numbers);
+	url.parameter_count = choose_keys(advert, &numbers, keys);
 	if (url.socket == NULL) {
 		url.host = advert->host;
 		url.port = advert->port;
-		url.path = texts.service;
+		url.path = advert->service;
 	}
 	ret_text->size = spoke_url_print(&url, SPOKE_URL_WHOLE, NULL, 0) + 1;
 	ret_text->text = spokei_alloc(env, 1, ret_text->size);
-	if (ret_text->text)
-		(void)spoke_url_print(&url, SPOKE_URL_WHOLE, ret_text->text, ret_text->size);
-	spokei_free(env, texts.methods, 1, texts.methods_size);
-	return ret_text->text ? SPOKE_OK : SPOKE_ENOMEM;
+	if (ret_text->text == NULL)
+		return SPOKE_ENOMEM;
+	(void)spoke_url_print(&url, SPOKE_URL_WHOLE, ret_text->text, ret_text->size);
+	return SPOKE_OK;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/discovery/cache.h"
 
+#include "core/engine/engine.h"
+
 #include <errno.h>
 #include <stdio.h>
 

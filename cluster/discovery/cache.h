@@ -9,11 +9,11 @@
 #define SPOKEI_CLUSTER_DISCOVERY_CACHE_H
 
 #include "cluster/discovery/lineup.h"
-#include "core/engine/engine.h"
 
 #define SPOKEI_CACHE_PAUSE_NS UINT64_C(500000000)
 #define SPOKEI_CACHE_MAX (4u << 20) /* bytes of the file */
 
+struct spoke_engine;
 struct spokei_cache;
 
 /* `path` and `service` are copied. Returns 0, SPOKE_EUNSUPPORTED (the environment has no files),

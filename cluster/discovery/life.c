@@ -3,6 +3,7 @@
 #include "cluster/discovery/parts.h"
 
 #include "cluster/catalog.h"
+#include "core/engine/engine.h"
 
 #include <stdio.h>
 
@@ -13,17 +14,6 @@
 #define RETRY_MAX_NS UINT64_C(86400000000000)
 
 /* --- the end */
-
-void spokei_keeper_drop_wish(struct spokei_keeper *keeper, struct spokei_wish *wish)
-{
-	if (wish->troubled && --keeper->troubled == 0) {
-		keeper->complained = false;
-		keeper->gave_up = false;
-	}
-	keeper->wish_count--;
-	spokei_list_remove(&wish->node);
-	spokei_wish_free(keeper->engine->env, wish);
-}
 
 static void destroy(struct spokei_keeper *keeper)
 {

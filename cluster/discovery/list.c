@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/discovery/parts.h"
 
+#include "core/engine/engine.h"
+
 /* --- what was heard last */
 
 /* Returns 0 or SPOKE_ENOMEM. May have freed the keeper. */

@@ -13,6 +13,7 @@
 #include "cluster/discovery/keeper.h"
 #include "cluster/discovery/wish.h"
 #include "core/engine/roll.h"
+#include "core/engine/task.h"
 
 #define SPOKEI_KEEPER_SHOWN 64u /* bytes of a name in events */
 
@@ -62,25 +63,33 @@ extern const struct spoke_registry_up spokei_keeper_registry_up;
 void spokei_keeper_act(struct spokei_task *task);
 SPOKE_MUST_USE int spokei_keeper_set_alarm(struct spokei_keeper *keeper, uint64_t now_ns);
 
-/* There is something to ask. */
-static inline void spokei_keeper_act_soon(struct spokei_keeper *keeper)
-{
-	spokei_engine_soon(keeper->engine, &keeper->act);
-}
+/* Runs the task in this turn. */
+void spokei_keeper_act_soon(struct spokei_keeper *keeper);
 
-static inline uint64_t spokei_keeper_now(const struct spokei_keeper *keeper)
-{
-	return keeper->engine->env->now(keeper->engine->env->ctx);
-}
+uint64_t spokei_keeper_now(const struct spokei_keeper *keeper);
 
-/* Something failed, in the words of "cannot ...", and is tried again after a pause. */
+/* --- trouble.c */
+
+/* Logs that "cannot `verb` SERVICE", and schedules a retry after a pause. */
 void spokei_keeper_fail(struct spokei_keeper *keeper, struct spokei_wish *wish, const char *verb,
 			int error);
 
-/* The registry lives: what was given up is tried again. */
+/* Marks a wish as failed or lost. */
+void spokei_keeper_worry(struct spokei_keeper *keeper, struct spokei_wish *wish);
+
+/* Marks a wish as fulfilled. The last one logs that the registry has recovered. */
+void spokei_keeper_calm(struct spokei_keeper *keeper, struct spokei_wish *wish);
+
+/* Returns when the next retry is due. */
+uint64_t spokei_keeper_after_pause(const struct spokei_keeper *keeper);
+
+/* The registry has answered: retries the wishes that were given up. */
 void spokei_keeper_heard(struct spokei_keeper *keeper);
 
+/* Removes and frees a wish. */
 void spokei_keeper_drop_wish(struct spokei_keeper *keeper, struct spokei_wish *wish);
+
+/* --- list.c */
 
 /* All providers of the service, as the registry tells them. */
 void spokei_keeper_take_list(void *arg, uint64_t intent, const char *const *urls, size_t count);

@@ -161,14 +161,4 @@ static inline void spokei_directory_begun(struct spokei_endpoint *endpoint)
 void spokei_directory_ended(struct spokei_endpoint *endpoint, enum spoke_policy_fate fate,
 			    int error, uint64_t took_ns);
 
-/* All endpoints one after the other, as spoke_consumer_endpoints() has them: the one behind
- * `before`, or the first, for NULL; NULL: there is none. */
-const struct spokei_endpoint *spokei_directory_next(const struct spokei_directory *directory,
-						    const struct spokei_endpoint *before);
-
-/* As spoke_consumer_ready() and spoke_consumer_endpoints(). */
-size_t spokei_directory_ready(const struct spokei_directory *directory);
-size_t spokei_directory_infos(const struct spokei_directory *directory,
-			      struct spoke_endpoint_info *infos, size_t max);
-
 #endif

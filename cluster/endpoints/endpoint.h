@@ -115,8 +115,4 @@ bool spokei_endpoint_busy(const struct spokei_endpoint *endpoint);
 /* All has ended. */
 void spokei_endpoint_free(struct spokei_endpoint *endpoint);
 
-enum spoke_endpoint_state spokei_endpoint_state(const struct spokei_endpoint *endpoint);
-
-void spokei_endpoint_info(const struct spokei_endpoint *endpoint, struct spoke_endpoint_info *ret);
-
 #endif

@@ -7,13 +7,6 @@
 
 #define MS UINT64_C(1000000)
 
-void spokei_directory_refresh_later(struct spokei_directory *directory)
-{
-	directory->stale = true;
-	if (directory->barren && !directory->ended)
-		spokei_engine_soon(directory->engine, &directory->news);
-}
-
 void spokei_directory_change(struct spokei_directory *directory,
 			     const struct spokei_directory_settings *settings)
 {
@@ -23,54 +16,6 @@ void spokei_directory_change(struct spokei_directory *directory,
 	directory->settings.eject_ns = settings->eject_ns;
 	spokei_directory_refresh_later(directory);
 }
-
-/* One that is not listed any more, and that nothing holds, goes. */
-static void bury_if_over(struct spokei_endpoint *endpoint)
-{
-	if (endpoint->node.next == NULL || spokei_endpoint_busy(endpoint))
-		return;
-	spokei_list_remove(&endpoint->node);
-	spokei_engine_dead(endpoint->engine, &endpoint->bury);
-}
-
-void spokei_directory_remove(struct spokei_directory *directory, struct spokei_endpoint *endpoint)
-{
-	spokei_list_append(&directory->gone, &endpoint->node);
-	spokei_endpoint_retire(endpoint);
-	bury_if_over(endpoint);
-}
-
-/* --- what endpoints tell */
-
-static void endpoint_changed(void *arg, struct spokei_line *line)
-{
-	struct spokei_directory *directory = arg;
-
-	enum spokei_connector_state state = spokei_connector_state(line->connector);
-
-	spokei_directory_refresh_later(directory);
-	/* A consumer that drains has no use for another connection. */
-	if (state != SPOKEI_CONNECTOR_DONE &&
-	    !(directory->resting && state == SPOKEI_CONNECTOR_WAITING))
-		return;
-	spokei_line_drop(line);
-	bury_if_over(line->endpoint);
-	if (directory->resting && directory->link->conn_count == 0)
-		directory->up->rested(directory->up_arg);
-}
-
-static void endpoint_event(void *arg, const struct spoke_link_event *event)
-{
-	struct spokei_directory *directory = arg;
-
-	spokei_directory_refresh_later(directory);
-	directory->up->event(directory->up_arg, event);
-}
-
-const struct spokei_endpoint_up spokei_directory_endpoint_up = {
-	.changed = endpoint_changed,
-	.event = endpoint_event,
-};
 
 /* --- the end */
 
@@ -250,7 +195,7 @@ void spokei_directory_ended(struct spokei_endpoint *endpoint, enum spoke_policy_
 	SPOKE_ASSERT(endpoint->actives > 0);
 	endpoint->actives--;
 	if (SPOKEI_UNLIKELY(endpoint->place == SPOKEI_NOWHERE)) {
-		bury_if_over(endpoint);
+		spokei_directory_bury_if_over(endpoint);
 		return;
 	}
 	judge(endpoint, fate, error, took_ns);
@@ -260,49 +205,4 @@ void spokei_directory_ended(struct spokei_endpoint *endpoint, enum spoke_policy_
 	if (SPOKEI_UNLIKELY(endpoint->actives + 1 == directory->settings.actives_max ||
 			    endpoint->eject.aside))
 		spokei_directory_refresh_later(directory);
-}
-
-/* --- what users ask */
-
-size_t spokei_directory_ready(const struct spokei_directory *directory)
-{
-	const struct spokei_candidates *candidates = &directory->candidates;
-	size_t ready = 0;
-
-	for (size_t i = 0; i < candidates->shown.count; i++) {
-		const struct spokei_endpoint *endpoint = candidates->endpoints[i];
-
-		if (!endpoint->asleep && spokei_endpoint_grade(endpoint) == SPOKEI_GRADE_READY)
-			ready++;
-	}
-	return ready;
-}
-
-const struct spokei_endpoint *spokei_directory_next(const struct spokei_directory *directory,
-						    const struct spokei_endpoint *before)
-{
-	const struct spokei_candidates *candidates = &directory->candidates;
-	struct spoke_list *node = directory->gone.next;
-	size_t place = before ? before->place + 1 : 0;
-
-	if (before && before->place == SPOKEI_NOWHERE)
-		node = before->node.next;
-	else if (place < candidates->shown.count)
-		return candidates->endpoints[place];
-	return node == &directory->gone ? NULL
-					: spoke_container_of(node, struct spokei_endpoint, node);
-}
-
-size_t spokei_directory_infos(const struct spokei_directory *directory,
-			      struct spoke_endpoint_info *infos, size_t max)
-{
-	const struct spokei_endpoint *endpoint = NULL;
-	size_t count = 0;
-
-	while ((endpoint = spokei_directory_next(directory, endpoint)) != NULL) {
-		if (count < max)
-			spokei_endpoint_info(endpoint, &infos[count]);
-		count++;
-	}
-	return count;
 }

@@ -11,6 +11,9 @@
 /* What the directory hears of its endpoints. */
 extern const struct spokei_endpoint_up spokei_directory_endpoint_up;
 
+/* Frees a removed endpoint once nothing uses it. */
+void spokei_directory_bury_if_over(struct spokei_endpoint *endpoint);
+
 /* An endpoint that sits nowhere any more goes, as soon as nothing holds it. */
 void spokei_directory_remove(struct spokei_directory *directory, struct spokei_endpoint *endpoint);
 

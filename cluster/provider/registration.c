@@ -14,6 +14,7 @@
 #define SHOWN 64u /* bytes of a value in events */
 #define ADDRESS_TEXT 160u
 #define UNIX "unix:"
+#define ANY_METHOD "*"
 
 /* --- options */
 
@@ -156,44 +157,115 @@ static void place_admin(struct spokei_advert *advert, char text[SPOKEI_LISTING_A
 	advert->admin = size > 0 && size < (int)SPOKEI_LISTING_ADMIN ? text : "";
 }
 
+/* Built-in methods ("$echo") are not published. */
+static bool is_published(const struct spokei_route *route)
+{
+	return route->method.len > 0 && *(const char *)route->method.data != '$';
+}
+
+/* Prints the names of all published methods, each with a comma. */
+static size_t put_methods(const struct spokei_service *service, char *out)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < service->count; i++) {
+		const struct spoke_span method = service->routes[i].method;
+
+		if (!is_published(&service->routes[i]))
+			continue;
+		if (out) {
+			memcpy(out + len, method.data, method.len);
+			out[len + method.len] = ',';
+		}
+		len += method.len + 1;
+	}
+	return len;
+}
+
+/* The texts of a service that a URL contains. */
+struct service_texts {
+	char key[SPOKEI_SERVICE_KEY_MAX + 1]; /* service, version and group, a NUL after each */
+	char *methods;                        /* NULL: any */
+	size_t methods_size;
+};
+
+static int print_service(const struct spoke_env *env, const struct spokei_service *service,
+			 struct service_texts *texts, struct spokei_advert *advert)
+{
+	size_t len = put_methods(service, NULL);
+
+	memcpy(texts->key, service->key.data, service->key.len);
+	texts->key[service->key.len] = '\0';
+	advert->service = texts->key;
+	advert->version = advert->service + strlen(advert->service) + 1;
+	advert->group = advert->version + strlen(advert->version) + 1;
+	advert->methods = ANY_METHOD;
+	/* A longer list would leave too little room for the rest of the URL. */
+	if (service->other || len == 0 || len > SPOKE_URL_MAX / 4)
+		return SPOKE_OK;
+	texts->methods = spokei_alloc(env, 1, len);
+	if (texts->methods == NULL)
+		return SPOKE_ENOMEM;
+	texts->methods_size = len;
+	(void)put_methods(service, texts->methods);
+	texts->methods[len - 1] = '\0';
+	advert->methods = texts->methods;
+	return SPOKE_OK;
+}
+
+static void print_address(struct spokei_registration *registration,
+			  const struct spokei_listener *listener, char *place, char *admin,
+			  struct spokei_advert *advert)
+{
+	const struct spoke_env *env = registration->engine->env;
+
+	env->net->print(env->ctx, spokei_listener_address(listener), place, ADDRESS_TEXT);
+	read_place(registration, place, advert);
+	place_admin(advert, admin);
+}
+
+/* Decides whether an error of the keeper is to be tried again; the others are logged once. */
+static int sort_error(struct spokei_registration *registration, const char *service, int error)
+{
+	if (error == SPOKE_OK || error == SPOKE_ENOMEM || error == SPOKE_ECLOSED)
+		return error;
+	if (!registration->full)
+		(void)refuse(registration->engine, error, "registry", service,
+			     error == SPOKE_ELIMIT ? "too many services at too many places"
+						   : "the service cannot be listed by its name");
+	registration->full = true;
+	return SPOKE_OK;
+}
+
 static int publish(struct spokei_registration *registration, const struct spokei_service *service,
 		   const struct spokei_listener *listener)
 {
 	const struct spoke_env *env = registration->engine->env;
 	struct spokei_advert advert = {
-		.service = service,
 		.admin = registration->admin,
 		.application = registration->application,
 		.weight = registration->weight,
 		.warmup_ms = registration->warmup_ms,
 	};
+	struct service_texts texts = { .methods = NULL };
 	struct spokei_advert_text url;
-	char name[SPOKEI_SERVICE_KEY_MAX + 1];
 	char place[ADDRESS_TEXT];
 	char admin[SPOKEI_LISTING_ADMIN];
-	int error;
+	int error = print_service(env, service, &texts, &advert);
 
+	if (error)
+		return error;
 	if (registration->born_ms == 0)
 		registration->born_ms = env->wall(env->ctx) / MS;
 	advert.timestamp_ms = registration->born_ms;
-	memcpy(name, service->name.data, service->name.len);
-	name[service->name.len] = '\0';
-	env->net->print(env->ctx, spokei_listener_address(listener), place, sizeof(place));
-	read_place(registration, place, &advert);
-	place_admin(&advert, admin);
+	print_address(registration, listener, place, admin, &advert);
 	error = spokei_advert_print(env, &advert, &url);
+	spokei_free(env, texts.methods, 1, texts.methods_size);
 	if (error)
 		return error;
-	error = spokei_keeper_publish(registration->keeper, name, url.text);
+	error = spokei_keeper_publish(registration->keeper, advert.service, url.text);
 	spokei_free(env, url.text, 1, url.size);
-	if (error == SPOKE_OK || error == SPOKE_ENOMEM || error == SPOKE_ECLOSED)
-		return error;
-	if (!registration->full)
-		(void)refuse(registration->engine, error, "registry", name,
-			     error == SPOKE_ELIMIT ? "too many services at too many places"
-						   : "the service cannot be listed by its name");
-	registration->full = true;
-	return SPOKE_OK;
+	return sort_error(registration, advert.service, error);
 }
 
 static int publish_at_all(struct spokei_registration *registration, struct spokei_service *service)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/registry/errands.h"
 
+#include "core/engine/engine.h"
+
 static void free_errand(struct spokei_errands *errands, struct spokei_errand *errand)
 {
 	const struct spoke_env *env = errands->engine->env;

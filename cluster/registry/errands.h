@@ -7,7 +7,7 @@
 #ifndef SPOKEI_CLUSTER_REGISTRY_ERRANDS_H
 #define SPOKEI_CLUSTER_REGISTRY_ERRANDS_H
 
-#include "core/engine/engine.h"
+#include "core/engine/task.h"
 #include "core/memory/buffer.h"
 
 #include <spoke/registry.h>

@@ -4,6 +4,7 @@
 #include "cluster/registry/errands.h"
 #include "cluster/registry/services.h"
 #include "core/base/log.h"
+#include "core/engine/engine.h"
 
 #include <stdio.h>
 

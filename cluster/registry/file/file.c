@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/registry/file/file.h"
 
+#include "cluster/registry/file/parts.h"
 #include "cluster/registry/file/roster.h"
 #include "core/base/log.h"
+#include "core/engine/engine.h"
 
 #include <errno.h>
 

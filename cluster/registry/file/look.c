@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file as it is, and what that says to those who asked. */
 #define _POSIX_C_SOURCE 200809L
-#include "cluster/registry/file/file.h"
+#include "cluster/registry/file/parts.h"
 
 #include "cluster/registry/file/roster.h"
 #include "cluster/registry/services.h"
+#include "core/engine/engine.h"
 
 #include <errno.h>
 #include <stdio.h>

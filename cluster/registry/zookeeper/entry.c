@@ -5,6 +5,7 @@
  * name that is another session's is such a one too.
  */
 #include "cluster/registry/zookeeper/parts.h"
+#include "core/engine/engine.h"
 
 #include <inttypes.h>
 

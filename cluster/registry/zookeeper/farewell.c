@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/registry/zookeeper/farewell.h"
 
+#include "core/engine/engine.h"
+
 #include <unistd.h>
 
 /* A thread of the pool. */

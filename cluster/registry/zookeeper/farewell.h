@@ -7,7 +7,7 @@
 #ifndef SPOKEI_CLUSTER_REGISTRY_ZOOKEEPER_FAREWELL_H
 #define SPOKEI_CLUSTER_REGISTRY_ZOOKEEPER_FAREWELL_H
 
-#include "core/engine/engine.h"
+#include "core/engine/task.h"
 
 #include <zookeeper/zookeeper.h>
 

@@ -7,6 +7,7 @@
 #include "cluster/registry/zookeeper/handle.h"
 
 #include "cluster/registry/zookeeper/farewell.h"
+#include "core/engine/engine.h"
 
 #include <limits.h>
 
@@ -47,13 +48,8 @@ struct spokei_zoo_handle {
 
 static unsigned io_of(int interest)
 {
-	unsigned io = 0;
-
-	if (interest & ZOOKEEPER_READ)
-		io |= SPOKE_IO_READ;
-	if (interest & ZOOKEEPER_WRITE)
-		io |= SPOKE_IO_WRITE;
-	return io;
+	return (interest & ZOOKEEPER_READ ? (unsigned)SPOKE_IO_READ : 0) |
+	       (interest & ZOOKEEPER_WRITE ? (unsigned)SPOKE_IO_WRITE : 0);
 }
 
 static uint64_t duration_of(const struct timeval *time)

@@ -11,10 +11,11 @@
 #ifndef SPOKEI_CLUSTER_REGISTRY_ZOOKEEPER_HANDLE_H
 #define SPOKEI_CLUSTER_REGISTRY_ZOOKEEPER_HANDLE_H
 
-#include "core/engine/engine.h"
+#include "timer/base.h"
 
 #include <zookeeper/zookeeper.h>
 
+struct spoke_engine;
 struct spokei_zoo_handle;
 struct spokei_zoo_request;
 

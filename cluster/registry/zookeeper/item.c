@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/registry/zookeeper/parts.h"
+#include "core/engine/engine.h"
 
 static void item_due(struct spoke_alarm *alarm);
 

@@ -6,6 +6,7 @@
  */
 #include "cluster/registry/services.h"
 #include "cluster/registry/zookeeper/parts.h"
+#include "core/engine/engine.h"
 
 #define SHOWN 128u
 

@@ -12,8 +12,7 @@
 
 #include "cluster/registry/zookeeper/handle.h"
 #include "cluster/registry/zookeeper/names.h"
-#include "core/base/pace.h"
-#include "core/engine/engine.h"
+#include "core/engine/task.h"
 
 #include <spoke/registry.h>
 

@@ -5,6 +5,7 @@
  * the names are asked again, for servers move.
  */
 #include "cluster/registry/zookeeper/parts.h"
+#include "core/engine/engine.h"
 
 #include <errno.h>
 

@@ -3,6 +3,7 @@
 
 #include "cluster/registry/services.h"
 #include "cluster/registry/zookeeper/parts.h"
+#include "core/engine/engine.h"
 
 /* --- what is told */
 
