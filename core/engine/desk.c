@@ -28,7 +28,7 @@ struct spokei_desk *spokei_desk_get(_Atomic(struct spokei_desk *) *place,
 
 		if (made == NULL)
 			return NULL;
-		/* Another thread may have been quicker. */
+		/* Another thread may have been faster. */
 		if (atomic_compare_exchange_strong_explicit(place, &desk, made,
 							    memory_order_acq_rel,
 							    memory_order_acquire))
@@ -68,10 +68,10 @@ bool spokei_desk_close(struct spokei_desk *desk)
 {
 	if (desk == NULL)
 		return true;
-	/* Set once: those who find the desk closed read it. */
+	/* Set once, read by threads that find the desk closed. */
 	if (!spokei_desk_closed(desk))
 		desk->closer = spokei_engine_self(desk->engine);
-	/* Whoever was inside as the process forked never leaves the child's. */
+	/* A thread that was inside when the process forked never leaves in the child. */
 	return (atomic_fetch_or_explicit(&desk->inside, CLOSED, memory_order_acq_rel) &
 		~(size_t)CLOSED) == 0 ||
 	       spokei_desk_forked(desk);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The turn, alarms, events; engine.h says what the order is and why. */
+/*
+ * The turn of an engine, its alarms and its events. engine.h describes the order of a turn and the
+ * reasons for it.
+ */
 #include "core/engine/engine.h"
 
 #include <inttypes.h>
@@ -27,7 +30,7 @@ int spokei_engine_fold(int wheel_status)
 	}
 }
 
-/* Which lines share a limit with this one. */
+/* Returns the class whose log limit this line shares. */
 static enum spokei_log_class log_class_of(int error)
 {
 	switch (error) {
@@ -114,7 +117,7 @@ void spokei_engine_note_interval(struct spoke_engine *engine, uint64_t interval_
 		engine->late_max_ns = interval_ns / 2;
 }
 
-/* The engine's code begins to run, in a round of whoever drives the loop. */
+/* The engine's code begins to run, in a round of the loop. */
 static void enter(struct spoke_engine *engine)
 {
 	engine->inside = true;
@@ -123,7 +126,8 @@ static void enter(struct spoke_engine *engine)
 				      memory_order_relaxed);
 }
 
-/* A user's loop may go on with code that must not wait for the engine: it stays noted there. */
+/* The user's code on this loop may run next and must not wait for the engine: the thread stays
+ * noted. */
 static void leave(struct spoke_engine *engine)
 {
 	engine->inside = false;
@@ -131,10 +135,8 @@ static void leave(struct spoke_engine *engine)
 		atomic_store_explicit(&engine->runner, 0, memory_order_relaxed);
 }
 
-/*
- * In a forked child the engine does nothing, for its descriptors are its parent's too. One that
- * was running comes to its end here; a loop of the user's goes on without it.
- */
+/* In a forked child the engine does nothing, because its descriptors are its parent's too. A
+ * running engine ends here; a user's loop goes on without it. */
 static bool is_parted(struct spoke_engine *engine)
 {
 	if (SPOKEI_LIKELY(!spokei_engine_forked(engine)))
@@ -157,8 +159,8 @@ static void look_for_sleep(struct spoke_engine *engine)
 	engine->woke(engine);
 }
 
-/* A turn stays as late as it began, however often it goes round, unless it gets later by that;
- * those that go on with its wheel are as late as it was. */
+/* A turn stays as late as it began, however often it polls again, unless that makes it later. A
+ * turn that continues the wheel's work is as late as the turn before. */
 static void note_lateness(struct spoke_engine *engine)
 {
 	uint64_t late_ns = engine->begin_ns > engine->due_ns ? engine->begin_ns - engine->due_ns
@@ -183,19 +185,19 @@ static void engine_begin(void *arg)
 	note_lateness(engine);
 }
 
-/* May there be something to read that the loop has not told of yet? The first wait of a late turn
- * says nothing by finding nothing: one that the process was stopped in is interrupted when it goes
- * on. */
+/*
+ * Returns whether sockets may be readable that the loop has not reported yet. In a late turn, a
+ * first wait that finds nothing proves nothing: if the process was stopped during the wait, the
+ * wait is interrupted when it continues.
+ */
 static bool may_be_unread(const struct spoke_engine *engine, unsigned ready)
 {
 	return (ready > 0 || engine->late_rounds == 0) &&
 	       engine->late_rounds < SPOKEI_ENGINE_LATE_ROUNDS;
 }
 
-/*
- * Moves the wheel, unless this turn is late and some sockets may not have been read yet. A wheel
- * that is behind goes on to where it was to go: what came before that has been read.
- */
+/* Advances the wheel, unless this turn is late and some sockets may not have been read yet. A wheel
+ * that is behind goes on to its previous target: everything before that time has been read. */
 static void turn_wheel(struct spoke_engine *engine, unsigned ready)
 {
 	if (!engine->behind) {
@@ -235,10 +237,8 @@ static void run_last(struct spoke_engine *engine)
 	(void)spokei_task_run_all(&engine->dead);
 }
 
-/*
- * Is this turn the last? A loop that its user runs is broken out of once for a drain: he may want
- * to go on with it, without the engine.
- */
+/* Returns whether this turn is the last. A loop that its user runs is left once for a drain: the
+ * user may want to go on with it, without the engine. */
 static bool is_over(struct spoke_engine *engine, bool more)
 {
 	if (atomic_exchange_explicit(&engine->stopping, false, memory_order_relaxed))
@@ -280,7 +280,8 @@ const struct spoke_loop_up spokei_engine_up = {
 	.turn = engine_turn,
 };
 
-/* The next whole period that lies ahead. A wheel that has no room for it ends the alarm. */
+/* Schedules the next whole period that lies ahead. If the wheel has no room for it, the alarm ends.
+ */
 static void schedule_next_period(struct spoke_engine *engine, struct spoke_alarm *alarm)
 {
 	uint64_t behind_ns = engine->begin_ns - alarm->due_ns;
@@ -349,7 +350,7 @@ void spoke_engine_post(struct spoke_engine *engine, struct spoke_post *post)
 static int set_alarm(struct spoke_engine *engine, struct spoke_alarm *alarm, uint64_t delay_ns,
 		     uint64_t period_ns, void (*due)(struct spoke_alarm *alarm))
 {
-	/* Not the time of begin: a long callback may lie between, and nothing may be early. */
+	/* Not the time of begin: a long callback may have run since, and no alarm may be early. */
 	uint64_t now_ns = engine->env->now(engine->env->ctx);
 	uint64_t due_ns = spokei_later(now_ns, delay_ns);
 	int status;
@@ -386,7 +387,7 @@ int spoke_alarm_every(struct spoke_engine *engine, struct spoke_alarm *alarm, ui
 
 bool spoke_alarm_cancel(struct spoke_alarm *alarm)
 {
-	/* One that is not set may have outlived its engine. */
+	/* An alarm that is not set may have outlived its engine. */
 	if (!spoke_timer_armed(&alarm->timer))
 		return false;
 	return spoke_wheel_cancel(alarm->engine->wheel, &alarm->timer);

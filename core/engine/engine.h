@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine as the rooms above it use it: where the turn stands, the queues of the turn, the
- * wheel. One order in every environment:
+ * The engine as the wings above it use it: the state of the turn, the queues of the turn, the
+ * wheel. The order of a turn is the same in every environment:
  *
- *   begin    the clock is read; who lives here is told when the machine has slept
- *   ready    sockets are read (the watches' own functions)
- *   turn     the wheel advances to the time of begin, never to now: what has arrived is read before
- *            anybody is judged; then what other threads posted; then `soon`: completions
- *   settle   the clock is read again if somebody is on `last` (arm this turn's timers, one write
- * per connection); then `dead`: frees
+ *   begin    the clock is read; members are notified when the machine has slept
+ *   ready    sockets are read (the functions of the watches)
+ *   turn     the wheel advances to the time of begin, never to now, so that arrived data is read
+ *            before any timeout is checked; then posts of other threads; then `soon`: completions
+ *   settle   the clock is read again if there are tasks on `last` (this turn's timers are armed,
+ * one write per connection); then `dead`: memory is freed
  *
- * A turn that is late (it began long after the wheel wanted it) goes round again without waiting,
- * at most LATE_ROUNDS times, until nothing new is ready, before its wheel moves: the first poll
- * after a stall may report only a part of the sockets that are ready. A wheel whose budget ran out
- * goes on in the next turns, a part in each and no rounds between, up to that same time of begin.
+ * A late turn (it began long after the wheel wanted it) polls again without waiting, at most
+ * LATE_ROUNDS times, until nothing new is ready, before its wheel advances: the first poll after a
+ * stall may report only some of the ready sockets. A wheel whose budget ran out goes on in the next
+ * turns, a part in each and no extra rounds between, up to that same time of begin.
  */
 #ifndef SPOKEI_CORE_ENGINE_ENGINE_H
 #define SPOKEI_CORE_ENGINE_ENGINE_H
@@ -33,7 +33,7 @@
 #define SPOKEI_ENGINE_ENDERS 2        /* SIGTERM and SIGINT */
 #define SPOKEI_ENGINE_SCRATCH 262144u /* bytes */
 
-/* A class of the wheel, found again by its callback. */
+/* A class of the wheel, identified by its callback. */
 struct spokei_engine_class {
 	void (*due)(struct spoke_timer *timer, void *arg);
 	unsigned wheel_class;
@@ -41,70 +41,72 @@ struct spokei_engine_class {
 
 struct spoke_engine {
 	const struct spoke_env *env; /* the only way out */
-	struct spoke_wheel *wheel;   /* every timer of every subsystem */
+	struct spoke_wheel *wheel;   /* holds every timer of every subsystem */
 	void *wheel_memory;
 	size_t wheel_size;
-	void *loop;           /* env->loop's */
+	void *loop;           /* of env->loop */
 	uint64_t begin_ns;    /* when this turn began */
-	uint64_t settle_ns;   /* second reading of the clock, valid for tasks on `last` */
-	bool settle_old;      /* users' code has run since */
+	uint64_t settle_ns;   /* second clock reading, valid for tasks on `last` */
+	bool settle_old;      /* users' code has run since that reading */
 	uint64_t due_ns;      /* when the wheel wanted to be advanced, as of the last settle */
-	uint64_t wheel_ns;    /* up to where the wheel was to go when it moved last */
-	uint64_t late_ns;     /* how late this turn began for that; 0: in time */
-	uint64_t late_max_ns; /* from here on a turn is late: the option, or less by heed() */
+	uint64_t wheel_ns;    /* target of the last advance of the wheel */
+	uint64_t late_ns;     /* how late this turn began; 0: in time */
+	uint64_t late_max_ns; /* from here on a turn is late: the option, or less by note_interval()
+			       */
 	struct spokei_sleep sleep;
-	void (*woke)(struct spoke_engine *engine); /* tells the roll that the machine slept */
-	unsigned late_rounds; /* rounds this late turn has gone without moving the wheel */
+	void (*woke)(struct spoke_engine *engine); /* notifies the roll that the machine slept */
+	unsigned late_rounds;                      /* extra rounds of this late turn so far */
 	unsigned alarm_class;
 	unsigned classes_count;
 	struct spokei_engine_class classes[SPOKE_WHEEL_CLASSES_MAX];
-	unsigned forks;               /* what the environment counted when the engine was made */
-	bool native;                  /* the loop is the user's */
-	bool running;                 /* inside run() or turn(), or on a thread of its own */
-	bool inside;                  /* between begin and the end of turn, or in settle */
-	bool doomed;                  /* freed by one of its callbacks: it goes when the run ends */
-	bool ending;                  /* drained or freed: for ever */
-	bool closing;                 /* ... and who joins the roll is closed, not drained */
-	bool drained;                 /* ... and all had left, which ended a run */
-	bool behind;                  /* the wheel's budget ran out before its work */
-	atomic_bool stopping;         /* the run ends when this turn does; any thread */
-	_Atomic(uintptr_t) runner;    /* the thread that turns it now, 0: none; a user's loop: the
-				       * one that turned it last. Any thread reads it. */
-	_Atomic(void *) thread;       /* of its own, to be joined; NULL: none */
+	unsigned forks;       /* forks counted when the engine was made */
+	bool native;          /* the loop is the user's */
+	bool running;         /* inside run() or turn(), or on a thread of its own */
+	bool inside;          /* between begin and the end of turn, or in settle */
+	bool doomed;          /* freed by one of its callbacks: memory goes when the run ends */
+	bool ending;          /* drained or freed: final */
+	bool closing;         /* ... and members that join now are closed, not drained */
+	bool drained;         /* ... and all members had left, which ended a run */
+	bool behind;          /* the wheel's budget ran out before its work */
+	atomic_bool stopping; /* the run ends when this turn does; any thread */
+	_Atomic(uintptr_t) runner;    /* the thread that runs a turn now, 0: none; for a user's loop
+					 the thread that ran the last turn. Any thread reads it. */
+	_Atomic(void *) thread;       /* its own thread, to be joined; NULL: none */
 	struct spoke_list soon;       /* completions: after the wheel */
 	struct spoke_list last;       /* when the turn ends */
 	struct spoke_list dead;       /* nothing dies inside a turn */
 	struct spokei_mailbox posted; /* the only door from other threads */
-	struct spoke_list roll; /* what lives here: struct spokei_member, see core/engine/roll.h */
-	struct spoke_list retired;    /* members that are drained, and not freed */
-	struct spokei_task drain;     /* tells those on the roll who do not know yet that it ends */
-	struct spoke_alarm drain_end; /* when the rest is closed */
-	struct spoke_list signals;    /* that are watched: struct spoke_signal */
-	struct spoke_signal enders[SPOKEI_ENGINE_ENDERS]; /* of them, which drain the engine */
-	uint64_t enders_ns;                               /* the timeout of that drain */
-	bool ender_came;                                  /* one of them did */
+	struct spoke_list roll;       /* members: struct spokei_member, see core/engine/roll.h */
+	struct spoke_list retired;    /* members that are drained but not freed */
+	struct spokei_task drain;     /* notifies new members of the drain */
+	struct spoke_alarm drain_end; /* when the remaining members are closed */
+	struct spoke_list signals;    /* watched signals: struct spoke_signal */
+	struct spoke_signal enders[SPOKEI_ENGINE_ENDERS]; /* those that drain the engine */
+	uint64_t enders_ns;                               /* that drain's timeout */
+	bool ender_came;                                  /* one of them has arrived */
 	struct spokei_log log;
 	struct spokei_events events;
 	uint64_t stats[SPOKE_STAT_COUNT];
-	/* SPOKEI_ENGINE_SCRATCH bytes, lent to whoever reads, until it returns. They begin with
-	 * anything in them, so that pages nobody uses are never touched. */
+	/* SPOKEI_ENGINE_SCRATCH bytes, lent to a reader until it returns. They are not initialised,
+	 * so that unused pages are never touched. */
 	unsigned char *scratch;
-	struct spoke_histogram latency; /* of calls that were answered */
+	struct spoke_histogram latency; /* of answered calls */
 };
 
-/* Was the process forked since the engine was made, and is this the child? */
+/* Returns whether this process is a child that was forked after the engine was made. */
 static inline bool spokei_engine_forked(const struct spoke_engine *engine)
 {
 	return engine->env->forks != NULL && *engine->env->forks != engine->forks;
 }
 
-/* Is the engine being drained or freed? Then nothing new is made on it: SPOKE_ECLOSED. */
+/* Returns whether the engine is being drained or freed. New objects are then refused with
+ * SPOKE_ECLOSED. */
 static inline bool spokei_engine_ending(const struct spoke_engine *engine)
 {
 	return engine->ending;
 }
 
-/* The calling thread's number. */
+/* Returns the calling thread's number. */
 static inline uintptr_t spokei_engine_self(const struct spoke_engine *engine)
 {
 	const struct spoke_env *env = engine->env;
@@ -112,10 +114,8 @@ static inline uintptr_t spokei_engine_self(const struct spoke_engine *engine)
 	return env->threads ? env->threads->self(env->ctx) : 1;
 }
 
-/*
- * Is the caller on the thread on which the engine is running right now? On a loop of the user's
- * nobody knows when it runs: the thread that turned the engine last counts. Any thread.
- */
+/* Returns whether the caller is on the thread that runs the engine now. For a user's loop this is
+ * the thread that ran the last turn. Any thread. */
 static inline bool spokei_engine_here(const struct spoke_engine *engine)
 {
 	return atomic_load_explicit(&engine->runner, memory_order_relaxed) ==
@@ -142,32 +142,33 @@ static inline void spokei_count(struct spoke_engine *engine, enum spoke_stat sta
 	engine->stats[stat]++;
 }
 
-/* A call was answered, so long after its beginning. */
+/* Records the latency of an answered call. */
 static inline void spokei_engine_answered(struct spoke_engine *engine, uint64_t took_ns)
 {
 	spokei_histogram_add(&engine->latency, took_ns);
 }
 
-/* The time `by_ns` after `ns`; UINT64_MAX, never, if there is none. */
+/* Returns the time `by_ns` after `ns`; UINT64_MAX, never, if it overflows. */
 static inline uint64_t spokei_later(uint64_t ns, uint64_t by_ns)
 {
 	return by_ns < UINT64_MAX - ns ? ns + by_ns : UINT64_MAX;
 }
 
-/* Is this turn so late that some sockets may not have been read? Then it goes round again. */
+/* Returns whether this turn is so late that some sockets may not have been read. It then polls
+ * again. */
 static inline bool spokei_engine_late(const struct spoke_engine *engine)
 {
 	return engine->late_ns > engine->late_max_ns;
 }
 
-/* Is it so late that nobody may be judged by whether he used an interval of that length? */
+/* Returns whether this turn is too late to check a peer against an interval of this length. */
 static inline bool spokei_engine_late_for(const struct spoke_engine *engine, uint64_t interval_ns)
 {
 	return engine->late_ns > interval_ns / 2;
 }
 
-/* For tasks on `last`: the time, as of when the turn began to settle; read again if users' code has
- * run since, which may have taken long. */
+/* Returns the time for tasks on `last`: the reading of settle, or a new one if users' code has run
+ * since, which may have taken long. */
 static inline uint64_t spokei_engine_settled(struct spoke_engine *engine)
 {
 	if (SPOKEI_UNLIKELY(engine->settle_old)) {
@@ -198,37 +199,31 @@ static inline bool spokei_engine_has_tasks(const struct spoke_engine *engine)
 	       !spokei_list_empty(&engine->dead);
 }
 
-/* Folds what the wheel answers into spoke's errors. */
+/* Converts the wheel's status codes to errors of spoke. */
 int spokei_engine_fold(int wheel_status);
 
-/*
- * Something happened: remembers it, and writes it to the log, as INFO or, with an error, as WARN.
- * What comes from peers is escaped by the caller: spokei_log_escape().
- */
+/* Records an event and writes it to the log, as INFO or, with an error, as WARN. The caller escapes
+ * data from peers: spokei_log_escape(). */
 SPOKEI_PRINTF(3, 4)
 void spokei_event(struct spoke_engine *engine, int error, const char *format, ...);
 
-/* The same, of a user of the wheel. */
+/* The same for an event of a user of the wheel. */
 SPOKEI_PRINTF(4, 5)
 void spokei_event_of(struct spoke_engine *engine, enum spoke_event_user user, int error,
 		     const char *format, ...);
 
-/*
- * The wheel's class with this callback, which is given the engine as `arg`; made when it is asked
- * for first. `name` is borrowed for the engine's life. Returns 0 or ELIMIT.
- */
+/* Finds the wheel's class with this callback, which gets the engine as `arg`, or makes it. `name`
+ * is borrowed for the engine's life. Returns 0 or ELIMIT. */
 int spokei_engine_class(struct spoke_engine *engine, const char *name,
 			void (*due)(struct spoke_timer *timer, void *arg), unsigned *ret_class);
 
-/*
- * Somebody on the engine judges by intervals as short as this: from now on a turn is late from half
- * of the shortest such interval on, and never later than the option says. 0 is no interval.
- */
+/* Notes that a peer is checked by an interval as short as this. From now on a turn is late from
+ * half of the shortest such interval on, and never later than the option says. 0 is no interval. */
 void spokei_engine_note_interval(struct spoke_engine *engine, uint64_t interval_ns);
 
-/* --- for the life of an engine (life.c) */
+/* --- for life.c */
 
-/* What the loop calls: the turn. */
+/* The functions that the loop calls. */
 extern const struct spoke_loop_up spokei_engine_up;
 
 /* Makes the wheel at begin_ns, with the class of alarms. */

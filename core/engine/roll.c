@@ -53,8 +53,8 @@ static void wake_member(struct spokei_member *member)
 		member->woke(member);
 }
 
-/* Each is back on the roll before it is told, so that it can leave from there; so can those that
- * have not had their turn. */
+/* Each member is back on the roll before it is notified, so that it can leave from there; so are
+ * the members whose turn has not come. */
 static void tell_all(struct spoke_engine *engine, void (*tell)(struct spokei_member *member))
 {
 	struct spoke_list batch;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clocks cannot be read at one time, and the process may be held up between two readings. So
- * the other clock is read between two readings of the first, which say by how much it is ahead at
- * least and at most; only what lies between the most of one look and the least of the next is sure.
+ * Detects suspend from two clocks. They cannot be read at the same instant, and the process may be
+ * held up between two readings. So the boot-time clock is read between two readings of the
+ * monotonic one, which give a lower and an upper bound of its lead. Only the part between the upper
+ * bound of one look and the lower bound of the next is certain.
  */
 #include "core/engine/sleep.h"
 

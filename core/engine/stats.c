@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What users see of an engine's counters and events. */
+/* Gives users an engine's counters and events. */
 #include "core/engine/engine.h"
 
-/* The preprocessor cannot write small letters. */
+/* The preprocessor cannot make lower-case letters. */
 static const char *const names[] = {
 	[SPOKE_STAT_BYTES_READ] = "bytes_read",
 	[SPOKE_STAT_BYTES_WRITTEN] = "bytes_written",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues and the mailbox; task.h says what they are. */
+/* Queues of tasks and the mailbox for other threads; see task.h. */
 #include "core/engine/task.h"
 
 size_t spokei_task_run_all(struct spoke_list *queue)

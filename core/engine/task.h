@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Something to run a little later: embedded in whoever wants it run. Queues are for one thread; the
- * mailbox is the one door through which other threads reach an engine's.
+ * A task: a function to run a little later, embedded in its owner. Queues belong to one thread; the
+ * mailbox is the one door through which other threads reach an engine.
  */
 #ifndef SPOKEI_CORE_ENGINE_TASK_H
 #define SPOKEI_CORE_ENGINE_TASK_H
@@ -12,7 +12,7 @@
 
 #include <stdatomic.h>
 
-/* A function to run once. Zero-initialised it is in no queue. */
+/* A function to run once. Zero-initialised: in no queue. */
 struct spokei_task {
 	struct spoke_list node; /* next == NULL: in no queue */
 	void (*run)(struct spokei_task *task);
@@ -25,26 +25,27 @@ static inline void spokei_task_put(struct spoke_list *queue, struct spokei_task 
 		spokei_list_append(queue, &task->node);
 }
 
-/* Takes a task out of the queue it may be in. */
+/* Takes a task out of its queue, if it is in one. */
 static inline void spokei_task_drop(struct spokei_task *task)
 {
 	if (task->node.next != NULL)
 		spokei_list_remove(&task->node);
 }
 
-/* Runs what is in the queue now; what these tasks put there waits for the next time. A task is out
- * of the queue when it runs and may be freed by it. Returns how many ran. */
+/* Runs the tasks that are in the queue now; tasks that they add wait for the next time. A task has
+ * left the queue when it runs, and may be freed by its function. Returns how many ran. */
 size_t spokei_task_run_all(struct spoke_list *queue);
 
-/* Posts from any thread, kept in order per thread. */
+/* Posts from any thread; the order of each thread is kept. */
 struct spokei_mailbox {
-	_Atomic(struct spoke_post *) newest; /* linked by next, the newest first */
+	_Atomic(struct spoke_post *) newest; /* linked by next, newest first */
 };
 
-/* Any thread. Returns whether the mailbox was empty: whoever empties it has to be woken then. */
+/* Adds a post. Any thread. Returns whether the mailbox was empty: its owner has to be woken then.
+ */
 bool spokei_mailbox_put(struct spokei_mailbox *mailbox, struct spoke_post *post);
 
-/* The owner's thread: runs what is there now, oldest first. Returns how many ran. */
+/* Runs the posts that are there now, oldest first. The owner's thread. Returns how many ran. */
 size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts to values and back. A number is read digit by digit into 64 bits with the overflow seen; a
- * unit multiplies it; decimals (durations only) count a tenth of what stands before them, and there
- * may be no more of them than whole nanoseconds allow.
+ * Converts texts to values and back. A number is read digit by digit into 64 bits with overflow
+ * checked; a unit multiplies it. Decimals (durations only) count a tenth of the digit before, and
+ * may not go beyond whole nanoseconds.
  */
 #include "core/text/option.h"
 
@@ -16,11 +16,11 @@
 #define BARE_SHOWN 24u /* bytes of a number without its unit */
 #define BARE_UNIT_NS UINT64_C(1000000)
 
-/* What became of reading a text; folded into errors at the end. */
+/* The outcome of reading a text; converted to errors at the end. */
 enum outcome {
 	READ,
 	READ_NOTHING, /* not a value of the kind */
-	READ_BARE,    /* a number that lacks its unit */
+	READ_BARE,    /* a number without its unit */
 	READ_TOO_LARGE,
 	READ_TOO_FINE,
 };
@@ -70,7 +70,7 @@ static bool is_digit(char byte)
 	return byte >= '0' && byte <= '9';
 }
 
-/* Adds `count` times `unit`; false: more than 64 bits hold. */
+/* Adds `count` times `unit`. Returns false if 64 bits cannot hold it. */
 static bool add_times(uint64_t *value, uint64_t count, uint64_t unit)
 {
 	if (unit > 0 && count > (UINT64_MAX - *value) / unit)
@@ -79,7 +79,7 @@ static bool add_times(uint64_t *value, uint64_t count, uint64_t unit)
 	return true;
 }
 
-/* The unit of this name, NULL: none. */
+/* Returns the unit of this name; NULL: none. */
 static const struct unit *find_unit(const struct unit *units, const char *name)
 {
 	for (; units->name; units++) {
@@ -89,7 +89,7 @@ static const struct unit *find_unit(const struct unit *units, const char *name)
 	return NULL;
 }
 
-/* Reads digits and moves *text behind them. */
+/* Reads digits and moves *text after them. */
 static enum outcome read_number(const char **text, uint64_t *ret_number)
 {
 	enum outcome outcome = READ;
@@ -111,13 +111,13 @@ static enum outcome read_number(const char **text, uint64_t *ret_number)
 	return outcome;
 }
 
-/* Adds the decimals ("5" of "1.5s") of a unit. */
+/* Adds the decimals ("5" in "1.5s") of a unit. */
 static enum outcome add_decimals(const char *digits, size_t len, uint64_t unit, uint64_t *value)
 {
 	for (size_t i = 0; i < len; i++) {
 		uint64_t digit = (uint64_t)(digits[i] - '0');
 
-		/* Behind the last whole nanosecond there are only zeros. */
+		/* After the last whole nanosecond only zeros are allowed. */
 		if (unit % 10 != 0)
 			unit = 0;
 		unit /= 10;
@@ -129,10 +129,8 @@ static enum outcome add_decimals(const char *digits, size_t len, uint64_t unit, 
 	return READ;
 }
 
-/*
- * A number, decimals if they are allowed, and a unit. `bare` is what a number without a unit
- * counts; 0: there must be one.
- */
+/* Reads a number, decimals if allowed, and a unit. `bare` is the multiplier of a number without a
+ * unit; 0: a unit is required. */
 static enum outcome read_measure(const char *text, const struct unit *units, bool decimals,
 				 uint64_t bare, uint64_t *ret_value)
 {
@@ -180,7 +178,7 @@ static enum outcome read_bool(const char *text, uint64_t *ret_value)
 	return READ;
 }
 
-/* Printable bytes, of UTF-8 too; the length. */
+/* Returns the length if all bytes are printable, UTF-8 included. */
 static enum outcome read_text(const char *text, uint64_t *ret_len)
 {
 	size_t len = 0;
@@ -192,7 +190,7 @@ static enum outcome read_text(const char *text, uint64_t *ret_len)
 	return READ;
 }
 
-/* How many there are between the commas, none of them empty. */
+/* Counts the items between the commas; none may be empty. */
 static enum outcome read_list(const char *text, uint64_t *ret_count)
 {
 	struct spoke_span item;
@@ -242,7 +240,7 @@ static enum outcome read_value(const struct spokei_option *option, const char *t
 	return READ_NOTHING;
 }
 
-/* "key=value: ", escaped and cut. Returns how many bytes of `why` it takes. */
+/* Writes "key=value: ", escaped and cut. Returns how many bytes of `why` it takes. */
 static size_t begin_sentence(const char *key, const char *value, char *why, size_t size)
 {
 	char quoted_key[QUOTED_MAX];
@@ -285,7 +283,7 @@ void spokei_option_list_names(const char *(*name)(unsigned index), char *out, si
 	}
 }
 
-/* What it goes from and to, and whether none is one too. */
+/* Writes the range, and whether "none" is allowed, too. */
 static void explain_range(const struct spokei_option *option, bool small, char *why, size_t size)
 {
 	char min[32];
@@ -317,7 +315,7 @@ int spokei_option_read(const struct spokei_option *option, const char *text, boo
 	enum outcome outcome = read_value(option, text, bare_ms, &value);
 
 	SPOKE_ASSERT(option->kind == SPOKEI_OPTION_NAME || option->min <= option->max);
-	/* Nothing needs no unit. */
+	/* Zero needs no unit. */
 	if (outcome == READ_BARE && option->or_none && strcmp(text, "0") == 0) {
 		outcome = READ;
 		value = 0;
@@ -372,7 +370,7 @@ void spokei_option_print(enum spokei_option_kind kind, uint64_t value, char *out
 		(void)snprintf(out, size, "%" PRIu64, value);
 		return;
 	}
-	/* Nothing is written best in seconds, and in bytes. */
+	/* Zero is written in seconds, or in bytes. */
 	if (value == 0) {
 		(void)snprintf(out, size, "%s", kind == SPOKEI_OPTION_DURATION ? "0s" : "0B");
 		return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass each way. A decoded text is never longer than the encoded one, an encoded one at most
- * three times as long. The C library's isalnum() and tolower() ask the locale, so they are not
- * used.
+ * Percent encoding and decoding, one pass each. A decoded text is never longer than the encoded
+ * one, an encoded text at most three times as long. The C library's isalnum() and tolower() depend
+ * on the locale, so they are not used.
  */
 #include "core/text/percent.h"
 
@@ -52,7 +52,7 @@ void spokei_percent_put(struct spokei_text *text, const void *bytes, size_t len,
 	}
 }
 
-/* 0 to 15; -1: no hex digit. */
+/* Returns 0 to 15; -1: not a hex digit. */
 static int hex_value(char byte)
 {
 	if (byte >= '0' && byte <= '9')

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Percent signs of URLs, both ways, and the text that they are written into. Leaf of the url room;
+ * Percent encoding of URLs, both ways, and the text buffer that it writes into. Used by url;
  * stateless; any thread.
  */
 #ifndef SPOKEI_CORE_TEXT_PERCENT_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A text being written as by snprintf(): what does not fit is counted only. */
+/* A text that is written like snprintf() does: bytes that do not fit are only counted. */
 struct spokei_text {
 	char *out;
 	size_t size;
@@ -21,7 +21,7 @@ void spokei_text_put(struct spokei_text *text, const char *string);
 /* Ends the text with a NUL, inside its size, and returns its whole length. */
 size_t spokei_text_end(const struct spokei_text *text);
 
-/* Writes bytes; letters, digits and `marks` as they are, all others as %XX. */
+/* Writes bytes; letters, digits and `marks` unchanged, all others as %XX. */
 void spokei_percent_put(struct spokei_text *text, const void *bytes, size_t len, const char *marks);
 
 enum spokei_percent {
@@ -30,10 +30,8 @@ enum spokei_percent {
 	SPOKEI_PERCENT_NUL, /* an encoded NUL, which no string can hold */
 };
 
-/*
- * Decodes `len` bytes to `out`, which has room for as many, and may be where they are. *ret_len
- * gets the length of what was written, or the place of the percent sign that is wrong.
- */
+/* Decodes `len` bytes to `out`, which has room for as many and may be the same memory. *ret_len
+ * gets the length of the result, or the position of the wrong percent sign. */
 enum spokei_percent spokei_percent_decode(const char *from, size_t len, char *out, size_t *ret_len);
 
 #endif

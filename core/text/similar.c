@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#define NAME_MAX 48u    /* longer names are not compared for likeness */
-#define DISTANCE_MAX 3u /* letters a name may be wrong by */
+#define NAME_MAX 48u    /* longer names are not compared */
+#define DISTANCE_MAX 3u /* largest distance that counts as similar */
 
 static unsigned smaller(unsigned a, unsigned b)
 {
@@ -18,10 +18,8 @@ static char to_small(char letter)
 	return letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
 }
 
-/*
- * How many letters must be added, dropped or exchanged to make one name of the other, where
- * small ones are the same as large ones. The second is at most NAME_MAX long.
- */
+/* Returns how many letters must be added, dropped or exchanged to turn one name into the other,
+ * ignoring case. The second name is at most NAME_MAX long. */
 static unsigned distance_between(const char *a, const char *b)
 {
 	unsigned row[NAME_MAX + 1];
@@ -53,8 +51,8 @@ const char *spokei_similar_nearest(const char *name,
 
 	if (len > NAME_MAX)
 		return NULL;
-	/* A third of the letters may be wrong, so that short names do not all resemble each other.
-	 */
+	/* At most a third of the letters may differ, so that short names do not all resemble each
+	 * other. */
 	if (len / 3 < DISTANCE_MAX)
 		least = (unsigned)len / 3 + 1;
 	for (size_t i = 0; i < count; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A URL is read in two steps. First the text is split into slices, which settles its grammar
- * without any memory; then one block is allocated, for the parameters and behind them all strings,
- * and the slices are decoded into it. The block's size follows from the text alone: decoding never
- * makes anything longer.
+ * Parses and prints URLs. Parsing has two steps. First the text is split into slices, which checks
+ * the grammar without any memory. Then one block is allocated, for the parameters followed by all
+ * strings, and the slices are decoded into it. The size of the block follows from the text alone,
+ * because decoding never makes a text longer.
  */
 #include <spoke/url.h>
 
@@ -14,19 +14,19 @@
 
 #include <stdio.h>
 
-/* What stays as it is when it is printed, besides letters and digits. */
+/* Characters that are printed unchanged, in addition to letters and digits. */
 #define MARKS_USER "-._~!$&'()*+,;="
 #define MARKS_HOST "-._~:"
 #define MARKS_PATH "-._~!$&'()*+,;=:@/"
 #define MARKS_KEY "-._~!$'()*+,;:@/?"
 #define MARKS_VALUE "-._~!$'()*+,;:@/?="
-#define MARKS_COMPONENT "-._*" /* those of Java's URLEncoder */
+#define MARKS_COMPONENT "-._*" /* as in Java's URLEncoder */
 
-/* A text on its way into a block. */
+/* The strings of a block that is being filled. */
 struct reader {
 	struct spokei_url_split split;
-	char *strings; /* where the next string goes, */
-	char *end;     /* and where their room ends */
+	char *strings; /* where the next string goes */
+	char *end;     /* where the room ends */
 };
 
 static int refuse(struct reader *reader, size_t at, const char *sentence)
@@ -57,7 +57,7 @@ static int read_string(struct reader *reader, struct spokei_slice slice, const c
 	return SPOKE_OK;
 }
 
-/* As read_string(), in small letters up to the zone of an address. */
+/* Like read_string(), in lower case up to the zone of an address. */
 static int read_lower(struct reader *reader, struct spokei_slice slice, const char **ret_string)
 {
 	char *string = reader->strings;
@@ -114,7 +114,7 @@ static int read_parameters(struct reader *reader, struct spoke_url_parameter *pa
 	return SPOKE_OK;
 }
 
-/* The path of a unix socket, where two slashes at the start would read as those of a host. */
+/* The path of a unix socket. Two leading slashes would read as those of a host. */
 static int read_socket(struct reader *reader, struct spoke_url *url)
 {
 	int error = read_path(reader, &url->socket);
@@ -151,14 +151,15 @@ static int read_strings(struct reader *reader, struct spoke_url *url)
 	return error;
 }
 
-/* The block for what was split, and the strings in it. */
+/* Allocates the block for the slices and fills it. */
 static int build_url(struct reader *reader, size_t len, struct spoke_url *url)
 {
 	size_t parameters_size;
 	int error;
 
 	url->parameter_count = reader->split.parameter_count;
-	/* No string is longer than its slice; each of five and of the parameters has a NUL. */
+	/* No string is longer than its slice; each of the five parts and each parameter has a NUL.
+	 */
 	parameters_size = url->parameter_count * sizeof(*url->parameters);
 	url->memory_size = parameters_size + len + 5 + 2 * (size_t)url->parameter_count;
 	url->memory = spokei_alloc(url->env, url->memory_size, 1);
@@ -273,7 +274,7 @@ size_t spoke_url_print(const struct spoke_url *url, enum spoke_url_form form, ch
 	return spokei_text_end(&text);
 }
 
-/* A space is encoded as %20 first, which then is the only plus sign: no mark is one. */
+/* A space is encoded as %20 first; later the plus sign replaces it. No mark is a plus sign. */
 size_t spoke_url_encode(const void *bytes, size_t len, char *out, size_t size)
 {
 	struct spokei_text text = { out, size, 0 };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The grammar of URLs, read from left to right by cutting slices off the rest.
- */
+/* The grammar of URLs, read from left to right by cutting slices off the rest. */
 #include "core/text/url_split.h"
 
 #include <stdio.h>
@@ -85,7 +83,7 @@ static int split_scheme(struct spokei_url_split *split, struct spokei_slice *res
 			return refuse(split, i,
 				      "a scheme is made of letters, digits and + - . only");
 	}
-	/* The "+" of a mere "unix" is thought before it. */
+	/* A bare "unix" counts as if a "+" stood before it. */
 	if (scheme->len == unix_len - 1)
 		unix_len--;
 	if (scheme->len < unix_len)
@@ -120,7 +118,7 @@ static int split_user(struct spokei_url_split *split, struct spokei_slice *autho
 	return SPOKE_OK;
 }
 
-/* An address of IPv6 with an optional zone; whether it is one, the network will judge. */
+/* An IPv6 address with an optional zone. The network layer checks the address itself. */
 static int check_ipv6(struct spokei_url_split *split)
 {
 	size_t end = spokei_slice_end(split->host);
@@ -220,7 +218,7 @@ static int split_authority(struct spokei_url_split *split, struct spokei_slice a
 	return at < end ? read_port(split, authority) : SPOKE_OK;
 }
 
-/* The path of a socket: "/run/x.sock", or the same behind an empty host. */
+/* The path of a socket: "/run/x.sock", or the same after an empty host. */
 static int split_socket(struct spokei_url_split *split, struct spokei_slice path)
 {
 	if (path.len >= 3 && memcmp(split->text + path.at, "///", 3) == 0) {
@@ -234,7 +232,7 @@ static int split_socket(struct spokei_url_split *split, struct spokei_slice path
 	return SPOKE_OK;
 }
 
-/* Is this the URL of a file? Only those have no host. */
+/* Returns whether this is the URL of a file. Only those have no host. */
 static bool is_file(const struct spokei_url_split *split, struct spokei_slice rest)
 {
 	static const char name[] = "file";
@@ -249,7 +247,7 @@ static bool is_file(const struct spokei_url_split *split, struct spokei_slice re
 	       (rest.len < 2 || text[1] != '/' || rest.len < 3 || text[2] == '/');
 }
 
-/* The path of a file behind an empty host, or behind none. */
+/* The path of a file after an empty host, or without any host part. */
 static int split_file(struct spokei_url_split *split, struct spokei_slice path)
 {
 	size_t slashes = path.len > 1 && split->text[path.at + 1] == '/' ? 3 : 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the text of a URL is made of, still encoded: slices of it, found without any memory. Half of
- * the url room, which decodes them; stateless; any thread.
+ * Splits the text of a URL into slices, still encoded, without any memory. The lower half of url,
+ * which decodes them; stateless; any thread.
  */
 #ifndef SPOKEI_CORE_TEXT_URL_SPLIT_H
 #define SPOKEI_CORE_TEXT_URL_SPLIT_H
@@ -22,7 +22,7 @@ struct spokei_url_split {
 	struct spokei_slice password;
 	struct spokei_slice host;  /* without brackets */
 	struct spokei_slice path;  /* without its first slash; of a unix socket: with it */
-	struct spokei_slice query; /* what spokei_url_next_parameter() cuts from */
+	struct spokei_slice query; /* input of spokei_url_next_parameter() */
 	bool has_user;
 	bool has_password;
 	bool is_unix;
@@ -33,18 +33,18 @@ struct spokei_url_split {
 /* Splits the text; the slices are zero before. Returns 0, ESYNTAX, ERANGE or ETOOLARGE. */
 SPOKE_MUST_USE int spokei_url_split(struct spokei_url_split *split, size_t len);
 
-/* Notes what is wrong and where; returns `code`. */
+/* Notes the error and its position; returns `code`. */
 int spokei_url_fail(struct spokei_url_split *split, int code, size_t at, const char *sentence);
 
-/* Cuts the next parameter off; an empty one is none. False: there is no more. */
+/* Cuts the next parameter off; an empty one is skipped. Returns false if there is none left. */
 bool spokei_url_next_parameter(const struct spokei_url_split *split, struct spokei_slice *query,
 			       struct spokei_slice *ret);
 
-/* The place of the first of these bytes in a slice; its end: there is none. */
+/* Returns the position of the first of these bytes in a slice, or its end. */
 size_t spokei_slice_find(const struct spokei_url_split *split, struct spokei_slice slice,
 			 const char *bytes);
 
-/* Cuts off and returns what stands before `at`; the slice then begins behind it. */
+/* Cuts off and returns the part before `at`; the slice then begins after it. */
 struct spokei_slice spokei_slice_cut(struct spokei_slice *slice, size_t at);
 
 static inline size_t spokei_slice_end(struct spokei_slice slice)
