@@ -24,7 +24,7 @@
 /* Lines of one class share a limit. A room that logs in a storm of its own adds a class. */
 enum spokei_log_class {
 	SPOKEI_LOG_LIFE,    /* something began or ended as it was told to */
-	SPOKEI_LOG_SYSTEM,  /* the operating system refused */
+	SPOKEI_LOG_SYSTEM,  /* the operating system reported an error */
 	SPOKEI_LOG_CONNECT, /* connections made, lost, tried again */
 	SPOKEI_LOG_ACCEPT,  /* connections taken and turned away */
 	SPOKEI_LOG_PEER,    /* what a peer sent was wrong */

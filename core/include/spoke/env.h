@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The outside world as a table of functions: the only way out of spoke. The real one is
- * spoke_host_env(); a test brings its own, and everything above runs on it unchanged. None of the
- * functions blocks, except where it says so.
+ * The environment: a table of functions through which spoke reaches the machine, and its only way
+ * to do so. spoke_host_env() is the real environment. A test can bring its own and run everything
+ * above on it unchanged. No function blocks unless its comment says so.
  *
- * Functions that can fail return 0 or a count, or a negative errno of the system (-EAGAIN: later).
+ * Functions that can fail return 0 or a count, or a negative errno value (-EAGAIN: try again
+ * later). Unless a comment says otherwise, functions are called on the thread of the engine, and
+ * pointers are borrowed for the call.
  */
 #ifndef SPOKE_ENV_H
 #define SPOKE_ENV_H
@@ -15,12 +17,13 @@
 
 SPOKE_BEGIN_DECLS
 
-/* Where a socket is or should be. Made by net->parse() or net->resolve(). */
+/* The address of a socket. Made by net->parse() or net->resolve(); copied by value. */
 struct spoke_address {
 	uint32_t len;             /* bytes of `bytes` in use */
 	unsigned char bytes[128]; /* a struct sockaddr of the system, or of a test's own network */
 };
 
+/* Severity of a log line, the most severe first. */
 enum spoke_log_level {
 	SPOKE_LOG_ERROR,
 	SPOKE_LOG_WARN,
@@ -28,222 +31,258 @@ enum spoke_log_level {
 	SPOKE_LOG_DEBUG,
 };
 
-/* One line for the log; borrowed for the call. Text from peers is escaped and cut already. */
+/* One line for the log; borrowed for the call. Text from peers is already escaped and cut. */
 struct spoke_log_line {
 	enum spoke_log_level level;
-	const char *module;  /* as "conn" */
+	const char *module;  /* e.g. "conn" */
 	const char *text;    /* without a line end */
-	uint64_t suppressed; /* lines of this kind that were left out before this one */
+	uint64_t suppressed; /* similar lines that the rate limit dropped before this one */
 };
 
-/* Interest in a descriptor, and what came of it. */
+/* Events of a descriptor, as bits: the events to watch for, and the events that have occurred. */
 enum spoke_io {
 	SPOKE_IO_READ = 1,
 	SPOKE_IO_WRITE = 2,
 };
 
-/* A descriptor that the loop watches; embedded in its owner, who keeps it until it is unwatched. */
+/* A watched descriptor; embedded in a struct of its owner, which keeps it until it is unwatched. */
 struct spoke_watch {
+	/* Called by the loop, on its thread, with the events that have occurred. May unwatch and
+	 * free any watch, this one too. */
 	void (*ready)(struct spoke_watch *watch, unsigned io);
 	int fd;
-	unsigned io;   /* wanted now; the loop's */
+	unsigned io;   /* events watched for; the loop's */
 	void *loop[8]; /* the loop's */
 };
 
+/* The network: sockets at the level of system calls. Descriptors are non-blocking and are not
+ * inherited by other programs. `ctx` is that of the environment. */
 struct spoke_net {
-	/* Starts a connection. 0: it stands; -EINPROGRESS: it is writable when it stands or has
-	 * failed, see finish(). The new descriptor does not block and is not inherited. */
+	/* Starts a connection. Returns 0: connected; -EINPROGRESS: the descriptor becomes writable
+	 * when the attempt has succeeded or failed, then call finish(). The caller owns *ret_fd. */
 	int (*connect)(void *ctx, const struct spoke_address *to, int *ret_fd);
-	/* What became of a connection in progress: 0 or a negative errno. */
+	/* Returns the result of a connection attempt in progress: 0 or a negative errno. */
 	int (*finish)(void *ctx, int fd);
-	/* Listens; `backlog` as the system has it. A stale unix socket of a dead listener is
-	 * replaced, anything else at that path is not. */
+	/* Listens at an address; `backlog` as for listen(2). Replaces the unix socket of a dead
+	 * listener, but no other file at that path. The caller owns *ret_fd. */
 	int (*listen)(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd);
+	/* Accepts one connection of a listener. Returns 0, -EAGAIN (none is waiting) or another
+	 * errno. The caller owns *ret_fd. */
 	int (*accept)(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_peer);
-	/* Bytes read, 0 at the end, or a negative errno. */
+	/* Reads at most `len` bytes. Returns their number, 0 at the end of the stream, or a
+	 * negative errno. */
 	ssize_t (*read)(void *ctx, int fd, void *bytes, size_t len);
-	/* Bytes written, or a negative errno; never raises SIGPIPE. */
+	/* Writes `count` parts in order. Returns the number of bytes written, which may be less
+	 * than all, or a negative errno; never raises SIGPIPE. */
 	ssize_t (*write)(void *ctx, int fd, const struct iovec *parts, int count);
-	/* Ends the direction that writes. */
+	/* Closes the sending direction (half-close). */
 	int (*shut)(void *ctx, int fd);
+	/* Closes a descriptor, which is unwatched. */
 	void (*close)(void *ctx, int fd);
-	/* A descriptor that does nothing. A listener keeps one: closing it makes room for one
-	 * accept() when the process has run out of descriptors. */
+	/* Opens a descriptor without a use. A listener keeps one in reserve: closing it makes room
+	 * for one accept() when the process has run out of descriptors. */
 	int (*spare)(void *ctx, int *ret_fd);
+	/* Writes the socket's own address. */
 	int (*local)(void *ctx, int fd, struct spoke_address *ret_address);
+	/* Writes the address of the peer. */
 	int (*peer)(void *ctx, int fd, struct spoke_address *ret_address);
-	/* An address in digits or a path, without asking anybody: "127.0.0.1:20880", "[::1]:1",
-	 * "unix:/run/x". -EINVAL: it is none. */
+	/* Converts an address in digits or a path, without name resolution: "127.0.0.1:20880",
+	 * "[::1]:1", "unix:/run/x". Returns 0, or -EINVAL for any other text. */
 	int (*parse)(void *ctx, const char *text, struct spoke_address *ret_address);
-	/* The text of an address, as parse() takes it. */
+	/* Writes the text of an address, as parse() accepts it, cut to `size` with the NUL. */
 	void (*print)(void *ctx, const struct spoke_address *address, char *text, size_t size);
-	/* The addresses of a host's name; blocks: run it by loop->offload(). Returns how many, at
-	 * most `max`, or a negative errno. */
+	/* Resolves a host name to at most `max` addresses. Blocks: run it with loop->offload(), on
+	 * any thread. Returns the number of addresses or a negative errno. */
 	int (*resolve)(void *ctx, const char *host, uint16_t port, struct spoke_address *ret,
 		       int max);
-	/* Has the system itself notice a peer that is gone, beside whoever judges above: bytes that
-	 * it does not acknowledge for `unanswered_ns` break the connection with -ETIMEDOUT, and
-	 * when nothing has come for `keepalive_ns` it is asked, and is dead within about as long
-	 * again. 0: as the system has it, and it is not asked. Times are rounded up to what the
-	 * system takes (Linux: ms, and whole seconds). Does nothing, and returns 0, where the
-	 * transport has no such thing, as unix sockets, and goes without what the system lacks. */
+	/* Has the system detect a dead peer, in addition to heartbeats. Sent bytes that are not
+	 * acknowledged for `unanswered_ns` break the connection with -ETIMEDOUT. After
+	 * `keepalive_ns` without data the system probes the peer, and drops it about as long again
+	 * after that. 0: the system's default, and no probes. Times are rounded up to units of the
+	 * system (Linux: ms, and whole seconds). Returns 0 and does nothing on transports without
+	 * these options, e.g. unix sockets; options that the system lacks are skipped. */
 	int (*guard)(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepalive_ns);
-	/* Bytes that were written and that the peer's system has not taken yet, or a negative
-	 * errno: nobody knows. */
+	/* Returns the number of bytes written that the peer's system has not accepted yet, or a
+	 * negative errno if the number is not known. */
 	ssize_t (*unsent)(void *ctx, int fd);
-	/* As listen(), but others of the same user, of this process or another, may listen at the
-	 * same port if they ask for it in the same way: each new connection goes to one of them. Of
-	 * addresses with a port; -EOPNOTSUPP: this one has none. NULL: there is no such thing. */
+	/* Like listen(), but other listeners of the same user, in this process or another one, may
+	 * share the port if they also use this function. Each new connection goes to one of them.
+	 * For addresses with a port; -EOPNOTSUPP: this address has none. NULL: not available. */
 	int (*listen_shared)(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd);
 };
 
-/* Work for another thread. */
+/* Work for another thread; embedded, borrowed by the loop from offload() until done(). */
 struct spoke_work {
-	void (*run)(struct spoke_work *work);  /* there; may block */
-	void (*done)(struct spoke_work *work); /* back on the loop's thread */
-	/* For done(): 0, or -ECANCELED: the loop is closed and it never ran, or was left to the
-	 * parent of this process. */
+	void (*run)(struct spoke_work *work);  /* on a thread of the pool; may block */
+	void (*done)(struct spoke_work *work); /* afterwards, on the loop's thread; may free it */
+	/* For done(): 0, or -ECANCELED: the loop was closed before run() began, or the work was
+	 * left to the parent of this process. */
 	int status;
-	/* Others wait for it, and it is not the user's code, as a name to be resolved. It goes
-	 * first, and works that are not urgent never take every thread. */
+	/* Other objects wait for this work, and it is not code of the user, e.g. name resolution.
+	 * Urgent works are started first, and the others never occupy every thread. */
 	bool urgent;
 	void *loop[4]; /* the loop's */
 };
 
 /*
- * What the loop calls, always on its own thread. In a forked child a loop reads, writes and sets
- * nothing it shares with its parent; there it is good for being retired and closed. A round is:
- * settle, wait, begin, ready() of every descriptor that is, turn.
+ * The functions that a loop calls, always on its own thread. One round is: settle, wait, begin,
+ * ready() of every ready descriptor, turn. In a forked child a loop reads, writes and changes
+ * nothing that it shares with its parent; the child can only retire and close it.
  */
 struct spoke_loop_up {
-	/* The loop is about to wait: the last chance to write, and to say until when. */
+	/* The loop is about to wait: the last chance to write, and to set the time with wake_at().
+	 */
 	void (*settle)(void *arg);
-	/* The wait is over, nothing has been read yet. What is watched may change here. */
+	/* The wait is over and nothing has been read yet. Watches may be changed here. */
 	void (*begin)(void *arg);
-	/* `ready` descriptors have been served in this round. */
+	/* The round is over; `ready` descriptors were served in it. */
 	void (*turn)(void *arg, unsigned ready);
 };
 
+/* The event loop. `loop` is the handle that open() returned. All functions but wake() are called on
+ * the loop's thread. */
 struct spoke_loop {
-	/* `native`: a loop of the user's (struct ev_loop *), or NULL for one of its own. */
+	/* Opens a loop. `native`: a loop of the user (struct ev_loop *), borrowed; NULL: a loop of
+	 * its own. `up` and `arg` are borrowed until close(). Returns 0 or a negative errno. */
 	int (*open)(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 		    void **ret_loop);
-	/* Takes no more work, and hands back all that is left before it returns. Not in a function
-	 * that the loop called. */
+	/* Stops accepting work, and calls done() of all pending work before it returns. Blocks
+	 * while works run. Must not be called from a function that the loop called. */
 	void (*retire)(void *loop);
-	/* After retire, when nothing is watched any more. */
+	/* Frees the loop. Called after retire(), when no descriptor is watched any more. */
 	void (*close)(void *loop);
-	/* Watches for `io`, or changes what is watched for; 0: no longer. */
+	/* Watches a descriptor for the events `io`, or changes the events; 0: stops watching. */
 	void (*watch)(void *loop, struct spoke_watch *watch, unsigned io);
-	/* Makes the wait end at `ns` of env->now(), or a little earlier; UINT64_MAX: not for that.
-	 */
+	/* Sets the time of env->now() at which the wait ends at the latest. UINT64_MAX: no time. */
 	void (*wake_at)(void *loop, uint64_t ns);
-	/* The next round does not wait. */
+	/* Makes the next round skip its wait. */
 	void (*again)(void *loop);
-	/* From now on every wait looks again and again for `ns` whether it is over, which keeps a
-	 * CPU busy, and only then sleeps; 0, as at first: it sleeps at once. To the loop's owner it
-	 * is one wait in either case. Not of a user's loop. NULL: the loop cannot. */
+	/* Makes every later wait poll for `ns` before it sleeps, which keeps a CPU busy. 0, the
+	 * default: it sleeps at once. For the caller both are one wait. Not for a loop of the user.
+	 * NULL: the loop cannot poll. */
 	void (*spin)(void *loop, uint64_t ns);
-	/* Ends the wait, or keeps the next one from waiting. The only function for any thread. In a
-	 * forked child it does nothing. */
+	/* Ends the present wait, or the next one at once. Any thread. Does nothing in a forked
+	 * child. */
 	void (*wake)(void *loop);
-	/* Rounds until stop(); or one, which waits only if `wait`. After a stop() in settle() there
-	 * is no wait. */
+	/* Runs rounds until stop(); blocks. After a stop() in settle() there is no wait. */
 	void (*run)(void *loop);
+	/* Runs one round, which waits only if `wait` is set. */
 	void (*round)(void *loop, bool wait);
+	/* Ends run() after the present round. */
 	void (*stop)(void *loop);
-	/* Runs the work on a thread of the pool; -EAGAIN: the pool's queue is
-	 * full; -ECANCELED: retired. */
+	/* Runs the work on a thread of the pool, then done() on the loop's thread. Returns 0,
+	 * -EAGAIN (the queue of the pool is full) or -ECANCELED (retired); after an error done() is
+	 * not called. */
 	int (*offload)(void *loop, struct spoke_work *work);
 };
 
 /*
- * Threads, and places where one waits for another. Handles belong to whoever asked for them, until
- * join() or close() takes them back. In a forked child the threads of the parent are not there:
- * join() and close() free the memory only, unpark() does nothing, park() is for its parkers alone.
+ * Threads, and objects to wait at (parkers). The caller owns a handle until join() or close(). A
+ * forked child has none of its parent's threads: there join() and close() only free memory, and
+ * unpark() does nothing. park() then works only with parkers that the child opened.
  */
 struct spoke_threads {
-	/* A number of the calling thread that no other living one has; never 0. Any thread. */
-	uintptr_t (*self)(void *ctx);
-	/* Runs run(arg), borrowed until it returns, on a new thread, to which no signal is
-	 * delivered. 0 or a negative errno. Any thread; does not wait for it. */
-	int (*start)(void *ctx, void (*run)(void *arg), void *arg, void **ret_thread);
-	/* Waits until run() has returned; blocks. Once for every start, from any other thread. */
-	void (*join)(void *thread);
-	/* A parker: where one thread at a time waits until another calls it. 0 or a negative errno.
-	 * Any thread. */
-	int (*open)(void *ctx, void **ret_parker);
-	/* Waits for an unpark, which may have come before, or until `until_ns` of env->now();
-	 * UINT64_MAX: for ever. 0 or -ETIMEDOUT. Blocks. After 0 the parker may be closed at once.
+	/* Returns a number of the calling thread, unique among living threads; never 0. Any thread.
 	 */
+	uintptr_t (*self)(void *ctx);
+	/* Starts a thread that calls run(arg) with all signals blocked, and does not wait for it.
+	 * `arg` is borrowed until run() returns. Returns 0 or a negative errno. Any thread. */
+	int (*start)(void *ctx, void (*run)(void *arg), void *arg, void **ret_thread);
+	/* Waits until run() has returned; blocks. Exactly once for every start(), from any other
+	 * thread. */
+	void (*join)(void *thread);
+	/* Opens a parker, at which one thread at a time waits for unpark(). Returns 0 or a negative
+	 * errno. Any thread. */
+	int (*open)(void *ctx, void **ret_parker);
+	/* Waits for an unpark(), which may have come before, or until `until_ns` of env->now();
+	 * UINT64_MAX: without a limit. Blocks. Returns 0 or -ETIMEDOUT. After 0 the parker may be
+	 * closed at once. */
 	int (*park)(void *parker, uint64_t until_ns);
-	/* Lets park() return, now or the next time; several before one park count as one. Any
-	 * thread; does not block. */
+	/* Lets the present or the next park() return; several calls before one park() count as one.
+	 * Any thread; does not block. */
 	void (*unpark)(void *parker);
-	/* When nobody waits at it and nobody will unpark it. Any thread. */
+	/* Frees a parker at which no thread waits, and that no thread will unpark. Any thread. */
 	void (*close)(void *parker);
-	/* Unparks several, for less than one after the other would cost. NULL: there is no such
-	 * thing. */
+	/* Unparks several parkers, cheaper than one after the other. NULL: not available. */
 	void (*unpark_all)(void *const *parkers, size_t count);
 };
 
-/* Small files, for caches and registries. */
+/* Small files, for caches, logs and registries. read(), replace() and append() block for as long as
+ * the disk does, and are called on any thread, e.g. of the pool. */
 struct spoke_files {
-	/* Up to `size` bytes; the count, or a negative errno, -EFBIG if there are more. Blocks for
-	 * as long as the disk does. */
+	/* Reads a whole file of at most `size` bytes. Returns the number of bytes or a negative
+	 * errno; -EFBIG: the file is larger. */
 	ssize_t (*read)(void *ctx, const char *path, void *bytes, size_t size);
-	/* Writes beside the file and renames: readers see the old or the new, never a part. */
+	/* Writes a temporary file next to `path` and renames it: readers see the old or the new
+	 * content, never a part. Returns 0 or a negative errno. */
 	int (*replace)(void *ctx, const char *path, const void *bytes, size_t len);
-	/* Writes behind what is there; makes the file if there is none. Blocks. After an error a
-	 * part may be there. */
+	/* Appends to a file, which is created if it is missing. Returns 0 or a negative errno;
+	 * after an error a part may have been written. */
 	int (*append)(void *ctx, const char *path, const void *bytes, size_t len);
-	/* The descriptor is readable when something may have become of the file, which need not be
-	 * there; its folder must, and when that goes, that is told and is the last. What is seen is
-	 * what the system tells of: who has to know looks now and then. 0 or a negative errno. */
+	/* Watches a file, which need not exist, in a folder, which must. The descriptor becomes
+	 * readable when the file may have changed; removal of the folder is reported last. Changes
+	 * that the system does not report are missed, so a caller should also poll at times.
+	 * Returns 0 or a negative errno; end it with unwatch(). */
 	int (*watch)(void *ctx, const char *path, int *ret_fd);
-	/* Has something become of it since this was asked last? */
+	/* Returns whether the file may have changed since the last call. */
 	bool (*changed)(void *ctx, int fd);
+	/* Ends a watch() and closes its descriptor. */
 	void (*unwatch)(void *ctx, int fd);
-	/* Keeps out all others, of other processes too, who ask for the same path, until unlock()
-	 * or the end of the process. Beside the file. -EAGAIN: somebody has it. */
+	/* Takes the lock of a path, which is a file next to it, against this and other processes,
+	 * until unlock() or the end of the process. Returns 0, -EAGAIN (the lock is taken) or
+	 * another errno. */
 	int (*lock)(void *ctx, const char *path, int *ret_fd);
+	/* Releases a lock and closes its descriptor. */
 	void (*unlock)(void *ctx, int fd);
 };
 
 /* Signals of the process. Any thread. */
 struct spoke_signals {
-	/* Catches a signal from now on, in place of what the process did with it before. The
-	 * descriptor is readable when it has come. Several may be opened for one signal: each is
-	 * told. -EINVAL: there is no such signal, or it cannot be caught. */
+	/* Catches a signal from now on, in place of the process's own disposition. The descriptor
+	 * becomes readable when the signal has arrived. A signal may be opened several times; each
+	 * descriptor is notified. Returns 0, or -EINVAL (no such signal, or it cannot be caught).
+	 */
 	int (*open)(void *ctx, int number, int *ret_fd);
-	/* Has the signal come since it was taken last? */
+	/* Returns whether the signal has arrived since the last call. */
 	bool (*take)(void *ctx, int fd);
-	/* The last one of a signal brings back what was before the first. */
+	/* Closes a descriptor of open(). The last one of a signal restores the disposition that was
+	 * in place before the first. */
 	void (*close)(void *ctx, int fd);
 };
 
+/* Greatest age of the coarse clock: 20 ms. */
 #define SPOKE_COARSE_NS UINT64_C(20000000)
 
+/* The environment. Borrowed by every object made with it, for the object's life; the tables must
+ * not change meanwhile. */
 struct spoke_env {
-	void *ctx;                  /* given to every function of this table and of net, files */
-	uint64_t (*now)(void *ctx); /* ns, monotonic; stands still while the machine sleeps */
-	/* now() as of at most SPOKE_COARSE_NS ago, at less cost. */
+	/* Given to every function of this table and of `net`, `files`, `threads` and `signals`. */
+	void *ctx;
+	/* Returns the monotonic time, ns; stands still while the machine sleeps. Any thread. */
+	uint64_t (*now)(void *ctx);
+	/* Returns now() as of at most SPOKE_COARSE_NS ago, at less cost. */
 	uint64_t (*coarse)(void *ctx);
-	uint64_t (*boot_now)(void *ctx); /* ns, monotonic; goes on meanwhile */
-	/* ns since 1970, as other machines and people have it; may jump. Nothing is timed by it. */
+	/* Returns the monotonic time, ns, that includes sleep of the machine. */
+	uint64_t (*boot_now)(void *ctx);
+	/* Returns ns since 1970, for people and other machines. The time may jump; no timer uses
+	 * it.
+	 */
 	uint64_t (*wall)(void *ctx);
+	/* Fills `bytes` with random bytes. */
 	void (*dice)(void *ctx, void *bytes, size_t len);
-	/* As realloc(); len == 0 frees and returns NULL. old_len is what was asked for before. */
+	/* Like realloc(): returns the memory, or NULL if there is none and `memory` is unchanged.
+	 * len == 0 frees and returns NULL. `old_len` is the length requested before. Any thread. */
 	void *(*resize)(void *ctx, void *memory, size_t old_len, size_t len);
-	void (*log)(void *ctx, const struct spoke_log_line *line); /* NULL: no log */
+	/* Takes a line for the log, borrowed for the call. NULL: no log. */
+	void (*log)(void *ctx, const struct spoke_log_line *line);
 	const struct spoke_net *net;
 	const struct spoke_loop *loop;
 	const struct spoke_files *files;
-	const struct spoke_threads *threads; /* NULL: there are none but the caller's */
-	/* Changes in the child when the process forks, and never else; NULL: it does not fork. Read
-	 * by any thread, for the change comes while there is only one. */
+	const struct spoke_threads *threads; /* NULL: only the caller's threads exist */
+	/* A number that changes in the child when the process forks, and at no other time; NULL:
+	 * the process does not fork. Read by any thread: it changes while there is only one. */
 	const unsigned *forks;
-	const struct spoke_signals *signals; /* NULL: there are none */
+	const struct spoke_signals *signals; /* NULL: not available */
 };
 
 SPOKE_END_DECLS

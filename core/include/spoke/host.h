@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The real environment: the machine's clocks, random numbers, memory, sockets, files and loop.
- * To change a part of it, as to have a log, copy the table and set what shall be different.
+ * The real environment: the machine's clocks, random numbers, memory, sockets, files and event
+ * loop. To change a part of it, e.g. to add a log, copy the table and replace single functions.
  */
 #ifndef SPOKE_HOST_H
 #define SPOKE_HOST_H
@@ -10,7 +10,8 @@
 
 SPOKE_BEGIN_DECLS
 
-/* Never NULL, always the same; any thread. It does not log: spoke_env.log is NULL. */
+/* Returns the environment of the host, always the same one; never NULL. Its `log` is NULL. Any
+ * thread. */
 SPOKE_API const struct spoke_env *spoke_host_env(void);
 
 SPOKE_END_DECLS
