@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For programs that use msgpack-c themselves: from a value to a msgpack_object and back. The only
- * header of spoke that needs <msgpack.h>; no other includes it. All of it is inline, so that the
- * library has nothing of msgpack-c in its interface, whatever version of it you have (4.0 and
- * later); your program is linked with msgpack-c then.
+ * Converts values to msgpack_object and back, for programs that use msgpack-c themselves. No other
+ * header of spoke includes <msgpack.h>. All functions are inline, so the interface of the library
+ * does not depend on the version of msgpack-c (4.0 or later). The program must link msgpack-c.
  *
  *     msgpack_zone zone;
  *     msgpack_object object;
@@ -16,7 +15,8 @@
  *     error = spoke_builder_finish(&builder, &args);
  *     msgpack_zone_destroy(&zone);
  *
- * Stateless; any thread, one at a time for a zone or a builder. Nothing here recurses.
+ * Stateless; any thread, one at a time for a zone or a builder. The functions do not recurse. Names
+ * that begin with spokei_ are internal.
  */
 #ifndef SPOKE_VALUE_MSGPACK_H
 #define SPOKE_VALUE_MSGPACK_H
@@ -27,14 +27,15 @@
 
 SPOKE_BEGIN_DECLS
 
-/* An array or map that is being gone through; a map has a key and a value for each pair. */
+/* An array or map during a traversal; a map has two children for each pair. */
 struct spokei_msgpack_open {
 	const msgpack_object *container;
 	uint64_t next;
 	uint64_t end;
-	struct spoke_cursor cursor; /* over the values it is made from, if it is made */
+	struct spoke_cursor cursor; /* over the source values, when converting to an object */
 };
 
+/* Returns the number of children; 0 unless the object is an array or map. */
 static inline uint64_t spokei_msgpack_children(const msgpack_object *object)
 {
 	if (object->type == MSGPACK_OBJECT_ARRAY)
@@ -42,6 +43,7 @@ static inline uint64_t spokei_msgpack_children(const msgpack_object *object)
 	return object->type == MSGPACK_OBJECT_MAP ? (uint64_t)object->via.map.size * 2 : 0;
 }
 
+/* Returns a child of an array or map: key and value of a pair alternate. */
 static inline msgpack_object *spokei_msgpack_child(const msgpack_object *object, uint64_t index)
 {
 	msgpack_object_kv *pair;
@@ -52,7 +54,7 @@ static inline msgpack_object *spokei_msgpack_child(const msgpack_object *object,
 	return index % 2 ? &pair->val : &pair->key;
 }
 
-/* Leaves the containers that are done. Returns whether one is left. */
+/* Leaves the finished containers. Returns whether an unfinished one is left. */
 static inline bool spokei_msgpack_go_on(struct spokei_msgpack_open *open, unsigned *depth)
 {
 	while (*depth > 0 && open[*depth - 1].next == open[*depth - 1].end)
@@ -62,6 +64,7 @@ static inline bool spokei_msgpack_go_on(struct spokei_msgpack_open *open, unsign
 
 /* --- from a value to an object */
 
+/* Converts an integer or a double. */
 static inline int spokei_msgpack_number(struct spoke_value value, msgpack_object *object)
 {
 	bool is_short = value.data[0] == 0xca;
@@ -76,7 +79,8 @@ static inline int spokei_msgpack_number(struct spoke_value value, msgpack_object
 	return spoke_value_double(value, &object->via.f64);
 }
 
-/* What lies in the value's bytes stays there. The format has no length of more than 32 bits. */
+/* Converts a str, bin or ext, whose content stays in the value's bytes. The format limits lengths
+ * to 32 bits. */
 static inline int spokei_msgpack_bytes(struct spoke_value value, msgpack_object *object)
 {
 	struct spoke_span span = { NULL, 0 };
@@ -101,7 +105,7 @@ static inline int spokei_msgpack_bytes(struct spoke_value value, msgpack_object 
 	return error;
 }
 
-/* The array or map with room for what it contains, and what that is made from. */
+/* Allocates an array or map with room for its children, and makes a cursor over its values. */
 static inline int spokei_msgpack_container(struct spoke_value value, msgpack_zone *zone,
 					   msgpack_object *object, struct spoke_cursor *cursor)
 {
@@ -135,6 +139,7 @@ static inline int spokei_msgpack_container(struct spoke_value value, msgpack_zon
 	return 0;
 }
 
+/* Converts one value; the children of an array or map are left to the caller. */
 static inline int spokei_msgpack_object(struct spoke_value value, msgpack_zone *zone,
 					msgpack_object *object, struct spoke_cursor *cursor)
 {
@@ -162,10 +167,11 @@ static inline int spokei_msgpack_object(struct spoke_value value, msgpack_zone *
 }
 
 /*
- * Makes a tree of the value: arrays and maps in the zone, texts, bins and exts in place, so that it
- * lives as long as the zone and the value's bytes. The value is checked under `limits` first (NULL:
- * all defaults), so bytes nobody has checked will do too. Returns 0, what spoke_value_check() says,
- * or ENOMEM; with an error *ret_object is nil, and the zone keeps what was taken from it.
+ * Converts a value to a tree of objects. Arrays and maps are allocated in the zone; str, bin and
+ * ext stay in place. The tree is valid as long as the zone and the value's bytes. The value is
+ * checked under `limits` first (NULL: all defaults), so unchecked bytes are safe. Returns 0, an
+ * error of spoke_value_check(), or ENOMEM. After an error *ret_object is nil, and memory taken from
+ * the zone stays allocated.
  */
 SPOKE_MUST_USE static inline int spoke_value_to_msgpack(struct spoke_value value,
 							const struct spoke_value_limits *limits,
@@ -203,6 +209,7 @@ SPOKE_MUST_USE static inline int spoke_value_to_msgpack(struct spoke_value value
 
 /* --- from an object to a builder */
 
+/* Packs one object without its children. */
 static inline void spokei_pack_msgpack_one(struct spoke_builder *builder,
 					   const msgpack_object *object)
 {
@@ -245,6 +252,7 @@ static inline void spokei_pack_msgpack_one(struct spoke_builder *builder,
 	builder->error = builder->error ? builder->error : SPOKE_EINVAL;
 }
 
+/* Returns whether an array or map has children, but no memory for them. */
 static inline bool spokei_msgpack_lacks_content(const msgpack_object *object)
 {
 	if (object->type == MSGPACK_OBJECT_ARRAY)
@@ -255,10 +263,10 @@ static inline bool spokei_msgpack_lacks_content(const msgpack_object *object)
 }
 
 /*
- * Packs an object with all that it contains, as the other spoke_pack_*() do: the numbers in the
- * fewest bytes, an error stays until the builder is finished. What is deeper (an object that
- * contains itself, too) or more than the builder's limits is EDEPTH or ETOOLARGE; a type that there
- * is none of, or an array, map or text without a place where it lies, is EINVAL.
+ * Packs an object and its children, like the other spoke_pack_*(): numbers take the fewest bytes,
+ * and an error is sticky. An object beyond the builder's limits, e.g. one that contains itself, is
+ * EDEPTH or ETOOLARGE. An unknown type, or an array, map or text with a length and a NULL pointer,
+ * is EINVAL.
  */
 static inline void spoke_pack_msgpack(struct spoke_builder *builder, const msgpack_object *object)
 {
@@ -272,7 +280,7 @@ static inline void spoke_pack_msgpack(struct spoke_builder *builder, const msgpa
 		if (builder->error)
 			return;
 		if (spokei_msgpack_children(object) > 0) {
-			/* Not deeper than the builder's own: it would have an error. */
+			/* `depth` fits: beyond the builder's limit there would be an error. */
 			open[depth].container = object;
 			open[depth].next = 0;
 			open[depth++].end = spokei_msgpack_children(object);
