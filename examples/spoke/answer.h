@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a call ended, printed. */
+/* Prints the result of a call. */
 #ifndef COMMAND_ANSWER_H
 #define COMMAND_ANSWER_H
 
 #include <spoke/consumer.h>
 
-/* The whole result as JSON, on stdout; `end` is what the verb ends with. */
+/* Prints the whole result as JSON on stdout; `end` is the exit code of the verb. */
 void answer_print_json(const struct spoke_result *result, int end);
 
-/* Who was asked, and when, on stderr. */
+/* Prints the providers and times of the attempts on stderr. */
 void answer_print_verbose(const struct spoke_consumer *consumer, const struct spoke_result *result);
 
 #endif

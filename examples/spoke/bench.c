@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spoke bench: how many calls a provider answers, and how long they take. */
+/* spoke bench: measures the throughput and the latency of a provider. */
 #include "examples/spoke/ending.h"
 #include "examples/spoke/load.h"
 #include "examples/spoke/load_report.h"
@@ -18,7 +18,7 @@
 
 #define SECOND UINT64_C(1000000000)
 #define PROGRESS_NS (SECOND / 4)
-#define TICK_NS 50000u /* calls of an open loop begin no later than this, if there is time */
+#define TICK_NS 50000u /* resolution of an open loop's start times */
 #define SIZE_MAX_BYTES (UINT64_C(4) << 20)
 #define CONNECTIONS_MAX 16u
 #define RATE_MAX 1e7
@@ -38,27 +38,28 @@ enum {
 };
 
 static const struct option_row rows[] = {
-	[CONCURRENCY] = { "concurrency", 'c', "COUNT", "calls outstanding at a time (1)" },
-	[RATE] = { "rate", 'r', "NUMBER", "begins so many calls a second instead" },
-	[CALLS] = { "calls", 'n', "COUNT", "ends after so many calls" },
-	[DURATION] = { "duration", 'd', "TIME", "ends after this time (10s)" },
-	[WARM_UP] = { "warm-up", 0, "TIME", "calls for so long before it counts (0.5s)" },
-	[CONNECTIONS] = { "connections", 0, "COUNT", "to the provider (1)" },
-	[SIZE] = { "size", 's', "BYTES", "the argument is a text of this length" },
-	[DATA] = { "data", 0, "JSON", "the arguments; @FILE: from a file, @-: from stdin" },
-	[TIMEOUT] = { "timeout", 't', "TIME", "of each call (1s)" },
-	[WIRE] = { "wire", 'w', "WIRE", "dubbo or mprpc, where the URL does not say it (dubbo)" },
-	[AS_JSON] = { "json", 0, NULL, "prints one line of JSON; times in ns" },
+	[CONCURRENCY] = { "concurrency", 'c', "COUNT", "calls in flight (default 1)" },
+	[RATE] = { "rate", 'r', "NUMBER", "start NUMBER calls per second instead" },
+	[CALLS] = { "calls", 'n', "COUNT", "exit after COUNT calls" },
+	[DURATION] = { "duration", 'd', "TIME", "exit after TIME (default 10s)" },
+	[WARM_UP] = { "warm-up", 0, "TIME", "run for TIME before counting (default 0.5s)" },
+	[CONNECTIONS] = { "connections", 0, "COUNT", "connections to the provider (default 1)" },
+	[SIZE] = { "size", 's', "BYTES", "use a string of BYTES bytes as the argument" },
+	[DATA] = { "data", 0, "JSON", "arguments; @FILE: read a file, @-: read stdin" },
+	[TIMEOUT] = { "timeout", 't', "TIME", "timeout per call (default 1s)" },
+	[WIRE] = { "wire", 'w', "WIRE",
+		   "dubbo or mprpc, if the URL does not specify it (default dubbo)" },
+	[AS_JSON] = { "json", 0, NULL, "print one line of JSON; times in ns" },
 };
 
 static const struct usage usage = {
 	"bench",
 	"URL SERVICE.METHOD [JSON...]",
-	"Calls a method over and over, and says how many calls were answered and how long they\n"
-	"took. Without --rate a call begins when another one has ended (closed loop). With --rate\n"
-	"calls begin at their times whatever becomes of those before (open loop), and how long a\n"
-	"call takes is counted from when it was due. Calls that failed after waiting are among\n"
-	"the times. Ctrl-C ends it with the report; again, without waiting for answers.",
+	"Calls a method repeatedly and reports throughput and latency. Without --rate a call\n"
+	"starts when another one has ended (closed loop). With --rate calls start on schedule,\n"
+	"independent of earlier calls (open loop), and latency counts from the scheduled start.\n"
+	"The latency includes calls that timed out. Ctrl-C stops the run and prints the report;\n"
+	"a second Ctrl-C does not wait for outstanding answers.",
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
 	"  spoke bench tcp://127.0.0.1:20880 demo.EchoService.echo '\"hi\"' -c 64 -d 5s\n"
@@ -134,7 +135,7 @@ static int pack_size(struct bench *bench)
 	int error;
 
 	if (!text)
-		return ending_say(VERB_REMOTE, "bench", "no memory is left");
+		return ending_say(VERB_REMOTE, "bench", "out of memory");
 	memset(text, 'x', bench->size);
 	spoke_pack_str(builder, text, bench->size);
 	free(text);
@@ -147,7 +148,7 @@ static int read_args(struct bench *bench, const struct options *options)
 	bool listed = options->operand_count > 2;
 
 	if (bench->sized + (bench->data != NULL) + listed > 1)
-		return options_lacking(options, "--size, --data or arguments: which?");
+		return options_lacking(options, "--size, --data and arguments exclude each other");
 	if (bench->sized)
 		return pack_size(bench);
 	if (bench->data)
@@ -164,7 +165,7 @@ static int read_operands(struct bench *bench, const struct options *options)
 	if (options->operand_count < 1)
 		return options_lacking(options, "which URL?");
 	if (options->operand_count < 2)
-		return options_lacking(options, "which service and method?");
+		return options_lacking(options, "URL and SERVICE.METHOD missing");
 	end = read_args(bench, options);
 	if (end == VERB_OK)
 		end = target_read(&bench->target, "bench", options->operands[0],
@@ -230,7 +231,7 @@ static int run(struct bench *bench)
 
 int bench_verb(int argc, char **argv)
 {
-	static struct bench bench; /* it has a histogram inside */
+	static struct bench bench; /* large: contains a histogram */
 	struct options options = options_of(&usage, argc, argv);
 	int row;
 	int end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spoke call: one call, whose answer is printed as JSON. */
+/* spoke call: makes one call and prints its answer as JSON. */
 #include "examples/spoke/answer.h"
 #include "examples/spoke/ending.h"
 #include "examples/spoke/json.h"
@@ -17,9 +17,9 @@
 #include <string.h>
 
 #define VERB "call"
-#define PATIENCE_NS UINT64_C(3000000000) /* until a registry has told somebody */
-#define LOOK_NS UINT64_C(5000000)        /* between looks whether a registry has told somebody */
-#define GOODBYE_NS UINT64_C(500000000)   /* for what was written one way to be gone */
+#define PATIENCE_NS UINT64_C(3000000000) /* default time for the registry to list a provider */
+#define LOOK_NS UINT64_C(5000000)        /* pause between attempts while none is listed */
+#define FLUSH_NS UINT64_C(500000000)     /* at most, for one-way requests to be written */
 
 enum {
 	TIMEOUT,
@@ -41,40 +41,42 @@ enum {
 
 static const struct option_row rows[] = {
 	[TIMEOUT] = { "timeout", 't', "TIME",
-		      "of an attempt, as 250ms (what URL and file say, or 1s)" },
+		      "timeout per attempt, e.g. 250ms (default: URL or config file, else 1s)" },
 	[RETRIES] = { "retries", 'r', "COUNT",
-		      "attempts beside the first, elsewhere (2; failback: 3)" },
+		      "further attempts, on other providers (default 2; failback: 3)" },
 	[IDEMPOTENT] = { "idempotent", 0, NULL,
-			 "may be run twice, so that what was sent is tried again too" },
+			 "allow a second execution: retry requests that were sent, too" },
 	[CLUSTER] = { "cluster", 0, "POLICY",
-		      "failover, failfast, failsafe, failback, forking, broadcast, available" },
-	[ATTACHMENT] = { "attachment", 'a', "KEY=VALUE", "sent along; any number of them" },
-	[DATA] = { "data", 'd', "JSON", "the arguments; @FILE: from a file, @-: from stdin" },
-	[WIRE] = { "wire", 'w', "WIRE", "dubbo or mprpc, where the URL does not say it (dubbo)" },
+		      "policy: failover, failfast, failsafe, failback, forking, broadcast, "
+		      "available" },
+	[ATTACHMENT] = { "attachment", 'a', "KEY=VALUE", "send this attachment; may be repeated" },
+	[DATA] = { "data", 'd', "JSON", "arguments; @FILE: read a file, @-: read stdin" },
+	[WIRE] = { "wire", 'w', "WIRE",
+		   "dubbo or mprpc, if the URL does not specify it (default dubbo)" },
 	[TYPES] = { "types", 0, "TYPES",
-		    "Java's descriptors of the arguments, as Ljava/lang/String;I" },
-	[SERVICE_VERSION] = { "version", 0, "TEXT", "of the service" },
-	[GROUP] = { "group", 0, "TEXT", "of the service" },
-	[WAIT] = { "wait", 0, NULL, "waits for somebody to be reached, as long as TIME" },
-	[CONFIG] = { "config", 0, "FILE", "settings, as spoke.conf(5)" },
-	[NOTIFY] = { "notify", 'n', NULL, "wants no answer" },
-	[JSON] = { "json", 0, NULL, "prints the whole result as JSON, errors too" },
-	[VERBOSE] = { "verbose", 'v', NULL, "says on stderr who answered, and when" },
+		    "Java type descriptors of the arguments, e.g. Ljava/lang/String;I" },
+	[SERVICE_VERSION] = { "version", 0, "TEXT", "version of the service" },
+	[GROUP] = { "group", 0, "TEXT", "group of the service" },
+	[WAIT] = { "wait", 0, NULL, "wait for a usable provider, up to the timeout" },
+	[CONFIG] = { "config", 0, "FILE", "configuration file, see spoke.conf(5)" },
+	[NOTIFY] = { "notify", 'n', NULL, "one-way call: expect no answer" },
+	[JSON] = { "json", 0, NULL, "print the whole result as JSON, including errors" },
+	[VERBOSE] = { "verbose", 'v', NULL, "print the provider and the timing on stderr" },
 };
 
 static const struct usage usage = {
 	.verb = VERB,
 	.operands = "URL SERVICE.METHOD [JSON...]",
 	.about =
-		"Calls a method and prints its answer as JSON: in one line, on a terminal "
-		"indented.\n"
+		"Calls a method and prints its answer as JSON: one line, or indented on a "
+		"terminal.\n"
 		"\n"
 		"URL is an endpoint (dubbo://HOST:PORT, msgpack-rpc://HOST:PORT, tcp://HOST:PORT,\n"
 		"unix:/PATH) or a registry (file:///PATH, zookeeper://HOST:PORT, "
 		"static://HOST:PORT).\n"
-		"One JSON array is all arguments; else each value is an argument. Bytes are "
-		"written\n"
-		"{\"$bin\": \"base64\"}; see spoke(1).",
+		"The items of a single JSON array are the arguments; otherwise each value is an "
+		"argument.\n"
+		"Bytes are written as {\"$bin\": \"base64\"}; see spoke(1).",
 	.rows = rows,
 	.count = sizeof(rows) / sizeof(rows[0]),
 	.examples = "  spoke call tcp://127.0.0.1:20880 demo.EchoService.echo '\"hello\"'\n"
@@ -98,36 +100,36 @@ struct caller {
 	struct spoke_engine *engine;
 	struct spoke_consumer *consumer;
 	struct spoke_method *method;
-	struct spoke_alarm again; /* nobody was listed yet */
+	struct spoke_alarm again; /* calls again while no provider is listed */
 	uint64_t give_up_ns;
-	int unconnected; /* why nobody is connected; SPOKE_OK: somebody is, or it is not known */
-	bool connected;  /* somebody was at some time */
+	int unconnected; /* last connection error; SPOKE_OK: connected, or unknown */
+	bool connected;  /* a connection has existed */
 	bool ended;
-	const char *refused; /* why there was no call; NULL: there was one */
+	const char *refused; /* why spoke_call() failed; NULL: it did not */
 	int end;
 };
 
-/* --- how it ended */
+/* --- the result */
 
-/* A deadline that passed without any connection says less than why there is none. */
-static int judge(const struct caller *caller, const struct spoke_result *result)
+/* Without any connection, report why there is none instead of the timeout. */
+static int exit_code_of(const struct caller *caller, const struct spoke_result *result)
 {
 	if (result->error == SPOKE_ETIMEOUT_UNSENT && !caller->connected)
 		return VERB_UNREACHABLE;
 	return ending_of(result->error);
 }
 
-/* The registry lists nobody, or has not answered. */
-static void say_nobody(const struct caller *caller, const struct spoke_result *result)
+/* The registry lists no provider, or has not answered. */
+static void say_no_provider(const struct caller *caller, const struct spoke_result *result)
 {
 	const char *why = spoke_engine_why(caller->engine);
 
 	(void)ending_say(VERB_UNREACHABLE, VERB,
 			 result->error == SPOKE_EUNAVAILABLE
-				 ? "%s has not answered, so that no provider of %s is known%s%s%s"
+				 ? "%s has not answered; no provider of %s is known%s%s%s"
 				 : "%s lists no provider of %s%s%s%s",
-			 caller->place, caller->target.service, *why ? " (last happened: " : "",
-			 why, *why ? ")" : "");
+			 caller->place, caller->target.service, *why ? " (last event: " : "", why,
+			 *why ? ")" : "");
 }
 
 static void say_error(const struct caller *caller, const struct spoke_result *result)
@@ -137,14 +139,14 @@ static void say_error(const struct caller *caller, const struct spoke_result *re
 
 	if (caller->end == VERB_UNREACHABLE && caller->target.registry &&
 	    !spoke_consumer_endpoints(caller->consumer, NULL, 0)) {
-		say_nobody(caller, result);
+		say_no_provider(caller, result);
 		return;
 	}
 	if (caller->end == VERB_UNREACHABLE && !caller->connected && !caller->refused) {
 		why = caller->unconnected ? caller->unconnected : result->error;
 		(void)ending_say(VERB_UNREACHABLE, VERB, "%s%s cannot be reached: %s",
-				 caller->target.registry ? "who is listed in " : "", caller->place,
-				 spoke_strerror(why));
+				 caller->target.registry ? "no provider listed in " : "",
+				 caller->place, spoke_strerror(why));
 		return;
 	}
 	if (caller->refused)
@@ -156,7 +158,7 @@ static void say_error(const struct caller *caller, const struct spoke_result *re
 
 static void finish(struct caller *caller, const struct spoke_result *result)
 {
-	caller->end = judge(caller, result);
+	caller->end = exit_code_of(caller, result);
 	caller->ended = true;
 	if (caller->json)
 		answer_print_json(result, caller->end);
@@ -168,9 +170,9 @@ static void finish(struct caller *caller, const struct spoke_result *result)
 	}
 	if (caller->verbose)
 		answer_print_verbose(caller->consumer, result);
-	/* Somebody who hears it is told goodbye, and what was written one way gets there. */
+	/* Draining sends connected providers the drain notice and flushes one-way requests. */
 	if ((result->error && caller->end != VERB_REMOTE) ||
-	    spoke_engine_drain(caller->engine, GOODBYE_NS))
+	    spoke_engine_drain(caller->engine, FLUSH_NS))
 		spoke_engine_stop(caller->engine);
 }
 
@@ -186,17 +188,17 @@ static void done(void *arg, const struct spoke_result *result)
 	if (result->error == SPOKE_EDEFERRED &&
 	    !spoke_ticket_then(caller->consumer, result->ticket, settled, caller)) {
 		if (caller->verbose)
-			(void)ending_say(VERB_OK, VERB, "deferred; it is tried again");
+			(void)ending_say(VERB_OK, VERB, "deferred; will be retried");
 		return;
 	}
 	finish(caller, result);
 }
 
-/* --- how it begins */
+/* --- the start */
 
 static void look(struct spoke_alarm *alarm);
 
-/* Has the registry listed nobody yet? */
+/* Has the registry listed no provider yet? */
 static bool is_unlisted(const struct caller *caller, int error)
 {
 	return caller->target.registry &&
@@ -204,7 +206,7 @@ static bool is_unlisted(const struct caller *caller, int error)
 	       !spoke_consumer_endpoints(caller->consumer, NULL, 0);
 }
 
-/* Calls, or waits for the registry to list somebody. */
+/* Calls, or waits for the registry to list a provider. */
 static void begin(struct caller *caller)
 {
 	int error = spoke_call(caller->method, caller->values.args, &caller->with, done, caller,
@@ -261,7 +263,7 @@ static int run(struct caller *caller)
 	if (caller->target.listed && !caller->target.registry)
 		caller->target.registry = spoke_config_get(caller->config, "registry", "url");
 	if (caller->target.listed && !caller->target.registry)
-		return ending_say(VERB_USAGE, VERB, "%s: --config names no registry",
+		return ending_say(VERB_USAGE, VERB, "%s: the file of --config sets no registry",
 				  caller->place);
 	error = spoke_engine_new(&engine_options, &caller->engine);
 	options.config = caller->config;
@@ -286,14 +288,14 @@ static int run(struct caller *caller)
 	return error ? fail(caller, error) : caller->end;
 }
 
-/* --- what was asked for */
+/* --- options and operands */
 
 static bool take_timeout(struct caller *caller, const struct options *options)
 {
 	if (!options_duration(options, 0, &caller->of.timeout_ns))
 		return false;
 	if (!caller->of.timeout_ns)
-		(void)options_wrong(options, "nothing is answered so soon; write a time, as 250ms");
+		(void)options_wrong(options, "must be positive, e.g. 250ms");
 	return caller->of.timeout_ns > 0;
 }
 
@@ -355,13 +357,13 @@ static bool take_option(struct caller *caller, int row, const struct options *op
 	}
 }
 
-/* What the consumer has to know, as keys of its URL. */
+/* Adds settings for the consumer to its URL. */
 static bool add_keys(struct caller *caller)
 {
 	struct target *target = &caller->target;
 	bool added = true;
 
-	/* Which of the listed ones are meant. */
+	/* Selects among the listed providers. */
 	if (target->listed && caller->of.version)
 		added = target_set(target, "version", caller->of.version);
 	if (added && target->listed && caller->of.group)
@@ -374,20 +376,20 @@ static int take_operands(struct caller *caller, const struct options *options)
 	int end;
 
 	if (options->operand_count < 2)
-		return options_lacking(options, options->operand_count ? "which method?"
-								       : "whom, and which method?");
+		return options_lacking(options, options->operand_count ? "METHOD missing"
+								       : "URL and METHOD missing");
 	if (caller->data && options->operand_count > 2)
 		return ending_say(VERB_USAGE, VERB,
-				  "arguments by --data and as operands; leave one of them out");
+				  "arguments given by --data and as operands; use only one");
 	caller->place = options->operands[0];
 	end = target_read(&caller->target, VERB, caller->place, options->operands[1], caller->wire);
 	if (end == VERB_OK && caller->target.mprpc &&
 	    (caller->of.version || caller->of.group || caller->values.pair_count))
 		end = ending_say(VERB_USAGE, VERB,
-				 "MessagePack-RPC has no versions, groups and attachments; leave "
-				 "them out");
+				 "MessagePack-RPC has no versions, groups or attachments; remove "
+				 "these options");
 	if (end == VERB_OK && !add_keys(caller))
-		end = ending_say(VERB_REMOTE, VERB, "no memory is left");
+		end = ending_say(VERB_REMOTE, VERB, "out of memory");
 	if (end != VERB_OK)
 		return end;
 	end = caller->data ? values_data(&caller->values, VERB, caller->data)
@@ -398,7 +400,7 @@ static int take_operands(struct caller *caller, const struct options *options)
 	return end == VERB_OK ? values_finish(&caller->values, VERB) : end;
 }
 
-/* Returns whether there is something to be done; if not, *ret_end says how the verb ends. */
+/* Returns false if the verb ends here, with the exit code *ret_end. */
 static bool take_all(struct caller *caller, struct options *options, int *ret_end)
 {
 	int row;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks files of settings, and explains what there is to be set. */
+/* spoke config: checks configuration files and explains the keys. */
 #include "examples/spoke/config.h"
 
 #include "examples/spoke/ending.h"
@@ -15,16 +15,16 @@ enum {
 };
 
 static const struct option_row rows[] = {
-	[CHECK] = { "check", 0, "FILE", "says all that is wrong with a file" },
-	[EXPLAIN] = { "explain", 0, NULL, "shows the keys, or one of them" },
-	[MAN] = { "man", 0, NULL, "prints the page spoke.conf(5), as mdoc" },
+	[CHECK] = { "check", 0, "FILE", "report all errors in FILE" },
+	[EXPLAIN] = { "explain", 0, NULL, "list all keys, or explain one" },
+	[MAN] = { "man", 0, NULL, "print the manual page spoke.conf(5) as mdoc" },
 };
 
 static const struct usage usage = {
 	"config",
 	"--check FILE | --explain [KEY] | --man",
-	"Checks files of settings, and explains what there is to be set.\n"
-	"Ends with 0: all is right, 1: the file is wrong, 2: wrong usage.",
+	"Checks configuration files and explains the keys.\n"
+	"Exit status: 0: no errors, 1: errors in the file, 2: wrong usage.",
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
 	"  spoke config --check /etc/spoke.conf\n"
@@ -47,7 +47,7 @@ static int check(const char *path)
 	if (spoke_config_load(NULL, path, print_wrong, NULL, &config) != SPOKE_OK)
 		return VERB_REMOTE;
 	spoke_config_free(config);
-	printf("%s: all is right\n", path);
+	printf("%s: no errors\n", path);
 	return VERB_OK;
 }
 
@@ -90,20 +90,21 @@ static int explain_one(const char *name)
 		return VERB_OK;
 	nearest = options_nearest(name, name_at, NULL);
 	if (nearest)
-		return ending_say(VERB_USAGE, "config",
-				  "%s: there is no such key; did you mean %s?", name, nearest);
+		return ending_say(VERB_USAGE, "config", "%s: no such key; did you mean %s?", name,
+				  nearest);
 	return ending_say(VERB_USAGE, "config",
-			  "%s: there is no such key; spoke config --explain shows all", name);
+			  "%s: no such key; spoke config --explain lists all keys", name);
 }
 
 static int explain_all(void)
 {
 	struct config_walk walk = { 0 };
 
-	printf("Keys by the sections of a file in which they may stand, each with its default.\n"
-	       "Durations are written as 250ms, 1.5s or 2m, sizes as 64KiB or 8MiB. What is live\n"
-	       "is changed by a reload (SIGHUP) in what lives; the rest when the process "
-	       "starts.\n");
+	printf("Keys by section of the file, each with its default. Examples of durations: 250ms, "
+	       "1.5s,\n"
+	       "2m; of sizes: 64KiB, 8MiB. A reload (SIGHUP) applies live keys at once; other keys "
+	       "need\n"
+	       "a restart of the process.\n");
 	while (config_walk(&walk)) {
 		if (walk.first) {
 			printf("\n");
@@ -122,11 +123,11 @@ static int run(int what, const char *path, struct options *options)
 	if (what < 0 && options->operand_count)
 		what = EXPLAIN;
 	if (what == EXPLAIN && options->operand_count > 1)
-		return options_lacking(options, "one key at a time");
+		return options_lacking(options, "only one KEY is allowed");
 	if (what == CHECK && options->operand_count)
-		return options_lacking(options, "one file at a time");
+		return options_lacking(options, "only one FILE is allowed");
 	if (what == MAN && options->operand_count)
-		return options_lacking(options, "--man prints the whole page");
+		return options_lacking(options, "--man takes no KEY");
 	switch (what) {
 	case CHECK:
 		return check(path);
@@ -136,7 +137,7 @@ static int run(int what, const char *path, struct options *options)
 		config_print_manual();
 		return VERB_OK;
 	default:
-		return options_lacking(options, "--check FILE, --explain or --man?");
+		return options_lacking(options, "--check FILE, --explain or --man missing");
 	}
 }
 
@@ -149,7 +150,8 @@ int config_verb(int argc, char **argv)
 
 	while ((row = options_next(&options)) >= 0) {
 		if (what >= 0)
-			return options_wrong(&options, "one thing at a time");
+			return options_wrong(&options,
+					     "--check, --explain and --man exclude each other");
 		what = row;
 		path = options.value;
 	}

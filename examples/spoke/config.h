@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of keys in two shapes: for a terminal, and as the page spoke.conf(5). */
+/* Prints the table of keys, for a terminal and as the manual page spoke.conf(5). */
 #ifndef COMMAND_CONFIG_H
 #define COMMAND_CONFIG_H
 
 #include <spoke/config.h>
 
 /*
- * Keys that may stand in the same sections are one group; goes through groups and their keys, in
- * the table's order. Zero-initialised it begins before the first.
+ * Iterates over the keys, grouped by the sections they are allowed in, in the table's order.
+ * Zero-initialised: before the first key.
  */
 struct config_walk {
 	size_t next;
@@ -17,10 +17,10 @@ struct config_walk {
 	bool begun;
 };
 
-/* The next key; false: there was the last one. */
+/* Moves to the next key; returns false at the end. */
 bool config_walk(struct config_walk *walk);
 
-/* Prints where keys may stand, as "[consumer], [service.NAME]". */
+/* Prints the allowed sections, e.g. "[consumer], [service.NAME]". */
 void config_print_sections(const char *sections);
 
 /* Prints the page, as mdoc(7). */

@@ -9,7 +9,7 @@ static bool key_at(size_t index, struct spoke_config_key *ret_key)
 	return spoke_config_key(index, ret_key);
 }
 
-/* Is it the first that may stand in these sections? */
+/* Is this key the first one of its sections? */
 static bool begins_group(size_t index)
 {
 	struct spoke_config_key key;

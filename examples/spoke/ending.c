@@ -49,7 +49,7 @@ int ending_say(int end, const char *verb, const char *format, ...)
 int ending_flush(int end, const char *verb)
 {
 	if (fflush(stdout) && errno != EPIPE)
-		return ending_say(VERB_REMOTE, verb, "the output cannot be written: %s",
+		return ending_say(VERB_REMOTE, verb, "cannot write the output: %s",
 				  strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
 	return end;
 }

@@ -6,7 +6,7 @@
 
 #define DOTS 3u
 
-/* Ends a text that did not fit. */
+/* Marks a truncated text with "...". */
 static size_t cut(char *text, size_t len, size_t size)
 {
 	if (len + DOTS >= size)

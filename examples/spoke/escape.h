@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts of peers, as a terminal may be given them: printable ASCII in one line. */
+/* Escapes texts of peers for a terminal: printable ASCII in one line. */
 #ifndef COMMAND_ESCAPE_H
 #define COMMAND_ESCAPE_H
 
 #include <spoke/value.h>
 
-/* Copies printable ASCII, writes the rest as \xff, and cuts with "..." where `size` (with the NUL)
- * does not suffice. Returns the length. */
+/* Copies printable ASCII, writes other bytes as \xff, and truncates with "..." to `size` bytes with
+ * the NUL. Returns the length. */
 size_t escape_text(struct spoke_span span, char *text, size_t size);
 
-/* Values one after another, as "\"a\", 7"; cut alike. */
+/* Writes values as a list, e.g. "\"a\", 7"; truncates in the same way. */
 size_t escape_values(struct spoke_span values, char *text, size_t size);
 
 #endif

@@ -23,8 +23,8 @@ static const char *header_value(const char *line, const char *name)
 	return line + strspn(line, " \t");
 }
 
-/* What the head says of the length: false: it cannot be understood. Without a word it goes on to
- * the end. */
+/* Reads the length of the body from the head; returns false if it is invalid. Without a length the
+ * body ends with the connection. */
 static bool read_length(const char *head, const char *end, bool *ret_known, size_t *ret_len)
 {
 	*ret_known = false;
@@ -54,19 +54,19 @@ const char *http_answer_read(char *bytes, size_t len, bool over, char **ret_body
 
 	if (!end || (size_t)(end - bytes) > HEAD_MAX) {
 		if (over || len > HEAD_MAX)
-			return len ? "this is no HTTP" : "it closed without a word";
+			return len ? "not an HTTP server" : "connection closed without an answer";
 		return NULL;
 	}
 	if (strncmp(bytes, "HTTP/1.", 7) != 0)
-		return "this is no HTTP";
+		return "not an HTTP server";
 	if (strncmp(bytes + 8, " 200", 4) != 0)
-		return "it answers, but not with 200: is this the address of an admin page?";
+		return "HTTP status is not 200; is this the address of an admin page?";
 	if (!read_length(bytes, end + 2, &known, &body_len))
-		return "an answer whose length cannot be understood";
+		return "invalid Content-Length or Transfer-Encoding";
 	*ret_body = end + 4;
 	there = len - (size_t)(*ret_body - bytes);
 	if (known ? there < body_len : !over)
-		return over ? "the answer is cut off" : NULL;
+		return over ? "incomplete answer" : NULL;
 	*ret_len = known ? body_len : there;
 	(*ret_body)[*ret_len] = '\0';
 	return "";
@@ -86,7 +86,7 @@ void http_get_end(struct http_get *get)
 	get->answer = NULL;
 }
 
-/* Tells; afterwards it may have begun anew. */
+/* Calls the callback, which may begin a new GET. */
 static void tell(struct http_get *get, const char *what, char *body, size_t len)
 {
 	char *answer = get->answer;
@@ -102,7 +102,7 @@ static void too_late(struct spoke_alarm *alarm)
 	struct http_get *get = spoke_container_of(alarm, struct http_get, late);
 
 	get->timed_out = true;
-	tell(get, "no answer in time", NULL, 0);
+	tell(get, "timeout", NULL, 0);
 }
 
 static bool make_room(struct http_get *get)
@@ -139,7 +139,7 @@ static void read_answer(struct http_get *get)
 	ssize_t got;
 
 	if (!make_room(get)) {
-		tell(get, "the answer is too long", NULL, 0);
+		tell(get, "answer too long", NULL, 0);
 		return;
 	}
 	got = get->env->net->read(get->env->ctx, get->watch.fd, get->answer + get->len,
@@ -197,7 +197,7 @@ const char *http_get_begin(struct http_get *get, const struct spoke_address *at,
 	int fd;
 
 	if (len < 0 || (size_t)len >= sizeof(get->request))
-		return "the address is too long";
+		return "address too long";
 	result = get->env->net->connect(get->env->ctx, at, &fd);
 	if (result < 0 && result != -EINPROGRESS)
 		return place_error(result);
@@ -211,7 +211,7 @@ const char *http_get_begin(struct http_get *get, const struct spoke_address *at,
 	spoke_engine_watch(get->engine, &get->watch, SPOKE_IO_WRITE);
 	if (spoke_alarm_after(get->engine, &get->late, timeout_ns, too_late)) {
 		http_get_end(get);
-		return "no timer";
+		return "cannot set a timer";
 	}
 	return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One GET of HTTP/1.1 on an engine: connects, asks, reads the whole answer, closes. */
+/* Makes one HTTP/1.1 GET on an engine: connects, requests, reads the whole answer, closes. */
 #ifndef COMMAND_HTTP_GET_H
 #define COMMAND_HTTP_GET_H
 
@@ -7,9 +7,9 @@
 
 #include <spoke/engine.h>
 
-#define HTTP_GET_MAX (4u << 20) /* bytes of an answer */
+#define HTTP_GET_MAX (4u << 20) /* largest answer, in bytes */
 
-/* Zero-initialised; embedded in whoever asks. */
+/* Zero-initialised; embedded in its owner. */
 struct http_get {
 	struct spoke_engine *engine;
 	const struct spoke_env *env;
@@ -17,28 +17,28 @@ struct http_get {
 	struct spoke_alarm late;
 	bool open;
 	bool connecting;
-	bool timed_out; /* that is what went wrong */
+	bool timed_out; /* the error is a timeout */
 	char request[512];
 	size_t sent;
 	char *answer; /* one byte more than `room`, for a NUL */
 	size_t len;
 	size_t room;
-	/* `what`: NULL, and the body, which is the receiver's until it returns, ends with a NUL and
-	 * may be written over; or what went wrong. Never from inside http_get_begin(). */
+	/* `what` is NULL or an error text. The body ends with a NUL, may be modified, and is valid
+	 * until the callback returns. Never called inside http_get_begin(). */
 	void (*done)(struct http_get *get, const char *what, char *body, size_t len);
 };
 
-/* Asks; `host` is what the address is called. Returns NULL, or what is wrong: then there is no
- * callback. */
+/* Starts the GET; `host` is the value of the Host header. Returns NULL, or an error text; then the
+ * callback is not called. */
 const char *http_get_begin(struct http_get *get, const struct spoke_address *at, const char *host,
 			   const char *path, uint64_t timeout_ns);
 
-/* Ends it without a callback, if it has begun, and frees what it has. */
+/* Cancels the GET without a callback and frees its memory. */
 void http_get_end(struct http_get *get);
 
 /*
- * Looks at an answer as far as it is there; `over`: nothing more will come. Returns NULL: more has
- * to come; "" and the body; or what is wrong with it.
+ * Parses the answer received so far; `over`: the peer has closed. Returns NULL if it is incomplete,
+ * "" and the body, or an error text.
  */
 const char *http_answer_read(char *bytes, size_t len, bool over, char **ret_body, size_t *ret_len);
 

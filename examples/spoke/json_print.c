@@ -15,7 +15,7 @@ enum open {
 };
 
 struct level {
-	struct spoke_cursor items; /* of a map: keys and values in turn */
+	struct spoke_cursor items; /* of a map: keys and values alternate */
 	size_t index;              /* of the next item */
 	enum open open;
 };
@@ -39,7 +39,7 @@ static void print_character(const unsigned char *bytes, size_t size, FILE *out)
 		(void)fprintf(out, "\\%c", letters[name - names]);
 	else if (size == 1 && (*bytes < 0x20 || *bytes == 0x7f))
 		(void)fprintf(out, "\\u%04x", *bytes);
-	/* U+0080 to U+009F: to a terminal these are commands. */
+	/* U+0080 to U+009F are control characters for a terminal. */
 	else if (size == 2 && bytes[0] == 0xc2 && bytes[1] < 0xa0)
 		(void)fprintf(out, "\\u%04x", bytes[1]);
 	else
@@ -143,7 +143,7 @@ static void print_double(const struct printer *printer, struct spoke_value value
 					    : "-inf");
 		return;
 	}
-	/* Below DBL_MIN there are fewer than 15 to be had. */
+	/* Below DBL_MIN a double has fewer than 15 digits. */
 	for (int digits = fabs(number) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
 		double again;
 
@@ -157,7 +157,7 @@ static void print_double(const struct printer *printer, struct spoke_value value
 
 /* --- arrays and maps */
 
-/* Can the map be an object of JSON that is read as the same map again? */
+/* Can the map be printed as a JSON object and be read back unchanged? */
 static bool is_object(struct spoke_value map)
 {
 	struct spoke_cursor pairs;
@@ -186,7 +186,7 @@ static void open_level(struct printer *printer, struct spoke_value value, enum o
 	int error;
 
 	if (printer->depth == SPOKE_VALUE_DEPTH_MAX) {
-		(void)fputs("null", printer->out); /* no checked value is so deep */
+		(void)fputs("null", printer->out); /* impossible for a validated value */
 		return;
 	}
 
@@ -253,7 +253,7 @@ static void print_value(struct printer *printer, struct spoke_value value)
 	}
 }
 
-/* What stands before the next item of a level. */
+/* Prints the separator before the next item of a level. */
 static void print_before(const struct printer *printer, const struct level *level)
 {
 	bool is_second = level->open != OPEN_ARRAY && level->index % 2 != 0;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A map whose pairs are written as arrays takes two levels of text for one of values. */
+/* A map with its pairs as arrays takes two levels of JSON per level of values. */
 #define OPEN_MAX (2u * SPOKE_VALUE_DEPTH_MAX)
 
 enum open {
@@ -28,15 +28,15 @@ enum want {
 struct reader {
 	struct scan scan;
 	enum open open[OPEN_MAX];
-	unsigned pair_left[OPEN_MAX]; /* of an OPEN_PAIR: values it still wants */
+	unsigned pair_left[OPEN_MAX]; /* of an OPEN_PAIR: values still missing */
 	unsigned depth;               /* how many are open ... */
 	unsigned value_depth;         /* ... and how many of them are arrays or maps of the value */
 	enum want want;
 };
 
-/* --- what JSON has no words for */
+/* --- values without a JSON form */
 
-/* {"$bin": "base64"}, {"$str": "base64"}: what stands behind the colon is decoded. */
+/* {"$bin": "base64"}, {"$str": "base64"}: decodes the string after the colon. */
 static bool take_base64(struct reader *reader, bool is_str)
 {
 	char *text;
@@ -45,7 +45,7 @@ static bool take_base64(struct reader *reader, bool is_str)
 	if (!scan_string(&reader->scan, &text, &len))
 		return false;
 	if (!base64_read(text, len, &len))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "the string is no base64");
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "the string is not base64");
 	if (is_str)
 		spoke_pack_str(reader->scan.builder, text, len);
 	else
@@ -68,7 +68,7 @@ static bool take_float(struct reader *reader)
 		spoke_pack_double(reader->scan.builder, (double)-INFINITY);
 	else
 		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 "a $float is \"nan\", \"inf\" or \"-inf\"");
+				 "a $float must be \"nan\", \"inf\" or \"-inf\"");
 	return true;
 }
 
@@ -81,21 +81,23 @@ static bool take_ext(struct reader *reader)
 
 	if (type < -128 || type > 127 || end == reader->scan.text + reader->scan.at)
 		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 "the type of a $ext goes from -128 to 127");
+				 "the type of a $ext must be from -128 to 127");
 	reader->scan.at = (size_t)(end - reader->scan.text);
 	if (!scan_pass(&reader->scan, ',') || !scan_pass(&reader->scan, '"'))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "a $ext is [5, \"base64\"]");
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
+				 "a $ext must have the form [5, \"base64\"]");
 	if (!scan_string(&reader->scan, &text, &len))
 		return false;
 	if (!base64_read(text, len, &len))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "the string is no base64");
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "the string is not base64");
 	if (!scan_pass(&reader->scan, ']'))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "a $ext is [5, \"base64\"]");
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
+				 "a $ext must have the form [5, \"base64\"]");
 	spoke_pack_ext(reader->scan.builder, (int8_t)type, text, len);
 	return true;
 }
 
-/* Does an object begin with this key, and then with this byte? Both are passed then. */
+/* Skips this key and this byte, if the object begins with them. */
 static bool pass_key(struct reader *reader, const char *key, char c)
 {
 	size_t at = reader->scan.at;
@@ -111,7 +113,7 @@ static bool pass_key(struct reader *reader, const char *key, char c)
 	return false;
 }
 
-/* Is what follows, up to the end of a string, the whole of the object? */
+/* Does the object end after the string that follows? */
 static bool is_whole(const struct reader *reader)
 {
 	size_t at = reader->scan.at;
@@ -123,7 +125,7 @@ static bool is_whole(const struct reader *reader)
 	return at < reader->scan.len && reader->scan.text[at] == '}';
 }
 
-/* What is left of an object that means something else than a map. false: it is a map, or wrong. */
+/* Reads the rest of a "$..." object. Returns false if the object is a map or an error. */
 static bool read_special(struct reader *reader)
 {
 	size_t at = reader->scan.at;
@@ -140,7 +142,8 @@ static bool read_special(struct reader *reader)
 		taken = take_ext(reader);
 	}
 	if (taken && !scan_pass(&reader->scan, '}'))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "a $ext stands alone in its object");
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
+				 "a $ext must be the only key of its object");
 	if (!taken && !reader->scan.error)
 		reader->scan.at = at;
 	return taken;
@@ -148,8 +151,7 @@ static bool read_special(struct reader *reader)
 
 /* --- arrays and maps */
 
-/* How many items lie between here and the bracket that closes what was just opened, if all that is
- * there is JSON. */
+/* Counts the items up to the bracket that closes the current level, assuming valid JSON. */
 static size_t count_items(const struct reader *reader)
 {
 	const char *text = reader->scan.text;
@@ -223,12 +225,14 @@ static bool close_open(struct reader *reader)
 
 	if (!scan_pass(&reader->scan, open == OPEN_MAP ? '}' : ']'))
 		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 open == OPEN_MAP ? "a comma or } has to stand here"
-						  : "a comma or ] has to stand here");
+				 open == OPEN_MAP ? "expected a comma or }"
+						  : "expected a comma or ]");
 	if (open == OPEN_PAIR && reader->pair_left[reader->depth - 1])
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "a pair of a $map has two values");
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
+				 "a pair of a $map must have two values");
 	if (open == OPEN_PAIRS && !scan_pass(&reader->scan, '}'))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "a $map stands alone in its object");
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
+				 "a $map must be the only key of its object");
 	reader->depth--;
 	reader->value_depth -= open != OPEN_PAIR;
 	reader->want = WANT_COMMA_OR_END;
@@ -247,10 +251,10 @@ static bool read_value(struct reader *reader)
 
 		if (reader->open[top] == OPEN_PAIRS && c != '[')
 			return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-					 "a $map has arrays of two values");
+					 "a $map must contain arrays of two values");
 		if (reader->open[top] == OPEN_PAIR && reader->pair_left[top]-- == 0)
 			return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-					 "a pair of a $map has two values");
+					 "a pair of a $map must have two values");
 	}
 	if (c == '{' || c == '[') {
 		reader->scan.at++;
@@ -276,13 +280,12 @@ static bool read_key(struct reader *reader)
 	size_t len;
 
 	if (!scan_pass(&reader->scan, '"'))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 "a key in double quotes has to stand here");
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "expected a key in double quotes");
 	if (!scan_string(&reader->scan, &text, &len))
 		return false;
 	spoke_pack_str(reader->scan.builder, text, len);
 	if (!scan_pass(&reader->scan, ':'))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "a colon has to stand here");
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "expected a colon");
 	reader->want = WANT_VALUE;
 	return true;
 }
@@ -293,7 +296,8 @@ static bool step(struct reader *reader)
 	bool is_map = reader->depth && reader->open[reader->depth - 1] == OPEN_MAP;
 
 	if (reader->scan.at == reader->scan.len && reader->depth)
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "it ends inside an array or object");
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
+				 "unexpected end inside an array or object");
 	switch (reader->want) {
 	case WANT_VALUE_OR_END:
 	case WANT_KEY_OR_END:
@@ -328,7 +332,7 @@ int json_read(char *text, size_t len, struct spoke_builder *builder, size_t *ret
 		if (!reader.scan.error && reader.scan.at < len &&
 		    !scan_is_space(text[reader.scan.at]))
 			(void)scan_fail(&reader.scan, SPOKE_ESYNTAX,
-					"something behind the end of the value");
+					"unexpected text after the value");
 		if (reader.scan.error)
 			break;
 		count++;

@@ -28,14 +28,14 @@ void scan_space(struct scan *scan)
 		scan->at++;
 }
 
-/* The next byte that is no space; NUL at the end. */
+/* Returns the next byte that is not white space; NUL at the end. */
 char scan_peek(struct scan *scan)
 {
 	scan_space(scan);
 	return scan->text[scan->at];
 }
 
-/* Is the next byte this one? It is passed then. */
+/* Skips the next byte if it is this one. */
 bool scan_pass(struct scan *scan, char c)
 {
 	if (scan->at >= scan->len || scan_peek(scan) != c)
@@ -58,7 +58,7 @@ static bool read_hex(struct scan *scan, uint32_t *ret)
 							: 16;
 
 		if (digit == 16)
-			return scan_fail(scan, SPOKE_ESYNTAX, "four hex digits have to follow \\u");
+			return scan_fail(scan, SPOKE_ESYNTAX, "expected four hex digits after \\u");
 		number = number << 4 | digit;
 		scan->at++;
 	}
@@ -66,7 +66,7 @@ static bool read_hex(struct scan *scan, uint32_t *ret)
 	return true;
 }
 
-/* What follows "\u". */
+/* Reads the digits after "\u". */
 static bool read_unicode(struct scan *scan, uint32_t *ret)
 {
 	uint32_t low;
@@ -74,21 +74,24 @@ static bool read_unicode(struct scan *scan, uint32_t *ret)
 	if (!read_hex(scan, ret))
 		return false;
 	if (*ret >= 0xdc00 && *ret < 0xe000)
-		return scan_fail(scan, SPOKE_ESYNTAX, "the second half of a surrogate pair alone");
+		return scan_fail(scan, SPOKE_ESYNTAX,
+				 "second half of a surrogate pair without the first");
 	if (*ret < 0xd800 || *ret >= 0xdc00)
 		return true;
 	if (scan->text[scan->at] != '\\' || scan->text[scan->at + 1] != 'u')
-		return scan_fail(scan, SPOKE_ESYNTAX, "the first half of a surrogate pair alone");
+		return scan_fail(scan, SPOKE_ESYNTAX,
+				 "first half of a surrogate pair without the second");
 	scan->at += 2;
 	if (!read_hex(scan, &low))
 		return false;
 	if (low < 0xdc00 || low >= 0xe000)
-		return scan_fail(scan, SPOKE_ESYNTAX, "the first half of a surrogate pair alone");
+		return scan_fail(scan, SPOKE_ESYNTAX,
+				 "first half of a surrogate pair without the second");
 	*ret = 0x10000 + ((*ret - 0xd800) << 10) + (low - 0xdc00);
 	return true;
 }
 
-/* What follows a backslash, written at `out`, which lies before it. */
+/* Decodes the escape after a backslash to `out`, which precedes it. */
 static bool read_escape(struct scan *scan, char **out)
 {
 	static const char names[] = "\"\\/bfnrt";
@@ -103,8 +106,7 @@ static bool read_escape(struct scan *scan, char **out)
 		return true;
 	}
 	if (c != 'u')
-		return scan_fail(scan, SPOKE_ESYNTAX,
-				 "no escape of JSON; write \\\\ for a backslash");
+		return scan_fail(scan, SPOKE_ESYNTAX, "invalid escape; write \\\\ for a backslash");
 	scan->at++;
 	if (!read_unicode(scan, &character))
 		return false;
@@ -112,7 +114,7 @@ static bool read_escape(struct scan *scan, char **out)
 	return true;
 }
 
-/* The rest of a string, decoded in place. */
+/* Decodes the rest of a string in place. */
 bool scan_string(struct scan *scan, char **ret_text, size_t *ret_len)
 {
 	char *start = scan->text + scan->at;
@@ -129,8 +131,9 @@ bool scan_string(struct scan *scan, char **ret_text, size_t *ret_len)
 			return true;
 		}
 		if (*here < 0x20)
-			return scan_fail(scan, SPOKE_ESYNTAX,
-					 "a control byte in a string; write \\n and the like");
+			return scan_fail(
+				scan, SPOKE_ESYNTAX,
+				"control character in a string; write an escape, e.g. \\n");
 		if (*here == '\\') {
 			scan->at++;
 			if (!read_escape(scan, &out))
@@ -140,12 +143,12 @@ bool scan_string(struct scan *scan, char **ret_text, size_t *ret_len)
 		size = utf8_next(here, scan->len - scan->at);
 		if (!size)
 			return scan_fail(scan, SPOKE_ESYNTAX,
-					 "no UTF-8; bytes are written as {\"$bin\": \"base64\"}");
+					 "invalid UTF-8; write bytes as {\"$bin\": \"base64\"}");
 		memmove(out, here, size);
 		out += size;
 		scan->at += size;
 	}
-	return scan_fail(scan, SPOKE_ESYNTAX, "the string has no end");
+	return scan_fail(scan, SPOKE_ESYNTAX, "unterminated string");
 }
 
 /* --- numbers and words */
@@ -164,7 +167,7 @@ static bool read_integer(struct scan *scan, const char *text)
 	size = strtoull(text + negative, NULL, 10);
 	if (errno || (negative && size > (unsigned long long)INT64_MAX + 1))
 		return scan_fail(scan, SPOKE_ERANGE,
-				 "an integer beyond 64 bits; write it with .0 to have a float");
+				 "integer exceeds 64 bits; append .0 for a float");
 	if (!negative)
 		spoke_pack_u64(scan->builder, size);
 	else
@@ -182,7 +185,7 @@ bool scan_number(struct scan *scan)
 
 	if (!digits || (*end == '0' && digits > 1))
 		return scan_fail(scan, SPOKE_ESYNTAX,
-				 digits ? "a number begins with a needless 0" : "no value of JSON");
+				 digits ? "leading 0 in a number" : "not a JSON value");
 	end += digits;
 	if (*end == '.') {
 		exact = false;
@@ -197,7 +200,7 @@ bool scan_number(struct scan *scan)
 	}
 	if (!digits) {
 		scan->at = (size_t)(end - scan->text);
-		return scan_fail(scan, SPOKE_ESYNTAX, "the number goes on with a digit");
+		return scan_fail(scan, SPOKE_ESYNTAX, "expected a digit");
 	}
 	if (exact) {
 		if (!read_integer(scan, text))
@@ -206,7 +209,7 @@ bool scan_number(struct scan *scan)
 		number = strtod(text, NULL);
 		if (!isfinite(number))
 			return scan_fail(scan, SPOKE_ERANGE,
-					 "a number beyond what a double can be");
+					 "number exceeds the range of a double");
 		spoke_pack_double(scan->builder, number);
 	}
 	scan->at = (size_t)(end - scan->text);
@@ -225,7 +228,7 @@ bool scan_word(struct scan *scan)
 		spoke_pack_bool(scan->builder, false);
 	else
 		return scan_fail(scan, SPOKE_ESYNTAX,
-				 "no value of JSON; a text is written in double quotes");
+				 "not a JSON value; write strings in double quotes");
 	scan->at += *text == 'f' ? 5 : 4;
 	return true;
 }

@@ -20,7 +20,7 @@ static void free_urls(char **urls, size_t count)
 	free((void *)urls);
 }
 
-/* A sorted copy, each once; NULL: no memory is left. */
+/* Returns a sorted copy without duplicates; NULL: out of memory. */
 static char **copy_urls(const char *const *urls, size_t count, size_t *ret_count)
 {
 	char **copy = calloc(count + 1, sizeof(*copy));
@@ -46,7 +46,7 @@ static char **copy_urls(const char *const *urls, size_t count, size_t *ret_count
 	return copy;
 }
 
-/* --- what is asked for */
+/* --- subscriptions */
 
 static void again_due(struct spoke_alarm *alarm);
 
@@ -148,7 +148,7 @@ static void add_service(struct listing *listing, const char *name)
 	subscribe(service);
 }
 
-/* The list of services, as URLs whose path is the name. */
+/* Updates the list of services from URLs whose path is the name. */
 static void take_services(struct listing *listing, const char *const *urls, size_t count)
 {
 	for (size_t i = 0; i < listing->count; i++)
@@ -167,7 +167,7 @@ static void take_services(struct listing *listing, const char *const *urls, size
 			drop_service(listing, i);
 }
 
-/* The providers of a service: who came and who went is told. */
+/* Updates the providers of a service and calls back for each one added or removed. */
 static void take_urls(struct listing_service *service, const char *const *urls, size_t count)
 {
 	struct listing_service before = *service;
@@ -207,7 +207,7 @@ static void tell_whole(struct listing *listing)
 		listing->whole(listing->told_arg);
 }
 
-/* --- what the registry tells */
+/* --- callbacks of the registry */
 
 static void registry_done(void *arg, uint64_t intent, int error)
 {
@@ -251,7 +251,7 @@ static void registry_lost(void *arg, uint64_t intent, int error)
 		listing->failed(listing->told_arg, error);
 }
 
-/* --- its life */
+/* --- begin and end */
 
 static const struct spoke_registry_up up = {
 	.done = registry_done,

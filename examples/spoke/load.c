@@ -8,8 +8,8 @@
 
 #define SECOND UINT64_C(1000000000)
 #define CONNECT_NS (5 * SECOND)
-#define REST_NS UINT64_C(10000000) /* a refused call of a closed loop comes again after it */
-#define BATCH 512u /* calls of an open loop begun before sockets are looked at again */
+#define REST_NS UINT64_C(10000000) /* pause of a closed loop after a refused call */
+#define BATCH 512u                 /* calls that an open loop starts per turn */
 
 struct load_slot {
 	struct load *load;
@@ -38,7 +38,7 @@ static void finish(struct load *load)
 	spoke_engine_stop(load->engine);
 }
 
-/* --- what became of a call */
+/* --- results of calls */
 
 static void count_error(struct load *load, int error)
 {
@@ -52,7 +52,7 @@ static void count_error(struct load *load, int error)
 	load->failed++;
 }
 
-/* A call that was not taken. */
+/* Counts a call for which spoke_call() failed. */
 static void count_refused(struct load *load, uint64_t due_ns, int error)
 {
 	if (due_ns < load->from_ns)
@@ -62,7 +62,7 @@ static void count_refused(struct load *load, uint64_t due_ns, int error)
 		(void)snprintf(load->first_error, LOAD_TEXT, "%s", spoke_strerror(error));
 }
 
-/* Those who have waited in vain have waited too: leaving them out would make it look better. */
+/* Timed-out calls count in the latency: leaving them out would improve the figures. */
 static bool has_waited(int error)
 {
 	return error == SPOKE_OK || error <= SPOKE_EREMOTE || error == SPOKE_ETIMEOUT ||
@@ -88,18 +88,18 @@ static void count_call(struct load *load, uint64_t due_ns, uint64_t now_ns,
 	load->last_ns = now_ns;
 }
 
-/* --- beginning calls */
+/* --- starting calls */
 
 static void call_done(void *arg, const struct spoke_result *result);
 
-/* Is there one more to be due at this time? */
+/* May another call become due at this time? */
 static bool may_begin(const struct load *load, uint64_t due_ns)
 {
 	return load->stage == LOAD_WARMING && due_ns < load->until_ns &&
 	       (load->plan->calls == 0 || load->due < load->plan->calls);
 }
 
-/* Counts a call as due, and begins it. Returns whether it was taken. */
+/* Counts a call as due and starts it. Returns whether spoke_call() accepted it. */
 static bool begin_call(struct load *load, uint64_t due_ns)
 {
 	struct load_slot *slot = load->spare;
@@ -136,7 +136,7 @@ static void pump_again(struct load *load, uint64_t delay_ns)
 		stop_beginning(load);
 }
 
-/* As many as are not outstanding. */
+/* Starts calls until the plan's number is in flight. */
 static void fill_closed(struct load *load, uint64_t now_ns)
 {
 	while (load->spare && may_begin(load, now_ns)) {
@@ -152,7 +152,7 @@ static uint64_t next_due_ns(const struct load *load)
 	return load->start_ns + (uint64_t)((double)load->made * 1e9 / load->plan->rate);
 }
 
-/* All that are due by now, but not so many in a turn that answers lie unread. */
+/* Starts all due calls, but at most BATCH per turn, so that answers are read in time. */
 static void fill_open(struct load *load, uint64_t now_ns)
 {
 	uint64_t due_ns = next_due_ns(load);
@@ -210,9 +210,9 @@ static void call_done(void *arg, const struct spoke_result *result)
 		finish(load);
 }
 
-/* --- the run's course */
+/* --- the stages of a run */
 
-/* How many calls are due before a time. */
+/* Returns the number of calls due before a time. */
 static uint64_t due_before(const struct load *load, uint64_t time_ns)
 {
 	if (time_ns <= load->start_ns)
@@ -220,7 +220,7 @@ static uint64_t due_before(const struct load *load, uint64_t time_ns)
 	return (uint64_t)ceil((double)(time_ns - load->start_ns) * load->plan->rate / 1e9);
 }
 
-/* Those that were due, and for which there was no time. */
+/* Counts the calls that were due but not started. */
 static void count_not_begun(struct load *load)
 {
 	uint64_t from = due_before(load, load->from_ns);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Load on a provider, and what became of it. A closed loop keeps so many calls outstanding, and a
- * call begins when another one has ended: it shows how much there is to be had. An open loop begins
- * calls at a rate, whatever becomes of those before, as independent users do; the time of a call is
- * counted from when it was due, so one that begins late, for somebody held the others up, says so.
+ * Generates load on a provider and counts the results. A closed loop keeps a fixed number of calls
+ * in flight; a call starts when another one ends. It measures the maximum throughput. An open loop
+ * starts calls at a fixed rate, independent of earlier calls, as independent users do. Latency
+ * counts from the time a call was due, so a stalled provider shows in the figures of later calls.
  *
- * What is due between the end of the warm-up and that of the run is counted, and every call of it
- * is found again: answered, failed, not begun or not ended.
+ * Calls that are due between the end of the warm-up and the end of the run are counted. Each ends
+ * in one counter: answered, failed, not begun or not ended.
  */
 #ifndef COMMAND_LOAD_H
 #define COMMAND_LOAD_H
@@ -14,16 +14,16 @@
 #include <spoke/consumer.h>
 #include <spoke/histogram.h>
 
-#define LOAD_OUTSTANDING_MAX 65536u /* as a consumer's calls are */
-#define LOAD_KINDS 16u              /* of errors that are told apart */
+#define LOAD_OUTSTANDING_MAX 65536u /* the limit of a consumer */
+#define LOAD_KINDS 16u              /* of errors that are counted separately */
 #define LOAD_TEXT 160u
 
 struct load_plan {
 	const struct spoke_env *env; /* the engine's */
-	const char *place;           /* as the user has said it */
+	const char *place;           /* as the user wrote it */
 	const char *url;
 	const char *registry; /* NULL: the URL names the endpoint */
-	const char *service;  /* NULL: the URL says it */
+	const char *service;  /* NULL: the URL contains it */
 	const char *method;
 	struct spoke_span args;
 	uint32_t connections;
@@ -37,8 +37,8 @@ struct load_plan {
 
 enum load_stage {
 	LOAD_CONNECTING,
-	LOAD_WARMING, /* or beyond: what is due from `from_ns` on is counted */
-	LOAD_ENDING,  /* no call begins any more */
+	LOAD_WARMING, /* and measuring: calls due from `from_ns` on are counted */
+	LOAD_ENDING,  /* no new calls start */
 	LOAD_OVER,
 };
 
@@ -56,42 +56,42 @@ struct load {
 	struct spoke_consumer *consumer;
 	struct spoke_method *method;
 	struct load_slot *slots;
-	struct load_slot *spare; /* slots that no call has */
+	struct load_slot *spare; /* slots without a call */
 	struct spoke_alarm pump; /* the next call is due */
-	struct spoke_alarm end;  /* of the run; before it, of waiting for a connection */
+	struct spoke_alarm end;  /* of the run; before, of the wait for a connection */
 	enum load_stage stage;
 	int unreachable; /* why there was no connection */
 	uint64_t start_ns;
 	uint64_t from_ns;
 	uint64_t until_ns;  /* of the run; UINT64_MAX: after `calls` */
-	uint64_t made;      /* calls that were due so far, those of the warm-up too */
-	uint64_t running;   /* calls without an end */
+	uint64_t made;      /* calls due so far, including the warm-up */
+	uint64_t running;   /* calls in flight */
 	uint64_t turn_ns;   /* the engine's turn in which ... */
-	unsigned turn_left; /* ... so many more may begin */
-	/* Of what is counted. */
+	unsigned turn_left; /* ... this many more may start */
+	/* Counters of the measured calls. */
 	uint64_t due;
 	uint64_t ok;
 	uint64_t failed;
-	uint64_t not_begun; /* nobody had time for them */
+	uint64_t not_begun; /* due, but not started in time */
 	uint64_t not_ended; /* when the run was interrupted */
 	uint64_t in_time;   /* answers before the run's end */
 	uint64_t last_ns;   /* when the last one ended */
 	struct load_kind kinds[LOAD_KINDS];
-	char first_error[LOAD_TEXT]; /* as a sentence */
+	char first_error[LOAD_TEXT]; /* its description */
 	struct spoke_histogram times;
 };
 
-/* Connects, and begins when it has; the engine is stopped at the end. Returns 0 or an error of
- * spoke_consumer_new() and the like. */
+/* Connects, then starts the run; stops the engine at the end. Returns 0 or an error, e.g. of
+ * spoke_consumer_new(). */
 int load_begin(struct load *load, struct spoke_engine *engine, const struct load_plan *plan);
 
-/* No call begins any more; asked again, it is over. */
+/* Stops starting calls; the second time, ends the run at once. */
 void load_stop(struct load *load);
 
-/* Frees what it has, when the engine is gone. */
+/* Frees the memory; call after the engine is freed. */
 void load_end(struct load *load);
 
-/* How long calls have been counted, or were. */
+/* Returns the length of the measurement so far. */
 uint64_t load_span_ns(const struct load *load, uint64_t now_ns);
 
 #endif

@@ -41,7 +41,7 @@ static double ms(uint64_t ns)
 	return (double)ns / MILLION;
 }
 
-/* --- a drawing of how the times are spread */
+/* --- a histogram of the latencies */
 
 struct bar {
 	uint64_t to_ns; /* times up to this */
@@ -58,8 +58,8 @@ static uint64_t next_edge(uint64_t edge_ns)
 	return lead == 2 ? edge_ns / 2 * 5 : edge_ns * 2;
 }
 
-/* Counts the times between edges; the first and the last bar are those that have some. Returns how
- * many bars there are. */
+/* Counts the times per bar, from the first to the last non-empty one. Returns the number of bars.
+ */
 static size_t make_bars(const struct spoke_histogram *times, struct bar *bars)
 {
 	uint64_t edge_ns = 1000;
@@ -175,7 +175,7 @@ void load_report_json(const struct load *load)
 	printf("}}\n");
 }
 
-/* --- the rest */
+/* --- progress and exit code */
 
 void load_report_progress(const struct load *load)
 {

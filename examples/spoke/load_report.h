@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What came of a load: as lines for people and pipes, or as one line of JSON. */
+/* Prints the result of a load run, as text or as one line of JSON. */
 #ifndef COMMAND_LOAD_REPORT_H
 #define COMMAND_LOAD_REPORT_H
 
@@ -9,10 +9,10 @@
 void load_report_text(const struct load *load);
 void load_report_json(const struct load *load);
 
-/* One line for while it runs. */
+/* Prints one line of progress during the run. */
 void load_report_progress(const struct load *load);
 
-/* How the verb ends: by what is furthest from an answer. */
+/* Returns the exit code of the verb for the worst error. */
 int load_report_end(const struct load *load);
 
 #endif

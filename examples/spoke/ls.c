@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spoke ls and spoke watch: what a registry lists, now or as it changes. */
+/* spoke ls and spoke watch: print the contents of a registry, once or as it changes. */
 #include "examples/spoke/ending.h"
 #include "examples/spoke/json.h"
 #include "examples/spoke/listing.h"
@@ -24,17 +24,17 @@ enum {
 };
 
 static const struct option_row rows[] = {
-	[JSON] = { "json", 0, NULL, "prints an object of JSON for each" },
-	[TIMEOUT] = { "timeout", 't', "TIME", "for the registry to answer (5s)" },
+	[JSON] = { "json", 0, NULL, "print one JSON object per line" },
+	[TIMEOUT] = { "timeout", 't', "TIME", "timeout for the registry's answer (default 5s)" },
 };
 
 #define REGISTRIES                                                                                 \
-	"REGISTRY is file:///PATH, zookeeper://HOST:PORT or static://HOST:PORT (which has to be\n" \
-	"asked for a SERVICE). A line is\n"                                                        \
+	"REGISTRY is file:///PATH, zookeeper://HOST:PORT or static://HOST:PORT (static needs\n"    \
+	"SERVICE). The format of a line is\n"                                                      \
 	"\n"                                                                                       \
 	"  SERVICE URL version=V group=G weight=N STATE\n"                                         \
 	"\n"                                                                                       \
-	"with \"-\" for what is not said; STATE is enabled or disabled."
+	"with \"-\" for a missing value; STATE is enabled or disabled."
 
 static const struct usage ls_usage = {
 	.verb = "ls",
@@ -49,9 +49,10 @@ static const struct usage ls_usage = {
 static const struct usage watch_usage = {
 	.verb = "watch",
 	.operands = "REGISTRY [SERVICE]",
-	.about = "Prints the providers of a registry, and then who comes (+) and who goes (-), "
-		 "until\n"
-		 "SIGINT or SIGTERM.\n\n" REGISTRIES,
+	.about = "Prints the providers of a registry, then added (+) and removed (-) providers, "
+		 "until SIGINT\n"
+		 "or SIGTERM.\n"
+		 "\n" REGISTRIES,
 	.rows = rows,
 	.count = TIMEOUT,
 	.examples = "  spoke watch file:///run/spoke/providers",
@@ -82,7 +83,7 @@ static bool is_on(const char *text)
 	return text && strcmp(text, "true") == 0;
 }
 
-/* Where it is, as a URL without path and parameters. */
+/* Prints the address, as a URL without path and parameters. */
 static void print_place(const struct spoke_url *url, char *out, size_t size)
 {
 	struct spoke_url place = *url;
@@ -133,8 +134,7 @@ static void print_json(const char *service, const char *place, const struct spok
 	(void)fputs("}\n", stdout);
 }
 
-/* What peers have written into the registry reaches a terminal without its control bytes, for a URL
- * has none. */
+/* Texts from the registry are safe to print: a URL contains no control characters. */
 static void print_provider(const struct lister *lister, const struct listing_service *service,
 			   const char *text, const char *change)
 {
@@ -159,7 +159,7 @@ static void print_provider(const struct lister *lister, const struct listing_ser
 	spoke_url_fini(&url);
 }
 
-/* --- what the registry tells */
+/* --- callbacks of the listing */
 
 static void told(void *arg, const struct listing_service *service, const char *url, bool came)
 {
@@ -170,7 +170,7 @@ static void told(void *arg, const struct listing_service *service, const char *u
 		spoke_engine_stop(lister->engine);
 }
 
-/* All lists have come. */
+/* All lists have been received. */
 static void whole(void *arg)
 {
 	const struct lister *lister = arg;
@@ -193,7 +193,7 @@ static void failed(void *arg, int error)
 
 	lister->end = is_final ? end : VERB_OK;
 	(void)ending_say(end, lister->usage->verb, "%s%s", *why ? why : spoke_strerror(error),
-			 is_final ? "" : "; it is tried again");
+			 is_final ? "" : "; will be retried");
 	if (is_final)
 		spoke_engine_stop(lister->engine);
 }
@@ -203,7 +203,7 @@ static void late_due(struct spoke_alarm *alarm)
 	struct lister *lister = spoke_container_of(alarm, struct lister, late);
 
 	lister->end = ending_say(VERB_UNREACHABLE, lister->usage->verb,
-				 "the registry has not answered within %g s",
+				 "no answer from the registry within %g s",
 				 (double)lister->timeout_ns / 1e9);
 	spoke_engine_stop(lister->engine);
 }
@@ -218,7 +218,7 @@ static void term_came(struct spoke_signal *signal)
 	spoke_engine_stop(spoke_container_of(signal, struct lister, term)->engine);
 }
 
-/* --- all of it */
+/* --- the verb */
 
 static int fail(const struct lister *lister, int error)
 {
@@ -279,9 +279,9 @@ static int list(const struct usage *usage, int argc, char **argv)
 	int end;
 	int row;
 
-	lister = calloc(1, sizeof(*lister)); /* the list of services is large */
+	lister = calloc(1, sizeof(*lister)); /* large: contains the list of services */
 	if (!lister)
-		return ending_say(VERB_REMOTE, usage->verb, "no memory is left");
+		return ending_say(VERB_REMOTE, usage->verb, "out of memory");
 	lister->usage = usage;
 	lister->is_watch = usage == &watch_usage;
 	lister->timeout_ns = TIMEOUT_NS;
@@ -293,10 +293,10 @@ static int list(const struct usage *usage, int argc, char **argv)
 	if (row == OPTIONS_STOP)
 		goto out;
 	if (options.operand_count < 1 || options.operand_count > 2) {
-		end = options_lacking(&options, "which registry?");
+		end = options_lacking(&options, "REGISTRY missing");
 	} else if (!target_is_registry(options.operands[0])) {
 		end = ending_say(VERB_USAGE, usage->verb,
-				 "%s: no registry; write file:///PATH, zookeeper://HOST:PORT or "
+				 "%s: not a registry; write file:///PATH, zookeeper://HOST:PORT or "
 				 "static://HOST:PORT",
 				 options.operands[0]);
 	} else {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spoke, the command: calls services, serves some to be called, and looks at what goes on between
- * them.
+ * spoke, the command: calls services, serves test methods, measures and inspects processes.
  *
  *     spoke VERB [OPTION...] [OPERAND...]
  *
- * A verb is a file of its own, and a line of the table below.
+ * Each verb has a file of its own and a line in the table below.
  */
 #include "examples/spoke/ending.h"
 #include "examples/spoke/options.h"
@@ -24,15 +23,15 @@ struct verb {
 
 /* clang-format off */
 static const struct verb verbs[] = {
-	{ "call", call_verb, "calls a method and prints its answer" },
-	{ "serve", serve_verb, "serves echo, sleep, fail and drop, with faults if wanted" },
-	{ "bench", bench_verb, "measures how many calls a method takes, and how long they last" },
-	{ "ping", ping_verb, "measures how long a provider takes to answer" },
-	{ "top", top_verb, "shows what goes on in processes, live" },
-	{ "ls", ls_verb, "lists the services of a registry and their providers" },
-	{ "watch", watch_verb, "tells who comes and goes in a registry" },
-	{ "tap", tap_verb, "shows what two ends say to each other" },
-	{ "config", config_verb, "checks files of settings, explains what there is to be set" },
+	{ "call", call_verb, "call a method and print its answer" },
+	{ "serve", serve_verb, "serve echo, sleep, fail and drop, optionally with faults" },
+	{ "bench", bench_verb, "measure throughput and latency of a method" },
+	{ "ping", ping_verb, "measure the round-trip time to a provider" },
+	{ "top", top_verb, "show the status of processes, live" },
+	{ "ls", ls_verb, "list the services of a registry and their providers" },
+	{ "watch", watch_verb, "print changes in a registry as they happen" },
+	{ "tap", tap_verb, "print the messages between two peers" },
+	{ "config", config_verb, "check configuration files and explain the keys" },
 	{ NULL, NULL, NULL },
 };
 /* clang-format on */
@@ -56,14 +55,15 @@ static void print_help(FILE *out)
 	(void)fputs("usage: spoke VERB [OPTION...] [OPERAND...]\n\n", out);
 	for (const struct verb *verb = verbs; verb->name; verb++)
 		(void)fprintf(out, "  %-8s %s\n", verb->name, verb->sentence);
-	(void)fputs(
-		"\nspoke help VERB, or spoke VERB --help, says what a verb takes, with examples;\n"
-		"spoke --version which version this is.\n"
-		"\n"
-		"It ends with 0: done, 1: an error of the other side, 2: wrong usage, 3: no "
-		"answer\n"
-		"in time, 4: nobody to be reached.\n",
-		out);
+	(void)fputs("\n"
+		    "spoke help VERB and spoke VERB --help print the options of a verb, with "
+		    "examples.\n"
+		    "spoke --version prints the version.\n"
+		    "\n"
+		    "Exit status: 0: success, 1: error of the peer or a local failure, 2: wrong "
+		    "usage,\n"
+		    "3: timeout, 4: no connection.\n",
+		    out);
 }
 
 static int unknown_verb(const char *name)
@@ -71,8 +71,9 @@ static int unknown_verb(const char *name)
 	const char *nearest = options_nearest(name, verb_name, NULL);
 
 	if (nearest)
-		return ending_say(VERB_USAGE, "", "%s: no such verb; meant is %s?", name, nearest);
-	return ending_say(VERB_USAGE, "", "%s: no such verb; spoke help shows them", name);
+		return ending_say(VERB_USAGE, "", "%s: no such verb; did you mean %s?", name,
+				  nearest);
+	return ending_say(VERB_USAGE, "", "%s: no such verb; spoke help lists them", name);
 }
 
 static int help_verb(int argc, char **argv)
@@ -104,7 +105,7 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : NULL;
 	const struct verb *verb;
 
-	/* Whoever reads may stop reading: writing says so, see ending_flush(). */
+	/* If the reader closes the pipe, write() reports it, see ending_flush(). */
 	(void)sigaction(SIGPIPE, &ignore, NULL);
 	if (!name) {
 		print_help(stderr);

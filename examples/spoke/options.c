@@ -10,12 +10,12 @@
 
 #define NAME_MAX_BYTES 32u
 
-/* The option was one of all verbs, and is dealt with. */
+/* The option was --help or --plain, and has been handled. */
 #define OPTIONS_NEXT (-3)
 
-/* What every verb has. */
+/* Options of every verb. */
 static const struct option_row common[] = {
-	{ "plain", 0, NULL, "no colours and no progress, also on a terminal" },
+	{ "plain", 0, NULL, "no colours and no progress, even on a terminal" },
 	{ "help", 'h', NULL, "this" },
 };
 
@@ -46,13 +46,13 @@ static const char *row_name(const void *arg, size_t index)
 	return row ? row->name : NULL;
 }
 
-/* Small letters are the same as large ones. */
+/* Ignores case. */
 static bool is_other(char a, char b)
 {
 	return tolower((unsigned char)a) != tolower((unsigned char)b);
 }
 
-/* How many letters have to be changed, added or left out; both texts are cut. */
+/* Returns the edit distance of the two texts, both truncated. */
 static unsigned distance(const char *a, const char *b)
 {
 	unsigned before[NAME_MAX_BYTES + 1];
@@ -86,7 +86,7 @@ const char *options_nearest(const char *wrong, const char *(*name)(const void *a
 	const char *next;
 	unsigned least = 4;
 
-	/* Half of a short word is too much to be wrong by. */
+	/* Reject a distance of half of a short word. */
 	if (strlen(wrong) < 2 * (size_t)least)
 		least = (unsigned)(strlen(wrong) + 1) / 2;
 	for (size_t i = 0; (next = name(arg, i)) != NULL; i++) {
@@ -102,7 +102,7 @@ const char *options_nearest(const char *wrong, const char *(*name)(const void *a
 	return nearest;
 }
 
-/* --- one option after the other */
+/* --- parsing */
 
 static int stop(struct options *options, int end)
 {
@@ -110,7 +110,7 @@ static int stop(struct options *options, int end)
 	return OPTIONS_STOP;
 }
 
-/* What an option means that was found, with the value that was said along with it, or NULL. */
+/* Accepts an option, with the value given with it, or NULL. */
 static int take_row(struct options *options, const struct option_row *row, size_t index,
 		    char *value)
 {
@@ -121,13 +121,13 @@ static int take_row(struct options *options, const struct option_row *row, size_
 	if (row->value && !value) {
 		if (options->at == options->argc) {
 			(void)ending_say(VERB_USAGE, usage->verb,
-					 "--%s: %s has to follow; spoke %s --help says more",
-					 row->name, row->value, usage->verb);
+					 "--%s: %s missing; see spoke %s --help", row->name,
+					 row->value, usage->verb);
 			return stop(options, VERB_USAGE);
 		}
 		options->value = options->argv[options->at++];
 	} else if (!row->value && value) {
-		return stop(options, options_wrong(options, "it takes no value"));
+		return stop(options, options_wrong(options, "takes no value"));
 	}
 	if (index < usage->count)
 		return (int)index;
@@ -155,16 +155,15 @@ static int take_long(struct options *options, char *argument)
 	(void)snprintf(name, sizeof(name), "%.*s", (int)len, argument);
 	nearest = options_nearest(name, row_name, usage);
 	if (nearest)
-		(void)ending_say(VERB_USAGE, usage->verb, "--%s: no such option; meant is --%s?",
-				 name, nearest);
+		(void)ending_say(VERB_USAGE, usage->verb,
+				 "--%s: no such option; did you mean --%s?", name, nearest);
 	else
 		(void)ending_say(VERB_USAGE, usage->verb,
-				 "--%s: no such option; spoke %s --help shows them", name,
-				 usage->verb);
+				 "--%s: no such option; see spoke %s --help", name, usage->verb);
 	return stop(options, VERB_USAGE);
 }
 
-/* A letter of "-nv", or "-c5": the value is what is behind the letter. */
+/* Parses a letter of "-nv" or "-c5"; the value follows the letter. */
 static int take_letter(struct options *options, char *letters)
 {
 	const struct usage *usage = options->usage;
@@ -181,12 +180,12 @@ static int take_letter(struct options *options, char *letters)
 		options->flags = letters + 1;
 		return take_row(options, row, i, NULL);
 	}
-	(void)ending_say(VERB_USAGE, usage->verb, "-%c: no such option; spoke %s --help shows them",
+	(void)ending_say(VERB_USAGE, usage->verb, "-%c: no such option; see spoke %s --help",
 			 isprint((unsigned char)*letters) ? *letters : '?', usage->verb);
 	return stop(options, VERB_USAGE);
 }
 
-/* "-5" is a number, but where it is the short form of an option. */
+/* "-5" is a number, unless 5 is the letter of an option. */
 static bool is_letters(const struct usage *usage, const char *argument)
 {
 	const struct option_row *row;
@@ -231,7 +230,7 @@ int options_next(struct options *options)
 	return row;
 }
 
-/* --- what is wrong, and help */
+/* --- errors and help */
 
 int options_wrong(const struct options *options, const char *what)
 {
@@ -243,7 +242,10 @@ int options_lacking(const struct options *options, const char *what)
 {
 	const char *verb = options->usage->verb;
 
-	return ending_say(VERB_USAGE, verb, "%s\nusage: spoke %s %s\nspoke %s --help says more",
+	return ending_say(VERB_USAGE, verb,
+			  "%s\n"
+			  "usage: spoke %s %s\n"
+			  "see spoke %s --help",
 			  what, verb, options->usage->operands, verb);
 }
 
@@ -267,5 +269,8 @@ void options_help(const struct usage *usage)
 	for (size_t i = 0; row_at(usage, i); i++)
 		print_row(row_at(usage, i));
 	if (usage->examples)
-		printf("\nfor example:\n%s\n", usage->examples);
+		printf("\n"
+		       "examples:\n"
+		       "%s\n",
+		       usage->examples);
 }

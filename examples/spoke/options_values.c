@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As much as spoke has room for in a timer. */
+/* The longest time of a timer. */
 #define DURATION_MAX_NS UINT64_C(2147483647000000)
 
 struct unit {
@@ -23,7 +23,7 @@ static const struct unit sizes[] = {
 	{ "", 1 }, { "B", 1 }, { "KiB", 1024 }, { "MiB", 1048576 }, { "GiB", 1073741824 },
 };
 
-/* A number in digits, with a point or not, and then a unit of the table. */
+/* Reads a decimal number and a unit of the table. */
 static bool read_units(const char *text, const struct unit *units, size_t count, double *ret)
 {
 	size_t digits = strspn(text, "0123456789.");
@@ -57,14 +57,15 @@ bool options_duration(const struct options *options, uint64_t max, uint64_t *ret
 		return true;
 	}
 	if (!read_units(options->value, durations, sizeof(durations) / sizeof(durations[0]), &ns)) {
-		(void)options_wrong(options, "not a duration; write a number and a unit, as 250ms, "
-					     "1.5s or 2m");
+		(void)options_wrong(
+			options,
+			"not a duration; write a number and a unit, e.g. 250ms, 1.5s or 2m");
 		return false;
 	}
 	if (ns > (double)max) {
 		char what[64];
 
-		(void)snprintf(what, sizeof(what), "too long; at most %.9gs", (double)max / 1e9);
+		(void)snprintf(what, sizeof(what), "must be at most %.9gs", (double)max / 1e9);
 		(void)options_wrong(options, what);
 		return false;
 	}
@@ -80,14 +81,14 @@ bool options_size(const struct options *options, uint64_t max, uint64_t *ret_byt
 		max = UINT64_C(1) << 50;
 	if (!read_units(options->value, sizes, sizeof(sizes) / sizeof(sizes[0]), &bytes)) {
 		(void)options_wrong(options,
-				    "not a size; write a number, and a unit if you like, as "
+				    "not a size; write a number and an optional unit, e.g. "
 				    "512, 64KiB or 8MiB");
 		return false;
 	}
 	if (bytes > (double)max) {
 		char what[64];
 
-		(void)snprintf(what, sizeof(what), "too large; at most %.0f bytes", (double)max);
+		(void)snprintf(what, sizeof(what), "must be at most %.0f bytes", (double)max);
 		(void)options_wrong(options, what);
 		return false;
 	}
@@ -105,13 +106,13 @@ bool options_count(const struct options *options, uint64_t min, uint64_t max, ui
 	errno = 0;
 	count = digits && !text[digits] ? strtoull(text, NULL, 10) : 0;
 	if (!digits || text[digits]) {
-		(void)options_wrong(options, "not a count; write a number in digits, as 8");
+		(void)options_wrong(options, "not a count; write a number, e.g. 8");
 		return false;
 	}
 	if (!max)
 		max = UINT64_MAX;
 	if (errno || count < min || count > max) {
-		(void)snprintf(what, sizeof(what), "out of range; from %llu to %llu",
+		(void)snprintf(what, sizeof(what), "must be from %llu to %llu",
 			       (unsigned long long)min, (unsigned long long)max);
 		(void)options_wrong(options, what);
 		return false;
@@ -126,7 +127,7 @@ bool options_share(const struct options *options, double *ret_share)
 	double share;
 
 	if (!read_units(options->value, shares, 2, &share) || share > 1) {
-		(void)options_wrong(options, "not a share; write it as 0.1 or 10%");
+		(void)options_wrong(options, "not a share; write e.g. 0.1 or 10%");
 		return false;
 	}
 	*ret_share = share;
@@ -140,11 +141,11 @@ bool options_number(const struct options *options, double min, double max, doubl
 	char what[64];
 
 	if (end == options->value || *end || !isfinite(number)) {
-		(void)options_wrong(options, "not a number; write it as 2.5");
+		(void)options_wrong(options, "not a number; write e.g. 2.5");
 		return false;
 	}
 	if (number < min || number > max) {
-		(void)snprintf(what, sizeof(what), "out of range; from %g to %g", min, max);
+		(void)snprintf(what, sizeof(what), "must be from %g to %g", min, max);
 		(void)options_wrong(options, what);
 		return false;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spoke ping: how long a provider takes to answer, again and again. */
+/* spoke ping: measures the round-trip time to a provider repeatedly. */
 #include "examples/spoke/ending.h"
 #include "examples/spoke/options.h"
 #include "examples/spoke/target.h"
@@ -30,28 +30,27 @@ enum {
 };
 
 static const struct option_row rows[] = {
-	[COUNT] = { "count", 'c', "COUNT", "ends after so many (with SIGINT)" },
-	[INTERVAL] = { "interval", 'i', "TIME", "between two of them (1s)" },
-	[TIMEOUT] = { "timeout", 't', "TIME", "for an answer (what the URL says, or 1s)" },
-	[HEARTBEAT] = { "heartbeat", 0, "TIME", "of silence, after which one is sent (60s)" },
-	[SERVICE] = { "service", 's', "NAME", "to be asked, where the URL does not say it" },
-	[WIRE] = { "wire", 'w', "WIRE", "dubbo or mprpc, where the URL does not say it (dubbo)" },
-	[QUIET] = { "quiet", 'q', NULL, "prints the summary alone" },
-	[JSON] = { "json", 0, NULL, "prints lines and summary as JSON" },
+	[COUNT] = { "count", 'c', "COUNT", "exit after COUNT pings (default: run until SIGINT)" },
+	[INTERVAL] = { "interval", 'i', "TIME", "time between pings (default 1s)" },
+	[TIMEOUT] = { "timeout", 't', "TIME", "timeout per ping (default: URL, else 1s)" },
+	[HEARTBEAT] = { "heartbeat", 0, "TIME", "heartbeat interval (default 60s)" },
+	[SERVICE] = { "service", 's', "NAME", "service to call, if the URL does not name one" },
+	[WIRE] = { "wire", 'w', "WIRE",
+		   "dubbo or mprpc, if the URL does not specify it (default dubbo)" },
+	[QUIET] = { "quiet", 'q', NULL, "print only the summary" },
+	[JSON] = { "json", 0, NULL, "print pings and summary as JSON" },
 };
 
 static const struct usage usage = {
 	.verb = VERB,
 	.operands = "URL",
 	.about =
-		"Connects to a provider and calls \"$echo\" of its service again and again, which\n"
-		"every provider has; prints how long each took, what becomes of the connection, "
-		"and\n"
-		"in the end the least, mean, 99th percentile and most. Without a service it takes "
-		"any\n"
-		"answer, also that there is no such service, for a sign of life. Ends with 3 if "
-		"one\n"
-		"was not answered in time, with 4 if nobody could be reached.",
+		"Connects to a provider and calls the method \"$echo\", which every provider has,\n"
+		"repeatedly. Prints the time of each call, connection events, and at the end the\n"
+		"minimum, mean, 99th percentile and maximum. Without a service any answer counts,\n"
+		"even the error that the service does not exist. Exit status: 3 if a call timed "
+		"out,\n"
+		"4 if no connection could be made.",
 	.rows = rows,
 	.count = sizeof(rows) / sizeof(rows[0]),
 	.examples =
@@ -65,7 +64,7 @@ struct pinger {
 	const char *place;
 	const char *wire;
 	const char *service;
-	uint64_t count; /* 0: no end */
+	uint64_t count; /* 0: unlimited */
 	uint64_t interval_ns;
 	bool quiet;
 	bool json;
@@ -98,9 +97,9 @@ static void finish_if_over(struct pinger *pinger)
 		spoke_engine_stop(pinger->engine);
 }
 
-/* --- one after the other */
+/* --- pings */
 
-/* Is it an answer of a provider, be it that it has no such service? */
+/* Has the provider answered, even with the error that the service does not exist? */
 static bool is_alive(int error)
 {
 	return !error || error == SPOKE_ENOSERVICE || error == SPOKE_EREMOTE;
@@ -149,7 +148,7 @@ static void done(void *arg, const struct spoke_result *result)
 		pinger->timeouts++;
 	}
 	print_one(pinger, result);
-	if (ferror(stdout)) /* nobody reads it any more */
+	if (ferror(stdout)) /* the reader has closed the pipe */
 		interrupted(pinger);
 	finish_if_over(pinger);
 }
@@ -203,7 +202,7 @@ static void term_came(struct spoke_signal *signal)
 	interrupted(spoke_container_of(signal, struct pinger, term));
 }
 
-/* --- all of it */
+/* --- the run */
 
 static void print_summary(const struct pinger *pinger)
 {
@@ -270,7 +269,7 @@ static int run(struct pinger *pinger)
 						   : VERB_UNREACHABLE;
 }
 
-/* --- what was asked for */
+/* --- options and operands */
 
 static bool take_option(struct pinger *pinger, int row, const struct options *options)
 {
@@ -281,7 +280,7 @@ static bool take_option(struct pinger *pinger, int row, const struct options *op
 		if (!options_duration(options, 0, &pinger->interval_ns))
 			return false;
 		if (pinger->interval_ns < 1000000)
-			(void)options_wrong(options, "too short; from 1ms on");
+			(void)options_wrong(options, "must be at least 1ms");
 		return pinger->interval_ns >= 1000000;
 	case TIMEOUT:
 		return options_duration(options, 0, &pinger->options.timeout_ns);
@@ -309,11 +308,11 @@ static int take_operands(struct pinger *pinger, const struct options *options)
 	int end;
 
 	if (options->operand_count != 1)
-		return options_lacking(options, "whom? one URL is wanted");
+		return options_lacking(options, "expected one URL");
 	pinger->place = options->operands[0];
 	if (target_is_registry(pinger->place))
 		return ending_say(VERB_USAGE, VERB,
-				  "%s: a registry; spoke ls shows whom it lists, to be pinged",
+				  "%s: a registry cannot be pinged; spoke ls lists its providers",
 				  pinger->place);
 	end = target_read(&pinger->target, VERB, pinger->place, NULL, pinger->wire);
 	if (end != VERB_OK)

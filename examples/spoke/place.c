@@ -8,7 +8,7 @@
 #define TEXT_MAX 256u
 #define PORT_MAX 65535ul
 
-/* The part of a URL that says where. Returns whether it has room. */
+/* Copies the address part of a URL. Returns false if it does not fit. */
 static bool cut_url(const char *text, char *place)
 {
 	const char *behind = strstr(text, "://");

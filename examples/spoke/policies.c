@@ -19,7 +19,7 @@ bool policies_take(const struct options *options, const struct spoke_policy **re
 		*ret_policy = policies[i];
 		return true;
 	}
-	(void)options_wrong(options, "not known; use failover, failfast, failsafe, failback, "
+	(void)options_wrong(options, "unknown; use failover, failfast, failsafe, failback, "
 				     "forking, broadcast or available");
 	return false;
 }

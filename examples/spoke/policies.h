@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of a call when an attempt fails: the policies by their names. */
+/* Looks up policies by name. */
 #ifndef COMMAND_POLICIES_H
 #define COMMAND_POLICIES_H
 
@@ -9,7 +9,7 @@
 
 struct options;
 
-/* The policy that the last option names. If there is none, that is said, and false returned. */
+/* Converts the value of the last option. Prints an error and returns false if it is unknown. */
 bool policies_take(const struct options *options, const struct spoke_policy **ret_policy);
 
 #endif

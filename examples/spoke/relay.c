@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #define BACKLOG 128
-#define LATE_NS UINT64_C(10000000000) /* without a byte, once one end has ended */
+#define LATE_NS UINT64_C(10000000000) /* idle timeout once one side has ended */
 #define REST_NS UINT64_C(200000000)
 
 static struct relay_end *other_of(struct relay_end *end)
@@ -13,7 +13,7 @@ static struct relay_end *other_of(struct relay_end *end)
 	return &end->pair->ends[end->way == RELAY_TO ? 1 : 0];
 }
 
-/* --- what is watched */
+/* --- watching sockets */
 
 static void watch_end(struct relay_end *end)
 {
@@ -62,7 +62,7 @@ static void close_pair(struct relay_pair *pair)
 
 /* --- bytes */
 
-/* Nothing goes there any more, and nothing comes from there; what came before is passed on. */
+/* Marks the socket as failed; input that was read before is still forwarded. */
 static void break_end(struct relay_end *end, int error)
 {
 	struct relay_end *other = other_of(end);
@@ -95,7 +95,7 @@ static void read_end(struct relay_end *end)
 	}
 }
 
-/* Writes what was read at this end to the other one. */
+/* Writes the input of this end to the other end. */
 static void pass_on(struct relay_end *end)
 {
 	struct relay_end *other = other_of(end);
@@ -116,7 +116,7 @@ static void pass_on(struct relay_end *end)
 		end->at = 0;
 }
 
-/* Passes the end on when all before it has been. */
+/* Forwards end of file after all input before it. */
 static void pass_end(struct relay_end *end)
 {
 	struct relay_end *other = other_of(end);
@@ -137,8 +137,8 @@ static void too_late(struct spoke_alarm *alarm)
 	close_pair(pair);
 }
 
-/* Who waits for one that is frozen goes away at some time; the other end may never learn of it, and
- * would be kept for ever. Returns whether there is a timer for it. */
+/* Starts the idle timeout once one side has ended: a frozen peer might never close its side.
+ * Returns false if no timer could be set. */
 static bool watch_rest(struct relay_pair *pair)
 {
 	if (!pair->ends[0].ended && !pair->ends[1].ended)
@@ -146,7 +146,7 @@ static bool watch_rest(struct relay_pair *pair)
 	return spoke_alarm_after(pair->relay->engine, &pair->late, LATE_NS, too_late) == 0;
 }
 
-/* What follows from what has happened to one of the ends; the pair may be gone afterwards. */
+/* Handles pending input and ends of both sides; may free the pair. */
 static void settle(struct relay_pair *pair)
 {
 	for (int i = 0; i < 2; i++)
@@ -171,7 +171,7 @@ static void open_end(struct relay_end *end, int fd)
 	end->open = true;
 }
 
-/* Begins with the next address of the target. Returns 0 or a negative errno when there is none. */
+/* Connects to the next address of the target. Returns 0, or a negative errno if none is left. */
 static int connect_next(struct relay_pair *pair)
 {
 	struct relay *relay = pair->relay;
@@ -193,7 +193,7 @@ static int connect_next(struct relay_pair *pair)
 	return result;
 }
 
-/* Returns whether it is connected now, or goes on; if not, the pair is gone. */
+/* Returns true if connected or connecting to the next address; false if the pair was closed. */
 static bool connected(struct relay_end *end)
 {
 	struct relay_pair *pair = end->pair;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Passes bytes on between two ends, both ways, unchanged: whoever connects is connected to the
- * target. Each direction holds RELAY_ROOM bytes at most; when they are not taken it does not read
- * any more. An end of one direction is passed on as such, and the other direction goes on. Somebody
- * may look at the bytes as they come. When RELAY_PAIRS_MAX are connected, others wait to be
- * accepted.
+ * A TCP relay: connects each accepted client to the target and forwards bytes unchanged in both
+ * directions. Each direction buffers at most RELAY_ROOM bytes and stops reading while its buffer is
+ * full. The end of one direction is forwarded as a half-close; the other direction continues.
+ * Callbacks see the bytes as they arrive. With RELAY_PAIRS_MAX connections, further clients wait in
+ * the listen backlog.
  */
 #ifndef COMMAND_RELAY_H
 #define COMMAND_RELAY_H
@@ -19,7 +19,7 @@
 struct relay;
 struct relay_pair;
 
-/* One direction: to the target, or from it. */
+/* A direction: to the target, or from it. */
 enum relay_way {
 	RELAY_TO,
 	RELAY_FROM
@@ -28,34 +28,34 @@ enum relay_way {
 struct relay_end {
 	struct spoke_watch watch;
 	struct relay_pair *pair;
-	enum relay_way way; /* what is read here goes this way */
+	enum relay_way way; /* direction of the bytes read here */
 	bool open;
 	bool connecting;
-	bool ended;          /* nothing more is to be read here */
-	bool told;           /* ... and the other end knows */
-	unsigned char *room; /* what was read here, not yet taken there: */
+	bool ended;          /* no more input here */
+	bool told;           /* ... and the end was forwarded */
+	unsigned char *room; /* input not yet written to the other end: */
 	size_t at;
 	size_t len;
 };
 
 struct relay_pair {
 	struct relay *relay;
-	unsigned long number;     /* from 1 on */
+	unsigned long number;     /* starting at 1 */
 	struct relay_end ends[2]; /* the client's, the target's */
-	int tried;                /* addresses of the target */
-	int error;                /* why it ends: 0 or a negative errno */
-	struct spoke_alarm late;  /* one end has ended, and the other says nothing */
-	void *looker;             /* who looks keeps here what he likes */
+	int tried;                /* number of target addresses tried */
+	int error;                /* why the pair is closed: 0 or a negative errno */
+	struct spoke_alarm late;  /* idle timeout after one side has ended */
+	void *looker;             /* state of the callbacks */
 };
 
 struct relay_looks {
-	/* Returns whether there is memory to look into it; if not, it is closed. */
+	/* Returns false if out of memory; then the pair is closed. */
 	bool (*opened)(struct relay_pair *pair, const struct spoke_address *peer);
 	void (*bytes)(struct relay_pair *pair, enum relay_way way, const void *bytes, size_t len);
 	void (*ended)(struct relay_pair *pair, enum relay_way way);
-	/* It is gone after this; `pair->error`: why, 0: both ends have ended. */
+	/* The pair is freed after this; `pair->error`: why, 0: both sides have ended. */
 	void (*closed)(struct relay_pair *pair);
-	/* Nobody can be accepted for now: a negative errno; EUSERS: there are RELAY_PAIRS_MAX. */
+	/* accept() failed with a negative errno; EUSERS: RELAY_PAIRS_MAX reached. */
 	void (*refused)(struct relay *relay, int error);
 };
 
@@ -67,16 +67,16 @@ struct relay {
 	struct spoke_watch listener;
 	struct spoke_address targets[PLACE_MAX];
 	int target_count;
-	struct spoke_alarm rest; /* of a listener that cannot accept */
+	struct spoke_alarm rest; /* pause after a failed accept() */
 	struct relay_pair *pairs[RELAY_PAIRS_MAX];
 	unsigned pair_count;
 	unsigned long made;
 };
 
-/* Listens; `targets` are tried one after the other. Returns 0 or a negative errno. */
+/* Listens; tries `targets` in order. Returns 0 or a negative errno. */
 int relay_begin(struct relay *relay, const struct spoke_address *at);
 
-/* Closes all. */
+/* Closes all sockets. */
 void relay_end(struct relay *relay);
 
 #endif

@@ -59,7 +59,7 @@ void screen_suspend(struct screen *screen)
 	screen_begin(screen, true);
 }
 
-/* What does not fit is left out: a frame has a few KiB. */
+/* Text that does not fit is dropped: a frame has a few KiB. */
 static void add(struct screen *screen, const char *bytes, size_t len)
 {
 	if (screen->len + len >= screen->room) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spoke serve: a provider to be called while something is tried out, with faults if wanted. */
+/* spoke serve: a provider for experiments, optionally with faults. */
 #include "examples/spoke/ending.h"
 #include "examples/spoke/options.h"
 #include "examples/spoke/serve_faults.h"
@@ -41,36 +41,38 @@ enum {
 
 static const struct option_row rows[] = {
 	[SERVICE] = { "service", 's', "NAME",
-		      "its name; several times: several (demo.EchoService)" },
-	[SERVICE_VERSION] = { "version", 0, "TEXT", "of the services" },
-	[GROUP] = { "group", 0, "TEXT", "of the services" },
-	[PORT] = { "port", 'p', "PORT", "at 127.0.0.1; 0: one that is free (20880)" },
-	[REGISTRY] = { "registry", 'r', "URL", "is listed there, as file:///run/spoke/providers" },
-	[HEARTBEAT] = { "heartbeat", 0, "TIME", "of silence; 0: none (60s)" },
-	[WEIGHT] = { "weight", 0, "COUNT", "of its share of calls (100)" },
-	[DELAY] = { "delay", 0, "TIME", "every answer comes so much later" },
-	[DROP_RATE] = { "drop-rate", 0, "SHARE", "so many requests are never answered, as 0.1" },
+		      "service name; may be repeated (default demo.EchoService)" },
+	[SERVICE_VERSION] = { "version", 0, "TEXT", "version of the services" },
+	[GROUP] = { "group", 0, "TEXT", "group of the services" },
+	[PORT] = { "port", 'p', "PORT", "port on 127.0.0.1; 0: any free port (default 20880)" },
+	[REGISTRY] = { "registry", 'r', "URL",
+		       "publish the services there, e.g. file:///run/spoke/providers" },
+	[HEARTBEAT] = { "heartbeat", 0, "TIME",
+			"heartbeat interval; 0: no heartbeats (default 60s)" },
+	[WEIGHT] = { "weight", 0, "COUNT", "weight for load balancing (default 100)" },
+	[DELAY] = { "delay", 0, "TIME", "delay every answer by TIME" },
+	[DROP_RATE] = { "drop-rate", 0, "SHARE", "share of requests that get no answer, e.g. 0.1" },
 	[FREEZE_AFTER] = { "freeze-after", 0, "N|TIME",
-			   "stops itself (SIGSTOP) after N requests or a time; SIGCONT mends it" },
-	[CONFIG] = { "config", 0, "FILE", "settings, as spoke.conf(5); SIGHUP reads it again" },
+			   "freeze (SIGSTOP) after N requests or after a time; SIGCONT resumes" },
+	[CONFIG] = { "config", 0, "FILE",
+		     "configuration file, see spoke.conf(5); SIGHUP reloads it" },
 	[ADMIN] = { "admin", 0, "ADDRESS",
-		    "shows itself in a browser there, as 127.0.0.1:9090; port 0: any" },
-	[QUIET] = { "quiet", 'q', NULL, "says nothing of connections" },
+		    "serve the live page there, e.g. 127.0.0.1:9090; port 0: any free port" },
+	[QUIET] = { "quiet", 'q', NULL, "do not print connection events" },
 };
 
 static const struct usage usage = {
 	.verb = VERB,
 	.operands = "[URL...]",
-	.about = "Serves until SIGTERM or SIGINT, which let it finish what was begun, at the "
-		 "places\n"
-		 "given (" PLACE "); both Dubbo and MessagePack-RPC are understood at each.\n"
+	.about = "Serves at the given URLs (default " PLACE ") until SIGTERM or SIGINT,\n"
+		 "which drain it. Every address accepts both Dubbo and MessagePack-RPC.\n"
 		 "\n"
-		 "  echo ANY...         answers with its argument, or the array of them\n"
-		 "  sleep MS            answers MS milliseconds later, with MS\n"
+		 "  echo ANY...         answers with its argument, or with the array of them\n"
+		 "  sleep MS            answers with MS after MS milliseconds\n"
 		 "  fail [CODE [TEXT]]  answers with an error\n"
 		 "  drop                never answers\n"
 		 "\n"
-		 "and every other method as echo. Services of other names: --service.",
+		 "All other methods behave like echo. --service sets the service name.",
 	.rows = rows,
 	.count = sizeof(rows) / sizeof(rows[0]),
 	.examples = "  spoke serve --port 0\n"
@@ -97,7 +99,7 @@ struct server {
 	struct spoke_provider *provider;
 };
 
-/* --- what is said of it */
+/* --- output */
 
 static void changed(void *arg, const struct spoke_link_event *event)
 {
@@ -115,7 +117,7 @@ static void changed(void *arg, const struct spoke_link_event *event)
 	       spoke_link_change_name(event->change));
 	if (event->change == SPOKE_LINK_SUSPECT)
 		printf(": %u heartbeats missed", event->missed);
-	else if (event->error == SPOKE_ELOST) /* most go without a goodbye */
+	else if (event->error == SPOKE_ELOST) /* the usual end: most clients just close */
 		printf(": the peer is gone");
 	else if (event->error)
 		printf(": %s", spoke_strerror(event->error));
@@ -123,13 +125,13 @@ static void changed(void *arg, const struct spoke_link_event *event)
 	(void)fflush(stdout);
 }
 
-/* What the library has to say: what went wrong, and what became of a file that was read again. */
-static void hear(void *ctx, const struct spoke_log_line *line)
+/* Prints a log line of the library: an error, or the result of a reload. */
+static void log_line(void *ctx, const struct spoke_log_line *line)
 {
 	(void)ctx;
 	(void)ending_say(VERB_OK, VERB, "%s", line->text);
 	if (line->suppressed)
-		(void)ending_say(VERB_OK, VERB, "%" PRIu64 " lines like it were left out",
+		(void)ending_say(VERB_OK, VERB, "%" PRIu64 " similar lines suppressed",
 				 line->suppressed);
 }
 
@@ -144,13 +146,12 @@ static void print_places(const struct server *server)
 		const char *at = spoke_admin_address(server->admin);
 		bool is_unix = strncmp(at, "unix:", 5) == 0;
 
-		printf("shows itself at %s%s%s\n", is_unix ? "" : "http://", at,
-		       is_unix ? "" : "/");
+		printf("admin page at %s%s%s\n", is_unix ? "" : "http://", at, is_unix ? "" : "/");
 	}
 	(void)fflush(stdout);
 }
 
-/* If there is a sentence that says why, hear() has said it. */
+/* If the engine has an error text, log_line() has printed it. */
 static int fail(const struct server *server, int error)
 {
 	int end = error == SPOKE_ESYSTEM ? VERB_REMOTE : ending_of(error);
@@ -160,7 +161,7 @@ static int fail(const struct server *server, int error)
 	return ending_say(end, VERB, "%s", spoke_strerror(error));
 }
 
-/* --- how it runs */
+/* --- the run */
 
 static int add_services(struct server *server)
 {
@@ -191,7 +192,7 @@ static int listen_all(struct server *server, char **places, int count)
 	const char *first = *server->place ? server->place : NULL;
 	int error = SPOKE_OK;
 
-	/* What is said here counts, else what the file says. */
+	/* The command line overrides the file. */
 	if (!first && !count) {
 		error = spoke_provider_listen_configured(server->provider);
 		if (error > 0)
@@ -204,7 +205,7 @@ static int listen_all(struct server *server, char **places, int count)
 		char place[512];
 		bool is_tcp = strncmp(places[i], "tcp:", 4) == 0;
 
-		/* Either wire is understood, whatever the scheme says. */
+		/* Every address accepts both wires, regardless of the scheme. */
 		(void)snprintf(place, sizeof(place), "%s%s",
 			       is_tcp                    ? "dubbo"
 			       : strstr(places[i], ":/") ? ""
@@ -215,7 +216,7 @@ static int listen_all(struct server *server, char **places, int count)
 	return error;
 }
 
-/* Can others be told to look there? */
+/* Can other machines reach this address? */
 static bool is_reachable(const char *address)
 {
 	return strncmp(address, "unix:", 5) != 0 && strncmp(address, "0.0.0.0:", 8) != 0 &&
@@ -273,16 +274,16 @@ static int run(struct server *server, char **places, int count)
 	return error ? fail(server, error) : VERB_OK;
 }
 
-/* --- what was asked for */
+/* --- options and operands */
 
 static bool take_service(struct server *server, const struct options *options)
 {
 	if (server->service_count == SERVICES_MAX) {
-		(void)options_wrong(options, "there are too many services");
+		(void)options_wrong(options, "too many services");
 		return false;
 	}
 	if (!*options->value) {
-		(void)options_wrong(options, "a service has a name; write one, as demo.Orders");
+		(void)options_wrong(options, "must not be empty; write a name, e.g. demo.Orders");
 		return false;
 	}
 	server->services[server->service_count++] = options->value;
@@ -320,7 +321,7 @@ static bool take_weight(struct server *server, const struct options *options)
 	return true;
 }
 
-/* A count, or a duration, which has a unit. */
+/* Reads a count, or a duration with a unit. */
 static bool take_freeze(struct server *server, const struct options *options)
 {
 	size_t digits = strspn(options->value, "0123456789");
@@ -381,7 +382,7 @@ int serve_verb(int argc, char **argv)
 			return VERB_USAGE;
 	if (row == OPTIONS_STOP)
 		return options.end;
-	server.env.log = hear;
+	server.env.log = log_line;
 	if (!server.service_count)
 		server.services[server.service_count++] = "demo.EchoService";
 	end = run(&server, options.operands, options.operand_count);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request that is not answered at once is a struct later, in a list, until it is: when its time
- * has come, or when its caller is gone. One that is never to be answered has no time.
+ * The methods of spoke serve, and injected faults. A request that is not answered at once is a
+ * struct later in a list. It is removed when its delay ends, or when its caller is gone. A request
+ * that is never answered has no delay.
  */
 #include "examples/spoke/serve_faults.h"
 
@@ -20,12 +21,12 @@ enum what {
 
 struct later {
 	struct later *next;
-	struct later **link; /* what points to it */
+	struct later **link; /* the pointer to this struct */
 	struct faults *faults;
 	struct spoke_alarm alarm;
 	struct spoke_request *request;
 	enum what what;
-	bool never; /* it has no time */
+	bool never; /* it has no delay */
 };
 
 /* --- answers */
@@ -61,7 +62,7 @@ static void answer_fail(struct spoke_request *request)
 	struct spoke_cursor args = spoke_request_args(request);
 	struct spoke_value value;
 	struct spoke_span said;
-	char text[512] = "this is what fail does";
+	char text[512] = "error requested by the caller";
 	int32_t code = 1;
 
 	if (spoke_cursor_next(&args, &value) && spoke_value_i32(value, &code))
@@ -79,7 +80,7 @@ static void answer(struct spoke_request *request, enum what what)
 		answer_echo(request);
 }
 
-/* --- later, or never */
+/* --- delayed answers */
 
 static void drop_later(struct later *later)
 {
@@ -100,14 +101,14 @@ static void later_due(struct spoke_alarm *alarm)
 	answer(request, what);
 }
 
-/* Its caller is gone: what is said now is read by nobody, but ends the request. */
+/* The caller is gone: the reply is not sent, but ends the request. */
 static void later_abandoned(struct spoke_request *request, void *arg)
 {
 	drop_later(arg);
 	spoke_reply_error(request, 1, "abandoned");
 }
 
-/* Answers after so long; UINT64_MAX: never. */
+/* Answers after the delay; UINT64_MAX: never. */
 static void answer_later(struct faults *faults, struct spoke_request *request, enum what what,
 			 uint64_t delay_ns)
 {
@@ -135,18 +136,18 @@ static void answer_later(struct faults *faults, struct spoke_request *request, e
 
 /* --- faults */
 
-/* From 0 up to but not 1. */
+/* Returns a random number in [0, 1). */
 static double roll(struct faults *faults)
 {
-	faults->dice = faults->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (double)(faults->dice >> 11) / 9007199254740992.0;
+	faults->random = faults->random * UINT64_C(6364136223846793005) +
+			 UINT64_C(1442695040888963407);
+	return (double)(faults->random >> 11) / 9007199254740992.0;
 }
 
-/* As a process does that is stopped, it accepts what the system accepts for it, and reads and
- * answers nothing. */
+/* Stops the process: its kernel still accepts connections, but nothing is read or answered. */
 static void freeze(void)
 {
-	(void)fprintf(stderr, "spoke serve: freezes now; SIGCONT lets it go on\n");
+	(void)fprintf(stderr, "spoke serve: freezing now; SIGCONT resumes\n");
 	(void)raise(SIGSTOP);
 }
 
@@ -171,7 +172,7 @@ static void serve(struct faults *faults, struct spoke_request *request, enum wha
 		answer(request, what);
 }
 
-/* The process is to end: what would never be answered must not keep it. */
+/* Ends the requests that are never answered, so that the drain can finish. */
 static void let_go(struct faults *faults)
 {
 	struct later *next;
@@ -183,7 +184,7 @@ static void let_go(struct faults *faults)
 		if (!later->never)
 			continue;
 		drop_later(later);
-		spoke_reply_error(request, 1, "the provider ends");
+		spoke_reply_error(request, 1, "the provider is shutting down");
 	}
 }
 
@@ -205,7 +206,7 @@ int serve_faults_begin(struct faults *faults)
 
 	if (!error)
 		error = spoke_signal_watch(faults->engine, &faults->ints, SIGINT, int_came);
-	env->dice(env->ctx, &faults->dice, sizeof(faults->dice));
+	env->dice(env->ctx, &faults->random, sizeof(faults->random));
 	if (error || !faults->freeze_ns)
 		return error;
 	return spoke_alarm_after(faults->engine, &faults->freeze, faults->freeze_ns, freeze_due);
@@ -235,7 +236,7 @@ void serve_sleep(struct spoke_request *request, void *arg)
 	uint32_t ms;
 
 	if (!spoke_cursor_next(&args, &value) || spoke_value_u32(value, &ms) || ms > SLEEP_MAX_MS)
-		spoke_reply_error(request, 1, "sleep wants a number of ms, up to 3600000");
+		spoke_reply_error(request, 1, "sleep: expected a number of ms up to 3600000");
 	else
 		serve(arg, request, ANSWER_ECHO, ms * UINT64_C(1000000));
 }

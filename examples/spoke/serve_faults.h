@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The methods of spoke serve, and what it does wrong on purpose. */
+/* The methods of spoke serve, and its injected faults. */
 #ifndef COMMAND_SERVE_FAULTS_H
 #define COMMAND_SERVE_FAULTS_H
 
@@ -9,20 +9,20 @@
 struct faults {
 	struct spoke_engine *engine;
 	uint64_t delay_ns;        /* of every answer */
-	double drop_share;        /* of requests that are never answered, 0 to 1 */
-	uint64_t freeze_requests; /* after so many the process stops itself; 0: never */
-	uint64_t freeze_ns;       /* ... or after so long */
-	uint64_t requests;        /* that came */
-	uint64_t dice;            /* state of the dice */
+	double drop_share;        /* share of requests that are never answered, 0 to 1 */
+	uint64_t freeze_requests; /* the process stops after this many; 0: never */
+	uint64_t freeze_ns;       /* ... or after this time */
+	uint64_t requests;        /* received so far */
+	uint64_t random;          /* state of the random numbers */
 	struct spoke_alarm freeze;
 	struct spoke_signal terms;
 	struct spoke_signal ints;
-	struct later *laters; /* requests that are answered later, or never */
+	struct later *laters; /* delayed or unanswered requests */
 };
 
 SPOKE_MUST_USE int serve_faults_begin(struct faults *faults);
 
-/* Frees what waited; after the engine. */
+/* Frees the delayed requests; call after the engine is freed. */
 void serve_faults_end(struct faults *faults);
 
 /* Handlers; `arg` is the struct faults. */

@@ -3,7 +3,7 @@
 
 #include "examples/spoke/ending.h"
 
-static void told(void *arg, const char *sentence)
+static void show_error(void *arg, const char *sentence)
 {
 	(void)ending_say(VERB_USAGE, arg, "%s", sentence);
 }
@@ -13,9 +13,10 @@ int settings_load(const char *verb, const char *path, struct spoke_config **ret_
 	union {
 		const char *verb;
 		void *arg;
-	} said = { .verb = verb };
+	} cast = { .verb = verb };
 
 	if (!path)
 		return VERB_OK;
-	return spoke_config_load(NULL, path, told, said.arg, ret_config) ? VERB_USAGE : VERB_OK;
+	return spoke_config_load(NULL, path, show_error, cast.arg, ret_config) ? VERB_USAGE
+									       : VERB_OK;
 }

@@ -16,7 +16,7 @@
 #define EVENTS_PLAIN 10u
 #define ROWS_PLAIN 100u
 
-/* --- what is in it */
+/* --- reading the status */
 
 static struct spoke_value child(struct spoke_value map, const char *key)
 {
@@ -44,7 +44,7 @@ static uint64_t count(struct spoke_value map, const char *key)
 	return spoke_value_u64(child(map, key), &value) == SPOKE_OK ? value : 0;
 }
 
-/* A text of it, escaped, in one of a few places that take turns: good for one line. */
+/* Returns a text, escaped, in one of a few static buffers used in turn: valid for one line. */
 static const char *text(struct spoke_value map, const char *key)
 {
 	static char texts[4][TEXT];
@@ -65,7 +65,7 @@ static bool is_true(struct spoke_value map, const char *key)
 	return spoke_value_bool(child(map, key), &value) == SPOKE_OK && value;
 }
 
-/* A cursor over an array of it; over nothing if there is none. */
+/* Returns a cursor over an array; an empty one if there is none. */
 static struct spoke_cursor list(struct spoke_value map, const char *key)
 {
 	struct spoke_cursor cursor;
@@ -95,7 +95,7 @@ static struct spoke_value last_of(struct spoke_value map, const char *key)
 
 /* --- pieces of lines */
 
-/* As "12.3 ms"; also in places that take turns. */
+/* Formats a time, e.g. "12.3 ms", in static buffers used in turn. */
 static const char *span_text(double ns)
 {
 	static char texts[4][24];
@@ -113,7 +113,7 @@ static const char *span_text(double ns)
 	return place;
 }
 
-/* A time of answers; "-": there were none. */
+/* Formats a latency; "-": no answers. */
 static const char *time_text(struct spoke_value map, const char *key)
 {
 	double ns = number(map, key);
@@ -140,7 +140,7 @@ static unsigned rows_left(const struct screen *screen)
 	return screen->row < screen->height ? screen->height - screen->row : 0;
 }
 
-/* --- who, and how it does */
+/* --- the head line */
 
 void status_view_head(struct screen *screen, struct spoke_value status, const char *address)
 {
@@ -230,7 +230,7 @@ static void draw_due(struct screen *screen, struct spoke_value consumer)
 		screen_print(screen, "  ticket %-15s attempt %-3" PRIu64, text(ticket, "method"),
 			     count(ticket, "attempts") + 1);
 		if (is_true(ticket, "sending"))
-			screen_print(screen, " under way");
+			screen_print(screen, " in flight");
 		else
 			screen_print(screen, " due in %s",
 				     span_text(number(ticket, "in_ms") * 1e6));
@@ -316,7 +316,7 @@ static void draw_provider(struct screen *screen, struct spoke_value provider, un
 		screen_print(screen, "  ... and %zu more\n", total - row);
 }
 
-/* --- what happened */
+/* --- events */
 
 static void draw_events(struct screen *screen, struct spoke_value status)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An engine's status, as its admin page tells it (/status), drawn for people. Whatever is there is
- * taken as a stranger's: what is missing or of another type is shown as nothing, texts are escaped.
+ * Draws the status of an engine, as served by its admin page (/status). The input is not trusted:
+ * missing values and values of another type are left out, and texts are escaped.
  */
 #ifndef COMMAND_STATUS_VIEW_H
 #define COMMAND_STATUS_VIEW_H
@@ -12,14 +12,14 @@
 
 #include <stdbool.h>
 
-/* Is it a status, and not what somebody else answers? */
+/* Is the value a status of spoke? */
 bool status_view_is_one(struct spoke_value value);
 
-/* One line: who it is, and how it does. */
+/* Draws one line: name, address and rates. */
 void status_view_head(struct screen *screen, struct spoke_value status, const char *address);
 
-/* All else: the wheel, consumers and providers, tickets, events. On a live screen as much as has
- * room. */
+/* Draws the rest: the wheel, consumers and providers, tickets, events. On a live screen as many
+ * lines as fit. */
 void status_view_body(struct screen *screen, struct spoke_value status);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spoke tap: stands between two ends, passes on what they say, and shows it. */
+/* spoke tap: relays connections and prints the messages on them. */
 #include "examples/spoke/ending.h"
 #include "examples/spoke/escape.h"
 #include "examples/spoke/json.h"
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REQUESTS 1024u /* remembered of a direction, by their ids; a power of two */
+#define REQUESTS 1024u /* remembered per direction, by id; a power of two */
 #define METHOD_TEXT 96u
 #define ADDRESS_TEXT 160u
 
@@ -30,40 +30,39 @@ enum {
 };
 
 static const struct option_row rows[] = {
-	[AS_JSON] = { "json", 0, NULL, "prints a line of JSON for each message" },
-	[QUIET] = { "quiet", 'q', NULL, "prints what went wrong, and the sums at the end" },
-	[RAW] = { "raw", 0, NULL, "prints the bytes too" },
-	[FULL] = { "full", 0, NULL, "prints up to 64 KiB of a value, not 200 characters" },
+	[AS_JSON] = { "json", 0, NULL, "print one line of JSON per message" },
+	[QUIET] = { "quiet", 'q', NULL, "print only errors and the final counts" },
+	[RAW] = { "raw", 0, NULL, "print the bytes, too" },
+	[FULL] = { "full", 0, NULL, "print up to 64 KiB of a value instead of 200 characters" },
 };
 
 static const struct usage usage = {
 	"tap",
 	"LISTEN TARGET",
-	"Whoever connects to LISTEN is connected to TARGET, and a line is printed for each "
-	"message\n"
-	"that goes to the target (->) or comes from it (<-). Bytes are passed on unchanged,\n"
-	"whatever they are; what is not of a wire that spoke knows is passed on undecoded.",
+	"Relays each connection to LISTEN to TARGET and prints one line per message to the target\n"
+	"(->) or from it (<-). Bytes are forwarded unchanged; a stream of an unknown protocol is\n"
+	"forwarded undecoded.",
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
 	"  spoke tap 127.0.0.1:20881 127.0.0.1:20880\n"
 	"  spoke tap :0 unix:/run/echo --json --raw",
 };
 
-/* A request that went by. */
+/* A request seen on the connection. */
 struct asked {
-	bool waits; /* for its reply */
+	bool waits; /* its reply has not been seen */
 	uint64_t id;
 	uint64_t at_ns;
 	char method[METHOD_TEXT];
 };
 
-/* One direction of a connection, as it is read. */
+/* The decoder of one direction. */
 struct ear {
-	struct spoke_frames *frames; /* NULL: it cannot be read (any more) */
-	struct asked *asked;         /* REQUESTS; NULL until there is one */
+	struct spoke_frames *frames; /* NULL: undecoded */
+	struct asked *asked;         /* REQUESTS of them; allocated for the first request */
 };
 
-/* Of a connection. */
+/* The decoders of a connection. */
 struct ears {
 	struct ear of[2]; /* by enum relay_way */
 };
@@ -133,7 +132,7 @@ static struct tap_request recall(const struct ear *ear, const struct spoke_frame
 	return request;
 }
 
-/* --- what the relay tells */
+/* --- callbacks of the relay */
 
 static void tell_frame(struct tap *tap, struct relay_pair *pair, enum relay_way way,
 		       const struct spoke_frame *frame)
@@ -153,7 +152,7 @@ static void tell_frame(struct tap *tap, struct relay_pair *pair, enum relay_way 
 	tap_line_frame(&tap->style, &place, frame, &request);
 }
 
-/* Shows what can be read. A stream that cannot is passed on all the same. */
+/* Prints decoded messages. An undecodable stream is still forwarded. */
 static void tell_bytes(struct relay_pair *pair, enum relay_way way, const void *bytes, size_t len)
 {
 	struct tap *tap = pair->relay->arg;
@@ -176,7 +175,7 @@ static void tell_bytes(struct relay_pair *pair, enum relay_way way, const void *
 	}
 	if (result != SPOKE_ETRUNCATED) {
 		tap->broken++;
-		tap_line_way(&tap->style, &place, "undecoded from here on", spoke_strerror(result));
+		tap_line_way(&tap->style, &place, "undecoded from here", spoke_strerror(result));
 		tap_line_bytes(&tap->style, &place, (struct spoke_span){ bytes, len });
 		spoke_frames_free(ear->frames);
 		ear->frames = NULL;
@@ -211,7 +210,7 @@ static void tell_ended(struct relay_pair *pair, enum relay_way way)
 	size_t waiting = ears->of[way].frames ? spoke_frames_waiting(ears->of[way].frames) : 0;
 	char text[64];
 
-	(void)snprintf(text, sizeof(text), "in the midst of a message: %zu B of it", waiting);
+	(void)snprintf(text, sizeof(text), "inside a message, after %zu B of it", waiting);
 	if (!tap->style.quiet || waiting > 0)
 		tap_line_way(&tap->style, &place, "ended", waiting ? text : NULL);
 }
@@ -236,7 +235,7 @@ static void tell_closed(struct relay_pair *pair)
 static void tell_refused(struct relay *relay, int error)
 {
 	(void)relay;
-	(void)ending_say(VERB_REMOTE, "tap", "nobody can be accepted for now: %s",
+	(void)ending_say(VERB_REMOTE, "tap", "cannot accept connections for now: %s",
 			 place_error(error));
 }
 
@@ -286,7 +285,7 @@ static void tell_listening(const struct tap *tap, const char *target)
 		json_print_text(text, strlen(text), stdout);
 		printf("}\n");
 	} else {
-		printf("listening at %s, passing on to %s\n", text, target);
+		printf("listening at %s, forwarding to %s\n", text, target);
 	}
 	(void)fflush(stdout);
 }
@@ -301,10 +300,10 @@ static int run(struct tap *tap, const char *listen, const char *target)
 	relay->looks = &looks;
 	relay->arg = tap;
 	if (place_parse(relay->env, listen, at) == 0)
-		return ending_say(VERB_USAGE, "tap", "%s: no address to listen at", listen);
+		return ending_say(VERB_USAGE, "tap", "%s: not an address to listen on", listen);
 	relay->target_count = place_parse(relay->env, target, relay->targets);
 	if (relay->target_count == 0)
-		return ending_say(VERB_USAGE, "tap", "%s: no address, or no such host", target);
+		return ending_say(VERB_USAGE, "tap", "%s: not an address, or unknown host", target);
 	error = spoke_engine_new(NULL, &relay->engine);
 	if (error)
 		return ending_say(VERB_REMOTE, "tap", "%s", spoke_strerror(error));
@@ -338,7 +337,7 @@ int tap_verb(int argc, char **argv)
 	if (row == OPTIONS_STOP)
 		return options.end;
 	if (options.operand_count != 2)
-		return options_lacking(&options, "where to listen, and whom to pass it on to?");
+		return options_lacking(&options, "LISTEN and TARGET missing");
 	end = run(&tap, options.operands[0], options.operands[1]);
 	spoke_engine_free(tap.relay.engine);
 	return end;

@@ -52,7 +52,7 @@ static void print_way(const struct tap_place *place)
 	       place->to_target ? "->" : "<-", terminal_colour(TERMINAL_NORMAL));
 }
 
-/* Room for values; one thread prints. */
+/* Buffer for values; only one thread prints. */
 static char *text_room(const struct tap_style *style, size_t *ret_size)
 {
 	static char text[FULL_TEXT];
@@ -221,7 +221,7 @@ static void json_frame(const struct tap_style *style, const struct tap_place *pl
 	printf("}\n");
 }
 
-/* --- what is called */
+/* --- the functions of tap_line.h */
 
 static void print_row(const unsigned char *bytes, size_t at, size_t len)
 {

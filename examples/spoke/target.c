@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The scheme of a URL: what stands before "://". Returns whether there is one that fits. */
+/* Copies the scheme of a URL. Returns false if there is none, or if it does not fit. */
 static bool scheme_of(const char *place, char *scheme, size_t size)
 {
 	const char *colon = strstr(place, ":/");
@@ -30,7 +30,7 @@ bool target_is_registry(const char *place)
 	return scheme_of(place, scheme, sizeof(scheme)) && spoke_registry_find(scheme);
 }
 
-/* "service.method", split at its last dot. */
+/* Splits "service.method" at the last dot. */
 static int read_what(struct target *target, const char *verb, const char *what)
 {
 	const char *dot = strrchr(what, '.');
@@ -40,9 +40,9 @@ static int read_what(struct target *target, const char *verb, const char *what)
 	if (!*method || (dot && !service_len))
 		return ending_say(
 			VERB_USAGE, verb,
-			"%s: not a method; write SERVICE.METHOD, as demo.EchoService.echo", what);
+			"%s: not a method; write SERVICE.METHOD, e.g. demo.EchoService.echo", what);
 	if (service_len >= sizeof(target->service) || strlen(method) >= sizeof(target->method))
-		return ending_say(VERB_USAGE, verb, "the name of the method is too long");
+		return ending_say(VERB_USAGE, verb, "the method name is too long");
 	memcpy(target->service, what, service_len);
 	(void)snprintf(target->method, sizeof(target->method), "%s", method);
 	return VERB_OK;
@@ -55,7 +55,7 @@ static bool is_one_of(const char *scheme, const char *const *names)
 	return *names != NULL;
 }
 
-/* The URL of an endpoint, whose scheme says the wire. */
+/* Makes the URL of an endpoint; its scheme selects the wire. */
 static int read_endpoint(struct target *target, const char *verb, const char *place,
 			 const char *wire)
 {
@@ -73,14 +73,15 @@ static int read_endpoint(struct target *target, const char *verb, const char *pl
 	if (is_one_of(scheme, dubbos) || is_one_of(scheme, mprpcs)) {
 		target->mprpc = is_one_of(scheme, mprpcs);
 		if (wire && target->mprpc != (strcmp(wire, "mprpc") == 0))
-			return ending_say(VERB_USAGE, verb,
-					  "--wire=%s: %s says another wire; leave one of them out",
-					  wire, place);
+			return ending_say(
+				VERB_USAGE, verb,
+				"--wire=%s: %s specifies another wire; remove one of them", wire,
+				place);
 	} else if (is_one_of(scheme, anys)) {
 		target->mprpc = wire && strcmp(wire, "mprpc") == 0;
 	} else {
 		return ending_say(VERB_USAGE, verb,
-				  "%s: not known; write tcp://, dubbo:// or msgpack-rpc:// and "
+				  "%s: unknown; write tcp://, dubbo:// or msgpack-rpc:// and "
 				  "HOST:PORT, unix:/PATH, or the URL of a registry (file:, "
 				  "zookeeper:, static:)",
 				  place);
@@ -90,7 +91,7 @@ static int read_endpoint(struct target *target, const char *verb, const char *pl
 	size = strlen(rest) + 32;
 	target->url = malloc(size);
 	if (!target->url)
-		return ending_say(VERB_REMOTE, verb, "no memory is left");
+		return ending_say(VERB_REMOTE, verb, "out of memory");
 	(void)snprintf(target->url, size, "%s%s:%s%s",
 		       target->listed  ? scheme
 		       : target->mprpc ? "msgpack-rpc"
@@ -112,18 +113,18 @@ static int read_registry(struct target *target, const char *verb, const char *pl
 	};
 
 	if (wire)
-		return ending_say(
-			VERB_USAGE, verb,
-			"--wire=%s: in a registry the providers' URLs say it; leave it out", wire);
+		return ending_say(VERB_USAGE, verb,
+				  "--wire=%s: the URLs in the registry specify the wire; remove it",
+				  wire);
 	if (!*target->service)
 		return ending_say(VERB_USAGE, verb,
-				  "%s: in a registry a service is looked for; write SERVICE.METHOD",
+				  "%s: a registry needs a service; write SERVICE.METHOD",
 				  target->method);
 	target->registry = place;
 	target->listed = true;
 	target->url = malloc(size);
 	if (!target->url)
-		return ending_say(VERB_REMOTE, verb, "no memory is left");
+		return ending_say(VERB_REMOTE, verb, "out of memory");
 	(void)spoke_url_print(&url, SPOKE_URL_WHOLE, target->url, size);
 	return VERB_OK;
 }
@@ -147,8 +148,7 @@ int target_read(struct target *target, const char *verb, const char *place, cons
 
 	*target = (struct target){ .url = NULL };
 	if (wire && strcmp(wire, "dubbo") != 0 && strcmp(wire, "mprpc") != 0)
-		return ending_say(VERB_USAGE, verb, "--wire=%s: not known; use dubbo or mprpc",
-				  wire);
+		return ending_say(VERB_USAGE, verb, "--wire=%s: unknown; use dubbo or mprpc", wire);
 	if (what)
 		end = read_what(target, verb, what);
 	if (end == VERB_OK)

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is shown on a terminal and nowhere else: colours, and a line of progress. Into pipes and
- * files, with --plain, with NO_COLOR (colours) or TERM=dumb goes plain, stable text.
+ * Colours and a line of progress, on a terminal only. Pipes, files, --plain, NO_COLOR (for colours)
+ * and TERM=dumb get plain, stable text.
  */
 #ifndef COMMAND_TERMINAL_H
 #define COMMAND_TERMINAL_H
 
 #include <stdbool.h>
 
-/* As --plain: from now on nothing is taken to be a terminal. */
+/* Implements --plain: stops using terminal features. */
 void terminal_plain(void);
 
-/* Is stdout, is stderr read by a person? */
+/* Is stdout or stderr a terminal in use? */
 bool terminal_out(void);
 bool terminal_err(void);
 
-/* Columns of the terminal at stdout, else at stderr; 80 where there is none. */
+/* Returns the columns of the terminal on stdout, else on stderr; 80 without a terminal. */
 unsigned terminal_width(void);
 
-/* Rows of it; 24 where there is none. */
+/* Returns its rows; 24 without a terminal. */
 unsigned terminal_height(void);
 
 enum terminal_colour {
@@ -31,14 +31,13 @@ enum terminal_colour {
 	TERMINAL_BLUE,
 };
 
-/* What switches stdout to it; "" where nothing is coloured. */
+/* Returns the escape sequence for stdout; "" without colours. */
 const char *terminal_colour(enum terminal_colour colour);
 
-/* Writes a line on stderr in the place of the last one, cut to the width; nothing but on a
- * terminal. */
+/* Replaces the line of progress on stderr, cut to the width; only on a terminal. */
 __attribute__((format(printf, 1, 2))) void terminal_progress(const char *format, ...);
 
-/* Takes the line away. */
+/* Erases the line of progress. */
 void terminal_progress_end(void);
 
 #endif

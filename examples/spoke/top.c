@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spoke top: what the admin pages of processes tell, drawn again and again. */
+/* spoke top: polls the admin pages of processes and draws their status. */
 #include "examples/spoke/ending.h"
 #include "examples/spoke/http_get.h"
 #include "examples/spoke/json.h"
@@ -26,18 +26,18 @@ enum {
 };
 
 static const struct option_row rows[] = {
-	[INTERVAL] = { "interval", 'i', "TIME", "between two looks (1s)" },
-	[COUNT] = { "count", 'n', "COUNT", "ends after so many looks" },
-	[ONCE] = { "once", '1', NULL, "prints what there is now, and ends" },
+	[INTERVAL] = { "interval", 'i', "TIME", "time between updates (default 1s)" },
+	[COUNT] = { "count", 'n', "COUNT", "exit after COUNT updates" },
+	[ONCE] = { "once", '1', NULL, "print the status once and exit" },
 };
 
 static const struct usage usage = {
 	"top",
 	"ADDRESS...",
-	"Looks at processes whose admin page (<spoke/admin.h>) listens at these addresses: "
-	"timers,\n"
-	"calls, endpoints, tickets, what happened last. On a terminal it is drawn in place: tab\n"
-	"shows the next process, q ends it. Elsewhere each look is a block of text.",
+	"Polls the admin pages (<spoke/admin.h>) at these addresses and shows timers, calls,\n"
+	"endpoints, tickets and the last events. On a terminal the display is updated in place: "
+	"tab\n"
+	"shows the next process, q quits. Otherwise each update is a block of text.",
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
 	"  spoke top 127.0.0.1:9090\n"
@@ -48,13 +48,13 @@ struct top;
 
 struct source {
 	struct top *top;
-	const char *name; /* as it was said */
+	const char *name; /* as given on the command line */
 	struct spoke_address at;
 	char host[ADDRESS_TEXT];
 	struct http_get get;
 	struct spoke_builder values;
-	struct spoke_value status; /* the last one; in `values` */
-	const char *wrong;         /* with the last look; NULL: nothing */
+	struct spoke_value status; /* the latest; memory of `values` */
+	const char *wrong;         /* error of the last update; NULL: none */
 };
 
 struct top {
@@ -63,14 +63,14 @@ struct top {
 	struct screen screen;
 	struct source sources[SOURCES_MAX];
 	int source_count;
-	int shown;   /* the one in full */
-	int waiting; /* answers that have not come */
+	int shown;   /* the process shown in full */
+	int waiting; /* outstanding answers */
 	uint64_t interval_ns;
-	uint64_t looks_max; /* 0: for ever */
+	uint64_t looks_max; /* 0: unlimited */
 	uint64_t looks;
 	bool once;
 	struct spoke_alarm next;
-	struct spoke_signal signals[4]; /* that end it */
+	struct spoke_signal signals[4]; /* that quit */
 	struct spoke_signal resized;
 	struct spoke_signal stopped;
 	struct spoke_watch keys;
@@ -111,7 +111,7 @@ static void draw(struct top *top)
 		spoke_engine_stop(top->engine);
 }
 
-/* --- looking */
+/* --- polling */
 
 static void look_over(struct top *top)
 {
@@ -123,7 +123,7 @@ static void look_over(struct top *top)
 	}
 }
 
-/* Packs the body anew. Returns NULL or what is wrong with it. */
+/* Parses the body into source->status. Returns NULL or an error text. */
 static const char *read_status(struct source *source, char *body, size_t len)
 {
 	struct json_error error = { 0, "" };
@@ -136,7 +136,7 @@ static const char *read_status(struct source *source, char *body, size_t len)
 	if (spoke_builder_finish_value(&source->values, &source->status) ||
 	    !status_view_is_one(source->status)) {
 		source->status = (struct spoke_value){ 0 };
-		return "the answer is no status";
+		return "the answer is not a status";
 	}
 	return NULL;
 }
@@ -160,7 +160,7 @@ static void look(struct top *top)
 		const char *wrong = http_get_begin(&source->get, &source->at, source->host,
 						   "/status", TIMEOUT_NS);
 
-		/* What was wrong stands until there is an answer. */
+		/* The error stays until there is an answer. */
 		if (wrong)
 			source->wrong = wrong;
 		else
@@ -187,7 +187,7 @@ static void resized(struct spoke_signal *signal)
 	draw(spoke_container_of(signal, struct top, resized));
 }
 
-/* Ctrl-Z: the shell gets its screen back meanwhile. */
+/* Ctrl-Z: restore the screen for the shell. */
 static void stopped(struct spoke_signal *signal)
 {
 	struct top *top = spoke_container_of(signal, struct top, stopped);
@@ -274,7 +274,7 @@ static int run(struct top *top)
 	return error ? ending_say(VERB_REMOTE, "top", "%s", spoke_strerror(error)) : VERB_OK;
 }
 
-/* How the last look went: what nobody answers is said by the status too. */
+/* Returns the exit code for the last update. */
 static int last_end(const struct top *top)
 {
 	int end = VERB_OK;
@@ -298,7 +298,7 @@ static int look_at(struct top *top, const struct options *options)
 	top->env = spoke_host_env();
 	for (int i = 0; i < options->operand_count; i++)
 		if (!add_source(top, options->operands[i]))
-			return ending_say(VERB_USAGE, "top", "%s: no address, or no such host",
+			return ending_say(VERB_USAGE, "top", "%s: not an address, or unknown host",
 					  options->operands[i]);
 	end = run(top);
 	return end ? end : last_end(top);
@@ -325,7 +325,7 @@ int top_verb(int argc, char **argv)
 	if (row == OPTIONS_STOP)
 		return options.end;
 	if (options.operand_count < 1 || options.operand_count > SOURCES_MAX)
-		return options_lacking(&options, "which addresses, one to 16?");
+		return options_lacking(&options, "expected 1 to 16 addresses");
 	if (top.interval_ns < INTERVAL_MIN_NS)
 		top.interval_ns = INTERVAL_MIN_NS;
 	end = look_at(&top, &options);

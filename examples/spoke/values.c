@@ -26,7 +26,7 @@ void values_fini(struct values *values)
 	spoke_builder_fini(&values->attachments_builder);
 }
 
-/* What was packed, if it is one array, is its items. */
+/* A single array is replaced by its items. */
 static int take_args(struct values *values)
 {
 	struct spoke_cursor row;
@@ -43,7 +43,7 @@ static int take_args(struct values *values)
 	return SPOKE_OK;
 }
 
-/* Where in a text a byte is: "line 2, byte 5", or "byte 5" of a single line. */
+/* Formats a position: "line 2, byte 5", or "byte 5" in a single line. */
 static void print_place(const char *text, size_t at, char *out, size_t size)
 {
 	size_t line = 1;
@@ -76,7 +76,7 @@ static int read_text(struct values *values, const char *verb, char *text, size_t
 	if (!error)
 		return VERB_OK;
 	if (error == SPOKE_ENOMEM)
-		return ending_say(VERB_REMOTE, verb, "no memory is left");
+		return ending_say(VERB_REMOTE, verb, "out of memory");
 	return ending_say(VERB_USAGE, verb, "%s, %s: %s", name, place, wrong.what);
 }
 
@@ -90,12 +90,12 @@ int values_args(struct values *values, const char *verb, char **operands, int co
 	for (int i = 0; i < count; i++) {
 		if (operands[i][strspn(operands[i], BLANKS)] == '\0')
 			return ending_say(VERB_USAGE, verb,
-					  "an argument is empty; write JSON, as null or '\"\"'");
+					  "an argument is empty; write JSON, e.g. null or '\"\"'");
 		size += strlen(operands[i]) + 1;
 	}
 	text = malloc(size);
 	if (!text)
-		return ending_say(VERB_REMOTE, verb, "no memory is left");
+		return ending_say(VERB_REMOTE, verb, "out of memory");
 	text[0] = '\0';
 	for (int i = 0; i < count; i++)
 		len += (size_t)snprintf(text + len, size - len, "%s%s", i ? " " : "", operands[i]);
@@ -104,7 +104,7 @@ int values_args(struct values *values, const char *verb, char **operands, int co
 	return end;
 }
 
-/* All of a file, with a NUL; NULL: errno. */
+/* Reads a whole file and appends a NUL; returns NULL and sets errno on error. */
 static char *read_all(FILE *file, size_t *ret_len)
 {
 	size_t room = 65536;
@@ -150,7 +150,7 @@ int values_data(struct values *values, const char *verb, const char *data)
 	if (*data != '@') {
 		whole[0] = strdup(data);
 		if (!whole[0])
-			return ending_say(VERB_REMOTE, verb, "no memory is left");
+			return ending_say(VERB_REMOTE, verb, "out of memory");
 		end = values_args(values, verb, whole, 1);
 		free(whole[0]);
 		return end;
@@ -160,15 +160,14 @@ int values_data(struct values *values, const char *verb, const char *data)
 	if (file && !is_stdin)
 		(void)fclose(file);
 	if (!text)
-		return ending_say(VERB_USAGE, verb, "%s cannot be read: %s", data + 1,
+		return ending_say(VERB_USAGE, verb, "cannot read %s: %s", data + 1,
 				  strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
 	end = read_text(values, verb, text, len, is_stdin ? "stdin" : data + 1);
 	free(text);
 	return end;
 }
 
-/* Behind the type that a descriptor begins with, as "I", "[J" or "Ljava/lang/String;"; NULL: it is
- * none. */
+/* Skips one type, e.g. "I", "[J" or "Ljava/lang/String;"; returns NULL if it is invalid. */
 static const char *skip_type(const char *at)
 {
 	at += strspn(at, "[");
@@ -191,7 +190,7 @@ int values_check_types(const struct values *values, const char *verb, const char
 		at = skip_type(at);
 		if (!at) {
 			return ending_say(VERB_USAGE, verb,
-					  "--types=%s: not descriptors; write them as "
+					  "--types=%s: not type descriptors; write e.g. "
 					  "Ljava/lang/String;I",
 					  types);
 		}
@@ -199,7 +198,7 @@ int values_check_types(const struct values *values, const char *verb, const char
 	while (spoke_cursor_next(&row, &value))
 		args++;
 	if (count != args)
-		return ending_say(VERB_USAGE, verb, "--types=%s: %zu types, and %zu arguments",
+		return ending_say(VERB_USAGE, verb, "--types=%s: %zu types for %zu arguments",
 				  types, count, args);
 	return VERB_OK;
 }
@@ -211,13 +210,11 @@ int values_attach(struct values *values, const char *verb, const char *pair)
 				  "--attachment=%s: not an attachment; write KEY=VALUE", pair);
 	for (size_t i = 0; i < values->pair_count; i++) {
 		if (strncmp(values->pairs[i], pair, strcspn(pair, "=") + 1) == 0) {
-			return ending_say(VERB_USAGE, verb,
-					  "--attachment=%s: the key is said before; leave one out",
-					  pair);
+			return ending_say(VERB_USAGE, verb, "--attachment=%s: duplicate key", pair);
 		}
 	}
 	if (values->pair_count == VALUES_ATTACHMENTS_MAX)
-		return ending_say(VERB_USAGE, verb, "there are more than %u attachments",
+		return ending_say(VERB_USAGE, verb, "more than %u attachments",
 				  VALUES_ATTACHMENTS_MAX);
 	values->pairs[values->pair_count++] = pair;
 	return VERB_OK;

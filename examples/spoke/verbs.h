@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `spoke` can do: a verb is a function with a main()'s arguments, argv[0] being its name, and
- * returns the status the process ends with. Results go to stdout, everything else to stderr.
+ * The verbs of spoke. A verb is a function with the arguments of main(); argv[0] is its name. It
+ * returns the exit status. Results go to stdout, everything else to stderr.
  */
 #ifndef COMMAND_VERBS_H
 #define COMMAND_VERBS_H
 
 enum verb_end {
 	VERB_OK = 0,
-	VERB_REMOTE = 1,      /* the other side answered with an error, or something failed here */
-	VERB_USAGE = 2,       /* what was asked for cannot be meant */
-	VERB_TIMEOUT = 3,     /* no answer in time */
-	VERB_UNREACHABLE = 4, /* nobody there to be asked */
+	VERB_REMOTE = 1,      /* the peer answered with an error, or a local failure */
+	VERB_USAGE = 2,       /* wrong usage */
+	VERB_TIMEOUT = 3,     /* timeout */
+	VERB_UNREACHABLE = 4, /* no connection */
 };
 
 int call_verb(int argc, char **argv);

@@ -102,7 +102,7 @@ call() {
 		fail "call -d @- ended with $?"
 	[ "$(cat "$work/out")" = "$all" ] || fail "call -d @-: $(cat "$work/out")"
 
-	run 1 '' '*"this is what fail does" (code 1)*' call "$at" demo.EchoService.fail
+	run 1 '' '*"error requested by the caller" (code 1)*' call "$at" demo.EchoService.fail
 	run 1 '' '*"no" (code 7)*' call "$at" demo.EchoService.fail 7 '"no"'
 	run 1 '{"ok":false,"error":"EREMOTE","text":"no",*"code":7,*"exit":1}' '' \
 		call --json "$at" demo.EchoService.fail 7 '"no"'
@@ -126,7 +126,7 @@ faults() {
 	serve --port 0 --heartbeat 0 "unix:$work/sock"
 	run 3 '' '*deadline passed while waiting*' call "$at" -t 200ms demo.EchoService.drop
 	run 0 '20' '' call "$at" demo.EchoService.sleep 20
-	run 1 '' '*a number of ms*' call "$at" demo.EchoService.sleep '"x"'
+	run 1 '' '*expected a number of ms*' call "$at" demo.EchoService.sleep '"x"'
 	run 0 '*1: * ms*3 sent, 3 answered, 0 timed out; min *' '*connected' ping "$at" -c 3 -i 5ms
 	run 0 '1 sent, 1 answered*' '' ping "msgpack-rpc://$at/demo.EchoService" -c 1 -q
 	run 0 '{"number":1,"ok":true,*{"sent":1,"answered":1,*}' '*' ping "$at" -c 1 --json
@@ -155,7 +155,7 @@ faults() {
 	"$spoke" serve --quiet --config "$work/settings" >"$work/log" 2>"$work/told" &
 	pid=$!
 	started="$started $pid"
-	await '^shows itself at' "$work/log"
+	await '^admin page at' "$work/log"
 	at=$(sed -n '1s/.* listens at //p' "$work/log")
 	run 0 '1' '' call "$at" --config "$work/settings" demo.EchoService.echo 1
 	run 0 '1' '' call "unix:$work/listed" demo.EchoService.echo 1
@@ -169,7 +169,7 @@ faults() {
 	run 3 '{*"error":"ETIMEOUT"*"attempts":1,*' '' call --json "$at" \
 		--config "$work/impatient" --cluster failfast demo.EchoService.sleep 1000
 	run 0 '*demo.EchoService*' '' \
-		top -1 "$(sed -n 's|^shows itself at http://\(.*\)/|\1|p' "$work/log")"
+		top -1 "$(sed -n 's|^admin page at http://\(.*\)/|\1|p' "$work/log")"
 	printf '[provider]\nheartbeat = 5\n' >"$work/settings"
 	kill -HUP "$pid"
 	await 'serve: .*settings:2: heartbeat = 5: a duration needs a unit' "$work/told"
@@ -179,7 +179,7 @@ faults() {
 	"$spoke" serve -q --port 0 --admin "unix:$work/page" >"$work/log" &
 	pid=$!
 	started="$started $pid"
-	await "^shows itself at unix:$work/page" "$work/log"
+	await "^admin page at unix:$work/page" "$work/log"
 	finish TERM
 
 	"$spoke" serve --port 0 >"$work/log" &
@@ -206,7 +206,7 @@ faults() {
 	kill -CONT "$pid"
 	run 0 '1' '' call "$at" demo.EchoService.echo 1
 	finish TERM
-	grep -q 'freezes now' "$work/frozen" || fail "serve did not say that it freezes"
+	grep -q 'freezing now' "$work/frozen" || fail "serve did not say that it freezes"
 }
 
 registry() {
@@ -238,7 +238,7 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 
 	run 0 'demo.X dubbo://127.0.0.1:1 version=- *' '' ls static://127.0.0.1:1 demo.X
 	run 2 '' '*name a service' ls static://127.0.0.1:1
-	run 2 '' '*no registry*' ls tcp://127.0.0.1:1
+	run 2 '' '*not a registry*' ls tcp://127.0.0.1:1
 	run 2 '' '*a registry*' ping "$list" -c 1
 	"$spoke" ls "$list" | : || fail "a reader that goes away"
 }
@@ -248,31 +248,31 @@ verbs() {
 	run 0 'usage: spoke VERB*' '' help
 	run 0 'usage: spoke VERB*' '' help --help
 	run 0 'spoke [0-9]*' '' --version
-	run 2 '' '*no such verb; meant is call[?]' cal
-	run 2 '' '*no such verb; spoke help shows them' somewhere
-	run 2 '' '*--timout: no such option; meant is --timeout[?]' call --timout=1s
+	run 2 '' '*no such verb; did you mean call[?]' cal
+	run 2 '' '*no such verb; spoke help lists them' somewhere
+	run 2 '' '*--timout: no such option; did you mean --timeout[?]' call --timout=1s
 	run 2 '' '*-x: no such option*' call -x
-	run 2 '' '*--timeout=5x: not a duration; write a number and a unit, as 250ms*' \
+	run 2 '' '*--timeout=5x: not a duration; write a number and a unit, e.g. 250ms*' \
 		call a:1 b.c --timeout=5x
-	run 2 '' '*--timeout: TIME has to follow*' call --timeout
-	run 2 '' '*--notify=1: it takes no value' call --notify=1
-	run 2 '' '*--retries=1000: out of range; from 0 to 100' call --retries 1000
-	run 2 '' '*which method[?]*usage: spoke call*' call tcp://127.0.0.1:1
-	run 2 '' '*--cluster=failovr: not known; use *' call h:1 a.b --cluster=failovr
-	run 2 '' '*--timeout=0: nothing is answered so soon*' call h:1 a.b -t 0
-	run 2 '' '*--attachment=k=w: the key is said before*' call h:1 a.b -a k=v -a k=w
+	run 2 '' '*--timeout: TIME missing*' call --timeout
+	run 2 '' '*--notify=1: takes no value' call --notify=1
+	run 2 '' '*--retries=1000: must be from 0 to 100' call --retries 1000
+	run 2 '' '*METHOD missing*usage: spoke call*' call tcp://127.0.0.1:1
+	run 2 '' '*--cluster=failovr: unknown; use *' call h:1 a.b --cluster=failovr
+	run 2 '' '*--timeout=0: must be positive*' call h:1 a.b -t 0
+	run 2 '' '*--attachment=k=w: duplicate key' call h:1 a.b -a k=v -a k=w
 	run 2 '' '*MessagePack-RPC has no *attachments*' call h:1 a.b -w mprpc -a k=v
-	run 2 '' '*--types=Lx: not descriptors*' call h:1 a.b 1 --types Lx
-	run 2 '' '*--types=II: 2 types, and 1 arguments' call h:1 a.b 1 --types II
+	run 2 '' '*--types=Lx: not type descriptors*' call h:1 a.b 1 --types Lx
+	run 2 '' '*--types=II: 2 types for 1 arguments' call h:1 a.b 1 --types II
 	run 2 '' '*an argument is empty*' call h:1 a.b ''
-	run 2 '' '*tpc://h:1: not known; write *' call tpc://h:1 a.b
+	run 2 '' '*tpc://h:1: unknown; write *' call tpc://h:1 a.b
 	run 2 '' '*the arguments, byte 4: *' call h:1 a.b '[1 2]'
 	run 2 '' '*: a port is a number*' call tcp://h:x a.b
 	run 2 '' '*no service*' call tcp://127.0.0.1:1 b
 	run 2 '' '*--drop-rate=2: not a share*' serve --drop-rate 2
-	run 2 '' '*--port=65536: out of range*' serve --port 65536
-	run 2 '' '*--rate=1e12: out of range; from 0.001 to 1e+07' bench h:1 a.b --rate 1e12
-	run 2 '' '*--service=: a service has a name*' serve --service ''
+	run 2 '' '*--port=65536: must be from*' serve --port 65536
+	run 2 '' '*--rate=1e12: must be from 0.001 to 1e+07' bench h:1 a.b --rate 1e12
+	run 2 '' '*--service=: must not be empty*' serve --service ''
 	sh "$here/words.sh" "$spoke" || exit 1
 }
 

@@ -56,10 +56,10 @@ grep -q 'did you mean retry.period?' "$work/err" || fail "--explain: $(cat "$wor
 ends 0 retry.period
 grep -q '^  retry.period = 5s$' "$work/out" || fail "a key alone: $(cat "$work/out")"
 ends 2 --explain a b
-grep -q 'one key at a time' "$work/err" || fail "two keys: $(cat "$work/err")"
+grep -q 'only one KEY is allowed' "$work/err" || fail "two keys: $(cat "$work/err")"
 ends 2 --check "$sources/spoke.conf" "$sources/spoke.conf"
 ends 2 --explain --man
-grep -q -e '--man: one thing at a time' "$work/err" || fail "two things: $(cat "$work/err")"
+grep -q -e '--man: --check, --explain and --man exclude' "$work/err" || fail "two things: $(cat "$work/err")"
 mkfifo "$work/pipe"
 ends 1 --check "$work/pipe"
 grep -q 'it is a pipe' "$work/err" || fail "a pipe: $(cat "$work/err")"

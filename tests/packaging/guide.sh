@@ -51,7 +51,7 @@ due() {
 	echo "GUIDE.md: $1"
 	exit 1
 }
-due 'spoke config does not find the file right' 'all is right' ../said
+due 'spoke config does not find the file right' 'no errors' ../said
 due 'spoke ls does not show the service' 'demo.Greeter' ../said
 due 'spoke call is not answered' 'hello, you' ../said
 due 'the frozen provider was not suspected' suspect consumer.log

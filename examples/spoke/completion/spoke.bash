@@ -10,7 +10,7 @@ _spoke() {
 		mapfile -t COMPREPLY < <(compgen -W "$verbs --help --version" -- "$current")
 		return
 	fi
-	# The shell takes --option=value, @file and host:port to pieces.
+	# bash splits --option=value, @file and host:port into words.
 	if [ "$current" = = ]; then
 		current=
 	elif [ "$before" = = ]; then

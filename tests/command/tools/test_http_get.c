@@ -35,21 +35,21 @@ static const struct read_case cases[] = {
 	{ OK "Content-Length: 0\r\n\r\n", false, "", "" },
 	{ OK "\r\n{\"a\":1}", false, NULL, NULL },
 	{ OK "Content-Length: 9\r\n\r\n{}", false, NULL, NULL },
-	{ OK "Content-Length: 9\r\n\r\n{}", true, "the answer is cut off", NULL },
+	{ OK "Content-Length: 9\r\n\r\n{}", true, "incomplete answer", NULL },
 	{ OK "Content-Len", false, NULL, NULL },
-	{ OK "Content-Len", true, "this is no HTTP", NULL },
-	{ "", true, "it closed without a word", NULL },
-	{ "SSH-2.0\r\n\r\n", false, "this is no HTTP", NULL },
+	{ OK "Content-Len", true, "not an HTTP server", NULL },
+	{ "", true, "connection closed without an answer", NULL },
+	{ "SSH-2.0\r\n\r\n", false, "not an HTTP server", NULL },
 	{ "HTTP/1.1 404 Not Found\r\n\r\n", true,
-	  "it answers, but not with 200: is this the address of an admin page?", NULL },
-	{ OK "Content-Length: -1\r\n\r\n{}", true, "an answer whose length cannot be understood",
+	  "HTTP status is not 200; is this the address of an admin page?", NULL },
+	{ OK "Content-Length: -1\r\n\r\n{}", true, "invalid Content-Length or Transfer-Encoding",
 	  NULL },
 	{ OK "Content-Length: 99999999999\r\n\r\n{}", true,
-	  "an answer whose length cannot be understood", NULL },
+	  "invalid Content-Length or Transfer-Encoding", NULL },
 	{ OK "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ", true,
-	  "an answer whose length cannot be understood", NULL },
+	  "invalid Content-Length or Transfer-Encoding", NULL },
 	{ OK "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", true,
-	  "an answer whose length cannot be understood", NULL },
+	  "invalid Content-Length or Transfer-Encoding", NULL },
 };
 
 static void answers_are_read_or_refused(void **state)
@@ -198,7 +198,7 @@ static void who_does_not_answer_is_given_up(void **state)
 	answer(&stage, fd, OK, strlen(OK));
 	go(&stage, 200 * MS);
 	assert_int_equal(stage.told, 1);
-	assert_string_equal(stage.what, "no answer in time");
+	assert_string_equal(stage.what, "timeout");
 	assert_true(stage.get.timed_out);
 	tear_down(&stage);
 }
@@ -237,7 +237,7 @@ static void an_answer_without_end_is_given_up(void **state)
 		assert_true(sent <= 2 * HTTP_GET_MAX);
 		go(&stage, MS / 10);
 	}
-	assert_string_equal(stage.what, "the answer is too long");
+	assert_string_equal(stage.what, "answer too long");
 	tear_down(&stage);
 }
 

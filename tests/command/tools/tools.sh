@@ -116,7 +116,7 @@ tap)
 		--warm-up 0 -t 20s
 	"$spoke" top --once "$address" >"$work/said" 2>&1
 	end "$tap"
-	grep -q '"kind":"undecoded from here on"' "$work/json" || fail "not told that it is no wire"
+	grep -q '"kind":"undecoded from here"' "$work/json" || fail "not told that it is no wire"
 	grep -q '"kind":"bytes","raw":"474554202f737461' "$work/json" || fail "no bytes of HTTP"
 	"$tools/command_pick" kind wire method args value <"$work/json" >"$work/picked" ||
 		fail "no JSON"
