@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that block, from three threads at one time, while the engine turns on a thread of its own.
+ * Blocking calls from three threads; the engine runs on a thread of its own.
  *
  *     blocking_consumer [url]
  */
@@ -16,7 +16,7 @@ struct caller {
 	int error;
 };
 
-/* A call is begun, waited for, and forgotten. */
+/* Makes one call, waits for its answer, and frees the future. */
 static void *call(void *arg)
 {
 	struct caller *caller = arg;

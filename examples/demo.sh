@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The demo echo cluster: three providers and two consumers, each a process, of which some are frozen,
-# killed and ended, and what spoke makes of it, told by the processes themselves.
+# The demo echo cluster: three providers and two consumers, each a process. The demo freezes, kills and
+# drains some of them and prints the events that the processes report.
 #
-#   sh examples/demo.sh [option...]                builds it first, in build/demo; --help names options
-#   sh examples/demo.sh <directory> [option...]    with the programs demo_* that lie there
+#   sh examples/demo.sh [option...]                builds in build/demo and runs; --help lists the options
+#   sh examples/demo.sh <directory> [option...]    runs the programs demo_* in that directory
 #
-# Missing Debian packages are installed, for which alone root is needed. Ends with 0 if everything
-# adds up, with 1 if not, and with 2 if it could not be tried.
+# Installs missing Debian packages, which is the only step that needs root. Exit status: 0 if the counts
+# add up, 1 if not, 2 if the demo could not run.
 set -u
 programs=
 case ${1:-} in
@@ -19,13 +19,13 @@ case ${1:-} in
 esac
 cd "$(dirname "$0")/.." || exit 2
 
-# stage <name> <command...>: its output goes to a log, of which a failure shows the end.
+# stage <name> <command...>: logs the output, and prints the end of the log on failure.
 stage() {
 	name=$1
 	shift
 	if ! "$@" >"$logs/$name.log" 2>&1; then
 		tail -n 40 "$logs/$name.log"
-		echo "$0: \"$name\" failed; all of its output: $logs/$name.log"
+		echo "$0: \"$name\" failed; full output: $logs/$name.log"
 		exit 2
 	fi
 }

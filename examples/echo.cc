@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From C++: a provider and a consumer on one engine, in one process. Prints "hello".
+ * C++: a provider and a consumer on one engine in one process. Prints "hello".
  */
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
@@ -13,7 +13,8 @@
 namespace
 {
 
-/* Exceptions must not pass through spoke: callbacks are noexcept, errors of calls are thrown. */
+/* Exceptions must not propagate through spoke, so callbacks are noexcept. Errors are thrown here.
+ */
 void check(int error)
 {
 	if (error)
@@ -99,7 +100,7 @@ int main()
 
 		check(spoke_engine_new(nullptr, &made));
 		std::unique_ptr<spoke_engine, void (*)(spoke_engine *)> engine(made,
-									      spoke_engine_free);
+									       spoke_engine_free);
 		std::cout << ask(made, serve(made), "hello") << '\n';
 	} catch (const std::exception &failed) {
 		std::cerr << "echo: " << failed.what() << '\n';

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A consumer: calls demo.EchoService once, and prints what comes back.
+ * A consumer: calls demo.EchoService once and prints the answer.
  *
  *     echo_consumer [url [text]]
  */

@@ -4,7 +4,7 @@
  *
  *     echo_provider [url]          default: dubbo://127.0.0.1:20880
  *
- * SIGTERM and SIGINT end it when the calls that were begun are answered.
+ * SIGTERM and SIGINT drain it: it answers running requests, then exits.
  */
 #include <spoke/provider.h>
 #include <spoke/signals.h>

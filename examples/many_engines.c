@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider on several engines, each on a thread of its own, that listen as one:
+ * A provider on several engines, each on a thread of its own, that share one address:
  * demo.EchoService answers "echo" with its argument.
  *
  *     many_engines [url [engines]]          default: dubbo://127.0.0.1:20880?shared=true 2
  *
- * SIGTERM and SIGINT end all of them when the calls that were begun are answered.
+ * SIGTERM and SIGINT drain all engines: they answer running requests, then the program exits.
  */
 #include <spoke/provider.h>
 #include <spoke/signals.h>
@@ -32,7 +32,7 @@ static void echo(struct spoke_request *request, void *arg)
 		spoke_reply_error(request, 1, "echo: argument missing");
 }
 
-/* The first one listens, the others are where it is; every engine drains at a signal. */
+/* The first provider listens, the others join it. Every engine drains on a signal. */
 static int serve(const char *url, int i)
 {
 	struct spoke_service_options service = { .name = "demo.EchoService" };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The acts of the demo: each injects a fault and waits for the expected events. */
 #include "examples/demo/acts.h"
 #include "examples/demo/await.h"
 #include "examples/demo/deeds.h"
@@ -9,12 +10,12 @@
 
 #define ECHO "demo.EchoService"
 #define ORDERS "demo.OrderService"
-#define SILENT_BEATS 4  /* that have to come while a link is silent */
-#define TASK_BYTES 2048 /* that a failback task may keep */
+#define SILENT_BEATS 4  /* heartbeats to wait for while a connection has no calls */
+#define TASK_BYTES 2048 /* memory budget per failback task */
 
 /* --- the beginning */
 
-/* The frozen one, the killed one, and the one that is drained. */
+/* The provider to freeze; below, the ones to kill and to drain. */
 static struct actor *first_of(const struct stage *stage)
 {
 	return stage->providers[0];
@@ -53,7 +54,7 @@ static struct actor *cast_consumer(struct stage *stage, const char *name, const 
 	const struct plan *plan = stage->plan;
 	struct actor *actor = cast_add("demo_consumer", name);
 
-	/* A provider that fails calls stays in its place: here the heartbeats judge it. */
+	/* Ejection is off, so that heartbeats alone detect the frozen provider. */
 	actor_add_arg(actor,
 		      "consumer://any/%s?cluster=failback&loadbalance=roundrobin&timeout=%" PRIu64
 		      "&heartbeat=%" PRIu64 "ms&retry.period=%" PRIu64
@@ -68,8 +69,8 @@ static struct actor *cast_consumer(struct stage *stage, const char *name, const 
 	return actor;
 }
 
-static void say_sum(const char *who, uint64_t rate, uint64_t outage_ns, uint64_t tasks,
-		    const char *why)
+static void print_tasks(const char *who, uint64_t rate, uint64_t outage_ns, uint64_t tasks,
+			const char *why)
 {
 	char outage[PLAN_TEXT];
 	char spare[PLAN_TEXT];
@@ -86,22 +87,21 @@ static bool begin(struct stage *stage)
 	char heartbeat[PLAN_TEXT];
 	char period[PLAN_TEXT];
 
-	story_say(
-		"%u providers and 2 consumers, each a process with one wheel on which three users "
-		"set timers:",
-		plan->providers);
-	story_say("  timeout    a request ends when its deadline comes: after %s",
+	story_say("%u providers and 2 consumers, each a process with one timing wheel. The wheel "
+		  "has three users:",
+		  plan->providers);
+	story_say("  timeout    ends a request at its deadline, after %s",
 		  plan_print(plan->timeout_ns, timeout));
-	story_say("  retry      a call that failed is tried again: after %s, from a failback task",
+	story_say("  retry      a failback task tries a failed call again, after %s",
 		  plan_print(plan->period_ns, period));
-	story_say("  heartbeat  a link is asked whether its peer lives: after %s of silence; "
-		  "3 missed close it",
+	story_say("  heartbeat  probes a silent peer after %s; 3 missed heartbeats close the "
+		  "connection",
 		  plan_print(plan->heartbeat_ns, heartbeat));
-	say_sum("consumer-1", plan->rate, plan->outage_ns, plan->tasks,
-		"until a frozen provider gets no more calls");
-	say_sum("consumer-2", plan->rate2, plan->outage2_ns, plan->tasks2,
-		"until a killed one is back");
-	story_head("  time s  who          user       what happened there");
+	print_tasks("consumer-1", plan->rate, plan->outage_ns, plan->tasks,
+		    "until a frozen provider is suspect");
+	print_tasks("consumer-2", plan->rate2, plan->outage2_ns, plan->tasks2,
+		    "until a killed provider is back");
+	story_head("  time s  process      user       event");
 	for (unsigned i = 0; i < plan->providers; i++) {
 		cast_provider(stage, i);
 		if (!actor_start(stage->providers[i]) ||
@@ -135,8 +135,9 @@ static bool play_silence(struct stage *stage)
 	struct actor *consumer = stage->consumer2;
 	uint64_t beats = actor_count(consumer, COUNT_BEATS);
 
-	story_head("2. A consumer makes no calls for a while. Its link is silent as that to a dead "
-		   "peer is;\n   heartbeats tell that this one lives, and it stays.");
+	story_head("2. A consumer makes no calls for a while. Its connection is as silent as one "
+		   "to a dead peer;\n"
+		   "   heartbeats show that the peer is alive, and keep the connection open.");
 	actor_watch(consumer, second_of(stage));
 	actor_hush(consumer);
 	if (!await_count(consumer, COUNT_BEATS, beats + SILENT_BEATS))
@@ -145,7 +146,7 @@ static bool play_silence(struct stage *stage)
 	if (!await_seen(consumer, TAG_ANSWERED, 1))
 		return false;
 	return consumer->seen[TAG_CLOSED] == 0 ||
-	       cast_trouble("%s: its link was closed, though its peer lived", consumer->name);
+	       cast_trouble("%s: closed its connection to a live peer", consumer->name);
 }
 
 static bool play_frozen_provider(struct stage *stage)
@@ -155,9 +156,10 @@ static bool play_frozen_provider(struct stage *stage)
 	uint64_t timed_out = actor_count(consumer, COUNT_TIMED_OUT);
 	unsigned calm;
 
-	story_head("3. A provider is frozen. Its system still takes what it is sent, and even "
-		   "connections:\n   only its silence tells. Deadlines end the calls it has, "
-		   "heartbeats find it out.");
+	story_head("3. A provider is frozen. Its kernel still accepts data and even connections, "
+		   "so only its\n"
+		   "   silence reveals the freeze. Timeouts end its calls; missed heartbeats close "
+		   "its connection.");
 	actor_watch(consumer, provider);
 	actor_freeze(provider);
 	if (!await_count(consumer, COUNT_TIMED_OUT, timed_out + 1))
@@ -177,9 +179,9 @@ static bool play_frozen_consumer(struct stage *stage)
 	struct actor *provider = second_of(stage);
 	bool goes_on;
 
-	story_head(
-		"4. A consumer is frozen. Its provider hears nothing more, asks three times, and "
-		"closes.\n   The other consumer goes on.");
+	story_head("4. A consumer is frozen. Its provider receives no data, misses three "
+		   "heartbeats and closes the\n"
+		   "   connection. The other consumer continues.");
 	actor_watch(provider, consumer);
 	actor_watch(consumer, provider);
 	cast.pulses = true;
@@ -199,12 +201,13 @@ static bool play_kill(struct stage *stage)
 	struct actor *provider = second_of(stage);
 	unsigned calm;
 
-	story_head("5. The only provider of %s is killed. Calls of it fail at once; each becomes a "
-		   "failback\n   task, which is tried again every period until somebody answers.",
+	story_head("5. The only provider of %s is killed. Its calls fail at once; each becomes a "
+		   "failback\n"
+		   "   task, which tries again every period until a provider answers.",
 		   ORDERS);
 	actor_watch(consumer, provider);
 	actor_kill(provider);
-	/* The oldest task: its call, and two more attempts. */
+	/* The oldest task has made three attempts, including the call. */
 	if (!await_seen(consumer, TAG_RECONNECTING, 1) || !await_count(consumer, COUNT_TRIES, 3))
 		return false;
 	calm = consumer->seen[TAG_CALM];
@@ -223,8 +226,9 @@ static bool play_drain(struct stage *stage)
 	uint64_t broken = actor_count(consumer, COUNT_BROKEN);
 	bool goes_on;
 
-	story_head("6. The third provider is drained: it says goodbye, answers what it has begun, "
-		   "and ends.\n   No call fails.");
+	story_head("6. The third provider is drained: it sends the drain notice (READONLY), "
+		   "answers running\n"
+		   "   requests, and exits. No call fails.");
 	actor_watch(consumer, provider);
 	if (!await_mended(provider))
 		return false;
@@ -232,14 +236,14 @@ static bool play_drain(struct stage *stage)
 	if (!await_seen(consumer, TAG_CLOSED, 1) || !await_gone(provider))
 		return false;
 	if (consumer->seen[TAG_READONLY] == 0)
-		return cast_trouble("%s has heard no goodbye of %s", consumer->name,
+		return cast_trouble("%s has received no drain notice from %s", consumer->name,
 				    provider->name);
 	cast.pulses = true;
 	goes_on = await_seen(consumer, TAG_PULSE, consumer->seen[TAG_PULSE] + 1);
 	cast.pulses = false;
 	if (goes_on && actor_count(consumer, COUNT_BROKEN) > broken)
-		return cast_trouble("calls of %s were cut off by the end of %s, which was drained",
-				    consumer->name, provider->name);
+		return cast_trouble("calls of %s failed because of the drain of %s", consumer->name,
+				    provider->name);
 	return goes_on;
 }
 
@@ -254,9 +258,9 @@ bool acts_live(struct stage *stage, uint64_t end_ns)
 {
 	struct actor *third = third_of(stage);
 
-	story_head(
-		"The cluster goes on %s. What visitors do by the buttons of these pages is mended:",
-		stage->plan->seconds ? "for a while" : "until Ctrl-C");
+	story_head("The cluster runs on %s. Use the buttons of these pages to freeze or kill a "
+		   "process; it will recover:",
+		   stage->plan->seconds ? "for a while" : "until Ctrl-C");
 	for (unsigned i = 0; i < cast.count; i++)
 		story_say("  %-11s  http://%s/#token=%s", cast.actors[i].name, cast.actors[i].page,
 			  cast.token);
@@ -265,11 +269,11 @@ bool acts_live(struct stage *stage, uint64_t end_ns)
 	actor_watch(stage->consumer, NULL);
 	actor_watch(stage->consumer2, NULL);
 	(void)await_time(stage->plan->seconds ? end_ns : UINT64_MAX);
-	cast_heed();
+	cast_clear_interrupt();
 	return cast.trouble[0] == '\0';
 }
 
-/* Nobody is left as visitors have made them. */
+/* Waits until processes that visitors have frozen or killed run again. */
 static bool mend_all(struct stage *stage)
 {
 	if (!await_mended(stage->consumer) || !await_mended(stage->consumer2))
@@ -284,7 +288,7 @@ bool acts_end(struct stage *stage)
 {
 	if (cast.live && !mend_all(stage))
 		return false;
-	story_head("7. The consumers make no more calls, and end when every call has its outcome.");
+	story_head("7. The consumers stop calling and exit when every call has an outcome.");
 	actor_watch(stage->consumer, NULL);
 	actor_watch(stage->consumer2, NULL);
 	actor_end(stage->consumer, true);

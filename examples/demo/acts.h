@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The story, act by act. */
+/* The acts of the demo. */
 #ifndef DEMO_ACTS_H
 #define DEMO_ACTS_H
 
@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Who plays. */
+/* The processes of the demo. */
 struct stage {
 	const struct plan *plan;
 	const char *folder; /* where the registry's file is */
@@ -16,15 +16,14 @@ struct stage {
 	struct actor *consumer2; /* of the second */
 };
 
-/* Plays all of it. Returns false where it could not go on: cast.trouble says why. */
+/* Plays all acts. Returns false on a failure, which cast.trouble describes. */
 bool acts_play(struct stage *stage);
 
-/* Goes on after it, until then or until somebody interrupts it, while visitors of the pages do
- * harm.
- */
+/* Keeps the cluster running until `end_ns` or an interrupt, while visitors of the pages inject
+ * faults. */
 bool acts_live(struct stage *stage, uint64_t end_ns);
 
-/* Everybody is asked to end, consumers first, and does. */
+/* Ends all processes, consumers first. */
 bool acts_end(struct stage *stage);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starts and ends the processes of the demo, and handles signals of the driver. */
 #define _GNU_SOURCE
 #include "examples/demo/cast.h"
 
@@ -17,7 +18,7 @@ struct cast cast;
 
 static char folder[CAST_TEXT];
 static volatile sig_atomic_t interrupted;
-static sigset_t heard; /* only while the driver waits */
+static sigset_t heard; /* unblocked only while the driver waits */
 
 static void interrupt(int number)
 {
@@ -29,7 +30,7 @@ int cast_interrupted(void)
 	return interrupted;
 }
 
-void cast_heed(void)
+void cast_clear_interrupt(void)
 {
 	interrupted = 0;
 }
@@ -86,13 +87,13 @@ void actor_add_arg(struct actor *actor, const char *format, ...)
 	va_end(args);
 }
 
-/* In the child, which ends with the driver, however that ends. */
+/* Runs in the child. The kernel kills the child when the driver exits. */
 static void become(struct actor *actor, int to, pid_t driver)
 {
 	struct sigaction usual = { .sa_handler = SIG_DFL };
 	char *argv[CAST_ARGS + 3] = { actor->program, actor->name };
 
-	(void)setpgid(0, 0); /* what is typed at the terminal is for the driver */
+	(void)setpgid(0, 0); /* Ctrl-C at the terminal signals only the driver */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != driver)
 		_exit(126);
@@ -104,12 +105,12 @@ static void become(struct actor *actor, int to, pid_t driver)
 		(void)setenv("SPOKE_DEMO_TOKEN", cast.token, 1);
 	(void)dup2(to, STDOUT_FILENO);
 	(void)execv(actor->program, argv);
-	(void)fprintf(stderr, "demo: %s cannot be started\n", actor->program);
+	(void)fprintf(stderr, "demo: cannot start %s\n", actor->program);
 	_exit(127);
 }
 
-/* What the process that is replaced has counted. */
-static void put_by(struct actor *actor)
+/* Keeps the counts of the process that is replaced. */
+static void keep_counts(struct actor *actor)
 {
 	actor->died += actor->counts[COUNT_OPEN] + actor->counts[COUNT_WAITING];
 	for (unsigned i = COUNT_FIRST_SUM; i < COUNTS; i++)
@@ -123,15 +124,15 @@ bool actor_start(struct actor *actor)
 	int ends[2];
 	pid_t pid;
 
-	put_by(actor);
-	/* Where it was before. */
+	keep_counts(actor);
+	/* Reuse the addresses of the previous process. */
 	if (actor->page[0] != '\0')
 		(void)snprintf(actor->args[actor->arg_count - 1], CAST_TEXT, "%s", actor->page);
 	if (actor->address[0] != '\0')
 		(void)snprintf(actor->args[2], sizeof(actor->args[2]), "dubbo://%s",
 			       actor->address);
 	if (pipe2(ends, O_CLOEXEC))
-		return cast_trouble("no pipe: %s", strerror(errno));
+		return cast_trouble("cannot create a pipe: %s", strerror(errno));
 	(void)fflush(stdout);
 	pid = fork();
 	if (pid == 0)
@@ -139,7 +140,7 @@ bool actor_start(struct actor *actor)
 	(void)close(ends[1]);
 	if (pid < 0) {
 		(void)close(ends[0]);
-		return cast_trouble("no process for %s: %s", actor->name, strerror(errno));
+		return cast_trouble("cannot fork for %s: %s", actor->name, strerror(errno));
 	}
 	actor->pid = pid;
 	actor->started = true;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A consumer of the demo: calls "echo" steadily, by failback, and counts how each call ends.
+ * A consumer of the demo: calls "echo" at a fixed rate, with the policy failback, and counts the
+ * results.
  *
  *     demo_consumer <name> <url> <registry> <calls a second> [<page>]
  *
- * With an address for it it has a page. SIGUSR1 has it make no calls, until SIGUSR2. After SIGTERM
- * it makes no more calls, and ends when all that it made have an outcome, tickets included.
+ * <page> is the address of its admin page. SIGUSR1 pauses the calls, SIGUSR2 resumes them. After
+ * SIGTERM the consumer makes no more calls and exits when all calls and tickets have an outcome.
  */
 #include "examples/demo/page.h"
 
@@ -20,10 +21,12 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
-#define BEAT_NS (10 * NS_PER_MS)   /* calls come so often, several at a time if need be */
-#define CALM_NS (1100 * NS_PER_MS) /* longer than events of one kind wait to be told together */
-#define REST_NS (20 * NS_PER_MS)   /* how often it looks whether all have ended */
-#define GIVE_UP_NS (60 * NS_PER_S) /* then it ends all the same, and what is open is lost */
+#define BEAT_NS                                                                                    \
+	(10 * NS_PER_MS)           /* shortest interval of calls; several calls per beat if needed \
+				    */
+#define CALM_NS (1100 * NS_PER_MS) /* longer than the library groups similar events */
+#define REST_NS (20 * NS_PER_MS)   /* interval of the check for open calls */
+#define GIVE_UP_NS (60 * NS_PER_S) /* exits then in any case; open calls are lost */
 #define DRAIN_NS NS_PER_S
 #define PER_SECOND_MAX 100000u
 
@@ -50,15 +53,15 @@ static struct {
 	uint64_t refused;
 	uint64_t recovered;
 	uint64_t unrecovered;
-	uint64_t calm_recovered; /* when it was told last that none waits */
-	uint64_t pulse_ok;       /* when it was told last */
-	uint64_t pulse_deferred; /* the same */
-	uint64_t hushed_ns;      /* when it was asked to make no calls, and ... */
-	uint64_t hushed_beats;   /* ... how many heartbeats had come then */
+	uint64_t calm_recovered; /* at the last report that no ticket waits */
+	uint64_t pulse_ok;       /* at the last report */
+	uint64_t pulse_deferred; /* at the last report */
+	uint64_t hushed_ns;      /* time of the pause, and ... */
+	uint64_t hushed_beats;   /* ... heartbeats received until then */
 	struct spoke_histogram before;
 	bool begun; /* to call */
 	bool hushed;
-	bool silent; /* no call was answered since a connection was made */
+	bool silent; /* no answer since the last connection */
 } self;
 
 static void count(uint64_t *counts)
@@ -96,14 +99,14 @@ static void done(void *arg, const struct spoke_result *result)
 	}
 }
 
-/* No call has been deferred since the last one was settled. */
+/* Runs when no call was deferred since the last ticket was settled. */
 static void calm(struct spoke_alarm *alarm)
 {
 	(void)alarm;
 	if (spoke_consumer_tickets(self.consumer, NULL) > 0)
 		return;
 	report_say(&self.report, SPOKE_EVENT_OF_NONE, TAG_CALM, 0, NULL,
-		   "no call waits any more: %" PRIu64 " answered by a later attempt",
+		   "no ticket waits any more: %" PRIu64 " answered by a later attempt",
 		   self.recovered - self.calm_recovered);
 	self.calm_recovered = self.recovered;
 }
@@ -130,7 +133,7 @@ static void call(void)
 		self.calls++;
 }
 
-/* What a late turn missed is not made up for. */
+/* Missed beats of a late turn are skipped. */
 static void beat(struct spoke_alarm *alarm)
 {
 	(void)alarm;
@@ -152,8 +155,8 @@ static void pulse(struct spoke_alarm *alarm)
 	spoke_histogram_since(&since, &self.before);
 	self.before = now;
 	report_say(&self.report, SPOKE_EVENT_OF_NONE, TAG_PULSE, 0, NULL,
-		   "last second: %" PRIu64 " calls answered at once, %" PRIu64
-		   " deferred; half took up to %.2f ms, 99 %% up to %.2f ms",
+		   "last second: %" PRIu64 " calls answered, %" PRIu64
+		   " deferred; p50 %.2f ms, p99 %.2f ms",
 		   self.ok - self.pulse_ok, self.deferred - self.pulse_deferred,
 		   (double)spoke_histogram_percentile(&since, 500000) / 1e6,
 		   (double)spoke_histogram_percentile(&since, 990000) / 1e6);
@@ -174,7 +177,7 @@ static void hush(struct spoke_signal *husher)
 	self.hushed_ns = spoke_engine_now(self.engine);
 	self.hushed_beats = beats();
 	report_say(&self.report, SPOKE_EVENT_OF_NONE, TAG_TOLD, 0, NULL,
-		   "makes no calls: its link is silent");
+		   "pauses its calls: the connection is silent");
 }
 
 static void speak(struct spoke_signal *speaker)
@@ -185,12 +188,12 @@ static void speak(struct spoke_signal *speaker)
 	self.hushed = false;
 	self.silent = true;
 	report_say(&self.report, SPOKE_EVENT_OF_HEARTBEAT, TAG_TOLD, 0, NULL,
-		   "made no calls for %.1f s: %" PRIu64 " heartbeats kept the link",
+		   "no calls for %.1f s: %" PRIu64 " heartbeats kept the connection",
 		   (double)(spoke_engine_now(self.engine) - self.hushed_ns) / (double)NS_PER_S,
 		   beats() - self.hushed_beats);
 }
 
-/* From the first connection on. */
+/* Starts the calls at the first connection. */
 static void begin(void)
 {
 	int error = spoke_alarm_every(self.engine, &self.beat, self.beat_ns, beat);
@@ -281,7 +284,7 @@ int main(int argc, char **argv)
 	int error;
 
 	if (argc != 5 && argc != 6) {
-		(void)fprintf(stderr, "demo_consumer: the driver starts it\n");
+		(void)fprintf(stderr, "demo_consumer: must be started by demo_driver\n");
 		return 2;
 	}
 	self.per_second = strtoull(argv[4], NULL, 10);

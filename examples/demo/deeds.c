@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Actions of the driver on processes: freeze, wake, kill, restart, pause, end. */
 #define _POSIX_C_SOURCE 200809L
 #include "examples/demo/deeds.h"
 #include "examples/demo/await.h"
@@ -6,7 +7,7 @@
 
 #include <signal.h>
 
-/* One that is not there has the number 0, which for kill() is everybody around the driver. */
+/* A process that does not run has the id 0, which kill() takes for the whole process group. */
 static void send_signal(const struct actor *actor, int number)
 {
 	if (actor->pid > 0)
@@ -44,7 +45,7 @@ void actor_kill(struct actor *actor)
 
 bool actor_restart(struct actor *actor)
 {
-	story_did("starts %s again", actor->name);
+	story_did("restarts %s", actor->name);
 	return actor_start(actor);
 }
 
@@ -52,20 +53,20 @@ void actor_hush(struct actor *actor)
 {
 	if (!await_mended(actor))
 		return;
-	story_did("asks %s to make no calls for a while (SIGUSR1)", actor->name);
+	story_did("pauses the calls of %s (SIGUSR1)", actor->name);
 	send_signal(actor, SIGUSR1);
 }
 
 void actor_speak(struct actor *actor)
 {
-	story_did("asks %s to go on (SIGUSR2)", actor->name);
+	story_did("resumes the calls of %s (SIGUSR2)", actor->name);
 	send_signal(actor, SIGUSR2);
 }
 
 void actor_end(struct actor *actor, bool says)
 {
 	if (says)
-		story_did("asks %s, process %d, to end (SIGTERM)", actor->name, (int)actor->pid);
+		story_did("ends %s, process %d (SIGTERM)", actor->name, (int)actor->pid);
 	actor->leaving = true;
 	send_signal(actor, SIGTERM);
 }

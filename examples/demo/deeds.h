@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the driver does to its actors, and says that it does. */
+/* Actions of the driver on processes; each is printed. */
 #ifndef DEMO_DEEDS_H
 #define DEMO_DEEDS_H
 
 #include "examples/demo/cast.h"
 
-/* Freezes it, or kills it, and waits until that is so; before, until it is there and runs: visitors
- * of its page may have done the same. */
+/* Freeze or kill a process and wait for the effect. They first wait until the process runs, because
+ * a visitor of its page may have frozen or killed it. */
 void actor_freeze(struct actor *actor);
 void actor_wake(struct actor *actor);
 void actor_kill(struct actor *actor);
 bool actor_restart(struct actor *actor); /* as actor_start() */
-/* A consumer makes no calls until it is told to speak. */
+/* Pauses and resumes the calls of a consumer. */
 void actor_hush(struct actor *actor);
 void actor_speak(struct actor *actor);
 void actor_end(struct actor *actor, bool says);

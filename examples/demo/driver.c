@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver of the demo: starts providers and consumers, does harm to some of them, shows what
- * they tell, and adds up. The other programs lie beside it.
+ * The driver of the demo: starts providers and consumers, injects faults, prints the reported
+ * events, and checks the counts. The other programs are in the same directory.
  */
 #define _GNU_SOURCE
 #include "examples/demo/acts.h"
@@ -29,7 +29,7 @@ static void remove_folder(void)
 	(void)rmdir(folder);
 }
 
-/* The same for all pages, which somebody who has only their addresses does not know. */
+/* Makes the token that the actions of all pages need. */
 static bool make_token(void)
 {
 	unsigned char bytes[(sizeof(cast.token) - 1) / 2];
@@ -62,7 +62,8 @@ int main(int argc, char **argv)
 	if (verdict != PLAN_GO)
 		return verdict == PLAN_HELPED ? 0 : 2;
 	if (mkdtemp(folder) == NULL) {
-		(void)fprintf(stderr, "demo: no folder %s: %s\n", folder, strerror(errno));
+		(void)fprintf(stderr, "demo: cannot create the folder %s: %s\n", folder,
+			      strerror(errno));
 		return 2;
 	}
 	story_begin(plan.plain);
@@ -77,7 +78,7 @@ int main(int argc, char **argv)
 	cast_end_all();
 	remove_folder();
 	if (cast_interrupted())
-		(void)fprintf(stderr, "demo: interrupted; all its processes are ended\n");
+		(void)fprintf(stderr, "demo: interrupted; all processes ended\n");
 	if (cast_interrupted() || story_broken())
 		return 2;
 	return sums_show() && well ? 0 : 1;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the reports of the processes and watches their exits. */
 #define _GNU_SOURCE
 #include "examples/demo/hearing.h"
 #include "examples/demo/cast.h"
@@ -15,9 +16,9 @@
 #include <unistd.h>
 
 #define PEERS 256
-#define GRACE_NS (100 * PLAN_MS) /* who has just been waked may not have been heard yet */
+#define GRACE_NS (100 * PLAN_MS) /* a process that was just waked may not have sent data yet */
 
-/* Who is connected from where, as providers tell; the newest ones. */
+/* Processes by the addresses they connect from, as reported by providers; the latest ones. */
 static struct {
 	char address[64];
 	const struct actor *actor;
@@ -40,7 +41,7 @@ static void note_peer(const struct message *message)
 	peers[at].actor = actor_of_name(message->text);
 }
 
-/* NULL: nobody knows. */
+/* Returns NULL if the address is unknown. */
 static const struct actor *actor_at(const char *address)
 {
 	for (unsigned i = 0; i < cast.count; i++)
@@ -57,7 +58,7 @@ static const struct actor *actor_at(const char *address)
 
 /* --- texts */
 
-/* Names instead of addresses. */
+/* Replaces addresses by names. */
 static void translate(const char *text, char *out, size_t size)
 {
 	size_t len = 0;
@@ -67,7 +68,7 @@ static void translate(const char *text, char *out, size_t size)
 		size_t digits = strspn(text, "0123456789.:");
 		const struct actor *actor = NULL;
 
-		/* A colon that ends the address belongs to the sentence. */
+		/* A colon after the address belongs to the text. */
 		while (digits > 0 && !isdigit((unsigned char)text[digits - 1]))
 			digits--;
 		if (digits >= strlen("1.1.1.1:1") && digits < sizeof(address)) {
@@ -97,7 +98,7 @@ static bool was_frozen(const struct actor *actor, uint64_t at_ns)
 	       (actor->waked_ns == 0 || at_ns <= actor->waked_ns + GRACE_NS);
 }
 
-/* Was the peer silent because somebody froze it? NULL: one that has not said who it is yet. */
+/* Was the peer frozen? NULL: a peer whose name is not known yet. */
 static bool was_out(const struct actor *peer, uint64_t at_ns)
 {
 	if (peer)
@@ -166,7 +167,7 @@ static void take_line(struct actor *actor, char *line)
 		note_peer(&message);
 		return;
 	case MESSAGE_NONE:
-		(void)cast_trouble("%s: a line that nobody understands", actor->name);
+		(void)cast_trouble("%s: invalid report line", actor->name);
 		return;
 	}
 }
@@ -205,26 +206,26 @@ static void read_some(struct actor *actor)
 
 /* --- processes */
 
-/* Is it an end that visitors of the pages may bring about: killed, or drained? */
-static bool can_be_visited(int status)
+/* Can an action of the page have caused this exit: kill, or drain? */
+static bool is_visitors_end(int status)
 {
 	return WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 0;
 }
 
 static void note_end(struct actor *actor, int status)
 {
-	/* What it has written counts. */
+	/* Read its remaining output first. */
 	while (actor->from >= 0)
 		read_some(actor);
 	actor->pid = 0;
 	actor->status = status;
-	if (actor->leaving || (cast.live && can_be_visited(status)))
+	if (actor->leaving || (cast.live && is_visitors_end(status)))
 		return;
 	if (WIFSIGNALED(status))
-		(void)cast_trouble("%s was ended by signal %d, which the driver did not send",
-				   actor->name, WTERMSIG(status));
+		(void)cast_trouble("%s was killed by signal %d, not by the driver", actor->name,
+				   WTERMSIG(status));
 	else
-		(void)cast_trouble("%s has ended, with %d, and nobody asked it to", actor->name,
+		(void)cast_trouble("%s exited unexpectedly with status %d", actor->name,
 				   WEXITSTATUS(status));
 }
 

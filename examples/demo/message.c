@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes and parses the lines between the processes and the driver. */
 #include "examples/demo/message.h"
 
 #include <inttypes.h>
@@ -35,7 +36,7 @@ void message_write_peer(const char *address, const char *name)
 	(void)fflush(stdout);
 }
 
-/* Cuts off the next field; NULL: there is none. */
+/* Cuts off the next field; NULL: none is left. */
 static char *cut(char **rest)
 {
 	char *field = *rest;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the processes of the demo write to the driver: lines, with tabs between their fields.
+ * The lines that the processes of the demo write to the driver. Tabs separate the fields.
  *
- *     event <ns> <user> <tag> <number> <peer> <text>   something happened in it
- *     counts <n> <n> ...                               what it has counted until now
- *     peer <address> <name>                            who it is that is connected from there
+ *     event <ns> <user> <tag> <number> <peer> <text>   an event in the process
+ *     counts <n> <n> ...                               its counts until now
+ *     peer <address> <name>                            the name of the peer at that address
  */
 #ifndef DEMO_MESSAGE_H
 #define DEMO_MESSAGE_H
@@ -16,7 +16,7 @@
 
 #define MESSAGE_MAX 1024 /* bytes of a line, with its end and a NUL */
 
-/* What an event is, for the driver to wait for. */
+/* Kinds of events that the driver can wait for. */
 #define MESSAGE_TAGS(X)                                                                            \
 	X(LISTENS)                                                                                 \
 	X(CONNECTED)                                                                               \
@@ -40,27 +40,27 @@ enum message_tag {
 	TAGS,
 };
 
-/* Gauges come first: they are of now, and nothing is left of them when their process ends. */
+/* Gauges come first; they become 0 when the process ends. */
 #define MESSAGE_COUNTS(X)                                                                          \
 	X(WAITING)     /* failback tasks */                                                        \
-	X(TRIES)       /* attempts of the oldest one of them */                                    \
-	X(OPEN)        /* calls that were taken, and whose callers were not told of an end */      \
-	X(LATE_US)     /* the worst lateness of its wheel */                                       \
-	X(CALLS)       /* that were taken */                                                       \
+	X(TRIES)       /* attempts of the oldest task */                                           \
+	X(OPEN)        /* accepted calls without a result */                                       \
+	X(LATE_US)     /* worst lateness of the wheel */                                           \
+	X(CALLS)       /* accepted */                                                              \
 	X(OK)          /* ended with an answer */                                                  \
 	X(DEFERRED)    /* ended with a ticket */                                                   \
 	X(FAILED)      /* ended with anything else */                                              \
-	X(REFUSED)     /* not taken */                                                             \
+	X(REFUSED)     /* refused by spoke_call() */                                               \
 	X(RECOVERED)   /* tickets settled by an answer */                                          \
 	X(UNRECOVERED) /* ... in another way */                                                    \
 	X(TIMED_OUT)   /* attempts whose deadline passed */                                        \
-	X(RETRIES)     /* attempts beside the first */                                             \
-	X(UNFUNDED)    /* ... put off for want of budget */                                        \
+	X(RETRIES)     /* attempts after the first */                                              \
+	X(UNFUNDED)    /* ... postponed by the retry budget */                                     \
 	X(PROBES)      /* heartbeats sent */                                                       \
 	X(MISSED)      /* ... not answered within an interval */                                   \
-	X(BEATS)       /* heartbeats, and answers to them, that came in */                         \
-	X(BROKEN)      /* times calls were deferred because their connection ended */              \
-	X(RECONNECTS)  /* pauses before another attempt to connect */                              \
+	X(BEATS)       /* heartbeats and answers received */                                       \
+	X(BROKEN)      /* calls deferred because of a lost connection */                           \
+	X(RECONNECTS)  /* pauses before a connect attempt */                                       \
 	X(IDLE_CLOSES) /* connections closed by the idle check */                                  \
 	X(SERVED)      /* requests answered */
 
@@ -74,16 +74,16 @@ enum message_count {
 #define COUNT_FIRST_SUM COUNT_CALLS
 
 enum message_kind {
-	MESSAGE_NONE, /* it is not understood */
+	MESSAGE_NONE, /* invalid */
 	MESSAGE_EVENT,
 	MESSAGE_COUNTED,
 	MESSAGE_PEER,
 };
 
-/* A line that was read; texts point into it. */
+/* A parsed line; texts point into it. */
 struct message {
 	enum message_kind kind;
-	uint64_t at_ns; /* of the machine's monotonic clock */
+	uint64_t at_ns; /* of the monotonic clock */
 	enum spoke_event_user user;
 	enum message_tag tag;
 	unsigned number;  /* of SUSPECT: heartbeats missed */
@@ -92,13 +92,13 @@ struct message {
 	uint64_t counts[COUNTS];
 };
 
-/* Writes to standard output. Texts have neither tabs nor ends of lines. */
+/* Write to standard output. Texts must not contain tabs or newlines. */
 void message_write_event(uint64_t at_ns, enum spoke_event_user user, enum message_tag tag,
 			 unsigned number, const char *peer, const char *text);
 void message_write_counts(const uint64_t *counts);
 void message_write_peer(const char *address, const char *name);
 
-/* Reads a line without its end, which is cut up. */
+/* Parses a line without its newline, and modifies it. */
 void message_read(char *line, struct message *ret);
 
 #endif

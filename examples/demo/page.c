@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The admin page of a process of the demo, with the actions freeze, kill and drain. */
 #define _POSIX_C_SOURCE 200809L
 #include "examples/demo/page.h"
 
@@ -34,9 +35,9 @@ static void drain(void *arg)
 const char *page_open(struct report *report, const char *name, const char *listen, bool drains)
 {
 	const struct spoke_admin_action actions[] = {
-		{ .name = "freeze", .sentence = "Freeze it (SIGSTOP)", .act = freeze },
-		{ .name = "kill", .sentence = "Kill it (SIGKILL)", .act = die },
-		{ .name = "drain", .sentence = "Drain it", .act = drain, .arg = report },
+		{ .name = "freeze", .sentence = "Freeze (SIGSTOP)", .act = freeze },
+		{ .name = "kill", .sentence = "Kill (SIGKILL)", .act = die },
+		{ .name = "drain", .sentence = "Drain", .act = drain, .arg = report },
 	};
 	const struct spoke_admin_options options = {
 		.listen = listen,
@@ -49,12 +50,14 @@ const char *page_open(struct report *report, const char *name, const char *liste
 	struct spoke_admin *admin;
 
 	if (spoke_admin_new(report->engine, &options, &admin)) {
-		(void)fprintf(stderr, "%s: no page: %s\n", name, spoke_engine_why(report->engine));
+		(void)fprintf(stderr, "%s: cannot open the page: %s\n", name,
+			      spoke_engine_why(report->engine));
 		return NULL;
 	}
-	/* The driver tells its token when the story is over: until then visitors look on. */
+	/* A token of the driver is not printed here: until the acts are over the pages are
+	 * read-only. */
 	report_say(report, SPOKE_EVENT_OF_NONE, TAG_ADMIN, 0, spoke_admin_address(admin),
-		   "its page: http://%s/%s%s", spoke_admin_address(admin),
+		   "page at http://%s/%s%s", spoke_admin_address(admin),
 		   options.token ? "" : "#token=", options.token ? "" : spoke_admin_token(admin));
 	return spoke_admin_address(admin);
 }

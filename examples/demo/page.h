@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of a process of the demo, where a visitor may freeze, kill or drain it. */
+/* The admin page of a process of the demo, with actions to freeze, kill or drain it. */
 #ifndef DEMO_PAGE_H
 #define DEMO_PAGE_H
 
@@ -7,9 +7,8 @@
 
 #include <stdbool.h>
 
-/* Opens it at that address, with the token that the environment says, and tells the driver.
- * `drains`: it can be drained. Returns its address, or NULL: a sentence was written to standard
- * error. */
+/* Opens the page, with the token of the environment, and reports its address to the driver.
+ * `drains`: offer the action drain. Returns the address, or prints an error and returns NULL. */
 const char *page_open(struct report *report, const char *name, const char *listen, bool drains);
 
 #endif

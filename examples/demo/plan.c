@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses the options of the demo and derives its limits. */
 #define _POSIX_C_SOURCE 200809L
 #include "examples/demo/plan.h"
 
@@ -8,32 +9,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Retries beside the first attempts: what a consumer may make of them in 10 s, whatever it calls.
- */
+/* Retries that the retry budget allows in any 10 s, regardless of the number of calls. */
 #define FREE_RETRIES 100
 
 static const char help[] =
 	"usage: sh examples/demo.sh [option]...\n"
 	"\n"
-	"Providers and consumers, each a process, talk to each other; some are frozen, killed and\n"
-	"ended, and every process says what spoke tells it, as it happens.\n"
+	"Runs providers and consumers as processes, freezes, kills and drains some of them, and\n"
+	"prints the events that spoke reports.\n"
 	"\n"
-	"  --providers N       processes that serve: 3 to 32; 3\n"
-	"  --rate R            calls a second of the first consumer: 1 to 10000; 100\n"
-	"  --timeout D         how long a request may take: 10ms to 1m; 300ms\n"
-	"  --heartbeat D       silence after which a peer is asked whether it lives: 100ms to 1m; "
-	"1s\n"
-	"  --retry-period D    pause before a deferred call is tried again: 100ms to 1m; 1s\n"
-	"  --seconds S         goes on at least so long, up to a day\n"
-	"  --live              a page in the browser for each process; goes on until Ctrl-C\n"
+	"  --providers N       number of providers, 3 to 32 (default 3)\n"
+	"  --rate R            calls per second of the first consumer, 1 to 10000 (default 100)\n"
+	"  --timeout D         timeout of a request, 10ms to 1m (default 300ms)\n"
+	"  --heartbeat D       heartbeat interval, 100ms to 1m (default 1s)\n"
+	"  --retry-period D    pause before a retry of a deferred call, 100ms to 1m (default 1s)\n"
+	"  --seconds S         minimum run time, up to a day\n"
+	"  --live              serve a page for each process, and run until Ctrl-C\n"
 	"  --plain             no colours\n"
-	"  --help\n"
+	"  --help              print this help\n"
 	"\n"
-	"D is a duration, as 300ms, 1.5s or 1m. Ends with 0 if everything adds up, with 1 if not, "
-	"and\n"
-	"with 2 if it could not be tried.\n";
+	"D is a duration, e.g. 300ms, 1.5s or 1m. Exit status: 0 if the counts add up, 1 if not,\n"
+	"2 if the demo could not run.\n";
 
-/* --- what is said */
+/* --- options */
 
 static bool read_count(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
 {
@@ -92,26 +90,26 @@ static enum plan_verdict read_value(const char *option, const char *value, struc
 
 	if (strcmp(option, "--providers") == 0) {
 		if (!read_count(value, 3, PLAN_PROVIDERS_MAX, &providers))
-			return wrong(option, value, "a number from 3 to 32 is wanted");
+			return wrong(option, value, "must be a number from 3 to 32");
 		plan->providers = (unsigned)providers;
 	} else if (strcmp(option, "--rate") == 0) {
 		if (!read_count(value, 1, 10000, &plan->rate))
-			return wrong(option, value, "calls a second are wanted, 1 to 10000");
+			return wrong(option, value, "must be from 1 to 10000 calls per second");
 	} else if (strcmp(option, "--timeout") == 0) {
 		if (!read_duration(value, 10 * PLAN_MS, 60 * PLAN_SECOND, &plan->timeout_ns))
 			return wrong(option, value,
-				     "a duration from 10ms to 1m is wanted, as 300ms");
+				     "must be a duration from 10ms to 1m, e.g. 300ms");
 	} else if (strcmp(option, "--heartbeat") == 0) {
 		if (!read_duration(value, 100 * PLAN_MS, 60 * PLAN_SECOND, &plan->heartbeat_ns))
-			return wrong(option, value, "a duration from 100ms to 1m is wanted, as 1s");
+			return wrong(option, value, "must be a duration from 100ms to 1m, e.g. 1s");
 	} else if (strcmp(option, "--retry-period") == 0) {
 		if (!read_duration(value, 100 * PLAN_MS, 60 * PLAN_SECOND, &plan->period_ns))
-			return wrong(option, value, "a duration from 100ms to 1m is wanted, as 1s");
+			return wrong(option, value, "must be a duration from 100ms to 1m, e.g. 1s");
 	} else if (strcmp(option, "--seconds") == 0) {
 		if (!read_count(value, 0, 86400, &plan->seconds))
-			return wrong(option, value, "seconds are wanted, 0 to 86400");
+			return wrong(option, value, "must be from 0 to 86400 seconds");
 	} else {
-		return wrong(option, NULL, "there is no such option; --help names them");
+		return wrong(option, NULL, "no such option; --help lists the options");
 	}
 	return PLAN_GO;
 }
@@ -139,48 +137,46 @@ static enum plan_verdict read_options(int argc, char **argv, struct plan *plan)
 	return verdict;
 }
 
-/* --- what follows from it */
+/* --- derived values */
 
 static uint64_t divide_up(uint64_t a, uint64_t b)
 {
 	return a / b + (a % b != 0);
 }
 
-/* How many calls come in that time, and in the spare one. */
+/* Returns the calls made during the outage and the spare time. */
 static uint64_t tasks_for(uint64_t rate, uint64_t outage_ns)
 {
 	return divide_up(rate * ((outage_ns + PLAN_SPARE_NS) / PLAN_MS), 1000);
 }
 
-/* Does what is told come about with this? */
+/* Checks that every act can happen with these options. */
 static enum plan_verdict check(const struct plan *plan)
 {
 	uint64_t echoes = plan->providers - 1;
 	char text[PLAN_TEXT];
 
 	if (plan->timeout_ns > 3 * plan->heartbeat_ns) {
-		return wrong(
-			"--timeout", plan_print(plan->timeout_ns, text),
-			"at most three times --heartbeat is wanted: a silent provider's link is"
-			" closed after four, and no request would time out");
+		return wrong("--timeout", plan_print(plan->timeout_ns, text),
+			     "must be at most 3 times --heartbeat: after 4 intervals the "
+			     "connection is closed, and no request would time out");
 	}
 	if (plan->rate * plan->heartbeat_ns < echoes * PLAN_SECOND) {
 		return wrong("--rate", NULL,
-			     "every provider has to be called once a heartbeat, to be missed when"
-			     " it is frozen: more calls, a longer --heartbeat or fewer --providers"
-			     " are wanted");
+			     "too low: each provider needs one call per heartbeat interval; use a "
+			     "higher --rate, a longer --heartbeat or fewer --providers");
 	}
 	return PLAN_GO;
 }
 
 /*
- * Requests to a frozen provider time out until it is suspect, two heartbeats after its last byte.
- * Calls of a killed one wait until they were tried twice, and it is back: the next attempt to
- * connect comes up to 0.6 times later.
+ * Requests to a frozen provider time out until it is suspect, two heartbeat intervals after its
+ * last byte. Calls to a killed provider wait for two more attempts and the restart; the next
+ * connect attempt comes up to 0.6 times later.
  *
- * In such an outage of 4 periods a call that waits is tried once a period, about 12 times as often
- * as there are calls in a period; so many calls the second consumer makes that its retry budget is
- * enough for that.
+ * In an outage of 4 periods each waiting call is tried once per period, which makes about 12
+ * retries per call of one period. The rate of the second consumer is limited so that its retry
+ * budget suffices.
  */
 static void derive(struct plan *plan)
 {

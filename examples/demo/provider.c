@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider of the demo: "echo" answers with its argument, which is the name of the caller.
+ * A provider of the demo: "echo" answers with its argument, the name of the caller.
  *
- *     demo_provider <name> <service> <registry> <url to listen at> <heartbeat in ns> [<page>]
+ *     demo_provider <name> <service> <registry> <url to listen on> <heartbeat in ns> [<page>]
  *
- * With an address for it it has a page. SIGTERM drains it: it says goodbye, answers what was begun,
- * and ends.
+ * <page> is the address of its admin page. SIGTERM drains the provider.
  */
 #include "examples/demo/page.h"
 
@@ -20,10 +19,10 @@
 #define NAME 64
 
 static struct report report;
-static uint64_t known[PEERS]; /* connections whose callers are known, by handle */
+static uint64_t known[PEERS]; /* handles of connections with known callers */
 static unsigned known_next;
 
-/* Tells the driver whose address it is, once for each connection. */
+/* Reports the name of the caller to the driver, once per connection. */
 static void introduce(struct spoke_request *request, struct spoke_value name)
 {
 	uint64_t handle = spoke_request_from(request).handle;
@@ -56,7 +55,7 @@ static void echo(struct spoke_request *request, void *arg)
 	spoke_reply(request, name);
 }
 
-/* That somebody connects is told by the one who does. */
+/* New connections are reported by the consumer only. */
 static void changed(void *arg, const struct spoke_link_event *event)
 {
 	if (event->change != SPOKE_LINK_CONNECTED)
@@ -108,7 +107,7 @@ int main(int argc, char **argv)
 	int error;
 
 	if (argc != 6 && argc != 7) {
-		(void)fprintf(stderr, "demo_provider: the driver starts it\n");
+		(void)fprintf(stderr, "demo_provider: must be started by demo_driver\n");
 		return 2;
 	}
 	error = spoke_engine_new(NULL, &engine);

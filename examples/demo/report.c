@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reports the events and counts of a process to the driver. */
 #include "examples/demo/report.h"
 
 #include <stdarg.h>
@@ -48,7 +49,7 @@ void report_counts(struct report *report)
 	message_write_counts(counts);
 }
 
-/* Why something is tried again is said once, until that is another reason. */
+/* Prints the reason of a retry only when it changes. */
 static void tell_event(struct report *report, const struct spoke_event *event)
 {
 	bool retry = event->user == SPOKE_EVENT_OF_RETRY;
@@ -64,7 +65,7 @@ static void tell_event(struct report *report, const struct spoke_event *event)
 	message_write_event(event->at_ns, event->user, TAG_TOLD, 0, NULL, text);
 }
 
-/* What the wheel's users did, as the library says it. What is told of links comes by callbacks. */
+/* Reports timeouts and retries from the engine's events. Connection events come by callback. */
 static void tell_events(struct report *report)
 {
 	struct spoke_event event;
@@ -103,7 +104,7 @@ void report_say(struct report *report, enum spoke_event_user user, enum message_
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	message_write_event(spoke_engine_now(report->engine), user, tag, number, peer, text);
-	/* Whatever becomes of this process, the driver knows what led to the event. */
+	/* Send the counts with the event, in case this process is killed next. */
 	report_counts(report);
 }
 
@@ -111,10 +112,10 @@ static void tell_end(struct report *report, const struct spoke_link_event *event
 {
 	if (event->user == SPOKE_EVENT_OF_HEARTBEAT)
 		report_say(report, event->user, TAG_CLOSED, 0, event->name,
-			   "%s: silent for four intervals: connection closed", event->name);
+			   "%s: connection closed after four silent intervals", event->name);
 	else if (event->error == SPOKE_ECLOSED)
 		report_say(report, event->user, TAG_CLOSED, 0, event->name,
-			   "%s: connection closed after a goodbye", event->name);
+			   "%s: connection closed after the drain notice", event->name);
 	else
 		report_say(report, event->user, TAG_CLOSED, 0, event->name, "%s: %s", event->name,
 			   spoke_strerror(event->error));
@@ -131,23 +132,23 @@ void report_link(void *arg, const struct spoke_link_event *event)
 		return;
 	case SPOKE_LINK_PROBATION:
 		report_say(report, event->user, TAG_PROBATION, 0, name,
-			   "%s: connected, on probation: no calls for it until it answers", name);
+			   "%s: connected, on probation: no calls until it answers", name);
 		return;
 	case SPOKE_LINK_SUSPECT:
 		report_say(report, event->user, TAG_SUSPECT, event->missed, name,
 			   "%s: heartbeat missed, %u of 3%s", name, event->missed,
 			   event->missed > 1  ? ""
-			   : report->provides ? ": it is suspect"
-					      : ": it is suspect, and others get its calls");
+			   : report->provides ? ": suspect"
+					      : ": suspect, no calls");
 		return;
 	case SPOKE_LINK_RECOVERED:
-		report_say(report, event->user, TAG_RECOVERED, 0, name, "%s: answers again%s", name,
-			   report->provides ? "" : ", and gets calls");
+		report_say(report, event->user, TAG_RECOVERED, 0, name, "%s: recovered%s", name,
+			   report->provides ? "" : ", gets calls again");
 		return;
 	case SPOKE_LINK_READONLY:
 		report_say(report, event->user, TAG_READONLY, 0, name,
-			   report->provides ? "%s: heard the goodbye, and calls no more"
-					    : "%s: says goodbye, and others get its calls",
+			   report->provides ? "%s: has received the drain notice"
+					    : "%s: sent the drain notice, gets no more calls",
 			   name);
 		return;
 	case SPOKE_LINK_CLOSED:
@@ -155,7 +156,7 @@ void report_link(void *arg, const struct spoke_link_event *event)
 		return;
 	case SPOKE_LINK_RECONNECTING:
 		report_say(report, event->user, TAG_RECONNECTING, 0, name,
-			   "%s: connects again in %u ms, attempt %u", name,
+			   "%s: reconnecting in %u ms, attempt %u", name,
 			   (unsigned)(event->pause_ns / NS_PER_MS), event->attempt);
 		return;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a provider or a consumer of the demo reports to the driver: each thing that spoke tells it,
- * by a callback or by the engine's events, when it happens, and what has been counted.
+ * Reports the events of a provider or consumer of the demo to the driver, from callbacks and from
+ * the engine's events, and its counts.
  */
 #ifndef DEMO_REPORT_H
 #define DEMO_REPORT_H
@@ -13,29 +13,29 @@
 
 struct report {
 	struct spoke_engine *engine;
-	bool provides;                   /* it is a provider's */
-	void (*count)(uint64_t *counts); /* what the engine does not count; may be NULL */
+	bool provides;                   /* of a provider */
+	void (*count)(uint64_t *counts); /* adds counts of the program; may be NULL */
 	struct spoke_alarm alarm;
-	int why;             /* error of the retry told last; SPOKE_OK: it went well */
-	uint64_t broken;     /* retries told of whose connection had ended */
-	uint64_t next_event; /* of the engine's, to be told */
+	int why;             /* error of the last reported retry */
+	uint64_t broken;     /* reported retries after a lost connection */
+	uint64_t next_event; /* number of the next event to report */
 	uint64_t counts[COUNTS];
 };
 
-/* Begins; it must not be moved afterwards. Returns as spoke_alarm_every(). */
+/* Starts reporting; `report` must not move afterwards. Returns the error of spoke_alarm_every(). */
 int report_begin(struct report *report, struct spoke_engine *engine,
 		 void (*count)(uint64_t *counts));
 
-/* `peer` NULL: of none. */
+/* Reports an event; `peer` may be NULL. */
 __attribute__((format(printf, 6, 7))) void report_say(struct report *report,
 						      enum spoke_event_user user,
 						      enum message_tag tag, unsigned number,
 						      const char *peer, const char *format, ...);
 
-/* For the options `changed` and `changed_arg` (a struct report) of consumers and providers. */
+/* Callback for the option `changed`; `changed_arg` is the struct report. */
 void report_link(void *arg, const struct spoke_link_event *event);
 
-/* What has been counted until now, if it is other than last told. */
+/* Sends the counts if they have changed. */
 void report_counts(struct report *report);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Revives processes that visitors of the pages have frozen, killed or drained. */
 #define _POSIX_C_SOURCE 200809L
 #include "examples/demo/revive.h"
 #include "examples/demo/cast.h"
@@ -19,7 +20,7 @@ static void tend_frozen(struct actor *actor)
 		actor->frozen_ns = now_ns;
 		actor->waked_ns = 0;
 		actor->revive_ns = now_ns + cast.thaw_ns;
-		story_did("sees that %s was frozen; wakes it in %s", actor->name,
+		story_did("%s was frozen by a visitor; wakes it in %s", actor->name,
 			  plan_print(cast.thaw_ns, text));
 	} else if (actor->revive_ns && now_ns >= actor->revive_ns) {
 		actor->revive_ns = 0;
@@ -36,11 +37,11 @@ static void tend_ended(struct actor *actor)
 
 	if (actor->revive_ns == 0) {
 		actor->revive_ns = now_ns + START_NS;
-		story_did("sees that %s %s; starts it again in 3s", actor->name,
-			  WIFSIGNALED(actor->status) ? "was killed" : "has ended");
+		story_did("%s %s; restarts it in 3s", actor->name,
+			  WIFSIGNALED(actor->status) ? "was killed" : "has exited");
 	} else if (now_ns >= actor->revive_ns) {
 		actor->revive_ns = 0;
-		story_did("starts %s again", actor->name);
+		story_did("restarts %s", actor->name);
 		(void)actor_start(actor);
 	}
 }

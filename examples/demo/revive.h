@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In live mode visitors of the pages freeze, kill and drain; the driver notices, and mends it. */
+/* In live mode, revives processes that visitors have frozen, killed or drained. */
 #ifndef DEMO_REVIVE_H
 #define DEMO_REVIVE_H
 
-/* Looks after all actors, again and again. */
+/* Checks all processes; call regularly. */
 void revive_tend(void);
 
 #endif

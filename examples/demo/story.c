@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Prints the headlines and events of the demo, sorted by time. */
 #define _POSIX_C_SOURCE 200809L
 #include "examples/demo/story.h"
 
@@ -18,7 +19,7 @@ static uint64_t begun_ns;
 static bool colours;
 static bool broken;
 
-/* What is not shown yet, in its order. */
+/* Lines not printed yet, sorted by time. */
 static struct line {
 	uint64_t at_ns;
 	const char *who;
@@ -70,7 +71,7 @@ static const char *calm(void)
 	return colours ? "\033[0m" : "";
 }
 
-/* The three users of the wheel: yellow, magenta, cyan. */
+/* Colours of the three users of the wheel: yellow, magenta, cyan. */
 static const char *colour_of(enum spoke_event_user user)
 {
 	if (!colours)
@@ -113,7 +114,7 @@ void story_show(bool all)
 	flush();
 }
 
-/* A line of its own, in its order. */
+/* Inserts a line, sorted by time. */
 static struct line *insert(uint64_t at_ns)
 {
 	unsigned at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the demo shows: headlines, and a line for each event, in columns. */
+/* The output of the demo: headlines, and one line per event, in columns. */
 #ifndef DEMO_STORY_H
 #define DEMO_STORY_H
 
@@ -8,29 +8,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Begins: times are counted from now on. Colours only on a terminal, and unless it is to be plain.
- */
+/* Starts the clock of the output. Colours only on a terminal, and not with `plain`. */
 void story_begin(bool plain);
 
-uint64_t story_now(void); /* ns, of the machine's monotonic clock */
+uint64_t story_now(void); /* monotonic clock, ns */
 
-/* A headline, in a paragraph of its own. */
+/* Prints a headline. */
 __attribute__((format(printf, 1, 2))) void story_head(const char *format, ...);
 
-/* A sentence between events. */
+/* Prints a sentence between events. */
 __attribute__((format(printf, 1, 2))) void story_say(const char *format, ...);
 
-/* What the driver itself has done. */
+/* Prints an action of the driver. */
 __attribute__((format(printf, 1, 2))) void story_did(const char *format, ...);
 
-/* What a process tells: shown a little later, so that what several tell comes in its order. `who`
- * is borrowed. */
+/* Queues an event of a process for a short time, so that events of several processes are sorted.
+ * `who` is the borrowed name of the process. */
 void story_event(uint64_t at_ns, const char *who, enum spoke_event_user user, const char *text);
 
-/* Shows what has waited long enough; `all` of it. */
+/* Prints queued lines that are old enough; `all`: all lines. */
 void story_show(bool all);
 
-/* Can nobody read it any more? */
+/* Has the output been closed? */
 bool story_broken(void);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Prints the counts of all processes and checks them. */
 #include "examples/demo/sums.h"
 #include "examples/demo/cast.h"
 #include "examples/demo/story.h"
@@ -26,7 +27,7 @@ static uint64_t worst_lateness_us(void)
 	return worst;
 }
 
-/* What was open in processes that were killed: nobody can be told of it. */
+/* Returns the calls and tickets that were open in killed processes. */
 static uint64_t died(void)
 {
 	uint64_t sum = 0;
@@ -36,7 +37,7 @@ static uint64_t died(void)
 	return sum;
 }
 
-/* Calls whose callers were told of no end, and tickets that were not settled. */
+/* Returns the calls without a result and the tickets that were not settled. */
 static int64_t lost(void)
 {
 	int64_t open = (int64_t)total(COUNT_CALLS) -
@@ -56,37 +57,36 @@ static void show_table(void)
 {
 	uint64_t late_us = worst_lateness_us();
 
-	story_head("What was counted, in all processes:");
-	row("calls", (int64_t)total(COUNT_CALLS), "that the two consumers made");
+	story_head("Counts of all processes:");
+	row("calls", (int64_t)total(COUNT_CALLS), "made by the two consumers");
 	row("  ok", (int64_t)total(COUNT_OK), "answered at the first attempt");
 	row("  deferred", (int64_t)total(COUNT_DEFERRED),
-	    "failed at first, and waited as failback tasks");
-	row("    recovered", (int64_t)total(COUNT_RECOVERED),
-	    "... and were answered by a later attempt");
+	    "failed at first and became failback tasks");
+	row("    recovered", (int64_t)total(COUNT_RECOVERED), "... answered by a later attempt");
 	row("  failed", (int64_t)(total(COUNT_FAILED) + total(COUNT_UNRECOVERED)),
-	    "ended in any other way");
-	row("  lost", lost(), "accepted, without a reported outcome: must be 0");
+	    "ended in another way");
+	row("  lost", lost(), "accepted, but without an outcome: must be 0");
 	if (died())
-		row("  died", (int64_t)died(), "were open in a consumer that was killed");
-	row("timed out", (int64_t)total(COUNT_TIMED_OUT), "requests that their deadline ended");
-	row("retries", (int64_t)total(COUNT_RETRIES), "attempts beside the first");
-	row("heartbeats sent", (int64_t)total(COUNT_PROBES), "because a link was silent, or new");
+		row("  died", (int64_t)died(), "open in a killed consumer");
+	row("timed out", (int64_t)total(COUNT_TIMED_OUT), "requests that reached their deadline");
+	row("retries", (int64_t)total(COUNT_RETRIES), "attempts after the first");
+	row("heartbeats sent", (int64_t)total(COUNT_PROBES), "on silent or new connections");
 	row("heartbeats missed", (int64_t)total(COUNT_MISSED), "not answered in time");
-	row("reconnects", (int64_t)total(COUNT_RECONNECTS), "attempts after a link was lost");
+	row("reconnects", (int64_t)total(COUNT_RECONNECTS),
+	    "connect attempts after a lost connection");
 	row("idle closes", (int64_t)total(COUNT_IDLE_CLOSES),
-	    "links closed after three missed heartbeats");
-	row("false kills", (int64_t)cast.false_kills,
-	    "... to a peer that was not frozen or killed: must be 0");
+	    "connections closed after three missed heartbeats");
+	row("false kills", (int64_t)cast.false_kills, "... although the peer was alive: must be 0");
 	story_say("  %-20s %7" PRIu64 ".%" PRIu64
-		  " ms  worst lateness of a timer, where nobody was frozen",
+		  " ms  worst lateness of a timer, except in frozen processes",
 		  "timer lateness", late_us / 1000, late_us % 1000 / 100);
 }
 
-/* Returns whether it is so; if not, says what is wrong. */
+/* Prints an error unless `is_so`; returns `is_so`. */
 static bool expect(bool is_so, const char *what, uint64_t number)
 {
 	if (!is_so)
-		story_say("That does not add up: %s (%" PRIu64 ").", what, number);
+		story_say("Error: %s (%" PRIu64 ").", what, number);
 	return is_so;
 }
 
@@ -99,7 +99,7 @@ static bool check_ends(void)
 
 		if (actor->pid == 0 && WIFEXITED(actor->status) && WEXITSTATUS(actor->status) == 0)
 			continue;
-		story_say("That does not add up: %s did not end well.", actor->name);
+		story_say("Error: %s did not exit cleanly.", actor->name);
 		well = false;
 	}
 	return well;
@@ -115,24 +115,24 @@ bool sums_show(void)
 	show_table();
 	story_say("%s", "");
 	if (cast.trouble[0] != '\0') {
-		story_say("That is not as it should be: %s.", cast.trouble);
+		story_say("Error: %s.", cast.trouble);
 		return false;
 	}
 	well &= expect(calls > 0, "no call was made", calls);
 	well &= expect(lost() == 0, "calls were lost", (uint64_t)lost());
 	well &= expect(failed == 0, "calls failed for good", failed);
-	well &= expect(total(COUNT_REFUSED) == 0, "calls were not taken", total(COUNT_REFUSED));
+	well &= expect(total(COUNT_REFUSED) == 0, "calls were refused", total(COUNT_REFUSED));
 	well &= expect(total(COUNT_TIMED_OUT) > 0, "no request timed out", 0);
 	well &= expect(total(COUNT_RECOVERED) > 0, "no deferred call was answered", 0);
 	well &= expect(total(COUNT_MISSED) >= 6, "too few heartbeats were missed",
 		       total(COUNT_MISSED));
-	well &= expect(closes >= 1, "the idle checks closed nothing", closes);
-	well &= expect(closes == cast.idle_closes, "not every idle close was told", closes);
-	well &= expect(cast.false_kills == 0, "idle checks closed links to peers that were alive",
+	well &= expect(closes >= 1, "the idle checks closed no connection", closes);
+	well &= expect(closes == cast.idle_closes, "not every idle close was reported", closes);
+	well &= expect(cast.false_kills == 0, "idle checks closed connections to live peers",
 		       cast.false_kills);
 	well &= check_ends();
 	if (well)
-		story_say("It adds up: every call has one outcome, and only the silent were cut "
-			  "off.");
+		story_say("It adds up: every call has one outcome, and only connections to silent "
+			  "peers were closed.");
 	return well;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was counted in all processes, and whether it adds up. */
+/* Prints and checks the counts of all processes. */
 #ifndef DEMO_SUMS_H
 #define DEMO_SUMS_H
 
 #include <stdbool.h>
 
-/* Shows the table, and a sentence for each thing that does not add up. Returns whether all does. */
+/* Prints the table and an error for each wrong count. Returns whether all counts are right. */
 bool sums_show(void);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Prints the result of a call, as JSON or as notes on stderr. */
 #include "examples/spoke/answer.h"
 
 #include "examples/spoke/json.h"

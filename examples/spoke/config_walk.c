@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Iterates over the table of keys by section. */
 #include "examples/spoke/config.h"
 
 #include <stdio.h>

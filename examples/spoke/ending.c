@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Exit codes and error messages of verbs. */
 #include "examples/spoke/ending.h"
 
 #include <spoke/error.h>

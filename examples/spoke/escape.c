@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Escapes texts of peers for a terminal. */
 #include "examples/spoke/escape.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* An HTTP/1.1 GET on an engine, for spoke top. */
 #include "examples/spoke/http_get.h"
 
 #include <errno.h>

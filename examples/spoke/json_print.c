@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Prints values as JSON. */
 #include "examples/spoke/json.h"
 #include "examples/spoke/json_text.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses JSON into packed values. */
 #include "examples/spoke/json.h"
 #include "examples/spoke/json_scan.h"
 #include "examples/spoke/json_text.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Scans the tokens of JSON: white space, strings, numbers, words. */
 #include "examples/spoke/json_scan.h"
 
 #include "examples/spoke/json_text.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* UTF-8 and base64. */
 #include "examples/spoke/json_text.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Follows the services and providers of a registry. */
 #include "examples/spoke/listing.h"
 
 #include <spoke/host.h>

@@ -35,7 +35,7 @@ struct listing {
 	void (*failed)(void *arg, int error); /* an operation did, and is retried; may be NULL */
 	const struct spoke_registry *kind;
 	void *registry;
-	struct listing_service all; /* "*": its URLs are the services */
+	struct listing_service all;                             /* "*": its URLs are the services */
 	struct listing_service *services[LISTING_SERVICES_MAX]; /* by name */
 	size_t count;
 	uint64_t intents; /* intents used so far */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Generates load: closed and open loop, and their counters. */
 #include "examples/spoke/load.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Prints the result of a load run, as text or JSON. */
 #include "examples/spoke/load_report.h"
 
 #include "examples/spoke/ending.h"

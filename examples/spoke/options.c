@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses options and prints the help of a verb. */
 #include "examples/spoke/options.h"
 
 #include "examples/spoke/ending.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Converts option values: durations, sizes, counts, shares, numbers. */
 #include "examples/spoke/options.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses addresses of the command line and resolves host names. */
 #include "examples/spoke/place.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Looks up policies by name. */
 #include "examples/spoke/policies.h"
 
 #include "examples/spoke/options.h"

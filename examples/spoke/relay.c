@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A TCP relay between accepted clients and a target. */
 #include "examples/spoke/relay.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Draws frames on the alternate screen of a terminal. */
 #include "examples/spoke/screen.h"
 
 #include <signal.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Loads the configuration file of --config. */
 #include "examples/spoke/settings.h"
 
 #include "examples/spoke/ending.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Draws the status of an engine. */
 #include "examples/spoke/status_view.h"
 
 #include "examples/spoke/escape.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Prints the lines of spoke tap. */
 #include "examples/spoke/tap_line.h"
 
 #include "examples/spoke/escape.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses the target of a verb: endpoint or registry, and method. */
 #include "examples/spoke/target.h"
 
 #include "examples/spoke/ending.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Colours, size and progress line of the terminal. */
 #include "examples/spoke/terminal.h"
 
 #include <stdarg.h>

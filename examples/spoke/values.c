@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads arguments and attachments from the command line. */
 #include "examples/spoke/values.h"
 
 #include "examples/spoke/ending.h"
