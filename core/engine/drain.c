@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draining an engine: its members finish what they have begun, and what is left is closed at the
- * end of the drain's time. Also on signals. */
+/*
+ * Drains an engine: its members finish work in progress; members that are left at the end of the
+ * drain timeout are closed. Signals can start a drain.
+ */
 #include "core/engine/engine.h"
 #include "core/engine/roll.h"
 
 #include <signal.h>
 
-/* The time of a drain is over: the members that are left are closed. */
+/* The drain timeout is over: the remaining members are closed. */
 static void drain_ended(struct spoke_alarm *alarm)
 {
 	alarm->engine->closing = true;

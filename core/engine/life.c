@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #define LATE_NS UINT64_C(50000000)
-#define POSTS_DEEP 16 /* posts of posts that an end waits for, at a time */
+#define POSTS_DEEP 16 /* rounds of posts by posts that an end waits for */
 
 static int fold_errno(int error)
 {
@@ -93,7 +93,7 @@ err_after_alloc:
 	return error;
 }
 
-/* Whoever is to be told something is told; each may put a little more. */
+/* Runs all queues; each callback may add a little more. */
 static void run_tasks(struct spoke_engine *engine)
 {
 	while (spokei_engine_has_tasks(engine)) {
@@ -104,8 +104,8 @@ static void run_tasks(struct spoke_engine *engine)
 	}
 }
 
-/* What was posted as well, but a user may post for ever. The posts of a child's parent belong to
- * threads that the child does not have. */
+/* Posts are run, too, but a user may post for ever. A child skips its parent's posts, because they
+ * belong to threads that do not exist in the child. */
 static void run_all(struct spoke_engine *engine)
 {
 	bool forked = spokei_engine_forked(engine);
@@ -117,7 +117,7 @@ static void run_all(struct spoke_engine *engine)
 	}
 }
 
-/* Gives the thread back that the engine had of its own. */
+/* Joins the engine's own thread. */
 static bool join_thread(struct spoke_engine *engine)
 {
 	void *thread = atomic_exchange(&engine->thread, NULL);
@@ -138,11 +138,11 @@ static void destroy(struct spoke_engine *engine)
 {
 	const struct spoke_loop *loop = engine->env->loop;
 
-	begin_run(engine); /* what is called now is called by the engine */
+	begin_run(engine); /* callbacks from here on come from the engine */
 	engine->ending = true;
 	engine->closing = true;
 	spokei_roll_close_all(engine);
-	run_all(engine); /* and closes what those make who are told */
+	run_all(engine); /* and closes members that callbacks make meanwhile */
 	spokei_roll_free_all(engine);
 	run_all(engine);
 	loop->retire(engine->loop);
@@ -154,10 +154,8 @@ static void destroy(struct spoke_engine *engine)
 	free_memory(engine);
 }
 
-/*
- * Is this a child, and was the engine on another thread as the process forked? That thread is not
- * here, and nobody knows in the midst of what it was.
- */
+/* Returns whether this is a child, and the engine was on another thread when the process forked.
+ * That thread does not exist here, and it may have been inside any function. */
 static bool is_orphan(const struct spoke_engine *engine)
 {
 	return spokei_engine_forked(engine) && spokei_engine_elsewhere(engine);
@@ -176,7 +174,7 @@ void spoke_engine_free(struct spoke_engine *engine)
 		spoke_engine_stop(engine);
 		(void)join_thread(engine);
 	}
-	/* Nobody else runs it. */
+	/* No other thread runs it. */
 	SPOKE_ASSERT(engine->native || spokei_engine_here(engine) ||
 		     atomic_load_explicit(&engine->runner, memory_order_relaxed) == 0);
 	destroy(engine);
@@ -189,7 +187,7 @@ static void end_run(struct spoke_engine *engine)
 		atomic_store_explicit(&engine->runner, 0, memory_order_relaxed);
 }
 
-/* The run is over; so may be the engine. */
+/* The run is over; the engine may be gone, too. */
 static int conclude(struct spoke_engine *engine)
 {
 	int error = spokei_engine_forked(engine) ? SPOKE_EFORKED : SPOKE_OK;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The signals that an engine watches. They are not on its roll: who waits for signals does not keep
- * a drain from ending, and hears the second one while it lasts. The engine's thread.
+ * The signals that an engine watches. Watches are not members of the roll: they do not keep a drain
+ * from ending, and they still get the second signal during a drain. The engine's thread.
  */
 #ifndef SPOKEI_CORE_ENGINE_SIGNALS_H
 #define SPOKEI_CORE_ENGINE_SIGNALS_H
 
 #include <spoke/signals.h>
 
-/* The engine is about to go. */
+/* Drops all watches of an engine that is about to be freed. */
 void spokei_signals_cancel_all(struct spoke_engine *engine);
 
 #endif

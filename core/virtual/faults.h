@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An environment around another one that lets calls fail: the N-th of a kind, once or from then on.
- * It counts calls, descriptors and memory, so that leaks are seen, and is strict about memory: a
- * block moves whenever its size changes, new bytes are not zero, and a wrong old size, a foreign or
- * a freed block stops the program. One thread, but for memory.
+ * A wrapper around an environment that lets calls fail: the N-th of a kind, once or from then on.
+ * It counts calls, descriptors and memory, so that leaks show, and is strict about memory: a block
+ * moves whenever its size changes, new bytes are not zero, and a wrong old size, a foreign or a
+ * freed block stops the program. One thread, except for memory.
  */
 #ifndef SPOKEI_CORE_VIRTUAL_FAULTS_H
 #define SPOKEI_CORE_VIRTUAL_FAULTS_H
@@ -12,7 +12,7 @@
 
 #include <stdatomic.h>
 
-/* Kinds of calls that can fail. */
+/* The kinds of calls that can fail. */
 enum spokei_faults_kind {
 	SPOKEI_FAULTS_MEMORY, /* the error is not used: the result is NULL */
 	SPOKEI_FAULTS_CONNECT,
@@ -41,45 +41,46 @@ enum spokei_faults_kind {
 };
 
 struct spokei_faults_rule {
-	uint64_t skip; /* calls that still go well */
+	uint64_t skip; /* calls that still succeed */
 	int error;     /* 0: no rule */
-	bool for_ever; /* after them all fail, else one */
+	bool for_ever; /* all later calls fail; else only one */
 };
 
 struct spokei_faults {
-	struct spoke_env env; /* to be used in place of the inner one */
+	struct spoke_env env; /* use this in place of the inner environment */
 	const struct spoke_env *inner;
 	struct spoke_loop loop;
 	struct spoke_threads threads;
 	struct spokei_faults_rule rules[SPOKEI_FAULTS_KINDS];
-	uint64_t calls[SPOKEI_FAULTS_KINDS]; /* the failed ones included */
+	uint64_t calls[SPOKEI_FAULTS_KINDS]; /* including the failed ones */
 	uint64_t failed[SPOKEI_FAULTS_KINDS];
-	atomic_flag busy; /* with what is below */
-	size_t blocks;    /* memory out now */
+	atomic_flag busy; /* guards the fields below */
+	size_t blocks;    /* blocks of memory in use */
 	size_t bytes;
 	size_t bytes_peak;
-	size_t largest; /* demand since the last reset of this field */
-	size_t fds;     /* descriptors open now */
-	/* Another one may close what is opened here, so only the sum of `fds` of all tells how many
-	 * are open; one alone may be below 0. */
+	size_t largest; /* largest request since this field was last reset */
+	size_t fds;     /* open descriptors */
+	/* Another environment may close a descriptor that was opened here. So only the sum of `fds`
+	 * over all of them is exact; a single one may be below 0. */
 	bool trades;
 };
 
-/* Wraps `inner`, borrowed while `faulty` is used; without rules it behaves as the inner one. */
+/* Wraps `inner`, borrowed while `faulty` is used. Without rules it behaves like the inner
+ * environment. */
 void spokei_faults_init(struct spokei_faults *faulty, const struct spoke_env *inner);
 
 /* Lets the `nth` call of this kind from now on (1: the next) fail with `error`, a negative errno.
- * Reading and growing fail before anything happened. Replaces the rule of this kind. */
+ * Reading and growing fail before anything happens. Replaces the rule of this kind. */
 void spokei_faults_fail(struct spokei_faults *faulty, enum spokei_faults_kind kind, uint64_t nth,
 			int error, bool for_ever);
 
-/* Takes all rules back; what was counted stays. */
+/* Removes all rules; counters stay. */
 void spokei_faults_heal(struct spokei_faults *faulty);
 
-/* For the calls themselves: 0, or the error that this one shall have. */
+/* For the wrapped calls: returns 0, or the error that this call shall have. */
 int spokei_faults_judge(struct spokei_faults *faulty, enum spokei_faults_kind kind);
 
-/* What the environment has for files, if the inner one has any. */
+/* The wrapper of the inner environment's file functions, if it has any. */
 extern const struct spoke_files spokei_faults_files;
 
 const char *spokei_faults_kind_name(enum spokei_faults_kind kind);

@@ -15,7 +15,7 @@ enum {
 	NEW_BYTE = 0xa5
 };
 
-/* Before every block. */
+/* Stands before every block. */
 union header {
 	struct {
 		uint64_t magic;
@@ -80,7 +80,7 @@ static void *resize(struct spokei_faults *faulty, void *memory, size_t old_len, 
 	return header + 1;
 }
 
-/* Memory alone is asked for by any thread: handlers of the pool copy their answers. */
+/* Only memory is used from any thread: handlers on the pool copy their answers. */
 static void *faulty_resize(void *ctx, void *memory, size_t old_len, size_t len)
 {
 	struct spokei_faults *faulty = ctx;
@@ -382,7 +382,7 @@ static const struct spoke_signals spokei_faults_signals = {
 	.close = signals_close,
 };
 
-/* The loop that opens is the inner one's; its other functions are not given the context. */
+/* The loop that opens is the inner one's; its other functions do not get the context. */
 static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 		     void **ret_loop)
 {

@@ -8,20 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A descriptor of a process; it may be gone. */
+/* A descriptor of a process; the process may be gone. */
 struct holder {
 	struct holder *next;
-	struct spokei_vnet_user *user; /* NULL: nobody */
+	struct spokei_vnet_user *user; /* NULL: none */
 	int fd;
 };
 
 struct memfile {
 	struct memfile *next;
 	char *path;
-	char *bytes; /* with a NUL behind; NULL: the file is not there */
+	char *bytes; /* ended by a NUL; NULL: the file does not exist */
 	size_t len;
-	bool held;          /* locked by somebody outside */
-	struct holder lock; /* ... or by this one */
+	bool held;          /* locked by a process outside the world */
+	struct holder lock; /* ... or by this holder */
 	struct holder *watches;
 };
 
@@ -34,7 +34,7 @@ struct spokei_vfiles {
 	unsigned calls[SPOKEI_VFILES_CALLS];
 };
 
-/* What is compared may be the address of who is gone. */
+/* Compares addresses; the user may be gone. */
 static bool is_open(const struct spokei_vfiles *files, const struct holder *holder)
 {
 	const struct spokei_vwire_socket *socket;
@@ -80,7 +80,7 @@ static void tell(const struct spokei_vfiles *files, const struct memfile *file)
 			(void)spokei_vnet_ring(files->net, watch->fd, true);
 }
 
-/* Writes bytes in place of what is there from `at` on. */
+/* Writes bytes in place of those from `at` on. */
 static void write_file(struct spokei_vfiles *files, struct memfile *file, size_t at,
 		       const void *bytes, size_t len)
 {
@@ -100,7 +100,7 @@ static struct spokei_vfiles *files_of(void *ctx)
 	return ((struct spokei_vnet_user *)ctx)->files;
 }
 
-/* 0, or the error that this call shall have. */
+/* Returns 0, or the error that this call shall have. */
 static int judge(struct spokei_vfiles *files, enum spokei_vfiles_call call)
 {
 	files->calls[call]++;
@@ -110,7 +110,7 @@ static int judge(struct spokei_vfiles *files, enum spokei_vfiles_call call)
 	return files->errors[call];
 }
 
-/* --- the table */
+/* --- the table of functions */
 
 static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
 {
@@ -170,7 +170,7 @@ static bool files_changed(void *ctx, int fd)
 	return spokei_vnet_ring(((struct spokei_vnet_user *)ctx)->net, fd, false);
 }
 
-/* Takes out the watch with this descriptor. */
+/* Removes the watch with this descriptor. */
 static bool drop_watch(struct memfile *file, const void *user, int fd)
 {
 	struct holder **link = &file->watches;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files in memory that implement struct spoke_files, shared by the processes of a virtual world: a
- * path is a name and no more, there are no folders. Watches and locks are spare descriptors of the
- * network, so that they count as such and loops can wait for them; a process that is killed loses
+ * Files in memory that implement struct spoke_files, shared by the processes of a virtual world. A
+ * path is only a name; there are no folders. Watches and locks are spare descriptors of the
+ * network, so they count as descriptors and loops can wait for them. A process that is killed loses
  * them.
  */
 #ifndef SPOKEI_CORE_VIRTUAL_FILES_H
@@ -13,10 +13,10 @@
 struct spokei_vfiles;
 struct spokei_vnet;
 
-/* The ctx of an environment with this table begins with a struct spokei_vnet_user. */
+/* The context of an environment with this table begins with a struct spokei_vnet_user. */
 extern const struct spoke_files spokei_vfiles_table;
 
-/* What can fail. */
+/* The calls that can fail. */
 enum spokei_vfiles_call {
 	SPOKEI_VFILES_READ,
 	SPOKEI_VFILES_REPLACE,
@@ -26,20 +26,20 @@ enum spokei_vfiles_call {
 	SPOKEI_VFILES_CALLS,
 };
 
-/* The files of a world with that network, borrowed; NULL without memory. */
+/* Makes the files of a world with that network, borrowed; NULL without memory. */
 struct spokei_vfiles *spokei_vfiles_new(struct spokei_vnet *net);
 void spokei_vfiles_free(struct spokei_vfiles *files);
 
-/* Somebody outside writes a file, removes it. Who watches it is told. */
+/* Writes or removes a file from outside the world. Its watches are notified. */
 void spokei_vfiles_put(struct spokei_vfiles *files, const char *path, const char *text);
 void spokei_vfiles_put_bytes(struct spokei_vfiles *files, const char *path, const void *bytes,
 			     size_t len);
 void spokei_vfiles_remove(struct spokei_vfiles *files, const char *path);
 
-/* What is in a file, with a NUL behind; NULL: there is none. Good until it changes. */
+/* Returns the content of a file, ended by a NUL; NULL: no such file. Valid until it changes. */
 const char *spokei_vfiles_get(const struct spokei_vfiles *files, const char *path);
 
-/* Somebody outside locks it and keeps the lock, or gives it back. */
+/* Locks a file from outside the world and keeps the lock, or gives it back. */
 void spokei_vfiles_hold(struct spokei_vfiles *files, const char *path, bool held);
 
 /* The next `times` calls of this kind, of any process and any file, fail with a negative errno
@@ -47,10 +47,10 @@ void spokei_vfiles_hold(struct spokei_vfiles *files, const char *path, bool held
 void spokei_vfiles_fail(struct spokei_vfiles *files, enum spokei_vfiles_call call, unsigned times,
 			int error);
 
-/* As on a file system of the network: changes are not told. */
+/* Behaves like a network file system: changes are not reported. */
 void spokei_vfiles_mute(struct spokei_vfiles *files, bool mute);
 
-/* How many calls of this kind there were, the failed ones included. */
+/* Returns how many calls of this kind there were, including the failed ones. */
 unsigned spokei_vfiles_calls(const struct spokei_vfiles *files, enum spokei_vfiles_call call);
 
 #endif

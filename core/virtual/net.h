@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A network in memory that implements struct spoke_net: listeners, connections, full duplex streams
- * with latency, bandwidth and bounded capacity, and the faults that networks have. It behaves as
- * TCP of Linux does: data before an RST can be read, closing with unread data resets, an error is
- * reported once. No thread, no clock of its own; the same seed and the same calls give the same
- * trace.
+ * with latency, bandwidth and bounded capacity, and network faults. It behaves like TCP on Linux:
+ * data before an RST can be read, closing with unread data resets, an error is reported once. It
+ * has no thread and no clock of its own; the same seed and the same calls give the same trace.
  *
- * Addresses are names: "mem:NAME", and all that the real network parses, so that URLs in tests look
- * real. Descriptors are small numbers from 0 on, the lowest free one first. A call with a
- * descriptor that is not open, or is somebody else's, is a bug and stops the program.
+ * Addresses are names: "mem:NAME", and every form that the real network parses, so that URLs in
+ * tests look real. Descriptors are small numbers from 0 on, the lowest free one first. A call with
+ * a descriptor that is not open, or belongs to another process, is a bug and stops the program.
  */
 #ifndef SPOKEI_CORE_VIRTUAL_NET_H
 #define SPOKEI_CORE_VIRTUAL_NET_H
@@ -20,60 +19,61 @@
 struct spokei_vnet;
 struct spokei_vfiles;
 
-/* What the ctx of an environment begins with that uses spokei_vnet_table: a process on the network.
- */
+/* A process on the network. The context of an environment that uses spokei_vnet_table begins with
+ * this struct. */
 struct spokei_vnet_user {
 	struct spokei_vnet *net;
-	struct spokei_vfiles *files; /* of who uses spokei_vfiles_table too */
-	unsigned fds_max;            /* descriptors it may have; 0: any number; beyond it -EMFILE */
-	unsigned fds;                /* it has; a leak shows here */
-	uint64_t changes; /* what its descriptors are ready for may differ when this does */
-	/* The same of those who stand for loops of one process: what one has becomes another's as
-	 * soon as that one uses it. NULL: a process of its own. */
+	struct spokei_vfiles *files; /* if spokei_vfiles_table is used too */
+	unsigned fds_max;            /* limit of descriptors, beyond it -EMFILE; 0: no limit */
+	unsigned fds;                /* open descriptors; a leak shows here */
+	uint64_t changes; /* the readiness of its descriptors may have changed when this has */
+	/* Users that stand for loops of one process share this: a descriptor moves to another loop
+	 * as soon as that loop uses it. NULL: a process of its own. */
 	const void *house;
 };
 
 extern const struct spoke_net spokei_vnet_table;
 
-/* One direction of a connection. 0 everywhere: at once, whole, without faults. */
+/* One direction of a connection. All zero: immediate, whole, without faults. */
 struct spokei_vnet_link {
 	uint64_t latency_ns;
-	uint64_t jitter_ns;        /* up to so much more, by dice; the order is kept */
+	uint64_t jitter_ns;        /* random extra latency, at most; the order is kept */
 	uint64_t bytes_per_s;      /* 0: no limit */
-	uint32_t capacity;         /* bytes under way and not yet read; 0: 65,536 */
-	uint32_t write_max;        /* a write takes 1 to so many bytes, by dice; 0: all */
-	uint32_t read_max;         /* a read gives 1 to so many, by dice; 0: all */
-	uint32_t eagain_permille;  /* reads and writes that could be done and say -EAGAIN; < 1000 */
+	uint32_t capacity;         /* bytes in flight and not yet read; 0: 65,536 */
+	uint32_t write_max;        /* a write takes a random 1 to this many bytes; 0: all */
+	uint32_t read_max;         /* a read gives a random 1 to this many bytes; 0: all */
+	uint32_t eagain_permille;  /* reads and writes that return -EAGAIN although they could
+				      succeed; < 1000 */
 	uint32_t reset_permille;   /* writes that reset the connection instead */
-	uint32_t corrupt_permille; /* writes of which one bit is flipped */
-	bool blackhole;            /* bytes and ends wait until it is over, resets are lost */
+	uint32_t corrupt_permille; /* writes in which one bit is flipped */
+	bool blackhole;            /* bytes and FINs wait until it is over, RSTs are lost */
 };
 
 enum spokei_vnet_act {
-	SPOKEI_VNET_CONNECT, /* an attempt has begun; `name`: where to */
-	SPOKEI_VNET_ACCEPT,  /* the other end of a connection was taken */
-	SPOKEI_VNET_WRITE,   /* bytes were taken; of one write there may be several */
-	SPOKEI_VNET_ARRIVE,  /* `len` bytes can be read now */
-	SPOKEI_VNET_READ,    /* bytes were given */
-	SPOKEI_VNET_AGAIN,   /* a read or write that could be done was told -EAGAIN */
-	SPOKEI_VNET_SHUT,    /* it writes no more */
-	SPOKEI_VNET_END,     /* the peer's end has arrived, or the connection is broken */
+	SPOKEI_VNET_CONNECT, /* an attempt has begun; `name`: its destination */
+	SPOKEI_VNET_ACCEPT,  /* the other end of a connection was accepted */
+	SPOKEI_VNET_WRITE,   /* bytes were taken; one write may cause several */
+	SPOKEI_VNET_ARRIVE,  /* `len` more bytes can be read */
+	SPOKEI_VNET_READ,    /* bytes were read */
+	SPOKEI_VNET_AGAIN,   /* a read or write that could succeed returned -EAGAIN */
+	SPOKEI_VNET_SHUT,    /* the sending side was shut */
+	SPOKEI_VNET_END,     /* the peer's FIN has arrived, or the connection is broken */
 	SPOKEI_VNET_CLOSE,
 };
 
-/* Something that happens at one end of a connection; borrowed for the call. */
+/* An event at one end of a connection; borrowed for the call. */
 struct spokei_vnet_news {
 	enum spokei_vnet_act act;
-	struct spokei_vnet_user *user; /* whose end it is; NULL: it is not accepted yet */
+	struct spokei_vnet_user *user; /* owner of the end; NULL: not accepted yet */
 	int fd;                        /* -1: none yet */
 	const char *name;              /* of CONNECT */
 	const unsigned char *bytes;    /* of WRITE and READ */
 	size_t len;
 	void **note;      /* the observer's, of this end */
-	void **peer_note; /* of the other one; NULL: there is none yet */
+	void **peer_note; /* of the other end; NULL: none yet */
 };
 
-/* What guard() was told last; the network in memory does not act on it. */
+/* The last values of guard(); the network in memory does not act on them. */
 struct spokei_vnet_guard {
 	unsigned calls;
 	uint64_t unanswered_ns;
@@ -81,77 +81,77 @@ struct spokei_vnet_guard {
 };
 
 struct spokei_vnet_options {
-	uint64_t (*now)(void *arg); /* ns, never backwards */
+	uint64_t (*now)(void *arg); /* ns, monotonic */
 	void *arg;
 	uint64_t seed;
 	struct spokei_vnet_link
 		link; /* of connections, both directions, until spokei_vnet_set_all() */
 };
 
-/* An observer, who is told at once and must not call the network meanwhile; NULL: none. */
+/* The observer, which is called at once and must not call the network meanwhile; NULL: none. */
 void spokei_vnet_observe(struct spokei_vnet *net,
 			 void (*tell)(void *arg, const struct spokei_vnet_news *news), void *arg);
 
-/* The network, or NULL without memory. */
+/* Makes a network; NULL without memory. */
 struct spokei_vnet *spokei_vnet_new(const struct spokei_vnet_options *options);
 void spokei_vnet_free(struct spokei_vnet *net);
 
-/* What a descriptor is ready for now, of enum spoke_io; level-triggered. */
+/* Returns the readiness of a descriptor, of enum spoke_io; level-triggered. */
 unsigned spokei_vnet_ready(struct spokei_vnet *net, int fd);
 
-/* A number that is another one whenever spokei_vnet_ready() of any of the user's descriptors may
- * be. */
+/* Returns a number that changes whenever spokei_vnet_ready() of any of the user's descriptors may
+ * change. */
 uint64_t spokei_vnet_changes(const struct spokei_vnet_user *user);
 
-/* When readiness may change next by itself, UINT64_MAX: never. */
+/* Returns when readiness may change next by itself; UINT64_MAX: never. */
 uint64_t spokei_vnet_next(struct spokei_vnet *net);
 
-/* Running hash of all calls, their results and times. */
+/* Returns a running hash of all calls, their results and times. */
 uint64_t spokei_vnet_trace(const struct spokei_vnet *net);
 
-/* The direction in which a connected descriptor writes: to be changed at any time. */
+/* Returns the direction in which a connected descriptor writes; it may be changed at any time. */
 struct spokei_vnet_link *spokei_vnet_link(struct spokei_vnet *net, int fd);
 
-/* How a descriptor is guarded. */
+/* Returns the guard values of a descriptor. */
 const struct spokei_vnet_guard *spokei_vnet_guard(const struct spokei_vnet *net, int fd);
 
-/* Lets a spare descriptor be readable, or no longer. Returns whether it was. */
+/* Makes a spare descriptor readable, or not readable. Returns whether it was readable. */
 bool spokei_vnet_ring(struct spokei_vnet *net, int fd, bool ring);
 
-/* Both directions of every connection there is, and of those to come. */
+/* Sets both directions of all connections, present and future. */
 void spokei_vnet_set_all(struct spokei_vnet *net, const struct spokei_vnet_link *link);
 
 enum spokei_vnet_route {
-	SPOKEI_VNET_NORMAL,      /* to who listens there, else refused */
-	SPOKEI_VNET_AT_ONCE,     /* the same, and connect() returns 0 already */
-	SPOKEI_VNET_REFUSE,      /* refused, whoever listens */
-	SPOKEI_VNET_SILENT,      /* no answer; -ETIMEDOUT after 127 s, as Linux gives up */
+	SPOKEI_VNET_NORMAL,      /* to the listener there, else refused */
+	SPOKEI_VNET_AT_ONCE,     /* the same, and connect() already returns 0 */
+	SPOKEI_VNET_REFUSE,      /* refused, even if there is a listener */
+	SPOKEI_VNET_SILENT,      /* no answer; -ETIMEDOUT after 127 s, as on Linux */
 	SPOKEI_VNET_UNREACHABLE, /* -EHOSTUNREACH */
 	SPOKEI_VNET_SELF,        /* leads back to the socket itself, as TCP can on one machine */
 };
 
-/* How connections to an address go from now on, those in progress included. */
+/* Sets where connections to an address lead from now on, including those in progress. */
 void spokei_vnet_route(struct spokei_vnet *net, const char *address, enum spokei_vnet_route route);
 
-/* The next `times` accepts that would give a connection fail instead; with -ECONNABORTED the
- * connection is gone, else it waits on. */
+/* The next `times` accepts that would succeed fail instead. With -ECONNABORTED the connection is
+ * gone, else it stays in the backlog. */
 void spokei_vnet_fail_accept(struct spokei_vnet *net, int fd, int error, unsigned times);
 
-/* The same for who listens at an address. Returns whether anybody does. */
+/* The same for the listener at an address. Returns whether there is one. */
 bool spokei_vnet_fail_accepts_at(struct spokei_vnet *net, const char *address, int error,
 				 unsigned times);
 
-/* Gives a name addresses, digits with spaces between, for resolve(). "localhost" is known. */
+/* Gives a name its addresses, digits separated by spaces, for resolve(). "localhost" is known. */
 void spokei_vnet_name(struct spokei_vnet *net, const char *host, const char *digits);
 
-/* Something in between resets the connection: both sides see it now. */
+/* Resets the connection from within the network: both sides see it now. */
 void spokei_vnet_reset(struct spokei_vnet *net, int fd);
 
-/* Something in between adds bytes to what was written at a descriptor. Returns whether there was
+/* Adds bytes from within the network to those written at a descriptor. Returns whether there was
  * room. */
 bool spokei_vnet_inject(struct spokei_vnet *net, int fd, const void *bytes, size_t len);
 
-/* The process ends: the system closes all it has open. */
+/* Ends the process: everything it has open is closed. */
 void spokei_vnet_kill(struct spokei_vnet_user *user);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of struct spoke_net on the network in memory. */
+/* The functions of struct spoke_net on the network in memory. */
 #include "core/virtual/net.h"
 #include "core/virtual/net_name.h"
 #include "core/virtual/net_parts.h"
@@ -20,7 +20,7 @@ static void mix(struct spokei_vnet *net, uint64_t number)
 	net->trace ^= net->trace >> 32;
 }
 
-/* Takes in what happens, eight bytes at a time. */
+/* Hashes an event, eight bytes at a time. */
 static void trace(struct spokei_vnet *net, const unsigned char *bytes, size_t len)
 {
 	uint64_t number = 0;
@@ -34,7 +34,7 @@ static void trace(struct spokei_vnet *net, const unsigned char *bytes, size_t le
 	mix(net, number);
 }
 
-/* Notes a call and hands on its result. */
+/* Hashes a call and returns its result. */
 static int traced(struct spokei_vnet *net, char call, int fd, int result)
 {
 	mix(net, net->now_ns);
@@ -56,7 +56,7 @@ static struct spokei_vwire_socket *own_socket(void *ctx, int fd)
 	struct spokei_vwire_socket *socket = spokei_vwire_socket_of(enter(ctx), fd);
 	struct spokei_vnet_user *user = ctx;
 
-	/* What the loops of one process hand to each other. */
+	/* Descriptors that the loops of one process hand to each other. */
 	if (socket->user != user && user->house != NULL && socket->user->house == user->house) {
 		socket->user->fds--;
 		socket->user = user;
@@ -67,7 +67,7 @@ static struct spokei_vwire_socket *own_socket(void *ctx, int fd)
 	return socket;
 }
 
-/* May the user have one more descriptor? */
+/* Returns whether the user may have one more descriptor. */
 static bool is_full(const struct spokei_vnet_user *user)
 {
 	return user->fds_max > 0 && user->fds >= user->fds_max;
@@ -105,7 +105,7 @@ static void net_print(void *ctx, const struct spoke_address *address, char *text
 	(void)snprintf(text, size, "%s", name);
 }
 
-/* Gives a name without a port a free one. */
+/* Gives a name without a port a free port. */
 static void choose_port(struct spokei_vnet *net, char *name)
 {
 	if (!spokei_vname_wants_port(name))
@@ -192,7 +192,7 @@ static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
 	return traced(net, 'c', *ret_fd, socket->kind == SPOKEI_VWIRE_STREAM ? 0 : -EINPROGRESS);
 }
 
-/* The error that waits, or 0; it is told once. */
+/* Returns the pending error, or 0, and clears it. */
 static int take_error(struct spokei_vwire_socket *socket)
 {
 	int error = socket->error;
@@ -275,7 +275,7 @@ static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_
 	return traced(net, 'a', *ret_fd, 0);
 }
 
-/* How much of `len` a fault of `max` lets through. */
+/* Returns how much of `len` passes a fault of `max`. */
 static size_t part_of(struct spokei_vnet *net, size_t len, uint32_t max)
 {
 	size_t part = max ? 1 + (size_t)(spokei_vwire_dice(net) % max) : len;
@@ -403,7 +403,7 @@ static int net_guard(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepali
 	return traced(socket->user->net, 'g', fd, 0);
 }
 
-/* Nobody knows, here. */
+/* The network in memory does not know this. */
 static ssize_t net_unsent(void *ctx, int fd)
 {
 	(void)ctx;

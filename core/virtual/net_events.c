@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is under way in the network in memory: a heap, the earliest first. */
+/* Events in flight in the network in memory: a heap, the earliest first. */
 #include "core/virtual/net_parts.h"
 
 #include "timer/base.h"

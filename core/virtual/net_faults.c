@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network in memory as loops and tests see it: what is ready and when, and the faults. */
+/* The network in memory as loops and tests use it: readiness, times, and the faults. */
 #include "core/virtual/net.h"
 #include "core/virtual/net_name.h"
 #include "core/virtual/net_parts.h"

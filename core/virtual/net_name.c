@@ -13,7 +13,7 @@ static bool begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* ":PORT" of an IP address, NULL for other names. */
+/* Returns ":PORT" of an IP address, NULL for other names. */
 static const char *port_of(const char *name)
 {
 	return begins(name, "mem:") || begins(name, "unix:") ? NULL : strrchr(name, ':');

@@ -23,7 +23,7 @@ enum spokei_vwire_kind {
 	SPOKEI_VWIRE_SPARE,
 	SPOKEI_VWIRE_LISTENER,
 	SPOKEI_VWIRE_CONNECTING,
-	SPOKEI_VWIRE_STREAM, /* also when it could not be connected: reset, with an error */
+	SPOKEI_VWIRE_STREAM, /* also one that could not be connected: reset, with an error */
 };
 
 enum spokei_vwire_event_kind {
@@ -39,25 +39,25 @@ struct spokei_vwire_socket {
 	struct spokei_vwire_socket *prev;
 	struct spokei_vnet_user *user;
 	enum spokei_vwire_kind kind;
-	int fd;          /* -1: none yet, or no more */
+	int fd;          /* -1: none yet, or closed */
 	bool gone;       /* closed */
 	unsigned coming; /* events that lead here */
-	int error;       /* to be reported, once */
-	bool reset;      /* the connection is no more */
-	bool shut;       /* does not write any more */
-	bool ended;      /* the peer's end has arrived */
-	bool held_end;   /* it waits in a blackhole */
+	int error;       /* to be reported once */
+	bool reset;      /* the connection is broken */
+	bool shut;       /* its sending side is shut */
+	bool ended;      /* the peer's FIN has arrived */
+	bool held_end;   /* the FIN waits in a black hole */
 	unsigned tries;  /* SYNs sent */
 	struct spokei_vwire_socket *peer;
 	struct spokei_vnet_link out; /* the direction in which it writes */
-	uint64_t line_free_ns;       /* when bandwidth allows the next byte out */
-	uint64_t last_ns;            /* when what was sent last arrives */
-	unsigned char *bytes;        /* what comes in: a ring */
+	uint64_t line_free_ns;       /* when bandwidth allows the next byte */
+	uint64_t last_ns;            /* when the bytes sent last arrive */
+	unsigned char *bytes;        /* incoming bytes: a ring */
 	size_t size;
 	size_t head;
-	size_t len;                        /* all that was sent and not read */
-	size_t arrived;                    /* of it */
-	size_t held;                       /* came to a blackhole */
+	size_t len;                        /* sent and not yet read */
+	size_t arrived;                    /* of them, arrived */
+	size_t held;                       /* of them, held in a black hole */
 	struct spokei_vwire_socket *queue; /* a listener's, oldest first; links of queued ones */
 	unsigned queued;
 	unsigned backlog;
@@ -65,8 +65,8 @@ struct spokei_vwire_socket {
 	unsigned accept_errors;
 	void *note; /* the observer's */
 	struct spokei_vnet_guard guard;
-	bool rung;   /* a spare one that can be read */
-	bool shared; /* others may listen at the same place */
+	bool rung;   /* a spare descriptor that can be read */
+	bool shared; /* other sockets may listen at the same address */
 	char local[SPOKEI_VNAME_SIZE];
 	char remote[SPOKEI_VNAME_SIZE];
 };
@@ -106,9 +106,9 @@ struct spokei_vnet {
 	void *tell_arg;
 	struct spokei_vwire_route *routes;
 	struct spokei_vwire_host *hosts;
-	unsigned holding; /* sockets with something held */
-	bool linked;      /* somebody may have changed a link since they were looked at */
-	uint64_t changes; /* of links, which concern everybody */
+	unsigned holding; /* sockets that hold bytes or a FIN */
+	bool linked;      /* a link may have changed since the last look */
+	uint64_t changes; /* changes of links, which concern all users */
 	uint16_t port;    /* given out last; 0: none yet */
 	struct spokei_vwire_socket *fds[SPOKEI_VWIRE_FDS_MAX];
 };
@@ -121,17 +121,17 @@ void spokei_vwire_put_event(struct spokei_vnet *net, struct spokei_vwire_socket 
 			    enum spokei_vwire_event_kind kind, uint32_t value, uint64_t at_ns);
 struct spokei_vwire_event spokei_vwire_take_event(struct spokei_vnet *net);
 
-/* What a socket is ready for may have changed. */
+/* Notes that the readiness of a socket may have changed. */
 static inline void spokei_vwire_touch(const struct spokei_vwire_socket *socket)
 {
 	if (socket && socket->user)
 		socket->user->changes++;
 }
 
-/* Frees what was closed and is needed no more; done by every settle. */
+/* Frees closed sockets that are needed no more; every settle does it. */
 void spokei_vwire_free_unused(struct spokei_vnet *net);
 
-/* The next random number of the network's seed (splitmix64). */
+/* Returns the next random number of the network's seed (splitmix64). */
 static inline uint64_t spokei_vwire_dice(struct spokei_vnet *net)
 {
 	uint64_t z = (net->dice += UINT64_C(0x9e3779b97f4a7c15));
@@ -141,13 +141,13 @@ static inline uint64_t spokei_vwire_dice(struct spokei_vnet *net)
 	return z ^ (z >> 31);
 }
 
-/* True with this probability. */
+/* Returns true with this probability. */
 static inline bool spokei_vwire_chance(struct spokei_vnet *net, uint32_t permille)
 {
 	return permille > 0 && spokei_vwire_dice(net) % 1000 < permille;
 }
 
-/* The socket of a descriptor, which is open. */
+/* Returns the socket of a descriptor, which is open. */
 struct spokei_vwire_socket *spokei_vwire_socket_of(const struct spokei_vnet *net, int fd);
 
 struct spokei_vwire_socket *spokei_vwire_open(struct spokei_vnet *net, enum spokei_vwire_kind kind);
@@ -155,23 +155,24 @@ struct spokei_vwire_socket *spokei_vwire_open(struct spokei_vnet *net, enum spok
 /* Closes a socket as the system does, and frees it when nothing needs it any more. */
 void spokei_vwire_close(struct spokei_vnet *net, struct spokei_vwire_socket *socket);
 
-/* Who listens at an address, or NULL. */
+/* Returns the listener at an address, or NULL. */
 struct spokei_vwire_socket *spokei_vwire_listener(struct spokei_vnet *net, const char *name);
 
-/* Who of those that share an address takes the next connection: the dice say. NULL: nobody. */
+/* Chooses at random which of the listeners that share an address takes the next connection. NULL:
+ * there is none. */
 struct spokei_vwire_socket *spokei_vwire_listener_next(struct spokei_vnet *net, const char *name);
 enum spokei_vnet_route spokei_vwire_route_of(struct spokei_vnet *net, const char *name);
 
 /* Starts a connection; `now`: all of it happens at once. */
 void spokei_vwire_connect(struct spokei_vnet *net, struct spokei_vwire_socket *socket, bool now);
 
-/* The first of a listener's queue, taken out; there is one. */
+/* Takes the first connection out of a listener's queue, which is not empty. */
 struct spokei_vwire_socket *spokei_vwire_accept(struct spokei_vwire_socket *listener);
 
-/* Bytes that a write would take. */
+/* Returns how many bytes a write would take. */
 size_t spokei_vwire_room(const struct spokei_vwire_socket *socket);
 
-/* Puts bytes on the way; there is room. */
+/* Sends bytes; there is room. */
 void spokei_vwire_send(struct spokei_vnet *net, struct spokei_vwire_socket *socket,
 		       const unsigned char *bytes, size_t len);
 void spokei_vwire_end(struct spokei_vnet *net, struct spokei_vwire_socket *socket);
@@ -179,10 +180,10 @@ void spokei_vwire_end(struct spokei_vnet *net, struct spokei_vwire_socket *socke
 /* Takes arrived bytes out. */
 void spokei_vwire_take(struct spokei_vwire_socket *socket, unsigned char *bytes, size_t len);
 
-/* The connection ends here and now with this error. */
+/* Ends the connection now with this error. */
 void spokei_vwire_break(struct spokei_vnet *net, struct spokei_vwire_socket *socket, int error);
 
-/* Tells the observer, if there is one. */
+/* Calls the observer, if there is one. */
 void spokei_vwire_tell_observer(struct spokei_vnet *net, enum spokei_vnet_act act,
 				struct spokei_vwire_socket *socket, const unsigned char *bytes,
 				size_t len);

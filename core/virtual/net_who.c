@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who listens where. */
+/* Finds listeners by address. */
 #include "core/virtual/net_parts.h"
 
 #include <string.h>

@@ -13,7 +13,7 @@
 
 /* --- sending */
 
-/* When `len` bytes that this socket sends now arrive. */
+/* Returns when `len` bytes that this socket sends now arrive. */
 static uint64_t arrival(struct spokei_vnet *net, struct spokei_vwire_socket *from, size_t len)
 {
 	const struct spokei_vnet_link *link = &from->out;
@@ -65,7 +65,7 @@ struct spokei_vwire_socket *spokei_vwire_socket_of(const struct spokei_vnet *net
 	return net->fds[fd];
 }
 
-/* Puts a socket aside that nothing leads to any more; spokei_vwire_settle() frees it. */
+/* Puts aside a socket that nothing leads to any more; spokei_vwire_settle() frees it. */
 static void put_aside(struct spokei_vnet *net, struct spokei_vwire_socket *socket)
 {
 	socket->prev->next = socket->next;
@@ -222,7 +222,7 @@ static void try_again(struct spokei_vnet *net, struct spokei_vwire_socket *clien
 			       net->now_ns + (NS_PER_S << (client->tries - 1)));
 }
 
-/* The SYN comes to where it leads, or is lost. */
+/* The SYN arrives at its destination, or is lost. */
 static void handle_syn(struct spokei_vnet *net, struct spokei_vwire_socket *client, bool now)
 {
 	enum spokei_vnet_route route = spokei_vwire_route_of(net, client->remote);
@@ -343,7 +343,7 @@ void spokei_vwire_take(struct spokei_vwire_socket *socket, unsigned char *bytes,
 	spokei_vwire_touch(socket->peer);
 }
 
-/* --- what arrives */
+/* --- arrival */
 
 static void handle_segment(struct spokei_vnet *net, const struct spokei_vwire_event *event)
 {
@@ -351,7 +351,7 @@ static void handle_segment(struct spokei_vnet *net, const struct spokei_vwire_ev
 	bool holds = to->held > 0 || to->held_end;
 
 	if (to->gone) {
-		/* Nobody there: says so, unless the other one only ends as well. */
+		/* The peer is gone: answer with RST, unless the sender only ends as well. */
 		if (event->kind == SPOKEI_VWIRE_DATA && !to->reset && !to->peer->gone) {
 			to->reset = true;
 			send_event(net, to, SPOKEI_VWIRE_RST, 0);
@@ -393,7 +393,7 @@ static void handle_event(struct spokei_vnet *net, const struct spokei_vwire_even
 	case SPOKEI_VWIRE_RST:
 		if (!to->peer->out.blackhole)
 			spokei_vwire_break(net, to, ECONNRESET);
-		else if (to->peer->gone) /* what comes next is answered by another one */
+		else if (to->peer->gone) /* further bytes get an RST */
 			to->peer->reset = false;
 		break;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clocks, dice and memory of a virtual process; see virtual.h. */
+/* Clocks, random numbers and memory of a virtual process; see world.h. */
 #include "core/virtual/world.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static uint64_t process_now(void *ctx)
 	return now_ns > process->held_until_ns ? now_ns : process->held_until_ns;
 }
 
-/* As far behind as it may be. */
+/* As far behind as it is allowed to be. */
 static uint64_t process_glance(void *ctx)
 {
 	return process_now(ctx) - SPOKE_COARSE_NS;

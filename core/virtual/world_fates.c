@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What befalls the processes of a virtual world: time that is lost, and signals, which are spare
- * descriptors that ring. */
+/*
+ * Disturbances of the processes of a virtual world: lost time, and signals, which are spare
+ * descriptors that become readable.
+ */
 #include "core/virtual/world.h"
 
 #include <errno.h>

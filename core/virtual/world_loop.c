@@ -15,19 +15,20 @@ struct spokei_world_loop {
 	struct spokei_world_process *process;
 	const struct spoke_loop_up *up;
 	void *arg;
-	struct spoke_list watches; /* through the first two words of what is the loop's in them */
+	struct spoke_list
+		watches; /* linked through the first two words of the loop's part of each */
 	uint64_t wake_ns;
-	uint64_t spin_ns; /* of each wait, the time before it sleeps */
-	uint64_t wait_ns; /* when the present one began */
+	uint64_t spin_ns; /* how long each wait polls before it sleeps */
+	uint64_t wait_ns; /* when the present wait began */
 	bool woken;       /* the next wait ends at once */
 	bool stopping;
 	bool retired;
-	uint64_t seen;               /* spokei_vnet_changes() as of `any_ready` ... */
-	bool fresh;                  /* ... which is not known */
-	bool any_ready;              /* of what is watched */
-	bool inside;                 /* the owner's functions are being called */
-	struct spoke_work *finished; /* linked by loop[0], the newest first */
-	struct spoke_watch *reported[REPORTED_MAX]; /* of this round; NULL: unwatched since */
+	uint64_t seen;               /* spokei_vnet_changes() at the time of `any_ready` */
+	bool fresh;                  /* ... `any_ready` is unknown */
+	bool any_ready;              /* whether a watched descriptor is ready */
+	bool inside;                 /* the owner's functions are running */
+	struct spoke_work *finished; /* linked by loop[0], newest first */
+	struct spoke_watch *reported[REPORTED_MAX]; /* in this round; NULL: unwatched since */
 	unsigned reported_count;
 };
 
@@ -82,7 +83,7 @@ static void hand_back_work(struct spokei_world_loop *loop)
 	}
 }
 
-/* There are no threads in this world: the work is done at once, and handed back later. */
+/* There are no threads in this world: work is done at once and handed back later. */
 static int loop_offload(void *handle, struct spoke_work *work)
 {
 	struct spokei_world_loop *loop = handle;
@@ -169,7 +170,7 @@ static bool is_any_ready(struct spokei_world_loop *loop)
 	return loop->any_ready;
 }
 
-/* When the loop has something to do, which may be now. */
+/* Returns when the loop has work, which may be now. */
 static uint64_t due_of(struct spokei_world_loop *loop)
 {
 	struct spokei_world *world = loop->process->world;
@@ -182,7 +183,7 @@ static uint64_t due_of(struct spokei_world_loop *loop)
 	return due_ns > world->now_ns ? due_ns : world->now_ns;
 }
 
-/* Chooses the descriptors of this round: a random order, and often not all. */
+/* Chooses the descriptors of this round: in random order, and often not all. */
 static void report(struct spokei_world_loop *loop)
 {
 	struct spokei_world *world = loop->process->world;
@@ -216,7 +217,7 @@ static void settle(struct spokei_world_loop *loop)
 	loop->inside = false;
 }
 
-/* The time that a wait takes passes whether it looks or sleeps; but how much of it is which? */
+/* A wait takes its time whether it polls or sleeps; this computes the polled part. */
 static void note_looks(struct spokei_world_loop *loop, uint64_t now_ns)
 {
 	uint64_t waited_ns = now_ns - loop->wait_ns;
@@ -224,7 +225,7 @@ static void note_looks(struct spokei_world_loop *loop, uint64_t now_ns)
 	loop->process->looked_ns += waited_ns < loop->spin_ns ? waited_ns : loop->spin_ns;
 }
 
-/* What follows the wait. */
+/* The part of a round after the wait. */
 static void turn_loop(struct spokei_world_loop *loop)
 {
 	struct spokei_world_process *process = loop->process;
@@ -256,7 +257,7 @@ static void turn_loop(struct spokei_world_loop *loop)
 		process->turned(process);
 }
 
-/* A stop that comes before the wait keeps the round from waiting and reading. */
+/* A stop before the wait keeps the round from waiting and reading. */
 static void do_round(struct spokei_world_loop *loop, bool wait)
 {
 	struct spokei_world *world = loop->process->world;
@@ -351,7 +352,7 @@ void spokei_world_process_fini(struct spokei_world_process *process)
 	spokei_list_remove(&process->node);
 }
 
-/* All settle first: what one writes makes another one due. */
+/* All processes settle first: a write of one may give another one work. */
 static void settle_all(struct spokei_world *world)
 {
 	for (struct spoke_list *at = world->processes.next; at != &world->processes;
@@ -364,7 +365,7 @@ static void settle_all(struct spokei_world *world)
 	}
 }
 
-/* The loop that is due first; among equals one that the dice choose. */
+/* Returns the loop that is due first; among equals, a random one. */
 static struct spokei_world_loop *first_due(struct spokei_world *world, uint64_t *ret_due_ns)
 {
 	struct spokei_world_loop *first = NULL;
