@@ -61,17 +61,18 @@ int spokei_call_prepare(struct spoke_method *method, struct spoke_span args,
 
 /* --- one attempt */
 
-/* The prefix of this method on this wire, made when it is wanted first. */
+/* The prefix of this method on this wire in its codec, made when it is wanted first. */
 static struct spoke_span prefix_of(struct spoke_method *method, const struct spokei_wire *wire)
 {
 	struct spokei_prefix *prefix = &method->prefix;
 
-	if (prefix->wire != wire) {
+	if (prefix->wire != wire || prefix->codec != method->request.codec) {
 		spokei_buffer_truncate(&prefix->bytes, 0);
 		if (wire->prefix(&method->caller->link->limits.wire, &method->request,
 				 &prefix->bytes))
 			return spokei_span(NULL, 0);
 		prefix->wire = wire;
+		prefix->codec = method->request.codec;
 	}
 	return spokei_span(spokei_buffer_data(&prefix->bytes), spokei_buffer_len(&prefix->bytes));
 }

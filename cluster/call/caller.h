@@ -61,6 +61,7 @@ struct spoke_method {
 	struct spokei_message request; /* what every request says; points into `texts` */
 	struct spokei_prefix {
 		const struct spokei_wire *wire; /* the prefix is of this one; NULL: none yet */
+		uint8_t codec;                  /* ... and of the codec with this id */
 		struct spokei_buffer bytes;
 	} prefix;
 	struct spokei_call_settings settings; /* of a provider's only the timeout */

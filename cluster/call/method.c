@@ -2,7 +2,7 @@
 /* Methods: what all calls of one have in common, put together once. */
 #include "cluster/consumer/parts.h"
 #include "core/value/pack.h"
-#include "transport/codec/codec.h"
+#include "transport/wire/codecs.h"
 
 #define TYPE_NAMES_MAX 256u
 #define ANY "*" /* version or group */
@@ -65,7 +65,7 @@ static int make_method(struct spokei_caller *caller, const struct texts *texts, 
 	method->size = size;
 	method->request = (struct spokei_message){
 		.kind = SPOKEI_REQUEST,
-		.codec = SPOKEI_CODEC_MSGPACK,
+		.codec = spokei_wire_codec_id(&caller->link->limits.wire),
 		.generic = generic,
 	};
 	method->request.service = put_text(&at, texts->service);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/cluster/stage.h"
 
+#include "cluster/consumer/parts.h"
+#include "cluster/provider/provider.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,6 +178,7 @@ void stage_provide(struct stage *stage, const struct spoke_provider_options *opt
 
 	make_handlers(stage, handlers);
 	assert_int_equal(spoke_provider_new(stage->server_engine, options, &stage->provider), 0);
+	stage->provider->link.limits.wire.codec = stage->setting->codec;
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(spoke_provider_add(stage->provider, &services[i], handlers,
 						    HANDLERS),
@@ -222,6 +226,16 @@ void stage_url(const struct stage *stage, unsigned place, const char *query, cha
 			       stage->setting->dubbo ? "" : "msgpack-rpc+", at, query);
 }
 
+struct spoke_consumer *stage_consumer(struct stage *stage,
+				      const struct spoke_consumer_options *options)
+{
+	struct spoke_consumer *consumer;
+
+	assert_int_equal(spoke_consumer_new(stage->client_engine, options, &consumer), 0);
+	consumer->link.limits.wire.codec = stage->setting->codec;
+	return consumer;
+}
+
 void stage_consume(struct stage *stage, const struct spoke_consumer_options *options)
 {
 	struct spoke_consumer_options with = { 0 };
@@ -230,7 +244,7 @@ void stage_consume(struct stage *stage, const struct spoke_consumer_options *opt
 		with = *options;
 	if (with.url == NULL)
 		with.url = stage->url;
-	assert_int_equal(spoke_consumer_new(stage->client_engine, &with, &stage->consumer), 0);
+	stage->consumer = stage_consumer(stage, &with);
 }
 
 int stage_deaf_peer(struct stage *stage)

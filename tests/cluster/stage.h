@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stage for scenarios: a provider and a consumer, each on an engine of its own, on one of several
- * networks, speaking one of two wires. The stage knows of every call how often it ended, and at its
- * end looks for what was left behind.
+ * networks, speaking one of two wires, one of them with two codecs. The stage knows of every call
+ * how often it ended, and at its end looks for what was left behind.
  */
 #ifndef TESTS_CLUSTER_STAGE_H
 #define TESTS_CLUSTER_STAGE_H
@@ -38,6 +38,7 @@ struct stage_setting {
 	bool in_memory;
 	bool dubbo;
 	const char *at; /* the provider's URL; NULL: a socket in the stage's folder */
+	const struct spokei_codec *codec; /* of both sides; NULL: msgpack */
 };
 
 /* A call, and how it ended. */
@@ -102,6 +103,10 @@ unsigned stage_listen(struct stage *stage);
 /* Writes the consumer's URL of a place. `query` begins with "&" or is "". */
 void stage_url(const struct stage *stage, unsigned place, const char *query, char *text,
 	       size_t size);
+
+/* Makes a consumer with the codec of the setting; the caller frees it. */
+struct spoke_consumer *stage_consumer(struct stage *stage,
+				      const struct spoke_consumer_options *options);
 
 /* Makes the consumer; the URL, if there is none, is of the first place. */
 void stage_consume(struct stage *stage, const struct spoke_consumer_options *options);

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "tests/cluster/stage.h"
 
+#include "tests/transport/codec/textcodec.h"
+
 #include <spoke/host.h>
 
 #include <errno.h>
@@ -17,14 +19,16 @@
 #define STEP_NS MS
 
 static const struct stage_setting settings[] = {
-	{ "in memory, dubbo", true, true, "dubbo://127.0.0.1:0" },
-	{ "in memory, msgpack-rpc", true, false, "dubbo://127.0.0.1:0" },
-	{ "tcp4, dubbo", false, true, "dubbo://127.0.0.1:0" },
-	{ "tcp4, msgpack-rpc", false, false, "dubbo://127.0.0.1:0" },
-	{ "tcp6, dubbo", false, true, "dubbo://[::1]:0" },
-	{ "tcp6, msgpack-rpc", false, false, "dubbo://[::1]:0" },
-	{ "unix, dubbo", false, true, NULL },
-	{ "unix, msgpack-rpc", false, false, NULL },
+	{ "in memory, dubbo", true, true, "dubbo://127.0.0.1:0", NULL },
+	{ "in memory, dubbo as text", true, true, "dubbo://127.0.0.1:0", &textcodec },
+	{ "in memory, msgpack-rpc", true, false, "dubbo://127.0.0.1:0", NULL },
+	{ "tcp4, dubbo", false, true, "dubbo://127.0.0.1:0", NULL },
+	{ "tcp4, dubbo as text", false, true, "dubbo://127.0.0.1:0", &textcodec },
+	{ "tcp4, msgpack-rpc", false, false, "dubbo://127.0.0.1:0", NULL },
+	{ "tcp6, dubbo", false, true, "dubbo://[::1]:0", NULL },
+	{ "tcp6, msgpack-rpc", false, false, "dubbo://[::1]:0", NULL },
+	{ "unix, dubbo", false, true, NULL, NULL },
+	{ "unix, msgpack-rpc", false, false, NULL, NULL },
 };
 
 /* --- time */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/cluster/torture.h"
 
+#include "cluster/consumer/parts.h"
+#include "cluster/provider/provider.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -61,8 +64,10 @@ static bool provide(unsigned places)
 	struct spoke_engine_options with = { .env = &play.faulty[SERVER].env, .timers_max = 256 };
 
 	if (spoke_engine_new(&with, &play.engines[SERVER]) ||
-	    spoke_provider_new(play.engines[SERVER], &options, &play.provider) ||
-	    spoke_provider_add(play.provider, &service, handlers, LENGTH(handlers)))
+	    spoke_provider_new(play.engines[SERVER], &options, &play.provider))
+		return false;
+	play.provider->link.limits.wire.codec = play.codec;
+	if (spoke_provider_add(play.provider, &service, handlers, LENGTH(handlers)))
 		return false;
 	for (unsigned i = 0; i < places; i++)
 		if (spoke_provider_listen(play.provider, urls[i]))
@@ -89,9 +94,11 @@ static bool consume(const char *host, unsigned endpoints)
 	for (unsigned i = 0; i < endpoints; i++)
 		(void)snprintf(urls[i], sizeof(urls[i]), "%s://%s:%u/demo.Echo?timeout=300ms",
 			       play.scheme, host, 20880 + i);
-	return spoke_engine_new(&with, &play.engines[CLIENT]) == 0 &&
-	       spoke_consumer_new(play.engines[CLIENT], &options, &play.consumer) == 0 &&
-	       spoke_consumer_method(play.consumer, "echo", NULL, &play.echo) == 0 &&
+	if (spoke_engine_new(&with, &play.engines[CLIENT]) ||
+	    spoke_consumer_new(play.engines[CLIENT], &options, &play.consumer))
+		return false;
+	play.consumer->link.limits.wire.codec = play.codec;
+	return spoke_consumer_method(play.consumer, "echo", NULL, &play.echo) == 0 &&
 	       spoke_consumer_method(play.consumer, "later", NULL, &play.later) == 0;
 }
 

@@ -49,7 +49,8 @@ struct play {
 	unsigned begun;
 	unsigned ended;
 	const char *scheme;
-	uint64_t heartbeat_ns; /* 0: as it is preset */
+	const struct spokei_codec *codec; /* of both sides; NULL: msgpack */
+	uint64_t heartbeat_ns;            /* 0: as it is preset */
 };
 
 struct scenario {

@@ -149,7 +149,7 @@ static void survives_the_way(const struct spokei_message *message)
 		frame = spokei_span(spokei_buffer_data(&once), spokei_buffer_len(&once));
 		demand(cut(frame.data, frame.len, &len) == 0 && len == frame.len,
 		       "what was written is a frame");
-		demand(spokei_wire_dubbo.read(&limits, NULL, frame, &back) == 0,
+		demand(spokei_wire_dubbo.read(&limits, NULL, frame, NULL, &back) == 0,
 		       "what was written can be read");
 		messages_agree(message, &back);
 		if (write_message(&back, &twice))
@@ -173,7 +173,8 @@ static void verdicts_agree(struct spoke_span frame, const struct spokei_message 
 	if (message->codec != SPOKEI_CODEC_MSGPACK ||
 	    (message->kind != SPOKEI_REQUEST && message->kind != SPOKEI_REPLY))
 		return;
-	verdict = spokei_codec_msgpack.to_values(&limits, body, NULL, &values);
+	verdict = spokei_codec_msgpack.to_values(&limits.value, SPOKEI_CODEC_REQUEST, body, NULL,
+						 &values);
 	demand(verdict == 0 || verdict == result, "the validator agrees");
 }
 
@@ -208,7 +209,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (frame == NULL)
 		return 0;
 	memcpy(frame, data, len);
-	result = spokei_wire_dubbo.read(&limits, NULL, spokei_span(frame, len), &message);
+	result = spokei_wire_dubbo.read(&limits, NULL, spokei_span(frame, len), NULL, &message);
 	demand(result != SPOKE_EPROTOCOL, "a frame is read");
 	verdicts_agree(spokei_span(frame, len), &message, result);
 	recall_all(data, size);

@@ -258,7 +258,7 @@ void raw_frame(struct raw *raw, struct spokei_message *ret_message)
 	assert_int_equal(status, 0);
 	raw->given = need;
 	result = raw->wire->read(&generous, NULL, spokei_span(spokei_buffer_data(&raw->in), need),
-				 ret_message);
+				 NULL, ret_message);
 	/* Of another serialization the head alone is read. */
 	assert_true(result == 0 || result == SPOKE_EUNSUPPORTED);
 }

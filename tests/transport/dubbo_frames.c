@@ -46,7 +46,7 @@ int read_frame(const struct frame *frame, struct spokei_message *ret)
 	copy = malloc(frame->len);
 	assert_non_null(copy);
 	memcpy(copy, frame->bytes, frame->len);
-	return dubbo->read(&frame_limits, NULL, spokei_span(copy, frame->len), ret);
+	return dubbo->read(&frame_limits, NULL, spokei_span(copy, frame->len), NULL, ret);
 }
 
 int read_body(unsigned flags, unsigned status, const void *body, size_t len,

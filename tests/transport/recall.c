@@ -107,9 +107,10 @@ const char *recall_read(struct recall *recall, struct spoke_span frame)
 	SPOKE_ASSERT(copy);
 	memcpy(copy, frame.data, frame.len);
 	recall->repeat = false;
-	result = recall->wire->read(recall->limits, NULL, spokei_span(copy, frame.len), &plain);
+	result = recall->wire->read(recall->limits, NULL, spokei_span(copy, frame.len), NULL,
+				    &plain);
 	recall->result = recall->wire->read(recall->limits, &recall->memo,
-					    spokei_span(copy, frame.len), &recalled);
+					    spokei_span(copy, frame.len), NULL, &recalled);
 	if (recall->result != result)
 		difference = "the verdict";
 	else if (result != SPOKE_EPROTOCOL)

@@ -30,7 +30,7 @@ static struct stream_event look(const struct stream *stream, struct spokei_cut *
 		return event;
 	SPOKE_ASSERT(event.len > 0 && event.len <= bytes.len && !cut->started);
 	bytes.len = event.len;
-	event.read = stream->wire->read(stream->limits, NULL, bytes, &event.message);
+	event.read = stream->wire->read(stream->limits, NULL, bytes, NULL, &event.message);
 	return event;
 }
 

@@ -2,7 +2,7 @@
 /* What comes in, to where it belongs. */
 #include "transport/conn/parts.h"
 
-#include "transport/codec/codec.h"
+#include "transport/wire/codecs.h"
 
 #define MINUTE_NS UINT64_C(60000000000)
 #define WRITABLES_MAX 100u /* times a minute that a peer may take its READONLY back */
@@ -124,7 +124,7 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_PROBES_READ);
 	spokei_conn_slim(conn);
 	/* It understands what it says itself; of others than these nothing is known to say. */
-	if (message->codec == SPOKEI_CODEC_HESSIAN2 || message->codec == SPOKEI_CODEC_MSGPACK)
+	if (spokei_wire_codec(&conn->link->limits.wire, message->codec))
 		conn->probe_codec = message->codec;
 	if (!message->two_way || conn->unwritable)
 		return;

@@ -2,7 +2,7 @@
 /* The life of a connection: made or accepted, opened, finished, freed. */
 #include "transport/conn/parts.h"
 
-#include "transport/codec/codec.h"
+#include "transport/wire/codecs.h"
 
 #include <errno.h>
 
@@ -128,7 +128,7 @@ static struct spokei_conn *make(struct spokei_link *link, int fd, enum spokei_co
 	conn->up = up;
 	conn->up_arg = up_arg;
 	conn->state = state;
-	conn->probe_codec = SPOKEI_CODEC_MSGPACK;
+	conn->probe_codec = spokei_wire_codec_id(&link->limits.wire);
 	conn->born_ns = engine->begin_ns;
 	conn->settle.run = spokei_conn_settle;
 	conn->resume.run = spokei_conn_resume;

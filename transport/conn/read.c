@@ -113,7 +113,7 @@ static void end_of_input(struct spokei_conn *conn)
 static bool count_held(struct spokei_conn *conn)
 {
 	struct spokei_link *link = conn->link;
-	size_t held = conn->in.kept.capacity + conn->held.capacity;
+	size_t held = conn->in.kept.capacity + conn->in.scratch.capacity + conn->held.capacity;
 	bool more = held > conn->read_held;
 
 	if (SPOKEI_LIKELY(held == conn->read_held))

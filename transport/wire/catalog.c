@@ -5,7 +5,6 @@
  */
 #include "transport/wire/catalog.h"
 
-#include "transport/codec/codec.h"
 #include "transport/wire/dubbo/dubbo.h"
 #include "transport/wire/mprpc.h"
 
@@ -30,9 +29,4 @@ const struct spokei_wire *spokei_catalog_wire(const char *name)
 		if (strcmp(wires[i]->name, name) == 0)
 			return wires[i];
 	return NULL;
-}
-
-const struct spokei_codec *spokei_catalog_codec(uint8_t id)
-{
-	return spokei_codec_find(id);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What this floor has to offer, by the names, bytes and numbers that users and peers have for it.
- * A new wire is a line in catalog.c, a new codec one in wire/codecs.h. Constant; any thread.
+ * A new wire is a line in catalog.c; codecs have a table of their own. Constant; any thread.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_CATALOG_H
 #define SPOKEI_TRANSPORT_WIRE_CATALOG_H
@@ -14,8 +14,5 @@ const struct spokei_wire *spokei_catalog_sniff(unsigned char first);
 /* The wire of this name ("dubbo", "msgpack-rpc"; small letters, as schemes of URLs are), or NULL.
  */
 const struct spokei_wire *spokei_catalog_wire(const char *name);
-
-/* The codec of this id, or NULL. */
-const struct spokei_codec *spokei_catalog_codec(uint8_t id);
 
 #endif

@@ -10,6 +10,9 @@ void spokei_intake_init(struct spokei_intake *intake, const struct spoke_env *en
 {
 	*intake = (struct spokei_intake){ .limits = limits };
 	spokei_buffer_init(&intake->kept, env, limits->frame_max);
+	spokei_buffer_init(&intake->scratch, env,
+			   limits->value.bytes_max ? limits->value.bytes_max
+						   : SPOKE_VALUE_BYTES_MAX);
 }
 
 void spokei_intake_slim(struct spokei_intake *intake)
@@ -23,6 +26,7 @@ void spokei_intake_fini(struct spokei_intake *intake)
 {
 	spokei_intake_slim(intake);
 	spokei_buffer_fini(&intake->kept);
+	spokei_buffer_fini(&intake->scratch);
 }
 
 static enum spokei_intake_result break_stream(struct spokei_intake *intake, int error)
@@ -31,6 +35,14 @@ static enum spokei_intake_result break_stream(struct spokei_intake *intake, int 
 	intake->broken = true;
 	spokei_buffer_fini(&intake->kept);
 	return SPOKEI_INTAKE_BROKEN;
+}
+
+/* All bytes are taken in. Connections may be many, so no scratch is kept for the next ones. */
+static enum spokei_intake_result want_more(struct spokei_intake *intake)
+{
+	if (SPOKEI_UNLIKELY(intake->scratch.bytes != NULL))
+		spokei_buffer_fini(&intake->scratch);
+	return SPOKEI_INTAKE_MORE;
 }
 
 static struct spoke_span skip(struct spoke_span bytes, size_t len)
@@ -59,17 +71,24 @@ static int keep(struct spokei_intake *intake, struct spoke_span *bytes, size_t n
 	return 1;
 }
 
+/* A message could not be read. Of some the sender cannot be told, or it did nothing wrong. */
+static SPOKEI_NOINLINE enum spokei_intake_result end_bad(struct spokei_intake *intake)
+{
+	if (intake->error == SPOKE_EPROTOCOL || intake->error == SPOKE_ENOMEM)
+		return break_stream(intake, intake->error);
+	return SPOKEI_INTAKE_BAD_BODY;
+}
+
 static enum spokei_intake_result read_frame(struct spokei_intake *intake, struct spoke_span frame,
 					    struct spokei_message *ret_message)
 {
 	intake->cut.started = false;
 	if (SPOKEI_UNLIKELY(intake->serves && intake->memo == NULL))
 		intake->memo = spokei_alloc(intake->kept.env, 1, sizeof(*intake->memo));
-	intake->error = intake->wire->read(intake->limits, intake->memo, frame, ret_message);
-	if (intake->error == SPOKE_EPROTOCOL) /* nobody knows whom to tell */
-		return break_stream(intake, SPOKE_EPROTOCOL);
-	if (intake->error)
-		return SPOKEI_INTAKE_BAD_BODY;
+	intake->error = intake->wire->read(intake->limits, intake->memo, frame, &intake->scratch,
+					   ret_message);
+	if (SPOKEI_UNLIKELY(intake->error != 0))
+		return end_bad(intake);
 	intake->serves |= ret_message->kind == SPOKEI_REQUEST;
 	return SPOKEI_INTAKE_MESSAGE;
 }
@@ -97,7 +116,7 @@ enum spokei_intake_result spokei_intake_next(struct spokei_intake *intake, struc
 		int status;
 
 		if (view.len == 0)
-			return SPOKEI_INTAKE_MORE;
+			return want_more(intake);
 		status = intake->wire->cut(intake->limits, &intake->cut, view, &len);
 		if (status == 0) {
 			if (in_place)
@@ -113,6 +132,6 @@ enum spokei_intake_result spokei_intake_next(struct spokei_intake *intake, struc
 		if (status < 0)
 			return break_stream(intake, status);
 		if (status == 0)
-			return SPOKEI_INTAKE_MORE;
+			return want_more(intake);
 	}
 }

@@ -28,6 +28,7 @@ struct spokei_intake {
 	bool serves;               /* a request has come, since the last heartbeat */
 	int error;                 /* why the body is bad, or the stream is broken */
 	struct spokei_memo *memo;  /* from the second request on; NULL: none, or no memory for it */
+	struct spokei_buffer scratch; /* what a codec made of the last message's body */
 };
 
 void spokei_intake_init(struct spokei_intake *intake, const struct spoke_env *env,

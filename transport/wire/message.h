@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The neutral message, which every wire reads from bytes and writes to bytes, and the two tables a
- * wire and a codec fill in. A message that was read owns nothing: its spans and values point into
+ * The neutral message, which every wire reads from bytes and writes to bytes, and the table that a
+ * wire fills in. A message that was read owns nothing: its spans and values point into
  * the frame, or into the codec's scratch, and live as long as those. Deciders all: no clock, no
  * socket.
  */
@@ -23,6 +23,8 @@ enum spokei_kind {
 	SPOKEI_EVENT,        /* another event; not understood, and ignored */
 };
 
+struct spokei_codec;
+
 /* What a side accepts; settled once, of all connections of that side. */
 struct spokei_wire_limits {
 	size_t frame_max; /* bytes of a frame, with its header; at most INT32_MAX */
@@ -32,6 +34,9 @@ struct spokei_wire_limits {
 	/* Bytes of a body that has not enough of them to exceed those limits, whatever it says, but
 	 * the depth; 0: nobody knows. */
 	size_t free_len;
+	/* The codec of the calls and heartbeats of this side; NULL: msgpack. It is found by its id
+	 * before those that are built in. */
+	const struct spokei_codec *codec;
 };
 
 /* Bytes of args or a value that are long: they need not be copied. */
@@ -132,9 +137,13 @@ struct spokei_wire {
 	 *
 	 * `memo` is the stream's own, of one wire and one set of limits; NULL: none. But for
 	 * `repeat` it makes no difference to what is read, only to how fast.
+	 *
+	 * `scratch` is where a codec puts what it makes of the body: the message may point into it.
+	 * Its maximum bounds that; SPOKE_ENOMEM: there is no memory for it.
 	 */
 	int (*read)(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-		    struct spoke_span frame, struct spokei_message *ret_message);
+		    struct spoke_span frame, struct spokei_buffer *scratch,
+		    struct spokei_message *ret_message);
 	/*
 	 * Appends what stands in each request of this service, version, method and types between
 	 * the id and the arguments, for the message's field `prefix`. Of a generic call, of which
@@ -153,19 +162,6 @@ struct spokei_wire {
 	 */
 	int (*write)(const struct spokei_wire_limits *limits, const struct spokei_message *message,
 		     struct spokei_buffer *out);
-};
-
-/* Body bytes to msgpack values and back. 27 is the identity after a check. */
-struct spokei_codec {
-	uint8_t id;
-	const char *name;
-	struct spoke_span null; /* body of an event without content */
-	/* Checks `body` and gives it as msgpack values one after another; may use `scratch`. */
-	int (*to_values)(const struct spokei_wire_limits *limits, struct spoke_span body,
-			 struct spokei_buffer *scratch, struct spoke_span *ret_values);
-	/* Appends msgpack values as the codec writes them; `types`: JVM descriptors, or empty. */
-	int (*from_values)(struct spoke_span values, struct spoke_span types,
-			   struct spokei_buffer *out);
 };
 
 static inline struct spoke_span spokei_span(const void *data, size_t len)

@@ -210,7 +210,8 @@ static void read_head(uint64_t type, uint64_t id, struct spokei_message *message
 }
 
 static int mprpc_read(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-		      struct spoke_span frame, struct spokei_message *ret_message)
+		      struct spoke_span frame, struct spokei_buffer *scratch,
+		      struct spokei_message *ret_message)
 {
 	static const unsigned lengths[] = { REQUEST_FIELDS, REPLY_FIELDS, NOTIFICATION_FIELDS };
 	struct spoke_value array = { frame.data, frame.len };
@@ -220,6 +221,7 @@ static int mprpc_read(const struct spokei_wire_limits *limits, struct spokei_mem
 	uint64_t id = 0;
 	int result;
 
+	(void)scratch;
 	if (spokei_hop_array(array, &fields) != 0)
 		return SPOKE_EPROTOCOL;
 	count = fields.left;

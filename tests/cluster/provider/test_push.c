@@ -362,13 +362,13 @@ static void a_push_to_all_reaches_those_that_can_take_it(void **state)
 	stage_provide(stage, NULL);
 	rig = pushrig_on(stage, &options);
 	options.url = stage->url;
-	assert_int_equal(spoke_consumer_new(stage->client_engine, &options, &more[2]), 0);
+	more[2] = stage_consumer(stage, &options);
 	options.handle = NULL;
-	assert_int_equal(spoke_consumer_new(stage->client_engine, &options, &more[0]), 0);
+	more[0] = stage_consumer(stage, &options);
 	options.handle = stage_handle;
 	other_url(stage, url, sizeof(url));
 	options.url = url;
-	assert_int_equal(spoke_consumer_new(stage->client_engine, &options, &more[1]), 0);
+	more[1] = stage_consumer(stage, &options);
 	for (unsigned i = 0; i < LENGTH(more); i++)
 		say_hello(stage, more[i]);
 	fd = pushrig_mute(stage);

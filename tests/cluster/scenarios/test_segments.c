@@ -11,7 +11,10 @@
 
 #include <cmocka.h>
 
+#include "cluster/consumer/parts.h"
+#include "cluster/provider/provider.h"
 #include "tests/cluster/peer.h"
+#include "tests/transport/codec/textcodec.h"
 #include "tests/transport/stream.h"
 #include "transport/wire/catalog.h"
 
@@ -45,6 +48,7 @@ struct rig {
 
 static struct rig rig;
 static const struct spokei_wire *wire;
+static const struct spokei_codec *codec; /* of both sides; NULL: msgpack */
 
 static void note(const char *what, struct spoke_span bytes)
 {
@@ -82,6 +86,7 @@ static void begin(void)
 	assert_true(spokei_world_init(&rig.world, 3));
 	spokei_world_process_init(&rig.process, &rig.world);
 	peer_init(&rig.peer, &rig.world);
+	rig.peer.limits.codec = codec;
 	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
 }
 
@@ -172,6 +177,7 @@ static void provide(struct spoke_span stream, const size_t *cuts, size_t count, 
 
 	begin();
 	assert_int_equal(spoke_provider_new(rig.engine, NULL, &provider), 0);
+	provider->link.limits.wire.codec = codec;
 	assert_int_equal(spoke_provider_add(provider, &service, &handler, 1), 0);
 	assert_int_equal(spoke_provider_listen(provider, "dubbo://" PLACE), 0);
 	fd = peer_connect(&rig.peer, PLACE);
@@ -218,6 +224,7 @@ static void consume(struct spoke_span stream, const size_t *cuts, size_t count, 
 		options.url = "msgpack-rpc://" PLACE "/demo.Echo";
 	listener = peer_listen(&rig.peer, PLACE);
 	assert_int_equal(spoke_consumer_new(rig.engine, &options, &consumer), 0);
+	consumer->link.limits.wire.codec = codec;
 	assert_int_equal(spoke_consumer_method(consumer, "echo", NULL, &method), 0);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(spoke_call(method, spokei_span("\x01", 1), NULL, note_end, NULL,
@@ -239,6 +246,7 @@ static size_t frames_of(const struct spokei_message *messages, size_t count,
 			unsigned char bytes[STREAM])
 {
 	struct spokei_wire_limits limits = stream_limits;
+	const uint8_t codec_id = codec ? codec->id : SPOKEI_CODEC_MSGPACK;
 	struct spokei_world world;
 	struct spokei_world_process process;
 	struct spokei_buffer out;
@@ -247,8 +255,13 @@ static size_t frames_of(const struct spokei_message *messages, size_t count,
 	assert_true(spokei_world_init(&world, 1));
 	spokei_world_process_init(&process, &world);
 	spokei_buffer_init(&out, &process.env, STREAM);
+	limits.codec = codec;
 	for (size_t i = 0; i < count; i++) {
-		int error = wire->write(&limits, &messages[i], &out);
+		struct spokei_message message = messages[i];
+		int error;
+
+		message.codec = codec_id;
+		error = wire->write(&limits, &message, &out);
 
 		/* One wire has no heartbeats: there are two frames on it. */
 		assert_true(error == 0 || (error == SPOKE_EUNSUPPORTED && !wire->probes));
@@ -266,7 +279,6 @@ static size_t requests(unsigned char bytes[STREAM])
 	const struct spokei_message messages[] = {
 		{ .kind = SPOKEI_REQUEST,
 		  .id = 5,
-		  .codec = 27,
 		  .two_way = true,
 		  .service = spokei_span("demo.Echo", 9),
 		  .method = spokei_span("echo", 4),
@@ -274,12 +286,11 @@ static size_t requests(unsigned char bytes[STREAM])
 		  .arg_count = 1 },
 		{ .kind = SPOKEI_REQUEST,
 		  .id = 6,
-		  .codec = 27,
 		  .service = spokei_span("demo.Echo", 9),
 		  .method = spokei_span("note", 4),
 		  .args = spokei_span("\xc3\xc4\x02zz", 5),
 		  .arg_count = 2 },
-		{ .kind = SPOKEI_PROBE, .id = 7, .codec = 27, .two_way = true },
+		{ .kind = SPOKEI_PROBE, .id = 7, .two_way = true },
 	};
 
 	return frames_of(messages, 3, bytes);
@@ -290,13 +301,11 @@ static size_t replies_to(const uint64_t *ids, unsigned char bytes[STREAM])
 	const struct spokei_message messages[] = {
 		{ .kind = SPOKEI_REPLY,
 		  .id = ids[0],
-		  .codec = 27,
 		  .value = { (const unsigned char *)"\x93\x01\xa2xy\xc0", 6 },
 		  .attachments = { (const unsigned char *)"\x81\xa1k\xa1v", 5 } },
-		{ .kind = SPOKEI_PROBE, .id = 9, .codec = 27, .two_way = true },
+		{ .kind = SPOKEI_PROBE, .id = 9, .two_way = true },
 		{ .kind = SPOKEI_REPLY,
 		  .id = ids[1],
-		  .codec = 27,
 		  .bare = true,
 		  .error = SPOKE_EREMOTE,
 		  .error_code = 3,
@@ -342,11 +351,22 @@ static void check_cuts(reader *read_by, struct spoke_span stream)
 	print_message("%u ways to cut %u bytes\n", runs, (unsigned)stream.len);
 }
 
+struct tongue {
+	const char *wire;
+	const struct spokei_codec *codec;
+};
+
+static void speak(const struct tongue *tongue)
+{
+	wire = spokei_catalog_wire(tongue->wire);
+	codec = tongue->codec;
+}
+
 static void a_provider_sees_the_same_however_a_stream_is_cut(void **state)
 {
 	unsigned char bytes[STREAM];
 
-	wire = spokei_catalog_wire(*state);
+	speak(*state);
 	check_cuts(provide, spokei_span(bytes, requests(bytes)));
 }
 
@@ -355,19 +375,22 @@ static void a_consumer_sees_the_same_however_a_stream_is_cut(void **state)
 	static const uint64_t ids[2] = { 1, 2 };
 	unsigned char bytes[STREAM];
 
-	wire = spokei_catalog_wire(*state);
+	speak(*state);
 	check_cuts(consume, spokei_span(bytes, replies_to(ids, bytes)));
 }
 
 int main(void)
 {
-	static char dubbo[] = "dubbo";
-	static char mprpc[] = "msgpack-rpc";
+	static struct tongue dubbo = { "dubbo", NULL };
+	static struct tongue text = { "dubbo", &textcodec };
+	static struct tongue mprpc = { "msgpack-rpc", NULL };
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_prestate(a_provider_sees_the_same_however_a_stream_is_cut, dubbo),
-		cmocka_unit_test_prestate(a_provider_sees_the_same_however_a_stream_is_cut, mprpc),
-		cmocka_unit_test_prestate(a_consumer_sees_the_same_however_a_stream_is_cut, dubbo),
-		cmocka_unit_test_prestate(a_consumer_sees_the_same_however_a_stream_is_cut, mprpc),
+		cmocka_unit_test_prestate(a_provider_sees_the_same_however_a_stream_is_cut, &dubbo),
+		cmocka_unit_test_prestate(a_provider_sees_the_same_however_a_stream_is_cut, &text),
+		cmocka_unit_test_prestate(a_provider_sees_the_same_however_a_stream_is_cut, &mprpc),
+		cmocka_unit_test_prestate(a_consumer_sees_the_same_however_a_stream_is_cut, &dubbo),
+		cmocka_unit_test_prestate(a_consumer_sees_the_same_however_a_stream_is_cut, &text),
+		cmocka_unit_test_prestate(a_consumer_sees_the_same_however_a_stream_is_cut, &mprpc),
 	};
 
 	return cmocka_run_group_tests_name("segments", tests, NULL, NULL);

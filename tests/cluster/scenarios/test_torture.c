@@ -6,18 +6,28 @@
  */
 #include "tests/cluster/torture.h"
 
+#include "tests/transport/codec/textcodec.h"
+
 #include <errno.h>
 #include <string.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define POINTS_MAX 2000 /* of one kind in one scenario */
 
+/* How the two sides speak. */
+struct tongue {
+	const char *name;
+	const char *scheme;
+	const struct spokei_codec *codec;
+};
+
 static unsigned points;
 
-static void begin(const char *scheme)
+static void begin(const struct tongue *tongue)
 {
 	memset(&play, 0, sizeof(play));
-	play.scheme = scheme;
+	play.scheme = tongue->scheme;
+	play.codec = tongue->codec;
 	assert_true(spokei_world_init(&play.world, 11));
 	for (unsigned i = 0; i < 2; i++) {
 		spokei_world_process_init(&play.processes[i], &play.world);
@@ -77,7 +87,7 @@ struct fault {
 /* What a failed assertion was about. */
 static struct now_playing {
 	const char *scenario;
-	const char *scheme;
+	const struct tongue *tongue;
 	unsigned side;
 	const struct fault *fault;
 	uint64_t nth;
@@ -89,7 +99,7 @@ static int tell_what_failed(void **state)
 	(void)state;
 	if (now_playing.scenario) {
 		print_message("last: %s, %s, %s, %s fails with %d at call %u%s\n",
-			      now_playing.scenario, now_playing.scheme,
+			      now_playing.scenario, now_playing.tongue->name,
 			      now_playing.side == CLIENT ? "client" : "server",
 			      spokei_faults_kind_name(now_playing.fault->kind),
 			      now_playing.fault->error, (unsigned)now_playing.nth,
@@ -99,14 +109,14 @@ static int tell_what_failed(void **state)
 }
 
 /* Returns whether anything failed. */
-static bool run_with(const struct scenario *scenario, const char *scheme, unsigned side,
+static bool run_with(const struct scenario *scenario, const struct tongue *tongue, unsigned side,
 		     const struct fault *fault, uint64_t nth, bool for_ever)
 {
 	bool failed;
 	bool made;
 
-	now_playing = (struct now_playing){ scenario->name, scheme, side, fault, nth, for_ever };
-	begin(scheme);
+	now_playing = (struct now_playing){ scenario->name, tongue, side, fault, nth, for_ever };
+	begin(tongue);
 	spokei_faults_fail(&play.faulty[side], fault->kind, nth, fault->error, for_ever);
 	scenario->run();
 	failed = play.faulty[side].failed[fault->kind] > 0;
@@ -130,7 +140,7 @@ static bool passes(int error)
 	return error == -EAGAIN || error == -EINTR;
 }
 
-static void torture_with(const struct scenario *scenario, const char *scheme,
+static void torture_with(const struct scenario *scenario, const struct tongue *tongue,
 			 const struct fault *fault, const bool meets[2])
 {
 	for (unsigned i = 0; i < 4; i++) {
@@ -140,7 +150,7 @@ static void torture_with(const struct scenario *scenario, const char *scheme,
 
 		if (!meets[side] || (for_ever && passes(fault->error)))
 			continue;
-		while (run_with(scenario, scheme, side, fault, nth, for_ever)) {
+		while (run_with(scenario, tongue, side, fault, nth, for_ever)) {
 			points++;
 			nth++;
 			assert_in_range(nth, 1, POINTS_MAX);
@@ -148,19 +158,27 @@ static void torture_with(const struct scenario *scenario, const char *scheme,
 	}
 }
 
-/* Every fault where a scenario from `first` on meets it; with both wires, or with each in turn. */
-static void torture(size_t first, const struct fault *faults, size_t count, bool both)
+/* Every fault where a scenario from `first` on meets it; with all tongues, or one wire in turn and
+ * the second codec. */
+static void torture(size_t first, const struct fault *faults, size_t count, bool all)
 {
-	static const char *const schemes[] = { "dubbo", "msgpack-rpc" };
+	static const struct tongue tongues[] = {
+		{ "dubbo", "dubbo", NULL },
+		{ "dubbo as text", "dubbo", &textcodec },
+		{ "msgpack-rpc", "msgpack-rpc", NULL },
+	};
 
-	for (size_t i = 2 * first; i < 2 * (size_t)SCENARIOS; i++) {
-		const struct scenario *scenario = &scenarios[i / 2];
-		bool lives = i / 2 >= LIVING; /* with Dubbo alone, for it has heartbeats */
+	for (size_t i = LENGTH(tongues) * first; i < LENGTH(tongues) * (size_t)SCENARIOS; i++) {
+		const struct scenario *scenario = &scenarios[i / LENGTH(tongues)];
+		const struct tongue *tongue = &tongues[i % LENGTH(tongues)];
+		bool lives = scenario >=
+			     &scenarios[LIVING]; /* with Dubbo alone: it has heartbeats */
+		bool second = tongue == &tongues[2];
 		uint64_t calls[2][SPOKEI_FAULTS_KINDS];
 
-		if (lives && (i & 1))
+		if (lives && second)
 			continue;
-		begin(schemes[i & 1]);
+		begin(tongue);
 		scenario->run();
 		for (unsigned side = 0; side < 2; side++)
 			memcpy(calls[side], play.faulty[side].calls, sizeof(calls[side]));
@@ -169,8 +187,9 @@ static void torture(size_t first, const struct fault *faults, size_t count, bool
 			const bool meets[2] = { calls[CLIENT][faults[j].kind] > 0,
 						calls[SERVER][faults[j].kind] > 0 };
 
-			if (both || lives || ((i + i / 2 + j) & 1) == 0)
-				torture_with(scenario, schemes[i & 1], &faults[j], meets);
+			if (all || lives || tongue->codec ||
+			    ((second + i / LENGTH(tongues) + j) & 1) == 0)
+				torture_with(scenario, tongue, &faults[j], meets);
 		}
 	}
 	now_playing.scenario = NULL;

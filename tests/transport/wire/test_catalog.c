@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is found by which name, byte and number. */
-#include "transport/codec/codec.h"
 #include "transport/wire/catalog.h"
 #include "transport/wire/dubbo/dubbo.h"
 #include "transport/wire/mprpc.h"
@@ -65,15 +64,6 @@ static void a_wire_tells_what_it_has_a_place_for(void **state)
 	assert_true(spokei_wire_mprpc.id_first == 1 && spokei_wire_mprpc.id_max == UINT32_MAX);
 }
 
-static void only_msgpack_is_a_codec_so_far(void **state)
-{
-	(void)state;
-	for (unsigned id = 0; id < 256; id++)
-		assert_ptr_equal(spokei_catalog_codec((uint8_t)id),
-				 id == 27 ? &spokei_codec_msgpack : NULL);
-	assert_int_equal(spokei_codec_msgpack.id, 27);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -82,7 +72,6 @@ int main(void)
 		cmocka_unit_test(a_wire_is_found_by_its_whole_name),
 		cmocka_unit_test(every_wire_fills_its_table),
 		cmocka_unit_test(a_wire_tells_what_it_has_a_place_for),
-		cmocka_unit_test(only_msgpack_is_a_codec_so_far),
 	};
 
 	return cmocka_run_group_tests_name("catalog", tests, NULL, NULL);

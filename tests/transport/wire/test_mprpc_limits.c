@@ -180,7 +180,7 @@ static int read_name(size_t service_len, size_t method_len, struct spokei_messag
 	memset(bytes + 8, 'n', name_len);
 	bytes[8 + service_len] = '.';
 	bytes[8 + name_len] = 0x90;
-	return spokei_wire_mprpc.read(&stream_limits, NULL, spokei_span(bytes, 9 + name_len),
+	return spokei_wire_mprpc.read(&stream_limits, NULL, spokei_span(bytes, 9 + name_len), NULL,
 				      ret_message);
 }
 
@@ -231,7 +231,7 @@ static void frames_that_nobody_has_cut_are_read_within_their_bytes(void **state)
 
 		assert_non_null(copy);
 		memcpy(copy, frame, here);
-		result = spokei_wire_mprpc.read(&stream_limits, NULL, spokei_span(copy, here),
+		result = spokei_wire_mprpc.read(&stream_limits, NULL, spokei_span(copy, here), NULL,
 						&message);
 		/* Nobody has looked into the arguments. */
 		assert_true(here > 8 || result < 0);

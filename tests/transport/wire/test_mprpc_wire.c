@@ -176,7 +176,7 @@ static void a_reply_is_msgpack_with_status_ok(void **state)
 	struct spokei_message message;
 
 	(void)state;
-	assert_int_equal(spokei_wire_mprpc.read(&stream_limits, NULL, spokei_span(bytes, len),
+	assert_int_equal(spokei_wire_mprpc.read(&stream_limits, NULL, spokei_span(bytes, len), NULL,
 						&message),
 			 0);
 	assert_int_equal(message.codec, 27);

@@ -219,7 +219,7 @@ static void a_timeout_is_written_in_all_its_digits(void **state)
 		message.timeout_ms = rows[i];
 		assert_same(bed, &spokei_wire_dubbo, message, &message);
 		assert_int_equal(spokei_wire_dubbo.read(&stream_limits, NULL, held(&bed->quick),
-							&read),
+							NULL, &read),
 				 0);
 		assert_int_equal(spoke_value_get(read.attachments, "timeout", &said), 0);
 		assert_int_equal(spoke_value_str(said, &digits), 0);
@@ -231,7 +231,8 @@ static void a_timeout_is_written_in_all_its_digits(void **state)
 	message.attachments = VALUE("\x81\xa7timeout\xa1"
 				    "9");
 	assert_same(bed, &spokei_wire_dubbo, message, &message);
-	assert_int_equal(spokei_wire_dubbo.read(&stream_limits, NULL, held(&bed->quick), &message),
+	assert_int_equal(spokei_wire_dubbo.read(&stream_limits, NULL, held(&bed->quick), NULL,
+						&message),
 			 0);
 	assert_true(message.timeout_ms == 9);
 }

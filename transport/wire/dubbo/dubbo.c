@@ -5,28 +5,11 @@
  */
 #include "transport/wire/dubbo/dubbo.h"
 
-#include "transport/codec/codec.h"
+#include "transport/wire/codecs.h"
 #include "transport/wire/dubbo/head.h"
 #include "transport/wire/dubbo/read.h"
+#include "transport/wire/dubbo/translate.h"
 #include "transport/wire/dubbo/write.h"
-
-static const struct event_bodies {
-	uint8_t codec;
-	struct spoke_span null;
-	struct spoke_span readonly;
-	struct spoke_span writable;
-} event_bodies[] = {
-	{ SPOKEI_CODEC_HESSIAN2, { "\x4e", 1 }, { "\x01R", 2 }, { "\x01W", 2 } },
-	{ SPOKEI_CODEC_MSGPACK, { "\xc0", 1 }, { "\xa1R", 2 }, { "\xa1W", 2 } },
-};
-
-static const struct event_bodies *find_bodies(uint8_t codec)
-{
-	for (size_t i = 0; i < sizeof(event_bodies) / sizeof(event_bodies[0]); i++)
-		if (event_bodies[i].codec == codec)
-			return &event_bodies[i];
-	return NULL;
-}
 
 static bool same_bytes(struct spoke_span a, struct spoke_span b)
 {
@@ -56,10 +39,9 @@ static int dubbo_cut(const struct spokei_wire_limits *limits, struct spokei_cut 
 
 /* What an event that wants an answer, or wants none, says. In a serialization of which nothing is
  * known, whatever wants an answer is a heartbeat: there is nothing else to ask. */
-static enum spokei_kind judge_event(uint8_t codec, bool two_way, struct spoke_span body)
+static enum spokei_kind kind_of_event(const struct spokei_codec *known, bool two_way,
+				      struct spoke_span body)
 {
-	const struct event_bodies *known = find_bodies(codec);
-
 	if (known && same_bytes(body, known->readonly))
 		return SPOKEI_READONLY;
 	if (known && same_bytes(body, known->writable))
@@ -71,32 +53,32 @@ static enum spokei_kind judge_event(uint8_t codec, bool two_way, struct spoke_sp
 	return SPOKEI_PROBE;
 }
 
-static void read_event(const struct spokei_dubbo_head *head, struct spoke_span body,
+static void read_event(const struct spokei_wire_limits *limits,
+		       const struct spokei_dubbo_head *head, struct spoke_span body,
 		       struct spokei_message *message)
 {
-	const struct event_bodies *known = find_bodies(message->codec);
+	const struct spokei_codec *known = spokei_wire_codec(limits, message->codec);
 
 	message->kind = SPOKEI_PROBE_ANSWER;
 	if (head->flags & SPOKEI_DUBBO_REQUEST)
-		message->kind = judge_event(message->codec, message->two_way, body);
+		message->kind = kind_of_event(known, message->two_way, body);
 	/* Some send a heartbeat without a body; an answer without one is not recognized. */
 	message->event = known && body.len == 0 ? known->null : body;
 }
 
 /* What is msgpack already is checked where it is read. */
 static int read_body(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-		     struct spoke_span body, struct spokei_message *message)
+		     struct spoke_span body, struct spokei_buffer *scratch,
+		     struct spokei_message *message)
 {
-	const struct spokei_codec *codec = spokei_codec_find(message->codec);
 	struct spoke_span values = body;
-	int result = 0;
 
-	if (codec == NULL)
-		return SPOKE_EUNSUPPORTED;
-	if (codec != &spokei_codec_msgpack)
-		result = codec->to_values(limits, body, NULL, &values);
-	if (result != 0)
-		return result;
+	if (SPOKEI_UNLIKELY(message->codec != SPOKEI_CODEC_MSGPACK)) {
+		int result = spokei_dubbo_translate_body(limits, message, body, scratch, &values);
+
+		if (result != 0)
+			return result;
+	}
 	if (message->kind == SPOKEI_REQUEST)
 		return spokei_dubbo_read_request(limits, memo, values, message);
 	return spokei_dubbo_read_reply(limits, values, message);
@@ -115,7 +97,8 @@ static void read_head(const struct spokei_dubbo_head *head, struct spokei_messag
 }
 
 static int dubbo_read(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-		      struct spoke_span frame, struct spokei_message *ret_message)
+		      struct spoke_span frame, struct spokei_buffer *scratch,
+		      struct spokei_message *ret_message)
 {
 	struct spokei_dubbo_head head;
 	struct spoke_span body;
@@ -131,19 +114,20 @@ static int dubbo_read(const struct spokei_wire_limits *limits, struct spokei_mem
 			   head.body_len);
 	read_head(&head, ret_message);
 	if (head.flags & SPOKEI_DUBBO_EVENT) {
-		read_event(&head, body, ret_message);
+		read_event(limits, &head, body, ret_message);
 		return 0;
 	}
-	result = read_body(limits, memo, body, ret_message);
+	result = read_body(limits, memo, body, scratch, ret_message);
 	if (result != 0)
 		read_head(&head, ret_message); /* the rest means nothing */
 	return result;
 }
 
 /* The body of an event that is written: the message's, or what its kind says in the codec. */
-static int event_body(const struct spokei_message *message, struct spoke_span *ret)
+static int event_body(const struct spokei_wire_limits *limits, const struct spokei_message *message,
+		      struct spoke_span *ret)
 {
-	const struct event_bodies *known = find_bodies(message->codec);
+	const struct spokei_codec *known = spokei_wire_codec(limits, message->codec);
 
 	*ret = message->event;
 	if (message->kind == SPOKEI_READONLY || message->kind == SPOKEI_WRITABLE) {
@@ -164,7 +148,7 @@ static int write_event(const struct spokei_wire_limits *limits,
 		.id = message->id,
 	};
 	struct spoke_span body;
-	int result = event_body(message, &body);
+	int result = event_body(limits, message, &body);
 
 	if (result != 0)
 		return result;
@@ -180,24 +164,38 @@ static int write_event(const struct spokei_wire_limits *limits,
 	return spokei_dubbo_write_event(limits, &head, body, out);
 }
 
-static int dubbo_write(const struct spokei_wire_limits *limits,
-		       const struct spokei_message *message, struct spokei_buffer *out)
+/* Events, and all that is not msgpack. */
+static SPOKEI_NOINLINE int write_other(const struct spokei_wire_limits *limits,
+				       const struct spokei_message *message,
+				       struct spokei_buffer *out)
 {
 	if (message->codec > SPOKEI_DUBBO_CODEC)
 		return SPOKE_EUNSUPPORTED;
-	switch (message->kind) {
-	case SPOKEI_REQUEST:
-		return spokei_dubbo_write_request(limits, message, out);
-	case SPOKEI_REPLY:
-		return spokei_dubbo_write_reply(limits, message, out);
-	case SPOKEI_PROBE:
-	case SPOKEI_PROBE_ANSWER:
-	case SPOKEI_READONLY:
-	case SPOKEI_WRITABLE:
-	case SPOKEI_EVENT:
-		break;
-	}
+	if (message->kind == SPOKEI_REQUEST)
+		return spokei_dubbo_translate_request(limits, message, out);
+	if (message->kind == SPOKEI_REPLY)
+		return spokei_dubbo_translate_reply(limits, message, out);
 	return write_event(limits, message, out);
+}
+
+static int dubbo_write(const struct spokei_wire_limits *limits,
+		       const struct spokei_message *message, struct spokei_buffer *out)
+{
+	if (SPOKEI_UNLIKELY(message->codec != SPOKEI_CODEC_MSGPACK))
+		return write_other(limits, message, out);
+	if (message->kind == SPOKEI_REQUEST)
+		return spokei_dubbo_write_request(limits, message, out);
+	if (message->kind == SPOKEI_REPLY)
+		return spokei_dubbo_write_reply(limits, message, out);
+	return write_other(limits, message, out);
+}
+
+static int dubbo_prefix(const struct spokei_wire_limits *limits,
+			const struct spokei_message *message, struct spokei_buffer *out)
+{
+	if (message->codec != SPOKEI_CODEC_MSGPACK)
+		return spokei_dubbo_translate_prefix(limits, message, out);
+	return spokei_dubbo_write_prefix(limits, message, out);
 }
 
 const struct spokei_wire spokei_wire_dubbo = {
@@ -210,6 +208,6 @@ const struct spokei_wire spokei_wire_dubbo = {
 	.knows = dubbo_knows,
 	.cut = dubbo_cut,
 	.read = dubbo_read,
-	.prefix = spokei_dubbo_write_prefix,
+	.prefix = dubbo_prefix,
 	.write = dubbo_write,
 };

@@ -9,10 +9,6 @@
 #include "transport/codec/codec.h"
 #include "transport/wire/dubbo/types.h"
 
-/* Hessian 2 writes texts up to here with a head of two bytes. */
-#define HESSIAN_TEXT_MAX 1023u
-#define HESSIAN_SHORT_MAX 31u
-
 struct frame {
 	const struct spokei_wire_limits *limits;
 	struct spokei_buffer *out;
@@ -262,7 +258,7 @@ static size_t call_max(const struct spokei_message *message, const struct spokei
 
 static int end_request(const struct frame *frame, const struct spokei_message *message)
 {
-	unsigned flags = SPOKEI_DUBBO_REQUEST | message->codec;
+	unsigned flags = SPOKEI_DUBBO_REQUEST | SPOKEI_CODEC_MSGPACK;
 
 	return end_frame(frame, message->two_way ? flags | SPOKEI_DUBBO_TWO_WAY : flags, 0,
 			 message->id);
@@ -313,8 +309,6 @@ int spokei_dubbo_write_request(const struct spokei_wire_limits *limits,
 	struct frame frame;
 	int result;
 
-	if (message->codec != SPOKEI_CODEC_MSGPACK)
-		return SPOKE_EUNSUPPORTED;
 	if (SPOKEI_LIKELY(message->prefix.len > 0 && message->attachments.len == 0 &&
 			  !message->generic))
 		return write_prefixed(limits, message, out);
@@ -342,8 +336,6 @@ int spokei_dubbo_write_prefix(const struct spokei_wire_limits *limits,
 	unsigned char *start;
 	unsigned char *at;
 
-	if (message->codec != SPOKEI_CODEC_MSGPACK)
-		return SPOKE_EUNSUPPORTED;
 	if (message->generic)
 		return 0;
 	if (len > limits->frame_max)
@@ -392,8 +384,6 @@ static int write_marked(const struct spokei_wire_limits *limits,
 	struct frame frame;
 	int result = message->bare ? 0 : plan_reply(message, &extras);
 
-	if (message->codec != SPOKEI_CODEC_MSGPACK)
-		return SPOKE_EUNSUPPORTED;
 	body_max = REPLY_SLACK + message->value.len + message->error_class.len +
 		   message->error_text.len + extras.pairs.len;
 	slack = REPLY_SLACK + message->error_text.len;
@@ -409,25 +399,9 @@ static int write_marked(const struct spokei_wire_limits *limits,
 					   spokei_span(message->value.data, message->value.len));
 	if (!message->bare)
 		frame.at = put_extras(frame.at, &extras, message);
-	return end_frame(&frame, message->codec, SPOKEI_DUBBO_OK, message->id);
+	return end_frame(&frame, SPOKEI_CODEC_MSGPACK, SPOKEI_DUBBO_OK, message->id);
 }
 
-/* As Hessian 2 has it, whose bytes are not UTF-8: what is not ASCII becomes a question mark. */
-static unsigned char *put_hessian_text(unsigned char *at, struct spoke_span text)
-{
-	size_t len = text.len < HESSIAN_TEXT_MAX ? text.len : HESSIAN_TEXT_MAX;
-	const unsigned char *from = text.data;
-
-	if (len > HESSIAN_SHORT_MAX)
-		*at++ = (unsigned char)(0x30 | len >> 8);
-	*at++ = (unsigned char)len;
-	for (size_t i = 0; i < len; i++)
-		*at++ = from[i] < 0x80 ? from[i] : '?';
-	return at;
-}
-
-/* A text, so that also a peer whose serialization is not built in is told. Where nothing is known
- * of it the body is empty: the peer sees an error it cannot read, and its call fails at once. */
 static int write_text(const struct spokei_wire_limits *limits, const struct spokei_message *message,
 		      uint8_t status, struct spokei_buffer *out)
 {
@@ -438,11 +412,8 @@ static int write_text(const struct spokei_wire_limits *limits, const struct spok
 
 	if (result != 0)
 		return result;
-	if (message->codec == SPOKEI_CODEC_MSGPACK)
-		frame.at = spokei_put_str(frame.at, text);
-	else if (message->codec == SPOKEI_CODEC_HESSIAN2)
-		frame.at = put_hessian_text(frame.at, text);
-	return end_frame(&frame, message->codec, status, message->id);
+	frame.at = spokei_put_str(frame.at, text);
+	return end_frame(&frame, SPOKEI_CODEC_MSGPACK, status, message->id);
 }
 
 /* The value alone. */
@@ -466,12 +437,11 @@ int spokei_dubbo_write_reply(const struct spokei_wire_limits *limits,
 	uint8_t status = message->status;
 
 	if (SPOKEI_LIKELY((status == 0 || status == SPOKEI_DUBBO_OK) && message->error == 0 &&
-			  message->bare && message->codec == SPOKEI_CODEC_MSGPACK &&
-			  message->value.len > 0 && message->value.data[0] != 0xc0))
+			  message->bare && message->value.len > 0 &&
+			  message->value.data[0] != 0xc0))
 		return write_plain(limits, message, out);
-	if (status == 0 && message->error != SPOKE_EREMOTE)
-		status = spokei_dubbo_error_status(message->error);
-	if (status == 0 || status == SPOKEI_DUBBO_OK)
+	status = spokei_dubbo_reply_status(message);
+	if (status == SPOKEI_DUBBO_OK)
 		return write_marked(limits, message, out);
 	if (!spokei_dubbo_status_known(status))
 		return SPOKE_EUNSUPPORTED;

@@ -197,7 +197,7 @@ static void read_golden(const struct golden *golden, int expected, struct spokei
 
 	assert_int_equal(spokei_wire_dubbo.cut(&limits, &cut, frame, &len), 0);
 	assert_int_equal(len, golden->len);
-	assert_int_equal(spokei_wire_dubbo.read(&limits, NULL, frame, ret), expected);
+	assert_int_equal(spokei_wire_dubbo.read(&limits, NULL, frame, NULL, ret), expected);
 	assert_true(ret->id == golden->id);
 	assert_int_equal(ret->codec, golden->flags & 31);
 	assert_int_equal(ret->status, golden->status);

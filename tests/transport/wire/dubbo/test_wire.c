@@ -354,28 +354,6 @@ static void a_refusal_is_said_in_the_serialization_of_the_request(void **state)
 	assert_int_equal(write_frame(&message, &frame), SPOKE_EUNSUPPORTED);
 }
 
-static void the_codec_is_the_identity_after_a_check(void **state)
-{
-	const struct spokei_codec *codec = spokei_codec_find(27);
-	struct spoke_span values = { 0 };
-	struct spokei_buffer buffer;
-	struct memory memory;
-
-	(void)state;
-	assert_ptr_equal(codec, &spokei_codec_msgpack);
-	assert_null(spokei_codec_find(2));
-	assert_int_equal(codec->to_values(&frame_limits, span_of("\x01\x90"), NULL, &values), 0);
-	is_text(values, "\x01\x90");
-	assert_int_equal(codec->to_values(&frame_limits, span_of("\x91"), NULL, &values),
-			 SPOKE_ETRUNCATED);
-	memory_init(&memory);
-	spokei_buffer_init(&buffer, &memory.env, 3);
-	assert_int_equal(codec->from_values(values, span_of("I"), &buffer), 0);
-	assert_int_equal(codec->from_values(values, span_of("I"), &buffer), SPOKE_ETOOLARGE);
-	is_bytes(spokei_span(spokei_buffer_data(&buffer), 2), "\x01\x90", 2);
-	spokei_buffer_fini(&buffer);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -394,7 +372,6 @@ int main(void)
 		cmocka_unit_test(readonly_cannot_be_said_in_an_unknown_serialization),
 		cmocka_unit_test(another_serialization_is_refused_with_its_head_told),
 		cmocka_unit_test(a_refusal_is_said_in_the_serialization_of_the_request),
-		cmocka_unit_test(the_codec_is_the_identity_after_a_check),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

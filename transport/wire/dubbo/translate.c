@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Translates bodies between msgpack and other serializations. What is written is made in memory of
+ * its own first; that memory is bounded by the maximum of a frame and is freed before a function
+ * returns.
+ */
+#include "transport/wire/dubbo/translate.h"
+
+#include "transport/wire/codecs.h"
+#include "transport/wire/dubbo/write.h"
+#include "transport/wire/hop.h"
+
+#define NAMES 4u /* texts that a prefix consists of */
+
+/* --- reading */
+
+static enum spokei_codec_part part_of(const struct spokei_message *message)
+{
+	if (message->kind == SPOKEI_REQUEST)
+		return SPOKEI_CODEC_REQUEST;
+	return message->status == SPOKEI_DUBBO_OK ? SPOKEI_CODEC_REPLY : SPOKEI_CODEC_TEXT;
+}
+
+int spokei_dubbo_translate_body(const struct spokei_wire_limits *limits,
+				const struct spokei_message *message, struct spoke_span body,
+				struct spokei_buffer *scratch, struct spoke_span *ret_values)
+{
+	const struct spokei_codec *codec = spokei_wire_codec(limits, message->codec);
+
+	if (codec == NULL || codec->to_values == NULL)
+		return SPOKE_EUNSUPPORTED;
+	spokei_buffer_truncate(scratch, 0); /* the last message is not looked at any more */
+	return codec->to_values(&limits->value, part_of(message), body, scratch, ret_values);
+}
+
+/* --- writing */
+
+/* The message as msgpack: in another codec neither its prefix nor lent bytes are of use. */
+static struct spokei_message plain_of(const struct spokei_message *message)
+{
+	struct spokei_message plain = *message;
+
+	plain.codec = SPOKEI_CODEC_MSGPACK;
+	plain.prefix = spokei_span(NULL, 0);
+	plain.lent = NULL;
+	return plain;
+}
+
+static struct spoke_span skip(struct spoke_span bytes, size_t len)
+{
+	return spokei_span((const unsigned char *)bytes.data + len, bytes.len - len);
+}
+
+/* The values of a request that follow its names. */
+static struct spoke_span after_names(struct spoke_span values)
+{
+	struct spoke_cursor cursor = spoke_cursor_bytes(values);
+	struct spoke_value name;
+
+	for (unsigned i = 0; i < NAMES && spokei_hop_next(&cursor, &name); i++)
+		continue;
+	return spoke_cursor_rest(&cursor);
+}
+
+/* Writes the head of a frame that began after `before` bytes, and returns 0; or drops the frame,
+ * and returns the error. */
+static int end_frame(const struct spokei_wire_limits *limits, struct spokei_dubbo_head head,
+		     int error, size_t before, struct spokei_buffer *out)
+{
+	size_t len = spokei_buffer_len(out) - before;
+
+	if (error == 0 && len > limits->frame_max)
+		error = SPOKE_ETOOLARGE;
+	if (error) {
+		spokei_buffer_truncate(out, before);
+		return error;
+	}
+	SPOKE_ASSERT(out->bytes != NULL);
+	head.body_len = len - SPOKEI_DUBBO_HEAD_LEN;
+	spokei_dubbo_head_write(head, spokei_buffer_data(out) + before);
+	return 0;
+}
+
+static int begin_frame(struct spokei_buffer *out)
+{
+	static const unsigned char head[SPOKEI_DUBBO_HEAD_LEN];
+
+	return spokei_buffer_append(out, head, sizeof(head));
+}
+
+/* What a buffer holds; there is something. */
+static struct spoke_span content_of(const struct spokei_buffer *buffer)
+{
+	SPOKE_ASSERT(buffer->bytes != NULL);
+	return spokei_span(buffer->bytes + buffer->start, spokei_buffer_len(buffer));
+}
+
+/* Appends the frame `made`, which is in msgpack, in another codec; `prefix`: what replaces the
+ * names of a request, or nothing. */
+static int append_frame(const struct spokei_wire_limits *limits, const struct spokei_codec *codec,
+			const struct spokei_buffer *made, enum spokei_codec_part part,
+			struct spoke_span prefix, struct spokei_buffer *out)
+{
+	struct spoke_span frame = content_of(made);
+	struct spokei_dubbo_head head = spokei_dubbo_head_take(frame.data);
+	struct spoke_span values = skip(frame, SPOKEI_DUBBO_HEAD_LEN);
+	size_t before = spokei_buffer_len(out);
+	int error = begin_frame(out);
+
+	if (error == 0 && prefix.len > 0) {
+		part = SPOKEI_CODEC_ARGS;
+		values = after_names(values);
+		error = spokei_buffer_append(out, prefix.data, prefix.len);
+	}
+	if (error == 0)
+		error = codec->from_values(part, values, out);
+	head.flags = (uint8_t)((head.flags & ~SPOKEI_DUBBO_CODEC) | codec->id);
+	return end_frame(limits, head, error, before, out);
+}
+
+/* The codec that writes the bodies of a message, or NULL. */
+static const struct spokei_codec *writer_of(const struct spokei_wire_limits *limits,
+					    const struct spokei_message *message)
+{
+	const struct spokei_codec *codec = spokei_wire_codec(limits, message->codec);
+
+	return codec && codec->from_values ? codec : NULL;
+}
+
+int spokei_dubbo_translate_request(const struct spokei_wire_limits *limits,
+				   const struct spokei_message *message, struct spokei_buffer *out)
+{
+	const struct spokei_codec *codec = writer_of(limits, message);
+	struct spokei_message plain = plain_of(message);
+	struct spokei_buffer made;
+	int error;
+
+	if (codec == NULL)
+		return SPOKE_EUNSUPPORTED;
+	spokei_buffer_init(&made, out->env, SIZE_MAX);
+	error = spokei_dubbo_write_request(limits, &plain, &made);
+	if (error == 0)
+		error = append_frame(limits, codec, &made, SPOKEI_CODEC_REQUEST,
+				     message->generic ? plain.prefix : message->prefix, out);
+	spokei_buffer_fini(&made);
+	return error;
+}
+
+int spokei_dubbo_translate_prefix(const struct spokei_wire_limits *limits,
+				  const struct spokei_message *message, struct spokei_buffer *out)
+{
+	const struct spokei_codec *codec = writer_of(limits, message);
+	struct spokei_message plain = plain_of(message);
+	size_t before = spokei_buffer_len(out);
+	struct spokei_buffer made;
+	int error;
+
+	if (codec == NULL)
+		return SPOKE_EUNSUPPORTED;
+	if (message->generic)
+		return 0;
+	plain.types = spokei_span(NULL, 0);
+	spokei_buffer_init(&made, out->env, SIZE_MAX);
+	error = spokei_dubbo_write_prefix(limits, &plain, &made);
+	if (error == 0)
+		error = codec->from_values(SPOKEI_CODEC_NAMES, content_of(&made), out);
+	if (error)
+		spokei_buffer_truncate(out, before);
+	spokei_buffer_fini(&made);
+	return error;
+}
+
+/* A reply with an error status. Where the codec is not known its body is empty: the peer cannot
+ * read the error, but its call fails at once. */
+static int write_text(const struct spokei_wire_limits *limits, const struct spokei_message *message,
+		      uint8_t status, struct spokei_buffer *out)
+{
+	const struct spokei_codec *codec = spokei_wire_codec(limits, message->codec);
+	const struct spokei_dubbo_head head = {
+		.flags = message->codec,
+		.status = status,
+		.id = message->id,
+	};
+	size_t before = spokei_buffer_len(out);
+	int error = begin_frame(out);
+
+	if (error == 0 && codec)
+		error = codec->from_text(message->error_text, out);
+	return end_frame(limits, head, error, before, out);
+}
+
+int spokei_dubbo_translate_reply(const struct spokei_wire_limits *limits,
+				 const struct spokei_message *message, struct spokei_buffer *out)
+{
+	const struct spokei_codec *codec = writer_of(limits, message);
+	struct spokei_message plain = plain_of(message);
+	uint8_t status = spokei_dubbo_reply_status(message);
+	struct spokei_buffer made;
+	int error;
+
+	if (!spokei_dubbo_status_known(status))
+		return SPOKE_EUNSUPPORTED;
+	if (status != SPOKEI_DUBBO_OK)
+		return write_text(limits, message, status, out);
+	if (codec == NULL)
+		return SPOKE_EUNSUPPORTED;
+	spokei_buffer_init(&made, out->env, SIZE_MAX);
+	error = spokei_dubbo_write_reply(limits, &plain, &made);
+	if (error == 0)
+		error = append_frame(limits, codec, &made, SPOKEI_CODEC_REPLY, plain.prefix, out);
+	spokei_buffer_fini(&made);
+	return error;
+}
