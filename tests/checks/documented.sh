@@ -25,7 +25,12 @@ function finish() {
 	ended[FNR] = 1
 	if (counts) {
 		all++
-		if (!documented)
+		name = text
+		sub(/\(.*/, "", name)
+		sub(/.*[ *]/, "", name)
+		if (documented)
+			declared[name] = 1
+		else if (!body_of || !(name in declared))
 			bare[FILENAME ":" first ": has no comment: " text]
 	}
 	text = ""
@@ -75,7 +80,7 @@ FNR == 1 {
 			all--
 		}
 }
-/^#/ && text == "" && !/define/ || /^SPOKE_(BEGIN|END)_DECLS/ {
+/^#/ && text == "" && !/^#[ \t]*define/ || /^SPOKE_(BEGIN|END)_DECLS/ {
 	next
 }
 text == "" && !body && line !~ /^[{}]/ {
@@ -111,9 +116,10 @@ line ~ /^#[ \t]*define/ || directive {
 		next
 	}
 	if (line ~ /\{$/) {
-		# The body of a function.
-		counts = 1
+		# The body of a function, which may have been declared and documented before.
+		counts = body_of = 1
 		finish()
+		body_of = 0
 		body = 1
 		next
 	}

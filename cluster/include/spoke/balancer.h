@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of several providers takes a call. A balancer is a table of functions over arrays that
- * whoever keeps the providers keeps up to date; it has memory of its own beside them. One place in
- * the arrays is one provider, with one name, as long as it has this memory.
+ * Load balancers: a balancer chooses the provider that takes a call. It is a table of functions
+ * over arrays that the consumer keeps up to date, with memory of its own. Each index of the arrays
+ * is one provider; the index keeps its provider and name as long as this memory exists.
  *
- *     random             by weight
- *     roundrobin         each in its turn, as often as its weight says, evenly mixed
- *     leastactive        the one with the fewest calls under way; among equals by weight
- *     consistenthash     the same arguments to the same provider, as Dubbo's: 160 places on a
- *                        ring for each, by MD5
- *     shortestresponse   the least product of mean response time and calls under way
- *     twochoices         the better one of two by chance, by response time, successes and calls
- *                        under way
+ *     random             at random, by weight
+ *     roundrobin         in turn, by weight, evenly mixed
+ *     leastactive        the provider with the fewest calls in flight; among equals by weight
+ *     consistenthash     equal arguments go to the same provider, as in Dubbo: 160 points on a
+ *                        ring for each provider, by MD5
+ *     shortestresponse   the least product of mean response time and calls in flight
+ *     twochoices         the better of two random providers, by response time, success rate and
+ *                        calls in flight
  *
- * A program may bring balancers of its own.
+ * A program may provide balancers of its own.
  */
 #ifndef SPOKE_BALANCER_H
 #define SPOKE_BALANCER_H
@@ -26,48 +26,54 @@
 
 SPOKE_BEGIN_DECLS
 
+/* Result of pick() if no candidate can be chosen. */
 #define SPOKE_NO_ENDPOINT SIZE_MAX
 
-/* Who could take a call. Arrays of `count`, borrowed for the call. */
+/* The candidates for a call: arrays of `count` elements, borrowed for the call. */
 struct spoke_balancer_candidates {
 	size_t count;
-	size_t able_count;         /* from 1 on */
+	size_t able_count;         /* at least 1 */
 	const uint8_t *able;       /* 1: can take a call now; 0: must not be chosen */
-	const uint32_t *weights;   /* usually 100; 0: no calls, unless all of the able have 0 */
-	const uint32_t *actives;   /* calls under way */
-	const uint64_t *means_ns;  /* of the times of answered calls, the newest ones count most;
-				    * 0: none yet, or none for 30 s */
-	const uint32_t *successes; /* in 1/65,536: running share of calls that did not fail */
-	const uint64_t *chosen_ns; /* when it was chosen last; 0: never */
-	const char *const *names;  /* as "127.0.0.1:20880" */
+	const uint32_t *weights;   /* usually 100; 0: no calls, unless all able ones have 0 */
+	const uint32_t *actives;   /* calls in flight */
+	const uint64_t *means_ns;  /* moving average of response times; 0: no reply yet, or none
+				    * for 30 s */
+	const uint32_t *successes; /* moving success rate, in 1/65,536 */
+	const uint64_t *chosen_ns; /* time of the last choice; 0: never */
+	const char *const *names;  /* e.g. "127.0.0.1:20880" */
 };
 
+/* The facts about one call to be placed; borrowed for the call. */
 struct spoke_balancer_choice {
 	uint64_t dice; /* a random number of 64 bits */
 	uint64_t now_ns;
-	uint64_t timeout_ns;   /* of the call */
-	struct spoke_span key; /* what consistenthash hashes */
-	/* Places that the call was at already: not to be chosen unless there is nobody else. A
-	 * balancer may leave that to its caller, which then asks again or looks itself. */
+	uint64_t timeout_ns;   /* timeout of the call */
+	struct spoke_span key; /* the bytes that consistenthash hashes */
+	/* Indices that earlier attempts of the call used: chosen only if there is no other. A
+	 * balancer may ignore them; the caller then picks again or searches itself. */
 	const size_t *tried;
 	size_t tried_count;
 };
 
-/* Its functions answer, and do nothing else: they must not call spoke. */
+/* A balancer. The functions run on the engine's thread, must not block, and must not call spoke. */
 struct spoke_balancer {
 	const char *name; /* as in URLs: "loadbalance=random" */
-	bool keyed;       /* it looks at choice->key */
-	/* Bytes of its own memory for so many places; SIZE_MAX: too many. */
+	bool keyed;       /* pick() uses choice->key */
+	/* Returns the bytes of memory that the balancer needs for `count` candidates; SIZE_MAX: too
+	 * many. The consumer owns the memory and calls changed() with `fresh` after it was
+	 * allocated. */
 	size_t (*room)(size_t count);
-	/* The memory is new, and zero (`fresh`); or who is able has changed, or weights have. NULL:
-	 * it does not matter. */
+	/* Called when the memory is new and zeroed (`fresh`), and when `able` or `weights` have
+	 * changed. NULL: the balancer needs no notice. */
 	void (*changed)(void *memory, const struct spoke_balancer_candidates *candidates,
 			bool fresh);
-	/* A place that is able, or SPOKE_NO_ENDPOINT. */
+	/* Called for every attempt. Returns the index of an able candidate, or SPOKE_NO_ENDPOINT.
+	 */
 	size_t (*pick)(void *memory, const struct spoke_balancer_candidates *candidates,
 		       const struct spoke_balancer_choice *choice);
 };
 
+/* The built-in balancers, in the order of the list above. */
 SPOKE_API extern const struct spoke_balancer spoke_balancer_random;
 SPOKE_API extern const struct spoke_balancer spoke_balancer_round_robin;
 SPOKE_API extern const struct spoke_balancer spoke_balancer_least_active;

@@ -12,16 +12,16 @@
  *     [method.demo.EchoService.echo]
  *     timeout = 200ms
  *
- * What is said of something narrower counts more: of a call, its method, its service, all consumers
- * or providers. A consumer calls one service, so that its URL and its options speak of that
- * service. Of what is said of the same the later counts: the default, what a provider says of
- * itself in the registry, the file, the URL in the program, its options. A file is read whole or
- * refused whole, with a sentence for everything that is wrong.
+ * A narrower scope overrides a wider one: call, then method, then service, then consumer or
+ * provider. A consumer calls one service, so its URL and options belong to the scope of the
+ * service. Within a scope the later source wins: default, provider's URL from the registry, file,
+ * URL in the program, options. A file is accepted or refused as a whole, with a sentence for every
+ * error.
  *
- * A config is given to consumers and providers by their option `config`. While one of them lives,
- * or a signal is watched for it, it belongs to that engine's thread, and to no other engine. It is
- * to be freed after them; freed before, nothing breaks, but what they settle anew from then on they
- * settle without it.
+ * Consumers and providers receive a config by their option `config`. While one of them exists, or a
+ * signal is watched for the config, it belongs to the thread of that engine and to no other engine.
+ * Free the config after them. If it is freed earlier, they ignore it when they next read their
+ * settings.
  */
 #ifndef SPOKE_CONFIG_H
 #define SPOKE_CONFIG_H
@@ -33,71 +33,75 @@ SPOKE_BEGIN_DECLS
 
 struct spoke_config;
 
-/* Told of each line that is wrong, in their order, as "spoke.conf:3: heartbeat = 5: a duration
- * needs a unit; write 5ms or 5s". Borrowed for the call. */
+/* Called for each error of a file, in the order of the lines, with a sentence, e.g. "spoke.conf:3:
+ * heartbeat = 5: a duration needs a unit; write 5ms or 5s". The sentence is borrowed for the call.
+ */
 typedef void (*spoke_config_changed_fn)(void *arg, const char *sentence);
 
 /*
- * Reads a file. `env` NULL: the host's. `told` may be NULL. Returns 0; ESYNTAX, if anything in it
- * is wrong: all of it has been told; ENOENT, ESYSTEM (it cannot be read), ETOOLARGE (over
- * SPOKE_CONFIG_MAX) or ENOMEM, also told; or EINVAL. Free it with spoke_config_free().
+ * Reads a file. `env`: borrowed, NULL: the host's. `told` may be NULL; it is called for every error
+ * before the function returns. Blocks while it reads. Returns 0, ESYNTAX (errors in the file),
+ * ENOENT, ESYSTEM (not readable), ETOOLARGE (more than SPOKE_CONFIG_MAX bytes), ENOMEM or EINVAL.
+ * Free it with spoke_config_free().
  */
 SPOKE_API SPOKE_MUST_USE int spoke_config_load(const struct spoke_env *env, const char *path,
 					       spoke_config_changed_fn told, void *arg,
 					       struct spoke_config **ret_config);
 
-#define SPOKE_CONFIG_MAX 1048576u /* bytes of a file */
+#define SPOKE_CONFIG_MAX 1048576u /* greatest size of a file, in bytes */
 
-/* The same from a text; `name` stands for the file in sentences. */
+/* Like spoke_config_load(), for a text; `name` replaces the file name in sentences. Both are
+ * borrowed for the call. */
 SPOKE_API SPOKE_MUST_USE int spoke_config_parse(const struct spoke_env *env, const char *name,
 						struct spoke_span text,
 						spoke_config_changed_fn told, void *arg,
 						struct spoke_config **ret_config);
 
-/* NULL is fine. Anywhere on the thread it belongs to, also where something is told of it. */
+/* Frees a config; NULL is allowed. The thread that the config belongs to, also in `told`. */
 SPOKE_API void spoke_config_free(struct spoke_config *config);
 
 /*
- * Reads the file again. If all of it is right, what can change in what lives does so from the next
- * call, connection or heartbeat on; of what cannot and is not as it was when the config was loaded,
- * `told` is told that it counts when the process is started again. Else nothing changes, and the
- * return value and what is told are as by spoke_config_load(); or ESTATE (it is of a text, or being
- * read again by whom `told` is told), or EFORKED. `told` may free anything, the config too. The
- * engine's thread.
+ * Reads the file again. If it has no errors, live settings take effect from the next call,
+ * connection or heartbeat on. For each other setting that has changed since the config was loaded,
+ * `told` is called with a sentence that a restart is needed. If the file has errors, nothing
+ * changes.
+ *
+ * Returns like spoke_config_load(), and ESTATE (the config was made from a text, or `told` itself
+ * called the function) or EFORKED. `told` may free anything, the config too. The engine's thread.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_config_reload(struct spoke_config *config,
 						 spoke_config_changed_fn told, void *arg);
 
 /*
- * Reads it again on every SIGHUP from now on, for as long as the engine and the config live; what
- * there is to tell becomes events, and lines of the log, which has ten of a kind a second. Returns
- * as spoke_signal_watch(); or ESTATE (it is of a text) or EINVAL (it belongs to another engine).
+ * Reads the file again on every SIGHUP, as long as engine and config exist. Sentences become events
+ * and log lines, of which at most ten per second are logged. Returns like spoke_signal_watch(), and
+ * ESTATE (the config was made from a text) or EINVAL (it belongs to another engine).
  */
 SPOKE_API SPOKE_MUST_USE int spoke_config_reload_on_signal(struct spoke_config *config,
 							   struct spoke_engine *engine);
 
-/* What the file says of the engine, into the fields of options that are 0; `spin` not when there is
- * a loop of yours (`native`), set before: whoever writes the file need not know. */
+/* Copies the file's settings of the engine into those fields of `options` that are 0. The key
+ * `spin` is ignored if `native` is set, so a file works with and without a loop of the user. */
 SPOKE_API void spoke_config_engine(const struct spoke_config *config,
 				   struct spoke_engine_options *options);
 
-/* What the file says, as it is written there: the text of a key, NULL if it is not said. `section`
- * as "consumer" or "method.demo.EchoService.echo". Good until the next reload. */
+/* Returns the text of a key as written in the file; NULL if the file does not set it. `section`:
+ * e.g. "consumer" or "method.demo.EchoService.echo". Valid until the next reload. */
 SPOKE_API const char *spoke_config_get(const struct spoke_config *config, const char *section,
 				       const char *key);
 
 /* One row of the table of keys. */
 struct spoke_config_key {
-	const char *name;     /* as "retry.period"; this and the other texts live for ever */
+	const char *name;     /* e.g. "retry.period"; this and the other texts are static */
 	const char *kind;     /* "duration", "size", "count", "boolean", "name", "text", "list" */
-	const char *sentence; /* what it is for */
-	char sections[96];    /* where it may stand, as "consumer, service.NAME, method.NAME" */
-	char preset[48];      /* as "5s"; "" if there is none */
-	char range[192];      /* as "10ms to 596h"; for names all of them; "" if there is none */
-	bool live;            /* a reload changes it in what lives */
+	const char *sentence; /* description */
+	char sections[96];    /* allowed sections, e.g. "consumer, service.NAME, method.NAME" */
+	char preset[48];      /* default, e.g. "5s"; "": none */
+	char range[192];      /* e.g. "10ms to 596h"; for names the list of them; "": none */
+	bool live;            /* a reload changes it without a restart */
 };
 
-/* The row number `index` of the table, from 0 on. Returns whether there is one. */
+/* Copies row `index` of the table, from 0 on. Returns whether there is such a row. Any thread. */
 SPOKE_API bool spoke_config_key(size_t index, struct spoke_config_key *ret_key);
 
 SPOKE_END_DECLS

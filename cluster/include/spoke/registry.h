@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where providers are listed, and consumers find them. A registry is a table of functions, chosen
- * by the scheme of its URL: "file:///run/spoke/providers", "zookeeper://127.0.0.1:2181". It does
- * once what it is asked for, asynchronously, and says how that ended; to try again, and to say anew
- * what was lost, is not its work.
+ * Registries: directories in which providers are published and consumers find them. A registry is a
+ * table of functions, chosen by the scheme of its URL: "file:///run/spoke/providers",
+ * "zookeeper://127.0.0.1:2181". It performs each request once, asynchronously, and reports the
+ * outcome. Retrying, and publishing again after a loss, is the caller's task.
  *
- * A program may bring registries of its own: spoke_consumer_options and spoke_provider_options.
+ * A program may provide registries of its own: see spoke_consumer_options and
+ * spoke_provider_options.
  */
 #ifndef SPOKE_REGISTRY_H
 #define SPOKE_REGISTRY_H
@@ -16,48 +17,56 @@
 SPOKE_BEGIN_DECLS
 
 /*
- * What a registry tells, on the engine's thread, never from inside one of its functions, and not
- * any more after close(). `intent` is what was asked for: see below. Everything is borrowed.
+ * The functions that a registry calls, on the engine's thread, never inside one of its own
+ * functions and never after close(). `arg` is that of open(). `intent` is the number that the
+ * caller chose for its request: see below. All pointers are borrowed for the call.
  */
 struct spoke_registry_up {
-	/* What was asked for is done, or has failed. Once for each. */
+	/* A request is complete, or has failed. Once for each request. */
 	void (*done)(void *arg, uint64_t intent, int error);
-	/* All providers of a service that was subscribed to, as URLs: now, and whenever it changes.
-	 * Of the service "*": what services there are, each as "consumer://any/NAME", once or more.
-	 */
+	/* The list of a subscription: the URLs of all providers of the service, first after the
+	 * subscription and again after each change. For the service "*": the services, each as
+	 * "consumer://any/NAME", at least once. */
 	void (*list)(void *arg, uint64_t intent, const char *const *urls, size_t count);
-	/* What was done does not hold any more: the session is over, somebody has removed the
-	 * entry. 0: nothing does. */
+	/* A completed request is void, e.g. because the session ended or the entry was removed.
+	 * `intent` 0: all of them are. */
 	void (*lost)(void *arg, uint64_t intent, int error);
 };
 
+/*
+ * A registry. The functions are called on the engine's thread and must not block.
+ *
+ * Each request has an `intent`: a number other than 0 that the caller uses once, and that
+ * identifies the request in the functions of spoke_registry_up. withdraw() and unsubscribe() name
+ * an earlier request by its intent (`which`). From that call on nothing is reported for `which`,
+ * even if the withdrawal fails; a failed one may be requested again for the same `which`. Texts are
+ * borrowed for the call. The requests return 0, ENOMEM or EUNAVAILABLE; after an error the request
+ * was not begun and done() is not called.
+ */
 struct spoke_registry {
 	const char *scheme;
-	/* Returns 0, or an error of which the engine's newest event has a sentence: the URL is
-	 * wrong. That the registry cannot be reached is no error here. `url` is borrowed. */
+	/* Opens a registry. Returns 0, or an error for a wrong URL, with a sentence in the newest
+	 * event of the engine. An unreachable registry is not an error here. `url` is borrowed for
+	 * the call, `up` and `arg` until close(). */
 	int (*open)(struct spoke_engine *engine, const struct spoke_url *url,
 		    const struct spoke_registry_up *up, void *arg, void **ret_registry);
-	/*
-	 * Asks for something; `intent` is a number not 0 that the caller chooses, each time another
-	 * one, and by which it is told; `url` a provider's, `service` a name. Texts are borrowed
-	 * for the call. What is withdrawn and unsubscribed is named by the intent that published or
-	 * subscribed it (`which`), which is over with that, done or not: nothing is told of it any
-	 * more; if that failed it may be asked for again, of the same intent, or published anew.
-	 * An error says that nothing was begun: ENOMEM, or EUNAVAILABLE. To subscribe to "*" is
-	 * done with EUNSUPPORTED by a registry that does not know what services there are.
-	 */
+	/* Requests that the provider's `url` be listed under `service`. */
 	int (*publish)(void *registry, uint64_t intent, const char *service, const char *url);
+	/* Requests that the publication `which` be removed; it may then be published again. */
 	int (*withdraw)(void *registry, uint64_t intent, uint64_t which);
+	/* Requests the list of a service, now and after each change. done() gets EUNSUPPORTED for
+	 * the service "*" if the registry cannot list services. */
 	int (*subscribe)(void *registry, uint64_t intent, const char *service);
+	/* Requests that the subscription `which` end. */
 	int (*unsubscribe)(void *registry, uint64_t intent, uint64_t which);
-	/* Gives up what is under way, and is gone. What was published stays where it is for as long
-	 * as the registry keeps entries of those who are gone. In a forked child it is the only one
-	 * of these functions that is called, and disturbs nothing of the parent's. */
+	/* Aborts pending requests and frees the registry. Publications stay listed for as long as
+	 * the registry keeps entries of closed clients. The only function that is called in a
+	 * forked child, where it must not disturb the parent. */
 	void (*close)(void *registry);
 };
 
-/* The registry of a scheme, as "file"; NULL: there is none. One that is not built in says so when
- * it is opened. Any thread. */
+/* Returns the registry of a scheme, e.g. "file"; NULL if there is none. A registry that is not
+ * built in is found, but open() fails. Any thread. */
 SPOKE_API const struct spoke_registry *spoke_registry_find(const char *scheme);
 
 SPOKE_END_DECLS

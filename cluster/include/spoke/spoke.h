@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All of spoke, but for the adapter of msgpack-c (<spoke/value_msgpack.h>).
+ * Includes all public headers except the adapter for msgpack-c, <spoke/value_msgpack.h>.
  *
- * Who calls begins with <spoke/consumer.h>, who serves with <spoke/provider.h>; both live on an
- * engine, <spoke/engine.h>.
+ * To call services, begin with <spoke/consumer.h>; to serve them, with <spoke/provider.h>. Both
+ * need an engine, <spoke/engine.h>.
  */
 #ifndef SPOKE_SPOKE_H
 #define SPOKE_SPOKE_H

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The timing wheel: any number of timers, each scheduled, moved and cancelled in constant time.
+ * A hierarchical timing wheel: schedules, moves and cancels any number of timers in constant time
+ * each.
  *
- * The wheel is pure. It has no clock (time is a parameter: nanoseconds of one monotonic clock),
- * no loop, no thread, no lock, and it never allocates: the caller brings the wheel's memory and
- * embeds the timers in objects of his own. One wheel belongs to one thread at a time.
+ * The wheel is pure: it has no clock, loop, thread or lock, and never allocates. Time is a
+ * parameter, in nanoseconds of one monotonic clock. The caller provides the wheel's memory and
+ * embeds the timers in its own objects. A wheel belongs to one thread at a time.
  *
- * Never early: a deadline is rounded up to the next tick. Late by at most one tick plus the time
- * the caller lets pass before spoke_wheel_advance().
+ * Timers never fire early: a deadline is rounded up to the next tick. They fire late by at most one
+ * tick plus the time until the caller calls spoke_wheel_advance().
  *
- * With levels = 1 it is the wheel of Netty and Dubbo: a timer beyond one lap waits in its slot for
- * the laps that remain, and every lap in which a timer is due looks at every waiting timer. With
- * more levels it is Kafka's: far timers wait on coarse levels and move down as their time comes.
+ * With levels = 1 the wheel works like those of Netty and Dubbo: a timer beyond one lap waits in
+ * its slot for the remaining laps, and each lap in which a timer is due visits all waiting timers
+ * of the slot. With more levels it works like Kafka's: distant timers wait on coarse levels and
+ * move down as their deadline approaches.
  */
 #ifndef SPOKE_WHEEL_H
 #define SPOKE_WHEEL_H
@@ -24,113 +26,116 @@ SPOKE_BEGIN_DECLS
 
 struct spoke_wheel;
 
-/* What the wheel's functions return: 0, or a positive status of this table. Numbers are fixed. */
+/* Results of the wheel's functions: 0, or a positive status. The numbers never change. */
 enum spoke_wheel_status {
 	SPOKE_WHEEL_OK = 0,
-	SPOKE_WHEEL_MORE = 1,          /* the budget ran out before the work: advance again */
+	SPOKE_WHEEL_MORE = 1,          /* the budget is used up, but work is left: advance again */
 	SPOKE_WHEEL_FULL = 2,          /* pending_max timers are pending already */
-	SPOKE_WHEEL_HORIZON = 3,       /* the deadline is further than the wheel can count */
+	SPOKE_WHEEL_HORIZON = 3,       /* the deadline is beyond the range of the wheel */
 	SPOKE_WHEEL_ARMED = 4,         /* the timer is armed: reschedule or cancel it */
 	SPOKE_WHEEL_IDLE = 5,          /* the timer is not armed: schedule it */
 	SPOKE_WHEEL_STOPPED = 6,       /* the wheel was stopped */
-	SPOKE_WHEEL_BUSY = 7,          /* advance was called from a callback of this wheel */
-	SPOKE_WHEEL_NO_CLASS = 8,      /* no such class on this wheel */
+	SPOKE_WHEEL_BUSY = 7,          /* advance was called in a callback of this wheel */
+	SPOKE_WHEEL_NO_CLASS = 8,      /* the wheel has no such class */
 	SPOKE_WHEEL_BAD_TICK = 9,      /* option tick_ns out of range */
 	SPOKE_WHEEL_BAD_SLOTS = 10,    /* option slots out of range */
 	SPOKE_WHEEL_BAD_LEVELS = 11,   /* option levels out of range, or too many for the slots */
-	SPOKE_WHEEL_BAD_ORDER = 12,    /* option order is none of enum spoke_wheel_order */
+	SPOKE_WHEEL_BAD_ORDER = 12,    /* option order is not of enum spoke_wheel_order */
 	SPOKE_WHEEL_BAD_PENDING = 13,  /* option pending_max out of range */
-	SPOKE_WHEEL_BAD_MEMORY = 14,   /* memory is NULL, or smaller than spoke_wheel_size() says */
+	SPOKE_WHEEL_BAD_MEMORY = 14,   /* memory is NULL or smaller than spoke_wheel_size() */
 	SPOKE_WHEEL_BAD_CLASS = 15,    /* a class needs a name and a callback */
 	SPOKE_WHEEL_CLASSES_FULL = 16, /* SPOKE_WHEEL_CLASSES_MAX classes exist already */
 	SPOKE_WHEEL_BAD_NOW = 17,      /* the time of tick 0 is beyond SPOKE_WHEEL_NOW_MAX_NS */
 };
 
-/* One sentence for a status; never NULL. */
+/* Returns the sentence of a status; never NULL. */
 SPOKE_API const char *spoke_wheel_text(int status);
 
-/* In which order timers of the same tick fire. */
+/* The order in which timers of the same tick fire. */
 enum spoke_wheel_order {
-	/* First placed, first fired. A timer that was armed anew where it sits (by a reschedule, or
-	 * a schedule after a disarm) keeps its place if that slot is the right one already, and
-	 * joins the end when the wheel moves it on. */
+	/* First placed, first fired. A timer that is armed again (by a reschedule, or a schedule
+	 * after a disarm) keeps its place if it already sits in the right slot. Otherwise it joins
+	 * the end of its new slot when the wheel moves it. */
 	SPOKE_WHEEL_FIFO = 0,
-	/* In any order within the tick; never across ticks. A little cheaper when very many timers
+	/* Any order within a tick, but never across ticks. Slightly cheaper if very many timers
 	 * expire together. */
 	SPOKE_WHEEL_UNORDERED = 1,
 };
 
+/* Limits of the options, and special values of parameters and results. */
 #define SPOKE_WHEEL_TICK_MAX_NS UINT64_C(3600000000000) /* longest tick: an hour */
 #define SPOKE_WHEEL_NOW_MAX_NS (UINT64_C(1) << 63)      /* latest time of tick 0 */
 #define SPOKE_WHEEL_SLOTS_MAX 4096u
 #define SPOKE_WHEEL_LEVELS_MAX 8u
 #define SPOKE_WHEEL_CLASSES_MAX 32u
 #define SPOKE_WHEEL_PENDING_MAX (UINT64_C(1) << 40)
-#define SPOKE_WHEEL_BUDGET 2048u         /* timers one advance touches when it is told 0 */
-#define SPOKE_WHEEL_NO_BUDGET UINT32_MAX /* as many as there are */
-#define SPOKE_WHEEL_NEVER UINT64_MAX     /* no timer is pending */
+#define SPOKE_WHEEL_BUDGET 2048u         /* default budget of an advance, in timers */
+#define SPOKE_WHEEL_NO_BUDGET UINT32_MAX /* budget: no limit */
+#define SPOKE_WHEEL_NEVER UINT64_MAX     /* time: no timer is pending */
 
-/* All fields may be 0: the default stands at each. */
+/* Options of a wheel. 0 in a field selects its default. */
 struct spoke_wheel_options {
 	uint64_t tick_ns;     /* length of a tick, 1 ns to 1 h; 0: 1 ms */
 	uint32_t slots;       /* per level, 2 to 4,096, rounded up to a power of two; 0: 256 */
-	uint32_t levels;      /* 1 to 8, and slots^levels at most 2^48; 0: 4 */
+	uint32_t levels;      /* 1 to 8, with slots^levels at most 2^48; 0: 4 */
 	uint64_t pending_max; /* timers armed at one time; 0: 16,777,216 */
 	enum spoke_wheel_order order; /* 0: SPOKE_WHEEL_FIFO */
 };
 
 /*
- * A timer, embedded in the object it belongs to. Zero-initialise it; all fields are the wheel's. It
- * is idle, armed (it will fire) or disarmed (it will not, but is still linked into its slot).
- * Unless it is idle it belongs to one wheel, and its memory must stay: cancel or detach it before
- * freeing.
+ * A timer, embedded in the object of its owner, zero-initialised. All fields are the wheel's. A
+ * timer is idle, armed (it will fire) or disarmed (it will not fire, but is still linked into a
+ * slot). An armed or disarmed timer belongs to one wheel: cancel or detach it before its memory is
+ * freed.
  */
 struct spoke_timer {
-	struct spoke_list place; /* neighbours in its slot, unless idle */
+	struct spoke_list place; /* neighbours in the slot, unless idle */
 	uint64_t key;            /* disarmed (1 bit), ticks left to the horizon (48), class (15);
 				  * 0: idle */
 	uint64_t seat;           /* turn within its slot (48 bits), slot (16) */
 };
 
 /*
- * A timer is due. It is idle already: the callback may schedule it again, free it, and schedule,
- * cancel, reschedule or free any other timer. It may stop the wheel, must not free the wheel's
- * memory, and must return (no longjmp, no exception). `arg` is the one given with the class.
+ * Called when a timer is due; the timer is already idle. The callback may schedule it again or free
+ * it, and schedule, cancel, reschedule or free any other timer. It may stop the wheel, but must not
+ * free the wheel's memory. It must return (no longjmp, no exception). `arg` is that of the class.
  */
 typedef void (*spoke_timer_due_fn)(struct spoke_timer *timer, void *arg);
 
-/* Receives a timer, idle by now, that a stop takes out unfired. May cancel and free any timer. */
+/* Called by spoke_wheel_stop() for a timer that was armed and is now idle. May cancel and free any
+ * timer. */
 typedef void (*spoke_timer_back_fn)(struct spoke_timer *timer, void *arg);
 
 /*
- * Writes to *ret_size how many bytes a wheel with these options needs. `options` is borrowed for
- * the call; NULL means all defaults. Returns OK or one of the BAD_ statuses.
+ * Writes the number of bytes that a wheel with these options needs. `options` is borrowed for the
+ * call; NULL: all defaults. Returns OK or one of the BAD_ statuses.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_wheel_size(const struct spoke_wheel_options *options,
 					      size_t *ret_size);
 
 /*
- * Makes a wheel whose tick 0 is at `now_ns`, somewhere inside `memory`, which is borrowed until the
- * wheel is stopped or no timer was ever scheduled on it: keep your own pointer to free it by. Any
- * alignment will do. Returns OK or one of the BAD_ statuses; on failure nothing is written.
+ * Makes a wheel whose tick 0 is at `now_ns`, in `memory` of any alignment. The memory is borrowed
+ * until the wheel is stopped; a wheel on which no timer was scheduled need not be stopped. The
+ * wheel may begin later than `memory`, so keep that pointer to free it. Returns OK or one of the
+ * BAD_ statuses; after a failure nothing is written.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_wheel_init(void *memory, size_t size,
 					      const struct spoke_wheel_options *options,
 					      uint64_t now_ns, struct spoke_wheel **ret_wheel);
 
 /*
- * Adds a class: a kind of timer, with the callback its timers share and counters of its own. `name`
- * is borrowed while the wheel is used. Returns OK, BAD_CLASS or CLASSES_FULL.
+ * Adds a class: a kind of timer with a common callback and its own counters. `name` is borrowed
+ * while the wheel is used. Returns OK, BAD_CLASS or CLASSES_FULL.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_wheel_add_class(struct spoke_wheel *wheel, const char *name,
 						   spoke_timer_due_fn due, void *arg,
 						   unsigned *ret_class);
 
 /*
- * Arms an idle or disarmed timer for `deadline_ns`. A deadline that has passed is the tick after
- * spoke_wheel_now(), which, while an advance catches up, is one of those it still has to fire.
- * Returns OK, FULL, HORIZON (its tick is beyond 2^48 - 2, or 2^62 ns after tick 0), ARMED,
- * NO_CLASS or STOPPED; when it is not OK nothing changed but the count of rejected timers.
+ * Arms an idle or disarmed timer for `deadline_ns`. A deadline in the past becomes the tick after
+ * spoke_wheel_now(); an advance that is catching up still fires this tick. Returns OK, FULL,
+ * HORIZON (the tick is beyond 2^48 - 2, or 2^62 ns after tick 0), ARMED, NO_CLASS or STOPPED. After
+ * a failure only the count of rejected timers has changed.
  */
 SPOKE_API SPOKE_MUST_USE inline int spoke_wheel_schedule(struct spoke_wheel *wheel,
 							 struct spoke_timer *timer,
@@ -138,125 +143,127 @@ SPOKE_API SPOKE_MUST_USE inline int spoke_wheel_schedule(struct spoke_wheel *whe
 							 uint64_t deadline_ns);
 
 /*
- * Moves an armed timer to another deadline. When the new one is not before the slot in which the
- * timer sits, this is one store. Returns OK, HORIZON, IDLE (also when disarmed) or STOPPED; when it
- * is not OK the timer keeps its deadline.
+ * Moves an armed timer to another deadline. This is a single store if the new deadline is not
+ * before the slot in which the timer sits. Returns OK, HORIZON, IDLE (also for a disarmed timer) or
+ * STOPPED; after a failure the timer keeps its deadline.
  */
 SPOKE_API SPOKE_MUST_USE inline int spoke_wheel_reschedule(struct spoke_wheel *wheel,
 							   struct spoke_timer *timer,
 							   uint64_t deadline_ns);
 
 /*
- * Takes a timer out of the wheel in any state; its memory may be freed at once. Returns whether it
- * was armed.
+ * Removes a timer in any state from the wheel; its memory may be freed at once. Returns whether the
+ * timer was armed.
  */
 SPOKE_API inline bool spoke_wheel_cancel(struct spoke_wheel *wheel, struct spoke_timer *timer);
 
 /*
- * Cancels lazily: the timer will not fire, but stays linked in its slot until that comes round or
- * until it is scheduled again, which is then cheaper. For owners whose memory outlives this: they
- * call spoke_wheel_detach() before they free. Returns whether it was armed.
+ * Cancels a timer lazily: it will not fire, but stays linked until its slot is visited or until it
+ * is scheduled again, which is then cheaper. For owners whose memory outlives the call; they call
+ * spoke_wheel_detach() before they free it. Returns whether the timer was armed.
  */
 SPOKE_API inline bool spoke_wheel_disarm(struct spoke_wheel *wheel, struct spoke_timer *timer);
 
 /*
- * Takes a disarmed or idle timer out of its slot, so that its memory may be freed: a cancel that
- * refuses, with ARMED, to end a timer that is still going to fire. Else returns OK.
+ * Removes a disarmed or idle timer from its slot, so that its memory may be freed. Returns OK, or
+ * ARMED and does nothing if the timer is armed.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_wheel_detach(struct spoke_wheel *wheel,
 						struct spoke_timer *timer);
 
-/* Is the timer going to fire? */
+/* Returns whether the timer is armed. */
 SPOKE_API inline bool spoke_timer_armed(const struct spoke_timer *timer);
 
-/* The deadline in ns, rounded up to its tick; SPOKE_WHEEL_NEVER when the timer is not armed. */
+/* Returns the deadline in ns, rounded up to a tick; SPOKE_WHEEL_NEVER if the timer is not armed. */
 SPOKE_API uint64_t spoke_wheel_deadline(const struct spoke_wheel *wheel,
 					const struct spoke_timer *timer);
 
 /*
- * Moves the wheel to `now_ns` and fires what is due, earlier ticks first. Touches at most `budget`
- * timers (0: SPOKE_WHEEL_BUDGET; empty slots cost none); when that was not enough it returns MORE,
- * the wheel's now stays at the tick it is working on, and the next advance goes on there. A
- * `now_ns` before the last one is counted and otherwise ignored. Returns OK (also when a callback
- * stopped the wheel), MORE, STOPPED, or BUSY when called from a callback.
+ * Moves the wheel to `now_ns` and fires the timers that are due, earlier ticks first. Touches at
+ * most `budget` timers (0: SPOKE_WHEEL_BUDGET); empty slots are free. If the budget is used up, the
+ * wheel's now stays at the present tick and the next advance continues there. A `now_ns` before the
+ * last one is counted and otherwise ignored. Returns OK (also if a callback stopped the wheel),
+ * MORE (the budget is used up), STOPPED, or BUSY (called in a callback).
  */
 SPOKE_API int spoke_wheel_advance(struct spoke_wheel *wheel, uint64_t now_ns, uint32_t budget);
 
 /*
- * When to call spoke_wheel_advance() next, in ns: never later than the earliest deadline, but
- * earlier when timers have to move down a level first, or when the wheel still has to find out that
- * those of a slot were cancelled. After MORE: the wheel's now. SPOKE_WHEEL_NEVER when no timer is
- * armed.
+ * Returns the time in ns at which spoke_wheel_advance() must be called next: the earliest deadline
+ * or earlier. It is earlier if timers must first move down a level, or if a slot contains only
+ * disarmed timers. After MORE: the wheel's now. SPOKE_WHEEL_NEVER if no timer is armed.
  */
 SPOKE_API uint64_t spoke_wheel_next(const struct spoke_wheel *wheel);
 
-/* The tick up to which everything has been fired, in ns. */
+/* Returns the time in ns of the last tick whose timers have all fired. */
 SPOKE_API uint64_t spoke_wheel_now(const struct spoke_wheel *wheel);
 
 /*
- * Ends the wheel: takes out every timer, disarmed ones too, and hands each armed one, in no
- * particular order, to `back` (NULL: to nobody). From its start on every schedule and reschedule
- * returns STOPPED. Returns how many were armed; a second stop finds nothing. Afterwards the wheel's
- * memory may be freed.
+ * Stops the wheel: removes every timer, and calls `back` for each armed one, in no particular order
+ * (NULL: no callback). From the beginning of the stop, schedule and reschedule return STOPPED.
+ * Returns the number of armed timers; a second stop returns 0. Afterwards the wheel's memory may be
+ * freed.
  */
 SPOKE_API uint64_t spoke_wheel_stop(struct spoke_wheel *wheel, spoke_timer_back_fn back, void *arg);
 
 /*
- * Counted since init, for the wheel or for one class. At any time
+ * Counters since init, of the wheel or of one class. At any time
  * scheduled == fired + cancelled + returned + pending.
  */
 struct spoke_wheel_counts {
 	uint64_t pending;     /* armed now */
-	uint64_t scheduled;   /* schedules that were accepted */
+	uint64_t scheduled;   /* accepted schedules */
 	uint64_t fired;       /* callbacks called */
 	uint64_t cancelled;   /* cancels and disarms that found the timer armed */
-	uint64_t returned;    /* handed back by stop */
-	uint64_t rescheduled; /* reschedules that were accepted */
+	uint64_t returned;    /* passed to `back` by stop */
+	uint64_t rescheduled; /* accepted reschedules */
 	uint64_t rejected;    /* schedules and reschedules refused with FULL or HORIZON */
 	uint64_t late_max_ns; /* longest time between a tick and the firing of its timers */
 };
 
-/* What the wheel as a whole has done besides. */
+/* Counters of the wheel's internal work. */
 struct spoke_wheel_work {
 	uint64_t backwards;      /* advances to a time before the last one */
-	uint64_t visited_slots;  /* slots looked into by advance */
-	uint64_t visited_timers; /* timers touched by advance, whatever became of them */
+	uint64_t visited_slots;  /* slots visited by advance */
+	uint64_t visited_timers; /* timers touched by advance: fired, moved or removed */
 };
 
-/* All classes together. */
+/* Copies the counters of all classes together. */
 SPOKE_API void spoke_wheel_counts(const struct spoke_wheel *wheel,
 				  struct spoke_wheel_counts *ret_counts);
 
-/* One class, and its name (borrowed from the class; NULL: not wanted). Returns OK or NO_CLASS. */
+/* Copies the counters of one class, and writes its name, which is borrowed from the class (ret_name
+ * may be NULL). Returns OK or NO_CLASS. */
 SPOKE_API SPOKE_MUST_USE int spoke_wheel_class_counts(const struct spoke_wheel *wheel,
 						      unsigned timer_class,
 						      struct spoke_wheel_counts *ret_counts,
 						      const char **ret_name);
 
+/* Copies the counters of the wheel's internal work. */
 SPOKE_API void spoke_wheel_work(const struct spoke_wheel *wheel, struct spoke_wheel_work *ret_work);
 
-/* How the wheel is built, and where it stands. */
+/* The dimensions of the wheel, and its present position. */
 struct spoke_wheel_shape {
 	uint64_t tick_ns;
-	uint64_t tick;  /* up to which everything has been fired */
+	uint64_t tick;  /* number of the last tick whose timers have all fired */
 	uint32_t slots; /* per level */
 	uint32_t levels;
-	uint32_t cursor[SPOKE_WHEEL_LEVELS_MAX]; /* per level: the slot that it stands in */
+	uint32_t cursor[SPOKE_WHEEL_LEVELS_MAX]; /* per level: its present slot */
 };
 
+/* Copies the dimensions and the position. */
 SPOKE_API void spoke_wheel_shape(const struct spoke_wheel *wheel,
 				 struct spoke_wheel_shape *ret_shape);
 
 /*
- * How many timers lie in a slot of a level, counted up to `max`: disarmed ones, which have not left
- * yet, too. Takes time for each of them, so `max` bounds it. 0 for a slot there is not.
+ * Counts the timers in a slot of a level, armed and disarmed, up to `max`. The cost is proportional
+ * to the result. Returns 0 if there is no such slot.
  */
 SPOKE_API uint32_t spoke_wheel_occupancy(const struct spoke_wheel *wheel, uint32_t level,
 					 uint32_t slot, uint32_t max);
 
 /*
- * Derives every invariant of the wheel anew from its slots: slow, for tests and for users in doubt.
- * Returns NULL, or a sentence that names the first one broken.
+ * Checks every invariant of the wheel by visiting all its slots. Slow; for tests and debugging.
+ * Returns NULL, or a sentence that names the first violated invariant.
  */
 SPOKE_API const char *spoke_wheel_check(const struct spoke_wheel *wheel);
 

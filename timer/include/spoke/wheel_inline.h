@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bodies of the wheel's hot functions, part of <spoke/wheel.h>; include that. Nothing here is
- * meant to be used by name. The library has symbols for these functions too; the layout below is
- * part of its ABI.
+ * The bodies of the wheel's hot functions; a part of <spoke/wheel.h>, which programs include
+ * instead. The types and macros below are internal, but their layout is part of the ABI. The
+ * library also exports these functions as symbols.
  *
- * The calls that one turn of a loop starts mostly share their deadline, so the wheel keeps the last
- * one it converted. A timer that is disarmed, and sits in a slot the wheel reaches no later than at
- * that deadline, is armed by one store; all else is done in the library.
+ * The calls begun in one turn of a loop mostly share their deadline, so the wheel caches the last
+ * deadline that it converted to ticks. If a disarmed timer sits in a slot that the wheel reaches no
+ * later than at this deadline, it is armed with one store. All other cases are left to the library.
  */
 #ifndef SPOKE_WHEEL_INLINE_H
 #define SPOKE_WHEEL_INLINE_H
@@ -15,18 +15,19 @@
 
 SPOKE_BEGIN_DECLS
 
-/* The parts of a timer's key. As it counts ticks down to the horizon, a later deadline is a smaller
- * key, and 0 is smaller than all: one comparison tells idle, armed and earlier timers apart from
- * those that may stay where they sit. */
+/* The parts of a timer's key. The key counts ticks down to the horizon, so a later deadline is a
+ * smaller key, and 0 (idle) is the smallest. One comparison finds the timers that may stay in their
+ * slot, excluding idle, armed and earlier ones. */
 #define SPOKE_TIMER_DISARMED (UINT64_C(1) << 63)
 #define SPOKE_TIMER_TICK_SHIFT 15
 #define SPOKE_TIMER_CLASS_MASK ((UINT64_C(1) << SPOKE_TIMER_TICK_SHIFT) - 1)
 
+/* Value of shared_key when there is no valid cached deadline. */
 #define SPOKE_WHEEL_NOT_SHARED UINT64_MAX
 
-/* What the functions below count, per class. When `scheduled` reaches `quota` the library counts
- * what is pending and gives out what pending_max leaves anew; a class that does not exist has none.
- */
+/* The counters of the functions below, per class. When `scheduled` reaches `quota`, the library
+ * counts the pending timers and sets a new quota from the rest of pending_max. A class that does
+ * not exist has quota 0. */
 struct spoke_wheel_tally {
 	uint64_t scheduled;
 	uint64_t quota;
@@ -36,13 +37,14 @@ struct spoke_wheel_tally {
 
 /* The first part of every wheel. */
 struct spoke_wheel_front {
-	uint64_t shared_ns;   /* the deadline converted last */
-	uint64_t shared_key;  /* its ticks in place of a key, or NOT_SHARED: now has moved since */
-	uint32_t shared_slot; /* where timers with the shared deadline belong */
-	uint32_t classes;     /* how many there are */
+	uint64_t shared_ns;   /* the cached deadline */
+	uint64_t shared_key;  /* its ticks as a key, or NOT_SHARED: the wheel has moved since */
+	uint32_t shared_slot; /* the slot of timers with this deadline */
+	uint32_t classes;     /* number of classes */
 	struct spoke_wheel_tally tally[SPOKE_WHEEL_CLASSES_MAX];
 };
 
+/* The general cases of spoke_wheel_schedule() and spoke_wheel_reschedule(). */
 SPOKE_API SPOKE_MUST_USE int spoke_wheel_schedule_any(struct spoke_wheel *wheel,
 						      struct spoke_timer *timer,
 						      unsigned timer_class, uint64_t deadline_ns);
@@ -50,6 +52,7 @@ SPOKE_API SPOKE_MUST_USE int spoke_wheel_reschedule_any(struct spoke_wheel *whee
 							struct spoke_timer *timer,
 							uint64_t deadline_ns);
 
+/* The definitions of the functions that <spoke/wheel.h> documents. */
 inline bool spoke_timer_armed(const struct spoke_timer *timer)
 {
 	return (int64_t)timer->key > 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stream of bytes read as messages, for tools that look at what two ends say to each other. It is
- * the reader of spoke's own connections, with the same limits: what it refuses, they refuse.
+ * Parses a stream of bytes into messages, for tools that inspect traffic. This is the parser of
+ * spoke's own connections, with the same limits: both refuse the same streams.
  */
 #ifndef SPOKE_FRAMES_H
 #define SPOKE_FRAMES_H
@@ -14,71 +14,73 @@ SPOKE_BEGIN_DECLS
 
 struct spoke_frames;
 
+/* Kinds of messages. */
 enum spoke_frame_kind {
 	SPOKE_FRAME_REQUEST,
-	SPOKE_FRAME_ONEWAY, /* a request that wants no answer */
+	SPOKE_FRAME_ONEWAY, /* a request without a reply */
 	SPOKE_FRAME_REPLY,
 	SPOKE_FRAME_HEARTBEAT,
 	SPOKE_FRAME_HEARTBEAT_ANSWER,
 	SPOKE_FRAME_READONLY, /* the sender takes no more requests */
-	SPOKE_FRAME_WRITABLE, /* ... it does so again */
-	SPOKE_FRAME_EVENT,    /* of another kind */
+	SPOKE_FRAME_WRITABLE, /* the sender takes requests again */
+	SPOKE_FRAME_EVENT,    /* an event of another kind */
 };
 
-/* The name in small letters, as "heartbeat-answer"; NULL for none. */
+/* Returns the name in lower case, e.g. "heartbeat-answer"; NULL for other numbers. */
 SPOKE_API const char *spoke_frame_kind_name(enum spoke_frame_kind kind);
 
-/* One message; everything is borrowed, until the next call of a function of the same reader. What a
- * kind does not have is { } or 0. Values are validated; texts are as the peer has sent them. */
+/* One message. All views are borrowed until the next call of a function of the same reader. Fields
+ * that a kind does not have are { } or 0. Values are validated; texts are unchanged from the peer.
+ */
 struct spoke_frame {
 	enum spoke_frame_kind kind;
 	const char *wire; /* "dubbo" or "msgpack-rpc" */
 	uint64_t id;
 	unsigned codec;          /* Dubbo's number of the serialization; 27 is msgpack */
-	struct spoke_span bytes; /* all of it, as it is on the wire */
-	/* Of requests; those of a generic call ($invoke) are those that it means. */
+	struct spoke_span bytes; /* the whole message as on the wire */
+	/* Of requests. For a generic call ($invoke), the service method and arguments inside it. */
 	struct spoke_span service;
 	struct spoke_span version;
 	struct spoke_span group;
 	struct spoke_span method;
-	struct spoke_span types; /* of the arguments, as the JVM has them */
-	struct spoke_span args;  /* values one after another */
+	struct spoke_span types; /* of the arguments, as JVM type descriptors */
+	struct spoke_span args;  /* a sequence of values */
 	size_t arg_count;
-	int64_t timeout_ms; /* left for it, as the sender says; 0: not told; below 0: it ran out */
+	int64_t timeout_ms; /* remaining time sent along; 0: none sent; below 0: expired */
 	/* Of replies. */
-	struct spoke_span value;       /* the result, or what an exception contains; one value */
-	struct spoke_span text;        /* of an error */
-	struct spoke_span error_class; /* Java's, of an exception */
-	int code;                      /* of an exception */
-	int status;                    /* the wire's number; 20 is well (Dubbo's) */
+	struct spoke_span value;       /* the result, or the content of an exception; one value */
+	struct spoke_span text;        /* text of an error */
+	struct spoke_span error_class; /* Java class of an exception */
+	int code;                      /* code of an exception */
+	int status;                    /* number on the wire; 20 is success in Dubbo */
 	/* Of both. */
 	struct spoke_span attachments; /* a map */
-	/* SPOKE_OK; what the reply means; or with `bad` why the body cannot be understood: then
-	 * kind, id, codec and bytes are good, and the next message can be read. */
+	/* SPOKE_OK, or the error of the reply. With `bad` set: the reason why the body could not be
+	 * decoded; then only kind, id, codec and bytes are valid, and reading can continue. */
 	int error;
 	bool bad;
 };
 
-/* A reader of one direction, for one thread at a time. Returns 0 or ENOMEM. `env`: borrowed; NULL:
- * the host's. */
+/* Makes a reader for one direction of a connection. `env` is borrowed for its life; NULL: the
+ * host's. One thread at a time. Returns 0 or ENOMEM. Free it with spoke_frames_free(). */
 SPOKE_API SPOKE_MUST_USE int spoke_frames_new(const struct spoke_env *env,
 					      struct spoke_frames **ret_frames);
 
-/* NULL is fine. */
+/* Frees a reader; NULL is allowed. */
 SPOKE_API void spoke_frames_free(struct spoke_frames *frames);
 
-/* Takes bytes as they come, in pieces of any size; copied. Returns 0, ENOMEM, or ETOOLARGE: what
- * was fed and not read by spoke_frames_next() would be more than 8 MiB; nothing was taken then.
- * Behind what has broken the stream nothing is kept. */
+/* Adds received bytes, in pieces of any size, which are copied. Returns 0, ENOMEM, or ETOOLARGE
+ * (more than 8 MiB would wait for spoke_frames_next()); after an error nothing was added. Bytes
+ * after a stream error are dropped. */
 SPOKE_API SPOKE_MUST_USE int spoke_frames_feed(struct spoke_frames *frames, const void *bytes,
 					       size_t len);
 
-/* The next message. Returns 0; ETRUNCATED: it wants more bytes; or what is wrong with the stream,
- * which cannot be read any further then, and says so again. */
+/* Reads the next message. Returns 0, ETRUNCATED (more bytes are needed), or the error of the
+ * stream. After a stream error every later call returns the same error. */
 SPOKE_API SPOKE_MUST_USE int spoke_frames_next(struct spoke_frames *frames,
 					       struct spoke_frame *ret_frame);
 
-/* Bytes of a message that is not complete yet. */
+/* Returns the number of bytes of an incomplete message. */
 SPOKE_API size_t spoke_frames_waiting(const struct spoke_frames *frames);
 
 SPOKE_END_DECLS

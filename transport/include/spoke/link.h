@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of connections, as consumers and providers tell it: their options `changed` and
- * `changed_arg`. A connection on which nothing was heard for an interval (`heartbeat`) is asked
- * whether its peer lives. While one heartbeat is unanswered for an interval it is suspect, and
- * calls go elsewhere if they can; after three it is closed, and a consumer connects anew. The
+ * State changes of connections. Consumers and providers report them to their option `changed`.
+ *
+ * A connection that received nothing for one interval (`heartbeat`) is probed with a heartbeat.
+ * While a heartbeat stays unanswered for an interval, the connection is suspect, and calls avoid it
+ * if they can. After three unanswered heartbeats it is closed, and a consumer reconnects. The
  * interval of the other side does not matter.
  */
 #ifndef SPOKE_LINK_H
@@ -17,44 +18,46 @@
 
 SPOKE_BEGIN_DECLS
 
-/* For options that are intervals: none at all. */
+/* Value of options that are intervals: switched off. */
 #define SPOKE_OFF UINT64_MAX
 
-/* Names a connection of a provider, by value; one that is gone is noticed. { 0 } names none. */
+/* Identifies a connection of a provider, by value. The identity of a closed connection stays safe
+ * to use and is not reused. { 0 }: none. */
 struct spoke_peer {
 	uint64_t handle;
 };
 
+/* State changes of a connection. */
 enum spoke_link_change {
-	SPOKE_LINK_CONNECTED, /* it stands; of a provider's: and its peer has spoken */
-	SPOKE_LINK_PROBATION, /* it stands, but its peer was silent before: it has to answer first
-			       */
-	SPOKE_LINK_SUSPECT,   /* a heartbeat is unanswered; told for each, see `missed` */
-	SPOKE_LINK_RECOVERED, /* what was suspect, on probation or read-only no longer is */
+	SPOKE_LINK_CONNECTED, /* connected; at a provider: the peer has also sent bytes */
+	SPOKE_LINK_PROBATION, /* connected, but the peer was silent before and must answer first */
+	SPOKE_LINK_SUSPECT,   /* a heartbeat is unanswered; reported for each, see `missed` */
+	SPOKE_LINK_RECOVERED, /* no longer suspect, on probation or read-only */
 	SPOKE_LINK_READONLY,  /* the peer takes no more calls */
-	/* ECLOSED: after a goodbye (READONLY) on which nobody waited any more, or by its owner's
-	 * end. */
-	SPOKE_LINK_CLOSED,       /* it is no more; `error` says why */
+	/* Closed; `error` is the reason. ECLOSED: the owner closed it, or the peer did after a
+	 * drain notice (READONLY) with no call outstanding. */
+	SPOKE_LINK_CLOSED,
 	SPOKE_LINK_RECONNECTING, /* a consumer pauses before its next attempt; `error`: why */
 };
 
-/* Borrowed for the callback. */
+/* One state change; borrowed for the callback. */
 struct spoke_link_event {
 	enum spoke_link_change change;
-	enum spoke_event_user user; /* HEARTBEAT: silence led to it, or its end; else NONE */
-	int error;                  /* of CLOSED and RECONNECTING; else SPOKE_OK */
-	const char *name;           /* the endpoint as it was named, or the peer's address */
-	struct spoke_peer peer;     /* of a provider's connection; else { 0 } */
-	unsigned missed;            /* of SUSPECT: heartbeats without an answer in a row, 1 to 3 */
-	uint32_t attempt;  /* of RECONNECTING: the next one's number since the last success */
-	uint64_t pause_ns; /* of RECONNECTING: until then */
+	enum spoke_event_user user; /* HEARTBEAT: silence, or its end, caused it; else NONE */
+	int error;                  /* for CLOSED and RECONNECTING; else SPOKE_OK */
+	const char *name;           /* the configured endpoint, or the address of the peer */
+	struct spoke_peer peer;     /* the connection of a provider; else { 0 } */
+	unsigned missed;            /* for SUSPECT: unanswered heartbeats in a row, 1 to 3 */
+	uint32_t attempt;           /* for RECONNECTING: number of the next attempt since success */
+	uint64_t pause_ns;          /* for RECONNECTING: time until this attempt */
 };
 
-/* Called on the engine's thread, after the fact; it may call anything, and free its owner. What the
- * owner's end closes is told only if the engine ends it. */
+/* Called on the engine's thread after a change. May call any function and free the owner of the
+ * connection. Connections closed by the end of their owner are reported only if the engine ended
+ * the owner. */
 typedef void (*spoke_link_changed_fn)(void *arg, const struct spoke_link_event *event);
 
-/* The name of a change in small letters, as "probation"; NULL for none. */
+/* Returns the name of a change in lower case, e.g. "probation"; NULL for other numbers. */
 SPOKE_API const char *spoke_link_change_name(enum spoke_link_change change);
 
 SPOKE_END_DECLS
