@@ -102,7 +102,7 @@ static void assert_given_up(struct rig_process *process)
 }
 
 /* The kernel of a frozen provider accepts: each new link is on probation, and is given up, too. */
-static void row_39_a_provider_that_is_frozen_for_long_is_left_and_found_again(void **state)
+static void row_39_provider_frozen_for_long_is_dropped_and_found_again(void **state)
 {
 	struct rig_table table;
 
@@ -124,7 +124,7 @@ static void row_39_a_provider_that_is_frozen_for_long_is_left_and_found_again(vo
 	stop();
 }
 
-static void row_39_a_consumer_that_is_frozen_for_long_is_closed_and_comes_again(void **state)
+static void row_39_consumer_frozen_for_long_is_closed_and_reconnects(void **state)
 {
 	(void)state;
 	start("heartbeat=100", "heartbeat=100 every=10 timeout=300");
@@ -227,7 +227,7 @@ static bool answer_a_frozen_one(unsigned calls, uint64_t timeout_ns)
 }
 
 /* Answers that lie there count, though their time has passed meanwhile. */
-static void row_46_answers_that_came_during_a_stall_win_over_their_timeouts(void **state)
+static void row_46_replies_that_arrived_in_a_stall_beat_timeouts(void **state)
 {
 	char options[64];
 	bool counts = false;
@@ -262,13 +262,13 @@ static void play_unequal(const char *of_provider, const char *of_consumer, bool 
 	stop();
 }
 
-static void row_63_a_provider_that_asks_often_keeps_a_consumer_that_asks_seldom(void **state)
+static void row_63_frequent_provider_heartbeats_keep_a_slow_consumer(void **state)
 {
 	(void)state;
 	play_unequal("heartbeat=200", "heartbeat=3000", true);
 }
 
-static void row_63_a_consumer_that_asks_often_keeps_a_provider_that_asks_seldom(void **state)
+static void row_63_frequent_consumer_heartbeats_keep_a_slow_provider(void **state)
 {
 	(void)state;
 	play_unequal("heartbeat=3000", "heartbeat=200", false);
@@ -279,13 +279,13 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		RIG_TEST(row_39_a_provider_that_is_frozen_shortly_is_kept),
 		RIG_TEST(row_39_a_consumer_that_is_frozen_shortly_is_kept),
-		RIG_TEST(row_39_a_provider_that_is_frozen_for_long_is_left_and_found_again),
-		RIG_TEST(row_39_a_consumer_that_is_frozen_for_long_is_closed_and_comes_again),
+		RIG_TEST(row_39_provider_frozen_for_long_is_dropped_and_found_again),
+		RIG_TEST(row_39_consumer_frozen_for_long_is_closed_and_reconnects),
 		RIG_TEST(row_46_a_consumer_that_was_held_up_blames_nobody),
 		RIG_TEST(row_46_a_provider_that_was_held_up_blames_none_of_many),
-		RIG_TEST(row_46_answers_that_came_during_a_stall_win_over_their_timeouts),
-		RIG_TEST(row_63_a_provider_that_asks_often_keeps_a_consumer_that_asks_seldom),
-		RIG_TEST(row_63_a_consumer_that_asks_often_keeps_a_provider_that_asks_seldom),
+		RIG_TEST(row_46_replies_that_arrived_in_a_stall_beat_timeouts),
+		RIG_TEST(row_63_frequent_provider_heartbeats_keep_a_slow_consumer),
+		RIG_TEST(row_63_frequent_consumer_heartbeats_keep_a_slow_provider),
 	};
 
 	cmocka_set_test_filter(rig_filter());

@@ -201,7 +201,7 @@ static int connect_across(int *ret_listener)
 	return writable.fd;
 }
 
-static void row_38_bytes_that_nobody_acknowledges_end_a_guarded_connection(void **state)
+static void row_38_unacknowledged_bytes_end_a_guarded_connection(void **state)
 {
 	const struct spoke_env *env = spoke_host_env();
 	struct iovec part = { (unsigned char[]){ 'x' }, 1 };
@@ -249,7 +249,7 @@ static void row_35_a_connection_that_the_system_kills_is_made_anew(void **state)
 
 /* 10 % of the packets are lost, and 5 % come twice; each is under way for 25 to 75 ms, and
  * overtakes others. */
-static void row_41_a_wire_that_loses_doubles_and_reorders_makes_nothing_wrong(void **state)
+static void row_41_loss_duplicates_and_reordering_cause_no_wrong_result(void **state)
 {
 	static const struct rig_wire harsh = { 25 * MS, 50 * MS, 100, 50 };
 
@@ -273,7 +273,7 @@ static void row_41_a_wire_that_loses_doubles_and_reorders_makes_nothing_wrong(vo
 
 /* --- row 42 */
 
-static void row_42_an_address_that_cannot_be_reached_is_tried_until_it_can(void **state)
+static void row_42_unreachable_address_is_retried_until_reachable(void **state)
 {
 	(void)state;
 	must(there, "ip route add unreachable " ELSEWHERE);
@@ -289,7 +289,7 @@ static void row_42_an_address_that_cannot_be_reached_is_tried_until_it_can(void 
 
 /* Of an attempt in progress it is known that nobody answered after 5 s, and then it is made anew.
  */
-static void row_42_an_address_that_does_not_answer_is_tried_until_it_does(void **state)
+static void row_42_silent_address_is_retried_until_it_answers(void **state)
 {
 	(void)state;
 	start_provider(PROVIDER_AT, "heartbeat=100");
@@ -372,10 +372,10 @@ int main(void)
 		NETWORK_TEST(row_38_a_wire_cut_in_both_directions_is_noticed_by_both),
 		NETWORK_TEST(row_38_a_wire_cut_towards_the_provider_is_noticed),
 		NETWORK_TEST(row_38_a_wire_cut_towards_the_consumer_is_noticed),
-		NETWORK_TEST(row_38_bytes_that_nobody_acknowledges_end_a_guarded_connection),
-		NETWORK_TEST(row_41_a_wire_that_loses_doubles_and_reorders_makes_nothing_wrong),
-		NETWORK_TEST(row_42_an_address_that_cannot_be_reached_is_tried_until_it_can),
-		NETWORK_TEST(row_42_an_address_that_does_not_answer_is_tried_until_it_does),
+		NETWORK_TEST(row_38_unacknowledged_bytes_end_a_guarded_connection),
+		NETWORK_TEST(row_41_loss_duplicates_and_reordering_cause_no_wrong_result),
+		NETWORK_TEST(row_42_unreachable_address_is_retried_until_reachable),
+		NETWORK_TEST(row_42_silent_address_is_retried_until_it_answers),
 		NETWORK_TEST(row_43_a_connection_to_itself_is_noticed_and_paused_after),
 	};
 	int status = absent();

@@ -123,7 +123,7 @@ static void speak_garbage(int listener)
 	(void)close(listener);
 }
 
-static void row_44_a_port_that_another_program_took_is_tried_ever_more_seldom(void **state)
+static void row_44_port_of_another_program_is_retried_with_backoff(void **state)
 {
 	(void)state;
 	provide("heartbeat=500");
@@ -152,7 +152,7 @@ static void connect_and_reset(const struct sockaddr_in *to)
 	(void)close(fd);
 }
 
-static void row_45_ten_thousand_connections_that_reset_cost_nobody_anything(void **state)
+static void row_45_ten_thousand_resets_disturb_no_other_connection(void **state)
 {
 	struct sockaddr_in to;
 	struct rig_table table;
@@ -209,7 +209,7 @@ static void row_47_a_clock_on_the_wall_that_goes_astray_changes_nothing(void **s
 #define LARGES 7u
 
 /* A reader that is frozen in the midst of its answers, more of them than sockets hold. */
-static void row_55_a_consumer_that_is_frozen_with_its_answers_unread_is_closed(void **state)
+static void row_55_consumer_frozen_with_unread_replies_is_closed(void **state)
 {
 	struct rig_table table;
 
@@ -329,10 +329,10 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		RIG_TEST(row_35_a_provider_that_is_killed_and_comes_again_is_found),
-		RIG_TEST(row_44_a_port_that_another_program_took_is_tried_ever_more_seldom),
-		RIG_TEST(row_45_ten_thousand_connections_that_reset_cost_nobody_anything),
+		RIG_TEST(row_44_port_of_another_program_is_retried_with_backoff),
+		RIG_TEST(row_45_ten_thousand_resets_disturb_no_other_connection),
 		RIG_TEST(row_47_a_clock_on_the_wall_that_goes_astray_changes_nothing),
-		RIG_TEST(row_55_a_consumer_that_is_frozen_with_its_answers_unread_is_closed),
+		RIG_TEST(row_55_consumer_frozen_with_unread_replies_is_closed),
 		RIG_TEST(row_68_a_provider_told_to_end_answers_what_it_has_begun),
 		RIG_TEST(row_68_calls_made_with_the_announcement_unread_are_never_run),
 		RIG_TEST(pushes_reach_consumers_that_come_and_go),

@@ -7,7 +7,7 @@
 
 /* --- publishing */
 
-static void what_is_published_is_as_dubbo_has_it(void **state)
+static void published_node_matches_dubbo_layout(void **state)
 {
 	FILE *file = fopen(TESTS_GOLDEN "/zookeeper.tsv", "re");
 	static char line[4 * URL_SIZE];
@@ -57,7 +57,7 @@ static void path_and_group_of_the_url_say_where(void **state)
 	assert_string_equal(stranger_list("/elsewhere/deep/team/a+b%2Fc/providers"), LIST(LEAF_A));
 }
 
-static void what_is_withdrawn_is_gone_and_the_rest_stays(void **state)
+static void withdrawn_publication_is_removed_and_others_stay(void **state)
 {
 	uint64_t one;
 	uint64_t other;
@@ -75,7 +75,7 @@ static void what_is_withdrawn_is_gone_and_the_rest_stays(void **state)
 	assert_int_equal(zoorig_end(zoorig_withdraw(4711)), 0);
 }
 
-static void what_is_withdrawn_before_it_is_done_is_gone_too(void **state)
+static void publication_withdrawn_before_it_is_done_is_removed(void **state)
 {
 	uint64_t intent;
 	uint64_t end;
@@ -100,7 +100,7 @@ static void a_url_that_is_none_is_refused_by_its_end(void **state)
 
 /* --- former selves */
 
-static void a_node_of_the_same_name_that_a_former_self_left_is_taken_over(void **state)
+static void node_left_by_a_former_session_is_taken_over(void **state)
 {
 	uint64_t intent;
 
@@ -182,7 +182,7 @@ static void a_list_is_told_and_told_again_when_it_changes(void **state)
 	assert_int_equal(zoorig_lost(intent), 1);
 }
 
-static void who_has_unsubscribed_hears_nothing_more(void **state)
+static void unsubscribed_listener_gets_no_further_lists(void **state)
 {
 	uint64_t one;
 	uint64_t other;
@@ -278,17 +278,17 @@ static void of_too_many_providers_the_first_count(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ZOORIG_TEST(what_is_published_is_as_dubbo_has_it),
+		ZOORIG_TEST(published_node_matches_dubbo_layout),
 		ZOORIG_TEST(the_data_of_a_node_is_an_address),
 		ZOORIG_TEST(path_and_group_of_the_url_say_where),
-		ZOORIG_TEST(what_is_withdrawn_is_gone_and_the_rest_stays),
-		ZOORIG_TEST(what_is_withdrawn_before_it_is_done_is_gone_too),
+		ZOORIG_TEST(withdrawn_publication_is_removed_and_others_stay),
+		ZOORIG_TEST(publication_withdrawn_before_it_is_done_is_removed),
 		ZOORIG_TEST(a_url_that_is_none_is_refused_by_its_end),
-		ZOORIG_TEST(a_node_of_the_same_name_that_a_former_self_left_is_taken_over),
+		ZOORIG_TEST(node_left_by_a_former_session_is_taken_over),
 		ZOORIG_TEST(nodes_of_former_selves_with_another_time_are_removed),
 		ZOORIG_TEST(two_of_one_session_leave_each_other_alone),
 		ZOORIG_TEST(a_list_is_told_and_told_again_when_it_changes),
-		ZOORIG_TEST(who_has_unsubscribed_hears_nothing_more),
+		ZOORIG_TEST(unsubscribed_listener_gets_no_further_lists),
 		ZOORIG_TEST(names_that_are_no_urls_are_passed_over),
 		ZOORIG_TEST(of_all_services_their_names_are_told),
 		ZOORIG_TEST(services_of_any_names_are_told),

@@ -79,7 +79,7 @@ static void they_meet_and_part(void **state)
 	end();
 }
 
-static void a_session_that_is_over_is_followed_by_one_with_the_same_listing(void **state)
+static void expired_session_is_replaced_with_the_same_listing(void **state)
 {
 	int64_t session;
 
@@ -125,7 +125,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ZOORIG_TEST(they_meet_and_part),
-		ZOORIG_TEST(a_session_that_is_over_is_followed_by_one_with_the_same_listing),
+		ZOORIG_TEST(expired_session_is_replaced_with_the_same_listing),
 		ZOORIG_TEST(a_node_that_somebody_removes_is_there_again),
 		ZOORIG_TEST(a_server_that_is_down_takes_nobody_away),
 	};

@@ -149,7 +149,7 @@ static void fail_to_publish(const char *url, const char *node)
 	fail_msg("it is always published before the server can be killed");
 }
 
-static void what_may_have_been_made_is_removed_unless_it_is_published_anew(void **state)
+static void uncertain_node_is_removed_unless_published_again(void **state)
 {
 	uint64_t intent;
 
@@ -169,7 +169,7 @@ static void what_may_have_been_made_is_removed_unless_it_is_published_anew(void 
 }
 
 /* As a server that has only just begun may. */
-static void a_server_that_takes_connections_and_does_not_answer_is_tried_again(void **state)
+static void mute_server_is_retried(void **state)
 {
 	const struct spoke_env *env = spoke_host_env();
 	struct spoke_address at;
@@ -329,8 +329,8 @@ int main(void)
 		ZOORIG_TEST(a_session_that_is_over_is_told_once_and_another_one_begun),
 		ZOORIG_TEST(without_a_server_all_ends_as_unavailable),
 		ZOORIG_TEST(requests_in_flight_end_when_the_server_dies),
-		ZOORIG_TEST(what_may_have_been_made_is_removed_unless_it_is_published_anew),
-		ZOORIG_TEST(a_server_that_takes_connections_and_does_not_answer_is_tried_again),
+		ZOORIG_TEST(uncertain_node_is_removed_unless_published_again),
+		ZOORIG_TEST(mute_server_is_retried),
 		ZOORIG_TEST(names_are_resolved_and_other_servers_tried),
 		ZOORIG_TEST(names_that_cannot_be_resolved_are_tried_again),
 		ZOORIG_TEST(a_session_is_closed_on_another_thread),

@@ -292,7 +292,7 @@ static bool is_alone(void *arg)
 	return spoke_provider_connections(stage->provided.provider) == 0;
 }
 
-static void who_is_killed_while_it_waits_is_gone_with_its_answer(void **state)
+static void peer_killed_while_waiting_is_gone_with_its_reply(void **state)
 {
 	struct stage *stage = *state;
 	struct spoke_request *request;
@@ -309,7 +309,7 @@ static void who_is_killed_while_it_waits_is_gone_with_its_answer(void **state)
 	assert_int_equal(stat_of(stage, SPOKE_STAT_CLOSED), 1);
 }
 
-static void who_quits_leaves_no_connection_behind(void **state)
+static void peer_that_quits_leaves_no_connection(void **state)
 {
 	struct stage *stage = *state;
 
@@ -348,8 +348,8 @@ int main(void)
 		NVIM_BOTH(the_text_of_a_handlers_error_arrives),
 		NVIM_BOTH(a_notification_is_received_once),
 		NVIM_BOTH(a_notification_is_never_answered),
-		NVIM_BOTH(who_is_killed_while_it_waits_is_gone_with_its_answer),
-		NVIM_BOTH(who_quits_leaves_no_connection_behind),
+		NVIM_BOTH(peer_killed_while_waiting_is_gone_with_its_reply),
+		NVIM_BOTH(peer_that_quits_leaves_no_connection),
 		NVIM_BOTH(a_provider_that_ends_is_an_error_of_the_call),
 	};
 	int absent = nvim_absent();

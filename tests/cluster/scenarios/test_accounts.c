@@ -199,7 +199,7 @@ static void one_way_requests_count_as_those_of_their_connection(void **state)
 	assert_int_equal(rig.good, 1);
 }
 
-static void who_reads_is_not_refused_because_others_do_not(void **state)
+static void peer_that_reads_is_served_while_others_do_not_read(void **state)
 {
 	struct peer_conn *mute = connect_peer(0);
 	struct peer_conn *good = connect_peer(1);
@@ -342,7 +342,7 @@ static void a_drain_destroys_no_answer_that_is_on_its_way(void **state)
 	assert_int_equal(spoke_provider_connections(rig.provider), 0);
 }
 
-static void a_peer_that_does_not_end_after_the_last_answer_is_waited_for_5_s(void **state)
+static void peer_that_stays_open_after_last_reply_is_closed_after_5_s(void **state)
 {
 	(void)state;
 	(void)connect_peer(0);
@@ -359,13 +359,13 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
 		TEST(one_way_requests_count_as_those_of_their_connection),
-		TEST(who_reads_is_not_refused_because_others_do_not),
+		TEST(peer_that_reads_is_served_while_others_do_not_read),
 		TEST(frames_that_peers_never_end_are_counted_together),
 		TEST(requests_whose_answers_nobody_takes_are_not_run),
 		TEST(the_map_of_a_connection_that_was_busy_is_given_back),
 		TEST(connections_closed_in_crowds_are_counted_and_not_all_told),
 		TEST(a_drain_destroys_no_answer_that_is_on_its_way),
-		TEST(a_peer_that_does_not_end_after_the_last_answer_is_waited_for_5_s),
+		TEST(peer_that_stays_open_after_last_reply_is_closed_after_5_s),
 	};
 
 	return cmocka_run_group_tests_name("accounts", tests, NULL, NULL);

@@ -199,7 +199,7 @@ static void attachments_travel_both_ways(void **state)
 	assert_memory_equal(text.data, "provider", 8);
 }
 
-static void what_is_not_served_is_said(void **state)
+static void unknown_service_and_method_are_reported(void **state)
 {
 	static const struct spoke_method_options others[] = {
 		{ .service = "demo.Other" },
@@ -305,7 +305,7 @@ int main(void)
 		cmocka_unit_test(an_error_of_the_handler_reaches_the_caller),
 		cmocka_unit_test(a_one_way_call_ends_when_it_is_written),
 		cmocka_unit_test(attachments_travel_both_ways),
-		cmocka_unit_test(what_is_not_served_is_said),
+		cmocka_unit_test(unknown_service_and_method_are_reported),
 		cmocka_unit_test(a_service_is_found_by_its_version_and_group),
 		cmocka_unit_test(every_service_has_an_echo),
 		cmocka_unit_test(a_generic_call_is_understood_as_the_call_it_stands_for),

@@ -87,7 +87,7 @@ static void a_call_on_a_connection_that_never_opens_times_out_unsent(void **stat
 }
 
 /* All three begin together; the deadlines tell in which order they end. */
-static void the_calls_own_timeout_beats_the_methods_and_that_the_consumers(void **state)
+static void call_timeout_overrides_method_and_consumer_timeout(void **state)
 {
 	static const struct spoke_method_options of_method = { .timeout_ns = 90 * MS };
 	static const struct spoke_call_options of_call = { .timeout_ns = 30 * MS };
@@ -267,7 +267,7 @@ static void calls_made_while_connecting_say_the_time_that_is_left(void **state)
 		assert_in_range(left_ns, 3399 * MS, 3401 * MS);
 }
 
-static void what_is_too_large_for_a_frame_fails_its_call_alone(void **state)
+static void oversized_message_fails_only_its_own_call(void **state)
 {
 	static const struct spoke_consumer_options options = { .frame_max = 65536 };
 	struct stage *stage = stage_bare(state);
@@ -314,7 +314,7 @@ int main(void)
 		cmocka_unit_test(a_call_that_is_not_answered_times_out_after_it_was_written),
 		cmocka_unit_test(a_call_that_cannot_be_written_times_out_before_it_was),
 		cmocka_unit_test(a_call_on_a_connection_that_never_opens_times_out_unsent),
-		cmocka_unit_test(the_calls_own_timeout_beats_the_methods_and_that_the_consumers),
+		cmocka_unit_test(call_timeout_overrides_method_and_consumer_timeout),
 		cmocka_unit_test(a_call_may_be_cancelled_once),
 		cmocka_unit_test(a_call_may_be_cancelled_in_the_turn_it_was_made),
 		cmocka_unit_test(a_call_may_be_cancelled_while_it_waits_for_the_connection),
@@ -323,7 +323,7 @@ int main(void)
 		cmocka_unit_test(without_an_endpoint_calls_are_refused_at_once),
 		cmocka_unit_test(a_call_whose_connection_cannot_be_made_ends_with_that),
 		cmocka_unit_test(calls_made_while_connecting_say_the_time_that_is_left),
-		cmocka_unit_test(what_is_too_large_for_a_frame_fails_its_call_alone),
+		cmocka_unit_test(oversized_message_fails_only_its_own_call),
 		cmocka_unit_test(a_call_may_be_made_as_another_one_ends),
 	};
 

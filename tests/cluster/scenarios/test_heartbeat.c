@@ -333,7 +333,7 @@ static void the_system_watches_over_connections_too(void **state)
 	assert_int_equal(guard.keepalive_ns, stage->setting->dubbo ? 0 : 60 * SECOND);
 }
 
-static void without_heartbeats_silence_ends_a_connection_if_that_is_wanted(void **state)
+static void idle_close_ends_silent_connection_without_heartbeats(void **state)
 {
 	struct spoke_provider_options options = { .idle_close_ns = INTERVAL };
 	struct stage *stage = stage_bare(state);
@@ -446,7 +446,7 @@ int main(void)
 		cmocka_unit_test(a_judge_who_was_held_up_kills_nobody),
 		cmocka_unit_test(after_a_sleep_of_the_machine_peers_are_asked_at_once),
 		cmocka_unit_test(the_system_watches_over_connections_too),
-		cmocka_unit_test(without_heartbeats_silence_ends_a_connection_if_that_is_wanted),
+		cmocka_unit_test(idle_close_ends_silent_connection_without_heartbeats),
 		cmocka_unit_test(callers_choose_another_endpoint_before_the_reconnect),
 		cmocka_unit_test(owners_may_be_freed_by_whatever_they_are_told),
 	};

@@ -78,7 +78,7 @@ static void note_end(void *arg, const struct spoke_result *result)
 }
 
 /* The whole provider stands still; what lay in its socket is told of when it goes on. */
-static void a_provider_that_was_held_up_runs_nothing_for_who_has_given_up(void **state)
+static void delayed_provider_runs_no_expired_request(void **state)
 {
 	struct stage *stage = stage_bare(state);
 	const struct spoke_provider_options often = { .heartbeat_ns = 20 * MS };
@@ -111,7 +111,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_hundred_answers_win_over_their_deadlines_after_a_stall),
-		cmocka_unit_test(a_provider_that_was_held_up_runs_nothing_for_who_has_given_up),
+		cmocka_unit_test(delayed_provider_runs_no_expired_request),
 	};
 
 	return stage_run("late", tests, sizeof(tests) / sizeof(tests[0]));

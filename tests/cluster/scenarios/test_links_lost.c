@@ -28,7 +28,7 @@ static void assert_connects_anew(bool reads_all)
 	assert_int_equal(linkrig.abandoned, 1);
 }
 
-static void who_serves_a_push_connects_anew_at_once(void **state)
+static void consumer_serving_a_push_reconnects_at_once(void **state)
 {
 	(void)state;
 	assert_connects_anew(true);
@@ -153,7 +153,7 @@ static void the_system_watches_for_a_provider_without_heartbeats(void **state)
 }
 
 /* The system gave up waiting for the peer's: it is as silent as one that answers no heartbeat. */
-static void what_the_system_gives_up_was_silent(void **state)
+static void connection_lost_by_system_timeout_counts_as_silent(void **state)
 {
 	const struct spoke_consumer_options options = { .heartbeat_ns = SPOKE_OFF };
 
@@ -176,13 +176,13 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
 	static const struct CMUnitTest tests[] = {
-		TEST(who_serves_a_push_connects_anew_at_once),
+		TEST(consumer_serving_a_push_reconnects_at_once),
 		TEST(and_after_a_reset_too),
 		TEST(a_drain_waits_for_the_push_while_a_name_is_resolved),
 		TEST(nothing_is_served_on_a_link_made_in_a_drain),
 		TEST(the_system_watches_for_a_consumer_without_heartbeats),
 		TEST(the_system_watches_for_a_provider_without_heartbeats),
-		TEST(what_the_system_gives_up_was_silent),
+		TEST(connection_lost_by_system_timeout_counts_as_silent),
 	};
 
 	return cmocka_run_group_tests_name("links: lost", tests, NULL, NULL);

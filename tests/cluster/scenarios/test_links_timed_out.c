@@ -43,7 +43,7 @@ static void half_a_frame_is_no_frame_after_ten_seconds(void **state)
 	assert_closed_after(heartbeat, WHOLE + 3, 10 * SECOND, SPOKE_STAT_CLOSED_FRAME_TIME);
 }
 
-static void who_never_speaks_is_closed(void **state)
+static void peer_that_never_sends_is_closed(void **state)
 {
 	const struct spoke_provider_options options = { .heartbeat_ns = 10 * MS };
 
@@ -53,7 +53,7 @@ static void who_never_speaks_is_closed(void **state)
 	assert_closed_after("", 0, 40 * MS, SPOKE_STAT_CLOSED_MUTE);
 }
 
-static void who_is_silent_is_closed(void **state)
+static void silent_peer_is_closed(void **state)
 {
 	const struct spoke_provider_options options = { .heartbeat_ns = SECOND };
 
@@ -80,7 +80,7 @@ static void short_intervals_of_others_change_nothing(void **state)
 
 /* --- idle_close_ns */
 
-static void who_is_served_is_not_idle(void **state)
+static void peer_with_running_request_is_not_idle(void **state)
 {
 	const struct spoke_provider_options options = { .idle_close_ns = INTERVAL };
 
@@ -195,10 +195,10 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
 	static const struct CMUnitTest tests[] = {
 		TEST(half_a_frame_is_no_frame_after_ten_seconds),
-		TEST(who_never_speaks_is_closed),
-		TEST(who_is_silent_is_closed),
+		TEST(peer_that_never_sends_is_closed),
+		TEST(silent_peer_is_closed),
 		TEST(short_intervals_of_others_change_nothing),
-		TEST(who_is_served_is_not_idle),
+		TEST(peer_with_running_request_is_not_idle),
 		TEST(whose_answer_is_waited_for_is_not_idle),
 		TEST(whose_bytes_lie_unread_is_not_idle),
 		TEST(whose_first_bytes_lie_unread_is_not_mute),

@@ -21,7 +21,7 @@ static void provide_and_speak(uint64_t heartbeat_ns)
 	linkrig_pass(10 * TICK);
 }
 
-static void who_said_that_it_goes_on_is_told_again(void **state)
+static void writable_after_readonly_is_reported_again(void **state)
 {
 	(void)state;
 	provide_and_speak(SPOKE_OFF);
@@ -43,7 +43,7 @@ static void who_said_that_it_goes_on_is_told_again(void **state)
 	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
 }
 
-static void who_plays_with_that_is_not_believed_for_ever(void **state)
+static void repeated_readonly_toggles_are_limited(void **state)
 {
 	const struct spokei_conn *conn;
 
@@ -115,7 +115,7 @@ static void a_provider_tells_of_its_drain(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, "ended after a goodbye"), 1);
 }
 
-static void what_follows_from_silence_is_the_doing_of_heartbeats(void **state)
+static void events_after_silence_are_attributed_to_heartbeats(void **state)
 {
 	static const enum spoke_link_change changes[] = { SPOKE_LINK_SUSPECT, SPOKE_LINK_CLOSED,
 							  SPOKE_LINK_RECONNECTING,
@@ -236,7 +236,7 @@ static void the_end_of_a_drain_is_told(void **state)
 	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
 }
 
-static void who_frees_a_consumer_knows_of_it(void **state)
+static void freeing_a_consumer_reports_no_events(void **state)
 {
 	(void)state;
 	consume();
@@ -274,18 +274,18 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
 	static const struct CMUnitTest tests[] = {
-		TEST(who_said_that_it_goes_on_is_told_again),
-		TEST(who_plays_with_that_is_not_believed_for_ever),
+		TEST(writable_after_readonly_is_reported_again),
+		TEST(repeated_readonly_toggles_are_limited),
 		TEST(a_link_that_is_still_read_only_has_not_recovered),
 		TEST(a_link_on_probation_recovers_by_an_answer),
 		TEST(a_provider_tells_of_each_heartbeat_missed),
 		TEST(whose_peer_closes_is_nobody_s_doing),
 		TEST(a_provider_tells_of_its_drain),
-		TEST(what_follows_from_silence_is_the_doing_of_heartbeats),
+		TEST(events_after_silence_are_attributed_to_heartbeats),
 		TEST(an_answer_that_ends_both_is_told_once),
 		TEST(the_end_of_the_engine_is_told),
 		TEST(the_end_of_a_drain_is_told),
-		TEST(who_frees_a_consumer_knows_of_it),
+		TEST(freeing_a_consumer_reports_no_events),
 		TEST(a_consumer_may_be_freed_by_the_last_it_tells),
 	};
 

@@ -90,7 +90,7 @@ static void some_of_a_long_call_goes_ahead(void **state)
 	assert_int_equal(earlyrig.ended, 0);
 }
 
-static void what_is_not_long_goes_when_the_turn_ends(void **state)
+static void short_call_is_written_at_end_of_turn(void **state)
 {
 	(void)state;
 	earlyrig_consume("dubbo");
@@ -225,7 +225,7 @@ static void timed_out(void *arg, const struct spoke_result *result)
 }
 
 /* A call that is made on another connection in the same turn, before or after. */
-static void what_is_done_beside_a_long_call_is_not_taken_off_the_time_of_others(void **state)
+static void other_work_during_a_long_write_does_not_shorten_deadlines(void **state)
 {
 	const struct spoke_call_options one_way = { .one_way = true };
 	const struct spoke_call_options short_time = { .timeout_ns = 200 * MS };
@@ -259,14 +259,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(some_of_a_long_call_goes_ahead, dubbo),
 		TEST(some_of_a_long_call_goes_ahead, other_wire),
-		TEST(what_is_not_long_goes_when_the_turn_ends, NULL),
+		TEST(short_call_is_written_at_end_of_turn, NULL),
 		TEST(a_long_call_waits_behind_others, NULL),
 		TEST(the_rest_of_a_long_call_follows_when_there_is_room, dubbo),
 		TEST(the_rest_of_a_long_call_follows_when_there_is_room, other_wire),
 		TEST(a_long_call_ends_once_where_the_stream_breaks, NULL),
 		TEST(a_long_answer_is_written_from_where_it_lies, NULL),
 		TEST(the_child_of_a_fork_writes_nothing, NULL),
-		TEST(what_is_done_beside_a_long_call_is_not_taken_off_the_time_of_others, NULL),
+		TEST(other_work_during_a_long_write_does_not_shorten_deadlines, NULL),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

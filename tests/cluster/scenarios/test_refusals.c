@@ -29,7 +29,7 @@ static int try_attachments(struct stage *stage, const char *const *keys, size_t 
 	return stage_try(stage, stage_method(stage, "echo"), stage_text(stage, "x"), &options);
 }
 
-static void attachments_are_texts_once_each_and_not_the_time_that_remains(void **state)
+static void attachments_must_be_unique_texts_without_timeout_key(void **state)
 {
 	static const char *const twice[] = { "a", "b", "a" };
 	static const char *const timeout[] = { "timeout" };
@@ -113,7 +113,7 @@ static void an_interval_is_10_ms_at_least_or_off(void **state)
 	spoke_provider_free(provider);
 }
 
-static void what_a_place_to_listen_at_cannot_say_is_refused(void **state)
+static void invalid_listen_options_are_refused(void **state)
 {
 	static const struct {
 		const char *url;
@@ -170,11 +170,11 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_generic_call_has_as_many_arguments_as_types),
-		cmocka_unit_test(attachments_are_texts_once_each_and_not_the_time_that_remains),
+		cmocka_unit_test(attachments_must_be_unique_texts_without_timeout_key),
 		cmocka_unit_test(a_version_that_the_wire_cannot_say_is_not_left_out),
 		cmocka_unit_test(every_url_of_a_consumer_is_looked_at),
 		cmocka_unit_test(an_interval_is_10_ms_at_least_or_off),
-		cmocka_unit_test(what_a_place_to_listen_at_cannot_say_is_refused),
+		cmocka_unit_test(invalid_listen_options_are_refused),
 		cmocka_unit_test(further_urls_say_what_the_first_says),
 		cmocka_unit_test(a_method_needs_a_service_where_the_wire_names_it),
 	};

@@ -41,7 +41,7 @@ static int echo_of(struct stage *stage, size_t len)
 		->error;
 }
 
-static void what_is_kept_for_the_next_call_is_given_back_in_silence(void **state)
+static void spare_memory_is_freed_when_idle(void **state)
 {
 	struct stage *stage = begin(state);
 
@@ -83,7 +83,7 @@ static void rooms_for_many_calls_are_given_back_in_silence(void **state)
 	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
 }
 
-static void what_is_kept_stays_while_somebody_waits(void **state)
+static void spare_memory_stays_while_calls_wait(void **state)
 {
 	struct stage *stage = begin(state);
 	struct stage_call *call;
@@ -102,9 +102,9 @@ static void what_is_kept_stays_while_somebody_waits(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_kept_for_the_next_call_is_given_back_in_silence),
+		cmocka_unit_test(spare_memory_is_freed_when_idle),
 		cmocka_unit_test(rooms_for_many_calls_are_given_back_in_silence),
-		cmocka_unit_test(what_is_kept_stays_while_somebody_waits),
+		cmocka_unit_test(spare_memory_stays_while_calls_wait),
 	};
 
 	return stage_run("slim", tests, sizeof(tests) / sizeof(tests[0]));

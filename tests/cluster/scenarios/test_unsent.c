@@ -199,7 +199,7 @@ static void a_call_that_waits_behind_another_is_written_after_it(void **state)
 	assert_int_equal(rig.ends, 0);
 }
 
-static void calls_that_are_lost_unwritten_by_a_half_close_are_never_written(void **state)
+static void calls_lost_unwritten_by_half_close_are_never_written(void **state)
 {
 	const struct spoke_env *env = &rig.peer.process.env;
 
@@ -256,7 +256,7 @@ static void a_call_behind_a_long_one_is_never_written(void **state)
 	assert_never_came(SPOKE_ETIMEOUT_UNSENT);
 }
 
-static void calls_keep_their_order_and_all_come_when_the_peer_reads_again(void **state)
+static void calls_keep_order_when_peer_resumes_reading(void **state)
 {
 	(void)state;
 	fill_up(60000 * MS, NULL);
@@ -295,7 +295,7 @@ static void calls_made_while_connecting_count_as_bytes_that_wait(void **state)
 	assert_int_equal(rig.consumer->link.queued, 0);
 }
 
-static void a_call_that_cannot_be_said_may_close_the_connection_for_those_behind_it(void **state)
+static void unencodable_call_may_close_connection_for_later_calls(void **state)
 {
 	(void)state;
 	assert_int_equal(call(rig.filler, bin(8 * MIB), 60000 * MS, NULL), 0);
@@ -339,13 +339,13 @@ int main(void)
 		TEST(a_call_that_is_cancelled_unwritten_is_never_written),
 		TEST(a_call_that_times_out_unwritten_is_never_written),
 		TEST(a_call_that_waits_behind_another_is_written_after_it),
-		TEST(calls_that_are_lost_unwritten_by_a_half_close_are_never_written),
+		TEST(calls_lost_unwritten_by_half_close_are_never_written),
 		TEST(a_call_that_is_cancelled_in_its_turn_may_be_written),
 		TEST(a_call_in_the_outlet_times_out_as_written),
 		TEST(a_call_behind_a_long_one_is_never_written),
-		TEST(calls_keep_their_order_and_all_come_when_the_peer_reads_again),
+		TEST(calls_keep_order_when_peer_resumes_reading),
 		TEST(calls_made_while_connecting_count_as_bytes_that_wait),
-		TEST(a_call_that_cannot_be_said_may_close_the_connection_for_those_behind_it),
+		TEST(unencodable_call_may_close_connection_for_later_calls),
 		TEST(the_ring_of_a_connection_that_was_busy_is_given_back),
 	};
 

@@ -158,7 +158,7 @@ static void drop_the_next(struct spokei_member *roll)
 	spokei_roll_drop(fixture.engine, &fixture.members[0].member);
 }
 
-static void a_member_may_take_itself_and_others_off_the_roll_as_it_is_closed(void **state)
+static void closed_member_may_remove_itself_and_others_from_roll(void **state)
 {
 	(void)state;
 	add_member(0)->member.close = drop_the_next;
@@ -176,7 +176,7 @@ static void begin_another(struct member *member)
 	}
 }
 
-static void what_is_made_while_an_engine_is_freed_is_closed_as_well(void **state)
+static void member_added_while_engine_is_freed_is_closed(void **state)
 {
 	(void)state;
 	add_member(0)->then = begin_another;
@@ -198,7 +198,7 @@ static void a_drain_ends_the_run_when_all_have_left(void **state)
 	assert_in_range(fixture.world.now_ns - start_ns, 20 * MS, 21 * MS);
 }
 
-static void who_is_left_when_the_time_is_over_is_closed(void **state)
+static void members_left_after_drain_timeout_are_closed(void **state)
 {
 	uint64_t start_ns = fixture.world.now_ns;
 
@@ -303,7 +303,7 @@ static void post_again(struct spoke_post *post)
 		spoke_engine_post(fixture.engine, post);
 }
 
-static void what_posts_post_is_run_when_an_engine_is_freed(void **state)
+static void posts_made_by_posts_run_when_engine_is_freed(void **state)
 {
 	struct member *member = add_member(0);
 
@@ -355,17 +355,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(freeing_an_engine_closes_what_lives_on_it),
-		TEST(a_member_may_take_itself_and_others_off_the_roll_as_it_is_closed),
-		TEST(what_is_made_while_an_engine_is_freed_is_closed_as_well),
+		TEST(closed_member_may_remove_itself_and_others_from_roll),
+		TEST(member_added_while_engine_is_freed_is_closed),
 		TEST(a_drain_ends_the_run_when_all_have_left),
-		TEST(who_is_left_when_the_time_is_over_is_closed),
+		TEST(members_left_after_drain_timeout_are_closed),
 		TEST(a_drain_without_time_waits_as_long_as_it_takes),
 		TEST(a_second_drain_sets_another_time_and_tells_nobody_twice),
 		TEST(a_drain_is_for_ever),
 		TEST(a_member_that_cannot_drain_is_closed_instead),
 		TEST(a_drain_may_be_posted),
 		TEST(a_drain_that_has_no_timer_is_refused_and_nothing_happened),
-		TEST(what_posts_post_is_run_when_an_engine_is_freed),
+		TEST(posts_made_by_posts_run_when_engine_is_freed),
 		TEST(an_engine_is_freed_though_a_post_posts_for_ever),
 		TEST(an_alarm_may_be_cancelled_when_its_engine_is_gone),
 		TEST(an_environment_without_threads_cannot_start_one),

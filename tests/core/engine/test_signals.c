@@ -140,7 +140,7 @@ static void more_signals_than_can_be_counted_are_one(void **state)
 	tear_down(&watcher);
 }
 
-static void what_was_there_before_is_put_back_by_the_last(void **state)
+static void last_watch_restores_previous_handler(void **state)
 {
 	struct watcher one;
 	struct watcher two;
@@ -280,7 +280,7 @@ static void watches_come_and_go_under_signals(void **state)
 	set_handler(SIGUSR1, SIG_DFL);
 }
 
-static void what_cannot_be_watched_is_refused(void **state)
+static void unwatchable_signals_are_refused(void **state)
 {
 	struct watcher watcher;
 
@@ -315,7 +315,7 @@ static void watch_again(struct spoke_post *post)
 	watch(watcher, SIGUSR1);
 }
 
-static void what_is_watched_as_the_engine_goes_goes_with_it(void **state)
+static void signal_watches_end_with_their_engine(void **state)
 {
 	struct watcher watcher;
 
@@ -423,14 +423,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_signal_is_told_on_the_engine_each_time_it_comes),
 		cmocka_unit_test(more_signals_than_can_be_counted_are_one),
-		cmocka_unit_test(what_was_there_before_is_put_back_by_the_last),
+		cmocka_unit_test(last_watch_restores_previous_handler),
 		cmocka_unit_test(a_handler_of_somebody_else_stays),
 		cmocka_unit_test(every_engine_that_watches_is_told),
 		cmocka_unit_test(a_signal_of_another_thread_ends_the_wait),
 		cmocka_unit_test(an_engine_on_its_own_thread_is_told_there),
 		cmocka_unit_test(watches_come_and_go_under_signals),
-		cmocka_unit_test(what_cannot_be_watched_is_refused),
-		cmocka_unit_test(what_is_watched_as_the_engine_goes_goes_with_it),
+		cmocka_unit_test(unwatchable_signals_are_refused),
+		cmocka_unit_test(signal_watches_end_with_their_engine),
 		cmocka_unit_test(in_the_callback_all_may_be_freed),
 		cmocka_unit_test(a_forked_child_goes_its_own_way),
 	};

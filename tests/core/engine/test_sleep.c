@@ -256,7 +256,7 @@ static void being_held_up_between_two_clocks_is_no_sleep(void **state)
 	assert_int_equal(sleeps(), 1);
 }
 
-static void who_is_told_may_leave_take_others_along_and_bring_new_ones(void **state)
+static void notified_member_may_remove_and_add_members(void **state)
 {
 	struct member *one = add_member(0);
 	struct member *two = add_member(1);
@@ -281,7 +281,7 @@ static void who_is_told_may_leave_take_others_along_and_bring_new_ones(void **st
 	assert_int_equal(four->woken, 1);
 }
 
-static void who_is_closed_is_told_no_more(void **state)
+static void closed_member_is_not_notified_of_sleep(void **state)
 {
 	struct member *member = add_member(0);
 
@@ -330,8 +330,8 @@ int main(void)
 		TEST(small_steps_and_steps_back_are_no_sleep),
 		TEST(a_clock_that_begins_behind_the_other_is_fine),
 		TEST(being_held_up_between_two_clocks_is_no_sleep),
-		TEST(who_is_told_may_leave_take_others_along_and_bring_new_ones),
-		TEST(who_is_closed_is_told_no_more),
+		TEST(notified_member_may_remove_and_add_members),
+		TEST(closed_member_is_not_notified_of_sleep),
 		TEST(a_world_that_slept_goes_on_as_one_that_did_not),
 	};
 

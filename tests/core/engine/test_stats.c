@@ -76,7 +76,7 @@ static void every_counter_has_its_name_in_small_letters_and_a_sentence(void **st
 	assert_string_equal(spoke_stat_sentence(SPOKE_STAT_CALLS), "calls begun");
 }
 
-static void what_is_no_counter_has_no_name_and_no_value(void **state)
+static void unknown_counter_has_no_name_and_no_value(void **state)
 {
 	(void)state;
 	assert_null(spoke_stat_name(SPOKE_STAT_COUNT));
@@ -268,7 +268,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(every_counter_has_its_name_in_small_letters_and_a_sentence),
-		TEST(what_is_no_counter_has_no_name_and_no_value),
+		TEST(unknown_counter_has_no_name_and_no_value),
 		TEST(counters_begin_at_zero_and_add_up),
 		TEST(a_late_turn_is_counted_once),
 		TEST(an_engine_to_which_nothing_happened_has_no_events),

@@ -52,7 +52,7 @@ static void tasks_run_in_order_and_once(void **state)
 	assert_int_equal(log[1], 3);
 }
 
-static void what_a_task_puts_into_its_queue_waits_for_the_next_time(void **state)
+static void task_added_by_a_task_runs_in_next_round(void **state)
 {
 	struct spoke_list queue;
 	int log[8] = { 0 };
@@ -129,7 +129,7 @@ static void *send_letters(void *arg)
 	return NULL;
 }
 
-static void posts_of_many_threads_arrive_each_once_in_the_order_of_their_thread(void **state)
+static void posts_of_threads_arrive_once_in_order_of_each_thread(void **state)
 {
 	pthread_t threads[SENDERS];
 	int numbers[SENDERS];
@@ -160,10 +160,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tasks_run_in_order_and_once),
-		cmocka_unit_test(what_a_task_puts_into_its_queue_waits_for_the_next_time),
+		cmocka_unit_test(task_added_by_a_task_runs_in_next_round),
 		cmocka_unit_test(a_task_may_free_itself),
-		cmocka_unit_test(
-			posts_of_many_threads_arrive_each_once_in_the_order_of_their_thread),
+		cmocka_unit_test(posts_of_threads_arrive_once_in_order_of_each_thread),
 	};
 
 	return cmocka_run_group_tests_name("task", tests, NULL, NULL);

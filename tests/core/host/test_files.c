@@ -79,7 +79,7 @@ static void assert_content(const struct rig *rig, const char *text)
 	assert_memory_equal(bytes, text, strlen(text));
 }
 
-static void what_was_written_is_read(void **state)
+static void written_file_is_read_back(void **state)
 {
 	const struct rig *rig = *state;
 
@@ -125,7 +125,7 @@ static void a_file_of_exactly_the_bound_is_read_and_one_byte_more_is_not(void **
 	assert_int_equal(spokei_host_files.read(NULL, rig->path, bytes, 0), 0);
 }
 
-static void what_is_no_file_is_an_error_and_does_not_block(void **state)
+static void reading_a_non_file_fails_without_blocking(void **state)
 {
 	const struct rig *rig = *state;
 	char bytes[8];
@@ -208,10 +208,10 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		CASE(what_was_written_is_read),
+		CASE(written_file_is_read_back),
 		CASE(a_megabyte_goes_through_whole),
 		CASE(a_file_of_exactly_the_bound_is_read_and_one_byte_more_is_not),
-		CASE(what_is_no_file_is_an_error_and_does_not_block),
+		CASE(reading_a_non_file_fails_without_blocking),
 		CASE(a_replaced_file_keeps_its_permissions),
 		CASE(a_reader_keeps_the_file_it_has_opened),
 		CASE(a_failed_rename_leaves_nothing_behind),

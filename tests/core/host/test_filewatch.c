@@ -228,7 +228,7 @@ static void a_forked_child_that_ends_its_watch_leaves_that_of_its_parent(void **
 	assert_told(rig);
 }
 
-static void what_is_appended_is_whole_and_behind(void **state)
+static void appended_bytes_are_whole_and_at_the_end(void **state)
 {
 	const struct rig *rig = *state;
 	char path[PATH_MAX];
@@ -294,7 +294,7 @@ int main(void)
 		CASE(a_path_without_a_folder_is_watched_where_the_process_is),
 		CASE(descriptors_do_not_block_and_are_not_inherited),
 		CASE(a_forked_child_that_ends_its_watch_leaves_that_of_its_parent),
-		CASE(what_is_appended_is_whole_and_behind),
+		CASE(appended_bytes_are_whole_and_at_the_end),
 		CASE(a_lock_keeps_out_all_others_and_ends_with_its_process),
 	};
 

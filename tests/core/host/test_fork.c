@@ -413,7 +413,7 @@ static void work_that_runs_as_a_process_forks_comes_back_on_both_sides(void **st
 	tear_down(&rig);
 }
 
-static void a_child_leaves_an_engine_alone_that_another_thread_was_running(void **state)
+static void child_ignores_engine_that_ran_on_another_thread(void **state)
 {
 	struct rig rig;
 	void *parker = NULL;
@@ -451,7 +451,7 @@ int main(void)
 		cmocka_unit_test(a_callback_may_fork_and_free_the_engine_in_the_child),
 		cmocka_unit_test(a_users_loop_in_the_child_goes_on_without_the_engine),
 		cmocka_unit_test(work_that_runs_as_a_process_forks_comes_back_on_both_sides),
-		cmocka_unit_test(a_child_leaves_an_engine_alone_that_another_thread_was_running),
+		cmocka_unit_test(child_ignores_engine_that_ran_on_another_thread),
 	};
 
 	return cmocka_run_group_tests_name("fork", tests, NULL, NULL);

@@ -95,7 +95,7 @@ static void a_drain_breaks_a_loop_of_the_users_once(void **state)
 	ev_loop_destroy(ev);
 }
 
-static void an_engine_cannot_be_turned_from_its_callback_in_a_loop_of_the_users(void **state)
+static void engine_on_user_loop_refuses_turn_from_its_callback(void **state)
 {
 	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO);
 	struct spoke_engine_options options = { .native = ev };
@@ -117,8 +117,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_engine_turns_in_a_loop_of_the_users),
 		cmocka_unit_test(a_drain_breaks_a_loop_of_the_users_once),
-		cmocka_unit_test(
-			an_engine_cannot_be_turned_from_its_callback_in_a_loop_of_the_users),
+		cmocka_unit_test(engine_on_user_loop_refuses_turn_from_its_callback),
 	};
 
 	return cmocka_run_group_tests_name("native", tests, NULL, NULL);

@@ -330,7 +330,7 @@ static void a_spare_descriptor_is_a_descriptor(void **state)
 	rig->net->close(rig, again);
 }
 
-static void what_is_no_address_is_refused(void **state)
+static void invalid_address_is_refused(void **state)
 {
 	struct netrig *rig = netrig_begin(state);
 	struct spoke_address address;
@@ -374,7 +374,7 @@ int main(void)
 		cmocka_unit_test(closing_a_listener_ends_who_was_not_accepted),
 		cmocka_unit_test(an_address_is_in_use_until_its_listener_closes),
 		cmocka_unit_test(a_spare_descriptor_is_a_descriptor),
-		cmocka_unit_test(what_is_no_address_is_refused),
+		cmocka_unit_test(invalid_address_is_refused),
 		cmocka_unit_test(digits_resolve_to_themselves),
 	};
 

@@ -152,7 +152,7 @@ static void the_socket_of_a_listener_with_a_full_backlog_is_not(void **state)
 	assert_int_equal(close(other), 0);
 }
 
-static void what_is_no_socket_is_left_alone(void **state)
+static void non_socket_at_path_is_left_alone(void **state)
 {
 	const struct rig *rig = *state;
 	int fd = -1;
@@ -310,7 +310,7 @@ int main(void)
 		CASE(the_socket_of_a_dead_listener_is_replaced),
 		CASE(the_socket_of_a_living_listener_is_not),
 		CASE(the_socket_of_a_listener_with_a_full_backlog_is_not),
-		CASE(what_is_no_socket_is_left_alone),
+		CASE(non_socket_at_path_is_left_alone),
 		CASE(a_path_that_somebody_else_has_taken_is_not_removed),
 		CASE(a_forked_child_leaves_the_path_to_its_parent),
 		CASE(a_folder_that_is_missing_is_an_error),

@@ -154,7 +154,7 @@ static void run_post(struct spoke_post *post)
 	spoke_container_of(post, struct posted, post)->count++;
 }
 
-static void what_comes_while_it_looks_is_met_without_sleep(void **state)
+static void event_while_spinning_is_handled_without_sleep(void **state)
 {
 	struct posted posted = { .post.run = run_post };
 
@@ -298,7 +298,7 @@ static void unpark(struct spoke_post *post)
 	spoke_host_env()->threads->unpark(passing->parker);
 }
 
-static void posts_of_other_threads_are_met_while_it_spins_and_so_is_a_stop(void **state)
+static void posts_and_stop_are_handled_while_spinning(void **state)
 {
 	const struct spoke_threads *threads = spoke_host_env()->threads;
 	struct passing passing = { .post.run = unpark };
@@ -402,13 +402,13 @@ int main(void)
 		cmocka_unit_test(a_wait_looks_for_as_long_as_the_option_says_and_then_sleeps),
 		cmocka_unit_test(an_engine_that_does_not_spin_sleeps_at_once),
 		cmocka_unit_test(a_turn_that_does_not_wait_looks_once),
-		cmocka_unit_test(what_comes_while_it_looks_is_met_without_sleep),
+		cmocka_unit_test(event_while_spinning_is_handled_without_sleep),
 		cmocka_unit_test(a_round_that_is_asked_for_is_a_turn_though_it_finds_nothing),
 		cmocka_unit_test(a_timer_that_is_due_while_it_looks_is_not_late),
 		cmocka_unit_test(a_drain_ends_an_engine_that_spins),
 		cmocka_unit_test(a_stop_ends_an_engine_that_spins),
 		cmocka_unit_test(an_engine_that_spins_may_be_freed_by_its_callback),
-		cmocka_unit_test(posts_of_other_threads_are_met_while_it_spins_and_so_is_a_stop),
+		cmocka_unit_test(posts_and_stop_are_handled_while_spinning),
 		cmocka_unit_test(an_engine_spins_for_10_ms_at_most_and_in_its_own_loop_only),
 		cmocka_unit_test(a_virtual_loop_looks_for_as_long_and_turns_as_often),
 	};

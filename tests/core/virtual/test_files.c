@@ -47,7 +47,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void what_one_process_writes_another_one_reads(void **state)
+static void file_written_by_one_process_is_read_by_another(void **state)
 {
 	struct rig *rig = *state;
 	const struct spoke_files *files = rig->one.env.files;
@@ -67,7 +67,7 @@ static void what_one_process_writes_another_one_reads(void **state)
 	assert_int_equal(files->read(&rig->one, "a", bytes, sizeof(bytes)), -ENOENT);
 }
 
-static void who_watches_a_file_is_told_of_that_one_alone(void **state)
+static void file_watch_reports_only_its_own_file(void **state)
 {
 	struct rig *rig = *state;
 	const struct spoke_files *files = rig->one.env.files;
@@ -141,8 +141,8 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		CASE(what_one_process_writes_another_one_reads),
-		CASE(who_watches_a_file_is_told_of_that_one_alone),
+		CASE(file_written_by_one_process_is_read_by_another),
+		CASE(file_watch_reports_only_its_own_file),
 		CASE(a_lock_keeps_others_out_until_it_is_given_back),
 		CASE(any_call_fails_as_often_as_it_shall),
 	};

@@ -228,7 +228,7 @@ static void corruption_flips_one_bit(void **state)
 	assert_int_equal(bits, 1);
 }
 
-static void a_blackhole_of_one_direction_holds_data_and_the_end_until_it_is_over(void **state)
+static void one_way_blackhole_holds_data_and_fin_until_it_ends(void **state)
 {
 	struct memrig *rig = *state;
 
@@ -336,7 +336,7 @@ int main(void)
 		CASE(eagain_comes_about_as_often_as_told),
 		CASE(a_reset_comes_to_both_sides_and_data_before_it_can_be_read),
 		CASE(corruption_flips_one_bit),
-		CASE(a_blackhole_of_one_direction_holds_data_and_the_end_until_it_is_over),
+		CASE(one_way_blackhole_holds_data_and_fin_until_it_ends),
 		CASE(a_reset_into_a_blackhole_is_lost_until_somebody_writes),
 		cmocka_unit_test(the_same_seed_gives_the_same_trace_and_another_another),
 	};

@@ -126,7 +126,7 @@ static void a_full_backlog_lets_connections_wait(void **state)
 	assert_int_equal(spokei_vnet_table.finish(rig, fds[8]), 0);
 }
 
-static void who_is_killed_closes_everything(void **state)
+static void killed_process_closes_all_descriptors(void **state)
 {
 	struct memrig *rig = *state;
 	int waiting;
@@ -163,7 +163,7 @@ static void names_resolve_as_told(void **state)
 	assert_int_equal(spokei_vnet_table.resolve(rig, "demo.test", 80, found, 4), 1);
 }
 
-static void who_listens_at_any_address_gets_all_of_its_kind(void **state)
+static void wildcard_listener_accepts_all_addresses_of_its_family(void **state)
 {
 	struct memrig *rig = *state;
 	struct spoke_address any = memrig_parse("0.0.0.0:7");
@@ -189,9 +189,9 @@ int main(void)
 		CASE(accept_fails_as_told_and_then_goes_on),
 		CASE(without_descriptors_nothing_opens_and_a_spare_one_makes_room),
 		CASE(a_full_backlog_lets_connections_wait),
-		CASE(who_is_killed_closes_everything),
+		CASE(killed_process_closes_all_descriptors),
 		CASE(names_resolve_as_told),
-		CASE(who_listens_at_any_address_gets_all_of_its_kind),
+		CASE(wildcard_listener_accepts_all_addresses_of_its_family),
 	};
 
 	return cmocka_run_group_tests_name("memnet_connect", tests, NULL, NULL);

@@ -91,7 +91,7 @@ static void a_period_does_not_drift_by_what_the_ticks_round(void **state)
 	tear_down(&fixture);
 }
 
-static void what_a_late_turn_missed_of_a_period_is_not_made_up_for(void **state)
+static void periods_missed_by_a_late_turn_are_skipped(void **state)
 {
 	struct fixture fixture;
 	uint64_t start_ns;
@@ -308,7 +308,7 @@ static bool is_late(struct fixture *fixture, uint64_t late_ns)
 	return spoke_stat_get(fixture->engine, SPOKE_STAT_TURNS_LATE) > before;
 }
 
-static void who_judges_by_short_intervals_makes_turns_late_sooner(void **state)
+static void short_intervals_make_turns_late_sooner(void **state)
 {
 	struct fixture fixture;
 
@@ -372,11 +372,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_alarm_is_due_at_the_tick_at_or_after_its_time),
 		cmocka_unit_test(a_period_does_not_drift_by_what_the_ticks_round),
-		cmocka_unit_test(what_a_late_turn_missed_of_a_period_is_not_made_up_for),
+		cmocka_unit_test(periods_missed_by_a_late_turn_are_skipped),
 		cmocka_unit_test(an_idle_engine_does_not_turn),
 		cmocka_unit_test(a_late_turn_reads_everybody_before_it_judges_anybody),
 		cmocka_unit_test(a_wheel_that_is_behind_goes_on_without_late_rounds),
-		cmocka_unit_test(who_judges_by_short_intervals_makes_turns_late_sooner),
+		cmocka_unit_test(short_intervals_make_turns_late_sooner),
 		cmocka_unit_test(a_long_interval_does_not_make_turns_late_later),
 		cmocka_unit_test(want_of_memory_is_told_and_leaves_nothing_behind),
 	};

@@ -145,7 +145,7 @@ static void same_in_pieces(const struct golden *golden, const char *log)
 	}
 }
 
-static void what_dubbo_has_said_is_read(void **state)
+static void frames_of_dubbo_are_read(void **state)
 {
 	static struct golden golden;
 	struct reader reader;
@@ -168,7 +168,7 @@ static void what_dubbo_has_said_is_read(void **state)
 	reader_end(&reader);
 }
 
-static void what_neovim_has_said_is_read(void **state)
+static void frames_of_neovim_are_read(void **state)
 {
 	static struct golden golden;
 	struct reader reader;
@@ -310,8 +310,8 @@ static void every_kind_has_a_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_dubbo_has_said_is_read),
-		cmocka_unit_test(what_neovim_has_said_is_read),
+		cmocka_unit_test(frames_of_dubbo_are_read),
+		cmocka_unit_test(frames_of_neovim_are_read),
 		cmocka_unit_test(every_cut_of_two_frames_gives_them),
 		cmocka_unit_test(a_broken_stream_says_so_again),
 		cmocka_unit_test(a_bad_body_is_shown_and_the_next_message_read),

@@ -25,7 +25,7 @@ static void ask_at(struct spokei_idle *idle, uint64_t now_ns)
 	spokei_idle_handed(idle, now_ns);
 }
 
-static void a_silent_peer_is_asked_suspected_and_dead_after_four_intervals(void **state)
+static void silent_peer_is_probed_suspected_dead_after_four_intervals(void **state)
 {
 	struct spokei_idle idle;
 
@@ -78,7 +78,7 @@ static void an_interval_counts_from_when_the_system_took_the_heartbeat(void **st
 	assert_int_equal(spokei_idle_due(&idle, I), 3 * I + 300);
 }
 
-static void a_heartbeat_that_cannot_be_written_counts_while_nothing_moves(void **state)
+static void unwritable_heartbeat_counts_while_no_byte_moves(void **state)
 {
 	struct spokei_idle idle;
 
@@ -97,7 +97,7 @@ static void a_heartbeat_that_cannot_be_written_counts_while_nothing_moves(void *
 	assert_int_equal(judge_at(&idle, 2 * I), SPOKEI_IDLE_SUSPECT);
 }
 
-static void who_was_held_up_or_does_not_read_judges_nobody(void **state)
+static void delayed_or_paused_side_checks_no_peer(void **state)
 {
 	const struct spokei_idle_moment moments[] = {
 		{ .interval_ns = I, .late = true },
@@ -121,7 +121,7 @@ static void who_was_held_up_or_does_not_read_judges_nobody(void **state)
 	}
 }
 
-static void what_is_to_be_judged_is_read_before(void **state)
+static void connection_is_read_before_idle_check(void **state)
 {
 	struct spokei_idle_moment moment = { .now_ns = I - 1, .interval_ns = I };
 	struct spokei_idle idle;
@@ -155,12 +155,12 @@ static void switched_off_nobody_is_ever_judged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_silent_peer_is_asked_suspected_and_dead_after_four_intervals),
+		cmocka_unit_test(silent_peer_is_probed_suspected_dead_after_four_intervals),
 		cmocka_unit_test(a_byte_at_any_time_begins_anew),
 		cmocka_unit_test(an_interval_counts_from_when_the_system_took_the_heartbeat),
-		cmocka_unit_test(a_heartbeat_that_cannot_be_written_counts_while_nothing_moves),
-		cmocka_unit_test(who_was_held_up_or_does_not_read_judges_nobody),
-		cmocka_unit_test(what_is_to_be_judged_is_read_before),
+		cmocka_unit_test(unwritable_heartbeat_counts_while_no_byte_moves),
+		cmocka_unit_test(delayed_or_paused_side_checks_no_peer),
+		cmocka_unit_test(connection_is_read_before_idle_check),
 		cmocka_unit_test(switched_off_nobody_is_ever_judged),
 	};
 

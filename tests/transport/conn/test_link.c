@@ -65,7 +65,7 @@ static void use(struct rig *rig)
 	spokei_link_return(&rig->link, &buffer);
 }
 
-static void what_is_kept_is_bounded(void **state)
+static void kept_memory_is_bounded(void **state)
 {
 	struct rig rig;
 
@@ -81,7 +81,7 @@ static void what_is_kept_is_bounded(void **state)
 	tear_down(&rig);
 }
 
-static void what_is_too_large_or_too_small_is_not_kept(void **state)
+static void blocks_of_unusual_size_are_not_kept(void **state)
 {
 	struct rig rig;
 
@@ -111,7 +111,7 @@ static void the_newest_is_lent_first(void **state)
 }
 
 /* Heartbeats of one connection say nothing of the others, which call, and are between two calls. */
-static void what_was_lent_since_the_last_time_is_kept(void **state)
+static void recently_lent_memory_is_kept(void **state)
 {
 	struct rig rig;
 
@@ -131,7 +131,7 @@ static void what_was_lent_since_the_last_time_is_kept(void **state)
 	tear_down(&rig);
 }
 
-static void what_somebody_waits_for_is_kept(void **state)
+static void memory_in_demand_is_kept(void **state)
 {
 	struct rig rig;
 
@@ -153,11 +153,11 @@ static void what_somebody_waits_for_is_kept(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_kept_is_bounded),
-		cmocka_unit_test(what_is_too_large_or_too_small_is_not_kept),
+		cmocka_unit_test(kept_memory_is_bounded),
+		cmocka_unit_test(blocks_of_unusual_size_are_not_kept),
 		cmocka_unit_test(the_newest_is_lent_first),
-		cmocka_unit_test(what_was_lent_since_the_last_time_is_kept),
-		cmocka_unit_test(what_somebody_waits_for_is_kept),
+		cmocka_unit_test(recently_lent_memory_is_kept),
+		cmocka_unit_test(memory_in_demand_is_kept),
 	};
 
 	return cmocka_run_group_tests_name("link", tests, NULL, NULL);

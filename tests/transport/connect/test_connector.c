@@ -27,7 +27,7 @@ static void digits_are_connecting_before_new_returns(void **state)
 	assert_int_equal(connectrig_events(rig, SPOKE_OK, "connected to " AT), 1);
 }
 
-static void what_fails_inside_new_is_told_later(void **state)
+static void failure_inside_new_is_reported_later(void **state)
 {
 	struct connectrig *rig = *state;
 
@@ -117,7 +117,7 @@ static void a_stall_of_this_process_is_not_the_peers_silence(void **state)
 	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS), 1);
 }
 
-static void who_cannot_be_reached_is_tried_again(void **state)
+static void unreachable_address_is_retried(void **state)
 {
 	struct connectrig *rig = *state;
 
@@ -162,7 +162,7 @@ static void a_full_backlog_of_a_unix_socket_is_a_failed_attempt(void **state)
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
 }
 
-static void who_connects_and_never_speaks_does_not_shorten_the_pauses(void **state)
+static void peer_that_never_sends_does_not_reset_backoff(void **state)
 {
 	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
@@ -255,15 +255,15 @@ int main(void)
 #define CASE(test) cmocka_unit_test_setup_teardown(test, connectrig_set_up, connectrig_tear_down)
 	const struct CMUnitTest tests[] = {
 		CASE(digits_are_connecting_before_new_returns),
-		CASE(what_fails_inside_new_is_told_later),
+		CASE(failure_inside_new_is_reported_later),
 		CASE(refused_it_waits_longer_each_time_and_never_too_long),
 		CASE(silence_ends_an_attempt_after_its_time),
 		CASE(the_time_of_an_attempt_has_a_default),
 		CASE(a_stall_of_this_process_is_not_the_peers_silence),
-		CASE(who_cannot_be_reached_is_tried_again),
+		CASE(unreachable_address_is_retried),
 		CASE(a_connection_to_itself_is_closed_before_a_byte),
 		CASE(a_full_backlog_of_a_unix_socket_is_a_failed_attempt),
-		CASE(who_connects_and_never_speaks_does_not_shorten_the_pauses),
+		CASE(peer_that_never_sends_does_not_reset_backoff),
 		CASE(once_the_peer_has_spoken_the_pauses_start_over),
 		CASE(a_peer_that_speaks_garbage_is_a_failure),
 		CASE(a_connection_that_takes_no_calls_is_not_handed_out),

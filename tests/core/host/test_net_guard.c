@@ -117,7 +117,7 @@ static void a_guarded_connection_carries_bytes(void **state)
 	netrig_close_pair(rig, ends);
 }
 
-static void what_is_no_socket_is_an_error_or_nothing(void **state)
+static void guard_of_non_socket_is_an_error_or_ignored(void **state)
 {
 	struct netrig *rig = netrig_begin(state);
 	int spare = -1;
@@ -127,7 +127,7 @@ static void what_is_no_socket_is_an_error_or_nothing(void **state)
 	rig->net->close(rig, spare);
 }
 
-static void what_the_peer_does_not_take_is_told(void **state)
+static void unacknowledged_bytes_are_reported(void **state)
 {
 	struct netrig *rig = netrig_begin(state);
 	static const char bytes[65536];
@@ -184,8 +184,8 @@ int main(void)
 		cmocka_unit_test(times_are_those_of_the_system_rounded_up),
 		cmocka_unit_test(zero_is_as_the_system_has_it),
 		cmocka_unit_test(a_guarded_connection_carries_bytes),
-		cmocka_unit_test(what_is_no_socket_is_an_error_or_nothing),
-		cmocka_unit_test(what_the_peer_does_not_take_is_told),
+		cmocka_unit_test(guard_of_non_socket_is_an_error_or_ignored),
+		cmocka_unit_test(unacknowledged_bytes_are_reported),
 		cmocka_unit_test(memory_remembers_per_descriptor),
 	};
 
