@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/balancer/state.h"
 
+#include "core/base/env.h"
+
 /* Other places: its memory begins anew. */
 static bool renew(struct spokei_balancer_state *state, const struct spoke_env *env,
 		  const struct spoke_balancer_candidates *candidates)
@@ -48,4 +50,10 @@ size_t spokei_balancer_state_pick(struct spokei_balancer_state *state, const str
 	    !refresh(state, env, listing, version, candidates))
 		return SPOKE_NO_ENDPOINT;
 	return state->balancer->pick(state->memory, candidates, choice);
+}
+
+void spokei_balancer_state_fini(struct spokei_balancer_state *state, const struct spoke_env *env)
+{
+	spokei_free(env, state->memory, 1, state->size);
+	*state = (struct spokei_balancer_state){ .balancer = state->balancer };
 }

@@ -6,9 +6,9 @@
 #ifndef SPOKEI_CLUSTER_BALANCER_STATE_H
 #define SPOKEI_CLUSTER_BALANCER_STATE_H
 
-#include "core/base/env.h"
-
 #include <spoke/balancer.h>
+
+struct spoke_env;
 
 struct spokei_balancer_state {
 	const struct spoke_balancer *balancer;
@@ -24,12 +24,8 @@ static inline void spokei_balancer_state_init(struct spokei_balancer_state *stat
 	*state = (struct spokei_balancer_state){ .balancer = balancer };
 }
 
-static inline void spokei_balancer_state_fini(struct spokei_balancer_state *state,
-					      const struct spoke_env *env)
-{
-	spokei_free(env, state->memory, 1, state->size);
-	*state = (struct spokei_balancer_state){ .balancer = state->balancer };
-}
+/* Frees the memory. */
+void spokei_balancer_state_fini(struct spokei_balancer_state *state, const struct spoke_env *env);
 
 /*
  * Asks the balancer, after it was told what has changed: `listing` and `version` of the directory

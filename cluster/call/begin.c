@@ -5,6 +5,8 @@
 #include "core/value/shape.h"
 #include "transport/wire/attachments.h"
 
+#include <spoke/consumer.h>
+
 /* --- checks */
 
 static SPOKEI_NOINLINE int check_any(struct spoke_span args, size_t *ret_count)
@@ -198,7 +200,7 @@ static int begin_one(struct spoke_method *method, const struct spoke_policy *pol
 		return error;
 	call->attempt.endpoint = endpoint;
 	call->policy = policy;
-	spokei_directory_begun(endpoint);
+	spokei_directory_begun(endpoint, endpoint->engine->begin_ns);
 	*ret_call = call;
 	return SPOKE_OK;
 }
@@ -275,7 +277,7 @@ static int begin_plainly(struct spokei_call *call)
 		return begin_retry_state(call);
 	}
 	call->attempt.endpoint = endpoint;
-	spokei_directory_begun(endpoint);
+	spokei_directory_begun(endpoint, endpoint->engine->begin_ns);
 	return SPOKE_OK;
 }
 

@@ -3,6 +3,8 @@
 #include "cluster/call/fallback.h"
 #include "cluster/call/parts.h"
 
+#include <spoke/consumer.h>
+
 static const unsigned char nil[] = { 0xc0 };
 const struct spoke_value spokei_call_nil = { nil, sizeof(nil) };
 

@@ -4,6 +4,8 @@
 #include "core/value/pack.h"
 #include "transport/wire/codecs.h"
 
+#include <spoke/consumer.h>
+
 #define TYPE_NAMES_MAX 256u
 #define ANY "*" /* version or group */
 

@@ -158,7 +158,7 @@ static int send_one(struct spokei_retry_state *retry)
 		return error;
 	SPOKE_ASSERT(endpoint != NULL);
 	attempt->endpoint = endpoint;
-	spokei_directory_begun(endpoint);
+	spokei_directory_begun(endpoint, endpoint->engine->begin_ns);
 	if (attempt == &call->attempt)
 		retry->own_free = false;
 	retry->open++;

@@ -10,7 +10,7 @@
 #include "cluster/config/keys.h"
 #include "timer/base.h"
 
-#include <spoke/config.h>
+struct spoke_config;
 
 /* A user of a config. Embedded in its owner, zero-initialised. */
 struct spokei_config_user {

@@ -14,12 +14,10 @@
 #include "cluster/endpoints/settings.h"
 #include "transport/conn/link.h"
 
-#include <spoke/link.h>
-#include <spoke/ticket.h>
-#include <spoke/url.h>
-
 struct spoke_consumer_options;
+struct spoke_link_event;
 struct spoke_method_options;
+struct spoke_ticket_result;
 
 struct spokei_consumer_settings {
 	struct spoke_url url; /* owns the texts; empty if there is no URL */
@@ -34,9 +32,10 @@ struct spokei_consumer_settings {
 	size_t texts_size;
 	bool needs_service; /* an endpoint's wire requires the name of the service */
 	struct spokei_call_settings calls;
-	spoke_link_changed_fn changed; /* may be NULL */
+	void (*changed)(void *arg, const struct spoke_link_event *event); /* may be NULL */
 	void *changed_arg;
-	spoke_ticket_done_fn settled; /* may be NULL */
+	/* May be NULL. */
+	void (*settled)(void *arg, const struct spoke_ticket_result *settled);
 	void *settled_arg;
 	uint32_t tasks_max; /* tickets */
 	size_t bytes_max;   /* memory of tickets */

@@ -8,7 +8,7 @@
 #ifndef SPOKEI_CLUSTER_DISCOVERY_KEEPER_H
 #define SPOKEI_CLUSTER_DISCOVERY_KEEPER_H
 
-#include <spoke/registry.h>
+#include <spoke/base.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,6 +16,9 @@
 
 #define SPOKEI_KEEPER_RETRY_NS UINT64_C(5000000000)
 
+struct spoke_engine;
+struct spoke_registry;
+struct spoke_url;
 struct spokei_keeper;
 
 struct spokei_keeper_options {

@@ -10,9 +10,10 @@
 
 #include <spoke/url.h>
 
-#define SPOKEI_LISTING_KEY 1024u       /* bytes */
-#define SPOKEI_LISTING_APPLICATION 64u /* bytes of it that are kept, with the NUL */
-#define SPOKEI_LISTING_ADMIN 64u       /* bytes of a place, with the NUL */
+#define SPOKEI_LISTING_KEY 1024u /* bytes */
+#define SPOKEI_LISTING_ADMIN 64u /* bytes of a place, with the NUL */
+
+struct spoke_engine;
 
 struct spokei_listing {
 	struct spokei_connector_options options; /* the texts are the URL's */

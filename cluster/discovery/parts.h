@@ -15,6 +15,9 @@
 #include "core/engine/roll.h"
 #include "core/engine/task.h"
 
+#include <spoke/engine.h>
+#include <spoke/registry.h>
+
 #define SPOKEI_KEEPER_SHOWN 64u /* bytes of a name in events */
 
 struct spokei_keeper {

@@ -8,6 +8,8 @@
 
 #include "cluster/endpoints/endpoint.h"
 
+#include <spoke/balancer.h>
+
 /* How much an endpoint is wanted for a call: its grade, which is less than ASIDE; the same and
  * ASIDE, while it is put aside; or one of the others. */
 enum spokei_rank {

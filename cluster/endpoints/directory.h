@@ -16,7 +16,12 @@
 #include "cluster/endpoints/settings.h"
 #include "core/memory/map.h"
 
+#include <spoke/policy.h>
+#include <spoke/wheel.h>
+
 #define SPOKEI_ENDPOINTS_MAX 4096u /* listed ones */
+
+struct spoke_url;
 
 struct spokei_directory_up {
 	/* What users are told. May end the directory. */
@@ -137,21 +142,22 @@ void spokei_directory_refresh_later(struct spokei_directory *directory);
  * Returns whether anybody can. */
 bool spokei_directory_full(struct spokei_endpoint *endpoint);
 
-/* An attempt begins at an endpoint that was chosen, which stays until it has ended there. */
-static inline void spokei_directory_begun(struct spokei_endpoint *endpoint)
+/* Counts an attempt that begins at a chosen endpoint, which exists until the attempt has ended.
+ * `now_ns` is when this turn began. */
+static inline void spokei_directory_begun(struct spokei_endpoint *endpoint, uint64_t now_ns)
 {
 	struct spokei_directory *directory = endpoint->directory;
 
 	endpoint->actives++;
 	endpoint->calls++;
-	endpoint->chosen_ns = endpoint->engine->begin_ns;
+	endpoint->chosen_ns = now_ns;
 	if (SPOKEI_UNLIKELY(endpoint->place == SPOKEI_NOWHERE))
 		return;
 	directory->candidates.actives[endpoint->place] = endpoint->actives;
-	directory->candidates.chosen_ns[endpoint->place] = endpoint->chosen_ns;
+	directory->candidates.chosen_ns[endpoint->place] = now_ns;
 	if (SPOKEI_UNLIKELY(endpoint->actives == directory->settings.actives_max ||
 			    endpoint->eject.aside)) {
-		spokei_eject_begun(&endpoint->eject, endpoint->chosen_ns);
+		spokei_eject_begun(&endpoint->eject, now_ns);
 		directory->stale = true;
 	}
 }

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/endpoints/endpoint.h"
 
+#include "cluster/discovery/listing.h"
+#include "core/engine/engine.h"
+#include "transport/conn/conn.h"
+
 #include <stdio.h>
 
 #define MS UINT64_C(1000000)
+
+_Static_assert(SPOKEI_ENDPOINT_ADMIN >= SPOKEI_LISTING_ADMIN, "an address is never cut");
 
 /* --- what its connections tell */
 

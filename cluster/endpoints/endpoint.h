@@ -7,17 +7,22 @@
 #ifndef SPOKEI_CLUSTER_ENDPOINTS_ENDPOINT_H
 #define SPOKEI_CLUSTER_ENDPOINTS_ENDPOINT_H
 
-#include "cluster/discovery/listing.h"
 #include "cluster/endpoints/eject.h"
 #include "cluster/endpoints/score.h"
 #include "core/engine/task.h"
-
-#include <spoke/consumer.h>
+#include "transport/connect/connector.h"
 
 #define SPOKEI_NOWHERE UINT32_MAX
+#define SPOKEI_ENDPOINT_APPLICATION 64u /* bytes that are kept, with the NUL */
+#define SPOKEI_ENDPOINT_ADMIN 64u       /* bytes of the admin page's address, with the NUL */
 
+struct spoke_engine;
+struct spoke_link_event;
+struct spokei_conn;
 struct spokei_directory;
 struct spokei_endpoint;
+struct spokei_link;
+struct spokei_listing;
 
 /* One of its connections. */
 struct spokei_line {
@@ -64,8 +69,8 @@ struct spokei_endpoint {
 	const char *name;    /* the place, as "127.0.0.1:20880" */
 	const char *group;   /* that it has, "": none */
 	const char *version; /* the same */
-	char admin[SPOKEI_LISTING_ADMIN]; /* where its process shows itself; "": it does not say */
-	char application[SPOKEI_LISTING_APPLICATION]; /* what that is called; "": the same */
+	char admin[SPOKEI_ENDPOINT_ADMIN]; /* where its process shows itself; "": it does not say */
+	char application[SPOKEI_ENDPOINT_APPLICATION]; /* what that is called; "": the same */
 	size_t key_len;
 	size_t size; /* of this, with lines and texts */
 	struct spoke_list node;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of a directory: fixed, or as a registry tells it. */
+#include "cluster/discovery/listing.h"
 #include "cluster/endpoints/parts.h"
 
 #define WAKE_NS UINT64_C(1000000000) /* until who could not be connected to is tried again */

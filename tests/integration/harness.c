@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "tests/integration/harness.h"
 
+#include <spoke/consumer.h>
 #include <spoke/host.h>
 
 #include <stdio.h>

@@ -30,6 +30,7 @@
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
 
+#include <spoke/consumer.h>
 #include <spoke/stats.h>
 
 #define MS UINT64_C(1000000)

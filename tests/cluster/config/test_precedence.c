@@ -13,6 +13,8 @@
 #include "cluster/consumer/parts.h"
 #include "core/virtual/world.h"
 
+#include <spoke/config.h>
+#include <spoke/consumer.h>
 #include <spoke/provider.h>
 
 #include <stdio.h>

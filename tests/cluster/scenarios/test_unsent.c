@@ -11,6 +11,8 @@
 #include "tests/cluster/peer.h"
 #include "transport/wire/catalog.h"
 
+#include <spoke/consumer.h>
+
 #include <string.h>
 
 #define MS UINT64_C(1000000)
