@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of the page: its options, its times, its end. */
-#include "cluster/admin/admin_parts.h"
+/* Makes and ends the admin page of an engine: checks its options, listens, takes samples. */
+#include "cluster/admin/parts.h"
+#include "core/engine/engine.h"
+#include "transport/http/connection.h"
+#include "transport/http/response.h"
+#include "transport/listen/listener.h"
 
 #define VIEWERS_MAX 16u
-#define TOKEN_BYTES 16u
 #define TOKEN_MAX 256u
 #define NAME_MAX_LEN 128u
 #define HOSTS_MAX 1024u
 #define ACTION_NAME_MAX 32u
 #define SENTENCE_MAX 256u
-#define PRINTED_TOKEN (2 * TOKEN_BYTES + 1)
 
 /* --- times */
 
@@ -22,19 +24,7 @@ static void admin_due(struct spoke_timer *timer, void *arg)
 	due->due(due);
 }
 
-bool spokei_admin_arm(struct spoke_admin *admin, struct spokei_admin_timer *timer,
-		      uint64_t delay_ns)
-{
-	struct spoke_wheel *wheel = admin->engine->wheel;
-	uint64_t due_ns = spokei_later(admin->engine->begin_ns, delay_ns);
-
-	if (spoke_timer_armed(&timer->timer))
-		return spoke_wheel_reschedule(wheel, &timer->timer, due_ns) == SPOKE_WHEEL_OK;
-	return spoke_wheel_schedule(wheel, &timer->timer, admin->timer_class, due_ns) ==
-	       SPOKE_WHEEL_OK;
-}
-
-/* Without room for the timer there are no samples any more, which is all that is lost. */
+/* If the wheel has no room for the timer, sampling stops; nothing else depends on it. */
 static void sample_due(struct spokei_admin_timer *timer)
 {
 	struct spoke_admin *admin = spoke_container_of(timer, struct spoke_admin, sample);
@@ -68,7 +58,7 @@ static void admin_bury(struct spokei_task *task)
 	free_admin(admin);
 }
 
-/* Viewers go on the dead list before it, and so look at it no more when it goes. */
+/* Connections are put on the dead list before the page, so they are freed first. */
 static void end_admin(struct spoke_admin *admin)
 {
 	if (admin->closed)
@@ -77,9 +67,7 @@ static void end_admin(struct spoke_admin *admin)
 	(void)spoke_wheel_cancel(admin->engine->wheel, &admin->sample.timer);
 	(void)spoke_wheel_cancel(admin->engine->wheel, &admin->tick.timer);
 	spokei_listener_free(admin->listener);
-	while (!spokei_list_empty(&admin->viewers))
-		spokei_viewer_close(
-			spoke_container_of(admin->viewers.next, struct spokei_viewer, node));
+	spokei_http_server_close(&admin->http);
 	spokei_engine_dead(admin->engine, &admin->bury);
 }
 
@@ -102,7 +90,7 @@ static void admin_member_free(struct spokei_member *member)
 	spoke_admin_free(spoke_container_of(member, struct spoke_admin, member));
 }
 
-/* A drain does not wait for who watches it: from now on only the engine's end closes this. */
+/* A drain does not wait for the page, which shows the drain until the engine ends. */
 static void admin_drain(struct spokei_member *member)
 {
 	struct spoke_admin *admin = spoke_container_of(member, struct spoke_admin, member);
@@ -112,9 +100,9 @@ static void admin_drain(struct spokei_member *member)
 
 /* --- the beginning */
 
-static int wrong(struct spoke_engine *engine, const char *what, const char *right)
+static int wrong(struct spoke_engine *engine, const char *option, const char *rule)
 {
-	spokei_event(engine, SPOKE_EINVAL, "option %s of the admin page: %s", what, right);
+	spokei_event(engine, SPOKE_EINVAL, "option %s of the admin page: %s", option, rule);
 	return SPOKE_EINVAL;
 }
 
@@ -127,7 +115,7 @@ static bool is_visible(const char *text)
 	return true;
 }
 
-/* A port or a blank would make a name that nobody asks under. */
+/* With a port or a blank, a name would match no request. */
 static bool are_hosts(const char *hosts)
 {
 	return *hosts != '\0' && strlen(hosts) <= HOSTS_MAX && is_visible(hosts) &&
@@ -157,14 +145,15 @@ static int check_actions(struct spoke_engine *engine, const struct spoke_admin_o
 
 		if (action->name == NULL || !is_action_name(action->name))
 			return wrong(engine, "actions",
-				     "a name is 1 to 32 letters, digits and hyphens");
+				     "a name has 1 to 32 letters, digits and hyphens");
 		if (action->sentence == NULL || strlen(action->sentence) > SENTENCE_MAX)
-			return wrong(engine, "actions", "each has a sentence of at most 256 bytes");
+			return wrong(engine, "actions",
+				     "each needs a sentence of at most 256 bytes");
 		if (action->act == NULL)
-			return wrong(engine, "actions", "each has a function");
+			return wrong(engine, "actions", "each needs a function");
 		for (size_t j = 0; j < i; j++) {
 			if (strcmp(with->actions[j].name, action->name) == 0)
-				return wrong(engine, "actions", "a name is there twice");
+				return wrong(engine, "actions", "the names have to differ");
 		}
 	}
 	return SPOKE_OK;
@@ -182,14 +171,14 @@ static int check(struct spoke_engine *engine, const struct spoke_admin_options *
 		return SPOKE_ECLOSED;
 	if (env->net->parse(env->ctx, with->listen ? with->listen : "127.0.0.1:0", ret_address))
 		return wrong(engine, "listen",
-			     "an address in digits, as 127.0.0.1:9090, or unix:PATH");
+			     "a numeric address, e.g. 127.0.0.1:9090, or unix:PATH");
 	if (with->name && strlen(with->name) > NAME_MAX_LEN)
 		return wrong(engine, "name", "at most 128 bytes");
 	if (token_len == 0 || token_len > TOKEN_MAX || (with->token && !is_visible(with->token)))
-		return wrong(engine, "token", "1 to 256 visible characters of ASCII");
+		return wrong(engine, "token", "1 to 256 visible ASCII characters");
 	if (with->hosts && !are_hosts(with->hosts))
 		return wrong(engine, "hosts",
-			     "names without ports, with commas between them, at most 1024 bytes");
+			     "comma-separated names without ports, at most 1024 bytes");
 	return check_actions(engine, with);
 }
 
@@ -198,7 +187,7 @@ static size_t size_of(const char *text)
 	return strlen(text) + 1;
 }
 
-/* Copies a text to where there is room left for it. */
+/* Copies a text to *room, and moves *room behind it. */
 static const char *copy(char **room, const char *text)
 {
 	char *at = *room;
@@ -208,28 +197,15 @@ static const char *copy(char **room, const char *text)
 	return at;
 }
 
-static void make_token(const struct spoke_env *env, char token[PRINTED_TOKEN])
-{
-	static const char digits[] = "0123456789abcdef";
-	unsigned char dice[TOKEN_BYTES];
-
-	env->dice(env->ctx, dice, sizeof(dice));
-	for (size_t i = 0; i < TOKEN_BYTES; i++) {
-		token[2 * i] = digits[dice[i] >> 4];
-		token[2 * i + 1] = digits[dice[i] & 15];
-	}
-	token[PRINTED_TOKEN - 1] = '\0';
-}
-
 static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_options *with)
 {
 	const char *name = with->name ? with->name : "spoke";
 	const char *hosts = with->hosts ? with->hosts : "";
-	char made[PRINTED_TOKEN];
+	char made[SPOKEI_HTTP_NONCE];
 	char *room;
 
 	if (with->token == NULL)
-		make_token(admin->engine->env, made);
+		spokei_http_make_nonce(admin->engine->env, made);
 	admin->texts_size = size_of(name) + size_of(hosts) +
 			    size_of(with->token ? with->token : made);
 	for (size_t i = 0; i < with->action_count; i++)
@@ -253,7 +229,10 @@ static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_option
 
 static void admin_accept(void *arg, int fd, const struct spoke_address *peer)
 {
-	spokei_viewer_take(arg, fd, peer);
+	struct spoke_admin *admin = arg;
+
+	if (spokei_http_accept(&admin->http, fd, peer))
+		spokei_quota_leave(&admin->quota, peer);
 }
 
 static int open_admin(struct spoke_admin *admin, const struct spoke_address *address)
@@ -262,6 +241,8 @@ static int open_admin(struct spoke_admin *admin, const struct spoke_address *add
 	const struct spoke_env *env = engine->env;
 	int error = spokei_engine_class(engine, "admin", admin_due, &admin->timer_class);
 
+	if (error == SPOKE_OK)
+		error = spokei_http_server_init(&admin->http, engine, &spokei_admin_up, NULL);
 	if (error == SPOKE_OK && !spokei_admin_arm(admin, &admin->sample, SPOKEI_ADMIN_SAMPLE_NS))
 		error = SPOKE_ELIMIT;
 	if (error)
@@ -299,10 +280,9 @@ int spoke_admin_new(struct spoke_engine *engine, const struct spoke_admin_option
 	admin->bury.run = admin_bury;
 	admin->sample.due = sample_due;
 	admin->tick.due = spokei_admin_tick;
-	spokei_list_init(&admin->viewers);
 	spokei_quota_init(&admin->quota, engine->env, viewers_max, viewers_max);
-	spokei_buffer_init(&admin->document, engine->env, SPOKEI_ADMIN_OUT_MAX / 2);
-	spokei_buffer_init(&admin->body, engine->env, SPOKEI_ADMIN_OUT_MAX / 2);
+	spokei_buffer_init(&admin->document, engine->env, SPOKEI_ADMIN_BODY_MAX);
+	spokei_buffer_init(&admin->body, engine->env, SPOKEI_ADMIN_BODY_MAX);
 	spokei_history_init(&admin->history, engine);
 	error = copy_texts(admin, with);
 	if (error == SPOKE_OK)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an engine has done in each of the last seconds. */
 #include "cluster/admin/status.h"
+#include "core/base/histogram.h"
+#include "core/engine/engine.h"
 
 #define MEDIAN 500000u /* of a million */
 #define P99 990000u

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the members of an engine that the page shows. */
 #include "cluster/admin/members.h"
 
-#define LOOKS 4096u      /* at tickets that wait, at most */
-#define LOOKS_SENT 1024u /* ... and at others, the oldest ones */
+#include "cluster/consumer/parts.h"
+#include "cluster/provider/provider.h"
 
-/* --- who is there */
+#define SEARCHED 4096u      /* waiting tickets, at most */
+#define SEARCHED_SENT 1024u /* other tickets, the oldest ones */
 
-/* The next member of a kind behind `node` on the engine's roll; NULL: there is none. */
+/* --- consumers and providers */
+
+/* Returns the next member of a kind after `node` on the engine's roll; NULL: there is none. */
 static struct spokei_member *next_of(const struct spoke_engine *engine,
 				     const struct spoke_list *node, const char *kind)
 {
@@ -39,9 +43,17 @@ const struct spoke_provider *spokei_members_provider(const struct spoke_engine *
 	return member ? spoke_container_of(member, struct spoke_provider, member) : NULL;
 }
 
-/* --- what is due */
+size_t spokei_members_calls(const struct spoke_consumer *consumer)
+{
+	size_t calls = consumer->caller.calls.count;
+	size_t tickets = consumer->caller.retry.tasks;
 
-/* Keeps the earliest ones, in order; of equal ones those that came first. */
+	return calls > tickets ? calls - tickets : 0;
+}
+
+/* --- tickets */
+
+/* The earliest tickets in order; equal ones in the order of their insertion. */
 struct found {
 	struct spokei_due *dues;
 	size_t count;
@@ -78,7 +90,7 @@ size_t spokei_members_due(const struct spoke_consumer *consumer, struct spokei_d
 	struct found found = { .dues = dues, .max = max };
 	struct spoke_list *node = queue->tickets.next;
 
-	for (unsigned i = 0; i < LOOKS_SENT && node != &queue->tickets; i++, node = node->next) {
+	for (unsigned i = 0; i < SEARCHED_SENT && node != &queue->tickets; i++, node = node->next) {
 		const struct spokei_retry_state *retry =
 			spoke_container_of(node, struct spokei_retry_state, of_tickets);
 
@@ -86,7 +98,7 @@ size_t spokei_members_due(const struct spoke_consumer *consumer, struct spokei_d
 			add(&found, retry, 0);
 	}
 	node = queue->pausing.next;
-	for (unsigned i = 0; i < LOOKS && node != &queue->pausing; i++, node = node->next) {
+	for (unsigned i = 0; i < SEARCHED && node != &queue->pausing; i++, node = node->next) {
 		const struct spokei_retry_state *retry =
 			spoke_container_of(node, struct spokei_retry_state, of_retry);
 

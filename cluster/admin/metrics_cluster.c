@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /metrics says of consumers, endpoints and providers. */
-#include "cluster/admin/metrics_parts.h"
+/* Writes the metrics of consumers, endpoints and providers. */
+#include "cluster/admin/members.h"
+#include "cluster/admin/metrics.h"
+#include "cluster/consumer/parts.h"
 #include "cluster/endpoints/info.h"
+#include "cluster/provider/provider.h"
 
 /* A family of which each has a row. */
 struct family {

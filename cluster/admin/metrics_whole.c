@@ -1,68 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What /metrics says, in Prometheus' text format 0.0.4. Each family is written as a whole, one
- * after the other: names begin with spoke_, counters end in _total, times are in seconds. Labels
- * tell apart what may be there twice: a consumer and a provider have the number of their place on
- * the engine, from 1 on, beside their names.
+ * Writes /metrics: the families of the engine and its wheel, then those of metrics_cluster.c. Names
+ * begin with spoke_, counters end in _total, times are in seconds.
  */
-#include "cluster/admin/metrics_parts.h"
+#include "cluster/admin/metrics.h"
+#include "cluster/admin/status.h"
+#include "core/engine/engine.h"
 
 #include <stdio.h>
-
-#define SECOND UINT64_C(1000000000)
-
-/* --- pieces */
-
-void spokei_metrics_family(struct spokei_lines *lines, const char *name, const char *type,
-			   const char *help)
-{
-	spokei_lines_put(lines, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-void spokei_metrics_seconds(struct spokei_lines *lines, uint64_t ns)
-{
-	spokei_lines_put(lines, " %" PRIu64 ".%09" PRIu64 "\n", ns / SECOND, ns % SECOND);
-}
 
 static void put_number(struct spokei_lines *lines, const char *name, const char *type,
 		       const char *help, uint64_t value)
 {
 	spokei_metrics_family(lines, name, type, help);
 	spokei_lines_put(lines, "%s %" PRIu64 "\n", name, value);
-}
-
-/* A character of a label's value, which is UTF-8. Returns how many bytes it has. */
-static size_t put_character(struct spokei_lines *lines, const unsigned char *at, size_t len)
-{
-	size_t size = spokei_utf8_len(at, len);
-
-	if (size == 0 || (*at < ' ' && *at != '\n') || *at == 0x7f)
-		spokei_lines_bytes(lines, SPOKEI_UTF8_INSTEAD, sizeof(SPOKEI_UTF8_INSTEAD) - 1);
-	else if (*at == '\n')
-		spokei_lines_bytes(lines, "\\n", 2);
-	else if (*at == '"' || *at == '\\')
-		spokei_lines_put(lines, "\\%c", *at);
-	else
-		spokei_lines_bytes(lines, at, size);
-	return size ? size : 1;
-}
-
-void spokei_metrics_label(struct spokei_lines *lines, const char *before, const char *name,
-			  const char *value)
-{
-	const unsigned char *at = (const unsigned char *)value;
-	size_t left = strlen(value);
-
-	if (left > SPOKEI_METRICS_LABEL)
-		left = SPOKEI_METRICS_LABEL;
-	spokei_lines_put(lines, "%s%s=\"", before, name);
-	while (left > 0) {
-		size_t size = put_character(lines, at, left);
-
-		at += size;
-		left -= size;
-	}
-	spokei_lines_bytes(lines, "\"", 1);
 }
 
 /* --- what the engine counts */

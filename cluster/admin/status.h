@@ -42,10 +42,8 @@
 #ifndef SPOKEI_CLUSTER_ADMIN_STATUS_H
 #define SPOKEI_CLUSTER_ADMIN_STATUS_H
 
-#include "core/engine/engine.h"
-#include "core/memory/buffer.h"
-
 #include <spoke/histogram.h>
+#include <spoke/stats.h>
 
 #define SPOKEI_STATUS_ROWS 100u     /* of endpoints, peers and tickets */
 #define SPOKEI_STATUS_ROWS_ALL 400u /* ... of all lists together */
@@ -53,6 +51,9 @@
 #define SPOKEI_STATUS_EVENTS 50u    /* the last ones */
 #define SPOKEI_STATUS_COUNT_MAX 32u
 #define SPOKEI_HISTORY 120u /* seconds */
+
+struct spoke_engine;
+struct spokei_buffer;
 
 /* One second of "history". */
 struct spokei_sample {

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Consumers and providers as the status shows them. */
+/* Writes the consumers and providers of the status. */
+#include "cluster/admin/members.h"
 #include "cluster/admin/status_parts.h"
 #include "cluster/call/call.h"
+#include "cluster/consumer/parts.h"
 #include "cluster/endpoints/info.h"
+#include "cluster/provider/provider.h"
+#include "cluster/serve/routes.h"
 
 #define ADDRESS_TEXT 160u
 
@@ -125,7 +129,7 @@ void spokei_status_consumers(struct spokei_json *json, const struct spoke_engine
 
 /* --- providers */
 
-/* Appends a text, if it is not empty, with a mark before or behind it; 0: none. */
+/* Appends a text that is not empty, with a character before and after it; 0: without. */
 static char *put_part(char *at, char before, const char *text, char behind)
 {
 	if (*text == '\0')
@@ -139,7 +143,7 @@ static char *put_part(char *at, char before, const char *text, char behind)
 	return at;
 }
 
-void spokei_status_service(const struct spokei_service *service, char text[SPOKEI_STATUS_SERVICE])
+void spokei_status_service(const struct spokei_service *service, char *text)
 {
 	char key[SPOKEI_SERVICE_KEY_MAX + 1];
 	const char *version;
@@ -206,12 +210,12 @@ static void show_peer(struct spokei_json *json, const struct spokei_conn *conn)
 	spokei_json_close(json, '}');
 }
 
-/* Those that have spoken. */
+/* Shows the connections that have sent a message. */
 static void show_peers(struct spokei_json *json, const struct spoke_provider *provider,
 		       struct spokei_rows *rows)
 {
 	const struct spoke_list *conns = &provider->link.conns;
-	size_t count = spokei_status_peers(provider);
+	size_t count = provider->peers.count;
 	size_t room = spokei_rows_take(rows, count);
 	size_t shown = 0;
 

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The status as lines for people. Names that others have chosen are printable ASCII here. */
+/* Writes the status as plain text. Foreign names are escaped to printable ASCII. */
 #include "cluster/admin/lines.h"
+#include "cluster/admin/members.h"
 #include "cluster/admin/status_parts.h"
 #include "cluster/call/call.h"
+#include "cluster/consumer/parts.h"
 #include "cluster/endpoints/info.h"
+#include "cluster/provider/provider.h"
+#include "cluster/serve/routes.h"
+#include "core/engine/engine.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -220,7 +225,7 @@ static void put_provider(struct spokei_lines *lines, const struct spoke_provider
 			 struct spokei_rows *rows)
 {
 	const struct spoke_list *conns = &provider->link.conns;
-	size_t count = spokei_status_peers(provider);
+	size_t count = provider->peers.count;
 	size_t room = spokei_rows_take(rows, count);
 	size_t more = count - room;
 

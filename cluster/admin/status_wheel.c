@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The wheel as the status shows it. */
 #include "cluster/admin/status_parts.h"
+#include "core/engine/engine.h"
 
 /* Slots that have timers, beginning with the one the wheel stands in. */
 static void show_level(struct spokei_json *json, const struct spoke_wheel *wheel,

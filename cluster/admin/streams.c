@@ -1,44 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The streams: told twice a second what is new since the last time, by one document for all. The
- * timer for it is there while somebody watches.
+ * Streams of the page: twice a second, one document with all that is new is written to all of them.
+ * The timer for it runs while there are streams.
  */
-#include "cluster/admin/admin_parts.h"
+#include "cluster/admin/parts.h"
+#include "core/engine/engine.h"
 
-static bool is_streaming(const struct spokei_viewer *viewer)
+bool spokei_admin_arm(struct spoke_admin *admin, struct spokei_admin_timer *timer,
+		      uint64_t delay_ns)
 {
-	return viewer->state == SPOKEI_VIEWER_STREAMING;
+	struct spoke_wheel *wheel = admin->engine->wheel;
+	uint64_t due_ns = spokei_later(admin->engine->begin_ns, delay_ns);
+
+	if (spoke_timer_armed(&timer->timer))
+		return spoke_wheel_reschedule(wheel, &timer->timer, due_ns) == SPOKE_WHEEL_OK;
+	return spoke_wheel_schedule(wheel, &timer->timer, admin->timer_class, due_ns) ==
+	       SPOKE_WHEEL_OK;
 }
 
-static bool is_idle(const struct spokei_viewer *viewer)
+struct spokei_status_of spokei_admin_status_of(const struct spoke_admin *admin,
+					       uint64_t events_from, uint64_t history_from)
 {
-	return is_streaming(viewer) && spokei_buffer_len(&viewer->out) == 0;
+	return (struct spokei_status_of){
+		.name = admin->name,
+		.number = admin->number,
+		.born_ns = admin->born_ns,
+		.history = &admin->history,
+		.history_from = history_from,
+		.events_from = events_from,
+	};
 }
 
-static struct spokei_viewer *viewer_of(struct spoke_list *node)
+void spokei_admin_told(struct spokei_http_conn *conn)
 {
-	return spoke_container_of(node, struct spokei_viewer, node);
+	const struct spoke_admin *admin = spokei_admin_of(conn);
+	struct spokei_viewer *viewer = spokei_http_user(conn);
+
+	viewer->events_from = admin->engine->events.last + 1;
+	viewer->history_from = admin->history.count;
 }
 
-/* Closes streams that take nothing; returns whether some may be told, and from where on. */
-static bool look_at_streams(struct spoke_admin *admin, uint64_t *ret_events, uint64_t *ret_history)
+/* Finds the first event and sample that some idle stream has not had. Returns false if no stream is
+ * idle. */
+static bool find_news(const struct spoke_admin *admin, uint64_t *ret_events, uint64_t *ret_history)
 {
-	uint64_t now_ns = admin->engine->begin_ns;
+	struct spokei_http_conn *conn = NULL;
 	bool any = false;
 
 	*ret_events = UINT64_MAX;
 	*ret_history = UINT64_MAX;
-	for (struct spoke_list *node = admin->viewers.next; node != &admin->viewers;) {
-		struct spokei_viewer *viewer = viewer_of(node);
+	while ((conn = spokei_http_next_stream(&admin->http, conn)) != NULL) {
+		const struct spokei_viewer *viewer = spokei_http_user(conn);
 
-		node = node->next;
-		if (!is_streaming(viewer))
+		if (!spokei_http_idle(conn))
 			continue;
-		if (!is_idle(viewer)) {
-			if (now_ns - viewer->moved_ns >= SPOKEI_ADMIN_SLOW_NS)
-				spokei_viewer_close(viewer);
-			continue;
-		}
 		any = true;
 		if (viewer->events_from < *ret_events)
 			*ret_events = viewer->events_from;
@@ -60,58 +75,48 @@ static int write_document(struct spoke_admin *admin, uint64_t events_from, uint6
 	return error ? error : spokei_buffer_append(&admin->document, "\n\n", 2);
 }
 
-static void tell_streams(struct spoke_admin *admin)
+static void write_to_streams(struct spoke_admin *admin)
 {
-	for (struct spoke_list *node = admin->viewers.next; node != &admin->viewers;) {
-		struct spokei_viewer *viewer = viewer_of(node);
+	struct spokei_http_conn *next = spokei_http_next_stream(&admin->http, NULL);
+	struct spokei_http_conn *conn;
 
-		node = node->next;
-		if (!is_idle(viewer))
+	while ((conn = next) != NULL) {
+		next = spokei_http_next_stream(&admin->http, conn);
+		if (!spokei_http_idle(conn))
 			continue;
-		viewer->events_from = admin->engine->events.last + 1;
-		viewer->history_from = admin->history.count;
-		spokei_viewer_tell(viewer, spokei_buffer_data(&admin->document),
-				   spokei_buffer_len(&admin->document));
+		spokei_admin_told(conn);
+		if (spokei_http_send(conn, spokei_buffer_data(&admin->document),
+				     spokei_buffer_len(&admin->document)))
+			spokei_http_close(conn);
 	}
 }
 
-/* One that still has something to take is left out, and told all of it the next time. */
+/* A stream whose output still waits is left out. A later tick writes what it has missed. */
 void spokei_admin_tick(struct spokei_admin_timer *timer)
 {
 	struct spoke_admin *admin = spoke_container_of(timer, struct spoke_admin, tick);
 	uint64_t events_from;
 	uint64_t history_from;
 
-	if (look_at_streams(admin, &events_from, &history_from) &&
+	if (find_news(admin, &events_from, &history_from) &&
 	    write_document(admin, events_from, history_from) == SPOKE_OK)
-		tell_streams(admin);
+		write_to_streams(admin);
 	spokei_admin_watched(admin);
 }
 
-/* Nobody could be told that there is no timer left: such streams end, and are asked for again. */
 static void close_streams(struct spoke_admin *admin)
 {
-	for (struct spoke_list *node = admin->viewers.next; node != &admin->viewers;) {
-		struct spokei_viewer *viewer = viewer_of(node);
+	struct spokei_http_conn *conn;
 
-		node = node->next;
-		if (!is_streaming(viewer))
-			continue;
-		viewer->state = SPOKEI_VIEWER_ANSWERED;
-		spokei_viewer_close(viewer);
-	}
+	while ((conn = spokei_http_next_stream(&admin->http, NULL)) != NULL)
+		spokei_http_close(conn);
 }
 
 void spokei_admin_watched(struct spoke_admin *admin)
 {
-	bool any = false;
-
 	if (admin->closed)
 		return;
-	for (struct spoke_list *node = admin->viewers.next; node != &admin->viewers;
-	     node = node->next)
-		any = any || is_streaming(viewer_of(node));
-	if (!any) {
+	if (admin->http.stream_count == 0) {
 		(void)spoke_wheel_cancel(admin->engine->wheel, &admin->tick.timer);
 		spokei_buffer_fini(&admin->document);
 	} else if (!spoke_timer_armed(&admin->tick.timer) &&

@@ -43,7 +43,7 @@ static int judge(const uint8_t *data, size_t len)
 	if (verdict == SPOKEI_HTTP_WHOLE) {
 		require(request.len <= len && request.len <= SPOKEI_HTTP_REQUEST_MAX,
 			"it is not longer than what there is");
-		require(request.body_len <= SPOKEI_HTTP_BODY_MAX, "its body has its limit");
+		require(request.body.len <= SPOKEI_HTTP_BODY_MAX, "its body has its limit");
 		require(request.path.len > 0 && *(const char *)request.path.data == '/',
 			"a path begins with /");
 		require(lies_inside(request.path, text, request.len), "the path lies inside");

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks the Host, Origin and Authorization headers of a request. */
 #include "transport/http/guard.h"
 
-#include <string.h>
+#include "transport/http/text.h"
 
 #define LOOPBACK_PARTS 4u
-/* A browser that is sent to a wildcard goes to loopback, and no foreign name is one. */
+/* Browsers send wildcard addresses to loopback, and no foreign name can be a wildcard. */
 #define OWN_NAMES "localhost,[::1],0.0.0.0,[::]"
 
 static bool equals(struct spoke_span span, const char *text, size_t len)
@@ -12,7 +13,7 @@ static bool equals(struct spoke_span span, const char *text, size_t len)
 	return span.len == len && len > 0 && memcmp(span.data, text, len) == 0;
 }
 
-/* Without the port, if that is one. "[::1]:80" is left with its brackets. */
+/* Removes the port, if there is one. "[::1]:80" keeps its brackets. */
 static struct spoke_span host_of(struct spoke_span host)
 {
 	const char *text = host.data;
@@ -25,7 +26,7 @@ static struct spoke_span host_of(struct spoke_span host)
 	return host;
 }
 
-/* "127.", and three numbers more. */
+/* Is it "127." and three more numbers? */
 static bool is_loopback(struct spoke_span host)
 {
 	const char *text = host.data;
@@ -51,22 +52,13 @@ static bool is_loopback(struct spoke_span host)
 	return parts + 1 == LOOPBACK_PARTS && digits > 0;
 }
 
-static char to_small(char letter)
-{
-	return letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
-}
-
-/* One of the names, between which there are commas? Letters of both sizes are the same. */
+/* Is it one of the comma-separated names, in either case? */
 static bool is_named(struct spoke_span host, const char *names)
 {
 	while (*names != '\0') {
 		size_t len = strcspn(names, ",");
-		size_t same = 0;
 
-		while (same < len && same < host.len &&
-		       to_small(names[same]) == to_small(((const char *)host.data)[same]))
-			same++;
-		if (len > 0 && same == len && len == host.len)
+		if (len > 0 && spokei_http_is_any_case(host, names, len))
 			return true;
 		names += len + (names[len] == ',');
 	}
@@ -80,7 +72,7 @@ bool spokei_guard_host(struct spoke_span host, const char *local, const char *na
 	if (strncmp(local, "unix:", 5) == 0)
 		return true;
 	if (host.data == NULL)
-		return true; /* of HTTP/1.0, which no browser speaks */
+		return true; /* HTTP/1.0, which browsers do not use */
 	host = host_of(host);
 	return is_named(host, OWN_NAMES) || is_loopback(host) ||
 	       equals(host, here.data, here.len) || is_named(host, names);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may ask: against pages of other sites that a visitor's browser has open. Such a page can send
- * requests to loopback, and by a name that it lets lead there ("DNS rebinding") read the answers;
- * what it cannot do is to choose the Host header, or to know the token. Deciders; any thread.
+ * Checks the origin of a request, against pages of other sites in a visitor's browser. Such a page
+ * can send requests to loopback, and read the responses under a name that it resolves to loopback
+ * (DNS rebinding). It cannot choose the Host header, and does not have the token. Pure; any thread.
  */
 #ifndef SPOKEI_TRANSPORT_HTTP_GUARD_H
 #define SPOKEI_TRANSPORT_HTTP_GUARD_H
@@ -12,16 +12,16 @@
 #include <stdbool.h>
 
 /*
- * May it be asked under this name? Under "localhost", 127.x.x.x, [::1] and the wildcards, under the
- * address that the connection came to, whose text `local` is, and under `names`, with commas
- * between them; with any port. By a unix socket, which no browser reaches, under any.
+ * Is this Host header allowed? Allowed are "localhost", 127.x.x.x, [::1], the wildcard addresses,
+ * the address that the connection came to (`local`, as text), and the comma-separated `names`, each
+ * with any port. On a unix socket, which browsers cannot reach, every host is allowed.
  */
 bool spokei_guard_host(struct spoke_span host, const char *local, const char *names);
 
-/* Does the page that asks, if it is one, come from here? */
+/* Is the Origin header absent, or that of a page of this server? */
 bool spokei_guard_origin(struct spoke_span origin, struct spoke_span host);
 
-/* Is it "Bearer" and the token? How long that takes tells nothing of how much of it is right. */
+/* Is the Authorization header "Bearer" and the token? Takes the same time wherever they differ. */
 bool spokei_guard_token(struct spoke_span authorization, const char *token);
 
 #endif

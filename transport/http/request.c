@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Line by line, from the first one on, so that a part is judged as the whole would be. */
+/*
+ * Parses an HTTP request line by line, so that a part of it gives the same error as the whole.
+ */
 #include "transport/http/request.h"
+
+#include "transport/http/text.h"
 
 #include <string.h>
 
@@ -15,7 +19,7 @@ struct reader {
 	const char *bytes;
 	size_t len;
 	size_t at; /* the next line begins here */
-	bool old;  /* HTTP/1.0, which needs no Host */
+	bool old;  /* HTTP/1.0, which requires no Host */
 	bool has_host;
 	bool has_length;
 	struct spokei_http_request *request;
@@ -38,7 +42,7 @@ static bool is_token(struct spoke_span span)
 	return span.len > 0;
 }
 
-/* Visible, of ASCII. */
+/* Is it visible ASCII only? */
 static bool is_visible(struct spoke_span span)
 {
 	const char *text = span.data;
@@ -61,31 +65,12 @@ static bool is_field_text(struct spoke_span span)
 	return true;
 }
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-/* `text` is in small letters. */
 static bool names(struct spoke_span span, const char *text)
 {
-	const char *name = span.data;
-
-	if (span.len != strlen(text))
-		return false;
-	for (size_t i = 0; i < span.len; i++) {
-		if (lower(name[i]) != text[i])
-			return false;
-	}
-	return true;
+	return spokei_http_is_any_case(span, text, strlen(text));
 }
 
-static bool is(struct spoke_span span, const char *text)
-{
-	return span.len == strlen(text) && memcmp(span.data, text, span.len) == 0;
-}
-
-/* What stands before `c`, which is taken away with it; false: there is no `c`. */
+/* Splits the text before `c` off a span, and drops `c`. Returns false if there is no `c`. */
 static bool cut(struct spoke_span *span, char c, struct spoke_span *ret_before)
 {
 	const char *text = span->data;
@@ -98,7 +83,8 @@ static bool cut(struct spoke_span *span, char c, struct spoke_span *ret_before)
 	return true;
 }
 
-/* A line of at most so many bytes, without its end: CRLF, or LF alone as RFC 9112 2.2 allows. */
+/* Takes a line of at most `max` bytes, without its end: CRLF, or LF alone as RFC 9112 2.2 allows.
+ */
 static int next_line(struct reader *reader, size_t max, int too_long, struct spoke_span *ret_line)
 {
 	const char *line = reader->bytes + reader->at;
@@ -122,14 +108,14 @@ static int next_line(struct reader *reader, size_t max, int too_long, struct spo
 
 static enum spokei_http_method find_method(struct spoke_span name)
 {
-	if (is(name, "GET"))
+	if (spokei_http_is(name, "GET"))
 		return SPOKEI_HTTP_GET;
-	if (is(name, "HEAD"))
+	if (spokei_http_is(name, "HEAD"))
 		return SPOKEI_HTTP_HEAD;
-	return is(name, "POST") ? SPOKEI_HTTP_POST : SPOKEI_HTTP_OTHER;
+	return spokei_http_is(name, "POST") ? SPOKEI_HTTP_POST : SPOKEI_HTTP_OTHER;
 }
 
-/* "/path?query", or the same behind "http://host". */
+/* Reads "/path?query" or "http://host/path?query". */
 static bool read_target(struct reader *reader, struct spoke_span target)
 {
 	static const char scheme[] = "http://";
@@ -157,7 +143,7 @@ static bool read_target(struct reader *reader, struct spoke_span target)
 	return true;
 }
 
-/* Exactly "HTTP/" digit "." digit. */
+/* Reads exactly "HTTP/" digit "." digit. */
 static int read_version(struct reader *reader, struct spoke_span version)
 {
 	const char *text = version.data;
@@ -178,7 +164,7 @@ static int read_request_line(struct reader *reader)
 	struct spoke_span target;
 	int status = next_line(reader, SPOKEI_HTTP_LINE_MAX, LINE_TOO_LONG, &line);
 
-	/* One empty line before is what clients of old send behind a body. */
+	/* Old clients send an empty line after a body. */
 	if (status == SPOKEI_HTTP_WHOLE && line.len == 0)
 		status = next_line(reader, SPOKEI_HTTP_LINE_MAX, LINE_TOO_LONG, &line);
 	if (status != SPOKEI_HTTP_WHOLE)
@@ -206,7 +192,7 @@ static int read_length(struct reader *reader, struct spoke_span value)
 		if (length <= SPOKEI_HTTP_BODY_MAX)
 			length = length * 10 + (size_t)(text[i] - '0');
 	}
-	reader->request->body_len = length;
+	reader->request->body.len = length;
 	return SPOKEI_HTTP_WHOLE;
 }
 
@@ -220,7 +206,7 @@ static int read_host(struct reader *reader, struct spoke_span value)
 	return SPOKEI_HTTP_WHOLE;
 }
 
-/* Headers of which there may be one. */
+/* Reads a header that may occur only once. */
 static int read_once(struct spoke_span value, struct spoke_span *ret_value)
 {
 	if (ret_value->data != NULL)
@@ -243,7 +229,7 @@ static struct spoke_span trim(struct spoke_span value)
 	return value;
 }
 
-/* A name with white space in it or behind it, as a continued line begins, is no token. */
+/* White space in or after a name, as in a folded line, makes the name invalid. */
 static int read_field(struct reader *reader, struct spoke_span line)
 {
 	struct spoke_span name;
@@ -289,8 +275,9 @@ int spokei_http_read(const void *bytes, size_t len, struct spokei_http_request *
 	status = read_head(&reader);
 	if (status != SPOKEI_HTTP_WHOLE)
 		return status;
-	if (ret_request->body_len > SPOKEI_HTTP_BODY_MAX)
+	if (ret_request->body.len > SPOKEI_HTTP_BODY_MAX)
 		return TOO_LARGE;
-	ret_request->len = reader.at + ret_request->body_len;
+	ret_request->body.data = reader.bytes + reader.at;
+	ret_request->len = reader.at + ret_request->body.len;
 	return ret_request->len <= len ? SPOKEI_HTTP_WHOLE : SPOKEI_HTTP_MORE;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes HTTP response heads, and escapes text for HTML. */
 #include "transport/http/response.h"
 
 #include <spoke/error.h>
@@ -41,7 +42,7 @@ static const char *reason(int status)
 		return "Not Found";
 	case 405:
 		return "Method Not Allowed";
-	case 408:
+	case SPOKEI_HTTP_TIMEOUT:
 		return "Request Timeout";
 	case 413:
 		return "Content Too Large";
@@ -62,8 +63,7 @@ static const char *reason(int status)
 	}
 }
 
-/* What a page of ours may load: nothing, but for what it brings along and what it asks from here.
- */
+/* A page may load nothing but its own inline scripts and styles, and data from its own server. */
 static int add_policy(struct spokei_buffer *out, const char *nonce)
 {
 	if (nonce == NULL)
@@ -76,19 +76,20 @@ static int add_policy(struct spokei_buffer *out, const char *nonce)
 		   nonce, nonce);
 }
 
-int spokei_answer_head(struct spokei_buffer *out, const struct spokei_answer *answer)
+int spokei_http_response_head(struct spokei_buffer *out,
+			      const struct spokei_http_response *response)
 {
-	int error = add(out, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\n", answer->status,
-			reason(answer->status), answer->type);
+	int error = add(out, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\n", response->status,
+			reason(response->status), response->type);
 
-	if (error == 0 && answer->len != SPOKEI_ANSWER_STREAM)
-		error = add(out, "Content-Length: %zu\r\n", answer->len);
-	if (error == 0 && answer->allow != NULL)
-		error = add(out, "Allow: %s\r\n", answer->allow);
-	if (error == 0 && answer->status == 401)
+	if (error == 0 && response->len != SPOKEI_HTTP_UNTIL_CLOSE)
+		error = add(out, "Content-Length: %zu\r\n", response->len);
+	if (error == 0 && response->allow != NULL)
+		error = add(out, "Allow: %s\r\n", response->allow);
+	if (error == 0 && response->status == 401)
 		error = add(out, "WWW-Authenticate: Bearer\r\n");
 	if (error == 0)
-		error = add_policy(out, answer->nonce);
+		error = add_policy(out, response->nonce);
 	if (error)
 		return error;
 	return add(out, "Cache-Control: no-store\r\n"
@@ -100,20 +101,37 @@ int spokei_answer_head(struct spokei_buffer *out, const struct spokei_answer *an
 			"Connection: close\r\n\r\n");
 }
 
-int spokei_answer_text(struct spokei_buffer *out, int status, const char *allow,
-		       const char *sentence, bool head_only)
+const char *spokei_http_fault(int status)
 {
-	const struct spokei_answer answer = {
-		.status = status,
-		.type = "text/plain; charset=utf-8",
-		.len = strlen(sentence) + 1,
-		.allow = allow,
-	};
-	int error = spokei_answer_head(out, &answer);
+	switch (status) {
+	case SPOKEI_HTTP_TIMEOUT:
+		return "The request did not arrive in time.";
+	case 413:
+		return "The body of a request is limited to 1,024 bytes.";
+	case 414:
+		return "The request line is limited to 2,048 bytes.";
+	case 431:
+		return "The head of a request is limited to 8,192 bytes.";
+	case 501:
+		return "Transfer-Encoding is not supported; send a Content-Length.";
+	case 505:
+		return "Only HTTP/1.1 is supported.";
+	default:
+		return "This is not a valid HTTP/1.1 request.";
+	}
+}
 
-	if (error || head_only)
-		return error;
-	return add(out, "%s\n", sentence);
+void spokei_http_make_nonce(const struct spoke_env *env, char nonce[SPOKEI_HTTP_NONCE])
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned char dice[(SPOKEI_HTTP_NONCE - 1) / 2];
+
+	env->dice(env->ctx, dice, sizeof(dice));
+	for (size_t i = 0; i < sizeof(dice); i++) {
+		nonce[2 * i] = digits[dice[i] >> 4];
+		nonce[2 * i + 1] = digits[dice[i] & 15];
+	}
+	nonce[SPOKEI_HTTP_NONCE - 1] = '\0';
 }
 
 static const char *entity(char c)
@@ -134,7 +152,7 @@ static const char *entity(char c)
 	}
 }
 
-int spokei_answer_escape(struct spokei_buffer *out, const void *text, size_t len)
+int spokei_http_escape(struct spokei_buffer *out, const void *text, size_t len)
 {
 	const char *from = text;
 	const char *end = from + len;

@@ -1,35 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers by HTTP: heads, and small texts of what was wrong. Every answer says that it is not to be
- * kept, guessed at, framed, or used by other sites, and that the connection ends with it. Appends
- * to a buffer, and touches nothing else.
+ * Writes HTTP response heads, and has the sentences for requests that cannot be read. The headers
+ * forbid caching, content sniffing, framing and use by other sites, and announce that the
+ * connection closes. Appends to a buffer, and touches nothing else.
  */
 #ifndef SPOKEI_TRANSPORT_HTTP_RESPONSE_H
 #define SPOKEI_TRANSPORT_HTTP_RESPONSE_H
 
 #include "core/memory/buffer.h"
 
-#define SPOKEI_ANSWER_STREAM SIZE_MAX /* in place of a length: until the connection ends */
-#define SPOKEI_ANSWER_NONCE 33u       /* bytes of its text, with the NUL */
+#define SPOKEI_HTTP_UNTIL_CLOSE SIZE_MAX /* a length: the body ends when the connection does */
+#define SPOKEI_HTTP_NONCE 33u            /* bytes of a nonce as text, with the NUL */
+#define SPOKEI_HTTP_SENTENCE 512u        /* bytes of a body that is a sentence, at most */
+#define SPOKEI_HTTP_TIMEOUT 408          /* the request did not arrive in time */
 
-/* What the head of an answer says; zero-initialised: no such header. */
-struct spokei_answer {
+/* The head of a response; a zero-initialised field leaves its header out. */
+struct spokei_http_response {
 	int status;
 	const char *type;  /* of the body */
-	size_t len;        /* of the body */
-	const char *allow; /* the methods there are, of 405 */
-	const char *nonce; /* what scripts and styles of the body carry to be let run; NULL: none */
+	size_t len;        /* of the body, in bytes */
+	const char *allow; /* the methods that are allowed; for status 405 */
+	const char *nonce; /* only scripts and styles with this nonce run; NULL: none do */
 };
 
-/* Returns 0, SPOKE_ENOMEM or SPOKE_ETOOLARGE, as all of these do. */
-SPOKE_MUST_USE int spokei_answer_head(struct spokei_buffer *out,
-				      const struct spokei_answer *answer);
+/* Appends a head. Returns 0, SPOKE_ENOMEM or SPOKE_ETOOLARGE. */
+SPOKE_MUST_USE int spokei_http_response_head(struct spokei_buffer *out,
+					     const struct spokei_http_response *response);
 
-/* A whole answer whose body is a sentence. `head_only`: without the body. */
-SPOKE_MUST_USE int spokei_answer_text(struct spokei_buffer *out, int status, const char *allow,
-				      const char *sentence, bool head_only);
+/* Returns the sentence for a status of spokei_http_read(), or for SPOKEI_HTTP_TIMEOUT. */
+const char *spokei_http_fault(int status);
 
-/* Text for a place in HTML, as text or in quotation marks. */
-SPOKE_MUST_USE int spokei_answer_escape(struct spokei_buffer *out, const void *text, size_t len);
+/* Makes a nonce of 128 random bits, in hexadecimal digits. */
+void spokei_http_make_nonce(const struct spoke_env *env, char nonce[SPOKEI_HTTP_NONCE]);
+
+/* Appends text for HTML, escaped for use between tags or in quotation marks. Returns as above. */
+SPOKE_MUST_USE int spokei_http_escape(struct spokei_buffer *out, const void *text, size_t len);
 
 #endif

@@ -16,6 +16,14 @@ static void act(void *arg)
 		rig->then(rig);
 }
 
+static void note_accepted(void *arg, const struct spokei_vnet_news *news)
+{
+	struct adminrig *rig = arg;
+
+	if (news->act == SPOKEI_VNET_ACCEPT)
+		rig->accepted = news->fd;
+}
+
 struct spoke_admin_options adminrig_options(void)
 {
 	static const struct spoke_admin_action actions[] = {
@@ -39,6 +47,7 @@ void adminrig_open_bare(void)
 
 	adminrig = (struct adminrig){ .engine = NULL };
 	assert_true(spokei_world_init(&adminrig.world, 11));
+	spokei_vnet_observe(adminrig.world.net, note_accepted, &adminrig);
 	spokei_world_process_init(&adminrig.server, &adminrig.world);
 	spokei_world_process_init(&adminrig.client, &adminrig.world);
 	spokei_faults_init(&adminrig.faulty, &adminrig.server.env);

@@ -13,7 +13,8 @@
 
 #include <cmocka.h>
 
-#include "cluster/admin/admin_parts.h"
+#include "cluster/admin/parts.h"
+#include "core/engine/engine.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
 
@@ -36,6 +37,7 @@ struct adminrig {
 	unsigned forks;
 	struct spoke_engine *engine;
 	struct spoke_admin *admin;
+	int accepted; /* the server's descriptor of the connection that was accepted last */
 	unsigned acted;
 	void (*then)(struct adminrig *rig); /* done by the action "act"; may be NULL */
 	char *got;                          /* what was read last, as text */

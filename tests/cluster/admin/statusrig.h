@@ -7,6 +7,8 @@
 #define TESTS_CLUSTER_ADMIN_STATUSRIG_H
 
 #include "cluster/admin/status.h"
+#include "core/engine/engine.h"
+#include "core/memory/buffer.h"
 #include "tests/cluster/clusterrig.h"
 #include "tests/core/text/jsonread.h"
 

@@ -3,6 +3,7 @@
 #include "tests/cluster/admin/adminrig.h"
 
 #include "tests/core/text/jsonread.h"
+#include "transport/http/request.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,7 +158,7 @@ static void actions_take_the_token(void **state)
 	assert_string_equal(body_of(answer),
 			    "[{\"name\":\"act\",\"sentence\":\"Does \\u0022it\\u0022\"}]\n");
 	assert_int_equal(rig.acted, 1);
-	assert_has(spoke_engine_why(rig.engine), "admin: \"act\" is done for ");
+	assert_has(spoke_engine_why(rig.engine), "admin: running action \"act\" for ");
 }
 
 static void free_admin(struct adminrig *it)

@@ -120,15 +120,6 @@ static void there_is_a_timer_for_it_while_somebody_watches(void **state)
 	assert_int_equal(adminrig_timers(), 1);
 }
 
-/* The page's end of the connection that came last. */
-static int end_of_last(void)
-{
-	const struct spokei_viewer *viewer = spoke_container_of(rig.admin->viewers.prev,
-								struct spokei_viewer, node);
-
-	return viewer->stream.watch.fd;
-}
-
 static void a_slow_one_is_left_out_and_told_all_of_it_later(void **state)
 {
 	int quick = watch_it();
@@ -139,7 +130,7 @@ static void a_slow_one_is_left_out_and_told_all_of_it_later(void **state)
 
 	(void)state;
 	(void)next(quick, &count);
-	end = end_of_last();
+	end = rig.accepted;
 	spokei_vnet_link(rig.world.net, end)->capacity = 512;
 	adminrig_send(slow, STREAM);
 	adminrig_run(SECOND);
@@ -260,7 +251,7 @@ static void one_that_has_said_all_and_is_slow_costs_nothing(void **state)
 
 	(void)state;
 	adminrig_run(MS);
-	spokei_vnet_link(rig.world.net, end_of_last())->capacity = 512;
+	spokei_vnet_link(rig.world.net, rig.accepted)->capacity = 512;
 	adminrig_send(fd, PAGE);
 	assert_int_equal(env->net->shut(env->ctx, fd), 0);
 	reads = rig.faulty.calls[SPOKEI_FAULTS_READ];

@@ -131,7 +131,8 @@ static void what_it_says_is_found(void **state)
 	assert_span(request.host, "h:1");
 	assert_span(request.origin, "http://h:1");
 	assert_span(request.authorization, "Bearer x y");
-	assert_int_equal(request.body_len, 2);
+	assert_int_equal(request.body.len, 2);
+	assert_memory_equal(request.body.data, "ok", 2);
 	assert_int_equal(request.len, sizeof(text) - 1 - 5);
 }
 

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A small key-value service on transport/http, in a process of the virtual world. A second process
+ * without a loop has the clients, whose sockets the test moves by hand.
+ *
+ *     GET /KEY    the value, or 404
+ *     POST /KEY   stores the body as the value
+ *     GET /all    a stream of all values, each KVRIG_REPEAT times, which ends by itself
+ *     GET /watch  a stream of values as they are stored, until the server drains
+ *     GET /later  responds once kvrig_respond_later() is called
+ *     GET /large  a value beyond the limit of output, which becomes a 503
+ */
+#ifndef TESTS_TRANSPORT_HTTP_KVRIG_H
+#define TESTS_TRANSPORT_HTTP_KVRIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/engine/engine.h"
+#include "core/virtual/faults.h"
+#include "core/virtual/world.h"
+#include "transport/http/connection.h"
+#include "transport/listen/listener.h"
+
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+#define KVRIG_HOST "Host: localhost\r\n"
+#define KVRIG_GET(path) "GET " path " HTTP/1.1\r\n" KVRIG_HOST "\r\n"
+
+enum {
+	KVRIG_PAIRS = 4,
+	KVRIG_REPEAT = 1000,
+	KVRIG_TEXT = 32,
+	KVRIG_OUT_MAX = 8192,
+	KVRIG_READ_MAX = 1 << 18,
+};
+
+struct kvpair {
+	char key[KVRIG_TEXT];
+	char value[KVRIG_TEXT];
+};
+
+struct kvrig {
+	struct spokei_world world;
+	struct spokei_world_process server;
+	struct spokei_world_process client;
+	struct spokei_faults faulty; /* around the server's environment */
+	struct spoke_engine *engine;
+	struct spokei_quota quota;
+	struct spokei_listener *listener;
+	struct spokei_http_server http;
+	bool is_open; /* the service */
+	struct kvpair pairs[KVRIG_PAIRS];
+	unsigned pair_count;
+	struct spokei_http_conn *later; /* waits for its response; or NULL */
+	int accepted;                   /* the server's descriptor of the last connection */
+	unsigned requests;
+	unsigned sent;
+	unsigned closed;
+	char *got; /* what was read last, as text */
+};
+
+extern struct kvrig kvrig;
+
+/* Opens the world and the service; kvrig_open_bare() opens the world and an engine only. */
+void kvrig_open(void);
+void kvrig_open_bare(void);
+
+/* Opens the service. Returns an error that a fault has caused. */
+int kvrig_serve(void);
+
+/* Closes everything, and checks that no memory and no descriptor is left. */
+void kvrig_close(void);
+
+/* Closes the service alone. */
+void kvrig_stop(void);
+
+void kvrig_run(uint64_t ns);
+int kvrig_connect(void);
+void kvrig_send(int fd, const char *text);
+void kvrig_hang_up(int fd);
+
+/* Reads what has arrived; *ret_ended: and the connection has ended. */
+const char *kvrig_read(int fd, bool *ret_ended);
+
+/* Sends a request, and returns the whole response, which ends the connection. */
+const char *kvrig_ask(const char *request);
+
+/* Returns the status of the response to a request. */
+int kvrig_status(const char *request);
+
+/* Responds to GET /later. */
+int kvrig_respond_later(const char *text);
+
+#endif

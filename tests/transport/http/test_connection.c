@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections of an HTTP server, under a service that is not the admin page. */
+#include "tests/transport/http/kvrig.h"
+
+#include "transport/http/request.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define rig kvrig
+#define POST_A "POST /a HTTP/1.1\r\n" KVRIG_HOST "Content-Length: 3\r\n\r\none"
+
+static int set_up(void **state)
+{
+	(void)state;
+	kvrig_open();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	kvrig_close();
+	return 0;
+}
+
+static const char *body_of(const char *response)
+{
+	const char *body = strstr(response, "\r\n\r\n");
+
+	assert_non_null(body);
+	return body + 4;
+}
+
+static void stored_value_is_returned(void **state)
+{
+	(void)state;
+	assert_int_equal(kvrig_status(KVRIG_GET("/a")), 404);
+	assert_int_equal(kvrig_status(POST_A), 200);
+	assert_string_equal(body_of(kvrig_ask(KVRIG_GET("/a"))), "one");
+	assert_int_equal(rig.requests, 3);
+	assert_int_equal(rig.sent, 3);
+	assert_int_equal(rig.closed, 3);
+}
+
+static void request_in_single_bytes_is_served(void **state)
+{
+	char byte[2] = "";
+	bool ended;
+	int fd = kvrig_connect();
+
+	(void)state;
+	for (const char *at = POST_A; *at != '\0'; at++) {
+		byte[0] = *at;
+		kvrig_send(fd, byte);
+		kvrig_run(MS);
+	}
+	assert_string_equal(body_of(kvrig_read(fd, &ended)), "stored\n");
+	assert_true(ended);
+	assert_string_equal(rig.pairs[0].value, "one");
+}
+
+static void second_request_on_a_connection_is_dropped(void **state)
+{
+	bool ended;
+	int fd = kvrig_connect();
+
+	(void)state;
+	kvrig_send(fd, POST_A KVRIG_GET("/a"));
+	kvrig_send(fd, KVRIG_GET("/a"));
+	assert_string_equal(body_of(kvrig_read(fd, &ended)), "stored\n");
+	assert_true(ended);
+	assert_int_equal(rig.requests, 1);
+	kvrig_hang_up(fd);
+	kvrig_run(MS);
+	assert_int_equal(rig.closed, 1);
+}
+
+static void oversized_head_and_body_are_rejected(void **state)
+{
+	char large[SPOKEI_HTTP_HEAD_MAX + 64];
+
+	(void)state;
+	memset(large, 'a', sizeof(large) - 1);
+	large[sizeof(large) - 1] = '\0';
+	assert_int_equal(kvrig_status(large), 414);
+	memcpy(large, "GET / HTTP/1.1\r\nX:", 18);
+	assert_int_equal(kvrig_status(large), 431);
+	assert_int_equal(kvrig_status("POST / HTTP/1.1\r\n" KVRIG_HOST
+				      "Content-Length: 1025\r\n\r\n"),
+			 413);
+	assert_int_equal(kvrig_status("nonsense\r\n"), 400);
+	assert_int_equal(rig.requests, 0);
+}
+
+static void incomplete_request_times_out(void **state)
+{
+	bool ended;
+	int fd = kvrig_connect();
+
+	(void)state;
+	kvrig_send(fd, "GET /a HTTP/1.1\r\n");
+	kvrig_run(900 * MS);
+	assert_string_equal(kvrig_read(fd, &ended), "");
+	assert_false(ended);
+	kvrig_run(200 * MS);
+	assert_memory_equal(kvrig_read(fd, &ended), "HTTP/1.1 408 ", 13);
+	assert_true(ended);
+}
+
+static void peer_that_never_closes_is_closed_after_linger(void **state)
+{
+	bool ended;
+	int fd = kvrig_connect();
+
+	(void)state;
+	kvrig_send(fd, POST_A);
+	(void)kvrig_read(fd, &ended);
+	assert_int_equal(rig.closed, 0);
+	kvrig_run(SECOND);
+	assert_int_equal(rig.closed, 1);
+	kvrig_hang_up(fd);
+}
+
+static void head_request_gets_no_body_and_no_stream(void **state)
+{
+	static const char *const paths[] = { "a", "none", "all", "watch" };
+	char request[64] = "";
+
+	(void)state;
+	assert_int_equal(kvrig_status(POST_A), 200);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		(void)snprintf(request, sizeof(request), "HEAD /%s HTTP/1.1\r\nHost: a\r\n\r\n",
+			       paths[i]);
+		assert_string_equal(body_of(kvrig_ask(request)), "");
+		assert_int_equal(rig.http.stream_count, 0);
+	}
+}
+
+static void oversized_response_leaves_room_for_a_smaller_one(void **state)
+{
+	(void)state;
+	assert_int_equal(kvrig_status(KVRIG_GET("/large")), 503);
+}
+
+/* --- responses that are given later */
+
+static void response_may_be_given_later(void **state)
+{
+	bool ended;
+	int fd = kvrig_connect();
+
+	(void)state;
+	kvrig_send(fd, KVRIG_GET("/later"));
+	kvrig_run(SECOND);
+	assert_string_equal(kvrig_read(fd, &ended), "");
+	assert_false(ended);
+	assert_int_equal(kvrig_respond_later("now"), SPOKE_OK);
+	assert_int_equal(rig.sent, 0);
+	assert_string_equal(body_of(kvrig_read(fd, &ended)), "now\n");
+	assert_true(ended);
+	assert_int_equal(rig.sent, 1);
+}
+
+static void later_response_reaches_peer_that_ended_its_side(void **state)
+{
+	const struct spoke_env *env = &rig.client.env;
+	uint64_t reads;
+	bool ended;
+	int fd = kvrig_connect();
+
+	(void)state;
+	kvrig_send(fd, KVRIG_GET("/later"));
+	assert_int_equal(env->net->shut(env->ctx, fd), 0);
+	kvrig_run(MS);
+	reads = rig.faulty.calls[SPOKEI_FAULTS_READ];
+	kvrig_run(SECOND);
+	assert_int_equal(rig.faulty.calls[SPOKEI_FAULTS_READ], reads);
+	assert_int_equal(kvrig_respond_later("now"), SPOKE_OK);
+	assert_string_equal(body_of(kvrig_read(fd, &ended)), "now\n");
+	assert_true(ended);
+	assert_int_equal(rig.closed, 1);
+}
+
+static void request_without_response_is_closed_after_slow_time(void **state)
+{
+	bool ended;
+	int fd = kvrig_connect();
+
+	(void)state;
+	kvrig_send(fd, KVRIG_GET("/later"));
+	kvrig_run(1900 * MS);
+	assert_non_null(rig.later);
+	kvrig_run(200 * MS);
+	assert_null(rig.later);
+	assert_string_equal(kvrig_read(fd, &ended), "");
+	assert_true(ended);
+	assert_int_equal(rig.sent, 0);
+}
+
+static void response_to_closed_connection_fails_with_eclosed(void **state)
+{
+	struct spokei_http_conn *conn;
+	int fd = kvrig_connect();
+
+	(void)state;
+	kvrig_send(fd, KVRIG_GET("/later"));
+	kvrig_run(MS);
+	conn = rig.later;
+	assert_non_null(conn);
+	spokei_http_close(conn);
+	spokei_http_close(conn);
+	assert_int_equal(rig.closed, 1);
+	assert_int_equal(spokei_http_respond_text(conn, 200, NULL, "late"), SPOKE_ECLOSED);
+	assert_int_equal(spokei_http_send(conn, "late", 4), SPOKE_ECLOSED);
+	spokei_http_end(conn);
+	kvrig_run(MS);
+	kvrig_hang_up(fd);
+}
+
+/* --- streams */
+
+static void fill(void)
+{
+	static const char *const posts[] = {
+		"POST /a HTTP/1.1\r\n" KVRIG_HOST "Content-Length: 6\r\n\r\nfirst.",
+		"POST /b HTTP/1.1\r\n" KVRIG_HOST "Content-Length: 7\r\n\r\nsecond.",
+		"POST /c HTTP/1.1\r\n" KVRIG_HOST "Content-Length: 6\r\n\r\nthird.",
+		"POST /d HTTP/1.1\r\n" KVRIG_HOST "Content-Length: 7\r\n\r\nfourth.",
+	};
+
+	for (size_t i = 0; i < sizeof(posts) / sizeof(posts[0]); i++)
+		assert_int_equal(kvrig_status(posts[i]), 200);
+}
+
+static void assert_all(const char *text)
+{
+	assert_int_equal(*text++, ':');
+	for (unsigned i = 0; i < KVRIG_REPEAT; i++) {
+		assert_memory_equal(text, "first.second.third.fourth.", 26);
+		text += 26;
+	}
+	assert_string_equal(text, "");
+}
+
+static void stream_is_read_completely_and_ends(void **state)
+{
+	(void)state;
+	fill();
+	assert_all(body_of(kvrig_ask(KVRIG_GET("/all"))));
+	assert_int_equal(rig.sent, 5);
+	assert_int_equal(rig.http.stream_count, 0);
+}
+
+static void slow_reader_gets_the_stream_within_bounded_memory(void **state)
+{
+	struct spokei_vnet_link *link;
+	size_t bytes;
+	size_t len = 0;
+	ssize_t got;
+	int fd;
+
+	(void)state;
+	fill();
+	fd = kvrig_connect();
+	link = spokei_vnet_link(rig.world.net, rig.accepted);
+	link->capacity = 256;
+	link->write_max = 100;
+	bytes = rig.faulty.bytes;
+	kvrig_send(fd, KVRIG_GET("/all"));
+	do {
+		const struct spoke_env *env = &rig.client.env;
+
+		kvrig_run(10 * MS);
+		assert_true(rig.faulty.bytes <= bytes + 4096);
+		got = env->net->read(env->ctx, fd, rig.got + len, KVRIG_READ_MAX - 1 - len);
+		len += got > 0 ? (size_t)got : 0;
+	} while (got > 0);
+	assert_int_equal(got, 0);
+	rig.got[len] = '\0';
+	assert_all(body_of(rig.got));
+}
+
+static void stream_without_progress_is_closed(void **state)
+{
+	const struct spoke_env *env = &rig.client.env;
+	int fd;
+
+	(void)state;
+	fill();
+	fd = kvrig_connect();
+	spokei_vnet_link(rig.world.net, rig.accepted)->capacity = 256;
+	kvrig_send(fd, KVRIG_GET("/all"));
+	kvrig_run(1900 * MS);
+	assert_int_equal(env->net->read(env->ctx, fd, rig.got, 256), 256);
+	kvrig_run(1900 * MS);
+	assert_int_equal(rig.http.stream_count, 1);
+	kvrig_run(200 * MS);
+	assert_int_equal(rig.http.stream_count, 0);
+	assert_int_equal(rig.closed, 5);
+	kvrig_hang_up(fd);
+}
+
+static void idle_stream_has_no_timeout(void **state)
+{
+	bool ended;
+	int fd = kvrig_connect();
+
+	(void)state;
+	kvrig_send(fd, KVRIG_GET("/watch"));
+	assert_string_equal(body_of(kvrig_read(fd, &ended)), ":");
+	kvrig_run(3600 * SECOND);
+	assert_int_equal(kvrig_status(POST_A), 200);
+	assert_string_equal(kvrig_read(fd, &ended), "one");
+	assert_false(ended);
+}
+
+static void stream_beyond_its_output_limit_is_closed(void **state)
+{
+	int fd = kvrig_connect();
+
+	(void)state;
+	spokei_vnet_link(rig.world.net, rig.accepted)->capacity = 512;
+	kvrig_send(fd, KVRIG_GET("/watch"));
+	kvrig_run(MS);
+	for (unsigned i = 0; i < 4000 && rig.http.stream_count == 1; i++)
+		(void)kvrig_status(POST_A);
+	assert_int_equal(rig.http.stream_count, 0);
+	kvrig_hang_up(fd);
+}
+
+static void stream_is_closed_when_the_peer_ends_its_side(void **state)
+{
+	const struct spoke_env *env = &rig.client.env;
+	bool ended;
+	int fd = kvrig_connect();
+
+	(void)state;
+	kvrig_send(fd, KVRIG_GET("/watch"));
+	(void)kvrig_read(fd, &ended);
+	assert_int_equal(env->net->shut(env->ctx, fd), 0);
+	kvrig_run(MS);
+	assert_int_equal(rig.closed, 1);
+}
+
+/* --- the end */
+
+static void drain_ends_streams_and_serves_open_requests(void **state)
+{
+	bool ended;
+	int watcher = kvrig_connect();
+	int late = kvrig_connect();
+	int half = kvrig_connect();
+
+	(void)state;
+	kvrig_send(watcher, KVRIG_GET("/watch"));
+	kvrig_send(late, KVRIG_GET("/later"));
+	kvrig_send(half, "GET /a HTTP/1.1\r\n");
+	kvrig_run(MS);
+	spokei_listener_free(rig.listener);
+	rig.listener = NULL;
+	spokei_http_server_drain(&rig.http);
+	assert_int_equal(rig.http.stream_count, 0);
+	assert_string_equal(body_of(kvrig_read(watcher, &ended)), ":");
+	assert_true(ended);
+	kvrig_send(half, KVRIG_HOST "\r\n");
+	assert_memory_equal(kvrig_read(half, &ended), "HTTP/1.1 404 ", 13);
+	assert_int_equal(kvrig_respond_later("done"), SPOKE_OK);
+	assert_string_equal(body_of(kvrig_read(late, &ended)), "done\n");
+	kvrig_run(SECOND);
+	assert_int_equal(rig.closed, 3);
+	assert_int_equal(rig.sent, 3);
+}
+
+static void server_close_ends_connections_in_every_state(void **state)
+{
+	static const char *const requests[] = { KVRIG_GET("/watch"), KVRIG_GET("/later"), "GET",
+						KVRIG_GET("/none") };
+	int fds[4];
+	bool ended;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		fds[i] = kvrig_connect();
+		kvrig_send(fds[i], requests[i]);
+		kvrig_run(MS);
+	}
+	spokei_http_server_close(&rig.http);
+	assert_int_equal(rig.closed, 4);
+	for (size_t i = 0; i < 4; i++) {
+		(void)kvrig_read(fds[i], &ended);
+		assert_true(ended);
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(stored_value_is_returned),
+		TEST(request_in_single_bytes_is_served),
+		TEST(second_request_on_a_connection_is_dropped),
+		TEST(oversized_head_and_body_are_rejected),
+		TEST(incomplete_request_times_out),
+		TEST(peer_that_never_closes_is_closed_after_linger),
+		TEST(head_request_gets_no_body_and_no_stream),
+		TEST(oversized_response_leaves_room_for_a_smaller_one),
+		TEST(response_may_be_given_later),
+		TEST(later_response_reaches_peer_that_ended_its_side),
+		TEST(request_without_response_is_closed_after_slow_time),
+		TEST(response_to_closed_connection_fails_with_eclosed),
+		TEST(stream_is_read_completely_and_ends),
+		TEST(slow_reader_gets_the_stream_within_bounded_memory),
+		TEST(stream_without_progress_is_closed),
+		TEST(idle_stream_has_no_timeout),
+		TEST(stream_beyond_its_output_limit_is_closed),
+		TEST(stream_is_closed_when_the_peer_ends_its_side),
+		TEST(drain_ends_streams_and_serves_open_requests),
+		TEST(server_close_ends_connections_in_every_state),
+	};
+
+	return cmocka_run_group_tests_name("http_connection", tests, NULL, NULL);
+}

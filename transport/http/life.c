@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* State of an HTTP connection: its timer, what it waits for, its end. */
+#include "transport/http/connection.h"
+#include "transport/http/parts.h"
+
+bool spokei_http_arm(struct spokei_http_conn *conn, uint64_t delay_ns)
+{
+	struct spoke_engine *engine = conn->server->engine;
+	uint64_t due_ns = spokei_later(engine->begin_ns, delay_ns);
+	int status;
+
+	if (spoke_timer_armed(&conn->timer))
+		status = spoke_wheel_reschedule(engine->wheel, &conn->timer, due_ns);
+	else
+		status = spoke_wheel_schedule(engine->wheel, &conn->timer,
+					      conn->server->timer_class, due_ns);
+	return status == SPOKE_WHEEL_OK;
+}
+
+void spokei_http_disarm(struct spokei_http_conn *conn)
+{
+	(void)spoke_wheel_cancel(conn->server->engine->wheel, &conn->timer);
+}
+
+void spokei_http_watch(struct spokei_http_conn *conn, bool output)
+{
+	unsigned io = conn->ended ? 0 : SPOKE_IO_READ;
+
+	spokei_stream_watch(&conn->stream, output ? io | SPOKE_IO_WRITE : io);
+}
+
+size_t spokei_http_size(const struct spokei_http_server *server)
+{
+	return sizeof(struct spokei_http_conn) + server->up->user_size;
+}
+
+void spokei_http_bury(struct spokei_task *task)
+{
+	struct spokei_http_conn *conn = spoke_container_of(task, struct spokei_http_conn, bury);
+
+	spokei_buffer_fini(&conn->in);
+	spokei_buffer_fini(&conn->out);
+	spokei_free(conn->server->engine->env, conn, 1, spokei_http_size(conn->server));
+}
+
+void spokei_http_leave(struct spokei_http_conn *conn)
+{
+	if (conn->state == SPOKEI_HTTP_STREAMING)
+		conn->server->stream_count--;
+	spokei_list_remove(&conn->node);
+}
+
+void spokei_http_shut_down(struct spokei_http_conn *conn)
+{
+	struct spoke_engine *engine = conn->server->engine;
+
+	spokei_http_leave(conn);
+	conn->state = SPOKEI_HTTP_CLOSED;
+	spokei_http_disarm(conn);
+	spokei_stream_close(&conn->stream);
+	spokei_count(engine, SPOKE_STAT_CLOSED);
+	spokei_engine_dead(engine, &conn->bury);
+}
+
+void spokei_http_close(struct spokei_http_conn *conn)
+{
+	if (conn->state == SPOKEI_HTTP_CLOSED)
+		return;
+	spokei_http_shut_down(conn);
+	conn->server->up->closed(conn);
+}
+
+/* --- for the user */
+
+void *spokei_http_user(struct spokei_http_conn *conn)
+{
+	return conn->user;
+}
+
+struct spokei_http_server *spokei_http_server_of(const struct spokei_http_conn *conn)
+{
+	return conn->server;
+}
+
+void spokei_http_peer(const struct spokei_http_conn *conn, char text[SPOKEI_HTTP_ADDRESS])
+{
+	const struct spoke_env *env = conn->server->engine->env;
+
+	env->net->print(env->ctx, &conn->peer, text, SPOKEI_HTTP_ADDRESS);
+}
+
+const struct spoke_address *spokei_http_peer_address(const struct spokei_http_conn *conn)
+{
+	return &conn->peer;
+}
+
+bool spokei_http_streams(const struct spokei_http_conn *conn)
+{
+	return conn->state == SPOKEI_HTTP_STREAMING;
+}
+
+bool spokei_http_idle(const struct spokei_http_conn *conn)
+{
+	return conn->state == SPOKEI_HTTP_STREAMING && spokei_buffer_len(&conn->out) == 0;
+}
+
+bool spokei_http_local(const struct spokei_http_conn *conn, char text[SPOKEI_HTTP_ADDRESS])
+{
+	const struct spoke_env *env = conn->server->engine->env;
+	struct spoke_address address;
+
+	if (env->net->local(env->ctx, conn->stream.watch.fd, &address))
+		return false;
+	env->net->print(env->ctx, &address, text, SPOKEI_HTTP_ADDRESS);
+	return true;
+}

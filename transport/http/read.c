@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads HTTP requests, hands them to the user, and checks the timeouts of connections. */
+#include "transport/http/connection.h"
+#include "transport/http/parts.h"
+#include "transport/http/request.h"
+#include "transport/http/response.h"
+
+/* `verdict`: that of spokei_http_read(), or the status of what is wrong. */
+static void serve(struct spokei_http_conn *conn, int verdict,
+		  const struct spokei_http_request *request)
+{
+	conn->state = SPOKEI_HTTP_SERVING;
+	conn->head_only = request->method == SPOKEI_HTTP_HEAD;
+	if (!spokei_http_arm(conn, conn->server->limits.slow_ns)) {
+		spokei_http_close(conn);
+		return;
+	}
+	conn->inside = true;
+	if (verdict == SPOKEI_HTTP_WHOLE)
+		conn->server->up->request(conn, request);
+	else if (spokei_http_respond_text(conn, verdict, NULL, spokei_http_fault(verdict)))
+		spokei_http_close(conn);
+	conn->inside = false;
+	spokei_buffer_fini(&conn->in);
+	if (conn->state == SPOKEI_HTTP_RESPONDING || conn->state == SPOKEI_HTTP_STREAMING)
+		spokei_http_flush(conn);
+}
+
+static void take(struct spokei_http_conn *conn, const unsigned char *bytes, size_t len)
+{
+	struct spokei_http_request request;
+	int verdict;
+
+	if (spokei_buffer_append(&conn->in, bytes, len)) {
+		spokei_http_close(conn);
+		return;
+	}
+	verdict = spokei_http_read(spokei_buffer_data(&conn->in), spokei_buffer_len(&conn->in),
+				   &request);
+	if (verdict != SPOKEI_HTTP_MORE)
+		serve(conn, verdict, &request);
+}
+
+/* Reads at most as much as a request can have. Bytes after the first request are dropped. */
+static void read_some(struct spokei_http_conn *conn)
+{
+	unsigned char *scratch = conn->server->engine->scratch;
+	size_t room = SPOKEI_HTTP_REQUEST_MAX;
+	ssize_t got;
+
+	if (conn->state == SPOKEI_HTTP_READING)
+		room -= spokei_buffer_len(&conn->in);
+	got = conn->stream.kind->read(&conn->stream, scratch, room);
+	if (spokei_http_waits(got))
+		return;
+	if (got > 0) {
+		if (conn->state == SPOKEI_HTTP_READING)
+			take(conn, scratch, (size_t)got);
+		return;
+	}
+	/* A peer that has ended its side after the request still reads the response. */
+	if (got == 0 &&
+	    (conn->state == SPOKEI_HTTP_SERVING || conn->state == SPOKEI_HTTP_RESPONDING)) {
+		conn->ended = true;
+		spokei_http_watch(conn, conn->state == SPOKEI_HTTP_RESPONDING);
+	} else {
+		spokei_http_close(conn);
+	}
+}
+
+void spokei_http_ready(struct spoke_watch *watch, unsigned io)
+{
+	struct spokei_stream *stream = spoke_container_of(watch, struct spokei_stream, watch);
+	struct spokei_http_conn *conn = spoke_container_of(stream, struct spokei_http_conn, stream);
+
+	if (io & SPOKE_IO_READ)
+		read_some(conn);
+	if ((io & SPOKE_IO_WRITE) &&
+	    (conn->state == SPOKEI_HTTP_RESPONDING ||
+	     (conn->state == SPOKEI_HTTP_STREAMING && !spokei_http_idle(conn))))
+		spokei_http_flush(conn);
+}
+
+/* The time of the present state is over. Input that has arrived in time is read first. */
+void spokei_http_due(struct spoke_timer *timer, void *arg)
+{
+	static const struct spokei_http_request unknown = { .method = SPOKEI_HTTP_OTHER };
+	struct spokei_http_conn *conn = spoke_container_of(timer, struct spokei_http_conn, timer);
+
+	(void)arg;
+	if (conn->state != SPOKEI_HTTP_READING) {
+		spokei_http_close(conn);
+		return;
+	}
+	read_some(conn);
+	if (conn->state == SPOKEI_HTTP_READING)
+		serve(conn, SPOKEI_HTTP_TIMEOUT, &unknown);
+}

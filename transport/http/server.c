@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An HTTP server: accepts connections, ends its streams, closes everything. */
+#include "transport/http/connection.h"
+#include "transport/http/parts.h"
+#include "transport/http/request.h"
+
+int spokei_http_server_init(struct spokei_http_server *server, struct spoke_engine *engine,
+			    const struct spokei_http_up *up,
+			    const struct spokei_http_limits *limits)
+{
+	*server = (struct spokei_http_server){ .engine = engine, .up = up };
+	if (limits)
+		server->limits = *limits;
+	if (server->limits.out_max == 0)
+		server->limits.out_max = SPOKEI_HTTP_OUT_MAX;
+	if (server->limits.request_ns == 0)
+		server->limits.request_ns = SPOKEI_HTTP_REQUEST_NS;
+	if (server->limits.slow_ns == 0)
+		server->limits.slow_ns = SPOKEI_HTTP_SLOW_NS;
+	if (server->limits.linger_ns == 0)
+		server->limits.linger_ns = SPOKEI_HTTP_LINGER_NS;
+	spokei_list_init(&server->conns);
+	spokei_list_init(&server->streams);
+	return spokei_engine_class(engine, "http", spokei_http_due, &server->timer_class);
+}
+
+int spokei_http_accept(struct spokei_http_server *server, int fd, const struct spoke_address *peer)
+{
+	const struct spoke_env *env = server->engine->env;
+	struct spokei_http_conn *conn = spokei_alloc(env, 1, spokei_http_size(server));
+
+	if (conn == NULL) {
+		env->net->close(env->ctx, fd);
+		spokei_count(server->engine, SPOKE_STAT_CLOSED);
+		return SPOKE_ENOMEM;
+	}
+	conn->server = server;
+	conn->peer = *peer;
+	conn->bury.run = spokei_http_bury;
+	spokei_buffer_init(&conn->in, env, SPOKEI_HTTP_REQUEST_MAX);
+	spokei_buffer_init(&conn->out, env, server->limits.out_max);
+	spokei_stream_init(&conn->stream, server->engine, &spokei_stream_socket, fd,
+			   spokei_http_ready);
+	spokei_list_append(&server->conns, &conn->node);
+	if (!spokei_http_arm(conn, server->limits.request_ns)) {
+		spokei_http_shut_down(conn);
+		return SPOKE_ELIMIT;
+	}
+	spokei_http_watch(conn, false);
+	return SPOKE_OK;
+}
+
+static void close_all(struct spoke_list *conns)
+{
+	while (!spokei_list_empty(conns))
+		spokei_http_close(spokei_http_conn_of(conns->next));
+}
+
+void spokei_http_server_close(struct spokei_http_server *server)
+{
+	close_all(&server->conns);
+	close_all(&server->streams);
+}
+
+void spokei_http_server_drain(struct spokei_http_server *server)
+{
+	struct spoke_list *streams = &server->streams;
+
+	while (!spokei_list_empty(streams))
+		spokei_http_end(spokei_http_conn_of(streams->next));
+}
+
+struct spokei_http_conn *spokei_http_next_stream(const struct spokei_http_server *server,
+						 const struct spokei_http_conn *before)
+{
+	struct spoke_list *node = before ? before->node.next : server->streams.next;
+
+	return node == &server->streams ? NULL : spokei_http_conn_of(node);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compares texts of a request. Any thread. */
+#ifndef SPOKEI_TRANSPORT_HTTP_TEXT_H
+#define SPOKEI_TRANSPORT_HTTP_TEXT_H
+
+#include <spoke/value.h>
+
+#include <stdbool.h>
+#include <string.h>
+
+/* Returns an ASCII letter in lower case, any other byte as it is. */
+static inline char spokei_http_lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Is it exactly this text? */
+static inline bool spokei_http_is(struct spoke_span span, const char *text)
+{
+	return span.len == strlen(text) && memcmp(span.data, text, span.len) == 0;
+}
+
+/* Is it this text, in either case? `len` is that of `text`. */
+static inline bool spokei_http_is_any_case(struct spoke_span span, const char *text, size_t len)
+{
+	const char *bytes = span.data;
+	size_t same = 0;
+
+	while (same < len && same < span.len &&
+	       spokei_http_lower(bytes[same]) == spokei_http_lower(text[same]))
+		same++;
+	return same == len && same == span.len;
+}
+
+#endif
