@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# Debian packages for the scripts that read this file (with "."): what is missing is installed, for
-# which alone root is needed.
+# Installs missing Debian packages for the scripts that source this file. Only the installation needs
+# root.
 #
 #   ensure_packages <runner> <package...>
 #
-# `runner` is a function of the script's that is called as `<runner> packages <command...>`, runs the
-# command with its output in a log, and ends the script when it fails. Afterwards installed_packages
-# says what was missing. $logs is a folder for logs. Returns 1 where root is needed and is not there.
+# `runner` is a function of the script, called as `<runner> packages <command...>`. It runs the command
+# with its output in a log and exits if the command fails. Afterwards installed_packages lists the
+# packages that were missing. $logs is a folder for logs. Returns 1 if root is needed but missing.
 #
 #   want_packages <package...>
 #
-# For what can be done without: those that cannot be installed are named on stderr, and that is all.
+# For optional packages: names those that cannot be installed on stderr.
 
 as_root() {
 	if [ "$(id -u)" = 0 ]; then
@@ -25,7 +25,7 @@ install_packages() {
 		apt-get install -y --no-install-recommends "$@"
 }
 
-# Package lists may be absent, or too old to know what the archive has today.
+# Package lists may be missing or out of date.
 install_or_update() {
 	install_packages "$@" || { as_root apt-get update && install_packages "$@"; }
 }
@@ -47,7 +47,7 @@ want_packages() {
 		is_installed "$package" && continue
 		echo "installing with apt-get: $package" >&2
 		install_or_update "$package" >"$logs/want-$package.log" 2>&1 ||
-			echo "cannot be installed, so it is done without: $package" >&2
+			echo "cannot be installed, continuing without: $package" >&2
 	done
 }
 
@@ -56,7 +56,7 @@ ensure_packages() {
 	shift
 	installed_packages=
 	if ! is_debian; then
-		echo "no Debian system: these packages, or what is like them, have to be there: $*" >&2
+		echo "not a Debian system; install the equivalents of these packages: $*" >&2
 		return 0
 	fi
 	for package in "$@"; do
@@ -64,7 +64,7 @@ ensure_packages() {
 	done
 	[ -n "$installed_packages" ] || return 0
 	if [ "$(id -u)" != 0 ] && ! sudo -n true 2>"$logs/sudo"; then
-		echo "$0 needs packages that only root can install: apt-get install$installed_packages" >&2
+		echo "$0 needs packages; as root, run: apt-get install$installed_packages" >&2
 		return 1
 	fi
 	echo "installing with apt-get:$installed_packages" >&2

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds and tests everything, from a fresh clone on.
+# Builds and tests everything, starting from a fresh clone.
 #
-#   sh tests/run.sh         what every change has to pass
-#   sh tests/run.sh long    that, and what takes longer: clang, valgrind, fuzzing, large models
+#   sh tests/run.sh         the tests of every change
+#   sh tests/run.sh long    also the long tests: clang, valgrind, fuzzing, large models
 #   sh tests/run.sh soak [minutes]
-#                           a cluster with 1,000 connections, killed, frozen and restarted for 30
-#                           minutes, in which every call is accounted for; nothing else
+#                           only the soak test: a cluster with 1,000 connections whose processes are killed,
+#                           frozen and restarted for 30 minutes, with every call accounted for
 #
-# Missing Debian packages are installed, for which alone root is needed. Everything else stays in
-# build/; what is up to date there is not built again. FUZZ_SECONDS (60) is the time per fuzzer.
+# Installs missing Debian packages, which is the only step that needs root. Everything else stays in
+# build/, and is built incrementally. FUZZ_SECONDS (default 60) is the time per fuzzer.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -33,7 +33,7 @@ now_ms() {
 }
 begun_ms=$(now_ms)
 
-# seconds <name> <milliseconds>: one line of the table at the end.
+# seconds <name> <milliseconds>: prints one line of the summary.
 seconds() {
 	printf '%-24s %5d.%d s\n' "$1" $(($2 / 1000)) $(($2 % 1000 / 100))
 }
@@ -42,13 +42,13 @@ beside_process=
 
 give_up() { # <name of the stage> <its log>
 	tail -n 60 "$2"
-	echo "tests/run.sh: stage \"$1\" failed; all of its output: $2"
+	echo "tests/run.sh: stage \"$1\" failed; full output: $2"
 	exit 1
 }
 trap '[ -z "$beside_process" ] || kill "$beside_process"' EXIT
 trap 'exit 2' HUP INT TERM
 
-# stage <name> <command...>: its output goes to a log, of which a failure shows the end.
+# stage <name> <command...>: logs the output, and prints the end of the log on failure.
 stage() {
 	name=$1
 	shift
@@ -59,8 +59,8 @@ stage() {
 	seconds "$name" $(($(now_ms) - stage_ms)) >>$logs/seconds
 }
 
-# beside <name> <command...>: a stage that runs while others do, until it is met; one at a time. Builds and
-# the simulator are nice to it.
+# beside <name> <command...>: runs a stage in the background until it is waited for; one at a time. Builds
+# and the simulator run at a lower priority.
 beside() {
 	beside_log=$logs/$(echo "$1" | tr ' ' -).log
 	beside_ms=$(now_ms)
@@ -100,7 +100,7 @@ run_tests() { # <preset> [ctest option...]
 	ctest --preset "$preset" -j "$jobs" --timeout "$test_timeout" "$@"
 }
 
-# build_and_test <preset> [ctest option...]: two stages, and the test runner's verdict for the summary.
+# build_and_test <preset> [ctest option...]: two stages; prints the result of the tests for the summary.
 build_and_test() {
 	stage "build $1" build "$1"
 	stage "test $1" run_tests "$@"
@@ -113,7 +113,7 @@ verdict() { # <what was tested>: reads the last stage's log
 	printf '%s:\n%s\n' "$1" "$verdict" >>$logs/summary
 }
 
-# simulate <seeds>: two halves at a time.
+# simulate <seeds>: runs two halves in parallel.
 simulate() {
 	half=$(($1 / 2))
 	nice build/release/tests/sim/sim --seeds $half >$logs/seeds-1 2>&1 &
@@ -128,7 +128,7 @@ simulate() {
 	tail -n 1 $logs/seeds-2
 }
 
-# outside <build directory>: spoke as somebody has it who installs it, and as GUIDE.md says.
+# outside <build directory>: tests the installation and GUIDE.md.
 outside() {
 	sh tests/packaging/run.sh "$1" && sh tests/packaging/guide.sh "$1"
 }
@@ -155,19 +155,19 @@ if [ $mode = soak ]; then
 	exec build/release/tests/soak/soak --table build/soak.md "${2:-30}"
 fi
 
-# --- what every change has to pass
+# --- the tests of every change
 
-# What is shipped and what checks look at; its tests are run as built by asan and as built by release.
-# And what is run by hand alone, so that it does not rot.
+# Builds the product for the checks; the tests run in the asan and release builds. Also builds programs
+# that are run only by hand.
 if [ $mode = long ]; then
 	build_and_test dev -LE live
 else
 	stage "build dev" build dev product benchmarks soak
 fi
-# What waits for real processes does so once, where most is seen.
+# Tests with real processes run only once, in the build that detects most.
 build_and_test asan -j $((jobs + 1))
 stage "build release" build release
-# These mostly wait, or use one core.
+# These stages mostly wait, or use one core.
 beside packaging outside build/release
 SPOKE_MODEL_OPS=1000000
 export SPOKE_MODEL_OPS
@@ -191,7 +191,7 @@ export TIDY
 stage checks sh tests/checks/run.sh build/dev
 cat "$log"
 
-# --- what takes longer
+# --- the long tests
 
 fuzz() { # <program>: new inputs and findings stay in build/
 	target=${1##*/fuzz_}
@@ -204,7 +204,7 @@ long_model() {
 	SPOKE_MODEL_OPS=10000000 ctest --preset release -R model --timeout 3600
 }
 
-# Advisory: the analyzer is wrong too often to stop anybody.
+# Advisory: the analyzer has too many false positives to fail the run.
 analyze() {
 	configure analyze && cmake --build --preset analyze --clean-first -j "$jobs" || return 1
 	echo "$(grep -c '\[-Wanalyzer' $logs/analyze.log) findings of gcc -fanalyzer"

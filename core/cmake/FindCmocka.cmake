@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finds cmocka: target cmocka::cmocka. Sets Cmocka_FOUND.
-# Newer packages of cmocka bring that target; 1.1.5 sets variables only, and others have a
-# pkg-config file or nothing at all.
+# Newer packages of cmocka define the target; 1.1.5 only sets variables. Others have a pkg-config file
+# or neither.
 
 if(NOT TARGET cmocka::cmocka)
 	find_package(cmocka CONFIG QUIET)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finds libev, which ships neither a CMake package nor a pkg-config file: target Ev::ev.
-# Sets Libev_FOUND and Libev_VERSION; asks the cache variables Libev_INCLUDE_DIR, Libev_LIBRARY.
-# libev's event.h is never looked for: on most machines that name is libevent's.
+# Sets Libev_FOUND and Libev_VERSION; uses the cache variables Libev_INCLUDE_DIR, Libev_LIBRARY.
+# Does not look for libev's event.h, because on most machines event.h belongs to libevent.
 
 find_path(Libev_INCLUDE_DIR ev.h PATH_SUFFIXES libev)
 find_library(Libev_LIBRARY ev)
@@ -14,7 +14,7 @@ if(Libev_INCLUDE_DIR AND Libev_LIBRARY)
 		REGEX "^[ \t]*#[ \t]*define[ \t]+EV_VERSION_(MAJOR|MINOR)[ \t]+[0-9]+")
 	list(TRANSFORM libev_lines REPLACE ".*EV_VERSION_[A-Z]+[ \t]+([0-9]+).*" "\\1")
 	list(JOIN libev_lines "." Libev_VERSION)
-	# Before 4.0 the functions had other names; another library's ev.h has no version at all.
+	# Before 4.0 the functions had other names. An ev.h of another library has no version.
 	if(Libev_VERSION VERSION_GREATER_EQUAL 4)
 		set(Libev_FOUND TRUE)
 	endif()
@@ -26,7 +26,7 @@ if(Libev_FOUND AND NOT TARGET Ev::ev)
 	set_target_properties(Ev::ev PROPERTIES
 		IMPORTED_LOCATION ${Libev_LIBRARY}
 		INTERFACE_INCLUDE_DIRECTORIES ${Libev_INCLUDE_DIR})
-	# A static libev brings its use of libm along.
+	# A static libev needs libm.
 	if(Libev_LIBRARY MATCHES "\\.a$")
 		set_target_properties(Ev::ev PROPERTIES INTERFACE_LINK_LIBRARIES m)
 	endif()

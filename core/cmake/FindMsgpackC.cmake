@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds msgpack-c, the C library, in whatever form it is installed: target Msgpack::c.
-# Sets MsgpackC_FOUND and, where the header tells, MsgpackC_VERSION.
+# Finds msgpack-c, the C library, in any installed form: target Msgpack::c.
+# Sets MsgpackC_FOUND and, if the header defines it, MsgpackC_VERSION.
 #
 #   up to 4.x   package msgpack     target msgpackc    library msgpackc    msgpack.pc
 #   5.x         package msgpackc    target msgpackc    library msgpackc    msgpack.pc
 #   from 6.0    package msgpack-c   target msgpack-c   library msgpack-c   msgpack-c.pc
 #
-# Only a target says that a package is the right one: the C++ library of the same name installs a
-# package "msgpack" too, which has no C target. Without a usable package, header and library are
-# looked for, with pkg-config's help if there is any.
+# Only a target identifies the right package: the C++ library also installs a package "msgpack", without a
+# C target. Without a usable package, this module looks for header and library, with pkg-config if
+# available.
 
 if(TARGET Msgpack::c)
 	set(MsgpackC_FOUND TRUE)

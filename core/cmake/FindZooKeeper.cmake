@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds ZooKeeper's C library for one thread, from 3.5 on, which ships neither a CMake package nor a
-# pkg-config file: target ZooKeeper::st. Sets ZooKeeper_FOUND and ZooKeeper_VERSION; asks the cache
-# variables ZooKeeper_INCLUDE_DIR, ZooKeeper_LIBRARY. The library for many threads (zookeeper_mt)
-# will not do: it has threads of its own.
+# Finds ZooKeeper's single-threaded C library, 3.5 or later: target ZooKeeper::st. It ships neither a CMake
+# package nor a pkg-config file. Sets ZooKeeper_FOUND and ZooKeeper_VERSION; uses the cache variables
+# ZooKeeper_INCLUDE_DIR, ZooKeeper_LIBRARY. The multi-threaded library (zookeeper_mt) is not suitable,
+# because it starts threads.
 
 find_path(ZooKeeper_INCLUDE_DIR zookeeper/zookeeper.h)
 find_library(ZooKeeper_LIBRARY zookeeper_st)
@@ -11,7 +11,7 @@ mark_as_advanced(ZooKeeper_INCLUDE_DIR ZooKeeper_LIBRARY)
 set(ZooKeeper_FOUND FALSE)
 unset(ZooKeeper_VERSION)
 if(ZooKeeper_INCLUDE_DIR AND ZooKeeper_LIBRARY)
-	# 3.4 has numbers, later versions a text.
+	# 3.4 defines numbers, later versions a string.
 	file(STRINGS ${ZooKeeper_INCLUDE_DIR}/zookeeper/zookeeper_version.h zookeeper_lines
 		REGEX "^#define ZOO_VERSION \"[0-9.]+")
 	if(zookeeper_lines MATCHES "\"([0-9.]+)")
@@ -31,7 +31,7 @@ if(ZooKeeper_FOUND AND NOT TARGET ZooKeeper::st)
 	set_target_properties(ZooKeeper::st PROPERTIES
 		IMPORTED_LOCATION ${ZooKeeper_LIBRARY}
 		INTERFACE_INCLUDE_DIRECTORIES ${ZooKeeper_INCLUDE_DIR})
-	# A static one brings its use of libm along.
+	# A static library needs libm.
 	if(ZooKeeper_LIBRARY MATCHES "\\.a$")
 		set_target_properties(ZooKeeper::st PROPERTIES INTERFACE_LINK_LIBRARIES m)
 	endif()

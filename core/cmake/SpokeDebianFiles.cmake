@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Run by cpack over the files of each package before it is made: what Debian wants of them that an
-# installation by hand does not have.
+# Run by cpack on the files of each package before it is made: applies the rules of Debian policy.
 if(NOT CPACK_GENERATOR STREQUAL DEB)
 	return()
 endif()
@@ -12,7 +11,7 @@ foreach(component IN LISTS CPACK_COMPONENTS_ALL)
 	file(COPY ${CPACK_SPOKE_COPYRIGHT} ${CPACK_SPOKE_CHANGELOG}
 		DESTINATION ${usr}/share/doc/${name}
 		FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
-	# Whatever the umask was.
+	# Sets permissions independent of the umask.
 	execute_process(COMMAND find ${usr}/.. -type d -exec chmod 755 {} +
 		COMMAND_ERROR_IS_FATAL ANY)
 	file(GLOB texts ${usr}/share/doc/${name}/changelog.Debian ${usr}/share/man/man*/*)
@@ -24,7 +23,7 @@ foreach(component IN LISTS CPACK_COMPONENTS_ALL)
 			--enable-deterministic-archives ${archive} COMMAND_ERROR_IS_FATAL ANY)
 	endforeach()
 
-	# The command's library is where every program looks.
+	# The command needs no RUNPATH, because its library is in a default directory.
 	file(GLOB programs ${usr}/bin/*)
 	foreach(program IN LISTS programs)
 		file(RPATH_REMOVE FILE ${program})

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is installed, and where: the libraries, their headers, spoke.pc, the CMake package, the command
-# with its manual and completions, and examples. Everything finds everything else by relative paths,
-# so that a tree may be installed to any prefix and moved afterwards.
+# Installs the libraries, their headers, spoke.pc, the CMake package, the command with its manual and
+# completions, and examples. All references are relative paths, so a tree can be installed to any prefix
+# and moved afterwards.
 include_guard(GLOBAL)
 
-# Debian keeps the libraries of an architecture apart, and its linker, pkg-config and CMake look there
-# below /usr/local too. GNUInstallDirs knows it of the prefix /usr alone, but packages for /usr are
-# made of build trees with any prefix.
+# Debian has a library directory per architecture, also below /usr/local. GNUInstallDirs uses it for the
+# prefix /usr only, but packages for /usr are made from build trees with any prefix.
 if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_INSTALL_LIBDIR AND CMAKE_LIBRARY_ARCHITECTURE
 		AND EXISTS /etc/debian_version AND NOT CMAKE_CROSSCOMPILING)
 	set(CMAKE_INSTALL_LIBDIR lib/${CMAKE_LIBRARY_ARCHITECTURE}
@@ -30,8 +29,8 @@ install(TARGETS spoke_static EXPORT spoke-static
 	ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT spoke_development
 	FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT spoke_development)
 
-# The compiler's own form of the code in the static library is for the same version of the same compiler
-# only: another one that finds it refuses to link. The ordinary code beside it stays.
+# The LTO code in the static library works only with the same version of the same compiler; other
+# compilers refuse to link it. Keep only the ordinary code.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
 	install(CODE "
 	set(spoke_archive \"${CMAKE_INSTALL_LIBDIR}/libspoke.a\")
@@ -46,8 +45,8 @@ endif()
 
 # --- the CMake package
 
-# The shared library needs nothing of what it stands on to be found; the static one does. So each has
-# targets in a file of its own.
+# Only users of the static library need its dependencies, so each library has its targets in a file of
+# its own.
 foreach(kind shared static)
 	install(EXPORT spoke-${kind} NAMESPACE spoke:: FILE spoke-${kind}.cmake
 		DESTINATION ${spoke_cmake_dir} COMPONENT spoke_development)
@@ -76,14 +75,14 @@ install(FILES ${spoke_files} DESTINATION ${spoke_cmake_dir} COMPONENT spoke_deve
 
 # --- spoke.pc
 
-# spoke_pc_escape(<variable> <path>): as it stands in a .pc, where a space ends a word. What pkg-config
-# puts in place of pcfiledir it escapes itself.
+# spoke_pc_escape(<variable> <path>): escapes spaces for a .pc file. pkg-config itself escapes the value
+# of pcfiledir.
 function(spoke_pc_escape ret path)
 	string(REPLACE " " "\\ " path ${path})
 	set(${ret} ${path} PARENT_SCOPE)
 endfunction()
 
-# spoke_link_flags(<variable> <library file>...): how a linker is told of them, as "-lev".
+# spoke_link_flags(<variable> <library file>...): the linker flags of libraries, e.g. "-lev".
 function(spoke_link_flags ret)
 	set(flags)
 	foreach(file ${ARGN})
@@ -100,7 +99,7 @@ function(spoke_link_flags ret)
 	set(${ret} ${flags} PARENT_SCOPE)
 endfunction()
 
-# spoke_pc_dir(<variable> <directory>): below the file's own prefix, unless it is somewhere else.
+# spoke_pc_dir(<variable> <directory>): the directory relative to the prefix of the .pc file, if below it.
 function(spoke_pc_dir ret dir)
 	if(IS_ABSOLUTE ${dir})
 		spoke_pc_escape(dir ${dir})
@@ -112,7 +111,7 @@ endfunction()
 
 spoke_pc_dir(spoke_pc_libdir ${CMAKE_INSTALL_LIBDIR})
 spoke_pc_dir(spoke_pc_includedir ${CMAKE_INSTALL_INCLUDEDIR})
-# Static ones of these bring their use of libm along.
+# Static versions of these need libm.
 set(spoke_files ${Libev_LIBRARY})
 if(TARGET ZooKeeper::st)
 	list(APPEND spoke_files ${ZooKeeper_LIBRARY})
@@ -120,8 +119,8 @@ endif()
 spoke_link_flags(spoke_pc_private ${spoke_files})
 string(APPEND spoke_pc_private " -lm -pthread")
 
-# The prefix is found from where the file is. Only below /usr it is written out: there pkg-config leaves
-# out what every compiler knows, which it does by comparing texts.
+# The prefix is relative to the .pc file. Below /usr it is absolute, because pkg-config omits default
+# directories by comparing strings.
 if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
 	spoke_pc_escape(spoke_pc_prefix ${CMAKE_INSTALL_PREFIX})
 else()
@@ -146,7 +145,7 @@ install(CODE "
 # --- the command, manuals, completions, examples
 
 if(TARGET spoke_command)
-	# It finds its library wherever both are moved to.
+	# The command finds its library after both are moved.
 	cmake_path(SET spoke_bin NORMALIZE ${CMAKE_INSTALL_FULL_BINDIR})
 	file(RELATIVE_PATH spoke_bin_to_lib ${spoke_bin} ${CMAKE_INSTALL_FULL_LIBDIR})
 	set_target_properties(spoke_command PROPERTIES INSTALL_RPATH "$ORIGIN/${spoke_bin_to_lib}")
@@ -170,7 +169,7 @@ if(TARGET spoke_command)
 	spoke_install(command ${CMAKE_INSTALL_MANDIR}/man1 spoke/spoke.1)
 	spoke_install(command ${CMAKE_INSTALL_MANDIR}/man5 spoke/spoke.conf.5)
 	spoke_install(command ${spoke_share}/zsh/site-functions spoke/completion/_spoke)
-	# bash looks for a file that is named as the command.
+	# bash looks for a file named like the command.
 	install(FILES ${PROJECT_SOURCE_DIR}/examples/spoke/completion/spoke.bash
 		DESTINATION ${spoke_share}/bash-completion/completions RENAME spoke
 		COMPONENT spoke_command OPTIONAL)

@@ -36,23 +36,23 @@ set(CPACK_SPOKE_CHANGELOG ${spoke_deb_dir}/changelog.Debian)
 set(CPACK_SPOKE_COPYRIGHT ${spoke_deb_dir}/copyright)
 set(CPACK_SPOKE_STRIP ${CMAKE_STRIP})
 
-# spoke_package(<component> <name> <section> <what it is> <what it has> <what it depends on>)
-macro(spoke_package component name section what has depends)
+# spoke_package(<component> <name> <section> <kind> <contents> <dependencies>)
+macro(spoke_package component name section kind contents depends)
 	string(TOUPPER spoke_${component} spoke_deb)
 	set(CPACK_DEBIAN_${spoke_deb}_PACKAGE_NAME ${name})
 	set(CPACK_DEBIAN_${spoke_deb}_PACKAGE_SECTION ${section})
 	set(CPACK_DEBIAN_${spoke_deb}_PACKAGE_DEPENDS "${depends}")
 	string(CONCAT CPACK_DEBIAN_${spoke_deb}_DESCRIPTION
-		"RPC framework with one timing wheel per event loop - ${what}\n"
-		"spoke calls services and serves them, over TCP or unix sockets, in the\n"
-		"frames of Apache Dubbo or of MessagePack-RPC. One timing wheel per event\n"
-		"loop ends requests in time, retries failed calls and finds silent peers.\n"
+		"RPC framework with one timing wheel per event loop - ${kind}\n"
+		"spoke calls and serves methods over TCP or unix sockets, with the frames\n"
+		"of Apache Dubbo or of MessagePack-RPC. One timing wheel per event loop\n"
+		"times out requests, retries failed calls and detects silent peers.\n"
 		".\n"
-		"${has}")
+		"${contents}")
 	set(CPACK_SPOKE_NAME_spoke_${component} ${name})
 endmacro()
 
-# The three are of one build and go together.
+# The three packages must be of the same build.
 set(spoke_deb_same
 	"${spoke_deb_library} (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})")
 spoke_package(library ${spoke_deb_library} libs library "This package has the shared library." "")
@@ -63,11 +63,11 @@ spoke_package(command spoke net command
 	"This package has the command spoke, which calls, serves, measures and\nwatches services."
 	"${spoke_deb_same}")
 
-# What the static library stands on; the shared one has it already.
+# The static library depends on it; the shared library is linked with it.
 if(TARGET ZooKeeper::st)
 	string(APPEND CPACK_DEBIAN_SPOKE_DEVELOPMENT_PACKAGE_DEPENDS ", libzookeeper-st-dev")
 endif()
-# One header, which no other includes, is for programs that use msgpack-c themselves.
+# <spoke/value_msgpack.h> is for programs that use msgpack-c.
 set(CPACK_DEBIAN_SPOKE_DEVELOPMENT_PACKAGE_SUGGESTS libmsgpack-dev)
 
 set(CPACK_DEBIAN_SPOKE_LIBRARY_PACKAGE_SHLIBDEPS ON)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# How the targets of spoke are made: flags that all share, one target per floor, and the library
-# that all floors go into.
+# Functions that define the targets of spoke: common flags, one target per floor, and the library of all
+# floors.
 include_guard(GLOBAL)
 
 set(SPOKE_WARNINGS
@@ -14,14 +14,14 @@ set(SPOKE_WARNINGS
 	$<$<C_COMPILER_ID:GNU>:-Warith-conversion>
 	$<$<BOOL:${SPOKE_WERROR}>:-Werror>)
 
-# libev's watchers inherit by a common prefix, which strict aliasing does not know.
+# libev's watchers inherit through a common prefix, which violates strict aliasing.
 set(SPOKE_COMPILE_OPTIONS ${SPOKE_WARNINGS} -fno-strict-aliasing)
-# Failed assertions name files of spoke, not folders of whoever built it.
+# Failed assertions show relative paths instead of paths of the build machine.
 list(APPEND SPOKE_COMPILE_OPTIONS "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 set(SPOKE_LINK_OPTIONS)
 
-# Released, the library is optimised as a whole: a call goes through functions of many files. Its
-# objects keep ordinary code besides, for users who link them otherwise.
+# Release builds use LTO, because a call passes through functions of many files. The objects also contain
+# ordinary code for other linkers.
 set(SPOKE_LTO)
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT SPOKE_SANITIZE AND NOT SPOKE_FUZZ)
 	set(SPOKE_LTO "$<$<CONFIG:Release>:-O3;-flto=auto;-ffat-lto-objects>")
@@ -39,7 +39,7 @@ if(SPOKE_FUZZ)
 	list(APPEND SPOKE_COMPILE_OPTIONS -fsanitize=fuzzer-no-link)
 endif()
 
-# spoke_settings(<target>): language and flags of everything that is compiled here.
+# spoke_settings(<target>): sets language and flags of a target.
 function(spoke_settings target)
 	set_target_properties(${target} PROPERTIES
 		C_STANDARD 11
@@ -51,7 +51,7 @@ function(spoke_settings target)
 	target_link_options(${target} PRIVATE ${SPOKE_LINK_OPTIONS})
 endfunction()
 
-# The number behind libspoke.so: raised when a released ABI changes, whatever the version says.
+# The N of libspoke.so.N: raised when a released ABI changes, independent of the version.
 set(SPOKE_ABI 0)
 
 # spoke_library(<target> <SHARED|STATIC>): a library of all floors, libspoke on disk.
@@ -64,7 +64,7 @@ function(spoke_library target kind)
 		LINKER_LANGUAGE C
 		VERSION ${PROJECT_VERSION}
 		SOVERSION ${SPOKE_ABI})
-	# Sanitizers leave their own symbols to the program.
+	# The program defines the symbols of sanitizers.
 	if(kind STREQUAL "SHARED" AND NOT SPOKE_SANITIZE AND NOT SPOKE_FUZZ)
 		target_link_options(${target} PRIVATE LINKER:-z,defs)
 	endif()
@@ -73,10 +73,10 @@ endfunction()
 # spoke_floor(<name> SOURCES <file>... [HEADERS <file>...] [PUBLIC <file>...] [ON <target>...]
 #             [USES <library>...])
 #
-# One floor: target spoke_<name>, standing on the targets after ON and on no others. It is linked
-# by the floors above and by tests, which so reach hidden symbols too. PUBLIC headers lie in
-# include/ and are installed. USES are libraries from elsewhere that its sources call; whoever
-# links the floor links them, and sees nothing of their headers.
+# Defines one floor: target spoke_<name>, which uses only the targets after ON. The floors above and the
+# tests link the floor, so tests can use hidden symbols. PUBLIC headers are in include/ and are
+# installed. USES are third-party libraries of the sources; users of the floor link them, but do not see
+# their headers.
 function(spoke_floor name)
 	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;HEADERS;PUBLIC;ON;USES")
 	set(floor spoke_${name})
@@ -85,7 +85,7 @@ function(spoke_floor name)
 	add_library(${floor} STATIC ${arg_SOURCES} ${arg_HEADERS})
 	spoke_settings(${floor})
 	target_compile_options(${floor} PRIVATE ${SPOKE_LTO})
-	# Tests take the ordinary code: to optimise each of them as a whole would take minutes.
+	# Tests link the ordinary code, because LTO for each test would take minutes.
 	target_link_options(${floor} INTERFACE $<$<BOOL:${SPOKE_LTO}>:-fno-lto>)
 	target_include_directories(${floor} PUBLIC ${PROJECT_SOURCE_DIR}
 		${CMAKE_CURRENT_SOURCE_DIR}/include)
@@ -109,8 +109,8 @@ function(spoke_side_library name)
 	target_link_libraries(spoke_${name} PUBLIC ${arg_ON})
 endfunction()
 
-# spoke_embed(<floor> <file> <header> <name>): a file as an array of bytes, with <name>_len beside it,
-# as the header declares them.
+# spoke_embed(<floor> <file> <header> <name>): embeds a file as the array <name> with the length
+# <name>_len, both declared in the header.
 function(spoke_embed floor file header name)
 	set(input ${CMAKE_CURRENT_SOURCE_DIR}/${file})
 	cmake_path(GET file STEM stem)
@@ -127,8 +127,8 @@ endfunction()
 
 # spoke_adapter(<floor> <library> <definition> <sentence> SOURCES <file>... [HEADERS <file>...])
 #
-# A part of a floor that stands on a library which may be missing: with it the definition is made for
-# the floor's sources, without it the sentence is said.
+# Adds sources that need an optional library. With the library, defines the macro for the sources of the
+# floor; without it, prints the sentence.
 function(spoke_adapter name library definition sentence)
 	cmake_parse_arguments(PARSE_ARGV 4 arg "" "" "SOURCES;HEADERS")
 	if(TARGET ${library})

@@ -1,64 +1,63 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Measures spoke against its peers, or against itself, all in one run. Full runs and what they say
-# are in tests/bench/RESULTS.md.
+# Benchmarks spoke against its peers, or against itself, in one run. Full runs and their discussion are in
+# tests/bench/RESULTS.md.
 #
 #   sh tests/bench/run.sh race [--quick] [--unix] [--results <file>]
-#       Calls beside gRPC, ZeroMQ, nng, Cap'n Proto and redis, those of them that can be installed,
-#       and beside a raw echo on libev and one on bare epoll, which are the limit; the server on
-#       core 0, the client on core 1. --unix adds rows over a unix socket, --results writes the
-#       tables as a chapter in Markdown, also when something failed.
+#       Calls of spoke, gRPC, ZeroMQ, nng, Cap'n Proto and redis (those that can be installed), and of
+#       a raw echo on libev and one on bare epoll, which are the limit. The server has core 0, the
+#       client core 1. --unix adds rows over a unix socket; --results writes the tables as a chapter
+#       in Markdown, even after a failure.
 #   sh tests/bench/run.sh rpc [--quick] [--unix] [--spin]
-#       The same beside the raw echoes alone. --spin measures those that look for 50 us before they
-#       sleep, spoke and bare epoll, which are compared with nobody else.
+#       The same, with the raw echoes only. --spin measures spoke and bare epoll with a busy poll of
+#       50 us, compared with each other only.
 #   sh tests/bench/run.sh engines [--quick]
-#       Two engines in each process against one, the same of threads that echo without spoke, and
-#       calls that 8 threads wait for against those of an engine.
+#       Two engines in each process against one, threads that echo without spoke, and 8 threads with
+#       blocking calls against 8 calls of one engine.
 #   sh tests/bench/run.sh growth [--quick] [--plots <folder>] [--instructions]
-#       Calls while connections, calls that wait, endpoints or tickets become more, beside a raw
-#       echo; plots go to the folder, else to build/bench. --instructions counts them by callgrind.
+#       Calls with a growing number of connections, waiting calls, endpoints or tickets, next to a raw
+#       echo. Plots go to the folder, else to build/bench. --instructions counts them with callgrind.
 #   sh tests/bench/run.sh cost [--quick | --functions | --lines] [--plain]
 #   sh tests/bench/run.sh cost --check | --update
-#       Instructions of a call, both sides, where they go, what features cost, and whether they
-#       are still as many as tests/bench/cost/ratchet.txt says.
+#       Instructions of a call on both sides by place and by feature, compared with
+#       tests/bench/cost/ratchet.txt.
 #   sh tests/bench/run.sh timers [--quick]
 #       The wheel against libev, libuv, libevent and a heap, on one core.
 #   sh tests/bench/run.sh memory [--quick]
-#       Bytes of idle connections and waiting calls, and what a million of these cost the others.
+#       Bytes per idle connection and per waiting call, and the cost of a million of them.
 #   sh tests/bench/run.sh idle [--quick]
-#       CPU time of a provider whose 10,000 consumers say nothing but heartbeats, one each in 10 s.
+#       CPU time of a provider with 10,000 consumers that only send a heartbeat every 10 s.
 #   sh tests/bench/run.sh balance [--quick] [--check]
 #       CPU time of choosing one of 3 to 1,000 providers, for each balancer.
 #
-# Prints TSV on stdout, medians of 5 repetitions, for engines and balance of 9; what goes on, tables
-# and which targets were reached go to stderr.
+# Prints TSV on stdout: medians of 5 repetitions, for engines and balance of 9. Progress, tables and
+# missed targets go to stderr.
 #
-#   race, rpc  pattern (payload-connections x outstanding calls on each), peer, calls_per_s, p50_us,
+#   race, rpc  pattern (payload-connections x calls in flight on each), peer, calls_per_s, p50_us,
 #              p99_us, cpu_us_per_call (both sides), and the ratio of the peer's calls/s to spoke's
-#              (below 1: spoke is better); a line that begins with # says that a row was disturbed
-#              or does not count. They fail when a call failed or a process died.
+#              (below 1: spoke is faster). A line that begins with # marks a row that was disturbed
+#              or does not count. They fail if a call failed or a process died.
 #   engines    case, calls_per_s, cpu_us_per_call (both sides), the ratios of both to the first case
-#              of its pair, of which the second may have a target, and how often threads were
-#              switched for 1,000 calls; fails when a call failed.
-#   growth     curve, size, peer, figures as those of rpc, and the ratios of calls/s and of CPU per
-#              call to those of the raw echo; fails as rpc does.
-#   cost       floor, room, instructions of a call while 64 wait at a time and while it is alone,
-#              share; then feature, depth, what its stand-ins save, what its lines elsewhere have,
-#              share, target. Fails when calls have become dearer, or cheaper and
-#              ratchet.txt does not say so yet.
+#              of the pair, whose second case may have a target, and thread switches per 1,000
+#              calls. Fails if a call failed.
+#   growth     curve, size, peer, the figures of rpc, and the ratios of calls/s and of CPU time per
+#              call to those of the raw echo. Fails like rpc.
+#   cost       floor, room, instructions of a call with 64 in flight and with one, share; then
+#              feature, depth, instructions saved by its stand-ins, instructions of its remaining
+#              lines, share, target. Fails if calls have become more expensive, or cheaper without
+#              an update of ratchet.txt.
 #   timers     workload, n, peer, value, unit, and the ratio to spoke as its engine uses it (above
-#              1: spoke is better).
-#   memory, idle   figure, value, unit, target; they fail when a target was missed or a connection
+#              1: spoke is faster).
+#   memory, idle   figure, value, unit, target. They fail if a target was missed or a connection
 #              was lost.
-#   balance    balancer, what was measured, ns for each number of providers, target for 100 of
-#              them; fails when that was missed and --check was said.
+#   balance    balancer, case, ns for each number of providers, target for 100 of them. Fails if the
+#              target was missed and --check was given.
 #
-# --quick measures less, in less than 30 s, race in 120, rpc and growth in 60. More options, for
-# looking closer, are those of the programs themselves: --help; of cost tests/bench/cost/run.sh has
-# them.
+# --quick measures less: at most 30 s, race 120 s, rpc and growth 60 s. For more options see --help of
+# the programs, and tests/bench/cost/run.sh for cost.
 #
-# Missing Debian packages are installed, for which alone root is needed; a peer of race that cannot
-# be is left out.
+# Installs missing Debian packages, which is the only step that needs root. race leaves out peers that
+# cannot be installed.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 
@@ -91,7 +90,7 @@ say() {
 	echo "$*" >&2
 }
 
-# quietly <what> <command...>: its output goes to a log, of which a failure shows the end.
+# quietly <what> <command...>: logs the output, and prints the end of the log on failure.
 quietly() {
 	log=$logs/bench-$1.log
 	shift
@@ -102,7 +101,7 @@ quietly() {
 	fi
 }
 
-# The whole tree is configured, hence also what its tests need.
+# The whole tree is configured, which also needs the packages of the tests.
 packages="gcc cmake ninja-build pkg-config libmsgpack-dev libcmocka-dev $peers"
 
 . tests/packages.sh

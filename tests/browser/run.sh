@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The page of <spoke/admin.h> in a real browser: Debian's chromium, moved by playwright-core.
+# Tests the page of <spoke/admin.h> in a real browser: Debian's chromium, driven by playwright-core.
 #
 #   sh tests/browser/run.sh [<build folder>]     build/dev, with its targets page_host and product
 #
-# What it sees is kept as pictures in build/browser/. On Debian 12 as root a missing browser is a
-# failure, for it could be installed; elsewhere all of this is left out.
+# Screenshots are kept in build/browser/. On Debian 12 as root a missing browser is a failure, because it
+# could be installed; on other systems the tests are skipped.
 set -eu
 cd "$(dirname "$0")/../.."
 build=${1:-build/dev}

@@ -3,9 +3,9 @@
 # Runs the command as users do: sh command.sh <the program> <what>
 #
 #   call      call against serve, over both wires: values, errors, exit codes
-#   faults    what is not answered, or frozen; ping; the end by signals
+#   faults    unanswered calls, frozen providers, ping, signals
 #   registry  ls, watch and call by a registry in a file
-#   verbs     help, wrong usage; completions and the manual name all there is
+#   verbs     help, wrong usage; completeness of completions and manual
 set -u
 spoke=$1
 here=$(cd "$(dirname "$0")" && pwd) || exit 2
@@ -26,25 +26,25 @@ fail() {
 	exit 1
 }
 
-# serve <option...>: starts a provider; $pid is its process, $at where it listens first.
+# serve <option...>: starts a provider; sets $pid to its process, and $at to its first address.
 serve() {
 	rm -f "$work/said"
 	mkfifo "$work/said"
 	"$spoke" serve --quiet "$@" >"$work/said" &
 	pid=$!
 	started="$started $pid"
-	read -r line <"$work/said" || fail "serve $*: said nothing"
+	read -r line <"$work/said" || fail "serve $*: no output"
 	at=${line#* listens at }
-	[ "$at" != "$line" ] || fail "serve $*: said: $line"
+	[ "$at" != "$line" ] || fail "serve $*: printed: $line"
 }
 
-# finish <signal>: the provider ends well.
+# finish <signal>: ends the provider, which must exit with 0.
 finish() {
 	kill "-$1" "$pid"
 	wait "$pid" || fail "serve ended with $? by SIG$1"
 }
 
-# run <exit code> <what stdout is, as a pattern> <what stderr is, as a pattern> <argument...>
+# run <exit code> <pattern of stdout> <pattern of stderr> <argument...>
 run() {
 	code=$1
 	out=$2
@@ -54,18 +54,18 @@ run() {
 	got=$?
 	said=$(cat "$work/out")
 	wrong=$(cat "$work/err")
-	[ "$got" = "$code" ] || fail "spoke $*: ended with $got, not $code: $said $wrong"
+	[ "$got" = "$code" ] || fail "spoke $*: exit code $got, not $code: $said $wrong"
 	case $said in
 	$out) ;;
-	*) fail "spoke $*: said: $said, and not: $out" ;;
+	*) fail "spoke $*: stdout is: $said, not: $out" ;;
 	esac
 	case $wrong in
 	$err) ;;
-	*) fail "spoke $*: complained: $wrong, and not: $err" ;;
+	*) fail "spoke $*: stderr is: $wrong, not: $err" ;;
 	esac
 }
 
-# await <text> <file>: until it is there.
+# await <text> <file>: waits until the file contains the text.
 await() {
 	tries=0
 	until grep -q -e "$1" "$2"; do
@@ -130,8 +130,8 @@ faults() {
 	run 0 '*1: * ms*3 sent, 3 answered, 0 timed out; min *' '*connected' ping "$at" -c 3 -i 5ms
 	run 0 '1 sent, 1 answered*' '' ping "msgpack-rpc://$at/demo.EchoService" -c 1 -q
 	run 0 '{"number":1,"ok":true,*{"sent":1,"answered":1,*}' '*' ping "$at" -c 1 --json
-	"$spoke" ping "$at" -i 1ms | read -r line || fail "ping says nothing to who reads a line"
-	# One of two endpoints is nobody's: it is tried elsewhere, but not again what may have been run.
+	"$spoke" ping "$at" -i 1ms | read -r line || fail "ping prints nothing for a reader of one line"
+	# No provider listens on one of two endpoints: calls use the other one, but are not repeated after a write.
 	both="static://127.0.0.1:1?backup=$at"
 	for i in 1 2 3 4 5; do
 		run 0 '1' '' call "$both" demo.EchoService.echo 1
@@ -162,7 +162,7 @@ faults() {
 	printf '[method.demo.EchoService.drop]\ntimeout = 50ms\n' >"$work/impatient"
 	run 3 '' '*deadline passed*' call "$at" --config "$work/impatient" demo.EchoService.drop
 	run 3 '' '*deadline passed*' call "dubbo://$at?timeout=50ms" demo.EchoService.drop
-	# What is said with the call counts more than what file and URL say of its method.
+	# Options of the call override file and URL.
 	printf '[method.sleep]\ntimeout = 10ms\ncluster = failback\n' >"$work/impatient"
 	run 0 '30' '' call "$at" --config "$work/impatient" -t 5s demo.EchoService.sleep 30
 	run 0 '30' '' call "dubbo://$at?sleep.timeout=10" -t 5s demo.EchoService.sleep 30
@@ -206,7 +206,7 @@ faults() {
 	kill -CONT "$pid"
 	run 0 '1' '' call "$at" demo.EchoService.echo 1
 	finish TERM
-	grep -q 'freezing now' "$work/frozen" || fail "serve did not say that it freezes"
+	grep -q 'freezing now' "$work/frozen" || fail "serve did not report the freeze"
 }
 
 registry() {
@@ -240,7 +240,7 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 	run 2 '' '*name a service' ls static://127.0.0.1:1
 	run 2 '' '*not a registry*' ls tcp://127.0.0.1:1
 	run 2 '' '*a registry*' ping "$list" -c 1
-	"$spoke" ls "$list" | : || fail "a reader that goes away"
+	"$spoke" ls "$list" | : || fail "ls fails if its reader closes the pipe"
 }
 
 verbs() {

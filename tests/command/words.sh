@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The manual and both completions name every verb, and every option that its help names; and no
-# others: sh words.sh <the program>
+# Checks that the manual and both completions name exactly the verbs and options of the help:
+# sh words.sh <the program>
 set -u
 spoke=$1
 folder=$(cd "$(dirname "$0")/../../examples/spoke" && pwd) || exit 2
@@ -14,25 +14,25 @@ complain() {
 	bad=1
 }
 
-# compare <what> <verb>: the names in $work/has against those of the help.
+# compare <file> <verb>: compares the names in $work/has with those of the help.
 compare() {
 	sort -u "$work/has" >"$work/sorted"
 	for name in $(comm -23 "$work/options" "$work/sorted"); do
-		complain "$1: spoke $2 has --$name, which is not there"
+		complain "$1: --$name of spoke $2 is missing"
 	done
 	for name in $(comm -13 "$work/options" "$work/sorted"); do
-		complain "$1: spoke $2 has no --$name"
+		complain "$1: --$name is not an option of spoke $2"
 	done
 }
 
 verbs=$("$spoke" help | sed -n 's/^  \([a-z]*\) .*/\1/p')
-[ -n "$verbs" ] || complain "spoke help names no verbs"
+[ -n "$verbs" ] || complain "spoke help lists no verbs"
 for verb in $verbs; do
-	"$spoke" "$verb" --help >"$work/help" || complain "spoke $verb --help ended with $?"
+	"$spoke" "$verb" --help >"$work/help" || complain "spoke $verb --help exit status $?"
 	"$spoke" help "$verb" | cmp -s - "$work/help" || complain "spoke help $verb is not its --help"
 	sed -n 's/^  [- ][^ ]* *--\([a-z-]*\).*/\1/p' "$work/help" | sort -u >"$work/options"
 
-	# The manual says what all have in one place.
+	# The manual describes the common options in one place.
 	sed -n "/^\.Ss spoke $verb\$/,/^\.El/s/^\.It Fl \(. , \)*-\([a-z-]*\).*/\2/p" \
 		"$folder/spoke.1" >"$work/has"
 	printf 'help\nplain\n' >>"$work/has"
@@ -46,7 +46,7 @@ for verb in $verbs; do
 	grep -q "^		'$verb:" "$folder/completion/_spoke" || complain "completion/_spoke: no $verb"
 done
 
-# complete <word>...: what bash offers for the last word.
+# complete <word>...: prints the completions of bash for the last word.
 complete() {
 	bash -c '. "$1" || exit 1
 	shift
@@ -63,6 +63,6 @@ if command -v bash >"$work/which"; then
 	[ "$(complete spoke help wa)" = watch ] || complain "bash: help wa"
 fi
 if command -v zsh >"$work/which"; then
-	zsh -n "$folder/completion/_spoke" || complain "completion/_spoke: not for zsh"
+	zsh -n "$folder/completion/_spoke" || complain "completion/_spoke: syntax error"
 fi
 exit $bad

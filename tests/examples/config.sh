@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The verb config: that the page spoke.conf(5) is the one it prints, that the file of settings that is
-# shown is right, and how it ends. Arguments: the command, the folder with its sources.
+# Tests spoke config: spoke.conf(5) is up to date, the sample spoke.conf has no errors, and the exit
+# statuses. Arguments: the command, the folder of its sources.
 set -eu
 spoke=$1
 sources=$2
@@ -14,23 +14,23 @@ fail() {
 	bad=1
 }
 
-# ends STATUS ARGUMENT...: runs the verb.
+# ends STATUS ARGUMENT...: runs spoke config and checks its exit status.
 ends() {
 	wanted=$1
 	shift
 	status=0
 	"$spoke" config "$@" >"$work/out" 2>"$work/err" || status=$?
-	[ $status = "$wanted" ] || fail "spoke config $*: ended with $status, not $wanted"
+	[ $status = "$wanted" ] || fail "spoke config $*: exit status $status, not $wanted"
 }
 
 ends 0 --man
 cmp "$work/out" "$sources/spoke.conf.5" ||
-	fail "spoke.conf.5 is another one than spoke config --man prints: print it there"
+	fail "spoke.conf.5 is out of date: write the output of spoke config --man to it"
 
 ends 0 --check "$sources/spoke.conf"
-[ ! -s "$work/err" ] || fail "spoke.conf: something is said of it: $(cat "$work/err")"
+[ ! -s "$work/err" ] || fail "spoke.conf: errors: $(cat "$work/err")"
 for key in retry.period heartbeat; do
-	grep -q "^$key *= " "$sources/spoke.conf" || fail "spoke.conf: does not show $key"
+	grep -q "^$key *= " "$sources/spoke.conf" || fail "spoke.conf: does not set $key"
 done
 
 printf '[consumer]\nretry.perid = 5s\nheartbeat = 5\n' >"$work/wrong.conf"
@@ -46,7 +46,7 @@ ends 1 --check "$work"
 
 ends 0 --explain
 for key in retry.period heartbeat listen tick; do
-	grep -q "^  $key" "$work/out" || fail "--explain: does not show $key"
+	grep -q "^  $key" "$work/out" || fail "--explain: does not list $key"
 done
 [ "$(grep -cE '^.{101}' "$work/out")" = 0 ] || fail "--explain: lines are too long"
 ends 0 --explain retry.period

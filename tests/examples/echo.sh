@@ -5,7 +5,7 @@
 #   echo      echo_consumer over Dubbo and MessagePack-RPC on one port, and over a unix socket
 #   blocking  blocking_consumer
 #   many      many_engines, at a port and at a path
-#   cc        echo.cc, which needs no other
+#   cc        echo.cc, a provider and a consumer in one process
 set -u
 programs=$1
 work=$(TMPDIR=/tmp mktemp -d) || exit 2
@@ -24,30 +24,30 @@ fail() {
 	exit 1
 }
 
-# Starts a provider at a URL; $address is where it listens.
+# Starts a provider with a URL; sets $address to its address.
 start() {
 	rm -f "$work/said"
 	mkfifo "$work/said"
 	"$programs/$server" "$1" >"$work/said" &
 	provider=$!
-	read -r line <"$work/said" || fail "$server said nothing"
+	read -r line <"$work/said" || fail "$server: no output"
 	address=${line#demo.EchoService listens at }
-	[ "$address" != "$line" ] || fail "$server said: $line"
+	[ "$address" != "$line" ] || fail "$server printed: $line"
 }
 
-# end [signal]: the provider ends well.
+# end [signal]: ends the provider, which must exit with 0.
 end() {
 	kill "-${1:-TERM}" "$provider"
-	wait "$provider" || fail "$server ended with $?"
+	wait "$provider" || fail "$server: exit status $?"
 	provider=
 }
 
-# expect <what it says> <program> <argument...>
+# expect <output> <program> <argument...>
 expect() {
 	wanted=$1
 	shift
-	said=$("$programs/$@") || fail "$*: ended with $?, said: $said"
-	[ "$said" = "$wanted" ] || fail "$*: said: $said, and not: $wanted"
+	said=$("$programs/$@") || fail "$*: exit status $?, output: $said"
+	[ "$said" = "$wanted" ] || fail "$*: output: $said, not: $wanted"
 }
 
 case $2 in
@@ -57,7 +57,7 @@ echo)
 	expect '"two words"' echo_consumer "dubbo://$address/demo.EchoService?timeout=9s" 'two words'
 	expect '"hello"' echo_consumer "msgpack-rpc://$address/demo.EchoService"
 	if said=$("$programs/echo_consumer" "dubbo://$address/demo.Nobody"); then
-		fail "echo_consumer ended with 0 where there is no service: $said"
+		fail "echo_consumer exits with 0 without a service: $said"
 	fi
 	end
 	start "unix:$work/sock"

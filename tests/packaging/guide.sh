@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Does what GUIDE.md says, as it stands there: installs spoke, writes the guide's programs into an empty
-# directory, and runs its commands one after the other.
+# Follows GUIDE.md: installs spoke, writes the programs of the guide into an empty directory, and runs its
+# commands in order.
 #
 #   sh tests/packaging/guide.sh [build directory]        default: build/release
 set -eu
@@ -20,7 +20,7 @@ export PATH LD_LIBRARY_PATH PKG_CONFIG_PATH
 
 mkdir "$work/empty"
 cd "$work/empty"
-# A block of C is the program that the comment before it names; the blocks of sh are the commands.
+# A block of C is the program named by the comment before it; the blocks of sh are the commands.
 awk '
 /^<!-- from / { file = $3; sub(/.*\//, "", file) }
 /^```$/ { out = "" }
@@ -31,7 +31,7 @@ out { print >out }
 test -s provider.c
 test -s consumer.c
 
-# Whatever the commands leave behind is ended with them.
+# Kills the processes that the commands leave running.
 cat >../run <<'END'
 set -eu
 trap 'kill -KILL ${provider:-} ${consumer:-} 2>../ended || true' EXIT
@@ -40,27 +40,27 @@ END
 if ! sh ../run >../said 2>&1; then
 	cat ../said
 	tail -n 20 ./*.log
-	echo "GUIDE.md: one of its commands has failed"
+	echo "GUIDE.md: a command has failed"
 	exit 1
 fi
 
-# due <what is due> <pattern> <file>
+# due <error> <pattern> <file>: fails with the error unless the file contains the pattern.
 due() {
 	grep -q "$2" "$3" && return
 	cat ../said consumer.log
 	echo "GUIDE.md: $1"
 	exit 1
 }
-due 'spoke config does not find the file right' 'no errors' ../said
+due 'spoke config reports errors in the file' 'no errors' ../said
 due 'spoke ls does not show the service' 'demo.Greeter' ../said
-due 'spoke call is not answered' 'hello, you' ../said
+due 'spoke call got no answer' 'hello, you' ../said
 due 'the frozen provider was not suspected' suspect consumer.log
 due 'there was no probation' probation consumer.log
 due 'the provider did not recover' recovered consumer.log
 due 'no call became a ticket' 'deferred as a ticket' consumer.log
 due 'no ticket was settled by an answer' 'success' consumer.log
 if grep 'ticket settled' consumer.log | grep -v success; then
-	echo "GUIDE.md: some tickets were settled otherwise"
+	echo "GUIDE.md: some tickets were settled without success"
 	exit 1
 fi
-echo "GUIDE.md works as it stands"
+echo "GUIDE.md works"

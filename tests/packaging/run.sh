@@ -1,12 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs what a build directory has made in every way there is, and each time builds the project in
-# outside/ with it and runs that.
+# Installs a build in every supported way, and each time builds and runs the project in outside/ with it.
 #
 #   sh tests/packaging/run.sh [build directory]        default: build/release
 #
-# A line for each way, with the seconds it took; what fails says why. As root on Debian the packages
-# are really installed, and purged again; otherwise they are unpacked and used from there.
+# Prints a line for each way with its duration, and the reason of each failure. As root on Debian the
+# packages are installed and purged again; otherwise they are unpacked and used from there.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 LC_ALL=C
@@ -26,7 +25,7 @@ trap clean_up EXIT
 trap 'exit 2' HUP INT TERM
 
 if [ ! -f "$build/CPackConfig.cmake" ] || [ ! -f "$build/libspoke.a" ]; then
-	echo "$build: spoke is not built there: cmake --preset release && cmake --build --preset release"
+	echo "$build: spoke is not built: cmake --preset release && cmake --build --preset release"
 	exit 2
 fi
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
@@ -38,7 +37,7 @@ fail() {
 	exit 1
 }
 
-# way <name> <function>: runs it in a shell of its own, and goes on whatever comes of it.
+# way <name> <function>: runs the function in a subshell and continues after a failure.
 status=0
 way() {
 	begun=$(date +%s%N)
@@ -59,16 +58,16 @@ way() {
 	[ $verdict = ok ] || tail -n 20 "$work/log" | sed 's/^/      /'
 }
 
-# answers <program> <shared or static>: it runs, and has the library in it or not.
+# answers <program> <shared or static>: checks that the program runs and how it is linked.
 answers() {
 	said=$("$1") || fail "$1 fails"
-	[ "$said" = "$version answered \"hello\"" ] || fail "$1 says: $said"
+	[ "$said" = "$version answered \"hello\"" ] || fail "$1 printed: $said"
 	has=static
 	! readelf -d "$1" | grep -q 'NEEDED.*\[libspoke\.so\.0\]' || has=shared
-	[ $has = "$2" ] || fail "$1 should have the $2 library, not the $has one"
+	[ $has = "$2" ] || fail "$1 is linked with the $has library, not the $2 one"
 }
 
-# compiled <folder with pkgconfig/> <shared or static> [option of pkg-config]: by a compiler alone.
+# compiled <folder with pkgconfig/> <shared or static> [option of pkg-config]: builds with a compiler only.
 compiled() {
 	flags=$([ "$2" = shared ] || echo --static)
 	PKG_CONFIG_PATH=$1/pkgconfig
@@ -83,7 +82,7 @@ compiled() {
 	answers "$work/outside-$2" "$2"
 }
 
-# configured <prefix, or "": where CMake looks> <C or CXX> <shared or static> [cmake option...]
+# configured <prefix, or "": the default> <C or CXX> <shared or static> [cmake option...]: builds with CMake.
 configured() {
 	prefix=$1
 	language=$2
@@ -99,7 +98,7 @@ configured() {
 	answers "$made/outside" "$kind"
 }
 
-# pages_and_words <prefix> <end of a manual's name>: what people read is there.
+# pages_and_words <prefix> <suffix of manuals>: checks manuals, examples and completions.
 pages_and_words() {
 	pages="man3/spoke.3$2"
 	[ -z "$command" ] || pages="$pages man1/spoke.1$2 man5/spoke.conf.5$2"
@@ -124,11 +123,11 @@ tells_version() {
 	said=$("$1" --version) || fail "$1 --version fails"
 	case " $said " in
 	*[!0-9.]"$version"[!0-9.]*) ;;
-	*) fail "$1 --version says: $said" ;;
+	*) fail "$1 --version prints: $said" ;;
 	esac
 }
 
-# --- cmake --install: to a prefix with a space, from where it is moved
+# --- cmake --install: to a prefix with a space, then moved
 
 install_by_cmake() {
 	! grep -q '^CMAKE_INSTALL_LIBDIR:[A-Z]*=lib$' "$build/CMakeCache.txt" ||
@@ -159,7 +158,7 @@ pc_shared() {
 pc_static() {
 	compiled "$(moved_lib)" static
 }
-# refused <what find_package is told> <a part of the sentence> [cmake option...]
+# refused <arguments of find_package> <part of the message> [cmake option...]
 refused() {
 	mkdir -p "$work/refused"
 	printf 'cmake_minimum_required(VERSION 3.23)\nproject(p C)\nfind_package(spoke %s REQUIRED)\n' \
@@ -170,25 +169,25 @@ refused() {
 	! cmake -G Ninja -S "$work/refused" -B "$work/refused/made" "$@" \
 		-DCMAKE_PREFIX_PATH="$work/moved tree" >"$work/said" 2>&1 || fail "find_package(spoke $told) works"
 	tr -s ' \n' '  ' <"$work/said" | grep -qF "$sentence" ||
-		fail "find_package(spoke $told) does not say \"$sentence\": $(cat "$work/said")"
+		fail "find_package(spoke $told) does not print \"$sentence\": $(cat "$work/said")"
 }
 
 find_from_c() {
 	configured "$work/moved tree" C shared
 	refused 99 'compatible with requested version "99"'
 	refused 'COMPONENTS plastic' 'has the components shared and static, not plastic'
-	refused 'COMPONENTS static' 'needs what is not found here: Libev' \
+	refused 'COMPONENTS static' 'needs missing packages: Libev' \
 		-DCMAKE_DISABLE_FIND_PACKAGE_Libev=ON
 }
 find_from_cxx() {
 	configured "$work/moved tree" CXX static
 }
 
-# --- as a part of another build, where it must keep to itself
+# --- as a part of another build, without side effects
 
 fetch_content() {
 	configured '' C static -Dfetch=ON -DFETCHCONTENT_SOURCE_DIR_SPOKE="$tree"
-	[ ! -e "$made/_deps/spoke-build/libspoke.so" ] || fail "what nobody links is built too"
+	[ ! -e "$made/_deps/spoke-build/libspoke.so" ] || fail "a library that is not linked is built, too"
 	! grep -q '/spoke' "$made/install_manifest.txt" 2>"$work/absent" || fail "it is installed"
 	DESTDIR="$work/nothing" cmake --install "$made"
 	[ ! -e "$work/nothing" ] || fail "it is installed with its parent: $(find "$work/nothing" -type f)"
@@ -219,20 +218,20 @@ make_packages() {
 		depends libspoke-dev libzookeeper-st-dev
 	[ -z "$command" ] || depends spoke "libspoke0 \(= $exact\)" 'libc6 .*'
 	for package in libspoke0:libs libspoke-dev:libdevel ${command:+spoke:net}; do
-		[ "$(field "${package%:*}" Section)" = "${package#*:}" ] || fail "${package%:*}: another section"
+		[ "$(field "${package%:*}" Section)" = "${package#*:}" ] || fail "${package%:*}: wrong section"
 		[ "$(field "${package%:*}" Version)" = "$exact" ] || fail "${package%:*}: not $exact"
 	done
 	for package in "$work"/packages/*.deb; do
 		dpkg-deb -x "$package" "$work/root"
 		! dpkg-deb -c "$package" | grep -vE '^(drwxr-xr-x |-rw-r--r-- |-rwxr-xr-x .*/bin/|l)' ||
-			fail "$package: not for everybody"
+			fail "$package: not readable by all users"
 	done
 	! find "$work/root" -type f -exec grep -lF "$tree" {} + | grep . || fail "these name $tree"
 	! find "$work/root" ! -path '*/usr/*' -type f | grep . || fail "these are not below /usr"
 }
 
-# Of what it looks at two things are so on purpose: these are no uploads to Debian, and cpack calls
-# ldconfig itself beside the trigger.
+# Two findings are expected: the packages are not uploads to Debian, and cpack calls ldconfig in addition
+# to the trigger.
 look_at_packages() {
 	lintian --fail-on error,warning \
 		--suppress-tags initial-upload-closes-no-bugs,maintscript-calls-ldconfig "$work"/packages/*.deb
@@ -252,12 +251,12 @@ use_packages_installed() {
 	dpkg -i --path-exclude='/usr/share/man/*' "$work"/packages/*.deb
 	words=$(pkg-config --cflags --libs spoke)
 	case $words in
-	*-I* | *-L*) fail "pkg-config names folders that every compiler knows: $words" ;;
+	*-I* | *-L*) fail "pkg-config names default folders of the compiler: $words" ;;
 	esac
 	cc -std=c11 -o "$work/outside-usr" $outside/outside.c $words
 	answers "$work/outside-usr" shared
 	configured '' CXX shared
-	! readelf -d "$made/outside" | grep RUNPATH || fail "CMake has put a path into the program"
+	! readelf -d "$made/outside" | grep RUNPATH || fail "CMake has set a RUNPATH"
 	tells_version spoke
 	dpkg --purge $installed
 	! dpkg-query -W $installed || fail "they are still installed"
@@ -271,7 +270,7 @@ unit() {
 	sed "s|^ExecStart=[^ ]*|ExecStart=$(command -v cat)|" examples/spoke/echo-provider.service \
 		>"$work/unit/echo-provider.service"
 	systemd-analyze verify --man=no "$work/unit/echo-provider.service" 2>"$work/unit/said" || true
-	! grep -F echo-provider.service "$work/unit/said" || fail "systemd-analyze complains"
+	! grep -F echo-provider.service "$work/unit/said" || fail "systemd-analyze reports errors"
 }
 
 way install install_by_cmake

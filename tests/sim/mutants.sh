@@ -1,19 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Plants the bugs of tests/sim/mutants one after another in a copy of the tree, and looks whether the
-# simulator reports each, and as what its patch says.
+# Plants the bugs of tests/sim/mutants one after another in a copy of the tree, and checks that the
+# simulator reports each as the violation that its patch names.
 #
 #   sh tests/sim/mutants.sh                  all of them
 #   sh tests/sim/mutants.sh <name>...        these
 #
-# A mutant is a patch of the product. Its second line names the invariant that has to catch it; the
-# first violation of all seeds has to be one of that, at a seed that is clean without the mutant. A
-# crash, an assertion, a time that runs out and another invariant count as a failure.
-# tests/checks/mutants.sh sees to it that every invariant has a mutant.
+# A mutant is a patch of the product. Its second line names an invariant. The first violation over all
+# seeds must be of that invariant, at a seed that is clean without the mutant. A crash, an assertion, a
+# timeout or another invariant is a failure. tests/checks/mutants.sh checks that every invariant has a
+# mutant.
 #
-# SEEDS (3000) is how many are tried; SECONDS_EACH (240) how long. The copy is build/mutants, and
-# thrown away before the next time; the table is build/log/mutants.txt, what the simulator said of
-# each mutant build/log/mutants/<name>.log.
+# SEEDS (default 3000) limits the number of seeds, SECONDS_EACH (default 240) the time. The copy is
+# build/mutants and is deleted before the next run. The table is build/log/mutants.txt; the output of the
+# simulator for each mutant is build/log/mutants/<name>.log.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 root=$PWD
@@ -24,7 +24,7 @@ table=$root/build/log/mutants.txt
 seeds=${SEEDS:-3000}
 limit=${SECONDS_EACH:-240}
 
-# Outside of a repository git applies to the directory it stands in.
+# Outside of a repository git applies patches to the current directory.
 GIT_CEILING_DIRECTORIES=$root/build
 export GIT_CEILING_DIRECTORIES
 
@@ -53,7 +53,7 @@ invariant_of() { # <name>
 	sed -n 's/^# Caught by: //p' "$patches/$1.patch"
 }
 
-# Says what became of the mutant, in a word or more: "caught" is as it should be. Sets `seed`.
+# Prints the result for the mutant, "caught" if the test succeeds. Sets `seed`.
 try() { # <name>
 	log=$logs/$1.log
 	invariant=$(invariant_of "$1")
@@ -101,12 +101,12 @@ if [ $# = 0 ]; then
 fi
 for name in "$@"; do
 	[ -f "$patches/$name.patch" ] || {
-		echo "there is no $patches/$name.patch" >&2
+		echo "no such file: $patches/$name.patch" >&2
 		exit 2
 	}
 done
 
-echo "copies the tree and builds it"
+echo "copying and building the tree"
 make_copy || {
 	tail -n 20 "$logs"/*.log
 	exit 2

@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Where the instructions of a call go, and whether there are as many as were written down: what
-# sh tests/bench/run.sh cost calls. build/release has to be configured, and valgrind to be there.
+# Profiles the instructions of a call, and compares their number with the recorded one. Called by
+# sh tests/bench/run.sh cost. Needs a configured build/release, and valgrind.
 #
-#   --quick             the table by floors and rooms alone
-#   --functions         a row for each function of a room, instead of one for the room
-#   --lines             a row for each line
-#   --plain             the table of the library's ordinary code, which the ratchet is about
-#   --check             the ratchet alone: nothing is printed but whether it holds
-#   --update            writes ratchet.txt anew
+#   --quick             the table by floors and rooms only
+#   --functions         one row per function instead of one per room
+#   --lines             one row per line
+#   --plain             the table of the library's ordinary code, which the ratchet uses
+#   --check             the ratchet only: prints whether it holds
+#   --update            rewrites ratchet.txt
 #
-# What callgrind has written stays in build/cost: callgrind_annotate --auto=yes shows it as a source.
+# The output of callgrind stays in build/cost; callgrind_annotate --auto=yes shows it with the sources.
 set -u
 cd "$(dirname "$0")/../../.." || exit 2
 
@@ -41,7 +41,7 @@ warm_calls=1024 # before them
 share_max=3     # percent of a call that a feature may cost
 mkdir -p $work
 command -v valgrind >$work/valgrind || {
-	echo "$here/run.sh: valgrind is not there" >&2
+	echo "$here/run.sh: valgrind is not installed" >&2
 	exit 2
 }
 
@@ -56,9 +56,9 @@ build() { # <target...>
 	quietly cmake --build build/release --target "$@"
 }
 
-# count <program> <calls that wait at a time> [option...]: $work/<program>.<deep> is what sum.awk
-# says, with $work/<program>-<what>.<deep> where that is used. The environment is empty, and nothing is
-# bound while it is counted.
+# count <program> <calls in flight> [option...]: writes the output of sum.awk to $work/<program>.<deep>,
+# or to $work/<program>-<what>.<deep> if that is used. The environment is empty and symbols are bound at
+# load time.
 count() {
 	name=$1${4:+-$4}.$2
 	raw=$work/callgrind.$name
@@ -75,7 +75,7 @@ count_both() { # <program> [option...]
 	count "$each" 1 "$@"
 }
 
-# For people, who get no TSV.
+# Aligns columns for a reader.
 show() { # <format> <file>
 	awk -F '\t' -v format="$1" '!/^#/ { printf format "\n", $1, $2, $3, $4, $5, $6 }' "$2" >&2
 }
@@ -86,7 +86,7 @@ show_table() {
 	show '%-14s %-46s %9s %9s %9s' $work/table
 }
 
-# --- what features cost
+# --- the cost of features
 
 compare() { # <feature> <program with it> <program without it>
 	awk -v feature="$1" -v max=$max -f $here/features.awk $here/features.txt \
@@ -113,7 +113,7 @@ show_features() {
 
 # --- the ratchet
 
-# What the numbers depend on beside the library, as "gcc 12 x86_64-linux-gnu".
+# The compiler and the machine, e.g. "gcc 12 x86_64-linux-gnu".
 made_by() {
 	compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' build/release/CMakeCache.txt)
 	case $("$compiler" --version) in

@@ -135,19 +135,19 @@ void results_print(FILE *out)
 	(void)fputs("## The race\n\n", out);
 	machine_print(out);
 	print_versions(out);
-	(void)fprintf(
-		out,
-		"Medians of %u repetitions, ratios those of the ratios within each. Patterns are"
-		" named payload-connections x calls\noutstanding on each; the CPU time is that of"
-		" client and server, per call.\n",
-		first == NULL ? 0 : first->reps + first->failed);
+	(void)fprintf(out,
+		      "Medians of %u repetitions; ratios are medians of the ratios per repetition. "
+		      "Patterns are"
+		      " named\npayload-connections x calls in flight on each. CPU time is that of"
+		      " client and server, per call.\n",
+		      first == NULL ? 0 : first->reps + first->failed);
 	print_notes(out);
 	report_print_failures(out);
-	(void)fputs("\nSo many times the calls/s of each has spoke:\n\n", out);
+	(void)fputs("\nspoke makes N times as many calls/s as:\n\n", out);
 	print_matrix(out, names, patterns_count, REPORT_CALLS_PER_S);
-	(void)fputs("\nSo many times the CPU time of spoke takes a call of each:\n\n", out);
+	(void)fputs("\nCPU time per call, divided by spoke's:\n\n", out);
 	print_matrix(out, names, patterns_count, REPORT_CPU_US);
-	(void)fputs("\nThe figures; the last columns are the ratios above:\n", out);
+	(void)fputs("\nAbsolute figures; the last columns repeat the ratios above:\n", out);
 	for (size_t i = 0; i < patterns_count; i++)
 		print_pattern(out, names[i]);
 	(void)fputs("\nTargets:\n\n", out);

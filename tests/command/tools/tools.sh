@@ -27,8 +27,8 @@ fail() {
 	exit 1
 }
 
-# begin <name> <program> <argument...>: waits for its first line, whose first address is $address
-# then; the others go to a file of that name. $process is its id.
+# begin <name> <program> <argument...>: starts a program and waits for its first line. Sets $address to
+# the first address in it, and $process to the process id. Further lines go to a file of that name.
 begin() {
 	said=$work/$1
 	shift
@@ -44,10 +44,10 @@ begin() {
 	processes="$processes $process"
 	read -r line <"$said.first"
 	address=$(echo "$line" | grep -o '127\.0\.0\.1:[0-9]*' | head -n 1)
-	[ -n "$address" ] || fail "$*: it does not say where it listens: $line"
+	[ -n "$address" ] || fail "$*: prints no address: $line"
 }
 
-# end <id>: it ends well.
+# end <id>: ends the process, which must exit with 0.
 end() {
 	kill -TERM "$1"
 	wait "$1" || fail "process $1 ended with $?"
@@ -55,18 +55,18 @@ end() {
 	processes=$(echo "$processes " | sed "s/ $1 / /; s/ *$//")
 }
 
-# ends <status> <what...>: it ends with this status; what it says is in $work/said.
+# ends <status> <command...>: runs a command to this exit status; its output is in $work/said.
 ends() {
 	wanted=$1
 	shift
 	"$@" >"$work/said" 2>"$work/errors" </dev/null
-	[ $? = "$wanted" ] || fail "$*: it did not end with $wanted"
+	[ $? = "$wanted" ] || fail "$*: exit status is not $wanted"
 }
 
-# says <keys> <wanted>: the last line said was JSON and has these values.
+# says <keys> <wanted>: checks that the last line of output is JSON with these values.
 says() {
 	got=$(tail -n 1 "$work/said" | "$tools/command_pick" $1) || fail "no JSON"
-	[ "$got" = "$2" ] || fail "$1: $got, and not $2"
+	[ "$got" = "$2" ] || fail "$1: $got, not $2"
 }
 
 case $3 in
@@ -97,7 +97,7 @@ tap)
 	begin lines "$spoke" tap 127.0.0.1:0 "$target"
 	tap=$process
 	ends 0 "$spoke" call "$address" demo.EchoService.echo '"two words"'
-	[ "$(cat "$work/said")" = '"two words"' ] || fail "another answer"
+	[ "$(cat "$work/said")" = '"two words"' ] || fail "wrong answer"
 	ends 1 "$spoke" call "$address" demo.EchoService.fail 7 '"why not"'
 	end "$tap"
 	grep -q ' -> request [0-9]* demo.EchoService.echo("two words") timeout [0-9]* ms, ' \
@@ -116,7 +116,7 @@ tap)
 		--warm-up 0 -t 20s
 	"$spoke" top --once "$address" >"$work/said" 2>&1
 	end "$tap"
-	grep -q '"kind":"undecoded from here"' "$work/json" || fail "not told that it is no wire"
+	grep -q '"kind":"undecoded from here"' "$work/json" || fail "an unknown protocol was not reported"
 	grep -q '"kind":"bytes","raw":"474554202f737461' "$work/json" || fail "no bytes of HTTP"
 	"$tools/command_pick" kind wire method args value <"$work/json" >"$work/picked" ||
 		fail "no JSON"
@@ -125,10 +125,10 @@ tap)
 	grep -qx '"reply" "msgpack-rpc" - - {"a":\[1,null\]}' "$work/picked" || fail "no reply"
 	[ "$(grep -c '^"reply" "dubbo"' "$work/picked")" = 20 ] || fail "not all replies"
 	end "$server"
-	begin nobody "$spoke" tap :0 "$target" --quiet
+	begin refused "$spoke" tap :0 "$target" --quiet
 	ends 4 "$spoke" call "$address" demo.EchoService.echo --retries 0 --timeout 20s
 	end "$process"
-	grep -q 'closed: ' "$work/nobody" || fail "not told that nobody is there"
+	grep -q 'closed: ' "$work/refused" || fail "the missing target was not reported"
 	ends 2 "$spoke" tap nowhere "$target"
 	ends 2 "$spoke" tap :0
 	;;
@@ -136,9 +136,9 @@ top)
 	begin page "$tools/command_page" "$here/status.json"
 	ends 0 "$spoke" top --once "$address"
 	sed "s/at $address/at 127.0.0.1:9090/; \$d" "$work/said" | cmp - "$here/status.txt" ||
-		fail "another text"
+		fail "wrong text"
 	ends 0 "$spoke" top "http://$address/" -i 100ms -n 2
-	[ "$(grep -c '^consumer 1 4711 at ' "$work/said")" = 2 ] || fail "not two looks"
+	[ "$(grep -c '^consumer 1 4711 at ' "$work/said")" = 2 ] || fail "not two updates"
 	end "$process"
 	ends 4 "$spoke" top --once "$address"
 	ends 2 "$spoke" top
