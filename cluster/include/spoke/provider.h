@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Serving. A provider listens at any number of places and hands requests to handlers:
+ * Providers: a provider listens at any number of addresses and passes requests to handlers:
  *
  *     static void echo(struct spoke_request *request, void *arg)
  *     {
@@ -13,8 +13,8 @@
  *                     spoke_reply_error(request, 1, "echo: argument missing");
  *     }
  *
- * The handler answers now or later, once. Everything here belongs to the engine's thread, but for
- * the functions of a request whose handler runs on the pool: see SPOKE_HANDLER_POOL.
+ * The handler answers each request exactly once, immediately or later. All functions: the engine's
+ * thread, except those of requests whose handler runs on the pool: see SPOKE_HANDLER_POOL.
  */
 #ifndef SPOKE_PROVIDER_H
 #define SPOKE_PROVIDER_H
@@ -30,173 +30,182 @@ SPOKE_BEGIN_DECLS
 struct spoke_config;
 struct spoke_provider;
 
-/* A request that is being served. It lives until it is answered. */
+/* A request that is being served. It is valid until it is answered. */
 struct spoke_request;
 
-/* Zero-initialised, every default stands. */
+/* Options of a provider. 0 or NULL in a field selects its default; all texts are copied. */
 struct spoke_provider_options {
 	uint32_t connections_max;          /* in all; 0: 10,000 */
-	uint32_t connections_per_peer_max; /* of one address; 0: 1,000 */
-	/* Being served, in all, also when nobody waits for the answer any more; 0: 10,000. */
+	uint32_t connections_per_peer_max; /* from one address; 0: 1,000 */
+	/* Requests in service, in all, also those whose caller has disconnected; 0: 10,000. */
 	uint32_t requests_max;
 	uint32_t requests_per_connection_max; /* 0: 1,024 */
-	uint32_t pushes_max; /* that wait for an answer, or to be written; beyond: ELIMIT. 0: 65,536
-			      */
-	size_t frame_max;    /* bytes of a frame, read or written; 0: 8 MiB, the most */
-	size_t queued_max;   /* bytes of answers that wait, in all; 0: 256 MiB */
-	/* Silence after which a consumer is asked whether it lives, from 10 ms on; one that never
-	 * says anything is closed after four. 0: 60 s; SPOKE_OFF: nobody is asked, and mute
-	 * ones have 4 minutes. */
+	uint32_t pushes_max; /* outstanding pushes; further ones get ELIMIT. 0: 65,536 */
+	size_t frame_max;    /* bytes of a frame, read or written; 0: 8 MiB, the maximum */
+	size_t queued_max;   /* bytes of queued answers, in all; 0: 256 MiB */
+	/* A consumer that has sent nothing for this long is probed. A peer that never sends is
+	 * closed after four intervals. At least 10 ms; 0: 60 s; SPOKE_OFF: no heartbeats, and 4
+	 * minutes for peers that never send. */
 	uint64_t heartbeat_ns;
-	/* Silence that ends a connection whose wire has no heartbeats, unless somebody waits for an
-	 * answer there; from 10 ms on. 0 or SPOKE_OFF: none does. */
+	/* Idle timeout of connections whose protocol has no heartbeats, while no request is in
+	 * service there. At least 10 ms; 0 or SPOKE_OFF: none. */
 	uint64_t idle_close_ns;
-	spoke_link_changed_fn changed; /* told of what becomes of connections; NULL: not wanted */
+	spoke_link_changed_fn changed; /* called for state changes of connections; NULL: none */
 	void *changed_arg;
-	/* Of MessagePack-RPC, where a method without a dot is one of this service; NULL: of the
-	 * first that was added. */
+	/* For MessagePack-RPC: the service of methods without a dot. NULL: the service that was
+	 * added first. */
 	const char *default_service;
-	/* Where its services are listed, each at every place it listens at, from the end of the
-	 * turn on in which both are known until it drains: "file:///run/spoke/providers",
-	 * "zookeeper://host:2181". NULL: nowhere. */
+	/* The registry in which each service is published with each address, from the end of the
+	 * turn in which both are known until the drain: "file:///run/spoke/providers",
+	 * "zookeeper://host:2181". NULL: none. */
 	const char *registry;
-	const struct spoke_registry *registry_kind; /* a program's own; NULL: by the scheme */
-	/* The host under which others reach it; NULL: the one it listens at, which then has to be a
-	 * single one. */
+	const struct spoke_registry *registry_kind; /* of the program; NULL: by the scheme */
+	/* The host to publish. NULL: the host that the provider listens at, which then must not be
+	 * a wildcard. */
 	const char *advertise;
-	const char *application; /* its name, for people; NULL: "spoke" */
-	uint32_t weight;         /* of its share of calls; 0: 100; SPOKE_NONE: 0, none */
-	/* Its weight grows from 1 on for so long; 0: 10 minutes, as Dubbo's; SPOKE_OFF: it does
-	 * not. */
+	const char *application; /* display name; NULL: "spoke" */
+	uint32_t weight;         /* for load balancing; 0: 100; SPOKE_NONE: weight 0, no calls */
+	/* The weight grows from 1 to its value during this time. 0: 10 minutes, as in Dubbo;
+	 * SPOKE_OFF: full weight at once. */
 	uint64_t warmup_ns;
-	uint64_t registry_retry_ns; /* pause after a failure, 20 % more or less; 0: 5 s */
+	uint64_t registry_retry_ns; /* pause after a failure, +/- 20 % at random; 0: 5 s */
 	uint32_t registry_retries;  /* 0: no limit */
-	const struct spoke_filter *const *filters; /* copied are the pointers */
+	const struct spoke_filter *const *filters; /* the pointers are copied, not the filters */
 	size_t filter_count;
-	/* A line for every request: NULL: none; "true": to the engine's log; else a file. */
+	/* A line for every request. NULL: none; "true": to the engine's log; else to this file. */
 	const char *access_log;
-	/* What a file says where this says 0 or NULL: <spoke/config.h>. NULL: no file. */
+	/* Settings from a file, for fields that are 0 or NULL: <spoke/config.h>. NULL: no file. */
 	struct spoke_config *config;
-	/* Where its process shows itself, as spoke_admin_address() has it (<spoke/admin.h>), to be
-	 * listed with it: a wildcard as the host that is listed, unix:PATH not at all. NULL: not
-	 * listed. */
+	/* The admin address to publish, as from spoke_admin_address() (<spoke/admin.h>). A wildcard
+	 * is published as the provider's host; unix:PATH is not published. NULL: none. */
 	const char *admin;
 };
 
-/* Makes a provider that serves nothing and listens nowhere yet. Returns 0, ERANGE, EINVAL, ESYNTAX,
- * EUNSUPPORTED or what the registry says (an option; spoke_engine_why() has a sentence, but not for
- * a filter that is NULL), ELIMIT (also beyond 64 filters), ENOMEM, ECLOSED (the engine is ending)
+/* Makes a provider without services and addresses. Returns 0; ERANGE, EINVAL, ESYNTAX, EUNSUPPORTED
+ * or an error of the registry (an option; see spoke_engine_why(), which has no sentence for a
+ * filter that is NULL); ELIMIT (e.g. more than 64 filters), ENOMEM, ECLOSED (the engine is ending)
  * or EFORKED. Undo with spoke_provider_free(). */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_new(struct spoke_engine *engine,
 						const struct spoke_provider_options *options,
 						struct spoke_provider **ret_provider);
 
 /*
- * Closes all; NULL is fine. May be called anywhere on the engine's thread, also from a handler.
- * Requests that are being served are abandoned; they have to be answered all the same, while the
- * engine is there. Pushes that wait end with ECLOSED, a little later. A provider that was drained
- * is freed the same way, or by the engine's end.
+ * Frees a provider and closes its connections; NULL is allowed. May be called anywhere on the
+ * engine's thread, also in a handler. Requests in service are abandoned, but must still be answered
+ * while the engine exists. Outstanding pushes end with ECLOSED soon afterwards. A drained provider
+ * is freed in the same way, or with the engine.
  */
 SPOKE_API void spoke_provider_free(struct spoke_provider *provider);
 
+/* Flags of a handler, as bits. */
 enum spoke_handler_flags {
 	/*
-	 * The handler runs on a thread of the pool, and may block. It has the request to itself,
-	 * with a copy of all that it says, and may call what is marked "any thread"; nothing else
-	 * of the engine. While the pool's queue is full requests are refused. One that runs when
-	 * the provider is freed runs to its end: `arg` has to outlive the engine.
+	 * The handler runs on a thread of the pool, and may block. It owns the request, with a copy
+	 * of its content, and may call functions marked "any thread", but no others of the engine.
+	 * Requests are refused while the queue of the pool is full. A handler that is running when
+	 * the provider is freed runs to its end, so `arg` must outlive the engine.
 	 */
 	SPOKE_HANDLER_POOL = 1,
 };
 
+/* The handler of a method. */
 struct spoke_handler {
-	const char *method; /* NULL: every method that has no handler of its own */
+	const char *method; /* NULL: every method without a handler of its own */
+	/* Called for each request, on the engine's thread (where it must not block) or on the pool.
+	 * Answers the request now or later. */
 	void (*handle)(struct spoke_request *request, void *arg);
 	void *arg;
 	unsigned flags; /* of enum spoke_handler_flags */
-	/* Requests being served at a time, also when nobody waits for the answer any more; beyond:
-	 * refused at once. 0: no limit of its own. */
+	/* Concurrent requests, also those whose caller has disconnected; further ones are refused
+	 * at once. 0: no limit for this handler. */
 	uint32_t executes;
-	uint32_t
-		per_second; /* requests a second, on average and at once; beyond: refused. 0: any */
+	/* Rate limit and burst, in requests per second; further ones are refused. 0: no limit. */
+	uint32_t per_second;
 };
 
+/* The identity of a service. */
 struct spoke_service_options {
-	const char *name;    /* as "demo.EchoService" */
+	const char *name;    /* e.g. "demo.EchoService" */
 	const char *version; /* NULL: none */
 	const char *group;   /* NULL: none */
 };
 
 /*
- * Serves a service; all is copied. Every service has "$echo", which answers with its argument.
- * Returns 0, EINVAL, EEXIST (the same name, version and group), ETOOLARGE (a name), EFORKED or
- * ENOMEM.
+ * Adds a service with its handlers; all options are copied. Every service has the method "$echo",
+ * which returns its argument. Returns 0, EINVAL, EEXIST (the same name, version and group),
+ * ETOOLARGE (a name), EFORKED or ENOMEM.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_add(struct spoke_provider *provider,
 						const struct spoke_service_options *service,
 						const struct spoke_handler *handlers, size_t count);
 
 /*
- * Listens: "dubbo://0.0.0.0:20880", "dubbo://[::]:20880", "unix:/run/echo.sock". Whatever the
- * scheme of the two, Dubbo and MessagePack-RPC are both understood. The host is given in digits;
- * port 0 is one that the system chooses. With a registry and without `advertise` a wildcard address
- * is refused, for nobody could be told to call it. Heartbeat and the like are said in the
- * provider's options, and refused here. With "?shared=true" or "?shared=turns" providers of other
- * engines may join at this place, see spoke_provider_join(); with the first, at a port, so may
- * other processes of the same user. Returns 0, ESTATE (it has joined another), ESYNTAX, ERANGE,
- * EINVAL, EUNSUPPORTED or ESYSTEM (spoke_engine_why() has a sentence), ELIMIT, ENOMEM, ECLOSED or
- * EFORKED.
+ * Listens at an address: "dubbo://0.0.0.0:20880", "dubbo://[::]:20880", "unix:/run/echo.sock". Both
+ * Dubbo and MessagePack-RPC are accepted, with either scheme. The host is an address in digits; for
+ * port 0 the system chooses one. With a registry and without `advertise` a wildcard address is
+ * refused, because consumers could not connect to it. Keys like heartbeat belong into the
+ * provider's options and are errors here.
+ *
+ * With "?shared=true" or "?shared=turns" providers of other engines may join at this address: see
+ * spoke_provider_join(). With "?shared=true" other processes of the same user may share the port.
+ *
+ * Returns 0, ESTATE (the provider has joined another), ESYNTAX, ERANGE, EINVAL, EUNSUPPORTED or
+ * ESYSTEM (see spoke_engine_why()), ELIMIT, ENOMEM, ECLOSED or EFORKED.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_listen(struct spoke_provider *provider,
 						   const char *url);
 
-/* Listens at all places that the file of its option `config` names (its key "listen"). Returns how
- * many these are, 0: it names none; or what spoke_provider_listen() says of the first that fails,
- * where those before it stay. */
+/* Listens at all addresses of the key "listen" in the settings file (option `config`). Returns
+ * their number, or the error of spoke_provider_listen() for the first that fails; earlier addresses
+ * stay open. */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_listen_configured(struct spoke_provider *provider);
 
 /*
- * Several engines that listen as one: `provider`, which serves the same on an engine of its own, is
- * there at every place where `first` listens with "?shared=true" or "?shared=turns", as of now.
- * Each connection is one provider's alone. With "true" those to a port are shared out by the
- * system, by the addresses of both ends (SO_REUSEPORT): a few may well come to one engine. With
- * "turns", and always at a path, they are accepted by `first` and handed on in turn; one that has
- * as many connections as it may, as far as `first` knows, is passed over.
+ * Joins several engines at shared addresses. `provider`, with the same services on another engine,
+ * takes part at every address where `first` listens now with "?shared=true" or "?shared=turns".
+ * Each connection belongs to one provider. With "true" the system distributes the connections of a
+ * port by the addresses of both ends (SO_REUSEPORT), so few connections may all go to one engine.
+ * With "turns", and always for unix sockets, `first` accepts the connections and deals them out in
+ * turn. Providers that have reached their limit of connections, as far as `first` knows, are
+ * skipped.
  *
  *     error = spoke_provider_listen(first, "dubbo://0.0.0.0:20880?shared=true");
  *     error = spoke_provider_join(second, first);
  *
- * To be called on `provider`'s engine's thread, or before that runs; `first` may be on an engine
- * that runs on another thread, and must not be freed meanwhile. Afterwards each of them may be
- * drained and freed at any time, in any order: without `first` nobody accepts any more
- * where it hands on, and all that are connected stay. Limits, counters, admin pages are each
- * provider's own; only `first` is listed at its registry. What must outlive all is the engines'
- * environment, where that is one of the user's own, and it has to be the same network.
+ * Call it on the thread of `provider`'s engine, or before that engine runs. `first` may be on an
+ * engine that runs on another thread, and must not be freed meanwhile. Afterwards both may be
+ * drained and freed at any time, in any order. Without `first` its handed-over addresses accept no
+ * more connections; existing connections stay. Each provider has its own limits, counters and admin
+ * server; only `first` is published in its registry. An environment of the user must outlive both
+ * engines, and both must use the same network.
  *
- * Returns 0; EINVAL (they are on one engine, or `first` shares no place: spoke_engine_why() has a
- * sentence), ESTATE (it has joined before), ESYSTEM (it cannot listen there), ELIMIT, ENOMEM,
- * ECLOSED (one of them ends) or EFORKED. Nothing has happened then.
+ * Returns 0; EINVAL (both are on one engine, or `first` shares no address; see spoke_engine_why()),
+ * ESTATE (`provider` has joined before), ESYSTEM (the system refuses to listen), ELIMIT, ENOMEM,
+ * ECLOSED (one of them is ending) or EFORKED. After an error nothing has changed.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_join(struct spoke_provider *provider,
 						 struct spoke_provider *first);
 
-/* Where the provider listens, the `index`th place, as "127.0.0.1:20880" or "unix:/run/x.sock",
- * also where it has joined another, but for what that one hands on. Returns the length of the text,
- * 0: there is no such place. */
+/* Writes the address number `index`, from 0 on, e.g. "127.0.0.1:20880" or "unix:/run/x.sock".
+ * Joined addresses are included, unless `first` deals the connections out. Returns the length of
+ * the text; 0 if there is no such address. */
 SPOKE_API size_t spoke_provider_address(const struct spoke_provider *provider, size_t index,
 					char *text, size_t size);
 
-/* How many connections it has now. */
+/* Returns the present number of connections. */
 SPOKE_API size_t spoke_provider_connections(const struct spoke_provider *provider);
 
-/* How many listings of it hold at the registry now. *ret_wanted, which may be NULL, gets how many
- * there should be: one for each service and place; none without a registry, and once it drains. */
+/* Returns the number of entries that are published in the registry now. *ret_wanted, if not NULL,
+ * is set to the intended number: one for each service and address; 0 without a registry and during
+ * a drain. */
 SPOKE_API size_t spoke_provider_registered(const struct spoke_provider *provider,
 					   size_t *ret_wanted);
 
-/* --- a request: what it says. Any thread that has it; valid while the handler runs, and until the
- * answer if spoke_request_keep() was called (pool handlers: always). */
+/* --- the content of a request. Any thread that has the request. Views are valid while the handler
+ * runs; after spoke_request_keep(), and in pool handlers, until the answer. */
 
+/* Return parts of the request: the arguments and their number, the service and the method.
+ * `version` and `group` are empty if the caller did not send them. */
 SPOKE_API struct spoke_cursor spoke_request_args(const struct spoke_request *request);
 SPOKE_API size_t spoke_request_arg_count(const struct spoke_request *request);
 SPOKE_API struct spoke_span spoke_request_service(const struct spoke_request *request);
@@ -204,59 +213,59 @@ SPOKE_API struct spoke_span spoke_request_version(const struct spoke_request *re
 SPOKE_API struct spoke_span spoke_request_group(const struct spoke_request *request);
 SPOKE_API struct spoke_span spoke_request_method(const struct spoke_request *request);
 
-/* A map, or none. */
+/* Returns the attachments: a map, or no value. */
 SPOKE_API struct spoke_value spoke_request_attachments(const struct spoke_request *request);
 
-/* Does the caller wait for an answer? A one-way request is ended by an answer too, which goes
- * nowhere. */
+/* Returns whether the caller waits for an answer. A one-way request must also be answered; its
+ * answer is discarded. */
 SPOKE_API bool spoke_request_two_way(const struct spoke_request *request);
 
-/* Time left for it, ns; UINT64_MAX: the caller did not say; 0: it is over. */
+/* Returns the time until the deadline, ns; UINT64_MAX: the caller sent none; 0: it has passed. */
 SPOKE_API uint64_t spoke_request_left(const struct spoke_request *request);
 
-/* Where it came from, as "127.0.0.1:40000". Returns the length of the text. */
+/* Writes the address of the caller, e.g. "127.0.0.1:40000". Returns the length of the text. */
 SPOKE_API size_t spoke_request_peer(const struct spoke_request *request, char *text, size_t size);
 
-/* The connection it came by, to push to; { 0 } of one that a consumer serves. Without the request
- * it stays good for as long as the connection is there. */
+/* Returns the connection of the request, for pushes; { 0 } if a consumer serves the request. The
+ * result is valid as long as the connection, also after the request. */
 SPOKE_API struct spoke_peer spoke_request_from(const struct spoke_request *request);
 
-/* Is nobody there any more to read the answer? */
+/* Returns whether the request is abandoned: its connection was lost, or the provider freed. */
 SPOKE_API bool spoke_request_abandoned(const struct spoke_request *request);
 
-/* --- a request: what is done with it. The engine's thread, unless it says: any. */
+/* --- answering a request. The engine's thread, unless the comment says "any thread". */
 
-/* Copies what the request says, for a handler that answers later. Returns 0 or ENOMEM: answer
- * now. */
+/* Copies the content of the request, for a handler that answers later. Returns 0, or ENOMEM: then
+ * answer now. */
 SPOKE_API SPOKE_MUST_USE int spoke_request_keep(struct spoke_request *request);
 
-/* Calls `abandoned` when the connection is lost before the answer. A caller that closed without a
- * word looks like one that only sends no more: it is taken to be lost after a minute, or when an
- * answer cannot be written. The request still has to be answered. Not
- * called if that has happened already: spoke_request_abandoned(). One per request. Not for handlers
- * on the pool. */
+/* Sets a callback: `abandoned` is called if the connection is lost before the answer. The request
+ * must still be answered. A caller that closes without a drain notice looks like a half-close, so
+ * its connection counts as lost after a minute, or when an answer cannot be written. If it is lost
+ * already, `abandoned` is not called: see spoke_request_abandoned(). Each request takes one
+ * callback. Not for handlers on the pool. */
 SPOKE_API void spoke_request_on_abandoned(struct spoke_request *request,
 					  void (*abandoned)(struct spoke_request *request,
 							    void *arg),
 					  void *arg);
 
-/* Answers, and ends the request. A value that is too large or too deep for a frame becomes an error
- * that says so. `value` is borrowed for the call; { 0 } is nil. Any thread, for requests of the
- * pool. */
+/* Answers and ends the request. A value that is too large or too deep for a frame is replaced with
+ * an error. `value` is borrowed for the call; { 0 } is nil. Any thread, for requests of the pool.
+ */
 SPOKE_API void spoke_reply(struct spoke_request *request, struct spoke_value value);
 
-/* The same with attachments, a map with texts as keys. */
+/* Like spoke_reply(), with attachments: a map whose keys are str. */
 SPOKE_API void spoke_reply_with(struct spoke_request *request, struct spoke_value value,
 				struct spoke_value attachments);
 
-/* Answers with an error: `code` and `text`, which is copied, are the handler's own and reach the
- * caller. Any thread, for requests of the pool. */
+/* Answers with an error and ends the request. The caller receives `code` and `text`, which the
+ * handler defines; `text` is copied. Any thread, for requests of the pool. */
 SPOKE_API void spoke_reply_error(struct spoke_request *request, int32_t code, const char *text);
 
 /*
- * --- push: requests to consumers that are connected, and have a handler for them (their option
- * `handle`). A push is a call in all other respects: it ends once, by its callback, at the latest
- * at its deadline, and what is said of spoke_call() holds.
+ * --- push: requests to connected consumers that have a handler (their option `handle`). In all
+ * other respects a push is a call: it ends exactly once, with its callback, at the latest at its
+ * deadline. The rules of spoke_call() apply.
  *
  *     struct spoke_method_options of = { .service = "demo.Prices" };
  *     struct spoke_method *moved;
@@ -266,22 +275,22 @@ SPOKE_API void spoke_reply_error(struct spoke_request *request, int32_t code, co
  *     error = spoke_push(moved, spoke_request_from(request), args, NULL, done, arg, NULL);
  *     error = spoke_push_all(moved, args, NULL, &count);
  *
- * A peer can be pushed to once it has spoken, which tells its wire: consumers of Dubbo's do at
- * once, by a heartbeat, those of MessagePack-RPC with their first call.
+ * A peer can receive pushes after its first bytes, which reveal its protocol. A Dubbo consumer of
+ * spoke sends a heartbeat at once; a MessagePack-RPC consumer sends nothing before its first call.
  */
 
-/* A method to push, which belongs to the provider and lives as long; options->service has to be
- * there. Returns as spoke_consumer_method(). */
+/* Makes a method to push. The provider owns it and frees it at its end. options->service is
+ * required. Returns like spoke_consumer_method(). */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_method(struct spoke_provider *provider,
 						   const char *name,
 						   const struct spoke_method_options *options,
 						   struct spoke_method **ret_method);
 
 /*
- * Calls a consumer by its connection. One without a handler answers ENOSERVICE, or
- * EREMOTE where MessagePack-RPC is spoken, which has errors of one kind. Returns as
- * spoke_call() does; EUNAVAILABLE: the peer is gone, or sends no more, or was none; EINVAL also: a
- * consumer's method; ELIMIT also: pushes_max; ECLOSED: the provider ends or drains.
+ * Calls a consumer by its connection. A consumer without a handler answers ENOSERVICE, or EREMOTE
+ * with MessagePack-RPC, which has only one kind of error. Returns like spoke_call(), and
+ * EUNAVAILABLE (the connection is closed, half-closed or none), EINVAL (a consumer's method),
+ * ELIMIT (pushes_max) or ECLOSED (the provider is ending or drains).
  */
 SPOKE_API SPOKE_MUST_USE int spoke_push(struct spoke_method *method, struct spoke_peer peer,
 					struct spoke_span args,
@@ -290,38 +299,38 @@ SPOKE_API SPOKE_MUST_USE int spoke_push(struct spoke_method *method, struct spok
 					struct spoke_call *ret_call);
 
 /*
- * Pushes one way to all peers that take it. Those that cannot are passed over: too much waits to be
- * written to them, their wire cannot say it, a limit is reached, or no memory is left. Returns 0,
- * and how many took it (ret_count may be NULL); or what spoke_push() says of the method, the values
- * and the options, and nobody is called then.
+ * Pushes a one-way request to all peers. A peer is skipped if too many bytes are queued for it, its
+ * protocol cannot express the request, a limit is reached, or memory is short. Returns 0 and writes
+ * the number of peers that were not skipped (ret_count may be NULL). Returns an error of
+ * spoke_push() for the method, the values or the options; then no request was sent.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_push_all(struct spoke_method *method, struct spoke_span args,
 					    const struct spoke_call_options *options,
 					    size_t *ret_count);
 
-/* As spoke_call_cancel(). */
+/* Cancels a push, like spoke_call_cancel(). */
 SPOKE_API bool spoke_push_cancel(struct spoke_provider *provider, struct spoke_call push);
 
-/* The peers that can be pushed to now, as many as there is room for, in no order. Returns how many
- * there are. */
+/* Lists the peers that can receive pushes now, at most `max`, in no particular order. Returns their
+ * total number. */
 SPOKE_API size_t spoke_provider_peers(const struct spoke_provider *provider,
 				      struct spoke_peer *peers, size_t max);
 
-/* What is known of a connection now. */
+/* The present state of a connection. */
 struct spoke_peer_info {
-	char name[64];      /* its address; longer ones are cut */
-	bool readonly;      /* it takes no more pushes */
-	unsigned missed;    /* heartbeats without an answer, 0 to 3 */
-	uint32_t in_flight; /* its requests that are being served */
-	uint64_t heard_ns;  /* since its last byte came */
+	char name[64];      /* address; cut if longer */
+	bool readonly;      /* takes no more pushes */
+	unsigned missed;    /* unanswered heartbeats in a row, 0 to 3 */
+	uint32_t in_flight; /* requests from the peer that are in service */
+	uint64_t heard_ns;  /* time since the last received byte */
 };
 
-/* Returns whether there is such a connection. */
+/* Copies the state of a connection. Returns whether the connection exists. */
 SPOKE_API bool spoke_provider_peer(const struct spoke_provider *provider, struct spoke_peer peer,
 				   struct spoke_peer_info *ret_info);
 
-/* The address of a peer of this provider, as "127.0.0.1:40000". Returns the length of the text; 0:
- * it is gone, or never was. */
+/* Writes the address of a peer, e.g. "127.0.0.1:40000". Returns the length of the text; 0 if the
+ * provider has no such connection. */
 SPOKE_API size_t spoke_peer_print(const struct spoke_provider *provider, struct spoke_peer peer,
 				  char *text, size_t size);
 
