@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each step ends in exactly one of: a connection that will tell its end, a name being resolved, a
- * pause with the timer set, or closed.
+ * Keeps an address connected. Each step ends in exactly one of: a connection that will report its
+ * end, a name being resolved, a backoff with the timer set, or closed.
  */
 #include "transport/connect/parts.h"
 
@@ -10,14 +10,14 @@
 
 #define ADDRESS_TEXT 160u
 #define SHOWN SPOKEI_CONNECTOR_SHOWN
-/* How often a timer that only keeps its place is renewed. */
+/* How often a timer that only reserves its place is armed again. */
 #define REST_NS UINT64_C(3600000000000)
 #define MS UINT64_C(1000000)
 
-/* --- waiting */
+/* --- backoff */
 
-/* There is room in the wheel, for the timer was armed before; only at the end of its time does the
- * wheel refuse. */
+/* The wheel has room, because the timer was armed before; it refuses only at the end of its time
+ * range. */
 static int arm(struct spokei_connector *connector, uint64_t delay_ns)
 {
 	struct spoke_engine *engine = connector->engine;
@@ -73,12 +73,12 @@ static bool start_attempt(struct spokei_connector *connector, const struct spoke
 		spokei_connector_complain_of_system(connector, SPOKE_ECONNECT, status);
 		return false;
 	}
-	/* One that stands already is writable at once, and goes the same way. */
+	/* A connection that is open already is writable at once and takes the same path. */
 	spokei_conn_attach(connector->conn, fd, to);
 	return true;
 }
 
-/* The next address of this round; false: there is none left. */
+/* Tries the next address of this round. Returns false if there is none left. */
 static bool try_next(struct spokei_connector *connector)
 {
 	const struct spoke_address *to;
@@ -106,7 +106,7 @@ static void nobody_signs(void *arg, struct spokei_conn *conn, enum spokei_link_e
 	(void)event;
 }
 
-/* Of a connection that was given up before it stood: its calls end, and nobody else is told. */
+/* Ends a connection that never opened: its calls end, and nothing is reported. */
 static const struct spokei_conn_up nobody = { .changed = nobody_changed, .event = nobody_signs };
 
 static void end_round(struct spokei_connector *connector, int error)
@@ -119,7 +119,7 @@ static void end_round(struct spokei_connector *connector, int error)
 	wait_for_next(connector, error);
 }
 
-/* A connection for calls to wait at while it is being made. */
+/* Makes a connection at which calls wait while it is being opened. */
 static bool make_conn(struct spokei_connector *connector)
 {
 	int error = spokei_conn_new(connector->link, connector->wire, &conn_up, connector,
@@ -159,7 +159,7 @@ static void connector_bury(struct spokei_task *task)
 	spokei_free(connector->engine->env, connector, 1, sizeof(*connector));
 }
 
-/* Closed; is anybody going to come back to it? */
+/* Closed. Returns whether the memory is still needed by a pending event. */
 static void bury_if_alone(struct spokei_connector *connector)
 {
 	if (connector->conn == NULL && !connector->resolve.resolving)
@@ -194,9 +194,9 @@ static void begin_round(struct spokei_connector *connector)
 		try_all(connector);
 }
 
-/* --- what becomes of a connection */
+/* --- events of a connection */
 
-/* TCP may connect a socket to itself when nobody listens at a port that is free for clients. */
+/* TCP may connect a socket to itself if the port is free for clients and has no listener. */
 static bool leads_to_itself(const struct spokei_conn *conn)
 {
 	const struct spoke_env *env = conn->link->engine->env;
@@ -204,7 +204,7 @@ static bool leads_to_itself(const struct spokei_conn *conn)
 	struct spoke_address local;
 	struct spoke_address peer;
 
-	/* One that is broken already has no ends, and tells so itself. */
+	/* A broken connection has no addresses, and reports its end itself. */
 	if (env->net->local(env->ctx, fd, &local) != 0 || env->net->peer(env->ctx, fd, &peer) != 0)
 		return false;
 	return local.len == peer.len && memcmp(local.bytes, peer.bytes, local.len) == 0;
@@ -243,7 +243,7 @@ static void attempt_opened(struct spokei_connector *connector)
 		(void)spokei_connector_announce(connector, &news);
 }
 
-/* One address did not answer; the calls that wait for the connection may go to the next. */
+/* One address failed; calls that wait at the connection may go on to the next address. */
 static bool conn_failed(void *arg, struct spokei_conn *conn, int status)
 {
 	struct spokei_connector *connector = arg;
@@ -257,8 +257,7 @@ static bool conn_failed(void *arg, struct spokei_conn *conn, int status)
 	return true;
 }
 
-/* A connection that stood is no more: its calls have ended, the next one has the other addresses.
- */
+/* An open connection has ended, and its calls, too. The other addresses are for the next one. */
 static void go_on(struct spokei_connector *connector, int error)
 {
 	if (connector->resolve.left == 0)
@@ -276,8 +275,8 @@ static void connection_lost(struct spokei_connector *connector, const struct spo
 
 	if (spokei_conn_suspect(conn) || error == SPOKE_ESILENT)
 		connector->suspected = true;
-	/* Who is not asked by heartbeats has nothing to say before a call: one that stood for long
-	 * was no failed attempt. */
+	/* Without heartbeats a peer may send nothing before a call. So a connection that was open
+	 * for long does not count as a failed attempt. */
 	if (!connector->wire->probes &&
 	    engine->begin_ns - conn->born_ns >= connector->backoff.cap_ns)
 		connector->failures = 0;

@@ -13,37 +13,38 @@
 
 struct spokei_connector {
 	struct spoke_engine *engine;
-	struct spokei_link *link; /* not to be touched once closed: its owner may be gone */
+	struct spokei_link *link; /* not used after close: its owner may be gone */
 	const struct spokei_connector_up *up;
 	void *up_arg;
 	const struct spokei_wire *wire;
 	struct spokei_backoff backoff;
 	uint64_t connect_ns;
 	enum spokei_connector_state state;
-	int error;                /* for news */
-	struct spokei_conn *conn; /* until it has told its end */
-	uint32_t failures;        /* pauses since a peer has spoken */
-	uint64_t pause_ns;        /* the last one */
-	bool young;               /* inside new(): nothing is told */
-	bool heard;               /* the peer of this connection has spoken */
+	int error;                /* for reports */
+	struct spokei_conn *conn; /* until it has reported its end */
+	uint32_t failures;        /* backoffs since a peer has sent a message */
+	uint64_t pause_ns;        /* the last backoff */
+	bool young;               /* inside new(): nothing is reported */
+	bool heard;               /* the peer of this connection has sent a message */
 	bool suspected;           /* the last peer was silent, and none has answered since */
-	bool retired;             /* connects no more */
-	bool complained;          /* about this row of failures */
+	bool retired;             /* makes no new connections */
+	bool complained;          /* this series of failures was logged */
 	unsigned timer_class;
-	struct spoke_timer timer; /* armed all its life: a pause, an attempt's end, or its place */
+	struct spoke_timer
+		timer; /* armed during its whole life: backoff, an attempt's limit, or its place */
 	struct spokei_resolve resolve;
 	struct spokei_place place;
-	struct spokei_task news; /* tells what happened inside new() */
+	struct spokei_task news; /* reports changes made inside new() */
 	struct spokei_task bury;
 };
 
-/* Is its connection, if it stands, on probation? */
+/* Returns whether an open connection is on probation. */
 static inline bool spokei_connector_on_probation(const struct spokei_connector *connector)
 {
 	return connector->suspected && connector->wire->probes;
 }
 
-/* Whose doing it is that it connects anew. */
+/* Returns the subsystem to which a reconnect is attributed. */
 static inline enum spoke_event_user spokei_connector_user(const struct spokei_connector *connector)
 {
 	return connector->suspected ? SPOKE_EVENT_OF_HEARTBEAT : SPOKE_EVENT_OF_NONE;
@@ -51,24 +52,24 @@ static inline enum spoke_event_user spokei_connector_user(const struct spokei_co
 
 /* --- report.c */
 
-/* Another state. The last thing a function does: the owner may free the connector. */
+/* Changes the state. Call it last: the owner may free the connector. */
 void spokei_connector_tell(struct spokei_connector *connector, enum spokei_connector_state state,
 			   int error);
 
-/* Tells users. Returns whether the connector goes on: they may free it. */
+/* Reports an event to users. Returns whether the connector still exists. */
 bool spokei_connector_announce(struct spokei_connector *connector, struct spoke_link_event *event);
 void spokei_connector_announce_pause(struct spokei_connector *connector);
 
-/* The task `news`. */
+/* The function of the task `news`. */
 void spokei_connector_news(struct spokei_task *task);
 
-/* Says once why attempts fail, until a peer has spoken; the counters say how often. */
+/* Logs once why attempts fail, until a peer has sent a message; counters have the number. */
 SPOKEI_PRINTF(3, 4)
 void spokei_connector_complain(struct spokei_connector *connector, int error, const char *format,
 			       ...);
 void spokei_connector_complain_of_system(struct spokei_connector *connector, int error, int status);
 
-/* Of its connection. */
+/* Events of its connection. */
 void spokei_connector_sign(void *arg, struct spokei_conn *conn, enum spokei_link_event event);
 
 #endif

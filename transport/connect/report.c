@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a connector reports: its state and grade, changes to its owner and to users, and events. */
+/* Reports of a connector: its state and grade, changes to its owner and to users, and events. */
 #define _POSIX_C_SOURCE 200809L
 #include "transport/connect/parts.h"
 
@@ -125,7 +125,7 @@ static void conn_heard(struct spokei_connector *connector)
 	connector->complained = false;
 }
 
-/* Something that spoke against it does no more. */
+/* A reason against the connection has ended. */
 static void conn_recovered(struct spokei_connector *connector, enum spoke_event_user user)
 {
 	struct spoke_link_event news = { .change = SPOKE_LINK_RECOVERED, .user = user };
@@ -138,7 +138,7 @@ static void conn_recovered(struct spokei_connector *connector, enum spoke_event_
 	(void)spokei_connector_announce(connector, &news);
 }
 
-/* It not only is connected, but lives. */
+/* The connection is not only open; its peer is alive. */
 static void conn_answered(struct spokei_connector *connector)
 {
 	bool was_on_probation = spokei_connector_on_probation(connector);

@@ -22,7 +22,7 @@ static void start_at_any(struct spokei_resolve *resolve, unsigned count)
 	resolve->next = (unsigned)(dice % count);
 }
 
-/* A thread of the pool. */
+/* Runs on a thread of the pool. */
 static void look_up(struct spoke_work *work)
 {
 	struct spokei_resolve *resolve = spoke_container_of(work, struct spokei_resolve, work);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The addresses of one place, to be tried once each: given in digits or as a path, or resolved off
- * the loop. It begins at any of them, by dice, so that many clients spread. Embedded in a
- * connector, on the engine's thread.
+ * Resolves the addresses of one place, which are then tried once each: an IP address or a path
+ * directly, a name off the loop. The first address is random, so that many clients spread. Embedded
+ * in a connector, on the engine's thread.
  */
 #ifndef SPOKEI_TRANSPORT_CONNECT_RESOLVE_H
 #define SPOKEI_TRANSPORT_CONNECT_RESOLVE_H
@@ -15,15 +15,16 @@
 
 struct spokei_resolve {
 	struct spoke_engine *engine;
-	const struct spokei_place *place; /* borrowed for the round's life */
-	/* The name is resolved; a negative errno: it cannot be. */
+	const struct spokei_place *place; /* borrowed for the life of this struct */
+	/* Called when the name is resolved; a negative errno: it cannot be. */
 	void (*resolved)(struct spokei_resolve *resolve, int status);
 	struct spoke_work work;
-	bool resolving; /* the work is the loop's; `found` and `addresses` are its thread's */
-	int found;      /* by the work: how many addresses, or a negative errno */
+	bool resolving; /* the work belongs to the loop; `found` and `addresses` belong to its
+			   thread */
+	int found;      /* result of the work: number of addresses, or a negative errno */
 	unsigned count;
-	unsigned next; /* to be tried */
-	unsigned left; /* of this round */
+	unsigned next; /* index of the next address */
+	unsigned left; /* addresses of this round not tried yet */
 	struct spoke_address addresses[SPOKEI_RESOLVE_ADDRESSES];
 };
 
@@ -31,11 +32,11 @@ void spokei_resolve_init(struct spokei_resolve *resolve, struct spoke_engine *en
 			 const struct spokei_place *place,
 			 void (*resolved)(struct spokei_resolve *resolve, int status));
 
-/* Begins anew. 0: there are addresses; ROUND_MORE: resolved() will say; a negative errno: there is
- * nobody to resolve the name. Its memory has to stay while it is `resolving`. */
+/* Starts a round. Returns 0: there are addresses; SPOKEI_RESOLVE_MORE: resolved() will be called; a
+ * negative errno: there is no resolver. The memory has to stay while `resolving`. */
 int spokei_resolve_begin(struct spokei_resolve *resolve);
 
-/* The next address; NULL: each was tried. */
+/* Returns the next address; NULL: all were tried. */
 const struct spoke_address *spokei_resolve_next(struct spokei_resolve *resolve);
 
 #endif
