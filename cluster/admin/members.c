@@ -36,11 +36,11 @@ const struct spoke_consumer *spokei_members_consumer(const struct spoke_engine *
 const struct spoke_provider *spokei_members_provider(const struct spoke_engine *engine,
 						     const struct spoke_provider *before)
 {
-	struct spokei_member *member = next_of(engine,
-					       before ? &before->member.node : &engine->roll,
-					       spokei_provider_kind);
+	const struct spoke_list *node = before ? &spokei_provider_member(before)->node
+					       : &engine->roll;
+	struct spokei_member *member = next_of(engine, node, spokei_provider_kind);
 
-	return member ? spoke_container_of(member, struct spoke_provider, member) : NULL;
+	return member ? spokei_provider_of(member) : NULL;
 }
 
 size_t spokei_members_calls(const struct spoke_consumer *consumer)

@@ -212,9 +212,9 @@ void spokei_metrics_providers(struct spokei_lines *lines, const struct spoke_eng
 
 		spokei_metrics_family(lines, families[i].name, families[i].type, families[i].help);
 		for (unsigned at = 1; provider && at <= SPOKEI_METRICS_ROWS; at++) {
-			const uint32_t values[] = { provider->link.conn_count,
-						    provider->link.serving_count,
-						    provider->draining };
+			const struct spokei_provider_view view = spokei_provider_look(provider);
+			const uint32_t values[] = { view.link->conn_count, view.link->serving_count,
+						    view.draining };
 
 			put_owner(lines, families[i].name, "provider", at);
 			spokei_lines_put(lines, "} %" PRIu32 "\n", values[i]);

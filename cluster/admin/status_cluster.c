@@ -5,6 +5,7 @@
 #include "cluster/call/call.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/endpoints/info.h"
+#include "cluster/provider/peers.h"
 #include "cluster/provider/provider.h"
 #include "cluster/serve/routes.h"
 
@@ -160,10 +161,10 @@ void spokei_status_service(const struct spokei_service *service, char *text)
 	*at = '\0';
 }
 
-static void show_services(struct spokei_json *json, const struct spoke_provider *provider,
+static void show_services(struct spokei_json *json, const struct spokei_routes *services,
 			  struct spokei_rows *rows)
 {
-	const struct spoke_list *all = &provider->services.all;
+	const struct spoke_list *all = &services->all;
 	size_t room = spokei_rows_take(rows, SPOKEI_STATUS_SERVICES);
 	char text[SPOKEI_STATUS_SERVICE];
 
@@ -177,12 +178,13 @@ static void show_services(struct spokei_json *json, const struct spoke_provider 
 	rows->left += room;
 }
 
-static void show_addresses(struct spokei_json *json, const struct spoke_provider *provider)
+static void show_addresses(struct spokei_json *json, const struct spoke_provider *provider,
+			   size_t count)
 {
 	char text[ADDRESS_TEXT];
 
 	spokei_json_open_member(json, "addresses", '[');
-	for (size_t i = 0; i < spokei_provider_places(provider); i++) {
+	for (size_t i = 0; i < count; i++) {
 		(void)spoke_provider_address(provider, i, text, sizeof(text));
 		spokei_json_text(json, text);
 	}
@@ -211,12 +213,11 @@ static void show_peer(struct spokei_json *json, const struct spokei_conn *conn)
 }
 
 /* Shows the connections that have sent a message. */
-static void show_peers(struct spokei_json *json, const struct spoke_provider *provider,
+static void show_peers(struct spokei_json *json, const struct spokei_provider_view *view,
 		       struct spokei_rows *rows)
 {
-	const struct spoke_list *conns = &provider->link.conns;
-	size_t count = provider->peers.count;
-	size_t room = spokei_rows_take(rows, count);
+	const struct spoke_list *conns = &view->link->conns;
+	size_t room = spokei_rows_take(rows, view->peers);
 	size_t shown = 0;
 
 	spokei_json_open_member(json, "peers", '[');
@@ -230,20 +231,22 @@ static void show_peers(struct spokei_json *json, const struct spoke_provider *pr
 		shown++;
 	}
 	spokei_json_close(json, ']');
-	spokei_json_put_u64(json, "more", count - shown);
+	spokei_json_put_u64(json, "more", view->peers - shown);
 }
 
 static void show_provider(struct spokei_json *json, const struct spoke_provider *provider,
 			  struct spokei_rows *rows)
 {
+	const struct spokei_provider_view view = spokei_provider_look(provider);
+
 	spokei_json_open(json, '{');
-	show_services(json, provider, rows);
-	show_addresses(json, provider);
-	spokei_json_put_u64(json, "connections", provider->link.conn_count);
-	spokei_json_put_u64(json, "in_flight", provider->link.serving_count);
-	spokei_json_put_ms(json, "heartbeat_ms", provider->link.limits.heartbeat_ns);
-	spokei_json_put_bool(json, "draining", provider->draining);
-	show_peers(json, provider, rows);
+	show_services(json, view.services, rows);
+	show_addresses(json, provider, view.addresses);
+	spokei_json_put_u64(json, "connections", view.link->conn_count);
+	spokei_json_put_u64(json, "in_flight", view.link->serving_count);
+	spokei_json_put_ms(json, "heartbeat_ms", view.link->limits.heartbeat_ns);
+	spokei_json_put_bool(json, "draining", view.draining);
+	show_peers(json, &view, rows);
 	spokei_json_close(json, '}');
 }
 

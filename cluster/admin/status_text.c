@@ -6,6 +6,7 @@
 #include "cluster/call/call.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/endpoints/info.h"
+#include "cluster/provider/peers.h"
 #include "cluster/provider/provider.h"
 #include "cluster/serve/routes.h"
 #include "core/engine/engine.h"
@@ -202,9 +203,10 @@ static void put_peer(struct spokei_lines *lines, const struct spokei_conn *conn)
 	spokei_lines_put(lines, "\n");
 }
 
-static void put_places(struct spokei_lines *lines, const struct spoke_provider *provider)
+static void put_places(struct spokei_lines *lines, const struct spoke_provider *provider,
+		       const struct spokei_provider_view *view)
 {
-	const struct spoke_list *all = &provider->services.all;
+	const struct spoke_list *all = &view->services->all;
 	char service[SPOKEI_STATUS_SERVICE];
 	char name[NAME];
 	unsigned left = SPOKEI_STATUS_SERVICES;
@@ -215,7 +217,7 @@ static void put_places(struct spokei_lines *lines, const struct spoke_provider *
 		spokei_lines_put(lines, "  serves %s\n", escape(name, service));
 		left--;
 	}
-	for (size_t i = 0; i < spokei_provider_places(provider); i++) {
+	for (size_t i = 0; i < view->addresses; i++) {
 		(void)spoke_provider_address(provider, i, service, sizeof(service));
 		spokei_lines_put(lines, "  listens at %s\n", escape(name, service));
 	}
@@ -224,16 +226,16 @@ static void put_places(struct spokei_lines *lines, const struct spoke_provider *
 static void put_provider(struct spokei_lines *lines, const struct spoke_provider *provider,
 			 struct spokei_rows *rows)
 {
-	const struct spoke_list *conns = &provider->link.conns;
-	size_t count = provider->peers.count;
-	size_t room = spokei_rows_take(rows, count);
-	size_t more = count - room;
+	const struct spokei_provider_view view = spokei_provider_look(provider);
+	const struct spoke_list *conns = &view.link->conns;
+	size_t room = spokei_rows_take(rows, view.peers);
+	size_t more = view.peers - room;
 
 	spokei_lines_put(lines,
 			 "\nProvider%s: %" PRIu32 " connections, %" PRIu32 " requests in flight\n",
-			 provider->draining ? ", draining" : "", provider->link.conn_count,
-			 provider->link.serving_count);
-	put_places(lines, provider);
+			 view.draining ? ", draining" : "", view.link->conn_count,
+			 view.link->serving_count);
+	put_places(lines, provider, &view);
 	for (struct spoke_list *node = conns->next; node != conns && room > 0; node = node->next) {
 		const struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
 

@@ -7,6 +7,7 @@
 #include "cluster/provider/access_log.h"
 
 #include "cluster/provider/access_line.h"
+#include "core/engine/engine.h"
 
 #include <spoke/provider.h>
 

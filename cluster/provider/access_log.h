@@ -11,10 +11,9 @@
 #ifndef SPOKEI_CLUSTER_PROVIDER_ACCESS_LOG_H
 #define SPOKEI_CLUSTER_PROVIDER_ACCESS_LOG_H
 
-#include "core/engine/engine.h"
-
 #include <spoke/filter.h>
 
+struct spoke_engine;
 struct spokei_access_log;
 
 /* `where`: "true": the engine's log; else a path, copied. Returns 0, SPOKE_EINVAL (an empty one),

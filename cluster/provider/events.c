@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a provider says of its connections: to its user, and as events. */
-#include "cluster/provider/provider.h"
+/* Reports changes of a provider's connections, to its user and as events. */
+#include "cluster/provider/parts.h"
+
+#include "core/engine/engine.h"
+#include "transport/conn/conn.h"
 
 #define ADDRESS_TEXT 160u
-#define NEWS 10u /* a second */
+#define NEWS 10u /* per second */
 
 struct spokei_bucket spokei_provider_news(uint64_t now_ns)
 {
 	return spokei_bucket_make(NEWS, NEWS, now_ns);
 }
 
-/* Of an end for which somebody is to blame the connection itself tells. */
-static bool is_told_here(const struct spoke_link_event *event)
+/* A connection that closes with an error of its peer reports that itself. */
+static bool is_reported_here(const struct spoke_link_event *event)
 {
 	return event->change != SPOKE_LINK_CLOSED || event->error == SPOKE_ELOST ||
 	       event->error == SPOKE_ECLOSED;
@@ -20,10 +23,10 @@ static bool is_told_here(const struct spoke_link_event *event)
 static void note_end(struct spoke_engine *engine, const char *name, const struct spokei_conn *conn,
 		     int error)
 {
-	const char *how = conn->readonly ? "ended after a goodbye" : "closed";
+	const char *how = conn->readonly ? "ended after a drain notice" : "closed";
 
 	if (error == SPOKE_ELOST)
-		spokei_event(engine, SPOKE_OK, "%s has closed its connection", name);
+		spokei_event(engine, SPOKE_OK, "%s closed its connection", name);
 	else
 		spokei_event(engine, SPOKE_OK, "connection of %s %s", name, how);
 }
@@ -33,7 +36,7 @@ static void note(struct spoke_engine *engine, const char *name, const struct spo
 {
 	switch (event->change) {
 	case SPOKE_LINK_CONNECTED:
-		spokei_event(engine, SPOKE_OK, "%s is connected", name);
+		spokei_event(engine, SPOKE_OK, "%s connected", name);
 		return;
 	case SPOKE_LINK_SUSPECT:
 		spokei_event_of(engine, event->user, SPOKE_ESILENT,
@@ -44,26 +47,26 @@ static void note(struct spoke_engine *engine, const char *name, const struct spo
 		spokei_event_of(engine, event->user, SPOKE_OK, "%s answers again", name);
 		return;
 	case SPOKE_LINK_READONLY:
-		spokei_event(engine, SPOKE_OK, "%s says goodbye", name);
+		spokei_event(engine, SPOKE_OK, "%s sent a drain notice", name);
 		return;
 	case SPOKE_LINK_CLOSED:
 		note_end(engine, name, conn, event->error);
 		return;
 	case SPOKE_LINK_PROBATION:
 	case SPOKE_LINK_RECONNECTING:
-		return; /* of consumers */
+		return; /* only consumers have these */
 	}
 }
 
-void spokei_provider_tell(struct spoke_provider *provider, const struct spokei_conn *conn,
-			  const struct spoke_link_event *event)
+void spokei_provider_report(struct spoke_provider *provider, const struct spokei_conn *conn,
+			    const struct spoke_link_event *event)
 {
 	struct spoke_engine *engine = provider->engine;
 	struct spoke_link_event news = *event;
 	char name[ADDRESS_TEXT];
 
 	engine->env->net->print(engine->env->ctx, &conn->peer, name, sizeof(name));
-	if (is_told_here(event) && spokei_bucket_take(&provider->news, 1, engine->begin_ns))
+	if (is_reported_here(event) && spokei_bucket_take(&provider->news, 1, engine->begin_ns))
 		note(engine, name, conn, event);
 	if (provider->changed == NULL || provider->freed)
 		return;

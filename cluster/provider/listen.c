@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a provider listens. */
-#include "cluster/provider/provider.h"
+/* The addresses at which a provider listens. */
+#include "cluster/config/places.h"
+#include "cluster/provider/parts.h"
+#include "cluster/provider/registration.h"
+#include "core/engine/engine.h"
+#include "core/text/option.h"
+#include "transport/listen/group.h"
+
+#include <spoke/provider.h>
 
 #include <stdio.h>
 
-int spokei_provider_open(struct spoke_provider *provider, const struct spokei_listen_place *place)
+static enum spokei_listen_sharing sharing_of(const struct spokei_listen_place *place)
 {
-	size_t count = spokei_provider_places(provider);
-	bool by_system = place->shared && !place->handed;
-
-	return (by_system ? spokei_listener_new_shared
-			  : spokei_listener_new)(provider->engine, &place->address,
-						 &provider->quota, spokei_provider_accept, provider,
-						 &provider->listeners[count]);
+	if (!place->shared)
+		return SPOKEI_LISTEN_ALONE;
+	return place->handed ? SPOKEI_LISTEN_BY_HANDOFF : SPOKEI_LISTEN_BY_KERNEL;
 }
 
 int spoke_provider_listen(struct spoke_provider *provider, const char *url)
@@ -24,30 +27,25 @@ int spoke_provider_listen(struct spoke_provider *provider, const char *url)
 		return SPOKE_EFORKED;
 	if (provider->ended || provider->draining)
 		return SPOKE_ECLOSED;
-	if (provider->handoffs.joined)
+	if (spokei_listen_group_joined(provider->listeners))
 		return SPOKE_ESTATE;
-	if (provider->listener_count == SPOKEI_LISTENERS_MAX)
+	if (spokei_listen_group_own(provider->listeners) == SPOKEI_LISTENERS_MAX)
 		return SPOKE_ELIMIT;
 	error = spokei_places_listen(provider->engine, url, &place);
 	if (error == 0)
-		error = spokei_registration_check(&provider->registration, &place.address);
-	if (error == 0 && place.shared)
-		error = spokei_handoffs_prepare(provider);
+		error = spokei_registration_check(provider->registration, &place.address);
 	if (error == 0)
-		error = spokei_provider_open(provider, &place);
-	if (error)
-		return error;
-	provider->listener_count++;
-	if (place.shared)
-		spokei_handoffs_share(provider, &place);
-	spokei_registration_changed(&provider->registration);
-	return SPOKE_OK;
+		error = spokei_listen_group_open(provider->listeners, &place.address,
+						 sharing_of(&place));
+	if (error == 0)
+		spokei_registration_changed(provider->registration);
+	return error;
 }
 
 int spoke_provider_listen_configured(struct spoke_provider *provider)
 {
 	const char *list = spokei_config_text(provider->file.config, SPOKEI_IN_PROVIDER,
-					      spokei_span(NULL, 0), SPOKEI_KEY_LISTEN);
+					      (struct spoke_span){ NULL, 0 }, SPOKEI_KEY_LISTEN);
 	const char *at = list;
 	struct spoke_span item;
 	int count = 0;
@@ -60,7 +58,7 @@ int spoke_provider_listen_configured(struct spoke_provider *provider)
 		if (strlen(url) == item.len)
 			error = spoke_provider_listen(provider, url);
 		else
-			spokei_event(provider->engine, error, "listen: a URL is too long");
+			spokei_event(provider->engine, error, "listen: URL is too long");
 		if (error)
 			return error;
 		count++;
@@ -73,8 +71,9 @@ size_t spoke_provider_address(const struct spoke_provider *provider, size_t inde
 {
 	const struct spoke_env *env = provider->engine->env;
 
-	if (index >= spokei_provider_places(provider) || size == 0)
+	if (index >= spokei_listen_group_count(provider->listeners) || size == 0)
 		return 0;
-	env->net->print(env->ctx, spokei_listener_address(provider->listeners[index]), text, size);
+	env->net->print(env->ctx, spokei_listen_group_address(provider->listeners, index), text,
+			size);
 	return strlen(text);
 }

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Publishes the services of a provider at a registry, at each address where it listens. */
 #include "cluster/provider/registration.h"
 
 #include "cluster/config/check.h"
-#include "cluster/discovery/listing.h"
-
 #include "cluster/discovery/advert.h"
+#include "cluster/discovery/keeper.h"
+#include "cluster/discovery/listing.h"
 #include "cluster/provider/settings.h"
+#include "cluster/serve/routes.h"
+#include "core/base/log.h"
+#include "core/engine/engine.h"
+#include "transport/listen/group.h"
+
+#include <spoke/provider.h>
 
 #include <stdio.h>
 
@@ -28,7 +35,7 @@ static int refuse(struct spoke_engine *engine, int error, const char *option, co
 	return error;
 }
 
-/* Of the host in an address, with the brackets of IPv6. */
+/* `host` is part of an address, with the brackets of IPv6. */
 static bool is_any_place(const char *host, size_t len)
 {
 	char bare[sizeof("::ffff:0.0.0.0")];
@@ -63,17 +70,17 @@ static int check_options(struct spoke_engine *engine, const struct spoke_provide
 
 	if (texts->registry == NULL && options->registry_kind) {
 		return refuse(engine, SPOKE_EINVAL, "registry_kind", options->registry_kind->scheme,
-			      "there is no registry; name its URL");
+			      "set the registry's URL too");
 	}
 	if (texts->application && !is_plain(texts->application)) {
 		return refuse(engine, SPOKE_EINVAL, "application", texts->application,
-			      "it has control characters");
+			      "contains control characters");
 	}
 	if (options->admin && *options->admin && !is_socket(options->admin) &&
 	    !spokei_listing_is_admin(options->admin)) {
 		return refuse(engine, SPOKE_EINVAL, "admin", options->admin,
-			      "write HOST:PORT, as spoke_admin_address() has it, of at most 63 "
-			      "bytes, or unix:PATH, which is not listed");
+			      "use HOST:PORT from spoke_admin_address(), at most 63 bytes, or "
+			      "unix:PATH, which is not published");
 	}
 	if (texts->advertise && *texts->advertise)
 		error = spokei_check_advertised(engine->env, texts->advertise, &why);
@@ -118,7 +125,7 @@ static int copy_texts(struct spokei_registration *registration,
 
 /* --- publishing */
 
-/* A place as it is listed; `text` has room for it. */
+/* Reads the address to publish; its texts lie in `text`. */
 static void read_place(const struct spokei_registration *registration, char *text,
 		       struct spokei_advert *advert)
 {
@@ -141,7 +148,7 @@ static void read_place(const struct spokei_registration *registration, char *tex
 		advert->host = registration->advertise;
 }
 
-/* Where the page is for others: if it is at every address, then also at the one that is listed. */
+/* Replaces a wildcard in the address of the page by the host that is published. */
 static void place_admin(struct spokei_advert *advert, char text[SPOKEI_LISTING_ADMIN])
 {
 	const char *colon = strrchr(advert->admin, ':');
@@ -214,12 +221,12 @@ static int print_service(const struct spoke_env *env, const struct spokei_servic
 }
 
 static void print_address(struct spokei_registration *registration,
-			  const struct spokei_listener *listener, char *place, char *admin,
+			  const struct spoke_address *address, char *place, char *admin,
 			  struct spokei_advert *advert)
 {
 	const struct spoke_env *env = registration->engine->env;
 
-	env->net->print(env->ctx, spokei_listener_address(listener), place, ADDRESS_TEXT);
+	env->net->print(env->ctx, address, place, ADDRESS_TEXT);
 	read_place(registration, place, advert);
 	place_admin(advert, admin);
 }
@@ -231,14 +238,14 @@ static int sort_error(struct spokei_registration *registration, const char *serv
 		return error;
 	if (!registration->full)
 		(void)refuse(registration->engine, error, "registry", service,
-			     error == SPOKE_ELIMIT ? "too many services at too many places"
-						   : "the service cannot be listed by its name");
+			     error == SPOKE_ELIMIT ? "too many services and addresses"
+						   : "the name cannot be published");
 	registration->full = true;
 	return SPOKE_OK;
 }
 
 static int publish(struct spokei_registration *registration, const struct spokei_service *service,
-		   const struct spokei_listener *listener)
+		   const struct spoke_address *address)
 {
 	const struct spoke_env *env = registration->engine->env;
 	struct spokei_advert advert = {
@@ -258,7 +265,7 @@ static int publish(struct spokei_registration *registration, const struct spokei
 	if (registration->born_ms == 0)
 		registration->born_ms = env->wall(env->ctx) / MS;
 	advert.timestamp_ms = registration->born_ms;
-	print_address(registration, listener, place, admin, &advert);
+	print_address(registration, address, place, admin, &advert);
 	error = spokei_advert_print(env, &advert, &url);
 	spokei_free(env, texts.methods, 1, texts.methods_size);
 	if (error)
@@ -273,8 +280,9 @@ static int publish_at_all(struct spokei_registration *registration, struct spoke
 	const struct spokei_registration_of *of = &registration->of;
 	int error = SPOKE_OK;
 
-	while (service->listed < *of->listener_count && error == 0) {
-		error = publish(registration, service, of->listeners[service->listed]);
+	while (service->listed < spokei_listen_group_own(of->listeners) && error == 0) {
+		error = publish(registration, service,
+				spokei_listen_group_address(of->listeners, service->listed));
 		if (error == 0)
 			service->listed++;
 	}
@@ -307,7 +315,7 @@ static void publish_all(struct spokei_task *task)
 					  publish_again);
 	if (error && error != SPOKE_ECLOSED)
 		spokei_event(engine, error,
-			     "registry: no memory and no timer; add a service to try again");
+			     "registry: no memory and no timer to publish; add a service to retry");
 }
 
 void spokei_registration_changed(struct spokei_registration *registration)
@@ -330,7 +338,7 @@ int spokei_registration_check(const struct spokei_registration *registration,
 	if (advert.host == NULL || !spokei_check_is_any(advert.host))
 		return SPOKE_OK;
 	return refuse(registration->engine, SPOKE_EINVAL, "advertise", "",
-		      "nobody can be told to call a wildcard address; name the host");
+		      "a wildcard address cannot be called; set the host to publish");
 }
 
 /* --- life */
@@ -353,7 +361,7 @@ void spokei_registration_reweigh(struct spokei_registration *registration, uint3
 	weigh(registration, weight, warmup_ns);
 	if (registration->weight == before && registration->warmup_ms == warmup_ms)
 		return;
-	/* Of one place and service the newest listing counts. */
+	/* The newest entry of a service at an address replaces the older one. */
 	for (struct spoke_list *node = all->next; node != all; node = node->next)
 		spoke_container_of(node, struct spokei_service, node)->listed = 0;
 	spokei_registration_changed(registration);
@@ -428,6 +436,6 @@ size_t spokei_registration_count(const struct spokei_registration *registration,
 	spokei_keeper_count(registration->keeper, ret_wanted, &listed);
 	*ret_wanted = 0;
 	for (const struct spoke_list *node = all->next; node != all; node = node->next)
-		*ret_wanted += *registration->of.listener_count;
+		*ret_wanted += spokei_listen_group_own(registration->of.listeners);
 	return listed;
 }

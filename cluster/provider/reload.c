@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a file, and one that was read again, changes of a provider that lives. */
-#include "cluster/provider/provider.h"
+/* Applies the settings file, and each reload of it, to a provider. */
+#include "cluster/provider/parts.h"
+
+#include "cluster/call/caller.h"
+#include "cluster/filter/limit.h"
+#include "cluster/provider/registration.h"
+#include "cluster/provider/settings.h"
+#include "cluster/serve/routes.h"
+#include "transport/conn/link.h"
+#include "transport/listen/group.h"
 
 static void limit_route(struct spoke_provider *provider, const struct spokei_route *route)
 {
@@ -21,7 +29,7 @@ static void limit_route(struct spoke_provider *provider, const struct spokei_rou
 
 void spokei_provider_limit(struct spoke_provider *provider)
 {
-	struct spoke_list *all = &provider->services.all;
+	struct spoke_list *all = &provider->services->all;
 
 	for (struct spoke_list *node = all->next; node != all; node = node->next) {
 		const struct spokei_service *service =
@@ -35,14 +43,13 @@ void spokei_provider_limit(struct spoke_provider *provider)
 void spokei_provider_changed(struct spokei_config_user *user)
 {
 	struct spoke_provider *provider = spoke_container_of(user, struct spoke_provider, file);
-	struct spokei_provider_settings *settings = &provider->settings;
+	struct spokei_provider_settings *settings = provider->settings;
 
 	spokei_settings_served(user->config, settings);
-	spokei_caller_resize(&provider->caller, settings->limits.pending_max, 0);
-	spokei_quota_change(&provider->quota, settings->connections_max,
-			    settings->connections_per_peer_max);
-	spokei_handoffs_look(provider);
-	spokei_link_change(&provider->link, &settings->limits);
-	spokei_registration_reweigh(&provider->registration, settings->weight, settings->warmup_ns);
+	spokei_caller_resize(provider->caller, settings->limits.pending_max, 0);
+	spokei_listen_group_limit(provider->listeners, settings->connections_max,
+				  settings->connections_per_peer_max);
+	spokei_link_change(provider->link, &settings->limits);
+	spokei_registration_reweigh(provider->registration, settings->weight, settings->warmup_ns);
 	spokei_provider_limit(provider);
 }

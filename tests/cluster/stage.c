@@ -2,7 +2,7 @@
 #include "tests/cluster/stage.h"
 
 #include "cluster/consumer/parts.h"
-#include "cluster/provider/provider.h"
+#include "cluster/provider/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,7 +178,7 @@ void stage_provide(struct stage *stage, const struct spoke_provider_options *opt
 
 	make_handlers(stage, handlers);
 	assert_int_equal(spoke_provider_new(stage->server_engine, options, &stage->provider), 0);
-	stage->provider->link.limits.wire.codec = stage->setting->codec;
+	stage->provider->link->limits.wire.codec = stage->setting->codec;
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(spoke_provider_add(stage->provider, &services[i], handlers,
 						    HANDLERS),

@@ -2,7 +2,7 @@
 #include "tests/cluster/torture.h"
 
 #include "cluster/consumer/parts.h"
-#include "cluster/provider/provider.h"
+#include "cluster/provider/parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static bool provide(unsigned places)
 	if (spoke_engine_new(&with, &play.engines[SERVER]) ||
 	    spoke_provider_new(play.engines[SERVER], &options, &play.provider))
 		return false;
-	play.provider->link.limits.wire.codec = play.codec;
+	play.provider->link->limits.wire.codec = play.codec;
 	if (spoke_provider_add(play.provider, &service, handlers, LENGTH(handlers)))
 		return false;
 	for (unsigned i = 0; i < places; i++)

@@ -262,7 +262,7 @@ static void warm_up(struct stage *stage)
 void stage_set_provider(struct stage *stage, const struct spoke_provider_options *options)
 {
 	make_provider(stage, stage->engine, options);
-	stage->limits = &stage->provider->link.limits;
+	stage->limits = &stage->provider->link->limits;
 	make_consumer(stage->good, stage->provider_at, NULL, &stage->second, &stage->second_echo);
 	warm_up(stage);
 }

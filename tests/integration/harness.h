@@ -26,11 +26,13 @@
 #include <sys/resource.h>
 
 #include "cluster/consumer/parts.h"
-#include "cluster/provider/provider.h"
+#include "cluster/provider/parts.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "transport/conn/conn.h"
 
 #include <spoke/consumer.h>
+#include <spoke/provider.h>
 #include <spoke/stats.h>
 
 #define MS UINT64_C(1000000)

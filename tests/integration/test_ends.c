@@ -202,11 +202,11 @@ static void row_35_a_consumer_that_resets_while_it_is_written_to_is_forgotten(st
 				    (struct spoke_span){ "\xce\0\x40\0\0", 5 });
 	raw_send_buffer(raw, &frames);
 	raw_need(raw, 1);
-	assert_true(stage->provider->link.queued > 0);
+	assert_true(stage->provider->link->queued > 0);
 	raw_reset(raw);
 	stage_until_up(stage, SPOKE_STAT_CLOSED, 1);
 	assert_closed_once(stage, SPOKE_STAT_CLOSED_BY_PEER);
-	assert_int_equal(stage->provider->link.queued, 0);
+	assert_int_equal(stage->provider->link->queued, 0);
 	assert_second_connection_works(stage);
 }
 

@@ -82,7 +82,7 @@ static void row_55_a_peer_that_reads_nothing_is_read_no_more_and_closed(struct s
 	if (stage_is_virtual(stage))
 		assert_true(stage_now(stage) - paused_ns <= SLOW_NS + SECOND);
 	assert_true(stage->faulty.bytes_peak - before <= MEMORY_MAX);
-	assert_int_equal(stage->provider->link.queued, 0);
+	assert_int_equal(stage->provider->link->queued, 0);
 	assert_second_connection_works(stage);
 }
 
@@ -119,7 +119,7 @@ static void row_55_answers_over_the_cap_close(struct stage *stage)
 	assert_true(stage->faulty.bytes_peak - before <= MEMORY_MAX);
 	(void)raw_wait_end(raw);
 	assert_second_connection_works(stage);
-	assert_int_equal(stage->provider->link.queued, 0);
+	assert_int_equal(stage->provider->link->queued, 0);
 }
 
 /* The pause is not the peer's end: however much it asks for at once, who reads gets it all, in

@@ -2,6 +2,7 @@
 /* Rows 40 and 45 of the table: what sockets do to those who write and accept. */
 #define _GNU_SOURCE
 #include "tests/integration/harness.h"
+#include "transport/listen/group.h"
 
 #include <spoke/host.h>
 
@@ -128,7 +129,7 @@ static void row_40_a_send_buffer_of_1_kib_is_enough_for_large_answers(struct sta
 	struct spokei_buffer frames;
 	struct raw *raw = stage_raw_to_provider(stage);
 
-	conns = &stage->provider->link.conns;
+	conns = &stage->provider->link->conns;
 	for (struct spoke_list *at = conns->next; at != conns; at = at->next)
 		shrink(spoke_container_of(at, struct spokei_conn, node)->stream.watch.fd);
 	for (uint64_t id = 1; id <= 4; id++) {
@@ -200,7 +201,7 @@ static void row_45_connections_that_reset_at_once_cost_nobody_anything(struct st
 		assert_counter_up_by(stage, SPOKE_STAT_ACCEPTED, (uint64_t)batches * (BATCH + 1));
 	assert_closed_times(stage, SPOKE_STAT_CLOSED_BY_PEER, stage_up(stage, SPOKE_STAT_ACCEPTED));
 	assert_counter_up_by(stage, SPOKE_STAT_ACCEPTS_SHED, 0);
-	assert_int_equal(stage->provider->quota.count, 1);
+	assert_int_equal(spokei_listen_group_connections(stage->provider->listeners), 1);
 	assert_int_equal(stage->faulty.fds, fds);
 	/* What is kept for the next connections has a bound. */
 	assert_true(stage->faulty.blocks <= blocks + BATCH);

@@ -6,7 +6,7 @@
 #include "tests/sim/oracle.h"
 
 #include "cluster/consumer/parts.h"
-#include "cluster/provider/provider.h"
+#include "cluster/provider/parts.h"
 
 #define WHEEL_EVERY 1024u /* turns */
 #define MIB ((size_t)1 << 20)
@@ -16,7 +16,7 @@ static struct spokei_link *link_of(struct sim_process *process)
 	if (sim_is_provider(process)) {
 		struct spoke_provider *provider = ((struct sim_provider *)process)->provider;
 
-		return provider ? &provider->link : NULL;
+		return provider ? provider->link : NULL;
 	}
 	return ((struct sim_consumer *)process)->consumer
 		       ? &((struct sim_consumer *)process)->consumer->link

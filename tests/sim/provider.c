@@ -2,7 +2,8 @@
 /* A provider of the world: it listens, and its handlers do what calls ask for. */
 #include "tests/sim/oracle.h"
 
-#include "cluster/provider/provider.h"
+#include "cluster/provider/parts.h"
+#include "transport/conn/link.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -172,8 +173,8 @@ static bool make(struct sim_provider *provider)
 	if (spoke_provider_new(provider->process.engine, &options, &provider->provider))
 		return false;
 	if (provider->plan->out_high) {
-		provider->provider->link.limits.out_high = provider->plan->out_high;
-		provider->provider->link.limits.out_low = provider->plan->out_high / 4;
+		provider->provider->link->limits.out_high = provider->plan->out_high;
+		provider->provider->link->limits.out_low = provider->plan->out_high / 4;
 	}
 	(void)snprintf(url, sizeof(url), "dubbo://%s", provider->address);
 	return spoke_provider_add(provider->provider, &service, &handler, 1) == 0 &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring has one thread that puts in and one that takes out. `put` carries the word that it is
- * closed, so putting in and closing cannot pass each other.
+ * Hands connections from one engine to another: a ring with one thread that puts in and one that
+ * takes out. A bit of `put` closes the ring, so putting in and closing cannot overtake each other.
  */
 #include "transport/listen/handoff.h"
 
@@ -22,7 +22,8 @@ void spokei_handoff_drop(struct spokei_handoff *handoff)
 	spokei_free(handoff->env, handoff, 1, sizeof(*handoff));
 }
 
-/* Has a post run behind a desk, with a share of its own; false: nobody is there any more. */
+/* Posts to the engine of a desk; the post holds a reference. Returns false when the desk is closed.
+ */
 static bool post(struct spokei_handoff *handoff, struct spokei_desk *desk, struct spoke_post *what)
 {
 	if (!spokei_desk_enter(desk))
@@ -33,7 +34,7 @@ static bool post(struct spokei_handoff *handoff, struct spokei_desk *desk, struc
 	return true;
 }
 
-/* A desk closes when its owner is buried, so an open one tells that the owner is there. */
+/* A desk is closed before its owner is freed, so an open one proves that the owner exists. */
 static void run_joined(struct spoke_post *arrived)
 {
 	struct spokei_handoff *handoff = spoke_container_of(arrived, struct spokei_handoff, join);
@@ -49,7 +50,7 @@ static void run_arrived(struct spoke_post *arrived)
 	struct spokei_handoff *handoff = spoke_container_of(arrived, struct spokei_handoff,
 							    arrived);
 
-	/* From here on whoever puts something in posts again; what lies there is taken now. */
+	/* The next offer posts again; connections already in the ring are taken now. */
 	(void)atomic_exchange_explicit(&handoff->posted, false, memory_order_acq_rel);
 	/* The second may be freed once it has parted. */
 	if (!spokei_handoff_parted(handoff))
@@ -87,15 +88,15 @@ bool spokei_handoff_offer(struct spokei_handoff *handoff, int fd, const struct s
 	size_t put = atomic_load_explicit(&handoff->put, memory_order_relaxed);
 	size_t credit = atomic_load_explicit(&handoff->credit, memory_order_acquire);
 
-	/* It may have become less than was put in already. */
+	/* The credit may have decreased below the number already put in. */
 	if (put & SPOKEI_HANDOFF_PARTED || put / ONE >= credit)
 		return false;
 	handoff->ring[put / ONE % SPOKEI_HANDOFF_ROOM] = (struct spokei_handed){ fd, *peer };
-	/* It fails when the second has parted meanwhile. */
+	/* Fails when the second has parted meanwhile. */
 	if (!atomic_compare_exchange_strong_explicit(&handoff->put, &put, put + ONE,
 						     memory_order_acq_rel, memory_order_relaxed))
 		return false;
-	/* Whom no post reaches any more has taken it out as it parted, or is about to. */
+	/* A second that no post reaches any more took the connection out as it parted, or will. */
 	if (!atomic_exchange_explicit(&handoff->posted, true, memory_order_acq_rel))
 		(void)post(handoff, handoff->second, &handoff->arrived);
 	return true;
@@ -107,7 +108,8 @@ void spokei_handoff_want(struct spokei_handoff *handoff, size_t room)
 
 	if (room > SPOKEI_HANDOFF_ROOM)
 		room = SPOKEI_HANDOFF_ROOM;
-	/* So the ring is never full: whoever sees this may use the places of all that was taken. */
+	/* So the ring is never full: a thread that reads this credit may reuse the places of all
+	 * connections taken. */
 	atomic_store_explicit(&handoff->credit, taken + room, memory_order_release);
 }
 

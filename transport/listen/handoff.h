@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mate: the way by which one engine, the first, hands accepted connections to another one, the
- * second. It is a bounded ring between the two threads, and shared by both sides and by every post
- * that is under way; whoever goes last frees it.
+ * A handoff: the way by which one engine, the first, hands accepted connections to another engine,
+ * the second. A bounded ring between the two threads. Both sides and every post under way hold a
+ * reference; the last one frees it.
  *
- * No descriptor gets lost: what was offered before the second parts is in the ring, and the second
- * takes it out when it parts; whatever is offered later is refused, and stays with who offers.
+ * No descriptor is lost: a connection offered before the second parts is in the ring, and the
+ * second takes it out when it parts. Later offers are refused, and the descriptor stays with the
+ * first.
  */
 #ifndef SPOKEI_TRANSPORT_LISTEN_HANDOFF_H
 #define SPOKEI_TRANSPORT_LISTEN_HANDOFF_H
@@ -13,7 +14,7 @@
 #include "core/engine/desk.h"
 
 #define SPOKEI_HANDOFF_ROOM 64u  /* connections on their way, at most */
-#define SPOKEI_HANDOFF_PARTED 1u /* of `put`: the second has gone */
+#define SPOKEI_HANDOFF_PARTED 1u /* bit of `put`: the second has parted */
 
 /* A connection on its way. */
 struct spokei_handed {
@@ -23,8 +24,8 @@ struct spokei_handed {
 
 struct spokei_handoff {
 	const struct spoke_env *env;
-	_Atomic(unsigned) shares;
-	_Atomic(bool) posted; /* `arrived` is under way */
+	_Atomic(unsigned) shares; /* references */
+	_Atomic(bool) posted;     /* `arrived` is under way */
 	struct spokei_desk *first;
 	struct spokei_desk *second;
 	struct spoke_post join;
@@ -33,56 +34,57 @@ struct spokei_handoff {
 	void (*arrive)(void *second);
 	void *first_arg;
 	void *second_arg;
-	struct spoke_list node; /* the first's */
-	_Atomic(size_t) put;    /* twice what was ever put in; odd: the second has parted */
-	_Atomic(size_t) taken;  /* what was ever taken out */
-	_Atomic(size_t) credit; /* how many may ever have been put in, as of now */
+	struct spoke_list node; /* of the first's list */
+	_Atomic(size_t) put;    /* twice the number ever put in; odd: the second has parted */
+	_Atomic(size_t) taken;  /* number ever taken out */
+	_Atomic(size_t) credit; /* number that may have been put in by now */
 	struct spokei_handed ring[SPOKEI_HANDOFF_ROOM];
 };
 
-/* What a mate leads from and to; the desks are those of their owners, and a share of each is the
- * mate's when it is made. */
+/* The two ends. The desks belong to their owners; the handoff takes over a reference to each when
+ * it is made. */
 struct spokei_handoff_ends {
 	struct spokei_desk *first;
 	struct spokei_desk *second;
-	/* On the first's thread: offers may begin. With a share, which is the receiver's. */
+	/* On the first's thread: offers may begin. Passes a reference to the receiver. */
 	void (*joined)(void *first, struct spokei_handoff *handoff);
-	/* On the second's thread: there is something to take. */
+	/* On the second's thread: a connection can be taken. */
 	void (*arrive)(void *second);
 	void *first_arg;
 	void *second_arg;
 };
 
-/* One with a share for the second. NULL: no memory, and the desks keep their shares. */
+/* Makes a handoff; the second gets a reference. NULL: no memory, and the caller keeps the
+ * references to the desks. */
 struct spokei_handoff *spokei_handoff_new(const struct spoke_env *env,
 					  const struct spokei_handoff_ends *ends);
 
-/* Lets the first know. Returns whether it is there to be told. The second's thread, once. */
+/* Posts `joined` to the first. Returns whether it is still there. The second's thread, once. */
 SPOKE_MUST_USE bool spokei_handoff_join(struct spokei_handoff *handoff);
 
-/* Offers a connection. Returns whether the second has it now. The first's thread. */
+/* Offers a connection. Returns whether the second has taken it over. The first's thread. */
 SPOKE_MUST_USE bool spokei_handoff_offer(struct spokei_handoff *handoff, int fd,
 					 const struct spoke_address *peer);
 
-/* Takes the oldest one out. Returns whether there was any. The second's thread. */
+/* Takes the oldest connection out. Returns whether there was any. The second's thread. */
 SPOKE_MUST_USE bool spokei_handoff_take(struct spokei_handoff *handoff,
 					struct spokei_handed *ret_handed);
 
-/* Says how many more the second has room for, beyond what it has taken; none at first. What is on
- * its way may be more than that, when it has become less. Its thread. */
+/* Sets how many connections the second has room for, beyond those it has taken; 0 at first. When
+ * this decreases, more may be on their way already. The second's thread. */
 void spokei_handoff_want(struct spokei_handoff *handoff, size_t room);
 
-/* The second goes: nothing is offered any more, and what was can be taken. Its thread; again is
- * fine. */
+/* Parts the second: no offer succeeds any more, and connections offered before can be taken. The
+ * second's thread; calling it again is fine. */
 void spokei_handoff_part(struct spokei_handoff *handoff);
 
-/* Has the second gone? Any thread. */
+/* Returns whether the second has parted. Any thread. */
 static inline bool spokei_handoff_parted(const struct spokei_handoff *handoff)
 {
 	return atomic_load_explicit(&handoff->put, memory_order_relaxed) & SPOKEI_HANDOFF_PARTED;
 }
 
-/* Gives a share back; NULL is fine. */
+/* Drops a reference; NULL is fine. */
 void spokei_handoff_drop(struct spokei_handoff *handoff);
 
 #endif

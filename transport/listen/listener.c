@@ -1,51 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accept() and what it may answer. Errors of one connection that waited are nothing; want of
- * descriptors is answered by the spare one; whatever would only repeat is given time.
+ * Listens at one address and handles the errors of accept(): an error of one connection is skipped,
+ * a lack of descriptors is handled with the spare one, and after an error that would only repeat
+ * the listener pauses.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "transport/listen/listener.h"
+
+#include "core/engine/engine.h"
+#include "transport/listen/quota.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 #define ADDRESS_TEXT 160u
-#define ADDRESS_SHOWN 24u /* bytes of an address in an event, so that the rest of it fits */
+#define ADDRESS_SHOWN 24u /* bytes of an address in an event, so that the rest fits */
 #define REASON_TEXT 64u
-#define REST_NS UINT64_C(3600000000000)    /* how often an idle timer is renewed */
-#define COMPLAINT_NS UINT64_C(10000000000) /* between two events of one kind */
+#define REST_NS UINT64_C(3600000000000) /* how often an idle timer is renewed */
+#define EVENT_NS UINT64_C(10000000000)  /* between two events of one kind */
 
-/* What it may have to say again and again. */
-enum complaint {
-	COMPLAINT_DESCRIPTORS,
-	COMPLAINT_PAUSE,
-	COMPLAINT_TOTAL,
-	COMPLAINT_PEER,
-	COMPLAINT_MEMORY,
-	COMPLAINTS,
+/* Events that may repeat. */
+enum report {
+	REPORT_DESCRIPTORS,
+	REPORT_PAUSE,
+	REPORT_TOTAL,
+	REPORT_PEER,
+	REPORT_MEMORY,
+	REPORTS,
 };
 
 struct spokei_listener {
 	struct spoke_engine *engine;
 	struct spokei_quota *quota;
 	spokei_accept accept;
-	spokei_divert divert; /* NULL: nobody else */
+	spokei_divert divert; /* may be NULL */
 	void *arg;
 	struct spoke_watch watch;
-	struct spoke_timer timer; /* armed all its life: ends a pause, or only keeps its place */
+	struct spoke_timer
+		timer; /* always armed: ends a pause, or only keeps its place in the wheel */
 	unsigned timer_class;
-	int spare;       /* a descriptor; -1: it could not be had again */
+	int spare;       /* a descriptor; -1: none could be opened */
 	unsigned barren; /* errors of single connections, in a row */
 	bool paused;
 	bool closed;
-	uint64_t silent_ns[COMPLAINTS]; /* no such event before this time */
+	uint64_t silent_ns[REPORTS]; /* no such event before this time */
 	struct spoke_address address;
 	struct spokei_task bury;
 };
 
-/* --- what it says */
+/* --- events */
 
-/* The address of the listener, or the end of it if it is long. */
+/* Prints the address of the listener, or the end of it if it is long. */
 static const char *print_address(const struct spoke_env *env, const struct spoke_address *address,
 				 char text[ADDRESS_TEXT])
 {
@@ -72,15 +77,15 @@ static const char *advice(int error)
 {
 	switch (error) {
 	case -EADDRINUSE:
-		return "; stop who has it, or choose another";
+		return "; stop the program that uses it, or choose another";
 	case -EADDRNOTAVAIL:
-		return "; take one of this machine";
+		return "; use an address of this machine";
 	case -EACCES:
 	case -EPERM:
-		return "; ask for the right, or choose another";
+		return "; get the permission, or choose another";
 	case -ENOENT:
 	case -ENOTDIR:
-		return "; make its folder";
+		return "; create its directory";
 	case -EMFILE:
 	case -ENFILE:
 		return "; raise the limit of open files";
@@ -89,8 +94,8 @@ static const char *advice(int error)
 	}
 }
 
-static void tell_cannot_listen(struct spoke_engine *engine, const struct spoke_address *address,
-			       int error)
+static void report_failure(struct spoke_engine *engine, const struct spoke_address *address,
+			   int error)
 {
 	char text[ADDRESS_TEXT];
 	char why[REASON_TEXT];
@@ -99,25 +104,25 @@ static void tell_cannot_listen(struct spoke_engine *engine, const struct spoke_a
 		     print_address(engine->env, address, text), reason(error, why), advice(error));
 }
 
-/* May it be said again? A peer must not fill the memory of events by coming often. */
-static bool may_complain(struct spokei_listener *listener, enum complaint complaint)
+/* Limits events of one kind, so that a peer cannot fill the ring of events by connecting often. */
+static bool may_report(struct spokei_listener *listener, enum report kind)
 {
 	uint64_t now_ns = listener->engine->begin_ns;
 
-	if (now_ns < listener->silent_ns[complaint])
+	if (now_ns < listener->silent_ns[kind])
 		return false;
-	listener->silent_ns[complaint] = now_ns + COMPLAINT_NS;
+	listener->silent_ns[kind] = now_ns + EVENT_NS;
 	return true;
 }
 
-static void complain(struct spokei_listener *listener, enum complaint complaint, int error,
-		     const char *what)
+static void report(struct spokei_listener *listener, enum report kind, int error, const char *text)
 {
-	char text[ADDRESS_TEXT];
+	char address[ADDRESS_TEXT];
 
-	if (may_complain(listener, complaint))
+	if (may_report(listener, kind))
 		spokei_event(listener->engine, error, "listener %s: %s",
-			     print_address(listener->engine->env, &listener->address, text), what);
+			     print_address(listener->engine->env, &listener->address, address),
+			     text);
 }
 
 /* --- pausing */
@@ -129,7 +134,7 @@ static void watch(struct spokei_listener *listener, unsigned io)
 	engine->env->loop->watch(engine->loop, &listener->watch, io);
 }
 
-/* Only a wheel at the end of its time refuses: there is room, for the timer was armed before. */
+/* Fails only in a wheel at the end of its time: the timer was armed before, so it has its place. */
 static int arm(struct spokei_listener *listener, uint64_t delay_ns)
 {
 	struct spoke_engine *engine = listener->engine;
@@ -165,12 +170,12 @@ static void pause_accepting(struct spokei_listener *listener, int error)
 	char text[ADDRESS_TEXT];
 	char why[REASON_TEXT];
 
-	/* Better to try too often than never again. */
+	/* Without the timer it does not pause: accepting too often is better than never again. */
 	if (arm(listener, SPOKEI_LISTENER_PAUSE_NS) == SPOKE_OK) {
 		listener->paused = true;
 		watch(listener, 0);
 	}
-	if (may_complain(listener, COMPLAINT_PAUSE))
+	if (may_report(listener, REPORT_PAUSE))
 		spokei_event(listener->engine, SPOKE_ESYSTEM, "listener %s pauses: %s%s",
 			     print_address(listener->engine->env, &listener->address, text),
 			     reason(error, why), advice(error));
@@ -183,9 +188,10 @@ static void listener_due(struct spoke_timer *timer, void *arg)
 
 	(void)arg;
 	if (error)
-		complain(listener, COMPLAINT_PAUSE, error,
-			 "its timer cannot be set, errors of accept() will repeat");
-	/* Before anything is accepted. Without it the next want of descriptors pauses again. */
+		report(listener, REPORT_PAUSE, error,
+		       "cannot set its timer; errors of accept() will repeat");
+	/* Before anything is accepted. Without the spare one, a lack of descriptors pauses again.
+	 */
 	(void)take_spare(listener);
 	if (!listener->paused)
 		return;
@@ -195,23 +201,27 @@ static void listener_due(struct spoke_timer *timer, void *arg)
 
 /* --- accepting */
 
-static void turn_away(struct spokei_listener *listener, int fd, int error, bool of_peer)
+void spokei_listener_reject(struct spoke_engine *engine, int fd, int error, bool of_peer)
 {
-	struct spoke_engine *engine = listener->engine;
+	enum spoke_stat stat = SPOKE_STAT_ACCEPTS_FAILED;
 
+	if (error == SPOKE_ELIMIT)
+		stat = of_peer ? SPOKE_STAT_ACCEPTS_REFUSED_PEER : SPOKE_STAT_ACCEPTS_REFUSED_TOTAL;
 	engine->env->net->close(engine->env->ctx, fd);
-	if (error != SPOKE_ELIMIT) {
-		spokei_count(engine, SPOKE_STAT_ACCEPTS_FAILED);
-		complain(listener, COMPLAINT_MEMORY, error, "connections are closed at once");
-	} else if (of_peer) {
-		spokei_count(engine, SPOKE_STAT_ACCEPTS_REFUSED_PEER);
-		complain(listener, COMPLAINT_PEER, error,
-			 "an address is at its limit; more are closed");
-	} else {
-		spokei_count(engine, SPOKE_STAT_ACCEPTS_REFUSED_TOTAL);
-		complain(listener, COMPLAINT_TOTAL, error,
-			 "connections are at their limit; more are closed");
-	}
+	spokei_count(engine, stat);
+}
+
+static void reject(struct spokei_listener *listener, int fd, int error, bool of_peer)
+{
+	spokei_listener_reject(listener->engine, fd, error, of_peer);
+	if (error != SPOKE_ELIMIT)
+		report(listener, REPORT_MEMORY, error, "no memory; closing new connections");
+	else if (of_peer)
+		report(listener, REPORT_PEER, error,
+		       "a peer address is at its limit; closing more connections of it");
+	else
+		report(listener, REPORT_TOTAL, error,
+		       "connections are at their limit; closing new ones");
 }
 
 static void take(struct spokei_listener *listener, int fd, const struct spoke_address *peer)
@@ -223,15 +233,15 @@ static void take(struct spokei_listener *listener, int fd, const struct spoke_ad
 		return;
 	error = spokei_quota_enter(listener->quota, peer, &of_peer);
 	if (error) {
-		turn_away(listener, fd, error, of_peer);
+		reject(listener, fd, error, of_peer);
 		return;
 	}
 	spokei_count(listener->engine, SPOKE_STAT_ACCEPTED);
 	listener->accept(listener->arg, fd, peer);
 }
 
-/* No descriptor is left: the spare one makes room for a connection to be closed. Returns whether to
- * go on. */
+/* No descriptor is left: gives up the spare one, to accept a connection and close it. Returns
+ * whether to go on. */
 static bool shed(struct spokei_listener *listener, int error)
 {
 	const struct spoke_env *env = listener->engine->env;
@@ -243,8 +253,8 @@ static bool shed(struct spokei_listener *listener, int error)
 		pause_accepting(listener, error);
 		return false;
 	}
-	complain(listener, COMPLAINT_DESCRIPTORS, SPOKE_ESYSTEM,
-		 "no descriptors, closes new ones; raise the limit of files");
+	report(listener, REPORT_DESCRIPTORS, SPOKE_ESYSTEM,
+	       "no descriptors, closing new connections; raise the limit of open files");
 	drop_spare(listener);
 	status = env->net->accept(env->ctx, listener->watch.fd, &fd, &peer);
 	if (status == 0) {
@@ -253,7 +263,7 @@ static bool shed(struct spokei_listener *listener, int error)
 	}
 	error = take_spare(listener);
 	if (!error && (status == -EMFILE || status == -ENFILE))
-		error = status; /* whoever took the spare's place may do so again */
+		error = status; /* another thread took the descriptor, and may do so again */
 	if (error) {
 		pause_accepting(listener, error);
 		return false;
@@ -281,7 +291,7 @@ static bool accept_one(struct spokei_listener *listener)
 	case -EPROTO:
 		if (error != -EINTR)
 			spokei_count(engine, SPOKE_STAT_ACCEPTS_FAILED);
-		/* So many in a row are no errors of single connections. */
+		/* This many in a row are not errors of single connections. */
 		if (++listener->barren < SPOKEI_LISTENER_BUDGET)
 			return true;
 		listener->barren = 0;
@@ -335,7 +345,7 @@ static void listener_bury(struct spokei_task *task)
 
 typedef int (*listen_fn)(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd);
 
-/* Takes all descriptors it needs: the socket, and the spare one. */
+/* Opens both descriptors: the socket, and the spare one. */
 static int open_listener(struct spokei_listener *listener, const struct spoke_address *address,
 			 listen_fn how)
 {
@@ -352,7 +362,7 @@ static int open_listener(struct spokei_listener *listener, const struct spoke_ad
 	return error;
 }
 
-/* One that does not listen yet, or NULL. */
+/* Returns a listener that does not listen yet, or NULL. */
 static struct spokei_listener *make(struct spoke_engine *engine, struct spokei_quota *quota,
 				    spokei_accept accept, void *arg)
 {
@@ -370,7 +380,7 @@ static struct spokei_listener *make(struct spoke_engine *engine, struct spokei_q
 	return listener;
 }
 
-/* Lets it listen, or frees it. */
+/* Starts listening, or frees the listener. */
 static int begin(struct spokei_listener *listener, const struct spoke_address *address,
 		 listen_fn how)
 {
@@ -384,7 +394,7 @@ static int begin(struct spokei_listener *listener, const struct spoke_address *a
 		goto err_after_alloc;
 	error = open_listener(listener, address, how);
 	if (error) {
-		tell_cannot_listen(engine, address, error);
+		report_failure(engine, address, error);
 		error = SPOKE_ESYSTEM;
 		goto err_after_timer;
 	}

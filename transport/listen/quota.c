@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers are told apart by what the network prints, so this works on any network. */
+/* Counts connections in all and per peer. Peers are identified by the text that the network prints
+ * for their address, so this works on any network. */
 #include "transport/listen/quota.h"
 
 #define TEXT_SIZE 160u
 #define MAPPED "::ffff:"
 
-/* One address that has connections. */
+/* An address that has connections. */
 struct peer {
 	uint32_t count;
 	uint32_t len; /* of the text */
@@ -32,8 +33,8 @@ void spokei_quota_fini(struct spokei_quota *quota)
 	spokei_map_fini(&quota->peers);
 }
 
-/* The machine's part of "[HOST]:PORT" or "HOST:PORT", where HOST is in digits. The length of it; 0:
- * the address tells no machine. */
+/* Finds the machine's part of "[HOST]:PORT" or "HOST:PORT", where HOST is in digits. Returns its
+ * length; 0: the address has no machine. */
 static size_t find_host(const char *text, const char **ret_host)
 {
 	const char *host = text;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Providers that go by a file, and what one that is read again changes of them. */
+#include "cluster/call/caller.h"
 #include "cluster/config/parts.h"
-#include "cluster/provider/provider.h"
+#include "cluster/provider/parts.h"
 #include "tests/cluster/config/configrig.h"
+#include "transport/conn/conn.h"
+#include "transport/listen/quota.h"
 
 #include <string.h>
 
@@ -209,7 +212,7 @@ static void what_is_explained_as_preset_is_so(void **state)
 	spokei_link_limits_init(&limits);
 	assert_int_equal(limits.pending_max, preset(SPOKEI_KEY_PENDING_MAX));
 	assert_int_equal(limits.wire.frame_max, preset(SPOKEI_KEY_FRAME_MAX));
-	limits = it()->provider->link.limits;
+	limits = it()->provider->link->limits;
 	assert_int_equal(limits.pending_max, preset(SPOKEI_KEY_PUSHES_MAX));
 	assert_int_equal(limits.serving_max, preset(SPOKEI_KEY_REQUESTS_MAX));
 	assert_int_equal(limits.serving_per_conn_max,
@@ -227,7 +230,7 @@ static void other_limits_reach_its_link(void **state)
 
 	(void)state;
 	begin(HERE "pushes.max = 7\nqueued.max = 1MiB\nframe.max = 64KiB\nidle.close = 3s\n");
-	limits = &it()->provider->link.limits;
+	limits = &it()->provider->link->limits;
 	assert_int_equal(limits->pending_max, 7);
 	assert_int_equal(limits->queued_max, 1048576);
 	assert_int_equal(limits->wire.frame_max, 65536);
@@ -236,7 +239,7 @@ static void other_limits_reach_its_link(void **state)
 	configrig_reload(HERE "pushes.max = 8\nqueued.max = 2MiB\nframe.max = 64KiB\n"
 			      "heartbeat = 0\n");
 	assert_int_equal(limits->pending_max, 8);
-	assert_int_equal(it()->provider->caller.calls.max, 8);
+	assert_int_equal(it()->provider->caller->calls.max, 8);
 	assert_int_equal(limits->queued_max, 2097152);
 	assert_int_equal(limits->idle_close_ns, 0);
 	assert_int_equal(limits->heartbeat_ns, SPOKEI_IDLE_OFF);
@@ -256,7 +259,7 @@ static void its_links_have_the_new_heartbeat(void **state)
 	clusterrig_pass(10 * SECOND);
 	assert_in_range(spoke_stat_get(it()->engine, SPOKE_STAT_PROBES_WRITTEN), written + 9,
 			written + 11);
-	assert_int_equal(it()->provider->link.limits.mute_ns, 4 * SECOND);
+	assert_int_equal(it()->provider->link->limits.mute_ns, 4 * SECOND);
 }
 
 static void what_code_says_stays(void **state)
@@ -265,11 +268,11 @@ static void what_code_says_stays(void **state)
 
 	(void)state;
 	provide(HERE "requests.max = 5\nheartbeat = 2s\n", &options);
-	assert_int_equal(it()->provider->link.limits.serving_max, 2);
-	assert_int_equal(it()->provider->link.limits.heartbeat_ns, SECOND);
+	assert_int_equal(it()->provider->link->limits.serving_max, 2);
+	assert_int_equal(it()->provider->link->limits.heartbeat_ns, SECOND);
 	configrig_reload(HERE "requests.max = 6\nheartbeat = 3s\n");
-	assert_int_equal(it()->provider->link.limits.serving_max, 2);
-	assert_int_equal(it()->provider->link.limits.heartbeat_ns, SECOND);
+	assert_int_equal(it()->provider->link->limits.serving_max, 2);
+	assert_int_equal(it()->provider->link->limits.heartbeat_ns, SECOND);
 }
 
 /* --- how it is listed */

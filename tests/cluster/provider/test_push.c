@@ -3,7 +3,7 @@
 #include "tests/cluster/provider/pushrig.h"
 
 #include "cluster/consumer/parts.h"
-#include "cluster/provider/provider.h"
+#include "cluster/provider/parts.h"
 
 #include <spoke/future.h>
 
@@ -275,7 +275,7 @@ static void who_serves_a_push_may_call_the_provider(void **state)
 
 static struct spokei_conn *served_conn(const struct stage *stage)
 {
-	return spoke_container_of(stage->provider->link.conns.next, struct spokei_conn, node);
+	return spoke_container_of(stage->provider->link->conns.next, struct spokei_conn, node);
 }
 
 static struct spokei_conn *calling_conn(const struct stage *stage)

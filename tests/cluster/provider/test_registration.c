@@ -377,7 +377,7 @@ static void more_than_can_be_listed_is_an_event(void **state)
 	keeperrig_pass(10 * MS);
 	assert_int_equal(spoke_provider_registered(provider, &wanted), 1024);
 	assert_int_equal(wanted, 1080);
-	assert_int_equal(keeperrig_events("too many services at too many places"), 1);
+	assert_int_equal(keeperrig_events("too many services and addresses"), 1);
 }
 
 static void names_may_have_any_letters(void **state)

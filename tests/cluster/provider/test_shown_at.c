@@ -93,7 +93,7 @@ static void what_is_no_place_is_refused(void **state)
 		if (try_provider(wrong[i], &provider) != SPOKE_EINVAL)
 			fail_msg("%s", wrong[i]);
 		assert_non_null(strstr(spoke_engine_why(keeperrig.engine), "option admin, "));
-		assert_non_null(strstr(spoke_engine_why(keeperrig.engine), "write HOST:PORT"));
+		assert_non_null(strstr(spoke_engine_why(keeperrig.engine), "use HOST:PORT"));
 	}
 }
 

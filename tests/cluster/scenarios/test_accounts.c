@@ -7,11 +7,13 @@
 
 #include <cmocka.h>
 
-#include "cluster/provider/provider.h"
+#include "cluster/provider/parts.h"
 #include "tests/cluster/peer.h"
 #include "transport/codec/codec.h"
+#include "transport/conn/conn.h"
 #include "transport/wire/catalog.h"
 
+#include <spoke/provider.h>
 #include <spoke/stats.h>
 
 #include <errno.h>
@@ -128,7 +130,7 @@ static struct peer_conn *connect_peer(unsigned which)
 
 static struct spokei_conn *first_conn(void)
 {
-	return spoke_container_of(spokei_list_first(&rig.provider->link.conns), struct spokei_conn,
+	return spoke_container_of(spokei_list_first(&rig.provider->link->conns), struct spokei_conn,
 				  node);
 }
 
@@ -206,8 +208,8 @@ static void peer_that_reads_is_served_while_others_do_not_read(void **state)
 
 	(void)state;
 	ask(mute, "large", 50, true);
-	rig.provider->link.limits.queued_max = 1 << 20;
-	assert_true(rig.provider->link.queued >= 1 << 20);
+	rig.provider->link->limits.queued_max = 1 << 20;
+	assert_true(rig.provider->link->queued >= 1 << 20);
 	ask(mute, "large", 2, true);
 	assert_int_equal(stat(SPOKE_STAT_REQUESTS_REFUSED), 2);
 	for (unsigned i = 0; i < 5; i++) {
@@ -225,7 +227,7 @@ static void frames_that_peers_never_end_are_counted_together(void **state)
 	unsigned closed = 0;
 
 	(void)state;
-	rig.provider->link.limits.held_max = 1 << 20;
+	rig.provider->link->limits.held_max = 1 << 20;
 	for (unsigned i = 0; i < PEERS; i++) {
 		struct peer_conn *conn = connect_peer(i);
 
@@ -237,12 +239,12 @@ static void frames_that_peers_never_end_are_counted_together(void **state)
 	}
 	assert_true(closed > 0);
 	assert_int_equal(stat(SPOKE_STAT_CLOSED_MEMORY), closed);
-	assert_true(rig.provider->link.held <= 1 << 20);
-	assert_true(rig.provider->link.held >= 1 << 18);
+	assert_true(rig.provider->link->held <= 1 << 20);
+	assert_true(rig.provider->link->held >= 1 << 18);
 	for (unsigned i = 0; i < PEERS; i++)
 		peer_close(&rig.conns[i]);
 	pass(SECOND);
-	assert_int_equal(rig.provider->link.held, 0);
+	assert_int_equal(rig.provider->link->held, 0);
 }
 
 static void requests_whose_answers_nobody_takes_are_not_run(void **state)
@@ -256,7 +258,7 @@ static void requests_whose_answers_nobody_takes_are_not_run(void **state)
 	assert_int_equal(stat(SPOKE_STAT_REQUESTS_REFUSED), 3);
 	ask(conn, "hold", 2, false);
 	assert_int_equal(rig.handled, 2);
-	assert_int_equal(rig.provider->link.queued, 0);
+	assert_int_equal(rig.provider->link->queued, 0);
 }
 
 static void the_map_of_a_connection_that_was_busy_is_given_back(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links that stay alive, and are noticed when they do not: on the virtual clock, to the tick. */
 #include "cluster/consumer/parts.h"
-#include "cluster/provider/provider.h"
+#include "cluster/provider/parts.h"
 #include "tests/cluster/stage.h"
 
 #define INTERVAL (100 * MS)
@@ -328,7 +328,7 @@ static void the_system_watches_over_connections_too(void **state)
 	guard = *spokei_vnet_guard(stage->world.net, first_conn_fd(&stage->consumer->link));
 	assert_int_equal(guard.unanswered_ns, stage->setting->dubbo ? 45 * SECOND : 120 * SECOND);
 	assert_int_equal(guard.keepalive_ns, stage->setting->dubbo ? 0 : 60 * SECOND);
-	guard = *spokei_vnet_guard(stage->world.net, first_conn_fd(&stage->provider->link));
+	guard = *spokei_vnet_guard(stage->world.net, first_conn_fd(stage->provider->link));
 	assert_int_equal(guard.unanswered_ns, stage->setting->dubbo ? 45 * SECOND : 120 * SECOND);
 	assert_int_equal(guard.keepalive_ns, stage->setting->dubbo ? 0 : 60 * SECOND);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Consumers whose provider goes away, at the worst of times or without a word; and who notices. */
 #include "cluster/consumer/parts.h"
-#include "cluster/provider/provider.h"
+#include "cluster/provider/parts.h"
 #include "tests/cluster/scenarios/linkrig.h"
 
 #include <errno.h>
@@ -149,7 +149,7 @@ static void the_system_watches_for_a_provider_without_heartbeats(void **state)
 	linkrig_connect();
 	linkrig_say(SPOKEI_PROBE);
 	linkrig_pass(10 * TICK);
-	assert_guarded(&linkrig.provider->link);
+	assert_guarded(linkrig.provider->link);
 }
 
 /* The system gave up waiting for the peer's: it is as silent as one that answers no heartbeat. */

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "cluster/consumer/parts.h"
-#include "cluster/provider/provider.h"
+#include "cluster/provider/parts.h"
 #include "tests/cluster/peer.h"
 #include "tests/transport/codec/textcodec.h"
 #include "tests/transport/stream.h"
@@ -177,7 +177,7 @@ static void provide(struct spoke_span stream, const size_t *cuts, size_t count, 
 
 	begin();
 	assert_int_equal(spoke_provider_new(rig.engine, NULL, &provider), 0);
-	provider->link.limits.wire.codec = codec;
+	provider->link->limits.wire.codec = codec;
 	assert_int_equal(spoke_provider_add(provider, &service, &handler, 1), 0);
 	assert_int_equal(spoke_provider_listen(provider, "dubbo://" PLACE), 0);
 	fd = peer_connect(&rig.peer, PLACE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that is kept for the next call, and given back in silence: on the virtual clock. */
 #include "cluster/consumer/parts.h"
-#include "cluster/provider/provider.h"
+#include "cluster/provider/parts.h"
 #include "tests/cluster/stage.h"
 
 #define INTERVAL (100 * MS)
@@ -49,10 +49,10 @@ static void spare_memory_is_freed_when_idle(void **state)
 		return;
 	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
 	assert_true(stage->consumer->link.spare_bytes >= LARGE);
-	assert_true(stage->provider->link.spare_bytes >= LARGE);
+	assert_true(stage->provider->link->spare_bytes >= LARGE);
 	pass(stage, 2 * INTERVAL);
 	assert_int_equal(stage->consumer->link.spare_bytes, 0);
-	assert_int_equal(stage->provider->link.spare_bytes, 0);
+	assert_int_equal(stage->provider->link->spare_bytes, 0);
 	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
 }
 
@@ -69,7 +69,7 @@ static void rooms_for_many_calls_are_given_back_in_silence(void **state)
 		(void)stage_call(stage, stage_method(stage, "later"), stage_text(stage, "x"));
 	stage_until_held(stage, MANY);
 	caller = only_conn(&stage->consumer->link);
-	server = only_conn(&stage->provider->link);
+	server = only_conn(stage->provider->link);
 	assert_true(caller->pendings.room >= MANY);
 	assert_true(server->serving.room >= MANY);
 	assert_non_null(server->in.memo);
@@ -94,7 +94,7 @@ static void spare_memory_stays_while_calls_wait(void **state)
 	call = stage_call(stage, stage_method(stage, "later"), stage_text(stage, "x"));
 	pass(stage, 3 * INTERVAL);
 	assert_true(stage_client_stat(stage, SPOKE_STAT_PROBE_ANSWERS_READ) > 2);
-	assert_true(stage->provider->link.spare_bytes >= LARGE);
+	assert_true(stage->provider->link->spare_bytes >= LARGE);
 	assert_true(spoke_call_cancel(stage->consumer, call->name));
 	assert_int_equal(stage_end_of(stage, call)->error, SPOKE_ECANCELED);
 }

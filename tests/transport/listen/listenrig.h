@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "core/engine/engine.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
 #include "transport/listen/listener.h"

@@ -152,7 +152,7 @@ static void without_descriptors_clients_are_turned_away(void **state)
 	}
 	assert_int_equal(rig->accepted, 3);
 	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTS_SHED), 5);
-	assert_int_equal(listenrig_events(rig, SPOKE_ESYSTEM, "raise the limit of files"), 1);
+	assert_int_equal(listenrig_events(rig, SPOKE_ESYSTEM, "raise the limit of open files"), 1);
 	listenrig_release(rig, 1);
 	fds[0] = listenrig_connect(rig, LISTENRIG_AT);
 	listenrig_run(rig, MS);

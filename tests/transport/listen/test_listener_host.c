@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "core/engine/engine.h"
 #include "core/virtual/faults.h"
 #include "transport/listen/listener.h"
 

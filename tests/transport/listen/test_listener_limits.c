@@ -54,7 +54,7 @@ static void over_the_limit_of_an_address_only_its_own_are_closed(void **state)
 	assert_false(listenrig_ended(&rig, fd));
 	assert_int_equal(listenrig_stat(&rig, SPOKE_STAT_ACCEPTS_REFUSED_PEER), 3);
 	assert_int_equal(listenrig_stat(&rig, SPOKE_STAT_ACCEPTS_REFUSED_TOTAL), 0);
-	assert_int_equal(listenrig_events(&rig, SPOKE_ELIMIT, "an address is at its limit"), 1);
+	assert_int_equal(listenrig_events(&rig, SPOKE_ELIMIT, "a peer address is at its limit"), 1);
 	spokei_listener_free(v4);
 	listenrig_close(&rig);
 }
@@ -88,7 +88,9 @@ static void an_address_in_use_is_told_with_what_to_do(void **state)
 	assert_int_equal(listenrig_events(&rig, SPOKE_ESYSTEM, "cannot listen at " LISTENRIG_AT),
 			 1);
 	assert_int_equal(listenrig_events(&rig, SPOKE_ESYSTEM, strerror(EADDRINUSE)), 1);
-	assert_int_equal(listenrig_events(&rig, SPOKE_ESYSTEM, "stop who has it, or choose"), 1);
+	assert_int_equal(listenrig_events(&rig, SPOKE_ESYSTEM,
+					  "stop the program that uses it, or choose"),
+			 1);
 	listenrig_close(&rig);
 }
 
@@ -99,9 +101,9 @@ static void what_the_system_refuses_is_told_whole_and_leaves_nothing(void **stat
 		int error;
 		const char *words;
 	} cases[] = {
-		{ SPOKEI_FAULTS_LISTEN, -EADDRNOTAVAIL, "take one of this machine" },
-		{ SPOKEI_FAULTS_LISTEN, -EACCES, "ask for the right, or choose another" },
-		{ SPOKEI_FAULTS_LISTEN, -ENOENT, "make its folder" },
+		{ SPOKEI_FAULTS_LISTEN, -EADDRNOTAVAIL, "use an address of this machine" },
+		{ SPOKEI_FAULTS_LISTEN, -EACCES, "get the permission, or choose another" },
+		{ SPOKEI_FAULTS_LISTEN, -ENOENT, "create its directory" },
 		{ SPOKEI_FAULTS_LISTEN, -EIO, "" },
 		{ SPOKEI_FAULTS_LISTEN, -4095, "" },
 		{ SPOKEI_FAULTS_LOCAL, -ENOBUFS, "" },
@@ -143,7 +145,7 @@ static void want_of_memory_closes_the_connection_and_nothing_else(void **state)
 		assert_int_equal(listenrig_stat(&rig, SPOKE_STAT_ACCEPTS_FAILED), nth);
 		assert_int_equal(rig.quota.count, 0);
 	}
-	assert_int_equal(listenrig_events(&rig, SPOKE_ENOMEM, "closed at once"), 1);
+	assert_int_equal(listenrig_events(&rig, SPOKE_ENOMEM, "closing new connections"), 1);
 	spokei_faults_heal(&rig.faulty);
 	(void)listenrig_connect(&rig, LISTENRIG_AT);
 	listenrig_run(&rig, MS);

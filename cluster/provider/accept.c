@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connections of a provider: accepts them, serves their requests, and reports their changes. */
+#include "cluster/provider/parts.h"
+
+#include "cluster/provider/peers.h"
+#include "cluster/serve/request.h"
+#include "core/engine/engine.h"
+#include "transport/conn/conn.h"
+#include "transport/listen/group.h"
+
+void spokei_provider_serve(void *arg, struct spokei_conn *conn,
+			   const struct spokei_message *message)
+{
+	struct spoke_provider *provider = arg;
+
+	spokei_request_serve(provider->services, provider->filters, conn, message,
+			     &provider->spare);
+}
+
+static void conn_event(void *arg, struct spokei_conn *conn, enum spokei_link_event kind)
+{
+	struct spoke_link_event event = { .change = SPOKE_LINK_RECOVERED };
+
+	switch (kind) {
+	case SPOKEI_LINK_EVENT_ANSWERED:
+		return;
+	case SPOKEI_LINK_EVENT_HEARD:
+		if (spokei_peer_add(arg, conn)) {
+			spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+			return;
+		}
+		event.change = SPOKE_LINK_CONNECTED;
+		/* The connection was accepted as the drain began. */
+		if (((struct spoke_provider *)arg)->draining)
+			spokei_conn_finish(conn);
+		break;
+	case SPOKEI_LINK_EVENT_MISSED:
+		event.change = SPOKE_LINK_SUSPECT;
+		event.user = SPOKE_EVENT_OF_HEARTBEAT;
+		event.missed = conn->idle.misses;
+		break;
+	case SPOKEI_LINK_EVENT_READONLY:
+		event.change = SPOKE_LINK_READONLY;
+		break;
+	case SPOKEI_LINK_EVENT_TRUSTED:
+	case SPOKEI_LINK_EVENT_WRITABLE:
+		if (spokei_conn_suspect(conn) || conn->readonly)
+			return;
+		if (kind == SPOKEI_LINK_EVENT_TRUSTED)
+			event.user = SPOKE_EVENT_OF_HEARTBEAT;
+		spokei_count(conn->link->engine, SPOKE_STAT_RECOVERED);
+		break;
+	}
+	spokei_provider_report(arg, conn, &event);
+}
+
+static void conn_changed(void *arg, struct spokei_conn *conn, int error)
+{
+	struct spoke_provider *provider = arg;
+	const struct spoke_link_event closed = {
+		.change = SPOKE_LINK_CLOSED,
+		.user = error == SPOKE_ESILENT ? SPOKE_EVENT_OF_HEARTBEAT : SPOKE_EVENT_OF_NONE,
+		.error = error,
+	};
+
+	if (error == SPOKE_OK)
+		return;
+	spokei_listen_group_left(provider->listeners, &conn->peer);
+	if (conn->handle)
+		spokei_provider_report(provider, conn, &closed);
+	spokei_peer_drop(provider, conn);
+	if (provider->draining && spokei_list_empty(&provider->link->conns))
+		provider->end(provider);
+}
+
+static const struct spokei_conn_up conn_up = {
+	.changed = conn_changed,
+	.event = conn_event,
+};
+
+void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer)
+{
+	struct spoke_provider *provider = arg;
+	struct spokei_conn *conn;
+
+	if (spokei_conn_accept(provider->link, fd, peer, &conn_up, provider, &conn)) {
+		/* The listener has counted the connection as accepted. */
+		spokei_count(provider->engine, SPOKE_STAT_CLOSED);
+		spokei_count(provider->engine, SPOKE_STAT_CLOSED_MEMORY);
+		spokei_listen_group_left(provider->listeners, peer);
+	}
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A provider inside: what the files of this folder share. On the engine's thread.
+ */
+#ifndef SPOKEI_CLUSTER_PROVIDER_PARTS_H
+#define SPOKEI_CLUSTER_PROVIDER_PARTS_H
+
+#include "cluster/config/config.h"
+#include "core/base/pace.h"
+#include "core/engine/roll.h"
+#include "core/engine/task.h"
+
+#include <spoke/link.h>
+
+struct spokei_access_log;
+struct spokei_caller;
+struct spokei_conn;
+struct spokei_filters;
+struct spokei_link;
+struct spokei_listen_group;
+struct spokei_message;
+struct spokei_provider_settings;
+struct spokei_registration;
+struct spokei_routes;
+struct spokei_slab;
+
+struct spoke_provider {
+	struct spoke_engine *engine;
+	struct spokei_member member; /* of the engine's roll */
+	struct spokei_link *link;    /* these seven lie in one block of memory with the provider */
+	struct spokei_routes *services;
+	struct spokei_filters *filters;
+	struct spokei_caller *caller; /* of pushes */
+	struct spokei_slab *peers;    /* of struct spokei_peer, by handle */
+	struct spokei_registration *registration;
+	struct spokei_provider_settings *settings;
+	struct spokei_listen_group *listeners;
+	struct spokei_access_log *access_log; /* one of the filters, or NULL */
+	struct spokei_config_user file;
+	char *default_service; /* NULL: none */
+	size_t default_size;
+	struct spoke_request
+		*spare; /* memory of a request that was answered, for the next; or NULL */
+	spoke_link_changed_fn changed; /* may be NULL */
+	void *changed_arg;
+	struct spokei_bucket news; /* limits events about connections, because there may be many */
+	struct spoke_alarm grace;  /* of a drain: the wait for the first bytes of new connections */
+	/* Ends the provider, when it drains and the last connection has closed. */
+	void (*end)(struct spoke_provider *provider);
+	bool draining;
+	bool ended;
+	bool freed; /* its memory is freed with the last connection */
+	struct spokei_task bury;
+};
+
+/* --- accept.c */
+
+/* Serves a connection that the listeners accepted. Is a spokei_accept. */
+void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer);
+
+/* Serves a request. Is a spokei_serve_fn. */
+void spokei_provider_serve(void *arg, struct spokei_conn *conn,
+			   const struct spokei_message *message);
+
+/* --- events.c */
+
+/* Reports a change of a connection on which the peer has sent something: as an event of the engine,
+ * unless there were many in this second, and to the user's callback. May free anything. */
+void spokei_provider_report(struct spoke_provider *provider, const struct spokei_conn *conn,
+			    const struct spoke_link_event *event);
+
+/* Makes the limit of such events. */
+struct spokei_bucket spokei_provider_news(uint64_t now_ns);
+
+/* --- reload.c */
+
+/* Applies a reloaded file. */
+void spokei_provider_changed(struct spokei_config_user *user);
+
+/* Sets the limits of methods whose handlers have none to those of the file. */
+void spokei_provider_limit(struct spoke_provider *provider);
+
+#endif

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The listeners of one owner; shares their addresses with owners on other engines, and hands
+ * connections over where the kernel cannot distribute them. */
+#include "transport/listen/group.h"
+
+#include "core/engine/desk.h"
+#include "transport/listen/handoff.h"
+#include "transport/listen/quota.h"
+
+/* Addresses that other groups may join. They are read on other threads: addresses are only added,
+ * and those below `count` do not change. */
+struct shared_addresses {
+	_Atomic(size_t) count;
+	struct shared_address {
+		struct spoke_address address;
+		bool handed; /* by handing connections over; else the kernel distributes them */
+	} at[SPOKEI_LISTENERS_MAX];
+};
+
+struct spokei_listen_group {
+	struct spoke_engine *engine;
+	spokei_accept accept;
+	void *arg;
+	struct spokei_bucket *events;
+	struct spokei_quota quota;
+	/* Its own, then those where it has joined. */
+	struct spokei_listener *listeners[SPOKEI_LISTENERS_MAX];
+	size_t own_count;
+	size_t joined_count;
+	_Atomic(struct spokei_desk *) desk; /* by which other groups reach it; NULL: none has */
+	_Atomic(struct shared_addresses *) shared; /* NULL: none */
+	struct spoke_list takers;                  /* handoffs to groups that joined this one */
+	unsigned taker_count;
+	unsigned turn;                  /* of the next connection; 0: its own */
+	struct spokei_handoff *handoff; /* by which it takes connections itself, or NULL */
+	bool joined;
+	bool draining;
+	_Atomic(bool) stopped;
+};
+
+/* Tells the first group how many connections this one has room for. */
+static void update_room(struct spokei_listen_group *group)
+{
+	const struct spokei_quota *quota = &group->quota;
+
+	if (group->handoff)
+		spokei_handoff_want(group->handoff,
+				    quota->count < quota->max ? quota->max - quota->count : 0);
+}
+
+/* --- connections */
+
+static void accept_one(void *arg, int fd, const struct spoke_address *peer)
+{
+	struct spokei_listen_group *group = arg;
+
+	group->accept(group->arg, fd, peer);
+	update_room(group);
+}
+
+static void reject(struct spokei_listen_group *group, int fd, int error, bool of_peer)
+{
+	struct spoke_engine *engine = group->engine;
+
+	spokei_listener_reject(engine, fd, error, of_peer);
+	if (spokei_bucket_take(group->events, 1, engine->begin_ns))
+		spokei_event(engine, error, "closed a connection that another engine handed over");
+}
+
+static void accept_handed(struct spokei_listen_group *group, const struct spokei_handed *handed)
+{
+	bool of_peer = false;
+	int error = SPOKE_ECLOSED;
+
+	if (!spokei_listen_group_stopped(group))
+		error = spokei_quota_enter(&group->quota, &handed->peer, &of_peer);
+	if (error) {
+		reject(group, handed->fd, error, of_peer);
+		return;
+	}
+	spokei_count(group->engine, SPOKE_STAT_ACCEPTED);
+	accept_one(group, handed->fd, &handed->peer);
+}
+
+static void take_handed(void *arg)
+{
+	struct spokei_listen_group *group = arg;
+	struct spokei_handed handed;
+
+	while (spokei_handoff_take(group->handoff, &handed))
+		accept_handed(group, &handed);
+	update_room(group);
+}
+
+void spokei_listen_group_left(struct spokei_listen_group *group, const struct spoke_address *peer)
+{
+	spokei_quota_leave(&group->quota, peer);
+	update_room(group);
+}
+
+/* --- the first group: hands connections over */
+
+static int prepare_sharing(struct spokei_listen_group *group)
+{
+	struct shared_addresses *shared;
+
+	if (atomic_load_explicit(&group->shared, memory_order_relaxed))
+		return SPOKE_OK;
+	shared = spokei_alloc(group->engine->env, 1, sizeof(*shared));
+	if (shared == NULL)
+		return SPOKE_ENOMEM;
+	atomic_store_explicit(&group->shared, shared, memory_order_release);
+	return SPOKE_OK;
+}
+
+static struct spokei_handoff *taker_at(const struct spokei_listen_group *group, unsigned index)
+{
+	struct spoke_list *node = group->takers.next;
+
+	while (index-- > 0)
+		node = node->next;
+	return spoke_container_of(node, struct spokei_handoff, node);
+}
+
+/* Turn 0 is the group's own. Groups that are full or drain are skipped. If all are, the group's
+ * listener applies its own limits. */
+static bool offer_in_turn(void *arg, int fd, const struct spoke_address *peer)
+{
+	struct spokei_listen_group *group = arg;
+	const struct spokei_quota *quota = &group->quota;
+	unsigned turns = group->taker_count + 1;
+
+	for (unsigned i = 0; i < turns; i++) {
+		unsigned turn = group->turn % turns;
+
+		group->turn = turn + 1;
+		if (turn == 0 && quota->count < quota->max && !group->draining)
+			return false;
+		if (turn > 0 && spokei_handoff_offer(taker_at(group, turn - 1), fd, peer))
+			return true;
+	}
+	return false;
+}
+
+static void share(struct spokei_listen_group *group, struct spokei_listener *listener, bool handed)
+{
+	struct shared_addresses *shared = atomic_load_explicit(&group->shared,
+							       memory_order_relaxed);
+	size_t count = atomic_load_explicit(&shared->count, memory_order_relaxed);
+
+	shared->at[count] = (struct shared_address){ *spokei_listener_address(listener), handed };
+	if (handed)
+		spokei_listener_divert(listener, offer_in_turn);
+	atomic_store_explicit(&shared->count, count + 1, memory_order_release);
+}
+
+static void drop_taker(struct spokei_listen_group *group, struct spokei_handoff *taker)
+{
+	spokei_list_remove(&taker->node);
+	group->taker_count--;
+	spokei_handoff_drop(taker);
+}
+
+/* Drops those that have parted, because many may have joined before this one. */
+static void taker_joined(void *arg, struct spokei_handoff *handoff)
+{
+	struct spokei_listen_group *group = arg;
+
+	for (struct spoke_list *node = group->takers.next; node != &group->takers;) {
+		struct spokei_handoff *taker = spoke_container_of(node, struct spokei_handoff,
+								  node);
+
+		node = node->next;
+		if (spokei_handoff_parted(taker))
+			drop_taker(group, taker);
+	}
+	spokei_list_append(&group->takers, &handoff->node);
+	group->taker_count++;
+}
+
+/* --- listening */
+
+static int open_listener(struct spokei_listen_group *group, const struct spoke_address *address,
+			 bool by_kernel, struct spokei_listener **ret_listener)
+{
+	return (by_kernel ? spokei_listener_new_shared
+			  : spokei_listener_new)(group->engine, address, &group->quota, accept_one,
+						 group, ret_listener);
+}
+
+int spokei_listen_group_open(struct spokei_listen_group *group, const struct spoke_address *address,
+			     enum spokei_listen_sharing sharing)
+{
+	bool by_kernel = sharing == SPOKEI_LISTEN_BY_KERNEL;
+	struct spokei_listener **listener = &group->listeners[group->own_count];
+	int error = SPOKE_OK;
+
+	SPOKE_ASSERT(!group->joined);
+	if (group->own_count == SPOKEI_LISTENERS_MAX)
+		return SPOKE_ELIMIT;
+	if (sharing != SPOKEI_LISTEN_ALONE)
+		error = prepare_sharing(group);
+	if (error == 0)
+		error = open_listener(group, address, by_kernel, listener);
+	if (error)
+		return error;
+	group->own_count++;
+	if (sharing != SPOKEI_LISTEN_ALONE)
+		share(group, *listener, !by_kernel);
+	return SPOKE_OK;
+}
+
+size_t spokei_listen_group_count(const struct spokei_listen_group *group)
+{
+	return group->own_count + group->joined_count;
+}
+
+size_t spokei_listen_group_own(const struct spokei_listen_group *group)
+{
+	return group->own_count;
+}
+
+const struct spoke_address *spokei_listen_group_address(const struct spokei_listen_group *group,
+							size_t index)
+{
+	SPOKE_ASSERT(index < spokei_listen_group_count(group));
+	return spokei_listener_address(group->listeners[index]);
+}
+
+uint32_t spokei_listen_group_connections(const struct spokei_listen_group *group)
+{
+	return group->quota.count;
+}
+
+void spokei_listen_group_limit(struct spokei_listen_group *group, uint32_t connections_max,
+			       uint32_t per_peer_max)
+{
+	spokei_quota_change(&group->quota, connections_max, per_peer_max);
+	update_room(group);
+}
+
+/* --- joining: takes connections */
+
+size_t spokei_listen_group_shared(const struct spokei_listen_group *group)
+{
+	const struct shared_addresses *shared = atomic_load_explicit(&group->shared,
+								     memory_order_acquire);
+
+	return shared ? atomic_load_explicit(&shared->count, memory_order_acquire) : 0;
+}
+
+bool spokei_listen_group_stopped(const struct spokei_listen_group *group)
+{
+	return atomic_load_explicit(&group->stopped, memory_order_relaxed);
+}
+
+bool spokei_listen_group_joined(const struct spokei_listen_group *group)
+{
+	return group->joined;
+}
+
+/* Asks the first group to hand connections over. */
+static int ask_for_connections(struct spokei_listen_group *group, struct spokei_listen_group *first)
+{
+	struct spokei_handoff_ends ends = {
+		.first = spokei_desk_get(&first->desk, first->engine),
+		.second = spokei_desk_get(&group->desk, group->engine),
+		.joined = taker_joined,
+		.arrive = take_handed,
+		.first_arg = first,
+		.second_arg = group,
+	};
+	struct spokei_handoff *handoff = NULL;
+
+	if (ends.first && ends.second)
+		handoff = spokei_handoff_new(group->engine->env, &ends);
+	if (handoff == NULL) {
+		spokei_desk_drop(ends.first);
+		spokei_desk_drop(ends.second);
+		return SPOKE_ENOMEM;
+	}
+	group->handoff = handoff;
+	update_room(group);
+	if (spokei_handoff_join(handoff))
+		return SPOKE_OK;
+	group->handoff = NULL;
+	spokei_handoff_drop(handoff);
+	return SPOKE_ECLOSED;
+}
+
+static int join_all(struct spokei_listen_group *group, struct spokei_listen_group *first,
+		    const struct shared_addresses *shared, size_t count)
+{
+	bool handed = false;
+	int error = SPOKE_OK;
+
+	if (count > SPOKEI_LISTENERS_MAX - group->own_count)
+		return SPOKE_ELIMIT;
+	for (size_t i = 0; i < count && error == 0; i++) {
+		if (shared->at[i].handed) {
+			handed = true;
+			continue;
+		}
+		error = open_listener(group, &shared->at[i].address, true,
+				      &group->listeners[spokei_listen_group_count(group)]);
+		group->joined_count += error == 0;
+	}
+	/* Last, because it cannot be undone. */
+	if (error == 0 && handed)
+		error = ask_for_connections(group, first);
+	return error;
+}
+
+int spokei_listen_group_join(struct spokei_listen_group *group, struct spokei_listen_group *first)
+{
+	size_t count = spokei_listen_group_shared(first);
+	int error = join_all(group, first,
+			     atomic_load_explicit(&first->shared, memory_order_acquire), count);
+
+	group->joined = error == 0;
+	while (error && group->joined_count > 0) {
+		group->joined_count--;
+		spokei_listener_free(group->listeners[spokei_listen_group_count(group)]);
+	}
+	return error;
+}
+
+/* --- life */
+
+int spokei_listen_group_new(struct spoke_engine *engine,
+			    const struct spokei_listen_options *options,
+			    struct spokei_listen_group **ret_group)
+{
+	struct spokei_listen_group *group = spokei_alloc(engine->env, 1, sizeof(*group));
+
+	if (group == NULL)
+		return SPOKE_ENOMEM;
+	group->engine = engine;
+	group->accept = options->accept;
+	group->arg = options->arg;
+	group->events = options->events;
+	spokei_quota_init(&group->quota, engine->env, options->connections_max,
+			  options->per_peer_max);
+	spokei_list_init(&group->takers);
+	*ret_group = group;
+	return SPOKE_OK;
+}
+
+/* Takes the connections that were handed over; no more are. */
+static void part(struct spokei_listen_group *group)
+{
+	if (group->handoff == NULL)
+		return;
+	spokei_handoff_part(group->handoff);
+	take_handed(group);
+}
+
+void spokei_listen_group_drain(struct spokei_listen_group *group)
+{
+	size_t count = spokei_listen_group_count(group);
+
+	group->draining = true;
+	for (size_t i = 0; i < count; i++)
+		spokei_listener_sweep(group->listeners[i]);
+	part(group);
+}
+
+void spokei_listen_group_stop(struct spokei_listen_group *group)
+{
+	size_t count = spokei_listen_group_count(group);
+
+	atomic_store_explicit(&group->stopped, true, memory_order_relaxed);
+	group->own_count = 0;
+	group->joined_count = 0;
+	while (count > 0)
+		spokei_listener_free(group->listeners[--count]);
+	part(group);
+}
+
+bool spokei_listen_group_free(struct spokei_listen_group *group)
+{
+	const struct spoke_env *env;
+	struct spokei_desk *desk;
+
+	if (group == NULL)
+		return true;
+	env = group->engine->env;
+	desk = atomic_load_explicit(&group->desk, memory_order_acquire);
+	if (!spokei_desk_close(desk))
+		return false;
+	spokei_desk_drop(desk);
+	while (group->taker_count > 0)
+		drop_taker(group, taker_at(group, 0));
+	spokei_handoff_drop(group->handoff);
+	spokei_quota_fini(&group->quota);
+	spokei_free(env, atomic_load_explicit(&group->shared, memory_order_relaxed), 1,
+		    sizeof(struct shared_addresses));
+	spokei_free(env, group, 1, sizeof(*group));
+	return true;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The listeners of one owner, with the limits that they share; and how owners on several engines
+ * listen together. At a shared port the kernel distributes connections, and each engine has a
+ * socket of its own. At a path, and at a port if wanted, only the first engine accepts, and hands
+ * the connections out in turn, to itself too.
+ *
+ * On the engine's thread, except where another one is named.
+ */
+#ifndef SPOKEI_TRANSPORT_LISTEN_GROUP_H
+#define SPOKEI_TRANSPORT_LISTEN_GROUP_H
+
+#include "transport/listen/listener.h"
+
+#define SPOKEI_LISTENERS_MAX 64u /* of a group, with those joined */
+
+struct spokei_bucket;
+struct spokei_listen_group;
+
+/* Whether other groups may listen at the same address. */
+enum spokei_listen_sharing {
+	SPOKEI_LISTEN_ALONE,
+	SPOKEI_LISTEN_BY_KERNEL,  /* each with a socket of its own */
+	SPOKEI_LISTEN_BY_HANDOFF, /* by handing accepted connections over */
+};
+
+struct spokei_listen_options {
+	uint32_t connections_max; /* 0: default */
+	uint32_t per_peer_max;    /* 0: default */
+	/* Takes a connection and its descriptor. The owner calls spokei_listen_group_left() once
+	 * the connection has ended, or could not be served. */
+	spokei_accept accept;
+	void *arg;
+	struct spokei_bucket *events; /* limits the events about connections; borrowed */
+};
+
+/* Makes a group that listens nowhere. Returns 0 or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_listen_group_new(struct spoke_engine *engine,
+					   const struct spokei_listen_options *options,
+					   struct spokei_listen_group **ret_group);
+
+/* Changes the limits; connections that exist stay. 0: default. */
+void spokei_listen_group_limit(struct spokei_listen_group *group, uint32_t connections_max,
+			       uint32_t per_peer_max);
+
+/* Listens at one more address. Returns as spokei_listener_new(), or SPOKE_ELIMIT for too many. */
+SPOKE_MUST_USE int spokei_listen_group_open(struct spokei_listen_group *group,
+					    const struct spoke_address *address,
+					    enum spokei_listen_sharing sharing);
+
+/*
+ * Listens wherever `first`, a group of another engine, shares its addresses, and takes the
+ * connections that it hands over. `first` lives until the function returns. Returns as
+ * spokei_listen_group_open(), or SPOKE_ECLOSED; then nothing is joined.
+ */
+SPOKE_MUST_USE int spokei_listen_group_join(struct spokei_listen_group *group,
+					    struct spokei_listen_group *first);
+
+/* Returns how many addresses the group shares. Any thread. */
+size_t spokei_listen_group_shared(const struct spokei_listen_group *group);
+
+/* Returns whether the group has stopped listening, so that it cannot be joined. Any thread. */
+bool spokei_listen_group_stopped(const struct spokei_listen_group *group);
+
+/* Returns whether the group has joined another one. */
+bool spokei_listen_group_joined(const struct spokei_listen_group *group);
+
+/* Returns how many addresses the group listens at, and of these how many are its own, which come
+ * first; the others were joined. */
+size_t spokei_listen_group_count(const struct spokei_listen_group *group);
+size_t spokei_listen_group_own(const struct spokei_listen_group *group);
+
+/* Returns an address, with the port that the kernel chose. */
+const struct spoke_address *spokei_listen_group_address(const struct spokei_listen_group *group,
+							size_t index);
+
+/* Returns how many connections there are. */
+uint32_t spokei_listen_group_connections(const struct spokei_listen_group *group);
+
+/* Counts out a connection that has ended, by the address of its peer. */
+void spokei_listen_group_left(struct spokei_listen_group *group, const struct spoke_address *peer);
+
+/* Accepts the connections already in the listen backlog, and those that were handed over; hands
+ * new ones to other groups first. None is handed over to this group any more. */
+void spokei_listen_group_drain(struct spokei_listen_group *group);
+
+/* Stops listening. Connections on their way to this group are closed. */
+void spokei_listen_group_stop(struct spokei_listen_group *group);
+
+/* Frees a group that was stopped and has no connections. Returns false while another thread uses it
+ * for a moment: try again. NULL is fine. */
+SPOKE_MUST_USE bool spokei_listen_group_free(struct spokei_listen_group *group);
+
+#endif
