@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of the road for a bug: the one place where the library writes to stderr and aborts.
+ * Failed assertions: the only place where the library writes to stderr and aborts.
  */
 #include "timer/base.h"
 

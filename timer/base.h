@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every room of the house uses inside: assertions and the operations of the intrusive list.
+ * Internal basics of all floors: compiler hints, assertions, and operations on the intrusive list.
  * Stateless; any thread.
  */
 #ifndef SPOKEI_TIMER_BASE_H
@@ -24,8 +24,9 @@
 #endif
 
 /*
- * States what can only be false through a bug of spoke or a misuse of its API; never input, memory
- * or what the system answers. Stays on in release builds. The condition has no side effect.
+ * Asserts a condition that only a bug of spoke or a misuse of its API can violate; never input,
+ * lack of memory or an error of the system. Enabled in release builds too. The condition must have
+ * no side effects.
  */
 #define SPOKE_ASSERT(condition)                                                                    \
 	(SPOKEI_LIKELY(condition) ? (void)0 : spokei_assert_failed(#condition, __FILE__, __LINE__))
@@ -54,21 +55,21 @@ static inline void spokei_list_append(struct spoke_list *head, struct spoke_list
 	head->prev = node;
 }
 
-/* Takes the node out; what it says itself is void then. */
+/* Removes the node, whose own links become invalid. */
 static inline void spokei_list_unlink(struct spoke_list *node)
 {
 	node->prev->next = node->next;
 	node->next->prev = node->prev;
 }
 
-/* Takes the node out; afterwards it says that it is in no list: next == NULL. */
+/* Removes the node and marks it as not in a list: next == NULL. */
 static inline void spokei_list_remove(struct spoke_list *node)
 {
 	spokei_list_unlink(node);
 	node->next = NULL;
 }
 
-/* The first node of a list that is not empty. */
+/* Returns the first node of a list that is not empty. */
 static inline struct spoke_list *spokei_list_first(const struct spoke_list *head)
 {
 	struct spoke_list *first = head->next;

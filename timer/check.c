@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Derives the wheel's invariants anew, slot by slot, without trusting a bitmap, a counter or a
- * cached value. Reads only.
+ * Checks the invariants of the wheel by visiting all slots, without relying on bitmaps, counters or
+ * cached values. Reads only.
  */
 #include "timer/wheel.h"
 
-/* What the walk has found so far. */
+/* Numbers of the timers visited so far. */
 struct census {
 	const struct spoke_wheel *wheel;
 	uint64_t linked;
@@ -13,7 +13,7 @@ struct census {
 	uint64_t armed_of[SPOKE_WHEEL_CLASSES_MAX];
 };
 
-/* The tick at which the wheel looks into a slot next, as the rules of slots.h have it. */
+/* Returns the tick at which the wheel visits a slot next, by the rules in slots.h. */
 static uint64_t next_visit(const struct spoke_wheel *wheel, uint32_t slot)
 {
 	const struct spokei_slots *slots = &wheel->slots;
@@ -36,7 +36,7 @@ static uint64_t next_visit(const struct spoke_wheel *wheel, uint32_t slot)
 	return lap << (shift + slots->bits) | (uint64_t)index << shift;
 }
 
-/* The first tick of a far timer's lap, if it is one of those that far_min counts; else 0. */
+/* Returns the first tick of a far timer's lap if far_min includes the timer; else 0. */
 static uint64_t far_edge(const struct spoke_wheel *wheel, uint64_t tick)
 {
 	const struct spokei_slots *slots = &wheel->slots;
@@ -56,20 +56,20 @@ static const char *check_timer(struct census *census, const struct spoke_timer *
 	if (!spokei_timer_linked(timer))
 		return "an idle timer is linked into a slot";
 	if (timer_class >= wheel->front.classes)
-		return "a timer has a class the wheel does not know";
-	if (spokei_timer_slot(timer) != slot || spokei_candidate_lane(timer->seat) != lane)
-		return "a timer sits elsewhere than its seat says";
+		return "a timer has a class that does not exist";
+	if (spokei_timer_slot(timer) != slot || spokei_seat_lane(timer->seat) != lane)
+		return "a timer is in another lane than its seat";
 	if (timer->seat / SPOKEI_TICKET >= wheel->slots.tickets[slot])
-		return "a timer has a ticket its slot has not given yet";
+		return "a timer has a ticket that its slot has not issued";
 	census->linked++;
 	if (!spoke_timer_armed(timer))
 		return NULL;
 	census->armed++;
 	census->armed_of[timer_class]++;
 	if (tick < wheel->now || (tick == wheel->now && wheel->phase != SPOKEI_WHEEL_FIRING))
-		return "an armed timer lies in the past";
+		return "an armed timer is in the past";
 	if (next_visit(wheel, slot) > tick)
-		return "the wheel would come to an armed timer too late";
+		return "the wheel would visit an armed timer too late";
 	if (wheel->phase == SPOKEI_WHEEL_RESTING && wheel->slots.next > next_visit(wheel, slot) &&
 	    wheel->slots.next > far_edge(wheel, tick))
 		return "the wheel would sleep past an armed timer";
@@ -100,7 +100,7 @@ static const char *check_lane(struct census *census, const struct spoke_list *he
 	return head->prev == prev ? NULL : "a lane's links do not match";
 }
 
-/* The lanes of one place, counted under the slot they belong to. Sets *ret_empty. */
+/* Checks the lanes of one place and counts their timers under `slot`. Sets *ret_empty. */
 static const char *check_lanes(struct census *census, const struct spokei_slot *place,
 			       uint32_t slot, bool *ret_empty)
 {
@@ -124,7 +124,7 @@ static const char *check_bitmap(const struct spokei_slots *slots, uint32_t slot,
 	if (!empty && !(word >> (slot & 63) & 1))
 		return "a slot with timers is not marked";
 	if (summed != (word != 0))
-		return "the summary is wrong about a word of the bitmap";
+		return "the summary does not match a word of the bitmap";
 	return NULL;
 }
 
@@ -142,10 +142,10 @@ static const char *check_counts(const struct census *census)
 		quota += tally->quota - tally->scheduled;
 		if (tally->scheduled !=
 		    tally->cancelled + of->fired + of->returned + census->armed_of[i])
-			return "a class has scheduled more or less than it ended and has pending";
+			return "a class's counts do not add up";
 	}
 	if (ended != wheel->ended || census->armed != spokei_wheel_pending(wheel))
-		return "the wheel's counts are not the sum of its classes'";
+		return "the wheel's counts are not the sum of its classes";
 	if (wheel->stopped && census->armed > 0)
 		return "a stopped wheel has armed timers";
 	if (census->armed > wheel->pending_max)
@@ -155,7 +155,7 @@ static const char *check_counts(const struct census *census)
 	return NULL;
 }
 
-/* The deadline that is kept must still be worth its tick, and its slot be marked. */
+/* Checks that the shared deadline still converts to its tick, and that its slot is marked. */
 static const char *check_shared(const struct spoke_wheel *wheel)
 {
 	const struct spoke_wheel_front *front = &wheel->front;
@@ -163,9 +163,10 @@ static const char *check_shared(const struct spoke_wheel *wheel)
 	uint64_t tick = SPOKEI_TICK_END - (front->shared_key >> SPOKE_TIMER_TICK_SHIFT);
 
 	if (front->shared_key == SPOKE_WHEEL_NOT_SHARED)
-		return front->shared_slot == SPOKEI_NO_SLOT ? NULL : "a slot is shared for nothing";
+		return front->shared_slot == SPOKEI_NO_SLOT ? NULL
+							    : "a slot is shared without a deadline";
 	if (tick <= wheel->now || tick > wheel->last)
-		return "the shared deadline lies in the past or beyond the horizon";
+		return "the shared deadline is in the past or beyond the horizon";
 	if (tick != wheel->now + 1 &&
 	    tick != (front->shared_ns - scale->origin_ns + scale->tick_ns - 1) / scale->tick_ns)
 		return "the shared deadline has another tick";
@@ -196,7 +197,7 @@ const char *spoke_wheel_check(const struct spoke_wheel *wheel)
 	if (!empty && wheel->phase == SPOKEI_WHEEL_RESTING)
 		return "timers are set aside while the wheel rests";
 	if (wheel->phase == SPOKEI_WHEEL_RESTING && slots->next <= wheel->now)
-		return "the wheel has not been where it should be by now";
+		return "the wheel is behind its next tick";
 	broken = check_shared(wheel);
 	return broken ? broken : check_counts(&census);
 }

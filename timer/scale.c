@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the factor that scale.h multiplies by. */
+/* Computes the factor of the conversion from nanoseconds to ticks. */
 #include "timer/scale.h"
 
 /*

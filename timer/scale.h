@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nanoseconds to ticks and back. A division would cost more than all the rest of arming a timer, so
- * it is a multiplication. A value; any thread.
+ * Converts nanoseconds to ticks and back. A division would cost more than the rest of arming a
+ * timer, so the conversion multiplies. A plain value; any thread.
  */
 #ifndef SPOKEI_TIMER_SCALE_H
 #define SPOKEI_TIMER_SCALE_H
 
 #include <stdint.h>
 
-/* Times further than this after tick 0 are out of reach, whatever the tick. */
+/* Largest time after tick 0 that can be converted, for every length of a tick. */
 #define SPOKEI_SCALE_MAX_NS (UINT64_C(1) << 62)
 
 struct spokei_scale {
@@ -18,7 +18,7 @@ struct spokei_scale {
 	uint8_t shift;
 };
 
-/* The power of two at or above a value, as its exponent; 0 for 0. */
+/* Returns the exponent of the smallest power of two that is not below `value`; 0 for 0. */
 static inline unsigned spokei_log2_up(uint64_t value)
 {
 	return value <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(value - 1);
@@ -26,7 +26,7 @@ static inline unsigned spokei_log2_up(uint64_t value)
 
 struct spokei_scale spokei_scale_make(uint64_t origin_ns, uint64_t tick_ns);
 
-/* Whole ticks in `ns` (below 2^63) after tick 0. */
+/* Returns the whole ticks in `ns` (below 2^63) after tick 0. */
 #if defined(__SIZEOF_INT128__) && !defined(SPOKEI_SCALE_DIVIDES)
 __extension__ typedef unsigned __int128 spokei_uint128;
 
@@ -41,7 +41,7 @@ static inline uint64_t spokei_scale_ticks(const struct spokei_scale *scale, uint
 }
 #endif
 
-/* The time of a tick, on the caller's clock. */
+/* Returns the time of a tick on the caller's clock. */
 static inline uint64_t spokei_scale_time(const struct spokei_scale *scale, uint64_t tick)
 {
 	return scale->origin_ns + tick * scale->tick_ns;

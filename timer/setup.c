@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a wheel comes to be: its options, their limits, the layout of the caller's memory, classes.
+ * Sets up a wheel: checks options, lays out the caller's memory, adds classes, names statuses.
  */
 #include "timer/wheel.h"
 
@@ -18,32 +18,31 @@ const char *spoke_wheel_text(int status)
 {
 	static const char *const texts[] = {
 		[SPOKE_WHEEL_OK] = "done",
-		[SPOKE_WHEEL_MORE] = "the budget ran out before the work; advance again",
+		[SPOKE_WHEEL_MORE] = "the budget is used up, but work is left; advance again",
 		[SPOKE_WHEEL_FULL] = "pending_max timers are pending; raise it or schedule fewer",
 		[SPOKE_WHEEL_HORIZON] = "the deadline is beyond tick 2^48 - 2 or 2^62 ns",
 		[SPOKE_WHEEL_ARMED] = "the timer is armed; reschedule or cancel it",
 		[SPOKE_WHEEL_IDLE] = "the timer is not armed; schedule it",
 		[SPOKE_WHEEL_STOPPED] = "the wheel was stopped",
-		[SPOKE_WHEEL_BUSY] = "advance was called from a callback of the same wheel",
-		[SPOKE_WHEEL_NO_CLASS] = "there is no such class; add it first",
+		[SPOKE_WHEEL_BUSY] = "advance was called in a callback of the same wheel",
+		[SPOKE_WHEEL_NO_CLASS] = "the wheel has no such class; add it first",
 		[SPOKE_WHEEL_BAD_TICK] = "tick_ns must be 1 ns to 1 h",
 		[SPOKE_WHEEL_BAD_SLOTS] = "slots must be 2 to 4096",
 		[SPOKE_WHEEL_BAD_LEVELS] = "levels must be 1 to 8, and slots^levels at most 2^48",
 		[SPOKE_WHEEL_BAD_ORDER] = "order must be SPOKE_WHEEL_FIFO or SPOKE_WHEEL_UNORDERED",
 		[SPOKE_WHEEL_BAD_PENDING] = "pending_max must be at most 2^40",
-		[SPOKE_WHEEL_BAD_MEMORY] =
-			"memory is missing or smaller than spoke_wheel_size() says",
+		[SPOKE_WHEEL_BAD_MEMORY] = "memory is NULL or smaller than spoke_wheel_size()",
 		[SPOKE_WHEEL_BAD_CLASS] = "a class needs a name and a callback",
 		[SPOKE_WHEEL_CLASSES_FULL] = "a wheel has at most 32 classes",
 		[SPOKE_WHEEL_BAD_NOW] = "now_ns must be at most 2^63",
 	};
 
 	if (status < 0 || (size_t)status >= sizeof(texts) / sizeof(texts[0]))
-		return "no status of a wheel";
+		return "unknown status of a wheel";
 	return texts[status];
 }
 
-/* Puts defaults where the caller left zeros, and looks for what cannot be. */
+/* Replaces zeros with defaults, and checks the ranges. */
 static int settle_options(const struct spoke_wheel_options *asked, struct spoke_wheel_options *ret)
 {
 	struct spoke_wheel_options options = asked ? *asked : defaults;
@@ -71,7 +70,7 @@ static int settle_options(const struct spoke_wheel_options *asked, struct spoke_
 	return SPOKE_WHEEL_OK;
 }
 
-/* The next multiple of a cache line. */
+/* Rounds up to a multiple of a cache line. */
 static size_t align_up(size_t size)
 {
 	return (size + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);

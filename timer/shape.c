@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the wheel is built and what lies in its slots, for those who show it. Reads only. */
+/* Inspection of the wheel for displays: dimensions, position, timers in a slot. Reads only. */
 #include "timer/wheel.h"
 
 void spoke_wheel_shape(const struct spoke_wheel *wheel, struct spoke_wheel_shape *ret_shape)
@@ -17,8 +17,8 @@ void spoke_wheel_shape(const struct spoke_wheel *wheel, struct spoke_wheel_shape
 					   slots->mask;
 }
 
-/* How many timers are in the lanes, counted up to `max`. One of each lane at a time, so that the
- * processor waits for four timers at once and not for one after the other. */
+/* Counts the timers in the lanes, up to `max`. Takes one of each lane at a time, so that the
+ * processor waits for four cache misses in parallel. */
 static uint32_t count_lanes(const struct spokei_slot *slot, uint32_t max)
 {
 	const struct spoke_list *at[SPOKEI_LANES];
@@ -40,8 +40,8 @@ static uint32_t count_lanes(const struct spokei_slot *slot, uint32_t max)
 	return count < max ? count : max;
 }
 
-/* Only marked slots are looked into: whatever has timers is marked. What an unfinished advance has
- * set aside belongs to the slot under work. */
+/* Slots with timers are marked, so an unmarked slot counts 0 at once. Timers that an unfinished
+ * advance has set aside belong to the slot under work. */
 uint32_t spoke_wheel_occupancy(const struct spoke_wheel *wheel, uint32_t level, uint32_t slot,
 			       uint32_t max)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cold part of the geometry; slots.h says what it is. */
+/* The slots of the wheel (see slots.h): setup, and the functions that are not on the hot path. */
 #include "timer/slots.h"
 
-/* The aside is one slot more than the levels have. */
+/* Returns the number of slots; the aside is one more than those of the levels. */
 static size_t slots_with_aside(unsigned bits, unsigned levels)
 {
 	return ((size_t)levels << bits) + 1;
@@ -61,7 +61,7 @@ void spokei_slots_init(struct spokei_slots *slots, void *memory, unsigned bits, 
 	fill_reach(slots);
 }
 
-/* The first marked slot at or after `from`, or `count`. */
+/* Returns the first marked slot at or after `from`, or `count`. */
 static uint32_t first_marked(const struct spokei_slots *slots, uint32_t from)
 {
 	uint32_t word = from >> 6;
@@ -112,7 +112,7 @@ struct spokei_edge spokei_slots_find(const struct spokei_slots *slots, uint64_t 
 	return edge;
 }
 
-/* Are all lanes empty? */
+/* Returns whether all lanes are empty. */
 static bool slot_empty(const struct spokei_slot *slot)
 {
 	for (unsigned lane = 0; lane < SPOKEI_LANES; lane++)
@@ -139,7 +139,7 @@ struct spoke_timer *spokei_slots_search(const struct spokei_slots *slots, uint32
 
 	for (unsigned i = 0; i < SPOKEI_LANES; i++) {
 		const struct spoke_list *lane =
-			&in->lanes[spokei_candidate_lane(*next_seat + i * SPOKEI_TICKET)];
+			&in->lanes[spokei_seat_lane(*next_seat + i * SPOKEI_TICKET)];
 		struct spoke_timer *timer = spokei_timer_of(lane->next);
 
 		if (lane->next == lane)
@@ -158,7 +158,7 @@ void spokei_slots_set_aside(struct spokei_slots *slots, struct spoke_timer *time
 {
 	struct spokei_slot *aside = &slots->slot[slots->count];
 
-	spokei_list_append(&aside->lanes[spokei_candidate_lane(timer->seat)], &timer->place);
+	spokei_list_append(&aside->lanes[spokei_seat_lane(timer->seat)], &timer->place);
 }
 
 void spokei_slots_restore(struct spokei_slots *slots, uint32_t slot)

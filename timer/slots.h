@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Geometry of the wheel: levels of slots, each slot a few lists of timers ("lanes"), with a bitmap
- * that says which have had timers placed in them since the wheel was there. Knows ticks, never
- * nanoseconds, and calls nobody. Owned by one wheel; its memory is the wheel's.
+ * Geometry of the wheel: levels of slots. A slot consists of several lists of timers ("lanes"). A
+ * bitmap marks the slots in which timers were placed since the wheel last visited them. The unit is
+ * the tick, never nanoseconds; there are no callbacks. Owned by one wheel, in the wheel's memory.
  *
- * A timer of tick T, placed while the wheel stands at R, goes to the level of the highest bit in
- * which T and R differ, into the slot that T's digit on this level names. So all slots of a level
- * lie ahead of the wheel, in the same slot of the next level, and every level is emptied before the
- * wheel enters the slot above it. Only the top level has laps: a timer that lies beyond its present
- * lap is "far" and stays in its slot when the wheel passes by.
+ * A timer of tick T that is placed while the wheel stands at R goes to the level of the highest bit
+ * in which T and R differ, into the slot that T's digit on this level names. So all occupied slots
+ * of a level are ahead of the wheel, within the same slot of the next level. Every level is emptied
+ * before the wheel enters the next slot above it. Only the top level has laps: a timer beyond the
+ * present lap is "far" and stays in its slot when the wheel passes.
  *
- * Lanes are there for speed: each timer draws a ticket of its slot, and the lanes are taken in the
- * order of tickets, so that whoever empties a slot has several cache misses under way instead of
- * one. The ticket is kept in the timer, which gives the order of placement back.
+ * Lanes exist for speed. Each timer draws a ticket of its slot, and the tickets assign the lanes in
+ * turn, so that emptying a slot has several cache misses in flight instead of one. The timer keeps
+ * the ticket, from which the order of placement is restored.
  */
 #ifndef SPOKEI_TIMER_SLOTS_H
 #define SPOKEI_TIMER_SLOTS_H
@@ -23,18 +23,16 @@
 
 #define SPOKEI_TICK_END ((UINT64_C(1) << 48) - 1) /* the first tick that no key can hold */
 #define SPOKEI_TICK_NEVER UINT64_MAX
-#define SPOKEI_TICKET                                                                              \
-	(UINT64_C(1) << 16) /* the difference of two seats placed one after another                \
-			     */
+#define SPOKEI_TICKET (UINT64_C(1) << 16) /* difference of two consecutive seats of a slot */
 #define SPOKEI_LANES 4u
 #define SPOKEI_SUMMARY_MAX 4u /* words: 4 levels of 4,096 slots are 256 words of marked */
 
-/* One slot: as large as a cache line. */
+/* One slot; fills a cache line. */
 struct spokei_slot {
 	struct spoke_list lanes[SPOKEI_LANES];
 };
 
-/* Where a timer goes whose tick and the wheel's now have this highest differing bit. */
+/* The level and digit for one highest bit in which a timer's tick and the wheel's now differ. */
 struct spokei_reach {
 	uint16_t base; /* first slot of the level */
 	uint8_t shift; /* the lowest bit of the level's digit */
@@ -42,12 +40,12 @@ struct spokei_reach {
 };
 
 struct spokei_slots {
-	struct spokei_slot *slot;             /* the lowest level first; last the aside */
-	uint64_t *tickets;                    /* per slot: drawn so far */
+	struct spokei_slot *slot;             /* lowest level first; the aside is the last */
+	uint64_t *tickets;                    /* per slot: tickets drawn so far */
 	uint64_t *marked;                     /* a bit per slot: may be occupied */
 	uint64_t summary[SPOKEI_SUMMARY_MAX]; /* a bit per word of marked */
-	uint64_t next;                        /* the wheel, if it rests, may rest until this tick */
-	uint64_t far_min; /* no far timer the present lap leaves unseen is earlier */
+	uint64_t next;                        /* a resting wheel has no work before this tick */
+	uint64_t far_min; /* lower bound of the ticks of far timers not visited in this lap */
 	uint32_t count;   /* slots, without the aside */
 	uint32_t mask;    /* slots per level - 1 */
 	uint8_t bits;     /* log2 of slots per level */
@@ -56,13 +54,13 @@ struct spokei_slots {
 	struct spokei_reach reach[64];
 };
 
-/* A tick at which the wheel enters a marked slot; NEVER when none is. */
+/* A tick at which the wheel enters a marked slot; NEVER if no slot is marked. */
 struct spokei_edge {
 	uint64_t tick;
 	uint32_t slot;
 };
 
-/* The key of an armed timer of class 0. */
+/* Returns the key of an armed timer of class 0. */
 static inline uint64_t spokei_timer_key(uint64_t tick)
 {
 	return (SPOKEI_TICK_END - tick) << SPOKE_TIMER_TICK_SHIFT;
@@ -83,7 +81,7 @@ static inline uint32_t spokei_timer_slot(const struct spoke_timer *timer)
 	return (uint16_t)timer->seat;
 }
 
-static inline uint32_t spokei_candidate_lane(uint64_t seat)
+static inline uint32_t spokei_seat_lane(uint64_t seat)
 {
 	return (uint32_t)(seat / SPOKEI_TICKET) % SPOKEI_LANES;
 }
@@ -98,16 +96,18 @@ static inline uint32_t spokei_slots_level(const struct spokei_slots *slots, uint
 	return slot >> slots->bits;
 }
 
-/* Memory for so many levels of 2^bits slots, in bytes, and the layout of it from `memory` (aligned
- * to a cache line). All slots are empty then and the wheel stands at tick 0. */
+/* Returns the bytes of memory for `levels` levels of 2^bits slots. */
 size_t spokei_slots_size(unsigned bits, unsigned levels);
+
+/* Lays out the slots in `memory`, which is aligned to a cache line. Afterwards all slots are empty
+ * and the wheel stands at tick 0. */
 void spokei_slots_init(struct spokei_slots *slots, void *memory, unsigned bits, unsigned levels);
 
-/* The first edge after `now`, from the bitmap. The first tick of a lap that has timers of its own
- * is an edge too, though its slot may be empty: the far timers are counted anew from there. */
+/* Returns the first edge after `now`, from the bitmap. The first tick of a lap with timers is an
+ * edge too, even if its slot is empty, because far_min must then be recomputed. */
 struct spokei_edge spokei_slots_find(const struct spokei_slots *slots, uint64_t now);
 
-/* The tick at which the wheel comes to a slot below the top level, seen from `now`. */
+/* Returns the tick at which the wheel enters a slot below the top level, seen from `now`. */
 static inline uint64_t spokei_slots_start(const struct spokei_slots *slots, uint32_t slot,
 					  uint64_t now)
 {
@@ -117,20 +117,20 @@ static inline uint64_t spokei_slots_start(const struct spokei_slots *slots, uint
 	return lap << (shift + slots->bits) | (uint64_t)(slot & slots->mask) << shift;
 }
 
-/* Finds what spokei_slots_first() does not find at the first look. */
+/* The slow path of spokei_slots_first(): searches all lanes. */
 struct spoke_timer *spokei_slots_search(const struct spokei_slots *slots, uint32_t slot,
 					enum spoke_wheel_order order, uint64_t *next_seat);
 
-/* The slot is empty: the wheel need not come to it. */
+/* Unmarks an empty slot, which the wheel then does not visit. */
 void spokei_slots_clear(struct spokei_slots *slots, uint32_t slot);
 
-/* Keeps an unlinked timer of the slot under work, to which the wheel has come too early, out of the
- * way until the slot is empty; restore() then puts all of them back, in order. */
+/* Sets an unlinked timer of the slot under work aside, because it belongs to a later lap. When the
+ * slot is empty, restore() puts all such timers back, in order. */
 void spokei_slots_set_aside(struct spokei_slots *slots, struct spoke_timer *timer);
 void spokei_slots_restore(struct spokei_slots *slots, uint32_t slot);
 
-/* The slot for a tick, seen from tick `from` (not after it). Notes when the wheel has to come for
- * it: at the slot's first tick, or, when it is far, at the first tick of its lap. */
+/* Returns the slot for a tick, seen from tick `from`, which is not after it. Lowers `next` to the
+ * tick of the visit: the slot's first tick, or the first tick of the lap for a far timer. */
 static inline uint32_t spokei_slots_for(struct spokei_slots *slots, uint64_t tick, uint64_t from)
 {
 	struct spokei_reach reach = slots->reach[63 - __builtin_clzll((tick ^ from) | 1)];
@@ -172,15 +172,15 @@ static inline void spokei_slots_place(struct spokei_slots *slots, struct spoke_t
 }
 
 /*
- * The timer of the slot that comes first in the given order, or NULL. `next_seat` is the reader's
- * place in the slot: 0 at first, then left alone. It looks at one lane only as long as the tickets
- * follow each other, so that the processor need not wait for the heads of the other lanes.
+ * Returns the first timer of the slot in the given order, or NULL. `next_seat` is the position of
+ * the reader: initially 0, then only changed here. As long as the tickets are consecutive, only one
+ * lane is read, so that the processor does not wait for the heads of the other lanes.
  */
 static inline struct spoke_timer *spokei_slots_first(const struct spokei_slots *slots,
 						     uint32_t slot, enum spoke_wheel_order order,
 						     uint64_t *next_seat)
 {
-	struct spoke_list *lane = &slots->slot[slot].lanes[spokei_candidate_lane(*next_seat)];
+	struct spoke_list *lane = &slots->slot[slot].lanes[spokei_seat_lane(*next_seat)];
 	struct spoke_timer *timer = spokei_timer_of(lane->next);
 
 	if (SPOKEI_UNLIKELY(lane->next == lane))
@@ -191,8 +191,8 @@ static inline struct spoke_timer *spokei_slots_first(const struct spokei_slots *
 	return timer;
 }
 
-/* Takes a linked timer out; the caller sees to its key. The slot stays marked: were it looked at
- * here whether it is empty, that would cost more than the wheel's coming to it for nothing. */
+/* Unlinks a timer; the caller updates its key. The slot stays marked, because testing whether it is
+ * empty would cost more than a visit of the wheel to an empty slot. */
 static inline void spokei_slots_remove(struct spoke_timer *timer)
 {
 	spokei_list_unlink(&timer->place);

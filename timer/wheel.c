@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wheel: arms, moves and ends timers, and turns. It moves; where timers sit is the business of
- * slots.h.
+ * The timing wheel: arms, moves and cancels timers, and advances. slots.h decides in which slot a
+ * timer sits.
  *
- * An advance goes from edge to edge, an edge being a tick at which the wheel enters an occupied
- * slot. There it first lets the slot's timers sink to lower levels, while now still stands one tick
- * before, so that whoever schedules meanwhile queues up behind them in the same slot; then it moves
- * now to the edge and fires the timers of that tick. Either half can be interrupted by the budget.
+ * An advance goes from edge to edge; an edge is a tick at which the wheel enters an occupied slot.
+ * First the timers of the slot sink to lower levels while now is still one tick before the edge.
+ * Timers scheduled meanwhile therefore queue up after them in the same slot. Then now moves to the
+ * edge and the timers of this tick fire. The budget can interrupt both halves.
  */
 #include "timer/wheel.h"
 
-/* What users have compiled in: the front's place and layout, the parts of a key. */
+/* Parts of the ABI: the position and layout of the front, the parts of a key. */
 _Static_assert(offsetof(struct spoke_wheel, front) == 0, "the inline functions look there");
 _Static_assert(offsetof(struct spoke_wheel_front, shared_key) == 8, "part of the ABI");
 _Static_assert(offsetof(struct spoke_wheel_front, tally) == 24, "part of the ABI");
@@ -18,7 +18,7 @@ _Static_assert(sizeof(struct spoke_wheel_tally) == 32, "part of the ABI");
 _Static_assert(sizeof(struct spoke_timer) <= 32, "half a cache line");
 _Static_assert(SPOKE_WHEEL_CLASSES_MAX <= SPOKE_TIMER_CLASS_MASK + 1, "a key holds every class");
 
-/* The bodies of these are in the public header; here are their symbols. */
+/* Emits the symbols of the inline functions, whose bodies are in the public header. */
 extern inline bool spoke_timer_armed(const struct spoke_timer *timer);
 extern inline int spoke_wheel_schedule(struct spoke_wheel *wheel, struct spoke_timer *timer,
 				       unsigned timer_class, uint64_t deadline_ns);
@@ -38,7 +38,7 @@ static inline void move_now(struct spoke_wheel *wheel, uint64_t tick)
 	spokei_wheel_forget_shared(wheel);
 }
 
-/* The tick of a deadline, rounded up, or NEVER when it lies beyond the horizon. */
+/* Returns the tick of a deadline, rounded up, or NEVER if it is beyond the horizon. */
 static inline uint64_t tick_of_deadline(const struct spoke_wheel *wheel, uint64_t deadline_ns)
 {
 	const struct spokei_scale *scale = &wheel->scale;
@@ -56,9 +56,10 @@ static inline uint64_t tick_of_deadline(const struct spoke_wheel *wheel, uint64_
 }
 
 /*
- * May a linked timer get this key and stay where it sits? Yes when the wheel comes to its slot no
- * later than at the deadline. In the top level, which has laps, only a later deadline is sure. One
- * comparison each: with deadlines at random its branch is mispredicted half of the time.
+ * Returns whether a linked timer may get this key and stay in its slot: the wheel must visit the
+ * slot no later than at the deadline. On the top level, which has laps, only a later deadline is
+ * safe. One comparison each, because the branch is mispredicted half of the time with random
+ * deadlines.
  */
 static inline bool may_stay(const struct spoke_wheel *wheel, const struct spoke_timer *timer,
 			    uint64_t key, uint64_t tick)
@@ -98,8 +99,8 @@ static inline int arm_timer(struct spoke_wheel *wheel, struct spoke_timer *timer
 	return SPOKE_WHEEL_OK;
 }
 
-/* Counts what is pending and gives each class an equal part of what pending_max leaves; the rest,
- * one at least if there is any, is for the class that asks. Returns whether it got something. */
+/* Counts the pending timers and divides the rest of pending_max equally among the classes. The
+ * remainder, at least one if any is left, goes to the calling class. Returns whether it got any. */
 static bool find_quota(struct spoke_wheel *wheel, unsigned timer_class)
 {
 	struct spoke_wheel_tally *tally = wheel->front.tally;
@@ -186,7 +187,7 @@ uint64_t spoke_wheel_deadline(const struct spoke_wheel *wheel, const struct spok
 	return spokei_scale_time(&wheel->scale, spokei_timer_tick(timer));
 }
 
-/* One advance: what it was given, and what is left of it. */
+/* The parameters of one advance, and its remaining budget. */
 struct pass {
 	uint64_t now_ns; /* on the caller's clock */
 	uint64_t target; /* tick */
@@ -205,8 +206,8 @@ static void fire_timer(struct spoke_wheel *wheel, struct spoke_timer *timer, uin
 	of->due(timer, of->arg);
 }
 
-/* Lets a timer that is not due move on from the slot under work: down, or to a later slot, or, when
- * it belongs to a later lap of this one, aside until the slot is empty. */
+/* Moves a timer that is not due out of the slot under work: down a level or to a later slot. A
+ * timer of a later lap of the same slot is set aside until the slot is empty. */
 static void pass_timer(struct spoke_wheel *wheel, struct spoke_timer *timer)
 {
 	struct spokei_slots *slots = &wheel->slots;
@@ -218,7 +219,7 @@ static void pass_timer(struct spoke_wheel *wheel, struct spoke_timer *timer)
 		spokei_slots_place(slots, timer, slot);
 }
 
-/* Empties the slot under work. Returns false when the budget ran out first. */
+/* Empties the slot under work. Returns false if the budget is used up before. */
 static bool empty_slot(struct spoke_wheel *wheel, struct pass *pass)
 {
 	bool firing = wheel->phase == SPOKEI_WHEEL_FIRING;
@@ -247,7 +248,7 @@ static bool empty_slot(struct spoke_wheel *wheel, struct pass *pass)
 	return true;
 }
 
-/* Turns to an edge: sinks there first, unless the timers sit on the lowest level already. */
+/* Begins an edge: with sinking, unless the timers are already on the lowest level. */
 static void begin_edge(struct spoke_wheel *wheel, struct spokei_edge edge)
 {
 	struct spokei_slots *slots = &wheel->slots;
@@ -266,7 +267,7 @@ static void begin_edge(struct spoke_wheel *wheel, struct spokei_edge edge)
 	}
 }
 
-/* The slot under work is empty: on to the next half of the edge, or to rest. */
+/* Goes on to the next half of the edge, or to rest, when the slot under work is empty. */
 static void finish_phase(struct spoke_wheel *wheel)
 {
 	if (wheel->phase == SPOKEI_WHEEL_SINKING) {
@@ -363,7 +364,7 @@ uint64_t spoke_wheel_stop(struct spoke_wheel *wheel, spoke_timer_back_fn back, v
 	uint64_t returned = 0;
 
 	wheel->stopped = true;
-	spokei_wheel_forget_shared(wheel); /* it would let timers be armed without a question */
+	spokei_wheel_forget_shared(wheel); /* with it timers could be armed inline, unchecked */
 	for (uint32_t i = 0; i < wheel->front.classes; i++)
 		wheel->front.tally[i].quota = wheel->front.tally[i].scheduled;
 	for (uint32_t slot = 0; slot <= wheel->slots.count; slot++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wheel's own state, for wheel.c and for check.c, which derives it anew.
+ * The state of a wheel, shared by the files that implement the wheel.
  */
 #ifndef SPOKEI_TIMER_WHEEL_H
 #define SPOKEI_TIMER_WHEEL_H
@@ -8,7 +8,7 @@
 #include "timer/scale.h"
 #include "timer/slots.h"
 
-/* Where an advance stands; it can stop for want of budget in all but the first. */
+/* Phases of an advance; the budget can interrupt it in all but the first. */
 enum spokei_wheel_phase {
 	SPOKEI_WHEEL_RESTING, /* everything up to now has been fired */
 	SPOKEI_WHEEL_SINKING, /* now is edge - 1; the slot's timers move down */
@@ -27,7 +27,7 @@ struct spokei_wheel_class {
 };
 
 struct spoke_wheel {
-	struct spoke_wheel_front front; /* first: the inline functions look for it there */
+	struct spoke_wheel_front front; /* must be first, for the inline functions */
 	struct spokei_slots slots;
 	uint64_t now;   /* tick: everything up to it has been fired */
 	uint64_t last;  /* the last tick of the wheel's life */
@@ -35,7 +35,7 @@ struct spoke_wheel {
 	uint64_t pending_max;
 	struct spokei_scale scale;
 	uint64_t edge;     /* tick under work while not resting */
-	uint64_t heard_ns; /* latest time an advance was told */
+	uint64_t heard_ns; /* latest time passed to an advance */
 	uint32_t slot;     /* slot under work while not resting */
 	enum spokei_wheel_phase phase;
 	enum spoke_wheel_order order;
@@ -47,13 +47,13 @@ struct spoke_wheel {
 
 #define SPOKEI_NO_SLOT UINT32_MAX
 
-/* The tick from which the slots have to be read: timers that sink are placed as from the edge. */
+/* Returns the tick relative to which the timers are placed: during sinking the edge, else now. */
 static inline uint64_t spokei_wheel_view(const struct spoke_wheel *wheel)
 {
 	return wheel->phase == SPOKEI_WHEEL_SINKING ? wheel->edge : wheel->now;
 }
 
-/* The shared deadline holds only while now stands still, and its slot until the wheel clears it. */
+/* Clears the cached deadline, which is valid only until now moves or the wheel clears its slot. */
 static inline void spokei_wheel_forget_shared(struct spoke_wheel *wheel)
 {
 	wheel->front.shared_ns = SPOKE_WHEEL_NEVER;
@@ -61,7 +61,7 @@ static inline void spokei_wheel_forget_shared(struct spoke_wheel *wheel)
 	wheel->front.shared_slot = SPOKEI_NO_SLOT;
 }
 
-/* Armed timers, of all classes. */
+/* Returns the number of armed timers of all classes. */
 static inline uint64_t spokei_wheel_pending(const struct spoke_wheel *wheel)
 {
 	uint64_t pending = 0 - wheel->ended;

@@ -147,7 +147,7 @@ static void stop_without_taking_out(struct rig *rig)
 	rig->wheel->stopped = true;
 }
 
-static void each_sentence_is_said_of_a_wheel_broken_for_it(void **state)
+static void check_names_each_violated_invariant(void **state)
 {
 	static const struct {
 		void (*do_break)(struct rig *rig);
@@ -156,27 +156,26 @@ static void each_sentence_is_said_of_a_wheel_broken_for_it(void **state)
 		{ unlink_at_one_end, "a lane's links do not match" },
 		{ end_a_lane_early, "a lane's links do not match" },
 		{ idle_a_linked_timer, "an idle timer is linked into a slot" },
-		{ give_an_unknown_class, "a timer has a class the wheel does not know" },
-		{ seat_elsewhere, "a timer sits elsewhere than its seat says" },
-		{ take_back_tickets, "a timer has a ticket its slot has not given yet" },
+		{ give_an_unknown_class, "a timer has a class that does not exist" },
+		{ seat_elsewhere, "a timer is in another lane than its seat" },
+		{ take_back_tickets, "a timer has a ticket that its slot has not issued" },
 		{ swap_two_of_a_lane, "a lane is not in the order of placement" },
-		{ arm_in_the_past, "an armed timer lies in the past" },
-		{ seat_behind_its_tick, "the wheel would come to an armed timer too late" },
+		{ arm_in_the_past, "an armed timer is in the past" },
+		{ seat_behind_its_tick, "the wheel would visit an armed timer too late" },
 		{ raise_the_first_edge, "the wheel would sleep past an armed timer" },
 		{ unmark_a_slot, "a slot with timers is not marked" },
-		{ unmark_a_word, "the summary is wrong about a word of the bitmap" },
+		{ unmark_a_word, "the summary does not match a word of the bitmap" },
 		{ set_aside_at_rest, "timers are set aside while the wheel rests" },
-		{ forget_to_move_on, "the wheel has not been where it should be by now" },
-		{ count_one_more,
-		  "a class has scheduled more or less than it ended and has pending" },
-		{ count_one_end_more, "the wheel's counts are not the sum of its classes'" },
+		{ forget_to_move_on, "the wheel is behind its next tick" },
+		{ count_one_more, "a class's counts do not add up" },
+		{ count_one_end_more, "the wheel's counts are not the sum of its classes" },
 		{ lower_the_cap, "more timers are pending than pending_max" },
 		{ raise_a_quota, "the classes may schedule more than pending_max leaves" },
 		{ keep_an_old_deadline,
-		  "the shared deadline lies in the past or beyond the horizon" },
+		  "the shared deadline is in the past or beyond the horizon" },
 		{ keep_another_tick, "the shared deadline has another tick" },
 		{ keep_an_unmarked_slot, "the slot of the shared deadline is not marked" },
-		{ keep_a_slot_for_nothing, "a slot is shared for nothing" },
+		{ keep_a_slot_for_nothing, "a slot is shared without a deadline" },
 		{ stop_without_taking_out, "a stopped wheel has armed timers" },
 	};
 
@@ -197,7 +196,7 @@ static void each_sentence_is_said_of_a_wheel_broken_for_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_sentence_is_said_of_a_wheel_broken_for_it),
+		cmocka_unit_test(check_names_each_violated_invariant),
 	};
 
 	return cmocka_run_group_tests_name("check", tests, NULL, NULL);

@@ -79,7 +79,7 @@ static void the_cap_holds_across_classes(void **state)
 	rig_fini(&rig);
 }
 
-static void a_timer_may_change_its_class_when_it_is_armed_anew(void **state)
+static void a_timer_may_change_its_class_when_armed_again(void **state)
 {
 	struct rig *rig = *state;
 	struct spoke_wheel_counts counts;
@@ -145,7 +145,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_cap_refuses_and_changes_nothing),
 		cmocka_unit_test(the_cap_holds_across_classes),
-		cmocka_unit_test(a_timer_may_change_its_class_when_it_is_armed_anew),
+		cmocka_unit_test(a_timer_may_change_its_class_when_armed_again),
 		cmocka_unit_test(counts_are_kept_per_class),
 		cmocka_unit_test(an_unknown_class_is_refused),
 	};

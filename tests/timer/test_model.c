@@ -96,7 +96,7 @@ static const struct geometry *geometry_of(const struct rig *rig)
 	return NULL;
 }
 
-static void the_wheel_does_what_a_sorted_list_does(void **state)
+static void the_wheel_behaves_like_a_sorted_list(void **state)
 {
 	const struct rig *rig = *state;
 	const struct geometry *on = geometry_of(rig);
@@ -115,7 +115,7 @@ static void the_wheel_does_what_a_sorted_list_does(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_wheel_does_what_a_sorted_list_does),
+		cmocka_unit_test(the_wheel_behaves_like_a_sorted_list),
 	};
 
 	return rig_run("model", tests, sizeof(tests) / sizeof(tests[0]));

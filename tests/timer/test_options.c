@@ -68,7 +68,7 @@ static void the_largest_options_are_accepted(void **state)
 	}
 }
 
-static void zeros_stand_for_the_documented_defaults(void **state)
+static void zero_options_select_the_documented_defaults(void **state)
 {
 	struct spoke_wheel_options zero = { 0 };
 	struct spoke_wheel_options same = {
@@ -146,7 +146,7 @@ static void memory_that_is_missing_or_short_by_a_byte_is_refused(void **state)
 }
 
 /* Under a sanitizer this also shows that the wheel stays inside what it asked for. */
-static void memory_of_any_alignment_will_do(void **state)
+static void memory_of_any_alignment_is_accepted(void **state)
 {
 	struct spoke_wheel_options options = { .slots = 16, .levels = 2 };
 	size_t size;
@@ -218,11 +218,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_bad_option_is_refused_with_its_own_reason),
 		cmocka_unit_test(the_largest_options_are_accepted),
-		cmocka_unit_test(zeros_stand_for_the_documented_defaults),
+		cmocka_unit_test(zero_options_select_the_documented_defaults),
 		cmocka_unit_test(a_time_that_would_wrap_is_refused),
 		cmocka_unit_test(slots_are_rounded_up_to_a_power_of_two),
 		cmocka_unit_test(memory_that_is_missing_or_short_by_a_byte_is_refused),
-		cmocka_unit_test(memory_of_any_alignment_will_do),
+		cmocka_unit_test(memory_of_any_alignment_is_accepted),
 		cmocka_unit_test(a_class_needs_a_name_and_a_callback_and_there_are_at_most_32),
 		cmocka_unit_test(every_status_has_a_sentence_of_its_own),
 		cmocka_unit_test(a_timer_is_at_most_32_bytes),

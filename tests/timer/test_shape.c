@@ -66,7 +66,7 @@ static void look_at_all(const struct rig *rig, uint32_t *counts)
 	assert_true(sum >= rig_counts(rig).pending);
 }
 
-static void the_shape_is_what_was_asked_for(void **state)
+static void shape_matches_the_options(void **state)
 {
 	const struct rig *rig = *state;
 	struct spoke_wheel_shape shape;
@@ -100,7 +100,7 @@ static void cursors_are_the_digits_of_the_tick(void **state)
 	}
 }
 
-static void a_slot_there_is_not_is_empty(void **state)
+static void occupancy_of_a_missing_slot_is_0(void **state)
 {
 	struct rig *rig = *state;
 
@@ -173,7 +173,7 @@ static void all_slots_together_have_all_timers(void **state)
 }
 
 /* With one level, timers of later laps are set aside while their slot is emptied. */
-static void what_is_set_aside_is_counted_in_its_slot(void **state)
+static void timers_set_aside_count_in_their_slot(void **state)
 {
 	struct rig *rig = *state;
 	uint32_t slots = rig->slots;
@@ -196,12 +196,12 @@ static void what_is_set_aside_is_counted_in_its_slot(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_shape_is_what_was_asked_for),
+		cmocka_unit_test(shape_matches_the_options),
 		cmocka_unit_test(cursors_are_the_digits_of_the_tick),
-		cmocka_unit_test(a_slot_there_is_not_is_empty),
+		cmocka_unit_test(occupancy_of_a_missing_slot_is_0),
 		cmocka_unit_test(far_timers_are_counted_where_they_wait),
 		cmocka_unit_test(all_slots_together_have_all_timers),
-		cmocka_unit_test(what_is_set_aside_is_counted_in_its_slot),
+		cmocka_unit_test(timers_set_aside_count_in_their_slot),
 	};
 
 	return rig_run("shape", tests, sizeof(tests) / sizeof(tests[0]));

@@ -101,7 +101,7 @@ static void a_cancelled_timer_does_not_fire_and_may_be_freed_at_once(void **stat
 		assert_int_equal(rig->log[i] % 2, 1);
 }
 
-static void cancel_and_disarm_say_whether_the_timer_was_armed(void **state)
+static void cancel_and_disarm_return_whether_the_timer_was_armed(void **state)
 {
 	struct rig *rig = *state;
 	struct spoke_timer *timer = &rig->items[0].timer;
@@ -237,7 +237,7 @@ int main(void)
 		cmocka_unit_test(timers_fire_in_the_order_of_their_ticks),
 		cmocka_unit_test(timers_of_one_tick_fire_in_the_order_of_placement_with_fifo),
 		cmocka_unit_test(a_cancelled_timer_does_not_fire_and_may_be_freed_at_once),
-		cmocka_unit_test(cancel_and_disarm_say_whether_the_timer_was_armed),
+		cmocka_unit_test(cancel_and_disarm_return_whether_the_timer_was_armed),
 		cmocka_unit_test(a_disarmed_timer_does_not_fire_and_can_be_scheduled_again),
 		cmocka_unit_test(a_disarmed_timer_leaves_the_wheel_when_its_slot_comes_round),
 		cmocka_unit_test(detach_frees_a_disarmed_timer_and_refuses_an_armed_one),

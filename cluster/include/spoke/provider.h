@@ -37,7 +37,7 @@ struct spoke_request;
 struct spoke_provider_options {
 	uint32_t connections_max;          /* in all; 0: 10,000 */
 	uint32_t connections_per_peer_max; /* from one address; 0: 1,000 */
-	/* Requests in service, in all, also those whose caller has disconnected; 0: 10,000. */
+	/* Requests in service, in all, also ones abandoned by their caller; 0: 10,000. */
 	uint32_t requests_max;
 	uint32_t requests_per_connection_max; /* 0: 1,024 */
 	uint32_t pushes_max; /* outstanding pushes; further ones get ELIMIT. 0: 65,536 */
@@ -116,7 +116,7 @@ struct spoke_handler {
 	void (*handle)(struct spoke_request *request, void *arg);
 	void *arg;
 	unsigned flags; /* of enum spoke_handler_flags */
-	/* Concurrent requests, also those whose caller has disconnected; further ones are refused
+	/* Concurrent requests, also ones abandoned by their caller; further ones are refused
 	 * at once. 0: no limit for this handler. */
 	uint32_t executes;
 	/* Rate limit and burst, in requests per second; further ones are refused. 0: no limit. */
