@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Registration lines: the names of policies, balancers and registries. */
 #include "cluster/catalog.h"
 
 #include "cluster/registry/file/file.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this floor has several kinds of, by the names in URLs. A further kind is a file of its own
- * and a line in catalog.c. Tables that never change; any thread.
+ * Policies, balancers and registries by their names in URLs. A further one is a file of its own
+ * and a line in catalog.c. Constant tables; any thread.
  */
 #ifndef SPOKEI_CLUSTER_CATALOG_H
 #define SPOKEI_CLUSTER_CATALOG_H
@@ -10,12 +10,12 @@
 #include <spoke/policy.h>
 #include <spoke/registry.h>
 
-/* NULL: there is none of this name. */
+/* Return NULL if the name is unknown. */
 const struct spoke_policy *spokei_catalog_policy(const char *name);
 const struct spoke_balancer *spokei_catalog_balancer(const char *name);
 const struct spoke_registry *spokei_catalog_registry(const char *scheme);
 
-/* The names there are, in order; NULL after the last. */
+/* Return the names by their numbers; NULL after the last. */
 const char *spokei_catalog_policy_name(unsigned index);
 const char *spokei_catalog_balancer_name(unsigned index);
 const char *spokei_catalog_registry_name(unsigned index);

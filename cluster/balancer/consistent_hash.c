@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same key to the same provider, as Dubbo's "consistenthash" does. Every place that is listed
- * has 160 points on a ring of 2^32: the four words of each MD5 of its name and a number from 0 to
- * 39. A key's point is the first word of its MD5; the next point of the ring from there on says who
- * takes it. If that one cannot, the points behind it are asked, so that others' keys stay where
- * they are.
+ * Sends the same key to the same provider, like Dubbo's "consistenthash". Every listed place has
+ * 160 points on a ring of 2^32: the four words of each MD5 of its name and a number from 0 to 39.
+ * The first word of a key's MD5 is its point. The next point of the ring selects the provider; if
+ * that provider is not able, the points after it are tried, so that other keys stay where they
+ * are.
  *
- * The points are even over the ring, so an index by their first bits leads to a few of them. It is
- * made when the memory is fresh: names do not change otherwise.
+ * The points are spread evenly, so an index by their first bits leads to a few of them. The ring
+ * is built when the memory is new: names do not change otherwise.
  */
 #include "cluster/balancer/md5.h"
 #include "cluster/balancer/weights.h"
@@ -20,12 +20,13 @@ struct point {
 	uint32_t place;
 };
 
-/* Behind the weights. */
+/* The balancer's memory after the weights. */
 struct ring {
-	uint32_t count; /* of points */
-	unsigned shift; /* from a hash to its entry of the index */
+	uint32_t count; /* number of points */
+	unsigned shift; /* shift from a hash to its index entry */
 	struct point points[];
-	/* then the index: for each entry the first point whose hash is not below the entry's */
+	/* followed by the index: for each entry the first point whose hash is not below the
+	 * entry's */
 };
 
 static uint32_t *index_of(struct ring *ring)
@@ -34,8 +35,8 @@ static uint32_t *index_of(struct ring *ring)
 }
 
 /*
- * Entries of the index, so that each has 2 to 4 points on average. A power of 2, and at least 2,
- * lest a shift is as wide as its word.
+ * Returns how many entries the index has, so that each covers 2 to 4 points on average. A power
+ * of 2, at least 2, because a shift by the full width of a word is undefined.
  */
 static uint32_t entries_for(size_t count)
 {
@@ -50,13 +51,13 @@ static size_t room(size_t count)
 {
 	size_t size = spokei_weights_room(count, POINTS * sizeof(struct point));
 
-	/* Points are counted in 32 bits. */
+	/* The number of points must fit 32 bits. */
 	if (size == SIZE_MAX)
 		return size;
 	return size + sizeof(struct ring) + entries_for(count) * sizeof(uint32_t);
 }
 
-/* The decimal digits of a number below 100 behind a name that has room for them. */
+/* Writes a number below 100 in decimal after a name, which has room for it. */
 static size_t put_number(char *at, unsigned number)
 {
 	size_t len = 0;
@@ -67,7 +68,7 @@ static size_t put_number(char *at, unsigned number)
 	return len;
 }
 
-/* Bytes of a name that count: an address or the path of a socket has less. */
+/* Bytes of a name that are hashed: addresses and socket paths are shorter. */
 #define TEXT_MAX 256u
 
 static void add_points(struct point *points, const char *name, uint32_t place)
@@ -85,7 +86,7 @@ static void add_points(struct point *points, const char *name, uint32_t place)
 	}
 }
 
-/* Of two places at the same point the later one counts, as in Dubbo's map. */
+/* If two places have the same point the later one wins, as in Dubbo's map. */
 static bool is_before(struct point one, struct point other)
 {
 	return one.hash != other.hash ? one.hash < other.hash : one.place > other.place;
@@ -101,17 +102,16 @@ static void swap(struct point *one, struct point *other)
 
 #define PARTS 256u
 
-/* Which part a point belongs to, by eight bits of its hash. */
+/* Returns which part a point belongs to, by eight bits of its hash. */
 static unsigned part_of(struct point point, unsigned shift)
 {
 	return point.hash >> shift & (PARTS - 1);
 }
 
 /*
- * Brings the points of each part together, in their own room, and says where the parts begin: a
- * part begins at its end at first, and that moves forward with each point that is put there. All
- * that is before the point looked at is in its part, so one that is not before the beginning of its
- * part is, too.
+ * Groups the points by part, in place, and stores where the parts begin. At first a part begins
+ * at its end; the beginning moves down with each point that is put there. All points before the
+ * current one are in their parts, so a point that is not before the beginning of its part is too.
  */
 static void divide(struct point *points, uint32_t count, unsigned shift, uint32_t *ret_begins)
 {
@@ -131,9 +131,10 @@ static void divide(struct point *points, uint32_t count, unsigned shift, uint32_
 	}
 }
 
-#define FEW 32u /* points that are put in order as fast one by one */
+#define FEW 32u /* up to here insertion sort is as fast */
 
-/* By the first 8 bits, or 16. Parts of parts, for what is moved about is in the cache then. */
+/* Sorts by the first 8 or 16 bits. Parts are divided again, because the points being moved
+ * then fit the cache. */
 static void sort_roughly(struct ring *ring)
 {
 	uint32_t begins[PARTS + 1];
@@ -149,7 +150,7 @@ static void sort_roughly(struct ring *ring)
 	}
 }
 
-/* Of points that are nearly in order. */
+/* Sorts points that are nearly in order. */
 static void sort_neighbours(struct ring *ring)
 {
 	for (uint32_t i = 1; i < ring->count; i++) {
@@ -162,7 +163,7 @@ static void sort_neighbours(struct ring *ring)
 	}
 }
 
-/* Of points in order. */
+/* Builds the index of sorted points. */
 static void make_index(struct ring *ring)
 {
 	uint32_t *index = index_of(ring);
@@ -197,7 +198,7 @@ static void changed(void *memory, const struct spoke_balancer_candidates *candid
 		build(spokei_weights_behind(weights), candidates);
 }
 
-/* The first point that is not below the hash, or the first one of all. */
+/* Returns the first point that is not below the hash, else the first of all. */
 static uint32_t find(struct ring *ring, uint32_t hash)
 {
 	uint32_t at = index_of(ring)[hash >> ring->shift];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one with the fewest calls under way; among equals by weight. The loops have no branches that
- * depend on what they find, for nobody can foretell it.
+ * Chooses the place with the fewest calls in flight, among equals by weight. The loops have no
+ * branches that depend on data, because branch prediction would fail.
  */
 #include "cluster/balancer/weights.h"
 
@@ -16,13 +16,13 @@ static void changed(void *memory, const struct spoke_balancer_candidates *candid
 	spokei_weights_set(memory, candidates);
 }
 
-/* All bits of a word, if it is so. */
+/* Returns all bits set if the condition is true. */
 static uint32_t mask_if(bool is_so)
 {
 	return 0 - (uint32_t)is_so;
 }
 
-/* Who has no weight has the most calls under way that there can be. */
+/* Returns the fewest calls in flight at any place with a weight. */
 static uint32_t fewest(const uint32_t *actives, const uint32_t *weights, size_t count)
 {
 	uint32_t least = UINT32_MAX;
@@ -35,7 +35,7 @@ static uint32_t fewest(const uint32_t *actives, const uint32_t *weights, size_t 
 	return least;
 }
 
-/* The weight of all who have so few. */
+/* Returns the sum of the weights of all places with this many calls. */
 static uint32_t weight_at(const uint32_t *actives, const uint32_t *weights, size_t count,
 			  uint32_t least)
 {
@@ -46,10 +46,10 @@ static uint32_t weight_at(const uint32_t *actives, const uint32_t *weights, size
 	return sum;
 }
 
-/* So many places that compilers make vectors of them. */
+/* Block size for which compilers generate vector code. */
 #define BLOCK 20u
 
-/* How many of the places are before the one at which the sum of weights passes `lot`. */
+/* Returns how many places come before the one at which the sum of weights passes `lot`. */
 static size_t count_before(const uint32_t *actives, const uint32_t *weights, size_t count,
 			   uint32_t least, uint32_t lot)
 {
@@ -63,7 +63,7 @@ static size_t count_before(const uint32_t *actives, const uint32_t *weights, siz
 	return before;
 }
 
-/* As spokei_weights_draw(), among those who have so few; whole blocks are passed over at a time. */
+/* Same as spokei_weights_draw(), among the places with this many calls. Skips whole blocks. */
 static size_t draw(const uint32_t *actives, const uint32_t *weights, size_t count, uint32_t least,
 		   uint32_t lot)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Computes MD5 (RFC 1321). */
 /*
- * Names as in the RFC. Each round is 16 steps, and after four steps a, b, c and d are in their
+ * Names follow the RFC. Each round is 16 steps; after four steps a, b, c and d are in their
  * places again.
  */
 #include "cluster/balancer/md5.h"
@@ -8,9 +9,9 @@
 #include <string.h>
 
 #define BLOCK ((size_t)64)
-#define LENGTH ((size_t)8) /* bytes of the length in bits, at the end of the last block */
+#define LENGTH ((size_t)8) /* bytes of the message length, which ends the last block */
 
-/* The sines of 1 .. 64 radians, without sign, in 2^-32. */
+/* Absolute values of the sines of 1 .. 64 radians, in 2^-32. */
 static const uint32_t sines[64] = {
 	0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a, 0xa8304613,
 	0xfd469501, 0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be, 0x6b901122, 0xfd987193,
@@ -54,7 +55,7 @@ static inline uint32_t i(uint32_t x, uint32_t y, uint32_t z)
 	return y ^ (x | ~z);
 }
 
-/* Four steps `mix` of a round from step `at` on; words from `from` on, `by` apart. */
+/* Does four steps `mix` of a round from step `at`; words from `from`, `by` apart. */
 #define STEPS(mix, at, from, by, s0, s1, s2, s3)                                                   \
 	do {                                                                                       \
 		a = b + turned(a + mix(b, c, d) + x[(from) % 16] + sines[at], s0);                 \

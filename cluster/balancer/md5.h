@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MD5 (RFC 1321), which the places on Dubbo's ring are made by. It spreads; it protects nothing.
- * Pure.
+ * MD5 (RFC 1321), which places the points of Dubbo's hash ring. Not used for security. Pure.
  */
 #ifndef SPOKEI_CLUSTER_BALANCER_MD5_H
 #define SPOKEI_CLUSTER_BALANCER_MD5_H
@@ -10,7 +9,7 @@
 #include <stdint.h>
 
 struct spokei_md5 {
-	uint32_t words[4]; /* the digest, each four bytes of it the least significant one first */
+	uint32_t words[4]; /* the digest as little-endian words */
 };
 
 struct spokei_md5 spokei_md5(const void *bytes, size_t len);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * By weight: a number below the sum of all weights, looked up among their running sums.
+ * Chooses by weight: a random number below the sum of all weights, looked up among their running
+ * sums.
  */
 #include "cluster/balancer/weights.h"
 
-/* Behind the weights: the sum of them up to each of those who have one, itself included. */
+/* After the weights: the running sums of all places that have a weight. */
 static size_t room(size_t count)
 {
 	return spokei_weights_room(count, sizeof(uint32_t));
@@ -25,7 +26,8 @@ static void changed(void *memory, const struct spoke_balancer_candidates *candid
 		sums[i] = sum += weights->of[who[i]];
 }
 
-/* How many of the sums, of which there is one at least, are not above `lot`. Without branches. */
+/* Returns how many of the sums are not above `lot`. There is at least one sum. Without
+ * branches. */
 static uint32_t look_up(const uint32_t *sums, uint32_t count, uint32_t lot)
 {
 	const uint32_t *from = sums;

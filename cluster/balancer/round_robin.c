@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each in its turn, as often as its weight says, evenly mixed: everybody gains its weight, the
- * richest one is chosen (the first of several) and pays what all have gained together. If all
- * weights are equal that is one after another, and nothing has to be counted.
+ * Chooses each place in turn, in proportion to its weight, evenly mixed: every account gains its
+ * weight, the first place with the largest account is chosen and pays the sum of all weights.
+ * With equal weights that is plain round robin, and needs no accounts.
  *
- * Who leaves and comes back begins with nothing; those who stay keep what they have, but for what
- * all of them have in common, so that who is new is neither favoured nor kept waiting.
+ * A place that returns starts with an empty account. The remaining places keep theirs, minus the
+ * common part, so that a new place is neither preferred nor delayed.
  */
 #include "cluster/balancer/weights.h"
 
-#define ABSENT INT32_MIN /* the account of who has no weight: never the richest */
+#define ABSENT INT32_MIN /* the account of a place without a weight: never the largest */
 
-/* Behind the weights. */
+/* The balancer's memory after the weights. */
 struct turns {
-	uint32_t next;   /* if even: the turn, as a place in the list of those who have a weight */
-	uint32_t after;  /* the place chosen last, and one more; 0: none yet */
-	int32_t funds[]; /* of each place; all 0 while weights are even */
+	uint32_t next; /* with equal weights: the turn, as an index into the list of weighted places
+			*/
+	uint32_t after;  /* the place chosen last, plus 1; 0: none yet */
+	int32_t funds[]; /* one account per place; all 0 while weights are equal */
 };
 
 static size_t room(size_t count)
@@ -25,7 +26,7 @@ static size_t room(size_t count)
 	return size == SIZE_MAX ? size : size + sizeof(struct turns);
 }
 
-/* What those who were there and stay have on average. */
+/* Returns the average account of the places that were there before. */
 static int64_t average(const struct spokei_weights *weights, const struct turns *turns)
 {
 	int64_t sum = 0;
@@ -73,7 +74,7 @@ static void changed(void *memory, const struct spoke_balancer_candidates *candid
 		turns->next++;
 }
 
-/* One after another; who is not in `weights` is passed over. */
+/* Plain round robin; skips places without a weight in `weights`. */
 static size_t pick_next(struct spokei_weights *all, struct turns *turns, const uint32_t *weights)
 {
 	const uint32_t *who = spokei_weights_who(all);
@@ -88,7 +89,7 @@ static size_t pick_next(struct spokei_weights *all, struct turns *turns, const u
 	return SPOKE_NO_ENDPOINT;
 }
 
-/* Everybody gains. Returns the most that anybody has. */
+/* Adds the weights to the accounts. Returns the largest account. */
 static int32_t gain(int32_t *restrict funds, const uint32_t *restrict weights, size_t count)
 {
 	int32_t most = ABSENT;
@@ -104,7 +105,7 @@ static int32_t gain(int32_t *restrict funds, const uint32_t *restrict weights, s
 
 #define BLOCK 16u
 
-/* The first place that has so much. One does. */
+/* Returns the first place with this account. There is one. */
 static size_t find(const int32_t *funds, size_t count, int32_t most)
 {
 	size_t at = 0;
@@ -122,7 +123,8 @@ static size_t find(const int32_t *funds, size_t count, int32_t most)
 	return at < count ? at : SPOKE_NO_ENDPOINT;
 }
 
-/* The richest of those in `weights`; one is. */
+/* Chooses the place with the largest account among those in `weights`, of which there is at
+ * least one. */
 static size_t find_among(const int32_t *funds, size_t count, const uint32_t *weights)
 {
 	size_t best = SPOKE_NO_ENDPOINT;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The least product of mean response time and calls under way, the new one counted; among equals by
- * weight. Of who has no mean nobody knows whether it is fast: it is asked at once, but by one call
- * at a time, and one in the time that a call may take. Else it comes after all who have a mean.
+ * Chooses the smallest product of mean response time and calls in flight (counting the new one),
+ * among equals by weight. The speed of a place without a mean is unknown: it gets a call at once,
+ * but one call at a time and one per timeout. Otherwise it comes after all places with a mean.
  *
- * Means above 9 minutes count as 9 minutes, and more than 16 million calls under way as so many.
+ * Means are capped at 9 minutes, calls in flight at 16 million.
  */
 #include "cluster/balancer/weights.h"
 
 #define MEAN_MAX ((UINT64_C(1) << 39) - 1)
 #define ACTIVES_MAX ((UINT32_C(1) << 24) - 1)
-#define UNKNOWN (UINT64_C(1) << 63) /* more than any product */
+#define UNKNOWN (UINT64_C(1) << 63) /* larger than any product */
 
-/* The memory: a product for each place, made anew for each choice; then the weights. */
+/* The memory: a product per place, computed for each choice; then the weights. */
 static struct spokei_weights *weights_of(void *memory, size_t count)
 {
 	return (void *)((uint64_t *)memory + count);
@@ -40,7 +40,7 @@ static uint64_t product_of_unknown(const struct spoke_balancer_candidates *candi
 	return UNKNOWN + candidates->actives[place];
 }
 
-/* Returns the least of those who have a weight; UINT64_MAX if nobody has. */
+/* Returns the smallest product of the weighted places; UINT64_MAX if there is none. */
 static uint64_t multiply(uint64_t *restrict products,
 			 const struct spoke_balancer_candidates *candidates,
 			 const struct spoke_balancer_choice *choice,
@@ -65,10 +65,10 @@ static uint64_t multiply(uint64_t *restrict products,
 }
 
 /*
- * The usual case, in one short loop: all have means, one product is the least, and its numbers are
- * not beyond measure. Else SPOKE_NO_ENDPOINT. `first` and `last` are the first and the last of
- * those with the least product. One that wraps is no matter: the true one would be larger than any
- * that does not, and if it seems to be the least, its numbers tell.
+ * The common case in one short loop: all places have a mean, one product is the smallest, and its
+ * factors are in range. Else returns SPOKE_NO_ENDPOINT. `first` and `last` are the first and the
+ * last place with the smallest product. A product that wraps is harmless: the true one would be
+ * larger, and if the wrapped one is the smallest, its factors show that.
  */
 static size_t pick_usual(const struct spokei_weights *weights,
 			 const struct spoke_balancer_candidates *candidates)
@@ -96,7 +96,7 @@ static size_t pick_usual(const struct spokei_weights *weights,
 	return first;
 }
 
-/* Among those with the least product by weight. Nearly always it is one. */
+/* Chooses by weight among the places with the smallest product, nearly always one. */
 static size_t draw(const uint64_t *products, const uint32_t *weights, size_t count, uint64_t least,
 		   uint64_t dice)
 {

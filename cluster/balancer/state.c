@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Calls a balancer after telling it which candidates have changed. */
 #include "cluster/balancer/state.h"
 
 #include "core/base/env.h"
 
-/* Other places: its memory begins anew. */
+/* The places are different: resets the memory. */
 static bool renew(struct spokei_balancer_state *state, const struct spoke_env *env,
 		  const struct spoke_balancer_candidates *candidates)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A balancer at work: its table, and the memory it has beside the candidates. Of a consumer, and of
- * each method that has a balancer of its own. On the engine's thread.
+ * A load balancer in use: its functions and its memory of the candidates. A consumer has one, and
+ * each method with a balancer of its own. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_BALANCER_STATE_H
 #define SPOKEI_CLUSTER_BALANCER_STATE_H
@@ -14,7 +14,7 @@ struct spokei_balancer_state {
 	const struct spoke_balancer *balancer;
 	void *memory;
 	size_t size;
-	uint64_t listing; /* of the directory, as the memory knows it; 0: it knows nothing */
+	uint64_t listing; /* list number of the directory that the memory reflects; 0: none */
 	uint64_t version;
 };
 
@@ -28,8 +28,9 @@ static inline void spokei_balancer_state_init(struct spokei_balancer_state *stat
 void spokei_balancer_state_fini(struct spokei_balancer_state *state, const struct spoke_env *env);
 
 /*
- * Asks the balancer, after it was told what has changed: `listing` and `version` of the directory
- * are never 0. SPOKE_NO_ENDPOINT: it has no memory for so many now, or no opinion.
+ * Chooses a candidate, after passing changes to the balancer. `listing` and `version` of the
+ * directory are never 0. Returns SPOKE_NO_ENDPOINT if there is no memory or the balancer chooses
+ * none.
  */
 size_t spokei_balancer_state_pick(struct spokei_balancer_state *state, const struct spoke_env *env,
 				  uint64_t listing, uint64_t version,

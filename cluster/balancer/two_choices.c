@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The better one of two by chance: nobody is overrun because he was the best a moment ago, and the
- * cost does not grow with their number. The load of each is
+ * Chooses the better of two random places, so that the best one is not overrun, and the cost does
+ * not grow with their number. The load of each is
  *
- *     mean response time * (calls under way + 1) / (share of successes * weight)
+ *     mean response time * (calls in flight + 1) / (success rate * weight)
  *
- * without the times if one of the two has no mean. Who was not chosen for twice the time that a
- * call may take, or never, is chosen, for what is known of it is old; of two such the one for which
- * that is longer.
+ * without the times if one of the two has no mean. A place that was not chosen for twice the
+ * timeout, or never, is chosen, because its figures are old; of two such places the older one.
  */
 #include "cluster/balancer/weights.h"
 
@@ -31,7 +30,7 @@ static bool is_stale(const struct spoke_balancer_candidates *candidates,
 	       (choice->now_ns > chosen && (choice->now_ns - chosen) / 2 > choice->timeout_ns);
 }
 
-/* Rounded, as the numbers may be too large to be multiplied: it only has to be good. */
+/* Rounds, because the exact product may overflow; an estimate is enough. */
 static double load_of(const struct spoke_balancer_candidates *candidates, size_t place,
 		      uint32_t weight, bool timed)
 {
@@ -59,7 +58,7 @@ static size_t better_of(const struct spokei_weights *weights,
 		       : one;
 }
 
-/* The place that is the `index`-th of those in `weights`. */
+/* Returns the `index`-th place in `weights`. */
 static size_t seek(const struct spokei_weights *all, const uint32_t *weights, uint32_t index)
 {
 	const uint32_t *who = spokei_weights_who(all);

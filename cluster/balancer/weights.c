@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Scales the weights of candidates for balancers. */
 #include "cluster/balancer/weights.h"
 
 #include <string.h>
 
-/* What each able place counts before it is made smaller: 1 if all of them have 0. */
+/* Returns the weight of an able place before scaling: 1 if all of them have 0. */
 static uint32_t plain_of(const struct spoke_balancer_candidates *candidates, size_t place,
 			 bool flat)
 {
@@ -28,7 +29,7 @@ void spokei_weights_set(struct spokei_weights *weights,
 	unsigned shift = 0;
 	uint32_t *who;
 
-	/* Half the maximum, for what is rounded up. */
+	/* Half the maximum, because the rest is rounded up. */
 	while (sum >> shift >= SPOKEI_WEIGHTS_MAX / 2)
 		shift++;
 	*weights = (struct spokei_weights){

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may be chosen, and how often, as every balancer has it at the beginning of its memory: made
- * when something has changed, read at each choice. Memory is the caller's, and may be moved. On the
+ * Scaled weights of the candidates, at the beginning of every balancer's memory: computed when
+ * something has changed, read at each choice. The memory is the caller's and may be moved. On the
  * engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_BALANCER_WEIGHTS_H
@@ -10,22 +10,23 @@
 #include <spoke/balancer.h>
 
 #define SPOKEI_PLACES_MAX ((size_t)1 << 20)
-#define SPOKEI_WEIGHTS_MAX (UINT32_C(1) << 30) /* what all of them are less than together */
+#define SPOKEI_WEIGHTS_MAX (UINT32_C(1) << 30) /* limit of their sum */
 
 struct spokei_weights {
 	uint32_t places;
-	uint32_t able;  /* places that have a weight */
-	uint32_t total; /* of all weights */
-	bool even;      /* those that have one have the same */
+	uint32_t able;  /* places with a weight above 0 */
+	uint32_t total; /* sum of all weights */
+	bool even;      /* all weights above 0 are equal */
 	/*
-	 * For each place its weight: 0 for who is not able, or has none while others have. If none
-	 * has, all are equal. Large ones are made smaller, but not 0. Then room for a copy, and the
-	 * places that have a weight, in order.
+	 * For each place its weight: 0 if it is not able, or has none while others have. If none
+	 * has a weight, all are equal. Large weights are scaled down, but not to 0. Then space
+	 * for a copy, and the places with a weight, in order.
 	 */
 	uint32_t of[];
 };
 
-/* Bytes for so many places, with `each` more for every place behind it; SIZE_MAX: too many. */
+/* Returns the bytes for `count` places, with `each` more per place after them; SIZE_MAX: too
+ * many. */
 static inline size_t spokei_weights_room(size_t count, size_t each)
 {
 	if (count > SPOKEI_PLACES_MAX)
@@ -38,7 +39,7 @@ static inline const uint32_t *spokei_weights_who(const struct spokei_weights *we
 	return weights->of + 2 * (size_t)weights->places;
 }
 
-/* What a balancer has behind the weights, as numbers of 32 bits. */
+/* Returns the balancer's own memory after the weights, aligned to 32 bits. */
 static inline void *spokei_weights_behind(struct spokei_weights *weights)
 {
 	return weights->of + 3 * (size_t)weights->places;
@@ -48,8 +49,8 @@ void spokei_weights_set(struct spokei_weights *weights,
 			const struct spoke_balancer_candidates *candidates);
 
 /*
- * The weights that count for a choice: those of places the call was not at yet, if there are any;
- * the others have 0. Valid until the next choice. The rare case of spokei_weights_for().
+ * Returns the weights for a choice: those of places that the call has not tried, if there are
+ * any; the others have 0. Valid until the next choice. The rare case of spokei_weights_for().
  */
 const uint32_t *spokei_weights_untried(struct spokei_weights *weights,
 				       const struct spoke_balancer_choice *choice);
@@ -60,7 +61,7 @@ static inline const uint32_t *spokei_weights_for(struct spokei_weights *weights,
 	return choice->tried_count == 0 ? weights->of : spokei_weights_untried(weights, choice);
 }
 
-/* 64 random bits as an even number of 0 .. bound - 1, without a division. */
+/* Maps 64 random bits to a uniform number in 0 .. bound - 1, without a division. */
 static inline uint32_t spokei_dice_below(uint64_t dice, uint32_t bound)
 {
 	uint64_t high = (dice >> 32) * bound;
@@ -70,8 +71,8 @@ static inline uint32_t spokei_dice_below(uint64_t dice, uint32_t bound)
 }
 
 /*
- * Among the first `count` places the one at which the sum of weights, each from its place on,
- * passes `lot`; SPOKE_NO_ENDPOINT if it never does.
+ * Returns the place, among the first `count`, at which the running sum of weights passes `lot`;
+ * SPOKE_NO_ENDPOINT if it never does.
  */
 static inline size_t spokei_weights_draw(const uint32_t *weights, size_t count, uint32_t lot)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks addresses, hosts and names in options and files. */
 #include "cluster/config/check.h"
 
 #include <stdio.h>
@@ -30,8 +31,8 @@ int spokei_check_place(const struct spoke_env *env, const struct spoke_url *url,
 	}
 	if (error == 0)
 		return SPOKE_OK;
-	return wrong(ret_why, "not an address in digits, or a path that is too long; write one, "
-			      "as dubbo://0.0.0.0:20880 or unix:/run/echo.sock");
+	return wrong(ret_why, "not a numeric address, or the path is too long; write one, "
+			      "e.g. dubbo://0.0.0.0:20880 or unix:/run/echo.sock");
 }
 
 static const char key_shared[] = "shared";
@@ -59,7 +60,7 @@ int spokei_check_shared(const struct spoke_url *url, enum spokei_sharing *ret, c
 			return SPOKE_OK;
 		}
 	}
-	return wrong(ret_why, "shared is true, turns or false");
+	return wrong(ret_why, "shared must be true, turns or false");
 }
 
 bool spokei_check_is_any(const char *host)
@@ -82,7 +83,7 @@ int spokei_check_advertised(const struct spoke_env *env, const char *host, const
 		error = spoke_url_parse(env, text, strlen(text), &url, NULL);
 	}
 	if (error == SPOKE_ENOMEM) {
-		*ret_why = "no memory to read it";
+		*ret_why = "out of memory";
 		return error;
 	}
 	if (error)
@@ -90,7 +91,8 @@ int spokei_check_advertised(const struct spoke_env *env, const char *host, const
 	fine = url.host && *url.host && url.port < 0 && url.user == NULL && *url.path == '\0' &&
 	       url.parameter_count == 0 && !spokei_check_is_any(url.host);
 	spoke_url_fini(&url);
-	return fine ? SPOKE_OK : wrong(ret_why, "write a host that others reach, and no port");
+	return fine ? SPOKE_OK
+		    : wrong(ret_why, "write a host that consumers can reach, without a port");
 }
 
 int spokei_check_admin(const struct spoke_env *env, const char *listen, const char **ret_why)
@@ -100,15 +102,15 @@ int spokei_check_admin(const struct spoke_env *env, const char *listen, const ch
 	if (env->net->parse(env->ctx, listen, &address) == 0)
 		return SPOKE_OK;
 	return wrong(ret_why,
-		     "not an address; write digits, as 127.0.0.1:9090, or unix:/run/page.sock");
+		     "not a numeric address; write e.g. 127.0.0.1:9090 or unix:/run/page.sock");
 }
 
 const char *spokei_check_name(const char *name)
 {
 	if (name[strcspn(name, " \t\"")])
-		return "a name has no blanks and no quotation marks; write it as "
+		return "a name may not contain blanks or quotation marks; write e.g. "
 		       "demo.EchoService.echo";
 	if (*name == '.' || strstr(name, "..") || (*name && name[strlen(name) - 1] == '.'))
-		return "a part of the name is empty; write it as demo.EchoService.echo";
+		return "a part of the name is empty; write e.g. demo.EchoService.echo";
 	return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether texts of options and files name what they should: a place, a host, a page's address, a
- * service. Deciders. `*ret_why` is what is wrong, and what would be right.
+ * Checks texts of options and files that name an address, a host, an admin page or a service.
+ * Pure. `*ret_why` explains what is wrong and what to write instead.
  */
 #ifndef SPOKEI_CLUSTER_CONFIG_CHECK_H
 #define SPOKEI_CLUSTER_CONFIG_CHECK_H
@@ -14,37 +14,38 @@
 
 #define SPOKEI_PORT_PRESET 20880
 
-/* Where to listen: digits or a path. Returns 0 or EINVAL. */
+/* Checks an address to listen at: digits or a path. Returns 0 or EINVAL. */
 SPOKE_MUST_USE int spokei_check_place(const struct spoke_env *env, const struct spoke_url *url,
 				      struct spoke_address *ret, const char **ret_why);
 
-/* May the URL of a place have this parameter? Whatever else is said of it, options say. */
+/* Returns whether the URL of a listen address may contain this parameter. All other settings
+ * are options of the provider. */
 bool spokei_check_is_place_key(const char *key);
 
-/* How providers of several engines share a place. */
+/* How providers of several engines share a listen address. */
 enum spokei_sharing {
 	SPOKEI_SHARED_NOT,
-	SPOKEI_SHARED_TRUE,  /* as the system does it, where it can */
-	SPOKEI_SHARED_TURNS, /* each connection to the next of them */
+	SPOKEI_SHARED_TRUE,  /* distributed by the kernel, if it can */
+	SPOKEI_SHARED_TURNS, /* connections are dealt out in turn */
 };
 
-/* What it says of "shared". Returns 0 or EINVAL. */
+/* Reads the parameter "shared". Returns 0 or EINVAL. */
 SPOKE_MUST_USE int spokei_check_shared(const struct spoke_url *url, enum spokei_sharing *ret,
 				       const char **ret_why);
 
-/* A host to be told to others, and nothing else of a URL; IPv6 with brackets or not. Returns 0,
- * EINVAL or ENOMEM. */
+/* Checks a host to publish, which must be nothing but a host; IPv6 with or without brackets.
+ * Returns 0, EINVAL or ENOMEM. */
 SPOKE_MUST_USE int spokei_check_advertised(const struct spoke_env *env, const char *host,
 					   const char **ret_why);
 
-/* Where the admin page is shown. Returns 0 or EINVAL. */
+/* Checks the address of an admin page. Returns 0 or EINVAL. */
 SPOKE_MUST_USE int spokei_check_admin(const struct spoke_env *env, const char *listen,
 				      const char **ret_why);
 
-/* The name of a service or a method in a section's heading; NULL: nothing is wrong. */
+/* Checks the name of a service or method in a section's heading. Returns NULL if it is valid. */
 const char *spokei_check_name(const char *name);
 
-/* Does it stand for all addresses of a machine? */
+/* Returns whether the host is a wildcard address. */
 bool spokei_check_is_any(const char *host);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A config's life, and what is asked of it. */
+/* Loads and frees configuration files, registers their users and reads values. */
 #include "cluster/config/config.h"
 
 #include "cluster/config/parts.h"
@@ -14,7 +14,7 @@
 
 /* --- reading */
 
-/* The name of the file, and what there is to say of it as a whole. */
+/* Reports a message about the whole file, with its name. */
 static void tell(const char *name, spoke_config_changed_fn told, void *arg, const char *what)
 {
 	char sentence[SPOKEI_SHEET_SENTENCE_MAX];
@@ -30,14 +30,14 @@ static void tell(const char *name, spoke_config_changed_fn told, void *arg, cons
 static const char *sentence_of(ssize_t error)
 {
 	if (error == -ENOENT)
-		return "there is no such file";
+		return "no such file";
 	if (error == -EACCES || error == -EPERM)
-		return "it may not be read; look at its owner and mode";
+		return "permission denied; check its owner and mode";
 	if (error == -EFBIG)
 		return "the file is too large; it has at most 1048576 bytes";
 	if (error == -EINVAL)
-		return "it is a pipe or a socket; name a file that can be read again";
-	return error == -EISDIR ? "it is a folder; name a file" : "it cannot be read";
+		return "not a regular file; name a file that can be reloaded";
+	return error == -EISDIR ? "is a directory; name a file" : "cannot be read";
 }
 
 static int code_of(ssize_t error)
@@ -60,7 +60,7 @@ int spokei_config_read_file(const struct spoke_env *env, const char *path,
 	for (; got == -EFBIG && size <= SPOKE_CONFIG_MAX; size *= 16) {
 		bytes = spokei_alloc_unset(env, size);
 		if (bytes == NULL) {
-			tell(path, told, arg, "no memory to read the file");
+			tell(path, told, arg, "out of memory while reading the file");
 			return SPOKE_ENOMEM;
 		}
 		got = env->files->read(env->ctx, path, bytes, size);
@@ -78,7 +78,7 @@ int spokei_config_read_file(const struct spoke_env *env, const char *path,
 	return error;
 }
 
-/* A config of a sheet, which is taken always. */
+/* Makes a config from a sheet; frees the sheet on error. */
 static int make_config(const struct spoke_env *env, const char *name, struct spokei_sheet *sheet,
 		       struct spoke_config **ret_config)
 {
@@ -120,7 +120,7 @@ int spoke_config_load(const struct spoke_env *env, const char *path, spoke_confi
 		return error;
 	error = make_config(env, path, &sheet, ret_config);
 	if (error)
-		tell(path, told, arg, "no memory to keep what it says");
+		tell(path, told, arg, "out of memory");
 	else
 		(*ret_config)->is_file = true;
 	return error;
@@ -141,7 +141,7 @@ int spoke_config_parse(const struct spoke_env *env, const char *name, struct spo
 		return error;
 	error = make_config(env, name, &sheet, ret_config);
 	if (error)
-		tell(name, told, arg, "no memory to keep what it says");
+		tell(name, told, arg, "out of memory");
 	return error;
 }
 
@@ -171,7 +171,7 @@ void spoke_config_free(struct spoke_config *config)
 	spokei_free(env, config, 1, sizeof(*config));
 }
 
-/* --- who goes by it */
+/* --- users */
 
 struct spoke_engine *spokei_config_engine(const struct spoke_config *config)
 {
@@ -187,7 +187,7 @@ int spokei_config_allow(const struct spoke_config *config, struct spoke_engine *
 	if (other == NULL || other == engine)
 		return SPOKE_OK;
 	spokei_event(engine, SPOKE_EINVAL,
-		     "option config: it belongs to another engine; load one for each");
+		     "option config: belongs to another engine; load one config per engine");
 	return SPOKE_EINVAL;
 }
 
@@ -213,7 +213,7 @@ void spokei_config_leave(struct spokei_config_user *user)
 	user->config = NULL;
 }
 
-/* --- what it says */
+/* --- values */
 
 static void read_part(const struct spokei_part *part, struct spokei_key_values *values)
 {

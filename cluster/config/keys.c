@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define QUOTED_MAX 64u /* bytes of a key in a sentence */
+#define QUOTED_MAX 64u /* bytes of a key in a message */
 
-/* Of the service itself, and keys of Dubbo's that say nothing to spoke. */
+/* Keys about the service itself, and keys of Dubbo without a meaning for spoke. */
 static const char *const other_keys[] = {
 	"admin",
 	"interface",
@@ -61,7 +61,7 @@ bool spokei_keys_is_other(const char *key)
 	return false;
 }
 
-/* `name` is the key as it was written, of a method too. */
+/* `name` is the key as written, with the method's name if any. */
 static int parse(enum spokei_key key, const char *name, const char *value, uint64_t *ret, char *why,
 		 size_t size)
 {
@@ -71,7 +71,7 @@ static int parse(enum spokei_key key, const char *name, const char *value, uint6
 	return spokei_option_parse(&option, value, true, ret, why, size);
 }
 
-/* The key that stands behind a method's name and a dot; SPOKEI_KEYS: none does. */
+/* Returns the key after a method's name and a dot; SPOKEI_KEYS: none. */
 static enum spokei_key key_of_method(const char *text)
 {
 	size_t len = strlen(text);
@@ -98,7 +98,7 @@ static int refuse_key(const char *key, char *why, size_t size)
 	char quoted[QUOTED_MAX];
 
 	(void)spokei_log_escape(quoted, sizeof(quoted), key, strlen(key));
-	(void)snprintf(why, size, "%s: there is no such option%s%s%s", quoted,
+	(void)snprintf(why, size, "%s: no such option%s%s%s", quoted,
 		       nearest ? "; did you mean " : "", nearest ? nearest : "",
 		       nearest ? "?" : "");
 	return SPOKE_EINVAL;
@@ -128,7 +128,7 @@ static int read_parameter(const struct spoke_url_parameter *parameter,
 	return refuse_key(parameter->key, why, size);
 }
 
-/* A key with names that has no default of its own stands for what the catalog's default is. */
+/* Returns the default; for keys with names, the number of the default name in the catalog. */
 static uint64_t preset_of(enum spokei_key key)
 {
 	const struct spokei_key_row *row = spokei_key_row(key);
@@ -209,7 +209,7 @@ void spokei_keys_read_method(const struct spoke_url *url, const char *method,
 	}
 }
 
-/* How much a consumer calls is its own affair. */
+/* Limits on a consumer's own calls are not taken from providers. */
 static bool is_provided(unsigned key)
 {
 	return key < SPOKEI_KEYS_OF_METHODS && key != SPOKEI_KEY_ACTIVES && key != SPOKEI_KEY_TPS &&

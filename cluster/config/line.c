@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of a line in a configuration file: blanks, comments, quotation marks. */
 #include "cluster/config/line.h"
 
 #include <string.h>
@@ -51,10 +52,10 @@ const char *spokei_line_unquote(char *at, char **ret_value)
 		*out++ = *at;
 	}
 	if (*at == '\0')
-		return "the quotation mark is not closed; write another one at the end";
+		return "missing closing quotation mark";
 	at = spokei_line_skip(at + 1);
 	if (*at && *at != '#')
-		return "something stands behind the quotation mark; write \\\" for one inside";
+		return "text after the closing quotation mark; write \\\" inside quotes";
 	*out = '\0';
 	return NULL;
 }

@@ -12,7 +12,7 @@
 
 #define URL_SHOWN 128u
 
-/* The place that a text names, which may be no URL at all: without what may be a password, and
+/* Shows the address in a text, which may be no URL at all, without a possible password and
  * without parameters. */
 static void show(const char *text, char shown[URL_SHOWN])
 {
@@ -35,7 +35,7 @@ int spokei_places_url(struct spoke_engine *engine, const char *text, struct spok
 
 	if (text == NULL) {
 		spokei_event(engine, SPOKE_EINVAL,
-			     "URL: there is none; write one, as "
+			     "URL: missing; write e.g. "
 			     "dubbo://127.0.0.1:20880/demo.EchoService");
 		return SPOKE_EINVAL;
 	}
@@ -47,7 +47,7 @@ int spokei_places_url(struct spoke_engine *engine, const char *text, struct spok
 	return error;
 }
 
-/* NULL: there is an event that says why. */
+/* Returns NULL after an event that explains it. */
 static const struct spokei_wire *wire_of(struct spoke_engine *engine, const struct spoke_url *url)
 {
 	const char *scheme = *url->scheme ? url->scheme : "dubbo";
@@ -57,8 +57,8 @@ static const struct spokei_wire *wire_of(struct spoke_engine *engine, const stru
 	if (wire)
 		return wire;
 	(void)spokei_log_escape(shown, sizeof(shown), scheme, strlen(scheme));
-	spokei_event(engine, SPOKE_EUNSUPPORTED,
-		     "URL: scheme %s is not known; use dubbo or msgpack-rpc", shown);
+	spokei_event(engine, SPOKE_EUNSUPPORTED, "URL: unknown scheme %s; use dubbo or msgpack-rpc",
+		     shown);
 	return NULL;
 }
 
@@ -70,7 +70,7 @@ int spokei_places_endpoint(struct spoke_engine *engine, const struct spoke_url *
 	if (wire == NULL)
 		return SPOKE_EUNSUPPORTED;
 	if (url->host && url->port == 0) {
-		spokei_event(engine, SPOKE_ERANGE, "URL: nobody can be called at port 0");
+		spokei_event(engine, SPOKE_ERANGE, "URL: port 0 is not valid for a consumer");
 		return SPOKE_ERANGE;
 	}
 	*ret = (struct spokei_connector_options){
@@ -82,7 +82,8 @@ int spokei_places_endpoint(struct spoke_engine *engine, const struct spoke_url *
 	return SPOKE_OK;
 }
 
-/* What a provider is told is told in its options: one place of several cannot have its own. */
+/* Settings belong into the provider's options, because one of several addresses cannot have
+ * its own. */
 static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url *url)
 {
 	char shown[URL_SHOWN];
@@ -94,7 +95,7 @@ static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url
 			continue;
 		(void)spokei_log_escape(shown, sizeof(shown), key, strlen(key));
 		spokei_event(engine, SPOKE_EINVAL,
-			     "listen: %s is not said here; say it in the provider's options",
+			     "listen: %s is not allowed here; set it in the provider's options",
 			     shown);
 		return SPOKE_EINVAL;
 	}

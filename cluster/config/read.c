@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading a file of settings, line by line. A line that is wrong is told and left out, and the next
- * one is read, so that all that is wrong is told at once.
+ * Parses a configuration file line by line. An invalid line is reported and skipped, so that all
+ * errors are reported at once.
  */
 #include "cluster/config/check.h"
 #include "cluster/config/line.h"
@@ -13,24 +13,24 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define SHOWN 96u       /* bytes of a key or value in a sentence, with the NUL */
+#define SHOWN 96u       /* bytes of a key or value in a message, with the NUL */
 #define NAME_SHOWN 256u /* ... of a file's name */
 #define WHY_MAX 384u
 #define HEADING_MAX 1024u
 
 struct reader {
 	struct spokei_sheet *sheet;
-	char name[NAME_SHOWN]; /* the file's */
+	char name[NAME_SHOWN]; /* of the file */
 	spoke_config_changed_fn told;
 	void *arg;
 	unsigned line;
 	unsigned wrong;
-	struct spokei_part *part; /* lines belong to; NULL: none yet, or one that was refused */
-	bool begun;               /* there was a section */
-	bool poor;                /* there was no memory */
+	struct spokei_part *part; /* current section; NULL: none yet, or it is invalid */
+	bool begun;               /* a section has begun */
+	bool poor;                /* out of memory */
 };
 
-/* --- telling */
+/* --- messages */
 
 SPOKEI_PRINTF(3, 4)
 static void tell(struct reader *reader, const char *subject, const char *format, ...)
@@ -45,8 +45,7 @@ static void tell(struct reader *reader, const char *subject, const char *format,
 	(void)vsnprintf(why, sizeof(why), format, args);
 	va_end(args);
 	if (reader->wrong == SPOKEI_SHEET_ERRORS_MAX)
-		(void)snprintf(why, sizeof(why),
-			       "more is wrong than can be told; mend what is above first");
+		(void)snprintf(why, sizeof(why), "too many errors; fix those above first");
 	if (reader->line == 0)
 		(void)snprintf(sentence, sizeof(sentence), "%s: %s", reader->name, why);
 	else
@@ -55,7 +54,7 @@ static void tell(struct reader *reader, const char *subject, const char *format,
 	reader->told(reader->arg, sentence);
 }
 
-/* A line as it is shown. */
+/* A line as it is shown in messages. */
 struct subject {
 	char text[2 * SHOWN + 4];
 };
@@ -74,7 +73,7 @@ static struct subject pair_shown(const char *key, const char *value)
 
 /* --- sections */
 
-/* What follows belongs to this section. */
+/* Begins a section. */
 static void open_part(struct reader *reader, enum spokei_section kind, const char *name)
 {
 	struct spokei_sheet *sheet = reader->sheet;
@@ -85,7 +84,7 @@ static void open_part(struct reader *reader, enum spokei_section kind, const cha
 	if (reader->part)
 		return;
 	if (sheet->part_count == sheet->part_room) {
-		tell(reader, "", "too many sections; there may be %u", SPOKEI_SHEET_PARTS_MAX);
+		tell(reader, "", "too many sections; at most %u", SPOKEI_SHEET_PARTS_MAX);
 		return;
 	}
 	reader->part = &sheet->parts[sheet->part_count++];
@@ -98,18 +97,17 @@ static void refuse_section(struct reader *reader, const char *heading, const cha
 
 	spokei_sheet_show(heading, shown, sizeof(shown));
 	if (meant) {
-		tell(reader, "", "[%s]: there is no such section; did you mean [%s]?", shown,
-		     meant);
+		tell(reader, "", "[%s]: no such section; did you mean [%s]?", shown, meant);
 		return;
 	}
 	tell(reader, "",
-	     "[%s]: there is no such section; use [consumer], [service.NAME], [method.NAME], "
+	     "[%s]: no such section; use [consumer], [service.NAME], [method.NAME], "
 	     "[provider], [registry] or [engine]",
 	     shown);
 }
 
-/* What stands in a section that is misspelt is judged as if it were what is likely to be meant; a
- * section of which nobody can tell is not gone into. `told`: something was wrong with the line. */
+/* Lines of a misspelt section are checked as those of the section probably meant; without such
+ * a guess they are skipped. `told`: the line had an error. */
 static void enter_section(struct reader *reader, char *heading, bool told)
 {
 	const char *dot = strchr(heading, '.');
@@ -120,8 +118,7 @@ static void enter_section(struct reader *reader, char *heading, bool told)
 	bool guessed;
 
 	if (strlen(heading) > HEADING_MAX) {
-		tell(reader, "", "the name of the section is too long; it has at most %u bytes",
-		     HEADING_MAX);
+		tell(reader, "", "the section's name is too long; at most %u bytes", HEADING_MAX);
 		return;
 	}
 	if (spokei_sheet_heading(heading, &kind, &name)) {
@@ -139,7 +136,7 @@ static void enter_section(struct reader *reader, char *heading, bool told)
 		open_part(reader, kind, dot && spokei_section_is_named(kind) ? dot + 1 : "");
 }
 
-/* "[consumer]", and perhaps a comment. */
+/* Parses a heading "[consumer]", with an optional comment. */
 static void read_section(struct reader *reader, char *at)
 {
 	char *end = strchr(at, ']');
@@ -148,7 +145,7 @@ static void read_section(struct reader *reader, char *at)
 	reader->begun = true;
 	reader->part = NULL;
 	if (wrong)
-		tell(reader, "", "not a section; write one as [consumer]");
+		tell(reader, "", "not a section; write e.g. [consumer]");
 	at = spokei_line_skip(at + 1);
 	if (end)
 		*end = '\0';
@@ -179,7 +176,7 @@ static const char *key_of_any(const void *of, size_t i)
 	return spokei_key_in_file((enum spokei_key)i);
 }
 
-/* A key that there is, but elsewhere; or none. */
+/* Reports a key that belongs elsewhere or does not exist. */
 static void refuse_key(struct reader *reader, const char *name, const char *subject)
 {
 	char sections[SHOWN];
@@ -192,18 +189,18 @@ static void refuse_key(struct reader *reader, const char *name, const char *subj
 		    strcmp(spokei_key_row(key)->option.name, name) != 0)
 			continue;
 		spokei_key_sections(key, "[", "]", sections, sizeof(sections));
-		tell(reader, subject, "it does not belong here; write %s in %s",
-		     spokei_key_in_file(key), sections);
+		tell(reader, subject, "not allowed here; write %s in %s", spokei_key_in_file(key),
+		     sections);
 		return;
 	}
 	nearest = spokei_similar_nearest(name, key_of_section, reader->part, SPOKEI_KEYS);
 	if (nearest == NULL)
 		nearest = spokei_similar_nearest(name, key_of_any, NULL, SPOKEI_KEYS);
-	tell(reader, subject, "there is no such key%s%s%s", nearest ? "; did you mean " : "",
-	     nearest ? nearest : "; spoke config --explain has all", nearest ? "?" : "");
+	tell(reader, subject, "no such key%s%s%s", nearest ? "; did you mean " : "",
+	     nearest ? nearest : "; see spoke config --explain", nearest ? "?" : "");
 }
 
-/* What is wrong with a place to listen at, as far as the text tells; NULL: nothing. */
+/* Checks an address to listen at. Returns an error message or NULL. */
 static const char *judge_place(const struct spoke_env *env, const struct spoke_url *url)
 {
 	struct spoke_address unused;
@@ -211,17 +208,18 @@ static const char *judge_place(const struct spoke_env *env, const struct spoke_u
 	enum spokei_sharing sharing;
 
 	if (*url->scheme && spokei_catalog_wire(url->scheme) == NULL)
-		return "the scheme is not known; use dubbo or msgpack-rpc";
+		return "unknown scheme; use dubbo or msgpack-rpc";
 	for (unsigned i = 0; i < url->parameter_count; i++)
 		if (!spokei_check_is_place_key(url->parameters[i].key))
-			return "a place has no parameters but shared; write others as keys of "
+			return "an address may only have the parameter shared; write others as "
+			       "keys of "
 			       "[provider]";
 	if (spokei_check_shared(url, &sharing, &why))
 		return why;
 	return spokei_check_place(env, url, &unused, &why) ? why : NULL;
 }
 
-/* A URL. */
+/* Checks a URL. */
 static void check_url(struct reader *reader, enum spokei_key key, struct spoke_span text,
 		      const char *subject)
 {
@@ -232,8 +230,7 @@ static void check_url(struct reader *reader, enum spokei_key key, struct spoke_s
 
 	if (error) {
 		reader->poor |= error == SPOKE_ENOMEM;
-		tell(reader, subject, "%s",
-		     error == SPOKE_ENOMEM ? "no memory to read it" : why.text);
+		tell(reader, subject, "%s", error == SPOKE_ENOMEM ? "out of memory" : why.text);
 		return;
 	}
 	wrong = key == SPOKEI_KEY_LISTEN ? judge_place(reader->sheet->env, &url) : NULL;
@@ -242,7 +239,7 @@ static void check_url(struct reader *reader, enum spokei_key key, struct spoke_s
 	spoke_url_fini(&url);
 }
 
-/* One URL, or each of a list. */
+/* Checks one URL or each of a list. */
 static void check_urls(struct reader *reader, enum spokei_key key, const char *value,
 		       const char *subject)
 {
@@ -256,8 +253,8 @@ static void check_urls(struct reader *reader, enum spokei_key key, const char *v
 			check_url(reader, key, item, subject);
 }
 
-/* Notes that a key is said, with the number 0; also if what is said turns out to be wrong, for the
- * next one says it again all the same. NULL: there is none to be noted. */
+/* Adds a key with the number 0, even if its value is invalid, so that a second line for it is
+ * reported. Returns NULL if the key cannot be added. */
 static struct spokei_entry *add_entry(struct reader *reader, enum spokei_key key, const char *value,
 				      const char *subject)
 {
@@ -266,11 +263,11 @@ static struct spokei_entry *add_entry(struct reader *reader, enum spokei_key key
 	struct spokei_entry *entry;
 
 	if (first) {
-		tell(reader, subject, "said before, in line %u; keep one of them", first->line);
+		tell(reader, subject, "already set in line %u; keep one of them", first->line);
 		return NULL;
 	}
 	if (sheet->entry_count == sheet->entry_room) {
-		tell(reader, subject, "too many keys; there may be %u", SPOKEI_SHEET_KEYS_MAX);
+		tell(reader, subject, "too many keys; at most %u", SPOKEI_SHEET_KEYS_MAX);
 		return NULL;
 	}
 	entry = &sheet->entries[sheet->entry_count++];
@@ -287,7 +284,7 @@ static struct spokei_entry *add_entry(struct reader *reader, enum spokei_key key
 	return entry;
 }
 
-/* A text that is the name of something. */
+/* Checks a text that is a name. */
 static void check_text(struct reader *reader, enum spokei_key key, const char *value,
 		       const char *subject)
 {
@@ -312,7 +309,7 @@ static void read_value(struct reader *reader, enum spokei_key key, const char *v
 	char why[SPOKEI_OPTION_WHY_MAX];
 
 	if (*value == '\0')
-		tell(reader, subject.text, "there is no value; write one, or leave the line out");
+		tell(reader, subject.text, "missing value; write one or remove the line");
 	else if (spokei_option_read(&row->option, value, false, ret_number, why, sizeof(why)))
 		tell(reader, subject.text, "%s", why);
 	else if (row->is_url)
@@ -321,7 +318,7 @@ static void read_value(struct reader *reader, enum spokei_key key, const char *v
 		check_text(reader, key, value, subject.text);
 }
 
-/* The key of this name in the present section; SPOKEI_KEYS: none. */
+/* Returns the key of this name in the current section; SPOKEI_KEYS: none. */
 static enum spokei_key find_key(const struct reader *reader, const char *name)
 {
 	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
@@ -333,7 +330,7 @@ static enum spokei_key find_key(const struct reader *reader, const char *name)
 	return SPOKEI_KEYS;
 }
 
-/* "key = value", and perhaps a comment. */
+/* Parses "key = value", with an optional comment. */
 static void read_pair(struct reader *reader, char *at)
 {
 	char *equals = strchr(at, '=');
@@ -362,8 +359,8 @@ static void read_pair(struct reader *reader, char *at)
 		subject = pair_shown(at, value);
 	if (!reader->begun)
 		tell(reader, subject.text,
-		     "it stands before the first section; write one above it, as [consumer]");
-	/* What is said in a section that there is not is not judged. */
+		     "before the first section; write a section above it, e.g. [consumer]");
+	/* Values in unknown sections are not checked. */
 	if (reader->part == NULL)
 		return;
 	key = find_key(reader, at);
@@ -380,7 +377,7 @@ static void read_pair(struct reader *reader, char *at)
 
 /* --- lines */
 
-/* A line, which ends with a NUL where it ended. */
+/* Parses a line, which is NUL-terminated. */
 static void read_line(struct reader *reader, char *line, size_t len)
 {
 	char *at;
@@ -388,12 +385,11 @@ static void read_line(struct reader *reader, char *line, size_t len)
 	if (len > 0 && line[len - 1] == '\r')
 		line[--len] = '\0';
 	if (len > SPOKEI_SHEET_LINE_MAX) {
-		tell(reader, "", "the line is too long; it has at most %u bytes",
-		     SPOKEI_SHEET_LINE_MAX);
+		tell(reader, "", "the line is too long; at most %u bytes", SPOKEI_SHEET_LINE_MAX);
 		return;
 	}
 	if (memchr(line, '\0', len)) {
-		tell(reader, "", "there is a NUL byte, which no text has; is this the right file?");
+		tell(reader, "", "contains a NUL byte; is this the right file?");
 		return;
 	}
 	at = spokei_line_skip(line);
@@ -426,7 +422,7 @@ static size_t smaller(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Room for what so many lines may say. Returns whether there is memory. */
+/* Allocates memory for this many lines. Returns whether that succeeded. */
 static bool make_room(struct spokei_sheet *sheet, struct spoke_span text)
 {
 	const char *bytes = text.data;
@@ -453,11 +449,10 @@ int spokei_sheet_read(const struct spoke_env *env, const char *name, struct spok
 	(void)spokei_log_escape(reader.name, sizeof(reader.name), name, strlen(name));
 	if (text.len > SPOKE_CONFIG_MAX) {
 		error = SPOKE_ETOOLARGE;
-		tell(&reader, "", "the file is too large; it has at most %u bytes",
-		     SPOKE_CONFIG_MAX);
+		tell(&reader, "", "the file is too large; at most %u bytes", SPOKE_CONFIG_MAX);
 	} else if (!make_room(&sheet, text)) {
 		error = SPOKE_ENOMEM;
-		tell(&reader, "", "no memory to read the file");
+		tell(&reader, "", "out of memory while reading the file");
 	} else {
 		if (text.len)
 			memcpy(sheet.text, text.data, text.len);

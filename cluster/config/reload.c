@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a config again while somebody goes by it. */
+/* Reloads a configuration file while it is in use. */
 #include "cluster/config/config.h"
 #include "cluster/config/parts.h"
 #include "core/engine/engine.h"
@@ -7,9 +7,9 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define RESTART "counts when the process is started again"
+#define RESTART "takes effect after a restart"
 
-/* --- what is another */
+/* --- differences */
 
 static bool is_text(enum spokei_key key)
 {
@@ -18,7 +18,7 @@ static bool is_text(enum spokei_key key)
 	return kind == SPOKEI_OPTION_TEXT || kind == SPOKEI_OPTION_LIST;
 }
 
-/* Do they say the same? Each may be NULL, but not both. */
+/* Returns whether two entries have the same value. Either may be NULL, but not both. */
 static bool is_same(const struct spokei_entry *a, const struct spokei_entry *b)
 {
 	if (a == NULL || b == NULL)
@@ -40,7 +40,7 @@ struct listener {
 	void *arg;
 };
 
-/* Tells what `there` says, another than `before`, that waits for a restart. */
+/* Reports the values of `there` that differ from `before` and need a restart. */
 static void tell_differences(const struct listener *listener, const struct spokei_sheet *there,
 			     const struct spokei_sheet *before)
 {
@@ -61,7 +61,7 @@ static void tell_differences(const struct listener *listener, const struct spoke
 	}
 }
 
-/* Tells what was said and is not said any more, with the line it had. */
+/* Reports values that were removed, with their former line. */
 static void tell_removed(const struct listener *listener, const struct spokei_sheet *now,
 			 const struct spokei_sheet *before)
 {
@@ -75,15 +75,14 @@ static void tell_removed(const struct listener *listener, const struct spokei_sh
 			if (spokei_key_row(entry->key)->live ||
 			    spokei_sheet_entry(other, entry->key))
 				continue;
-			spokei_sheet_sentence(listener->name, entry,
-					      "is left out now, which " RESTART, sentence,
-					      sizeof(sentence));
+			spokei_sheet_sentence(listener->name, entry, "is removed, which " RESTART,
+					      sentence, sizeof(sentence));
 			listener->told(listener->arg, sentence);
 		}
 	}
 }
 
-/* --- reading again */
+/* --- reload */
 
 static void tell_all(struct spoke_config *config)
 {
@@ -110,7 +109,8 @@ int spoke_config_reload(struct spoke_config *config, spoke_config_changed_fn tol
 		return SPOKE_ESTATE;
 	config->busy = true;
 	error = spokei_config_read_file(config->env, config->name, told, arg, &sheet);
-	/* Such keys are as they were when the process was started, however often it is read. */
+	/* Such keys keep the values of the process's start, however often the file is
+	 * reloaded. */
 	if (error == SPOKE_OK && told) {
 		tell_differences(&listener, &sheet, &config->first);
 		tell_removed(&listener, &sheet, &config->first);
@@ -126,7 +126,7 @@ int spoke_config_reload(struct spoke_config *config, spoke_config_changed_fn tol
 	return error;
 }
 
-/* --- at a signal */
+/* --- signal */
 
 static void report_line(void *arg, const char *sentence)
 {
@@ -141,9 +141,9 @@ static void signal_came(struct spoke_signal *signal)
 
 	if (error) {
 		spokei_event(engine, error,
-			     "config: nothing is changed; mend it, and send the signal again");
+			     "config: nothing changed; fix the file and send the signal again");
 	} else {
-		spokei_event(engine, SPOKE_OK, "config: read again");
+		spokei_event(engine, SPOKE_OK, "config: reloaded");
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking into a sheet. */
+/* Looks up sections and values of a parsed configuration file, and formats messages about
+ * them. */
 #include "cluster/config/sheet.h"
 
 #include "core/base/log.h"
@@ -7,7 +8,7 @@
 
 #include <stdio.h>
 
-#define SHOWN 96u /* bytes of a value in a sentence, with the NUL */
+#define SHOWN 96u /* bytes of a value in a message, with the NUL */
 
 static bool is_same(const char *text, struct spoke_span span)
 {
@@ -57,8 +58,7 @@ void spokei_sheet_show(const char *value, char *out, size_t size)
 	const char *at = out;
 
 	(void)spokei_log_escape(out, size, shown, strlen(shown));
-	/* Nothing stands around it that a quotation mark could end: it is shown as it is written.
-	 */
+	/* The value is shown without quotation marks, so its own are not escaped. */
 	while (*at) {
 		at += *at == '\\' && (at[1] == '\\' || at[1] == '"');
 		*out++ = *at++;
@@ -76,8 +76,8 @@ void spokei_sheet_sentence(const char *name, const struct spokei_entry *entry, c
 		       spokei_key_in_file(entry->key), value, what);
 }
 
-/* How long the part of a section's name is that is always the same, as "method."; `ret_named`: a
- * name has to follow. */
+/* Returns the length of the constant part of a section's name, e.g. "method."; `ret_named`: a
+ * name must follow. */
 static size_t fixed_part(enum spokei_section section, bool *ret_named)
 {
 	const char *name = spokei_section_name(section);
@@ -104,7 +104,7 @@ bool spokei_sheet_heading(const char *heading, enum spokei_section *ret_kind, co
 	return false;
 }
 
-/* A section's name up to its dot, which is what may be alike. */
+/* Returns a section's name up to its dot, for spelling suggestions. */
 static const char *section_at(const void *of, size_t i)
 {
 	static const char *const names[SPOKEI_SECTIONS] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a file of settings says, once it has been read and found right: sections with keys and
- * values. It never changes; a file that is read again is another sheet. Owned by a config.
+ * The values of a parsed and checked configuration file (a "sheet"): sections with keys and
+ * values. Constant; a reload makes another sheet. Owned by a config.
  */
 #ifndef SPOKEI_CLUSTER_CONFIG_SHEET_H
 #define SPOKEI_CLUSTER_CONFIG_SHEET_H
@@ -14,19 +14,19 @@
 #define SPOKEI_SHEET_KEYS_MAX 4096u    /* lines with a value */
 #define SPOKEI_SHEET_PARTS_MAX 1024u   /* sections */
 #define SPOKEI_SHEET_LINE_MAX 4096u    /* bytes of a line */
-#define SPOKEI_SHEET_ERRORS_MAX 1000u  /* told of one file */
-#define SPOKEI_SHEET_SENTENCE_MAX 768u /* bytes of what is told, with the NUL */
+#define SPOKEI_SHEET_ERRORS_MAX 1000u  /* reported for one file */
+#define SPOKEI_SHEET_SENTENCE_MAX 768u /* bytes of a message, with the NUL */
 
-/* A value. */
+/* A key with its value. */
 struct spokei_entry {
 	enum spokei_key key;
 	unsigned line;
-	uint64_t number;           /* in the unit of the key; of texts their length */
-	const char *text;          /* as it is written */
-	struct spokei_entry *next; /* of the same section */
+	uint64_t number;           /* in the unit of the key; for texts the length */
+	const char *text;          /* as written */
+	struct spokei_entry *next; /* next entry of the section */
 };
 
-/* A section; `name` is "" where there is one of the kind. */
+/* A section; `name` is "" for a kind with one section only. */
 struct spokei_part {
 	enum spokei_section kind;
 	const char *name;
@@ -36,7 +36,7 @@ struct spokei_part {
 
 struct spokei_sheet {
 	const struct spoke_env *env;
-	char *text; /* of the file, cut into names and values */
+	char *text; /* the file's text, cut into names and values */
 	size_t text_size;
 	struct spokei_part *parts;
 	size_t part_count;
@@ -47,38 +47,38 @@ struct spokei_sheet {
 };
 
 /*
- * Reads a text, which `name` stands for in sentences. Returns 0; ESYNTAX: something is wrong, and
- * all of it has been told (`told` may be NULL); ETOOLARGE or ENOMEM, told too. Undo with fini.
+ * Parses a text, which messages call `name`. Returns 0; ESYNTAX if there are errors; ETOOLARGE;
+ * ENOMEM. All errors are reported to `told`, which may be NULL. Undo with fini.
  */
 SPOKE_MUST_USE int spokei_sheet_read(const struct spoke_env *env, const char *name,
 				     struct spoke_span text, spoke_config_changed_fn told,
 				     void *arg, struct spokei_sheet *ret);
 void spokei_sheet_fini(struct spokei_sheet *sheet);
 
-/* The section of a name; NULL: there is none. `name` { }: of a kind of which there is one. */
+/* Returns the section of a name, or NULL. `name` is { } for a kind with one section only. */
 const struct spokei_part *spokei_sheet_part(const struct spokei_sheet *sheet,
 					    enum spokei_section kind, struct spoke_span name);
 
-/* [method.SERVICE.METHOD]; NULL: there is none. */
+/* Returns the section [method.SERVICE.METHOD], or NULL. */
 const struct spokei_part *spokei_sheet_method(const struct spokei_sheet *sheet,
 					      struct spoke_span service, const char *method);
 
-/* What a section, which may be NULL, says of a key; NULL: nothing. */
+/* Returns the entry of a key, or NULL. `part` may be NULL. */
 const struct spokei_entry *spokei_sheet_entry(const struct spokei_part *part, enum spokei_key key);
 
-/* Writes a value as it may be shown: escaped and cut; "..." for a URL that may have a password. */
+/* Writes a value for messages: escaped and cut; "..." for a URL that may contain a password. */
 void spokei_sheet_show(const char *value, char *out, size_t size);
 
-/* Writes "spoke.conf:3: heartbeat = 5s: " and `what`. */
+/* Writes a message: "spoke.conf:3: heartbeat = 5s: " and `what`. */
 void spokei_sheet_sentence(const char *name, const struct spokei_entry *entry, const char *what,
 			   char *out, size_t size);
 
-/* Which section a heading names, as "method.demo.EchoService.echo"; *ret_name is the end of it, or
- * "". Returns whether there is such a kind. */
+/* Finds the section that a heading names, e.g. "method.demo.EchoService.echo"; *ret_name is
+ * the end of the heading, or "". Returns whether there is such a kind. */
 bool spokei_sheet_heading(const char *heading, enum spokei_section *ret_kind,
 			  const char **ret_name);
 
-/* The section that a heading is likely to mean which names none. Returns whether there is one. */
+/* Guesses the section that a misspelt heading means. Returns whether there is a guess. */
 bool spokei_sheet_guess(const char *heading, enum spokei_section *ret_kind);
 
 #endif

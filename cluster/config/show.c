@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of keys as people read it. */
+/* Describes the table of keys for users. */
 #include "cluster/config/table.h"
 
 #include <spoke/config.h>

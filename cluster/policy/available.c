@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One attempt, at the first provider in the list that can take it: the others stand by. The caller
- * gets what it ended with. A request runs at most once.
+ * Makes one attempt, at the first provider in the list that can take it; the others stand by. The
+ * caller gets its result. A request runs at most once.
  */
 #include <spoke/policy.h>
 

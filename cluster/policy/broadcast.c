@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One attempt at every provider that can take one, all at a time. The caller gets OK and the last
- * answer when all have answered so, else the last error: when the last attempt has ended, or before
- * that, as soon as so many have failed, or were answered with an error, that they are
- * `fail_percent` of all. With 100 that is when the last one has failed; with 0, when the first one
- * has. A request runs at most once at each provider.
+ * Makes one attempt at every provider that can take one, all at the same time. The caller gets OK
+ * and the last answer if all succeed, else the last error: after the last attempt, or as soon as
+ * `fail_percent` of all have failed or returned an error. 100 means after the last failure, 0
+ * after the first. A request runs at most once at each provider.
  */
 #include <spoke/policy.h>
 
@@ -33,6 +32,6 @@ static struct spoke_policy_verdict next(const struct spoke_policy_history *histo
 const struct spoke_policy spoke_policy_broadcast = {
 	.name = "broadcast",
 	.next = next,
-	.in_order = true, /* everybody is asked: who is first does not matter */
+	.in_order = true, /* all providers are called, so their order does not matter */
 	.fans_out = true,
 };

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The caller gets the answer of the first attempt, or EDEFERRED and a ticket as soon as it has
- * failed; the ticket gets the answer of a later attempt, or the last error. There are up to
- * `retries` of them, after pauses: of period_ns each, to the nanosecond, or growing from it by 1.6
- * up to 60 s (or to period_ns, if that is more) and spread by 20 %. Who chooses failback allows
- * that a request runs 1 + retries times.
+ * failed. The ticket gets the answer of a later attempt, or the last error. There are up to
+ * `retries` of them, after pauses: exactly period_ns each, or growing from period_ns by 1.6 up to
+ * 60 s (or period_ns, if larger) with 20 % jitter. Choosing failback permits a request to run 1 +
+ * retries times.
  *
- * A pause that ends after the deadline is waited for all the same: whoever carries the call ends it
- * at its deadline, as expired, which says more than the error of an attempt long ago. Only a call
- * whose deadline is there already is finished here.
+ * A pause may end after the deadline: the wheel ends the call at its deadline, as expired, which
+ * tells more than the error of an early attempt. Only a call whose deadline has passed is
+ * finished here.
  */
 #include "core/base/pace.h"
 
 #include <spoke/policy.h>
 
 #define CAP_NS UINT64_C(60000000000)
-#define PAUSE_MAX_NS (UINT64_C(1) << 62) /* 146 years; what a pause can grow to */
+#define PAUSE_MAX_NS (UINT64_C(1) << 62) /* 146 years, the limit of a growing pause */
 
-/* Before one more attempt; `begun` of them have failed. */
+/* Returns the pause before the next attempt, after `begun` attempts have failed. */
 static uint64_t pause_of(const struct spoke_policy_history *history)
 {
 	struct spokei_backoff backoff = { .first_ns = history->period_ns, .cap_ns = CAP_NS };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One attempt, and the call ends as it did. A request runs at most once.
+ * Makes one attempt, whose result ends the call. A request runs at most once.
  */
 #include <spoke/policy.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The caller gets the first answer, or the last error when nobody is left to be asked. A failed
- * attempt is followed at once by one at another provider, as long as there is one that the call was
- * not at. A request that may have been run is not sent again unless that does no harm: it runs at
- * most once, or 1 + retries times if it is repeatable.
+ * The caller gets the first answer, or the last error when no provider is left. A failed attempt
+ * is followed at once by an attempt at another provider, as long as there is an untried one. A
+ * request that may have run is sent again only if it is repeatable: it runs at most once, or up
+ * to 1 + retries times.
  */
 #include <spoke/policy.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One attempt. The caller gets its answer, or nil as if it had been answered so, whatever error the
- * attempt ended with, one of the handler too: for what must never hurt who calls, as notes for a
- * log. A request runs at most once.
+ * Makes one attempt. The caller gets its answer, or nil if the attempt fails with any error,
+ * including one of the handler: for calls that must never fail, e.g. log records. A request runs
+ * at most once.
  */
 #include <spoke/policy.h>
 

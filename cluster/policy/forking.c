@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attempts at `forks` providers at a time, or at as many as can take one. The caller gets what the
- * first provider answers, be it an error of the handler, which the others would answer too; or,
- * when all have failed, the last error. A request runs at most once at each of them: those that are
- * slower are not called back.
+ * Makes attempts at `forks` providers at the same time, or at all that can take one if they are
+ * fewer. The caller gets the first answer, including an error of the handler, which the others
+ * would return too; or the last error when all have failed. A request runs at most once at each
+ * of them: slower ones are not cancelled.
  */
 #include <spoke/policy.h>
 

@@ -36,12 +36,12 @@ done
 printf '[consumer]\nretry.perid = 5s\nheartbeat = 5\n' >"$work/wrong.conf"
 ends 1 --check "$work/wrong.conf"
 cat >"$work/wanted" <<END
-$work/wrong.conf:2: retry.perid = 5s: there is no such key; did you mean retry.period?
+$work/wrong.conf:2: retry.perid = 5s: no such key; did you mean retry.period?
 $work/wrong.conf:3: heartbeat = 5: a duration needs a unit; write 5ms or 5s
 END
 cmp "$work/err" "$work/wanted" || fail "a wrong file: $(cat "$work/err")"
 ends 1 --check "$work/none.conf"
-grep -q 'none.conf: there is no such file' "$work/err" || fail "no file: $(cat "$work/err")"
+grep -q 'none.conf: no such file' "$work/err" || fail "no file: $(cat "$work/err")"
 ends 1 --check "$work"
 
 ends 0 --explain
@@ -62,7 +62,7 @@ ends 2 --explain --man
 grep -q -e '--man: --check, --explain and --man exclude' "$work/err" || fail "two things: $(cat "$work/err")"
 mkfifo "$work/pipe"
 ends 1 --check "$work/pipe"
-grep -q 'it is a pipe' "$work/err" || fail "a pipe: $(cat "$work/err")"
+grep -q 'not a regular file' "$work/err" || fail "a pipe: $(cat "$work/err")"
 ends 2
 ends 2 --check
 ends 2 --check "$sources/spoke.conf" --man

@@ -104,9 +104,9 @@ static void it_listens_where_the_file_says(void **state)
 	assert_true(spoke_provider_address(it()->provider, 1, text, sizeof(text)) > 0);
 	assert_string_equal(text, "unix:/run/echo.sock");
 	assert_int_equal(configrig_try("[provider]\nlisten = dubbo://127.0.0.1:1\n"), SPOKE_OK);
-	assert_string_equal(configrig.told,
-			    "a.conf:2: listen = dubbo://127.0.0.1:1: counts when the process is "
-			    "started again\n");
+	assert_string_equal(
+		configrig.told,
+		"a.conf:2: listen = dubbo://127.0.0.1:1: takes effect after a restart\n");
 }
 
 static void it_listens_nowhere_or_as_far_as_it_can(void **state)

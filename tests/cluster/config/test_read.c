@@ -194,26 +194,26 @@ static void all_that_is_wrong_is_told_at_once(void **state)
 	      "executes = 5\n"
 	      "[somewhere]\n"
 	      "x = 1\n",
-	      "a.conf:1: retries = 3: it stands before the first section; write one above it, as "
+	      "a.conf:1: retries = 3: before the first section; write a section above it, e.g. "
 	      "[consumer]\n"
 	      "a.conf:3: heartbeat = 5: a duration needs a unit; write 5ms or 5s\n"
-	      "a.conf:4: retry.perid = 5s: there is no such key; did you mean retry.period?\n"
-	      "a.conf:6: timeout = 2s: said before, in line 5; keep one of them\n"
-	      "a.conf:7: requests.max = 4: it does not belong here; write requests.max in "
+	      "a.conf:4: retry.perid = 5s: no such key; did you mean retry.period?\n"
+	      "a.conf:6: timeout = 2s: already set in line 5; keep one of them\n"
+	      "a.conf:7: requests.max = 4: not allowed here; write requests.max in "
 	      "[provider]\n"
 	      "a.conf:8: cluster = failbak: not known; use failover, failfast, failsafe, failback, "
 	      "forking, broadcast or available\n"
 	      "a.conf:9: frame.max = 9MiB: too large; it goes from 1KiB to 8MiB\n"
 	      "a.conf:10: neither a section nor a key; write key = value\n"
-	      "a.conf:11: [servce.demo.Echo]: there is no such section; did you mean "
+	      "a.conf:11: [servce.demo.Echo]: no such section; did you mean "
 	      "[service.NAME]?\n"
-	      "a.conf:12: timout = 1s: there is no such key; did you mean timeout?\n"
-	      "a.conf:14: timeout = : there is no value; write one, or leave the line out\n"
+	      "a.conf:12: timout = 1s: no such key; did you mean timeout?\n"
+	      "a.conf:14: timeout = : missing value; write one or remove the line\n"
 	      "a.conf:15: sticky = maybe: neither yes nor no; write true or false\n"
-	      "a.conf:16: not a section; write one as [consumer]\n"
+	      "a.conf:16: not a section; write e.g. [consumer]\n"
 	      "a.conf:17: executes = many: not a count; write a whole number, as 8\n"
-	      "a.conf:18: executes = 5: said before, in line 17; keep one of them\n"
-	      "a.conf:19: [somewhere]: there is no such section; use [consumer], [service.NAME], "
+	      "a.conf:18: executes = 5: already set in line 17; keep one of them\n"
+	      "a.conf:19: [somewhere]: no such section; use [consumer], [service.NAME], "
 	      "[method.NAME], [provider], [registry] or [engine]\n");
 	assert_int_equal(told_count, 16);
 }
@@ -224,24 +224,24 @@ static void each_mistake_has_its_sentence(void **state)
 		const char *text;
 		const char *sentence;
 	} cases[] = {
-		{ "[consumer\n", "a.conf:1: not a section; write one as [consumer]\n" },
-		{ "[consumer] x\n", "a.conf:1: not a section; write one as [consumer]\n" },
-		{ "[service]", "a.conf:1: [service]: there is no such section; did you mean "
+		{ "[consumer\n", "a.conf:1: not a section; write e.g. [consumer]\n" },
+		{ "[consumer] x\n", "a.conf:1: not a section; write e.g. [consumer]\n" },
+		{ "[service]", "a.conf:1: [service]: no such section; did you mean "
 			       "[service.NAME]?\n" },
-		{ "[method.]", "a.conf:1: [method.]: there is no such section; did you mean "
+		{ "[method.]", "a.conf:1: [method.]: no such section; did you mean "
 			       "[method.NAME]?\n" },
-		{ "[x]", "a.conf:1: [x]: there is no such section; use [consumer], [service.NAME], "
+		{ "[x]", "a.conf:1: [x]: no such section; use [consumer], [service.NAME], "
 			 "[method.NAME], [provider], [registry] or [engine]\n" },
 		{ "[consumer]\nregistry.retry.period = 1s",
-		  "a.conf:2: registry.retry.period = 1s: it does not belong here; write "
+		  "a.conf:2: registry.retry.period = 1s: not allowed here; write "
 		  "retry.period in [registry]\n" },
 		{ "[method.echo]\nheartbeat = 1s",
-		  "a.conf:2: heartbeat = 1s: it does not belong here; write heartbeat in "
+		  "a.conf:2: heartbeat = 1s: not allowed here; write heartbeat in "
 		  "[consumer], [provider]\n" },
-		{ "[consumer]\nTIMEOUT = 1s", "a.conf:2: TIMEOUT = 1s: there is no such key; did "
+		{ "[consumer]\nTIMEOUT = 1s", "a.conf:2: TIMEOUT = 1s: no such key; did "
 					      "you mean timeout?\n" },
-		{ "[engine]\nfrobnicate = 1", "a.conf:2: frobnicate = 1: there is no such key; "
-					      "spoke config --explain has all\n" },
+		{ "[engine]\nfrobnicate = 1", "a.conf:2: frobnicate = 1: no such key; "
+					      "see spoke config --explain\n" },
 		{ "[consumer]\nheartbeat = 1ms",
 		  "a.conf:2: heartbeat = 1ms: too small; it goes from 10ms to 596h, or 0 "
 		  "for none\n" },
@@ -259,38 +259,37 @@ static void values_are_judged_by_what_they_name(void **state)
 		const char *sentence;
 	} cases[] = {
 		{ "[provider]\napplication = \"x",
-		  "a.conf:2: application = \"x: the quotation mark is not closed; write another "
-		  "one at the end\n" },
+		  "a.conf:2: application = \"x: missing closing quotation mark\n" },
 		{ "[provider]\napplication = \"x\" y",
-		  "a.conf:2: application = \"x\" y: something stands behind the quotation "
-		  "mark; write \\\" for one inside\n" },
+		  "a.conf:2: application = \"x\" y: text after the closing quotation mark; write "
+		  "\\\" inside quotes\n" },
 		{ "[provider]\nlisten = dubbo://1.2.3.4:1,, unix:/x",
 		  "a.conf:2: listen = dubbo://1.2.3.4:1,, unix:/x: not a list; write values with "
 		  "commas between, as one, two\n" },
 		{ "[provider]\nlisten = dubbo://1.2.3.4:99999",
 		  "a.conf:2: listen = dubbo://1.2.3.4:99999: a port is at most 65535\n" },
 		{ "[provider]\nlisten = http://1.2.3.4:80",
-		  "a.conf:2: listen = http://1.2.3.4:80: the scheme is not known; use dubbo or "
+		  "a.conf:2: listen = http://1.2.3.4:80: unknown scheme; use dubbo or "
 		  "msgpack-rpc\n" },
 		{ "[provider]\nlisten = unix:/a, dubbo://1.2.3.4?heartbeat=1s",
-		  "a.conf:2: listen = unix:/a, dubbo://1.2.3.4?heartbeat=1s: a place has no "
-		  "parameters but shared; write others as keys of [provider]\n" },
+		  "a.conf:2: listen = unix:/a, dubbo://1.2.3.4?heartbeat=1s: an address may only "
+		  "have the parameter shared; write others as keys of [provider]\n" },
 		{ "[provider]\nlisten = dubbo://localhost:1",
-		  "a.conf:2: listen = dubbo://localhost:1: not an address in digits, or a path "
-		  "that is too long; write one, as dubbo://0.0.0.0:20880 or "
+		  "a.conf:2: listen = dubbo://localhost:1: not a numeric address, or the path is "
+		  "too long; write one, e.g. dubbo://0.0.0.0:20880 or "
 		  "unix:/run/echo.sock\n" },
 		{ "[provider]\nadvertise = \"a b\"", "a.conf:2: advertise = a b: not a host\n" },
-		{ "[provider]\nadvertise = 0.0.0.0",
-		  "a.conf:2: advertise = 0.0.0.0: write a host that others reach, and no port\n" },
+		{ "[provider]\nadvertise = 0.0.0.0", "a.conf:2: advertise = 0.0.0.0: write a host "
+						     "that consumers can reach, without a port\n" },
 		{ "[engine]\nadmin = nonsense:port",
-		  "a.conf:2: admin = nonsense:port: not an address; write digits, as "
-		  "127.0.0.1:9090, or unix:/run/page.sock\n" },
-		{ "[method.a b]", "a.conf:1: [method.a b]: a name has no blanks and no quotation "
-				  "marks; write it as demo.EchoService.echo\n" },
-		{ "[method..x]", "a.conf:1: [method..x]: a part of the name is empty; write it as "
+		  "a.conf:2: admin = nonsense:port: not a numeric address; write e.g. "
+		  "127.0.0.1:9090 or unix:/run/page.sock\n" },
+		{ "[method.a b]", "a.conf:1: [method.a b]: a name may not contain blanks or "
+				  "quotation marks; write e.g. demo.EchoService.echo\n" },
+		{ "[method..x]", "a.conf:1: [method..x]: a part of the name is empty; write e.g. "
 				 "demo.EchoService.echo\n" },
 		{ "[service.x.y.]\ntimeout = 1",
-		  "a.conf:1: [service.x.y.]: a part of the name is empty; write it as "
+		  "a.conf:1: [service.x.y.]: a part of the name is empty; write e.g. "
 		  "demo.EchoService.echo\n"
 		  "a.conf:2: timeout = 1: a duration needs a unit; write 1ms or 1s\n" },
 		{ "[registry]\nurl = z k://user:secret@x",
@@ -311,8 +310,7 @@ static void a_nul_byte_is_refused(void **state)
 
 	(void)state;
 	assert_int_equal(read_bytes(text, sizeof(text) - 1, &config), SPOKE_ESYNTAX);
-	assert_string_equal(told, "a.conf:2: there is a NUL byte, which no text has; is this the "
-				  "right file?\n");
+	assert_string_equal(told, "a.conf:2: contains a NUL byte; is this the right file?\n");
 }
 
 /* --- how much there may be */
@@ -341,7 +339,7 @@ static void there_are_limits(void **state)
 	(void)state;
 	assert_int_equal(read_many("", "[service.s", 1, "]\n", 1024), SPOKE_OK);
 	assert_int_equal(read_many("", "[service.s", 1, "]\n", 1025), SPOKE_ESYNTAX);
-	assert_string_equal(told, "a.conf:1025: too many sections; there may be 1024\n");
+	assert_string_equal(told, "a.conf:1025: too many sections; at most 1024\n");
 	assert_int_equal(read_many("", "[service.s", 1,
 				   "]\ntimeout=1s\nforks=1\nretries=1\ntps=1\n", 1024),
 			 SPOKE_OK);
@@ -353,10 +351,10 @@ static void there_are_limits(void **state)
 	assert_int_equal(told_count, 1000);
 	assert_int_equal(read_many("", "# ", 60, "\n", 16644), SPOKE_OK);
 	assert_int_equal(read_many("", "# ", 60, "\n", 16645), SPOKE_ETOOLARGE);
-	assert_string_equal(told, "a.conf: the file is too large; it has at most 1048576 "
+	assert_string_equal(told, "a.conf: the file is too large; at most 1048576 "
 				  "bytes\n");
 	assert_int_equal(read_many("[provider]\n", "application = ", 5000, "\n", 1), SPOKE_ESYNTAX);
-	assert_string_equal(told, "a.conf:2: the line is too long; it has at most 4096 bytes\n");
+	assert_string_equal(told, "a.conf:2: the line is too long; at most 4096 bytes\n");
 	assert_int_equal(read_many("[provider]\n", "application = ", 2049, "\n", 1), SPOKE_ESYNTAX);
 	assert_non_null(strstr(told, "...: too long; it has at most 2048 bytes\n"));
 }
@@ -377,7 +375,7 @@ static void without_memory_it_says_so(void **state)
 					   (struct spoke_span){ text, sizeof(text) - 1 }, tell,
 					   NULL, &config);
 		if (error)
-			assert_non_null(strstr(told, "no memory"));
+			assert_non_null(strstr(told, "out of memory"));
 		spoke_config_free(config);
 		assert_int_equal(memory.bytes, 0);
 	}

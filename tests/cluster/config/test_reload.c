@@ -34,13 +34,12 @@ static void what_is_wrong_changes_nothing(void **state)
 	begin("[consumer]\ntimeout = 20ms\n");
 	assert_int_equal(configrig_try("[consumer]\ntimeout = 1s\nfoo = 1\nretries = x\n"),
 			 SPOKE_ESYNTAX);
-	assert_string_equal(
-		configrig.told,
-		"a.conf:3: foo = 1: there is no such key; spoke config --explain has all\n"
-		"a.conf:4: retries = x: not a count; write a whole number, as 8\n");
+	assert_string_equal(configrig.told,
+			    "a.conf:3: foo = 1: no such key; see spoke config --explain\n"
+			    "a.conf:4: retries = x: not a count; write a whole number, as 8\n");
 	assert_in_range(timeout_now(), 20, 22);
 	assert_int_equal(configrig_try(NULL), SPOKE_ENOENT);
-	assert_string_equal(configrig.told, "a.conf: there is no such file\n");
+	assert_string_equal(configrig.told, "a.conf: no such file\n");
 	spokei_vfiles_put(rig.world.files, CONFIGRIG_PATH, "[consumer]\ntimeout = 1s\n");
 	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_READ, 1, -5);
 	assert_int_equal(spoke_config_reload(configrig.config, NULL, NULL), SPOKE_ESYSTEM);
@@ -59,17 +58,15 @@ static void what_waits_for_a_restart_is_told(void **state)
 			 SPOKE_OK);
 	assert_string_equal(
 		configrig.told,
-		"a.conf:3: connections = 3: counts when the process is started again\n"
-		"a.conf:6: tick = 1ms: counts when the process is started again\n"
-		"a.conf:5: url = file:///a: is left out now, which counts when the process is "
-		"started again\n");
+		"a.conf:3: connections = 3: takes effect after a restart\n"
+		"a.conf:6: tick = 1ms: takes effect after a restart\n"
+		"a.conf:5: url = file:///a: is removed, which takes effect after a restart\n");
 	assert_in_range(timeout_now(), 30, 32);
 }
 
 static void it_waits_until_the_restart_or_until_it_is_taken_back(void **state)
 {
-	static const char waits[] =
-		"a.conf:2: connections = 3: counts when the process is started again\n";
+	static const char waits[] = "a.conf:2: connections = 3: takes effect after a restart\n";
 
 	(void)state;
 	begin("[consumer]\nconnections = 2\n");
@@ -120,8 +117,8 @@ static void a_signal_has_it_read_again(void **state)
 	assert_true(spokei_world_signal(&rig.process, SIGHUP));
 	clusterrig_pass(MS);
 	assert_in_range(timeout_now(), 40, 42);
-	assert_true(has_event("a.conf:3: lazy = yes: counts when the process is started again"));
-	assert_true(has_event("config: read again"));
+	assert_true(has_event("a.conf:3: lazy = yes: takes effect after a restart"));
+	assert_true(has_event("config: reloaded"));
 	spokei_vfiles_put(rig.world.files, CONFIGRIG_PATH, "[consumer]\ntimeout = 60\nlazy = ?\n");
 	assert_true(spokei_world_signal(&rig.process, SIGHUP));
 	clusterrig_pass(MS);
@@ -129,7 +126,7 @@ static void a_signal_has_it_read_again(void **state)
 	assert_true(
 		has_event("a.conf:2: timeout = 60: a duration needs a unit; write 60ms or 60s"));
 	assert_true(has_event("a.conf:3: lazy = ?: neither yes nor no; write true or false"));
-	assert_true(has_event("config: nothing is changed"));
+	assert_true(has_event("config: nothing changed"));
 	spoke_config_free(configrig.config);
 	configrig.config = NULL;
 	assert_false(spokei_world_signal(&rig.process, SIGHUP));
@@ -268,7 +265,7 @@ static void it_is_of_one_engine(void **state)
 	assert_int_equal(spoke_engine_new(&with, &engine), SPOKE_OK);
 	assert_int_equal(spoke_consumer_new(engine, &options, &consumer), SPOKE_EINVAL);
 	assert_string_equal(spoke_engine_why(engine),
-			    "option config: it belongs to another engine; load one for each");
+			    "option config: belongs to another engine; load one config per engine");
 	spoke_engine_free(engine);
 	assert_int_equal(other.blocks, 0);
 	spokei_world_process_fini(&other);
