@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds msgpack-c, the C library, in any installed form: target Msgpack::c.
+# Finds msgpack-c, the C library, in any installed form: target Msgpack::c, and Msgpack::headers for
+# code that inlines its templates and links nothing.
 # Sets MsgpackC_FOUND and, if the header defines it, MsgpackC_VERSION.
 #
 #   up to 4.x   package msgpack     target msgpackc    library msgpackc    msgpack.pc
@@ -64,6 +65,11 @@ endif()
 set(MsgpackC_FOUND FALSE)
 if(TARGET Msgpack::c)
 	set(MsgpackC_FOUND TRUE)
+	add_library(Msgpack::headers INTERFACE IMPORTED)
+	if(msgpack_include_dirs)
+		set_target_properties(Msgpack::headers PROPERTIES
+			INTERFACE_INCLUDE_DIRECTORIES "${msgpack_include_dirs}")
+	endif()
 endif()
 
 # A target of a build tree may carry generator expressions instead of plain directories.

@@ -49,6 +49,9 @@ function(spoke_settings target)
 		POSITION_INDEPENDENT_CODE ON)
 	target_compile_options(${target} PRIVATE ${SPOKE_COMPILE_OPTIONS})
 	target_link_options(${target} PRIVATE ${SPOKE_LINK_OPTIONS})
+	# Values are encoded by the templates of msgpack-c: nothing of it is linked.
+	target_include_directories(${target} SYSTEM PRIVATE
+		$<TARGET_PROPERTY:Msgpack::headers,INTERFACE_INCLUDE_DIRECTORIES>)
 endfunction()
 
 # The N of libspoke.so.N: raised when a released ABI changes, independent of the version.

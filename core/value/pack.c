@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The builder: memory, account and finish; then one function per kind of value. By hand, for it is
- * several times faster than a general packer. Each value is accounted for as skim does it, so that
- * what was built here is accepted there under the same limits.
+ * The builder of msgpack values: memory, account and finish; then one function per kind of value.
+ * encode.h, which is msgpack-c inlined, writes the bytes. The account is that of the validator
+ * (skim.h), which therefore accepts under the same limits what was built here.
  */
 #include "core/value/pack.h"
 
+#include "core/value/encode.h"
 #include "core/value/skim.h"
 
 #define CAPACITY_MIN ((size_t)128)
@@ -193,17 +194,48 @@ static unsigned char *room_for(struct spoke_builder *builder, size_t len)
 
 /* --- account */
 
-/* Room for a value that takes `len` bytes now; NULL: there is an error. */
-static unsigned char *begin_value(struct spoke_builder *builder, size_t len)
+/* Where a value is encoded: at the end of what was packed, or aside, where its length is not known
+ * and the room may not suffice. */
+struct place {
+	unsigned char *start;
+	unsigned char aside[SPOKEI_ENCODE_MAX];
+};
+
+/* Begins a value that has `len` bytes of content. Returns where its head goes; NULL: there is an
+ * error. */
+static inline unsigned char *begin_value(struct spoke_builder *builder, struct place *place,
+					 size_t len)
 {
+	size_t end = builder->capacity < builder->max ? builder->capacity : builder->max;
+
+	if (SPOKEI_UNLIKELY(builder->error != 0))
+		return NULL;
 	if (builder->depth == 0) {
 		if (builder->items == 0) {
-			fail(builder, SPOKE_ETOOLARGE);
+			builder->error = SPOKE_ETOOLARGE;
 			return NULL;
 		}
 		builder->items--;
 	}
-	return room_for(builder, len);
+	place->start = place->aside;
+	if (SPOKEI_LIKELY(end - builder->len >= SPOKEI_ENCODE_MAX &&
+			  len <= end - builder->len - SPOKEI_ENCODE_MAX))
+		place->start = builder->bytes + builder->len;
+	return place->start;
+}
+
+/* Moves a head that was encoded aside to where it belongs, with room for `len` bytes after it.
+ * Returns where it ends there; NULL: there is an error. */
+static SPOKEI_NOINLINE unsigned char *move_head(struct spoke_builder *builder,
+						const struct place *place, size_t head_len,
+						size_t len)
+{
+	unsigned char *at = room_for(builder, head_len + len);
+
+	if (at == NULL)
+		return NULL;
+	memcpy(at, place->aside, head_len);
+	return at + head_len;
 }
 
 /* Values are complete, and so may be what they were the last ones of. */
@@ -223,156 +255,105 @@ static void end_values(struct spoke_builder *builder, size_t count)
 	}
 }
 
-/* Writes a first byte and a number, the high byte first; returns where it ends. */
-static inline unsigned char *put_head(unsigned char *at, unsigned first, uint64_t number,
-				      unsigned width)
+/* The head ends at `at`; the content follows. Returns false if there is no room for them. */
+static inline bool end_head(struct spoke_builder *builder, const struct place *place,
+			    unsigned char *at, const void *bytes, size_t len)
 {
-	*at++ = (unsigned char)first;
-	for (unsigned i = 0; i < width; i++)
-		at[i] = (unsigned char)(number >> 8 * (width - 1 - i));
-	return at + width;
+	if (SPOKEI_UNLIKELY(place->start == place->aside)) {
+		at = move_head(builder, place, (size_t)(at - place->start), len);
+		if (at == NULL)
+			return false;
+	}
+	if (len > 0)
+		memcpy(at, bytes, len);
+	builder->len = (size_t)(at - builder->bytes) + len;
+	return true;
 }
 
-/* A value that is its first byte and a number. */
-static inline void pack_number(struct spoke_builder *builder, unsigned first, uint64_t number,
-			       unsigned width)
+static inline void end_value(struct spoke_builder *builder, const struct place *place,
+			     unsigned char *at, const void *bytes, size_t len)
 {
-	unsigned char *at = begin_value(builder, 1 + width);
-
-	if (at == NULL)
-		return;
-	(void)put_head(at, first, number, width);
-	builder->len += 1 + width;
-	end_values(builder, 1);
+	if (end_head(builder, place, at, bytes, len))
+		end_values(builder, 1);
 }
 
 /* --- scalars */
 
 void spoke_pack_nil(struct spoke_builder *builder)
 {
-	pack_number(builder, 0xc0, 0, 0);
+	struct place place;
+	unsigned char *at = begin_value(builder, &place, 0);
+
+	if (at)
+		end_value(builder, &place, spokei_encode_nil(at), NULL, 0);
 }
 
 void spoke_pack_bool(struct spoke_builder *builder, bool value)
 {
-	pack_number(builder, value ? 0xc3 : 0xc2, 0, 0);
+	struct place place;
+	unsigned char *at = begin_value(builder, &place, 0);
+
+	if (at)
+		end_value(builder, &place, spokei_encode_bool(at, value), NULL, 0);
 }
 
 void spoke_pack_u64(struct spoke_builder *builder, uint64_t value)
 {
-	if (value < 0x80)
-		pack_number(builder, (unsigned)value, 0, 0);
-	else if (value <= UINT8_MAX)
-		pack_number(builder, 0xcc, value, 1);
-	else if (value <= UINT16_MAX)
-		pack_number(builder, 0xcd, value, 2);
-	else if (value <= UINT32_MAX)
-		pack_number(builder, 0xce, value, 4);
-	else
-		pack_number(builder, 0xcf, value, 8);
+	struct place place;
+	unsigned char *at = begin_value(builder, &place, 0);
+
+	if (at)
+		end_value(builder, &place, spokei_encode_u64(at, value), NULL, 0);
 }
 
 void spoke_pack_i64(struct spoke_builder *builder, int64_t value)
 {
-	uint64_t bits = (uint64_t)value;
+	struct place place;
+	unsigned char *at = begin_value(builder, &place, 0);
 
-	if (value >= 0)
-		spoke_pack_u64(builder, bits);
-	else if (value >= -0x20)
-		pack_number(builder, (unsigned)(bits & 0xff), 0, 0);
-	else if (value >= INT8_MIN)
-		pack_number(builder, 0xd0, bits, 1);
-	else if (value >= INT16_MIN)
-		pack_number(builder, 0xd1, bits, 2);
-	else if (value >= INT32_MIN)
-		pack_number(builder, 0xd2, bits, 4);
-	else
-		pack_number(builder, 0xd3, bits, 8);
+	if (at)
+		end_value(builder, &place, spokei_encode_i64(at, value), NULL, 0);
 }
 
 void spoke_pack_float(struct spoke_builder *builder, float value)
 {
-	uint32_t bits;
+	struct place place;
+	unsigned char *at = begin_value(builder, &place, 0);
 
-	memcpy(&bits, &value, sizeof(bits));
-	pack_number(builder, 0xca, bits, sizeof(bits));
+	if (at)
+		end_value(builder, &place, spokei_encode_float(at, value), NULL, 0);
 }
 
 void spoke_pack_double(struct spoke_builder *builder, double value)
 {
-	uint64_t bits;
+	struct place place;
+	unsigned char *at = begin_value(builder, &place, 0);
 
-	memcpy(&bits, &value, sizeof(bits));
-	pack_number(builder, 0xcb, bits, sizeof(bits));
+	if (at)
+		end_value(builder, &place, spokei_encode_double(at, value), NULL, 0);
 }
 
 /* --- content */
 
-/* How a value with a length begins. */
-struct head {
-	unsigned first;
-	unsigned width; /* of the length */
-};
-
-/* `first` is that for a length in one byte; those for two and four follow it. */
-static inline struct head head_for(unsigned first, size_t len)
-{
-	if (len <= UINT8_MAX)
-		return (struct head){ first, 1 };
-	if (len <= UINT16_MAX)
-		return (struct head){ first + 1, 2 };
-	return (struct head){ first + 2, 4 };
-}
-
-/* Room for a head, `more` bytes behind it and the content; NULL: there is an error. */
-static unsigned char *begin_content(struct spoke_builder *builder, struct head head, size_t more,
-				    const void *bytes, size_t len)
+/* Begins a value with content. Returns where its head goes; NULL: there is an error. */
+static inline unsigned char *begin_content(struct spoke_builder *builder, struct place *place,
+					   const void *bytes, size_t len)
 {
 	/* An ext of 2^32 - 1 bytes is one that msgpack-c cannot read. */
 	if (len >= UINT32_MAX)
 		fail(builder, SPOKE_ETOOLARGE);
 	else if (bytes == NULL && len > 0)
 		fail(builder, SPOKE_EINVAL);
-	if (builder->error != 0)
-		return NULL;
-	return begin_value(builder, 1 + head.width + more + len);
-}
-
-static void end_content(struct spoke_builder *builder, unsigned char *at, const void *bytes,
-			size_t len)
-{
-	if (len > 0)
-		memcpy(at, bytes, len);
-	builder->len = (size_t)(at - builder->bytes) + len;
-	end_values(builder, 1);
-}
-
-static inline struct head str_head(size_t len)
-{
-	return len < 32 ? (struct head){ 0xa0 | (unsigned)len, 0 } : head_for(0xd9, len);
+	return begin_value(builder, place, len);
 }
 
 void spoke_pack_str(struct spoke_builder *builder, const char *text, size_t len)
 {
-	struct head head = str_head(len);
-	unsigned char *at = begin_content(builder, head, 0, text, len);
+	struct place place;
+	unsigned char *at = begin_content(builder, &place, text, len);
 
-	if (at == NULL)
-		return;
-	at = put_head(at, head.first, len, head.width);
-	end_content(builder, at, text, len);
-}
-
-unsigned char *spokei_pack_str_room(struct spoke_builder *builder, size_t len)
-{
-	struct head head = str_head(len);
-	unsigned char *at = begin_content(builder, head, 0, "", len);
-
-	if (at == NULL)
-		return NULL;
-	at = put_head(at, head.first, len, head.width);
-	end_content(builder, at + len, NULL, 0);
-	return at;
+	if (at)
+		end_value(builder, &place, spokei_encode_str(at, len), text, len);
 }
 
 void spoke_pack_text(struct spoke_builder *builder, const char *text)
@@ -385,53 +366,42 @@ void spoke_pack_text(struct spoke_builder *builder, const char *text)
 
 void spoke_pack_bin(struct spoke_builder *builder, const void *bytes, size_t len)
 {
-	struct head head = head_for(0xc4, len);
-	unsigned char *at = begin_content(builder, head, 0, bytes, len);
+	struct place place;
+	unsigned char *at = begin_content(builder, &place, bytes, len);
 
-	if (at == NULL)
-		return;
-	at = put_head(at, head.first, len, head.width);
-	end_content(builder, at, bytes, len);
+	if (at)
+		end_value(builder, &place, spokei_encode_bin(at, len), bytes, len);
 }
 
 void spoke_pack_ext(struct spoke_builder *builder, int8_t type, const void *bytes, size_t len)
 {
-	struct head head = head_for(0xc7, len);
-	unsigned char *at;
+	struct place place;
+	unsigned char *at = begin_content(builder, &place, bytes, len);
 
-	for (unsigned log = 0; log <= 4; log++)
-		if (len == (size_t)1 << log)
-			head = (struct head){ 0xd4 + log, 0 };
-	at = begin_content(builder, head, 1, bytes, len);
-	if (at == NULL)
-		return;
-	at = put_head(at, head.first, len, head.width);
-	*at++ = (unsigned char)type;
-	end_content(builder, at, bytes, len);
+	if (at)
+		end_value(builder, &place, spokei_encode_ext(at, len, type), bytes, len);
 }
 
 /* --- containers */
 
-/* `few` is the first byte of one with up to 15 entries, `many` that of one counted in two bytes. */
-static inline void pack_container(struct spoke_builder *builder, size_t count, unsigned each,
-				  unsigned few, unsigned many)
+/* Opens an array or a map of `count` entries, each of `each` values. */
+static inline void pack_container(struct spoke_builder *builder, size_t count, unsigned each)
 {
-	struct head head = { few | (unsigned)(count & 0xf), 0 };
+	struct place place;
 	unsigned char *at;
 
-	if (count > 0xf)
-		head = count > UINT16_MAX ? (struct head){ many + 1, 4 } : (struct head){ many, 2 };
 	if (builder->depth == builder->limits.depth_max)
 		fail(builder, SPOKE_EDEPTH);
-	at = builder->error == 0 ? begin_value(builder, 1 + head.width) : NULL;
+	at = begin_value(builder, &place, 0);
 	if (at == NULL)
 		return;
 	if (count > builder->items / each) {
 		builder->error = SPOKE_ETOOLARGE;
 		return;
 	}
-	(void)put_head(at, head.first, count, head.width);
-	builder->len += 1 + head.width;
+	at = each == 1 ? spokei_encode_array(at, count) : spokei_encode_map(at, count);
+	if (!end_head(builder, &place, at, NULL, 0))
+		return;
 	if (count == 0) {
 		end_values(builder, 1);
 		return;
@@ -443,12 +413,12 @@ static inline void pack_container(struct spoke_builder *builder, size_t count, u
 
 void spoke_pack_array(struct spoke_builder *builder, size_t count)
 {
-	pack_container(builder, count, 1, 0x90, 0xdc);
+	pack_container(builder, count, 1);
 }
 
 void spoke_pack_map(struct spoke_builder *builder, size_t count)
 {
-	pack_container(builder, count, 2, 0x80, 0xde);
+	pack_container(builder, count, 2);
 }
 
 /* Values inside of a container were accounted for when it was announced; skim does it again. */

@@ -18,8 +18,4 @@ void spokei_builder_init_buffer(struct spoke_builder *builder, struct spokei_buf
 /* Gives up what was packed so far; the buffer is as it was before. Does nothing after finish. */
 void spokei_builder_drop(struct spoke_builder *builder);
 
-/* Packs a str of `len` bytes that the caller writes before anything else is packed: one put
- * together of parts. Returns where they go; NULL: the builder has an error. */
-unsigned char *spokei_pack_str_room(struct spoke_builder *builder, size_t len);
-
 #endif

@@ -267,7 +267,7 @@ static size_t name_len(const struct spokei_message *message)
 /* Service and method as one str. */
 static unsigned char *put_name(unsigned char *at, const struct spokei_message *message)
 {
-	at = spokei_put_str_head(at, name_len(message));
+	at = spokei_encode_str(at, name_len(message));
 	if (message->service.len > 0) {
 		at = spokei_put_raw(at, message->service.data, message->service.len);
 		*at++ = '.';
@@ -366,9 +366,9 @@ static int write_request(const struct spokei_wire_limits *limits,
 	*at++ = (unsigned char)(0x90 | fields);
 	*at++ = message->two_way ? TYPE_REQUEST : TYPE_NOTIFICATION;
 	if (message->two_way)
-		at = spokei_put_u32(at, (uint32_t)message->id);
+		at = spokei_encode_u32(at, (uint32_t)message->id);
 	at = prefix.len > 0 ? spokei_put_raw(at, prefix.data, prefix.len) : put_name(at, message);
-	at = spokei_put_container(at, 0x90, message->arg_count);
+	at = spokei_encode_array(at, message->arg_count);
 	(void)spokei_put_body(at, message->lent, message->args);
 	spokei_buffer_commit(out, len + message->args.len);
 	return 0;
@@ -402,7 +402,7 @@ static int write_reply(const struct spokei_wire_limits *limits,
 		return result;
 	*at++ = 0x90 | REPLY_FIELDS;
 	*at++ = TYPE_REPLY;
-	at = spokei_put_u32(at, (uint32_t)message->id);
+	at = spokei_encode_u32(at, (uint32_t)message->id);
 	if (message->error != 0)
 		at = spokei_put_str(at, text);
 	else

@@ -6,10 +6,10 @@
 #ifndef SPOKEI_TRANSPORT_WIRE_PUT_H
 #define SPOKEI_TRANSPORT_WIRE_PUT_H
 
+#include "core/value/encode.h"
 #include "transport/wire/message.h"
 
 #define SPOKEI_PUT_HEAD_MAX 5u /* bytes before the content of a str, array or map */
-#define SPOKEI_PUT_INT_MAX 9u
 
 /* Numbers of 2, 4 and 8 bytes, the high byte first. */
 static inline unsigned char *spokei_put_16(unsigned char *at, uint64_t number)
@@ -72,85 +72,16 @@ static inline unsigned char *spokei_put_body(unsigned char *at, struct spokei_le
 	return at + body.len;
 }
 
-static inline unsigned char *spokei_put_str_head(unsigned char *at, size_t len)
-{
-	if (len < 32) {
-		*at = (unsigned char)(0xa0 | len);
-		return at + 1;
-	}
-	if (len <= UINT8_MAX) {
-		at[0] = 0xd9;
-		at[1] = (unsigned char)len;
-		return at + 2;
-	}
-	*at = len <= UINT16_MAX ? 0xda : 0xdb;
-	return len <= UINT16_MAX ? spokei_put_16(at + 1, len) : spokei_put_32(at + 1, len);
-}
-
 static inline unsigned char *spokei_put_str(unsigned char *at, struct spoke_span text)
 {
-	return spokei_put_raw(spokei_put_str_head(at, text.len), text.data, text.len);
+	return spokei_put_raw(spokei_encode_str(at, text.len), text.data, text.len);
 }
 
 static inline unsigned char *spokei_put_text(unsigned char *at, const char *text)
 {
 	size_t len = strlen(text);
 
-	return spokei_put_raw(spokei_put_str_head(at, len), text, len);
-}
-
-/* An array (0x90) or a map (0x80) of so many entries begins. */
-static inline unsigned char *spokei_put_container(unsigned char *at, unsigned fixed, size_t count)
-{
-	unsigned wide = fixed == 0x80 ? 0xde : 0xdc;
-
-	if (count < 16) {
-		*at = (unsigned char)(fixed | count);
-		return at + 1;
-	}
-	*at = (unsigned char)(count <= UINT16_MAX ? wide : wide + 1);
-	return count <= UINT16_MAX ? spokei_put_16(at + 1, count) : spokei_put_32(at + 1, count);
-}
-
-/* A number of at most 32 bits. */
-static inline unsigned char *spokei_put_u32(unsigned char *at, uint32_t number)
-{
-	if (number < 0x80) {
-		*at = (unsigned char)number;
-		return at + 1;
-	}
-	if (number > UINT16_MAX) {
-		*at = 0xce;
-		return spokei_put_32(at + 1, number);
-	}
-	if (number > UINT8_MAX) {
-		*at = 0xcd;
-		return spokei_put_16(at + 1, number);
-	}
-	at[0] = 0xcc;
-	at[1] = (unsigned char)number;
-	return at + 2;
-}
-
-static inline unsigned char *spokei_put_i32(unsigned char *at, int32_t number)
-{
-	if (number >= 0)
-		return spokei_put_u32(at, (uint32_t)number);
-	if (number >= -0x20) {
-		*at = (unsigned char)number;
-		return at + 1;
-	}
-	if (number < INT16_MIN) {
-		*at = 0xd2;
-		return spokei_put_32(at + 1, (uint32_t)number);
-	}
-	if (number < INT8_MIN) {
-		*at = 0xd1;
-		return spokei_put_16(at + 1, (uint32_t)number);
-	}
-	at[0] = 0xd0;
-	at[1] = (unsigned char)number;
-	return at + 2;
+	return spokei_put_raw(spokei_encode_str(at, len), text, len);
 }
 
 #endif

@@ -103,7 +103,7 @@ unsigned char *spokei_dubbo_types_put(unsigned char *at, const struct spokei_dub
 
 	if (types->count == 0)
 		return spokei_put_str(at, types->told);
-	at = spokei_put_str_head(at, types->len);
+	at = spokei_encode_str(at, types->len);
 	if (types->count <= SPOKEI_DUBBO_TYPES_KEPT) {
 		for (size_t i = 0; i < types->count; i++)
 			at = put_type(at, types->first[i]);

@@ -189,7 +189,7 @@ static unsigned char *put_timeout(unsigned char *at, int64_t timeout_ms)
 static unsigned char *put_extras(unsigned char *at, const struct extras *extras,
 				 const struct spokei_message *message)
 {
-	at = spokei_put_container(at, 0x80, extras->count);
+	at = spokei_encode_map(at, extras->count);
 	at = spokei_put_raw(at, extras->pairs.data, extras->pairs.len);
 	if (extras->group)
 		at = spokei_put_str(spokei_put_text(at, "group"), message->group);
@@ -226,7 +226,7 @@ static unsigned char *put_generic(unsigned char *at, const struct spokei_message
 		at = spokei_put_raw(at, message->type_names.data, message->type_names.len);
 	else
 		*at++ = 0xc0;
-	return spokei_put_container(at, 0x90, message->arg_count);
+	return spokei_encode_array(at, message->arg_count);
 }
 
 /* What stands before the arguments. */
@@ -364,14 +364,14 @@ static unsigned char *put_exception(unsigned char *at, const struct spokei_messa
 	/* Other classes need not have a code, and then cannot be made of fields that have. */
 	code = own || message->error_code != 0 ||
 	       spokei_span_is(message->error_class, SPOKEI_DUBBO_EXCEPTION);
-	at = spokei_put_container(at, 0x80, code ? 2 : 1);
+	at = spokei_encode_map(at, code ? 2 : 1);
 	at = spokei_put_str(spokei_put_text(at, "message"), message->error_text);
 	if (code)
-		at = spokei_put_i32(spokei_put_text(at, "code"), message->error_code);
+		at = spokei_encode_i32(spokei_put_text(at, "code"), message->error_code);
 	return at;
 }
 
-#define REPLY_SLACK (4 * SPOKEI_PUT_HEAD_MAX + SPOKEI_PUT_INT_MAX + 64u + EXTRAS_SLACK)
+#define REPLY_SLACK (4 * SPOKEI_PUT_HEAD_MAX + SPOKEI_ENCODE_MAX + 64u + EXTRAS_SLACK)
 
 static int write_marked(const struct spokei_wire_limits *limits,
 			const struct spokei_message *message, struct spokei_buffer *out)

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Encodes msgpack by msgpack-c, inlined: its template writes to the address that a pointer holds,
+ * and moves the pointer. Every function returns where the next byte goes; the caller has made room.
+ * This is the only file that uses msgpack-c, and it uses its headers alone. Stateless; any thread.
+ */
+#ifndef SPOKEI_CORE_VALUE_ENCODE_H
+#define SPOKEI_CORE_VALUE_ENCODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <msgpack/pack_define.h>
+#include <msgpack/timestamp.h>
+
+#define msgpack_pack_inline_func(name) static inline void msgpack_pack##name
+#define msgpack_pack_inline_func_cint(name) static inline void msgpack_pack##name
+#define msgpack_pack_user unsigned char **
+#define msgpack_pack_append_buffer(at, bytes, len) (memcpy(*(at), bytes, len), *(at) += (len))
+#include <msgpack/pack_template.h>
+
+/* The most bytes that a scalar, or what stands before the content of another value, takes. */
+#define SPOKEI_ENCODE_MAX 9u
+
+static inline unsigned char *spokei_encode_nil(unsigned char *at)
+{
+	msgpack_pack_nil(&at);
+	return at;
+}
+
+static inline unsigned char *spokei_encode_bool(unsigned char *at, bool value)
+{
+	if (value)
+		msgpack_pack_true(&at);
+	else
+		msgpack_pack_false(&at);
+	return at;
+}
+
+static inline unsigned char *spokei_encode_u64(unsigned char *at, uint64_t value)
+{
+	msgpack_pack_uint64(&at, value);
+	return at;
+}
+
+static inline unsigned char *spokei_encode_i64(unsigned char *at, int64_t value)
+{
+	msgpack_pack_int64(&at, value);
+	return at;
+}
+
+static inline unsigned char *spokei_encode_u32(unsigned char *at, uint32_t value)
+{
+	msgpack_pack_uint32(&at, value);
+	return at;
+}
+
+static inline unsigned char *spokei_encode_i32(unsigned char *at, int32_t value)
+{
+	msgpack_pack_int32(&at, value);
+	return at;
+}
+
+static inline unsigned char *spokei_encode_float(unsigned char *at, float value)
+{
+	msgpack_pack_float(&at, value);
+	return at;
+}
+
+static inline unsigned char *spokei_encode_double(unsigned char *at, double value)
+{
+	msgpack_pack_double(&at, value);
+	return at;
+}
+
+/* The head of a text, of bytes, of an ext, of an array of `len` elements, of a map of `len` pairs.
+ * Lengths are below 2^32. */
+static inline unsigned char *spokei_encode_str(unsigned char *at, size_t len)
+{
+	msgpack_pack_str(&at, len);
+	return at;
+}
+
+static inline unsigned char *spokei_encode_bin(unsigned char *at, size_t len)
+{
+	msgpack_pack_bin(&at, len);
+	return at;
+}
+
+static inline unsigned char *spokei_encode_ext(unsigned char *at, size_t len, int8_t type)
+{
+	msgpack_pack_ext(&at, len, type);
+	return at;
+}
+
+static inline unsigned char *spokei_encode_array(unsigned char *at, size_t len)
+{
+	msgpack_pack_array(&at, len);
+	return at;
+}
+
+static inline unsigned char *spokei_encode_map(unsigned char *at, size_t len)
+{
+	msgpack_pack_map(&at, len);
+	return at;
+}
+
+#endif
