@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment as the rooms above it use it: memory whose size is checked and whose content is
- * known. Whoever allocates keeps the size, for the environment may need it back.
+ * Memory of the environment: sizes are checked and blocks are zeroed. The caller keeps the size of
+ * a block, because freeing needs it.
  */
 #ifndef SPOKEI_CORE_BASE_ENV_H
 #define SPOKEI_CORE_BASE_ENV_H
@@ -12,7 +12,8 @@
 
 #include <string.h>
 
-/* `count` cells of `size` bytes, all zero; NULL: no memory, or more than a size can say. */
+/* Allocates `count` cells of `size` bytes, all zero. Returns NULL if there is no memory or the size
+ * overflows. */
 static inline void *spokei_alloc(const struct spoke_env *env, size_t count, size_t size)
 {
 	void *memory;
@@ -25,14 +26,14 @@ static inline void *spokei_alloc(const struct spoke_env *env, size_t count, size
 	return memory;
 }
 
-/* `size` bytes with anything in them: their pages are touched when they are used. NULL: no memory.
- */
+/* Allocates `size` bytes without initialising them, so pages are touched only when they are used.
+ * Returns NULL if there is no memory. */
 static inline void *spokei_alloc_unset(const struct spoke_env *env, size_t size)
 {
 	return env->resize(env->ctx, NULL, 0, size);
 }
 
-/* Gives back what these gave; NULL is fine. */
+/* Frees a block of either function; NULL is allowed. */
 static inline void spokei_free(const struct spoke_env *env, void *memory, size_t count, size_t size)
 {
 	if (memory)

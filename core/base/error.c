@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of errors as functions. A number that is given twice does not compile (it would be two
- * cases of one switch), nor does one outside the three ranges. Stateless; any thread.
+ * The error table as functions. A duplicate number does not compile (two equal cases of one
+ * switch), and neither does a number outside the three ranges. Stateless; any thread.
  */
 #include <spoke/error.h>
 
-/* Both ends of each range, for ever; what lies between may still be given a meaning. */
+/* Both ends of each range, which are permanent; unused numbers between them may be assigned later.
+ */
 enum {
 	LOCAL_FIRST = -1,
 	LOCAL_LAST = -99,
@@ -56,7 +57,7 @@ const char *spoke_errname(int error)
 #undef RETURN_NAME
 }
 
-/* Is it an error of the table, within the range? */
+/* Returns true if the table contains the error and it lies within the range. */
 static bool is_within(int error, int first, int last)
 {
 #define RETURN_TRUE(name, number, sentence) case number:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buckets: one for each value below 32, and then 32 for each power of two. */
+/* A log-linear histogram: one bucket for each value below 32, then 32 buckets for each power of
+ * two. */
 #include "core/base/histogram.h"
 
 #define SUB_BITS SPOKEI_HISTOGRAM_SUB_BITS
@@ -16,7 +17,7 @@ static uint64_t clip(uint64_t value)
 	return value < VALUE_MAX ? value : VALUE_MAX;
 }
 
-/* Of a clipped value. */
+/* Returns the bucket of a clipped value. */
 static size_t bucket_of(uint64_t value)
 {
 	unsigned top;
@@ -80,7 +81,7 @@ void spoke_histogram_since(struct spoke_histogram *histogram, const struct spoke
 		histogram->max = max;
 }
 
-/* How many of `count` they are, rounded up, at least one; without overflow. */
+/* Returns the rank of a quantile among `count` values: rounded up, at least 1, without overflow. */
 static uint64_t rank_of(uint64_t count, uint32_t per_million)
 {
 	uint64_t share = per_million < MILLION ? per_million : MILLION;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting a value where each instruction counts: what spoke_histogram_add() does, without a call.
- */
+/* Inlined spokei_histogram_add() for the hot path: spoke_histogram_add() without a call. */
 #ifndef SPOKEI_CORE_BASE_HISTOGRAM_H
 #define SPOKEI_CORE_BASE_HISTOGRAM_H
 
@@ -16,7 +15,8 @@ static inline void spokei_histogram_add(struct spoke_histogram *histogram, uint6
 	unsigned top = 63u ^ (unsigned)__builtin_clzll(value | 1);
 	unsigned shift = top - SPOKEI_HISTOGRAM_SUB_BITS;
 
-	/* Values that have a bucket each wrap around here, and go with those that are clipped. */
+	/* Values below 2^SUB_BITS have a bucket each; they wrap around here and take the path of
+	 * clipped values. */
 	if (SPOKEI_UNLIKELY(shift >= SPOKEI_HISTOGRAM_VALUE_BITS - SPOKEI_HISTOGRAM_SUB_BITS)) {
 		spoke_histogram_add_many(histogram, value, 1);
 		return;

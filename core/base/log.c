@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines are made only when they will be written: first the questions whether there is a hook and
- * whether the class has a token left, then the text.
+ * Filters log lines. A line is formatted only after the checks whether a hook is set and whether
+ * its class has a token left.
  */
 #include "core/base/log.h"
 
@@ -17,7 +17,7 @@ void spokei_log_init(struct spokei_log *log, const struct spoke_env *env, uint64
 		log->buckets[i] = spokei_bucket_make(SPOKEI_LOG_RATE, SPOKEI_LOG_RATE, now_ns);
 }
 
-/* May a line of this class be written now? Counts it if not. */
+/* Returns whether a line of this class may be written now; counts it as suppressed if not. */
 static bool admit_line(struct spokei_log *log, enum spokei_log_class log_class, uint64_t now_ns)
 {
 	if (!log->busy && spokei_bucket_take(&log->buckets[log_class], 1, now_ns))
@@ -26,7 +26,7 @@ static bool admit_line(struct spokei_log *log, enum spokei_log_class log_class, 
 	return false;
 }
 
-/* Formats; a line that is too long ends in dots. */
+/* Formats the text; a text that is too long ends in dots. */
 SPOKEI_PRINTF(2, 0)
 static void write_text(char text[SPOKEI_LOG_TEXT_MAX], const char *format, va_list args)
 {
@@ -77,7 +77,7 @@ void spokei_log_wanted(struct spokei_log *log, const char *module, const char *t
 		write_line(log, &line);
 }
 
-/* The text of one byte; returns its length, 1 to 4. */
+/* Writes the escaped text of one byte; returns its length, 1 to 4. */
 static size_t escape_byte(char text[4], unsigned char byte)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -101,7 +101,7 @@ size_t spokei_log_escape(char *out, size_t size, const void *bytes, size_t len)
 {
 	const unsigned char *from = bytes;
 	size_t used = 0;
-	size_t cut = 0; /* how much of the text leaves room for the dots */
+	size_t cut = 0; /* length up to which the dots still fit */
 
 	if (size == 0)
 		return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bucket counts in billionths of a token, so that a nanosecond gains a whole number of them and
- * no rounding piles up, whatever the rate and however often it is asked. The largest burst is below
- * 2^62 of these units, and no more time is multiplied by the rate than fills the bucket.
+ * Token bucket and backoff. A bucket counts in billionths of a token, so a nanosecond always adds a
+ * whole number and rounding errors do not accumulate. The largest burst is below 2^62 of these
+ * units, and the rate is multiplied by at most the time that fills the bucket.
  */
 #include "core/base/pace.h"
 
@@ -15,7 +15,7 @@ static uint64_t divide_up(uint64_t value, uint64_t by)
 	return value / by + (value % by != 0);
 }
 
-/* What the bucket holds at `now_ns`. */
+/* Returns the level of the bucket at `now_ns`. */
 static uint64_t level_at(const struct spokei_bucket *bucket, uint64_t now_ns)
 {
 	uint64_t missing = bucket->burst * TOKEN - bucket->level;
@@ -65,7 +65,7 @@ uint64_t spokei_bucket_next(const struct spokei_bucket *bucket, uint32_t count, 
 	return wait_ns < SPOKEI_PACE_NEVER - from_ns ? from_ns + wait_ns : SPOKEI_PACE_NEVER;
 }
 
-/* Three fifths, rounded up: what a pause grows by. */
+/* Returns three fifths of a pause, rounded up: its growth. */
 static uint64_t growth_of(uint64_t pause)
 {
 	return pause / 5 * 3 + (pause % 5 * 3 + 4) / 5;
@@ -78,7 +78,7 @@ uint64_t spokei_backoff_pause(const struct spokei_backoff *backoff, uint32_t att
 	uint64_t fifth;
 
 	SPOKE_ASSERT(cap <= UINT64_C(1) << 62);
-	/* From 1 ns it takes fewer than 100 steps to any cap; 0 stays 0. */
+	/* From 1 ns this takes fewer than 100 steps to any cap; 0 stays 0. */
 	for (uint32_t i = 0; i < attempt && pause > 0 && pause < cap; i++) {
 		uint64_t growth = growth_of(pause);
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The buffer. What was consumed leaves a gap at the start; the content moves over it only when that
- * frees at least as much as it costs, so that each byte moves a bounded number of times. Near the
- * maximum there is a quarter of it more memory than content, for the same reason.
+ * A growing byte buffer. Consumed bytes leave a gap at the start; the content moves over the gap
+ * only if that frees at least as much as it moves, so each byte moves a bounded number of times.
+ * Near the maximum, the capacity exceeds the content by a quarter, for the same reason.
  */
 #include "core/memory/buffer.h"
 
 #define CAPACITY_MIN ((size_t)512)
-#define CAPACITY_KEPT ((size_t)262144) /* what an empty buffer keeps; idle owners give it away */
+#define CAPACITY_KEPT                                                                              \
+	((size_t)262144) /* bytes that an empty buffer keeps; idle owners free them                \
+			  */
 
 void spokei_buffer_init(struct spokei_buffer *buffer, const struct spoke_env *env, size_t max)
 {
@@ -25,7 +27,7 @@ static size_t sum_or_max(size_t a, size_t b)
 	return a > SIZE_MAX - b ? SIZE_MAX : a + b;
 }
 
-/* The capacity to have next for `need` bytes, which are not more than the maximum. */
+/* Returns the next capacity for `need` bytes, which do not exceed the maximum. */
 static size_t next_capacity(const struct spokei_buffer *buffer, size_t need)
 {
 	size_t most = sum_or_max(buffer->max, buffer->max / 4);
@@ -49,7 +51,7 @@ static void close_gap(struct spokei_buffer *buffer)
 	buffer->end = len;
 }
 
-/* Makes room for `need` bytes of content in all. */
+/* Makes room for `need` bytes of content in total. */
 static bool make_room(struct spokei_buffer *buffer, size_t need)
 {
 	size_t len = spokei_buffer_len(buffer);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes that come in at the end and go out at the start. Grows with the data it is given, never
- * with what somebody claims will come, and not beyond its maximum. Owned by one object, on its
- * thread.
+ * A byte queue: bytes enter at the end and leave at the start. It grows with the data it receives,
+ * never with an announced length, and not beyond its maximum. Owned by one object, on its thread.
  */
 #ifndef SPOKEI_CORE_MEMORY_BUFFER_H
 #define SPOKEI_CORE_MEMORY_BUFFER_H
@@ -11,20 +10,20 @@
 
 struct spokei_buffer {
 	const struct spoke_env *env; /* borrowed for the buffer's life */
-	unsigned char *bytes;        /* NULL while nothing is held */
-	size_t start;                /* bytes before this are gone */
-	size_t end;                  /* bytes from here on are free */
+	unsigned char *bytes;        /* NULL while the buffer holds no memory */
+	size_t start;                /* bytes before this index are consumed */
+	size_t end;                  /* bytes from this index on are free */
 	size_t capacity;
-	size_t max; /* bytes it may hold */
+	size_t max; /* maximum of bytes it may hold */
 };
 
-/* An empty buffer that holds no memory yet. */
+/* Initialises an empty buffer, which holds no memory. */
 void spokei_buffer_init(struct spokei_buffer *buffer, const struct spoke_env *env, size_t max);
 
-/* Gives the memory back; the buffer is empty then and may be used again. */
+/* Frees the memory. The buffer is empty afterwards and may be used again. */
 void spokei_buffer_fini(struct spokei_buffer *buffer);
 
-/* spokei_buffer_reserve(), where the room has to be made. */
+/* The slow path of spokei_buffer_reserve(). */
 unsigned char *spokei_buffer_reserve_more(struct spokei_buffer *buffer, size_t len);
 
 static inline size_t spokei_buffer_len(const struct spokei_buffer *buffer)
@@ -32,16 +31,17 @@ static inline size_t spokei_buffer_len(const struct spokei_buffer *buffer)
 	return buffer->end - buffer->start;
 }
 
-/* The first byte; valid until the buffer is next written to. NULL while it holds no memory. */
+/* Returns the first byte, valid until the next write to the buffer; NULL while it holds no memory.
+ */
 static inline unsigned char *spokei_buffer_data(const struct spokei_buffer *buffer)
 {
 	return buffer->bytes ? buffer->bytes + buffer->start : NULL;
 }
 
 /*
- * Room for `len` more bytes behind the end; they count once spokei_buffer_commit() says how many
- * were written. Returns NULL when that would exceed the maximum or there is no memory; the content
- * stays.
+ * Reserves room for `len` more bytes at the end. spokei_buffer_commit() adds the bytes that were
+ * written to the content. Returns NULL if the maximum would be exceeded or there is no memory; the
+ * content is unchanged then.
  */
 static inline unsigned char *spokei_buffer_reserve(struct spokei_buffer *buffer, size_t len)
 {
@@ -59,14 +59,14 @@ static inline void spokei_buffer_commit(struct spokei_buffer *buffer, size_t len
 	buffer->end += len;
 }
 
-/* Appends a copy. Returns 0, SPOKE_ETOOLARGE (beyond the maximum) or SPOKE_ENOMEM. */
+/* Appends a copy. Returns 0, SPOKE_ETOOLARGE (maximum exceeded) or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_buffer_append(struct spokei_buffer *buffer, const void *bytes,
 					size_t len);
 
-/* Drops `len` bytes, at most what is there, from the start. */
+/* Removes the first `len` bytes, or all if there are fewer. */
 void spokei_buffer_consume(struct spokei_buffer *buffer, size_t len);
 
-/* Drops everything after the first `len` bytes. */
+/* Removes everything after the first `len` bytes. */
 void spokei_buffer_truncate(struct spokei_buffer *buffer, size_t len);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that lies in somebody's block and is nobody's now: AddressSanitizer tells who touches it
- * all the same. Elsewhere this does nothing.
+ * Poisons unused cells of a block, so that AddressSanitizer reports every access to them. Does
+ * nothing in other builds.
  */
 #ifndef SPOKEI_CORE_MEMORY_HIDDEN_H
 #define SPOKEI_CORE_MEMORY_HIDDEN_H
@@ -12,7 +12,7 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-/* From now on it is nobody's ... */
+/* Poisons memory. */
 static inline void spokei_hide(void *memory, size_t size)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -23,7 +23,7 @@ static inline void spokei_hide(void *memory, size_t size)
 #endif
 }
 
-/* ... and again somebody's. */
+/* Makes poisoned memory accessible again. */
 static inline void spokei_show(void *memory, size_t size)
 {
 #if defined(__SANITIZE_ADDRESS__)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open addressing with linear probing; entries move back when one before them goes. */
+/* A hash map: open addressing with linear probing. A removal moves later entries back. */
 #include "core/memory/map.h"
 
 #define FIRST_ROOM 16u
 
-/* FNV-1a, begun from the seed and stirred at the end, since only the low bits are used. */
+/* FNV-1a, started from the seed and mixed at the end, because only the low bits are used. */
 static uint64_t hash_bytes(uint64_t seed, const unsigned char *bytes, size_t len)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ seed;
@@ -28,7 +28,7 @@ void spokei_map_fini(struct spokei_map *map)
 	spokei_map_init(map, map->env);
 }
 
-/* Where the key is, or the free place where it belongs. There is always a free one. */
+/* Returns the entry of the key, or the free entry where it belongs. A free entry always exists. */
 static struct spokei_map_entry *find_place(const struct spokei_map *map, const void *key,
 					   size_t len, uint64_t hash)
 {
@@ -85,7 +85,7 @@ void *spokei_map_get(const struct spokei_map *map, const void *key, size_t len)
 	return find_place(map, key, len, hash_bytes(map->seed, key, len))->value;
 }
 
-/* Closes the hole at `hole`: whoever would not be found beyond it moves in. */
+/* Closes the hole at `hole`: moves in each entry that a search would miss after the hole. */
 static void close_hole(struct spokei_map *map, size_t hole)
 {
 	size_t mask = map->room - 1;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks of cells with a free list through them; slab.h says what for. */
+/* A slab allocator: chunks of cells, with a free list through the free cells. */
 #include "core/memory/slab.h"
 
 #include "core/memory/hidden.h"
 
-#define HEAD_SIZE 16u /* keeps the cell behind it aligned for anything */
+#define HEAD_SIZE 16u /* keeps the cell after it aligned for any type */
 
-/* Before each cell. */
+/* Precedes each cell. */
 struct head {
-	uint32_t generation; /* odd while the cell is taken */
-	uint32_t next_free;  /* index + 1; 0: the last */
+	uint32_t generation; /* odd while the cell is in use */
+	uint32_t next_free;  /* index + 1; 0: end of the list */
 };
 
 _Static_assert(sizeof(struct head) <= HEAD_SIZE, "a head fits before its cell");
@@ -65,7 +65,7 @@ void spokei_slab_fini(struct spokei_slab *slab)
 	slab->used = 0;
 }
 
-/* Makes room for the address of one more chunk. */
+/* Makes room for the address of another chunk. */
 static bool grow_table(struct spokei_slab *slab)
 {
 	uint32_t room = slab->chunk_room ? 2 * slab->chunk_room : 4;
@@ -143,7 +143,7 @@ void spokei_slab_give(struct spokei_slab *slab, uint64_t handle)
 
 	SPOKE_ASSERT(spokei_slab_get(slab, handle) != NULL);
 	head = head_at(slab, index);
-	head->generation++; /* even; wraps after 2^31 owners of this cell */
+	head->generation++; /* even; wraps after 2^31 uses of this cell */
 	head->next_free = slab->free;
 	slab->free = index + 1;
 	slab->count--;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Encodes msgpack by msgpack-c, inlined: its template writes to the address that a pointer holds,
- * and moves the pointer. Every function returns where the next byte goes; the caller has made room.
- * This is the only file that uses msgpack-c, and it uses its headers alone. Stateless; any thread.
+ * Encodes msgpack with the inlined templates of msgpack-c. A template writes to the address that a
+ * pointer holds and advances the pointer. Every function returns the address of the next byte; the
+ * caller has reserved the room. No other file of the library uses msgpack-c, and nothing of it is
+ * linked. Stateless; any thread.
  */
 #ifndef SPOKEI_CORE_VALUE_ENCODE_H
 #define SPOKEI_CORE_VALUE_ENCODE_H
@@ -21,7 +22,7 @@
 #define msgpack_pack_append_buffer(at, bytes, len) (memcpy(*(at), bytes, len), *(at) += (len))
 #include <msgpack/pack_template.h>
 
-/* The most bytes that a scalar, or what stands before the content of another value, takes. */
+/* The largest number of bytes of a scalar, or of the head of another value. */
 #define SPOKEI_ENCODE_MAX 9u
 
 static inline unsigned char *spokei_encode_nil(unsigned char *at)
@@ -75,8 +76,8 @@ static inline unsigned char *spokei_encode_double(unsigned char *at, double valu
 	return at;
 }
 
-/* The head of a text, of bytes, of an ext, of an array of `len` elements, of a map of `len` pairs.
- * Lengths are below 2^32. */
+/* Write the head of a str, bin or ext with `len` bytes of content, of an array of `len` elements,
+ * or of a map of `len` pairs. `len` is below 2^32. */
 static inline unsigned char *spokei_encode_str(unsigned char *at, size_t len)
 {
 	msgpack_pack_str(&at, len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The builder of msgpack values: memory, account and finish; then one function per kind of value.
- * encode.h, which is msgpack-c inlined, writes the bytes. The account is that of the validator
- * (skim.h), which therefore accepts under the same limits what was built here.
+ * Builds msgpack values: memory, accounts and the end of a builder, then one function per kind of
+ * value. encode.h writes the bytes. The builder counts values as the validator (skim.h) does, so
+ * the validator accepts under the same limits everything that was built here.
  */
 #include "core/value/pack.h"
 
@@ -29,7 +29,7 @@ static void init(struct spoke_builder *builder, const struct spoke_value_limits 
 {
 	memset(builder, 0, sizeof(*builder));
 	if (spokei_limits_settle(limits, &builder->limits) != 0)
-		builder->limits = *limits; /* start() looks at them, each time */
+		builder->limits = *limits; /* start() checks them each time */
 	start(builder);
 }
 
@@ -121,7 +121,7 @@ int spoke_builder_finish_value(struct spoke_builder *builder, struct spoke_value
 
 /* --- memory */
 
-/* An error stays, the first one. */
+/* Records an error; the first one stays. */
 static void fail(struct spoke_builder *builder, int error)
 {
 	if (builder->error == 0)
@@ -145,7 +145,7 @@ static int grow_own(struct spoke_builder *builder, size_t need)
 	return 0;
 }
 
-/* The buffer keeps only what it knows of when it moves. */
+/* A buffer that moves keeps only committed bytes, so commit first. */
 static int grow_buffer(struct spoke_builder *builder, size_t len)
 {
 	struct spokei_buffer *buffer = builder->buffer;
@@ -171,7 +171,7 @@ static SPOKEI_NOINLINE int grow(struct spoke_builder *builder, size_t len)
 	return SPOKE_ETOOLARGE;
 }
 
-/* Room for `len` bytes at the end; NULL: there is an error. */
+/* Returns room for `len` bytes at the end, or NULL after an error. */
 static unsigned char *room_for(struct spoke_builder *builder, size_t len)
 {
 	int error;
@@ -194,14 +194,14 @@ static unsigned char *room_for(struct spoke_builder *builder, size_t len)
 
 /* --- account */
 
-/* Where a value is encoded: at the end of what was packed, or aside, where its length is not known
- * and the room may not suffice. */
+/* The place where a value is encoded: the end of the packed bytes, or `aside` if the room may not
+ * suffice, because the length of the head is not known yet. */
 struct place {
 	unsigned char *start;
 	unsigned char aside[SPOKEI_ENCODE_MAX];
 };
 
-/* Begins a value that has `len` bytes of content. Returns where its head goes; NULL: there is an
+/* Begins a value with `len` bytes of content. Returns the address of its head, or NULL after an
  * error. */
 static inline unsigned char *begin_value(struct spoke_builder *builder, struct place *place,
 					 size_t len)
@@ -224,8 +224,8 @@ static inline unsigned char *begin_value(struct spoke_builder *builder, struct p
 	return place->start;
 }
 
-/* Moves a head that was encoded aside to where it belongs, with room for `len` bytes after it.
- * Returns where it ends there; NULL: there is an error. */
+/* Moves a head from `aside` to the end of the packed bytes and reserves `len` bytes after it.
+ * Returns the end of the head, or NULL after an error. */
 static SPOKEI_NOINLINE unsigned char *move_head(struct spoke_builder *builder,
 						const struct place *place, size_t head_len,
 						size_t len)
@@ -238,7 +238,7 @@ static SPOKEI_NOINLINE unsigned char *move_head(struct spoke_builder *builder,
 	return at + head_len;
 }
 
-/* Values are complete, and so may be what they were the last ones of. */
+/* Ends `count` values, and every container whose last value is complete with them. */
 static void end_values(struct spoke_builder *builder, size_t count)
 {
 	if (builder->depth == 0) {
@@ -255,7 +255,7 @@ static void end_values(struct spoke_builder *builder, size_t count)
 	}
 }
 
-/* The head ends at `at`; the content follows. Returns false if there is no room for them. */
+/* Ends a head at `at` and copies the content after it. Returns false after an error. */
 static inline bool end_head(struct spoke_builder *builder, const struct place *place,
 			    unsigned char *at, const void *bytes, size_t len)
 {
@@ -335,11 +335,11 @@ void spoke_pack_double(struct spoke_builder *builder, double value)
 
 /* --- content */
 
-/* Begins a value with content. Returns where its head goes; NULL: there is an error. */
+/* Begins a value with content. Returns the address of its head, or NULL after an error. */
 static inline unsigned char *begin_content(struct spoke_builder *builder, struct place *place,
 					   const void *bytes, size_t len)
 {
-	/* An ext of 2^32 - 1 bytes is one that msgpack-c cannot read. */
+	/* msgpack-c cannot read an ext of 2^32 - 1 bytes. */
 	if (len >= UINT32_MAX)
 		fail(builder, SPOKE_ETOOLARGE);
 	else if (bytes == NULL && len > 0)
@@ -384,7 +384,7 @@ void spoke_pack_ext(struct spoke_builder *builder, int8_t type, const void *byte
 
 /* --- containers */
 
-/* Opens an array or a map of `count` entries, each of `each` values. */
+/* Opens an array or a map of `count` entries with `each` values per entry. */
 static inline void pack_container(struct spoke_builder *builder, size_t count, unsigned each)
 {
 	struct place place;
@@ -421,7 +421,8 @@ void spoke_pack_map(struct spoke_builder *builder, size_t count)
 	pack_container(builder, count, 2);
 }
 
-/* Values inside of a container were accounted for when it was announced; skim does it again. */
+/* The values inside a container were counted when the container was announced, and the validator
+ * counts them again; `items` is corrected for that. */
 void spoke_pack_raw(struct spoke_builder *builder, struct spoke_span values)
 {
 	uint32_t known = builder->depth > 0 ? builder->left : 0;

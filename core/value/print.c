@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values as text, for logs and for people: printable ASCII in one line, never more than was asked
- * for. Stateless; any thread.
+ * Prints values as text for logs and people: printable ASCII in one line, at most `size` bytes.
+ * Stateless; any thread.
  */
 #include <spoke/value.h>
 
@@ -11,23 +11,23 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TOKEN_MAX 40 /* bytes of a number as text */
+#define TOKEN_MAX 40 /* bytes of a printed number */
 
 static const char ellipsis[] = "...";
 
-/* Text that grows until it is full. Pieces are written whole or not at all. */
+/* An output text with a maximum. Each piece is written completely or not at all. */
 struct out {
 	char *text;
 	size_t len;
-	size_t safe; /* how much of it leaves room for the dots */
+	size_t safe; /* length up to which the dots still fit */
 	size_t size;
 	bool full;
 };
 
-/* A container that has been opened. */
+/* An open container. */
 struct level {
 	struct spoke_cursor rest;
-	size_t written; /* values of it */
+	size_t written; /* values written so far */
 	bool is_map;
 };
 
@@ -93,7 +93,7 @@ static void put_hex(struct out *out, struct spoke_span content)
 	put(out, ")", 1);
 }
 
-/* A double is told from an integer by a point, an exponent or a letter. */
+/* Prints a double so that a point, an exponent or a letter distinguishes it from an integer. */
 static void put_double(struct out *out, double number)
 {
 	char text[TOKEN_MAX];
@@ -119,7 +119,7 @@ static void put_int(struct out *out, struct spoke_value value)
 	put_text(out, text);
 }
 
-/* What is not a container. */
+/* Prints a value that is not a container. */
 static void put_scalar(struct out *out, struct spoke_value value)
 {
 	char head[TOKEN_MAX];
@@ -145,12 +145,12 @@ static void put_scalar(struct out *out, struct spoke_value value)
 		(void)snprintf(head, sizeof(head), "ext(%d, ", type);
 		put_text(out, head);
 		put_hex(out, content);
-	} else { /* a container that is too deep, or nothing that can be read */
+	} else { /* a container that is too deep, or a value that cannot be read */
 		put_text(out, spoke_value_type(value) == SPOKE_VALUE_NONE ? "?" : ellipsis);
 	}
 }
 
-/* Writes a value, but of a container only its beginning: true then, and its level. */
+/* Prints a scalar, or the beginning of a container. Returns true and the level for a container. */
 static bool begin_value(struct out *out, struct spoke_value value, struct level *ret_level)
 {
 	struct level level = { .is_map = false };
@@ -168,7 +168,7 @@ static bool begin_value(struct out *out, struct spoke_value value, struct level 
 	return true;
 }
 
-/* Writes what stands before the next value of a container. */
+/* Prints the separator before the next value of a container. */
 static void put_separator(struct out *out, struct level *level)
 {
 	if (level->is_map && level->written % 2 == 1)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of first bytes, in their order. Constant; any thread.
+ * The tables of msgpack's first bytes, ordered by first byte. Constant; any thread.
  */
 #include "core/value/shape.h"
 
@@ -12,7 +12,7 @@
 #define ALIKE_4(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__
 #define ALIKE_16(...) ALIKE_4(ALIKE_4(__VA_ARGS__))
 
-/* Rows that differ in what is fixed: the low bits of the first byte. */
+/* Rows whose fixed number is the low bits of the first byte. */
 #define LOW_4(type, low, each)                                                                     \
 	SHAPE(type, 0, (low), each), SHAPE(type, 0, (low) + 1, each),                              \
 		SHAPE(type, 0, (low) + 2, each), SHAPE(type, 0, (low) + 3, each)
@@ -34,7 +34,7 @@ const struct spokei_shape spokei_shapes[256] = {
 	[0xc4] = SHAPE(BIN, 1, 0, 0),
 	[0xc5] = SHAPE(BIN, 2, 0, 0),
 	[0xc6] = SHAPE(BIN, 4, 0, 0),
-	/* A byte for the type of the ext precedes its content. */
+	/* One byte with the type of the ext precedes the content. */
 	[0xc7] = SHAPE(EXT, 1, 1, 0),
 	[0xc8] = SHAPE(EXT, 2, 1, 0),
 	[0xc9] = SHAPE(EXT, 4, 1, 0),
@@ -70,13 +70,13 @@ const struct spokei_shape spokei_shapes[256] = {
 const uint8_t spokei_shape_lens[256] = {
 	[0x00] = ALIKE_4(ALIKE_16(1)), /* integers */
 	[0x40] = ALIKE_4(ALIKE_16(1)),
-	[0xa0] = LENS_16(1), /* texts */
+	[0xa0] = LENS_16(1), /* strs */
 	[0xb0] = LENS_16(17),
 	[0xc0] = 1, /* nil, false, true */
 	[0xc2] = 1,
 	[0xc3] = 1,
-	[0xc4] = SPOKEI_SHAPE_TOLD, /* bytes */
-	[0xca] = 5,                 /* floating numbers */
+	[0xc4] = SPOKEI_SHAPE_TOLD, /* bins */
+	[0xca] = 5,                 /* floats and doubles */
 	[0xcb] = 9,
 	[0xcc] = 2, /* integers */
 	[0xcd] = 3,
@@ -86,7 +86,7 @@ const uint8_t spokei_shape_lens[256] = {
 	[0xd1] = 3,
 	[0xd2] = 5,
 	[0xd3] = 9,
-	[0xd9] = SPOKEI_SHAPE_TOLD, /* texts */
+	[0xd9] = SPOKEI_SHAPE_TOLD, /* strs */
 	[0xe0] = ALIKE_16(1),       /* integers */
 	[0xf0] = ALIKE_16(1),
 };

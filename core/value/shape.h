@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a packed value begins: one row for each first byte. It is all that is known here of msgpack's
- * format for reading; skim, value and print go by it. Constant; any thread.
+ * The heads of msgpack values: one table row per first byte. The validator, the getters and the
+ * printer all read msgpack by this table. Constant; any thread.
  */
 #ifndef SPOKEI_CORE_VALUE_SHAPE_H
 #define SPOKEI_CORE_VALUE_SHAPE_H
@@ -9,17 +9,17 @@
 #include <spoke/value.h>
 
 /*
- * Behind the first byte come `width` bytes that are a number, high byte first. It and `fixed`
- * together say how much follows: so many bytes, or so many times `each` values.
+ * The first byte is followed by a number of `width` bytes in big-endian order. That number plus
+ * `fixed` is the amount that follows: bytes of content, or entries of `each` values.
  */
 struct spokei_shape {
-	uint8_t type;  /* enum spoke_value_type; NONE: no value begins so */
+	uint8_t type;  /* enum spoke_value_type; NONE: not a valid first byte */
 	uint8_t width; /* 0, 1, 2 or 4 */
 	uint8_t fixed;
-	uint8_t each; /* 1: array, 2: map, 0: bytes follow; of NONE: not 0 */
+	uint8_t each; /* 1: array, 2: map, 0: bytes follow; NONE has a value other than 0 */
 };
 
-/* It is all told by the first byte, and so many bytes follow as are fixed. */
+/* Returns true if the first byte determines the length: exactly `fixed` bytes follow it. */
 static inline bool spokei_shape_is_fixed(const struct spokei_shape *shape)
 {
 	return (shape->width | shape->each) == 0;
@@ -27,7 +27,7 @@ static inline bool spokei_shape_is_fixed(const struct spokei_shape *shape)
 
 extern const struct spokei_shape spokei_shapes[256];
 
-/* So many bytes, at most 8, as a number, the high byte first. */
+/* Reads a big-endian number of `width` bytes, at most 8. */
 static inline uint64_t spokei_number(const unsigned char *bytes, unsigned width)
 {
 	uint64_t number = 0;
@@ -37,7 +37,7 @@ static inline uint64_t spokei_number(const unsigned char *bytes, unsigned width)
 	return number;
 }
 
-/* How much follows the head at `head`, of which all bytes are there. */
+/* Returns the amount that follows the head at `head`; all bytes of the head are readable. */
 static inline uint64_t spokei_shape_number(const struct spokei_shape *shape,
 					   const unsigned char *head)
 {
@@ -53,18 +53,18 @@ static inline uint64_t spokei_shape_number(const struct spokei_shape *shape,
 	}
 }
 
-/* The bytes of the scalar at `at`, which lies before `end`; 0: it is none, or not all there. This
- * one knows them all. */
+/* Returns the length of the scalar at `at`, which is before `end`; 0 if the value is not a scalar
+ * or is incomplete. Handles every kind of scalar. */
 size_t spokei_shape_hop_any(const unsigned char *at, const unsigned char *end);
 
-/* By the first byte, the bytes of a scalar of a fixed length, itself among them; TOLD: the next
- * byte tells how many follow that; 0: neither. */
+/* Maps the first byte of a scalar to its whole length. TOLD means that the second byte contains the
+ * length of the content; 0 means neither. */
 extern const uint8_t spokei_shape_lens[256];
 
 #define SPOKEI_SHAPE_TOLD UINT8_MAX
 
-/* The same by these lengths alone, which most values need: short texts and small numbers. 0 says
- * nothing. */
+/* Does the same with this table alone, which covers short texts and small numbers, the most
+ * frequent values. 0 means that spokei_shape_hop_any() has to decide. */
 static inline size_t spokei_shape_hop_short(const unsigned char *at, const unsigned char *end)
 {
 	size_t room = (size_t)(end - at);
@@ -82,34 +82,34 @@ static inline size_t spokei_shape_hop(const unsigned char *at, const unsigned ch
 	return len > 0 ? len : spokei_shape_hop_any(at, end);
 }
 
-/* Are the first `len` bytes exactly one text, or bytes, of which the second byte tells the length?
- * What these two have to be is known from it; they can be read, whatever `len` is, which is below
- * 2^56. */
+/* Returns true if the first `len` bytes are exactly one str or bin whose length is its second byte.
+ * Compares the first two bytes with the expected ones; two bytes must be readable for any `len`,
+ * and `len` is below 2^56. */
 static inline bool spokei_shape_is_told(const unsigned char *bytes, size_t len)
 {
 	uint64_t head = bytes[0] | (uint64_t)bytes[1] << 8;
-	/* What is left is the first byte less the two bytes of the head in `len`; a length that no
-	 * byte can tell leaves less. */
+	/* The remainder is the first byte minus the two bytes of the head; a length above one byte
+	 * leaves a smaller remainder. */
 	uint64_t left = head - ((uint64_t)len << 8);
 
 	return left == UINT64_C(0xd9) - 0x200 || left == UINT64_C(0xc4) - 0x200;
 }
 
-/* Are the bytes, of which there are some, exactly one scalar? Most values are, and nothing has to
- * be kept track of then. */
+/* Returns true if the bytes, at least one, are exactly one scalar. Most values are, and need no
+ * further state. */
 static inline bool spokei_shape_is_one(const unsigned char *bytes, size_t len)
 {
 	return (len > 1 && spokei_shape_is_told(bytes, len)) ||
 	       spokei_shape_hop(bytes, bytes + len) == len;
 }
 
-/* Are they, whatever somebody says they are? */
+/* Does the same for unchecked input: NULL or any length. */
 static inline bool spokei_shape_is_scalar(const unsigned char *bytes, size_t len)
 {
 	return bytes != NULL && len - 1 < SPOKE_VALUE_BYTES_MAX && spokei_shape_is_one(bytes, len);
 }
 
-/* The same of short ones, which are told at once. False says nothing. */
+/* Does the same for short scalars only. False means that a longer check has to decide. */
 static inline bool spokei_shape_is_short(const unsigned char *bytes, size_t len)
 {
 	if (bytes == NULL)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The validator: a loop over heads. Containers are counted down on a small stack of what each still
- * lacks; content is passed over without a look. Between two pieces everything is in struct
- * spokei_skim: content that is still to come, or the bytes of a head that was cut.
+ * Validates msgpack in one loop over heads. A small stack counts down the values that each open
+ * container still needs; content is skipped without being read. Between two pieces of input, struct
+ * spokei_skim keeps the whole state: the remaining content, or the bytes of an incomplete head.
  */
 #include "core/value/skim.h"
 
@@ -11,17 +11,17 @@
 
 #include <string.h>
 
-/* Above it msgpack-c's length of an ext overflows, and it refuses. */
+/* msgpack-c rejects an ext from this length on, because its length overflows. */
 #define EXT_MAX (UINT64_C(1) << 32)
 
-/* Where it stands within a piece. */
+/* The position within a piece of input. */
 struct piece {
 	const unsigned char *at;
 	const unsigned char *end;
-	size_t later; /* bytes that may come behind this piece */
+	size_t later; /* bytes that may follow this piece */
 };
 
-/* Bytes that may come from here on. */
+/* Returns how many bytes may follow the position. */
 static inline size_t room_of(const struct piece *piece)
 {
 	return (size_t)(piece->end - piece->at) + piece->later;
@@ -64,7 +64,7 @@ static void start(struct spokei_skim *skim, const struct spoke_value_limits *lim
 	skim->result = SPOKEI_SKIM_MORE;
 }
 
-/* Before the next value on the outside: whether there is to be one, and may be. */
+/* Checks before the next outermost value whether another one is expected and allowed. */
 static int begin_value(struct spokei_skim *skim, size_t room)
 {
 	if (skim->count == skim->wanted)
@@ -96,7 +96,7 @@ void spokei_skim_start_stream(struct spokei_skim *skim, const struct spoke_value
 	skim->result = begin_value(skim, limits->bytes_max);
 }
 
-/* A value is complete, and so may be what it was the last one of. MORE, or the answer to all. */
+/* Ends a value, and every container that it completes. Returns MORE or the final result. */
 static inline int end_value(struct spokei_skim *skim, size_t room)
 {
 	while (--skim->left == 0) {
@@ -110,7 +110,7 @@ static inline int end_value(struct spokei_skim *skim, size_t room)
 	return SPOKEI_SKIM_MORE;
 }
 
-/* An array or map that lacks `count` values begins. */
+/* Begins an array or map that needs `count` values. */
 static int begin_container(struct spokei_skim *skim, uint64_t count, size_t room)
 {
 	if (skim->depth == skim->depth_max)
@@ -127,7 +127,7 @@ static int begin_container(struct spokei_skim *skim, uint64_t count, size_t room
 	return SPOKEI_SKIM_MORE;
 }
 
-/* Passes over `len` bytes of content, or over those that are here. */
+/* Skips `len` bytes of content, or as many as this piece has. */
 static inline int pass_content(struct spokei_skim *skim, struct piece *piece, size_t len)
 {
 	size_t here = (size_t)(piece->end - piece->at);
@@ -142,7 +142,7 @@ static inline int pass_content(struct spokei_skim *skim, struct piece *piece, si
 	return end_value(skim, room_of(piece));
 }
 
-/* A head has been read, all of it; `piece` stands behind it. */
+/* Handles a complete head; `piece` is positioned after it. */
 static inline int take_head(struct spokei_skim *skim, struct piece *piece,
 			    const struct spokei_shape *shape, const unsigned char *head)
 {
@@ -157,7 +157,7 @@ static inline int take_head(struct spokei_skim *skim, struct piece *piece,
 	return pass_content(skim, piece, (size_t)number);
 }
 
-/* Takes as much as is here of a head that is not here as a whole. */
+/* Collects the bytes of a head that this piece does not contain completely. */
 static int gather_head(struct spokei_skim *skim, struct piece *piece)
 {
 	const struct spokei_shape *shape;
@@ -174,7 +174,7 @@ static int gather_head(struct spokei_skim *skim, struct piece *piece)
 	return take_head(skim, piece, shape, skim->head);
 }
 
-/* Looks at what comes next. */
+/* Handles the next value. */
 static inline int look(struct spokei_skim *skim, struct piece *piece)
 {
 	const unsigned char *head = piece->at;
@@ -191,9 +191,8 @@ static inline int look(struct spokei_skim *skim, struct piece *piece)
 	return take_head(skim, piece, shape, head);
 }
 
-/* Passes over values that are of a fixed size, all here, and not the last ones of anything. The
- * most frequent of them are told by comparisons, which the processor foresees; the table it waits
- * for. */
+/* Skips complete values of fixed size, except the last value of a container. Comparisons find the
+ * most frequent ones, because a processor predicts them but has to wait for the table. */
 static inline void pass_fixed(struct spokei_skim *skim, struct piece *piece)
 {
 	const unsigned char *at = piece->at;
@@ -219,7 +218,7 @@ static inline void pass_fixed(struct spokei_skim *skim, struct piece *piece)
 	skim->left = left;
 }
 
-/* Goes on with what the last piece left open. */
+/* Continues with the value that the previous piece left incomplete. */
 static int resume(struct spokei_skim *skim, struct piece *piece)
 {
 	if (skim->content > 0)

@@ -1,63 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Says whether bytes are msgpack within limits, before anybody decodes them. Allocates nothing and
- * does not recurse. It may be given the bytes piece by piece, as they come, and looks at each byte
- * once; all cuts give the same answer. What a header claims is compared with the bytes that can
- * still follow at once, so that a claim alone costs nothing.
+ * Validates msgpack against limits before it is decoded. The validator neither allocates nor
+ * recurses. Input may arrive in pieces of any size; each byte is read once, and the result does not
+ * depend on the pieces. Each announced length is compared at once with the bytes that can still
+ * follow, so an announcement alone costs nothing.
  *
- * It accepts what msgpack-c's msgpack_unpack_next() accepts, but for the limits. Owned by whoever
- * embeds it; nothing to undo.
+ * Apart from the limits, it accepts what msgpack_unpack_next() of msgpack-c accepts. Embedded in
+ * its owner; nothing to free.
  */
 #ifndef SPOKEI_CORE_VALUE_SKIM_H
 #define SPOKEI_CORE_VALUE_SKIM_H
 
 #include <spoke/value.h>
 
-/* The answer when all is well so far and the bytes are at an end; errors are negative. */
+/* The result while everything is valid but incomplete. Errors are negative. */
 #define SPOKEI_SKIM_MORE 1
 
-/* As many values as there are. */
+/* The number of values is not prescribed. */
 #define SPOKEI_SKIM_ALL SIZE_MAX
 
 struct spokei_skim {
-	size_t seen;    /* bytes looked at; when it is done, the bytes of the values */
-	size_t end;     /* bytes there are, or may be */
-	size_t content; /* bytes of a str, bin or number that are still to come */
-	size_t wanted;  /* values asked for */
-	size_t count;   /* ... and found */
-	int result;     /* MORE, or the answer */
-	int beyond;     /* the answer to whatever goes beyond the end */
+	size_t seen;    /* bytes validated so far; at the end, the length of the values */
+	size_t end;     /* length of the input, or its maximum */
+	size_t content; /* bytes of content that are still missing */
+	size_t wanted;  /* values expected */
+	size_t count;   /* ... and completed */
+	int result;     /* MORE, or the final result */
+	int beyond;     /* the result for input beyond `end` */
 	uint32_t items; /* values that may still be announced */
-	uint32_t left;  /* values that the innermost container lacks */
+	uint32_t left;  /* values that the innermost container still needs */
 	uint32_t depth;
 	uint32_t depth_max;
-	uint8_t head_len; /* bytes of a head that was cut */
+	uint8_t head_len; /* bytes collected of an incomplete head */
 	unsigned char head[5];
-	uint32_t open[SPOKE_VALUE_DEPTH_MAX]; /* left, of the containers around it */
+	uint32_t open[SPOKE_VALUE_DEPTH_MAX]; /* values that the outer containers still need */
 };
 
-/* What is left of limits when those that are 0 stand at their default: SPOKE_EINVAL or 0. */
+/* Replaces each limit of 0 by its default. Returns 0 or SPOKE_EINVAL. */
 SPOKE_MUST_USE int spokei_limits_settle(const struct spoke_value_limits *limits,
 					struct spoke_value_limits *ret);
 
-/* The items that the limits allow, from the count and from the memory of a tree. */
+/* Returns the allowed number of values: the smaller of items_max and what object_bytes_max allows.
+ */
 uint32_t spokei_limits_items(const struct spoke_value_limits *limits);
 
 /*
- * Starts on a body of `len` bytes, which has to be exactly `count` values, or any number of them
- * (SPOKEI_SKIM_ALL). `limits` are taken as they are: 0 is 0. Truncation is found at once.
+ * Starts to validate a body of `len` bytes that must contain exactly `count` values, or any number
+ * (SPOKEI_SKIM_ALL). `limits` must be settled: 0 means 0. Truncation is detected at once.
  */
 void spokei_skim_start_body(struct spokei_skim *skim, const struct spoke_value_limits *limits,
 			    size_t len, size_t count);
 
-/* Starts on one value of a stream, whose end nobody knows but itself. */
+/* Starts to validate one value of a stream. The length of the value is not known in advance. */
 void spokei_skim_start_stream(struct spokei_skim *skim, const struct spoke_value_limits *limits);
 
 /*
- * Looks at the `len` bytes that follow those looked at before. Returns 0 when the values are
- * complete (of a stream: `seen` says where the next one begins), MORE, or SPOKE_ETRUNCATED,
- * SPOKE_ETRAILING, SPOKE_ECORRUPT, SPOKE_EDEPTH, SPOKE_ETOOLARGE. Once the answer is not MORE it
- * stays.
+ * Validates the next `len` bytes. Returns 0 when the values are complete (`seen` is then the start
+ * of the next value of a stream), MORE, or SPOKE_ETRUNCATED, SPOKE_ETRAILING, SPOKE_ECORRUPT,
+ * SPOKE_EDEPTH, SPOKE_ETOOLARGE. A result other than MORE is final.
  */
 SPOKE_MUST_USE int spokei_skim_feed(struct spokei_skim *skim, const void *bytes, size_t len);
 

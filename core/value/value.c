@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading of values in place. A view ends where its value ends, so each getter has its own fence;
- * what is read of unchecked bytes is compared with it. Stateless; any thread.
+ * Reads values in place. A view ends where its value ends, and each getter compares every length
+ * with that end, so unchecked bytes are safe to read. Stateless; any thread.
  */
 #include <spoke/value.h>
 
@@ -69,7 +69,8 @@ static const struct spokei_shape *shape_of(struct spoke_value value)
 	return &spokei_shapes[value.len > 0 ? value.data[0] : 0xc1];
 }
 
-/* Reads the head: what follows it, and how much is meant to follow. False: it is not all there. */
+/* Reads the head. Returns the remaining bytes and the amount that should follow, or false if the
+ * head is incomplete. */
 static bool open_head(struct spoke_value value, struct spoke_span *ret_rest, uint64_t *ret_number)
 {
 	const struct spokei_shape *shape = shape_of(value);
@@ -82,7 +83,7 @@ static bool open_head(struct spoke_value value, struct spoke_span *ret_rest, uin
 	return true;
 }
 
-/* The content of a value of this type that is not a container. */
+/* Returns the content of a value of this type, which is not a container. */
 static int open_content(struct spoke_value value, enum spoke_value_type type,
 			struct spoke_span *ret_content)
 {
@@ -132,7 +133,7 @@ int spoke_value_bool(struct spoke_value value, bool *ret)
 	return 0;
 }
 
-/* An integer as 64 bits of two's complement, and whether it is below 0. */
+/* Reads an integer as 64 bits of two's complement, and whether it is negative. */
 static int read_int(struct spoke_value value, uint64_t *ret_bits, bool *ret_negative)
 {
 	struct spoke_span content;
@@ -149,7 +150,7 @@ static int read_int(struct spoke_value value, uint64_t *ret_bits, bool *ret_nega
 		return 0;
 	}
 	bits = spokei_number(content.data, (unsigned)content.len);
-	if (first >= 0xd0) { /* signed: the highest bit goes for all above it */
+	if (first >= 0xd0) { /* signed: extend the highest bit */
 		uint64_t sign = UINT64_C(1) << (8 * content.len - 1);
 
 		*ret_negative = (bits & sign) != 0;
@@ -213,7 +214,7 @@ int spoke_value_u32(struct spoke_value value, uint32_t *ret)
 	return 0;
 }
 
-/* An integer as a double, if no bit of it is lost: a double has 53. */
+/* Converts an integer to a double if no bit is lost; a double has 53. */
 static int double_from_int(uint64_t bits, bool negative, double *ret)
 {
 	uint64_t size = negative ? 0 - bits : bits;
@@ -287,7 +288,7 @@ bool spoke_value_equal(struct spoke_value a, struct spoke_value b)
 
 /* --- containers and rows of values */
 
-/* The row of values of a container of this type; each value takes a byte at least. */
+/* Opens a container of this type. Each of its values takes at least one byte. */
 static int open_container(struct spoke_value value, enum spoke_value_type type,
 			  struct spoke_cursor *ret)
 {
@@ -342,7 +343,7 @@ struct spoke_cursor spoke_cursor_bytes(struct spoke_span bytes)
 	return (struct spoke_cursor){ at, at ? at + bytes.len : NULL, UINT64_MAX };
 }
 
-/* Where the value at `at` ends; NULL: not before `end`, or it is none. */
+/* Returns the end of the value at `at`, or NULL if it does not end before `end` or is not valid. */
 static const unsigned char *skip(const unsigned char *at, const unsigned char *end)
 {
 	uint64_t owed = 1;
@@ -359,7 +360,8 @@ static const unsigned char *skip(const unsigned char *at, const unsigned char *e
 			return NULL;
 		at += 1 + shape->width;
 		number = spokei_shape_number(shape, head);
-		if (shape->each > 0) /* at most 2^33, of which each takes a byte: no overflow */
+		if (shape->each >
+		    0) /* at most 2^33 values of at least one byte each: no overflow */
 			number *= shape->each;
 		if (number > (size_t)(end - at))
 			return NULL;
@@ -380,7 +382,7 @@ static inline bool pass(struct spoke_cursor *cursor, size_t len, struct spoke_va
 	return true;
 }
 
-/* The next value, whatever it is. */
+/* Passes the next value of any kind. */
 static SPOKEI_NOINLINE bool pass_any(struct spoke_cursor *cursor, struct spoke_value *ret)
 {
 	const unsigned char *next = skip(cursor->at, cursor->end);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The codecs that are built in, by the ids that Dubbo has for serializations. Constant; any thread.
+ * The built-in codecs, by Dubbo's ids of serializations. Constant; any thread.
  */
 #ifndef SPOKEI_TRANSPORT_CODEC_CATALOG_H
 #define SPOKEI_TRANSPORT_CODEC_CATALOG_H

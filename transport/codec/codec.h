@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A codec translates the body of a message from one serialization into msgpack values and back.
- * A new codec is a file of this folder and a line in catalog.c. Codecs keep no state; any thread
- * may use them.
+ * A codec translates the body of a message from one serialization into msgpack values and back. A
+ * new codec is a file in this folder and a line in catalog.c. Codecs are stateless; any thread may
+ * use them.
  */
 #ifndef SPOKEI_TRANSPORT_CODEC_CODEC_H
 #define SPOKEI_TRANSPORT_CODEC_CODEC_H
@@ -15,52 +15,50 @@
 #define SPOKEI_CODEC_HESSIAN2 2
 #define SPOKEI_CODEC_MSGPACK 27
 
-/* The part of a message that is translated. The values stand in the order of Dubbo's msgpack
- * bodies: see transport/WIRE.md. */
+/* The part of a message to translate. The values stand in the order of Dubbo's msgpack bodies; see
+ * transport/WIRE.md. */
 enum spokei_codec_part {
 	SPOKEI_CODEC_REQUEST, /* a whole request: five texts, the arguments, the attachments */
-	/* The first four of these texts alone, which begin each request of a method. They are only
-	 * written. */
+	/* The first four of these texts, which begin each request of a method. Only written. */
 	SPOKEI_CODEC_NAMES,
-	/* What follows NAMES: the text with the types, the arguments, the attachments. It is only
+	/* The values after NAMES: the text of the types, the arguments, the attachments. Only
 	 * written. */
 	SPOKEI_CODEC_ARGS,
 	/* A reply: the marker, then the value, or the class and the fields of an exception, then
 	 * the attachments. */
 	SPOKEI_CODEC_REPLY,
-	/* The body of a reply with an error status: one text, or null. It is only read. */
+	/* The body of a reply with an error status: one text, or null. Only read. */
 	SPOKEI_CODEC_TEXT,
 };
 
 struct spokei_codec {
 	uint8_t id; /* at most 31 */
 	const char *name;
-	/* The bodies of events. They are compared byte by byte. */
+	/* The bodies of events, which are compared byte by byte. */
 	struct spoke_span null;     /* of a heartbeat */
 	struct spoke_span readonly; /* "R" */
 	struct spoke_span writable; /* "W" */
 	/*
-	 * Translates a body into msgpack values, one after another. They lie in `body`, or at the
-	 * end of `scratch`, whose maximum bounds them. A codec bounds the depth and the number of
-	 * values by `limits` while it reads; the caller checks the values again.
+	 * Translates a body into msgpack values, one after another. The values lie in `body` or at
+	 * the end of `scratch`, whose maximum bounds their length. The codec bounds depth and
+	 * number of the values by `limits` while it reads; the caller checks the values again.
 	 *
 	 * Returns 0, SPOKE_ETRUNCATED, SPOKE_ETRAILING, SPOKE_ECORRUPT, SPOKE_EDEPTH,
-	 * SPOKE_ETOOLARGE or SPOKE_ENOMEM. NULL: bodies in this serialization are not known here.
+	 * SPOKE_ETOOLARGE or SPOKE_ENOMEM. NULL: bodies in this serialization are not supported.
 	 */
 	int (*to_values)(const struct spoke_value_limits *limits, enum spokei_codec_part part,
 			 struct spoke_span body, struct spokei_buffer *scratch,
 			 struct spoke_span *ret_values);
 	/*
-	 * Appends msgpack values, which have been checked, in this serialization. Returns 0,
-	 * SPOKE_ENOMEM, SPOKE_ETOOLARGE (the maximum of `out`) or SPOKE_EUNSUPPORTED (the
-	 * serialization cannot express them). After an error the caller truncates `out`. NULL: as
-	 * above.
+	 * Appends checked msgpack values in this serialization. Returns 0, SPOKE_ENOMEM,
+	 * SPOKE_ETOOLARGE (the maximum of `out`) or SPOKE_EUNSUPPORTED (the serialization cannot
+	 * express the values). After an error the caller truncates `out`. NULL: as above.
 	 */
 	int (*from_values)(enum spokei_codec_part part, struct spoke_span values,
 			   struct spokei_buffer *out);
-	/* Appends a text: the body of a reply with an error status. It may be shortened. Returns 0,
-	 * SPOKE_ENOMEM or SPOKE_ETOOLARGE. It needs no memory but that of `out`, so that a peer
-	 * gains nothing by requests that are refused. */
+	/* Appends a text as the body of a reply with an error status; the codec may shorten the
+	 * text. Returns 0, SPOKE_ENOMEM or SPOKE_ETOOLARGE. Allocates nothing but room in `out`, so
+	 * that refused requests cost no other memory. */
 	int (*from_text)(struct spoke_span text, struct spokei_buffer *out);
 };
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Codec 2, Hessian 2, as far as a peer that speaks nothing else needs it: heartbeats are answered,
- * and requests are refused with a text. Its bodies cannot be read. Stateless; any thread.
+ * Codec 2, Hessian 2: answers heartbeats and refuses requests with a text. Bodies cannot be
+ * translated. Stateless; any thread.
  */
 #include "transport/codec/codec.h"
 
 #define TEXT_MAX 1023u /* code units of a text with a head of two bytes */
 #define SHORT_MAX 31u  /* ... and with a head of one byte */
 
-/* The bytes of Hessian 2 are not UTF-8, so each byte that is not ASCII becomes a question mark. */
+/* Hessian 2 does not use UTF-8, so each byte that is not ASCII becomes a question mark. */
 static int hessian2_from_text(struct spoke_span text, struct spokei_buffer *out)
 {
 	size_t len = text.len < TEXT_MAX ? text.len : TEXT_MAX;

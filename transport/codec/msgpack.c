@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Codec 27, msgpack: bodies are values already, so reading is a check and writing is a copy. The
- * Dubbo wire takes shorter ways and calls none of these. Stateless; any thread.
+ * Codec 27, msgpack. A body already consists of values, so reading is a check and writing is a
+ * copy. The Dubbo wire has shorter paths and calls none of these functions. Stateless; any thread.
  */
 #include "transport/codec/codec.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks the attachments that a user passes. */
 #include "transport/wire/attachments.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@ static bool is_ours(struct spoke_value key)
 		(text.len == 3 && memcmp(text.data, "_TO", 3) == 0));
 }
 
-/* Is the key among the first `count`? */
+/* Returns true if the key is among the first `count`. */
 static bool is_among(struct spoke_value key, struct spoke_cursor keys, size_t count)
 {
 	struct spoke_value other;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The registration lines of this floor. No two wires know the same first byte. Constant; any
- * thread.
+ * The registration lines of the wires. No two wires begin with the same byte. Constant; any thread.
  */
 #include "transport/wire/catalog.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the codec of an id. */
+/* Finds the codec of an id among the side's own one and the built-in ones. */
 #include "transport/wire/codecs.h"
 
 #include "transport/codec/catalog.h"

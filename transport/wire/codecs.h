@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The codecs as one side sees them: its own one, then those that are built in. Stateless; any
- * thread.
+ * The codecs of one side: its own one first, then the built-in ones. Stateless; any thread.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_CODECS_H
 #define SPOKEI_TRANSPORT_WIRE_CODECS_H
@@ -12,7 +11,7 @@
 /* Returns the codec with this id, or NULL. */
 const struct spokei_codec *spokei_wire_codec(const struct spokei_wire_limits *limits, uint8_t id);
 
-/* Returns the id of the codec that this side's calls and heartbeats are written in. */
+/* Returns the id of the codec of this side's calls and heartbeats. */
 uint8_t spokei_wire_codec_id(const struct spokei_wire_limits *limits);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Copies a message and everything it points to into one block. */
 #include "transport/wire/copy.h"
 
 #define SPANS 7u

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Passing over small values at once: of those that are here as a whole, a scalar or a few of them
- * in small containers, one loop tells the length and that all is well. What is not so simple is
- * left to skim and to the cursor, which say the same of it. Stateless; any thread.
+ * Fast paths for small values. For a complete scalar, or a few scalars in small containers, one
+ * loop determines the length and validates it. Everything else is left to the validator and the
+ * cursor, which give the same results. Stateless; any thread.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_HOP_H
 #define SPOKEI_TRANSPORT_WIRE_HOP_H
@@ -13,9 +13,9 @@
 #include <spoke/value.h>
 
 /*
- * The bytes of a scalar, or of an array or map of at most 15 entries, with others like it inside;
- * of them there may be `containers` in all, so that they are no deeper either. 0: it is none, or
- * not all there. `ret_items`: the values that it takes, itself included.
+ * Returns the length of a scalar, or of an array or map of at most 15 entries with such values
+ * inside; 0 if the value is different or incomplete. At most `containers` containers are accepted
+ * in all, which also bounds the depth. `ret_items`: the number of values, including the outermost.
  */
 static inline size_t spokei_hop_small(const unsigned char *at, const unsigned char *end,
 				      unsigned containers, uint32_t *ret_items)
@@ -46,13 +46,13 @@ static inline size_t spokei_hop_small(const unsigned char *at, const unsigned ch
 	return (size_t)(at - start);
 }
 
-/* The containers to allow where values may be so deep. */
+/* Returns the number of containers to accept for this limit of depth. */
 static inline unsigned spokei_hop_containers(uint32_t depth_max)
 {
 	return depth_max < 16 ? depth_max : 16;
 }
 
-/* spoke_cursor_next(), sooner. It does not show the caller's variables to anybody, so that they may
+/* The fast path of spoke_cursor_next(). No address of the caller's variables escapes, so they may
  * stay in registers. */
 static inline bool spokei_hop_next(struct spoke_cursor *cursor, struct spoke_value *ret)
 {
@@ -77,7 +77,7 @@ static inline bool spokei_hop_next(struct spoke_cursor *cursor, struct spoke_val
 	return true;
 }
 
-/* spoke_value_u64(), sooner. */
+/* The fast path of spoke_value_u64(). */
 static inline int spokei_hop_u64(struct spoke_value value, uint64_t *ret)
 {
 	const unsigned char *at = value.data;
@@ -99,7 +99,7 @@ static inline int spokei_hop_u64(struct spoke_value value, uint64_t *ret)
 	return 0;
 }
 
-/* spoke_cursor_array(), sooner. */
+/* The fast path of spoke_cursor_array(). */
 static inline int spokei_hop_array(struct spoke_value value, struct spoke_cursor *ret)
 {
 	size_t count = value.len > 0 ? (size_t)(value.data[0] ^ 0x90) : SIZE_MAX;
@@ -118,7 +118,7 @@ static inline int spokei_hop_array(struct spoke_value value, struct spoke_cursor
 	return 0;
 }
 
-/* spoke_cursor_map(), sooner. */
+/* The fast path of spoke_cursor_map(). */
 static inline int spokei_hop_map(struct spoke_value value, struct spoke_cursor *ret)
 {
 	size_t pairs = value.len > 0 ? (size_t)(value.data[0] ^ 0x80) : SIZE_MAX;
@@ -137,7 +137,7 @@ static inline int spokei_hop_map(struct spoke_value value, struct spoke_cursor *
 	return 0;
 }
 
-/* spoke_value_str(), sooner. */
+/* The fast path of spoke_value_str(). */
 static inline int spokei_hop_str(struct spoke_value value, struct spoke_span *ret)
 {
 	size_t len = value.len > 0 ? (size_t)(value.data[0] ^ 0xa0) : SIZE_MAX;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cutting and keeping; intake.h says what comes out. */
+/* The input buffer of a connection: detects the wire, cuts frames out of the stream and reads them.
+ */
 #include "transport/wire/intake.h"
 
 #include "transport/wire/catalog.h"
@@ -37,7 +38,7 @@ static enum spokei_intake_result break_stream(struct spokei_intake *intake, int 
 	return SPOKEI_INTAKE_BROKEN;
 }
 
-/* All bytes are taken in. Connections may be many, so no scratch is kept for the next ones. */
+/* Returns MORE. Frees the scratch, because there may be many connections. */
 static enum spokei_intake_result want_more(struct spokei_intake *intake)
 {
 	if (SPOKEI_UNLIKELY(intake->scratch.bytes != NULL))
@@ -51,8 +52,8 @@ static struct spoke_span skip(struct spoke_span bytes, size_t len)
 }
 
 /*
- * Keeps what the frame still needs of the bytes that have come, as far as it is known. Returns
- * whether there was something to keep, or a negative error.
+ * Keeps the missing bytes of the frame, as far as they have arrived and the number is known.
+ * Returns whether any byte was kept, or a negative error.
  */
 static int keep(struct spokei_intake *intake, struct spoke_span *bytes, size_t needed)
 {
@@ -71,7 +72,8 @@ static int keep(struct spokei_intake *intake, struct spoke_span *bytes, size_t n
 	return 1;
 }
 
-/* A message could not be read. Of some the sender cannot be told, or it did nothing wrong. */
+/* Ends the reading of a bad message. Breaks the stream if the message has no known id, or if the
+ * error is a lack of memory on this side. */
 static SPOKEI_NOINLINE enum spokei_intake_result end_bad(struct spokei_intake *intake)
 {
 	if (intake->error == SPOKE_EPROTOCOL || intake->error == SPOKE_ENOMEM)

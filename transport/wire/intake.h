@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes of a stream to messages: finds out by the first byte which wire the peer speaks, cuts
- * frames, reads them. However the stream is cut into pieces, the same messages come out. What is
- * complete is read where it lies; only a frame that lacks bytes is copied, and its buffer grows
- * with what has come, never with what was announced. A decider: no clock, no socket. Owned by one
- * connection.
+ * The input buffer: converts the bytes of a stream to messages. The first byte determines the wire
+ * of the peer. The messages do not depend on the pieces in which the stream arrives. A complete
+ * frame is read in place; only an incomplete one is copied, and its buffer grows with the received
+ * bytes, never with the announced length. Pure: no clock, no socket. Owned by one connection.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_INTAKE_H
 #define SPOKEI_TRANSPORT_WIRE_INTAKE_H
@@ -12,43 +11,44 @@
 #include "transport/wire/message.h"
 
 enum spokei_intake_result {
-	SPOKEI_INTAKE_MORE,     /* all bytes are taken in, no message is left */
+	SPOKEI_INTAKE_MORE,     /* all bytes are consumed and there is no further message */
 	SPOKEI_INTAKE_MESSAGE,  /* a message */
-	SPOKEI_INTAKE_BAD_BODY, /* a message of which only kind, id, two_way and codec are good */
-	SPOKEI_INTAKE_BROKEN,   /* the stream is; no later byte has a meaning */
+	SPOKEI_INTAKE_BAD_BODY, /* a message of which only kind, id, two_way and codec are valid */
+	SPOKEI_INTAKE_BROKEN,   /* the stream is broken; later bytes have no meaning */
 };
 
 struct spokei_intake {
-	const struct spokei_wire_limits *limits; /* borrowed for its life */
+	const struct spokei_wire_limits *limits; /* borrowed for the life of the input buffer */
 	const struct spokei_wire *wire;          /* NULL before the first byte */
 	struct spokei_cut cut;
-	struct spokei_buffer kept; /* the start of a frame that is not complete */
-	size_t given;              /* bytes of kept that the last message lies in */
-	bool broken;               /* for good */
-	bool serves;               /* a request has come, since the last heartbeat */
-	int error;                 /* why the body is bad, or the stream is broken */
-	struct spokei_memo *memo;  /* from the second request on; NULL: none, or no memory for it */
-	struct spokei_buffer scratch; /* what a codec made of the last message's body */
+	struct spokei_buffer kept;    /* the beginning of an incomplete frame */
+	size_t given;                 /* bytes of `kept` that contain the last message */
+	bool broken;                  /* permanently */
+	bool serves;                  /* a request has arrived since the last heartbeat */
+	int error;                    /* why the body is bad or the stream is broken */
+	struct spokei_memo *memo;     /* from the second request on; NULL: none, or no memory */
+	struct spokei_buffer scratch; /* translated body of the last message */
 };
 
 void spokei_intake_init(struct spokei_intake *intake, const struct spoke_env *env,
 			const struct spokei_wire_limits *limits);
 void spokei_intake_fini(struct spokei_intake *intake);
 
-/* Forgets the last request: the peer is silent. Messages do not point into what is forgotten. */
+/* Frees the memo of the last request, because the peer is idle. Messages do not point into the
+ * memo. */
 void spokei_intake_slim(struct spokei_intake *intake);
 
 /*
- * The next message. `bytes` is what was read since MORE; the intake takes from its start, and wants
- * the rest again until it says MORE. The message points into `bytes` or into the intake, and lives
- * until the next call. A request may be marked as a repeat of the last one that was a MESSAGE; who
- * keeps what he found for it has to know when that is out of date. After BAD_BODY and BROKEN
- * `error` says why.
+ * Returns the next message. `bytes` are the bytes read since MORE. The function consumes bytes from
+ * their start, and the caller passes the rest again until it returns MORE. The message points into
+ * `bytes` or into this struct and is valid until the next call. `repeat` of a request refers to the
+ * last request that was returned as MESSAGE; a caller that caches results for it must notice when
+ * they become stale. After BAD_BODY and BROKEN, `error` contains the reason.
  */
 enum spokei_intake_result spokei_intake_next(struct spokei_intake *intake, struct spoke_span *bytes,
 					     struct spokei_message *ret_message);
 
-/* Has a frame begun that is not complete? A peer may not let it wait for ever. */
+/* Returns whether an incomplete frame has begun; the caller bounds the time of such a frame. */
 static inline bool spokei_intake_begun(const struct spokei_intake *intake)
 {
 	return spokei_buffer_len(&intake->kept) > intake->given;

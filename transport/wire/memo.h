@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the last request of a stream said before its arguments, as bytes and as what they mean. Most
- * requests of a connection begin as the one before: those bytes are compared, not read again. A
- * memo belongs to one stream, of one wire and one set of limits; all zero it knows nothing.
+ * A cache of the last request of a stream: the bytes before and after its arguments, and their
+ * meaning. Most requests of a connection begin like the previous one; their bytes are compared
+ * instead of read again. A memo belongs to one stream with one wire and one set of limits. All
+ * zero: empty.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_MEMO_H
 #define SPOKEI_TRANSPORT_WIRE_MEMO_H
@@ -11,27 +12,29 @@
 
 #define SPOKEI_MEMO_BYTES 448u
 
-/* A part of the bytes that are kept. */
+/* A part of the kept bytes. */
 struct spokei_memo_part {
 	uint16_t at;
 	uint16_t len;
 };
 
 struct spokei_memo {
-	uint16_t len;  /* of the beginning, which is kept first; 0: nothing is known */
-	uint16_t used; /* ... with what is kept behind it */
-	uint16_t tail; /* bytes of it that are all that followed the arguments; 0: only parts are */
+	uint16_t len;  /* length of the beginning, which is kept first; 0: the memo is empty */
+	uint16_t used; /* ... plus the bytes kept after it */
+	uint16_t tail; /* kept bytes that are everything after the arguments; 0: only parts are kept
+			*/
 	bool bare;
-	/* So many bytes of arguments have to be looked at one by one, for they may exceed limits;
-	 * 0: any, for nobody knows, or the tail is not kept. */
+	/* Arguments of at least this many bytes are checked one by one, because they may exceed
+	 * limits. 0: all arguments are, because the bound is unknown or no tail is kept. */
 	uint32_t free_len;
-	uint32_t tail_items;             /* values in the tail ... */
-	int64_t timeout_ms;              /* ... and the time that it told */
-	struct spokei_memo_part service; /* of the beginning */
+	uint32_t tail_items;             /* number of values in the tail ... */
+	int64_t timeout_ms;              /* ... and the timeout that it contains */
+	struct spokei_memo_part service; /* in the beginning */
 	struct spokei_memo_part version;
 	struct spokei_memo_part method;
 	struct spokei_memo_part types;
-	struct spokei_memo_part said[3]; /* otherwise, by the tail, kept behind it; or at 0 */
+	struct spokei_memo_part said[3]; /* names that attachments override, kept after the
+					    beginning; at == 0: none */
 	unsigned char bytes[SPOKEI_MEMO_BYTES];
 };
 
@@ -43,14 +46,15 @@ static inline void spokei_memo_forget(struct spokei_memo *memo)
 		memo->len = 0;
 }
 
-/* Do these bytes begin as the last request? */
+/* Returns whether the bytes begin like the last request. */
 static inline bool spokei_memo_knows(const struct spokei_memo *memo, const unsigned char *at,
 				     size_t len)
 {
 	return memo && memo->len > 0 && memo->len <= len && memcmp(memo->bytes, at, memo->len) == 0;
 }
 
-/* Keeps the beginning of a request; the rest is to be filled in. False: it is too long. */
+/* Keeps the beginning of a request; the caller fills in the rest. Returns false if it is too long.
+ */
 static inline bool spokei_memo_begin(struct spokei_memo *memo, const unsigned char *at, size_t len)
 {
 	memset(memo, 0, offsetof(struct spokei_memo, bytes));
@@ -62,7 +66,7 @@ static inline bool spokei_memo_begin(struct spokei_memo *memo, const unsigned ch
 	return true;
 }
 
-/* Where in the beginning, which lies at `at`, a text stands; and the other way round. */
+/* Convert between a text in the beginning, which lies at `at`, and its part. */
 static inline struct spokei_memo_part spokei_memo_part(const unsigned char *at,
 						       struct spoke_span text)
 {

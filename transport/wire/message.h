@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The neutral message, which every wire reads from bytes and writes to bytes, and the table that a
- * wire fills in. A message that was read owns nothing: its spans and values point into
- * the frame, or into the codec's scratch, and live as long as those. Deciders all: no clock, no
- * socket.
+ * The wire-independent message, and the table of functions of a wire. A message that was read owns
+ * nothing: its spans and values point into the frame or into the scratch of a codec, and are valid
+ * as long as those. Wires are pure: no clock, no socket.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_MESSAGE_H
 #define SPOKEI_TRANSPORT_WIRE_MESSAGE_H
@@ -15,150 +14,150 @@
 
 enum spokei_kind {
 	SPOKEI_REQUEST,      /* a call, two-way or one-way */
-	SPOKEI_REPLY,        /* the answer to one */
-	SPOKEI_PROBE,        /* a heartbeat that wants an answer */
-	SPOKEI_PROBE_ANSWER, /* that answer */
-	SPOKEI_READONLY,     /* the sender takes no new calls, and makes none */
-	SPOKEI_WRITABLE,     /* ... it does so again */
-	SPOKEI_EVENT,        /* another event; not understood, and ignored */
+	SPOKEI_REPLY,        /* the reply to a request */
+	SPOKEI_PROBE,        /* a heartbeat, which requires an answer */
+	SPOKEI_PROBE_ANSWER, /* the answer to a heartbeat */
+	SPOKEI_READONLY,     /* the sender accepts no new requests and sends none */
+	SPOKEI_WRITABLE,     /* the sender accepts requests again */
+	SPOKEI_EVENT,        /* any other event; ignored */
 };
 
 struct spokei_codec;
 
-/* What a side accepts; settled once, of all connections of that side. */
+/* The limits of one side; they are the same for all its connections. */
 struct spokei_wire_limits {
 	size_t frame_max; /* bytes of a frame, with its header; at most INT32_MAX */
-	size_t name_max;  /* bytes of a service's or method's name, and so on */
+	size_t name_max;  /* bytes of a name, e.g. of a service or a method */
 	size_t event_max; /* bytes of an event's body */
 	struct spoke_value_limits value;
-	/* Bytes of a body that has not enough of them to exceed those limits, whatever it says, but
-	 * the depth; 0: nobody knows. */
+	/* A body below this length cannot exceed these limits, except the depth; 0: unknown. */
 	size_t free_len;
-	/* The codec of the calls and heartbeats of this side; NULL: msgpack. It is found by its id
-	 * before those that are built in. */
+	/* The codec of this side's calls and heartbeats; NULL: msgpack. Its id is looked up before
+	 * the built-in ones. */
 	const struct spokei_codec *codec;
 };
 
-/* Bytes of args or a value that are long: they need not be copied. */
+/* Args or a value of at least this many bytes need not be copied. */
 #define SPOKEI_LENT_MIN 49152u
 
-/* Args or a value that are not copied into the frame: it has room for them, to be filled by who
- * lends this, or to be passed over as the frame is written. */
+/* Args or a value that the frame does not contain yet: the frame has room for them. The lender
+ * copies the bytes there, or writes them to the stream from their own place. */
 struct spokei_lent {
-	unsigned char *at; /* the room; NULL: they were copied */
+	unsigned char *at; /* the room in the frame; NULL: the bytes were copied */
 	struct spoke_span bytes;
 };
 
-/* The fields are in the order of what belongs together. */
+/* Fields are ordered by topic. */
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct spokei_message {
 	enum spokei_kind kind;
 	uint64_t id;
-	bool two_way;  /* requests: an answer is wanted */
-	uint8_t codec; /* id of the serialization (Dubbo's low five bits) */
+	bool two_way;  /* requests: a reply is expected */
+	uint8_t codec; /* id of the serialization: the low five bits of Dubbo's flags */
 
 	/* Requests. */
-	struct spoke_span service; /* as "demo.EchoService"; empty: the wire has none */
+	struct spoke_span service; /* e.g. "demo.EchoService"; empty: the wire has no services */
 	struct spoke_span version; /* empty: none */
 	struct spoke_span group;   /* empty: none */
 	struct spoke_span method;
-	struct spoke_span types; /* JVM descriptors of the arguments; empty: derive them */
-	struct spoke_span args;  /* values one after another */
+	struct spoke_span
+		types; /* JVM descriptors of the arguments; empty: derived from the values */
+	struct spoke_span args; /* values one after another */
 	size_t arg_count;
-	bool generic;                  /* decoded from $invoke; types are empty then */
-	struct spoke_value type_names; /* of a generic call: Java's names of the types, or none */
-	int64_t timeout_ms; /* left for it, rounded up; 0: not told; below 0: it had run out */
+	bool generic;                  /* decoded from $invoke; `types` is empty then */
+	struct spoke_value type_names; /* generic calls: array of Java type names, or none */
+	int64_t timeout_ms; /* remaining time, rounded up; 0: none given; below 0: expired */
 
 	/*
-	 * Requests that are written: what the wire's prefix() made of this service, version, method
-	 * and types; empty: none. It spares the wire to look at them again. Without types it is
-	 * good for arguments of any types, which are derived each time.
+	 * Requests that are written: the output of prefix() for this service, version, method and
+	 * types in this codec; empty: none. It spares encoding them again. A prefix without types
+	 * is valid for arguments of any types, which are derived for each request.
 	 */
 	struct spoke_span prefix;
-	/* Messages that are written: where to say that args or value were not copied, as they are
-	 * long; NULL: they are. Valid until the buffer is next written to. */
+	/* Messages that are written: set if long args or a long value may be left out of the frame,
+	 * valid until the next write to the buffer. NULL: everything is copied. */
 	struct spokei_lent *lent;
 
 	/*
-	 * Requests that were read with a memo: service, version, group, method and types are those
-	 * of the request before it that the memo knows, the last one that was read without error.
+	 * Requests that were read with a memo: service, version, group, method and types equal
+	 * those of the last request that was read without error.
 	 */
 	bool repeat;
 
 	/* Replies. */
-	uint8_t status;           /* of the Dubbo header; other wires use the nearest */
-	int error;                /* 0, or the neutral SPOKE_E... that the status or marker means */
-	struct spoke_value value; /* result, NIL or none: null; of an exception: its fields */
-	struct spoke_span error_text;  /* for people; may be empty */
+	uint8_t status;                /* of the Dubbo header; other wires use the nearest one */
+	int error;                     /* 0, or the SPOKE_E... of the status or marker */
+	struct spoke_value value;      /* result; NIL or none: null; of an exception: its fields */
+	struct spoke_span error_text;  /* readable text; may be empty */
 	struct spoke_span error_class; /* Java class of an exception; may be empty */
 	int32_t error_code;            /* of an exception; 0: none */
 
 	/* Both. */
 	struct spoke_value attachments; /* a map, or none */
-	bool bare; /* of a request: replies to it have no attachments; of a reply: it has none */
+	bool bare; /* requests: replies have no attachments; replies: this one has none */
 
 	/* Events. */
-	struct spoke_span event; /* the body, in its codec; a probe's answer bears the same */
+	struct spoke_span event; /* the body in its codec; the answer to a heartbeat repeats it */
 };
 
-/* Where cutting stands in a stream. */
+/* The state of cutting a stream into frames. */
 struct spokei_cut {
-	bool started; /* not before the first byte, and not after a frame: the rest means nothing
-			 then */
-	struct spokei_skim skim; /* of wires without a length */
+	bool started; /* false before the first byte and after a frame; `skim` is valid only if true
+		       */
+	struct spokei_skim skim; /* of wires whose frames have no length field */
 };
 
 #define SPOKEI_CUT_MORE 1
 
-/* What the last request of a stream said; see memo.h. */
+/* The last request of a stream; see memo.h. */
 struct spokei_memo;
 
 struct spokei_wire {
 	const char *name;
-	uint64_t id_first; /* of the calls that spoke makes ... */
-	uint64_t id_max;   /* ... and the last one that fits */
-	bool probes;       /* has heartbeats, events and announcements of going away */
-	bool deadlines;    /* can say how much time remains */
-	bool attachments;  /* can say attachments, versions and groups */
-	/* Does a connection that begins with this byte speak it? */
+	uint64_t id_first; /* first id of this side's calls ... */
+	uint64_t id_max;   /* ... and the largest id */
+	bool probes;       /* the wire has heartbeats, events and READONLY */
+	bool deadlines;    /* requests carry the remaining time */
+	bool attachments;  /* messages carry attachments, versions and groups */
+	/* Returns whether a connection that begins with this byte uses this wire. */
 	bool (*knows)(unsigned char first);
 	/*
-	 * Finds the end of the frame at the start of `bytes`, of which earlier calls saw a prefix.
-	 * Returns 0 and its length, CUT_MORE when more bytes are needed (*ret_len: how many in all,
-	 * as far as is known), or SPOKE_EPROTOCOL / SPOKE_ETOOLARGE / a skim's error: the stream is
-	 * broken, and no later byte has a meaning. Nothing is allocated and no body is decoded.
+	 * Finds the end of the frame at the start of `bytes`; earlier calls saw a prefix of them.
+	 * Returns 0 and the length, or CUT_MORE (*ret_len: bytes needed in all, as far as known).
+	 * SPOKE_EPROTOCOL, SPOKE_ETOOLARGE and errors of the validator mean that the stream is
+	 * broken and later bytes have no meaning. Nothing is allocated or decoded.
 	 */
 	int (*cut)(const struct spokei_wire_limits *limits, struct spokei_cut *cut,
 		   struct spoke_span bytes, size_t *ret_len);
 	/*
-	 * Reads a whole frame, which cut has found. Returns 0, or an error when its body is broken;
-	 * kind, id and two_way are good then too, so that the sender can be told and the connection
-	 * kept. SPOKE_EPROTOCOL: not even they are known; the stream is broken.
+	 * Reads a complete frame that cut() found. Returns 0, or an error if the body is bad. In
+	 * that case kind, id and two_way are still valid, so that the sender gets an answer and the
+	 * connection is kept. SPOKE_EPROTOCOL: not even these are valid, and the stream is broken.
 	 *
-	 * `memo` is the stream's own, of one wire and one set of limits; NULL: none. But for
-	 * `repeat` it makes no difference to what is read, only to how fast.
+	 * `memo` belongs to the stream, with one wire and one set of limits; NULL: none. Apart from
+	 * `repeat` it changes only the speed.
 	 *
-	 * `scratch` is where a codec puts what it makes of the body: the message may point into it.
-	 * Its maximum bounds that; SPOKE_ENOMEM: there is no memory for it.
+	 * `scratch` receives the body that a codec translates; the message may point into it. Its
+	 * maximum bounds the translation. SPOKE_ENOMEM: there is no memory for it.
 	 */
 	int (*read)(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
 		    struct spoke_span frame, struct spokei_buffer *scratch,
 		    struct spokei_message *ret_message);
 	/*
-	 * Appends what stands in each request of this service, version, method and types between
-	 * the id and the arguments, for the message's field `prefix`. Of a generic call, of which
-	 * there is none, nothing. Returns what write() would say of these, or 0.
+	 * Appends the part between id and arguments that all requests with this service, version,
+	 * method, types and codec have in common, for the field `prefix`. Generic calls have none:
+	 * nothing is appended. Returns 0 or the error that write() would return for these fields.
 	 */
 	int (*prefix)(const struct spokei_wire_limits *limits, const struct spokei_message *message,
 		      struct spokei_buffer *out);
 	/*
-	 * Appends the frame of a message, whose values somebody has checked: those that a builder
-	 * made are, others the caller checks once. Returns 0, ENOMEM, ETOOLARGE (over the buffer's
-	 * maximum or frame_max), EUNSUPPORTED: the wire cannot say this, or EDEPTH and ETOOLARGE
-	 * for values beyond what it can carry; nothing stays appended then.
+	 * Appends the frame of a message. The values must have been checked; those of a builder are
+	 * valid. Returns 0, ENOMEM, ETOOLARGE (above the maximum of the buffer or frame_max),
+	 * EUNSUPPORTED (the wire or codec cannot express the message), or EDEPTH and ETOOLARGE for
+	 * values above the limits of the wire. After an error nothing is appended.
 	 *
-	 * With a prefix, service, version and method are not looked at, and of types only whether
-	 * there are any, as there were when the prefix was made.
+	 * With a prefix, service, version and method are not read, and of types only whether there
+	 * are any; that must be the same as for the prefix.
 	 */
 	int (*write)(const struct spokei_wire_limits *limits, const struct spokei_message *message,
 		     struct spokei_buffer *out);
@@ -169,8 +168,8 @@ static inline struct spoke_span spokei_span(const void *data, size_t len)
 	return (struct spoke_span){ data, len };
 }
 
-/* All fields to zero, in steps for which compilers have nothing slower than stores: of all that is
- * done for a small message this would take the most time. */
+/* Sets all fields to zero, in steps that compilers turn into plain stores: one large memset() would
+ * be the most expensive part of a small message. */
 static inline void spokei_message_clear(struct spokei_message *message)
 {
 	unsigned char *at = (unsigned char *)message;
@@ -183,7 +182,7 @@ static inline void spokei_message_clear(struct spokei_message *message)
 	memset(at + sizeof(*message) - 64, 0, 64);
 }
 
-/* Is the span this text? */
+/* Returns whether the span equals the text. */
 static inline bool spokei_span_is(struct spoke_span span, const char *text)
 {
 	size_t len = strlen(text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MessagePack-RPC. Reading walks over the frame's few fields and takes the last one as what is left
- * of the frame, so that arguments and results are skimmed once, by cut, and not walked over again.
- * Stateless but for the cut of a connection.
+ * The MessagePack-RPC wire. Reading walks over the few fields of a frame and takes the rest of the
+ * frame as the last one. cut() validates arguments and results; they are not walked over again.
+ * Stateless except for the cut state of a connection.
  */
 #include "transport/wire/mprpc.h"
 
@@ -11,7 +11,7 @@
 #include "transport/wire/memo.h"
 #include "transport/wire/put.h"
 
-/* The first field of a frame, and how many there are. */
+/* The first field of a frame, and the number of fields. */
 enum {
 	TYPE_REQUEST = 0,
 	TYPE_REPLY = 1,
@@ -22,7 +22,9 @@ enum {
 };
 
 #define ID_MAX UINT32_MAX
-#define STATUS_OK 20 /* of the Dubbo header: an answer, also that of a handler which failed */
+#define STATUS_OK                                                                                  \
+	20 /* of the Dubbo header: a reply, including one with an error of the handler             \
+	    */
 
 /* --- finding the end */
 
@@ -31,7 +33,7 @@ static bool mprpc_knows(unsigned char first)
 	return first == 0x93 || first == 0x94 || first == 0xdc || first == 0xdd;
 }
 
-/* The limits of a frame, which is one value. */
+/* Returns the limits of a frame, which is one value. */
 static struct spoke_value_limits frame_limits(const struct spokei_wire_limits *limits)
 {
 	struct spoke_value_limits frame = limits->value;
@@ -46,7 +48,7 @@ static bool is_array(unsigned char first)
 	return (first & 0xf0) == 0x90 || first == 0xdc || first == 0xdd;
 }
 
-/* The length of a frame of small values, if all of it is here and within the limits; else 0. */
+/* Returns the length of a frame of small values if it is complete and within the limits; else 0. */
 static size_t hop_frame(const struct spoke_value_limits *frame, struct spoke_span bytes)
 {
 	const unsigned char *at = bytes.data;
@@ -101,13 +103,13 @@ static bool next_u64(struct spoke_cursor *fields, uint64_t *ret)
 	return spokei_hop_next(fields, &field) && spokei_hop_u64(field, ret) == 0;
 }
 
-/* All that the cursor has not read yet, as the one value that it is. */
+/* Returns the unread rest as one value. */
 static struct spoke_value last_field(const struct spoke_cursor *fields)
 {
 	return (struct spoke_value){ fields->at, (size_t)(fields->end - fields->at) };
 }
 
-/* Splits a name at its last dot. False: there is no method, or a part is too long. */
+/* Splits a name at its last dot. Returns false if the method is missing or a part is too long. */
 static bool split_name(const struct spokei_wire_limits *limits, struct spoke_span name,
 		       struct spokei_message *message)
 {
@@ -122,7 +124,7 @@ static bool split_name(const struct spokei_wire_limits *limits, struct spoke_spa
 	       message->service.len <= limits->name_max;
 }
 
-/* Reads the method's name, unless the request begins as the one before. */
+/* Reads the name of the method, unless the request begins like the previous one. */
 static int read_name(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
 		     struct spoke_cursor *fields, struct spokei_message *message)
 {
@@ -166,7 +168,7 @@ static int read_call(const struct spokei_wire_limits *limits, struct spokei_memo
 	return 0;
 }
 
-/* Takes from an error, which may be any object, what can be shown of it. */
+/* Takes a text and a code from an error, which may be any value. */
 static void read_error(struct spoke_value error, struct spokei_message *message)
 {
 	struct spoke_cursor parts;
@@ -237,13 +239,13 @@ static int mprpc_read(const struct spokei_wire_limits *limits, struct spokei_mem
 	else
 		result = read_call(limits, memo, &fields, ret_message);
 	if (result != 0)
-		read_head(type, id, ret_message); /* the rest means nothing */
+		read_head(type, id, ret_message); /* the other fields are not valid */
 	return result;
 }
 
 /* --- writing */
 
-/* What would be read as another name, or as none, cannot be said. */
+/* Rejects names that would be read as a different name or as none. */
 static int check_name(const struct spokei_wire_limits *limits, const struct spokei_message *message)
 {
 	const struct spoke_span *service = &message->service;
@@ -264,7 +266,7 @@ static size_t name_len(const struct spokei_message *message)
 	return (service_len > 0 ? service_len + 1 : 0) + message->method.len;
 }
 
-/* Service and method as one str. */
+/* Writes service and method as one str. */
 static unsigned char *put_name(unsigned char *at, const struct spokei_message *message)
 {
 	at = spokei_encode_str(at, name_len(message));
@@ -276,8 +278,8 @@ static unsigned char *put_name(unsigned char *at, const struct spokei_message *m
 }
 
 /*
- * Are these `count` values, which stand in a frame `depth` deep, beside `items` others? Whoever
- * made them knows other limits than the frame's.
+ * Checks `count` values in a frame at depth `depth` with `items` other values. Their builder may
+ * have had other limits than the frame.
  */
 static int check_values(const struct spoke_value_limits *frame, uint32_t depth, uint32_t items,
 			struct spoke_span values, size_t count)
@@ -316,7 +318,7 @@ static int check_values(const struct spoke_value_limits *frame, uint32_t depth, 
 	return spokei_skim_feed(&skim, at, (size_t)(end - at));
 }
 
-/* Room for a frame of so many bytes; all of them are used. */
+/* Reserves room for a frame of exactly this length. */
 static int begin_frame(const struct spoke_value_limits *frame, struct spokei_buffer *out,
 		       size_t len_max, unsigned char **ret)
 {
@@ -328,7 +330,7 @@ static int begin_frame(const struct spoke_value_limits *frame, struct spokei_buf
 	return *ret ? 0 : SPOKE_ENOMEM;
 }
 
-/* How many bytes a number, or the head of a str or array, takes. */
+/* Return the length of an encoded number, or of the head of a str or array. */
 static size_t u32_len(uint64_t number)
 {
 	return number < 0x80 ? 1 : number <= UINT8_MAX ? 2 : number <= UINT16_MAX ? 3 : 5;
@@ -443,7 +445,7 @@ static int mprpc_write(const struct spokei_wire_limits *limits,
 
 const struct spokei_wire spokei_wire_mprpc = {
 	.name = "msgpack-rpc",
-	.id_first = 1, /* Neovim answers what it cannot parse with id 0 */
+	.id_first = 1, /* Neovim answers unreadable requests with id 0 */
 	.id_max = ID_MAX,
 	.knows = mprpc_knows,
 	.cut = mprpc_cut,

@@ -6,8 +6,8 @@
  *     reply         [1, id, error, result]     error: nil, or any object
  *     notification  [2, method, params]        the one-way request
  *
- * A frame ends where its array does, which only skimming tells; the limits of values count the
- * whole frame, so an argument may be nested two levels less, a result one level less. See
+ * A frame ends where its array ends, which only the validator can find. The limits of values count
+ * the whole frame, so an argument may be nested two levels less, a result one level less. See
  * transport/WIRE.md.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_MPRPC_H
@@ -16,29 +16,33 @@
 #include "transport/wire/message.h"
 
 /*
- * knows: 0x93, 0x94, and 0xdc and 0xdd, for an array may announce its length in more bytes than it
- * needs. cut is bounded by frame_max and by the limits of values; it looks at each byte once, and
- * *ret_len, when it wants more, grows by what the content that has begun lacks.
+ * knows(): 0x93 and 0x94, and 0xdc and 0xdd, because an array may use more bytes for its length
+ * than it needs.
  *
- * read takes a frame that cut has found. Array, type and id are the head of a frame:
+ * cut() is bounded by frame_max and by the limits of values. It reads each byte once; *ret_len of
+ * CUT_MORE includes the missing bytes of the content that has begun.
  *
- * - Not an array, no type, a type other than 0, 1, 2, or no id that fits into 32 bits where one has
- *   to be: nobody knows whom to answer. SPOKE_EPROTOCOL, of cut or of read; the stream is broken.
- * - A request or notification of another length, whose method is no str, empty or too long, or
- *   whose params are no array: SPOKE_EBADREQUEST.
+ * read() takes a frame that cut() found. Array, type and id are the head of a frame:
+ *
+ * - Not an array, no type, a type other than 0, 1, 2, or no 32-bit id where one is required: the
+ *   sender cannot be answered. cut() or read() returns SPOKE_EPROTOCOL and the stream is broken.
+ * - A request or notification of another length, a method that is not a str, is empty or too long,
+ *   or params that are not an array: SPOKE_EBADREQUEST.
  * - A reply of another length: SPOKE_EBADREPLY.
  *
- * The method's name is split at its last dot into service and method; without a dot the service is
- * empty. Names are bytes: they may contain NUL and need not be UTF-8. An error that is a str or bin
- * is the reply's error_text; of an array the first two elements are looked at for a text and a code
- * (Neovim: [type, text]); of anything else nothing is kept. The error is SPOKE_EREMOTE, and its
- * result is not looked at. Peers answer what they cannot parse with id 0, so ids should begin at 1.
+ * read() splits the name of the method at its last dot into service and method; without a dot the
+ * service is empty. Names are bytes: they may contain NUL and need not be UTF-8. An error of a
+ * reply is SPOKE_EREMOTE. If it is a str or bin, that is the error_text; of an array, the first two
+ * elements are searched for a text and a code (Neovim: [type, text]); anything else is dropped. The
+ * result beside an error is ignored. Peers answer unreadable requests with id 0, so ids should
+ * begin at 1.
  *
- * write says SPOKE_EUNSUPPORTED to an id above 2^32 - 1, to all kinds but requests and replies, and
- * to a method that is empty, ends in a dot, or has a dot beside a service; SPOKE_ETOOLARGE to names
- * over name_max. Version, group, types, timeout, attachments, status and error_code have no place
- * here and are left out. An error is written as its error_text, or as the sentence of its number.
- * Nothing is written that cut and read would refuse under the same limits.
+ * write() returns SPOKE_EUNSUPPORTED for an id above 2^32 - 1, for all kinds but requests and
+ * replies, and for a method that is empty, ends in a dot, or contains a dot in addition to a
+ * service; SPOKE_ETOOLARGE for names above name_max. The wire has no place for version, group,
+ * types, timeout, attachments, status and error_code; they are dropped. An error is written as its
+ * error_text, or as the sentence of its number. write() writes nothing that cut() and read() would
+ * reject under the same limits.
  */
 extern const struct spokei_wire spokei_wire_mprpc;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two queues of bytes. Where the frames in them begin is not kept: it matters only when a write
- * ends inside one of `out`, so that control frames must wait for its end, and is then found by
- * walking over the headers of what was written. A control frame that is partly written needs no
- * such care: what is left of it is at the front of what goes first anyway.
+ * The output buffer of a connection: two queues of bytes. It does not store where frames begin.
+ * That matters only if a write ends inside a frame of `out`, because control frames must wait for
+ * the end of that frame. The end is then found by walking over the headers of the written frames. A
+ * partly written control frame needs no such search: its rest is at the front of the queue that is
+ * written first.
  */
 #include "transport/wire/outlet.h"
 
@@ -24,8 +25,8 @@ void spokei_outlet_fini(struct spokei_outlet *outlet)
 }
 
 /*
- * The queue's maximum was in the way, or the frame's, and wires ask for more room than a frame may
- * need in the end: made aside, the frame tells.
+ * The maximum of the queue or of a frame was reached. Wires reserve more room than a frame may
+ * need, so the frame is made separately to learn its length.
  */
 int spokei_outlet_put_aside(struct spokei_buffer *queue, const struct spokei_wire *wire,
 			    const struct spokei_wire_limits *limits,
@@ -56,7 +57,7 @@ int spokei_outlet_put_control(struct spokei_outlet *outlet, const struct spokei_
 	struct spokei_buffer *queue = &outlet->control;
 	int error;
 
-	/* Of such a wire took() does not find the frames. */
+	/* took() cannot find the frames of such a wire. */
 	if (!wire->probes)
 		return SPOKE_EUNSUPPORTED;
 	error = wire->write(limits, message, queue);
@@ -83,7 +84,7 @@ int spokei_outlet_front(const struct spokei_outlet *outlet, struct iovec parts[S
 	return add_part(parts, count, &outlet->out, begun, spokei_buffer_len(&outlet->out));
 }
 
-/* Drops bytes of `out`, and finds how much is left of the frame in which they end. */
+/* Removes written bytes of `out`, and finds the length of the rest of a partly written frame. */
 static void take_out(struct spokei_outlet *outlet, const struct spokei_wire *wire,
 		     const struct spokei_wire_limits *limits, size_t taken)
 {
@@ -115,7 +116,7 @@ void spokei_outlet_took(struct spokei_outlet *outlet, const struct spokei_wire *
 	SPOKE_ASSERT(len <= spokei_outlet_len(outlet));
 	if (len > control)
 		take_out(outlet, wire, limits, len - control);
-	/* Heartbeats are rare, and connections that say nothing else may be many. */
+	/* Heartbeats are rare, and many connections may send nothing else. */
 	if (control > 0 && control == control_len)
 		spokei_buffer_fini(&outlet->control);
 	else

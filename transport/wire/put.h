@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packed values, by hand, into room that is known to suffice. Each function returns where the next
- * byte goes. Stateless; any thread.
+ * Writes big-endian numbers and encoded values into reserved room. Each function returns the
+ * address of the next byte. Stateless; any thread.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_PUT_H
 #define SPOKEI_TRANSPORT_WIRE_PUT_H
@@ -11,14 +11,7 @@
 
 #define SPOKEI_PUT_HEAD_MAX 5u /* bytes before the content of a str, array or map */
 
-/* Numbers of 2, 4 and 8 bytes, the high byte first. */
-static inline unsigned char *spokei_put_16(unsigned char *at, uint64_t number)
-{
-	at[0] = (unsigned char)(number >> 8);
-	at[1] = (unsigned char)number;
-	return at + 2;
-}
-
+/* Write numbers of 4 and 8 bytes in big-endian order. */
 static inline unsigned char *spokei_put_32(unsigned char *at, uint64_t number)
 {
 	at[0] = (unsigned char)(number >> 24);
@@ -41,7 +34,7 @@ static inline unsigned char *spokei_put_64(unsigned char *at, uint64_t number)
 	return at + 8;
 }
 
-/* The other way round. */
+/* Read them. */
 static inline uint64_t spokei_get_32(const unsigned char *at)
 {
 	return (uint64_t)((uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 |
@@ -62,7 +55,7 @@ static inline unsigned char *spokei_put_raw(unsigned char *at, const void *bytes
 	return at + len;
 }
 
-/* Args or a value, which may be lent where they are long. */
+/* Writes args or a value; long ones are lent instead of copied if the caller allows it. */
 static inline unsigned char *spokei_put_body(unsigned char *at, struct spokei_lent *lent,
 					     struct spoke_span body)
 {

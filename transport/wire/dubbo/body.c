@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Walks over the values of a body, and reads texts and attachments. */
 #include "transport/wire/dubbo/body.h"
 
 #include "transport/wire/dubbo/head.h"
 
 /* --- the walk */
 
-/* Most have no limit that is 0, nor one that cannot be. */
+/* Settled limits are neither 0 nor above their maximum; most are settled already. */
 static bool are_settled(const struct spoke_value_limits *limits)
 {
 	return limits->depth_max - 1 < SPOKE_VALUE_DEPTH_MAX && limits->items_max > 0 &&
@@ -36,8 +37,8 @@ int spokei_dubbo_body_start(const struct spokei_wire_limits *limits, struct spok
 	return 0;
 }
 
-/* The length of the value that comes next, by the validator. `items`: that there may be, and that
- * there may be behind it. */
+/* Determines the length of the next value by the validator. `items`: the number of values allowed,
+ * reduced by those of this value. */
 static int measure(const struct spokei_dubbo_body *body, const unsigned char *at, uint32_t *items,
 		   size_t *ret_len)
 {
@@ -55,7 +56,7 @@ static int measure(const struct spokei_dubbo_body *body, const unsigned char *at
 	result = spokei_skim_feed(&skim, at, room);
 	*items = skim.items;
 	*ret_len = skim.seen;
-	return result == SPOKE_ETRAILING ? 0 : result; /* others may follow */
+	return result == SPOKE_ETRAILING ? 0 : result; /* other values may follow */
 }
 
 int spokei_dubbo_body_walk(struct spokei_dubbo_body *body)
@@ -197,7 +198,7 @@ int spokei_dubbo_read_marks(const struct spokei_dubbo_body *body, struct spoke_v
 	return 0;
 }
 
-/* Milliseconds, as a number or as its digits; what is neither was not told. */
+/* Reads milliseconds from a number or from decimal digits. Returns false for anything else. */
 static bool read_ms(struct spoke_value value, int64_t *ret)
 {
 	struct spoke_span text;
@@ -230,6 +231,6 @@ int64_t spokei_dubbo_time_left(const struct spokei_dubbo_marks *marks)
 
 	if (read_ms(marks->countdown, &ms))
 		return ms > 0 ? ms : -1;
-	/* Not above 0, "timeout" is a caller's way to say that it set none. */
+	/* Callers set "timeout" to 0 or less to express that there is none. */
 	return read_ms(marks->timeout, &ms) && ms > 0 ? ms : 0;
 }

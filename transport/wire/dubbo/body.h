@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A body as values: they are checked and counted in one walk, and then read by their places. Texts,
- * and the attachments that mean something. Everything points into the body. Stateless; any thread.
+ * The values of a body. One walk validates and counts them; afterwards they are read by position.
+ * Also reads texts and the attachments with a meaning. All results point into the body. Stateless;
+ * any thread.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_DUBBO_BODY_H
 #define SPOKEI_TRANSPORT_WIRE_DUBBO_BODY_H
@@ -9,7 +10,7 @@
 #include "transport/wire/hop.h"
 #include "transport/wire/message.h"
 
-/* The versions, the service, the method and the types. */
+/* The versions, the service, the method and the types: the values before the arguments. */
 #define SPOKEI_DUBBO_NAMES 5u
 
 struct spokei_dubbo_body {
@@ -17,18 +18,18 @@ struct spokei_dubbo_body {
 	const unsigned char *at;
 	const unsigned char *end;
 	uint32_t depth_max;
-	uint32_t items; /* that there may be */
-	int bad;        /* the error for values that are not as they should be */
-	/* What the walk has found. */
+	uint32_t items; /* number of values allowed */
+	int bad;        /* the error for values of a wrong type */
+	/* The results of the walk. */
 	size_t count;
-	size_t used; /* of the first values, those that were read */
-	/* Where the first values begin, and what follows the last of them; pointers alone, for a
-	 * value that is written in halves is slow to be read as a whole. */
+	size_t used; /* number of first values that were read */
+	/* The starts of the first values, and the end of the last of them. Only pointers are
+	 * stored, because reading back a value that was stored in two halves is slow. */
 	const unsigned char *first[SPOKEI_DUBBO_NAMES + 1];
-	const unsigned char *last; /* where the last value begins */
+	const unsigned char *last; /* the start of the last value */
 };
 
-/* The attachments that mean something here; NONE where there is no such key. */
+/* The attachments with a meaning; NONE if the key is absent. */
 struct spokei_dubbo_marks {
 	struct spoke_value path;
 	struct spoke_value version;
@@ -38,8 +39,8 @@ struct spokei_dubbo_marks {
 	struct spoke_value countdown;
 };
 
-/* Do the limits, which have to be settled, allow so many values in so many bytes? None has less
- * than a byte. */
+/* Returns whether settled limits allow `items` values in `len` bytes; each value has at least one
+ * byte. */
 static inline bool spokei_dubbo_allows(const struct spokei_wire_limits *limits, size_t len,
 				       size_t items)
 {
@@ -52,17 +53,17 @@ static inline bool spokei_dubbo_allows(const struct spokei_wire_limits *limits, 
 	       items <= value->object_bytes_max / SPOKE_VALUE_OBJECT_BYTES;
 }
 
-/* Before the walk; `bad`: the error for a value that is not as it should be. Returns 0, or what is
- * wrong with the limits or the length. */
+/* Prepares the walk. `bad`: the error for values of a wrong type. Returns 0, or the error of the
+ * limits or of the length. */
 SPOKE_MUST_USE int spokei_dubbo_body_start(const struct spokei_wire_limits *limits,
 					   struct spoke_span values, int bad,
 					   struct spokei_dubbo_body *ret);
 
-/* Checks all values from `at` on, and keeps where the first ones begin. Returns 0 or a skim's
- * error. */
+/* Validates all values from `at` on, and stores the starts of the first ones. Returns 0 or an error
+ * of the validator. */
 SPOKE_MUST_USE int spokei_dubbo_body_walk(struct spokei_dubbo_body *body);
 
-/* The next one of the first values. */
+/* Reads the next of the first values; false: there are no more. */
 static inline bool spokei_dubbo_next(struct spokei_dubbo_body *body, struct spoke_value *ret)
 {
 	const unsigned char *const *first = &body->first[body->used];
@@ -75,24 +76,24 @@ static inline bool spokei_dubbo_next(struct spokei_dubbo_body *body, struct spok
 	return true;
 }
 
-/* The text of a value, null being the empty one if that may be. */
+/* Reads the text of a value; null is the empty text if `may_be_null`. */
 SPOKE_MUST_USE int spokei_dubbo_read_text(const struct spokei_dubbo_body *body,
 					  struct spoke_value value, bool may_be_null,
 					  struct spoke_span *ret);
 
-/* One that is not too long for a name; and the same of the next one of the first values. */
+/* Do the same with a limit for the length of names, the second for the next of the first values. */
 SPOKE_MUST_USE int spokei_dubbo_read_name(const struct spokei_dubbo_body *body,
 					  struct spoke_value value, bool may_be_null,
 					  struct spoke_span *ret);
 SPOKE_MUST_USE int spokei_dubbo_next_name(struct spokei_dubbo_body *body, bool may_be_null,
 					  struct spoke_span *ret);
 
-/* Reads a map of a bounded number of bounded keys, no two of them equal. */
+/* Reads a map with a bounded number of bounded keys, no two of them equal. */
 SPOKE_MUST_USE int spokei_dubbo_read_marks(const struct spokei_dubbo_body *body,
 					   struct spoke_value map,
 					   struct spokei_dubbo_marks *ret_marks);
 
-/* The time that remains, as a message has it. */
+/* Returns the remaining time as in struct spokei_message. */
 int64_t spokei_dubbo_time_left(const struct spokei_dubbo_marks *marks);
 
 #endif

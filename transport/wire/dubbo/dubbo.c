@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dubbo's wire as a table. Here is what concerns a frame as a whole, and events, whose bodies are
- * compared as bytes: of the serializations only their null, their "R" and their "W" are known.
+ * The Dubbo wire as a table of functions: whole frames, and events. The bodies of events are
+ * compared as bytes with those of the codec.
  */
 #include "transport/wire/dubbo/dubbo.h"
 
@@ -37,8 +37,8 @@ static int dubbo_cut(const struct spokei_wire_limits *limits, struct spokei_cut 
 	return bytes.len < *ret_len ? SPOKEI_CUT_MORE : 0;
 }
 
-/* What an event that wants an answer, or wants none, says. In a serialization of which nothing is
- * known, whatever wants an answer is a heartbeat: there is nothing else to ask. */
+/* Returns the kind of an event. In an unknown serialization, every two-way event is a heartbeat,
+ * because no other event requires an answer. */
 static enum spokei_kind kind_of_event(const struct spokei_codec *known, bool two_way,
 				      struct spoke_span body)
 {
@@ -62,11 +62,12 @@ static void read_event(const struct spokei_wire_limits *limits,
 	message->kind = SPOKEI_PROBE_ANSWER;
 	if (head->flags & SPOKEI_DUBBO_REQUEST)
 		message->kind = kind_of_event(known, message->two_way, body);
-	/* Some send a heartbeat without a body; an answer without one is not recognized. */
+	/* Some peers send a heartbeat without a body, but do not recognise an answer without one.
+	 */
 	message->event = known && body.len == 0 ? known->null : body;
 }
 
-/* What is msgpack already is checked where it is read. */
+/* msgpack is validated where it is read. */
 static int read_body(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
 		     struct spoke_span body, struct spokei_buffer *scratch,
 		     struct spokei_message *message)
@@ -104,7 +105,7 @@ static int dubbo_read(const struct spokei_wire_limits *limits, struct spokei_mem
 	struct spoke_span body;
 	int result;
 
-	/* The rest of the header cut() has judged. */
+	/* cut() has checked the rest of the header. */
 	if (frame.len < SPOKEI_DUBBO_HEAD_LEN)
 		return SPOKE_EPROTOCOL;
 	head = spokei_dubbo_head_take(frame.data);
@@ -119,11 +120,11 @@ static int dubbo_read(const struct spokei_wire_limits *limits, struct spokei_mem
 	}
 	result = read_body(limits, memo, body, scratch, ret_message);
 	if (result != 0)
-		read_head(&head, ret_message); /* the rest means nothing */
+		read_head(&head, ret_message); /* the other fields are not valid */
 	return result;
 }
 
-/* The body of an event that is written: the message's, or what its kind says in the codec. */
+/* Returns the body of an event to write: that of the message, or that of its kind in the codec. */
 static int event_body(const struct spokei_wire_limits *limits, const struct spokei_message *message,
 		      struct spoke_span *ret)
 {
@@ -164,7 +165,7 @@ static int write_event(const struct spokei_wire_limits *limits,
 	return spokei_dubbo_write_event(limits, &head, body, out);
 }
 
-/* Events, and all that is not msgpack. */
+/* Writes events, and every message in another codec than msgpack. */
 static SPOKEI_NOINLINE int write_other(const struct spokei_wire_limits *limits,
 				       const struct spokei_message *message,
 				       struct spokei_buffer *out)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header as it is read: two tables, one of flags and one of statuses. */
+/* Reads Dubbo's header by two tables, one of flags and one of statuses. */
 #include "transport/wire/dubbo/head.h"
 
-/* By the upper three bits: a reply that wants a reply is impossible, the rest is said by peers. */
+/* Indexed by the upper three bits. A reply cannot require a reply; peers send all other
+ * combinations. */
 static const bool flags_known[8] = {
 	[0x00u >> 5] = true, /* reply */
 	[0x20u >> 5] = true, /* answer to an event */
@@ -13,26 +14,24 @@ static const bool flags_known[8] = {
 };
 
 /*
- * The statuses of replies. A Java peer gives 35 and 90 to itself only, so that they mean nothing in
- * particular when they come from outside; 70 is also what it says of a version or group that it has
- * not got.
+ * The statuses of replies. Java peers use 35 and 90 only internally, so from outside they have no
+ * particular meaning. Java also answers 70 for an unknown version or group.
  */
 static const struct {
 	uint8_t status;
 	int error;
 } statuses[] = {
-	{ SPOKEI_DUBBO_OK, 0 },
-	{ 25, SPOKE_EBADREPLY },   /* the result cannot be written in this serialization */
-	{ 30, SPOKE_EEXPIRED },    /* timeout of the caller's side */
-	{ 31, SPOKE_EEXPIRED },    /* timeout of the called side */
-	{ 35, SPOKE_ESERVER },     /* connection inactive */
-	{ 40, SPOKE_EBADREQUEST }, /* bad request */
-	{ 50, SPOKE_EBADREPLY },   /* bad reply */
-	{ 60, SPOKE_ENOSERVICE },  /* no such service */
-	{ 70, SPOKE_ESERVER },     /* error of the service */
-	{ 80, SPOKE_ESERVER },     /* error of the server */
-	{ 90, SPOKE_ESERVER },     /* error of the client */
-	{ 100, SPOKE_EREFUSED },   /* no thread for it */
+	{ SPOKEI_DUBBO_OK, 0 },    { 25, SPOKE_EBADREPLY }, /* the result cannot be serialized */
+	{ 30, SPOKE_EEXPIRED },                             /* timeout on the caller's side */
+	{ 31, SPOKE_EEXPIRED },                             /* timeout on the provider's side */
+	{ 35, SPOKE_ESERVER },                              /* connection inactive */
+	{ 40, SPOKE_EBADREQUEST },                          /* bad request */
+	{ 50, SPOKE_EBADREPLY },                            /* bad reply */
+	{ 60, SPOKE_ENOSERVICE },                           /* no such service */
+	{ 70, SPOKE_ESERVER },                              /* error of the service */
+	{ 80, SPOKE_ESERVER },                              /* error of the server */
+	{ 90, SPOKE_ESERVER },                              /* error of the client */
+	{ 100, SPOKE_EREFUSED },                            /* no thread available */
 };
 
 static const size_t statuses_len = sizeof(statuses) / sizeof(statuses[0]);
@@ -75,7 +74,7 @@ uint8_t spokei_dubbo_error_status(int error)
 	}
 }
 
-/* Magic, flags and status, as far as they are there. */
+/* Checks magic, flags and status, as far as they have arrived. */
 static bool prefix_is_known(const unsigned char *at, size_t len)
 {
 	if (len > 0 && at[0] != SPOKEI_DUBBO_MAGIC)
@@ -89,8 +88,7 @@ static bool prefix_is_known(const unsigned char *at, size_t len)
 	return len <= 3 || spokei_dubbo_status_known(at[3]);
 }
 
-/* What stands first in a call that wants a reply, and in a reply that says OK; each with any
- * serialization. */
+/* The first bytes of a two-way call and of a reply with status OK, in any serialization. */
 #define FIRST_MASK UINT64_C(0xffffe0ff00000000)
 #define FIRST_CALL UINT64_C(0xdabbc00000000000)
 #define FIRST_REPLY UINT64_C(0xdabb001400000000)

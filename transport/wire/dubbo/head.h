@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The header of Dubbo's wire: da bb, flags, status, id (8 bytes), length of the body (4), the high
- * byte first. What is not said here is not said by any peer, and refused. Constant; any thread.
+ * Dubbo's header: da bb, flags, status, id (8 bytes), length of the body (4 bytes), in big-endian
+ * order. Combinations that are not listed here are sent by no peer and rejected. Constant; any
+ * thread.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_DUBBO_HEAD_H
 #define SPOKEI_TRANSPORT_WIRE_DUBBO_HEAD_H
@@ -15,24 +16,24 @@
 #define SPOKEI_DUBBO_REQUEST 0x80u
 #define SPOKEI_DUBBO_TWO_WAY 0x40u
 #define SPOKEI_DUBBO_EVENT 0x20u
-#define SPOKEI_DUBBO_CODEC 0x1fu /* the bits of the serialization's id */
+#define SPOKEI_DUBBO_CODEC 0x1fu /* the bits with the id of the serialization */
 
 #define SPOKEI_DUBBO_OK 20u
 
-/* What a map of attachments may have; what exceeds it is SPOKE_ETOOLARGE, both ways. */
+/* Limits of a map of attachments in both directions; above them: SPOKE_ETOOLARGE. */
 #define SPOKEI_DUBBO_ATTACHMENTS_MAX 256u /* pairs */
 #define SPOKEI_DUBBO_KEY_MAX 256u         /* bytes of a key */
 
-/* The version of the protocol that spoke speaks, and the texts that mean none. */
+/* The protocol version of spoke, and the text that means no version. */
 #define SPOKEI_DUBBO_VERSION "2.0.2"
 #define SPOKEI_DUBBO_NO_VERSION "0.0.0"
 
-/* The generic call: a method by its name, types and arguments as arrays. */
+/* The generic call: a method by its name, with types and arguments as arrays. */
 #define SPOKEI_DUBBO_GENERIC "$invoke"
 #define SPOKEI_DUBBO_GENERIC_ASYNC "$invokeAsync"
 #define SPOKEI_DUBBO_GENERIC_TYPES "Ljava/lang/String;[Ljava/lang/String;[Ljava/lang/Object;"
 
-/* The exception that every Dubbo consumer can load. */
+/* The exception class that every Dubbo consumer can load. */
 #define SPOKEI_DUBBO_EXCEPTION "org.apache.dubbo.rpc.RpcException"
 
 struct spokei_dubbo_head {
@@ -42,12 +43,12 @@ struct spokei_dubbo_head {
 	size_t body_len;
 };
 
-/* Judges the first `len` bytes of a header, also when not all are there. Returns 0 when all are,
- * SPOKEI_CUT_MORE, SPOKE_EPROTOCOL, or SPOKE_ETOOLARGE for a length above the limits. */
+/* Checks the first `len` bytes of a header, which may be incomplete. Returns 0 (complete),
+ * SPOKEI_CUT_MORE, SPOKE_EPROTOCOL, or SPOKE_ETOOLARGE (length above the limits). */
 SPOKE_MUST_USE int spokei_dubbo_head_read(const struct spokei_wire_limits *limits,
 					  struct spoke_span bytes, struct spokei_dubbo_head *ret);
 
-/* What a header says that was judged before. */
+/* Returns the fields of a header that was checked before. */
 static inline struct spokei_dubbo_head spokei_dubbo_head_take(const unsigned char *at)
 {
 	return (struct spokei_dubbo_head){
@@ -67,13 +68,13 @@ static inline void spokei_dubbo_head_write(struct spokei_dubbo_head head, unsign
 	(void)spokei_put_32(spokei_put_64(at + 4, head.id), head.body_len);
 }
 
-/* Is it a status that replies have? */
+/* Returns whether replies have this status. */
 bool spokei_dubbo_status_known(uint8_t status);
 
-/* The neutral error that a status means, 0 for OK. */
+/* Returns the SPOKE_E... of a status, 0 for OK. */
 int spokei_dubbo_status_error(uint8_t status);
 
-/* The status that says this error, which is not SPOKE_EREMOTE, to a peer. */
+/* Returns the status for an error other than SPOKE_EREMOTE. */
 uint8_t spokei_dubbo_error_status(int error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a request said, kept and compared; memo.h says what for. */
+/* The memo of Dubbo's requests: keeps the last request and compares the next one with it. */
 #include "transport/wire/dubbo/memo.h"
 
 #include "transport/wire/dubbo/head.h"
@@ -29,14 +29,14 @@ bool spokei_dubbo_said_again(const struct spokei_memo *memo, const struct spokei
 	return true;
 }
 
-/* Keeps all that follows the arguments, if there is room and it is simple. */
+/* Keeps everything after the arguments, if it fits and consists of small values. */
 static bool remember_tail(struct spokei_memo *memo, const struct spokei_dubbo_body *body,
 			  const struct spokei_dubbo_said *said, int64_t timeout_ms)
 {
 	size_t len = (size_t)(body->end - body->last);
 	size_t free_len = body->limits->free_len;
 
-	/* What lies before a tail can be asked for its first two bytes. */
+	/* spokei_shape_is_told() may read the first two bytes after the arguments. */
 	if (len < 2 || len > sizeof(memo->bytes) - memo->len ||
 	    spokei_hop_small(body->last, body->end, spokei_hop_containers(body->depth_max),
 			     &memo->tail_items) != len)
@@ -94,8 +94,8 @@ void spokei_dubbo_remember(struct spokei_memo *memo, const unsigned char *at,
 	memo->bare = message->bare;
 }
 
-/* How many values without others inside lie there, before a tail; SIZE_MAX: not only such, or the
- * last is cut. */
+/* Returns the number of scalars before a tail; SIZE_MAX if a value is not a scalar or is
+ * incomplete. */
 static inline size_t count_plain(const unsigned char *at, const unsigned char *end)
 {
 	size_t count = 0;
@@ -113,8 +113,7 @@ static inline size_t count_plain(const unsigned char *at, const unsigned char *e
 }
 
 /*
- * A request that is as the one before but for its arguments, and these are plain, and too few bytes
- * to exceed the limits: nothing else in it has to be read. False says nothing.
+ * The arguments must be too few bytes to exceed the limits.
  */
 bool spokei_dubbo_read_alike(const struct spokei_memo *memo, struct spoke_span values,
 			     struct spokei_message *message)

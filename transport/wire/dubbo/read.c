@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads bodies: what has to stand where in a request and in a reply. */
+/* Reads the bodies of requests and replies, value by value. */
 #include "transport/wire/dubbo/read.h"
 
 #include "transport/wire/dubbo/body.h"
 #include "transport/wire/dubbo/head.h"
 #include "transport/wire/dubbo/memo.h"
 
-/* A name that an attachment tells anew; null does not. */
+/* Reads a name that an attachment overrides; null overrides nothing. */
 static int override_name(const struct spokei_dubbo_body *body, struct spoke_value mark,
 			 struct spoke_span *said)
 {
@@ -17,7 +17,8 @@ static int override_name(const struct spokei_dubbo_body *body, struct spoke_valu
 
 /* --- requests */
 
-/* Does a peer that says this version take attachments in replies? Those from 2.0.2 to 2.0.99. */
+/* Returns whether a peer with this protocol version accepts attachments in replies: 2.0.2 to
+ * 2.0.99. */
 static bool takes_attachments(struct spoke_span protocol)
 {
 	const char *text = protocol.data;
@@ -47,7 +48,7 @@ static int read_names(struct spokei_dubbo_body *body, struct spokei_message *mes
 	return result;
 }
 
-/* All that follows the names is arguments, but for the last value: the attachments. */
+/* Everything between the names and the last value, the attachments, is arguments. */
 static int split_args(const struct spokei_dubbo_body *body, size_t names,
 		      struct spokei_message *message)
 {
@@ -74,7 +75,7 @@ static int read_said(const struct spokei_dubbo_body *body, const struct spokei_d
 	return result;
 }
 
-/* Puts what the attachments say over what was said before the arguments. */
+/* Applies the attachments over the names before the arguments. */
 static int apply_marks(const struct spokei_dubbo_body *body, const struct spokei_dubbo_marks *marks,
 		       const struct spokei_dubbo_said *said, struct spokei_message *message)
 {
@@ -96,7 +97,7 @@ static bool is_generic(const struct spokei_message *message)
 	       spokei_span_is(message->method, SPOKEI_DUBBO_GENERIC_ASYNC);
 }
 
-/* The attachment says in which form the arguments are; "gson", "bean" and so on are for Java. */
+/* Checks the form of generic arguments; "gson", "bean" and others are for Java only. */
 static int check_form(const struct spokei_dubbo_body *body, struct spoke_value mark)
 {
 	struct spoke_span form = { 0 };
@@ -109,7 +110,7 @@ static int check_form(const struct spokei_dubbo_body *body, struct spoke_value m
 		       : SPOKE_EUNSUPPORTED;
 }
 
-/* Names of types: null, or an array of texts. */
+/* Reads the names of types: null, or an array of texts. */
 static int read_type_names(const struct spokei_dubbo_body *body, struct spoke_value names,
 			   size_t *ret_count)
 {
@@ -128,7 +129,7 @@ static int read_type_names(const struct spokei_dubbo_body *body, struct spoke_va
 	return result;
 }
 
-/* Makes the call that $invoke("name", types, arguments) means. */
+/* Converts $invoke("name", types, arguments) into that call. */
 static int unfold_generic(const struct spokei_dubbo_body *body, struct spokei_message *message)
 {
 	struct spoke_cursor cursor = spoke_cursor_bytes(message->args);
@@ -162,7 +163,7 @@ static int unfold_generic(const struct spokei_dubbo_body *body, struct spokei_me
 
 /* --- with the memo */
 
-/* A request whose names are those of the one before, but for what its attachments say. */
+/* Reads a request whose names equal those of the previous one, except for the attachments. */
 static int read_known(struct spokei_dubbo_body *body, struct spokei_memo *memo,
 		      struct spokei_message *message)
 {
@@ -252,7 +253,7 @@ static bool is_map(struct spoke_value value)
 	return spoke_value_type(value) == SPOKE_VALUE_MAP;
 }
 
-/* A class and its fields; {message, code} of them is what spoke and Dubbo's own exception have. */
+/* Reads a class and its fields. The exceptions of spoke and of Dubbo have {message, code}. */
 static int read_exception(struct spokei_dubbo_body *body, struct spokei_message *message)
 {
 	struct spoke_value field;
@@ -274,7 +275,7 @@ static int read_exception(struct spokei_dubbo_body *body, struct spokei_message 
 	return 0;
 }
 
-/* 0 exception, 1 value, 2 null; 3 to 5 the same, with attachments. */
+/* 0 exception, 1 value, 2 null; 3 to 5 are the same with attachments. */
 static int read_marked(struct spokei_dubbo_body *body, struct spokei_message *message)
 {
 	struct spokei_dubbo_marks unused;
@@ -296,7 +297,7 @@ static int read_marked(struct spokei_dubbo_body *body, struct spokei_message *me
 	return spokei_dubbo_read_marks(body, message->attachments, &unused);
 }
 
-/* A plain value, without attachments: nothing else has to be read. False says nothing. */
+/* Reads a scalar result without attachments. False: the reply must be read completely. */
 static bool read_plain(const struct spokei_wire_limits *limits, struct spoke_span values,
 		       struct spokei_message *message)
 {

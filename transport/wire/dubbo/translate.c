@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Translates bodies between msgpack and other serializations. What is written is made in memory of
- * its own first; that memory is bounded by the maximum of a frame and is freed before a function
+ * Translates bodies between msgpack and other serializations. A body to write is first made in a
+ * buffer of its own, which is bounded by the maximum of a frame and freed before the function
  * returns.
  */
 #include "transport/wire/dubbo/translate.h"
@@ -10,7 +10,7 @@
 #include "transport/wire/dubbo/write.h"
 #include "transport/wire/hop.h"
 
-#define NAMES 4u /* texts that a prefix consists of */
+#define NAMES 4u /* number of texts in a prefix */
 
 /* --- reading */
 
@@ -29,13 +29,13 @@ int spokei_dubbo_translate_body(const struct spokei_wire_limits *limits,
 
 	if (codec == NULL || codec->to_values == NULL)
 		return SPOKE_EUNSUPPORTED;
-	spokei_buffer_truncate(scratch, 0); /* the last message is not looked at any more */
+	spokei_buffer_truncate(scratch, 0); /* the last message is no longer used */
 	return codec->to_values(&limits->value, part_of(message), body, scratch, ret_values);
 }
 
 /* --- writing */
 
-/* The message as msgpack: in another codec neither its prefix nor lent bytes are of use. */
+/* Returns the message in msgpack, without the prefix and without lent bytes. */
 static struct spokei_message plain_of(const struct spokei_message *message)
 {
 	struct spokei_message plain = *message;
@@ -51,7 +51,7 @@ static struct spoke_span skip(struct spoke_span bytes, size_t len)
 	return spokei_span((const unsigned char *)bytes.data + len, bytes.len - len);
 }
 
-/* The values of a request that follow its names. */
+/* Returns the values of a request after its names. */
 static struct spoke_span after_names(struct spoke_span values)
 {
 	struct spoke_cursor cursor = spoke_cursor_bytes(values);
@@ -62,8 +62,8 @@ static struct spoke_span after_names(struct spoke_span values)
 	return spoke_cursor_rest(&cursor);
 }
 
-/* Writes the head of a frame that began after `before` bytes, and returns 0; or drops the frame,
- * and returns the error. */
+/* Writes the head of the frame that begins after `before` bytes and returns 0. After an error,
+ * removes the frame and returns the error. */
 static int end_frame(const struct spokei_wire_limits *limits, struct spokei_dubbo_head head,
 		     int error, size_t before, struct spokei_buffer *out)
 {
@@ -88,15 +88,14 @@ static int begin_frame(struct spokei_buffer *out)
 	return spokei_buffer_append(out, head, sizeof(head));
 }
 
-/* What a buffer holds; there is something. */
+/* Returns the content of a buffer, which is not empty. */
 static struct spoke_span content_of(const struct spokei_buffer *buffer)
 {
 	SPOKE_ASSERT(buffer->bytes != NULL);
 	return spokei_span(buffer->bytes + buffer->start, spokei_buffer_len(buffer));
 }
 
-/* Appends the frame `made`, which is in msgpack, in another codec; `prefix`: what replaces the
- * names of a request, or nothing. */
+/* Appends the msgpack frame `made` in another codec; `prefix`, if not empty, replaces the names. */
 static int append_frame(const struct spokei_wire_limits *limits, const struct spokei_codec *codec,
 			const struct spokei_buffer *made, enum spokei_codec_part part,
 			struct spoke_span prefix, struct spokei_buffer *out)
@@ -118,7 +117,7 @@ static int append_frame(const struct spokei_wire_limits *limits, const struct sp
 	return end_frame(limits, head, error, before, out);
 }
 
-/* The codec that writes the bodies of a message, or NULL. */
+/* Returns the codec for the bodies of a message, or NULL. */
 static const struct spokei_codec *writer_of(const struct spokei_wire_limits *limits,
 					    const struct spokei_message *message)
 {
@@ -170,8 +169,8 @@ int spokei_dubbo_translate_prefix(const struct spokei_wire_limits *limits,
 	return error;
 }
 
-/* A reply with an error status. Where the codec is not known its body is empty: the peer cannot
- * read the error, but its call fails at once. */
+/* Appends a reply with an error status. Its body is empty in an unknown codec: the peer cannot read
+ * the error, but its call fails at once. */
 static int write_text(const struct spokei_wire_limits *limits, const struct spokei_message *message,
 		      uint8_t status, struct spokei_buffer *out)
 {

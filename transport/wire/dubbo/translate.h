@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dubbo's bodies in other serializations than msgpack. A body that is written is made in msgpack
- * first and then translated by its codec; a body that was read is translated into msgpack and then
- * read. Stateless; any thread.
+ * Dubbo's bodies in other serializations than msgpack. A body to write is made in msgpack and then
+ * translated by the codec; a received body is translated into msgpack and then read. Stateless; any
+ * thread.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_DUBBO_TRANSLATE_H
 #define SPOKEI_TRANSPORT_WIRE_DUBBO_TRANSLATE_H
 
 #include "transport/wire/message.h"
 
-/* Translates the body of a message whose head was read. The values lie in `scratch` or in `body`.
- * Returns 0, SPOKE_EUNSUPPORTED (no codec can read this body) or an error of the codec. */
+/* Translates the body of a message whose header was read. The values lie in `scratch` or in `body`.
+ * Returns 0, SPOKE_EUNSUPPORTED (no codec for this body) or an error of the codec. */
 SPOKE_MUST_USE int spokei_dubbo_translate_body(const struct spokei_wire_limits *limits,
 					       const struct spokei_message *message,
 					       struct spoke_span body,
 					       struct spokei_buffer *scratch,
 					       struct spoke_span *ret_values);
 
-/* These append a frame, or a prefix, in the codec of the message. Each returns what the function
- * of write.h with a similar name returns, SPOKE_EUNSUPPORTED (no codec can write this) or an error
- * of the codec. Nothing stays appended then. Nothing is lent. */
+/* Append a frame, or a prefix, in the codec of the message. Each returns the errors of its
+ * counterpart in write.h, SPOKE_EUNSUPPORTED (no codec) or an error of the codec. After an error
+ * nothing is appended. Nothing is lent. */
 SPOKE_MUST_USE int spokei_dubbo_translate_request(const struct spokei_wire_limits *limits,
 						  const struct spokei_message *message,
 						  struct spokei_buffer *out);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Derives the types of arguments, and writes them as a text. */
 #include "transport/wire/dubbo/types.h"
 
 #include "transport/wire/hop.h"
@@ -47,8 +48,8 @@ static int describe_int(struct spoke_value value)
 }
 
 /*
- * The type that a value is sent as when nobody told: the one its class of values has in most
- * interfaces. An integer is the narrowest of int, long and BigInteger that holds it.
+ * Returns the type that most interfaces use for this kind of value, for calls without given types.
+ * An integer is the narrowest of int, long and BigInteger.
  */
 static const struct spokei_dubbo_type *describe(struct spoke_value value)
 {

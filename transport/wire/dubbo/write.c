@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes frames by hand: room for the largest that this can become is reserved, the body is put
- * behind the place of the header, and what it has become is judged and committed. Each put function
- * returns where the next byte goes.
+ * Writes frames in msgpack. Room is reserved for the largest possible frame, the body is written
+ * after the place of the header, then the length is checked and the frame committed. Each put
+ * function returns the address of the next byte.
  */
 #include "transport/wire/dubbo/write.h"
 
@@ -13,13 +13,13 @@ struct frame {
 	const struct spokei_wire_limits *limits;
 	struct spokei_buffer *out;
 	unsigned char *start;
-	unsigned char *at; /* where the next byte of the body goes */
+	unsigned char *at; /* the next byte of the body */
 };
 
-/* The attachments: the caller's, and what is added. */
+/* The attachments: those of the caller, and those added here. */
 struct extras {
-	struct spoke_span pairs; /* the caller's, packed */
-	size_t count;            /* of all */
+	struct spoke_span pairs; /* of the caller, packed */
+	size_t count;            /* of all attachments */
 	bool group;
 	bool timeout;
 	bool generic;
@@ -34,7 +34,7 @@ static inline unsigned char *put_digit(unsigned char *at, uint64_t number)
 	return at + 1;
 }
 
-/* The digits of a number from 10,000 on, but for the last four. */
+/* Writes the digits of a number from 10,000 on, without the last four. */
 static SPOKEI_NOINLINE unsigned char *put_high_digits(unsigned char *at, uint64_t number)
 {
 	uint64_t unit = 10000;
@@ -46,7 +46,7 @@ static SPOKEI_NOINLINE unsigned char *put_high_digits(unsigned char *at, uint64_
 	return at;
 }
 
-/* A number above 0 as text. Most have few digits, and those do not wait for each other. */
+/* Writes a positive number as a text. Most have few digits, which do not depend on each other. */
 static unsigned char *put_digits(unsigned char *at, int64_t number)
 {
 	unsigned char *head = at++;
@@ -72,7 +72,7 @@ static unsigned char *put_digits(unsigned char *at, int64_t number)
 
 /* --- frames */
 
-/* Why the buffer had no room for so many bytes. */
+/* Returns why the buffer had no room for this many bytes. */
 static inline int no_room(const struct spokei_buffer *out, size_t len)
 {
 	size_t held = spokei_buffer_len(out);
@@ -80,7 +80,7 @@ static inline int no_room(const struct spokei_buffer *out, size_t len)
 	return held > out->max || len > out->max - held ? SPOKE_ETOOLARGE : SPOKE_ENOMEM;
 }
 
-/* Makes room for a body of at most `body_max` bytes, of which `slack` may not be needed. */
+/* Reserves room for a body of at most `body_max` bytes; up to `slack` of them may stay unused. */
 static inline int begin_frame(struct frame *frame, const struct spokei_wire_limits *limits,
 			      struct spokei_buffer *out, size_t body_max, size_t slack)
 {
@@ -130,7 +130,8 @@ static int open_extras(struct spoke_value attachments, struct extras *ret)
 	return 0;
 }
 
-/* Which of these keys the caller attached himself, which stays: a bit for each, in their order. */
+/* Returns which of these keys the caller has set, one bit per key in order; these are not replaced.
+ */
 static unsigned find_keys(struct spoke_value attachments, const char *const *keys, unsigned count)
 {
 	struct spoke_cursor pairs;
@@ -175,10 +176,10 @@ static int plan_reply(const struct spokei_message *message, struct extras *ret)
 	return result;
 }
 
-/* The names and heads of all that may be added, and the digits of a time. */
+/* The names and heads of all attachments that may be added, and the digits of a time. */
 #define EXTRAS_SLACK 96u
 
-/* The map of what is most often all: a time. */
+/* Writes the most frequent map: the timeout alone. */
 static unsigned char *put_timeout(unsigned char *at, int64_t timeout_ms)
 {
 	static const unsigned char head[] = "\x81\xa7timeout";
@@ -204,7 +205,7 @@ static unsigned char *put_extras(unsigned char *at, const struct extras *extras,
 
 /* --- requests */
 
-/* The versions, the service and the method. */
+/* Writes versions, service and method. */
 static unsigned char *put_names(unsigned char *at, const struct spokei_message *message)
 {
 	at = spokei_put_text(at, SPOKEI_DUBBO_VERSION);
@@ -217,7 +218,7 @@ static unsigned char *put_names(unsigned char *at, const struct spokei_message *
 				: spokei_put_str(at, message->method);
 }
 
-/* The arguments of $invoke. */
+/* Writes the first values of $invoke. */
 static unsigned char *put_generic(unsigned char *at, const struct spokei_message *message)
 {
 	at = spokei_put_text(at, SPOKEI_DUBBO_GENERIC_TYPES);
@@ -229,7 +230,7 @@ static unsigned char *put_generic(unsigned char *at, const struct spokei_message
 	return spokei_encode_array(at, message->arg_count);
 }
 
-/* What stands before the arguments. */
+/* Writes everything before the arguments. */
 static unsigned char *put_call(unsigned char *at, const struct spokei_message *message,
 			       const struct spokei_dubbo_types *types)
 {
@@ -241,11 +242,11 @@ static unsigned char *put_call(unsigned char *at, const struct spokei_message *m
 	return types->told.len > 0 ? at : spokei_dubbo_types_put(at, types, message->args);
 }
 
-/* What the heads and fixed texts before the arguments take at most. */
+/* The largest length of the heads and fixed texts before the arguments. */
 #define CALL_SLACK (7 * SPOKEI_PUT_HEAD_MAX + SPOKEI_DUBBO_TYPES_BEYOND + 96u)
 #define REQUEST_SLACK (SPOKEI_PUT_HEAD_MAX + CALL_SLACK + EXTRAS_SLACK)
 
-/* What put_call() takes at most. */
+/* Returns the largest length of put_call(). */
 static size_t call_max(const struct spokei_message *message, const struct spokei_dubbo_types *types)
 {
 	size_t names = message->service.len + message->version.len + message->method.len +
@@ -264,7 +265,7 @@ static int end_request(const struct frame *frame, const struct spokei_message *m
 			 message->id);
 }
 
-/* With a prefix, and no attachments of the caller's. */
+/* Writes a request with a prefix and without attachments of the caller. */
 static int write_prefixed(const struct spokei_wire_limits *limits,
 			  const struct spokei_message *message, struct spokei_buffer *out)
 {
@@ -361,7 +362,7 @@ static unsigned char *put_exception(unsigned char *at, const struct spokei_messa
 		 : spokei_put_str(at, message->error_class);
 	if (spoke_value_type(message->value) == SPOKE_VALUE_MAP)
 		return spokei_put_raw(at, message->value.data, message->value.len);
-	/* Other classes need not have a code, and then cannot be made of fields that have. */
+	/* Other classes may have no code, and cannot be made from fields that contain one. */
 	code = own || message->error_code != 0 ||
 	       spokei_span_is(message->error_class, SPOKEI_DUBBO_EXCEPTION);
 	at = spokei_encode_map(at, code ? 2 : 1);
@@ -416,7 +417,7 @@ static int write_text(const struct spokei_wire_limits *limits, const struct spok
 	return end_frame(&frame, SPOKEI_CODEC_MSGPACK, status, message->id);
 }
 
-/* The value alone. */
+/* Writes the marker and the value. */
 static int write_plain(const struct spokei_wire_limits *limits,
 		       const struct spokei_message *message, struct spokei_buffer *out)
 {
