@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chain. Whoever asks it keeps it alive until the answer: filters may free their owner. */
+/* Runs the chain of filters. The caller keeps the chain alive meanwhile, because a filter may free
+ * its owner. */
 #include "cluster/filter/filter.h"
 
 #define SLOT sizeof(const struct spoke_filter *)
@@ -53,7 +54,7 @@ void spokei_filters_fini(struct spokei_filters *filters, const struct spoke_env 
 	*filters = (struct spokei_filters){ NULL, 0 };
 }
 
-/* Nothing is nil; what is no value is no answer. */
+/* Checks the value of a filter's answer. An empty one becomes nil, an invalid one a refusal. */
 static struct spoke_filter_verdict checked(struct spoke_filter_verdict verdict)
 {
 	static const unsigned char nil[] = { 0xc0 };
@@ -71,7 +72,7 @@ static struct spoke_filter_verdict checked(struct spoke_filter_verdict verdict)
 	return (struct spoke_filter_verdict){
 		.step = SPOKE_FILTER_REFUSE,
 		.error = error,
-		.text = "a filter's answer is not a value",
+		.text = "a filter returned an invalid value",
 	};
 }
 
@@ -97,7 +98,7 @@ struct spoke_filter_verdict spokei_filters_before_call(const struct spokei_filte
 	return verdict;
 }
 
-/* What is known of how it went stays, but for what belongs to the answer. */
+/* Replaces the answer in a result; the other facts about the call stay. */
 static void replace(struct spoke_result *result, const struct spoke_filter_verdict *verdict)
 {
 	const char *text = verdict->text ? verdict->text : "";

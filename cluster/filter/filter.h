@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The filters of a consumer or a provider, asked in their order before and in the reverse order
- * after. On the engine's thread.
+ * The filters of a consumer or a provider: called in their order before a call or a request, and in
+ * reverse order after it. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_FILTER_FILTER_H
 #define SPOKEI_CLUSTER_FILTER_FILTER_H
@@ -20,20 +20,20 @@ struct spokei_filters {
 /* Copies the pointers. Returns 0, SPOKE_EINVAL (a NULL), SPOKE_ELIMIT or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_filters_init(struct spokei_filters *filters, const struct spoke_env *env,
 				       const struct spoke_filter *const *list, size_t count);
-/* Puts one more before all others. The same. */
+/* Adds a filter before all others. Returns the same. */
 SPOKE_MUST_USE int spokei_filters_put_first(struct spokei_filters *filters,
 					    const struct spoke_env *env,
 					    const struct spoke_filter *filter);
 void spokei_filters_fini(struct spokei_filters *filters, const struct spoke_env *env);
 
-/* The first verdict that is not to go on, and by how many filters the call went (`ret_passed`):
- * only these are asked after it. */
+/* Returns the first verdict other than "go on". *ret_passed: number of filters that the call
+ * passed; only these are called after it. */
 struct spoke_filter_verdict spokei_filters_before_call(const struct spokei_filters *filters,
 						       const struct spoke_filter_call *call,
 						       size_t *ret_passed);
 
-/* Asks the first `passed` ones, the last of them first. What one makes of the result the next one
- * sees; *result is changed so. */
+/* Calls the first `passed` filters, the last of them first. Each may change *result, and the next
+ * one sees the change. */
 void spokei_filters_after_call(const struct spokei_filters *filters, size_t passed,
 			       struct spoke_filter_call *call, struct spoke_result *result);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is not asked for every call. */
+/* Limits a method: the functions that are not on the hot path. */
 #include "cluster/filter/limit.h"
 
 #include "core/base/log.h"
@@ -12,7 +12,7 @@ void spokei_limit_init(struct spokei_limit *limit, uint32_t active_max, uint32_t
 {
 	*limit = (struct spokei_limit){
 		.active_max = active_max,
-		/* Full at any time there is. */
+		/* Full at any later time. */
 		.bucket = spokei_bucket_make(per_second, per_second, 0),
 		.is_set = active_max > 0 || per_second > 0,
 	};

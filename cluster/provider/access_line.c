@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Formats a line of the access log. */
 #include "cluster/provider/access_line.h"
 
 #include "core/base/log.h"
@@ -13,8 +14,8 @@
 #define SHORT_TEXT 64u /* of a version or group */
 #define PEER_TEXT 160u
 
-/* The day of a count since 1970, as people have it. Years are counted from a March, so that the
- * day that is sometimes there is the last one; 400 of them have 146,097 days. */
+/* Converts days since 1970 to a date. Years begin in March here, so that the leap day is the last
+ * one; 400 years have 146,097 days. */
 static void civil(uint64_t days, unsigned *year, unsigned *month, unsigned *day)
 {
 	uint64_t since = days + 719468; /* from the 1st of March of the year 0 */

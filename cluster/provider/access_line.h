@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The line that an access log has for a request:
+ * Formats the line of the access log for a request:
  *
  *     2026-01-31T23:59:59.123Z "10.0.0.7:40000" "demo.Echo" "1.0" "" "echo" 12 OK 0.123
  *
- * when it was answered, peer, service, version, group, method, bytes of the arguments, the error's
- * name, ms from its arrival on; and "abandoned" behind, if nobody waited for the answer any more.
- * What peers say is escaped, and long names are cut. Pure functions.
+ * time of the answer, peer, service, version, group, method, bytes of the arguments, name of the
+ * error, ms since the request arrived; then "abandoned" if the connection was closed before the
+ * answer. Text from peers is escaped, and long names are cut. Pure functions.
  */
 #ifndef SPOKEI_CLUSTER_PROVIDER_ACCESS_LINE_H
 #define SPOKEI_CLUSTER_PROVIDER_ACCESS_LINE_H
@@ -15,8 +15,8 @@
 
 #include <stdbool.h>
 
-#define SPOKEI_ACCESS_TIME 80u   /* bytes for a time, with the NUL: more than it takes */
-#define SPOKEI_ACCESS_LINE 1024u /* no line is longer, with its end and the NUL */
+#define SPOKEI_ACCESS_TIME 80u   /* bytes for a time, with the NUL; more than needed */
+#define SPOKEI_ACCESS_LINE 1024u /* bytes for a line, with its end and the NUL */
 
 struct spokei_access_line {
 	const char *time;
@@ -31,10 +31,10 @@ struct spokei_access_line {
 	uint64_t took_ns;
 };
 
-/* ns since 1970 as ISO 8601, UTC, with ms. */
+/* Prints ns since 1970 as ISO 8601, UTC, with ms. */
 void spokei_access_print_time(uint64_t wall_ns, char text[SPOKEI_ACCESS_TIME]);
 
-/* The line, without an end. Returns its length. */
+/* Prints the line, without an end. Returns its length. */
 size_t spokei_access_print_line(const struct spokei_access_line *line,
 				char text[SPOKEI_ACCESS_LINE]);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two pages: one is filled while the other one is written. Only the bytes of the page that is being
- * written, and what became of them, are for the thread that writes.
+ * Writes the access log, with two pages: one is filled while the pool writes the other one. The
+ * thread of the pool touches only the bytes of the page that it writes, and the result.
  */
 #define _GNU_SOURCE
 #include "cluster/provider/access_log.h"
@@ -17,16 +17,16 @@
 #define PERIOD_NS UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
 #define PAGE_TEXT 65536u
-#define PAGE_HEAD 64u /* room before a page's lines for how many are missing there */
+#define PAGE_HEAD 64u /* bytes before a page's lines, for the number of missing lines */
 #define PEER_TEXT 160u
 #define REASON_TEXT 128u
 #define SHOWN 100 /* bytes of a path that an event shows */
 
 struct page {
 	char *text;       /* PAGE_HEAD + PAGE_TEXT bytes */
-	size_t len;       /* of its lines */
-	uint64_t lines;   /* that it has */
-	uint64_t missing; /* ... and that should be before them */
+	size_t len;       /* bytes of its lines */
+	uint64_t lines;   /* number of its lines */
+	uint64_t missing; /* number of lines left out before them */
 };
 
 struct spokei_access_log {
@@ -36,18 +36,18 @@ struct spokei_access_log {
 	size_t path_size;
 	char *texts; /* of the pages */
 	struct page pages[2];
-	struct page *filling; /* one of them */
+	struct page *filling; /* the page that new lines go to */
 	struct spoke_alarm alarm;
-	bool armed;   /* the alarm is */
-	bool writing; /* the other page is, by the pool */
-	bool failing; /* the file could not be written to, and that was said */
+	bool armed;   /* the alarm is set */
+	bool writing; /* the pool writes the other page */
+	bool failing; /* the last write failed, and an event has reported it */
 	bool ended;
 	struct spoke_work work;
-	const char *out; /* what is written */
+	const char *out; /* the bytes being written */
 	size_t out_len;
-	uint64_t out_lines; /* that are lost if it cannot be */
-	int error;          /* what became of it */
-	uint64_t time_ms;   /* that `time` is of; 0: none */
+	uint64_t out_lines; /* lines lost if the write fails */
+	int error;          /* result of the write */
+	uint64_t time_ms;   /* the time printed in `time`; 0: none */
 	char time[SPOKEI_ACCESS_TIME];
 };
 
@@ -68,7 +68,8 @@ static void page_due(struct spoke_alarm *alarm)
 	flush(log);
 }
 
-/* What is there is written within a second. False: the engine has no alarm for it. */
+/* Sets the alarm that writes the page within a second. Returns false when the engine has no timer.
+ */
 static bool arm(struct spokei_access_log *log)
 {
 	if (!log->armed && !log->ended)
@@ -102,7 +103,7 @@ static void turn_page(struct spokei_access_log *log)
 	page->missing = 0;
 }
 
-/* A thread of the pool, or the loop's when the pool is gone. */
+/* On a thread of the pool, or on the loop's when the pool is gone. */
 static void write_page(struct spoke_work *work)
 {
 	struct spokei_access_log *log = spoke_container_of(work, struct spokei_access_log, work);
@@ -111,7 +112,7 @@ static void write_page(struct spoke_work *work)
 	log->error = env->files->append(env->ctx, log->path, log->out, log->out_len);
 }
 
-static void tell(struct spokei_access_log *log)
+static void report(struct spokei_access_log *log)
 {
 	char why[REASON_TEXT];
 
@@ -119,19 +120,19 @@ static void tell(struct spokei_access_log *log)
 		if (strerror_r(-log->error, why, sizeof(why)) != 0)
 			(void)snprintf(why, sizeof(why), "error %d", -log->error);
 		spokei_event(log->engine, SPOKE_ESYSTEM,
-			     "access log %.*s cannot be written to: %s; lines are left out until "
-			     "it can",
+			     "access log %.*s cannot be written: %s; lines are left out until it "
+			     "can",
 			     SHOWN, log->path, why);
 	}
 	if (!log->error && log->failing)
-		spokei_event(log->engine, SPOKE_OK, "access log %.*s is written to again", SHOWN,
+		spokei_event(log->engine, SPOKE_OK, "access log %.*s can be written again", SHOWN,
 			     log->path);
 	log->failing = log->error != 0;
 }
 
 static void note_written(struct spokei_access_log *log)
 {
-	tell(log);
+	report(log);
 	if (log->error)
 		log->filling->missing += log->out_lines;
 }
@@ -151,7 +152,7 @@ static void page_written(struct spoke_work *work)
 	struct spokei_access_log *log = spoke_container_of(work, struct spokei_access_log, work);
 
 	log->writing = false;
-	if (spokei_engine_forked(log->engine)) { /* the parent has it */
+	if (spokei_engine_forked(log->engine)) { /* the log is the parent's */
 		if (log->ended)
 			free_log(log);
 		return;
@@ -160,7 +161,7 @@ static void page_written(struct spoke_work *work)
 		write_page(work);
 	note_written(log);
 	if (log->ended && log->error)
-		free_log(log); /* it will not be better */
+		free_log(log); /* a retry would fail too */
 	else if (log->ended)
 		spokei_access_log_end(log);
 	else if (log->filling->len > PAGE_TEXT / 2)
@@ -169,8 +170,8 @@ static void page_written(struct spoke_work *work)
 		(void)arm(log);
 }
 
-/* Hands the page to the pool; while that is full it waits. When nothing will turn any more it is
- * written here. */
+/* Hands the page to the pool; while the pool is full the page waits. Writes it here when the engine
+ * does not run any more. */
 static void flush(struct spokei_access_log *log)
 {
 	struct spoke_engine *engine = log->engine;
@@ -201,7 +202,7 @@ static void put(struct spokei_access_log *log, const char *line, size_t len)
 {
 	struct page *page = log->filling;
 
-	/* What follows on lines that are left out is in the next page, behind their number. */
+	/* Lines after those left out go to the next page, after the number of missing lines. */
 	if (len > PAGE_TEXT - page->len || other(log)->missing > 0) {
 		other(log)->missing++;
 		return;
@@ -213,7 +214,7 @@ static void put(struct spokei_access_log *log, const char *line, size_t len)
 		flush(log);
 }
 
-/* Its text is made once a millisecond. */
+/* Prints the time once per millisecond. */
 static const char *time_now(struct spokei_access_log *log)
 {
 	const struct spoke_env *env = log->engine->env;
@@ -264,9 +265,9 @@ static int open_file(struct spokei_access_log *log, const char *path)
 	const struct spoke_env *env = log->engine->env;
 
 	if (env->files == NULL || env->files->append == NULL) {
-		spokei_event(
-			log->engine, SPOKE_EUNSUPPORTED,
-			"option access_log: the environment appends to no files; take \"true\"");
+		spokei_event(log->engine, SPOKE_EUNSUPPORTED,
+			     "option access_log: the environment cannot append to files; use "
+			     "\"true\"");
 		return SPOKE_EUNSUPPORTED;
 	}
 	log->path_size = strlen(path) + 1;
@@ -288,7 +289,7 @@ int spokei_access_log_new(struct spoke_engine *engine, const char *where,
 
 	if (where[0] == '\0') {
 		spokei_event(engine, SPOKE_EINVAL,
-			     "option access_log: say \"true\" or the path of a file");
+			     "option access_log: use \"true\" or the path of a file");
 		return SPOKE_EINVAL;
 	}
 	log = spokei_alloc(engine->env, 1, sizeof(*log));

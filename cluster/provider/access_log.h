@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A line for every request of a provider, in the engine's log or in a file. A filter like others;
- * the first one, so that it sees what the others refuse.
+ * The access log: a line for every request of a provider, in the engine's log or in a file. It is a
+ * filter, the first one, so that it sees the requests that other filters refuse.
  *
- * Lines for a file gather in memory, and go there together: once a second, or when there are many,
- * by a thread of the pool. There is room for 64 KiB while the file is being written to; beyond
- * that lines are left out, and so are those that could not be written: the file says how many, as
- * soon as it can. On the engine's thread.
+ * Lines for a file are collected in memory. A thread of the pool writes them, once a second or when
+ * there are many. While it writes, 64 KiB more fit; further lines are left out, like those that
+ * could not be written. The file contains how many are missing. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_PROVIDER_ACCESS_LOG_H
 #define SPOKEI_CLUSTER_PROVIDER_ACCESS_LOG_H
@@ -16,15 +15,16 @@
 struct spoke_engine;
 struct spokei_access_log;
 
-/* `where`: "true": the engine's log; else a path, copied. Returns 0, SPOKE_EINVAL (an empty one),
- * SPOKE_EUNSUPPORTED (no files here; there is an event) or SPOKE_ENOMEM. */
+/* `where`: "true" for the engine's log, else a path, which is copied. Returns 0, SPOKE_EINVAL
+ * (empty), SPOKE_EUNSUPPORTED (the environment cannot append to files; an event reports it) or
+ * SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_access_log_new(struct spoke_engine *engine, const char *where,
 					 struct spokei_access_log **ret_log);
 
 const struct spoke_filter *spokei_access_log_filter(const struct spokei_access_log *log);
 
-/* Nobody asks it any more. What it has is written, a little later, and then it is gone; NULL is
- * fine. The engine has to be there, not its turns. */
+/* Writes the lines that it has, a little later, and frees the log. It is not used as a filter any
+ * more. NULL is fine. Requires the engine, but not that it runs. */
 void spokei_access_log_end(struct spokei_access_log *log);
 
 #endif

@@ -2,6 +2,7 @@
 /* Makes the settings of a provider and of its methods from defaults, the file and options. */
 #include "cluster/provider/settings.h"
 
+#include "cluster/config/config.h"
 #include "core/engine/engine.h"
 
 #include <spoke/provider.h>

@@ -5,9 +5,10 @@
 #ifndef SPOKEI_CLUSTER_PROVIDER_SETTINGS_H
 #define SPOKEI_CLUSTER_PROVIDER_SETTINGS_H
 
-#include "cluster/config/config.h"
+#include "cluster/config/keys.h"
 #include "transport/conn/link.h"
 
+struct spoke_config;
 struct spoke_provider_options;
 
 struct spokei_provider_settings {

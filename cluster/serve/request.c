@@ -45,7 +45,7 @@ static void count_answer(struct spoke_request *request, int error)
 	spokei_count(request->engine, error ? SPOKE_STAT_REQUESTS_ERROR : SPOKE_STAT_REQUESTS_OK);
 }
 
-/* The loop's thread: the answer of a request whose handler has returned. */
+/* Answers a request whose handler has returned. On the loop's thread. */
 static void answer_later(struct spoke_request *request, struct spokei_message *message)
 {
 	count_answer(request, message->error);
@@ -71,7 +71,7 @@ static void answer_arrived(struct spoke_post *post)
 		spokei_request_free(request);
 }
 
-/* The one completion of a request. */
+/* Completes a request; nothing else does. */
 static void finish_request(struct spoke_request *request, struct spokei_message *message)
 {
 	SPOKE_ASSERT(!request->answered);
@@ -92,7 +92,7 @@ static void finish_request(struct spoke_request *request, struct spokei_message 
 	}
 }
 
-/* The values have been looked at. */
+/* Replies with values that have been checked. */
 static inline void reply_checked(struct spoke_request *request, struct spoke_value value,
 				 struct spoke_value attachments)
 {
@@ -104,7 +104,7 @@ static inline void reply_checked(struct spoke_request *request, struct spoke_val
 	finish_request(request, &message);
 }
 
-/* They cannot be sent, which the caller learns instead. */
+/* Replies with an error, because the values cannot be sent. */
 static void reply_unsendable(struct spoke_request *request, int error)
 {
 	const char *text = spoke_strerror(error);
@@ -179,8 +179,8 @@ static void request_abandoned(struct spokei_serving *serving)
 
 /* --- the handler */
 
-/* Gives the request into the connection's keeping. False: the connection is gone, or there is no
- * memory, and then it goes; who is told of that may have answered, and the request is gone too. */
+/* Registers the request at its connection. Returns false when the connection is closed, or there is
+ * no memory, which closes it. Then the callback may have answered the request, and freed it. */
 static bool hand_over(struct spoke_request *request, struct spokei_conn *conn,
 		      const struct spokei_message *message)
 {
@@ -197,14 +197,14 @@ static bool hand_over(struct spoke_request *request, struct spokei_conn *conn,
 	return false;
 }
 
-/* For the time after the connection. */
+/* Copies what a request needs of its connection, which may close first. */
 static void note_peer(struct spoke_request *request, const struct spokei_conn *conn)
 {
 	request->peer = conn->peer;
 	request->from.handle = conn->handle;
 }
 
-/* It is answered, and nobody outside knows it. */
+/* Keeps the memory of an answered request that was never handed out. */
 static void put_back(struct spoke_request *request, struct spoke_request **spare)
 {
 	if (*spare || request->kept)
@@ -233,7 +233,8 @@ static void run_here(struct spoke_request *request, struct spokei_conn *conn,
 	(void)hand_over(request, conn, message);
 }
 
-/* The loop's thread: no handler has seen it, and it is answered, or cannot be. */
+/* Frees a request that no handler has seen, and that is answered or cannot be. On the loop's
+ * thread. */
 static void forget(struct spoke_request *request, int error)
 {
 	if (request->watched)
@@ -241,7 +242,7 @@ static void forget(struct spoke_request *request, int error)
 	spokei_request_free(request);
 }
 
-/* It may have waited for a thread longer than its caller does, or than the provider lives. */
+/* The request may have waited for a thread longer than its caller waits, or its provider lives. */
 static void pool_run(struct spoke_work *work)
 {
 	struct spoke_request *request = spoke_container_of(work, struct spoke_request, work);
@@ -251,7 +252,7 @@ static void pool_run(struct spoke_work *work)
 		request->handle(request, request->arg);
 }
 
-/* The loop's thread: no handler has seen it. */
+/* Answers a request that no handler has seen. On the loop's thread. */
 static void pool_unrun(struct spoke_request *request, enum spoke_stat stat, int error,
 		       const char *text)
 {
@@ -324,14 +325,15 @@ static struct spoke_request *take_request(const struct spoke_env *env, struct sp
 	if (request == NULL)
 		return spokei_alloc(env, 1, sizeof(*request));
 	*spare = NULL;
-	/* What else is in it was never touched by a request that is answered in its handler. */
+	/* A request that was answered in its handler has changed no other field. */
 	request->answered = false;
 	request->abandoned = NULL;
 	return request;
 }
 
-/* When its time is over; not after begin_ns: it is. A request that is read in a late turn may have
- * lain there for as long as that was held up, and is not run for a caller who has given up. */
+/* Returns the deadline; it is over if it is not after begin_ns. A request that is read in a late
+ * turn may have waited in the socket for as long as the turn is late, and its caller may have given
+ * up. */
 static uint64_t deadline_of(const struct spoke_engine *engine, int64_t timeout_ms)
 {
 	uint64_t held_up_ns = spokei_engine_late(engine) ? engine->late_ns : 0;
@@ -344,8 +346,9 @@ static uint64_t deadline_of(const struct spoke_engine *engine, int64_t timeout_m
 	return engine->begin_ns + (left_ns > held_up_ns ? left_ns - held_up_ns : 0);
 }
 
-/* Has its time run out while those before it ran? The turn's time does not tell, and a clock for
- * each call costs too much: a glance does, until the deadline is near. */
+/* Returns whether the deadline has passed, also while earlier requests of this turn ran. Reading
+ * the clock for each request costs too much, so the coarse clock is used until the deadline is
+ * near. */
 static bool is_over(struct spokei_link *link, uint64_t deadline_ns)
 {
 	const struct spoke_engine *engine = link->engine;

@@ -19,7 +19,7 @@ static size_t put(unsigned char *key, size_t at, struct spoke_span part)
 	return at + part.len;
 }
 
-/* The key of a service, or 0: it is too long to be one that is served. */
+/* Writes the key of a service. Returns its length; 0: it is too long for any service here. */
 static size_t make_key(unsigned char key[SPOKEI_SERVICE_KEY_MAX], struct spoke_span name,
 		       struct spoke_span version, struct spoke_span group)
 {

@@ -5,7 +5,7 @@
  */
 #include "transport/listen/handoff.h"
 
-#define ONE 2u /* of `put` */
+#define ONE 2u /* one connection in `put` */
 
 static void add_share(struct spokei_handoff *handoff)
 {

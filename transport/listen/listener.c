@@ -16,7 +16,7 @@
 #define ADDRESS_TEXT 160u
 #define ADDRESS_SHOWN 24u /* bytes of an address in an event, so that the rest fits */
 #define REASON_TEXT 64u
-#define REST_NS UINT64_C(3600000000000) /* how often an idle timer is renewed */
+#define REST_NS UINT64_C(3600000000000) /* an unused timer is renewed this often */
 #define EVENT_NS UINT64_C(10000000000)  /* between two events of one kind */
 
 /* Events that may repeat. */
