@@ -19,7 +19,7 @@
  * error.
  *
  * Consumers and providers receive a config by their option `config`. While one of them exists, or a
- * signal is watched for the config, it belongs to the thread of that engine and to no other engine.
+ * signal is watched for the config, it belongs to that engine and its thread alone.
  * Free the config after them. If it is freed earlier, they ignore it when they next read their
  * settings.
  */

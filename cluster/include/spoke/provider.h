@@ -164,7 +164,7 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_listen_configured(struct spoke_provi
  * Joins several engines at shared addresses. `provider`, with the same services on another engine,
  * takes part at every address where `first` listens now with "?shared=true" or "?shared=turns".
  * Each connection belongs to one provider. With "true" the system distributes the connections of a
- * port by the addresses of both ends (SO_REUSEPORT), so few connections may all go to one engine.
+ * port by the addresses of both ends (SO_REUSEPORT). Few connections may all go to one engine.
  * With "turns", and always for unix sockets, `first` accepts the connections and deals them out in
  * turn. Providers that have reached their limit of connections, as far as `first` knows, are
  * skipped.
@@ -240,8 +240,8 @@ SPOKE_API bool spoke_request_abandoned(const struct spoke_request *request);
 SPOKE_API SPOKE_MUST_USE int spoke_request_keep(struct spoke_request *request);
 
 /* Sets a callback: `abandoned` is called if the connection is lost before the answer. The request
- * must still be answered. A caller that closes without a drain notice looks like a half-close, so
- * its connection counts as lost after a minute, or when an answer cannot be written. If it is lost
+ * must still be answered. A caller that closes without a drain notice looks like a half-close.
+ * Its connection counts as lost after a minute, or when an answer cannot be written. If it is lost
  * already, `abandoned` is not called: see spoke_request_abandoned(). Each request takes one
  * callback. Not for handlers on the pool. */
 SPOKE_API void spoke_request_on_abandoned(struct spoke_request *request,
@@ -299,9 +299,9 @@ SPOKE_API SPOKE_MUST_USE int spoke_push(struct spoke_method *method, struct spok
 					struct spoke_call *ret_call);
 
 /*
- * Pushes a one-way request to all peers. A peer is skipped if too many bytes are queued for it, its
- * protocol cannot express the request, a limit is reached, or memory is short. Returns 0 and writes
- * the number of peers that were not skipped (ret_count may be NULL). Returns an error of
+ * Pushes a one-way request to all peers. A peer is skipped if too many bytes are queued for it or
+ * its protocol cannot express the request; also if a limit is reached or memory is short. Returns 0
+ * and writes the number of peers that were not skipped (ret_count may be NULL). Returns an error of
  * spoke_push() for the method, the values or the options; then no request was sent.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_push_all(struct spoke_method *method, struct spoke_span args,

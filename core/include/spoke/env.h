@@ -228,9 +228,9 @@ struct spoke_files {
 	bool (*changed)(void *ctx, int fd);
 	/* Ends a watch() and closes its descriptor. */
 	void (*unwatch)(void *ctx, int fd);
-	/* Takes the lock of a path, which is a file next to it, against this and other processes,
-	 * until unlock() or the end of the process. Returns 0, -EAGAIN (the lock is taken) or
-	 * another errno. */
+	/* Takes the lock of a path, a file next to it, until unlock() or the end of the process.
+	 * The lock excludes all other users, in this and other processes. Returns 0, -EAGAIN (the
+	 * lock is taken) or another errno. */
 	int (*lock)(void *ctx, const char *path, int *ret_fd);
 	/* Releases a lock and closes its descriptor. */
 	void (*unlock)(void *ctx, int fd);

@@ -11,9 +11,9 @@
  * tick plus the time until the caller calls spoke_wheel_advance().
  *
  * With levels = 1 the wheel works like those of Netty and Dubbo: a timer beyond one lap waits in
- * its slot for the remaining laps, and each lap in which a timer is due visits all waiting timers
- * of the slot. With more levels it works like Kafka's: distant timers wait on coarse levels and
- * move down as their deadline approaches.
+ * its slot for the remaining laps. Each lap in which a timer is due visits all waiting timers of
+ * the slot. With more levels it works like Kafka's: distant timers wait on coarse levels and move
+ * down as their deadline approaches.
  */
 #ifndef SPOKE_WHEEL_H
 #define SPOKE_WHEEL_H
@@ -53,9 +53,9 @@ SPOKE_API const char *spoke_wheel_text(int status);
 
 /* The order in which timers of the same tick fire. */
 enum spoke_wheel_order {
-	/* First placed, first fired. A timer that is armed again (by a reschedule, or a schedule
-	 * after a disarm) keeps its place if it already sits in the right slot. Otherwise it joins
-	 * the end of its new slot when the wheel moves it. */
+	/* First placed, first fired. A timer that a reschedule, or a schedule after a disarm, arms
+	 * again keeps its place if its slot stays the same. Otherwise it joins the end of its new
+	 * slot when the wheel moves it. */
 	SPOKE_WHEEL_FIFO = 0,
 	/* Any order within a tick, but never across ticks. Slightly cheaper if very many timers
 	 * expire together. */
