@@ -32,8 +32,8 @@ floor_files() { # <pattern of names>
 	find $floors -name "$1" -type f 2>"$work/absent" | sort
 }
 
-# What the linker sees of the library: writes the list "objects", and "symbols", which has for every
-# global a line "source.c type name", types as nm gives them. Complains about what is not built.
+# Writes the library as the linker sees it: the list "objects", and "symbols" with a line "source.c type
+# name" for every global, types as in nm. Reports sources without an up-to-date object.
 linked() {
 	: >"$work/objects"
 	: >"$work/symbols"
@@ -48,7 +48,7 @@ linked() {
 			echo "$object" >>"$work/objects"
 		fi
 	done
-	# What the build has made of files that are no C: see spoke_embed().
+	# Objects made from files that are not C: see spoke_embed().
 	find $(printf "$build/%s " $floors) -path '*/CMakeFiles/spoke_*.dir/*' -name 'embedded_*.o' \
 		2>"$work/absent" | sort >>"$work/objects"
 	xargs -r nm -A -g <"$work/objects" |
@@ -57,14 +57,15 @@ linked() {
 		awk '{ print $1, $(NF - 1), $NF }' >"$work/symbols"
 }
 
-# What a compiler sees of the files given: see code.awk.
+# Prints the files given as a compiler sees them: see code.awk.
 code() {
 	awk -f $checks/code.awk "$@"
 }
 
-# Compares what a check has counted with a list that may only shrink, both of lines "<name> <number>".
-# More than the list allows is wrong, and so is less: then the list has to be lowered. With "--update"
-# as the first argument of the check it is written anew, unless the sum would grow.
+# Compares the numbers that a check has counted with a list that may only shrink; both have lines
+# "<name> <number>". A number above its entry is an error, and also one below: then the list must be
+# lowered. With "--update" as the first argument of the check the list is rewritten, unless the sum would
+# grow.
 shrinking() { # <list> <counted> <unit>
 	awk -v list="$1" -v unit="$3" -v update="$update" '
 	/^#/ || !NF { next }

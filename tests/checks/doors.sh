@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# One door to the machine: clock, dice, memory, descriptors, threads, libev and msgpack-c are used in
-# the files that doors.txt lists and nowhere else; some functions are used nowhere at all. Which
-# names these are stands in kinds.txt. Read are the text of all C files and, for no text shows all,
-# what the objects of the library refer to: symbols, and instructions that ask the machine.
+# One door to the machine: only the files listed in doors.txt use clock, random numbers, memory,
+# descriptors, threads, libev and msgpack-c; some functions are banned everywhere. kinds.txt lists the
+# names. The check reads the text of all C files, and the symbols and privileged instructions of the
+# library's objects, because text alone does not show all uses.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -112,7 +112,7 @@ rest !~ /^[ \t]*#[ \t]*include/ {
 		name = substr(rest, RSTART, RLENGTH)
 		before = before substr(rest, 1, RSTART - 1)
 		rest = substr(rest, RSTART + RLENGTH)
-		# What is reached by . or -> is a door already: the net of an env may have a read.
+		# A member reached by . or -> is a door already: the net of an env may have a read.
 		if (before !~ /(\.|->)[ \t]*$/) {
 			called = rest ~ /^[ \t]*\(/ || (before ~ /\([ \t]*$/ && rest ~ /^[ \t]*\)[ \t)]*\(/)
 			if ((what = kind_of(name, called)) != "")

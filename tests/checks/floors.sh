@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Includes look down: never up a floor, never in a circle inside one. Public headers stand on public
-# headers and the C library alone, examples see of spoke what users see. What is called without an
-# include shows up in the objects: a floor finds the names it wants in itself or below.
+# Includes go down: never up a floor, never in a circle inside one. Public headers include only public
+# headers and the C library; examples include only headers that users have. The objects show calls
+# without an include: a floor finds all its symbols in itself or below.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -10,7 +10,7 @@ linked >"$work/bad"
 c_files >"$work/files"
 code strings=1 $(cat "$work/files") | grep -E '^[^:]*:[0-9]+:[ \t]*(#|%:|\?\?=)' >"$work/directives" || true
 
-# Reads the list of files, then the preprocessor's lines; complains on stdout, writes who stands on whom.
+# Reads the list of files, then the preprocessor's lines; reports on stdout, writes the edges.
 awk -F: -v edges="$work/edges" '
 function folder(path) {
 	return path ~ /\// ? substr(path, 1, match(path, /\/[^\/]*$/) - 1) : "."
@@ -40,7 +40,7 @@ BEGIN {
 		"tgmath threads time uchar wchar wctype sys/types sys/uio", order, " ")
 	for (i = 1; i <= count; i++)
 		libc[order[i] ".h"] = 1
-	# What a user has to have only if the header is included.
+	# A library that a user needs only if the header is included.
 	adapter["core/include/spoke/value_msgpack.h", "msgpack.h"] = 1
 }
 FILENAME ~ /files$/ {
@@ -110,7 +110,7 @@ if ! tsort "$work/edges" >"$work/order" 2>"$work/loops"; then
 		grep -v "^$work" >>"$work/bad" || true
 fi
 
-# Reads the symbols twice: who defines them, then who wants them.
+# Reads the symbols twice: the definitions, then the references.
 awk -v floors="$floors" '
 BEGIN {
 	count = split(floors, order, " ")

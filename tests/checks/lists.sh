@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What a floor's folder has is what its CMakeLists.txt names: .c under SOURCES, public headers under
-# PUBLIC (else nobody installs them), other headers under HEADERS; and the build enters every floor.
-# A floor is C alone, for the other checks read nothing else.
+# The files of a floor are those that its CMakeLists.txt lists: .c under SOURCES, public headers under
+# PUBLIC (else they are not installed), other headers under HEADERS; and the build enters every floor.
+# A floor contains only C, because the other checks read nothing else.
 set -eu
 . "$(dirname "$0")/common.sh"
 

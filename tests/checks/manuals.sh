@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The manual pages: who formats them has nothing to complain of. And spoke(3) names every public header
-# and only what there is, has an example that compiles, and says of callbacks what ARCHITECTURE.md does.
+# The manual pages format without a warning. spoke(3) names every public header and no missing one, has
+# an example that compiles, and states the callback law like ARCHITECTURE.md.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -47,7 +47,7 @@ for word in $(cat "$work/words"); do
 	grep -qE "^	X\(${word#SPOKE_}," "$work/public" || complain "$overview: no header has $word"
 done
 
-# What stands in displays and is C.
+# The C code in displays.
 awk '/^\.Bd/ { on = 1; next } /^\.Ed/ { on = 0 } on' $overview | sed 's/\\e/\\/g' >"$work/example.c"
 if ! ${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -Itimer/include -Icore/include \
 	-Itransport/include -Icluster/include "$work/example.c" >"$work/said" 2>&1; then
@@ -55,7 +55,7 @@ if ! ${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -Itimer/i
 	sed 's/^/    /' "$work/said"
 fi
 
-# The law, without what makes it look well: a word a line.
+# The law without markup: a word a line.
 words_of() {
 	tr -cs 'A-Za-z0-9_' '\n' | grep .
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Prints the words of what a person reads in the files given, as "file:line word": of C its comments and
-# the strings that have a space, of Markdown all but code, of everything else each line. An empty word
-# ends a sentence, "?" one that is a question. Identifiers, in backquotes or with code around them, are
-# printed as "`".
+# the strings that have a space, of scripts the same, of Markdown all but code, of the rest each line. An
+# empty word ends a sentence, "?" one that is a question. Identifiers, in backquotes or with code around
+# them, are printed as "`".
 function emit(word) {
 	print FILENAME ":" FNR, word
 }
@@ -27,6 +27,7 @@ FNR == 1 {
 	is_c = FILENAME ~ /\.(c|h|cc)$/
 	is_html = FILENAME ~ /\.html$/
 	is_markdown = FILENAME ~ /\.md$/
+	is_script = FILENAME ~ /\.(sh|awk)$|^\.ci\/|\/completion\//
 	emit("")
 }
 is_markdown && /^```/ {
@@ -44,6 +45,17 @@ is_html {
 		is_code = 0
 	if (!is_code)
 		gsub(/<[^>]*>|[a-z-]+="[^"]*"/, " ")
+}
+is_script && !/^[ \t]*#/ {
+	emit("")
+	while (match($0, /"([^"\\]|\\.)*"/)) {
+		text = substr($0, RSTART + 1, RLENGTH - 2)
+		$0 = substr($0, RSTART + RLENGTH)
+		if (text ~ /[^ ] [^ ]/)
+			words(text)
+		emit("")
+	}
+	next
 }
 !is_c && !(is_html && is_code) {
 	if (/^[ \t]*(#[ \t]*)?$/)

@@ -26,7 +26,7 @@ function same(from,   n) {
 	return n
 }
 
-# The piece that was read has to come from the source, behind what was quoted before.
+# Checks that the piece comes from the source, after the earlier quotations.
 function end_piece(   from, best, n) {
 	while (pieces > 0 && piece[pieces] == "")
 		pieces--
@@ -94,12 +94,12 @@ quoting {
 }
 
 announced && $0 != "" {
-	complain(announced, "no block follows what says where it is from")
+	complain(announced, "no block follows the line that names its source")
 	announced = 0
 }
 
 END {
 	if (announced)
-		complain(announced, "no block follows what says where it is from")
+		complain(announced, "no block follows the line that names its source")
 	exit bad
 }

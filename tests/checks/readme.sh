@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The C of each page compiles by itself, without a warning, but for what is quoted. A block behind a line "<!-- from examples/x.c -->" is a quotation: whole lines of that file, which
-# is built, in their order; where some are left out stands a line "/* ... */" or "# ...". How tabs are
-# shown does not matter.
+# The C code of each page compiles by itself, without a warning, except quotations. A block after a line
+# "<!-- from examples/x.c -->" is a quotation: whole lines of that file, which is built, in their order.
+# A line "/* ... */" or "# ..." marks omitted lines. Tabs and spaces are equal.
 set -eu
 . "$(dirname "$0")/common.sh"
 

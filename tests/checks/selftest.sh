@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A check that cannot fail checks nothing. For each, selftest/<check>.sh plants violations in a copy of
-# the tree; the check must turn red and name the place. What only looks like a violation must not be
-# named.
+# A check that cannot fail checks nothing. For each check, selftest/<check>.sh plants violations in a copy
+# of the tree; the check must turn red and name the place. Code that only looks like a violation must not
+# be named.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -16,13 +16,13 @@ fresh() {
 	tar -cf - --exclude=./.git --exclude=./build --exclude=./tests/fuzz/corpus . | tar -xf - -C "$copy"
 }
 
-# plant <file>: adds what stands on stdin.
+# plant <file>: appends stdin to it.
 plant() {
 	mkdir -p "$copy/$(dirname "$1")"
 	cat >>"$copy/$1"
 }
 
-# compiled <file>...: makes the objects of what was planted, as the build would name them.
+# compiled <file>...: makes the objects of planted files, under the names that the build uses.
 compiled() {
 	for source; do
 		object=$copy/build/dev/${source%%/*}/CMakeFiles/spoke_${source%%/*}.dir/${source#*/}.o

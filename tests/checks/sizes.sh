@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Files and functions stay small: 400 and 60 code lines, or what sizes.txt allows by name. A larger
-# maximum is somebody's decision, written there with its reason.
+# Files and functions stay small: 400 and 60 code lines, or the maximum that sizes.txt gives by name and
+# with a reason.
 set -eu
 . "$(dirname "$0")/common.sh"
 

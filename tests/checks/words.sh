@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Text of the tree: a licence line in every source, no path of somebody's machine, no work put off,
+# Text of the tree: a licence line in every source, no path of a particular machine, no postponed work,
 # and clean line ends.
 set -eu
 . "$(dirname "$0")/common.sh"
@@ -8,7 +8,7 @@ set -eu
 find . -path ./.git -prune -o -path ./build -prune -o -path ./tests/fuzz/corpus -prune -o \
 	-type f -not -name LICENSE -exec grep -lI . {} + | sed 's|^\./||' | sort >"$work/files"
 
-# look <what is wrong> <extended pattern>. The patterns are written so as not to find themselves.
+# look <sentence> <extended pattern>. The patterns are written so that they do not match themselves.
 bad=0
 look() {
 	if tr '\n' '\0' <"$work/files" | xargs -0 grep -nE -e "$2" /dev/null >"$work/found"; then

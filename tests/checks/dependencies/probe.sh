@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # One form of ../dependencies.sh, given as its prefix: configures, builds and runs the program, and
-# compares with what is expected. Runs from the root of the tree.
+# compares its output with the expected one. Runs from the root of the tree.
 set -u
 in=$1
 log=$in/log

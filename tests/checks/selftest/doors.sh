@@ -31,7 +31,7 @@ red doors 'timer/plant.c:1: <ev.h>' \
 	'timer/plant.c:14: __asm__ '
 quiet 'timer/plant.c:6:' 'timer/plant.c:7:' 'timer/plant.c:15:'
 
-# What the text does not show.
+# Uses that the text does not show.
 fresh
 cat <<'C' | plant timer/plant.c
 #include <stdlib.h>

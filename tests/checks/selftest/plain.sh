@@ -3,7 +3,8 @@ cat <<'C' | plant timer/plant.c
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who comes first is told by
  * nobody. A caller who waits, a connection whose peer
- * is gone. What is that? What is that, is said. `what is` */
+ * is gone. What is that? What is that, is said. `what is`.
+ * A policy decides what happens. */
 int who(void) { return what.is + who->is; } /* see who[i] */
 const char *plant = "to whoever "
 		    "asks", *is = "nobody", *say = "somebody's turn";
