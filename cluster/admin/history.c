@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an engine has done in each of the last seconds. */
+/* Samples the counters of an engine once a second. */
 #include "cluster/admin/status.h"
 #include "core/base/histogram.h"
 #include "core/engine/engine.h"
@@ -26,7 +26,7 @@ static uint64_t since(const struct spokei_history *history, const struct spoke_e
 	return engine->stats[stat] - history->last[stat];
 }
 
-/* What has been counted since the last time; `history` is left with it. */
+/* Takes the latencies since the last sample, by subtraction in history->latency. */
 static void take_latency(struct spokei_history *history, const struct spoke_engine *engine,
 			 struct spokei_sample *sample)
 {

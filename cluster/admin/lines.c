@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Appends formatted text to a buffer. */
 #include "cluster/admin/lines.h"
 
 #include <stdarg.h>

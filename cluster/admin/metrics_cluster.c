@@ -6,7 +6,7 @@
 #include "cluster/endpoints/info.h"
 #include "cluster/provider/provider.h"
 
-/* A family of which each has a row. */
+/* A family with one row for each consumer, endpoint or provider. */
 struct family {
 	const char *name;
 	const char *type;
@@ -29,10 +29,10 @@ enum of_consumer {
 };
 
 static const struct family of_consumer[OF_CONSUMER] = {
-	[CALLS] = { "spoke_calls_in_flight", "gauge", "calls under way, without tickets." },
-	[READY] = { "spoke_endpoints_ready", "gauge", "endpoints that are connected and well." },
-	[TICKETS] = { "spoke_tickets", "gauge", "failback calls that go on by a ticket." },
-	[TICKET_BYTES] = { "spoke_ticket_bytes", "gauge", "bytes that tickets keep." },
+	[CALLS] = { "spoke_calls_in_flight", "gauge", "calls in flight, without tickets." },
+	[READY] = { "spoke_endpoints_ready", "gauge", "endpoints that are connected and healthy." },
+	[TICKETS] = { "spoke_tickets", "gauge", "failback calls that wait as tickets." },
+	[TICKET_BYTES] = { "spoke_ticket_bytes", "gauge", "bytes held by tickets." },
 };
 
 static uint64_t value_of(const struct spoke_consumer *consumer, enum of_consumer which)
@@ -52,7 +52,7 @@ static uint64_t value_of(const struct spoke_consumer *consumer, enum of_consumer
 	return 0;
 }
 
-/* The states of all endpoints, counted. */
+/* Counts the endpoints in each state. */
 static void put_states(struct spokei_lines *lines, const struct spoke_consumer *consumer,
 		       unsigned at)
 {
@@ -88,7 +88,7 @@ void spokei_metrics_consumers(struct spokei_lines *lines, const struct spoke_eng
 			consumer = spokei_members_consumer(engine, consumer);
 		}
 	}
-	spokei_metrics_family(lines, "spoke_endpoints", "gauge", "endpoints, by their state.");
+	spokei_metrics_family(lines, "spoke_endpoints", "gauge", "endpoints by state.");
 	consumer = spokei_members_consumer(engine, NULL);
 	for (at = 1; consumer && at <= SPOKEI_METRICS_ROWS / 8; at++) {
 		put_states(lines, consumer, at);
@@ -109,17 +109,20 @@ enum of_endpoint {
 };
 
 static const struct family of_endpoint[OF_ENDPOINT] = {
-	[ACTIVES] = { "spoke_endpoint_calls_in_flight", "gauge", "calls under way there." },
-	[BEGUN] = { "spoke_endpoint_calls_total", "counter", "attempts that were begun there." },
-	[FAILURES] = { "spoke_endpoint_failures_total", "counter", "attempts that failed there." },
+	[ACTIVES] = { "spoke_endpoint_calls_in_flight", "gauge",
+		      "calls in flight at the endpoint." },
+	[BEGUN] = { "spoke_endpoint_calls_total", "counter",
+		    "attempts that were sent to the endpoint." },
+	[FAILURES] = { "spoke_endpoint_failures_total", "counter",
+		       "attempts that failed at the endpoint." },
 	[MISSED] = { "spoke_endpoint_heartbeats_missed", "gauge",
-		     "heartbeats without an answer, in a row." },
-	[EJECTED] = { "spoke_endpoint_ejected", "gauge", "1: put aside after failures in a row." },
+		     "consecutive heartbeats without a reply." },
+	[EJECTED] = { "spoke_endpoint_ejected", "gauge", "1: ejected after consecutive failures." },
 	[MEAN] = { "spoke_endpoint_duration_mean_seconds", "gauge",
-		   "mean time of answered calls of late; 0: none." },
+		   "recent mean duration of answered calls; 0: none." },
 };
 
-/* Two endpoints of a consumer that are listed differ in one of these. */
+/* Two listed endpoints of a consumer differ in at least one of these labels. */
 static void put_labels(struct spokei_lines *lines, const struct spoke_consumer *consumer,
 		       const struct spokei_endpoint *endpoint)
 {
@@ -165,7 +168,7 @@ static void put_value(struct spokei_lines *lines, const struct spokei_endpoint *
 	spokei_lines_put(lines, " %" PRIu64 "\n", number);
 }
 
-/* Those that are not listed any more are left out: another one may have their place. */
+/* Endpoints that are no longer listed are omitted, because their labels may be in use again. */
 static unsigned put_endpoints(struct spokei_lines *lines, const struct spoke_consumer *consumer,
 			      unsigned at, enum of_endpoint which, unsigned room)
 {
@@ -203,8 +206,8 @@ void spokei_metrics_providers(struct spokei_lines *lines, const struct spoke_eng
 {
 	static const struct family families[] = {
 		{ "spoke_provider_connections", "gauge", "connections of a provider." },
-		{ "spoke_requests_in_flight", "gauge", "requests that are being served." },
-		{ "spoke_provider_draining", "gauge", "1: a provider takes no more requests." },
+		{ "spoke_requests_in_flight", "gauge", "requests being served." },
+		{ "spoke_provider_draining", "gauge", "1: the provider accepts no more requests." },
 	};
 
 	for (unsigned i = 0; i < sizeof(families) / sizeof(families[0]); i++) {

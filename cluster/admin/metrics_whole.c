@@ -16,9 +16,9 @@ static void put_number(struct spokei_lines *lines, const char *name, const char 
 	spokei_lines_put(lines, "%s %" PRIu64 "\n", name, value);
 }
 
-/* --- what the engine counts */
+/* --- counters of the engine */
 
-/* Counters whose name has to say their unit, or ends as all do. */
+/* Returns a counter's name, with its unit where it needs one, and without a second "_total". */
 static const char *name_of(enum spoke_stat stat)
 {
 	switch ((int)stat) {
@@ -33,7 +33,7 @@ static const char *name_of(enum spoke_stat stat)
 	}
 }
 
-/* Those of closed connections begin with dots, where the list says what they go on with. */
+/* In the list, sentences about ended connections begin with dots. */
 static void write_stats(struct spokei_lines *lines, const struct spoke_engine *engine)
 {
 	for (unsigned i = 0; i < SPOKE_STAT_COUNT; i++) {
@@ -51,7 +51,7 @@ static void write_stats(struct spokei_lines *lines, const struct spoke_engine *e
 
 /* --- the wheel */
 
-/* What is shown of each class. */
+/* The families of timer classes. */
 static const struct {
 	const char *name;
 	const char *type;
@@ -64,9 +64,9 @@ static const struct {
 	  offsetof(struct spoke_wheel_counts, scheduled) },
 	{ "spoke_timers_fired_total", "counter", "timers that fired.",
 	  offsetof(struct spoke_wheel_counts, fired) },
-	{ "spoke_timers_cancelled_total", "counter", "timers taken back before they fired.",
+	{ "spoke_timers_cancelled_total", "counter", "timers cancelled before they fired.",
 	  offsetof(struct spoke_wheel_counts, cancelled) },
-	{ "spoke_timers_rejected_total", "counter", "timers that the wheel had no place for.",
+	{ "spoke_timers_rejected_total", "counter", "timers rejected because the wheel was full.",
 	  offsetof(struct spoke_wheel_counts, rejected) },
 };
 
@@ -91,20 +91,20 @@ static void write_wheel(struct spokei_lines *lines, const struct spoke_engine *e
 	}
 	spoke_wheel_counts(engine->wheel, &counts);
 	spokei_metrics_family(lines, "spoke_timer_late_max_seconds", "gauge",
-			      "longest time between a timer's tick and its firing.");
+			      "longest delay between a timer's tick and its firing.");
 	spokei_lines_put(lines, "spoke_timer_late_max_seconds");
 	spokei_metrics_seconds(lines, counts.late_max_ns);
 	spoke_wheel_shape(engine->wheel, &shape);
 	spokei_metrics_family(lines, "spoke_wheel_tick_seconds", "gauge",
-			      "what a tick of the wheel lasts.");
+			      "duration of a tick of the wheel.");
 	spokei_lines_put(lines, "spoke_wheel_tick_seconds");
 	spokei_metrics_seconds(lines, shape.tick_ns);
 }
 
-/* --- how long calls take */
+/* --- latency of calls */
 
-/* Bounds of buckets, in us. A bucket has the values of those of the histogram that lie in it as a
- * whole: up to 1/32 below its bound some are counted in the next one. */
+/* Bounds of buckets, in us. A bucket sums the histogram's buckets that lie entirely within it, so
+ * values up to 1/32 below a bound may be counted in the next bucket. */
 static const uint64_t bounds_us[] = { 50,     100,     250,     500,     1000,     2500,
 				      5000,   10000,   25000,   50000,   100000,   250000,
 				      500000, 1000000, 2500000, 5000000, 10000000, 60000000 };
@@ -116,7 +116,7 @@ static void write_latency(struct spokei_lines *lines, const struct spoke_histogr
 	size_t bucket = 0;
 
 	spokei_metrics_family(lines, name, "histogram",
-			      "how long answered calls took, with all their attempts.");
+			      "duration of answered calls, with all their attempts.");
 	for (size_t i = 0; i < sizeof(bounds_us) / sizeof(bounds_us[0]); i++) {
 		uint64_t us = bounds_us[i];
 
@@ -132,20 +132,20 @@ static void write_latency(struct spokei_lines *lines, const struct spoke_histogr
 	spokei_lines_put(lines, "%s_count %" PRIu64 "\n", name, latency->count);
 }
 
-/* --- all of it */
+/* --- all families */
 
 static void write_head(struct spokei_lines *lines, const struct spoke_engine *engine,
 		       const struct spokei_status_of *of)
 {
 	uint64_t now_ns = engine->begin_ns;
 
-	spokei_metrics_family(lines, "spoke_info", "gauge", "1: this process, by its labels.");
+	spokei_metrics_family(lines, "spoke_info", "gauge", "1: the labels describe this process.");
 	spokei_lines_put(lines, "spoke_info");
 	spokei_metrics_label(lines, "{", "version", spokei_status_version);
 	spokei_metrics_label(lines, ",", "name", of->name);
 	spokei_lines_put(lines, "} 1\n");
 	spokei_metrics_family(lines, "spoke_up_seconds", "gauge",
-			      "for how long the engine has been shown.");
+			      "time since the admin page was opened.");
 	spokei_lines_put(lines, "spoke_up_seconds");
 	spokei_metrics_seconds(lines, now_ns > of->born_ns ? now_ns - of->born_ns : 0);
 	put_number(lines, "spoke_ending", "gauge", "1: the engine drains.",

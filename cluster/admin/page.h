@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page, as the build embeds it from page.html: with marks of the form "@NAME@" where an answer
- * puts what is its own.
+ * The HTML page, which the build embeds from page.html. Each response replaces its marks, e.g.
+ * "@NAME@".
  */
 #ifndef SPOKEI_CLUSTER_ADMIN_PAGE_H
 #define SPOKEI_CLUSTER_ADMIN_PAGE_H

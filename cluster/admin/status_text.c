@@ -24,7 +24,7 @@ static const char *escape(char out[NAME], const char *text)
 	return out;
 }
 
-/* As "1.234 s" or "0.250 ms". */
+/* Prints a time, e.g. "1.234 s" or "0.250 ms". */
 static const char *print_time(char out[TIME], uint64_t ns)
 {
 	if (ns < 1000 * MS)
@@ -36,15 +36,15 @@ static const char *print_time(char out[TIME], uint64_t ns)
 	return out;
 }
 
-/* When the last byte came. */
+/* Prints the time since the last byte was received. */
 static void put_heard(struct spokei_lines *lines, uint64_t heard_ns)
 {
 	char ago[TIME];
 
 	if (heard_ns == UINT64_MAX)
-		spokei_lines_put(lines, ", nothing heard");
+		spokei_lines_put(lines, ", nothing received");
 	else
-		spokei_lines_put(lines, ", heard %s ago", print_time(ago, heard_ns));
+		spokei_lines_put(lines, ", received %s ago", print_time(ago, heard_ns));
 }
 
 /* --- the engine */
@@ -69,7 +69,7 @@ static void put_counts(struct spokei_lines *lines, const char *name,
 
 	spokei_lines_put(lines,
 			 "  %-12s %10" PRIu64 " pending %12" PRIu64 " fired %12" PRIu64
-			 " cancelled   latest by %s\n",
+			 " cancelled   at most %s late\n",
 			 name, counts->pending, counts->fired, counts->cancelled,
 			 print_time(late, counts->late_max_ns));
 }
@@ -84,7 +84,7 @@ static void put_wheel(struct spokei_lines *lines, const struct spoke_engine *eng
 	spoke_wheel_shape(engine->wheel, &shape);
 	spokei_lines_put(lines,
 			 "\nThe wheel: %" PRIu32 " levels of %" PRIu32
-			 " slots, a tick lasts %s, this is tick %" PRIu64 "\n",
+			 " slots, tick %s, now at tick %" PRIu64 "\n",
 			 shape.levels, shape.slots, print_time(tick, shape.tick_ns), shape.tick);
 	for (unsigned i = 0; !spoke_wheel_class_counts(engine->wheel, i, &counts, &name); i++)
 		put_counts(lines, name, &counts);
@@ -101,7 +101,7 @@ static void put_calls(struct spokei_lines *lines, const struct spoke_engine *eng
 	char max[TIME];
 
 	spokei_lines_put(lines,
-			 "\nCalls: %" PRIu64 " begun, %" PRIu64 " ok, %" PRIu64
+			 "\nCalls: %" PRIu64 " started, %" PRIu64 " ok, %" PRIu64
 			 " timed out, %" PRIu64 " deferred, %" PRIu64 " lost; requests: %" PRIu64
 			 "\n",
 			 stats[SPOKE_STAT_CALLS], stats[SPOKE_STAT_CALLS_OK],
@@ -110,7 +110,8 @@ static void put_calls(struct spokei_lines *lines, const struct spoke_engine *eng
 			 stats[SPOKE_STAT_REQUESTS]);
 	if (latency->count == 0)
 		return;
-	spokei_lines_put(lines, "  %" PRIu64 " answers: half of them within %s, 99%% %s, all %s\n",
+	spokei_lines_put(lines,
+			 "  %" PRIu64 " replies: 50%% within %s, 99%% within %s, all within %s\n",
 			 latency->count,
 			 print_time(median, spoke_histogram_percentile(latency, 500000)),
 			 print_time(p99, spoke_histogram_percentile(latency, 990000)),
@@ -134,7 +135,7 @@ static void put_endpoint(struct spokei_lines *lines, const struct spokei_endpoin
 		spokei_lines_put(lines, ", attempt %" PRIu32 " in %s", info.attempt,
 				 print_time(retry, info.retry_ns));
 	if (*info.admin)
-		spokei_lines_put(lines, ", shown at http://%s/", info.admin);
+		spokei_lines_put(lines, ", page at http://%s/", info.admin);
 	spokei_lines_put(lines, "\n");
 }
 
@@ -148,15 +149,15 @@ static void put_due(struct spokei_lines *lines, const struct spokei_due *due, ui
 	spokei_ticket_look(due->retry, now_ns, &state);
 	spokei_lines_put(lines, "  ticket %s: %" PRIu32 " attempts, %s%s, %s left\n",
 			 escape(name, due->retry->call->method->name), state.attempts,
-			 state.sending ? "one under way" : "the next in ",
+			 state.sending ? "one in flight" : "next in ",
 			 state.sending ? "" : print_time(in, due->in_ns),
 			 print_time(left, state.left_ns));
 }
 
-static void put_more(struct spokei_lines *lines, const char *what, size_t count)
+static void put_more(struct spokei_lines *lines, const char *kind, size_t count)
 {
 	if (count > 0)
-		spokei_lines_put(lines, "  and %zu %s more\n", count, what);
+		spokei_lines_put(lines, "  and %zu more %s\n", count, kind);
 }
 
 static void put_consumer(struct spokei_lines *lines, const struct spoke_consumer *consumer,
@@ -247,7 +248,7 @@ static void put_provider(struct spokei_lines *lines, const struct spoke_provider
 	put_more(lines, "peers", more);
 }
 
-/* --- all of it */
+/* --- the whole status */
 
 static void put_events(struct spokei_lines *lines, const struct spoke_engine *engine,
 		       const struct spokei_status_of *of)
@@ -256,7 +257,7 @@ static void put_events(struct spokei_lines *lines, const struct spoke_engine *en
 	const struct spoke_event *event;
 	char ago[TIME];
 
-	spokei_lines_put(lines, "\nThe last events\n");
+	spokei_lines_put(lines, "\nLatest events\n");
 	while ((event = spokei_events_find(&engine->events, number)) != NULL) {
 		uint64_t at_ns = event->at_ns;
 

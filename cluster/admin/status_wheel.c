@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wheel as the status shows it. */
+/* Writes the timing wheel of the status. */
 #include "cluster/admin/status_parts.h"
 #include "core/engine/engine.h"
 
-/* Slots that have timers, beginning with the one the wheel stands in. */
+/* Shows the occupied slots of a level, from the cursor on. */
 static void show_level(struct spokei_json *json, const struct spoke_wheel *wheel,
 		       const struct spoke_wheel_shape *shape, uint32_t level)
 {

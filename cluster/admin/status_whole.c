@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole of the status, and what it says of no part. */
+/* Writes the status: the members of the engine itself, and the order of all members. */
 #include "cluster/admin/status_parts.h"
 #include "core/engine/engine.h"
 
@@ -54,7 +54,7 @@ static void show_latency(struct spokei_json *json, const struct spoke_histogram 
 	spokei_json_close(json, '}');
 }
 
-/* --- what was */
+/* --- history and events */
 
 static void show_sample(struct spokei_json *json, const struct spokei_sample *sample)
 {
@@ -119,7 +119,7 @@ static void show_events(struct spokei_json *json, const struct spoke_engine *eng
 	spokei_json_close(json, ']');
 }
 
-/* --- all of it */
+/* --- the whole status */
 
 int spokei_status_write(const struct spoke_engine *engine, const struct spokei_status_of *of,
 			struct spokei_buffer *out)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes JSON into a buffer. */
 #include "core/text/json.h"
 
 #include "core/text/utf8.h"
@@ -6,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NUMBER 24u /* bytes of one in digits, with the NUL */
+#define NUMBER 24u /* bytes of a number in digits, with the NUL */
 
 static void put(struct spokei_json *json, const void *bytes, size_t len)
 {
@@ -14,7 +15,7 @@ static void put(struct spokei_json *json, const void *bytes, size_t len)
 		json->error = spokei_buffer_append(json->out, bytes, len);
 }
 
-/* What stands before a value. */
+/* Writes the comma before a value, if it needs one. */
 static void begin(struct spokei_json *json)
 {
 	if (json->comma)
@@ -74,7 +75,7 @@ static bool is_plain(unsigned char byte)
 	return byte >= ' ' && byte < 0x7f && byte != '"' && byte != '\\' && byte != '<';
 }
 
-/* A character that does not stand for itself. Returns how many bytes it has. */
+/* Writes a character that is not plain ASCII. Returns its size in bytes. */
 static size_t put_other(struct spokei_json *json, const unsigned char *bytes, size_t len)
 {
 	size_t size = spokei_utf8_len(bytes, len);

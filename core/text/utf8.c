@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Validates UTF-8 by the ranges of lead and second bytes. */
 #include "core/text/utf8.h"
 
-/* A lead byte, and the range of the byte behind it; those that follow are 0x80 to 0xbf. */
+/* A range of lead bytes, and the range of the second byte; later bytes are 0x80 to 0xbf. */
 struct lead {
 	unsigned char from;
 	unsigned char to;
@@ -10,7 +11,7 @@ struct lead {
 	unsigned char second_to;
 };
 
-/* Without longer forms than needed, surrogates, and what lies beyond U+10FFFF. */
+/* Excludes overlong forms, surrogates, and characters beyond U+10FFFF. */
 static const struct lead leads[] = {
 	{ 0xc2, 0xdf, 2, 0x80, 0xbf }, { 0xe0, 0xe0, 3, 0xa0, 0xbf }, { 0xe1, 0xec, 3, 0x80, 0xbf },
 	{ 0xed, 0xed, 3, 0x80, 0x9f }, { 0xee, 0xef, 3, 0x80, 0xbf }, { 0xf0, 0xf0, 4, 0x90, 0xbf },

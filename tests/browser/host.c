@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process with a page, for browsers to look at:
+ * A process with an admin page for the browser tests:
  *
  *     page_host provider <name> <registry>
- *         serves demo.Echo: "echo" answers, "late" never does
+ *         serves demo.Echo: "echo" replies, "late" never does
  *     page_host consumer <name> <registry> [<timers>]
- *         calls it every 5 ms, and demo.Store, which is nowhere, by failback; sets so many alarms
+ *         calls demo.Echo every 5 ms, and demo.Store, which has no provider, with failback; sets
+ *         <timers> alarms
  *
- * Says "page <address> <token>" when it is there to be asked, and "acted <name>" of every action.
- * One with markup in its name is as hostile as it can be in what it says of what happened.
+ * Prints "page <address> <token>" when the page is open, and "acted <name>" for every action. A
+ * process with markup in its name also has markup in its events.
  */
 #include "core/engine/engine.h"
 
@@ -36,7 +37,7 @@ static struct {
 	struct spoke_alarm *alarms;
 	struct spoke_request *late[64];
 	unsigned late_count;
-	bool hostile; /* markup in its name: then in what happens, too */
+	bool hostile; /* markup in the name, and in events */
 } host;
 
 static void stop(const char *what, int error)
@@ -71,9 +72,9 @@ static const char *show(const char *name)
 	static char noted[] = "note";
 	static char drained[] = "drain";
 	const struct spoke_admin_action actions[] = {
-		{ .name = noted, .sentence = "Says so " EVIL, .act = note, .arg = noted },
+		{ .name = noted, .sentence = "Prints a line " EVIL, .act = note, .arg = noted },
 		{ .name = drained,
-		  .sentence = "Finishes what was begun, and ends",
+		  .sentence = "Finishes the work in progress, and exits",
 		  .act = drain,
 		  .arg = drained },
 	};
@@ -104,7 +105,7 @@ static void echo(struct spoke_request *request, void *arg)
 		spoke_reply_error(request, 1, EVIL);
 }
 
-/* Kept until there is no room for more. */
+/* Keeps the last 64 requests unanswered. */
 static void late(struct spoke_request *request, void *arg)
 {
 	unsigned at = host.late_count++ % 64;
@@ -167,7 +168,7 @@ static void forget(struct spoke_alarm *alarm)
 	(void)alarm;
 }
 
-/* Alarms that fill the wheel, over an hour. */
+/* Fills the wheel with alarms over one hour. */
 static void fill(size_t count)
 {
 	if (count == 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes with a page, and a browser to look at them.
+// Processes with an admin page, and a browser.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,13 +8,13 @@ import { chromium } from 'playwright-core';
 
 export const sleep = ms => new Promise(done => setTimeout(done, ms));
 
-// Waits until what `look` returns is truthy.
+// Waits until `look` returns a truthy value, and returns it.
 export async function until(what, look, ms = 8000) {
 	const end = Date.now() + ms;
 	for (;;) {
 		const seen = await look();
 		if (seen) return seen;
-		if (Date.now() > end) throw new Error(`in vain: ${what}`);
+		if (Date.now() > end) throw new Error(`timed out: ${what}`);
 		await sleep(50);
 	}
 }
@@ -23,7 +23,7 @@ export function must(holds, what) {
 	if (!holds) throw new Error(what);
 }
 
-// A stage: a registry, processes, a browser.
+// A registry, processes and a browser.
 export class Stage {
 	constructor(program) {
 		this.program = program;
@@ -40,7 +40,7 @@ export class Stage {
 	}
 	async process(role, name, ...more) {
 		const it = this.start([role, name, `file://${this.folder}/providers`, ...more]);
-		const [, address, token] = await until(`${name} shows its page`, () => /^page (\S+) (\S+)$/m.exec(it.said));
+		const [, address, token] = await until(`page of ${name}`, () => /^page (\S+) (\S+)$/m.exec(it.said));
 		return Object.assign(it, { name, address, token, url: `http://${address}/` });
 	}
 	async browse() {
@@ -49,14 +49,14 @@ export class Stage {
 			args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 		});
 	}
-	// A page of its own, that notes what it should not do.
+	// Opens a page in its own context, and notes errors and foreign requests in page.wrong.
 	async open(url, options = {}) {
 		const context = await this.browser.newContext({ viewport: { width: 1320, height: 900 }, colorScheme: 'light', ...options });
 		const page = await context.newPage();
 		page.wrong = [];
 		page.on('console', line => { if (['error', 'warning'].includes(line.type())) page.wrong.push(line.text()); });
 		page.on('pageerror', error => page.wrong.push(error.message));
-		page.on('request', request => { if (!request.url().startsWith(new URL('/', url).href) && !request.url().startsWith('data:')) page.wrong.push(`asks for ${request.url()}`); });
+		page.on('request', request => { if (!request.url().startsWith(new URL('/', url).href) && !request.url().startsWith('data:')) page.wrong.push(`foreign request: ${request.url()}`); });
 		await page.goto(url);
 		return page;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// node look.mjs <page_host> <folder for pictures>: what a person would look for, and pictures of it.
+// node look.mjs <page_host> <folder for pictures>: tests the admin page, and takes screenshots.
 import { join } from 'node:path';
 import { Stage, must, sleep, until } from './host.mjs';
 
@@ -14,23 +14,23 @@ const post = (process, path, headers = {}) => fetch(process.url + path, { method
 let one, two, consumer, busy, hostile;
 
 const tests = {
-	async 'rows appear, and what they say moves on'() {
+	async 'rows appear and are updated'() {
 		const page = await stage.open(consumer.url);
 		await isLive(page);
 		await until('two endpoints are ready', async () => await page.locator('#peers .pill', { hasText: 'Ready' }).count() === 2);
-		must(await page.locator('#peers .who', { hasText: 'spoke' }).count() === 2, 'the providers are named');
+		must(await page.locator('#peers .who', { hasText: 'spoke' }).count() === 2, 'the providers are not named');
 		const calls = async () => Number((await row(page, /./).nth(1).locator('.n').nth(2).innerText()).replace(/\D/g, ''));
 		const before = await calls();
-		must(before >= 0, 'calls are a number');
+		must(before >= 0, 'calls are not a number');
 		await until('calls are counted', async () => await calls() > before);
 		await until('tickets wait', async () => await page.locator('.task').count() > 0);
-		must(/process \d+/.test(await text(page, '#about')), 'the process is named');
-		must(await text(page, '#pending') !== '–', 'timers are counted');
-		must(await page.locator('#users .user').count() >= 5, 'the users of the wheel are named');
+		must(/process \d+/.test(await text(page, '#about')), 'the process has no number');
+		must(await text(page, '#pending') !== '–', 'timers are not counted');
+		must(await page.locator('#users .user').count() >= 5, 'users of the wheel are missing');
 		must(page.wrong.length === 0, page.wrong.join('; '));
 		await page.context().close();
 	},
-	async 'the wheel is painted, and turns'() {
+	async 'the wheel is painted and turns'() {
 		const page = await stage.open(consumer.url);
 		await isLive(page);
 		await sleep(300);
@@ -44,21 +44,21 @@ const tests = {
 		const [share, first] = await look();
 		must(share > .3, `only ${share} of the wheel is painted`);
 		await sleep(150);
-		must((await look())[1] !== first, 'it does not turn');
+		must((await look())[1] !== first, 'the wheel does not turn');
 		await page.context().close();
 	},
-	async 'each process has a page, and the consumer links to its providers'() {
+	async 'consumer page links to the pages of its providers'() {
 		const page = await stage.open(consumer.url);
 		await until('links', async () => await page.locator('#peers a').count() === 2);
 		const links = await page.locator('#peers a').evaluateAll(all => all.map(a => [a.href, a.rel]));
 		must(links.map(l => l[0]).sort().join() === [one.url, two.url].sort().join(), `links lead to ${links}`);
-		must(links.every(l => l[1].includes('noopener')), 'links keep no hold');
+		must(links.every(l => l[1].includes('noopener')), 'a link lacks noopener');
 		const [there] = await Promise.all([page.context().waitForEvent('page'), page.locator('#peers a').first().click()]);
-		await until('a provider shows who is connected', async () => await there.locator('#peers .row.peer .pill').count() > 0);
+		await until('a provider shows its peers', async () => await there.locator('#peers .row.peer .pill').count() > 0);
 		must((await there.title()).startsWith('provider'), await there.title());
 		await page.context().close();
 	},
-	async 'it is dark and light, wide and narrow, and nothing sticks out'() {
+	async 'page fits every width, light and dark'() {
 		for (const [name, options] of Object.entries({
 			'desktop-light': {}, 'desktop-dark': { colorScheme: 'dark' },
 			'phone-light': { viewport: { width: 375, height: 812 } }, 'phone-dark': { viewport: { width: 375, height: 812 }, colorScheme: 'dark' },
@@ -75,69 +75,69 @@ const tests = {
 			await page.context().close();
 		}
 	},
-	async 'colours can be chosen, and are kept'() {
+	async 'chosen colours are kept'() {
 		const page = await stage.open(consumer.url);
 		const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
 		const light = await back();
 		await page.locator('#theme').click();
 		await page.locator('#theme').click();
 		const dark = await back();
-		must(dark !== light, 'it stays light');
+		must(dark !== light, 'the page stays light');
 		await page.reload();
-		must(await back() === dark, 'it is forgotten');
+		must(await back() === dark, 'the choice is lost');
 		await page.context().close();
 	},
-	async 'with reduced motion it says the same'() {
+	async 'page works with reduced motion'() {
 		const page = await stage.open(consumer.url, { reducedMotion: 'reduce' });
 		await isLive(page);
 		await until('the wheel is painted', () => page.evaluate(() => document.getElementById('dial').getContext('2d').getImageData(0, 0, 400, 400).data.some(v => v > 0)));
 		must(page.wrong.length === 0, page.wrong.join('; '));
 		await page.context().close();
 	},
-	async 'without JavaScript it shows the status'() {
+	async 'status is shown without JavaScript'() {
 		const page = await stage.open(hostile.url, { javaScriptEnabled: false });
 		const words = await text(page, 'pre.plain');
-		must(words.trim().length > 0, 'there is nothing');
+		must(words.trim().length > 0, 'the status is empty');
 		must(!await page.locator('pre.plain *').count(), 'the status has become markup');
-		must(!await page.locator('#app').isVisible(), 'the empty page is there');
+		must(!await page.locator('#app').isVisible(), 'the empty page is visible');
 		await picture(page, 'without-javascript');
 		await page.context().close();
 	},
-	async 'what others say does not become markup'() {
+	async 'foreign texts do not become markup'() {
 		const page = await stage.open(hostile.url);
-		await until('the event is there', async () => await page.locator('#happened', { hasText: '<img src=x' }).count());
+		await until('the event', async () => await page.locator('#happened', { hasText: '<img src=x' }).count());
 		must(await page.title() === '<b>hostile</b> · spoke', await page.title());
-		must(await text(page, 'h1') === '<b>hostile</b>', 'the name is not as it is');
-		must(await page.locator('#happened img, #happened script, h1 b').count() === 0, 'it has become markup');
+		must(await text(page, 'h1') === '<b>hostile</b>', 'the name is changed');
+		must(await page.locator('#happened img, #happened script, h1 b').count() === 0, 'a text became markup');
 		must(page.wrong.length === 0, page.wrong.join('; '));
 		await page.context().close();
 	},
-	async 'nothing is done without the token, and with it after a question'() {
-		must((await post(consumer, 'act/note')).status === 401, 'a POST without a token is taken');
-		must((await post(consumer, 'act/note', { Authorization: 'Bearer wrong' })).status === 401, 'a wrong token is taken');
-		must((await post(consumer, 'act/note', { Authorization: `Bearer ${consumer.token}`, Origin: 'http://evil.example' })).status === 403, 'another origin is taken');
-		must(!consumer.said.includes('acted'), 'it has acted');
+	async 'actions need the token and a confirmation'() {
+		must((await post(consumer, 'act/note')).status === 401, 'a POST without a token was accepted');
+		must((await post(consumer, 'act/note', { Authorization: 'Bearer wrong' })).status === 401, 'a wrong token was accepted');
+		must((await post(consumer, 'act/note', { Authorization: `Bearer ${consumer.token}`, Origin: 'http://evil.example' })).status === 403, 'another origin was accepted');
+		must(!consumer.said.includes('acted'), 'an action ran');
 		const plain = await stage.open(consumer.url);
 		await isLive(plain);
 		must(!await plain.locator('#actions').isVisible(), 'buttons without a token');
 		await plain.evaluate(token => { location.hash = `token=${token}`; }, consumer.token);
-		await until('a token that comes later is taken', () => plain.locator('#actions button').count());
-		must(!plain.url().includes(consumer.token), 'the token that came later stays in the address');
+		await until('a later token is accepted', () => plain.locator('#actions button').count());
+		must(!plain.url().includes(consumer.token), 'the later token stays in the address');
 		const page = await stage.open(`${consumer.url}#token=${consumer.token}`);
 		await page.locator('#actions button', { hasText: 'note' }).click();
-		must((await text(page, 'dialog p')).includes('<img'), 'the sentence is not as it is');
+		must((await text(page, 'dialog p')).includes('<img'), 'the sentence is changed');
 		await picture(page, 'question', false);
 		await page.locator('#ask-no').click();
 		await page.locator('#actions button', { hasText: 'note' }).click();
-		must(!consumer.said.includes('acted'), 'it has acted before the answer');
+		must(!consumer.said.includes('acted'), 'the action ran before the confirmation');
 		await page.locator('#ask-yes').click();
-		await until('it acts', () => consumer.said.includes('acted note'));
+		await until('the action runs', () => consumer.said.includes('acted note'));
 		must(!page.url().includes(consumer.token), 'the token stays in the address');
 		must(page.wrong.length === 0, page.wrong.join('; '));
 		await plain.context().close();
 		await page.context().close();
 	},
-	async 'who does not look is told nothing, and who looks again is'() {
+	async 'hidden tab has no stream'() {
 		const page = await stage.open(consumer.url);
 		const seen = hidden => page.evaluate(hidden => {
 			Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
@@ -147,40 +147,40 @@ const tests = {
 		await isLive(page);
 		const watched = await now();
 		await seen(true);
-		await until('its stream has ended', async () => await now() < watched);
+		await until('the stream ends', async () => await now() < watched);
 		await seen(false);
 		await isLive(page);
-		await until('it streams again', async () => await now() === watched);
+		await until('the stream begins again', async () => await now() === watched);
 		await page.context().close();
 	},
-	async 'a frozen process is seen to be: on its page, and on its consumer\'s'() {
+	async 'frozen process is shown on its page and on its consumer\'s page'() {
 		const page = await stage.open(consumer.url, { colorScheme: 'dark' });
 		const own = await stage.open(two.url);
 		await isLive(own);
-		await until('the endpoint is there', async () => await page.locator('#peers a').count() === 2);
+		await until('the endpoint', async () => await page.locator('#peers a').count() === 2);
 		const at = await page.locator('#peers .row', { has: page.locator(`a[href="${two.url}"]`) }).locator('.where').innerText();
 		two.child.kill('SIGSTOP');
-		await until('its heartbeats are missed', async () => /Suspect|Connecting|Reconnects|probation/.test(await row(page, at).locator('.pill').innerText()) && await row(page, at).locator('.beats i.on').count() > 0);
-		await until('its own page says so', async () => (await text(own, '#lost')).includes('does not answer'));
-		await until('that is told', async () => await page.locator('#happened li', { hasText: at }).count() > 1);
+		await until('its heartbeats are missed', async () => /Suspect|Connecting|Reconnecting|probation/.test(await row(page, at).locator('.pill').innerText()) && await row(page, at).locator('.beats i.on').count() > 0);
+		await until('the warning on its own page', async () => (await text(own, '#lost')).includes('has not answered'));
+		await until('events about it', async () => await page.locator('#happened li', { hasText: at }).count() > 1);
 		await picture(own, 'frozen', false);
 		await picture(page, 'story');
 		two.child.kill('SIGCONT');
 		await until('its page is live again', async () => !await own.locator('#lost').isVisible());
-		await until('its consumer has it back', async () => /Ready|aside/.test(await row(page, at).locator('.pill').innerText()), 15000);
+		await until('the endpoint is ready again', async () => /Ready|Ejected/.test(await row(page, at).locator('.pill').innerText()), 15000);
 		await page.context().close();
 		await own.context().close();
 	},
-	async 'a process that is gone is seen to be, and seen again when it is back'() {
+	async 'drained process is shown as gone'() {
 		const page = await stage.open(one.url);
 		await isLive(page);
 		await picture(page, 'provider');
-		must((await post(one, 'act/drain', { Authorization: `Bearer ${one.token}` })).status === 202, 'it does not drain');
-		await until('it ends', () => one.ended && one.ended.code === 0);
-		await until('its page says so', async () => (await text(page, '#lost')).includes('does not answer'));
+		must((await post(one, 'act/drain', { Authorization: `Bearer ${one.token}` })).status === 202, 'the drain was rejected');
+		await until('the process exits', () => one.ended && one.ended.code === 0);
+		await until('the warning on its page', async () => (await text(page, '#lost')).includes('has not answered'));
 		await page.context().close();
 		const other = await stage.open(consumer.url);
-		await until('its consumer has left it', async () => await other.locator('#peers a').count() === 1);
+		await until('its consumer removes it', async () => await other.locator('#peers a').count() === 1);
 		await other.context().close();
 	},
 };

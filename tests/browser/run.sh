@@ -4,8 +4,9 @@
 #
 #   sh tests/browser/run.sh [<build folder>]     build/dev, with its targets page_host and product
 #
-# Screenshots are kept in build/browser/. On Debian 12 as root a missing browser is a failure, because it
-# could be installed; on other systems the tests are skipped.
+# Screenshots are kept in build/browser/. To renew the pictures of README, copy page-light.webp and
+# page-dark.webp from there to examples/demo/. On Debian 12 as root a missing browser is a failure, because
+# it could be installed; on other systems the tests are skipped.
 set -eu
 cd "$(dirname "$0")/../.."
 build=${1:-build/dev}
@@ -24,10 +25,10 @@ command -v node >/dev/null || missing="$missing nodejs"
 command -v npm >/dev/null || missing="$missing npm"
 if [ -n "$missing" ]; then
 	if must_run; then
-		echo "tests/browser: missing are$missing; apt-get install$missing" >&2
+		echo "tests/browser: missing:$missing; apt-get install$missing" >&2
 		exit 1
 	fi
-	echo "tests/browser: left out, for there are no$missing"
+	echo "tests/browser: skipped, missing:$missing"
 	exit 0
 fi
 for program in tests/browser/page_host examples/demo_driver; do
@@ -44,6 +45,6 @@ if ! cmp -s tests/browser/package-lock.json $out/installed.json; then
 	cp tests/browser/package-lock.json $out/installed.json
 fi
 cp tests/browser/*.mjs $out/
-rm -f $out/*.png
+rm -f $out/*.png $out/*.webp
 node $out/demo.mjs "$build/examples/demo_driver" $out
 exec node $out/look.mjs "$build/tests/browser/page_host" $out

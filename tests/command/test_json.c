@@ -61,7 +61,7 @@ static void assert_again(const char *text, const char *wanted)
 	free(out);
 }
 
-static void what_is_read_is_printed_again(void **state)
+static void value_read_from_json_prints_the_same_json(void **state)
 {
 	static const char *const texts[] = {
 		"null",
@@ -114,7 +114,7 @@ static void what_is_read_is_printed_again(void **state)
 	}
 }
 
-static void other_ways_to_write_it_are_read(void **state)
+static void equivalent_json_gives_the_same_value(void **state)
 {
 	(void)state;
 	assert_again(" [ 1 ,\t2\r\n] ", "[1,2]");
@@ -186,7 +186,7 @@ static const struct {
 	{ "{\"$map\":[[1,2]],\"b\":1}", "ESYNTAX 15 a $map must be the only" },
 };
 
-static void what_is_no_json_is_refused_with_its_place(void **state)
+static void invalid_json_is_rejected_with_its_offset(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong_ones) / sizeof(wrong_ones[0]); i++) {
@@ -200,7 +200,7 @@ static void what_is_no_json_is_refused_with_its_place(void **state)
 	}
 }
 
-static void thirty_two_levels_and_no_more_are_read(void **state)
+static void value_deeper_than_32_levels_is_rejected(void **state)
 {
 	char text[80] = "";
 
@@ -213,7 +213,7 @@ static void thirty_two_levels_and_no_more_are_read(void **state)
 	assert_again(text, "EDEPTH 33 nested too deeply; at most 32 levels");
 }
 
-static void more_items_than_a_value_may_have_are_refused(void **state)
+static void value_with_too_many_items_is_rejected(void **state)
 {
 	size_t items = 70000;
 	char *text = malloc(2 * items + 2);
@@ -230,7 +230,7 @@ static void more_items_than_a_value_may_have_are_refused(void **state)
 	free(text);
 }
 
-static void a_tree_has_a_line_for_each_value(void **state)
+static void tree_form_prints_one_line_per_value(void **state)
 {
 	char *out = again("{\"a\":[1,{\"$bin\":\"AA==\"}],\"b\":{},\"c\":{\"$map\":[[1,[]]]}}",
 			  JSON_TREE);
@@ -242,7 +242,7 @@ static void a_tree_has_a_line_for_each_value(void **state)
 	free(out);
 }
 
-static void texts_of_peers_do_nothing_to_a_terminal(void **state)
+static void printed_text_has_no_terminal_controls(void **state)
 {
 	char *out = NULL;
 	size_t len;
@@ -260,13 +260,13 @@ static void texts_of_peers_do_nothing_to_a_terminal(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_read_is_printed_again),
-		cmocka_unit_test(other_ways_to_write_it_are_read),
-		cmocka_unit_test(what_is_no_json_is_refused_with_its_place),
-		cmocka_unit_test(thirty_two_levels_and_no_more_are_read),
-		cmocka_unit_test(more_items_than_a_value_may_have_are_refused),
-		cmocka_unit_test(a_tree_has_a_line_for_each_value),
-		cmocka_unit_test(texts_of_peers_do_nothing_to_a_terminal),
+		cmocka_unit_test(value_read_from_json_prints_the_same_json),
+		cmocka_unit_test(equivalent_json_gives_the_same_value),
+		cmocka_unit_test(invalid_json_is_rejected_with_its_offset),
+		cmocka_unit_test(value_deeper_than_32_levels_is_rejected),
+		cmocka_unit_test(value_with_too_many_items_is_rejected),
+		cmocka_unit_test(tree_form_prints_one_line_per_value),
+		cmocka_unit_test(printed_text_has_no_terminal_controls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

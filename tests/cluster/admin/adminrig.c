@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* An admin page in the virtual world, and its clients. */
 #include "tests/cluster/admin/adminrig.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process with a page in the virtual world, and another one that has no loop and whose sockets
- * the test moves by hand.
+ * A process with an admin page in the virtual world, and a client process without a loop, whose
+ * sockets the test uses directly.
  */
 #ifndef TESTS_CLUSTER_ADMIN_ADMINRIG_H
 #define TESTS_CLUSTER_ADMIN_ADMINRIG_H
@@ -39,37 +39,37 @@ struct adminrig {
 	struct spoke_admin *admin;
 	int accepted; /* the server's descriptor of the connection that was accepted last */
 	unsigned acted;
-	void (*then)(struct adminrig *rig); /* done by the action "act"; may be NULL */
-	char *got;                          /* what was read last, as text */
+	void (*then)(struct adminrig *rig); /* called by the action "act"; may be NULL */
+	char *got;                          /* the text that was read last */
 };
 
 extern struct adminrig adminrig;
 
-/* The world, an engine, and the page with its action "act". */
+/* Opens the world, an engine, and the page with the action "act". */
 void adminrig_open(void);
 
-/* The same without the page, and what the options are that open() takes. */
+/* Opens the same without the page; returns the options of adminrig_open(). */
 void adminrig_open_bare(void);
 struct spoke_admin_options adminrig_options(void);
 
-/* Ends all, and looks for what was left behind. */
+/* Ends everything, and checks that no memory and no descriptor is left. */
 void adminrig_close(void);
 
 void adminrig_run(uint64_t ns);
 int adminrig_connect(void);
 void adminrig_send(int fd, const char *text);
 
-/* All that can be read now; *ret_ended: and then it ends. */
+/* Reads what has arrived; *ret_ended: and the connection has ended. */
 const char *adminrig_read(int fd, bool *ret_ended);
 void adminrig_hang_up(int fd);
 
-/* Sends a request, and returns the whole answer, after which the connection has to end. */
+/* Sends a request, and returns the whole response, which ends the connection. */
 const char *adminrig_ask(const char *request);
 
-/* The status of that. */
+/* Returns the status of the response to a request. */
 int adminrig_status(const char *request);
 
-/* How many streams or other timers of the page there are. */
+/* Returns the number of armed timers of the page, without those of its connections. */
 uint64_t adminrig_timers(void);
 
 #endif

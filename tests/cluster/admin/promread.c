@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A strict reader of Prometheus' text format. */
 #include "tests/cluster/admin/promread.h"
 
 #include "tests/core/text/jsonread.h"
@@ -20,10 +21,10 @@ struct family {
 	char name[NAME];
 	char type[16];
 	unsigned samples;
-	/* Of a histogram. */
+	/* For histograms: */
 	double bound;
 	double below;
-	bool whole; /* +Inf was there */
+	bool whole; /* +Inf was seen */
 	bool summed;
 	bool counted;
 };
@@ -32,7 +33,7 @@ struct reader {
 	struct family now;
 	char families[SEEN_MAX / 8][NAME];
 	size_t family_count;
-	const char *samples[SEEN_MAX]; /* lines of the copy */
+	const char *samples[SEEN_MAX]; /* lines in the copy */
 	size_t sample_lens[SEEN_MAX];
 	size_t sample_count;
 	const char *wrong;
@@ -51,7 +52,7 @@ static bool is_name(char byte, bool first, bool colon)
 	       (!first && isdigit((unsigned char)byte));
 }
 
-/* The length of a name; 0: there is none. */
+/* Returns the length of a name; 0: there is none. */
 static size_t name_len(const char *at, bool colon)
 {
 	size_t len = 0;
@@ -93,7 +94,7 @@ static bool begin_family(struct reader *reader, const char *line)
 	reader->now.bound = -1;
 	for (size_t i = 0; i < reader->family_count; i++)
 		if (strcmp(reader->families[i], reader->now.name) == 0)
-			return fails(reader, "a family that was there already");
+			return fails(reader, "a repeated family");
 	memcpy(reader->families[reader->family_count++], reader->now.name, NAME);
 	return true;
 }
@@ -107,18 +108,18 @@ static bool set_type(struct reader *reader, const char *line)
 	if (len == 0 || strncmp(line, now->name, len) != 0 || line[len] != ' ')
 		return fails(reader, "a TYPE that does not follow its HELP");
 	if (now->type[0] || now->samples)
-		return fails(reader, "a TYPE too late, or twice");
+		return fails(reader, "a TYPE after samples, or repeated");
 	line += len + 1;
 	counter = strcmp(line, "counter") == 0;
 	if (!counter && strcmp(line, "gauge") != 0 && strcmp(line, "histogram") != 0)
-		return fails(reader, "a TYPE that there is not");
+		return fails(reader, "an unknown TYPE");
 	if (counter != ends_in(now->name, "_total"))
-		return fails(reader, "_total belongs to counters, and they to it");
+		return fails(reader, "exactly the counters have to end in _total");
 	(void)snprintf(now->type, sizeof(now->type), "%s", line);
 	return true;
 }
 
-/* A label's value up to its closing quote. Returns what is behind it; NULL: it is none. */
+/* Reads a label's value. Returns the place after its closing quote; NULL: invalid. */
 static const char *skip_quoted(const char *at)
 {
 	const char *from = at;
@@ -180,11 +181,11 @@ static bool fits_family(struct reader *reader, const char *name, double value)
 	} else if (strcmp(name + len, "_count") == 0) {
 		now->counted = true;
 		if (value < now->below || value > now->below)
-			return fails(reader, "a _count that is not that of +Inf");
+			return fails(reader, "a _count that differs from +Inf");
 	} else if (strcmp(name + len, "_sum") == 0) {
 		now->summed = true;
 	} else {
-		return fails(reader, "a sample that no histogram has");
+		return fails(reader, "a sample that histograms do not have");
 	}
 	return true;
 }
@@ -202,11 +203,11 @@ static bool read_sample(struct reader *reader, const char *line)
 	if (*at == '{')
 		at = skip_labels(reader, at);
 	if (at == NULL)
-		return fails(reader, "labels that are none");
+		return fails(reader, "invalid labels");
 	for (size_t i = 0; i < reader->sample_count; i++)
 		if (reader->sample_lens[i] == (size_t)(at - line) &&
 		    memcmp(reader->samples[i], line, (size_t)(at - line)) == 0)
-			return fails(reader, "a sample that was there already");
+			return fails(reader, "a repeated sample");
 	assert_true(reader->sample_count < SEEN_MAX);
 	reader->samples[reader->sample_count] = line;
 	reader->sample_lens[reader->sample_count++] = (size_t)(at - line);
@@ -214,7 +215,7 @@ static bool read_sample(struct reader *reader, const char *line)
 		return fails(reader, "no value");
 	value = strtod(at + 1, &end);
 	if (*end)
-		return fails(reader, "something behind the value");
+		return fails(reader, "text after the value");
 	reader->now.samples++;
 	return fits_family(reader, name, value);
 }
@@ -226,7 +227,7 @@ static bool read_line(struct reader *reader, const char *line)
 	if (strncmp(line, "# TYPE ", 7) == 0)
 		return set_type(reader, line + 7);
 	if (*line == '#' || *line == '\0')
-		return fails(reader, "a line that says nothing");
+		return fails(reader, "an empty line or a comment");
 	return read_sample(reader, line);
 }
 
@@ -243,7 +244,7 @@ const char *promread_check(const char *text, size_t len, unsigned *ret_line)
 	copy[len] = '\0';
 	*ret_line = 0;
 	if (strlen(copy) != len || len == 0 || text[len - 1] != '\n')
-		(void)fails(reader, "a NUL, or no line end");
+		(void)fails(reader, "a NUL, or no final newline");
 	while (reader->wrong == NULL && *line) {
 		char *end = strchr(line, '\n');
 

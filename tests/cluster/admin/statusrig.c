@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes status and metrics of an engine, and reads them back. */
 #include "tests/cluster/admin/statusrig.h"
 
 #include "tests/cluster/admin/promread.h"
@@ -31,7 +32,7 @@ int statusrig_tear_down(void **state)
 	return clusterrig_tear_down(state);
 }
 
-/* With a NUL behind it. */
+/* Appends a NUL. */
 static const char *text_of_out(void)
 {
 	const char *text;
@@ -41,7 +42,7 @@ static const char *text_of_out(void)
 	return text ? text : "";
 }
 
-/* It is asked in a turn, as by whoever shows it. */
+/* The status is written inside a turn, as the page does. */
 static void begin_turn(struct spoke_engine *engine)
 {
 	engine->begin_ns = clusterrig.world.now_ns;

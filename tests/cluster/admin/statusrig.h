@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an engine of clusterrig's world shows of itself, written and read back by readers that are
- * strict: what they do not take fails the test.
+ * Writes the status and metrics of an engine in clusterrig's world, and reads them back with strict
+ * readers. Invalid output fails the test.
  */
 #ifndef TESTS_CLUSTER_ADMIN_STATUSRIG_H
 #define TESTS_CLUSTER_ADMIN_STATUSRIG_H
@@ -12,25 +12,25 @@
 #include "tests/cluster/clusterrig.h"
 #include "tests/core/text/jsonread.h"
 
-/* Of whoever shows it; a test may change them. */
+/* The page that is described; a test may change it. */
 extern struct spokei_status_of statusrig_of;
 extern struct spokei_history statusrig_history;
 
-/* A world, and those above begin in it. */
+/* Opens a world, and resets the above. */
 int statusrig_set_up(void **state);
 int statusrig_tear_down(void **state);
 
-/* Its status now; good until the next one is asked for. */
+/* Returns the present status; valid until the next call. */
 struct jsonread statusrig_look_at(struct spoke_engine *engine);
 
-/* The consumer's. */
+/* Returns the consumer's engine. */
 struct jsonread statusrig_look(void);
 
-/* The metrics of an engine, and its status as text; good until the next one is asked for. */
+/* Return the metrics of an engine, and its status as text; valid until the next call. */
 const char *statusrig_metrics(struct spoke_engine *engine);
 const char *statusrig_text(struct spoke_engine *engine);
 
-/* A handler that answers nothing. */
+/* A handler that never replies. */
 void statusrig_drop(struct spoke_request *request, void *arg);
 
 #define EXPECT_TEXT(status, path, text) assert_string_equal(jsonread_text(status, path), text)

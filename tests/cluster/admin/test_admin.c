@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page's places, who may ask for them, and its actions. */
+/* Paths of the admin page, access to them, and actions. */
 #include "tests/cluster/admin/adminrig.h"
 
 #include "tests/core/text/jsonread.h"
@@ -27,7 +27,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* The body of an answer, whose length has to be as its head says. */
+/* Returns the body of a response, and checks its Content-Length. */
 static const char *body_of(const char *answer)
 {
 	const char *body = strstr(answer, "\r\n\r\n");
@@ -45,7 +45,7 @@ static void assert_has(const char *answer, const char *text)
 		fail_msg("no \"%s\" in: %.700s", text, answer);
 }
 
-static void the_page_is_there(void **state)
+static void page_is_served_with_security_headers(void **state)
 {
 	const char *answer = adminrig_ask(GET("/"));
 	const char *nonce = strstr(answer, "nonce-");
@@ -65,7 +65,7 @@ static void the_page_is_there(void **state)
 	assert_null(strstr(answer, "@NONCE@"));
 }
 
-static void every_page_has_a_nonce_of_its_own(void **state)
+static void every_page_has_its_own_nonce(void **state)
 {
 	char first[33] = "";
 
@@ -74,7 +74,7 @@ static void every_page_has_a_nonce_of_its_own(void **state)
 	assert_null(strstr(adminrig_ask(GET("/")), first));
 }
 
-static void the_status_is_json(void **state)
+static void status_is_valid_json(void **state)
 {
 	const char *body = body_of(adminrig_ask(GET("/status")));
 	size_t at;
@@ -85,7 +85,7 @@ static void the_status_is_json(void **state)
 	assert_int_equal(jsonread_u64(jsonread_of(body, strlen(body)), "number"), 42);
 }
 
-static void heads_are_answered_without_bodies(void **state)
+static void head_request_gets_no_body(void **state)
 {
 	static const char *const paths[] = { "/", "/status", "/metrics", "/events", "/none" };
 	char request[128];
@@ -101,7 +101,7 @@ static void heads_are_answered_without_bodies(void **state)
 	}
 }
 
-static void what_is_not_there_or_not_so_is_refused(void **state)
+static void wrong_path_method_or_request_is_rejected(void **state)
 {
 	char large[SPOKEI_HTTP_HEAD_MAX + 64];
 
@@ -124,7 +124,7 @@ static void what_is_not_there_or_not_so_is_refused(void **state)
 	assert_int_equal(adminrig_status(large), 431);
 }
 
-static void names_that_lead_here_from_elsewhere_are_refused(void **state)
+static void foreign_host_name_is_rejected(void **state)
 {
 	(void)state;
 	assert_int_equal(adminrig_status("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"), 421);
@@ -135,7 +135,7 @@ static void names_that_lead_here_from_elsewhere_are_refused(void **state)
 	assert_int_equal(adminrig_status("GET / HTTP/1.1\r\nHost: rig.example:80\r\n\r\n"), 200);
 }
 
-static void actions_take_the_token(void **state)
+static void action_requires_the_token(void **state)
 {
 	const char *answer;
 
@@ -168,7 +168,7 @@ static void free_admin(struct adminrig *it)
 	it->admin = NULL;
 }
 
-static void an_action_may_free_the_page_and_is_answered(void **state)
+static void action_that_frees_the_page_gets_its_response(void **state)
 {
 	int watcher = adminrig_connect();
 	bool ended;
@@ -190,7 +190,7 @@ static void free_engine(struct adminrig *it)
 	spoke_engine_free(it->engine);
 }
 
-static void an_action_may_free_the_engine(void **state)
+static void action_may_free_the_engine(void **state)
 {
 	int fd = adminrig_connect();
 
@@ -203,7 +203,7 @@ static void an_action_may_free_the_engine(void **state)
 	assert_int_equal(rig.faulty.blocks, 0);
 }
 
-static void streams_leave_room_for_who_asks(void **state)
+static void streams_leave_connections_for_other_requests(void **state)
 {
 	bool ended;
 
@@ -219,7 +219,7 @@ static void streams_leave_room_for_who_asks(void **state)
 	assert_int_equal(adminrig_status(GET("/metrics")), 200);
 }
 
-static void options_are_checked(void **state)
+static void invalid_options_are_rejected(void **state)
 {
 	struct spoke_admin_options good = adminrig_options();
 	struct spoke_admin_action actions[17];
@@ -260,7 +260,7 @@ static void options_are_checked(void **state)
 	spoke_admin_free(NULL);
 }
 
-static void a_forked_child_has_none(void **state)
+static void page_cannot_be_opened_in_forked_child(void **state)
 {
 	struct spoke_admin_options options = adminrig_options();
 	struct spoke_admin *admin;
@@ -274,23 +274,23 @@ static void a_forked_child_has_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_page_is_there, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(every_page_has_a_nonce_of_its_own, set_up,
+		cmocka_unit_test_setup_teardown(page_is_served_with_security_headers, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(the_status_is_json, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(heads_are_answered_without_bodies, set_up,
+		cmocka_unit_test_setup_teardown(every_page_has_its_own_nonce, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(status_is_valid_json, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(head_request_gets_no_body, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(wrong_path_method_or_request_is_rejected, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(what_is_not_there_or_not_so_is_refused, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(names_that_lead_here_from_elsewhere_are_refused,
+		cmocka_unit_test_setup_teardown(foreign_host_name_is_rejected, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(action_requires_the_token, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(action_that_frees_the_page_gets_its_response,
 						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(actions_take_the_token, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(an_action_may_free_the_page_and_is_answered, set_up,
+		cmocka_unit_test_setup_teardown(action_may_free_the_engine, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(streams_leave_connections_for_other_requests,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(invalid_options_are_rejected, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(page_cannot_be_opened_in_forked_child, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(an_action_may_free_the_engine, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(streams_leave_room_for_who_asks, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(options_are_checked, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_forked_child_has_none, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests_name("admin", tests, NULL, NULL);

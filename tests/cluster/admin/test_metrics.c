@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /metrics says, as a strict reader of the format has it; and what becomes of it and of the
- * status when there is no memory. */
+/* The metrics, checked by a strict reader of the format; metrics and status without memory. */
 #include "tests/cluster/admin/promread.h"
 #include "tests/cluster/admin/statusrig.h"
 
@@ -18,7 +17,7 @@ static void expect(const char *metrics, const char *sample, double value)
 		fail_msg("%s is %f", sample, is);
 }
 
-static void an_engine_with_nothing_on_it(void **state)
+static void metrics_of_empty_engine_are_valid(void **state)
 {
 	const char *metrics = statusrig_metrics(rig.engine);
 
@@ -33,8 +32,8 @@ static void an_engine_with_nothing_on_it(void **state)
 					"because the peer left"));
 }
 
-/* Whatever is counted has a family of its own. */
-static void every_counter_is_there(void **state)
+/* Each counter has a family of its own. */
+static void every_counter_has_its_own_family(void **state)
 {
 	const char *metrics;
 
@@ -58,7 +57,7 @@ static void every_counter_is_there(void **state)
 	memset(rig.engine->stats, 0, sizeof(rig.engine->stats));
 }
 
-static void a_cluster_at_work(void **state)
+static void metrics_show_consumer_and_provider_at_work(void **state)
 {
 	struct spoke_method *echo;
 	const char *metrics;
@@ -96,7 +95,7 @@ static void a_cluster_at_work(void **state)
 }
 
 /* The histogram's buckets end at 49,151 and 50,175 ns around the first bound. */
-static void times_are_counted_up_to_their_bounds(void **state)
+static void latency_buckets_count_up_to_their_bounds(void **state)
 {
 	const char *metrics;
 
@@ -112,8 +111,8 @@ static void times_are_counted_up_to_their_bounds(void **state)
 	expect(metrics, "spoke_call_duration_seconds_sum", 61.000098303);
 }
 
-/* Two consumers of one service, and what is not UTF-8: no sample is there twice. */
-static void labels_tell_apart(void **state)
+/* With two consumers of one service, and invalid UTF-8, no sample is repeated. */
+static void labels_distinguish_equal_services(void **state)
 {
 	static const char *const more[] = {
 		"dubbo://127.0.0.1:20880/demo.Echo?group=other",
@@ -152,7 +151,7 @@ static void labels_tell_apart(void **state)
 typedef int (*writer)(const struct spoke_engine *engine, const struct spokei_status_of *of,
 		      struct spokei_buffer *out);
 
-/* Each time it is the next demand for memory that fails. Returns how many there were. */
+/* Lets each allocation fail once. Returns the number of allocations. */
 static unsigned write_without(writer write)
 {
 	struct spokei_buffer out;
@@ -175,7 +174,7 @@ static unsigned write_without(writer write)
 	return demands;
 }
 
-static void without_memory_nothing_is_written(void **state)
+static void nothing_is_written_when_memory_fails(void **state)
 {
 	struct spoke_method *echo;
 
@@ -192,7 +191,7 @@ static void without_memory_nothing_is_written(void **state)
 	assert_true(write_without(spokei_metrics_write) > 3);
 }
 
-static void without_room_nothing_is_written(void **state)
+static void nothing_is_written_when_buffer_is_full(void **state)
 {
 	static const writer writers[] = { spokei_status_write, spokei_status_write_text,
 					  spokei_metrics_write };
@@ -214,7 +213,7 @@ static void without_room_nothing_is_written(void **state)
 
 /* --- the reader */
 
-static void the_reader_is_strict(void **state)
+static void test_reader_rejects_invalid_metrics(void **state)
 {
 	static const char *const wrong[] = {
 		"",
@@ -246,7 +245,7 @@ static void the_reader_is_strict(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		if (promread_check(wrong[i], strlen(wrong[i]), &line) == NULL)
-			fail_msg("it takes %s", wrong[i]);
+			fail_msg("accepted: %s", wrong[i]);
 }
 
 #define T(test) cmocka_unit_test_setup_teardown(test, statusrig_set_up, statusrig_tear_down)
@@ -254,14 +253,14 @@ static void the_reader_is_strict(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(an_engine_with_nothing_on_it),
-		T(every_counter_is_there),
-		T(a_cluster_at_work),
-		T(times_are_counted_up_to_their_bounds),
-		T(labels_tell_apart),
-		T(without_memory_nothing_is_written),
-		T(without_room_nothing_is_written),
-		cmocka_unit_test(the_reader_is_strict),
+		T(metrics_of_empty_engine_are_valid),
+		T(every_counter_has_its_own_family),
+		T(metrics_show_consumer_and_provider_at_work),
+		T(latency_buckets_count_up_to_their_bounds),
+		T(labels_distinguish_equal_services),
+		T(nothing_is_written_when_memory_fails),
+		T(nothing_is_written_when_buffer_is_full),
+		cmocka_unit_test(test_reader_rejects_invalid_metrics),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

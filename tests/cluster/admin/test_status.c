@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an engine shows of itself, in the states that it can be in. */
+/* The status of an engine, in each state. */
 #include "tests/cluster/admin/statusrig.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #define ONE "consumers[0].endpoints[0]."
 #define TWO "consumers[0].endpoints[1]."
 
-static void an_engine_with_nothing_on_it(void **state)
+static void status_of_empty_engine_is_valid(void **state)
 {
 	struct jsonread status = look();
 
@@ -42,7 +42,7 @@ static void an_engine_with_nothing_on_it(void **state)
 	}
 }
 
-static void a_consumer_and_its_providers(void **state)
+static void status_shows_consumer_and_its_providers(void **state)
 {
 	struct spoke_method *echo;
 	struct jsonread status;
@@ -77,7 +77,7 @@ static void a_consumer_and_its_providers(void **state)
 	EXPECT(status, "stats.requests_ok", 2);
 }
 
-static void silence_shows_itself(void **state)
+static void silent_peer_is_shown_as_suspect(void **state)
 {
 	struct jsonread status;
 
@@ -99,7 +99,7 @@ static void silence_shows_itself(void **state)
 	assert_non_null(strstr(statusrig_text(rig.engine), "suspect"));
 }
 
-static void who_is_gone_is_tried_again(void **state)
+static void lost_endpoint_is_shown_in_backoff(void **state)
 {
 	struct jsonread status;
 	uint64_t soon_ms;
@@ -121,7 +121,7 @@ static void who_is_gone_is_tried_again(void **state)
 	assert_non_null(strstr(statusrig_text(rig.engine), "attempt "));
 }
 
-static void who_fails_is_ejected(void **state)
+static void failing_endpoint_is_shown_as_ejected(void **state)
 {
 	struct spoke_method *echo;
 	struct jsonread status;
@@ -145,8 +145,8 @@ static void who_fails_is_ejected(void **state)
 	rig.providers[0].held_count = 0;
 }
 
-/* The next ones first, whoever was there first. */
-static void tickets_are_shown_as_they_are_due(void **state)
+/* Tickets are in order of their next attempt, not of their creation. */
+static void tickets_are_shown_in_order_of_next_attempt(void **state)
 {
 	struct spoke_method *echo;
 	struct jsonread status;
@@ -181,11 +181,11 @@ static void tickets_are_shown_as_they_are_due(void **state)
 		before = in_ms;
 	}
 	assert_int_equal(jsonread_u64(statusrig_look_at(rig.engine), "stats.calls_deferred"), 5);
-	assert_non_null(strstr(statusrig_text(rig.engine), "ticket echo: 1 attempts, the next in"));
+	assert_non_null(strstr(statusrig_text(rig.engine), "ticket echo: 1 attempts, next in"));
 }
 
-/* More than are shown: those that are due first are. */
-static void of_many_tickets_the_next_ones_are_shown(void **state)
+/* Of more tickets than rows, the earliest are shown. */
+static void list_of_many_tickets_shows_the_next_ones(void **state)
 {
 	struct spoke_method *echo;
 	struct jsonread status;
@@ -208,8 +208,8 @@ static void of_many_tickets_the_next_ones_are_shown(void **state)
 	(void)statusrig_text(rig.engine);
 }
 
-/* Those with short pauses, which came last, are due first, and the others after them. */
-static void pauses_may_differ(void **state)
+/* Tickets with short pauses were created last, but are due first. */
+static void tickets_with_shorter_pauses_are_shown_first(void **state)
 {
 	struct spoke_method *methods[2];
 	struct jsonread status;
@@ -236,11 +236,11 @@ static void pauses_may_differ(void **state)
 		assert_true(jsonread_u64(status, path) >= before);
 		before = jsonread_u64(status, path);
 	}
-	/* Of the others the first ones. */
+	/* The rest are the earliest of the others. */
 	assert_in_range(before, 4800, 4950);
 }
 
-static void a_second_is_a_sample(void **state)
+static void history_has_one_sample_per_second(void **state)
 {
 	struct spoke_method *echo;
 	struct jsonread status;
@@ -274,7 +274,7 @@ static void a_second_is_a_sample(void **state)
 	assert_int_equal(jsonread_count(jsonread_get(look(), "history")), 0);
 }
 
-static void the_last_events_are_shown(void **state)
+static void last_events_are_shown(void **state)
 {
 	struct jsonread status;
 
@@ -296,8 +296,8 @@ static void the_last_events_are_shown(void **state)
 	assert_int_equal(jsonread_count(jsonread_get(look(), "events")), 0);
 }
 
-/* Names of services and methods may be nearly anything. */
-static void hostile_names_are_harmless(void **state)
+/* Names of services and methods may contain almost any byte. */
+static void hostile_names_are_escaped(void **state)
 {
 	static const char name[] = "</script>\"\\\xc3(\x01\xff";
 	struct spoke_service_options service = { .name = name, .version = "1\"", .group = "<g>" };
@@ -318,7 +318,7 @@ static void hostile_names_are_harmless(void **state)
 	(void)statusrig_text(rig.providers[0].engine);
 }
 
-static void a_drain_shows_itself(void **state)
+static void drain_is_shown(void **state)
 {
 	struct jsonread status;
 
@@ -338,18 +338,18 @@ static void a_drain_shows_itself(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(an_engine_with_nothing_on_it),
-		T(a_consumer_and_its_providers),
-		T(silence_shows_itself),
-		T(who_is_gone_is_tried_again),
-		T(who_fails_is_ejected),
-		T(tickets_are_shown_as_they_are_due),
-		T(of_many_tickets_the_next_ones_are_shown),
-		T(pauses_may_differ),
-		T(a_second_is_a_sample),
-		T(the_last_events_are_shown),
-		T(hostile_names_are_harmless),
-		T(a_drain_shows_itself),
+		T(status_of_empty_engine_is_valid),
+		T(status_shows_consumer_and_its_providers),
+		T(silent_peer_is_shown_as_suspect),
+		T(lost_endpoint_is_shown_in_backoff),
+		T(failing_endpoint_is_shown_as_ejected),
+		T(tickets_are_shown_in_order_of_next_attempt),
+		T(list_of_many_tickets_shows_the_next_ones),
+		T(tickets_with_shorter_pauses_are_shown_first),
+		T(history_has_one_sample_per_second),
+		T(last_events_are_shown),
+		T(hostile_names_are_escaped),
+		T(drain_is_shown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of the page, its times and limits, and its end. */
+/* Streams of the admin page, its timeouts, limits and end. */
 #include "tests/cluster/admin/adminrig.h"
 
 #include "tests/core/text/jsonread.h"
@@ -25,7 +25,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* What a stream says next, as JSON; *ret_count: how many documents there were. */
+/* Returns the last document that a stream has sent; *ret_count: the number of new documents. */
 static struct jsonread next(int fd, unsigned *ret_count)
 {
 	bool ended;
@@ -47,7 +47,7 @@ static struct jsonread next(int fd, unsigned *ret_count)
 	return jsonread_of(last, (size_t)(text - last));
 }
 
-static int watch_it(void)
+static int open_stream(void)
 {
 	int fd = adminrig_connect();
 
@@ -56,7 +56,7 @@ static int watch_it(void)
 	return fd;
 }
 
-static void a_stream_tells_all_and_then_what_is_new(void **state)
+static void stream_sends_full_status_then_news_only(void **state)
 {
 	int fd;
 	unsigned count;
@@ -66,7 +66,7 @@ static void a_stream_tells_all_and_then_what_is_new(void **state)
 	spokei_event(rig.engine, SPOKE_OK, "one");
 	spokei_event(rig.engine, SPOKE_OK, "two");
 	adminrig_run(3200 * MS);
-	fd = watch_it();
+	fd = open_stream();
 	doc = next(fd, &count);
 	assert_non_null(strstr(rig.got, "Content-Type: text/event-stream\r\n"));
 	assert_non_null(strstr(rig.got, "\r\n\r\nretry: 1000\n\ndata: {"));
@@ -87,9 +87,9 @@ static void a_stream_tells_all_and_then_what_is_new(void **state)
 	assert_int_equal(jsonread_count(jsonread_get(doc, "history")), 1);
 }
 
-static void a_stream_is_told_twice_a_second(void **state)
+static void stream_is_updated_twice_a_second(void **state)
 {
-	int fd = watch_it();
+	int fd = open_stream();
 	unsigned count;
 
 	(void)state;
@@ -99,7 +99,7 @@ static void a_stream_is_told_twice_a_second(void **state)
 	assert_in_range(count, 9, 10);
 }
 
-static void there_is_a_timer_for_it_while_somebody_watches(void **state)
+static void stream_timer_runs_only_while_there_are_streams(void **state)
 {
 	int one;
 	int two;
@@ -107,8 +107,8 @@ static void there_is_a_timer_for_it_while_somebody_watches(void **state)
 
 	(void)state;
 	assert_int_equal(adminrig_timers(), 1);
-	one = watch_it();
-	two = watch_it();
+	one = open_stream();
+	two = open_stream();
 	(void)next(one, &count);
 	(void)next(two, &count);
 	assert_int_equal(adminrig_timers(), 2);
@@ -120,9 +120,9 @@ static void there_is_a_timer_for_it_while_somebody_watches(void **state)
 	assert_int_equal(adminrig_timers(), 1);
 }
 
-static void a_slow_one_is_left_out_and_told_all_of_it_later(void **state)
+static void slow_stream_skips_updates_and_catches_up_later(void **state)
 {
-	int quick = watch_it();
+	int quick = open_stream();
 	int slow = adminrig_connect();
 	int end;
 	unsigned count;
@@ -149,7 +149,7 @@ static void a_slow_one_is_left_out_and_told_all_of_it_later(void **state)
 	assert_non_null(strstr(rig.got, "\"missed\""));
 }
 
-static void one_that_takes_nothing_is_closed(void **state)
+static void peer_that_reads_nothing_is_closed_after_30_s(void **state)
 {
 	const struct spokei_vnet_link narrow = { .capacity = 512 };
 	static const char *const requests[] = { STREAM, PAGE };
@@ -171,7 +171,7 @@ static void one_that_takes_nothing_is_closed(void **state)
 	assert_int_equal(adminrig_timers(), 1);
 }
 
-static void a_request_has_its_time(void **state)
+static void incomplete_request_times_out_after_5_s(void **state)
 {
 	bool ended;
 	int fd = adminrig_connect();
@@ -189,7 +189,7 @@ static void a_request_has_its_time(void **state)
 	assert_int_equal(rig.admin->quota.count, 0);
 }
 
-static void what_came_while_the_process_was_held_up_is_read_first(void **state)
+static void input_received_during_a_stall_is_read_before_timeout(void **state)
 {
 	bool ended;
 	int fd = adminrig_connect();
@@ -204,7 +204,7 @@ static void what_came_while_the_process_was_held_up_is_read_first(void **state)
 	assert_memory_equal(adminrig_read(fd, &ended), "HTTP/1.1 200 ", 13);
 }
 
-static void bytes_may_come_one_by_one_and_more_than_asked_for(void **state)
+static void request_in_single_bytes_is_served_and_rest_dropped(void **state)
 {
 	static const char request[] = PAGE PAGE "nonsense";
 	char byte[2] = "";
@@ -226,7 +226,7 @@ static void bytes_may_come_one_by_one_and_more_than_asked_for(void **state)
 	assert_null(strstr(answer + 9, "HTTP/1.1 4"));
 }
 
-static void one_that_has_said_all_is_answered(void **state)
+static void peer_that_ended_its_side_gets_the_response(void **state)
 {
 	const struct spoke_env *env = &rig.client.env;
 	int fd = adminrig_connect();
@@ -242,8 +242,8 @@ static void one_that_has_said_all_is_answered(void **state)
 	assert_int_equal(rig.admin->quota.count, 0);
 }
 
-/* ... and while it does not take the answer, its end is no news again and again. */
-static void one_that_has_said_all_and_is_slow_costs_nothing(void **state)
+/* While the response waits, the end of the peer's side is read only once. */
+static void slow_peer_that_ended_its_side_is_not_polled(void **state)
 {
 	const struct spoke_env *env = &rig.client.env;
 	int fd = adminrig_connect();
@@ -264,7 +264,7 @@ static void one_that_has_said_all_and_is_slow_costs_nothing(void **state)
 	assert_int_equal(rig.admin->quota.count, 0);
 }
 
-static void there_are_so_many_viewers_and_no_more(void **state)
+static void connection_beyond_viewers_max_is_closed(void **state)
 {
 	int fds[17];
 	bool ended;
@@ -285,7 +285,7 @@ static void there_are_so_many_viewers_and_no_more(void **state)
 			 spoke_stat_get(rig.engine, SPOKE_STAT_CLOSED));
 }
 
-/* Somebody whom a drain waits for. */
+/* A member that a drain waits for. */
 static struct spokei_member guest;
 
 static void guest_drain(struct spokei_member *member)
@@ -298,9 +298,9 @@ static void guest_close(struct spokei_member *member)
 	spokei_roll_drop(rig.engine, member);
 }
 
-static void a_drain_is_shown_and_not_held_up(void **state)
+static void drain_is_shown_and_not_delayed_by_streams(void **state)
 {
-	int fd = watch_it();
+	int fd = open_stream();
 	unsigned count;
 	struct jsonread doc = next(fd, &count);
 
@@ -323,10 +323,10 @@ static void a_drain_is_shown_and_not_held_up(void **state)
 	assert_true(rig.engine->drained);
 }
 
-static void it_is_closed_with_the_engine_and_in_any_state(void **state)
+static void engine_free_closes_page_in_every_state(void **state)
 {
 	bool ended;
-	int watcher = watch_it();
+	int watcher = open_stream();
 	int half = adminrig_connect();
 	unsigned count;
 
@@ -346,30 +346,32 @@ static void it_is_closed_with_the_engine_and_in_any_state(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_stream_tells_all_and_then_what_is_new, set_up,
+		cmocka_unit_test_setup_teardown(stream_sends_full_status_then_news_only, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(a_stream_is_told_twice_a_second, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(there_is_a_timer_for_it_while_somebody_watches,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_slow_one_is_left_out_and_told_all_of_it_later,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(one_that_takes_nothing_is_closed, set_up,
+		cmocka_unit_test_setup_teardown(stream_is_updated_twice_a_second, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(a_request_has_its_time, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(stream_timer_runs_only_while_there_are_streams,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(slow_stream_skips_updates_and_catches_up_later,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(peer_that_reads_nothing_is_closed_after_30_s,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(incomplete_request_times_out_after_5_s, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(
-			what_came_while_the_process_was_held_up_is_read_first, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(bytes_may_come_one_by_one_and_more_than_asked_for,
+			input_received_during_a_stall_is_read_before_timeout, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(request_in_single_bytes_is_served_and_rest_dropped,
 						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(one_that_has_said_all_is_answered, set_up,
+		cmocka_unit_test_setup_teardown(peer_that_ended_its_side_gets_the_response, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(there_are_so_many_viewers_and_no_more, set_up,
+		cmocka_unit_test_setup_teardown(connection_beyond_viewers_max_is_closed, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(a_drain_is_shown_and_not_held_up, set_up,
+		cmocka_unit_test_setup_teardown(drain_is_shown_and_not_delayed_by_streams, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(it_is_closed_with_the_engine_and_in_any_state,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(one_that_has_said_all_and_is_slow_costs_nothing,
-						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(engine_free_closes_page_in_every_state, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(slow_peer_that_ended_its_side_is_not_polled, set_up,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests_name("admin_streams", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page, while what it stands on fails: once, at every place there is, or for ever. */
+/* The admin page in an environment in which each call fails once, or fails from then on. */
 #include "tests/cluster/admin/adminrig.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #define PAGE "GET / HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"
 #define ACT "POST /act/act HTTP/1.1\r\n" ADMINRIG_HOST ADMINRIG_BEARER "\r\n"
 
-/* A life of a page, in which anything may fail. */
+/* Opens, uses and frees a page; any call may fail. */
 static void live(void)
 {
 	struct spoke_admin_options options = adminrig_options();
@@ -34,7 +34,7 @@ static void live(void)
 	adminrig_run(MS);
 }
 
-static void whatever_fails_nothing_is_left_behind(void **state)
+static void no_single_fault_leaves_anything_behind(void **state)
 {
 	static const struct {
 		enum spokei_faults_kind kind;
@@ -68,8 +68,8 @@ static void whatever_fails_nothing_is_left_behind(void **state)
 	}
 }
 
-/* Half of an answer is none. */
-static void without_memory_there_is_one_answer_or_none(void **state)
+/* A peer sees one response, or none. */
+static void memory_fault_gives_one_response_or_none(void **state)
 {
 	unsigned refused = 0;
 	uint64_t failed = 1;
@@ -102,8 +102,8 @@ static void without_memory_there_is_one_answer_or_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_memory_there_is_one_answer_or_none),
-		cmocka_unit_test(whatever_fails_nothing_is_left_behind),
+		cmocka_unit_test(memory_fault_gives_one_response_or_none),
+		cmocka_unit_test(no_single_fault_leaves_anything_behind),
 	};
 
 	return cmocka_run_group_tests_name("admin_torture", tests, NULL, NULL);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A strict reader of JSON, written independently of core/text. */
 #include "tests/core/text/jsonread.h"
 
 #include <setjmp.h>
@@ -47,7 +48,7 @@ static void skip_space(struct reader *reader)
 
 static bool read_value(struct reader *reader);
 
-/* --- UTF-8: by the value of the character, not by a table of leads */
+/* --- UTF-8: checks the value of the character, where core/text/utf8.c has a table of leads */
 
 static bool read_character(struct reader *reader)
 {
@@ -58,17 +59,17 @@ static bool read_character(struct reader *reader)
 	if (lead < 0x80)
 		return true;
 	if (lead < 0xc0 || lead > 0xf7)
-		return fails(reader, "a byte that begins no character");
+		return fails(reader, "an invalid lead byte");
 	value = lead & (0x3fu >> more);
 	for (unsigned i = 0; i < more; i++) {
 		if (reader->at == reader->end || ((unsigned char)*reader->at & 0xc0) != 0x80)
-			return fails(reader, "a character that is cut short");
+			return fails(reader, "an incomplete character");
 		value = value << 6 | ((unsigned char)*reader->at++ & 0x3fu);
 	}
 	if (value < (more == 1 ? 0x80u : more == 2 ? 0x800u : 0x10000u))
-		return fails(reader, "a character longer than needed");
+		return fails(reader, "an overlong character");
 	if (value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
-		return fails(reader, "a character that there is not");
+		return fails(reader, "a surrogate, or beyond U+10FFFF");
 	return true;
 }
 
@@ -91,14 +92,14 @@ static bool read_escape(struct reader *reader)
 		return true;
 	}
 	if (which == '\0' || strchr("\"\\/bfnrt", which) == NULL)
-		return fails(reader, "an escape that there is not");
+		return fails(reader, "an unknown escape");
 	return true;
 }
 
 static bool read_text(struct reader *reader)
 {
 	if (!takes(reader, '"'))
-		return fails(reader, "no text where one should be");
+		return fails(reader, "a text is missing");
 	while (reader->at < reader->end && *reader->at != '"') {
 		if ((unsigned char)*reader->at < ' ')
 			return fails(reader, "a control character in a text");
@@ -126,7 +127,7 @@ static bool read_number(struct reader *reader)
 	(void)takes(reader, '-');
 	if (takes(reader, '0')) {
 		if (peek(reader) >= '0' && peek(reader) <= '9')
-			return fails(reader, "a number with a zero before it");
+			return fails(reader, "a number with a leading zero");
 	} else if (!read_digits(reader)) {
 		return false;
 	}
@@ -150,7 +151,7 @@ static bool read_word(struct reader *reader, const char *word)
 	return true;
 }
 
-/* Is this name among those of the object that begins at `from`? */
+/* Does the object that begins at `from` have this name already? */
 static bool is_twice(const char *from, const char *name, size_t len)
 {
 	struct reader reader = { .at = from, .end = name };
@@ -183,7 +184,7 @@ static bool read_member(struct reader *reader, const char *from)
 	if (!read_text(reader))
 		return false;
 	if (is_twice(from, name, (size_t)(reader->at - name)))
-		return fails(reader, "a name that is there twice");
+		return fails(reader, "a repeated name");
 	skip_space(reader);
 	if (!takes(reader, ':'))
 		return fails(reader, "a name without a colon");
@@ -208,7 +209,7 @@ static bool read_rows(struct reader *reader, bool object)
 		skip_space(reader);
 	} while (takes(reader, ','));
 	reader->depth--;
-	return takes(reader, close) || fails(reader, "neither a comma nor the end");
+	return takes(reader, close) || fails(reader, "a comma or the end is missing");
 }
 
 static bool read_value(struct reader *reader)
@@ -241,7 +242,7 @@ const char *jsonread_check(const char *text, size_t len, size_t *ret_at)
 	if (read_value(&reader)) {
 		skip_space(&reader);
 		if (reader.at < reader.end)
-			(void)fails(&reader, "something behind the end");
+			(void)fails(&reader, "text after the end");
 	}
 	*ret_at = (size_t)(reader.at - text);
 	return reader.wrong;
@@ -338,7 +339,7 @@ uint64_t jsonread_u64(struct jsonread value, const char *path)
 	uint64_t number = strtoull(found.at, &end, 10);
 
 	if (*found.at < '0' || *found.at > '9' || strchr(",}]", *end) == NULL)
-		fail_msg("%s is no whole number: %.20s", path, found.at);
+		fail_msg("%s is not an integer: %.20s", path, found.at);
 	return number;
 }
 
@@ -359,7 +360,7 @@ const char *jsonread_text(struct jsonread value, const char *path)
 	size_t len = 0;
 
 	if (*at++ != '"')
-		fail_msg("%s is no text: %.20s", path, at - 1);
+		fail_msg("%s is not a text: %.20s", path, at - 1);
 	while (*at != '"') {
 		assert_true(len < sizeof(text) - 1);
 		if (at[0] == '\\' && at[1] == 'u') {

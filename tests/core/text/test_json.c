@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writer of JSON: whatever it is given, a strict reader takes it. */
+/* The JSON writer: its output is valid for any input. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ static void expect(const char *text)
 	(void)read_out();
 }
 
-static void objects_and_lists_have_their_commas(void **state)
+static void writer_separates_members_with_commas(void **state)
 {
 	struct spokei_json json = spokei_json_make(&out);
 
@@ -78,7 +78,7 @@ static void objects_and_lists_have_their_commas(void **state)
 	       "\"f\":\"x\",\"g\":1,\"h\":null}");
 }
 
-static void hostile_texts_are_harmless(void **state)
+static void hostile_text_is_escaped(void **state)
 {
 	static const struct {
 		const char *text;
@@ -107,9 +107,8 @@ static void hostile_texts_are_harmless(void **state)
 	}
 }
 
-/* Every lead with every second byte, alone and with what could follow: as the reader, which goes by
- * the value of the character, has it. */
-static void what_counts_as_utf8_is_utf8(void **state)
+/* Compares every lead and second byte with the reader, which checks the value of the character. */
+static void utf8_len_accepts_exactly_valid_utf8(void **state)
 {
 	char text[8] = { '"' };
 	unsigned good = 0;
@@ -137,7 +136,7 @@ static void what_counts_as_utf8_is_utf8(void **state)
 	assert_int_equal(good, 30 * 64 + (32 + 12 * 64 + 32 + 2 * 64) + (48 + 3 * 64 + 16));
 }
 
-static void random_bytes_can_be_read(void **state)
+static void text_of_random_bytes_is_valid_json(void **state)
 {
 	uint64_t dice = 7;
 
@@ -157,7 +156,7 @@ static void random_bytes_can_be_read(void **state)
 	}
 }
 
-static void long_texts_are_cut(void **state)
+static void long_text_is_cut_at_limit(void **state)
 {
 	struct spokei_json json = spokei_json_make(&out);
 	char text[SPOKEI_JSON_TEXT + 2];
@@ -177,7 +176,7 @@ static void long_texts_are_cut(void **state)
 	assert_memory_equal(spokei_buffer_data(&out) + spokei_buffer_len(&out) - 4, "...\"", 4);
 }
 
-static void without_room_the_error_sticks(void **state)
+static void write_error_sticks_when_buffer_is_full(void **state)
 {
 	struct spokei_json json;
 
@@ -193,7 +192,7 @@ static void without_room_the_error_sticks(void **state)
 	assert_int_equal(spokei_buffer_len(&out), 2);
 }
 
-static void the_reader_is_strict(void **state)
+static void test_reader_rejects_invalid_json(void **state)
 {
 	static const char *const wrong[] = {
 		"",
@@ -223,20 +222,22 @@ static void the_reader_is_strict(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		if (jsonread_check(wrong[i], strlen(wrong[i]), &at) == NULL)
-			fail_msg("it takes %s", wrong[i]);
+			fail_msg("accepted: %s", wrong[i]);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(objects_and_lists_have_their_commas, set_up,
+		cmocka_unit_test_setup_teardown(writer_separates_members_with_commas, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(hostile_texts_are_harmless, set_up, tear_down),
-		cmocka_unit_test(what_counts_as_utf8_is_utf8),
-		cmocka_unit_test_setup_teardown(random_bytes_can_be_read, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(long_texts_are_cut, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(without_room_the_error_sticks, set_up, tear_down),
-		cmocka_unit_test(the_reader_is_strict),
+		cmocka_unit_test_setup_teardown(hostile_text_is_escaped, set_up, tear_down),
+		cmocka_unit_test(utf8_len_accepts_exactly_valid_utf8),
+		cmocka_unit_test_setup_teardown(text_of_random_bytes_is_valid_json, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(long_text_is_cut_at_limit, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(write_error_sticks_when_buffer_is_full, set_up,
+						tear_down),
+		cmocka_unit_test(test_reader_rejects_invalid_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@
 #define SECOND UINT64_C(1000000000)
 #define HOUR (3600 * SECOND)
 
-/* Rows that take every number. */
+/* Rows that accept every number. */
 static const struct spokei_option any_duration = {
 	.name = "timeout",
 	.kind = SPOKEI_OPTION_DURATION,
@@ -55,7 +55,7 @@ struct good {
 	uint64_t value;
 };
 
-static void texts_are_exactly_their_values(void **state)
+static void valid_text_gives_its_value(void **state)
 {
 	static const struct good cases[] = {
 		{ &any_duration, "250ms", 250 * MS },
@@ -107,7 +107,7 @@ static void texts_are_exactly_their_values(void **state)
 	}
 }
 
-static void a_bare_number_is_milliseconds_only_where_that_is_allowed(void **state)
+static void bare_number_is_milliseconds_only_where_allowed(void **state)
 {
 	char why[SPOKEI_OPTION_WHY_MAX];
 	uint64_t value = 77;
@@ -124,13 +124,13 @@ static void a_bare_number_is_milliseconds_only_where_that_is_allowed(void **stat
 					     sizeof(why)),
 			 SPOKE_ESYNTAX);
 	assert_true(value == 5 * SECOND);
-	/* Other kinds do not care. */
+	/* Other kinds accept it. */
 	assert_int_equal(spokei_option_parse(&any_count, "3", true, &value, why, sizeof(why)),
 			 SPOKE_OK);
 	assert_true(value == 3);
 }
 
-static void what_is_no_value_is_refused_with_a_sentence_that_tells_what_is_right(void **state)
+static void invalid_value_error_names_the_valid_form(void **state)
 {
 	static const struct {
 		const struct spokei_option *option;
@@ -171,7 +171,7 @@ static void what_is_no_value_is_refused_with_a_sentence_that_tells_what_is_right
 	}
 }
 
-static void a_sentence_begins_with_key_and_value(void **state)
+static void error_sentence_begins_with_key_and_value(void **state)
 {
 	char why[SPOKEI_OPTION_WHY_MAX];
 	uint64_t value;
@@ -183,7 +183,7 @@ static void a_sentence_begins_with_key_and_value(void **state)
 				 "or 1.5s");
 }
 
-static void values_outside_the_range_are_refused_and_the_range_is_told(void **state)
+static void value_outside_range_error_names_the_range(void **state)
 {
 	static const struct spokei_option narrow = {
 		.name = "timeout",
@@ -224,7 +224,7 @@ static void values_outside_the_range_are_refused_and_the_range_is_told(void **st
 	assert_int_equal(spokei_option_parse(&narrow, "1h", false, &value, why, sizeof(why)), 0);
 }
 
-static void more_than_64_bits_are_out_of_range_for_every_kind(void **state)
+static void number_above_64_bits_is_out_of_range_for_every_kind(void **state)
 {
 	static const struct good cases[] = {
 		{ &any_size, "18446744073709551616", 0 },
@@ -248,7 +248,7 @@ static void more_than_64_bits_are_out_of_range_for_every_kind(void **state)
 	}
 }
 
-static void a_sentence_is_printable_and_fits_whatever_the_value(void **state)
+static void error_sentence_is_printable_and_fits_for_any_value(void **state)
 {
 	char text[5000];
 	uint64_t value;
@@ -272,7 +272,7 @@ static void a_sentence_is_printable_and_fits_whatever_the_value(void **state)
 	}
 }
 
-static void values_are_printed_in_the_largest_unit_that_is_exact(void **state)
+static void value_is_printed_in_largest_exact_unit(void **state)
 {
 	static const struct good cases[] = {
 		{ &any_duration, "1500ms", 1500 * MS },
@@ -310,7 +310,7 @@ static const char *colour(unsigned index)
 	return names[index];
 }
 
-static void names_texts_and_lists(void **state)
+static void name_text_and_list_give_their_values(void **state)
 {
 	static const struct spokei_option name = { .name = "colour",
 						   .kind = SPOKEI_OPTION_NAME,
@@ -357,7 +357,7 @@ static void names_texts_and_lists(void **state)
 	}
 }
 
-static void none_is_a_value_where_that_is_allowed(void **state)
+static void none_is_accepted_only_where_allowed(void **state)
 {
 	static const struct spokei_option option = {
 		.name = "heartbeat",
@@ -381,7 +381,7 @@ static void none_is_a_value_where_that_is_allowed(void **state)
 	assert_string_equal(why, "a duration needs a unit; write 5ms or 5s");
 }
 
-static void the_values_of_a_list_come_without_blanks(void **state)
+static void list_items_are_returned_without_blanks(void **state)
 {
 	static const char *const values[] = { "one", "two three", "", "4" };
 	const char *at = " one,two three\t,,4 ";
@@ -399,18 +399,17 @@ static void the_values_of_a_list_come_without_blanks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(texts_are_exactly_their_values),
-		cmocka_unit_test(a_bare_number_is_milliseconds_only_where_that_is_allowed),
-		cmocka_unit_test(
-			what_is_no_value_is_refused_with_a_sentence_that_tells_what_is_right),
-		cmocka_unit_test(a_sentence_begins_with_key_and_value),
-		cmocka_unit_test(values_outside_the_range_are_refused_and_the_range_is_told),
-		cmocka_unit_test(more_than_64_bits_are_out_of_range_for_every_kind),
-		cmocka_unit_test(a_sentence_is_printable_and_fits_whatever_the_value),
-		cmocka_unit_test(values_are_printed_in_the_largest_unit_that_is_exact),
-		cmocka_unit_test(names_texts_and_lists),
-		cmocka_unit_test(none_is_a_value_where_that_is_allowed),
-		cmocka_unit_test(the_values_of_a_list_come_without_blanks),
+		cmocka_unit_test(valid_text_gives_its_value),
+		cmocka_unit_test(bare_number_is_milliseconds_only_where_allowed),
+		cmocka_unit_test(invalid_value_error_names_the_valid_form),
+		cmocka_unit_test(error_sentence_begins_with_key_and_value),
+		cmocka_unit_test(value_outside_range_error_names_the_range),
+		cmocka_unit_test(number_above_64_bits_is_out_of_range_for_every_kind),
+		cmocka_unit_test(error_sentence_is_printable_and_fits_for_any_value),
+		cmocka_unit_test(value_is_printed_in_largest_exact_unit),
+		cmocka_unit_test(name_text_and_list_give_their_values),
+		cmocka_unit_test(none_is_accepted_only_where_allowed),
+		cmocka_unit_test(list_items_are_returned_without_blanks),
 	};
 
 	return cmocka_run_group_tests_name("option", tests, NULL, NULL);

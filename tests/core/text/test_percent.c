@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Components of URLs, both ways. */
+/* Encoding and decoding of URL components. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* As URLEncoder.encode() of Java writes them, and Dubbo names its nodes. */
+/* Encoded as by URLEncoder.encode() of Java, which Dubbo uses for the names of nodes. */
 static const char *const components[][2] = {
 	{ "dubbo://192.168.0.2:20880/demo.EchoService?anyhost=true&methods=say,echo&side=provider",
 	  "dubbo%3A%2F%2F192.168.0.2%3A20880%2Fdemo.EchoService%3Fanyhost%3Dtrue%26methods%3D"
@@ -29,7 +29,7 @@ static const char *const components[][2] = {
 	{ "\xe2\x82\xac\n", "%E2%82%AC%0A" },
 };
 
-static void a_component_is_encoded_as_java_does_and_decoded_again(void **state)
+static void component_is_encoded_as_java_does_and_decoded_again(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT(components); i++) {
@@ -51,7 +51,7 @@ static void a_component_is_encoded_as_java_does_and_decoded_again(void **state)
 	}
 }
 
-static void a_url_survives_being_the_name_of_a_node(void **state)
+static void url_survives_encoding_as_node_name(void **state)
 {
 	static const char text[] = "dubbo://u:p@[::1]:80/a.B?k=%20%26%25+v&m=x,y";
 	char encoded[256];
@@ -64,7 +64,7 @@ static void a_url_survives_being_the_name_of_a_node(void **state)
 	assert_string_equal(decoded, text);
 }
 
-static void a_component_that_nobody_encoded_is_refused(void **state)
+static void component_that_is_not_encoded_is_rejected(void **state)
 {
 	static const struct {
 		const char *text;
@@ -103,7 +103,7 @@ static void a_component_that_nobody_encoded_is_refused(void **state)
 	assert_int_equal(len, 4);
 }
 
-static void encoding_into_any_size_is_cut_and_tells_the_whole_length(void **state)
+static void encoding_is_cut_to_size_and_returns_full_length(void **state)
 {
 	static const char whole[] = "a+%2Fb%00";
 
@@ -123,10 +123,10 @@ static void encoding_into_any_size_is_cut_and_tells_the_whole_length(void **stat
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_component_is_encoded_as_java_does_and_decoded_again),
-		cmocka_unit_test(a_url_survives_being_the_name_of_a_node),
-		cmocka_unit_test(a_component_that_nobody_encoded_is_refused),
-		cmocka_unit_test(encoding_into_any_size_is_cut_and_tells_the_whole_length),
+		cmocka_unit_test(component_is_encoded_as_java_does_and_decoded_again),
+		cmocka_unit_test(url_survives_encoding_as_node_name),
+		cmocka_unit_test(component_that_is_not_encoded_is_rejected),
+		cmocka_unit_test(encoding_is_cut_to_size_and_returns_full_length),
 	};
 
 	return cmocka_run_group_tests_name("percent", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The name that was meant. */
+/* The known name nearest to a misspelt one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static const char *name_at(const void *of, size_t i)
 	return names[i];
 }
 
-static void the_nearest_name_is_found(void **state)
+static void nearest_name_is_found(void **state)
 {
 	static const struct {
 		const char *name;
@@ -54,7 +54,7 @@ static void the_nearest_name_is_found(void **state)
 	}
 }
 
-static void a_name_of_any_length_is_like_none(void **state)
+static void long_name_has_no_nearest_name(void **state)
 {
 	char name[3000];
 
@@ -70,8 +70,8 @@ static void a_name_of_any_length_is_like_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_nearest_name_is_found),
-		cmocka_unit_test(a_name_of_any_length_is_like_none),
+		cmocka_unit_test(nearest_name_is_found),
+		cmocka_unit_test(long_name_has_no_nearest_name),
 	};
 
 	return cmocka_run_group_tests_name("alike", tests, NULL, NULL);

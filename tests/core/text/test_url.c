@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What URLs are read into and how they are printed; test_url_split has what is refused. */
+/* Parsing and printing of URLs; test_url_split has the errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static void assert_text(const char *string, const char *expected)
 		assert_string_equal(string, expected);
 }
 
-static void each_form_is_read_into_its_fields(void **state)
+static void parser_fills_fields_for_each_url_form(void **state)
 {
 	static const struct {
 		const char *text;
@@ -117,7 +117,7 @@ static void parameters_keep_their_order_and_are_found_by_key(void **state)
 	assert_null(spoke_url_get(&url, "a"));
 }
 
-static void misuse_and_lack_of_memory_are_told_and_leave_nothing_behind(void **state)
+static void parser_reports_misuse_and_enomem_without_leaks(void **state)
 {
 	struct memory memory;
 	struct spoke_url url = { .port = 77 };
@@ -132,7 +132,7 @@ static void misuse_and_lack_of_memory_are_told_and_leave_nothing_behind(void **s
 	assert_int_equal(memory_parse_url(&memory, "a://h", 5, &url, &error), SPOKE_ENOMEM);
 	assert_string_equal(error.text, spoke_strerror(SPOKE_ENOMEM));
 	assert_int_equal(url.port, 77);
-	/* One block is all it ever asks for. */
+	/* The parser allocates a single block. */
 	assert_int_equal(memory_parse_url(&memory, "a://u:p@h/x?y=z&v=w", 19, &url, &error),
 			 SPOKE_OK);
 	assert_int_equal(memory.asked, 2);
@@ -142,7 +142,7 @@ static void misuse_and_lack_of_memory_are_told_and_leave_nothing_behind(void **s
 	assert_int_equal(spoke_url_print(&url, SPOKE_URL_WHOLE, NULL, 0), 0);
 }
 
-static void printing_gives_the_canonical_form(void **state)
+static void printing_gives_canonical_form(void **state)
 {
 	static const char *const cases[][2] = {
 		{ "DUBBO://LocalHost:020/demo.Echo?b=2&a=1&c",
@@ -179,7 +179,7 @@ static void printing_gives_the_canonical_form(void **state)
 	}
 }
 
-static void printing_into_any_size_is_cut_and_tells_the_whole_length(void **state)
+static void printing_is_cut_to_size_and_returns_full_length(void **state)
 {
 	static const char text[] = "dubbo://user:pass@[::1]:80/a.B?k=%20v";
 	struct memory memory;
@@ -204,7 +204,7 @@ static void printing_into_any_size_is_cut_and_tells_the_whole_length(void **stat
 	spoke_url_fini(&url);
 }
 
-static void a_password_is_not_shown_to_eyes(void **state)
+static void password_is_hidden_in_printed_url(void **state)
 {
 	static const char *const cases[][2] = {
 		{ "a://me:secret@h/x", "a://me:***@h/x" },
@@ -231,12 +231,12 @@ static void a_password_is_not_shown_to_eyes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_form_is_read_into_its_fields),
+		cmocka_unit_test(parser_fills_fields_for_each_url_form),
 		cmocka_unit_test(parameters_keep_their_order_and_are_found_by_key),
-		cmocka_unit_test(misuse_and_lack_of_memory_are_told_and_leave_nothing_behind),
-		cmocka_unit_test(printing_gives_the_canonical_form),
-		cmocka_unit_test(printing_into_any_size_is_cut_and_tells_the_whole_length),
-		cmocka_unit_test(a_password_is_not_shown_to_eyes),
+		cmocka_unit_test(parser_reports_misuse_and_enomem_without_leaks),
+		cmocka_unit_test(printing_gives_canonical_form),
+		cmocka_unit_test(printing_is_cut_to_size_and_returns_full_length),
+		cmocka_unit_test(password_is_hidden_in_printed_url),
 	};
 
 	return cmocka_run_group_tests_name("url", tests, NULL, NULL);

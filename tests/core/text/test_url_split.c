@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is refused as a URL, where in the text, and with which sentence. */
+/* Invalid URLs, the offset of each error, and its sentence. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,7 +91,7 @@ static const struct {
 	{ "dubbo+unix:?a=b", SPOKE_ESYNTAX, 11, "unix:/run/echo.sock" },
 };
 
-static void what_is_wrong_is_told_with_its_place(void **state)
+static void parse_error_names_problem_and_offset(void **state)
 {
 	struct memory memory;
 
@@ -114,7 +114,7 @@ static void what_is_wrong_is_told_with_its_place(void **state)
 	}
 }
 
-static void control_bytes_are_refused_wherever_they_stand(void **state)
+static void control_byte_is_rejected_at_any_offset(void **state)
 {
 	static const char good[] = "dubbo://u:p@host:80/path?key=value";
 	struct memory memory;
@@ -137,7 +137,7 @@ static void control_bytes_are_refused_wherever_they_stand(void **state)
 	}
 }
 
-static void a_long_key_given_twice_is_cut_in_the_sentence(void **state)
+static void error_sentence_cuts_long_duplicate_key(void **state)
 {
 	char text[2100] = "dubbo://h?";
 	struct memory memory;
@@ -156,7 +156,7 @@ static void a_long_key_given_twice_is_cut_in_the_sentence(void **state)
 	assert_non_null(strstr(error.text, "kkk... is given twice"));
 }
 
-/* "dubbo://h?" and a value of as many bytes as make the text `len` long. */
+/* Makes a URL of `len` bytes: "dubbo://h?" and a long value. */
 static char *text_of(size_t len, char byte)
 {
 	static const char head[] = "dubbo://h?k=";
@@ -169,7 +169,7 @@ static char *text_of(size_t len, char byte)
 	return text;
 }
 
-static void a_text_is_too_large_from_a_byte_above_the_limit_on(void **state)
+static void url_one_byte_above_limit_is_too_large(void **state)
 {
 	char *text = text_of(SPOKE_URL_MAX + 1, 'x');
 	struct memory memory;
@@ -190,7 +190,7 @@ static void a_text_is_too_large_from_a_byte_above_the_limit_on(void **state)
 	free(text);
 }
 
-static void a_url_that_would_be_too_large_when_printed_is_refused(void **state)
+static void url_that_prints_beyond_limit_is_rejected(void **state)
 {
 	size_t fits = 12 + (SPOKE_URL_MAX - 12) / 3;
 	char *text = text_of(fits + 1, ' ');
@@ -246,11 +246,11 @@ static void hosts_and_parameters_have_limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_wrong_is_told_with_its_place),
-		cmocka_unit_test(control_bytes_are_refused_wherever_they_stand),
-		cmocka_unit_test(a_long_key_given_twice_is_cut_in_the_sentence),
-		cmocka_unit_test(a_text_is_too_large_from_a_byte_above_the_limit_on),
-		cmocka_unit_test(a_url_that_would_be_too_large_when_printed_is_refused),
+		cmocka_unit_test(parse_error_names_problem_and_offset),
+		cmocka_unit_test(control_byte_is_rejected_at_any_offset),
+		cmocka_unit_test(error_sentence_cuts_long_duplicate_key),
+		cmocka_unit_test(url_one_byte_above_limit_is_too_large),
+		cmocka_unit_test(url_that_prints_beyond_limit_is_rejected),
 		cmocka_unit_test(hosts_and_parameters_have_limits),
 	};
 

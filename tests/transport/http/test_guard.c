@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may ask for the page, and who may have something done. */
+/* Checks of the Host, Origin and Authorization headers. */
 #include "transport/http/guard.h"
 
 #include <setjmp.h>
@@ -16,7 +16,7 @@ static struct spoke_span span(const char *text)
 	return (struct spoke_span){ text, text ? strlen(text) : 0 };
 }
 
-static void hosts(void **state)
+static void host_guard_accepts_own_names_only(void **state)
 {
 	static const struct {
 		const char *host;
@@ -63,7 +63,7 @@ static void hosts(void **state)
 	}
 }
 
-static void origins(void **state)
+static void origin_guard_accepts_own_origin_only(void **state)
 {
 	(void)state;
 	assert_true(spokei_guard_origin(span(NULL), span("a:1")));
@@ -76,7 +76,7 @@ static void origins(void **state)
 	assert_false(spokei_guard_origin(span("http://a"), span(NULL)));
 }
 
-static void tokens(void **state)
+static void token_guard_accepts_exact_token_only(void **state)
 {
 	(void)state;
 	assert_true(spokei_guard_token(span("Bearer abc"), "abc"));
@@ -95,10 +95,10 @@ static void tokens(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hosts),
-		cmocka_unit_test(origins),
-		cmocka_unit_test(tokens),
+		cmocka_unit_test(host_guard_accepts_own_names_only),
+		cmocka_unit_test(origin_guard_accepts_own_origin_only),
+		cmocka_unit_test(token_guard_accepts_exact_token_only),
 	};
 
-	return cmocka_run_group_tests_name("guard_of_admin", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("http_guard", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of HTTP: what is one, what is none, and that it makes no difference how it was cut. */
+/* The HTTP request parser: valid and invalid requests, whole and cut at every byte. */
 #include "transport/http/request.h"
 
 #include <setjmp.h>
@@ -79,7 +79,7 @@ static int read_text(const char *text, size_t len, struct spokei_http_request *r
 	return spokei_http_read(text, len, request);
 }
 
-static void requests_are_judged(void **state)
+static void parser_returns_expected_status_for_each_request(void **state)
 {
 	struct spokei_http_request request;
 
@@ -92,7 +92,7 @@ static void requests_are_judged(void **state)
 	}
 }
 
-static void a_part_is_judged_as_the_whole_or_not_yet(void **state)
+static void prefix_gives_same_status_as_whole_or_incomplete(void **state)
 {
 	struct spokei_http_request request;
 
@@ -117,7 +117,7 @@ static void assert_span(struct spoke_span span, const char *text)
 	assert_memory_equal(span.data, text, span.len);
 }
 
-static void what_it_says_is_found(void **state)
+static void parser_finds_every_field(void **state)
 {
 	static const char text[] = "POST http://h:1/act/x?a=b HTTP/1.1\r\nHost: other\r\n"
 				   "ORIGIN: \t http://h:1 \r\nauthorization: Bearer x y\r\n"
@@ -136,8 +136,8 @@ static void what_it_says_is_found(void **state)
 	assert_int_equal(request.len, sizeof(text) - 1 - 5);
 }
 
-/* Lines of so many bytes, up to their limits and beyond. */
-static void lines_and_heads_have_their_limits(void **state)
+/* Line and head at their limits, and one byte beyond. */
+static void line_and_head_are_rejected_beyond_their_limits(void **state)
 {
 	char text[SPOKEI_HTTP_HEAD_MAX + 64];
 	struct spokei_http_request request;
@@ -163,11 +163,11 @@ static void lines_and_heads_have_their_limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests_are_judged),
-		cmocka_unit_test(a_part_is_judged_as_the_whole_or_not_yet),
-		cmocka_unit_test(what_it_says_is_found),
-		cmocka_unit_test(lines_and_heads_have_their_limits),
+		cmocka_unit_test(parser_returns_expected_status_for_each_request),
+		cmocka_unit_test(prefix_gives_same_status_as_whole_or_incomplete),
+		cmocka_unit_test(parser_finds_every_field),
+		cmocka_unit_test(line_and_head_are_rejected_beyond_their_limits),
 	};
 
-	return cmocka_run_group_tests_name("http", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("http_request", tests, NULL, NULL);
 }
