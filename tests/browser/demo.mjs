@@ -45,9 +45,9 @@ async function frozen() {
 	await dark.context().close();
 	await happened(page, 'requests not answered within');
 	await happened(page, /calls? deferred/);
-	await happened(page, 'connection closed after four silent intervals');
-	await happened(page, 'on probation');
-	await happened(page, 'recovered');
+	await happened(page, /closed.*ESILENT/);
+	await happened(page, 'answer first');
+	await happened(page, 'answers again');
 	await until('both are ready', async () => await page.locator('#peers .pill', { hasText: 'Ready' }).count() === 2, LONG);
 	for (const user of ['timeout', 'retry', 'heartbeat'])
 		must(await page.locator('#happened li', { hasText: user }).count() > 0, `no event of ${user}`);
@@ -61,7 +61,7 @@ async function frozen() {
 async function closed() {
 	const page = await stage.open(await address('provider-2'));
 	await happened(page, 'heartbeat');
-	await happened(page, /silent|three heartbeats/);
+	await happened(page, /closed.*ESILENT/);
 	const number = async () => /process (\d+)/.exec(await page.locator('#about').innerText())?.[1];
 	const before = await number();
 	await until('a new process in place of the killed one', async () => ![undefined, before].includes(await number()), LONG);
