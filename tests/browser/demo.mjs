@@ -8,9 +8,10 @@ const [program, pictures] = process.argv.slice(2);
 const LONG = 60000; // ms, for each step of the story
 const stage = new Stage(program);
 const picture = (page, name) => page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
-// The pictures of README: the visible part of a page, as WebP, which is smaller than PNG.
+// The pictures of README: a page down to its endpoints, as WebP, which is smaller than PNG.
 async function small(page, name) {
-	const png = await page.screenshot();
+	const peers = await page.locator('#peers').boundingBox();
+	const png = await page.screenshot({ clip: { x: 0, y: 0, width: 1320, height: peers.y + peers.height + 16 } });
 	const blank = await (await stage.browser.newContext()).newPage();
 	const webp = await blank.evaluate(async url => {
 		const image = new Image();
