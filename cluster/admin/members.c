@@ -2,6 +2,7 @@
 /* Finds the members of an engine that the page shows. */
 #include "cluster/admin/members.h"
 
+#include "cluster/call/retry_state.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/provider.h"
 
@@ -75,13 +76,6 @@ static void add(struct found *found, const struct spokei_retry_state *retry, uin
 	found->dues[at] = (struct spokei_due){ retry, in_ns };
 }
 
-static uint64_t until_due(const struct spokei_retry_state *retry, uint64_t now_ns)
-{
-	if (retry->arm.node.next)
-		return retry->pause_ns;
-	return retry->due_ns > now_ns ? retry->due_ns - now_ns : 0;
-}
-
 size_t spokei_members_due(const struct spoke_consumer *consumer, struct spokei_due *dues,
 			  size_t max)
 {
@@ -94,7 +88,7 @@ size_t spokei_members_due(const struct spoke_consumer *consumer, struct spokei_d
 		const struct spokei_retry_state *retry =
 			spoke_container_of(node, struct spokei_retry_state, of_tickets);
 
-		if (retry->told && retry->stage != SPOKEI_RETRY_STATE_PAUSING)
+		if (retry->ticket == SPOKEI_TICKET_HELD && retry->state != SPOKEI_CALL_PAUSING)
 			add(&found, retry, 0);
 	}
 	node = queue->pausing.next;
@@ -102,8 +96,8 @@ size_t spokei_members_due(const struct spoke_consumer *consumer, struct spokei_d
 		const struct spokei_retry_state *retry =
 			spoke_container_of(node, struct spokei_retry_state, of_retry);
 
-		if (retry->told)
-			add(&found, retry, until_due(retry, now_ns));
+		if (retry->ticket == SPOKEI_TICKET_HELD)
+			add(&found, retry, spokei_retry_state_pause(retry, now_ns));
 	}
 	return found.count;
 }

@@ -4,6 +4,8 @@
 #include "cluster/admin/members.h"
 #include "cluster/admin/status_parts.h"
 #include "cluster/call/call.h"
+#include "cluster/call/method.h"
+#include "cluster/call/retry_state.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/endpoints/info.h"
 #include "cluster/provider/peers.h"

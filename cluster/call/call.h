@@ -1,57 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One call, from spoke_call() to its callback, and that of its ticket if it gets one. On the
- * engine's thread.
+ * One call, from spoke_call() to its callback, and to the callback of its ticket if it becomes one.
+ * On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_CALL_CALL_H
 #define SPOKEI_CLUSTER_CALL_CALL_H
 
-#include "cluster/call/caller.h"
-#include "transport/conn/conn.h"
+#include "cluster/call/attempt.h"
+#include "core/engine/task.h"
 
-/* Looks at all that needs no connection, and has the method's request say it, until the next call.
+#include <spoke/call.h>
+
+struct spokei_call_args;
+struct spokei_caller;
+struct spokei_retry_state;
+
+/* A cell of the caller's slab. */
+struct spokei_call {
+	struct spokei_attempt attempt;
+	struct spokei_caller *caller;
+	struct spoke_method *method;
+	uint64_t handle;
+	spoke_call_done_fn done; /* may be NULL */
+	void *arg;
+	struct spokei_retry_state *retry; /* NULL: the call makes one attempt only */
+	uint8_t filters;                  /* that let the call pass, and are asked after it */
+	bool excuses;                     /* a failure is reported as OK with nil */
+	bool limited;                     /* it counts towards its method's limit */
+	bool cancelled;                   /* it ends so, on the engine's soon */
+	struct spokei_task cancel;
+};
+
+/* Checks a call as far as no connection is needed, and puts its arguments together, without a
+ * policy. Returns as spoke_call(). */
+SPOKE_MUST_USE int spokei_call_prepare(const struct spoke_method *method, struct spoke_span values,
+				       const struct spoke_call_options *options,
+				       struct spokei_call_args *ret);
+
+/* Makes a call of one attempt on a connection. The caller of this function sets `done` and `arg`.
  * Returns as spoke_call(). */
-SPOKE_MUST_USE int spokei_call_prepare(struct spoke_method *method, struct spoke_span args,
-				       const struct spoke_call_options *options);
-
-/* Makes the call that was prepared on a connection, as one attempt; once, or on one after another.
- * `done` and `arg` are the caller's to set. Returns as spoke_call(). */
 SPOKE_MUST_USE int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn,
-				     uint64_t timeout_ns, struct spokei_call **ret_call);
+				     const struct spokei_call_args *args,
+				     struct spokei_call **ret_call);
 
-/* What a user's call ends with: one that was not taken (`error`) is counted, another one is told of
- * its end and has its name. Returns the error. */
-static inline int spokei_call_taken(struct spoke_method *method, int error,
-				    struct spokei_call *call, spoke_call_done_fn done, void *arg,
-				    struct spoke_call *ret_call)
-{
-	if (error) {
-		spokei_count(method->caller->engine, SPOKE_STAT_CALLS_REFUSED);
-		return error;
-	}
-	call->done = done;
-	call->arg = arg;
-	if (ret_call)
-		ret_call->handle = call->handle;
-	return SPOKE_OK;
-}
+/* Ends a user's function that makes a call: counts a call that was refused (`error`), else sets its
+ * callback and returns its handle. Returns the error. */
+SPOKE_MUST_USE int spokei_call_taken(struct spoke_method *method, int error,
+				     struct spokei_call *call, spoke_call_done_fn done, void *arg,
+				     struct spoke_call *ret_call);
+
+/* Ends the calls that wait for their next attempt, with ECLOSED, on the engine's soon: the caller
+ * takes no more calls. */
+void spokei_call_sweep(struct spokei_caller *caller);
 
 /* As spoke_call_cancel(). */
 bool spokei_call_cancel(struct spokei_caller *caller, struct spoke_call named);
-
-/* How long a caller may have to wait until it is told anything. */
-uint64_t spokei_call_longest(const struct spoke_method *method,
-			     const struct spoke_call_options *options);
-
-/* A consumer's caller takes no more calls: those that wait for their next attempt end, a little
- * later. */
-void spokei_call_sweep(struct spokei_caller *caller);
-
-/* As spoke_ticket_ask(), of one that is a ticket. */
-void spokei_ticket_look(const struct spokei_retry_state *retry, uint64_t now_ns,
-			struct spoke_ticket_state *ret_state);
-
-/* What the caller's retries are due for. */
-void spokei_call_due(struct spokei_retry_state *retry);
 
 #endif

@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a call: its caller is told, once; of one with a ticket, once more. */
+/* The end of a call: its result, its callback, and the callback of its ticket. */
+#include "cluster/call/end.h"
+
+#include "cluster/call/call.h"
+#include "cluster/call/caller.h"
 #include "cluster/call/fallback.h"
-#include "cluster/call/parts.h"
+#include "cluster/call/method.h"
+#include "cluster/call/retry_state.h"
+#include "cluster/filter/filter.h"
+#include "core/engine/engine.h"
+#include "transport/conn/conn.h"
 
 #include <spoke/consumer.h>
 
@@ -9,29 +17,6 @@ static const unsigned char nil[] = { 0xc0 };
 const struct spoke_value spokei_call_nil = { nil, sizeof(nil) };
 
 /* --- results */
-
-struct spoke_result spokei_call_result(const struct spokei_outcome *outcome)
-{
-	const struct spokei_message *reply = outcome->reply;
-	struct spoke_result result = {
-		.error = outcome->error,
-		.written = outcome->written,
-		.queued_ns = outcome->queued_ns,
-		.waited_ns = outcome->waited_ns,
-		.attempts = 1,
-	};
-
-	if (reply) {
-		result.value = reply->value;
-		result.attachments = reply->attachments;
-		result.error_text = reply->error_text;
-		result.error_class = reply->error_class;
-		result.error_code = reply->error_code;
-	}
-	if (result.error == SPOKE_OK && result.value.len == 0)
-		result.value = spokei_call_nil;
-	return result;
-}
 
 struct spoke_result spokei_retry_state_result(const struct spokei_retry_state *retry)
 {
@@ -47,7 +32,7 @@ struct spoke_result spokei_retry_state_result(const struct spokei_retry_state *r
 		.waited_ns = ending->waited_ns,
 	};
 
-	/* Only answers there were. */
+	/* All attempts were answered. */
 	if (retry->ok > 0 && retry->failed == 0)
 		result.error = SPOKE_OK;
 	if (result.error == SPOKE_OK)
@@ -55,7 +40,7 @@ struct spoke_result spokei_retry_state_result(const struct spokei_retry_state *r
 	return result;
 }
 
-/* Whatever came first since: its owner was promised so. */
+/* The user was promised this result, whatever has ended the call since. */
 static struct spoke_result cancelled_result(const struct spoke_result *since)
 {
 	return (struct spoke_result){
@@ -90,48 +75,62 @@ static enum spoke_stat stat_of(int error)
 	return spoke_error_is_transport(error) ? SPOKE_STAT_CALLS_LOST : SPOKE_STAT_CALLS_FAILED;
 }
 
-/* --- what is asked after */
+/* --- filters */
 
 static void ask_filters(const struct spokei_call *call, struct spoke_result *result)
 {
 	const struct spokei_retry_state *retry = call->retry;
-	struct spoke_filter_call about = spokei_call_describe(call->method);
+	struct spoke_filter_call about = spokei_method_describe(call->method);
 
 	about.took_ns = result->queued_ns + result->waited_ns;
-	if (retry && retry->policy) {
-		about.args = retry->args;
-		about.attachments = retry->attachments;
-		about.one_way = retry->one_way;
-		if (!spokei_retry_state_is_kept(retry) && retry->begun_ns &&
-		    call->caller->engine->begin_ns > retry->begun_ns)
-			about.took_ns = call->caller->engine->begin_ns - retry->begun_ns;
+	if (retry && retry->args.policy) {
+		about.args = retry->args.values;
+		about.attachments = retry->args.attachments;
+		about.one_way = retry->args.one_way;
+		if (retry->state != SPOKEI_CALL_FIRST) {
+			uint64_t age_ns = spokei_retry_state_age(retry,
+								 call->caller->engine->begin_ns);
+
+			about.took_ns = age_ns ? age_ns : about.took_ns;
+		}
 	}
-	spokei_filters_after_call(&spokei_consumer_of(call->method)->filters, call->filters, &about,
-				  result);
+	spokei_filters_after_call(call->caller->filters, call->filters, &about, result);
 }
 
 /* --- the end */
 
-static void rest_if_idle(struct spokei_caller *caller)
+static inline void rest_if_idle(struct spokei_caller *caller)
 {
 	if (SPOKEI_UNLIKELY(caller->closed) && caller->calls.count == 0 && caller->idle)
 		caller->idle(caller);
 }
 
-static void give_limit(struct spokei_call *call)
+static inline void give_limit(struct spokei_call *call)
 {
-	if (call->limited)
+	if (SPOKEI_UNLIKELY(call->limited))
 		spokei_limit_give(&call->method->limit);
 	call->limited = false;
 }
 
-/* The cell is free already; a text that is told may be among what was kept. */
 void spokei_call_forget(struct spokei_caller *caller, struct spokei_retry_state *retry)
 {
 	if (retry == NULL)
 		return;
 	caller->kept -= retry->size;
 	spokei_retry_state_free(&caller->blocks, caller->engine->env, retry);
+}
+
+/* Counts a call that was not answered, after its method's fallback has replaced the error. */
+static SPOKEI_NOINLINE void count_failure(const struct spokei_call *call,
+					  struct spoke_result *result)
+{
+	struct spoke_engine *engine = call->caller->engine;
+
+	if (call->method->fallback.len)
+		spokei_fallback_apply(result, call->method->fallback);
+	if (result->fallback)
+		spokei_count(engine, SPOKE_STAT_CALLS_FALLBACK);
+	spokei_count(engine, stat_of(result->error));
 }
 
 void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
@@ -143,17 +142,18 @@ void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
 
 	if (SPOKEI_UNLIKELY(call->filters))
 		ask_filters(call, result);
-	if (SPOKEI_UNLIKELY(result->error) && call->method->fallback.len)
-		spokei_fallback_apply(result, call->method->fallback);
-	if (SPOKEI_UNLIKELY(result->fallback))
-		spokei_count(caller->engine, SPOKE_STAT_CALLS_FALLBACK);
-	spokei_count(caller->engine, stat_of(result->error));
+	if (SPOKEI_LIKELY(result->error == SPOKE_OK && !result->fallback))
+		spokei_count(caller->engine, SPOKE_STAT_CALLS_OK);
+	else
+		count_failure(call, result);
 	give_limit(call);
 	spokei_task_drop(&call->cancel);
 	spokei_slab_give(&caller->calls, call->handle);
+	/* The texts of the result may lie in the retry state. */
 	if (done)
 		done(arg, result);
-	spokei_call_forget(caller, retry);
+	if (retry)
+		spokei_call_forget(caller, retry);
 	rest_if_idle(caller);
 }
 
@@ -169,16 +169,12 @@ static void settle(struct spokei_call *call, struct spoke_result *result)
 	};
 	struct spokei_caller *caller = call->caller;
 	struct spokei_retry_state *retry = call->retry;
-	const struct spokei_consumer_settings *settings =
-		&spokei_consumer_of(call->method)->settings;
-	uint64_t now_ns = caller->engine->begin_ns;
 	struct spoke_ticket_result settled = {
 		.ticket = { call->handle },
 		.settlement = retry->settlement,
 		.attempts = retry->begun,
 		.id = retry->id,
-		.lasted_ns = retry->begun_ns && now_ns > retry->begun_ns ? now_ns - retry->begun_ns
-									 : 0,
+		.lasted_ns = spokei_retry_state_age(retry, caller->engine->begin_ns),
 		.result = result,
 	};
 
@@ -193,34 +189,39 @@ static void settle(struct spokei_call *call, struct spoke_result *result)
 	spokei_slab_give(&caller->calls, call->handle);
 	if (retry->settle)
 		retry->settle(retry->settle_arg, &settled);
-	/* The consumer lives as long as this turn, whatever became of it. */
-	if (settings->settled)
-		settings->settled(settings->settled_arg, &settled);
+	/* The caller exists until the end of this turn, even if that callback has freed it. */
+	if (caller->settled)
+		caller->settled(caller->settled_arg, &settled);
 	spokei_call_forget(caller, retry);
 	rest_if_idle(caller);
 }
 
-/* Whoever still is under way is told that nobody waits for it. */
-static void stop_attempts(struct spokei_call *call)
+/* Calls back: for the call, or for its ticket. */
+static void report_end(struct spokei_call *call, struct spoke_result *result)
 {
-	struct spokei_retry_state *retry = call->retry;
+	if (call->retry->ticket == SPOKEI_TICKET_HELD)
+		settle(call, result);
+	else
+		spokei_call_finish(call, result);
+}
 
-	if (!retry->own_free)
-		spokei_conn_cancel(&call->attempt.pending, SPOKE_ECANCELED);
-	for (struct spokei_fork *fork = retry->forks; fork; fork = fork->next)
-		if (fork->attempt.pending.conn)
-			spokei_conn_cancel(&fork->attempt.pending, SPOKE_ECANCELED);
+static void cancel_attempt(struct spokei_attempt *attempt)
+{
+	if (attempt->pending.conn)
+		spokei_conn_cancel(&attempt->pending, SPOKE_ECANCELED);
 }
 
 static void leave(struct spokei_call *call, enum spoke_ticket_settlement settlement)
 {
 	struct spokei_retry_state *retry = call->retry;
 
-	retry->stage = SPOKEI_RETRY_STATE_OVER;
+	spokei_call_move(&retry->state, SPOKEI_CALL_OVER);
 	retry->settlement = settlement;
 	spokei_retry_queue_leave(&call->caller->retry, retry, true);
 	spokei_task_drop(&retry->tell);
-	stop_attempts(call);
+	cancel_attempt(&call->attempt);
+	for (struct spokei_fork *fork = retry->forks; fork; fork = fork->next)
+		cancel_attempt(&fork->attempt);
 }
 
 void spokei_call_end(struct spokei_call *call, enum spoke_ticket_settlement settlement,
@@ -235,14 +236,10 @@ void spokei_call_end(struct spokei_call *call, enum spoke_ticket_settlement sett
 	leave(call, settlement);
 	result->attempts = retry->begun;
 	result->written = retry->written;
-	if (retry->young) {
+	if (retry->inside_call)
 		retry->ending.error = result->error;
-		return;
-	}
-	if (retry->told)
-		settle(call, result);
 	else
-		spokei_call_finish(call, result);
+		report_end(call, result);
 }
 
 void spokei_call_excuse(const struct spokei_call *call, struct spoke_result *result)
@@ -254,53 +251,57 @@ void spokei_call_excuse(const struct spokei_call *call, struct spoke_result *res
 	result->value = spokei_call_nil;
 }
 
-static void excuse_if_wanted(const struct spokei_call *call, struct spoke_result *result)
+void spokei_call_finish_failed(struct spokei_call *call, struct spoke_result *result)
 {
-	if (SPOKEI_UNLIKELY(result->error) && spokei_call_excuses(call->policy))
+	if (call->cancelled)
+		*result = cancelled_result(result);
+	else if (result->error && call->excuses)
 		spokei_call_excuse(call, result);
+	spokei_call_finish(call, result);
 }
 
-/* --- a little later */
+/* --- the end, a little later */
 
 static struct spokei_call *call_of(struct spokei_task *tell)
 {
 	return spoke_container_of(tell, struct spokei_retry_state, tell)->call;
 }
 
-static void ended_later(struct spokei_task *task)
+static void tell_soon(struct spokei_call *call, void (*run)(struct spokei_task *task))
+{
+	call->retry->tell.run = run;
+	spokei_engine_soon(call->caller->engine, &call->retry->tell);
+}
+
+static void tell_end(struct spokei_task *task)
 {
 	struct spokei_call *call = call_of(task);
-	struct spokei_retry_state *retry = call->retry;
-	struct spoke_result result = spokei_retry_state_result(retry);
+	struct spoke_result result = spokei_retry_state_result(call->retry);
 
 	if (call->cancelled) {
-		retry->settlement = SPOKE_TICKET_CANCELLED;
+		call->retry->settlement = SPOKE_TICKET_CANCELLED;
 		result.error = SPOKE_ECANCELED;
 	}
-	excuse_if_wanted(call, &result);
-	if (retry->told)
-		settle(call, &result);
-	else
-		spokei_call_finish(call, &result);
+	if (result.error && call->excuses)
+		spokei_call_excuse(call, &result);
+	report_end(call, &result);
 }
 
 void spokei_call_end_later(struct spokei_call *call, enum spoke_ticket_settlement settlement,
 			   int error)
 {
-	struct spokei_retry_state *retry = call->retry;
-
 	leave(call, settlement);
-	retry->ending.error = error;
-	retry->tell.run = ended_later;
-	spokei_engine_soon(call->caller->engine, &retry->tell);
+	call->retry->ending.error = error;
+	tell_soon(call, tell_end);
 }
 
-static void answered(struct spokei_task *task)
+static void tell_answer(struct spokei_task *task)
 {
 	struct spokei_call *call = call_of(task);
+	const struct spokei_retry_state *retry = call->retry;
 	struct spoke_result result = {
-		.value = { call->retry->args.data, call->retry->args.len },
-		.fallback = call->retry->fallback,
+		.value = { retry->args.values.data, retry->args.values.len },
+		.fallback = retry->fallback,
 	};
 
 	if (call->cancelled)
@@ -310,25 +311,22 @@ static void answered(struct spokei_task *task)
 
 void spokei_call_answer(struct spokei_call *call)
 {
-	struct spokei_retry_state *retry = call->retry;
-
-	retry->stage = SPOKEI_RETRY_STATE_OVER;
-	retry->tell.run = answered;
-	spokei_engine_soon(call->caller->engine, &retry->tell);
+	spokei_call_move(&call->retry->state, SPOKEI_CALL_OVER);
+	tell_soon(call, tell_answer);
 }
 
-static void told(struct spokei_task *task)
+static void tell_ticket(struct spokei_task *task)
 {
 	struct spokei_call *call = call_of(task);
 	struct spokei_retry_state *retry = call->retry;
 	struct spoke_result result = spokei_retry_state_result(retry);
 	spoke_call_done_fn done = call->done;
 
-	if (call->cancelled) { /* before there was one */
+	if (call->cancelled) { /* before the user had a ticket */
 		spokei_call_end(call, SPOKE_TICKET_CANCELLED, &result);
 		return;
 	}
-	retry->told = true;
+	retry->ticket = SPOKEI_TICKET_HELD;
 	result.error = SPOKE_EDEFERRED;
 	result.ticket.handle = call->handle;
 	spokei_count(call->caller->engine, SPOKE_STAT_CALLS_DEFERRED);
@@ -344,70 +342,10 @@ void spokei_call_defer(struct spokei_call *call)
 {
 	struct spokei_retry_state *retry = call->retry;
 
-	retry->deferred = true;
+	SPOKE_ASSERT(retry->ticket == SPOKEI_TICKET_NONE);
+	retry->ticket = SPOKEI_TICKET_DUE;
 	spokei_retry_queue_admit(&call->caller->retry, retry);
-	retry->tell.run = told;
-	spokei_engine_soon(call->caller->engine, &retry->tell);
-}
-
-/* --- attempts */
-
-static void finish_one(struct spokei_call *call, const struct spokei_outcome *outcome)
-{
-	struct spoke_result result;
-
-	if (SPOKEI_LIKELY(outcome->reply))
-		spokei_engine_answered(call->caller->engine,
-				       outcome->queued_ns + outcome->waited_ns);
-	result = spokei_call_result(outcome);
-	if (SPOKEI_UNLIKELY(call->cancelled))
-		result = cancelled_result(&result);
-	else
-		excuse_if_wanted(call, &result);
-	spokei_call_finish(call, &result);
-}
-
-/* Is it the one attempt that it takes? Of a course that is still to be opened the first one, if
- * that has not failed. */
-static inline bool is_the_one(const struct spokei_call *call, int error)
-{
-	if (SPOKEI_LIKELY(call->retry == NULL))
-		return true;
-	return spokei_retry_state_is_kept(call->retry) && (error == SPOKE_OK || call->cancelled);
-}
-
-static void note_deadline(const struct spokei_attempt *attempt,
-			  const struct spokei_outcome *outcome)
-{
-	struct spokei_caller *caller = attempt->call->caller;
-
-	if (outcome->error != SPOKE_ETIMEOUT && outcome->error != SPOKE_ETIMEOUT_UNSENT)
-		return;
-	spokei_count(caller->engine, SPOKE_STAT_ATTEMPTS_TIMEOUT);
-	spokei_report_timed_out(&caller->report, attempt->endpoint ? attempt->endpoint->name : NULL,
-				attempt->pending.timeout_ns);
-}
-
-void spokei_attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome)
-{
-	struct spokei_attempt *attempt = spoke_container_of(pending, struct spokei_attempt,
-							    pending);
-	struct spokei_call *call = attempt->call;
-	struct spokei_endpoint *endpoint = attempt->endpoint;
-	enum spoke_policy_fate fate = SPOKE_FATE_OK;
-
-	if (SPOKEI_UNLIKELY(outcome->error)) {
-		fate = spokei_attempt_fate(outcome->error, outcome->written);
-		note_deadline(attempt, outcome);
-	}
-	if (SPOKEI_LIKELY(endpoint))
-		spokei_directory_ended(endpoint, fate, outcome->error,
-				       outcome->queued_ns + outcome->waited_ns);
-	if (SPOKEI_LIKELY(is_the_one(call, outcome->error))) {
-		finish_one(call, outcome);
-		return;
-	}
-	spokei_call_attempt_ended(attempt, outcome, fate);
+	tell_soon(call, tell_ticket);
 }
 
 /* --- cancelling and closing */
@@ -417,12 +355,12 @@ static void call_cancelled(struct spokei_task *task)
 	struct spokei_call *call = spoke_container_of(task, struct spokei_call, cancel);
 	struct spoke_result result = { .error = SPOKE_ECANCELED };
 
-	if (call->retry == NULL || spokei_retry_state_is_kept(call->retry)) {
+	if (call->retry == NULL || call->retry->state == SPOKEI_CALL_FIRST) {
 		spokei_conn_cancel(&call->attempt.pending, SPOKE_ECANCELED);
 		return;
 	}
-	if (call->retry->stage == SPOKEI_RETRY_STATE_OVER)
-		return; /* it is about to be told of another end, or of this one */
+	if (call->retry->state == SPOKEI_CALL_OVER)
+		return; /* its callback is queued already */
 	spokei_call_end(call, SPOKE_TICKET_CANCELLED, &result);
 }
 
@@ -438,11 +376,6 @@ bool spokei_call_cancel(struct spokei_caller *caller, struct spoke_call named)
 	call->cancel.run = call_cancelled;
 	spokei_engine_soon(caller->engine, &call->cancel);
 	return true;
-}
-
-bool spoke_call_cancel(struct spoke_consumer *consumer, struct spoke_call call)
-{
-	return spokei_call_cancel(&consumer->caller, call);
 }
 
 static void sweep(struct spokei_task *task)

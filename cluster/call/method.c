@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Methods: what all calls of one have in common, put together once. */
-#include "cluster/consumer/parts.h"
+/* Makes and frees methods, and looks up what their settings mean for calls. */
+#include "cluster/call/method.h"
+
+#include "cluster/call/args.h"
+#include "cluster/call/call.h"
+#include "cluster/call/caller.h"
+#include "cluster/call/retry_state.h"
+#include "cluster/endpoints/endpoint.h"
+#include "core/engine/engine.h"
 #include "core/value/pack.h"
+#include "transport/conn/link.h"
 #include "transport/wire/codecs.h"
 
-#include <spoke/consumer.h>
+#include <spoke/filter.h>
 
 #define TYPE_NAMES_MAX 256u
 #define ANY "*" /* version or group */
 
-/* Copies a text behind the others; returns where it is. */
+/* Copies a text to the end of the others. Returns the copy. */
 static struct spoke_span put_text(unsigned char **at, const char *text)
 {
 	struct spoke_span span = spokei_span(*at, strlen(text));
@@ -30,7 +38,7 @@ struct texts {
 	struct spoke_value fallback;
 };
 
-/* The names between the commas, as an array of texts. */
+/* Packs the names between commas as an array of strings. */
 static int pack_type_names(struct spoke_builder *builder, const char *names, struct texts *texts)
 {
 	size_t count = *names != '\0';
@@ -96,7 +104,41 @@ static int make_method(struct spokei_caller *caller, const struct texts *texts, 
 	return SPOKE_OK;
 }
 
-static void say_any(struct spoke_method *method)
+static void free_method(struct spoke_method *method)
+{
+	const struct spoke_env *env = method->caller->engine->env;
+
+	spokei_list_remove(&method->node);
+	spokei_buffer_fini(&method->prefix.bytes);
+	spokei_buffer_fini(&method->which);
+	spokei_balancer_state_fini(&method->own_balancer_state, env);
+	spokei_free(env, method, 1, method->size);
+}
+
+void spokei_methods_free(struct spokei_caller *caller)
+{
+	while (!spokei_list_empty(&caller->methods))
+		free_method(spoke_container_of(caller->methods.next, struct spoke_method, node));
+}
+
+/* --- requests */
+
+void spokei_method_make_prefix(struct spoke_method *method, const struct spokei_wire *wire)
+{
+	struct spokei_prefix *prefix = &method->prefix;
+
+	spokei_buffer_truncate(&prefix->bytes, 0);
+	prefix->wire = wire;
+	prefix->codec = method->request.codec;
+	if (wire->prefix(&method->caller->link->limits.wire, &method->request, &prefix->bytes)) {
+		spokei_buffer_truncate(&prefix->bytes, 0);
+		prefix->wire = NULL;
+	}
+}
+
+/* --- any version, any group */
+
+static void ask_for_any(struct spoke_method *method)
 {
 	method->which_id = 0;
 	if (method->any_version)
@@ -105,7 +147,7 @@ static void say_any(struct spoke_method *method)
 		method->request.group = spokei_span(ANY, strlen(ANY));
 }
 
-int spokei_method_say(struct spoke_method *method, const struct spokei_endpoint *endpoint)
+int spokei_method_follow(struct spoke_method *method, const struct spokei_endpoint *endpoint)
 {
 	size_t version_len = strlen(endpoint->version);
 	size_t group_len = strlen(endpoint->group);
@@ -114,7 +156,7 @@ int spokei_method_say(struct spoke_method *method, const struct spokei_endpoint 
 
 	if (method->which_id == endpoint->id)
 		return SPOKE_OK;
-	say_any(method);
+	ask_for_any(method);
 	method->prefix.wire = NULL;
 	spokei_buffer_truncate(&method->which, 0);
 	error = spokei_buffer_append(&method->which, endpoint->version, version_len);
@@ -130,6 +172,8 @@ int spokei_method_say(struct spoke_method *method, const struct spokei_endpoint 
 	method->which_id = endpoint->id;
 	return SPOKE_OK;
 }
+
+/* --- beginning */
 
 static bool is_too_long(const char *text)
 {
@@ -186,100 +230,78 @@ int spokei_method_new(struct spokei_caller *caller, const char *name,
 	(*ret_method)->settings = presets->settings;
 	spokei_limit_init(&(*ret_method)->limit, presets->settings.actives,
 			  presets->settings.per_second);
+	spokei_method_apply(*ret_method);
 	return SPOKE_OK;
 }
 
-/* The consumer's balancer serves all methods that have no other. */
-static void choose_balance(struct spoke_consumer *consumer, struct spoke_method *method)
-{
-	const struct spoke_balancer *balancer = method->settings.balancer;
+/* --- settings */
 
-	if (balancer == consumer->balancer_state.balancer) {
-		method->balancer_state = &consumer->balancer_state;
-		return;
-	}
-	method->balancer_state = &method->own_balancer_state;
-	if (method->own_balancer_state.balancer == balancer)
-		return;
-	spokei_balancer_state_fini(&method->own_balancer_state, consumer->engine->env);
-	spokei_balancer_state_init(&method->own_balancer_state, balancer);
+static bool is_in_flight(const struct spokei_slab *calls, const struct spokei_call *call)
+{
+	return spokei_slab_get(calls, call->handle) == call &&
+	       !(call->retry && call->retry->ticket == SPOKEI_TICKET_HELD);
 }
 
-void spokei_methods_inherit(struct spoke_consumer *consumer)
+/* Applies the limits of a method. All calls in flight count, but tickets do not. */
+static void apply_limits(struct spoke_method *method)
 {
-	struct spoke_list *methods = &consumer->caller.methods;
+	const struct spokei_slab *calls = &method->caller->calls;
+	bool was_set = method->limit.is_set;
 
-	for (struct spoke_list *node = methods->next; node != methods; node = node->next) {
-		struct spoke_method *method = spoke_container_of(node, struct spoke_method, node);
-		const struct spokei_method_name name = { method->request.service, method->name };
+	spokei_limit_change(&method->limit, method->settings.actives, method->settings.per_second);
+	if (was_set || !method->limit.is_set)
+		return;
+	for (uint32_t i = 0; i < calls->used; i++) {
+		struct spokei_call *call = spokei_slab_at(calls, i);
 
-		/* It was not refused as it was made, and what is provided cannot be. */
-		(void)!spokei_settings_method(consumer->engine, &consumer->settings,
-					      &consumer->provided, &name, &method->said,
-					      &method->settings);
-		spokei_caller_limit(method, method->settings.actives, method->settings.per_second);
-		choose_balance(consumer, method);
+		if (call->method != method || call->limited || !is_in_flight(calls, call))
+			continue;
+		call->limited = true;
+		method->limit.active++;
 	}
 }
 
-/* What the options of a method may not say. */
-static int check_options(struct spoke_engine *engine, const struct spoke_method_options *options)
+void spokei_method_apply(struct spoke_method *method)
 {
-	const struct spoke_policy *policy = options->policy;
-	const struct spoke_balancer *balancer = options->balancer;
+	const struct spokei_call_settings *settings = &method->settings;
 
-	if ((policy == NULL || policy->next) && (balancer == NULL || balancer->pick))
-		return SPOKE_OK;
-	spokei_event(engine, SPOKE_EINVAL, "method: a %s without its functions",
-		     policy && policy->next == NULL ? "policy" : "balancer");
-	return SPOKE_EINVAL;
+	apply_limits(method);
+	method->other.policy = NULL;
+	if (settings->policy)
+		method->traits = spokei_policy_traits_of(settings->policy, settings);
 }
 
-int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
-			  const struct spoke_method_options *options,
-			  struct spoke_method **ret_method)
+const struct spokei_policy_traits *spokei_method_other(struct spoke_method *method,
+						       const struct spoke_policy *policy)
 {
-	static const struct spoke_method_options defaults;
-	const struct spokei_consumer_settings *settings = &consumer->settings;
-	struct spokei_method_presets presets = {
-		.service = settings->service,
-		.version = settings->version,
-		.group = settings->group,
-		.advice = settings->needs_service
-				  ? "write it into the URL, as "
-				    "dubbo://127.0.0.1:20880/demo.EchoService, or into the options"
-				  : NULL,
-	};
-	struct spokei_method_name of;
-	int error;
+	if (method->other.policy != policy)
+		method->other = spokei_policy_traits_of(policy, &method->settings);
+	return &method->other;
+}
 
-	if (spokei_engine_forked(consumer->engine))
-		return SPOKE_EFORKED;
-	if (name == NULL)
-		return SPOKE_EINVAL;
-	options = options ? options : &defaults;
-	of.method = name;
-	of.service = spokei_span(text_or(options->service, settings->service),
-				 strlen(text_or(options->service, settings->service)));
-	if (options->service && *options->service)
-		spokei_settings_which(settings, of.service, &presets.version, &presets.group);
-	error = check_options(consumer->engine, options);
-	if (error == 0)
-		error = spokei_settings_method(consumer->engine, settings, &consumer->provided, &of,
-					       options, &presets.settings);
-	if (error == 0)
-		error = spokei_method_new(&consumer->caller, name, options, &presets, ret_method);
-	if (error)
-		return error;
-	(*ret_method)->said = (struct spoke_method_options){
-		.timeout_ns = options->timeout_ns,
-		.policy = options->policy,
-		.balancer = options->balancer,
-		.retries = options->retries,
-		.idempotent = options->idempotent,
-		.actives = options->actives,
-		.per_second = options->per_second,
+struct spoke_filter_call spokei_method_describe(const struct spoke_method *method)
+{
+	const struct spokei_message *request = &method->request;
+
+	return (struct spoke_filter_call){
+		.service = request->service,
+		.version = request->version,
+		.group = request->group,
+		.method = request->method,
 	};
-	choose_balance(consumer, *ret_method);
-	return SPOKE_OK;
+}
+
+uint64_t spokei_method_longest(const struct spoke_method *method,
+			       const struct spoke_call_options *options)
+{
+	const struct spokei_call_settings *settings = &method->settings;
+	const struct spoke_policy *policy = options->policy ? options->policy : settings->policy;
+	uint64_t each_ns = options->timeout_ns ? options->timeout_ns : settings->timeout_ns;
+	struct spokei_policy_traits traits = spokei_policy_traits_of(policy, settings);
+	uint64_t attempts = spokei_settings_retries(settings, policy) + UINT64_C(1);
+
+	/* A call that becomes a ticket calls back after its first attempt. */
+	if (traits.one_attempt || traits.fans_out || policy->repeats)
+		attempts = 1;
+	return each_ns > UINT64_MAX / attempts ? UINT64_MAX : each_ns * attempts;
 }

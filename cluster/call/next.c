@@ -1,102 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The next step of a call that may take several attempts: the policy says what it wants, and here
- * is decided whether that may be.
+ * The next step of a call: asks its policy, and carries out the verdict as far as deadlines, the
+ * retry budget and the rule against repeated requests allow.
  */
-#include "cluster/call/parts.h"
+#include "cluster/call/next.h"
 
-#define ATTEMPTS_MAX SPOKEI_ENDPOINTS_MAX /* that a policy has at a time */
+#include "cluster/call/ask.h"
+#include "cluster/call/call.h"
+#include "cluster/call/caller.h"
+#include "cluster/call/end.h"
+#include "cluster/call/method.h"
+#include "cluster/call/pick.h"
+#include "cluster/call/retry_state.h"
+#include "cluster/endpoints/directory.h"
+#include "transport/conn/conn.h"
 
-static uint64_t throw_dice(const struct spokei_retry_state *retry)
-{
-	const struct spoke_env *env = retry->call->caller->engine->env;
-	uint64_t dice;
-
-	env->dice(env->ctx, &dice, sizeof(dice));
-	return dice;
-}
-
-/* Until a ticket's deadline; it begins to run as the turn of the call ends. */
-static uint64_t left_of(const struct spokei_retry_state *retry)
-{
-	uint64_t now_ns = retry->call->caller->engine->begin_ns;
-	uint64_t gone_ns = 0;
-
-	if (retry->begun_ns && now_ns > retry->begun_ns)
-		gone_ns = now_ns - retry->begun_ns;
-	return retry->lasts_ns > gone_ns ? retry->lasts_ns - gone_ns : 0;
-}
-
-static bool is_repeatable(const struct spokei_retry_state *retry)
-{
-	return retry->policy->repeats || retry->call->method->settings.idempotent;
-}
-
-static struct spoke_policy_verdict ask(const struct spokei_retry_state *retry)
-{
-	const struct spokei_call_settings *settings = &retry->call->method->settings;
-	struct spoke_consumer *consumer = spokei_consumer_of(retry->call->method);
-	struct spoke_policy_history history = {
-		.begun = retry->begun,
-		.open = retry->open,
-		.ok = retry->ok,
-		.failed = retry->failed,
-		.last = retry->last,
-		.repeatable = is_repeatable(retry),
-		.deferred = retry->deferred,
-		.waited = retry->waited,
-		.left_ns = left_of(retry),
-		.retries = spokei_settings_retries(settings, retry->policy),
-		.forks = settings->forks,
-		.fail_percent = settings->fail_percent,
-		.growing = settings->growing,
-		.period_ns = settings->period_ns,
-	};
-	if (settings->growing && retry->policy->repeats)
-		history.dice = throw_dice(retry);
-	if (retry->begun > 0 || retry->policy->fans_out)
-		spokei_directory_count(&consumer->directory, retry->tried, retry->tried_count,
-				       &history.able, &history.fresh);
-	return retry->policy->next(&history);
-}
+#define ATTEMPTS_MAX SPOKEI_ENDPOINTS_MAX /* that one verdict may begin */
 
 /* --- sending */
 
-/* What is left for an attempt: its own time; of a ticket not more than that has; of one that waited
- * for an endpoint not what it waited. */
+/* Returns the time that an attempt may take: not more than is left until the deadline, nor than is
+ * left of its timeout after it has waited for an endpoint. */
 static uint64_t time_for(const struct spokei_retry_state *retry)
 {
-	uint64_t left_ns = left_of(retry);
-	uint64_t now_ns = retry->call->caller->engine->begin_ns;
-	uint64_t time_ns = retry->timeout_ns;
+	uint64_t left_ns = spokei_call_left(retry);
+	uint64_t time_ns = retry->args.timeout_ns;
 
-	if (retry->unready && retry->begun_ns && now_ns > retry->begun_ns) {
-		uint64_t gone_ns = now_ns - retry->begun_ns;
+	if (retry->was_unready) {
+		uint64_t age_ns = spokei_retry_state_age(retry,
+							 retry->call->caller->engine->begin_ns);
 
-		time_ns = time_ns > gone_ns ? time_ns - gone_ns : 0;
+		time_ns = time_ns > age_ns ? time_ns - age_ns : 0;
 	}
 	return time_ns < left_ns ? time_ns : left_ns;
 }
 
-/* Tickets avoid the endpoint that failed last, others all that they were sent to. */
+/* Returns the endpoints to avoid: those of all attempts, or of a ticket that of the last one. */
 static struct spokei_tried tried_of(const struct spokei_retry_state *retry)
 {
 	struct spokei_tried tried = { retry->tried, retry->tried_count };
 
-	if (retry->deferred && tried.count > 0) {
+	if (spokei_retry_state_is_deferred(retry) && tried.count > 0) {
 		tried.ids += tried.count - 1;
 		tried.count = 1;
 	}
 	return tried;
 }
 
+/* Does the call wait until an endpoint can take it? */
 static bool waits_for_endpoint(const struct spokei_retry_state *retry, int error)
 {
 	return error == SPOKE_EUNAVAILABLE && retry->call->method->settings.wait_ready &&
-	       !retry->deferred && retry->open == 0 && !retry->policy->repeats;
+	       !spokei_retry_state_is_deferred(retry) && retry->open == 0 &&
+	       !retry->args.policy->repeats;
 }
 
-/* Nobody else could be reached after all: who has an attempt already is not asked for two. */
+/* Has an endpoint an attempt of this call in flight, so that it must not get a second one? */
 static bool is_asked_twice(const struct spokei_retry_state *retry, const struct spokei_tried *tried,
 			   uint64_t endpoint)
 {
@@ -106,80 +65,76 @@ static bool is_asked_twice(const struct spokei_retry_state *retry, const struct 
 	return false;
 }
 
-/* Has the attempt begin at an endpoint that is chosen; NULL: none was. */
+/* Begins an attempt at an endpoint that is picked; *ret_endpoint is NULL if there was none. */
 static int begin_somewhere(struct spokei_retry_state *retry, struct spokei_attempt *attempt,
 			   struct spokei_endpoint **ret_endpoint)
 {
 	struct spokei_call *call = retry->call;
-	struct spoke_method *method = call->method;
+	struct spokei_caller *caller = call->caller;
 	struct spokei_tried tried = tried_of(retry);
+	struct spokei_call_args args;
 	struct spokei_conn *conn;
 	int error;
 
 	*ret_endpoint = NULL;
-	/* Another wire may have no place for what the last one was told. */
-	retry->extended_len = 0;
-	spokei_retry_state_say(retry, &method->request);
-	error = spokei_consumer_pick(method, retry->policy, retry->key, &tried, ret_endpoint,
-				     &conn);
+	error = spokei_call_pick(call->method, &retry->args, &tried, ret_endpoint, &conn);
 	if (error)
 		return error;
 	if (is_asked_twice(retry, &tried, (*ret_endpoint)->id))
 		return SPOKE_EUNAVAILABLE;
-	/* Not at a connection that may never be: it goes to whoever is there first. Unless somebody
-	 * is there already, who does not want it: then nobody tells of another one. */
-	if (conn->state == SPOKEI_CONN_CONNECTING && spokei_consumer_of(method)->directory.barren &&
+	/* A connection that is not open yet may never be, so the call waits for the first endpoint
+	 * that is ready. If one is, and refuses calls, no event would wake the call. */
+	if (conn->state == SPOKEI_CONN_CONNECTING && caller->directory->barren &&
 	    waits_for_endpoint(retry, SPOKE_EUNAVAILABLE))
 		return SPOKE_EUNAVAILABLE;
-	if (retry->policy->repeats && conn->wire->attachments) {
+	/* The last attempt may have used a wire with attachments, and this one may not. */
+	retry->extended_len = 0;
+	if (retry->args.policy->repeats && conn->wire->attachments)
 		spokei_retry_state_number(retry);
-		spokei_retry_state_say(retry, &method->request);
-	}
-	error = spokei_retry_state_try(retry, call->caller->engine->env, (*ret_endpoint)->id);
-	return error ? error : spokei_attempt_begin(attempt, conn, time_for(retry));
+	error = spokei_retry_state_try(retry, caller->engine->env, (*ret_endpoint)->id);
+	if (error)
+		return error;
+	args = spokei_retry_state_args(retry, time_for(retry));
+	return spokei_call_send(attempt, conn, &args);
 }
 
 static int send_one(struct spokei_retry_state *retry)
 {
-	struct spokei_call *call = retry->call;
-	struct spokei_attempt *attempt = spokei_retry_state_attempt(retry,
-								    call->caller->engine->env);
+	struct spokei_caller *caller = retry->call->caller;
+	struct spokei_attempt *attempt = spokei_retry_state_attempt(retry, caller->engine->env);
 	struct spokei_endpoint *endpoint;
 	int error;
 
 	if (attempt == NULL)
 		return SPOKE_ENOMEM;
-	/* Who asks several asks each of them once. */
+	/* Of several attempts at a time each has one endpoint only. */
 	do
 		error = begin_somewhere(retry, attempt, &endpoint);
-	while (endpoint && !retry->policy->fans_out &&
-	       spokei_call_fits_elsewhere(call->caller, endpoint, error));
+	while (endpoint && !retry->fans_out && spokei_call_fits_elsewhere(caller, endpoint, error));
 	if (error)
 		return error;
 	SPOKE_ASSERT(endpoint != NULL);
 	attempt->endpoint = endpoint;
 	spokei_directory_begun(endpoint, endpoint->engine->begin_ns);
-	if (attempt == &call->attempt)
-		retry->own_free = false;
 	retry->open++;
 	return SPOKE_OK;
 }
 
 enum sent {
-	SENT_SOME,  /* it goes on when one ends, or its wait is over */
-	SENT_NONE,  /* all have failed already */
-	SENT_NEVER, /* it must not be sent again */
+	SENT_SOME,  /* the call goes on when an attempt ends, or when its wait is over */
+	SENT_NONE,  /* all attempts have failed already */
+	SENT_NEVER, /* the request must not be sent again */
 };
 
 static bool may_send_again(struct spokei_retry_state *retry)
 {
 	struct spokei_caller *caller = retry->call->caller;
 
-	if (retry->last == SPOKE_FATE_UNSURE && !is_repeatable(retry))
+	if (retry->last == SPOKE_FATE_UNSURE && !spokei_call_is_repeatable(retry))
 		return false;
 	if (spokei_budget_take(&caller->budget, caller->engine->begin_ns)) {
 		spokei_count(caller->engine, SPOKE_STAT_RETRIES);
-		if (!retry->deferred)
+		if (!spokei_retry_state_is_deferred(retry))
 			spokei_report_add(&caller->report, SPOKEI_REPORT_RETRIED, SPOKE_OK, 0);
 		return true;
 	}
@@ -187,10 +142,18 @@ static bool may_send_again(struct spokei_retry_state *retry)
 	return false;
 }
 
-/* Without budget a ticket waits another period, which is no attempt. */
-static bool waits_for_budget(const struct spokei_retry_state *retry)
+/* The retry cannot begin now. A ticket without budget pauses once more, which is no attempt. */
+static enum sent postpone(struct spokei_retry_state *retry)
 {
-	return retry->deferred && (retry->last != SPOKE_FATE_UNSURE || is_repeatable(retry));
+	struct spokei_call *call = retry->call;
+
+	if (retry->open > 0)
+		return SENT_SOME;
+	if (!spokei_retry_state_is_deferred(retry) ||
+	    (retry->last == SPOKE_FATE_UNSURE && !spokei_call_is_repeatable(retry)))
+		return SENT_NEVER;
+	spokei_retry_queue_pause(&call->caller->retry, retry, call->method->settings.period_ns);
+	return SENT_SOME;
 }
 
 static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
@@ -199,24 +162,18 @@ static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
 	bool again = retry->begun > 0;
 	struct spokei_outcome outcome = { .error = SPOKE_ECLOSED };
 
-	if (caller->closed || left_of(retry) == 0)
+	if (caller->closed || spokei_call_left(retry) == 0)
 		return SENT_NEVER;
 	if (count > ATTEMPTS_MAX)
 		count = ATTEMPTS_MAX;
+	retry->fans_out |= count > 1 || retry->open > 0;
 	for (; count > 0; count--) {
-		if (again && !retry->unready && !may_send_again(retry)) {
-			if (retry->open > 0)
-				return SENT_SOME;
-			if (!waits_for_budget(retry))
-				return SENT_NEVER;
-			spokei_retry_queue_pause(&caller->retry, retry,
-						 retry->call->method->settings.period_ns);
-			return SENT_SOME;
-		}
+		if (again && !retry->was_unready && !may_send_again(retry))
+			return postpone(retry);
 		retry->waited = false;
 		outcome.error = send_one(retry);
 		if (outcome.error && waits_for_endpoint(retry, outcome.error)) {
-			retry->unready = true;
+			retry->was_unready = true;
 			spokei_retry_queue_unready(&caller->retry, retry);
 			return SENT_SOME;
 		}
@@ -224,24 +181,23 @@ static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
 		if (outcome.error)
 			spokei_retry_state_note(retry, &outcome,
 						spokei_attempt_fate(outcome.error, false));
-		/* A limit of this side is the same for all. */
-		if (outcome.error == SPOKE_ELIMIT && retry->open == 0 && !retry->policy->repeats)
+		/* A limit of this side is the same for all endpoints. */
+		if (outcome.error == SPOKE_ELIMIT && retry->open == 0 &&
+		    !retry->args.policy->repeats)
 			return SENT_NEVER;
 	}
-	/* All that begin now have what is left of its time. */
-	retry->unready = false;
+	retry->was_unready = false;
 	return retry->open > 0 ? SENT_SOME : SENT_NONE;
 }
 
 /* --- waiting */
 
-/* A ticket has a place, or one is made for it, or there is none. */
-static bool make_room(struct spokei_retry_state *retry)
+/* Makes room for a ticket, if the queue drops old ones. Returns whether there is room. */
+static bool make_room(const struct spokei_retry_state *retry)
 {
-	struct spoke_consumer *consumer = spokei_consumer_of(retry->call->method);
-	struct spokei_retry_queue *queue = &consumer->caller.retry;
+	struct spokei_retry_queue *queue = &retry->call->caller->retry;
 
-	if (!consumer->settings.drops_oldest || retry->size > queue->bytes_max)
+	if (!queue->drops_oldest || retry->size > queue->bytes_max)
 		return spokei_retry_queue_has_room(queue, retry->size);
 	while (!spokei_retry_queue_has_room(queue, retry->size))
 		spokei_call_end_later(spokei_retry_queue_oldest(queue)->call, SPOKE_TICKET_REFUSED,
@@ -249,14 +205,18 @@ static bool make_room(struct spokei_retry_state *retry)
 	return true;
 }
 
-/* Returns whether it waits; if not, it is over. */
-static bool wait_for(struct spokei_retry_state *retry, const struct spoke_policy_verdict *verdict)
+/* Begins a pause. Returns false if the call has to end instead. */
+static bool begin_pause(struct spokei_retry_state *retry,
+			const struct spoke_policy_verdict *verdict)
 {
 	struct spokei_caller *caller = retry->call->caller;
 
 	if (caller->closed)
 		return false;
-	if (verdict->defer && !retry->deferred) {
+	if (spokei_retry_state_is_deferred(retry)) {
+		spokei_report_add(&caller->report, SPOKEI_REPORT_AGAIN, retry->ending.error,
+				  verdict->wait_ns);
+	} else if (verdict->defer) {
 		if (!make_room(retry)) {
 			retry->ending.error = SPOKE_ELIMIT;
 			retry->ending.text_len = 0;
@@ -264,9 +224,6 @@ static bool wait_for(struct spokei_retry_state *retry, const struct spoke_policy
 			return false;
 		}
 		spokei_call_defer(retry->call);
-	} else if (retry->deferred) {
-		spokei_report_add(&caller->report, SPOKEI_REPORT_AGAIN, retry->ending.error,
-				  verdict->wait_ns);
 	}
 	retry->waited = true;
 	spokei_retry_queue_pause(&caller->retry, retry, verdict->wait_ns);
@@ -281,17 +238,16 @@ static enum spoke_ticket_settlement settlement_of(const struct spokei_retry_stat
 		return SPOKE_TICKET_SUCCESS;
 	if (retry->call->caller->closed)
 		return SPOKE_TICKET_CLOSING;
-	if (left_of(retry) == 0)
+	if (spokei_call_left(retry) == 0)
 		return SPOKE_TICKET_EXPIRED;
 	return SPOKE_TICKET_EXHAUSTED;
 }
 
-static void note_answer(const struct spokei_retry_state *retry)
+static inline void note_latency(const struct spokei_retry_state *retry)
 {
 	struct spoke_engine *engine = retry->call->caller->engine;
-	uint64_t now_ns = engine->begin_ns;
 
-	spokei_engine_answered(engine, now_ns > retry->begun_ns ? now_ns - retry->begun_ns : 0);
+	spokei_engine_answered(engine, spokei_retry_state_age(retry, engine->begin_ns));
 }
 
 static void finish(struct spokei_call *call, const struct spokei_outcome *outcome,
@@ -300,34 +256,50 @@ static void finish(struct spokei_call *call, const struct spokei_outcome *outcom
 	struct spokei_retry_state *retry = call->retry;
 	struct spoke_result result;
 
-	if (outcome && outcome->reply && !retry->told)
-		note_answer(retry);
-	/* What has just ended says more than what is kept, if it counts. */
+	if (outcome && outcome->reply && retry->ticket != SPOKEI_TICKET_HELD)
+		note_latency(retry);
+	/* The attempt that has just ended has more to report than the history, if it counts. */
 	if (outcome && (outcome->error || !verdict->blame))
 		result = spokei_call_result(outcome);
 	else
 		result = spokei_retry_state_result(retry);
 	if (call->caller->closed && retry->begun == 0)
 		result.error = SPOKE_ECLOSED;
-	/* Who is refused at once is excused by who takes calls. */
-	if (result.error && verdict->excuse && !retry->young)
+	/* If spoke_call() itself fails, take_allowed() excuses the call. */
+	if (result.error && verdict->excuse && !retry->inside_call)
 		spokei_call_excuse(call, &result);
 	spokei_call_end(call, settlement_of(retry, result.error), &result);
+}
+
+/* Ends a call whose policy takes the first answer, without asking it again. */
+static void finish_answered(struct spokei_call *call, const struct spokei_outcome *outcome)
+{
+	struct spokei_retry_state *retry = call->retry;
+	struct spoke_result result = spokei_call_result(outcome);
+
+	if (SPOKEI_LIKELY(outcome->reply))
+		note_latency(retry);
+	result.attempts = retry->begun;
+	result.written = retry->written;
+	spokei_call_move(&retry->state, SPOKEI_CALL_OVER);
+	spokei_call_finish(call, &result);
 }
 
 void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *outcome)
 {
 	struct spokei_retry_state *retry = call->retry;
-	struct spoke_policy_verdict verdict = { .step = SPOKE_STEP_FINISH };
-	enum sent sent;
+	struct spoke_policy_verdict verdict;
 
-	retry->stage = SPOKEI_RETRY_STATE_SENDING;
 	for (;;) {
-		verdict = ask(retry);
-		if (verdict.step == SPOKE_STEP_LISTEN && retry->open > 0)
+		enum sent sent;
+
+		verdict = spokei_call_ask(retry);
+		if (verdict.step == SPOKE_STEP_LISTEN && retry->open > 0) {
+			spokei_call_move(&retry->state, SPOKEI_CALL_SENDING);
 			return;
+		}
 		if (verdict.step == SPOKE_STEP_WAIT && retry->open == 0) {
-			if (wait_for(retry, &verdict))
+			if (begin_pause(retry, &verdict))
 				return;
 			outcome = NULL;
 			break;
@@ -335,8 +307,11 @@ void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *out
 		if (verdict.step != SPOKE_STEP_SEND)
 			break;
 		sent = send_some(retry, verdict.count ? verdict.count : 1);
-		if (sent == SENT_SOME)
+		if (sent == SENT_SOME) {
+			if (retry->open > 0)
+				spokei_call_move(&retry->state, SPOKEI_CALL_SENDING);
 			return;
+		}
 		if (sent == SENT_NEVER)
 			break;
 		outcome = NULL;
@@ -344,72 +319,73 @@ void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *out
 	finish(call, outcome, &verdict);
 }
 
-/* --- what brings it here */
-
 void spokei_call_open(struct spokei_call *call)
 {
 	struct spokei_retry_state *retry = call->retry;
+	const struct spoke_policy *policy = retry->args.policy;
 
-	spokei_retry_state_open(retry, &call->attempt);
-	/* What a policy ends with that never begins. */
+	spokei_retry_state_open(retry, call);
+	/* The result under a policy that never begins an attempt. */
 	retry->ending.error = SPOKE_EUNAVAILABLE;
-	retry->lasts_ns = spokei_settings_deadline(&call->method->settings, retry->policy,
-						   retry->timeout_ns);
-	if (retry->policy->repeats)
+	retry->lasts_ns = spokei_settings_deadline(&call->method->settings, policy,
+						   retry->args.timeout_ns);
+	if (policy->repeats)
 		retry->id = call->caller->next_id++;
 }
 
-/* An endpoint that could not be reached is none that it was sent to: it waits for another one,
- * unless others were asked at the same time. */
+/* --- the end of an attempt */
+
+static void note_timeout(const struct spokei_attempt *attempt, const struct spokei_outcome *outcome)
+{
+	struct spokei_caller *caller = attempt->call->caller;
+
+	if (outcome->error != SPOKE_ETIMEOUT && outcome->error != SPOKE_ETIMEOUT_UNSENT)
+		return;
+	spokei_count(caller->engine, SPOKE_STAT_ATTEMPTS_TIMEOUT);
+	spokei_report_timed_out(&caller->report, attempt->endpoint ? attempt->endpoint->name : NULL,
+				attempt->pending.timeout_ns);
+}
+
+/* An attempt that could not reach its endpoint does not count, and the call waits for another
+ * endpoint, unless several attempts were made at a time. */
 static bool waits_again(struct spokei_retry_state *retry, const struct spokei_outcome *outcome)
 {
 	if (outcome->written || !spoke_error_is_transport(outcome->error) ||
 	    outcome->error == SPOKE_ETIMEOUT_UNSENT || retry->call->caller->closed ||
-	    (retry->policy->fans_out && retry->begun > 1) ||
-	    !waits_for_endpoint(retry, SPOKE_EUNAVAILABLE))
+	    (retry->fans_out && retry->begun > 1) || !waits_for_endpoint(retry, SPOKE_EUNAVAILABLE))
 		return false;
 	retry->begun--;
 	retry->tried_count--;
-	retry->unready = true;
+	retry->was_unready = true;
 	return true;
 }
 
-/* The first attempt has failed: now it matters where it was. */
+/* Opens the history of a call whose first attempt has failed. */
 static void open_begun(const struct spokei_attempt *attempt)
 {
 	struct spokei_retry_state *retry = attempt->call->retry;
 
 	SPOKE_ASSERT(attempt->endpoint != NULL);
 	spokei_call_open(attempt->call);
+	spokei_call_move(&retry->state, SPOKEI_CALL_SENDING);
 	retry->tried[retry->tried_count++] = attempt->endpoint->id;
 	retry->begun = 1;
 	retry->open = 1;
 }
 
-void spokei_call_attempt_ended(struct spokei_attempt *attempt, const struct spokei_outcome *outcome,
-			       enum spoke_policy_fate fate)
+/* Takes a call to its next step after an attempt that was not its last one. */
+static void go_on(struct spokei_call *call, const struct spokei_outcome *outcome,
+		  enum spoke_policy_fate fate)
 {
-	struct spokei_call *call = attempt->call;
 	struct spokei_retry_state *retry = call->retry;
-	struct spoke_result result;
 
-	if (spokei_retry_state_is_kept(retry))
-		open_begun(attempt);
-	attempt->endpoint = NULL;
-	retry->open--;
-	retry->written |= outcome->written;
-	if (attempt == &call->attempt)
-		retry->own_free = true;
-	if (retry->begun_ns == 0)
-		retry->begun_ns = attempt->pending.begun_ns ? attempt->pending.begun_ns
-							    : call->caller->engine->begin_ns;
-	if (retry->stage == SPOKEI_RETRY_STATE_OVER)
-		return;
 	if (call->cancelled) {
-		result = spokei_call_result(outcome);
+		struct spoke_result result = spokei_call_result(outcome);
+
 		spokei_call_end(call, SPOKE_TICKET_CANCELLED, &result);
 		return;
 	}
+	spokei_call_move(&retry->state, SPOKEI_CALL_DECIDING);
 	if (waits_again(retry, outcome)) {
 		spokei_call_next(call, NULL);
 		return;
@@ -418,16 +394,103 @@ void spokei_call_attempt_ended(struct spokei_attempt *attempt, const struct spok
 	spokei_call_next(call, outcome);
 }
 
-void spokei_call_due(struct spokei_retry_state *retry)
+/* Does an answer end the call, so that its policy need not be asked? */
+static inline bool may_finish_at_once(const struct spokei_retry_state *retry)
+{
+	return retry->first_answer && !retry->fans_out && !spokei_retry_state_is_deferred(retry) &&
+	       !retry->call->cancelled;
+}
+
+static void attempt_ended(struct spokei_attempt *attempt, const struct spokei_outcome *outcome,
+			  enum spoke_policy_fate fate)
+{
+	struct spokei_call *call = attempt->call;
+	struct spokei_retry_state *retry = call->retry;
+
+	if (retry->state == SPOKEI_CALL_FIRST)
+		open_begun(attempt);
+	attempt->endpoint = NULL;
+	retry->open--;
+	retry->written |= outcome->written;
+	if (retry->begun_ns == 0)
+		retry->begun_ns = attempt->pending.begun_ns ? attempt->pending.begun_ns
+							    : call->caller->engine->begin_ns;
+	if (retry->state == SPOKEI_CALL_OVER)
+		return;
+	if (fate == SPOKE_FATE_OK && may_finish_at_once(retry))
+		finish_answered(call, outcome);
+	else
+		go_on(call, outcome, fate);
+}
+
+/* Is the call without a history, and needs none? */
+static inline bool ends_here(const struct spokei_call *call, int error)
+{
+	if (SPOKEI_LIKELY(call->retry == NULL))
+		return true;
+	return call->retry->state == SPOKEI_CALL_FIRST && (error == SPOKE_OK || call->cancelled);
+}
+
+/* Ends a call by the outcome of its only attempt. */
+static inline void finish_one(struct spokei_call *call, const struct spokei_outcome *outcome)
+{
+	struct spoke_result result = spokei_call_result(outcome);
+
+	if (SPOKEI_LIKELY(outcome->reply))
+		spokei_engine_answered(call->caller->engine,
+				       outcome->queued_ns + outcome->waited_ns);
+	if (SPOKEI_UNLIKELY(result.error || call->cancelled))
+		spokei_call_finish_failed(call, &result);
+	else
+		spokei_call_finish(call, &result);
+}
+
+static void attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome)
+{
+	struct spokei_attempt *attempt = spoke_container_of(pending, struct spokei_attempt,
+							    pending);
+	struct spokei_endpoint *endpoint = attempt->endpoint;
+	enum spoke_policy_fate fate = SPOKE_FATE_OK;
+
+	if (SPOKEI_UNLIKELY(outcome->error)) {
+		fate = spokei_attempt_fate(outcome->error, outcome->written);
+		note_timeout(attempt, outcome);
+	}
+	if (SPOKEI_LIKELY(endpoint))
+		spokei_directory_ended(endpoint, fate, outcome->error,
+				       outcome->queued_ns + outcome->waited_ns);
+	if (SPOKEI_LIKELY(ends_here(attempt->call, outcome->error)))
+		finish_one(attempt->call, outcome);
+	else
+		attempt_ended(attempt, outcome, fate);
+}
+
+int spokei_call_send(struct spokei_attempt *attempt, struct spokei_conn *conn,
+		     const struct spokei_call_args *args)
+{
+	struct spoke_method *method = attempt->call->method;
+	int error = spokei_method_fill(method, conn->wire, args);
+
+	if (error)
+		return error;
+	return spokei_attempt_begin(attempt, conn, &method->request, args->timeout_ns,
+				    attempt_done);
+}
+
+/* --- the end of a wait */
+
+void spokei_call_due(struct spokei_retry_state *retry, int error)
 {
 	struct spokei_call *call = retry->call;
 
-	if (retry->homeless)
-		spokei_call_end_later(call, SPOKE_TICKET_EXHAUSTED, SPOKE_ELIMIT);
-	else if (retry->unready && time_for(retry) == 0)
+	if (error)
+		spokei_call_end_later(call, SPOKE_TICKET_EXHAUSTED, error);
+	else if (retry->was_unready && time_for(retry) == 0)
 		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, SPOKE_ETIMEOUT_UNSENT);
-	else if (left_of(retry) == 0)
+	else if (spokei_call_left(retry) == 0)
 		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, SPOKE_ETIMEOUT);
-	else
+	else {
+		spokei_call_move(&retry->state, SPOKEI_CALL_DECIDING);
 		spokei_call_next(call, NULL);
+	}
 }

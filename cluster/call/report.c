@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sums up timeouts and retries, and publishes the sums as events. */
 #include "cluster/call/report.h"
+
+#include "core/engine/engine.h"
 
 #include <inttypes.h>
 #include <stdio.h>

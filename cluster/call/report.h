@@ -7,7 +7,7 @@
 #ifndef SPOKEI_CLUSTER_CALL_REPORT_H
 #define SPOKEI_CLUSTER_CALL_REPORT_H
 
-#include "core/engine/engine.h"
+#include <spoke/engine.h>
 
 #define SPOKEI_REPORT_PLACES 4u /* told apart; what times out elsewhere is counted together */
 #define SPOKEI_REPORT_NAME 64u  /* bytes of a place's name, with the NUL; longer ones are cut */

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps calls that wait for their next attempt in lists, and on the engine's wheel. */
 #include "cluster/call/retry_queue.h"
+
+#include "cluster/call/retry_state.h"
+#include "core/engine/engine.h"
 
 static void retry_due(struct spoke_timer *timer, void *arg);
 
 int spokei_retry_queue_init(struct spokei_retry_queue *queue, struct spoke_engine *engine,
-			    uint32_t tasks_max, size_t bytes_max,
-			    void (*due)(struct spokei_retry_state *retry))
+			    spokei_retry_due_fn due)
 {
 	*queue = (struct spokei_retry_queue){
 		.engine = engine,
 		.due = due,
-		.tasks_max = tasks_max,
-		.bytes_max = bytes_max,
 	};
 	spokei_list_init(&queue->tickets);
 	spokei_list_init(&queue->unready);
@@ -20,6 +21,14 @@ int spokei_retry_queue_init(struct spokei_retry_queue *queue, struct spoke_engin
 }
 
 /* --- tickets */
+
+void spokei_retry_queue_limit(struct spokei_retry_queue *queue, uint32_t tasks_max,
+			      size_t bytes_max, bool drops_oldest)
+{
+	queue->tasks_max = tasks_max;
+	queue->bytes_max = bytes_max;
+	queue->drops_oldest = drops_oldest;
+}
 
 static struct spokei_retry_state *of_tickets(struct spoke_list *node)
 {
@@ -41,49 +50,50 @@ void spokei_retry_queue_admit(struct spokei_retry_queue *queue, struct spokei_re
 
 /* --- waiting */
 
-static void retry_due(struct spoke_timer *timer, void *arg)
+static void end_wait(struct spokei_retry_state *retry, int error)
 {
-	struct spokei_retry_state *retry = spoke_container_of(timer, struct spokei_retry_state,
-							      timer);
 	struct spokei_retry_queue *queue = retry->queue;
 
-	(void)arg;
 	spokei_retry_queue_leave(queue, retry, false);
-	queue->due(retry);
+	queue->due(retry, error);
 }
 
-/* The turn ends: its times begin. */
+static void retry_due(struct spoke_timer *timer, void *arg)
+{
+	(void)arg;
+	end_wait(spoke_container_of(timer, struct spokei_retry_state, timer), SPOKE_OK);
+}
+
+/* When the call is due; the turn in which its wait began ends now. */
+static uint64_t due_of(const struct spokei_retry_state *retry, uint64_t now_ns)
+{
+	uint64_t due_ns = spokei_later(now_ns, retry->pause_ns);
+	uint64_t end_ns = spokei_later(retry->begun_ns, retry->lasts_ns);
+
+	if (retry->state == SPOKEI_CALL_UNREADY)
+		return spokei_later(retry->begun_ns, retry->args.timeout_ns);
+	return due_ns < end_ns ? due_ns : end_ns;
+}
+
 static void retry_arm(struct spokei_task *task)
 {
 	struct spokei_retry_state *retry = spoke_container_of(task, struct spokei_retry_state, arm);
 	struct spokei_retry_queue *queue = retry->queue;
-	struct spoke_engine *engine = queue->engine;
-	uint64_t now_ns = spokei_engine_settled(engine);
-	uint64_t end_ns;
+	uint64_t now_ns = spokei_engine_settled(queue->engine);
 
 	if (retry->begun_ns == 0)
 		retry->begun_ns = now_ns;
-	if (retry->stage == SPOKEI_RETRY_STATE_UNREADY) {
-		retry->due_ns = spokei_later(retry->begun_ns, retry->timeout_ns);
-	} else {
-		retry->due_ns = spokei_later(now_ns, retry->pause_ns);
-		end_ns = spokei_later(retry->begun_ns, retry->lasts_ns);
-		if (retry->due_ns > end_ns)
-			retry->due_ns = end_ns;
-	}
-	if (spoke_wheel_schedule(engine->wheel, &retry->timer, queue->timer_class, retry->due_ns) !=
-	    SPOKE_WHEEL_OK) {
-		retry->homeless = true;
-		spokei_retry_queue_leave(queue, retry, false);
-		queue->due(retry);
-	}
+	retry->due_ns = due_of(retry, now_ns);
+	if (spoke_wheel_schedule(queue->engine->wheel, &retry->timer, queue->timer_class,
+				 retry->due_ns) != SPOKE_WHEEL_OK)
+		end_wait(retry, SPOKE_ELIMIT);
 }
 
 static void wait_on(struct spokei_retry_queue *queue, struct spokei_retry_state *retry,
-		    enum spokei_retry_state_stage stage, struct spoke_list *list)
+		    enum spokei_call_state state, struct spoke_list *list)
 {
+	spokei_call_move(&retry->state, state);
 	retry->queue = queue;
-	retry->stage = stage;
 	spokei_list_append(list, &retry->of_retry);
 	retry->arm.run = retry_arm;
 	spokei_engine_last(queue->engine, &retry->arm);
@@ -93,12 +103,12 @@ void spokei_retry_queue_pause(struct spokei_retry_queue *queue, struct spokei_re
 			      uint64_t pause_ns)
 {
 	retry->pause_ns = pause_ns;
-	wait_on(queue, retry, SPOKEI_RETRY_STATE_PAUSING, &queue->pausing);
+	wait_on(queue, retry, SPOKEI_CALL_PAUSING, &queue->pausing);
 }
 
 void spokei_retry_queue_unready(struct spokei_retry_queue *queue, struct spokei_retry_state *retry)
 {
-	wait_on(queue, retry, SPOKEI_RETRY_STATE_UNREADY, &queue->unready);
+	wait_on(queue, retry, SPOKEI_CALL_UNREADY, &queue->unready);
 }
 
 void spokei_retry_queue_leave(struct spokei_retry_queue *queue, struct spokei_retry_state *retry,
@@ -115,7 +125,7 @@ void spokei_retry_queue_leave(struct spokei_retry_queue *queue, struct spokei_re
 	queue->bytes -= retry->size;
 }
 
-/* Those that wait again meanwhile are not asked again. */
+/* Calls that begin to wait again meanwhile are not due. */
 void spokei_retry_queue_wake(struct spokei_retry_queue *queue)
 {
 	struct spoke_list ready;
@@ -123,12 +133,9 @@ void spokei_retry_queue_wake(struct spokei_retry_queue *queue)
 	spokei_list_init(&ready);
 	spokei_list_move(&queue->unready, &ready);
 	while (!spokei_list_empty(&ready)) {
-		struct spokei_retry_state *retry = spoke_container_of(spokei_list_first(&ready),
-								      struct spokei_retry_state,
-								      of_retry);
-
-		spokei_retry_queue_leave(queue, retry, false);
-		queue->due(retry);
+		end_wait(spoke_container_of(spokei_list_first(&ready), struct spokei_retry_state,
+					    of_retry),
+			 SPOKE_OK);
 	}
 }
 

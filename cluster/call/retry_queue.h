@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where calls wait for their next attempt: for a time, on the engine's wheel, or until an endpoint
- * can take them. Those that their callers have a ticket for are counted, and there are only so many
- * of them. Part of a consumer's caller, on the engine's thread.
+ * The calls that wait for their next attempt: for a time, on the engine's wheel, or until an
+ * endpoint can take them. Tickets among them are counted and limited. Part of a consumer's caller,
+ * on the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_CALL_RETRY_QUEUE_H
 #define SPOKEI_CLUSTER_CALL_RETRY_QUEUE_H
 
-#include "cluster/call/retry_state.h"
-#include "core/engine/engine.h"
+#include "timer/base.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct spoke_engine;
+struct spokei_retry_state;
+
+/* The wait of a call is over. `error`: SPOKE_OK, or ELIMIT because the wheel had no room for it. */
+typedef void (*spokei_retry_due_fn)(struct spokei_retry_state *retry, int error);
 
 struct spokei_retry_queue {
 	struct spoke_engine *engine;
-	void (*due)(struct spokei_retry_state *retry); /* its wait is over */
+	spokei_retry_due_fn due;
 	unsigned timer_class;
-	uint32_t tasks_max;
-	size_t bytes_max;
+	uint32_t tasks_max; /* tickets */
+	size_t bytes_max;   /* of tickets */
+	bool drops_oldest;  /* a full queue drops its oldest ticket for a new one */
 	uint32_t tasks;
 	size_t bytes;
 	struct spoke_list tickets; /* the oldest first */
@@ -23,40 +32,43 @@ struct spokei_retry_queue {
 	struct spoke_list pausing;
 };
 
-/* It must not be moved afterwards. Returns 0 or SPOKE_ELIMIT: the wheel has no class left. */
+/* The queue must not be moved afterwards. Returns 0 or SPOKE_ELIMIT: the wheel has no class left.
+ */
 SPOKE_MUST_USE int spokei_retry_queue_init(struct spokei_retry_queue *queue,
-					   struct spoke_engine *engine, uint32_t tasks_max,
-					   size_t bytes_max,
-					   void (*due)(struct spokei_retry_state *retry));
+					   struct spoke_engine *engine, spokei_retry_due_fn due);
 
-/* Is there room for it as a ticket? `bytes`: what it keeps. */
+/* Changes the limits of tickets; those that are there stay. */
+void spokei_retry_queue_limit(struct spokei_retry_queue *queue, uint32_t tasks_max,
+			      size_t bytes_max, bool drops_oldest);
+
+/* Is there room for one more ticket that keeps as many bytes? */
 static inline bool spokei_retry_queue_has_room(const struct spokei_retry_queue *queue, size_t bytes)
 {
 	return queue->tasks < queue->tasks_max && queue->bytes <= queue->bytes_max &&
 	       bytes <= queue->bytes_max - queue->bytes;
 }
 
-/* The ticket there is longest; NULL: there is none. */
+/* Returns the oldest ticket, or NULL. */
 struct spokei_retry_state *spokei_retry_queue_oldest(const struct spokei_retry_queue *queue);
 
-/* It becomes a ticket, for which there is room. */
+/* Counts a call as a ticket; there must be room for it. */
 void spokei_retry_queue_admit(struct spokei_retry_queue *queue, struct spokei_retry_state *retry);
 
-/* It waits for `pause_ns`, counted from the end of this turn, and not after a ticket's end. */
+/* Has a call pause for `pause_ns` from the end of this turn on, and at most until its deadline. */
 void spokei_retry_queue_pause(struct spokei_retry_queue *queue, struct spokei_retry_state *retry,
 			      uint64_t pause_ns);
 
-/* It waits until some endpoint can take it, at most for what is left of its attempt's time. */
+/* Has a call wait until some endpoint can take it, at most for the time of one attempt. */
 void spokei_retry_queue_unready(struct spokei_retry_queue *queue, struct spokei_retry_state *retry);
 
-/* Some endpoint can take calls: those that wait for that are due, in their order. */
+/* Some endpoint can take calls: all that wait for one are due, in their order. */
 void spokei_retry_queue_wake(struct spokei_retry_queue *queue);
 
-/* It waits no longer; with `over` it is no ticket any more either. */
+/* Ends the wait of a call, if it waits; with `over` it is no ticket any more either. */
 void spokei_retry_queue_leave(struct spokei_retry_queue *queue, struct spokei_retry_state *retry,
 			      bool over);
 
-/* One that waits, of either kind; NULL: none does. */
+/* Returns a call that waits, or NULL. */
 struct spokei_retry_state *spokei_retry_queue_any(const struct spokei_retry_queue *queue);
 
 #endif

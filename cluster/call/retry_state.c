@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the arguments and the history of a call that may take several attempts. */
 #include "cluster/call/retry_state.h"
 
-#define ID_TEXT 24u
-#define EXTENSION 64u /* bytes that the two pairs come to, and a map's head */
+#include "cluster/call/call.h"
+#include "cluster/call/retry_blocks.h"
+#include "transport/wire/message.h"
+
+#define ID_TEXT 24u   /* bytes of a printed number, with the NUL */
+#define EXTENSION 64u /* bytes of our two pairs, and of the head of a map */
 
 static struct spoke_span copy(unsigned char **at, struct spoke_span from)
 {
@@ -14,89 +19,49 @@ static struct spoke_span copy(unsigned char **at, struct spoke_span from)
 	return span;
 }
 
-/* --- memory */
+/* --- life */
 
-static void *take_block(struct spokei_retry_state_blocks *blocks, const struct spoke_env *env,
-			size_t size)
-{
-	void *block = blocks->first;
-
-	if (size > SPOKEI_RETRY_STATE_BLOCK)
-		return spokei_alloc_unset(env, size);
-	if (block == NULL)
-		return spokei_alloc_unset(env, SPOKEI_RETRY_STATE_BLOCK);
-	memcpy(&blocks->first, block, sizeof(blocks->first));
-	blocks->count--;
-	return block;
-}
-
-static void give_block(struct spokei_retry_state_blocks *blocks, const struct spoke_env *env,
-		       void *block, size_t size)
-{
-	if (size > SPOKEI_RETRY_STATE_BLOCK) {
-		spokei_free(env, block, 1, size);
-	} else if (blocks->count == SPOKEI_RETRY_STATE_BLOCKS) {
-		spokei_free(env, block, 1, SPOKEI_RETRY_STATE_BLOCK);
-	} else {
-		memcpy(block, &blocks->first, sizeof(blocks->first));
-		blocks->first = block;
-		blocks->count++;
-	}
-}
-
-void spokei_retry_state_blocks_fini(struct spokei_retry_state_blocks *blocks,
-				    const struct spoke_env *env)
-{
-	while (blocks->first)
-		spokei_free(env, take_block(blocks, env, SPOKEI_RETRY_STATE_BLOCK), 1,
-			    SPOKEI_RETRY_STATE_BLOCK);
-}
-
-struct spokei_retry_state *spokei_retry_state_keep(struct spokei_retry_state_blocks *blocks,
+struct spokei_retry_state *spokei_retry_state_keep(struct spokei_retry_blocks *blocks,
 						   const struct spoke_env *env,
-						   const struct spokei_message *request,
-						   struct spoke_span key, bool numbered)
+						   const struct spokei_call_args *args,
+						   bool numbered)
 {
-	struct spoke_span attachments = { request->attachments.data, request->attachments.len };
+	struct spoke_span attachments = { args->attachments.data, args->attachments.len };
 	size_t size = sizeof(struct spokei_retry_state);
 	struct spokei_retry_state *retry;
 	unsigned char *at;
 
-	if (request->args.len > SIZE_MAX / 8 || attachments.len > SIZE_MAX / 8 ||
-	    key.len > SIZE_MAX / 8)
+	if (args->values.len > SIZE_MAX / 8 || attachments.len > SIZE_MAX / 8 ||
+	    args->key.len > SIZE_MAX / 8)
 		return NULL;
-	size += request->args.len + attachments.len + key.len;
+	size += args->values.len + attachments.len + args->key.len;
 	if (numbered)
 		size += attachments.len + EXTENSION;
-	retry = take_block(blocks, env, size);
+	retry = spokei_retry_blocks_take(blocks, env, size);
 	if (retry == NULL)
 		return NULL;
 	at = retry->bytes;
-	retry->stage = SPOKEI_RETRY_STATE_KEPT;
-	retry->told = false;
-	retry->policy = NULL;
-	retry->timeout_ns = 0;
+	retry->state = SPOKEI_CALL_FIRST;
+	retry->ticket = SPOKEI_TICKET_NONE;
+	retry->first_answer = false;
 	retry->size = size;
-	retry->one_way = !request->two_way;
-	retry->arg_count = request->arg_count;
-	retry->args = copy(&at, request->args);
+	retry->args = *args;
+	retry->args.values = copy(&at, args->values);
 	attachments = copy(&at, attachments);
-	retry->attachments = (struct spoke_value){ attachments.data, attachments.len };
-	retry->key = copy(&at, key);
+	retry->args.attachments = (struct spoke_value){ attachments.data, attachments.len };
+	retry->args.key = copy(&at, args->key);
 	retry->extended = numbered ? at : NULL;
 	return retry;
 }
 
-void spokei_retry_state_open(struct spokei_retry_state *retry, struct spokei_attempt *own)
+void spokei_retry_state_open(struct spokei_retry_state *retry, struct spokei_call *call)
 {
 	const size_t from = offsetof(struct spokei_retry_state, call);
 
+	spokei_call_move(&retry->state, SPOKEI_CALL_DECIDING);
 	memset((unsigned char *)retry + from, 0,
 	       offsetof(struct spokei_retry_state, ending.text) - from);
-	retry->stage = SPOKEI_RETRY_STATE_SENDING;
-	retry->call = own->call;
-	retry->own = own;
-	retry->own_free = true;
+	retry->call = call;
 	retry->tried = retry->few;
 	retry->tried_room = SPOKEI_RETRY_STATE_FEW;
 }
@@ -113,24 +78,23 @@ static void free_history(struct spokei_retry_state *retry, const struct spoke_en
 		spokei_free(env, retry->tried, retry->tried_room, sizeof(*retry->tried));
 }
 
-void spokei_retry_state_free(struct spokei_retry_state_blocks *blocks, const struct spoke_env *env,
+void spokei_retry_state_free(struct spokei_retry_blocks *blocks, const struct spoke_env *env,
 			     struct spokei_retry_state *retry)
 {
-	if (!spokei_retry_state_is_kept(retry))
+	if (retry->state != SPOKEI_CALL_FIRST)
 		free_history(retry, env);
-	give_block(blocks, env, retry, retry->size);
+	spokei_retry_blocks_give(blocks, env, retry, retry->size);
 }
 
-/* --- what it says */
-
-void spokei_retry_state_say(const struct spokei_retry_state *retry, struct spokei_message *request)
+struct spokei_call_args spokei_retry_state_args(const struct spokei_retry_state *retry,
+						uint64_t timeout_ns)
 {
-	request->args = retry->args;
-	request->arg_count = retry->arg_count;
-	request->two_way = !retry->one_way;
-	request->attachments = retry->attachments;
+	struct spokei_call_args args = retry->args;
+
+	args.timeout_ns = timeout_ns;
 	if (retry->extended_len)
-		request->attachments = (struct spoke_value){ retry->extended, retry->extended_len };
+		args.attachments = (struct spoke_value){ retry->extended, retry->extended_len };
+	return args;
 }
 
 /* --- attachments */
@@ -145,7 +109,8 @@ static unsigned char *put_text(unsigned char *at, const char *text)
 	return at;
 }
 
-/* In digits of a base, `least` of them or more. snprintf() takes longer than the rest of a call. */
+/* Prints a number in a base, with at least `least` digits. snprintf() would take longer than the
+ * rest of a call. */
 static const char *print_number(char text[ID_TEXT], uint64_t number, unsigned base, unsigned least)
 {
 	char *at = text + ID_TEXT - 1;
@@ -166,7 +131,7 @@ static bool is_key(struct spoke_value key, const char *text)
 	       memcmp(span.data, text, span.len) == 0;
 }
 
-/* How many pairs the user says, and whether they leave ours out. They were checked. */
+/* Counts the user's pairs, which were checked, and looks for our keys among them. */
 static size_t count_pairs(struct spoke_value map, struct spoke_span *ret_pairs, bool *ret_has)
 {
 	struct spoke_cursor pairs;
@@ -192,13 +157,13 @@ void spokei_retry_state_number(struct spokei_retry_state *retry)
 	char number[ID_TEXT];
 	unsigned char *at = retry->extended;
 	bool has;
-	size_t count = count_pairs(retry->attachments, &pairs, &has);
+	size_t count = count_pairs(retry->args.attachments, &pairs, &has);
 	uint32_t all = (uint32_t)count + 2;
 
 	SPOKE_ASSERT(at != NULL);
 	if (has)
 		return;
-	*at++ = 0xdf; /* a map of so many pairs */
+	*at++ = 0xdf; /* map, with the number of pairs in four bytes */
 	*at++ = (unsigned char)(all >> 24);
 	*at++ = (unsigned char)(all >> 16);
 	*at++ = (unsigned char)(all >> 8);
@@ -219,8 +184,8 @@ struct spokei_attempt *spokei_retry_state_attempt(struct spokei_retry_state *ret
 {
 	struct spokei_fork *fork;
 
-	if (retry->own_free)
-		return retry->own;
+	if (retry->call->attempt.pending.conn == NULL)
+		return &retry->call->attempt;
 	for (fork = retry->forks; fork; fork = fork->next)
 		if (fork->attempt.pending.conn == NULL)
 			return &fork->attempt;
@@ -284,4 +249,20 @@ void spokei_retry_state_note(struct spokei_retry_state *retry, const struct spok
 	ending->error_code = outcome->reply->error_code;
 	ending->text_len = keep(ending->text, outcome->reply->error_text);
 	ending->class_len = keep(ending->class_name, outcome->reply->error_class);
+}
+
+/* --- as a ticket */
+
+void spokei_ticket_look(const struct spokei_retry_state *retry, uint64_t now_ns,
+			struct spoke_ticket_state *ret_state)
+{
+	*ret_state = (struct spoke_ticket_state){
+		.id = retry->id,
+		.attempts = retry->begun,
+		.sending = retry->open > 0,
+		.last_error = retry->ending.error,
+		.left_ns = spokei_retry_state_left(retry, now_ns),
+	};
+	if (retry->state == SPOKEI_CALL_PAUSING)
+		ret_state->next_ns = spokei_retry_state_pause(retry, now_ns);
 }

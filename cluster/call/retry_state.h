@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The course of a call that may take more than one attempt: what it says, kept for the next one;
- * what has become of it; and where it stands. A call that takes one attempt only has none. As most
- * calls end with their first attempt, what has become of it may be left open until that has failed.
- * Owned by its call, on the engine's thread.
+ * The retry state of a call that may take several attempts: a copy of its arguments, the history of
+ * its attempts, and its present state. Most calls end with their first attempt, so the history is
+ * opened only when that attempt has failed. Owned by its call, on the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_CALL_RETRY_STATE_H
 #define SPOKEI_CLUSTER_CALL_RETRY_STATE_H
 
+#include "cluster/call/args.h"
 #include "cluster/call/attempt.h"
+#include "cluster/call/state.h"
 #include "core/engine/task.h"
 
 #include <spoke/ticket.h>
 
-#define SPOKEI_RETRY_STATE_FEW 4u      /* endpoints that it remembers in itself */
-#define SPOKEI_RETRY_STATE_BLOCK 1024u /* bytes of a course that is kept for the next one ... */
-#define SPOKEI_RETRY_STATE_BLOCKS 64u  /* ... and how many are */
-#define SPOKEI_RETRY_STATE_TEXT 200u   /* bytes of a text, and of a class, that are kept */
+#define SPOKEI_RETRY_STATE_FEW 4u /* ids of endpoints that are kept inside */
+#define SPOKEI_RETRY_STATE_TEXT                                                                    \
+	200u /* bytes of an error's text, and of its class, that are kept                          \
+	      */
 
-/* How an attempt ended, for when that is told later. */
+struct spokei_retry_blocks;
+struct spokei_retry_queue;
+
+/* How the attempt that failed last has ended. */
 struct spokei_ending {
 	int error;
 	int32_t error_code;
@@ -30,40 +34,24 @@ struct spokei_ending {
 	unsigned char class_name[SPOKEI_RETRY_STATE_TEXT];
 };
 
-struct spokei_retry_queue;
-
+/* A further attempt. */
 struct spokei_fork {
 	struct spokei_fork *next;
 	struct spokei_attempt attempt;
 };
 
-enum spokei_retry_state_stage {
-	SPOKEI_RETRY_STATE_KEPT, /* what it says is all there is: the first attempt is under way */
-	SPOKEI_RETRY_STATE_SENDING, /* attempts are under way, or the next step is being decided */
-	SPOKEI_RETRY_STATE_PAUSING, /* until the next attempt */
-	SPOKEI_RETRY_STATE_UNREADY, /* until some endpoint can take it */
-	SPOKEI_RETRY_STATE_OVER,    /* its end is to be told: what still ends does not matter */
-};
-
 struct spokei_retry_state {
-	enum spokei_retry_state_stage stage;
-	bool told; /* that it is a ticket */
-	/* What it says. */
-	bool one_way;
-	const struct spoke_policy *policy; /* NULL: it is not sent */
-	uint64_t timeout_ns;               /* of an attempt */
-	size_t arg_count;
-	struct spoke_span args;         /* point into `bytes` */
-	struct spoke_value attachments; /* the user's */
-	struct spoke_span key;
-	unsigned char *extended; /* room for the user's and ours, of an attempt; NULL: not wanted */
-	size_t size;             /* of this, with what it says */
-	/* What has become of it; of one that is open, from here on. */
+	enum spokei_call_state state;
+	enum spokei_ticket_stage ticket;
+	bool first_answer;            /* the first answer ends the call, as its policy has it */
+	struct spokei_call_args args; /* point into `bytes`; policy NULL: the call is not sent */
+	unsigned char *extended; /* room for the attachments with ours; NULL: ours are not sent */
+	size_t size;             /* of this struct, with its bytes */
+	/* The history: from here on undefined until it is opened. */
 	struct spokei_call *call;
-	struct spokei_attempt *own;       /* the call's */
-	struct spokei_retry_queue *queue; /* where it waits */
-	size_t extended_len;              /* 0: the user's are all */
-	uint32_t begun;
+	struct spokei_retry_queue *queue; /* that the call waits in */
+	size_t extended_len;              /* 0: the user's attachments are sent */
+	uint32_t begun;                   /* attempts, as in struct spoke_policy_history */
 	uint32_t open;
 	uint32_t ok;
 	uint32_t failed;
@@ -72,81 +60,101 @@ struct spokei_retry_state {
 	uint32_t tried_count;
 	uint32_t tried_room;
 	uint64_t few[SPOKEI_RETRY_STATE_FEW];
-	struct spokei_fork *forks; /* attempts beside the call's own, until the end */
-	bool written;              /* of one attempt at least that is true: it may have run */
-	bool own_free;             /* the call's own attempt is not under way */
-	bool unready;              /* it waits, or has waited, for an endpoint to begin at */
-	bool waited;               /* it has paused since the last attempt */
-	bool young;                /* inside spoke_call(): nobody is told of an end */
-	bool fallback;             /* it is not sent: `args` is what its method falls back to */
-	bool homeless;             /* the wheel had no place for its pause */
-	/* Its times; of the engine's clock. */
-	uint64_t begun_ns; /* as the turn ended in which it began; 0: that has not come */
-	uint64_t lasts_ns; /* a ticket's, since begun_ns */
-	uint64_t pause_ns; /* from the end of this turn on */
-	uint64_t due_ns;   /* while it waits */
+	struct spokei_fork *forks; /* freed when the call has ended */
+	bool fans_out;             /* several attempts were in flight at a time */
+	bool written;              /* an attempt was written: the request may have run */
+	bool was_unready; /* the next attempt has only the time that is left from waiting for an
+			   * endpoint */
+	bool waited;      /* it has paused since the last attempt */
+	bool inside_call; /* spoke_call() has not returned: its result reports the end */
+	bool fallback;    /* not sent: the arguments are the fallback of its method */
+	/* Times of the engine's clock. */
+	uint64_t begun_ns; /* the end of the turn in which the call began; 0: not yet */
+	uint64_t lasts_ns; /* from begun_ns to the deadline */
+	uint64_t pause_ns; /* from the end of the turn in which the pause began */
+	uint64_t due_ns;   /* while the call waits */
 	struct spoke_timer timer;
 	struct spokei_task arm;     /* on the engine's last */
-	struct spoke_list of_retry; /* of those that are not ready; next NULL: of none */
-	/* As a ticket. */
-	bool deferred;
-	struct spokei_task tell; /* that it is one, or that it is settled; on the engine's soon */
-	enum spoke_ticket_settlement settlement; /* of one that is over, and not told */
-	struct spoke_list of_tickets;            /* in the order in which they became tickets */
+	struct spoke_list of_retry; /* calls that wait; next NULL: it does not */
+	struct spokei_task tell;    /* calls back; on the engine's soon */
+	/* A ticket's. */
+	enum spoke_ticket_settlement settlement; /* of one that is over */
+	struct spoke_list of_tickets;            /* oldest first; next NULL: no ticket */
 	uint64_t id;
 	spoke_ticket_done_fn settle; /* may be NULL */
 	void *settle_arg;
-	struct spokei_ending
-		ending; /* of the attempt that failed last; its texts are not cleared */
+	struct spokei_ending ending; /* opening leaves its texts undefined */
 	unsigned char bytes[];
 };
 
-/* Memory of courses that are over, for the next ones. Zero-initialised; of one caller. */
-struct spokei_retry_state_blocks {
-	void *first; /* each begins with the next */
-	unsigned count;
-};
-
-void spokei_retry_state_blocks_fini(struct spokei_retry_state_blocks *blocks,
-				    const struct spoke_env *env);
-
-/* Copies what the method's request says; its attempts are `numbered`, or not. NULL: no memory. */
-struct spokei_retry_state *spokei_retry_state_keep(struct spokei_retry_state_blocks *blocks,
+/* Copies the arguments of a call; with `numbered` there is room to number its attempts. Returns
+ * NULL without memory. */
+struct spokei_retry_state *spokei_retry_state_keep(struct spokei_retry_blocks *blocks,
 						   const struct spoke_env *env,
-						   const struct spokei_message *request,
-						   struct spoke_span key, bool numbered);
+						   const struct spokei_call_args *args,
+						   bool numbered);
 
-/* From now on it is known what has become of it: nothing yet. `own` is the attempt that its call
- * has anyway. */
-void spokei_retry_state_open(struct spokei_retry_state *retry, struct spokei_attempt *own);
+/* Opens an empty history; the call is DECIDING. */
+void spokei_retry_state_open(struct spokei_retry_state *retry, struct spokei_call *call);
 
-/* Is it still to be opened? */
-static inline bool spokei_retry_state_is_kept(const struct spokei_retry_state *retry)
-{
-	return retry->stage == SPOKEI_RETRY_STATE_KEPT;
-}
-
-/* It waits for nothing, and no attempt is under way. */
-void spokei_retry_state_free(struct spokei_retry_state_blocks *blocks, const struct spoke_env *env,
+/* Frees a retry state that does not wait, and has no attempt in flight. */
+void spokei_retry_state_free(struct spokei_retry_blocks *blocks, const struct spoke_env *env,
 			     struct spokei_retry_state *retry);
 
-/* Has the method's request say it again. */
-void spokei_retry_state_say(const struct spokei_retry_state *retry, struct spokei_message *request);
-
-/* The attachments of the next attempt, of one that is numbered: the user's, and "spoke.id" and
- * "spoke.attempt", unless the user has such. */
+/* Adds "spoke.id" and "spoke.attempt" to the attachments of the next attempt, unless the user has
+ * set one of them. */
 void spokei_retry_state_number(struct spokei_retry_state *retry);
 
-/* An attempt that is not under way: the call's own, or a further one; NULL: no memory. */
+/* Returns the arguments of the next attempt. */
+struct spokei_call_args spokei_retry_state_args(const struct spokei_retry_state *retry,
+						uint64_t timeout_ns);
+
+/* Returns an attempt that is not in flight, or NULL without memory. */
 struct spokei_attempt *spokei_retry_state_attempt(struct spokei_retry_state *retry,
 						  const struct spoke_env *env);
 
-/* It goes to this endpoint. Returns 0 or SPOKE_ENOMEM. */
+/* Notes that an attempt is made at this endpoint. Returns 0 or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_retry_state_try(struct spokei_retry_state *retry,
 					  const struct spoke_env *env, uint64_t endpoint);
 
-/* An attempt has ended, or could not begin. */
+/* Notes how an attempt has ended, or that it could not begin. */
 void spokei_retry_state_note(struct spokei_retry_state *retry, const struct spokei_outcome *outcome,
 			     enum spoke_policy_fate fate);
+
+/* Has the user a ticket, or is about to get it? */
+static inline bool spokei_retry_state_is_deferred(const struct spokei_retry_state *retry)
+{
+	return retry->ticket != SPOKEI_TICKET_NONE;
+}
+
+/* Returns how long the call goes on already. */
+static inline uint64_t spokei_retry_state_age(const struct spokei_retry_state *retry,
+					      uint64_t now_ns)
+{
+	return retry->begun_ns && now_ns > retry->begun_ns ? now_ns - retry->begun_ns : 0;
+}
+
+/* Returns how much time is left until its deadline. */
+static inline uint64_t spokei_retry_state_left(const struct spokei_retry_state *retry,
+					       uint64_t now_ns)
+{
+	uint64_t age_ns = spokei_retry_state_age(retry, now_ns);
+
+	return retry->lasts_ns > age_ns ? retry->lasts_ns - age_ns : 0;
+}
+
+/* Returns how long a call that is PAUSING still pauses. */
+static inline uint64_t spokei_retry_state_pause(const struct spokei_retry_state *retry,
+						uint64_t now_ns)
+{
+	/* Until the turn ends, the pause has not begun. */
+	if (retry->arm.node.next)
+		return retry->pause_ns;
+	return retry->due_ns > now_ns ? retry->due_ns - now_ns : 0;
+}
+
+/* As spoke_ticket_ask(), of a call that is a ticket. */
+void spokei_ticket_look(const struct spokei_retry_state *retry, uint64_t now_ns,
+			struct spoke_ticket_state *ret_state);
 
 #endif

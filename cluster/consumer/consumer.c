@@ -3,6 +3,8 @@
 #include "cluster/consumer/parts.h"
 
 #include "cluster/call/call.h"
+#include "cluster/call/method.h"
+#include "cluster/call/next.h"
 #include "cluster/config/places.h"
 #include "cluster/endpoints/info.h"
 #include "cluster/serve/request.h"
@@ -12,68 +14,6 @@
 const char spokei_consumer_kind[] = "consumer";
 
 /* --- its endpoints */
-
-/* What is hashed where nobody says it: the text of the first argument, else its bytes. */
-static struct spoke_span first_argument(const struct spokei_message *request)
-{
-	struct spoke_cursor args;
-	struct spoke_value first;
-	struct spoke_span text;
-
-	if (spoke_values_check(request->args.data, request->args.len, NULL, &args,
-			       &(size_t){ 0 }) ||
-	    !spoke_cursor_next(&args, &first))
-		return spokei_span(NULL, 0);
-	if (spoke_value_str(first, &text) == 0)
-		return text;
-	return spokei_span(first.data, first.len);
-}
-
-int spokei_consumer_choose(struct spoke_method *method, const struct spoke_policy *policy,
-			   struct spoke_span key, const struct spokei_tried *tried,
-			   struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
-{
-	struct spoke_consumer *consumer = spokei_consumer_of(method);
-	const struct spoke_balancer *balancer = method->balancer_state->balancer;
-	struct spokei_ask ask = {
-		.balancer_state = policy->in_order ? NULL : method->balancer_state,
-		.key = key,
-		.timeout_ns = method->settings.timeout_ns,
-		.sticky = method->settings.sticky ? &method->sticky : NULL,
-	};
-	int error;
-
-	if (tried) {
-		ask.tried = tried->ids;
-		ask.tried_count = tried->count;
-	}
-	if (SPOKEI_UNLIKELY(balancer && balancer->keyed) && key.len == 0)
-		ask.key = first_argument(&method->request);
-	error = spokei_directory_pick(&consumer->directory, &ask, ret_endpoint, ret_conn);
-	/* As long as the registry has said nothing, nobody knows. */
-	if (error == SPOKE_ENOPROVIDER && consumer->settings.keeper.registry &&
-	    !consumer->subscription.told)
-		return SPOKE_EUNAVAILABLE;
-	if (SPOKEI_UNLIKELY(method->any_version || method->any_group) && error == 0)
-		return spokei_method_say(method, *ret_endpoint);
-	return error;
-}
-
-int spokei_consumer_pick(struct spoke_method *method, const struct spoke_policy *policy,
-			 struct spoke_span key, const struct spokei_tried *tried,
-			 struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
-{
-	struct spokei_endpoint *sole = spokei_directory_sole(&spokei_consumer_of(method)->directory,
-							     ret_conn);
-
-	if (SPOKEI_UNLIKELY(sole == NULL))
-		return spokei_consumer_choose(method, policy, key, tried, ret_endpoint, ret_conn);
-	*ret_endpoint = sole;
-	method->sticky = sole->id;
-	if (SPOKEI_UNLIKELY(method->any_version || method->any_group))
-		return spokei_method_say(method, *ret_endpoint);
-	return SPOKE_OK;
-}
 
 static void directory_event(void *arg, const struct spoke_link_event *event)
 {
@@ -136,7 +76,7 @@ static void keep_provided(struct spoke_consumer *consumer, const struct spoke_ur
 }
 
 /* What its calls go by has changed: what is provided, or the file. */
-void spokei_consumer_inherit(struct spoke_consumer *consumer)
+static void inherit(struct spoke_consumer *consumer)
 {
 	struct spokei_consumer_settings *settings = &consumer->settings;
 
@@ -155,12 +95,13 @@ static void consumer_listed(void *arg, const struct spoke_url *urls, size_t coun
 	struct spokei_consumer_settings *settings = &consumer->settings;
 	size_t first = 0;
 
+	consumer->caller.awaits_list = false;
 	while (first < count && strcmp(spokei_places_service(&urls[first]), settings->service) != 0)
 		first++;
 	if (first == count)
 		return;
 	keep_provided(consumer, &urls[first]);
-	spokei_consumer_inherit(consumer);
+	inherit(consumer);
 }
 
 static int subscribe(struct spoke_consumer *consumer, const struct spoke_consumer_options *options)
@@ -224,6 +165,7 @@ static void consumer_bury(struct spokei_task *task)
 	}
 	spokei_desk_drop(desk);
 	spokei_roll_drop(consumer->engine, &consumer->member);
+	spokei_methods_free(&consumer->caller);
 	spokei_caller_fini(&consumer->caller);
 	spokei_directory_fini(&consumer->directory);
 	spokei_balancer_state_fini(&consumer->balancer_state, env);
@@ -302,6 +244,23 @@ static void consumer_drain(struct spokei_member *member)
 	rest(consumer);
 }
 
+/* --- a reloaded file */
+
+static void consumer_changed(struct spokei_config_user *user)
+{
+	struct spoke_consumer *consumer = spoke_container_of(user, struct spoke_consumer,
+							     settings.file);
+	struct spokei_consumer_settings *settings = &consumer->settings;
+
+	spokei_settings_renew(consumer->engine, settings);
+	inherit(consumer);
+	spokei_caller_resize(&consumer->caller, settings->limits.pending_max, settings->tasks_max);
+	spokei_retry_queue_limit(&consumer->caller.retry, settings->tasks_max, settings->bytes_max,
+				 settings->drops_oldest);
+	spokei_link_change(&consumer->link, &settings->limits);
+	spokei_directory_change(&consumer->directory, &settings->directory);
+}
+
 /* --- the beginning */
 
 static int init_calls(struct spoke_consumer *consumer, const struct spoke_consumer_options *options)
@@ -313,14 +272,22 @@ static int init_calls(struct spoke_consumer *consumer, const struct spoke_consum
 
 	spokei_caller_init(caller, &consumer->link, settings->tasks_max);
 	caller->idle = consumer_idle;
+	caller->directory = &consumer->directory;
+	caller->awaits_list = settings->keeper.registry != NULL;
+	caller->settled = settings->settled;
+	caller->settled_arg = settings->settled_arg;
 	engine->env->dice(engine->env->ctx, &caller->next_id, sizeof(caller->next_id));
 	spokei_balancer_state_init(&consumer->balancer_state, settings->calls.balancer);
-	error = spokei_retry_queue_init(&caller->retry, engine, settings->tasks_max,
-					settings->bytes_max, spokei_call_due);
+	error = spokei_retry_queue_init(&caller->retry, engine, spokei_call_due);
 	if (error)
 		return error;
-	return spokei_filters_init(&consumer->filters, engine->env, options->filters,
-				   options->filter_count);
+	spokei_retry_queue_limit(&caller->retry, settings->tasks_max, settings->bytes_max,
+				 settings->drops_oldest);
+	error = spokei_filters_init(&consumer->filters, engine->env, options->filters,
+				    options->filter_count);
+	if (consumer->filters.count > 0)
+		caller->filters = &consumer->filters;
+	return error;
 }
 
 static void enrol(struct spoke_consumer *consumer)
@@ -359,7 +326,7 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 	error = spokei_settings_consumer(engine, with, &consumer->settings);
 	if (error)
 		goto err_after_alloc;
-	consumer->settings.file.changed = spokei_consumer_changed;
+	consumer->settings.file.changed = consumer_changed;
 	error = spokei_config_join(&consumer->settings.file, engine);
 	if (error == 0)
 		error = spokei_link_init(&consumer->link, engine, &consumer->settings.limits);

@@ -5,6 +5,7 @@
  * begun there and ended there, once; what others want is posted.
  */
 #include "cluster/call/call.h"
+#include "cluster/call/method.h"
 #include "cluster/consumer/parts.h"
 
 #include <spoke/future.h>
@@ -200,19 +201,16 @@ static void call_waiters(struct spoke_future *future)
 	}
 }
 
-/* The one completion of a future. */
-static void finish_future(struct spoke_future *future, const struct spoke_result *result)
+/* The one completion of a future; the callback of its call. */
+static void finish_future(void *arg, const struct spoke_result *result)
 {
+	struct spoke_future *future = arg;
+
 	keep_result(future, result);
 	if (atomic_fetch_or_explicit(&future->state, OVER, memory_order_acq_rel) & THEN)
 		future->then(future->then_arg, &future->result);
 	call_waiters(future);
 	drop_share(future);
-}
-
-static void call_done(void *arg, const struct spoke_result *result)
-{
-	finish_future(arg, result);
 }
 
 /* --- the beginning and what comes between, on the engine's thread */
@@ -234,7 +232,7 @@ static int try_call(struct spoke_future *future)
 		error = SPOKE_ETIMEOUT_UNSENT;
 	else {
 		options->timeout_ns -= future->posted_ns;
-		return spoke_call(future->method, future->args, options, call_done, future,
+		return spoke_call(future->method, future->args, options, finish_future, future,
 				  &future->call);
 	}
 	spokei_count(engine, SPOKE_STAT_CALLS_REFUSED);
@@ -314,6 +312,7 @@ int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 {
 	static const struct spoke_call_options defaults;
 	struct spoke_engine *engine = method->caller->engine;
+	struct spoke_consumer *consumer;
 	struct spoke_future *future;
 	struct spokei_desk *desk;
 
@@ -321,7 +320,8 @@ int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 		return SPOKE_EINVAL;
 	if (spokei_engine_forked(engine))
 		return SPOKE_EFORKED;
-	desk = spokei_desk_get(&spokei_consumer_of(method)->desk, engine);
+	consumer = spoke_container_of(method->caller, struct spoke_consumer, caller);
+	desk = spokei_desk_get(&consumer->desk, engine);
 	if (desk == NULL)
 		return SPOKE_ENOMEM;
 	future = make(desk, method, args, options ? options : &defaults);
@@ -330,9 +330,9 @@ int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 		return SPOKE_ENOMEM;
 	}
 	future->begun_ns = desk->env->now(desk->env->ctx);
-	future->until_ns = spokei_later(future->begun_ns,
-					spokei_later(spokei_call_longest(method, &future->options),
-						     MARGIN_NS));
+	future->until_ns = spokei_later(
+		future->begun_ns,
+		spokei_later(spokei_method_longest(method, &future->options), MARGIN_NS));
 	if (future->options.timeout_ns == 0)
 		future->options.timeout_ns = method->settings.timeout_ns;
 	if (spokei_engine_here(engine)) {

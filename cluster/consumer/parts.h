@@ -35,47 +35,10 @@ struct spoke_consumer {
 /* The kind of the engine's members that are consumers: this very string. */
 extern const char spokei_consumer_kind[];
 
-/* Whose method it is. */
-static inline struct spoke_consumer *spokei_consumer_of(const struct spoke_method *method)
-{
-	return spoke_container_of(method->caller, struct spoke_consumer, caller);
-}
-
-/* A method of any version or group asks for those that the endpoint has. Returns 0 or
- * SPOKE_ENOMEM. */
-SPOKE_MUST_USE int spokei_method_say(struct spoke_method *method,
-				     const struct spokei_endpoint *endpoint);
-
 /* What is provided has changed: its methods go by that where they say nothing themselves. */
 void spokei_methods_inherit(struct spoke_consumer *consumer);
 
-/* The same, or the file has changed; of the consumer too. */
-void spokei_consumer_inherit(struct spoke_consumer *consumer);
-
-/* The file says something else now. */
-void spokei_consumer_changed(struct spokei_config_user *user);
-
 /* Ends all that the consumer does. */
 void spokei_consumer_end(struct spoke_consumer *consumer);
-
-/* Endpoints that a call was sent to, by their ids. */
-struct spokei_tried {
-	const uint64_t *ids;
-	size_t count;
-};
-
-/* Which endpoint takes a call that the method's request says, and the connection to it. `key` { }:
- * the first argument; `tried` may be NULL. Returns as spokei_directory_pick(). The first looks
- * whether there is only one; the second is for those who know that there is not. */
-SPOKE_MUST_USE int spokei_consumer_pick(struct spoke_method *method,
-					const struct spoke_policy *policy, struct spoke_span key,
-					const struct spokei_tried *tried,
-					struct spokei_endpoint **ret_endpoint,
-					struct spokei_conn **ret_conn);
-SPOKE_MUST_USE int spokei_consumer_choose(struct spoke_method *method,
-					  const struct spoke_policy *policy, struct spoke_span key,
-					  const struct spokei_tried *tried,
-					  struct spokei_endpoint **ret_endpoint,
-					  struct spokei_conn **ret_conn);
 
 #endif

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tickets, as users see them. */
-#include "cluster/call/parts.h"
+/* Tickets and calls of a consumer as users see them: state, list, callbacks, cancelling. */
+#include "cluster/call/call.h"
+#include "cluster/call/method.h"
+#include "cluster/call/retry_state.h"
+#include "cluster/consumer/parts.h"
+
+#include <spoke/consumer.h>
 
 const char *spoke_ticket_settlement_name(enum spoke_ticket_settlement settlement)
 {
@@ -21,33 +26,13 @@ const char *spoke_ticket_settlement_name(enum spoke_ticket_settlement settlement
 	return NULL;
 }
 
-/* NULL: it is settled, or never was one. */
+/* Returns NULL if the ticket is settled, or was never one. */
 static struct spokei_call *call_of(const struct spoke_consumer *consumer,
 				   struct spoke_ticket ticket)
 {
 	struct spokei_call *call = spokei_slab_get(&consumer->caller.calls, ticket.handle);
 
-	return call && call->retry && call->retry->told ? call : NULL;
-}
-
-void spokei_ticket_look(const struct spokei_retry_state *retry, uint64_t now_ns,
-			struct spoke_ticket_state *ret_state)
-{
-	uint64_t gone_ns = retry->begun_ns && now_ns > retry->begun_ns ? now_ns - retry->begun_ns
-								       : 0;
-
-	*ret_state = (struct spoke_ticket_state){
-		.id = retry->id,
-		.attempts = retry->begun,
-		.sending = retry->open > 0,
-		.last_error = retry->ending.error,
-		.left_ns = retry->lasts_ns > gone_ns ? retry->lasts_ns - gone_ns : 0,
-	};
-	if (retry->stage != SPOKEI_RETRY_STATE_PAUSING)
-		return;
-	ret_state->next_ns = retry->pause_ns;
-	if (retry->arm.node.next == NULL)
-		ret_state->next_ns = retry->due_ns > now_ns ? retry->due_ns - now_ns : 0;
+	return call && call->retry && call->retry->ticket == SPOKEI_TICKET_HELD ? call : NULL;
 }
 
 bool spoke_ticket_ask(const struct spoke_consumer *consumer, struct spoke_ticket ticket,
@@ -71,7 +56,7 @@ size_t spoke_consumer_ticket_list(const struct spoke_consumer *consumer,
 		const struct spokei_retry_state *retry =
 			spoke_container_of(node, struct spokei_retry_state, of_tickets);
 
-		if (!retry->told)
+		if (retry->ticket != SPOKEI_TICKET_HELD)
 			continue;
 		if (count < max) {
 			infos[count].ticket.handle = retry->call->handle;
@@ -104,6 +89,11 @@ bool spoke_ticket_cancel(struct spoke_consumer *consumer, struct spoke_ticket ti
 	if (call_of(consumer, ticket) == NULL)
 		return false;
 	return spokei_call_cancel(&consumer->caller, (struct spoke_call){ ticket.handle });
+}
+
+bool spoke_call_cancel(struct spoke_consumer *consumer, struct spoke_call call)
+{
+	return spokei_call_cancel(&consumer->caller, call);
 }
 
 size_t spoke_consumer_tickets(const struct spoke_consumer *consumer, size_t *ret_bytes)

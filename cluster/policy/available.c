@@ -15,6 +15,5 @@ static struct spoke_policy_verdict next(const struct spoke_policy_history *histo
 const struct spoke_policy spoke_policy_available = {
 	.name = "available",
 	.next = next,
-	.once = true,
 	.in_order = true,
 };

@@ -32,6 +32,5 @@ static struct spoke_policy_verdict next(const struct spoke_policy_history *histo
 const struct spoke_policy spoke_policy_broadcast = {
 	.name = "broadcast",
 	.next = next,
-	.in_order = true, /* all providers are called, so their order does not matter */
-	.fans_out = true,
+	.in_order = true, /* all are asked, so no balancer is needed */
 };

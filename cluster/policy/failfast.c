@@ -14,5 +14,4 @@ static struct spoke_policy_verdict next(const struct spoke_policy_history *histo
 const struct spoke_policy spoke_policy_failfast = {
 	.name = "failfast",
 	.next = next,
-	.once = true,
 };

@@ -36,6 +36,4 @@ const struct spoke_policy spoke_policy_failover = {
 	.name = "failover",
 	.next = next,
 	.retries = 2,
-	.elsewhere = true,
-	.plain = true,
 };

@@ -19,5 +19,4 @@ static struct spoke_policy_verdict next(const struct spoke_policy_history *histo
 const struct spoke_policy spoke_policy_failsafe = {
 	.name = "failsafe",
 	.next = next,
-	.once = true,
 };

@@ -30,5 +30,4 @@ static struct spoke_policy_verdict next(const struct spoke_policy_history *histo
 const struct spoke_policy spoke_policy_forking = {
 	.name = "forking",
 	.next = next,
-	.fans_out = true,
 };

@@ -3,6 +3,7 @@
 #include "cluster/provider/provider.h"
 
 #include "cluster/call/caller.h"
+#include "cluster/call/method.h"
 #include "cluster/filter/filter.h"
 #include "cluster/provider/access_log.h"
 #include "cluster/provider/parts.h"
@@ -67,6 +68,7 @@ static void provider_bury(struct spokei_task *task)
 	spokei_request_free(provider->spare);
 	spokei_routes_fini(provider->services);
 	free_filters(provider);
+	spokei_methods_free(provider->caller);
 	spokei_caller_fini(provider->caller);
 	spokei_slab_fini(provider->peers);
 	spokei_link_fini(provider->link);

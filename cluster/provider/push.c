@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of a provider to its consumers. */
+#include "cluster/call/args.h"
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
+#include "cluster/call/method.h"
 #include "cluster/call/settings.h"
 #include "cluster/provider/parts.h"
 #include "cluster/provider/peers.h"
@@ -36,26 +38,29 @@ int spoke_provider_method(struct spoke_provider *provider, const char *name,
 	return spokei_method_new(provider->caller, name, options, &presets, ret_method);
 }
 
-static int prepare(struct spoke_method *method, struct spoke_span args,
-		   const struct spoke_call_options *options)
+static int prepare(const struct spoke_method *method, struct spoke_span values,
+		   const struct spoke_call_options *options, struct spokei_call_args *ret)
 {
-	return method->caller->pushes ? spokei_call_prepare(method, args, options) : SPOKE_EINVAL;
+	if (!method->caller->pushes)
+		return SPOKE_EINVAL;
+	return spokei_call_prepare(method, values, options, ret);
 }
 
-static int begin(struct spoke_method *method, struct spokei_conn *conn, uint64_t timeout_ns,
-		 struct spokei_call **ret_call)
+static int begin(struct spoke_method *method, struct spokei_conn *conn,
+		 const struct spokei_call_args *args, struct spokei_call **ret_call)
 {
-	int error = spokei_call_begin(method, conn, timeout_ns, ret_call);
+	int error = spokei_call_begin(method, conn, args, ret_call);
 
 	if (error == SPOKE_OK)
 		spokei_count(method->caller->engine, SPOKE_STAT_PUSHES);
 	return error;
 }
 
-static int take_push(struct spoke_method *method, struct spoke_peer peer, struct spoke_span args,
+static int take_push(struct spoke_method *method, struct spoke_peer peer, struct spoke_span values,
 		     const struct spoke_call_options *options, struct spokei_call **ret_call)
 {
-	int error = prepare(method, args, options);
+	struct spokei_call_args args;
+	int error = prepare(method, values, options, &args);
 	struct spokei_conn *conn;
 
 	if (error)
@@ -63,7 +68,7 @@ static int take_push(struct spoke_method *method, struct spoke_peer peer, struct
 	conn = spokei_peer_conn(provider_of(method), peer);
 	if (conn == NULL)
 		return SPOKE_EUNAVAILABLE;
-	return begin(method, conn, options->timeout_ns, ret_call);
+	return begin(method, conn, &args, ret_call);
 }
 
 /* Has the parameters of spoke_call(), and the peer. */
@@ -80,7 +85,7 @@ int spoke_push(struct spoke_method *method, struct spoke_peer peer, struct spoke
 }
 
 /* No connection is closed meanwhile, and no callback is called, so the list stays as it is. */
-static size_t push_to_all(struct spoke_method *method, uint64_t timeout_ns)
+static size_t push_to_all(struct spoke_method *method, const struct spokei_call_args *args)
 {
 	struct spoke_list *conns = &method->caller->link->conns;
 	size_t count = 0;
@@ -91,7 +96,7 @@ static size_t push_to_all(struct spoke_method *method, uint64_t timeout_ns)
 
 		if (!spokei_peer_ready(conn))
 			continue;
-		if (begin(method, conn, timeout_ns, &call)) {
+		if (begin(method, conn, args, &call)) {
 			spokei_count(method->caller->engine, SPOKE_STAT_CALLS_REFUSED);
 			continue;
 		}
@@ -105,18 +110,19 @@ int spoke_push_all(struct spoke_method *method, struct spoke_span args,
 		   const struct spoke_call_options *options, size_t *ret_count)
 {
 	struct spoke_call_options with = { 0 };
+	struct spokei_call_args prepared;
 	size_t count;
 	int error;
 
 	if (options)
 		with = *options;
 	with.one_way = true;
-	error = prepare(method, args, &with);
+	error = prepare(method, args, &with, &prepared);
 	if (error) {
 		spokei_count(method->caller->engine, SPOKE_STAT_CALLS_REFUSED);
 		return error;
 	}
-	count = push_to_all(method, with.timeout_ns);
+	count = push_to_all(method, &prepared);
 	if (ret_count)
 		*ret_count = count;
 	return SPOKE_OK;

@@ -5,6 +5,8 @@
  */
 #include "tests/sim/oracle.h"
 
+#include "cluster/call/call.h"
+#include "cluster/call/retry_state.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
 
@@ -176,7 +178,7 @@ static void check_calls(const struct sim_consumer *consumer)
 
 		if (spokei_slab_get(calls, call->handle) != call)
 			continue;
-		under_way += call->retry && !spokei_retry_state_is_kept(call->retry)
+		under_way += call->retry && call->retry->state != SPOKEI_CALL_FIRST
 				     ? call->retry->open
 				     : 1;
 	}

@@ -8,10 +8,12 @@
 #ifndef SPOKEI_TRANSPORT_CONN_PENDING_H
 #define SPOKEI_TRANSPORT_CONN_PENDING_H
 
-#include "core/engine/engine.h"
-#include "transport/wire/message.h"
+#include "core/base/env.h"
+
+#include <spoke/wheel.h>
 
 struct spokei_conn;
+struct spokei_message;
 struct spokei_pending;
 struct spokei_unsent;
 

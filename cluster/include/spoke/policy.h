@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of a call when an attempt fails. A policy is a table with one function that knows
- * nothing but the history of the call it is asked about, and answers what comes next; whoever
- * carries the call asks it before the first attempt, after the end of each, and after each pause,
- * and not before all attempts that it asked for have begun. One that is `plain` it need not ask
- * until an attempt has failed.
+ * Cluster policies: what happens to a call when an attempt fails. A policy is a pure function from
+ * the history of a call to the next step. spoke asks the policy before the first attempt, after
+ * the end of each attempt, and after each pause; but never before all attempts have begun that the
+ * policy asked for.
  *
  * - failover: the first answer, else the last error. A request may run once, or 1 + retries times
  *   if its method is idempotent.
- * - failfast: what the one attempt ended with. A request may run once.
- * - failsafe: what the one attempt ended with; nil if it failed. Once.
- * - failback: the first answer, else EDEFERRED and a ticket. 1 + retries times.
- * - forking: the first answer of several providers. Once at each of `forks`.
- * - broadcast: OK when all that can take it now have answered so. Once at each of them.
- * - available: what the one attempt at the first in the list that can take it ended with. Once.
+ * - failfast: the result of the only attempt. A request may run once.
+ * - failsafe: the result of the only attempt; nil if the attempt failed. A request may run once.
+ * - failback: the first answer, else EDEFERRED and a ticket. A request may run 1 + retries times.
+ * - forking: the first answer of several providers. A request may run once at each of `forks`.
+ * - broadcast: OK when all providers that can take the call have answered. A request may run once
+ *   at each of them.
+ * - available: the result of the only attempt, at the first provider in the list that can take it.
+ *   A request may run once.
  *
- * Whatever a policy says, no attempt is made after the deadline (what 1 + retries attempts and
- * their pauses may take; of a policy that `repeats` retry.deadline), none that may have been run is
- * repeated unless the method is idempotent or the policy `repeats`, and none is repeated beyond the
- * consumer's retry budget: in any 10 s at most a fifth of its calls and 100.
+ * Some limits hold under every policy. No attempt begins after the deadline of the call: the time
+ * of 1 + retries attempts and their pauses, or retry.deadline if the policy repeats. A request that
+ * may have run is sent again only if the method is idempotent or the policy repeats. The retry
+ * budget of a consumer allows 100 retries and a fifth of its calls in any 10 s.
  *
- * A program may bring policies of its own.
+ * A program may define policies of its own.
  */
 #ifndef SPOKE_POLICY_H
 #define SPOKE_POLICY_H
@@ -32,70 +33,81 @@
 
 SPOKE_BEGIN_DECLS
 
-/* How an attempt ended, as far as it matters for another one. */
+/* How an attempt ended, as far as it matters for another attempt. */
 enum spoke_policy_fate {
 	SPOKE_FATE_NONE,     /* no attempt has ended */
-	SPOKE_FATE_OK,       /* with an answer */
-	SPOKE_FATE_ANSWERED, /* with an error that any provider would answer: of the handler, or
-			      * about the request */
-	SPOKE_FATE_SAFE,     /* failed, and was not run: nobody could take it, it was refused, or
-			      * never written */
-	SPOKE_FATE_UNSURE,   /* failed, and may have been run */
+	SPOKE_FATE_OK,       /* answered */
+	SPOKE_FATE_ANSWERED, /* answered with an error that every provider would give: by the
+			      * handler, or because the request is invalid */
+	SPOKE_FATE_SAFE,     /* failed without having run: no provider could take the request, the
+			      * provider refused it, or it was never written */
+	SPOKE_FATE_UNSURE,   /* failed, and may have run */
 };
 
-/* What has become of a call, and what was set for it. */
+/* The history of a call, and its settings. */
 struct spoke_policy_history {
-	uint32_t begun;              /* attempts, with those that failed as they began */
-	uint32_t open;               /* ... of them that have not ended */
-	uint32_t ok;                 /* ... that ended with an answer */
-	uint32_t failed;             /* ... with anything else */
-	uint32_t able;               /* providers that could take it now */
-	uint32_t fresh;              /* ... of them that it was not sent to yet */
+	uint32_t begun;              /* attempts, with those that failed to begin */
+	uint32_t open;               /* attempts in flight */
+	uint32_t ok;                 /* attempts that were answered */
+	uint32_t failed;             /* attempts that ended in any other way */
+	uint32_t able;               /* providers that could take an attempt now */
+	uint32_t fresh;              /* those of them that have had no attempt of this call */
 	enum spoke_policy_fate last; /* of the attempt that ended last */
-	bool repeatable;             /* one that may have been run may be run again */
-	bool deferred;               /* its caller has a ticket */
-	bool waited;                 /* a WAIT has passed, and no attempt was begun since */
-	uint64_t left_ns;            /* until its deadline */
-	uint64_t dice;               /* a random number */
-	uint32_t retries;            /* settings, from here on */
+	bool repeatable;             /* a request that may have run may be sent again */
+	bool deferred;               /* the user has a ticket, or is about to get it */
+	bool waited;                 /* a pause has ended, and no attempt has begun since */
+	uint64_t left_ns;            /* until the deadline */
+	uint64_t dice;               /* a random number, if pauses grow and the policy repeats */
+	uint32_t retries;            /* from here on: settings */
 	uint32_t forks;
 	uint32_t fail_percent;
-	bool growing;       /* pauses grow, by 1.6 each time, up to 60 s */
-	uint64_t period_ns; /* the pause, or the first one */
+	bool growing;       /* pauses grow by a factor of 1.6 up to 60 s */
+	uint64_t period_ns; /* the pause, or the first pause */
 };
 
+/* The next step of a call. */
 enum spoke_policy_step {
 	SPOKE_STEP_FINISH, /* the call ends as its last attempt did */
-	SPOKE_STEP_SEND,   /* `count` attempts more, each at another provider if there is one */
-	SPOKE_STEP_LISTEN, /* nothing, until another attempt ends; one has to be open */
-	SPOKE_STEP_WAIT,   /* nothing for `wait_ns`, then it is asked again */
+	SPOKE_STEP_SEND, /* `count` more attempts, at providers without an attempt if there are any
+			  */
+	SPOKE_STEP_LISTEN, /* nothing until another attempt ends; one must be in flight */
+	SPOKE_STEP_WAIT,   /* a pause of `wait_ns`; none may be in flight */
 };
 
+/* What a policy decides. */
 struct spoke_policy_verdict {
 	enum spoke_policy_step step;
-	uint32_t count;   /* of SEND, from 1 on */
+	uint32_t count;   /* of SEND; 0 means 1 */
 	uint64_t wait_ns; /* of WAIT */
-	bool defer;       /* of WAIT: the caller is told EDEFERRED, if it was not yet */
-	bool excuse;      /* of FINISH: a failure is told as OK with nil */
-	bool blame;       /* of FINISH: an answer does not count, for some have failed: the last
-			   * error is told */
+	bool defer;       /* of WAIT: the user gets EDEFERRED and a ticket, if not done yet */
+	bool excuse;      /* of FINISH: a failure is reported as OK with nil */
+	bool blame;       /* of FINISH: the error of the last failed attempt is reported, even if
+			   * the last attempt was answered */
 };
 
+/*
+ * A policy; borrowed by consumers, methods and calls for their life. Zero-initialise what is not
+ * needed.
+ */
 struct spoke_policy {
-	const char *name; /* as in URLs: "cluster=failover" */
-	/* Answers, and does nothing else: it must not call spoke. */
+	/* For URLs and files: "cluster=failover". A policy of your own is set by its address only,
+	 * and its name appears in texts. */
+	const char *name;
+	/* Decides the next step. Must be pure: equal histories get equal verdicts, and it must not
+	 * call spoke. spoke also asks about sample histories, once for each method, to learn
+	 * whether a single attempt or the first answer always ends a call; such a verdict must not
+	 * depend on `dice`, `left_ns` or exact numbers of providers alone. */
 	struct spoke_policy_verdict (*next)(const struct spoke_policy_history *history);
-	uint32_t retries; /* where no setting says it */
-	bool repeats;     /* who chooses it allows that requests are run again */
-	bool in_order;    /* the first one in the list that can take it, without a balancer */
-	bool once;        /* it makes one attempt, and never waits */
-	bool elsewhere;   /* it asks each provider once at most, and never waits */
-	bool fans_out;    /* it may have several attempts open at a time */
-	/* It begins with one attempt, and ends with the first answer; nothing follows from it where
-	 * it repeats, or calls wait until somebody is ready. */
-	bool plain;
+	uint32_t retries; /* default of the setting "retries" */
+	/* Allows that a request runs more than once, whatever its method permits. Calls may last
+	 * for retry.deadline, and their attempts carry "spoke.id" and "spoke.attempt". */
+	bool repeats;
+	/* Sends an attempt to the first provider in the list that can take it, instead of asking
+	 * the load balancer. */
+	bool in_order;
 };
 
+/* The built-in policies, in the order of the list above. */
 SPOKE_API extern const struct spoke_policy spoke_policy_failover;
 SPOKE_API extern const struct spoke_policy spoke_policy_failfast;
 SPOKE_API extern const struct spoke_policy spoke_policy_failsafe;

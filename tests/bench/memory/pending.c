@@ -3,6 +3,7 @@
 #include "memory.h"
 
 #include "cluster/call/call.h"
+#include "core/memory/slab.h"
 #include "transport/conn/conn.h"
 
 #include "tests/support/echo_handler.h"

@@ -210,15 +210,19 @@ static void a_policy_that_never_sends_brings_no_success(void **state)
 }
 
 static unsigned asked;
+static bool carried; /* a call is asked about, and not a sample */
 
 static struct spoke_policy_verdict follow(const struct spoke_policy_history *history)
 {
 	asked++;
-	assert_int_equal(history->open, 0);
+	if (carried)
+		assert_int_equal(history->open, 0);
 	if (history->begun == 0)
 		return (struct spoke_policy_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
-	assert_int_equal(history->begun, history->failed + history->ok);
-	assert_int_equal(history->fresh, 2 - history->begun);
+	if (carried) {
+		assert_int_equal(history->begun, history->failed + history->ok);
+		assert_int_equal(history->fresh, 2 - history->begun);
+	}
 	return (struct spoke_policy_verdict){
 		.step = history->last == SPOKE_FATE_SAFE && history->fresh ? SPOKE_STEP_SEND
 									   : SPOKE_STEP_FINISH,
@@ -231,7 +235,6 @@ static void a_plain_policy_is_asked_when_an_attempt_has_failed(void **state)
 		.name = "plain",
 		.next = follow,
 		.retries = 1,
-		.plain = true,
 	};
 	static const struct {
 		enum rig_manner first, second;
@@ -240,23 +243,25 @@ static void a_plain_policy_is_asked_when_an_attempt_has_failed(void **state)
 	} rows[] = {
 		{ RIG_ECHO, RIG_ECHO, SPOKE_OK, 0, 1 },
 		{ RIG_ERROR, RIG_ERROR, SPOKE_EREMOTE, 1, 1 },
-		{ RIG_REFUSE, RIG_ECHO, SPOKE_OK, 2, 2 },
+		{ RIG_REFUSE, RIG_ECHO, SPOKE_OK, 1, 2 },
 		{ RIG_REFUSE, RIG_REFUSE, SPOKE_EREFUSED, 2, 2 },
 	};
-	const struct spoke_call_options options = { .policy = &plain };
+	const struct spoke_method_options options = { .policy = &plain };
 	struct spoke_method *echo;
 
 	(void)state;
 	clusterrig_provide(2);
 	clusterrig_consume("loadbalance=roundrobin", NULL);
-	echo = clusterrig_method("echo", NULL);
+	carried = false;
+	echo = clusterrig_method("echo", &options);
+	carried = true;
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct rig_call *call;
 
 		rig.providers[0].manner = rows[i].first;
 		rig.providers[1].manner = rows[i].second;
 		asked = 0;
-		call = clusterrig_call_with(echo, &options);
+		call = clusterrig_call(echo);
 		clusterrig_end(call);
 		assert_int_equal(call->error, rows[i].error);
 		assert_int_equal(call->attempts, rows[i].attempts);
@@ -270,7 +275,6 @@ static void a_policy_that_repeats_is_asked_though_it_is_plain(void **state)
 		.name = "repeats",
 		.next = follow,
 		.repeats = true,
-		.plain = true,
 	};
 	struct rig_call *call;
 
@@ -278,6 +282,7 @@ static void a_policy_that_repeats_is_asked_though_it_is_plain(void **state)
 	clusterrig_provide(2);
 	clusterrig_consume("", NULL);
 	asked = 0;
+	carried = true;
 	call = clusterrig_call_with(clusterrig_method("echo", NULL),
 				    &(struct spoke_call_options){ .policy = &repeats });
 	clusterrig_end(call);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a file that is read again changes of consumers that live: each kind of key. */
+#include "cluster/call/method.h"
 #include "cluster/consumer/parts.h"
 #include "tests/cluster/config/configrig.h"
 

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sends a request as one attempt of a call, and classifies how attempts end. */
+#include "cluster/call/attempt.h"
+
+#include "transport/conn/conn.h"
+
+int spokei_attempt_begin(struct spokei_attempt *attempt, struct spokei_conn *conn,
+			 struct spokei_message *request, uint64_t timeout_ns,
+			 void (*done)(struct spokei_pending *pending,
+				      const struct spokei_outcome *outcome))
+{
+	struct spokei_pending *pending = &attempt->pending;
+	int error;
+
+	/* The rest is set by spokei_conn_call(), or stays as the last attempt has left it. */
+	pending->node.next = NULL;
+	pending->conn = NULL;
+	pending->unsent = NULL;
+	pending->begun_ns = 0;
+	pending->written_ns = 0;
+	pending->timeout_ns = timeout_ns;
+	pending->done = done;
+	attempt->endpoint = NULL;
+	error = spokei_conn_call(conn, pending, request);
+	return error == SPOKE_ESTATE ? SPOKE_EUNAVAILABLE : error;
+}
+
+enum spoke_policy_fate spokei_attempt_fate(int error, bool written)
+{
+	switch (error) {
+	case SPOKE_OK:
+		return SPOKE_FATE_OK;
+	case SPOKE_EREMOTE:
+	case SPOKE_EBADREQUEST:
+		return SPOKE_FATE_ANSWERED;
+	case SPOKE_EREFUSED:
+	case SPOKE_EEXPIRED:
+	case SPOKE_ENOSERVICE:
+		return SPOKE_FATE_SAFE;
+	default:
+		break;
+	}
+	/* A request that cannot be written here cannot be written elsewhere either, unless the
+	 * cause is a lack of room, or a wire that cannot carry it. */
+	if (spoke_error_is_local(error) && error != SPOKE_ELIMIT && error != SPOKE_ENOMEM &&
+	    error != SPOKE_EUNAVAILABLE && error != SPOKE_ENOPROVIDER &&
+	    error != SPOKE_EUNSUPPORTED)
+		return SPOKE_FATE_ANSWERED;
+	return written ? SPOKE_FATE_UNSURE : SPOKE_FATE_SAFE;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A method to call: everything that its calls have in common, put together once. It belongs to a
+ * caller. On the engine's thread.
+ */
+#ifndef SPOKEI_CLUSTER_CALL_METHOD_H
+#define SPOKEI_CLUSTER_CALL_METHOD_H
+
+#include "cluster/balancer/state.h"
+#include "cluster/call/args.h"
+#include "cluster/call/settings.h"
+#include "cluster/call/traits.h"
+#include "cluster/filter/limit.h"
+#include "transport/wire/message.h"
+
+#include <spoke/call.h>
+
+struct spoke_filter_call;
+struct spokei_caller;
+struct spokei_endpoint;
+
+struct spoke_method {
+	struct spokei_caller *caller;
+	struct spoke_list node; /* of the caller */
+	const char *name;
+	/* What all requests of the method have in common; it points into `texts`. The rest is
+	 * filled in from the arguments of a call just before its request is sent. */
+	struct spokei_message request;
+	struct spokei_prefix {
+		const struct spokei_wire *wire; /* that `bytes` is encoded for; NULL: none yet */
+		uint8_t codec;                  /* id of the codec, the same */
+		struct spokei_buffer bytes;
+	} prefix;
+	struct spokei_call_settings settings; /* a provider's method has only the timeout */
+	struct spokei_policy_traits traits;   /* of the policy in `settings` */
+	struct spokei_policy_traits other;    /* of the policy that a call's options named last */
+	struct spoke_method_options said;     /* the user's options, without their texts */
+	struct spokei_limit limit;            /* on concurrency, and on calls per second */
+	struct spokei_balancer_state own_balancer_state;
+	struct spokei_balancer_state
+		*balancer_state; /* the method's own, or the consumer's; NULL: a provider's */
+	uint64_t sticky;         /* id of the endpoint that was called last */
+	/* A method of any version or group ("*") takes the texts of the endpoint that it calls:
+	 * they are in `which`, of the endpoint with the id `which_id` (0: none yet). */
+	bool any_version;
+	bool any_group;
+	uint64_t which_id;
+	struct spokei_buffer which;
+	struct spoke_value fallback; /* { 0 }: none; points into `texts` */
+	size_t type_count;           /* of a generic call: number of arguments; 0: any */
+	size_t size;                 /* of this struct, with its texts */
+	unsigned char texts[];
+};
+
+/* Defaults for what the options of a method leave out. */
+struct spokei_method_presets {
+	const char *service; /* "": none */
+	const char *version;
+	const char *group;
+	const char *advice; /* for a method without a service; NULL: it needs none */
+	struct spokei_call_settings settings;
+};
+
+/* As spoke_consumer_method(). */
+SPOKE_MUST_USE int spokei_method_new(struct spokei_caller *caller, const char *name,
+				     const struct spoke_method_options *options,
+				     const struct spokei_method_presets *presets,
+				     struct spoke_method **ret_method);
+
+/* Frees all methods of a caller. */
+void spokei_methods_free(struct spokei_caller *caller);
+
+/* Encodes the prefix of the method's requests for a wire; without memory there is none. */
+void spokei_method_make_prefix(struct spoke_method *method, const struct spokei_wire *wire);
+
+/* Puts a request together for a wire, in `request`, which is good until the next one. Returns 0 or
+ * SPOKE_EUNSUPPORTED: the wire cannot carry all of it. */
+SPOKE_MUST_USE static inline int spokei_method_fill(struct spoke_method *method,
+						    const struct spokei_wire *wire,
+						    const struct spokei_call_args *args)
+{
+	struct spokei_message *request = &method->request;
+	const struct spokei_buffer *prefix = &method->prefix.bytes;
+
+	request->args = args->values;
+	request->arg_count = args->count;
+	request->attachments = args->attachments;
+	request->two_way = !args->one_way;
+	/* What the wire cannot carry is rejected instead of left out. */
+	if (SPOKEI_UNLIKELY(!wire->attachments) &&
+	    (request->version.len || request->group.len || request->attachments.len))
+		return SPOKE_EUNSUPPORTED;
+	if (SPOKEI_UNLIKELY(method->prefix.wire != wire || method->prefix.codec != request->codec))
+		spokei_method_make_prefix(method, wire);
+	request->prefix = spokei_span(spokei_buffer_data(prefix), spokei_buffer_len(prefix));
+	return SPOKE_OK;
+}
+
+/* Has the requests of a method of any version or group name those of the endpoint. Returns 0 or
+ * SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_method_follow(struct spoke_method *method,
+					const struct spokei_endpoint *endpoint);
+
+/* The settings of the method have changed: applies its limits, and asks its policy again. */
+void spokei_method_apply(struct spoke_method *method);
+
+/* Asks another policy than the method's own, which a call's options name. */
+const struct spokei_policy_traits *spokei_method_other(struct spoke_method *method,
+						       const struct spoke_policy *policy);
+
+/* Returns the properties of a policy, as far as this method is concerned. */
+static inline const struct spokei_policy_traits *spokei_method_traits(
+	struct spoke_method *method, const struct spoke_policy *policy)
+{
+	return SPOKEI_LIKELY(policy == method->traits.policy) ? &method->traits
+							      : spokei_method_other(method, policy);
+}
+
+/* Returns what filters are told of a call of this method, without its arguments. */
+struct spoke_filter_call spokei_method_describe(const struct spoke_method *method);
+
+/* Returns how long a call may take until its callback. Any thread. */
+uint64_t spokei_method_longest(const struct spoke_method *method,
+			       const struct spoke_call_options *options);
+
+#endif
