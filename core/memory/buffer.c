@@ -7,9 +7,9 @@
 #include "core/memory/buffer.h"
 
 #define CAPACITY_MIN ((size_t)512)
-#define CAPACITY_KEPT                                                                              \
-	((size_t)262144) /* bytes that an empty buffer keeps; idle owners free them                \
-			  */
+
+/* Bytes that an empty buffer keeps; idle owners free them. */
+#define CAPACITY_KEPT ((size_t)262144)
 
 void spokei_buffer_init(struct spokei_buffer *buffer, const struct spoke_env *env, size_t max)
 {

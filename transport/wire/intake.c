@@ -46,11 +46,6 @@ static enum spokei_intake_result want_more(struct spokei_intake *intake)
 	return SPOKEI_INTAKE_MORE;
 }
 
-static struct spoke_span skip(struct spoke_span bytes, size_t len)
-{
-	return spokei_span((const unsigned char *)bytes.data + len, bytes.len - len);
-}
-
 /*
  * Keeps the missing bytes of the frame, as far as they have arrived and the number is known.
  * Returns whether any byte was kept, or a negative error.
@@ -68,7 +63,7 @@ static int keep(struct spokei_intake *intake, struct spoke_span *bytes, size_t n
 	error = spokei_buffer_append(&intake->kept, bytes->data, some);
 	if (error)
 		return error;
-	*bytes = skip(*bytes, some);
+	*bytes = spokei_span_after(*bytes, some);
 	return 1;
 }
 
@@ -122,7 +117,7 @@ enum spokei_intake_result spokei_intake_next(struct spokei_intake *intake, struc
 		status = intake->wire->cut(intake->limits, &intake->cut, view, &len);
 		if (status == 0) {
 			if (in_place)
-				*bytes = skip(*bytes, len);
+				*bytes = spokei_span_after(*bytes, len);
 			else
 				intake->given = len;
 			view.len = len;

@@ -168,6 +168,12 @@ static inline struct spoke_span spokei_span(const void *data, size_t len)
 	return (struct spoke_span){ data, len };
 }
 
+/* Returns the bytes after the first `len`. */
+static inline struct spoke_span spokei_span_after(struct spoke_span bytes, size_t len)
+{
+	return spokei_span((const unsigned char *)bytes.data + len, bytes.len - len);
+}
+
 /* Sets all fields to zero, in steps that compilers turn into plain stores: one large memset() would
  * be the most expensive part of a small message. */
 static inline void spokei_message_clear(struct spokei_message *message)

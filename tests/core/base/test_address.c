@@ -18,7 +18,7 @@ enum {
 	PATH_LEN_MAX = 107, /* sun_path without its NUL */
 };
 
-static void each_kind_is_parsed_and_printed(void **state)
+static void each_address_kind_is_parsed_and_printed(void **state)
 {
 	static const struct {
 		const char *text;
@@ -51,7 +51,7 @@ static void each_kind_is_parsed_and_printed(void **state)
 	}
 }
 
-static void what_is_no_address_is_refused_and_writes_nothing(void **state)
+static void invalid_address_is_rejected_without_output(void **state)
 {
 	static const char *const none[] = {
 		"",
@@ -103,7 +103,7 @@ static void what_is_no_address_is_refused_and_writes_nothing(void **state)
 	}
 }
 
-static void a_path_is_as_long_as_the_system_allows(void **state)
+static void unix_path_may_have_system_maximum(void **state)
 {
 	struct spoke_address address;
 	char text[TEXT_SIZE] = "unix:";
@@ -123,7 +123,7 @@ static void a_path_is_as_long_as_the_system_allows(void **state)
 	}
 }
 
-static void whatever_is_printed_stays_in_its_bounds(void **state)
+static void address_print_stays_within_size(void **state)
 {
 	struct spoke_address address = { 0 };
 	char text[TEXT_SIZE];
@@ -151,10 +151,10 @@ static void whatever_is_printed_stays_in_its_bounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_kind_is_parsed_and_printed),
-		cmocka_unit_test(what_is_no_address_is_refused_and_writes_nothing),
-		cmocka_unit_test(a_path_is_as_long_as_the_system_allows),
-		cmocka_unit_test(whatever_is_printed_stays_in_its_bounds),
+		cmocka_unit_test(each_address_kind_is_parsed_and_printed),
+		cmocka_unit_test(invalid_address_is_rejected_without_output),
+		cmocka_unit_test(unix_path_may_have_system_maximum),
+		cmocka_unit_test(address_print_stays_within_size),
 	};
 
 	return cmocka_run_group_tests_name("address", tests, NULL, NULL);

@@ -22,7 +22,7 @@ static const struct {
 
 #define ERROR_COUNT (sizeof(errors) / sizeof(errors[0]))
 
-static void each_error_has_its_own_name_and_sentence(void **state)
+static void error_names_and_sentences_are_unique(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ERROR_COUNT; i++) {
@@ -35,7 +35,7 @@ static void each_error_has_its_own_name_and_sentence(void **state)
 	}
 }
 
-static void numbers_are_what_they_always_were(void **state)
+static void error_numbers_never_change(void **state)
 {
 	(void)state;
 	assert_int_equal(SPOKE_EINVAL, -1);
@@ -46,7 +46,7 @@ static void numbers_are_what_they_always_were(void **state)
 	assert_int_equal(SPOKE_ESERVER, -206);
 }
 
-static void zero_is_success(void **state)
+static void zero_means_success(void **state)
 {
 	(void)state;
 	assert_string_equal(spoke_errname(SPOKE_OK), "OK");
@@ -56,7 +56,7 @@ static void zero_is_success(void **state)
 	assert_false(spoke_error_is_remote(SPOKE_OK));
 }
 
-static void numbers_without_an_error_are_unknown_and_in_no_range(void **state)
+static void unassigned_numbers_are_unknown_errors(void **state)
 {
 	static const int numbers[] = { 1,    22,   -98,  -99,     -150,   -199,
 				       -207, -299, -300, INT_MAX, INT_MIN };
@@ -71,7 +71,7 @@ static void numbers_without_an_error_are_unknown_and_in_no_range(void **state)
 	}
 }
 
-static void each_error_happened_in_exactly_one_place(void **state)
+static void each_error_is_in_exactly_one_range(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ERROR_COUNT; i++) {
@@ -87,11 +87,11 @@ static void each_error_happened_in_exactly_one_place(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_error_has_its_own_name_and_sentence),
-		cmocka_unit_test(numbers_are_what_they_always_were),
-		cmocka_unit_test(zero_is_success),
-		cmocka_unit_test(numbers_without_an_error_are_unknown_and_in_no_range),
-		cmocka_unit_test(each_error_happened_in_exactly_one_place),
+		cmocka_unit_test(error_names_and_sentences_are_unique),
+		cmocka_unit_test(error_numbers_never_change),
+		cmocka_unit_test(zero_means_success),
+		cmocka_unit_test(unassigned_numbers_are_unknown_errors),
+		cmocka_unit_test(each_error_is_in_exactly_one_range),
 	};
 
 	return cmocka_run_group_tests_name("error", tests, NULL, NULL);

@@ -56,7 +56,7 @@ static void assert_near(uint64_t got, uint64_t exact, uint64_t max)
 	assert_true(got <= max);
 }
 
-static void percentiles_are_those_of_the_sorted_samples(void **state)
+static void percentiles_match_sorted_samples(void **state)
 {
 	static const uint32_t asked[] = { 0,      1,      100000, 500000, 900000,
 					  990000, 999000, 999900, MILLION };
@@ -89,7 +89,7 @@ static void percentiles_are_those_of_the_sorted_samples(void **state)
 	}
 }
 
-static void every_value_has_the_bucket_whose_ends_are_around_it(void **state)
+static void value_lies_within_ends_of_its_bucket(void **state)
 {
 	uint64_t from = 0;
 
@@ -111,7 +111,7 @@ static void every_value_has_the_bucket_whose_ends_are_around_it(void **state)
 	assert_int_equal(spoke_histogram_bucket_end(SPOKE_HISTOGRAM_BUCKETS), TOP);
 }
 
-static void what_is_too_large_counts_as_the_largest(void **state)
+static void too_large_value_counts_as_largest(void **state)
 {
 	struct spoke_histogram histogram = { 0 };
 
@@ -124,7 +124,7 @@ static void what_is_too_large_counts_as_the_largest(void **state)
 	assert_int_equal(spoke_histogram_percentile(&histogram, 500000), TOP);
 }
 
-static void nothing_counted_is_zero(void **state)
+static void empty_histogram_returns_zero(void **state)
 {
 	struct spoke_histogram histogram = { 0 };
 
@@ -135,7 +135,7 @@ static void nothing_counted_is_zero(void **state)
 	assert_int_equal(spoke_histogram_mean(&histogram), 0);
 }
 
-static void counts_near_the_end_of_the_range_have_percentiles(void **state)
+static void percentiles_work_near_maximum_count(void **state)
 {
 	struct spoke_histogram histogram = { 0 };
 
@@ -147,7 +147,7 @@ static void counts_near_the_end_of_the_range_have_percentiles(void **state)
 	assert_int_equal(spoke_histogram_percentile(&histogram, UINT32_MAX), 2);
 }
 
-static void two_merged_are_as_if_one_had_counted_all(void **state)
+static void merged_histograms_equal_one_histogram(void **state)
 {
 	static struct spoke_histogram one;
 	static struct spoke_histogram two;
@@ -169,7 +169,7 @@ static void two_merged_are_as_if_one_had_counted_all(void **state)
 	}
 }
 
-static void since_an_earlier_copy_is_what_came_after_it(void **state)
+static void difference_to_copy_is_later_values(void **state)
 {
 	static struct spoke_histogram histogram;
 	static struct spoke_histogram before;
@@ -203,13 +203,13 @@ static void since_an_earlier_copy_is_what_came_after_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(percentiles_are_those_of_the_sorted_samples),
-		cmocka_unit_test(every_value_has_the_bucket_whose_ends_are_around_it),
-		cmocka_unit_test(what_is_too_large_counts_as_the_largest),
-		cmocka_unit_test(nothing_counted_is_zero),
-		cmocka_unit_test(counts_near_the_end_of_the_range_have_percentiles),
-		cmocka_unit_test(two_merged_are_as_if_one_had_counted_all),
-		cmocka_unit_test(since_an_earlier_copy_is_what_came_after_it),
+		cmocka_unit_test(percentiles_match_sorted_samples),
+		cmocka_unit_test(value_lies_within_ends_of_its_bucket),
+		cmocka_unit_test(too_large_value_counts_as_largest),
+		cmocka_unit_test(empty_histogram_returns_zero),
+		cmocka_unit_test(percentiles_work_near_maximum_count),
+		cmocka_unit_test(merged_histograms_equal_one_histogram),
+		cmocka_unit_test(difference_to_copy_is_later_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

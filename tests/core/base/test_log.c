@@ -50,7 +50,7 @@ static unsigned write_lines(struct book *book, enum spokei_log_class log_class, 
 	return book->lines - before;
 }
 
-static void a_line_arrives_with_level_module_and_text(void **state)
+static void log_line_has_level_module_and_text(void **state)
 {
 	struct book book;
 
@@ -64,7 +64,7 @@ static void a_line_arrives_with_level_module_and_text(void **state)
 	assert_true(book.last.suppressed == 0);
 }
 
-static void without_a_hook_nothing_happens_and_nothing_is_counted(void **state)
+static void log_without_hook_does_nothing(void **state)
 {
 	struct book book;
 
@@ -77,7 +77,7 @@ static void without_a_hook_nothing_happens_and_nothing_is_counted(void **state)
 	assert_true(book.last.suppressed == 0);
 }
 
-static void lines_above_the_level_are_not_written_and_cost_no_token(void **state)
+static void lines_above_level_cost_no_token(void **state)
 {
 	struct book book;
 
@@ -93,7 +93,7 @@ static void lines_above_the_level_are_not_written_and_cost_no_token(void **state
 	assert_string_equal(book.text, "fine");
 }
 
-static void a_class_writes_ten_lines_a_second_and_each_class_for_itself(void **state)
+static void each_class_writes_ten_lines_per_second(void **state)
 {
 	struct book book;
 
@@ -106,7 +106,7 @@ static void a_class_writes_ten_lines_a_second_and_each_class_for_itself(void **s
 	assert_int_equal(book.lines, SPOKEI_LOG_CLASSES * 10 + 50);
 }
 
-static void what_was_left_out_is_told_once_with_the_next_line_of_the_class(void **state)
+static void next_line_reports_suppressed_count_once(void **state)
 {
 	struct book book;
 
@@ -122,7 +122,7 @@ static void what_was_left_out_is_told_once_with_the_next_line_of_the_class(void 
 	assert_true(book.last.suppressed == 0);
 }
 
-static void a_hook_that_logs_does_not_call_itself(void **state)
+static void log_hook_does_not_recurse(void **state)
 {
 	struct book book;
 
@@ -134,7 +134,7 @@ static void a_hook_that_logs_does_not_call_itself(void **state)
 	assert_true(book.last.suppressed == 1);
 }
 
-static void a_line_that_is_too_long_is_cut_and_ends_in_dots(void **state)
+static void too_long_line_is_cut_with_dots(void **state)
 {
 	struct book book;
 
@@ -148,7 +148,7 @@ static void a_line_that_is_too_long_is_cut_and_ends_in_dots(void **state)
 	assert_string_equal(book.text + 507, "0...");
 }
 
-static void bytes_are_escaped_to_printable_ascii(void **state)
+static void escape_writes_printable_ascii(void **state)
 {
 	static const struct {
 		const char *bytes;
@@ -173,7 +173,7 @@ static void bytes_are_escaped_to_printable_ascii(void **state)
 	}
 }
 
-static void escaping_into_any_size_ends_in_a_nul_and_writes_no_further(void **state)
+static void escape_stays_within_any_size(void **state)
 {
 	static const char bytes[] = "ab\ncd\"ef";
 	static const char whole[] = "ab\\x0acd\\\"ef";
@@ -203,15 +203,15 @@ static void escaping_into_any_size_ends_in_a_nul_and_writes_no_further(void **st
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_line_arrives_with_level_module_and_text),
-		cmocka_unit_test(without_a_hook_nothing_happens_and_nothing_is_counted),
-		cmocka_unit_test(lines_above_the_level_are_not_written_and_cost_no_token),
-		cmocka_unit_test(a_class_writes_ten_lines_a_second_and_each_class_for_itself),
-		cmocka_unit_test(what_was_left_out_is_told_once_with_the_next_line_of_the_class),
-		cmocka_unit_test(a_hook_that_logs_does_not_call_itself),
-		cmocka_unit_test(a_line_that_is_too_long_is_cut_and_ends_in_dots),
-		cmocka_unit_test(bytes_are_escaped_to_printable_ascii),
-		cmocka_unit_test(escaping_into_any_size_ends_in_a_nul_and_writes_no_further),
+		cmocka_unit_test(log_line_has_level_module_and_text),
+		cmocka_unit_test(log_without_hook_does_nothing),
+		cmocka_unit_test(lines_above_level_cost_no_token),
+		cmocka_unit_test(each_class_writes_ten_lines_per_second),
+		cmocka_unit_test(next_line_reports_suppressed_count_once),
+		cmocka_unit_test(log_hook_does_not_recurse),
+		cmocka_unit_test(too_long_line_is_cut_with_dots),
+		cmocka_unit_test(escape_writes_printable_ascii),
+		cmocka_unit_test(escape_stays_within_any_size),
 	};
 
 	return cmocka_run_group_tests_name("log", tests, NULL, NULL);

@@ -21,7 +21,7 @@ static unsigned drain(struct spokei_bucket *bucket, uint64_t now_ns)
 	return count;
 }
 
-static void a_bucket_begins_full_and_gives_no_more_than_its_burst(void **state)
+static void bucket_starts_full_with_its_burst(void **state)
 {
 	struct spokei_bucket bucket = spokei_bucket_make(10, 3, START);
 
@@ -30,7 +30,7 @@ static void a_bucket_begins_full_and_gives_no_more_than_its_burst(void **state)
 	assert_int_equal(drain(&bucket, START + 1000 * SECOND), 3);
 }
 
-static void tokens_come_back_at_the_rate_and_not_before(void **state)
+static void bucket_refills_at_its_rate(void **state)
 {
 	struct spokei_bucket bucket = spokei_bucket_make(10, 3, START);
 
@@ -41,7 +41,7 @@ static void tokens_come_back_at_the_rate_and_not_before(void **state)
 	assert_int_equal(drain(&bucket, START + 3 * SECOND / 10), 2);
 }
 
-static void no_rounding_piles_up_however_often_it_is_asked(void **state)
+static void bucket_accumulates_no_rounding_error(void **state)
 {
 	static const uint32_t rates[] = { 1, 3, 7, 999, 1000003 };
 
@@ -59,7 +59,7 @@ static void no_rounding_piles_up_however_often_it_is_asked(void **state)
 	}
 }
 
-static void a_take_is_all_or_none(void **state)
+static void bucket_take_is_all_or_none(void **state)
 {
 	struct spokei_bucket bucket = spokei_bucket_make(1, 5, START);
 
@@ -71,7 +71,7 @@ static void a_take_is_all_or_none(void **state)
 	assert_true(spokei_bucket_take(&bucket, 0, START));
 }
 
-static void time_that_goes_back_gains_nothing_twice(void **state)
+static void bucket_gains_nothing_when_time_goes_back(void **state)
 {
 	struct spokei_bucket bucket = spokei_bucket_make(1, 5, START);
 
@@ -84,7 +84,7 @@ static void time_that_goes_back_gains_nothing_twice(void **state)
 	assert_int_equal(drain(&bucket, START + 2 * SECOND), 1);
 }
 
-static void next_is_the_first_time_at_which_a_take_succeeds(void **state)
+static void bucket_next_is_first_successful_time(void **state)
 {
 	static const uint32_t rates[] = { 1, 3, 10, 999983, UINT32_MAX };
 
@@ -104,7 +104,7 @@ static void next_is_the_first_time_at_which_a_take_succeeds(void **state)
 	}
 }
 
-static void what_can_never_be_taken_is_due_never(void **state)
+static void bucket_next_is_never_for_impossible_take(void **state)
 {
 	struct spokei_bucket filling = spokei_bucket_make(10, 4, START);
 	struct spokei_bucket fixed = spokei_bucket_make(0, 4, START);
@@ -117,7 +117,7 @@ static void what_can_never_be_taken_is_due_never(void **state)
 	assert_int_equal(drain(&fixed, UINT64_MAX), 0);
 }
 
-static void the_largest_numbers_do_not_overflow(void **state)
+static void bucket_does_not_overflow_at_maximum(void **state)
 {
 	struct spokei_bucket bucket = spokei_bucket_make(UINT32_MAX, UINT32_MAX, 0);
 	struct spokei_bucket slow = spokei_bucket_make(1, UINT32_MAX, 0);
@@ -139,7 +139,7 @@ static uint64_t middle_of(uint64_t pause)
 	return pause / 5;
 }
 
-static void pauses_grow_by_eight_fifths_up_to_the_cap(void **state)
+static void backoff_grows_by_1_6_up_to_cap(void **state)
 {
 	static const uint64_t pauses[] = {
 		100000, 160000, 256000, 409600, 655360, 1000000, 1000000
@@ -152,7 +152,7 @@ static void pauses_grow_by_eight_fifths_up_to_the_cap(void **state)
 	assert_true(spokei_backoff_pause(&backoff, UINT32_MAX, middle_of(1000000)) == 1000000);
 }
 
-static void dice_spread_a_pause_by_a_fifth_to_both_sides_and_no_further(void **state)
+static void backoff_jitter_is_at_most_20_percent(void **state)
 {
 	struct spokei_backoff backoff = { .first_ns = 1000, .cap_ns = 1000 };
 	unsigned seen[401] = { 0 };
@@ -169,7 +169,7 @@ static void dice_spread_a_pause_by_a_fifth_to_both_sides_and_no_further(void **s
 	assert_in_range(spokei_backoff_pause(&backoff, 0, UINT64_MAX), 800, 1200);
 }
 
-static void a_pause_is_a_function_of_attempt_and_dice_alone(void **state)
+static void backoff_depends_on_attempt_and_dice_only(void **state)
 {
 	struct spokei_backoff backoff = { .first_ns = SECOND / 10, .cap_ns = 30 * SECOND };
 
@@ -183,7 +183,7 @@ static void a_pause_is_a_function_of_attempt_and_dice_alone(void **state)
 	}
 }
 
-static void extreme_pauses_neither_hang_nor_overflow(void **state)
+static void backoff_handles_extreme_values(void **state)
 {
 	uint64_t most = UINT64_C(1) << 62;
 	struct spokei_backoff tiny = { .first_ns = 1, .cap_ns = most };
@@ -202,18 +202,18 @@ static void extreme_pauses_neither_hang_nor_overflow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_bucket_begins_full_and_gives_no_more_than_its_burst),
-		cmocka_unit_test(tokens_come_back_at_the_rate_and_not_before),
-		cmocka_unit_test(no_rounding_piles_up_however_often_it_is_asked),
-		cmocka_unit_test(a_take_is_all_or_none),
-		cmocka_unit_test(time_that_goes_back_gains_nothing_twice),
-		cmocka_unit_test(next_is_the_first_time_at_which_a_take_succeeds),
-		cmocka_unit_test(what_can_never_be_taken_is_due_never),
-		cmocka_unit_test(the_largest_numbers_do_not_overflow),
-		cmocka_unit_test(pauses_grow_by_eight_fifths_up_to_the_cap),
-		cmocka_unit_test(dice_spread_a_pause_by_a_fifth_to_both_sides_and_no_further),
-		cmocka_unit_test(a_pause_is_a_function_of_attempt_and_dice_alone),
-		cmocka_unit_test(extreme_pauses_neither_hang_nor_overflow),
+		cmocka_unit_test(bucket_starts_full_with_its_burst),
+		cmocka_unit_test(bucket_refills_at_its_rate),
+		cmocka_unit_test(bucket_accumulates_no_rounding_error),
+		cmocka_unit_test(bucket_take_is_all_or_none),
+		cmocka_unit_test(bucket_gains_nothing_when_time_goes_back),
+		cmocka_unit_test(bucket_next_is_first_successful_time),
+		cmocka_unit_test(bucket_next_is_never_for_impossible_take),
+		cmocka_unit_test(bucket_does_not_overflow_at_maximum),
+		cmocka_unit_test(backoff_grows_by_1_6_up_to_cap),
+		cmocka_unit_test(backoff_jitter_is_at_most_20_percent),
+		cmocka_unit_test(backoff_depends_on_attempt_and_dice_only),
+		cmocka_unit_test(backoff_handles_extreme_values),
 	};
 
 	return cmocka_run_group_tests_name("pace", tests, NULL, NULL);

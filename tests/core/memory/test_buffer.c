@@ -46,7 +46,7 @@ static void assert_row(const struct spokei_buffer *buffer, size_t from, size_t l
 		assert_int_equal(spokei_buffer_data(buffer)[i], byte_at(from + i));
 }
 
-static void a_new_buffer_holds_no_memory(void **state)
+static void new_buffer_holds_no_memory(void **state)
 {
 	struct spokei_buffer *buffer = setup(100);
 
@@ -59,7 +59,7 @@ static void a_new_buffer_holds_no_memory(void **state)
 	spokei_buffer_fini(buffer);
 }
 
-static void bytes_come_out_as_they_went_in(void **state)
+static void buffer_returns_bytes_in_order(void **state)
 {
 	struct spokei_buffer *buffer = setup(100000);
 	size_t in = 0;
@@ -78,7 +78,7 @@ static void bytes_come_out_as_they_went_in(void **state)
 	assert_int_equal(fixture.memory.bytes, 0);
 }
 
-static void it_grows_with_what_it_holds_and_in_few_steps(void **state)
+static void buffer_grows_with_content_in_few_steps(void **state)
 {
 	struct spokei_buffer *buffer = setup(1u << 20);
 
@@ -92,7 +92,7 @@ static void it_grows_with_what_it_holds_and_in_few_steps(void **state)
 	spokei_buffer_fini(buffer);
 }
 
-static void a_queue_that_moves_on_needs_no_more_memory_than_its_length_asks_for(void **state)
+static void moving_queue_needs_memory_for_its_length_only(void **state)
 {
 	struct spokei_buffer *buffer = setup(1u << 20);
 
@@ -107,7 +107,7 @@ static void a_queue_that_moves_on_needs_no_more_memory_than_its_length_asks_for(
 	spokei_buffer_fini(buffer);
 }
 
-static void a_queue_near_its_capacity_grows_instead_of_moving_for_every_byte(void **state)
+static void queue_near_capacity_grows_instead_of_moving(void **state)
 {
 	struct spokei_buffer *buffer = setup(1u << 20);
 
@@ -121,7 +121,7 @@ static void a_queue_near_its_capacity_grows_instead_of_moving_for_every_byte(voi
 	spokei_buffer_fini(buffer);
 }
 
-static void it_moves_for_every_byte_when_there_is_no_memory(void **state)
+static void full_buffer_moves_content_when_memory_fails(void **state)
 {
 	struct spokei_buffer *buffer = setup(1u << 20);
 
@@ -134,7 +134,7 @@ static void it_moves_for_every_byte_when_there_is_no_memory(void **state)
 	spokei_buffer_fini(buffer);
 }
 
-static void the_maximum_is_exact(void **state)
+static void buffer_maximum_is_exact(void **state)
 {
 	struct spokei_buffer *buffer = setup(1000);
 
@@ -151,7 +151,7 @@ static void the_maximum_is_exact(void **state)
 	spokei_buffer_fini(buffer);
 }
 
-static void a_maximum_beyond_all_memory_does_not_overflow(void **state)
+static void huge_maximum_does_not_overflow(void **state)
 {
 	struct spokei_buffer *buffer = setup(SIZE_MAX);
 
@@ -164,7 +164,7 @@ static void a_maximum_beyond_all_memory_does_not_overflow(void **state)
 	spokei_buffer_fini(buffer);
 }
 
-static void emptying_gives_large_memory_back_and_keeps_small(void **state)
+static void empty_buffer_frees_large_memory_and_keeps_small(void **state)
 {
 	struct spokei_buffer *buffer = setup(1u << 20);
 
@@ -181,7 +181,7 @@ static void emptying_gives_large_memory_back_and_keeps_small(void **state)
 	assert_int_equal(fixture.memory.bytes, 0);
 }
 
-static void what_was_reserved_counts_once_it_is_committed(void **state)
+static void reserved_bytes_count_after_commit(void **state)
 {
 	struct spokei_buffer *buffer = setup(1000);
 	unsigned char *room;
@@ -202,7 +202,7 @@ static void what_was_reserved_counts_once_it_is_committed(void **state)
 	spokei_buffer_fini(buffer);
 }
 
-static void without_memory_the_content_stays(void **state)
+static void failed_growth_keeps_content(void **state)
 {
 	(void)state;
 	for (unsigned fail_at = 1; fail_at < 8; fail_at++) {
@@ -229,18 +229,17 @@ static void without_memory_the_content_stays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_new_buffer_holds_no_memory),
-		cmocka_unit_test(bytes_come_out_as_they_went_in),
-		cmocka_unit_test(it_grows_with_what_it_holds_and_in_few_steps),
-		cmocka_unit_test(
-			a_queue_that_moves_on_needs_no_more_memory_than_its_length_asks_for),
-		cmocka_unit_test(a_queue_near_its_capacity_grows_instead_of_moving_for_every_byte),
-		cmocka_unit_test(it_moves_for_every_byte_when_there_is_no_memory),
-		cmocka_unit_test(the_maximum_is_exact),
-		cmocka_unit_test(a_maximum_beyond_all_memory_does_not_overflow),
-		cmocka_unit_test(emptying_gives_large_memory_back_and_keeps_small),
-		cmocka_unit_test(what_was_reserved_counts_once_it_is_committed),
-		cmocka_unit_test(without_memory_the_content_stays),
+		cmocka_unit_test(new_buffer_holds_no_memory),
+		cmocka_unit_test(buffer_returns_bytes_in_order),
+		cmocka_unit_test(buffer_grows_with_content_in_few_steps),
+		cmocka_unit_test(moving_queue_needs_memory_for_its_length_only),
+		cmocka_unit_test(queue_near_capacity_grows_instead_of_moving),
+		cmocka_unit_test(full_buffer_moves_content_when_memory_fails),
+		cmocka_unit_test(buffer_maximum_is_exact),
+		cmocka_unit_test(huge_maximum_does_not_overflow),
+		cmocka_unit_test(empty_buffer_frees_large_memory_and_keeps_small),
+		cmocka_unit_test(reserved_bytes_count_after_commit),
+		cmocka_unit_test(failed_growth_keeps_content),
 	};
 
 	return cmocka_run_group_tests_name("buffer", tests, NULL, NULL);

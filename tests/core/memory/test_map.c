@@ -47,7 +47,7 @@ static void *get(const struct spokei_map *map, int i)
 	return spokei_map_get(map, keys[i], strlen(keys[i]));
 }
 
-static void what_was_added_is_found_until_it_is_removed(void **state)
+static void map_finds_key_until_removed(void **state)
 {
 	struct memory memory;
 	struct spokei_map map;
@@ -77,7 +77,7 @@ static void what_was_added_is_found_until_it_is_removed(void **state)
 	assert_int_equal(memory.bytes, 0);
 }
 
-static void keys_are_bytes_of_a_length(void **state)
+static void map_keys_are_bytes_with_length(void **state)
 {
 	struct memory memory;
 	struct spokei_map map;
@@ -96,7 +96,7 @@ static void keys_are_bytes_of_a_length(void **state)
 	spokei_map_fini(&map);
 }
 
-static void each_value_is_visited_once(void **state)
+static void map_each_visits_each_value_once(void **state)
 {
 	struct memory memory;
 	struct spokei_map map;
@@ -123,7 +123,7 @@ static void each_value_is_visited_once(void **state)
 	spokei_map_fini(&map);
 }
 
-static void want_of_memory_is_told_and_the_map_stays_whole(void **state)
+static void map_stays_intact_after_enomem(void **state)
 {
 	(void)state;
 	make_keys();
@@ -156,10 +156,10 @@ static void want_of_memory_is_told_and_the_map_stays_whole(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_added_is_found_until_it_is_removed),
-		cmocka_unit_test(keys_are_bytes_of_a_length),
-		cmocka_unit_test(each_value_is_visited_once),
-		cmocka_unit_test(want_of_memory_is_told_and_the_map_stays_whole),
+		cmocka_unit_test(map_finds_key_until_removed),
+		cmocka_unit_test(map_keys_are_bytes_with_length),
+		cmocka_unit_test(map_each_visits_each_value_once),
+		cmocka_unit_test(map_stays_intact_after_enomem),
 	};
 
 	return cmocka_run_group_tests_name("map", tests, NULL, NULL);

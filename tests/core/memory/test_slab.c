@@ -13,7 +13,7 @@ struct cell {
 	uint64_t content[3];
 };
 
-static void a_handle_names_its_cell_until_it_is_given_back(void **state)
+static void handle_finds_cell_until_given_back(void **state)
 {
 	struct memory memory;
 	struct spokei_slab slab;
@@ -45,7 +45,7 @@ static void a_handle_names_its_cell_until_it_is_given_back(void **state)
 	assert_int_equal(memory.bytes, 0);
 }
 
-static void an_old_handle_never_reaches_the_next_owner_of_its_cell(void **state)
+static void stale_handle_never_reaches_next_owner(void **state)
 {
 	struct memory memory;
 	struct spokei_slab slab;
@@ -69,7 +69,7 @@ static void an_old_handle_never_reaches_the_next_owner_of_its_cell(void **state)
 	spokei_slab_fini(&slab);
 }
 
-static void handles_that_were_never_given_out_name_nothing(void **state)
+static void unknown_handle_finds_nothing(void **state)
 {
 	struct memory memory;
 	struct spokei_slab slab;
@@ -91,7 +91,7 @@ static void handles_that_were_never_given_out_name_nothing(void **state)
 	spokei_slab_fini(&slab);
 }
 
-static void the_maximum_is_kept(void **state)
+static void slab_maximum_is_exact(void **state)
 {
 	struct memory memory;
 	struct spokei_slab slab;
@@ -116,7 +116,7 @@ static void the_maximum_is_kept(void **state)
 	spokei_slab_fini(&slab);
 }
 
-static void cells_do_not_move_when_more_are_taken(void **state)
+static void cells_never_move(void **state)
 {
 	struct memory memory;
 	struct spokei_slab slab;
@@ -136,7 +136,7 @@ static void cells_do_not_move_when_more_are_taken(void **state)
 	spokei_slab_fini(&slab);
 }
 
-static void want_of_memory_is_told_and_nothing_is_lost(void **state)
+static void slab_stays_intact_after_enomem(void **state)
 {
 	(void)state;
 	for (unsigned fail_at = 1;; fail_at++) {
@@ -173,12 +173,12 @@ static void want_of_memory_is_told_and_nothing_is_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_handle_names_its_cell_until_it_is_given_back),
-		cmocka_unit_test(an_old_handle_never_reaches_the_next_owner_of_its_cell),
-		cmocka_unit_test(handles_that_were_never_given_out_name_nothing),
-		cmocka_unit_test(the_maximum_is_kept),
-		cmocka_unit_test(cells_do_not_move_when_more_are_taken),
-		cmocka_unit_test(want_of_memory_is_told_and_nothing_is_lost),
+		cmocka_unit_test(handle_finds_cell_until_given_back),
+		cmocka_unit_test(stale_handle_never_reaches_next_owner),
+		cmocka_unit_test(unknown_handle_finds_nothing),
+		cmocka_unit_test(slab_maximum_is_exact),
+		cmocka_unit_test(cells_never_move),
+		cmocka_unit_test(slab_stays_intact_after_enomem),
 	};
 
 	return cmocka_run_group_tests_name("slab", tests, NULL, NULL);

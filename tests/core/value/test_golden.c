@@ -70,7 +70,7 @@ static void rebuilds_to_itself(const unsigned char *bytes, size_t len)
 	assert_int_equal(memory.bytes, 0);
 }
 
-static void every_msgpack_body_of_java_is_read_and_built_byte_for_byte(void **state)
+static void java_bodies_are_read_and_rebuilt_byte_for_byte(void **state)
 {
 	FILE *file = open_golden(TESTS_GOLDEN "/dubbo-frames.tsv");
 	char line[LINE_MAX_BYTES];
@@ -91,7 +91,7 @@ static void every_msgpack_body_of_java_is_read_and_built_byte_for_byte(void **st
 	(void)fclose(file);
 }
 
-static void every_message_of_neovim_is_one_value_of_a_stream(void **state)
+static void neovim_message_is_one_value_of_stream(void **state)
 {
 	static const struct spoke_value_limits limits = { .depth_max = 32,
 							  .items_max = 65536,
@@ -129,8 +129,8 @@ static void every_message_of_neovim_is_one_value_of_a_stream(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_msgpack_body_of_java_is_read_and_built_byte_for_byte),
-		cmocka_unit_test(every_message_of_neovim_is_one_value_of_a_stream),
+		cmocka_unit_test(java_bodies_are_read_and_rebuilt_byte_for_byte),
+		cmocka_unit_test(neovim_message_is_one_value_of_stream),
 	};
 
 	return cmocka_run_group_tests_name("golden_values", tests, NULL, NULL);

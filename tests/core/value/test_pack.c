@@ -43,7 +43,7 @@ static int finish(struct spoke_builder *builder)
 	return spoke_builder_finish(builder, &span);
 }
 
-static void integers_take_the_fewest_bytes(void **state)
+static void integer_uses_shortest_encoding(void **state)
 {
 	static const struct {
 		int64_t number;
@@ -89,7 +89,7 @@ static void integers_take_the_fewest_bytes(void **state)
 	assert_packed(&builder, BYTES("\xcf\xff\xff\xff\xff\xff\xff\xff\xff"));
 }
 
-static void the_other_scalars_are_as_they_should_be(void **state)
+static void other_scalars_have_expected_bytes(void **state)
 {
 	struct spoke_builder builder = fixed_builder(NULL);
 
@@ -110,7 +110,7 @@ enum kind {
 	EXT
 };
 
-static void content_takes_the_shortest_head(void **state)
+static void content_uses_shortest_head(void **state)
 {
 	static const struct {
 		enum kind kind;
@@ -166,7 +166,7 @@ static void content_takes_the_shortest_head(void **state)
 	assert_int_equal(memory.bytes, 0);
 }
 
-static void containers_take_the_shortest_head(void **state)
+static void container_uses_shortest_head(void **state)
 {
 	static const struct {
 		size_t count;
@@ -198,7 +198,7 @@ static void containers_take_the_shortest_head(void **state)
 	}
 }
 
-static void containers_have_to_be_filled_exactly(void **state)
+static void finish_fails_unless_containers_are_full(void **state)
 {
 	struct spoke_builder builder = fixed_builder(NULL);
 	struct spoke_value value;
@@ -228,7 +228,7 @@ static void containers_have_to_be_filled_exactly(void **state)
 	assert_int_equal(spoke_builder_finish_value(&builder, &value), SPOKE_ETRUNCATED);
 }
 
-static void what_is_built_keeps_the_limits_of_who_reads_it(void **state)
+static void builder_enforces_limits_of_validator(void **state)
 {
 	static const struct spoke_value_limits limits = { .depth_max = 2,
 							  .items_max = 6,
@@ -261,7 +261,7 @@ static void what_is_built_keeps_the_limits_of_who_reads_it(void **state)
 	assert_int_equal(finish(&builder), SPOKE_ETOOLARGE);
 }
 
-static void an_error_stays_and_the_first_one_counts(void **state)
+static void builder_keeps_first_error(void **state)
 {
 	static const struct spoke_value_limits wrong = { .depth_max = SPOKE_VALUE_DEPTH_MAX + 1 };
 	struct spoke_builder builder = fixed_builder(NULL);
@@ -286,7 +286,7 @@ static void an_error_stays_and_the_first_one_counts(void **state)
 	assert_int_equal(finish(&builder), SPOKE_EINVAL);
 }
 
-static void the_callers_memory_is_never_overrun(void **state)
+static void builder_stays_within_fixed_memory(void **state)
 {
 	struct spoke_builder builder;
 
@@ -309,7 +309,7 @@ static void the_callers_memory_is_never_overrun(void **state)
 	assert_int_equal(finish(&builder), 0);
 }
 
-static void raw_values_count_like_others(void **state)
+static void raw_values_count_as_items(void **state)
 {
 	static const struct {
 		const char *bytes;
@@ -351,7 +351,7 @@ static void raw_values_count_like_others(void **state)
 	}
 }
 
-static void what_follows_raw_values_has_what_they_left_of_the_items(void **state)
+static void values_after_raw_get_remaining_items(void **state)
 {
 	static const struct spoke_value_limits limits = { .items_max = 8 };
 	struct spoke_builder builder = fixed_builder(&limits);
@@ -370,16 +370,16 @@ static void what_follows_raw_values_has_what_they_left_of_the_items(void **state
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(integers_take_the_fewest_bytes),
-		cmocka_unit_test(the_other_scalars_are_as_they_should_be),
-		cmocka_unit_test(content_takes_the_shortest_head),
-		cmocka_unit_test(containers_take_the_shortest_head),
-		cmocka_unit_test(containers_have_to_be_filled_exactly),
-		cmocka_unit_test(what_is_built_keeps_the_limits_of_who_reads_it),
-		cmocka_unit_test(an_error_stays_and_the_first_one_counts),
-		cmocka_unit_test(the_callers_memory_is_never_overrun),
-		cmocka_unit_test(raw_values_count_like_others),
-		cmocka_unit_test(what_follows_raw_values_has_what_they_left_of_the_items),
+		cmocka_unit_test(integer_uses_shortest_encoding),
+		cmocka_unit_test(other_scalars_have_expected_bytes),
+		cmocka_unit_test(content_uses_shortest_head),
+		cmocka_unit_test(container_uses_shortest_head),
+		cmocka_unit_test(finish_fails_unless_containers_are_full),
+		cmocka_unit_test(builder_enforces_limits_of_validator),
+		cmocka_unit_test(builder_keeps_first_error),
+		cmocka_unit_test(builder_stays_within_fixed_memory),
+		cmocka_unit_test(raw_values_count_as_items),
+		cmocka_unit_test(values_after_raw_get_remaining_items),
 	};
 
 	return cmocka_run_group_tests_name("pack", tests, NULL, NULL);

@@ -36,7 +36,7 @@ static void pack_some(struct spoke_builder *builder, size_t size)
 	spoke_pack_double(builder, 1);
 }
 
-static void without_memory_it_says_so_and_leaks_nothing(void **state)
+static void builder_reports_enomem_without_leak(void **state)
 {
 	struct spoke_builder builder;
 	int result = SPOKE_ENOMEM;
@@ -56,7 +56,7 @@ static void without_memory_it_says_so_and_leaks_nothing(void **state)
 	}
 }
 
-static void memory_is_kept_from_one_value_to_the_next(void **state)
+static void reset_keeps_memory(void **state)
 {
 	struct spoke_builder builder;
 	unsigned asked;
@@ -75,7 +75,7 @@ static void memory_is_kept_from_one_value_to_the_next(void **state)
 	spoke_builder_fini(&builder);
 }
 
-static void values_are_built_at_the_end_of_a_buffer(void **state)
+static void builder_appends_values_to_buffer(void **state)
 {
 	struct spoke_builder builder;
 	struct spoke_span expected;
@@ -111,7 +111,7 @@ static void values_are_built_at_the_end_of_a_buffer(void **state)
 	}
 }
 
-static void a_buffer_is_as_before_when_building_fails(void **state)
+static void failed_build_leaves_buffer_unchanged(void **state)
 {
 	struct spokei_buffer buffer;
 	struct spoke_builder builder;
@@ -153,10 +153,10 @@ static void a_buffer_is_as_before_when_building_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_memory_it_says_so_and_leaks_nothing),
-		cmocka_unit_test(memory_is_kept_from_one_value_to_the_next),
-		cmocka_unit_test(values_are_built_at_the_end_of_a_buffer),
-		cmocka_unit_test(a_buffer_is_as_before_when_building_fails),
+		cmocka_unit_test(builder_reports_enomem_without_leak),
+		cmocka_unit_test(reset_keeps_memory),
+		cmocka_unit_test(builder_appends_values_to_buffer),
+		cmocka_unit_test(failed_build_leaves_buffer_unchanged),
 	};
 
 	return cmocka_run_group_tests_name("pack_memory", tests, NULL, NULL);

@@ -22,7 +22,7 @@ static struct spoke_value checked(const char *bytes, size_t len)
 	return value;
 }
 
-static void a_value_is_printed_for_people(void **state)
+static void print_writes_readable_text(void **state)
 {
 	static const struct {
 		const char *bytes;
@@ -64,7 +64,7 @@ static void a_value_is_printed_for_people(void **state)
 	}
 }
 
-static void text_is_cut_with_dots_at_any_size(void **state)
+static void print_cuts_text_with_dots_at_any_size(void **state)
 {
 	static const char whole[] = "[1, \"ab\\xff\", {\"k\": bin(0102)}]";
 	struct spoke_value value = checked(BYTES("\x93\x01\xa3"
@@ -90,7 +90,7 @@ static void text_is_cut_with_dots_at_any_size(void **state)
 	assert_int_equal(spoke_value_print(value, text, 0), 0);
 }
 
-static void text_of_bytes_that_are_too_deep_ends_in_dots(void **state)
+static void print_ends_too_deep_value_in_dots(void **state)
 {
 	unsigned char bytes[100];
 	char text[200];
@@ -107,9 +107,9 @@ static void text_of_bytes_that_are_too_deep_ends_in_dots(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_value_is_printed_for_people),
-		cmocka_unit_test(text_is_cut_with_dots_at_any_size),
-		cmocka_unit_test(text_of_bytes_that_are_too_deep_ends_in_dots),
+		cmocka_unit_test(print_writes_readable_text),
+		cmocka_unit_test(print_cuts_text_with_dots_at_any_size),
+		cmocka_unit_test(print_ends_too_deep_value_in_dots),
 	};
 
 	return cmocka_run_group_tests_name("print", tests, NULL, NULL);

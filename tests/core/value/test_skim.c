@@ -107,14 +107,14 @@ static const struct {
 	{ BYTES("\x81\xa1k\x01\xc0"), SPOKE_ETRAILING, 0 },
 };
 
-static void every_body_gets_its_own_answer(void **state)
+static void skim_returns_expected_result_per_body(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++)
 		assert_int_equal(skim_one(cases[i].bytes, cases[i].len), cases[i].body);
 }
 
-static void a_stream_that_is_not_complete_needs_more(void **state)
+static void skim_needs_more_while_stream_is_incomplete(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -163,7 +163,7 @@ static void track_feed(struct track *track, const char *bytes, size_t len)
 	}
 }
 
-static void every_split_of_a_stream_gives_the_same_values(void **state)
+static void skim_result_does_not_depend_on_splits(void **state)
 {
 	size_t len = sizeof(stream) - 1;
 	struct track whole = { .found = 0 };
@@ -187,7 +187,7 @@ static void every_split_of_a_stream_gives_the_same_values(void **state)
 	}
 }
 
-static void every_case_byte_by_byte_gives_the_same_answer(void **state)
+static void skim_byte_by_byte_gives_same_result(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -207,7 +207,7 @@ static void every_case_byte_by_byte_gives_the_same_answer(void **state)
 	}
 }
 
-static void a_growing_prefix_is_never_looked_at_twice(void **state)
+static void skim_reads_no_byte_twice(void **state)
 {
 	struct spokei_skim skim;
 	char bytes[64];
@@ -225,7 +225,7 @@ static void a_growing_prefix_is_never_looked_at_twice(void **state)
 	assert_int_equal(skim.seen, 13);
 }
 
-static void a_claim_is_refused_at_its_header(void **state)
+static void announced_length_is_rejected_at_head(void **state)
 {
 	static const unsigned char claim[] = { 0xdd, 0x05, 0xf5, 0xe1, 0x00 };
 	unsigned char nested[160];
@@ -246,7 +246,7 @@ static void a_claim_is_refused_at_its_header(void **state)
 	assert_int_equal(spokei_skim_feed(&skim, NULL, 0), SPOKE_ETOOLARGE);
 }
 
-static void the_thirty_third_container_is_too_deep_even_when_empty(void **state)
+static void empty_container_at_depth_33_is_rejected(void **state)
 {
 	unsigned char bytes[64];
 	size_t depth = SPOKE_VALUE_DEPTH_MAX;
@@ -266,7 +266,7 @@ static void the_thirty_third_container_is_too_deep_even_when_empty(void **state)
 	assert_int_equal(skim_one(bytes, sizeof(bytes)), SPOKE_EDEPTH);
 }
 
-static void a_million_levels_are_refused_at_the_thirty_third(void **state)
+static void million_levels_are_rejected_at_level_33(void **state)
 {
 	size_t len = 1u << 20;
 	unsigned char *bytes = malloc(len);
@@ -281,7 +281,7 @@ static void a_million_levels_are_refused_at_the_thirty_third(void **state)
 	free(bytes);
 }
 
-static void containers_side_by_side_are_not_deep(void **state)
+static void sibling_containers_do_not_add_depth(void **state)
 {
 	unsigned char bytes[1001];
 
@@ -310,7 +310,7 @@ static int skim_nils(uint32_t count, const struct spoke_value_limits *limits)
 	return result;
 }
 
-static void items_are_counted_with_their_container(void **state)
+static void container_counts_as_item(void **state)
 {
 	struct spoke_value_limits objects = defaults;
 	struct spoke_value_limits more = defaults;
@@ -327,7 +327,7 @@ static void items_are_counted_with_their_container(void **state)
 	assert_int_equal(skim_nils(174762, &more), SPOKE_ETOOLARGE);
 }
 
-static void a_body_is_exactly_so_many_values(void **state)
+static void body_must_have_expected_value_count(void **state)
 {
 	static const char three[] = "\x04\xa1x\x81\xa1k\xc0";
 	size_t len = sizeof(three) - 1;
@@ -347,7 +347,7 @@ static void a_body_is_exactly_so_many_values(void **state)
 	assert_int_equal(skim.seen, len);
 }
 
-static void a_stream_of_a_value_that_never_ends_is_refused_at_its_maximum(void **state)
+static void endless_value_is_rejected_at_maximum(void **state)
 {
 	struct spoke_value_limits limits = defaults;
 	struct spokei_skim skim;
@@ -362,7 +362,7 @@ static void a_stream_of_a_value_that_never_ends_is_refused_at_its_maximum(void *
 }
 
 /* The short way to the end of a scalar says what the long one does, also where bytes lack. */
-static void a_scalar_ends_at_the_same_place_whoever_is_asked(void **state)
+static void skim_hop_and_cursor_agree_on_scalar_length(void **state)
 {
 	static const unsigned char lens[] = { 0, 1, 32, 254, 255 };
 	unsigned char bytes[260] = { 0 };
@@ -382,19 +382,19 @@ static void a_scalar_ends_at_the_same_place_whoever_is_asked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_scalar_ends_at_the_same_place_whoever_is_asked),
-		cmocka_unit_test(every_body_gets_its_own_answer),
-		cmocka_unit_test(a_stream_that_is_not_complete_needs_more),
-		cmocka_unit_test(every_split_of_a_stream_gives_the_same_values),
-		cmocka_unit_test(every_case_byte_by_byte_gives_the_same_answer),
-		cmocka_unit_test(a_growing_prefix_is_never_looked_at_twice),
-		cmocka_unit_test(a_claim_is_refused_at_its_header),
-		cmocka_unit_test(the_thirty_third_container_is_too_deep_even_when_empty),
-		cmocka_unit_test(a_million_levels_are_refused_at_the_thirty_third),
-		cmocka_unit_test(containers_side_by_side_are_not_deep),
-		cmocka_unit_test(items_are_counted_with_their_container),
-		cmocka_unit_test(a_body_is_exactly_so_many_values),
-		cmocka_unit_test(a_stream_of_a_value_that_never_ends_is_refused_at_its_maximum),
+		cmocka_unit_test(skim_hop_and_cursor_agree_on_scalar_length),
+		cmocka_unit_test(skim_returns_expected_result_per_body),
+		cmocka_unit_test(skim_needs_more_while_stream_is_incomplete),
+		cmocka_unit_test(skim_result_does_not_depend_on_splits),
+		cmocka_unit_test(skim_byte_by_byte_gives_same_result),
+		cmocka_unit_test(skim_reads_no_byte_twice),
+		cmocka_unit_test(announced_length_is_rejected_at_head),
+		cmocka_unit_test(empty_container_at_depth_33_is_rejected),
+		cmocka_unit_test(million_levels_are_rejected_at_level_33),
+		cmocka_unit_test(sibling_containers_do_not_add_depth),
+		cmocka_unit_test(container_counts_as_item),
+		cmocka_unit_test(body_must_have_expected_value_count),
+		cmocka_unit_test(endless_value_is_rejected_at_maximum),
 	};
 
 	return cmocka_run_group_tests_name("skim", tests, NULL, NULL);

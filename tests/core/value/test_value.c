@@ -23,7 +23,7 @@ static struct spoke_value checked(const char *bytes, size_t len)
 	return value;
 }
 
-static void check_says_what_is_wrong_and_gives_no_view(void **state)
+static void failed_check_returns_error_and_no_view(void **state)
 {
 	static const struct {
 		const char *bytes;
@@ -47,7 +47,7 @@ static void check_says_what_is_wrong_and_gives_no_view(void **state)
 	}
 }
 
-static void limits_are_what_the_caller_says(void **state)
+static void check_applies_limits_of_caller(void **state)
 {
 	static const char bytes[] = "\x92\x91\x01\xa3xyz";
 	static const struct {
@@ -113,7 +113,7 @@ static const struct {
 	{ BYTES("\xd3\x7f\xff\xff\xff\xff\xff\xff\xff"), INT64_MAX, I64 | U64 },
 };
 
-static void integers_of_any_width_are_read_where_they_fit(void **state)
+static void integer_getter_accepts_any_width_that_fits(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(ints); i++) {
@@ -141,7 +141,7 @@ static void integers_of_any_width_are_read_where_they_fit(void **state)
 	}
 }
 
-static void doubles_are_no_integers_whatever_they_hold(void **state)
+static void integer_getter_rejects_doubles(void **state)
 {
 	static const struct {
 		const char *bytes;
@@ -194,7 +194,7 @@ static const struct {
 	{ BYTES("\xd4\xfe\x05"), "ext" },
 };
 
-static void each_getter_takes_its_own_type_only(void **state)
+static void getter_rejects_other_types(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < COUNT_OF(types); i++) {
@@ -228,7 +228,7 @@ static void each_getter_takes_its_own_type_only(void **state)
 	assert_string_equal(spoke_value_type_name((enum spoke_value_type)77), "none");
 }
 
-static void content_is_given_in_place_with_nul_and_bad_utf8(void **state)
+static void content_is_returned_in_place_unchanged(void **state)
 {
 	struct spoke_value str = checked(BYTES("\xa4\x00\xff\xc3\x28"));
 	struct spoke_value ext = checked(BYTES("\xc7\x02\xfe\x00\x09"));
@@ -250,7 +250,7 @@ static void content_is_given_in_place_with_nul_and_bad_utf8(void **state)
 	assert_int_equal(span.len, 0);
 }
 
-static void a_cursor_goes_over_values_of_all_sizes(void **state)
+static void cursor_passes_values_of_any_size(void **state)
 {
 	struct spoke_value array = checked(BYTES("\x94\x01\x92\x02\x81\x03\x04\xa2xy\x90"));
 	static const size_t lens[] = { 1, 5, 3, 1 };
@@ -271,7 +271,7 @@ static void a_cursor_goes_over_values_of_all_sizes(void **state)
 	assert_false(spoke_cursor_next(&cursor, &value));
 }
 
-static void a_cursor_over_an_array_stays_inside_it(void **state)
+static void cursor_stays_inside_array(void **state)
 {
 	static const char bytes[] = "\x91\x01\x02";
 	struct spoke_cursor body;
@@ -291,7 +291,7 @@ static void a_cursor_over_an_array_stays_inside_it(void **state)
 	assert_false(spoke_cursor_next(&body, &value));
 }
 
-static void no_bytes_are_no_values(void **state)
+static void empty_input_has_no_values(void **state)
 {
 	struct spoke_cursor cursor;
 	struct spoke_value value;
@@ -304,7 +304,7 @@ static void no_bytes_are_no_values(void **state)
 	assert_int_equal(spoke_cursor_rest(&cursor).len, 0);
 }
 
-static void the_first_of_equal_keys_is_found(void **state)
+static void get_returns_first_of_equal_keys(void **state)
 {
 	struct spoke_value map = checked(
 		BYTES("\x85\x01\x02\xc4\x01k\x03\xa1k\x04\xa1k\x05\xa0\x06"));
@@ -323,7 +323,7 @@ static void the_first_of_equal_keys_is_found(void **state)
 	assert_int_equal(spoke_value_get((struct spoke_value){ 0 }, "k", &value), SPOKE_ETYPE);
 }
 
-static void values_are_equal_when_their_bytes_are(void **state)
+static void values_with_equal_bytes_are_equal(void **state)
 {
 	struct spoke_value one = checked(BYTES("\x91\x01"));
 
@@ -334,7 +334,7 @@ static void values_are_equal_when_their_bytes_are(void **state)
 	assert_true(spoke_value_equal((struct spoke_value){ 0 }, (struct spoke_value){ 0 }));
 }
 
-static void bytes_that_were_never_checked_are_not_overrun(void **state)
+static void unchecked_bytes_are_read_within_bounds(void **state)
 {
 	static const struct {
 		const char *bytes;
@@ -376,7 +376,7 @@ static void bytes_that_were_never_checked_are_not_overrun(void **state)
 }
 
 /* Every beginning, of every length that matters. */
-static void short_values_are_told_as_all_are(void **state)
+static void short_value_checks_agree_with_full_check(void **state)
 {
 	static unsigned char bytes[600];
 
@@ -407,19 +407,19 @@ static void short_values_are_told_as_all_are(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(check_says_what_is_wrong_and_gives_no_view),
-		cmocka_unit_test(limits_are_what_the_caller_says),
-		cmocka_unit_test(integers_of_any_width_are_read_where_they_fit),
-		cmocka_unit_test(doubles_are_no_integers_whatever_they_hold),
-		cmocka_unit_test(each_getter_takes_its_own_type_only),
-		cmocka_unit_test(content_is_given_in_place_with_nul_and_bad_utf8),
-		cmocka_unit_test(a_cursor_goes_over_values_of_all_sizes),
-		cmocka_unit_test(a_cursor_over_an_array_stays_inside_it),
-		cmocka_unit_test(no_bytes_are_no_values),
-		cmocka_unit_test(the_first_of_equal_keys_is_found),
-		cmocka_unit_test(values_are_equal_when_their_bytes_are),
-		cmocka_unit_test(bytes_that_were_never_checked_are_not_overrun),
-		cmocka_unit_test(short_values_are_told_as_all_are),
+		cmocka_unit_test(failed_check_returns_error_and_no_view),
+		cmocka_unit_test(check_applies_limits_of_caller),
+		cmocka_unit_test(integer_getter_accepts_any_width_that_fits),
+		cmocka_unit_test(integer_getter_rejects_doubles),
+		cmocka_unit_test(getter_rejects_other_types),
+		cmocka_unit_test(content_is_returned_in_place_unchanged),
+		cmocka_unit_test(cursor_passes_values_of_any_size),
+		cmocka_unit_test(cursor_stays_inside_array),
+		cmocka_unit_test(empty_input_has_no_values),
+		cmocka_unit_test(get_returns_first_of_equal_keys),
+		cmocka_unit_test(values_with_equal_bytes_are_equal),
+		cmocka_unit_test(unchecked_bytes_are_read_within_bounds),
+		cmocka_unit_test(short_value_checks_agree_with_full_check),
 	};
 
 	return cmocka_run_group_tests_name("value", tests, NULL, NULL);

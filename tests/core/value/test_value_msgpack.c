@@ -84,7 +84,7 @@ static const struct {
 	{ BYTES("\x91\x91\x91\x91\x91\x80") },
 };
 
-static void objects_are_those_that_msgpack_c_unpacks(void **state)
+static void objects_equal_those_of_msgpack_c(void **state)
 {
 	msgpack_zone *zone = *state;
 
@@ -103,7 +103,7 @@ static void objects_are_those_that_msgpack_c_unpacks(void **state)
 	}
 }
 
-static void an_object_packs_as_the_bytes_it_came_from(void **state)
+static void object_packs_to_its_original_bytes(void **state)
 {
 	for (size_t i = 0; i < COUNT_OF(samples); i++) {
 		struct spoke_value value = value_of(samples[i].bytes, samples[i].len);
@@ -114,7 +114,7 @@ static void an_object_packs_as_the_bytes_it_came_from(void **state)
 	}
 }
 
-static void texts_stay_where_they_lie(void **state)
+static void object_texts_point_into_value(void **state)
 {
 	static const unsigned char bytes[] = "\x92\xa2hi\xc4\x01!";
 	msgpack_object object;
@@ -124,7 +124,7 @@ static void texts_stay_where_they_lie(void **state)
 	assert_ptr_equal(object.via.array.ptr[1].via.bin.ptr, bytes + 6);
 }
 
-static void bytes_that_are_no_value_are_refused(void **state)
+static void object_of_invalid_bytes_is_rejected(void **state)
 {
 	static const struct {
 		const char *bytes;
@@ -150,7 +150,7 @@ static void bytes_that_are_no_value_are_refused(void **state)
 	}
 }
 
-static void depth_is_limited_both_ways(void **state)
+static void object_depth_is_limited_both_ways(void **state)
 {
 	unsigned char deep[SPOKE_VALUE_DEPTH_MAX + 2];
 	const struct spoke_value_limits flat = { .depth_max = 2 };
@@ -178,7 +178,7 @@ static void depth_is_limited_both_ways(void **state)
 	assert_int_equal(pack(&object, &flat, &back), SPOKE_EDEPTH);
 }
 
-static void an_object_inside_itself_ends_at_the_depth(void **state)
+static void cyclic_object_ends_at_depth_limit(void **state)
 {
 	msgpack_object array = { .type = MSGPACK_OBJECT_ARRAY };
 	msgpack_object_kv pair;
@@ -197,7 +197,7 @@ static void an_object_inside_itself_ends_at_the_depth(void **state)
 	assert_int_equal(pack(&map, NULL, &back), SPOKE_EDEPTH);
 }
 
-static void items_are_limited_both_ways(void **state)
+static void object_items_are_limited_both_ways(void **state)
 {
 	const struct spoke_value_limits few = { .items_max = 3 };
 	struct spoke_value value = value_of("\x93\x01\x02\x03", 4);
@@ -216,7 +216,7 @@ static void items_are_limited_both_ways(void **state)
 	assert_int_equal(pack(&claim, NULL, &back), SPOKE_ETOOLARGE);
 }
 
-static void what_is_no_object_is_not_valid(void **state)
+static void unknown_object_type_is_einval(void **state)
 {
 	msgpack_object object = { .type = MSGPACK_OBJECT_ARRAY };
 	struct spoke_value back;
@@ -239,7 +239,7 @@ static void what_is_no_object_is_not_valid(void **state)
 	assert_int_equal(pack(&object, NULL, &back), SPOKE_EINVAL);
 }
 
-static void the_first_error_of_a_builder_stays(void **state)
+static void object_packing_keeps_first_error(void **state)
 {
 	msgpack_object object = { .type = MSGPACK_OBJECT_NIL };
 	struct spoke_builder builder;
@@ -255,7 +255,7 @@ static void the_first_error_of_a_builder_stays(void **state)
 	assert_int_equal(spoke_builder_finish(&builder, &span), SPOKE_ETOOLARGE);
 }
 
-static void an_object_may_stand_among_other_values(void **state)
+static void object_packs_between_other_values(void **state)
 {
 	struct spoke_builder builder;
 	struct spoke_value value;
@@ -274,16 +274,16 @@ static void an_object_may_stand_among_other_values(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(objects_are_those_that_msgpack_c_unpacks),
-		cmocka_unit_test(an_object_packs_as_the_bytes_it_came_from),
-		cmocka_unit_test(texts_stay_where_they_lie),
-		cmocka_unit_test(bytes_that_are_no_value_are_refused),
-		cmocka_unit_test(depth_is_limited_both_ways),
-		cmocka_unit_test(an_object_inside_itself_ends_at_the_depth),
-		cmocka_unit_test(items_are_limited_both_ways),
-		cmocka_unit_test(what_is_no_object_is_not_valid),
-		cmocka_unit_test(the_first_error_of_a_builder_stays),
-		cmocka_unit_test(an_object_may_stand_among_other_values),
+		cmocka_unit_test(objects_equal_those_of_msgpack_c),
+		cmocka_unit_test(object_packs_to_its_original_bytes),
+		cmocka_unit_test(object_texts_point_into_value),
+		cmocka_unit_test(object_of_invalid_bytes_is_rejected),
+		cmocka_unit_test(object_depth_is_limited_both_ways),
+		cmocka_unit_test(cyclic_object_ends_at_depth_limit),
+		cmocka_unit_test(object_items_are_limited_both_ways),
+		cmocka_unit_test(unknown_object_type_is_einval),
+		cmocka_unit_test(object_packing_keeps_first_error),
+		cmocka_unit_test(object_packs_between_other_values),
 	};
 
 	return cmocka_run_group_tests(tests, set_up_zone, tear_down_zone);

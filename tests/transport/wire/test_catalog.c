@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static void the_first_byte_tells_the_wire(void **state)
+static void first_byte_determines_wire(void **state)
 {
 	(void)state;
 	for (unsigned first = 0; first < 256; first++) {
@@ -23,7 +23,7 @@ static void the_first_byte_tells_the_wire(void **state)
 	}
 }
 
-static void no_two_wires_know_the_same_byte(void **state)
+static void first_bytes_of_wires_are_disjoint(void **state)
 {
 	(void)state;
 	for (unsigned first = 0; first < 256; first++)
@@ -31,7 +31,7 @@ static void no_two_wires_know_the_same_byte(void **state)
 			     spokei_wire_mprpc.knows((unsigned char)first));
 }
 
-static void a_wire_is_found_by_its_whole_name(void **state)
+static void wire_is_found_by_whole_name(void **state)
 {
 	static const char *const unknown[] = { "",        "dubb",         "dubbo2", "Dubbo",
 					       "msgpack", "msgpack-rpc ", "unix" };
@@ -43,7 +43,7 @@ static void a_wire_is_found_by_its_whole_name(void **state)
 		assert_null(spokei_catalog_wire(unknown[i]));
 }
 
-static void every_wire_fills_its_table(void **state)
+static void every_wire_has_all_functions(void **state)
 {
 	const struct spokei_wire *const wires[] = { &spokei_wire_dubbo, &spokei_wire_mprpc };
 
@@ -55,7 +55,7 @@ static void every_wire_fills_its_table(void **state)
 	}
 }
 
-static void a_wire_tells_what_it_has_a_place_for(void **state)
+static void wire_declares_its_features(void **state)
 {
 	(void)state;
 	assert_true(spokei_wire_dubbo.probes && spokei_wire_dubbo.deadlines);
@@ -67,11 +67,11 @@ static void a_wire_tells_what_it_has_a_place_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_byte_tells_the_wire),
-		cmocka_unit_test(no_two_wires_know_the_same_byte),
-		cmocka_unit_test(a_wire_is_found_by_its_whole_name),
-		cmocka_unit_test(every_wire_fills_its_table),
-		cmocka_unit_test(a_wire_tells_what_it_has_a_place_for),
+		cmocka_unit_test(first_byte_determines_wire),
+		cmocka_unit_test(first_bytes_of_wires_are_disjoint),
+		cmocka_unit_test(wire_is_found_by_whole_name),
+		cmocka_unit_test(every_wire_has_all_functions),
+		cmocka_unit_test(wire_declares_its_features),
 	};
 
 	return cmocka_run_group_tests_name("catalog", tests, NULL, NULL);

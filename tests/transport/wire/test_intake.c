@@ -98,7 +98,7 @@ static size_t make_stream(const struct spokei_wire *wire, unsigned char *bytes, 
 
 static const char *const wires[] = { "dubbo", "msgpack-rpc" };
 
-static void every_cut_of_a_stream_gives_the_same_messages(void **state)
+static void messages_do_not_depend_on_cuts(void **state)
 {
 	(void)state;
 	for (size_t w = 0; w < 2; w++) {
@@ -128,7 +128,7 @@ static void every_cut_of_a_stream_gives_the_same_messages(void **state)
 	}
 }
 
-static void byte_by_byte_gives_the_same_messages(void **state)
+static void messages_are_the_same_byte_by_byte(void **state)
 {
 	(void)state;
 	for (size_t w = 0; w < 2; w++) {
@@ -152,7 +152,7 @@ static void byte_by_byte_gives_the_same_messages(void **state)
 	}
 }
 
-static void a_stream_of_no_wire_is_broken_at_its_first_byte(void **state)
+static void unknown_wire_breaks_stream_at_first_byte(void **state)
 {
 	static const char *const streams[] = { "GET / HTTP/1.1\r\n", "\x16\x03\x01", "\xc1" };
 	unsigned char good[1024];
@@ -175,7 +175,7 @@ static void a_stream_of_no_wire_is_broken_at_its_first_byte(void **state)
 	}
 }
 
-static void a_claim_allocates_no_more_than_what_has_come(void **state)
+static void announced_length_allocates_only_received_bytes(void **state)
 {
 	static const unsigned char claim[] = { 0xda, 0xbb, 0xdb, 0, 0, 0, 0,    0,
 					       0,    0,    0,    1, 0, 0, 0x7f, 0xff };
@@ -193,7 +193,7 @@ static void a_claim_allocates_no_more_than_what_has_come(void **state)
 	stop(&run);
 }
 
-static void a_bad_body_is_told_and_the_stream_goes_on(void **state)
+static void bad_body_is_reported_and_stream_continues(void **state)
 {
 	unsigned char bytes[1024] = { 0xda, 0xbb, 0xdb, 0, 0, 0, 0, 0,    0,
 				      0,    0,    9,    0, 0, 0, 2, 0xc1, 0xc1 };
@@ -209,7 +209,7 @@ static void a_bad_body_is_told_and_the_stream_goes_on(void **state)
 	stop(&run);
 }
 
-static void a_frame_of_which_nobody_knows_what_it_is_breaks_the_stream(void **state)
+static void unidentifiable_frame_breaks_stream(void **state)
 {
 	/* [7, 1, "x", []] and [0, -1, "x", []]: a whole frame each, and a good one behind it. */
 	static const unsigned char frames[][6] = { { 0x94, 7, 1, 0xa1, 'x', 0x90 },
@@ -235,7 +235,7 @@ static void a_frame_of_which_nobody_knows_what_it_is_breaks_the_stream(void **st
 	}
 }
 
-static void want_of_memory_breaks_the_stream(void **state)
+static void enomem_breaks_stream(void **state)
 {
 	unsigned char bytes[1024];
 	size_t len = make_stream(spokei_catalog_wire("dubbo"), bytes, sizeof(bytes));
@@ -251,7 +251,7 @@ static void want_of_memory_breaks_the_stream(void **state)
 	stop(&run);
 }
 
-static void a_memo_is_kept_from_the_second_request_on(void **state)
+static void memo_is_kept_from_second_request(void **state)
 {
 	(void)state;
 	for (size_t w = 0; w < 2; w++) {
@@ -275,7 +275,7 @@ static void a_memo_is_kept_from_the_second_request_on(void **state)
 	}
 }
 
-static void a_slim_intake_holds_nothing_and_begins_anew(void **state)
+static void slim_intake_holds_no_memory(void **state)
 {
 	(void)state;
 	for (size_t w = 0; w < 2; w++) {
@@ -298,7 +298,7 @@ static void a_slim_intake_holds_nothing_and_begins_anew(void **state)
 	}
 }
 
-static void want_of_memory_for_a_memo_costs_no_message(void **state)
+static void enomem_for_memo_loses_no_message(void **state)
 {
 	(void)state;
 	for (size_t w = 0; w < 2; w++) {
@@ -315,7 +315,7 @@ static void want_of_memory_for_a_memo_costs_no_message(void **state)
 	}
 }
 
-static void replies_and_heartbeats_need_no_memo(void **state)
+static void replies_and_heartbeats_create_no_memo(void **state)
 {
 	static const unsigned char frames[] = { 0xda, 0xbb, 0x1b, 20, 0, 0, 0,   0, 0,
 						0,    0,    1,    0,  0, 0, 1,   2, 0xda,
@@ -335,17 +335,17 @@ static void replies_and_heartbeats_need_no_memo(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_cut_of_a_stream_gives_the_same_messages),
-		cmocka_unit_test(byte_by_byte_gives_the_same_messages),
-		cmocka_unit_test(a_stream_of_no_wire_is_broken_at_its_first_byte),
-		cmocka_unit_test(a_claim_allocates_no_more_than_what_has_come),
-		cmocka_unit_test(a_bad_body_is_told_and_the_stream_goes_on),
-		cmocka_unit_test(a_frame_of_which_nobody_knows_what_it_is_breaks_the_stream),
-		cmocka_unit_test(want_of_memory_breaks_the_stream),
-		cmocka_unit_test(a_memo_is_kept_from_the_second_request_on),
-		cmocka_unit_test(a_slim_intake_holds_nothing_and_begins_anew),
-		cmocka_unit_test(want_of_memory_for_a_memo_costs_no_message),
-		cmocka_unit_test(replies_and_heartbeats_need_no_memo),
+		cmocka_unit_test(messages_do_not_depend_on_cuts),
+		cmocka_unit_test(messages_are_the_same_byte_by_byte),
+		cmocka_unit_test(unknown_wire_breaks_stream_at_first_byte),
+		cmocka_unit_test(announced_length_allocates_only_received_bytes),
+		cmocka_unit_test(bad_body_is_reported_and_stream_continues),
+		cmocka_unit_test(unidentifiable_frame_breaks_stream),
+		cmocka_unit_test(enomem_breaks_stream),
+		cmocka_unit_test(memo_is_kept_from_second_request),
+		cmocka_unit_test(slim_intake_holds_no_memory),
+		cmocka_unit_test(enomem_for_memo_loses_no_message),
+		cmocka_unit_test(replies_and_heartbeats_create_no_memo),
 	};
 
 	return cmocka_run_group_tests_name("intake", tests, NULL, NULL);

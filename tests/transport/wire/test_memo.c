@@ -117,7 +117,7 @@ static size_t read_shuffled(const struct pile *pile, const struct spokei_wire *w
 	return repeats;
 }
 
-static void golden_frames_in_any_order_are_read_as_without_a_memo(void **state)
+static void memo_reads_golden_frames_in_any_order_alike(void **state)
 {
 	static struct pile pile;
 
@@ -171,7 +171,7 @@ static void pile_calls(struct pile *pile, const struct spokei_wire *wire)
 	}
 }
 
-static void streams_of_mixed_calls_are_read_as_without_a_memo(void **state)
+static void memo_reads_mixed_calls_alike(void **state)
 {
 	static const struct spokei_wire *const wires[] = { &spokei_wire_dubbo, &spokei_wire_mprpc };
 
@@ -186,7 +186,7 @@ static void streams_of_mixed_calls_are_read_as_without_a_memo(void **state)
 }
 
 /* One call, changed in each byte, behind the call itself: whatever the change makes of it. */
-static void a_request_that_differs_in_any_byte_is_read_as_without_a_memo(void **state)
+static void memo_reads_request_changed_in_any_byte_alike(void **state)
 {
 	static const struct spokei_wire *const wires[] = { &spokei_wire_dubbo, &spokei_wire_mprpc };
 	static const unsigned char flips[] = { 0x01, 0x80, 0xff };
@@ -230,7 +230,7 @@ static void read_request_of(struct recall *recall, const char *body, size_t len)
 
 #define REQUEST(recall, body) read_request_of(recall, body, sizeof(body) - 1)
 
-static void a_request_that_ends_within_its_names_is_bad_with_a_memo_too(void **state)
+static void memo_rejects_request_that_ends_in_names(void **state)
 {
 	static const char body[] = NAMED("\xa1J") "\x01\x80";
 	struct recall recall;
@@ -249,7 +249,7 @@ static void a_request_that_ends_within_its_names_is_bad_with_a_memo_too(void **s
 
 #define VERSIONED "\2452.0.2\251demo.Echo\2431.0\244echo\240"
 
-static void names_in_attachments_make_a_repeat_only_if_they_are_the_last_ones(void **state)
+static void repeat_needs_equal_names_in_attachments(void **state)
 {
 	struct recall recall;
 
@@ -287,7 +287,7 @@ static void names_in_attachments_make_a_repeat_only_if_they_are_the_last_ones(vo
 	recall_fini(&recall);
 }
 
-static void what_is_no_good_request_leaves_the_memo_as_it_was(void **state)
+static void bad_request_leaves_memo_unchanged(void **state)
 {
 	struct recall recall;
 	struct frame frame;
@@ -313,7 +313,7 @@ static void what_is_no_good_request_leaves_the_memo_as_it_was(void **state)
 	recall_fini(&recall);
 }
 
-static void a_generic_call_is_no_repeat_and_neither_is_the_call_behind_it(void **state)
+static void generic_call_and_next_call_are_no_repeats(void **state)
 {
 #define GENERIC "\2452.0.2\251demo.Echo\2450.0.0\247$invoke\240"
 	struct recall recall;
@@ -363,7 +363,7 @@ static void read_long(struct recall *recall, size_t types_len, size_t group_len)
 	pile_clear(&pile);
 }
 
-static void names_that_do_not_fit_are_not_kept(void **state)
+static void names_too_long_for_memo_are_not_kept(void **state)
 {
 	struct recall recall;
 
@@ -388,7 +388,7 @@ static void names_that_do_not_fit_are_not_kept(void **state)
 	recall_fini(&recall);
 }
 
-static void limits_are_felt_at_the_same_value_with_a_memo(void **state)
+static void memo_applies_limits_at_same_value(void **state)
 {
 	struct spokei_wire_limits limits = frame_limits;
 	struct frame frame;
@@ -445,15 +445,15 @@ static void limits_are_felt_at_the_same_value_with_a_memo(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(golden_frames_in_any_order_are_read_as_without_a_memo),
-		cmocka_unit_test(streams_of_mixed_calls_are_read_as_without_a_memo),
-		cmocka_unit_test(a_request_that_differs_in_any_byte_is_read_as_without_a_memo),
-		cmocka_unit_test(a_request_that_ends_within_its_names_is_bad_with_a_memo_too),
-		cmocka_unit_test(names_in_attachments_make_a_repeat_only_if_they_are_the_last_ones),
-		cmocka_unit_test(what_is_no_good_request_leaves_the_memo_as_it_was),
-		cmocka_unit_test(a_generic_call_is_no_repeat_and_neither_is_the_call_behind_it),
-		cmocka_unit_test(names_that_do_not_fit_are_not_kept),
-		cmocka_unit_test(limits_are_felt_at_the_same_value_with_a_memo),
+		cmocka_unit_test(memo_reads_golden_frames_in_any_order_alike),
+		cmocka_unit_test(memo_reads_mixed_calls_alike),
+		cmocka_unit_test(memo_reads_request_changed_in_any_byte_alike),
+		cmocka_unit_test(memo_rejects_request_that_ends_in_names),
+		cmocka_unit_test(repeat_needs_equal_names_in_attachments),
+		cmocka_unit_test(bad_request_leaves_memo_unchanged),
+		cmocka_unit_test(generic_call_and_next_call_are_no_repeats),
+		cmocka_unit_test(names_too_long_for_memo_are_not_kept),
+		cmocka_unit_test(memo_applies_limits_at_same_value),
 	};
 
 	return cmocka_run_group_tests_name("memo", tests, NULL, NULL);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static void limits_are_the_same_with_a_memo(void **state)
+static void memo_changes_no_limits(void **state)
 {
 	enum {
 		NAMES = sizeof(NAMED("\xa0")) - 1,
@@ -44,7 +44,7 @@ static void limits_are_the_same_with_a_memo(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(limits_are_the_same_with_a_memo),
+		cmocka_unit_test(memo_changes_no_limits),
 	};
 
 	return cmocka_run_group_tests_name("memo_limits", tests, NULL, NULL);

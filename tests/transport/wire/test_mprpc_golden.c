@@ -248,7 +248,7 @@ static void assert_row(const struct row *row, const char *hex)
 	assert_made(row, &message, stream.bytes);
 }
 
-static void every_message_of_neovim_is_understood_and_made_again(void **state)
+static void neovim_messages_are_read_and_rewritten(void **state)
 {
 	FILE *file = fopen(SPOKE_GOLDEN "/msgpack-rpc.tsv", "r");
 	char line[1024];
@@ -278,7 +278,7 @@ static void every_message_of_neovim_is_understood_and_made_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_message_of_neovim_is_understood_and_made_again),
+		cmocka_unit_test(neovim_messages_are_read_and_rewritten),
 	};
 
 	return cmocka_run_group_tests_name("mprpc_golden", tests, NULL, NULL);

@@ -26,7 +26,7 @@ static struct stream_event look(const struct spokei_wire_limits *limits, const v
 
 /* What a head claims and frame_max cannot hold ends the stream when the head is there, no earlier
  * and no later; it has cost no more than its bytes. */
-static void a_claim_beyond_the_frame_is_refused_by_its_head_alone(void **state)
+static void length_above_frame_is_rejected_at_head(void **state)
 {
 	static const char *const heads[] = {
 		"ddffffffff",
@@ -54,7 +54,7 @@ static void a_claim_beyond_the_frame_is_refused_by_its_head_alone(void **state)
 	}
 }
 
-static void a_claim_within_the_frame_wants_what_it_claims(void **state)
+static void length_within_frame_needs_its_bytes(void **state)
 {
 	unsigned char bytes[16];
 	size_t len = hex_bytes("94 01 01 c0 c600100000", bytes, sizeof(bytes));
@@ -64,7 +64,7 @@ static void a_claim_within_the_frame_wants_what_it_claims(void **state)
 	assert_int_equal(look(&stream_limits, bytes, len).len, len + 0x100000);
 }
 
-static void an_ext_that_no_peer_can_read_is_refused(void **state)
+static void unreadable_ext_is_rejected(void **state)
 {
 	struct spokei_wire_limits limits = stream_limits;
 	unsigned char bytes[16];
@@ -91,7 +91,7 @@ static unsigned char *new_reply(size_t len)
 	return bytes;
 }
 
-static void a_frame_of_exactly_the_maximum_is_taken_and_one_byte_more_is_not(void **state)
+static void frame_maximum_is_exact(void **state)
 {
 	static const size_t maxima[] = { 9, 10, 100, 65536, SPOKE_VALUE_BYTES_MAX };
 
@@ -112,7 +112,7 @@ static void a_frame_of_exactly_the_maximum_is_taken_and_one_byte_more_is_not(voi
 }
 
 /* The frame is one level itself, and the arguments are one. */
-static void the_whole_frame_counts_for_depth(void **state)
+static void depth_counts_whole_frame(void **state)
 {
 	static const struct {
 		size_t inner; /* arrays in the result; the last one is empty */
@@ -132,7 +132,7 @@ static void the_whole_frame_counts_for_depth(void **state)
 	}
 }
 
-static void the_whole_frame_counts_for_items(void **state)
+static void items_count_whole_frame(void **state)
 {
 	struct spokei_wire_limits limits = stream_limits;
 	unsigned char bytes[16];
@@ -150,7 +150,7 @@ static void the_whole_frame_counts_for_items(void **state)
 	assert_int_equal(look(&limits, bytes, len).cut, SPOKE_ETOOLARGE);
 }
 
-static void the_verdict_on_a_broken_stream_stays(void **state)
+static void broken_stream_stays_broken(void **state)
 {
 	unsigned char bytes[16];
 	size_t len = hex_bytes("94 c1 00 00 00 00 94 01 01 c0 c0", bytes, sizeof(bytes));
@@ -184,7 +184,7 @@ static int read_name(size_t service_len, size_t method_len, struct spokei_messag
 				      ret_message);
 }
 
-static void a_name_over_its_limit_is_a_bad_request_that_can_be_answered(void **state)
+static void too_long_name_is_answerable_bad_request(void **state)
 {
 	static const struct {
 		size_t service_len;
@@ -218,7 +218,7 @@ static void a_name_over_its_limit_is_a_bad_request_that_can_be_answered(void **s
 }
 
 /* Whatever a frame says that nobody has cut: nothing is read outside of it. */
-static void frames_that_nobody_has_cut_are_read_within_their_bytes(void **state)
+static void uncut_frame_is_read_within_its_bytes(void **state)
 {
 	unsigned char frame[32];
 	size_t len = hex_bytes("94 00 01 a4 6563686f 91 a5 68656c6c6f", frame, sizeof(frame));
@@ -242,15 +242,15 @@ static void frames_that_nobody_has_cut_are_read_within_their_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_claim_beyond_the_frame_is_refused_by_its_head_alone),
-		cmocka_unit_test(a_claim_within_the_frame_wants_what_it_claims),
-		cmocka_unit_test(an_ext_that_no_peer_can_read_is_refused),
-		cmocka_unit_test(a_frame_of_exactly_the_maximum_is_taken_and_one_byte_more_is_not),
-		cmocka_unit_test(the_whole_frame_counts_for_depth),
-		cmocka_unit_test(the_whole_frame_counts_for_items),
-		cmocka_unit_test(the_verdict_on_a_broken_stream_stays),
-		cmocka_unit_test(a_name_over_its_limit_is_a_bad_request_that_can_be_answered),
-		cmocka_unit_test(frames_that_nobody_has_cut_are_read_within_their_bytes),
+		cmocka_unit_test(length_above_frame_is_rejected_at_head),
+		cmocka_unit_test(length_within_frame_needs_its_bytes),
+		cmocka_unit_test(unreadable_ext_is_rejected),
+		cmocka_unit_test(frame_maximum_is_exact),
+		cmocka_unit_test(depth_counts_whole_frame),
+		cmocka_unit_test(items_count_whole_frame),
+		cmocka_unit_test(broken_stream_stays_broken),
+		cmocka_unit_test(too_long_name_is_answerable_bad_request),
+		cmocka_unit_test(uncut_frame_is_read_within_its_bytes),
 	};
 
 	return cmocka_run_group_tests_name("mprpc_limits", tests, NULL, NULL);

@@ -148,28 +148,28 @@ static void assert_line(const struct shape *shape)
 	assert_int_equal(count, events[0].read == SPOKE_EPROTOCOL ? 1 : 2);
 }
 
-static void every_shape_is_read(void **state)
+static void every_frame_shape_is_read(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++)
 		assert_line(&good[i]);
 }
 
-static void a_broken_body_behind_a_good_head_keeps_its_id(void **state)
+static void bad_body_after_good_head_keeps_id(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT(broken); i++)
 		assert_line(&broken[i]);
 }
 
-static void a_frame_without_a_head_breaks_the_stream(void **state)
+static void frame_without_head_breaks_stream(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT(headless); i++)
 		assert_line(&headless[i]);
 }
 
-static void a_reply_is_msgpack_with_status_ok(void **state)
+static void reply_has_codec_msgpack_and_status_ok(void **state)
 {
 	unsigned char bytes[16];
 	size_t len = hex_bytes("94 01 01 c0 2a", bytes, sizeof(bytes));
@@ -185,7 +185,7 @@ static void a_reply_is_msgpack_with_status_ok(void **state)
 	assert_int_equal(message.attachments.len, 0);
 }
 
-static void what_begins_with_no_array_breaks_the_stream_at_its_first_byte(void **state)
+static void non_array_breaks_stream_at_first_byte(void **state)
 {
 	(void)state;
 	for (unsigned first = 0; first < 256; first++) {
@@ -205,7 +205,7 @@ static void what_begins_with_no_array_breaks_the_stream_at_its_first_byte(void *
 	}
 }
 
-static void garbage_inside_a_frame_breaks_the_stream(void **state)
+static void garbage_in_frame_breaks_stream(void **state)
 {
 	static const char *const texts[] = { "94 c1", "94 00 01 a1 61 91 c1", "93 02 a1 61 81 c1" };
 
@@ -253,7 +253,7 @@ static void assert_cuts(const struct shape *shape)
 	}
 }
 
-static void every_prefix_wants_more_and_every_cut_gives_the_same_frame(void **state)
+static void cut_of_frame_in_pieces_gives_same_frame(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++)
@@ -277,7 +277,7 @@ static size_t next_piece(void *arg)
 	return pieces->taken < 2 ? pieces->lens[pieces->taken++] : SIZE_MAX;
 }
 
-static void three_frames_in_a_row_come_out_of_every_cut(void **state)
+static void three_frames_survive_every_cut(void **state)
 {
 	static const char hex[] = "94 00 01 a4 6563686f 91 a5 68656c6c6f"
 				  "93 02 a4 6e6f7465 92 c405 0102030405 cd1092"
@@ -305,7 +305,7 @@ static void three_frames_in_a_row_come_out_of_every_cut(void **state)
 	}
 }
 
-static void no_byte_is_looked_at_twice(void **state)
+static void cut_reads_no_byte_twice(void **state)
 {
 	unsigned char bytes[64];
 	size_t len = hex_bytes("94 00 01 a4 6563686f 92 a5 68656c6c6f cd1092", bytes,
@@ -329,15 +329,15 @@ static void no_byte_is_looked_at_twice(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_shape_is_read),
-		cmocka_unit_test(a_broken_body_behind_a_good_head_keeps_its_id),
-		cmocka_unit_test(a_frame_without_a_head_breaks_the_stream),
-		cmocka_unit_test(a_reply_is_msgpack_with_status_ok),
-		cmocka_unit_test(what_begins_with_no_array_breaks_the_stream_at_its_first_byte),
-		cmocka_unit_test(garbage_inside_a_frame_breaks_the_stream),
-		cmocka_unit_test(every_prefix_wants_more_and_every_cut_gives_the_same_frame),
-		cmocka_unit_test(three_frames_in_a_row_come_out_of_every_cut),
-		cmocka_unit_test(no_byte_is_looked_at_twice),
+		cmocka_unit_test(every_frame_shape_is_read),
+		cmocka_unit_test(bad_body_after_good_head_keeps_id),
+		cmocka_unit_test(frame_without_head_breaks_stream),
+		cmocka_unit_test(reply_has_codec_msgpack_and_status_ok),
+		cmocka_unit_test(non_array_breaks_stream_at_first_byte),
+		cmocka_unit_test(garbage_in_frame_breaks_stream),
+		cmocka_unit_test(cut_of_frame_in_pieces_gives_same_frame),
+		cmocka_unit_test(three_frames_survive_every_cut),
+		cmocka_unit_test(cut_reads_no_byte_twice),
 	};
 
 	return cmocka_run_group_tests_name("mprpc_wire", tests, NULL, NULL);

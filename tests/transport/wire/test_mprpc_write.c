@@ -78,7 +78,7 @@ static void assert_written(const struct bed *bed, const char *hex)
 	assert_string_equal(text, expected);
 }
 
-static void every_message_is_written_in_the_fewest_bytes(void **state)
+static void messages_use_shortest_encoding(void **state)
 {
 	static const struct {
 		struct spokei_message message;
@@ -126,7 +126,7 @@ static void every_message_is_written_in_the_fewest_bytes(void **state)
 	}
 }
 
-static void frames_are_written_one_behind_the_other(void **state)
+static void frames_are_appended_in_order(void **state)
 {
 	struct bed *bed = *state;
 	struct spokei_message call = { CALL(1, "a") };
@@ -138,7 +138,7 @@ static void frames_are_written_one_behind_the_other(void **state)
 	assert_written(bed, "94 00 01 a161 90 94 01 02 c0 c0 94 00 01 a161 90");
 }
 
-static void what_the_wire_cannot_say_is_refused_and_nothing_stays(void **state)
+static void unsupported_message_is_refused_without_output(void **state)
 {
 	static const struct {
 		struct spokei_message message;
@@ -179,7 +179,7 @@ static struct spokei_message deep_reply(unsigned char bytes[SPOKE_VALUE_DEPTH_MA
 	return (struct spokei_message){ .kind = SPOKEI_REPLY, .value = { bytes, depth } };
 }
 
-static void what_no_reader_would_take_is_not_written(void **state)
+static void unreadable_message_is_not_written(void **state)
 {
 	struct bed *bed = *state;
 	unsigned char bytes[SPOKE_VALUE_DEPTH_MAX];
@@ -200,7 +200,7 @@ static void what_no_reader_would_take_is_not_written(void **state)
 	assert_int_equal(written(bed).len, 0);
 }
 
-static void the_limits_of_names_frames_and_buffers_are_kept(void **state)
+static void limits_of_names_frames_and_buffers_are_exact(void **state)
 {
 	struct bed *bed = *state;
 	struct spokei_message call = { CALL(1, "method"), .service = SPAN("service") };
@@ -229,7 +229,7 @@ static void the_limits_of_names_frames_and_buffers_are_kept(void **state)
 	assert_int_equal(written(bed).len, 3 * 19);
 }
 
-static void without_memory_nothing_stays_and_later_it_goes_on(void **state)
+static void write_recovers_after_enomem(void **state)
 {
 	static unsigned char large[70000];
 	struct bed *bed = *state;
@@ -256,18 +256,15 @@ static void without_memory_nothing_stays_and_later_it_goes_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(every_message_is_written_in_the_fewest_bytes,
+		cmocka_unit_test_setup_teardown(messages_use_shortest_encoding, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(frames_are_appended_in_order, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(unsupported_message_is_refused_without_output,
 						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(frames_are_written_one_behind_the_other, set_up,
+		cmocka_unit_test_setup_teardown(unreadable_message_is_not_written, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(
-			what_the_wire_cannot_say_is_refused_and_nothing_stays, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_no_reader_would_take_is_not_written, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(the_limits_of_names_frames_and_buffers_are_kept,
+		cmocka_unit_test_setup_teardown(limits_of_names_frames_and_buffers_are_exact,
 						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(without_memory_nothing_stays_and_later_it_goes_on,
-						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(write_recovers_after_enomem, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests_name("mprpc_write", tests, NULL, NULL);

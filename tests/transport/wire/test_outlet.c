@@ -284,7 +284,7 @@ static void run_dice(struct run *run, uint64_t seed, unsigned steps)
 
 static struct run run;
 
-static void whatever_is_taken_is_whole_frames_in_their_order(void **state)
+static void partial_writes_keep_frames_whole_and_in_order(void **state)
 {
 	unsigned within_control = 0;
 	unsigned within_out = 0;
@@ -304,7 +304,7 @@ static void whatever_is_taken_is_whole_frames_in_their_order(void **state)
 	assert_int_equal(overtook, 90);
 }
 
-static void a_full_outlet_says_so_and_takes_what_fits(void **state)
+static void full_outlet_accepts_only_fitting_frames(void **state)
 {
 	unsigned met_limit = 0;
 
@@ -319,7 +319,7 @@ static void a_full_outlet_says_so_and_takes_what_fits(void **state)
 	assert_true(met_limit > 50);
 }
 
-static void a_frame_fits_to_the_byte(void **state)
+static void outlet_maximum_is_exact(void **state)
 {
 	struct spokei_message message = make_request(7, 200);
 	size_t len;
@@ -343,7 +343,7 @@ static void a_frame_fits_to_the_byte(void **state)
 	}
 }
 
-static void the_wire_says_what_it_cannot_say(void **state)
+static void outlet_returns_unsupported_of_wire(void **state)
 {
 	struct spokei_message message = make_probe(1);
 
@@ -362,7 +362,7 @@ static void the_wire_says_what_it_cannot_say(void **state)
 	stop(&run);
 }
 
-static void control_frames_that_wait_are_few(void **state)
+static void waiting_control_frames_are_bounded(void **state)
 {
 	struct spokei_message message = make_probe(1);
 	size_t count = 0;
@@ -431,7 +431,7 @@ static unsigned fill_with_want(const char *wire, uint64_t nth)
 	return failed;
 }
 
-static void want_of_memory_is_told_and_the_outlet_stays_as_it_was(void **state)
+static void outlet_is_unchanged_after_enomem(void **state)
 {
 	(void)state;
 	for (size_t w = 0; w < 2; w++) {
@@ -446,7 +446,7 @@ static void want_of_memory_is_told_and_the_outlet_stays_as_it_was(void **state)
 	}
 }
 
-static void an_outlet_is_used_again_after_it_was_emptied(void **state)
+static void emptied_outlet_is_reused(void **state)
 {
 	(void)state;
 	start(&run, "dubbo", 1u << 24);
@@ -464,13 +464,13 @@ static void an_outlet_is_used_again_after_it_was_emptied(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whatever_is_taken_is_whole_frames_in_their_order),
-		cmocka_unit_test(a_full_outlet_says_so_and_takes_what_fits),
-		cmocka_unit_test(a_frame_fits_to_the_byte),
-		cmocka_unit_test(the_wire_says_what_it_cannot_say),
-		cmocka_unit_test(control_frames_that_wait_are_few),
-		cmocka_unit_test(want_of_memory_is_told_and_the_outlet_stays_as_it_was),
-		cmocka_unit_test(an_outlet_is_used_again_after_it_was_emptied),
+		cmocka_unit_test(partial_writes_keep_frames_whole_and_in_order),
+		cmocka_unit_test(full_outlet_accepts_only_fitting_frames),
+		cmocka_unit_test(outlet_maximum_is_exact),
+		cmocka_unit_test(outlet_returns_unsupported_of_wire),
+		cmocka_unit_test(waiting_control_frames_are_bounded),
+		cmocka_unit_test(outlet_is_unchanged_after_enomem),
+		cmocka_unit_test(emptied_outlet_is_reused),
 	};
 
 	return cmocka_run_group_tests_name("outlet", tests, NULL, NULL);

@@ -85,7 +85,7 @@ static struct spokei_message make_call(void)
 	};
 }
 
-static void a_prefix_makes_the_same_bytes_whatever_else_is_said(void **state)
+static void prefix_makes_same_bytes_for_any_message(void **state)
 {
 	struct bed *bed = *state;
 
@@ -113,7 +113,7 @@ static void a_prefix_makes_the_same_bytes_whatever_else_is_said(void **state)
 	}
 }
 
-static void a_prefix_without_types_is_good_for_arguments_of_any_types(void **state)
+static void prefix_without_types_fits_any_arguments(void **state)
 {
 	static const struct {
 		const char *args;
@@ -141,7 +141,7 @@ static void a_prefix_without_types_is_good_for_arguments_of_any_types(void **sta
 	}
 }
 
-static void a_generic_call_has_no_prefix(void **state)
+static void generic_call_has_no_prefix(void **state)
 {
 	struct spokei_message message = make_call();
 	struct bed *bed = *state;
@@ -152,7 +152,7 @@ static void a_generic_call_has_no_prefix(void **state)
 	assert_same(bed, &spokei_wire_dubbo, message, &message);
 }
 
-static void a_prefix_is_refused_as_its_request_would_be(void **state)
+static void prefix_is_refused_like_its_request(void **state)
 {
 	struct spokei_wire_limits limits = stream_limits;
 	struct spokei_message message = make_call();
@@ -179,7 +179,7 @@ static void a_prefix_is_refused_as_its_request_would_be(void **state)
 	assert_int_equal(spokei_buffer_len(&bed->prefix), 0);
 }
 
-static void a_frame_with_a_prefix_may_be_as_large_as_the_limit_and_no_larger(void **state)
+static void prefixed_frame_may_have_exactly_frame_max(void **state)
 {
 	struct spokei_message message = make_call();
 	struct bed *bed = *state;
@@ -202,7 +202,7 @@ static void a_frame_with_a_prefix_may_be_as_large_as_the_limit_and_no_larger(voi
 	}
 }
 
-static void a_timeout_is_written_in_all_its_digits(void **state)
+static void timeout_is_written_with_all_digits(void **state)
 {
 	static const int64_t rows[] = { 1,    9,    10,    11,     99,      100,       101,
 					999,  1000, 1001,  9999,   10000,   10001,     12345,
@@ -237,7 +237,7 @@ static void a_timeout_is_written_in_all_its_digits(void **state)
 	assert_true(message.timeout_ms == 9);
 }
 
-static void a_reply_that_cannot_be_said_leaves_nothing(void **state)
+static void unsupported_reply_appends_nothing(void **state)
 {
 	unsigned char deep[SPOKE_VALUE_DEPTH_MAX];
 	struct spokei_wire_limits limits = stream_limits;
@@ -268,7 +268,7 @@ static void a_reply_that_cannot_be_said_leaves_nothing(void **state)
 }
 
 /* Values around the fewest and the most that the quick check of a message's values takes. */
-static void nested_values_are_judged_the_same_however_many_they_are(void **state)
+static void nested_values_are_checked_the_same_in_any_number(void **state)
 {
 	struct spokei_wire_limits limits = stream_limits;
 	struct spokei_message nested = make_call();
@@ -307,14 +307,14 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(a_prefix_makes_the_same_bytes_whatever_else_is_said),
-		TEST(a_prefix_without_types_is_good_for_arguments_of_any_types),
-		TEST(a_generic_call_has_no_prefix),
-		TEST(a_prefix_is_refused_as_its_request_would_be),
-		TEST(a_frame_with_a_prefix_may_be_as_large_as_the_limit_and_no_larger),
-		TEST(a_timeout_is_written_in_all_its_digits),
-		TEST(a_reply_that_cannot_be_said_leaves_nothing),
-		TEST(nested_values_are_judged_the_same_however_many_they_are),
+		TEST(prefix_makes_same_bytes_for_any_message),
+		TEST(prefix_without_types_fits_any_arguments),
+		TEST(generic_call_has_no_prefix),
+		TEST(prefix_is_refused_like_its_request),
+		TEST(prefixed_frame_may_have_exactly_frame_max),
+		TEST(timeout_is_written_with_all_digits),
+		TEST(unsupported_reply_appends_nothing),
+		TEST(nested_values_are_checked_the_same_in_any_number),
 	};
 
 	return cmocka_run_group_tests_name("wire_prefix", tests, NULL, NULL);

@@ -46,11 +46,6 @@ static struct spokei_message plain_of(const struct spokei_message *message)
 	return plain;
 }
 
-static struct spoke_span skip(struct spoke_span bytes, size_t len)
-{
-	return spokei_span((const unsigned char *)bytes.data + len, bytes.len - len);
-}
-
 /* Returns the values of a request after its names. */
 static struct spoke_span after_names(struct spoke_span values)
 {
@@ -102,7 +97,7 @@ static int append_frame(const struct spokei_wire_limits *limits, const struct sp
 {
 	struct spoke_span frame = content_of(made);
 	struct spokei_dubbo_head head = spokei_dubbo_head_take(frame.data);
-	struct spoke_span values = skip(frame, SPOKEI_DUBBO_HEAD_LEN);
+	struct spoke_span values = spokei_span_after(frame, SPOKEI_DUBBO_HEAD_LEN);
 	size_t before = spokei_buffer_len(out);
 	int error = begin_frame(out);
 

@@ -300,7 +300,7 @@ static size_t find_shape(const struct golden *golden)
 	return found;
 }
 
-static void all_frames_in_msgpack_are_produced_and_understood(void **state)
+static void golden_msgpack_frames_are_written_and_read(void **state)
 {
 	unsigned uses[SHAPES] = { 0 };
 	FILE *file = open_golden();
@@ -324,7 +324,7 @@ static void all_frames_in_msgpack_are_produced_and_understood(void **state)
 		assert_int_equal(uses[i], shapes[i].uses);
 }
 
-static void heads_and_events_in_hessian2_are_understood(void **state)
+static void golden_hessian2_heads_and_events_are_read(void **state)
 {
 	static const struct {
 		unsigned flags;
@@ -364,8 +364,8 @@ static void heads_and_events_in_hessian2_are_understood(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_frames_in_msgpack_are_produced_and_understood),
-		cmocka_unit_test(heads_and_events_in_hessian2_are_understood),
+		cmocka_unit_test(golden_msgpack_frames_are_written_and_read),
+		cmocka_unit_test(golden_hessian2_heads_and_events_are_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

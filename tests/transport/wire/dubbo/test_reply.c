@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static void each_marker_is_read_and_written(void **state)
+static void each_reply_marker_is_read_and_written(void **state)
 {
 	static const struct {
 		const char *body;
@@ -43,7 +43,7 @@ static void each_marker_is_read_and_written(void **state)
 	}
 }
 
-static void a_reply_out_of_shape_is_a_bad_reply(void **state)
+static void malformed_reply_is_bad_reply(void **state)
 {
 	static const struct {
 		unsigned status;
@@ -92,7 +92,7 @@ static void a_reply_out_of_shape_is_a_bad_reply(void **state)
 	}
 }
 
-static void an_error_is_the_exception_that_every_consumer_can_load(void **state)
+static void error_is_written_as_rpc_exception(void **state)
 {
 	struct spokei_message message = {
 		.kind = SPOKEI_REPLY,
@@ -115,7 +115,7 @@ static void an_error_is_the_exception_that_every_consumer_can_load(void **state)
 	WRITES(&message, 0x1b, 20, "\x00\241C\x81\xa7message\xa2no");
 }
 
-static void the_code_of_an_error_survives_the_way(void **state)
+static void error_code_survives_round_trip(void **state)
 {
 	static const int32_t codes[] = {
 		0,         1,         -1,  127, 128,  255,  256,    65535,  65536,
@@ -149,7 +149,7 @@ static void the_code_of_an_error_survives_the_way(void **state)
 	}
 }
 
-static void a_status_follows_from_the_error(void **state)
+static void status_follows_from_error(void **state)
 {
 	static const struct {
 		int error;
@@ -201,7 +201,7 @@ static void text_is_packed_as_by_the_builder(size_t len)
 	test_free(said);
 }
 
-static void heads_are_as_short_as_they_can_be(void **state)
+static void reply_heads_are_shortest(void **state)
 {
 	static const size_t lens[] = { 0, 31, 32, 255, 256, 65535, 65536 };
 	struct spokei_message message;
@@ -219,7 +219,7 @@ static void heads_are_as_short_as_they_can_be(void **state)
 	}
 }
 
-static void attachments_go_back_with_the_version_of_the_protocol(void **state)
+static void reply_attachments_contain_protocol_version(void **state)
 {
 	struct spokei_message message = { .kind = SPOKEI_REPLY, .id = 7, .codec = 27 };
 
@@ -237,13 +237,13 @@ static void attachments_go_back_with_the_version_of_the_protocol(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_marker_is_read_and_written),
-		cmocka_unit_test(a_reply_out_of_shape_is_a_bad_reply),
-		cmocka_unit_test(an_error_is_the_exception_that_every_consumer_can_load),
-		cmocka_unit_test(the_code_of_an_error_survives_the_way),
-		cmocka_unit_test(a_status_follows_from_the_error),
-		cmocka_unit_test(heads_are_as_short_as_they_can_be),
-		cmocka_unit_test(attachments_go_back_with_the_version_of_the_protocol),
+		cmocka_unit_test(each_reply_marker_is_read_and_written),
+		cmocka_unit_test(malformed_reply_is_bad_reply),
+		cmocka_unit_test(error_is_written_as_rpc_exception),
+		cmocka_unit_test(error_code_survives_round_trip),
+		cmocka_unit_test(status_follows_from_error),
+		cmocka_unit_test(reply_heads_are_shortest),
+		cmocka_unit_test(reply_attachments_contain_protocol_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void a_request_is_read_in_the_order_of_its_values(void **state)
+static void request_values_are_read_in_order(void **state)
 {
 	struct spokei_message message;
 
@@ -29,7 +29,7 @@ static void a_request_is_read_in_the_order_of_its_values(void **state)
 	assert_int_equal(message.attachments.len, 23);
 }
 
-static void a_one_way_request_wants_no_answer(void **state)
+static void one_way_request_is_not_two_way(void **state)
 {
 	struct spokei_message message;
 
@@ -40,7 +40,7 @@ static void a_one_way_request_wants_no_answer(void **state)
 	WRITES(&message, 0x9b, 0, NAMED("\xa0") "\x80");
 }
 
-static void attachments_say_the_service_anew_as_for_dubbo(void **state)
+static void attachments_override_service_and_version(void **state)
 {
 	static const struct {
 		const char *map;
@@ -66,7 +66,7 @@ static void attachments_say_the_service_anew_as_for_dubbo(void **state)
 	}
 }
 
-static void a_null_version_and_a_null_descriptor_are_none(void **state)
+static void null_version_and_types_mean_none(void **state)
 {
 	struct spokei_message message;
 
@@ -78,7 +78,7 @@ static void a_null_version_and_a_null_descriptor_are_none(void **state)
 	assert_true(message.bare);
 }
 
-static void only_peers_from_2_0_2_on_take_attachments_in_replies(void **state)
+static void reply_attachments_need_protocol_2_0_2(void **state)
 {
 	static const struct {
 		const char *version;
@@ -103,7 +103,7 @@ static void only_peers_from_2_0_2_on_take_attachments_in_replies(void **state)
 }
 
 /* Each is a request whose bytes are good, and which is none. */
-static void values_out_of_place_are_a_bad_request(void **state)
+static void misplaced_values_are_bad_request(void **state)
 {
 #define ROW(body)                                                                                  \
 	{                                                                                          \
@@ -155,7 +155,7 @@ static void values_out_of_place_are_a_bad_request(void **state)
 	}
 }
 
-static void bytes_that_are_no_values_are_told_as_such(void **state)
+static void invalid_msgpack_returns_validator_error(void **state)
 {
 	struct spokei_message message;
 	char deep[100];
@@ -199,7 +199,7 @@ static int read_sized(size_t service, size_t method, size_t key, struct spokei_m
 	return read_body(0xdb, 0, body, (size_t)(at - body), ret);
 }
 
-static void names_beyond_their_limit_are_refused(void **state)
+static void names_above_limit_are_rejected(void **state)
 {
 	struct spokei_message message;
 
@@ -212,7 +212,7 @@ static void names_beyond_their_limit_are_refused(void **state)
 	assert_int_equal(message.kind, SPOKEI_REQUEST);
 }
 
-static void attachments_are_bounded_and_none_comes_twice(void **state)
+static void attachments_are_bounded_and_unique(void **state)
 {
 	struct spokei_message message;
 
@@ -223,7 +223,7 @@ static void attachments_are_bounded_and_none_comes_twice(void **state)
 	assert_int_equal(read_attached(1000, false, &message), SPOKE_ETOOLARGE);
 }
 
-static void names_may_be_any_bytes(void **state)
+static void names_may_contain_any_bytes(void **state)
 {
 	struct spokei_message message;
 
@@ -233,7 +233,7 @@ static void names_may_be_any_bytes(void **state)
 	is_bytes(message.method, "\xff\xfe", 3);
 }
 
-static void the_time_left_is_read_from_countdown_or_timeout(void **state)
+static void remaining_time_is_read_from_countdown_or_timeout(void **state)
 {
 	static const struct {
 		const char *map;
@@ -284,7 +284,7 @@ static void the_time_left_is_read_from_countdown_or_timeout(void **state)
 	GENERIC("\xac"                                                                             \
 		"$invokeAsync")
 
-static void a_generic_call_is_read_as_the_call_that_it_means(void **state)
+static void generic_call_is_read_as_described_call(void **state)
 {
 	struct spokei_message message;
 
@@ -310,7 +310,7 @@ static void a_generic_call_is_read_as_the_call_that_it_means(void **state)
 	WRITES(&message, 0xdb, 0, INVOKE "\xa3zap\xc0\x90\x81\xa7generic\xaaraw.return");
 }
 
-static void a_generic_call_out_of_shape_is_a_bad_request(void **state)
+static void malformed_generic_call_is_bad_request(void **state)
 {
 	static const struct {
 		const char *rest;
@@ -344,19 +344,19 @@ static void a_generic_call_out_of_shape_is_a_bad_request(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_request_is_read_in_the_order_of_its_values),
-		cmocka_unit_test(a_one_way_request_wants_no_answer),
-		cmocka_unit_test(attachments_say_the_service_anew_as_for_dubbo),
-		cmocka_unit_test(a_null_version_and_a_null_descriptor_are_none),
-		cmocka_unit_test(only_peers_from_2_0_2_on_take_attachments_in_replies),
-		cmocka_unit_test(values_out_of_place_are_a_bad_request),
-		cmocka_unit_test(bytes_that_are_no_values_are_told_as_such),
-		cmocka_unit_test(names_beyond_their_limit_are_refused),
-		cmocka_unit_test(attachments_are_bounded_and_none_comes_twice),
-		cmocka_unit_test(names_may_be_any_bytes),
-		cmocka_unit_test(the_time_left_is_read_from_countdown_or_timeout),
-		cmocka_unit_test(a_generic_call_is_read_as_the_call_that_it_means),
-		cmocka_unit_test(a_generic_call_out_of_shape_is_a_bad_request),
+		cmocka_unit_test(request_values_are_read_in_order),
+		cmocka_unit_test(one_way_request_is_not_two_way),
+		cmocka_unit_test(attachments_override_service_and_version),
+		cmocka_unit_test(null_version_and_types_mean_none),
+		cmocka_unit_test(reply_attachments_need_protocol_2_0_2),
+		cmocka_unit_test(misplaced_values_are_bad_request),
+		cmocka_unit_test(invalid_msgpack_returns_validator_error),
+		cmocka_unit_test(names_above_limit_are_rejected),
+		cmocka_unit_test(attachments_are_bounded_and_unique),
+		cmocka_unit_test(names_may_contain_any_bytes),
+		cmocka_unit_test(remaining_time_is_read_from_countdown_or_timeout),
+		cmocka_unit_test(generic_call_is_read_as_described_call),
+		cmocka_unit_test(malformed_generic_call_is_bad_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

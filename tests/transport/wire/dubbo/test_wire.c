@@ -27,7 +27,7 @@ static bool is_possible(unsigned flags, unsigned status)
 	return !two_way && status_is_known(status);
 }
 
-static void every_flag_with_every_status_is_valid_or_breaks_the_stream(void **state)
+static void flag_and_status_are_valid_or_break_stream(void **state)
 {
 	unsigned valid = 0;
 
@@ -55,7 +55,7 @@ static void every_flag_with_every_status_is_valid_or_breaks_the_stream(void **st
 	assert_int_equal(valid, 128 + 64 * 12);
 }
 
-static void the_upper_flags_tell_the_kind(void **state)
+static void upper_flags_determine_kind(void **state)
 {
 	static const struct {
 		unsigned flags;
@@ -78,7 +78,7 @@ static void the_upper_flags_tell_the_kind(void **state)
 	}
 }
 
-static void all_bits_of_an_id_go_both_ways(void **state)
+static void id_uses_all_bits_both_ways(void **state)
 {
 	static const unsigned char id[] = { 0xf2, 0xb1, 0x66, 0x6c, 0x4a, 0x37, 0x44, 0xf8 };
 	struct spokei_message message;
@@ -94,7 +94,7 @@ static void all_bits_of_an_id_go_both_ways(void **state)
 	is_bytes(spokei_span(back.bytes, back.len), frame.bytes, frame.len);
 }
 
-static void a_status_means_one_neutral_error(void **state)
+static void status_maps_to_one_error(void **state)
 {
 	static const struct {
 		unsigned status;
@@ -119,7 +119,7 @@ static void a_status_means_one_neutral_error(void **state)
 	}
 }
 
-static void what_is_no_header_is_refused_at_its_first_wrong_byte(void **state)
+static void bad_header_is_rejected_at_first_wrong_byte(void **state)
 {
 	static const struct {
 		const char *bytes;
@@ -147,7 +147,7 @@ static void what_is_no_header_is_refused_at_its_first_wrong_byte(void **state)
 		assert_int_equal(spokei_wire_dubbo.knows((unsigned char)first), first == 0xda);
 }
 
-static void a_length_beyond_the_limit_is_refused_from_the_header_alone(void **state)
+static void too_long_frame_is_rejected_at_header(void **state)
 {
 	static const size_t lens[] = { 0xffffffff, 0x80000000, 0x7fffffff, FRAME_MAX - HEAD + 1 };
 	struct frame frame;
@@ -167,7 +167,7 @@ static void a_length_beyond_the_limit_is_refused_from_the_header_alone(void **st
 	assert_int_equal(len, FRAME_MAX);
 }
 
-static void an_event_beyond_its_limit_is_refused_from_the_header_alone(void **state)
+static void too_long_event_is_rejected_at_header(void **state)
 {
 	static const unsigned flags[] = { 0xfb, 0xbb, 0x3b, 0xe2, 0x22 };
 	struct frame frame;
@@ -185,7 +185,7 @@ static void an_event_beyond_its_limit_is_refused_from_the_header_alone(void **st
 	}
 }
 
-static void every_prefix_wants_more_and_the_whole_is_one_frame(void **state)
+static void prefix_of_frame_needs_more(void **state)
 {
 	struct frame frame;
 	size_t len;
@@ -208,7 +208,7 @@ static void every_prefix_wants_more_and_the_whole_is_one_frame(void **state)
 	}
 }
 
-static void a_frame_that_is_not_as_long_as_it_says_is_refused(void **state)
+static void frame_with_wrong_length_is_rejected(void **state)
 {
 	struct spokei_message message;
 	struct frame frame;
@@ -225,7 +225,7 @@ static void a_frame_that_is_not_as_long_as_it_says_is_refused(void **state)
 
 /* --- events */
 
-static void a_heartbeat_is_understood_in_every_serialization(void **state)
+static void heartbeat_is_read_in_every_serialization(void **state)
 {
 	(void)state;
 	for (unsigned codec = 0; codec < 32; codec++) {
@@ -243,7 +243,7 @@ static void a_heartbeat_is_understood_in_every_serialization(void **state)
 	}
 }
 
-static void a_heartbeat_without_a_body_is_answered_with_one(void **state)
+static void heartbeat_without_body_is_answered_with_body(void **state)
 {
 	struct spokei_message message;
 
@@ -263,7 +263,7 @@ static void a_heartbeat_without_a_body_is_answered_with_one(void **state)
 	WRITES(&message, 0xfb, 0, "\xc0");
 }
 
-static void readonly_is_known_and_other_events_are_not(void **state)
+static void readonly_is_known_and_other_events_are_ignored(void **state)
 {
 	static const struct {
 		const char *body;
@@ -289,7 +289,7 @@ static void readonly_is_known_and_other_events_are_not(void **state)
 	}
 }
 
-static void readonly_cannot_be_said_in_an_unknown_serialization(void **state)
+static void readonly_is_unsupported_in_unknown_serialization(void **state)
 {
 	struct spokei_message message = { .kind = SPOKEI_READONLY, .codec = 6, .id = 7 };
 	struct frame frame;
@@ -304,7 +304,7 @@ static void readonly_cannot_be_said_in_an_unknown_serialization(void **state)
 
 /* --- other serializations */
 
-static void another_serialization_is_refused_with_its_head_told(void **state)
+static void unknown_serialization_is_refused_with_valid_head(void **state)
 {
 	(void)state;
 	for (unsigned codec = 0; codec < 32; codec++) {
@@ -325,7 +325,7 @@ static void another_serialization_is_refused_with_its_head_told(void **state)
 	}
 }
 
-static void a_refusal_is_said_in_the_serialization_of_the_request(void **state)
+static void refusal_uses_serialization_of_request(void **state)
 {
 	struct spokei_message message = {
 		.kind = SPOKEI_REPLY,
@@ -357,21 +357,21 @@ static void a_refusal_is_said_in_the_serialization_of_the_request(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_flag_with_every_status_is_valid_or_breaks_the_stream),
-		cmocka_unit_test(the_upper_flags_tell_the_kind),
-		cmocka_unit_test(all_bits_of_an_id_go_both_ways),
-		cmocka_unit_test(a_status_means_one_neutral_error),
-		cmocka_unit_test(what_is_no_header_is_refused_at_its_first_wrong_byte),
-		cmocka_unit_test(a_length_beyond_the_limit_is_refused_from_the_header_alone),
-		cmocka_unit_test(an_event_beyond_its_limit_is_refused_from_the_header_alone),
-		cmocka_unit_test(every_prefix_wants_more_and_the_whole_is_one_frame),
-		cmocka_unit_test(a_frame_that_is_not_as_long_as_it_says_is_refused),
-		cmocka_unit_test(a_heartbeat_is_understood_in_every_serialization),
-		cmocka_unit_test(a_heartbeat_without_a_body_is_answered_with_one),
-		cmocka_unit_test(readonly_is_known_and_other_events_are_not),
-		cmocka_unit_test(readonly_cannot_be_said_in_an_unknown_serialization),
-		cmocka_unit_test(another_serialization_is_refused_with_its_head_told),
-		cmocka_unit_test(a_refusal_is_said_in_the_serialization_of_the_request),
+		cmocka_unit_test(flag_and_status_are_valid_or_break_stream),
+		cmocka_unit_test(upper_flags_determine_kind),
+		cmocka_unit_test(id_uses_all_bits_both_ways),
+		cmocka_unit_test(status_maps_to_one_error),
+		cmocka_unit_test(bad_header_is_rejected_at_first_wrong_byte),
+		cmocka_unit_test(too_long_frame_is_rejected_at_header),
+		cmocka_unit_test(too_long_event_is_rejected_at_header),
+		cmocka_unit_test(prefix_of_frame_needs_more),
+		cmocka_unit_test(frame_with_wrong_length_is_rejected),
+		cmocka_unit_test(heartbeat_is_read_in_every_serialization),
+		cmocka_unit_test(heartbeat_without_body_is_answered_with_body),
+		cmocka_unit_test(readonly_is_known_and_other_events_are_ignored),
+		cmocka_unit_test(readonly_is_unsupported_in_unknown_serialization),
+		cmocka_unit_test(unknown_serialization_is_refused_with_valid_head),
+		cmocka_unit_test(refusal_uses_serialization_of_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,7 @@ static struct spokei_message echo_message(const char *args, size_t len, size_t c
 	};
 }
 
-static void types_that_nobody_told_are_derived_from_the_values(void **state)
+static void missing_types_are_derived_from_values(void **state)
 {
 	static const struct {
 		const char *value;
@@ -74,7 +74,7 @@ static void types_that_nobody_told_are_derived_from_the_values(void **state)
 	assert_memory_equal(frame.bytes + HEAD + 6 + 10 + 6 + 5, "\xa1J", 2);
 }
 
-static void only_attachments_that_say_something_are_added(void **state)
+static void only_attachments_with_content_are_added(void **state)
 {
 	struct spokei_message message = echo_message("", 0, 0);
 
@@ -95,7 +95,7 @@ static void only_attachments_that_say_something_are_added(void **state)
 	       "\2452.0.2\251demo.Echo\2431.0\244echo\xa0\x81\xa7timeout\2639223372036854775807");
 }
 
-static void more_attachments_than_a_peer_takes_are_not_sent(void **state)
+static void too_many_attachments_are_not_sent(void **state)
 {
 	struct spokei_message message;
 	struct frame frame;
@@ -110,7 +110,7 @@ static void more_attachments_than_a_peer_takes_are_not_sent(void **state)
 	assert_int_equal(write_frame(&message, &frame), SPOKE_EUNSUPPORTED);
 }
 
-static void a_frame_may_be_as_large_as_the_limit_and_no_larger(void **state)
+static void frame_may_have_exactly_frame_max(void **state)
 {
 	static char bytes[FRAME_MAX];
 	const size_t around = HEAD + sizeof(NAMED("\xa1?") "\x80") - 1;
@@ -130,7 +130,7 @@ static void a_frame_may_be_as_large_as_the_limit_and_no_larger(void **state)
 	assert_int_equal(write_frame(&message, &frame), SPOKE_ETOOLARGE);
 }
 
-static void without_memory_or_room_nothing_is_appended(void **state)
+static void failed_write_appends_nothing(void **state)
 {
 	struct spokei_message message = echo_message("\x01", 1, 1);
 	struct spokei_buffer buffer;
@@ -152,11 +152,11 @@ static void without_memory_or_room_nothing_is_appended(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(types_that_nobody_told_are_derived_from_the_values),
-		cmocka_unit_test(only_attachments_that_say_something_are_added),
-		cmocka_unit_test(more_attachments_than_a_peer_takes_are_not_sent),
-		cmocka_unit_test(a_frame_may_be_as_large_as_the_limit_and_no_larger),
-		cmocka_unit_test(without_memory_or_room_nothing_is_appended),
+		cmocka_unit_test(missing_types_are_derived_from_values),
+		cmocka_unit_test(only_attachments_with_content_are_added),
+		cmocka_unit_test(too_many_attachments_are_not_sent),
+		cmocka_unit_test(frame_may_have_exactly_frame_max),
+		cmocka_unit_test(failed_write_appends_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
