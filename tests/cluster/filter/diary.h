@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filters that keep a diary of what a provider asks them. */
+/* Filters that record the requests for which a provider calls them. */
 #ifndef TESTS_CLUSTER_FILTER_DIARY_H
 #define TESTS_CLUSTER_FILTER_DIARY_H
 
@@ -10,18 +10,18 @@ enum {
 	DIARY = 4096,
 };
 
-/* A filter that notes what it was asked: "a+" before, "a-" after. */
+/* A filter that records its calls: "a+" before, "a-" after. */
 struct diarist {
 	char letter;
 	struct spoke_filter filter;
-	struct spoke_filter_verdict verdict; /* what it says */
+	struct spoke_filter_verdict verdict; /* that it returns */
 	void (*in_before)(void);
 	void (*in_after)(void);
-	struct spoke_filter_answer answer; /* the last one it was told of */
+	struct spoke_filter_answer answer; /* the last one that it got */
 	char value[RIG_TEXT];              /* ... its value or text */
 	char method[RIG_TEXT];
 	char peer[RIG_TEXT];
-	size_t args; /* that were there */
+	size_t args; /* number of arguments */
 	bool abandoned;
 	unsigned befores;
 	unsigned afters;
@@ -30,16 +30,16 @@ struct diarist {
 extern struct diarist diarists[FILTERS];
 extern char diary[DIARY];
 
-/* A provider that has them. */
+/* Options of a provider with these filters. */
 extern const struct spoke_provider_options with_filters;
 
-/* With the rig's tear-down. */
+/* Calls the rig's tear-down too. */
 int diary_set_up(void **state);
 
-/* Makes both sides, with them. */
+/* Makes both sides, with these filters. */
 void diary_begin(void);
 
-/* Calls, and waits until it is over. */
+/* Makes a call, and waits for its end. */
 struct rig_call *diary_call(struct spoke_method *method);
 
 #endif

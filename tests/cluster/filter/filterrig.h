@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider with filters and limits, and a consumer that calls it, in the virtual world. Every
- * call that was taken ends once, and nothing is left behind.
+ * A provider with filters and limits, and a consumer that calls it, in the virtual world. Checks
+ * that every call ends once, and that nothing is left behind.
  */
 #ifndef TESTS_CLUSTER_FILTER_FILTERRIG_H
 #define TESTS_CLUSTER_FILTER_FILTERRIG_H
@@ -63,17 +63,17 @@ struct filter_rig {
 
 extern struct filter_rig rig;
 
-/* For set-up and tear-down of each test. */
+/* Set-up and tear-down of each test. */
 int rig_set_up(void **state);
 int rig_tear_down(void **state);
 
-/* Makes both sides, connected. Returns what the provider's making did. */
+/* Makes both sides, connected. Returns the result of spoke_provider_new(). */
 int rig_begin(const struct spoke_provider_options *options);
 
 struct rig_call *rig_call(struct spoke_method *method);
 struct rig_call *rig_call_with(struct spoke_method *method, const char *text,
 			       const struct spoke_call_options *options);
-/* Says whether it was taken. */
+/* Returns whether the call was taken. */
 bool rig_try(struct spoke_method *method);
 void rig_pass(uint64_t ns);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The deciders behind calls: the chain of filters, limits, fallbacks. */
+/* The pure parts: the chain of filters, limits, fallbacks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static struct scribe {
 	struct spoke_filter filter;
 	struct spoke_filter_verdict before;
 	struct spoke_filter_verdict after;
-	int seen; /* the error of the result it was shown */
+	int seen; /* error of the result that the filter saw */
 } scribes[FILTERS];
 
 static char diary[64];
@@ -102,7 +102,7 @@ static const struct spoke_filter_verdict answer = {
 	.value = { (const unsigned char *)"\x05", 1 },
 };
 
-static void before_stops_at_the_first_that_does_not_go_on(void **state)
+static void before_stops_at_first_filter_that_does_not_go_on(void **state)
 {
 	struct spoke_filter_call call = { 0 };
 	struct spoke_filter_verdict verdict;
@@ -120,7 +120,7 @@ static void before_stops_at_the_first_that_does_not_go_on(void **state)
 	assert_string_equal(diary, "a+b+c+a+b+");
 }
 
-static void after_asks_those_that_were_passed_the_last_first(void **state)
+static void after_calls_passed_filters_in_reverse_order(void **state)
 {
 	struct spoke_filter_call call = { 0 };
 	struct spoke_result result = { .error = SPOKE_EREMOTE };
@@ -133,7 +133,7 @@ static void after_asks_those_that_were_passed_the_last_first(void **state)
 	assert_int_equal(result.error, SPOKE_EREMOTE);
 }
 
-static void what_one_makes_of_a_result_the_others_see(void **state)
+static void changed_result_is_seen_by_next_filter(void **state)
 {
 	struct spoke_filter_call call = { 0 };
 	struct spoke_result result = {
@@ -164,7 +164,7 @@ static void what_one_makes_of_a_result_the_others_see(void **state)
 	assert_int_equal(result.waited_ns, 11);
 }
 
-static void a_refusal_without_an_error_is_one_all_the_same(void **state)
+static void refusal_without_error_gets_erefused(void **state)
 {
 	struct spoke_filter_call call = { 0 };
 	struct spoke_result result = { .error = SPOKE_OK, .value = answer.value };
@@ -176,7 +176,7 @@ static void a_refusal_without_an_error_is_one_all_the_same(void **state)
 	assert_int_equal(result.error_text.len, 0);
 }
 
-static void no_filters_are_no_memory(void **state)
+static void empty_list_allocates_nothing(void **state)
 {
 	struct spokei_filters none;
 	struct spoke_filter_call call = { 0 };
@@ -193,7 +193,7 @@ static void no_filters_are_no_memory(void **state)
 
 /* --- limits */
 
-static void a_limit_that_is_not_set_allows_all(void **state)
+static void unset_limit_allows_everything(void **state)
 {
 	struct spokei_limit limit;
 
@@ -205,7 +205,7 @@ static void a_limit_that_is_not_set_allows_all(void **state)
 	assert_int_equal(limit.active, 1000);
 }
 
-static void what_is_given_back_can_be_taken(void **state)
+static void slot_given_back_can_be_taken_again(void **state)
 {
 	struct spokei_limit limit;
 
@@ -230,7 +230,7 @@ static unsigned take_all(struct spokei_limit *limit, uint64_t now_ns)
 	return taken;
 }
 
-static void a_second_brings_as_many_as_the_rate_says(void **state)
+static void bucket_refills_at_the_rate(void **state)
 {
 	struct spokei_limit limit;
 
@@ -243,7 +243,7 @@ static void a_second_brings_as_many_as_the_rate_says(void **state)
 	assert_int_equal(take_all(&limit, 200 * SECOND), 10);
 }
 
-static void what_is_refused_costs_no_token(void **state)
+static void refusal_by_concurrency_uses_no_token(void **state)
 {
 	struct spokei_limit limit;
 
@@ -259,7 +259,7 @@ static void what_is_refused_costs_no_token(void **state)
 	assert_int_equal(limit.active, 0);
 }
 
-static void the_sentence_names_method_and_limit(void **state)
+static void limit_text_names_method_and_limit(void **state)
 {
 	const struct spoke_span echo = { "echo", 4 };
 	const struct spoke_span odd = { "e\n", 2 };
@@ -281,7 +281,7 @@ static void the_sentence_names_method_and_limit(void **state)
 
 /* --- fallback */
 
-static void a_fallback_stands_in_for_what_the_handler_did_not_say(void **state)
+static void fallback_replaces_errors_not_from_the_handler(void **state)
 {
 	static const struct {
 		int error;
@@ -314,7 +314,7 @@ static void a_fallback_stands_in_for_what_the_handler_did_not_say(void **state)
 	}
 }
 
-static void without_a_fallback_the_error_stays(void **state)
+static void error_stays_without_fallback(void **state)
 {
 	struct spoke_result result = { .error = SPOKE_ELOST };
 
@@ -328,18 +328,18 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
-		TEST(before_stops_at_the_first_that_does_not_go_on),
-		TEST(after_asks_those_that_were_passed_the_last_first),
-		TEST(what_one_makes_of_a_result_the_others_see),
-		TEST(a_refusal_without_an_error_is_one_all_the_same),
-		TEST(no_filters_are_no_memory),
-		cmocka_unit_test(a_limit_that_is_not_set_allows_all),
-		cmocka_unit_test(what_is_given_back_can_be_taken),
-		cmocka_unit_test(a_second_brings_as_many_as_the_rate_says),
-		cmocka_unit_test(what_is_refused_costs_no_token),
-		cmocka_unit_test(the_sentence_names_method_and_limit),
-		cmocka_unit_test(a_fallback_stands_in_for_what_the_handler_did_not_say),
-		cmocka_unit_test(without_a_fallback_the_error_stays),
+		TEST(before_stops_at_first_filter_that_does_not_go_on),
+		TEST(after_calls_passed_filters_in_reverse_order),
+		TEST(changed_result_is_seen_by_next_filter),
+		TEST(refusal_without_error_gets_erefused),
+		TEST(empty_list_allocates_nothing),
+		cmocka_unit_test(unset_limit_allows_everything),
+		cmocka_unit_test(slot_given_back_can_be_taken_again),
+		cmocka_unit_test(bucket_refills_at_the_rate),
+		cmocka_unit_test(refusal_by_concurrency_uses_no_token),
+		cmocka_unit_test(limit_text_names_method_and_limit),
+		cmocka_unit_test(fallback_replaces_errors_not_from_the_handler),
+		cmocka_unit_test(error_stays_without_fallback),
 	};
 
 	return cmocka_run_group_tests_name("filter chain", tests, NULL, NULL);

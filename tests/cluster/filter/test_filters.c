@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filters of a provider: who is asked when, and what they may say. */
+/* Filters of a provider: their order, and their verdicts. */
 #include "tests/cluster/filter/diary.h"
 
 #include <errno.h>
 #include <string.h>
 
-static void filters_are_asked_in_order_and_in_the_reverse_order(void **state)
+static void filters_run_in_order_before_and_reversed_after(void **state)
 {
 	struct rig_call *made;
 
@@ -24,7 +24,7 @@ static void filters_are_asked_in_order_and_in_the_reverse_order(void **state)
 	}
 }
 
-static void a_filter_without_functions_is_passed(void **state)
+static void filter_without_functions_lets_requests_pass(void **state)
 {
 	(void)state;
 	diarists[0].filter.after_request = NULL;
@@ -36,7 +36,7 @@ static void a_filter_without_functions_is_passed(void **state)
 	assert_string_equal(diary, "a+b-");
 }
 
-static void an_error_of_the_handler_is_seen(void **state)
+static void filter_sees_error_of_handler(void **state)
 {
 	(void)state;
 	diary_begin();
@@ -47,7 +47,7 @@ static void an_error_of_the_handler_is_seen(void **state)
 	assert_string_equal(diarists[0].value, "it went wrong");
 }
 
-static void a_refusal_runs_no_handler_and_is_seen_by_those_before(void **state)
+static void refusal_skips_handler_and_is_seen_by_earlier_filters(void **state)
 {
 	struct rig_call *made;
 
@@ -69,7 +69,7 @@ static void a_refusal_runs_no_handler_and_is_seen_by_those_before(void **state)
 	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_OK), 0);
 }
 
-static void a_refusal_without_a_text_gets_one(void **state)
+static void refusal_without_text_gets_default_text(void **state)
 {
 	struct rig_call *made;
 
@@ -82,7 +82,7 @@ static void a_refusal_without_a_text_gets_one(void **state)
 	assert_string_equal(diary, "a+");
 }
 
-static void a_filter_answers_in_place_of_the_handler(void **state)
+static void filter_can_answer_instead_of_handler(void **state)
 {
 	struct rig_call *made;
 
@@ -101,7 +101,7 @@ static void a_filter_answers_in_place_of_the_handler(void **state)
 	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_OK), 1);
 }
 
-static void an_answer_that_is_no_value_becomes_an_error(void **state)
+static void invalid_answer_of_filter_becomes_an_error(void **state)
 {
 	(void)state;
 	diarists[1].verdict = (struct spoke_filter_verdict){
@@ -114,7 +114,7 @@ static void an_answer_that_is_no_value_becomes_an_error(void **state)
 	assert_int_equal(diarists[0].answer.error, SPOKE_EREFUSED);
 }
 
-static void an_answer_of_later_is_seen_when_it_comes(void **state)
+static void filter_sees_late_answer_when_it_is_sent(void **state)
 {
 	(void)state;
 	diary_begin();
@@ -132,7 +132,7 @@ static void an_answer_of_later_is_seen_when_it_comes(void **state)
 	rig_pass(10 * MS);
 }
 
-static void a_pool_handlers_answer_is_seen_on_the_loop(void **state)
+static void filter_sees_answer_of_pool_handler_on_the_loop(void **state)
 {
 	struct rig_call *made;
 
@@ -147,7 +147,7 @@ static void a_pool_handlers_answer_is_seen_on_the_loop(void **state)
 	assert_int_equal(diarists[0].args, 1);
 }
 
-static void an_abandoned_request_is_over_when_its_handler_answers(void **state)
+static void abandoned_request_ends_when_handler_answers(void **state)
 {
 	(void)state;
 	diary_begin();
@@ -163,11 +163,11 @@ static void an_abandoned_request_is_over_when_its_handler_answers(void **state)
 	assert_string_equal(diarists[0].method, "later");
 }
 
-static void without_memory_for_names_filters_see_none(void **state)
+static void filter_sees_no_names_without_memory(void **state)
 {
 	(void)state;
 	diary_begin();
-	/* From then on there is room for all but the names. */
+	/* From then on all allocations succeed except that of the names. */
 	(void)diary_call(rig.echo);
 	(void)diary_call(rig.echo);
 	(void)rig_call(rig.later);
@@ -186,17 +186,17 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, diary_set_up, rig_tear_down)
 	static const struct CMUnitTest tests[] = {
-		TEST(filters_are_asked_in_order_and_in_the_reverse_order),
-		TEST(a_filter_without_functions_is_passed),
-		TEST(an_error_of_the_handler_is_seen),
-		TEST(a_refusal_runs_no_handler_and_is_seen_by_those_before),
-		TEST(a_refusal_without_a_text_gets_one),
-		TEST(a_filter_answers_in_place_of_the_handler),
-		TEST(an_answer_that_is_no_value_becomes_an_error),
-		TEST(an_answer_of_later_is_seen_when_it_comes),
-		TEST(a_pool_handlers_answer_is_seen_on_the_loop),
-		TEST(an_abandoned_request_is_over_when_its_handler_answers),
-		TEST(without_memory_for_names_filters_see_none),
+		TEST(filters_run_in_order_before_and_reversed_after),
+		TEST(filter_without_functions_lets_requests_pass),
+		TEST(filter_sees_error_of_handler),
+		TEST(refusal_skips_handler_and_is_seen_by_earlier_filters),
+		TEST(refusal_without_text_gets_default_text),
+		TEST(filter_can_answer_instead_of_handler),
+		TEST(invalid_answer_of_filter_becomes_an_error),
+		TEST(filter_sees_late_answer_when_it_is_sent),
+		TEST(filter_sees_answer_of_pool_handler_on_the_loop),
+		TEST(abandoned_request_ends_when_handler_answers),
+		TEST(filter_sees_no_names_without_memory),
 	};
 
 	return cmocka_run_group_tests_name("filters", tests, NULL, NULL);

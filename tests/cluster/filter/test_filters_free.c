@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filters of a provider that ends, by their own doing too; and those that cannot be had. */
+/* Filters of a provider that ends, also when a filter frees it; and invalid lists of filters. */
 #include "tests/cluster/filter/diary.h"
 
 #include <errno.h>
 
-static void what_a_freed_provider_leaves_unanswered_is_over(void **state)
+static void free_ends_unanswered_requests_for_filters(void **state)
 {
 	(void)state;
 	diary_begin();
@@ -28,7 +28,7 @@ static void answer_all_but_once(void)
 	rig_answer_all();
 }
 
-static void what_is_over_may_be_answered_as_it_is_told(void **state)
+static void filter_can_answer_request_that_free_ends(void **state)
 {
 	(void)state;
 	diary_begin();
@@ -43,7 +43,7 @@ static void what_is_over_may_be_answered_as_it_is_told(void **state)
 		assert_int_equal(diarists[i].afters, 2);
 }
 
-static void the_engines_end_is_the_end_of_all_requests(void **state)
+static void engine_end_ends_requests_for_filters(void **state)
 {
 	(void)state;
 	diary_begin();
@@ -74,7 +74,7 @@ static void free_engine(void)
 	rig.provider = NULL;
 }
 
-static void a_filter_may_free_the_provider_before(void **state)
+static void before_filter_can_free_provider(void **state)
 {
 	struct rig_call *made;
 
@@ -89,7 +89,7 @@ static void a_filter_may_free_the_provider_before(void **state)
 	assert_int_equal(diarists[0].answer.error, SPOKE_EREFUSED);
 }
 
-static void a_filter_may_free_the_provider_after(void **state)
+static void after_filter_can_free_provider(void **state)
 {
 	(void)state;
 	diary_begin();
@@ -101,7 +101,7 @@ static void a_filter_may_free_the_provider_after(void **state)
 	assert_int_equal(diarists[0].afters, diarists[0].befores);
 }
 
-static void a_filter_may_free_the_provider_as_a_pool_handler_has_answered(void **state)
+static void after_filter_of_pool_handler_can_free_provider(void **state)
 {
 	(void)state;
 	diary_begin();
@@ -112,7 +112,7 @@ static void a_filter_may_free_the_provider_as_a_pool_handler_has_answered(void *
 	assert_string_equal(diary, "a+b+c+c-b-a-");
 }
 
-static void a_filter_may_free_the_engine(void **state)
+static void before_filter_can_free_engine(void **state)
 {
 	(void)state;
 	diary_begin();
@@ -126,7 +126,7 @@ static void a_filter_may_free_the_engine(void **state)
 	assert_int_equal(diarists[0].afters, diarists[0].befores);
 }
 
-static void a_filter_may_free_the_engine_after(void **state)
+static void after_filter_can_free_engine(void **state)
 {
 	(void)state;
 	diary_begin();
@@ -142,7 +142,7 @@ static void a_filter_may_free_the_engine_after(void **state)
 
 /* --- making, and memory */
 
-static void what_is_no_list_of_filters_is_refused(void **state)
+static void invalid_list_of_filters_is_rejected(void **state)
 {
 	const struct spoke_filter *const holes[2] = { &diarists[0].filter, NULL };
 	struct spoke_provider_options options = { .filters = holes, .filter_count = 2 };
@@ -156,7 +156,7 @@ static void what_is_no_list_of_filters_is_refused(void **state)
 	assert_int_equal(rig_begin(&options), SPOKE_ELIMIT);
 }
 
-/* Whatever the N-th failed allocation was, before and after are in step. */
+/* Whichever allocation fails, every passed `before` is followed by its `after`. */
 static bool play_with_failing(uint64_t nth)
 {
 	bool failed;
@@ -179,7 +179,7 @@ static bool play_with_failing(uint64_t nth)
 	return failed;
 }
 
-static void before_and_after_are_in_step_without_memory(void **state)
+static void before_and_after_match_when_allocations_fail(void **state)
 {
 	uint64_t nth = 1;
 
@@ -193,16 +193,16 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, diary_set_up, rig_tear_down)
 	static const struct CMUnitTest tests[] = {
-		TEST(what_a_freed_provider_leaves_unanswered_is_over),
-		TEST(what_is_over_may_be_answered_as_it_is_told),
-		TEST(the_engines_end_is_the_end_of_all_requests),
-		TEST(a_filter_may_free_the_provider_before),
-		TEST(a_filter_may_free_the_provider_after),
-		TEST(a_filter_may_free_the_provider_as_a_pool_handler_has_answered),
-		TEST(a_filter_may_free_the_engine),
-		TEST(a_filter_may_free_the_engine_after),
-		TEST(what_is_no_list_of_filters_is_refused),
-		cmocka_unit_test(before_and_after_are_in_step_without_memory),
+		TEST(free_ends_unanswered_requests_for_filters),
+		TEST(filter_can_answer_request_that_free_ends),
+		TEST(engine_end_ends_requests_for_filters),
+		TEST(before_filter_can_free_provider),
+		TEST(after_filter_can_free_provider),
+		TEST(after_filter_of_pool_handler_can_free_provider),
+		TEST(before_filter_can_free_engine),
+		TEST(after_filter_can_free_engine),
+		TEST(invalid_list_of_filters_is_rejected),
+		cmocka_unit_test(before_and_after_match_when_allocations_fail),
 	};
 
 	return cmocka_run_group_tests_name("filters, free", tests, NULL, NULL);

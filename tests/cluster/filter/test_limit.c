@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a method takes at a time and in a second: exactly so much, whatever callers do. */
+/* Limits on a method's concurrency and rate hold exactly, however its callers behave. */
 #include "tests/cluster/filter/filterrig.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static void call_many(struct spoke_method *method, unsigned count)
 		(void)rig_call(method);
 }
 
-static void requests_beyond_executes_are_refused_at_once(void **state)
+static void requests_over_executes_are_refused(void **state)
 {
 	struct rig_call *refused;
 
@@ -42,7 +42,7 @@ static void requests_beyond_executes_are_refused_at_once(void **state)
 	assert_int_equal(count_ends(SPOKE_EREFUSED), 104);
 }
 
-static void every_method_has_a_limit_of_its_own(void **state)
+static void each_method_has_its_own_limit(void **state)
 {
 	(void)state;
 	rig.executes = 1;
@@ -54,7 +54,7 @@ static void every_method_has_a_limit_of_its_own(void **state)
 	rig_pass(100 * MS);
 	assert_int_equal(rig.held_count, 1);
 	assert_int_equal(count_ends(SPOKE_EREMOTE), 5);
-	/* Those that are answered in their handlers are never two; the pool's answers come later.
+	/* Two requests are never answered in their handlers at once; the pool answers later.
 	 */
 	assert_int_equal(count_ends(SPOKE_OK), 5 + 1);
 	call_many(rig.pool, 1);
@@ -62,7 +62,7 @@ static void every_method_has_a_limit_of_its_own(void **state)
 	assert_int_equal(count_ends(SPOKE_OK), 5 + 2);
 }
 
-static void abandoned_requests_count_until_they_are_answered(void **state)
+static void abandoned_request_counts_until_it_is_answered(void **state)
 {
 	struct spoke_consumer_options again = { .url = "dubbo://127.0.0.1:20880/S?version=1.0" };
 
@@ -86,8 +86,8 @@ static void abandoned_requests_count_until_they_are_answered(void **state)
 	assert_int_equal(rig.held_count, 5);
 }
 
-/* Callers cancel, call again and give no rest; the handler never has more than it may. */
-static void a_flood_of_cancelled_calls_gets_no_more(void **state)
+/* Callers cancel and call again without a pause; the handler never has more than the limit. */
+static void cancelled_calls_do_not_raise_the_limit(void **state)
 {
 	uint64_t dice = 12345;
 	unsigned open = 0;
@@ -118,7 +118,7 @@ static void a_flood_of_cancelled_calls_gets_no_more(void **state)
 	assert_in_range(rig.handled, 100, 1000);
 }
 
-static void a_burst_gets_a_seconds_worth_and_then_the_rate(void **state)
+static void burst_gets_one_second_of_tokens_then_the_rate(void **state)
 {
 	(void)state;
 	rig.per_second = 100;
@@ -132,7 +132,7 @@ static void a_burst_gets_a_seconds_worth_and_then_the_rate(void **state)
 		call_many(rig.echo, 10);
 		rig_pass(5 * MS);
 	}
-	/* A second and a few ms have brought a hundred more each. */
+	/* After a second and a few ms each bucket has a hundred more tokens. */
 	assert_in_range(rig.handled, 200, 201);
 	rig_pass(10 * SECOND);
 	call_many(rig.echo, 150);
@@ -140,7 +140,7 @@ static void a_burst_gets_a_seconds_worth_and_then_the_rate(void **state)
 	assert_in_range(rig.handled, 300, 301);
 }
 
-static void a_refusal_by_executes_takes_none_of_the_rate(void **state)
+static void refusal_by_executes_uses_no_token(void **state)
 {
 	(void)state;
 	rig.executes = 1;
@@ -159,7 +159,7 @@ static void a_refusal_by_executes_takes_none_of_the_rate(void **state)
 	assert_string_equal(rig.calls[rig.begun - 1].text, "later: executes.tps=2 reached");
 }
 
-static void a_provider_that_goes_leaves_nothing_to_give_back(void **state)
+static void limit_is_not_used_after_provider_is_freed(void **state)
 {
 	(void)state;
 	rig.executes = 2;
@@ -174,7 +174,7 @@ static void a_provider_that_goes_leaves_nothing_to_give_back(void **state)
 	rig_pass(10 * MS);
 }
 
-/* Whatever failed: when all is answered nothing is taken. */
+/* Whichever allocation failed: nothing is taken when all requests are answered. */
 static bool play_with_failing(uint64_t nth)
 {
 	bool failed;
@@ -203,7 +203,7 @@ static bool play_with_failing(uint64_t nth)
 	return failed;
 }
 
-static void what_failed_for_want_of_memory_is_given_back(void **state)
+static void limit_is_given_back_after_lack_of_memory(void **state)
 {
 	uint64_t nth = 1;
 
@@ -217,14 +217,14 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
 	static const struct CMUnitTest tests[] = {
-		TEST(requests_beyond_executes_are_refused_at_once),
-		TEST(every_method_has_a_limit_of_its_own),
-		TEST(abandoned_requests_count_until_they_are_answered),
-		TEST(a_flood_of_cancelled_calls_gets_no_more),
-		TEST(a_burst_gets_a_seconds_worth_and_then_the_rate),
-		TEST(a_refusal_by_executes_takes_none_of_the_rate),
-		TEST(a_provider_that_goes_leaves_nothing_to_give_back),
-		cmocka_unit_test(what_failed_for_want_of_memory_is_given_back),
+		TEST(requests_over_executes_are_refused),
+		TEST(each_method_has_its_own_limit),
+		TEST(abandoned_request_counts_until_it_is_answered),
+		TEST(cancelled_calls_do_not_raise_the_limit),
+		TEST(burst_gets_one_second_of_tokens_then_the_rate),
+		TEST(refusal_by_executes_uses_no_token),
+		TEST(limit_is_not_used_after_provider_is_freed),
+		cmocka_unit_test(limit_is_given_back_after_lack_of_memory),
 	};
 
 	return cmocka_run_group_tests_name("limits of methods", tests, NULL, NULL);

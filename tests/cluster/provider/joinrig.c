@@ -47,7 +47,7 @@ int joinrig_tear_down(void **state)
 		struct joinrig_side *side = &joinrig.sides[i];
 
 		assert_int_equal(side->faulty.blocks, 0);
-		/* What one accepts another one closes. */
+		/* One process may close a descriptor that another one accepted. */
 		fds += side->faulty.fds;
 		user_fds += side->process.user.fds;
 		spokei_world_process_fini(&side->process);

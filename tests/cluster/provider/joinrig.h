@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Providers on engines of one process that listen as one, and a process with many consumers, in the
- * virtual world.
+ * Providers on several engines of one process that listen together, and a process with many
+ * consumers, in the virtual world.
  */
 #ifndef TESTS_CLUSTER_PROVIDER_JOINRIG_H
 #define TESTS_CLUSTER_PROVIDER_JOINRIG_H
@@ -59,22 +59,22 @@ extern struct joinrig joinrig;
 int joinrig_set_up(void **state);
 int joinrig_tear_down(void **state);
 
-/* A provider on an engine of its own; `options` may be NULL. */
+/* Makes a provider on its own engine; `options` may be NULL. */
 void joinrig_provide(unsigned at, const struct spoke_provider_options *options);
 
-/* Frees the engine, with all that lives there. */
+/* Frees the engine with everything on it. */
 void joinrig_end(unsigned at);
 
 void joinrig_listen(unsigned at, const char *url);
 void joinrig_join(unsigned at, unsigned first);
 
-/* So many consumers more, each with a connection, at the URL of the first place of a side. */
+/* Adds `count` consumers, each with a connection to `place`. */
 void joinrig_consume(const char *place, unsigned count);
 
-/* Every consumer calls, once, without waiting for the end. */
+/* Begins one call of every consumer. */
 void joinrig_call(void);
 
-/* ... and a second later all have ended. Returns how many did with this error. */
+/* Waits a second, after which all calls have ended. Returns how many ended with this error. */
 unsigned joinrig_ended(int error);
 
 void joinrig_pass(uint64_t ns);

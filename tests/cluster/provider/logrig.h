@@ -8,22 +8,22 @@
 
 #define LOG_PATH "access"
 
-/* A provider that has it. */
+/* Makes a provider with the access log. */
 extern const struct spoke_provider_options log_to_file;
 
 void log_begin(const struct spoke_provider_options *options);
 
-/* What is in the file; NULL: there is none. And how often it was appended to. */
+/* Returns the contents of the file (NULL: there is none), and how often it was appended to. */
 const char *log_file(void);
 unsigned log_appends(void);
 
-/* How many lines there are, and how many are said to be left out. */
+/* Counts the lines, and the lines reported as left out. */
 unsigned log_count_lines(unsigned *ret_missing);
 
-/* How many events have these words. */
+/* Counts the events that contain the words. */
 unsigned log_count_events(const char *words);
 
-/* Requests come in, `count` of them. */
+/* Serves `count` requests. */
 void log_serve(unsigned count);
 
 #endif

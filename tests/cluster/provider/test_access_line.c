@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a line of the access log looks like. */
+/* The format of a line of the access log. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #define SECOND UINT64_C(1000000000)
 
-static void a_time_is_iso_8601(void **state)
+static void time_is_printed_as_iso_8601(void **state)
 {
 	static const struct {
 		uint64_t second;
@@ -40,7 +40,7 @@ static void a_time_is_iso_8601(void **state)
 	assert_string_equal(text, "2554-07-21T23:34:33.709Z");
 }
 
-static void what_peers_say_is_escaped_and_cut(void **state)
+static void text_from_peers_is_escaped_and_cut(void **state)
 {
 	char name[2000];
 	struct spoke_span whole = { name, sizeof(name) };
@@ -82,8 +82,8 @@ static void what_peers_say_is_escaped_and_cut(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_time_is_iso_8601),
-		cmocka_unit_test(what_peers_say_is_escaped_and_cut),
+		cmocka_unit_test(time_is_printed_as_iso_8601),
+		cmocka_unit_test(text_from_peers_is_escaped_and_cut),
 	};
 
 	return cmocka_run_group_tests_name("access line", tests, NULL, NULL);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The access log: what is in it, when it is written, and what becomes of it when that fails. */
+/* The access log: its contents, when it is written, and failing writes. */
 #include "tests/cluster/provider/logrig.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-static void every_request_has_a_line(void **state)
+static void request_gets_one_line(void **state)
 {
 	char expected[512];
 	const char *peer;
@@ -48,7 +48,7 @@ static struct spoke_filter_verdict refuse(void *arg, const struct spoke_request 
 	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_REFUSE };
 }
 
-static void what_filters_refuse_has_a_line_too(void **state)
+static void request_refused_by_filter_gets_a_line(void **state)
 {
 	static const struct spoke_filter filter = { .before_request = refuse };
 	static const struct spoke_filter *const filters[] = { &filter };
@@ -65,7 +65,7 @@ static void what_filters_refuse_has_a_line_too(void **state)
 	assert_non_null(strstr(log_file(), "\"echo\" 6 EREFUSED 0.000\n"));
 }
 
-static void what_a_limit_refuses_has_a_line_too(void **state)
+static void request_refused_by_limit_gets_a_line(void **state)
 {
 	unsigned missing;
 
@@ -78,7 +78,7 @@ static void what_a_limit_refuses_has_a_line_too(void **state)
 	assert_non_null(strstr(log_file(), "EREFUSED"));
 }
 
-static void lines_are_written_together_once_a_second(void **state)
+static void lines_are_written_together_every_second(void **state)
 {
 	unsigned missing;
 
@@ -96,7 +96,7 @@ static void lines_are_written_together_once_a_second(void **state)
 	assert_in_range(log_appends(), 5, 6);
 }
 
-static void many_lines_do_not_wait(void **state)
+static void half_full_page_is_written_at_once(void **state)
 {
 	unsigned missing;
 
@@ -110,7 +110,7 @@ static void many_lines_do_not_wait(void **state)
 	assert_int_equal(missing, 0);
 }
 
-static void what_cannot_be_written_is_said_once_and_counted(void **state)
+static void failed_writes_report_one_event_and_count_lost_lines(void **state)
 {
 	unsigned missing;
 
@@ -150,7 +150,7 @@ static void keep_line(void *ctx, const struct spoke_log_line *line)
 		(void)snprintf(logged + len, sizeof(logged) - len, "%s\n", line->text);
 }
 
-static void true_is_the_engines_log(void **state)
+static void option_true_writes_to_engine_log(void **state)
 {
 	static const struct spoke_provider_options options = { .access_log = "true" };
 	unsigned lines = 0;
@@ -159,7 +159,7 @@ static void true_is_the_engines_log(void **state)
 	memset(logged, 0, sizeof(logged));
 	rig.faulty[SERVER].env.log = keep_line;
 	log_begin(&options);
-	log_serve(30); /* in one turn, and each is wanted */
+	log_serve(30); /* in one turn, and each line is logged */
 	for (const char *at = logged; (at = strstr(at, "\"echo\" 6 OK 0.000\n")) != NULL; at++)
 		lines++;
 	assert_int_equal(lines, 30);
@@ -169,7 +169,7 @@ static void true_is_the_engines_log(void **state)
 
 /* --- making, and memory */
 
-static void where_it_goes_has_to_be_said(void **state)
+static void empty_path_is_rejected(void **state)
 {
 	static const struct spoke_provider_options options = { .access_log = "" };
 
@@ -204,7 +204,7 @@ static bool play_with_failing(uint64_t nth)
 	return failed;
 }
 
-static void it_survives_the_want_of_memory(void **state)
+static void access_log_survives_failing_allocations(void **state)
 {
 	uint64_t nth = 1;
 
@@ -218,15 +218,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
 	static const struct CMUnitTest tests[] = {
-		TEST(every_request_has_a_line),
-		TEST(what_filters_refuse_has_a_line_too),
-		TEST(what_a_limit_refuses_has_a_line_too),
-		TEST(lines_are_written_together_once_a_second),
-		TEST(many_lines_do_not_wait),
-		TEST(what_cannot_be_written_is_said_once_and_counted),
-		TEST(true_is_the_engines_log),
-		TEST(where_it_goes_has_to_be_said),
-		cmocka_unit_test(it_survives_the_want_of_memory),
+		TEST(request_gets_one_line),
+		TEST(request_refused_by_filter_gets_a_line),
+		TEST(request_refused_by_limit_gets_a_line),
+		TEST(lines_are_written_together_every_second),
+		TEST(half_full_page_is_written_at_once),
+		TEST(failed_writes_report_one_event_and_count_lost_lines),
+		TEST(option_true_writes_to_engine_log),
+		TEST(empty_path_is_rejected),
+		cmocka_unit_test(access_log_survives_failing_allocations),
 	};
 
 	return cmocka_run_group_tests_name("access log", tests, NULL, NULL);

@@ -7,7 +7,7 @@
 
 /* --- the end */
 
-static void a_provider_that_is_freed_leaves_all_its_lines(void **state)
+static void freed_provider_writes_all_lines(void **state)
 {
 	unsigned missing;
 
@@ -24,7 +24,7 @@ static void a_provider_that_is_freed_leaves_all_its_lines(void **state)
 	assert_non_null(strstr(log_file(), "\"later\" 6 ECLOSED 10.000 abandoned\n"));
 }
 
-static void an_engine_that_is_freed_leaves_all_its_lines(void **state)
+static void freed_engine_writes_all_lines(void **state)
 {
 	unsigned missing;
 
@@ -38,7 +38,7 @@ static void an_engine_that_is_freed_leaves_all_its_lines(void **state)
 	assert_int_equal(log_count_lines(&missing), 3);
 }
 
-static void a_last_page_that_cannot_be_written_is_given_up(void **state)
+static void last_page_is_dropped_when_write_fails(void **state)
 {
 	(void)state;
 	log_begin(&log_to_file);
@@ -51,7 +51,7 @@ static void a_last_page_that_cannot_be_written_is_given_up(void **state)
 	assert_int_equal(log_count_events("cannot be written"), 1);
 }
 
-static void an_engine_ends_though_nothing_can_be_written(void **state)
+static void engine_ends_when_writes_fail(void **state)
 {
 	(void)state;
 	log_begin(&log_to_file);
@@ -84,7 +84,7 @@ static int slow_offload(void *loop, struct spoke_work *work)
 	return 0;
 }
 
-/* From now on works wait for slow_work(). */
+/* From now on the pool's work waits for slow_work(). */
 static void make_slow(void)
 {
 	memset(&slow, 0, sizeof(slow));
@@ -106,7 +106,7 @@ static void slow_work(int status)
 	work->done(work);
 }
 
-static void while_a_page_is_written_another_one_is_filled(void **state)
+static void second_page_fills_while_first_is_written(void **state)
 {
 	unsigned missing;
 	unsigned lines;
@@ -143,9 +143,10 @@ static void fail_many(unsigned count, const char *text)
 	rig_pass(20 * MS);
 }
 
-/* A line of "fail" has 79 bytes here, 80 with long arguments, one of "echo" 74: it would still have
- * room behind one that was left out, and has to wait behind the number. */
-static void nothing_stands_before_what_was_left_out_earlier(void **state)
+/* A line of "fail" has 79 bytes here, 80 with long arguments, a line of "echo" 74. After a line
+ * that was left out, a shorter line would fit, but must wait until the number of missing lines is
+ * written. */
+static void missing_lines_are_counted_before_later_lines(void **state)
 {
 	unsigned missing;
 
@@ -169,7 +170,7 @@ static void nothing_stands_before_what_was_left_out_earlier(void **state)
 	assert_int_equal(missing, 2);
 }
 
-static void while_the_pool_is_full_lines_wait(void **state)
+static void lines_wait_while_pool_is_full(void **state)
 {
 	unsigned missing;
 
@@ -193,7 +194,7 @@ static void while_the_pool_is_full_lines_wait(void **state)
 	assert_int_equal(log_count_lines(&missing), 6);
 }
 
-static void what_a_pool_that_ends_hands_back_is_written_all_the_same(void **state)
+static void page_returned_by_ending_pool_is_written(void **state)
 {
 	unsigned missing;
 
@@ -216,14 +217,14 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
 	static const struct CMUnitTest tests[] = {
-		TEST(a_provider_that_is_freed_leaves_all_its_lines),
-		TEST(an_engine_that_is_freed_leaves_all_its_lines),
-		TEST(a_last_page_that_cannot_be_written_is_given_up),
-		TEST(an_engine_ends_though_nothing_can_be_written),
-		TEST(while_a_page_is_written_another_one_is_filled),
-		TEST(nothing_stands_before_what_was_left_out_earlier),
-		TEST(while_the_pool_is_full_lines_wait),
-		TEST(what_a_pool_that_ends_hands_back_is_written_all_the_same),
+		TEST(freed_provider_writes_all_lines),
+		TEST(freed_engine_writes_all_lines),
+		TEST(last_page_is_dropped_when_write_fails),
+		TEST(engine_ends_when_writes_fail),
+		TEST(second_page_fills_while_first_is_written),
+		TEST(missing_lines_are_counted_before_later_lines),
+		TEST(lines_wait_while_pool_is_full),
+		TEST(page_returned_by_ending_pool_is_written),
 	};
 
 	return cmocka_run_group_tests_name("access log, ends", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Providers of several engines that listen as one. */
+/* Providers of several engines that listen together. */
 #include "tests/cluster/provider/joinrig.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ static struct spoke_provider *provider(unsigned at)
 	return joinrig.sides[at].provider;
 }
 
-/* All sides, of which the first listens and the others join. */
+/* Makes all providers; the first one listens, and the others join. */
 static void provide_all(const char *url)
 {
 	for (unsigned i = 0; i < ENGINES; i++)
@@ -25,7 +25,7 @@ static void provide_all(const char *url)
 	joinrig_pass(MS);
 }
 
-static void a_port_is_shared_out_by_the_network(void **state)
+static void shared_port_is_distributed_by_network(void **state)
 {
 	unsigned served = 0;
 
@@ -42,7 +42,7 @@ static void a_port_is_shared_out_by_the_network(void **state)
 	assert_int_equal(served, 30);
 }
 
-static void a_port_that_the_network_chose_is_joined(void **state)
+static void join_uses_port_that_network_chose(void **state)
 {
 	char first[64];
 	char second[64];
@@ -72,20 +72,20 @@ static void connections_are_handed_on_in_turn(const char *url, const char *place
 	assert_int_equal(spoke_provider_address(provider(1), 0, (char[64]){ "" }, 64), 0);
 }
 
-static void connections_to_a_path_are_handed_on_in_turn(void **state)
+static void connections_to_path_are_handed_over_in_turn(void **state)
 {
 	(void)state;
 	connections_are_handed_on_in_turn(PATH "?shared=true", AT_PATH);
 }
 
-static void connections_to_a_port_are_handed_on_in_turn_where_that_is_said(void **state)
+static void connections_to_port_are_handed_over_when_shared_is_turns(void **state)
 {
 	(void)state;
 	connections_are_handed_on_in_turn(PORT "?shared=turns", AT_PORT);
 }
 
-/* Unlike one that the system shares out, of which others may be part who nobody knows of. */
-static void a_port_with_turns_is_nobody_elses(void **state)
+/* Unlike a port that the kernel distributes, to which unrelated sockets may bind. */
+static void port_with_turns_is_not_shared_with_other_sockets(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 2; i++)
@@ -95,7 +95,7 @@ static void a_port_with_turns_is_nobody_elses(void **state)
 	assert_int_equal(spoke_provider_listen(provider(1), PORT "?shared=turns"), SPOKE_ESYSTEM);
 }
 
-static void only_shared_places_are_joined(void **state)
+static void join_ignores_addresses_that_are_not_shared(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 2; i++)
@@ -113,8 +113,8 @@ static void only_shared_places_are_joined(void **state)
 	assert_int_equal(joinrig.sides[0].served, 8);
 }
 
-/* By mistake nobody listens at another's port. */
-static void a_port_is_shared_when_both_say_so(void **state)
+/* A provider cannot listen at the port of another one by mistake. */
+static void port_is_shared_only_if_both_providers_share_it(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 2; i++)
@@ -129,7 +129,7 @@ static void a_port_is_shared_when_both_say_so(void **state)
 	joinrig_listen(1, PORT "?shared=true");
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+static void join_rejects_invalid_pairs(void **state)
 {
 	struct spoke_provider *other;
 
@@ -143,7 +143,7 @@ static void what_makes_no_sense_is_refused(void **state)
 	joinrig_join(1, 0);
 	assert_int_equal(spoke_provider_join(provider(1), provider(0)), SPOKE_ESTATE);
 	assert_int_equal(spoke_provider_listen(provider(1), PATH), SPOKE_ESTATE);
-	/* Those who joined are joined by nobody. */
+	/* A provider that has joined cannot be joined. */
 	joinrig_provide(2, NULL);
 	assert_int_equal(spoke_provider_join(provider(2), provider(1)), SPOKE_EINVAL);
 	assert_int_equal(spoke_engine_drain(joinrig.sides[2].engine, SECOND), 0);
@@ -151,7 +151,7 @@ static void what_makes_no_sense_is_refused(void **state)
 	assert_int_equal(spoke_provider_join(provider(2), provider(0)), SPOKE_ECLOSED);
 }
 
-static void one_that_is_full_is_passed_over(void **state)
+static void full_engine_is_skipped(void **state)
 {
 	const struct spoke_provider_options few = { .connections_max = 2 };
 
@@ -170,7 +170,7 @@ static void one_that_is_full_is_passed_over(void **state)
 	assert_int_equal(joinrig_connections(0), 2);
 	assert_int_equal(joinrig_connections(1), 2);
 	assert_int_equal(joinrig_connections(2), 8);
-	/* ... and no longer. */
+	/* ... but no longer. */
 	for (unsigned i = 0; i < 12; i++)
 		spoke_consumer_free(joinrig.callers[i].consumer);
 	joinrig_pass(SECOND);
@@ -181,8 +181,8 @@ static void one_that_is_full_is_passed_over(void **state)
 		assert_int_equal(joinrig_connections(i), 1);
 }
 
-/* However many come at one time, and wherever those are from whom it has. */
-static void one_is_offered_no_more_than_it_has_room_for(void **state)
+/* However many connections arrive together, and whichever engines serve the others. */
+static void engine_gets_no_more_connections_than_it_has_room(void **state)
 {
 	const struct spoke_provider_options few = { .connections_max = 3 };
 
@@ -205,8 +205,8 @@ static void one_is_offered_no_more_than_it_has_room_for(void **state)
 			 0);
 }
 
-/* It became full while they were on their way. */
-static void what_is_too_much_on_its_way_is_closed(void **state)
+/* The engine became full while connections were on their way. */
+static void handed_connections_over_the_limit_are_closed(void **state)
 {
 	const struct spoke_provider_options few = { .connections_max = 2 };
 
@@ -224,14 +224,14 @@ static void what_is_too_much_on_its_way_is_closed(void **state)
 	assert_int_equal(joinrig_connections(1), 2);
 	assert_int_equal(spoke_stat_get(joinrig.sides[1].engine, SPOKE_STAT_ACCEPTS_REFUSED_TOTAL),
 			 2);
-	/* They come again. */
+	/* The consumers connect again. */
 	joinrig_pass(10 * SECOND);
 	joinrig_call();
 	assert_int_equal(joinrig_ended(SPOKE_OK), joinrig.count);
 	assert_int_equal(joinrig_connections(0), 6);
 }
 
-static void no_more_than_a_bounded_number_is_on_its_way(void **state)
+static void connections_on_their_way_are_bounded(void **state)
 {
 	(void)state;
 	joinrig_provide(0, NULL);
@@ -250,7 +250,7 @@ static void no_more_than_a_bounded_number_is_on_its_way(void **state)
 	assert_int_equal(joinrig_ended(SPOKE_OK), joinrig.count);
 }
 
-static void only_the_first_is_listed(void **state)
+static void registry_lists_only_the_first(void **state)
 {
 	const struct spoke_provider_options options = { .registry = "file:///run/list" };
 	size_t wanted;
@@ -292,7 +292,7 @@ static void try_to_join(enum spokei_faults_kind kind, int error)
 			break;
 		assert_true(joined == SPOKE_ENOMEM || joined == SPOKE_ESYSTEM);
 		joinrig_pass(MS);
-		/* Its desk may stay. */
+		/* The desk may remain. */
 		assert_in_range(side->faulty.blocks, blocks, blocks + 1);
 		assert_int_equal(side->faulty.fds, fds);
 		assert_int_equal(spoke_provider_address(side->provider, 0, (char[64]){ "" }, 64),
@@ -306,20 +306,20 @@ static void try_to_join(enum spokei_faults_kind kind, int error)
 	assert_int_equal(side->served, 2);
 }
 
-static void joining_bears_that_there_is_no_memory(void **state)
+static void join_survives_failing_allocations(void **state)
 {
 	(void)state;
 	try_to_join(SPOKEI_FAULTS_MEMORY, -ENOMEM);
 }
 
-static void joining_bears_that_it_cannot_listen(void **state)
+static void join_undoes_listeners_when_listen_fails(void **state)
 {
 	(void)state;
 	try_to_join(SPOKEI_FAULTS_LISTEN, -EADDRINUSE);
 }
 
-/* Whoever cannot take what was handed to it says so, and the caller comes again. */
-static void taking_bears_that_there_is_no_memory(void **state)
+/* An engine that cannot take a connection closes it, and the consumer connects again. */
+static void handing_over_survives_failing_allocations(void **state)
 {
 	(void)state;
 	joinrig_provide(0, NULL);
@@ -344,22 +344,22 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, joinrig_set_up, joinrig_tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(a_port_is_shared_out_by_the_network),
-		TEST(a_port_that_the_network_chose_is_joined),
-		TEST(connections_to_a_path_are_handed_on_in_turn),
-		TEST(connections_to_a_port_are_handed_on_in_turn_where_that_is_said),
-		TEST(a_port_with_turns_is_nobody_elses),
-		TEST(only_shared_places_are_joined),
-		TEST(a_port_is_shared_when_both_say_so),
-		TEST(what_makes_no_sense_is_refused),
-		TEST(one_that_is_full_is_passed_over),
-		TEST(one_is_offered_no_more_than_it_has_room_for),
-		TEST(what_is_too_much_on_its_way_is_closed),
-		TEST(no_more_than_a_bounded_number_is_on_its_way),
-		TEST(only_the_first_is_listed),
-		TEST(joining_bears_that_there_is_no_memory),
-		TEST(joining_bears_that_it_cannot_listen),
-		TEST(taking_bears_that_there_is_no_memory),
+		TEST(shared_port_is_distributed_by_network),
+		TEST(join_uses_port_that_network_chose),
+		TEST(connections_to_path_are_handed_over_in_turn),
+		TEST(connections_to_port_are_handed_over_when_shared_is_turns),
+		TEST(port_with_turns_is_not_shared_with_other_sockets),
+		TEST(join_ignores_addresses_that_are_not_shared),
+		TEST(port_is_shared_only_if_both_providers_share_it),
+		TEST(join_rejects_invalid_pairs),
+		TEST(full_engine_is_skipped),
+		TEST(engine_gets_no_more_connections_than_it_has_room),
+		TEST(handed_connections_over_the_limit_are_closed),
+		TEST(connections_on_their_way_are_bounded),
+		TEST(registry_lists_only_the_first),
+		TEST(join_survives_failing_allocations),
+		TEST(join_undoes_listeners_when_listen_fails),
+		TEST(handing_over_survives_failing_allocations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Providers that listen as one, and end in any order: nothing gets lost on its way. */
+/* Providers that listen together and end in any order: no connection on its way is lost. */
 #include "tests/cluster/provider/joinrig.h"
 
 #include "transport/listen/handoff.h"
@@ -15,7 +15,7 @@ static void provide_two(const char *url)
 	joinrig_join(1, 0);
 }
 
-/* Six connections, of which three are on their way to the second, which does not turn. */
+/* Makes six connections; three are on their way to the second engine, which does not run. */
 static void hand_three_over(void)
 {
 	provide_two(PATH "?shared=true");
@@ -33,12 +33,12 @@ static void drain(unsigned at)
 	assert_int_equal(spoke_engine_drain(joinrig.sides[at].engine, 10 * SECOND), 0);
 }
 
-static void who_drains_takes_what_is_on_its_way(void **state)
+static void drain_accepts_connections_on_their_way(void **state)
 {
 	(void)state;
 	hand_three_over();
 	drain(1);
-	/* Nothing is lost: they are told that it did not run, goodbye, and come to the first. */
+	/* No call is lost: the calls are refused unrun, and retried at the first provider. */
 	assert_int_equal(joinrig_ended(SPOKE_OK), 3);
 	assert_int_equal(joinrig_ended(SPOKE_EREFUSED), 3);
 	joinrig_pass(10 * SECOND);
@@ -48,7 +48,7 @@ static void who_drains_takes_what_is_on_its_way(void **state)
 	assert_int_equal(joinrig_connections(1), 0);
 }
 
-static void who_is_freed_closes_what_is_on_its_way(void **state)
+static void free_closes_connections_on_their_way(void **state)
 {
 	(void)state;
 	hand_three_over();
@@ -62,7 +62,7 @@ static void who_is_freed_closes_what_is_on_its_way(void **state)
 	assert_int_equal(joinrig_connections(0), 6);
 }
 
-static void whose_engine_ends_closes_what_is_on_its_way(void **state)
+static void engine_end_closes_connections_on_their_way(void **state)
 {
 	(void)state;
 	hand_three_over();
@@ -73,7 +73,7 @@ static void whose_engine_ends_closes_what_is_on_its_way(void **state)
 	assert_int_equal(joinrig_connections(0), 6);
 }
 
-static void the_others_go_on_without_the_first(void **state)
+static void others_serve_after_first_is_freed(void **state)
 {
 	(void)state;
 	hand_three_over();
@@ -86,7 +86,7 @@ static void the_others_go_on_without_the_first(void **state)
 	assert_int_equal(joinrig.sides[1].served, 6);
 }
 
-static void at_a_port_the_others_take_all_without_the_first(void **state)
+static void others_accept_all_at_port_after_first_is_freed(void **state)
 {
 	(void)state;
 	provide_two(PORT "?shared=true");
@@ -100,8 +100,8 @@ static void at_a_port_the_others_take_all_without_the_first(void **state)
 	assert_int_equal(joinrig_connections(1), 8);
 }
 
-/* Who is connected as far as the network knows is nobody to be left behind: there are more than a
- * turn accepts. */
+/* A drain accepts all clients that the network has connected, even if they are more than one turn
+ * accepts. */
 static void who_waits_to_be_accepted_is_not_left_behind(const char *url, const char *place)
 {
 	provide_two(url);
@@ -115,26 +115,26 @@ static void who_waits_to_be_accepted_is_not_left_behind(const char *url, const c
 	assert_true(joinrig.sides[1].served > 0);
 }
 
-static void who_waits_at_a_port_is_not_left_behind(void **state)
+static void drain_accepts_backlog_at_port(void **state)
 {
 	(void)state;
 	who_waits_to_be_accepted_is_not_left_behind(PORT "?shared=true", AT_PORT);
 }
 
-static void who_waits_at_a_port_with_turns_is_not_left_behind(void **state)
+static void drain_accepts_backlog_at_port_with_turns(void **state)
 {
 	(void)state;
 	who_waits_to_be_accepted_is_not_left_behind(PORT "?shared=turns", AT_PORT);
 }
 
-static void who_waits_at_a_path_is_not_left_behind(void **state)
+static void drain_accepts_backlog_at_path(void **state)
 {
 	(void)state;
 	who_waits_to_be_accepted_is_not_left_behind(PATH "?shared=true", AT_PATH);
 }
 
-/* Before the first has turned, it does not know of the second. */
-static void the_first_ends_before_it_knows(void **state)
+/* The first does not know the second before it has run a turn. */
+static void join_ends_when_first_is_freed_at_once(void **state)
 {
 	(void)state;
 	provide_two(PATH "?shared=true");
@@ -143,7 +143,7 @@ static void the_first_ends_before_it_knows(void **state)
 	joinrig_end(0);
 }
 
-static void the_second_ends_before_the_first_knows(void **state)
+static void join_ends_when_second_is_freed_at_once(void **state)
 {
 	(void)state;
 	provide_two(PATH "?shared=true");
@@ -154,8 +154,8 @@ static void the_second_ends_before_the_first_knows(void **state)
 	assert_int_equal(joinrig.sides[0].served, 4);
 }
 
-/* It is not freed yet, but there is nothing to listen at with it. */
-static void one_that_was_drained_is_not_joined(const char *url)
+/* The provider is not freed yet, but it has no addresses left to share. */
+static void drained_provider_is_not_joined(const char *url)
 {
 	char at[64];
 
@@ -170,22 +170,22 @@ static void one_that_was_drained_is_not_joined(const char *url)
 	joinrig_listen(1, url);
 }
 
-static void one_that_was_drained_is_not_joined_at_a_port(void **state)
+static void drained_provider_is_not_joined_at_port(void **state)
 {
 	(void)state;
-	one_that_was_drained_is_not_joined(PORT "?shared=true");
+	drained_provider_is_not_joined(PORT "?shared=true");
 }
 
-static void one_that_was_drained_is_not_joined_at_a_port_with_turns(void **state)
+static void drained_provider_is_not_joined_at_port_with_turns(void **state)
 {
 	(void)state;
-	one_that_was_drained_is_not_joined(PORT "?shared=turns");
+	drained_provider_is_not_joined(PORT "?shared=turns");
 }
 
-static void one_that_was_drained_is_not_joined_at_a_path(void **state)
+static void drained_provider_is_not_joined_at_path(void **state)
 {
 	(void)state;
-	one_that_was_drained_is_not_joined(PATH "?shared=true");
+	drained_provider_is_not_joined(PATH "?shared=true");
 }
 
 static void note_joined(void *first, struct spokei_handoff *handoff)
@@ -199,8 +199,9 @@ static void note_arrived(void *second)
 	++*(unsigned *)second;
 }
 
-/* It was told that something had come, and parts before it hears that: it may be freed by then. */
-static void who_has_parted_is_not_touched(void **state)
+/* A connection is announced by a post, but the second parts before the post runs, and may be freed.
+ */
+static void parted_engine_is_not_called(void **state)
 {
 	const struct spoke_address peer = { 0 };
 	_Atomic(struct spokei_desk *) places[2] = { NULL, NULL };
@@ -241,8 +242,8 @@ static void who_has_parted_is_not_touched(void **state)
 	}
 }
 
-/* Whoever comes and goes leaves nothing behind at the first. */
-static void many_join_one_after_the_other(void **state)
+/* An engine that joined and parted leaves nothing behind at the first. */
+static void first_drops_handoffs_of_engines_that_parted(void **state)
 {
 	size_t blocks = 0;
 
@@ -265,21 +266,21 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, joinrig_set_up, joinrig_tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(who_drains_takes_what_is_on_its_way),
-		TEST(who_is_freed_closes_what_is_on_its_way),
-		TEST(whose_engine_ends_closes_what_is_on_its_way),
-		TEST(the_others_go_on_without_the_first),
-		TEST(at_a_port_the_others_take_all_without_the_first),
-		TEST(who_waits_at_a_port_is_not_left_behind),
-		TEST(who_waits_at_a_port_with_turns_is_not_left_behind),
-		TEST(who_waits_at_a_path_is_not_left_behind),
-		TEST(the_first_ends_before_it_knows),
-		TEST(the_second_ends_before_the_first_knows),
-		TEST(one_that_was_drained_is_not_joined_at_a_port),
-		TEST(one_that_was_drained_is_not_joined_at_a_port_with_turns),
-		TEST(one_that_was_drained_is_not_joined_at_a_path),
-		TEST(who_has_parted_is_not_touched),
-		TEST(many_join_one_after_the_other),
+		TEST(drain_accepts_connections_on_their_way),
+		TEST(free_closes_connections_on_their_way),
+		TEST(engine_end_closes_connections_on_their_way),
+		TEST(others_serve_after_first_is_freed),
+		TEST(others_accept_all_at_port_after_first_is_freed),
+		TEST(drain_accepts_backlog_at_port),
+		TEST(drain_accepts_backlog_at_port_with_turns),
+		TEST(drain_accepts_backlog_at_path),
+		TEST(join_ends_when_first_is_freed_at_once),
+		TEST(join_ends_when_second_is_freed_at_once),
+		TEST(drained_provider_is_not_joined_at_port),
+		TEST(drained_provider_is_not_joined_at_port_with_turns),
+		TEST(drained_provider_is_not_joined_at_path),
+		TEST(parted_engine_is_not_called),
+		TEST(first_drops_handoffs_of_engines_that_parted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

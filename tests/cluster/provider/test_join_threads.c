@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Providers that listen as one, each engine on a thread of its own, and threads that call. */
+/* Providers that listen together, each engine on its own thread, and threads that call. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,8 +24,8 @@ enum {
 	ENGINES = 2,
 	THREADS = 4,
 	CONNECTIONS = 16,
-	CALLS = 60,       /* of each thread while all are there */
-	CALLS_MAX = 5000, /* ... and while they go */
+	CALLS = 60,       /* of each thread while all engines run */
+	CALLS_MAX = 5000, /* ... and while engines end */
 };
 
 struct side {
@@ -44,7 +44,7 @@ struct rig {
 	char folder[40];
 	char url[160];
 	atomic_uint good;
-	atomic_uint refused; /* and not run, and the caller knows */
+	atomic_uint refused; /* refused without being run */
 	atomic_uint lost;
 	atomic_bool going;
 };
@@ -96,7 +96,7 @@ static void consume(struct rig *rig)
 	assert_int_equal(spoke_consumer_method(consumer, "echo", NULL, &rig->echo), 0);
 }
 
-/* How the engines share a place. */
+/* How the engines share an address. */
 enum way {
 	BY_SYSTEM,
 	IN_TURNS,
@@ -119,11 +119,11 @@ static void set_up(struct rig *rig, enum way way)
 		provide(&sides[i]);
 	assert_int_equal(spoke_provider_listen(sides[0].provider, place), 0);
 	assert_true(spoke_provider_address(sides[0].provider, 0, place, sizeof(place)) > 0);
-	/* The second joins one that runs. */
+	/* The second joins an engine that runs. */
 	assert_int_equal(spoke_engine_start(sides[0].engine), 0);
 	assert_int_equal(spoke_provider_join(sides[1].provider, sides[0].provider), 0);
 	assert_int_equal(spoke_engine_start(sides[1].engine), 0);
-	/* The first has heard of it when it has run what was posted later. */
+	/* The first knows the second once it has run a later post. */
 	spoke_engine_post(sides[0].engine, &sides[0].turned);
 	while (!atomic_load(&sides[0].has_turned))
 		;
@@ -160,7 +160,7 @@ static void call_often(void *arg)
 		(void)call(arg);
 }
 
-/* Until nobody is there any more. */
+/* Runs until no engine is left. */
 static void call_to_the_end(void *arg)
 {
 	struct rig *rig = arg;
@@ -171,7 +171,7 @@ static void call_to_the_end(void *arg)
 		if (i == 20)
 			atomic_store(&rig->going, true);
 	}
-	/* Who waits for it may go on, also when calls failed at once. */
+	/* Lets the waiting thread go on, also when calls failed at once. */
 	atomic_store(&rig->going, true);
 }
 
@@ -202,7 +202,7 @@ static void calls_come_to_both_and_none_is_lost(enum way way)
 		served[i] = atomic_load(&rig.sides[i].served);
 	assert_int_equal(served[0] + served[1], THREADS * CALLS);
 	assert_int_equal(atomic_load(&rig.good), THREADS * CALLS);
-	/* Of 16 connections each has some, unless chance is 2^15 times as bad as it is good. */
+	/* Each engine has some of the 16 connections; the probability of the contrary is 2^-15. */
 	assert_true(served[0] > 0 && served[1] > 0);
 
 	start_all(&rig, call_to_the_end, threads);
@@ -219,26 +219,26 @@ static void calls_come_to_both_and_none_is_lost(enum way way)
 	tear_down(&rig);
 }
 
-static void at_a_port(void **state)
+static void threads_share_connections_at_port(void **state)
 {
 	(void)state;
 	calls_come_to_both_and_none_is_lost(BY_SYSTEM);
 }
 
-static void at_a_port_with_turns(void **state)
+static void threads_share_connections_at_port_with_turns(void **state)
 {
 	(void)state;
 	calls_come_to_both_and_none_is_lost(IN_TURNS);
 }
 
-static void at_a_path(void **state)
+static void threads_share_connections_at_path(void **state)
 {
 	(void)state;
 	calls_come_to_both_and_none_is_lost(AT_PATH);
 }
 
-/* One comes and goes while another one hands connections on. */
-static void one_comes_and_goes_at_a_path(void **state)
+/* One engine joins and parts while another one hands connections over. */
+static void thread_can_join_and_part_repeatedly_at_path(void **state)
 {
 	struct rig rig;
 
@@ -250,7 +250,7 @@ static void one_comes_and_goes_at_a_path(void **state)
 
 		provide(&side);
 		assert_int_equal(spoke_provider_join(side.provider, rig.sides[0].provider), 0);
-		/* Its connections come while that one begins, and while it ends. */
+		/* Connections arrive while the engine begins, and while it ends. */
 		consume(&rig);
 		assert_int_equal(spoke_engine_start(rig.engine), 0);
 		assert_int_equal(spoke_engine_start(side.engine), 0);
@@ -263,10 +263,10 @@ static void one_comes_and_goes_at_a_path(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(at_a_port),
-		cmocka_unit_test(at_a_port_with_turns),
-		cmocka_unit_test(at_a_path),
-		cmocka_unit_test(one_comes_and_goes_at_a_path),
+		cmocka_unit_test(threads_share_connections_at_port),
+		cmocka_unit_test(threads_share_connections_at_port_with_turns),
+		cmocka_unit_test(threads_share_connections_at_path),
+		cmocka_unit_test(thread_can_join_and_part_repeatedly_at_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

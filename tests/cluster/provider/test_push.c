@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a provider pushes to its consumers, the same on every network and wire. */
+/* Pushes of a provider to its consumers, on every network and wire. */
 #include "tests/cluster/provider/pushrig.h"
 
 #include "cluster/consumer/parts.h"
@@ -13,13 +13,13 @@
 
 static const struct spoke_call_options one_way = { .one_way = true };
 
-/* What a consumer without a service says; MessagePack-RPC has no words for which error it is. */
+/* The error of a consumer without a service; MessagePack-RPC does not carry its kind. */
 static int no_service(const struct stage *stage)
 {
 	return stage->setting->dubbo ? SPOKE_ENOSERVICE : SPOKE_EREMOTE;
 }
 
-static void a_push_is_answered(void **state)
+static void push_is_answered(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -35,7 +35,7 @@ static void a_push_is_answered(void **state)
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_PUSHES), 0);
 }
 
-static void a_push_says_what_it_is(void **state)
+static void push_handler_reads_names_and_arguments(void **state)
 {
 	static const struct spoke_method_options options = { .service = "demo.Push" };
 	struct pushrig rig = pushrig_begin(state);
@@ -51,7 +51,7 @@ static void a_push_says_what_it_is(void **state)
 	assert_string_equal(text, "[\"demo.Push\", \"\", \"\", \"who\", true, 2, true]");
 }
 
-static void a_push_may_want_no_answer(void **state)
+static void one_way_push_gets_no_answer(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -67,7 +67,7 @@ static void a_push_may_want_no_answer(void **state)
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED), 0);
 }
 
-static void a_push_may_be_answered_later(void **state)
+static void push_can_be_answered_later(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -85,7 +85,7 @@ static void a_push_may_be_answered_later(void **state)
 	stage_assert_text(stage_end_of(stage, first), "1");
 }
 
-static void a_consumer_without_a_handler_refuses_and_stays(void **state)
+static void push_without_handler_is_refused_and_connection_stays(void **state)
 {
 	struct pushrig rig = pushrig_begin_unserved(state);
 	struct stage *stage = rig.stage;
@@ -103,7 +103,7 @@ static void a_consumer_without_a_handler_refuses_and_stays(void **state)
 
 /* --- peers */
 
-static void a_peer_has_the_address_it_came_from(void **state)
+static void peer_has_its_remote_address(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -127,7 +127,7 @@ static void a_peer_has_the_address_it_came_from(void **state)
 	stage_answer(stage, 0);
 }
 
-static void a_peer_that_has_gone_is_noticed(void **state)
+static void push_to_closed_peer_is_unavailable(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -143,7 +143,7 @@ static void a_peer_that_has_gone_is_noticed(void **state)
 	assert_int_equal(spoke_peer_print(stage->provider, rig.peer, text, sizeof(text)), 0);
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CALLS_REFUSED), 2);
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_PUSHES), 0);
-	/* Whoever comes next is not taken for it. */
+	/* The next peer does not get its handle. */
 	stage_consume(stage, NULL);
 	pushrig_speak(stage);
 	assert_true(pushrig_peer(stage).handle != rig.peer.handle);
@@ -151,8 +151,8 @@ static void a_peer_that_has_gone_is_noticed(void **state)
 			 SPOKE_EUNAVAILABLE);
 }
 
-/* A connection stands before its first byte comes; nobody knows what it speaks. */
-static void a_peer_that_has_not_spoken_is_none(void **state)
+/* The wire of a connection is unknown before its first byte. */
+static void silent_connection_is_no_peer(void **state)
 {
 	struct stage *stage = stage_bare(state);
 	struct pushrig rig = { .stage = stage };
@@ -182,8 +182,8 @@ static void push_and_reply(struct spoke_request *request, void *arg)
 	spoke_reply(request, (struct spoke_value){ NULL, 0 });
 }
 
-/* With its first request already the peer has a name. */
-static void a_handler_pushes_to_whom_it_serves(void **state)
+/* The peer has a name from its first request on. */
+static void handler_can_push_to_its_caller(void **state)
 {
 	static const struct spoke_service_options service = { .name = "demo.Own" };
 	static const struct spoke_method_options of = { .service = "demo.Own" };
@@ -212,7 +212,7 @@ static void push_once_more(struct stage_call *call)
 			 NULL);
 }
 
-static void a_push_may_follow_from_the_end_of_another(void **state)
+static void push_callback_can_push_again(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -235,8 +235,8 @@ static void free_and_push(struct stage_call *call)
 	assert_int_equal(spoke_push_all(acting->echo, stage_no_args(), NULL, NULL), SPOKE_ECLOSED);
 }
 
-/* The provider and its methods are there to the end of the callback. */
-static void who_frees_the_provider_pushes_no_more(void **state)
+/* The provider and its methods remain valid until the callback returns. */
+static void push_after_free_is_refused(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -255,7 +255,7 @@ static void call_back(struct stage *stage)
 }
 
 /* Calls and pushes cross on one connection. */
-static void who_serves_a_push_may_call_the_provider(void **state)
+static void push_handler_can_call_the_provider(void **state)
 {
 	static const struct spoke_method_options of = { .service = "demo.Push" };
 	struct pushrig rig = pushrig_begin(state);
@@ -292,7 +292,7 @@ static uint64_t same_id(const struct stage *stage)
 	return id;
 }
 
-static void a_reply_never_ends_the_call_of_the_other_direction(void **state)
+static void reply_never_ends_call_of_other_direction(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -308,7 +308,7 @@ static void a_reply_never_ends_the_call_of_the_other_direction(void **state)
 		stage_until_held(stage, 2);
 		assert_int_equal(calling_conn(stage)->pendings.next, id + 1);
 		assert_int_equal(served_conn(stage)->pendings.next, id + 1);
-		/* The provider's answer first, then the consumer's. */
+		/* The provider answers first, then the consumer. */
 		stage_answer(stage, round);
 		stage_assert_text(stage_end_of(stage, round ? push : call),
 				  round ? "push" : "call");
@@ -343,9 +343,9 @@ static void say_hello(struct stage *stage, struct spoke_consumer *consumer)
 	stage->consumer = own;
 }
 
-/* One that serves, one that does not, one of the other wire, one that has gone, one that is mute.
+/* A peer with a handler, one without, one of the other wire, a closed one, one that sends nothing.
  */
-static void a_push_to_all_reaches_those_that_can_take_it(void **state)
+static void push_to_all_reaches_every_ready_peer(void **state)
 {
 	static const struct spoke_method_options versioned = { .service = "demo.Push",
 							       .version = "1.0" };
@@ -400,7 +400,7 @@ static void a_push_to_all_reaches_those_that_can_take_it(void **state)
 
 /* --- what is refused */
 
-static void a_method_is_of_one_side(void **state)
+static void method_of_other_side_is_rejected(void **state)
 {
 	static const struct spoke_method_options unnamed = { .timeout_ns = SECOND };
 	struct pushrig rig = pushrig_begin(state);
@@ -421,7 +421,7 @@ static void a_method_is_of_one_side(void **state)
 	assert_non_null(strstr(spoke_engine_why(stage->server_engine), "no service"));
 }
 
-static void a_push_is_looked_at_before_it_is_taken(void **state)
+static void invalid_push_is_rejected(void **state)
 {
 	static const struct spoke_call_options long_time = { .timeout_ns = UINT64_MAX };
 	struct pushrig rig = pushrig_begin(state);
@@ -443,22 +443,22 @@ static void a_push_is_looked_at_before_it_is_taken(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_push_is_answered),
-		cmocka_unit_test(a_push_says_what_it_is),
-		cmocka_unit_test(a_push_may_want_no_answer),
-		cmocka_unit_test(a_push_may_be_answered_later),
-		cmocka_unit_test(a_consumer_without_a_handler_refuses_and_stays),
-		cmocka_unit_test(a_peer_has_the_address_it_came_from),
-		cmocka_unit_test(a_peer_that_has_gone_is_noticed),
-		cmocka_unit_test(a_peer_that_has_not_spoken_is_none),
-		cmocka_unit_test(a_handler_pushes_to_whom_it_serves),
-		cmocka_unit_test(a_push_may_follow_from_the_end_of_another),
-		cmocka_unit_test(who_frees_the_provider_pushes_no_more),
-		cmocka_unit_test(who_serves_a_push_may_call_the_provider),
-		cmocka_unit_test(a_reply_never_ends_the_call_of_the_other_direction),
-		cmocka_unit_test(a_push_to_all_reaches_those_that_can_take_it),
-		cmocka_unit_test(a_method_is_of_one_side),
-		cmocka_unit_test(a_push_is_looked_at_before_it_is_taken),
+		cmocka_unit_test(push_is_answered),
+		cmocka_unit_test(push_handler_reads_names_and_arguments),
+		cmocka_unit_test(one_way_push_gets_no_answer),
+		cmocka_unit_test(push_can_be_answered_later),
+		cmocka_unit_test(push_without_handler_is_refused_and_connection_stays),
+		cmocka_unit_test(peer_has_its_remote_address),
+		cmocka_unit_test(push_to_closed_peer_is_unavailable),
+		cmocka_unit_test(silent_connection_is_no_peer),
+		cmocka_unit_test(handler_can_push_to_its_caller),
+		cmocka_unit_test(push_callback_can_push_again),
+		cmocka_unit_test(push_after_free_is_refused),
+		cmocka_unit_test(push_handler_can_call_the_provider),
+		cmocka_unit_test(reply_never_ends_call_of_other_direction),
+		cmocka_unit_test(push_to_all_reaches_every_ready_peer),
+		cmocka_unit_test(method_of_other_side_is_rejected),
+		cmocka_unit_test(invalid_push_is_rejected),
 	};
 
 	return stage_run("push", tests, LENGTH(tests));

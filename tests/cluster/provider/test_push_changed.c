@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pushes that are made as a provider is told of its connections. */
+/* Pushes from the callback that reports a provider's connections. */
 #include "tests/cluster/provider/pushrig.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static struct told {
 	struct stage_call *push;
 } told;
 
-/* The peer has its name as it is told of, and has it to the end. */
+/* The peer has its name from its first report to its last. */
 static void push_to_it(void *arg, const struct spoke_link_event *event)
 {
 	struct stage *stage = told.stage;
@@ -38,7 +38,7 @@ static void push_to_it(void *arg, const struct spoke_link_event *event)
 			 SPOKE_EUNAVAILABLE);
 }
 
-static void who_connects_may_be_welcomed(void **state)
+static void changed_callback_can_push_to_new_peer(void **state)
 {
 	static const struct spoke_provider_options telling = { .changed = push_to_it };
 	struct stage *stage = stage_bare(state);
@@ -75,7 +75,7 @@ static void free_it(void *arg, const struct spoke_link_event *event)
 	stage_free_provider(stage);
 }
 
-static void a_provider_may_be_freed_behind_a_push(void **state)
+static void changed_callback_can_push_and_free_provider(void **state)
 {
 	static const struct spoke_provider_options telling = { .changed = free_it };
 	struct stage *stage = stage_bare(state);
@@ -97,8 +97,8 @@ static void a_provider_may_be_freed_behind_a_push(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_connects_may_be_welcomed),
-		cmocka_unit_test(a_provider_may_be_freed_behind_a_push),
+		cmocka_unit_test(changed_callback_can_push_to_new_peer),
+		cmocka_unit_test(changed_callback_can_push_and_free_provider),
 	};
 
 	return stage_run("push: changed", tests, sizeof(tests) / sizeof(tests[0]));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How pushes end when they do not end well, and what may be freed meanwhile. */
+/* Pushes that fail, and callbacks that free everything meanwhile. */
 #include "tests/cluster/provider/pushrig.h"
 
 #include "core/engine/engine.h"
@@ -16,7 +16,7 @@ static struct stage_call *push_later(struct pushrig *rig, const char *text)
 	return stage_push(rig->stage, rig->later, rig->peer, stage_text(rig->stage, text), NULL);
 }
 
-static void a_push_that_is_not_answered_times_out(void **state)
+static void push_without_answer_times_out(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -33,7 +33,7 @@ static void a_push_that_is_not_answered_times_out(void **state)
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED), 0);
 }
 
-static void a_push_has_a_second_if_nobody_says_more(void **state)
+static void push_timeout_defaults_to_one_second(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -49,7 +49,7 @@ static void a_push_has_a_second_if_nobody_says_more(void **state)
 	stage_answer(stage, 0);
 }
 
-static void a_push_may_be_cancelled(void **state)
+static void push_can_be_cancelled(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -65,7 +65,7 @@ static void a_push_may_be_cancelled(void **state)
 	pushrig_speak(stage);
 }
 
-static void pushes_have_a_limit(void **state)
+static void pushes_in_flight_are_limited(void **state)
 {
 	static const struct spoke_provider_options few = { .pushes_max = 2 };
 	static const struct spoke_provider_options endless = { .pushes_max = UINT32_MAX };
@@ -97,7 +97,7 @@ static void pushes_have_a_limit(void **state)
 
 /* --- one side ends */
 
-/* A stage for each round of a test, after the first. */
+/* Makes a stage for each round of a test after the first. */
 static void again(void **state, unsigned round)
 {
 	const struct stage_setting *setting = stage_bare(state)->setting;
@@ -109,7 +109,7 @@ static void again(void **state, unsigned round)
 	assert_int_equal(stage_set_up(state), 0);
 }
 
-static void pushes_end_as_their_consumer_does(void **state)
+static void pushes_end_when_consumer_ends(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -124,7 +124,7 @@ static void pushes_end_as_their_consumer_does(void **state)
 	pushrig_until_peers(stage, 0);
 }
 
-static void pushes_end_as_their_provider_does(void **state)
+static void pushes_end_when_provider_ends(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -151,7 +151,7 @@ static void until_drained(struct stage *stage, const struct spoke_engine *engine
 	}
 }
 
-static void a_provider_that_drains_waits_for_its_pushes(void **state)
+static void provider_drain_waits_for_pushes(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -173,7 +173,7 @@ static void a_provider_that_drains_waits_for_its_pushes(void **state)
 	until_drained(stage, stage->server_engine);
 }
 
-static void a_drain_that_is_over_ends_pushes(void **state)
+static void end_of_drain_ends_pushes(void **state)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -186,7 +186,7 @@ static void a_drain_that_is_over_ends_pushes(void **state)
 }
 
 /* With and without a call of its own that ends before. */
-static void a_consumer_that_drains_answers_what_was_pushed(void **state)
+static void draining_consumer_answers_pushes(void **state)
 {
 	for (unsigned round = 0; round < 2; round++) {
 		struct pushrig rig;
@@ -252,7 +252,7 @@ static struct pushrig begin_round(void **state, unsigned round)
 	return pushrig_on(stage, &options);
 }
 
-static void everything_may_be_freed_as_a_push_ends_well(void **state)
+static void push_callback_can_free_everything_on_success(void **state)
 {
 	for (unsigned i = 0; i < LENGTH(actions); i++) {
 		struct pushrig rig = begin_round(state, i);
@@ -266,7 +266,7 @@ static void everything_may_be_freed_as_a_push_ends_well(void **state)
 	}
 }
 
-static void everything_may_be_freed_as_a_push_times_out(void **state)
+static void push_callback_can_free_everything_on_timeout(void **state)
 {
 	for (unsigned i = 0; i < LENGTH(actions); i++) {
 		struct pushrig rig = begin_round(state, i);
@@ -279,7 +279,7 @@ static void everything_may_be_freed_as_a_push_times_out(void **state)
 	}
 }
 
-static void everything_may_be_freed_as_a_push_is_cancelled(void **state)
+static void push_callback_can_free_everything_on_cancel(void **state)
 {
 	for (unsigned i = 0; i < LENGTH(actions); i++) {
 		struct pushrig rig = begin_round(state, i);
@@ -296,7 +296,7 @@ static void everything_may_be_freed_as_a_push_is_cancelled(void **state)
 	}
 }
 
-static void everything_may_be_freed_as_pushes_are_lost(void **state)
+static void push_callback_can_free_everything_on_connection_loss(void **state)
 {
 	for (unsigned i = 0; i < LENGTH(actions); i++) {
 		struct pushrig rig = begin_round(state, i);
@@ -311,7 +311,7 @@ static void everything_may_be_freed_as_pushes_are_lost(void **state)
 	}
 }
 
-static void everything_may_be_freed_as_a_one_way_push_is_written(void **state)
+static void push_callback_can_free_everything_when_one_way(void **state)
 {
 	for (unsigned i = 0; i < LENGTH(actions); i++) {
 		struct pushrig rig = begin_round(state, i);
@@ -325,7 +325,7 @@ static void everything_may_be_freed_as_a_one_way_push_is_written(void **state)
 	}
 }
 
-static void everything_may_be_freed_as_a_push_is_served(void **state)
+static void push_handler_can_free_everything(void **state)
 {
 	static const struct spoke_method_options of = { .service = "demo.Push" };
 
@@ -345,21 +345,21 @@ static void everything_may_be_freed_as_a_push_is_served(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_push_that_is_not_answered_times_out),
-		cmocka_unit_test(a_push_has_a_second_if_nobody_says_more),
-		cmocka_unit_test(a_push_may_be_cancelled),
-		cmocka_unit_test(pushes_have_a_limit),
-		cmocka_unit_test(pushes_end_as_their_consumer_does),
-		cmocka_unit_test(pushes_end_as_their_provider_does),
-		cmocka_unit_test(a_provider_that_drains_waits_for_its_pushes),
-		cmocka_unit_test(a_drain_that_is_over_ends_pushes),
-		cmocka_unit_test(a_consumer_that_drains_answers_what_was_pushed),
-		cmocka_unit_test(everything_may_be_freed_as_a_push_ends_well),
-		cmocka_unit_test(everything_may_be_freed_as_a_push_times_out),
-		cmocka_unit_test(everything_may_be_freed_as_a_push_is_cancelled),
-		cmocka_unit_test(everything_may_be_freed_as_pushes_are_lost),
-		cmocka_unit_test(everything_may_be_freed_as_a_one_way_push_is_written),
-		cmocka_unit_test(everything_may_be_freed_as_a_push_is_served),
+		cmocka_unit_test(push_without_answer_times_out),
+		cmocka_unit_test(push_timeout_defaults_to_one_second),
+		cmocka_unit_test(push_can_be_cancelled),
+		cmocka_unit_test(pushes_in_flight_are_limited),
+		cmocka_unit_test(pushes_end_when_consumer_ends),
+		cmocka_unit_test(pushes_end_when_provider_ends),
+		cmocka_unit_test(provider_drain_waits_for_pushes),
+		cmocka_unit_test(end_of_drain_ends_pushes),
+		cmocka_unit_test(draining_consumer_answers_pushes),
+		cmocka_unit_test(push_callback_can_free_everything_on_success),
+		cmocka_unit_test(push_callback_can_free_everything_on_timeout),
+		cmocka_unit_test(push_callback_can_free_everything_on_cancel),
+		cmocka_unit_test(push_callback_can_free_everything_on_connection_loss),
+		cmocka_unit_test(push_callback_can_free_everything_when_one_way),
+		cmocka_unit_test(push_handler_can_free_everything),
 	};
 
 	return stage_run("push: ends", tests, LENGTH(tests));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A provider that pushes to peers that are moved by hand: what they see, and what they may answer.
+/* A provider that pushes to peers driven by the test: the bytes they get, and their valid answers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -170,7 +170,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void a_push_is_a_request_or_a_notification(void **state)
+static void push_is_written_as_request_or_notification(void **state)
 {
 	(void)state;
 	ask(ID);
@@ -188,8 +188,8 @@ static void a_push_is_a_request_or_a_notification(void **state)
 	assert_int_equal(stat(SPOKE_STAT_CLOSED), 0);
 }
 
-/* Before the provider has asked anything a reply is out of place; after it only its id is. */
-static void who_is_pushed_to_may_answer_no_other_ids(void **state)
+/* Before any push every reply is an error; after it only a reply with an unknown id is. */
+static void answer_with_unknown_id_does_not_end_push(void **state)
 {
 	(void)state;
 	ask(ID);
@@ -205,7 +205,7 @@ static void who_is_pushed_to_may_answer_no_other_ids(void **state)
 	assert_int_equal(stat(SPOKE_STAT_CLOSED), 0);
 }
 
-static void a_reply_that_nobody_asked_for_closes(void **state)
+static void reply_without_any_push_closes_connection(void **state)
 {
 	(void)state;
 	ask(ID);
@@ -214,8 +214,8 @@ static void a_reply_that_nobody_asked_for_closes(void **state)
 	assert_int_equal(spoke_provider_peers(rig.provider, NULL, 0), 0);
 }
 
-/* The peer asks with the id of what it was asked: both are answered. */
-static void a_request_with_the_id_of_a_push_is_another_one(void **state)
+/* The peer sends a request with the id of the push: both are answered. */
+static void request_with_id_of_push_is_served(void **state)
 {
 	uint64_t id;
 
@@ -234,8 +234,8 @@ static void a_request_with_the_id_of_a_push_is_another_one(void **state)
 	assert_int_equal(stat(SPOKE_STAT_CLOSED), 0);
 }
 
-/* Its answers can come no more, while its requests are still answered. */
-static void a_push_ends_with_what_its_peer_sends(void **state)
+/* The peer sends no more answers, while its requests are still answered. */
+static void push_ends_with_error_that_peer_sends(void **state)
 {
 	const struct spoke_env *env = &rig.peer.process.env;
 	struct spoke_peer peer;
@@ -266,16 +266,16 @@ static char mprpc[] = "msgpack-rpc";
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		ON(dubbo, a_push_is_a_request_or_a_notification),
-		ON(mprpc, a_push_is_a_request_or_a_notification),
-		ON(dubbo, who_is_pushed_to_may_answer_no_other_ids),
-		ON(mprpc, who_is_pushed_to_may_answer_no_other_ids),
-		ON(dubbo, a_reply_that_nobody_asked_for_closes),
-		ON(mprpc, a_reply_that_nobody_asked_for_closes),
-		ON(dubbo, a_request_with_the_id_of_a_push_is_another_one),
-		ON(mprpc, a_request_with_the_id_of_a_push_is_another_one),
-		ON(dubbo, a_push_ends_with_what_its_peer_sends),
-		ON(mprpc, a_push_ends_with_what_its_peer_sends),
+		ON(dubbo, push_is_written_as_request_or_notification),
+		ON(mprpc, push_is_written_as_request_or_notification),
+		ON(dubbo, answer_with_unknown_id_does_not_end_push),
+		ON(mprpc, answer_with_unknown_id_does_not_end_push),
+		ON(dubbo, reply_without_any_push_closes_connection),
+		ON(mprpc, reply_without_any_push_closes_connection),
+		ON(dubbo, request_with_id_of_push_is_served),
+		ON(mprpc, request_with_id_of_push_is_served),
+		ON(dubbo, push_ends_with_error_that_peer_sends),
+		ON(mprpc, push_ends_with_error_that_peer_sends),
 	};
 
 	return cmocka_run_group_tests_name("push: peers", tests, NULL, NULL);

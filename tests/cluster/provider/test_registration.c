@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a provider publishes of itself. */
+/* The registration of a provider: its URLs, and when it is published and withdrawn. */
 #include "tests/cluster/discovery/keeperrig.h"
 
 #include <errno.h>
@@ -67,7 +67,7 @@ static int tear_down(void **state)
 	return keeperrig_tear_down(state);
 }
 
-static void a_service_is_listed_as_providers_of_dubbo_are(void **state)
+static void service_url_has_the_form_of_dubbo(void **state)
 {
 	const struct spoke_provider_options options = {
 		.application = "shop",
@@ -92,7 +92,7 @@ static void a_service_is_listed_as_providers_of_dubbo_are(void **state)
 	assert_string_equal(fakereg_first(ECHO), expected);
 }
 
-static void what_is_not_said_is_left_out_or_as_it_is_preset(void **state)
+static void unset_options_are_omitted_or_default(void **state)
 {
 	const struct spoke_handler any[] = { { .handle = answer },
 					     { .method = "echo", .handle = answer } };
@@ -115,7 +115,7 @@ static void what_is_not_said_is_left_out_or_as_it_is_preset(void **state)
 	assert_null(strstr(url, "version="));
 }
 
-static void weight_and_warm_up_may_be_none(void **state)
+static void weight_and_warmup_can_be_none(void **state)
 {
 	const struct spoke_provider_options options = { .weight = SPOKE_NONE,
 							.warmup_ns = SPOKE_OFF };
@@ -128,7 +128,7 @@ static void weight_and_warm_up_may_be_none(void **state)
 	assert_non_null(strstr(fakereg_first(ECHO), "warmup=0&weight=0"));
 }
 
-static void each_service_is_listed_at_each_place(void **state)
+static void each_service_is_published_at_each_address(void **state)
 {
 	size_t wanted;
 
@@ -160,7 +160,7 @@ static void each_service_is_listed_at_each_place(void **state)
 	assert_int_equal(fakereg.publishes, 9);
 }
 
-static void a_provider_may_be_known_by_another_host(void **state)
+static void advertise_replaces_the_host(void **state)
 {
 	static const char *const cases[][2] = {
 		{ "Echo.test", "dubbo://echo.test:20880/" },
@@ -185,7 +185,7 @@ static void a_provider_may_be_known_by_another_host(void **state)
 	}
 }
 
-static void nobody_is_told_to_call_a_wildcard(void **state)
+static void wildcard_address_is_not_published(void **state)
 {
 	(void)state;
 	provide(NULL);
@@ -195,7 +195,7 @@ static void nobody_is_told_to_call_a_wildcard(void **state)
 	listen_at(HERE);
 }
 
-static void wrong_options_are_refused_with_a_sentence(void **state)
+static void invalid_options_are_rejected_with_a_message(void **state)
 {
 	static const struct {
 		struct spoke_provider_options options;
@@ -230,7 +230,7 @@ static void wrong_options_are_refused_with_a_sentence(void **state)
 	assert_int_equal(try_provider(NULL), SPOKE_ESYNTAX);
 }
 
-static void a_kind_without_a_registry_is_a_mistake(void **state)
+static void registry_kind_without_registry_is_rejected(void **state)
 {
 	const struct spoke_provider_options options = { .registry_kind = &fakereg_kind };
 
@@ -239,7 +239,7 @@ static void a_kind_without_a_registry_is_a_mistake(void **state)
 	assert_non_null(strstr(spoke_engine_why(keeperrig.engine), "registry_kind"));
 }
 
-static void a_registry_that_fails_keeps_nobody_from_serving(void **state)
+static void provider_serves_while_registry_fails(void **state)
 {
 	size_t wanted;
 
@@ -261,7 +261,7 @@ static void a_registry_that_fails_keeps_nobody_from_serving(void **state)
 	assert_int_equal(fakereg_listed(ECHO), 1);
 }
 
-static void the_pause_and_the_number_of_retries_are_options(void **state)
+static void registry_retries_follow_options(void **state)
 {
 	const struct spoke_provider_options options = { .registry_retry_ns = SECOND,
 							.registry_retries = 3 };
@@ -277,7 +277,7 @@ static void the_pause_and_the_number_of_retries_are_options(void **state)
 	assert_int_equal(fakereg.publishes, 4);
 }
 
-static void who_drains_withdraws_first(void **state)
+static void drain_withdraws_before_it_closes(void **state)
 {
 	(void)state;
 	provide(NULL);
@@ -294,7 +294,7 @@ static void who_drains_withdraws_first(void **state)
 	assert_int_equal(fakereg.publishes, 1);
 }
 
-static void who_is_freed_withdraws(void **state)
+static void free_withdraws_the_provider(void **state)
 {
 	(void)state;
 	provide(NULL);
@@ -309,7 +309,7 @@ static void who_is_freed_withdraws(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void a_provider_may_be_freed_inside_a_registry(void **state)
+static void registry_callback_can_free_provider(void **state)
 {
 	(void)state;
 	fakereg.in_begin = free_provider;
@@ -323,7 +323,7 @@ static void a_provider_may_be_freed_inside_a_registry(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void an_engine_takes_its_provider_with_it(void **state)
+static void engine_end_withdraws_the_provider(void **state)
 {
 	(void)state;
 	provide(NULL);
@@ -336,7 +336,7 @@ static void an_engine_takes_its_provider_with_it(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void a_list_of_methods_that_is_too_long_is_none(void **state)
+static void long_list_of_methods_is_omitted(void **state)
 {
 	enum {
 		COUNT = 1000,
@@ -359,7 +359,7 @@ static void a_list_of_methods_that_is_too_long_is_none(void **state)
 	assert_int_equal(fakereg_listed_with("methods=*&"), 1);
 }
 
-static void more_than_can_be_listed_is_an_event(void **state)
+static void too_many_entries_report_an_event(void **state)
 {
 	size_t wanted;
 	char text[64];
@@ -380,7 +380,7 @@ static void more_than_can_be_listed_is_an_event(void **state)
 	assert_int_equal(keeperrig_events("too many services and addresses"), 1);
 }
 
-static void names_may_have_any_letters(void **state)
+static void names_are_percent_encoded(void **state)
 {
 	(void)state;
 	provide(NULL);
@@ -392,7 +392,7 @@ static void names_may_have_any_letters(void **state)
 	assert_int_equal(fakereg_listed_with("&version=1%202&"), 1);
 }
 
-static void without_memory_it_is_listed_a_little_later(void **state)
+static void service_is_published_later_after_lack_of_memory(void **state)
 {
 	(void)state;
 	for (unsigned nth = 1; nth < 60; nth++) {
@@ -420,24 +420,24 @@ static void without_memory_it_is_listed_a_little_later(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		KEPT(a_service_is_listed_as_providers_of_dubbo_are),
-		KEPT(what_is_not_said_is_left_out_or_as_it_is_preset),
-		KEPT(weight_and_warm_up_may_be_none),
-		KEPT(each_service_is_listed_at_each_place),
-		KEPT(a_provider_may_be_known_by_another_host),
-		KEPT(nobody_is_told_to_call_a_wildcard),
-		KEPT(wrong_options_are_refused_with_a_sentence),
-		KEPT(a_kind_without_a_registry_is_a_mistake),
-		KEPT(a_registry_that_fails_keeps_nobody_from_serving),
-		KEPT(the_pause_and_the_number_of_retries_are_options),
-		KEPT(who_drains_withdraws_first),
-		KEPT(who_is_freed_withdraws),
-		KEPT(a_provider_may_be_freed_inside_a_registry),
-		KEPT(an_engine_takes_its_provider_with_it),
-		KEPT(a_list_of_methods_that_is_too_long_is_none),
-		KEPT(more_than_can_be_listed_is_an_event),
-		KEPT(names_may_have_any_letters),
-		KEPT(without_memory_it_is_listed_a_little_later),
+		KEPT(service_url_has_the_form_of_dubbo),
+		KEPT(unset_options_are_omitted_or_default),
+		KEPT(weight_and_warmup_can_be_none),
+		KEPT(each_service_is_published_at_each_address),
+		KEPT(advertise_replaces_the_host),
+		KEPT(wildcard_address_is_not_published),
+		KEPT(invalid_options_are_rejected_with_a_message),
+		KEPT(registry_kind_without_registry_is_rejected),
+		KEPT(provider_serves_while_registry_fails),
+		KEPT(registry_retries_follow_options),
+		KEPT(drain_withdraws_before_it_closes),
+		KEPT(free_withdraws_the_provider),
+		KEPT(registry_callback_can_free_provider),
+		KEPT(engine_end_withdraws_the_provider),
+		KEPT(long_list_of_methods_is_omitted),
+		KEPT(too_many_entries_report_an_event),
+		KEPT(names_are_percent_encoded),
+		KEPT(service_is_published_later_after_lack_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

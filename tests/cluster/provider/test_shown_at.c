@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a provider's process shows itself: what may be said, and how it is listed. */
+/* The address of the page in a provider's URL: valid options, and how it is published. */
 #include "cluster/discovery/listing.h"
 #include "tests/cluster/discovery/keeperrig.h"
 
@@ -24,7 +24,7 @@ static void answer(struct spoke_request *request, void *arg)
 	spoke_reply(request, (struct spoke_value){ NULL, 0 });
 }
 
-/* A provider that listens there; to be freed. */
+/* Makes a provider that listens there; the caller frees it. */
 static struct spoke_provider *listed(const char *admin, const char *place)
 {
 	static const struct spoke_service_options service = { .name = ECHO };
@@ -57,13 +57,13 @@ static void assert_not_listed(const char *admin, const char *place)
 	keeperrig_pass(10 * MS);
 }
 
-static void it_is_listed(void **state)
+static void admin_address_is_published(void **state)
 {
 	(void)state;
 	assert_listed("[::1]:9090", "dubbo://127.0.0.1:20880", "?admin=%5B::1%5D:9090&anyhost=");
 }
 
-static void a_wildcard_is_listed_as_the_host_that_is(void **state)
+static void admin_wildcard_is_published_as_the_host(void **state)
 {
 	(void)state;
 	assert_listed("0.0.0.0:9090", "dubbo://127.0.0.1:20880", "?admin=127.0.0.1:9090&");
@@ -72,14 +72,14 @@ static void a_wildcard_is_listed_as_the_host_that_is(void **state)
 	assert_not_listed("0.0.0.0:9090", "unix:/run/shown");
 }
 
-static void who_does_not_say_is_listed_without(void **state)
+static void url_has_no_admin_without_option(void **state)
 {
 	(void)state;
 	assert_not_listed("", "dubbo://127.0.0.1:20880");
 	assert_not_listed("unix:/run/page.sock", "dubbo://127.0.0.1:20881");
 }
 
-static void what_is_no_place_is_refused(void **state)
+static void invalid_admin_address_is_rejected(void **state)
 {
 	static const char *const wrong[] = {
 		"localhost", "h:9/x", "h:65536",  "h:0",        ":9",
@@ -97,7 +97,7 @@ static void what_is_no_place_is_refused(void **state)
 	}
 }
 
-static void its_length_has_an_end(void **state)
+static void long_admin_address_is_rejected(void **state)
 {
 	char text[SPOKEI_LISTING_ADMIN + 1];
 
@@ -117,11 +117,11 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, keeperrig_tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(it_is_listed),
-		TEST(a_wildcard_is_listed_as_the_host_that_is),
-		TEST(who_does_not_say_is_listed_without),
-		TEST(what_is_no_place_is_refused),
-		TEST(its_length_has_an_end),
+		TEST(admin_address_is_published),
+		TEST(admin_wildcard_is_published_as_the_host),
+		TEST(url_has_no_admin_without_option),
+		TEST(invalid_admin_address_is_rejected),
+		TEST(long_admin_address_is_rejected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

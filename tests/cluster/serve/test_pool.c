@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handlers on the pool, and a provider that goes while requests wait for a thread. What filters it
- * has, and its access log, are told of every request all the same. */
+/* Handlers on the pool, of a provider that is freed while requests wait for a thread. Its filters
+ * and its access log still see every request. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +83,7 @@ static void call_done(void *arg, const struct spoke_result *result)
 		spoke_engine_stop(rig.engine);
 }
 
-/* Handlers run, and others wait for a thread: now everything they belong to goes. */
+/* Frees everything while some handlers run, and others wait for a thread. */
 static void free_it(struct spoke_alarm *alarm)
 {
 	if (atomic_load(&rig.begun) == 0) {
@@ -159,13 +159,13 @@ static void in_a_folder(bool free_engine)
 	(void)rmdir(folder);
 }
 
-static void a_provider_may_be_freed_while_requests_wait_for_a_thread(void **state)
+static void provider_can_be_freed_while_requests_wait_for_pool(void **state)
 {
 	(void)state;
 	in_a_folder(false);
 }
 
-static void an_engine_may_be_freed_while_requests_wait_for_a_thread(void **state)
+static void engine_can_be_freed_while_requests_wait_for_pool(void **state)
 {
 	(void)state;
 	in_a_folder(true);
@@ -174,8 +174,8 @@ static void an_engine_may_be_freed_while_requests_wait_for_a_thread(void **state
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_provider_may_be_freed_while_requests_wait_for_a_thread),
-		cmocka_unit_test(an_engine_may_be_freed_while_requests_wait_for_a_thread),
+		cmocka_unit_test(provider_can_be_freed_while_requests_wait_for_pool),
+		cmocka_unit_test(engine_can_be_freed_while_requests_wait_for_pool),
 	};
 
 	return cmocka_run_group_tests_name("pool", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A listener in the virtual world: a process that listens, and another that has no loop and whose
- * sockets the test moves by hand.
+ * A listener in the virtual world: a process that listens, and another one without a loop, whose
+ * sockets the test drives.
  */
 #ifndef TESTS_TRANSPORT_LISTEN_LISTENRIG_H
 #define TESTS_TRANSPORT_LISTEN_LISTENRIG_H
@@ -34,39 +34,40 @@ struct listenrig {
 	struct spoke_engine *engine;
 	struct spokei_quota quota;
 	struct spokei_listener *listener;
-	bool let_go;   /* what is accepted is closed at once */
+	bool let_go;   /* accepted connections are closed at once */
 	bool free_now; /* accept() frees the listener */
 	unsigned accepted;
-	unsigned taken; /* of what was accepted, the connections that are kept */
+	unsigned taken; /* accepted connections that are kept */
 	struct {
 		int fd;
 		struct spoke_address peer;
 	} kept[LISTENRIG_TAKEN_MAX];
 };
 
-/* The world, and an engine for the server; no listener yet. Limits and timers: 0 for defaults. */
+/* Makes the world and the server's engine, without a listener. Limits and timers: 0 for defaults.
+ */
 void listenrig_open(struct listenrig *rig, uint32_t max, uint32_t per_peer_max, uint64_t timers);
 
-/* Ends all, and looks for what was left behind. */
+/* Ends everything, and checks that nothing was left behind. */
 void listenrig_close(struct listenrig *rig);
 
 int listenrig_listen(struct listenrig *rig, const char *at);
 
-/* The client's end of a connection to an address, under way or waiting. */
+/* Connects to an address. Returns the client's descriptor. */
 int listenrig_connect(struct listenrig *rig, const char *to);
 
-/* Has the server ended this connection? */
+/* Returns whether the server has closed this connection. */
 bool listenrig_ended(struct listenrig *rig, int fd);
 void listenrig_hang_up(struct listenrig *rig, int fd);
 
-/* The server closes the oldest connections it keeps. */
+/* Closes the oldest connections that the server keeps. */
 void listenrig_release(struct listenrig *rig, unsigned count);
 
 void listenrig_run(struct listenrig *rig, uint64_t ns);
 
 uint64_t listenrig_stat(const struct listenrig *rig, enum spoke_stat stat);
 
-/* Events with this error whose text has these words. */
+/* Counts events with this error whose text contains the words. */
 unsigned listenrig_events(const struct listenrig *rig, int error, const char *words);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listener: what accept() may answer, and what becomes of it. */
+/* The listener: results of accept(), pauses and ends. */
 #include "tests/transport/listen/listenrig.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void a_turn_accepts_no_more_than_its_budget(void **state)
+static void turn_accepts_at_most_its_budget(void **state)
 {
 	struct listenrig *rig = *state;
 
@@ -34,7 +34,7 @@ static void a_turn_accepts_no_more_than_its_budget(void **state)
 	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTED), 300);
 }
 
-static void a_port_of_the_systems_choice_is_told(void **state)
+static void listener_returns_port_that_system_chose(void **state)
 {
 	struct listenrig *rig = *state;
 	char text[64];
@@ -50,7 +50,7 @@ static void a_port_of_the_systems_choice_is_told(void **state)
 	assert_false(listenrig_ended(rig, fd));
 }
 
-static void ten_thousand_that_connect_and_reset_leave_nothing(void **state)
+static void ten_thousand_resets_leave_nothing(void **state)
 {
 	struct listenrig *rig = *state;
 	uint64_t gone;
@@ -73,7 +73,7 @@ static void ten_thousand_that_connect_and_reset_leave_nothing(void **state)
 	assert_int_equal(rig->quota.count, 0);
 }
 
-static void errors_of_one_connection_do_not_end_the_turn(void **state)
+static void error_of_one_connection_does_not_end_the_turn(void **state)
 {
 	static const int errors[] = { -ECONNABORTED, -EPROTO, -EINTR };
 	struct listenrig *rig = *state;
@@ -91,7 +91,7 @@ static void errors_of_one_connection_do_not_end_the_turn(void **state)
 	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTS_FAILED), 2);
 }
 
-static void errors_of_single_connections_without_end_give_it_pause_too(void **state)
+static void endless_errors_of_connections_pause_listener(void **state)
 {
 	static const int errors[] = { -ECONNABORTED, -EPROTO, -EINTR };
 	struct listenrig *rig = *state;
@@ -112,7 +112,7 @@ static void errors_of_single_connections_without_end_give_it_pause_too(void **st
 	}
 }
 
-static void errors_that_last_give_it_pause_and_not_the_loop_work(void **state)
+static void lasting_error_pauses_listener_without_spinning(void **state)
 {
 	static const int errors[] = { -ENOBUFS, -ENOMEM, -EIO };
 	struct listenrig *rig = *state;
@@ -139,7 +139,7 @@ static void errors_that_last_give_it_pause_and_not_the_loop_work(void **state)
 			4);
 }
 
-static void without_descriptors_clients_are_turned_away(void **state)
+static void clients_are_closed_when_descriptors_run_out(void **state)
 {
 	struct listenrig *rig = *state;
 	int fds[8];
@@ -160,8 +160,8 @@ static void without_descriptors_clients_are_turned_away(void **state)
 	assert_false(listenrig_ended(rig, fds[0]));
 }
 
-/* Somebody else takes the descriptor of the spare one. */
-static void a_spare_that_cannot_be_had_again_gives_it_pause(void **state)
+/* Another thread takes the descriptor of the spare one. */
+static void lost_spare_descriptor_pauses_listener(void **state)
 {
 	struct listenrig *rig = *state;
 	uint64_t calls;
@@ -181,10 +181,10 @@ static void a_spare_that_cannot_be_had_again_gives_it_pause(void **state)
 	rig->server.user.fds_max = 0;
 	listenrig_run(rig, 102 * MS);
 	assert_int_equal(rig->accepted, 1);
-	assert_int_equal(rig->faulty.fds, 3); /* the spare is there again */
+	assert_int_equal(rig->faulty.fds, 3); /* the spare one is open again */
 }
 
-static void a_spare_that_makes_no_room_is_kept(void **state)
+static void spare_descriptor_is_kept_when_it_does_not_help(void **state)
 {
 	struct listenrig *rig = *state;
 	uint64_t calls = rig->faulty.calls[SPOKEI_FAULTS_ACCEPT];
@@ -193,14 +193,14 @@ static void a_spare_that_makes_no_room_is_kept(void **state)
 	spokei_vnet_fail_accept(rig->world.net, 0, -ENFILE, 20);
 	listenrig_run(rig, 950 * MS);
 	assert_in_range(rig->faulty.calls[SPOKEI_FAULTS_ACCEPT] - calls, 18,
-			20); /* two each 100 ms */
+			20); /* two every 100 ms */
 	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTS_SHED), 0);
 	assert_int_equal(rig->faulty.fds, 2);
 	listenrig_run(rig, SECOND);
 	assert_int_equal(rig->accepted, 1);
 }
 
-static void a_full_wheel_does_not_keep_it_from_pausing(void **state)
+static void listener_pauses_when_wheel_is_full(void **state)
 {
 	struct listenrig rig;
 	uint64_t calls;
@@ -223,7 +223,7 @@ static void a_full_wheel_does_not_keep_it_from_pausing(void **state)
 	listenrig_close(&rig);
 }
 
-static void without_room_in_the_wheel_there_is_no_listener(void **state)
+static void listener_needs_room_in_the_wheel(void **state)
 {
 	struct listenrig rig;
 	struct spoke_alarm alarm = { .period_ns = 0 };
@@ -239,7 +239,7 @@ static void without_room_in_the_wheel_there_is_no_listener(void **state)
 	listenrig_close(&rig);
 }
 
-static void its_callback_may_free_it(void **state)
+static void accept_callback_can_free_listener(void **state)
 {
 	struct listenrig *rig = *state;
 
@@ -251,7 +251,7 @@ static void its_callback_may_free_it(void **state)
 	assert_int_equal(rig->faulty.fds, 1);
 }
 
-static void it_may_be_freed_while_it_pauses(void **state)
+static void listener_can_be_freed_while_it_pauses(void **state)
 {
 	struct listenrig *rig = *state;
 	struct spoke_wheel_counts counts;
@@ -272,19 +272,19 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		CASE(a_turn_accepts_no_more_than_its_budget),
-		CASE(a_port_of_the_systems_choice_is_told),
-		CASE(ten_thousand_that_connect_and_reset_leave_nothing),
-		CASE(errors_of_one_connection_do_not_end_the_turn),
-		CASE(errors_of_single_connections_without_end_give_it_pause_too),
-		CASE(errors_that_last_give_it_pause_and_not_the_loop_work),
-		CASE(without_descriptors_clients_are_turned_away),
-		CASE(a_spare_that_cannot_be_had_again_gives_it_pause),
-		CASE(a_spare_that_makes_no_room_is_kept),
-		cmocka_unit_test(a_full_wheel_does_not_keep_it_from_pausing),
-		cmocka_unit_test(without_room_in_the_wheel_there_is_no_listener),
-		CASE(its_callback_may_free_it),
-		CASE(it_may_be_freed_while_it_pauses),
+		CASE(turn_accepts_at_most_its_budget),
+		CASE(listener_returns_port_that_system_chose),
+		CASE(ten_thousand_resets_leave_nothing),
+		CASE(error_of_one_connection_does_not_end_the_turn),
+		CASE(endless_errors_of_connections_pause_listener),
+		CASE(lasting_error_pauses_listener_without_spinning),
+		CASE(clients_are_closed_when_descriptors_run_out),
+		CASE(lost_spare_descriptor_pauses_listener),
+		CASE(spare_descriptor_is_kept_when_it_does_not_help),
+		cmocka_unit_test(listener_pauses_when_wheel_is_full),
+		cmocka_unit_test(listener_needs_room_in_the_wheel),
+		CASE(accept_callback_can_free_listener),
+		CASE(listener_can_be_freed_while_it_pauses),
 	};
 
 	return cmocka_run_group_tests_name("listener", tests, NULL, NULL);

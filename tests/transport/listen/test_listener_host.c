@@ -63,7 +63,7 @@ static void close_rig(struct hostrig *rig)
 	spoke_engine_free(rig->engine);
 }
 
-/* A connection to the listener, at least on its way; -1: none. */
+/* Begins to connect to the listener. Returns the descriptor, or -1. */
 static int connect_one(struct hostrig *rig)
 {
 	const struct spoke_env *env = spoke_host_env();
@@ -73,14 +73,14 @@ static int connect_one(struct hostrig *rig)
 	return status == 0 || status == -EINPROGRESS ? fd : -1;
 }
 
-/* Connections that were accepted, to be kept or not. */
+/* Accepted connections, which are kept or closed. */
 static uint64_t seen(const struct hostrig *rig)
 {
 	return spoke_stat_get(rig->engine, SPOKE_STAT_ACCEPTED) +
 	       spoke_stat_get(rig->engine, SPOKE_STAT_ACCEPTS_SHED);
 }
 
-static void two_thousand_connections_are_accepted(void **state)
+static void listener_accepts_two_thousand_connections(void **state)
 {
 	const struct spoke_env *env = spoke_host_env();
 	struct hostrig rig;
@@ -108,7 +108,7 @@ static void two_thousand_connections_are_accepted(void **state)
 	assert_int_equal(rig.faulty.blocks, 0);
 }
 
-/* Turns until a new connection has been accepted, and with it all that came before. */
+/* Runs until a new connection, and thus all earlier ones, are accepted. */
 static void turn_until_the_last(struct hostrig *rig)
 {
 	const struct spoke_env *env = spoke_host_env();
@@ -121,7 +121,7 @@ static void turn_until_the_last(struct hostrig *rig)
 	env->net->close(env->ctx, fd);
 }
 
-static void a_thousand_that_connect_and_reset_leave_no_descriptor(void **state)
+static void thousand_resets_leave_no_descriptor(void **state)
 {
 	const struct spoke_env *env = spoke_host_env();
 	const struct linger at_once = { .l_onoff = 1 };
@@ -156,7 +156,7 @@ enum {
 	NOT_CLEAN
 };
 
-/* No descriptor may be opened from here on, and no more than are open now. */
+/* From here on no more descriptors can be opened than are open now. */
 static bool forbid_descriptors(const struct rlimit *was)
 {
 	const struct spoke_env *env = spoke_host_env();
@@ -171,7 +171,7 @@ static bool forbid_descriptors(const struct rlimit *was)
 	       env->net->spare(env->ctx, &lowest) == -EMFILE;
 }
 
-/* In a child, so that the limit is its own; what is wrong is its status. */
+/* Runs in a child process with its own limit. Its exit status is the number of the failure. */
 static int live_without_descriptors(void)
 {
 	struct hostrig rig;
@@ -200,7 +200,7 @@ static int live_without_descriptors(void)
 	return rig.faulty.fds == 0 && rig.faulty.blocks == 0 ? WELL : NOT_CLEAN;
 }
 
-static void a_process_without_descriptors_turns_clients_away(void **state)
+static void process_without_descriptors_closes_clients(void **state)
 {
 	int status = -1;
 	pid_t child = fork();
@@ -217,9 +217,9 @@ static void a_process_without_descriptors_turns_clients_away(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_thousand_connections_are_accepted),
-		cmocka_unit_test(a_thousand_that_connect_and_reset_leave_no_descriptor),
-		cmocka_unit_test(a_process_without_descriptors_turns_clients_away),
+		cmocka_unit_test(listener_accepts_two_thousand_connections),
+		cmocka_unit_test(thousand_resets_leave_no_descriptor),
+		cmocka_unit_test(process_without_descriptors_closes_clients),
 	};
 
 	return cmocka_run_group_tests_name("listener_host", tests, NULL, NULL);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listener: limits of connections and of the machine, and what it says about them. */
+/* The listener: limits on connections, failures of the system, and the events about them. */
 #include "tests/transport/listen/listenrig.h"
 
 #include <errno.h>
 #include <string.h>
 
-static void over_the_limit_in_all_connections_are_closed_at_once(void **state)
+static void connections_over_total_limit_are_closed(void **state)
 {
 	struct listenrig rig;
 	int fd;
@@ -33,7 +33,7 @@ static void over_the_limit_in_all_connections_are_closed_at_once(void **state)
 	listenrig_close(&rig);
 }
 
-static void over_the_limit_of_an_address_only_its_own_are_closed(void **state)
+static void connections_over_peer_limit_close_only_that_peer(void **state)
 {
 	struct listenrig rig;
 	struct spokei_listener *v4;
@@ -59,7 +59,7 @@ static void over_the_limit_of_an_address_only_its_own_are_closed(void **state)
 	listenrig_close(&rig);
 }
 
-static void peers_of_a_unix_socket_count_in_all_only(void **state)
+static void unix_socket_peers_count_only_in_total(void **state)
 {
 	struct listenrig rig;
 
@@ -74,7 +74,7 @@ static void peers_of_a_unix_socket_count_in_all_only(void **state)
 	listenrig_close(&rig);
 }
 
-static void an_address_in_use_is_told_with_what_to_do(void **state)
+static void address_in_use_reports_event_with_advice(void **state)
 {
 	struct listenrig rig;
 	struct spokei_listener *first;
@@ -94,7 +94,7 @@ static void an_address_in_use_is_told_with_what_to_do(void **state)
 	listenrig_close(&rig);
 }
 
-static void what_the_system_refuses_is_told_whole_and_leaves_nothing(void **state)
+static void failed_listen_reports_event_and_leaves_nothing(void **state)
 {
 	static const struct {
 		enum spokei_faults_kind kind;
@@ -129,7 +129,7 @@ static void what_the_system_refuses_is_told_whole_and_leaves_nothing(void **stat
 	}
 }
 
-static void want_of_memory_closes_the_connection_and_nothing_else(void **state)
+static void lack_of_memory_closes_only_the_connection(void **state)
 {
 	struct listenrig rig;
 
@@ -153,7 +153,7 @@ static void want_of_memory_closes_the_connection_and_nothing_else(void **state)
 	listenrig_close(&rig);
 }
 
-static void without_memory_there_is_no_listener_and_no_leak(void **state)
+static void listener_without_memory_leaks_nothing(void **state)
 {
 	struct listenrig rig;
 	int error;
@@ -174,13 +174,13 @@ static void without_memory_there_is_no_listener_and_no_leak(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(over_the_limit_in_all_connections_are_closed_at_once),
-		cmocka_unit_test(over_the_limit_of_an_address_only_its_own_are_closed),
-		cmocka_unit_test(peers_of_a_unix_socket_count_in_all_only),
-		cmocka_unit_test(an_address_in_use_is_told_with_what_to_do),
-		cmocka_unit_test(what_the_system_refuses_is_told_whole_and_leaves_nothing),
-		cmocka_unit_test(want_of_memory_closes_the_connection_and_nothing_else),
-		cmocka_unit_test(without_memory_there_is_no_listener_and_no_leak),
+		cmocka_unit_test(connections_over_total_limit_are_closed),
+		cmocka_unit_test(connections_over_peer_limit_close_only_that_peer),
+		cmocka_unit_test(unix_socket_peers_count_only_in_total),
+		cmocka_unit_test(address_in_use_reports_event_with_advice),
+		cmocka_unit_test(failed_listen_reports_event_and_leaves_nothing),
+		cmocka_unit_test(lack_of_memory_closes_only_the_connection),
+		cmocka_unit_test(listener_without_memory_leaks_nothing),
 	};
 
 	return cmocka_run_group_tests_name("listener_limits", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The crowd: who counts as one peer, and the limits. */
+/* The quota: connections of one peer, and the limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static void leave(struct spokei_quota *quota, const char *text)
 	spokei_quota_leave(quota, &address);
 }
 
-static void a_peer_is_a_machine_whatever_its_port(void **state)
+static void quota_counts_machines_not_ports(void **state)
 {
 	static const struct {
 		const char *one;
@@ -75,7 +75,7 @@ static void a_peer_is_a_machine_whatever_its_port(void **state)
 	}
 }
 
-static void the_limit_in_all_is_said_to_be_that(void **state)
+static void quota_tells_total_limit_from_peer_limit(void **state)
 {
 	struct spokei_quota quota;
 	bool of_peer = true;
@@ -96,7 +96,7 @@ static void the_limit_in_all_is_said_to_be_that(void **state)
 	spokei_quota_fini(&quota);
 }
 
-static void the_limits_have_defaults(void **state)
+static void quota_has_default_limits(void **state)
 {
 	struct spokei_quota quota;
 
@@ -107,7 +107,7 @@ static void the_limits_have_defaults(void **state)
 	spokei_quota_fini(&quota);
 }
 
-static void those_who_left_cost_nothing(void **state)
+static void peers_that_left_use_no_memory(void **state)
 {
 	struct spokei_faults faulty;
 	struct spokei_quota quota;
@@ -131,7 +131,7 @@ static void those_who_left_cost_nothing(void **state)
 	assert_int_equal(faulty.blocks, 0);
 }
 
-static void want_of_memory_counts_nobody_in(void **state)
+static void quota_counts_nothing_without_memory(void **state)
 {
 	struct spokei_faults faulty;
 	struct spokei_quota quota;
@@ -152,11 +152,11 @@ static void want_of_memory_counts_nobody_in(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_peer_is_a_machine_whatever_its_port),
-		cmocka_unit_test(the_limit_in_all_is_said_to_be_that),
-		cmocka_unit_test(the_limits_have_defaults),
-		cmocka_unit_test(those_who_left_cost_nothing),
-		cmocka_unit_test(want_of_memory_counts_nobody_in),
+		cmocka_unit_test(quota_counts_machines_not_ports),
+		cmocka_unit_test(quota_tells_total_limit_from_peer_limit),
+		cmocka_unit_test(quota_has_default_limits),
+		cmocka_unit_test(peers_that_left_use_no_memory),
+		cmocka_unit_test(quota_counts_nothing_without_memory),
 	};
 
 	return cmocka_run_group_tests_name("crowd", tests, NULL, NULL);
