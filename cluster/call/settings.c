@@ -54,7 +54,7 @@ uint64_t spokei_settings_deadline(const struct spokei_call_settings *settings,
 	if (policy->repeats && settings->deadline_ns)
 		return settings->deadline_ns;
 	for (uint32_t i = 0; i < retries; i++) {
-		/* Growing pauses may last a fifth longer. */
+		/* Jitter may lengthen growing pauses by a fifth. */
 		uint64_t longest_ns = settings->growing ? spokei_later(pause_ns, pause_ns / 5)
 							: pause_ns;
 

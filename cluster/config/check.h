@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks texts of options and files that name an address, a host, an admin page or a service.
- * Pure. `*ret_why` explains what is wrong and what to write instead.
+ * Pure. `*ret_why` explains the error and how to correct it.
  */
 #ifndef SPOKEI_CLUSTER_CONFIG_CHECK_H
 #define SPOKEI_CLUSTER_CONFIG_CHECK_H

@@ -73,7 +73,7 @@ static struct spoke_span span_of(const char *text)
 	return (struct spoke_span){ (const unsigned char *)text, strlen(text) };
 }
 
-/* What counts for all methods of a service; `provided` may be NULL. */
+/* Reads the values that apply to all methods of a service; `provided` may be NULL. */
 static int read_wide(struct spoke_engine *engine, const struct spokei_consumer_settings *settings,
 		     const struct spoke_url *provided, struct spoke_span service,
 		     struct spokei_key_values *ret)
@@ -92,7 +92,7 @@ static int read_wide(struct spoke_engine *engine, const struct spokei_consumer_s
 	return error;
 }
 
-/* What is said in code for all methods yields to what is said of this one. */
+/* Options for all methods yield to values for this method. */
 static void choose_tables(const struct spokei_consumer_settings *settings,
 			  const struct spokei_key_values *values, struct spokei_call_settings *ret)
 {
@@ -159,14 +159,14 @@ void spokei_settings_inherit(struct spoke_engine *engine, struct spokei_consumer
 {
 	struct spokei_key_values values;
 
-	/* It was not refused as the consumer was made, and a file that is read is right. */
+	/* Cannot fail: the options were accepted by new(), and a loaded file is valid. */
 	if (read_wide(engine, settings, provided, span_of(settings->service), &values) == SPOKE_OK)
 		fill_inherited(settings, &values);
 }
 
 /* --- consumers */
 
-/* What a file may change while the consumer lives. */
+/* Applies values that a reload may change. */
 static void fill_live(const struct spokei_key_values *values, struct spokei_consumer_settings *ret)
 {
 	const uint64_t *of = values->of;
@@ -190,7 +190,7 @@ void spokei_settings_renew(struct spoke_engine *engine, struct spokei_consumer_s
 		fill_live(&values, settings);
 }
 
-/* A consumer whose URL names no place asks the registry of the file. */
+/* Returns the registry: the option's, or the file's if the URL names no address. */
 static const char *find_registry(const struct spoke_consumer_options *options,
 				 const struct spokei_consumer_settings *settings)
 {
@@ -250,7 +250,7 @@ void spokei_settings_which(const struct spokei_consumer_settings *settings,
 				"");
 }
 
-/* Version and group, which are copied, for the file may be read again. */
+/* Copies version and group, because the file may be reloaded. */
 static int read_which(struct spoke_engine *engine, struct spokei_consumer_settings *ret)
 {
 	const char *version;
@@ -290,13 +290,13 @@ static int read_consumer(struct spoke_engine *engine, const struct spoke_consume
 		return error;
 	if ((options->policy && options->policy->next == NULL) ||
 	    (options->balancer && options->balancer->pick == NULL)) {
-		spokei_event(engine, SPOKE_EINVAL, "option policy or balancer: without functions");
+		spokei_event(engine, SPOKE_EINVAL, "option policy or balancer: function missing");
 		return SPOKE_EINVAL;
 	}
 	fill_consumer(options, &values, ret);
 	if (ret->keeper.registry && *ret->service == '\0') {
 		spokei_event(engine, SPOKE_EINVAL,
-			     "URL: with a registry it names the service, as "
+			     "URL: with a registry it must name the service, e.g. "
 			     "consumer://any/demo.EchoService");
 		return SPOKE_EINVAL;
 	}
@@ -337,13 +337,14 @@ int spokei_settings_further(struct spoke_engine *engine,
 		if (!values.said[i] || values.of[i] == first.of[i])
 			continue;
 		spokei_event(engine, SPOKE_EINVAL,
-			     "URL: %s counts for the whole consumer; say it in the first URL",
+			     "URL: %s applies to the whole consumer; set it in the first URL",
 			     spokei_keys_name((enum spokei_key)i));
 		error = SPOKE_EINVAL;
 	}
 	if (error == 0 && *service && strcmp(service, settings->service) != 0) {
 		spokei_event(engine, SPOKE_EINVAL,
-			     "URL: another service than the first URL's; make a consumer for it");
+			     "URL: names another service than the first URL; make another consumer "
+			     "for it");
 		error = SPOKE_EINVAL;
 	}
 	return error;

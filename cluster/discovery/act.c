@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thing is under way of each wish at a time, but taking back does not wait for what is being
- * said.
+ * Sends requests to the registry and handles their results. One request per wish is in flight at
+ * a time, but a withdrawal does not wait for a publication in flight.
  */
 #include "cluster/discovery/parts.h"
 
 #include "core/engine/engine.h"
 
-#define REST_NS UINT64_C(3600000000000) /* how often an alarm that waits for nothing is renewed */
+#define REST_NS UINT64_C(3600000000000) /* how often an idle alarm is renewed */
 
-/* --- asking */
+/* --- requests */
 
 static void say(struct spokei_keeper *keeper, struct spokei_wish *wish)
 {
@@ -51,8 +51,8 @@ static void unsay(struct spokei_keeper *keeper, struct spokei_wish *wish)
 	wish->asked = intent;
 }
 
-/* Something else stands at its place, and goes first; unless taking it back has failed, which may
- * go on for ever. */
+/* Returns whether another wish about the same address must be withdrawn first. A wish whose
+ * withdrawal has failed does not block, because that may go on for ever. */
 static bool is_blocked(struct spokei_keeper *keeper, const struct spokei_wish *wish)
 {
 	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;
@@ -93,7 +93,7 @@ static void act_on(struct spokei_keeper *keeper, struct spokei_wish *wish)
 	}
 }
 
-/* After free() there is nothing to wait for but what is being taken back. */
+/* After free() the keeper waits for withdrawals only. */
 static bool may_end(struct spokei_keeper *keeper)
 {
 	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;
@@ -132,7 +132,7 @@ static void keeper_due(struct spoke_alarm *alarm)
 	struct spokei_keeper *keeper = spoke_container_of(alarm, struct spokei_keeper, alarm);
 	uint64_t now_ns = spokei_keeper_now(keeper);
 
-	/* At once, so that its place in the wheel stays its own. */
+	/* Renewed at once, so that the keeper keeps its place in the wheel. */
 	(void)!spokei_keeper_set_alarm(keeper, now_ns);
 	if (keeper->freed && now_ns >= keeper->end_ns)
 		spokei_engine_dead(keeper->engine, &keeper->bury);
@@ -160,7 +160,7 @@ int spokei_keeper_set_alarm(struct spokei_keeper *keeper, uint64_t now_ns)
 	return spoke_alarm_after(keeper->engine, &keeper->alarm, due_ns - now_ns, keeper_due);
 }
 
-/* --- what the registry tells */
+/* --- results */
 
 static struct spokei_wish *find_asked(struct spokei_keeper *keeper, uint64_t intent)
 {
@@ -222,7 +222,8 @@ static void registry_done(void *arg, uint64_t intent, int error)
 		spokei_keeper_heard(keeper);
 }
 
-/* It is said anew at once; what is lost again before a pause has passed waits for one. */
+/* Repeats the request at once, or after a pause if it was lost again before a pause has
+ * passed. */
 static void lose(struct spokei_keeper *keeper, struct spokei_wish *wish, int error)
 {
 	uint64_t now_ns = spokei_keeper_now(keeper);
@@ -234,8 +235,7 @@ static void lose(struct spokei_keeper *keeper, struct spokei_wish *wish, int err
 		return;
 	if (keeper->troubled == 0)
 		spokei_event(keeper->engine, error ? error : SPOKE_ELOST,
-			     "registry %s: what was true there is lost; it is said anew",
-			     keeper->name);
+			     "registry %s: entries lost; repeating the requests", keeper->name);
 	spokei_keeper_worry(keeper, wish);
 	wish->failures = 0;
 	wish->due_ns = at_once ? 0 : spokei_keeper_after_pause(keeper);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the URL under which a provider is published: as Dubbo's providers do, with sorted keys.
+ * Prints the URL under which a provider is published, like Dubbo's providers, with sorted keys.
  * Pure.
  */
 #ifndef SPOKEI_CLUSTER_DISCOVERY_ADVERT_H

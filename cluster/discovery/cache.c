@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the last list of providers in a file. */
 #include "cluster/discovery/cache.h"
 
 #include "core/engine/engine.h"
@@ -10,7 +11,7 @@
 #define READ_FIRST 65536u
 #define SHOWN 96u /* bytes of the path in events */
 
-/* A text, in memory of its own. */
+/* A text with memory of its own. */
 struct text {
 	char *bytes; /* NULL: none */
 	size_t len;
@@ -22,14 +23,14 @@ struct spokei_cache {
 	struct spoke_alarm alarm;
 	struct spoke_work work;
 	struct text next;    /* to be written */
-	struct text current; /* being written, or written last */
-	int status;          /* of the last writing: 0 or a negative errno */
-	bool writing;        /* the work is on a thread of the pool, or on its way back */
-	bool failing;        /* the last writing failed, and an event has said so */
+	struct text current; /* being written or last written */
+	int status;          /* of the last write: 0 or a negative errno */
+	bool writing;        /* the write is on a pool thread or returning from it */
+	bool failing;        /* the last write failed and was logged */
 	bool freed;
 	size_t size;      /* of this, with its texts */
-	const char *path; /* behind this */
-	const char *head; /* the first line, with its end */
+	const char *path; /* after this struct */
+	const char *head; /* first line, with its newline */
 	size_t head_len;
 	char texts[];
 };
@@ -103,7 +104,7 @@ static void cache_due(struct spoke_alarm *alarm)
 		begin_to_write(cache);
 }
 
-/* Without a timer it is tried with the next list. */
+/* Without a timer the next list is written instead. */
 static void write_later(struct spokei_cache *cache)
 {
 	if (!spoke_timer_armed(&cache->alarm.timer))
@@ -128,7 +129,7 @@ static void written(struct spoke_work *work)
 	cache->writing = false;
 	if (failed && !cache->failing)
 		complain(cache, SPOKE_ESYSTEM,
-			 "it cannot be written; look at the folder's permissions and room");
+			 "cannot be written; check the directory's permissions and free space");
 	cache->failing = failed;
 	if (failed || work->status)
 		drop_text(cache, &cache->current);
@@ -189,13 +190,13 @@ void spokei_cache_keep(struct spokei_cache *cache, const struct spoke_url *urls,
 	struct text text = { .len = print_all(cache, urls, count, NULL, 0) };
 
 	if (text.len > SPOKEI_CACHE_MAX) {
-		complain(cache, SPOKE_ETOOLARGE, "the list is too long to be kept");
+		complain(cache, SPOKE_ETOOLARGE, "the list is too long to be saved");
 		return;
 	}
 	text.size = text.len + 1;
 	text.bytes = spokei_alloc_unset(cache->engine->env, text.size);
 	if (text.bytes == NULL) {
-		complain(cache, SPOKE_ENOMEM, "no memory to keep the list");
+		complain(cache, SPOKE_ENOMEM, "out of memory while saving the list");
 		return;
 	}
 	(void)print_all(cache, urls, count, text.bytes, text.size);
@@ -212,7 +213,8 @@ void spokei_cache_keep(struct spokei_cache *cache, const struct spoke_url *urls,
 
 /* --- reading */
 
-/* The file; its bytes are NULL when there is none to be read. Returns 0 or SPOKE_ENOMEM. */
+/* Reads the file; the bytes are NULL if there is none or it is unreadable. Returns 0 or
+ * SPOKE_ENOMEM. */
 static int read_file(const struct spokei_cache *cache, struct text *ret_text)
 {
 	const struct spoke_env *env = cache->engine->env;
@@ -233,9 +235,9 @@ static int read_file(const struct spokei_cache *cache, struct text *ret_text)
 		text.size *= 2;
 	}
 	if (got == -EFBIG)
-		complain(cache, SPOKE_ETOOLARGE, "the file is too large; it is not read");
+		complain(cache, SPOKE_ETOOLARGE, "too large; ignored");
 	else if (got != -ENOENT)
-		complain(cache, SPOKE_ESYSTEM, "the file cannot be read");
+		complain(cache, SPOKE_ESYSTEM, "cannot be read");
 	*ret_text = (struct text){ NULL, 0, 0 };
 	return SPOKE_OK;
 }
@@ -265,7 +267,7 @@ int spokei_cache_read(const struct spokei_cache *cache, struct spokei_lineup *li
 		return error;
 	if (text.len < cache->head_len || memcmp(text.bytes, cache->head, cache->head_len) != 0)
 		complain(cache, SPOKE_EINVAL,
-			 "the file is not of this service; it is not read, and will be replaced");
+			 "belongs to another service; ignored, and will be replaced");
 	else
 		error = read_lines(text.bytes + cache->head_len, text.bytes + text.len, lineup);
 	drop_text(cache, &text);

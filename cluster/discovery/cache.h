@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file of the providers last heard of, with which a consumer begins when its registry does not
- * answer: a line that names the service, then a URL a line. It is written on the pool's threads, at
- * most every 500 ms, and replaced as a whole: readers see the old or the new. Not being able to
- * write it hurts nobody now, so that is an event only. On the engine's thread.
+ * A cache of the last list of providers, used while the registry does not answer: a line with the
+ * service's name, then one URL per line. Written by pool threads, at most every 500 ms, and
+ * replaced atomically. A failed write is only logged. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_DISCOVERY_CACHE_H
 #define SPOKEI_CLUSTER_DISCOVERY_CACHE_H
@@ -21,19 +20,19 @@ struct spokei_cache;
 SPOKE_MUST_USE int spokei_cache_new(struct spoke_engine *engine, const char *path,
 				    const char *service, struct spokei_cache **ret_cache);
 
-/* Writes what is not written yet, and is gone when that is done: before its engine is. NULL is
- * fine. */
+/* Writes unwritten changes, and frees the cache after that, before its engine is freed. NULL
+ * is fine. */
 void spokei_cache_free(struct spokei_cache *cache);
 
 /*
- * Reads the file into a lineup. What is missing, too large, of another service, or damaged, is left
- * out, with an event unless there is no file. Blocks for as long as the disk does. Returns 0 or
+ * Reads the file into a lineup. Skips a file that is missing, too large or of another service,
+ * and damaged lines; logs each but a missing file. Blocks for the disk. Returns 0 or
  * SPOKE_ENOMEM.
  */
 SPOKE_MUST_USE int spokei_cache_read(const struct spokei_cache *cache,
 				     struct spokei_lineup *lineup);
 
-/* These are the providers now. Borrowed for the call. */
+/* Saves the current providers, which are borrowed for the call. */
 void spokei_cache_keep(struct spokei_cache *cache, const struct spoke_url *urls, size_t count);
 
 #endif

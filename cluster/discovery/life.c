@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a keeper, and what is wanted of it. */
+/* Makes and frees keepers, and adds and removes their wishes. */
 #include "cluster/discovery/parts.h"
 
 #include "cluster/catalog.h"
@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 #define WANTED_MAX 1024u
-#define WISHES_MAX 4096u            /* with those that are still to be taken back */
-#define END_NS UINT64_C(3000000000) /* for taking back, after free() */
+#define WISHES_MAX 4096u            /* including those to be withdrawn */
+#define END_NS UINT64_C(3000000000) /* for withdrawals after free() */
 #define RETRY_MIN_NS UINT64_C(10000000)
 #define RETRY_MAX_NS UINT64_C(86400000000000)
 
@@ -76,7 +76,7 @@ void spokei_keeper_free(struct spokei_keeper *keeper)
 		spokei_keeper_withdraw_all(keeper);
 }
 
-/* It is asked that what is published be withdrawn, before the registry is closed. */
+/* Requests the withdrawals before the registry is closed. */
 static void keeper_close(struct spokei_member *member)
 {
 	struct spokei_keeper *keeper = spoke_container_of(member, struct spokei_keeper, member);
@@ -85,7 +85,7 @@ static void keeper_close(struct spokei_member *member)
 	spokei_engine_dead(keeper->engine, &keeper->bury);
 }
 
-/* Its owner drains, and frees it then. */
+/* The owner drains and then frees the keeper. */
 static void keeper_drain(struct spokei_member *member)
 {
 	(void)member;
@@ -96,9 +96,9 @@ static void keeper_free(struct spokei_member *member)
 	spokei_keeper_free(spoke_container_of(member, struct spokei_keeper, member));
 }
 
-/* --- what is wanted */
+/* --- wishes */
 
-/* Those whose place it takes do not count. */
+/* Wishes that this one replaces are not counted. */
 static bool has_room(struct spokei_keeper *keeper, const struct spokei_wish *wish)
 {
 	unsigned wanted = 0;
@@ -130,7 +130,7 @@ static int add_wish(struct spokei_keeper *keeper, const char *service, const cha
 	return SPOKE_OK;
 }
 
-/* The newest wish about a place takes the place of all others about it. */
+/* The newest wish about an address replaces all others. */
 static struct spokei_wish *supersede(struct spokei_keeper *keeper, struct spokei_wish *wish)
 {
 	struct spokei_wish *same = NULL;
@@ -217,7 +217,7 @@ static int check(struct spoke_engine *engine, const struct spokei_keeper_options
 		return SPOKE_ERANGE;
 	}
 	if (options->cache && options->cache[0] == '\0') {
-		spokei_event(engine, SPOKE_EINVAL, "option registry.cache: an empty path");
+		spokei_event(engine, SPOKE_EINVAL, "option registry.cache: empty path");
 		return SPOKE_EINVAL;
 	}
 	if (options->cache && engine->env->files == NULL) {
@@ -244,7 +244,7 @@ static int find_kind(struct spoke_engine *engine, const char *scheme,
 					name);
 	(void)spokei_log_escape(shown, sizeof(shown), scheme, strlen(scheme));
 	spokei_event(engine, SPOKE_EUNSUPPORTED,
-		     "registry: scheme %s is not known; there are %s, and registry_kind", shown,
+		     "registry: unknown scheme %s; use one of %s, or registry_kind", shown,
 		     *known ? known : "none");
 	return SPOKE_EUNSUPPORTED;
 }
@@ -255,7 +255,7 @@ static int parse(struct spoke_engine *engine, const char *text, struct spoke_url
 	int error;
 
 	if (text == NULL) {
-		spokei_event(engine, SPOKE_EINVAL, "option registry: there is no URL");
+		spokei_event(engine, SPOKE_EINVAL, "option registry: missing URL");
 		return SPOKE_EINVAL;
 	}
 	error = spoke_url_parse(engine->env, text, strlen(text), ret_url, &why);
@@ -264,7 +264,7 @@ static int parse(struct spoke_engine *engine, const char *text, struct spoke_url
 	return error;
 }
 
-/* As people see it: without a password, and cut. */
+/* Formats the name for messages: without a password, and cut. */
 static void name_it(struct spokei_keeper *keeper, const struct spoke_url *url)
 {
 	char text[2 * SPOKEI_KEEPER_SHOWN];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses lists of provider URLs. */
 #include "cluster/discovery/lineup.h"
 
 #define ROOM_FIRST 16u
@@ -52,7 +53,7 @@ int spokei_lineup_add(struct spokei_lineup *lineup, const char *text, size_t len
 			lineup->why = why;
 		return SPOKE_OK;
 	}
-	/* Dubbo's word for nobody. */
+	/* Dubbo's marker for an empty list. */
 	if (strcmp(url.scheme, "empty") == 0) {
 		spoke_url_fini(&url);
 		return SPOKE_OK;

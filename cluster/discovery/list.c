@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Takes lists of providers from the registry or the cache, and passes them on. */
 #include "cluster/discovery/parts.h"
 
 #include "core/engine/engine.h"
 
-/* --- what was heard last */
+/* --- cache */
 
 /* Returns 0 or SPOKE_ENOMEM. May have freed the keeper. */
 static int tell(struct spokei_keeper *keeper, const struct spokei_lineup *lineup)
@@ -28,9 +29,8 @@ static void keeper_begin(struct spokei_task *task)
 		keeper->kept_ns = spokei_later(spokei_keeper_now(keeper), keeper->retry_ns);
 		spokei_keeper_act_soon(keeper);
 	} else {
-		spokei_event(keeper->engine, SPOKE_OK,
-			     "registry %s: begun with the %zu providers of the cache", keeper->name,
-			     keeper->kept.count);
+		spokei_event(keeper->engine, SPOKE_OK, "registry %s: using %zu cached providers",
+			     keeper->name, keeper->kept.count);
 		spokei_lineup_fini(&keeper->kept);
 	}
 }
@@ -56,7 +56,7 @@ int spokei_keeper_read_cache(struct spokei_keeper *keeper, const char *service)
 	return SPOKE_OK;
 }
 
-/* --- what the registry tells */
+/* --- registry */
 
 static struct spokei_wish *find_subscription(struct spokei_keeper *keeper, uint64_t intent)
 {
@@ -83,25 +83,27 @@ static int read_all(struct spokei_lineup *lineup, const char *const *urls, size_
 static void tell_of_bad(struct spokei_keeper *keeper, const struct spokei_lineup *lineup)
 {
 	if (lineup->bad > 0) {
-		spokei_event(keeper->engine, SPOKE_ESYNTAX,
-			     "registry %s: %zu providers passed over; the first, byte %zu: %s",
-			     keeper->name, lineup->bad, lineup->why.at, lineup->why.text);
+		spokei_event(
+			keeper->engine, SPOKE_ESYNTAX,
+			"registry %s: %zu invalid provider URLs ignored; the first, byte %zu: %s",
+			keeper->name, lineup->bad, lineup->why.at, lineup->why.text);
 	}
 	if (lineup->over > 0) {
 		spokei_event(keeper->engine, SPOKE_ELIMIT,
-			     "registry %s: %zu providers passed over, for there are %u",
+			     "registry %s: %zu providers ignored; at most %u are used",
 			     keeper->name, lineup->over, SPOKEI_LINEUP_MAX);
 	}
 }
 
-/* An empty list is more often a registry that has lost its data than a service that has ended. */
+/* An empty list more often means that the registry has lost its data than that the service has
+ * ended. */
 static bool is_believed(struct spokei_keeper *keeper, const struct spokei_lineup *lineup)
 {
 	if (lineup->count > 0 || keeper->takes_empty || !keeper->has_providers)
 		return true;
 	if (!keeper->protecting) {
 		spokei_event(keeper->engine, SPOKE_ENOPROVIDER,
-			     "registry %s: it lists no provider any more; those known are kept, "
+			     "registry %s: empty list ignored; the known providers are kept "
 			     "unless registry.protect=false",
 			     keeper->name);
 	}
@@ -135,7 +137,7 @@ void spokei_keeper_take_list(void *arg, uint64_t intent, const char *const *urls
 	spokei_lineup_fini(&lineup);
 	if (error == 0 || keeper->freed)
 		return;
-	/* Half a list is none. It is asked for anew. */
+	/* An incomplete list is dropped and requested again. */
 	wish->stale = true;
 	spokei_keeper_fail(keeper, wish, "take the list of", error);
 	spokei_keeper_act_soon(keeper);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the URLs of providers. */
 #include "cluster/discovery/listing.h"
 
 #include "cluster/config/places.h"
@@ -10,7 +11,7 @@
 #define SHOWN 200u
 #define MS UINT64_C(1000000)
 
-/* When a provider was started, which it says itself and nobody sets. */
+/* When a provider was started, according to its URL; not a configuration key. */
 static const struct spokei_option timestamp = {
 	.name = "timestamp",
 	.kind = SPOKEI_OPTION_COUNT,
@@ -30,7 +31,7 @@ static uint64_t read_number(struct spoke_engine *engine, const struct spoke_url 
 		return value;
 	error = spokei_option_parse(option, text, true, &value, why, sizeof(why));
 	if (error)
-		spokei_event(engine, error, "a provider's URL: %s; it counts as if not said", why);
+		spokei_event(engine, error, "provider URL: %s; parameter ignored", why);
 	return value;
 }
 
@@ -41,19 +42,19 @@ static const char *said(const struct spoke_url *url, const char *key)
 	return text ? text : "";
 }
 
-/* Dubbo writes a version where there is none. */
+/* Dubbo writes "0.0.0" if there is no version. */
 static const char *version_of(const char *version)
 {
 	return strcmp(version, "0.0.0") == 0 ? "" : version;
 }
 
-/* Nobody has any version: who asks for that by a URL of his own means none. */
+/* A provider's own "*" means none. */
 static const char *one_of(const char *text)
 {
 	return strcmp(text, "*") == 0 ? "" : text;
 }
 
-/* Returns where it begins; behind it is a NUL. SIZE_MAX: there is no room. */
+/* Appends a text with its NUL. Returns where it begins; SIZE_MAX if there is no room. */
 static size_t put(struct spokei_listing *listing, const char *text)
 {
 	size_t at = listing->key_len;
@@ -79,7 +80,7 @@ static int make_key(struct spokei_listing *listing, const struct spoke_url *url,
 		       : SPOKE_OK;
 }
 
-/* --- where its process shows itself */
+/* --- admin page */
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
@@ -113,7 +114,7 @@ bool spokei_listing_is_admin(const char *text)
 	return *text == ':' && is_port(text + 1);
 }
 
-/* What cannot be such a place was not said: a link there would lead anywhere. */
+/* An invalid address is dropped, because a link to it could lead anywhere. */
 static const char *read_admin(const struct spoke_url *url)
 {
 	const char *admin = said(url, "admin");
@@ -135,14 +136,14 @@ int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url
 				 ret->options.path);
 	if (error) {
 		spokei_event(engine, error,
-			     "URL: nobody can be called there; write a host, digits or the path "
+			     "URL: invalid address; write a host, digits or the path "
 			     "of a socket, of at most %u bytes",
 			     SPOKEI_PLACE_HOST_MAX);
 		return error;
 	}
 	error = make_key(ret, url, place.name);
 	if (error) {
-		spokei_event(engine, error, "URL: group and version have more than %u bytes",
+		spokei_event(engine, error, "URL: group and version together exceed %u bytes",
 			     SPOKEI_LISTING_KEY - 400u);
 		return error;
 	}
@@ -155,7 +156,7 @@ int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url
 	return SPOKE_OK;
 }
 
-/* --- is it wanted */
+/* --- filter */
 
 static bool fits(const char *wanted, const char *offered)
 {
@@ -169,7 +170,7 @@ static void pass_over(struct spoke_engine *engine, const struct spoke_url *url, 
 
 	(void)spoke_url_print(url, SPOKE_URL_DISPLAY, text, sizeof(text));
 	(void)spokei_log_escape(shown, sizeof(shown), text, strlen(text));
-	spokei_event(engine, SPOKE_EUNSUPPORTED, "listed, but passed over, for %s: %s", why, shown);
+	spokei_event(engine, SPOKE_EUNSUPPORTED, "provider ignored because %s: %s", why, shown);
 }
 
 bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url *url,
@@ -179,7 +180,7 @@ bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url 
 	const char *why = NULL;
 
 	if (strcmp(url->scheme, "empty") == 0)
-		why = "it says that there is nobody";
+		why = "its scheme is empty";
 	else if (*category && strcmp(category, "providers") != 0)
 		why = "its category is not providers";
 	else if (strcmp(said(url, "disabled"), "true") == 0)

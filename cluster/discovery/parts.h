@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a keeper, for the files it is made of: keeper_life.c is its life and what is wanted
- * of it, keeper_act.c asks the registry and hears how that ended, keeper_list.c takes the lists.
+ * The inside of a keeper: life.c makes and frees it and holds its wishes, act.c talks to the
+ * registry, list.c takes lists, trouble.c handles failures.
  *
- * Whatever happens only notes what is wanted and what is so; one task alone asks the registry, so
- * that no function of a registry is called from inside another one.
+ * Events only change wishes; a single task calls the registry, so that no function of a registry
+ * is called from inside another.
  */
 #ifndef SPOKEI_CLUSTER_DISCOVERY_PARTS_H
 #define SPOKEI_CLUSTER_DISCOVERY_PARTS_H
@@ -22,35 +22,35 @@
 
 struct spokei_keeper {
 	struct spoke_engine *engine;
-	struct spokei_member member; /* of the engine's roll */
+	struct spokei_member member; /* registration at the engine */
 	const struct spoke_registry *kind;
 	void *registry; /* NULL: closed */
 	uint64_t retry_ns;
 	uint32_t retries_max; /* 0: no limit */
 	bool takes_empty;
-	const struct spokei_keeper_up *up; /* NULL: nobody is told */
+	const struct spokei_keeper_up *up; /* NULL: no callbacks */
 	void *up_arg;
 	struct spoke_list wishes;
 	size_t wish_count;
-	size_t troubled;          /* of them */
-	bool complained;          /* an event has said what fails, */
-	bool gave_up;             /* ... and that it is not tried any more */
-	uint64_t intents;         /* used so far */
-	struct spoke_alarm alarm; /* always set: the next wish that is due, and the end */
-	uint64_t end_ns;          /* after free(): it ends then, done or not */
-	struct spokei_task act;   /* asks the registry for what is to be asked */
-	struct spokei_task begin; /* tells the list that was kept */
+	size_t troubled;          /* wishes that are troubled */
+	bool complained;          /* the failure was logged */
+	bool gave_up;             /* giving up was logged */
+	uint64_t intents;         /* number of the last intent */
+	struct spoke_alarm alarm; /* always armed: for the next due wish, or the end */
+	uint64_t end_ns;          /* after free(): deadline of the withdrawals */
+	struct spokei_task act;   /* sends the requests */
+	struct spokei_task begin; /* passes the cached list on */
 	struct spokei_task bury;
 	struct spokei_cache *cache; /* NULL: none */
-	struct spokei_lineup kept;  /* as read from it, until told */
-	uint64_t kept_ns;           /* not told before, for lack of memory */
-	bool has_providers;         /* a list with some was told upwards */
-	bool protecting;            /* an empty list is not believed, and an event has said so */
-	bool ended;                 /* closed: nothing is asked any more */
+	struct spokei_lineup kept;  /* cached list, until it is passed on */
+	uint64_t kept_ns;           /* retry after an allocation failure */
+	bool has_providers;         /* a non-empty list was passed on */
+	bool protecting;            /* an empty list was ignored, and logged */
+	bool ended;                 /* closed: no more requests */
 	bool freed;
-	char name[SPOKEI_KEEPER_SHOWN]; /* of the registry, for events */
+	char name[SPOKEI_KEEPER_SHOWN]; /* name of the registry in events */
 	size_t size;                    /* of this, with the path of the cache */
-	char cache_path[];              /* "": there is none */
+	char cache_path[];              /* "": none */
 };
 
 static inline struct spokei_wish *spokei_keeper_wish(struct spoke_list *node)
@@ -58,11 +58,11 @@ static inline struct spokei_wish *spokei_keeper_wish(struct spoke_list *node)
 	return spoke_container_of(node, struct spokei_wish, node);
 }
 
-/* What a registry tells. */
+/* Callbacks of the registry. */
 extern const struct spoke_registry_up spokei_keeper_registry_up;
 
-/* The task that asks, and the alarm that has it run; the second is set all the time, which returns
- * 0 or ELIMIT. */
+/* The task that sends requests, and the alarm that runs it, which is always armed. The latter
+ * returns 0 or ELIMIT. */
 void spokei_keeper_act(struct spokei_task *task);
 SPOKE_MUST_USE int spokei_keeper_set_alarm(struct spokei_keeper *keeper, uint64_t now_ns);
 
@@ -94,10 +94,10 @@ void spokei_keeper_drop_wish(struct spokei_keeper *keeper, struct spokei_wish *w
 
 /* --- list.c */
 
-/* All providers of the service, as the registry tells them. */
+/* Takes a list of the registry. */
 void spokei_keeper_take_list(void *arg, uint64_t intent, const char *const *urls, size_t count);
 
-/* Reads the list that was kept, and has it told soon. Returns 0 or SPOKE_ENOMEM. */
+/* Reads the cached list and passes it on in this turn. Returns 0 or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_keeper_read_cache(struct spokei_keeper *keeper, const char *service);
 
 #endif

@@ -27,7 +27,7 @@ void spokei_keeper_worry(struct spokei_keeper *keeper, struct spokei_wish *wish)
 	wish->troubled = true;
 }
 
-/* A row of failures begins with an event, and ends with one. */
+/* Logs the begin and the end of a series of failures. */
 void spokei_keeper_calm(struct spokei_keeper *keeper, struct spokei_wish *wish)
 {
 	if (!wish->troubled)
@@ -37,7 +37,7 @@ void spokei_keeper_calm(struct spokei_keeper *keeper, struct spokei_wish *wish)
 		return;
 	keeper->complained = false;
 	keeper->gave_up = false;
-	spokei_event(keeper->engine, SPOKE_OK, "registry %s: all is as wanted again", keeper->name);
+	spokei_event(keeper->engine, SPOKE_OK, "registry %s: recovered", keeper->name);
 }
 
 uint64_t spokei_keeper_after_pause(const struct spokei_keeper *keeper)
@@ -60,8 +60,8 @@ static void complain(struct spokei_keeper *keeper, const struct spokei_wish *wis
 	keeper->complained = true;
 	(void)spokei_log_escape(service, sizeof(service), wish->service, strlen(wish->service));
 	spokei_event(keeper->engine, error,
-		     "registry %s: cannot %s %s: %s; tried again every %" PRIu64 " ms",
-		     keeper->name, verb, service, spoke_strerror(error), keeper->retry_ns / MS);
+		     "registry %s: cannot %s %s: %s; retrying every %" PRIu64 " ms", keeper->name,
+		     verb, service, spoke_strerror(error), keeper->retry_ns / MS);
 }
 
 void spokei_keeper_fail(struct spokei_keeper *keeper, struct spokei_wish *wish, const char *verb,
@@ -79,7 +79,7 @@ void spokei_keeper_fail(struct spokei_keeper *keeper, struct spokei_wish *wish, 
 	keeper->gave_up = true;
 	spokei_event(keeper->engine, error,
 		     "registry %s: given up after %" PRIu32
-		     " retries; tried again when the registry is heard of",
+		     " retries; retrying when the registry answers",
 		     keeper->name, keeper->retries_max);
 }
 

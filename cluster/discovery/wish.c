@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes wishes, with a key to compare them. */
 #include "cluster/discovery/wish.h"
 
 #include "core/text/percent.h"
@@ -18,7 +19,7 @@ static void put_part(struct spokei_text *text, const char *part)
 	spokei_text_put(text, " ");
 }
 
-/* Spaces part it, for no part has any. */
+/* Separates the parts by spaces, which no part contains. */
 static size_t print_key(const char *service, const struct spoke_url *url, char *out, size_t size)
 {
 	struct spokei_text text = { .out = out, .size = size };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Arrays of endpoints for balancers. */
 #include "cluster/endpoints/candidates.h"
 
-/* Bytes of a place in all arrays; two homes, so that their number can be a power of two. */
+/* Bytes per place in all arrays. Two homes, so that their number can be a power of two. */
 #define SEAT                                                                                       \
 	(sizeof(struct spokei_endpoint *) + sizeof(const char *) + 3 * sizeof(uint64_t) +          \
 	 5 * sizeof(uint32_t) + 2 * sizeof(uint8_t))
@@ -14,7 +15,7 @@ static void *part(unsigned char **at, size_t count, size_t size)
 	return begin;
 }
 
-/* The largest first, so that all are aligned. */
+/* Places the largest elements first, so that all are aligned. */
 static void lay_out(struct spokei_candidates *candidates, void *memory, size_t room)
 {
 	unsigned char *at = memory;
@@ -82,7 +83,7 @@ void spokei_candidates_add(struct spokei_candidates *candidates, struct spokei_e
 	candidates->able[place] = 0;
 }
 
-/* Ids count up, so that few have the same home; who came later has it. */
+/* Ids count up, so few share a home; the newer endpoint owns it. */
 size_t spokei_candidates_find(const struct spokei_candidates *candidates, uint64_t id)
 {
 	size_t count = candidates->shown.count;

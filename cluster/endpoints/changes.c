@@ -32,7 +32,7 @@ static void endpoint_changed(void *arg, struct spokei_line *line)
 	enum spokei_connector_state state = spokei_connector_state(line->connector);
 
 	spokei_directory_refresh_later(directory);
-	/* A consumer that drains has no use for another connection. */
+	/* A draining consumer needs no further connection. */
 	if (state != SPOKEI_CONNECTOR_DONE &&
 	    !(directory->resting && state == SPOKEI_CONNECTOR_WAITING))
 		return;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The providers of a service as one consumer sees them: who is listed, who can take a call now, and
- * which of those does. Part of a consumer, on the engine's thread.
+ * The providers of a service as one consumer sees them: the list, their health, and the choice of
+ * one for a call. Part of a consumer, on the engine's thread.
  *
- * A call goes to the best there are: those that are ready; else suspect, on probation, connecting.
- * Among them the balancer chooses. Endpoints that are put aside after failures (ejected), that have
- * as many calls under way as they may, or that are not listed any more, are left out; but if all
- * others cannot, those put aside are called all the same.
+ * A call goes to the best grade available: ready, else suspect, on probation, connecting. Among
+ * equals the balancer chooses. Ejected endpoints, those at their limit of calls and removed ones
+ * are excluded; if no other endpoint can take a call, ejected ones are used.
  */
 #ifndef SPOKEI_CLUSTER_ENDPOINTS_DIRECTORY_H
 #define SPOKEI_CLUSTER_ENDPOINTS_DIRECTORY_H
@@ -19,17 +18,17 @@
 #include <spoke/policy.h>
 #include <spoke/wheel.h>
 
-#define SPOKEI_ENDPOINTS_MAX 4096u /* listed ones */
+#define SPOKEI_ENDPOINTS_MAX 4096u /* listed endpoints */
 
 struct spoke_url;
 
 struct spokei_directory_up {
-	/* What users are told. May end the directory. */
+	/* Link events for users. May end the directory. */
 	void (*event)(void *arg, const struct spoke_link_event *event);
-	/* Somebody who is connected can take calls, as nobody could before. Told on the engine's
-	 * soon. NULL: nobody wants to know. */
+	/* A connected endpoint can take calls, and none could before. Called on the engine's
+	 * soon queue. May be NULL. */
 	void (*able)(void *arg);
-	/* A directory that rests has no connections any more. */
+	/* A resting directory has lost its last connection. */
 	void (*rested)(void *arg);
 };
 
@@ -39,107 +38,108 @@ struct spokei_directory {
 	struct spokei_directory_settings settings;
 	const struct spokei_directory_up *up;
 	void *up_arg;
-	struct spokei_endpoint *sole; /* the only one listed, if it has one connection; else NULL */
+	struct spokei_endpoint
+		*sole; /* the only listed endpoint, if it has one connection; else NULL */
 	struct spokei_candidates candidates;
-	struct spokei_map keys; /* endpoints that a registry lists, by key */
-	struct spoke_list gone; /* endpoints that are not listed any more */
-	uint64_t last_id;       /* of endpoints */
-	uint64_t round;         /* number of the list that a registry told last */
-	uint64_t look_ns;       /* when something changes by itself: it is looked at anew then */
-	uint64_t listing;       /* another one when places are others; not 0 */
-	uint64_t version;       /* another one when able or weights have changed; not 0 */
+	struct spokei_map keys; /* endpoints listed by a registry, by key */
+	struct spoke_list gone; /* endpoints that were removed from the list */
+	uint64_t last_id;       /* of an endpoint */
+	uint64_t round;         /* number of the registry's latest list */
+	uint64_t look_ns;       /* next change by time: refresh then */
+	uint64_t listing;       /* changes with the places; not 0 */
+	uint64_t version;       /* changes with `able` or weights; not 0 */
 	uint64_t dice;          /* state of its random numbers */
-	size_t turn;            /* place to ask next, where no balancer chooses */
-	size_t usable;          /* places that could take a call */
-	uint8_t best;           /* rank of the able */
-	bool stale;             /* something has changed since `seats` was looked through */
-	bool barren;            /* nobody who could take a call was connected then */
-	bool needs_service;     /* an endpoint speaks a wire that has to name the service */
+	size_t turn;            /* next place in turn, without a balancer */
+	size_t usable;          /* places that can take a call */
+	uint8_t best;           /* rank of the able places */
+	bool stale;             /* refresh before the next choice */
+	bool barren;            /* no connected endpoint could take a call at the last refresh */
+	bool needs_service;     /* an endpoint's wire requires the name of the service */
 	bool resting;
 	bool ended;
-	struct spokei_task news; /* looks whether somebody can */
-	struct spoke_timer wake; /* connects to who could not be connected to */
+	struct spokei_task news; /* checks whether an endpoint can take calls */
+	struct spoke_timer wake; /* retries failed connects */
 };
 
-/* What a call wants of the directory. */
+/* The requirements of a call. */
 struct spokei_ask {
-	/* NULL: the first one in the list that can; without a balancer: each in its turn. */
+	/* NULL: the first usable one in the list; without a balancer: in turn. */
 	struct spokei_balancer_state *balancer_state;
 	struct spoke_span key;
 	uint64_t timeout_ns;
-	const uint64_t *tried; /* ids of endpoints: these only if there is nobody else */
+	const uint64_t *tried; /* ids of endpoints that are used only if no other can */
 	size_t tried_count;
-	uint64_t *sticky; /* the id of an endpoint, 0: none yet; set to the one chosen. NULL */
+	uint64_t *sticky; /* in and out: id of the sticky endpoint, 0: none yet; may be NULL */
 };
 
-/* It must not be moved afterwards. */
+/* Initialises a directory, which must not be moved afterwards. */
 void spokei_directory_init(struct spokei_directory *directory, struct spokei_link *link,
 			   const struct spokei_directory_settings *settings,
 			   const struct spokei_directory_up *up, void *up_arg);
 
-/* Closes all connections, which is told as CLOSED of those that stood, and makes no more; nothing
- * is told afterwards. Calls under way end. */
+/* Closes all connections, reporting open ones as CLOSED, and makes no more. No callbacks
+ * follow. Calls in flight end. */
 void spokei_directory_end(struct spokei_directory *directory);
 
-/* After the link's last connection is freed, and the last call has ended. */
+/* Frees everything, after the link's last connection is freed and the last call has ended. */
 void spokei_directory_fini(struct spokei_directory *directory);
 
-/* A consumer drains: endpoints that wait for their next attempt are given up; connections say that
- * they take no more, and those that only connect are given up unless calls are under way. */
+/* Prepares for a drain: waiting reconnects are given up, connections send the drain notice,
+ * and connecting ones are given up unless there are `calls`. */
 void spokei_directory_rest(struct spokei_directory *directory, bool calls);
 
 /*
- * The one list that users wrote themselves; of two with one place each is an endpoint. Returns 0
- * or an error, of which the engine's newest event has a sentence; the list is as before then.
+ * Sets a fixed list; two URLs with one address are two endpoints. Returns 0 or an error, which
+ * the engine's newest event explains; the list is unchanged then.
  */
 SPOKE_MUST_USE int spokei_directory_fix(struct spokei_directory *directory,
 					const struct spoke_url *urls, size_t count);
 
 /*
- * The whole list, as a registry tells it: those not in it any more are removed, which lets calls
- * under way end, and new ones are connected. Those of other groups and versions are not meant, and
- * what cannot be understood is passed over, with an event. Of several with one place the newest
- * counts. Returns 0, or SPOKE_ENOMEM or SPOKE_ELIMIT: some could not be
- * added, or the list is as before. Who could only not be connected to is tried again later.
+ * Sets the list of a registry. Endpoints that are missing are removed once their calls have
+ * ended, new ones are connected. URLs of other groups and versions are ignored, invalid ones too,
+ * with an event. Of several with one address the newest wins. Returns 0, or SPOKE_ENOMEM or
+ * SPOKE_ELIMIT if some could not be added or the list is unchanged. An endpoint whose connection
+ * could not be created is retried later.
  */
 SPOKE_MUST_USE int spokei_directory_set(struct spokei_directory *directory,
 					const struct spoke_url *urls, size_t count);
 
-/* The only endpoint listed, if it is ready and may take a call on its one connection, as most are
- * that are called; NULL: it has to be chosen. */
+/* Returns the only listed endpoint if it is ready and may take a call on its one connection,
+ * the usual case; NULL: use spokei_directory_pick(). */
 struct spokei_endpoint *spokei_directory_sole(const struct spokei_directory *directory,
 					      struct spokei_conn **ret_conn);
 
 /*
- * Chooses an endpoint, and the connection to call on. Returns 0; ENOPROVIDER: none is listed;
- * EUNAVAILABLE: none can take it; ELIMIT: all that could have as many calls as they may. Where the
- * connection is wanted for the first time, it may also be that it cannot be made: ENOMEM, or
- * ELIMIT.
+ * Chooses an endpoint and the connection to call on. Returns 0; ENOPROVIDER: none is listed;
+ * EUNAVAILABLE: none can take the call; ELIMIT: all have reached their limit of calls; or, if a
+ * first connection could not be created, ENOMEM or ELIMIT.
  */
 SPOKE_MUST_USE int spokei_directory_pick(struct spokei_directory *directory,
 					 const struct spokei_ask *ask,
 					 struct spokei_endpoint **ret_endpoint,
 					 struct spokei_conn **ret_conn);
 
-/* How many could take a call now, of any grade, and how many of them are not among those tried. */
+/* Counts the endpoints that can take a call, of any grade, and those of them that were not
+ * tried. */
 void spokei_directory_count(struct spokei_directory *directory, const uint64_t *tried,
 			    size_t tried_count, uint32_t *ret_able, uint32_t *ret_fresh);
 
-/* What may change of its settings has: actives, and when endpoints are put aside. */
+/* Applies changed settings: limit of calls and ejection. */
 void spokei_directory_change(struct spokei_directory *directory,
 			     const struct spokei_directory_settings *settings);
 
-/* How many are listed. */
+/* Returns the number of listed endpoints. */
 static inline size_t spokei_directory_listed(const struct spokei_directory *directory)
 {
 	return directory->candidates.shown.count;
 }
 
-/* Something has changed that decides who takes calls. */
+/* Schedules a refresh of the candidates. */
 void spokei_directory_refresh_later(struct spokei_directory *directory);
 
-/* A call did not fit what waits to be written to this one: others are to take calls for a moment.
- * Returns whether anybody can. */
+/* Excludes an endpoint for a moment because its output queue is full. Returns whether another
+ * can take the call. */
 bool spokei_directory_full(struct spokei_endpoint *endpoint);
 
 /* Counts an attempt that begins at a chosen endpoint, which exists until the attempt has ended.
@@ -162,8 +162,8 @@ static inline void spokei_directory_begun(struct spokei_endpoint *endpoint, uint
 	}
 }
 
-/* ... and ends there, `took_ns` after its beginning, with this error; `fate` tells whether that
- * speaks for the endpoint. */
+/* Counts the end of an attempt, `took_ns` after its beginning. `fate` and `error` decide
+ * whether it counts as a success of the endpoint. */
 void spokei_directory_ended(struct spokei_endpoint *endpoint, enum spoke_policy_fate fate,
 			    int error, uint64_t took_ns);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Ejects endpoints that fail repeatedly, and readmits them. */
 #include "cluster/endpoints/eject.h"
 
 #include "core/base/pace.h"

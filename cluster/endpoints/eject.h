@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether an endpoint is put aside: after failures in a row it is, for a time that grows by 1.6
- * each time; when that is over one attempt is let through (the probe), and its end decides. What
- * began before it was put aside decides nothing any more. Judges only: time and dice are
- * parameters. Part of an endpoint, on its thread.
+ * Outlier ejection: an endpoint is excluded after consecutive failures, for a time that grows by
+ * 1.6 each time. After that one attempt (the probe) decides. Attempts that began before the
+ * ejection do not count. Pure: time and random number are parameters. Part of an endpoint, on its
+ * thread.
  */
 #ifndef SPOKEI_CLUSTER_ENDPOINTS_EJECT_H
 #define SPOKEI_CLUSTER_ENDPOINTS_EJECT_H
@@ -14,43 +14,43 @@
 #define SPOKEI_EJECT_CAP_NS UINT64_C(300000000000)
 
 struct spokei_eject_rule {
-	uint32_t failures; /* in a row; 0: it is never put aside */
-	uint64_t first_ns; /* for so long the first time, 20 % more or less */
+	uint32_t failures; /* consecutive; 0: never ejected */
+	uint64_t first_ns; /* duration of the first ejection, with 20 % jitter */
 };
 
-/* Zero-initialised nothing speaks against it. */
+/* Zero-initialised: not ejected. */
 struct spokei_eject {
-	uint32_t row;      /* failures in a row */
-	uint32_t times;    /* it was put aside; one less for each calm time that has passed since */
-	bool aside;        /* until somebody has seen it answer */
-	bool probing;      /* an attempt is under way that will tell */
-	uint64_t since_ns; /* aside since then ... */
-	uint64_t until_ns; /* ... and not to be tried before */
-	uint64_t calm_ns;  /* from then on one time less counts */
+	uint32_t row;      /* consecutive failures */
+	uint32_t times;    /* ejections, minus one for each quiet period since */
+	bool aside;        /* ejected, until an attempt is answered */
+	bool probing;      /* the probe is in flight */
+	uint64_t since_ns; /* start of the ejection */
+	uint64_t until_ns; /* earliest time of the probe */
+	uint64_t calm_ns;  /* end of the current quiet period */
 };
 
-/* Is it to be left out? */
+/* Returns whether the endpoint is excluded. */
 static inline bool spokei_eject_excludes(const struct spokei_eject *eject, uint64_t now_ns)
 {
 	return eject->aside && (eject->probing || now_ns < eject->until_ns);
 }
 
-/* An attempt begins: the probe, if it is time for that. */
+/* Counts the beginning of an attempt, which is the probe if one is due. */
 static inline void spokei_eject_begun(struct spokei_eject *eject, uint64_t now_ns)
 {
 	eject->probing |= eject->aside && now_ns >= eject->until_ns;
 }
 
-/* An attempt that was begun then has failed. `alone`: nobody else could take calls, so that it is
- * not put aside. Returns whether it is now, or is again. */
+/* Counts a failed attempt that began at `begun_ns`. `alone`: no other endpoint can take calls,
+ * so this one is not ejected. Returns whether it is ejected now. */
 bool spokei_eject_failed(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
 			 uint64_t begun_ns, uint64_t now_ns, bool alone, uint64_t dice);
 
-/* spokei_eject_answered(), of one that is aside or was of late. */
+/* The rare case of spokei_eject_answered(): ejected now or recently. */
 bool spokei_eject_forgive(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
 			  uint64_t begun_ns, uint64_t now_ns);
 
-/* An attempt that was begun then was answered. Returns whether it is aside no more. */
+/* Counts an answered attempt that began at `begun_ns`. Returns whether that ends an ejection. */
 static inline bool spokei_eject_answered(struct spokei_eject *eject,
 					 const struct spokei_eject_rule *rule, uint64_t begun_ns,
 					 uint64_t now_ns)
@@ -61,13 +61,13 @@ static inline bool spokei_eject_answered(struct spokei_eject *eject,
 	return false;
 }
 
-/* An attempt has ended, which says nothing about it. */
+/* Counts an attempt whose result does not matter. */
 static inline void spokei_eject_over(struct spokei_eject *eject)
 {
 	eject->probing = false;
 }
 
-/* Would one more failure put it aside? */
+/* Returns whether one more failure would eject the endpoint. */
 static inline bool spokei_eject_near(const struct spokei_eject *eject,
 				     const struct spokei_eject_rule *rule)
 {

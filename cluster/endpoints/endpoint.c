@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* An endpoint: its connections, its weight and its life. */
 #include "cluster/endpoints/endpoint.h"
 
 #include "cluster/discovery/listing.h"
@@ -11,7 +12,7 @@
 
 _Static_assert(SPOKEI_ENDPOINT_ADMIN >= SPOKEI_LISTING_ADMIN, "an address is never cut");
 
-/* --- what its connections tell */
+/* --- callbacks of connections */
 
 static void line_changed(void *arg, struct spokei_connector *connector, int error)
 {
@@ -80,7 +81,7 @@ enum spokei_grade spokei_endpoint_grade(const struct spokei_endpoint *endpoint)
 	return best;
 }
 
-/* Of several lines. */
+/* Chooses among several connections. */
 static SPOKEI_NOINLINE struct spokei_conn *choose_conn(struct spokei_endpoint *endpoint,
 						       enum spokei_grade *ret_grade)
 {
@@ -199,7 +200,7 @@ bool spokei_endpoint_take(struct spokei_endpoint *endpoint, const struct spokei_
 	endpoint->timestamp_ms = listing->timestamp_ms;
 	endpoint->listed_ns = endpoint->engine->begin_ns;
 	endpoint->uptime_ms = 0;
-	/* Once, so that a clock that is set meanwhile makes nobody younger. */
+	/* Read once, so that a clock change does not alter the uptime. */
 	if (listing->timestamp_ms > 0)
 		endpoint->uptime_ms = (int64_t)(env->wall(env->ctx) / MS) -
 				      (int64_t)listing->timestamp_ms;
@@ -225,7 +226,7 @@ static void endpoint_bury(struct spokei_task *task)
 	spokei_endpoint_free(spoke_container_of(task, struct spokei_endpoint, bury));
 }
 
-/* The texts follow the lines; those of the options are its own from now on. */
+/* Copies the texts after the lines, those of the options too. */
 static void copy_texts(struct spokei_endpoint *endpoint, const struct spokei_listing *listing)
 {
 	struct spokei_connector_options *options = &endpoint->options;

@@ -41,7 +41,7 @@ enum spoke_endpoint_state spokei_endpoint_state(const struct spokei_endpoint *en
 	return count_standing(endpoint) ? SPOKE_ENDPOINT_READONLY : SPOKE_ENDPOINT_BACKOFF;
 }
 
-/* Of all its connections what says most: the last byte, the most misses, the next attempt. */
+/* Merges the state of all connections: the last byte, the most misses, the next attempt. */
 static void look_at_lines(const struct spokei_endpoint *endpoint, struct spoke_endpoint_info *info)
 {
 	info->heard_ns = UINT64_MAX;

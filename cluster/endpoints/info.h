@@ -19,7 +19,7 @@ void spokei_endpoint_info(const struct spokei_endpoint *endpoint, struct spoke_e
 const struct spokei_endpoint *spokei_directory_next(const struct spokei_directory *directory,
 						    const struct spokei_endpoint *before);
 
-/* As spoke_consumer_ready() and spoke_consumer_endpoints(). */
+/* Implement spoke_consumer_ready() and spoke_consumer_endpoints(). */
 size_t spokei_directory_ready(const struct spokei_directory *directory);
 size_t spokei_directory_infos(const struct spokei_directory *directory,
 			      struct spoke_endpoint_info *infos, size_t max);

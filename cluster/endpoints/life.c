@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a directory, and of attempts. The list: directory_list.c; who takes a call:
- * directory_pick.c. */
+/* Initialises and ends directories, and counts attempts and their results. */
 #include "cluster/endpoints/parts.h"
 
 #include <inttypes.h>
@@ -104,7 +103,7 @@ void spokei_directory_fini(struct spokei_directory *directory)
 
 /* --- attempts */
 
-/* The end of a connection ends all its attempts in one turn: that is one failure in a row. */
+/* A lost connection ends all its attempts in one turn; they count as one failure. */
 static bool is_another_loss(struct spokei_endpoint *endpoint, int error)
 {
 	uint64_t now_ns = endpoint->engine->begin_ns;
@@ -144,7 +143,7 @@ static void hold_against(struct spokei_endpoint *endpoint, int error, uint64_t b
 	if (!spokei_eject_failed(&endpoint->eject, &rule, begun_ns, now_ns, alone,
 				 spokei_directory_dice(directory)))
 		return;
-	spokei_event(endpoint->engine, error, "%s fails: no calls for it for %" PRIu64 " ms",
+	spokei_event(endpoint->engine, error, "%s: ejected after failures for %" PRIu64 " ms",
 		     endpoint->name, (endpoint->eject.until_ns - now_ns) / MS);
 	spokei_directory_refresh_later(directory);
 }
@@ -159,12 +158,12 @@ static void hold_for(struct spokei_endpoint *endpoint, uint64_t begun_ns, uint64
 	spokei_score_answered(&endpoint->score, took_ns, now_ns);
 	if (!spokei_eject_answered(&endpoint->eject, &rule, begun_ns, now_ns))
 		return;
-	spokei_event(endpoint->engine, SPOKE_OK, "%s answers again: calls go there",
+	spokei_event(endpoint->engine, SPOKE_OK, "%s: answers again, no longer ejected",
 		     endpoint->name);
 	spokei_directory_refresh_later(directory);
 }
 
-/* What this side did itself, and what a provider refused by right, is not held against it. */
+/* Local errors, and calls that the provider refused, are not counted as failures. */
 static void judge(struct spokei_endpoint *endpoint, enum spoke_policy_fate fate, int error,
 		  uint64_t took_ns)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of a directory: fixed, or as a registry tells it. */
+/* Applies lists of providers to a directory: a fixed list or those of a registry. */
 #include "cluster/discovery/listing.h"
 #include "cluster/endpoints/parts.h"
 
-#define WAKE_NS UINT64_C(1000000000) /* until who could not be connected to is tried again */
+#define WAKE_NS UINT64_C(1000000000) /* before failed connects are retried */
 
-/* Other endpoints sit there, or at other places. */
+/* The places have changed. */
 static void relisted(struct spokei_directory *directory)
 {
 	const struct spokei_candidates *candidates = &directory->candidates;
@@ -19,7 +19,7 @@ static void relisted(struct spokei_directory *directory)
 	spokei_directory_refresh_later(directory);
 }
 
-/* A new endpoint that sits nowhere yet. */
+/* Makes an endpoint without a place. */
 static int make_endpoint(struct spokei_directory *directory, const struct spokei_listing *listing,
 			 struct spokei_endpoint **ret)
 {
@@ -82,15 +82,15 @@ int spokei_directory_fix(struct spokei_directory *directory, const struct spoke_
 	return error;
 }
 
-/* --- as a registry tells it */
+/* --- lists of a registry */
 
-/* The list to be: endpoints in the order of the URLs. */
+/* The new list: endpoints in the order of the URLs. */
 struct draft {
 	struct spokei_endpoint **endpoints;
 	size_t room;
 	size_t count;
-	bool news; /* weights have changed */
-	int error; /* not all could be added */
+	bool news; /* a weight has changed */
+	int error; /* an endpoint could not be added */
 };
 
 static void draft_add(struct draft *draft, struct spokei_endpoint *endpoint, uint64_t round)
@@ -126,7 +126,7 @@ static void draft_url(struct spokei_directory *directory, struct draft *draft,
 	struct spokei_endpoint *endpoint;
 	struct spokei_listing listing;
 
-	/* What is wrong with it stands in the events. */
+	/* Errors were logged. */
 	if (!spokei_listing_matches(directory->engine, url, &wanted) ||
 	    spokei_listing_read(directory->engine, url, &listing))
 		return;
@@ -155,7 +155,7 @@ static bool is_as_before(const struct spokei_directory *directory, const struct 
 
 static void wake_due(struct spoke_timer *timer, void *arg);
 
-/* Returns whether it can. */
+/* Schedules a retry. Returns whether that succeeded. */
 static bool wake_later(struct spokei_directory *directory)
 {
 	struct spoke_engine *engine = directory->engine;
@@ -169,8 +169,8 @@ static bool wake_later(struct spokei_directory *directory)
 		       SPOKE_WHEEL_OK;
 }
 
-/* Whoever is listed is connected to before a call wants to go there. Those for which something is
- * missing now stay asleep for a while. Returns how many do. */
+/* Connects all endpoints before a call needs them. An endpoint without the resources stays
+ * asleep. Returns how many do. */
 static size_t wake_all(struct spokei_directory *directory, struct spokei_endpoint **ret_first,
 		       int *ret_error)
 {
@@ -200,9 +200,9 @@ static void begin_to_connect(struct spokei_directory *directory)
 	count = wake_all(directory, &first, &error);
 	if (count == 0)
 		return;
-	spokei_event(directory->engine, error,
-		     "%s: cannot be connected to now, one of %zu; tried again %s", first->name,
-		     count, wake_later(directory) ? "in a second" : "when it is called");
+	spokei_event(directory->engine, error, "%s: connect failed, one of %zu; retrying %s",
+		     first->name, count,
+		     wake_later(directory) ? "in a second" : "on the next call");
 }
 
 static void wake_due(struct spoke_timer *timer, void *arg)
@@ -211,7 +211,7 @@ static void wake_due(struct spoke_timer *timer, void *arg)
 	begin_to_connect(spoke_container_of(timer, struct spokei_directory, wake));
 }
 
-/* There is room. */
+/* Applies the new list. There is capacity. */
 static void take_draft(struct spokei_directory *directory, const struct draft *draft)
 {
 	struct spokei_candidates *candidates = &directory->candidates;
@@ -234,13 +234,12 @@ static void take_draft(struct spokei_directory *directory, const struct draft *d
 
 static int no_memory(struct spokei_directory *directory)
 {
-	spokei_event(directory->engine, SPOKE_ENOMEM,
-		     "the list of %s: no memory for it; it is as before",
+	spokei_event(directory->engine, SPOKE_ENOMEM, "list of %s: out of memory; unchanged",
 		     directory->settings.service);
 	return SPOKE_ENOMEM;
 }
 
-/* Who provided a service a moment ago is not gone because a registry says that nobody does. */
+/* Providers that were there a moment ago are not gone because the registry lists none. */
 static bool is_protected(const struct spokei_directory *directory, const struct draft *draft)
 {
 	return directory->settings.protects && draft->count == 0 &&
@@ -249,11 +248,10 @@ static bool is_protected(const struct spokei_directory *directory, const struct 
 
 static void tell_protected(const struct spokei_directory *directory)
 {
-	spokei_event(
-		directory->engine, SPOKE_ENOPROVIDER,
-		"the list of %s names nobody who could be called; those of before stay, unless "
-		"registry.protect=false",
-		directory->settings.service);
+	spokei_event(directory->engine, SPOKE_ENOPROVIDER,
+		     "list of %s: contains no usable provider; ignored unless "
+		     "registry.protect=false",
+		     directory->settings.service);
 }
 
 int spokei_directory_set(struct spokei_directory *directory, const struct spoke_url *urls,
@@ -268,7 +266,7 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 		return SPOKE_OK;
 	if (spokei_candidates_reserve(&directory->candidates, draft.room))
 		return no_memory(directory);
-	/* Seats that were moved do not know who can take calls. */
+	/* Moved arrays have lost the `able` flags. */
 	spokei_directory_refresh_later(directory);
 	directory->version++;
 	draft.endpoints = spokei_alloc(env, room, sizeof(struct spokei_endpoint *));
@@ -288,7 +286,7 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 	spokei_free(env, draft.endpoints, room, sizeof(struct spokei_endpoint *));
 	if (draft.error)
 		spokei_event(directory->engine, draft.error,
-			     "the list of %s: not all of it could be taken",
+			     "list of %s: some providers could not be added",
 			     directory->settings.service);
 	begin_to_connect(directory);
 	return draft.error;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who takes a call. */
+/* Chooses the endpoint for a call. */
 #include "cluster/endpoints/parts.h"
 
-#define LOOK_NS UINT64_C(1000000000) /* how often weights that grow are looked at */
-#define FULL_NS UINT64_C(10000000)   /* how long one is left alone that a call did not fit */
-#define ASKED_MAX 3u                 /* times a balancer is asked for one that was not tried */
-#define FEW_TRIED 8u                 /* that are counted one by one */
-#define TOLD_MAX 128u                /* places that a balancer is told were tried: the newest */
+#define LOOK_NS UINT64_C(1000000000) /* how often growing weights are updated */
+#define FULL_NS UINT64_C(10000000)   /* how long an endpoint with a full output queue is excluded */
+#define ASKED_MAX 3u                 /* attempts of a balancer to choose an untried place */
+#define FEW_TRIED 8u                 /* up to here tried places are counted one by one */
+#define TOLD_MAX 128u                /* tried places that a balancer sees: the newest */
 
-/* --- who can */
+/* --- health */
 
 static uint8_t rank_of(const struct spokei_directory *directory,
 		       const struct spokei_endpoint *endpoint)
@@ -25,8 +25,8 @@ static uint8_t rank_of(const struct spokei_directory *directory,
 	return (uint8_t)grade;
 }
 
-/* When the endpoint changes by itself, and what it is until then. Returns whether its weight has
- * changed. */
+/* Updates the arrays for an endpoint, and the time of its next change. Returns whether its
+ * weight has changed. */
 static bool look_at(struct spokei_directory *directory, struct spokei_endpoint *endpoint)
 {
 	struct spokei_candidates *candidates = &directory->candidates;
@@ -53,8 +53,7 @@ static bool look_at(struct spokei_directory *directory, struct spokei_endpoint *
 	return differs;
 }
 
-/* Looks at all endpoints; balancers are told if that makes a difference. */
-/* Do those of this rank have a connection that stands? */
+/* Returns whether endpoints of this rank are connected. */
 static bool is_connected(uint8_t rank)
 {
 	return rank < SPOKEI_RANK_FULL && rank % SPOKEI_RANK_ASIDE != SPOKEI_GRADE_CONNECTING;
@@ -93,7 +92,7 @@ static void look_through(struct spokei_directory *directory)
 	directory->version += differs;
 }
 
-/* Where not all is as it should be an endpoint may become better without a word. */
+/* While the best grade is not READY, an endpoint may improve without notice. */
 static inline void look(struct spokei_directory *directory)
 {
 	if (directory->stale || directory->best != SPOKEI_GRADE_READY ||
@@ -108,9 +107,10 @@ static int refusal(const struct spokei_directory *directory)
 	return directory->best == SPOKEI_RANK_FULL ? SPOKE_ELIMIT : SPOKE_EUNAVAILABLE;
 }
 
-/* --- who was tried */
+/* --- tried endpoints */
 
-/* `hint` is kept by who asks for one after another: as a rule they were tried in that order. */
+/* `hint` is kept between calls, because places are usually tested in the order in which they
+ * were tried. */
 static bool was_tried(const uint64_t *tried, size_t tried_count, uint64_t id, size_t *hint)
 {
 	if (*hint < tried_count && tried[*hint] == id) {
@@ -123,7 +123,7 @@ static bool was_tried(const uint64_t *tried, size_t tried_count, uint64_t id, si
 	return false;
 }
 
-/* The best rank of those that were not tried. */
+/* Returns the best rank of untried places. */
 static uint8_t best_fresh(const struct spokei_directory *directory, const struct spokei_ask *ask)
 {
 	const struct spokei_candidates *candidates = &directory->candidates;
@@ -139,7 +139,7 @@ static uint8_t best_fresh(const struct spokei_directory *directory, const struct
 	return best;
 }
 
-/* The first place from `from` on, around, of this rank, that was not tried. */
+/* Returns the first untried place of this rank, from `from` on, wrapping around. */
 static size_t find(const struct spokei_directory *directory, const struct spokei_ask *ask,
 		   size_t from, uint8_t rank)
 {
@@ -156,7 +156,7 @@ static size_t find(const struct spokei_directory *directory, const struct spokei
 	return SPOKE_NO_ENDPOINT;
 }
 
-/* --- who does */
+/* --- choice */
 
 static size_t tell_tried(const struct spokei_directory *directory, const struct spokei_ask *ask,
 			 size_t places[TOLD_MAX])
@@ -173,7 +173,7 @@ static size_t tell_tried(const struct spokei_directory *directory, const struct 
 	return count;
 }
 
-/* One that is able, or NOBODY. */
+/* Asks the balancer. Returns an able place or SPOKE_NO_ENDPOINT. */
 static inline size_t ask_once(struct spokei_directory *directory, const struct spokei_ask *ask,
 			      struct spoke_balancer_choice *choice)
 {
@@ -189,7 +189,7 @@ static inline size_t ask_once(struct spokei_directory *directory, const struct s
 		       : SPOKE_NO_ENDPOINT;
 }
 
-/* One that is able and was not tried, or NOBODY. */
+/* Asks the balancer. Returns an able, untried place or SPOKE_NO_ENDPOINT. */
 static size_t ask_balancer(struct spokei_directory *directory, const struct spokei_ask *ask)
 {
 	const struct spokei_candidates *candidates = &directory->candidates;
@@ -227,7 +227,7 @@ static size_t stick(const struct spokei_directory *directory, const struct spoke
 	return place;
 }
 
-/* Who is asked where no balancer chooses. */
+/* Chooses in turn, without a balancer. */
 static size_t take_turn(struct spokei_directory *directory, const struct spokei_ask *ask,
 			uint8_t rank)
 {
@@ -237,7 +237,7 @@ static size_t take_turn(struct spokei_directory *directory, const struct spokei_
 	return place;
 }
 
-/* Rather who was not tried, or who was called last. */
+/* Prefers untried places and the sticky endpoint. */
 static SPOKEI_NOINLINE size_t prefer(struct spokei_directory *directory,
 				     const struct spokei_ask *ask)
 {
@@ -260,7 +260,7 @@ static SPOKEI_NOINLINE size_t prefer(struct spokei_directory *directory,
 	return place != SPOKE_NO_ENDPOINT ? place : take_turn(directory, &anew, rank);
 }
 
-/* Somebody can. */
+/* Chooses a place; at least one can take the call. */
 static inline size_t choose(struct spokei_directory *directory, const struct spokei_ask *ask)
 {
 	size_t place = SPOKE_NO_ENDPOINT;
@@ -283,9 +283,9 @@ static inline size_t choose(struct spokei_directory *directory, const struct spo
 		       : take_turn(directory, ask, directory->best);
 }
 
-/* --- the pick */
+/* --- result */
 
-/* The connection of a place that was chosen; NULL: it is not as good any more as was noted. */
+/* Returns the connection of the chosen place; NULL if its grade has dropped since the refresh. */
 static inline int reach(struct spokei_directory *directory, size_t place,
 			struct spokei_conn **ret_conn)
 {
@@ -299,7 +299,7 @@ static inline int reach(struct spokei_directory *directory, size_t place,
 
 		if (error)
 			return error;
-		/* This call is what it was waked for. */
+		/* This call woke it. */
 		noted = SPOKEI_GRADE_CONNECTING;
 	}
 	conn = spokei_endpoint_conn(endpoint, &grade);
@@ -321,7 +321,7 @@ struct spokei_endpoint *spokei_directory_sole(const struct spokei_directory *dir
 	return sole;
 }
 
-/* Returns 0 without a connection where it has to be looked at again: not all is as was noted. */
+/* Returns 0 without a connection if the arrays were outdated. */
 static inline int pick_once(struct spokei_directory *directory, const struct spokei_ask *ask,
 			    struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
 {
@@ -333,7 +333,7 @@ static inline int pick_once(struct spokei_directory *directory, const struct spo
 	if (SPOKEI_UNLIKELY(directory->usable == 0))
 		return refusal(directory);
 	place = choose(directory, ask);
-	/* Else a balancer of a program's did more than to choose. */
+	/* Otherwise a user's balancer has changed the list. */
 	if (SPOKEI_LIKELY(place != SPOKE_NO_ENDPOINT)) {
 		error = reach(directory, place, ret_conn);
 		if (SPOKEI_UNLIKELY(error))
@@ -354,7 +354,7 @@ static SPOKEI_NOINLINE int pick_again(struct spokei_directory *directory,
 				      struct spokei_endpoint **ret_endpoint,
 				      struct spokei_conn **ret_conn)
 {
-	/* Each look but the first, which has been, and the last wakes somebody who slept. */
+	/* Each iteration but the last wakes a sleeping endpoint. */
 	for (size_t looks = directory->candidates.shown.count + 1; looks > 0; looks--) {
 		int error = pick_once(directory, ask, ret_endpoint, ret_conn);
 
@@ -378,7 +378,7 @@ bool spokei_directory_full(struct spokei_endpoint *endpoint)
 {
 	struct spokei_directory *directory = endpoint->directory;
 
-	/* The only one is asked anyway. */
+	/* A single endpoint is used anyway. */
 	if (directory->candidates.shown.count < 2)
 		return false;
 	endpoint->full_ns = directory->engine->begin_ns + FULL_NS;
@@ -387,7 +387,7 @@ bool spokei_directory_full(struct spokei_endpoint *endpoint)
 	return directory->usable > 0;
 }
 
-/* How many of those tried could take a call now. An id may be there several times. */
+/* Counts the tried endpoints that can take a call. An id may occur several times. */
 static uint32_t count_tried(const struct spokei_candidates *candidates, const uint64_t *tried,
 			    size_t tried_count)
 {
@@ -413,7 +413,8 @@ void spokei_directory_count(struct spokei_directory *directory, const uint64_t *
 	look(directory);
 	*ret_able = (uint32_t)directory->usable;
 	*ret_fresh = *ret_able;
-	/* Every call comes here that may go to several: not by way of all of them. */
+	/* This runs for every call with several attempts, so it avoids a loop over all
+	 * endpoints. */
 	if (SPOKEI_LIKELY(tried_count <= FEW_TRIED)) {
 		*ret_fresh -= count_tried(candidates, tried, tried_count);
 		return;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Measures the recent response time and success rate of an endpoint. */
 #include "cluster/endpoints/score.h"
 
 #define SHARE 16u
@@ -8,7 +9,7 @@ void spokei_score_answered(struct spokei_score *score, uint64_t took_ns, uint64_
 {
 	uint64_t pause_ns = now_ns - score->seen_ns;
 	uint64_t took = took_ns < MEAN_MAX_NS ? took_ns : MEAN_MAX_NS;
-	/* Of a time that is 0 nobody could tell whether there is one. */
+	/* 0 means "no mean". */
 	int64_t sample = took ? (int64_t)took : 1;
 	int64_t mean = (int64_t)score->mean_ns;
 
@@ -17,7 +18,7 @@ void spokei_score_answered(struct spokei_score *score, uint64_t took_ns, uint64_
 	else if (pause_ns <= SPOKEI_SCORE_NS / SHARE)
 		mean += (sample - mean) / (int64_t)SHARE;
 	else
-		/* In 1,024ths, so that it cannot overflow. */
+		/* In units of 1/1024, so that it cannot overflow. */
 		mean += (sample - mean) / 1024 * (int64_t)(pause_ns / (SPOKEI_SCORE_NS / 1024));
 	score->mean_ns = mean > 0 ? (uint64_t)mean : 1;
 	score->seen_ns = now_ns;

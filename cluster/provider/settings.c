@@ -7,7 +7,7 @@
 
 #include <spoke/provider.h>
 
-#define MUTE_INTERVALS 4u /* of silence before a peer's first byte */
+#define MUTE_INTERVALS 4u /* intervals without a first byte that close a connection */
 
 static const struct spoke_span no_name = { NULL, 0 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the requests to a registry, and reports their results one at a time. */
 #include "cluster/registry/errands.h"
 
 #include "core/engine/engine.h"
@@ -22,7 +23,7 @@ static struct spokei_errand *first_news(struct spokei_errands *errands)
 	return spoke_container_of(spokei_list_first(&errands->news), struct spokei_errand, told);
 }
 
-/* Tells one thing, the last thing this function does: `errands` may be closed then. */
+/* Reports one result as the last step, because `errands` may be closed by the callback. */
 static void tell_one(struct spokei_errands *errands)
 {
 	struct spokei_errand *errand = first_news(errands);
@@ -182,7 +183,7 @@ int spokei_errand_list(struct spokei_errands *errands, struct spokei_errand *err
 	    (len == 0 ||
 	     memcmp((char *)errand->list + pointers, spokei_buffer_data(&errand->found), len) == 0))
 		return SPOKE_OK;
-	/* Never of no bytes: what was told is known by its memory. */
+	/* Never empty, because the list is recognised by its memory. */
 	list = spokei_alloc_unset(env, pointers + len + 1);
 	if (list == NULL)
 		return SPOKE_ENOMEM;

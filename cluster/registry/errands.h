@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a registry was asked for and has not been released from, and what there is to tell of it. It
- * is told on the engine's `soon`, one thing at a time, and whoever is told may ask for more or
- * close the registry. On the engine's thread.
+ * Requests to a registry that are still in force ("errands"), and their results. Results are
+ * reported on the engine's `soon` queue, one at a time; a callback may add requests or close the
+ * registry. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_REGISTRY_ERRANDS_H
 #define SPOKEI_CLUSTER_REGISTRY_ERRANDS_H
@@ -14,34 +14,34 @@
 
 enum spokei_errand_kind {
 	SPOKEI_ERRAND_PUBLISH,
-	SPOKEI_ERRAND_WITHDRAW, /* was a PUBLISH */
+	SPOKEI_ERRAND_WITHDRAW, /* replaces a PUBLISH */
 	SPOKEI_ERRAND_SUBSCRIBE,
-	SPOKEI_ERRAND_UNSUBSCRIBE, /* was a SUBSCRIBE */
+	SPOKEI_ERRAND_UNSUBSCRIBE, /* replaces a SUBSCRIBE */
 };
 
-/* One thing that was asked for. It ends when it is told that it is over: done with an error, done
- * if it was to undo something, or lost. */
+/* A request. It ends when its end is reported: an error, the result of a withdrawal, or a
+ * loss. */
 struct spokei_errand {
-	struct spoke_list node; /* of all, in the order in which they were asked for */
-	struct spoke_list told; /* of those with news; next == NULL: there are none */
+	struct spoke_list node; /* list of all, in order of the requests */
+	struct spoke_list told; /* list of those with results; next == NULL: none */
 	enum spokei_errand_kind kind;
 	uint64_t intent;
-	char *text; /* the service that is subscribed to, or the URL that is published; "": none */
-	struct spoke_url url; /* the same, read; empty when it is a service */
+	char *text;           /* the service to subscribe to or the URL to publish; "": none */
+	struct spoke_url url; /* the parsed URL; empty for a service */
 	int error;
-	bool has_done; /* to be told */
+	bool has_done; /* to be reported */
 	bool has_list;
 	bool has_lost;
-	bool answered; /* its done is told, or about to be */
-	/* The last list: pointers, and behind them the texts. */
+	bool answered; /* its result is reported or about to be */
+	/* The last list: pointers, then the texts. */
 	char **list;
 	size_t list_count;
 	size_t list_size; /* bytes */
-	/* The registry's. */
+	/* For the registry. */
 	bool todo;  /* the file has not been changed for it yet */
 	bool holds; /* it is published */
 	bool seen;
-	struct spokei_buffer found; /* URLs for the next list, each with its NUL */
+	struct spokei_buffer found; /* URLs of the next list, each with its NUL */
 	size_t found_count;
 };
 
@@ -58,27 +58,27 @@ struct spokei_errands {
 void spokei_errands_init(struct spokei_errands *errands, struct spoke_engine *engine,
 			 const struct spoke_registry_up *up, void *up_arg);
 
-/* Nothing is told any more; fini() then frees them, not inside a turn. */
+/* Stops all callbacks; fini() then frees the requests, outside of a turn. */
 void spokei_errands_close(struct spokei_errands *errands);
 void spokei_errands_fini(struct spokei_errands *errands);
 
-/* Notes that something is asked for. `text` is copied; that of a PUBLISH is read as a URL, which
- * may be wrong: then it is done with that error. Returns 0 or SPOKE_ENOMEM. */
+/* Adds a request and copies `text`. A PUBLISH with an invalid URL ends with that error.
+ * Returns 0 or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_errands_add(struct spokei_errands *errands, enum spokei_errand_kind kind,
 				      uint64_t intent, const char *text,
 				      struct spokei_errand **ret_errand);
 
-/* Makes of what `which` asked for its undoing, as the newest errand, of which nothing is to be done
- * if there is no such thing. Returns 0 or SPOKE_ENOMEM. */
+/* Turns the request `which` into its withdrawal, as the newest request; it is empty if there
+ * is no such request. Returns 0 or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_errands_undo(struct spokei_errands *errands, enum spokei_errand_kind kind,
 				       uint64_t intent, uint64_t which,
 				       struct spokei_errand **ret_errand);
 
-/* There is something to tell. */
+/* Schedule the report of a result. */
 void spokei_errand_done(struct spokei_errands *errands, struct spokei_errand *errand, int error);
 void spokei_errand_lost(struct spokei_errands *errands, struct spokei_errand *errand);
 
-/* What was found is the list now; it is told if it differs from the last one. Returns 0 or
+/* Makes `found` the list, and reports it if it differs from the last one. Returns 0 or
  * SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_errand_list(struct spokei_errands *errands, struct spokei_errand *errand);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The list of services that subscribers to "*" receive. */
 #include "cluster/registry/services.h"
 
 #include <spoke/url.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The registry whose URL contains the providers. */
 #include "cluster/registry/static.h"
 
 #include "cluster/registry/errands.h"
@@ -14,14 +15,14 @@ struct fixed {
 	struct spoke_engine *engine;
 	struct spokei_errands errands;
 	struct spokei_task reap;
-	struct spoke_url *places; /* without paths */
+	struct spoke_url *places; /* URLs without paths */
 	unsigned places_count;
 	unsigned places_room;
 };
 
-/* --- what it asks for */
+/* --- requests */
 
-/* Appends the URL of the service at a place, with its NUL. */
+/* Appends the URL of the service at an address, with its NUL. */
 static int put_provider(struct spokei_buffer *out, const struct spoke_url *place,
 			const char *service)
 {
@@ -50,7 +51,7 @@ static int subscribe(void *registry, uint64_t intent, const char *service)
 		return error;
 	if (spokei_services_wanted(service)) {
 		spokei_event(fixed->engine, SPOKE_EUNSUPPORTED,
-			     "registry static: it knows places and not what they serve; name a "
+			     "registry static: knows addresses but no services; name a "
 			     "service");
 		spokei_errand_done(&fixed->errands, errand, SPOKE_EUNSUPPORTED);
 		return SPOKE_OK;
@@ -98,7 +99,7 @@ static int withdraw(void *registry, uint64_t intent, uint64_t which)
 	return undo(registry, SPOKEI_ERRAND_WITHDRAW, intent, which);
 }
 
-/* --- its life */
+/* --- life */
 
 static void free_fixed(struct fixed *fixed)
 {
@@ -126,7 +127,7 @@ static void close_fixed(void *registry)
 	spokei_engine_dead(fixed->engine, &fixed->reap);
 }
 
-/* Adds the place, as "host:port", to the list. */
+/* Adds an address, e.g. "host:port", to the list. */
 static int add_place(struct fixed *fixed, const char *protocol, const char *place, size_t len)
 {
 	struct spoke_url_error why;
@@ -136,12 +137,12 @@ static int add_place(struct fixed *fixed, const char *protocol, const char *plac
 	int text_len = snprintf(text, sizeof(text), "%s://%.*s", protocol, (int)len, place);
 	int error = SPOKE_ETOOLARGE;
 
-	(void)snprintf(why.text, sizeof(why.text), "it is too long");
+	(void)snprintf(why.text, sizeof(why.text), "too long");
 	if (text_len > 0 && (size_t)text_len < sizeof(text))
 		error = spoke_url_parse(fixed->engine->env, text, (size_t)text_len, url, &why);
 	if (error == SPOKE_OK && (!url->host || url->path[0] != '\0' || url->parameter_count > 0)) {
 		spoke_url_fini(url);
-		(void)snprintf(why.text, sizeof(why.text), "a place is a host and a port");
+		(void)snprintf(why.text, sizeof(why.text), "write a host and a port");
 		error = SPOKE_ESYNTAX;
 	}
 	if (error == SPOKE_OK) {
@@ -149,7 +150,7 @@ static int add_place(struct fixed *fixed, const char *protocol, const char *plac
 		return SPOKE_OK;
 	}
 	(void)spokei_log_escape(shown, sizeof(shown), place, len);
-	spokei_event(fixed->engine, error, "registry static, place %s: %s", shown, why.text);
+	spokei_event(fixed->engine, error, "registry static, address %s: %s", shown, why.text);
 	return error;
 }
 
@@ -195,13 +196,13 @@ static int open_fixed(struct spoke_engine *engine, const struct spoke_url *url,
 
 	if (url->host == NULL || url->host[0] == '\0' || url->path[0] != '\0') {
 		spokei_event(engine, SPOKE_EINVAL,
-			     "registry static: it is named by hosts and ports, as "
+			     "registry static: needs hosts and ports, e.g. "
 			     "static://10.0.0.1:20880?backup=10.0.0.2:20880");
 		return SPOKE_EINVAL;
 	}
 	fixed = spokei_alloc(engine->env, 1, sizeof(*fixed));
 	if (fixed == NULL) {
-		spokei_event(engine, SPOKE_ENOMEM, "registry static: it cannot be opened");
+		spokei_event(engine, SPOKE_ENOMEM, "registry static: cannot be opened");
 		return SPOKE_ENOMEM;
 	}
 	fixed->engine = engine;
@@ -213,7 +214,7 @@ static int open_fixed(struct spoke_engine *engine, const struct spoke_url *url,
 				backup ? backup : "");
 	} else {
 		error = SPOKE_ENOMEM;
-		spokei_event(engine, error, "registry static: it cannot be opened");
+		spokei_event(engine, error, "registry static: cannot be opened");
 	}
 	if (error) {
 		free_fixed(fixed);

@@ -272,7 +272,7 @@ static void of_too_many_providers_the_first_count(void **state)
 	assert_int_equal(zoorig_end(intent), 0);
 	zoorig_until(zoorig_count(NOTE_LIST, intent) > 0);
 	assert_int_equal(rig.notes[rig.note_count - 1].count, 10000);
-	assert_true(zoorig_said("a service has 10001 providers; the first 10000 count"));
+	assert_true(zoorig_said("a service has 10001 providers; only the first 10000 are used"));
 }
 
 int main(void)

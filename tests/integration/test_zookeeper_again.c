@@ -121,7 +121,7 @@ static void it_is_called_and_listed_through_a_restart_of_zookeeper(void **state)
 
 	(void)state;
 	zooserver_kill();
-	zoorig_until(zoorig_said("lost the connection"));
+	zoorig_until(zoorig_said("connection lost"));
 	for (unsigned i = 0; i < 10; i++)
 		assert_a_call_works();
 	zooserver_revive();

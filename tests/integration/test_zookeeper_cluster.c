@@ -111,7 +111,7 @@ static void a_server_that_is_down_takes_nobody_away(void **state)
 	(void)state;
 	begin();
 	zooserver_kill();
-	zoorig_until(zoorig_said("lost the connection"));
+	zoorig_until(zoorig_said("connection lost"));
 	call();
 	zooserver_revive();
 	zooserver_wait();

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The registry in a file: requests, and changes of the locked file. */
 #include "cluster/registry/file/file.h"
 
 #include "cluster/registry/file/parts.h"
@@ -14,7 +15,7 @@
 #define LOCK_NS UINT64_C(20000000)
 #define LOCK_TRIES 100u
 
-/* --- what is to be done */
+/* --- changes */
 
 static void fail_all(struct spokei_file *file, int error)
 {
@@ -25,7 +26,7 @@ static void fail_all(struct spokei_file *file, int error)
 			spokei_errand_done(&file->errands, spokei_errand_of(at), error);
 }
 
-/* Is the provider that it withdraws published by another one, asked for later or before? */
+/* Returns whether another request publishes the provider that this one withdraws. */
 static bool is_wanted(struct spokei_file *file, const struct spokei_errand *errand)
 {
 	struct spoke_list *all = &file->errands.all;
@@ -40,7 +41,7 @@ static bool is_wanted(struct spokei_file *file, const struct spokei_errand *erra
 	return false;
 }
 
-/* Changes the text for one errand. A text that would be too large is left alone. */
+/* Changes the text for one request. Leaves a text that would become too large unchanged. */
 static int edit_for(struct spokei_file *file, struct spokei_errand *errand,
 		    struct spokei_buffer *text)
 {
@@ -72,8 +73,8 @@ static int edit_for_all(struct spokei_file *file, struct spokei_buffer *text)
 
 		if (error == SPOKE_ETOOLARGE) {
 			spokei_event(file->engine, error,
-				     "registry file %s is full; it has at most %u bytes",
-				     file->shown, SPOKEI_ROSTER_MAX);
+				     "registry file %s is full; at most %u bytes", file->shown,
+				     SPOKEI_ROSTER_MAX);
 			spokei_errand_done(&file->errands, errand, error);
 		} else if (error) {
 			return error;
@@ -90,7 +91,7 @@ static bool is_same(const struct spokei_buffer *one, const struct spokei_buffer 
 	       (len == 0 || memcmp(spokei_buffer_data(one), spokei_buffer_data(other), len) == 0);
 }
 
-/* Brings the file to what it should be, while it is locked. Its text is in `text` then. */
+/* Changes the locked file. `text` receives its new text. */
 static int change_file(struct spokei_file *file, struct spokei_buffer *text)
 {
 	const struct spoke_env *env = file->engine->env;
@@ -129,7 +130,7 @@ static void finish_all(struct spokei_file *file)
 	}
 }
 
-/* Somebody else has the lock. */
+/* Another process holds the lock. */
 static void wait_for_lock(struct spokei_file *file)
 {
 	const struct spoke_env *env = file->engine->env;
@@ -139,10 +140,11 @@ static void wait_for_lock(struct spokei_file *file)
 		return;
 	}
 	file->tries = 0;
-	spokei_event(file->engine, SPOKE_EUNAVAILABLE,
-		     "registry file %s has been locked by somebody else for 2 s; see who has "
-		     "%s.lock open",
-		     file->shown, file->shown);
+	spokei_event(
+		file->engine, SPOKE_EUNAVAILABLE,
+		"registry file %s: locked by another process for 2 s; find the process that has "
+		"%s.lock open",
+		file->shown, file->shown);
 	fail_all(file, SPOKE_EUNAVAILABLE);
 }
 
@@ -175,18 +177,18 @@ static void do_all(struct spokei_file *file)
 	spokei_file_take(file, &text);
 }
 
-/* --- when */
+/* --- times */
 
 static void clock_due(struct spoke_alarm *clock)
 {
 	struct spokei_file *file = spoke_container_of(clock, struct spokei_file, clock);
 
-	/* Here, for it cannot fail: the place in the wheel is free. */
+	/* Armed here, because it cannot fail: the wheel's place is free. */
 	(void)!spoke_alarm_after(file->engine, clock, IDLE_NS, clock_due);
 	spokei_engine_soon(file->engine, &file->work);
 }
 
-/* Wakes for the first of what is to come. */
+/* Arms the clock for the next due time. */
 static void set_clock(struct spokei_file *file)
 {
 	const struct spoke_env *env = file->engine->env;
@@ -213,7 +215,7 @@ static bool wants_change(struct spokei_file *file)
 	return at != all;
 }
 
-/* Is there somebody to whom it matters what becomes of the file? */
+/* Returns whether a request depends on the contents of the file. */
 static bool wants_look(struct spokei_file *file)
 {
 	struct spoke_list *all = &file->errands.all;
@@ -231,7 +233,7 @@ static void look_if_due(struct spokei_file *file, uint64_t now_ns)
 
 	if (!anyway && !file->asked && file->settle_ns > now_ns)
 		return;
-	/* Before it is read: what changes meanwhile is told then. */
+	/* Watches before reading, so that no later change is missed. */
 	if (anyway)
 		spokei_file_watch(file);
 	file->looking = true;
@@ -273,10 +275,11 @@ static int publish(void *registry, uint64_t intent, const char *service, const c
 		return error;
 	errand->todo = !errand->answered;
 	if (errand->todo && !spokei_roster_provides(&errand->url, service)) {
-		spokei_event(file->engine, SPOKE_EINVAL,
-			     "registry file %s: the URL of a provider names its service, as path "
-			     "or as interface",
-			     file->shown);
+		spokei_event(
+			file->engine, SPOKE_EINVAL,
+			"registry file %s: the URL of a provider must name its service, as path "
+			"or as interface",
+			file->shown);
 		spokei_errand_done(&file->errands, errand, SPOKE_EINVAL);
 	}
 	spokei_engine_soon(file->engine, &file->work);
@@ -354,12 +357,12 @@ static int check_url(struct spoke_engine *engine, const struct spoke_url *url)
 {
 	if (engine->env->files == NULL) {
 		spokei_event(engine, SPOKE_EUNSUPPORTED,
-			     "registry file: the environment has no files");
+			     "registry file: this environment has no files");
 		return SPOKE_EUNSUPPORTED;
 	}
 	if (url->host == NULL || url->host[0] != '\0' || url->path[0] == '\0') {
 		spokei_event(engine, SPOKE_EINVAL,
-			     "registry file: it is on this machine and named by its whole path, as "
+			     "registry file: must be on this machine, with an absolute path, e.g. "
 			     "file:///run/spoke/providers");
 		return SPOKE_EINVAL;
 	}
@@ -404,7 +407,7 @@ err_after_path:
 err_after_alloc:
 	spokei_free(env, file, 1, sizeof(*file));
 err_after_check:
-	spokei_event(engine, error, "registry file: it cannot be opened");
+	spokei_event(engine, error, "registry file: cannot be opened");
 	return error;
 }
 

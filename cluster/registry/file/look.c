@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file as it is, and what that says to those who asked. */
+/* Watches and reads the file, and reports its contents to the requests. */
 #define _POSIX_C_SOURCE 200809L
 #include "cluster/registry/file/parts.h"
 
@@ -19,14 +19,14 @@ static const char *advice(int status)
 {
 	switch (status) {
 	case -EFBIG:
-		return "; a registry has at most 1048576 bytes";
+		return "; at most 1048576 bytes";
 	case -ENOENT:
 	case -ENOTDIR:
-		return "; make its folder";
+		return "; create its directory";
 	case -EACCES:
 	case -EPERM:
 	case -EROFS:
-		return "; let this process read and write it, and write into its folder";
+		return "; allow this process to read and write it, and to write to its directory";
 	default:
 		return "";
 	}
@@ -52,7 +52,7 @@ int spokei_file_complain(struct spokei_file *file, const char *what, int status)
 int spokei_file_read(struct spokei_file *file, struct spokei_buffer *out)
 {
 	const struct spoke_env *env = file->engine->env;
-	/* One block for what a look may find, of which only the pages in use are touched. */
+	/* One block of the maximum size; only the pages in use are touched. */
 	char *bytes = spokei_alloc_unset(env, SPOKEI_ROSTER_MAX);
 	ssize_t got;
 	int error;
@@ -81,7 +81,7 @@ static void watch_ready(struct spoke_watch *watch, unsigned io)
 	(void)io;
 	if (!env->files->changed(env->ctx, watch->fd))
 		return;
-	/* Who writes it piece by piece gets a moment to go on. */
+	/* A process that writes it piece by piece gets time to continue. */
 	if (file->settle_ns == UINT64_MAX)
 		file->settle_ns = env->now(env->ctx) + SPOKEI_FILE_SETTLE_NS;
 	spokei_engine_soon(file->engine, &file->work);
@@ -111,19 +111,20 @@ void spokei_file_watch(struct spokei_file *file)
 	env->loop->watch(file->engine->loop, &file->watch, SPOKE_IO_READ);
 }
 
-/* --- what it says */
+/* --- contents */
 
 static void complain_of_line(struct spokei_file *file, const struct spokei_roster_line *line,
 			     int error, const struct spoke_url_error *why, unsigned bad)
 {
 	if (bad > BAD_LINES_TOLD + 1)
 		return;
-	spokei_event(file->engine, error, "registry file %s, line %u, byte %zu: %s; %s passed over",
+	spokei_event(file->engine, error, "registry file %s, line %u, byte %zu: %s; %s",
 		     file->shown, line->number, why->at, why->text,
-		     bad <= BAD_LINES_TOLD ? "it is" : "as all such lines behind it, it is");
+		     bad <= BAD_LINES_TOLD ? "ignored"
+					   : "ignored, like all invalid lines after it");
 }
 
-/* A provider's service, for those who want to know what services there are. */
+/* Adds a provider's service to the list of services. */
 static int note_service(struct spokei_errand *errand, const char *service)
 {
 	size_t len = spokei_services_print(service, NULL, 0);
@@ -160,7 +161,7 @@ static int note_provider(struct spokei_errand *errand, const struct spoke_url *u
 	return error;
 }
 
-/* Goes through the lines once, for all errands. */
+/* Reads all lines once, for all requests. */
 static int read_lines(struct spokei_file *file, bool complain)
 {
 	const char *text = (const char *)spokei_buffer_data(&file->text);
@@ -191,7 +192,7 @@ static int read_lines(struct spokei_file *file, bool complain)
 	return error;
 }
 
-/* What was found for one errand is told to it. */
+/* Reports the findings for one request. */
 static int conclude(struct spokei_file *file, struct spokei_errand *errand, int error)
 {
 	if (errand->kind == SPOKEI_ERRAND_SUBSCRIBE) {

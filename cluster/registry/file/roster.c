@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and edits the text of a registry file. */
 #include "cluster/registry/file/roster.h"
 
 #include <string.h>
@@ -70,8 +71,8 @@ static bool is_plain(const char *text)
 	return true;
 }
 
-/* A name of plain letters stands in a line as it is: to look for it takes less than to read the
- * line, when many services of many providers are published at a time. */
+/* A plain name stands in a line unencoded: searching for it is faster than parsing the line
+ * when many services are published at the same time. */
 static bool may_name(const struct spokei_roster_line *line, const char *service)
 {
 	const char *at = line->text;
@@ -93,7 +94,8 @@ static bool may_name(const struct spokei_roster_line *line, const char *service)
 	return false;
 }
 
-/* Is the line about the same provider? Who cannot be read is not. 0, 1 or SPOKE_ENOMEM. */
+/* Returns whether the line is about the same provider, 0 or 1, or SPOKE_ENOMEM. An invalid
+ * line is not. */
 static int is_about(const struct spoke_env *env, const struct spokei_roster_line *line,
 		    const struct spoke_url *url)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text of a file that lists providers: a URL in each line, as it would be given to a consumer.
- * What begins with "#" is a comment; spaces and tabs around a line, and empty lines, mean nothing.
- * Of one place and service there is one line. A decider: text in, text out.
+ * The text of a registry file (a "roster"): one URL per line, as for a consumer. "#" begins a
+ * comment; blanks around a line and empty lines are ignored. There is one line per address and
+ * service. Pure.
  */
 #ifndef SPOKEI_CLUSTER_REGISTRY_FILE_ROSTER_H
 #define SPOKEI_CLUSTER_REGISTRY_FILE_ROSTER_H
@@ -14,28 +14,28 @@
 #define SPOKEI_ROSTER_MAX 1048576u /* bytes of the text */
 
 struct spokei_roster_line {
-	size_t start;     /* where it begins */
-	size_t next;      /* where the next one does */
-	const char *text; /* what counts of it, without a NUL */
-	size_t len;       /* 0: nothing does */
+	size_t start;     /* where the line begins */
+	size_t next;      /* where the next line begins */
+	const char *text; /* contents, without a NUL */
+	size_t len;       /* 0: empty */
 	unsigned number;  /* from 1 on */
 };
 
-/* Goes to the next line, from one that is all zero to the first. False: there is none. */
+/* Goes to the next line; to the first from an all-zero one. Returns false at the end. */
 bool spokei_roster_next(const char *text, size_t len, struct spokei_roster_line *line);
 
-/* Which service a provider's URL is of; "": it does not say. */
+/* Returns the service of a provider's URL; "": none. */
 const char *spokei_roster_service(const struct spoke_url *url);
 
-/* Is it a provider of the service? */
+/* Returns whether the URL is a provider of the service. */
 bool spokei_roster_provides(const struct spoke_url *url, const char *service);
 
-/* Are they the same provider: same place, same service, group and version? */
+/* Returns whether two URLs have the same address, service, group and version. */
 bool spokei_roster_same(const struct spoke_url *one, const struct spoke_url *other);
 
-/* Appends the text to `out` with `entry`, which is read as `url`, in place of the lines of the same
- * provider, or behind all when there is none; NULL: with none. Returns 0, SPOKE_ENOMEM or
- * SPOKE_ETOOLARGE (what `out` may hold). */
+/* Appends the text to `out` with `entry`, parsed as `url`, in place of the lines of the same
+ * provider, or at the end; NULL removes these lines. Returns 0, SPOKE_ENOMEM or
+ * SPOKE_ETOOLARGE (limit of `out`). */
 SPOKE_MUST_USE int spokei_roster_edit(const char *text, size_t len, const struct spoke_url *url,
 				      const char *entry, struct spokei_buffer *out);
 

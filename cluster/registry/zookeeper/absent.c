@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In the place of the registry in ZooKeeper, where the library for that is missing. */
+/* Replaces the registry in ZooKeeper if its client library is missing. */
 #include "cluster/registry/zookeeper/zookeeper.h"
 
 #include "core/engine/engine.h"
@@ -12,7 +12,7 @@ static int absent_open(struct spoke_engine *engine, const struct spoke_url *url,
 	(void)arg;
 	(void)ret_registry;
 	spokei_event(engine, SPOKE_EUNSUPPORTED,
-		     "registry zookeeper: not built in: build spoke with libzookeeper_st "
+		     "registry zookeeper: not built in; build spoke with libzookeeper_st "
 		     "(apt-get install libzookeeper-st-dev)");
 	return SPOKE_EUNSUPPORTED;
 }

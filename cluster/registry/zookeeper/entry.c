@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One provider that is listed. Its node is made, and watched; then nodes of its former selves,
- * which older sessions have left, are removed, so that it is listed once. A node of the very same
- * name that is another session's is such a one too.
+ * A published provider. Creates its node and watches it, then removes nodes of older sessions for
+ * the same provider, so that it is listed once. A node of the same name that belongs to another
+ * session is removed too.
  */
 #include "cluster/registry/zookeeper/parts.h"
 #include "core/engine/engine.h"
 
 #include <inttypes.h>
 
-#define ROUNDS_MAX 8u   /* somebody else removes what is made */
+#define ROUNDS_MAX 8u   /* another process removes the node */
 #define FORMERS_MAX 16u /* at a time */
 #define SHOWN 64u
 
 enum entry_state {
 	ENTRY_NONE,
 	ENTRY_CREATING,
-	ENTRY_PARENTS,  /* are being made */
-	ENTRY_WHOSE,    /* is the node that is there already? */
-	ENTRY_CLEARING, /* it was another session's */
-	ENTRY_WATCHING, /* begins */
-	ENTRY_SEEKING,  /* former selves */
-	ENTRY_FORMER,   /* whose is it? */
-	ENTRY_PURGING,  /* ... it goes */
+	ENTRY_PARENTS,  /* parents are being created */
+	ENTRY_WHOSE,    /* checks the owner of the existing node */
+	ENTRY_CLEARING, /* deletes a node of another session */
+	ENTRY_WATCHING, /* starts to watch the node */
+	ENTRY_SEEKING,  /* looks for older nodes */
+	ENTRY_FORMER,   /* checks the owner of an older node */
+	ENTRY_PURGING,  /* ... deletes that node */
 	ENTRY_TRUE,
-	ENTRY_CHECKING, /* ... is it still? */
+	ENTRY_CHECKING, /* checks whether the node still exists */
 };
 
 struct entry {
 	struct spokei_zoo_item item;
 	enum entry_state state;
-	bool touched; /* meanwhile: it has to be looked at again */
+	bool touched; /* the node changed meanwhile: check it again */
 	unsigned rounds;
 	struct spoke_url url;
-	char *formers[FORMERS_MAX]; /* paths, to be purged */
+	char *formers[FORMERS_MAX]; /* paths of older nodes */
 	size_t former_sizes[FORMERS_MAX];
 	unsigned former_count;
-	unsigned former; /* the next one */
+	unsigned former; /* index of the next one */
 };
 
 static struct entry *entry_of(struct spokei_zoo_item *item)
@@ -61,7 +61,7 @@ static void ask(struct entry *entry, enum entry_state state, enum spokei_zoo_ask
 	spokei_zoo_item_ask(&entry->item, what, path, NULL);
 }
 
-/* Makes the node, anew perhaps; but two who remove each other's do not go on for ever. */
+/* Creates the node, perhaps again; bounded, because two processes may remove each other's. */
 static void create(struct entry *entry)
 {
 	struct spokei_zoo_item *item = &entry->item;
@@ -101,7 +101,7 @@ static void entry_begin(struct spokei_zoo_item *item)
 		check(entry);
 }
 
-/* --- former selves */
+/* --- older nodes */
 
 static void finish(struct entry *entry)
 {
@@ -120,7 +120,7 @@ static void next_former(struct entry *entry)
 		ask(entry, ENTRY_FORMER, SPOKEI_ZOO_EXISTS, entry->formers[entry->former]);
 }
 
-/* Is a name that of a former self? What cannot be read is nobody's. */
+/* Returns whether a name is an older node of this provider. Unreadable names are not. */
 static bool is_former(struct entry *entry, const char *name)
 {
 	const struct spoke_engine *engine = entry->item.registry->engine;
@@ -176,7 +176,7 @@ static void seek(struct entry *entry)
 	item->path[item->folder_len] = '/';
 }
 
-/* One made by hand, or by this session, stays. */
+/* Nodes made by hand or by this session stay. */
 static void judge_former(struct entry *entry, const struct spokei_zoo_answer *answer)
 {
 	const struct spokei_zoo_handle *handle = entry->item.asker.handle;
@@ -199,7 +199,7 @@ static void former_gone(struct entry *entry, int code)
 	(void)spokei_log_escape(text, sizeof(text), item->path, strlen(item->path));
 	spokei_event(item->registry->engine, error,
 		     "registry zookeeper: an older entry of the same provider %s: %s",
-		     error ? "stays, for it could not be removed" : "was removed", text);
+		     error ? "could not be removed" : "was removed", text);
 	entry->former++;
 	next_former(entry);
 }
@@ -212,7 +212,7 @@ static void made_parent(struct entry *entry)
 		create(entry);
 }
 
-/* There is a node of that name: is it this session's? */
+/* The node exists: checks whether it belongs to this session. */
 static void judge_node(struct entry *entry, const struct Stat *stat)
 {
 	bool ours = spokei_zoo_handle_owns(entry->item.asker.handle, stat->ephemeralOwner);
@@ -237,10 +237,10 @@ static void checked(struct entry *entry, const struct spokei_zoo_answer *answer)
 		spokei_zoo_item_fail(item, SPOKE_EEXIST);
 	else if (answer->code == ZOK && entry->touched)
 		check(entry);
-	/* else the next connection looks again */
+	/* otherwise the next connection checks again */
 }
 
-/* Answers that are the same in every state: the connection is lost, nothing is allowed. */
+/* Handles answers that mean the same in every state: lost connection, no permission. */
 static bool is_common(enum entry_state state, int code)
 {
 	if (code == ZOK || code == ZNONODE)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Ends ZooKeeper sessions without blocking the engine. */
 #include "cluster/registry/zookeeper/farewell.h"
 
 #include "core/engine/engine.h"
 
 #include <unistd.h>
 
-/* A thread of the pool. */
+/* Runs on a pool thread. */
 static void say(struct spoke_work *work)
 {
 	struct spokei_zoo_farewell *farewell = spoke_container_of(work, struct spokei_zoo_farewell,
@@ -22,8 +23,8 @@ static void bury(struct spokei_task *task)
 	farewell->said(farewell);
 }
 
-/* Another descriptor takes its place at once, so that no other thread's can get there; what is
- * written to it is no socket. A forked child so leaves its parent's connection alone. */
+/* Replaces the descriptor atomically, so that no other thread's can get its number; writes to
+ * the new one fail. A forked child thus leaves its parent's connection alone. */
 void spokei_zoo_unplug(const struct spoke_env *env, int fd)
 {
 	int spare = -1;
@@ -34,8 +35,8 @@ void spokei_zoo_unplug(const struct spoke_env *env, int fd)
 	env->net->close(env->ctx, spare);
 }
 
-/* Without a thread: the library shall not reach the server, for whose answer it would wait. Only
- * while it is connected does it write, and is the descriptor the one that was seen last. */
+/* Without a thread the library must not reach the server, because it would wait for an answer.
+ * It writes only while it is connected, when the descriptor is the last known one. */
 static void cut(struct spokei_zoo_farewell *farewell)
 {
 	if (farewell->fd >= 0 && zoo_state(farewell->zh) == ZOO_CONNECTED_STATE)
@@ -49,7 +50,7 @@ static void close_done(struct spoke_work *work)
 	struct spokei_zoo_farewell *farewell = spoke_container_of(work, struct spokei_zoo_farewell,
 								  work);
 
-	/* In a forked child nobody knows how far the parent's thread was: what is left stays. */
+	/* In a forked child the state of the parent's thread is unknown: the memory is leaked. */
 	if (work->status && !spokei_engine_forked(farewell->engine))
 		cut(farewell);
 	else

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a session at ZooKeeper: the library's close sends it to the server and waits for the
- * answer, for seconds if need be, and so runs on a thread of the pool. Embedded in the owner of the
- * library's handle. And how its connection is cut.
+ * Ends a ZooKeeper session. The library's close waits for the server, for seconds if need be, and
+ * so runs on a pool thread. Embedded in the owner of the library's handle. Also cuts connections.
  */
 #ifndef SPOKEI_CLUSTER_REGISTRY_ZOOKEEPER_FAREWELL_H
 #define SPOKEI_CLUSTER_REGISTRY_ZOOKEEPER_FAREWELL_H
@@ -11,23 +10,22 @@
 
 #include <zookeeper/zookeeper.h>
 
-/* The library's descriptor leads nowhere from now on; the library closes it itself, when it has
- * noticed. */
+/* Disconnects the library's descriptor; the library closes it when it notices. */
 void spokei_zoo_unplug(const struct spoke_env *env, int fd);
 
 struct spokei_zoo_farewell {
 	struct spoke_engine *engine;
 	zhandle_t *zh;
-	int fd; /* as it was seen last */
+	int fd; /* last known descriptor */
 	struct spoke_work work;
 	struct spokei_task bury;
 	void (*said)(struct spokei_zoo_farewell *farewell);
 };
 
 /*
- * Ends and frees the handle, which nobody uses any more; the library may call back on another
- * thread meanwhile. `fd` is its descriptor as it was seen last, -1: none. `said` comes on the
- * engine's dead list, when the library has forgotten all: the owner may be freed.
+ * Ends and frees the handle, which must be unused; the library may call back on another thread
+ * meanwhile. `fd` is its last known descriptor, -1: none. `said` runs on the engine's dead list
+ * when the library is done; it may free the owner.
  */
 void spokei_zoo_farewell_say(struct spokei_zoo_farewell *farewell, struct spoke_engine *engine,
 			     zhandle_t *zh, int fd,

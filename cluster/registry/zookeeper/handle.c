@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library closes and opens its descriptor within its own functions, and the next one may have
- * the number of the last. So it is unwatched before the only function that opens one, and watched
- * anew after it.
+ * A ZooKeeper session inside the engine. The library closes and opens its descriptor within its
+ * own functions, and a new one may reuse the number. So the descriptor is unwatched before the
+ * only function that opens one, and watched again after it.
  */
 #include "cluster/registry/zookeeper/handle.h"
 
@@ -12,15 +12,15 @@
 #include <limits.h>
 
 #define MS UINT64_C(1000000)
-#define READS_MAX 64              /* messages read at one time */
-#define AGAIN_NS (20 * MS)        /* after an attempt that failed at once */
-#define CONNECT_NS (5000 * MS)    /* an attempt that takes longer has failed */
-#define LONGEST_NS (3600000 * MS) /* of a wait */
+#define READS_MAX 64              /* messages read at a time */
+#define AGAIN_NS (20 * MS)        /* pause after an attempt that failed at once */
+#define CONNECT_NS (5000 * MS)    /* limit of a connection attempt */
+#define LONGEST_NS (3600000 * MS) /* longest wait */
 
 struct spokei_zoo_request {
-	struct spoke_list node; /* of the handle's */
+	struct spoke_list node; /* list of the handle */
 	struct spokei_zoo_handle *handle;
-	struct spokei_zoo_asker *asker; /* NULL: nobody waits for the answer */
+	struct spokei_zoo_asker *asker; /* NULL: the answer is dropped */
 };
 
 struct spokei_zoo_handle {
@@ -28,23 +28,23 @@ struct spokei_zoo_handle {
 	const struct spokei_zoo_handle_up *up;
 	void *up_arg;
 	zhandle_t *zh;
-	struct spoke_watch watch;   /* of the library's descriptor, if `io` is not 0 */
-	struct spoke_alarm due;     /* when the library wants to be asked again */
-	struct spokei_task look;    /* it was asked for something: what does it wait for now? */
-	struct spoke_list askers;   /* by spokei_zoo_asker.node */
-	struct spoke_list requests; /* that the library has */
-	uintptr_t numbers;          /* given to askers */
+	struct spoke_watch watch;   /* watch of the library's descriptor, if `io` is not 0 */
+	struct spoke_alarm due;     /* next call of the library */
+	struct spokei_task look;    /* asks the library what it waits for, after a request */
+	struct spoke_list askers;   /* linked by spokei_zoo_asker.node */
+	struct spoke_list requests; /* requests in flight */
+	uintptr_t numbers;          /* last number of an asker */
 	uint64_t connects;
-	uint64_t attempt_ns; /* when the present attempt to connect began; 0: there is none */
-	uint64_t lost_ns;    /* since when its session has no connection; 0: it has, or never had */
-	uint64_t session_ns; /* how long the server keeps it without one */
+	uint64_t attempt_ns; /* beginning of the connection attempt; 0: none */
+	uint64_t lost_ns;    /* loss of the session's connection; 0: connected, or never was */
+	uint64_t session_ns; /* how long the server keeps an unconnected session */
 	bool over;
-	bool inside;   /* a function of the library that calls back */
-	bool given_up; /* does not change after that, so that any thread may read it */
+	bool inside;   /* inside a library function that calls back */
+	bool given_up; /* constant once set, so that any thread may read it */
 	struct spokei_zoo_farewell farewell;
 };
 
-/* --- the library's engine room */
+/* --- event loop of the library */
 
 static unsigned io_of(int interest)
 {
@@ -69,8 +69,8 @@ static void unwatch(struct spokei_zoo_handle *handle)
 }
 
 /*
- * A server that has only just begun may take a connection and never read from it, and the library
- * gives it most of the session's time. Returns how long an attempt may still take.
+ * A server that is still starting may accept a connection and never read from it, and the library
+ * waits most of the session's time. Returns how much time an attempt has left.
  */
 static uint64_t attempt_left(struct spokei_zoo_handle *handle)
 {
@@ -99,10 +99,10 @@ static void process(struct spokei_zoo_handle *handle, int events)
 	}
 	handle->inside = false;
 	if (code != ZOK && code != ZNOTHING)
-		handle->attempt_ns = 0; /* the next one is another */
+		handle->attempt_ns = 0; /* the next one starts a new attempt */
 }
 
-/* Asks the library what it waits for. Returns how long that may take. */
+/* Asks the library what it waits for. Returns the timeout. */
 static uint64_t ask(struct spokei_zoo_handle *handle)
 {
 	struct spoke_engine *engine = handle->engine;
@@ -132,8 +132,8 @@ static uint64_t ask(struct spokei_zoo_handle *handle)
 }
 
 /*
- * A session that had no connection for as long as a server keeps it is over, whatever servers say,
- * or do not say: one that lost its data refuses clients of before, and never tells them why.
+ * A session without a connection for as long as a server keeps it is over, even if no server
+ * confirms that: a server that has lost its data rejects old clients without a reason.
  */
 static bool outlived(const struct spokei_zoo_handle *handle)
 {
@@ -142,7 +142,7 @@ static bool outlived(const struct spokei_zoo_handle *handle)
 	return handle->lost_ns && env->now(env->ctx) - handle->lost_ns > handle->session_ns;
 }
 
-/* ... and waits for it. */
+/* Asks the library what it waits for, and waits. */
 static void look(struct spokei_zoo_handle *handle)
 {
 	struct spoke_engine *engine = handle->engine;
@@ -155,7 +155,7 @@ static void look(struct spokei_zoo_handle *handle)
 		return;
 	wait_ns = ask(handle);
 	if (spoke_alarm_after(engine, &handle->due, wait_ns, handle_due))
-		spokei_engine_soon(engine, &handle->look); /* no timer is left: better busy */
+		spokei_engine_soon(engine, &handle->look); /* no timer is left: poll every turn */
 }
 
 static void tell(struct spokei_zoo_handle *handle)
@@ -191,9 +191,9 @@ static void handle_ready(struct spoke_watch *watch, unsigned io)
 	tell(handle);
 }
 
-/* --- what it calls back */
+/* --- callbacks of the library */
 
-/* Its lines are for those who debug it. */
+/* Discards debug output. */
 static void say_nothing(const char *line)
 {
 	(void)line;
@@ -236,10 +236,10 @@ static void node_touched(zhandle_t *zh, int type, int state, const char *path, v
 	}
 }
 
-/* Any thread, when the handle is given up; the requests are freed with it then. */
+/* On any thread once the handle is given up; the requests are freed with it then. */
 static void deliver(const void *data, const struct spokei_zoo_answer *answer)
 {
-	/* The library promises const to a pointer that it only hands back. */
+	/* The library adds const to a pointer that it only returns. */
 	/* NOLINTNEXTLINE(performance-no-int-to-ptr) */
 	struct spokei_zoo_request *request = (struct spokei_zoo_request *)(uintptr_t)data;
 	struct spokei_zoo_handle *handle = request->handle;
@@ -294,8 +294,8 @@ int spokei_zoo_handle_new(struct spoke_engine *engine, const char *servers, int 
 	handle->look.run = handle_look;
 	spokei_list_init(&handle->askers);
 	spokei_list_init(&handle->requests);
-	/* It would write its lines, though nobody reads them, into memory that all threads share;
-	 * so its log is off for all of the process. */
+	/* The library logs into memory that all threads share, so its log is off for the whole
+	 * process. */
 	zoo_set_debug_level((ZooLogLevel)0);
 	handle->zh = zookeeper_init2(servers, session_changed, session_ms, NULL, handle,
 				     ZOO_NO_LOG_CLIENTENV, say_nothing);
@@ -303,7 +303,7 @@ int spokei_zoo_handle_new(struct spoke_engine *engine, const char *servers, int 
 		spokei_free(engine->env, handle, 1, sizeof(*handle));
 		return SPOKE_ESYSTEM;
 	}
-	/* Digits stay what they are. */
+	/* Numeric addresses do not change. */
 	(void)zoo_set_servers_resolution_delay(handle->zh, -1);
 	spokei_engine_soon(engine, &handle->look);
 	*ret_handle = handle;
@@ -345,7 +345,7 @@ void spokei_zoo_handle_give_up(struct spokei_zoo_handle *handle)
 
 bool spokei_zoo_handle_connected(const struct spokei_zoo_handle *handle)
 {
-	/* The library may lose the connection without a word. */
+	/* The library may lose the connection without reporting it. */
 	return zoo_state(handle->zh) == ZOO_CONNECTED_STATE;
 }
 
@@ -370,7 +370,7 @@ void spokei_zoo_handle_use(struct spokei_zoo_handle *handle, const char *servers
 	spokei_engine_soon(handle->engine, &handle->look);
 }
 
-/* --- asking */
+/* --- requests */
 
 void spokei_zoo_join(struct spokei_zoo_handle *handle, struct spokei_zoo_asker *asker)
 {
@@ -449,7 +449,8 @@ int spokei_zoo_ask(struct spokei_zoo_asker *asker, enum spokei_zoo_ask what, con
 		asker->request = request;
 		return SPOKE_OK;
 	}
-	/* Out of memory the library may have kept the request, for an answer that nobody wants. */
+	/* After an allocation failure the library may keep the request, whose answer is
+	 * dropped. */
 	if (code == ZBADARGUMENTS || code == ZINVALIDSTATE) {
 		spokei_list_remove(&request->node);
 		spokei_free(env, request, 1, sizeof(*request));

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Common parts of publications, removals and subscriptions: requests, timeouts and results. */
 #include "cluster/registry/zookeeper/parts.h"
 #include "core/engine/engine.h"
 
@@ -99,7 +100,7 @@ struct spokei_zoo_item *spokei_zoo_item_find(const struct spokei_zoo_registry *r
 	return NULL;
 }
 
-/* --- what it waits for */
+/* --- requests */
 
 int spokei_zoo_item_await(struct spokei_zoo_item *item, uint64_t asked)
 {
@@ -123,7 +124,7 @@ void spokei_zoo_item_try(struct spokei_zoo_item *item)
 		return;
 	if (item->connect == spokei_zoo_handle_connects(handle))
 		return;
-	/* What it asked by an earlier connection is of no use any more. */
+	/* Answers to requests of an earlier connection are useless. */
 	spokei_zoo_leave(&item->asker);
 	spokei_zoo_join(handle, &item->asker);
 	item->connect = spokei_zoo_handle_connects(handle);
@@ -177,7 +178,7 @@ bool spokei_zoo_item_make_parent(struct spokei_zoo_item *item)
 	return true;
 }
 
-/* --- what is told */
+/* --- results */
 
 void spokei_zoo_item_note(struct spokei_zoo_item *item)
 {
@@ -225,7 +226,7 @@ void spokei_zoo_items_end(struct spokei_zoo_registry *registry)
 		if (item->ended)
 			item->over = true;
 		else if (item->asked && item->kind->stays)
-			spokei_zoo_item_done(item); /* what was to be removed is gone */
+			spokei_zoo_item_done(item); /* the node to be removed is gone */
 		else if (item->asked)
 			spokei_zoo_item_fail(item, SPOKE_ELOST);
 		else

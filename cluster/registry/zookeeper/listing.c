@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The providers of a service that somebody wants to know: the folder's children, watched. Whenever
- * they change, and after each new connection, they are all asked for again. Of "*" the children of
- * the folder above: the services.
+ * A subscription: the children of the service's folder, watched. They are listed again after each
+ * change and each new connection. For "*" the children of the parent folder: the services.
  */
 #include "cluster/registry/services.h"
 #include "cluster/registry/zookeeper/parts.h"
@@ -12,8 +11,8 @@
 
 struct listing {
 	struct spokei_zoo_item item;
-	bool making; /* the folder */
-	bool again;  /* something has changed since it was asked */
+	bool making; /* lists the folder */
+	bool again;  /* changed since the request */
 };
 
 static struct listing *listing_of(struct spokei_zoo_item *item)
@@ -34,8 +33,8 @@ static void listing_begin(struct spokei_zoo_item *item)
 	list(listing_of(item));
 }
 
-/* Decodes a name. Returns how many bytes the text has, its NUL too; 0: it is no name of a provider,
- * of which an event tells. */
+/* Decodes a name. Returns the length of the text with its NUL, or 0, with an event, if it is
+ * no provider's name. */
 static size_t decode(struct spoke_engine *engine, const char *name, char *out, size_t size)
 {
 	char shown[SHOWN];
@@ -47,19 +46,19 @@ static size_t decode(struct spoke_engine *engine, const char *name, char *out, s
 	if (error == SPOKE_OK)
 		return len + 1;
 	(void)spokei_log_escape(shown, sizeof(shown), name, strlen(name));
-	spokei_event(engine, error,
-		     "registry zookeeper: passed over a name that is no encoded URL: %s", shown);
+	spokei_event(engine, error, "registry zookeeper: ignored a name that is no encoded URL: %s",
+		     shown);
 	return 0;
 }
 
-/* What Dubbo keeps beside its services. */
+/* Folders of Dubbo that are no services. */
 static bool is_service(const char *name)
 {
 	return strcmp(name, "config") != 0 && strcmp(name, "metadata") != 0 &&
 	       strcmp(name, "mapping") != 0;
 }
 
-/* The same of a service's name, which becomes a URL. */
+/* Decodes a service's name into a URL. */
 static size_t decode_service(struct spoke_engine *engine, const char *name, char *out, size_t size)
 {
 	char *service = (char *)engine->scratch;
@@ -71,15 +70,15 @@ static size_t decode_service(struct spoke_engine *engine, const char *name, char
 	return len < size ? len + 1 : 0;
 }
 
-/* How much room a name may take as a URL, with its NUL. */
+/* Returns the maximum length of a name as a URL, with its NUL. */
 static size_t room_for(const char *name, bool services)
 {
-	/* Decoded it is no longer; then every byte may be written with a percent sign. The slash is
-	 * there before a name only, so the shortest one stands for it, and for the NUL. */
+	/* Decoding does not lengthen it, but printing may percent-encode every byte. The slash
+	 * only precedes a name, so the shortest name covers it and the NUL. */
 	return services ? spokei_services_print("x", NULL, 0) + 3 * strlen(name) : strlen(name) + 1;
 }
 
-/* All names as URLs, to be told. Returns 0 or SPOKE_ENOMEM. */
+/* Converts all names to URLs. Returns 0 or SPOKE_ENOMEM. */
 static int take_urls(struct spokei_zoo_item *item, const struct String_vector *names)
 {
 	struct spoke_engine *engine = item->registry->engine;
@@ -91,7 +90,7 @@ static int take_urls(struct spokei_zoo_item *item, const struct String_vector *n
 
 	if (count > SPOKEI_ZOO_CHILDREN_MAX) {
 		spokei_event(engine, SPOKE_ELIMIT,
-			     "registry zookeeper: %s %zu %s; the first %u count",
+			     "registry zookeeper: %s %zu %s; only the first %u are used",
 			     services ? "there are" : "a service has", count,
 			     services ? "services" : "providers", SPOKEI_ZOO_CHILDREN_MAX);
 		count = SPOKEI_ZOO_CHILDREN_MAX;
@@ -137,7 +136,7 @@ static void listed(struct listing *listing, const struct String_vector *names)
 		list(listing);
 }
 
-/* A list that stood cannot be had now: the next connection asks for it, or else the alarm does. */
+/* The list cannot be renewed now: the next connection or the alarm retries. */
 static bool waits(struct spokei_zoo_item *item, int code)
 {
 	if (item->asked || spokei_zoo_fold(code) == SPOKE_EREFUSED)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the URLs of registries in ZooKeeper, and prints paths of nodes. */
 #include "cluster/registry/zookeeper/names.h"
 
 #include "cluster/registry/services.h"
@@ -32,17 +33,16 @@ static int add_place(struct spokei_zoo_settings *settings, const struct spoke_en
 	int error;
 
 	if (settings->place_count == SPOKEI_ZOO_PLACES_MAX)
-		return refuse(why, SPOKE_ETOOLARGE, "more than %u servers; name some of them",
-			      SPOKEI_ZOO_PLACES_MAX);
+		return refuse(why, SPOKE_ETOOLARGE, "at most %u servers", SPOKEI_ZOO_PLACES_MAX);
 	error = spokei_place_set(&settings->places[settings->place_count], env, host, port, NULL);
 	if (error)
-		return refuse(why, error, "server %u: not the name of a host; write host:2181",
+		return refuse(why, error, "server %u: invalid host name; write host:2181",
 			      settings->place_count + 1);
 	settings->place_count++;
 	return SPOKE_OK;
 }
 
-/* A server as "host", "host:2181" or "[::1]:2181". */
+/* Reads a server: "host", "host:2181" or "[::1]:2181". */
 static int add_text(struct spokei_zoo_settings *settings, const struct spoke_env *env,
 		    const char *text, size_t len, char why[SPOKEI_ZOO_WHY_MAX])
 {
@@ -99,7 +99,7 @@ static int read_places(struct spokei_zoo_settings *settings, const struct spoke_
 
 /* --- nodes */
 
-/* ZooKeeper's rules for a path, of which this is the part after the first slash. */
+/* Checks a path, after its first slash, by ZooKeeper's rules. */
 static bool is_path(const char *text)
 {
 	for (;;) {
@@ -126,11 +126,12 @@ static int read_root(struct spokei_zoo_settings *settings, const struct spoke_ur
 
 	if (group == NULL || *group == '\0')
 		group = "dubbo";
-	group += *group == '/'; /* both are written */
+	group += *group == '/'; /* room for both */
 	if ((*parent && !is_path(parent)) || !is_path(group))
-		return refuse(why, SPOKE_EINVAL,
-			      "path and group make no path in ZooKeeper: each part between slashes "
-			      "is of printable ASCII, and not \".\" or \"..\"");
+		return refuse(
+			why, SPOKE_EINVAL,
+			"path and group: invalid path in ZooKeeper; each part between slashes "
+			"must be printable ASCII, and not \".\" or \"..\"");
 	len = snprintf(settings->root, sizeof(settings->root), "%s%s/%s", *parent ? "/" : "",
 		       parent, group);
 	if (len < 0 || (size_t)len >= sizeof(settings->root))
@@ -148,7 +149,7 @@ static int read_session(struct spokei_zoo_settings *settings, const struct spoke
 		.min = SPOKEI_ZOO_SESSION_MIN_MS * MS,
 		.max = SPOKEI_ZOO_SESSION_MAX_MS * MS,
 		.preset = SPOKEI_ZOO_SESSION_MS * MS,
-		.sentence = "how long ZooKeeper keeps the entries of who is silent",
+		.sentence = "how long ZooKeeper keeps the entries of a silent client",
 	};
 	const char *text = spoke_url_get(url, option.name);
 	uint64_t session_ns = option.preset;
@@ -169,8 +170,7 @@ int spokei_zoo_settings_read(const struct spoke_env *env, const struct spoke_url
 
 	ret_settings->place_count = 0;
 	if (url->user)
-		return refuse(why, SPOKE_EUNSUPPORTED,
-			      "users and passwords are not known here; leave them out");
+		return refuse(why, SPOKE_EUNSUPPORTED, "users and passwords are not supported");
 	error = read_places(ret_settings, env, url, why);
 	if (error == SPOKE_OK)
 		error = read_root(ret_settings, url, why);
@@ -198,7 +198,7 @@ size_t spokei_zoo_print_folder(const struct spokei_zoo_settings *settings, const
 	return whole;
 }
 
-/* --- who is who */
+/* --- comparison */
 
 static bool same_text(const char *one, const char *other)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the halves of the registry in ZooKeeper share: zookeeper.c has the table, zookeeper_keep.c
- * the session, zookeeper_item.c what all that is asked for has in common, and zookeeper_entry.c,
- * _removal.c and _listing.c what each is.
+ * The inside of the registry in ZooKeeper: zookeeper.c has the public table, session.c the
+ * session, item.c the common parts of requests, and entry.c, removal.c and listing.c the kinds of
+ * requests ("items").
  *
- * What the library answers moves an item on, within the library. What has to be told is noted at
- * the item and told on the engine's soon, where everything may be freed.
+ * Answers move an item on inside the library. Results are noted at the item and reported on the
+ * engine's soon queue, where everything may be freed.
  */
 #ifndef SPOKEI_CLUSTER_REGISTRY_ZOOKEEPER_PARTS_H
 #define SPOKEI_CLUSTER_REGISTRY_ZOOKEEPER_PARTS_H
@@ -16,53 +16,54 @@
 
 #include <spoke/registry.h>
 
-#define SPOKEI_ZOO_ITEMS_MAX 65536u    /* published, subscribed, withdrawn: at a time */
+#define SPOKEI_ZOO_ITEMS_MAX 65536u    /* publications, subscriptions and withdrawals at a time */
 #define SPOKEI_ZOO_CHILDREN_MAX 10000u /* providers of a service */
-#define SPOKEI_ZOO_DEADLINE_NS UINT64_C(10000000000) /* by then everything is answered */
-#define SPOKEI_ZOO_AGAIN_NS UINT64_C(1000000000)     /* before a list is asked for again */
-#define SPOKEI_ZOO_REFRESH_NS UINT64_C(10000000000)  /* without a connection: names anew */
+#define SPOKEI_ZOO_DEADLINE_NS UINT64_C(10000000000) /* timeout of requests */
+#define SPOKEI_ZOO_AGAIN_NS UINT64_C(1000000000)     /* pause before a list is requested again */
+#define SPOKEI_ZOO_REFRESH_NS                                                                      \
+	UINT64_C(10000000000) /* without a connection: pause before names are resolved again */
 #define SPOKEI_ZOO_BACKOFF_FIRST_NS UINT64_C(1000000000)
 #define SPOKEI_ZOO_BACKOFF_CAP_NS UINT64_C(10000000000)
 
 struct spokei_zoo_item;
 
-/* What an item is. */
+/* A kind of item. */
 struct spokei_zoo_kind {
-	const char *verb; /* for people */
-	/* There is a connection, a new one perhaps; nothing is under way. NULL: it needs none. */
+	const char *verb; /* for messages */
+	/* There is a connection, perhaps a new one; nothing is in flight. NULL: needs none. */
 	void (*begin)(struct spokei_zoo_item *item);
 	void (*answered)(struct spokei_zoo_item *item, const struct spokei_zoo_answer *answer);
 	void (*touched)(struct spokei_zoo_item *item, int event);
-	bool stays; /* when it has failed: to be asked for again */
-	/* Gives back what it holds; NULL: nothing but the item itself. */
+	bool stays; /* kept after a failure, to be requested again */
+	/* Frees its resources; NULL: none but the item itself. */
 	void (*fini)(struct spokei_zoo_item *item);
-	size_t size; /* of the struct that the item is the first member of */
+	size_t size; /* size of the struct whose first member is the item */
 };
 
-/* One thing that was asked for, and stands. */
+/* A request that is in force. */
 struct spokei_zoo_item {
-	struct spoke_list node; /* of the registry's items */
-	struct spoke_list news; /* of those with something to tell; next == NULL: nothing */
+	struct spoke_list node; /* list of the registry */
+	struct spoke_list news; /* list of those with results; next == NULL: none */
 	struct spokei_zoo_registry *registry;
 	const struct spokei_zoo_kind *kind;
 	struct spokei_zoo_asker asker;
-	uint64_t intent;  /* it is known by */
-	uint64_t asked;   /* the intent that waits for its end; 0: none */
-	int error;        /* with which that ended, or it was lost */
-	bool ended;       /* done() is to be told, for `asked` */
-	bool lost;        /* lost() is to be told, for `intent` */
-	bool over;        /* to be freed when all is told */
-	bool begun;       /* at some time */
-	bool doubtful;    /* a removal that nobody asked for */
-	uint64_t connect; /* it has begun with this one of the handle's; 0: with none */
+	uint64_t intent;  /* its intent */
+	uint64_t asked;   /* intent that waits for the result; 0: none */
+	int error;        /* error of the result or of the loss */
+	bool ended;       /* done() is to be called for `asked` */
+	bool lost;        /* lost() is to be called for `intent` */
+	bool over;        /* to be freed after the results are reported */
+	bool begun;       /* has begun at least once */
+	bool doubtful;    /* a removal without a request */
+	uint64_t connect; /* connection of the handle at which it has begun; 0: none */
 	struct spoke_alarm alarm;
-	char **urls; /* to be told; NULL: no list is. One block of memory with the texts */
+	char **urls; /* list to be reported; NULL: none. One block of memory with the texts */
 	size_t url_count;
 	size_t urls_size;
-	char *path; /* of the node, or the folder; in a block of its own */
+	char *path; /* path of the node or the folder, in a block of its own */
 	size_t path_size;
-	size_t folder_len; /* of the path: the folder's */
-	size_t made;       /* of the path: which parents there are */
+	size_t folder_len; /* length of the folder's path */
+	size_t made;       /* length of the path whose parents exist */
 };
 
 struct spokei_zoo_registry {
@@ -70,74 +71,75 @@ struct spokei_zoo_registry {
 	const struct spoke_registry_up *up; /* NULL: closed */
 	void *up_arg;
 	struct spokei_zoo_settings settings;
-	struct spokei_zoo_handle *handle; /* NULL: the names are being resolved, or will be */
+	struct spokei_zoo_handle *handle; /* NULL: names are not resolved yet */
 	struct spoke_list items;
 	uint32_t item_count;
-	struct spoke_list news; /* items by spokei_zoo_item.news */
+	struct spoke_list news; /* linked by spokei_zoo_item.news */
 	struct spokei_task tell;
-	bool lost_all; /* lost(0) is to be told, after those before it */
-	/* --- names (zookeeper_keep.c) */
+	bool lost_all; /* lost(0) is to be called, after earlier results */
+	/* --- names (session.c) */
 	struct spoke_work work;
-	struct spoke_alarm again; /* to resolve them, or to do so anew */
+	struct spoke_alarm again; /* next resolution */
 	uint32_t failures;
-	bool resolving;    /* the work is the loop's; `found` is its thread's */
-	uint64_t connects; /* of the handle, that were seen */
-	bool connected;    /* ... as was seen */
+	bool resolving;    /* the work is running; `found` belongs to its thread */
+	uint64_t connects; /* last known number of connects */
+	bool connected;    /* last known state */
 	int found_count;   /* or a negative errno */
 	struct spoke_address found[SPOKEI_ZOO_PLACES_MAX];
 	struct spokei_task bury;
 };
 
-/* --- zookeeper_keep.c: there is a session */
+/* --- session.c */
 
-/* Begins; nothing is told from here. */
+/* Begins a session; makes no callbacks. */
 void spokei_zoo_keep(struct spokei_zoo_registry *registry);
 
-/* Ends it. The registry is freed when its last work is back. */
+/* Ends the session. The registry is freed when its last work has returned. */
 void spokei_zoo_stop(struct spokei_zoo_registry *registry);
 
-/* --- zookeeper_item.c */
+/* --- item.c */
 
-/* Makes an item whose node is a service's folder, or a provider's in it if there is a `url`; NULL:
- * it has none yet. The kind's struct is zero behind the item. Returns NULL: no memory. */
+/* Makes an item for a service's folder, for a provider's node in it if there is a `url`, or,
+ * if `service` is NULL, without a path. The rest of the kind's struct is zero. Returns NULL if
+ * there is no memory. */
 struct spokei_zoo_item *spokei_zoo_item_new(struct spokei_zoo_registry *registry,
 					    const struct spokei_zoo_kind *kind, uint64_t intent,
 					    const char *service, const char *url);
 
 void spokei_zoo_item_free(struct spokei_zoo_item *item);
 
-/* It waits for its end, for `asked`, from now on until the deadline. Returns 0 or an error of the
- * wheel's. */
+/* Sets the intent that waits for the result, and starts the timeout. Returns 0 or an error of
+ * the wheel. */
 SPOKE_MUST_USE int spokei_zoo_item_await(struct spokei_zoo_item *item, uint64_t asked);
 
-/* Nobody waits, but it begins anew a little later, or with the next connection. False: no timer is
- * left. */
+/* Begins the item again a little later or with the next connection. Returns false if no timer
+ * is left. */
 bool spokei_zoo_item_again(struct spokei_zoo_item *item);
 
-/* Begins if there is a connection that it has not begun with. */
+/* Begins the item if there is a connection at which it has not begun. */
 void spokei_zoo_item_try(struct spokei_zoo_item *item);
 
-/* What was asked for is done. */
+/* Notes success. */
 void spokei_zoo_item_done(struct spokei_zoo_item *item);
 
-/* ... or has failed; or what was done before does not hold any more. */
+/* Notes a failure or a loss. */
 void spokei_zoo_item_fail(struct spokei_zoo_item *item, int error);
 
-/* It has something to tell. */
+/* Schedules the report of results. */
 void spokei_zoo_item_note(struct spokei_zoo_item *item);
 
-/* Asks ZooKeeper; fails if that cannot be. */
+/* Sends a request; fails the item if that is impossible. */
 void spokei_zoo_item_ask(struct spokei_zoo_item *item, enum spokei_zoo_ask what, const char *path,
 			 const char *text);
 
-/* Makes the next parent of the path. False: all have been made. */
+/* Creates the next parent of the path. Returns false if all exist. */
 bool spokei_zoo_item_make_parent(struct spokei_zoo_item *item);
 
-/* The item of an intent, NULL: there is none. */
+/* Returns the item of an intent, or NULL. */
 struct spokei_zoo_item *spokei_zoo_item_find(const struct spokei_zoo_registry *registry,
 					     uint64_t intent);
 
-/* All are over, for the session is: those who wait are told, then lost(0). */
+/* Ends all items after the session has expired: waiting ones are reported, then lost(0). */
 void spokei_zoo_items_end(struct spokei_zoo_registry *registry);
 
 /* --- kinds */
@@ -145,20 +147,19 @@ void spokei_zoo_items_end(struct spokei_zoo_registry *registry);
 extern const struct spokei_zoo_kind spokei_zoo_entry;
 extern const struct spokei_zoo_kind spokei_zoo_removal;
 extern const struct spokei_zoo_kind spokei_zoo_listing;
-extern const struct spokei_zoo_kind spokei_zoo_note; /* that something is done already */
+extern const struct spokei_zoo_kind spokei_zoo_note; /* reports a result only */
 
-/* Reads the URL of an entry. Returns 0 or an error of spoke_url_parse(). */
+/* Parses the URL of an entry. Returns 0 or an error of spoke_url_parse(). */
 SPOKE_MUST_USE int spokei_zoo_entry_read(struct spokei_zoo_item *item, const char *url);
 
-/* Makes a removal of what an entry published; the entry is freed. NULL: no memory. */
+/* Turns an entry into its removal and frees it. Returns NULL if there is no memory. */
 struct spokei_zoo_item *spokei_zoo_remove(struct spokei_zoo_item *entry);
 
-/* The node of an entry whose making has failed may be there all the same: it is removed when that
- * can be, unless it is published anew before. The entry is freed. */
+/* Removes the node of an entry that failed and may have been created all the same, unless it
+ * is published again before. Frees the entry. */
 void spokei_zoo_doubt(struct spokei_zoo_item *entry);
 
-/* What was to be removed is published anew: nobody removes it who has not been asked to just now.
- */
+/* Cancels removals without a request, because the node is published again. */
 void spokei_zoo_keep_node(struct spokei_zoo_registry *registry, const char *path);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was published is removed, if it is this session's. All that the entry asked for before has
- * been answered by then, for a session keeps the order. One that fails is asked for again by its
- * owner, and stays until then.
+ * Removes a published node if it belongs to this session. All earlier requests of the entry have
+ * been answered, because a session keeps their order. A failed removal stays until its owner
+ * requests it again.
  */
 #include "cluster/registry/zookeeper/parts.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * There is a session at ZooKeeper: names are resolved off the loop, for the library would do that
- * on it; then there is a handle, and when its session is over another one. While it finds nobody
- * the names are asked again, for servers move.
+ * Keeps a ZooKeeper session: resolves names on a pool thread, because the library would block the
+ * loop; then makes a handle, and a new one after the session has expired. While no server
+ * answers, names are resolved again, because servers move.
  */
 #include "cluster/registry/zookeeper/parts.h"
 #include "core/engine/engine.h"
@@ -46,7 +46,7 @@ static void later(struct spokei_zoo_registry *registry, uint64_t delay_ns)
 
 	if (error)
 		spokei_event(registry->engine, error,
-			     "registry zookeeper %.*s: its timer cannot be set; make a new engine",
+			     "registry zookeeper %.*s: cannot set its timer; make a new engine",
 			     SHOWN, first_name(registry));
 }
 
@@ -57,7 +57,7 @@ static void failed(struct spokei_zoo_registry *registry, int error, const char *
 	const struct spoke_env *env = registry->engine->env;
 	uint64_t dice;
 
-	spokei_event(registry->engine, error, "registry zookeeper %.*s: %s; tries again", SHOWN,
+	spokei_event(registry->engine, error, "registry zookeeper %.*s: %s; retrying", SHOWN,
 		     first_name(registry), why);
 	env->dice(env->ctx, &dice, sizeof(dice));
 	later(registry, spokei_backoff_pause(&backoff, registry->failures, dice));
@@ -67,7 +67,7 @@ static void failed(struct spokei_zoo_registry *registry, int error, const char *
 
 /* --- a handle */
 
-/* Addresses as the library reads them: without brackets, with commas between. */
+/* Prints addresses in the library's format: without brackets, with commas between. */
 static void print_servers(const struct spokei_zoo_registry *registry, char *out, size_t size)
 {
 	const struct spoke_env *env = registry->engine->env;
@@ -100,7 +100,7 @@ static void use_found(struct spokei_zoo_registry *registry)
 					      &registry->handle);
 		if (error) {
 			registry->handle = NULL;
-			failed(registry, error, "the library of ZooKeeper could not begin");
+			failed(registry, error, "the ZooKeeper library failed to start");
 			return;
 		}
 		registry->connects = 0;
@@ -116,7 +116,7 @@ static void session_over(struct spokei_zoo_registry *registry)
 	struct spokei_zoo_handle *handle = registry->handle;
 
 	spokei_event(registry->engine, SPOKE_ELOST,
-		     "registry zookeeper %.*s: the session is over; begins a new one", SHOWN,
+		     "registry zookeeper %.*s: session expired; starting a new one", SHOWN,
 		     first_name(registry));
 	registry->handle = NULL;
 	spokei_zoo_items_end(registry);
@@ -143,7 +143,7 @@ static void keep_changed(void *arg)
 			spokei_zoo_item_try(spoke_container_of(at, struct spokei_zoo_item, node));
 	} else if (!connected && registry->connected) {
 		spokei_event(registry->engine, SPOKE_ELOST,
-			     "registry zookeeper %.*s: lost the connection; connects anew", SHOWN,
+			     "registry zookeeper %.*s: connection lost; reconnecting", SHOWN,
 			     first_name(registry));
 		if (has_names(registry))
 			later(registry, SPOKEI_ZOO_REFRESH_NS);
@@ -162,7 +162,7 @@ static void keep_bury(struct spokei_task *task)
 	spokei_free(registry->engine->env, registry, 1, sizeof(*registry));
 }
 
-/* A thread of the pool. */
+/* Runs on a pool thread. */
 static void resolve(struct spoke_work *work)
 {
 	struct spokei_zoo_registry *registry = spoke_container_of(work, struct spokei_zoo_registry,
@@ -196,7 +196,7 @@ static void resolve_done(struct spoke_work *work)
 	if (registry->up == NULL)
 		spokei_engine_dead(registry->engine, &registry->bury);
 	else if (work->status || registry->found_count <= 0)
-		failed(registry, SPOKE_ERESOLVE, "none of its servers' names could be resolved");
+		failed(registry, SPOKE_ERESOLVE, "cannot resolve any server name");
 	else
 		use_found(registry);
 }
@@ -215,7 +215,8 @@ void spokei_zoo_keep(struct spokei_zoo_registry *registry)
 		return;
 	}
 	if (engine->env->loop->offload(engine->loop, &registry->work))
-		failed(registry, SPOKE_ERESOLVE, "nobody can resolve its servers' names now");
+		failed(registry, SPOKE_ERESOLVE,
+		       "no thread is available to resolve its server names");
 	else
 		registry->resolving = true;
 }

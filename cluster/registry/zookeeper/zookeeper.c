@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The registry in ZooKeeper: requests, and reports of their results. */
 #include "cluster/registry/zookeeper/zookeeper.h"
 
 #include "cluster/registry/services.h"
 #include "cluster/registry/zookeeper/parts.h"
 #include "core/engine/engine.h"
 
-/* --- what is told */
+/* --- results */
 
 static void tell_done(struct spokei_zoo_item *item)
 {
@@ -65,7 +66,7 @@ static void tell_next(struct spokei_zoo_registry *registry)
 		spokei_zoo_item_free(item);
 }
 
-/* Whoever is told may close the registry, whose memory stays for this turn. */
+/* A callback may close the registry, whose memory stays for this turn. */
 static void tell_news(struct spokei_task *task)
 {
 	struct spokei_zoo_registry *registry = spoke_container_of(task, struct spokei_zoo_registry,
@@ -86,7 +87,7 @@ static void tell_news(struct spokei_task *task)
 	}
 }
 
-/* --- the table */
+/* --- requests */
 
 static int registry_open(struct spoke_engine *engine, const struct spoke_url *url,
 			 const struct spoke_registry_up *up, void *arg, void **ret_registry)
@@ -96,7 +97,7 @@ static int registry_open(struct spoke_engine *engine, const struct spoke_url *ur
 	int error;
 
 	if (registry == NULL) {
-		spokei_event(engine, SPOKE_ENOMEM, "registry zookeeper: no memory");
+		spokei_event(engine, SPOKE_ENOMEM, "registry zookeeper: out of memory");
 		return SPOKE_ENOMEM;
 	}
 	error = spokei_zoo_settings_read(engine->env, url, &registry->settings, why);
@@ -116,7 +117,7 @@ static int registry_open(struct spoke_engine *engine, const struct spoke_url *ur
 	return SPOKE_OK;
 }
 
-/* Awaits and begins what was made; NULL: it could not be. */
+/* Starts a new item, or returns ENOMEM if it is NULL. */
 static int begin(struct spokei_zoo_item *item, uint64_t asked)
 {
 	if (item == NULL)
@@ -145,7 +146,7 @@ static int registry_publish(void *handle, uint64_t intent, const char *service, 
 	item = spokei_zoo_item_new(registry, &spokei_zoo_entry, intent, service, url);
 	error = item ? spokei_zoo_entry_read(item, url) : SPOKE_OK;
 	if (error == SPOKE_OK && spokei_services_wanted(service))
-		error = SPOKE_EINVAL; /* its name is that of the list of all */
+		error = SPOKE_EINVAL; /* the name is reserved for the list of services */
 	if (error == SPOKE_ENOMEM) {
 		spokei_zoo_item_free(item);
 		return error;
@@ -170,7 +171,7 @@ static int registry_subscribe(void *handle, uint64_t intent, const char *service
 		     intent);
 }
 
-/* Nothing is left to do but to say so. */
+/* The result can be reported at once. */
 static int note_done(struct spokei_zoo_registry *registry, uint64_t intent)
 {
 	struct spokei_zoo_item *item = spokei_zoo_item_new(registry, &spokei_zoo_note, 0, NULL,
@@ -197,12 +198,12 @@ static int registry_withdraw(void *handle, uint64_t intent, uint64_t which)
 	} else {
 		removal = item;
 		if (item->asked)
-			return SPOKE_EUNAVAILABLE; /* it is being withdrawn */
+			return SPOKE_EUNAVAILABLE; /* already being withdrawn */
 	}
 	if (removal == NULL)
 		return SPOKE_ENOMEM;
 	if (spokei_zoo_item_await(removal, intent))
-		return SPOKE_EUNAVAILABLE; /* it stays, to be asked for again */
+		return SPOKE_EUNAVAILABLE; /* stays, to be requested again */
 	spokei_zoo_item_try(removal);
 	return SPOKE_OK;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The registry in ZooKeeper, laid out as Dubbo's: "zookeeper://host:2181?backup=host2:2181". What
- * is published is an ephemeral node, gone with the session or by withdraw(). See zookeeper_names.h
- * for URLs. The library of spoke may be built without it; then its open() says so.
+ * The registry in ZooKeeper, with Dubbo's layout: "zookeeper://host:2181?backup=host2:2181".
+ * Published providers are ephemeral nodes, removed with the session or by withdraw(). See names.h
+ * for URLs. Without the client library its open() fails and says so.
  */
 #ifndef SPOKEI_CLUSTER_REGISTRY_ZOOKEEPER_ZOOKEEPER_H
 #define SPOKEI_CLUSTER_REGISTRY_ZOOKEEPER_ZOOKEEPER_H
 
 #include <spoke/registry.h>
 
-extern const struct spoke_registry spokei_registry_zookeeper;        /* if it is built in */
-extern const struct spoke_registry spokei_registry_zookeeper_absent; /* refuses */
+extern const struct spoke_registry spokei_registry_zookeeper;        /* if built in */
+extern const struct spoke_registry spokei_registry_zookeeper_absent; /* always fails */
 
 #ifdef SPOKE_WITH_ZOOKEEPER
 #define SPOKEI_REGISTRY_ZOOKEEPER spokei_registry_zookeeper

@@ -263,7 +263,7 @@ static void wrong_options_are_refused_with_a_sentence(void **state)
 		int error;
 		const char *words;
 	} cases[] = {
-		{ { .url = "consumer://any" }, SPOKE_EINVAL, "names the service" },
+		{ { .url = "consumer://any" }, SPOKE_EINVAL, "must name the service" },
 		{ { .url = "consumer://any/" ECHO, .registry = ":" }, SPOKE_ESYNTAX, "registry" },
 		{ { .url = "consumer://any/" ECHO, .more_urls = more, .more_count = 1 },
 		  SPOKE_EINVAL,

@@ -113,12 +113,12 @@ static void a_url_that_names_no_places_is_refused_with_a_sentence(void **state)
 		const char *part;
 	} cases[] = {
 		{ "static+unix:/run/x", SPOKE_EINVAL, "static://10.0.0.1:20880?backup=" },
-		{ "static://h:1/demo.Echo", SPOKE_EINVAL, "named by hosts and ports" },
-		{ "static://h?backup=h2:x", SPOKE_ESYNTAX, "place h2:x: a port is a number" },
+		{ "static://h:1/demo.Echo", SPOKE_EINVAL, "needs hosts and ports" },
+		{ "static://h?backup=h2:x", SPOKE_ESYNTAX, "address h2:x: a port is a number" },
 		{ "static://h?backup=h2:99999", SPOKE_ERANGE, "at most 65535" },
-		{ "static://h?backup=h2/x", SPOKE_ESYNTAX, "place h2/x: a place is a host" },
+		{ "static://h?backup=h2/x", SPOKE_ESYNTAX, "address h2/x: write a host" },
 		{ "static://h?protocol=a%20b", SPOKE_ESYNTAX, "a scheme is made of" },
-		{ "static://h?protocol=dubbo%2Bunix", SPOKE_ESYNTAX, "place h: " },
+		{ "static://h?protocol=dubbo%2Bunix", SPOKE_ESYNTAX, "address h: " },
 	};
 	struct rig *rig = *state;
 	struct rig_member *one = &rig->members[0];

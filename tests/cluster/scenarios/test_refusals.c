@@ -80,7 +80,7 @@ static void every_url_of_a_consumer_is_looked_at(void **state)
 	options.more_urls = bad_key;
 	assert_int_equal(try_consumer(stage, &options, "timeout"), SPOKE_EINVAL);
 	options.more_urls = other;
-	assert_int_equal(try_consumer(stage, &options, "another service"), SPOKE_EINVAL);
+	assert_int_equal(try_consumer(stage, &options, "names another service"), SPOKE_EINVAL);
 	options.more_count = 0;
 	options.frame_max = (8u << 20) + 1;
 	assert_int_equal(try_consumer(stage, &options, "frame.max"), SPOKE_ERANGE);
@@ -143,7 +143,7 @@ static void further_urls_say_what_the_first_says(void **state)
 	struct stage *stage = stage_begin(state);
 	struct spoke_consumer *consumer;
 
-	assert_int_equal(try_consumer(stage, &options, "heartbeat counts for"), SPOKE_EINVAL);
+	assert_int_equal(try_consumer(stage, &options, "heartbeat applies to"), SPOKE_EINVAL);
 	options.more_urls = same;
 	assert_int_equal(spoke_consumer_new(stage->client_engine, &options, &consumer), SPOKE_OK);
 	spoke_consumer_free(consumer);

@@ -39,7 +39,7 @@ static void a_file_that_cannot_be_read_is_an_error_and_later_changes_nothing(voi
 	rig_assert_no_more(one);
 	assert_int_equal(1, rig_events(one,
 				       "registry file /run/providers cannot be read: Permission"));
-	assert_int_equal(1, rig_events(one, "let this process read"));
+	assert_int_equal(1, rig_events(one, "allow this process to read"));
 	assert_int_equal(rig_subscribe(one, 2, "demo.Echo"), 0);
 	rig_pass(rig, MS);
 	rig_assert_done(one, 2, 0);

@@ -71,18 +71,18 @@ static void what_makes_no_sense_is_refused_with_a_sentence(void **state)
 		{ "zookeeper://h?backup=i:", SPOKE_ESYNTAX, "server 1 has no port" },
 		{ "zookeeper://h?backup=i:65536", SPOKE_ESYNTAX, "server 1 has no port" },
 		{ "zookeeper://h?backup=i:1x,j", SPOKE_ESYNTAX, "server 1 has no port" },
-		{ "zookeeper://h?backup=i,:9", SPOKE_EINVAL, "server 3: not the name" },
-		{ "zookeeper://h?backup=i,,j", SPOKE_EINVAL, "server 3: not the name" },
+		{ "zookeeper://h?backup=i,:9", SPOKE_EINVAL, "server 3: invalid host name" },
+		{ "zookeeper://h?backup=i,,j", SPOKE_EINVAL, "server 3: invalid host name" },
 		{ "zookeeper://h?backup=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", SPOKE_ETOOLARGE,
-		  "more than 16 servers" },
+		  "at most 16 servers" },
 		{ "zookeeper://h?session=1y", SPOKE_ESYNTAX, "session" },
 		{ "zookeeper://h?session=199", SPOKE_ERANGE, "session" },
 		{ "zookeeper://h?session=3600001", SPOKE_ERANGE, "session" },
-		{ "zookeeper://h?group=a//b", SPOKE_EINVAL, "make no path" },
-		{ "zookeeper://h?group=a/", SPOKE_EINVAL, "make no path" },
-		{ "zookeeper://h?group=a/.", SPOKE_EINVAL, "make no path" },
-		{ "zookeeper://h/..", SPOKE_EINVAL, "make no path" },
-		{ "zookeeper://h/a%C3%A4", SPOKE_EINVAL, "make no path" },
+		{ "zookeeper://h?group=a//b", SPOKE_EINVAL, "invalid path" },
+		{ "zookeeper://h?group=a/", SPOKE_EINVAL, "invalid path" },
+		{ "zookeeper://h?group=a/.", SPOKE_EINVAL, "invalid path" },
+		{ "zookeeper://h/..", SPOKE_EINVAL, "invalid path" },
+		{ "zookeeper://h/a%C3%A4", SPOKE_EINVAL, "invalid path" },
 	};
 
 	(void)state;
@@ -151,7 +151,7 @@ static void where_it_is_not_built_in_it_says_so(void **state)
 	event = spokei_events_find(&engine->events, engine->events.last);
 	assert_non_null(event);
 	assert_int_equal(event->error, SPOKE_EUNSUPPORTED);
-	assert_non_null(strstr(event->text, "not built in: build spoke with libzookeeper_st"));
+	assert_non_null(strstr(event->text, "not built in; build spoke with libzookeeper_st"));
 	spoke_engine_free(engine);
 }
 
