@@ -145,7 +145,7 @@ static void a_jump_fires_everything_on_its_way_in_order(void **state)
 		assert_int_equal(rig->log[i], 21 - i);
 }
 
-static void a_timer_placed_while_a_lap_begins_does_not_turn_the_wheel_back(void **state)
+static void timer_placed_as_a_lap_begins_does_not_turn_the_wheel_back(void **state)
 {
 	const struct rig *on = *state;
 	struct spoke_wheel_options options = {
@@ -200,7 +200,7 @@ static void a_clock_that_goes_back_does_not_stop_unfinished_work(void **state)
 	assert_int_equal(rig->logged, 10);
 }
 
-static void a_deadline_beyond_the_horizon_is_refused_and_never_brought_forward(void **state)
+static void deadline_beyond_the_horizon_is_refused(void **state)
 {
 	const struct rig *on = *state;
 	struct spoke_wheel_options options = {
@@ -341,11 +341,10 @@ int main(void)
 		cmocka_unit_test(timers_can_be_cancelled_while_an_advance_is_interrupted),
 		cmocka_unit_test(a_jump_of_2_to_the_40_ticks_visits_what_the_geometry_bounds),
 		cmocka_unit_test(a_jump_fires_everything_on_its_way_in_order),
-		cmocka_unit_test(a_timer_placed_while_a_lap_begins_does_not_turn_the_wheel_back),
+		cmocka_unit_test(timer_placed_as_a_lap_begins_does_not_turn_the_wheel_back),
 		cmocka_unit_test(a_clock_that_goes_back_is_ignored_and_counted),
 		cmocka_unit_test(a_clock_that_goes_back_does_not_stop_unfinished_work),
-		cmocka_unit_test(
-			a_deadline_beyond_the_horizon_is_refused_and_never_brought_forward),
+		cmocka_unit_test(deadline_beyond_the_horizon_is_refused),
 		cmocka_unit_test(the_last_tick_of_a_coarse_wheel_can_be_reached),
 		cmocka_unit_test(next_is_never_later_than_the_earliest_deadline),
 		cmocka_unit_test(a_loop_that_sleeps_until_next_meets_every_deadline),

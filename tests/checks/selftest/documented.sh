@@ -44,9 +44,6 @@ inline int spoke_plant_inline(void)
 }
 typedef int (*spoke_plant_fn)(void);
 C
-	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32; do
-		printf '\nint spoke_plant_many_%s(void);\n' $i
-	done
 	echo '#endif'
 } | plant timer/include/spoke/plant.h
 printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <spoke/wheel.h>\n' | plant timer/plant.c
@@ -56,3 +53,17 @@ red documented 'plant.h:4: has no comment: struct spoke_plant_bare' 'plant.h:6: 
 	'has no comment: #define SPOKE_PLANT_MACRO' 'timer/plant.c: 1 file without'
 quiet of_no_options _of_two slot_fine slot_also spoke_plant_first spoke_plant_second PLANT_HELPER local_bare \
 	spoke_plant_inline opaque PLANT_H: plant_fn
+
+# Less than 95 %.
+fresh
+i=0
+while [ $((i += 1)) -lt 60 ]; do
+	printf '\nint spoke_plant_many_%s(void);\n' $i
+done | plant timer/include/spoke/plant.h
+printf '# SPDX-License-Identifier: Apache-2.0\n' >"$copy/tests/checks/documented.txt"
+for source in $(cd "$copy" && find timer core transport cluster examples -name '*.c'); do
+	sed -i '1a /* Planted. */' "$copy/$source"
+done
+red documented 'has no comment: int spoke_plant_many_59'
+rm "$copy/timer/include/spoke/plant.h"
+green documented

@@ -187,7 +187,7 @@ static void every_cut_of_an_answer_gives_the_body(void **state)
 	}
 }
 
-static void who_does_not_answer_is_given_up(void **state)
+static void server_that_does_not_answer_is_given_up(void **state)
 {
 	struct stage stage;
 	int fd;
@@ -246,7 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers_are_read_or_refused),
 		cmocka_unit_test(every_cut_of_an_answer_gives_the_body),
-		cmocka_unit_test(who_does_not_answer_is_given_up),
+		cmocka_unit_test(server_that_does_not_answer_is_given_up),
 		cmocka_unit_test(nobody_there_is_told),
 		cmocka_unit_test(an_answer_without_end_is_given_up),
 	};

@@ -156,7 +156,7 @@ static void an_open_loop_begins_calls_at_its_rate(void **state)
 
 /* The provider stands still for 100 ms: a tenth of a second of users notice, and only one caller
  * who waits for each answer. */
-static void who_would_have_called_meanwhile_is_counted_in_an_open_loop_alone(void **state)
+static void missed_calls_are_counted_only_in_an_open_loop(void **state)
 {
 	static struct stage stage;
 
@@ -199,7 +199,7 @@ static void calls_that_begin_late_are_late(void **state)
 	tear_down(&stage);
 }
 
-static void what_nobody_could_begin_is_counted(void **state)
+static void calls_that_could_not_begin_are_counted(void **state)
 {
 	static struct stage stage;
 	uint64_t no_room = 0;
@@ -228,7 +228,7 @@ static void what_nobody_could_begin_is_counted(void **state)
 }
 
 /* The caller stands still until the run is over: of what was due meanwhile a little begins late. */
-static void what_the_caller_had_no_time_for_is_counted(void **state)
+static void calls_without_time_to_begin_are_counted(void **state)
 {
 	static struct stage stage;
 
@@ -339,10 +339,10 @@ int main(void)
 		cmocka_unit_test(a_closed_loop_waits_for_each_answer),
 		cmocka_unit_test(a_closed_loop_keeps_so_many_outstanding),
 		cmocka_unit_test(an_open_loop_begins_calls_at_its_rate),
-		cmocka_unit_test(who_would_have_called_meanwhile_is_counted_in_an_open_loop_alone),
+		cmocka_unit_test(missed_calls_are_counted_only_in_an_open_loop),
 		cmocka_unit_test(calls_that_begin_late_are_late),
-		cmocka_unit_test(what_nobody_could_begin_is_counted),
-		cmocka_unit_test(what_the_caller_had_no_time_for_is_counted),
+		cmocka_unit_test(calls_that_could_not_begin_are_counted),
+		cmocka_unit_test(calls_without_time_to_begin_are_counted),
 		cmocka_unit_test(errors_are_counted_by_their_kinds),
 		cmocka_unit_test(a_run_that_is_interrupted_says_what_has_not_ended),
 		cmocka_unit_test(without_a_provider_it_says_so),

@@ -273,7 +273,7 @@ static void push_much(struct stage *stage, int from, int to)
 	assert_memory_equal(got, bytes, sizeof(bytes));
 }
 
-static void who_does_not_read_is_waited_for_by_who_writes(void **state)
+static void relay_waits_for_a_receiver_that_does_not_read(void **state)
 {
 	struct stage stage;
 
@@ -287,7 +287,7 @@ static void who_does_not_read_is_waited_for_by_who_writes(void **state)
 	tear_down(&stage);
 }
 
-static void what_came_before_a_reset_is_passed_on(void **state)
+static void bytes_before_a_reset_are_passed_on(void **state)
 {
 	struct stage stage;
 
@@ -311,7 +311,7 @@ static void what_came_before_a_reset_is_passed_on(void **state)
 	}
 }
 
-static void what_nobody_is_left_to_take_is_dropped(void **state)
+static void bytes_without_a_receiver_are_dropped(void **state)
 {
 	static const unsigned char bytes[65536];
 	struct stage stage;
@@ -342,7 +342,7 @@ static void without_a_target_the_client_is_closed(void **state)
 	tear_down(&stage);
 }
 
-static void what_comes_while_it_connects_is_kept(void **state)
+static void bytes_received_while_connecting_are_kept(void **state)
 {
 	struct stage stage;
 
@@ -380,7 +380,7 @@ static void many_are_served_and_more_wait(void **state)
 	tear_down(&stage);
 }
 
-static void who_cannot_accept_tries_again(void **state)
+static void failed_accept_is_retried(void **state)
 {
 	struct stage stage;
 
@@ -400,13 +400,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_go_both_ways_and_an_end_is_passed_on),
-		cmocka_unit_test(who_does_not_read_is_waited_for_by_who_writes),
-		cmocka_unit_test(what_came_before_a_reset_is_passed_on),
-		cmocka_unit_test(what_nobody_is_left_to_take_is_dropped),
+		cmocka_unit_test(relay_waits_for_a_receiver_that_does_not_read),
+		cmocka_unit_test(bytes_before_a_reset_are_passed_on),
+		cmocka_unit_test(bytes_without_a_receiver_are_dropped),
 		cmocka_unit_test(without_a_target_the_client_is_closed),
-		cmocka_unit_test(what_comes_while_it_connects_is_kept),
+		cmocka_unit_test(bytes_received_while_connecting_are_kept),
 		cmocka_unit_test(many_are_served_and_more_wait),
-		cmocka_unit_test(who_cannot_accept_tries_again),
+		cmocka_unit_test(failed_accept_is_retried),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,7 +115,7 @@ static void nothing_but_plain_text_comes_of_a_damaged_one(void **state)
 	screen_end(&screen);
 }
 
-static void what_is_missing_is_shown_as_nothing(void **state)
+static void missing_fields_are_shown_as_blanks(void **state)
 {
 	static const char *const texts[] = {
 		"{}",
@@ -187,7 +187,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_status_is_drawn_as_it_was),
 		cmocka_unit_test(nothing_but_plain_text_comes_of_a_damaged_one),
-		cmocka_unit_test(what_is_missing_is_shown_as_nothing),
+		cmocka_unit_test(missing_fields_are_shown_as_blanks),
 		cmocka_unit_test(a_live_screen_is_never_left),
 	};
 
