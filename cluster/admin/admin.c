@@ -13,7 +13,7 @@
 #define ACTION_NAME_MAX 32u
 #define SENTENCE_MAX 256u
 
-/* --- times */
+/* --- timers */
 
 static void admin_due(struct spoke_timer *timer, void *arg)
 {

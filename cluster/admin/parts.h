@@ -54,7 +54,7 @@ struct spoke_admin {
 	struct spokei_task bury;
 };
 
-/* What the page keeps of a connection. */
+/* The page's own data of a connection. */
 struct spokei_viewer {
 	const struct spoke_admin_action *action; /* runs once the response is written; or NULL */
 	uint64_t events_from;                    /* the first event that a stream has not had */
@@ -88,7 +88,7 @@ bool spokei_admin_arm(struct spoke_admin *admin, struct spokei_admin_timer *time
 
 /* --- serve.c */
 
-/* What the page does with its connections. */
+/* Handles the page's connections. */
 extern const struct spokei_http_up spokei_admin_up;
 
 #endif

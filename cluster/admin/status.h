@@ -83,7 +83,7 @@ void spokei_history_take(struct spokei_history *history, const struct spoke_engi
 /* E.g. "0.1.0". */
 extern const char spokei_status_version[];
 
-/* Describes the page, and what to omit. */
+/* Describes the page, and the rows to omit. */
 struct spokei_status_of {
 	const char *name;
 	uint64_t number;

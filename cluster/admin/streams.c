@@ -91,7 +91,8 @@ static void write_to_streams(struct spoke_admin *admin)
 	}
 }
 
-/* A stream whose output still waits is left out. A later tick writes what it has missed. */
+/* A stream whose output still waits is left out. A later tick writes the news that it has missed.
+ */
 void spokei_admin_tick(struct spokei_admin_timer *timer)
 {
 	struct spoke_admin *admin = spoke_container_of(timer, struct spoke_admin, tick);

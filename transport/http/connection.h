@@ -23,8 +23,9 @@ struct spokei_http_request;
 struct spokei_http_response;
 
 /*
- * What a server does with its connections. Each function may close any connection, and may free the
- * server's owner when the turn ends. Only closed() is called from inside functions of this header.
+ * Handles the events of a server's connections. Each function may close any connection, and may
+ * free the server's owner when the turn ends. Only closed() is called from inside functions of this
+ * header.
  */
 struct spokei_http_up {
 	size_t user_size; /* bytes of spokei_http_user() */
@@ -51,7 +52,7 @@ struct spokei_http_limits {
 	uint64_t linger_ns; /* for the peer to close first, after the response */
 };
 
-/* What the connections of one server share; embedded in its owner. */
+/* The state that all connections of a server share; embedded in its owner. */
 struct spokei_http_server {
 	struct spoke_engine *engine;
 	const struct spokei_http_up *up;
@@ -124,8 +125,8 @@ SPOKE_MUST_USE int spokei_http_stream(struct spokei_http_conn *conn,
 				      const struct spokei_http_response *response,
 				      const void *body);
 
-/* Appends to a stream: writes what the system takes now, and keeps the rest. Returns 0 or an error,
- * after which the stream has a gap and has to be closed. */
+/* Appends to a stream: writes as much as the system takes now, and keeps the rest. Returns 0 or an
+ * error, after which the stream has a gap and has to be closed. */
 SPOKE_MUST_USE int spokei_http_send(struct spokei_http_conn *conn, const void *bytes, size_t len);
 
 /* Ends a stream once its output is written. Ignored in other states. */

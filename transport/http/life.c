@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State of an HTTP connection: its timer, what it waits for, its end. */
+/* State of an HTTP connection: its timer, its readiness, its end. */
 #include "transport/http/connection.h"
 #include "transport/http/parts.h"
 

@@ -5,7 +5,7 @@
 #include "transport/http/request.h"
 #include "transport/http/response.h"
 
-/* `verdict`: that of spokei_http_read(), or the status of what is wrong. */
+/* `verdict`: the result of spokei_http_read(), or the status of an error. */
 static void serve(struct spokei_http_conn *conn, int verdict,
 		  const struct spokei_http_request *request)
 {

@@ -79,6 +79,20 @@ void adminrig_close(void)
 	free(adminrig.got);
 }
 
+int adminrig_set_up(void **state)
+{
+	(void)state;
+	adminrig_open();
+	return 0;
+}
+
+int adminrig_tear_down(void **state)
+{
+	(void)state;
+	adminrig_close();
+	return 0;
+}
+
 void adminrig_run(uint64_t ns)
 {
 	spokei_world_run(&adminrig.world, adminrig.world.now_ns + ns);

@@ -55,6 +55,10 @@ struct spoke_admin_options adminrig_options(void);
 /* Ends everything, and checks that no memory and no descriptor is left. */
 void adminrig_close(void);
 
+/* Fixtures of cmocka: adminrig_open() and adminrig_close(). */
+int adminrig_set_up(void **state);
+int adminrig_tear_down(void **state);
+
 void adminrig_run(uint64_t ns);
 int adminrig_connect(void);
 void adminrig_send(int fd, const char *text);

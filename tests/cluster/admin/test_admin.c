@@ -13,20 +13,6 @@
 #define GET(path) "GET " path " HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"
 #define POST_ACT "POST /act/act HTTP/1.1\r\n" ADMINRIG_HOST
 
-static int set_up(void **state)
-{
-	(void)state;
-	adminrig_open();
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	adminrig_close();
-	return 0;
-}
-
 /* Returns the body of a response, and checks its Content-Length. */
 static const char *body_of(const char *answer)
 {
@@ -274,23 +260,30 @@ static void page_cannot_be_opened_in_forked_child(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(page_is_served_with_security_headers, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(every_page_has_its_own_nonce, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(status_is_valid_json, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(head_request_gets_no_body, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(wrong_path_method_or_request_is_rejected, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(foreign_host_name_is_rejected, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(action_requires_the_token, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(page_is_served_with_security_headers,
+						adminrig_set_up, adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(every_page_has_its_own_nonce, adminrig_set_up,
+						adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(status_is_valid_json, adminrig_set_up,
+						adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(head_request_gets_no_body, adminrig_set_up,
+						adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(wrong_path_method_or_request_is_rejected,
+						adminrig_set_up, adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(foreign_host_name_is_rejected, adminrig_set_up,
+						adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(action_requires_the_token, adminrig_set_up,
+						adminrig_tear_down),
 		cmocka_unit_test_setup_teardown(action_that_frees_the_page_gets_its_response,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(action_may_free_the_engine, set_up, tear_down),
+						adminrig_set_up, adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(action_may_free_the_engine, adminrig_set_up,
+						adminrig_tear_down),
 		cmocka_unit_test_setup_teardown(streams_leave_connections_for_other_requests,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(invalid_options_are_rejected, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(page_cannot_be_opened_in_forked_child, set_up,
-						tear_down),
+						adminrig_set_up, adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(invalid_options_are_rejected, adminrig_set_up,
+						adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(page_cannot_be_opened_in_forked_child,
+						adminrig_set_up, adminrig_tear_down),
 	};
 
 	return cmocka_run_group_tests_name("admin", tests, NULL, NULL);

@@ -11,20 +11,6 @@
 #define STREAM "GET /events HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"
 #define PAGE "GET / HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"
 
-static int set_up(void **state)
-{
-	(void)state;
-	adminrig_open();
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	adminrig_close();
-	return 0;
-}
-
 /* Returns the last document that a stream has sent; *ret_count: the number of new documents. */
 static struct jsonread next(int fd, unsigned *ret_count)
 {
@@ -346,32 +332,33 @@ static void engine_free_closes_page_in_every_state(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(stream_sends_full_status_then_news_only, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(stream_is_updated_twice_a_second, set_up,
-						tear_down),
+		cmocka_unit_test_setup_teardown(stream_sends_full_status_then_news_only,
+						adminrig_set_up, adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(stream_is_updated_twice_a_second, adminrig_set_up,
+						adminrig_tear_down),
 		cmocka_unit_test_setup_teardown(stream_timer_runs_only_while_there_are_streams,
-						set_up, tear_down),
+						adminrig_set_up, adminrig_tear_down),
 		cmocka_unit_test_setup_teardown(slow_stream_skips_updates_and_catches_up_later,
-						set_up, tear_down),
+						adminrig_set_up, adminrig_tear_down),
 		cmocka_unit_test_setup_teardown(peer_that_reads_nothing_is_closed_after_30_s,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(incomplete_request_times_out_after_5_s, set_up,
-						tear_down),
+						adminrig_set_up, adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(incomplete_request_times_out_after_5_s,
+						adminrig_set_up, adminrig_tear_down),
 		cmocka_unit_test_setup_teardown(
-			input_received_during_a_stall_is_read_before_timeout, set_up, tear_down),
+			input_received_during_a_stall_is_read_before_timeout, adminrig_set_up,
+			adminrig_tear_down),
 		cmocka_unit_test_setup_teardown(request_in_single_bytes_is_served_and_rest_dropped,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(peer_that_ended_its_side_gets_the_response, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(connection_beyond_viewers_max_is_closed, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(drain_is_shown_and_not_delayed_by_streams, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(engine_free_closes_page_in_every_state, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(slow_peer_that_ended_its_side_is_not_polled, set_up,
-						tear_down),
+						adminrig_set_up, adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(peer_that_ended_its_side_gets_the_response,
+						adminrig_set_up, adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(connection_beyond_viewers_max_is_closed,
+						adminrig_set_up, adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(drain_is_shown_and_not_delayed_by_streams,
+						adminrig_set_up, adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(engine_free_closes_page_in_every_state,
+						adminrig_set_up, adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(slow_peer_that_ended_its_side_is_not_polled,
+						adminrig_set_up, adminrig_tear_down),
 	};
 
 	return cmocka_run_group_tests_name("admin_streams", tests, NULL, NULL);

@@ -15,7 +15,7 @@
 
 struct kvrig kvrig;
 
-/* What the service keeps of a connection. */
+/* The service's own data of a connection. */
 struct kvconn {
 	bool lists; /* a stream of GET /all */
 	unsigned next;
@@ -187,9 +187,12 @@ static void note_accepted(void *arg, const struct spokei_vnet_news *news)
 		kvrig.accepted = news->fd;
 }
 
-void kvrig_open_bare(void)
+void kvrig_open_bare(uint64_t timers_max)
 {
-	struct spoke_engine_options options = { .env = &kvrig.faulty.env };
+	struct spoke_engine_options options = {
+		.env = &kvrig.faulty.env,
+		.timers_max = timers_max,
+	};
 
 	kvrig = (struct kvrig){ .engine = NULL };
 	assert_true(spokei_world_init(&kvrig.world, 11));
@@ -234,7 +237,7 @@ void kvrig_stop(void)
 
 void kvrig_open(void)
 {
-	kvrig_open_bare();
+	kvrig_open_bare(0);
 	assert_int_equal(kvrig_serve(), SPOKE_OK);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A small key-value service on transport/http, in a process of the virtual world. A second process
- * without a loop has the clients, whose sockets the test moves by hand.
+ * without a loop has the clients, whose sockets the test uses directly.
  *
  *     GET /KEY    the value, or 404
  *     POST /KEY   stores the body as the value
@@ -61,14 +61,15 @@ struct kvrig {
 	unsigned requests;
 	unsigned sent;
 	unsigned closed;
-	char *got; /* what was read last, as text */
+	char *got; /* the text that was read last */
 };
 
 extern struct kvrig kvrig;
 
-/* Opens the world and the service; kvrig_open_bare() opens the world and an engine only. */
+/* Opens the world and the service; kvrig_open_bare() opens the world and an engine only, with at
+ * most this many timers; 0: the default. */
 void kvrig_open(void);
-void kvrig_open_bare(void);
+void kvrig_open_bare(uint64_t timers_max);
 
 /* Opens the service. Returns an error that a fault has caused. */
 int kvrig_serve(void);

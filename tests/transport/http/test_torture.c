@@ -67,7 +67,7 @@ static void no_single_fault_leaves_anything_behind(void **state)
 		uint64_t failed = 1;
 
 		for (uint64_t nth = 1; failed > 0; nth++) {
-			kvrig_open_bare();
+			kvrig_open_bare(0);
 			spokei_faults_fail(&rig.faulty, kind, nth, faults[i / 2].error, i % 2 == 1);
 			live();
 			failed = rig.faulty.failed[kind];
@@ -80,6 +80,24 @@ static void no_single_fault_leaves_anything_behind(void **state)
 			assert_in_range(nth, 1, 5000);
 		}
 	}
+}
+
+/* The listener takes one timer, and each of the connections another one. */
+static void wheel_without_room_closes_connections(void **state)
+{
+	unsigned served = 0;
+
+	(void)state;
+	for (uint64_t timers = 1; timers < LENGTH(requests) + 3; timers++) {
+		kvrig_open_bare(timers);
+		live();
+		assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_ACCEPTED),
+				 spoke_stat_get(rig.engine, SPOKE_STAT_CLOSED));
+		assert_true(rig.requests >= served);
+		served = rig.requests;
+		kvrig_close();
+	}
+	assert_int_equal(served, LENGTH(requests) - 1);
 }
 
 /* A peer sees one complete response head, or none. */
@@ -113,6 +131,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_single_fault_leaves_anything_behind),
+		cmocka_unit_test(wheel_without_room_closes_connections),
 		cmocka_unit_test(memory_fault_gives_one_response_or_none),
 	};
 
