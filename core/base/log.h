@@ -34,13 +34,11 @@ enum spokei_log_class {
 };
 
 struct spokei_log {
-	const struct spoke_env *env; /* borrowed for the log's life */
-	enum spoke_log_level
-		level_max; /* the highest level that is written; SPOKE_LOG_INFO at first */
-	bool busy;         /* inside the hook; lines of the hook itself are not logged */
+	const struct spoke_env *env;    /* borrowed for the log's life */
+	enum spoke_log_level level_max; /* the highest level that is written; first INFO */
+	bool busy; /* inside the hook; lines of the hook itself are not logged */
 	struct spokei_bucket buckets[SPOKEI_LOG_CLASSES];
-	uint64_t suppressed[SPOKEI_LOG_CLASSES]; /* lines suppressed since the last one of the class
-						  */
+	uint64_t suppressed[SPOKEI_LOG_CLASSES]; /* since the last line of the class */
 };
 
 void spokei_log_init(struct spokei_log *log, const struct spoke_env *env, uint64_t now_ns);

@@ -21,8 +21,7 @@ struct spokei_memo_part {
 struct spokei_memo {
 	uint16_t len;  /* length of the beginning, which is kept first; 0: the memo is empty */
 	uint16_t used; /* ... plus the bytes kept after it */
-	uint16_t tail; /* kept bytes that are everything after the arguments; 0: only parts are kept
-			*/
+	uint16_t tail; /* kept bytes that follow the arguments; 0: only parts are kept */
 	bool bare;
 	/* Arguments of at least this many bytes are checked one by one, because they may exceed
 	 * limits. 0: all arguments are, because the bound is unknown or no tail is kept. */

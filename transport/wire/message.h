@@ -60,9 +60,8 @@ struct spokei_message {
 	struct spoke_span version; /* empty: none */
 	struct spoke_span group;   /* empty: none */
 	struct spoke_span method;
-	struct spoke_span
-		types; /* JVM descriptors of the arguments; empty: derived from the values */
-	struct spoke_span args; /* values one after another */
+	struct spoke_span types; /* JVM descriptors of the arguments; empty: derived */
+	struct spoke_span args;  /* values one after another */
 	size_t arg_count;
 	bool generic;                  /* decoded from $invoke; `types` is empty then */
 	struct spoke_value type_names; /* generic calls: array of Java type names, or none */
@@ -102,8 +101,7 @@ struct spokei_message {
 
 /* The state of cutting a stream into frames. */
 struct spokei_cut {
-	bool started; /* false before the first byte and after a frame; `skim` is valid only if true
-		       */
+	bool started;            /* inside a frame; `skim` is valid only then */
 	struct spokei_skim skim; /* of wires whose frames have no length field */
 };
 

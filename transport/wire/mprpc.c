@@ -22,9 +22,8 @@ enum {
 };
 
 #define ID_MAX UINT32_MAX
-#define STATUS_OK                                                                                  \
-	20 /* of the Dubbo header: a reply, including one with an error of the handler             \
-	    */
+/* The status of a Dubbo header for a reply, including one with an error of the handler. */
+#define STATUS_OK 20
 
 /* --- finding the end */
 

@@ -13,10 +13,9 @@
 #define SPOKEI_OUTLET_PARTS 3
 
 struct spokei_outlet {
-	struct spokei_buffer out; /* frames in order */
-	struct spokei_buffer
-		control; /* frames that are written first, from the next start of a frame on */
-	uint64_t sent;   /* bytes of `out` that the stream has taken in total */
+	struct spokei_buffer out;     /* frames in order */
+	struct spokei_buffer control; /* frames that are written first, between two of `out` */
+	uint64_t sent;                /* bytes of `out` that the stream has taken in total */
 	size_t cut; /* bytes that are missing of the partly written frame at the front of `out` */
 };
 
