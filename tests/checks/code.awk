@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Prints what a compiler sees of C files, as "file:line:code": no comments, no blank lines, and
-# nothing inside strings and character constants (unless strings=1).
+# Prints the code of C files as "file:line:code": without comments, blank lines, and the contents of
+# strings and character constants (unless strings=1).
 FNR == 1 { inside = 0 }
 {
 	rest = $0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by every check: goes to the root of the tree, whose files are then named relative to it,
-# and takes the build directory from the command line.
+# Sourced by every check: changes to the root of the tree and reads the build directory from the command
+# line. File names are relative to the root.
 LC_ALL=C
 export LC_ALL
 checks=tests/checks
@@ -26,14 +26,14 @@ public_headers() {
 	floor_files '*.h' | grep /include/spoke/
 }
 
-# The floors from below, and the files of the library.
+# The floors from bottom to top, and the files of the library.
 floors='timer core transport cluster'
 floor_files() { # <pattern of names>
 	find $floors -name "$1" -type f 2>"$work/absent" | sort
 }
 
-# Writes the library as the linker sees it: the list "objects", and "symbols" with a line "source.c type
-# name" for every global, types as in nm. Reports sources without an up-to-date object.
+# Reads the objects of the library: writes the list "objects", and "symbols" with a line "source.c type
+# name" for every global symbol, with the types of nm. Reports objects that are missing or outdated.
 linked() {
 	: >"$work/objects"
 	: >"$work/symbols"
@@ -43,7 +43,7 @@ linked() {
 		case $source in core/virtual/*) library=virtual ;; esac
 		object=$build/$floor/CMakeFiles/spoke_$library.dir/${source#*/}.o
 		if [ ! -e "$object" ] || [ "$source" -nt "$object" ]; then
-			echo "$source: $build has no object of it, or an older one: build it first"
+			echo "$source: the object in $build is missing or outdated: build it first"
 		else
 			echo "$object" >>"$work/objects"
 		fi
@@ -57,7 +57,7 @@ linked() {
 		awk '{ print $1, $(NF - 1), $NF }' >"$work/symbols"
 }
 
-# Prints the files given as a compiler sees them: see code.awk.
+# Prints the code of the given files: see code.awk.
 code() {
 	awk -f $checks/code.awk "$@"
 }

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# libev, msgpack-c, cmocka and ZooKeeper's library are found in every form in which they are shipped, and a missing one is
-# one clear sentence. Each form is imitated in a prefix of its own, with the system's copies out of
-# sight; then a program (in dependencies/) is configured, linked with the target found, and run.
+# Checks that CMake finds libev, msgpack-c, cmocka and ZooKeeper's library in every form in which they are
+# shipped, and that a missing library is one clear error message. Each form is imitated in a prefix of its
+# own, with the system's copies hidden. Then a program (in dependencies/) is configured, linked and run.
 # Usage: sh tests/checks/dependencies.sh [build directory [a single form]]
 set -eu
 . "$(dirname "$0")/common.sh"
 
-# --- the parts that prefixes are made of
+# --- the parts of prefixes
 
-# form <name> <module> <what the program prints, a pattern; or "missing">: begins a prefix, "in".
+# form <name> <module> <pattern of the output, or "missing">: begins a prefix, "in".
 form() {
 	in=$work/$1
 	mkdir -p "$in/lib/odd"
@@ -23,7 +23,7 @@ put() { # <file>: gets what stands on stdin
 	cat >"$in/$1"
 }
 
-# Imitations answer 77 where the real libraries tell their version.
+# The imitations return 77 instead of a version.
 library() { # <file>
 	cat >"$work/stub.c" <<-'C'
 		int ev_version_major(void) { return 77; }

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# One door to the machine: only the files listed in doors.txt use clock, random numbers, memory,
-# descriptors, threads, libev and msgpack-c; some functions are banned everywhere. kinds.txt lists the
-# names. The check reads the text of all C files, and the symbols and privileged instructions of the
-# library's objects, because text alone does not show all uses.
+# Checks access to the machine: only the files in doors.txt may use the clock, random numbers, memory,
+# descriptors, threads, libev and msgpack-c. Some functions are banned everywhere. kinds.txt lists the
+# names. The check reads the text of all C files. It also reads the objects of the library, because the
+# text does not show everything: symbols, and instructions that access the machine.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -24,7 +24,7 @@ linked >"$work/bad"
 code strings=1 $(c_files) >"$work/strings"
 code $(c_files) >"$work/code"
 grep -E '^[^:]*:[0-9]+:[ \t]*#[ \t]*include' "$work/strings" >"$work/includes" || true
-# Reads kinds, doors, then code; complains on stdout.
+# Reads kinds, doors, then code; prints errors.
 awk '
 function judge(path, where, name, what) {
 	if (what == "pure" || allowed(path, what))
@@ -33,7 +33,7 @@ function judge(path, where, name, what) {
 	print where ": " name " is " (what == "never" ? "banned" : \
 		"behind the door \"" what "\": use the env, or list the file in tests/checks/doors.txt")
 }
-# The kind of a name in the code; with its parenthesis when it is called.
+# Returns the kind of a name in the code; a called name has its parenthesis.
 function kind_of(name, called,   len) {
 	if (name in kind)
 		return kind[name]
@@ -47,7 +47,7 @@ function kind_of(name, called,   len) {
 	}
 	return sub(/^__builtin_/, "", name) ? kind_of(name, called) : ""
 }
-# The kind of a symbol, which may be the checked, the versioned or the wide form of a name.
+# Returns the kind of a symbol, which may be the fortified, versioned or wide form of a name.
 function kind_of_symbol(name,   what) {
 	sub(/@.*/, "", name)
 	if ((what = kind_of(name, 1)) != "")
@@ -58,7 +58,7 @@ function kind_of_symbol(name,   what) {
 	sub(/64(_.*)?$/, "", name)
 	return kind_of(name, 1)
 }
-# Marks doors as used, so that a permission which a file no longer needs shows up.
+# Marks doors as used, so that unused permissions are reported.
 function allowed(path, what,   ok, door) {
 	for (door in doors)
 		if (door == path || (door ~ /\/$/ && index(path, door) == 1))
@@ -77,7 +77,7 @@ FILENAME ~ /doors.txt$/ {
 	if ($1 !~ /^#/ && NF) {
 		doors[$1] = $2
 		if ($0 !~ /  # ./)
-			print FILENAME ":" FNR ": says no reason after \"  # \""
+			print FILENAME ":" FNR ": has no reason after \"  # \""
 	}
 	next
 }
@@ -112,7 +112,7 @@ rest !~ /^[ \t]*#[ \t]*include/ {
 		name = substr(rest, RSTART, RLENGTH)
 		before = before substr(rest, 1, RSTART - 1)
 		rest = substr(rest, RSTART + RLENGTH)
-		# A member reached by . or -> is a door already: the net of an env may have a read.
+		# Members (after . or ->) are allowed, e.g. env->net->read.
 		if (before !~ /(\.|->)[ \t]*$/) {
 			called = rest ~ /^[ \t]*\(/ || (before ~ /\([ \t]*$/ && rest ~ /^[ \t]*\)[ \t)]*\(/)
 			if ((what = kind_of(name, called)) != "")

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Includes go down: never up a floor, never in a circle inside one. Public headers include only public
-# headers and the C library; examples include only headers that users have. The objects show calls
-# without an include: a floor finds all its symbols in itself or below.
+# Checks that includes go down: never to a higher floor, never in a circle inside a floor. Public headers
+# include only public headers and the C library. Examples include only public headers. The objects show
+# calls without an include: a floor may use only symbols of itself or of lower floors.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -10,7 +10,7 @@ linked >"$work/bad"
 c_files >"$work/files"
 code strings=1 $(cat "$work/files") | grep -E '^[^:]*:[0-9]+:[ \t]*(#|%:|\?\?=)' >"$work/directives" || true
 
-# Reads the list of files, then the preprocessor's lines; reports on stdout, writes the edges.
+# Reads the list of files, then the preprocessor lines. Prints errors, and writes the edges between rooms.
 awk -F: -v edges="$work/edges" '
 function folder(path) {
 	return path ~ /\// ? substr(path, 1, match(path, /\/[^\/]*$/) - 1) : "."
@@ -19,8 +19,8 @@ function floor(path) {
 	sub(/\/.*/, "", path)
 	return path
 }
-# A room is a pair noun.c and noun.h, with noun_inline.h where there is one. A public header is a
-# room of its own: it says what users see, and the rooms behind it may share its structs.
+# A room is a pair noun.c and noun.h, with noun_inline.h if present. A public header is a room of its own,
+# because several rooms may use its structs.
 function room(path,   is_public) {
 	is_public = path in public
 	sub(/_inline\.h$/, ".h", path)
@@ -40,7 +40,7 @@ BEGIN {
 		"tgmath threads time uchar wchar wctype sys/types sys/uio", order, " ")
 	for (i = 1; i <= count; i++)
 		libc[order[i] ".h"] = 1
-	# A library that a user needs only if the header is included.
+	# Headers of libraries that a user needs only for this public header.
 	adapter["core/include/spoke/value_msgpack.h", "msgpack.h"] = 1
 }
 FILENAME ~ /files$/ {
@@ -110,7 +110,7 @@ if ! tsort "$work/edges" >"$work/order" 2>"$work/loops"; then
 		grep -v "^$work" >>"$work/bad" || true
 fi
 
-# Reads the symbols twice: the definitions, then the references.
+# Reads the symbols twice: first definitions, then references.
 awk -v floors="$floors" '
 BEGIN {
 	count = split(floors, order, " ")

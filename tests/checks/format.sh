@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every C file is as clang-format lays it out.
+# Checks that every C file is formatted by clang-format.
 set -eu
 . "$(dirname "$0")/common.sh"
 

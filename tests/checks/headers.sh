@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every public header compiles alone, twice over, as C11 and as C++17, by every compiler there is;
-# every other header of a floor compiles alone.
+# Checks that every public header compiles alone, and when included twice, as C11 and as C++17, with every
+# installed compiler. Every other header of a floor must compile alone.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -12,12 +12,12 @@ for dir in $floors; do
 	include="$include -I$dir/include"
 done
 
-# compile <what to include> <command>: -x c or -x c++ comes with the command.
+# compile <includes> <command>: the command contains -x c or -x c++.
 compile() {
 	lines=$1
 	shift
 	if ! printf '%b' "$lines" | "$@" $flags $include - >"$work/log" 2>&1; then
-		echo "$header: does not compile alone, by $1"
+		echo "$header: does not compile alone, with $1"
 		sed 's/^/    /' "$work/log"
 		bad=1
 	fi

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The files of a floor are those that its CMakeLists.txt lists: .c under SOURCES, public headers under
-# PUBLIC (else they are not installed), other headers under HEADERS; and the build enters every floor.
-# A floor contains only C, because the other checks read nothing else.
+# Checks that the CMakeLists.txt of a floor lists all files of its folder: .c under SOURCES, public headers
+# under PUBLIC (otherwise they are not installed), other headers under HEADERS. The build must include
+# every floor. A floor contains only C, because the other checks read only C.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -32,7 +32,7 @@ comm -23 "$work/there" "$work/listed" | while read -r file list; do
 	echo "$file: not under $list in ${file%%/*}/CMakeLists.txt"
 done >>"$work/bad"
 comm -13 "$work/there" "$work/listed" | while read -r file list; do
-	echo "${file%%/*}/CMakeLists.txt: $file does not belong under $list, or is not there"
+	echo "${file%%/*}/CMakeLists.txt: $file does not belong under $list, or does not exist"
 done >>"$work/bad"
 uniq -d "$work/listed" | sed 's|^\([^/]*\)\(.*\)|\1/CMakeLists.txt: \1\2 twice|' >>"$work/bad"
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The bugs that tests/sim/mutants.sh plants: every patch still applies, changes only the product, names
-# the invariant that has to catch it and describes the bug. Every invariant of the simulator has a patch,
-# and is checked in the file that tests/sim/invariants.h names.
+# Checks the planted bugs of tests/sim/mutants.sh: every patch applies, changes only the product, names the
+# invariant that must catch it, and describes the bug. Every invariant of the simulator has a patch, and
+# is checked in the file that tests/sim/invariants.h names.
 set -eu
 . "$(dirname "$0")/common.sh"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of readme.sh: compares the quotations of a page, given with its tabs expanded, with what they
-# quote. Set `page` to its name.
+# Part of readme.sh: compares the quotations of a page, given with its tabs expanded, with the quoted files.
+# Set `page` to its name.
 
 function complain(line, text) {
 	printf "%s:%d: %s\n", page, line, text
@@ -19,14 +19,14 @@ function open_source(name,   command, line) {
 	return sources > 0
 }
 
-# How many lines of the piece are those of the source from line `from` on.
+# Returns the number of lines of the piece that match the source from line `from` on.
 function same(from,   n) {
 	while (n < pieces && source[from + n] == piece[n + 1] && from + n <= sources)
 		n++
 	return n
 }
 
-# Checks that the piece comes from the source, after the earlier quotations.
+# The piece must occur in the source, after the previous quotation.
 function end_piece(   from, best, n) {
 	while (pieces > 0 && piece[pieces] == "")
 		pieces--
@@ -55,7 +55,7 @@ function end_piece(   from, best, n) {
 	sub(/ -->$/, "", name)
 	announced = NR
 	if (name ~ /[^A-Za-z0-9_.\/-]/ || !open_source(name)) {
-		complain(NR, "there is no " name " to quote")
+		complain(NR, "no such file to quote: " name)
 		announced = 0
 	}
 	next
@@ -73,7 +73,7 @@ inside && /^```/ {
 	if (quoting) {
 		end_piece()
 		if (quoted == 0)
-			complain(NR, "nothing is quoted here")
+			complain(NR, "empty quotation")
 	}
 	inside = quoting = 0
 	next
@@ -94,12 +94,12 @@ quoting {
 }
 
 announced && $0 != "" {
-	complain(announced, "no block follows the line that names its source")
+	complain(announced, "no block follows this comment")
 	announced = 0
 }
 
 END {
 	if (announced)
-		complain(announced, "no block follows the line that names its source")
+		complain(announced, "no block follows this comment")
 	exit bad
 }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The C code of each page compiles by itself, without a warning, except quotations. A block after a line
-# "<!-- from examples/x.c -->" is a quotation: whole lines of that file, which is built, in their order.
-# A line "/* ... */" or "# ..." marks omitted lines. Tabs and spaces are equal.
+# Checks that the C code of each page compiles alone, without a warning, except quotations. A block after a
+# line "<!-- from examples/x.c -->" is a quotation: whole lines of that file, in order. A line "/* ... */"
+# or "# ..." marks an omission. The quoted file must be built. The width of tabs does not matter.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -22,7 +22,7 @@ while read -r file; do
 	done
 	case $file in
 	*.c | *.cc) grep -qwF "${file#"$folder/"}" "$folder/CMakeLists.txt" ||
-		{ echo "$file: is quoted, but not built: $folder/CMakeLists.txt does not name it" && bad=1; } ;;
+		{ echo "$file: is quoted, but not built: $folder/CMakeLists.txt does not list it" && bad=1; } ;;
 	esac
 done <"$work/quoted"
 

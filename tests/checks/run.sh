@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs every check, all of them even when one fails: a line each, with the seconds it took, and what
-# a failing one has to say. Usage: sh tests/checks/run.sh [build directory]
+# Runs every check, even after a failure. Prints a line with the duration for each, and the output of
+# failing checks. Usage: sh tests/checks/run.sh [build directory]
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 said=$(mktemp) || exit 2

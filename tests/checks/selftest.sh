@@ -1,28 +1,27 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A check that cannot fail checks nothing. For each check, selftest/<check>.sh plants violations in a copy
-# of the tree; the check must turn red and name the place. Code that only looks like a violation must not
-# be named.
+# Tests that every check can fail: selftest/<check>.sh plants violations in a copy of the tree. The check
+# must fail and name the place. It must not report code that only looks like a violation.
 set -eu
 . "$(dirname "$0")/common.sh"
 
 status=0
 copy=$work/copy
 
-# A fresh copy of the tree, to plant something in.
+# Makes a fresh copy of the tree.
 fresh() {
 	rm -rf "$copy"
 	mkdir "$copy"
 	tar -cf - --exclude=./.git --exclude=./build --exclude=./tests/fuzz/corpus . | tar -xf - -C "$copy"
 }
 
-# plant <file>: appends stdin to it.
+# plant <file>: appends stdin.
 plant() {
 	mkdir -p "$copy/$(dirname "$1")"
 	cat >>"$copy/$1"
 }
 
-# compiled <file>...: makes the objects of planted files, under the names that the build uses.
+# compiled <file>...: compiles planted files to objects with the names of the build.
 compiled() {
 	for source; do
 		object=$copy/build/dev/${source%%/*}/CMakeFiles/spoke_${source%%/*}.dir/${source#*/}.o
@@ -31,18 +30,18 @@ compiled() {
 	done
 }
 
-# red <"check [argument...]"> <what it must say>...
+# red <"check [argument...]"> <expected message>...
 red() {
 	check=${1%% *}
 	arguments=${1#"$check"}
 	shift
 	if sh "$copy/tests/checks/$check.sh" $arguments >"$work/said" 2>&1; then
-		echo "$check.sh: stays green where it should say: $1"
+		echo "$check.sh: does not fail; expected: $1"
 		status=1
 	fi
 	for sentence; do
 		if ! grep -qF -e "$sentence" "$work/said"; then
-			echo "$check.sh: does not say: $sentence; but:"
+			echo "$check.sh: does not report: $sentence; but:"
 			sed 's/^/    /' "$work/said"
 			status=1
 		fi
@@ -52,17 +51,17 @@ red() {
 # green <"check [argument...]">
 green() {
 	if ! sh "$copy/tests/checks/${1%% *}.sh" ${1#"${1%% *}"} >"$work/said" 2>&1; then
-		echo "$1: turns red:"
+		echo "$1: fails:"
 		sed 's/^/    /' "$work/said"
 		status=1
 	fi
 }
 
-# quiet <what the last check must not have said>...
+# quiet <message that the last check must not contain>...
 quiet() {
 	for sentence; do
 		if grep -F -e "$sentence" "$work/said"; then
-			echo "$check.sh: should not say this"
+			echo "$check.sh: must not report this"
 			status=1
 		fi
 	done
@@ -78,7 +77,7 @@ for script in $checks/*.sh; do
 		status=1
 	fi
 	if [ ! -f "$checks/selftest/$check.sh" ]; then
-		echo "$script: nothing shows that it can fail: no $checks/selftest/$check.sh"
+		echo "$script: no selftest: $checks/selftest/$check.sh"
 		status=1
 		continue
 	fi

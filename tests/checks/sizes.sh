@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Files and functions stay small: 400 and 60 code lines, or the maximum that sizes.txt gives by name and
-# with a reason.
+# Limits the size of files to 400 and of functions to 60 code lines, or to the maximum in sizes.txt. Each
+# larger maximum there has a reason.
 set -eu
 . "$(dirname "$0")/common.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The shared library exports what symbols.txt lists, no more and no less, and no global of the static
-# one can collide with a user's names. "--update" writes the list anew.
+# Checks that the shared library exports exactly the symbols of symbols.txt, and that no global symbol of
+# the static library can collide with the names of a user. "--update" rewrites the list.
 set -eu
 . "$(dirname "$0")/common.sh"
 

@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# clang-tidy over all that the build compiles. A file that was found clean is looked at again only
-# when it, a header it includes, its command, the configuration or clang-tidy itself has changed.
-# TIDY=quick leaves out the tests, which are most of it, and the static analyzer, which takes 50 times as
-# long as everything else together.
+# Runs clang-tidy on all files that the build compiles. A clean file is checked again only after a change of
+# the file, an included header, its command, the configuration or clang-tidy. TIDY=quick skips the tests
+# and the static analyzer, which takes 50 times as long as everything else.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -25,7 +24,7 @@ for dir in $floors; do
 	include="$include -I$dir/include"
 done
 
-# All that the verdict on a file depends on, as one number.
+# A checksum of all inputs of the check of a file.
 key_of() {
 	{
 		cat "$work/common"
@@ -49,7 +48,7 @@ while read -r file; do
 	fi
 done <"$work/files" >"$work/jobs"
 
-# One job: complains and leaves no stamp, or leaves the stamp.
+# One job: reports findings, or writes the stamp.
 cat >"$work/job" <<'JOB'
 if clang-tidy --quiet $6 --extra-arg=-Wno-unknown-warning-option -p "$1" "$3" >"$2" 2>&1 </dev/null; then
 	echo "$5" >"$4"

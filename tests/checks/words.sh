@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Text of the tree: a licence line in every source, no path of a particular machine, no postponed work,
-# and clean line ends.
+# Checks the text of the tree: a licence line in every source, no absolute path of a machine, no deferred
+# work, and clean line ends.
 set -eu
 . "$(dirname "$0")/common.sh"
 
 find . -path ./.git -prune -o -path ./build -prune -o -path ./tests/fuzz/corpus -prune -o \
 	-type f -not -name LICENSE -exec grep -lI . {} + | sed 's|^\./||' | sort >"$work/files"
 
-# look <sentence> <extended pattern>. The patterns are written so that they do not match themselves.
+# look <error> <extended pattern>. The patterns must not match themselves.
 bad=0
 look() {
 	if tr '\n' '\0' <"$work/files" | xargs -0 grep -nE -e "$2" /dev/null >"$work/found"; then

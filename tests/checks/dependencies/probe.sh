@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# One form of ../dependencies.sh, given as its prefix: configures, builds and runs the program, and
-# compares its output with the expected one. Runs from the root of the tree.
+# Checks one form of ../dependencies.sh, given as its prefix: configures, builds and runs the program, and
+# compares the result. Runs from the root of the tree.
 set -u
 in=$1
 log=$in/log
@@ -31,10 +31,10 @@ if cmake "$@" >"$log" 2>&1; then
 	case $said in
 	$expected) exit 0 ;;
 	esac
-	complain "says \"$said\" instead of \"$expected\""
+	complain "prints \"$said\" instead of \"$expected\""
 fi
 
 [ "$expected" = missing ] || complain "was not found"
 sentences=$(tr -s ' \n' '  ' <"$log" | grep -c 'needs* .*: install it with "apt-get install lib.*-dev"')
 errors=$(grep -c '^CMake Error' "$log")
-[ "$sentences/$errors" = 1/1 ] || complain "is missing, but that is not one clear sentence"
+[ "$sentences/$errors" = 1/1 ] || complain "is missing, but the error is not one clear message"

@@ -54,5 +54,5 @@ red floors 'timer/plant.c: floor timer looks up at spokei_plant_up of core/plant
 	'timer/plant.c: floor timer looks up at spokei_plant_weak of core/plant.c' \
 	'timer/plant.c: wants spokei_plant_lost, which no floor defines' \
 	'spokei_plant_twice, as does' \
-	'timer/unbuilt.c: build/dev has no object of it'
+	'timer/unbuilt.c: the object in build/dev is missing'
 quiet spokei_plant_down 'timer/plant.c: build/dev' 'core/plant.c: build/dev'

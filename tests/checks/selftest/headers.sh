@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 echo 'static inline size_t spoke_plant(void) { return 0; }' | plant timer/include/spoke/plant.h
-red headers 'timer/include/spoke/plant.h: does not compile alone, by gcc' \
-	'timer/include/spoke/plant.h: does not compile alone, by g++'
+red headers 'timer/include/spoke/plant.h: does not compile alone, with gcc' \
+	'timer/include/spoke/plant.h: does not compile alone, with g++'

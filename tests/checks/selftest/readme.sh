@@ -78,8 +78,8 @@ int three(void);
 ```
 MD
 red readme 'PLANT.md:4: this line does not follow there in examples/plant.c' \
-	'PLANT.md:10: this line' 'PLANT.md:14: this line' 'PLANT.md:19: nothing is quoted' \
-	'PLANT.md:20: there is no examples/none.c' 'PLANT.md:24: no block follows'
+	'PLANT.md:10: this line' 'PLANT.md:14: this line' 'PLANT.md:19: empty quotation' \
+	'PLANT.md:20: no such file to quote: examples/none.c' 'PLANT.md:24: no block follows'
 quiet 'PLANT.md:26:' 'PLANT.md:28:' 'PLANT.md:30:' README.md 'is quoted, but'
 
 fresh

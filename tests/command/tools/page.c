@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An admin page that always says the same: answers whatever is asked with a file, at a port of the
- * loopback interface that it prints.
+ * A fake admin page: answers every request with the same file, on a port of the loopback interface that
+ * it prints.
  *
  *     page FILE
  */
@@ -27,7 +27,7 @@ struct page {
 
 static char answer[FILE_MAX + 128];
 
-/* Whatever was asked: it is all there, or nobody will know. */
+/* Answers any request; an incomplete write is not reported. */
 static void visitor_ready(struct spoke_watch *watch, unsigned io)
 {
 	struct visitor *visitor = spoke_container_of(watch, struct visitor, watch);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of JSON as a shell can look at them: for each line of stdin, which has to be one object,
- * the values of the keys, "a.b" of an object inside, with spaces between and "-" for none.
+ * Picks values out of lines of JSON for shell scripts. For each line of stdin, which must be an object,
+ * prints the values of the keys, separated by spaces; "a.b" is a nested key, "-" a missing value.
  *
  *     pick KEY... <lines
  */

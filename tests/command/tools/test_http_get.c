@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `spoke top` takes for an answer of an admin page. */
+/* Tests the HTTP client of `spoke top`. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,12 +18,12 @@
 #define MS UINT64_C(1000000)
 #define OK "HTTP/1.1 200 OK\r\n"
 
-/* --- answers as bytes */
+/* --- parsing answers */
 
 struct read_case {
 	const char *answer;
 	bool over;
-	const char *what; /* as http_answer_read() says */
+	const char *what; /* result of http_answer_read() */
 	const char *body;
 };
 
@@ -52,7 +52,7 @@ static const struct read_case cases[] = {
 	  "invalid Content-Length or Transfer-Encoding", NULL },
 };
 
-static void answers_are_read_or_refused(void **state)
+static void answer_is_parsed_or_rejected(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -161,7 +161,7 @@ static void answer(struct stage *stage, int fd, const char *text, size_t len)
 	go(stage, MS);
 }
 
-static void every_cut_of_an_answer_gives_the_body(void **state)
+static void answer_split_at_any_byte_gives_the_body(void **state)
 {
 	static const char text[] = OK "Content-Length: 7\r\n\r\n{\"a\":1}";
 
@@ -203,7 +203,7 @@ static void server_that_does_not_answer_is_given_up(void **state)
 	tear_down(&stage);
 }
 
-static void nobody_there_is_told(void **state)
+static void refused_connection_is_reported(void **state)
 {
 	struct stage stage;
 
@@ -217,7 +217,7 @@ static void nobody_there_is_told(void **state)
 	tear_down(&stage);
 }
 
-static void an_answer_without_end_is_given_up(void **state)
+static void answer_without_end_is_rejected_at_limit(void **state)
 {
 	static const char line[256] = OK "\r\n";
 	struct stage stage;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `spoke bench` measures of a provider whose times are known exactly. */
+/* Tests the measurements of `spoke bench` with a provider whose latency is known exactly. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,7 +107,7 @@ static void assert_about(uint64_t value, uint64_t wanted, uint64_t off)
 	assert_in_range(value, wanted - off, wanted + off);
 }
 
-static void a_closed_loop_waits_for_each_answer(void **state)
+static void closed_loop_waits_for_each_answer(void **state)
 {
 	static struct stage stage;
 
@@ -116,14 +116,14 @@ static void a_closed_loop_waits_for_each_answer(void **state)
 	begin(&stage);
 	go(&stage, 3 * SECOND);
 	assert_int_equal(stage.load.stage, LOAD_OVER);
-	assert_about(stage.load.ok, 500, 2); /* there and back in 2 ms */
+	assert_about(stage.load.ok, 500, 2); /* the round trip takes 2 ms */
 	assert_int_equal(stage.load.failed, 0);
 	assert_about(spoke_histogram_percentile(&stage.load.times, 990000), 2 * MS, MS / 8);
 	assert_int_equal(load_span_ns(&stage.load, UINT64_MAX), SECOND);
 	tear_down(&stage);
 }
 
-static void a_closed_loop_keeps_so_many_outstanding(void **state)
+static void closed_loop_keeps_concurrency_calls_in_flight(void **state)
 {
 	static struct stage stage;
 
@@ -139,7 +139,7 @@ static void a_closed_loop_keeps_so_many_outstanding(void **state)
 	tear_down(&stage);
 }
 
-static void an_open_loop_begins_calls_at_its_rate(void **state)
+static void open_loop_starts_calls_at_its_rate(void **state)
 {
 	static struct stage stage;
 
@@ -181,8 +181,8 @@ static void missed_calls_are_counted_only_in_an_open_loop(void **state)
 	}
 }
 
-/* Here it is the caller who stands still: his calls begin late, and that counts too. */
-static void calls_that_begin_late_are_late(void **state)
+/* The caller stalls: its calls start late, and the delay counts as latency. */
+static void latency_counts_from_the_due_time(void **state)
 {
 	static struct stage stage;
 
@@ -217,7 +217,7 @@ static void calls_that_could_not_begin_are_counted(void **state)
 	assert_int_equal(stage.load.stage, LOAD_OVER);
 	assert_about(stage.load.due, 200000, 1);
 	assert_int_equal(stage.load.not_ended, 0);
-	/* As many as a consumer may have outstanding time out; the others have no room. */
+	/* Calls up to the limit of the consumer time out; the others are refused. */
 	for (size_t i = 0; i < LOAD_KINDS; i++)
 		if (stage.load.kinds[i].error == SPOKE_ELIMIT)
 			no_room = stage.load.kinds[i].count;
@@ -247,7 +247,7 @@ static void calls_without_time_to_begin_are_counted(void **state)
 	tear_down(&stage);
 }
 
-static void errors_are_counted_by_their_kinds(void **state)
+static void errors_are_counted_by_kind(void **state)
 {
 	static struct stage stage;
 
@@ -264,7 +264,7 @@ static void errors_are_counted_by_their_kinds(void **state)
 	tear_down(&stage);
 }
 
-static void a_run_that_is_interrupted_says_what_has_not_ended(void **state)
+static void interrupted_run_counts_calls_not_ended(void **state)
 {
 	static struct stage stage;
 
@@ -289,7 +289,7 @@ static void a_run_that_is_interrupted_says_what_has_not_ended(void **state)
 	}
 }
 
-static void without_a_provider_it_says_so(void **state)
+static void load_without_provider_reports_unreachable(void **state)
 {
 	static struct stage stage;
 
@@ -303,7 +303,7 @@ static void without_a_provider_it_says_so(void **state)
 	tear_down(&stage);
 }
 
-static void a_provider_that_goes_and_comes_back_is_called_again(void **state)
+static void load_resumes_after_provider_restart(void **state)
 {
 	static struct stage stage;
 	uint64_t before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `spoke tap` passes on, between a client and a target in a network in memory. */
+/* Tests the relay of `spoke tap` between a client and a target in the simulated network. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,19 +25,19 @@ struct stage {
 	struct spokei_world_process tap;
 	struct spokei_world_process people;
 	struct relay relay;
-	int target;      /* listens; -1: nobody does */
-	int client;      /* an end of the client's ... */
-	int server;      /* ... and of the target's */
-	uint64_t sum[2]; /* of the bytes that were looked at, by way */
+	int target;      /* listening socket; -1: none */
+	int client;      /* socket of the client ... */
+	int server;      /* ... and of the target */
+	uint64_t sum[2]; /* checksum of the bytes seen, by direction */
 	size_t seen[2];
 	unsigned opened;
 	unsigned ended[2];
 	unsigned closed;
 	unsigned refused;
-	int error; /* of the last one closed */
+	int error; /* of the last closed pair */
 };
 
-/* --- what the relay tells */
+/* --- callbacks of the relay */
 
 static uint64_t sum_of(uint64_t sum, const unsigned char *bytes, size_t len)
 {
@@ -213,7 +213,7 @@ static void close_fd(struct stage *stage, int fd)
 
 /* --- tests */
 
-static void bytes_go_both_ways_and_an_end_is_passed_on(void **state)
+static void relay_forwards_both_ways_and_half_close(void **state)
 {
 	struct stage stage;
 
@@ -227,7 +227,7 @@ static void bytes_go_both_ways_and_an_end_is_passed_on(void **state)
 	assert_over(&stage, stage.server);
 	assert_int_equal(stage.ended[RELAY_TO], 1);
 
-	/* The other direction goes on. */
+	/* The other direction continues. */
 	assert_int_equal(put(&stage, stage.server, "world", 5), 5);
 	go(&stage);
 	assert_gets(&stage, stage.client, "world");
@@ -241,7 +241,7 @@ static void bytes_go_both_ways_and_an_end_is_passed_on(void **state)
 	tear_down(&stage);
 }
 
-/* Writes as much as is taken while nobody reads, then lets it be read; all arrives. */
+/* Writes until the buffers are full, then reads; checks that all bytes arrive. */
 static void push_much(struct stage *stage, int from, int to)
 {
 	static unsigned char bytes[MUCH];
@@ -259,7 +259,7 @@ static void push_much(struct stage *stage, int from, int to)
 		sent += taken > 0 ? (size_t)taken : 0;
 	}
 	stuck = sent;
-	assert_true(stuck < sizeof(bytes)); /* nobody keeps it all */
+	assert_true(stuck < sizeof(bytes)); /* the relay does not buffer all */
 	while (received < sizeof(bytes)) {
 		ssize_t taken = sent < sizeof(bytes)
 					? put(stage, from, bytes + sent, sizeof(bytes) - sent)
@@ -328,7 +328,7 @@ static void bytes_without_a_receiver_are_dropped(void **state)
 	tear_down(&stage);
 }
 
-static void without_a_target_the_client_is_closed(void **state)
+static void client_is_closed_without_a_target(void **state)
 {
 	struct stage stage;
 
@@ -353,7 +353,7 @@ static void bytes_received_while_connecting_are_kept(void **state)
 	assert_int_equal(put(&stage, stage.client, "early", 5), 5);
 	shut(&stage, stage.client);
 	spokei_vnet_route(stage.world.net, "mem:target", SPOKEI_VNET_NORMAL);
-	spokei_world_run(&stage.world, stage.world.now_ns + 3000 * MS); /* it is asked again */
+	spokei_world_run(&stage.world, stage.world.now_ns + 3000 * MS); /* accept() is retried */
 	stage.server = accept_one(&stage);
 	go(&stage);
 	assert_gets(&stage, stage.server, "early");
@@ -361,7 +361,7 @@ static void bytes_received_while_connecting_are_kept(void **state)
 	tear_down(&stage);
 }
 
-static void many_are_served_and_more_wait(void **state)
+static void clients_above_the_limit_wait_in_backlog(void **state)
 {
 	static int fds[RELAY_PAIRS_MAX + 3];
 	struct stage stage;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A saved status, drawn; and one that is damaged in every way a stranger may think of. */
+/* Draws a recorded status, and damaged variants of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static void draw(struct screen *screen, struct spoke_value status)
 	status_view_body(screen, status);
 }
 
-/* Reads a text, which is written over, and draws it. Returns whether it could be read. */
+/* Parses and draws a text, which is overwritten. Returns false if it is invalid. */
 static bool draw_text(struct screen *screen, char *text, size_t len)
 {
 	struct json_error error;
@@ -59,7 +59,7 @@ static bool draw_text(struct screen *screen, char *text, size_t len)
 	return good;
 }
 
-static void a_status_is_drawn_as_it_was(void **state)
+static void status_is_drawn_as_recorded(void **state)
 {
 	static char text[FILE_MAX];
 	static char wanted[FILE_MAX];
@@ -90,7 +90,7 @@ static uint64_t roll(uint64_t *seed)
 	return *seed;
 }
 
-static void nothing_but_plain_text_comes_of_a_damaged_one(void **state)
+static void damaged_status_is_drawn_as_printable_text(void **state)
 {
 	static const char pieces[] = "0123456789[]{}:,\"-.e\\u tfn\x1b\x9b\x7f";
 	static char whole[FILE_MAX];
@@ -138,8 +138,8 @@ static void missing_fields_are_shown_as_blanks(void **state)
 	screen_end(&screen);
 }
 
-/* Goes behind an escape sequence of a terminal; no NUL ends the text. */
-static const char *behind_escape(const char *at)
+/* Returns the end of an escape sequence of a terminal; no NUL ends the text. */
+static const char *skip_escape(const char *at)
 {
 	assert_int_equal(at[0], '\033');
 	assert_int_equal(at[1], '[');
@@ -149,7 +149,7 @@ static const char *behind_escape(const char *at)
 	return at + 1;
 }
 
-static void a_live_screen_is_never_left(void **state)
+static void live_screen_never_exceeds_its_height(void **state)
 {
 	static char text[FILE_MAX];
 	struct screen screen;
@@ -163,7 +163,7 @@ static void a_live_screen_is_never_left(void **state)
 	assert_true(draw_text(&screen, text, len));
 	for (const char *at = screen.text; at < screen.text + screen.len;) {
 		if (*at == '\033') {
-			at = behind_escape(at);
+			at = skip_escape(at);
 		} else if (*at == '\r') {
 			assert_int_equal(at[1], '\n');
 			at += 2;
