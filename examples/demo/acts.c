@@ -75,9 +75,9 @@ static void print_tasks(const char *who, uint64_t rate, uint64_t outage_ns, uint
 	char outage[PLAN_TEXT];
 	char spare[PLAN_TEXT];
 
-	story_say("  %s: failback.tasks = %" PRIu64 " calls/s x (%s %s + %s to spare) = %" PRIu64,
-		  who, rate, plan_print(outage_ns, outage), why, plan_print(PLAN_SPARE_NS, spare),
-		  tasks);
+	story_print("  %s: failback.tasks = %" PRIu64 " calls/s x (%s %s + %s to spare) = %" PRIu64,
+		    who, rate, plan_print(outage_ns, outage), why, plan_print(PLAN_SPARE_NS, spare),
+		    tasks);
 }
 
 static bool begin(struct stage *stage)
@@ -87,16 +87,16 @@ static bool begin(struct stage *stage)
 	char heartbeat[PLAN_TEXT];
 	char period[PLAN_TEXT];
 
-	story_say("%u providers and 2 consumers, each a process with one timing wheel. The wheel "
-		  "has three users:",
-		  plan->providers);
-	story_say("  timeout    ends a request at its deadline, after %s",
-		  plan_print(plan->timeout_ns, timeout));
-	story_say("  retry      a failback task tries a failed call again, after %s",
-		  plan_print(plan->period_ns, period));
-	story_say("  heartbeat  probes a silent peer after %s; 3 missed heartbeats close the "
-		  "connection",
-		  plan_print(plan->heartbeat_ns, heartbeat));
+	story_print("%u providers and 2 consumers, each a process with one timing wheel. The wheel "
+		    "has three users:",
+		    plan->providers);
+	story_print("  timeout    ends a request at its deadline, after %s",
+		    plan_print(plan->timeout_ns, timeout));
+	story_print("  retry      a failback task tries a failed call again, after %s",
+		    plan_print(plan->period_ns, period));
+	story_print("  heartbeat  probes a silent peer after %s; 3 missed heartbeats close the "
+		    "connection",
+		    plan_print(plan->heartbeat_ns, heartbeat));
 	print_tasks("consumer-1", plan->rate, plan->outage_ns, plan->tasks,
 		    "until a frozen provider is suspect");
 	print_tasks("consumer-2", plan->rate2, plan->outage2_ns, plan->tasks2,
@@ -262,8 +262,8 @@ bool acts_live(struct stage *stage, uint64_t end_ns)
 		   "process; it will recover:",
 		   stage->plan->seconds ? "for a while" : "until Ctrl-C");
 	for (unsigned i = 0; i < cast.count; i++)
-		story_say("  %-11s  http://%s/#token=%s", cast.actors[i].name, cast.actors[i].page,
-			  cast.token);
+		story_print("  %-11s  http://%s/#token=%s", cast.actors[i].name,
+			    cast.actors[i].page, cast.token);
 	if (!actor_restart(third))
 		return false;
 	actor_watch(stage->consumer, NULL);

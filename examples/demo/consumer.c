@@ -94,8 +94,8 @@ static void done(void *arg, const struct spoke_result *result)
 		self.failed++;
 	if (result->error == SPOKE_OK && self.silent) {
 		self.silent = false;
-		report_say(&self.report, SPOKE_EVENT_OF_NONE, TAG_ANSWERED, 0, NULL,
-			   "calls are answered");
+		report_event(&self.report, SPOKE_EVENT_OF_NONE, TAG_ANSWERED, 0, NULL,
+			     "calls are answered");
 	}
 }
 
@@ -105,9 +105,9 @@ static void calm(struct spoke_alarm *alarm)
 	(void)alarm;
 	if (spoke_consumer_tickets(self.consumer, NULL) > 0)
 		return;
-	report_say(&self.report, SPOKE_EVENT_OF_NONE, TAG_CALM, 0, NULL,
-		   "no ticket waits any more: %" PRIu64 " answered by a later attempt",
-		   self.recovered - self.calm_recovered);
+	report_event(&self.report, SPOKE_EVENT_OF_NONE, TAG_CALM, 0, NULL,
+		     "no ticket waits any more: %" PRIu64 " answered by a later attempt",
+		     self.recovered - self.calm_recovered);
 	self.calm_recovered = self.recovered;
 }
 
@@ -154,12 +154,12 @@ static void pulse(struct spoke_alarm *alarm)
 	since = now;
 	spoke_histogram_since(&since, &self.before);
 	self.before = now;
-	report_say(&self.report, SPOKE_EVENT_OF_NONE, TAG_PULSE, 0, NULL,
-		   "last second: %" PRIu64 " calls answered, %" PRIu64
-		   " deferred; p50 %.2f ms, p99 %.2f ms",
-		   self.ok - self.pulse_ok, self.deferred - self.pulse_deferred,
-		   (double)spoke_histogram_percentile(&since, 500000) / 1e6,
-		   (double)spoke_histogram_percentile(&since, 990000) / 1e6);
+	report_event(&self.report, SPOKE_EVENT_OF_NONE, TAG_PULSE, 0, NULL,
+		     "last second: %" PRIu64 " calls answered, %" PRIu64
+		     " deferred; p50 %.2f ms, p99 %.2f ms",
+		     self.ok - self.pulse_ok, self.deferred - self.pulse_deferred,
+		     (double)spoke_histogram_percentile(&since, 500000) / 1e6,
+		     (double)spoke_histogram_percentile(&since, 990000) / 1e6);
 	self.pulse_ok = self.ok;
 	self.pulse_deferred = self.deferred;
 }
@@ -176,8 +176,8 @@ static void hush(struct spoke_signal *husher)
 	self.hushed = true;
 	self.hushed_ns = spoke_engine_now(self.engine);
 	self.hushed_beats = beats();
-	report_say(&self.report, SPOKE_EVENT_OF_NONE, TAG_TOLD, 0, NULL,
-		   "pauses its calls: the connection is silent");
+	report_event(&self.report, SPOKE_EVENT_OF_NONE, TAG_TOLD, 0, NULL,
+		     "pauses its calls: the connection is silent");
 }
 
 static void speak(struct spoke_signal *speaker)
@@ -187,10 +187,10 @@ static void speak(struct spoke_signal *speaker)
 		return;
 	self.hushed = false;
 	self.silent = true;
-	report_say(&self.report, SPOKE_EVENT_OF_HEARTBEAT, TAG_TOLD, 0, NULL,
-		   "no calls for %.1f s: %" PRIu64 " heartbeats kept the connection",
-		   (double)(spoke_engine_now(self.engine) - self.hushed_ns) / (double)NS_PER_S,
-		   beats() - self.hushed_beats);
+	report_event(&self.report, SPOKE_EVENT_OF_HEARTBEAT, TAG_TOLD, 0, NULL,
+		     "no calls for %.1f s: %" PRIu64 " heartbeats kept the connection",
+		     (double)(spoke_engine_now(self.engine) - self.hushed_ns) / (double)NS_PER_S,
+		     beats() - self.hushed_beats);
 }
 
 /* Starts the calls at the first connection. */
@@ -223,12 +223,12 @@ static void rest(struct spoke_alarm *alarm)
 		return;
 	(void)spoke_alarm_cancel(alarm);
 	if (open + unsettled == 0)
-		report_say(&self.report, SPOKE_EVENT_OF_NONE, TAG_RESTS, 0, NULL,
-			   "every call has an outcome");
+		report_event(&self.report, SPOKE_EVENT_OF_NONE, TAG_RESTS, 0, NULL,
+			     "every call has an outcome");
 	else
-		report_say(&self.report, SPOKE_EVENT_OF_NONE, TAG_RESTS, 0, NULL,
-			   "gives up: %" PRIu64 " calls and %" PRIu64 " tickets have no outcome",
-			   open, unsettled);
+		report_event(&self.report, SPOKE_EVENT_OF_NONE, TAG_RESTS, 0, NULL,
+			     "gives up: %" PRIu64 " calls and %" PRIu64 " tickets have no outcome",
+			     open, unsettled);
 	if (spoke_engine_drain(self.engine, DRAIN_NS))
 		spoke_engine_stop(self.engine);
 }

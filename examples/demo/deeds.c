@@ -63,9 +63,9 @@ void actor_speak(struct actor *actor)
 	send_signal(actor, SIGUSR2);
 }
 
-void actor_end(struct actor *actor, bool says)
+void actor_end(struct actor *actor, bool announce)
 {
-	if (says)
+	if (announce)
 		story_did("ends %s, process %d (SIGTERM)", actor->name, (int)actor->pid);
 	actor->leaving = true;
 	send_signal(actor, SIGTERM);

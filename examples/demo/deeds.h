@@ -14,6 +14,6 @@ bool actor_restart(struct actor *actor); /* as actor_start() */
 /* Pauses and resumes the calls of a consumer. */
 void actor_hush(struct actor *actor);
 void actor_speak(struct actor *actor);
-void actor_end(struct actor *actor, bool says);
+void actor_end(struct actor *actor, bool announce);
 
 #endif

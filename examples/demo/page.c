@@ -56,8 +56,8 @@ const char *page_open(struct report *report, const char *name, const char *liste
 	}
 	/* A token of the driver is not printed here: until the acts are over the pages are
 	 * read-only. */
-	report_say(report, SPOKE_EVENT_OF_NONE, TAG_ADMIN, 0, spoke_admin_address(admin),
-		   "page at http://%s/%s%s", spoke_admin_address(admin),
-		   options.token ? "" : "#token=", options.token ? "" : spoke_admin_token(admin));
+	report_event(report, SPOKE_EVENT_OF_NONE, TAG_ADMIN, 0, spoke_admin_address(admin),
+		     "page at http://%s/%s%s", spoke_admin_address(admin),
+		     options.token ? "" : "#token=", options.token ? "" : spoke_admin_token(admin));
 	return spoke_admin_address(admin);
 }

@@ -96,8 +96,8 @@ static int serve(struct spoke_engine *engine, char **argv)
 		return error;
 	}
 	(void)spoke_provider_address(provider, 0, address, sizeof(address));
-	report_say(&report, SPOKE_EVENT_OF_NONE, TAG_LISTENS, 0, address, "serves %s at %s",
-		   argv[2], address);
+	report_event(&report, SPOKE_EVENT_OF_NONE, TAG_LISTENS, 0, address, "serves %s at %s",
+		     argv[2], address);
 	return spoke_engine_run(engine);
 }
 

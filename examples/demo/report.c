@@ -50,7 +50,7 @@ void report_counts(struct report *report)
 }
 
 /* Prints the reason of a retry only when it changes. */
-static void tell_event(struct report *report, const struct spoke_event *event)
+static void send_event(struct report *report, const struct spoke_event *event)
 {
 	bool retry = event->user == SPOKE_EVENT_OF_RETRY;
 	bool why = retry && event->error && event->error != report->why;
@@ -66,14 +66,14 @@ static void tell_event(struct report *report, const struct spoke_event *event)
 }
 
 /* Reports timeouts and retries from the engine's events. Connection events come by callback. */
-static void tell_events(struct report *report)
+static void send_events(struct report *report)
 {
 	struct spoke_event event;
 
 	while (spoke_event_get(report->engine, report->next_event, &event) == SPOKE_OK) {
 		report->next_event = event.number + 1;
 		if (event.user == SPOKE_EVENT_OF_TIMEOUT || event.user == SPOKE_EVENT_OF_RETRY)
-			tell_event(report, &event);
+			send_event(report, &event);
 	}
 }
 
@@ -81,7 +81,7 @@ static void due(struct spoke_alarm *alarm)
 {
 	struct report *report = spoke_container_of(alarm, struct report, alarm);
 
-	tell_events(report);
+	send_events(report);
 	report_counts(report);
 }
 
@@ -92,13 +92,13 @@ int report_begin(struct report *report, struct spoke_engine *engine,
 	return spoke_alarm_every(engine, &report->alarm, EVERY_NS, due);
 }
 
-void report_say(struct report *report, enum spoke_event_user user, enum message_tag tag,
-		unsigned number, const char *peer, const char *format, ...)
+void report_event(struct report *report, enum spoke_event_user user, enum message_tag tag,
+		  unsigned number, const char *peer, const char *format, ...)
 {
 	char text[TEXT];
 	va_list args;
 
-	tell_events(report);
+	send_events(report);
 	va_start(args, format);
 	/* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it is not */
 	(void)vsnprintf(text, sizeof(text), format, args);
@@ -108,17 +108,17 @@ void report_say(struct report *report, enum spoke_event_user user, enum message_
 	report_counts(report);
 }
 
-static void tell_end(struct report *report, const struct spoke_link_event *event)
+static void report_end(struct report *report, const struct spoke_link_event *event)
 {
 	if (event->user == SPOKE_EVENT_OF_HEARTBEAT)
-		report_say(report, event->user, TAG_CLOSED, 0, event->name,
-			   "%s: connection closed after four silent intervals", event->name);
+		report_event(report, event->user, TAG_CLOSED, 0, event->name,
+			     "%s: connection closed after four silent intervals", event->name);
 	else if (event->error == SPOKE_ECLOSED)
-		report_say(report, event->user, TAG_CLOSED, 0, event->name,
-			   "%s: connection closed after the drain notice", event->name);
+		report_event(report, event->user, TAG_CLOSED, 0, event->name,
+			     "%s: connection closed after the drain notice", event->name);
 	else
-		report_say(report, event->user, TAG_CLOSED, 0, event->name, "%s: %s", event->name,
-			   spoke_strerror(event->error));
+		report_event(report, event->user, TAG_CLOSED, 0, event->name, "%s: %s", event->name,
+			     spoke_strerror(event->error));
 }
 
 void report_link(void *arg, const struct spoke_link_event *event)
@@ -128,36 +128,36 @@ void report_link(void *arg, const struct spoke_link_event *event)
 
 	switch (event->change) {
 	case SPOKE_LINK_CONNECTED:
-		report_say(report, event->user, TAG_CONNECTED, 0, name, "%s: connected", name);
+		report_event(report, event->user, TAG_CONNECTED, 0, name, "%s: connected", name);
 		return;
 	case SPOKE_LINK_PROBATION:
-		report_say(report, event->user, TAG_PROBATION, 0, name,
-			   "%s: connected, on probation: no calls until it answers", name);
+		report_event(report, event->user, TAG_PROBATION, 0, name,
+			     "%s: connected, on probation: no calls until it answers", name);
 		return;
 	case SPOKE_LINK_SUSPECT:
-		report_say(report, event->user, TAG_SUSPECT, event->missed, name,
-			   "%s: heartbeat missed, %u of 3%s", name, event->missed,
-			   event->missed > 1  ? ""
-			   : report->provides ? ": suspect"
-					      : ": suspect, no calls");
+		report_event(report, event->user, TAG_SUSPECT, event->missed, name,
+			     "%s: heartbeat missed, %u of 3%s", name, event->missed,
+			     event->missed > 1  ? ""
+			     : report->provides ? ": suspect"
+						: ": suspect, no calls");
 		return;
 	case SPOKE_LINK_RECOVERED:
-		report_say(report, event->user, TAG_RECOVERED, 0, name, "%s: recovered%s", name,
-			   report->provides ? "" : ", gets calls again");
+		report_event(report, event->user, TAG_RECOVERED, 0, name, "%s: recovered%s", name,
+			     report->provides ? "" : ", gets calls again");
 		return;
 	case SPOKE_LINK_READONLY:
-		report_say(report, event->user, TAG_READONLY, 0, name,
-			   report->provides ? "%s: has received the drain notice"
-					    : "%s: sent the drain notice, gets no more calls",
-			   name);
+		report_event(report, event->user, TAG_READONLY, 0, name,
+			     report->provides ? "%s: has received the drain notice"
+					      : "%s: sent the drain notice, gets no more calls",
+			     name);
 		return;
 	case SPOKE_LINK_CLOSED:
-		tell_end(report, event);
+		report_end(report, event);
 		return;
 	case SPOKE_LINK_RECONNECTING:
-		report_say(report, event->user, TAG_RECONNECTING, 0, name,
-			   "%s: reconnecting in %u ms, attempt %u", name,
-			   (unsigned)(event->pause_ns / NS_PER_MS), event->attempt);
+		report_event(report, event->user, TAG_RECONNECTING, 0, name,
+			     "%s: reconnecting in %u ms, attempt %u", name,
+			     (unsigned)(event->pause_ns / NS_PER_MS), event->attempt);
 		return;
 	}
 }

@@ -27,10 +27,10 @@ int report_begin(struct report *report, struct spoke_engine *engine,
 		 void (*count)(uint64_t *counts));
 
 /* Reports an event; `peer` may be NULL. */
-__attribute__((format(printf, 6, 7))) void report_say(struct report *report,
-						      enum spoke_event_user user,
-						      enum message_tag tag, unsigned number,
-						      const char *peer, const char *format, ...);
+__attribute__((format(printf, 6, 7))) void report_event(struct report *report,
+							enum spoke_event_user user,
+							enum message_tag tag, unsigned number,
+							const char *peer, const char *format, ...);
 
 /* Callback for the option `changed`; `changed_arg` is the struct report. */
 void report_link(void *arg, const struct spoke_link_event *event);

@@ -162,7 +162,7 @@ void story_head(const char *format, ...)
 	flush();
 }
 
-void story_say(const char *format, ...)
+void story_print(const char *format, ...)
 {
 	va_list args;
 

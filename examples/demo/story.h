@@ -17,7 +17,7 @@ uint64_t story_now(void); /* monotonic clock, ns */
 __attribute__((format(printf, 1, 2))) void story_head(const char *format, ...);
 
 /* Prints a sentence between events. */
-__attribute__((format(printf, 1, 2))) void story_say(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void story_print(const char *format, ...);
 
 /* Prints an action of the driver. */
 __attribute__((format(printf, 1, 2))) void story_did(const char *format, ...);

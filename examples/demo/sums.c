@@ -50,7 +50,7 @@ static int64_t lost(void)
 
 static void row(const char *name, int64_t number, const char *what)
 {
-	story_say("  %-20s %10" PRId64 "  %s", name, number, what);
+	story_print("  %-20s %10" PRId64 "  %s", name, number, what);
 }
 
 static void show_table(void)
@@ -77,16 +77,16 @@ static void show_table(void)
 	row("idle closes", (int64_t)total(COUNT_IDLE_CLOSES),
 	    "connections closed after three missed heartbeats");
 	row("false kills", (int64_t)cast.false_kills, "... although the peer was alive: must be 0");
-	story_say("  %-20s %7" PRIu64 ".%" PRIu64
-		  " ms  worst lateness of a timer, except in frozen processes",
-		  "timer lateness", late_us / 1000, late_us % 1000 / 100);
+	story_print("  %-20s %7" PRIu64 ".%" PRIu64
+		    " ms  worst lateness of a timer, except in frozen processes",
+		    "timer lateness", late_us / 1000, late_us % 1000 / 100);
 }
 
 /* Prints an error unless `is_so`; returns `is_so`. */
 static bool expect(bool is_so, const char *what, uint64_t number)
 {
 	if (!is_so)
-		story_say("Error: %s (%" PRIu64 ").", what, number);
+		story_print("Error: %s (%" PRIu64 ").", what, number);
 	return is_so;
 }
 
@@ -99,7 +99,7 @@ static bool check_ends(void)
 
 		if (actor->pid == 0 && WIFEXITED(actor->status) && WEXITSTATUS(actor->status) == 0)
 			continue;
-		story_say("Error: %s did not exit cleanly.", actor->name);
+		story_print("Error: %s did not exit cleanly.", actor->name);
 		well = false;
 	}
 	return well;
@@ -113,9 +113,9 @@ bool sums_show(void)
 	bool well = true;
 
 	show_table();
-	story_say("%s", "");
+	story_print("%s", "");
 	if (cast.trouble[0] != '\0') {
-		story_say("Error: %s.", cast.trouble);
+		story_print("Error: %s.", cast.trouble);
 		return false;
 	}
 	well &= expect(calls > 0, "no call was made", calls);
@@ -132,7 +132,8 @@ bool sums_show(void)
 		       cast.false_kills);
 	well &= check_ends();
 	if (well)
-		story_say("It adds up: every call has one outcome, and only connections to silent "
-			  "peers were closed.");
+		story_print(
+			"It adds up: every call has one outcome, and only connections to silent "
+			"peers were closed.");
 	return well;
 }

@@ -88,7 +88,7 @@ void http_get_end(struct http_get *get)
 }
 
 /* Calls the callback, which may begin a new GET. */
-static void tell(struct http_get *get, const char *what, char *body, size_t len)
+static void finish(struct http_get *get, const char *what, char *body, size_t len)
 {
 	char *answer = get->answer;
 
@@ -103,7 +103,7 @@ static void too_late(struct spoke_alarm *alarm)
 	struct http_get *get = spoke_container_of(alarm, struct http_get, late);
 
 	get->timed_out = true;
-	tell(get, "timeout", NULL, 0);
+	finish(get, "timeout", NULL, 0);
 }
 
 static bool make_room(struct http_get *get)
@@ -132,7 +132,7 @@ static void look(struct http_get *get, bool over)
 	get->answer[get->len] = '\0';
 	what = http_answer_read(get->answer, get->len, over, &body, &len);
 	if (what)
-		tell(get, *what ? what : NULL, body, len);
+		finish(get, *what ? what : NULL, body, len);
 }
 
 static void read_answer(struct http_get *get)
@@ -140,7 +140,7 @@ static void read_answer(struct http_get *get)
 	ssize_t got;
 
 	if (!make_room(get)) {
-		tell(get, "answer too long", NULL, 0);
+		finish(get, "answer too long", NULL, 0);
 		return;
 	}
 	got = get->env->net->read(get->env->ctx, get->watch.fd, get->answer + get->len,
@@ -148,7 +148,7 @@ static void read_answer(struct http_get *get)
 	if (got == -EAGAIN || got == -EINTR)
 		return;
 	if (got < 0) {
-		tell(get, place_error((int)got), NULL, 0);
+		finish(get, place_error((int)got), NULL, 0);
 		return;
 	}
 	get->len += (size_t)got;
@@ -161,7 +161,7 @@ static void write_request(struct http_get *get)
 	ssize_t taken = get->env->net->write(get->env->ctx, get->watch.fd, &part, 1);
 
 	if (taken < 0 && taken != -EAGAIN && taken != -EINTR) {
-		tell(get, place_error((int)taken), NULL, 0);
+		finish(get, place_error((int)taken), NULL, 0);
 		return;
 	}
 	if (taken > 0)
@@ -179,7 +179,7 @@ static void get_ready(struct spoke_watch *watch, unsigned io)
 
 		get->connecting = false;
 		if (result) {
-			tell(get, place_error(result), NULL, 0);
+			finish(get, place_error(result), NULL, 0);
 			return;
 		}
 	}

@@ -92,12 +92,12 @@ static struct listing_service *service_of(struct listing *listing, uint64_t inte
 
 /* --- services */
 
-static void tell_all(const struct listing_service *service, bool came)
+static void notify_all(const struct listing_service *service, bool came)
 {
 	const struct listing *listing = service->listing;
 
-	for (size_t i = 0; listing->told && i < service->count; i++)
-		listing->told(listing->told_arg, service, service->urls[i], came);
+	for (size_t i = 0; listing->changed && i < service->count; i++)
+		listing->changed(listing->changed_arg, service, service->urls[i], came);
 }
 
 static void free_service(struct listing_service *service)
@@ -117,7 +117,7 @@ static void drop_service(struct listing *listing, size_t index)
 	listing->count--;
 	memmove((void *)(listing->services + index), (void *)(listing->services + index + 1),
 		(listing->count - index) * sizeof(void *));
-	tell_all(service, false);
+	notify_all(service, false);
 	free_service(service);
 }
 
@@ -182,30 +182,30 @@ static void take_urls(struct listing_service *service, const char *const *urls, 
 		return;
 	service->urls = copy;
 	service->count = kept;
-	while (listing->told && (i < before.count || j < kept)) {
+	while (listing->changed && (i < before.count || j < kept)) {
 		int order = i == before.count ? 1
 			    : j == kept       ? -1
 					      : strcmp(before.urls[i], copy[j]);
 
 		if (order)
-			listing->told(listing->told_arg, service,
-				      order < 0 ? before.urls[i] : copy[j], order > 0);
+			listing->changed(listing->changed_arg, service,
+					 order < 0 ? before.urls[i] : copy[j], order > 0);
 		i += order <= 0;
 		j += order >= 0;
 	}
 	free_urls(before.urls, before.count);
 }
 
-static void tell_whole(struct listing *listing)
+static void notify_whole(struct listing *listing)
 {
-	if (listing->is_whole || (listing->all.name && !listing->all.told))
+	if (listing->is_whole || (listing->all.name && !listing->all.listed))
 		return;
 	for (size_t i = 0; i < listing->count; i++)
-		if (!listing->services[i]->told)
+		if (!listing->services[i]->listed)
 			return;
 	listing->is_whole = true;
 	if (listing->whole)
-		listing->whole(listing->told_arg);
+		listing->whole(listing->changed_arg);
 }
 
 /* --- callbacks of the registry */
@@ -220,7 +220,7 @@ static void registry_done(void *arg, uint64_t intent, int error)
 	service->intent = 0;
 	ask_again(listing);
 	if (listing->failed)
-		listing->failed(listing->told_arg, error);
+		listing->failed(listing->changed_arg, error);
 }
 
 static void registry_list(void *arg, uint64_t intent, const char *const *urls, size_t count)
@@ -230,12 +230,12 @@ static void registry_list(void *arg, uint64_t intent, const char *const *urls, s
 
 	if (!service)
 		return;
-	service->told = true;
+	service->listed = true;
 	if (service == &listing->all)
 		take_services(listing, urls, count);
 	else
 		take_urls(service, urls, count);
-	tell_whole(listing);
+	notify_whole(listing);
 }
 
 static void registry_lost(void *arg, uint64_t intent, int error)
@@ -249,7 +249,7 @@ static void registry_lost(void *arg, uint64_t intent, int error)
 			listing->services[i]->intent = 0;
 	ask_again(listing);
 	if (listing->failed)
-		listing->failed(listing->told_arg, error);
+		listing->failed(listing->changed_arg, error);
 }
 
 /* --- begin and end */

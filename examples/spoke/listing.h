@@ -19,18 +19,18 @@ struct listing_service {
 	char **urls;
 	size_t count;
 	uint64_t intent; /* of the subscription; 0: none */
-	bool told;       /* its list has been received */
+	bool listed;     /* its list has been received */
 	bool wanted;     /* in the latest list of services */
 };
 
 /* Called when a provider was added (`came`) or removed. */
-typedef void (*listing_told)(void *arg, const struct listing_service *service, const char *url,
-			     bool came);
+typedef void (*listing_changed_fn)(void *arg, const struct listing_service *service,
+				   const char *url, bool came);
 
 struct listing {
 	struct spoke_engine *engine;
-	listing_told told; /* may be NULL */
-	void *told_arg;
+	listing_changed_fn changed; /* may be NULL */
+	void *changed_arg;
 	void (*whole)(void *arg);             /* all lists received, for now; may be NULL */
 	void (*failed)(void *arg, int error); /* an operation did, and is retried; may be NULL */
 	const struct spoke_registry *kind;

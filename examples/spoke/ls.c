@@ -161,7 +161,7 @@ static void print_provider(const struct lister *lister, const struct listing_ser
 
 /* --- callbacks of the listing */
 
-static void told(void *arg, const struct listing_service *service, const char *url, bool came)
+static void changed(void *arg, const struct listing_service *service, const char *url, bool came)
 {
 	const struct lister *lister = arg;
 
@@ -246,10 +246,10 @@ static int run(struct lister *lister, char **operands, int count)
 	int error = spoke_engine_new(NULL, &lister->engine);
 
 	lister->listing.engine = lister->engine;
-	lister->listing.told = lister->is_watch ? told : NULL;
+	lister->listing.changed = lister->is_watch ? changed : NULL;
 	lister->listing.whole = lister->is_watch ? NULL : whole;
 	lister->listing.failed = failed;
-	lister->listing.told_arg = lister;
+	lister->listing.changed_arg = lister;
 	if (!error)
 		error = begin(lister);
 	if (!error)

@@ -12,12 +12,12 @@
 /* Copies the address part of a URL. Returns false if it does not fit. */
 static bool cut_url(const char *text, char *place)
 {
-	const char *behind = strstr(text, "://");
+	const char *scheme_end = strstr(text, "://");
 	size_t len;
 
-	if (behind)
-		text = behind + 3;
-	len = behind ? strcspn(text, "/?#") : strlen(text);
+	if (scheme_end)
+		text = scheme_end + 3;
+	len = scheme_end ? strcspn(text, "/?#") : strlen(text);
 	if (len == 0 || len >= TEXT_MAX)
 		return false;
 	memcpy(place, text, len);

@@ -123,10 +123,10 @@ static void pass_end(struct relay_end *end)
 	struct relay_end *other = other_of(end);
 	const struct spoke_env *env = end->pair->relay->env;
 
-	if (!end->ended || end->len > 0 || end->told || !other->open || other->connecting)
+	if (!end->ended || end->len > 0 || end->forwarded || !other->open || other->connecting)
 		return;
 	(void)env->net->shut(env->ctx, other->watch.fd);
-	end->told = true;
+	end->forwarded = true;
 }
 
 static void too_late(struct spoke_alarm *alarm)
@@ -154,7 +154,7 @@ static void settle(struct relay_pair *pair)
 		pass_on(&pair->ends[i]);
 	for (int i = 0; i < 2; i++)
 		pass_end(&pair->ends[i]);
-	if ((pair->ends[0].told && pair->ends[1].told) || !watch_rest(pair)) {
+	if ((pair->ends[0].forwarded && pair->ends[1].forwarded) || !watch_rest(pair)) {
 		close_pair(pair);
 		return;
 	}

@@ -32,7 +32,7 @@ struct relay_end {
 	bool open;
 	bool connecting;
 	bool ended;          /* no more input here */
-	bool told;           /* ... and the end was forwarded */
+	bool forwarded;      /* ... and the end was forwarded */
 	unsigned char *room; /* input not yet written to the other end: */
 	size_t at;
 	size_t len;

@@ -101,8 +101,8 @@ static void end_line(struct screen *screen)
 {
 	screen->row++;
 	screen->column = 0;
-	/* A newline in the last row would scroll. A line is wiped before it is written: behind its
-	 * last column the cursor still stands there. */
+	/* A newline in the last row would scroll. Lines are erased before they are written, because
+	 * after the last column the cursor stays on that column. */
 	if (!screen_full(screen))
 		add_text(screen, screen->live ? "\033[0m\r\n\033[K" : "\n");
 }

@@ -61,14 +61,15 @@ static void answer_fail(struct spoke_request *request)
 {
 	struct spoke_cursor args = spoke_request_args(request);
 	struct spoke_value value;
-	struct spoke_span said;
+	struct spoke_span reason;
 	char text[512] = "error requested by the caller";
 	int32_t code = 1;
 
 	if (spoke_cursor_next(&args, &value) && spoke_value_i32(value, &code))
 		code = 1;
-	if (spoke_cursor_next(&args, &value) && !spoke_value_str(value, &said))
-		(void)snprintf(text, sizeof(text), "%.*s", (int)said.len, (const char *)said.data);
+	if (spoke_cursor_next(&args, &value) && !spoke_value_str(value, &reason))
+		(void)snprintf(text, sizeof(text), "%.*s", (int)reason.len,
+			       (const char *)reason.data);
 	spoke_reply_error(request, code, text);
 }
 

@@ -134,8 +134,8 @@ static struct tap_request recall(const struct ear *ear, const struct spoke_frame
 
 /* --- callbacks of the relay */
 
-static void tell_frame(struct tap *tap, struct relay_pair *pair, enum relay_way way,
-		       const struct spoke_frame *frame)
+static void on_frame(struct tap *tap, struct relay_pair *pair, enum relay_way way,
+		     const struct spoke_frame *frame)
 {
 	struct ears *ears = pair->looker;
 	const struct spoke_env *env = pair->relay->env;
@@ -153,7 +153,7 @@ static void tell_frame(struct tap *tap, struct relay_pair *pair, enum relay_way 
 }
 
 /* Prints decoded messages. An undecodable stream is still forwarded. */
-static void tell_bytes(struct relay_pair *pair, enum relay_way way, const void *bytes, size_t len)
+static void on_bytes(struct relay_pair *pair, enum relay_way way, const void *bytes, size_t len)
 {
 	struct tap *tap = pair->relay->arg;
 	struct ears *ears = pair->looker;
@@ -171,7 +171,7 @@ static void tell_bytes(struct relay_pair *pair, enum relay_way way, const void *
 	while (!result) {
 		result = spoke_frames_next(ear->frames, &frame);
 		if (!result)
-			tell_frame(tap, pair, way, &frame);
+			on_frame(tap, pair, way, &frame);
 	}
 	if (result != SPOKE_ETRUNCATED) {
 		tap->broken++;
@@ -184,7 +184,7 @@ static void tell_bytes(struct relay_pair *pair, enum relay_way way, const void *
 		spoke_engine_stop(pair->relay->engine);
 }
 
-static bool tell_opened(struct relay_pair *pair, const struct spoke_address *peer)
+static bool on_opened(struct relay_pair *pair, const struct spoke_address *peer)
 {
 	struct tap *tap = pair->relay->arg;
 	const struct spoke_env *env = pair->relay->env;
@@ -202,7 +202,7 @@ static bool tell_opened(struct relay_pair *pair, const struct spoke_address *pee
 	return true;
 }
 
-static void tell_ended(struct relay_pair *pair, enum relay_way way)
+static void on_ended(struct relay_pair *pair, enum relay_way way)
 {
 	struct tap *tap = pair->relay->arg;
 	struct ears *ears = pair->looker;
@@ -215,7 +215,7 @@ static void tell_ended(struct relay_pair *pair, enum relay_way way)
 		tap_line_way(&tap->style, &place, "ended", waiting ? text : NULL);
 }
 
-static void tell_closed(struct relay_pair *pair)
+static void on_closed(struct relay_pair *pair)
 {
 	struct tap *tap = pair->relay->arg;
 	struct ears *ears = pair->looker;
@@ -232,7 +232,7 @@ static void tell_closed(struct relay_pair *pair)
 	(void)fflush(stdout);
 }
 
-static void tell_refused(struct relay *relay, int error)
+static void on_refused(struct relay *relay, int error)
 {
 	(void)relay;
 	(void)ending_say(VERB_REMOTE, "tap", "cannot accept connections for now: %s",
@@ -240,16 +240,16 @@ static void tell_refused(struct relay *relay, int error)
 }
 
 static const struct relay_looks looks = {
-	.opened = tell_opened,
-	.bytes = tell_bytes,
-	.ended = tell_ended,
-	.closed = tell_closed,
-	.refused = tell_refused,
+	.opened = on_opened,
+	.bytes = on_bytes,
+	.ended = on_ended,
+	.closed = on_closed,
+	.refused = on_refused,
 };
 
 /* --- the verb */
 
-static void tell_sums(const struct tap *tap)
+static void print_sums(const struct tap *tap)
 {
 	if (tap->style.json)
 		return;
@@ -272,7 +272,7 @@ static void terminated(struct spoke_signal *signal)
 	spoke_engine_stop(spoke_container_of(signal, struct tap, terminate)->relay.engine);
 }
 
-static void tell_listening(const struct tap *tap, const char *target)
+static void print_listening(const struct tap *tap, const char *target)
 {
 	const struct spoke_env *env = tap->relay.env;
 	struct spoke_address address;
@@ -310,14 +310,14 @@ static int run(struct tap *tap, const char *listen, const char *target)
 	error = relay_begin(relay, at);
 	if (error)
 		return ending_say(VERB_UNREACHABLE, "tap", "%s: %s", listen, place_error(error));
-	tell_listening(tap, target);
+	print_listening(tap, target);
 	error = spoke_signal_watch(relay->engine, &tap->interrupt, SIGINT, interrupted);
 	if (!error)
 		error = spoke_signal_watch(relay->engine, &tap->terminate, SIGTERM, terminated);
 	if (!error)
 		error = spoke_engine_run(relay->engine);
 	relay_end(relay);
-	tell_sums(tap);
+	print_sums(tap);
 	return error ? ending_say(VERB_REMOTE, "tap", "%s", spoke_strerror(error)) : VERB_OK;
 }
 

@@ -62,14 +62,14 @@ static char *text_room(const struct tap_style *style, size_t *ret_size)
 	return text;
 }
 
-static void print_name(const char *before, struct spoke_span name, const char *behind)
+static void print_name(const char *before, struct spoke_span name, const char *after)
 {
 	char text[NAME_TEXT];
 
 	if (name.len == 0)
 		return;
 	(void)escape_text(name, text, sizeof(text));
-	printf("%s%s%s", before, text, behind);
+	printf("%s%s%s", before, text, after);
 }
 
 static void print_request(const struct tap_style *style, const struct spoke_frame *frame)

@@ -96,7 +96,7 @@ quietly() {
 	shift
 	if ! "$@" >"$log" 2>&1; then
 		tail -n 60 "$log" >&2
-		say "tests/bench/run.sh: $* failed; all of its output: $log"
+		say "tests/bench/run.sh: $* failed; full output: $log"
 		exit 1
 	fi
 }

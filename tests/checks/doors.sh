@@ -31,7 +31,7 @@ function judge(path, where, name, what) {
 		return
 	said[path, name] = 1
 	print where ": " name " is " (what == "never" ? "banned" : \
-		"behind the door \"" what "\": use the env, or list the file in tests/checks/doors.txt")
+		"needs the permission \"" what "\": use the env, or list the file in tests/checks/doors.txt")
 }
 # Returns the kind of a name in the code; a called name has its parenthesis.
 function kind_of(name, called,   len) {

@@ -4,7 +4,7 @@
 set -eu
 . "$(dirname "$0")/common.sh"
 
-if ! c_files | xargs clang-format --dry-run -Werror 2>"$work/said"; then
+if ! c_files | xargs clang-format --dry-run -Werror 2>"$work/output"; then
 	awk -F: '/: error: / {
 		if (!($1 in first))
 			first[$1] = $2
@@ -13,8 +13,8 @@ if ! c_files | xargs clang-format --dry-run -Werror 2>"$work/said"; then
 	END {
 		for (file in first)
 			print file ":" first[file] ": not as clang-format writes it, in " places[file] " places"
-	}' "$work/said" | sort >"$work/bad"
-	[ -s "$work/bad" ] || cat "$work/said"
+	}' "$work/output" | sort >"$work/bad"
+	[ -s "$work/bad" ] || cat "$work/output"
 	cat "$work/bad"
 	fail "to repair: clang-format -i <file>"
 fi

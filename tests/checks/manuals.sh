@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The manual pages format without a warning. spoke(3) names every public header and no missing one, has
-# an example that compiles, and states the callback law like ARCHITECTURE.md.
+# Checks the manual pages: they format without warnings. spoke(3) names exactly the public headers, its
+# example compiles, and its callback law is that of ARCHITECTURE.md.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -15,15 +15,15 @@ overview=$pages/spoke.3
 
 for page in $pages/*.[1-9]; do
 	if command -v mandoc >"$work/which"; then
-		mandoc -Tlint -Wwarning "$page" >"$work/said" 2>&1 || true
+		mandoc -Tlint -Wwarning "$page" >"$work/output" 2>&1 || true
 	elif command -v groff >"$work/which"; then
-		groff -mandoc -ww -z -Tutf8 "$page" >"$work/said" 2>&1 || true
+		groff -mandoc -ww -z -Tutf8 "$page" >"$work/output" 2>&1 || true
 	else
 		fail "this needs mandoc or groff: apt-get install mandoc"
 	fi
-	if [ -s "$work/said" ]; then
+	if [ -s "$work/output" ]; then
 		complain "$page: does not format cleanly"
-		sed 's/^/    /' "$work/said"
+		sed 's/^/    /' "$work/output"
 	fi
 done
 
@@ -50,9 +50,9 @@ done
 # The C code in displays.
 awk '/^\.Bd/ { on = 1; next } /^\.Ed/ { on = 0 } on' $overview | sed 's/\\e/\\/g' >"$work/example.c"
 if ! ${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -Itimer/include -Icore/include \
-	-Itransport/include -Icluster/include "$work/example.c" >"$work/said" 2>&1; then
+	-Itransport/include -Icluster/include "$work/example.c" >"$work/output" 2>&1; then
 	complain "$overview: the example does not compile"
-	sed 's/^/    /' "$work/said"
+	sed 's/^/    /' "$work/output"
 fi
 
 # The law without markup: a word a line.

@@ -9,8 +9,8 @@ set -eu
 bad=0
 find . -name '*.md' -not -path './build/*' | sed 's|^\./||' | sort >"$work/pages"
 while read -r page; do
-	expand "$page" | awk -v page="$page" -f $checks/quoted.awk >"$work/said" || bad=1
-	cat "$work/said"
+	expand "$page" | awk -v page="$page" -f $checks/quoted.awk >"$work/output" || bad=1
+	cat "$work/output"
 done <"$work/pages"
 
 sed -n 's/^<!-- from \(.*\) -->$/\1/p' $(cat "$work/pages") | sort -u >"$work/quoted"

@@ -4,14 +4,14 @@
 # failing checks. Usage: sh tests/checks/run.sh [build directory]
 set -u
 cd "$(dirname "$0")/../.." || exit 2
-said=$(mktemp) || exit 2
-trap 'rm -f "$said"' EXIT
+output=$(mktemp) || exit 2
+trap 'rm -f "$output"' EXIT
 trap 'exit 2' HUP INT TERM
 
 status=0
 for check in floors doors lists symbols headers readme manuals format tidy sizes words plain names documented mutants dependencies selftest; do
 	begun=$(date +%s%N)
-	if sh tests/checks/$check.sh "${1:-build/dev}" >"$said" 2>&1; then
+	if sh tests/checks/$check.sh "${1:-build/dev}" >"$output" 2>&1; then
 		verdict=ok
 	else
 		verdict=FAIL
@@ -19,6 +19,6 @@ for check in floors doors lists symbols headers readme manuals format tidy sizes
 	fi
 	took_ms=$((($(date +%s%N) - begun) / 1000000))
 	printf '%-4s  %-12s %3d.%d s\n' $verdict $check $((took_ms / 1000)) $((took_ms % 1000 / 100))
-	[ $verdict = ok ] || sed 's/^/      /' "$said"
+	[ $verdict = ok ] || sed 's/^/      /' "$output"
 done
 exit $status

@@ -35,14 +35,14 @@ red() {
 	check=${1%% *}
 	arguments=${1#"$check"}
 	shift
-	if sh "$copy/tests/checks/$check.sh" $arguments >"$work/said" 2>&1; then
+	if sh "$copy/tests/checks/$check.sh" $arguments >"$work/output" 2>&1; then
 		echo "$check.sh: does not fail; expected: $1"
 		status=1
 	fi
 	for sentence; do
-		if ! grep -qF -e "$sentence" "$work/said"; then
+		if ! grep -qF -e "$sentence" "$work/output"; then
 			echo "$check.sh: does not report: $sentence; but:"
-			sed 's/^/    /' "$work/said"
+			sed 's/^/    /' "$work/output"
 			status=1
 		fi
 	done
@@ -50,9 +50,9 @@ red() {
 
 # green <"check [argument...]">
 green() {
-	if ! sh "$copy/tests/checks/${1%% *}.sh" ${1#"${1%% *}"} >"$work/said" 2>&1; then
+	if ! sh "$copy/tests/checks/${1%% *}.sh" ${1#"${1%% *}"} >"$work/output" 2>&1; then
 		echo "$1: fails:"
-		sed 's/^/    /' "$work/said"
+		sed 's/^/    /' "$work/output"
 		status=1
 	fi
 }
@@ -60,7 +60,7 @@ green() {
 # quiet <message that the last check must not contain>...
 quiet() {
 	for sentence; do
-		if grep -F -e "$sentence" "$work/said"; then
+		if grep -F -e "$sentence" "$work/output"; then
 			echo "$check.sh: must not report this"
 			status=1
 		fi

@@ -28,12 +28,12 @@ fail() {
 
 # serve <option...>: starts a provider; sets $pid to its process, and $at to its first address.
 serve() {
-	rm -f "$work/said"
-	mkfifo "$work/said"
-	"$spoke" serve --quiet "$@" >"$work/said" &
+	rm -f "$work/output"
+	mkfifo "$work/output"
+	"$spoke" serve --quiet "$@" >"$work/output" &
 	pid=$!
 	started="$started $pid"
-	read -r line <"$work/said" || fail "serve $*: no output"
+	read -r line <"$work/output" || fail "serve $*: no output"
 	at=${line#* listens at }
 	[ "$at" != "$line" ] || fail "serve $*: printed: $line"
 }
@@ -52,12 +52,12 @@ run() {
 	shift 3
 	"$spoke" "$@" >"$work/out" 2>"$work/err"
 	got=$?
-	said=$(cat "$work/out")
+	output=$(cat "$work/out")
 	wrong=$(cat "$work/err")
-	[ "$got" = "$code" ] || fail "spoke $*: exit code $got, not $code: $said $wrong"
-	case $said in
+	[ "$got" = "$code" ] || fail "spoke $*: exit code $got, not $code: $output $wrong"
+	case $output in
 	$out) ;;
-	*) fail "spoke $*: stdout is: $said, not: $out" ;;
+	*) fail "spoke $*: stdout is: $output, not: $out" ;;
 	esac
 	case $wrong in
 	$err) ;;
@@ -108,7 +108,7 @@ call() {
 		call --json "$at" demo.EchoService.fail 7 '"no"'
 	run 0 '{"ok":true,"error":"OK","value":5,*"attempts":1,*"exit":0}' '' \
 		call --json "$at" demo.EchoService.echo 5
-	run 1 '' '*no such service*' call "$at" demo.Nobody.echo
+	run 1 '' '*no such service*' call "$at" demo.Missing.echo
 	run 0 '' '' call "$at" --notify demo.EchoService.echo 1
 	run 0 '1' "*$at: connected*1 attempts*" call "$at" -v demo.EchoService.echo 1
 	run 0 '1' '' call "$at" -a key=value -a other= demo.EchoService.echo 1
@@ -152,7 +152,7 @@ faults() {
 	printf '[provider]\nheartbeat = 5x\nhartbeat = 5s\n' >"$work/wrong"
 	run 2 '' '*wrong:2: heartbeat = 5x:*wrong:3: hartbeat = 5s:*' \
 		serve --port 0 --config "$work/wrong"
-	"$spoke" serve --quiet --config "$work/settings" >"$work/log" 2>"$work/told" &
+	"$spoke" serve --quiet --config "$work/settings" >"$work/log" 2>"$work/errors" &
 	pid=$!
 	started="$started $pid"
 	await '^admin page at' "$work/log"
@@ -172,8 +172,8 @@ faults() {
 		top -1 "$(sed -n 's|^admin page at http://\(.*\)/|\1|p' "$work/log")"
 	printf '[provider]\nheartbeat = 5\n' >"$work/settings"
 	kill -HUP "$pid"
-	await 'serve: .*settings:2: heartbeat = 5: a duration needs a unit' "$work/told"
-	await 'serve: config: nothing is changed' "$work/told"
+	await 'serve: .*settings:2: heartbeat = 5: a duration needs a unit' "$work/errors"
+	await 'serve: config: nothing is changed' "$work/errors"
 	finish TERM
 
 	"$spoke" serve -q --port 0 --admin "unix:$work/page" >"$work/log" &

@@ -26,11 +26,11 @@ fail() {
 
 # Starts a provider with a URL; sets $address to its address.
 start() {
-	rm -f "$work/said"
-	mkfifo "$work/said"
-	"$programs/$server" "$1" >"$work/said" &
+	rm -f "$work/output"
+	mkfifo "$work/output"
+	"$programs/$server" "$1" >"$work/output" &
 	provider=$!
-	read -r line <"$work/said" || fail "$server: no output"
+	read -r line <"$work/output" || fail "$server: no output"
 	address=${line#demo.EchoService listens at }
 	[ "$address" != "$line" ] || fail "$server printed: $line"
 }
@@ -46,8 +46,8 @@ end() {
 expect() {
 	wanted=$1
 	shift
-	said=$("$programs/$@") || fail "$*: exit status $?, output: $said"
-	[ "$said" = "$wanted" ] || fail "$*: output: $said, not: $wanted"
+	output=$("$programs/$@") || fail "$*: exit status $?, output: $output"
+	[ "$output" = "$wanted" ] || fail "$*: output: $output, not: $wanted"
 }
 
 case $2 in
@@ -56,8 +56,8 @@ echo)
 	expect '"hello"' echo_consumer "dubbo://$address/demo.EchoService"
 	expect '"two words"' echo_consumer "dubbo://$address/demo.EchoService?timeout=9s" 'two words'
 	expect '"hello"' echo_consumer "msgpack-rpc://$address/demo.EchoService"
-	if said=$("$programs/echo_consumer" "dubbo://$address/demo.Nobody"); then
-		fail "echo_consumer exits with 0 without a service: $said"
+	if output=$("$programs/echo_consumer" "dubbo://$address/demo.Missing"); then
+		fail "echo_consumer exits with 0 without a service: $output"
 	fi
 	end
 	start "unix:$work/sock"

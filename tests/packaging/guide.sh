@@ -37,8 +37,8 @@ set -eu
 trap 'kill -KILL ${provider:-} ${consumer:-} 2>../ended || true' EXIT
 . ../commands
 END
-if ! sh ../run >../said 2>&1; then
-	cat ../said
+if ! sh ../run >../output 2>&1; then
+	cat ../output
 	tail -n 20 ./*.log
 	echo "GUIDE.md: a command has failed"
 	exit 1
@@ -47,13 +47,13 @@ fi
 # due <error> <pattern> <file>: fails with the error unless the file contains the pattern.
 due() {
 	grep -q "$2" "$3" && return
-	cat ../said consumer.log
+	cat ../output consumer.log
 	echo "GUIDE.md: $1"
 	exit 1
 }
-due 'spoke config reports errors in the file' 'no errors' ../said
-due 'spoke ls does not show the service' 'demo.Greeter' ../said
-due 'spoke call got no answer' 'hello, you' ../said
+due 'spoke config reports errors in the file' 'no errors' ../output
+due 'spoke ls does not show the service' 'demo.Greeter' ../output
+due 'spoke call got no answer' 'hello, you' ../output
 due 'the frozen provider was not suspected' suspect consumer.log
 due 'there was no probation' probation consumer.log
 due 'the provider did not recover' recovered consumer.log

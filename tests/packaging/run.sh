@@ -60,8 +60,8 @@ way() {
 
 # answers <program> <shared or static>: checks that the program runs and how it is linked.
 answers() {
-	said=$("$1") || fail "$1 fails"
-	[ "$said" = "$version answered \"hello\"" ] || fail "$1 printed: $said"
+	output=$("$1") || fail "$1 fails"
+	[ "$output" = "$version answered \"hello\"" ] || fail "$1 printed: $output"
 	has=static
 	! readelf -d "$1" | grep -q 'NEEDED.*\[libspoke\.so\.0\]' || has=shared
 	[ $has = "$2" ] || fail "$1 is linked with the $has library, not the $2 one"
@@ -120,10 +120,10 @@ pages_and_words() {
 # tells_version <spoke>
 tells_version() {
 	[ -n "$command" ] || return 0
-	said=$("$1" --version) || fail "$1 --version fails"
-	case " $said " in
+	output=$("$1" --version) || fail "$1 --version fails"
+	case " $output " in
 	*[!0-9.]"$version"[!0-9.]*) ;;
-	*) fail "$1 --version prints: $said" ;;
+	*) fail "$1 --version prints: $output" ;;
 	esac
 }
 
@@ -163,13 +163,13 @@ refused() {
 	mkdir -p "$work/refused"
 	printf 'cmake_minimum_required(VERSION 3.23)\nproject(p C)\nfind_package(spoke %s REQUIRED)\n' \
 		"$1" >"$work/refused/CMakeLists.txt"
-	told=$1
+	arguments=$1
 	sentence=$2
 	shift 2
 	! cmake -G Ninja -S "$work/refused" -B "$work/refused/made" "$@" \
-		-DCMAKE_PREFIX_PATH="$work/moved tree" >"$work/said" 2>&1 || fail "find_package(spoke $told) works"
-	tr -s ' \n' '  ' <"$work/said" | grep -qF "$sentence" ||
-		fail "find_package(spoke $told) does not print \"$sentence\": $(cat "$work/said")"
+		-DCMAKE_PREFIX_PATH="$work/moved tree" >"$work/output" 2>&1 || fail "find_package(spoke $arguments) works"
+	tr -s ' \n' '  ' <"$work/output" | grep -qF "$sentence" ||
+		fail "find_package(spoke $arguments) does not print \"$sentence\": $(cat "$work/output")"
 }
 
 find_from_c() {
@@ -269,8 +269,8 @@ unit() {
 	mkdir "$work/unit"
 	sed "s|^ExecStart=[^ ]*|ExecStart=$(command -v cat)|" examples/spoke/echo-provider.service \
 		>"$work/unit/echo-provider.service"
-	systemd-analyze verify --man=no "$work/unit/echo-provider.service" 2>"$work/unit/said" || true
-	! grep -F echo-provider.service "$work/unit/said" || fail "systemd-analyze reports errors"
+	systemd-analyze verify --man=no "$work/unit/echo-provider.service" 2>"$work/unit/output" || true
+	! grep -F echo-provider.service "$work/unit/output" || fail "systemd-analyze reports errors"
 }
 
 way install install_by_cmake

@@ -27,11 +27,11 @@ esac
 if cmake "$@" >"$log" 2>&1; then
 	[ "$expected" != missing ] || complain "is not complete, but was found"
 	cmake --build "$in/build" >"$log" 2>&1 || complain "was found, but does not build"
-	said=$("$in/build/probe" 2>"$log") || complain "was found, but does not run"
-	case $said in
+	output=$("$in/build/probe" 2>"$log") || complain "was found, but does not run"
+	case $output in
 	$expected) exit 0 ;;
 	esac
-	complain "prints \"$said\" instead of \"$expected\""
+	complain "prints \"$output\" instead of \"$expected\""
 fi
 
 [ "$expected" = missing ] || complain "was not found"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fake admin page: answers every request with the same file, on a port of the loopback interface that
- * it prints.
+ * A fake admin page: answers every request with the same file, on a port of the loopback interface
+ * that it prints.
  *
  *     page FILE
  */

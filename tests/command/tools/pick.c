@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Picks values out of lines of JSON for shell scripts. For each line of stdin, which must be an object,
- * prints the values of the keys, separated by spaces; "a.b" is a nested key, "-" a missing value.
+ * Picks values out of lines of JSON for shell scripts. For each line of stdin, which must be an
+ * object, prints the values of the keys, separated by spaces; "a.b" is a nested key, "-" a missing
+ * value.
  *
  *     pick KEY... <lines
  */

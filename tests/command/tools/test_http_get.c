@@ -86,7 +86,7 @@ struct stage {
 	struct spoke_address at;
 	struct http_get get;
 	int listener;
-	unsigned told;
+	unsigned answers;
 	char what[128];
 	char body[128];
 };
@@ -95,7 +95,7 @@ static void done(struct http_get *get, const char *what, char *body, size_t len)
 {
 	struct stage *stage = spoke_container_of(get, struct stage, get);
 
-	stage->told++;
+	stage->answers++;
 	(void)snprintf(stage->what, sizeof(stage->what), "%s", what ? what : "");
 	(void)snprintf(stage->body, sizeof(stage->body), "%.*s", (int)len, body ? body : "");
 }
@@ -142,7 +142,7 @@ static int ask(struct stage *stage)
 	int fd;
 
 	assert_null(http_get_begin(&stage->get, &stage->at, "page", "/status", 100 * MS));
-	assert_int_equal(stage->told, 0);
+	assert_int_equal(stage->answers, 0);
 	go(stage, MS);
 	assert_int_equal(stage->page.env.net->accept(stage->page.env.ctx, stage->listener, &fd,
 						     &peer),
@@ -178,9 +178,9 @@ static void answer_split_at_any_byte_gives_the_body(void **state)
 		assert_string_equal(request, "GET /status HTTP/1.1\r\nHost: page\r\n"
 					     "Connection: close\r\n\r\n");
 		answer(&stage, fd, text, cut);
-		assert_int_equal(stage.told, 0);
+		assert_int_equal(stage.answers, 0);
 		answer(&stage, fd, text + cut, sizeof(text) - 1 - cut);
-		assert_int_equal(stage.told, 1);
+		assert_int_equal(stage.answers, 1);
 		assert_string_equal(stage.what, "");
 		assert_string_equal(stage.body, "{\"a\":1}");
 		tear_down(&stage);
@@ -197,7 +197,7 @@ static void server_that_does_not_answer_is_given_up(void **state)
 	fd = ask(&stage);
 	answer(&stage, fd, OK, strlen(OK));
 	go(&stage, 200 * MS);
-	assert_int_equal(stage.told, 1);
+	assert_int_equal(stage.answers, 1);
 	assert_string_equal(stage.what, "timeout");
 	assert_true(stage.get.timed_out);
 	tear_down(&stage);
@@ -212,7 +212,7 @@ static void refused_connection_is_reported(void **state)
 	spokei_vnet_route(stage.world.net, "mem:page", SPOKEI_VNET_REFUSE);
 	assert_null(http_get_begin(&stage.get, &stage.at, "page", "/status", 100 * MS));
 	go(&stage, MS);
-	assert_int_equal(stage.told, 1);
+	assert_int_equal(stage.answers, 1);
 	assert_string_equal(stage.what, strerror(ECONNREFUSED));
 	tear_down(&stage);
 }
@@ -228,7 +228,7 @@ static void answer_without_end_is_rejected_at_limit(void **state)
 	set_up(&stage);
 	fd = ask(&stage);
 	answer(&stage, fd, line, strlen(line));
-	while (stage.told == 0) {
+	while (stage.answers == 0) {
 		static char spaces[65536];
 		struct iovec part = { spaces, sizeof(spaces) };
 		ssize_t taken = stage.page.env.net->write(stage.page.env.ctx, fd, &part, 1);

@@ -21,8 +21,8 @@ trap 'exit 2' HUP INT TERM
 
 fail() {
 	echo "$*"
-	for said in "$work"/*; do
-		[ -f "$said" ] && cut -c1-500 "$said" | sed "s|^|${said##*/}: |"
+	for output in "$work"/*; do
+		[ -f "$output" ] && cut -c1-500 "$output" | sed "s|^|${output##*/}: |"
 	done
 	exit 1
 }
@@ -30,19 +30,19 @@ fail() {
 # begin <name> <program> <argument...>: starts a program and waits for its first line. Sets $address to
 # the first address in it, and $process to the process id. Further lines go to a file of that name.
 begin() {
-	said=$work/$1
+	output=$work/$1
 	shift
-	mkfifo "$said.all" "$said.first"
-	"$@" >"$said.all" 2>"$said.errors" &
+	mkfifo "$output.all" "$output.first"
+	"$@" >"$output.all" 2>"$output.errors" &
 	process=$!
 	{
 		read -r line
-		echo "$line" >"$said.first"
+		echo "$line" >"$output.first"
 		cat
-	} <"$said.all" >"$said" &
+	} <"$output.all" >"$output" &
 	eval "reader_$process=$!"
 	processes="$processes $process"
-	read -r line <"$said.first"
+	read -r line <"$output.first"
 	address=$(echo "$line" | grep -o '127\.0\.0\.1:[0-9]*' | head -n 1)
 	[ -n "$address" ] || fail "$*: prints no address: $line"
 }
@@ -55,17 +55,17 @@ end() {
 	processes=$(echo "$processes " | sed "s/ $1 / /; s/ *$//")
 }
 
-# ends <status> <command...>: runs a command to this exit status; its output is in $work/said.
+# ends <status> <command...>: runs a command to this exit status; its output is in $work/output.
 ends() {
 	wanted=$1
 	shift
-	"$@" >"$work/said" 2>"$work/errors" </dev/null
+	"$@" >"$work/output" 2>"$work/errors" </dev/null
 	[ $? = "$wanted" ] || fail "$*: exit status is not $wanted"
 }
 
-# says <keys> <wanted>: checks that the last line of output is JSON with these values.
-says() {
-	got=$(tail -n 1 "$work/said" | "$tools/command_pick" $1) || fail "no JSON"
+# has_values <keys> <wanted>: checks that the last line of output is JSON with these values.
+has_values() {
+	got=$(tail -n 1 "$work/output" | "$tools/command_pick" $1) || fail "no JSON"
 	[ "$got" = "$2" ] || fail "$1: $got, not $2"
 }
 
@@ -74,17 +74,17 @@ bench)
 	begin serve "$spoke" serve --port 0
 	ends 0 "$spoke" bench "$address" demo.EchoService.echo '"hi"' -n 500 -c 8 \
 		--warm-up 0 -t 20s --json
-	says 'loop calls ok failed times_ns.count' '"closed" 500 500 0 500'
+	has_values 'loop calls ok failed times_ns.count' '"closed" 500 500 0 500'
 	ends 0 "$spoke" bench "$address" demo.EchoService.echo --size 1KiB -d 200ms -c 4 \
 		--warm-up 20ms -t 20s
-	grep -q '^calls/s  *[1-9]' "$work/said" || fail "no calls"
+	grep -q '^calls/s  *[1-9]' "$work/output" || fail "no calls"
 	ends 0 "$spoke" bench "tcp://$address" demo.EchoService.echo 1 --rate 500 -d 200ms \
 		--warm-up 0 -t 20s --wire mprpc --json
-	says 'loop calls ok not_begun' '"open" 100 100 0'
+	has_values 'loop calls ok not_begun' '"open" 100 100 0'
 	ends 1 "$spoke" bench "$address" demo.EchoService.fail -n 3 --warm-up 0 -t 20s --json
-	says 'ok failed errors.EREMOTE' '0 3 3'
+	has_values 'ok failed errors.EREMOTE' '0 3 3'
 	ends 3 "$spoke" bench "$address" demo.EchoService.drop -n 2 --warm-up 0 -t 20ms --json
-	says 'ok failed' '0 2'
+	has_values 'ok failed' '0 2'
 	end "$process"
 	ends 4 "$spoke" bench "$address" demo.EchoService.echo -n 1
 	ends 2 "$spoke" bench "$address" demo.EchoService.echo --rate nothing
@@ -97,7 +97,7 @@ tap)
 	begin lines "$spoke" tap 127.0.0.1:0 "$target"
 	tap=$process
 	ends 0 "$spoke" call "$address" demo.EchoService.echo '"two words"'
-	[ "$(cat "$work/said")" = '"two words"' ] || fail "wrong answer"
+	[ "$(cat "$work/output")" = '"two words"' ] || fail "wrong answer"
 	ends 1 "$spoke" call "$address" demo.EchoService.fail 7 '"why not"'
 	end "$tap"
 	grep -q ' -> request [0-9]* demo.EchoService.echo("two words") timeout [0-9]* ms, ' \
@@ -114,7 +114,7 @@ tap)
 	ends 0 "$spoke" call "msgpack-rpc://$address" demo.EchoService.echo '{"a":[1,null]}'
 	ends 0 "$spoke" bench "$address" demo.EchoService.echo --size 100KiB -n 20 -c 20 \
 		--warm-up 0 -t 20s
-	"$spoke" top --once "$address" >"$work/said" 2>&1
+	"$spoke" top --once "$address" >"$work/output" 2>&1
 	end "$tap"
 	grep -q '"kind":"undecoded from here"' "$work/json" || fail "an unknown protocol was not reported"
 	grep -q '"kind":"bytes","raw":"474554202f737461' "$work/json" || fail "no bytes of HTTP"
@@ -135,10 +135,10 @@ tap)
 top)
 	begin page "$tools/command_page" "$here/status.json"
 	ends 0 "$spoke" top --once "$address"
-	sed "s/at $address/at 127.0.0.1:9090/; \$d" "$work/said" | cmp - "$here/status.txt" ||
+	sed "s/at $address/at 127.0.0.1:9090/; \$d" "$work/output" | cmp - "$here/status.txt" ||
 		fail "wrong text"
 	ends 0 "$spoke" top "http://$address/" -i 100ms -n 2
-	[ "$(grep -c '^consumer 1 4711 at ' "$work/said")" = 2 ] || fail "not two updates"
+	[ "$(grep -c '^consumer 1 4711 at ' "$work/output")" = 2 ] || fail "not two updates"
 	end "$process"
 	ends 4 "$spoke" top --once "$address"
 	ends 2 "$spoke" top
