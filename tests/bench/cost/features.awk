@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a feature costs, of what sum.awk made of the library and of it without the feature, 64 deep and
-# 1 deep:
+# Computes the cost of a feature from the output of sum.awk for the library with and without the feature,
+# with 64 calls in flight ("64 deep") and with one:
 #
 #   awk -v feature=<name> -v max=<percent> -f features.awk features.txt \
 #           <with, 64> <without, 64> <with, 1> <without, 1>
 #
-# Prints a row of TSV for each depth: feature, depth, instructions that its stand-ins save for each call,
-# those that its lines still have beside them (features.txt), the share of both together in percent,
-# and whether that is at most `max`; 0: nothing is asked of it.
+# Prints a row of TSV for each depth: feature, depth, instructions per call that its stand-ins save,
+# instructions of its remaining lines (features.txt), the share of both in percent, and whether the share
+# is at most `max` (0: no limit).
 
-# Reads a source: the text of its lines, and the functions they are in. The layout of the tree helps:
-# a function's name stands on a line that begins without space, its last line is a brace alone.
+# Reads a source: the text of its lines and their functions. It relies on the format: the name of a function
+# is on a line without indentation, and the last line of a function is a single brace.
 function read_source(path,   n, line, name) {
 	read[path]
 	name = ""
@@ -49,7 +49,7 @@ FNR == 1 {
 input == 1 {
 	if ($1 == feature) {
 		file[++rules] = $2
-		# Lines outside of functions are what a macro or an initialiser is.
+		# Lines outside of functions belong to macros or initialisers.
 		within[rules] = $3 == "." ? "" : $3
 		says[rules] = $4
 	}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compares the numbers of ratchet.txt with those of now; run.sh calls it. Fails when one of now is more
-# than SLACK percent above its own, and also when it is as much below: what one change gains and does
-# not write down, the next could spend unseen.
+# Compares the measured numbers with ratchet.txt; run.sh calls it. Fails if a number is more than SLACK
+# percent above the recorded one. Also fails if it is that much below, because a later change could
+# otherwise use up an unrecorded gain unnoticed.
 BEGIN {
 	SLACK = 0.5
 }
@@ -16,7 +16,7 @@ NR == FNR {
 }
 made_by_then != made_by {
 	if (!said++)
-		print ratchet " is of " made_by_then ", and this is " made_by ": nothing to compare"
+		print ratchet " was made by " made_by_then ", not by " made_by ": not compared"
 	next
 }
 !(($1, $2) in was) {
@@ -40,7 +40,7 @@ made_by_then != made_by {
 }
 END {
 	if (dearer)
-		print "Calls have become dearer. sh tests/bench/run.sh cost --plain shows where, when it is run here\n" \
+		print "Calls have become more expensive. sh tests/bench/run.sh cost --plain shows where, when it is run here\n" \
 			"and on the commit before. If it has to be: sh tests/bench/run.sh cost --update, and say\n" \
 			"in the commit why."
 	else if (cheaper)

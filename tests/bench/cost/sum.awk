@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sums what callgrind counted, by where its lines stand in the source:
+# Sums the counts of callgrind by source line:
 #
 #   awk -v calls=<calls that were counted> -v made=<calls in all> -f tests/bench/cost/sum.awk <callgrind's file>
 #
-# Prints TSV, each value for one call: kind, file, line, function, value. Kinds: self (instructions of
-# that line, wherever it was inlined to: the function is the one it ended up in), libc (instructions
-# that the line has the C library do), uses (how often it asks the C library; callgrind counts that from
-# the program's begin on, and a little more comes in than the calls do). To be run at the root of the
-# tree, from which files are named: whatever folders a compiler's cache says before a name, the end of it
-# is there. What is from elsewhere is left out.
+# Prints TSV with values per call: kind, file, line, function, value. Kinds: self (instructions of the line;
+# function is the one that it was inlined into), libc (instructions of the C library called by the line),
+# uses (calls of the C library; callgrind counts them from the start of the program, so they include a
+# little more than the calls). Run it at the root of the tree. File names are relative to the root,
+# without directories that a compiler cache puts before them. Other files are left out.
 
-# A name comes with a number in parentheses, and later by that number alone.
+# callgrind writes a name once with a number in parentheses, and later only the number.
 function name_of(text, names,   id, at) {
 	at = index(text, ")")
 	id = substr(text, 1, at)
@@ -19,14 +18,14 @@ function name_of(text, names,   id, at) {
 	return names[id]
 }
 
-# Does the file exist? One that is empty does not.
+# Does the file exist and is it not empty?
 function is_there(path,   text, found) {
 	found = (getline text <path) > 0
 	close(path)
 	return found
 }
 
-# A file's name from the root of the tree on; "" for files from elsewhere.
+# Returns the file name relative to the root of the tree; "" for other files.
 function path_of(file,   rest) {
 	if (file in paths)
 		return paths[file]
@@ -37,7 +36,7 @@ function path_of(file,   rest) {
 	return paths[file] = rest
 }
 
-# Numbers of lines are mostly said by how far they are from the one before.
+# Line numbers are mostly relative to the previous one.
 function move_to(where) {
 	if (where ~ /^[+-]/)
 		at += where

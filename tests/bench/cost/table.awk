@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Where the instructions of a call go, as TSV: of what sum.awk made of two depths,
+# Prints the instructions of a call by place, as TSV, from the output of sum.awk for two depths:
 #
 #   awk -v by=<room|function|line> -f tests/bench/cost/table.awk <of 64 deep> <of 1 deep>
 #
-# Columns: floor, room (or "room: function", or "room: file:line"), instructions for each call 64 deep
-# and 1 deep, and the share in percent of all that is spoke's 64 deep. The rows of floors have "*" as a
-# room, that of them all "spoke" as a floor, and both come first. "libc" is what spoke has the C library
-# do, which depends on the machine's processor and is in no sum; so is "calls of libc". "tests" is the
-# world around.
+# Columns: floor, room (or "room: function", or "room: file:line"), instructions per call 64 deep and 1 deep,
+# and the share in percent of spoke's instructions 64 deep. Rows of floors have the room "*", the total has
+# the floor "spoke"; both come first. "libc" and "calls of libc" count the C library, depend on the
+# processor, and are in no sum. "tests" is the simulated environment.
 
-# A source and its header are a room.
+# A room is a source with its header.
 function name_of(path, line, what,   floor, room) {
 	floor = room = path
 	sub(/^core\/virtual\/.*/, "tests", floor)
