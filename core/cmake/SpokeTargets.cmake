@@ -49,7 +49,7 @@ function(spoke_settings target)
 		POSITION_INDEPENDENT_CODE ON)
 	target_compile_options(${target} PRIVATE ${SPOKE_COMPILE_OPTIONS})
 	target_link_options(${target} PRIVATE ${SPOKE_LINK_OPTIONS})
-	# Values are encoded by the templates of msgpack-c: nothing of it is linked.
+	# The templates of msgpack-c encode values, so only its headers are needed.
 	target_include_directories(${target} SYSTEM PRIVATE
 		$<TARGET_PROPERTY:Msgpack::headers,INTERFACE_INCLUDE_DIRECTORIES>)
 endfunction()

@@ -65,7 +65,7 @@ static const char head[] =
 	"All providers that use the file.\n"
 	".It Li [registry]\n"
 	"The registry: providers publish there.\n"
-	"Consumers use it if their URL contains no address, e.g.\n"
+	"Consumers use it if their URL contains no address, e.g.\\&\n"
 	".Li consumer://any/demo.EchoService .\n"
 	".It Li [engine]\n"
 	"Engines, if the program applies the file to them.\n"

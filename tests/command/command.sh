@@ -173,7 +173,7 @@ faults() {
 	printf '[provider]\nheartbeat = 5\n' >"$work/settings"
 	kill -HUP "$pid"
 	await 'serve: .*settings:2: heartbeat = 5: a duration needs a unit' "$work/errors"
-	await 'serve: config: nothing is changed' "$work/errors"
+	await 'serve: config: nothing changed' "$work/errors"
 	finish TERM
 
 	"$spoke" serve -q --port 0 --admin "unix:$work/page" >"$work/log" &
