@@ -62,9 +62,10 @@ code() {
 	awk -f $checks/code.awk "$@"
 }
 
-# Compares what a check has counted with a list that may only shrink, both of lines "<name> <number>".
-# More than the list allows is wrong, and so is less: then the list has to be lowered. With "--update"
-# as the first argument of the check it is rewritten, unless the sum would grow.
+# Compares the numbers that a check has counted with a list that may only shrink; both have lines
+# "<name> <number>". A number above its entry is an error, and also one below: then the list must be
+# lowered. With "--update" as the first argument of the check the list is rewritten, unless the sum would
+# grow.
 shrinking() { # <list> <counted> <unit>
 	awk -v list="$1" -v unit="$3" -v update="$update" '
 	/^#/ || !NF { next }

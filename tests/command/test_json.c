@@ -61,7 +61,7 @@ static void assert_again(const char *text, const char *wanted)
 	free(out);
 }
 
-static void parsed_values_print_as_the_same_json(void **state)
+static void value_read_from_json_prints_the_same_json(void **state)
 {
 	static const char *const texts[] = {
 		"null",
@@ -114,7 +114,7 @@ static void parsed_values_print_as_the_same_json(void **state)
 	}
 }
 
-static void alternative_spellings_are_parsed(void **state)
+static void equivalent_json_gives_the_same_value(void **state)
 {
 	(void)state;
 	assert_again(" [ 1 ,\t2\r\n] ", "[1,2]");
@@ -186,7 +186,7 @@ static const struct {
 	{ "{\"$map\":[[1,2]],\"b\":1}", "ESYNTAX 15 a $map must be the only" },
 };
 
-static void invalid_json_is_rejected_with_its_position(void **state)
+static void invalid_json_is_rejected_with_its_offset(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong_ones) / sizeof(wrong_ones[0]); i++) {
@@ -200,7 +200,7 @@ static void invalid_json_is_rejected_with_its_position(void **state)
 	}
 }
 
-static void nesting_above_32_levels_is_rejected(void **state)
+static void value_deeper_than_32_levels_is_rejected(void **state)
 {
 	char text[80] = "";
 
@@ -213,7 +213,7 @@ static void nesting_above_32_levels_is_rejected(void **state)
 	assert_again(text, "EDEPTH 33 nested too deeply; at most 32 levels");
 }
 
-static void too_many_items_are_rejected(void **state)
+static void value_with_too_many_items_is_rejected(void **state)
 {
 	size_t items = 70000;
 	char *text = malloc(2 * items + 2);
@@ -230,7 +230,7 @@ static void too_many_items_are_rejected(void **state)
 	free(text);
 }
 
-static void tree_form_prints_one_value_per_line(void **state)
+static void tree_form_prints_one_line_per_value(void **state)
 {
 	char *out = again("{\"a\":[1,{\"$bin\":\"AA==\"}],\"b\":{},\"c\":{\"$map\":[[1,[]]]}}",
 			  JSON_TREE);
@@ -242,7 +242,7 @@ static void tree_form_prints_one_value_per_line(void **state)
 	free(out);
 }
 
-static void texts_of_peers_have_no_control_characters(void **state)
+static void printed_text_has_no_terminal_controls(void **state)
 {
 	char *out = NULL;
 	size_t len;
@@ -260,13 +260,13 @@ static void texts_of_peers_have_no_control_characters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parsed_values_print_as_the_same_json),
-		cmocka_unit_test(alternative_spellings_are_parsed),
-		cmocka_unit_test(invalid_json_is_rejected_with_its_position),
-		cmocka_unit_test(nesting_above_32_levels_is_rejected),
-		cmocka_unit_test(too_many_items_are_rejected),
-		cmocka_unit_test(tree_form_prints_one_value_per_line),
-		cmocka_unit_test(texts_of_peers_have_no_control_characters),
+		cmocka_unit_test(value_read_from_json_prints_the_same_json),
+		cmocka_unit_test(equivalent_json_gives_the_same_value),
+		cmocka_unit_test(invalid_json_is_rejected_with_its_offset),
+		cmocka_unit_test(value_deeper_than_32_levels_is_rejected),
+		cmocka_unit_test(value_with_too_many_items_is_rejected),
+		cmocka_unit_test(tree_form_prints_one_line_per_value),
+		cmocka_unit_test(printed_text_has_no_terminal_controls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
