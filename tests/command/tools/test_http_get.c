@@ -244,11 +244,11 @@ static void answer_without_end_is_rejected_at_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(answers_are_read_or_refused),
-		cmocka_unit_test(every_cut_of_an_answer_gives_the_body),
+		cmocka_unit_test(answer_is_parsed_or_rejected),
+		cmocka_unit_test(answer_split_at_any_byte_gives_the_body),
 		cmocka_unit_test(server_that_does_not_answer_is_given_up),
-		cmocka_unit_test(nobody_there_is_told),
-		cmocka_unit_test(an_answer_without_end_is_given_up),
+		cmocka_unit_test(refused_connection_is_reported),
+		cmocka_unit_test(answer_without_end_is_rejected_at_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -336,17 +336,17 @@ static void load_resumes_after_provider_restart(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_closed_loop_waits_for_each_answer),
-		cmocka_unit_test(a_closed_loop_keeps_so_many_outstanding),
-		cmocka_unit_test(an_open_loop_begins_calls_at_its_rate),
+		cmocka_unit_test(closed_loop_waits_for_each_answer),
+		cmocka_unit_test(closed_loop_keeps_concurrency_calls_in_flight),
+		cmocka_unit_test(open_loop_starts_calls_at_its_rate),
 		cmocka_unit_test(missed_calls_are_counted_only_in_an_open_loop),
-		cmocka_unit_test(calls_that_begin_late_are_late),
+		cmocka_unit_test(latency_counts_from_the_due_time),
 		cmocka_unit_test(calls_that_could_not_begin_are_counted),
 		cmocka_unit_test(calls_without_time_to_begin_are_counted),
-		cmocka_unit_test(errors_are_counted_by_their_kinds),
-		cmocka_unit_test(a_run_that_is_interrupted_says_what_has_not_ended),
-		cmocka_unit_test(without_a_provider_it_says_so),
-		cmocka_unit_test(a_provider_that_goes_and_comes_back_is_called_again),
+		cmocka_unit_test(errors_are_counted_by_kind),
+		cmocka_unit_test(interrupted_run_counts_calls_not_ended),
+		cmocka_unit_test(load_without_provider_reports_unreachable),
+		cmocka_unit_test(load_resumes_after_provider_restart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -399,13 +399,13 @@ static void failed_accept_is_retried(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bytes_go_both_ways_and_an_end_is_passed_on),
+		cmocka_unit_test(relay_forwards_both_ways_and_half_close),
 		cmocka_unit_test(relay_waits_for_a_receiver_that_does_not_read),
 		cmocka_unit_test(bytes_before_a_reset_are_passed_on),
 		cmocka_unit_test(bytes_without_a_receiver_are_dropped),
-		cmocka_unit_test(without_a_target_the_client_is_closed),
+		cmocka_unit_test(client_is_closed_without_a_target),
 		cmocka_unit_test(bytes_received_while_connecting_are_kept),
-		cmocka_unit_test(many_are_served_and_more_wait),
+		cmocka_unit_test(clients_above_the_limit_wait_in_backlog),
 		cmocka_unit_test(failed_accept_is_retried),
 	};
 

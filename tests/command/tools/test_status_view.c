@@ -185,10 +185,10 @@ static void live_screen_never_exceeds_its_height(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_status_is_drawn_as_it_was),
-		cmocka_unit_test(nothing_but_plain_text_comes_of_a_damaged_one),
+		cmocka_unit_test(status_is_drawn_as_recorded),
+		cmocka_unit_test(damaged_status_is_drawn_as_printable_text),
 		cmocka_unit_test(missing_fields_are_shown_as_blanks),
-		cmocka_unit_test(a_live_screen_is_never_left),
+		cmocka_unit_test(live_screen_never_exceeds_its_height),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
