@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider inside: what the files of this folder share. On the engine's thread.
+ * The struct of a provider, for the files of this folder. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_PROVIDER_PARTS_H
 #define SPOKEI_CLUSTER_PROVIDER_PARTS_H

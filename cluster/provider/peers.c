@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The peers of a provider: the names of its connections, and what users may read of them. */
+/* The peers of a provider: the names of its connections, and their properties for users. */
 #include "cluster/provider/peers.h"
 
 #include "cluster/provider/parts.h"

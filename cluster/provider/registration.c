@@ -26,12 +26,12 @@
 /* --- options */
 
 static int refuse(struct spoke_engine *engine, int error, const char *option, const char *value,
-		  const char *what)
+		  const char *advice)
 {
 	char shown[SHOWN];
 
 	(void)spokei_log_escape(shown, sizeof(shown), value, strlen(value));
-	spokei_event(engine, error, "option %s, %s: %s", option, shown, what);
+	spokei_event(engine, error, "option %s, %s: %s", option, shown, advice);
 	return error;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request inside: what request.c, gate.c and facts.c share. On the engine's thread, except where
+ * The struct of a request, for the files of this folder. On the engine's thread, except where
  * a handler runs on the pool.
  */
 #ifndef SPOKEI_CLUSTER_SERVE_PARTS_H

@@ -197,7 +197,7 @@ static bool hand_over(struct spoke_request *request, struct spokei_conn *conn,
 	return false;
 }
 
-/* Copies what a request needs of its connection, which may close first. */
+/* Copies the peer of a request, because its connection may close first. */
 static void note_peer(struct spoke_request *request, const struct spokei_conn *conn)
 {
 	request->peer = conn->peer;

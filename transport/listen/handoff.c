@@ -24,12 +24,13 @@ void spokei_handoff_drop(struct spokei_handoff *handoff)
 
 /* Posts to the engine of a desk; the post holds a reference. Returns false when the desk is closed.
  */
-static bool post(struct spokei_handoff *handoff, struct spokei_desk *desk, struct spoke_post *what)
+static bool post(struct spokei_handoff *handoff, struct spokei_desk *desk,
+		 struct spoke_post *message)
 {
 	if (!spokei_desk_enter(desk))
 		return false;
 	add_share(handoff);
-	spoke_engine_post(desk->engine, what);
+	spoke_engine_post(desk->engine, message);
 	spokei_desk_leave(desk);
 	return true;
 }

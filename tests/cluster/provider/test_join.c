@@ -181,17 +181,23 @@ static void full_engine_is_skipped(void **state)
 		assert_int_equal(joinrig_connections(i), 1);
 }
 
-/* However many connections arrive together, and whichever engines serve the others. */
-static void engine_gets_no_more_connections_than_it_has_room(void **state)
+/* Joins a provider that has room for this many connections, and listens at a port too. */
+static void join_limited(uint32_t connections_max)
 {
-	const struct spoke_provider_options few = { .connections_max = 3 };
+	const struct spoke_provider_options few = { .connections_max = connections_max };
 
-	(void)state;
 	joinrig_provide(0, NULL);
 	joinrig_provide(1, &few);
 	joinrig_listen(0, PATH "?shared=true");
 	joinrig_listen(1, PORT);
 	joinrig_join(1, 0);
+}
+
+/* However many connections arrive together, and whichever engines serve the others. */
+static void engine_gets_no_more_connections_than_it_has_room(void **state)
+{
+	(void)state;
+	join_limited(3);
 	joinrig_consume(AT_PORT, 2);
 	joinrig_pass(10 * MS);
 	assert_int_equal(joinrig_connections(1), 2);
@@ -208,14 +214,8 @@ static void engine_gets_no_more_connections_than_it_has_room(void **state)
 /* The engine became full while connections were on their way. */
 static void handed_connections_over_the_limit_are_closed(void **state)
 {
-	const struct spoke_provider_options few = { .connections_max = 2 };
-
 	(void)state;
-	joinrig_provide(0, NULL);
-	joinrig_provide(1, &few);
-	joinrig_listen(0, PATH "?shared=true");
-	joinrig_listen(1, PORT);
-	joinrig_join(1, 0);
+	join_limited(2);
 	joinrig_pass(MS);
 	spokei_world_hold(&joinrig.sides[1].process, 100 * MS);
 	joinrig_consume(AT_PORT, 2);

@@ -398,7 +398,7 @@ static void push_to_all_reaches_every_ready_peer(void **state)
 	spoke_consumer_free(more[1]);
 }
 
-/* --- what is refused */
+/* --- refusals */
 
 static void method_of_other_side_is_rejected(void **state)
 {
