@@ -54,13 +54,14 @@ static const struct unit no_units[] = {
 };
 
 static const char *const right_text[] = {
-	[SPOKEI_OPTION_DURATION] = "not a duration; write a number and a unit, as 250ms or 1.5s",
-	[SPOKEI_OPTION_SIZE] = "not a size; write bytes, or a number and a unit, as 64KiB or 8MiB",
-	[SPOKEI_OPTION_COUNT] = "not a count; write a whole number, as 8",
+	[SPOKEI_OPTION_DURATION] = "not a duration; write a number and a unit, e.g. 250ms or 1.5s",
+	[SPOKEI_OPTION_SIZE] =
+		"not a size; write bytes, or a number and a unit, e.g. 64KiB or 8MiB",
+	[SPOKEI_OPTION_COUNT] = "not a count; write a whole number, e.g. 8",
 	[SPOKEI_OPTION_BOOL] = "neither yes nor no; write true or false",
 	[SPOKEI_OPTION_NAME] = "not known",
 	[SPOKEI_OPTION_TEXT] = "not a text; write printable characters",
-	[SPOKEI_OPTION_LIST] = "not a list; write values with commas between, as one, two",
+	[SPOKEI_OPTION_LIST] = "not a list; write values separated by commas, e.g. one, two",
 };
 
 static const char fine_text[] = "finer than a nanosecond; write fewer decimals";

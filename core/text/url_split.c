@@ -74,7 +74,7 @@ static int split_scheme(struct spokei_url_split *split, struct spokei_slice *res
 	if (at == spokei_slice_end(*rest) || split->text[at] != ':' ||
 	    !is_letter(split->text[rest->at]))
 		return refuse(split, rest->at,
-			      "a URL begins with a scheme, as dubbo://127.0.0.1:20880/demo.Echo");
+			      "a URL begins with a scheme, e.g. dubbo://127.0.0.1:20880/demo.Echo");
 	*scheme = spokei_slice_cut(rest, at);
 	for (size_t i = 0; i < scheme->len; i++) {
 		char byte = split->text[i];
@@ -177,7 +177,7 @@ static int read_port(struct spokei_url_split *split, struct spokei_slice port)
 			return refuse(split, at,
 				      "an IPv6 address stands in brackets, as [::1]:20880");
 		if (!is_digit(split->text[at]))
-			return refuse(split, at, "a port is a number, as 20880");
+			return refuse(split, at, "a port is a number, e.g. 20880");
 		value = value * 10 + (split->text[at] - '0');
 		if (value > PORT_MAX)
 			return spokei_url_fail(split, SPOKE_ERANGE, port.at,
@@ -227,7 +227,7 @@ static int split_socket(struct spokei_url_split *split, struct spokei_slice path
 	}
 	if (path.len == 0 || split->text[path.at] != '/')
 		return refuse(split, path.at,
-			      "a unix socket is named by its whole path, as unix:/run/echo.sock");
+			      "a unix socket is named by its whole path, e.g. unix:/run/echo.sock");
 	split->path = path;
 	return SPOKE_OK;
 }
@@ -254,7 +254,7 @@ static int split_file(struct spokei_url_split *split, struct spokei_slice path)
 
 	if (path.len <= slashes)
 		return refuse(split, path.at,
-			      "a file is named by its whole path, as file:///run/providers");
+			      "a file is named by its whole path, e.g. file:///run/providers");
 	split->path = (struct spokei_slice){ path.at + slashes, path.len - slashes };
 	return SPOKE_OK;
 }
@@ -276,7 +276,7 @@ static int split_parts(struct spokei_url_split *split, size_t len)
 		return split_file(split, before_query);
 	if (before_query.len < 2 || memcmp(split->text + before_query.at, "//", 2) != 0)
 		return refuse(split, before_query.at,
-			      "behind the scheme come // and a host, as dubbo://127.0.0.1:20880");
+			      "after the scheme come // and a host, e.g. dubbo://127.0.0.1:20880");
 	before_query.at += 2;
 	before_query.len -= 2;
 	authority = spokei_slice_cut(&before_query, spokei_slice_find(split, before_query, "/"));

@@ -211,7 +211,7 @@ static void all_that_is_wrong_is_told_at_once(void **state)
 	      "a.conf:14: timeout = : missing value; write one or remove the line\n"
 	      "a.conf:15: sticky = maybe: neither yes nor no; write true or false\n"
 	      "a.conf:16: not a section; write e.g. [consumer]\n"
-	      "a.conf:17: executes = many: not a count; write a whole number, as 8\n"
+	      "a.conf:17: executes = many: not a count; write a whole number, e.g. 8\n"
 	      "a.conf:18: executes = 5: already set in line 17; keep one of them\n"
 	      "a.conf:19: [somewhere]: no such section; use [consumer], [service.NAME], "
 	      "[method.NAME], [provider], [registry] or [engine]\n");
@@ -264,8 +264,8 @@ static void values_are_judged_by_what_they_name(void **state)
 		  "a.conf:2: application = \"x\" y: text after the closing quotation mark; write "
 		  "\\\" inside quotes\n" },
 		{ "[provider]\nlisten = dubbo://1.2.3.4:1,, unix:/x",
-		  "a.conf:2: listen = dubbo://1.2.3.4:1,, unix:/x: not a list; write values with "
-		  "commas between, as one, two\n" },
+		  "a.conf:2: listen = dubbo://1.2.3.4:1,, unix:/x: not a list; write values "
+		  "separated by commas, e.g. one, two\n" },
 		{ "[provider]\nlisten = dubbo://1.2.3.4:99999",
 		  "a.conf:2: listen = dubbo://1.2.3.4:99999: a port is at most 65535\n" },
 		{ "[provider]\nlisten = http://1.2.3.4:80",

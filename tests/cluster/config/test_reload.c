@@ -36,7 +36,7 @@ static void what_is_wrong_changes_nothing(void **state)
 			 SPOKE_ESYNTAX);
 	assert_string_equal(configrig.told,
 			    "a.conf:3: foo = 1: no such key; see spoke config --explain\n"
-			    "a.conf:4: retries = x: not a count; write a whole number, as 8\n");
+			    "a.conf:4: retries = x: not a count; write a whole number, e.g. 8\n");
 	assert_in_range(timeout_now(), 20, 22);
 	assert_int_equal(configrig_try(NULL), SPOKE_ENOENT);
 	assert_string_equal(configrig.told, "a.conf: no such file\n");

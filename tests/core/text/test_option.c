@@ -140,17 +140,17 @@ static void invalid_value_error_names_the_valid_form(void **state)
 		{ &any_duration,
 		  { "5x", "", "ms", "-1s", "+1s", " 1s", "1s ", "1 s", "1S", "1,5s", "1.s", ".5s",
 		    "1e3s", "0x1s", "1s1s", "1d", "1.5.5s", "\xc2\xb5s" },
-		  "not a duration; write a number and a unit, as 250ms or 1.5s" },
+		  "not a duration; write a number and a unit, e.g. 250ms or 1.5s" },
 		{ &any_duration,
 		  { "1.5ns", "0.0000000001s", "1.00000000001s", "0.000000000001h",
 		    "0.0000000000001h" },
 		  "finer than a nanosecond; write fewer decimals" },
 		{ &any_size,
 		  { "", "8MB", "8mib", "8 MiB", "1.5MiB", "-1", "KiB", "8M", "0x10", "1TiB" },
-		  "not a size; write bytes, or a number and a unit, as 64KiB or 8MiB" },
+		  "not a size; write bytes, or a number and a unit, e.g. 64KiB or 8MiB" },
 		{ &any_count,
 		  { "", "-1", "1.0", "1k", "B", "1B", "ten", "0x10", "1 ", "\xd9\xa1" },
-		  "not a count; write a whole number, as 8" },
+		  "not a count; write a whole number, e.g. 8" },
 		{ &any_bool,
 		  { "", "True", "y", "2", "01", "truefalse", "t" },
 		  "neither yes nor no; write true or false" },
@@ -179,8 +179,9 @@ static void error_sentence_begins_with_key_and_value(void **state)
 	(void)state;
 	assert_int_equal(spokei_option_parse(&any_duration, "5x", true, &value, why, sizeof(why)),
 			 SPOKE_ESYNTAX);
-	assert_string_equal(why, "timeout=5x: not a duration; write a number and a unit, as 250ms "
-				 "or 1.5s");
+	assert_string_equal(why,
+			    "timeout=5x: not a duration; write a number and a unit, e.g. 250ms "
+			    "or 1.5s");
 }
 
 static void value_outside_range_error_names_the_range(void **state)
@@ -268,7 +269,7 @@ static void error_sentence_is_printable_and_fits_for_any_value(void **state)
 		assert_null(strchr(why, '\n'));
 		if (size == SPOKEI_OPTION_WHY_MAX)
 			assert_non_null(strstr(why, "...: not a duration; write a number and a "
-						    "unit, as 250ms or 1.5s"));
+						    "unit, e.g. 250ms or 1.5s"));
 	}
 }
 
@@ -338,9 +339,9 @@ static void name_text_and_list_give_their_values(void **state)
 		{ &list, "a, b ,c", 0, 3, NULL },
 		{ &list, "a,b,c,d", SPOKE_ERANGE, 0, "too long; it has at most 3 values" },
 		{ &list, "a,,b", SPOKE_ESYNTAX, 0,
-		  "not a list; write values with commas between, as one, two" },
+		  "not a list; write values separated by commas, e.g. one, two" },
 		{ &list, "", SPOKE_ESYNTAX, 0,
-		  "not a list; write values with commas between, as one, two" },
+		  "not a list; write values separated by commas, e.g. one, two" },
 	};
 
 	(void)state;
