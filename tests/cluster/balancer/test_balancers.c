@@ -23,7 +23,7 @@ static size_t pick(uint64_t *seed)
 	return rig_pick_by(&rig, &key, sizeof(key));
 }
 
-static void every_balancer_is_in_the_catalog_by_its_name(void **state)
+static void catalog_finds_every_balancer_by_name(void **state)
 {
 	static const struct {
 		const char *name;
@@ -47,7 +47,7 @@ static void every_balancer_is_in_the_catalog_by_its_name(void **state)
 	assert_null(spokei_catalog_balancer("unbalanced"));
 }
 
-static void who_is_not_able_is_never_chosen_and_all_others_are(void **state)
+static void only_able_endpoints_are_chosen(void **state)
 {
 	static const size_t sizes[] = { 2, 3, 17, 100 };
 	uint64_t seed = 3;
@@ -71,7 +71,7 @@ static void who_is_not_able_is_never_chosen_and_all_others_are(void **state)
 	}
 }
 
-static void who_has_no_weight_is_chosen_only_if_nobody_has(void **state)
+static void zero_weight_is_chosen_only_if_all_are_zero(void **state)
 {
 	uint64_t seed = 4;
 
@@ -96,7 +96,7 @@ static void who_has_no_weight_is_chosen_only_if_nobody_has(void **state)
 	}
 }
 
-static void where_the_call_was_it_goes_only_if_there_is_nobody_else(void **state)
+static void tried_endpoints_are_chosen_last(void **state)
 {
 	static const size_t tried[] = { 1, 3, 1, 77 }; /* with one twice, and one that is not */
 	uint64_t seed = 5;
@@ -126,7 +126,7 @@ static void where_the_call_was_it_goes_only_if_there_is_nobody_else(void **state
 	}
 }
 
-static void the_only_one_is_chosen_and_without_any_nobody_is(void **state)
+static void single_endpoint_is_chosen_and_none_without_any(void **state)
 {
 	uint64_t seed = 6;
 
@@ -146,7 +146,7 @@ static void the_only_one_is_chosen_and_without_any_nobody_is(void **state)
 	}
 }
 
-static void too_many_places_are_refused(void **state)
+static void too_many_places_are_rejected(void **state)
 {
 	const struct spoke_balancer *one;
 
@@ -224,7 +224,7 @@ static void check_a_pick(uint64_t *seed)
 		assert_true(fits(place, weight, tried, tried_count));
 }
 
-static void whatever_the_numbers_are_somebody_who_may_is_chosen(void **state)
+static void able_endpoint_is_chosen_for_any_numbers(void **state)
 {
 	static const size_t sizes[] = { 1, 2, 3, 16, 33, 100 };
 	uint64_t seed = 8;
@@ -246,13 +246,13 @@ static void whatever_the_numbers_are_somebody_who_may_is_chosen(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_balancer_is_in_the_catalog_by_its_name),
-		cmocka_unit_test(who_is_not_able_is_never_chosen_and_all_others_are),
-		cmocka_unit_test(who_has_no_weight_is_chosen_only_if_nobody_has),
-		cmocka_unit_test(where_the_call_was_it_goes_only_if_there_is_nobody_else),
-		cmocka_unit_test(the_only_one_is_chosen_and_without_any_nobody_is),
-		cmocka_unit_test(too_many_places_are_refused),
-		cmocka_unit_test(whatever_the_numbers_are_somebody_who_may_is_chosen),
+		cmocka_unit_test(catalog_finds_every_balancer_by_name),
+		cmocka_unit_test(only_able_endpoints_are_chosen),
+		cmocka_unit_test(zero_weight_is_chosen_only_if_all_are_zero),
+		cmocka_unit_test(tried_endpoints_are_chosen_last),
+		cmocka_unit_test(single_endpoint_is_chosen_and_none_without_any),
+		cmocka_unit_test(too_many_places_are_rejected),
+		cmocka_unit_test(able_endpoint_is_chosen_for_any_numbers),
 	};
 
 	return cmocka_run_group_tests_name("balancers", tests, NULL, NULL);

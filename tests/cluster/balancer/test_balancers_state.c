@@ -29,7 +29,7 @@ static size_t always(void)
 	return place;
 }
 
-static void least_active_takes_the_one_with_the_fewest_calls(void **state)
+static void least_active_chooses_fewest_calls(void **state)
 {
 	static const size_t sizes[] = { 2, 15, 16, 17, 100, 1000 };
 	uint64_t seed = 1;
@@ -49,7 +49,7 @@ static void least_active_takes_the_one_with_the_fewest_calls(void **state)
 	}
 }
 
-static void least_active_divides_what_is_equal_by_weight(void **state)
+static void least_active_breaks_ties_by_weight(void **state)
 {
 	uint32_t counts[4];
 
@@ -68,7 +68,7 @@ static void least_active_divides_what_is_equal_by_weight(void **state)
 	rig_end(&rig);
 }
 
-static void shortest_response_takes_the_least_product(void **state)
+static void shortest_response_chooses_smallest_product(void **state)
 {
 	static const uint64_t means_ms[] = { 10, 6, 20, 5 };
 
@@ -86,7 +86,7 @@ static void shortest_response_takes_the_least_product(void **state)
 	rig_end(&rig);
 }
 
-static void shortest_response_with_numbers_beyond_all_measure(void **state)
+static void shortest_response_handles_huge_numbers(void **state)
 {
 	static const uint64_t means_ms[] = { 1, 1, 1 };
 
@@ -112,7 +112,7 @@ static void shortest_response_with_numbers_beyond_all_measure(void **state)
 	rig_end(&rig);
 }
 
-static void shortest_response_asks_the_unknown_one_call_at_a_time(void **state)
+static void shortest_response_sends_unknown_one_call_at_a_time(void **state)
 {
 	static const uint64_t means_ms[] = { 1, 0, 3 };
 
@@ -134,7 +134,7 @@ static void shortest_response_asks_the_unknown_one_call_at_a_time(void **state)
 	rig_end(&rig);
 }
 
-static void shortest_response_among_unknown_ones_is_least_active(void **state)
+static void shortest_response_equals_least_active_without_means(void **state)
 {
 	static const uint64_t means_ms[] = { 0, 0, 0 };
 
@@ -147,7 +147,7 @@ static void shortest_response_among_unknown_ones_is_least_active(void **state)
 	rig_end(&rig);
 }
 
-static void two_choices_takes_the_better_of_two(void **state)
+static void two_choices_chooses_better_of_two(void **state)
 {
 	static const uint64_t means_ms[] = { 10, 20 };
 
@@ -171,7 +171,7 @@ static void two_choices_takes_the_better_of_two(void **state)
 	rig_end(&rig);
 }
 
-static void two_choices_takes_who_was_not_asked_for_long(void **state)
+static void two_choices_chooses_long_unused_endpoint(void **state)
 {
 	static const uint64_t means_ms[] = { 1, 1000 };
 
@@ -194,7 +194,7 @@ static void two_choices_takes_who_was_not_asked_for_long(void **state)
 	rig_end(&rig);
 }
 
-static void two_choices_meets_all_pairs_alike(void **state)
+static void two_choices_samples_pairs_uniformly(void **state)
 {
 	uint32_t counts[5];
 
@@ -257,7 +257,7 @@ static void serve(const uint64_t *took_ms, uint32_t *counts)
 	}
 }
 
-static void the_slow_one_gets_less_and_is_not_forgotten(void **state)
+static void slow_endpoint_gets_fewer_calls_but_some(void **state)
 {
 	static const struct spoke_balancer *const judges[] = { &spoke_balancer_least_active,
 							       &spoke_balancer_shortest_response,
@@ -282,16 +282,16 @@ static void the_slow_one_gets_less_and_is_not_forgotten(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(least_active_takes_the_one_with_the_fewest_calls),
-		cmocka_unit_test(least_active_divides_what_is_equal_by_weight),
-		cmocka_unit_test(shortest_response_takes_the_least_product),
-		cmocka_unit_test(shortest_response_with_numbers_beyond_all_measure),
-		cmocka_unit_test(shortest_response_asks_the_unknown_one_call_at_a_time),
-		cmocka_unit_test(shortest_response_among_unknown_ones_is_least_active),
-		cmocka_unit_test(two_choices_takes_the_better_of_two),
-		cmocka_unit_test(two_choices_takes_who_was_not_asked_for_long),
-		cmocka_unit_test(two_choices_meets_all_pairs_alike),
-		cmocka_unit_test(the_slow_one_gets_less_and_is_not_forgotten),
+		cmocka_unit_test(least_active_chooses_fewest_calls),
+		cmocka_unit_test(least_active_breaks_ties_by_weight),
+		cmocka_unit_test(shortest_response_chooses_smallest_product),
+		cmocka_unit_test(shortest_response_handles_huge_numbers),
+		cmocka_unit_test(shortest_response_sends_unknown_one_call_at_a_time),
+		cmocka_unit_test(shortest_response_equals_least_active_without_means),
+		cmocka_unit_test(two_choices_chooses_better_of_two),
+		cmocka_unit_test(two_choices_chooses_long_unused_endpoint),
+		cmocka_unit_test(two_choices_samples_pairs_uniformly),
+		cmocka_unit_test(slow_endpoint_gets_fewer_calls_but_some),
 	};
 
 	return cmocka_run_group_tests_name("balancers that judge", tests, NULL, NULL);

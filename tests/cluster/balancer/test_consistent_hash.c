@@ -25,7 +25,7 @@ static size_t pick_number(unsigned number)
 	return pick_text(key);
 }
 
-static void md5_is_that_of_the_rfc(void **state)
+static void md5_matches_rfc_1321(void **state)
 {
 	static const struct {
 		const char *text;
@@ -56,7 +56,7 @@ static void md5_is_that_of_the_rfc(void **state)
 }
 
 /* First words of the MD5 of so many times "a": all ways in which a text ends in a block. */
-static void md5_knows_where_blocks_end(void **state)
+static void md5_handles_block_boundaries(void **state)
 {
 	static const struct {
 		size_t len;
@@ -75,7 +75,7 @@ static void md5_knows_where_blocks_end(void **state)
 		assert_int_equal(spokei_md5(text, cases[i].len).words[0], cases[i].word);
 }
 
-static void keys_go_where_dubbo_sends_them(void **state)
+static void keys_map_to_same_providers_as_dubbo(void **state)
 {
 	static const struct {
 		size_t count;
@@ -99,7 +99,7 @@ static void keys_go_where_dubbo_sends_them(void **state)
 	}
 }
 
-static void all_of_many_keys_go_where_dubbo_sends_them(void **state)
+static void many_keys_map_to_same_providers_as_dubbo(void **state)
 {
 	static const struct {
 		size_t count;
@@ -120,7 +120,7 @@ static void all_of_many_keys_go_where_dubbo_sends_them(void **state)
 	}
 }
 
-static void keys_of_all_lengths_and_behind_the_last_point(void **state)
+static void keys_of_any_length_and_past_last_point_map(void **state)
 {
 	char key[1000];
 
@@ -136,7 +136,7 @@ static void keys_of_all_lengths_and_behind_the_last_point(void **state)
 	rig_end(&rig);
 }
 
-static void places_of_the_same_name_are_one(void **state)
+static void places_of_same_name_share_points(void **state)
 {
 	static const size_t from[] = { 0, 1, 1, 2 };
 	static const size_t now[] = { 0, 2, 3 }; /* the later one counts */
@@ -161,7 +161,7 @@ static void places_of_the_same_name_are_one(void **state)
 }
 
 /* All but one place, in another order: only the keys of that one move. */
-static void who_is_removed_takes_only_its_own_keys_along(void **state)
+static void removed_place_moves_only_its_own_keys(void **state)
 {
 	static size_t before[10000];
 	size_t from[9];
@@ -185,7 +185,7 @@ static void who_is_removed_takes_only_its_own_keys_along(void **state)
 }
 
 /* Whether not listed, not able or tried already: the keys go to the same places. */
-static void who_cannot_is_as_good_as_not_listed(void **state)
+static void unable_place_is_treated_like_removed_one(void **state)
 {
 	static const size_t from[] = { 0, 1, 3, 4 };
 	static size_t expected[2000];
@@ -212,7 +212,7 @@ static void who_cannot_is_as_good_as_not_listed(void **state)
 }
 
 /* 160 points each are even to a few tens of percent; the ring may not be worse than that. */
-static void keys_are_spread_over_all(void **state)
+static void keys_are_spread_over_all_places(void **state)
 {
 	static uint32_t counts[100];
 
@@ -228,15 +228,15 @@ static void keys_are_spread_over_all(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(md5_is_that_of_the_rfc),
-		cmocka_unit_test(md5_knows_where_blocks_end),
-		cmocka_unit_test(keys_go_where_dubbo_sends_them),
-		cmocka_unit_test(all_of_many_keys_go_where_dubbo_sends_them),
-		cmocka_unit_test(keys_of_all_lengths_and_behind_the_last_point),
-		cmocka_unit_test(places_of_the_same_name_are_one),
-		cmocka_unit_test(who_is_removed_takes_only_its_own_keys_along),
-		cmocka_unit_test(who_cannot_is_as_good_as_not_listed),
-		cmocka_unit_test(keys_are_spread_over_all),
+		cmocka_unit_test(md5_matches_rfc_1321),
+		cmocka_unit_test(md5_handles_block_boundaries),
+		cmocka_unit_test(keys_map_to_same_providers_as_dubbo),
+		cmocka_unit_test(many_keys_map_to_same_providers_as_dubbo),
+		cmocka_unit_test(keys_of_any_length_and_past_last_point_map),
+		cmocka_unit_test(places_of_same_name_share_points),
+		cmocka_unit_test(removed_place_moves_only_its_own_keys),
+		cmocka_unit_test(unable_place_is_treated_like_removed_one),
+		cmocka_unit_test(keys_are_spread_over_all_places),
 	};
 
 	return cmocka_run_group_tests_name("consistent hash", tests, NULL, NULL);

@@ -39,7 +39,7 @@ static void expect_shares(const uint32_t *weights, size_t count)
 		rig_assert_share(counts[i], PICKS, weights[i] / total);
 }
 
-static void each_is_chosen_as_often_as_its_weight_says(void **state)
+static void places_are_chosen_in_proportion_to_weight(void **state)
 {
 	static const struct {
 		size_t count;
@@ -66,7 +66,7 @@ static void each_is_chosen_as_often_as_its_weight_says(void **state)
 	}
 }
 
-static void equals_are_chosen_alike_also_among_many(void **state)
+static void equal_places_are_chosen_equally(void **state)
 {
 	static const size_t sizes[] = { 1, 2, 10, 16, 50 };
 
@@ -82,7 +82,7 @@ static void equals_are_chosen_alike_also_among_many(void **state)
 	}
 }
 
-static void shares_follow_when_weights_change_and_places_go(void **state)
+static void shares_follow_changes_of_weights_and_places(void **state)
 {
 	static const uint32_t without[] = { 100, 0, 300, 100 };
 	static const uint32_t turned[] = { 400, 300, 200, 100 };
@@ -117,7 +117,7 @@ static size_t textbook(int64_t *funds, const uint32_t *weights, size_t count)
 	return best;
 }
 
-static void round_robin_is_the_textbook_s_sequence(void **state)
+static void round_robin_matches_smooth_weighted_sequence(void **state)
 {
 	uint64_t seed = 9;
 
@@ -139,7 +139,7 @@ static void round_robin_is_the_textbook_s_sequence(void **state)
 	}
 }
 
-static void round_robin_goes_on_where_it_was_when_somebody_comes_or_goes(void **state)
+static void round_robin_continues_when_able_places_change(void **state)
 {
 	(void)state;
 	rig_begin(&rig, &spoke_balancer_round_robin, 5);
@@ -158,7 +158,7 @@ static void round_robin_goes_on_where_it_was_when_somebody_comes_or_goes(void **
 }
 
 /* One place leaves and comes back before every few picks; nobody gets much more or less by it. */
-static void round_robin_is_fair_while_places_come_and_go(void **state)
+static void round_robin_is_fair_while_places_change(void **state)
 {
 	uint64_t seed = 10;
 
@@ -188,7 +188,7 @@ static void round_robin_is_fair_while_places_come_and_go(void **state)
 }
 
 /* Who leaves whenever it has had its turn, and is back soon, waits no longer each time. */
-static void round_robin_keeps_nobody_waiting_who_came_back(void **state)
+static void round_robin_does_not_delay_returning_place(void **state)
 {
 	unsigned picks = 0;
 
@@ -210,7 +210,7 @@ static void round_robin_keeps_nobody_waiting_who_came_back(void **state)
 }
 
 /* What was earned by large weights is worth no more than a round of the small ones. */
-static void round_robin_forgets_large_weights(void **state)
+static void round_robin_adapts_after_large_weights(void **state)
 {
 	static const uint32_t large[] = { 1000000, 999999, 999000 };
 	static const uint32_t small[] = { 1, 2, 3 };
@@ -229,7 +229,7 @@ static void round_robin_forgets_large_weights(void **state)
 	rig_end(&rig);
 }
 
-static void random_by_weight_also_among_those_not_tried(void **state)
+static void random_uses_weights_among_untried_places(void **state)
 {
 	static const uint32_t weights[] = { 100, 200, 300, 400 };
 	static const size_t tried[] = { 2 };
@@ -252,15 +252,15 @@ static void random_by_weight_also_among_those_not_tried(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_is_chosen_as_often_as_its_weight_says),
-		cmocka_unit_test(equals_are_chosen_alike_also_among_many),
-		cmocka_unit_test(shares_follow_when_weights_change_and_places_go),
-		cmocka_unit_test(round_robin_is_the_textbook_s_sequence),
-		cmocka_unit_test(round_robin_goes_on_where_it_was_when_somebody_comes_or_goes),
-		cmocka_unit_test(round_robin_is_fair_while_places_come_and_go),
-		cmocka_unit_test(round_robin_keeps_nobody_waiting_who_came_back),
-		cmocka_unit_test(round_robin_forgets_large_weights),
-		cmocka_unit_test(random_by_weight_also_among_those_not_tried),
+		cmocka_unit_test(places_are_chosen_in_proportion_to_weight),
+		cmocka_unit_test(equal_places_are_chosen_equally),
+		cmocka_unit_test(shares_follow_changes_of_weights_and_places),
+		cmocka_unit_test(round_robin_matches_smooth_weighted_sequence),
+		cmocka_unit_test(round_robin_continues_when_able_places_change),
+		cmocka_unit_test(round_robin_is_fair_while_places_change),
+		cmocka_unit_test(round_robin_does_not_delay_returning_place),
+		cmocka_unit_test(round_robin_adapts_after_large_weights),
+		cmocka_unit_test(random_uses_weights_among_untried_places),
 	};
 
 	return cmocka_run_group_tests_name("balancers by weight", tests, NULL, NULL);

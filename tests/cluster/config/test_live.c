@@ -17,7 +17,7 @@ static uint64_t time_of(struct rig_call *call)
 
 /* --- of calls */
 
-static void calls_take_their_timeout_from_the_file(void **state)
+static void timeout_of_calls_follows_reload(void **state)
 {
 	struct spoke_method *echo;
 	struct rig_call *under_way;
@@ -40,7 +40,7 @@ static void calls_take_their_timeout_from_the_file(void **state)
 	assert_in_range(time_of(clusterrig_call(echo)), 1000, 1002);
 }
 
-static void the_policy_changes_and_its_period(void **state)
+static void policy_and_retry_period_follow_reload(void **state)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
@@ -72,7 +72,7 @@ static void the_policy_changes_and_its_period(void **state)
 	assert_int_equal(call->settled_attempts, 2);
 }
 
-static void the_balancer_changes(void **state)
+static void balancer_follows_reload(void **state)
 {
 	struct spoke_method *echo;
 
@@ -91,7 +91,7 @@ static void the_balancer_changes(void **state)
 	assert_int_equal(rig.providers[0].runs * rig.providers[1].runs, 48);
 }
 
-static void limits_of_methods_change_under_their_calls(void **state)
+static void method_limit_follows_reload_while_calls_run(void **state)
 {
 	struct spoke_method *echo;
 
@@ -124,7 +124,7 @@ static void limits_of_methods_change_under_their_calls(void **state)
 	clusterrig_pass(2 * SECOND);
 }
 
-static void a_new_limit_counts_what_is_under_way(void **state)
+static void new_limit_counts_calls_in_flight(void **state)
 {
 	struct spoke_method *echo;
 
@@ -148,7 +148,7 @@ static void a_new_limit_counts_what_is_under_way(void **state)
 	assert_int_equal(echo->limit.active, 0);
 }
 
-static void calls_wait_for_a_provider_from_then_on(void **state)
+static void wait_ready_follows_reload(void **state)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
@@ -168,7 +168,7 @@ static void calls_wait_for_a_provider_from_then_on(void **state)
 	assert_int_equal(call->error, SPOKE_OK);
 }
 
-static void what_code_says_stays(void **state)
+static void options_in_code_override_reload(void **state)
 {
 	const struct spoke_method_options options = { .timeout_ns = 30 * MS };
 	struct spoke_method *echo;
@@ -186,7 +186,7 @@ static void what_code_says_stays(void **state)
 
 /* --- of consumers */
 
-static void tickets_have_the_room_of_the_file(void **state)
+static void limits_of_tickets_follow_reload(void **state)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
@@ -216,7 +216,7 @@ static void tickets_have_the_room_of_the_file(void **state)
 	clusterrig_pass(60 * SECOND);
 }
 
-static void so_many_calls_may_wait(void **state)
+static void pending_max_follows_reload(void **state)
 {
 	struct spoke_method *echo;
 
@@ -242,7 +242,7 @@ static void so_many_calls_may_wait(void **state)
 	clusterrig_pass(2 * SECOND);
 }
 
-static void so_many_calls_at_each_provider(void **state)
+static void endpoint_actives_follows_reload(void **state)
 {
 	struct spoke_method *echo;
 
@@ -272,7 +272,7 @@ static void so_many_calls_at_each_provider(void **state)
 	}
 }
 
-static void fewer_calls_at_each_provider(void **state)
+static void lower_endpoint_actives_counts_calls_in_flight(void **state)
 {
 	struct spoke_method *echo;
 
@@ -290,7 +290,7 @@ static void fewer_calls_at_each_provider(void **state)
 	clusterrig_pass(2 * SECOND);
 }
 
-static void providers_are_put_aside_after_so_many_failures(void **state)
+static void eject_failures_follows_reload(void **state)
 {
 	struct spoke_endpoint_info infos[2];
 	struct spoke_method *echo;
@@ -315,7 +315,7 @@ static void providers_are_put_aside_after_so_many_failures(void **state)
 	assert_true(infos[0].ejected || infos[1].ejected);
 }
 
-static void links_that_stand_have_the_new_heartbeat(void **state)
+static void open_links_use_reloaded_heartbeat(void **state)
 {
 	(void)state;
 	clusterrig_provide(1);
@@ -336,7 +336,7 @@ static void links_that_stand_have_the_new_heartbeat(void **state)
 	assert_int_equal(spoke_consumer_ready(rig.consumer), 1);
 }
 
-static void a_method_of_another_service_has_the_version_of_that(void **state)
+static void method_of_other_service_has_version_of_that_service(void **state)
 {
 	const struct spoke_method_options options = { .service = "demo.Echo" };
 	struct spoke_consumer_options with = { .url = "dubbo://" AT };
@@ -368,7 +368,7 @@ static void assert_watched(bool watched)
 	assert_int_equal(guard->keepalive_ns, watched ? 60 * SECOND : 0);
 }
 
-static void the_system_watches_while_there_is_no_heartbeat(void **state)
+static void tcp_keepalive_is_on_while_heartbeat_is_off(void **state)
 {
 	(void)state;
 	clusterrig_provide(1);
@@ -382,7 +382,7 @@ static void the_system_watches_while_there_is_no_heartbeat(void **state)
 	assert_watched(false);
 }
 
-static void a_silent_provider_is_noticed_at_the_new_interval(void **state)
+static void silent_provider_is_detected_at_new_interval(void **state)
 {
 	(void)state;
 	clusterrig_provide(1);
@@ -400,22 +400,22 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, configrig_set_up, configrig_tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(calls_take_their_timeout_from_the_file),
-		TEST(the_policy_changes_and_its_period),
-		TEST(the_balancer_changes),
-		TEST(limits_of_methods_change_under_their_calls),
-		TEST(a_new_limit_counts_what_is_under_way),
-		TEST(calls_wait_for_a_provider_from_then_on),
-		TEST(what_code_says_stays),
-		TEST(tickets_have_the_room_of_the_file),
-		TEST(so_many_calls_may_wait),
-		TEST(so_many_calls_at_each_provider),
-		TEST(fewer_calls_at_each_provider),
-		TEST(providers_are_put_aside_after_so_many_failures),
-		TEST(a_method_of_another_service_has_the_version_of_that),
-		TEST(links_that_stand_have_the_new_heartbeat),
-		TEST(the_system_watches_while_there_is_no_heartbeat),
-		TEST(a_silent_provider_is_noticed_at_the_new_interval),
+		TEST(timeout_of_calls_follows_reload),
+		TEST(policy_and_retry_period_follow_reload),
+		TEST(balancer_follows_reload),
+		TEST(method_limit_follows_reload_while_calls_run),
+		TEST(new_limit_counts_calls_in_flight),
+		TEST(wait_ready_follows_reload),
+		TEST(options_in_code_override_reload),
+		TEST(limits_of_tickets_follow_reload),
+		TEST(pending_max_follows_reload),
+		TEST(endpoint_actives_follows_reload),
+		TEST(lower_endpoint_actives_counts_calls_in_flight),
+		TEST(eject_failures_follows_reload),
+		TEST(method_of_other_service_has_version_of_that_service),
+		TEST(open_links_use_reloaded_heartbeat),
+		TEST(tcp_keepalive_is_on_while_heartbeat_is_off),
+		TEST(silent_provider_is_detected_at_new_interval),
 	};
 
 	return cmocka_run_group_tests_name("config live", tests, NULL, NULL);

@@ -177,7 +177,7 @@ static uint32_t retries_of(size_t one, size_t other)
 	return settle(&said).retries;
 }
 
-static void of_two_that_say_something_the_later_counts(void **state)
+static void later_source_overrides_earlier_one(void **state)
 {
 	(void)state;
 	assert_int_equal(timeout_of(NOBODY, NOBODY), 1);
@@ -222,7 +222,7 @@ static const char *policy_of(size_t one, size_t other)
 	return settle(&said).policy->name;
 }
 
-static void the_same_holds_of_names_and_tables(void **state)
+static void later_source_overrides_names_and_tables(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < SOURCES; i++) {
@@ -238,7 +238,7 @@ static void the_same_holds_of_names_and_tables(void **state)
 	}
 }
 
-static void other_services_and_methods_are_not_meant(void **state)
+static void other_services_and_methods_are_unaffected(void **state)
 {
 	struct said said = { .texts[IN_FILE] = "[service.demo.Other]\ntimeout=2s\n"
 					       "[method.other]\ntimeout=3s\n"
@@ -253,11 +253,11 @@ static void other_services_and_methods_are_not_meant(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(of_two_that_say_something_the_later_counts, set_up,
+		cmocka_unit_test_setup_teardown(later_source_overrides_earlier_one, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(the_same_holds_of_names_and_tables, set_up,
+		cmocka_unit_test_setup_teardown(later_source_overrides_names_and_tables, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(other_services_and_methods_are_not_meant, set_up,
+		cmocka_unit_test_setup_teardown(other_services_and_methods_are_unaffected, set_up,
 						tear_down),
 	};
 

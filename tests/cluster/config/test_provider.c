@@ -92,7 +92,7 @@ static unsigned taken(struct spoke_method *method, unsigned calls)
 
 /* --- where it listens */
 
-static void it_listens_where_the_file_says(void **state)
+static void provider_listens_at_addresses_of_file(void **state)
 {
 	char text[64];
 
@@ -109,7 +109,7 @@ static void it_listens_where_the_file_says(void **state)
 		"a.conf:2: listen = dubbo://127.0.0.1:1: takes effect after a restart\n");
 }
 
-static void it_listens_nowhere_or_as_far_as_it_can(void **state)
+static void provider_listens_until_first_invalid_address(void **state)
 {
 	char text[64];
 
@@ -127,7 +127,7 @@ static void it_listens_nowhere_or_as_far_as_it_can(void **state)
 
 /* --- how much it serves */
 
-static void methods_have_the_limits_of_the_file(void **state)
+static void methods_have_limits_of_file(void **state)
 {
 	(void)state;
 	begin(HERE "executes = 3\n");
@@ -151,7 +151,7 @@ static void methods_have_the_limits_of_the_file(void **state)
 	assert_int_equal(taken(echo, 9), 7);
 }
 
-static void a_limit_changes_under_requests(void **state)
+static void method_limit_follows_reload_while_requests_run(void **state)
 {
 	(void)state;
 	begin(HERE);
@@ -167,7 +167,7 @@ static void a_limit_changes_under_requests(void **state)
 	assert_int_equal(taken(echo, 9), 6);
 }
 
-static void it_serves_so_many_requests(void **state)
+static void requests_max_follows_file(void **state)
 {
 	(void)state;
 	begin(HERE "requests.max = 3\n");
@@ -180,7 +180,7 @@ static void it_serves_so_many_requests(void **state)
 	assert_int_equal(taken(echo, 9), 9);
 }
 
-static void it_takes_so_many_connections(void **state)
+static void connections_max_follows_file(void **state)
 {
 	(void)state;
 	begin(HERE "connections.max = 1\n");
@@ -203,7 +203,7 @@ static uint64_t preset(enum spokei_key key)
 	return spokei_key_row(key)->option.preset;
 }
 
-static void what_is_explained_as_preset_is_so(void **state)
+static void documented_defaults_are_in_effect(void **state)
 {
 	struct spokei_link_limits limits;
 
@@ -224,7 +224,7 @@ static void what_is_explained_as_preset_is_so(void **state)
 	assert_int_equal(SPOKEI_QUOTA_PER_PEER_MAX, preset(SPOKEI_KEY_CONNECTIONS_PER_PEER_MAX));
 }
 
-static void other_limits_reach_its_link(void **state)
+static void further_limits_of_file_reach_link(void **state)
 {
 	const struct spokei_link_limits *limits;
 
@@ -246,7 +246,7 @@ static void other_limits_reach_its_link(void **state)
 	assert_int_equal(limits->mute_ns, 240 * SECOND);
 }
 
-static void its_links_have_the_new_heartbeat(void **state)
+static void open_links_use_reloaded_heartbeat(void **state)
 {
 	uint64_t written;
 
@@ -262,7 +262,7 @@ static void its_links_have_the_new_heartbeat(void **state)
 	assert_int_equal(it()->provider->link->limits.mute_ns, 4 * SECOND);
 }
 
-static void what_code_says_stays(void **state)
+static void options_in_code_override_file(void **state)
 {
 	const struct spoke_provider_options options = { .requests_max = 2, .heartbeat_ns = SECOND };
 
@@ -287,7 +287,7 @@ static unsigned listed(const char *text)
 	return count;
 }
 
-static void it_is_listed_as_the_file_says(void **state)
+static void provider_is_published_as_file_specifies(void **state)
 {
 	(void)state;
 	provide("[registry]\nurl = file://" REGISTRY "\n" HERE
@@ -314,7 +314,7 @@ static void it_is_listed_as_the_file_says(void **state)
 	assert_int_equal(listed("weight=0"), 1);
 }
 
-static void consumers_without_a_place_find_it(void **state)
+static void consumer_without_address_uses_registry_of_file(void **state)
 {
 	struct spoke_consumer_options options = { .url = "consumer://any/demo.Echo" };
 	struct spoke_config *own;
@@ -338,7 +338,7 @@ static void consumers_without_a_place_find_it(void **state)
 
 /* --- who is gone meanwhile */
 
-static void either_may_go_first(void **state)
+static void config_and_users_can_be_freed_in_any_order(void **state)
 {
 	(void)state;
 	begin(HERE "executes = 3\n");
@@ -359,19 +359,19 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, configrig_set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(it_listens_where_the_file_says),
-		TEST(it_listens_nowhere_or_as_far_as_it_can),
-		TEST(methods_have_the_limits_of_the_file),
-		TEST(a_limit_changes_under_requests),
-		TEST(it_serves_so_many_requests),
-		TEST(it_takes_so_many_connections),
-		TEST(what_is_explained_as_preset_is_so),
-		TEST(other_limits_reach_its_link),
-		TEST(its_links_have_the_new_heartbeat),
-		TEST(what_code_says_stays),
-		TEST(it_is_listed_as_the_file_says),
-		TEST(consumers_without_a_place_find_it),
-		TEST(either_may_go_first),
+		TEST(provider_listens_at_addresses_of_file),
+		TEST(provider_listens_until_first_invalid_address),
+		TEST(methods_have_limits_of_file),
+		TEST(method_limit_follows_reload_while_requests_run),
+		TEST(requests_max_follows_file),
+		TEST(connections_max_follows_file),
+		TEST(documented_defaults_are_in_effect),
+		TEST(further_limits_of_file_reach_link),
+		TEST(open_links_use_reloaded_heartbeat),
+		TEST(options_in_code_override_file),
+		TEST(provider_is_published_as_file_specifies),
+		TEST(consumer_without_address_uses_registry_of_file),
+		TEST(config_and_users_can_be_freed_in_any_order),
 	};
 
 	return cmocka_run_group_tests_name("config provider", tests, NULL, NULL);

@@ -83,7 +83,7 @@ static void says(const char *text, const char *section, const char *key, const c
 
 /* --- what is read */
 
-static void a_file_says_what_stands_in_it(void **state)
+static void file_values_are_returned(void **state)
 {
 	static const char text[] = "# how calls are made\n[registry]\n"
 				   "url = file:///run/spoke/providers\n\n"
@@ -116,7 +116,7 @@ static void a_file_says_what_stands_in_it(void **state)
 	drop(config);
 }
 
-static void nothing_is_a_file_too(void **state)
+static void empty_file_is_valid(void **state)
 {
 	(void)state;
 	says("", "consumer", "timeout", NULL);
@@ -124,14 +124,14 @@ static void nothing_is_a_file_too(void **state)
 	says("[consumer]", "consumer", "timeout", NULL);
 }
 
-static void lines_end_and_files_begin_as_elsewhere(void **state)
+static void crlf_and_byte_order_mark_are_accepted(void **state)
 {
 	(void)state;
 	says("\xef\xbb\xbf[consumer]\r\ntimeout = 5s\r\n", "consumer", "timeout", "5s");
 	says("[consumer]\ntimeout = 5s\r", "consumer", "timeout", "5s");
 }
 
-static void quotation_marks_keep_what_is_between(void **state)
+static void quotes_preserve_their_content(void **state)
 {
 	(void)state;
 	says("[provider]\napplication = \" a # b \" # c", "provider", "application", " a # b ");
@@ -140,7 +140,7 @@ static void quotation_marks_keep_what_is_between(void **state)
 	says("[provider]\napplication = a \"b\"", "provider", "application", "a \"b\"");
 }
 
-static void every_kind_of_value_is_read(void **state)
+static void every_kind_of_value_is_parsed(void **state)
 {
 	(void)state;
 	says("[provider]\nlisten = dubbo://0.0.0.0:20880, unix:/a?shared=true\n", "provider",
@@ -150,7 +150,7 @@ static void every_kind_of_value_is_read(void **state)
 	says("[provider]\nqueued.max = 8MiB", "provider", "queued.max", "8MiB");
 }
 
-static void the_engine_takes_what_its_options_leave_open(void **state)
+static void engine_uses_file_where_options_are_zero(void **state)
 {
 	struct spoke_engine_options options = { .late_ns = 7 };
 	struct spoke_config *config = right("[engine]\ntick = 5ms\nlate = 1s\ntimers.max = 100\n"
@@ -171,7 +171,7 @@ static void the_engine_takes_what_its_options_leave_open(void **state)
 
 /* --- what is wrong */
 
-static void all_that_is_wrong_is_told_at_once(void **state)
+static void all_errors_are_reported_at_once(void **state)
 {
 	(void)state;
 	wrong("retries = 3\n"
@@ -218,7 +218,7 @@ static void all_that_is_wrong_is_told_at_once(void **state)
 	assert_int_equal(told_count, 16);
 }
 
-static void each_mistake_has_its_sentence(void **state)
+static void each_error_has_its_message(void **state)
 {
 	static const struct {
 		const char *text;
@@ -252,7 +252,7 @@ static void each_mistake_has_its_sentence(void **state)
 		wrong(cases[i].text, cases[i].sentence);
 }
 
-static void values_are_judged_by_what_they_name(void **state)
+static void values_are_checked_by_meaning(void **state)
 {
 	static const struct {
 		const char *text;
@@ -303,7 +303,7 @@ static void values_are_judged_by_what_they_name(void **state)
 		wrong(cases[i].text, cases[i].sentence);
 }
 
-static void a_nul_byte_is_refused(void **state)
+static void nul_byte_is_rejected(void **state)
 {
 	static const char text[] = "[consumer]\ntimeout = 1s\0\n";
 	struct spoke_config *config;
@@ -334,7 +334,7 @@ static int read_many(const char *head, const char *before, int digits, const cha
 	return error;
 }
 
-static void there_are_limits(void **state)
+static void limits_of_file_are_enforced(void **state)
 {
 	(void)state;
 	assert_int_equal(read_many("", "[service.s", 1, "]\n", 1024), SPOKE_OK);
@@ -359,7 +359,7 @@ static void there_are_limits(void **state)
 	assert_non_null(strstr(told, "...: too long; it has at most 2048 bytes\n"));
 }
 
-static void without_memory_it_says_so(void **state)
+static void enomem_is_reported(void **state)
 {
 	static const char text[] = "[provider]\nlisten = dubbo://0.0.0.0:1\n[consumer]\nlazy = 1\n";
 	unsigned failed = 0;
@@ -383,7 +383,7 @@ static void without_memory_it_says_so(void **state)
 	assert_true(failed > 5);
 }
 
-static void nobody_needs_to_be_told(void **state)
+static void callback_is_optional(void **state)
 {
 	struct spoke_config *config = NULL;
 
@@ -401,7 +401,7 @@ static void nobody_needs_to_be_told(void **state)
 
 /* --- the table */
 
-static void every_key_is_explained_and_takes_its_default(void **state)
+static void every_key_is_described_and_accepts_its_default(void **state)
 {
 	struct spoke_config_key key;
 	size_t count = 0;
@@ -432,20 +432,20 @@ static void every_key_is_explained_and_takes_its_default(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_file_says_what_stands_in_it),
-		cmocka_unit_test(nothing_is_a_file_too),
-		cmocka_unit_test(lines_end_and_files_begin_as_elsewhere),
-		cmocka_unit_test(quotation_marks_keep_what_is_between),
-		cmocka_unit_test(every_kind_of_value_is_read),
-		cmocka_unit_test(the_engine_takes_what_its_options_leave_open),
-		cmocka_unit_test(all_that_is_wrong_is_told_at_once),
-		cmocka_unit_test(each_mistake_has_its_sentence),
-		cmocka_unit_test(values_are_judged_by_what_they_name),
-		cmocka_unit_test(a_nul_byte_is_refused),
-		cmocka_unit_test(there_are_limits),
-		cmocka_unit_test(without_memory_it_says_so),
-		cmocka_unit_test(nobody_needs_to_be_told),
-		cmocka_unit_test(every_key_is_explained_and_takes_its_default),
+		cmocka_unit_test(file_values_are_returned),
+		cmocka_unit_test(empty_file_is_valid),
+		cmocka_unit_test(crlf_and_byte_order_mark_are_accepted),
+		cmocka_unit_test(quotes_preserve_their_content),
+		cmocka_unit_test(every_kind_of_value_is_parsed),
+		cmocka_unit_test(engine_uses_file_where_options_are_zero),
+		cmocka_unit_test(all_errors_are_reported_at_once),
+		cmocka_unit_test(each_error_has_its_message),
+		cmocka_unit_test(values_are_checked_by_meaning),
+		cmocka_unit_test(nul_byte_is_rejected),
+		cmocka_unit_test(limits_of_file_are_enforced),
+		cmocka_unit_test(enomem_is_reported),
+		cmocka_unit_test(callback_is_optional),
+		cmocka_unit_test(every_key_is_described_and_accepts_its_default),
 	};
 
 	return cmocka_run_group_tests_name("config file", tests, NULL, NULL);

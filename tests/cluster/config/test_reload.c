@@ -28,7 +28,7 @@ static uint64_t timeout_now(void)
 	return (rig.world.now_ns - begun_ns) / MS;
 }
 
-static void what_is_wrong_changes_nothing(void **state)
+static void invalid_file_changes_nothing(void **state)
 {
 	(void)state;
 	begin("[consumer]\ntimeout = 20ms\n");
@@ -49,7 +49,7 @@ static void what_is_wrong_changes_nothing(void **state)
 	assert_in_range(timeout_now(), 30, 32);
 }
 
-static void what_waits_for_a_restart_is_told(void **state)
+static void keys_that_need_restart_are_reported(void **state)
 {
 	(void)state;
 	begin("[consumer]\nlazy = no\nconnections = 2\n[registry]\nurl = file:///a\n");
@@ -64,7 +64,7 @@ static void what_waits_for_a_restart_is_told(void **state)
 	assert_in_range(timeout_now(), 30, 32);
 }
 
-static void it_waits_until_the_restart_or_until_it_is_taken_back(void **state)
+static void restart_report_repeats_until_change_is_reverted(void **state)
 {
 	static const char waits[] = "a.conf:2: connections = 3: takes effect after a restart\n";
 
@@ -79,7 +79,7 @@ static void it_waits_until_the_restart_or_until_it_is_taken_back(void **state)
 	assert_in_range(timeout_now(), 20, 22);
 }
 
-static void a_text_cannot_be_read_again(void **state)
+static void parsed_text_cannot_be_reloaded(void **state)
 {
 	static const char text[] = "[consumer]\ntimeout = 20ms\n";
 
@@ -106,7 +106,7 @@ static bool has_event(const char *text)
 	return false;
 }
 
-static void a_signal_has_it_read_again(void **state)
+static void sighup_reloads_file(void **state)
 {
 	(void)state;
 	begin("[consumer]\ntimeout = 20ms\n");
@@ -134,7 +134,7 @@ static void a_signal_has_it_read_again(void **state)
 
 /* --- who is gone meanwhile */
 
-static void a_consumer_may_go_before_it(void **state)
+static void consumer_can_be_freed_before_config(void **state)
 {
 	(void)state;
 	begin("[consumer]\ntimeout = 20ms\n");
@@ -146,7 +146,7 @@ static void a_consumer_may_go_before_it(void **state)
 	configrig_reload("[consumer]\ntimeout = 40ms\n");
 }
 
-static void it_may_go_before_a_consumer(void **state)
+static void config_can_be_freed_before_consumer(void **state)
 {
 	struct rig_call *call;
 
@@ -164,7 +164,7 @@ static void it_may_go_before_a_consumer(void **state)
 	clusterrig_pass(2 * SECOND);
 }
 
-static void it_may_outlive_the_engine(void **state)
+static void config_can_outlive_engine(void **state)
 {
 	struct spoke_engine_options options = { .env = &rig.faulty.env };
 
@@ -177,7 +177,7 @@ static void it_may_outlive_the_engine(void **state)
 	assert_int_equal(spoke_engine_new(&options, &rig.engine), SPOKE_OK);
 }
 
-static void another_engine_may_have_it_then(void **state)
+static void config_can_move_to_another_engine(void **state)
 {
 	struct spoke_provider_options serving = { 0 };
 	struct spoke_engine_options options = { 0 };
@@ -210,7 +210,7 @@ static void reload_in_callback(struct rig_call *call)
 	configrig_reload("[consumer]\ntimeout = 70ms\n");
 }
 
-static void a_callback_may_read_it_again(void **state)
+static void callback_of_consumer_can_reload(void **state)
 {
 	(void)state;
 	begin("[consumer]\ntimeout = 20ms\n");
@@ -226,7 +226,7 @@ static void free_all(void)
 	configrig.config = NULL;
 }
 
-static void who_is_told_may_free_it(void **state)
+static void callback_of_reload_can_free_config(void **state)
 {
 	(void)state;
 	begin("[consumer]\ntimeout = 20ms\n");
@@ -240,7 +240,7 @@ static void reload_again(void)
 	assert_int_equal(spoke_config_reload(configrig.config, NULL, NULL), SPOKE_ESTATE);
 }
 
-static void who_is_told_may_not_read_it_again(void **state)
+static void callback_of_reload_cannot_reload(void **state)
 {
 	(void)state;
 	begin("[consumer]\ntimeout = 20ms\n");
@@ -249,7 +249,7 @@ static void who_is_told_may_not_read_it_again(void **state)
 	assert_int_equal(configrig_try("[consumer]\nlazy = ye\n"), SPOKE_ESYNTAX);
 }
 
-static void it_is_of_one_engine(void **state)
+static void config_belongs_to_one_engine(void **state)
 {
 	struct spoke_consumer_options options = { .url = "dubbo://127.0.0.1:1/S" };
 	struct spoke_engine_options with = { 0 };
@@ -273,7 +273,7 @@ static void it_is_of_one_engine(void **state)
 
 /* --- without memory */
 
-static void a_reload_without_memory_changes_nothing(void **state)
+static void reload_with_enomem_changes_nothing(void **state)
 {
 	unsigned failed = 0;
 	int error = SPOKE_ENOMEM;
@@ -316,7 +316,7 @@ static int make_both(void)
 	return error;
 }
 
-static void whoever_lacks_memory_leaves_nothing_behind(void **state)
+static void enomem_leaks_nothing(void **state)
 {
 	static const char text[] = "[consumer]\nheartbeat = 1s\n[provider]\nheartbeat = 1s\n"
 				   "access.log = true\ndefault.service = demo.Echo\n";
@@ -342,21 +342,21 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, configrig_set_up, configrig_tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(what_is_wrong_changes_nothing),
-		TEST(what_waits_for_a_restart_is_told),
-		TEST(it_waits_until_the_restart_or_until_it_is_taken_back),
-		TEST(a_text_cannot_be_read_again),
-		TEST(a_signal_has_it_read_again),
-		TEST(a_consumer_may_go_before_it),
-		TEST(it_may_go_before_a_consumer),
-		TEST(it_may_outlive_the_engine),
-		TEST(another_engine_may_have_it_then),
-		TEST(a_callback_may_read_it_again),
-		TEST(who_is_told_may_free_it),
-		TEST(who_is_told_may_not_read_it_again),
-		TEST(it_is_of_one_engine),
-		TEST(a_reload_without_memory_changes_nothing),
-		TEST(whoever_lacks_memory_leaves_nothing_behind),
+		TEST(invalid_file_changes_nothing),
+		TEST(keys_that_need_restart_are_reported),
+		TEST(restart_report_repeats_until_change_is_reverted),
+		TEST(parsed_text_cannot_be_reloaded),
+		TEST(sighup_reloads_file),
+		TEST(consumer_can_be_freed_before_config),
+		TEST(config_can_be_freed_before_consumer),
+		TEST(config_can_outlive_engine),
+		TEST(config_can_move_to_another_engine),
+		TEST(callback_of_consumer_can_reload),
+		TEST(callback_of_reload_can_free_config),
+		TEST(callback_of_reload_cannot_reload),
+		TEST(config_belongs_to_one_engine),
+		TEST(reload_with_enomem_changes_nothing),
+		TEST(enomem_leaks_nothing),
 	};
 
 	return cmocka_run_group_tests_name("config reload", tests, NULL, NULL);

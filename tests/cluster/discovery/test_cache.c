@@ -11,7 +11,7 @@
 
 static const struct spokei_keeper_options cached = { .cache = "cache" };
 
-static void the_last_list_is_kept_in_the_file(void **state)
+static void last_list_is_written_to_cache(void **state)
 {
 	(void)state;
 	fakereg_add(ECHO, PLACE);
@@ -29,7 +29,7 @@ static void the_last_list_is_kept_in_the_file(void **state)
 	assert_int_equal(keeperrig.writes, 1); /* an empty list is not kept */
 }
 
-static void the_file_is_written_at_most_every_500_ms(void **state)
+static void cache_is_written_at_most_every_500_ms(void **state)
 {
 	char url[64];
 
@@ -50,7 +50,7 @@ static void the_file_is_written_at_most_every_500_ms(void **state)
 	assert_int_equal(keeperrig.writes, 0); /* nothing has changed */
 }
 
-static void what_is_not_written_yet_is_written_at_the_end(void **state)
+static void pending_list_is_written_at_the_end(void **state)
 {
 	(void)state;
 	fakereg_add(ECHO, PLACE);
@@ -64,7 +64,7 @@ static void what_is_not_written_yet_is_written_at_the_end(void **state)
 	assert_string_equal(keeperrig.file, HEAD PLACE "\n");
 }
 
-static void a_file_that_cannot_be_written_is_an_event_and_no_more(void **state)
+static void failed_cache_write_is_only_logged(void **state)
 {
 	(void)state;
 	keeperrig.file_error = -EACCES;
@@ -83,7 +83,7 @@ static void a_file_that_cannot_be_written_is_an_event_and_no_more(void **state)
 	assert_string_equal(keeperrig.file, HEAD PLACE "\n" OTHER "\n");
 }
 
-static void a_registry_that_does_not_answer_is_stood_in_for_by_the_file(void **state)
+static void cached_list_is_used_while_registry_is_silent(void **state)
 {
 	(void)state;
 	fakereg.fails = SPOKE_ECONNECT;
@@ -104,7 +104,7 @@ static void a_registry_that_does_not_answer_is_stood_in_for_by_the_file(void **s
 	assert_string_equal(keeperrig.file, HEAD OTHER "\n");
 }
 
-static void an_empty_list_does_not_wipe_out_those_of_the_file(void **state)
+static void empty_list_does_not_overwrite_cache(void **state)
 {
 	(void)state;
 	keeperrig_write_file(HEAD PLACE "\n");
@@ -116,7 +116,7 @@ static void an_empty_list_does_not_wipe_out_those_of_the_file(void **state)
 	assert_string_equal(keeperrig.file, HEAD PLACE "\n");
 }
 
-static void what_is_damaged_in_the_file_is_passed_over(void **state)
+static void damaged_lines_of_cache_are_skipped(void **state)
 {
 	static const char *const texts[] = {
 		"",
@@ -146,7 +146,7 @@ static void what_is_damaged_in_the_file_is_passed_over(void **state)
 	assert_int_equal(keeperrig.count, 1);
 }
 
-static void a_file_that_is_too_large_is_not_read(void **state)
+static void oversized_cache_is_ignored(void **state)
 {
 	size_t len = (4u << 20) + 1;
 
@@ -172,7 +172,7 @@ static void a_file_that_is_too_large_is_not_read(void **state)
 	assert_int_equal(keeperrig.count, 1);
 }
 
-static void there_is_an_end_to_a_list(void **state)
+static void list_is_limited(void **state)
 {
 	static const char line[] = PLACE "\n";
 	size_t size = strlen(line);
@@ -197,15 +197,15 @@ static void there_is_an_end_to_a_list(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		KEPT(the_last_list_is_kept_in_the_file),
-		KEPT(the_file_is_written_at_most_every_500_ms),
-		KEPT(what_is_not_written_yet_is_written_at_the_end),
-		KEPT(a_file_that_cannot_be_written_is_an_event_and_no_more),
-		KEPT(a_registry_that_does_not_answer_is_stood_in_for_by_the_file),
-		KEPT(an_empty_list_does_not_wipe_out_those_of_the_file),
-		KEPT(what_is_damaged_in_the_file_is_passed_over),
-		KEPT(a_file_that_is_too_large_is_not_read),
-		KEPT(there_is_an_end_to_a_list),
+		KEPT(last_list_is_written_to_cache),
+		KEPT(cache_is_written_at_most_every_500_ms),
+		KEPT(pending_list_is_written_at_the_end),
+		KEPT(failed_cache_write_is_only_logged),
+		KEPT(cached_list_is_used_while_registry_is_silent),
+		KEPT(empty_list_does_not_overwrite_cache),
+		KEPT(damaged_lines_of_cache_are_skipped),
+		KEPT(oversized_cache_is_ignored),
+		KEPT(list_is_limited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

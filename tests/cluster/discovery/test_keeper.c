@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void what_is_published_is_listed_until_it_is_withdrawn(void **state)
+static void publication_is_listed_until_withdrawn(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -22,7 +22,7 @@ static void what_is_published_is_listed_until_it_is_withdrawn(void **state)
 	assert_int_equal(fakereg.withdraws, 1);
 }
 
-static void several_places_are_listed_each_for_itself(void **state)
+static void each_address_is_listed_separately(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -36,7 +36,7 @@ static void several_places_are_listed_each_for_itself(void **state)
 	assert_int_equal(keeperrig_true(), 5);
 }
 
-static void the_same_thing_said_twice_is_published_once(void **state)
+static void repeated_publication_is_sent_once(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -49,7 +49,7 @@ static void the_same_thing_said_twice_is_published_once(void **state)
 	assert_int_equal(keeperrig_true(), 1);
 }
 
-static void the_newest_intent_wins_within_a_turn(void **state)
+static void newest_wish_wins_within_a_turn(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -66,7 +66,7 @@ static void the_newest_intent_wins_within_a_turn(void **state)
 	assert_int_equal(fakereg_listed(ECHO), 0);
 }
 
-static void the_newest_intent_wins_over_one_that_is_under_way(void **state)
+static void newest_wish_wins_over_request_in_flight(void **state)
 {
 	(void)state;
 	fakereg.delay_ns = 100 * MS;
@@ -89,7 +89,7 @@ static void the_newest_intent_wins_over_one_that_is_under_way(void **state)
 	assert_int_equal(keeperrig_true(), 1);
 }
 
-static void a_newer_url_takes_the_place_of_the_older_one(void **state)
+static void newer_url_replaces_older_one(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -111,7 +111,7 @@ static void a_newer_url_takes_the_place_of_the_older_one(void **state)
 	assert_int_equal(fakereg.publishes, 2);
 }
 
-static void a_newer_url_does_not_wait_for_ever_for_the_older_one_to_go(void **state)
+static void newer_url_does_not_wait_for_failing_withdrawal(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -127,7 +127,7 @@ static void a_newer_url_does_not_wait_for_ever_for_the_older_one_to_go(void **st
 	assert_int_equal(fakereg_listed_with("weight=2"), 1);
 }
 
-static void a_failure_is_repeated_after_a_pause_for_as_long_as_it_takes(void **state)
+static void failed_publication_is_retried_until_success(void **state)
 {
 	uint64_t before_ns = 0;
 
@@ -155,7 +155,7 @@ static void a_failure_is_repeated_after_a_pause_for_as_long_as_it_takes(void **s
 	assert_int_equal(keeperrig_events(": recovered"), 1);
 }
 
-static void what_cannot_even_be_asked_is_repeated_too(void **state)
+static void refused_request_is_retried(void **state)
 {
 	(void)state;
 	fakereg.refuses = SPOKE_ENOMEM;
@@ -175,7 +175,7 @@ static void what_cannot_even_be_asked_is_repeated_too(void **state)
 	assert_int_equal(fakereg_listed(ECHO), 0);
 }
 
-static void a_withdrawal_that_fails_is_repeated(void **state)
+static void failed_withdrawal_is_retried(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -192,7 +192,7 @@ static void a_withdrawal_that_fails_is_repeated(void **state)
 	assert_int_equal(keeperrig_events("cannot withdraw"), 1);
 }
 
-static void who_is_wanted_again_does_not_wait_for_a_withdrawal_that_fails(void **state)
+static void republication_does_not_wait_for_failing_withdrawal(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -208,7 +208,7 @@ static void who_is_wanted_again_does_not_wait_for_a_withdrawal_that_fails(void *
 	assert_int_equal(fakereg_listed(ECHO), 1);
 }
 
-static void what_is_lost_is_said_anew_at_once(void **state)
+static void lost_publication_is_repeated_at_once(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -227,7 +227,7 @@ static void what_is_lost_is_said_anew_at_once(void **state)
 	assert_int_equal(keeperrig_events(": recovered"), 2);
 }
 
-static void what_is_lost_again_and_again_is_said_anew_at_the_pace_of_retries(void **state)
+static void repeated_losses_are_retried_after_retry_period(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -242,7 +242,7 @@ static void what_is_lost_again_and_again_is_said_anew_at_the_pace_of_retries(voi
 	assert_int_equal(keeperrig_true(), 1);
 }
 
-static void what_is_lost_while_the_registry_fails_is_not_forgotten(void **state)
+static void loss_during_registry_failure_is_recovered(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -263,7 +263,7 @@ static void what_is_lost_while_the_registry_fails_is_not_forgotten(void **state)
 	assert_int_equal(keeperrig_events("cannot publish"), 2); /* another row */
 }
 
-static void retries_may_have_a_limit_but_nothing_stays_lost(void **state)
+static void given_up_wishes_resume_when_registry_answers(void **state)
 {
 	const struct spokei_keeper_options options = { .retries_max = 2, .retry_ns = SECOND };
 
@@ -290,7 +290,7 @@ static void retries_may_have_a_limit_but_nothing_stays_lost(void **state)
 	assert_int_equal(keeperrig_true(), 2);
 }
 
-static void wrong_options_are_refused_with_a_sentence(void **state)
+static void invalid_options_are_rejected_with_message(void **state)
 {
 	static const struct {
 		struct spokei_keeper_options options;
@@ -316,7 +316,7 @@ static void wrong_options_are_refused_with_a_sentence(void **state)
 	assert_null(keeperrig.keeper);
 }
 
-static void there_is_an_end_to_what_can_be_published(void **state)
+static void publications_are_limited(void **state)
 {
 	char url[64];
 
@@ -337,7 +337,7 @@ static void there_is_an_end_to_what_can_be_published(void **state)
 	keeperrig_publish(PLACE);
 }
 
-static void all_that_is_published_may_be_published_anew(void **state)
+static void all_publications_can_be_replaced_at_limit(void **state)
 {
 	char url[64];
 
@@ -373,24 +373,24 @@ static void all_that_is_published_may_be_published_anew(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		KEPT(what_is_published_is_listed_until_it_is_withdrawn),
-		KEPT(several_places_are_listed_each_for_itself),
-		KEPT(the_same_thing_said_twice_is_published_once),
-		KEPT(the_newest_intent_wins_within_a_turn),
-		KEPT(the_newest_intent_wins_over_one_that_is_under_way),
-		KEPT(a_newer_url_takes_the_place_of_the_older_one),
-		KEPT(a_newer_url_does_not_wait_for_ever_for_the_older_one_to_go),
-		KEPT(a_failure_is_repeated_after_a_pause_for_as_long_as_it_takes),
-		KEPT(what_cannot_even_be_asked_is_repeated_too),
-		KEPT(a_withdrawal_that_fails_is_repeated),
-		KEPT(who_is_wanted_again_does_not_wait_for_a_withdrawal_that_fails),
-		KEPT(what_is_lost_is_said_anew_at_once),
-		KEPT(what_is_lost_again_and_again_is_said_anew_at_the_pace_of_retries),
-		KEPT(what_is_lost_while_the_registry_fails_is_not_forgotten),
-		KEPT(retries_may_have_a_limit_but_nothing_stays_lost),
-		KEPT(wrong_options_are_refused_with_a_sentence),
-		KEPT(there_is_an_end_to_what_can_be_published),
-		KEPT(all_that_is_published_may_be_published_anew),
+		KEPT(publication_is_listed_until_withdrawn),
+		KEPT(each_address_is_listed_separately),
+		KEPT(repeated_publication_is_sent_once),
+		KEPT(newest_wish_wins_within_a_turn),
+		KEPT(newest_wish_wins_over_request_in_flight),
+		KEPT(newer_url_replaces_older_one),
+		KEPT(newer_url_does_not_wait_for_failing_withdrawal),
+		KEPT(failed_publication_is_retried_until_success),
+		KEPT(refused_request_is_retried),
+		KEPT(failed_withdrawal_is_retried),
+		KEPT(republication_does_not_wait_for_failing_withdrawal),
+		KEPT(lost_publication_is_repeated_at_once),
+		KEPT(repeated_losses_are_retried_after_retry_period),
+		KEPT(loss_during_registry_failure_is_recovered),
+		KEPT(given_up_wishes_resume_when_registry_answers),
+		KEPT(invalid_options_are_rejected_with_message),
+		KEPT(publications_are_limited),
+		KEPT(all_publications_can_be_replaced_at_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /* How a keeper ends, and what it does without memory. */
 #include "tests/cluster/discovery/keeperrig.h"
 
-static void who_is_freed_withdraws_first(void **state)
+static void freed_keeper_withdraws_first(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -17,7 +17,7 @@ static void who_is_freed_withdraws_first(void **state)
 	keeperrig.keeper = NULL;
 }
 
-static void who_is_freed_while_it_publishes_leaves_nothing(void **state)
+static void keeper_freed_while_publishing_leaves_nothing(void **state)
 {
 	(void)state;
 	fakereg.delay_ns = 100 * MS;
@@ -32,7 +32,7 @@ static void who_is_freed_while_it_publishes_leaves_nothing(void **state)
 	keeperrig.keeper = NULL;
 }
 
-static void who_is_freed_does_not_wait_for_ever(void **state)
+static void freed_keeper_gives_up_after_timeout(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -47,7 +47,7 @@ static void who_is_freed_does_not_wait_for_ever(void **state)
 	keeperrig.keeper = NULL;
 }
 
-static void who_cannot_withdraw_is_freed_at_once(void **state)
+static void keeper_with_failing_withdrawal_is_freed_at_once(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -60,7 +60,7 @@ static void who_cannot_withdraw_is_freed_at_once(void **state)
 	keeperrig.keeper = NULL;
 }
 
-static void an_engine_that_ends_does_not_wait(void **state)
+static void ending_engine_does_not_wait_for_withdrawals(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -72,7 +72,7 @@ static void an_engine_that_ends_does_not_wait(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void an_engine_that_ends_takes_those_who_are_still_withdrawing(void **state)
+static void ending_engine_frees_withdrawing_keepers(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -85,7 +85,7 @@ static void an_engine_that_ends_takes_those_who_are_still_withdrawing(void **sta
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void a_drain_waits_for_what_is_withdrawn(void **state)
+static void drain_waits_for_withdrawals(void **state)
 {
 	(void)state;
 	fakereg.delay_ns = 100 * MS;
@@ -102,7 +102,7 @@ static void a_drain_waits_for_what_is_withdrawn(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void who_is_closed_by_the_end_of_a_drain_is_a_shell_until_it_is_freed(void **state)
+static void keeper_closed_by_drain_stays_until_freed(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -117,7 +117,7 @@ static void who_is_closed_by_the_end_of_a_drain_is_a_shell_until_it_is_freed(voi
 	assert_int_equal(keeperrig_true(), 0);
 }
 
-static void without_memory_it_is_as_if_it_had_failed(void **state)
+static void enomem_counts_as_failure(void **state)
 {
 	(void)state;
 	for (unsigned nth = 1; nth < 60; nth++) {
@@ -150,15 +150,15 @@ static void without_memory_it_is_as_if_it_had_failed(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		KEPT(who_is_freed_withdraws_first),
-		KEPT(who_is_freed_while_it_publishes_leaves_nothing),
-		KEPT(who_is_freed_does_not_wait_for_ever),
-		KEPT(who_cannot_withdraw_is_freed_at_once),
-		KEPT(an_engine_that_ends_does_not_wait),
-		KEPT(an_engine_that_ends_takes_those_who_are_still_withdrawing),
-		KEPT(a_drain_waits_for_what_is_withdrawn),
-		KEPT(who_is_closed_by_the_end_of_a_drain_is_a_shell_until_it_is_freed),
-		KEPT(without_memory_it_is_as_if_it_had_failed),
+		KEPT(freed_keeper_withdraws_first),
+		KEPT(keeper_freed_while_publishing_leaves_nothing),
+		KEPT(freed_keeper_gives_up_after_timeout),
+		KEPT(keeper_with_failing_withdrawal_is_freed_at_once),
+		KEPT(ending_engine_does_not_wait_for_withdrawals),
+		KEPT(ending_engine_frees_withdrawing_keepers),
+		KEPT(drain_waits_for_withdrawals),
+		KEPT(keeper_closed_by_drain_stays_until_freed),
+		KEPT(enomem_counts_as_failure),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 
 static const struct spokei_keeper_options cached = { .cache = "cache" };
 
-static void the_list_is_told_whenever_it_changes(void **state)
+static void callback_gets_each_changed_list(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -28,7 +28,7 @@ static void the_list_is_told_whenever_it_changes(void **state)
 	assert_string_equal(keeperrig.first, OTHER);
 }
 
-static void what_is_no_url_is_passed_over(void **state)
+static void invalid_urls_are_skipped(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -44,7 +44,7 @@ static void what_is_no_url_is_passed_over(void **state)
 	assert_int_equal(keeperrig_events("\x1b"), 0);
 }
 
-static void an_empty_list_does_not_wipe_out_providers(void **state)
+static void empty_list_keeps_providers(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -69,7 +69,7 @@ static void an_empty_list_does_not_wipe_out_providers(void **state)
 	assert_int_equal(keeperrig_events("empty list ignored"), 2);
 }
 
-static void an_empty_list_is_believed_by_who_wants_that(void **state)
+static void empty_list_is_accepted_if_not_protected(void **state)
 {
 	const struct spokei_keeper_options options = { .takes_empty = true };
 
@@ -84,7 +84,7 @@ static void an_empty_list_is_believed_by_who_wants_that(void **state)
 	assert_int_equal(keeperrig.lists, 2);
 }
 
-static void a_list_that_was_always_empty_is_told(void **state)
+static void first_empty_list_is_passed_on(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -94,7 +94,7 @@ static void a_list_that_was_always_empty_is_told(void **state)
 	assert_int_equal(keeperrig.count, 0);
 }
 
-static void what_was_subscribed_to_and_lost_is_subscribed_to_again(void **state)
+static void lost_subscription_is_repeated(void **state)
 {
 	(void)state;
 	keeperrig_keep(NULL);
@@ -110,7 +110,7 @@ static void what_was_subscribed_to_and_lost_is_subscribed_to_again(void **state)
 	assert_int_equal(keeperrig.count, 2);
 }
 
-static void who_cannot_subscribe_tries_again(void **state)
+static void failed_subscription_is_retried(void **state)
 {
 	(void)state;
 	fakereg.fails = SPOKE_ECONNECT;
@@ -125,7 +125,7 @@ static void who_cannot_subscribe_tries_again(void **state)
 	assert_int_equal(keeperrig_events("cannot subscribe to demo.Echo"), 1);
 }
 
-static void who_is_told_a_list_may_free_the_keeper(void **state)
+static void list_callback_can_free_keeper(void **state)
 {
 	(void)state;
 	keeperrig.in_list = keeperrig_free;
@@ -142,7 +142,7 @@ static void who_is_told_a_list_may_free_the_keeper(void **state)
 	assert_int_equal(keeperrig.lists, 1);
 }
 
-static void who_is_told_the_kept_list_may_free_the_keeper(void **state)
+static void cached_list_callback_can_free_keeper(void **state)
 {
 	(void)state;
 	keeperrig.in_list = keeperrig_free;
@@ -154,7 +154,7 @@ static void who_is_told_the_kept_list_may_free_the_keeper(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void who_is_freed_is_told_nothing(void **state)
+static void freed_keeper_makes_no_callbacks(void **state)
 {
 	(void)state;
 	keeperrig_write_file(HEAD PLACE "\n");
@@ -167,7 +167,7 @@ static void who_is_freed_is_told_nothing(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void a_list_for_which_there_is_no_memory_is_asked_for_anew(void **state)
+static void list_that_hits_enomem_is_requested_again(void **state)
 {
 	(void)state;
 	fakereg_add(ECHO, PLACE);
@@ -192,7 +192,7 @@ static void a_list_for_which_there_is_no_memory_is_asked_for_anew(void **state)
 			 keeperrig_events(": recovered"));
 }
 
-static void the_kept_list_is_not_told_after_the_true_one(void **state)
+static void cached_list_is_dropped_after_registry_list(void **state)
 {
 	(void)state;
 	keeperrig.list_error = SPOKE_ENOMEM;
@@ -209,7 +209,7 @@ static void the_kept_list_is_not_told_after_the_true_one(void **state)
 	assert_string_equal(keeperrig.first, OTHER);
 }
 
-static void lists_for_which_there_is_no_memory_are_asked_for_at_the_pace_of_retries(void **state)
+static void list_that_hits_enomem_is_retried_after_retry_period(void **state)
 {
 	(void)state;
 	fakereg.hastes = true;
@@ -226,7 +226,7 @@ static void lists_for_which_there_is_no_memory_are_asked_for_at_the_pace_of_retr
 	assert_int_equal(keeperrig_events(": recovered"), 1);
 }
 
-static void a_list_that_cannot_be_taken_is_told_again(void **state)
+static void refused_list_is_passed_on_again(void **state)
 {
 	(void)state;
 	keeperrig.list_error = SPOKE_ENOMEM;
@@ -258,20 +258,20 @@ static void a_list_that_cannot_be_taken_is_told_again(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		KEPT(the_list_is_told_whenever_it_changes),
-		KEPT(what_is_no_url_is_passed_over),
-		KEPT(an_empty_list_does_not_wipe_out_providers),
-		KEPT(an_empty_list_is_believed_by_who_wants_that),
-		KEPT(a_list_that_was_always_empty_is_told),
-		KEPT(what_was_subscribed_to_and_lost_is_subscribed_to_again),
-		KEPT(who_cannot_subscribe_tries_again),
-		KEPT(who_is_told_a_list_may_free_the_keeper),
-		KEPT(who_is_told_the_kept_list_may_free_the_keeper),
-		KEPT(who_is_freed_is_told_nothing),
-		KEPT(a_list_for_which_there_is_no_memory_is_asked_for_anew),
-		KEPT(a_list_that_cannot_be_taken_is_told_again),
-		KEPT(the_kept_list_is_not_told_after_the_true_one),
-		KEPT(lists_for_which_there_is_no_memory_are_asked_for_at_the_pace_of_retries),
+		KEPT(callback_gets_each_changed_list),
+		KEPT(invalid_urls_are_skipped),
+		KEPT(empty_list_keeps_providers),
+		KEPT(empty_list_is_accepted_if_not_protected),
+		KEPT(first_empty_list_is_passed_on),
+		KEPT(lost_subscription_is_repeated),
+		KEPT(failed_subscription_is_retried),
+		KEPT(list_callback_can_free_keeper),
+		KEPT(cached_list_callback_can_free_keeper),
+		KEPT(freed_keeper_makes_no_callbacks),
+		KEPT(list_that_hits_enomem_is_requested_again),
+		KEPT(refused_list_is_passed_on_again),
+		KEPT(cached_list_is_dropped_after_registry_list),
+		KEPT(list_that_hits_enomem_is_retried_after_retry_period),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

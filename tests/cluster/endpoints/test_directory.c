@@ -22,7 +22,7 @@ static enum spoke_endpoint_state state_of(unsigned side)
 /* --- coming and going */
 
 /* The room for them grows with lists of which nothing is meant. */
-static void a_list_that_is_longer_and_means_the_same_changes_nothing(void **state)
+static void longer_list_of_same_providers_changes_nothing(void **state)
 {
 	static const char *const longer[] = {
 		"dubbo://127.0.0.1:20880/demo.Echo",  "dubbo://127.0.0.1:20880/demo.Other",
@@ -41,14 +41,14 @@ static void a_list_that_is_longer_and_means_the_same_changes_nothing(void **stat
 	assert_int_equal(dirrig_try(SECOND), 0);
 }
 
-static void an_empty_list_has_no_provider(void **state)
+static void empty_list_means_enoprovider(void **state)
 {
 	(void)state;
 	start(1, "");
 	assert_int_equal(dirrig_try(SECOND), SPOKE_ENOPROVIDER);
 }
 
-static void who_comes_is_called_and_who_goes_is_not(void **state)
+static void added_providers_get_calls_and_removed_ones_do_not(void **state)
 {
 	(void)state;
 	start(3, "");
@@ -69,7 +69,7 @@ static void who_comes_is_called_and_who_goes_is_not(void **state)
 	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 2);
 }
 
-static void who_stays_keeps_its_connection(void **state)
+static void unchanged_provider_keeps_connection(void **state)
 {
 	uint64_t connects;
 
@@ -84,7 +84,7 @@ static void who_stays_keeps_its_connection(void **state)
 	assert_int_equal(dirrig.told[SPOKE_LINK_CLOSED], 0);
 }
 
-static void calls_under_way_end_at_a_removed_provider(void **state)
+static void calls_in_flight_finish_at_removed_provider(void **state)
 {
 	(void)state;
 	start(2, "");
@@ -110,7 +110,7 @@ static void calls_under_way_end_at_a_removed_provider(void **state)
 	assert_int_equal(dirrig.told[SPOKE_LINK_CLOSED], 1);
 }
 
-static void a_removed_provider_is_not_connected_to_any_more(void **state)
+static void removed_provider_is_not_reconnected(void **state)
 {
 	uint64_t connects;
 
@@ -133,7 +133,7 @@ static void a_removed_provider_is_not_connected_to_any_more(void **state)
 	assert_int_equal(dirrig.consumer->link.alive, 0);
 }
 
-static void who_waits_for_a_connection_is_told_at_once(void **state)
+static void queued_calls_fail_at_once_when_provider_is_removed(void **state)
 {
 	(void)state;
 	start(0, "");
@@ -150,7 +150,7 @@ static void who_waits_for_a_connection_is_told_at_once(void **state)
 	assert_int_equal(dirrig_try(SECOND), SPOKE_ENOPROVIDER);
 }
 
-static void who_comes_back_while_it_drains_is_another_one(void **state)
+static void returning_provider_is_new_endpoint_while_old_drains(void **state)
 {
 	(void)state;
 	start(1, "");
@@ -173,7 +173,7 @@ static void who_comes_back_while_it_drains_is_another_one(void **state)
 	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 1);
 }
 
-static void a_drain_knows_of_removed_ones(void **state)
+static void drain_waits_for_removed_providers(void **state)
 {
 	(void)state;
 	start(2, "");
@@ -208,7 +208,7 @@ static const char *const versions[] = {
 	A "?version=1.0", B "?version=2.0", C, D "?version=0.0.0", NULL,
 };
 
-static void without_a_version_only_those_without_are_meant(void **state)
+static void no_version_matches_only_no_version(void **state)
 {
 	(void)state;
 	assert_listed("", versions, 2);
@@ -216,21 +216,21 @@ static void without_a_version_only_those_without_are_meant(void **state)
 	assert_int_equal(state_of(3), SPOKE_ENDPOINT_BACKOFF);
 }
 
-static void with_a_version_only_those_of_it_are_meant(void **state)
+static void version_matches_only_itself(void **state)
 {
 	(void)state;
 	assert_listed("?version=2.0", versions, 1);
 	assert_int_equal(state_of(1), SPOKE_ENDPOINT_BACKOFF);
 }
 
-static void any_version_may_be_meant(void **state)
+static void wildcard_matches_any_version(void **state)
 {
 	(void)state;
 	assert_listed("?version=*", versions, 4);
 }
 
 /* Each is asked for what it has. */
-static void of_any_version_all_are_called(void **state)
+static void wildcard_version_calls_all_providers(void **state)
 {
 	(void)state;
 	dirrig.sides[0].version = "1.0";
@@ -250,21 +250,21 @@ static void of_any_version_all_are_called(void **state)
 
 static const char *const groups[] = { A "?group=x", B "?group=y", C, NULL };
 
-static void groups_are_matched_as_versions_are(void **state)
+static void groups_match_like_versions(void **state)
 {
 	(void)state;
 	assert_listed("?group=x", groups, 1);
 	assert_int_equal(state_of(0), SPOKE_ENDPOINT_BACKOFF);
 }
 
-static void without_a_group_only_those_without_are_meant(void **state)
+static void no_group_matches_only_no_group(void **state)
 {
 	(void)state;
 	assert_listed("", groups, 1);
 	assert_int_equal(state_of(2), SPOKE_ENDPOINT_BACKOFF);
 }
 
-static void what_is_no_provider_is_passed_over(void **state)
+static void urls_that_are_no_providers_are_ignored(void **state)
 {
 	static const char *const urls[] = {
 		"tri://127.0.0.1:20880/demo.Echo",
@@ -284,7 +284,7 @@ static void what_is_no_provider_is_passed_over(void **state)
 
 /* --- weights */
 
-static void of_several_with_one_place_the_newest_counts(void **state)
+static void newest_url_of_an_address_wins(void **state)
 {
 	static const char *const urls[] = {
 		A "?timestamp=5&weight=1",
@@ -298,7 +298,7 @@ static void of_several_with_one_place_the_newest_counts(void **state)
 	assert_int_equal(dirrig_info(0).weight, 2);
 }
 
-static void weights_are_taken_over_and_bad_ones_are_not(void **state)
+static void valid_weights_are_used_and_invalid_ones_ignored(void **state)
 {
 	(void)state;
 	start(2, "");
@@ -318,7 +318,7 @@ static void weights_are_taken_over_and_bad_ones_are_not(void **state)
 }
 
 /* What is no place is none: a link to it would lead anywhere. */
-static void where_a_provider_shows_itself_is_what_the_list_says(void **state)
+static void admin_address_comes_from_list(void **state)
 {
 	(void)state;
 	start(3, "");
@@ -333,7 +333,7 @@ static void where_a_provider_shows_itself_is_what_the_list_says(void **state)
 }
 
 /* By the clock of the wall, which may show another time than the provider's. */
-static void who_was_started_lately_warms_up(void **state)
+static void recently_started_provider_warms_up(void **state)
 {
 	const struct spoke_env *env = &dirrig.process.env;
 	uint64_t wall_ms;
@@ -380,7 +380,7 @@ static uint32_t fresh_after(const uint64_t *tried, size_t count)
 	return fresh;
 }
 
-static void who_was_tried_is_fresh_no_more(void **state)
+static void tried_endpoint_does_not_count_as_fresh(void **state)
 {
 	const struct spokei_candidates *candidates;
 	uint64_t ids[10];
@@ -406,7 +406,7 @@ static void who_was_tried_is_fresh_no_more(void **state)
 }
 
 /* Ids go on while places are few. */
-static void who_comes_and_goes_is_found_where_it_sits(void **state)
+static void endpoint_is_found_by_id_after_list_changes(void **state)
 {
 	const struct spokei_candidates *candidates;
 
@@ -432,28 +432,28 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, dirrig_set_up, dirrig_tear_down)
 	static const struct CMUnitTest tests[] = {
-		TEST(an_empty_list_has_no_provider),
-		TEST(a_list_that_is_longer_and_means_the_same_changes_nothing),
-		TEST(who_comes_is_called_and_who_goes_is_not),
-		TEST(who_stays_keeps_its_connection),
-		TEST(calls_under_way_end_at_a_removed_provider),
-		TEST(a_removed_provider_is_not_connected_to_any_more),
-		TEST(who_waits_for_a_connection_is_told_at_once),
-		TEST(who_comes_back_while_it_drains_is_another_one),
-		TEST(a_drain_knows_of_removed_ones),
-		TEST(without_a_version_only_those_without_are_meant),
-		TEST(with_a_version_only_those_of_it_are_meant),
-		TEST(any_version_may_be_meant),
-		TEST(of_any_version_all_are_called),
-		TEST(groups_are_matched_as_versions_are),
-		TEST(without_a_group_only_those_without_are_meant),
-		TEST(what_is_no_provider_is_passed_over),
-		TEST(of_several_with_one_place_the_newest_counts),
-		TEST(weights_are_taken_over_and_bad_ones_are_not),
-		TEST(where_a_provider_shows_itself_is_what_the_list_says),
-		TEST(who_was_started_lately_warms_up),
-		TEST(who_was_tried_is_fresh_no_more),
-		TEST(who_comes_and_goes_is_found_where_it_sits),
+		TEST(empty_list_means_enoprovider),
+		TEST(longer_list_of_same_providers_changes_nothing),
+		TEST(added_providers_get_calls_and_removed_ones_do_not),
+		TEST(unchanged_provider_keeps_connection),
+		TEST(calls_in_flight_finish_at_removed_provider),
+		TEST(removed_provider_is_not_reconnected),
+		TEST(queued_calls_fail_at_once_when_provider_is_removed),
+		TEST(returning_provider_is_new_endpoint_while_old_drains),
+		TEST(drain_waits_for_removed_providers),
+		TEST(no_version_matches_only_no_version),
+		TEST(version_matches_only_itself),
+		TEST(wildcard_matches_any_version),
+		TEST(wildcard_version_calls_all_providers),
+		TEST(groups_match_like_versions),
+		TEST(no_group_matches_only_no_group),
+		TEST(urls_that_are_no_providers_are_ignored),
+		TEST(newest_url_of_an_address_wins),
+		TEST(valid_weights_are_used_and_invalid_ones_ignored),
+		TEST(admin_address_comes_from_list),
+		TEST(recently_started_provider_warms_up),
+		TEST(tried_endpoint_does_not_count_as_fresh),
+		TEST(endpoint_is_found_by_id_after_list_changes),
 	};
 
 	return cmocka_run_group_tests_name("directory", tests, NULL, NULL);

@@ -63,20 +63,20 @@ static void assert_bears_faults(bool for_ever)
 	assert_true(point > 5);
 }
 
-static void a_list_bears_one_fault(void **state)
+static void list_survives_each_single_fault(void **state)
 {
 	(void)state;
 	assert_bears_faults(false);
 }
 
-static void a_list_bears_that_there_is_no_memory_any_more(void **state)
+static void list_survives_lasting_enomem(void **state)
 {
 	(void)state;
 	assert_bears_faults(true);
 }
 
 /* All of its connections, or none until a call wants to go there. */
-static void connections_are_made_all_or_later(void **state)
+static void failed_connections_are_made_later(void **state)
 {
 	const struct spoke_consumer_options options = { .connections = 3 };
 	unsigned asleep = 0;
@@ -123,7 +123,7 @@ static void list_asleep(void)
 }
 
 /* It is connected to when a call wants to go there. */
-static void who_could_not_be_connected_to_is_not_forgotten(void **state)
+static void endpoint_with_failed_connect_stays_listed(void **state)
 {
 	(void)state;
 	list_asleep();
@@ -131,7 +131,7 @@ static void who_could_not_be_connected_to_is_not_forgotten(void **state)
 }
 
 /* ... or by itself, a moment later. */
-static void who_could_not_be_connected_to_is_later(void **state)
+static void endpoint_with_failed_connect_is_retried_by_timer(void **state)
 {
 	(void)state;
 	list_asleep();
@@ -140,7 +140,7 @@ static void who_could_not_be_connected_to_is_later(void **state)
 }
 
 /* ... or when the list is told again, though it is as before. */
-static void who_could_not_be_connected_to_is_as_the_list_is_told_again(void **state)
+static void endpoint_with_failed_connect_is_retried_with_next_list(void **state)
 {
 	(void)state;
 	list_asleep();
@@ -191,7 +191,7 @@ static void assert_bears_end(enum spoke_link_change change)
 	assert_int_equal(dirrig_tear_down(&nothing), 0);
 }
 
-static void it_may_be_freed_by_whatever_it_tells(void **state)
+static void consumer_can_be_freed_in_any_callback(void **state)
 {
 	static const enum spoke_link_change changes[] = { SPOKE_LINK_CONNECTED, SPOKE_LINK_CLOSED,
 							  SPOKE_LINK_RECONNECTING };
@@ -211,7 +211,7 @@ static void free_consumer(void *arg, const struct spoke_result *result)
 }
 
 /* The last call of a removed endpoint. */
-static void it_may_be_freed_by_the_last_call_of_a_removed_one(void **state)
+static void consumer_can_be_freed_in_last_call_of_removed_one(void **state)
 {
 	const struct spoke_call_options options = { .timeout_ns = 60 * SECOND };
 
@@ -232,7 +232,7 @@ static void it_may_be_freed_by_the_last_call_of_a_removed_one(void **state)
 	assert_int_equal(dirrig.calls[0].error, SPOKE_OK);
 }
 
-static void it_may_be_freed_while_removed_ones_drain(void **state)
+static void consumer_can_be_freed_while_removed_ones_drain(void **state)
 {
 	(void)state;
 	dirrig_start(0);
@@ -251,7 +251,7 @@ static void it_may_be_freed_while_removed_ones_drain(void **state)
 /* --- lists that change all the time */
 
 /* With failover and one provider that stays no call fails. */
-static void calls_run_while_endpoints_come_and_go(void **state)
+static void calls_succeed_while_endpoints_change(void **state)
 {
 	static const struct spoke_consumer_options options = { .policy = &spoke_policy_failover };
 	static const char *const all[] = { A, B, C, D };
@@ -295,16 +295,16 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, dirrig_set_up, dirrig_tear_down)
 	static const struct CMUnitTest tests[] = {
-		TEST(a_list_bears_one_fault),
-		TEST(a_list_bears_that_there_is_no_memory_any_more),
-		TEST(connections_are_made_all_or_later),
-		TEST(who_could_not_be_connected_to_is_not_forgotten),
-		TEST(who_could_not_be_connected_to_is_later),
-		TEST(who_could_not_be_connected_to_is_as_the_list_is_told_again),
-		cmocka_unit_test(it_may_be_freed_by_whatever_it_tells),
-		TEST(it_may_be_freed_by_the_last_call_of_a_removed_one),
-		TEST(it_may_be_freed_while_removed_ones_drain),
-		TEST(calls_run_while_endpoints_come_and_go),
+		TEST(list_survives_each_single_fault),
+		TEST(list_survives_lasting_enomem),
+		TEST(failed_connections_are_made_later),
+		TEST(endpoint_with_failed_connect_stays_listed),
+		TEST(endpoint_with_failed_connect_is_retried_by_timer),
+		TEST(endpoint_with_failed_connect_is_retried_with_next_list),
+		cmocka_unit_test(consumer_can_be_freed_in_any_callback),
+		TEST(consumer_can_be_freed_in_last_call_of_removed_one),
+		TEST(consumer_can_be_freed_while_removed_ones_drain),
+		TEST(calls_succeed_while_endpoints_change),
 	};
 
 	return cmocka_run_group_tests_name("directory: torture", tests, NULL, NULL);

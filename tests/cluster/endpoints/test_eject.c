@@ -31,7 +31,7 @@ static bool failed(struct spokei_eject *eject, uint64_t now_ns)
 	return spokei_eject_failed(eject, &rule, now_ns, now_ns, false, DICE);
 }
 
-static void pauses_grow_up_to_five_minutes(void **state)
+static void ejections_grow_up_to_five_minutes(void **state)
 {
 	struct spokei_eject eject = { .row = 0 };
 	uint64_t now_ns = SECOND;
@@ -55,7 +55,7 @@ static void pauses_grow_up_to_five_minutes(void **state)
 	assert_near(pause_of(&eject), SPOKEI_EJECT_CAP_NS);
 }
 
-static void calm_times_make_them_shorter_again(void **state)
+static void quiet_periods_shorten_ejections(void **state)
 {
 	struct spokei_eject eject = { .row = 0 };
 	uint64_t now_ns = SECOND;
@@ -79,7 +79,7 @@ static void calm_times_make_them_shorter_again(void **state)
 	}
 }
 
-static void what_began_before_does_not_count(void **state)
+static void attempts_begun_before_ejection_do_not_count(void **state)
 {
 	struct spokei_eject eject = { .row = 0 };
 	uint64_t old_ns = SECOND;
@@ -96,7 +96,7 @@ static void what_began_before_does_not_count(void **state)
 	assert_true(spokei_eject_answered(&eject, &rule, now_ns, now_ns));
 }
 
-static void a_probe_that_says_nothing_is_followed_by_another(void **state)
+static void probe_without_verdict_is_followed_by_another(void **state)
 {
 	struct spokei_eject eject = { .row = 0 };
 
@@ -109,7 +109,7 @@ static void a_probe_that_says_nothing_is_followed_by_another(void **state)
 	assert_false(spokei_eject_excludes(&eject, eject.until_ns));
 }
 
-static void who_is_alone_goes_when_another_comes(void **state)
+static void lone_endpoint_is_ejected_once_another_is_usable(void **state)
 {
 	struct spokei_eject eject = { .row = 0 };
 
@@ -119,7 +119,7 @@ static void who_is_alone_goes_when_another_comes(void **state)
 	assert_true(failed(&eject, SECOND));
 }
 
-static void without_a_rule_nobody_is_put_aside(void **state)
+static void no_rule_means_no_ejection(void **state)
 {
 	const struct spokei_eject_rule none = { .failures = 0, .first_ns = SECOND };
 	struct spokei_eject eject = { .row = 0 };
@@ -131,7 +131,7 @@ static void without_a_rule_nobody_is_put_aside(void **state)
 
 /* --- scores */
 
-static void the_newest_times_count_most(void **state)
+static void newest_response_times_have_most_weight(void **state)
 {
 	struct spokei_score score = spokei_score_make();
 	uint64_t now_ns = 100 * SECOND;
@@ -152,7 +152,7 @@ static void the_newest_times_count_most(void **state)
 	assert_int_equal(spokei_score_mean(&score, now_ns), 5);
 }
 
-static void times_of_any_size_are_borne(void **state)
+static void response_times_of_any_size_are_handled(void **state)
 {
 	struct spokei_score score = spokei_score_make();
 	uint64_t now_ns = 100 * SECOND;
@@ -165,7 +165,7 @@ static void times_of_any_size_are_borne(void **state)
 	}
 }
 
-static void shares_go_from_one_to_nothing_and_back(void **state)
+static void success_rate_falls_to_zero_and_recovers(void **state)
 {
 	struct spokei_score score = spokei_score_make();
 
@@ -180,7 +180,7 @@ static void shares_go_from_one_to_nothing_and_back(void **state)
 
 /* --- weights */
 
-static void the_young_weigh_as_in_dubbo(void **state)
+static void warm_up_weight_matches_dubbo(void **state)
 {
 	(void)state;
 	assert_int_equal(spokei_listing_weight(100, 600000, -5), 1);
@@ -196,16 +196,16 @@ static void the_young_weigh_as_in_dubbo(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pauses_grow_up_to_five_minutes),
-		cmocka_unit_test(calm_times_make_them_shorter_again),
-		cmocka_unit_test(what_began_before_does_not_count),
-		cmocka_unit_test(a_probe_that_says_nothing_is_followed_by_another),
-		cmocka_unit_test(who_is_alone_goes_when_another_comes),
-		cmocka_unit_test(without_a_rule_nobody_is_put_aside),
-		cmocka_unit_test(the_newest_times_count_most),
-		cmocka_unit_test(times_of_any_size_are_borne),
-		cmocka_unit_test(shares_go_from_one_to_nothing_and_back),
-		cmocka_unit_test(the_young_weigh_as_in_dubbo),
+		cmocka_unit_test(ejections_grow_up_to_five_minutes),
+		cmocka_unit_test(quiet_periods_shorten_ejections),
+		cmocka_unit_test(attempts_begun_before_ejection_do_not_count),
+		cmocka_unit_test(probe_without_verdict_is_followed_by_another),
+		cmocka_unit_test(lone_endpoint_is_ejected_once_another_is_usable),
+		cmocka_unit_test(no_rule_means_no_ejection),
+		cmocka_unit_test(newest_response_times_have_most_weight),
+		cmocka_unit_test(response_times_of_any_size_are_handled),
+		cmocka_unit_test(success_rate_falls_to_zero_and_recovers),
+		cmocka_unit_test(warm_up_weight_matches_dubbo),
 	};
 
 	return cmocka_run_group_tests_name("eject", tests, NULL, NULL);

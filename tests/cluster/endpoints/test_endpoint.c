@@ -46,7 +46,7 @@ static void eject_first(void)
 	assert_served(3, 3);
 }
 
-static void who_fails_again_and_again_is_put_aside(void **state)
+static void repeated_failures_eject_endpoint(void **state)
 {
 	(void)state;
 	eject_first();
@@ -54,7 +54,7 @@ static void who_fails_again_and_again_is_put_aside(void **state)
 	assert_served(0, 6);
 }
 
-static void failures_in_a_row_only_count(void **state)
+static void only_consecutive_failures_eject(void **state)
 {
 	(void)state;
 	start(2, EJECT, &presets);
@@ -80,7 +80,7 @@ static unsigned probes(void)
 }
 
 /* Pauses are of 1 s, 1.6 s, 2.56 s, 20 % more or less. */
-static void one_probe_tells_and_the_pauses_grow(void **state)
+static void failed_probe_lengthens_ejection(void **state)
 {
 	static const uint64_t least_ms[] = { 800, 1280, 2048 };
 	static const uint64_t most_ms[] = { 1200, 1920, 3072 };
@@ -98,7 +98,7 @@ static void one_probe_tells_and_the_pauses_grow(void **state)
 	}
 }
 
-static void a_probe_that_is_answered_lets_it_back(void **state)
+static void answered_probe_ends_ejection(void **state)
 {
 	(void)state;
 	eject_first();
@@ -113,7 +113,7 @@ static void a_probe_that_is_answered_lets_it_back(void **state)
 }
 
 /* Answers to what was asked before say nothing about now. */
-static void a_late_answer_does_not_let_it_back(void **state)
+static void late_answer_does_not_end_ejection(void **state)
 {
 	(void)state;
 	start(2, EJECT, &presets);
@@ -128,7 +128,7 @@ static void a_late_answer_does_not_let_it_back(void **state)
 	assert_true(dirrig_info(0).ejected);
 }
 
-static void the_last_one_is_never_put_aside(void **state)
+static void last_usable_endpoint_is_never_ejected(void **state)
 {
 	(void)state;
 	start(2, EJECT, &presets);
@@ -138,7 +138,7 @@ static void the_last_one_is_never_put_aside(void **state)
 	assert_true(dirrig_info(0).ejected != dirrig_info(1).ejected);
 }
 
-static void who_was_put_aside_is_called_when_nobody_else_is_there(void **state)
+static void ejected_endpoint_is_used_if_no_other_can(void **state)
 {
 	(void)state;
 	eject_first();
@@ -150,7 +150,7 @@ static void who_was_put_aside_is_called_when_nobody_else_is_there(void **state)
 	assert_false(dirrig_info(0).ejected);
 }
 
-static void a_lost_connection_is_one_failure(void **state)
+static void lost_connection_counts_as_one_failure(void **state)
 {
 	(void)state;
 	start(2, EJECT, &presets);
@@ -166,7 +166,7 @@ static void a_lost_connection_is_one_failure(void **state)
 }
 
 /* It has said no by right. */
-static void who_refuses_is_not_put_aside(void **state)
+static void refusals_do_not_eject(void **state)
 {
 	(void)state;
 	dirrig.sides[0].requests_max = 1;
@@ -183,7 +183,7 @@ static void who_refuses_is_not_put_aside(void **state)
 
 /* --- limits, and who is chosen again */
 
-static void who_has_all_that_he_may_is_left_out(void **state)
+static void endpoint_at_its_limit_is_excluded(void **state)
 {
 	struct spoke_consumer_options options = { .endpoint_actives_max = 2 };
 
@@ -205,7 +205,7 @@ static void who_has_all_that_he_may_is_left_out(void **state)
 	assert_int_equal(dirrig_try(SECOND), SPOKE_ELIMIT);
 }
 
-static void who_has_room_again_is_chosen_again(void **state)
+static void endpoint_below_its_limit_is_chosen_again(void **state)
 {
 	struct spoke_consumer_options options = { .endpoint_actives_max = 2 };
 
@@ -262,20 +262,20 @@ static void fill_both(const struct spoke_policy *policy)
 	assert_int_equal(dirrig_try(SECOND), SPOKE_OK);
 }
 
-static void of_one_attempt_who_has_no_room_is_left_out(void **state)
+static void single_attempt_avoids_endpoint_with_full_queue(void **state)
 {
 	(void)state;
 	fill_both(&spoke_policy_available);
 }
 
-static void of_several_who_has_no_room_is_left_out(void **state)
+static void retries_avoid_endpoint_with_full_queue(void **state)
 {
 	(void)state;
 	fill_both(&spoke_policy_failover);
 	assert_int_equal(spoke_stat_get(dirrig.engine, SPOKE_STAT_RETRIES), 0);
 }
 
-static void a_sticky_choice_holds_while_it_can(void **state)
+static void sticky_choice_holds_while_usable(void **state)
 {
 	struct spoke_consumer_options options = { .sticky = true };
 	unsigned first;
@@ -296,7 +296,7 @@ static void a_sticky_choice_holds_while_it_can(void **state)
 	assert_int_equal(dirrig_served(1 - first), 2);
 }
 
-static void in_order_the_first_that_can_is_called(void **state)
+static void in_order_policy_calls_first_usable_endpoint(void **state)
 {
 	struct spoke_consumer_options options = { .policy = &spoke_policy_available };
 
@@ -312,7 +312,7 @@ static void in_order_the_first_that_can_is_called(void **state)
 
 /* --- connections */
 
-static void a_lazy_one_connects_with_its_first_call(void **state)
+static void lazy_endpoint_connects_on_first_call(void **state)
 {
 	struct spoke_consumer_options options = { .lazy = true };
 
@@ -329,7 +329,7 @@ static void a_lazy_one_connects_with_its_first_call(void **state)
 	assert_int_equal(spoke_consumer_ready(dirrig.consumer), 2);
 }
 
-static void lazy_ones_that_are_not_there_are_tried_and_left(void **state)
+static void unreachable_lazy_endpoints_are_skipped(void **state)
 {
 	struct spoke_consumer_options options = { .lazy = true };
 
@@ -342,7 +342,7 @@ static void lazy_ones_that_are_not_there_are_tried_and_left(void **state)
 	spokei_faults_heal(&dirrig.faulty);
 }
 
-static void several_connections_take_turns(void **state)
+static void several_connections_are_used_in_turn(void **state)
 {
 	struct spoke_consumer_options options = { .connections = 3 };
 	const struct spoke_list *conns;
@@ -372,7 +372,7 @@ static void several_connections_take_turns(void **state)
 	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 0);
 }
 
-static void who_waits_is_told_when_somebody_can(void **state)
+static void waiting_calls_start_when_endpoint_becomes_ready(void **state)
 {
 	struct spoke_consumer_options options = { .wait_ready = true };
 
@@ -389,7 +389,7 @@ static void who_waits_is_told_when_somebody_can(void **state)
 
 /* --- what is said of them */
 
-static void times_are_kept_for_a_while(void **state)
+static void mean_expires_after_a_while(void **state)
 {
 	(void)state;
 	start(2, "", &presets);
@@ -409,7 +409,7 @@ static void times_are_kept_for_a_while(void **state)
 	assert_int_equal(dirrig_info(1).failures, 1);
 }
 
-static void states_have_names(void **state)
+static void every_state_has_a_name(void **state)
 {
 	(void)state;
 	for (int i = SPOKE_ENDPOINT_IDLE; i <= SPOKE_ENDPOINT_REMOVED; i++)
@@ -423,27 +423,27 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, dirrig_set_up, dirrig_tear_down)
 	static const struct CMUnitTest tests[] = {
-		TEST(who_fails_again_and_again_is_put_aside),
-		TEST(failures_in_a_row_only_count),
-		TEST(one_probe_tells_and_the_pauses_grow),
-		TEST(a_probe_that_is_answered_lets_it_back),
-		TEST(a_late_answer_does_not_let_it_back),
-		TEST(the_last_one_is_never_put_aside),
-		TEST(who_was_put_aside_is_called_when_nobody_else_is_there),
-		TEST(a_lost_connection_is_one_failure),
-		TEST(who_refuses_is_not_put_aside),
-		TEST(who_has_all_that_he_may_is_left_out),
-		TEST(who_has_room_again_is_chosen_again),
-		TEST(of_one_attempt_who_has_no_room_is_left_out),
-		TEST(of_several_who_has_no_room_is_left_out),
-		TEST(a_sticky_choice_holds_while_it_can),
-		TEST(in_order_the_first_that_can_is_called),
-		TEST(a_lazy_one_connects_with_its_first_call),
-		TEST(lazy_ones_that_are_not_there_are_tried_and_left),
-		TEST(several_connections_take_turns),
-		TEST(who_waits_is_told_when_somebody_can),
-		TEST(times_are_kept_for_a_while),
-		cmocka_unit_test(states_have_names),
+		TEST(repeated_failures_eject_endpoint),
+		TEST(only_consecutive_failures_eject),
+		TEST(failed_probe_lengthens_ejection),
+		TEST(answered_probe_ends_ejection),
+		TEST(late_answer_does_not_end_ejection),
+		TEST(last_usable_endpoint_is_never_ejected),
+		TEST(ejected_endpoint_is_used_if_no_other_can),
+		TEST(lost_connection_counts_as_one_failure),
+		TEST(refusals_do_not_eject),
+		TEST(endpoint_at_its_limit_is_excluded),
+		TEST(endpoint_below_its_limit_is_chosen_again),
+		TEST(single_attempt_avoids_endpoint_with_full_queue),
+		TEST(retries_avoid_endpoint_with_full_queue),
+		TEST(sticky_choice_holds_while_usable),
+		TEST(in_order_policy_calls_first_usable_endpoint),
+		TEST(lazy_endpoint_connects_on_first_call),
+		TEST(unreachable_lazy_endpoints_are_skipped),
+		TEST(several_connections_are_used_in_turn),
+		TEST(waiting_calls_start_when_endpoint_becomes_ready),
+		TEST(mean_expires_after_a_while),
+		cmocka_unit_test(every_state_has_a_name),
 	};
 
 	return cmocka_run_group_tests_name("endpoints", tests, NULL, NULL);

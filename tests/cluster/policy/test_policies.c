@@ -73,7 +73,7 @@ static void check_rows(const struct spoke_policy *policy, const struct row *rows
 	}
 }
 
-static void every_policy_is_in_the_catalog_by_its_name(void **state)
+static void catalog_finds_every_policy_by_name(void **state)
 {
 	static const struct {
 		const char *name;
@@ -103,7 +103,7 @@ static void every_policy_is_in_the_catalog_by_its_name(void **state)
 	assert_null(spokei_catalog_policy("failwhale"));
 }
 
-static void policies_of_one_attempt_make_one(void **state)
+static void single_attempt_policies_make_one_attempt(void **state)
 {
 	static const struct spoke_policy *const policies[] = { &spoke_policy_failfast,
 							       &spoke_policy_failsafe,
@@ -119,7 +119,7 @@ static void policies_of_one_attempt_make_one(void **state)
 		CHECK(policies[i], rows);
 }
 
-static void only_failsafe_excuses_and_only_what_failed(void **state)
+static void only_failsafe_hides_errors(void **state)
 {
 	(void)state;
 	for (int fate = OK; fate <= UNSURE; fate++) {
@@ -143,7 +143,7 @@ static void only_failsafe_excuses_and_only_what_failed(void **state)
 	}
 }
 
-static void failover_tries_another_one_after_what_was_not_run(void **state)
+static void failover_retries_elsewhere_if_request_did_not_run(void **state)
 {
 	static const struct row rows[] = {
 		{ 0, 0, 0, 0, NONE, SEND, 1 },       { 1, 0, 1, 0, OK, FINISH, 0 },
@@ -157,7 +157,7 @@ static void failover_tries_another_one_after_what_was_not_run(void **state)
 	CHECK(&spoke_policy_failover, rows);
 }
 
-static void failover_repeats_what_may_have_been_run_if_it_may(void **state)
+static void failover_repeats_executed_request_if_repeatable(void **state)
 {
 	static const struct row rows[] = {
 		{ 1, 0, 0, 1, UNSURE, SEND, 1 },
@@ -175,7 +175,7 @@ static void failover_repeats_what_may_have_been_run_if_it_may(void **state)
 	}
 }
 
-static void failover_asks_nobody_twice_and_not_too_late(void **state)
+static void failover_tries_each_once_and_before_deadline(void **state)
 {
 	static const struct row first = { 0, 0, 0, 0, NONE, SEND, 1 };
 	static const struct row over = { 1, 0, 0, 1, SAFE, FINISH, 0 };
@@ -196,7 +196,7 @@ static void failover_asks_nobody_twice_and_not_too_late(void **state)
 	check(&spoke_policy_failover, &first, &history);
 }
 
-static void failback_waits_after_a_failure_and_sends_after_the_wait(void **state)
+static void failback_pauses_after_failure_then_retries(void **state)
 {
 	static const struct row asked[] = {
 		{ 0, 0, 0, 0, NONE, SEND, 1 },       { 1, 0, 1, 0, OK, FINISH, 0 },
@@ -222,7 +222,7 @@ static void failback_waits_after_a_failure_and_sends_after_the_wait(void **state
 	}
 }
 
-static void failback_without_retries_or_time_is_failfast(void **state)
+static void failback_without_retries_or_time_equals_failfast(void **state)
 {
 	static const struct row row = { 1, 0, 0, 1, SAFE, FINISH, 0 };
 	struct spoke_policy_history history = history_of(&row);
@@ -254,7 +254,7 @@ static uint64_t pause_after(uint32_t begun, uint64_t period_ns, bool growing, ui
 	return verdict.wait_ns;
 }
 
-static void a_fixed_pause_is_the_period_to_the_nanosecond(void **state)
+static void fixed_pause_equals_period_exactly(void **state)
 {
 	static const uint64_t periods[] = { 1, 10 * MS, 5 * SECOND, 100 * SECOND, UINT64_MAX };
 
@@ -271,7 +271,7 @@ static uint64_t middle(uint64_t pause_ns)
 	return pause_ns / 5;
 }
 
-static void a_growing_pause_grows_to_a_minute_and_is_spread(void **state)
+static void growing_pause_is_capped_at_a_minute_with_jitter(void **state)
 {
 	(void)state;
 	assert_int_equal(pause_after(1, 5 * SECOND, true, middle(5 * SECOND)), 5 * SECOND);
@@ -287,7 +287,7 @@ static void a_growing_pause_grows_to_a_minute_and_is_spread(void **state)
 	assert_in_range(pause_after(1, UINT64_MAX, true, 12345), UINT64_C(1) << 61, UINT64_MAX);
 }
 
-static void forking_sends_several_and_takes_the_first_answer(void **state)
+static void forking_sends_several_and_takes_first_answer(void **state)
 {
 	static const struct row rows[] = {
 		{ 0, 0, 0, 0, NONE, SEND, 2 },       { 2, 1, 1, 0, OK, FINISH, 0 },
@@ -311,7 +311,7 @@ static void forking_sends_several_and_takes_the_first_answer(void **state)
 	}
 }
 
-static void broadcast_sends_to_all_and_listens_to_all(void **state)
+static void broadcast_sends_to_all_and_awaits_all(void **state)
 {
 	static const struct row rows[] = {
 		{ 0, 0, 0, 0, NONE, SEND, 3 },     { 3, 2, 1, 0, OK, LISTEN, 0 },
@@ -328,7 +328,7 @@ static void broadcast_sends_to_all_and_listens_to_all(void **state)
 	check(&spoke_policy_broadcast, &nobody, &history);
 }
 
-static void broadcast_gives_up_when_enough_have_failed(void **state)
+static void broadcast_ends_when_fail_percent_is_reached(void **state)
 {
 	static const struct {
 		uint32_t percent, failed, ok;
@@ -362,19 +362,19 @@ static void broadcast_gives_up_when_enough_have_failed(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_policy_is_in_the_catalog_by_its_name),
-		cmocka_unit_test(policies_of_one_attempt_make_one),
-		cmocka_unit_test(only_failsafe_excuses_and_only_what_failed),
-		cmocka_unit_test(failover_tries_another_one_after_what_was_not_run),
-		cmocka_unit_test(failover_repeats_what_may_have_been_run_if_it_may),
-		cmocka_unit_test(failover_asks_nobody_twice_and_not_too_late),
-		cmocka_unit_test(failback_waits_after_a_failure_and_sends_after_the_wait),
-		cmocka_unit_test(failback_without_retries_or_time_is_failfast),
-		cmocka_unit_test(a_fixed_pause_is_the_period_to_the_nanosecond),
-		cmocka_unit_test(a_growing_pause_grows_to_a_minute_and_is_spread),
-		cmocka_unit_test(forking_sends_several_and_takes_the_first_answer),
-		cmocka_unit_test(broadcast_sends_to_all_and_listens_to_all),
-		cmocka_unit_test(broadcast_gives_up_when_enough_have_failed),
+		cmocka_unit_test(catalog_finds_every_policy_by_name),
+		cmocka_unit_test(single_attempt_policies_make_one_attempt),
+		cmocka_unit_test(only_failsafe_hides_errors),
+		cmocka_unit_test(failover_retries_elsewhere_if_request_did_not_run),
+		cmocka_unit_test(failover_repeats_executed_request_if_repeatable),
+		cmocka_unit_test(failover_tries_each_once_and_before_deadline),
+		cmocka_unit_test(failback_pauses_after_failure_then_retries),
+		cmocka_unit_test(failback_without_retries_or_time_equals_failfast),
+		cmocka_unit_test(fixed_pause_equals_period_exactly),
+		cmocka_unit_test(growing_pause_is_capped_at_a_minute_with_jitter),
+		cmocka_unit_test(forking_sends_several_and_takes_first_answer),
+		cmocka_unit_test(broadcast_sends_to_all_and_awaits_all),
+		cmocka_unit_test(broadcast_ends_when_fail_percent_is_reached),
 	};
 
 	return cmocka_run_group_tests_name("policies", tests, NULL, NULL);

@@ -16,7 +16,7 @@ static struct rig_member *open_one(void **state, const char *url)
 	return &rig->members[0];
 }
 
-static void any_service_has_the_places_of_the_url(void **state)
+static void every_service_has_addresses_of_url(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one =
@@ -37,7 +37,7 @@ static void any_service_has_the_places_of_the_url(void **state)
 	rig_assert_no_more(one);
 }
 
-static void the_protocol_is_that_of_the_url(void **state)
+static void protocol_parameter_sets_scheme(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = open_one(state, "static://[::1]?protocol=msgpack-rpc");
@@ -48,7 +48,7 @@ static void the_protocol_is_that_of_the_url(void **state)
 	rig_assert_list(one, 1, "msgpack-rpc://[::1]/demo.Echo\n");
 }
 
-static void what_services_there_are_is_not_known(void **state)
+static void list_of_services_is_refused(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = open_one(state, "static://h:1");
@@ -63,7 +63,7 @@ static void what_services_there_are_is_not_known(void **state)
 	assert_non_null(strstr(spoke_engine_why(one->engine), "name a service"));
 }
 
-static void all_else_is_done_at_once(void **state)
+static void other_requests_succeed_at_once(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = open_one(state, "static://h:1");
@@ -88,7 +88,7 @@ static void all_else_is_done_at_once(void **state)
 	rig_assert_done(one, 8, 0);
 }
 
-static void it_may_be_closed_in_any_callback(void **state)
+static void registry_can_be_closed_in_any_callback(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = &rig->members[0];
@@ -105,7 +105,7 @@ static void it_may_be_closed_in_any_callback(void **state)
 	}
 }
 
-static void a_url_that_names_no_places_is_refused_with_a_sentence(void **state)
+static void url_without_addresses_is_rejected_with_message(void **state)
 {
 	static const struct {
 		const char *url;
@@ -133,7 +133,7 @@ static void a_url_that_names_no_places_is_refused_with_a_sentence(void **state)
 	}
 }
 
-static void without_memory_nothing_is_begun_or_it_is_done_so(void **state)
+static void enomem_fails_request_or_open(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = &rig->members[0];
@@ -165,7 +165,7 @@ static void without_memory_nothing_is_begun_or_it_is_done_so(void **state)
 	spokei_faults_heal(&one->faulty);
 }
 
-static void the_catalog_knows_it_by_its_scheme(void **state)
+static void catalog_finds_registry_by_scheme(void **state)
 {
 	(void)state;
 	assert_ptr_equal(spokei_catalog_registry("static"), &spokei_registry_static);
@@ -181,14 +181,14 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
 	const struct CMUnitTest tests[] = {
-		CASE(any_service_has_the_places_of_the_url),
-		CASE(the_protocol_is_that_of_the_url),
-		CASE(what_services_there_are_is_not_known),
-		CASE(all_else_is_done_at_once),
-		CASE(it_may_be_closed_in_any_callback),
-		CASE(a_url_that_names_no_places_is_refused_with_a_sentence),
-		CASE(without_memory_nothing_is_begun_or_it_is_done_so),
-		CASE(the_catalog_knows_it_by_its_scheme),
+		CASE(every_service_has_addresses_of_url),
+		CASE(protocol_parameter_sets_scheme),
+		CASE(list_of_services_is_refused),
+		CASE(other_requests_succeed_at_once),
+		CASE(registry_can_be_closed_in_any_callback),
+		CASE(url_without_addresses_is_rejected_with_message),
+		CASE(enomem_fails_request_or_open),
+		CASE(catalog_finds_registry_by_scheme),
 	};
 
 	return cmocka_run_group_tests_name("registry_static", tests, NULL, NULL);

@@ -31,7 +31,7 @@ static void assert_file(struct rig *rig, const char *text)
 	assert_string_equal(spokei_vfiles_get(rig->files, RIG_PATH), text);
 }
 
-static void who_subscribes_is_told_the_whole_list_now_and_as_it_changes(void **state)
+static void subscriber_gets_list_now_and_on_each_change(void **state)
 {
 	struct rig *rig = rig_with(state, 1);
 	struct rig_member *one = &rig->members[0];
@@ -55,7 +55,7 @@ static void who_subscribes_is_told_the_whole_list_now_and_as_it_changes(void **s
 	rig_assert_no_more(one);
 }
 
-static void of_all_services_their_names_are_told(void **state)
+static void wildcard_subscription_lists_service_names(void **state)
 {
 	struct rig *rig = rig_with(state, 1);
 	struct rig_member *one = &rig->members[0];
@@ -73,7 +73,7 @@ static void of_all_services_their_names_are_told(void **state)
 	rig_assert_no_more(one);
 }
 
-static void a_missing_file_lists_nobody(void **state)
+static void missing_file_lists_no_provider(void **state)
 {
 	struct rig *rig = rig_with(state, 1);
 	struct rig_member *one = &rig->members[0];
@@ -86,7 +86,7 @@ static void a_missing_file_lists_nobody(void **state)
 	rig_assert_list(one, 1, A "\n");
 }
 
-static void of_two_subscriptions_each_is_told_its_own(void **state)
+static void each_subscription_gets_its_own_list(void **state)
 {
 	struct rig *rig = rig_with(state, 1);
 	struct rig_member *one = &rig->members[0];
@@ -109,7 +109,7 @@ static void of_two_subscriptions_each_is_told_its_own(void **state)
 	rig_assert_no_more(one);
 }
 
-static void lines_are_read_whatever_surrounds_them(void **state)
+static void lines_are_read_despite_blanks_and_comments(void **state)
 {
 	struct rig *rig = rig_with(state, 1);
 	struct rig_member *one = &rig->members[0];
@@ -121,7 +121,7 @@ static void lines_are_read_whatever_surrounds_them(void **state)
 	rig_assert_list(one, 1, A "\n" B "\n");
 }
 
-static void bad_lines_are_passed_over_and_named(void **state)
+static void invalid_lines_are_skipped_and_logged(void **state)
 {
 	static const char torn[] = A "\nnonsense\ndub\0bo://h/demo.Echo\n\xff\xfe\n" B "\ndubbo://";
 	struct rig *rig = rig_with(state, 1);
@@ -151,7 +151,7 @@ static void bad_lines_are_passed_over_and_named(void **state)
 	free(line);
 }
 
-static void of_many_bad_lines_the_first_are_named(void **state)
+static void only_first_invalid_lines_are_logged(void **state)
 {
 	struct rig *rig = rig_with(state, 1);
 	struct rig_member *one = &rig->members[0];
@@ -171,7 +171,7 @@ static void of_many_bad_lines_the_first_are_named(void **state)
 	assert_int_equal(2, rig_events(one, "line 1, byte 0"));
 }
 
-static void a_file_that_is_too_large_changes_nothing_until_it_is_not(void **state)
+static void oversized_file_changes_nothing_until_it_shrinks(void **state)
 {
 	struct rig *rig = rig_with(state, 1);
 	struct rig_member *one = &rig->members[0];
@@ -198,7 +198,7 @@ static void a_file_that_is_too_large_changes_nothing_until_it_is_not(void **stat
 	free(text);
 }
 
-static void who_publishes_is_listed_in_place_of_his_former_self(void **state)
+static void publication_replaces_older_entry(void **state)
 {
 	struct rig *rig = rig_with(state, 1);
 	struct rig_member *one = &rig->members[0];
@@ -222,7 +222,7 @@ static void who_publishes_is_listed_in_place_of_his_former_self(void **state)
 	rig_assert_no_more(one);
 }
 
-static void what_is_there_already_is_not_written_again(void **state)
+static void existing_entry_is_not_written_again(void **state)
 {
 	struct rig *rig = rig_with(state, 1);
 	struct rig_member *one = &rig->members[0];
@@ -234,7 +234,7 @@ static void what_is_there_already_is_not_written_again(void **state)
 	assert_int_equal(spokei_vfiles_calls(rig->files, SPOKEI_VFILES_REPLACE), 0);
 }
 
-static void two_who_publish_at_the_same_time_are_both_listed(void **state)
+static void concurrent_publications_are_both_listed(void **state)
 {
 	struct rig *rig = rig_with(state, 2);
 	struct rig_member *one = &rig->members[0];
@@ -258,7 +258,7 @@ static void two_who_publish_at_the_same_time_are_both_listed(void **state)
 	assert_string_equal(one->news[one->count - 1].list, A "\n");
 }
 
-static void a_lock_that_somebody_keeps_is_waited_for_and_not_for_ever(void **state)
+static void foreign_lock_is_awaited_until_timeout(void **state)
 {
 	struct rig *rig = rig_with(state, 1);
 	struct rig_member *one = &rig->members[0];
@@ -287,7 +287,7 @@ static void a_lock_that_somebody_keeps_is_waited_for_and_not_for_ever(void **sta
 	rig_assert_done(one, 4, SPOKE_EUNAVAILABLE);
 }
 
-static void of_unix_sockets_each_is_a_provider(void **state)
+static void each_unix_socket_is_a_provider(void **state)
 {
 	static const char first[] = "dubbo+unix:/run/1.sock?interface=demo.Echo";
 	static const char second[] = "dubbo+unix:/run/2.sock?interface=demo.Echo";
@@ -303,7 +303,7 @@ static void of_unix_sockets_each_is_a_provider(void **state)
 			 "dubbo+unix:/run/2.sock?interface=demo.Echo\n");
 }
 
-static void what_somebody_takes_out_is_lost_once(void **state)
+static void removed_line_is_reported_lost_once(void **state)
 {
 	struct rig *rig = rig_with(state, 1);
 	struct rig_member *one = &rig->members[0];
@@ -332,7 +332,7 @@ static void what_somebody_takes_out_is_lost_once(void **state)
 	rig_assert_no_more(one);
 }
 
-static void of_one_provider_the_newer_intent_stays(void **state)
+static void newer_publication_of_a_provider_stays(void **state)
 {
 	struct rig *rig = rig_with(state, 1);
 	struct rig_member *one = &rig->members[0];
@@ -352,7 +352,7 @@ static void of_one_provider_the_newer_intent_stays(void **state)
 	assert_file(rig, "");
 }
 
-static void what_was_never_asked_for_is_undone_at_once(void **state)
+static void withdrawing_unknown_request_succeeds_at_once(void **state)
 {
 	struct rig *rig = rig_with(state, 1);
 	struct rig_member *one = &rig->members[0];
@@ -373,7 +373,7 @@ static void what_was_never_asked_for_is_undone_at_once(void **state)
 	assert_null(spokei_vfiles_get(rig->files, RIG_PATH));
 }
 
-static void a_url_that_names_no_provider_of_it_is_refused_later(void **state)
+static void url_without_the_service_fails_later(void **state)
 {
 	struct rig *rig = rig_with(state, 1);
 	struct rig_member *one = &rig->members[0];
@@ -392,7 +392,7 @@ static void a_url_that_names_no_provider_of_it_is_refused_later(void **state)
 	assert_null(spokei_vfiles_get(rig->files, RIG_PATH));
 }
 
-static void a_url_that_leads_nowhere_is_refused_with_a_sentence(void **state)
+static void invalid_registry_url_is_rejected_with_message(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = &rig->members[0];
@@ -408,24 +408,24 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
 	const struct CMUnitTest tests[] = {
-		CASE(who_subscribes_is_told_the_whole_list_now_and_as_it_changes),
-		CASE(of_all_services_their_names_are_told),
-		CASE(a_missing_file_lists_nobody),
-		CASE(of_two_subscriptions_each_is_told_its_own),
-		CASE(lines_are_read_whatever_surrounds_them),
-		CASE(bad_lines_are_passed_over_and_named),
-		CASE(of_many_bad_lines_the_first_are_named),
-		CASE(a_file_that_is_too_large_changes_nothing_until_it_is_not),
-		CASE(who_publishes_is_listed_in_place_of_his_former_self),
-		CASE(what_is_there_already_is_not_written_again),
-		CASE(two_who_publish_at_the_same_time_are_both_listed),
-		CASE(a_lock_that_somebody_keeps_is_waited_for_and_not_for_ever),
-		CASE(of_unix_sockets_each_is_a_provider),
-		CASE(what_somebody_takes_out_is_lost_once),
-		CASE(of_one_provider_the_newer_intent_stays),
-		CASE(what_was_never_asked_for_is_undone_at_once),
-		CASE(a_url_that_names_no_provider_of_it_is_refused_later),
-		CASE(a_url_that_leads_nowhere_is_refused_with_a_sentence),
+		CASE(subscriber_gets_list_now_and_on_each_change),
+		CASE(wildcard_subscription_lists_service_names),
+		CASE(missing_file_lists_no_provider),
+		CASE(each_subscription_gets_its_own_list),
+		CASE(lines_are_read_despite_blanks_and_comments),
+		CASE(invalid_lines_are_skipped_and_logged),
+		CASE(only_first_invalid_lines_are_logged),
+		CASE(oversized_file_changes_nothing_until_it_shrinks),
+		CASE(publication_replaces_older_entry),
+		CASE(existing_entry_is_not_written_again),
+		CASE(concurrent_publications_are_both_listed),
+		CASE(foreign_lock_is_awaited_until_timeout),
+		CASE(each_unix_socket_is_a_provider),
+		CASE(removed_line_is_reported_lost_once),
+		CASE(newer_publication_of_a_provider_stays),
+		CASE(withdrawing_unknown_request_succeeds_at_once),
+		CASE(url_without_the_service_fails_later),
+		CASE(invalid_registry_url_is_rejected_with_message),
 	};
 
 	return cmocka_run_group_tests_name("registry_file", tests, NULL, NULL);

@@ -26,7 +26,7 @@ static void put(struct rig *rig, const char *text)
 
 /* --- the disk */
 
-static void a_file_that_cannot_be_read_is_an_error_and_later_changes_nothing(void **state)
+static void unreadable_file_fails_first_and_later_changes_nothing(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
@@ -52,7 +52,7 @@ static void a_file_that_cannot_be_read_is_an_error_and_later_changes_nothing(voi
 	rig_assert_no_more(one);
 }
 
-static void a_file_that_cannot_be_written_fails_who_asked(void **state)
+static void unwritable_file_fails_request(void **state)
 {
 	static const enum spokei_vfiles_call calls[] = { SPOKEI_VFILES_LOCK, SPOKEI_VFILES_READ,
 							 SPOKEI_VFILES_REPLACE };
@@ -82,7 +82,7 @@ static void a_file_that_cannot_be_written_fails_who_asked(void **state)
 	assert_int_equal(one->faulty.fds, 0);
 }
 
-static void a_file_that_is_full_takes_nobody_more(void **state)
+static void full_file_rejects_publications(void **state)
 {
 	static char text[1048576 - 20];
 	struct rig *rig = *state;
@@ -99,7 +99,7 @@ static void a_file_that_is_full_takes_nobody_more(void **state)
 	assert_int_equal(strlen(spokei_vfiles_get(rig->files, RIG_PATH)), sizeof(text) - 1 + 12);
 }
 
-static void without_a_watch_changes_are_seen_within_a_second(void **state)
+static void changes_are_seen_within_1_s_without_watch(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
@@ -120,7 +120,7 @@ static void without_a_watch_changes_are_seen_within_a_second(void **state)
 	rig_assert_list(one, 1, B "\n");
 }
 
-static void changes_that_are_not_told_are_seen_within_ten_seconds(void **state)
+static void unreported_changes_are_seen_within_10_s(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
@@ -138,7 +138,7 @@ static void changes_that_are_not_told_are_seen_within_ten_seconds(void **state)
 	rig_assert_list(one, 1, B "\n");
 }
 
-static void a_file_that_is_not_there_is_looked_for_every_second(void **state)
+static void missing_file_is_polled_every_second(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
@@ -153,7 +153,7 @@ static void a_file_that_is_not_there_is_looked_for_every_second(void **state)
 	rig_assert_list(one, 1, A "\n");
 }
 
-static void nobody_looks_for_nobody(void **state)
+static void file_is_not_polled_without_requests(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
@@ -175,7 +175,7 @@ static void nobody_looks_for_nobody(void **state)
 
 /* --- its user */
 
-static void what_is_asked_for_and_closed_at_once_is_never_told(void **state)
+static void close_drops_pending_results(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
@@ -188,7 +188,7 @@ static void what_is_asked_for_and_closed_at_once_is_never_told(void **state)
 	assert_null(spokei_vfiles_get(rig->files, RIG_PATH));
 }
 
-static void it_may_be_closed_in_any_callback(void **state)
+static void registry_can_be_closed_in_any_callback(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = &rig->members[0];
@@ -223,7 +223,7 @@ static void ask_on(struct rig_member *one, const struct rig_news *news)
 		assert_int_equal(rig_withdraw(one, 101, news->intent), 0);
 }
 
-static void more_may_be_asked_for_in_any_callback(void **state)
+static void any_callback_can_add_requests(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
@@ -249,7 +249,7 @@ static void undo_the_next(struct rig_member *one, const struct rig_news *news)
 	assert_int_equal(rig_withdraw(one, 200 + news->intent, 4), 0);
 }
 
-static void what_is_undone_while_it_is_to_be_told_is_not_told(void **state)
+static void withdrawn_request_drops_pending_result(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
@@ -266,7 +266,7 @@ static void what_is_undone_while_it_is_to_be_told_is_not_told(void **state)
 	assert_string_equal(spokei_vfiles_get(rig->files, RIG_PATH), A "\n");
 }
 
-static void what_is_undone_in_between_is_not_told(void **state)
+static void request_withdrawn_in_callback_is_not_reported(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
@@ -358,7 +358,7 @@ static void play_without_memory(struct rig *rig, struct rig_member *one, uint64_
 	spokei_faults_heal(&one->faulty);
 }
 
-static void any_want_of_memory_is_got_over(void **state)
+static void registry_survives_enomem_anywhere(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = &rig->members[0];
@@ -379,19 +379,19 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
 	const struct CMUnitTest tests[] = {
-		CASE(a_file_that_cannot_be_read_is_an_error_and_later_changes_nothing),
-		CASE(a_file_that_cannot_be_written_fails_who_asked),
-		CASE(a_file_that_is_full_takes_nobody_more),
-		CASE(without_a_watch_changes_are_seen_within_a_second),
-		CASE(changes_that_are_not_told_are_seen_within_ten_seconds),
-		CASE(a_file_that_is_not_there_is_looked_for_every_second),
-		CASE(nobody_looks_for_nobody),
-		CASE(what_is_asked_for_and_closed_at_once_is_never_told),
-		CASE(it_may_be_closed_in_any_callback),
-		CASE(more_may_be_asked_for_in_any_callback),
-		CASE(what_is_undone_while_it_is_to_be_told_is_not_told),
-		CASE(what_is_undone_in_between_is_not_told),
-		CASE(any_want_of_memory_is_got_over),
+		CASE(unreadable_file_fails_first_and_later_changes_nothing),
+		CASE(unwritable_file_fails_request),
+		CASE(full_file_rejects_publications),
+		CASE(changes_are_seen_within_1_s_without_watch),
+		CASE(unreported_changes_are_seen_within_10_s),
+		CASE(missing_file_is_polled_every_second),
+		CASE(file_is_not_polled_without_requests),
+		CASE(close_drops_pending_results),
+		CASE(registry_can_be_closed_in_any_callback),
+		CASE(any_callback_can_add_requests),
+		CASE(withdrawn_request_drops_pending_result),
+		CASE(request_withdrawn_in_callback_is_not_reported),
+		CASE(registry_survives_enomem_anywhere),
 	};
 
 	return cmocka_run_group_tests_name("registry_file_faults", tests, NULL, NULL);

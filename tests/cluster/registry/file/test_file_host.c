@@ -151,7 +151,7 @@ static void put(const char *path, const char *text)
 	assert_int_equal(spokei_host_files.append(NULL, path, text, strlen(text)), 0);
 }
 
-static void every_way_in_which_the_file_changes_is_seen(void **state)
+static void every_kind_of_file_change_is_seen(void **state)
 {
 	struct rig *rig = *state;
 	struct user *user = &rig->users[0];
@@ -173,7 +173,7 @@ static void every_way_in_which_the_file_changes_is_seen(void **state)
 	await(rig, user, "", 1, 0);
 }
 
-static void who_publishes_is_seen_and_may_be_lost(void **state)
+static void publication_is_seen_and_can_be_lost(void **state)
 {
 	struct rig *rig = *state;
 	struct user *sees = &rig->users[0];
@@ -194,7 +194,7 @@ static void who_publishes_is_seen_and_may_be_lost(void **state)
 	await(rig, is_seen, "none", 3, 1);
 }
 
-static void a_folder_that_goes_and_comes_is_found_again(void **state)
+static void recreated_directory_is_found_again(void **state)
 {
 	struct rig *rig = *state;
 	struct user *user = &rig->users[0];
@@ -213,7 +213,7 @@ static void a_folder_that_goes_and_comes_is_found_again(void **state)
 	await(rig, user, B "\n", 2, 0);
 }
 
-static void somebody_elses_lock_is_waited_for(void **state)
+static void foreign_lock_is_awaited(void **state)
 {
 	struct rig *rig = *state;
 	struct user *user = &rig->users[0];
@@ -233,10 +233,10 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		CASE(every_way_in_which_the_file_changes_is_seen),
-		CASE(who_publishes_is_seen_and_may_be_lost),
-		CASE(a_folder_that_goes_and_comes_is_found_again),
-		CASE(somebody_elses_lock_is_waited_for),
+		CASE(every_kind_of_file_change_is_seen),
+		CASE(publication_is_seen_and_can_be_lost),
+		CASE(recreated_directory_is_found_again),
+		CASE(foreign_lock_is_awaited),
 	};
 
 	return cmocka_run_group_tests_name("registry_file_host", tests, NULL, NULL);

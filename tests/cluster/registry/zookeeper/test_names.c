@@ -29,7 +29,7 @@ static int read_url(const char *text)
 	return error;
 }
 
-static void a_host_is_enough(void **state)
+static void host_alone_is_valid_url(void **state)
 {
 	(void)state;
 	assert_int_equal(read_url("zookeeper://zoo.test"), 0);
@@ -40,7 +40,7 @@ static void a_host_is_enough(void **state)
 	assert_string_equal(settings.root, "/dubbo");
 }
 
-static void everything_may_be_said(void **state)
+static void all_parameters_are_read(void **state)
 {
 	(void)state;
 	assert_int_equal(read_url("zookeeper://127.0.0.1:1/a/b?backup=h2,h3:3,[::1],[::2]:5"
@@ -58,7 +58,7 @@ static void everything_may_be_said(void **state)
 	assert_string_equal(settings.root, "/a/b/g");
 }
 
-static void what_makes_no_sense_is_refused_with_a_sentence(void **state)
+static void invalid_urls_are_rejected_with_message(void **state)
 {
 	static const struct {
 		const char *url;
@@ -93,7 +93,7 @@ static void what_makes_no_sense_is_refused_with_a_sentence(void **state)
 	}
 }
 
-static void a_path_fits_or_is_not_written(void **state)
+static void path_is_written_only_if_it_fits(void **state)
 {
 	char text[64] = "before";
 	const char *folder = "/dubbo/a%2Fb+c/providers";
@@ -122,7 +122,7 @@ static bool same(const char *one, const char *other)
 	return result;
 }
 
-static void a_provider_is_known_by_place_group_and_version(void **state)
+static void provider_is_identified_by_address_group_version(void **state)
 {
 	(void)state;
 	assert_true(same("dubbo://h:1/a?timestamp=1&pid=7", "dubbo://h:1/b?timestamp=2"));
@@ -136,7 +136,7 @@ static void a_provider_is_known_by_place_group_and_version(void **state)
 	assert_false(same("unix:/run/a.sock", "unix:/run/b.sock"));
 }
 
-static void where_it_is_not_built_in_it_says_so(void **state)
+static void missing_library_is_reported(void **state)
 {
 	const struct spoke_registry *table = &spokei_registry_zookeeper_absent;
 	struct spoke_url url = { 0 };
@@ -158,12 +158,12 @@ static void where_it_is_not_built_in_it_says_so(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_host_is_enough),
-		cmocka_unit_test(everything_may_be_said),
-		cmocka_unit_test(what_makes_no_sense_is_refused_with_a_sentence),
-		cmocka_unit_test(a_path_fits_or_is_not_written),
-		cmocka_unit_test(a_provider_is_known_by_place_group_and_version),
-		cmocka_unit_test(where_it_is_not_built_in_it_says_so),
+		cmocka_unit_test(host_alone_is_valid_url),
+		cmocka_unit_test(all_parameters_are_read),
+		cmocka_unit_test(invalid_urls_are_rejected_with_message),
+		cmocka_unit_test(path_is_written_only_if_it_fits),
+		cmocka_unit_test(provider_is_identified_by_address_group_version),
+		cmocka_unit_test(missing_library_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
