@@ -6,6 +6,8 @@
 #ifndef SPOKEI_CLUSTER_CALL_STATE_H
 #define SPOKEI_CLUSTER_CALL_STATE_H
 
+#include "timer/base.h"
+
 enum spokei_call_state {
 	SPOKEI_CALL_FIRST,    /* the first attempt is in flight, and no history is kept yet */
 	SPOKEI_CALL_DECIDING, /* the policy is asked, or attempts are about to begin */
@@ -22,7 +24,14 @@ enum spokei_ticket_stage {
 	SPOKEI_TICKET_HELD, /* the user has the ticket */
 };
 
+/* The table of legal moves: for each state a bit mask of the states that may follow. */
+extern const unsigned spokei_call_moves[];
+
 /* Changes the state; asserts that the move is legal. */
-void spokei_call_move(enum spokei_call_state *state, enum spokei_call_state to);
+static inline void spokei_call_move(enum spokei_call_state *state, enum spokei_call_state to)
+{
+	SPOKE_ASSERT(spokei_call_moves[*state] & 1u << to);
+	*state = to;
+}
 
 #endif

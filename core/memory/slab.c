@@ -14,14 +14,14 @@ struct head {
 
 _Static_assert(sizeof(struct head) <= HEAD_SIZE, "a head fits before its cell");
 
-static struct head *head_at(const struct spokei_slab *slab, uint32_t index)
+static inline struct head *head_at(const struct spokei_slab *slab, uint32_t index)
 {
 	unsigned char *chunk = slab->chunks[index / SPOKEI_SLAB_CHUNK];
 
 	return (struct head *)(void *)(chunk + index % SPOKEI_SLAB_CHUNK * slab->cell_size);
 }
 
-static void *cell_of(struct head *head)
+static inline void *cell_of(struct head *head)
 {
 	return (unsigned char *)head + HEAD_SIZE;
 }
@@ -124,7 +124,8 @@ int spokei_slab_take(struct spokei_slab *slab, void **ret_cell, uint64_t *ret_ha
 	return SPOKE_OK;
 }
 
-void *spokei_slab_get(const struct spokei_slab *slab, uint64_t handle)
+/* Returns the head of the cell that a handle names, or NULL. */
+static inline struct head *find(const struct spokei_slab *slab, uint64_t handle)
 {
 	uint32_t index = (uint32_t)handle;
 	uint32_t generation = (uint32_t)(handle >> 32);
@@ -133,16 +134,22 @@ void *spokei_slab_get(const struct spokei_slab *slab, uint64_t handle)
 	if (index >= slab->used || generation % 2 == 0)
 		return NULL;
 	head = head_at(slab, index);
-	return head->generation == generation ? cell_of(head) : NULL;
+	return head->generation == generation ? head : NULL;
+}
+
+void *spokei_slab_get(const struct spokei_slab *slab, uint64_t handle)
+{
+	struct head *head = find(slab, handle);
+
+	return head ? cell_of(head) : NULL;
 }
 
 void spokei_slab_give(struct spokei_slab *slab, uint64_t handle)
 {
 	uint32_t index = (uint32_t)handle;
-	struct head *head;
+	struct head *head = find(slab, handle);
 
-	SPOKE_ASSERT(spokei_slab_get(slab, handle) != NULL);
-	head = head_at(slab, index);
+	SPOKE_ASSERT(head != NULL);
 	head->generation++; /* even; wraps after 2^31 uses of this cell */
 	head->next_free = slab->free;
 	slab->free = index + 1;

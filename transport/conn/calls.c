@@ -96,7 +96,8 @@ void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 		spokei_list_remove(&pending->node);
 	if (pending->two_way)
 		spokei_pendings_remove(&conn->pendings, pending);
-	free_unsent(pending);
+	if (SPOKEI_UNLIKELY(pending->unsent))
+		free_unsent(pending);
 	conn->link->pending_count--;
 	outcome.written = is_written(conn, pending);
 	if (pending->written_ns) {
