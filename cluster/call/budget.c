@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slots are whole seconds, and the 10 s of the promise begin within one of them. That one counts
- * for attempts and not for calls: both errors are on the careful side.
+ * The retry budget, as counters for each second. Any 10 s begin within one slot: the retries of
+ * that slot count, and its calls do not, so that the budget errs on the safe side.
  */
 #include "cluster/call/budget.h"
 
@@ -13,7 +13,7 @@ static unsigned slot_after(unsigned slot)
 	return (slot + 1) % SPOKEI_BUDGET_SLOTS;
 }
 
-/* The oldest slot is the new one now: its calls counted no more already. */
+/* Reuses the oldest slot for the next second. Its calls have not counted any more. */
 static void step(struct spokei_budget *budget)
 {
 	unsigned oldest = slot_after(budget->slot);

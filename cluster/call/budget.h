@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many attempts a consumer may make beside the first ones: in any 10 s at most a fifth of the
- * calls that were begun in them, and 100. A decider: time comes in. On the engine's thread.
+ * The retry budget of a consumer: in any 10 s at most 100 retries plus a fifth of the calls that
+ * begin in that time. Pure: the caller passes the time. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_CALL_BUDGET_H
 #define SPOKEI_CLUSTER_CALL_BUDGET_H
@@ -10,23 +10,23 @@
 #include <stdint.h>
 
 #define SPOKEI_BUDGET_SLOT_NS UINT64_C(1000000000)
-#define SPOKEI_BUDGET_SLOTS 11u /* 10 s that may begin anywhere reach into so many */
+#define SPOKEI_BUDGET_SLOTS 11u /* that any 10 s may touch */
 
-/* All zero at first. */
+/* Zero-initialised. */
 struct spokei_budget {
-	uint64_t second; /* the present slot is of this one ... */
-	uint64_t end_ns; /* ... which ends then */
+	uint64_t second; /* of the present slot */
+	uint64_t end_ns; /* when that second ends */
 	uint32_t slot;
 	uint32_t calls[SPOKEI_BUDGET_SLOTS];
 	uint32_t retries[SPOKEI_BUDGET_SLOTS];
-	uint64_t calls_sum;   /* of the last 10 slots, the present one too */
-	uint64_t retries_sum; /* of all slots: what is older than 10 s may still count */
+	uint64_t calls_sum;   /* of the last 10 slots, with the present one */
+	uint64_t retries_sum; /* of all slots, so retries older than 10 s may count */
 };
 
-/* Time passes: what is older is forgotten. A time before the last one is taken for the last. */
+/* Moves on to the present time, and forgets older slots. Time that goes back is ignored. */
 void spokei_budget_roll(struct spokei_budget *budget, uint64_t now_ns);
 
-/* A call was begun. */
+/* Counts a call that has begun. */
 static inline void spokei_budget_called(struct spokei_budget *budget, uint64_t now_ns)
 {
 	if (now_ns >= budget->end_ns)
@@ -35,7 +35,7 @@ static inline void spokei_budget_called(struct spokei_budget *budget, uint64_t n
 	budget->calls_sum++;
 }
 
-/* May another attempt be made now? Then it counts. */
+/* Takes a retry from the budget. Returns false if there is none left. */
 bool spokei_budget_take(struct spokei_budget *budget, uint64_t now_ns);
 
 #endif

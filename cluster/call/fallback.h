@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a method's fallback stands in for an answer. Judges only.
+ * The fallback of a method: decides when it replaces an error. Pure.
  */
 #ifndef SPOKEI_CLUSTER_CALL_FALLBACK_H
 #define SPOKEI_CLUSTER_CALL_FALLBACK_H
@@ -8,8 +8,8 @@
 #include <spoke/call.h>
 
 /*
- * Does the method's fallback take the place of this error? Of every one but what its handler
- * answered, and what this side itself wanted: a call that was cancelled, a consumer that is closed.
+ * Does the fallback replace this error? It replaces all errors but that of the handler, and those
+ * that this side wanted: of a cancelled call, or of a closed consumer.
  */
 static inline bool spokei_fallback_applies(int error)
 {
@@ -17,8 +17,8 @@ static inline bool spokei_fallback_applies(int error)
 	       error != SPOKE_ECLOSED;
 }
 
-/* Makes OK and `value` of a result, if the error is one of these; what else is known of the call
- * (written, times, attempts) stays. `value` { 0 }: the method has no fallback. */
+/* Replaces the error of a result by OK and `value`, if the fallback applies; `written`, the times
+ * and `attempts` stay. `value` { 0 }: the method has no fallback. */
 static inline void spokei_fallback_apply(struct spoke_result *result, struct spoke_value value)
 {
 	static const struct spoke_span none;

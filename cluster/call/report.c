@@ -21,7 +21,7 @@ static uint64_t ms_of(uint64_t ns)
 	return (ns + NS_PER_MS / 2) / NS_PER_MS;
 }
 
-/* As "100", or "100 to 900". */
+/* Prints "100", or "100 to 900". */
 static void print_times(const struct spokei_report *report, char *out, size_t size)
 {
 	uint64_t shortest_ms = ms_of(report->shortest_ns);
@@ -33,7 +33,7 @@ static void print_times(const struct spokei_report *report, char *out, size_t si
 		(void)snprintf(out, size, "%" PRIu64 " to %" PRIu64, shortest_ms, longest_ms);
 }
 
-static void tell_of_deadlines(struct spokei_report *report)
+static void publish_timeouts(struct spokei_report *report)
 {
 	char times[48];
 
@@ -55,14 +55,14 @@ static void tell_of_deadlines(struct spokei_report *report)
 	report->elsewhere = 0;
 }
 
-static void tell_of(struct spokei_report *report, enum spokei_report_kind kind)
+static void publish(struct spokei_report *report, enum spokei_report_kind kind)
 {
-	static const char *const whats[] = {
+	static const char *const texts[] = {
 		[SPOKEI_REPORT_DEFERRED] = "deferred",
-		[SPOKEI_REPORT_AGAIN] = "deferred before and tried again in vain",
-		[SPOKEI_REPORT_SETTLED] = "deferred before and answered now",
-		[SPOKEI_REPORT_GIVEN_UP] = "deferred before and given up",
-		[SPOKEI_REPORT_RETRIED] = "tried again",
+		[SPOKEI_REPORT_AGAIN] = "retried without success",
+		[SPOKEI_REPORT_SETTLED] = "answered after a retry",
+		[SPOKEI_REPORT_GIVEN_UP] = "given up after being deferred",
+		[SPOKEI_REPORT_RETRIED] = "retried",
 	};
 	uint32_t waiting = report->tickets ? *report->tickets : 0;
 	bool pauses = kind == SPOKEI_REPORT_DEFERRED || kind == SPOKEI_REPORT_AGAIN;
@@ -74,36 +74,36 @@ static void tell_of(struct spokei_report *report, enum spokei_report_kind kind)
 	if (waiting && kind != SPOKEI_REPORT_RETRIED)
 		(void)snprintf(wait, sizeof(wait), ", %" PRIu32 " wait", waiting);
 	if (pauses)
-		(void)snprintf(next, sizeof(next), ", next try in %" PRIu64 " ms",
+		(void)snprintf(next, sizeof(next), ", next retry in %" PRIu64 " ms",
 			       ms_of(report->pause_ns));
 	spokei_event_of(report->engine, SPOKE_EVENT_OF_RETRY, report->errors[kind],
-			"%" PRIu32 " call%s %s%s%s", count, plural(count), whats[kind], wait, next);
+			"%" PRIu32 " call%s %s%s%s", count, plural(count), texts[kind], wait, next);
 }
 
-static void tell_all(struct spokei_report *report)
+static void publish_all(struct spokei_report *report)
 {
-	tell_of_deadlines(report);
+	publish_timeouts(report);
 	for (unsigned kind = 0; kind < SPOKEI_REPORT_KINDS; kind++)
 		if (report->counts[kind])
-			tell_of(report, (enum spokei_report_kind)kind);
+			publish(report, (enum spokei_report_kind)kind);
 }
 
-static void tell(struct spoke_alarm *alarm)
+static void alarm_due(struct spoke_alarm *alarm)
 {
 	struct spokei_report *report = spoke_container_of(alarm, struct spokei_report, alarm);
 
 	report->next_ns = spokei_later(report->engine->begin_ns, EVERY_NS);
-	tell_all(report);
+	publish_all(report);
 }
 
-/* If the wheel has no place for it now, the next one tries again. */
-static void tell_later(struct spokei_report *report)
+/* If the wheel has no room for the alarm, the next event sets it. */
+static void publish_later(struct spokei_report *report)
 {
 	uint64_t now_ns = report->engine->begin_ns;
 	uint64_t delay_ns = report->next_ns > now_ns ? report->next_ns - now_ns : 0;
 
 	if (!spoke_timer_armed(&report->alarm.timer))
-		(void)!spoke_alarm_after(report->engine, &report->alarm, delay_ns, tell);
+		(void)!spoke_alarm_after(report->engine, &report->alarm, delay_ns, alarm_due);
 }
 
 void spokei_report_init(struct spokei_report *report, struct spoke_engine *engine,
@@ -116,10 +116,10 @@ void spokei_report_fini(struct spokei_report *report)
 {
 	(void)spoke_alarm_cancel(&report->alarm);
 	if (!spokei_engine_forked(report->engine))
-		tell_all(report);
+		publish_all(report);
 }
 
-/* NULL: there are too many places already. */
+/* Returns NULL if there are too many addresses already. */
 static struct spokei_report_place *place_of(struct spokei_report *report, const char *name)
 {
 	struct spokei_report_place *place = report->places;
@@ -153,7 +153,7 @@ void spokei_report_timed_out(struct spokei_report *report, const char *place, ui
 		known->count++;
 	else
 		report->elsewhere++;
-	tell_later(report);
+	publish_later(report);
 }
 
 void spokei_report_add(struct spokei_report *report, enum spokei_report_kind kind, int error,
@@ -163,5 +163,5 @@ void spokei_report_add(struct spokei_report *report, enum spokei_report_kind kin
 	report->errors[kind] = error;
 	if (pause_ns)
 		report->pause_ns = pause_ns;
-	tell_later(report);
+	publish_later(report);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call's result as a sentence. */
+/* Prints the result of a call as text. */
 #include "core/base/log.h"
 
 #include <spoke/consumer.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a consumer. */
+/* The life of a consumer: made, subscribed, reloaded, drained, ended and freed. */
 #include "cluster/consumer/parts.h"
 
 #include "cluster/call/call.h"
@@ -41,7 +41,7 @@ static const struct spokei_directory_up directory_up = {
 	.rested = directory_rested,
 };
 
-/* The URLs of further endpoints, behind the first one. */
+/* Reads the URLs of further endpoints. */
 static int read_further(struct spoke_consumer *consumer,
 			const struct spoke_consumer_options *options, struct spoke_url *urls)
 {
@@ -57,7 +57,7 @@ static int read_further(struct spoke_consumer *consumer,
 	return SPOKE_OK;
 }
 
-/* Keeps a copy of what a provider says; without memory what was kept before stays. */
+/* Keeps a copy of a provider's URL; without memory the last copy stays. */
 static void keep_provided(struct spoke_consumer *consumer, const struct spoke_url *url)
 {
 	const struct spoke_env *env = consumer->engine->env;
@@ -75,7 +75,7 @@ static void keep_provided(struct spoke_consumer *consumer, const struct spoke_ur
 	spokei_free(env, text, 1, size);
 }
 
-/* What its calls go by has changed: what is provided, or the file. */
+/* Renews the settings of calls after the provider's URL or the file has changed. */
 static void inherit(struct spoke_consumer *consumer)
 {
 	struct spokei_consumer_settings *settings = &consumer->settings;
@@ -88,7 +88,7 @@ static void inherit(struct spoke_consumer *consumer)
 	spokei_methods_inherit(consumer);
 }
 
-/* What the first provider says counts where the consumer says nothing itself. */
+/* The first provider of the service sets what the consumer leaves open. */
 static void consumer_listed(void *arg, const struct spoke_url *urls, size_t count)
 {
 	struct spoke_consumer *consumer = arg;
@@ -158,7 +158,7 @@ static void consumer_bury(struct spokei_task *task)
 		spokei_roll_retire(consumer->engine, &consumer->member);
 		return;
 	}
-	/* Calls that waited for their next attempt are told of their end first. */
+	/* Calls that waited for their next attempt call back first. */
 	if (consumer->caller.calls.count > 0 || !spokei_desk_close(desk)) {
 		spokei_engine_dead(consumer->engine, task);
 		return;
@@ -176,7 +176,7 @@ static void consumer_bury(struct spokei_task *task)
 	spokei_free(env, consumer, 1, sizeof(*consumer));
 }
 
-/* Ends all that the consumer does; it is buried when its last connection is, if it is freed. */
+/* Ends everything that the consumer does. `bury` runs after its last connection. */
 void spokei_consumer_end(struct spoke_consumer *consumer)
 {
 	if (consumer->ended)
@@ -190,8 +190,7 @@ void spokei_consumer_end(struct spoke_consumer *consumer)
 	spokei_link_end(&consumer->link, &consumer->bury);
 }
 
-/* What drains ends with its last call, or when all that was pushed to it is answered: connections
- * that have nothing else to do see to that themselves. */
+/* Ends a draining consumer after its last call, and after all pushes to it are answered. */
 static void rest(struct spoke_consumer *consumer)
 {
 	bool calls = consumer->caller.calls.count > 0;
@@ -233,7 +232,7 @@ static void consumer_woke(struct spokei_member *member)
 	spokei_link_woke(&spoke_container_of(member, struct spoke_consumer, member)->link);
 }
 
-/* The calls under way go on; nothing new is taken. */
+/* Calls in flight go on, and no new ones are taken. */
 static void consumer_drain(struct spokei_member *member)
 {
 	struct spoke_consumer *consumer = spoke_container_of(member, struct spoke_consumer, member);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A future is shared by those who may touch it: its user, the call, and each post that is under
- * way; the last one frees it. What becomes of it is decided on the engine's thread alone: it is
- * begun there and ended there, once; what others want is posted.
+ * Futures: calls that any thread may start, wait for and cancel. A future is reference-counted: its
+ * user, its call and each post in flight hold a share, and the last one frees it. It begins and
+ * ends on the engine's thread; other threads post what they want.
  */
 #include "cluster/call/call.h"
 #include "cluster/call/method.h"
@@ -10,21 +10,21 @@
 
 #include <spoke/future.h>
 
-#define WOKEN 64                       /* by one demand of the system */
-#define MARGIN_NS UINT64_C(1000000000) /* how long after its deadline the end is waited for */
+#define WOKEN 64                       /* threads, by one system call */
+#define MARGIN_NS UINT64_C(1000000000) /* a wait ends this long after the deadline */
 
 enum {
-	OVER = 1, /* the result is there */
-	THEN = 2, /* so is `then` */
+	OVER = 1, /* the result is set */
+	THEN = 2, /* `then` is set */
 };
 
 enum stage {
 	WAITS,
-	CALLED, /* an unpark comes now, or has come */
+	CALLED, /* the thread is woken now, or was */
 	GONE,
 };
 
-/* One wait. Freed by its thread or, when that has gone, by the engine's. */
+/* A waiting thread. Freed by it or, if it gives up first, by the engine's thread. */
 struct waiter {
 	struct waiter *next;
 	void *parker;
@@ -36,17 +36,17 @@ struct spoke_future {
 	struct spoke_method *method; /* while the desk is open */
 	atomic_uint shares;
 	atomic_uint state;                /* OVER, THEN */
-	_Atomic(struct waiter *) waiters; /* &nobody: it is over, and they were called */
+	_Atomic(struct waiter *) waiters; /* &closed_list: over, and all were woken */
 	struct spoke_post begin;
 	struct spoke_post cancel;
-	struct spoke_post told; /* calls a `then` that came when all was over */
-	atomic_bool cancelled;  /* somebody wants it */
-	atomic_bool has_then;   /* somebody has the right to set the next two */
+	struct spoke_post told; /* calls a `then` that was set after the end */
+	atomic_bool cancelled;  /* its user has cancelled it */
+	atomic_bool has_then;   /* a thread sets, or has set, the next two */
 	spoke_call_done_fn then;
 	void *then_arg;
 	uint64_t begun_ns;
-	uint64_t posted_ns; /* from there until it came to the engine */
-	uint64_t until_ns;  /* nobody waits any longer */
+	uint64_t posted_ns; /* from then until it reached the engine */
+	uint64_t until_ns;  /* all waits end */
 	struct spoke_call call;
 	struct spoke_result result; /* points into `bytes` */
 	unsigned char *bytes;
@@ -57,8 +57,8 @@ struct spoke_future {
 	unsigned char copies[];
 };
 
-/* What the list of those who wait is when there will be none any more. */
-static struct waiter nobody;
+/* Stands for a list that takes no more waiters. */
+static struct waiter closed_list;
 
 static bool is_over(const struct spoke_future *future)
 {
@@ -81,7 +81,7 @@ static void drop_share(struct spoke_future *future)
 	spokei_desk_drop(desk);
 }
 
-/* Has it run on the engine's thread, with a share of its own; false: the consumer is gone. */
+/* Posts to the engine's thread, with a share. Returns false if the consumer is gone. */
 static bool post(struct spoke_future *future, struct spoke_post *what)
 {
 	if (!spokei_desk_enter(future->desk))
@@ -106,8 +106,8 @@ static const unsigned char *copy_bytes(unsigned char **at, const unsigned char *
 	return begin;
 }
 
-/* Copies what a result points to; without memory for that, ENOMEM is the result, but a ticket is
- * not lost for want of a text. */
+/* Copies a result and its bytes. Without memory the error becomes ENOMEM, unless there is a ticket,
+ * which must not be lost. */
 static void keep_result(struct spoke_future *future, const struct spoke_result *from)
 {
 	struct spoke_result *result = &future->result;
@@ -143,8 +143,7 @@ static void free_waiter(const struct spoke_env *env, struct waiter *waiter)
 	spokei_free(env, waiter, 1, sizeof(*waiter));
 }
 
-/* Of those who still wait, at most WOKEN. Returns those that are left; whoever is woken frees its
- * waiter. */
+/* Wakes at most WOKEN threads, each of which frees its waiter. Returns the remaining waiters. */
 static struct waiter *wake_some(const struct spoke_env *env, struct waiter *waiter)
 {
 	void *parkers[WOKEN];
@@ -178,13 +177,13 @@ static void wake_called(struct spokei_task *task)
 	spokei_desk_drop(desk);
 }
 
-/* All whose futures end in one turn are woken together, and not before the turn has written: they
- * may take the engine's processor. Until then they may give up, for nobody knows when the engine
- * turns again. */
+/* Queues the waiters of a future. All futures that end in one turn wake their threads together
+ * after the turn has written, because these threads may take the engine's processor. A waiter may
+ * give up before that. */
 static void call_waiters(struct spoke_future *future)
 {
 	struct spokei_desk *desk = future->desk;
-	struct waiter *waiter = atomic_exchange_explicit(&future->waiters, &nobody,
+	struct waiter *waiter = atomic_exchange_explicit(&future->waiters, &closed_list,
 							 memory_order_acq_rel);
 
 	if (waiter && desk->called == NULL) {
@@ -215,7 +214,7 @@ static void finish_future(void *arg, const struct spoke_result *result)
 
 /* --- the beginning and what comes between, on the engine's thread */
 
-/* Calls, unless there is no reason to any more. */
+/* Calls, unless the future is cancelled, late or closed. */
 static int try_call(struct spoke_future *future)
 {
 	struct spoke_engine *engine = future->desk->engine;
@@ -239,7 +238,7 @@ static int try_call(struct spoke_future *future)
 	return error;
 }
 
-/* With a share, which is the call's from then on. */
+/* Begins the call, which takes over one share. */
 static void begin(struct spoke_future *future)
 {
 	struct spoke_result refusal = { .error = try_call(future) };
@@ -253,7 +252,7 @@ static void begin_arrived(struct spoke_post *arrived)
 	begin(spoke_container_of(arrived, struct spoke_future, begin));
 }
 
-/* The beginning came before; while the call runs its consumer is there. */
+/* The beginning was posted before, and a consumer outlives its calls. */
 static void cancel_arrived(struct spoke_post *arrived)
 {
 	struct spoke_future *future = spoke_container_of(arrived, struct spoke_future, cancel);
@@ -377,7 +376,7 @@ void spoke_future_cancel(struct spoke_future *future)
 	if (is_over(future) || spokei_desk_forked(future->desk) ||
 	    atomic_exchange_explicit(&future->cancelled, true, memory_order_relaxed))
 		return;
-	/* Without a consumer it has ended, or is about to. */
+	/* Without its consumer the future has ended, or is about to. */
 	(void)post(future, &future->cancel);
 }
 
@@ -400,12 +399,12 @@ static int make_waiter(const struct spoke_env *env, struct waiter **ret_waiter)
 	return SPOKE_OK;
 }
 
-/* False: the future is over. */
+/* Returns false if the future is over. */
 static bool join_waiters(struct spoke_future *future, struct waiter *waiter)
 {
 	waiter->next = atomic_load_explicit(&future->waiters, memory_order_acquire);
 	do {
-		if (waiter->next == &nobody)
+		if (waiter->next == &closed_list)
 			return false;
 	} while (!atomic_compare_exchange_weak_explicit(&future->waiters, &waiter->next, waiter,
 							memory_order_acq_rel,
@@ -413,7 +412,7 @@ static bool join_waiters(struct spoke_future *future, struct waiter *waiter)
 	return true;
 }
 
-/* Until the future is over, or nobody waits any longer. */
+/* Waits until the future is over, or until `until_ns`. */
 static int park(struct spoke_future *future, struct waiter *waiter)
 {
 	const struct spoke_env *env = future->desk->env;
@@ -421,7 +420,7 @@ static int park(struct spoke_future *future, struct waiter *waiter)
 	if (join_waiters(future, waiter) && env->threads->park(waiter->parker, future->until_ns)) {
 		if (atomic_exchange_explicit(&waiter->stage, GONE, memory_order_acq_rel) == WAITS)
 			return is_over(future) ? SPOKE_OK : SPOKE_ESTATE;
-		/* It was called in the last moment, and that has to arrive. */
+		/* The engine is waking this thread just now, so that has to arrive. */
 		(void)env->threads->park(waiter->parker, UINT64_MAX);
 	}
 	free_waiter(env, waiter);
@@ -434,7 +433,7 @@ int spoke_future_wait(struct spoke_future *future)
 	struct waiter *waiter;
 	int error;
 
-	/* The thread is nobody's any more once the consumer has gone. */
+	/* After the consumer has gone, the engine's thread may have ended. */
 	if (is_over(future) && spokei_desk_closed(future->desk))
 		return SPOKE_OK;
 	if (spokei_desk_here(future->desk))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A consumer inside. On the engine's thread.
+ * The parts of a consumer. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_CONSUMER_PARTS_H
 #define SPOKEI_CLUSTER_CONSUMER_PARTS_H
@@ -20,25 +20,26 @@ struct spoke_consumer {
 	struct spokei_member member; /* of the engine's roll */
 	struct spokei_consumer_settings settings;
 	struct spokei_caller caller;        /* closed: no more calls */
-	_Atomic(struct spokei_desk *) desk; /* where futures reach it; NULL: it never had one */
+	_Atomic(struct spokei_desk *) desk; /* for futures; NULL: none was made yet */
 	struct spokei_directory directory;
-	struct spokei_subscription subscription; /* keeps the directory up to date, or nothing */
-	struct spoke_url provided; /* of the first provider that a registry listed; or empty */
-	struct spokei_balancer_state balancer_state; /* of methods that have none of their own */
+	struct spokei_subscription subscription; /* at a registry */
+	struct spoke_url provided;               /* URL of the first provider listed; or empty */
+	struct spokei_balancer_state
+		balancer_state; /* of methods without a balancer of their own */
 	struct spokei_filters filters;
-	bool ended; /* no more calls, and no connections */
-	bool freed; /* gone when the last connection is */
+	bool ended; /* takes no calls, and has no connections */
+	bool freed; /* its memory goes with the last connection */
 	struct spokei_task bury;
-	struct spokei_route pushed; /* who serves what providers push */
+	struct spokei_route pushed; /* the handler of pushes */
 };
 
-/* The kind of the engine's members that are consumers: this very string. */
+/* The kind of consumers among the engine's members, compared by address. */
 extern const char spokei_consumer_kind[];
 
-/* What is provided has changed: its methods go by that where they say nothing themselves. */
+/* Renews the settings of all methods after those of the consumer have changed. */
 void spokei_methods_inherit(struct spoke_consumer *consumer);
 
-/* Ends all that the consumer does. */
+/* Ends everything that the consumer does. */
 void spokei_consumer_end(struct spoke_consumer *consumer);
 
 #endif

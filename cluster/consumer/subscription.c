@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Passes the provider lists of a registry on to the directory of a consumer. */
 #include "cluster/consumer/subscription.h"
+
+#include "cluster/discovery/keeper.h"
+#include "cluster/endpoints/directory.h"
 
 static int subscription_list(void *arg, const struct spoke_url *urls, size_t count)
 {
 	struct spokei_subscription *subscription = arg;
 
-	subscription->told = true;
 	subscription->listed(subscription->arg, urls, count);
 	return spokei_directory_set(subscription->directory, urls, count);
 }

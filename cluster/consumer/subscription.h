@@ -1,32 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a consumer's directory gets its list from: a keeper that asks a registry for it. Part of
- * the consumer; on the engine's thread.
+ * A consumer's subscription at a registry: a keeper requests the list of providers, which goes to
+ * the directory. Part of the consumer; on the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_CONSUMER_SUBSCRIPTION_H
 #define SPOKEI_CLUSTER_CONSUMER_SUBSCRIPTION_H
 
-#include "cluster/discovery/keeper.h"
-#include "cluster/endpoints/directory.h"
+#include <spoke/error.h>
 
+#include <stddef.h>
+
+struct spoke_engine;
+struct spoke_url;
+struct spokei_directory;
+struct spokei_keeper;
+struct spokei_keeper_options;
+
+/* Zero-initialised: not begun. */
 struct spokei_subscription {
-	struct spokei_keeper *keeper; /* NULL: there is no registry, or it has ended */
+	struct spokei_keeper
+		*keeper; /* NULL: there is no registry, or the subscription has ended */
 	struct spokei_directory *directory;
-	/* What the list says beside who there is. */
+	/* Called with each list before the directory gets it. */
 	void (*listed)(void *arg, const struct spoke_url *urls, size_t count);
 	void *arg;
-	bool told; /* there was a list */
 };
 
-/* Asks who provides `service`, and keeps the directory, borrowed until the end, up to date.
- * `listed` and what follows is the caller's to set before. Returns 0, ENOMEM, ELIMIT, or an error
- * of which the engine's newest event has a sentence. */
+/* Subscribes to the providers of `service`. The user of this function sets the other fields before;
+ * the directory is borrowed until the end. Returns 0, ENOMEM, ELIMIT, or an error that the engine's
+ * newest event explains. */
 SPOKE_MUST_USE int spokei_subscription_begin(struct spokei_subscription *subscription,
 					     struct spoke_engine *engine,
 					     const struct spokei_keeper_options *options,
 					     const char *service);
 
-/* The directory is told nothing any more. One that has not begun, and is all zero, is fine. */
+/* Ends the subscription; the directory keeps its list. */
 void spokei_subscription_end(struct spokei_subscription *subscription);
 
 #endif

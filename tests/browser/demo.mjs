@@ -75,7 +75,7 @@ async function killed() {
 	await pill(page, /Reconnecting|Connecting/);
 	await until('failback tasks wait', async () => await page.locator('.task').count() > 2, LONG);
 	await picture(page, 'demo-killed');
-	await happened(page, /tried again in vain/);
+	await happened(page, /retried without success/);
 	await happened(page, /answered now/);
 	await pill(page, 'Ready');
 	await until('no failback task waits', async () => await page.locator('.task').count() === 0, LONG);

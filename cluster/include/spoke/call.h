@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a call is: of which method, with which options, and how it ended. Consumers call
- * (<spoke/consumer.h>), and providers call consumers that are connected (<spoke/provider.h>: push).
+ * A call: its method, its options, and its result. Consumers call providers (<spoke/consumer.h>),
+ * and providers push to the consumers that are connected (<spoke/provider.h>).
  */
 #ifndef SPOKE_CALL_H
 #define SPOKE_CALL_H
@@ -14,86 +14,89 @@
 
 SPOKE_BEGIN_DECLS
 
-/* A method to call; it belongs to the consumer or the provider that made it. */
+/* A method to call. It belongs to the consumer or the provider that made it. */
 struct spoke_method;
 
-/* Zero-initialised, every default stands; all texts are copied. The fields are in the order of what
- * belongs together. */
+/* Options of a method. Zero-initialised, all fields have their defaults; all texts are copied.
+ * Related fields stand together. */
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct spoke_method_options {
-	const char *service; /* NULL: of the consumer's URL; a provider has to say it */
-	const char *version; /* NULL: of the consumer's URL, else none */
-	const char *group;   /* NULL: of the consumer's URL, else none */
-	/* JVM descriptors of the arguments, as "Ljava/lang/String;I"; NULL: derived from the
+	const char *service; /* NULL: the service of the consumer's URL; required for a provider */
+	const char *version; /* NULL: the version of the consumer's URL, else none */
+	const char *group;   /* NULL: the group of the consumer's URL, else none */
+	/* JVM descriptors of the arguments, e.g. "Ljava/lang/String;I"; NULL: derived from the
 	 * values of each call. */
 	const char *types;
-	uint64_t timeout_ns; /* 0: the consumer's; of a provider's: 1 s */
-	/* Called as Dubbo's "$invoke", which needs no class at a Java provider. `type_names`: Java
-	 * names of the argument types, with commas between, as "java.lang.String,int"; NULL: none
+	uint64_t timeout_ns; /* per attempt; 0: the consumer's timeout, or 1 s for a provider */
+	/* Calls Dubbo's "$invoke", which needs no class at a Java provider. `type_names`: the Java
+	 * names of the argument types, separated by commas, e.g. "java.lang.String,int"; NULL: none
 	 * are sent. */
 	bool generic;
 	const char *type_names;
-	/* From here on: of consumers' methods only. What is not said is the consumer's. */
+	/* From here on for methods of consumers only. 0 or NULL: the consumer's setting. */
 	const struct spoke_policy *policy;
 	const struct spoke_balancer *balancer;
-	/* More attempts than the first; SPOKE_NONE: none. Up to 100. */
+	/* Number of attempts after the first one, at most 100; SPOKE_NONE: none. */
 	uint32_t retries;
-	/* It may be run more often than it is called: an attempt that may have been run is
+	/* The method may run more than once for one call, so an attempt that may have run is
 	 * repeated. */
 	bool idempotent;
-	uint32_t actives;    /* calls of it under way at a time; beyond: ELIMIT. 0: no limit */
-	uint32_t per_second; /* calls of it a second, on average and at once; beyond: ELIMIT */
-	/* What a call that fails ends with in place of the error, unless its handler has answered
-	 * with one: OK and this value, which is copied, and result->fallback. { 0 }: the error. */
+	uint32_t actives;    /* concurrent calls; beyond that ELIMIT. 0: no limit */
+	uint32_t per_second; /* calls per second, on average and at once; beyond that ELIMIT */
+	/* Replaces the error of a call that fails: the result is OK with a copy of this value, and
+	 * result->fallback is set. An error that the handler has answered with is kept. { 0 }:
+	 * none. */
 	struct spoke_value fallback;
 };
 
-/* For options that are numbers, where 0 is the default: none. */
+/* Value for numeric options that means "none", because 0 means "default". */
 #define SPOKE_NONE UINT32_MAX
 
-/* Names a call that is tried on after its caller was told: <spoke/ticket.h>. By value. */
+/* Names a call that is retried after its callback: <spoke/ticket.h>. Passed by value. */
 struct spoke_ticket {
 	uint64_t handle;
 };
 
-/* How a call ended; borrowed for the callback. */
+/* The result of a call; borrowed for the callback. */
 struct spoke_result {
-	int error;                      /* SPOKE_OK, or one of <spoke/error.h> */
-	struct spoke_value value;       /* of OK: what the handler answered; nil for nothing */
+	int error;                      /* SPOKE_OK, or an error of <spoke/error.h> */
+	struct spoke_value value;       /* of OK: the handler's value; nil if it sent none */
 	struct spoke_value attachments; /* of a reply: a map, or none */
-	struct spoke_span error_text;   /* from the provider, for people; may be empty */
-	struct spoke_span error_class;  /* of an exception of a Java provider; may be empty */
-	int32_t error_code;             /* of EREMOTE: the handler's; else 0 */
-	/* Had the request begun to be written, or could it not be taken back any more? If not, it
-	 * was never run and never will be. */
+	struct spoke_span error_text;   /* the provider's message; may be empty */
+	struct spoke_span error_class;  /* class of a Java provider's exception; may be empty */
+	int32_t error_code;             /* of EREMOTE: the handler's code; else 0 */
+	/* The request was written, or could not be taken back any more. If false, it has never run
+	 * and never will. */
 	bool written;
-	/* Of the last attempt: from its beginning until that, or until its end ... */
+	/* Time of the last attempt from its beginning until it was written, or until its end. */
 	uint64_t queued_ns;
-	uint64_t waited_ns;         /* ... and from then until its end */
-	uint32_t attempts;          /* that were begun: 1, unless the policy makes more; 0: none */
+	uint64_t waited_ns;         /* time from then until the end of the attempt */
+	uint32_t attempts;          /* that have begun; 0: none */
 	struct spoke_ticket ticket; /* of EDEFERRED; else { 0 } */
-	bool fallback;              /* OK, for the method has a fallback */
+	bool fallback;              /* the value is the fallback of the method */
 };
 
-/* A sentence for a result, as "timeout: written after 0.2 ms, waited 499.8 ms". Returns the length
- * of the text; `size` with the NUL, longer ones are cut. */
+/* Prints a result as text, e.g. "timeout: written after 0.2 ms, waited 499.8 ms". Returns the
+ * length of the whole text; `size` includes the NUL, and a longer text is cut. */
 SPOKE_API size_t spoke_result_print(const struct spoke_result *result, char *text, size_t size);
 
+/* The callback of a call, on the engine's thread. */
 typedef void (*spoke_call_done_fn)(void *arg, const struct spoke_result *result);
 
-/* Zero-initialised, every default stands. */
+/* Options of one call. Zero-initialised, all fields have their defaults. */
 struct spoke_call_options {
-	uint64_t timeout_ns; /* 0: the method's */
-	/* A map with texts as keys, each once, borrowed; { 0 }: none. What time remains ("timeout",
-	 * "_TO") spoke says itself. */
+	uint64_t timeout_ns; /* per attempt; 0: the method's timeout */
+	/* A map with unique strings as keys, borrowed; { 0 }: none. spoke adds the remaining time
+	 * ("timeout", "_TO") itself. */
 	struct spoke_value attachments;
-	bool one_way; /* no answer is wanted; ends with OK once it is being written */
-	const struct spoke_policy *policy; /* of a consumer's call; NULL: the method's */
-	/* What consistenthash hashes, borrowed; { 0 }: the first argument. */
+	bool one_way; /* no reply is wanted; the call ends with OK when it is written */
+	const struct spoke_policy *policy; /* of a consumer's call; NULL: the method's policy */
+	/* Input of the consistent hash, borrowed; { 0 }: the first argument. */
 	struct spoke_span hash_key;
 };
 
-/* Names a call, by value; one that is over is noticed. { 0 } names none. */
+/* Names a call, passed by value. A handle of a call that has ended is detected; { 0 } names none.
+ */
 struct spoke_call {
 	uint64_t handle;
 };

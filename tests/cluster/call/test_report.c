@@ -116,18 +116,15 @@ static void what_becomes_of_tickets_is_told(void **state)
 	(void)clusterrig_deferred(echo);
 	clusterrig_pass(1500 * MS);
 	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY,
-				      "call deferred, 2 wait, next try in 2000 ms"),
+				      "call deferred, 2 wait, next retry in 2000 ms"),
 			 1);
 	clusterrig_pass(SECOND);
-	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY,
-				      "2 calls deferred before and tried again in vain, "
-				      "2 wait, next try in 2000 ms"),
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "2 calls retried without success, "
+							    "2 wait, next retry in 2000 ms"),
 			 1);
 	clusterrig_start(0);
 	clusterrig_pass(8 * SECOND);
-	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY,
-				      "1 call deferred before and answered now"),
-			 2);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "1 call answered after a retry"), 2);
 }
 
 static void tickets_that_are_given_up_are_told(void **state)
@@ -137,7 +134,7 @@ static void tickets_that_are_given_up_are_told(void **state)
 	rig.providers[0].manner = RIG_REFUSE;
 	(void)clusterrig_deferred(clusterrig_failback("retry.period=2s&retries=1"));
 	clusterrig_pass(5 * SECOND);
-	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "1 call deferred before and given up"),
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "1 call given up after being deferred"),
 			 1);
 }
 
@@ -155,7 +152,8 @@ static void the_last_ones_are_told_at_the_end(void **state)
 	clusterrig_free_consumer();
 	clusterrig_pass(10 * MS);
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_TICKETS_CLOSING), 5);
-	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "5 calls deferred before and given up"),
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY,
+				      "5 calls given up after being deferred"),
 			 1);
 }
 
@@ -171,7 +169,7 @@ static void another_attempt_is_told(void **state)
 	call = clusterrig_call(clusterrig_method("echo", NULL));
 	clusterrig_end(call);
 	clusterrig_pass(5 * MS);
-	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "1 call tried again"), 1);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "1 call retried"), 1);
 }
 
 static void what_is_answered_is_no_news(void **state)
