@@ -7,7 +7,7 @@
 
 /* --- cancelled */
 
-static void a_call_that_is_cancelled_gets_no_ticket(void **state)
+static void cancelled_call_gets_no_ticket(void **state)
 {
 	struct rig_call *call;
 
@@ -33,7 +33,7 @@ static void cancel_other(struct rig_call *call)
 	assert_true(spoke_call_cancel(rig.consumer, other->name));
 }
 
-static void one_that_is_cancelled_says_so_though_its_consumer_drains(void **state)
+static void cancelled_call_ends_with_ecanceled_in_a_drain(void **state)
 {
 	struct spoke_method *echo;
 
@@ -54,7 +54,7 @@ static void one_that_is_cancelled_says_so_though_its_consumer_drains(void **stat
 
 /* --- waiting for an endpoint */
 
-static void those_that_sleep_are_waited_for_too(void **state)
+static void call_waits_for_lazy_endpoints(void **state)
 {
 	struct spoke_method *echo;
 
@@ -71,7 +71,7 @@ static void those_that_sleep_are_waited_for_too(void **state)
 	}
 }
 
-static void one_that_was_lost_on_its_way_fails_a_broadcast(void **state)
+static void lost_attempt_fails_broadcast(void **state)
 {
 	struct rig_call *call;
 
@@ -88,7 +88,7 @@ static void one_that_was_lost_on_its_way_fails_a_broadcast(void **state)
 
 /* --- without memory */
 
-static void failsafe_excuses_what_fails_at_once(void **state)
+static void failsafe_excuses_immediate_failure(void **state)
 {
 	struct spokei_faults_rule *rule = &rig.faulty.rules[SPOKEI_FAULTS_MEMORY];
 	struct spoke_method *echo;
@@ -117,11 +117,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, clusterrig_set_up, clusterrig_tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(a_call_that_is_cancelled_gets_no_ticket),
-		TEST(one_that_is_cancelled_says_so_though_its_consumer_drains),
-		TEST(those_that_sleep_are_waited_for_too),
-		TEST(one_that_was_lost_on_its_way_fails_a_broadcast),
-		TEST(failsafe_excuses_what_fails_at_once),
+		TEST(cancelled_call_gets_no_ticket),
+		TEST(cancelled_call_ends_with_ecanceled_in_a_drain),
+		TEST(call_waits_for_lazy_endpoints),
+		TEST(lost_attempt_fails_broadcast),
+		TEST(failsafe_excuses_immediate_failure),
 	};
 
 	return cmocka_run_group_tests_name("attempts", tests, NULL, NULL);

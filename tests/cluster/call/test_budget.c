@@ -51,7 +51,7 @@ static void call(struct spokei_budget *budget, unsigned count, uint64_t now_ns)
 		spokei_budget_called(budget, now_ns);
 }
 
-static void without_calls_there_are_a_hundred(void **state)
+static void budget_allows_100_retries_without_calls(void **state)
 {
 	struct spokei_budget budget = { 0 };
 
@@ -62,7 +62,7 @@ static void without_calls_there_are_a_hundred(void **state)
 	assert_int_equal(drain(&budget, START + 11 * SECOND), 100);
 }
 
-static void every_fifth_call_is_worth_one_more(void **state)
+static void budget_grows_by_one_retry_for_five_calls(void **state)
 {
 	struct spokei_budget budget = { 0 };
 
@@ -73,7 +73,7 @@ static void every_fifth_call_is_worth_one_more(void **state)
 	assert_int_equal(drain(&budget, START + 1), 1);
 }
 
-static void calls_are_forgotten_before_attempts_are(void **state)
+static void calls_expire_before_retries(void **state)
 {
 	struct spokei_budget budget = { 0 };
 
@@ -87,7 +87,7 @@ static void calls_are_forgotten_before_attempts_are(void **state)
 	assert_int_equal(drain(&budget, START + 20 * SECOND), 100);
 }
 
-static void time_that_goes_back_gains_nothing(void **state)
+static void time_going_back_adds_no_budget(void **state)
 {
 	struct spokei_budget budget = { 0 };
 
@@ -98,7 +98,7 @@ static void time_that_goes_back_gains_nothing(void **state)
 	assert_int_equal(drain(&budget, START), 1);
 }
 
-static void far_jumps_forget_everything(void **state)
+static void long_pause_resets_budget(void **state)
 {
 	struct spokei_budget budget = { 0 };
 
@@ -127,7 +127,7 @@ static uint64_t pause_of(uint64_t *seed)
 	}
 }
 
-static void no_ten_seconds_see_more_than_their_share(void **state)
+static void budget_holds_in_any_ten_seconds(void **state)
 {
 	static struct times calls, retries;
 	struct spokei_budget budget = { 0 };
@@ -163,12 +163,12 @@ static void no_ten_seconds_see_more_than_their_share(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_calls_there_are_a_hundred),
-		cmocka_unit_test(every_fifth_call_is_worth_one_more),
-		cmocka_unit_test(calls_are_forgotten_before_attempts_are),
-		cmocka_unit_test(time_that_goes_back_gains_nothing),
-		cmocka_unit_test(far_jumps_forget_everything),
-		cmocka_unit_test(no_ten_seconds_see_more_than_their_share),
+		cmocka_unit_test(budget_allows_100_retries_without_calls),
+		cmocka_unit_test(budget_grows_by_one_retry_for_five_calls),
+		cmocka_unit_test(calls_expire_before_retries),
+		cmocka_unit_test(time_going_back_adds_no_budget),
+		cmocka_unit_test(long_pause_resets_budget),
+		cmocka_unit_test(budget_holds_in_any_ten_seconds),
 	};
 
 	return cmocka_run_group_tests_name("budget", tests, NULL, NULL);

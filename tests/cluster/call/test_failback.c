@@ -7,7 +7,7 @@
 
 #define rig clusterrig
 
-static void what_succeeds_at_once_has_no_ticket(void **state)
+static void call_answered_at_once_gets_no_ticket(void **state)
 {
 	struct rig_call *call;
 
@@ -21,7 +21,7 @@ static void what_succeeds_at_once_has_no_ticket(void **state)
 	assert_int_equal(strlen(rig.run_list[0].id), 16);
 }
 
-static void a_provider_that_returns_settles_it(void **state)
+static void returning_provider_settles_ticket(void **state)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
@@ -45,7 +45,7 @@ static void a_provider_that_returns_settles_it(void **state)
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_CALLS_DEFERRED), 1);
 }
 
-static void it_is_tried_so_often_and_so_far_apart(void **state)
+static void ticket_is_retried_by_count_and_period(void **state)
 {
 	struct rig_call *call;
 
@@ -67,7 +67,7 @@ static void it_is_tried_so_often_and_so_far_apart(void **state)
 	}
 }
 
-static void growing_pauses_grow(void **state)
+static void growing_pauses_grow_by_a_factor(void **state)
 {
 	(void)state;
 	clusterrig_provide(1);
@@ -81,7 +81,7 @@ static void growing_pauses_grow(void **state)
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_TICKETS_EXHAUSTED), 1);
 }
 
-static void it_avoids_the_provider_that_failed_last(void **state)
+static void ticket_avoids_provider_that_failed_last(void **state)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
@@ -102,7 +102,7 @@ static void it_avoids_the_provider_that_failed_last(void **state)
 	assert_true(clusterrig_stat(SPOKE_STAT_CALLS_DEFERRED) > 0);
 }
 
-static void an_answer_is_no_failure(void **state)
+static void error_of_handler_settles_call_without_ticket(void **state)
 {
 	struct rig_call *call;
 
@@ -114,7 +114,7 @@ static void an_answer_is_no_failure(void **state)
 	assert_int_equal(call->error, SPOKE_EREMOTE);
 }
 
-static void its_deadline_ends_it(void **state)
+static void deadline_ends_ticket(void **state)
 {
 	struct rig_call *call;
 	uint64_t begun_ns;
@@ -132,7 +132,7 @@ static void its_deadline_ends_it(void **state)
 	assert_true(rig.world.now_ns > begun_ns);
 }
 
-static void no_provider_defers_too(void **state)
+static void call_without_provider_is_deferred(void **state)
 {
 	struct spoke_method *echo;
 
@@ -145,7 +145,7 @@ static void no_provider_defers_too(void **state)
 	assert_int_equal(rig.settled_by[SPOKE_TICKET_EXHAUSTED], 1);
 }
 
-static void it_can_be_asked_about(void **state)
+static void ticket_state_can_be_read(void **state)
 {
 	struct spoke_ticket_state ticket;
 	struct spoke_method *echo;
@@ -181,7 +181,7 @@ static void then(void *arg, const struct spoke_ticket_result *settled)
 	told_then++;
 }
 
-static void it_is_cancelled(void **state)
+static void waiting_ticket_is_cancelled(void **state)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
@@ -203,7 +203,7 @@ static void it_is_cancelled(void **state)
 	assert_int_equal(spoke_consumer_tickets(rig.consumer, NULL), 0);
 }
 
-static void it_is_cancelled_while_an_attempt_is_under_way(void **state)
+static void ticket_is_cancelled_while_attempt_is_in_flight(void **state)
 {
 	struct rig_call *call;
 
@@ -220,7 +220,7 @@ static void it_is_cancelled_while_an_attempt_is_under_way(void **state)
 	assert_int_equal(rig.runs, 2);
 }
 
-static void beyond_capacity_new_ones_are_rejected(void **state)
+static void new_tickets_beyond_capacity_are_rejected(void **state)
 {
 	struct spoke_method *echo;
 	unsigned limit = 0;
@@ -242,7 +242,7 @@ static void beyond_capacity_new_ones_are_rejected(void **state)
 	assert_int_equal(rig.settled, 10);
 }
 
-static void a_rejected_one_is_told_if_its_attempt_had_begun(void **state)
+static void rejected_call_calls_back_if_attempt_had_begun(void **state)
 {
 	struct spoke_method *echo;
 	unsigned limit = 0;
@@ -259,7 +259,7 @@ static void a_rejected_one_is_told_if_its_attempt_had_begun(void **state)
 	assert_int_equal(limit, 3);
 }
 
-static void or_the_oldest_give_way(void **state)
+static void oldest_ticket_is_dropped_if_configured(void **state)
 {
 	struct spoke_method *echo;
 
@@ -279,7 +279,7 @@ static void or_the_oldest_give_way(void **state)
 	assert_int_equal(rig.settled, 25);
 }
 
-static void bytes_are_a_capacity_too(void **state)
+static void ticket_bytes_are_limited(void **state)
 {
 	struct spoke_method *echo;
 	size_t bytes;
@@ -301,21 +301,21 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, clusterrig_set_up, clusterrig_tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(what_succeeds_at_once_has_no_ticket),
-		TEST(a_provider_that_returns_settles_it),
-		TEST(it_is_tried_so_often_and_so_far_apart),
-		TEST(growing_pauses_grow),
-		TEST(it_avoids_the_provider_that_failed_last),
-		TEST(an_answer_is_no_failure),
-		TEST(its_deadline_ends_it),
-		TEST(no_provider_defers_too),
-		TEST(it_can_be_asked_about),
-		TEST(it_is_cancelled),
-		TEST(it_is_cancelled_while_an_attempt_is_under_way),
-		TEST(beyond_capacity_new_ones_are_rejected),
-		TEST(a_rejected_one_is_told_if_its_attempt_had_begun),
-		TEST(or_the_oldest_give_way),
-		TEST(bytes_are_a_capacity_too),
+		TEST(call_answered_at_once_gets_no_ticket),
+		TEST(returning_provider_settles_ticket),
+		TEST(ticket_is_retried_by_count_and_period),
+		TEST(growing_pauses_grow_by_a_factor),
+		TEST(ticket_avoids_provider_that_failed_last),
+		TEST(error_of_handler_settles_call_without_ticket),
+		TEST(deadline_ends_ticket),
+		TEST(call_without_provider_is_deferred),
+		TEST(ticket_state_can_be_read),
+		TEST(waiting_ticket_is_cancelled),
+		TEST(ticket_is_cancelled_while_attempt_is_in_flight),
+		TEST(new_tickets_beyond_capacity_are_rejected),
+		TEST(rejected_call_calls_back_if_attempt_had_begun),
+		TEST(oldest_ticket_is_dropped_if_configured),
+		TEST(ticket_bytes_are_limited),
 	};
 
 	return cmocka_run_group_tests_name("failback", tests, NULL, NULL);

@@ -7,7 +7,7 @@
 
 #define rig clusterrig
 
-static void closing_settles_all(void **state)
+static void closing_settles_all_tickets(void **state)
 {
 	struct spoke_method *echo;
 
@@ -26,7 +26,7 @@ static void closing_settles_all(void **state)
 	assert_int_equal(rig.settled_by[SPOKE_TICKET_CLOSING], rig.settled);
 }
 
-static void draining_settles_those_that_wait(void **state)
+static void draining_settles_waiting_tickets(void **state)
 {
 	struct spoke_method *echo;
 
@@ -48,7 +48,7 @@ static void free_it(struct rig_call *call)
 		clusterrig_free_consumer();
 }
 
-static void the_consumer_is_freed_as_it_is_deferred(void **state)
+static void consumer_may_be_freed_in_deferred_callback(void **state)
 {
 	struct spoke_method *echo;
 
@@ -63,7 +63,7 @@ static void the_consumer_is_freed_as_it_is_deferred(void **state)
 	assert_int_equal(rig.ended, 5);
 }
 
-static void the_consumer_is_freed_as_one_is_settled(void **state)
+static void consumer_may_be_freed_in_settled_callback(void **state)
 {
 	struct spoke_method *echo;
 
@@ -81,7 +81,7 @@ static void the_consumer_is_freed_as_one_is_settled(void **state)
 }
 
 /* Row 61 of the table of faults. */
-static void ten_minutes_without_a_provider(void **state)
+static void tickets_survive_ten_minutes_without_provider(void **state)
 {
 	struct spoke_method *echo;
 	size_t blocks = 0;
@@ -108,7 +108,7 @@ static void ten_minutes_without_a_provider(void **state)
 	assert_int_equal(rig.settled, clusterrig_stat(SPOKE_STAT_CALLS_DEFERRED));
 }
 
-static void settings_that_are_wrong_are_named(void **state)
+static void wrong_settings_are_named_in_event(void **state)
 {
 	static const struct {
 		const char *query;
@@ -149,12 +149,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, clusterrig_set_up, clusterrig_tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(closing_settles_all),
-		TEST(draining_settles_those_that_wait),
-		TEST(the_consumer_is_freed_as_it_is_deferred),
-		TEST(the_consumer_is_freed_as_one_is_settled),
-		TEST(ten_minutes_without_a_provider),
-		TEST(settings_that_are_wrong_are_named),
+		TEST(closing_settles_all_tickets),
+		TEST(draining_settles_waiting_tickets),
+		TEST(consumer_may_be_freed_in_deferred_callback),
+		TEST(consumer_may_be_freed_in_settled_callback),
+		TEST(tickets_survive_ten_minutes_without_provider),
+		TEST(wrong_settings_are_named_in_event),
 	};
 
 	return cmocka_run_group_tests_name("failback ends", tests, NULL, NULL);

@@ -9,7 +9,7 @@ static unsigned runs_of_all(void)
 	return rig.runs;
 }
 
-static void a_call_goes_to_another_provider_when_one_refuses(void **state)
+static void refused_call_goes_to_another_provider(void **state)
 {
 	struct spoke_method *echo;
 
@@ -30,7 +30,7 @@ static void a_call_goes_to_another_provider_when_one_refuses(void **state)
 	assert_true(clusterrig_stat(SPOKE_STAT_RETRIES) > 0);
 }
 
-static void each_provider_is_asked_once_and_the_last_error_is_told(void **state)
+static void failover_tries_each_provider_once_and_reports_last_error(void **state)
 {
 	struct rig_call *call;
 
@@ -54,7 +54,7 @@ static void each_provider_is_asked_once_and_the_last_error_is_told(void **state)
 	assert_int_equal(call->attempts, 1);
 }
 
-static void the_error_of_a_handler_is_an_answer(void **state)
+static void error_of_handler_is_not_retried(void **state)
 {
 	struct rig_call *call;
 
@@ -70,7 +70,7 @@ static void the_error_of_a_handler_is_an_answer(void **state)
 	assert_int_equal(runs_of_all(), 1);
 }
 
-static void what_may_have_run_is_repeated_only_if_it_may_be(void **state)
+static void unsure_request_is_repeated_only_if_idempotent(void **state)
 {
 	struct spoke_call_options options = { .timeout_ns = 50 * MS };
 	struct rig_call *call;
@@ -94,7 +94,7 @@ static void what_may_have_run_is_repeated_only_if_it_may_be(void **state)
 	assert_int_equal(runs_of_all(), 3);
 }
 
-static void a_killed_provider_loses_no_call_that_was_not_written(void **state)
+static void killed_provider_loses_no_unwritten_call(void **state)
 {
 	struct spoke_method *echo;
 	unsigned lost = 0;
@@ -119,7 +119,7 @@ static void a_killed_provider_loses_no_call_that_was_not_written(void **state)
 	assert_true(lost <= 1);
 }
 
-static void the_budget_ends_a_storm(void **state)
+static void budget_ends_retry_storm(void **state)
 {
 	struct spoke_method *echo;
 	uint64_t retries;
@@ -140,7 +140,7 @@ static void the_budget_ends_a_storm(void **state)
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_RETRIES_UNFUNDED), 1000 - retries);
 }
 
-static void without_a_provider_it_is_refused_at_once(void **state)
+static void call_without_provider_is_refused_at_once(void **state)
 {
 	struct spoke_method *echo;
 
@@ -153,7 +153,7 @@ static void without_a_provider_it_is_refused_at_once(void **state)
 	assert_int_equal(rig.call_count, 0);
 }
 
-static void it_waits_for_a_provider_if_it_shall(void **state)
+static void call_waits_for_provider_with_wait_ready(void **state)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
@@ -172,7 +172,7 @@ static void it_waits_for_a_provider_if_it_shall(void **state)
 	assert_int_equal(call->attempts, 1);
 }
 
-static void it_waits_until_its_deadline_and_not_longer(void **state)
+static void waiting_call_ends_at_its_deadline(void **state)
 {
 	struct rig_call *call;
 	uint64_t begun_ns;
@@ -189,7 +189,7 @@ static void it_waits_until_its_deadline_and_not_longer(void **state)
 	assert_in_range(rig.world.now_ns - begun_ns, 3 * SECOND, 3 * SECOND + 3 * MS);
 }
 
-static void a_call_that_waits_ends_with_its_consumer(void **state)
+static void waiting_call_ends_with_its_consumer(void **state)
 {
 	struct rig_call *call;
 
@@ -204,7 +204,7 @@ static void a_call_that_waits_ends_with_its_consumer(void **state)
 	assert_int_equal(call->error, SPOKE_ECLOSED);
 }
 
-static void a_call_that_waits_is_cancelled(void **state)
+static void waiting_call_is_cancelled(void **state)
 {
 	struct rig_call *call;
 
@@ -220,7 +220,7 @@ static void a_call_that_waits_is_cancelled(void **state)
 	assert_false(spoke_call_cancel(rig.consumer, call->name));
 }
 
-static void a_call_under_way_is_no_ticket_and_is_cancelled(void **state)
+static void call_in_flight_is_no_ticket_and_is_cancelled(void **state)
 {
 	struct spoke_ticket_state looks;
 	struct spoke_ticket ticket;
@@ -245,7 +245,7 @@ static void a_call_under_way_is_no_ticket_and_is_cancelled(void **state)
 	assert_int_equal(rig.runs, 1);
 }
 
-static void a_method_has_so_many_calls_at_a_time(void **state)
+static void actives_limits_concurrent_calls_of_method(void **state)
 {
 	struct spoke_method *echo;
 
@@ -264,7 +264,7 @@ static void a_method_has_so_many_calls_at_a_time(void **state)
 	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
 }
 
-static void a_method_has_so_many_calls_a_second(void **state)
+static void per_second_limits_call_rate_of_method(void **state)
 {
 	struct spoke_method *echo;
 	unsigned taken = 0;
@@ -280,7 +280,7 @@ static void a_method_has_so_many_calls_a_second(void **state)
 	assert_in_range(taken, 580, 610);
 }
 
-static void what_was_written_is_said_whoever_ends_it(void **state)
+static void result_has_written_flag_for_every_end(void **state)
 {
 	struct rig_call *call;
 
@@ -298,7 +298,7 @@ static void what_was_written_is_said_whoever_ends_it(void **state)
 	assert_true(call->written);
 }
 
-static void what_waits_is_bounded_by_bytes(void **state)
+static void kept_arguments_are_limited_by_bytes(void **state)
 {
 	static unsigned char large[1 << 20];
 	struct spoke_method *echo;
@@ -326,7 +326,7 @@ static void free_it(struct rig_call *call)
 		clusterrig_free_consumer();
 }
 
-static void the_consumer_is_freed_as_a_call_ends(void **state)
+static void consumer_may_be_freed_in_callback_of_call(void **state)
 {
 	struct spoke_method *echo;
 
@@ -347,23 +347,23 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, clusterrig_set_up, clusterrig_tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(a_call_goes_to_another_provider_when_one_refuses),
-		TEST(each_provider_is_asked_once_and_the_last_error_is_told),
-		TEST(the_error_of_a_handler_is_an_answer),
-		TEST(what_may_have_run_is_repeated_only_if_it_may_be),
-		TEST(a_killed_provider_loses_no_call_that_was_not_written),
-		TEST(the_budget_ends_a_storm),
-		TEST(without_a_provider_it_is_refused_at_once),
-		TEST(it_waits_for_a_provider_if_it_shall),
-		TEST(it_waits_until_its_deadline_and_not_longer),
-		TEST(a_call_that_waits_ends_with_its_consumer),
-		TEST(a_call_that_waits_is_cancelled),
-		TEST(a_call_under_way_is_no_ticket_and_is_cancelled),
-		TEST(a_method_has_so_many_calls_at_a_time),
-		TEST(a_method_has_so_many_calls_a_second),
-		TEST(what_was_written_is_said_whoever_ends_it),
-		TEST(what_waits_is_bounded_by_bytes),
-		TEST(the_consumer_is_freed_as_a_call_ends),
+		TEST(refused_call_goes_to_another_provider),
+		TEST(failover_tries_each_provider_once_and_reports_last_error),
+		TEST(error_of_handler_is_not_retried),
+		TEST(unsure_request_is_repeated_only_if_idempotent),
+		TEST(killed_provider_loses_no_unwritten_call),
+		TEST(budget_ends_retry_storm),
+		TEST(call_without_provider_is_refused_at_once),
+		TEST(call_waits_for_provider_with_wait_ready),
+		TEST(waiting_call_ends_at_its_deadline),
+		TEST(waiting_call_ends_with_its_consumer),
+		TEST(waiting_call_is_cancelled),
+		TEST(call_in_flight_is_no_ticket_and_is_cancelled),
+		TEST(actives_limits_concurrent_calls_of_method),
+		TEST(per_second_limits_call_rate_of_method),
+		TEST(result_has_written_flag_for_every_end),
+		TEST(kept_arguments_are_limited_by_bytes),
+		TEST(consumer_may_be_freed_in_callback_of_call),
 	};
 
 	return cmocka_run_group_tests_name("failover", tests, NULL, NULL);

@@ -16,7 +16,7 @@ static struct spoke_peer the_peer(const struct spoke_provider *provider)
 	return peer;
 }
 
-static void a_peer_of_a_provider(void **state)
+static void provider_reports_its_peer(void **state)
 {
 	struct spoke_provider *provider;
 	struct spoke_peer_info info;
@@ -50,7 +50,7 @@ static void a_peer_of_a_provider(void **state)
 }
 
 /* A provider asks by its own heartbeat; the consumer stands still. */
-static void a_peer_that_is_silent(void **state)
+static void provider_reports_missed_heartbeats_of_peer(void **state)
 {
 	struct spoke_provider_options options = { .heartbeat_ns = SECOND };
 	struct rig_provider *by = &rig.providers[0];
@@ -76,7 +76,7 @@ static void a_peer_that_is_silent(void **state)
 	assert_int_equal(info.missed, 2);
 }
 
-static void all_tickets(void **state)
+static void consumer_lists_all_tickets(void **state)
 {
 	struct spoke_ticket_info infos[4];
 	struct spoke_ticket_state alone;
@@ -120,7 +120,7 @@ static uint64_t answers(void)
 	return latency.count;
 }
 
-static void answers_are_timed_and_other_ends_are_not(void **state)
+static void histogram_counts_answers_only(void **state)
 {
 	const struct spoke_call_options one_way = { .one_way = true };
 	const struct spoke_method_options with = { .policy = &spoke_policy_failfast,
@@ -151,7 +151,7 @@ static void answers_are_timed_and_other_ends_are_not(void **state)
 }
 
 /* From the beginning of the first attempt on. */
-static void all_attempts_are_timed_as_one(void **state)
+static void histogram_counts_all_attempts_as_one_call(void **state)
 {
 	const struct spoke_method_options with = { .policy = &spoke_policy_failover,
 						   .timeout_ns = 100 * MS,
@@ -169,7 +169,7 @@ static void all_attempts_are_timed_as_one(void **state)
 	assert_in_range(latency.max, 100 * MS, 110 * MS);
 }
 
-static void tickets_are_not_timed(void **state)
+static void histogram_leaves_out_tickets(void **state)
 {
 	struct spoke_method *echo;
 
@@ -192,12 +192,12 @@ static void tickets_are_not_timed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(a_peer_of_a_provider),
-		T(a_peer_that_is_silent),
-		T(all_tickets),
-		T(answers_are_timed_and_other_ends_are_not),
-		T(all_attempts_are_timed_as_one),
-		T(tickets_are_not_timed),
+		T(provider_reports_its_peer),
+		T(provider_reports_missed_heartbeats_of_peer),
+		T(consumer_lists_all_tickets),
+		T(histogram_counts_answers_only),
+		T(histogram_counts_all_attempts_as_one_call),
+		T(histogram_leaves_out_tickets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

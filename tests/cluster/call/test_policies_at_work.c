@@ -43,7 +43,7 @@ static void forking_fails_when_all_do(void **state)
 	assert_int_equal(call->attempts, 2);
 }
 
-static void broadcast_asks_all_and_tells_of_the_one_that_failed(void **state)
+static void broadcast_calls_all_and_reports_the_failure(void **state)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
@@ -65,7 +65,7 @@ static void broadcast_asks_all_and_tells_of_the_one_that_failed(void **state)
 	assert_int_equal(runs_of_all(), 10);
 }
 
-static void available_takes_the_first_in_the_list_that_can(void **state)
+static void available_picks_first_able_endpoint(void **state)
 {
 	struct spoke_method *echo;
 
@@ -104,7 +104,7 @@ static void failsafe_excuses_every_failure(void **state)
 	assert_int_equal(call->error, SPOKE_OK);
 }
 
-static void failsafe_waits_and_is_excused_all_the_same(void **state)
+static void failsafe_excuses_call_that_waited(void **state)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
@@ -124,7 +124,7 @@ static void failsafe_waits_and_is_excused_all_the_same(void **state)
 	assert_int_equal(call->error, SPOKE_ECLOSED);
 }
 
-static void failsafe_excuses_a_limit_at_once(void **state)
+static void failsafe_excuses_reached_limit(void **state)
 {
 	struct rig_call *call;
 	struct spoke_method *echo;
@@ -143,7 +143,7 @@ static void failsafe_excuses_a_limit_at_once(void **state)
 	assert_int_equal(call->error, SPOKE_OK);
 }
 
-static void a_fallback_stands_in_for_failures_but_not_for_answers(void **state)
+static void fallback_replaces_failures_but_not_answers(void **state)
 {
 	static const unsigned char seven[] = { 0x07 };
 	struct spoke_method *echo;
@@ -190,7 +190,7 @@ static struct spoke_policy_verdict wait_first(const struct spoke_policy_history 
 	};
 }
 
-static void a_policy_that_never_sends_brings_no_success(void **state)
+static void policy_that_never_sends_gets_eunavailable(void **state)
 {
 	static const struct spoke_policy finishes = { .name = "finishes", .next = finish_first };
 	static const struct spoke_policy waits = { .name = "waits", .next = wait_first };
@@ -229,7 +229,7 @@ static struct spoke_policy_verdict follow(const struct spoke_policy_history *his
 	};
 }
 
-static void a_plain_policy_is_asked_when_an_attempt_has_failed(void **state)
+static void first_answer_policy_is_asked_after_failures_only(void **state)
 {
 	static const struct spoke_policy plain = {
 		.name = "plain",
@@ -269,7 +269,7 @@ static void a_plain_policy_is_asked_when_an_attempt_has_failed(void **state)
 	}
 }
 
-static void a_policy_that_repeats_is_asked_though_it_is_plain(void **state)
+static void repeating_policy_is_always_asked(void **state)
 {
 	static const struct spoke_policy repeats = {
 		.name = "repeats",
@@ -322,7 +322,7 @@ static struct spoke_filter_verdict note_after(void *arg, const struct spoke_filt
 	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
 }
 
-static void filters_are_asked_after_every_call_that_they_let_go_on(void **state)
+static void filters_run_after_each_call_that_they_let_pass(void **state)
 {
 	static const struct spoke_filter filter = {
 		.name = "inside",
@@ -361,16 +361,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(forking_takes_the_first_answer),
 		TEST(forking_fails_when_all_do),
-		TEST(broadcast_asks_all_and_tells_of_the_one_that_failed),
-		TEST(available_takes_the_first_in_the_list_that_can),
+		TEST(broadcast_calls_all_and_reports_the_failure),
+		TEST(available_picks_first_able_endpoint),
 		TEST(failsafe_excuses_every_failure),
-		TEST(failsafe_waits_and_is_excused_all_the_same),
-		TEST(failsafe_excuses_a_limit_at_once),
-		TEST(a_fallback_stands_in_for_failures_but_not_for_answers),
-		TEST(a_policy_that_never_sends_brings_no_success),
-		TEST(a_plain_policy_is_asked_when_an_attempt_has_failed),
-		TEST(a_policy_that_repeats_is_asked_though_it_is_plain),
-		TEST(filters_are_asked_after_every_call_that_they_let_go_on),
+		TEST(failsafe_excuses_call_that_waited),
+		TEST(failsafe_excuses_reached_limit),
+		TEST(fallback_replaces_failures_but_not_answers),
+		TEST(policy_that_never_sends_gets_eunavailable),
+		TEST(first_answer_policy_is_asked_after_failures_only),
+		TEST(repeating_policy_is_always_asked),
+		TEST(filters_run_after_each_call_that_they_let_pass),
 	};
 
 	return cmocka_run_group_tests_name("policies at work", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls by every policy, carried by chance: by somebody who enforces nothing, with providers that
+ * Calls by every policy, carried at random by a caller without limits, with providers that
  * come and go and attempts that end in every way. None may be sent without end.
  */
 #include <setjmp.h>
@@ -89,14 +89,14 @@ static void carry(const struct spoke_policy *policy, uint64_t *seed)
 			history.able = history.fresh = (uint32_t)(dice_roll(seed) % 6);
 			continue;
 		}
-		assert_true(history.open > 0); /* LISTEN too: somebody has to end */
+		assert_true(history.open > 0); /* LISTEN too: an attempt has to end */
 		end_one(&history, dice_roll(seed));
 	}
 	assert_true(history.begun >= 1);
 	assert_true(history.open == 0 || fans_out(policy));
 }
 
-static void no_policy_sends_without_end(void **state)
+static void policies_end_every_call(void **state)
 {
 	uint64_t seed = 1;
 
@@ -109,7 +109,7 @@ static void no_policy_sends_without_end(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_policy_sends_without_end),
+		cmocka_unit_test(policies_end_every_call),
 	};
 
 	return cmocka_run_group_tests_name("policies carried", tests, NULL, NULL);

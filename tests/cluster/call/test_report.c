@@ -18,7 +18,7 @@ static unsigned count_events(enum spoke_event_user user, const char *text)
 	return count;
 }
 
-static void a_deadline_is_told_with_its_place(void **state)
+static void timeout_event_names_the_provider(void **state)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
@@ -38,7 +38,7 @@ static void a_deadline_is_told_with_its_place(void **state)
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_ATTEMPTS_TIMEOUT), 1);
 }
 
-static void many_deadlines_are_told_together_once_a_second(void **state)
+static void timeouts_are_reported_together_once_a_second(void **state)
 {
 	struct spoke_method *echo;
 
@@ -59,7 +59,7 @@ static void many_deadlines_are_told_together_once_a_second(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_TIMEOUT, ": 10 requests not answered"), 3);
 }
 
-static void deadlines_of_different_lengths_are_told_so(void **state)
+static void timeout_event_has_range_of_timeouts(void **state)
 {
 	const struct spoke_method_options patient = { .timeout_ns = 900 * MS };
 	struct spoke_method *echo;
@@ -85,7 +85,7 @@ static void deadlines_of_different_lengths_are_told_so(void **state)
 			 2);
 }
 
-static void places_beyond_four_are_told_as_one(void **state)
+static void timeouts_beyond_four_providers_are_summed_up(void **state)
 {
 	struct spoke_method *echo;
 
@@ -103,7 +103,7 @@ static void places_beyond_four_are_told_as_one(void **state)
 			 1);
 }
 
-static void what_becomes_of_tickets_is_told(void **state)
+static void ticket_events_report_deferral_retry_and_answer(void **state)
 {
 	struct spoke_method *echo;
 
@@ -127,7 +127,7 @@ static void what_becomes_of_tickets_is_told(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "1 call answered after a retry"), 2);
 }
 
-static void tickets_that_are_given_up_are_told(void **state)
+static void given_up_tickets_are_reported(void **state)
 {
 	(void)state;
 	clusterrig_provide(1);
@@ -138,7 +138,7 @@ static void tickets_that_are_given_up_are_told(void **state)
 			 1);
 }
 
-static void the_last_ones_are_told_at_the_end(void **state)
+static void last_sums_are_reported_when_consumer_ends(void **state)
 {
 	struct spoke_method *echo;
 
@@ -157,7 +157,7 @@ static void the_last_ones_are_told_at_the_end(void **state)
 			 1);
 }
 
-static void another_attempt_is_told(void **state)
+static void retry_without_ticket_is_reported(void **state)
 {
 	struct rig_call *call;
 
@@ -172,7 +172,7 @@ static void another_attempt_is_told(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "1 call retried"), 1);
 }
 
-static void what_is_answered_is_no_news(void **state)
+static void answered_call_causes_no_event(void **state)
 {
 	struct spoke_method *echo;
 
@@ -186,7 +186,7 @@ static void what_is_answered_is_no_news(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, ""), 0);
 }
 
-static void silence_is_the_doing_of_heartbeats(void **state)
+static void missed_heartbeats_are_events_of_heartbeats(void **state)
 {
 	(void)state;
 	clusterrig_provide(1);
@@ -202,7 +202,7 @@ static void silence_is_the_doing_of_heartbeats(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_HEARTBEAT, "lost the connection to " AT), 1);
 	assert_true(count_events(SPOKE_EVENT_OF_HEARTBEAT, "has to answer first") >= 1);
 	assert_int_equal(count_events(SPOKE_EVENT_OF_HEARTBEAT, AT " answers again"), 1);
-	/* What came before was nobody's doing. */
+	/* Earlier events belong to no user. */
 	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, "connected to " AT), 1);
 }
 
@@ -210,16 +210,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(test) cmocka_unit_test_setup_teardown(test, clusterrig_set_up, clusterrig_tear_down)
-		T(a_deadline_is_told_with_its_place),
-		T(many_deadlines_are_told_together_once_a_second),
-		T(deadlines_of_different_lengths_are_told_so),
-		T(places_beyond_four_are_told_as_one),
-		T(what_becomes_of_tickets_is_told),
-		T(tickets_that_are_given_up_are_told),
-		T(the_last_ones_are_told_at_the_end),
-		T(another_attempt_is_told),
-		T(what_is_answered_is_no_news),
-		T(silence_is_the_doing_of_heartbeats),
+		T(timeout_event_names_the_provider),
+		T(timeouts_are_reported_together_once_a_second),
+		T(timeout_event_has_range_of_timeouts),
+		T(timeouts_beyond_four_providers_are_summed_up),
+		T(ticket_events_report_deferral_retry_and_answer),
+		T(given_up_tickets_are_reported),
+		T(last_sums_are_reported_when_consumer_ends),
+		T(retry_without_ticket_is_reported),
+		T(answered_call_causes_no_event),
+		T(missed_heartbeats_are_events_of_heartbeats),
 #undef T
 	};
 

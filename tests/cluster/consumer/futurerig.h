@@ -29,7 +29,7 @@ enum rig_place {
 	RIG_UNIX,
 };
 
-/* Somebody who calls. */
+/* A calling thread. */
 struct rig_client {
 	struct spoke_engine *engine;
 	struct spoke_consumer *consumer;

@@ -18,7 +18,7 @@ static struct rig *begin(void **state, enum rig_place place)
 
 /* --- what a future brings */
 
-static void a_blocking_call_brings_its_result(void **state)
+static void blocking_call_returns_result(void **state)
 {
 	struct rig *rig = begin(state, RIG_TCP);
 	struct spoke_future *future;
@@ -32,7 +32,7 @@ static void a_blocking_call_brings_its_result(void **state)
 	rig_tear_down(rig);
 }
 
-static void an_error_brings_its_text_and_code(void **state)
+static void future_keeps_text_and_code_of_error(void **state)
 {
 	struct rig *rig = begin(state, RIG_UNIX);
 	struct spoke_future *future;
@@ -49,7 +49,7 @@ static void an_error_brings_its_text_and_code(void **state)
 	rig_tear_down(rig);
 }
 
-static void attachments_travel_both_ways_and_are_copied(void **state)
+static void attachments_are_copied_both_ways(void **state)
 {
 	struct rig *rig = begin(state, RIG_TCP);
 	struct spoke_call_options options = rig_patient;
@@ -84,7 +84,7 @@ static void attachments_travel_both_ways_and_are_copied(void **state)
 	rig_tear_down(rig);
 }
 
-static void what_a_call_refuses_is_the_result(void **state)
+static void refusal_of_call_is_the_result_of_future(void **state)
 {
 	struct rig *rig = begin(state, RIG_TCP);
 	struct spoke_span broken = { (const unsigned char *)"\x93", 1 };
@@ -101,7 +101,7 @@ static void what_a_call_refuses_is_the_result(void **state)
 	rig_tear_down(rig);
 }
 
-static void wait_all_waits_for_every_one(void **state)
+static void wait_all_waits_for_all_futures(void **state)
 {
 	struct rig *rig = begin(state, RIG_UNIX);
 	struct spoke_future *futures[100];
@@ -123,7 +123,7 @@ static void wait_all_waits_for_every_one(void **state)
 	rig_tear_down(rig);
 }
 
-static void there_is_no_result_before_the_end(void **state)
+static void future_has_no_result_before_the_end(void **state)
 {
 	struct rig *rig = begin(state, RIG_TCP);
 	struct spoke_future *future = rig_start(rig->client.hold, "");
@@ -138,7 +138,7 @@ static void there_is_no_result_before_the_end(void **state)
 	rig_tear_down(rig);
 }
 
-static void a_one_way_call_is_over_once_it_is_written(void **state)
+static void one_way_call_ends_when_written(void **state)
 {
 	struct rig *rig = begin(state, RIG_TCP);
 	struct spoke_call_options options = { .timeout_ns = RIG_TIMEOUT_NS, .one_way = true };
@@ -149,7 +149,7 @@ static void a_one_way_call_is_over_once_it_is_written(void **state)
 
 /* --- then */
 
-static void a_callback_may_come_before_the_end_and_after(void **state)
+static void then_may_be_set_before_and_after_the_end(void **state)
 {
 	struct rig *rig = begin(state, RIG_TCP);
 	struct spoke_future *future = rig_start(rig->client.hold, "");
@@ -192,7 +192,7 @@ static void free_in_callback(void *arg, const struct spoke_result *result)
 	rig_told_done(&one->told, result);
 }
 
-static void a_callback_may_free_its_future(void **state)
+static void callback_may_free_its_future(void **state)
 {
 	struct rig *rig = begin(state, RIG_TCP);
 	struct self_freeing one;
@@ -208,7 +208,7 @@ static void a_callback_may_free_its_future(void **state)
 
 /* --- cancel and free */
 
-static void a_cancelled_call_ends_so(void **state)
+static void cancelled_future_ends_with_ecanceled(void **state)
 {
 	struct rig *rig = begin(state, RIG_TCP);
 	struct spoke_future *future = rig_start(rig->client.hold, "");
@@ -222,7 +222,7 @@ static void a_cancelled_call_ends_so(void **state)
 	rig_tear_down(rig);
 }
 
-static void a_future_freed_while_it_runs_is_cancelled(void **state)
+static void future_freed_in_flight_is_cancelled(void **state)
 {
 	struct rig *rig = begin(state, RIG_TCP);
 	struct spoke_future *future = rig_start(rig->client.hold, "");
@@ -239,7 +239,7 @@ static void a_future_freed_while_it_runs_is_cancelled(void **state)
 
 /* --- deadlines */
 
-static void the_deadline_ends_a_call(void **state)
+static void deadline_ends_future(void **state)
 {
 	struct rig *rig = begin(state, RIG_TCP);
 	struct spoke_call_options options = { .timeout_ns = 20 * MS };
@@ -267,7 +267,7 @@ static void spin(uint64_t ns)
 		;
 }
 
-static void the_way_to_the_engine_is_part_of_the_time(void **state)
+static void queued_time_includes_way_to_engine(void **state)
 {
 	struct rig rig;
 	struct spoke_call_options options = { .timeout_ns = 2 * MS };
@@ -305,7 +305,7 @@ static void turn_until(struct rig *rig, const struct spoke_future *future, int t
 		assert_int_equal(spoke_engine_turn(rig->client.engine, false), SPOKE_OK);
 }
 
-static void a_call_has_the_time_that_is_left_on_arrival(void **state)
+static void call_gets_time_left_on_arrival(void **state)
 {
 	struct rig rig;
 	struct spoke_call_options options = { .timeout_ns = 10000 * MS };
@@ -331,7 +331,7 @@ static void a_call_has_the_time_that_is_left_on_arrival(void **state)
 	rig_tear_down(&rig);
 }
 
-static void nobody_waits_for_an_engine_that_does_not_turn(void **state)
+static void wait_ends_if_engine_does_not_run(void **state)
 {
 	struct rig rig;
 	struct spoke_call_options options = { .timeout_ns = MS };
@@ -360,9 +360,9 @@ static void nobody_waits_for_an_engine_that_does_not_turn(void **state)
 	rig_tear_down(&rig);
 }
 
-/* --- nobody there */
+/* --- without a provider */
 
-static void a_provider_that_is_absent_is_unavailable(void **state)
+static void absent_provider_is_unavailable(void **state)
 {
 	struct rig *rig = begin(state, RIG_UNIX);
 	struct rig_client client;
@@ -389,22 +389,22 @@ static void a_provider_that_is_absent_is_unavailable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_blocking_call_brings_its_result),
-		cmocka_unit_test(an_error_brings_its_text_and_code),
-		cmocka_unit_test(attachments_travel_both_ways_and_are_copied),
-		cmocka_unit_test(what_a_call_refuses_is_the_result),
-		cmocka_unit_test(wait_all_waits_for_every_one),
-		cmocka_unit_test(there_is_no_result_before_the_end),
-		cmocka_unit_test(a_one_way_call_is_over_once_it_is_written),
-		cmocka_unit_test(a_callback_may_come_before_the_end_and_after),
-		cmocka_unit_test(a_callback_may_free_its_future),
-		cmocka_unit_test(a_cancelled_call_ends_so),
-		cmocka_unit_test(a_future_freed_while_it_runs_is_cancelled),
-		cmocka_unit_test(the_deadline_ends_a_call),
-		cmocka_unit_test(the_way_to_the_engine_is_part_of_the_time),
-		cmocka_unit_test(a_call_has_the_time_that_is_left_on_arrival),
-		cmocka_unit_test(nobody_waits_for_an_engine_that_does_not_turn),
-		cmocka_unit_test(a_provider_that_is_absent_is_unavailable),
+		cmocka_unit_test(blocking_call_returns_result),
+		cmocka_unit_test(future_keeps_text_and_code_of_error),
+		cmocka_unit_test(attachments_are_copied_both_ways),
+		cmocka_unit_test(refusal_of_call_is_the_result_of_future),
+		cmocka_unit_test(wait_all_waits_for_all_futures),
+		cmocka_unit_test(future_has_no_result_before_the_end),
+		cmocka_unit_test(one_way_call_ends_when_written),
+		cmocka_unit_test(then_may_be_set_before_and_after_the_end),
+		cmocka_unit_test(callback_may_free_its_future),
+		cmocka_unit_test(cancelled_future_ends_with_ecanceled),
+		cmocka_unit_test(future_freed_in_flight_is_cancelled),
+		cmocka_unit_test(deadline_ends_future),
+		cmocka_unit_test(queued_time_includes_way_to_engine),
+		cmocka_unit_test(call_gets_time_left_on_arrival),
+		cmocka_unit_test(wait_ends_if_engine_does_not_run),
+		cmocka_unit_test(absent_provider_is_unavailable),
 	};
 
 	return cmocka_run_group_tests_name("future", tests, NULL, NULL);

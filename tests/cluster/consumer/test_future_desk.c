@@ -32,7 +32,7 @@ static void tear_down(struct stand *stand)
 	spoke_engine_free(stand->engine);
 }
 
-static void there_is_one_desk_for_all(void **state)
+static void all_futures_share_one_desk(void **state)
 {
 	struct stand stand;
 	struct spokei_desk *again;
@@ -46,7 +46,7 @@ static void there_is_one_desk_for_all(void **state)
 	tear_down(&stand);
 }
 
-static void it_is_closed_when_all_have_left(void **state)
+static void desk_closes_after_last_thread_has_left(void **state)
 {
 	struct stand stand;
 
@@ -66,7 +66,7 @@ static void it_is_closed_when_all_have_left(void **state)
 	tear_down(&stand);
 }
 
-static void who_closed_it_counts_as_the_engines_thread(void **state)
+static void closing_thread_counts_as_engine_thread(void **state)
 {
 	struct stand stand;
 
@@ -78,7 +78,7 @@ static void who_closed_it_counts_as_the_engines_thread(void **state)
 	tear_down(&stand);
 }
 
-static void in_a_child_nobody_is_waited_for(void **state)
+static void desk_of_forked_child_waits_for_no_thread(void **state)
 {
 	struct stand stand;
 
@@ -95,10 +95,10 @@ static void in_a_child_nobody_is_waited_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(there_is_one_desk_for_all),
-		cmocka_unit_test(it_is_closed_when_all_have_left),
-		cmocka_unit_test(who_closed_it_counts_as_the_engines_thread),
-		cmocka_unit_test(in_a_child_nobody_is_waited_for),
+		cmocka_unit_test(all_futures_share_one_desk),
+		cmocka_unit_test(desk_closes_after_last_thread_has_left),
+		cmocka_unit_test(closing_thread_counts_as_engine_thread),
+		cmocka_unit_test(desk_of_forked_child_waits_for_no_thread),
 	};
 
 	return cmocka_run_group_tests_name("futures' desk", tests, NULL, NULL);

@@ -9,7 +9,7 @@
 
 /* --- the engine goes */
 
-static void what_never_came_to_the_engine_ends_with_it(void **state)
+static void future_not_arrived_ends_with_engine(void **state)
 {
 	struct rig rig;
 	struct rig_told told;
@@ -31,7 +31,7 @@ static void what_never_came_to_the_engine_ends_with_it(void **state)
 
 /* --- the consumer goes */
 
-static void a_consumer_freed_before_the_call_begins_ends_it(void **state)
+static void consumer_freed_before_call_begins_ends_future(void **state)
 {
 	struct rig rig;
 	struct spoke_future *future;
@@ -53,7 +53,7 @@ static void a_consumer_freed_before_the_call_begins_ends_it(void **state)
 }
 
 /* It has no connection, so it is gone before the engine sees what was begun. */
-static void a_consumer_that_is_gone_is_not_touched(void **state)
+static void future_does_not_touch_freed_consumer(void **state)
 {
 	struct rig rig;
 	struct rig_client client;
@@ -83,7 +83,7 @@ static void a_consumer_that_is_gone_is_not_touched(void **state)
 	rig_tear_down(&rig);
 }
 
-static void one_that_is_cancelled_before_it_begins_is_never_sent(void **state)
+static void future_cancelled_before_begin_is_never_sent(void **state)
 {
 	struct rig rig;
 	struct spoke_future *future;
@@ -113,7 +113,7 @@ static void drain_arrived(struct spoke_post *post)
 	drain->error = spoke_engine_drain(drain->engine, UINT64_MAX);
 }
 
-static void a_drained_engine_ends_what_was_begun_and_takes_nothing_new(void **state)
+static void drained_engine_ends_futures_and_takes_no_new_ones(void **state)
 {
 	struct rig rig;
 	struct spoke_future *begun;
@@ -173,7 +173,7 @@ static void wait_inside(void *arg, const struct spoke_result *result)
 	rig_told_done(&inside->told, result);
 }
 
-static void on_the_engines_thread_one_begins_but_does_not_wait(void **state)
+static void engine_thread_may_start_but_not_wait(void **state)
 {
 	struct rig rig;
 	struct inside inside = { .rig = &rig };
@@ -202,7 +202,7 @@ static void on_the_engines_thread_one_begins_but_does_not_wait(void **state)
 	rig_tear_down(&rig);
 }
 
-static void a_child_can_do_nothing_with_them(void **state)
+static void futures_are_unusable_in_forked_child(void **state)
 {
 	struct rig rig;
 	struct spoke_future *future;
@@ -232,10 +232,10 @@ static struct {
 	struct spoke_engine *engine;
 	struct spoke_future *future;
 	unsigned more; /* turns after that */
-	bool for_ever; /* somebody waited without end, for nothing */
+	bool for_ever; /* a thread waited without end */
 } turner;
 
-/* Waits as one does whom nobody wakes, while the engine turns. */
+/* Waits without being woken, while the engine turns. */
 static int park_and_turn(void *parker, uint64_t deadline_ns)
 {
 	const struct spoke_threads *threads = spoke_host_env()->threads;
@@ -274,13 +274,13 @@ static void wait_and_turn(unsigned more)
 	rig_tear_down(&rig);
 }
 
-static void one_waits_no_longer_than_promised(void **state)
+static void wait_ends_in_time(void **state)
 {
 	(void)state;
 	wait_and_turn(0);
 }
 
-static void one_who_is_called_in_the_last_moment_is_woken(void **state)
+static void waiter_called_at_last_moment_is_woken(void **state)
 {
 	(void)state;
 	wait_and_turn(2);
@@ -288,7 +288,7 @@ static void one_who_is_called_in_the_last_moment_is_woken(void **state)
 
 /* --- no memory */
 
-static void without_memory_nothing_is_begun_and_nothing_leaks(void **state)
+static void start_without_memory_fails_without_leak(void **state)
 {
 	struct rig rig;
 	struct spoke_future *future = NULL;
@@ -338,7 +338,7 @@ static bool try_without_memory(struct rig *rig, int nth, bool *ret_failed, bool 
 	return taken || *ret_failed;
 }
 
-static void a_result_for_which_there_is_no_memory_says_so(void **state)
+static void result_without_memory_becomes_enomem(void **state)
 {
 	struct rig rig;
 	bool failed;
@@ -358,17 +358,17 @@ static void a_result_for_which_there_is_no_memory_says_so(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_never_came_to_the_engine_ends_with_it),
-		cmocka_unit_test(a_consumer_freed_before_the_call_begins_ends_it),
-		cmocka_unit_test(a_consumer_that_is_gone_is_not_touched),
-		cmocka_unit_test(one_that_is_cancelled_before_it_begins_is_never_sent),
-		cmocka_unit_test(a_drained_engine_ends_what_was_begun_and_takes_nothing_new),
-		cmocka_unit_test(on_the_engines_thread_one_begins_but_does_not_wait),
-		cmocka_unit_test(a_child_can_do_nothing_with_them),
-		cmocka_unit_test(one_waits_no_longer_than_promised),
-		cmocka_unit_test(one_who_is_called_in_the_last_moment_is_woken),
-		cmocka_unit_test(without_memory_nothing_is_begun_and_nothing_leaks),
-		cmocka_unit_test(a_result_for_which_there_is_no_memory_says_so),
+		cmocka_unit_test(future_not_arrived_ends_with_engine),
+		cmocka_unit_test(consumer_freed_before_call_begins_ends_future),
+		cmocka_unit_test(future_does_not_touch_freed_consumer),
+		cmocka_unit_test(future_cancelled_before_begin_is_never_sent),
+		cmocka_unit_test(drained_engine_ends_futures_and_takes_no_new_ones),
+		cmocka_unit_test(engine_thread_may_start_but_not_wait),
+		cmocka_unit_test(futures_are_unusable_in_forked_child),
+		cmocka_unit_test(wait_ends_in_time),
+		cmocka_unit_test(waiter_called_at_last_moment_is_woken),
+		cmocka_unit_test(start_without_memory_fails_without_leak),
+		cmocka_unit_test(result_without_memory_becomes_enomem),
 	};
 
 	return cmocka_run_group_tests_name("futures' ends", tests, NULL, NULL);

@@ -114,7 +114,7 @@ static void several_threads_wait_for_one_future(void **state)
 
 /* --- the engine goes */
 
-static void those_who_wait_are_told_when_the_engine_goes(void **state)
+static void waiters_are_woken_when_engine_ends(void **state)
 {
 	struct rig rig;
 	struct quota quota = { .ready = 0 };
@@ -190,7 +190,7 @@ static void meddle(void *arg)
 	}
 }
 
-static void whatever_threads_do_while_the_engine_goes_is_safe(void **state)
+static void futures_are_safe_while_engine_ends(void **state)
 {
 	(void)state;
 	for (int round = 0; round < 20; round++) {
@@ -259,7 +259,7 @@ static void visit(void *arg)
 	}
 }
 
-static void the_pool_answers_while_clients_come_and_go(void **state)
+static void pool_answers_while_clients_come_and_go(void **state)
 {
 	struct rig rig;
 	struct visitor visitors[THREADS];
@@ -284,9 +284,9 @@ int main(void)
 		cmocka_unit_test(four_threads_call_at_one_time_over_tcp),
 		cmocka_unit_test(four_threads_call_at_one_time_over_a_unix_socket),
 		cmocka_unit_test(several_threads_wait_for_one_future),
-		cmocka_unit_test(those_who_wait_are_told_when_the_engine_goes),
-		cmocka_unit_test(whatever_threads_do_while_the_engine_goes_is_safe),
-		cmocka_unit_test(the_pool_answers_while_clients_come_and_go),
+		cmocka_unit_test(waiters_are_woken_when_engine_ends),
+		cmocka_unit_test(futures_are_safe_while_engine_ends),
+		cmocka_unit_test(pool_answers_while_clients_come_and_go),
 	};
 
 	return cmocka_run_group_tests_name("futures and threads", tests, NULL, NULL);

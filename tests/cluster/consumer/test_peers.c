@@ -126,7 +126,7 @@ static void open_conn(unsigned which, const char *speaks)
 }
 
 /* What all requests of a method begin with is another thing on each wire. */
-static void a_call_that_waits_is_sent_as_its_own_wire_says(void **state)
+static void waiting_call_is_encoded_for_its_own_wire(void **state)
 {
 	(void)state;
 	rig.args = (struct spoke_span){ "\x01", 1 };
@@ -145,7 +145,7 @@ static void a_call_that_waits_is_sent_as_its_own_wire_says(void **state)
 	assert_int_equal(rig.requests, 2);
 }
 
-static void a_call_that_is_lost_is_not_made_again_on_the_same_connection(void **state)
+static void lost_call_is_not_repeated_on_same_connection(void **state)
 {
 	static unsigned char bytes[LARGE] = { 0xc6 };
 	const struct spoke_env *env = &rig.peer.process.env;
@@ -170,11 +170,10 @@ int main(void)
 {
 	static bool two = true;
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_prestate_setup_teardown(
-			a_call_that_waits_is_sent_as_its_own_wire_says, set_up, tear_down, &two),
-		cmocka_unit_test_setup_teardown(
-			a_call_that_is_lost_is_not_made_again_on_the_same_connection, set_up,
-			tear_down),
+		cmocka_unit_test_prestate_setup_teardown(waiting_call_is_encoded_for_its_own_wire,
+							 set_up, tear_down, &two),
+		cmocka_unit_test_setup_teardown(lost_call_is_not_repeated_on_same_connection,
+						set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests_name("consumer and peers", tests, NULL, NULL);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static void what_was_drained_refuses_calls_until_it_is_freed(void **state)
+static void drained_consumer_refuses_calls_until_freed(void **state)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method(stage, "echo");
@@ -18,7 +18,7 @@ static void what_was_drained_refuses_calls_until_it_is_freed(void **state)
 	stage_pass(stage, 50 * MS);
 }
 
-static void a_provider_that_was_drained_listens_no_more_until_it_is_freed(void **state)
+static void drained_provider_does_not_listen_until_freed(void **state)
 {
 	struct stage *stage = stage_begin(state);
 	char text[64];
@@ -34,7 +34,7 @@ static void a_provider_that_was_drained_listens_no_more_until_it_is_freed(void *
 	stage_pass(stage, 50 * MS);
 }
 
-static void what_was_drained_and_not_freed_goes_with_its_engine(void **state)
+static void drained_members_are_freed_with_engine(void **state)
 {
 	struct stage *stage = stage_begin(state);
 
@@ -46,7 +46,7 @@ static void what_was_drained_and_not_freed_goes_with_its_engine(void **state)
 	stage_free_server(stage);
 }
 
-static void who_is_closed_by_the_end_of_a_drain_is_a_shell_too(void **state)
+static void member_closed_by_drain_stays_until_freed(void **state)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *never = stage_method(stage, "later");
@@ -61,7 +61,7 @@ static void who_is_closed_by_the_end_of_a_drain_is_a_shell_too(void **state)
 	stage_answer(stage, 0);
 }
 
-static void a_caller_that_closed_without_a_word_is_lost_after_a_minute(void **state)
+static void peer_that_vanished_is_lost_after_a_minute(void **state)
 {
 	struct stage *stage = stage_begin(state);
 
@@ -79,7 +79,7 @@ static void a_caller_that_closed_without_a_word_is_lost_after_a_minute(void **st
 	stage_answer(stage, 0);
 }
 
-static void the_engine_knows_what_was_wrong_with_an_option(void **state)
+static void engine_event_names_wrong_option(void **state)
 {
 	static const struct {
 		const char *url;
@@ -113,12 +113,12 @@ static void the_engine_knows_what_was_wrong_with_an_option(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_drained_refuses_calls_until_it_is_freed),
-		cmocka_unit_test(a_provider_that_was_drained_listens_no_more_until_it_is_freed),
-		cmocka_unit_test(what_was_drained_and_not_freed_goes_with_its_engine),
-		cmocka_unit_test(who_is_closed_by_the_end_of_a_drain_is_a_shell_too),
-		cmocka_unit_test(a_caller_that_closed_without_a_word_is_lost_after_a_minute),
-		cmocka_unit_test(the_engine_knows_what_was_wrong_with_an_option),
+		cmocka_unit_test(drained_consumer_refuses_calls_until_freed),
+		cmocka_unit_test(drained_provider_does_not_listen_until_freed),
+		cmocka_unit_test(drained_members_are_freed_with_engine),
+		cmocka_unit_test(member_closed_by_drain_stays_until_freed),
+		cmocka_unit_test(peer_that_vanished_is_lost_after_a_minute),
+		cmocka_unit_test(engine_event_names_wrong_option),
 	};
 
 	return stage_run("shells", tests, sizeof(tests) / sizeof(tests[0]));

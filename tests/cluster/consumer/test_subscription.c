@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void a_consumer_finds_a_provider(void **state)
+static void consumer_finds_provider(void **state)
 {
 	(void)state;
 	subscriptionrig_consume(NULL);
@@ -23,7 +23,7 @@ static void a_consumer_finds_a_provider(void **state)
 
 static const char here[] = "dubbo://127.0.0.1:20880/" ECHO;
 
-static void what_a_provider_says_counts_where_the_consumer_says_nothing(void **state)
+static void provider_settings_apply_where_consumer_has_none(void **state)
 {
 	struct spoke_method_options options = { .timeout_ns = 7 * SECOND };
 	const struct spokei_call_settings *settings;
@@ -55,7 +55,7 @@ static void what_a_provider_says_counts_where_the_consumer_says_nothing(void **s
 	assert_int_equal(mine->settings.timeout_ns, 7 * SECOND);
 }
 
-static void a_list_of_nobody_who_is_meant_is_an_empty_one(void **state)
+static void list_of_other_services_counts_as_empty(void **state)
 {
 	char other[256];
 
@@ -97,7 +97,7 @@ static void providers_come_and_go(void **state)
 	assert_int_equal(subscriptionrig_endpoints(), 1);
 }
 
-static void the_last_provider_may_be_restarted(void **state)
+static void last_provider_may_restart(void **state)
 {
 	(void)state;
 	subscriptionrig_provide(0);
@@ -113,7 +113,7 @@ static void the_last_provider_may_be_restarted(void **state)
 	assert_int_equal(subscriptionrig_endpoints(), 1);
 }
 
-static void a_registry_that_is_down_at_the_start_is_stood_in_for_by_the_file(void **state)
+static void cache_file_replaces_registry_that_is_down_at_start(void **state)
 {
 	(void)state;
 	subscriptionrig_provide(0);
@@ -134,7 +134,7 @@ static void a_registry_that_is_down_at_the_start_is_stood_in_for_by_the_file(voi
 	assert_int_equal(spoke_consumer_ready(subscriptionrig.consumer), 2);
 }
 
-static void a_registry_that_is_down_later_takes_nothing_away(void **state)
+static void registry_outage_keeps_list(void **state)
 {
 	(void)state;
 	subscriptionrig_provide(0);
@@ -153,7 +153,7 @@ static void a_registry_that_is_down_later_takes_nothing_away(void **state)
 	assert_int_equal(spoke_consumer_ready(subscriptionrig.consumer), 2);
 }
 
-static void who_was_lost_is_listed_exactly_once_again(void **state)
+static void lost_provider_is_listed_again_once(void **state)
 {
 	(void)state;
 	subscriptionrig_provide(0);
@@ -169,7 +169,7 @@ static void who_was_lost_is_listed_exactly_once_again(void **state)
 	}
 }
 
-static void wrong_lists_harm_nobody(void **state)
+static void invalid_lists_are_harmless(void **state)
 {
 	(void)state;
 	subscriptionrig_provide(0);
@@ -185,14 +185,14 @@ static void wrong_lists_harm_nobody(void **state)
 	subscriptionrig_pass(SOON_NS);
 	assert_int_equal(subscriptionrig_endpoints(), 1);
 	assert_int_equal(subscriptionrig_try_call(), 0);
-	subscriptionrig_end_provider(0); /* nobody is left, but it is not an empty list */
+	subscriptionrig_end_provider(0); /* none is left, but the list is not empty */
 	subscriptionrig_pass(SOON_NS);
 	subscriptionrig_provide(1);
 	subscriptionrig_pass(SOON_NS);
 	assert_int_equal(subscriptionrig_try_call(), 0);
 }
 
-static void only_the_version_that_is_asked_for_is_taken(void **state)
+static void other_versions_are_left_out(void **state)
 {
 	(void)state;
 	subscriptionrig_provide_as(0, "2");
@@ -201,7 +201,7 @@ static void only_the_version_that_is_asked_for_is_taken(void **state)
 	assert_int_equal(subscriptionrig_try_call(), SPOKE_ENOPROVIDER);
 }
 
-static void a_consumer_may_be_freed_as_it_is_told_of_a_link(void **state)
+static void consumer_may_be_freed_in_link_callback(void **state)
 {
 	(void)state;
 	subscriptionrig.in_changed = subscriptionrig_free_consumer;
@@ -214,7 +214,7 @@ static void a_consumer_may_be_freed_as_it_is_told_of_a_link(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void a_consumer_may_be_freed_as_a_call_ends(void **state)
+static void subscribed_consumer_may_be_freed_in_call_callback(void **state)
 {
 	(void)state;
 	subscriptionrig.in_done = subscriptionrig_free_consumer;
@@ -232,7 +232,7 @@ static void free_first_provider(void)
 	subscriptionrig.providers[0] = NULL;
 }
 
-static void a_provider_may_be_freed_as_it_serves(void **state)
+static void provider_may_be_freed_in_handler(void **state)
 {
 	(void)state;
 	subscriptionrig.in_serve = free_first_provider;
@@ -243,7 +243,7 @@ static void a_provider_may_be_freed_as_it_serves(void **state)
 	assert_int_equal(fakereg_listed(ECHO), 0);
 }
 
-static void a_consumer_that_drains_asks_no_more(void **state)
+static void draining_consumer_stops_requesting_lists(void **state)
 {
 	(void)state;
 	subscriptionrig_provide(0);
@@ -255,7 +255,7 @@ static void a_consumer_that_drains_asks_no_more(void **state)
 	assert_int_equal(subscriptionrig_try_call(), SPOKE_ECLOSED);
 }
 
-static void wrong_options_are_refused_with_a_sentence(void **state)
+static void wrong_options_are_refused_with_event(void **state)
 {
 	static const char *const more[] = { "dubbo://127.0.0.1:1/" ECHO };
 	static const struct {
@@ -286,7 +286,7 @@ static void wrong_options_are_refused_with_a_sentence(void **state)
 	}
 }
 
-static void without_memory_it_takes_a_little_longer(void **state)
+static void subscription_recovers_from_lack_of_memory(void **state)
 {
 	(void)state;
 	subscriptionrig_provide(0);
@@ -312,22 +312,22 @@ static void without_memory_it_takes_a_little_longer(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		RIGGED(a_consumer_finds_a_provider),
-		RIGGED(what_a_provider_says_counts_where_the_consumer_says_nothing),
-		RIGGED(a_list_of_nobody_who_is_meant_is_an_empty_one),
+		RIGGED(consumer_finds_provider),
+		RIGGED(provider_settings_apply_where_consumer_has_none),
+		RIGGED(list_of_other_services_counts_as_empty),
 		RIGGED(providers_come_and_go),
-		RIGGED(the_last_provider_may_be_restarted),
-		RIGGED(a_registry_that_is_down_at_the_start_is_stood_in_for_by_the_file),
-		RIGGED(a_registry_that_is_down_later_takes_nothing_away),
-		RIGGED(who_was_lost_is_listed_exactly_once_again),
-		RIGGED(wrong_lists_harm_nobody),
-		RIGGED(only_the_version_that_is_asked_for_is_taken),
-		RIGGED(a_consumer_may_be_freed_as_it_is_told_of_a_link),
-		RIGGED(a_consumer_may_be_freed_as_a_call_ends),
-		RIGGED(a_provider_may_be_freed_as_it_serves),
-		RIGGED(a_consumer_that_drains_asks_no_more),
-		RIGGED(wrong_options_are_refused_with_a_sentence),
-		RIGGED(without_memory_it_takes_a_little_longer),
+		RIGGED(last_provider_may_restart),
+		RIGGED(cache_file_replaces_registry_that_is_down_at_start),
+		RIGGED(registry_outage_keeps_list),
+		RIGGED(lost_provider_is_listed_again_once),
+		RIGGED(invalid_lists_are_harmless),
+		RIGGED(other_versions_are_left_out),
+		RIGGED(consumer_may_be_freed_in_link_callback),
+		RIGGED(subscribed_consumer_may_be_freed_in_call_callback),
+		RIGGED(provider_may_be_freed_in_handler),
+		RIGGED(draining_consumer_stops_requesting_lists),
+		RIGGED(wrong_options_are_refused_with_event),
+		RIGGED(subscription_recovers_from_lack_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ static unsigned lines(const char *words)
 	return count;
 }
 
-static void providers_and_consumers_meet_in_a_file(void **state)
+static void providers_and_consumers_meet_by_file(void **state)
 {
 	(void)state;
 	subscriptionrig_consume(NULL);
@@ -51,7 +51,7 @@ static void providers_and_consumers_meet_in_a_file(void **state)
 	assert_int_equal(subscriptionrig.served[1], 1);
 }
 
-static void who_is_taken_out_of_the_file_is_in_it_again_exactly_once(void **state)
+static void removed_provider_is_in_file_again_once(void **state)
 {
 	(void)state;
 	subscriptionrig_provide(0);
@@ -71,7 +71,7 @@ static void who_is_taken_out_of_the_file_is_in_it_again_exactly_once(void **stat
 	}
 }
 
-static void a_file_that_cannot_be_written_is_tried_again(void **state)
+static void failed_write_of_file_is_retried(void **state)
 {
 	(void)state;
 	spokei_vfiles_fail(files(), SPOKEI_VFILES_REPLACE, 4, -ENOSPC);
@@ -84,7 +84,7 @@ static void a_file_that_cannot_be_written_is_tried_again(void **state)
 	assert_int_equal(subscriptionrig_try_call(), 0);
 }
 
-static void what_somebody_writes_there_is_taken(void **state)
+static void foreign_lines_of_file_are_taken(void **state)
 {
 	(void)state;
 	subscriptionrig_provide(0);
@@ -97,7 +97,7 @@ static void what_somebody_writes_there_is_taken(void **state)
 	assert_int_equal(subscriptionrig_endpoints(), 2);
 }
 
-static void providers_may_be_a_fixed_list(void **state)
+static void static_registry_has_fixed_list(void **state)
 {
 	(void)state;
 	subscriptionrig_provide(0);
@@ -114,11 +114,11 @@ static void providers_may_be_a_fixed_list(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		RIGGED(providers_and_consumers_meet_in_a_file),
-		RIGGED(who_is_taken_out_of_the_file_is_in_it_again_exactly_once),
-		RIGGED(a_file_that_cannot_be_written_is_tried_again),
-		RIGGED(what_somebody_writes_there_is_taken),
-		RIGGED(providers_may_be_a_fixed_list),
+		RIGGED(providers_and_consumers_meet_by_file),
+		RIGGED(removed_provider_is_in_file_again_once),
+		RIGGED(failed_write_of_file_is_retried),
+		RIGGED(foreign_lines_of_file_are_taken),
+		RIGGED(static_registry_has_fixed_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each policy says to each history. */
+/* The verdicts of each policy. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
