@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of /metrics use of one another: metrics_format.c has the text format,
+ * The parts of /metrics, for one another: metrics_format.c has the text format,
  * metrics_cluster.c the families of consumers and providers, metrics_whole.c those of the engine.
  * Consumers and providers are labelled with their number on the engine, from 1 on, because their
  * names may repeat.

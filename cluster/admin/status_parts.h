@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the status use of one another: status_whole.c writes the object, with the wheel
+ * The parts of the status, for one another: status_whole.c writes the object, with the wheel
  * by status_wheel.c, and consumers and providers by status_cluster.c. status_text.c writes all of
  * it as lines of text.
  */

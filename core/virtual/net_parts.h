@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the simulated network share: the sockets, and what is in flight between them as
+ * The shared part of the simulated network: the sockets, and the bytes in flight between them as
  * events ordered by time. Each file calls only those before it:
  *
  *     net_events  the heap of events
@@ -116,7 +116,7 @@ struct spokei_vnet {
 /* Reads the clock and lets everything happen that is due. */
 void spokei_vwire_settle(struct spokei_vnet *net);
 
-/* Something is to happen at that time; takes out what happens next, of what there is. */
+/* Puts an event at that time; takes the earliest event out. */
 void spokei_vwire_put_event(struct spokei_vnet *net, struct spokei_vwire_socket *to,
 			    enum spokei_vwire_event_kind kind, uint32_t value, uint64_t at_ns);
 struct spokei_vwire_event spokei_vwire_take_event(struct spokei_vnet *net);

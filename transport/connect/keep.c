@@ -220,7 +220,7 @@ static void attempt_opened(struct spokei_connector *connector)
 	if (leads_to_itself(connector->conn)) {
 		spokei_count(engine, SPOKE_STAT_CONNECTS_SELF);
 		spokei_count(engine, SPOKE_STAT_CONNECTS_FAILED);
-		spokei_connector_complain(connector, SPOKE_ESELF, "nobody listens there");
+		spokei_connector_complain(connector, SPOKE_ESELF, "no listener there");
 		spokei_conn_close(connector->conn, SPOKE_ESELF);
 		return;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of a connector share: report.c has its state and reports changes, keep.c keeps its
- * address connected and calls report.c.
+ * The parts of a connector, for one another: report.c has its state and reports changes, keep.c
+ * keeps its address connected and calls report.c.
  */
 #ifndef SPOKEI_TRANSPORT_CONNECT_PARTS_H
 #define SPOKEI_TRANSPORT_CONNECT_PARTS_H
