@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is found by which name, byte and number. */
+/* Looks wires up by first byte and by name. */
 #include "transport/wire/catalog.h"
 #include "transport/wire/dubbo/dubbo.h"
 #include "transport/wire/mprpc.h"

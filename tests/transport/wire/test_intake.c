@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of both wires through the intake, in one piece and in every other way. */
+/* Streams of both wires through the input buffer, in one piece and in all other pieces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams of requests that are read with a memo: whatever came before, what comes out is what comes
- * out without one, and a repeat is a request that says the same as the last.
+ * Streams of requests that are read with a memo. The result must equal that without a memo, and a
+ * repeat must have the same names as the previous request.
  */
 #include "tests/core/memory.h"
 #include "tests/transport/dubbo_frames.h"
@@ -185,7 +185,7 @@ static void memo_reads_mixed_calls_alike(void **state)
 	}
 }
 
-/* One call, changed in each byte, behind the call itself: whatever the change makes of it. */
+/* One call, then the same call changed in one byte, for each byte. */
 static void memo_reads_request_changed_in_any_byte_alike(void **state)
 {
 	static const struct spokei_wire *const wires[] = { &spokei_wire_dubbo, &spokei_wire_mprpc };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MessagePack-RPC at its limits: depth, items, sizes, names; and claims that nothing stands behind.
+/* MessagePack-RPC at its limits: depth, items, sizes, names, and announced lengths without content.
  */
 #include "tests/transport/stream.h"
 #include "transport/wire/mprpc.h"
@@ -217,7 +217,7 @@ static void too_long_name_is_answerable_bad_request(void **state)
 	}
 }
 
-/* Whatever a frame says that nobody has cut: nothing is read outside of it. */
+/* read() stays within a frame that cut() has not checked. */
 static void uncut_frame_is_read_within_its_bytes(void **state)
 {
 	unsigned char frame[32];
@@ -233,7 +233,7 @@ static void uncut_frame_is_read_within_its_bytes(void **state)
 		memcpy(copy, frame, here);
 		result = spokei_wire_mprpc.read(&stream_limits, NULL, spokei_span(copy, here), NULL,
 						&message);
-		/* Nobody has looked into the arguments. */
+		/* The arguments have not been checked. */
 		assert_true(here > 8 || result < 0);
 		free(copy);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What MessagePack-RPC's wire finds in bytes: frames, messages, and what is wrong with them. */
+/* Reads frames and messages of MessagePack-RPC, valid and invalid. */
 #include "tests/transport/stream.h"
 #include "transport/wire/mprpc.h"
 
@@ -109,7 +109,7 @@ static const struct shape broken[] = {
 	{ "dc0010 01 05 c0 c0 c0 c0 c0 c0 c0 c0 c0 c0 c0 c0 c0 c0", "EBADREPLY reply 5" },
 };
 
-/* Frames without a head: nobody knows who asked for what. */
+/* Frames without a valid head cannot be answered. */
 static const struct shape headless[] = {
 	{ "90", "EPROTOCOL " },
 	{ "dc0000", "EPROTOCOL " },

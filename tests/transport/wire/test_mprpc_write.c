@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What MessagePack-RPC's wire writes, what it cannot say, and that nothing stays of what failed. */
+/* Writes messages of MessagePack-RPC. Failed and unsupported messages leave nothing behind. */
 #include "tests/core/memory.h"
 #include "tests/transport/stream.h"
 #include "transport/wire/mprpc.h"

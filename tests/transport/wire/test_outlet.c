@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The outlet against a model, which knows of every byte taken in which frame it lies, and against
- * the intake, which must read whole frames from what was taken, in the model's order.
+ * The output buffer against a model, which knows the frame of each byte, and against the input
+ * buffer, which must read whole frames in the order of the model.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -355,7 +355,7 @@ static void outlet_returns_unsupported_of_wire(void **state)
 	message.method.len = 0;
 	run.wire = spokei_catalog_wire("msgpack-rpc");
 	assert_int_equal(put_message(&run, &message), SPOKE_EUNSUPPORTED);
-	/* Whatever it is: no frame goes before others where took() does not look for frames. */
+	/* No frame precedes others on a wire whose frames took() does not find. */
 	message = make_request(1, 0);
 	assert_int_equal(spokei_outlet_put_control(&run.outlet, run.wire, &run.limits, &message),
 			 SPOKE_EUNSUPPORTED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests that are written with a prebuilt prefix, and what else the short ways of writing could
- * get wrong: they make the same bytes as the long ones, or nothing.
+ * The fast paths of writing, e.g. with a prebuilt prefix, make the same bytes as the slow ones, or
+ * nothing.
  */
 #include "tests/core/memory.h"
 #include "tests/transport/dubbo_frames.h"

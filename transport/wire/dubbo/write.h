@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes Dubbo frames in msgpack at the end of a buffer, whatever the codec of the message. The
+ * Writes Dubbo frames in msgpack at the end of a buffer; the codec of the message is ignored. The
  * values of the message must have been checked. All functions return 0, SPOKE_ENOMEM,
  * SPOKE_ETOOLARGE or SPOKE_EUNSUPPORTED; after an error nothing is appended. Room is reserved
  * generously: the maximum of the buffer takes effect up to 256 bytes early, frame_max exactly.

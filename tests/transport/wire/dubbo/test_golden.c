@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames that real Dubbo peers have sent. Each shape of them is made from typed values; every frame
- * in msgpack has to be one of them, with its id, byte by byte, and to be read as what it was made
- * from. Of the frames in Hessian 2, heads and events are read.
+ * Frames that real Dubbo peers have sent. Each kind is built from typed values. Every msgpack frame
+ * must equal one of them byte by byte, with its id, and be read as the values it was built from. Of
+ * Hessian 2 frames, heads and events are read.
  */
 #include "tests/core/memory.h"
 #include "tests/transport/dubbo_shapes.h"

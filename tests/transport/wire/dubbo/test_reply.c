@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replies of Dubbo's wire: read, and written. */
+/* Reads and writes replies of the Dubbo wire. */
 #include "tests/core/memory.h"
 #include "tests/transport/dubbo_frames.h"
 

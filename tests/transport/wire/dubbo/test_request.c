@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of Dubbo's wire as they are read: values in their places and out of them. */
+/* Reads requests of the Dubbo wire, with values in their places and out of them. */
 #include "tests/transport/dubbo_frames.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dubbo's wire as a whole: headers, events, and serializations that are not built in. */
+/* The Dubbo wire as a whole: headers, events, and serializations without a codec. */
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
@@ -16,7 +16,7 @@ static bool status_is_known(unsigned status)
 	return memchr(known, (int)status, sizeof(known)) != NULL;
 }
 
-/* Whether a peer may send it, said apart from the code that is tested. */
+/* Returns whether a peer may send it; independent of the code under test. */
 static bool is_possible(unsigned flags, unsigned status)
 {
 	bool request = flags & 0x80;
@@ -45,7 +45,7 @@ static void flag_and_status_are_valid_or_break_stream(void **state)
 		assert_int_equal(cut_bytes(frame.bytes, frame.len, &len),
 				 possible ? 0 : SPOKE_EPROTOCOL);
 		if (!possible)
-			continue; /* nobody reads what was not cut */
+			continue; /* read() is called only after cut() */
 		(void)read_frame(&frame, &message);
 		assert_int_equal(message.id, 7);
 		assert_int_equal(message.codec, flags & 31);

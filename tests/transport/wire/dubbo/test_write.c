@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of Dubbo's wire as they are written. */
+/* Writes requests of the Dubbo wire. */
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
