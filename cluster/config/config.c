@@ -15,7 +15,7 @@
 /* --- reading */
 
 /* Reports a message about the whole file, with its name. */
-static void tell(const char *name, spoke_config_changed_fn told, void *arg, const char *what)
+static void tell(const char *name, spoke_config_message_fn told, void *arg, const char *what)
 {
 	char sentence[SPOKEI_SHEET_SENTENCE_MAX];
 	char shown[256];
@@ -50,7 +50,7 @@ static int code_of(ssize_t error)
 }
 
 int spokei_config_read_file(const struct spoke_env *env, const char *path,
-			    spoke_config_changed_fn told, void *arg, struct spokei_sheet *ret)
+			    spoke_config_message_fn told, void *arg, struct spokei_sheet *ret)
 {
 	unsigned char *bytes = NULL;
 	size_t size = READ_FIRST;
@@ -105,7 +105,7 @@ err_after_sheet:
 	return SPOKE_ENOMEM;
 }
 
-int spoke_config_load(const struct spoke_env *env, const char *path, spoke_config_changed_fn told,
+int spoke_config_load(const struct spoke_env *env, const char *path, spoke_config_message_fn told,
 		      void *arg, struct spoke_config **ret_config)
 {
 	struct spokei_sheet sheet;
@@ -127,7 +127,7 @@ int spoke_config_load(const struct spoke_env *env, const char *path, spoke_confi
 }
 
 int spoke_config_parse(const struct spoke_env *env, const char *name, struct spoke_span text,
-		       spoke_config_changed_fn told, void *arg, struct spoke_config **ret_config)
+		       spoke_config_message_fn told, void *arg, struct spoke_config **ret_config)
 {
 	struct spokei_sheet sheet;
 	int error;

@@ -24,7 +24,7 @@ struct spoke_config {
 
 /* Reads a file. Returns as spoke_config_load(). */
 SPOKE_MUST_USE int spokei_config_read_file(const struct spoke_env *env, const char *path,
-					   spoke_config_changed_fn told, void *arg,
+					   spoke_config_message_fn told, void *arg,
 					   struct spokei_sheet *ret);
 
 /* Frees the current values, unless they are those of the first load. */

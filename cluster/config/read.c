@@ -21,7 +21,7 @@
 struct reader {
 	struct spokei_sheet *sheet;
 	char name[NAME_SHOWN]; /* of the file */
-	spoke_config_changed_fn told;
+	spoke_config_message_fn told;
 	void *arg;
 	unsigned line;
 	unsigned wrong;
@@ -440,7 +440,7 @@ static bool make_room(struct spokei_sheet *sheet, struct spoke_span text)
 }
 
 int spokei_sheet_read(const struct spoke_env *env, const char *name, struct spoke_span text,
-		      spoke_config_changed_fn told, void *arg, struct spokei_sheet *ret)
+		      spoke_config_message_fn told, void *arg, struct spokei_sheet *ret)
 {
 	struct spokei_sheet sheet = { .env = env };
 	struct reader reader = { .sheet = &sheet, .told = told, .arg = arg };

@@ -36,7 +36,7 @@ static const struct spokei_part *same_part(const struct spokei_sheet *sheet,
 
 struct listener {
 	const char *name; /* of the file */
-	spoke_config_changed_fn told;
+	spoke_config_message_fn told;
 	void *arg;
 };
 
@@ -96,7 +96,7 @@ static void tell_all(struct spoke_config *config)
 	}
 }
 
-int spoke_config_reload(struct spoke_config *config, spoke_config_changed_fn told, void *arg)
+int spoke_config_reload(struct spoke_config *config, spoke_config_message_fn told, void *arg)
 {
 	const struct listener listener = { config->name, told, arg };
 	const struct spoke_engine *engine = spokei_config_engine(config);

@@ -51,7 +51,7 @@ struct spokei_sheet {
  * ENOMEM. All errors are reported to `told`, which may be NULL. Undo with fini.
  */
 SPOKE_MUST_USE int spokei_sheet_read(const struct spoke_env *env, const char *name,
-				     struct spoke_span text, spoke_config_changed_fn told,
+				     struct spoke_span text, spoke_config_message_fn told,
 				     void *arg, struct spokei_sheet *ret);
 void spokei_sheet_fini(struct spokei_sheet *sheet);
 

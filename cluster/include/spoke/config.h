@@ -33,19 +33,20 @@ SPOKE_BEGIN_DECLS
 
 struct spoke_config;
 
-/* Called for each error of a file, in the order of the lines, with a sentence, e.g. "spoke.conf:3:
- * heartbeat = 5: a duration needs a unit; write 5ms or 5s". The sentence is borrowed for the call.
+/* Called for each message about a file, in the order of the lines, with a sentence, e.g.
+ * "spoke.conf:3: heartbeat = 5: a duration needs a unit; write 5ms or 5s". The sentence is borrowed
+ * for the call.
  */
-typedef void (*spoke_config_changed_fn)(void *arg, const char *sentence);
+typedef void (*spoke_config_message_fn)(void *arg, const char *sentence);
 
 /*
- * Reads a file. `env`: borrowed, NULL: the host's. `told` may be NULL; it is called for every error
- * before the function returns. Blocks while it reads. Returns 0, ESYNTAX (errors in the file),
- * ENOENT, ESYSTEM (not readable), ETOOLARGE (more than SPOKE_CONFIG_MAX bytes), ENOMEM or EINVAL.
- * Free it with spoke_config_free().
+ * Reads a file. `env`: borrowed, NULL: the host's. `report` may be NULL; it is called for every
+ * error before the function returns. Blocks while it reads. Returns 0, ESYNTAX (errors in the
+ * file), ENOENT, ESYSTEM (not readable), ETOOLARGE (more than SPOKE_CONFIG_MAX bytes), ENOMEM or
+ * EINVAL. Free it with spoke_config_free().
  */
 SPOKE_API SPOKE_MUST_USE int spoke_config_load(const struct spoke_env *env, const char *path,
-					       spoke_config_changed_fn told, void *arg,
+					       spoke_config_message_fn report, void *arg,
 					       struct spoke_config **ret_config);
 
 #define SPOKE_CONFIG_MAX 1048576u /* greatest size of a file, in bytes */
@@ -54,23 +55,23 @@ SPOKE_API SPOKE_MUST_USE int spoke_config_load(const struct spoke_env *env, cons
  * borrowed for the call. */
 SPOKE_API SPOKE_MUST_USE int spoke_config_parse(const struct spoke_env *env, const char *name,
 						struct spoke_span text,
-						spoke_config_changed_fn told, void *arg,
+						spoke_config_message_fn report, void *arg,
 						struct spoke_config **ret_config);
 
-/* Frees a config; NULL is allowed. The thread that the config belongs to, also in `told`. */
+/* Frees a config; NULL is allowed. The thread that the config belongs to, also in `report`. */
 SPOKE_API void spoke_config_free(struct spoke_config *config);
 
 /*
  * Reads the file again. If it has no errors, live settings take effect from the next call,
  * connection or heartbeat on. For each other setting that has changed since the config was loaded,
- * `told` is called with a sentence that a restart is needed. If the file has errors, nothing
+ * `report` is called with a sentence that a restart is needed. If the file has errors, nothing
  * changes.
  *
- * Returns like spoke_config_load(), and ESTATE (the config was made from a text, or `told` itself
- * called the function) or EFORKED. `told` may free anything, the config too. The engine's thread.
+ * Returns like spoke_config_load(), and ESTATE (the config was made from a text, or `report` itself
+ * called the function) or EFORKED. `report` may free anything, the config too. The engine's thread.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_config_reload(struct spoke_config *config,
-						 spoke_config_changed_fn told, void *arg);
+						 spoke_config_message_fn report, void *arg);
 
 /*
  * Reads the file again on every SIGHUP, as long as engine and config exist. Sentences become events
