@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes and ends the admin page of an engine: checks its options, listens, takes samples. */
 #include "cluster/admin/parts.h"
+#include "core/base/env.h"
 #include "core/engine/engine.h"
 #include "transport/http/connection.h"
 #include "transport/http/response.h"

@@ -4,6 +4,8 @@
 #include "core/base/histogram.h"
 #include "core/engine/engine.h"
 
+#include <string.h>
+
 #define MEDIAN 500000u /* of a million */
 #define P99 990000u
 
@@ -11,7 +13,7 @@ static void remember(struct spokei_history *history, const struct spoke_engine *
 {
 	history->last_ns = engine->begin_ns;
 	memcpy(history->last, engine->stats, sizeof(history->last));
-	history->latency = engine->latency;
+	history->latency = *engine->latency;
 }
 
 void spokei_history_init(struct spokei_history *history, const struct spoke_engine *engine)
@@ -32,12 +34,12 @@ static void take_latency(struct spokei_history *history, const struct spoke_engi
 {
 	struct spoke_histogram *spread = &history->latency;
 
-	if (spread->count == engine->latency.count)
+	if (spread->count == engine->latency->count)
 		return;
 	for (size_t i = 0; i < SPOKE_HISTOGRAM_BUCKETS; i++)
-		spread->bucket[i] = engine->latency.bucket[i] - spread->bucket[i];
-	spread->count = engine->latency.count - spread->count;
-	spread->max = engine->latency.max;
+		spread->bucket[i] = engine->latency->bucket[i] - spread->bucket[i];
+	spread->count = engine->latency->count - spread->count;
+	spread->max = engine->latency->max;
 	sample->p50_ns = spoke_histogram_percentile(spread, MEDIAN);
 	sample->p99_ns = spoke_histogram_percentile(spread, P99);
 }

@@ -7,6 +7,8 @@
 #include "cluster/admin/status.h"
 #include "core/engine/engine.h"
 
+#include <spoke/wheel.h>
+
 #include <stdio.h>
 
 static void put_number(struct spokei_lines *lines, const char *name, const char *type,
@@ -161,7 +163,7 @@ int spokei_metrics_write(const struct spoke_engine *engine, const struct spokei_
 	write_head(&lines, engine, of);
 	write_stats(&lines, engine);
 	write_wheel(&lines, engine);
-	write_latency(&lines, &engine->latency);
+	write_latency(&lines, engine->latency);
 	spokei_metrics_consumers(&lines, engine);
 	spokei_metrics_endpoints(&lines, engine);
 	spokei_metrics_providers(&lines, engine);

@@ -10,6 +10,7 @@
 #include "cluster/provider/peers.h"
 #include "cluster/provider/provider.h"
 #include "cluster/serve/routes.h"
+#include "transport/conn/conn.h"
 
 #define ADDRESS_TEXT 160u
 

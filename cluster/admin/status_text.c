@@ -12,6 +12,10 @@
 #include "cluster/provider/provider.h"
 #include "cluster/serve/routes.h"
 #include "core/engine/engine.h"
+#include "core/engine/events.h"
+#include "transport/conn/conn.h"
+
+#include <spoke/stats.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -96,7 +100,7 @@ static void put_wheel(struct spokei_lines *lines, const struct spoke_engine *eng
 
 static void put_calls(struct spokei_lines *lines, const struct spoke_engine *engine)
 {
-	const struct spoke_histogram *latency = &engine->latency;
+	const struct spoke_histogram *latency = engine->latency;
 	const uint64_t *stats = engine->stats;
 	char median[TIME];
 	char p99[TIME];
@@ -260,7 +264,7 @@ static void put_events(struct spokei_lines *lines, const struct spoke_engine *en
 	char ago[TIME];
 
 	spokei_lines_put(lines, "\nLatest events\n");
-	while ((event = spokei_events_find(&engine->events, number)) != NULL) {
+	while ((event = spokei_events_find(engine->events, number)) != NULL) {
 		uint64_t at_ns = event->at_ns;
 
 		spokei_lines_put(lines, "  %12s ago %-9s %s\n",

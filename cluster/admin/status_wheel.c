@@ -3,6 +3,8 @@
 #include "cluster/admin/status_parts.h"
 #include "core/engine/engine.h"
 
+#include <spoke/wheel.h>
+
 /* Shows the occupied slots of a level, from the cursor on. */
 static void show_level(struct spokei_json *json, const struct spoke_wheel *wheel,
 		       const struct spoke_wheel_shape *shape, uint32_t level)

@@ -2,6 +2,9 @@
 /* Writes the status: the members of the engine itself, and the order of all members. */
 #include "cluster/admin/status_parts.h"
 #include "core/engine/engine.h"
+#include "core/engine/events.h"
+
+#include <spoke/stats.h>
 
 #define TEXT_OF(number) #number
 #define VERSION_TEXT(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
@@ -88,7 +91,7 @@ static void show_history(struct spokei_json *json, const struct spokei_status_of
 uint64_t spokei_status_first_event(const struct spoke_engine *engine,
 				   const struct spokei_status_of *of)
 {
-	uint64_t last = engine->events.last;
+	uint64_t last = engine->events->last;
 	uint64_t first = last > SPOKEI_STATUS_EVENTS ? last - SPOKEI_STATUS_EVENTS + 1 : 1;
 
 	return first > of->events_from ? first : of->events_from;
@@ -112,7 +115,7 @@ static void show_events(struct spokei_json *json, const struct spoke_engine *eng
 	const struct spoke_event *event;
 
 	spokei_json_open_member(json, "events", '[');
-	while ((event = spokei_events_find(&engine->events, number)) != NULL) {
+	while ((event = spokei_events_find(engine->events, number)) != NULL) {
 		show_event(json, event, engine->begin_ns);
 		number = event->number + 1;
 	}
@@ -132,7 +135,7 @@ int spokei_status_write(const struct spoke_engine *engine, const struct spokei_s
 	show_head(&json, engine, of);
 	spokei_status_wheel(&json, engine);
 	show_stats(&json, engine);
-	show_latency(&json, &engine->latency);
+	show_latency(&json, engine->latency);
 	show_history(&json, of);
 	spokei_status_consumers(&json, engine, &rows);
 	spokei_status_providers(&json, engine, &rows);

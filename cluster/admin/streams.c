@@ -5,6 +5,7 @@
  */
 #include "cluster/admin/parts.h"
 #include "core/engine/engine.h"
+#include "core/engine/events.h"
 
 bool spokei_admin_arm(struct spoke_admin *admin, struct spokei_admin_timer *timer,
 		      uint64_t delay_ns)
@@ -36,7 +37,7 @@ void spokei_admin_told(struct spokei_http_conn *conn)
 	const struct spoke_admin *admin = spokei_admin_of(conn);
 	struct spokei_viewer *viewer = spokei_http_user(conn);
 
-	viewer->events_from = admin->engine->events.last + 1;
+	viewer->events_from = admin->engine->events->last + 1;
 	viewer->history_from = admin->history.count;
 }
 

@@ -14,6 +14,7 @@
 #include "cluster/filter/filter.h"
 #include "core/value/shape.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 #include "transport/wire/attachments.h"
 
 #include <spoke/consumer.h>

@@ -13,9 +13,8 @@
 #include "cluster/call/pick.h"
 #include "cluster/call/retry_state.h"
 #include "cluster/endpoints/directory.h"
+#include "core/base/histogram.h"
 #include "transport/conn/conn.h"
-
-#define ATTEMPTS_MAX SPOKEI_ENDPOINTS_MAX /* that one verdict may begin */
 
 /* --- sending */
 
@@ -164,8 +163,8 @@ static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
 
 	if (caller->closed || spokei_call_left(retry) == 0)
 		return SENT_NEVER;
-	if (count > ATTEMPTS_MAX)
-		count = ATTEMPTS_MAX;
+	if (count > SPOKEI_ENDPOINTS_MAX)
+		count = SPOKEI_ENDPOINTS_MAX;
 	retry->fans_out |= count > 1 || retry->open > 0;
 	for (; count > 0; count--) {
 		if (again && !retry->was_unready && !may_send_again(retry))
@@ -247,7 +246,7 @@ static inline void note_latency(const struct spokei_retry_state *retry)
 {
 	struct spoke_engine *engine = retry->call->caller->engine;
 
-	spokei_engine_answered(engine, spokei_retry_state_age(retry, engine->begin_ns));
+	spokei_histogram_add(engine->latency, spokei_retry_state_age(retry, engine->begin_ns));
 }
 
 static void finish(struct spokei_call *call, const struct spokei_outcome *outcome,
@@ -437,8 +436,8 @@ static inline void finish_one(struct spokei_call *call, const struct spokei_outc
 	struct spoke_result result = spokei_call_result(outcome);
 
 	if (SPOKEI_LIKELY(outcome->reply))
-		spokei_engine_answered(call->caller->engine,
-				       outcome->queued_ns + outcome->waited_ns);
+		spokei_histogram_add(call->caller->engine->latency,
+				     outcome->queued_ns + outcome->waited_ns);
 	if (SPOKEI_UNLIKELY(result.error || call->cancelled))
 		spokei_call_finish_failed(call, &result);
 	else

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the arguments and the history of a call that may take several attempts. */
 #include "cluster/call/retry_state.h"
+#include "core/base/env.h"
+#include "transport/wire/message.h"
+
+#include <string.h>
 
 #include "cluster/call/call.h"
 #include "cluster/call/retry_blocks.h"

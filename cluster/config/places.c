@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads addresses from URLs: where a consumer connects to, and where a provider listens. */
 #include "cluster/config/places.h"
+#include "core/base/log.h"
 
 #include "cluster/config/check.h"
 #include "cluster/config/keys.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a consumer: made, subscribed, reloaded, drained, ended and freed. */
 #include "cluster/consumer/parts.h"
+#include "transport/conn/conn.h"
 
 #include "cluster/call/call.h"
 #include "cluster/call/method.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes the settings of a consumer and of its methods from defaults, URLs, the file and options. */
 #include "cluster/consumer/settings.h"
+#include "core/base/env.h"
 
 #include "cluster/config/places.h"
 #include "core/engine/engine.h"

@@ -4,6 +4,7 @@
  * a time, but a withdrawal does not wait for a publication in flight.
  */
 #include "cluster/discovery/parts.h"
+#include "core/base/log.h"
 
 #include "core/engine/engine.h"
 

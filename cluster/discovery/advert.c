@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints the URL under which a provider is published. */
 #include "cluster/discovery/advert.h"
+#include "core/base/env.h"
 
 #include <spoke/url.h>
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define NUMBER 24u /* bytes of a number in digits, with the NUL */
 #define KEYS 16u

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the last list of providers in a file. */
 #include "cluster/discovery/cache.h"
+#include "core/base/log.h"
+
+#include <spoke/engine.h>
+#include <spoke/wheel.h>
 
 #include "core/engine/engine.h"
 

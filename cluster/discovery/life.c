@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes and frees keepers, and adds and removes their wishes. */
 #include "cluster/discovery/parts.h"
+#include "core/base/log.h"
 
 #include "cluster/catalog.h"
 #include "core/engine/engine.h"

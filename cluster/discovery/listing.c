@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the URLs of providers. */
 #include "cluster/discovery/listing.h"
+#include "core/base/log.h"
+#include "transport/wire/message.h"
 
 #include "cluster/config/places.h"
 #include "cluster/config/table.h"
 #include "core/engine/engine.h"
 #include "core/text/option.h"
 #include "transport/connect/place.h"
+
+#include <string.h>
 
 #define SHOWN 200u
 #define MS UINT64_C(1000000)

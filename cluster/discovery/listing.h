@@ -10,6 +10,8 @@
 
 #include <spoke/url.h>
 
+struct spoke_engine;
+
 #define SPOKEI_LISTING_KEY 1024u /* bytes */
 #define SPOKEI_LISTING_ADMIN 64u /* bytes of an address, with the NUL */
 

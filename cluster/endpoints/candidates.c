@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays of endpoints for balancers. */
 #include "cluster/endpoints/candidates.h"
+#include "core/base/env.h"
 
 /* Bytes per place in all arrays. Two homes, so that their number can be a power of two. */
 #define SEAT                                                                                       \

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An endpoint: its connections, its weight and its life. */
 #include "cluster/endpoints/endpoint.h"
+#include "core/base/env.h"
+#include "core/engine/engine.h"
+#include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 #include "cluster/discovery/listing.h"
 #include "core/engine/engine.h"
 #include "transport/conn/conn.h"
 
+#include <spoke/link.h>
+
 #include <stdio.h>
+#include <string.h>
 
 #define MS UINT64_C(1000000)
 

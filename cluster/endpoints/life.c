@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Initialises and ends directories, and counts attempts and their results. */
 #include "cluster/endpoints/parts.h"
+#include "core/base/env.h"
+#include "core/engine/engine.h"
+#include "transport/conn/link.h"
 
 #include <inttypes.h>
 

@@ -2,6 +2,9 @@
 /* Applies lists of providers to a directory: a fixed list or those of a registry. */
 #include "cluster/discovery/listing.h"
 #include "cluster/endpoints/parts.h"
+#include "core/base/env.h"
+#include "core/engine/engine.h"
+#include "transport/wire/message.h"
 
 #define WAKE_NS UINT64_C(1000000000) /* before failed connects are retried */
 

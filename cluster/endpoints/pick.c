@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chooses the endpoint for a call. */
 #include "cluster/endpoints/parts.h"
+#include "core/engine/engine.h"
 
 #define LOOK_NS UINT64_C(1000000000) /* how often growing weights are updated */
 #define FULL_NS UINT64_C(10000000)   /* how long an endpoint with a full output queue is excluded */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connections of a provider: accepts them, serves their requests, and reports their changes. */
 #include "cluster/provider/parts.h"
+#include "transport/conn/link.h"
 
 #include "cluster/provider/peers.h"
 #include "cluster/serve/request.h"

@@ -5,6 +5,9 @@
  */
 #define _GNU_SOURCE
 #include "cluster/provider/access_log.h"
+#include "core/base/env.h"
+#include "core/base/log.h"
+#include "core/engine/engine.h"
 
 #include "cluster/provider/access_line.h"
 #include "core/engine/engine.h"
@@ -13,6 +16,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #define PERIOD_NS UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
@@ -254,7 +258,7 @@ static void after_request(void *arg, const struct spoke_request *request,
 		text[len] = '\n';
 		put(log, text, len + 1);
 	} else {
-		spokei_log_wanted(&engine->log, "access", text);
+		spokei_log_wanted(engine->log, "access", text);
 	}
 }
 

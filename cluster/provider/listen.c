@@ -10,6 +10,7 @@
 #include <spoke/provider.h>
 
 #include <stdio.h>
+#include <string.h>
 
 static enum spokei_listen_sharing sharing_of(const struct spokei_listen_place *place)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The peers of a provider: the names of its connections, and their properties for users. */
 #include "cluster/provider/peers.h"
+#include "transport/conn/link.h"
 
 #include "cluster/provider/parts.h"
 #include "core/engine/engine.h"

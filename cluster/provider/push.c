@@ -9,6 +9,7 @@
 #include "cluster/provider/peers.h"
 #include "core/engine/engine.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 #include <spoke/provider.h>
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Publishes the services of a provider at a registry, at each address where it listens. */
 #include "cluster/provider/registration.h"
+#include "core/base/log.h"
+#include "core/engine/engine.h"
+#include "core/engine/task.h"
 
 #include "cluster/config/check.h"
 #include "cluster/discovery/advert.h"

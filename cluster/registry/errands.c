@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the requests to a registry, and reports their results one at a time. */
 #include "cluster/registry/errands.h"
+#include "core/base/env.h"
 
 #include "core/engine/engine.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Serves requests: finds the handler, runs it on the loop or on the pool, and sends its answer. */
 #include "cluster/serve/request.h"
+#include "transport/conn/link.h"
 
 #include "cluster/filter/filter.h"
 #include "cluster/serve/gate.h"

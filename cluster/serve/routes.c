@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of services and methods: finds the handler of a request. */
 #include "cluster/serve/routes.h"
+#include "core/base/env.h"
 
 #include "cluster/filter/limit.h"
 #include "transport/wire/message.h"

@@ -15,12 +15,6 @@
 #define SPOKEI_LOG_TEXT_MAX 512u /* bytes of a line with the NUL; longer lines are cut */
 #define SPOKEI_LOG_RATE 10u      /* lines per second and class, and the size of a burst */
 
-#if defined(__GNUC__)
-#define SPOKEI_PRINTF(at, args) __attribute__((format(printf, at, args)))
-#else
-#define SPOKEI_PRINTF(at, args)
-#endif
-
 /* Lines of one class share a rate limit. A room with bursts of its own adds a class. */
 enum spokei_log_class {
 	SPOKEI_LOG_LIFE,    /* a requested start or end */

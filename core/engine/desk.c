@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/engine/desk.h"
+#include "core/base/env.h"
 
 #define CLOSED 1u
 #define ONE 2u

@@ -3,7 +3,7 @@
  * Drains an engine: its members finish work in progress; members that are left at the end of the
  * drain timeout are closed. Signals can start a drain.
  */
-#include "core/engine/engine.h"
+#include "core/engine/parts.h"
 #include "core/engine/roll.h"
 
 #include <signal.h>
@@ -24,9 +24,10 @@ int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns)
 	if (spokei_engine_elsewhere(engine))
 		return SPOKE_ETHREAD;
 	if (timeout_ns == UINT64_MAX)
-		(void)spoke_alarm_cancel(&engine->drain_end);
+		(void)spoke_alarm_cancel(&spokei_engine_parts(engine)->drain_end);
 	else
-		error = spoke_alarm_after(engine, &engine->drain_end, timeout_ns, drain_ended);
+		error = spoke_alarm_after(engine, &spokei_engine_parts(engine)->drain_end,
+					  timeout_ns, drain_ended);
 	if (error)
 		return error;
 	engine->ending = true;
@@ -39,9 +40,11 @@ int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns)
 static void ender_came(struct spoke_signal *signal)
 {
 	struct spoke_engine *engine = signal->engine;
-	uint64_t timeout_ns = engine->ender_came ? 0 : engine->enders_ns;
+	uint64_t timeout_ns = spokei_engine_parts(engine)->ender_came
+				      ? 0
+				      : spokei_engine_parts(engine)->enders_ns;
 
-	engine->ender_came = true;
+	spokei_engine_parts(engine)->ender_came = true;
 	spokei_event(engine, SPOKE_OK, "a signal asks the engine to end%s",
 		     timeout_ns == 0 ? " at once" : "");
 	if (spoke_engine_drain(engine, timeout_ns) != SPOKE_OK)
@@ -51,18 +54,19 @@ static void ender_came(struct spoke_signal *signal)
 int spoke_engine_drain_on_signals(struct spoke_engine *engine, uint64_t timeout_ns)
 {
 	static const int numbers[SPOKEI_ENGINE_ENDERS] = { SIGTERM, SIGINT };
-	bool again = engine->enders[0].engine != NULL;
+	bool again = spokei_engine_parts(engine)->enders[0].engine != NULL;
 	int error = SPOKE_OK;
 
 	if (spokei_engine_forked(engine))
 		return SPOKE_EFORKED;
 	for (int i = 0; !again && !error && i < SPOKEI_ENGINE_ENDERS; i++)
-		error = spoke_signal_watch(engine, &engine->enders[i], numbers[i], ender_came);
+		error = spoke_signal_watch(engine, &spokei_engine_parts(engine)->enders[i],
+					   numbers[i], ender_came);
 	if (error) {
 		for (int i = 0; i < SPOKEI_ENGINE_ENDERS; i++)
-			(void)spoke_signal_cancel(&engine->enders[i]);
+			(void)spoke_signal_cancel(&spokei_engine_parts(engine)->enders[i]);
 		return error;
 	}
-	engine->enders_ns = timeout_ns;
+	spokei_engine_parts(engine)->enders_ns = timeout_ns;
 	return SPOKE_OK;
 }

@@ -18,27 +18,23 @@
 #ifndef SPOKEI_CORE_ENGINE_ENGINE_H
 #define SPOKEI_CORE_ENGINE_ENGINE_H
 
-#include "core/base/env.h"
-#include "core/base/histogram.h"
-#include "core/base/log.h"
-#include "core/engine/events.h"
-#include "core/engine/sleep.h"
 #include "core/engine/task.h"
+#include "timer/base.h"
 
-#include <spoke/engine.h>
-#include <spoke/signals.h>
+#include <spoke/env.h>
 #include <spoke/stats.h>
 
 #define SPOKEI_ENGINE_LATE_ROUNDS 16u
-#define SPOKEI_ENGINE_ENDERS 2        /* SIGTERM and SIGINT */
 #define SPOKEI_ENGINE_SCRATCH 262144u /* bytes */
 
-/* A class of the wheel, identified by its callback. */
-struct spokei_engine_class {
-	void (*due)(struct spoke_timer *timer, void *arg);
-	unsigned wheel_class;
-};
+struct spokei_events;
+struct spokei_log;
+struct spoke_engine_options;
+struct spoke_loop_up;
+struct spoke_timer;
+struct spoke_wheel;
 
+/* The first member of struct spokei_engine_parts, which has the rest. */
 struct spoke_engine {
 	const struct spoke_env *env; /* the only way out */
 	struct spoke_wheel *wheel;   /* holds every timer of every subsystem */
@@ -53,12 +49,9 @@ struct spoke_engine {
 	uint64_t late_ns;     /* how late this turn began; 0: in time */
 	uint64_t late_max_ns; /* from here on a turn is late: the option, or less by note_interval()
 			       */
-	struct spokei_sleep sleep;
 	void (*woke)(struct spoke_engine *engine); /* notifies the roll that the machine slept */
 	unsigned late_rounds;                      /* extra rounds of this late turn so far */
 	unsigned alarm_class;
-	unsigned classes_count;
-	struct spokei_engine_class classes[SPOKE_WHEEL_CLASSES_MAX];
 	unsigned forks;       /* forks counted when the engine was made */
 	bool native;          /* the loop is the user's */
 	bool running;         /* inside run() or turn(), or on a thread of its own */
@@ -79,18 +72,14 @@ struct spoke_engine {
 	struct spoke_list roll;       /* members: struct spokei_member, see core/engine/roll.h */
 	struct spoke_list retired;    /* members that are drained but not freed */
 	struct spokei_task drain;     /* notifies new members of the drain */
-	struct spoke_alarm drain_end; /* when the remaining members are closed */
 	struct spoke_list signals;    /* watched signals: struct spoke_signal */
-	struct spoke_signal enders[SPOKEI_ENGINE_ENDERS]; /* those that drain the engine */
-	uint64_t enders_ns;                               /* that drain's timeout */
-	bool ender_came;                                  /* one of them has arrived */
-	struct spokei_log log;
-	struct spokei_events events;
+	struct spokei_log *log;
+	struct spokei_events *events;
 	uint64_t stats[SPOKE_STAT_COUNT];
 	/* SPOKEI_ENGINE_SCRATCH bytes, lent to a reader until it returns. They are not initialised,
 	 * so that unused pages are never touched. */
 	unsigned char *scratch;
-	struct spoke_histogram latency; /* of answered calls */
+	struct spoke_histogram *latency; /* of answered calls */
 };
 
 /* Returns whether this process is a child that was forked after the engine was made. */
@@ -140,12 +129,6 @@ static inline void spokei_count_by(struct spoke_engine *engine, enum spoke_stat 
 static inline void spokei_count(struct spoke_engine *engine, enum spoke_stat stat)
 {
 	engine->stats[stat]++;
-}
-
-/* Records the latency of an answered call. */
-static inline void spokei_engine_answered(struct spoke_engine *engine, uint64_t took_ns)
-{
-	spokei_histogram_add(&engine->latency, took_ns);
 }
 
 /* Returns the time `by_ns` after `ns`; UINT64_MAX, never, if it overflows. */
@@ -220,14 +203,5 @@ int spokei_engine_class(struct spoke_engine *engine, const char *name,
 /* Notes that a peer is checked by an interval as short as this. From now on a turn is late from
  * half of the shortest such interval on, and never later than the option says. 0 is no interval. */
 void spokei_engine_note_interval(struct spoke_engine *engine, uint64_t interval_ns);
-
-/* --- for life.c */
-
-/* The functions that the loop calls. */
-extern const struct spoke_loop_up spokei_engine_up;
-
-/* Makes the wheel at begin_ns, with the class of alarms. */
-int spokei_engine_make_wheel(struct spoke_engine *engine,
-			     const struct spoke_engine_options *options);
 
 #endif

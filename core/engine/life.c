@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of an engine: how it is made, run and freed. */
-#include "core/engine/engine.h"
+#include "core/engine/parts.h"
 #include "core/engine/roll.h"
 #include "core/engine/signals.h"
 
@@ -20,11 +20,14 @@ static void init_engine(struct spoke_engine *engine, const struct spoke_engine_o
 {
 	const struct spoke_env *env = engine->env;
 
+	engine->log = &spokei_engine_parts(engine)->log;
+	engine->events = &spokei_engine_parts(engine)->events;
+	engine->latency = &spokei_engine_parts(engine)->latency;
 	engine->native = options->native != NULL;
 	engine->late_max_ns = options->late_ns ? options->late_ns : LATE_NS;
 	engine->begin_ns = env->now(env->ctx);
 	engine->due_ns = UINT64_MAX;
-	spokei_sleep_init(&engine->sleep, env, engine->begin_ns);
+	spokei_sleep_init(&spokei_engine_parts(engine)->sleep, env, engine->begin_ns);
 	engine->forks = env->forks ? *env->forks : 0;
 	engine->drain.run = spokei_roll_end;
 	engine->woke = spokei_roll_wake_all;
@@ -34,7 +37,7 @@ static void init_engine(struct spoke_engine *engine, const struct spoke_engine_o
 	spokei_list_init(&engine->roll);
 	spokei_list_init(&engine->retired);
 	spokei_list_init(&engine->signals);
-	spokei_log_init(&engine->log, env, engine->begin_ns);
+	spokei_log_init(engine->log, env, engine->begin_ns);
 }
 
 static void free_memory(struct spoke_engine *engine)
@@ -42,9 +45,9 @@ static void free_memory(struct spoke_engine *engine)
 	const struct spoke_env *env = engine->env;
 
 	spokei_free(env, engine->scratch, 1, SPOKEI_ENGINE_SCRATCH);
-	spokei_events_fini(&engine->events, env);
+	spokei_events_fini(engine->events, env);
 	spokei_free(env, engine->wheel_memory, 1, engine->wheel_size);
-	spokei_free(env, engine, 1, sizeof(*engine));
+	spokei_free(env, engine, 1, sizeof(struct spokei_engine_parts));
 }
 
 static int check_spin(const struct spoke_env *env, const struct spoke_engine_options *options)
@@ -66,7 +69,7 @@ int spoke_engine_new(const struct spoke_engine_options *options, struct spoke_en
 
 	if (error)
 		return error;
-	engine = spokei_alloc(env, 1, sizeof(*engine));
+	engine = spokei_alloc(env, 1, sizeof(struct spokei_engine_parts));
 	if (engine == NULL)
 		return SPOKE_ENOMEM;
 	engine->env = env;
@@ -76,7 +79,7 @@ int spoke_engine_new(const struct spoke_engine_options *options, struct spoke_en
 		goto err_after_alloc;
 	error = SPOKE_ENOMEM;
 	engine->scratch = spokei_alloc_unset(env, SPOKEI_ENGINE_SCRATCH);
-	if (engine->scratch == NULL || !spokei_events_init(&engine->events, env))
+	if (engine->scratch == NULL || !spokei_events_init(engine->events, env))
 		goto err_after_alloc;
 	error = env->loop->open(env->ctx, with->native, &spokei_engine_up, engine, &engine->loop);
 	if (error) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gives users an engine's counters and events. */
-#include "core/engine/engine.h"
+#include "core/engine/parts.h"
 
 /* The preprocessor cannot make lower-case letters. */
 static const char *const names[] = {
@@ -107,7 +107,7 @@ uint64_t spoke_stat_get(const struct spoke_engine *engine, enum spoke_stat stat)
 
 void spoke_engine_latency(const struct spoke_engine *engine, struct spoke_histogram *ret_latency)
 {
-	*ret_latency = engine->latency;
+	*ret_latency = *engine->latency;
 }
 
 const char *spoke_event_user_name(enum spoke_event_user user)
@@ -129,7 +129,7 @@ const char *spoke_event_user_name(enum spoke_event_user user)
 int spoke_event_get(const struct spoke_engine *engine, uint64_t number,
 		    struct spoke_event *ret_event)
 {
-	const struct spoke_event *event = spokei_events_find(&engine->events, number);
+	const struct spoke_event *event = spokei_events_find(engine->events, number);
 
 	if (event == NULL)
 		return SPOKE_ENOENT;
@@ -139,7 +139,7 @@ int spoke_event_get(const struct spoke_engine *engine, uint64_t number,
 
 const char *spoke_engine_why(const struct spoke_engine *engine)
 {
-	const struct spoke_event *event = spokei_events_find(&engine->events, engine->events.last);
+	const struct spoke_event *event = spokei_events_find(engine->events, engine->events->last);
 
 	return event ? event->text : "";
 }

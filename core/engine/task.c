@@ -2,6 +2,8 @@
 /* Queues of tasks and the mailbox for other threads; see task.h. */
 #include "core/engine/task.h"
 
+#include <spoke/engine.h>
+
 size_t spokei_task_run_all(struct spoke_list *queue)
 {
 	struct spoke_list batch;

@@ -8,9 +8,9 @@
 
 #include "timer/base.h"
 
-#include <spoke/engine.h>
-
 #include <stdatomic.h>
+
+struct spoke_post;
 
 /* A function to run once. Zero-initialised: in no queue. */
 struct spokei_task {

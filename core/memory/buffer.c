@@ -5,6 +5,7 @@
  * Near the maximum, the capacity exceeds the content by a quarter, for the same reason.
  */
 #include "core/memory/buffer.h"
+#include "core/base/env.h"
 
 #define CAPACITY_MIN ((size_t)512)
 

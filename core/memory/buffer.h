@@ -6,7 +6,11 @@
 #ifndef SPOKEI_CORE_MEMORY_BUFFER_H
 #define SPOKEI_CORE_MEMORY_BUFFER_H
 
-#include "core/base/env.h"
+#include "timer/base.h"
+
+#include <spoke/env.h>
+
+#include <string.h>
 
 struct spokei_buffer {
 	const struct spoke_env *env; /* borrowed for the buffer's life */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A hash map: open addressing with linear probing. A removal moves later entries back. */
 #include "core/memory/map.h"
+#include "core/base/env.h"
+
+#include <string.h>
 
 #define FIRST_ROOM 16u
 

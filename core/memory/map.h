@@ -7,7 +7,9 @@
 #ifndef SPOKEI_CORE_MEMORY_MAP_H
 #define SPOKEI_CORE_MEMORY_MAP_H
 
-#include "core/base/env.h"
+#include "timer/base.h"
+
+#include <spoke/env.h>
 
 struct spokei_map_entry {
 	const void *key; /* NULL: a free entry */

@@ -5,6 +5,7 @@
  * the validator accepts under the same limits everything that was built here.
  */
 #include "core/value/pack.h"
+#include "core/base/env.h"
 
 #include "core/value/encode.h"
 #include "core/value/skim.h"

@@ -9,6 +9,8 @@
 #include <spoke/env.h>
 #include <spoke/url.h>
 
+#include <string.h>
+
 struct memory {
 	struct spoke_env env;
 	size_t bytes;     /* out now */

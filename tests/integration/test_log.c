@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Row 60 of the table: peers that misbehave do not fill the log. */
+#include "core/base/log.h"
 #include "tests/integration/harness.h"
+#include "transport/conn/link.h"
 
 #include <ctype.h>
 #include <string.h>

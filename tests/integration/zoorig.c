@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "tests/integration/zoorig.h"
+#include "core/engine/events.h"
 
 #include "cluster/catalog.h"
 #include "core/engine/engine.h"
@@ -157,8 +158,8 @@ int zoorig_end(uint64_t intent)
 
 bool zoorig_said(const char *words)
 {
-	for (size_t i = 0; i < rig.engine->events.last; i++) {
-		const struct spoke_event *event = spokei_events_find(&rig.engine->events, i + 1);
+	for (size_t i = 0; i < rig.engine->events->last; i++) {
+		const struct spoke_event *event = spokei_events_find(rig.engine->events, i + 1);
 
 		if (event && strstr(event->text, words))
 			return true;

@@ -4,11 +4,14 @@
  * holds, within its limits; and at the end it holds nothing.
  */
 #include "tests/sim/oracle.h"
+#include "transport/conn/conn.h"
 
 #include "cluster/call/call.h"
 #include "cluster/call/retry_state.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
+
+#include <spoke/link.h>
 
 #define WHEEL_EVERY 1024u /* turns */
 #define MIB ((size_t)1 << 20)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The answers that this side gives on a connection, each request at most one. */
+#include "transport/conn/link.h"
 #include "transport/conn/parts.h"
+#include "transport/conn/serving.h"
 
 #define SERVING_ROOM_IDLE 64u /* entries that a connection without requests may keep */
 

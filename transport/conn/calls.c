@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls that this side makes on a connection, each until its one end. */
+#include "core/base/env.h"
+#include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define PUT_HIGH 262144u     /* bytes waiting to be written: parcels stay where they are */
 #define RING_ROOM_IDLE 1024u /* cells that a connection without calls may keep */
 #define FRAME_BASE 128u      /* bytes that a small request comes to on the wire, or so */
+
+/* A request that the connection has not taken yet: once it is in the output buffer, it cannot be
+ * withdrawn. */
+struct spokei_unsent {
+	struct spokei_message message; /* points into `bytes` for what the caller lent */
+	size_t size;                   /* of this struct, with `bytes` */
+	unsigned char bytes[];
+};
 
 /* What a call that was not put yet counts as: about what its frame will. */
 static size_t weight_of(const struct spokei_message *message)

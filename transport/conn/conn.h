@@ -17,9 +17,7 @@
 
 #include "core/memory/map.h"
 #include "transport/conn/idle.h"
-#include "transport/conn/link.h"
 #include "transport/conn/pending.h"
-#include "transport/conn/serving.h"
 #include "transport/stream/stream.h"
 #include "transport/wire/intake.h"
 #include "transport/wire/outlet.h"
@@ -32,6 +30,9 @@ enum spokei_conn_state {
 };
 
 struct spokei_conn;
+struct spokei_link;
+struct spokei_link_limits;
+struct spokei_serving;
 
 /* What shows itself of a connection that stands. */
 enum spokei_link_event {
@@ -57,6 +58,7 @@ struct spokei_conn_up {
 struct spokei_conn {
 	struct spokei_stream stream;
 	struct spokei_link *link;
+	size_t *queued; /* link->queued, for the hot path */
 	struct spokei_intake in;
 	struct spokei_outlet out;
 	struct spokei_pendings pendings; /* calls that wait for the peer's answers */
@@ -196,7 +198,7 @@ static inline bool spokei_conn_suspect(const struct spokei_conn *conn)
 /* How long ago its last byte came, as of this turn; UINT64_MAX: none has. */
 static inline uint64_t spokei_conn_quiet_ns(const struct spokei_conn *conn)
 {
-	uint64_t now_ns = conn->link->engine->begin_ns;
+	uint64_t now_ns = conn->stream.engine->begin_ns;
 	uint64_t heard_ns = conn->idle.heard_ns;
 
 	if (heard_ns == 0)

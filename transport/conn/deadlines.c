@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deadlines of a connection: incomplete frames, bytes that the peer does not take, peers that never
  * sent anything, and drain notices. */
+#include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
 /* Has more than `limit_ns` passed since `since_ns`? A turn that is late by much of that limit may

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What comes in, to where it belongs. */
+#include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
 #include "transport/wire/codecs.h"

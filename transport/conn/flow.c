@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Back-pressure: what a connection is watched for, and the pause of reading while too many bytes
  * wait to be written. */
+#include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
 void spokei_conn_watch(struct spokei_conn *conn)

@@ -2,6 +2,7 @@
 /* A connection's intake, for those who have no connection. */
 #include <spoke/frames.h>
 
+#include "core/base/env.h"
 #include "transport/conn/link.h"
 #include "transport/wire/intake.h"
 

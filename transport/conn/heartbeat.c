@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Heartbeats and drain notices: probes of a silent peer, READONLY, and the memory that an idle
  * connection gives back. */
+#include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
 int spokei_conn_probe(struct spokei_conn *conn)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a connection: made or accepted, opened, finished, freed. */
+#include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
 #include "transport/wire/codecs.h"
@@ -125,6 +126,7 @@ static struct spokei_conn *make(struct spokei_link *link, int fd, enum spokei_co
 	if (conn == NULL)
 		return NULL;
 	conn->link = link;
+	conn->queued = &link->queued;
 	conn->up = up;
 	conn->up_arg = up_arg;
 	conn->state = state;

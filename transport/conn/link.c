@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/conn/link.h"
+#include "core/base/env.h"
+#include "core/engine/engine.h"
 
 #include <spoke/link.h>
 

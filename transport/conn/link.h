@@ -7,7 +7,6 @@
 #define SPOKEI_TRANSPORT_CONN_LINK_H
 
 #include "core/base/pace.h"
-#include "core/engine/engine.h"
 #include "transport/conn/pool.h"
 #include "transport/wire/message.h"
 
@@ -43,7 +42,9 @@ struct spokei_link_limits {
 	uint64_t idle_close_ns; /* silence that ends a connection whose wire has no heartbeats; 0 */
 };
 
+struct spoke_engine;
 struct spokei_spare;
+struct spokei_task;
 struct spokei_conn;
 
 /* Serves a valid request. `message` is borrowed for the call. The request is answered by

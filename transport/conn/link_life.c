@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All connections of one owner: how they begin, and how they end together. */
+#include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
 #define BLAMES 10u /* a second */

@@ -22,22 +22,12 @@
 
 #include "transport/conn/conn.h"
 
-#include <errno.h>
-
 /* How long the peer's end may take once this side can write no more. */
 #define SPOKEI_CONN_UNWRITABLE_NS UINT64_C(5000000000)
 
-/* A request that the connection has not taken yet: once it is in the output buffer, it cannot be
- * withdrawn. */
-struct spokei_unsent {
-	struct spokei_message message; /* points into `bytes` for what the caller lent */
-	size_t size;                   /* of this struct, with `bytes` */
-	unsigned char bytes[];
-};
-
 static inline struct spoke_engine *spokei_conn_engine(const struct spokei_conn *conn)
 {
-	return conn->link->engine;
+	return conn->stream.engine;
 }
 
 /* --- state.c */
@@ -62,12 +52,7 @@ static inline bool spokei_conn_is_listened_to(const struct spokei_conn *conn)
 }
 
 /* The interval of silence that counts on this connection's wire. */
-static inline uint64_t spokei_conn_interval(const struct spokei_conn *conn)
-{
-	const struct spokei_link_limits *limits = &conn->link->limits;
-
-	return conn->wire->probes ? limits->heartbeat_ns : limits->idle_close_ns;
-}
+uint64_t spokei_conn_interval(const struct spokei_conn *conn);
 
 /* Arms the timer for the next of the connection's times. May close the connection. */
 void spokei_conn_arm(struct spokei_conn *conn);
@@ -93,12 +78,15 @@ void spokei_conn_unpause(struct spokei_conn *conn);
 /* Counts `len` bytes that were queued: they are written when the turn ends, or before. */
 static inline void spokei_conn_wrote(struct spokei_conn *conn, size_t len)
 {
-	struct spokei_link *link = conn->link;
+	struct spoke_engine *engine = spokei_conn_engine(conn);
 
-	spokei_count(link->engine, SPOKE_STAT_MESSAGES_WRITTEN);
-	link->queued += len;
-	spokei_engine_last(link->engine, &conn->settle);
+	spokei_count(engine, SPOKE_STAT_MESSAGES_WRITTEN);
+	*conn->queued += len;
+	spokei_engine_last(engine, &conn->settle);
 }
+
+/* Lends memory to the empty output buffer. */
+void spokei_conn_lend(struct spokei_conn *conn);
 
 /* spokei_conn_put() of a long body: written at once from where it lies, if nothing else is queued.
  */
@@ -113,8 +101,8 @@ SPOKE_MUST_USE static inline int spokei_conn_put_short(struct spokei_conn *conn,
 	int error;
 
 	if (spokei_buffer_data(out) == NULL)
-		spokei_link_lend(conn->link, out);
-	error = spokei_outlet_put(&conn->out, conn->wire, &conn->link->limits.wire, message);
+		spokei_conn_lend(conn);
+	error = spokei_outlet_put(&conn->out, conn->wire, conn->in.limits, message);
 	if (error == 0)
 		spokei_conn_wrote(conn, spokei_buffer_len(out) - before);
 	return error;
@@ -132,65 +120,8 @@ SPOKE_MUST_USE static inline int spokei_conn_put(struct spokei_conn *conn,
 /* May the connection write in the middle of a turn? Reads the clock if so. */
 bool spokei_conn_begin_early(struct spokei_conn *conn);
 
-/* The stream takes no more bytes. What the peer sent before is still read for a while: a broken
- * connection shows its end there too, but not every error means that it is broken. */
-void spokei_conn_give_up_writing(struct spokei_conn *conn);
-
-/* Notes that the stream has taken `len` bytes. */
-static inline void spokei_conn_took(struct spokei_conn *conn, size_t len)
-{
-	struct spokei_link *link = conn->link;
-	struct spoke_engine *engine = link->engine;
-	size_t waits;
-
-	spokei_count_by(engine, SPOKE_STAT_BYTES_WRITTEN, len);
-	link->queued -= len;
-	spokei_outlet_took(&conn->out, conn->wire, &link->limits.wire, len);
-	if (conn->idle.asked && spokei_buffer_len(&conn->out.control) == 0)
-		spokei_idle_handed(&conn->idle, engine->settle_ns);
-	else if (len > 0)
-		spokei_idle_moved(&conn->idle, engine->settle_ns);
-	waits = spokei_outlet_len(&conn->out);
-	if (waits == 0) {
-		conn->moved_ns = 0;
-		spokei_link_return(link, &conn->out.out);
-		/* Heartbeats are lent no memory: if kept, it would add to the spares. */
-		if (conn->out.control.bytes)
-			spokei_buffer_fini(&conn->out.control);
-	} else if (len > 0 || conn->moved_ns == 0) {
-		conn->moved_ns = engine->settle_ns;
-		spokei_conn_arm(conn);
-	}
-	if (conn->paused && waits <= link->limits.out_low)
-		spokei_conn_unpause(conn);
-}
-
-/* Returns how many bytes the stream has taken, or an error after which it takes none. */
-static inline ssize_t spokei_conn_write_parts(struct spokei_conn *conn, const struct iovec *parts,
-					      int count)
-{
-	ssize_t len;
-
-	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_WRITES);
-	len = conn->stream.kind->write(&conn->stream, parts, count);
-	return len == -EINTR || len == -EAGAIN ? 0 : len;
-}
-
 /* Writes queued bytes once. */
-static inline void spokei_conn_write(struct spokei_conn *conn)
-{
-	struct iovec parts[SPOKEI_OUTLET_PARTS];
-	int count = spokei_outlet_front(&conn->out, parts);
-	ssize_t len;
-
-	if (count == 0)
-		return;
-	len = spokei_conn_write_parts(conn, parts, count);
-	if (len < 0)
-		spokei_conn_give_up_writing(conn);
-	else
-		spokei_conn_took(conn, (size_t)len);
-}
+void spokei_conn_write(struct spokei_conn *conn);
 
 /* --- answers.c */
 

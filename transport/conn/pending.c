@@ -6,6 +6,7 @@
  * them, or there are fewer ids than cells, and each has a cell of its own.
  */
 #include "transport/conn/pending.h"
+#include "core/base/env.h"
 
 #define FIRST_ROOM 8u
 

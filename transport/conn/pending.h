@@ -8,10 +8,12 @@
 #ifndef SPOKEI_TRANSPORT_CONN_PENDING_H
 #define SPOKEI_TRANSPORT_CONN_PENDING_H
 
-#include "core/base/env.h"
+#include "timer/base.h"
 
+#include <spoke/error.h>
 #include <spoke/wheel.h>
 
+struct spoke_env;
 struct spokei_conn;
 struct spokei_message;
 struct spokei_pending;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks, by how full they are; berths.h says what for. */
 #include "transport/conn/pool.h"
+#include "core/base/env.h"
 
 #include "core/memory/hidden.h"
+
+#include <string.h>
 
 #define UNIT 16u /* bytes; keeps each berth aligned for anything */
 

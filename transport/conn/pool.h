@@ -9,7 +9,9 @@
 #ifndef SPOKEI_TRANSPORT_CONN_POOL_H
 #define SPOKEI_TRANSPORT_CONN_POOL_H
 
-#include "core/base/env.h"
+#include "timer/base.h"
+
+#include <spoke/env.h>
 
 /* Berths that are allocated together: as many connections as lie in a page, for after many have
  * gone what is left of them may hold a block each. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading: one read per turn and connection, whose bytes become messages that are delivered, and
  * the end of the peer's bytes. */
+#include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
 #include <errno.h>

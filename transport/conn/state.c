@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a connection: the legal moves between states, how a connection is closed, and what
  * the kernel checks on its behalf. */
+#include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
 #define ADDRESS_TEXT 160u

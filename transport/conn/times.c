@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The times of a connection: when one of its limits or its interval of silence runs out next, and
  * the one timer that is armed for that. */
+#include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
 #define GRACE_NS UINT64_C(1000000000) /* after a late turn, until the times are checked again */
@@ -8,6 +9,13 @@
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+uint64_t spokei_conn_interval(const struct spokei_conn *conn)
+{
+	const struct spokei_link_limits *limits = &conn->link->limits;
+
+	return conn->wire->probes ? limits->heartbeat_ns : limits->idle_close_ns;
 }
 
 /* When the peer's silence is to be checked next; UINT64_MAX: never. */

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing: hands the output buffer to the stream, and long bodies from where they lie. */
+#include "transport/conn/link.h"
 #include "transport/conn/parts.h"
+
+#include <errno.h>
 
 /* Bytes of a long body that are written ahead of the rest: the peer starts while the kernel copies
  * the remaining bytes. */
 #define AHEAD 4096u
 
-void spokei_conn_give_up_writing(struct spokei_conn *conn)
+/* The stream takes no more bytes. What the peer sent before is still read for a while: a broken
+ * connection shows its end there too, but not every error means that it is broken. */
+static void give_up_writing(struct spokei_conn *conn)
 {
 	conn->link->queued -= spokei_outlet_len(&conn->out);
 	spokei_outlet_fini(&conn->out);
@@ -19,6 +24,65 @@ void spokei_conn_give_up_writing(struct spokei_conn *conn)
 	spokei_conn_arm(conn);
 	if (conn->ended)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
+}
+
+/* Notes that the stream has taken `len` bytes. */
+static inline void took(struct spokei_conn *conn, size_t len)
+{
+	struct spokei_link *link = conn->link;
+	struct spoke_engine *engine = link->engine;
+	size_t waits;
+
+	spokei_count_by(engine, SPOKE_STAT_BYTES_WRITTEN, len);
+	link->queued -= len;
+	spokei_outlet_took(&conn->out, conn->wire, &link->limits.wire, len);
+	if (conn->idle.asked && spokei_buffer_len(&conn->out.control) == 0)
+		spokei_idle_handed(&conn->idle, engine->settle_ns);
+	else if (len > 0)
+		spokei_idle_moved(&conn->idle, engine->settle_ns);
+	waits = spokei_outlet_len(&conn->out);
+	if (waits == 0) {
+		conn->moved_ns = 0;
+		spokei_link_return(link, &conn->out.out);
+		/* Heartbeats are lent no memory: if kept, it would add to the spares. */
+		if (conn->out.control.bytes)
+			spokei_buffer_fini(&conn->out.control);
+	} else if (len > 0 || conn->moved_ns == 0) {
+		conn->moved_ns = engine->settle_ns;
+		spokei_conn_arm(conn);
+	}
+	if (conn->paused && waits <= link->limits.out_low)
+		spokei_conn_unpause(conn);
+}
+
+/* Returns how many bytes the stream has taken, or an error after which it takes none. */
+static inline ssize_t write_parts(struct spokei_conn *conn, const struct iovec *parts, int count)
+{
+	ssize_t len;
+
+	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_WRITES);
+	len = conn->stream.kind->write(&conn->stream, parts, count);
+	return len == -EINTR || len == -EAGAIN ? 0 : len;
+}
+
+void spokei_conn_write(struct spokei_conn *conn)
+{
+	struct iovec parts[SPOKEI_OUTLET_PARTS];
+	int count = spokei_outlet_front(&conn->out, parts);
+	ssize_t len;
+
+	if (count == 0)
+		return;
+	len = write_parts(conn, parts, count);
+	if (len < 0)
+		give_up_writing(conn);
+	else
+		took(conn, (size_t)len);
+}
+
+void spokei_conn_lend(struct spokei_conn *conn)
+{
+	spokei_link_lend(conn->link, &conn->out.out);
 }
 
 /* Not in the child of a fork, to which the user's code that forked returns. That code is not over,
@@ -59,18 +123,18 @@ static void write_lent(struct spokei_conn *conn, const struct spokei_lent *lent)
 	struct iovec ahead[] = { part_of(frame, head_len), part_of(bytes, AHEAD) };
 	struct iovec rest[] = { part_of(bytes + AHEAD, len - AHEAD),
 				part_of(lent->at + len, tail_len) };
-	ssize_t first = spokei_conn_write_parts(conn, ahead, 2);
+	ssize_t first = write_parts(conn, ahead, 2);
 	ssize_t second = 0;
 	size_t took_len = first > 0 ? (size_t)first : 0;
 	size_t gone;
 
 	if (took_len == head_len + AHEAD)
-		second = spokei_conn_write_parts(conn, rest, tail_len > 0 ? 2 : 1);
+		second = write_parts(conn, rest, tail_len > 0 ? 2 : 1);
 	took_len += second > 0 ? (size_t)second : 0;
 	gone = took_len > head_len ? took_len - head_len : 0;
 	if (gone < len)
 		memcpy(lent->at + gone, bytes + gone, len - gone);
-	spokei_conn_took(conn, took_len);
+	took(conn, took_len);
 	conn->blocked = first >= 0 && second >= 0 && spokei_outlet_len(&conn->out) > 0;
 }
 

@@ -13,9 +13,8 @@
 #define SPOKEI_TRANSPORT_CONNECT_CONNECTOR_H
 
 #include "core/base/pace.h"
-#include "transport/conn/conn.h"
 
-#include <spoke/link.h>
+#include <spoke/base.h>
 
 #define SPOKEI_CONNECTOR_HOST_MAX 255          /* bytes of a name */
 #define SPOKEI_CONNECT_NS UINT64_C(5000000000) /* default time limit of an attempt */
@@ -33,7 +32,12 @@ enum spokei_connector_state {
 	SPOKEI_CONNECTOR_CLOSED,
 };
 
+struct spoke_link_event;
+struct spokei_conn;
 struct spokei_connector;
+struct spokei_link;
+struct spokei_message;
+struct spokei_wire;
 
 struct spokei_connector_options {
 	const char *host; /* a name or an IP address; NULL: a unix socket. Copied */

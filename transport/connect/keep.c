@@ -3,7 +3,13 @@
  * Keeps an address connected. Each step ends in exactly one of: a connection that will report its
  * end, a name being resolved, a backoff with the timer set, or closed.
  */
+#include "core/base/env.h"
+#include "core/engine/engine.h"
+#include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 #include "transport/connect/parts.h"
+
+#include <spoke/link.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -316,9 +322,36 @@ static void conn_changed(void *arg, struct spokei_conn *conn, int error)
 		wait_for_next(connector, error);
 }
 
+static void conn_event(void *arg, struct spokei_conn *conn, enum spokei_link_event event)
+{
+	struct spokei_connector *connector = arg;
+	struct spoke_link_event readonly = { .change = SPOKE_LINK_READONLY };
+
+	switch (event) {
+	case SPOKEI_LINK_EVENT_HEARD:
+		spokei_connector_heard(connector);
+		return;
+	case SPOKEI_LINK_EVENT_ANSWERED:
+		spokei_connector_answered(connector);
+		return;
+	case SPOKEI_LINK_EVENT_MISSED:
+		spokei_connector_missed(connector, conn->idle.misses);
+		return;
+	case SPOKEI_LINK_EVENT_READONLY:
+		(void)spokei_connector_announce(connector, &readonly);
+		return;
+	case SPOKEI_LINK_EVENT_TRUSTED:
+		spokei_connector_recovered(connector, SPOKE_EVENT_OF_HEARTBEAT);
+		return;
+	case SPOKEI_LINK_EVENT_WRITABLE:
+		spokei_connector_recovered(connector, SPOKE_EVENT_OF_NONE);
+		return;
+	}
+}
+
 static const struct spokei_conn_up conn_up = {
 	.changed = conn_changed,
-	.event = spokei_connector_sign,
+	.event = conn_event,
 	.failed = conn_failed,
 };
 

@@ -6,8 +6,12 @@
 #ifndef SPOKEI_TRANSPORT_CONNECT_PARTS_H
 #define SPOKEI_TRANSPORT_CONNECT_PARTS_H
 
+#include "core/engine/task.h"
 #include "transport/connect/connector.h"
 #include "transport/connect/resolve.h"
+
+#include <spoke/stats.h>
+#include <spoke/wheel.h>
 
 #define SPOKEI_CONNECTOR_SHOWN 40 /* bytes of a name in an event */
 
@@ -38,12 +42,6 @@ struct spokei_connector {
 	struct spokei_task bury;
 };
 
-/* Returns whether an open connection is on probation. */
-static inline bool spokei_connector_on_probation(const struct spokei_connector *connector)
-{
-	return connector->suspected && connector->wire->probes;
-}
-
 /* Returns the subsystem to which a reconnect is attributed. */
 static inline enum spoke_event_user spokei_connector_user(const struct spokei_connector *connector)
 {
@@ -51,6 +49,9 @@ static inline enum spoke_event_user spokei_connector_user(const struct spokei_co
 }
 
 /* --- report.c */
+
+/* Returns whether an open connection is on probation. */
+bool spokei_connector_on_probation(const struct spokei_connector *connector);
 
 /* Changes the state. Call it last: the owner may free the connector. */
 void spokei_connector_tell(struct spokei_connector *connector, enum spokei_connector_state state,
@@ -69,7 +70,11 @@ void spokei_connector_complain(struct spokei_connector *connector, int error, co
 			       ...);
 void spokei_connector_complain_of_system(struct spokei_connector *connector, int error, int status);
 
-/* Events of its connection. */
-void spokei_connector_sign(void *arg, struct spokei_conn *conn, enum spokei_link_event event);
+/* Events of the connector's connection: the peer has sent something, or a reply; a heartbeat is
+ * missed; a reason against the connection is gone, because of this user of the wheel. */
+void spokei_connector_heard(struct spokei_connector *connector);
+void spokei_connector_answered(struct spokei_connector *connector);
+void spokei_connector_missed(struct spokei_connector *connector, unsigned missed);
+void spokei_connector_recovered(struct spokei_connector *connector, enum spoke_event_user user);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 static int set_path(struct spokei_place *place, const struct spoke_env *env, const char *path)
 {

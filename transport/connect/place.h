@@ -6,7 +6,9 @@
 #ifndef SPOKEI_TRANSPORT_CONNECT_PLACE_H
 #define SPOKEI_TRANSPORT_CONNECT_PLACE_H
 
-#include "core/base/env.h"
+#include "timer/base.h"
+
+#include <spoke/env.h>
 
 #define SPOKEI_PLACE_HOST_MAX 255u /* bytes of a name or a path */
 

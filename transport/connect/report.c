@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports of a connector: its state and grade, changes to its owner and to users, and events. */
 #define _POSIX_C_SOURCE 200809L
+#include "core/engine/engine.h"
+#include "transport/conn/conn.h"
 #include "transport/connect/parts.h"
 
+#include <spoke/link.h>
+
+#include <stdarg.h>
 #include <stdio.h>
 
 #define REASON_TEXT 64u
 #define SHOWN SPOKEI_CONNECTOR_SHOWN
 
 /* --- state and grade */
+
+bool spokei_connector_on_probation(const struct spokei_connector *connector)
+{
+	return connector->suspected && connector->wire->probes;
+}
 
 enum spokei_connector_state spokei_connector_state(const struct spokei_connector *connector)
 {
@@ -118,7 +128,7 @@ void spokei_connector_complain_of_system(struct spokei_connector *connector, int
 
 /* --- its connection */
 
-static void conn_heard(struct spokei_connector *connector)
+void spokei_connector_heard(struct spokei_connector *connector)
 {
 	connector->heard = true;
 	connector->failures = 0;
@@ -126,7 +136,7 @@ static void conn_heard(struct spokei_connector *connector)
 }
 
 /* A reason against the connection has ended. */
-static void conn_recovered(struct spokei_connector *connector, enum spoke_event_user user)
+void spokei_connector_recovered(struct spokei_connector *connector, enum spoke_event_user user)
 {
 	struct spoke_link_event news = { .change = SPOKE_LINK_RECOVERED, .user = user };
 
@@ -139,16 +149,16 @@ static void conn_recovered(struct spokei_connector *connector, enum spoke_event_
 }
 
 /* The connection is not only open; its peer is alive. */
-static void conn_answered(struct spokei_connector *connector)
+void spokei_connector_answered(struct spokei_connector *connector)
 {
 	bool was_on_probation = spokei_connector_on_probation(connector);
 
 	connector->suspected = false;
 	if (was_on_probation)
-		conn_recovered(connector, SPOKE_EVENT_OF_HEARTBEAT);
+		spokei_connector_recovered(connector, SPOKE_EVENT_OF_HEARTBEAT);
 }
 
-static void conn_missed(struct spokei_connector *connector, unsigned missed)
+void spokei_connector_missed(struct spokei_connector *connector, unsigned missed)
 {
 	struct spoke_link_event news = {
 		.change = SPOKE_LINK_SUSPECT,
@@ -160,33 +170,6 @@ static void conn_missed(struct spokei_connector *connector, unsigned missed)
 			"%.*s: heartbeat unanswered, %u of %u", SHOWN, connector->place.name,
 			missed, SPOKEI_IDLE_MISSES);
 	(void)spokei_connector_announce(connector, &news);
-}
-
-void spokei_connector_sign(void *arg, struct spokei_conn *conn, enum spokei_link_event event)
-{
-	struct spokei_connector *connector = arg;
-	struct spoke_link_event readonly = { .change = SPOKE_LINK_READONLY };
-
-	switch (event) {
-	case SPOKEI_LINK_EVENT_HEARD:
-		conn_heard(connector);
-		return;
-	case SPOKEI_LINK_EVENT_ANSWERED:
-		conn_answered(connector);
-		return;
-	case SPOKEI_LINK_EVENT_MISSED:
-		conn_missed(connector, conn->idle.misses);
-		return;
-	case SPOKEI_LINK_EVENT_READONLY:
-		(void)spokei_connector_announce(connector, &readonly);
-		return;
-	case SPOKEI_LINK_EVENT_TRUSTED:
-		conn_recovered(connector, SPOKE_EVENT_OF_HEARTBEAT);
-		return;
-	case SPOKEI_LINK_EVENT_WRITABLE:
-		conn_recovered(connector, SPOKE_EVENT_OF_NONE);
-		return;
-	}
 }
 
 /* --- for display */

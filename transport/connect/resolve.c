@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/connect/resolve.h"
+#include "core/engine/engine.h"
 
 #include <errno.h>
 

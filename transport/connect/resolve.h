@@ -7,11 +7,12 @@
 #ifndef SPOKEI_TRANSPORT_CONNECT_RESOLVE_H
 #define SPOKEI_TRANSPORT_CONNECT_RESOLVE_H
 
-#include "core/engine/engine.h"
 #include "transport/connect/place.h"
 
 #define SPOKEI_RESOLVE_ADDRESSES 16
 #define SPOKEI_RESOLVE_MORE 1
+
+struct spoke_engine;
 
 struct spokei_resolve {
 	struct spoke_engine *engine;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* State of an HTTP connection: its timer, its readiness, its end. */
+#include "core/base/env.h"
 #include "transport/http/connection.h"
 #include "transport/http/parts.h"
 

@@ -10,6 +10,8 @@
 #include "core/memory/buffer.h"
 #include "transport/stream/stream.h"
 
+#include <spoke/wheel.h>
+
 #include <errno.h>
 
 struct spokei_http_server;

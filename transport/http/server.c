@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An HTTP server: accepts connections, ends its streams, closes everything. */
+#include "core/base/env.h"
 #include "transport/http/connection.h"
 #include "transport/http/parts.h"
 #include "transport/http/request.h"

@@ -2,6 +2,8 @@
 /* The listeners of one owner; shares their addresses with owners on other engines, and hands
  * connections over where the kernel cannot distribute them. */
 #include "transport/listen/group.h"
+#include "core/base/env.h"
+#include "core/base/pace.h"
 
 #include "core/engine/desk.h"
 #include "transport/listen/handoff.h"

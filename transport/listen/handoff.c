@@ -4,6 +4,10 @@
  * takes out. A bit of `put` closes the ring, so putting in and closing cannot overtake each other.
  */
 #include "transport/listen/handoff.h"
+#include "core/base/env.h"
+#include "core/engine/engine.h"
+
+#include <spoke/engine.h>
 
 #define ONE 2u /* one connection in `put` */
 

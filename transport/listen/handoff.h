@@ -13,6 +13,8 @@
 
 #include "core/engine/desk.h"
 
+#include <spoke/engine.h>
+
 #define SPOKEI_HANDOFF_ROOM 64u  /* connections on their way, at most */
 #define SPOKEI_HANDOFF_PARTED 1u /* bit of `put`: the second has parted */
 

@@ -6,12 +6,18 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include "transport/listen/listener.h"
+#include "core/base/env.h"
+#include "core/engine/engine.h"
+
+#include <spoke/stats.h>
+#include <spoke/wheel.h>
 
 #include "core/engine/engine.h"
 #include "transport/listen/quota.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #define ADDRESS_TEXT 160u
 #define ADDRESS_SHOWN 24u /* bytes of an address in an event, so that the rest fits */

@@ -2,6 +2,9 @@
 /* Counts connections in all and per peer. Peers are identified by the text that the network prints
  * for their address, so this works on any network. */
 #include "transport/listen/quota.h"
+#include "core/base/env.h"
+
+#include <string.h>
 
 #define TEXT_SIZE 160u
 #define MAPPED "::ffff:"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies a message and everything it points to into one block. */
 #include "transport/wire/copy.h"
+#include "core/base/env.h"
 
 #define SPANS 7u
 #define VALUES 3u

@@ -2,6 +2,7 @@
 /* The input buffer of a connection: detects the wire, cuts frames out of the stream and reads them.
  */
 #include "transport/wire/intake.h"
+#include "core/base/env.h"
 
 #include "transport/wire/catalog.h"
 #include "transport/wire/memo.h"

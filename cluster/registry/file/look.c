@@ -2,6 +2,7 @@
 /* Watches and reads the file, and reports its contents to the requests. */
 #define _POSIX_C_SOURCE 200809L
 #include "cluster/registry/file/parts.h"
+#include "core/base/env.h"
 
 #include "cluster/registry/file/roster.h"
 #include "cluster/registry/services.h"

@@ -5,9 +5,12 @@
  * session is removed too.
  */
 #include "cluster/registry/zookeeper/parts.h"
+#include "core/base/env.h"
+#include "core/base/log.h"
 #include "core/engine/engine.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #define ROUNDS_MAX 8u   /* another process removes the node */
 #define FORMERS_MAX 16u /* at a time */

@@ -8,6 +8,8 @@
 
 #include "core/engine/task.h"
 
+#include <spoke/env.h>
+
 #include <zookeeper/zookeeper.h>
 
 /* Disconnects the library's descriptor; the library closes it when it notices. */

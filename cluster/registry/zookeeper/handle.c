@@ -5,11 +5,15 @@
  * only function that opens one, and watched again after it.
  */
 #include "cluster/registry/zookeeper/handle.h"
+#include "core/base/env.h"
 
 #include "cluster/registry/zookeeper/farewell.h"
 #include "core/engine/engine.h"
 
+#include <spoke/engine.h>
+
 #include <limits.h>
+#include <string.h>
 
 #define MS UINT64_C(1000000)
 #define READS_MAX 64              /* messages read at a time */

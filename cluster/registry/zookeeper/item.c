@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Common parts of publications, removals and subscriptions: requests, timeouts and results. */
 #include "cluster/registry/zookeeper/parts.h"
+#include "core/base/env.h"
 #include "core/engine/engine.h"
+
+#include <string.h>
 
 static void item_due(struct spoke_alarm *alarm);
 

@@ -5,7 +5,11 @@
  */
 #include "cluster/registry/services.h"
 #include "cluster/registry/zookeeper/parts.h"
+#include "core/base/env.h"
+#include "core/base/log.h"
 #include "core/engine/engine.h"
+
+#include <string.h>
 
 #define SHOWN 128u
 

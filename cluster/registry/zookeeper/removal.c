@@ -6,6 +6,8 @@
  */
 #include "cluster/registry/zookeeper/parts.h"
 
+#include <string.h>
+
 struct removal {
 	struct spokei_zoo_item item;
 	bool deleting;

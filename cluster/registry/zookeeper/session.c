@@ -5,6 +5,8 @@
  * answers, names are resolved again, because servers move.
  */
 #include "cluster/registry/zookeeper/parts.h"
+#include "core/base/env.h"
+#include "core/base/pace.h"
 #include "core/engine/engine.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The registry in ZooKeeper: requests, and reports of their results. */
 #include "cluster/registry/zookeeper/zookeeper.h"
+#include "core/base/env.h"
 
 #include "cluster/registry/services.h"
 #include "cluster/registry/zookeeper/parts.h"

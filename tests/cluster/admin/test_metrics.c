@@ -100,9 +100,9 @@ static void latency_buckets_count_up_to_their_bounds(void **state)
 	const char *metrics;
 
 	(void)state;
-	spoke_histogram_add(&rig.engine->latency, 49151);
-	spoke_histogram_add(&rig.engine->latency, 49152);
-	spoke_histogram_add(&rig.engine->latency, 61 * SECOND);
+	spoke_histogram_add(rig.engine->latency, 49151);
+	spoke_histogram_add(rig.engine->latency, 49152);
+	spoke_histogram_add(rig.engine->latency, 61 * SECOND);
 	metrics = statusrig_metrics(rig.engine);
 	expect(metrics, "spoke_call_duration_seconds_bucket{le=\"0.000050\"}", 1);
 	expect(metrics, "spoke_call_duration_seconds_bucket{le=\"0.000100\"}", 2);

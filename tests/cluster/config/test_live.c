@@ -3,6 +3,7 @@
 #include "cluster/call/method.h"
 #include "cluster/consumer/parts.h"
 #include "tests/cluster/config/configrig.h"
+#include "transport/conn/conn.h"
 
 #define rig clusterrig
 #define AT "127.0.0.1:20880"

@@ -5,6 +5,7 @@
 #include "cluster/provider/parts.h"
 #include "tests/cluster/config/configrig.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 #include "transport/listen/quota.h"
 
 #include <string.h>

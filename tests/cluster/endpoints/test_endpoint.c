@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of the endpoints takes a call: failures, limits, connections that are not there yet. */
 #include "tests/cluster/endpoints/dirrig.h"
+#include "transport/conn/conn.h"
 
 #include <errno.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pushes of a provider to its consumers, on every network and wire. */
 #include "tests/cluster/provider/pushrig.h"
+#include "transport/conn/conn.h"
 
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"

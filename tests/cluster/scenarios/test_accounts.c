@@ -11,6 +11,7 @@
 #include "tests/cluster/peer.h"
 #include "transport/codec/codec.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 #include "transport/wire/catalog.h"
 
 #include <spoke/provider.h>

@@ -3,6 +3,7 @@
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/scenarios/linkrig.h"
+#include "transport/conn/conn.h"
 
 #include <string.h>
 

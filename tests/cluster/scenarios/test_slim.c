@@ -3,6 +3,7 @@
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/stage.h"
+#include "transport/conn/conn.h"
 
 #define INTERVAL (100 * MS)
 #define LARGE 100000u /* bytes of a call, which ask for memory that the next one may have */

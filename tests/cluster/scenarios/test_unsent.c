@@ -9,6 +9,7 @@
 
 #include "cluster/consumer/parts.h"
 #include "tests/cluster/peer.h"
+#include "transport/conn/conn.h"
 #include "transport/wire/catalog.h"
 
 #include <spoke/consumer.h>

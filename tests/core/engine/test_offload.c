@@ -9,6 +9,7 @@
 
 #include "core/engine/engine.h"
 
+#include <spoke/engine.h>
 #include <spoke/host.h>
 
 #include <errno.h>

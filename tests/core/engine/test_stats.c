@@ -7,8 +7,12 @@
 
 #include <cmocka.h>
 
+#include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "core/virtual/world.h"
+
+#include <spoke/engine.h>
+#include <spoke/wheel.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -8,6 +8,8 @@
 
 #include "core/engine/task.h"
 
+#include <spoke/engine.h>
+
 #include <pthread.h>
 #include <stdlib.h>
 

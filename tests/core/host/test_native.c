@@ -9,6 +9,8 @@
 
 #include "core/engine/engine.h"
 
+#include <spoke/engine.h>
+
 #include <ev.h>
 
 #define MS UINT64_C(1000000)

@@ -14,7 +14,9 @@
 #include "core/engine/engine.h"
 #include "core/virtual/world.h"
 
+#include <spoke/engine.h>
 #include <spoke/host.h>
+#include <spoke/wheel.h>
 
 #include <ev.h>
 #include <sys/epoll.h>

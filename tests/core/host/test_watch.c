@@ -9,7 +9,9 @@
 
 #include "core/engine/engine.h"
 
+#include <spoke/engine.h>
 #include <spoke/host.h>
+#include <spoke/wheel.h>
 
 #include <sys/socket.h>
 #include <unistd.h>

@@ -10,6 +10,7 @@
 #include "tests/core/memory.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum {
 	MANY = 500

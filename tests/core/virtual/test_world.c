@@ -10,6 +10,9 @@
 #include "core/engine/engine.h"
 #include "core/virtual/world.h"
 
+#include <spoke/engine.h>
+#include <spoke/wheel.h>
+
 #include <errno.h>
 
 #define MS UINT64_C(1000000)

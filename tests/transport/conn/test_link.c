@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "core/base/env.h"
+#include "core/engine/engine.h"
 #include "tests/core/memory.h"
 #include "transport/conn/link.h"
 

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/transport/connect/connectrig.h"
+#include "core/engine/engine.h"
+#include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 #include "transport/wire/catalog.h"
+
+#include <spoke/engine.h>
+#include <spoke/stats.h>
+#include <spoke/wheel.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -13,9 +13,14 @@
 
 #include <cmocka.h>
 
+#include "core/engine/engine.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 #include "transport/connect/connector.h"
+
+#include <spoke/link.h>
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connector: attempts at one address, what ends them, and the pauses between. */
+#include "core/engine/engine.h"
 #include "tests/transport/connect/connectrig.h"
+#include "transport/conn/conn.h"
+
+#include <spoke/stats.h>
+#include <spoke/wheel.h>
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connector: freed in any state and at any step, and without memory or timers. */
 #include "tests/transport/connect/connectrig.h"
+#include "transport/conn/conn.h"
+#include "transport/conn/link.h"
+
+#include <spoke/engine.h>
+#include <spoke/stats.h>
 
 #include <errno.h>
 

@@ -9,9 +9,12 @@
 #include <cmocka.h>
 
 #include "core/virtual/faults.h"
+#include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 #include "transport/connect/connector.h"
 #include "transport/wire/catalog.h"
 
+#include <spoke/engine.h>
 #include <spoke/host.h>
 
 #include <errno.h>

@@ -3,6 +3,8 @@
 #include "tests/transport/connect/connectrig.h"
 #include "transport/connect/place.h"
 
+#include <spoke/stats.h>
+
 #include <errno.h>
 #include <string.h>
 

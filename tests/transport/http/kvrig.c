@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A key-value service that uses transport/http as any program would, and its test rig. */
 #include "tests/transport/http/kvrig.h"
+#include "core/engine/engine.h"
 
 #include "transport/http/request.h"
 #include "transport/http/response.h"
 #include "transport/http/text.h"
+
+#include <spoke/engine.h>
 
 #include <errno.h>
 #include <stdlib.h>

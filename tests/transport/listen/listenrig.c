@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/transport/listen/listenrig.h"
+#include "core/engine/engine.h"
+
+#include <spoke/engine.h>
+#include <spoke/stats.h>
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The listener: results of accept(), pauses and ends. */
+#include "core/engine/engine.h"
 #include "tests/transport/listen/listenrig.h"
+
+#include <spoke/engine.h>
+#include <spoke/wheel.h>
 
 #include <errno.h>
 

@@ -11,7 +11,9 @@
 #include "core/virtual/faults.h"
 #include "transport/listen/listener.h"
 
+#include <spoke/engine.h>
 #include <spoke/host.h>
+#include <spoke/stats.h>
 
 #include <errno.h>
 #include <sys/resource.h>

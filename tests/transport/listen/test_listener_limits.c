@@ -2,6 +2,8 @@
 /* The listener: limits on connections, failures of the system, and the events about them. */
 #include "tests/transport/listen/listenrig.h"
 
+#include <spoke/wheel.h>
+
 #include <errno.h>
 #include <string.h>
 

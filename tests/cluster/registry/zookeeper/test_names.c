@@ -4,6 +4,7 @@
 #include "cluster/registry/zookeeper/names.h"
 #include "cluster/registry/zookeeper/zookeeper.h"
 #include "core/engine/engine.h"
+#include "core/engine/events.h"
 
 #include <spoke/host.h>
 
@@ -13,6 +14,7 @@
 #include <stdio.h>
 
 #include <cmocka.h>
+#include <string.h>
 
 static struct spokei_zoo_settings settings;
 static char why[SPOKEI_ZOO_WHY_MAX];
@@ -148,7 +150,7 @@ static void missing_library_is_reported(void **state)
 	assert_int_equal(spoke_engine_new(NULL, &engine), 0);
 	assert_string_equal(table->scheme, "zookeeper");
 	assert_int_equal(table->open(engine, &url, NULL, NULL, &registry), SPOKE_EUNSUPPORTED);
-	event = spokei_events_find(&engine->events, engine->events.last);
+	event = spokei_events_find(engine->events, engine->events->last);
 	assert_non_null(event);
 	assert_int_equal(event->error, SPOKE_EUNSUPPORTED);
 	assert_non_null(strstr(event->text, "not built in; build spoke with libzookeeper_st"));

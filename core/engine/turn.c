@@ -3,7 +3,7 @@
  * The turn of an engine, its alarms and its events. engine.h describes the order of a turn and the
  * reasons for it.
  */
-#include "core/engine/engine.h"
+#include "core/engine/parts.h"
 
 #include <inttypes.h>
 
@@ -60,13 +60,13 @@ static void add_event(struct spoke_engine *engine, enum spoke_event_user user, i
 {
 	const struct spoke_event *event;
 
-	event = spokei_events_add(&engine->events, engine->begin_ns, user, error, format, args);
+	event = spokei_events_add(engine->events, engine->begin_ns, user, error, format, args);
 	if (error)
-		spokei_log(&engine->log, SPOKE_LOG_WARN, "engine", log_class_of(error),
+		spokei_log(engine->log, SPOKE_LOG_WARN, "engine", log_class_of(error),
 			   engine->begin_ns, "%s: %s", event->text, spoke_strerror(error));
 	else
-		spokei_log(&engine->log, SPOKE_LOG_INFO, "engine", SPOKEI_LOG_LIFE,
-			   engine->begin_ns, "%s", event->text);
+		spokei_log(engine->log, SPOKE_LOG_INFO, "engine", SPOKEI_LOG_LIFE, engine->begin_ns,
+			   "%s", event->text);
 }
 
 void spokei_event(struct spoke_engine *engine, int error, const char *format, ...)
@@ -91,21 +91,21 @@ void spokei_event_of(struct spoke_engine *engine, enum spoke_event_user user, in
 int spokei_engine_class(struct spoke_engine *engine, const char *name,
 			void (*due)(struct spoke_timer *timer, void *arg), unsigned *ret_class)
 {
-	struct spokei_engine_class *found = engine->classes;
-	struct spokei_engine_class *end = found + engine->classes_count;
+	struct spokei_engine_class *found = spokei_engine_parts(engine)->classes;
+	struct spokei_engine_class *end = found + spokei_engine_parts(engine)->classes_count;
 	int status;
 
 	while (found < end && found->due != due)
 		found++;
 	if (found == end) {
-		if (engine->classes_count == SPOKE_WHEEL_CLASSES_MAX)
+		if (spokei_engine_parts(engine)->classes_count == SPOKE_WHEEL_CLASSES_MAX)
 			return SPOKE_ELIMIT;
 		status = spoke_wheel_add_class(engine->wheel, name, due, engine,
 					       &found->wheel_class);
 		if (status != SPOKE_WHEEL_OK)
 			return spokei_engine_fold(status);
 		found->due = due;
-		engine->classes_count++;
+		spokei_engine_parts(engine)->classes_count++;
 	}
 	*ret_class = found->wheel_class;
 	return SPOKE_OK;
@@ -148,7 +148,8 @@ static bool is_parted(struct spoke_engine *engine)
 
 static void look_for_sleep(struct spoke_engine *engine)
 {
-	uint64_t tenths = spokei_sleep_look(&engine->sleep, engine->env, engine->begin_ns) /
+	uint64_t tenths = spokei_sleep_look(&spokei_engine_parts(engine)->sleep, engine->env,
+					    engine->begin_ns) /
 			  NS_PER_TENTH;
 
 	if (SPOKEI_LIKELY(tenths == 0))

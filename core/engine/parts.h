@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole of an engine, for the files of this folder. */
+#ifndef SPOKEI_CORE_ENGINE_PARTS_H
+#define SPOKEI_CORE_ENGINE_PARTS_H
+
+#include "core/base/log.h"
+#include "core/engine/engine.h"
+#include "core/engine/events.h"
+#include "core/engine/sleep.h"
+
+#include <spoke/engine.h>
+#include <spoke/histogram.h>
+#include <spoke/signals.h>
+
+#define SPOKEI_ENGINE_ENDERS 2 /* SIGTERM and SIGINT */
+
+/* A class of the wheel, found again by its callback. */
+struct spokei_engine_class {
+	void (*due)(struct spoke_timer *timer, void *arg);
+	unsigned wheel_class;
+};
+
+struct spokei_engine_parts {
+	struct spoke_engine engine; /* first: the pointer that others have */
+	struct spokei_sleep sleep;
+	unsigned classes_count;
+	struct spokei_engine_class classes[SPOKE_WHEEL_CLASSES_MAX];
+	struct spoke_alarm drain_end;                     /* when the rest is closed */
+	struct spoke_signal enders[SPOKEI_ENGINE_ENDERS]; /* the signals that drain the engine */
+	uint64_t enders_ns;                               /* the timeout of that drain */
+	bool ender_came;                                  /* one of these signals did */
+	struct spokei_log log;
+	struct spokei_events events;
+	struct spoke_histogram latency;
+};
+
+static inline struct spokei_engine_parts *spokei_engine_parts(struct spoke_engine *engine)
+{
+	return (struct spokei_engine_parts *)engine;
+}
+
+/* What the loop calls: the turn. */
+extern const struct spoke_loop_up spokei_engine_up;
+
+/* Makes the wheel at begin_ns, with the class of alarms. */
+int spokei_engine_make_wheel(struct spoke_engine *engine,
+			     const struct spoke_engine_options *options);
+
+#endif
