@@ -83,7 +83,7 @@ static int begin_somewhere(struct spokei_retry_state *retry, struct spokei_attem
 		return SPOKE_EUNAVAILABLE;
 	/* A connection that is not open yet may never be, so the call waits for the first endpoint
 	 * that is ready. If one is, and refuses calls, no event would wake the call. */
-	if (conn->state == SPOKEI_CONN_CONNECTING && caller->directory->barren &&
+	if (spokei_conn_is_opening(conn) && caller->directory->barren &&
 	    waits_for_endpoint(retry, SPOKE_EUNAVAILABLE))
 		return SPOKE_EUNAVAILABLE;
 	/* The last attempt may have used a wire with attachments, and this one may not. */

@@ -179,6 +179,8 @@ void stage_provide(struct stage *stage, const struct spoke_provider_options *opt
 	make_handlers(stage, handlers);
 	assert_int_equal(spoke_provider_new(stage->server_engine, options, &stage->provider), 0);
 	stage->provider->link->limits.wire.codec = stage->setting->codec;
+	if (stage->setting->stream)
+		stage->provider->link->stream = stage->setting->stream;
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(spoke_provider_add(stage->provider, &services[i], handlers,
 						    HANDLERS),
@@ -233,6 +235,8 @@ struct spoke_consumer *stage_consumer(struct stage *stage,
 
 	assert_int_equal(spoke_consumer_new(stage->client_engine, options, &consumer), 0);
 	consumer->link.limits.wire.codec = stage->setting->codec;
+	if (stage->setting->stream)
+		consumer->link.stream = stage->setting->stream;
 	return consumer;
 }
 

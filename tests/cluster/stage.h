@@ -38,7 +38,8 @@ struct stage_setting {
 	bool in_memory;
 	bool dubbo;
 	const char *at; /* the provider's URL; NULL: a socket in the stage's folder */
-	const struct spokei_codec *codec; /* of both sides; NULL: msgpack */
+	const struct spokei_codec *codec;        /* of both sides; NULL: msgpack */
+	const struct spokei_stream_kind *stream; /* of both sides; NULL: the socket */
 };
 
 /* A call, and how it ended. */
@@ -75,6 +76,7 @@ struct stage {
 	unsigned call_count;
 	unsigned ended;
 	bool calling;
+	bool frozen;           /* the server does nothing */
 	bool by_turns;         /* engines may be freed in their callbacks */
 	bool answer_abandoned; /* who is abandoned is answered then */
 	unsigned char *args;   /* room for arguments */
@@ -143,6 +145,9 @@ int stage_try_push(struct stage *stage, struct spoke_method *method, struct spok
 struct stage_call *stage_push(struct stage *stage, struct spoke_method *method,
 			      struct spoke_peer peer, struct spoke_span args,
 			      const struct spoke_call_options *options);
+
+/* Keeps the server from doing anything, until it is let go. */
+void stage_freeze_server(struct stage *stage, bool frozen);
 
 /* Goes on until the call is over; until all are; for a time; until the count is reached. */
 const struct spoke_result *stage_end_of(struct stage *stage, struct stage_call *call);

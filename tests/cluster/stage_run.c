@@ -4,6 +4,7 @@
 #include "tests/cluster/stage.h"
 
 #include "tests/transport/codec/textcodec.h"
+#include "tests/transport/stream/strange.h"
 
 #include <spoke/host.h>
 
@@ -19,16 +20,21 @@
 #define STEP_NS MS
 
 static const struct stage_setting settings[] = {
-	{ "in memory, dubbo", true, true, "dubbo://127.0.0.1:0", NULL },
-	{ "in memory, dubbo as text", true, true, "dubbo://127.0.0.1:0", &textcodec },
-	{ "in memory, msgpack-rpc", true, false, "dubbo://127.0.0.1:0", NULL },
-	{ "tcp4, dubbo", false, true, "dubbo://127.0.0.1:0", NULL },
-	{ "tcp4, dubbo as text", false, true, "dubbo://127.0.0.1:0", &textcodec },
-	{ "tcp4, msgpack-rpc", false, false, "dubbo://127.0.0.1:0", NULL },
-	{ "tcp6, dubbo", false, true, "dubbo://[::1]:0", NULL },
-	{ "tcp6, msgpack-rpc", false, false, "dubbo://[::1]:0", NULL },
-	{ "unix, dubbo", false, true, NULL, NULL },
-	{ "unix, msgpack-rpc", false, false, NULL, NULL },
+	{ "in memory, dubbo", true, true, "dubbo://127.0.0.1:0", NULL, NULL },
+	{ "in memory, dubbo as text", true, true, "dubbo://127.0.0.1:0", &textcodec, NULL },
+	{ "in memory, msgpack-rpc", true, false, "dubbo://127.0.0.1:0", NULL, NULL },
+	{ "in memory, dubbo, strange", true, true, "dubbo://127.0.0.1:0", NULL, &strange_stream },
+	{ "in memory, msgpack-rpc, strange", true, false, "dubbo://127.0.0.1:0", NULL,
+	  &strange_stream },
+	{ "tcp4, dubbo", false, true, "dubbo://127.0.0.1:0", NULL, NULL },
+	{ "tcp4, dubbo as text", false, true, "dubbo://127.0.0.1:0", &textcodec, NULL },
+	{ "tcp4, msgpack-rpc", false, false, "dubbo://127.0.0.1:0", NULL, NULL },
+	{ "tcp4, dubbo, strange", false, true, "dubbo://127.0.0.1:0", NULL, &strange_stream },
+	{ "tcp6, dubbo", false, true, "dubbo://[::1]:0", NULL, NULL },
+	{ "tcp6, msgpack-rpc", false, false, "dubbo://[::1]:0", NULL, NULL },
+	{ "unix, dubbo", false, true, NULL, NULL, NULL },
+	{ "unix, msgpack-rpc", false, false, NULL, NULL, NULL },
+	{ "unix, msgpack-rpc, strange", false, false, NULL, NULL, &strange_stream },
 };
 
 /* --- time */
@@ -56,7 +62,8 @@ static void go_on(struct stage *stage)
 		return;
 	}
 	turn(stage->client_engine);
-	turn(stage->server_engine);
+	if (!stage->frozen)
+		turn(stage->server_engine);
 	if (!stage->setting->in_memory) {
 		(void)nanosleep(&pause, NULL);
 		return;
@@ -66,6 +73,12 @@ static void go_on(struct stage *stage)
 		next_ns = world->now_ns + STEP_NS;
 	if (next_ns > world->now_ns)
 		world->now_ns = next_ns;
+}
+
+void stage_freeze_server(struct stage *stage, bool frozen)
+{
+	stage->frozen = frozen;
+	stage->processes[1].held_until_ns = frozen ? UINT64_MAX / 2 : 0;
 }
 
 void stage_pass(struct stage *stage, uint64_t ns)
@@ -285,7 +298,7 @@ int stage_run(const char *group, const struct CMUnitTest *tests, size_t count)
 {
 	enum {
 		SETTINGS = sizeof(settings) / sizeof(settings[0]),
-		CASES_MAX = 512,
+		CASES_MAX = 1024,
 		NAME_SIZE = 160,
 	};
 	static char names[CASES_MAX][NAME_SIZE];

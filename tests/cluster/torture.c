@@ -67,6 +67,8 @@ static bool provide(unsigned places)
 	    spoke_provider_new(play.engines[SERVER], &options, &play.provider))
 		return false;
 	play.provider->link->limits.wire.codec = play.codec;
+	if (play.stream)
+		play.provider->link->stream = play.stream;
 	if (spoke_provider_add(play.provider, &service, handlers, LENGTH(handlers)))
 		return false;
 	for (unsigned i = 0; i < places; i++)
@@ -98,6 +100,8 @@ static bool consume(const char *host, unsigned endpoints)
 	    spoke_consumer_new(play.engines[CLIENT], &options, &play.consumer))
 		return false;
 	play.consumer->link.limits.wire.codec = play.codec;
+	if (play.stream)
+		play.consumer->link.stream = play.stream;
 	return spoke_consumer_method(play.consumer, "echo", NULL, &play.echo) == 0 &&
 	       spoke_consumer_method(play.consumer, "later", NULL, &play.later) == 0;
 }

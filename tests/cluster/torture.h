@@ -49,8 +49,9 @@ struct play {
 	unsigned begun;
 	unsigned ended;
 	const char *scheme;
-	const struct spokei_codec *codec; /* of both sides; NULL: msgpack */
-	uint64_t heartbeat_ns;            /* 0: as it is preset */
+	const struct spokei_codec *codec;        /* of both sides; NULL: msgpack */
+	const struct spokei_stream_kind *stream; /* of both sides; NULL: the socket */
+	uint64_t heartbeat_ns;                   /* 0: as it is preset */
 };
 
 struct scenario {

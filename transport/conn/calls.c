@@ -211,8 +211,8 @@ static int check_room(const struct spokei_conn *conn)
 {
 	const struct spokei_link *link = conn->link;
 
-	if ((conn->state != SPOKEI_CONN_OPEN && conn->state != SPOKEI_CONN_CONNECTING) ||
-	    conn->unwritable || conn->readonly || conn->wire == NULL)
+	if (conn->state > SPOKEI_CONN_OPEN || conn->unwritable || conn->readonly ||
+	    conn->wire == NULL)
 		return SPOKE_ESTATE;
 	if (link->pending_count >= link->limits.pending_max ||
 	    link->queued >= link->limits.queued_max)

@@ -3,7 +3,9 @@
  * The life of one connection, from before there is a descriptor: reads once a turn, hands
  * messages where they belong, writes when a turn ends, or before, and ends. On the engine's thread.
  *
- *     CONNECTING -> OPEN            the stream is ready
+ *     CONNECTING -> OPENING         the socket is connected; an accepted one begins here
+ *     OPENING    -> OPEN            the stream is open; a plain socket is so at once
+ *     OPENING    -> CONNECTING      it cannot be opened, and another address may be tried
  *     OPEN       -> FINISHING       the peer sends no more, or this side takes no more and has
  *                                   said so (READONLY); what is begun is answered and written
  *     any        -> CLOSED          for good; it is told with the end of the turn, and then freed
@@ -24,6 +26,7 @@
 
 enum spokei_conn_state {
 	SPOKEI_CONN_CONNECTING,
+	SPOKEI_CONN_OPENING,
 	SPOKEI_CONN_OPEN,
 	SPOKEI_CONN_FINISHING,
 	SPOKEI_CONN_CLOSED,
@@ -188,6 +191,12 @@ void spokei_conn_refuse(struct spokei_conn *conn, const struct spokei_message *r
 /* Takes no more requests, and says so; when those begun are answered and written, the peer agrees,
  * and no call waits, it ends what it sends, and closes with the peer's end, or 5 s later. */
 void spokei_conn_finish(struct spokei_conn *conn);
+
+/* Is the connection still being made? It takes calls then, if this side makes it. */
+static inline bool spokei_conn_is_opening(const struct spokei_conn *conn)
+{
+	return conn->state < SPOKEI_CONN_OPEN;
+}
 
 /* Is a heartbeat unanswered? */
 static inline bool spokei_conn_suspect(const struct spokei_conn *conn)

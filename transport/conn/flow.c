@@ -6,16 +6,21 @@
 
 void spokei_conn_watch(struct spokei_conn *conn)
 {
+	const struct spokei_stream_kind *kind = conn->stream.kind;
 	unsigned io = 0;
 
 	if (conn->stream.watch.fd < 0)
 		return;
-	if (conn->state == SPOKEI_CONN_CONNECTING)
-		io = SPOKE_IO_WRITE;
-	else if (!conn->paused && !conn->ended)
+	if (conn->state == SPOKEI_CONN_CONNECTING) {
+		spokei_stream_watch(&conn->stream, SPOKE_IO_WRITE);
+		return;
+	}
+	if (!conn->paused && !conn->ended && conn->state != SPOKEI_CONN_OPENING)
 		io = SPOKE_IO_READ;
 	if (conn->blocked && !conn->writable && !conn->unwritable)
 		io |= SPOKE_IO_WRITE;
+	if (SPOKEI_UNLIKELY(kind->wants != NULL))
+		io = kind->wants(&conn->stream, io);
 	spokei_stream_watch(&conn->stream, io);
 }
 
@@ -26,6 +31,7 @@ void spokei_conn_answered(struct spokei_conn *conn)
 	if (conn->paused || spokei_buffer_len(&conn->out.out) < link->limits.out_high)
 		return;
 	conn->paused = true;
+	spokei_task_drop(&conn->resume);
 	spokei_count(link->engine, SPOKE_STAT_READS_PAUSED);
 	spokei_conn_watch(conn);
 }
@@ -34,7 +40,7 @@ void spokei_conn_unpause(struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 
-	if (spokei_buffer_len(&conn->held) > 0) {
+	if (spokei_buffer_len(&conn->held) > 0 || spokei_stream_pending(&conn->stream) > 0) {
 		spokei_engine_soon(engine, &conn->resume);
 		return;
 	}

@@ -19,56 +19,95 @@ void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spoke_add
 
 void spokei_conn_give_up(struct spokei_conn *conn, int status)
 {
-	SPOKE_ASSERT(conn->state == SPOKEI_CONN_CONNECTING);
+	SPOKE_ASSERT(spokei_conn_is_opening(conn));
 	spokei_stream_close(&conn->stream);
+	if (conn->state == SPOKEI_CONN_OPENING)
+		spokei_conn_move(conn, SPOKEI_CONN_CONNECTING);
 	if (conn->up->failed == NULL || !conn->up->failed(conn->up_arg, conn, status))
 		spokei_conn_close(conn, SPOKE_ECONNECT);
 }
 
-static void open_stream(struct spokei_conn *conn)
+/* The stream of a connection that this side makes is open. */
+static void connected(struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
-	int status = conn->stream.kind->open(&conn->stream);
 
-	if (status == SPOKEI_STREAM_MORE)
-		return;
-	if (status < 0) {
-		spokei_conn_give_up(conn, status);
-		return;
-	}
-	spokei_conn_move(conn, SPOKEI_CONN_OPEN);
-	conn->stream.watch.ready = spokei_conn_ready;
 	conn->born_ns = engine->begin_ns;
-	spokei_conn_guard(conn);
 	spokei_idle_start(&conn->idle, engine->begin_ns);
 	/* Calls that waited for this go before those that are made now. */
 	conn->blocked = conn->unsent_requests > 0;
 	conn->writable = conn->blocked;
 	spokei_conn_watch(conn);
 	conn->up->changed(conn->up_arg, conn, SPOKE_OK);
-	/* The first bytes tell the wire, and ask whether anybody is there. */
+	/* The first bytes tell the peer the wire, and ask whether it is alive. */
 	if (conn->state == SPOKEI_CONN_OPEN && conn->wire->probes && spokei_conn_probe(conn))
 		spokei_conn_close(conn, SPOKE_ENOMEM);
+}
+
+static void open_failed(struct spokei_conn *conn, int status)
+{
+	if (!conn->stream.accepted)
+		spokei_conn_give_up(conn, status);
+	else if (status == -ENOMEM)
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+	else if (status == -EPROTO)
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_PROTOCOL, SPOKE_EPROTOCOL);
+	else
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
+}
+
+/* Opens the stream, or goes on with that. */
+static void open_stream(struct spokei_conn *conn)
+{
+	int status = conn->stream.kind->open(&conn->stream);
+
+	if (status == SPOKEI_STREAM_MORE || status == -EAGAIN || status == -EINTR) {
+		spokei_conn_watch(conn);
+		spokei_conn_arm(conn);
+		return;
+	}
+	if (status < 0) {
+		open_failed(conn, status);
+		return;
+	}
+	spokei_conn_move(conn, SPOKEI_CONN_OPEN);
+	conn->stream.watch.ready = spokei_conn_ready;
+	spokei_conn_guard(conn);
+	if (conn->stream.accepted)
+		spokei_conn_watch(conn);
+	else
+		connected(conn);
 	if (conn->state != SPOKEI_CONN_OPEN)
 		return;
-	spokei_engine_last(engine, &conn->settle);
+	if (conn->stream.kind->pending)
+		spokei_conn_read(conn);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	if (!conn->stream.accepted || conn->stream.kind->flush)
+		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 	spokei_conn_arm(conn);
 }
 
-/* The watch of a connection that is being made: the socket is connected, or has failed. */
-static void connect_ready(struct spoke_watch *ready, unsigned io)
+/* The watch of a connection that is being made. */
+static void opening_ready(struct spoke_watch *ready, unsigned io)
 {
 	struct spokei_conn *conn = spoke_container_of(ready, struct spokei_conn, stream.watch);
 	const struct spoke_env *env = spokei_conn_engine(conn)->env;
-	int status = env->net->finish(env->ctx, conn->stream.watch.fd);
+	int status;
 
 	(void)io;
-	if (status == -EINPROGRESS || status == -EAGAIN || status == -EINTR)
-		return;
-	if (status < 0)
-		spokei_conn_give_up(conn, status);
-	else
-		open_stream(conn);
+	if (conn->state == SPOKEI_CONN_CONNECTING) {
+		status = env->net->finish(env->ctx, conn->stream.watch.fd);
+		if (status == -EINPROGRESS || status == -EAGAIN || status == -EINTR)
+			return;
+		if (status < 0) {
+			spokei_conn_give_up(conn, status);
+			return;
+		}
+		conn->stream.kind = conn->link->stream;
+		spokei_conn_move(conn, SPOKEI_CONN_OPENING);
+	}
+	open_stream(conn);
 }
 
 /* --- the end */
@@ -100,7 +139,7 @@ static void conn_reap(struct spokei_task *task)
 
 void spokei_conn_finish(struct spokei_conn *conn)
 {
-	if (conn->state == SPOKEI_CONN_CONNECTING)
+	if (spokei_conn_is_opening(conn))
 		spokei_conn_close(conn, SPOKE_ECLOSED);
 	if (conn->state != SPOKEI_CONN_OPEN)
 		return;
@@ -136,8 +175,7 @@ static struct spokei_conn *make(struct spokei_link *link, int fd, enum spokei_co
 	conn->resume.run = spokei_conn_resume;
 	conn->reap.run = conn_reap;
 	conn->bury.run = conn_bury;
-	spokei_stream_init(&conn->stream, engine, &spokei_stream_socket, fd,
-			   state == SPOKEI_CONN_OPEN ? spokei_conn_ready : connect_ready);
+	spokei_stream_init(&conn->stream, engine, link->stream, fd, opening_ready);
 	spokei_intake_init(&conn->in, env, &link->limits.wire);
 	spokei_outlet_init(&conn->out, env, link->limits.out_max);
 	spokei_buffer_init(&conn->held, env, SPOKEI_ENGINE_SCRATCH);
@@ -165,16 +203,15 @@ int spokei_conn_accept(struct spokei_link *link, int fd, const struct spoke_addr
 		       const struct spokei_conn_up *up, void *up_arg, struct spokei_conn **ret_conn)
 {
 	const struct spoke_env *env = link->engine->env;
-	struct spokei_conn *conn = make(link, fd, SPOKEI_CONN_OPEN, up, up_arg);
+	struct spokei_conn *conn = make(link, fd, SPOKEI_CONN_OPENING, up, up_arg);
 
 	if (conn == NULL) {
 		env->net->close(env->ctx, fd);
 		return SPOKE_ENOMEM;
 	}
 	conn->peer = *peer;
-	spokei_conn_guard(conn);
-	spokei_conn_watch(conn);
-	spokei_conn_arm(conn);
+	conn->stream.accepted = true;
 	*ret_conn = conn;
+	open_stream(conn);
 	return SPOKE_OK;
 }

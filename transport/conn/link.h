@@ -44,6 +44,7 @@ struct spokei_link_limits {
 
 struct spoke_engine;
 struct spokei_spare;
+struct spokei_stream_kind;
 struct spokei_task;
 struct spokei_conn;
 
@@ -55,6 +56,8 @@ typedef void (*spokei_serve_fn)(void *arg, struct spokei_conn *conn,
 
 struct spokei_link {
 	struct spoke_engine *engine;
+	const struct spokei_stream_kind
+		*stream; /* of connections whose socket stands from now on */
 	struct spokei_link_limits limits;
 	struct spoke_list conns;      /* those that are not closed */
 	struct spokei_conn_pool pool; /* memory of connections */

@@ -10,7 +10,11 @@ int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 {
 	int error;
 
-	*link = (struct spokei_link){ .engine = engine, .limits = *limits };
+	*link = (struct spokei_link){
+		.engine = engine,
+		.stream = &spokei_stream_socket,
+		.limits = *limits,
+	};
 	spokei_list_init(&link->conns);
 	spokei_conn_pool_init(&link->pool, engine->env, sizeof(struct spokei_conn));
 	spokei_list_init(&link->orphans);

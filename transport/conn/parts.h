@@ -47,7 +47,7 @@ void spokei_conn_guard(struct spokei_conn *conn);
 /* Can the peer's silence mean anything now? */
 static inline bool spokei_conn_is_listened_to(const struct spokei_conn *conn)
 {
-	return conn->state != SPOKEI_CONN_CONNECTING && conn->wire != NULL && !conn->ended &&
+	return !spokei_conn_is_opening(conn) && conn->wire != NULL && !conn->ended &&
 	       !conn->unwritable;
 }
 
@@ -122,6 +122,9 @@ bool spokei_conn_begin_early(struct spokei_conn *conn);
 
 /* Writes queued bytes once. */
 void spokei_conn_write(struct spokei_conn *conn);
+
+/* Has a stream that may hold bytes pass them on. */
+void spokei_conn_flush(struct spokei_conn *conn);
 
 /* --- answers.c */
 

@@ -12,6 +12,9 @@
 #define EARLY 1024u
 #define EARLY_MORE 5u
 
+/* Reads of bytes that a stream holds, in one turn: other connections wait meanwhile. */
+#define PENDING_READS 8u
+
 static void end_broken(struct spokei_conn *conn)
 {
 	switch (conn->in.error) {
@@ -180,10 +183,32 @@ static void read_some(struct spokei_conn *conn)
 		note_frame(conn, any);
 }
 
+static bool may_read(const struct spokei_conn *conn)
+{
+	return conn->state != SPOKEI_CONN_CLOSED && !conn->paused && !conn->ended;
+}
+
+/* Reads what the stream holds, as no readiness of the descriptor will come for it. */
+static void read_pending(struct spokei_conn *conn)
+{
+	unsigned reads = 0;
+
+	while (may_read(conn) && spokei_stream_pending(&conn->stream) > 0) {
+		if (reads++ == PENDING_READS) {
+			spokei_engine_soon(spokei_conn_engine(conn), &conn->resume);
+			return;
+		}
+		read_some(conn);
+	}
+}
+
 void spokei_conn_read(struct spokei_conn *conn)
 {
-	if (conn->state != SPOKEI_CONN_CLOSED && !conn->paused && !conn->ended)
-		read_some(conn);
+	if (!may_read(conn))
+		return;
+	read_some(conn);
+	if (SPOKEI_UNLIKELY(conn->stream.kind->pending != NULL))
+		read_pending(conn);
 }
 
 void spokei_conn_resume(struct spokei_task *task)
@@ -202,12 +227,18 @@ void spokei_conn_resume(struct spokei_task *task)
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+	read_pending(conn);
 }
 
 void spokei_conn_ready(struct spoke_watch *ready, unsigned io)
 {
 	struct spokei_conn *conn = spoke_container_of(ready, struct spokei_conn, stream.watch);
 
+	/* Such a stream may have to read in order to write, and the other way round. */
+	if (SPOKEI_UNLIKELY(conn->stream.kind->wants != NULL)) {
+		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+		io = SPOKE_IO_READ | SPOKE_IO_WRITE;
+	}
 	if (io & SPOKE_IO_WRITE && conn->blocked) {
 		conn->writable = true;
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);

@@ -17,6 +17,8 @@ static void flush(struct spokei_conn *conn)
 	spokei_conn_write(conn);
 	conn->blocked = !conn->unwritable &&
 			(spokei_outlet_len(&conn->out) > 0 || conn->unsent_requests > 0);
+	if (SPOKEI_UNLIKELY(conn->stream.kind->flush != NULL) && !conn->unwritable)
+		spokei_conn_flush(conn);
 }
 
 void spokei_conn_write_early(struct spokei_conn *conn)
@@ -63,8 +65,10 @@ void spokei_conn_settle(struct spokei_task *task)
 
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
-	if (conn->state != SPOKEI_CONN_CONNECTING && !conn->unwritable)
+	if (!spokei_conn_is_opening(conn) && !conn->unwritable)
 		flush(conn);
+	else if (conn->shut && conn->stream.kind->flush)
+		spokei_conn_flush(conn);
 	if (conn->state != SPOKEI_CONN_CLOSED)
 		spokei_conn_settle_calls(conn);
 	if (is_finished(conn))

@@ -24,8 +24,7 @@ static struct spokei_idle_moment moment_of(const struct spokei_conn *conn)
  */
 static bool still_moves(struct spokei_conn *conn)
 {
-	const struct spoke_env *env = spokei_conn_engine(conn)->env;
-	ssize_t unsent = env->net->unsent(env->ctx, conn->stream.watch.fd);
+	ssize_t unsent = conn->stream.kind->unsent(&conn->stream);
 	uint32_t before = conn->unsent;
 	uint64_t sent_before = conn->sent;
 

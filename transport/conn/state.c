@@ -8,7 +8,9 @@
 #define KEEPALIVE_NS UINT64_C(60000000000) /* where there are no heartbeats */
 
 static const unsigned legal_moves[] = {
-	[SPOKEI_CONN_CONNECTING] = 1u << SPOKEI_CONN_OPEN | 1u << SPOKEI_CONN_CLOSED,
+	[SPOKEI_CONN_CONNECTING] = 1u << SPOKEI_CONN_OPENING | 1u << SPOKEI_CONN_CLOSED,
+	[SPOKEI_CONN_OPENING] = 1u << SPOKEI_CONN_CONNECTING | 1u << SPOKEI_CONN_OPEN |
+				1u << SPOKEI_CONN_CLOSED,
 	[SPOKEI_CONN_OPEN] = 1u << SPOKEI_CONN_FINISHING | 1u << SPOKEI_CONN_CLOSED,
 	[SPOKEI_CONN_FINISHING] = 1u << SPOKEI_CONN_CLOSED,
 	[SPOKEI_CONN_CLOSED] = 0,
@@ -35,7 +37,6 @@ void spokei_conn_speak(struct spokei_conn *conn, const struct spokei_wire *wire)
 
 void spokei_conn_guard(struct spokei_conn *conn)
 {
-	const struct spoke_env *env = spokei_conn_engine(conn)->env;
 	/* Above the rule for peers that do not read, which is the one to judge. */
 	uint64_t unanswered_ns = spokei_later(conn->link->limits.slow_ns,
 					      conn->link->limits.slow_ns / 2);
@@ -46,8 +47,7 @@ void spokei_conn_guard(struct spokei_conn *conn)
 	if (!asks)
 		unanswered_ns = 2 * KEEPALIVE_NS;
 	/* Where the system cannot, the connection is judged from here all the same. */
-	(void)env->net->guard(env->ctx, conn->stream.watch.fd, unanswered_ns,
-			      asks ? 0 : KEEPALIVE_NS);
+	(void)conn->stream.kind->guard(&conn->stream, unanswered_ns, asks ? 0 : KEEPALIVE_NS);
 }
 
 void spokei_conn_close(struct spokei_conn *conn, int error)
@@ -57,7 +57,7 @@ void spokei_conn_close(struct spokei_conn *conn, int error)
 
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
-	if (conn->state != SPOKEI_CONN_CONNECTING)
+	if (!spokei_conn_is_opening(conn) || conn->stream.accepted)
 		spokei_count(engine, SPOKE_STAT_CLOSED);
 	spokei_conn_move(conn, SPOKEI_CONN_CLOSED);
 	conn->error = error;

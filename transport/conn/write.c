@@ -80,6 +80,14 @@ void spokei_conn_write(struct spokei_conn *conn)
 		took(conn, (size_t)len);
 }
 
+void spokei_conn_flush(struct spokei_conn *conn)
+{
+	int status = conn->stream.kind->flush(&conn->stream);
+
+	if (status < 0 && status != -EAGAIN && status != -EINTR && !conn->unwritable)
+		give_up_writing(conn);
+}
+
 void spokei_conn_lend(struct spokei_conn *conn)
 {
 	spokei_link_lend(conn->link, &conn->out.out);
@@ -143,8 +151,8 @@ int spokei_conn_put_long(struct spokei_conn *conn, struct spokei_message *messag
 	struct spokei_lent lent = { .at = NULL };
 	int error;
 
-	if (!conn->unwritable && conn->unsent_requests == 0 && spokei_outlet_len(&conn->out) == 0 &&
-	    spokei_conn_begin_early(conn))
+	if (!conn->stream.kind->copies && !conn->unwritable && conn->unsent_requests == 0 &&
+	    spokei_outlet_len(&conn->out) == 0 && spokei_conn_begin_early(conn))
 		message->lent = &lent;
 	error = spokei_conn_put_short(conn, message);
 	message->lent = NULL;

@@ -365,7 +365,7 @@ static void connector_due(struct spoke_timer *timer, void *arg)
 	if (connector->state == SPOKEI_CONNECTOR_WAITING) {
 		begin_round(connector);
 	} else if (connector->state == SPOKEI_CONNECTOR_CONNECTING &&
-		   connector->conn->state == SPOKEI_CONN_CONNECTING) {
+		   spokei_conn_is_opening(connector->conn)) {
 		spokei_connector_complain(connector, SPOKE_ECONNECT, "no answer in %" PRIu64 " ms",
 					  connector->connect_ns / MS);
 		spokei_conn_give_up(connector->conn, -ETIMEDOUT);

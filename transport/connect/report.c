@@ -31,7 +31,7 @@ struct spokei_conn *spokei_connector_conn(const struct spokei_connector *connect
 
 	if (conn == NULL || connector->state == SPOKEI_CONNECTOR_CLOSED)
 		return NULL;
-	if (conn->state == SPOKEI_CONN_CONNECTING || conn->state == SPOKEI_CONN_OPEN)
+	if (conn->state <= SPOKEI_CONN_OPEN)
 		return conn;
 	return NULL;
 }
@@ -42,7 +42,7 @@ enum spokei_grade spokei_connector_grade(const struct spokei_connector *connecto
 
 	if (conn == NULL || conn->unwritable || conn->readonly)
 		return SPOKEI_GRADE_NONE;
-	if (conn->state == SPOKEI_CONN_CONNECTING)
+	if (spokei_conn_is_opening(conn))
 		return SPOKEI_GRADE_CONNECTING;
 	if (SPOKEI_UNLIKELY(spokei_connector_on_probation(connector)))
 		return SPOKEI_GRADE_PROBATION;

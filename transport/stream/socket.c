@@ -29,10 +29,26 @@ static int socket_shut(struct spokei_stream *stream)
 	return env->net->shut(env->ctx, stream->watch.fd);
 }
 
+static ssize_t socket_unsent(const struct spokei_stream *stream)
+{
+	const struct spoke_env *env = stream->engine->env;
+
+	return env->net->unsent(env->ctx, stream->watch.fd);
+}
+
+static int socket_guard(struct spokei_stream *stream, uint64_t unanswered_ns, uint64_t keepalive_ns)
+{
+	const struct spoke_env *env = stream->engine->env;
+
+	return env->net->guard(env->ctx, stream->watch.fd, unanswered_ns, keepalive_ns);
+}
+
 const struct spokei_stream_kind spokei_stream_socket = {
 	.name = "socket",
 	.open = socket_open,
 	.read = socket_read,
 	.write = socket_write,
 	.shut = socket_shut,
+	.unsent = socket_unsent,
+	.guard = socket_guard,
 };

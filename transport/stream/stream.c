@@ -20,6 +20,9 @@ void spokei_stream_close(struct spokei_stream *stream)
 	if (stream->watch.fd < 0)
 		return;
 	spokei_stream_watch(stream, 0);
+	if (stream->kind->close)
+		stream->kind->close(stream);
+	stream->state = NULL;
 	env->net->close(env->ctx, stream->watch.fd);
 	stream->watch.fd = -1;
 }

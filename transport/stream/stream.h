@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pipe of bytes in both directions, and the table that a kind of it fills in: a plain socket, or
- * one with a handshake. Embedded in a connection, on the engine's thread.
+ * A stream: a pipe of bytes in both directions over one descriptor, and the table that a kind of
+ * stream fills in. The plain socket is one kind; others open with a handshake, hold bytes back, or
+ * have to read in order to write. Embedded in a connection, on the engine's thread.
+ *
+ *     socket connected or accepted -> open() until it returns 0 -> read(), write() -> shut()
+ *     -> close(), at any time
+ *
+ * The connection watches the descriptor for what wants() returns. When the descriptor is ready it
+ * calls open() again, or tries both to read and to write.
  */
 #ifndef SPOKEI_TRANSPORT_STREAM_STREAM_H
 #define SPOKEI_TRANSPORT_STREAM_STREAM_H
@@ -10,31 +17,89 @@
 
 #define SPOKEI_STREAM_MORE 1
 
+struct spoke_span;
 struct spokei_stream;
 
-/* Functions return 0 or a count, or a negative errno; -EAGAIN: when the watch says so. */
+/*
+ * A kind of stream. Every slot is called by the connection, on the engine's thread, and none
+ * blocks. Slots that return int or ssize_t return 0 or a count, or a negative errno of the system;
+ * -EAGAIN and -EINTR mean: again when the descriptor is ready for what wants() returns. Bytes
+ * belong to the caller and are borrowed for the call. A slot that may be NULL says so.
+ */
 struct spokei_stream_kind {
 	const char *name;
-	/* The socket is connected. 0: the stream is ready; STREAM_MORE: a handshake goes on, call
-	 * again when the watch says so. */
+
+	/* write() must not be handed memory lent by users for one call: the connection copies long
+	 * bodies into its output buffer first. */
+	bool copies;
+
+	/*
+	 * Opens the stream. Called once the socket is connected or accepted (stream->accepted), and
+	 * then whenever the descriptor is ready. Returns 0: the stream is open; SPOKEI_STREAM_MORE:
+	 * call again; a negative errno: it failed, and close() follows. May allocate stream->state.
+	 */
 	int (*open)(struct spokei_stream *stream);
-	ssize_t (*read)(struct spokei_stream *stream, void *bytes, size_t len); /* 0: the end */
+
+	/* Reads up to `len` bytes. 0: the peer's end. Called when the descriptor is ready, or while
+	 * pending() is not 0. */
+	ssize_t (*read)(struct spokei_stream *stream, void *bytes, size_t len);
+
+	/* Writes some of the parts, in order, and returns how many bytes it has taken. Bytes that
+	 * it has taken count as written: the peer may get them, so they are never sent again. */
 	ssize_t (*write)(struct spokei_stream *stream, const struct iovec *parts, int count);
-	/* Ends the direction that writes. */
+
+	/* Ends the direction that writes, once all bytes that write() has taken are out; flush() is
+	 * called until then. No write() follows. 0 or a negative errno. */
 	int (*shut)(struct spokei_stream *stream);
+
+	/* Passes on bytes that write(), open() or shut() has left in the stream. Called at the end
+	 * of a turn in which something was written or the descriptor was ready. 0: none is left. An
+	 * error other than -EAGAIN breaks the direction that writes. NULL: the stream holds none.
+	 */
+	int (*flush)(struct spokei_stream *stream);
+
+	/* Returns for what the descriptor is to be watched (enum spoke_io), when the connection
+	 * wants to read, to write, both, or nothing, as `io` says; 0 while it is being opened. Not
+	 * NULL if open() may return SPOKEI_STREAM_MORE. Once write() or flush() has failed, bytes
+	 * that are held count no more. NULL: for the same as `io`. */
+	unsigned (*wants)(const struct spokei_stream *stream, unsigned io);
+
+	/* Returns how many bytes read() would give although the descriptor is not ready. The
+	 * connection reads until it returns 0, some in this turn and the rest in the next ones.
+	 * NULL: 0. */
+	size_t (*pending)(const struct spokei_stream *stream);
+
+	/* Returns how many of the bytes that write() has taken have not left this machine, or a
+	 * negative errno: unknown. Called when the peer is silent. */
+	ssize_t (*unsent)(const struct spokei_stream *stream);
+
+	/* Has the system break the connection when bytes are unanswered for `unanswered_ns`, and
+	 * probe an idle peer each `keepalive_ns`; 0: never. Called when the stream is open, and
+	 * again when these times change. The result is informational. */
+	int (*guard)(struct spokei_stream *stream, uint64_t unanswered_ns, uint64_t keepalive_ns);
+
+	/* The names by which the peer has identified itself, as proven by open(): *ret_names, of
+	 * the stream and good until close(). Returns how many. NULL: none. */
+	size_t (*names)(const struct spokei_stream *stream, const struct spoke_span **ret_names);
+
+	/* Frees stream->state, which is NULL if open() was not called; the descriptor is still
+	 * open. NULL: there is nothing to free. */
+	void (*close)(struct spokei_stream *stream);
 };
 
 struct spokei_stream {
 	struct spoke_engine *engine;
 	const struct spokei_stream_kind *kind;
+	void *state;              /* of the kind; NULL before open() */
 	struct spoke_watch watch; /* its fd: -1 when closed */
 	unsigned io;              /* what is watched for */
+	bool accepted;            /* this side has accepted the connection */
 };
 
-/* A plain socket of env->net: tcp, unix or in memory. */
+/* A plain socket of env->net: tcp, unix or in memory. It is open at once and holds nothing. */
 extern const struct spokei_stream_kind spokei_stream_socket;
 
-/* Takes over a descriptor, which nobody watches yet. `ready` is called as the loop does. */
+/* Takes over a descriptor that is not watched yet. `ready` is called as the loop does. */
 void spokei_stream_init(struct spokei_stream *stream, struct spoke_engine *engine,
 			const struct spokei_stream_kind *kind, int fd,
 			void (*ready)(struct spoke_watch *watch, unsigned io));
@@ -48,7 +113,20 @@ static inline void spokei_stream_watch(struct spokei_stream *stream, unsigned io
 	stream->engine->env->loop->watch(stream->engine->loop, &stream->watch, io);
 }
 
-/* Closes the descriptor; a second time does nothing. */
+/* Returns how many bytes can be read without the descriptor. */
+static inline size_t spokei_stream_pending(const struct spokei_stream *stream)
+{
+	return stream->kind->pending ? stream->kind->pending(stream) : 0;
+}
+
+/* Returns how many names the peer has, and where; 0 for a plain socket. */
+static inline size_t spokei_stream_names(const struct spokei_stream *stream,
+					 const struct spoke_span **ret_names)
+{
+	return stream->kind->names ? stream->kind->names(stream, ret_names) : 0;
+}
+
+/* Closes the stream and the descriptor; a second time does nothing. */
 void spokei_stream_close(struct spokei_stream *stream);
 
 #endif
