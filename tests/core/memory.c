@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Memory for tests, counted and failing on demand: see memory.h. */
 #include "tests/core/memory.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An environment that has nothing but memory: it counts what is out and can refuse the N-th demand.
- * Blocks come from the C library, each of its own, so that a sanitizer sees every overrun.
+ * An environment with memory only. It counts the allocated bytes and can fail the N-th request.
+ * Each block is an allocation of the C library's, so that a sanitizer detects every overrun.
  */
 #ifndef TESTS_CORE_MEMORY_H
 #define TESTS_CORE_MEMORY_H
@@ -13,14 +13,15 @@
 
 struct memory {
 	struct spoke_env env;
-	size_t bytes;     /* out now */
-	unsigned asked;   /* demands so far */
-	unsigned fail_at; /* the demand that fails, counted from 1; 0: none */
+	size_t bytes;     /* allocated now */
+	unsigned asked;   /* requests so far */
+	unsigned fail_at; /* the request that fails, counted from 1; 0 means none */
 };
 
 void memory_init(struct memory *memory);
 
-/* spoke_url_parse() from a block of exactly the text's length, where every byte too far is seen. */
+/* Calls spoke_url_parse() with a copy of exactly the text's length, so that an overrun is detected.
+ */
 int memory_parse_url(struct memory *memory, const char *text, size_t len, struct spoke_url *ret_url,
 		     struct spoke_url_error *error);
 

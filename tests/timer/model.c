@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The model of a wheel, a sorted list, and the random operations on both: see model.h. */
 #include "tests/timer/model.h"
 
 #include <stdlib.h>
@@ -9,17 +10,17 @@
 #define NEVER UINT64_MAX
 #define CLASSES 3
 
-/* A timer, and what the model knows of it. */
+/* A timer and its state in the model. */
 struct item {
 	struct spoke_timer timer;
-	struct item *next; /* in the model's list, by tick and placement */
+	struct item *next; /* in the model's list, sorted by tick, then by placement */
 	struct item *prev;
 	struct model *model;
 	uint64_t tick;   /* deadline */
-	uint64_t placed; /* number of its placement */
-	unsigned number; /* of its class, in the model */
+	uint64_t placed; /* sequence number of its placement */
+	unsigned number; /* index of its class in the model */
 	bool armed;
-	bool stored; /* its deadline was moved by a store: the order is the wheel's choice */
+	bool stored; /* a store moved its deadline, so the wheel may choose its order */
 };
 
 struct model {
@@ -29,13 +30,13 @@ struct model {
 	unsigned classes[CLASSES];
 	struct choices *choices;
 	const char *broken;
-	struct item head;     /* of the sorted list: armed items */
-	uint64_t now_ns;      /* latest time the wheel was told */
-	uint64_t deadline_ns; /* picked last */
+	struct item head;     /* of the sorted list of armed items */
+	uint64_t now_ns;      /* latest time passed to the wheel */
+	uint64_t deadline_ns; /* the last choice */
 	uint64_t placements;
 	uint64_t operations;
-	unsigned depth;    /* of operations done from callbacks */
-	struct item *item; /* picked last */
+	unsigned depth;    /* nesting of operations made from callbacks */
+	struct item *item; /* the last choice */
 	struct spoke_wheel_counts counts[CLASSES];
 	struct item items[ITEMS];
 };
@@ -51,7 +52,8 @@ static uint64_t pick(struct model *model, unsigned bits)
 	return model->choices->bits(model->choices, bits);
 }
 
-/* Any item; often the one before again, so that things happen to it in a row. */
+/* Picks an item, often the previous one again, so that one item sees several operations in a row.
+ */
 static struct item *pick_item(struct model *model)
 {
 	if (pick(model, 1) == 0 || model->item == NULL)
@@ -68,7 +70,7 @@ static uint64_t pending(const struct model *model)
 	return sum;
 }
 
-/* The tick of a deadline as the header promises it, by division. */
+/* Computes the tick of a deadline by division, as the header of the wheel specifies. */
 static uint64_t tick_of(const struct model *model, uint64_t deadline_ns)
 {
 	uint64_t tick_ns = model->options.tick_ns;
@@ -87,8 +89,8 @@ static bool beyond_horizon(const struct model *model, uint64_t deadline_ns)
 	       tick > (UINT64_C(1) << 62) / model->options.tick_ns;
 }
 
-/* A deadline of any order of magnitude, now and then in the past or out of reach; often the one
- * before again, as calls of one turn share theirs. */
+/* Picks a deadline of any order of magnitude, sometimes in the past or out of range. Half of the
+ * time the previous deadline is returned, because calls of one turn share theirs. */
 static uint64_t pick_deadline(struct model *model)
 {
 	uint64_t magnitude = pick(model, 6);
@@ -98,7 +100,7 @@ static uint64_t pick_deadline(struct model *model)
 		return model->deadline_ns;
 	if (magnitude == 63)
 		return NEVER - pick(model, 4);
-	if (magnitude > 57 && magnitude < 62) /* into the slot under work, some laps later */
+	if (magnitude > 57 && magnitude < 62) /* in the slot being emptied, some laps later */
 		return spoke_wheel_now(model->wheel) +
 		       (1 + pick(model, 2)) * model->options.slots * model->options.tick_ns;
 	if (magnitude == 62)
@@ -121,7 +123,8 @@ static void list_remove(struct item *item)
 	item->armed = false;
 }
 
-/* Behind all that are due no later: the order of placement within a tick. */
+/* Inserts the item after all items due at the same time or earlier: placement order within a tick.
+ */
 static void list_insert(struct model *model, struct item *item)
 {
 	struct item *before = model->head.prev;
@@ -135,7 +138,7 @@ static void list_insert(struct model *model, struct item *item)
 	item->armed = true;
 }
 
-/* Notes a deadline that the wheel accepted. `seat` is where the timer sat before. */
+/* Records a deadline that the wheel accepted. `seat` is the previous position of the timer. */
 static void note_armed(struct model *model, struct item *item, uint64_t tick, bool linked,
 		       uint64_t seat)
 {
@@ -210,7 +213,7 @@ static void note_cancelled(struct model *model, struct item *item, bool was_arme
 	model->counts[item->number].pending--;
 }
 
-/* Ends a timer, and sometimes frees it: its memory holds nonsense until it is made anew. */
+/* Cancels a timer. Half of the time its memory is overwritten before it is initialised again. */
 static void do_cancel(struct model *model)
 {
 	struct item *item = pick_item(model);
@@ -278,8 +281,8 @@ static void do_something(struct model *model)
 	}
 }
 
-/* In FIFO order no timer of the same tick that was placed earlier may still wait, unless one of the
- * two was moved by a store. */
+/* Checks FIFO order: no timer of the same tick with an earlier placement is still pending, unless a
+ * store moved one of the two. */
 static bool first_of_its_tick(const struct model *model, const struct item *item)
 {
 	if (model->options.order != SPOKE_WHEEL_FIFO || item->stored)
@@ -307,7 +310,7 @@ static void item_due(struct spoke_timer *timer, void *arg)
 	list_remove(item);
 	model->counts[item->number].fired++;
 	model->counts[item->number].pending--;
-	if (pick(model, 2) == 0) /* its memory may go at once */
+	if (pick(model, 2) == 0) /* the memory of a fired timer may be reused at once */
 		item->timer = (struct spoke_timer){ 0 };
 	if (model->depth > 0)
 		return;
@@ -317,7 +320,7 @@ static void item_due(struct spoke_timer *timer, void *arg)
 	model->depth--;
 }
 
-/* The last time a wheel can live to. */
+/* Returns the last time that the wheel can reach. */
 static uint64_t limit_ns(const struct model *model)
 {
 	uint64_t ticks = (UINT64_C(1) << 48) - 2;
@@ -327,8 +330,8 @@ static uint64_t limit_ns(const struct model *model)
 	       (model->options.tick_ns > span / ticks ? span : ticks * model->options.tick_ns);
 }
 
-/* A step of any size: often a tick or to the next expiry, sometimes far; far ones use up a wheel's
- * life, so they end before it does. */
+/* Advances the model's time by a step of any size, often by a tick or to the next expiry. Far steps
+ * use up the wheel's range, so they stop when the range is nearly used up. */
 static void pick_time(struct model *model)
 {
 	uint64_t tick_ns = model->options.tick_ns;
@@ -462,7 +465,7 @@ static void item_back(struct spoke_timer *timer, void *arg)
 	list_remove(item);
 	model->counts[item->number].returned++;
 	model->counts[item->number].pending--;
-	/* Nothing can be armed again, neither this one nor one that still is. */
+	/* Nothing can be armed during a stop, neither this timer nor one that is still armed. */
 	expect(model,
 	       spoke_wheel_reschedule(model->wheel, &pick_item(model)->timer, 0) ==
 		       SPOKE_WHEEL_STOPPED,

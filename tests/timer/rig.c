@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of the wheel's tests: see rig.h. */
 #include "tests/timer/rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Both orders of a geometry. */
+/* A geometry with each firing order. */
 #define GEOMETRY(slots, levels)                                                                    \
 	{ slots, levels, SPOKE_WHEEL_FIFO },                                                       \
 	{                                                                                          \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A wheel to test: on memory of its own, in one of the geometries, with items that note when they
- * fired. Time is in ticks and given by the test.
+ * Fixture of the wheel's tests: a wheel with its own memory, in one of several geometries, and
+ * items that record when their timer fires. Times are ticks, which the test sets.
  */
 #ifndef TESTS_TIMER_RIG_H
 #define TESTS_TIMER_RIG_H
@@ -27,9 +27,9 @@ struct item {
 	struct spoke_timer timer;
 	struct rig *rig;
 	int id;
-	unsigned fired;                  /* how often */
-	uint64_t fired_at;               /* tick the wheel stood at */
-	void (*then)(struct item *item); /* what its callback does besides, or NULL */
+	unsigned fired;                  /* number of times */
+	uint64_t fired_at;               /* the wheel's tick at the last firing */
+	void (*then)(struct item *item); /* called at the end of the callback, or NULL */
 };
 
 struct rig {
@@ -37,14 +37,14 @@ struct rig {
 	void *memory;
 	unsigned timer_class;
 	enum spoke_wheel_order order;
-	uint32_t slots; /* as asked for */
+	uint32_t slots; /* as requested */
 	uint32_t levels;
 	struct item items[RIG_ITEMS];
-	int log[4 * RIG_ITEMS]; /* ids in the order of firing */
+	int log[4 * RIG_ITEMS]; /* ids in firing order */
 	unsigned logged;
 };
 
-/* A geometry and an order; the tests of a group run on each. */
+/* A geometry and a firing order. Each test of a group runs with each of them. */
 struct geometry {
 	uint32_t slots;
 	uint32_t levels;
@@ -58,26 +58,26 @@ extern const size_t rig_geometry_count;
 void rig_init(struct rig *rig, const struct spoke_wheel_options *options);
 void rig_fini(struct rig *rig);
 
-/* The time of a tick, in ns. */
+/* Returns the time of a tick, in ns. */
 static inline uint64_t rig_ns(uint64_t tick)
 {
 	return RIG_ORIGIN_NS + tick * RIG_TICK_NS;
 }
 
-/* Schedules an item, and expects that to work. */
+/* Schedules an item and asserts success. */
 void rig_schedule(struct rig *rig, int id, uint64_t tick);
 
-/* Advances to a tick without a bound, and expects the wheel to be whole and done. */
+/* Advances to a tick without a budget. Asserts that the wheel is done and its invariants hold. */
 void rig_advance(struct rig *rig, uint64_t tick);
 
-/* The wheel's counts. */
+/* Returns the wheel's counters. */
 struct spoke_wheel_counts rig_counts(const struct rig *rig);
 struct spoke_wheel_work rig_work(const struct rig *rig);
 
 /* Asserts that the wheel's invariants hold. */
 void rig_check(const struct rig *rig);
 
-/* Runs every test on every geometry; names are made of both. Returns the number of failures. */
+/* Runs each test with each geometry; test names contain both. Returns the number of failures. */
 int rig_run(const char *group, const struct CMUnitTest *tests, size_t count);
 
 #endif

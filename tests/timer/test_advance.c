@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turning: budgets, jumps, clocks that go back, the horizon, the next expiry. */
+/* Advancing a wheel: budgets, jumps, a clock that goes back, the horizon, and the next expiry. */
 #include "tests/timer/rig.h"
 
 #include <stdlib.h>
 
-/* Advances with the budget until the wheel is done; each call touches no more than that. */
+/* Advances with a budget until the wheel is done. Asserts that no call exceeds the budget. */
 static unsigned advance_by(struct rig *rig, uint64_t tick, uint32_t budget)
 {
 	unsigned calls = 0;
@@ -64,7 +64,7 @@ static void timers_scheduled_while_an_advance_is_interrupted_come_last(void **st
 	struct rig *rig = *state;
 	uint64_t due = 4096 * 3;
 
-	/* The first ones have to sink before they fire; they are interrupted in that. */
+	/* The first timers cascade before they fire, and the budget interrupts the cascade. */
 	for (int id = 0; id < 20; id++)
 		rig_schedule(rig, id, due + 5);
 	for (int id = 20; id < 40; id++) {
@@ -105,7 +105,7 @@ static void jump_with_nothing_due(const struct geometry *geometry)
 	struct rig rig;
 
 	rig_init(&rig, &options);
-	/* Far timers, among them cancelled ones, and nothing due. */
+	/* Only far timers, some of them cancelled or disarmed; nothing is due. */
 	for (unsigned id = 0; id < RIG_ITEMS; id++) {
 		assert_int_equal(spoke_wheel_schedule(rig.wheel, &rig.items[id].timer,
 						      rig.timer_class, far_ns + id * 12345),
@@ -155,11 +155,12 @@ static void timer_placed_as_a_lap_begins_does_not_turn_the_wheel_back(void **sta
 	uint64_t next;
 
 	rig_init(&rig, &options);
-	/* A lap is 256 ticks. Two timers of the second lap are far, and sink as it begins. */
+	/* A lap is 256 ticks. Two timers of the second lap are far and cascade when that lap
+	 * begins. */
 	rig_schedule(&rig, 0, 261);
 	rig_schedule(&rig, 1, 261);
 	assert_int_equal(spoke_wheel_advance(rig.wheel, rig_ns(256), 1), SPOKE_WHEEL_MORE);
-	/* Now still stands in the first lap, so these look far too; one of them is. */
+	/* The current tick is still in the first lap, so both timers look far, but only one is. */
 	rig_schedule(&rig, 2, 300);
 	rig_schedule(&rig, 3, 2000);
 	(void)advance_by(&rig, 256, 1);
@@ -230,7 +231,7 @@ static void deadline_beyond_the_horizon_is_refused(void **state)
 	assert_true(spoke_wheel_deadline(rig.wheel, timer) == RIG_ORIGIN_NS + horizon - 1);
 	assert_int_equal(spoke_wheel_advance(rig.wheel, RIG_ORIGIN_NS + horizon - 2, 0), 0);
 	assert_int_equal(rig.items[0].fired, 0);
-	/* The last tick still fires; after it the wheel stands still and takes no timer. */
+	/* The last tick still fires. After it the wheel does not move and rejects timers. */
 	assert_int_equal(spoke_wheel_advance(rig.wheel, UINT64_MAX, 0), SPOKE_WHEEL_OK);
 	assert_int_equal(rig.items[0].fired, 1);
 	assert_int_equal(spoke_wheel_schedule(rig.wheel, timer, rig.timer_class, 0),

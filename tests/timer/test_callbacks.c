@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a callback may do to the wheel and to other timers, on every geometry and in both orders. */
+/*
+ * Operations that a callback may do on the wheel and on other timers, with each geometry and order.
+ */
 #include "tests/timer/rig.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Scheduled == ended, and nothing is pending: the counters balance to zero. */
+/* Asserts that nothing is pending and that as many timers ended as were scheduled. */
 static void expect_balance(const struct rig *rig)
 {
 	struct spoke_wheel_counts counts = rig_counts(rig);
@@ -81,7 +83,8 @@ static void a_callback_may_cancel_timers_of_its_own_tick(void **state)
 	expect_balance(rig);
 }
 
-/* The item's memory is gone after this; the wheel must not look at it again. */
+/* Cancels all timers and overwrites their memory. The wheel must not access the fired item
+ * afterwards. */
 static void free_all(struct item *item)
 {
 	struct rig *rig = item->rig;
@@ -184,7 +187,7 @@ static void schedule_and_drop_another(struct item *item)
 {
 	struct rig *rig = item->rig;
 
-	/* Into the slot under work of a wheel with one level, and out of it again. */
+	/* Adds a timer to the slot that a wheel of one level is emptying, and removes it again. */
 	rig_schedule(rig, 1, item->fired_at + 4096);
 	assert_true(spoke_wheel_cancel(rig->wheel, &rig->items[1].timer));
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The check itself: every sentence it has is said of a wheel that was broken for it. */
+/* The check of the invariants: each of its sentences is returned for a wheel broken on purpose. */
 #include "tests/timer/rig.h"
 
 #include "timer/wheel.h"
 
 #include <stdlib.h>
 
-/* A wheel of two levels with timers at ticks 5, 6 and 300, and the first ones next to each other.
- */
+/* Makes a wheel of two levels with timers at ticks 5, 6 and 300; the first two are neighbours. */
 static void make_busy(struct rig *rig)
 {
 	struct spoke_wheel_options options = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cap on pending timers, classes and what is counted of them. */
+/* The cap on pending timers, timer classes, and the counters of each class. */
 #include "tests/timer/rig.h"
 
 static void nothing_due(struct spoke_timer *timer, void *arg)
@@ -28,7 +28,7 @@ static void the_cap_refuses_and_changes_nothing(void **state)
 	assert_false(spoke_timer_armed(&rig.items[3].timer));
 	assert_int_equal(rig_counts(&rig).pending, 3);
 	assert_int_equal(rig_counts(&rig).rejected, 2);
-	/* A place is free again after each way to end. */
+	/* Capacity is free again, however a timer ended. */
 	assert_true(spoke_wheel_disarm(rig.wheel, &rig.items[0].timer));
 	rig_schedule(&rig, 3, 100);
 	assert_int_equal(spoke_wheel_schedule(rig.wheel, &rig.items[0].timer, rig.timer_class,
@@ -129,7 +129,7 @@ static void an_unknown_class_is_refused(void **state)
 		assert_int_equal(spoke_wheel_schedule(rig->wheel, &rig->items[0].timer, wrong,
 						      rig_ns(60)),
 				 SPOKE_WHEEL_NO_CLASS);
-	/* Also where the timer could be armed by a mere store. */
+	/* The class is checked even where a store would be enough to arm the timer. */
 	rig_schedule(rig, 0, 60);
 	assert_true(spoke_wheel_disarm(rig->wheel, &rig->items[0].timer));
 	for (unsigned wrong = rig->timer_class + 1; wrong < 70000; wrong += wrong < 40 ? 1 : 777)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random operations on the wheel and on a sorted list, per geometry and order. SPOKE_MODEL_OPS sets
- * how many per geometry, SPOKE_MODEL_SEED with which seed; a failure says both.
+ * Compares a wheel with a sorted list under random operations, for each geometry and order.
+ * SPOKE_MODEL_OPS sets the number of operations per geometry, SPOKE_MODEL_SEED the seed. A failure
+ * prints both.
  */
 #include "tests/timer/model.h"
 #include "tests/timer/rig.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 
 #define DEFAULT_OPERATIONS 20000
-#define RUN_OPERATIONS 20000 /* a fresh wheel after so many */
+#define RUN_OPERATIONS 20000 /* operations before a new wheel is made */
 
 struct dice {
 	struct choices choices;
@@ -49,7 +50,7 @@ static uint64_t number_from(const char *variable, uint64_t otherwise)
 	return number;
 }
 
-/* Ticks, caps and geometries vary with the run; the group sets slots, levels and order. */
+/* Ticks and caps vary with the run; the group sets slots, levels and order. */
 static struct spoke_wheel_options options_for(const struct rig *rig, const struct geometry *on,
 					      uint64_t run)
 {
@@ -70,7 +71,7 @@ static void run_model(const struct spoke_wheel_options *options, uint64_t operat
 	const char *broken;
 
 	assert_non_null(model);
-	/* A check costs as much as many operations; every tenth wheel gets one after each few. */
+	/* A check costs as much as many operations, so only every tenth wheel is checked often. */
 	broken = model_run(model, &dice.choices, operations, seed % 10 == 1 ? 13 : 1000);
 	if (broken == NULL)
 		broken = model_finish(model);

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Wheel options: defaults, limits, the error of each bad option, and the memory that a wheel needs.
+ */
 #include "tests/timer/rig.h"
 
 #include "timer/wheel.h"
@@ -145,7 +148,8 @@ static void memory_that_is_missing_or_short_by_a_byte_is_refused(void **state)
 	free(memory);
 }
 
-/* Under a sanitizer this also shows that the wheel stays inside what it asked for. */
+/* Under a sanitizer this test also proves that the wheel stays inside the memory that it requested.
+ */
 static void memory_of_any_alignment_is_accepted(void **state)
 {
 	struct spoke_wheel_options options = { .slots = 16, .levels = 2 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The conversion of nanoseconds to ticks equals exact division, without a division at run time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tests of the scale, for compilers that have no 128-bit numbers. */
+/* The tests of the conversion to ticks, for compilers without 128-bit integers. */
 #define SPOKEI_SCALE_DIVIDES
 #include "tests/timer/test_scale.c" /* NOLINT(bugprone-suspicious-include) */

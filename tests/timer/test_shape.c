@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the wheel shows itself: where its cursors stand, and how many timers lie in each slot. */
+/*
+ * The functions that show a wheel's state: cursor positions and the number of timers in each slot.
+ */
 #include "tests/timer/rig.h"
 #include "timer/slots.h"
 
@@ -7,7 +9,7 @@
 #include <string.h>
 
 #define OPERATIONS 3000
-#define EVERY 97 /* operations between two looks at all slots */
+#define EVERY 97 /* operations between two checks of all slots */
 
 static uint32_t throw_dice(uint64_t *state)
 {
@@ -22,8 +24,8 @@ static unsigned bits_of(uint32_t slots)
 	return (unsigned)__builtin_ctz(slots);
 }
 
-/* Every timer that is linked lies in the slot that its seat names: counts them all, the slow way.
- * Returns how many there are. */
+/* Counts the linked timers slot by slot and asserts that each lies in the slot that its seat names.
+ * Returns their number. */
 static unsigned count_by_hand(const struct rig *rig, uint32_t slots, uint32_t *counts)
 {
 	unsigned linked = 0;
@@ -111,7 +113,7 @@ static void occupancy_of_a_missing_slot_is_0(void **state)
 	assert_int_equal(spoke_wheel_occupancy(rig->wheel, UINT32_MAX, UINT32_MAX, 9), 0);
 }
 
-/* One far beyond the present lap of the top level waits in it, and is counted there. */
+/* A timer beyond the current lap of the top level waits in that level and is counted there. */
 static void far_timers_are_counted_where_they_wait(void **state)
 {
 	struct rig *rig = *state;
@@ -153,7 +155,7 @@ static void do_something(struct rig *rig, uint64_t *dice, uint64_t *tick)
 	rig->logged = 0;
 }
 
-/* Armed or not, at rest or in the middle of an advance. */
+/* Includes disarmed timers and counts taken in the middle of an advance. */
 static void all_slots_together_have_all_timers(void **state)
 {
 	struct rig *rig = *state;
@@ -172,7 +174,7 @@ static void all_slots_together_have_all_timers(void **state)
 	free(counts);
 }
 
-/* With one level, timers of later laps are set aside while their slot is emptied. */
+/* On a wheel of one level, timers of later laps are set aside while their slot is emptied. */
 static void timers_set_aside_count_in_their_slot(void **state)
 {
 	struct rig *rig = *state;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The geometry by itself: where a tick goes, what is found next, which timer comes first. */
+/*
+ * The slots alone: the slot of a tick, the next occupied slot, and the order of timers in a slot.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +57,8 @@ static void a_tick_goes_to_the_level_of_its_highest_differing_digit(void **state
 	assert_int_equal(spokei_slots_for(&slots, 0x0ff, 0x010), 16 + 0xf);
 	assert_int_equal(spokei_slots_for(&slots, 0x7ab, 0x0ff), 32 + 0x7);
 	assert_true(slots.far_min == SPOKEI_TICK_NEVER);
-	/* Beyond a lap of 0x1000 ticks: by its digit on the top level, and noted as far. */
+	/* Beyond a lap of 0x1000 ticks: the digit of the top level selects the slot, and far_min is
+	 * set. */
 	assert_int_equal(spokei_slots_for(&slots, 0x57ab, 0x0ff), 32 + 0x7);
 	assert_int_equal(spokei_slots_for(&slots, 0x9123, 0x0ff), 32 + 0x1);
 	assert_true(slots.far_min == 0x57ab);
@@ -71,7 +74,7 @@ static void the_first_edge_is_that_of_the_lowest_occupied_level(void **state)
 	(void)state;
 	assert_true(spokei_slots_find(&slots, 0).tick == SPOKEI_TICK_NEVER);
 	place(&slots, &timers[0], 0x57ab, 0);
-	assert_true(spokei_slots_find(&slots, 0).tick == 0x700); /* passes by, on its way */
+	assert_true(spokei_slots_find(&slots, 0).tick == 0x700); /* passed one lap too early */
 	assert_true(spokei_slots_find(&slots, 0x700).tick == 0x5000);
 	assert_int_equal(spokei_slots_find(&slots, 0x700).slot, 32);
 	place(&slots, &timers[1], 0x3aa, 0);
@@ -82,7 +85,7 @@ static void the_first_edge_is_that_of_the_lowest_occupied_level(void **state)
 	place(&slots, &timers[3], 0x00a, 0);
 	assert_true(spokei_slots_find(&slots, 0).tick == 0x00a);
 	assert_true(slots.next == 0x00a);
-	/* A slot stays marked until the wheel has been there. */
+	/* A slot stays marked until the wheel has visited it. */
 	spokei_slots_remove(&timers[3]);
 	assert_true(spokei_slots_find(&slots, 0).tick == 0x00a);
 	spokei_slots_clear(&slots, 0x0a);
@@ -132,7 +135,7 @@ static void timers_of_a_slot_come_first_in_first_out_over_all_lanes(void **state
 	(void)state;
 	for (size_t i = 0; i < 40; i++)
 		place(&slots, &timers[i], 9, 0);
-	/* Holes of every length up to more than the lanes. */
+	/* Leave gaps of each length up to more than the number of lanes. */
 	for (size_t i = 0; i < 40; i++)
 		if (i % 7 == 2 || (i > 20 && i < 29))
 			spokei_slots_remove(&timers[i]);

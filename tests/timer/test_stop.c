@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a wheel. */
+/* Stopping a wheel: each pending timer is returned exactly once. */
 #include "tests/timer/rig.h"
 
 static struct spoke_timer *returned[RIG_ITEMS];
@@ -11,7 +11,7 @@ static void take_back(struct spoke_timer *timer, void *arg)
 
 	assert_false(spoke_timer_armed(timer));
 	returned[returned_count++] = timer;
-	/* The one who gets a timer back may end another. */
+	/* A callback that gets a timer back may cancel another timer. */
 	if (returned_count == 1)
 		(void)spoke_wheel_cancel(rig->wheel, &rig->items[7].timer);
 }

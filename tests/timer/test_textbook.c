@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The example of the textbook: timers of 220 ms, 410 ms and 1930 ms on a wheel of 100 ms ticks.
- * Ten slots are asked for, sixteen given. As nothing may fire early, they fire at ticks 3, 5
+ * The textbook example: timers of 220 ms, 410 ms and 1930 ms on a wheel with a tick of 100 ms. Ten
+ * slots are requested and sixteen are made. A timer never fires early, so they fire at ticks 3, 5
  * and 20.
  */
 #include "tests/timer/rig.h"
@@ -47,7 +47,7 @@ static void *open_book(struct textbook *book, uint32_t levels)
 	return memory;
 }
 
-/* Turns the wheel as a loop would: sleeps until it asks to be advanced, until nothing is left. */
+/* Runs the wheel as a loop does: sleeps until the next expiry, until no timer is pending. */
 static void read_book(struct textbook *book, char *wakes, size_t size)
 {
 	uint64_t next;
@@ -71,8 +71,8 @@ static void one_level_keeps_the_far_timer_in_its_slot_for_another_round(void **s
 	(void)state;
 	read_book(&book, wakes, sizeof(wakes));
 	assert_string_equal(book.story, "A@300 B@500 C@2000 ");
-	/* C, at tick 20, sits in slot 20 % 16 = 4: the wheel passes it at tick 4 and comes round
-	 * again; the new lap begins at tick 16. */
+	/* C, due at tick 20, is in slot 20 % 16 = 4. The wheel passes that slot at tick 4 and again
+	 * one lap later; the new lap begins at tick 16. */
 	assert_string_equal(wakes, "300 400 500 1600 2000 ");
 	free(memory);
 }
@@ -86,7 +86,7 @@ static void two_levels_let_the_far_timer_sink_to_the_fine_one(void **state)
 	(void)state;
 	read_book(&book, wakes, sizeof(wakes));
 	assert_string_equal(book.story, "A@300 B@500 C@2000 ");
-	/* C waits on the coarse level, in the slot of ticks 16 to 31, and sinks at tick 16. */
+	/* C waits in the coarse level, in the slot of ticks 16 to 31, and cascades at tick 16. */
 	assert_string_equal(wakes, "300 500 1600 2000 ");
 	free(memory);
 }

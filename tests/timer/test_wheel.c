@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arming, moving and ending timers, on every geometry and in both orders. */
+/* Scheduling, rescheduling and cancelling timers, with each geometry and in both firing orders. */
 #include "tests/timer/rig.h"
 
 #include <string.h>
@@ -71,7 +71,8 @@ static void timers_of_one_tick_fire_in_the_order_of_placement_with_fifo(void **s
 
 	if (rig->order != SPOKE_WHEEL_FIFO)
 		return;
-	/* Half of them are placed from afar and sink, half from near; some in between go. */
+	/* Half of them are placed from far away and cascade, half from near. Some in between are
+	 * cancelled. */
 	for (int id = 0; id < RIG_ITEMS / 2; id++)
 		rig_schedule(rig, id, 5000);
 	rig_advance(rig, 4990);
@@ -131,7 +132,7 @@ static void a_disarmed_timer_does_not_fire_and_can_be_scheduled_again(void **sta
 	assert_false(spoke_timer_armed(timer));
 	assert_true(spoke_wheel_next(rig->wheel) == SPOKE_WHEEL_NEVER);
 	rig_advance(rig, 200);
-	rig_schedule(rig, 0, 900); /* later: stays where it sits */
+	rig_schedule(rig, 0, 900); /* later: keeps its slot */
 	rig_advance(rig, 899);
 	assert_int_equal(rig->items[0].fired, 0);
 	rig_advance(rig, 900);
@@ -139,7 +140,7 @@ static void a_disarmed_timer_does_not_fire_and_can_be_scheduled_again(void **sta
 
 	rig_schedule(rig, 0, 5000);
 	assert_true(spoke_wheel_disarm(rig->wheel, timer));
-	rig_schedule(rig, 0, 950); /* earlier: must move */
+	rig_schedule(rig, 0, 950); /* earlier: must change its slot */
 	rig_advance(rig, 949);
 	assert_int_equal(rig->items[0].fired, 1);
 	rig_advance(rig, 950);
@@ -153,7 +154,7 @@ static void a_disarmed_timer_leaves_the_wheel_when_its_slot_comes_round(void **s
 	rig_schedule(rig, 0, 300);
 	assert_true(spoke_wheel_disarm(rig->wheel, &rig->items[0].timer));
 	rig_advance(rig, 300);
-	/* Nothing points to it any more; its memory can be anything. */
+	/* The wheel has no pointer to the timer any more, so its memory may be overwritten. */
 	memset(&rig->items[0].timer, 0xa5, sizeof(rig->items[0].timer));
 	rig_advance(rig, 10000);
 	assert_int_equal(rig->logged, 0);

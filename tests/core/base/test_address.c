@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of the system's addresses: what is one, what is none, and how it is printed. */
+/* Socket addresses as text: valid forms, invalid forms, and printing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static void each_address_kind_is_parsed_and_printed(void **state)
 {
 	static const struct {
 		const char *text;
-		const char *printed; /* NULL: the same */
+		const char *printed; /* NULL: same as the input */
 	} cases[] = {
 		{ "127.0.0.1:20880", NULL },
 		{ "0.0.0.0:0", NULL },

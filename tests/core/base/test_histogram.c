@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The histogram against sorted samples of many kinds, and its edges. */
+/* The histogram, compared with sorted samples of several distributions, and its limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Samples whose sizes are spread over all powers of two, or lie close together. */
+/* Fills in samples that are spread over all powers of two, or lie close together. */
 static size_t fill(uint64_t *samples, uint64_t *seed)
 {
 	size_t count = 1 + roll(seed) % SAMPLES;
@@ -48,7 +48,8 @@ static size_t fill(uint64_t *samples, uint64_t *seed)
 	return count;
 }
 
-/* The upper end of the bucket of a sample, and not more than max: at most 1/32 larger. */
+/* Asserts that the value is the upper end of the sample's bucket: at most 1/32 too large, and at
+ * most max. */
 static void assert_near(uint64_t got, uint64_t exact, uint64_t max)
 {
 	assert_true(got >= exact);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The log: levels, rate limits per class, the hook, truncation and escaping. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,14 +12,14 @@
 #define SECOND UINT64_C(1000000000)
 #define START (3 * SECOND)
 
-/* A hook that keeps the last line. */
+/* A log hook that keeps the last line. */
 struct book {
 	struct spoke_env env;
 	struct spokei_log log;
 	unsigned lines;
 	struct spoke_log_line last;
 	char text[SPOKEI_LOG_TEXT_MAX];
-	bool answers; /* logs from inside the hook */
+	bool answers; /* logs from within the hook */
 };
 
 static void book_write(void *ctx, const struct spoke_log_line *line)
@@ -39,7 +40,7 @@ static void book_open(struct book *book)
 	spokei_log_init(&book->log, &book->env, START);
 }
 
-/* Logs `count` lines of a class at one time; returns how many were written. */
+/* Logs `count` lines of one class at the same time. Returns how many reached the hook. */
 static unsigned write_lines(struct book *book, enum spokei_log_class log_class, unsigned count,
 			    uint64_t now_ns)
 {
@@ -178,7 +179,7 @@ static void escape_stays_within_any_size(void **state)
 	static const char bytes[] = "ab\ncd\"ef";
 	static const char whole[] = "ab\\x0acd\\\"ef";
 	static const char *const texts[] = {
-		/* The longest beginning that leaves room for the dots. */
+		/* The longest prefix that leaves room for the dots. */
 		NULL,    "",      "a",     "ab",         "...",         "a...",         "ab...",
 		"ab...", "ab...", "ab...", "ab\\x0a...", "ab\\x0ac...", "ab\\x0acd...",
 	};

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Token buckets and backoff: rates without rounding errors, bounds, and extreme values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,7 @@
 #define SECOND UINT64_C(1000000000)
 #define START (7 * SECOND)
 
-/* Takes single tokens until there are none; returns how many there were. */
+/* Takes single tokens until the bucket is empty. Returns their number. */
 static unsigned drain(struct spokei_bucket *bucket, uint64_t now_ns)
 {
 	unsigned count = 0;
@@ -51,7 +52,7 @@ static void bucket_accumulates_no_rounding_error(void **state)
 		unsigned taken = 0;
 
 		bucket.level = 0;
-		/* A time that no rate divides, in steps that no rate divides. */
+		/* A duration and a step that are multiples of no interval between tokens. */
 		for (uint64_t now = START; now < START + 2 * SECOND; now += 1999)
 			taken += drain(&bucket, now);
 		taken += drain(&bucket, START + 2 * SECOND);
@@ -133,7 +134,8 @@ static void bucket_does_not_overflow_at_maximum(void **state)
 	assert_true(spokei_bucket_take(&slow, UINT32_MAX, UINT32_MAX * SECOND));
 }
 
-/* Dice that change nothing: the middle of the spread. */
+/* Returns the random number that selects the middle of the spread, so that the pause is unchanged.
+ */
 static uint64_t middle_of(uint64_t pause)
 {
 	return pause / 5;

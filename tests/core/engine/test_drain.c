@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lives on an engine, and how it ends: closed when the engine is freed, drained before. */
+/* Members of an engine and their end: closed when the engine is freed, drained before that. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,15 +20,15 @@ enum {
 	STORY = 64,
 };
 
-/* Something that lives on the engine; what it is told it writes as a letter and its number. */
+/* A member of the engine. It appends a letter and its number to the story for each event. */
 struct member {
 	struct spokei_member member;
-	struct spokei_task gone; /* leaves the roll from here, at the end of a turn */
-	struct spoke_alarm work; /* what was begun, and is finished before it leaves */
+	struct spokei_task gone; /* leaves the roll at the end of a turn */
+	struct spoke_alarm work; /* work to finish before it leaves */
 	struct spoke_post post;
 	uint64_t work_ns;
-	void (*then)(struct member *member); /* what its end does besides, or NULL */
-	unsigned posts;                      /* how often its post has run */
+	void (*then)(struct member *member); /* called at its end, or NULL */
+	unsigned posts;                      /* runs of its post */
 	unsigned posts_max;
 	char number;
 };
@@ -146,7 +146,7 @@ static void freeing_an_engine_closes_what_lives_on_it(void **state)
 	add_member(1);
 	add_member(2);
 	spokei_roll_drop(fixture.engine, &fixture.members[1].member);
-	spokei_roll_drop(fixture.engine, &fixture.members[1].member); /* twice is fine */
+	spokei_roll_drop(fixture.engine, &fixture.members[1].member); /* once more */
 	free_engine();
 	assert_string_equal(fixture.story, "c0c2g0g2");
 }
@@ -242,7 +242,7 @@ static void a_drain_is_for_ever(void **state)
 	assert_true(spokei_engine_ending(fixture.engine));
 	run();
 	run(); /* ends at once */
-	/* Somebody who did not ask. */
+	/* A run that did not request a drain. */
 	add_member(0)->work_ns = 5 * MS;
 	run();
 	assert_string_equal(fixture.story, "d0w0g0");
@@ -338,7 +338,7 @@ static void an_alarm_may_be_cancelled_when_its_engine_is_gone(void **state)
 	assert_int_equal(spoke_alarm_after(fixture.engine, &alarms[1], MS, work_done), SPOKE_OK);
 	assert_true(spoke_alarm_cancel(&alarms[1]));
 	free_engine();
-	assert_false(spoke_alarm_cancel(&alarms[0])); /* the engine forgot it */
+	assert_false(spoke_alarm_cancel(&alarms[0])); /* freeing the engine has disarmed it */
 	assert_false(spoke_alarm_cancel(&alarms[1]));
 }
 

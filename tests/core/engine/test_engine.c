@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine on the real loop: alarms, posts, and the order of a turn. */
+/* The engine on the real loop: alarms, posts, and the order of events in a turn. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ struct alarmed {
 	struct spoke_alarm alarm;
 	struct spoke_engine *engine;
 	int count;
-	int until; /* stops the engine when it has been called so often */
+	int until; /* number of calls after which the engine is stopped */
 	uint64_t at_ns;
 };
 
@@ -76,7 +76,7 @@ static void an_alarm_set_after_long_code_is_not_early(void **state)
 
 	(void)state;
 	while (clock_ns() - start_ns < 30 * MS)
-		continue; /* the engine's own time stands still meanwhile */
+		continue; /* the engine's time does not move meanwhile */
 	start_ns = clock_ns();
 	assert_int_equal(spoke_alarm_after(alarmed.engine, &alarmed.alarm, 20 * MS, count_alarm),
 			 SPOKE_OK);
@@ -185,7 +185,7 @@ static void a_post_of_another_thread_wakes_the_engine(void **state)
 	spoke_engine_free(visitor.engine);
 }
 
-/* Everything that happens in one turn writes its letter. */
+/* Each event of a turn appends its letter to the text. */
 struct story {
 	struct spoke_engine *engine;
 	char text[16];
@@ -212,7 +212,7 @@ static void tell_ready(struct spoke_watch *watch, unsigned io)
 	assert_int_equal(io, SPOKE_IO_READ);
 	assert_int_equal(read(watch->fd, &byte, 1), 1);
 	tell(story, 'r');
-	/* Asked for in the opposite order. */
+	/* Requested in reverse order. */
 	spokei_engine_dead(story->engine, &story->dead);
 	spokei_engine_last(story->engine, &story->last);
 	spokei_engine_soon(story->engine, &story->soon);
@@ -280,7 +280,7 @@ enum {
 	CALLS = 500
 };
 
-/* Calls that wait for a byte, and time out 50 ms after they began. */
+/* Calls that wait for a byte and time out after 50 ms. */
 struct calls {
 	struct spoke_engine *engine;
 	unsigned timer_class;
@@ -324,9 +324,9 @@ static void call_timed_out(struct spoke_timer *timer, void *arg)
 }
 
 /*
- * The calls begin, all their answers arrive, and then the loop is held up until every one of them
- * is long overdue: all inside one callback, so that no pause of the machine can come between a call
- * and its answer.
+ * Begins the calls, sends all replies, and stalls the loop until every call is long overdue. All of
+ * this happens in one callback, so that a pause of the machine cannot separate a call from its
+ * reply.
  */
 static void stall(struct spoke_alarm *alarm)
 {

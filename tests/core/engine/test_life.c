@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of an engine on the real loop: freed by its own callback, stopped from elsewhere, on a
- * thread of its own. */
+/*
+ * The life of an engine on the real loop: freed by its own callback, stopped from another thread,
+ * run on a thread of its own.
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,8 +28,8 @@
 
 #define MS UINT64_C(1000000)
 
-/* An engine with something to do and something on it. What its thread finds is noted, and asserted
- * by the test. */
+/* An engine with a post, an alarm and a member. The engine's thread records its results, and the
+ * test asserts them. */
 struct rig {
 	struct spokei_faults faulty;
 	struct spoke_engine *engine;
@@ -37,11 +39,11 @@ struct rig {
 	pthread_t main_thread;
 	atomic_int closed;
 	atomic_int ran;
-	atomic_int after; /* callbacks after the one that freed */
+	atomic_int after; /* callbacks after the one that freed the engine */
 	int here;
-	int joined; /* what a join from a callback said */
+	int joined; /* result of a join from a callback */
 	int started;
-	int rerun; /* what a run said as the engine was freed */
+	int rerun; /* result of a run while the engine was freed */
 	bool here_closed;
 	bool on_main;
 };
@@ -58,7 +60,7 @@ static void member_closed(struct spokei_member *member)
 	rig->here_closed = spokei_engine_here(rig->engine);
 	rig->rerun = spoke_engine_run(rig->engine);
 	if (rig->engine->closing)
-		spoke_engine_free(rig->engine); /* it is being done already */
+		spoke_engine_free(rig->engine); /* already in progress */
 	atomic_fetch_add(&rig->closed, 1);
 	spokei_roll_drop(rig->engine, member);
 }
@@ -74,7 +76,7 @@ static void set_up(struct rig *rig)
 	spokei_roll_add(rig->engine, &rig->member);
 }
 
-/* The engine is gone, and all it had. */
+/* Asserts that the engine and all its members and memory are gone. */
 static void assert_gone(struct rig *rig)
 {
 	assert_int_equal(atomic_load(&rig->closed), 1);
@@ -97,7 +99,7 @@ static void free_from_post(struct spoke_post *post)
 	atomic_fetch_add(&rig->ran, 1);
 	rig->here = spokei_engine_here(rig->engine);
 	spoke_engine_free(rig->engine);
-	/* It is still there, for the callbacks above this one on the stack. */
+	/* The memory stays valid for the callbacks further up the stack. */
 	(void)spoke_engine_now(rig->engine);
 }
 
@@ -208,7 +210,7 @@ static void an_engine_runs_on_a_thread_of_its_own(void **state)
 	assert_gone(&rig);
 }
 
-/* Many times: it comes before the thread runs, as it runs, as it waits. */
+/* Repeats, so that the stop comes before the thread runs, while it runs and while it waits. */
 static void a_stop_from_another_thread_is_never_lost(void **state)
 {
 	struct rig rig;
@@ -290,12 +292,12 @@ static void drain_from_other_thread_is_refused_but_posted_drain_works(void **sta
 	spoke_engine_post(rig.engine, &rig.post);
 	assert_int_equal(spoke_engine_join(rig.engine), SPOKE_OK);
 	assert_int_equal(rig.joined, SPOKE_OK);
-	assert_int_equal(rig.closed, 1); /* it has no drain of its own */
+	assert_int_equal(rig.closed, 1); /* the member has no drain function */
 	spoke_engine_free(rig.engine);
 	assert_gone(&rig);
 }
 
-/* Many times: the thread may not have begun, may run, may have ended. */
+/* Repeats, because the thread may not have begun, may be running or may have ended. */
 static void drain_is_refused_while_engine_has_its_own_thread(void **state)
 {
 	struct rig rig;
@@ -378,7 +380,7 @@ static void nobody_reads(struct spoke_watch *watch, unsigned io)
 	++*ready;
 }
 
-/* libev ends the program when it has no memory. */
+/* libev aborts the program when an allocation fails. */
 static void libev_asks_for_no_memory_as_descriptors_come(void **state)
 {
 	static struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work for another thread, given to the loop of an engine; threads that wait for each other. */
+/* Work for other threads whose completion runs on the loop of an engine; threads that wait. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

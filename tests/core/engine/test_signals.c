@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signals as callbacks: real ones, of this process and of its forked children. A child says in its
- * exit status what it found: 0, or the line of what was not as it should be.
+ * Signals as callbacks, with real signals of this process and of forked children. The exit status
+ * of a child is 0, or the line of the failed expectation.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -39,7 +39,7 @@ struct watcher {
 	struct spoke_signal signal;
 	struct spoke_post post;
 	unsigned came;
-	void (*then)(struct watcher *watcher); /* after that; NULL: stops the engine */
+	void (*then)(struct watcher *watcher); /* called afterwards; NULL: stops the engine */
 };
 
 static atomic_int previous_came;
@@ -111,7 +111,7 @@ static void a_signal_is_told_on_the_engine_each_time_it_comes(void **state)
 		assert_int_equal(spoke_engine_run(watcher.engine), SPOKE_OK);
 		assert_int_equal(watcher.came, i);
 	}
-	/* Those that come before it is told are one. */
+	/* Signals that arrive before the callback runs are merged into one. */
 	assert_int_equal(raise(SIGUSR1), 0);
 	assert_int_equal(raise(SIGUSR1), 0);
 	assert_int_equal(spoke_engine_run(watcher.engine), SPOKE_OK);
@@ -120,8 +120,7 @@ static void a_signal_is_told_on_the_engine_each_time_it_comes(void **state)
 	tear_down(&watcher);
 }
 
-/* Into whatever the signal comes, it leaves errno as it was, here when it cannot be written down.
- */
+/* The handler leaves errno unchanged, even if the eventfd is full. */
 static void more_signals_than_can_be_counted_are_one(void **state)
 {
 	const uint64_t full = UINT64_MAX - 1;
@@ -160,7 +159,7 @@ static void last_watch_restores_previous_handler(void **state)
 	assert_int_equal(spoke_engine_run(two.engine), SPOKE_OK);
 	assert_int_equal(one.came, 0);
 	assert_int_equal(two.came, 1);
-	tear_down(&two); /* cancels */
+	tear_down(&two); /* cancels the watch */
 	assert_true(handler_of(SIGUSR1) == previous);
 	assert_int_equal(raise(SIGUSR1), 0);
 	assert_int_equal(atomic_load(&previous_came), 1);
@@ -248,7 +247,7 @@ static void *send_many(void *arg)
 	return NULL;
 }
 
-/* Watches come and go while signals rain; without one of them the signal is ignored. */
+/* Adds and removes watches during a stream of signals, which are ignored while no watch exists. */
 static void watches_come_and_go_under_signals(void **state)
 {
 	struct watcher one;
@@ -307,7 +306,7 @@ static void unwatchable_signals_are_refused(void **state)
 	assert_true(handler_of(SIGTERM) == SIG_DFL);
 }
 
-/* Whoever is told that the engine ends may do anything, and what he watches then ends with it. */
+/* Watches a signal from the closing notification. That watch ends with the engine too. */
 static void watch_again(struct spoke_post *post)
 {
 	struct watcher *watcher = spoke_container_of(post, struct watcher, post);
@@ -373,7 +372,7 @@ static void in_a_child(struct watcher *watcher)
 	EXPECT(spoke_signal_watch(watcher->engine, &watcher->signal, SIGHUP, came) ==
 	       SPOKE_EFORKED);
 	EXPECT(spoke_engine_drain_on_signals(watcher->engine, 0) == SPOKE_EFORKED);
-	/* Its own watch is told, the inherited one is not. */
+	/* The callback of the child's own watch runs, that of the inherited watch does not. */
 	set_up(&own);
 	EXPECT(spoke_signal_watch(own.engine, &own.signal, SIGUSR1, came) == SPOKE_OK);
 	EXPECT(raise(SIGUSR1) == 0);
@@ -400,7 +399,7 @@ static void a_forked_child_goes_its_own_way(void **state)
 		in_a_child(&watcher);
 	status_of(child, &status);
 	assert_int_equal(status, 0);
-	/* One that watches nothing ends of the signal, as any process. */
+	/* A child without a watch is killed by the signal, like any process. */
 	child = fork();
 	if (child == 0) {
 		(void)raise(SIGUSR1);
@@ -409,7 +408,7 @@ static void a_forked_child_goes_its_own_way(void **state)
 	status_of(child, &status);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGUSR1);
-	/* The parent noticed nothing of all that, and still hears its own. */
+	/* The parent received nothing from its children and still receives its own signals. */
 	assert_int_equal(spoke_engine_turn(watcher.engine, false), SPOKE_OK);
 	assert_int_equal(watcher.came, 0);
 	assert_int_equal(raise(SIGUSR1), 0);
@@ -435,7 +434,7 @@ int main(void)
 		cmocka_unit_test(a_forked_child_goes_its_own_way),
 	};
 
-	/* Whatever was inherited. */
+	/* Do not depend on inherited handlers. */
 	set_handler(SIGUSR1, SIG_DFL);
 	set_handler(SIGUSR2, SIG_DFL);
 	set_handler(SIGTERM, SIG_DFL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SIGTERM ends an engine: in a virtual world, with its times. */
+/* SIGTERM drains an engine: timeouts and second signals, in a virtual world. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #define MS UINT64_C(1000000)
 #define S UINT64_C(1000000000)
 
-/* A server with one thing on its roll, which takes WORK_NS to finish when it is drained. */
+/* A server with one member, which takes work_ns to finish when it is drained. */
 struct fixture {
 	struct spokei_world world;
 	struct spokei_world_process process;
@@ -27,12 +27,12 @@ struct fixture {
 	struct spokei_member member;
 	struct spokei_task gone;
 	struct spoke_alarm work;
-	struct spoke_alarm again; /* sends another signal */
+	struct spoke_alarm again; /* sends a second signal */
 	uint64_t work_ns;
 	uint64_t drained_ns;
 	uint64_t closed_ns;
 	uint64_t left_ns;
-	int number; /* that the alarm sends */
+	int number; /* signal that the alarm sends */
 };
 
 static struct fixture fixture;
@@ -103,7 +103,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Runs; SIGTERM comes at once, and another signal after a while: 0: none does. */
+/* Runs the engine. SIGTERM comes at once, a second signal after `again_ns`; 0 means no second
+ * signal. */
 static uint64_t serve(uint64_t work_ns, uint64_t timeout_ns, uint64_t again_ns, int number)
 {
 	uint64_t start_ns = fixture.world.now_ns;
@@ -168,7 +169,7 @@ static void called_again_it_sets_another_timeout(void **state)
 static void without_a_timer_for_the_drain_the_run_is_stopped(void **state)
 {
 	(void)state;
-	/* No wheel has room so far ahead. */
+	/* The timeout is beyond the range of any wheel. */
 	assert_int_equal(spoke_engine_drain_on_signals(fixture.engine, UINT64_MAX - 1), SPOKE_OK);
 	assert_true(spokei_world_signal(&fixture.process, SIGTERM));
 	assert_int_equal(spoke_engine_run(fixture.engine), SPOKE_OK);

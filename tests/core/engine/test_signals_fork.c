@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signals at the worst of times: in forked children, and just as a handler is put. The linker leads
- * two calls of the code under test through here, so that the moment can be chosen.
+ * Signals at the worst moments: in forked children, and while a handler is being installed. The
+ * linker wraps two functions that the code under test calls, so that the test can choose the
+ * moment.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -21,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHILD_S 20 /* what a child that hangs is given */
+#define CHILD_S 20 /* time limit of a child */
 
 static unsigned told;
 
@@ -48,14 +49,14 @@ static struct spoke_engine *engine_that_watches(struct spoke_signal *signal, int
 	return engine;
 }
 
-/* --- the calls in between */
+/* --- wrapped functions */
 
-static _Thread_local bool stays; /* this thread, in write() */
+static _Thread_local bool stays; /* this thread stays in write() */
 static atomic_bool stay;
 static atomic_bool stands;
-static int raised_at_once; /* as soon as it has a handler; 0: none */
+static int raised_at_once; /* raised once it has a handler; 0 means none */
 
-/* The names are the linker's. */
+/* The linker's --wrap prescribes the names. */
 /* NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
 ssize_t __real_write(int fd, const void *bytes, size_t len);
 ssize_t __wrap_write(int fd, const void *bytes, size_t len);
@@ -86,7 +87,8 @@ int __wrap_sigaction(int number, const struct sigaction *action, struct sigactio
 
 /* --- */
 
-/* Ignored before, it would be ignored for ever if it were taken for somebody else's. */
+/* The signal was ignored before. It would stay ignored if the code took it for a signal of other
+ * code. */
 static void a_signal_that_comes_as_it_is_watched_is_told(void **state)
 {
 	struct spoke_signal signal;
@@ -195,7 +197,7 @@ int main(void)
 		cmocka_unit_test(a_child_that_watches_no_more_ends_by_sigterm),
 	};
 
-	/* Whatever was inherited. */
+	/* Do not depend on inherited handlers. */
 	set_handler(SIGUSR1, SIG_DFL);
 	set_handler(SIGTERM, SIG_DFL);
 	set_handler(SIGHUP, SIG_DFL);

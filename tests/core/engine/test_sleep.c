@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine slept: who is told, what counts as sleep, and that nothing else changes. */
+/*
+ * Suspend of the machine: its detection, the notification of members, and the absence of other
+ * effects.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +27,7 @@ struct member {
 	struct spokei_member member;
 	struct spokei_task gone;
 	unsigned woken;
-	struct member *drops; /* leaves when this one is told, or NULL */
+	struct member *drops; /* leaves when this member is notified, or NULL */
 	struct member *joins;
 };
 
@@ -34,9 +37,9 @@ struct fixture {
 	struct spoke_engine *engine;
 	struct spoke_alarm tick;
 	unsigned ticks;
-	uint64_t ticks_hash; /* of the times of all ticks */
-	uint64_t boot_ns;    /* what the odd clock says */
-	uint64_t hold_ns;    /* before and after it is read, once */
+	uint64_t ticks_hash; /* hash of the times of all ticks */
+	uint64_t boot_ns;    /* value of the replaced clock */
+	uint64_t hold_ns;    /* delay before and after its reading, once */
 	struct member members[MEMBERS];
 };
 
@@ -184,7 +187,7 @@ static void the_second_clock_is_not_read_in_every_turn(void **state)
 	spokei_world_sleep(&fixture.world, 5 * S);
 	pass(200 * MS);
 	assert_int_equal(sleeps(), 1);
-	/* That look was up to 10 ms ago, or 100: three sleeps that are seen at once are one. */
+	/* Checks are 10 ms or 100 ms apart, so sleeps between two checks count as one. */
 	for (int i = 0; i < 3; i++) {
 		spokei_world_sleep(&fixture.world, 5 * S);
 		pass(20 * MS);
@@ -209,7 +212,7 @@ static void small_steps_and_steps_back_are_no_sleep(void **state)
 	}
 	assert_int_equal(sleeps(), 0);
 	assert_int_equal(member->woken, 0);
-	/* From wherever the clock has come to, more than a second is one. */
+	/* A difference of more than one second counts, whatever the drift so far. */
 	spokei_world_sleep(&fixture.world, S + 1);
 	pass(200 * MS);
 	assert_int_equal(sleeps(), 1);
@@ -218,7 +221,7 @@ static void small_steps_and_steps_back_are_no_sleep(void **state)
 static void a_clock_that_begins_behind_the_other_is_fine(void **state)
 {
 	(void)state;
-	fixture.world.slept_ns -= 100 * S; /* before zero: it wraps */
+	fixture.world.slept_ns -= 100 * S; /* below zero, so it wraps */
 	pass(S);
 	assert_int_equal(sleeps(), 0);
 	spokei_world_sleep(&fixture.world, 3 * S);
@@ -226,7 +229,7 @@ static void a_clock_that_begins_behind_the_other_is_fine(void **state)
 	assert_int_equal(sleeps(), 1);
 }
 
-/* The process is held up between the readings of the two clocks: before and after the second. */
+/* Holds the process up between the readings of the two clocks, before and after the second one. */
 static uint64_t odd_boot_now(void *ctx)
 {
 	uint64_t read_ns;
@@ -292,7 +295,7 @@ static void closed_member_is_not_notified_of_sleep(void **state)
 	assert_int_equal(member->woken, 0);
 }
 
-/* The same seed with and without sleep: the same turns at the same times, the same dice. */
+/* Runs one seed with and without sleep: turns, times and random numbers are the same. */
 static void a_world_that_slept_goes_on_as_one_that_did_not(void **state)
 {
 	uint64_t hash[2];

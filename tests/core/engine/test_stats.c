@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters and their names, the ring of events, classes of the wheel found again. */
+/* Counters and their names, the ring of events, and look-up of the wheel's classes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -117,7 +117,7 @@ static void a_late_turn_is_counted_once(void **state)
 	assert_int_equal(spoke_alarm_every(fixture.engine, &alarm, 10 * MS, ignore_alarm),
 			 SPOKE_OK);
 	spokei_world_run(&fixture.world, fixture.world.now_ns + 30 * MS);
-	spokei_world_stall(&fixture.world, 40 * MS); /* not late enough */
+	spokei_world_stall(&fixture.world, 40 * MS); /* less than the threshold */
 	spokei_world_run(&fixture.world, fixture.world.now_ns + 30 * MS);
 	assert_int_equal(spoke_stat_get(fixture.engine, SPOKE_STAT_TURNS_LATE), 0);
 	spokei_world_stall(&fixture.world, 100 * MS);

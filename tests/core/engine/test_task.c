@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Task queues and mailboxes: order, removal, and posts from several threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +16,8 @@
 
 struct job {
 	struct spokei_task task;
-	struct spoke_list *again; /* puts itself there when it runs */
-	int *log;                 /* appends its number there */
+	struct spoke_list *again; /* the queue to which the task adds itself again */
+	int *log;                 /* the task appends its number */
 	int number;
 };
 
@@ -43,7 +44,7 @@ static void tasks_run_in_order_and_once(void **state)
 	for (int i = 0; i < 3; i++) {
 		jobs[i] = (struct job){ { { 0 }, job_run }, NULL, log, i + 1 };
 		spokei_task_put(&queue, &jobs[i].task);
-		spokei_task_put(&queue, &jobs[i].task); /* in it already */
+		spokei_task_put(&queue, &jobs[i].task); /* already queued */
 	}
 	spokei_task_drop(&jobs[1].task);
 	spokei_task_drop(&jobs[1].task);
@@ -72,7 +73,7 @@ static void task_added_by_a_task_runs_in_next_round(void **state)
 	assert_int_equal(spokei_task_run_all(&queue), 0);
 }
 
-static struct job *mortal; /* frees itself when it runs */
+static struct job *mortal; /* freed by its own run function */
 
 static void free_task(struct spokei_task *task)
 {
@@ -153,7 +154,7 @@ static void posts_of_threads_arrive_once_in_order_of_each_thread(void **state)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 		assert_int_equal(received[i], LETTERS);
 	}
-	/* Whoever posts into an empty mailbox is told so: once per batch. */
+	/* Only the first post into an empty mailbox reports a wake-up: one per batch. */
 	assert_int_equal(atomic_load(&wakes), batches);
 	assert_int_equal(spokei_mailbox_run_all(&mailbox), 0);
 }

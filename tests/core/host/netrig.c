@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-	PATIENCE_MS = 20000, /* for what comes at once; a machine may be busy */
+	PATIENCE_MS = 20000, /* for events that are immediate on an idle machine */
 };
 
 static const struct medium media[] = {
@@ -72,7 +72,7 @@ static int tear_down(void **state)
 
 	if (rig->listener >= 0 && !rig->absent)
 		rig->net->close(rig, rig->listener);
-	result |= rmdir(rig->folder); /* a listener at a path takes it away */
+	result |= rmdir(rig->folder); /* fails if a listener left its path behind */
 	result |= rig->user.fds != 0;
 	spokei_vnet_free(rig->user.net);
 	free(rig);
@@ -88,7 +88,7 @@ struct netrig *netrig_begin(void **state)
 	return rig;
 }
 
-/* Waits until the descriptor is ready for all of `io`. */
+/* Waits until the descriptor is ready for any of `io`. */
 void netrig_wait_for(struct netrig *rig, int fd, unsigned io)
 {
 	struct pollfd wanted = { .fd = fd };
@@ -127,7 +127,7 @@ int netrig_accept_one(struct netrig *rig, struct spoke_address *ret_peer)
 	return fd;
 }
 
-/* A connection: [0] has connected, [1] was accepted. */
+/* Connects a pair: [0] is the connecting end, [1] the accepted one. */
 void netrig_make_pair(struct netrig *rig, int *ret_ends)
 {
 	struct spoke_address peer;
@@ -166,7 +166,7 @@ void netrig_write_all(struct netrig *rig, int fd, const char *bytes, size_t len)
 	}
 }
 
-/* As read(), but waits for something to come. */
+/* Reads like read(), but waits until there is something to read. */
 ssize_t netrig_read_some(struct netrig *rig, int fd, char *bytes, size_t len)
 {
 	ssize_t got = -EAGAIN;

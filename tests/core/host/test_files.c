@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small files: read whole under a bound, replaced as a whole or not at all. */
+/* Small files: read whole up to a limit, replaced atomically. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A folder of its own for each test. */
+/* A folder for each test. */
 struct rig {
 	char folder[64];
 	char path[PATH_MAX];
@@ -47,12 +47,12 @@ static int tear_down(void **state)
 
 	(void)unlink(rig->path);
 	(void)rmdir(rig->path);
-	(void)rmdir(rig->folder); /* fails when anything is left: the test says so itself */
+	(void)rmdir(rig->folder); /* fails if a file is left; the tests assert that themselves */
 	free(rig);
 	return 0;
 }
 
-/* How many entries the folder has. */
+/* Returns the number of entries in the folder. */
 static int entries(const struct rig *rig)
 {
 	DIR *folder = opendir(rig->folder);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real files: what is appended, who is told that one has changed, and locks. */
+/* Real files: appending, notification of changes, and locks. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -268,7 +268,7 @@ static void a_lock_keeps_out_all_others_and_ends_with_its_process(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	assert_int_equal(files->lock(NULL, rig->path, &fd), 0);
-	/* A child that has the descriptor too does not keep the lock. */
+	/* A child that inherited the descriptor does not keep the lock. */
 	child = fork();
 	if (child == 0) {
 		for (;;)

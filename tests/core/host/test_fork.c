@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An engine and a forked child: there it does nothing but go, and its parent does not notice. What
- * a child finds it says in its exit status: 0, or the line of what was not as it should be.
+ * An engine and a forked child: the child can only free the engine, and the parent's engine is not
+ * affected. The exit status of a child is 0, or the line of the failed expectation.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@
 
 #define MS UINT64_C(1000000)
 
-/* In the child. */
+/* Ends a child whose expectation fails. */
 #define EXPECT(condition)                                                                          \
 	do {                                                                                       \
 		if (!(condition))                                                                  \
@@ -35,7 +35,7 @@
 
 struct rig;
 
-/* Reads a byte that its peer sent. */
+/* Reads a byte that its peer has sent. */
 struct reader {
 	struct spoke_watch watch;
 	struct rig *rig;
@@ -50,14 +50,14 @@ struct rig {
 	struct reader readers[2];
 	struct spoke_alarm alarm;
 	struct spoke_post post;
-	struct spokei_task task; /* on the engine's queues as the process forks */
+	struct spokei_task task; /* in the engine's queues during the fork */
 	unsigned ran;
 	unsigned posts;
 	unsigned alarms;
 	unsigned reads;
-	int closed; /* by the roll; in a child it is told so */
+	int closed; /* calls of close, made in a child too */
 	bool closed_in_child;
-	void (*in_callback)(struct rig *rig); /* once, in the first that comes */
+	void (*in_callback)(struct rig *rig); /* called once, in the first callback */
 	pid_t child;
 };
 
@@ -165,14 +165,14 @@ static void assert_child_was_content(pid_t child)
 			 WEXITSTATUS(status));
 }
 
-/* All that an engine of its own has to be able to do for the parent, after its child is gone. */
+/* Asserts that the parent's engine still works after its child has ended. */
 static void assert_parent_is_well(struct rig *rig)
 {
 	uint64_t due_ns;
 	unsigned reads = rig->readers[0].bytes + rig->readers[1].bytes;
 	unsigned posts = rig->posts;
 
-	/* Nothing of the child has woken it, and its timer is what it was. */
+	/* The child has not woken the engine and has not changed its timer. */
 	rig->alarms = 0;
 	assert_int_equal(spoke_alarm_after(rig->engine, &rig->alarm, 30 * MS, count_alarm),
 			 SPOKE_OK);
@@ -181,7 +181,7 @@ static void assert_parent_is_well(struct rig *rig)
 	assert_true(now_ns(rig) >= due_ns);
 	while (rig->alarms == 0)
 		assert_int_equal(spoke_engine_turn(rig->engine, true), SPOKE_OK);
-	/* It reads what comes, and hears those who post. */
+	/* The engine still reads bytes and receives posts. */
 	send_bytes(rig);
 	assert_int_equal(spoke_engine_turn(rig->engine, true), SPOKE_OK);
 	assert_int_equal(rig->readers[0].bytes + rig->readers[1].bytes, reads + 2);
@@ -190,7 +190,7 @@ static void assert_parent_is_well(struct rig *rig)
 	assert_int_equal(rig->posts, posts + 1);
 }
 
-/* In the child, where the inherited engine is gone: one of its own works. */
+/* Expects, in the child and after the inherited engine is freed, that a new engine works. */
 static void expect_new_engines_work(struct rig *rig)
 {
 	struct spoke_engine_options options = { .env = &rig->faulty.env };
@@ -251,7 +251,7 @@ static void a_child_is_refused_and_frees_without_disturbing_its_parent(void **st
 		_exit(0);
 	}
 	assert_child_was_content(child);
-	/* The timer that was set before the fork, and the bytes that lay there. */
+	/* The timer armed before the fork and the bytes sent before it. */
 	assert_int_equal(spoke_engine_run(rig.engine), SPOKE_OK);
 	assert_int_equal(rig.alarms, 1);
 	assert_int_equal(rig.readers[0].bytes, 1);
@@ -284,7 +284,7 @@ static void fork_in_a_callback(void (*in_callback)(struct rig *rig))
 	error = spoke_engine_run(rig.engine);
 	if (rig.child == 0) {
 		EXPECT(error == SPOKE_EFORKED);
-		EXPECT(rig.reads == 1); /* the other's byte is its parent's */
+		EXPECT(rig.reads == 1); /* the other reader's byte belongs to the parent */
 		EXPECT(rig.alarms == 0);
 		if (in_callback == fork_here)
 			spoke_engine_free(rig.engine);
@@ -325,7 +325,7 @@ static void a_users_loop_in_the_child_goes_on_without_the_engine(void **state)
 	send_bytes(&rig);
 	(void)ev_run(ev, EVRUN_NOWAIT);
 	assert_int_equal(rig.reads, 2);
-	do { /* until one is set as the loop would wait */
+	do { /* until an alarm is pending while the loop would wait */
 		assert_int_equal(spoke_alarm_after(rig.engine, &rig.alarm, 3 * MS, count_alarm),
 				 SPOKE_OK);
 		(void)ev_run(ev, EVRUN_NOWAIT);
@@ -347,8 +347,8 @@ static void a_users_loop_in_the_child_goes_on_without_the_engine(void **state)
 		_exit(0);
 	}
 	assert_child_was_content(child);
-	/* The bytes, and the timer's expiry, are still the parent's. */
-	(void)ev_run(ev, 0); /* count_alarm() breaks it */
+	/* The bytes and the expiry of the timer still belong to the parent. */
+	(void)ev_run(ev, 0); /* ended by count_alarm() */
 	assert_int_equal(rig.reads, 4);
 	assert_int_equal(rig.alarms, 1);
 	assert_parent_is_well(&rig);
@@ -356,7 +356,7 @@ static void a_users_loop_in_the_child_goes_on_without_the_engine(void **state)
 	ev_loop_destroy(ev);
 }
 
-/* Work that a thread of the pool is doing as the process forks. */
+/* Work in progress on a thread of the pool during the fork. */
 struct errand {
 	struct spoke_work work;
 	struct spoke_engine *engine;
@@ -436,7 +436,7 @@ static void child_ignores_engine_that_ran_on_another_thread(void **state)
 	assert_child_was_content(child);
 	spoke_engine_stop(rig.engine);
 	assert_int_equal(spoke_engine_join(rig.engine), SPOKE_OK);
-	/* What the stop left behind to wake it. */
+	/* Consume the wake-up that the stop left behind. */
 	assert_int_equal(spoke_engine_turn(rig.engine, false), SPOKE_OK);
 	rig.faulty.env.threads->close(parker);
 	assert_parent_is_well(&rig);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The real environment: clocks, dice, memory. Its network and files have tests of their own. */
+/*
+ * The real environment: clocks, random numbers, memory. Its network and files have their own tests.
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,7 +130,7 @@ static void a_forked_child_does_not_throw_what_its_parent_throws(void **state)
 	pid_t child;
 
 	(void)state;
-	throw(here, THROW); /* so that there is a store to inherit */
+	throw(here, THROW); /* fills the store of random bytes that the child inherits */
 	assert_int_equal(pipe(ends), 0);
 	child = fork();
 	assert_true(child >= 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine in a loop that its user runs. */
+/* An engine in a libev loop that its user runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ struct alarmed {
 	struct spoke_alarm alarm;
 	struct spoke_engine *engine;
 	int count;
-	int until; /* stops the engine when it has been called so often */
+	int until; /* number of calls after which the engine is stopped */
 };
 
 static void count_alarm(struct spoke_alarm *alarm)
@@ -49,7 +49,7 @@ static void an_engine_turns_in_a_loop_of_the_users(void **state)
 	assert_int_equal(spoke_engine_new(&options, &alarmed.engine), SPOKE_OK);
 	assert_int_equal(spoke_alarm_every(alarmed.engine, &alarmed.alarm, MS, count_alarm),
 			 SPOKE_OK);
-	(void)ev_run(ev, 0); /* count_alarm() breaks it */
+	(void)ev_run(ev, 0); /* ended by count_alarm() */
 	assert_int_equal(alarmed.count, 3);
 	spoke_engine_free(alarmed.engine);
 	ev_loop_destroy(ev);
@@ -62,7 +62,7 @@ static void break_loop(struct ev_loop *ev, struct ev_timer *timer, int events)
 	ev_break(ev, EVBREAK_ALL);
 }
 
-/* Runs the loop until it is broken out of, for at most so long. Returns whether it was before. */
+/* Runs the loop for at most `seconds`. Returns whether it was broken out of earlier. */
 static bool is_broken(struct ev_loop *ev, double seconds)
 {
 	struct ev_timer timer;
@@ -91,7 +91,7 @@ static void a_drain_breaks_a_loop_of_the_users_once(void **state)
 		assert_false(is_broken(ev, 0.02));
 		assert_false(is_broken(ev, 0.02));
 	}
-	/* But a run of the engine's ends at once. */
+	/* But spoke_engine_run() returns at once. */
 	assert_int_equal(spoke_engine_run(engine), SPOKE_OK);
 	spoke_engine_free(engine);
 	ev_loop_destroy(ev);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every network promises, on every network. */
+/* The contract of a network, tested on the real one and on the in-memory one. */
 #include "tests/core/host/netrig.h"
 
 #include <errno.h>
 #include <string.h>
 
 enum {
-	LARGE = 256 << 20, /* more than any system takes unread */
+	LARGE = 256 << 20, /* more than any kernel buffers */
 	BEYOND_FULL = 300000,
 	CROWD = 40,
-	PARTS = 3000, /* more than the system takes in one call */
+	PARTS = 3000, /* more than the kernel accepts in one call */
 };
 
 static void both_sides_agree_on_their_addresses(void **state)
@@ -128,7 +128,7 @@ static void closing_with_unread_data_resets(void **state)
 	rig->net->close(rig, ends[0]);
 }
 
-/* That it does not kill the program is half of the test. */
+/* Also proves that the write does not raise SIGPIPE. */
 static void writing_to_who_has_closed_fails_in_the_end(void **state)
 {
 	struct netrig *rig = netrig_begin(state);
@@ -154,7 +154,7 @@ static char pattern(size_t at)
 	return (char)(at * 31 + at / 256 + at / 65536);
 }
 
-/* Reads what is there and checks it. Returns the position in the stream. */
+/* Reads and checks the available bytes. Returns the new position in the stream. */
 static size_t drain(struct netrig *rig, int fd, size_t at)
 {
 	static char bytes[1 << 16];
@@ -170,7 +170,7 @@ static size_t drain(struct netrig *rig, int fd, size_t at)
 	return at + (size_t)got;
 }
 
-/* Writes what belongs at this place of the stream. Returns its result. */
+/* Writes the stream's bytes at this position. Returns the result of the write. */
 static ssize_t write_pattern(struct netrig *rig, int fd, size_t at, size_t len)
 {
 	static char bytes[1 << 16];
@@ -198,7 +198,7 @@ static void a_large_transfer_fills_up_goes_on_and_arrives_whole(void **state)
 		assert_true(got > 0 || got == -EAGAIN);
 		written += got > 0 ? (size_t)got : 0;
 	}
-	assert_int_equal(got, -EAGAIN); /* nobody has read yet */
+	assert_int_equal(got, -EAGAIN); /* nothing has been read yet */
 	total = written + BEYOND_FULL;
 	while (seen < total) {
 		got = 1;
@@ -281,7 +281,7 @@ static void where_nobody_listens_a_connection_is_refused(void **state)
 		error = rig->net->finish(rig, fd);
 		rig->net->close(rig, fd);
 	}
-	/* The path of a unix socket has gone with its listener. */
+	/* The path of a unix socket was removed with its listener. */
 	assert_int_equal(error, rig->on->at ? -ECONNREFUSED : -ENOENT);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the system is told to notice a peer that is gone, on every network. */
+/* The settings that make the kernel detect a dead peer, on every network. */
 #define _GNU_SOURCE
 #include "tests/core/host/netrig.h"
 
@@ -12,7 +12,7 @@
 #define MS UINT64_C(1000000)
 #define S UINT64_C(1000000000)
 
-/* What Linux has of a guarded TCP socket. */
+/* The settings that Linux reports for a guarded TCP socket. */
 struct settings {
 	int user_ms;
 	int keeps;
@@ -47,7 +47,7 @@ static bool is_tcp(const struct netrig *rig)
 	return !rig->on->in_memory && rig->on->at;
 }
 
-/* Guards, and compares on TCP what the system was told; only what it knows can be compared. */
+/* Guards a connection. On TCP, compares the socket's settings with the wanted ones. */
 static void guard(struct netrig *rig, int fd, uint64_t unanswered_ns, uint64_t keepalive_ns,
 		  struct settings wanted)
 {
@@ -96,7 +96,7 @@ static void zero_is_as_the_system_has_it(void **state)
 	netrig_close_pair(rig, ends);
 }
 
-/* A connection may be guarded before it stands, and a guarded one carries bytes as any. */
+/* A connection may be guarded before it is established; a guarded connection carries bytes. */
 static void a_guarded_connection_carries_bytes(void **state)
 {
 	struct netrig *rig = netrig_begin(state);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What only the system's network has: paths of unix sockets, flags of descriptors. */
+/* Properties of the real network alone: paths of unix sockets and flags of descriptors. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,7 +68,7 @@ static int listen_at(const struct rig *rig, int *ret_fd)
 	return net->listen(NULL, &rig->at, 4, ret_fd);
 }
 
-/* A socket of this type bound to the path by somebody else, who then listens if asked to. */
+/* Binds a foreign socket of this type to the path and listens on it if requested. */
 static int bind_there(const struct rig *rig, int type, bool listens)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Busy poll. On the real loop with a clock that the test moves, for the functions of the C library
- * that read it and that wait are this program's, of libev as well; and in a virtual world.
+ * Busy polling. On the real loop the test sets the clock: it replaces the C library's functions
+ * that read the clock and that wait, for libev too. Other tests use a virtual world.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -29,20 +29,20 @@
 #define SPIN_NS (50 * US)
 #define KERNEL_SIGSET_BYTES 8
 
-/* Takes the place of the C library's function for the shared libraries as well. */
+/* Replaces a function of the C library, for shared libraries as well. */
 #define IN_PLACE_OF(name) __asm__(name) __attribute__((visibility("default")))
 
-/* The machine as the engine's thread sees it. */
+/* The machine as the engine's thread observes it. */
 static struct {
 	bool on;
-	uint64_t now_ns;  /* the time, while it is on */
-	uint64_t step_ns; /* that a look takes */
-	unsigned looks;   /* waits that do not sleep */
-	unsigned sleeps;  /* waits that would; they end at once */
-	unsigned post_at; /* the look at which `post` is posted; 0: none */
+	uint64_t now_ns;  /* time of the clock while `on` */
+	uint64_t step_ns; /* duration of a poll */
+	unsigned looks;   /* polls, which do not sleep */
+	unsigned sleeps;  /* waits that would sleep; they return at once */
+	unsigned post_at; /* the poll during which `post` is posted; 0 means none */
 	struct spoke_engine *engine;
 	struct spoke_post *post;
-	uint64_t due_ns; /* when it really is so late, it is so here too; 0: never */
+	uint64_t due_ns; /* once the real clock reaches it, now_ns becomes it; 0 means never */
 } machine;
 
 static uint64_t real_ns(void)
@@ -86,7 +86,7 @@ int spin_epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_
 			    KERNEL_SIGSET_BYTES);
 }
 
-/* An engine that spins for so long, on a machine where a look takes so long. */
+/* Makes an engine that spins for `spin_ns`, on a machine where a poll takes `step_ns`. */
 static void set_up(uint64_t spin_ns, uint64_t step_ns)
 {
 	struct spoke_engine_options options = { .spin_ns = spin_ns };
@@ -112,7 +112,7 @@ static void assert_waits(unsigned looks, unsigned sleeps)
 	assert_int_equal(machine.sleeps, sleeps);
 }
 
-/* --- one wait */
+/* --- a single wait */
 
 static void a_wait_looks_for_as_long_as_the_option_says_and_then_sleeps(void **state)
 {
@@ -120,7 +120,7 @@ static void a_wait_looks_for_as_long_as_the_option_says_and_then_sleeps(void **s
 	set_up(SPIN_NS, US);
 	for (unsigned i = 1; i <= 3; i++) {
 		assert_int_equal(spoke_engine_turn(machine.engine, true), SPOKE_OK);
-		/* The clock is read after the first look. */
+		/* The clock is read after the first poll. */
 		assert_waits((1 + (unsigned)(SPIN_NS / US)) * i, i);
 	}
 	tear_down();
@@ -186,7 +186,7 @@ static void run_dead(struct spokei_task *task)
 	spokei_engine_soon(machine.engine, &posted->soon);
 }
 
-/* ... as those of a late turn are. */
+/* A round that was requested counts as a turn, like a round of a late turn. */
 static void a_round_that_is_asked_for_is_a_turn_though_it_finds_nothing(void **state)
 {
 	struct posted posted = { .dead.run = run_dead, .soon.run = run_soon };
@@ -213,7 +213,7 @@ static void note_alarm(struct spoke_alarm *alarm)
 	spoke_engine_stop(machine.engine);
 }
 
-/* The time stands still until that of the timer has come, so the engine looks for as long. */
+/* The clock stands still until the timer's time has come, so the engine polls until then. */
 static void a_timer_that_is_due_while_it_looks_is_not_late(void **state)
 {
 	struct alarmed alarmed = { .at_ns = 0 };
@@ -231,7 +231,7 @@ static void a_timer_that_is_due_while_it_looks_is_not_late(void **state)
 	tear_down();
 }
 
-/* --- ends, on a machine whose time stands still: what spins does so until it is ended */
+/* --- ends of spinning, on a machine whose clock stands still */
 
 static void drain(struct spoke_post *post)
 {
@@ -261,7 +261,7 @@ static void a_drain_ends_an_engine_that_spins(void **state)
 {
 	(void)state;
 	run_until(drain);
-	assert_in_range(machine.looks, 1000, 1001); /* a turn more: of what was drained */
+	assert_in_range(machine.looks, 1000, 1001); /* one more turn for the drained member */
 	tear_down();
 }
 
@@ -320,7 +320,7 @@ static void posts_and_stop_are_handled_while_spinning(void **state)
 	tear_down();
 }
 
-/* --- what is refused */
+/* --- rejected options */
 
 static void assert_refused(struct spoke_engine_options options, int error)
 {
@@ -363,7 +363,7 @@ static void count_alarm(struct spoke_alarm *alarm)
 	(void)alarm;
 }
 
-/* An alarm every `period_ns` for 100 of them; returns for how long the loop looked. */
+/* Runs 100 alarms, one every `period_ns`. Returns how long the loop polled. */
 static uint64_t look_between(uint64_t period_ns, uint64_t spin_ns)
 {
 	struct spokei_world world;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool and the parker, with real threads. What a thread finds out is asserted by the test. */
+/*
+ * The thread pool and the parker, with real threads. Threads record results, and the test asserts
+ * them.
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,20 +37,20 @@ struct job {
 	unsigned ran;
 	unsigned done;
 	int status;
-	bool own_thread; /* ran on the thread that submitted */
+	bool own_thread; /* ran on the submitting thread */
 	bool hears_signals;
-	void (*then)(struct job *job); /* what its run does besides, or NULL */
+	void (*then)(struct job *job); /* called by its run function, or NULL */
 };
 
 struct rig {
 	struct spokei_pool pool;
-	struct spokei_parker begun;   /* a job that holds has begun */
-	struct spokei_parker release; /* let it end */
+	struct spokei_parker begun;   /* unparked when a holding job begins */
+	struct spokei_parker release; /* lets a holding job end */
 	struct spokei_parker finished;
 	pthread_t tester;
 	atomic_uint done;
 	atomic_uint logged;
-	struct job *log[LOG_SIZE]; /* in the order of done */
+	struct job *log[LOG_SIZE]; /* in order of completion */
 	struct job jobs[JOBS];
 };
 
@@ -83,14 +86,14 @@ static void job_done(void *arg, struct spoke_work *work)
 	spokei_unpark(&rig->finished);
 }
 
-/* Runs until the test lets it end. */
+/* Blocks the job until the test releases it. */
 static void hold(struct job *job)
 {
 	spokei_unpark(&job->rig->begun);
 	(void)spokei_park(&job->rig->release, UINT64_MAX);
 }
 
-/* Runs until the pool is being stopped. */
+/* Blocks the job until the pool is being stopped. */
 static void hold_until_stop(struct job *job)
 {
 	struct spokei_pool *pool = &job->rig->pool;
@@ -234,7 +237,7 @@ static void stop_waits_for_what_runs_and_cancels_the_rest_once(void **state)
 	free_rig(rig);
 }
 
-/* Works that are not urgent have all the threads they may. */
+/* Occupies all threads that work without urgency may use. */
 static void keep_busy(struct rig *rig, int threads)
 {
 	for (int i = 0; i < threads; i++) {
@@ -266,7 +269,7 @@ static void urgent_work_runs_though_others_block_and_fill_the_queue(void **state
 		wait_done(rig, (unsigned)i - 3);
 		assert_int_equal(rig->jobs[i].ran, 1);
 	}
-	assert_int_equal(rig->jobs[2].ran, 0); /* the thread beyond is not for it */
+	assert_int_equal(rig->jobs[2].ran, 0); /* the extra thread is for urgent work only */
 	assert_int_equal(rig->pool.started, 3);
 	release_all(rig, 3, 2);
 	wait_done(rig, 6);
@@ -282,7 +285,7 @@ static void urgent_work_goes_first_and_has_its_own_limit(void **state)
 	for (int i = 3; i < 7; i++)
 		rig->jobs[i].work.urgent = true;
 	rig->jobs[3].then = hold;
-	assert_int_equal(submit(rig, 3), 0); /* has the thread beyond */
+	assert_int_equal(submit(rig, 3), 0); /* runs on the extra thread */
 	wait_begun(rig);
 	keep_busy(rig, 1);
 	assert_int_equal(submit(rig, 1), 0);
@@ -291,7 +294,7 @@ static void urgent_work_goes_first_and_has_its_own_limit(void **state)
 	assert_int_equal(submit(rig, 6), -EAGAIN);
 	assert_int_equal(rig->pool.started, 2);
 	spokei_unpark(&rig->release);
-	wait_done(rig, 3); /* one of those that held, and 4, 5 */
+	wait_done(rig, 3); /* one of the held jobs, and jobs 4 and 5 */
 	assert_true(rig->log[1] == &rig->jobs[4] && rig->log[2] == &rig->jobs[5]);
 	spokei_unpark(&rig->release);
 	wait_done(rig, 5);
@@ -374,7 +377,7 @@ static void *park_at(void *parker)
 	return spokei_park(parker, UINT64_MAX) == 0 ? parker : NULL;
 }
 
-/* More than a room has bits, so that they are in several. */
+/* Uses more parkers than one ticker has bits, so that several tickers are used. */
 static void several_are_woken_together(void **state)
 {
 	struct spokei_parker parkers[CROWD * 10];
@@ -387,7 +390,7 @@ static void several_are_woken_together(void **state)
 		spokei_parker_init(&parkers[i]);
 		assert_int_equal(spokei_thread_create(&threads[i], park_at, &parkers[i]), 0);
 	}
-	/* Some may not wait yet. */
+	/* Some threads may not be waiting yet. */
 	for (int i = 0; i < CROWD * 10; i++)
 		spokei_unpark_one_of(&several, &parkers[i]);
 	spokei_unpark_end(&several);

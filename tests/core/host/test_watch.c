@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What users see of an engine's wheel, and descriptors of their own on its loop. */
+/* The public view of an engine's wheel, and users' descriptors on its loop. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,9 +19,9 @@
 struct watched {
 	struct spoke_watch watch;
 	struct spoke_engine *engine;
-	unsigned io;   /* told last */
-	int told;      /* how often */
-	unsigned next; /* what is watched for from then on */
+	unsigned io;   /* of the last call */
+	int told;      /* number of calls */
+	unsigned next; /* events to watch from then on */
 };
 
 static void note(struct spoke_watch *watch, unsigned io)
@@ -55,7 +55,7 @@ static void a_descriptor_is_told_of_as_long_as_it_is_watched(void **state)
 	assert_int_equal(watched.told, 1);
 	assert_int_equal(watched.io, SPOKE_IO_READ);
 
-	/* It is changed in its own callback, and there it is ended. */
+	/* The callback changes the watch and finally ends it. */
 	spoke_engine_watch(watched.engine, &watched.watch, SPOKE_IO_READ | SPOKE_IO_WRITE);
 	watched.next = SPOKE_IO_WRITE;
 	turn(watched.engine);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes in, bytes out, and what it costs in memory. */
+/* The buffer: bytes in, bytes out, and its use of memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static struct spokei_buffer *setup(size_t max)
 	return &fixture.buffer;
 }
 
-/* The n-th byte of an endless row in which no two parts look alike. */
+/* Returns the n-th byte of an endless pattern in which no two parts look alike. */
 static unsigned char byte_at(size_t n)
 {
 	return (unsigned char)(n * 31 + (n >> 8) * 7);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The hash map: insertion, look-up, removal, and failed allocations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +25,7 @@ static void make_keys(void)
 		(void)snprintf(keys[i], sizeof(keys[i]), "service-%d", i);
 }
 
-/* A seed that is the same each time. */
+/* Returns the same seed each time. */
 static void same_dice(void *ctx, void *bytes, size_t len)
 {
 	(void)ctx;
@@ -64,7 +65,7 @@ static void map_finds_key_until_removed(void **state)
 		assert_ptr_equal(get(&map, i), keys[i]);
 		assert_int_equal(add(&map, i), SPOKE_EEXIST);
 	}
-	/* Every removal may have to close a hole for others. */
+	/* Each removal may have to close a gap for other keys. */
 	for (int gone = 0; gone < MANY; gone++) {
 		int i = (gone * 7) % MANY;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Slabs: handles, their generations, limits, and failed allocations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +61,7 @@ static void stale_handle_never_reaches_next_owner(void **state)
 	for (int i = 0; i < 1000; i++) {
 		spokei_slab_give(&slab, old);
 		assert_int_equal(spokei_slab_take(&slab, &cell, &next), SPOKE_OK);
-		assert_int_equal((uint32_t)old, (uint32_t)next); /* the warm cell again */
+		assert_int_equal((uint32_t)old, (uint32_t)next); /* the cell freed last is reused */
 		assert_null(spokei_slab_get(&slab, old));
 		assert_ptr_equal(spokei_slab_get(&slab, next), cell);
 		old = next;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A strict reader of JSON, written independently of core/text. */
+/* A strict JSON reader, written independently of core/text: see jsonread.h. */
 #include "tests/core/text/jsonread.h"
 
 #include <setjmp.h>
@@ -48,7 +48,7 @@ static void skip_space(struct reader *reader)
 
 static bool read_value(struct reader *reader);
 
-/* --- UTF-8: checks the value of the character, where core/text/utf8.c has a table of leads */
+/* --- UTF-8: checks the code point, whereas core/text/utf8.c uses a table of lead bytes */
 
 static bool read_character(struct reader *reader)
 {
@@ -151,7 +151,7 @@ static bool read_word(struct reader *reader, const char *word)
 	return true;
 }
 
-/* Does the object that begins at `from` have this name already? */
+/* Returns whether the object that begins at `from` already has this name. */
 static bool is_twice(const char *from, const char *name, size_t len)
 {
 	struct reader reader = { .at = from, .end = name };
@@ -248,7 +248,7 @@ const char *jsonread_check(const char *text, size_t len, size_t *ret_at)
 	return reader.wrong;
 }
 
-/* --- finding */
+/* --- paths */
 
 struct jsonread jsonread_of(const char *text, size_t len)
 {

@@ -107,7 +107,7 @@ static void hostile_text_is_escaped(void **state)
 	}
 }
 
-/* Compares every lead and second byte with the reader, which checks the value of the character. */
+/* Compares each pair of first bytes with the JSON reader, which checks the code point instead. */
 static void utf8_len_accepts_exactly_valid_utf8(void **state)
 {
 	char text[8] = { '"' };

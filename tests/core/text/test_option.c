@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Option values: parsing, ranges, printing, and the sentences of the errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 #define SECOND UINT64_C(1000000000)
 #define HOUR (3600 * SECOND)
 
-/* Rows that accept every number. */
+/* Options that accept every number. */
 static const struct spokei_option any_duration = {
 	.name = "timeout",
 	.kind = SPOKEI_OPTION_DURATION,
@@ -124,7 +125,7 @@ static void bare_number_is_milliseconds_only_where_allowed(void **state)
 					     sizeof(why)),
 			 SPOKE_ESYNTAX);
 	assert_true(value == 5 * SECOND);
-	/* Other kinds accept it. */
+	/* Options of other kinds accept a bare number. */
 	assert_int_equal(spokei_option_parse(&any_count, "3", true, &value, why, sizeof(why)),
 			 SPOKE_OK);
 	assert_true(value == 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encoding and decoding of URL components. */
+/* Percent encoding and decoding of URL components. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Encoded as by URLEncoder.encode() of Java, which Dubbo uses for the names of nodes. */
+/* Expected output of URLEncoder.encode() of Java, which Dubbo uses for ZooKeeper node names. */
 static const char *const components[][2] = {
 	{ "dubbo://192.168.0.2:20880/demo.EchoService?anyhost=true&methods=say,echo&side=provider",
 	  "dubbo%3A%2F%2F192.168.0.2%3A20880%2Fdemo.EchoService%3Fanyhost%3Dtrue%26methods%3D"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The known name nearest to a misspelt one. */
+/* Finding the known name that is most similar to a misspelt one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parsing and printing of URLs; test_url_split has the errors. */
+/* Parsing and printing of URLs. The errors are in test_url_split.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Invalid URLs, the offset of each error, and its sentence. */
+/* Invalid URLs: the offset and the sentence of each error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static const struct {
 	const char *text;
 	int code;
 	size_t at;
-	const char *sentence; /* a part of it */
+	const char *sentence; /* a part of the error text */
 } wrong[] = {
 	{ "", SPOKE_ESYNTAX, 0, "begins with a scheme" },
 	{ "localhost", SPOKE_ESYNTAX, 0, "begins with a scheme" },

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Packs decoded values again: see rebuild.h. */
 #include "tests/core/value/rebuild.h"
 
 static void rebuild_int(struct spoke_builder *builder, struct spoke_value value)
@@ -37,7 +38,7 @@ static void rebuild_content(struct spoke_builder *builder, struct spoke_value va
 		spoke_pack_ext(builder, type, content.data, content.len);
 }
 
-/* True: it is a container, which is opened, and its values are to follow. */
+/* Adds a value. Returns true for a container, which is opened and whose values must follow. */
 static bool rebuild_value(struct spoke_builder *builder, struct spoke_value value,
 			  struct spoke_cursor *ret_inside)
 {

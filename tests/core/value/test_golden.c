@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values that real peers have sent: each body is checked, read by cursor, built anew and compared,
- * byte by byte.
+ * Values recorded from real peers: each body is validated, read with a cursor, packed again and
+ * compared byte by byte.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static unsigned digit(char c)
 	return (unsigned)(at - digits);
 }
 
-/* The last column of a line, as bytes. */
+/* Decodes the last column of a line to bytes. */
 static size_t last_column(char *line, unsigned char *bytes)
 {
 	const char *hex = strrchr(line, '\t');
@@ -112,7 +112,7 @@ static void neovim_message_is_one_value_of_stream(void **state)
 		len = last_column(line, bytes);
 		assert_true(len > 0);
 		spokei_skim_start_stream(&skim, &limits);
-		if (bytes[0] == 0xc1) { /* sent on purpose */
+		if (bytes[0] == 0xc1) { /* an invalid body, recorded on purpose */
 			assert_int_equal(spokei_skim_feed(&skim, bytes, len), SPOKE_ECORRUPT);
 			continue;
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the builder writes: the fewest bytes, exact containers, limits, and errors that stay. */
+/* Output of the builder: the fewest bytes, complete containers, limits, and sticky errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -314,7 +314,7 @@ static void raw_values_count_as_items(void **state)
 	static const struct {
 		const char *bytes;
 		size_t len;
-		unsigned around; /* values of the array around them; 0: none */
+		unsigned around; /* values of the enclosing array; 0 means no array */
 		int result;
 	} cases[] = {
 		{ BYTES(""), 0, 0 },

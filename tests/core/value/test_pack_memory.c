@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the builder writes: memory of its own, that of a buffer, and none. */
+/* The builder's memory: its own, that of a buffer, and allocations that fail. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static int finish(struct spoke_builder *builder)
 	return spoke_builder_finish(builder, &span);
 }
 
-/* Some of everything; how much depends on `size`. */
+/* Packs values of several types; `size` sets the length of the longest. */
 static void pack_some(struct spoke_builder *builder, size_t size)
 {
 	static const char text[300];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values as text. */
+/* Printing of values as text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

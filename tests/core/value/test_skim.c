@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The validator: what it accepts, what each refusal is called, and that cuts change nothing. */
+/* The validator: accepted input, the error of each rejected input, and input cut at any byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Bytes with their length, from a text without its end mark. */
+/* The bytes and the length of a string literal without its NUL. */
 #define BYTES(text) (text), sizeof(text) - 1
 
 static const struct spoke_value_limits defaults = {
@@ -50,7 +50,7 @@ static int skim_stream(const void *bytes, size_t len, size_t *ret_seen)
 	return result;
 }
 
-/* As a body it is one value; as a stream it may go on. */
+/* A body is exactly one value; a stream may continue after it. */
 static const struct {
 	const char *bytes;
 	size_t len;
@@ -129,7 +129,7 @@ static void skim_needs_more_while_stream_is_incomplete(void **state)
 	}
 }
 
-/* Three values and the beginning of a fourth: tells in `seen` where each of them ended. */
+/* Three values and the beginning of a fourth. `seen` records the end of each. */
 static const char stream[] = "\x94\x00\x07\xa4"
 			     "echo\x91\xa3"
 			     "abc\x83\xd9\x02"
@@ -293,7 +293,7 @@ static void sibling_containers_do_not_add_depth(void **state)
 	assert_int_equal(skim_one(bytes, sizeof(bytes)), 0);
 }
 
-/* An array of so many nils under so many items. */
+/* Validates an array of `count` nils with these limits. */
 static int skim_nils(uint32_t count, const struct spoke_value_limits *limits)
 {
 	size_t len = 5 + (size_t)count;
@@ -361,7 +361,7 @@ static void endless_value_is_rejected_at_maximum(void **state)
 	assert_int_equal(spokei_skim_feed(&skim, "\x01", 1), SPOKE_ETOOLARGE);
 }
 
-/* The short way to the end of a scalar says what the long one does, also where bytes lack. */
+/* The shortcut to the end of a scalar agrees with the full check, also for truncated input. */
 static void skim_hop_and_cursor_agree_on_scalar_length(void **state)
 {
 	static const unsigned char lens[] = { 0, 1, 32, 254, 255 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading in place: getters and what they refuse, cursors, look-up. */
+/* Reading values in place: getters and their errors, cursors, and look-up of keys. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static void check_applies_limits_of_caller(void **state)
 	assert_int_equal(spoke_value_check(NULL, 1, NULL, &value), SPOKE_EINVAL);
 }
 
-/* What each getter makes of an integer: fits says for which types. */
+/* Results of each getter for an integer; `fits` is the set of types that can hold it. */
 enum {
 	I32 = 1,
 	U32 = 2,
@@ -176,7 +176,7 @@ static void integer_getter_rejects_doubles(void **state)
 	}
 }
 
-/* One value of each type, in the order of their numbers. */
+/* One value of each type, in the order of the enum. */
 static const struct {
 	const char *bytes;
 	size_t len;
@@ -375,7 +375,7 @@ static void unchecked_bytes_are_read_within_bounds(void **state)
 	}
 }
 
-/* Every beginning, of every length that matters. */
+/* Compares the checks for every pair of first bytes and every length that matters. */
 static void short_value_checks_agree_with_full_check(void **state)
 {
 	static unsigned char bytes[600];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The adapter to msgpack-c: the same objects as msgpack-c itself makes, and the same bytes back. */
+/*
+ * The adapter to msgpack-c returns the same objects as msgpack-c itself, and packs the same bytes.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +54,7 @@ static int convert_and_pack(struct spoke_value value, msgpack_zone *zone,
 	return pack(&object, NULL, ret_value);
 }
 
-/* One of each kind in the fewest bytes, and containers of them. */
+/* One value of each type in the fewest bytes, and containers of them. */
 static const struct {
 	const char *bytes;
 	size_t len;
@@ -210,7 +212,7 @@ static void object_items_are_limited_both_ways(void **state)
 	assert_int_equal(spoke_value_to_msgpack(value, NULL, *state, &object), 0);
 	assert_int_equal(pack(&object, &few, &back), SPOKE_ETOOLARGE);
 
-	/* Refused before what it claims to contain is looked at. */
+	/* Rejected before the claimed contents are read. */
 	claim.via.map.size = UINT32_MAX;
 	claim.via.map.ptr = &pair;
 	assert_int_equal(pack(&claim, NULL, &back), SPOKE_ETOOLARGE);

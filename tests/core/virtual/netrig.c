@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of the in-memory network: see netrig.h. */
 #include "tests/core/virtual/netrig.h"
 
 #include <errno.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A network in memory to test: a clock that the test moves, and a client and a server on it.
- */
+/* Fixture of the in-memory network: a clock that the test sets, a client and a server. */
 #ifndef TESTS_CORE_VIRTUAL_NETRIG_H
 #define TESTS_CORE_VIRTUAL_NETRIG_H
 
@@ -18,7 +16,7 @@
 #define SECOND (1000 * MS)
 #define NEVER UINT64_MAX
 
-/* Two processes on one network, the second of which listens. */
+/* Two processes on one network; the server listens. */
 struct memrig {
 	struct spokei_vnet_user client; /* first: the rig is the client's context */
 	struct spokei_vnet_user server;
@@ -26,29 +24,29 @@ struct memrig {
 	uint64_t now_ns;
 	struct spoke_address at;
 	int listener;
-	int near; /* a connection's end of the client */
-	int far;  /* and of the server */
+	int near; /* the client's end of a connection */
+	int far;  /* the server's end */
 };
 
-/* Makes the rig, its server listening at 127.0.0.1:20880. */
+/* Makes the fixture. Its server listens on 127.0.0.1:20880. */
 void memrig_open(struct memrig *rig, uint64_t seed, int backlog);
 
-/* As cmocka wants them. */
+/* Set-up and tear-down functions for cmocka. */
 int memrig_set_up(void **state);
 int memrig_tear_down(void **state);
 
 struct spoke_address memrig_parse(const char *text);
 
-/* The client begins to connect; the descriptor. */
+/* Starts to connect the client. Returns the descriptor. */
 int memrig_start_connect(struct memrig *rig);
 
-/* The server accepts; the descriptor or a negative errno. */
+/* Accepts a connection of the server. Returns the descriptor or a negative errno. */
 int memrig_accept_next(struct memrig *rig);
 
-/* Connects near and far. */
+/* Connects `near` to `far`. */
 void memrig_make_pair(struct memrig *rig);
 
-/* Writes any bytes, reads what is there: what the network says. */
+/* Write arbitrary bytes and read available bytes. Return the result of the network's call. */
 ssize_t memrig_put(struct memrig *rig, int fd, size_t len);
 ssize_t memrig_get(struct memrig *rig, int fd);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment that fails on demand: which call fails, how often, and what is counted. */
+/*
+ * The environment that fails on demand: the call that fails, the number of failures, the counters.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +19,7 @@
 #include <string.h>
 
 struct rig {
-	struct spokei_vnet_user user; /* the context of the inner environment */
+	struct spokei_vnet_user user; /* the inner environment's context */
 	struct spoke_env inner;
 	struct spokei_faults faulty;
 };
@@ -196,13 +198,13 @@ static void a_failed_demand_leaves_the_block_as_it_was(void **state)
 	assert_string_equal(block, "content");
 	assert_int_equal(faulty->bytes, 8);
 	assert_null(env->resize(env->ctx, NULL, 0, SIZE_MAX));
-	/* To free is no demand. */
+	/* Freeing memory does not count as a request. */
 	spokei_faults_fail(faulty, SPOKEI_FAULTS_MEMORY, 1, -ENOMEM, true);
 	assert_null(env->resize(env->ctx, block, 8, 0));
 	assert_int_equal(faulty->blocks, 0);
 }
 
-/* The same on descriptors that are open: 0 is connected, 1 listens. */
+/* Makes a call of this kind on open descriptors: 0 is connected, 1 listens. Returns its result. */
 static int call_fixed(struct rig *rig, enum spokei_faults_kind kind)
 {
 	const struct spoke_env *env = &rig->faulty.env;
@@ -320,7 +322,7 @@ static int call(struct rig *rig, enum spokei_faults_kind kind)
 		net->close(env->ctx, fd);
 	return error;
 }
-/* Descriptors 0 and 1: a connection to itself, and a listener. */
+/* Opens descriptor 0, a connection to itself, and descriptor 1, a listener. */
 static void open_fixed(struct rig *rig)
 {
 	const struct spoke_env *env = &rig->faulty.env;
@@ -357,7 +359,7 @@ static void any_kind_of_call_fails_once_at_its_turn(void **state)
 		uint64_t before;
 
 		if (kind == SPOKEI_FAULTS_SHUT)
-			continue; /* ends the connection that others use; below */
+			continue; /* would close the connection; tested below */
 		before = rig->faulty.calls[kind];
 		spokei_faults_fail(&rig->faulty, kind, 3, error, false);
 		for (int turn = 1; turn <= 5; turn++) {

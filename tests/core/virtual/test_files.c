@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files in memory: as the real ones, shared by the processes of a world, and they fail on demand.
- */
+/* In-memory files: shared by the processes of a world, like real files, with failures on demand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network in memory: streams and their faults, time passes as told, and runs repeat. */
+/* The in-memory network: streams and their faults, virtual time, and reproducible runs. */
 #include "tests/core/virtual/netrig.h"
 
 #include <errno.h>
@@ -147,7 +147,7 @@ static void capacity_bounds_what_was_not_read(void **state)
 	assert_int_equal(memrig_put(rig, rig->near, 7), -EAGAIN);
 	assert_int_equal(memrig_get(rig, rig->far), 10);
 	assert_int_equal(memrig_put(rig, rig->near, 7), 7);
-	/* The other direction is as it was. */
+	/* The other direction is unchanged. */
 	assert_int_equal(memrig_put(rig, rig->far, 100), 100);
 }
 
@@ -164,7 +164,7 @@ static void reads_and_writes_can_be_one_byte_each(void **state)
 	assert_int_equal(memrig_get(rig, rig->far), -EAGAIN);
 }
 
-/* How often `calls` writes of one byte gave `result`. */
+/* Writes one byte `calls` times. Returns how many of these calls returned `result`. */
 static unsigned count_puts(struct memrig *rig, unsigned calls, ssize_t result)
 {
 	unsigned count = 0;
@@ -259,7 +259,7 @@ static void a_reset_into_a_blackhole_is_lost_until_somebody_writes(void **state)
 	assert_int_equal(memrig_put(rig, rig->far, 5), 5);
 	spokei_vnet_link(rig->net, near)->blackhole = true;
 	assert_true(spokei_vnet_ready(rig->net, near) & SPOKE_IO_READ);
-	spokei_vnet_table.close(rig, near); /* with unread data: a reset */
+	spokei_vnet_table.close(rig, near); /* with unread data, which causes a reset */
 	assert_int_equal(spokei_vnet_ready(rig->net, rig->far), SPOKE_IO_WRITE);
 	spokei_vnet_set_all(rig->net, &(struct spokei_vnet_link){ .capacity = 0 });
 	assert_int_equal(memrig_get(rig, rig->far), -EAGAIN);
@@ -267,7 +267,7 @@ static void a_reset_into_a_blackhole_is_lost_until_somebody_writes(void **state)
 	assert_int_equal(memrig_get(rig, rig->far), -ECONNRESET);
 }
 
-/* A run with all faults; returns the hash of what happened. */
+/* Runs traffic with all faults enabled. Returns a hash of the history. */
 static uint64_t run(uint64_t seed, uint64_t *ret_bytes)
 {
 	struct memrig rig;

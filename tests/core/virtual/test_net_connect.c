@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network in memory: how connections come about, or do not. */
+/* The in-memory network: connections that succeed, are refused or time out. */
 #include "tests/core/virtual/netrig.h"
 
 #include <errno.h>

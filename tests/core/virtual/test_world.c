@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine in a virtual world: exact times, late turns, want of memory, one history per seed. */
+/* The engine in a virtual world: exact times, late turns, lack of memory, one history per seed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -109,7 +109,7 @@ static void periods_missed_by_a_late_turn_are_skipped(void **state)
 	spokei_world_stall(&fixture.world, 55 * MS);
 	spokei_world_run(&fixture.world, start_ns + 80 * MS);
 	assert_int_equal(fixture.count, 4);
-	assert_int_equal(fixture.at_ns[2], start_ns + 75 * MS); /* once, as soon as it could */
+	assert_int_equal(fixture.at_ns[2], start_ns + 75 * MS); /* once, as soon as possible */
 	assert_int_equal(fixture.at_ns[3], start_ns + 80 * MS); /* and in step again */
 	tear_down(&fixture);
 }
@@ -124,7 +124,7 @@ static void an_idle_engine_does_not_turn(void **state)
 	tear_down(&fixture);
 }
 
-/* One process reads bytes of many peers; each has a timeout that its byte cancels. */
+/* One process reads a byte from each of many peers; the byte cancels that peer's timeout. */
 enum {
 	PEERS = 150
 };
@@ -225,14 +225,14 @@ static void a_late_turn_reads_everybody_before_it_judges_anybody(void **state)
 				 SPOKE_WHEEL_OK);
 		assert_int_equal(env->net->write(env->ctx, reader.peers[i].far, &byte, 1), 1);
 	}
-	/* Let the engine know what it is waiting for, then hold it up. */
+	/* Set the time that the engine waits for, then stall the engine. */
 	reader.fixture.engine->due_ns = spoke_wheel_next(reader.fixture.engine->wheel);
 	spokei_world_stall(&reader.fixture.world, 200 * MS);
-	/* A round reports 1 to 64 of them, and 16 rounds may pass before the wheel moves. */
+	/* A round reports 1 to 64 descriptors, and at most 16 rounds may precede the wheel. */
 	spokei_world_run(&reader.fixture.world, start_ns + 300 * MS);
 	assert_int_equal(reader.read + reader.timed_out, PEERS);
 	assert_int_equal(reader.timed_out, 0);
-	/* However many rounds it went, that was one turn. */
+	/* All rounds together are one turn. */
 	assert_int_equal(spoke_stat_get(reader.fixture.engine, SPOKE_STAT_TURNS_LATE), 1);
 	disconnect_peers(&reader);
 	tear_down(&reader.fixture);
@@ -254,7 +254,7 @@ static void peer_is_still_there(struct spoke_watch *watch, unsigned io)
 	(void)io;
 }
 
-/* Peers that are always ready, and a late turn with more timers than one budget. */
+/* Uses peers that are always ready, and a late turn with more timers than one budget. */
 static void a_wheel_that_is_behind_goes_on_without_late_rounds(void **state)
 {
 	static struct reader reader;
@@ -295,7 +295,7 @@ static void a_wheel_that_is_behind_goes_on_without_late_rounds(void **state)
 	tear_down(&reader.fixture);
 }
 
-/* Is a turn that begins so late counted as late? */
+/* Returns whether a turn that begins this late counts as late. */
 static bool is_late(struct fixture *fixture, uint64_t late_ns)
 {
 	uint64_t before = spoke_stat_get(fixture->engine, SPOKE_STAT_TURNS_LATE);
@@ -322,7 +322,7 @@ static void short_intervals_make_turns_late_sooner(void **state)
 	spokei_engine_note_interval(fixture.engine, 40 * MS);
 	assert_false(is_late(&fixture, 20 * MS));
 	assert_true(is_late(&fixture, 20 * MS + 1));
-	/* What asks for more than somebody else does, or for nothing, changes nothing. */
+	/* An interval that is longer than the shortest one, or not set, changes nothing. */
 	spokei_engine_note_interval(fixture.engine, 60 * MS);
 	spokei_engine_note_interval(fixture.engine, UINT64_MAX);
 	spokei_engine_note_interval(fixture.engine, 0);
