@@ -6,7 +6,6 @@
 
 void spokei_conn_watch(struct spokei_conn *conn)
 {
-	const struct spokei_stream_kind *kind = conn->stream.kind;
 	unsigned io = 0;
 
 	if (conn->stream.watch.fd < 0)
@@ -19,8 +18,8 @@ void spokei_conn_watch(struct spokei_conn *conn)
 		io = SPOKE_IO_READ;
 	if (conn->blocked && !conn->writable && !conn->unwritable)
 		io |= SPOKE_IO_WRITE;
-	if (SPOKEI_UNLIKELY(kind->wants != NULL))
-		io = kind->wants(&conn->stream, io);
+	if (SPOKEI_UNLIKELY(conn->stream.layered))
+		io = conn->stream.kind->wants(&conn->stream, io);
 	spokei_stream_watch(&conn->stream, io);
 }
 

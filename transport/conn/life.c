@@ -79,11 +79,11 @@ static void open_stream(struct spokei_conn *conn)
 		connected(conn);
 	if (conn->state != SPOKEI_CONN_OPEN)
 		return;
-	if (conn->stream.kind->pending)
+	if (conn->stream.layered)
 		spokei_conn_read(conn);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
-	if (!conn->stream.accepted || conn->stream.kind->flush)
+	if (!conn->stream.accepted || conn->stream.layered)
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 	spokei_conn_arm(conn);
 }
@@ -104,7 +104,7 @@ static void opening_ready(struct spoke_watch *ready, unsigned io)
 			spokei_conn_give_up(conn, status);
 			return;
 		}
-		conn->stream.kind = conn->link->stream;
+		spokei_stream_use(&conn->stream, conn->link->stream);
 		spokei_conn_move(conn, SPOKEI_CONN_OPENING);
 	}
 	open_stream(conn);

@@ -207,7 +207,7 @@ void spokei_conn_read(struct spokei_conn *conn)
 	if (!may_read(conn))
 		return;
 	read_some(conn);
-	if (SPOKEI_UNLIKELY(conn->stream.kind->pending != NULL))
+	if (SPOKEI_UNLIKELY(conn->stream.layered))
 		read_pending(conn);
 }
 
@@ -235,7 +235,7 @@ void spokei_conn_ready(struct spoke_watch *ready, unsigned io)
 	struct spokei_conn *conn = spoke_container_of(ready, struct spokei_conn, stream.watch);
 
 	/* Such a stream may have to read in order to write, and the other way round. */
-	if (SPOKEI_UNLIKELY(conn->stream.kind->wants != NULL)) {
+	if (SPOKEI_UNLIKELY(conn->stream.layered)) {
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 		io = SPOKE_IO_READ | SPOKE_IO_WRITE;
 	}

@@ -17,7 +17,7 @@ static void flush(struct spokei_conn *conn)
 	spokei_conn_write(conn);
 	conn->blocked = !conn->unwritable &&
 			(spokei_outlet_len(&conn->out) > 0 || conn->unsent_requests > 0);
-	if (SPOKEI_UNLIKELY(conn->stream.kind->flush != NULL) && !conn->unwritable)
+	if (SPOKEI_UNLIKELY(conn->stream.layered) && !conn->unwritable)
 		spokei_conn_flush(conn);
 }
 
@@ -67,7 +67,7 @@ void spokei_conn_settle(struct spokei_task *task)
 		return;
 	if (!spokei_conn_is_opening(conn) && !conn->unwritable)
 		flush(conn);
-	else if (conn->shut && conn->stream.kind->flush)
+	else if (conn->shut && conn->stream.layered)
 		spokei_conn_flush(conn);
 	if (conn->state != SPOKEI_CONN_CLOSED)
 		spokei_conn_settle_calls(conn);

@@ -8,9 +8,9 @@ void spokei_stream_init(struct spokei_stream *stream, struct spoke_engine *engin
 {
 	*stream = (struct spokei_stream){
 		.engine = engine,
-		.kind = kind,
 		.watch = { .ready = ready, .fd = fd },
 	};
+	spokei_stream_use(stream, kind);
 }
 
 void spokei_stream_close(struct spokei_stream *stream)

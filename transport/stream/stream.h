@@ -24,7 +24,8 @@ struct spokei_stream;
  * A kind of stream. Every slot is called by the connection, on the engine's thread, and none
  * blocks. Slots that return int or ssize_t return 0 or a count, or a negative errno of the system;
  * -EAGAIN and -EINTR mean: again when the descriptor is ready for what wants() returns. Bytes
- * belong to the caller and are borrowed for the call. A slot that may be NULL says so.
+ * belong to the caller and are borrowed for the call. A slot that may be NULL says so; wants(),
+ * pending() and flush() are NULL together.
  */
 struct spokei_stream_kind {
 	const char *name;
@@ -94,6 +95,7 @@ struct spokei_stream {
 	struct spoke_watch watch; /* its fd: -1 when closed */
 	unsigned io;              /* what is watched for */
 	bool accepted;            /* this side has accepted the connection */
+	bool layered;             /* the kind has wants(), pending() and flush() */
 };
 
 /* A plain socket of env->net: tcp, unix or in memory. It is open at once and holds nothing. */
@@ -103,6 +105,14 @@ extern const struct spokei_stream_kind spokei_stream_socket;
 void spokei_stream_init(struct spokei_stream *stream, struct spoke_engine *engine,
 			const struct spokei_stream_kind *kind, int fd,
 			void (*ready)(struct spoke_watch *watch, unsigned io));
+
+/* Sets the kind, before open(). */
+static inline void spokei_stream_use(struct spokei_stream *stream,
+				     const struct spokei_stream_kind *kind)
+{
+	stream->kind = kind;
+	stream->layered = kind->wants != NULL;
+}
 
 /* Watches for `io`, of enum spoke_io, and nothing else. */
 static inline void spokei_stream_watch(struct spokei_stream *stream, unsigned io)
@@ -116,7 +126,7 @@ static inline void spokei_stream_watch(struct spokei_stream *stream, unsigned io
 /* Returns how many bytes can be read without the descriptor. */
 static inline size_t spokei_stream_pending(const struct spokei_stream *stream)
 {
-	return stream->kind->pending ? stream->kind->pending(stream) : 0;
+	return stream->layered ? stream->kind->pending(stream) : 0;
 }
 
 /* Returns how many names the peer has, and where; 0 for a plain socket. */
