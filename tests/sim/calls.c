@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the world's consumers call, and what they do as calls end. */
+/* Makes and cancels the calls of the simulated consumers and handles their results. */
 #include "tests/sim/oracle.h"
 
 static void done(void *arg, const struct spoke_result *result)
@@ -82,7 +82,7 @@ void sim_call(struct sim_consumer *consumer, bool wanted)
 	consumer->calling = false;
 	sim_window_look(consumer);
 	if (error) {
-		sim_note(world, "c% is refused a call: %e", consumer->process.number,
+		sim_note(world, "c%: spoke_call() fails: %e", consumer->process.number,
 			 (uint64_t)(unsigned)error, 0, 0);
 		if (wanted)
 			sim_violation(world, world->pieces ? SIM_L5 : SIM_L1,
@@ -103,7 +103,7 @@ void sim_cancel_many(struct sim_consumer *consumer)
 
 	if (count > 200)
 		count = 200;
-	sim_note(world, "c% cancels many", consumer->process.number, 0, 0, 0);
+	sim_note(world, "c% cancels many calls", consumer->process.number, 0, 0, 0);
 	sim_tickets_cancel(consumer);
 	for (uint64_t i = 1; i <= count && consumer->consumer; i++) {
 		struct sim_call *call = &world->calls[world->call_count - i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A consumer of the world: connected to all providers that it knows, it calls now and then. */
+/* A simulated consumer: connects to all listed providers and makes calls on a timer. */
 #include "tests/sim/oracle.h"
 
 #include <stdio.h>
@@ -80,7 +80,7 @@ static void set_calls(const struct sim_calls_plan *plan, struct spoke_consumer_o
 	options->lazy = plan->lazy;
 }
 
-/* What has no field among the options. */
+/* Writes the URL parameters for settings that have no option field. */
 static void print_parameters(const struct sim_consumer *consumer, char *text, size_t size)
 {
 	const struct sim_calls_plan *plan = &consumer->plan->calls;
@@ -151,7 +151,7 @@ static bool make(struct sim_consumer *consumer)
 				 consumer->plan->every_ns, alarm_due) == 0;
 }
 
-/* Without memory it tries again a little later. */
+/* Starts the consumer; if there is no memory, tries again a little later. */
 void sim_consumer_start(struct sim_consumer *consumer)
 {
 	struct sim_process *process = &consumer->process;
@@ -175,11 +175,11 @@ void sim_consumer_start(struct sim_consumer *consumer)
 	memset(consumer->connected_ns, 0, sizeof(consumer->connected_ns));
 	memset(consumer->last, 0, sizeof(consumer->last));
 	if (make(consumer)) {
-		sim_note(world, "c% begins: %y, % retries", process->number,
+		sim_note(world, "c% starts: %y, % retries", process->number,
 			 consumer->plan->calls.policy, consumer->plan->calls.retries, 0);
 		return;
 	}
-	sim_note(world, "c% cannot begin", process->number, 0, 0, 0);
+	sim_note(world, "c% cannot start", process->number, 0, 0, 0);
 	sim_process_end(process);
 	process->back_ns = world->virt.now_ns + 10 * MS;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The product may also fail an assertion, crash or never return: then the same is said as of a
- * violation, and the program dies as it would have. What is called in a handler need not be safe
- * there: a second failure, or the watch, ends it at once.
+ * Reports assertion failures, crashes and endless loops of the product like violations; then the
+ * program dies from the original signal. The functions called in the handler are not all async-
+ * signal-safe: a second failure or the alarm ends the program at once.
  */
 #define _GNU_SOURCE
 #include "tests/sim/sim.h"
@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <sys/time.h>
 
-#define STACK_BYTES 65536 /* of the handler; the other one may be used up */
+#define STACK_BYTES 65536 /* of the handler; the normal stack may be exhausted */
 
 static const struct {
 	int number;
@@ -23,9 +23,9 @@ static const struct {
 
 #define DEADLY (sizeof(deadly) / sizeof(deadly[0]))
 
-static struct sigaction before[DEADLY]; /* a sanitizer's, or the system's */
+static struct sigaction before[DEADLY]; /* handlers of a sanitizer, or the default ones */
 
-/* Sanitizers ask for these: what they find aborts the program. */
+/* The sanitizers call these functions. Errors found by a sanitizer abort the program. */
 /* NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 __attribute__((visibility("default"))) const char *__ubsan_default_options(void);
@@ -41,8 +41,8 @@ const char *__ubsan_default_options(void)
 }
 /* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */
 
-/* The signal is blocked while it is handled; the one raised is delivered where the first one was,
- * to who was there before. */
+/* Reports the signal and restores the previous handlers. The signal is blocked during its handler;
+ * the raised one is delivered to the previous handler afterwards. */
 static void die(int number)
 {
 	const char *what = "";

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The random generator of the simulator: SplitMix64. */
 #include "tests/sim/dice.h"
 
 struct sim_dice sim_dice_make(uint64_t seed)

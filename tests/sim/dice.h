@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dice of a plan and of a world: the same seed throws the same. */
+/*
+ * Random numbers of the simulator: a generator with a seed; the same seed gives the same sequence.
+ */
 #ifndef TESTS_SIM_DICE_H
 #define TESTS_SIM_DICE_H
 
@@ -14,10 +16,10 @@ struct sim_dice sim_dice_make(uint64_t seed);
 
 uint64_t sim_throw(struct sim_dice *dice);
 
-/* From `least` to `most`, all equally likely. */
+/* Returns a number from `least` to `most`, uniformly distributed. */
 uint64_t sim_between(struct sim_dice *dice, uint64_t least, uint64_t most);
 
-/* The same, each order of magnitude equally likely; least > 0. */
+/* Returns a number from `least` to `most`, each order of magnitude equally likely; least > 0. */
 uint64_t sim_magnitude(struct sim_dice *dice, uint64_t least, uint64_t most);
 
 bool sim_chance(struct sim_dice *dice, unsigned permille);

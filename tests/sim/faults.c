@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes wrong in the world, chosen by dice among what the plan allows. */
+/* Injects faults into the world: chooses at random among those that the plan enables. */
 #include "tests/sim/oracle.h"
 
 #include <errno.h>
 
-/* How long something lasts: from a moment to several heartbeats. */
+/* Returns the duration of a fault: from a moment to several heartbeats. */
 static uint64_t draw_time(struct sim_world *world)
 {
 	return sim_magnitude(&world->dice, world->plan->interval_ns / 8,
@@ -45,7 +45,7 @@ static struct sim_consumer *any_consumer(struct sim_world *world)
 		       : NULL;
 }
 
-/* --- those of a process */
+/* --- faults of a process */
 
 static bool crash(struct sim_world *world)
 {
@@ -78,7 +78,7 @@ static bool hold(struct sim_world *world)
 
 	if (process == NULL)
 		return false;
-	sim_note(world, "process % stands still for % us", process->number, ns / 1000, 0, 0);
+	sim_note(world, "process % is frozen for % us", process->number, ns / 1000, 0, 0);
 	process->held_ns += ns;
 	spokei_world_hold(&process->virt, ns);
 	return true;
@@ -108,7 +108,7 @@ static bool fail_memory(struct sim_world *world)
 	if (process == NULL)
 		return false;
 	process->virt.fail_at = process->virt.demands + sim_magnitude(&world->dice, 1, 200);
-	sim_note(world, "process % will lack memory once", process->number, 0, 0, 0);
+	sim_note(world, "process %: the next allocation fails", process->number, 0, 0, 0);
 	return true;
 }
 
@@ -156,7 +156,7 @@ static bool churn(struct sim_world *world)
 	return true;
 }
 
-/* --- those of a place */
+/* --- faults of a provider's address */
 
 static bool change_route(struct sim_world *world)
 {
@@ -168,7 +168,7 @@ static bool change_route(struct sim_world *world)
 	unsigned which = (unsigned)(sim_throw(&world->dice) % (sizeof(routes) / sizeof(routes[0])));
 	unsigned place = (unsigned)(sim_throw(&world->dice) % world->plan->provider_count);
 
-	sim_note(world, "the way to p% is now %r", place, routes[which], 0, 0);
+	sim_note(world, "the route to p% is now: %r", place, routes[which], 0, 0);
 	spokei_vnet_route(world->virt.net, world->providers[place].address, routes[which]);
 	return true;
 }
@@ -186,9 +186,9 @@ static bool fail_accept(struct sim_world *world)
 					   (unsigned)sim_between(&world->dice, 1, 5));
 }
 
-/* --- all */
+/* --- all kinds */
 
-/* Those that are not here happen to one connection. */
+/* Faults that are missing here concern one connection: faults_wire.c. */
 static bool (*const begin[SIM_FAULTS])(struct sim_world *world) = {
 	[SIM_ROUTE] = change_route, [SIM_ACCEPT] = fail_accept,
 	[SIM_CRASH] = crash,        [SIM_DRAIN] = drain,
@@ -197,7 +197,7 @@ static bool (*const begin[SIM_FAULTS])(struct sim_world *world) = {
 	[SIM_CHURN] = churn,        [SIM_REGISTRY] = sim_registry_fault,
 };
 
-/* One of those that the plan has. */
+/* Returns a random fault of those that the plan enables. */
 static enum sim_fault draw_fault(struct sim_world *world)
 {
 	enum sim_fault fault;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes wrong with one connection: cuts, holes, delays, and somebody in between. */
+/* Injects faults into one connection: cuts, holes, delays, and bytes altered on the way. */
 #include "tests/sim/oracle.h"
 
 #include <string.h>
@@ -43,7 +43,8 @@ static bool open_hole(struct sim_stream *stream)
 	return true;
 }
 
-/* Nobody hears any more of the other one, for ever; one of them may close. */
+/* Drops everything in both directions for ever; an end that closes is not noticed by the other one.
+ */
 static bool cut_in_half(struct sim_stream *stream)
 {
 	struct sim_world *world = stream->world;
@@ -60,7 +61,7 @@ static bool delay(struct sim_stream *stream)
 	struct sim_world *world = stream->world;
 	uint64_t ns = sim_magnitude(&world->dice, MS, 2 * world->plan->interval_ns);
 
-	sim_note(world, "connection % takes % us longer", stream->number, ns / 1000, 0, 0);
+	sim_note(world, "connection % is delayed by % us", stream->number, ns / 1000, 0, 0);
 	for (unsigned i = 0; i < 2; i++) {
 		link_of(stream, i)->latency_ns = ns;
 		link_of(stream, i)->jitter_ns = ns / 2;
@@ -68,14 +69,15 @@ static bool delay(struct sim_stream *stream)
 	return true;
 }
 
-/* Clogged, or clear again if it was. */
+/* Clogs a connection, or ends the clog. */
 static bool turn_clog(struct sim_stream *stream)
 {
 	struct sim_world *world = stream->world;
 
 	stream->clogged = !stream->clogged;
-	stream->marred = true; /* what is in it goes on slowly */
-	sim_note(world, stream->clogged ? "connection % is clogged" : "connection % is clear again",
+	stream->marred = true; /* bytes in flight are delayed */
+	sim_note(world,
+		 stream->clogged ? "connection % is clogged" : "connection % is no longer clogged",
 		 stream->number, 0, 0, 0);
 	for (unsigned i = 0; i < 2; i++) {
 		struct spokei_vnet_link *link = link_of(stream, i);
@@ -89,7 +91,7 @@ static bool turn_clog(struct sim_stream *stream)
 	return true;
 }
 
-/* --- somebody in between */
+/* --- altered bytes */
 
 static bool flip(struct sim_stream *stream)
 {
@@ -110,10 +112,8 @@ static void put_id(unsigned char *reply, uint64_t id)
 		reply[4 + i] = (unsigned char)(id >> (56 - 8 * i));
 }
 
-/*
- * A reply that was seen before comes again: here, or on another connection; under its own id, or
- * under one that was never given, or will be given next. Only between two frames.
- */
+/* Delivers an earlier reply again: on the same or another connection; with its own id, an unknown
+ * id or the next id. Only between two frames. */
 static bool replay(struct sim_stream *stream)
 {
 	struct sim_world *world = stream->world;
@@ -132,10 +132,11 @@ static bool replay(struct sim_stream *stream)
 		       stream->id_base + stream->ask_count + sim_between(&world->dice, 0, 3));
 	if (!spokei_vnet_inject(world->virt.net, stream->ends[1].fd, reply, from->last_len))
 		return false;
-	sim_note(world, "an old reply of % is put on connection %, %i", from->number,
-		 stream->number, how, 0);
+	sim_note(world, "an old reply of connection % is replayed on connection %, %i",
+		 from->number, stream->number, how, 0);
 	stream->tampered = true;
-	world->tampered = world->tampered || how == 2; /* it may be given until it arrives */
+	world->tampered = world->tampered ||
+			  how == 2; /* the id may be in use when the reply arrives */
 	return true;
 }
 
@@ -148,7 +149,7 @@ static bool reset(struct sim_stream *stream)
 	return true;
 }
 
-/* Handlers stall by themselves. */
+/* Stalls are not listed: handlers call sim_fault_stall(). */
 static bool (*const begin[SIM_FAULTS])(struct sim_stream *stream) = {
 	[SIM_RESET] = reset, [SIM_HALF_OPEN] = cut_in_half, [SIM_HOLE] = open_hole,
 	[SIM_DELAY] = delay, [SIM_CLOG] = turn_clog,        [SIM_REPLAY] = replay,
@@ -162,7 +163,7 @@ bool sim_fault_stream(struct sim_world *world, enum sim_fault fault)
 	return stream && begin[fault] && begin[fault](stream);
 }
 
-/* Holes that have lasted their time are closed. */
+/* Ends the holes whose time is over. */
 void sim_fault_streams_look(struct sim_world *world)
 {
 	for (struct sim_stream *one = world->streams; one; one = one->next) {
@@ -180,7 +181,7 @@ void sim_fault_streams_end(struct sim_world *world)
 	for (struct sim_stream *one = world->streams; one; one = one->next) {
 		one->hole_until_ns = 0;
 		one->clogged = false;
-		/* Who was not told that the other one is gone hears it now. */
+		/* Reset half-open connections, so that both ends notice. */
 		if (one->ends[1].process &&
 		    (one->marred || one->ends[0].fd < 0 || one->ends[1].fd < 0))
 			(void)reset(one);

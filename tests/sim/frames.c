@@ -59,9 +59,9 @@ static uint64_t find_mark(const unsigned char *bytes, size_t len)
 	return 0;
 }
 
-/* --- what attempts say */
+/* --- the attachments of a request */
 
-/* What follows `key` in `bytes`; NULL: it is not there. */
+/* Returns the bytes after `key` in `bytes`, or NULL if the key is missing. */
 static const unsigned char *find_key(const unsigned char *bytes, size_t len, const char *key)
 {
 	size_t key_len = strlen(key);
@@ -72,7 +72,7 @@ static const unsigned char *find_key(const unsigned char *bytes, size_t len, con
 	return NULL;
 }
 
-/* A text of digits, to a base. */
+/* Returns the number that a string of digits contains, in the given base. */
 static uint64_t digits_at(const unsigned char *at, const unsigned char *end, unsigned base)
 {
 	size_t len = *at & 0x1fu;
@@ -121,7 +121,7 @@ static struct sim_frame read_frame(const unsigned char *bytes, size_t len)
 	return frame;
 }
 
-/* How long the frame is, or 0: it is no frame. */
+/* Returns the length of the frame, or 0 if the header is invalid. */
 static uint64_t length_of(const struct sim_frames *frames, const unsigned char *head)
 {
 	uint64_t len = number_at(head + 12, 4) + SIM_HEAD;
@@ -129,7 +129,7 @@ static uint64_t length_of(const struct sim_frames *frames, const unsigned char *
 	return head[0] == 0xda && head[1] == 0xbb && len <= frames->frame_max ? len : 0;
 }
 
-/* The part begins at `have`. */
+/* Copies bytes to the tail buffer. The part begins at offset `have` of the frame. */
 static void keep_tail(struct sim_frames *frames, const unsigned char *bytes, size_t part)
 {
 	uint64_t begin = frames->need > SIM_TAIL ? frames->need - SIM_TAIL : 0;
@@ -139,7 +139,7 @@ static void keep_tail(struct sim_frames *frames, const unsigned char *bytes, siz
 		memcpy(frames->tail + (frames->have + skip - begin), bytes + skip, part - skip);
 }
 
-/* Takes a part of the present frame; returns how many bytes. */
+/* Takes a part of the current frame; returns its length in bytes. */
 static size_t take_part(struct sim_frames *frames, const unsigned char *bytes, size_t len)
 {
 	uint64_t want = (frames->need ? frames->need : SIM_HEAD) - frames->have;

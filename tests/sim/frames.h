@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a stream of bytes says, read by nothing of the product: Dubbo's sixteen bytes before each
- * body, and of the body the mark of a call, which is found by looking for it.
+ * A parser of the oracle's own: splits a byte stream into frames and finds the mark of a call in
+ * them. It shares no code with the product. It reads the sixteen bytes of Dubbo's header and
+ * searches the body for the mark.
  */
 #ifndef TESTS_SIM_FRAMES_H
 #define TESTS_SIM_FRAMES_H
@@ -11,13 +12,14 @@
 #include <stdint.h>
 
 enum {
-	SIM_HEAD = 16,  /* bytes before a body */
-	SIM_KEPT = 256, /* of a frame, which is looked at */
-	SIM_TAIL = 96,  /* of its end, the same: what attempts say of themselves */
-	SIM_MARK = 16,  /* bytes of a mark: of arguments and of answers the first ones */
+	SIM_HEAD = 16,  /* bytes of the header */
+	SIM_KEPT = 256, /* bytes of a frame that are kept */
+	SIM_TAIL = 96,  /* last bytes of a frame that are kept: they contain the attempt number */
+	SIM_MARK = 16,  /* bytes of a mark: the first bytes of arguments and of results */
 };
 
-/* Writes the mark of a call's number, and reads it; 0: it is none, or damaged. */
+/* Writes the mark of a call's number; reads a mark. Returns 0 if there is none, or it is damaged.
+ */
 void sim_mark_write(unsigned char *bytes, uint64_t number);
 uint64_t sim_mark_read(const unsigned char *bytes);
 
@@ -35,28 +37,28 @@ struct sim_frame {
 	uint64_t id;
 	bool two_way;
 	uint8_t status;
-	uint64_t number; /* of the call whose mark it bears; 0: none */
-	/* Of a request that names its call and its attempt; else 0. */
+	uint64_t number; /* of the call whose mark the frame has; 0: none */
+	/* Set in a request that contains the ids of its call and of its attempt; else 0. */
 	uint64_t call_id;
 	unsigned attempt;
 };
 
-/* One direction of a connection, as one side has it. */
+/* One direction of a connection, as one side sees it. */
 struct sim_frames {
-	bool broken;        /* no byte means anything any more */
-	size_t frame_max;   /* beyond: broken */
-	uint64_t have;      /* bytes of the present frame; 0: at a boundary */
-	uint64_t need;      /* all of them; 0: the head is not whole */
-	uint64_t frame_len; /* of the last one that was whole */
+	bool broken;        /* the rest of the stream cannot be parsed */
+	size_t frame_max;   /* a longer frame breaks the stream */
+	uint64_t have;      /* bytes of the current frame; 0: at a boundary */
+	uint64_t need;      /* length of the current frame; 0: its header is incomplete */
+	uint64_t frame_len; /* of the last complete frame */
 	unsigned char kept[SIM_KEPT];
-	unsigned char tail[SIM_TAIL]; /* of one that is longer than this */
+	unsigned char tail[SIM_TAIL]; /* end of the current frame, if it is longer than the array */
 };
 
-/* Goes over bytes that follow; `whole` is told of each frame that ends in them. */
+/* Parses the next bytes; calls `whole` for each frame that ends in them. */
 void sim_frames_feed(struct sim_frames *frames, const unsigned char *bytes, size_t len,
 		     void (*whole)(void *arg, const struct sim_frame *frame), void *arg);
 
-/* May the frame that has begun and is not whole have this id? */
+/* Returns whether the incomplete frame could have this id. */
 bool sim_frames_may_be(const struct sim_frames *frames, uint64_t id);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * After the faults: everybody finds everybody again, new calls go well, and all comes to an orderly
- * end.
+ * Checks recovery after the faults: all connections are established again, new calls succeed, and
+ * all processes end in order.
  */
 #include "tests/sim/oracle.h"
 
@@ -41,10 +41,10 @@ void sim_drain_look(struct sim_process *process)
 	}
 }
 
-/* --- everybody is there again */
+/* --- recovery of all connections */
 
-/* Who speaks MessagePack-RPC says nothing by itself, and is closed for that by providers who wait
- * for a word. */
+/* Returns whether the consumer must recover. A consumer of MessagePack-RPC sends nothing while it
+ * has no calls, so providers with heartbeats close its connections. */
 static bool counts(const struct sim_world *world, const struct sim_consumer *consumer)
 {
 	bool mute_closed = false;
@@ -74,7 +74,7 @@ static bool is_whole(struct sim_world *world)
 	return true;
 }
 
-/* The longest time any heartbeat of this world may need to notice something. */
+/* Returns the longest time in which a heartbeat of this world detects a failure. */
 static uint64_t notice_ns(const struct sim_world *world)
 {
 	uint64_t longest_ns = 0;
@@ -87,7 +87,7 @@ static uint64_t notice_ns(const struct sim_world *world)
 		if (interval_ns != SPOKE_OFF && interval_ns > longest_ns)
 			longest_ns = interval_ns;
 	}
-	/* And what was sent while the way was long may still be on it, and so may the answer. */
+	/* Bytes sent while the latency was high may still be in flight, in both directions. */
 	return 5 * longest_ns + 8 * world->plan->interval_ns;
 }
 
@@ -101,8 +101,8 @@ static unsigned ready(const struct sim_world *world)
 	return count;
 }
 
-/* How long it takes until what was not published is listed, and what was is told: each side may
- * have failed a moment ago, and been told so. */
+/* Returns the longest time until the registry has listed a provider and notified the consumers.
+ * Each request may have failed a moment ago. */
 static uint64_t relist_ns(const struct sim_plan *plan)
 {
 	return 2 * (plan->registry_retry_ns * 6 / 5 + plan->registry_ns) +
@@ -150,14 +150,14 @@ static void wait_for_calls(struct sim_world *world, uint64_t until_ns)
 	}
 }
 
-/* A connection that was cut in the faults may still be lost after they have ended: then the wait
- * begins anew, which it cannot do for ever. */
+/* Waits until the world has recovered. A connection that was cut during the faults may still be
+ * lost after them; then the wait is repeated, once. */
 static void settle(struct sim_world *world)
 {
 	wait_until_whole(world);
 	wait_for_calls(world, world->virt.now_ns + 30 * SECOND);
 	sim_go_on(world, world->virt.now_ns + notice_ns(world) + 10 * MS);
-	/* What tells one side that the other is gone may be behind much that moves slowly. */
+	/* The notice that a peer has closed may still be queued behind slow bytes. */
 	sim_fault_streams_end(world);
 	sim_go_on(world, world->virt.now_ns + 50 * MS);
 	wait_until_whole(world);
@@ -165,7 +165,7 @@ static void settle(struct sim_world *world)
 	sim_go_on(world, world->virt.now_ns + 100 * MS);
 }
 
-/* Of all consumers, as often as there are providers. */
+/* Makes each consumer call as often as there are providers. */
 static void call_all(struct sim_world *world)
 {
 	for (unsigned k = 0; k < world->plan->provider_count; k++) {
@@ -178,7 +178,7 @@ static void call_all(struct sim_world *world)
 	}
 }
 
-/* The same again, while bytes go in pieces only. */
+/* Repeats the calls while reads and writes are split into small pieces. */
 static void call_in_pieces(struct sim_world *world)
 {
 	const struct spokei_vnet_link link = {
@@ -203,15 +203,15 @@ static bool is_told(const struct sim_world *world)
 	return true;
 }
 
-/* A provider goes away for good, in order or not. Who finds providers by the registry hears of it:
- * at the latest when that has waited for it to come back. */
+/* Stops a provider for good, by a drain or a kill. Consumers of the registry must notice at the
+ * latest when the provider's session has expired. */
 static void retire(struct sim_world *world)
 {
 	unsigned which = (unsigned)(sim_throw(&world->dice) % world->plan->provider_count);
 	struct sim_process *process = &world->providers[which].process;
 	uint64_t until_ns = world->virt.now_ns + relist_ns(world->plan) + 2 * SECOND;
 
-	sim_note(world, "p% goes away for good", which, 0, 0, 0);
+	sim_note(world, "p% is stopped for good", which, 0, 0, 0);
 	world->retired |= 1u << which;
 	if (sim_chance(&world->dice, 500))
 		sim_process_end(process);
@@ -245,7 +245,7 @@ void sim_heal(struct sim_world *world)
 		retire(world);
 }
 
-/* --- the end */
+/* --- end of the world */
 
 static void end_one(struct sim_process *process)
 {
@@ -268,7 +268,7 @@ static void end_one(struct sim_process *process)
 	}
 }
 
-/* Each process ends in one of the ways there are, and the others see it. */
+/* Ends the processes one after another, each in a random way; the others continue meanwhile. */
 void sim_end(struct sim_world *world)
 {
 	for (unsigned i = 0; i < SIM_PROCESSES; i++) {

@@ -2,9 +2,10 @@
 /*
  * sim [--seeds N] [--first S] [--verbose] [--steady SECONDS] [--outage]
  *
- * Runs seeds one after another; the first violation ends it. Some seeds run twice, to see that the
- * same seed gives the same history, once more with other clocks. With --outage the only provider is
- * away for ten minutes, in which a thousand calls a second are made that are tried again.
+ * Runs seeds one after another; the first violation ends the program. Some seeds run twice, which
+ * must produce the same history, and once more with shifted clocks. With --steady no faults are
+ * injected. With --outage the only provider is away for ten minutes, while a consumer makes a
+ * thousand failback calls a second.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "tests/sim/sim.h"
@@ -19,9 +20,9 @@
 #define TWICE_EVERY 25u   /* seeds */
 #define SEGMENTS_EVERY 5u /* seeds */
 #define BOOT_AHEAD_NS (86400 * SECOND)
-#define STEADY_CALLS 1000u /* a second */
+#define STEADY_CALLS 1000u /* per second */
 #define STEADY_MOST 86400u /* seconds */
-#define PATIENCE_S 120u    /* for a seed */
+#define PATIENCE_S 120u    /* per seed */
 
 struct settings {
 	uint64_t seeds;
@@ -31,7 +32,7 @@ struct settings {
 	bool verbose;
 };
 
-/* What this program has had of the processor: others on the machine do not count. */
+/* Returns the CPU time of this program; other load of the machine does not count. */
 static uint64_t spent_ns(void)
 {
 	struct timespec now;
@@ -40,7 +41,7 @@ static uint64_t spent_ns(void)
 	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
 }
 
-/* What happened twice must be the same twice. */
+/* Runs a seed again, and with shifted clocks, and compares the histories. */
 static void run_again(struct sim_plan *plan, uint64_t hash)
 {
 	struct sim_counts counts = { 0 };
@@ -53,10 +54,10 @@ static void run_again(struct sim_plan *plan, uint64_t hash)
 			      "a different clock gives a different history");
 }
 
-/* Returns a hash of all that happened. */
+/* Runs all seeds. Returns a hash of their histories. */
 static uint64_t run_seeds(const struct settings *settings, struct sim_counts *counts)
 {
-	static struct sim_plan plan; /* reports name it */
+	static struct sim_plan plan; /* static: reports print it */
 	uint64_t trace = 0;
 
 	for (uint64_t i = 0; i < settings->seeds; i++) {
@@ -84,7 +85,7 @@ static uint64_t run_steady(const struct settings *settings, struct sim_counts *c
 	return sim_run(&plan, settings->verbose, counts);
 }
 
-/* Once for each of what becomes of those for whom there is no room. */
+/* Runs the outage once for each overflow policy of tickets: reject new ones, drop the oldest. */
 static uint64_t run_outage(const struct settings *settings, struct sim_counts *counts)
 {
 	static struct sim_plan plan;
@@ -104,11 +105,11 @@ static void summarize(const struct settings *settings, const struct sim_counts *
 	for (unsigned i = 0; i < SIM_FAULTS; i++)
 		(void)printf(" %s %" PRIu64, sim_fault_name((enum sim_fault)i),
 			     counts->of_fault[i]);
-	(void)printf("\n%" PRIu64 " calls ended well, %" PRIu64 " heartbeats were missed, %" PRIu64
+	(void)printf("\n%" PRIu64 " calls succeeded, %" PRIu64 " heartbeats were missed, %" PRIu64
 		     " connections closed for silence\n",
 		     counts->ok, counts->suspects, counts->closed_silent);
 	(void)printf("%" PRIu64 " tickets, %" PRIu64 " retries, %" PRIu64
-		     " lists told; at most %.2f MB in a consumer\n",
+		     " provider lists received; at most %.2f MB in a consumer\n",
 		     counts->tickets, counts->retries, counts->lists,
 		     (double)counts->bytes_most / 1e6);
 	(void)printf("%" PRIu64 " seeds, %.2f simulated hours, %" PRIu64 " calls, %" PRIu64
@@ -117,7 +118,7 @@ static void summarize(const struct settings *settings, const struct sim_counts *
 		     (double)counts->ns / (double)took_ns, (double)took_ns / 1e9, trace);
 }
 
-/* What follows an option. */
+/* Parses the number after an option. */
 static uint64_t number_of(char ***args, uint64_t least, uint64_t most)
 {
 	const char *option = **args;
@@ -130,7 +131,7 @@ static uint64_t number_of(char ***args, uint64_t least, uint64_t most)
 		number = strtoull(text, &end, 10);
 	if (end == NULL || *end != '\0' || errno || number < least || number > most) {
 		(void)fprintf(stderr,
-			      "sim: %s wants a number from %" PRIu64 " to %" PRIu64 "%s%s\n",
+			      "sim: %s requires a number from %" PRIu64 " to %" PRIu64 "%s%s\n",
 			      option, least, most, text ? ", not " : "", text ? text : "");
 		exit(2);
 	}
@@ -153,7 +154,7 @@ static void read_settings(struct settings *settings, char **args)
 			settings->verbose = true;
 		} else {
 			(void)fprintf(stderr,
-				      "sim: %s is no option\n"
+				      "sim: unknown option %s\n"
 				      "usage: sim [--seeds N] [--first S] [--verbose] "
 				      "[--steady SECONDS] [--outage]\n",
 				      *args);
@@ -172,7 +173,7 @@ int main(int count, char **args)
 	if (count > 0)
 		sim_program = args[0];
 	read_settings(&settings, args + (count > 0));
-	/* Who reads a file of it sees all up to the end, however that comes. */
+	/* Flush each line, so that a log file is complete however the program ends. */
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	sim_crash_begin();
 	if (settings.outage) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names for the numbers in notes. */
+/* Names of the numbers in recorded events. */
 #include "tests/sim/sim.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static const char *const routes[] = {
 	[SPOKEI_VNET_UNREACHABLE] = "unreachable", [SPOKEI_VNET_SELF] = "back to itself",
 };
 
-/* Bits of the ends that write. */
+/* Index: bits of the ends that write. */
 static const char *const directions[] = { "nowhere", "to the provider", "to the consumer",
 					  "both ways" };
 

@@ -9,11 +9,12 @@
 
 #include "tests/sim/sim.h"
 
-/* What had kept a process from judging, up to some moment; from then on it counts anew. */
+/* Events that excuse a process from timing out a peer, counted up to some moment. Each of them
+ * restarts the interval of silence. */
 struct sim_excuse {
-	uint64_t late_turns; /* of the process */
-	uint64_t held_ns;    /* ... */
-	uint64_t sleeps;     /* of the world */
+	uint64_t late_turns; /* turns of the process that began late */
+	uint64_t held_ns;    /* time for which the process was frozen */
+	uint64_t sleeps;     /* sleeps of the machine */
 };
 
 /* One end of a connection. */
@@ -21,53 +22,54 @@ struct sim_end {
 	struct sim_stream *stream;
 	struct sim_process *process; /* NULL: not accepted yet */
 	int fd;                      /* -1: closed, or not accepted */
-	uint64_t since_ns;           /* when it was opened */
-	uint64_t stood_ns;           /* when it was told that it stands; 0: not yet */
-	uint64_t arrived;            /* bytes that could be read, ever */
-	uint64_t taken;              /* of them, read */
-	uint64_t arrived_ns;         /* when the last came */
-	uint64_t read_ns;            /* when the last was read */
-	uint64_t wrote_ns;           /* when the last was written */
+	uint64_t since_ns;           /* when the end was opened */
+	uint64_t stood_ns;   /* when the process was notified that the connection is established; 0:
+				not yet */
+	uint64_t arrived;    /* bytes that have arrived, in all */
+	uint64_t taken;      /* bytes of them that were read */
+	uint64_t arrived_ns; /* when the last byte arrived */
+	uint64_t read_ns;    /* when the last byte was read */
+	uint64_t wrote_ns;   /* when the last byte was written */
 	uint64_t first_wrote_ns;
-	uint64_t again_ns;        /* when a read was told so although there was something */
-	uint64_t asked_ns;        /* when its last heartbeat was handed over whole; 0: never */
-	uint64_t patience_ns;     /* until then those may be waited for */
-	uint64_t broken_turn;     /* the turn in which it read what is no frame; 0: none */
-	uint64_t readonly;        /* the order of its reading that no more calls are taken; 0 */
-	bool readonly_seen;       /* in this turn, maybe after what was read with it */
-	uint64_t guessed_ns;      /* when an answer was read to what was half written */
-	struct sim_excuse silent; /* when bytes came last, or it stood */
+	uint64_t again_ns;    /* when a read returned EAGAIN although there were bytes */
+	uint64_t asked_ns;    /* when the last heartbeat was written whole; 0: never */
+	uint64_t patience_ns; /* the answer to a heartbeat may be awaited until then */
+	uint64_t broken_turn; /* the turn in which this end read an invalid frame; 0: none */
+	uint64_t readonly;    /* sequence number of the read of the drain notice; 0: none */
+	bool readonly_seen;  /* the drain notice was read in this turn, maybe with calls after it */
+	uint64_t guessed_ns; /* when an answer was read to a request that was half written */
+	struct sim_excuse silent; /* when bytes arrived last, or the connection was established */
 	struct sim_excuse asked;  /* when patience_ns was set */
 	uint64_t missed_ns;
-	unsigned misses;      /* in a row, as it told */
-	unsigned pauses;      /* told since it was opened, before another one */
-	uint64_t read_turn;   /* the last turn in which it was read ... */
-	unsigned reads;       /* ... and how often then */
-	uint64_t hungry_turn; /* the turn since which something waits to be read; 0: none */
+	unsigned misses;    /* missed heartbeats in a row, as reported */
+	unsigned pauses;    /* reconnect pauses reported for this end before the next connection */
+	uint64_t read_turn; /* the last turn in which this end was read */
+	unsigned reads;     /* number of reads in that turn */
+	uint64_t hungry_turn; /* the turn since which bytes wait to be read; 0: none */
 	bool shut;
-	bool ended;     /* the peer's end has come, or it broke */
-	bool announced; /* it wrote that it takes no more calls */
-	bool told;      /* that it stands */
+	bool ended;     /* end of stream has arrived, or the connection failed */
+	bool announced; /* this end wrote the drain notice */
+	bool told;      /* the process was notified that the connection is established */
 	bool told_closed;
-	bool suspected; /* as it was told, like the next two */
+	bool suspected; /* as reported in events, like the next two */
 	bool on_probation;
 	bool read_only;
-	struct sim_frames sent; /* what it writes */
-	struct sim_frames seen; /* what it reads */
+	struct sim_frames sent; /* bytes that this end writes */
+	struct sim_frames seen; /* bytes that this end reads */
 	uint8_t state;          /* of the product's connection, as seen last */
 };
 
-/* What became of a request id of one connection. */
+/* The history of one request id of one connection. */
 struct sim_ask {
 	uint32_t number; /* of the call; 0: a heartbeat */
-	uint8_t attempt; /* as it says; 0: it does not */
+	uint8_t attempt; /* as the request contains it; 0: it contains none */
 	bool written;
 	bool two_way;
 	bool read;     /* by the provider */
 	bool answered; /* by the provider */
-	bool refused;  /* ... without running it */
+	bool refused;  /* answered without running the handler */
 	bool ran;      /* by a handler */
-	bool heard;    /* an answer was read by who asked */
+	bool heard;    /* the consumer has read an answer */
 	uint64_t read_ns;
 };
 
@@ -75,21 +77,21 @@ struct sim_stream {
 	struct sim_stream *next;
 	struct sim_world *world;
 	unsigned number;
-	unsigned place; /* of the provider it leads to */
+	unsigned place; /* index of the provider */
 	bool dubbo;
-	bool tampered; /* with what flows to the provider or back */
+	bool tampered; /* bytes to or from the provider were altered on the way */
 	bool clogged;
 	bool over;        /* both ends are closed */
-	char peer[48];    /* what the provider calls the other one */
-	unsigned running; /* handlers, of its requests */
-	bool marred;      /* what is under way on it is not as it was sent, or never comes */
+	char peer[48];    /* the provider's name of the consumer's end */
+	unsigned running; /* handlers that run requests of this connection */
+	bool marred;      /* bytes in flight were altered or will never arrive */
 	uint64_t hole_until_ns;
-	struct sim_end ends[2]; /* who connected, who accepted */
+	struct sim_end ends[2]; /* the consumer's end, the provider's end */
 	uint64_t id_base;
 	struct sim_ask *asks;
 	uint32_t ask_count;
 	uint32_t ask_room;
-	unsigned char last_reply[SIM_KEPT]; /* a whole frame, to be sent again; of last_len bytes */
+	unsigned char last_reply[SIM_KEPT]; /* a whole frame, to be replayed; last_len bytes */
 	size_t last_len;
 };
 
@@ -108,23 +110,24 @@ static inline bool sim_connected(const struct sim_end *end)
 void sim_observe(void *arg, const struct spokei_vnet_news *news);
 void sim_streams_free(struct sim_world *world);
 
-/* The newest connection between these, open or not; NULL: there was none. */
+/* Returns the newest connection from the consumer to the provider, open or not; NULL if there was
+ * none. */
 struct sim_stream *sim_stream_between(struct sim_consumer *consumer, unsigned place);
 
 /* --- oracle_asks.c */
 
-/* A side has written, or read, a whole frame. */
+/* Record that an end has written, or read, a whole frame. */
 void sim_ask_sent(struct sim_end *end, const struct sim_frame *frame);
 void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame);
 
-/* What was read that takes no more calls counts from now on. */
+/* Makes the drain notice that the end has read count from now on. */
 void sim_ask_readonly(struct sim_end *end);
 
-/* A handler runs it, which came by this connection (NULL: not known) and says which attempt it is.
- */
+/* Records that a handler runs the call. `stream` is the connection of the request (NULL: not
+ * known), `attempt` the attempt number in it. */
 void sim_ask_runs(struct sim_call *call, struct sim_stream *stream, unsigned attempt);
 
-/* Is anything left unanswered that should not be? After healing. */
+/* Checks after the faults that no request is left without an answer that was due. */
 void sim_asks_check(struct sim_world *world);
 
 /* --- oracle_calls.c */
@@ -132,7 +135,7 @@ void sim_asks_check(struct sim_world *world);
 void sim_call_ended(struct sim_call *call, const struct spoke_result *result);
 void sim_call_taken(struct sim_call *call);
 
-/* Returns the connection by which it came, NULL: not known. */
+/* Returns the connection of the request, or NULL if it is not known. */
 struct sim_stream *sim_call_runs(struct sim_provider *provider, struct sim_call *call,
 				 const struct spoke_request *request);
 void sim_handler_ended(struct sim_provider *provider, struct sim_stream *stream);
@@ -140,7 +143,7 @@ void sim_calls_check(struct sim_world *world, bool all);
 
 /* --- oracle_attempts.c */
 
-/* It may have more than one attempt after another. */
+/* Returns whether the call may have several attempts, one after another. */
 static inline bool sim_repeats(const struct sim_call *call)
 {
 	enum sim_policy policy = call->by->plan->calls.policy;
@@ -149,16 +152,16 @@ static inline bool sim_repeats(const struct sim_call *call)
 	       call->by->plan->calls.retries > 0;
 }
 
-/* How long an attempt may take, and all of them. */
+/* Return the longest duration of one attempt, and of all attempts of the call. */
 uint64_t sim_attempt_ns(const struct sim_call *call);
 uint64_t sim_attempts_ns(const struct sim_call *call);
 
-/* A request of this call is written whole, runs, or an answer to it is read. */
+/* Record that a request of the call was written whole, or that a handler runs it. */
 void sim_attempt_written(struct sim_call *call, struct sim_stream *stream,
 			 const struct sim_frame *frame);
 void sim_attempt_runs(struct sim_call *call);
 
-/* The engine may have counted more attempts beside the first. */
+/* Updates the sliding window of retries; called when the engine may have counted more of them. */
 void sim_window_look(struct sim_consumer *consumer);
 
 /* --- oracle_tickets.c */
@@ -173,33 +176,34 @@ void sim_tickets_end(struct sim_consumer *consumer);
 void sim_list_told(struct sim_process *process, size_t count);
 void sim_lists_check(struct sim_world *world);
 
-/* Does it list all providers, and nobody else, and is connected to each, unless it need not be? */
+/* Returns whether the consumer lists exactly the providers of the world and is connected to each
+ * that it needs. */
 bool sim_lists_all(const struct sim_consumer *consumer);
 
-/* Does it list those that are not gone for good, and nobody else? */
+/* Returns whether the consumer lists exactly the providers that are not retired. */
 bool sim_lists_living(const struct sim_consumer *consumer);
 
-/* Fails if it does not. */
+/* Reports a violation unless the consumer lists all providers that exist. */
 void sim_lists_whole(const struct sim_consumer *consumer);
 
 /* --- oracle_links.c */
 
-/* The end that this process has accepted, by the name of its peer. */
+/* Returns the end that the process accepted from the peer of this name. */
 struct sim_end *sim_accepted_end(struct sim_process *process, const char *name);
 
 void sim_link_changed(struct sim_process *process, const struct spoke_link_event *event);
 void sim_links_check(struct sim_world *world);
 
-/* Of this side, up to now. */
+/* Returns the events that excuse this end, counted up to now. */
 struct sim_excuse sim_excuse_now(const struct sim_end *end);
 
-/* A heartbeat was handed over whole. */
+/* Records that a heartbeat was written whole. */
 void sim_link_asked(struct sim_end *end);
 
-/* From how much on a turn of this process is late. */
+/* Returns the delay from which on a turn of the process is late. */
 uint64_t sim_late_from(const struct sim_process *process);
 
-/* How late a turn of it may be that judges who is silent. */
+/* Returns the largest delay of a turn in which the process may time out a peer. */
 uint64_t sim_judges_until(const struct sim_process *process);
 
 /* --- oracle_turns.c */
@@ -215,7 +219,7 @@ void sim_books_counts(const struct sim_consumer *consumer);
 void sim_books_end(struct sim_process *process);
 void sim_books_read(struct sim_end *end);
 
-/* Does this side not read on purpose? */
+/* Returns whether this end has paused reading because of back-pressure. */
 bool sim_books_paused(const struct sim_end *end);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests and answers of each connection, by their ids: who asked what, and what became of it. */
+/* Checks requests and answers of each connection by their ids. */
 #include "tests/sim/oracle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define BELOW 64u     /* ids below the first one that are expected: calls waited before it */
-#define JUMP 1000000u /* beyond, an id is no successor */
+#define BELOW 64u     /* ids below the first expected one: those of calls that waited before it */
+#define JUMP 1000000u /* a larger step is an invalid id */
 
 enum {
 	STATUS_OK = 20,
@@ -16,7 +16,7 @@ enum {
 	STATUS_REFUSED = 100,
 };
 
-/* --- the table of a connection */
+/* --- table of the requests of a connection */
 
 static struct sim_ask *find(const struct sim_stream *stream, uint64_t id)
 {
@@ -25,7 +25,7 @@ static struct sim_ask *find(const struct sim_stream *stream, uint64_t id)
 	return at < stream->ask_count ? &stream->asks[at] : NULL;
 }
 
-/* Room for `count` asks, of which the first ones are new if `below` is not 0. */
+/* Extends the table to `count` entries, plus `below` new ones in front. */
 static void grow(struct sim_stream *stream, uint64_t count, uint64_t below)
 {
 	uint32_t old = stream->ask_count;
@@ -43,7 +43,7 @@ static void grow(struct sim_stream *stream, uint64_t count, uint64_t below)
 	stream->ask_count = (uint32_t)(count + below);
 }
 
-/* The ask of an id that is written now, for the first time or not. */
+/* Returns the entry of an id that is being written; adds the entry if it is missing. */
 static struct sim_ask *place(struct sim_stream *stream, uint64_t id)
 {
 	uint64_t at;
@@ -71,7 +71,7 @@ static struct sim_call *call_of(struct sim_world *world, uint64_t number)
 	return number > 0 && number <= world->call_count ? &world->calls[number - 1] : NULL;
 }
 
-/* --- what is written */
+/* --- frames written */
 
 static void request_sent(struct sim_end *end, const struct sim_frame *frame)
 {
@@ -90,7 +90,7 @@ static void request_sent(struct sim_end *end, const struct sim_frame *frame)
 	if (call == NULL)
 		return;
 	sim_note(world, "call % is written on connection %", frame->number, stream->number, 0, 0);
-	/* A flipped bit may have made another serialization of it, in which it says nothing. */
+	/* Flipped bits may have hidden the drain notice from the product. */
 	if (end->readonly && call->order > end->readonly && !stream->tampered)
 		sim_violation(world, SIM_S19,
 			      "call %u is written on connection %u after READONLY was read",
@@ -150,7 +150,7 @@ void sim_ask_sent(struct sim_end *end, const struct sim_frame *frame)
 		sim_link_asked(end);
 		break;
 	case SIM_READONLY:
-		sim_note(end->stream->world, "p% takes no more on connection %",
+		sim_note(end->stream->world, "p% writes the drain notice on connection %",
 			 end->process->number, end->stream->number, 0, 0);
 		end->announced = true;
 		break;
@@ -160,7 +160,7 @@ void sim_ask_sent(struct sim_end *end, const struct sim_frame *frame)
 	}
 }
 
-/* --- what is read */
+/* --- frames read */
 
 static void request_seen(struct sim_end *end, const struct sim_frame *frame)
 {
@@ -178,7 +178,7 @@ static void request_seen(struct sim_end *end, const struct sim_frame *frame)
 	}
 }
 
-/* It was not run, and would be elsewhere. */
+/* Returns whether the status states that the request was not run. */
 static bool is_refusal(uint8_t status)
 {
 	return status == STATUS_REFUSED || status == STATUS_NO_SERVICE || status == STATUS_EXPIRED;
@@ -216,7 +216,7 @@ void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame)
 			reply_seen(end, frame);
 		break;
 	case SIM_READONLY:
-		sim_note(end->stream->world, "c% reads that connection % takes no more",
+		sim_note(end->stream->world, "c% reads the drain notice on connection %",
 			 end->process->number, end->stream->number, 0, 0);
 		end->readonly_seen = true;
 		break;
@@ -233,7 +233,7 @@ void sim_ask_readonly(struct sim_end *end)
 		end->readonly = ++end->stream->world->order;
 }
 
-/* The one that is run now: as a rule what was read last. */
+/* Returns the request that is being run: as a rule the last one read. */
 static struct sim_ask *find_run(const struct sim_call *call, struct sim_stream *stream,
 				unsigned number, unsigned attempt)
 {
@@ -271,9 +271,9 @@ void sim_ask_runs(struct sim_call *call, struct sim_stream *stream, unsigned att
 	ask->ran = true;
 }
 
-/* --- after all */
+/* --- final check */
 
-/* Does its handler keep it on purpose? */
+/* Returns whether the handler may still delay its answer on purpose. */
 static bool may_be_held(struct sim_world *world, const struct sim_ask *ask)
 {
 	const struct sim_call *call = call_of(world, ask->number);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The attempts of a call: how many there may be, where, when, and what they say. The time of an
- * attempt that has not begun to be written is known to nobody here: what is not written was never
- * run.
+ * Checks the attempts of a call: their number, addresses, times and attachments. Attempts that were
+ * not written are invisible to the oracle; they cannot have been run.
  */
 #include "tests/sim/oracle.h"
 
@@ -11,7 +10,7 @@
 #include <inttypes.h>
 
 #define STEP_NS (100 * MS)
-#define WINDOW 100u /* steps: 10 s */
+#define WINDOW 100u /* steps of 0.1 s: 10 s */
 #define FREE_RETRIES 100u
 #define CALLS_PER_RETRY 5u
 
@@ -73,7 +72,7 @@ static void check_writes(struct sim_world *world, const struct sim_call *call)
 	if (call->writes > writes_max(call))
 		sim_violation(world, SIM_S6, "call %u is written %u times, limit %u", number,
 			      call->writes, writes_max(call));
-	/* What was written may have been run, unless somebody has said that it was not. */
+	/* A request that was written may have been run, unless it was refused. */
 	if (call->writes > 1 && plan_of(call)->policy == SIM_FAILOVER &&
 	    !plan_of(call)->idempotent && call->refusals + 1 < call->writes && !call->murky &&
 	    !world->tampered) {
@@ -88,7 +87,7 @@ void sim_attempt_runs(struct sim_call *call)
 {
 	struct sim_world *world = call->by->process.world;
 
-	/* Bits may have made a refusal of an answer. */
+	/* Flipped bits may have turned an answer into a refusal. */
 	if (++call->runs > runs_max(call) && (call->runs > writes_max(call) || !world->tampered))
 		sim_violation(world, SIM_S6, "call %u is run %u times, limit %u",
 			      (unsigned)sim_number(world, call), call->runs, runs_max(call));
@@ -96,7 +95,7 @@ void sim_attempt_runs(struct sim_call *call)
 
 /* --- S25 */
 
-/* Is there a provider that could take it, and was not asked? */
+/* Returns whether there is a usable provider that has not received the call. */
 static bool is_another_well(const struct sim_call *call)
 {
 	const struct sim_world *world = call->by->process.world;
@@ -115,8 +114,9 @@ static bool is_another_well(const struct sim_call *call)
 }
 
 /*
- * Failover goes to each provider once, if it can; so do those that call several at a time, always.
- * Tickets come back to those that they were at.
+ * Checks that a call is not written to the same provider again. Failover may do so only if no other
+ * provider is usable. Forking and broadcast must never do so. Failback tickets may return to a
+ * provider.
  */
 static void check_place(struct sim_world *world, const struct sim_call *call, unsigned place)
 {
@@ -149,7 +149,8 @@ static void check_numbers(struct sim_world *world, struct sim_call *call,
 	if (call->id && call->id != frame->call_id)
 		sim_violation(world, SIM_S26, "call %u carries a different id, %" PRIx64, number,
 			      frame->call_id);
-	/* Those that wait to be written when their time is over may be overtaken. */
+	/* The numbers need not rise: an attempt that waits to be written may be overtaken when its
+	 * timeout has expired. */
 	if (frame->attempt == 0 || frame->attempt > plan_of(call)->retries + 1 ||
 	    call->attempts & 1u << frame->attempt)
 		sim_violation(world, SIM_S26,
@@ -218,7 +219,7 @@ void sim_call_taken(struct sim_call *call)
 	consumer->process.world->counts.calls++;
 }
 
-/* Each one that is repeated was asked for. */
+/* Checks that the engine has counted each request that repeats a call. */
 static void count_repeat(struct sim_call *call)
 {
 	struct sim_consumer *consumer = call->by;
@@ -231,7 +232,7 @@ static void count_repeat(struct sim_call *call)
 			      (unsigned)sim_number(world, call));
 }
 
-/* --- all */
+/* --- all checks of a written request */
 
 void sim_attempt_written(struct sim_call *call, struct sim_stream *stream,
 			 const struct sim_frame *frame)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The product's own books, gone over by brute force now and then: what it says it holds is what it
- * holds, within its limits; and at the end it holds nothing.
+ * Compares the product's own counters and lists with sums over all objects, and with its limits. At
+ * the end all of them must be zero.
  */
 #include "tests/sim/oracle.h"
 #include "transport/conn/conn.h"
@@ -51,7 +51,7 @@ static void check_state(struct sim_process *process, const struct spokei_conn *c
 		sim_violation(world, SIM_S24, "process %u keeps a connection that is closed",
 			      process->number);
 	if (end == NULL)
-		return; /* not tried yet */
+		return; /* connect() has not been called yet */
 	if ((uint8_t)conn->state < end->state)
 		sim_violation(world, SIM_S24, "connection %u goes from state %u back to %u",
 			      end->stream->number, end->state, conn->state);
@@ -94,7 +94,8 @@ bool sim_books_paused(const struct sim_end *end)
 	return false;
 }
 
-/* What waits to be written is at its limit: then nothing is read. Only answers count. */
+/* Checks that nothing is read from a connection whose output is at its limit. Only providers have
+ * this limit. */
 void sim_books_read(struct sim_end *end)
 {
 	struct spokei_link *link = link_of(end->process);
@@ -112,7 +113,7 @@ void sim_books_read(struct sim_end *end)
 	}
 }
 
-/* --- all of one owner */
+/* --- sums over a process */
 
 struct sums {
 	size_t queued;
@@ -164,7 +165,7 @@ static void check_link(struct sim_process *process, const struct spokei_link *li
 			      link->pending_count);
 }
 
-/* Calls, and those of their attempts that are under way. */
+/* Compares the numbers of calls and of open attempts with the product's counters. */
 static void check_calls(const struct sim_consumer *consumer)
 {
 	struct sim_world *world = consumer->process.world;
@@ -200,7 +201,7 @@ static uint64_t armed_of(const struct sim_process *process, unsigned timer_class
 	return counts.pending;
 }
 
-/* --- what engines count */
+/* --- counters of the engine */
 
 static void check_stat(const struct sim_consumer *consumer, enum spoke_stat stat, uint64_t seen)
 {
@@ -238,7 +239,7 @@ void sim_books_counts(const struct sim_consumer *consumer)
 			   consumer->settled[i]);
 }
 
-/* A timer that is armed belongs to somebody who is there. */
+/* Checks that each armed timer belongs to an existing connection or call. */
 void sim_books_timers(struct sim_process *process)
 {
 	struct spokei_link *link = process->engine ? link_of(process) : NULL;
@@ -260,7 +261,7 @@ void sim_books_timers(struct sim_process *process)
 			      "process %u: the timer of a finished call is armed", process->number);
 }
 
-/* What a process may ever need, by what it is set to. */
+/* Returns the most memory that a process may use with its settings. */
 static size_t budget_of(const struct sim_process *process)
 {
 	const struct sim_plan *plan = process->world->plan;

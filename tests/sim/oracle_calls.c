@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls as those who make them see them, and handlers as those who write them do. */
+/* Checks calls as the caller sees them, and requests as handlers see them. */
 #include "tests/sim/oracle.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #define TICK_NS MS
-#define LATE_NS (2 * TICK_NS) /* a tick, and what is rounded */
+#define LATE_NS (2 * TICK_NS) /* one tick, and rounding */
 
 static unsigned number_of(const struct sim_world *world, const struct sim_call *call)
 {
 	return (unsigned)sim_number(world, call);
 }
 
-/* When a call must have ended, of its process's clock: what that stood still does not count. */
+/* Returns the latest end of a call on the clock of its process, which does not count the time while
+ * frozen. */
 static uint64_t end_of(const struct sim_call *call)
 {
 	uint64_t late_ns = LATE_NS;
 
-	if (sim_repeats(call)) /* each of its attempts may be */
+	if (sim_repeats(call)) /* each attempt may end late */
 		late_ns *= call->by->plan->calls.retries + 1;
 	return call->begun_ns + sim_attempts_ns(call) + late_ns + call->by->process.held_ns -
 	       call->held_ns;
 }
 
-/* --- the end */
+/* --- end of a call */
 
-/* It does not time out before: where the deadline of all attempts comes before that of one, calls
- * that may take several heed it. */
+/* Returns the earliest time at which the call may time out. If the deadline of the ticket is before
+ * the timeout of an attempt, it replaces the timeout. */
 static uint64_t least_ns(const struct sim_call *call)
 {
 	uint64_t deadline_ns = call->by->plan->calls.deadline_ns;
@@ -49,7 +50,7 @@ static void check_time(struct sim_world *world, const struct sim_call *call, int
 			      number_of(world, call), (double)(now_ns - end_of(call)) / 1e6);
 }
 
-/* Was it ended by what somebody else said? */
+/* Returns whether the error is the peer's answer. */
 static bool is_answer(int error)
 {
 	switch (error) {
@@ -82,7 +83,8 @@ static void check_value(struct sim_world *world, const struct sim_call *call,
 			      number_of(world, call), number);
 }
 
-/* An answer may have been guessed to a request that is written in part: its id is on the wire. */
+/* Returns whether an answer was read to a request that is half written. The id is already on the
+ * wire, so altered bytes can match it. */
 static bool is_guessed(const struct sim_world *world, const struct sim_call *call)
 {
 	for (const struct sim_stream *one = world->streams; one; one = one->next)
@@ -96,7 +98,7 @@ static bool is_guessed(const struct sim_world *world, const struct sim_call *cal
 	return false;
 }
 
-/* Whatever it ended with, its caller was told nil. */
+/* Returns whether the result may stand for any error: failsafe returns nil. */
 static bool is_excused(const struct sim_call *call, const struct spoke_result *result)
 {
 	return call->by->plan->calls.policy == SIM_FAILSAFE && result->error == SPOKE_OK &&
@@ -106,21 +108,21 @@ static bool is_excused(const struct sim_call *call, const struct spoke_result *r
 static void check_answer(struct sim_world *world, const struct sim_call *call,
 			 const struct spoke_result *result)
 {
-	/* Who waited for a connection that takes no more is refused here. */
+	/* A call that waited for a connection ends here with a refusal if the peer drains. */
 	if (!is_answer(result->error) || call->one_way ||
 	    (result->error == SPOKE_EREFUSED && result->waited_ns == 0) || is_excused(call, result))
 		return;
 	if (!call->by->plan->mprpc && !call->answered && !is_guessed(world, call))
 		sim_violation(world, SIM_S4, "call %u ended by a reply that was not read",
 			      number_of(world, call));
-	/* MessagePack-RPC has no place for a code. */
+	/* MessagePack-RPC does not transmit the error code. */
 	if ((result->error == SPOKE_OK ||
 	     (result->error == SPOKE_EREMOTE && !call->by->plan->mprpc)) &&
 	    !world->tampered)
 		check_value(world, call, result);
 }
 
-/* A late turn reads what has come before its wheel moves. */
+/* Checks that a late turn reads the socket before it times out calls. */
 static void check_late(struct sim_world *world, const struct sim_call *call, int error)
 {
 	const struct sim_process *process = &call->by->process;
@@ -221,8 +223,8 @@ static void check_deadline(struct sim_provider *provider, const struct sim_call 
 	if (left_ns == 0)
 		sim_violation(world, SIM_S14, "call %u is run after its deadline",
 			      number_of(world, call));
-	/* Before the connection stood it cannot have been put on its way; a later attempt may have
-	 * been put any time. */
+	/* The request cannot have been queued on the connection before it was established. A later
+	 * attempt may have been queued at any time. */
 	if (put_ns < stream->ends[0].first_wrote_ns && !sim_repeats(call))
 		put_ns = stream->ends[0].first_wrote_ns;
 	most_ns = call->begun_ns + sim_attempt_ns(call) - put_ns + MS +
@@ -232,7 +234,8 @@ static void check_deadline(struct sim_provider *provider, const struct sim_call 
 			      number_of(world, call), (double)(left_ns - most_ns) / 1e6);
 }
 
-/* Only one that was written once has to have come by where it was read. */
+/* Returns the connection of the request. If the call was written once, it is the one on which it
+ * was read. */
 static struct sim_stream *stream_of(struct sim_provider *provider, const struct sim_call *call,
 				    const struct spoke_request *request)
 {
@@ -246,7 +249,7 @@ static struct sim_stream *stream_of(struct sim_provider *provider, const struct 
 	return end ? end->stream : NULL;
 }
 
-/* The number that a request says it is of; 0: none. */
+/* Returns the attempt number in the request's attachments; 0: none. */
 static unsigned attempt_of(const struct spoke_request *request)
 {
 	struct spoke_value map = spoke_request_attachments(request);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Silence: who is accused, with what right, and who should have been. */
+/*
+ * Checks heartbeats: a peer is suspected and closed only after enough silence, and always after too
+ * much of it. Also checks the order of link events.
+ */
 #include "tests/sim/oracle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define TICK_NS MS
-#define LATE_NS (50 * MS) /* a turn so late reads all before it judges, with long intervals */
+#define LATE_NS (50 * MS) /* a turn this late reads all sockets before it times out a peer */
 #define MISSES 3u
-#define MUTE 4u /* intervals for the first word */
+#define MUTE 4u /* intervals until the first bytes must arrive */
 
 static uint64_t interval_of(const struct sim_process *process)
 {
@@ -29,7 +32,7 @@ uint64_t sim_judges_until(const struct sim_process *process)
 	return interval_of(process) / 2;
 }
 
-/* --- whose event it is */
+/* --- the connection of an event */
 
 static struct sim_end *find_accepted(struct sim_stream *streams, const struct sim_process *process,
 				     const char *name)
@@ -48,7 +51,7 @@ struct sim_end *sim_accepted_end(struct sim_process *process, const char *name)
 	return end ? end : find_accepted(world->past, process, name);
 }
 
-/* NULL: nothing was ever connected, or it may be another one. */
+/* Returns NULL if nothing was ever connected, or several connections are possible. */
 static struct sim_end *end_of(struct sim_process *process, const char *name)
 {
 
@@ -64,15 +67,18 @@ static struct sim_end *end_of(struct sim_process *process, const char *name)
 
 /* --- S11 */
 
-/* One that was closed a moment ago takes bytes again, which go nowhere. */
+/* Returns whether the peer's end is open. An end that was just closed is writable, but the bytes
+ * are lost. */
 static bool is_peer_open(const struct sim_end *end)
 {
 	return end->stream->ends[sim_connected(end) ? 1 : 0].fd >= 0;
 }
 
-/* Does a judgement passed now come late? A process that goes round without waiting does not show
- * when it wanted to be woken; but no later than an interval after it asked, or has judged, or the
- * last byte moved. */
+/*
+ * Returns whether a timeout found now would be late. The wake-up time of a process that does not
+ * sleep is unknown, so the latest possible one is used: an interval after the last heartbeat, miss,
+ * read or write.
+ */
 static bool is_late(const struct sim_end *end)
 {
 	const struct sim_process *process = end->process;
@@ -87,8 +93,8 @@ static bool is_late(const struct sim_end *end)
 	return process->virt.late_ns > until_ns && process->world->virt.now_ns > due_ns + until_ns;
 }
 
-/* One interval of silence is counted against the peer: was this side listening, and had it asked?
- */
+/* Checks a missed heartbeat: this side must have read everything and sent a heartbeat an interval
+ * ago. */
 static void check_miss(const struct sim_end *end)
 {
 	struct sim_process *process = end->process;
@@ -109,14 +115,15 @@ static void check_miss(const struct sim_end *end)
 	if (end->asked_ns) {
 		if (now_ns - end->asked_ns < interval_ns) {
 			sim_violation(world, SIM_S11,
-				      "process %u counts a miss of connection %u %.3f ms after it "
-				      "asked",
+				      "process %u counts a miss of connection %u %.3f ms after its "
+				      "heartbeat",
 				      process->number, end->stream->number,
 				      (double)(now_ns - end->asked_ns) / 1e6);
 		}
 		return;
 	}
-	/* It could not even ask: then nothing can be written, and nothing has moved. */
+	/* No heartbeat was sent: then the connection must not be writable, and nothing may have
+	 * moved. */
 	if (end->sent.have == 0 && end->again_ns + interval_ns < now_ns &&
 	    process->virt.held_until_ns != now_ns && is_peer_open(end) &&
 	    spokei_vnet_ready(world->virt.net, end->fd) & SPOKE_IO_WRITE)
@@ -145,7 +152,7 @@ static void suspect(struct sim_end *end, unsigned missed)
 			      end->stream->number, end->misses);
 	end->misses = missed;
 	end->missed_ns = world->virt.now_ns;
-	end->asked_ns = 0; /* the next one needs another question */
+	end->asked_ns = 0; /* the next miss requires another heartbeat */
 }
 
 static void closed_for_silence(const struct sim_end *end)
@@ -169,7 +176,7 @@ static void closed_for_silence(const struct sim_end *end)
 			      end->stream->number);
 }
 
-/* --- S24: what may follow what */
+/* --- S24: order of events */
 
 static void check_order(const struct sim_end *end, const struct spoke_link_event *event)
 {
@@ -184,19 +191,19 @@ static void check_order(const struct sim_end *end, const struct spoke_link_event
 		wrong = "twice";
 	else if (!begins && !end->told && event->change != SPOKE_LINK_CLOSED &&
 		 event->change != SPOKE_LINK_RECONNECTING)
-		wrong = "before it stood";
+		wrong = "before it was established";
 	else if (event->change == SPOKE_LINK_RECONNECTING && end->fd >= 0)
-		wrong = "while it stands";
+		wrong = "while it is open";
 	else if (event->change == SPOKE_LINK_RECOVERED && !end->suspected && !end->on_probation &&
 		 !end->read_only)
-		wrong = "of what was well";
+		wrong = "without a reason";
 	if (wrong)
 		sim_violation(world, SIM_S24, "process %u: connection %u %s gets the event %s",
 			      end->process->number, end->stream->number,
 			      spoke_link_change_name(event->change), wrong);
 }
 
-/* One doubt less, in the order in which they can end. */
+/* Clears all doubts about the connection. */
 static void recover(struct sim_end *end)
 {
 	end->suspected = false;
@@ -204,7 +211,7 @@ static void recover(struct sim_end *end)
 	end->read_only = false;
 }
 
-/* --- L1: after a peer that spoke the pauses begin anew */
+/* --- L1: the backoff restarts after a peer that worked */
 
 static void check_attempt(struct sim_end *end, const struct spoke_link_event *event)
 {
@@ -224,7 +231,7 @@ void sim_link_changed(struct sim_process *process, const struct spoke_link_event
 	struct sim_end *end = end_of(process, event->name);
 
 	process->progress++;
-	sim_note(world, "process % is told %l of connection %, missed %", process->number,
+	sim_note(world, "process % gets the event %l of connection %, missed %", process->number,
 		 (uint64_t)event->change, end ? end->stream->number : 0, event->missed);
 	if (process->closed)
 		sim_violation(world, SIM_S18,
@@ -272,8 +279,8 @@ struct sim_excuse sim_excuse_now(const struct sim_end *end)
 	return (struct sim_excuse){ process->late_turns, process->held_ns, process->world->sleeps };
 }
 
-/* The time in which it stood still does not count; after each turn that was late, and after each
- * sleep, an interval begins anew. */
+/* Returns the time by which silence may last longer: the time while frozen, and an interval for
+ * each late turn and each sleep, which restart the interval. */
 static uint64_t excused_ns(const struct sim_end *end, const struct sim_excuse *since)
 {
 	struct sim_excuse now = sim_excuse_now(end);
@@ -289,8 +296,8 @@ void sim_link_asked(struct sim_end *end)
 	uint64_t until_ns;
 
 	end->asked_ns = world->virt.now_ns;
-	sim_note(world, "process % asks on connection %", end->process->number, end->stream->number,
-		 0, 0);
+	sim_note(world, "process % sends a heartbeat on connection %", end->process->number,
+		 end->stream->number, 0, 0);
 	if (interval_ns == SPOKE_OFF || end->misses >= MISSES)
 		return;
 	until_ns = sim_now(end->process) + (MISSES - end->misses) * (interval_ns + TICK_NS);
@@ -300,7 +307,7 @@ void sim_link_asked(struct sim_end *end)
 	end->asked = sim_excuse_now(end);
 }
 
-/* Four intervals of silence, each up to a tick longer, and what excuses this side. */
+/* Checks that a silent peer is noticed within four intervals, a tick each, and the excused time. */
 static void check_noticed(const struct sim_end *end)
 {
 	const struct sim_process *process = end->process;
@@ -310,13 +317,13 @@ static void check_noticed(const struct sim_end *end)
 	uint64_t bound_ns = (MISSES + 1) * (interval_ns + TICK_NS) + TICK_NS +
 			    excused_ns(end, &end->silent);
 
-	/* Who has no memory to ask asks later. */
+	/* Without memory the heartbeat is sent an interval later. */
 	if (sim_plan_has(world->plan, SIM_MEMORY))
 		bound_ns += interval_ns;
-	/* A question that is half handed over counts from its last byte on. */
+	/* A heartbeat that is half written counts from its last byte. */
 	if (end->sent.have > 0)
 		bound_ns += interval_ns;
-	/* Who takes bytes lives; who takes none is judged by another rule. */
+	/* Writes count as life of the peer until a heartbeat is sent. */
 	if ((end->asked_ns == 0 || end->sent.have > 0) && end->wrote_ns > last_ns)
 		last_ns = end->wrote_ns;
 	if (end->read_ns > last_ns)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who consumers list: as the registry told them, and not nobody because of an empty list. */
+/*
+ * Checks the provider lists of consumers against the registry; an empty list must not replace a
+ * known one.
+ */
 #include "tests/sim/oracle.h"
 
 #include <string.h>

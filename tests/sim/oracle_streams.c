@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which connections there are, and what flows in them. */
+/* Tracks all connections and passes the bytes on them to the parser of frames. */
 #include "tests/sim/oracle.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define FRAME_MAX 8388608u
-#define BACKOFF_FLOOR_NS (80 * MS) /* the first pause, less its jitter */
+#define BACKOFF_FLOOR_NS (80 * MS) /* the first pause, minus its jitter */
 
 static struct sim_process *process_of(struct spokei_vnet_user *user)
 {
@@ -19,7 +19,7 @@ struct sim_stream *sim_stream_between(struct sim_consumer *consumer, unsigned pl
 	return consumer->last[place];
 }
 
-/* --- the beginning */
+/* --- connect and accept */
 
 static unsigned place_of(const char *name)
 {
@@ -38,7 +38,8 @@ static void init_end(struct sim_stream *stream, unsigned which, struct sim_proce
 	end->seen.frame_max = FRAME_MAX;
 }
 
-/* Who is listed anew may have another connection before the old one has ended. */
+/* Checks a new connection attempt. A provider that was withdrawn and listed again may get a new
+ * connection before the old one has ended. */
 static void check_connect(struct sim_consumer *consumer, unsigned place)
 {
 	struct sim_world *world = consumer->process.world;
@@ -148,13 +149,13 @@ static void was_read(struct sim_end *end, const struct spokei_vnet_news *news)
 	sim_frames_feed(&end->seen, news->bytes, news->len, seen_whole, end);
 	if (!end->seen.broken)
 		return;
-	sim_note(process->world, "connection % is broken for process %", end->stream->number,
-		 process->number, 0, 0);
+	sim_note(process->world, "connection % has an invalid frame for process %",
+		 end->stream->number, process->number, 0, 0);
 	end->broken_turn = process->turns + 1;
 	process->broken = end;
 }
 
-/* From among those that there are to those that there were. */
+/* Moves a stream from the list of open ones to that of past ones. */
 static void leave(struct sim_stream *stream)
 {
 	struct sim_world *world = stream->world;
@@ -173,12 +174,12 @@ static void closed(struct sim_end *end)
 	struct sim_stream *stream = end->stream;
 
 	if (end->process == NULL)
-		return; /* the system aborted it */
+		return; /* aborted by the kernel before accept() */
 	sim_note(stream->world, "process % closes connection %", end->process->number,
 		 stream->number, 0, 0);
 	end->process->progress++;
 	end->fd = -1;
-	/* What is not accepted yet may still be. */
+	/* A connection that is not accepted yet may still be accepted. */
 	if (sim_other(end)->fd >= 0 || stream->ends[1].process == NULL || stream->over)
 		return;
 	leave(stream);
@@ -188,7 +189,7 @@ static void closed(struct sim_end *end)
 	stream->ask_room = 0;
 }
 
-/* --- news of the network */
+/* --- events of the network */
 
 static struct sim_end *end_of(struct sim_world *world, const struct spokei_vnet_news *news)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tickets: how many there are, and that each is settled once, in time, as it should be. */
+/* Checks tickets: their number, and that each is settled once, in time and for a valid reason. */
 #include "tests/sim/oracle.h"
 
-#define LATE_NS (4 * MS) /* a tick for each of the two that may be late, and what is rounded */
+#define LATE_NS (4 * MS) /* a tick for each of two late timers, and rounding */
 #define SOON 2u          /* turns */
 
 static struct sim_world *world_of(const struct sim_consumer *consumer)
@@ -15,7 +15,7 @@ static struct sim_call *call_at(const struct sim_consumer *consumer, unsigned pl
 	return &world_of(consumer)->calls[consumer->tickets[place] - 1];
 }
 
-/* Its place among those that are open; ticket_count: it is none of them. */
+/* Returns the index of the ticket among the open ones, or ticket_count if it is not open. */
 static unsigned find(const struct sim_consumer *consumer, struct spoke_ticket ticket)
 {
 	unsigned at = 0;
@@ -25,7 +25,7 @@ static unsigned find(const struct sim_consumer *consumer, struct spoke_ticket ti
 	return at;
 }
 
-/* --- how many */
+/* --- limits */
 
 static void check_count(struct sim_consumer *consumer)
 {
@@ -70,9 +70,10 @@ void sim_ticket_opened(struct sim_call *call, const struct spoke_result *result)
 	check_count(consumer);
 }
 
-/* --- how they end */
+/* --- settlement */
 
-/* Of its process's clock: what that stood still does not count. */
+/* Returns the latest settlement on the clock of the process, which does not count the time while
+ * frozen. */
 static uint64_t end_of(const struct sim_call *call)
 {
 	const struct sim_consumer *consumer = call->by;
@@ -101,7 +102,7 @@ static void check_success(struct sim_world *world, const struct sim_call *call,
 			      (unsigned)sim_number(world, call), (unsigned)number);
 }
 
-/* Had it a reason to end like this? */
+/* Returns whether the settlement is valid for what has happened. */
 static const char *wrong_reason(const struct sim_consumer *consumer, const struct sim_call *call,
 				unsigned place, const struct spoke_ticket_result *settled)
 {
@@ -183,7 +184,7 @@ void sim_ticket_told(struct sim_consumer *consumer, const struct spoke_ticket_re
 	remove_at(consumer, place);
 }
 
-/* --- now and then */
+/* --- periodic check */
 
 static void check_open(const struct sim_consumer *consumer)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns: each has a reason, and nobody is left waiting for those who ask more. */
+/* Checks turns of the loop: each turn has a reason, and no connection starves. */
 #include "tests/sim/oracle.h"
 
 #include <spoke/stats.h>
 
-#define IDLE_TURNS 10u  /* at one time, without anything done */
-#define IDLE_WAKES 100u /* in a row, however long it takes */
-#define READS 2u        /* of one connection in a turn: one, and the last before it is judged */
-#define HUNGRY 40u      /* turns; the loop reports some of those that are ready, by dice */
+#define IDLE_TURNS 10u  /* turns without progress at one time */
+#define IDLE_WAKES 100u /* turns without progress in a row */
+#define READS 2u        /* of one connection in a turn: one, and one more before a timeout */
+#define HUNGRY 40u      /* turns; the virtual loop reports a random part of the ready descriptors */
 #define BOOKS_EVERY 16u /* turns */
 
 void sim_turns_read(struct sim_end *end)
@@ -42,7 +42,7 @@ static void check_spin(struct sim_process *process)
 		sim_violation(world, SIM_L3, "process %u turns without progress", process->number);
 }
 
-/* May it be that this side does not read on purpose? */
+/* Returns whether this side may have paused reading because of back-pressure. */
 static bool may_pause(const struct sim_end *end)
 {
 	return end->process->closed ||
@@ -50,7 +50,8 @@ static bool may_pause(const struct sim_end *end)
 		((const struct sim_provider *)end->process)->plan->out_high > 0);
 }
 
-/* Also what counts from the end of a turn on. */
+/* Counts turns in which bytes wait to be read. Also applies drain notices, which count from the end
+ * of a turn. */
 static void check_ends(struct sim_process *process)
 {
 	struct sim_world *world = process->world;
@@ -85,7 +86,8 @@ static void check_broken(struct sim_process *process)
 			      end->stream->number);
 }
 
-/* Whose attempts come to nothing at once wakes up for them; but not for many at one time. */
+/* Resets the count of idle turns after attempts that failed at once: they are the reason for a
+ * turn. Many turns at one time remain a violation. */
 static void check_retries(struct sim_consumer *consumer)
 {
 	uint64_t asked = spoke_stat_get(consumer->process.engine, SPOKE_STAT_RETRIES) +

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Draws the plan of a seed: settings of all processes, calls and faults. */
 #include "tests/sim/plan.h"
 
 #include <spoke/call.h>
@@ -22,7 +23,8 @@ const char *sim_fault_name(enum sim_fault fault)
 	return fault_names[fault];
 }
 
-/* Most sides of a seed have intervals alike; some have another one, or none. */
+/* Returns the heartbeat interval of a process. Most processes of a seed share one; some have
+ * another one, or none. */
 static uint64_t draw_heartbeat(struct sim_dice *dice, uint64_t usual_ns)
 {
 	if (sim_chance(dice, 100))
@@ -55,7 +57,7 @@ static enum sim_policy draw_policy(struct sim_dice *dice)
 {
 	unsigned which = (unsigned)sim_between(dice, 0, SIM_POLICIES + 4);
 
-	/* The one that is the default, and the one with the most to go wrong, more often. */
+	/* The default policy and the most complex one are chosen more often. */
 	if (which < SIM_POLICIES)
 		return (enum sim_policy)which;
 	return which < SIM_POLICIES + 2 ? SIM_FAILOVER : SIM_FAILBACK;
@@ -134,8 +136,8 @@ static void draw_link(struct sim_dice *dice, struct spokei_vnet_link *link)
 		link->bytes_per_s = sim_magnitude(dice, 20000, 2000000);
 }
 
-/* Values that are written at once, for they are long; and streams that take them in fewer pieces.
- */
+/* Draws sizes of values so large that they are written at once, and links that accept them in
+ * pieces. */
 static void draw_long(struct sim_plan *plan)
 {
 	plan->size_max = 60000;
@@ -169,7 +171,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
 		.size_max = (size_t)sim_magnitude(&dice, 16, 4096),
 		.large = (size_t)sim_magnitude(&dice, 1000, 40000),
 	};
-	if (sim_chance(&dice, 400)) { /* a cluster */
+	if (sim_chance(&dice, 400)) { /* use many providers */
 		plan->provider_count = (unsigned)sim_between(&dice, 3, SIM_PROVIDERS);
 		plan->consumer_count = (unsigned)sim_between(&dice, 1, 3);
 	}
@@ -227,7 +229,7 @@ void sim_plan_outage(struct sim_plan *plan, unsigned calls_per_s, bool drops_old
 		.policy = SIM_FAILBACK,
 		.retries = 3,
 		.connections = 1,
-		.period_ns = SECOND, /* more than the budget has for all of them */
+		.period_ns = SECOND, /* attempts at this pace exceed the retry budget */
 		.tickets_max = SIM_TICKETS,
 		.drops_oldest = drops_oldest,
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A provider of the world: it listens, and its handlers do what calls ask for. */
+/* A simulated provider: listens, and its handlers answer as the call requests. */
 #include "tests/sim/oracle.h"
 
 #include "cluster/provider/parts.h"
@@ -12,7 +12,7 @@
 
 static void answer(const struct sim_held *to, size_t len)
 {
-	static unsigned char body[65536]; /* zeros behind the mark */
+	static unsigned char body[65536]; /* zeros after the mark */
 	static unsigned char bytes[5 + sizeof(body)];
 	struct spoke_builder builder;
 	struct spoke_span packed;
@@ -85,7 +85,7 @@ static struct sim_call *call_of(struct sim_world *world, const struct spoke_requ
 	return number > 0 && number <= world->call_count ? &world->calls[number - 1] : NULL;
 }
 
-/* In a callback of its own, with requests that are being served. */
+/* Frees the provider in a callback, while it serves requests. */
 static void maybe_free(struct sim_provider *provider)
 {
 	struct sim_process *process = &provider->process;
@@ -145,7 +145,7 @@ static void changed(void *arg, const struct spoke_link_event *event)
 	sim_link_changed(&provider->process, event);
 }
 
-/* --- life */
+/* --- start and end */
 
 static bool make(struct sim_provider *provider)
 {
@@ -181,7 +181,7 @@ static bool make(struct sim_provider *provider)
 	       spoke_provider_listen(provider->provider, url) == 0;
 }
 
-/* Without memory it tries again a little later. */
+/* Starts the provider; if there is no memory, tries again a little later. */
 void sim_provider_start(struct sim_provider *provider)
 {
 	struct sim_process *process = &provider->process;
@@ -193,10 +193,10 @@ void sim_provider_start(struct sim_provider *provider)
 	process->closed = false;
 	process->back_ns = 0;
 	if (make(provider)) {
-		sim_note(world, "p% begins", process->number, 0, 0, 0);
+		sim_note(world, "p% starts", process->number, 0, 0, 0);
 		return;
 	}
-	sim_note(world, "p% cannot begin", process->number, 0, 0, 0);
+	sim_note(world, "p% cannot start", process->number, 0, 0, 0);
 	sim_process_end(process);
 	process->back_ns = world->virt.now_ns + 10 * MS;
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The registry of the world: one list, which all processes share. What is asked of it is answered
- * in the asker's own turns; what others have to hear of it they are told at the next look at the
- * world. It keeps for a while what those published who are gone.
+ * The simulated registry: one list, shared by all processes. It answers requests in turns of the
+ * requesting process. Subscribers are notified at the next look at the world. Entries of an ended
+ * session stay for a while.
  */
 #include "tests/sim/oracle.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* --- the list */
+/* --- list */
 
 static bool is_there(const struct sim_entry *entry)
 {
 	return entry->by || entry->until_ns;
 }
 
-/* Who has subscribed hears of it. */
+/* Schedules a notification of all subscribers. */
 static void changed(struct sim_world *world)
 {
 	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
@@ -28,7 +28,7 @@ static void changed(struct sim_world *world)
 	}
 }
 
-/* One entry of one text, as in a directory. */
+/* Adds an entry; the same URL has one entry, as in a directory. */
 static bool put(struct sim_session *by, const struct sim_errand *errand)
 {
 	struct sim_world *world = by->world;
@@ -63,13 +63,12 @@ static void drop(const struct sim_session *by, uint64_t intent)
 		if (at->by != by || at->intent != intent)
 			continue;
 		at->by = NULL;
-		sim_note(by->world, "process % is not listed any more", by->process->number, 0, 0,
-			 0);
+		sim_note(by->world, "process % is no longer listed", by->process->number, 0, 0, 0);
 		changed(by->world);
 	}
 }
 
-/* --- what it tells */
+/* --- notifications */
 
 static void tell_list(struct sim_session *session)
 {
@@ -80,9 +79,9 @@ static void tell_list(struct sim_session *session)
 	for (unsigned i = 0; i < SIM_ENTRIES && session->lie != 1; i++)
 		if (is_there(&world->registry.entries[i]) && (session->lie == 0 || i % 2))
 			urls[count++] = world->registry.entries[i].url;
-	sim_note(world, "c% is told of % providers", session->process->number, count, 0, 0);
+	sim_note(world, "c% receives a list of % providers", session->process->number, count, 0, 0);
 	world->counts.lists++;
-	/* The truth comes later. */
+	/* The correct list follows later. */
 	session->tell_ns = session->lie
 				   ? world->virt.now_ns + sim_magnitude(&world->dice, MS, SECOND)
 				   : 0;
@@ -105,12 +104,11 @@ static void tell_lost(struct sim_session *session)
 			if (session->world->registry.entries[i].by == session)
 				drop(session, session->world->registry.entries[i].intent);
 	}
-	sim_note(session->world, "process % has lost its session", session->process->number, 0, 0,
-		 0);
+	sim_note(session->world, "process % loses its session", session->process->number, 0, 0, 0);
 	session->up->lost(session->arg, lost == UINT64_MAX ? 0 : lost, SPOKE_ELOST);
 }
 
-/* In a turn of its process. */
+/* Sends a pending notification in a turn of its process. */
 static void news_due(struct spoke_alarm *alarm)
 {
 	struct sim_session *session = spoke_container_of(alarm, struct sim_session, news);
@@ -122,7 +120,7 @@ static void news_due(struct spoke_alarm *alarm)
 		tell_list(session);
 }
 
-/* --- what is asked */
+/* --- requests */
 
 static bool is_down(const struct sim_world *world)
 {
@@ -209,7 +207,7 @@ static int ask(struct sim_session *session, const struct sim_errand *what)
 	return SPOKE_ENOMEM;
 }
 
-/* What names something under way ends it. */
+/* Drops the requests in flight for an intent. */
 static void forget(const struct sim_session *session, uint64_t intent)
 {
 	for (unsigned i = 0; i < SIM_ERRANDS; i++) {
@@ -220,7 +218,7 @@ static void forget(const struct sim_session *session, uint64_t intent)
 	}
 }
 
-/* --- the table */
+/* --- the vtable */
 
 static int registry_open(struct spoke_engine *engine, const struct spoke_url *url,
 			 const struct spoke_registry_up *up, void *arg, void **ret_registry)
@@ -305,7 +303,7 @@ const struct spoke_registry sim_registry_kind = {
 	.close = registry_close,
 };
 
-/* --- what goes wrong */
+/* --- faults */
 
 static struct sim_session *any_session(struct sim_world *world)
 {
@@ -321,13 +319,13 @@ static struct sim_session *any_session(struct sim_world *world)
 
 static void lose_all(struct sim_world *world)
 {
-	sim_note(world, "the registry forgets all", 0, 0, 0, 0);
+	sim_note(world, "the registry loses all entries", 0, 0, 0, 0);
 	for (unsigned i = 0; i < SIM_PROCESSES; i++)
 		if (world->registry.sessions[i].process)
 			world->registry.sessions[i].lost = UINT64_MAX;
 }
 
-/* One entry is removed by somebody. */
+/* Removes one entry, as an administrator would. */
 static bool lose_entry(struct sim_world *world)
 {
 	const struct sim_entry *entry =
@@ -346,7 +344,8 @@ static bool lie(struct sim_world *world, struct sim_session *session)
 		return false;
 	session->lie = (unsigned)sim_between(&world->dice, 1, 2);
 	session->tell_ns = world->virt.now_ns;
-	sim_note(world, "the registry lies to c%, %", session->process->number, session->lie, 0, 0);
+	sim_note(world, "the registry sends c% a wrong list, kind %", session->process->number,
+		 session->lie, 0, 0);
 	return true;
 }
 
@@ -360,11 +359,11 @@ bool sim_registry_fault(struct sim_world *world)
 		return false;
 	switch (sim_throw(&world->dice) % 8) {
 	case 0:
-		sim_note(world, "the registry is away for % us", ns / 1000, 0, 0, 0);
+		sim_note(world, "the registry fails for % us", ns / 1000, 0, 0, 0);
 		registry->down_until_ns = world->virt.now_ns + ns;
 		return true;
 	case 1:
-		sim_note(world, "the registry is mute for % us", ns / 1000, 0, 0, 0);
+		sim_note(world, "the registry does not answer for % us", ns / 1000, 0, 0, 0);
 		registry->mute_until_ns = world->virt.now_ns + ns;
 		return true;
 	case 2:

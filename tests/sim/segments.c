@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same bytes, cut otherwise: a provider reads a stream of requests, some of them damaged, whole
- * and in pieces of every size. What its handlers see, and what it answers, is the same.
+ * Checks that a provider's behaviour is independent of how its input is split. A stream of
+ * requests, some of them damaged, is sent whole and in pieces of every size. The handlers must see
+ * the same requests, and the replies must be the same.
  */
 #include "tests/sim/sim.h"
 
@@ -17,10 +18,10 @@ enum {
 };
 
 struct hearing {
-	uint64_t handled;  /* hash of what handlers saw */
-	uint64_t answered; /* ... of the bytes that came back */
+	uint64_t handled;  /* hash of the requests */
+	uint64_t answered; /* hash of the reply bytes */
 	unsigned count;
-	bool closed; /* by the provider: what it had not written then is lost */
+	bool closed; /* by the provider: unwritten replies are lost */
 };
 
 static void mix(uint64_t *hash, const void *bytes, size_t len)
@@ -45,7 +46,7 @@ static void handle(struct spoke_request *request, void *arg)
 	spoke_reply(request, value);
 }
 
-/* --- the bytes */
+/* --- the input */
 
 static size_t put_request(unsigned char *at, struct sim_dice *dice, uint64_t id)
 {
@@ -132,7 +133,7 @@ static void take_answers(struct room *room, struct hearing *hearing)
 	hearing->closed |= got == 0 || got == -ECONNRESET;
 }
 
-/* Writes the stream in pieces of up to `most` bytes, with a little time after each. */
+/* Writes the stream in pieces of up to `most` bytes, with a short pause after each. */
 static struct hearing hear(const unsigned char *bytes, size_t len, size_t most,
 			   struct sim_dice *dice)
 {
@@ -150,7 +151,7 @@ static struct hearing hear(const unsigned char *bytes, size_t len, size_t most,
 		ssize_t took = spokei_vnet_table.write(&room.client, room.fd, &piece, 1);
 
 		if (took <= 0)
-			break; /* it was closed, as it may be */
+			break; /* the provider may close the connection */
 		at += (size_t)took;
 		spokei_world_run(&room.world, room.world.now_ns + 1000);
 		take_answers(&room, &hearing);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulator: consumers and providers as users have them, several in one program, on a virtual
- * clock and a network in memory in which things go wrong. An oracle that trusts nothing of the
- * product sees every byte and every callback, and judges: oracle.h.
+ * The simulator: several consumers and providers, as users create them, in one program, on a
+ * virtual clock and an in-memory network with injected faults. The oracle (oracle.h) observes every
+ * byte and every callback, trusts nothing that the product reports, and checks the invariants.
  */
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H
@@ -21,12 +21,12 @@ enum {
 	SIM_HELD = 4096,
 	SIM_TRACE = 64,
 	SIM_PORT = 20880,
-	SIM_LINES = 3,       /* connections of a consumer to a provider, at most */
+	SIM_LINES = 3,       /* most connections of a consumer to a provider */
 	SIM_ENTRIES = 64,    /* of the registry */
-	SIM_ERRANDS = 256,   /* ... under way */
-	SIM_URL = 512,       /* bytes of a provider's, with the NUL */
-	SIM_BUCKETS = 128,   /* of a window; 10 s are a hundred */
-	SIM_SETTLEMENTS = 6, /* ways in which a ticket ends */
+	SIM_ERRANDS = 256,   /* requests to the registry in flight */
+	SIM_URL = 512,       /* bytes of a provider's URL, with the NUL */
+	SIM_BUCKETS = 128,   /* of a window; 10 s take a hundred */
+	SIM_SETTLEMENTS = 6, /* ways in which a ticket can be settled */
 };
 
 struct sim_world;
@@ -34,28 +34,29 @@ struct sim_end;
 
 /* --- processes */
 
-/* What consumers and providers have in common: a process with an engine of its own. */
+/* Common part of consumers and providers: a process with an engine of its own. */
 struct sim_process {
-	struct spokei_world_process virt; /* first: its hooks are found by it */
+	struct spokei_world_process virt; /* first member: hooks cast it to the process */
 	struct sim_world *world;
-	struct spoke_engine *engine; /* NULL: it does not run */
-	unsigned number;             /* in the world; names it in traces */
-	bool draining;               /* since drain_ns, until it has ended */
+	struct spoke_engine *engine; /* NULL: not running */
+	unsigned number;             /* index in the world; names the process in traces */
+	bool draining;               /* draining has begun and not ended */
 	bool ending;                 /* its engine is being freed */
 	bool closed;                 /* its consumer or provider was freed */
 	uint64_t drain_end_ns;
-	uint64_t drain_held_ns; /* of held_ns, when the drain began */
-	uint64_t back_ns;       /* when it is started again; 0: it stays */
-	uint64_t progress;      /* what it has done, as a number that grows */
-	uint64_t held_ns;       /* all the time it stood still */
-	/* Of the oracle, about its turns. */
+	uint64_t drain_held_ns; /* value of held_ns when the drain began */
+	uint64_t back_ns;       /* time of the restart; 0: none */
+	uint64_t progress;      /* a number that grows with everything the process does */
+	uint64_t held_ns;       /* total time for which the process was frozen */
+	/* Used by the oracle's checks of turns. */
 	uint64_t seen_progress;
 	uint64_t seen_ns;
 	unsigned idle_turns;
 	unsigned idle_wakes;
 	uint64_t turns;
 	uint64_t late_turns;
-	struct sim_end *broken; /* what it read there in this turn is no frame; NULL */
+	struct sim_end
+		*broken; /* the connection on which this turn read an invalid frame; NULL: none */
 };
 
 struct sim_provider {
@@ -63,18 +64,18 @@ struct sim_provider {
 	const struct sim_provider_plan *plan;
 	struct spoke_provider *provider; /* NULL: freed */
 	char address[32];
-	unsigned running; /* handlers that have begun and not answered */
+	unsigned running; /* handlers that have begun and not replied */
 };
 
-/* What a consumer did of late, in steps of a tenth of a second of its clock. */
+/* Calls and retries of a consumer in the last seconds, in steps of 0.1 s of its clock. */
 struct sim_window {
-	uint64_t step; /* the present one */
+	uint64_t step; /* the current step */
 	uint32_t calls[SIM_BUCKETS];
 	uint32_t retries[SIM_BUCKETS];
-	uint64_t retries_seen; /* of its engine's count */
+	uint64_t retries_seen; /* last value of the engine's counter of retries */
 };
 
-/* How calls end, as engines count them. */
+/* How calls end, as the engine counts them. */
 enum sim_end_kind {
 	SIM_END_OK,
 	SIM_END_REMOTE,
@@ -93,25 +94,25 @@ struct sim_consumer {
 	const struct sim_consumer_plan *plan;
 	struct spoke_consumer *consumer; /* NULL: freed */
 	struct spoke_method *methods[SIM_MANNERS];
-	struct spoke_method *unlimited; /* as the first of them */
+	struct spoke_method *unlimited; /* like methods[0], without limits */
 	struct spoke_alarm alarm;
 	bool calling;        /* inside spoke_call() */
-	bool several;        /* what is told of a place may be of several connections */
+	bool several;        /* events of one address may come from several connections */
 	unsigned waits;      /* calls that have not ended */
-	uint64_t first_call; /* those before are of one that ended */
-	uint64_t connected_ns[SIM_PROVIDERS][SIM_LINES]; /* when it began to connect there; the
-							  * newest first; 0: never */
-	struct sim_stream *last[SIM_PROVIDERS]; /* its newest connection there; NULL: none */
+	uint64_t first_call; /* earlier calls belong to a previous consumer */
+	uint64_t connected_ns[SIM_PROVIDERS][SIM_LINES]; /* when connects to a provider began; the
+							    newest first; 0: never */
+	struct sim_stream *last[SIM_PROVIDERS]; /* newest connection to the provider; NULL: none */
 	uint32_t tickets[SIM_TICKETS];          /* numbers of calls, the oldest first */
 	unsigned ticket_count;
-	/* Since its engine was made. */
+	/* Counted since the engine was created. */
 	uint64_t made;
 	uint64_t ended[SIM_ENDS];
 	uint64_t settled[SIM_SETTLEMENTS];
-	uint64_t asked;   /* attempts that were asked for beside the first */
-	uint64_t repeats; /* requests written beyond the first ones of their calls */
+	uint64_t asked;   /* attempts counted by the engine, the first of each call excluded */
+	uint64_t repeats; /* requests written after the first one of their call */
 	struct sim_window window;
-	bool listed; /* it was told of a provider by the registry */
+	bool listed; /* the consumer has received a list that is not empty */
 };
 
 /* --- calls */
@@ -121,94 +122,95 @@ struct sim_stream;
 struct sim_call {
 	struct sim_consumer *by;
 	struct spoke_call name;
-	uint64_t begun_ns; /* of its process's clock */
+	uint64_t begun_ns; /* on the clock of its process */
 	uint64_t timeout_ns;
-	uint64_t held_ns; /* how long the process had stood still before */
-	uint64_t order;   /* among all that happens */
+	uint64_t held_ns; /* value of the process's held_ns when the call began */
+	uint64_t order;   /* sequence number of the call among all events */
 	uint64_t written_ns;
-	struct sim_stream *stream; /* where it was written last; NULL: nowhere yet */
-	struct sim_stream *read;   /* where a provider has read it last; NULL: nowhere yet */
-	uint64_t read_id;          /* ... under this id */
-	uint64_t refused_ns;       /* when that was read last; 0: never */
-	uint64_t id;               /* that its attempts say; 0: none yet */
+	struct sim_stream *stream; /* connection of the last request; NULL: none yet */
+	struct sim_stream
+		*read;       /* connection on which a provider read the call last; NULL: none yet */
+	uint64_t read_id;    /* request id on that connection */
+	uint64_t refused_ns; /* when the last refusal was read; 0: never */
+	uint64_t id;         /* id in the call's requests; 0: none yet */
 	struct spoke_ticket ticket;
 	uint8_t manner;
 	bool one_way;
 	bool cancelled;
-	bool wanted;   /* made after all faults: it has to go well */
-	bool answered; /* an answer to it was read where it was asked last */
-	bool murky;    /* somebody in between has said something about it */
+	bool wanted;   /* made after all faults: the call must succeed */
+	bool answered; /* an answer to the last request was read */
+	bool murky;    /* an answer came from a connection with altered bytes */
 	uint8_t ends;
-	uint8_t writes;   /* requests */
-	uint8_t refusals; /* ... that were refused, as its consumer has read */
+	uint8_t writes;   /* requests written */
+	uint8_t refusals; /* refusals that the consumer has read */
 	uint8_t runs;
-	uint8_t attempts; /* a bit for each number that was written */
-	uint8_t places;   /* a bit for each provider that it was written to */
-	bool deferred;    /* it has a ticket, or had one */
+	uint8_t attempts; /* a bit for each attempt number that was written */
+	uint8_t places;   /* a bit for each provider to which the call was written */
+	bool deferred;    /* the call has or had a ticket */
 	bool ticket_cancelled;
-	uint64_t cancelled_turn; /* of the ticket */
+	uint64_t cancelled_turn; /* turn in which the ticket was cancelled */
 	bool asked_then;
-	uint8_t settled; /* as its consumer was told; and as who asked was */
+	uint8_t settled; /* callbacks of the consumer; settled_then: of the ticket */
 	uint8_t settled_then;
 };
 
-/* A request that a handler keeps. */
+/* A request whose answer the handler delays. */
 struct sim_held {
 	struct spoke_request *request;
 	struct sim_provider *by;
-	struct sim_stream *stream; /* it came by; NULL: not known */
+	struct sim_stream *stream; /* connection of the request; NULL: not known */
 	uint64_t number;
 	uint64_t due_ns;
 };
 
 /* --- the registry */
 
-/* A process that has opened it. */
+/* A process that has opened the registry. */
 struct sim_session {
 	struct sim_world *world;
-	struct sim_process *process; /* NULL: free */
+	struct sim_process *process; /* NULL: unused */
 	struct spoke_engine *engine;
 	const struct spoke_registry_up *up;
 	void *arg;
 	uint64_t subscription; /* 0: none */
 	struct spoke_alarm news;
-	uint64_t tell_ns; /* when it is told the list; 0: it knows */
-	uint64_t lost;    /* intent that it is told to be lost; UINT64_MAX: all are; 0: none */
-	unsigned lie;     /* the next list: 0: is true, 1: is empty, 2: lacks some */
+	uint64_t tell_ns; /* when the next list is sent; 0: the last one is current */
+	uint64_t lost;    /* the intent to report as lost; UINT64_MAX: all of them; 0: none */
+	unsigned lie;     /* the next list: 0: correct, 1: empty, 2: incomplete */
 };
 
 struct sim_entry {
-	struct sim_session *by; /* NULL, and no until_ns: free */
-	uint64_t until_ns;      /* who published it is gone: for so long it stays */
+	struct sim_session *by; /* NULL and until_ns 0: unused */
+	uint64_t until_ns;      /* the entry of an ended session expires then */
 	uint64_t intent;
 	char url[SIM_URL];
 };
 
-/* Something that was asked of it. */
+/* A request to the registry in flight. */
 struct sim_errand {
 	struct spoke_alarm alarm;
-	struct sim_session *session; /* NULL: free */
+	struct sim_session *session; /* NULL: unused */
 	uint64_t intent;
-	uint64_t which; /* to be withdrawn; 0: none */
+	uint64_t which; /* intent to withdraw; 0: none */
 	bool subscribes;
-	char url[SIM_URL]; /* "": nothing is published */
+	char url[SIM_URL]; /* empty: the request publishes nothing */
 };
 
 struct sim_registry {
 	struct sim_session sessions[SIM_PROCESSES];
 	struct sim_entry entries[SIM_ENTRIES];
 	struct sim_errand errands[SIM_ERRANDS];
-	uint64_t down_until_ns; /* all that is asked fails */
-	uint64_t mute_until_ns; /* ... is answered then */
-	uint64_t slow_ns;       /* ... is answered so much later */
-	unsigned fail;          /* as many more fail */
+	uint64_t down_until_ns; /* every request fails until then */
+	uint64_t mute_until_ns; /* requests are answered only then */
+	uint64_t slow_ns;       /* extra latency of answers */
+	unsigned fail;          /* number of requests that will fail */
 };
 
 /* --- the world */
 
 struct sim_note {
 	uint64_t at_ns;
-	const char *text; /* a '%' for each number */
+	const char *text; /* format with a '%' for each number */
 	uint64_t numbers[4];
 };
 
@@ -223,7 +225,7 @@ struct sim_counts {
 	uint64_t tickets;
 	uint64_t retries;
 	uint64_t lists;
-	uint64_t bytes_most; /* of a consumer's process */
+	uint64_t bytes_most; /* largest memory use of a consumer's process */
 };
 
 struct sim_world {
@@ -231,25 +233,25 @@ struct sim_world {
 	const struct sim_plan *plan;
 	struct sim_dice dice;
 	bool verbose;
-	bool healing;  /* no more faults */
-	bool pieces;   /* after that: reading and writing go in pieces */
-	bool tampered; /* bytes were flipped or added by somebody in between */
+	bool healing;  /* no more faults are injected */
+	bool pieces;   /* set after the faults: reads and writes are split into pieces */
+	bool tampered; /* bytes were flipped or added on the way */
 	uint64_t order;
 	struct sim_provider providers[SIM_PROVIDERS];
 	struct sim_consumer consumers[SIM_CONSUMERS];
-	struct sim_call *calls; /* SIM_CALLS of them; the number of a call is its place, from 1 */
+	struct sim_call *calls; /* array of SIM_CALLS; the number of a call is its index + 1 */
 	uint64_t call_count;
-	uint64_t oldest; /* calls before this one have ended */
+	uint64_t oldest; /* all calls before this one have ended */
 	struct sim_registry registry;
 	uint64_t begun_ns;
-	uint32_t retired; /* a bit for each provider that is gone for good */
-	bool away;        /* the outage has begun, and is not over */
+	uint32_t retired; /* a bit for each provider that was stopped for good */
+	bool away;        /* the outage has begun and is not over */
 	struct sim_held held[SIM_HELD];
 	unsigned held_count;
-	struct sim_stream *streams; /* with an end that is open, the newest first */
-	struct sim_stream *past;    /* those that were, the same */
+	struct sim_stream *streams; /* streams with an open end, the newest first */
+	struct sim_stream *past;    /* streams without one, the newest first */
 	unsigned stream_count;
-	uint64_t sleeps; /* of the machine, up to now */
+	uint64_t sleeps; /* number of sleeps of the machine */
 	uint64_t next_fault_ns;
 	uint64_t next_look_ns;
 	uint64_t clogged_until_ns;
@@ -275,7 +277,7 @@ static inline uint64_t sim_number(const struct sim_world *world, const struct si
 	return (uint64_t)(call - world->calls) + 1;
 }
 
-/* The clock of a process. */
+/* Returns the time on the clock of a process. */
 static inline uint64_t sim_now(const struct sim_process *process)
 {
 	return process->virt.env.now(process->virt.env.ctx);
@@ -283,23 +285,24 @@ static inline uint64_t sim_now(const struct sim_process *process)
 
 /* --- world.c */
 
-/* Runs a seed from beginning to end; a violation ends the program. Returns the hash of all that
- * happened, and adds to the counts. */
+/* Runs a seed from beginning to end; a violation ends the program. Adds to `counts` and returns a
+ * hash of the history. */
 uint64_t sim_run(const struct sim_plan *plan, bool verbose, struct sim_counts *counts);
 
-/* Lets the world go on until that time. */
+/* Runs the world until the given time. */
 void sim_go_on(struct sim_world *world, uint64_t until_ns);
 
-/* Ends the program of a process, which may be asked for anywhere; of one in a turn, after it. */
+/* Ends the program of a process. May be called anywhere; if the process is in a turn, it ends after
+ * the turn. */
 void sim_process_end(struct sim_process *process);
 
 /* --- heal.c */
 
-/* Ends a process in order; looks whether it has. */
+/* Drain a process; check whether the drain has ended. */
 void sim_drain_begin(struct sim_process *process, uint64_t timeout_ns);
 void sim_drain_look(struct sim_process *process);
 
-/* After the faults. */
+/* Check recovery after the faults, and end all processes. */
 void sim_heal(struct sim_world *world);
 void sim_end(struct sim_world *world);
 
@@ -311,11 +314,13 @@ void sim_provider_drop_held(struct sim_provider *provider);
 void sim_consumer_start(struct sim_consumer *consumer);
 void sim_consumer_free(struct sim_consumer *consumer);
 
-/* One call, of a manner that the dice choose; `wanted`: one that is answered at once. */
+/* Makes one call with a random behaviour of the handler; if `wanted`, one that is answered at once
+ * and must succeed. */
 void sim_call(struct sim_consumer *consumer, bool wanted);
 void sim_cancel_many(struct sim_consumer *consumer);
 
-/* tickets.c: the options `settled` and `settled_arg`, and what users do with tickets. */
+/* tickets.c: callbacks for the options `settled` and `settled_arg`, and calls of the ticket
+ * functions. */
 void sim_ticket_settled(void *arg, const struct spoke_ticket_result *settled);
 void sim_ticket_begin(struct sim_call *call);
 void sim_tickets_cancel(struct sim_consumer *consumer);
@@ -332,27 +337,28 @@ void sim_registry_heal(struct sim_world *world);
 void sim_fault_now(struct sim_world *world);
 void sim_faults_end(struct sim_world *world);
 
-/* A callback of this process may take long. */
+/* May freeze the process inside the current callback. */
 void sim_fault_stall(struct sim_process *process);
 
-/* faults_wire.c: those that happen to one connection. Return whether there was one. */
+/* faults_wire.c: faults of one connection. Return whether a fault was injected. */
 bool sim_fault_stream(struct sim_world *world, enum sim_fault fault);
 void sim_fault_streams_look(struct sim_world *world);
 void sim_fault_streams_end(struct sim_world *world);
 
-/* --- segments.c: the same bytes, cut otherwise. */
+/* segments.c: checks that a provider's behaviour is independent of how its input is split. */
 void sim_segments(uint64_t seed);
 
 /* --- trace.c */
 
-/* Notes what happened; each '%' of the text is a number, "%x" its name among those of kind x. */
+/* Records an event. Each '%' of the text stands for a number; "%x" prints its name in the table x
+ * of names.c. */
 void sim_note(struct sim_world *world, const char *text, uint64_t a, uint64_t b, uint64_t c,
 	      uint64_t d);
 
-/* The world that is running now, for those who have no other way to it; NULL: none. */
+/* The running world, for functions that have no pointer to it; NULL: none. */
 extern struct sim_world *sim_world_now;
 
-/* How this program was called. */
+/* The program's name, argv[0]. */
 extern const char *sim_program;
 
 /* Reports that an invariant does not hold, and ends the program: prints the last events, the
@@ -361,20 +367,21 @@ __attribute__((format(printf, 3, 4), noreturn)) void sim_violation(struct sim_wo
 								   enum sim_invariant invariant,
 								   const char *format, ...);
 
-/* Says the same of something else that ends the program; only once, and only of a world. */
+/* Reports any other end of the program in the same way; only once, and only while a world runs. */
 void sim_report(const char *what);
 
 /* --- names.c */
 
-/* The name of a number of this kind, never NULL; NULL: there is no such kind. */
+/* Returns the name of a number in the table `kind`, never NULL, or NULL if there is no such table.
+ */
 const char *sim_name(char kind, uint64_t number);
 
 /* --- crash.c */
 
-/* From now on what kills the program is reported. */
+/* Installs signal handlers that report assertions and crashes. */
 void sim_crash_begin(void);
 
-/* The program has to do this again, or to end, within so many seconds; 0: it need not. */
+/* Limits the time until the next call to `seconds`; 0 removes the limit. */
 void sim_crash_watch(uint64_t seconds);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What consumers do with their tickets, and are told of them. */
+/* Calls the ticket functions of simulated consumers and checks the settlement callbacks. */
 #include "tests/sim/oracle.h"
 
-/* Who asked for this ticket is told before its consumer. */
+/* Records the callback of one ticket, which must run before the consumer's callback. */
 static void settled_one(void *arg, const struct spoke_ticket_result *settled)
 {
 	struct sim_call *call = arg;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Records events, and reports violations with the last events and the command that repeats the run.
+ */
 #include "tests/sim/sim.h"
 
 #include <inttypes.h>

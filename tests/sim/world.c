@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A world from its beginning to its end. */
+/* Runs one world from its beginning to its end. */
 #include "tests/sim/oracle.h"
 
 #include <stdio.h>
@@ -46,7 +46,7 @@ static void start(struct sim_process *process)
 		sim_consumer_start((struct sim_consumer *)process);
 }
 
-/* Does the process exist in this world? */
+/* Returns whether the process exists in this world. */
 static bool is_there(const struct sim_process *process)
 {
 	return process->world != NULL;
@@ -60,7 +60,7 @@ void sim_process_end(struct sim_process *process)
 	if (sim_is_provider(process)) {
 		struct sim_provider *provider = (struct sim_provider *)process;
 
-		/* Those who are drained are freed with their engine. */
+		/* A drained provider is freed with its engine. */
 		if (!process->draining && sim_chance(&world->dice, 500)) {
 			process->closed = true;
 			spoke_provider_free(provider->provider);
@@ -77,7 +77,7 @@ void sim_process_end(struct sim_process *process)
 	spoke_engine_free(engine);
 	process->ending = false;
 	process->closed = true;
-	sim_note(world, "process % is gone", process->number, 0, 0, 0);
+	sim_note(world, "process % has ended", process->number, 0, 0, 0);
 	if (!sim_is_provider(process))
 		sim_tickets_end((struct sim_consumer *)process);
 	sim_books_end(process);
@@ -104,7 +104,7 @@ static void look_at(struct sim_process *process)
 		sim_drain_look(process);
 }
 
-/* All providers go away at once, and are back when it is over. */
+/* Stops all providers at the begin of the outage and restarts them at its end. */
 static void look_at_outage(struct sim_world *world)
 {
 	const struct sim_plan *plan = world->plan;
@@ -114,7 +114,7 @@ static void look_at_outage(struct sim_world *world)
 	if (away == world->away)
 		return;
 	world->away = away;
-	sim_note(world, away ? "all providers go away" : "all providers are back", 0, 0, 0, 0);
+	sim_note(world, away ? "all providers stop" : "all providers start again", 0, 0, 0, 0);
 	for (unsigned i = 0; i < plan->provider_count; i++) {
 		if (away)
 			sim_process_end(&world->providers[i].process);
@@ -123,7 +123,7 @@ static void look_at_outage(struct sim_world *world)
 	}
 }
 
-/* What is looked at now and then. */
+/* Performs the periodic checks and actions. */
 static void look(struct sim_world *world)
 {
 	uint64_t every_ns = world->plan->interval_ns / 8;
@@ -164,7 +164,7 @@ void sim_go_on(struct sim_world *world, uint64_t until_ns)
 	}
 }
 
-/* --- a seed */
+/* --- one seed */
 
 static void begin(struct sim_world *world, const struct sim_plan *plan, bool verbose)
 {
