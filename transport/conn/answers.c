@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answers that this side gives on a connection, each request at most one. */
+/* The replies that this side sends on a connection, at most one for each request. */
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 #include "transport/conn/serving.h"
 
-#define SERVING_ROOM_IDLE 64u /* entries that a connection without requests may keep */
+#define SERVING_ROOM_IDLE 64u /* entries that an idle connection may keep */
 
-/* The place of a request, as far as an answer has to repeat it. */
+/* The address of a request: the fields that a reply repeats. */
 struct place {
 	uint64_t id;
 	uint8_t codec;
@@ -20,7 +20,7 @@ static int put(struct spokei_conn *conn, const struct place *place, struct spoke
 	message->kind = SPOKEI_REPLY;
 	message->id = place->id;
 	message->codec = place->codec;
-	/* Without attachments the shorter form does. */
+	/* Without attachments the shorter form is used. */
 	message->bare = place->bare || message->attachments.len == 0;
 	error = spokei_conn_put(conn, message, message->value.len);
 	if (error == 0)
@@ -28,7 +28,8 @@ static int put(struct spokei_conn *conn, const struct place *place, struct spoke
 	return error;
 }
 
-/* Answers, or says why that cannot be done; a peer that takes nothing is given up. */
+/* Sends the reply, or an error that explains why it cannot be sent; closes a connection that takes
+ * nothing. */
 static void answer(struct spokei_conn *conn, const struct place *place,
 		   struct spokei_message *message)
 {
@@ -83,7 +84,7 @@ static void forget(struct spokei_serving *serving)
 	conn->link->serving_count--;
 	conn->serving_count--;
 	serving->conn = NULL;
-	/* A peer that was busy once may be idle for ever. */
+	/* A connection that was busy once may be idle for ever. */
 	if (conn->serving.count == 0 && conn->serving.room > SERVING_ROOM_IDLE)
 		spokei_map_fini(&conn->serving);
 }

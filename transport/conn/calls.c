@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls that this side makes on a connection, each until its one end. */
+/* The calls that this side makes on a connection, each from its id to its one end. */
 #include "core/base/env.h"
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
 #define NS_PER_MS UINT64_C(1000000)
-#define PUT_HIGH 262144u     /* bytes waiting to be written: parcels stay where they are */
-#define RING_ROOM_IDLE 1024u /* cells that a connection without calls may keep */
-#define FRAME_BASE 128u      /* bytes that a small request comes to on the wire, or so */
+#define PUT_HIGH 262144u     /* queued bytes above which unsent requests stay unsent */
+#define RING_ROOM_IDLE 1024u /* cells that an idle connection may keep */
+#define FRAME_BASE 128u      /* about the size of a small request on the wire */
 
 /* A request that the connection has not taken yet: once it is in the output buffer, it cannot be
  * withdrawn. */
 struct spokei_unsent {
-	struct spokei_message message; /* points into `bytes` for what the caller lent */
-	size_t size;                   /* of this struct, with `bytes` */
+	struct spokei_message
+		message; /* its spans point into `bytes`, a copy of the caller's memory */
+	size_t size;     /* of this struct, with `bytes` */
 	unsigned char bytes[];
 };
 
-/* What a call that was not put yet counts as: about what its frame will. */
+/* Returns the bytes that an unsent request counts for: about the size of its frame. */
 static size_t weight_of(const struct spokei_message *message)
 {
 	return FRAME_BASE + message->args.len + message->attachments.len;
@@ -55,12 +56,13 @@ static struct spokei_unsent *make_unsent(const struct spoke_env *env,
 		memcpy(unsent->bytes + args_len, message->attachments.data, pairs_len);
 	unsent->message.args = spokei_span(unsent->bytes, args_len);
 	unsent->message.attachments.data = pairs_len ? unsent->bytes + args_len : NULL;
-	/* It is the method's, which may make it anew for another wire before this one is sent. */
+	/* The prefix belongs to the method, which may rebuild it for another wire before this
+	 * request is sent. */
 	unsent->message.prefix = spokei_span(NULL, 0);
 	return unsent;
 }
 
-/* They count as if they were put: what was taken finds room then. */
+/* Unsent requests count like queued ones, so there is room when they are queued. */
 static int keep_unsent(struct spokei_conn *conn, struct spokei_pending *pending,
 		       const struct spokei_message *message)
 {
@@ -80,8 +82,8 @@ static int keep_unsent(struct spokei_conn *conn, struct spokei_pending *pending,
 
 /* --- the end */
 
-/* Was it written, or can it still be? What is in the outlet goes on its way as long as anything
- * does, whatever becomes of the call. */
+/* Returns whether the request was written or still may be. A frame in the output buffer is sent if
+ * anything is, even after its call has ended. */
 static bool is_written(const struct spokei_conn *conn, const struct spokei_pending *pending)
 {
 	if (spokei_conn_has_written(conn, pending))
@@ -160,7 +162,7 @@ void spokei_conn_fail_unsent(struct spokei_conn *conn, int error)
 	if (conn->wire == NULL)
 		return;
 	fail_list(&conn->pendings.kept, error);
-	/* Those of this turn may be either. */
+	/* Calls of this turn may be written or not. */
 	spokei_list_init(&fresh);
 	spokei_list_move(&conn->pendings.fresh, &fresh);
 	while (!spokei_list_empty(&fresh)) {
@@ -183,7 +185,7 @@ void spokei_conn_fail_calls(struct spokei_conn *conn, int error)
 
 	if (conn->wire == NULL)
 		return;
-	/* Those not written first: they are the ones in order. */
+	/* Unwritten calls first: they are in order. */
 	fail_list(&conn->pendings.unwritten, error);
 	fail_list(&conn->pendings.kept, error);
 	fail_list(&conn->pendings.fresh, error);
@@ -233,7 +235,7 @@ int spokei_conn_call(struct spokei_conn *conn, struct spokei_pending *pending,
 	pending->mark = UINT64_MAX;
 	pending->two_way = message->two_way;
 	message->id = pending->id;
-	if (!message->two_way) /* an id it needs, an answer it does not wait for */
+	if (!message->two_way) /* a one-way request needs an id, but waits for no reply */
 		spokei_pendings_remove(&conn->pendings, pending);
 	if (conn->state == SPOKEI_CONN_OPEN && !conn->blocked)
 		error = put_request(conn, pending, message, pending->timeout_ns);
@@ -254,7 +256,7 @@ int spokei_conn_call(struct spokei_conn *conn, struct spokei_pending *pending,
 
 /* --- the end of a turn */
 
-/* Notes that it was written, if it was; a call that wants no answer is over then. */
+/* Notes that the request was written, if it was. A one-way call then ends. */
 static void note_written(struct spokei_conn *conn, struct spokei_pending *pending)
 {
 	if (!spokei_outlet_passed(&conn->out, pending->mark))
@@ -266,7 +268,7 @@ static void note_written(struct spokei_conn *conn, struct spokei_pending *pendin
 		spokei_conn_finish_pending(pending, SPOKE_OK, NULL);
 }
 
-/* The list of calls of earlier turns that it belongs to: put, or still a parcel. */
+/* Returns the list of earlier calls that this one belongs to: queued, or still unsent. */
 static struct spoke_list *list_of(struct spokei_conn *conn, const struct spokei_pending *pending)
 {
 	return pending->unsent ? &conn->pendings.kept : &conn->pendings.unwritten;
@@ -329,7 +331,7 @@ void spokei_conn_settle_calls(struct spokei_conn *conn)
 		spokei_pendings_fini(pendings, spokei_conn_engine(conn)->env);
 }
 
-/* --- parcels */
+/* --- unsent requests */
 
 /* Returns whether there may be room for the next one. */
 static bool send_unsent(struct spokei_conn *conn, struct spokei_pending *pending)
@@ -338,7 +340,7 @@ static bool send_unsent(struct spokei_conn *conn, struct spokei_pending *pending
 	uint64_t gone_ns = now_ns > pending->begun_ns ? now_ns - pending->begun_ns : 0;
 	int error;
 
-	/* The wheel is about to tell so too: it moves after what has come is read. */
+	/* The wheel will end it: it advances after all sockets were read. */
 	if (gone_ns >= pending->timeout_ns) {
 		spokei_conn_finish_pending(pending, SPOKE_ETIMEOUT_UNSENT, NULL);
 		return true;
@@ -346,7 +348,7 @@ static bool send_unsent(struct spokei_conn *conn, struct spokei_pending *pending
 	error = put_request(conn, pending, &pending->unsent->message,
 			    pending->timeout_ns - gone_ns);
 	if (error == SPOKE_ELIMIT && spokei_buffer_len(&conn->out.out) > 0)
-		return false; /* it has the next write for itself */
+		return false; /* the next write is for this frame alone */
 	free_unsent(pending);
 	if (error) {
 		spokei_conn_finish_pending(pending, error, NULL);
@@ -360,7 +362,7 @@ static bool send_unsent(struct spokei_conn *conn, struct spokei_pending *pending
 void spokei_conn_send_unsent(struct spokei_conn *conn)
 {
 	struct spoke_list *kept = &conn->pendings.kept;
-	struct spoke_list withdrawn; /* they are about to end */
+	struct spoke_list withdrawn; /* calls that are about to end */
 	bool room = true;
 
 	settle_fresh(conn);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deadlines of a connection: incomplete frames, bytes that the peer does not take, peers that never
- * sent anything, and drain notices. */
+/*
+ * Deadlines of a connection: incomplete frames, queued bytes that the peer does not take, peers
+ * that never sent anything, and drain notices.
+ */
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
-/* Has more than `limit_ns` passed since `since_ns`? A turn that is late by much of that limit may
- * not have read what came. */
+/* Returns whether more than `limit_ns` has passed since `since_ns`. A turn that is late by much of
+ * that limit does not count, because arrived bytes may be unread. */
 static bool is_over(const struct spokei_conn *conn, uint64_t since_ns, uint64_t limit_ns)
 {
 	const struct spoke_engine *engine = spokei_conn_engine(conn);
@@ -14,7 +16,7 @@ static bool is_over(const struct spokei_conn *conn, uint64_t since_ns, uint64_t 
 	       !spokei_engine_late_for(engine, limit_ns);
 }
 
-/* The counter CLOSED... for which the connection is to be closed; SPOKE_STAT_COUNT: none. */
+/* Returns the counter for which the connection is to be closed; SPOKE_STAT_COUNT: none. */
 static enum spoke_stat offence_of(const struct spokei_conn *conn)
 {
 	const struct spokei_link_limits *limits = &conn->link->limits;
@@ -47,7 +49,7 @@ static void check_limits(struct spokei_conn *conn)
 
 	if (offence == SPOKE_STAT_COUNT)
 		return;
-	/* Bytes that have come count, though the loop has not reported them. */
+	/* Bytes in the socket count, even if the loop has not reported them. */
 	spokei_conn_read(conn);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
@@ -58,7 +60,7 @@ static void check_limits(struct spokei_conn *conn)
 		spokei_conn_blame(conn, offence, error_of(offence));
 }
 
-/* A peer that does not answer READONLY has had its time. */
+/* A peer that does not answer READONLY has run out of time. */
 static void check_drain_notice(struct spokei_conn *conn)
 {
 	if (conn->state != SPOKEI_CONN_FINISHING || !conn->announced || conn->readonly ||

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes in, to where it belongs. */
+/*
+ * Delivers each received message: replies to calls, requests to the handler, events to the
+ * connection.
+ */
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
 #include "transport/wire/codecs.h"
 
 #define MINUTE_NS UINT64_C(60000000000)
-#define WRITABLES_MAX 100u /* times a minute that a peer may take its READONLY back */
-#define QUEUED_FAIR 65536u /* bytes that any peer may leave waiting */
+#define WRITABLES_MAX 100u /* times a minute that a peer may take READONLY back */
+#define QUEUED_FAIR 65536u /* queued bytes that every peer may cause */
 
 /* --- replies */
 
-/* A few such replies may be a peer's mistake; a stream of them is a peer that is out of step. */
+/* A few unknown replies may be a mistake of the peer; many mean that it is out of step. */
 static void note_unknown(struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
@@ -40,8 +43,8 @@ static void deliver_reply(struct spokei_conn *conn, const struct spokei_message 
 		spokei_count(engine, SPOKE_STAT_REPLIES_LATE);
 		return;
 	}
-	/* What was not asked yet cannot be answered, even by who guesses its id: neither by what
-	 * was read before the question was written, while the rest of that was looked at. */
+	/* Reject replies to requests that have not been written yet, even if the id matches. Bytes
+	 * that were read before the request was written cannot be its reply. */
 	if (pending == NULL || pending->mark >= conn->asked_mark) {
 		note_unknown(conn);
 		return;
@@ -64,12 +67,12 @@ static const char *limit_reached(const struct spokei_conn *conn,
 	if (link->closing || conn->state != SPOKEI_CONN_OPEN)
 		return "this side is closing; call another one";
 	if (conn->unwritable && message->two_way)
-		return "nobody is there for the answer";
+		return "the connection can no longer be written to";
 	if (link->serving_count + link->orphan_count >= link->limits.serving_max)
-		return "the provider serves as many requests as it may";
+		return "the provider's limit of running requests is reached";
 	if (conn->serving_count >= link->limits.serving_per_conn_max)
-		return "the provider serves as many requests of this connection as it may";
-	/* Those who read are not refused because others do not. */
+		return "the connection's limit of running requests is reached";
+	/* Peers that read are not refused because others do not. */
 	if (link->queued >= link->limits.queued_max && spokei_outlet_len(&conn->out) > QUEUED_FAIR)
 		return "the provider has as many answers waiting as it may";
 	return NULL;
@@ -88,7 +91,7 @@ static void deliver_request(struct spokei_conn *conn, const struct spokei_messag
 		return;
 	}
 	spokei_count(engine, SPOKE_STAT_REQUESTS);
-	/* One that wants no answer cannot get the wrong one; a notification has no id at all. */
+	/* A one-way request cannot get a wrong reply; a notification has no id at all. */
 	if (message->two_way && conn->serving.count > 0 && message->id <= conn->serving_top &&
 	    spokei_map_get(&conn->serving, &message->id, sizeof(message->id))) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_ID_TWICE, SPOKE_EPROTOCOL);
@@ -124,12 +127,12 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_PROBES_READ);
 	spokei_conn_slim(conn);
-	/* It understands what it says itself; of others than these nothing is known to say. */
+	/* The answer uses the peer's own codec; for unknown ones there is no other form. */
 	if (spokei_wire_codec(&conn->link->limits.wire, message->codec))
 		conn->probe_codec = message->codec;
 	if (!message->two_way || conn->unwritable)
 		return;
-	/* Who asks again and again and does not read gets fewer answers. */
+	/* A peer that sends heartbeats and does not read gets fewer answers. */
 	if (spokei_outlet_put_control(&conn->out, conn->wire, &conn->link->limits.wire, &answer) ==
 	    0)
 		spokei_conn_wrote(conn, spokei_outlet_len(&conn->out) - before);
@@ -155,7 +158,7 @@ static void deliver_writable(struct spokei_conn *conn)
 
 	if (!conn->readonly || conn->state != SPOKEI_CONN_OPEN)
 		return;
-	/* Users are told each time; who plays with that is not believed any more. */
+	/* Users are notified each time, up to a limit for a peer that toggles READONLY. */
 	if (engine->begin_ns - conn->writable_ns >= MINUTE_NS) {
 		conn->writables = 0;
 		conn->writable_ns = engine->begin_ns;
@@ -182,7 +185,7 @@ static void first_message(struct spokei_conn *conn)
 		conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_HEARD);
 }
 
-/* Whoever answers not only is connected, but lives. */
+/* A peer that answers is not only connected, but alive. */
 static void first_answer(struct spokei_conn *conn)
 {
 	conn->answered = true;

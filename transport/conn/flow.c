@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Back-pressure: what a connection is watched for, and the pause of reading while too many bytes
- * wait to be written. */
+/*
+ * Back-pressure: the events that a connection watches for, and the pause of reading while too many
+ * bytes are queued.
+ */
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection's intake, for those who have no connection. */
+/* Reads a byte stream as messages, for tools that have no connection. */
 #include <spoke/frames.h>
 
 #include "core/base/env.h"
@@ -12,8 +12,8 @@ struct spoke_frames {
 	const struct spoke_env *env;
 	struct spokei_link_limits limits;
 	struct spokei_intake intake;
-	struct spokei_buffer fed; /* what the intake has not said MORE to */
-	size_t taken;             /* bytes of it that the last message lies in */
+	struct spokei_buffer fed; /* bytes that the input buffer has not taken */
+	size_t taken;             /* ... of them, those of the last message */
 };
 
 static const char *const names[] = {
@@ -58,7 +58,7 @@ void spoke_frames_free(struct spoke_frames *frames)
 	spokei_free(frames->env, frames, 1, sizeof(*frames));
 }
 
-/* The last message is not looked at any more. */
+/* Releases the last message. */
 static void drop_taken(struct spoke_frames *frames)
 {
 	if (frames->taken > 0)

@@ -36,7 +36,7 @@ void spokei_conn_announce(struct spokei_conn *conn)
 
 	if (conn->announced || conn->unwritable || conn->wire == NULL || !conn->wire->probes)
 		return;
-	/* A peer that gets no notice learns it from refused requests. */
+	/* A peer that gets no notice learns of the drain from refused requests. */
 	if (spokei_conn_put(conn, &message, 0))
 		return;
 	conn->announced = true;

@@ -34,12 +34,12 @@ static void connected(struct spokei_conn *conn)
 
 	conn->born_ns = engine->begin_ns;
 	spokei_idle_start(&conn->idle, engine->begin_ns);
-	/* Calls that waited for this go before those that are made now. */
+	/* Calls that waited for the connection go before new ones. */
 	conn->blocked = conn->unsent_requests > 0;
 	conn->writable = conn->blocked;
 	spokei_conn_watch(conn);
 	conn->up->changed(conn->up_arg, conn, SPOKE_OK);
-	/* The first bytes tell the peer the wire, and ask whether it is alive. */
+	/* The first bytes tell the peer the wire, and probe it. */
 	if (conn->state == SPOKEI_CONN_OPEN && conn->wire->probes && spokei_conn_probe(conn))
 		spokei_conn_close(conn, SPOKE_ENOMEM);
 }
@@ -56,7 +56,7 @@ static void open_failed(struct spokei_conn *conn, int status)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 }
 
-/* Opens the stream, or goes on with that. */
+/* Opens the stream, or continues to open it. */
 static void open_stream(struct spokei_conn *conn)
 {
 	int status = conn->stream.kind->open(&conn->stream);
@@ -144,10 +144,10 @@ void spokei_conn_finish(struct spokei_conn *conn)
 	if (conn->state != SPOKEI_CONN_OPEN)
 		return;
 	spokei_conn_move(conn, SPOKEI_CONN_FINISHING);
-	/* A peer that has said since that it goes on has to be told again. */
+	/* A peer that has sent WRITABLE since then has to be notified again. */
 	if (!conn->readonly)
 		conn->announced = false;
-	/* Who only calls has nothing to announce: it just ends. */
+	/* A side that only calls announces nothing: it just ends. */
 	if (conn->link->serve)
 		spokei_conn_announce(conn);
 	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);

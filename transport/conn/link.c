@@ -12,10 +12,10 @@
 #define SERVING_PER_CONN_MAX 1024u
 #define NAME_MAX_BYTES 65536u
 #define EVENT_MAX 64u
-#define SPARE_MAX 262144u   /* bytes; larger ones are given back */
-#define SPARES_MAX 8388608u /* bytes of them all */
+#define SPARE_MAX 262144u   /* bytes; larger blocks are freed */
+#define SPARES_MAX 8388608u /* bytes of all spare blocks */
 
-/* Memory that waits for the next outlet; the note lies in it. */
+/* Spare memory for the next output buffer; this header lies in it. */
 struct spokei_spare {
 	struct spokei_spare *next;
 	size_t capacity;
@@ -24,7 +24,7 @@ struct spokei_spare {
 _Static_assert(SPOKE_VALUE_ITEMS_MAX <= SPOKE_VALUE_BYTES_MAX &&
 		       SPOKE_VALUE_ITEMS_MAX <=
 			       SPOKE_VALUE_OBJECT_BYTES_MAX / SPOKE_VALUE_OBJECT_BYTES,
-	       "so many bytes are within the limits, whatever values they are");
+	       "this many bytes are within the limits of all values");
 
 void spokei_link_limits_init(struct spokei_link_limits *limits)
 {
@@ -130,7 +130,7 @@ void spokei_link_drop_spares(struct spokei_link *link)
 
 void spokei_link_slim(struct spokei_link *link)
 {
-	/* Between two calls nobody waits either, however busy it is. */
+	/* An empty output buffer needs no memory, even on a busy connection. */
 	if (!link->lent && link->pending_count == 0 && link->serving_count == 0)
 		spokei_link_drop_spares(link);
 	link->lent = false;

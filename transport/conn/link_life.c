@@ -3,7 +3,7 @@
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
-#define BLAMES 10u /* a second */
+#define BLAMES 10u /* in a second */
 
 int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 		     const struct spokei_link_limits *limits)
@@ -47,7 +47,7 @@ void spokei_link_change(struct spokei_link *link, const struct spokei_link_limit
 		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
 
 		node = node->next;
-		/* One that is not open yet is guarded when it is. */
+		/* A connection that is not open yet is guarded when it opens. */
 		if (asks != asked && conn->state == SPOKEI_CONN_OPEN)
 			spokei_conn_guard(conn);
 		spokei_conn_arm(conn);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of a connection share. Each file calls only those before it:
+ * The parts of a connection, for one another. Each file calls only those before it:
  *
  *     state       moves between states, close, guard
  *     times       the next due time, and the timer that is armed for it
- *     flow        what is watched for, the pause of reading
+ *     flow        watched events, the pause of reading
  *     write       output buffer to stream
  *     answers     replies of this side
  *     heartbeat   probes and drain notices
@@ -44,7 +44,7 @@ void spokei_conn_guard(struct spokei_conn *conn);
 
 /* --- times.c */
 
-/* Can the peer's silence mean anything now? */
+/* Returns whether the peer's silence can mean anything now. */
 static inline bool spokei_conn_is_listened_to(const struct spokei_conn *conn)
 {
 	return !spokei_conn_is_opening(conn) && conn->wire != NULL && !conn->ended &&
@@ -57,12 +57,13 @@ uint64_t spokei_conn_interval(const struct spokei_conn *conn);
 /* Arms the timer for the next of the connection's times. May close the connection. */
 void spokei_conn_arm(struct spokei_conn *conn);
 
-/* The same after the times were checked: what a late turn left unchecked comes a little later. */
+/* The same after the times were checked. Times that a late turn did not check come a little later.
+ */
 void spokei_conn_rearm(struct spokei_conn *conn);
 
 /* --- flow.c */
 
-/* Watches for what the state calls for. */
+/* Watches for the events that the state requires. */
 void spokei_conn_watch(struct spokei_conn *conn);
 
 /* A reply was queued: a peer that does not read its replies may not send more requests. Calls do
@@ -117,7 +118,7 @@ SPOKE_MUST_USE static inline int spokei_conn_put(struct spokei_conn *conn,
 	return spokei_conn_put_short(conn, message);
 }
 
-/* May the connection write in the middle of a turn? Reads the clock if so. */
+/* Returns whether the connection may write in the middle of a turn. Reads the clock if so. */
 bool spokei_conn_begin_early(struct spokei_conn *conn);
 
 /* Writes queued bytes once. */
@@ -139,7 +140,7 @@ void spokei_conn_abandon(struct spokei_conn *conn);
 /* Sends a heartbeat. Returns 0, or what the output buffer returns. */
 SPOKE_MUST_USE int spokei_conn_probe(struct spokei_conn *conn);
 
-/* The same; without memory the next attempt is an interval later, and the peer misses nothing. */
+/* The same. Without memory the next attempt is an interval later, and no miss is counted. */
 void spokei_conn_ask(struct spokei_conn *conn);
 
 /* Sends READONLY, once, if the wire has it. */
@@ -158,7 +159,7 @@ void spokei_conn_woke(struct spokei_conn *conn);
 
 /* --- calls.c */
 
-/* Has the stream taken the first byte of the request? */
+/* Returns whether the stream has taken the first byte of the request. */
 static inline bool spokei_conn_has_written(const struct spokei_conn *conn,
 					   const struct spokei_pending *pending)
 {
@@ -204,7 +205,7 @@ void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *
 /* Reads once, unless reading is paused or has ended. */
 void spokei_conn_read(struct spokei_conn *conn);
 
-/* The task that delivers what was read before a pause, until the next one. */
+/* The task that delivers bytes read before a pause, until the next pause. */
 void spokei_conn_resume(struct spokei_task *task);
 
 /* The watch of an open connection. */

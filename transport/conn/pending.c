@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring's rare paths. An id whose cell is taken is skipped; so no two calls that wait have the
- * same id, after a wrap neither, and an old call costs one id each time round. A cell can always
- * be found: at most half of them are taken, and either the ids from first to last come by all of
- * them, or there are fewer ids than cells, and each has a cell of its own.
+ * The rare paths of the ring of calls. An id whose cell is taken is skipped, so no two waiting
+ * calls have the same id, even after a wrap; an old call costs one id in each lap. There is always
+ * a free cell: at most half of the cells are taken. Either the ids from first to last pass all
+ * cells, or there are fewer ids than cells, and each id has a cell of its own.
  */
 #include "transport/conn/pending.h"
 #include "core/base/env.h"
@@ -28,8 +28,8 @@ void spokei_pendings_fini(struct spokei_pendings *pendings, const struct spoke_e
 	pendings->room = 0;
 }
 
-/* Ids that differ in the low bits of the smaller ring differ in those of the larger one: no two
- * calls come to the same cell. */
+/* Ids that differ in the low bits of the smaller ring differ in those of the larger one, too: no
+ * two calls get the same cell. */
 static int grow(struct spokei_pendings *pendings, const struct spoke_env *env)
 {
 	struct spokei_pendings grown = *pendings;
@@ -67,7 +67,7 @@ int spokei_pendings_make_place(struct spokei_pendings *pendings, const struct sp
 
 bool spokei_pendings_gave(const struct spokei_pendings *pendings, uint64_t id)
 {
-	uint64_t behind; /* ids given after this one was last, if it was */
+	uint64_t behind; /* ids given after this one, if it was given */
 
 	if (id < pendings->first || id > pendings->last)
 		return false;

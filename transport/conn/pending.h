@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that wait for an answer on one connection: each has an id that only this connection gave,
- * a timer that is armed when the turn ends, and one completion. Ids count up, so a ring finds the
- * call of an id in one step, and it is known of every id whether it was ever given. Owned by one
- * connection, on the engine's thread.
+ * Calls that wait for a reply on one connection. Each has an id that only this connection has
+ * issued, a timer that is armed at the end of the turn, and one completion. Ids count up, so a ring
+ * finds the call of an id in one step, and the connection knows of every id whether it was issued.
+ * Owned by one connection, on the engine's thread.
  */
 #ifndef SPOKEI_TRANSPORT_CONN_PENDING_H
 #define SPOKEI_TRANSPORT_CONN_PENDING_H
@@ -21,28 +21,29 @@ struct spokei_unsent;
 
 /* How an attempt ended; borrowed for done(). */
 struct spokei_outcome {
-	int error;                          /* SPOKE_OK: `reply` says how the call went */
+	int error;                          /* SPOKE_OK: `reply` has the result */
 	const struct spokei_message *reply; /* NULL: none, or the call was one-way */
 	bool written;
-	uint64_t queued_ns; /* until it was written, or until its end */
-	uint64_t waited_ns; /* from then until its end */
+	uint64_t queued_ns; /* until it was written, or ended */
+	uint64_t waited_ns; /* from the write to the end */
 };
 
 /* Embedded in a call; one attempt. Zero-initialised. */
 struct spokei_pending {
 	struct spoke_timer timer;
-	struct spoke_list node;       /* of one of the lists below; next == NULL: of none */
-	struct spokei_conn *conn;     /* NULL: not under way */
-	struct spokei_unsent *unsent; /* what it says, while the connection takes nothing */
+	struct spoke_list node;   /* in one of the lists below; next == NULL: in none */
+	struct spokei_conn *conn; /* NULL: not in flight */
+	struct spokei_unsent
+		*unsent; /* the request as values, while the connection takes nothing */
 	uint64_t id;
-	uint64_t mark; /* on the wire once the outlet has passed it; UINT64_MAX: not put yet */
+	uint64_t mark; /* written once the output has passed this; UINT64_MAX: not queued yet */
 	uint64_t begun_ns;
 	uint64_t written_ns; /* 0: not written */
 	uint64_t timeout_ns;
 	void (*done)(struct spokei_pending *pending, const struct spokei_outcome *outcome);
 	bool two_way;
-	/* Its memory lasts longer than it does: its timer may stay where it sits, which makes the
-	 * next call cheaper, until the owner detaches it. */
+	/* Its memory outlives the attempt, so its timer may stay in the wheel, which makes the next
+	 * call cheaper. The owner detaches it before freeing. */
 	bool lasting;
 };
 
@@ -50,24 +51,26 @@ struct spokei_pendings {
 	struct spokei_pending **ring; /* the call of an id at id & (room - 1), or NULL */
 	size_t room;                  /* 0 or a power of two; at most half of it is taken */
 	size_t count;                 /* in the ring */
-	uint64_t first;               /* smallest id there is */
-	uint64_t last;                /* largest one; `first` follows it */
-	uint64_t next;                /* to be given next */
-	uint64_t given;               /* how many ids were given or skipped */
+	uint64_t first;               /* smallest id */
+	uint64_t last;                /* largest id; `first` follows it */
+	uint64_t next;                /* the next id to issue */
+	uint64_t given;               /* ids issued or skipped */
 	size_t looked;                /* cells that any() need not look at again soon */
 	struct spoke_list fresh;      /* of this turn: their timers are not armed */
-	struct spoke_list kept;       /* of earlier turns, as parcels, in their order */
-	struct spoke_list unwritten;  /* of earlier turns, put and not written, in that order */
+	struct spoke_list kept;       /* of earlier turns, unsent, in their order */
+	struct spoke_list unwritten;  /* of earlier turns, queued and not written, in that order */
 };
 
-/* Ids from `first` to `last`, beginning with `next`. It must not be moved afterwards. */
+/* Prepares ids from `first` to `last`, beginning with `next`. The struct must not be moved
+ * afterwards. */
 void spokei_pendings_init(struct spokei_pendings *pendings, uint64_t first, uint64_t last,
 			  uint64_t next);
 
-/* No call waits any more. */
+/* Frees the ring, when no call waits any more. */
 void spokei_pendings_fini(struct spokei_pendings *pendings, const struct spoke_env *env);
 
-/* Sees to it that the cell of `next` is free, or changes nothing: as spokei_pendings_add(). */
+/* Makes sure that the cell of `next` is free, or changes nothing; returns as spokei_pendings_add().
+ */
 SPOKE_MUST_USE int spokei_pendings_make_place(struct spokei_pendings *pendings,
 					      const struct spoke_env *env);
 
@@ -76,17 +79,15 @@ static inline size_t spokei_pendings_cell(const struct spokei_pendings *pendings
 	return (size_t)id & (pendings->room - 1);
 }
 
-/* The id that would be given next is used up. */
+/* Uses up the next id. */
 static inline void spokei_pendings_step(struct spokei_pendings *pendings)
 {
 	pendings->next = pendings->next == pendings->last ? pendings->first : pendings->next + 1;
 	pendings->given++;
 }
 
-/*
- * Gives the call an id that no waiting call has. Returns 0, SPOKE_ENOMEM, or SPOKE_ELIMIT: all ids
- * there are wait.
- */
+/* Gives the call an id that no waiting call has. Returns 0, SPOKE_ENOMEM, or SPOKE_ELIMIT: all ids
+ * are in use. */
 SPOKE_MUST_USE static inline int spokei_pendings_add(struct spokei_pendings *pendings,
 						     const struct spoke_env *env,
 						     struct spokei_pending *pending)
@@ -105,7 +106,7 @@ SPOKE_MUST_USE static inline int spokei_pendings_add(struct spokei_pendings *pen
 	return SPOKE_OK;
 }
 
-/* Takes the call out of the ring, if it is there. */
+/* Removes the call from the ring, if it is there. */
 static inline void spokei_pendings_remove(struct spokei_pendings *pendings,
 					  const struct spokei_pending *pending)
 {
@@ -117,10 +118,11 @@ static inline void spokei_pendings_remove(struct spokei_pendings *pendings,
 	pendings->count--;
 }
 
-/* Was the id ever given, or skipped? Ids are used again once all of the space were. */
+/* Returns whether the id was ever issued or skipped. Ids are used again after all of them were
+ * used. */
 bool spokei_pendings_gave(const struct spokei_pendings *pendings, uint64_t id);
 
-/* The call of an id, or NULL; *ret_given: was the id ever given? */
+/* Returns the call of an id, or NULL; *ret_given: whether the id was ever issued. */
 static inline struct spokei_pending *spokei_pendings_find(const struct spokei_pendings *pendings,
 							  uint64_t id, bool *ret_given)
 {
@@ -136,10 +138,8 @@ static inline struct spokei_pending *spokei_pendings_find(const struct spokei_pe
 	return NULL;
 }
 
-/*
- * Any call that waits, as a rule the oldest; NULL: none does. To take one after another until none
- * is left costs a step for each cell of the ring, not more.
- */
+/* Returns any waiting call, usually the oldest; NULL: none. Taking one after another until none is
+ * left costs one step for each cell of the ring. */
 struct spokei_pending *spokei_pendings_any(struct spokei_pendings *pendings);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks, by how full they are; berths.h says what for. */
+/* Blocks of connections, listed by how full they are; see pool.h. */
 #include "transport/conn/pool.h"
 #include "core/base/env.h"
 
@@ -7,22 +7,22 @@
 
 #include <string.h>
 
-#define UNIT 16u /* bytes; keeps each berth aligned for anything */
+#define UNIT 16u /* bytes; keeps each cell aligned for any type */
 
 struct head;
 
-/* Before its berths. */
+/* Stands before the cells of a block. */
 struct block {
-	struct spoke_list node; /* of the roomy ones, unless it is full */
+	struct spoke_list node; /* in a list of blocks with free cells, unless it is full */
 	struct head *free;
 	unsigned taken;
-	unsigned count; /* of its berths */
+	unsigned count; /* number of its cells */
 };
 
-/* Before each berth. */
+/* Stands before each cell. */
 struct head {
 	struct block *block;
-	struct head *next; /* of the free ones */
+	struct head *next; /* next free cell */
 };
 
 _Static_assert(sizeof(struct head) % UNIT == 0 && sizeof(struct block) % UNIT == 0,
@@ -74,7 +74,7 @@ static struct block *add_block(struct spokei_conn_pool *pool)
 	return block;
 }
 
-/* The fullest that is not full, out of its list; NULL: no memory. */
+/* Takes the fullest block with a free cell out of its list; NULL: no memory. */
 static struct block *pick_block(struct spokei_conn_pool *pool)
 {
 	for (unsigned i = SPOKEI_CONN_POOL_BLOCK - 1; i > 0; i--) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading: one read per turn and connection, whose bytes become messages that are delivered, and
- * the end of the peer's bytes. */
+/*
+ * Reading: one read per turn and connection, whose bytes become messages that are delivered; and
+ * the end of the peer's bytes.
+ */
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
@@ -29,15 +31,15 @@ static void end_broken(struct spokei_conn *conn)
 	}
 }
 
-/* What was read and is not to be looked at before the pause is over. */
+/* Keeps bytes that may not be processed before the pause is over. */
 static void hold(struct spokei_conn *conn, struct spoke_span bytes)
 {
 	if (bytes.len > 0 && spokei_buffer_append(&conn->held, bytes.data, bytes.len))
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
 }
 
-/* Hands on the messages of what was read, as long as it may be read. Returns whether any was whole.
- */
+/* Delivers the messages of the bytes that were read, until a pause. Returns whether there was a
+ * whole message. */
 static bool take_in(struct spokei_conn *conn, struct spoke_span bytes)
 {
 	struct spokei_message message;
@@ -72,8 +74,8 @@ static bool take_in(struct spokei_conn *conn, struct spoke_span bytes)
 	}
 }
 
-/* Does the peer wait for anything? What a side that only asks has not written yet never may be, for
- * its calls end as unwritten. */
+/* Returns whether the peer waits for anything. A side that only calls need not send its unwritten
+ * requests: those calls end as unwritten. */
 static bool owes_answers(const struct spokei_conn *conn)
 {
 	if (!spokei_list_empty(&conn->servings))
@@ -81,7 +83,7 @@ static bool owes_answers(const struct spokei_conn *conn)
 	return spokei_outlet_len(&conn->out) > 0 && (!conn->link->asked || conn->link->serve);
 }
 
-/* The peer sends no more: what it asked for is answered first. */
+/* The peer sends no more: its requests are answered first. */
 static void end_of_input(struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
@@ -93,7 +95,7 @@ static void end_of_input(struct spokei_conn *conn)
 		spokei_conn_close(conn, SPOKE_ECLOSED);
 		return;
 	}
-	/* It said goodbye before, and nobody waits for anything. */
+	/* It drained before, and no reply is owed. */
 	if (conn->readonly && conn->announced && conn->pendings.count == 0 &&
 	    spokei_list_empty(&conn->servings)) {
 		spokei_conn_close(conn, SPOKE_ECLOSED);
@@ -103,7 +105,7 @@ static void end_of_input(struct spokei_conn *conn)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 		return;
 	}
-	/* First, for those that fail may be made again at once, and not here. */
+	/* First, because failed calls may be retried at once, and not on this connection. */
 	if (conn->state == SPOKEI_CONN_OPEN)
 		spokei_conn_move(conn, SPOKEI_CONN_FINISHING);
 	spokei_conn_fail_calls(conn, SPOKE_ELOST);
@@ -112,8 +114,8 @@ static void end_of_input(struct spokei_conn *conn)
 		spokei_conn_arm(conn);
 }
 
-/* What was read and waits for more. Returns whether it may: too many peers that begin frames and do
- * not end them would take all the memory there is. */
+/* Accounts bytes that wait for the rest of a frame. Returns whether they may: too many peers with
+ * incomplete frames would take all memory. */
 static bool count_held(struct spokei_conn *conn)
 {
 	struct spokei_link *link = conn->link;
@@ -134,7 +136,7 @@ static void note_frame(struct spokei_conn *conn, bool any)
 {
 	if (!spokei_intake_begun(&conn->in)) {
 		conn->frame_ns = 0;
-		/* What is lent to nobody again may not add to the spares. */
+		/* A block that is not lent again must not add to the spares. */
 		if (conn->in.kept.bytes)
 			spokei_buffer_fini(&conn->in.kept);
 		(void)count_held(conn);
@@ -162,7 +164,7 @@ static void read_some(struct spokei_conn *conn)
 		spokei_conn_close(conn, SPOKE_ECLOSED);
 		return;
 	}
-	if (got == -ETIMEDOUT) { /* the peer's system is as silent as the peer */
+	if (got == -ETIMEDOUT) { /* the kernel's keepalive found the peer silent */
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_SILENT, SPOKE_ESILENT);
 		return;
 	}
@@ -188,7 +190,7 @@ static bool may_read(const struct spokei_conn *conn)
 	return conn->state != SPOKEI_CONN_CLOSED && !conn->paused && !conn->ended;
 }
 
-/* Reads what the stream holds, as no readiness of the descriptor will come for it. */
+/* Reads bytes that the stream holds, because the descriptor will not become ready for them. */
 static void read_pending(struct spokei_conn *conn)
 {
 	unsigned reads = 0;
@@ -234,7 +236,7 @@ void spokei_conn_ready(struct spoke_watch *ready, unsigned io)
 {
 	struct spokei_conn *conn = spoke_container_of(ready, struct spokei_conn, stream.watch);
 
-	/* Such a stream may have to read in order to write, and the other way round. */
+	/* Such a stream may have to read in order to write, and to write in order to read. */
 	if (SPOKEI_UNLIKELY(conn->stream.layered)) {
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 		io = SPOKE_IO_READ | SPOKE_IO_WRITE;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A request that is not answered yet, as its connection sees it.
- */
+/* A request that is not answered yet, as its connection sees it. */
 #ifndef SPOKEI_TRANSPORT_CONN_SERVING_H
 #define SPOKEI_TRANSPORT_CONN_SERVING_H
 
@@ -17,7 +15,7 @@ struct spokei_link;
 struct spokei_serving {
 	struct spokei_conn *conn; /* NULL: none, or it is closed */
 	struct spokei_link *link; /* the link of a closed connection, which counts the request */
-	struct spoke_list node;   /* of the connection, or of the link's orphans */
+	struct spoke_list node;   /* in the list of the connection, or of the link's orphans */
 	uint64_t id;
 	uint8_t codec;
 	bool bare;

@@ -27,7 +27,7 @@ void spokei_conn_write_early(struct spokei_conn *conn)
 		flush(conn);
 }
 
-/* May the peer still send requests, which then have to be refused? */
+/* Returns whether the peer may still send requests, which then have to be refused. */
 static bool may_be_asked(const struct spokei_conn *conn)
 {
 	return conn->announced && !conn->readonly && !conn->ended && !conn->unwritable;
@@ -41,8 +41,9 @@ static bool is_finished(const struct spokei_conn *conn)
 	       spokei_buffer_len(&conn->held) == 0;
 }
 
-/* Everything is written. A socket that is closed while bytes come in discards what the peer has not
- * read yet; so this side only ends its output, and reads until the peer's end, for a while. */
+/* Everything is written. Closing a socket with unread input would discard output that the peer has
+ * not read yet. So this side shuts its sending side, and reads until the peer's end, for a while.
+ */
 static void finish(struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);

@@ -3,7 +3,7 @@
  */
 #include "transport/conn/parts.h"
 
-#define LITTLE 4096u /* bytes that fit the peer's kernel even if the peer does nothing */
+#define LITTLE 4096u /* bytes that fit the buffer of a peer that does nothing */
 
 static struct spokei_idle_moment moment_of(const struct spokei_conn *conn)
 {
@@ -18,10 +18,8 @@ static struct spokei_idle_moment moment_of(const struct spokei_conn *conn)
 	};
 }
 
-/*
- * Does the kernel send what was written, though slowly? A socket becomes writable again only when a
- * good part of its buffer is free.
- */
+/* Returns whether the kernel makes progress with the output. A socket becomes writable again only
+ * when a good part of its buffer is free. */
 static bool still_moves(struct spokei_conn *conn)
 {
 	ssize_t unsent = conn->stream.kind->unsent(&conn->stream);
@@ -36,7 +34,7 @@ static bool still_moves(struct spokei_conn *conn)
 	       (int64_t)(conn->sent - sent_before) > 0;
 }
 
-/* Is the connection quiet because an answer is being made? */
+/* Returns whether the connection is quiet because an answer is being made. */
 static bool answer_is_due(const struct spokei_conn *conn)
 {
 	return !spokei_list_empty(&conn->servings) || conn->pendings.count > 0;
@@ -56,7 +54,7 @@ void spokei_conn_check_silence(struct spokei_conn *conn)
 {
 	struct spokei_idle_moment moment = moment_of(conn);
 
-	/* Bytes that have come count, though the loop has not reported them. */
+	/* Bytes in the socket count, even if the loop has not reported them. */
 	if (spokei_idle_ripe(&conn->idle, &moment))
 		spokei_conn_read(conn);
 	if (conn->state == SPOKEI_CONN_CLOSED || !spokei_conn_is_listened_to(conn))
@@ -78,7 +76,7 @@ void spokei_conn_check_silence(struct spokei_conn *conn)
 			spokei_conn_blame(conn, SPOKE_STAT_CLOSED_IDLE, SPOKE_ESILENT);
 		return;
 	case SPOKEI_IDLE_SUSPECT:
-		/* A heartbeat that is still queued needs no second one after it. */
+		/* A heartbeat that is still queued needs no second one. */
 		if (conn->idle.handed)
 			spokei_conn_ask(conn);
 		note_miss(conn);

@@ -5,7 +5,7 @@
 #include "transport/conn/parts.h"
 
 #define ADDRESS_TEXT 160u
-#define KEEPALIVE_NS UINT64_C(60000000000) /* where there are no heartbeats */
+#define KEEPALIVE_NS UINT64_C(60000000000) /* for wires without heartbeats */
 
 static const unsigned legal_moves[] = {
 	[SPOKEI_CONN_CONNECTING] = 1u << SPOKEI_CONN_OPENING | 1u << SPOKEI_CONN_CLOSED,
@@ -29,7 +29,7 @@ void spokei_conn_speak(struct spokei_conn *conn, const struct spokei_wire *wire)
 
 	conn->wire = wire;
 	conn->in.wire = wire;
-	/* Where there are ids in plenty they begin anywhere, and cannot be guessed. */
+	/* Where there are enough ids they begin at random and cannot be guessed. */
 	if (wire->id_max == UINT64_MAX)
 		env->dice(env->ctx, &next, sizeof(next));
 	spokei_pendings_init(&conn->pendings, wire->id_first, wire->id_max, next);
@@ -37,16 +37,16 @@ void spokei_conn_speak(struct spokei_conn *conn, const struct spokei_wire *wire)
 
 void spokei_conn_guard(struct spokei_conn *conn)
 {
-	/* Above the rule for peers that do not read, which is the one to judge. */
+	/* Above the limit for peers that do not read, which comes first. */
 	uint64_t unanswered_ns = spokei_later(conn->link->limits.slow_ns,
 					      conn->link->limits.slow_ns / 2);
 	bool asks = conn->wire == NULL ||
 		    (conn->wire->probes && conn->link->limits.heartbeat_ns != SPOKEI_IDLE_OFF);
 
-	/* Else the first question of the system that gets lost is the last one. */
+	/* Otherwise the first lost keepalive probe would be the last one. */
 	if (!asks)
 		unanswered_ns = 2 * KEEPALIVE_NS;
-	/* Where the system cannot, the connection is judged from here all the same. */
+	/* If the system cannot do this, the connection is still checked from here. */
 	(void)conn->stream.kind->guard(&conn->stream, unanswered_ns, asks ? 0 : KEEPALIVE_NS);
 }
 

@@ -18,7 +18,7 @@ uint64_t spokei_conn_interval(const struct spokei_conn *conn)
 	return conn->wire->probes ? limits->heartbeat_ns : limits->idle_close_ns;
 }
 
-/* When the peer's silence is to be checked next; UINT64_MAX: never. */
+/* Returns when the peer's silence is to be checked next; UINT64_MAX: never. */
 static uint64_t idle_due(const struct spokei_conn *conn)
 {
 	if (!spokei_conn_is_listened_to(conn))
@@ -26,7 +26,7 @@ static uint64_t idle_due(const struct spokei_conn *conn)
 	return spokei_idle_due(&conn->idle, spokei_conn_interval(conn));
 }
 
-/* When the connection is to be checked next; UINT64_MAX: never. */
+/* Returns when the connection is to be checked next; UINT64_MAX: never. */
 static uint64_t next_due(const struct spokei_conn *conn)
 {
 	const struct spokei_link_limits *limits = &conn->link->limits;
@@ -48,8 +48,8 @@ static uint64_t next_due(const struct spokei_conn *conn)
 	return earlier(due_ns, idle_due(conn));
 }
 
-/* A timer that is due too early checks, and is armed again; so it is moved only when it is too
- * late. */
+/* A timer that is due too early checks and is armed again, so it is moved only if it is too late.
+ */
 static void arm(struct spokei_conn *conn, uint64_t due_ns)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);

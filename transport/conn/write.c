@@ -9,8 +9,8 @@
  * the remaining bytes. */
 #define AHEAD 4096u
 
-/* The stream takes no more bytes. What the peer sent before is still read for a while: a broken
- * connection shows its end there too, but not every error means that it is broken. */
+/* The stream takes no more bytes. Bytes that the peer has sent are still read for a while: a broken
+ * connection shows its end there too, and not every error means that it is broken. */
 static void give_up_writing(struct spokei_conn *conn)
 {
 	conn->link->queued -= spokei_outlet_len(&conn->out);
@@ -93,8 +93,8 @@ void spokei_conn_lend(struct spokei_conn *conn)
 	spokei_link_lend(conn->link, &conn->out.out);
 }
 
-/* Not in the child of a fork, to which the user's code that forked returns. That code is not over,
- * so the time is read again when the turn ends. */
+/* Not in a forked child: control returns there to the code that forked. That code is not over, so
+ * the time is read again when the turn ends. */
 bool spokei_conn_begin_early(struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
@@ -107,7 +107,7 @@ bool spokei_conn_begin_early(struct spokei_conn *conn)
 	return true;
 }
 
-/* Bytes for an iovec, which has no const. */
+/* Converts bytes for an iovec, which has no const. */
 static struct iovec part_of(const void *bytes, size_t len)
 {
 	union {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plain stream: what is written is what the peer reads. */
+/* The plain stream: a socket without any layer on top. */
 #include "transport/stream/stream.h"
 
 static int socket_open(struct spokei_stream *stream)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all kinds of streams have in common. */
+/* The common part of all kinds of streams. */
 #include "transport/stream/stream.h"
 
 void spokei_stream_init(struct spokei_stream *stream, struct spoke_engine *engine,

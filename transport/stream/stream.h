@@ -93,7 +93,7 @@ struct spokei_stream {
 	const struct spokei_stream_kind *kind;
 	void *state;              /* of the kind; NULL before open() */
 	struct spoke_watch watch; /* its fd: -1 when closed */
-	unsigned io;              /* what is watched for */
+	unsigned io;              /* watched events */
 	bool accepted;            /* this side has accepted the connection */
 	bool layered;             /* the kind has wants(), pending() and flush() */
 };
