@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seeded dice for property tests: splitmix64, the same on every machine. */
+/* Seeded random numbers for property tests: splitmix64, the same on every machine. */
 #ifndef TESTS_TRANSPORT_DICE_H
 #define TESTS_TRANSPORT_DICE_H
 

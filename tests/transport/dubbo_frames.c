@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frames. */
+/* Frames of the Dubbo wire for tests: see dubbo_frames.h. */
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of Dubbo's wire for its tests: made of a header and a body, read, cut, written and
- * compared. Where a check fails, the test ends.
+ * Dubbo frames for tests: made from a header and a body, then read, cut, written and compared. A
+ * failed check ends the test.
  */
 #ifndef TESTS_TRANSPORT_DUBBO_FRAMES_H
 #define TESTS_TRANSPORT_DUBBO_FRAMES_H
@@ -29,31 +29,33 @@ struct frame {
 	size_t len;
 };
 
-/* A frame of id 7 with these flags and status. A body longer than FRAME_MAX is announced only. */
+/* Makes a frame of id 7 with these flags and status. A body longer than FRAME_MAX is only
+ * announced. */
 void frame_init(struct frame *frame, unsigned flags, unsigned status, const void *body, size_t len);
 
 int cut_bytes(const void *bytes, size_t len, size_t *ret_len);
 
-/* Reads from memory of its own, so that a sanitizer sees what lies behind. The message stays good
- * until the next reading. */
+/* Read a copy that ends with its allocation, so that a sanitizer detects overruns. The message is
+ * valid until the next read. */
 int read_frame(const struct frame *frame, struct spokei_message *ret);
 int read_body(unsigned flags, unsigned status, const void *body, size_t len,
 	      struct spokei_message *ret);
 
-/* A two-way request whose body is two texts, one after the other. */
+/* Reads a two-way request whose body is the concatenation of two texts. */
 int read_joined(const char *start, const char *rest, struct spokei_message *ret);
 
-/* The body is a literal, which may contain NUL. */
+/* Reads a body given as a literal, which may contain NUL. */
 #define READ(flags, status, body, ret) read_body(flags, status, body, sizeof(body) - 1, ret)
 
-/* A request with so many attachments, all of different keys but for the last if `twice`. */
+/* Reads a request with `count` attachments. All keys differ, but the last one is repeated if
+ * `twice`. */
 int read_attached(size_t count, bool twice, struct spokei_message *ret);
 
-/* Writes a message into a frame. What is refused must leave the buffer as it was, and nothing may
- * leak. */
+/* Writes a message into a frame. Asserts that a failure leaves the buffer unchanged and that
+ * nothing leaks. */
 int write_frame(const struct spokei_message *message, struct frame *ret);
 
-/* The message is written as this frame. */
+/* Asserts that the message is written as this frame. */
 void writes(const struct spokei_message *message, unsigned flags, unsigned status, const void *body,
 	    size_t len);
 
@@ -67,7 +69,7 @@ struct spoke_value value_of(const char *bytes, size_t len);
 
 #define VALUE(packed) value_of(packed, sizeof(packed) - 1)
 
-/* What precedes the arguments in a request of demo.Echo.echo, without a version. */
+/* The fields before the arguments in a request of demo.Echo.echo, without a version. */
 #define NAMED(descriptor) "\2452.0.2\251demo.Echo\2450.0.0\244echo" descriptor
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls that were made, with what was answered. */
+/* The calls of the golden Dubbo frames and their replies: see dubbo_shapes.h. */
 #include "tests/transport/dubbo_shapes.h"
 
 #define STRING "Ljava/lang/String;"

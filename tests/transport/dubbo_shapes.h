@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shapes that the golden frames in msgpack have: what was called with which values, and what
- * was answered. Values are packed by the builder that users have.
+ * The calls behind the golden frames in MessagePack: methods, arguments and replies. Their values
+ * are packed by the public builder.
  */
 #ifndef TESTS_TRANSPORT_DUBBO_SHAPES_H
 #define TESTS_TRANSPORT_DUBBO_SHAPES_H
@@ -12,7 +12,7 @@
 
 typedef void pack_fn(struct spoke_builder *to);
 
-/* Who calls, and with what attachment beside. */
+/* The calling application and its extra attachment. */
 enum from {
 	FIRST, /* application interop-consumer */
 	FIRST_K1,
@@ -20,19 +20,19 @@ enum from {
 };
 
 struct shape {
-	unsigned uses; /* how often it was sent */
+	unsigned uses; /* number of times it was sent */
 	enum spokei_kind kind;
 	bool one_way;
 	enum from from;
-	const char *method; /* of requests */
+	const char *method; /* requests only */
 	const char *types;
 	size_t arg_count;
-	pack_fn *pack;       /* arguments, or the result, or the fields of an exception */
-	pack_fn *type_names; /* of generic calls */
+	pack_fn *pack;       /* arguments, result, or fields of an exception */
+	pack_fn *type_names; /* generic calls only */
 	const char *version;
 	const char *group;
-	const char *error_class; /* of exceptions */
-	unsigned completed;      /* refused when so many tasks were, if not 0 */
+	const char *error_class; /* exceptions only */
+	unsigned completed;      /* if not 0: completed tasks in the text of a rejection */
 };
 
 extern const struct shape shapes[SHAPES];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reading with and without a memo: see recall.h. */
 #include "tests/transport/recall.h"
 
 #include "tests/transport/stream.h"

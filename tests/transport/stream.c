@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Streams of frames for tests of wires: see stream.h. */
 #include "tests/transport/stream.h"
 
 #include "timer/base.h"
@@ -19,7 +20,7 @@ const struct spokei_wire_limits stream_limits = {
 
 /* --- events */
 
-/* Looks at the frame that begins with `bytes`. */
+/* Cuts and reads the frame that begins with `bytes`. */
 static struct stream_event look(const struct stream *stream, struct spokei_cut *cut,
 				struct spoke_span bytes)
 {
@@ -70,8 +71,8 @@ static const char *events_differ(const struct stream_event *a, const struct stre
 	return a->read == SPOKE_EPROTOCOL ? NULL : messages_differ(&a->message, &b->message);
 }
 
-/* As look(), but the bytes lie in memory of their own, where a sanitizer sees every overrun. What
- * the message points to is gone afterwards, so it is compared here. */
+/* Does the same as look() on a copy that ends with its allocation, so that a sanitizer detects
+ * overruns. The message points into the copy, so it is compared here. */
 static const char *look_at_copy(const struct stream *stream, struct spokei_cut *cut,
 				struct spoke_span bytes, const struct stream_event *expected,
 				struct stream_event *ret_event)
@@ -98,8 +99,8 @@ const char *stream_pieces(const struct stream *stream, const struct stream_event
 {
 	const unsigned char *first = stream->bytes.data;
 	struct spokei_cut cut = { 0 };
-	size_t here = 0; /* bytes that have come */
-	size_t done = 0; /* events that have been compared */
+	size_t here = 0; /* bytes received */
+	size_t done = 0; /* events compared */
 
 	while (done < count) {
 		const struct stream_event *expected = &events[done];

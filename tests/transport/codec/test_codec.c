@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of codecs, and the two that are built in. */
+/* The table of codecs and the two built-in codecs. */
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A second codec on the Dubbo wire: what it must be able to do without a change of the wire. */
+/* A second codec on the Dubbo wire, which needs no change of the wire. */
 #include "tests/transport/codec/textcodec.h"
 #include "tests/transport/dubbo_frames.h"
 
@@ -11,7 +11,7 @@
 #define ID 30
 #define SCRATCH_MAX 4096
 
-/* Memory and buffers of one test. */
+/* The memory and buffers of a test. */
 struct bed {
 	struct spokei_wire_limits limits;
 	struct memory memory;
@@ -61,7 +61,7 @@ static int read_out(struct bed *bed, struct spokei_message *ret)
 	return spokei_wire_dubbo.read(&bed->limits, NULL, held(&bed->out), &bed->scratch, ret);
 }
 
-/* Writes the message and reads it again. */
+/* Writes the message and reads it back. */
 static void round_trip(struct bed *bed, const struct spokei_message *message,
 		       struct spokei_message *ret)
 {
@@ -71,7 +71,7 @@ static void round_trip(struct bed *bed, const struct spokei_message *message,
 	assert_int_equal(ret->id, message->id);
 }
 
-/* The body after the head. */
+/* Asserts that the written frame has this body. */
 static void body_is(const struct bed *bed, const void *body, size_t len)
 {
 	struct spoke_span frame = held(&bed->out);
@@ -308,7 +308,7 @@ static void decoded_bytes_are_bounded(void **state)
 	static unsigned char body[SCRATCH_MAX + 64] = "\0\0\0\2i1\0\0\x10\1b";
 	struct bed *bed = *state;
 
-	/* The scratch holds 4,096 bytes, the bin alone has as many. */
+	/* The scratch memory has 4096 bytes, which the bin alone fills. */
 	assert_int_equal(read_reply_of(bed, body, 6 + 4 + 0x1001), SPOKE_ETOOLARGE);
 	body[8] = 0x0f;
 	assert_int_equal(read_reply_of(bed, body, 6 + 4 + 0x0f01), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The codec of lengths and texts. It keeps no state and does not recurse. */
+/* The text codec of the tests: see textcodec.h. It keeps no state and does not recurse. */
 #include "tests/transport/codec/textcodec.h"
 
 #include "core/value/pack.h"
@@ -13,7 +13,7 @@
 
 /* --- writing */
 
-/* Appends a value whose text is two pieces. */
+/* Appends a value whose text consists of two pieces. */
 static int put(struct spokei_buffer *out, const char *text, struct spoke_span more)
 {
 	size_t text_len = strlen(text);
@@ -40,7 +40,7 @@ static int put_int(struct spokei_buffer *out, struct spoke_value value)
 	return put(out, text, (struct spoke_span){ NULL, 0 });
 }
 
-/* A floating number: its bits, which the value has after its first byte. */
+/* Appends a float or a double as the hexadecimal digits of its bits. */
 static int put_bits(struct spokei_buffer *out, struct spoke_value value)
 {
 	char text[NUMBER_MAX + 1] = "d";
@@ -64,7 +64,7 @@ static int put_ext(struct spokei_buffer *out, struct spoke_value value)
 	return put(out, text, bytes);
 }
 
-/* Writes the head of an array or map, and goes on inside of it. */
+/* Appends the head of an array or map. The elements follow. */
 static int put_container(struct spokei_buffer *out, struct spoke_value value, bool is_map,
 			 struct spoke_cursor *cursor)
 {
@@ -116,7 +116,8 @@ static int put_value(struct spokei_buffer *out, struct spoke_value value,
 	}
 }
 
-/* Is the part made as it has to be? NAMES are four texts; the types come first in ARGS. */
+/* Returns whether the part has the required form: NAMES are four texts, ARGS begin with the types.
+ */
 static bool is_part(enum spokei_codec_part part, struct spoke_cursor values)
 {
 	size_t texts = part == SPOKEI_CODEC_NAMES ? 4 : part == SPOKEI_CODEC_ARGS ? 1 : 0;
@@ -160,7 +161,7 @@ static int text_from_text(struct spoke_span text, struct spokei_buffer *out)
 
 /* --- reading */
 
-/* Reads decimal digits, all of the text up to `end`. */
+/* Reads decimal digits up to `end`. */
 static bool read_number(const char *text, const char *end, bool *negative, uint64_t *ret)
 {
 	*negative = text < end && *text == '-';
@@ -247,7 +248,7 @@ static bool take_container(struct spoke_builder *builder, const char *text, cons
 	return true;
 }
 
-/* Packs the value with this text. False: there is no such value. */
+/* Packs the value that this text encodes. Returns false if the text is invalid. */
 static bool take_value(struct spoke_builder *builder, enum spokei_codec_part part, const char *text,
 		       size_t len)
 {

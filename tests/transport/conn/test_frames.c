@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What real peers have said to each other, as tools read it, in pieces of any size; and junk. */
+/*
+ * The public frame reader, on recorded traffic of real peers in pieces of any size, and on invalid
+ * input.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,14 +26,14 @@ enum {
 	CODEC_MSGPACK = 27,
 };
 
-/* The frames of a golden file, one behind the other. */
+/* The frames of a golden file, concatenated. */
 struct golden {
 	unsigned char bytes[STREAM_MAX];
 	size_t len;
 	size_t count;
 };
 
-/* Hexadecimal of the last column of those rows whose first columns are `begin`. */
+/* Loads the last column, in hexadecimal, of the rows whose first columns equal `begin`. */
 static void load(struct golden *golden, const char *path, const char *begin)
 {
 	static char line[LINE_MAX_BYTES];
@@ -55,10 +58,10 @@ static void load(struct golden *golden, const char *path, const char *begin)
 struct reader {
 	struct memory memory;
 	struct spoke_frames *frames;
-	char *log; /* a line for each message */
+	char *log; /* a line per message */
 	size_t log_len;
 	size_t count;
-	size_t bytes; /* of all messages */
+	size_t bytes; /* total of the messages */
 	int last;
 };
 
@@ -112,7 +115,7 @@ static void note(struct reader *reader, const struct spoke_frame *frame)
 	reader->bytes += frame->bytes.len;
 }
 
-/* In memory that ends with it. */
+/* Feeds a copy that ends with its allocation, so that a sanitizer detects overruns. */
 static void give(struct reader *reader, const unsigned char *bytes, size_t len)
 {
 	unsigned char *piece = malloc(len ? len : 1);
@@ -126,7 +129,7 @@ static void give(struct reader *reader, const unsigned char *bytes, size_t len)
 		note(reader, &frame);
 }
 
-/* The same comes out of every way to cut it into pieces of one size. */
+/* Asserts that pieces of any fixed size give the same messages. */
 static void same_in_pieces(const struct golden *golden, const char *log)
 {
 	static const size_t pieces[] = { 1, 2, 3, 7, 15, 16, 17, 199, 1024, 65536 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judge of silence, by itself. */
+/* The check of idle connections, by itself: intervals, probes, and stalls of this process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include "transport/conn/idle.h"
 
 enum {
-	I = 1000 /* the interval */
+	I = 1000 /* the heartbeat interval */
 };
 
 static enum spokei_idle_verdict judge_at(struct spokei_idle *idle, uint64_t now_ns)
@@ -73,7 +73,7 @@ static void an_interval_counts_from_when_the_system_took_the_heartbeat(void **st
 	spokei_idle_handed(&idle, I + 300);
 	assert_int_equal(judge_at(&idle, 2 * I + 299), SPOKEI_IDLE_KEEP);
 	assert_int_equal(judge_at(&idle, 2 * I + 300), SPOKEI_IDLE_SUSPECT);
-	/* It was one that waits no more: nothing is handed a second time. */
+	/* No probe is waiting any more, so another report of one changes nothing. */
 	spokei_idle_handed(&idle, 2 * I + 800);
 	assert_int_equal(spokei_idle_due(&idle, I), 3 * I + 300);
 }
@@ -90,7 +90,7 @@ static void unwritable_heartbeat_counts_while_no_byte_moves(void **state)
 	assert_int_equal(judge_at(&idle, 2 * I + 400), SPOKEI_IDLE_SUSPECT);
 	assert_int_equal(judge_at(&idle, 3 * I + 400), SPOKEI_IDLE_SUSPECT);
 	assert_int_equal(judge_at(&idle, 4 * I + 400), SPOKEI_IDLE_DEAD);
-	/* Once it is taken, what moves behind it does not help. */
+	/* Once the probe is taken, bytes after it do not count. */
 	spokei_idle_start(&idle, 0);
 	ask_at(&idle, I);
 	spokei_idle_moved(&idle, I + 400);
@@ -115,7 +115,7 @@ static void delayed_or_paused_side_checks_no_peer(void **state)
 		assert_false(spokei_idle_ripe(&idle, &moment));
 		assert_int_equal(spokei_idle_check(&idle, &moment), SPOKEI_IDLE_KEEP);
 		assert_int_equal(idle.misses, 0);
-		/* A whole interval more. */
+		/* The peer gets another whole interval. */
 		assert_int_equal(judge_at(&idle, 10 * I - 1), SPOKEI_IDLE_KEEP);
 		assert_int_equal(judge_at(&idle, 10 * I), SPOKEI_IDLE_SUSPECT);
 	}
@@ -148,7 +148,7 @@ static void switched_off_nobody_is_ever_judged(void **state)
 	ask_at(&idle, 5);
 	moment.now_ns = UINT64_MAX - 1;
 	assert_int_equal(spokei_idle_check(&idle, &moment), SPOKEI_IDLE_KEEP);
-	/* An end of time that would wrap is never reached either. */
+	/* A time that would overflow is never reached. */
 	assert_int_equal(spokei_idle_due(&idle, UINT64_MAX - 2), UINT64_MAX);
 }
 

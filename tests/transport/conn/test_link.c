@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that a link keeps for the next outlet: how much, for whom, and until when. */
+/* The memory that a link keeps for the next output buffer: its amount, its use and its release. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,12 +13,12 @@
 #include "transport/conn/link.h"
 
 #define SPARE_MAX 262144u   /* bytes; larger ones are not kept */
-#define SPARES_MAX 8388608u /* bytes of them all */
-#define BUFFERS 40u         /* more of the largest size than are kept */
+#define SPARES_MAX 8388608u /* total bytes */
+#define BUFFERS 40u         /* of the largest size: more than are kept */
 
 struct rig {
 	struct memory memory;
-	struct spoke_engine engine; /* nothing of it but its environment */
+	struct spoke_engine engine; /* only its environment is used */
 	struct spokei_link link;
 };
 
@@ -36,7 +36,7 @@ static void tear_down(struct rig *rig)
 	assert_int_equal(rig->memory.bytes, 0);
 }
 
-/* An empty buffer with so much memory. */
+/* Returns an empty buffer with this capacity. */
 static struct spokei_buffer emptied(struct rig *rig, size_t capacity)
 {
 	struct spokei_buffer buffer;
@@ -57,7 +57,7 @@ static void keep(struct rig *rig, size_t capacity)
 	assert_int_equal(buffer.capacity, 0);
 }
 
-/* An outlet fills and is emptied. */
+/* Fills and empties an output buffer. */
 static void use(struct rig *rig)
 {
 	struct spokei_buffer buffer;
@@ -112,7 +112,7 @@ static void the_newest_is_lent_first(void **state)
 	tear_down(&rig);
 }
 
-/* Heartbeats of one connection say nothing of the others, which call, and are between two calls. */
+/* Heartbeats of one connection do not free memory that others, between two calls, need again. */
 static void recently_lent_memory_is_kept(void **state)
 {
 	struct rig rig;

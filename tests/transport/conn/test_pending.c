@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of waiting calls against a model that keeps them in a list and knows every id given. */
+/* The table of pending calls, compared with a model: a list of calls and of every id assigned. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static const struct space spaces[] = {
 
 static const size_t spaces_len = sizeof(spaces) / sizeof(spaces[0]);
 
-/* Ids in their order, those that are skipped among them, as far as the model remembers. */
+/* The model: the last LATEST ids in order, including skipped ones. */
 struct model {
 	struct memory memory;
 	struct spokei_faults faulty;
@@ -41,7 +41,7 @@ struct model {
 	struct spokei_pending calls[CALLS];
 	bool waits[CALLS];
 	size_t count;
-	uint64_t latest[LATEST]; /* the id given or skipped as n-th at n % LATEST */
+	uint64_t latest[LATEST]; /* the n-th id, assigned or skipped, at n % LATEST */
 	uint64_t given;
 	uint64_t next;
 	uint64_t skipped;
@@ -85,7 +85,7 @@ static void note_id(void)
 	model.next = model.next == model.space->last ? model.space->first : model.next + 1;
 }
 
-/* Was the id given, of the ids that the model remembers? */
+/* Returns whether the id is among the assigned ids that the model remembers. */
 static bool was_given(uint64_t id)
 {
 	uint64_t known = model.given < LATEST ? model.given : LATEST;
@@ -96,7 +96,7 @@ static bool was_given(uint64_t id)
 	return false;
 }
 
-/* Every id up to that which the call has got was given; those before it were skipped. */
+/* Records the ids up to the new call's id; the ids before it were skipped. */
 static void note_added(size_t call)
 {
 	struct spokei_pending *pending = &model.calls[call];
@@ -144,11 +144,11 @@ static void look_for(uint64_t id)
 		assert_int_equal(found->id, id);
 		assert_true(model.waits[found - model.calls]);
 	}
-	/* What was given longer ago than the model remembers is not among what is asked for. */
+	/* Ids older than the memory of the model are not asked for. */
 	assert_int_equal(given, found || was_given(id));
 }
 
-/* An id near the next one or at an end of the space, or one that is no id. */
+/* Returns an id near the next one or at an end of the range, or an invalid id. */
 static uint64_t some_id(void)
 {
 	switch (dice_throw(&model.dice) % 8) {
@@ -165,7 +165,7 @@ static uint64_t some_id(void)
 	}
 }
 
-/* Ends of the space may have been given longer ago than the model remembers: not asked then. */
+/* Returns whether the model can tell. An end of the range may be older than its memory. */
 static bool is_judged(uint64_t id)
 {
 	return model.given < LATEST || model.space->last - model.space->first < LATEST ||
@@ -240,7 +240,7 @@ static void an_id_is_known_to_have_been_given(void **state)
 		assert_false(given);
 		stop();
 	}
-	/* Once all of them were, each was; what lies outside never is. */
+	/* After one round each id has been assigned; an id outside the range never is. */
 	start(&spaces[0], 1);
 	for (unsigned i = 0; i < 255; i++) {
 		assert_false(spokei_pendings_gave(&model.pendings, 255));
@@ -269,7 +269,7 @@ static void when_all_ids_wait_that_is_the_limit(void **state)
 		assert_false(model.waits[i]);
 	}
 	assert_int_equal(model.pendings.given, 255);
-	/* One that has gone makes place, wherever its id is. */
+	/* A removed call makes room, whatever its id. */
 	for (size_t i = 0; i < 1000; i++) {
 		size_t call = dice_throw(&model.dice) % 255;
 		uint64_t id = model.calls[call].id;
@@ -282,7 +282,7 @@ static void when_all_ids_wait_that_is_the_limit(void **state)
 	stop();
 }
 
-/* Calls 0 to 9 stay while all others come and go, for millions of ids and many times round. */
+/* Keeps calls 0 to 9 while other calls come and go, for millions of ids and many rounds. */
 static void old_calls_stay_while_millions_come_and_go(void **state)
 {
 	(void)state;
@@ -311,7 +311,7 @@ static void old_calls_stay_while_millions_come_and_go(void **state)
 		}
 		assert_int_equal(model.pendings.count, 40);
 		assert_int_equal(model.pendings.room, 128);
-		/* At most ten cells of 128 are skipped each time round. */
+		/* Each round skips at most ten of 128 cells. */
 		assert_true(model.pendings.given < 1100000);
 		for (size_t i = 0; i < 30; i++)
 			spokei_pendings_remove(&model.pendings, &guests[i]);
@@ -319,7 +319,7 @@ static void old_calls_stay_while_millions_come_and_go(void **state)
 	}
 }
 
-/* Old calls are as far apart as the ring is long, or twice, when it grows. */
+/* Old calls are one or two ring lengths apart when the ring grows. */
 static void calls_that_are_rings_apart_keep_their_cells_when_it_grows(void **state)
 {
 	(void)state;
@@ -355,19 +355,19 @@ static void a_call_that_is_not_there_is_not_removed(void **state)
 	spokei_pendings_remove(&model.pendings, &stranger);
 	add(0);
 	twin = model.calls[0];
-	spokei_pendings_remove(&model.pendings, &stranger); /* of id 0, too */
+	spokei_pendings_remove(&model.pendings, &stranger); /* its id is 0 too */
 	spokei_pendings_remove(&model.pendings, &twin);
 	assert_ptr_equal(spokei_pendings_find(&model.pendings, 0, &given), &model.calls[0]);
 	take_away(0);
 	take_away(0);
-	/* An id of the same cell is another one. */
+	/* Another id that maps to the same cell is not found. */
 	add(1);
 	assert_null(spokei_pendings_find(&model.pendings, model.calls[1].id + 8, &given));
 	assert_false(given);
 	stop();
 }
 
-/* Takes all that wait, one after another; returns whether they came in the order of their ids. */
+/* Removes all pending calls one by one. Returns whether they came in the order of their ids. */
 static bool take_all(void)
 {
 	struct spokei_pending *pending;
@@ -398,7 +398,7 @@ static void all_that_wait_are_taken_one_after_another(void **state)
 		(void)take_all();
 		stop();
 	}
-	/* From the oldest, wherever in the ring that is. */
+	/* Begins with the oldest call, wherever it is in the ring. */
 	for (unsigned gone = 0; gone < 100; gone++) {
 		start(&spaces[2], 1);
 		for (unsigned i = 0; i < gone; i++) {
@@ -407,7 +407,7 @@ static void all_that_wait_are_taken_one_after_another(void **state)
 		}
 		for (size_t i = 0; i < 20; i++)
 			add(i);
-		/* It does not begin from the start for each. */
+		/* The search continues where the last one ended. */
 		assert_ptr_equal(spokei_pendings_any(&model.pendings), &model.calls[0]);
 		model.pendings.looked++;
 		assert_ptr_equal(spokei_pendings_any(&model.pendings), &model.calls[1]);
@@ -442,7 +442,7 @@ static void want_of_memory_is_told_and_nothing_is_changed(void **state)
 		}
 		stop();
 		if (failed == 0) {
-			assert_int_equal(nth, 8); /* rooms of 8 to 512 */
+			assert_int_equal(nth, 8); /* rings of 8 to 512 cells */
 			break;
 		}
 		assert_int_equal(failed, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of connections: that they lie together, and are given back. */
+/* The pool that allocates connections in blocks, and frees blocks that are empty. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,10 +12,10 @@
 
 #include <string.h>
 
-#define SIZE 40u  /* bytes of a berth */
-#define BERTHS 50 /* more than lie in one block */
+#define SIZE 40u  /* bytes of a cell */
+#define BERTHS 50 /* more than one block holds */
 
-/* The first one, which lies alone. */
+/* Makes a pool and takes the first cell, which has an allocation of its own. */
 static void *begin(struct memory *memory, struct spokei_conn_pool *pool)
 {
 	void *first;
@@ -54,7 +54,7 @@ static void berths_are_zero_aligned_and_apart(void **state)
 	for (int i = 0; i < BERTHS; i++)
 		for (unsigned j = 0; j < SIZE; j++)
 			assert_int_equal(taken[i][j], i + 1);
-	/* The first one lies alone. */
+	/* The first cell has an allocation of its own. */
 	assert_int_equal(memory.asked,
 			 1 + (BERTHS - 1 + SPOKEI_CONN_POOL_BLOCK - 1) / SPOKEI_CONN_POOL_BLOCK);
 	for (int i = 0; i < BERTHS; i++)
@@ -86,8 +86,8 @@ static void the_one_given_back_last_is_taken_next_and_zero(void **state)
 	end(&memory, &pool, lone);
 }
 
-/* Three blocks; all but one berth of the first and of the last are given back, and one of the block
- * between them, which is filled again first. */
+/* Fills three blocks. The first and the last keep one cell each, the middle one loses one cell,
+ * which is taken again first. */
 static void blocks_become_empty_and_are_given_back(void **state)
 {
 	struct memory memory;
@@ -109,7 +109,7 @@ static void blocks_become_empty_and_are_given_back(void **state)
 		spokei_conn_pool_give(&pool, taken[i]);
 		spokei_conn_pool_give(&pool, taken[2 * SPOKEI_CONN_POOL_BLOCK + i]);
 	}
-	spokei_conn_pool_give(&pool, taken[SPOKEI_CONN_POOL_BLOCK]); /* the fullest now */
+	spokei_conn_pool_give(&pool, taken[SPOKEI_CONN_POOL_BLOCK]); /* now the fullest block */
 	assert_ptr_equal(spokei_conn_pool_take(&pool), taken[SPOKEI_CONN_POOL_BLOCK]);
 	assert_int_equal(memory.bytes, alone + 3 * block);
 	spokei_conn_pool_give(&pool, taken[0]);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of the connector tests: see connectrig.h. */
 #include "tests/transport/connect/connectrig.h"
 #include "core/engine/engine.h"
 #include "transport/conn/conn.h"
@@ -125,7 +126,7 @@ int connectrig_accept(struct connectrig *rig, int listener)
 
 void connectrig_speak(struct connectrig *rig, int fd)
 {
-	/* A heartbeat that wants no answer. */
+	/* A heartbeat that requests no reply. */
 	unsigned char frame[17] = { 0xda, 0xbb, 0xbb, [11] = 1, [15] = 1, [16] = 0xc0 };
 	struct iovec part = { frame, sizeof(frame) };
 
@@ -157,7 +158,7 @@ const struct told *connectrig_wait(struct connectrig *rig, enum spokei_connector
 				return told;
 		}
 		assert_true(spokei_world_step(&rig->world, until_ns));
-		assert_true(rig->client.user.fds <= 1); /* one attempt in flight */
+		assert_true(rig->client.user.fds <= 1); /* one attempt at a time */
 	}
 }
 
@@ -207,7 +208,7 @@ void connectrig_assert_pause(uint64_t pause_ns, unsigned failures)
 		middle_ns = middle_ns / 5 * 8;
 	if (middle_ns > SPOKEI_BACKOFF_CAP_NS)
 		middle_ns = SPOKEI_BACKOFF_CAP_NS;
-	/* Whole numbers: a thousandth for what rounding loses. */
+	/* The tolerance includes a thousandth for integer rounding. */
 	assert_in_range(pause_ns, middle_ns / 1000 * 799,
 			middle_ns / 1000 * 1201 + CONNECTRIG_TICK);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connector: attempts at one address, what ends them, and the pauses between. */
+/* The connector: attempts to connect to one address, their end, and the backoff between them. */
 #include "core/engine/engine.h"
 #include "tests/transport/connect/connectrig.h"
 #include "transport/conn/conn.h"
@@ -94,7 +94,7 @@ static void silence_ends_an_attempt_after_its_time(void **state)
 	spokei_vnet_route(rig->world.net, AT, SPOKEI_VNET_NORMAL);
 	(void)connectrig_listen(rig, AT);
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
-	connectrig_run(rig, 10 * SECOND); /* the attempt's time is over for good */
+	connectrig_run(rig, 10 * SECOND); /* the attempt's timeout has passed */
 	assert_int_equal(spokei_connector_state(rig->connector), SPOKEI_CONNECTOR_OPEN);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connector: freed in any state and at any step, and without memory or timers. */
+/* The connector: freed in each state and after each step, without memory and without timers. */
 #include "tests/transport/connect/connectrig.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
@@ -11,7 +11,7 @@
 
 #define AT "10.0.0.2:20880"
 
-/* A name with an address that refuses and one that does not. */
+/* Opens the rig with a name of two addresses: the first refuses connections, the second listens. */
 static int open_with_name(struct connectrig *rig, uint64_t seed)
 {
 	connectrig_open(rig, seed);
@@ -20,7 +20,7 @@ static int open_with_name(struct connectrig *rig, uint64_t seed)
 	return connectrig_listen(rig, AT);
 }
 
-/* After it is freed nothing is told, tried or left. */
+/* Asserts that the freed connector reports nothing, connects no more and leaves nothing behind. */
 static void assert_gone(struct connectrig *rig)
 {
 	unsigned told = rig->told_count;
@@ -59,7 +59,7 @@ static void it_may_be_freed_when_it_tells_any_state(void **state)
 	}
 }
 
-/* Through a life that has every state, a step longer each time. */
+/* Runs through all states, one step further each time. */
 static void it_may_be_freed_after_any_step(void **state)
 {
 	bool whole = false;
@@ -115,7 +115,7 @@ static int hold_work(void *loop, struct spoke_work *work)
 	return 0;
 }
 
-/* As a pool does that is stopped before it came to this work. */
+/* Ends the work like a pool that is stopped before it has begun the work. */
 static void hand_back(int status)
 {
 	held->status = status;
@@ -195,7 +195,7 @@ static void one_want_of_memory_anywhere_is_survived(void **state)
 	}
 }
 
-/* Who lets all memory fail tests the pauses: nothing else can be done. */
+/* While every allocation fails, the connector can only retry with its backoff. */
 static void without_any_memory_it_waits_and_goes_on_later(void **state)
 {
 	struct connectrig rig;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connector on real sockets, with names resolved by a real pool of threads. */
+/* The connector on real sockets, with names resolved by a real thread pool. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,7 @@ static void note_change(void *arg, struct spokei_connector *connector, int error
 
 static const struct spokei_connector_up up = { .changed = note_change };
 
-/* Somebody listens at `at`; the options are to be completed by the test. */
+/* Listens at `at` and prepares options that the test completes. */
 static bool open_rig(struct hostrig *rig, const char *at, int backlog)
 {
 	const struct spoke_env *env = &rig->faulty.env;
@@ -96,7 +96,7 @@ static bool turn_until(struct hostrig *rig, enum spokei_connector_state state)
 	return true;
 }
 
-/* Returns whether nothing is left behind. */
+/* Frees the rig. Returns whether nothing leaked. */
 static bool close_rig(struct hostrig *rig)
 {
 	const struct spoke_env *env = &rig->faulty.env;
@@ -131,7 +131,7 @@ static void a_name_is_resolved_by_the_pool(void **state)
 
 	(void)state;
 	assert_true(open_rig(&rig, "127.0.0.1:0", 8));
-	rig.options.host = "localhost"; /* perhaps ::1 too, where nobody listens */
+	rig.options.host = "localhost"; /* perhaps also ::1, which refuses */
 	rig.options.port = port_of(&rig);
 	assert_int_equal(start(&rig), SPOKE_OK);
 	assert_int_equal(spokei_connector_state(rig.connector), SPOKEI_CONNECTOR_RESOLVING);
@@ -161,7 +161,7 @@ static void refused_it_comes_again_until_somebody_listens(void **state)
 	assert_true(close_rig(&rig));
 }
 
-/* A connection that nobody accepts, and no room for a second. */
+/* The backlog holds one connection that is never accepted, and has no room for a second. */
 static void a_full_backlog_of_a_unix_socket_is_tried_again(void **state)
 {
 	char folder[] = "/tmp/spoke-XXXXXX";
@@ -193,7 +193,7 @@ static void a_full_backlog_of_a_unix_socket_is_tried_again(void **state)
 
 static void *gate;
 
-/* A name server that does not answer for a while. */
+/* Resolves names like a name server that does not respond for a while. */
 static int resolve_slowly(void *ctx, const char *host, uint16_t port, struct spoke_address *ret,
 			  int max)
 {
@@ -244,7 +244,7 @@ enum {
 	NOT_CLEAN
 };
 
-/* In a child, so that the limit is its own; what is wrong is its status. */
+/* Runs in a child process with its own limit. The exit status identifies the failed step. */
 static int live_without_descriptors(void)
 {
 	struct hostrig rig;
@@ -255,7 +255,7 @@ static int live_without_descriptors(void)
 
 	if (!open_rig(&rig, "127.0.0.1:0", 8) || getrlimit(RLIMIT_NOFILE, &was) != 0)
 		return NO_RIG;
-	/* No turn may need a new one: libev opens some with the first. */
+	/* libev opens some descriptors in its first turn; later turns need no new ones. */
 	if (spoke_engine_turn(rig.engine, false) != SPOKE_OK ||
 	    env->net->spare(env->ctx, &lowest) != 0)
 		return NO_RIG;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connector: names, and the rounds through their addresses. */
+/* The connector: name resolution, and rounds of attempts over all addresses of a name. */
 #include "tests/transport/connect/connectrig.h"
 #include "transport/connect/place.h"
 
@@ -71,7 +71,8 @@ static void a_round_tries_each_address_once_and_then_waits(void **state)
 	rig->options.host = "demo.test";
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
 	for (unsigned i = 0; i < 6; i++) {
-		/* RESOLVING is told from the second round on: the first is over too soon. */
+		/* RESOLVING is reported from the second round on; the first resolution ends too
+		 * early. */
 		const struct told *round = &rig->told[(size_t)5 * i];
 		const struct told *waiting = connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
 
@@ -129,7 +130,7 @@ static void an_address_that_never_speaks_does_not_hide_the_others(void **state)
 			assert_string_equal(connectrig_wait(&rig, SPOKEI_CONNECTOR_OPEN)->peer,
 					    "10.0.0.2:20880");
 		}
-		assert_int_equal(rig.world.now_ns, start_ns); /* without a pause */
+		assert_int_equal(rig.world.now_ns, start_ns); /* without a delay */
 		connectrig_close(&rig);
 	}
 	assert_in_range(mute_first, 1, 9);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A key-value service that uses transport/http as any program would, and its test rig. */
+/* A key-value service that uses transport/http as any program would, and its fixture. */
 #include "tests/transport/http/kvrig.h"
 #include "core/engine/engine.h"
 
@@ -18,9 +18,9 @@
 
 struct kvrig kvrig;
 
-/* The service's own data of a connection. */
+/* The service's data of a connection. */
 struct kvconn {
-	bool lists; /* a stream of GET /all */
+	bool lists; /* streams the response to GET /all */
 	unsigned next;
 };
 
@@ -87,7 +87,7 @@ static void store(struct spokei_http_conn *conn, struct spoke_span key, struct s
 	tell_watchers(pair->value);
 }
 
-/* Writes as long as the system takes it; writable() goes on. */
+/* Writes until the socket is full; writable() continues. */
 static void list(struct spokei_http_conn *conn)
 {
 	struct kvconn *mine = spokei_http_user(conn);
@@ -181,7 +181,7 @@ int kvrig_respond_later(const char *text)
 	return spokei_http_respond_text(conn, 200, NULL, text);
 }
 
-/* --- the rig */
+/* --- the fixture */
 
 static void note_accepted(void *arg, const struct spokei_vnet_news *news)
 {

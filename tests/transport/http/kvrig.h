@@ -3,12 +3,12 @@
  * A small key-value service on transport/http, in a process of the virtual world. A second process
  * without a loop has the clients, whose sockets the test uses directly.
  *
- *     GET /KEY    the value, or 404
+ *     GET /KEY    returns the value, or 404
  *     POST /KEY   stores the body as the value
- *     GET /all    a stream of all values, each KVRIG_REPEAT times, which ends by itself
- *     GET /watch  a stream of values as they are stored, until the server drains
+ *     GET /all    streams all values, each KVRIG_REPEAT times, and ends
+ *     GET /watch  streams each value that is stored, until the server drains
  *     GET /later  responds once kvrig_respond_later() is called
- *     GET /large  a value beyond the limit of output, which becomes a 503
+ *     GET /large  produces a value beyond the output limit, which becomes a 503
  */
 #ifndef TESTS_TRANSPORT_HTTP_KVRIG_H
 #define TESTS_TRANSPORT_HTTP_KVRIG_H
@@ -48,36 +48,36 @@ struct kvrig {
 	struct spokei_world world;
 	struct spokei_world_process server;
 	struct spokei_world_process client;
-	struct spokei_faults faulty; /* around the server's environment */
+	struct spokei_faults faulty; /* wraps the server's environment */
 	struct spoke_engine *engine;
 	struct spokei_quota quota;
 	struct spokei_listener *listener;
 	struct spokei_http_server http;
-	bool is_open; /* the service */
+	bool is_open; /* the service is open */
 	struct kvpair pairs[KVRIG_PAIRS];
 	unsigned pair_count;
-	struct spokei_http_conn *later; /* waits for its response; or NULL */
+	struct spokei_http_conn *later; /* the connection that waits for its response, or NULL */
 	int accepted;                   /* the server's descriptor of the last connection */
 	unsigned requests;
 	unsigned sent;
 	unsigned closed;
-	char *got; /* the text that was read last */
+	char *got; /* the text read last */
 };
 
 extern struct kvrig kvrig;
 
-/* Opens the world and the service; kvrig_open_bare() opens the world and an engine only, with at
- * most this many timers; 0: the default. */
+/* kvrig_open() opens the world and the service. kvrig_open_bare() opens the world and an engine
+ * with at most `timers_max` timers; 0 selects the default. */
 void kvrig_open(void);
 void kvrig_open_bare(uint64_t timers_max);
 
-/* Opens the service. Returns an error that a fault has caused. */
+/* Opens the service. Returns the error if a fault made it fail. */
 int kvrig_serve(void);
 
-/* Closes everything, and checks that no memory and no descriptor is left. */
+/* Closes everything and asserts that no memory and no descriptor is left. */
 void kvrig_close(void);
 
-/* Closes the service alone. */
+/* Closes only the service. */
 void kvrig_stop(void);
 
 void kvrig_run(uint64_t ns);
@@ -85,10 +85,10 @@ int kvrig_connect(void);
 void kvrig_send(int fd, const char *text);
 void kvrig_hang_up(int fd);
 
-/* Reads what has arrived; *ret_ended: and the connection has ended. */
+/* Returns the text that has arrived. Sets *ret_ended if the connection has ended. */
 const char *kvrig_read(int fd, bool *ret_ended);
 
-/* Sends a request, and returns the whole response, which ends the connection. */
+/* Sends a request and returns the complete response, after which the connection ends. */
 const char *kvrig_ask(const char *request);
 
 /* Returns the status of the response to a request. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections of an HTTP server, under a service that is not the admin page. */
+/* HTTP connections under a service other than the admin page. */
 #include "tests/transport/http/kvrig.h"
 
 #include "transport/http/request.h"
@@ -143,7 +143,7 @@ static void oversized_response_leaves_room_for_a_smaller_one(void **state)
 	assert_int_equal(kvrig_status(KVRIG_GET("/large")), 503);
 }
 
-/* --- responses that are given later */
+/* --- delayed responses */
 
 static void response_may_be_given_later(void **state)
 {

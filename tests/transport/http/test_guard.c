@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of the Host, Origin and Authorization headers. */
+/* The checks of the Host, Origin and Authorization headers. */
 #include "transport/http/guard.h"
 
 #include <setjmp.h>

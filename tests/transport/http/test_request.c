@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP request parser: valid and invalid requests, whole and cut at every byte. */
+/* The HTTP request parser: valid and invalid requests, whole and split at every byte. */
 #include "transport/http/request.h"
 
 #include <setjmp.h>
@@ -136,7 +136,7 @@ static void parser_finds_every_field(void **state)
 	assert_int_equal(request.len, sizeof(text) - 1 - 5);
 }
 
-/* Line and head at their limits, and one byte beyond. */
+/* The request line and the head at their limits, and one byte longer. */
 static void line_and_head_are_rejected_beyond_their_limits(void **state)
 {
 	char text[SPOKEI_HTTP_HEAD_MAX + 64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An HTTP server in an environment in which each call fails once, or fails from then on. */
+/* An HTTP server whose environment fails each call once, or fails from that call on. */
 #include "tests/transport/http/kvrig.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static const char *const requests[] = {
 	"nonsense\r\n",
 };
 
-/* Runs the service with one client of each kind; any call of it may fail. */
+/* Runs the service with one client of each kind while any call may fail. */
 static void live(void)
 {
 	const struct spokei_vnet_link narrow = { .capacity = 2048 };
@@ -82,7 +82,7 @@ static void no_single_fault_leaves_anything_behind(void **state)
 	}
 }
 
-/* The listener takes one timer, and each of the connections another one. */
+/* The listener needs one timer, and each connection needs one. */
 static void wheel_without_room_closes_connections(void **state)
 {
 	unsigned served = 0;
@@ -100,7 +100,7 @@ static void wheel_without_room_closes_connections(void **state)
 	assert_int_equal(served, LENGTH(requests) - 1);
 }
 
-/* A peer sees one complete response head, or none. */
+/* A client receives one complete response head, or nothing. */
 static void memory_fault_gives_one_response_or_none(void **state)
 {
 	uint64_t failed = 1;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of the listener tests: see listenrig.h. */
 #include "tests/transport/listen/listenrig.h"
 #include "core/engine/engine.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A listener in the virtual world: a process that listens, and another one without a loop, whose
- * sockets the test drives.
+ * A listener in the virtual world: a process that listens, and a process without a loop whose
+ * sockets the test controls.
  */
 #ifndef TESTS_TRANSPORT_LISTEN_LISTENRIG_H
 #define TESTS_TRANSPORT_LISTEN_LISTENRIG_H
@@ -30,25 +30,24 @@ struct listenrig {
 	struct spokei_world world;
 	struct spokei_world_process server;
 	struct spokei_world_process client;
-	struct spokei_faults faulty; /* around the server's environment */
+	struct spokei_faults faulty; /* wraps the server's environment */
 	struct spoke_engine *engine;
 	struct spokei_quota quota;
 	struct spokei_listener *listener;
 	bool let_go;   /* accepted connections are closed at once */
 	bool free_now; /* accept() frees the listener */
 	unsigned accepted;
-	unsigned taken; /* accepted connections that are kept */
+	unsigned taken; /* accepted connections that stay open */
 	struct {
 		int fd;
 		struct spoke_address peer;
 	} kept[LISTENRIG_TAKEN_MAX];
 };
 
-/* Makes the world and the server's engine, without a listener. Limits and timers: 0 for defaults.
- */
+/* Makes the world and the server's engine, without a listener. 0 selects the default of a limit. */
 void listenrig_open(struct listenrig *rig, uint32_t max, uint32_t per_peer_max, uint64_t timers);
 
-/* Ends everything, and checks that nothing was left behind. */
+/* Frees everything and asserts that nothing leaked. */
 void listenrig_close(struct listenrig *rig);
 
 int listenrig_listen(struct listenrig *rig, const char *at);
@@ -60,7 +59,7 @@ int listenrig_connect(struct listenrig *rig, const char *to);
 bool listenrig_ended(struct listenrig *rig, int fd);
 void listenrig_hang_up(struct listenrig *rig, int fd);
 
-/* Closes the oldest connections that the server keeps. */
+/* Closes the oldest connections that the server has kept open. */
 void listenrig_release(struct listenrig *rig, unsigned count);
 
 void listenrig_run(struct listenrig *rig, uint64_t ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listener: results of accept(), pauses and ends. */
+/* The listener: results of accept(), pauses, and its end. */
 #include "core/engine/engine.h"
 #include "tests/transport/listen/listenrig.h"
 
@@ -138,7 +138,7 @@ static void lasting_error_pauses_listener_without_spinning(void **state)
 		listenrig_run(rig, 102 * MS);
 		assert_int_equal(rig->accepted, before + 1);
 	}
-	/* Once in ten seconds. */
+	/* The event is limited to one in ten seconds. */
 	assert_in_range(listenrig_events(rig, SPOKE_ESYSTEM, "listener 127.0.0.1:20880 pauses"), 3,
 			4);
 }
@@ -164,7 +164,7 @@ static void clients_are_closed_when_descriptors_run_out(void **state)
 	assert_false(listenrig_ended(rig, fds[0]));
 }
 
-/* Another thread takes the descriptor of the spare one. */
+/* Another thread takes the descriptor that the spare one has freed. */
 static void lost_spare_descriptor_pauses_listener(void **state)
 {
 	struct listenrig *rig = *state;
@@ -218,7 +218,7 @@ static void listener_pauses_when_wheel_is_full(void **state)
 	listenrig_run(&rig, SECOND);
 	assert_in_range(rig.faulty.calls[SPOKEI_FAULTS_ACCEPT] - calls, 9, 11);
 	spokei_faults_heal(&rig.faulty);
-	listenrig_run(&rig, 2 * 3600 * SECOND); /* renews its place in the wheel */
+	listenrig_run(&rig, 2 * 3600 * SECOND); /* renews its timer in the wheel */
 	assert_int_equal(rig.accepted, 1);
 	(void)listenrig_connect(&rig, LISTENRIG_AT);
 	spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_ACCEPT, 1, -ENOBUFS, false);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listener on real sockets: many connections, resets, and a process without descriptors. */
+/*
+ * The listener on real sockets: many connections, resets, and a process without free descriptors.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,7 +67,7 @@ static void close_rig(struct hostrig *rig)
 	spoke_engine_free(rig->engine);
 }
 
-/* Begins to connect to the listener. Returns the descriptor, or -1. */
+/* Starts to connect to the listener. Returns the descriptor, or -1. */
 static int connect_one(struct hostrig *rig)
 {
 	const struct spoke_env *env = spoke_host_env();
@@ -75,7 +77,7 @@ static int connect_one(struct hostrig *rig)
 	return status == 0 || status == -EINPROGRESS ? fd : -1;
 }
 
-/* Accepted connections, which are kept or closed. */
+/* Returns the number of accepted connections, both kept and closed ones. */
 static uint64_t seen(const struct hostrig *rig)
 {
 	return spoke_stat_get(rig->engine, SPOKE_STAT_ACCEPTED) +
@@ -110,7 +112,7 @@ static void listener_accepts_two_thousand_connections(void **state)
 	assert_int_equal(rig.faulty.blocks, 0);
 }
 
-/* Runs until a new connection, and thus all earlier ones, are accepted. */
+/* Runs until a new connection, and thus each earlier one, is accepted. */
 static void turn_until_the_last(struct hostrig *rig)
 {
 	const struct spoke_env *env = spoke_host_env();
@@ -158,7 +160,7 @@ enum {
 	NOT_CLEAN
 };
 
-/* From here on no more descriptors can be opened than are open now. */
+/* Sets the limit so that no further descriptor can be opened. */
 static bool forbid_descriptors(const struct rlimit *was)
 {
 	const struct spoke_env *env = spoke_host_env();
@@ -173,7 +175,7 @@ static bool forbid_descriptors(const struct rlimit *was)
 	       env->net->spare(env->ctx, &lowest) == -EMFILE;
 }
 
-/* Runs in a child process with its own limit. Its exit status is the number of the failure. */
+/* Runs in a child process with its own limit. The exit status identifies the failed step. */
 static int live_without_descriptors(void)
 {
 	struct hostrig rig;

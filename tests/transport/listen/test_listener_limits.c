@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listener: limits on connections, failures of the system, and the events about them. */
+/* The listener: limits on connections, failures of system calls, and their events. */
 #include "tests/transport/listen/listenrig.h"
 
 #include <spoke/wheel.h>

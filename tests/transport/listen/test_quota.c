@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The quota: connections of one peer, and the limits. */
+/* The quota: connections per peer, and the limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -19,7 +19,7 @@ enum {
 	LOG_SIZE = 4096
 };
 
-/* What came out of a stream, as text, and what the intake was given it from. */
+/* The messages of a stream as text, and the state of the input buffer. */
 struct run {
 	struct memory memory;
 	struct spokei_intake intake;
@@ -42,7 +42,7 @@ static void stop(struct run *run)
 	assert_int_equal(run->memory.bytes, 0);
 }
 
-/* Gives a piece, in memory that ends with it, and writes down what comes out. */
+/* Feeds a copy that ends with its allocation, and logs the messages. */
 static void give(struct run *run, const unsigned char *bytes, size_t len)
 {
 	unsigned char *piece = malloc(len ? len : 1);
@@ -65,7 +65,7 @@ static void give(struct run *run, const unsigned char *bytes, size_t len)
 	free(piece);
 }
 
-/* A request with one str argument and a notification of the wire, one after another. */
+/* Makes a stream of a request with one str argument and a notification. */
 static size_t make_stream(const struct spokei_wire *wire, unsigned char *bytes, size_t size)
 {
 	static const unsigned char arg[] = { 0xa3, 'o', 'n', 'e' };
@@ -110,7 +110,8 @@ static void messages_do_not_depend_on_cuts(void **state)
 		give(&whole, bytes, len);
 		assert_int_equal(whole.last, SPOKEI_INTAKE_MORE);
 		assert_int_equal(whole.messages, 3);
-		assert_int_equal(whole.memory.asked, 1); /* a memo: nothing had to be kept */
+		assert_int_equal(whole.memory.asked,
+				 1); /* only the memo: no bytes had to be kept */
 		for (size_t cut = 0; cut <= len; cut++) {
 			for (size_t second = cut; second <= len; second += 1 + (len - cut) / 9) {
 				struct run run;
@@ -167,7 +168,7 @@ static void unknown_wire_breaks_stream_at_first_byte(void **state)
 		assert_int_equal(run.last, SPOKEI_INTAKE_BROKEN);
 		assert_int_equal(run.intake.error, SPOKE_EPROTOCOL);
 		assert_int_equal(run.memory.asked, 0);
-		/* Nothing that follows has a meaning, be it as good as can be. */
+		/* Bytes after a broken frame are ignored, even if they are valid. */
 		give(&run, good, len);
 		assert_int_equal(run.last, SPOKEI_INTAKE_BROKEN);
 		assert_int_equal(run.messages, 0);
@@ -211,7 +212,8 @@ static void bad_body_is_reported_and_stream_continues(void **state)
 
 static void unidentifiable_frame_breaks_stream(void **state)
 {
-	/* [7, 1, "x", []] and [0, -1, "x", []]: a whole frame each, and a good one behind it. */
+	/* [7, 1, "x", []] and [0, -1, "x", []]: each is a complete invalid frame, followed by a
+	 * valid one. */
 	static const unsigned char frames[][6] = { { 0x94, 7, 1, 0xa1, 'x', 0x90 },
 						   { 0x94, 0, 0xff, 0xa1, 'x', 0x90 } };
 
@@ -268,7 +270,7 @@ static void memo_is_kept_from_second_request(void **state)
 		start(&run, &stream_limits);
 		give(&run, bytes, len);
 		assert_non_null(run.intake.memo);
-		assert_int_equal(run.repeats, 1); /* the first two are not known before */
+		assert_int_equal(run.repeats, 1); /* the first two are new */
 		give(&run, bytes, len);
 		assert_int_equal(run.repeats, 4);
 		stop(&run);
@@ -293,7 +295,7 @@ static void slim_intake_holds_no_memory(void **state)
 		give(&run, bytes + len / 3, len - len / 3);
 		assert_non_null(run.intake.memo);
 		assert_int_equal(run.messages, 6);
-		assert_int_equal(run.repeats, 2); /* as at first */
+		assert_int_equal(run.repeats, 2); /* the same as at first */
 		stop(&run);
 	}
 }

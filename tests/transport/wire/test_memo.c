@@ -20,7 +20,7 @@ enum {
 	SHUFFLED = 20000,
 };
 
-/* Frames one behind the other. */
+/* Concatenated frames. */
 struct pile {
 	unsigned char bytes[PILE_SIZE];
 	size_t at[FRAMES_MAX + 1];
@@ -47,7 +47,7 @@ static struct spoke_span pile_frame(const struct pile *pile, size_t which)
 	return spokei_span(pile->bytes + pile->at[which], pile->at[which + 1] - pile->at[which]);
 }
 
-/* The last column of each line, of those that begin a frame of the wire. */
+/* Loads the last column of each line that begins with a frame of this wire. */
 static void pile_golden(struct pile *pile, const struct spokei_wire *wire, const char *path)
 {
 	char line[LINE_SIZE];
@@ -99,7 +99,8 @@ static void read_frame_with(struct recall *recall, struct spoke_span frame)
 		fail_msg("%s", difference);
 }
 
-/* Many frames of a pile in any order, each as likely twice as not; returns how many repeats. */
+/* Reads many frames of a pile in random order, with a fair chance of reading one twice in a row.
+ * Returns the number of repeats. */
 static size_t read_shuffled(const struct pile *pile, const struct spokei_wire *wire, uint32_t seed)
 {
 	struct recall recall;
@@ -132,7 +133,7 @@ static void memo_reads_golden_frames_in_any_order_alike(void **state)
 	pile_clear(&pile);
 }
 
-/* Every combination of a few names; of both wires. */
+/* Makes every combination of a few names, on one of the wires. */
 static void pile_calls(struct pile *pile, const struct spokei_wire *wire)
 {
 	static const char *const services[] = { "demo.Echo", "demo.Echp", "demo", "" };
@@ -219,7 +220,7 @@ static void memo_reads_request_changed_in_any_byte_alike(void **state)
 	}
 }
 
-/* A Dubbo request of this body. */
+/* Reads a Dubbo request with this body. */
 static void read_request_of(struct recall *recall, const char *body, size_t len)
 {
 	struct frame frame;
@@ -274,7 +275,7 @@ static void repeat_needs_equal_names_in_attachments(void **state)
 	assert_false(recall.repeat);
 	REQUEST(&recall, NAMED("\xa0") "\x81\xa7version\xa1g");
 	assert_false(recall.repeat);
-	/* An empty one is told, too. */
+	/* An empty version is reported too. */
 	REQUEST(&recall, VERSIONED "\x80");
 	REQUEST(&recall, VERSIONED "\x81\xa7version\xa0");
 	assert_false(recall.repeat);
@@ -295,7 +296,7 @@ static void bad_request_leaves_memo_unchanged(void **state)
 	(void)state;
 	recall_init(&recall, &spokei_wire_dubbo, &frame_limits);
 	REQUEST(&recall, NAMED("\xa0") "\x81\xa5group\xa1g");
-	/* Bad in its arguments, in its attachments, in its names; a heartbeat; a reply. */
+	/* Invalid arguments, attachments and names; a heartbeat; a reply. */
 	REQUEST(&recall, NAMED("\xa0") "\xc1\x80");
 	assert_int_equal(recall.result, SPOKE_ECORRUPT);
 	REQUEST(&recall, NAMED("\xa0") "\x82\xa5group\xa1h\x01\x02");
@@ -334,7 +335,7 @@ static void generic_call_and_next_call_are_no_repeats(void **state)
 	assert_false(recall.repeat);
 	REQUEST(&recall, NAMED("\xa0") "\x80");
 	assert_true(recall.repeat);
-	/* One that fails is none. */
+	/* A request that fails is no repeat. */
 	REQUEST(&recall, GENERIC "\xa4"
 				 "echo\x90\x91\x01\x80\x80");
 	assert_true(recall.result < 0);
@@ -343,7 +344,7 @@ static void generic_call_and_next_call_are_no_repeats(void **state)
 	recall_fini(&recall);
 }
 
-/* Names of such a length, and a group of such a length. */
+/* Reads a request with types and a group of these lengths. */
 static void read_long(struct recall *recall, size_t types_len, size_t group_len)
 {
 	static const char text[1024];
@@ -408,7 +409,7 @@ static void memo_applies_limits_at_same_value(void **state)
 		assert_int_equal(recall.repeat, items >= 13);
 		recall_fini(&recall);
 	}
-	/* An array that is not small, and others behind it: 5 + 17 + 2 + 1. */
+	/* A long array, and more after it: 5 + 17 + 2 + 1 bytes. */
 	frame_init(&frame, 0xdb, 0,
 		   NAMED("\xa0") "\xdc\0\x10"
 				 "0123456789abcdef"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of more and more arguments, up to the limits and beyond: with a memo as without one. */
+/*
+ * Requests with ever more arguments, up to the limits and beyond: the same with and without a memo.
+ */
 #include "tests/transport/dubbo_frames.h"
 #include "tests/transport/recall.h"
 #include "tests/transport/stream.h"

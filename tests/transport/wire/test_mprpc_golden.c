@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traffic of real Neovim, row by row: each message is built from typed values, found equal to what
- * is read from the row, and makes the row's bytes again. Neovim's own errors, arrays of a type and
- * a text, are packed by the builder alone, for spoke writes errors as texts; all else is written by
- * the wire. What Neovim was sent to find it wrong gets the verdict that wire/mprpc.h promises.
+ * Recorded traffic of a real Neovim, row by row. Each message is built from typed values, equals
+ * the message read from the row, and is written as the row's bytes. Neovim's own errors, an array
+ * of a type and a text, are packed by the builder, because spoke writes errors as texts. Invalid
+ * requests sent to Neovim get the error that wire/mprpc.h documents.
  */
 #include "tests/core/memory.h"
 #include "tests/transport/stream.h"
@@ -17,23 +17,23 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* How a row comes about. */
+/* The kind of a row. */
 enum maker {
 	CALL,   /* a request, or a notification if the id is -1 */
 	RESULT, /* a reply */
-	FAULT,  /* a reply with an error that is a text */
-	NEOVIM, /* a reply with an error as Neovim makes it */
-	BAD,    /* broken: `cut` and `read` say how */
-	CLOSED, /* where Neovim closed the connection */
+	FAULT,  /* a reply whose error is a text */
+	NEOVIM, /* a reply whose error has Neovim's form */
+	BAD,    /* invalid; `cut` and `read` are the expected errors */
+	CLOSED, /* Neovim closed the connection */
 };
 
 struct row {
-	const char *sender; /* whose side Neovim was on, and whether it spoke */
+	const char *sender; /* Neovim's role, and whether it is the sender */
 	enum maker maker;
 	int64_t id;
-	const char *text; /* method's name, or text of an error */
+	const char *text; /* method name, or error text */
 	void (*pack)(struct spoke_builder *values, const struct row *row);
-	size_t count; /* of arguments */
+	size_t count; /* number of arguments */
 	const char *string;
 	int64_t number;
 	int cut;
@@ -91,7 +91,7 @@ static void pack_vim_values(struct spoke_builder *values, const struct row *row)
 	spoke_pack_str(values, "\xde\xad\xbe\xef", 4);
 }
 
-/* A handle of a buffer. */
+/* Packs the handle of a buffer. */
 static void pack_handle(struct spoke_builder *values, const struct row *row)
 {
 	(void)row;
@@ -140,7 +140,7 @@ static const struct row rows[] = {
 	{ TO, CALL, 11, "nvim_get_current_buf", .count = 0 },
 	{ FROM, RESULT, 11, NULL, ARGS(handle, 1) },
 	{ TO, CALL, 12, "nvim_get_api_info", .count = 0 },
-	/* Neovim answers what it cannot understand with id 0. */
+	/* Neovim replies to invalid messages with id 0. */
 	{ TO, BAD, .cut = SPOKE_EPROTOCOL },
 	{ FROM, NEOVIM, 0, PAYLOAD, .count = 0 },
 	{ TO, BAD, .id = 1, .read = SPOKE_EBADREQUEST },
@@ -153,7 +153,7 @@ static const struct row rows[] = {
 	{ FROM, CLOSED, .id = 0 },
 };
 
-/* The message of a row; values are packed into `values`. */
+/* Makes the message of a row; its values are packed into `values`. */
 static struct spokei_message make_message(const struct row *row, struct spoke_builder *values)
 {
 	struct spokei_message message = { .codec = 27, .id = row->id < 0 ? 0 : (uint64_t)row->id };
@@ -183,7 +183,7 @@ static struct spokei_message make_message(const struct row *row, struct spoke_bu
 	return message;
 }
 
-/* A reply with an error of Neovim's kind. */
+/* Packs a reply with an error in Neovim's form. */
 static void pack_neovim_error(struct spoke_builder *frame, const struct row *row)
 {
 	spoke_pack_array(frame, 4);
@@ -256,7 +256,7 @@ static void neovim_messages_are_read_and_rewritten(void **state)
 
 	(void)state;
 	assert_non_null(file);
-	assert_non_null(fgets(line, sizeof(line), file)); /* the heading */
+	assert_non_null(fgets(line, sizeof(line), file)); /* the header */
 	while (fgets(line, sizeof(line), file)) {
 		const struct row *row = &rows[count];
 		char *hex = strrchr(line, '\t');

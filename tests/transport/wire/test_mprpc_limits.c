@@ -22,10 +22,10 @@ static struct stream_event look(const struct spokei_wire_limits *limits, const v
 	return event;
 }
 
-/* --- claims */
+/* --- announced lengths */
 
-/* What a head claims and frame_max cannot hold ends the stream when the head is there, no earlier
- * and no later; it has cost no more than its bytes. */
+/* An announced length beyond frame_max ends the stream as soon as the head is complete, and
+ * allocates nothing. */
 static void length_above_frame_is_rejected_at_head(void **state)
 {
 	static const char *const heads[] = {
@@ -39,7 +39,7 @@ static void length_above_frame_is_rejected_at_head(void **state)
 		"94 01 01 c0 c6ffffffff",
 		"94 01 01 c0 c6ffffffff",
 		"94 01 01 c0 c900800000",
-		"94 00 01 a1 61 dd00010001", /* more items than may be */
+		"94 00 01 a1 61 dd00010001", /* more items than allowed */
 	};
 
 	(void)state;
@@ -79,7 +79,7 @@ static void unreadable_ext_is_rejected(void **state)
 
 /* --- frames at their limits */
 
-/* A reply whose frame has `len` bytes. */
+/* Makes a reply whose frame has `len` bytes. */
 static unsigned char *new_reply(size_t len)
 {
 	unsigned char *bytes = calloc(1, len);
@@ -111,11 +111,11 @@ static void frame_maximum_is_exact(void **state)
 	}
 }
 
-/* The frame is one level itself, and the arguments are one. */
+/* The frame itself is one level, and so are the arguments. */
 static void depth_counts_whole_frame(void **state)
 {
 	static const struct {
-		size_t inner; /* arrays in the result; the last one is empty */
+		size_t inner; /* nested arrays in the result; the innermost is empty */
 		int cut;
 	} cases[] = { { 30, 0 }, { 31, 0 }, { 32, SPOKE_EDEPTH }, { 200, SPOKE_EDEPTH } };
 
@@ -126,7 +126,7 @@ static void depth_counts_whole_frame(void **state)
 		memset(bytes + 4, 0x91, cases[i].inner);
 		bytes[3 + cases[i].inner] = 0x90;
 		assert_int_equal(look(&stream_limits, bytes, 4 + cases[i].inner).cut, cases[i].cut);
-		bytes[3 + cases[i].inner] = 0x91; /* with something in it */
+		bytes[3 + cases[i].inner] = 0x91; /* with an element */
 		bytes[4 + cases[i].inner] = 1;
 		assert_int_equal(look(&stream_limits, bytes, 5 + cases[i].inner).cut, cases[i].cut);
 	}
@@ -168,7 +168,7 @@ static void broken_stream_stays_broken(void **state)
 
 /* --- names */
 
-/* A request whose method's name is `service_len` bytes, a dot, and `method_len` bytes. */
+/* Makes a request whose method name has `service_len` bytes, a dot, and `method_len` bytes. */
 static int read_name(size_t service_len, size_t method_len, struct spokei_message *ret_message)
 {
 	static unsigned char bytes[80000] = { 0x94, 0, 7, 0xdb };

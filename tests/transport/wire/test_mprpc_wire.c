@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* The bytes of a hex text as a stream with the default limits. */
+/* Decodes hexadecimal text to a stream with the default limits. */
 #define STREAM(hex, bytes)                                                                         \
 	{                                                                                          \
 		&spokei_wire_mprpc, &stream_limits,                                                \
@@ -24,7 +24,7 @@ struct shape {
 	const char *line;
 };
 
-/* Every shape of a message, and each field in every form. */
+/* Every shape of a message, with each field in every form. */
 static const struct shape good[] = {
 	/* requests */
 	{ "94 00 01 a4 6563686f 91 a5 68656c6c6f", "request 1 - echo [\"hello\"]" },
@@ -81,7 +81,7 @@ static const struct shape good[] = {
 	{ "94 01 01 d40001 c0", "reply 1 error 0 \"\"" },
 };
 
-/* Bodies that are broken behind a good head. */
+/* Invalid bodies after a valid head. */
 static const struct shape broken[] = {
 	{ "92 00 01", "EBADREQUEST request 1" },
 	{ "93 00 01 a1 61", "EBADREQUEST request 1" },
@@ -143,8 +143,7 @@ static void assert_line(const struct shape *shape)
 	assert_int_equal(events[0].len, stream.bytes.len);
 	message_line(events[0].read, &events[0].message, line, sizeof(line));
 	assert_string_equal(line, shape->line);
-	/* Nothing is looked at behind a broken stream; behind all else the next frame may follow.
-	 */
+	/* After a broken frame nothing more is read; after any other the next frame follows. */
 	assert_int_equal(count, events[0].read == SPOKE_EPROTOCOL ? 1 : 2);
 }
 
@@ -222,7 +221,8 @@ static void garbage_in_frame_breaks_stream(void **state)
 
 /* --- cuts */
 
-/* Each prefix wants more, wants no more than there is to come, and then gives the same frame. */
+/* Asserts that each prefix needs more bytes, but no more than there are, and then gives the same
+ * frame. */
 static void assert_cuts(const struct shape *shape)
 {
 	unsigned char bytes[256];
@@ -264,7 +264,7 @@ static void cut_of_frame_in_pieces_gives_same_frame(void **state)
 		assert_cuts(&headless[i]);
 }
 
-/* Two pieces of given lengths, then the rest. */
+/* Feeds two pieces of these lengths, then the rest. */
 struct pieces {
 	size_t lens[2];
 	unsigned taken;
@@ -318,7 +318,7 @@ static void cut_reads_no_byte_twice(void **state)
 		assert_int_equal(spokei_wire_mprpc.cut(&stream_limits, &cut,
 						       spokei_span(bytes, here), &wanted),
 				 SPOKEI_CUT_MORE);
-		memset(bytes, 0xc1, here); /* what would now break the stream */
+		memset(bytes, 0xc1, here); /* must not be read again: invalid from now on */
 	}
 	assert_int_equal(spokei_wire_mprpc.cut(&stream_limits, &cut, spokei_span(bytes, len),
 					       &wanted),

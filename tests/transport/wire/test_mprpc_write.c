@@ -28,7 +28,7 @@ struct bed {
 	struct spokei_wire_limits limits;
 };
 
-/* Every test writes behind bytes that are there already. */
+/* Prepares a buffer that already contains bytes, which each test must keep. */
 static int set_up(void **state)
 {
 	static struct bed bed;
@@ -55,7 +55,7 @@ static int put(struct bed *bed, const struct spokei_message *message)
 	return spokei_wire_mprpc.write(&bed->limits, message, &bed->out);
 }
 
-/* What was written behind the three bytes. */
+/* Returns the bytes written after the first three. */
 static struct spoke_span written(const struct bed *bed)
 {
 	size_t len = spokei_buffer_len(&bed->out);
@@ -112,7 +112,7 @@ static void messages_use_shortest_encoding(void **state)
 		  "94 01 02 d93b "
 		  "74686520646561646c696e652068616420706173736564207768656e207468652070"
 		  "726f76696465722072656365697665642074686520 63616c6c c0" },
-		/* What has no place is left out. */
+		/* Fields without a representation are left out. */
 		{ { CALL(1, "a"), .version = SPAN("1.0"), .group = SPAN("g"), .types = SPAN("I"),
 		    .attachments = VALUE("\x81\xa1k\xa1v") },
 		  "94 00 01 a161 90" },
@@ -154,7 +154,7 @@ static void unsupported_message_is_refused_without_output(void **state)
 		{ { CALL(1, ""), .service = SPAN("s") }, SPOKE_EUNSUPPORTED },
 		{ { CALL(1, "a.b"), .service = SPAN("s") }, SPOKE_EUNSUPPORTED },
 		{ { CALL(1, "a.") }, SPOKE_EUNSUPPORTED },
-		/* Values that are not what they are said to be. */
+		/* Values that do not match their count or their bytes. */
 		{ { CALL(1, "a"), ARGS(2, "\x01") }, SPOKE_ETRUNCATED },
 		{ { CALL(1, "a"), ARGS(1, "\x01\x02") }, SPOKE_ETRAILING },
 		{ { CALL(1, "a"), ARGS(0, "\x01") }, SPOKE_ETRAILING },
@@ -171,7 +171,7 @@ static void unsupported_message_is_refused_without_output(void **state)
 	}
 }
 
-/* A message of `depth` arrays in each other, the last one empty. */
+/* Fills in `depth` nested arrays; the innermost is empty. */
 static struct spokei_message deep_reply(unsigned char bytes[SPOKE_VALUE_DEPTH_MAX], size_t depth)
 {
 	memset(bytes, 0x91, depth - 1);

@@ -21,14 +21,14 @@
 #include <stdlib.h>
 
 enum {
-	QUEUE_ROOM = 4096, /* frames of a kind in a run */
+	QUEUE_ROOM = 4096, /* frames of each kind in a run */
 	ARG_MAX = 100000,  /* bytes */
 	CONTROL_MAX = 4096,
 };
 
 static unsigned char arg_bytes[ARG_MAX + 5];
 
-/* A frame that was put. */
+/* A frame in a queue. */
 struct frame {
 	uint64_t id;
 	uint64_t mark;
@@ -38,7 +38,7 @@ struct frame {
 struct queue {
 	struct frame frames[QUEUE_ROOM];
 	size_t put;
-	size_t begun; /* their first byte was taken */
+	size_t begun; /* frames whose first byte was taken */
 	size_t bytes; /* waiting */
 };
 
@@ -51,14 +51,14 @@ struct run {
 	struct spokei_intake intake;
 	struct queue out;
 	struct queue control;
-	bool in_control; /* the frame of which `rest` bytes were not taken is of control */
+	bool in_control; /* the frame of which `rest` bytes remain is a control frame */
 	size_t rest;
-	struct frame whole[2 * QUEUE_ROOM]; /* as they were begun to be taken */
+	struct frame whole[2 * QUEUE_ROOM]; /* in the order in which taking began */
 	size_t begun;
-	size_t read; /* of them, by the intake */
+	size_t read; /* frames read by the input buffer */
 	uint64_t dice;
 	uint64_t id;
-	bool took_within_control; /* what the run has met */
+	bool took_within_control; /* cases that the run has covered */
 	bool took_within_out;
 	bool overtook;
 	bool met_limit;
@@ -83,7 +83,7 @@ static void stop(struct run *run)
 	assert_int_equal(run->memory.bytes, 0);
 }
 
-/* A request with one bin of this length; good until the next is made. */
+/* Makes a request with one bin of this length. It is valid until the next one is made. */
 static struct spokei_message make_request(uint64_t id, size_t len)
 {
 	arg_bytes[0] = 0xc6;
@@ -108,7 +108,7 @@ static struct spokei_message make_probe(uint64_t id)
 	};
 }
 
-/* The length of the message's frame when nothing limits it, or an error. */
+/* Computes the length of the message's frame without limits. Returns 0 or an error. */
 static int measure(struct run *run, const struct spokei_message *message, size_t *ret_len)
 {
 	struct spokei_buffer buffer;
@@ -121,7 +121,7 @@ static int measure(struct run *run, const struct spokei_message *message, size_t
 	return error;
 }
 
-/* A copy of all that waits, in the order in which it goes. */
+/* Copies all waiting bytes in sending order. Returns their number. */
 static size_t copy_front(const struct run *run, unsigned char **ret_bytes)
 {
 	struct iovec parts[SPOKEI_OUTLET_PARTS];
@@ -141,7 +141,7 @@ static size_t copy_front(const struct run *run, unsigned char **ret_bytes)
 	return len;
 }
 
-/* Puts, and when that is refused looks whether all is as it was. */
+/* Puts a message. If that fails, asserts that the output buffer is unchanged. */
 static int put_message(struct run *run, const struct spokei_message *message)
 {
 	unsigned char *before;
@@ -171,7 +171,7 @@ static void note_put(struct run *run, struct queue *queue, uint64_t id, uint64_t
 	run->overtook |= queue == &run->control && run->out.begun < run->out.put;
 }
 
-/* Puts a frame of either kind, and compares the answer with what must be said. */
+/* Puts a frame of either kind and compares the result with the expected one. */
 static void put_some(struct run *run, bool control, size_t arg_len)
 {
 	struct queue *queue = control ? &run->control : &run->out;
@@ -191,7 +191,7 @@ static void put_some(struct run *run, bool control, size_t arg_len)
 	assert_int_equal(spokei_outlet_len(&run->outlet), run->out.bytes + run->control.bytes);
 }
 
-/* The model's part of a take. */
+/* Updates the model after bytes were taken. */
 static void note_taken(struct run *run, size_t len)
 {
 	while (len > 0) {
@@ -215,7 +215,7 @@ static void note_taken(struct run *run, size_t len)
 	run->took_within_out |= run->rest > 0 && !run->in_control;
 }
 
-/* Gives what was taken to the intake: it reads the frames that the model says are complete. */
+/* Feeds the taken bytes to the input buffer, which must read the frames complete in the model. */
 static void read_taken(struct run *run, const unsigned char *bytes, size_t len)
 {
 	struct spoke_span rest = { bytes, len };
@@ -252,7 +252,7 @@ static size_t some_arg_len(struct run *run)
 	return dice_throw(&run->dice) % most[dice_throw(&run->dice) % 6];
 }
 
-/* Often a byte, often all, often what ends near the end of a frame. */
+/* Picks a length: often a byte, everything, or close to the end of a frame. */
 static size_t some_len(struct run *run)
 {
 	size_t len = spokei_outlet_len(&run->outlet);
@@ -263,7 +263,7 @@ static size_t some_len(struct run *run)
 	return chosen < len ? chosen : len;
 }
 
-/* Puts and takes in turn until the queues of the model are full, and then the rest. */
+/* Puts and takes at random until the queues of the model are full, then takes the rest. */
 static void run_dice(struct run *run, uint64_t seed, unsigned steps)
 {
 	run->dice = seed;
@@ -335,7 +335,8 @@ static void outlet_maximum_is_exact(void **state)
 			assert_int_equal(put_message(&run, &message), 0);
 			assert_int_equal(put_message(&run, &message), lack ? SPOKE_ELIMIT : 0);
 			assert_int_equal(put_message(&run, &message), SPOKE_ELIMIT);
-			/* What can never be sent is told apart, also when there is no room. */
+			/* A message that can never be sent has its own error, also when there is no
+			 * room. */
 			run.limits.frame_max = len - 1;
 			assert_int_equal(put_message(&run, &message), SPOKE_ETOOLARGE);
 			stop(&run);
@@ -369,7 +370,7 @@ static void waiting_control_frames_are_bounded(void **state)
 
 	(void)state;
 	start(&run, "dubbo", 1u << 24);
-	/* With this event a frame is 32 bytes long, a part of 4 KiB. */
+	/* With this event a frame has 32 bytes, a fraction of 4 KiB. */
 	message.event = spokei_span("\xaf"
 				    "fifteen letters",
 				    16);
@@ -379,7 +380,7 @@ static void waiting_control_frames_are_bounded(void **state)
 	assert_int_equal(put_message(&run, &message), SPOKE_ELIMIT);
 	message = make_request(1, 0);
 	assert_int_equal(put_message(&run, &message), 0);
-	/* Once they are gone they leave no memory behind. */
+	/* Once the frames are taken, their memory is freed. */
 	spokei_outlet_took(&run.outlet, run.wire, &run.limits, CONTROL_MAX);
 	assert_null(run.outlet.control.bytes);
 	assert_false(spokei_outlet_passed(&run.outlet, 0));
@@ -388,7 +389,7 @@ static void waiting_control_frames_are_bounded(void **state)
 	stop(&run);
 }
 
-/* Puts, once more if there was no memory. */
+/* Puts a message, and once more if there was no memory. Returns the number of failures. */
 static unsigned put_again(const struct spokei_message *message, int expected)
 {
 	int error = put_message(&run, message);
@@ -400,7 +401,7 @@ static unsigned put_again(const struct spokei_message *message, int expected)
 	return failed;
 }
 
-/* Fills an outlet while the `nth` demand for memory fails. Returns how many puts said so. */
+/* Fills an output buffer while the `nth` allocation fails. Returns the number of failed puts. */
 static unsigned fill_with_want(const char *wire, uint64_t nth)
 {
 	struct spokei_message message;
@@ -418,7 +419,7 @@ static unsigned fill_with_want(const char *wire, uint64_t nth)
 		if (i % 7 == 3)
 			spokei_outlet_took(&run.outlet, run.wire, &run.limits, 50);
 	}
-	/* Those that are made aside: one that fits to the byte, and one that does not. */
+	/* Frames made in a buffer of their own: one that just fits, and one that does not. */
 	message = make_request(3, 2000);
 	assert_int_equal(measure(&run, &message, &len), 0);
 	message = make_request(3, 2000 + 9000 - spokei_buffer_len(&run.outlet.out) - len);
@@ -441,7 +442,7 @@ static void outlet_is_unchanged_after_enomem(void **state)
 		do
 			failed += fill_with_want(w ? "dubbo" : "msgpack-rpc", ++nth);
 		while (run.faulty.failed[SPOKEI_FAULTS_MEMORY] > 0);
-		/* A queue that need not grow at once bears it. */
+		/* A failed allocation does no harm if the queue need not grow at once. */
 		assert_in_range(failed, nth - 3, nth - 1);
 	}
 }
@@ -453,7 +454,7 @@ static void emptied_outlet_is_reused(void **state)
 	put_some(&run, false, 50000);
 	take(&run, 20);
 	assert_true(run.outlet.cut > 50000 - 20);
-	/* The connection is lost: what was not taken never was written. */
+	/* The connection is lost: the bytes that were not taken were never written. */
 	spokei_outlet_fini(&run.outlet);
 	assert_int_equal(run.outlet.cut, 0);
 	assert_true(spokei_outlet_passed(&run.outlet, 19));

@@ -48,7 +48,7 @@ static struct spoke_span held(const struct spokei_buffer *buffer)
 	return spokei_span(spokei_buffer_data(buffer), spokei_buffer_len(buffer));
 }
 
-/* Writes the message without a prefix and with the prefix of `maker`, and compares. */
+/* Writes the message without a prefix and with the prefix of `maker`, and compares the bytes. */
 static void assert_same(struct bed *bed, const struct spokei_wire *wire,
 			struct spokei_message message, const struct spokei_message *maker)
 {
@@ -227,7 +227,7 @@ static void timeout_is_written_with_all_digits(void **state)
 		is_text(digits, text);
 		assert_true(read.timeout_ms == rows[i]);
 	}
-	/* The caller's own stays, and is the only one. */
+	/* The caller's own timeout attachment stays, and is the only one. */
 	message.attachments = VALUE("\x81\xa7timeout\xa1"
 				    "9");
 	assert_same(bed, &spokei_wire_dubbo, message, &message);
@@ -251,7 +251,7 @@ static void unsupported_reply_appends_nothing(void **state)
 
 	memset(deep, 0x91, sizeof(deep));
 	deep[sizeof(deep) - 1] = 0x90;
-	/* Dubbo's body begins at its values; a frame of the other wire is an array around them. */
+	/* A Dubbo body begins with its values; a MessagePack-RPC frame is an array around them. */
 	assert_int_equal(spokei_wire_mprpc.write(&limits, &reply, &bed->plain), SPOKE_EDEPTH);
 	assert_int_equal(spokei_buffer_len(&bed->plain), 0);
 	limits.frame_max = 40;
@@ -267,7 +267,7 @@ static void unsupported_reply_appends_nothing(void **state)
 	}
 }
 
-/* Values around the fewest and the most that the quick check of a message's values takes. */
+/* Checks values around the lowest and the highest number that the fast validation handles. */
 static void nested_values_are_checked_the_same_in_any_number(void **state)
 {
 	struct spokei_wire_limits limits = stream_limits;
@@ -290,7 +290,7 @@ static void nested_values_are_checked_the_same_in_any_number(void **state)
 		spokei_buffer_truncate(&bed->plain, 0);
 		assert_int_equal(spokei_wire_mprpc.write(&stream_limits, &call, &bed->plain),
 				 expected);
-		/* So many of them beside each other. */
+		/* The same number of values side by side. */
 		memset(bytes, 0x90, depth);
 		call.arg_count = depth;
 		assert_int_equal(spokei_wire_mprpc.write(&stream_limits, &call, &bed->plain), 0);

@@ -23,7 +23,7 @@ static const struct spokei_wire_limits limits = {
 
 /* --- a message of a shape */
 
-/* A message and the memory that it points to. */
+/* A message and the memory to which it points. */
 struct built {
 	struct spokei_message message;
 	struct spoke_builder builders[3];
@@ -49,7 +49,7 @@ static void pack_pair(struct spoke_builder *to, const char *key, const char *val
 	spoke_pack_text(to, value);
 }
 
-/* In the order in which Java's map had them. */
+/* Packs the attachments in the order of Java's map. */
 static struct spoke_span build_attachments(struct built *built, const struct shape *shape)
 {
 	struct spoke_builder *to = &built->builders[1];
@@ -154,7 +154,7 @@ static unsigned hex_digit(char c)
 	return (unsigned)(at - digits);
 }
 
-/* The next line: capture, number, direction, flags, status, id, length of the body, bytes. */
+/* Reads the next line: capture, number, direction, flags, status, id, length of the body, bytes. */
 static bool next_golden(FILE *file, struct golden *ret)
 {
 	char line[LINE_MAX_BYTES];
@@ -231,7 +231,7 @@ static void same_value(struct spoke_value a, struct spoke_value b)
 		is_bytes(spokei_span(a.data, a.len), b.data, b.len);
 }
 
-/* The attachments of the shape come first; the wire adds what it says by attachments. */
+/* Asserts that the attachments begin with those of the shape. The wire adds its own after them. */
 static void attachments_begin_with(struct spoke_value read, struct spoke_value made)
 {
 	struct spoke_cursor all;
@@ -281,7 +281,7 @@ static void is_understood(const struct golden *golden, const struct spokei_messa
 	}
 }
 
-/* The shape that produces the frame. */
+/* Returns the shape that produces the frame. */
 static size_t find_shape(const struct golden *golden)
 {
 	size_t found = SHAPES;

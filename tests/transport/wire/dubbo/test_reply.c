@@ -38,7 +38,7 @@ static void each_reply_marker_is_read_and_written(void **state)
 			is_text(message.error_text, "no");
 		}
 		writes(&message, 0x1b, 20, rows[i].body, rows[i].len);
-		message.status = 0; /* it follows from the error */
+		message.status = 0; /* derived from the error */
 		writes(&message, 0x1b, 20, rows[i].body, rows[i].len);
 	}
 }
@@ -171,7 +171,7 @@ static void status_follows_from_error(void **state)
 	assert_int_equal(write_frame(&message, &frame), SPOKE_EUNSUPPORTED);
 }
 
-/* A text of `len` bytes as the error of a reply, beside the builder's. */
+/* Compares a reply's error text of `len` bytes with the builder's output. */
 static void text_is_packed_as_by_the_builder(size_t len)
 {
 	static const struct spokei_wire_limits wide = { .frame_max = 1 << 20, .name_max = 1 };

@@ -102,7 +102,7 @@ static void reply_attachments_need_protocol_2_0_2(void **state)
 	}
 }
 
-/* Each is a request whose bytes are good, and which is none. */
+/* Each body is valid MessagePack but no valid request. */
 static void misplaced_values_are_bad_request(void **state)
 {
 #define ROW(body)                                                                                  \
@@ -118,7 +118,7 @@ static void misplaced_values_are_bad_request(void **state)
 		ROW("\x80"),
 		ROW("\x90"),
 		ROW("\xa0"),
-		ROW("\x96\2452.0.2\xa1s\xc0\xa1m\xa0\x80"), /* an array of all */
+		ROW("\x96\2452.0.2\xa1s\xc0\xa1m\xa0\x80"), /* all values in one array */
 		ROW("\x02\xa1s\xc0\xa1m\xa0\x80"),
 		ROW("\xc0\xc0\xc0\xa1m\xa0\x80"),
 		ROW("\xc0\x01\xc0\xa1m\xa0\x80"),
@@ -128,12 +128,12 @@ static void misplaced_values_are_bad_request(void **state)
 		ROW("\xc0\xa1s\xc0\xa0\xa0\x80"),
 		ROW("\xc0\xa1s\xc0\x91\xa1m\xa0\x80"),
 		ROW("\xc0\xa1s\xc0\xa1m\x01\x80"),
-		ROW("\xc0\xa1s\xc0\xa1m\xc4\x00\x80"), /* a bin is no text */
+		ROW("\xc0\xa1s\xc0\xa1m\xc4\x00\x80"), /* a bin is not a str */
 		ROW("\xc0\xa1s\xc0\xa1m\xa0"),
 		ROW("\xc0\xa1s\xc0\xa1m\xa0\xc0"),
 		ROW("\xc0\xa1s\xc0\xa1m\xa0\x90"),
 		ROW("\xc0\xa1s\xc0\xa1m\xa0\x80\x01"),
-		ROW("\xc0\xa1s\xc0\xa1m\xa0\x81\x01\x02"), /* keys are texts */
+		ROW("\xc0\xa1s\xc0\xa1m\xa0\x81\x01\x02"), /* keys must be strs */
 		ROW("\xc0\xa1s\xc0\xa1m\xa0\x81\xc0\x02"),
 		ROW("\xc0\xa1s\xc0\xa1m\xa0\x82\xa1k\x01\xa1k\x01"), /* and differ */
 		ROW("\xc0\xa1s\xc0\xa1m\xa0\x82\xa0\x01\xa0\x01"),
@@ -174,7 +174,7 @@ static void invalid_msgpack_returns_validator_error(void **state)
 	assert_int_equal(message.kind, SPOKEI_REPLY);
 }
 
-/* A request whose names and attachment have the given lengths. */
+/* Reads a request whose names and attachment key have these lengths. */
 static int read_sized(size_t service, size_t method, size_t key, struct spokei_message *ret)
 {
 	static unsigned char body[2000];

@@ -123,12 +123,12 @@ static void bad_header_is_rejected_at_first_wrong_byte(void **state)
 {
 	static const struct {
 		const char *bytes;
-		size_t wrong; /* the byte at which it shows */
+		size_t wrong; /* offset of the first invalid byte */
 	} rows[] = {
 		{ "GET / HTTP/1.1\r\n", 0 },
 		{ "\x16\x03\x01\x02", 0 }, /* TLS */
 		{ "\xda\xbc\xdb", 1 },
-		{ "\xda\xbb\x5b\x14", 2 }, /* a reply that wants a reply */
+		{ "\xda\xbb\x5b\x14", 2 }, /* a reply with the two-way flag */
 		{ "\xda\xbb\x7b\x14", 2 },
 		{ "\xda\xbb\xdb\x14", 3 }, /* a request with a status */
 		{ "\xda\xbb\x1b\x15", 3 },
@@ -192,7 +192,7 @@ static void prefix_of_frame_needs_more(void **state)
 
 	(void)state;
 	frame_init(&frame, 0xdb, 0, NAMED("\xa0") "\x80", sizeof(NAMED("\xa0") "\x80") - 1);
-	memcpy(frame.bytes + frame.len, "\xda\xbb\xff", 3); /* the next one is not looked at */
+	memcpy(frame.bytes + frame.len, "\xda\xbb\xff", 3); /* must not be read */
 	for (size_t cut = 0; cut < frame.len; cut++) {
 		unsigned char *prefix = malloc(cut + 1);
 

@@ -64,7 +64,7 @@ static void missing_types_are_derived_from_values(void **state)
 		memcpy(all_types + types_len, rows[i].type, strlen(rows[i].type));
 		types_len += strlen(rows[i].type);
 	}
-	/* All of them are longer than a name may be, but for the sender. */
+	/* Together the types are longer than a name may be, which only limits readers. */
 	message = echo_message(all_args, all_len, LENGTH(rows));
 	assert_int_equal(write_frame(&message, &frame), 0);
 	assert_memory_equal(frame.bytes + HEAD + 6 + 10 + 6 + 5, "\xd9", 1);
