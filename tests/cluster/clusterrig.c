@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of consumer tests: see clusterrig.h. */
 #include "tests/cluster/clusterrig.h"
 
 #include <stdio.h>

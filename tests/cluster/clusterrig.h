@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A consumer and several providers of one service in the virtual world, which come and go, and
- * behave as they are told; and how every call and every ticket ended.
+ * Fixture: a consumer and several providers of one service in the virtual world. Providers start,
+ * stop and behave as the test sets. The rig records the end of every call and every ticket.
  */
 #ifndef TESTS_CLUSTER_CLUSTERRIG_H
 #define TESTS_CLUSTER_CLUSTERRIG_H
@@ -29,17 +29,17 @@ enum {
 	RIG_RUNS = 64,
 };
 
-/* What a provider's handler does. */
+/* The behaviour of a provider's handler. */
 enum rig_manner {
 	RIG_ECHO,
-	RIG_ERROR,  /* answers with an error of its own */
-	RIG_SILENT, /* never answers */
-	RIG_REFUSE, /* it is refused before the handler: it drains */
+	RIG_ERROR,  /* replies with an application error */
+	RIG_SILENT, /* never replies */
+	RIG_REFUSE, /* the provider drains and rejects the request before its handler */
 };
 
-/* A request that ran. */
+/* A request that reached its handler. */
 struct rig_run {
-	char id[17]; /* attachments; "": none */
+	char id[17]; /* attachment; "": absent */
 	unsigned attempt;
 	uint64_t at_ns;
 	unsigned provider;
@@ -47,13 +47,13 @@ struct rig_run {
 
 struct rig_provider {
 	struct spokei_world_process process;
-	struct spoke_engine *engine; /* NULL: it does not run */
+	struct spoke_engine *engine; /* NULL: not running */
 	struct spoke_provider *provider;
 	enum rig_manner manner;
 	unsigned runs;
 	char address[32];
 	char url[64];
-	struct spoke_request *held[RIG_RUNS]; /* by SILENT */
+	struct spoke_request *held[RIG_RUNS]; /* requests kept while SILENT */
 	unsigned held_count;
 };
 
@@ -84,12 +84,12 @@ struct clusterrig {
 	struct rig_call calls[RIG_CALLS];
 	unsigned call_count;
 	unsigned ended;
-	unsigned settled;       /* told to the consumer's option */
-	unsigned settled_by[8]; /* ... by settlement */
+	unsigned settled;       /* calls of the consumer's callback */
+	unsigned settled_by[8]; /* the same, by kind of settlement */
 	struct rig_run run_list[RIG_RUNS];
 	unsigned runs;
 	bool calling;
-	/* Done in the callbacks; may be NULL. */
+	/* Called from the callbacks; may be NULL. */
 	void (*in_done)(struct rig_call *call);
 	void (*in_settled)(struct rig_call *call);
 };
@@ -99,35 +99,36 @@ extern struct clusterrig clusterrig;
 int clusterrig_set_up(void **state);
 int clusterrig_tear_down(void **state);
 
-/* So many providers run, each at a place of its own: 127.0.0.1:20880 and on. */
+/* Starts `count` providers at addresses from 127.0.0.1:20880 on. */
 void clusterrig_provide(unsigned count);
 void clusterrig_start(unsigned which);
-/* It is gone at once, as a process that was killed. */
+/* Stops a provider at once, like a killed process. */
 void clusterrig_kill(unsigned which);
 
-/* The consumer, of all of them; what `query` says is added to its URL. Waits until it is connected
- * to those that run. */
+/* Makes the consumer with all providers in its URL, extended by `query`. Waits until it is
+ * connected to the running ones. */
 void clusterrig_consume(const char *query, const struct spoke_consumer_options *options);
 
 struct spoke_method *clusterrig_method(const char *name,
 				       const struct spoke_method_options *options);
 
-/* The same with failback, and its method "echo". */
+/* Makes the consumer with failback. Returns its method "echo". */
 struct spoke_method *clusterrig_failback(const char *query);
 
 void clusterrig_pass(uint64_t ns);
 uint64_t clusterrig_stat(enum spoke_stat stat);
 
-/* Calls with one number as argument; what spoke_call() returned, and the call. */
+/* Call with one number as argument. The first returns the result of spoke_call(), the others the
+ * call. */
 int clusterrig_try(struct spoke_method *method, const struct spoke_call_options *options);
 struct rig_call *clusterrig_call(struct spoke_method *method);
 struct rig_call *clusterrig_call_with(struct spoke_method *method,
 				      const struct spoke_call_options *options);
 
-/* Goes on until it has ended. */
+/* Runs until the call has ended. */
 void clusterrig_end(struct rig_call *call);
 
-/* Calls, and demands that it gets a ticket. */
+/* Makes a call and asserts that it becomes a ticket. */
 struct rig_call *clusterrig_deferred(struct spoke_method *method);
 
 void clusterrig_free_consumer(void);

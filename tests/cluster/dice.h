@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Dice that fall alike in every run: splitmix64, from a seed that is the caller's.
- */
+/* Seeded random numbers (splitmix64), the same in every run. */
 #ifndef TESTS_CLUSTER_DICE_H
 #define TESTS_CLUSTER_DICE_H
 
 #include <stdint.h>
 
-/* 64 random bits. */
+/* Returns 64 random bits. */
 static inline uint64_t dice_roll(uint64_t *seed)
 {
 	uint64_t word = *seed += UINT64_C(0x9e3779b97f4a7c15);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The registry of the tests: see fakereg.h. */
 #include "tests/cluster/fakereg.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@ struct op {
 	struct spoke_alarm alarm;
 	struct fakereg_open *open;
 	uint64_t intent;
-	struct fakereg_entry entry; /* to be added; without an owner: none is */
+	struct fakereg_entry entry; /* the entry to add; none if it has no owner */
 	struct op *next;
 };
 
@@ -21,7 +22,7 @@ struct fakereg fakereg;
 static struct fakereg_open stranger;
 static struct op *ops;
 
-/* --- the list */
+/* --- entries */
 
 static bool is_listed(const struct fakereg_entry *entry)
 {
@@ -103,7 +104,7 @@ static void put(const struct fakereg_entry *entry)
 	for (unsigned i = 0; i < FAKEREG_ENTRIES; i++) {
 		struct fakereg_entry *at = &fakereg.entries[i];
 
-		/* One entry of one name, as in a directory. */
+		/* Each name has at most one entry, like in a directory. */
 		if (is_listed(at) && !entry->subscribes && strcmp(at->url, entry->url) == 0)
 			place = at;
 		if (place == NULL && at->by == NULL)
@@ -162,7 +163,7 @@ void fakereg_lose_all(bool one_by_one)
 			fakereg.opens[i].up->lost(fakereg.opens[i].arg, 0, SPOKE_ELOST);
 }
 
-/* --- what is under way */
+/* --- requests in flight */
 
 static void end_op(struct op *op)
 {
@@ -195,7 +196,7 @@ static void op_due(struct spoke_alarm *alarm)
 	open->up->done(open->arg, intent, error);
 }
 
-/* A withdrawal that fails leaves what is there. */
+/* Cancels the pending request of an intent. If its withdrawal failed, the entry stays. */
 static void forget_op(const struct fakereg_open *open, uint64_t intent)
 {
 	struct op *op = ops;
@@ -249,7 +250,7 @@ static int end_intent(struct fakereg_open *open, uint64_t intent, uint64_t which
 	return SPOKE_OK;
 }
 
-/* --- the table */
+/* --- the registry functions */
 
 static int fake_open(struct spoke_engine *engine, const struct spoke_url *url,
 		     const struct spoke_registry_up *up, void *arg, void **ret_registry)

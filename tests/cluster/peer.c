@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A peer without an engine: see peer.h. */
 #include "tests/cluster/peer.h"
 
 #include "transport/conn/link.h"

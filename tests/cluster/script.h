@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes of a fuzzer as a script: numbers and pieces, one after another; nothing but zeros at its
- * end.
+ * Interprets the bytes of a fuzzer as a script of numbers and pieces. At its end there are only
+ * zeros.
  */
 #ifndef TESTS_CLUSTER_SCRIPT_H
 #define TESTS_CLUSTER_SCRIPT_H
@@ -24,7 +24,7 @@ static inline uint8_t script_byte(struct script *script)
 	return *script->at++;
 }
 
-/* At most `len` bytes. */
+/* Returns the next piece, at most `len` bytes. */
 static inline struct spoke_span script_piece(struct script *script, size_t len)
 {
 	struct spoke_span piece = { script->at, len < script->left ? len : script->left };

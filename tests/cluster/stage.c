@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A stage for scenarios: making its parts, its handlers, and calls. See stage.h. */
 #include "tests/cluster/stage.h"
 
 #include "cluster/consumer/parts.h"
@@ -64,7 +65,7 @@ static void handle_later(struct spoke_request *request, void *arg)
 	hold(stage, request);
 }
 
-/* Does what the test wants; an argument "later" keeps the request. */
+/* Runs the test's code; with an argument "later" the request is held. */
 static void handle_act(struct spoke_request *request, void *arg)
 {
 	struct stage *stage = arg;
@@ -80,7 +81,7 @@ static void handle_act(struct spoke_request *request, void *arg)
 		spoke_reply(request, first);
 }
 
-/* What the handler sees, as an array. */
+/* Replies with the names of the request, as an array. */
 static void handle_who(struct spoke_request *request, void *arg)
 {
 	struct spoke_span parts[] = {
@@ -119,7 +120,7 @@ static void handle_left(struct spoke_request *request, void *arg)
 	spoke_reply(request, value);
 }
 
-/* The attachments it was given, with attachments of its own. */
+/* Replies with the attachments of the request, and adds attachments of its own. */
 static void handle_tell(struct spoke_request *request, void *arg)
 {
 	static const unsigned char own[] = "\x81\xa4"
@@ -206,7 +207,7 @@ unsigned stage_listen(struct stage *stage)
 	assert_in_range(place, 0, STAGE_PLACES - 1);
 	place_url(stage, place, url, sizeof(url));
 	assert_int_equal(spoke_provider_listen(stage->provider, url), 0);
-	/* It is the last one. */
+	/* The last address is the new one. */
 	for (size_t i = 0; spoke_provider_address(stage->provider, i, stage->places[place],
 						  sizeof(stage->places[place])) > 0;
 	     i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stage for scenarios: a provider and a consumer, each on an engine of its own, on one of several
- * networks, speaking one of two wires, one of them with two codecs. The stage knows of every call
- * how often it ended, and at its end looks for what was left behind.
+ * A stage for scenarios: a provider and a consumer, each on its own engine, on one of several
+ * networks, with one of two wires and several codecs and streams. The stage counts the ends of
+ * every call and asserts at its end that nothing leaked.
  */
 #ifndef TESTS_CLUSTER_STAGE_H
 #define TESTS_CLUSTER_STAGE_H
@@ -28,11 +28,11 @@ enum {
 	STAGE_CALLS = 512,
 	STAGE_HELD = 64,
 	STAGE_PLACES = 4,
-	STAGE_COPY = 4096, /* bytes that are kept of what a call brought */
+	STAGE_COPY = 4096, /* kept bytes of a call's result */
 	STAGE_ARGS = 2 << 20,
 };
 
-/* Where a scenario is played. */
+/* The network, wire, codec and stream of a scenario. */
 struct stage_setting {
 	const char *name;
 	bool in_memory;
@@ -42,7 +42,7 @@ struct stage_setting {
 	const struct spokei_stream_kind *stream; /* of both sides; NULL: the socket */
 };
 
-/* A call, and how it ended. */
+/* A call and its end. */
 struct stage_call {
 	struct stage *stage;
 	struct spoke_call name;
@@ -50,9 +50,9 @@ struct stage_call {
 	struct spoke_result result; /* of the last end; its spans point into `bytes` */
 	unsigned char bytes[STAGE_COPY];
 	size_t value_len;                      /* of the whole value */
-	bool same;                             /* the value is what was packed last */
-	unsigned order;                        /* how many had ended before */
-	void (*then)(struct stage_call *call); /* done as it ends; may be NULL */
+	bool same;                             /* the value equals the arguments packed last */
+	unsigned order;                        /* number of calls that ended before */
+	void (*then)(struct stage_call *call); /* called at its end; may be NULL */
 };
 
 struct stage {
@@ -64,45 +64,45 @@ struct stage {
 	struct spokei_faults server;
 	struct spoke_engine *client_engine; /* NULL: freed */
 	struct spoke_engine *server_engine;
-	struct spoke_provider *provider; /* NULL: none, or freed */
+	struct spoke_provider *provider; /* NULL: not made, or freed */
 	struct spoke_consumer *consumer;
-	struct spoke_request *held[STAGE_HELD]; /* by the handlers "later" */
+	struct spoke_request *held[STAGE_HELD]; /* held by the handlers "later" */
 	unsigned held_count;
-	unsigned handled;                          /* by all handlers */
-	unsigned abandoned;                        /* of those held */
-	void (*in_handler)(struct stage *stage);   /* done by the handler "act" */
-	void (*in_abandoned)(struct stage *stage); /* done as one is abandoned */
+	unsigned handled;                          /* requests of all handlers */
+	unsigned abandoned;                        /* held requests that were abandoned */
+	void (*in_handler)(struct stage *stage);   /* called by the handler "act" */
+	void (*in_abandoned)(struct stage *stage); /* called when a request is abandoned */
 	struct stage_call calls[STAGE_CALLS];
 	unsigned call_count;
 	unsigned ended;
 	bool calling;
-	bool frozen;           /* the server does nothing */
-	bool by_turns;         /* engines may be freed in their callbacks */
-	bool answer_abandoned; /* who is abandoned is answered then */
+	bool frozen;           /* the server does not run */
+	bool by_turns;         /* callbacks may free the engines */
+	bool answer_abandoned; /* abandoned requests are answered at that moment */
 	unsigned char *args;   /* room for arguments */
 	struct spoke_span packed;
 	char folder[64];
 	char places[STAGE_PLACES][192];
-	char url[256]; /* of the consumer, for the first place */
+	char url[256]; /* the consumer's URL of the first address */
 };
 
-/* As cmocka wants them; the state is the setting first, then the stage. */
+/* Set-up and tear-down functions for cmocka. The state is first the setting, then the stage. */
 int stage_set_up(void **state);
 int stage_tear_down(void **state);
 
-/* The stage of a test, with a provider that listens and a consumer that connects to it. */
+/* Returns the stage of a test, with a listening provider and a connected consumer. */
 struct stage *stage_begin(void **state);
 
-/* The same without them. */
+/* Returns the stage of a test without provider and consumer. */
 struct stage *stage_bare(void **state);
 
-/* Makes the provider, with the handlers of stage.c, which listens at the first place. */
+/* Makes the provider with the handlers of stage.c. It listens at the first address. */
 void stage_provide(struct stage *stage, const struct spoke_provider_options *options);
 
-/* Listens at one more place; the number of it. */
+/* Listens at another address. Returns its index. */
 unsigned stage_listen(struct stage *stage);
 
-/* Writes the consumer's URL of a place. `query` begins with "&" or is "". */
+/* Writes the consumer's URL of an address. `query` begins with "&" or is "". */
 void stage_url(const struct stage *stage, unsigned place, const char *query, char *text,
 	       size_t size);
 
@@ -110,10 +110,10 @@ void stage_url(const struct stage *stage, unsigned place, const char *query, cha
 struct spoke_consumer *stage_consumer(struct stage *stage,
 				      const struct spoke_consumer_options *options);
 
-/* Makes the consumer; the URL, if there is none, is of the first place. */
+/* Makes the stage's consumer. Without a URL it connects to the first address. */
 void stage_consume(struct stage *stage, const struct spoke_consumer_options *options);
 
-/* Somebody who listens at the first place, and neither accepts nor reads; the descriptor. */
+/* Listens at the first address, but neither accepts nor reads. Returns the descriptor. */
 int stage_deaf_peer(struct stage *stage);
 void stage_close_peer(struct stage *stage, int fd);
 
@@ -121,16 +121,17 @@ struct spoke_method *stage_method(struct stage *stage, const char *name);
 struct spoke_method *stage_method_with(struct stage *stage, const char *name,
 				       const struct spoke_method_options *options);
 
-/* Arguments: of nothing, of one text, of one bin of so many bytes. Good until the next ones. */
+/* Make arguments: none, one text, one bin of `len` bytes. They are valid until the next ones are
+ * made. */
 struct spoke_span stage_no_args(void);
 struct spoke_span stage_text(struct stage *stage, const char *text);
 struct spoke_span stage_bin(struct stage *stage, size_t len);
 
-/* Serves what is pushed to a consumer with the handlers of stage.c: for its options, with the stage
- * as argument. */
+/* Serves a consumer's pushes with the handlers of stage.c. Use it in the consumer's options with
+ * the stage as argument. */
 void stage_handle(struct spoke_request *request, void *stage);
 
-/* Calls. The first returns the error, the others demand that it is taken. */
+/* Make a call. The first returns the error, the others assert success. */
 int stage_try(struct stage *stage, struct spoke_method *method, struct spoke_span args,
 	      const struct spoke_call_options *options);
 struct stage_call *stage_call(struct stage *stage, struct spoke_method *method,
@@ -139,27 +140,27 @@ struct stage_call *stage_call_with(struct stage *stage, struct spoke_method *met
 				   struct spoke_span args,
 				   const struct spoke_call_options *options);
 
-/* The same for pushes: the first returns the error, the other demands that it is taken. */
+/* Make a push. The first returns the error, the other asserts success. */
 int stage_try_push(struct stage *stage, struct spoke_method *method, struct spoke_peer peer,
 		   struct spoke_span args, const struct spoke_call_options *options);
 struct stage_call *stage_push(struct stage *stage, struct spoke_method *method,
 			      struct spoke_peer peer, struct spoke_span args,
 			      const struct spoke_call_options *options);
 
-/* Keeps the server from doing anything, until it is let go. */
+/* Stops the server from running, or lets it run again. */
 void stage_freeze_server(struct stage *stage, bool frozen);
 
-/* Goes on until the call is over; until all are; for a time; until the count is reached. */
+/* Run until the call has ended, until all calls have, for a time, until the count is reached. */
 const struct spoke_result *stage_end_of(struct stage *stage, struct stage_call *call);
 void stage_end_all(struct stage *stage);
 void stage_pass(struct stage *stage, uint64_t ns);
 void stage_until(struct stage *stage, const unsigned *count, unsigned least);
 
-/* Goes on until so many requests are held, or so many endpoints are ready. */
+/* Run until this many requests are held, or this many endpoints are ready. */
 void stage_until_held(struct stage *stage, unsigned count);
 void stage_until_ready(struct stage *stage, size_t count);
 
-/* Answers a held request with its first argument, and forgets it. */
+/* Answers a held request with its first argument and forgets the request. */
 void stage_answer(struct stage *stage, unsigned which);
 
 void stage_free_consumer(struct stage *stage);
@@ -170,10 +171,10 @@ void stage_free_server(struct stage *stage);
 uint64_t stage_client_stat(const struct stage *stage, enum spoke_stat stat);
 uint64_t stage_server_stat(const struct stage *stage, enum spoke_stat stat);
 
-/* A call ended well with this text. */
+/* Asserts that a call succeeded with this text. */
 void stage_assert_text(const struct spoke_result *result, const char *text);
 
-/* Runs every test in every setting; names are made of both. Returns the number of failures. */
+/* Runs each test in each setting; test names contain both. Returns the number of failures. */
 int stage_run(const char *group, const struct CMUnitTest *tests, size_t count);
 
 #endif

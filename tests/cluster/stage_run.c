@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a stage is set up, moved on and cleared. */
+/* A stage for scenarios: its set-up, its time and its tear-down. See stage.h. */
 #define _GNU_SOURCE
 #include "tests/cluster/stage.h"
 
@@ -50,7 +50,7 @@ static void turn(struct spoke_engine *engine)
 		assert_int_equal(spoke_engine_turn(engine, false), 0);
 }
 
-/* A little goes on. Engines are turned by their owner where they may be freed in a callback. */
+/* Runs both sides for a moment. The test turns engines that a callback may free. */
 static void go_on(struct stage *stage)
 {
 	static const struct timespec pause = { .tv_nsec = PAUSE_NS };
@@ -127,7 +127,7 @@ void stage_until_ready(struct stage *stage, size_t count)
 	}
 }
 
-/* --- ends */
+/* --- freeing */
 
 void stage_answer(struct stage *stage, unsigned which)
 {
@@ -197,7 +197,7 @@ void stage_assert_text(const struct spoke_result *result, const char *text)
 	assert_memory_equal(span.data, text, span.len);
 }
 
-/* --- the frame */
+/* --- fixtures and groups */
 
 static bool is_there(const struct stage *stage)
 {

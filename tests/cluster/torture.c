@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Scenarios in failing environments: see torture.h. */
 #include "tests/cluster/torture.h"
 
 #include "cluster/consumer/parts.h"
@@ -39,7 +40,7 @@ static void answer_later(struct spoke_request *request, void *arg)
 		play.held[play.held_count++] = request;
 }
 
-/* What is pushed; the same two methods. */
+/* Serves pushes with the same two methods. */
 static void serve_pushed(struct spoke_request *request, void *arg)
 {
 	if (spoke_request_method(request).len == strlen("later"))
@@ -142,7 +143,7 @@ void torture_answer_all(void)
 		reply_first(play.held[--play.held_count]);
 }
 
-/* --- scenarios; each goes as far as it gets */
+/* --- scenarios; each runs as far as the faults allow */
 
 static void call_and_reply(void)
 {
@@ -321,7 +322,7 @@ static void drain(void)
 	torture_pass(SECOND);
 }
 
-/* Idle for some intervals, and busy for some. */
+/* Lets heartbeats pass on an idle and on a busy connection. */
 static void a_link_that_lives(void)
 {
 	play.heartbeat_ns = HEARTBEAT_NS;
@@ -335,7 +336,7 @@ static void a_link_that_lives(void)
 	torture_pass(HEARTBEAT_NS / 2);
 }
 
-/* Both sides give the other one up, and meet again. */
+/* Makes both sides time out the other one, and reconnect. */
 static void silence(void)
 {
 	const struct spokei_vnet_link cut = { .blackhole = true };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a consumer and a provider are put through in the virtual world, while their environments
- * fail: scenarios that go as far as they get.
+ * Scenarios of a consumer and a provider in the virtual world while their environments fail. Each
+ * scenario runs as far as the faults allow.
  */
 #ifndef TESTS_CLUSTER_TORTURE_H
 #define TESTS_CLUSTER_TORTURE_H
@@ -25,8 +25,8 @@
 enum {
 	CALLS = 16,
 	HELD = 16,
-	NAMED = 10,  /* whose endpoint has a name */
-	LIVING = 13, /* the first of those with heartbeats */
+	NAMED = 10,  /* scenario whose endpoint has a host name */
+	LIVING = 13, /* first scenario with heartbeats */
 	SCENARIOS = 15,
 	CLIENT = 0,
 	SERVER = 1,
@@ -51,7 +51,7 @@ struct play {
 	const char *scheme;
 	const struct spokei_codec *codec;        /* of both sides; NULL: msgpack */
 	const struct spokei_stream_kind *stream; /* of both sides; NULL: the socket */
-	uint64_t heartbeat_ns;                   /* 0: as it is preset */
+	uint64_t heartbeat_ns;                   /* 0: the default */
 };
 
 struct scenario {
@@ -62,11 +62,11 @@ struct scenario {
 extern struct play play;
 extern const struct scenario scenarios[SCENARIOS];
 
-/* Calls a method of play's; false: the call was refused. */
+/* Calls a method of the play. Returns whether the call was accepted. */
 bool torture_call(struct spoke_method *method);
 void torture_pass(uint64_t ns);
 
-/* Answers all that is held. */
+/* Answers all held requests. */
 void torture_answer_all(void);
 
 #endif

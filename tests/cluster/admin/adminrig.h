@@ -33,14 +33,14 @@ struct adminrig {
 	struct spokei_world world;
 	struct spokei_world_process server;
 	struct spokei_world_process client;
-	struct spokei_faults faulty; /* around the server's environment */
+	struct spokei_faults faulty; /* wraps the server's environment */
 	unsigned forks;
 	struct spoke_engine *engine;
 	struct spoke_admin *admin;
 	int accepted; /* the server's descriptor of the connection that was accepted last */
 	unsigned acted;
 	void (*then)(struct adminrig *rig); /* called by the action "act"; may be NULL */
-	char *got;                          /* the text that was read last */
+	char *got;                          /* the text read last */
 };
 
 extern struct adminrig adminrig;
@@ -52,10 +52,10 @@ void adminrig_open(void);
 void adminrig_open_bare(void);
 struct spoke_admin_options adminrig_options(void);
 
-/* Ends everything, and checks that no memory and no descriptor is left. */
+/* Frees everything and asserts that no memory and no descriptor is left. */
 void adminrig_close(void);
 
-/* Fixtures of cmocka: adminrig_open() and adminrig_close(). */
+/* Set-up and tear-down functions for cmocka: adminrig_open() and adminrig_close(). */
 int adminrig_set_up(void **state);
 int adminrig_tear_down(void **state);
 
@@ -63,11 +63,11 @@ void adminrig_run(uint64_t ns);
 int adminrig_connect(void);
 void adminrig_send(int fd, const char *text);
 
-/* Reads what has arrived; *ret_ended: and the connection has ended. */
+/* Returns the text that has arrived. Sets *ret_ended if the connection has ended. */
 const char *adminrig_read(int fd, bool *ret_ended);
 void adminrig_hang_up(int fd);
 
-/* Sends a request, and returns the whole response, which ends the connection. */
+/* Sends a request and returns the complete response, after which the connection ends. */
 const char *adminrig_ask(const char *request);
 
 /* Returns the status of the response to a request. */

@@ -21,7 +21,7 @@ struct family {
 	char name[NAME];
 	char type[16];
 	unsigned samples;
-	/* For histograms: */
+	/* Histograms only: */
 	double bound;
 	double below;
 	bool whole; /* +Inf was seen */

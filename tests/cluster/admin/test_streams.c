@@ -11,7 +11,7 @@
 #define STREAM "GET /events HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"
 #define PAGE "GET / HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"
 
-/* Returns the last document that a stream has sent; *ret_count: the number of new documents. */
+/* Returns the last document that a stream has sent. Sets *ret_count to the number of new ones. */
 static struct jsonread next(int fd, unsigned *ret_count)
 {
 	bool ended;

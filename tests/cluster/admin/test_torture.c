@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The admin page in an environment in which each call fails once, or fails from then on. */
+/* The admin page whose environment fails each call once, or fails from that call on. */
 #include "tests/cluster/admin/adminrig.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #define PAGE "GET / HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"
 #define ACT "POST /act/act HTTP/1.1\r\n" ADMINRIG_HOST ADMINRIG_BEARER "\r\n"
 
-/* Opens, uses and frees a page; any call may fail. */
+/* Opens, uses and frees a page while any call may fail. */
 static void live(void)
 {
 	struct spoke_admin_options options = adminrig_options();
@@ -68,7 +68,7 @@ static void no_single_fault_leaves_anything_behind(void **state)
 	}
 }
 
-/* A peer sees one response, or none. */
+/* A client receives one response, or none. */
 static void memory_fault_gives_one_response_or_none(void **state)
 {
 	unsigned refused = 0;

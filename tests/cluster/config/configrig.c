@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of config files: see configrig.h. */
 #include "tests/cluster/config/configrig.h"
 
 #include <stdio.h>

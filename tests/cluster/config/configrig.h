@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of settings beside the rig of consumers and providers. */
+/* A config file in addition to the fixture of consumers and providers. */
 #ifndef TESTS_CLUSTER_CONFIG_CONFIGRIG_H
 #define TESTS_CLUSTER_CONFIG_CONFIGRIG_H
 
@@ -12,7 +12,7 @@
 
 struct configrig {
 	struct spoke_config *config;
-	char told[2048]; /* all sentences since the last load or reload, a line each */
+	char told[2048]; /* messages since the last load or reload, one per line */
 	void (*in_told)(void);
 };
 
@@ -20,22 +20,22 @@ extern struct configrig configrig;
 
 int configrig_set_up(void **state);
 
-/* Frees the config too. */
+/* Also frees the config. */
 int configrig_tear_down(void **state);
 
-/* Loads a file that is right. */
+/* Loads a valid file. */
 void configrig_load(const char *text);
 
-/* The file has another text, and is read again; returns as spoke_config_reload(). */
+/* Replaces the contents of the file and reloads it. Returns the result of spoke_config_reload(). */
 int configrig_try(const char *text);
 
-/* The same of one in which all is right and live. */
+/* Does the same and asserts that every setting is valid and takes effect at once. */
 void configrig_reload(const char *text);
 
-/* A consumer that goes by it. */
+/* Makes a consumer that uses the file. */
 void configrig_consume(const char *query);
 
-/* For the functions of a config. */
+/* The message callback for functions of a config. */
 void configrig_told(void *arg, const char *sentence);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a file that is read again changes of consumers that live: each kind of key. */
+/* The effect of a reload on existing consumers, for each kind of key. */
 #include "cluster/call/method.h"
 #include "cluster/consumer/parts.h"
 #include "tests/cluster/config/configrig.h"
@@ -16,7 +16,7 @@ static uint64_t time_of(struct rig_call *call)
 	return (rig.world.now_ns - begun_ns) / MS;
 }
 
-/* --- of calls */
+/* --- settings of calls */
 
 static void timeout_of_calls_follows_reload(void **state)
 {
@@ -59,7 +59,7 @@ static void policy_and_retry_period_follow_reload(void **state)
 	call = clusterrig_deferred(echo);
 	clusterrig_pass(2500 * MS);
 	assert_int_equal(call->settled_attempts, 3);
-	/* One that waits keeps the pause it began with, and the number of its attempts. */
+	/* A waiting ticket keeps its delay and its number of attempts. */
 	call = clusterrig_deferred(echo);
 	configrig_reload("[consumer]\ncluster = failback\nretry.period = 10s\nretries = 1\n");
 	clusterrig_pass(900 * MS);
@@ -140,7 +140,7 @@ static void new_limit_counts_calls_in_flight(void **state)
 	(void)clusterrig_call(echo);
 	(void)clusterrig_call(clusterrig_method("echo", NULL));
 	(void)clusterrig_call(echo);
-	/* Neither the ticket, nor the other method's. */
+	/* Neither the ticket counts, nor the other method's call. */
 	configrig_reload("[consumer]\ncluster = failback\n[service.demo.Echo]\nactives = 3\n");
 	(void)clusterrig_call(echo);
 	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
@@ -185,7 +185,7 @@ static void options_in_code_override_reload(void **state)
 	assert_in_range(time_of(clusterrig_call(clusterrig_method("other", NULL))), 70, 72);
 }
 
-/* --- of consumers */
+/* --- settings of consumers */
 
 static void limits_of_tickets_follow_reload(void **state)
 {
@@ -357,7 +357,7 @@ static void method_of_other_service_has_version_of_that_service(void **state)
 	assert_int_equal(call->error, SPOKE_OK);
 }
 
-/* Who asks himself needs nobody who watches. */
+/* Asserts whether keepalive is on. A connection with heartbeats does not need it. */
 static void assert_watched(bool watched)
 {
 	const struct spokei_link *link = &rig.consumer->link;

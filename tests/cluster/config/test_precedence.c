@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Of all that is said of a key, what counts: of two sources the one that stands lower in the table
- * below, for each pair of them.
- */
+/* The precedence of settings: for each pair of sources in the table below, the lower row wins. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,13 +21,13 @@
 enum place {
 	IN_PROVIDED, /* a provider's URL in the registry */
 	IN_FILE,
-	IN_URL, /* the consumer's, which is of one service */
+	IN_URL, /* the consumer's URL, which names one service */
 	IN_OPTIONS,
 	IN_METHOD_OPTIONS,
 	PLACES,
 };
 
-/* From the least on. What each says is a number of its own. */
+/* In order of increasing precedence. Each source sets a number of its own. */
 static const struct source {
 	enum place place;
 	const char *before;
@@ -75,7 +72,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* What is said, by place. */
+/* The settings of each source, by its kind. */
 struct said {
 	char texts[PLACES][256];
 	struct spoke_consumer_options options;
@@ -91,7 +88,7 @@ static void say(struct said *said, const char *key, size_t source, unsigned numb
 
 	(void)snprintf(text + len, sizeof(said->texts[0]) - len, "%s%s=%u%s\n", by->before, key,
 		       number, unit);
-	/* URLs have no lines. */
+	/* Only a file has lines. */
 	if (by->place != IN_FILE)
 		text[strlen(text) - 1] = '\0';
 }
@@ -107,7 +104,7 @@ static struct spoke_config *config_of(const char *text)
 	return config;
 }
 
-/* How calls of the method are made, of which that is said. */
+/* Returns the resulting call settings of the method. */
 static struct spokei_call_settings settle(struct said *said)
 {
 	static const struct spokei_method_name echo = { { "demo.Echo", 9 }, "echo" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Providers that go by a file, and what one that is read again changes of them. */
+/* Providers with a config file, and the settings that a reload changes. */
 #include "cluster/call/caller.h"
 #include "cluster/config/parts.h"
 #include "cluster/provider/parts.h"
@@ -46,7 +46,7 @@ static int tear_down(void **state)
 	return configrig_tear_down(state);
 }
 
-/* A provider that goes by the file; `options` may be NULL. */
+/* Makes a provider that uses the file; `options` may be NULL. */
 static void provide(const char *text, const struct spoke_provider_options *options)
 {
 	static const struct spoke_service_options service = { .name = "demo.Echo" };
@@ -68,7 +68,7 @@ static void provide(const char *text, const struct spoke_provider_options *optio
 	assert_int_equal(spoke_provider_add(it()->provider, &service, handlers, 3), 0);
 }
 
-/* The same, which listens, and a consumer that goes by no file. */
+/* Makes a listening provider that uses the file, and a consumer without a file. */
 static void begin(const char *text)
 {
 	provide(text, NULL);
@@ -78,7 +78,7 @@ static void begin(const char *text)
 	other = clusterrig_method("other", NULL);
 }
 
-/* How many of `calls` are taken, then all are answered. */
+/* Makes `calls` calls. Returns how many of them were accepted, after all of them have ended. */
 static unsigned taken(struct spoke_method *method, unsigned calls)
 {
 	unsigned count;
@@ -91,7 +91,7 @@ static unsigned taken(struct spoke_method *method, unsigned calls)
 	return count;
 }
 
-/* --- where it listens */
+/* --- listening addresses */
 
 static void provider_listens_at_addresses_of_file(void **state)
 {
@@ -126,14 +126,14 @@ static void provider_listens_until_first_invalid_address(void **state)
 	assert_int_equal(spoke_provider_address(it()->provider, 1, text, sizeof(text)), 0);
 }
 
-/* --- how much it serves */
+/* --- limits */
 
 static void methods_have_limits_of_file(void **state)
 {
 	(void)state;
 	begin(HERE "executes = 3\n");
 	assert_int_equal(taken(echo, 9), 3);
-	assert_int_equal(taken(other, 9), 2); /* as its handler says */
+	assert_int_equal(taken(other, 9), 2); /* the handler's own limit */
 	assert_int_equal(taken(clusterrig_method("any", NULL), 9), 3);
 	configrig_reload(HERE "executes = 3\n[service.demo.Echo]\nexecutes = 4\n");
 	assert_int_equal(taken(echo, 9), 4);
@@ -276,7 +276,7 @@ static void options_in_code_override_file(void **state)
 	assert_int_equal(it()->provider->link->limits.heartbeat_ns, SECOND);
 }
 
-/* --- how it is listed */
+/* --- registration */
 
 static unsigned listed(const char *text)
 {
@@ -329,7 +329,7 @@ static void consumer_without_address_uses_registry_of_file(void **state)
 	clusterrig_pass(SECOND);
 	assert_int_equal(spoke_consumer_ready(rig.consumer), 1);
 	clusterrig_free_consumer();
-	/* One that names a place does not ask. */
+	/* A consumer whose URL has an address does not use the registry. */
 	options.url = "dubbo://127.0.0.1:1/demo.Echo";
 	assert_int_equal(spoke_consumer_new(rig.engine, &options, &rig.consumer), 0);
 	clusterrig_pass(SECOND);
@@ -337,7 +337,7 @@ static void consumer_without_address_uses_registry_of_file(void **state)
 	spoke_config_free(own);
 }
 
-/* --- who is gone meanwhile */
+/* --- ends */
 
 static void config_and_users_can_be_freed_in_any_order(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of settings: what is read, and what is told of what is wrong. */
+/* Reading config files: valid settings, and the messages about invalid ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static void tell(void *arg, const char *sentence)
 	(void)snprintf(told + len, sizeof(told) - len, "%s\n", sentence);
 }
 
-/* Addresses are read as the machine does it. */
+/* Uses the real network functions to parse addresses. */
 static void begin(void)
 {
 	memory_init(&memory);
@@ -81,7 +81,7 @@ static void says(const char *text, const char *section, const char *key, const c
 	drop(config);
 }
 
-/* --- what is read */
+/* --- valid settings */
 
 static void file_values_are_returned(void **state)
 {
@@ -162,14 +162,15 @@ static void engine_uses_file_where_options_are_zero(void **state)
 	assert_int_equal(options.late_ns, 7);
 	assert_int_equal(options.timers_max, 100);
 	assert_int_equal(options.spin_ns, 50000);
-	/* Who brings a loop waits there, so an engine with both would be refused. */
+	/* spin_ns is not set for an engine on a user's loop, because the combination is rejected.
+	 */
 	options = (struct spoke_engine_options){ .native = &options };
 	spoke_config_engine(config, &options);
 	assert_int_equal(options.spin_ns, 0);
 	drop(config);
 }
 
-/* --- what is wrong */
+/* --- invalid settings */
 
 static void all_errors_are_reported_at_once(void **state)
 {
@@ -313,11 +314,11 @@ static void nul_byte_is_rejected(void **state)
 	assert_string_equal(told, "a.conf:2: contains a NUL byte; is this the right file?\n");
 }
 
-/* --- how much there may be */
+/* --- limits */
 
 static char many[2u << 20];
 
-/* Lines that have their number between two texts, so many digits long. */
+/* Reads many lines, each a number of `digits` digits between two texts. */
 static int read_many(const char *head, const char *before, int digits, const char *behind,
 		     unsigned count)
 {

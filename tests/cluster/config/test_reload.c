@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a file again: what is told, what changes nothing, and who may be gone meanwhile. */
+/* Reloading a config file: messages, reloads without effect, and users freed meanwhile. */
 #include "cluster/config/parts.h"
 #include "tests/cluster/config/configrig.h"
 
@@ -19,7 +19,7 @@ static void begin(const char *text)
 	echo = clusterrig_method("echo", NULL);
 }
 
-/* How long a call waits, ms. */
+/* Returns the present timeout of a call, in ms. */
 static uint64_t timeout_now(void)
 {
 	uint64_t begun_ns = rig.world.now_ns;
@@ -132,7 +132,7 @@ static void sighup_reloads_file(void **state)
 	assert_false(spokei_world_signal(&rig.process, SIGHUP));
 }
 
-/* --- who is gone meanwhile */
+/* --- ends */
 
 static void consumer_can_be_freed_before_config(void **state)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of keeper tests: see keeperrig.h. */
 #include "tests/cluster/discovery/keeperrig.h"
 
 #include <errno.h>
@@ -47,7 +48,7 @@ void keeperrig_write_file(const char *text)
 	memcpy(keeperrig.file, text, keeperrig.file_len + 1);
 }
 
-/* --- life */
+/* --- set-up */
 
 int keeperrig_set_up(void **state)
 {

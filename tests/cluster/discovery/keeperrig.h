@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A keeper in the virtual world, with the registry of fakereg.h, files in memory, and what it told.
+ * Fixture: a keeper in the virtual world, with the registry of fakereg.h and a file in memory. It
+ * records the keeper's lists.
  */
 #ifndef TESTS_CLUSTER_DISCOVERY_KEEPERRIG_H
 #define TESTS_CLUSTER_DISCOVERY_KEEPERRIG_H
@@ -29,19 +30,19 @@
 struct keeperrig {
 	struct spokei_world world;
 	struct spokei_world_process process;
-	struct spoke_env env; /* of the process, with files */
+	struct spoke_env env; /* the process's environment, with the file */
 	struct spokei_faults faulty;
 	struct spoke_engine *engine; /* NULL: freed */
 	struct spokei_keeper *keeper;
-	unsigned lists; /* told */
-	size_t count;   /* of the last one */
+	unsigned lists; /* lists passed to the callback */
+	size_t count;   /* length of the last list */
 	char first[256];
-	int list_error;        /* what is said to it */
-	void (*in_list)(void); /* done as one is told; may be NULL */
-	/* The one file there is. */
-	char *file; /* NULL: none */
+	int list_error;        /* result of the callback */
+	void (*in_list)(void); /* called from the callback; may be NULL */
+	/* The only file. */
+	char *file; /* contents; NULL: no file */
 	size_t file_len;
-	int file_error; /* of writing it */
+	int file_error; /* result of writing it */
 	unsigned writes;
 };
 
@@ -50,7 +51,7 @@ extern struct keeperrig keeperrig;
 int keeperrig_set_up(void **state);
 int keeperrig_tear_down(void **state);
 
-/* Makes the keeper; `options` may be NULL, the registry is fakereg.h's. */
+/* Makes the keeper; `options` may be NULL. The registry is always that of fakereg.h. */
 void keeperrig_keep(const struct spokei_keeper_options *options);
 int keeperrig_try(const struct spokei_keeper_options *options);
 
@@ -61,10 +62,10 @@ void keeperrig_free(void);
 void keeperrig_free_engine(void);
 void keeperrig_write_file(const char *text);
 
-/* How much of what is wanted is true. */
+/* Returns how many wishes are fulfilled. */
 size_t keeperrig_true(void);
 
-/* How many events have these words. */
+/* Returns the number of events that contain the words. */
 unsigned keeperrig_events(const char *words);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The providers of a service, as a file keeps them. */
+/* The cache file of the last provider list. */
 #include "tests/cluster/discovery/keeperrig.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static void last_list_is_written_to_cache(void **state)
 	fakereg_remove(ECHO, PLACE);
 	fakereg_remove(ECHO, OTHER "?weight=1");
 	keeperrig_pass(SECOND);
-	assert_int_equal(keeperrig.writes, 1); /* an empty list is not kept */
+	assert_int_equal(keeperrig.writes, 1); /* an empty list is not written */
 }
 
 static void cache_is_written_at_most_every_500_ms(void **state)
@@ -78,7 +78,7 @@ static void failed_cache_write_is_only_logged(void **state)
 	assert_int_equal(keeperrig.count, 2);
 	assert_int_equal(keeperrig_events("cannot be written"), 1);
 	keeperrig.file_error = 0;
-	fakereg_add("demo.Other", "dubbo://h"); /* has the same list told again */
+	fakereg_add("demo.Other", "dubbo://h"); /* delivers the same list again */
 	keeperrig_pass(SECOND);
 	assert_string_equal(keeperrig.file, HEAD PLACE "\n" OTHER "\n");
 }
@@ -90,7 +90,7 @@ static void cached_list_is_used_while_registry_is_silent(void **state)
 	keeperrig_write_file(HEAD PLACE "\n\n" OTHER);
 	keeperrig_keep(&cached);
 	keeperrig_subscribe();
-	assert_int_equal(keeperrig.lists, 0); /* never from inside */
+	assert_int_equal(keeperrig.lists, 0); /* not from within the call */
 	keeperrig_pass(MS);
 	assert_int_equal(keeperrig.lists, 1);
 	assert_int_equal(keeperrig.count, 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is published, and stays so. */
+/* A keeper's publications: each stays published until it is withdrawn. */
 #include "tests/cluster/discovery/keeperrig.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@ static void publication_is_listed_until_withdrawn(void **state)
 	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
-	assert_int_equal(fakereg.publishes, 0); /* never from inside */
+	assert_int_equal(fakereg.publishes, 0); /* not from within the call */
 	assert_int_equal(keeperrig_true(), 0);
 	keeperrig_pass(10 * MS);
 	assert_int_equal(fakereg_listed(ECHO), 1);
@@ -76,13 +76,13 @@ static void newest_wish_wins_over_request_in_flight(void **state)
 	spokei_keeper_withdraw_all(keeperrig.keeper);
 	keeperrig_publish(PLACE);
 	keeperrig_pass(10 * MS);
-	assert_int_equal(fakereg.publishes, 1); /* it was wanted all the time */
+	assert_int_equal(fakereg.publishes, 1); /* unchanged: it was wanted all the time */
 	spokei_keeper_withdraw_all(keeperrig.keeper);
 	keeperrig_pass(10 * MS);
 	assert_int_equal(fakereg.withdraws, 1);
 	keeperrig_publish(PLACE);
 	keeperrig_pass(10 * MS);
-	assert_int_equal(fakereg.publishes, 1); /* until the withdrawal is done */
+	assert_int_equal(fakereg.publishes, 1); /* not before the withdrawal is done */
 	keeperrig_pass(SECOND);
 	assert_int_equal(fakereg.publishes, 2);
 	assert_int_equal(fakereg_listed(ECHO), 1);
@@ -99,7 +99,7 @@ static void newer_url_replaces_older_one(void **state)
 	keeperrig_publish(PLACE "?weight=2");
 	keeperrig_pass(50 * MS);
 	assert_int_equal(fakereg.withdraws, 1);
-	assert_int_equal(fakereg.publishes, 1); /* there are never two of one place */
+	assert_int_equal(fakereg.publishes, 1); /* an address is never published twice */
 	keeperrig_pass(SECOND);
 	assert_int_equal(fakereg_listed(ECHO), 1);
 	assert_string_equal(fakereg_first(ECHO), PLACE "?weight=2");
@@ -260,7 +260,7 @@ static void loss_during_registry_failure_is_recovered(void **state)
 	fakereg.fails = SPOKE_ECONNECT;
 	fakereg_lose_all(false);
 	keeperrig_pass(10 * MS);
-	assert_int_equal(keeperrig_events("cannot publish"), 2); /* another row */
+	assert_int_equal(keeperrig_events("cannot publish"), 2); /* a new series of failures */
 }
 
 static void given_up_wishes_resume_when_registry_answers(void **state)
@@ -277,7 +277,7 @@ static void given_up_wishes_resume_when_registry_answers(void **state)
 	fakereg.fails = 0;
 	keeperrig_pass(60 * SECOND);
 	assert_int_equal(keeperrig_true(), 0);
-	fakereg_lose_all(false); /* a sign of life */
+	fakereg_lose_all(false); /* shows that the registry responds */
 	keeperrig_pass(10 * MS);
 	assert_int_equal(keeperrig_true(), 1);
 	fakereg.fails = SPOKE_ECONNECT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a keeper ends, and what it does without memory. */
+/* The end of a keeper, and failed allocations. */
 #include "tests/cluster/discovery/keeperrig.h"
 
 static void freed_keeper_withdraws_first(void **state)
@@ -68,7 +68,7 @@ static void ending_engine_does_not_wait_for_withdrawals(void **state)
 	keeperrig_publish(OTHER);
 	keeperrig_pass(10 * MS);
 	keeperrig_free_engine();
-	assert_int_equal(fakereg.withdraws, 2); /* asked for at least */
+	assert_int_equal(fakereg.withdraws, 2); /* the requests were made */
 	assert_int_equal(fakereg.closes, 1);
 }
 
@@ -94,7 +94,7 @@ static void drain_waits_for_withdrawals(void **state)
 	keeperrig_pass(200 * MS);
 	assert_int_equal(spoke_engine_drain(keeperrig.engine, 10 * SECOND), 0);
 	keeperrig_pass(10 * MS);
-	assert_int_equal(fakereg_listed(ECHO), 1); /* its owner has not freed it */
+	assert_int_equal(fakereg_listed(ECHO), 1); /* the keeper is not freed yet */
 	spokei_keeper_free(keeperrig.keeper);
 	keeperrig.keeper = NULL;
 	keeperrig_pass(SECOND);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The providers of a service, as a registry tells them. */
+/* A keeper's subscription: the provider lists of a registry. */
 #include "tests/cluster/discovery/keeperrig.h"
 
 #include <errno.h>
@@ -240,13 +240,13 @@ static void refused_list_is_passed_on_again(void **state)
 	keeperrig_pass(RETRY_NS * 12 / 10);
 	keeperrig.lists = 0;
 	keeperrig_pass(30 * SECOND);
-	assert_int_equal(keeperrig.lists, 0); /* it was taken */
+	assert_int_equal(keeperrig.lists, 0); /* the list was accepted */
 	fakereg.fails = 0;
 	fakereg_add(ECHO, OTHER);
 	keeperrig.list_error = SPOKE_ENOMEM;
 	keeperrig_pass(30 * SECOND);
 	assert_in_range(keeperrig.lists, 4, 8);
-	keeperrig.list_error = SPOKE_ELIMIT; /* some were not */
+	keeperrig.list_error = SPOKE_ELIMIT; /* some URLs were rejected */
 	keeperrig_pass(RETRY_NS * 12 / 10);
 	keeperrig.lists = 0;
 	keeperrig_pass(30 * SECOND);

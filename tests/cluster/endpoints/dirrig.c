@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of directory tests: see dirrig.h. */
 #include "tests/cluster/endpoints/dirrig.h"
 
 #include <stdio.h>
@@ -122,7 +123,7 @@ void dirrig_consume(const char *parameters, const struct spoke_consumer_options 
 	struct spoke_consumer_options with = *options;
 	char url[256];
 
-	/* Its own place is not in the list, and gone with the first one. */
+	/* The address in the URL is removed by the first list. */
 	(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:9/demo.Echo%s%sregistry.protect=false",
 		       parameters, *parameters ? "&" : "?");
 	with.url = url;
@@ -187,7 +188,7 @@ int dirrig_call(void)
 	dirrig_pass(110 * MS);
 	assert_int_equal(call->ends, 1);
 	error = call->error;
-	/* Its place is for the next one. */
+	/* Reuse the entry of the failed call. */
 	if (call == &dirrig.calls[dirrig.begun - 1])
 		dirrig.calls[--dirrig.begun] = (struct dirrig_call){ 0 };
 	return error;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A consumer in the virtual world whose directory is told lists as by a registry, and providers,
- * each a process of its own.
+ * Fixture: a consumer in the virtual world whose directory the test gives lists, as a registry
+ * does, and providers, each in a process of its own.
  */
 #ifndef TESTS_CLUSTER_ENDPOINTS_DIRRIG_H
 #define TESTS_CLUSTER_ENDPOINTS_DIRRIG_H
@@ -27,10 +27,10 @@
 enum {
 	PROVIDERS = 4,
 	CALLS = 64,
-	LISTED = 12, /* URLs of a list, at most */
+	LISTED = 12, /* maximum number of URLs in a list */
 };
 
-/* Where they are; to be followed by parameters. */
+/* URLs of the providers, to which parameters may be appended. */
 #define A "dubbo://127.0.0.1:20880/demo.Echo"
 #define B "dubbo://127.0.0.1:20881/demo.Echo"
 #define C "dubbo://127.0.0.1:20882/demo.Echo"
@@ -51,11 +51,11 @@ struct dirrig {
 	struct spoke_method *echo;
 	struct dirrig_side {
 		struct spokei_world_process process;
-		struct spoke_engine *engine; /* NULL: it is not there */
+		struct spoke_engine *engine; /* NULL: stopped */
 		struct spoke_provider *provider;
 		const char *version;   /* NULL: none */
-		uint32_t requests_max; /* at a time; 0: as it is preset */
-		bool mute;             /* keeps what it is asked */
+		uint32_t requests_max; /* limit of concurrent requests; 0: the default */
+		bool mute;             /* holds its requests */
 		unsigned served;
 		struct spoke_request *held[CALLS];
 		unsigned held_count;
@@ -63,8 +63,8 @@ struct dirrig {
 	struct dirrig_call calls[CALLS];
 	unsigned begun;
 	struct spoke_alarm beat;
-	unsigned told[SPOKE_LINK_RECONNECTING + 1];         /* by change */
-	void (*then)(const struct spoke_link_event *event); /* done as one is told; may be NULL */
+	unsigned told[SPOKE_LINK_RECONNECTING + 1];         /* events of each kind */
+	void (*then)(const struct spoke_link_event *event); /* called for each event; may be NULL */
 };
 
 extern struct dirrig dirrig;
@@ -72,37 +72,38 @@ extern struct dirrig dirrig;
 int dirrig_set_up(void **state);
 int dirrig_tear_down(void **state);
 
-/* The consumer of "demo.Echo", which begins with an empty list; calls take turns, once each, unless
- * the options say otherwise. `parameters` of its URL: "" or as "?version=1". */
+/* Makes the consumer of "demo.Echo" with an empty list. Unless the options differ, calls go round
+ * robin with one attempt. `parameters` are those of its URL: "" or e.g. "?version=1". */
 void dirrig_consume(const char *parameters, const struct spoke_consumer_options *options);
 
-/* Starts and ends a provider; at the end calls that it keeps are dropped. */
+/* Start and stop a provider. A stopped provider drops the calls that it holds. */
 void dirrig_start(unsigned at);
 void dirrig_stop(unsigned at);
 
-/* Answers all that it keeps. */
+/* Answers all held requests. */
 void dirrig_answer(unsigned at);
 
-/* Tells a list, up to a NULL. Returns as spokei_directory_set(). */
+/* Sets the list of URLs, which ends with NULL. Returns the result of spokei_directory_set(). */
 int dirrig_list(const char *const *texts);
 #define LIST(...) assert_int_equal(dirrig_list((const char *const[]){ __VA_ARGS__, NULL }), 0)
 #define LIST_NOBODY() assert_int_equal(dirrig_list((const char *const[]){ NULL }), 0)
 
 void dirrig_pass(uint64_t ns);
 
-/* The consumer's engine has a turn so often, as where something happens all the time. */
+/* Makes the consumer's engine run a turn every `ns`, like a busy one. */
 void dirrig_beat(uint64_t ns);
 
-/* Calls; what becomes of it stands in dirrig.calls. Returns as spoke_call(). */
+/* Makes a call, whose end is recorded in dirrig.calls. Returns the result of spoke_call(). */
 int dirrig_try(uint64_t timeout_ns);
 
-/* Calls, waits for the end, and returns the error. */
+/* Makes a call, waits for its end, and returns its error. */
 int dirrig_call(void);
 
-/* How many were served by a side, since this was asked last. */
+/* Returns the number of requests that a provider has served since the last query. */
 unsigned dirrig_served(unsigned side);
 
-/* What the consumer says of the provider of a side; REMOVED and no calls: nothing. */
+/* Returns the consumer's information about a provider; state REMOVED and no calls if it has none.
+ */
 struct spoke_endpoint_info dirrig_info(unsigned side);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of a registry: who is meant, and what becomes of those who come and go. */
+/* Lists of a registry: the providers that match, and endpoints that are added and removed. */
 #include "tests/cluster/endpoints/dirrig.h"
 
 #include <inttypes.h>
@@ -19,9 +19,9 @@ static enum spoke_endpoint_state state_of(unsigned side)
 	return dirrig_info(side).state;
 }
 
-/* --- coming and going */
+/* --- adding and removing */
 
-/* The room for them grows with lists of which nothing is meant. */
+/* The arrays grow for the longer list, although its other entries do not match. */
 static void longer_list_of_same_providers_changes_nothing(void **state)
 {
 	static const char *const longer[] = {
@@ -104,7 +104,7 @@ static void calls_in_flight_finish_at_removed_provider(void **state)
 	dirrig_pass(SECOND);
 	assert_int_equal(dirrig.calls[0].error, SPOKE_OK);
 	assert_int_equal(dirrig.calls[1].error, SPOKE_OK);
-	/* It is gone then, and its connection closed. */
+	/* The endpoint is gone now and its connection is closed. */
 	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 1);
 	assert_int_equal(dirrig.consumer->link.conn_count, 1);
 	assert_int_equal(dirrig.told[SPOKE_LINK_CLOSED], 1);
@@ -124,7 +124,7 @@ static void removed_provider_is_not_reconnected(void **state)
 	dirrig_pass(10 * MS);
 	LIST_NOBODY();
 	connects = spoke_stat_get(dirrig.engine, SPOKE_STAT_CONNECTS);
-	/* Also when its connection is lost before its calls are over. */
+	/* This also holds if the connection is lost before its calls have ended. */
 	dirrig_stop(0);
 	dirrig_pass(100 * SECOND);
 	assert_int_equal(dirrig.calls[0].error, SPOKE_ELOST);
@@ -194,7 +194,7 @@ static void drain_waits_for_removed_providers(void **state)
 	assert_int_equal(dirrig.calls[1].error, SPOKE_OK);
 }
 
-/* --- who is meant */
+/* --- matching */
 
 static void assert_listed(const char *parameters, const char *const *urls, size_t count)
 {
@@ -229,7 +229,7 @@ static void wildcard_matches_any_version(void **state)
 	assert_listed("?version=*", versions, 4);
 }
 
-/* Each is asked for what it has. */
+/* Each provider is called with its own version. */
 static void wildcard_version_calls_all_providers(void **state)
 {
 	(void)state;
@@ -242,7 +242,7 @@ static void wildcard_version_calls_all_providers(void **state)
 		assert_int_equal(dirrig_call(), SPOKE_OK);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(dirrig_served(i), 2);
-	/* Another version at the same place is another provider, which A is not. */
+	/* Another version at the same address is another provider, which A does not serve. */
 	LIST(A "?version=3.0");
 	dirrig_pass(10 * MS);
 	assert_int_equal(dirrig_call(), SPOKE_ENOSERVICE);
@@ -317,7 +317,7 @@ static void valid_weights_are_used_and_invalid_ones_ignored(void **state)
 	assert_int_equal(dirrig_served(1), 3);
 }
 
-/* What is no place is none: a link to it would lead anywhere. */
+/* An invalid address is ignored, because a link to it could lead anywhere. */
 static void admin_address_comes_from_list(void **state)
 {
 	(void)state;
@@ -332,7 +332,7 @@ static void admin_address_comes_from_list(void **state)
 	assert_string_equal(dirrig_info(2).admin, "");
 }
 
-/* By the clock of the wall, which may show another time than the provider's. */
+/* Warm-up uses the wall clock, which may differ from the provider's. */
 static void recently_started_provider_warms_up(void **state)
 {
 	const struct spoke_env *env = &dirrig.process.env;
@@ -355,7 +355,7 @@ static void recently_started_provider_warms_up(void **state)
 	dirrig_pass(30 * SECOND);
 	assert_int_equal(dirrig_info(0).weight, 50);
 	assert_int_equal(dirrig_info(1).weight, 20);
-	/* The balancer has heard of it. */
+	/* The balancer uses the new weight. */
 	for (int i = 0; i < 14; i++)
 		assert_int_equal(dirrig_call(), SPOKE_OK);
 	assert_int_equal(dirrig_served(0), 10);
@@ -368,7 +368,7 @@ static void recently_started_provider_warms_up(void **state)
 	assert_int_equal(dirrig.consumer->directory.candidates.weights[1], 100);
 }
 
-/* --- who was tried */
+/* --- tried endpoints */
 
 static uint32_t fresh_after(const uint64_t *tried, size_t count)
 {
@@ -405,7 +405,7 @@ static void tried_endpoint_does_not_count_as_fresh(void **state)
 	assert_int_equal(fresh_after(ids, 2), 1);
 }
 
-/* Ids go on while places are few. */
+/* Ids keep growing while few addresses are in use. */
 static void endpoint_is_found_by_id_after_list_changes(void **state)
 {
 	const struct spokei_candidates *candidates;

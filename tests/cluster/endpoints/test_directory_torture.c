@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists that are told while there is no memory, consumers that are freed by whatever they tell, and
- * lists that change all the time while calls run.
+ * Lists during failed allocations, consumers freed by each of their callbacks, and lists that
+ * change all the time during calls.
  */
 #include "tests/cluster/endpoints/dirrig.h"
 
@@ -11,7 +11,7 @@
 
 static const struct spoke_consumer_options presets;
 
-/* --- no memory */
+/* --- failed allocations */
 
 static int torture_list(unsigned step)
 {
@@ -21,8 +21,8 @@ static int torture_list(unsigned step)
 	return dirrig_list(step % 2 ? first : second);
 }
 
-/* Lists are told while one demand for memory fails, or all from that one on. What is listed is
- * right all the same, or the caller is told; and the next list is. */
+/* Sets lists while one allocation fails, or all from that one on. The list is applied, or the
+ * caller gets an error; the next list is applied. */
 static bool list_with_fault(unsigned point, bool for_ever)
 {
 	bool failed;
@@ -75,7 +75,7 @@ static void list_survives_lasting_enomem(void **state)
 	assert_bears_faults(true);
 }
 
-/* All of its connections, or none until a call wants to go there. */
+/* Makes all connections, or none until a call chooses the endpoint. */
 static void failed_connections_are_made_later(void **state)
 {
 	const struct spoke_consumer_options options = { .connections = 3 };
@@ -101,7 +101,7 @@ static void failed_connections_are_made_later(void **state)
 	assert_true(asleep > 2);
 }
 
-/* It is listed, but there is no memory to connect to it. */
+/* Lists an endpoint whose connection cannot be allocated. */
 static void list_asleep(void)
 {
 	unsigned point = 1;
@@ -117,12 +117,12 @@ static void list_asleep(void)
 		LIST_NOBODY();
 	}
 	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_IDLE);
-	dirrig_pass(1100 * MS); /* there still is none */
+	dirrig_pass(1100 * MS); /* still no memory */
 	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_IDLE);
 	spokei_faults_heal(&dirrig.faulty);
 }
 
-/* It is connected to when a call wants to go there. */
+/* A call that chooses the endpoint connects it. */
 static void endpoint_with_failed_connect_stays_listed(void **state)
 {
 	(void)state;
@@ -130,7 +130,7 @@ static void endpoint_with_failed_connect_stays_listed(void **state)
 	assert_int_equal(dirrig_call(), SPOKE_OK);
 }
 
-/* ... or by itself, a moment later. */
+/* A timer connects it. */
 static void endpoint_with_failed_connect_is_retried_by_timer(void **state)
 {
 	(void)state;
@@ -139,7 +139,7 @@ static void endpoint_with_failed_connect_is_retried_by_timer(void **state)
 	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_READY);
 }
 
-/* ... or when the list is told again, though it is as before. */
+/* The next list connects it, even if that list is unchanged. */
 static void endpoint_with_failed_connect_is_retried_with_next_list(void **state)
 {
 	(void)state;
@@ -210,7 +210,7 @@ static void free_consumer(void *arg, const struct spoke_result *result)
 	spoke_consumer_free(dirrig.consumer);
 }
 
-/* The last call of a removed endpoint. */
+/* Frees the consumer in the last call of a removed endpoint. */
 static void consumer_can_be_freed_in_last_call_of_removed_one(void **state)
 {
 	const struct spoke_call_options options = { .timeout_ns = 60 * SECOND };
@@ -250,7 +250,7 @@ static void consumer_can_be_freed_while_removed_ones_drain(void **state)
 
 /* --- lists that change all the time */
 
-/* With failover and one provider that stays no call fails. */
+/* With failover and one provider that stays, no call fails. */
 static void calls_succeed_while_endpoints_change(void **state)
 {
 	static const struct spoke_consumer_options options = { .policy = &spoke_policy_failover };

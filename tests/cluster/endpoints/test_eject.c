@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is judged of endpoints: when they are put aside, how they did, what a young one weighs. */
+/* Health of endpoints: ejection, response times, and weights during warm-up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -142,7 +142,7 @@ static void newest_response_times_have_most_weight(void **state)
 	assert_int_equal(spokei_score_mean(&score, now_ns), 16000);
 	spokei_score_answered(&score, 32000, now_ns);
 	assert_int_equal(spokei_score_mean(&score, now_ns), 17000);
-	/* After half of the time the sample is about half of it. */
+	/* After half of the period a new sample counts for about half. */
 	now_ns += SPOKEI_SCORE_NS / 2;
 	spokei_score_answered(&score, 1017000, now_ns);
 	assert_in_range(spokei_score_mean(&score, now_ns), 510000, 520000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of the endpoints takes a call: failures, limits, connections that are not there yet. */
+/* Selection of an endpoint for a call: failures, limits, and connections that are not open yet. */
 #include "tests/cluster/endpoints/dirrig.h"
 #include "transport/conn/conn.h"
 
@@ -34,7 +34,7 @@ static void assert_served(unsigned first, unsigned second)
 
 #define EJECT "?eject.failures=3&eject.time=1s"
 
-/* Makes the first one fail until it is put aside. */
+/* Makes the first endpoint fail until it is ejected. */
 static void eject_first(void)
 {
 	start(2, EJECT, &presets);
@@ -70,7 +70,7 @@ static void only_consecutive_failures_eject(void **state)
 	assert_false(dirrig_info(0).ejected);
 }
 
-/* Of the calls that are made now, how many does the first one get? */
+/* Makes four calls. Returns how many of them the first endpoint got. */
 static unsigned probes(void)
 {
 	(void)dirrig_served(0);
@@ -80,7 +80,7 @@ static unsigned probes(void)
 	return dirrig_served(0);
 }
 
-/* Pauses are of 1 s, 1.6 s, 2.56 s, 20 % more or less. */
+/* Ejections last 1 s, 1.6 s, 2.56 s, plus or minus 20 %. */
 static void failed_probe_lengthens_ejection(void **state)
 {
 	static const uint64_t least_ms[] = { 800, 1280, 2048 };
@@ -88,7 +88,7 @@ static void failed_probe_lengthens_ejection(void **state)
 
 	(void)state;
 	eject_first();
-	/* It was put aside up to 120 ms ago. */
+	/* It was ejected up to 120 ms ago. */
 	dirrig_pass(1000 * MS);
 	for (int i = 1; i < 3; i++) {
 		dirrig_pass((most_ms[i - 1] - least_ms[i - 1]) * MS);
@@ -113,7 +113,7 @@ static void answered_probe_ends_ejection(void **state)
 	assert_served(3, 3);
 }
 
-/* Answers to what was asked before say nothing about now. */
+/* A reply to a request from before the ejection does not prove that the endpoint has recovered. */
 static void late_answer_does_not_end_ejection(void **state)
 {
 	(void)state;
@@ -166,7 +166,7 @@ static void lost_connection_counts_as_one_failure(void **state)
 	assert_false(dirrig_info(0).ejected);
 }
 
-/* It has said no by right. */
+/* A rejection for overload is a valid reply. */
 static void refusals_do_not_eject(void **state)
 {
 	(void)state;
@@ -182,7 +182,7 @@ static void refusals_do_not_eject(void **state)
 	assert_false(dirrig_info(0).ejected);
 }
 
-/* --- limits, and who is chosen again */
+/* --- limits, and choosing again */
 
 static void endpoint_at_its_limit_is_excluded(void **state)
 {
@@ -232,7 +232,7 @@ static void endpoint_below_its_limit_is_chosen_again(void **state)
 	assert_served(1, 1);
 }
 
-#define LARGE (6u << 20) /* of which a connection keeps two waiting */
+#define LARGE (6u << 20) /* a connection queues at most two */
 
 static int try_large(void)
 {
@@ -243,7 +243,7 @@ static int try_large(void)
 			  NULL, NULL);
 }
 
-/* Nobody takes anything yet, and what waits for one of them leaves no room. */
+/* Neither endpoint is connected yet, and the requests waiting for one of them fill its queue. */
 static void fill_both(const struct spoke_policy *policy)
 {
 	const struct spoke_consumer_options options = { .policy = policy, .sticky = true };
@@ -258,7 +258,7 @@ static void fill_both(const struct spoke_policy *policy)
 		assert_in_range(dirrig_info(1).actives, 0, 2);
 	}
 	assert_int_equal(try_large(), SPOKE_ELIMIT);
-	/* What is smaller finds room again, a moment later. */
+	/* A moment later there is room again for a smaller request. */
 	dirrig_pass(20 * MS);
 	assert_int_equal(dirrig_try(SECOND), SPOKE_OK);
 }
@@ -388,7 +388,7 @@ static void waiting_calls_start_when_endpoint_becomes_ready(void **state)
 	assert_int_equal(dirrig.calls[0].error, SPOKE_OK);
 }
 
-/* --- what is said of them */
+/* --- reported state */
 
 static void mean_expires_after_a_while(void **state)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Filters that record their calls: see diary.h. */
 #include "tests/cluster/filter/diary.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filters that record the requests for which a provider calls them. */
+/* Filters that record their calls by a provider. */
 #ifndef TESTS_CLUSTER_FILTER_DIARY_H
 #define TESTS_CLUSTER_FILTER_DIARY_H
 
@@ -14,11 +14,11 @@ enum {
 struct diarist {
 	char letter;
 	struct spoke_filter filter;
-	struct spoke_filter_verdict verdict; /* that it returns */
+	struct spoke_filter_verdict verdict; /* its result */
 	void (*in_before)(void);
 	void (*in_after)(void);
-	struct spoke_filter_answer answer; /* the last one that it got */
-	char value[RIG_TEXT];              /* ... its value or text */
+	struct spoke_filter_answer answer; /* the last answer passed to it */
+	char value[RIG_TEXT];              /* the answer's value or text */
 	char method[RIG_TEXT];
 	char peer[RIG_TEXT];
 	size_t args; /* number of arguments */
@@ -36,10 +36,10 @@ extern const struct spoke_provider_options with_filters;
 /* Calls the rig's tear-down too. */
 int diary_set_up(void **state);
 
-/* Makes both sides, with these filters. */
+/* Makes both sides with these filters. */
 void diary_begin(void);
 
-/* Makes a call, and waits for its end. */
+/* Makes a call and waits for its end. */
 struct rig_call *diary_call(struct spoke_method *method);
 
 #endif

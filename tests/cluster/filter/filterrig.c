@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of filter tests: see filterrig.h. */
 #include "tests/cluster/filter/filterrig.h"
 
 #include <string.h>
@@ -127,7 +128,7 @@ uint64_t rig_stat(enum spoke_stat stat)
 	return spoke_stat_get(rig.engines[SERVER], stat);
 }
 
-/* --- life */
+/* --- set-up */
 
 int rig_set_up(void **state)
 {

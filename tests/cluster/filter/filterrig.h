@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider with filters and limits, and a consumer that calls it, in the virtual world. Checks
- * that every call ends once, and that nothing is left behind.
+ * Fixture: a provider with filters and limits, and a consumer that calls it, in the virtual world.
+ * Asserts that every call ends once and that nothing leaks.
  */
 #ifndef TESTS_CLUSTER_FILTER_FILTERRIG_H
 #define TESTS_CLUSTER_FILTER_FILTERRIG_H
@@ -34,7 +34,7 @@ struct rig_call {
 	struct spoke_call name;
 	unsigned ends;
 	int error;
-	char text[RIG_TEXT]; /* of an error, or of the value that is one */
+	char text[RIG_TEXT]; /* of an error, or of a str value */
 };
 
 struct filter_rig {
@@ -44,21 +44,22 @@ struct filter_rig {
 	struct spoke_engine *engines[2]; /* NULL: freed */
 	struct spoke_provider *provider;
 	struct spoke_consumer *consumer;
-	/* Methods: answers at once; with an error; later, and keeps nothing; on the pool. */
+	/* Methods: reply at once, reply with an error, hold the request, reply from the thread
+	 * pool. */
 	struct spoke_method *echo;
 	struct spoke_method *fail;
 	struct spoke_method *later;
 	struct spoke_method *pool;
-	struct spoke_request *held[RIG_CALLS]; /* by "later"; NULL: answered */
+	struct spoke_request *held[RIG_CALLS]; /* held by "later"; NULL: answered */
 	unsigned held_count;
-	unsigned handled; /* by all handlers */
+	unsigned handled; /* requests of all handlers */
 	struct rig_call calls[RIG_CALLS];
 	unsigned begun;
 	unsigned ended;
-	bool by_turns;          /* engines may be freed in their callbacks */
+	bool by_turns;          /* callbacks may free the engines */
 	uint32_t executes;      /* of all methods, set before rig_begin() */
-	uint32_t per_second;    /* the same */
-	void (*in_reply)(void); /* done by "echo" after it answered; may be NULL */
+	uint32_t per_second;    /* of all methods, set before rig_begin() */
+	void (*in_reply)(void); /* called by "echo" after its reply; may be NULL */
 };
 
 extern struct filter_rig rig;
@@ -73,11 +74,11 @@ int rig_begin(const struct spoke_provider_options *options);
 struct rig_call *rig_call(struct spoke_method *method);
 struct rig_call *rig_call_with(struct spoke_method *method, const char *text,
 			       const struct spoke_call_options *options);
-/* Returns whether the call was taken. */
+/* Returns whether the call was accepted. */
 bool rig_try(struct spoke_method *method);
 void rig_pass(uint64_t ns);
 
-/* Answers a request that is held. */
+/* Answers a held request. */
 void rig_answer(unsigned which);
 void rig_answer_all(void);
 

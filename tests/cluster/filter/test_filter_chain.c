@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pure parts: the chain of filters, limits, fallbacks. */
+/* Pure parts: the filter chain, the limits, the fallback results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

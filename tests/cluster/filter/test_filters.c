@@ -167,7 +167,7 @@ static void filter_sees_no_names_without_memory(void **state)
 {
 	(void)state;
 	diary_begin();
-	/* From then on all allocations succeed except that of the names. */
+	/* From then on only the allocation of the names fails. */
 	(void)diary_call(rig.echo);
 	(void)diary_call(rig.echo);
 	(void)rig_call(rig.later);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filters of a provider that ends, also when a filter frees it; and invalid lists of filters. */
+/* Filters of a provider that ends, also when a filter frees it; and invalid filter lists. */
 #include "tests/cluster/filter/diary.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits on a method's concurrency and rate hold exactly, however its callers behave. */
+/* Limits on a method's concurrency and rate hold exactly, even if callers cancel and retry. */
 #include "tests/cluster/filter/filterrig.h"
 
 #include <errno.h>
@@ -54,8 +54,7 @@ static void each_method_has_its_own_limit(void **state)
 	rig_pass(100 * MS);
 	assert_int_equal(rig.held_count, 1);
 	assert_int_equal(count_ends(SPOKE_EREMOTE), 5);
-	/* Two requests are never answered in their handlers at once; the pool answers later.
-	 */
+	/* Handlers never overlap if they reply at once; the thread pool replies later. */
 	assert_int_equal(count_ends(SPOKE_OK), 5 + 1);
 	call_many(rig.pool, 1);
 	rig_pass(100 * MS);
@@ -174,7 +173,7 @@ static void limit_is_not_used_after_provider_is_freed(void **state)
 	rig_pass(10 * MS);
 }
 
-/* Whichever allocation failed: nothing is taken when all requests are answered. */
+/* Whichever allocation fails, no quota is in use once all requests are answered. */
 static bool play_with_failing(uint64_t nth)
 {
 	bool failed;

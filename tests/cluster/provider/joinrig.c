@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of joined providers: see joinrig.h. */
 #include "tests/cluster/provider/joinrig.h"
 
 #include <stdio.h>

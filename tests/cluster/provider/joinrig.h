@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Providers on several engines of one process that listen together, and a process with many
- * consumers, in the virtual world.
+ * Fixture: providers on several engines of one process that listen together, and a process with
+ * many consumers, in the virtual world.
  */
 #ifndef TESTS_CLUSTER_PROVIDER_JOINRIG_H
 #define TESTS_CLUSTER_PROVIDER_JOINRIG_H
@@ -36,7 +36,7 @@ struct joinrig_caller {
 	struct spoke_method *echo;
 	unsigned begun;
 	unsigned ends;
-	int error; /* of the last one */
+	int error; /* of the last call */
 };
 
 struct joinrig {
@@ -74,7 +74,7 @@ void joinrig_consume(const char *place, unsigned count);
 /* Begins one call of every consumer. */
 void joinrig_call(void);
 
-/* Waits a second, after which all calls have ended. Returns how many ended with this error. */
+/* Waits for a second, in which all calls end. Returns how many ended with this error. */
 unsigned joinrig_ended(int error);
 
 void joinrig_pass(uint64_t ns);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of the access log: see logrig.h. */
 #include "tests/cluster/provider/logrig.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rig of filters, with an access log in a file. */
+/* The fixture of the filter tests with an access log in a file. */
 #ifndef TESTS_CLUSTER_PROVIDER_LOGRIG_H
 #define TESTS_CLUSTER_PROVIDER_LOGRIG_H
 
@@ -13,7 +13,7 @@ extern const struct spoke_provider_options log_to_file;
 
 void log_begin(const struct spoke_provider_options *options);
 
-/* Returns the contents of the file (NULL: there is none), and how often it was appended to. */
+/* Returns the contents of the file, or NULL, and the number of writes to it. */
 const char *log_file(void);
 unsigned log_appends(void);
 

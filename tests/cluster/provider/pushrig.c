@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of pushes: see pushrig.h. */
 #include "tests/cluster/provider/pushrig.h"
 
 #include <errno.h>
 
-#define PATIENCE 10000 /* of 1 ms */
+#define PATIENCE 10000 /* steps of 1 ms */
 
 void pushrig_speak(struct stage *stage)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A stage on which the provider pushes: its consumer has a handler, and has sent a request.
- */
+/* Fixture: a stage whose provider pushes. Its consumer has a handler and has sent a request. */
 #ifndef TESTS_CLUSTER_PROVIDER_PUSHRIG_H
 #define TESTS_CLUSTER_PROVIDER_PUSHRIG_H
 
@@ -9,7 +7,7 @@
 
 struct pushrig {
 	struct stage *stage;
-	struct spoke_method *echo; /* pushes, to the handlers of these names */
+	struct spoke_method *echo; /* for pushes to the handlers of these names */
 	struct spoke_method *later;
 	struct spoke_peer peer; /* the consumer */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The access log of a provider that ends, and of a pool that is slow, full, or gone. */
+/* The access log: the end of its provider, and a thread pool that is slow, full or gone. */
 #include "tests/cluster/provider/logrig.h"
 
 #include <errno.h>
@@ -63,13 +63,13 @@ static void engine_ends_when_writes_fail(void **state)
 	assert_null(log_file());
 }
 
-/* --- a pool whose threads are slow, or that is full */
+/* --- a slow or full thread pool */
 
 static struct slow {
 	struct spoke_loop loop;
 	int (*offload)(void *loop, struct spoke_work *work);
 	int error;
-	struct spoke_work *work; /* that waits */
+	struct spoke_work *work; /* the work that waits */
 	unsigned tries;
 } slow;
 
@@ -84,7 +84,7 @@ static int slow_offload(void *loop, struct spoke_work *work)
 	return 0;
 }
 
-/* From now on the pool's work waits for slow_work(). */
+/* Makes the work of the pool wait for slow_work(). */
 static void make_slow(void)
 {
 	memset(&slow, 0, sizeof(slow));
@@ -143,9 +143,11 @@ static void fail_many(unsigned count, const char *text)
 	rig_pass(20 * MS);
 }
 
-/* A line of "fail" has 79 bytes here, 80 with long arguments, a line of "echo" 74. After a line
- * that was left out, a shorter line would fit, but must wait until the number of missing lines is
- * written. */
+/*
+ * Here a line of "fail" has 79 bytes, 80 with long arguments, and a line of "echo" 74. After a
+ * dropped line a shorter line would fit, but must wait until the number of dropped lines is
+ * written.
+ */
 static void missing_lines_are_counted_before_later_lines(void **state)
 {
 	unsigned missing;

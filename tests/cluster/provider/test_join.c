@@ -224,7 +224,7 @@ static void handed_connections_over_the_limit_are_closed(void **state)
 	assert_int_equal(joinrig_connections(1), 2);
 	assert_int_equal(spoke_stat_get(joinrig.sides[1].engine, SPOKE_STAT_ACCEPTS_REFUSED_TOTAL),
 			 2);
-	/* The consumers connect again. */
+	/* The consumers reconnect. */
 	joinrig_pass(10 * SECOND);
 	joinrig_call();
 	assert_int_equal(joinrig_ended(SPOKE_OK), joinrig.count);
@@ -292,7 +292,7 @@ static void try_to_join(enum spokei_faults_kind kind, int error)
 			break;
 		assert_true(joined == SPOKE_ENOMEM || joined == SPOKE_ESYSTEM);
 		joinrig_pass(MS);
-		/* The desk may remain. */
+		/* The memory for the hand-over may remain. */
 		assert_in_range(side->faulty.blocks, blocks, blocks + 1);
 		assert_int_equal(side->faulty.fds, fds);
 		assert_int_equal(spoke_provider_address(side->provider, 0, (char[64]){ "" }, 64),

@@ -133,7 +133,7 @@ static void drain_accepts_backlog_at_path(void **state)
 	who_waits_to_be_accepted_is_not_left_behind(PATH "?shared=true", AT_PATH);
 }
 
-/* The first does not know the second before it has run a turn. */
+/* The first engine does not know the second before it has run a turn. */
 static void join_ends_when_first_is_freed_at_once(void **state)
 {
 	(void)state;

@@ -119,11 +119,11 @@ static void set_up(struct rig *rig, enum way way)
 		provide(&sides[i]);
 	assert_int_equal(spoke_provider_listen(sides[0].provider, place), 0);
 	assert_true(spoke_provider_address(sides[0].provider, 0, place, sizeof(place)) > 0);
-	/* The second joins an engine that runs. */
+	/* The second engine joins an engine that is running. */
 	assert_int_equal(spoke_engine_start(sides[0].engine), 0);
 	assert_int_equal(spoke_provider_join(sides[1].provider, sides[0].provider), 0);
 	assert_int_equal(spoke_engine_start(sides[1].engine), 0);
-	/* The first knows the second once it has run a later post. */
+	/* The first engine knows the second once it has run a later post. */
 	spoke_engine_post(sides[0].engine, &sides[0].turned);
 	while (!atomic_load(&sides[0].has_turned))
 		;
@@ -171,7 +171,7 @@ static void call_to_the_end(void *arg)
 		if (i == 20)
 			atomic_store(&rig->going, true);
 	}
-	/* Lets the waiting thread go on, also when calls failed at once. */
+	/* Releases the waiting thread, even if all calls failed at once. */
 	atomic_store(&rig->going, true);
 }
 

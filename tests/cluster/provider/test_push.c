@@ -169,7 +169,7 @@ static void silent_connection_is_no_peer(void **state)
 	pushrig_close_mute(stage, fd);
 }
 
-/* --- where pushes are made */
+/* --- callers of pushes */
 
 static struct pushrig *acting;
 

@@ -142,7 +142,7 @@ static void pushes_end_when_provider_ends(void **state)
 	assert_false(stage->calls[first + 1].result.written);
 }
 
-/* Long before the time of the drain is over. */
+/* The drain ends long before its timeout. */
 static void until_drained(struct stage *stage, const struct spoke_engine *engine)
 {
 	for (unsigned i = 0; !engine->drained; i++) {

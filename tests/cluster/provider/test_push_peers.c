@@ -31,9 +31,9 @@ struct rig {
 	struct peer_conn conn;
 	unsigned pushes;
 	unsigned ends;
-	int error; /* of the last end */
+	int error; /* of the last push */
 	unsigned requests;
-	struct spokei_message last; /* of them; spans are not kept */
+	struct spokei_message last; /* the last request; its spans are not valid */
 	unsigned replies;           /* to the peer's own request */
 };
 

@@ -110,8 +110,7 @@ static void messages_do_not_depend_on_cuts(void **state)
 		give(&whole, bytes, len);
 		assert_int_equal(whole.last, SPOKEI_INTAKE_MORE);
 		assert_int_equal(whole.messages, 3);
-		assert_int_equal(whole.memory.asked,
-				 1); /* only the memo: no bytes had to be kept */
+		assert_int_equal(whole.memory.asked, 1); /* the memo; no byte is kept */
 		for (size_t cut = 0; cut <= len; cut++) {
 			for (size_t second = cut; second <= len; second += 1 + (len - cut) / 9) {
 				struct run run;
