@@ -37,7 +37,7 @@ static struct {
 	struct spoke_alarm *alarms;
 	struct spoke_request *late[64];
 	unsigned late_count;
-	bool hostile; /* markup in the name, and in events */
+	bool hostile; /* put markup into the name and into events */
 } host;
 
 static void stop(const char *what, int error)
@@ -145,7 +145,7 @@ static void done(void *arg, const struct spoke_result *result)
 
 static void begin_call(unsigned method)
 {
-	/* What is refused is seen on the page too. */
+	/* A refused call appears on the page too. */
 	int error = spoke_call(host.methods[method], host.args, NULL, done, NULL, NULL);
 
 	(void)error;

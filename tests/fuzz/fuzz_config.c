@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a file of settings. It is read, or refused with a sentence for what is wrong; what
- * was read says only what the table of keys knows, and read again as it is told it says the same.
+ * Fuzzes the parser of configuration files. A file is accepted, or rejected with a message that
+ * names the error. An accepted file contains only keys of the table; its settings, printed and
+ * parsed again, are the same.
  */
 #include "cluster/config/parts.h"
 #include "tests/core/memory.h"
@@ -36,7 +37,7 @@ static void count_sentence(void *arg, const char *sentence)
 		require(sentence[i] >= ' ' && sentence[i] < 0x7f, "a sentence can be printed");
 }
 
-/* The section of an entry, as users name it. */
+/* Returns the section of an entry as users write it. */
 static void name_section(const struct spokei_part *part, char *name, size_t size)
 {
 	const char *kind = spokei_section_name(part->kind);

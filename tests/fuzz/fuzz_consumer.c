@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A live consumer in the virtual world, and the peer it calls, who does what a script says: takes
- * connections or not, reads requests, answers them well, badly, twice, sends any bytes in pieces,
- * goes away. Calls are begun, cancelled, timed out, and begin others as they end. However it goes:
- * what the consumer writes is a stream of its wire, every call ends exactly once and never inside
- * spoke_call(), memory is bounded, and nothing is left behind.
+ * Fuzzes a consumer in the virtual environment. Its peer follows a script: it accepts connections
+ * or not, reads requests, answers them correctly, wrongly or twice, sends arbitrary bytes in
+ * pieces, and disconnects. Calls begin, are cancelled, time out, and begin other calls when they
+ * end. The output of the consumer must be valid, every call must end exactly once and never inside
+ * spoke_call(), memory is bounded, and nothing may leak.
  */
 #include "core/virtual/faults.h"
 #include "tests/cluster/peer.h"
@@ -29,11 +29,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define MS UINT64_C(1000000)
 #define DRAIN_NS (1000 * MS)
 
-/* One call, and what comes of it. */
+/* One call and its result. */
 struct began {
 	struct spoke_call name;
 	unsigned ended;
-	uint8_t then; /* what is done as it ends */
+	uint8_t then; /* action when the call ends */
 };
 
 struct run {
@@ -48,16 +48,16 @@ struct run {
 	unsigned refused;
 	unsigned ended;
 	bool calling;
-	bool ending;                /* no calls follow */
-	struct spoke_request *held; /* one that was pushed */
+	bool ending;                /* no more calls begin */
+	struct spoke_request *held; /* a pushed request */
 	struct peer peer;
 	int listeners[PEERS];
 	struct peer_conn conns[PEERS];
-	uint64_t ids[PEERS][IDS_MAX]; /* of requests that were read, the last ones */
+	uint64_t ids[PEERS][IDS_MAX]; /* of the last requests that were read */
 	unsigned id_count[PEERS];
 	unsigned at;
 	struct script script;
-	bool mixed; /* the first endpoint speaks MessagePack-RPC */
+	bool mixed; /* the first endpoint uses MessagePack-RPC */
 };
 
 static struct run run;
@@ -161,7 +161,7 @@ static void pushed(struct spoke_request *request, void *arg)
 	spoke_reply_error(request, 1, "no");
 }
 
-/* --- the peer */
+/* --- the scripted peer */
 
 static void note_message(void *arg, struct peer_conn *conn, const struct spokei_message *message)
 {
@@ -213,7 +213,7 @@ static uint64_t some_id(uint8_t which)
 	return run.ids[run.at][which % count] + (which == 0xff);
 }
 
-/* A reply, a heartbeat, an event, a request of the peer. */
+/* Writes a reply, a heartbeat, an event or a request of the peer. */
 static void put_frame(struct script *script)
 {
 	struct peer_conn *conn = &run.conns[run.at];
@@ -365,7 +365,7 @@ static void step(struct script *script)
 		fail_something(script);
 		break;
 	default:
-		/* What drains frees itself. */
+		/* a drain frees the consumer */
 		if (op == 0xff && spoke_engine_drain(run.engine, DRAIN_NS) == 0)
 			run.consumer = NULL;
 		else if (op == 0xef)
@@ -374,7 +374,7 @@ static void step(struct script *script)
 	}
 }
 
-/* --- the run */
+/* --- one run */
 
 static bool begin(bool mixed)
 {
@@ -433,7 +433,7 @@ static void end(void)
 	run.ending = true;
 	for (unsigned i = 0; i < PEERS; i++)
 		read_from(&run.conns[i]);
-	/* Each has a deadline, and so ends also when nobody ends it. */
+	/* Each call has a deadline, so it ends even without an answer. */
 	if (run.consumer && run.begun % 2) {
 		pass(2000 * MS);
 		demand(run.ended == run.begun || run.consumer == NULL, "a deadline ends a call");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of Dubbo's wire, from arbitrary bytes: a header is judged the same however much of it is
- * there, a body as the validator judges it, with a memo as without, and what was read can be
- * written, read again as the same message, and written again as the same bytes.
+ * Fuzzes the decoder of Dubbo frames. A header must be decoded the same for any number of bytes
+ * after it. A body must be accepted exactly if the validator accepts it, with and without a memo. A
+ * decoded message must encode to the same message, and then to the same bytes.
  */
 #include "tests/core/memory.h"
 #include "tests/transport/recall.h"
@@ -43,7 +43,7 @@ static int cut(const void *bytes, size_t len, size_t *ret_len)
 	return spokei_wire_dubbo.cut(&limits, &state, spokei_span(bytes, len), ret_len);
 }
 
-/* What is said of a prefix is either MORE or what is said of the whole. */
+/* Checks that a prefix gets MORE or the result of the whole input. */
 static void prefixes_agree(const uint8_t *data, size_t size)
 {
 	size_t whole_len;
@@ -91,7 +91,8 @@ static bool same_reply(const struct spokei_message *a, const struct spokei_messa
 	       a->bare == b->bare;
 }
 
-/* All of the one are among the other; what a sender adds may come to them. */
+/* Returns whether all attachments of the first set are in the second; the encoder may add others.
+ */
 static bool attachments_kept(struct spoke_value a, struct spoke_value b)
 {
 	struct spoke_cursor before;
@@ -120,7 +121,7 @@ static void messages_agree(const struct spokei_message *a, const struct spokei_m
 	demand(attachments_kept(a->attachments, b->attachments), "the attachments are kept");
 }
 
-/* Writes at the end of a buffer; false: more attachments than can be sent. */
+/* Appends the message to a buffer; false: it has more attachments than can be encoded. */
 static bool write_message(const struct spokei_message *message, struct spokei_buffer *buffer)
 {
 	size_t pairs = 0;
@@ -161,7 +162,7 @@ static void survives_the_way(const struct spokei_message *message)
 	spokei_buffer_fini(&twice);
 }
 
-/* What the validator refuses is refused for the same reason. */
+/* Checks that the decoder rejects what the validator rejects, with the same error. */
 static void verdicts_agree(struct spoke_span frame, const struct spokei_message *message,
 			   int result)
 {
@@ -178,7 +179,7 @@ static void verdicts_agree(struct spoke_span frame, const struct spokei_message 
 	demand(verdict == 0 || verdict == result, "the validator agrees");
 }
 
-/* All frames that the bytes begin with, each of them twice. */
+/* Decodes each frame at the beginning of the bytes twice. */
 static void recall_all(const uint8_t *data, size_t size)
 {
 	struct recall recall;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arbitrary bytes as a stream, read as tools read it: all at once or in pieces, as the first byte
- * has it, the same messages come out, whose bytes are the stream's, one message behind the other.
+ * Fuzzes the reader of frames that tools use. The first byte selects whether the stream is read at
+ * once or in pieces; the messages must be the same, and their bytes must add up to the stream.
  */
 #include "tests/core/memory.h"
 
@@ -14,7 +14,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct story {
-	uint64_t sum; /* of all that the messages say */
+	uint64_t sum; /* checksum of all messages */
 	size_t bytes;
 	size_t count;
 	int last;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a request of HTTP. A part of them is judged as all of them are, or not yet; what is
- * found in a whole request lies inside of it, and is what it has to be.
+ * Fuzzes the parser of HTTP requests. Each prefix must get the result of the whole request, or
+ * "incomplete". All parts of a complete request must lie inside of its bytes and be valid.
  */
 #include "transport/http/guard.h"
 #include "transport/http/request.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EVERY_PART 512u /* up to this size all parts are tried, else some */
+#define EVERY_PART 512u /* bytes: up to this size each prefix is tested, else some */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,7 +29,7 @@ static int lies_inside(struct spoke_span span, const char *text, size_t len)
 	return at == NULL || (at >= text && at + span.len <= text + len);
 }
 
-/* Judges the first bytes, in a block of exactly their length. */
+/* Parses the first bytes, in a block of exactly their length. */
 static int judge(const uint8_t *data, size_t len)
 {
 	char *text = malloc(len > 0 ? len : 1);

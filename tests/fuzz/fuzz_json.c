@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as JSON, and as a value to be printed as JSON. What can be read is printed as a text
- * that reads as the same values; so does what is printed of any value.
+ * Fuzzes the JSON parser and printer. JSON that can be parsed must print to a text that parses as
+ * the same values, and so must arbitrary values that are printed.
  */
 #include "examples/spoke/json.h"
 
@@ -31,7 +31,7 @@ static char *print(struct spoke_value value, enum json_form form, size_t *ret_le
 	return text;
 }
 
-/* A value, printed, is read as one that is printed the same. */
+/* Checks that a printed value parses to a value that prints the same text. */
 static void try_value(struct spoke_value value, enum json_form form)
 {
 	struct spoke_builder builder;

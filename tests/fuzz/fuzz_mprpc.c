@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stream of MessagePack-RPC, in one piece and in many. The first three bytes choose limits and
- * cuts, the rest is the stream: every cut gives the same messages, with a memo and without, and a
- * message that was read and written again is read as the same.
+ * Fuzzes the decoder of MessagePack-RPC. The first three bytes select limits and cuts, the rest is
+ * the stream. All cuts must give the same messages, with and without a memo. A message that is
+ * encoded again must decode to the same message.
  */
 #include "tests/core/memory.h"
 #include "tests/transport/recall.h"
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define EVENTS_MAX 64
 
-/* Pieces of 1 to `spread` bytes, by a simple generator. */
+/* Splits the stream into pieces of 1 to `spread` bytes, with a simple generator. */
 struct pieces {
 	uint32_t state;
 	uint32_t spread;
@@ -54,7 +54,7 @@ static void complain(const char *what)
 	abort();
 }
 
-/* What becomes of a message on its way through spoke: a fault has always a text, and no code. */
+/* Normalizes a message as encoding does: an error always has a text and no code. */
 static struct spokei_message passed_on(struct spokei_message message)
 {
 	const char *text = spoke_strerror(message.error);
@@ -90,7 +90,7 @@ static void write_and_read(const struct spokei_wire_limits *limits,
 		SPOKE_ASSERT(event.cut == 0 && event.len == stream.bytes.len && event.read == 0);
 		complain(messages_differ(&event.message, &expected));
 	} else {
-		/* Only a text that was not there before can be too much. */
+		/* Only a text that was added can exceed the limit. */
 		SPOKE_ASSERT(result == SPOKE_ETOOLARGE && message->error != 0);
 		SPOKE_ASSERT(message->error_text.len == 0 && spokei_buffer_len(&out) == 0);
 	}
@@ -98,8 +98,8 @@ static void write_and_read(const struct spokei_wire_limits *limits,
 	SPOKE_ASSERT(memory.bytes == 0);
 }
 
-/* Each frame twice, with a memo: the same messages, and the second is a repeat if it is a request.
- */
+/* Decodes each frame twice, with a memo. Both results must be equal; the second must be a repeat if
+ * the frame is a request. */
 static void recall_all(const struct stream *stream, const struct stream_event *events, size_t count)
 {
 	struct recall recall;

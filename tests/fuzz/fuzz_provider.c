@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A live provider in the virtual world, and peers who send what a script says: good frames, any
- * bytes, in pieces, and who read or do not, wait and go away. Handlers answer now, later, when they
- * are abandoned, or end the provider. However it goes: what the provider writes is a stream of its
- * wire, every request ends in one way, memory is bounded, and nothing is left behind.
+ * Fuzzes a provider in the virtual environment. Its peers follow a script: they send valid frames
+ * and arbitrary bytes, in pieces; they read or do not read, wait and disconnect. Handlers answer at
+ * once, later, after the request was abandoned, or end the provider. The output of the provider
+ * must be valid, every request must end in one way, memory is bounded, and nothing may leak.
  */
 #include "core/virtual/faults.h"
 #include "tests/cluster/peer.h"
@@ -39,7 +39,7 @@ struct run {
 	unsigned handled;
 	struct peer peer;
 	struct peer_conn conns[PEERS];
-	unsigned at; /* the connection that the script moves */
+	unsigned at; /* the connection that the script uses */
 	struct script script;
 };
 
@@ -156,7 +156,7 @@ static void answer_held(unsigned which)
 		reply_first(request);
 }
 
-/* --- what the peers do */
+/* --- actions of the peers */
 
 static void note_message(void *arg, struct peer_conn *conn, const struct spokei_message *message)
 {
@@ -195,7 +195,7 @@ static void connect_anew(uint8_t how)
 		link->capacity = 100;
 }
 
-/* A good request, event or reply. */
+/* Writes a valid request, event or reply. */
 static void put_frame(struct script *script)
 {
 	static const char *const names[METHODS] = { "now", "no", "later", "gone", "end", "other" };
@@ -322,14 +322,14 @@ static void step(struct script *script)
 		fail_something(script);
 		break;
 	default:
-		/* What drains frees itself. */
+		/* a drain frees the provider */
 		if (op == 0xff && spoke_engine_drain(run.engine, DRAIN_NS) == 0)
 			run.provider = NULL;
 		break;
 	}
 }
 
-/* --- the run */
+/* --- one run */
 
 static bool begin(void)
 {

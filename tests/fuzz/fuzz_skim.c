@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The validator beside msgpack-c: what the one accepts the other accepts, as the same value, and
- * what is built from it is what msgpack-c packs. The first byte chooses limits and cuts.
+ * Fuzzes the MessagePack validator against msgpack-c: both must accept the same bytes as the same
+ * value, and the builder must pack the value as msgpack-c does. The first byte selects limits and
+ * cuts.
  */
 #include "core/value/skim.h"
 #include "tests/core/memory.h"
@@ -30,7 +31,7 @@ static void want(bool holds, const char *what)
 }
 #define WANT(condition) want((condition), #condition)
 
-/* Feeds the bytes in pieces, whose lengths come from `cut`, until there is an answer. */
+/* Feeds the bytes in pieces until the validator has decided; `cut` selects the lengths. */
 static int feed_cut(struct spokei_skim *skim, const uint8_t *data, size_t size, unsigned cut)
 {
 	int result = spokei_skim_feed(skim, data, 0);
@@ -80,7 +81,8 @@ static int skim_stream(const struct spoke_value_limits *limits, const uint8_t *d
 	return result;
 }
 
-/* What msgpack-c might allocate for the claims in these bytes, wherever they are, is little. */
+/* Returns whether msgpack-c would allocate little for the lengths that these bytes claim, at any
+ * offset. */
 static bool is_harmless(const uint8_t *data, size_t size)
 {
 	uint64_t claims = 0;
@@ -95,7 +97,7 @@ static bool is_harmless(const uint8_t *data, size_t size)
 	return claims < 100000;
 }
 
-/* Both readings of the same value, packed anew, are the same bytes. */
+/* Checks that the value packs to the same bytes from both readings. */
 static void compare_readings(const msgpack_object *object, const uint8_t *data, size_t size)
 {
 	struct memory memory;

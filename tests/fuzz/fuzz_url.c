@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a URL and as a component of one. What can be read prints to a text that reads as the
- * same URL and prints as the same text; what is encoded decodes to what it was.
+ * Fuzzes the URL parser and the encoding of components. A URL that can be parsed must print to a
+ * text that parses as the same URL and prints as the same text; decoding must reverse encoding.
  */
 #include "tests/core/memory.h"
 
@@ -26,7 +26,7 @@ static int same(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Prints to a block of exactly the length that is told. */
+/* Prints to a block of exactly the returned length. */
 static char *print_url(const struct spoke_url *url, size_t *ret_len)
 {
 	size_t len = spoke_url_print(url, SPOKE_URL_WHOLE, NULL, 0);
@@ -109,7 +109,7 @@ static void try_component(const char *text, size_t len)
 	free(encoded);
 }
 
-/* The other way round, nobody having encoded it. */
+/* Decodes arbitrary bytes, which need not be the output of the encoder. */
 static void try_decode(const char *text, size_t len)
 {
 	char *decoded = malloc(len + 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading of any bytes, checked or not, by every getter, cursor and the printer; and of those that
- * are values: what is built from them is accepted, says the same, and is its own canonical form.
+ * Fuzzes the reading of values: all getters, cursors and the printer, on validated and on arbitrary
+ * bytes. A valid value must be accepted when it is built again, contain the same, and be its own
+ * canonical form.
  */
 #include "tests/core/memory.h"
 #include "tests/core/value/rebuild.h"
@@ -12,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define VALUES_MAX 2000 /* read per input: the time is the square of it */
+#define VALUES_MAX 2000 /* read per input, because the time is quadratic */
 
 static void want(bool holds, const char *what)
 {
@@ -23,7 +24,7 @@ static void want(bool holds, const char *what)
 }
 #define WANT(condition) want((condition), #condition)
 
-/* Looks at both ends of a span, so that a sanitizer sees where it leads. */
+/* Reads both ends of a span, so that a sanitizer reports an invalid one. */
 static void touch(struct spoke_span span)
 {
 	const unsigned char *bytes = span.data;
@@ -47,7 +48,7 @@ static void print_at_all_sizes(struct spoke_value value)
 	}
 }
 
-/* Every getter; exactly those of its type say that there is something. */
+/* Calls every getter; exactly those of the value's type must succeed. */
 static void read_by_all_getters(struct spoke_value value)
 {
 	struct spoke_span span;
@@ -79,7 +80,7 @@ static void read_by_all_getters(struct spoke_value value)
 		touch((struct spoke_span){ found.data, found.len });
 }
 
-/* Goes through bytes that nobody has checked, as deep as they go. */
+/* Reads bytes that were not validated, at any depth. */
 static void read_all(const uint8_t *data, size_t size)
 {
 	struct spoke_cursor levels[40] = { spoke_cursor_bytes((struct spoke_span){ data, size }) };

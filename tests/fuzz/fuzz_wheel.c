@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sequences of calls of the wheel's API, beside the model. The first bytes choose the options, the
- * rest the operations, outside and inside callbacks.
+ * Fuzzes sequences of calls of the wheel's API against a model. The first bytes select the options,
+ * the rest the operations, outside and inside callbacks.
  */
 #include "tests/timer/model.h"
 
@@ -16,7 +16,7 @@ struct bytes {
 	const uint8_t *end;
 };
 
-/* Takes as many bytes as the number needs; behind the end there are zeros. */
+/* Takes as many bytes as the number needs; after the end of the input they are zero. */
 static uint64_t take_bits(struct choices *choices, unsigned count)
 {
 	struct bytes *bytes = spoke_container_of(choices, struct bytes, choices);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a fuzz target on files instead of under a fuzzer: every argument is a file, or a directory
- * whose files are taken in the order of their names. Anything that cannot be read is an error, and
- * so is finding no file at all: a corpus that has gone missing must not pass.
+ * Runs a fuzz target on files instead of under a fuzzer. Each argument is a file, or a directory
+ * whose files are used in the order of their names. An unreadable file is an error, and so is an
+ * empty directory: a missing corpus must not pass.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The fuzz target; libFuzzer's name and signature. */
+/* The fuzz target, with libFuzzer's name and signature. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct replay {
@@ -27,7 +27,7 @@ static void note_error(struct replay *replay, const char *path)
 	replay->errors++;
 }
 
-/* The length of an open file; -1 and errno when it cannot be told. */
+/* Returns the length of an open file, or -1 with errno set. */
 static long file_len(FILE *file)
 {
 	long len;
@@ -40,7 +40,8 @@ static long file_len(FILE *file)
 	return len;
 }
 
-/* Gives the target a block of exactly the file's length, so that a sanitizer sees any overrun. */
+/* Passes the file to the target in a block of exactly its length, so that a sanitizer reports an
+ * overrun. */
 static int run_bytes(FILE *file, size_t len)
 {
 	uint8_t *data = malloc(len > 0 ? len : 1);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Schedules faults and rests: see acts.h. */
 #include "acts.h"
 
 #include <stdio.h>
 
-#define HARM_LEAST_MS 500u /* between one and the next */
+#define HARM_LEAST_MS 500u /* between two faults */
 #define HARM_MOST_MS 4000u
 #define FREEZE_LEAST_MS 200u
 #define FREEZE_MOST_MS 8000u
 #define AWAY_LEAST_MS 100u
 #define AWAY_MOST_MS 3000u
-#define HARMED_MAX 3u /* at a time */
+#define HARMED_MAX 3u /* processes at a time */
 #define PROVIDERS_HARMED_MAX 2u
-#define WHOLE_NS NS_PER_S      /* so long that no report is of before */
-#define CALM_NS (2 * NS_PER_S) /* in which every connection has had a heartbeat */
+#define WHOLE_NS NS_PER_S      /* long enough that no report is older than the phase */
+#define CALM_NS (2 * NS_PER_S) /* long enough for a heartbeat on every connection */
 #define TRIM_NS (100 * NS_PER_MS)
 #define PATIENCE_NS (60 * NS_PER_S)
 
@@ -38,7 +39,7 @@ static void enter(struct acts *acts, enum act_phase phase)
 	board->trim = phase == ACT_TRIM;
 }
 
-/* Has it been good for so long? */
+/* Returns whether the phase's condition has held for the given time. */
 static bool has_been(struct acts *acts, bool good, uint64_t for_ns)
 {
 	uint64_t now = cast_now();
@@ -59,7 +60,7 @@ static unsigned providers_harmed(void)
 	return harmed;
 }
 
-/* The first of each kind lives for the whole run. */
+/* Disturbs a random process. The first process of each kind lives for the whole run. */
 static void harm(struct acts *acts)
 {
 	static const struct {
@@ -99,7 +100,7 @@ static void harm(struct acts *acts)
 
 static void tell_patience(void)
 {
-	cast_fail("after %d s the processes are not whole and at rest:",
+	cast_fail("after %d s the processes are not ready and at rest:",
 		  (int)(PATIENCE_NS / NS_PER_S));
 	for (unsigned i = 0; i < PROCESSES; i++)
 		(void)fprintf(stderr,
@@ -110,7 +111,7 @@ static void tell_patience(void)
 			      (unsigned long long)board->desks[i].open);
 }
 
-/* What should have come has not: said once, and it goes on without. */
+/* Reports a phase that lasts too long, and ends it. */
 static bool is_over(const struct acts *acts)
 {
 	if (cast_now() - acts->phase_ns < PATIENCE_NS)

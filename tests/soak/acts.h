@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done to the processes, and when: by dice, and with rests between, in which all is whole
- * and nobody calls. */
+/*
+ * The schedule of faults: processes are disturbed at random. At rests in between all processes are
+ * up and no calls are made.
+ */
 #ifndef TESTS_SOAK_ACTS_H
 #define TESTS_SOAK_ACTS_H
 
@@ -10,24 +12,24 @@ struct acts {
 	const struct plan *plan;
 	struct sim_dice dice;
 	enum act_phase {
-		ACT_HARM, /* calls, and harm */
-		ACT_HEAL, /* calls, and nobody is harmed, until all is whole */
+		ACT_HARM, /* calls and faults */
+		ACT_HEAL, /* calls without faults, until all processes are up */
 		ACT_HUSH, /* no calls begin */
-		ACT_TRIM, /* all is at rest, and memory is given back */
+		ACT_TRIM, /* no call is open, memory is trimmed */
 	} phase;
-	uint64_t phase_ns; /* when it began */
-	uint64_t good_ns;  /* since when that is so which it waits for; 0: it is not */
-	uint64_t next_ns;  /* of the next harm */
-	uint64_t rest_ns;  /* of the next rest */
+	uint64_t phase_ns; /* when the phase began */
+	uint64_t good_ns;  /* since when the phase's condition holds; 0: it does not */
+	uint64_t next_ns;  /* time of the next fault */
+	uint64_t rest_ns;  /* time of the next rest */
 	uint64_t rests;
 };
 
 void acts_begin(struct acts *acts, const struct plan *plan);
 
-/* Goes on. True: a rest is reached, to be looked at now; it lasts until acts_wake(). */
+/* Advances the schedule. Returns true when a rest is reached; the rest lasts until acts_wake(). */
 bool acts_step(struct acts *acts);
 
-/* Calls begin again. */
+/* Ends the rest. */
 void acts_wake(struct acts *acts);
 
 #endif

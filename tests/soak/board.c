@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Shared counters of the soak's processes. */
 #include "board.h"
 
 #include <stdarg.h>
@@ -6,7 +7,7 @@
 
 struct board *board;
 
-/* Three ranges of errors, in one row. */
+/* Maps three ranges of errors to one range of indices. */
 unsigned error_index(int error)
 {
 	unsigned number = (unsigned)-error;

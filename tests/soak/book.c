@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Table of open calls; detects lost and repeated ends. */
 #include "book.h"
 
 #include <inttypes.h>
@@ -6,7 +7,7 @@
 #define SEAT_BITS 12
 #define LOOKS 3u
 
-_Static_assert(BOOK_SEATS == 1u << SEAT_BITS, "a tag says which seat it is");
+_Static_assert(BOOK_SEATS == 1u << SEAT_BITS, "a tag contains the index of its seat");
 
 void book_init(struct book *book, struct desk *desk)
 {
@@ -107,7 +108,7 @@ void book_look(struct book *book, uint64_t now_ns)
 		desk_complain(book->desk,
 			      "%s %" PRIu64
 			      " of kind %u, team %u, %zu bytes, has not ended %" PRIu64
-			      " ms after its time",
+			      " ms after its deadline",
 			      seat->state == SEAT_OPEN ? "call" : "ticket", seat->tag, seat->kind,
 			      seat->team, seat->len, (now_ns - seat->until_ns) / NS_PER_MS);
 	}
@@ -125,7 +126,7 @@ bool book_close(struct book *book)
 		if (seat->state == SEAT_FREE || seat->overdue >= LOOKS)
 			continue;
 		desk->counts[COUNT_LOST]++;
-		desk_complain(desk, "%s %" PRIu64 " of kind %u, team %u has no end",
+		desk_complain(desk, "%s %" PRIu64 " of kind %u, team %u never ended",
 			      seat->state == SEAT_OPEN ? "call" : "ticket", seat->tag, seat->kind,
 			      seat->team);
 	}

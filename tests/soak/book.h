@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The book of one process: every call that was taken has a seat until its end. A seat is known by a
- * tag, which is never given again: an end by a tag that has none is an end too many. So the book
- * is as large as the calls that may be open, and knows of each call there ever was whether it ended
- * once. The engine's thread.
+ * The table of open calls of one process. Each call has a seat until it ends. A seat is found by a
+ * tag that is never used again, so a second end of a call is detected. The table needs room for
+ * open calls only, and yet checks that every call ends exactly once. Used on the engine's thread.
  */
 #ifndef TESTS_SOAK_BOOK_H
 #define TESTS_SOAK_BOOK_H
@@ -23,49 +22,50 @@ enum seat_state {
 struct seat {
 	uint64_t tag;
 	enum seat_state state;
-	unsigned kind; /* the owner's, as the next three */
+	unsigned kind; /* set by the owner, like the next three */
 	unsigned team;
 	size_t len;
 	struct spoke_call call;
-	uint64_t until_ns; /* by then it has ended */
-	unsigned overdue;  /* looks in a row at which it had not */
-	uint32_t next;     /* of the free ones */
+	uint64_t until_ns; /* latest end */
+	unsigned overdue;  /* consecutive checks at which the call was overdue */
+	uint32_t next;     /* in the list of free seats */
 };
 
 struct book {
 	struct desk *desk;
 	struct seat seats[BOOK_SEATS];
-	uint32_t free; /* the first; BOOK_SEATS: none */
+	uint32_t free; /* the first free seat; BOOK_SEATS: none */
 	uint64_t generation;
 	uint64_t open;
 };
 
 void book_init(struct book *book, struct desk *desk);
 
-/* A seat for a call that is about to begin, or NULL: all are taken. */
+/* Returns a seat for a new call, or NULL if all are taken. */
 struct seat *book_take(struct book *book, unsigned kind);
 
-/* The call has begun ... */
+/* Records that the call has begun. */
 void book_begin(struct book *book, struct seat *seat, uint64_t until_ns);
 
-/* ... or was not taken. */
+/* Records that spoke_call() rejected the call; frees the seat. */
 void book_refuse(struct book *book, struct seat *seat, int error);
 
-/* The seat of what ends now; NULL, and counted: it has none, or is not in this state. */
+/* Returns the seat of a call that ends. If no seat has this tag and state, counts a second end and
+ * returns NULL. */
 struct seat *book_find(struct book *book, uint64_t tag, enum seat_state state);
 
-/* It ended: counted by its error, and the seat is free. */
+/* Counts the result of the call and frees the seat. */
 void book_end(struct book *book, struct seat *seat, int error);
 
-/* It goes on as a ticket. */
+/* Records that the call continues as a ticket. */
 void book_defer(struct book *book, struct seat *seat, uint64_t until_ns);
 void book_settle(struct book *book, struct seat *seat, unsigned settlement);
 
-/* What has not ended at three looks in a row after its time is lost. A process that stood still has
- * looked once since. */
+/* Counts calls as lost that are overdue at three consecutive checks. A process that was frozen has
+ * made at most one check since. */
 void book_look(struct book *book, uint64_t now_ns);
 
-/* At the end of all: nothing is open, and the sums are equal. */
+/* Checks at the end that no call is open and the counters add up. */
 bool book_close(struct book *book);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Begins the calls of a consumer process and checks their results. */
 #include "calls.h"
 
 #include "load.h"
@@ -10,11 +11,11 @@
 
 #define SLACK_NS (3 * NS_PER_S)
 #define TIMEOUT_NS (500 * NS_PER_MS)
-#define LARGE_NS (2 * NS_PER_S) /* of calls that carry much */
+#define LARGE_NS (2 * NS_PER_S) /* timeout of large calls */
 #define LARGE 16384u
-#define DOZE_MS_MAX 700u /* some are too long for their calls */
+#define DOZE_MS_MAX 700u /* some exceed the timeout of their calls */
 #define CANCELS_MAX 64u
-#define STORM_LEN 100u /* bytes at most of each call of a storm */
+#define STORM_LEN 100u /* bytes of each call of a storm, at most */
 
 struct calls {
 	struct spoke_engine *engine;
@@ -27,7 +28,7 @@ struct calls {
 	unsigned cancel_count;
 };
 
-static struct calls *calls_of_process; /* the library hands back a tag, no more */
+static struct calls *calls_of_process; /* global, because the library passes only a tag back */
 
 static void complain(struct seat *seat, const char *what, int error)
 {
@@ -53,14 +54,14 @@ bool calls_error_is_due(int error)
 	return false;
 }
 
-/* Is it what this request can be answered with? */
+/* Returns whether the result is possible for this request. */
 static void judge(struct seat *seat, const struct spoke_result *result)
 {
 	const struct team *team = &calls_of_process->teams[seat->team];
 	unsigned kind = seat->kind % KINDS;
 
 	if (result->error == SPOKE_OK && kind == KIND_FAIL)
-		complain(seat, "answered, and should have failed", result->error);
+		complain(seat, "succeeded instead of failing", result->error);
 	else if (result->error == SPOKE_OK && seat->kind < KINDS &&
 		 !load_is(result->value, seat->tag, seat->len))
 		complain(seat, "answered with another value", result->error);
@@ -68,10 +69,10 @@ static void judge(struct seat *seat, const struct spoke_result *result)
 		return;
 	else if (result->error == SPOKE_EREMOTE &&
 		 (kind != KIND_FAIL || result->error_code != (int32_t)(seat->tag % 30000) + 1))
-		complain(seat, "failed with another's error", result->error);
+		complain(seat, "failed with the error of another call", result->error);
 	else if (result->error && result->error != SPOKE_EREMOTE &&
 		 !calls_error_is_due(result->error))
-		complain(seat, "ended with an error that nothing here brings about", result->error);
+		complain(seat, "ended with an impossible error", result->error);
 }
 
 static void settled(void *arg, const struct spoke_ticket_result *how)
@@ -86,7 +87,8 @@ static void settled(void *arg, const struct spoke_ticket_result *how)
 	book_settle(book, seat, (unsigned)how->settlement);
 }
 
-/* Of every ticket, beside the above, which has to be told of each as well: see board.h. */
+/* Handles the callback of each ticket. The option `settled` must report each ticket as well: see
+ * board.h. */
 static void settled_any(void *arg, const struct spoke_ticket_result *how)
 {
 	(void)arg;
@@ -113,10 +115,10 @@ static void done(void *arg, const struct spoke_result *result)
 		   spoke_engine_now(calls->engine) + team->deadline_ns + SLACK_NS);
 	error = spoke_ticket_then(team->consumer, result->ticket, settled, arg);
 	if (error)
-		complain(seat, "its ticket is not known", error);
+		complain(seat, "the ticket is unknown", error);
 }
 
-/* Answers a provider's push with what it carries. */
+/* Answers a provider's push with its argument. */
 static void answer(struct spoke_request *request, void *arg)
 {
 	struct spoke_cursor args = spoke_request_args(request);
@@ -127,10 +129,10 @@ static void answer(struct spoke_request *request, void *arg)
 	if (spoke_cursor_next(&args, &value))
 		spoke_reply(request, value);
 	else
-		spoke_reply_error(request, 1, "a push carries a value");
+		spoke_reply_error(request, 1, "argument missing");
 }
 
-/* --- beginning */
+/* --- begin of calls */
 
 /* Kinds from KINDS on are one-way calls. */
 static unsigned throw_kind(struct calls *calls)
@@ -177,7 +179,7 @@ static void begin(struct calls *calls, struct seat *seat)
 		return;
 	}
 	if (!calls_error_is_due(error))
-		complain(seat, "refused with an error that nothing here brings about", error);
+		complain(seat, "rejected with an impossible error", error);
 	book_refuse(&calls->book, seat, error);
 }
 
@@ -221,7 +223,7 @@ void calls_cancel(struct calls *calls)
 	}
 }
 
-/* --- the whole */
+/* --- all calls */
 
 struct calls *calls_open(struct spoke_engine *engine, struct desk *desk, uint64_t seed)
 {
@@ -238,12 +240,12 @@ struct calls *calls_open(struct spoke_engine *engine, struct desk *desk, uint64_
 	book_init(&calls->book, desk);
 	spoke_builder_init(&calls->builder, memory_env(), NULL);
 	load_touch();
-	load_pack(&calls->builder, 0, LOAD_LEN_MAX); /* it is as large as it will be */
-	/* The one that is measured gives memory back in silence, which heartbeats tell of. */
+	load_pack(&calls->builder, 0, LOAD_LEN_MAX); /* reserves the largest size */
+	/* Use heartbeats only: the measured process gives memory back while no calls are made. */
 	error = teams_open(engine, &up, desk == &board->desks[PROVIDERS], calls->teams);
 	if (error == SPOKE_OK)
 		return calls;
-	desk_complain(desk, "a consumer cannot be made: %s", spoke_engine_why(engine));
+	desk_complain(desk, "cannot create a consumer: %s", spoke_engine_why(engine));
 	free(calls);
 	return NULL;
 }
@@ -268,7 +270,8 @@ bool calls_close(struct calls *calls)
 	bool well;
 
 	if (calls->desk->counts[COUNT_TOLD] != calls->desk->counts[COUNT_TICKETS])
-		desk_complain(calls->desk, "consumers were told of another number of tickets");
+		desk_complain(calls->desk,
+			      "consumers were notified of a different number of tickets");
 	well = book_close(&calls->book);
 	spoke_builder_fini(&calls->builder);
 	free(calls);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starts, stops, kills, freezes and reaps the processes of a soak. */
 #define _GNU_SOURCE
 #include "cast.h"
 
@@ -19,10 +20,10 @@
 #include <unistd.h>
 
 #define PORT_LEAST 10000u
-#define PORT_MOST 32000u /* below those that the system gives to who connects */
-#define PLACES 50u       /* that are tried */
+#define PORT_MOST 32000u /* below the ephemeral ports of the kernel */
+#define PLACES 50u       /* ports that are tried */
 #define START_NS (10 * NS_PER_S)
-#define END_NS (60 * NS_PER_S) /* in which one that is asked to has to end */
+#define END_NS (60 * NS_PER_S) /* time limit for an ordered end */
 #define STEP_NS (5 * NS_PER_MS)
 
 struct cast cast;
@@ -72,15 +73,15 @@ static struct desk *desk_of(const struct actor *actor)
 	return &board->desks[actor - cast.actors];
 }
 
-/* --- starting */
+/* --- start */
 
-/* In the child, which ends with the conductor, however that ends. */
+/* Runs the child. The kernel ends it when the conductor ends. */
 static void become(const struct actor *actor, pid_t conductor)
 {
 	static const int usual[] = { SIGHUP, SIGINT, SIGTERM };
 	struct sigaction action = { .sa_handler = SIG_DFL };
 
-	(void)setpgid(0, 0); /* what is typed at the terminal is for the conductor */
+	(void)setpgid(0, 0); /* the terminal's signals are for the conductor */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != conductor)
 		_exit(1);
@@ -91,7 +92,7 @@ static void become(const struct actor *actor, pid_t conductor)
 	exit(consumer_run(actor->index, actor->lives));
 }
 
-/* What a desk has counted is kept, and it is cleared but for the address. */
+/* Adds the counters of a desk to those of earlier lives and clears the desk, except the address. */
 static void put_by(struct actor *actor)
 {
 	struct desk *desk = desk_of(actor);
@@ -123,7 +124,7 @@ static bool start(struct actor *actor)
 		become(actor, conductor);
 	if (actor->pid < 0) {
 		actor->pid = 0;
-		cast_fail("no process for %s: %s", actor->name, strerror(errno));
+		cast_fail("cannot fork %s: %s", actor->name, strerror(errno));
 		return false;
 	}
 	actor->lives++;
@@ -132,7 +133,7 @@ static bool start(struct actor *actor)
 	return true;
 }
 
-/* --- ending */
+/* --- end */
 
 static void mourn(struct actor *actor, int status)
 {
@@ -147,13 +148,13 @@ static void mourn(struct actor *actor, int status)
 				  desk->counts[COUNT_FAILED] - desk->counts[COUNT_TICKETS];
 	} else if (actor->provides && WIFEXITED(status) &&
 		   WEXITSTATUS(status) == PROVIDER_NO_PLACE) {
-		/* Somebody has its port for a moment. */
+		/* the port is in use for a moment */
 		actor->until_ns = now + NS_PER_S / 5;
 		actor->state = ACTOR_DOWN;
 		return;
 	} else if (actor->state != ACTOR_ENDING || status != 0 || !desk->done) {
 		cast_fail("%s ended with status 0x%x%s", actor->name, (unsigned)status,
-			  actor->state == ACTOR_ENDING ? "" : ", and nobody had asked");
+			  actor->state == ACTOR_ENDING ? "" : " without being asked to end");
 	}
 	if (actor->state == ACTOR_ENDING)
 		actor->until_ns = now;
@@ -175,7 +176,7 @@ void cast_tend(void)
 			(void)kill(actor->pid, SIGCONT);
 			actor->state = ACTOR_UP;
 		} else if (actor->state == ACTOR_ENDING) {
-			cast_fail("%s was asked to end, and has not", actor->name);
+			cast_fail("%s has not ended in time", actor->name);
 			actor->killed = true;
 			actor->until_ns = now + END_NS;
 			(void)kill(actor->pid, SIGKILL);
@@ -208,7 +209,7 @@ void cast_harm(struct actor *actor, enum actor_harm harm, uint64_t for_ns)
 	}
 }
 
-/* --- how all are */
+/* --- state of all processes */
 
 bool cast_whole(void)
 {
@@ -264,7 +265,7 @@ uint64_t cast_count(enum desk_count count)
 	return cast_count_of(false, count) + cast_count_of(true, count);
 }
 
-/* --- the whole */
+/* --- setup and cleanup */
 
 static bool await_up(const struct actor *actor, uint64_t until_ns)
 {
@@ -275,7 +276,7 @@ static bool await_up(const struct actor *actor, uint64_t until_ns)
 	return desk_of(actor)->up;
 }
 
-/* A place that nobody has; from then on it is its own. */
+/* Starts the provider at a free port, which it keeps from then on. */
 static bool start_provider(struct actor *actor, uint64_t seed)
 {
 	struct sim_dice dice = sim_dice_make(seed + actor->index);
@@ -288,7 +289,7 @@ static bool start_provider(struct actor *actor, uint64_t seed)
 		if (actor->pid || interrupted)
 			break;
 	}
-	cast_fail("%s does not begin: %s", actor->name, desk_of(actor)->complaint);
+	cast_fail("%s does not start: %s", actor->name, desk_of(actor)->complaint);
 	return false;
 }
 
@@ -316,7 +317,7 @@ bool cast_begin(const struct plan *plan)
 {
 	cast.begun_ns = cast_now();
 	if (!prepare(plan)) {
-		cast_fail("no memory or no folder: %s", strerror(errno));
+		cast_fail("cannot map memory or create a directory: %s", strerror(errno));
 		return false;
 	}
 	for (unsigned i = 0; i < PROCESSES; i++) {
@@ -353,7 +354,7 @@ void cast_end(bool provides)
 				rest_ns(STEP_NS);
 		}
 		if (actor->provides == provides && actor->pid)
-			cast_fail("%s was asked to end, and has not", actor->name);
+			cast_fail("%s has not ended in time", actor->name);
 	}
 }
 

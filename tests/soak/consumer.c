@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Main program of a consumer process of the soak. */
 #include "consumer.h"
 
 #include "calls.h"
@@ -10,7 +11,7 @@
 #include <signal.h>
 
 #define BEAT_NS (5 * NS_PER_MS)
-#define BEATS_MAX 4u /* what a turn that comes later has missed is not made up for */
+#define BEATS_MAX 4u /* beats: a longer delay is not made up for */
 #define PULSE_NS (100 * NS_PER_MS)
 #define LOOK_NS NS_PER_S
 #define REST_NS (20 * NS_PER_MS)
@@ -28,7 +29,7 @@ static struct {
 	uint64_t beaten_ns;
 	uint64_t owed; /* in billionths of a call */
 	uint64_t give_up_ns;
-	unsigned storms; /* that have been */
+	unsigned storms; /* storms that have begun */
 } self;
 
 static void beat(struct spoke_alarm *alarm)
@@ -69,7 +70,7 @@ static void look(struct spoke_alarm *alarm)
 	calls_look(self.calls);
 }
 
-/* --- the end */
+/* --- end of the process */
 
 static void rest(struct spoke_alarm *alarm)
 {
@@ -92,7 +93,7 @@ static void end(struct spoke_signal *ender)
 		spoke_engine_stop(self.engine);
 }
 
-/* --- the whole */
+/* --- the process */
 
 static int run(void)
 {
@@ -130,7 +131,7 @@ int consumer_run(unsigned index, unsigned life)
 	spoke_engine_free(self.engine);
 	self.desk->done = calls_close(self.calls) && !error;
 	if (memory_used() > 0)
-		desk_complain(self.desk, "consumer %u keeps %llu bytes at its end", index,
+		desk_complain(self.desk, "consumer %u leaks %llu bytes", index,
 			      (unsigned long long)memory_used());
 	return self.desk->done && self.desk->complaint[0] == '\0' ? 0 : 1;
 }

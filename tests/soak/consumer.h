@@ -3,8 +3,8 @@
 #ifndef TESTS_SOAK_CONSUMER_H
 #define TESTS_SOAK_CONSUMER_H
 
-/* Calls until SIGTERM, then waits until all has ended. `life` is how often it was started. Returns
- * the status to exit with. */
+/* Calls until SIGTERM, then waits until all calls have ended. `life` counts the starts. Returns the
+ * exit status. */
 int consumer_run(unsigned index, unsigned life);
 
 #endif

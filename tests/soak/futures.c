@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A thread that calls through futures. */
 #define _GNU_SOURCE
 #include "futures.h"
 
@@ -13,7 +14,7 @@
 #define BATCH 8u
 #define PAUSE_NS (20 * NS_PER_MS)
 #define TIMEOUT_NS NS_PER_S
-#define WAITS 5u /* of seconds; a process that stood still is given time again */
+#define WAITS 5u /* waits of a second: a process that was frozen gets more time */
 
 static struct {
 	pthread_t thread;
@@ -70,14 +71,14 @@ static void end(struct spoke_future *future, uint64_t tag, size_t len)
 	result = spoke_future_result(future);
 	if (error || result == NULL) {
 		self.desk->counts[COUNT_LOST]++;
-		desk_complain(self.desk, "a future has no end: %s", spoke_errname(error));
+		desk_complain(self.desk, "a future never ended: %s", spoke_errname(error));
 		return;
 	}
 	self.desk->counts[COUNT_FUTURES_ENDED]++;
 	if (result->error == SPOKE_OK && !load_is(result->value, tag, len))
-		wrong("got another's answer", SPOKE_OK);
+		wrong("got the answer of another call", SPOKE_OK);
 	else if (result->error && !calls_error_is_due(result->error))
-		wrong("ended with an error that nothing here brings about", result->error);
+		wrong("ended with an impossible error", result->error);
 }
 
 static void call_some(void)

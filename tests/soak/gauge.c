@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads memory and descriptors of a process from /proc. */
 #define _GNU_SOURCE
 #include "gauge.h"
 
@@ -8,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RESTS 1000u /* that are kept: of 16 hours, and more than a shorter run has */
+#define RESTS 1000u /* kept samples: enough for 16 hours, more than a shorter run has */
 
 bool gauge_init(struct gauge *gauge, const struct actor *actor)
 {
@@ -26,9 +27,8 @@ void gauge_fini(struct gauge *gauge)
 		series_fini(&gauge->rests[i]);
 }
 
-/* The counters of /proc/PID/statm and status are summed up of what each processor and thread has
- * counted by itself, in some kernels without what is not passed on yet, dozens of pages of each;
- * the roll-up walks the pages. */
+/* Reads smaps_rollup, which walks the pages. In some kernels /proc/PID/statm and status omit what a
+ * CPU or thread has not yet added to the total, dozens of pages each. */
 static void read_resident(struct gauge *gauge)
 {
 	char path[64];
@@ -82,7 +82,7 @@ void gauge_look(struct gauge *gauge, bool rest)
 	if (!rest)
 		return;
 	if (gauge->now[GAUGE_RSS] <= 0)
-		cast_fail("/proc/%d/smaps_rollup of %s cannot be read; it takes Linux 4.14",
+		cast_fail("/proc/%d/smaps_rollup of %s cannot be read; Linux 4.14 is required",
 			  (int)gauge->actor->pid, gauge->actor->name);
 	for (unsigned i = 0; i < GAUGE_VALUES; i++)
 		series_add(&gauge->rests[i], minute, gauge->now[i]);

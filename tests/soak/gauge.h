@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory and descriptors of the processes that live for the whole run, read from outside. What they
- * have while they work goes up and down with what is under way, by much more than a leak would
- * show; so the slopes that are judged are those of the rests, where the same stands every time: all
- * connections, and no call.
+ * Memory and descriptors of the processes that live for the whole run, read from outside. While a
+ * process works, its memory varies by much more than a leak. Slopes are therefore computed from
+ * samples at rests, when all connections exist and no call is open.
  */
 #ifndef TESTS_SOAK_GAUGE_H
 #define TESTS_SOAK_GAUGE_H
@@ -11,14 +10,14 @@
 #include "cast.h"
 #include "slope.h"
 
-/* What is read of a process; KB, but for the descriptors. */
+/* Values read of a process; in KB, except the descriptors. */
 enum gauge_value {
-	GAUGE_RSS,       /* everything that is resident: the two below */
-	GAUGE_ANONYMOUS, /* heap, stacks, static data: what a leak is */
-	GAUGE_FILES,     /* pages of the program and its libraries; the board counts so, too */
-	GAUGE_LIBRARY,   /* what the library has of its environment, to the byte */
-	GAUGE_HEAP,      /* what the C library has given out, the library's and all else */
-	GAUGE_HOLES,     /* what it keeps between that */
+	GAUGE_RSS,       /* all resident pages: the next two together */
+	GAUGE_ANONYMOUS, /* heap, stacks, static data: contains a leak */
+	GAUGE_FILES,     /* pages of the program, its libraries and the board */
+	GAUGE_LIBRARY,   /* bytes that the library has allocated */
+	GAUGE_HEAP,      /* bytes in use in malloc, the library's and others */
+	GAUGE_HOLES,     /* free bytes that malloc keeps */
 	GAUGE_DESCRIPTORS,
 	GAUGE_VALUES,
 };
@@ -30,11 +29,11 @@ struct gauge {
 	struct series rests[GAUGE_VALUES];
 };
 
-/* False: no memory. */
+/* Returns false if there is no memory. */
 bool gauge_init(struct gauge *gauge, const struct actor *actor);
 void gauge_fini(struct gauge *gauge);
 
-/* Looks at it, and keeps that if it is at rest. */
+/* Reads the values; adds them to the series if the process is at rest. */
 void gauge_look(struct gauge *gauge, bool rest);
 
 #endif

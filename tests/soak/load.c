@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments of calls: a tag and bytes of a known pattern. */
 #include "load.h"
 
 #include <string.h>
 
 #define PAGE 4096u
-#define SHIFTS 4096u /* places where a load may begin in the pattern */
+#define SHIFTS 4096u /* start offsets in the pattern */
 
 static uint64_t pattern[(LOAD_LEN_MAX + SHIFTS) / sizeof(uint64_t) + 1];
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What calls carry: a tag and so many bytes of a pattern, by which an answer is known to be that of
- * its request. Any process knows the same pattern. */
+/*
+ * Arguments of calls: a tag, and bytes of a pattern that all processes know. An answer can be
+ * checked against its request.
+ */
 #ifndef TESTS_SOAK_LOAD_H
 #define TESTS_SOAK_LOAD_H
 
@@ -10,22 +12,23 @@
 
 #define LOAD_LEN_MAX (1u << 20)
 
-/* Makes the pattern; once, before the others. */
+/* Creates the pattern; must be called first. */
 void load_init(void);
 
-/* Has every page of it in this process, too. */
+/* Touches every page of the pattern in this process. */
 void load_touch(void);
 
-/* How many bytes the next call carries, up to `most`: few as a rule, now and then very many. */
+/* Returns the length of the next call's argument, up to `most` bytes: usually small, sometimes very
+ * large. */
 size_t load_len(struct sim_dice *dice, size_t most);
 
-/* Packs the array of the two. */
+/* Packs the array of tag and bytes. */
 void load_pack(struct spoke_builder *builder, uint64_t tag, size_t len);
 
-/* Is it just that value? */
+/* Returns whether the value is exactly this array. */
 bool load_is(struct spoke_value value, uint64_t tag, size_t len);
 
-/* The tag of a value of that form; 0: it is none. */
+/* Returns the tag of such an array; 0: the value is none. */
 uint64_t load_tag(struct spoke_value value);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Soak: providers and consumers that hold a thousand connections work for a long time while they
- * are killed, frozen and restarted by dice, and every call is accounted for. This is the conductor;
- * the others are its children. `sh tests/run.sh soak` runs it.
+ * The soak test: providers and consumers with a thousand connections run for a long time while they
+ * are killed, frozen and restarted at random, and every call is accounted for. This is the
+ * conductor; the others are its child processes. `sh tests/run.sh soak` runs the test.
  */
 #define _GNU_SOURCE
 #include "memory.h"
@@ -13,8 +13,8 @@
 #include <time.h>
 
 #define STEP_NS (10 * NS_PER_MS)
-/* Tables grow to the most calls that were ever open: in the warm-up that is as many as may be, so
- * that what grows later is no table. */
+/* Storms during the warm-up: they open as many calls as possible, so that tables do not grow any
+ * more while slopes are measured. */
 #define STORMS 2u
 #define LINE_NS (60 * NS_PER_S)
 
@@ -31,7 +31,7 @@ static void look(struct gauge *gauges, bool rest)
 		gauge_look(&gauges[i], rest);
 }
 
-/* Until the time is over, and the last rest reached. */
+/* Runs until the time is over and the last rest is reached. */
 static void conduct(struct acts *acts, struct gauge *gauges)
 {
 	uint64_t look_ns = cast_now();
@@ -88,7 +88,7 @@ static int play(const struct plan *plan)
 	for (unsigned i = 0; i < GAUGES; i++)
 		gauge_fini(&gauges[i]);
 	if (cast_interrupted())
-		(void)fprintf(stderr, "soak: interrupted; all its processes are ended\n");
+		(void)fprintf(stderr, "soak: interrupted; all processes have ended\n");
 	return well ? 0 : cast_interrupted() ? 2 : 1;
 }
 
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 	if (verdict != PLAN_GO)
 		return verdict == PLAN_HELPED ? 0 : 2;
 	if (!memory_begin(plan.plain, argv)) {
-		(void)fprintf(stderr, "soak: it cannot start itself again as /proc/self/exe; mount "
+		(void)fprintf(stderr, "soak: cannot execute /proc/self/exe; mount "
 				      "/proc, or set GLIBC_TUNABLES\n");
 		return 1;
 	}

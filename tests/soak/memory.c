@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Counting allocator, and settings of malloc that make leaks visible. */
 #define _GNU_SOURCE
 #include "memory.h"
 
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 #define LARGE (8 * 1024)          /* bytes */
-#define TUNABLES "GLIBC_TUNABLES" /* which the C library reads as a program begins */
+#define TUNABLES "GLIBC_TUNABLES" /* read by the C library when a program starts */
 
 static bool plain;
 static struct spoke_env env;
@@ -28,9 +29,9 @@ static void *resize(void *ctx, void *memory, size_t old_len, size_t len)
 }
 
 /*
- * Each thread of the C library puts by seven pieces of each of 64 sizes, and nothing makes it give
- * them back. Each may hold a page, and threads that seldom ask for memory take hours to have them
- * all: together they hold more than all connections, and would hide what these lose.
+ * glibc caches seven blocks of each of 64 sizes for each thread and never returns them. Each of
+ * them may pin a page, and a thread that seldom allocates takes hours to fill its cache. Together
+ * the caches exceed the memory of all connections and would hide a leak.
  */
 bool memory_begin(bool as_it_comes, char **argv)
 {
@@ -45,9 +46,11 @@ bool memory_begin(bool as_it_comes, char **argv)
 const struct spoke_env *memory_env(void)
 {
 	if (env.resize == NULL && !plain) {
-		/* By itself the C library raises its threshold with what is freed, and has heaps
-		 * for threads: then what is resident says where pieces came to lie, not how much
-		 * they are. */
+		/*
+		 * By default glibc raises its mmap threshold with freed sizes and uses an arena for
+		 * each thread. Then resident memory depends on the position of blocks, not on their
+		 * size.
+		 */
 		(void)mallopt(M_ARENA_MAX, 1);
 		(void)mallopt(M_MMAP_THRESHOLD, LARGE);
 		(void)mallopt(M_TRIM_THRESHOLD, LARGE);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the command line of the soak. */
 #define _GNU_SOURCE
 #include "plan.h"
 
@@ -14,7 +15,7 @@
 #define RATE_MAX 100000u
 #define MINUTES_MAX 10000.0
 #define WARM_LEAST_NS (60 * NS_PER_S)
-#define RESTS 60u /* in a run */
+#define RESTS 60u /* per run */
 #define REST_LEAST_NS (20 * NS_PER_S)
 #define REST_MOST_NS (60 * NS_PER_S)
 
@@ -22,13 +23,13 @@ static void help(FILE *to)
 {
 	(void)fputs(
 		"usage: soak [option...] [minutes]\n"
-		"  minutes          how long it goes on; 30\n"
-		"  --rate NUMBER    calls a second in all, at most; 12000\n"
-		"  --seed NUMBER    of the dice; by the clock\n"
-		"  --table FILE     writes the table there, too, in Markdown\n"
-		"  --calm           nobody is killed, frozen or restarted\n"
-		"  --plain          malloc is as it comes; slopes tell of its caches then, and\n"
-		"                   are not judged\n",
+		"  minutes          duration of the run, default 30\n"
+		"  --rate NUMBER    most calls per second, all processes together, default 12000\n"
+		"  --seed NUMBER    seed of the random numbers, default: from the clock\n"
+		"  --table FILE     also write the table to FILE, in Markdown\n"
+		"  --calm           do not kill, freeze or restart processes\n"
+		"  --plain          do not tune malloc; the slopes then include its caches and\n"
+		"                   have no target\n",
 		to);
 }
 

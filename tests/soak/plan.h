@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long, how much, and by which dice. */
+/* The parameters of a soak: duration, call rate, random seed. */
 #ifndef TESTS_SOAK_PLAN_H
 #define TESTS_SOAK_PLAN_H
 
@@ -8,15 +8,15 @@
 
 struct plan {
 	double minutes;
-	uint64_t rate; /* calls a second in all, at most */
+	uint64_t rate; /* calls per second of all processes, at most */
 	uint64_t seed;
-	uint64_t warm_ns;  /* the first part of the run, which no slope is made of */
+	uint64_t warm_ns;  /* first part of the run, which is excluded from slopes */
 	uint64_t rest_ns;  /* between two rests */
-	uint64_t end_ns;   /* how long it takes in all, but for the end itself */
-	uint64_t calls;    /* to be reached */
-	const char *table; /* a file for the table in Markdown; NULL: none */
-	bool calm;         /* nobody is harmed */
-	bool plain;        /* malloc is as it comes */
+	uint64_t end_ns;   /* duration of the run without its end */
+	uint64_t calls;    /* number of calls to reach */
+	const char *table; /* file for the table in Markdown; NULL: none */
+	bool calm;         /* inject no faults */
+	bool plain;        /* do not tune malloc */
 };
 
 enum plan_verdict {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Main program of a provider process of the soak. */
 #include "provider.h"
 
 #include "book.h"
@@ -14,15 +15,15 @@
 #define PULSE_NS (100 * NS_PER_MS)
 #define LOOK_NS NS_PER_S
 #define HEARTBEAT_NS NS_PER_S
-#define PUSH_NS (500 * NS_PER_MS) /* time of a push */
+#define PUSH_NS (500 * NS_PER_MS) /* timeout of a push */
 #define SLACK_NS (3 * NS_PER_S)
 #define NAPS 8192u
 
-/* A request that is answered later. */
+/* A request with a delayed answer. */
 struct nap {
 	struct spoke_alarm alarm;
 	struct spoke_request *request;
-	struct nap *next; /* of the free ones */
+	struct nap *next; /* in the free list */
 };
 
 static struct {
@@ -77,7 +78,7 @@ static void wake(struct spoke_alarm *alarm)
 	self.free = nap;
 }
 
-/* Answers after as many ms as its second argument says. */
+/* Answers after the number of ms in the second argument. */
 static void doze(struct spoke_request *request, void *arg)
 {
 	struct spoke_cursor args = spoke_request_args(request);
@@ -104,12 +105,12 @@ static void pushed(void *arg, const struct spoke_result *result)
 		return;
 	if (result->error == SPOKE_OK && !load_is(result->value, seat->tag, seat->len)) {
 		self.desk->counts[COUNT_WRONG]++;
-		desk_complain(self.desk, "a push got another's answer");
+		desk_complain(self.desk, "a push got the answer of another one");
 	}
 	book_end(&self.book, seat, result->error);
 }
 
-/* Pushes to its caller, and answers. */
+/* Pushes to the caller and answers. */
 static void nudge(struct spoke_request *request, void *arg)
 {
 	struct spoke_call_options options = { .timeout_ns = PUSH_NS };
@@ -222,7 +223,7 @@ int provider_run(unsigned index)
 	spoke_engine_free(self.engine);
 	spoke_builder_fini(&self.builder);
 	if (memory_used() > 0)
-		desk_complain(self.desk, "provider %u keeps %llu bytes at its end", index,
+		desk_complain(self.desk, "provider %u leaks %llu bytes", index,
 			      (unsigned long long)memory_used());
 	self.desk->done = book_close(&self.book);
 	return self.desk->done ? 0 : 1;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Prints progress, and the table with targets and results. */
 #include "report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#define SLOPE_MAX 1.0    /* KB a minute */
-#define SLOPE_MINUTES 10 /* of samples, at least */
+#define SLOPE_MAX 1.0    /* KB per minute */
+#define SLOPE_MINUTES 10 /* span of the samples, at least */
 
 static uint64_t all_calls(void)
 {
@@ -84,7 +85,7 @@ void report_line(const struct gauge *gauges, bool rest)
 
 static FILE *table;
 static bool well;
-static bool plain; /* malloc is as it comes */
+static bool plain; /* malloc is not tuned */
 
 static void row(const char *what, const char *target, bool judged, bool reached, int places,
 		double value)
@@ -120,18 +121,18 @@ static void call_rows(const struct plan *plan)
 		dropped += cast.actors[i].dropped;
 	(void)snprintf(target, sizeof(target), ">= %" PRIu64, plan->calls);
 	row("calls", target, true, all_calls() >= plan->calls, 0, (double)all_calls());
-	count_row("of them: by futures of other threads", cast_count_of(false, COUNT_FUTURES));
+	count_row("... through futures of other threads", cast_count_of(false, COUNT_FUTURES));
 	count_row("answered", ok);
 	count_row("failed", failed);
-	count_row("went on as tickets, which were settled", tickets);
-	count_row("open as their process was killed", dropped);
-	row("calls less all these", "0", true, calls == ok + failed + tickets + dropped, 0,
-	    (double)calls - (double)(ok + failed + tickets + dropped));
-	count_row("refused as they were to begin", cast_count_of(false, COUNT_REFUSED));
+	count_row("deferred, and the ticket settled", tickets);
+	count_row("open when their process was killed", dropped);
+	row("calls minus the four rows above", "0", true, calls == ok + failed + tickets + dropped,
+	    0, (double)calls - (double)(ok + failed + tickets + dropped));
+	count_row("rejected by spoke_call()", cast_count_of(false, COUNT_REFUSED));
 	count_row("pushes by providers", cast_count_of(true, COUNT_CALLS));
 	zero_row("lost", cast_count(COUNT_LOST));
 	zero_row("completed twice", cast_count(COUNT_TWICE));
-	zero_row("answers that do not belong to their requests", cast_count(COUNT_WRONG));
+	zero_row("answers that do not match their requests", cast_count(COUNT_WRONG));
 }
 
 static const char *name_stat(enum spoke_stat stat, char *text, size_t size)
@@ -163,14 +164,15 @@ static void stat_rows(void)
 		count_row(name_stat(told[i], text, sizeof(text)), stat_of_all(told[i]));
 }
 
-/* In minutes a few pages more or less are a large slope. */
+/* Returns whether the run was long enough: within minutes a few pages more or less are a large
+ * slope. */
 static bool can_judge(const struct series *rests)
 {
 	return rests->count > 1 &&
 	       rests->times[rests->count - 1] - rests->times[0] >= SLOPE_MINUTES;
 }
 
-/* A slope, and how sure it is. */
+/* Prints a slope and its confidence interval. */
 static void slope_rows(const struct gauge *gauge, enum gauge_value value, const char *what,
 		       bool judged)
 {
@@ -181,7 +183,7 @@ static void slope_rows(const struct gauge *gauge, enum gauge_value value, const 
 	bool sure = !plain || value == GAUGE_LIBRARY;
 
 	if (judged && !sure)
-		target = "not judged with `--plain`";
+		target = "no target with `--plain`";
 	else if (judged)
 		target = can_judge(rests) ? "< 1" : "too short to tell";
 	row(what, target, judged && sure && can_judge(rests), slope < SLOPE_MAX, 2, slope);
@@ -190,8 +192,8 @@ static void slope_rows(const struct gauge *gauge, enum gauge_value value, const 
 	row("... by least squares at rests", "", false, true, 2, slope_plain(rests));
 }
 
-/* Everything that is resident is judged; and by itself what a leak would be part of, so that pages
- * of files that come and go hide none. */
+/* RSS has a target. The parts that can contain a leak have targets of their own, so that file pages
+ * cannot hide a leak. */
 static const struct {
 	enum gauge_value value;
 	bool judged;
@@ -201,8 +203,8 @@ static const struct {
 	{ GAUGE_ANONYMOUS, true, "anonymous memory" },
 	{ GAUGE_FILES, false, "pages of files" },
 	{ GAUGE_LIBRARY, true, "memory of the library" },
-	{ GAUGE_HEAP, true, "memory that malloc has given out" },
-	{ GAUGE_HOLES, false, "memory that malloc has kept" },
+	{ GAUGE_HEAP, true, "memory in use in malloc" },
+	{ GAUGE_HOLES, false, "free memory kept by malloc" },
 };
 
 static void memory_rows(const struct gauge *gauge)
@@ -215,7 +217,7 @@ static void memory_rows(const struct gauge *gauge)
 		slope_rows(gauge, memories[i].value, what, memories[i].judged);
 		row("... KB at the last rest", "", false, true, 0, gauge->now[memories[i].value]);
 	}
-	(void)snprintf(what, sizeof(what), "%s: RSS at its highest, KB", gauge->actor->name);
+	(void)snprintf(what, sizeof(what), "%s: highest RSS, KB", gauge->actor->name);
 	row(what, "", false, true, 0, gauge->resident_max);
 }
 
@@ -266,7 +268,7 @@ bool report_end(const struct acts *acts, const struct gauge *gauges)
 	FILE *file = acts->plan->table ? fopen(acts->plan->table, "we") : NULL;
 
 	if (acts->plan->table && file == NULL)
-		cast_fail("%s cannot be written", acts->plan->table);
+		cast_fail("cannot write %s", acts->plan->table);
 	if (file) {
 		write_table(file, acts, gauges);
 		(void)fclose(file);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Least-squares and Theil-Sen slopes of samples. */
 #include "slope.h"
 
 #include <math.h>
@@ -55,7 +56,7 @@ static int compare(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* Kendall's: so many pairs to either side of the middle. */
+/* Returns the number of pairs on either side of the median (Kendall). */
 static struct slope_range range_of(const double *slopes, size_t pairs, double count)
 {
 	double half = 1.96 / 2 * sqrt(count * (count - 1) * (2 * count + 5) / 18);

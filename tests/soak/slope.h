@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How something grows with time. */
+/* Growth rates of measured values. */
 #ifndef TESTS_SOAK_SLOPE_H
 #define TESTS_SOAK_SLOPE_H
 
@@ -7,30 +7,30 @@
 #include <stddef.h>
 
 struct series {
-	double *times; /* minutes */
+	double *times; /* in minutes */
 	double *values;
 	size_t count;
 	size_t max;
 };
 
-/* False: no memory. */
+/* Returns false if there is no memory. */
 bool series_init(struct series *series, size_t max);
 void series_fini(struct series *series);
 
-/* Beyond the maximum it is forgotten. */
+/* Adds a sample; ignored if the series is full. */
 void series_add(struct series *series, double time, double value);
 
-/* Of least squares, by minute; 0 of fewer than two. */
+/* Returns the least-squares slope per minute; 0 for fewer than two samples. */
 double slope_plain(const struct series *series);
 
-/* How sure a slope is: it lies between, in 95 of 100 cases, if the samples depend on time alone. */
+/* The 95 % confidence interval of a slope, if the samples depend on time only. */
 struct slope_range {
 	double low;
 	double high;
 };
 
-/* The median of the slopes of all pairs (Theil and Sen): a few values that stand out, as one that a
- * rare coincidence drove up, do not turn it; what grows steadily does. */
+/* Returns the median of the slopes of all pairs (Theil-Sen estimator). Single outliers do not
+ * change it; steady growth does. */
 double slope_median(const struct series *series, struct slope_range *ret_range);
 
 #endif

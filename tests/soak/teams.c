@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Creates the consumers of a process: five combinations of policy, protocol and balancer. */
 #include "teams.h"
 
 #include "load.h"
@@ -12,7 +13,7 @@
 #define RETRY_DEADLINE_NS (8 * NS_PER_S)
 
 static const struct form {
-	const char *scheme; /* NULL: the unix sockets */
+	const char *scheme; /* NULL: unix sockets */
 	const struct spoke_policy *policy;
 	const struct spoke_balancer *balancer;
 	uint32_t connections; /* to each provider */
@@ -28,8 +29,8 @@ static const struct form {
 	{ NULL, &spoke_policy_failfast, &spoke_balancer_round_robin, 12, SPOKE_NONE, LOAD_LEN_MAX,
 	  false, false },
 	{ "dubbo", &spoke_policy_failback, &spoke_balancer_two_choices, 13, 4, 8192, false, false },
-	/* One connection each: those that are not called at once are closed by providers, for this
-	 * wire has no heartbeats by which they would have spoken. */
+	/* One connection each. Providers close idle connections of this protocol, because it has no
+	 * heartbeats. */
 	{ "msgpack-rpc", &spoke_policy_failover, &spoke_balancer_shortest_response, 1, 1,
 	  LOAD_LEN_MAX, true, false },
 };
