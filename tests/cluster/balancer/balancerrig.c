@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of balancer tests: see balancerrig.h. */
 #include "tests/cluster/balancer/balancerrig.h"
 
 #include <stdio.h>

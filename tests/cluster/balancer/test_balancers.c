@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all balancers have in common: who must not be chosen, and who is when nobody else can. */
+/* Rules of all balancers: places that must not be chosen, and the choice when no other is left. */
 #include "tests/cluster/balancer/balancerrig.h"
 
 #include "cluster/catalog.h"
@@ -15,7 +15,7 @@ static const struct spoke_balancer *balancer(unsigned index)
 	return name ? spokei_catalog_balancer(name) : NULL;
 }
 
-/* A key that is another one each time, for whom it matters. */
+/* Picks with another key each time, for balancers that use it. */
 static size_t pick(uint64_t *seed)
 {
 	uint64_t key = dice_roll(seed);
@@ -84,7 +84,7 @@ static void zero_weight_is_chosen_only_if_all_are_zero(void **state)
 		rig_changed(&rig);
 		for (unsigned i = 0; i < 1000; i++)
 			assert_int_equal(pick(&seed), 1);
-		rig.able[1] = 0; /* the others have none, and are the only ones */
+		rig.able[1] = 0; /* the others have weight 0, and are the only able ones */
 		rig_changed(&rig);
 		for (unsigned i = 0; i < 1000; i++)
 			seen[pick(&seed)]++;
@@ -98,7 +98,7 @@ static void zero_weight_is_chosen_only_if_all_are_zero(void **state)
 
 static void tried_endpoints_are_chosen_last(void **state)
 {
-	static const size_t tried[] = { 1, 3, 1, 77 }; /* with one twice, and one that is not */
+	static const size_t tried[] = { 1, 3, 1, 77 }; /* one id twice, and one that is unknown */
 	uint64_t seed = 5;
 
 	(void)state;
@@ -159,7 +159,7 @@ static void too_many_places_are_rejected(void **state)
 	}
 }
 
-/* Mostly ordinary, sometimes the largest there is. */
+/* Returns a value that is mostly ordinary, sometimes the maximum. */
 static uint64_t any(uint64_t *seed, uint64_t usual, uint64_t most)
 {
 	switch (dice_roll(seed) % 4) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The balancers that look at calls under way and response times. */
+/* The balancers that use calls in flight and response times. */
 #include "tests/cluster/balancer/balancerrig.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 static struct balancerrig rig;
 
-/* Places of means that are given in ms, chosen a moment ago. */
+/* Begins with these mean response times in ms. Each place was chosen a moment ago. */
 static void begin(const struct spoke_balancer *balancer, size_t count, const uint64_t *means_ms)
 {
 	rig_begin(&rig, balancer, count);
@@ -19,7 +19,7 @@ static void begin(const struct spoke_balancer *balancer, size_t count, const uin
 	}
 }
 
-/* The same place each time. */
+/* Asserts that every pick is the same place, and returns it. */
 static size_t always(void)
 {
 	size_t place = rig_pick(&rig);
@@ -95,17 +95,17 @@ static void shortest_response_handles_huge_numbers(void **state)
 	rig.means_ns[0] = rig.means_ns[1] = UINT64_MAX;
 	rig.actives[0] = rig.actives[2] = UINT32_MAX;
 	rig.means_ns[2] = 1;
-	assert_int_equal(always(), 2); /* the product of the others would be 0, or wrapped */
+	assert_int_equal(always(), 2); /* the products of the others would overflow */
 	rig.actives[2] = 0;
 	assert_int_equal(always(), 2);
 	rig.able[2] = 0;
 	rig_changed(&rig);
 	assert_int_equal(always(), 1);
-	/* Below all bounds but for the calls: 2^32 of them times this mean would wrap to 2^32. */
+	/* Only the call count is out of bounds: 2^32 calls times this mean would wrap to 2^32. */
 	rig.means_ns[0] = rig.means_ns[1] = (UINT64_C(1) << 38) + 1;
 	rig.actives[1] = 5;
 	assert_int_equal(always(), 1);
-	/* And but for the mean: four calls times it would wrap to 4. */
+	/* Only the mean is out of bounds: times four calls it would wrap to 4. */
 	rig.means_ns[0] = (UINT64_C(1) << 62) + 1;
 	rig.actives[0] = 3;
 	assert_int_equal(always(), 1);
@@ -120,12 +120,12 @@ static void shortest_response_sends_unknown_one_call_at_a_time(void **state)
 	begin(&spoke_balancer_shortest_response, 3, means_ms);
 	rig.chosen_ns[1] = 0;
 	assert_int_equal(always(), 1);
-	/* Under way: the others go first, however busy they are. */
+	/* While its call is in flight, the others are preferred, however busy they are. */
 	rig.actives[1] = 1;
 	rig.chosen_ns[1] = RIG_NOW_NS - 10 * SECOND;
 	rig.actives[0] = rig.actives[2] = 1000000;
 	assert_int_equal(always(), 0);
-	/* Failed: not again before a call's time has passed. */
+	/* After a failure it is not tried again before a call's timeout has passed. */
 	rig.actives[1] = 0;
 	rig.chosen_ns[1] = RIG_NOW_NS - RIG_TIMEOUT_NS + 1;
 	assert_int_equal(always(), 0);
@@ -165,7 +165,7 @@ static void two_choices_chooses_better_of_two(void **state)
 	assert_int_equal(always(), 0); /* 30 : 200 */
 	rig.means_ns[0] = 0;
 	rig.successes[0] = 65536;
-	assert_int_equal(always(), 0); /* 3 / 2 : 10, without times */
+	assert_int_equal(always(), 0); /* 3 / 2 : 10, without response times */
 	rig.successes[1] = 65536;
 	assert_int_equal(always(), 1); /* 3 / 2 : 1 */
 	rig_end(&rig);
@@ -185,11 +185,11 @@ static void two_choices_chooses_long_unused_endpoint(void **state)
 	assert_int_equal(always(), 0);
 	rig.chosen_ns[1] = 0;
 	assert_int_equal(always(), 1);
-	rig.choice.timeout_ns = UINT64_MAX; /* never long, but for who never was */
+	rig.choice.timeout_ns = UINT64_MAX; /* never over, unless never chosen */
 	assert_int_equal(always(), 1);
 	rig.chosen_ns[1] = 1;
 	assert_int_equal(always(), 0);
-	rig.chosen_ns[1] = RIG_NOW_NS + SECOND; /* a moment ago, by another clock reading */
+	rig.chosen_ns[1] = RIG_NOW_NS + SECOND; /* in the future: a later reading of the clock */
 	assert_int_equal(always(), 0);
 	rig_end(&rig);
 }
@@ -203,7 +203,7 @@ static void two_choices_samples_pairs_uniformly(void **state)
 	rig_count(&rig, 100000, counts);
 	for (size_t i = 0; i < 5; i++)
 		rig_assert_share(counts[i], 100000, 0.2);
-	/* The worst is never the better one of two, the next one only against that. */
+	/* The worst place is never the better of two, the second worst only against the worst. */
 	rig.actives[4] = 2;
 	rig.actives[3] = 1;
 	rig_count(&rig, 1000000, counts);
@@ -214,7 +214,7 @@ static void two_choices_samples_pairs_uniformly(void **state)
 	rig_end(&rig);
 }
 
-/* When the calls under way at each place end; 0: none. */
+/* End times of the calls in flight at each place; 0 means none. */
 static uint64_t ends[4][64];
 
 static void end_calls(size_t place, uint64_t took_ns, uint64_t now)
@@ -239,7 +239,8 @@ static void begin_call(size_t place, uint64_t took_ns, uint64_t now)
 	rig.chosen_ns[place] = now;
 }
 
-/* A call each millisecond, which takes what the place's speed says; how many each place got. */
+/* Makes a call every millisecond, each with the response time of its place. Counts the calls of
+ * each. */
 static void serve(const uint64_t *took_ms, uint32_t *counts)
 {
 	uint64_t now = RIG_NOW_NS;

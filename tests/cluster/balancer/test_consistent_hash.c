@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring: who takes which key, as Dubbo's takes them. The expected places were computed by a
- * program of its own, from Dubbo's ConsistentHashLoadBalancer and another MD5.
+ * The hash ring: each key maps to the same place as in Dubbo. A separate program computed the
+ * expected places from Dubbo's ConsistentHashLoadBalancer with another MD5.
  */
 #include "tests/cluster/balancer/balancerrig.h"
 
@@ -55,7 +55,8 @@ static void md5_matches_rfc_1321(void **state)
 	}
 }
 
-/* First words of the MD5 of so many times "a": all ways in which a text ends in a block. */
+/* Compares the first word of the MD5 of `len` times "a", for all ways in which a text ends in a
+ * block. */
 static void md5_handles_block_boundaries(void **state)
 {
 	static const struct {
@@ -79,7 +80,7 @@ static void keys_map_to_same_providers_as_dubbo(void **state)
 {
 	static const struct {
 		size_t count;
-		size_t places[20]; /* of "key 0" to "key 19" */
+		size_t places[20]; /* of the keys "key 0" to "key 19" */
 	} cases[] = {
 		{ 1, { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 } },
 		{ 3, { 2, 2, 0, 2, 2, 1, 1, 0, 2, 2, 1, 2, 0, 0, 1, 0, 0, 1, 0, 1 } },
@@ -132,14 +133,14 @@ static void keys_of_any_length_and_past_last_point_map(void **state)
 	assert_int_equal(rig_pick_by(&rig, key, 56), 0);
 	assert_int_equal(rig_pick_by(&rig, key, 64), 1);
 	assert_int_equal(rig_pick_by(&rig, key, 1000), 2);
-	assert_int_equal(pick_number(1441), 2); /* on to the first point of all */
+	assert_int_equal(pick_number(1441), 2); /* wraps to the first point of the ring */
 	rig_end(&rig);
 }
 
 static void places_of_same_name_share_points(void **state)
 {
 	static const size_t from[] = { 0, 1, 1, 2 };
-	static const size_t now[] = { 0, 2, 3 }; /* the later one counts */
+	static const size_t now[] = { 0, 2, 3 }; /* the later place wins */
 
 	(void)state;
 	rig_begin(&rig, &spoke_balancer_consistent_hash, 4);
@@ -160,7 +161,7 @@ static void places_of_same_name_share_points(void **state)
 	rig_end(&rig);
 }
 
-/* All but one place, in another order: only the keys of that one move. */
+/* Removes a place and reorders the others: only the keys of the removed place move. */
 static void removed_place_moves_only_its_own_keys(void **state)
 {
 	static size_t before[10000];
@@ -172,7 +173,7 @@ static void removed_place_moves_only_its_own_keys(void **state)
 	for (unsigned key = 0; key < 10000; key++)
 		before[key] = pick_number(key);
 	for (size_t i = 0; i < 9; i++)
-		from[i] = 9 - i; /* not 0 */
+		from[i] = 9 - i; /* without place 0 */
 	rig_rename(&rig, from, 9);
 	for (unsigned key = 0; key < 10000; key++) {
 		size_t now = from[pick_number(key)];
@@ -184,7 +185,7 @@ static void removed_place_moves_only_its_own_keys(void **state)
 	rig_end(&rig);
 }
 
-/* Whether not listed, not able or tried already: the keys go to the same places. */
+/* The keys move to the same places, whether a place is unlisted, unable or already tried. */
 static void unable_place_is_treated_like_removed_one(void **state)
 {
 	static const size_t from[] = { 0, 1, 3, 4 };
@@ -211,7 +212,7 @@ static void unable_place_is_treated_like_removed_one(void **state)
 	rig_end(&rig);
 }
 
-/* 160 points each are even to a few tens of percent; the ring may not be worse than that. */
+/* 160 points per place are even within some tens of percent; the ring must not be worse. */
 static void keys_are_spread_over_all_places(void **state)
 {
 	static uint32_t counts[100];

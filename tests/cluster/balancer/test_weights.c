@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How often each is chosen by the balancers that go by weights: 100,000 picks, within 3 %. */
+/* Shares of the weighted balancers: 100,000 picks, within 3 %. */
 #include "tests/cluster/balancer/balancerrig.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static const struct spoke_balancer *const by_weight[] = { &spoke_balancer_random
 
 #define BY_WEIGHT (sizeof(by_weight) / sizeof(by_weight[0]))
 
-/* Means, lest somebody is asked because he has none. */
+/* Begins with equal response times, so that no place is preferred for having none. */
 static void begin(const struct spoke_balancer *balancer, const uint32_t *weights, size_t count)
 {
 	rig_begin(&rig, balancer, count);
@@ -58,7 +58,7 @@ static void places_are_chosen_in_proportion_to_weight(void **state)
 		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 			if (cases[i].weights[2] == 1 &&
 			    by_weight[which] != &spoke_balancer_round_robin)
-				continue; /* chance does not keep within 3 % of 500 picks */
+				continue; /* too few picks for 3 % */
 			begin(by_weight[which], cases[i].weights, cases[i].count);
 			expect_shares(cases[i].weights, cases[i].count);
 			rig_end(&rig);
@@ -102,7 +102,7 @@ static void shares_follow_changes_of_weights_and_places(void **state)
 	}
 }
 
-/* The textbook's way, with numbers that are large enough for everything. */
+/* Picks by the textbook algorithm, in numbers that cannot overflow. */
 static size_t textbook(int64_t *funds, const uint32_t *weights, size_t count)
 {
 	size_t best = 0;
@@ -129,7 +129,7 @@ static void round_robin_matches_smooth_weighted_sequence(void **state)
 
 		for (size_t i = 0; i < count; i++)
 			weights[i] = round % 4 == 0 ? 5 : 1 + (uint32_t)(dice_roll(&seed) % 300);
-		/* A new memory, for what was there before makes a difference. */
+		/* Begin with new memory, because the previous state matters. */
 		rig_begin(&rig, &spoke_balancer_round_robin, count);
 		memcpy(rig.weights, weights, count * sizeof(weights[0]));
 		rig_changed(&rig);
@@ -157,7 +157,7 @@ static void round_robin_continues_when_able_places_change(void **state)
 	rig_end(&rig);
 }
 
-/* One place leaves and comes back before every few picks; nobody gets much more or less by it. */
+/* A place leaves or returns before every few picks. The shares stay about fair. */
 static void round_robin_is_fair_while_places_change(void **state)
 {
 	uint64_t seed = 10;
@@ -175,8 +175,8 @@ static void round_robin_is_fair_while_places_change(void **state)
 			}
 			counts[rig_pick(&rig)]++;
 		}
-		/* Half the time it is there: 9.5 on average. Who it leaves its turns to has more.
-		 */
+		/* The place is present half of the time: 9.5 places on average. The place that
+		 * follows it gets more. */
 		for (size_t i = 0; i < 10; i++) {
 			double share = i == 3 ? 0.05 : 0.95 / 9;
 
@@ -187,7 +187,7 @@ static void round_robin_is_fair_while_places_change(void **state)
 	}
 }
 
-/* Who leaves whenever it has had its turn, and is back soon, waits no longer each time. */
+/* A place that leaves after each of its turns and soon returns does not wait longer each time. */
 static void round_robin_does_not_delay_returning_place(void **state)
 {
 	unsigned picks = 0;
@@ -209,7 +209,7 @@ static void round_robin_does_not_delay_returning_place(void **state)
 	rig_end(&rig);
 }
 
-/* What was earned by large weights is worth no more than a round of the small ones. */
+/* Credit earned with large weights counts for at most a round of small ones. */
 static void round_robin_adapts_after_large_weights(void **state)
 {
 	static const uint32_t large[] = { 1000000, 999999, 999000 };
@@ -237,7 +237,7 @@ static void random_uses_weights_among_untried_places(void **state)
 	(void)state;
 	for (size_t which = 0; which < BY_WEIGHT; which++) {
 		if (by_weight[which] == &spoke_balancer_round_robin)
-			continue; /* those tried have their turns later */
+			continue; /* a tried place keeps its turn for later */
 		begin(by_weight[which], weights, 4);
 		rig.choice.tried = tried;
 		rig.choice.tried_count = 1;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attempts that come together with something else: a wait, the end of a consumer, a lack of memory.
- */
+/* Attempts that coincide with a wait, the end of a consumer, or a failed allocation. */
 #include "tests/cluster/clusterrig.h"
 
 #define rig clusterrig
@@ -15,7 +14,7 @@ static void cancelled_call_gets_no_ticket(void **state)
 	rig.provider_count = 1;
 	clusterrig_consume("cluster=failback&retry.period=2s", NULL);
 	clusterrig_pass(300 * MS);
-	/* Its first attempt has failed already. */
+	/* The first attempt has failed already. */
 	call = clusterrig_call(clusterrig_method("echo", NULL));
 	assert_true(spoke_call_cancel(rig.consumer, call->name));
 	clusterrig_end(call);
@@ -86,7 +85,7 @@ static void lost_attempt_fails_broadcast(void **state)
 	assert_int_not_equal(call->error, SPOKE_OK);
 }
 
-/* --- without memory */
+/* --- failed allocations */
 
 static void failsafe_excuses_immediate_failure(void **state)
 {

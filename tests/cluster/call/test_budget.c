@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The retry budget against a list of all times, which knows the exact last 10 s. */
+/* The retry budget, compared with a list of all times, from which the last 10 s are exact. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,10 +17,10 @@
 
 struct times {
 	size_t count;
-	uint64_t at[TIMES_MAX]; /* rising */
+	uint64_t at[TIMES_MAX]; /* ascending */
 };
 
-/* How many were less than `span_ns` before `now_ns`. */
+/* Counts the times less than `span_ns` before `now_ns`. */
 static size_t within(const struct times *times, uint64_t now_ns, uint64_t span_ns)
 {
 	size_t count = 0;
@@ -81,7 +81,7 @@ static void calls_expire_before_retries(void **state)
 	call(&budget, 500, START);
 	assert_int_equal(drain(&budget, START + 9 * SECOND + 999 * MS), 200);
 	call(&budget, 500, START + 10 * SECOND);
-	/* The first calls are gone, and the attempts count: 200 of 200. */
+	/* The first calls have expired and the attempts count: 200 of 200. */
 	assert_int_equal(drain(&budget, START + 10 * SECOND), 0);
 	assert_int_equal(drain(&budget, START + 19 * SECOND + 999 * MS), 0);
 	assert_int_equal(drain(&budget, START + 20 * SECOND), 100);
@@ -110,14 +110,14 @@ static void long_pause_resets_budget(void **state)
 	assert_int_equal(drain(&budget, UINT64_MAX), 100);
 }
 
-/* Mostly a little, sometimes seconds, seldom more than all slots. */
+/* Returns a pause: mostly short, sometimes seconds, rarely longer than all slots. */
 static uint64_t pause_of(uint64_t *seed)
 {
 	switch (dice_roll(seed) % 64) {
 	case 0:
 		return dice_roll(seed) % (12 * SECOND);
 	case 1:
-		return SECOND * (dice_roll(seed) % 12); /* exactly on the edge of a slot */
+		return SECOND * (dice_roll(seed) % 12); /* exactly at the edge of a slot */
 	case 2:
 		return dice_roll(seed) % (SECOND / 2);
 	case 3:
@@ -138,7 +138,7 @@ static void budget_holds_in_any_ten_seconds(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < TIMES_MAX; i++) {
-		/* Times of much work and times of much trouble. */
+		/* Alternate periods with many calls and periods with many failures. */
 		unsigned trouble = (i / 4096) % 4;
 
 		now += pause_of(&seed);
@@ -151,7 +151,7 @@ static void budget_holds_in_any_ten_seconds(void **state)
 			assert_true(within(&retries, now, 10 * SECOND) * 5 <=
 				    within(&calls, now, 10 * SECOND) + 500);
 		} else {
-			/* It may be careful by a second, and not by more. */
+			/* The budget may be too strict by a second, but not by more. */
 			refused++;
 			assert_true((within(&retries, now, 11 * SECOND) + 1) * 5 >
 				    within(&calls, now, 9 * SECOND) + 500);

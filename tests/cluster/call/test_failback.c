@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that go on after their callers were told: tickets. */
+/* Failback: calls that continue as tickets after their callers were notified. */
 #include "tests/cluster/clusterrig.h"
 
 #include <stdio.h>

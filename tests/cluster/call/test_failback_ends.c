@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How tickets end with their consumers, and what is refused before there are any. */
+/* The end of tickets with their consumers, and calls rejected before they become tickets. */
 #include "tests/cluster/clusterrig.h"
 
 #include <stdio.h>

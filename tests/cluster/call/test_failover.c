@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of several attempts whose callers wait for them: failover, and those that fan out. */
+/* Calls with several attempts whose callers wait: failover, and parallel attempts. */
 #include "tests/cluster/clusterrig.h"
 
 #define rig clusterrig
@@ -309,7 +309,7 @@ static void kept_arguments_are_limited_by_bytes(void **state)
 	clusterrig_consume("wait.ready=true&timeout=10s", NULL);
 	clusterrig_pass(200 * MS);
 	echo = clusterrig_method("echo", NULL);
-	large[0] = 0xc6; /* a bin of so many bytes */
+	large[0] = 0xc6; /* the head of a bin */
 	large[2] = 0x0f;
 	large[3] = 0xff;
 	large[4] = 0xfb;

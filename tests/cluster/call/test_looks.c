@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What users can look at: the peers of a provider, all tickets, how long answers took. */
+/* Public information: the peers of a provider, all tickets, and the latency histogram. */
 #include "tests/cluster/clusterrig.h"
 
 #include <spoke/histogram.h>
@@ -49,7 +49,7 @@ static void provider_reports_its_peer(void **state)
 	assert_false(spoke_provider_peer(provider, peer, &info));
 }
 
-/* A provider asks by its own heartbeat; the consumer stands still. */
+/* The provider sends its own heartbeats while the consumer is frozen. */
 static void provider_reports_missed_heartbeats_of_peer(void **state)
 {
 	struct spoke_provider_options options = { .heartbeat_ns = SECOND };
@@ -150,7 +150,7 @@ static void histogram_counts_answers_only(void **state)
 	assert_int_equal(answers(), 2);
 }
 
-/* From the beginning of the first attempt on. */
+/* The latency begins with the first attempt. */
 static void histogram_counts_all_attempts_as_one_call(void **state)
 {
 	const struct spoke_method_options with = { .policy = &spoke_policy_failover,

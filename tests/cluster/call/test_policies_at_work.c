@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policies of one attempt and of several at a time; what stands in for an answer; filters. */
+/* Policies with one attempt and with parallel attempts, fallback results, and filters. */
 #include "tests/cluster/clusterrig.h"
 
 #define rig clusterrig
@@ -210,7 +210,7 @@ static void policy_that_never_sends_gets_eunavailable(void **state)
 }
 
 static unsigned asked;
-static bool carried; /* a call is asked about, and not a sample */
+static bool carried; /* the history is that of a call, not a sample */
 
 static struct spoke_policy_verdict follow(const struct spoke_policy_history *history)
 {
@@ -293,7 +293,7 @@ static void repeating_policy_is_always_asked(void **state)
 
 static unsigned before_count;
 static unsigned after_count;
-static size_t after_len; /* of the arguments it was shown */
+static size_t after_len; /* length of the arguments passed to it */
 static struct spoke_method *inner_method;
 
 static struct spoke_filter_verdict call_inside(void *arg, const struct spoke_filter_call *call)
@@ -352,7 +352,7 @@ static void filters_run_after_each_call_that_they_let_pass(void **state)
 	assert_int_equal(clusterrig_try(clusterrig_method("echo", NULL), NULL), SPOKE_EUNAVAILABLE);
 	assert_int_equal(before_count, 3);
 	assert_int_equal(after_count, 3);
-	assert_int_equal(after_len, 0); /* what was kept of it is gone */
+	assert_int_equal(after_len, 0); /* the copy of the arguments is freed */
 }
 
 int main(void)

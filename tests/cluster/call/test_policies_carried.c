@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls by every policy, carried at random by a caller without limits, with providers that
- * come and go and attempts that end in every way. None may be sent without end.
+ * Calls with each policy, driven at random without limits. Providers come and go, attempts end in
+ * every way. No call may send attempts for ever.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,8 @@ static uint32_t attempts_allowed(const struct spoke_policy *policy,
 				: 1 + (policy->retries > 0 ? start->retries : 0);
 }
 
-/* One call by a policy, whatever happens to it; steps are counted, for none may be for ever. */
+/* Drives a call with a policy at random. The steps are bounded, because no call may last for ever.
+ */
 static void carry(const struct spoke_policy *policy, uint64_t *seed)
 {
 	struct spoke_policy_history history = {
@@ -89,7 +90,7 @@ static void carry(const struct spoke_policy *policy, uint64_t *seed)
 			history.able = history.fresh = (uint32_t)(dice_roll(seed) % 6);
 			continue;
 		}
-		assert_true(history.open > 0); /* LISTEN too: an attempt has to end */
+		assert_true(history.open > 0); /* LISTEN too waits for the end of an attempt */
 		end_one(&history, dice_roll(seed));
 	}
 	assert_true(history.begun >= 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the users of the wheel do, as events that say whose doing it was. */
+/* The events of the wheel's users, each with the user that caused the event. */
 #include "tests/cluster/clusterrig.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #define rig clusterrig
 #define AT "127.0.0.1:20880"
 
-/* How many events of that user have this in their text. */
+/* Returns the number of events of this user that contain the text. */
 static unsigned count_events(enum spoke_event_user user, const char *text)
 {
 	struct spoke_event event = { 0 };
@@ -53,7 +53,7 @@ static void timeouts_are_reported_together_once_a_second(void **state)
 	}
 	clusterrig_pass(2 * SECOND);
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_ATTEMPTS_TIMEOUT), 40);
-	/* The first at once, then ten each second, and the rest. */
+	/* The first event comes at once, then ten each second, then the rest. */
 	assert_int_equal(count_events(SPOKE_EVENT_OF_TIMEOUT, ": 1 request not answered"), 1);
 	assert_int_equal(count_events(SPOKE_EVENT_OF_TIMEOUT, "requests not answered"), 4);
 	assert_int_equal(count_events(SPOKE_EVENT_OF_TIMEOUT, ": 10 requests not answered"), 3);

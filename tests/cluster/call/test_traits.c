@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What spoke finds out about policies by asking them about sample histories. */
+/* The traits of a policy that spoke derives from the policy's verdicts on sample histories. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

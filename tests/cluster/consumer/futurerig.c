@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of future tests: see futurerig.h. */
 #define _GNU_SOURCE
 #include "futurerig.h"
 
@@ -59,7 +60,7 @@ uintptr_t rig_self(void)
 	return env->threads->self(env->ctx);
 }
 
-/* --- the provider's handlers, on its thread but for those of the pool */
+/* --- the provider's handlers, on its thread except for those of the pool */
 
 static void echo(struct spoke_request *request, void *arg)
 {
@@ -120,7 +121,7 @@ static void release(struct spoke_request *request, void *arg)
 	spoke_reply(request, (struct spoke_value){ NULL, 0 });
 }
 
-/* --- the rig */
+/* --- set-up */
 
 static void make_provider(struct rig *rig, enum rig_place place)
 {
@@ -206,8 +207,8 @@ struct spoke_span rig_text(const char *text)
 
 	spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
 	spoke_pack_text(&builder, text);
-	/* On any thread, where no assertion of the test may fail: without arguments the call will.
-	 */
+	/* This may be any thread, where an assertion must not fail. Without arguments the call
+	 * fails. */
 	if (spoke_builder_finish(&builder, &args))
 		args.len = 0;
 	return args;

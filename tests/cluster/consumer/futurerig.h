@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider and a consumer on engines of their own, for tests with threads. All memory is counted:
- * what was not given back fails the test at the end.
+ * Fixture: a provider and a consumer on their own engines, for tests with threads. All memory is
+ * counted, and a leak fails the test at its end.
  */
 #ifndef TESTS_CLUSTER_CONSUMER_FUTURERIG_H
 #define TESTS_CLUSTER_CONSUMER_FUTURERIG_H
@@ -21,7 +21,7 @@
 #include <string.h>
 
 #define MS UINT64_C(1000000)
-#define RIG_TIMEOUT_NS (60000 * MS) /* of calls that have to be answered */
+#define RIG_TIMEOUT_NS (60000 * MS) /* timeout of calls that must be answered */
 #define RIG_HELD 256u
 
 enum rig_place {
@@ -29,58 +29,58 @@ enum rig_place {
 	RIG_UNIX,
 };
 
-/* A calling thread. */
+/* A client, used by one calling thread. */
 struct rig_client {
 	struct spoke_engine *engine;
 	struct spoke_consumer *consumer;
-	struct spoke_method *echo;    /* answers with its argument */
-	struct spoke_method *pool;    /* the same, on a thread of the pool */
-	struct spoke_method *hold;    /* answers when `release` is called, or its caller is gone */
-	struct spoke_method *release; /* how many were held */
-	struct spoke_method *fail;    /* an error of the handler */
+	struct spoke_method *echo;    /* replies with its argument */
+	struct spoke_method *pool;    /* does the same on a thread of the pool */
+	struct spoke_method *hold;    /* replies when `release` is called, or is abandoned */
+	struct spoke_method *release; /* returns the number of held requests */
+	struct spoke_method *fail;    /* returns an error */
 };
 
 struct rig {
 	struct spoke_env env;        /* the provider's */
 	struct spoke_env client_env; /* the clients' */
-	unsigned forks;              /* the clients'; changed, it is as if the process had forked */
-	struct spoke_engine *engine; /* the provider's, on a thread of its own */
+	unsigned forks;              /* fork counter of the clients; a change simulates a fork */
+	struct spoke_engine *engine; /* the provider's, on its own thread */
 	struct spoke_provider *provider;
-	struct spoke_request *held[RIG_HELD]; /* the provider's thread */
+	struct spoke_request *held[RIG_HELD]; /* used by the provider's thread only */
 	size_t held_count;
-	char folder[64]; /* of its unix socket */
+	char folder[64]; /* folder of its unix socket */
 	char url[192];
 	struct rig_client client;
 };
 
-/* A rig whose client is made, but does not run: spoke_engine_start(). */
+/* Makes a rig whose client does not run yet: call spoke_engine_start(). */
 void rig_set_up(struct rig *rig, enum rig_place place);
 
-/* Ends what is there, and asserts that no memory is left. */
+/* Frees everything and asserts that no memory is left. */
 void rig_tear_down(struct rig *rig);
 
-/* Makes a client that calls at a URL; NULL: the provider's. */
+/* Makes a client that calls a URL; NULL: the URL of the provider. */
 void rig_client_init(struct rig *rig, struct rig_client *client, const char *url);
 
-/* Lets all held requests be answered. */
+/* Makes the provider answer all held requests. */
 void rig_release(struct rig *rig);
 
-/* One text as the arguments of a call; valid until the thread packs another one. */
+/* Packs a text as the arguments of a call. It is valid until the thread packs the next one. */
 struct spoke_span rig_text(const char *text);
 
-/* Options of a call that has to be answered. */
+/* The options of a call that must be answered. */
 extern const struct spoke_call_options rig_patient;
 
 bool rig_is_text(const struct spoke_result *result, const char *text);
 
-/* Begins a call with a text. */
+/* Starts a call with a text. */
 struct spoke_future *rig_start(struct spoke_method *method, const char *text);
 
-/* Where callbacks come: rig_told_done() with one as `arg`. */
+/* Receives callbacks: pass rig_told_done() with such a struct as `arg`. */
 struct rig_told {
 	void *parker;
 	int error;
-	uintptr_t thread; /* which it came on */
+	uintptr_t thread; /* the thread of the callback */
 	int count;        /* read it after rig_told_wait() */
 };
 
@@ -88,13 +88,13 @@ void rig_told_init(struct rig_told *told);
 void rig_told_done(void *arg, const struct spoke_result *result);
 void rig_told_wait(struct rig_told *told); /* until one has come; ends `told` */
 
-/* Threads of the machine. */
+/* Threads of the real environment. */
 void *rig_thread(void (*run)(void *arg), void *arg);
 void rig_join(void *thread);
 uintptr_t rig_self(void);
 
-/* Makes the n-th allocation of this thread from now on fail, 1 being the next; 0: none. Returns how
- * far away the last failure still is. */
+/* Makes the n-th allocation of this thread fail; 1 is the next, 0 means none. Returns the number
+ * that remained until the last failure set. */
 int rig_fail_memory(int nth);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of subscription tests: see subscriptionrig.h. */
 #include "tests/cluster/consumer/subscriptionrig.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@
 
 struct subscriptionrig subscriptionrig;
 
-/* --- life */
+/* --- set-up */
 
 int subscriptionrig_set_up(void **state)
 {

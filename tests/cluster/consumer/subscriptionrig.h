@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Providers and a consumer in the virtual world, each in a process of its own, with a registry
+ * Fixture: providers and a consumer in the virtual world, each in its own process, with a registry
  * between them.
  */
 #ifndef TESTS_CLUSTER_CONSUMER_SUBSCRIPTIONRIG_H
@@ -24,8 +24,8 @@
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
-#define RETRY_MAX_NS (6 * SECOND) /* 5 s and 20 %, */
-#define SOON_NS (100 * MS)        /* ... and what else has to be done then */
+#define RETRY_MAX_NS (6 * SECOND) /* 5 s plus 20 % */
+#define SOON_NS (100 * MS)        /* enough for all other steps */
 #define ECHO "demo.Echo"
 
 enum {
@@ -37,10 +37,10 @@ enum {
 struct subscriptionrig {
 	struct spokei_world world;
 	struct spokei_world_process processes[PROCESSES];
-	const char *registry; /* fakereg.h's until a test names another one */
+	const char *registry; /* the URL; that of fakereg.h unless a test changes it */
 	const struct spoke_registry *kind;
 	struct spokei_faults faulty;
-	struct spoke_engine *engines[PROCESSES]; /* NULL: none */
+	struct spoke_engine *engines[PROCESSES]; /* NULL: not running */
 	struct spoke_provider *providers[PROVIDERS];
 	unsigned served[PROVIDERS];
 	struct spoke_consumer *consumer;
@@ -58,20 +58,20 @@ int subscriptionrig_set_up(void **state);
 int subscriptionrig_tear_down(void **state);
 void subscriptionrig_pass(uint64_t ns);
 
-/* Makes a provider; frees it, and ends its process. */
+/* Make a provider, or free it and end its process. */
 void subscriptionrig_provide(int which);
 void subscriptionrig_provide_as(int which, const char *version);
 void subscriptionrig_end_provider(int which);
 
-/* Makes the consumer; `cache` may be NULL. The first returns the error. */
+/* Make the consumer; `cache` may be NULL. The first function returns the error. */
 int subscriptionrig_try_consumer(const char *cache);
 void subscriptionrig_consume(const char *cache);
 void subscriptionrig_free_consumer(void);
 
-/* Calls, and waits for the end; the error. */
+/* Makes a call and waits for its end. Returns the error. */
 int subscriptionrig_try_call(void);
 
-/* How many providers the consumer knows. */
+/* Returns the number of providers that the consumer knows. */
 size_t subscriptionrig_endpoints(void);
 
 #endif

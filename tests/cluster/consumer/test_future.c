@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Futures, one thread that uses them and the engine's own. */
+/* Futures used by one thread, with the engine on its own thread. */
 #include "futurerig.h"
 
 #include <spoke/host.h>
@@ -16,7 +16,7 @@ static struct rig *begin(void **state, enum rig_place place)
 	return &rig;
 }
 
-/* --- what a future brings */
+/* --- results */
 
 static void blocking_call_returns_result(void **state)
 {
@@ -71,7 +71,7 @@ static void attachments_are_copied_both_ways(void **state)
 	memset(text, 0xff, sizeof(text));
 	assert_int_equal(spoke_future_wait(future), SPOKE_OK);
 	assert_true(rig_is_text(spoke_future_result(future), "a"));
-	/* Another frame comes where this one was. */
+	/* The next frame overwrites the input buffer. */
 	assert_int_equal(spoke_call_wait(rig->client.echo,
 					 rig_text("something that is longer than the frame before"),
 					 &rig_patient, NULL),
@@ -245,7 +245,7 @@ static void deadline_ends_future(void **state)
 	struct spoke_call_options options = { .timeout_ns = 20 * MS };
 	struct spoke_future *future;
 
-	/* The connection stands. */
+	/* Make sure that the connection is open. */
 	assert_int_equal(spoke_call_wait(rig->client.echo, rig_text(""), &rig_patient, NULL),
 			 SPOKE_OK);
 	assert_int_equal(spoke_call_wait(rig->client.hold, rig_text(""), &options, &future),
@@ -257,7 +257,7 @@ static void deadline_ends_future(void **state)
 	rig_tear_down(rig);
 }
 
-/* Until a time has passed. */
+/* Spins until the time has passed. */
 static void spin(uint64_t ns)
 {
 	const struct spoke_env *env = spoke_host_env();
@@ -291,7 +291,7 @@ static void queued_time_includes_way_to_engine(void **state)
 	rig_tear_down(&rig);
 }
 
-/* The client's clock: the machine's, and what has been added. */
+/* The client's clock: the real one plus an offset. */
 static uint64_t added_ns;
 
 static uint64_t shifted_now(void *ctx)
@@ -352,7 +352,7 @@ static void wait_ends_if_engine_does_not_run(void **state)
 	assert_null(none);
 	spoke_future_free(futures[0]);
 
-	/* It turns after all. */
+	/* The engine turns after all. */
 	assert_int_equal(spoke_engine_turn(rig.client.engine, false), SPOKE_OK);
 	assert_int_equal(spoke_future_wait(futures[1]), SPOKE_OK);
 	assert_int_equal(spoke_future_result(futures[1])->error, SPOKE_ETIMEOUT_UNSENT);
@@ -372,7 +372,7 @@ static void absent_provider_is_unavailable(void **state)
 	(void)snprintf(url, sizeof(url), "unix:%s/none?interface=demo.Future", rig->folder);
 	rig_client_init(rig, &client, url);
 	assert_int_equal(spoke_engine_start(client.engine), SPOKE_OK);
-	/* A call may be taken while an attempt is under way, and fails with it. */
+	/* A call accepted during a connect attempt fails with that attempt. */
 	do {
 		struct spoke_future *future;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The desk by which futures reach their consumer. */
+/* The desk: the queue through which futures of other threads reach their consumer. */
 #include "futurerig.h"
 
 #include "core/engine/desk.h"

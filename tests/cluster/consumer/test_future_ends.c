@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Futures whose engine, consumer or memory goes. */
+/* Futures whose engine or consumer is freed, and futures during failed allocations. */
 #include "futurerig.h"
 
 #include <spoke/host.h>
@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* --- the engine goes */
+/* --- the engine is freed */
 
 static void future_not_arrived_ends_with_engine(void **state)
 {
@@ -29,7 +29,7 @@ static void future_not_arrived_ends_with_engine(void **state)
 	rig_tear_down(&rig);
 }
 
-/* --- the consumer goes */
+/* --- the consumer is freed */
 
 static void consumer_freed_before_call_begins_ends_future(void **state)
 {
@@ -52,7 +52,7 @@ static void consumer_freed_before_call_begins_ends_future(void **state)
 	rig_tear_down(&rig);
 }
 
-/* It has no connection, so it is gone before the engine sees what was begun. */
+/* Without a connection the consumer is freed before the engine handles the new call. */
 static void future_does_not_touch_freed_consumer(void **state)
 {
 	struct rig rig;
@@ -70,7 +70,7 @@ static void future_does_not_touch_freed_consumer(void **state)
 		error = spoke_call(client.echo, rig_text(""), NULL, NULL, NULL, NULL);
 	} while (error == SPOKE_OK);
 	assert_int_equal(error, SPOKE_EUNAVAILABLE);
-	/* Every call that was taken has ended. */
+	/* All accepted calls have ended. */
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(spoke_engine_turn(client.engine, false), SPOKE_OK);
 	future = rig_start(client.echo, "");
@@ -153,7 +153,7 @@ struct inside {
 	struct rig *rig;
 	struct spoke_future *held;
 	int errors[4];
-	uint64_t calls;              /* that a call which may not wait began */
+	uint64_t calls;              /* calls begun where waiting is not allowed */
 	struct spoke_future *future; /* begun on the engine's thread */
 };
 
@@ -231,11 +231,11 @@ static void futures_are_unusable_in_forked_child(void **state)
 static struct {
 	struct spoke_engine *engine;
 	struct spoke_future *future;
-	unsigned more; /* turns after that */
-	bool for_ever; /* a thread waited without end */
+	unsigned more; /* turns after the end of the call */
+	bool for_ever; /* a thread waited without a deadline */
 } turner;
 
-/* Waits without being woken, while the engine turns. */
+/* Waits without a wake-up while the engine turns. */
 static int park_and_turn(void *parker, uint64_t deadline_ns)
 {
 	const struct spoke_threads *threads = spoke_host_env()->threads;
@@ -286,7 +286,7 @@ static void waiter_called_at_last_moment_is_woken(void **state)
 	wait_and_turn(2);
 }
 
-/* --- no memory */
+/* --- failed allocations */
 
 static void start_without_memory_fails_without_leak(void **state)
 {
@@ -314,8 +314,8 @@ static void start_without_memory_fails_without_leak(void **state)
 	rig_tear_down(&rig);
 }
 
-/* One call that is answered with an error, while the n-th allocation fails. False: no call was
- * taken, as the connection is still to be made anew. */
+/* Makes a call that ends with an error while the n-th allocation fails. Returns false if no call
+ * was accepted, because the connection is not re-established yet. */
 static bool try_without_memory(struct rig *rig, int nth, bool *ret_failed, bool *ret_no_copy)
 {
 	struct spoke_future *future = rig_start(rig->client.fail, "");

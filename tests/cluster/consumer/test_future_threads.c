@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Futures that many threads use. */
+/* Futures used by many threads. */
 #include "futurerig.h"
 
 #include <stdio.h>
@@ -66,11 +66,11 @@ static void four_threads_call_at_one_time_over_a_unix_socket(void **state)
 	call_from_threads(RIG_UNIX);
 }
 
-/* What several threads do with the same futures. */
+/* Futures that several threads use at once. */
 struct quota {
 	struct spoke_future *futures[64];
 	atomic_int ready;
-	atomic_int ended[2]; /* waits that found this error: ECLOSED, any other */
+	atomic_int ended[2]; /* results of waits: ECLOSED, any other */
 	atomic_int told;
 };
 
@@ -112,7 +112,7 @@ static void several_threads_wait_for_one_future(void **state)
 	rig_tear_down(&rig);
 }
 
-/* --- the engine goes */
+/* --- the engine is freed */
 
 static void waiters_are_woken_when_engine_ends(void **state)
 {
@@ -154,11 +154,12 @@ static void count_told(void *arg, const struct spoke_result *result)
 	atomic_fetch_add(&quota->told, 1);
 }
 
-/* Half of them free, cancel, wait, or want a callback, while the engine goes. */
+/* A thread that frees, cancels, waits for or sets callbacks on half of the futures while the engine
+ * is freed. */
 struct meddler {
 	struct quota *quota;
 	int number;
-	atomic_int taken; /* callbacks that shall come */
+	atomic_int taken; /* accepted callbacks, each of which must come */
 };
 
 static void meddle(void *arg)
@@ -231,7 +232,7 @@ struct visitor {
 	atomic_int *wrong;
 };
 
-/* Asserts nothing but by its count, as it is not on the test's thread. */
+/* Counts failures instead of asserting, because it is not on the test's thread. */
 static void visit(void *arg)
 {
 	struct visitor *visitor = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A consumer and peers that are moved by hand. */
+/* A consumer and peers controlled by the test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -125,14 +125,14 @@ static void open_conn(unsigned which, const char *speaks)
 	peer_open(&rig.peer, &rig.conns[which], fd, spokei_catalog_wire(speaks));
 }
 
-/* What all requests of a method begin with is another thing on each wire. */
+/* The prefix of a method's requests differs between the wires. */
 static void waiting_call_is_encoded_for_its_own_wire(void **state)
 {
 	(void)state;
 	rig.args = (struct spoke_span){ "\x01", 1 };
 	call(); /* waits for the first endpoint */
 	pass(10 * MS);
-	call(); /* the second one stands */
+	call(); /* the second endpoint is connected */
 	pass(10 * MS);
 	open_conn(1, "msgpack-rpc");
 	peer_read(&rig.conns[1], take_request, NULL);
@@ -158,7 +158,7 @@ static void lost_call_is_not_repeated_on_same_connection(void **state)
 	call();
 	pass(10 * MS);
 	open_conn(0, "dubbo");
-	/* It says no more, while a part of what it was sent is not yet taken. */
+	/* The peer closes its side while a part of the consumer's output is not yet taken. */
 	assert_int_equal(env->net->shut(env->ctx, rig.conns[0].fd), 0);
 	pass(10 * MS);
 	assert_int_equal(rig.ends, 1);

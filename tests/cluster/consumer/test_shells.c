@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is left of consumers and providers that have ended, and what they say before. */
+/* Consumers and providers that have ended but are not freed, and their last events. */
 #include "tests/cluster/stage.h"
 
 #include <string.h>
@@ -69,7 +69,7 @@ static void peer_that_vanished_is_lost_after_a_minute(void **state)
 		return;
 	(void)stage_call(stage, stage_method(stage, "later"), stage_text(stage, "x"));
 	stage_until_held(stage, 1);
-	stage_pass(stage, SECOND); /* all that was sent is read: it ends without a reset */
+	stage_pass(stage, SECOND); /* all input has been read, so the close is no reset */
 	stage_free_consumer(stage);
 	stage_pass(stage, 59 * SECOND);
 	assert_int_equal(stage->abandoned, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Consumers that find providers through a registry of the test's own. */
+/* Consumers that find providers through a registry of the tests. */
 #include "cluster/call/method.h"
 #include "cluster/consumer/parts.h"
 #include "tests/cluster/consumer/subscriptionrig.h"
@@ -106,7 +106,7 @@ static void last_provider_may_restart(void **state)
 	subscriptionrig_end_provider(0);
 	assert_int_equal(fakereg_listed(ECHO), 0);
 	subscriptionrig_pass(SECOND);
-	assert_int_equal(subscriptionrig_endpoints(), 1); /* protected */
+	assert_int_equal(subscriptionrig_endpoints(), 1); /* an empty list is ignored */
 	subscriptionrig_provide(0);
 	subscriptionrig_pass(5 * SECOND);
 	assert_int_equal(subscriptionrig_try_call(), 0);
@@ -125,7 +125,7 @@ static void cache_file_replaces_registry_that_is_down_at_start(void **state)
 			       "dubbo://127.0.0.1:20880/"));
 	fakereg.fails = SPOKE_ECONNECT;
 	subscriptionrig_consume("cache");
-	assert_int_equal(subscriptionrig_try_call(), SPOKE_EUNAVAILABLE); /* a little later */
+	assert_int_equal(subscriptionrig_try_call(), SPOKE_EUNAVAILABLE); /* not read yet */
 	subscriptionrig_pass(SOON_NS);
 	assert_int_equal(subscriptionrig_try_call(), 0);
 	fakereg.fails = 0;
@@ -185,7 +185,7 @@ static void invalid_lists_are_harmless(void **state)
 	subscriptionrig_pass(SOON_NS);
 	assert_int_equal(subscriptionrig_endpoints(), 1);
 	assert_int_equal(subscriptionrig_try_call(), 0);
-	subscriptionrig_end_provider(0); /* none is left, but the list is not empty */
+	subscriptionrig_end_provider(0); /* no provider is left, but the list is not empty */
 	subscriptionrig_pass(SOON_NS);
 	subscriptionrig_provide(1);
 	subscriptionrig_pass(SOON_NS);

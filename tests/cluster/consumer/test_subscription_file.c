@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Consumers that find providers through a file, and through fixed lists. */
+/* Consumers that find providers through a file or a fixed list. */
 #include "tests/cluster/consumer/subscriptionrig.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static struct spokei_vfiles *files(void)
 	return subscriptionrig.world.files;
 }
 
-/* How many lines of the file have these words. */
+/* Returns the number of lines of the file that contain the words. */
 static unsigned lines(const char *words)
 {
 	const char *at = spokei_vfiles_get(files(), PATH);

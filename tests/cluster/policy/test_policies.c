@@ -24,15 +24,16 @@ enum {
 	UNSURE = SPOKE_FATE_UNSURE,
 };
 
-/* A call's history as far as most cases differ in it. */
+/* The fields of a call's history in which most cases differ. */
 struct row {
 	uint32_t begun, open, ok, failed;
 	int last;
 	int step;
-	uint32_t count; /* of SEND */
+	uint32_t count; /* attempts to send */
 };
 
-/* Three providers, two of them fresh; a repetition of everything set, and time for it. */
+/* Returns a history with three providers, two of them untried, repetition allowed, and time left.
+ */
 static struct spoke_policy_history history_of(const struct row *row)
 {
 	return (struct spoke_policy_history){
@@ -190,7 +191,7 @@ static void failover_tries_each_once_and_before_deadline(void **state)
 	history = history_of(&over);
 	history.retries = 0;
 	check(&spoke_policy_failover, &over, &history);
-	/* Where nobody can take it, the attempt says so. */
+	/* Without an able endpoint the policy still sends, and the attempt fails. */
 	history = history_of(&first);
 	history.able = history.fresh = 0;
 	check(&spoke_policy_failover, &first, &history);
@@ -233,7 +234,7 @@ static void failback_without_retries_or_time_equals_failfast(void **state)
 	history = history_of(&row);
 	history.left_ns = 0;
 	check(&spoke_policy_failback, &row, &history);
-	/* Who carries the call ends it at its deadline. */
+	/* The call's deadline is enforced by its driver, not by the policy. */
 	history.left_ns = 1;
 	assert_int_equal(spoke_policy_failback.next(&history).step, WAIT);
 }
@@ -265,7 +266,7 @@ static void fixed_pause_equals_period_exactly(void **state)
 					 periods[i]);
 }
 
-/* A dice that leaves a pause as it is: the middle of 20 % less to 20 % more. */
+/* Returns the random number that leaves a pause unchanged: the middle of -20 % to +20 %. */
 static uint64_t middle(uint64_t pause_ns)
 {
 	return pause_ns / 5;
@@ -281,7 +282,7 @@ static void growing_pause_is_capped_at_a_minute_with_jitter(void **state)
 	assert_int_equal(pause_after(UINT32_MAX, 5 * SECOND, true, 0), 48 * SECOND);
 	assert_int_equal(pause_after(1, 5 * SECOND, true, 0), 4 * SECOND);
 	assert_int_equal(pause_after(1, 5 * SECOND, true, 2 * SECOND), 6 * SECOND);
-	/* A period above the minute stays what it is. */
+	/* A period longer than a minute is not capped. */
 	assert_int_equal(pause_after(1, 100 * SECOND, true, middle(100 * SECOND)), 100 * SECOND);
 	assert_int_equal(pause_after(9, 100 * SECOND, true, middle(100 * SECOND)), 100 * SECOND);
 	assert_in_range(pause_after(1, UINT64_MAX, true, 12345), UINT64_C(1) << 61, UINT64_MAX);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what is told */
+/* --- callbacks */
 
 static void note(struct rig_member *member, const struct rig_news *news)
 {
@@ -47,7 +47,7 @@ static const struct spoke_registry_up up = { .done = note_done,
 					     .list = note_list,
 					     .lost = note_lost };
 
-/* --- the rig */
+/* --- set-up */
 
 int rig_set_up(void **state)
 {
@@ -157,7 +157,7 @@ void rig_pass(struct rig *rig, uint64_t ns)
 	spokei_world_run(&rig->world, rig->world.now_ns + ns);
 }
 
-/* --- what was told */
+/* --- assertions */
 
 static struct rig_news take(struct rig_member *member, enum rig_kind kind, uint64_t intent)
 {

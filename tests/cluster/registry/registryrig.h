@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes of a virtual world, each with an engine and a registry on it, who note what they are
- * told. That nothing is told from inside a function of the registry, nor after its end, is looked
- * at all the time.
+ * Fixture: processes of a virtual world, each with an engine and a registry, which record the
+ * callbacks. It asserts all the time that no callback comes from within a function of the registry
+ * or after its close.
  */
 #ifndef TESTS_CLUSTER_REGISTRY_REGISTRYRIG_H
 #define TESTS_CLUSTER_REGISTRY_REGISTRYRIG_H
@@ -35,14 +35,14 @@ enum rig_kind {
 	RIG_DONE,
 	RIG_LIST,
 	RIG_LOST,
-	RIG_NO_CLOSE, /* for close_at */
+	RIG_NO_CLOSE, /* value of close_at */
 };
 
 struct rig_news {
 	enum rig_kind kind;
 	uint64_t intent;
 	int error;
-	char list[200]; /* each URL with a line end */
+	char list[200]; /* a URL per line */
 };
 
 struct rig_member {
@@ -51,7 +51,7 @@ struct rig_member {
 	struct spoke_engine *engine;
 	const struct spoke_registry *kind;
 	void *registry; /* NULL: closed */
-	bool inside;    /* a function of the registry */
+	bool inside;    /* within a function of the registry */
 	enum rig_kind close_at;
 	void (*then)(struct rig_member *member, const struct rig_news *news); /* may be NULL */
 	struct rig_news news[RIG_NEWS];
@@ -64,14 +64,14 @@ struct rig {
 	struct rig_member members[RIG_MEMBERS];
 };
 
-/* A rig with engines and no registries. */
+/* Makes engines without registries. */
 int rig_set_up(void **state);
 int rig_tear_down(void **state);
 
-/* Opens a registry of that kind by its URL. Returns what that did. */
+/* Opens a registry of this kind by its URL. Returns the result. */
 int rig_open(struct rig_member *member, const struct spoke_registry *kind, const char *url);
 
-/* As the functions of the registry. */
+/* Call the functions of the registry. */
 int rig_publish(struct rig_member *member, uint64_t intent, const char *service, const char *url);
 int rig_withdraw(struct rig_member *member, uint64_t intent, uint64_t which);
 int rig_subscribe(struct rig_member *member, uint64_t intent, const char *service);
@@ -80,13 +80,13 @@ void rig_close(struct rig_member *member);
 
 void rig_pass(struct rig *rig, uint64_t ns);
 
-/* The member was told exactly this since the last time. */
+/* Assert that the next callback is this one, or that there is none. */
 void rig_assert_done(struct rig_member *member, uint64_t intent, int error);
 void rig_assert_list(struct rig_member *member, uint64_t intent, const char *list);
 void rig_assert_lost(struct rig_member *member, uint64_t intent);
 void rig_assert_no_more(struct rig_member *member);
 
-/* How many events of the engine have this in their sentence? */
+/* Returns the number of events that contain the text. */
 unsigned rig_events(const struct rig_member *member, const char *part);
 
 #endif

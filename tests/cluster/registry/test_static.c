@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Providers that the URL of the registry names. */
+/* A registry whose URL names the providers. */
 #include "registryrig.h"
 
 #include "cluster/catalog.h"

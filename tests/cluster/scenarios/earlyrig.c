@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of early writes: see earlyrig.h. */
 #include "tests/cluster/scenarios/earlyrig.h"
 
 #include "transport/wire/catalog.h"
@@ -96,7 +97,7 @@ void earlyrig_read(enum spokei_kind kind)
 	earlyrig_pass();
 }
 
-/* --- who answers */
+/* --- provider */
 
 static void echo(struct spoke_request *request, void *arg)
 {
@@ -140,7 +141,7 @@ void earlyrig_request(uint64_t id, const unsigned char *value, size_t len)
 	peer_put(&earlyrig.conn, &message);
 }
 
-/* --- who asks */
+/* --- consumer */
 
 static void call_done(void *arg, const struct spoke_result *result)
 {

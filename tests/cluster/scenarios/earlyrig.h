@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An engine in the virtual world whose writes are noted, with a provider or a consumer, and a peer
- * that is moved by hand.
+ * Fixture: an engine in the virtual world whose writes are recorded, with a provider or a consumer,
+ * and a peer controlled by the test.
  */
 #ifndef TESTS_CLUSTER_SCENARIOS_EARLYRIG_H
 #define TESTS_CLUSTER_SCENARIOS_EARLYRIG_H
@@ -18,7 +18,7 @@
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
 
-#define EARLYRIG_WRITES 8 /* at most so many are noted */
+#define EARLYRIG_WRITES 8 /* maximum number of recorded writes */
 
 struct earlyrig {
 	struct spokei_world world;
@@ -27,23 +27,23 @@ struct earlyrig {
 	struct spoke_method *echo;
 	struct peer peer;
 	struct peer_conn conn;
-	uint64_t id;        /* of the request that the peer has read last */
-	unsigned read;      /* messages, by the peer */
-	unsigned handled;   /* by the provider */
-	unsigned ended;     /* calls of the consumer */
-	int error;          /* of the one that has ended last */
-	void (*then)(void); /* when one has ended well; may be NULL */
-	bool keeps;         /* the provider does not answer: */
+	uint64_t id;        /* of the last request that the peer has read */
+	unsigned read;      /* messages read by the peer */
+	unsigned handled;   /* requests handled by the provider */
+	unsigned ended;     /* ended calls of the consumer */
+	int error;          /* of the last ended call */
+	void (*then)(void); /* called after a successful call; may be NULL */
+	bool keeps;         /* the provider does not answer, but keeps the request */
 	struct spoke_request *kept;
-	uint64_t first_ns;   /* the turn in which the first of these was handled, or ended */
-	uint64_t bytes_then; /* written then ... */
-	uint64_t bytes_last; /* ... and when the last one of that turn was */
-	ssize_t writes[EARLYRIG_WRITES]; /* what the calls of write() have given */
+	uint64_t first_ns;   /* time of the turn in which the first of these was handled or ended */
+	uint64_t bytes_then; /* bytes written at that moment */
+	uint64_t bytes_last; /* bytes written at the last one of that turn */
+	ssize_t writes[EARLYRIG_WRITES]; /* results of write() */
 	unsigned write_count;
-	unsigned refused; /* which of them gives ... */
-	ssize_t refusal;  /* ... this instead; 0: none does */
+	unsigned refused; /* index of the write that is replaced */
+	ssize_t refusal;  /* its result; 0: none is replaced */
 	struct spoke_net net;
-	unsigned forks; /* as the environment tells them */
+	unsigned forks; /* fork counter of the environment */
 };
 
 extern struct earlyrig earlyrig;
@@ -53,15 +53,14 @@ int earlyrig_tear_down(void **state);
 
 void earlyrig_pass(void);
 
-/* The peer reads what has come, and counts messages of this kind. */
+/* Makes the peer read the available messages and count those of this kind. */
 void earlyrig_read(enum spokei_kind kind);
 
-/* A provider that echoes, to which the peer is connected; and a request for that, not written yet.
- */
+/* Make an echo provider to which the peer is connected, and a request that is not written yet. */
 void earlyrig_serve(void);
 void earlyrig_request(uint64_t id, const unsigned char *value, size_t len);
 
-/* A consumer that is connected to the peer; and a call of it. */
+/* Make a consumer that is connected to the peer, and a call. */
 void earlyrig_consume(const char *wire);
 void earlyrig_call(const unsigned char *value, size_t len);
 

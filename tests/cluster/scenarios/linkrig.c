@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of link tests: see linkrig.h. */
 #include "tests/cluster/scenarios/linkrig.h"
 
 #include "transport/codec/codec.h"

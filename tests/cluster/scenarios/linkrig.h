@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One side of links in the virtual world, a provider or a consumer, whose peer is moved by hand;
- * and what the side was told of its links, and the peer has read.
+ * Fixture: one side of links in the virtual world, a provider or a consumer, and a peer controlled
+ * by the test. It records the side's link events and the messages that the peer reads.
  */
 #ifndef TESTS_CLUSTER_SCENARIOS_LINKRIG_H
 #define TESTS_CLUSTER_SCENARIOS_LINKRIG_H
@@ -23,7 +23,7 @@
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
 #define TICK MS
-#define LINKRIG_AT "127.0.0.1:20880" /* where the provider or the peer listens */
+#define LINKRIG_AT "127.0.0.1:20880" /* listening address of the provider or the peer */
 
 struct linkrig {
 	struct spokei_world world;
@@ -33,16 +33,16 @@ struct linkrig {
 	struct spoke_provider *provider;
 	struct spoke_consumer *consumer;
 	struct peer peer;
-	int listener; /* the peer's */
+	int listener; /* the peer's listener */
 	struct peer_conn conn;
 	const char *wire;                                   /* of conn */
-	unsigned told[SPOKE_LINK_RECONNECTING + 1];         /* by change */
-	enum spoke_link_change last;                        /* ... and the last one */
-	enum spoke_event_user user;                         /* the same */
+	unsigned told[SPOKE_LINK_RECONNECTING + 1];         /* events of each kind */
+	enum spoke_link_change last;                        /* of the last event */
+	enum spoke_event_user user;                         /* of the last event */
 	int error;                                          /* of the last CLOSED */
-	void (*then)(const struct spoke_link_event *event); /* done as one is told; may be NULL */
-	unsigned read[SPOKEI_EVENT + 1];                    /* by kind of message */
-	struct spoke_request *held;                         /* by linkrig_hold */
+	void (*then)(const struct spoke_link_event *event); /* called for each event; may be NULL */
+	unsigned read[SPOKEI_EVENT + 1]; /* messages of each kind read by the peer */
+	struct spoke_request *held;      /* held by linkrig_hold() */
 	unsigned abandoned;
 };
 
@@ -54,32 +54,32 @@ int linkrig_tear_down(void **state);
 void linkrig_pass(uint64_t ns);
 uint64_t linkrig_stat(enum spoke_stat stat);
 
-/* The side, which speaks this wire. A provider's methods are "echo" and "later"; a consumer holds
- * what is pushed to it. Both tell the rig of their links. */
+/* Make the side, with this wire. A provider has the methods "echo" and "later"; a consumer holds
+ * the pushes that it gets. Both report their link events to the rig. */
 void linkrig_provide(const char *wire, const struct spoke_provider_options *options);
 void linkrig_consume(const char *wire, const struct spoke_consumer_options *options);
 
-/* Keeps the request for linkrig_answer(). */
+/* Holds the request until linkrig_answer(). */
 void linkrig_hold(struct spoke_request *request, void *arg);
 void linkrig_answer(void);
 
-/* The peer connects to the provider; takes the consumer's connection, and returns whether there was
- * one. */
+/* Connects the peer to the provider; accepts the consumer's connection and returns whether there
+ * was one. */
 void linkrig_connect(void);
 bool linkrig_accept(void);
 
-/* The peer writes: a message without content, a request, bytes. */
+/* Make the peer write a message without content, a request, or bytes. */
 void linkrig_say(enum spokei_kind kind);
 void linkrig_ask(const char *method);
 void linkrig_write(const void *bytes, size_t len);
 
-/* The peer reads what is there. */
+/* Makes the peer read the available bytes. */
 void linkrig_read(void);
 
-/* The process is held up for `ns` in each turn from now on. */
+/* Stalls the process for `ns` in each turn from now on. */
 void linkrig_hold_up(uint64_t ns);
 
-/* Goes on until it was told of one more such change, at most for so long. Returns whether. */
+/* Runs until one more such event, for at most `ns`. Returns whether it came. */
 bool linkrig_until(enum spoke_link_change change, uint64_t ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one peer may cost the provider, and the others. */
+/* Limits on what one peer may cost the provider and the other peers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static struct {
 	struct spoke_request *held[HELD];
 	unsigned held_count;
 	unsigned handled;
-	unsigned good; /* replies that have come */
+	unsigned good; /* replies received */
 	unsigned refused;
 } rig;
 
@@ -253,7 +253,7 @@ static void requests_whose_answers_nobody_takes_are_not_run(void **state)
 	struct peer_conn *conn = connect_peer(0);
 
 	(void)state;
-	first_conn()->unwritable = true; /* as after a write that failed */
+	first_conn()->unwritable = true; /* the state after a failed write */
 	ask(conn, "large", 3, true);
 	assert_int_equal(rig.handled, 0);
 	assert_int_equal(stat(SPOKE_STAT_REQUESTS_REFUSED), 3);
@@ -303,7 +303,7 @@ static void connections_closed_in_crowds_are_counted_and_not_all_told(void **sta
 	assert_in_range(events_of_the_end(), 5, 12);
 }
 
-/* Reads all, and asks for more all the time. Returns how it ended: 0 or -errno. */
+/* Reads everything while sending more requests. Returns the end: 0 or -errno. */
 static ssize_t read_to_end(struct peer_conn *conn, size_t *ret_total)
 {
 	const struct spoke_env *env = &rig.peer.process.env;
@@ -324,7 +324,8 @@ static ssize_t read_to_end(struct peer_conn *conn, size_t *ret_total)
 	return -EAGAIN;
 }
 
-/* The peer goes on asking meanwhile; what it asked before is answered, and arrives. */
+/* The peer keeps sending requests meanwhile. Its earlier requests are answered, and the replies
+ * arrive. */
 static void a_drain_destroys_no_answer_that_is_on_its_way(void **state)
 {
 	struct peer_conn *conn = connect_peer(0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a call brings and what it tells, the same on every network and wire. */
+/* Results of calls, the same on every network and wire. */
 #include "tests/cluster/stage.h"
 
 #include <string.h>
@@ -144,7 +144,7 @@ static void an_error_of_the_handler_reaches_the_caller(void **state)
 	assert_int_equal(result->error, SPOKE_EREMOTE);
 	assert_int_equal(result->error_text.len, 13);
 	assert_memory_equal(result->error_text.data, "it went wrong", 13);
-	/* The other wire has no place for it. */
+	/* MessagePack-RPC has no field for the code. */
 	assert_int_equal(result->error_code, stage->setting->dubbo ? 7 : 0);
 	assert_true(result->written);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How calls end that are not answered, or are not taken, the same on every network and wire. */
+/* Ends of calls that are not answered or not accepted, the same on every network and wire. */
 #include "tests/cluster/stage.h"
 #include "tests/transport/stream/strange.h"
 
@@ -34,7 +34,7 @@ static void a_call_that_is_not_answered_times_out_after_it_was_written(void **st
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_REPLIES_LATE), 1);
 }
 
-/* The peer's system takes some, and then no more. */
+/* The peer's kernel buffers some bytes, then no more. */
 static void a_call_that_cannot_be_written_times_out_before_it_was(void **state)
 {
 	static const struct spoke_call_options options = { .timeout_ns = 60 * MS };
@@ -45,7 +45,7 @@ static void a_call_that_cannot_be_written_times_out_before_it_was(void **state)
 	struct spoke_span args = stage_bin(stage, LARGE);
 	const struct spoke_result *last;
 
-	/* A stream with a handshake is not opened by a peer that only listens. */
+	/* A peer that only listens does not complete the handshake of a stream. */
 	if (with_stream)
 		stage_provide(stage, NULL);
 	stage_consume(stage, NULL);
@@ -54,12 +54,12 @@ static void a_call_that_cannot_be_written_times_out_before_it_was(void **state)
 	echo = stage_method(stage, "echo");
 	for (unsigned i = 0; i < 13; i++)
 		(void)stage_call_with(stage, echo, args, &options);
-	stage_pass(stage, 5 * MS); /* it turns out that no more is taken */
+	stage_pass(stage, 5 * MS); /* by now the socket is known to be full */
 	(void)stage_call_with(stage, echo, args, &options);
 	stage_end_all(stage);
 	assert_int_equal(stage->calls[0].result.error, SPOKE_ETIMEOUT);
 	assert_true(stage->calls[0].result.written);
-	/* Nobody can take back what was put before that; of what waits it is told. */
+	/* Requests put before that cannot be taken back; those that wait are reported as unsent. */
 	for (unsigned i = 1; i < 13; i++) {
 		last = &stage->calls[i].result;
 		assert_int_equal(last->error,
@@ -94,7 +94,7 @@ static void a_call_on_a_connection_that_never_opens_times_out_unsent(void **stat
 	assert_int_equal(result->waited_ns, 0);
 }
 
-/* All three begin together; the deadlines tell in which order they end. */
+/* All three begin together, so the timeouts determine the order of their ends. */
 static void call_timeout_overrides_method_and_consumer_timeout(void **state)
 {
 	static const struct spoke_method_options of_method = { .timeout_ns = 90 * MS };
@@ -139,7 +139,7 @@ static void a_call_may_be_cancelled_once(void **state)
 	assert_true(call->result.written);
 	assert_false(spoke_call_cancel(stage->consumer, call->name));
 	assert_false(spoke_call_cancel(stage->consumer, (struct spoke_call){ 0 }));
-	/* The connection is as good as before, and the answer hurts nobody. */
+	/* The connection still works, and the late reply does no harm. */
 	stage_answer(stage, 0);
 	stage_assert_text(stage_end_of(stage, stage_call(stage, stage_method(stage, "echo"),
 							 stage_text(stage, "y"))),
@@ -245,7 +245,7 @@ static void a_call_whose_connection_cannot_be_made_ends_with_that(void **state)
 	stage_close_peer(stage, stage_deaf_peer(stage));
 	stage_consume(stage, NULL);
 	if (stage_try(stage, stage_method(stage, "echo"), stage_no_args(), NULL))
-		return; /* some systems refuse at once */
+		return; /* some kernels refuse at once */
 	result = stage_end_of(stage, &stage->calls[0]);
 	assert_int_equal(result->error, SPOKE_ECONNECT);
 	assert_false(result->written);
@@ -270,8 +270,8 @@ static void calls_made_while_connecting_say_the_time_that_is_left(void **state)
 	if (!stage->setting->dubbo)
 		return;
 	assert_true(left_ns < 4 * SECOND);
-	/* One round trip to connect, and those that open the stream. The time of the request itself
-	 * is unknown. */
+	/* One round trip for the connection, and those that open the stream. The transit time of
+	 * the request is unknown to the provider. */
 	left_ns += stage->setting->stream ? STRANGE_ROUND_TRIPS * 600 * MS : 0;
 	if (stage->setting->in_memory)
 		assert_in_range(left_ns, 3399 * MS, 3401 * MS);
@@ -295,7 +295,7 @@ static void oversized_message_fails_only_its_own_call(void **state)
 	assert_int_equal(stage_try(stage, echo, stage_bin(stage, 70000), NULL), SPOKE_ETOOLARGE);
 }
 
-/* Each is begun by the end of the one before. */
+/* Begins a call at the end of the previous one. */
 static void call_again(struct stage_call *call)
 {
 	struct stage *stage = call->stage;

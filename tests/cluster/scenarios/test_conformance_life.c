@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends and beginnings of consumers, providers and engines, the same on every network and wire. */
+/* Starts and ends of consumers, providers and engines, the same on every network and wire. */
 #include "tests/cluster/stage.h"
 
 #include <string.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The end of what a peer says need not be its end: only an answer that it does not take tells. */
+/* A peer that ends its direction may still read. Only a reply that it rejects shows that it is
+ * gone. */
 static void a_handler_is_told_when_its_caller_is_seen_to_have_gone(void **state)
 {
 	struct stage *stage = stage_begin(state);
@@ -59,7 +60,7 @@ static void a_provider_may_be_freed_before_its_answers(void **state)
 		(void)stage_call(stage, later, stage_text(stage, "x"));
 	stage_until_held(stage, 3);
 	stage_free_provider(stage);
-	stage_answer(stage, 1); /* before it is told */
+	stage_answer(stage, 1); /* before the handler is notified */
 	stage_end_all(stage);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(stage->calls[i].result.error, SPOKE_ELOST);
@@ -104,7 +105,7 @@ typedef void action(struct stage *stage);
 static action *const actions[] = { stage_free_consumer, stage_free_provider, stage_free_client,
 				   stage_free_server };
 
-/* The frees of a callback, each on a stage of its own: this test runs in a row of them. */
+/* Begins the next case on a new stage. The test runs a series of cases. */
 static void again_from(void **state, unsigned round)
 {
 	const struct stage_setting *setting = ((struct stage *)*state)->setting;
@@ -270,7 +271,7 @@ static void everything_may_be_freed_as_a_request_is_abandoned(void **state)
 	}
 }
 
-/* --- several places */
+/* --- several addresses */
 
 static void a_consumer_calls_its_endpoints_in_turn(void **state)
 {
@@ -296,7 +297,7 @@ static void a_consumer_calls_its_endpoints_in_turn(void **state)
 		(void)stage_call(stage, echo, stage_no_args());
 	stage_until_ready(stage, 3);
 	stage_end_all(stage);
-	stage_pass(stage, 5 * MS); /* the last one may wait to be accepted */
+	stage_pass(stage, 5 * MS); /* the last connection may still be in the backlog */
 	assert_int_equal(spoke_provider_connections(stage->provider), 3);
 	for (unsigned i = 0; i < 9; i++)
 		(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
@@ -342,9 +343,9 @@ static void a_provider_that_drains_answers_what_it_has_begun(void **state)
 
 	stage_until_held(stage, 1);
 	assert_int_equal(spoke_engine_drain(stage->server_engine, 10 * SECOND), 0);
-	stage->provider = NULL; /* it frees itself */
+	stage->provider = NULL; /* the engine frees it */
 	stage_pass(stage, 5 * MS);
-	if (stage->setting->dubbo) { /* the consumer is told */
+	if (stage->setting->dubbo) { /* the consumer gets the drain notice */
 		while (spoke_consumer_ready(stage->consumer) > 0)
 			stage_pass(stage, MS);
 		assert_int_equal(stage_try(stage, later, stage_text(stage, "x"), NULL),

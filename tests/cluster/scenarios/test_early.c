@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What comes to much is written before all that was read is looked at: by a provider that answers,
- * by a consumer that asks again. What was read before is no answer to what was written after.
+ * Large output is written before all input is handled, by a provider that replies and by a consumer
+ * that calls again. Input read before a request was written is no reply to it.
  */
 #include "tests/cluster/scenarios/earlyrig.h"
 
@@ -9,7 +9,7 @@
 
 enum {
 	CALLS = 100,
-	LEN = 200, /* of a bin with its head */
+	LEN = 200, /* bytes of a bin with its head */
 };
 
 static unsigned char bin[LEN] = { 0xc4, LEN - 2 };
@@ -46,7 +46,7 @@ static void put_reply(uint64_t id)
 	peer_put(&earlyrig.conn, &message);
 }
 
-/* All calls wait at the peer. */
+/* Makes calls until all of them wait at the peer. */
 static void ask(void)
 {
 	earlyrig_consume("dubbo");
@@ -72,7 +72,7 @@ static void calls_are_written_while_answers_are_read(void **state)
 	assert_int_equal(earlyrig.read, 2 * CALLS);
 }
 
-/* The first of the new calls is written before the guess is looked at, which lies behind. */
+/* The first new call is written before the forged reply, which follows in the input, is handled. */
 static void an_answer_cannot_lie_before_its_question(void **state)
 {
 	uint64_t guess;

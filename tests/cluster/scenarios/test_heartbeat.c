@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links that stay alive, and are noticed when they do not: on the virtual clock, to the tick. */
+/* Heartbeats keep links alive and detect dead ones, exact to the tick on the virtual clock. */
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/stage.h"
@@ -14,7 +14,7 @@ enum {
 	NEWS = 512
 };
 
-/* What one side was told. */
+/* The link events of one side. */
 struct diary {
 	struct stage *stage;
 	unsigned count;
@@ -54,7 +54,7 @@ static unsigned count_of(const struct diary *diary, enum spoke_link_change chang
 	return count;
 }
 
-/* Asserts what comes next in the diary, from *at on. */
+/* Asserts that the next event after *at is this one. Returns its time. */
 static uint64_t assert_next(const struct diary *diary, unsigned *at, enum spoke_link_change change,
 			    int error)
 {
@@ -65,7 +65,7 @@ static uint64_t assert_next(const struct diary *diary, unsigned *at, enum spoke_
 	return diary->news[(*at)++].at_ns;
 }
 
-/* By the world's clock: that of a process that stands still is ahead. */
+/* Runs by the world's clock, because the clock of a frozen process is ahead. */
 static void pass(struct stage *stage, uint64_t ns)
 {
 	spokei_world_run(&stage->world, stage->world.now_ns + ns);
@@ -78,7 +78,7 @@ static void echo_ends_well(struct stage *stage)
 			  "x");
 }
 
-/* NULL: this setting has no virtual clock, or no heartbeats. */
+/* Returns the stage, or NULL if this setting has no virtual clock or no heartbeats. */
 static struct stage *begin(void **state, uint64_t consumers_ns, uint64_t providers_ns)
 {
 	struct stage *stage = stage_bare(state);
@@ -104,13 +104,13 @@ static struct stage *begin(void **state, uint64_t consumers_ns, uint64_t provide
 	return stage;
 }
 
-/* A process stands still, whose system accepts connections and takes bytes all the same. */
+/* Freezes a process, whose kernel still accepts connections and data. */
 static void freeze(struct stage *stage, unsigned process, uint64_t ns)
 {
 	spokei_world_hold(&stage->processes[process], ns);
 }
 
-/* Goes on with the next case on a stage of its own. */
+/* Begins the next case on a new stage. */
 static void restart(void **state)
 {
 	const struct stage_setting *setting = ((struct stage *)*state)->setting;
@@ -170,7 +170,8 @@ static void a_consumer_notices_a_frozen_provider_and_connects_anew(void **state)
 	uint64_t from_ns;
 	uint64_t last_ns;
 
-	/* The frozen side opens no second stream, as it would a second socket. */
+	/* A frozen side cannot open a second stream, although its kernel accepts a second
+	 * connection. */
 	if (stage == NULL || stage->setting->stream)
 		return;
 	from_ns = stage->world.now_ns;
@@ -186,7 +187,7 @@ static void a_consumer_notices_a_frozen_provider_and_connects_anew(void **state)
 	last_ns = assert_next(&consumers_diary, &at, SPOKE_LINK_PROBATION, SPOKE_OK);
 	for (unsigned missed = 1; missed <= 3; missed++)
 		(void)assert_next(&consumers_diary, &at, SPOKE_LINK_SUSPECT, SPOKE_OK);
-	/* The heartbeat that is sent at once counts. */
+	/* The first heartbeat, sent at once, counts. */
 	assert_true(assert_next(&consumers_diary, &at, SPOKE_LINK_CLOSED, SPOKE_ESILENT) <=
 		    last_ns + 3 * INTERVAL + TICK);
 	assert_int_equal(spoke_consumer_ready(stage->consumer), 0);
@@ -257,7 +258,7 @@ static void intervals_that_differ_kill_nobody(void **state)
 	}
 }
 
-/* --- who was held up */
+/* --- stalls and sleep */
 
 static struct {
 	struct stage *stage;
@@ -302,7 +303,7 @@ static void after_a_sleep_of_the_machine_peers_are_asked_at_once(void **state)
 		return;
 	spokei_world_sleep(&stage->world, 3600 * SECOND);
 	pass(stage, SECOND);
-	echo_ends_well(stage); /* something happens, and the engine looks at its clocks */
+	echo_ends_well(stage); /* an event that makes the engine compare its clocks */
 	pass(stage, SECOND);
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_SLEEPS), 1);
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_PROBES_WRITTEN), 2);
@@ -311,7 +312,7 @@ static void after_a_sleep_of_the_machine_peers_are_asked_at_once(void **state)
 	assert_int_equal(consumers_diary.count, 1);
 }
 
-/* --- which endpoint */
+/* --- choice of the endpoint */
 
 static int first_conn_fd(const struct spokei_link *link)
 {
@@ -377,7 +378,7 @@ static void callers_choose_another_endpoint_before_the_reconnect(void **state)
 	stage_consume(stage, &consumer);
 	stage_until_ready(stage, 2);
 	pass(stage, 2 * MS);
-	/* What one of the two is asked goes nowhere. */
+	/* Requests on one of the two links are lost. */
 	*spokei_vnet_link(stage->world.net, first_conn_fd(&stage->consumer->link)) = frozen;
 	pass(stage, 5 * INTERVAL / 2);
 	assert_int_equal(count_of(&consumers_diary, SPOKE_LINK_SUSPECT), 1);
@@ -386,7 +387,7 @@ static void callers_choose_another_endpoint_before_the_reconnect(void **state)
 		echo_ends_well(stage);
 }
 
-/* --- free as it is told */
+/* --- freeing in the event callback */
 
 static void free_consumer_now(struct stage *stage, const struct spoke_link_event *event)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who was held up judges nobody by the time it lost: answers that have arrived count. */
+/* After a stall, replies that have already arrived are handled before deadlines are checked. */
 #include "tests/cluster/stage.h"
 
 enum {
-	CONSUMERS = 200 /* in 16 rounds of 1 to 64 sockets, whatever the dice say */
+	CONSUMERS = 200 /* at least 16 rounds of 1 to 64 sockets */
 };
 
 static struct {
@@ -45,7 +45,8 @@ static void connect_all(struct stage *stage)
 	stage_pass(stage, SECOND);
 }
 
-/* Each answer comes after 20 ms, the loop is held up from 15 to 215 ms, the deadline is at 100. */
+/* Each reply comes after 20 ms, the loop is stalled from 15 to 215 ms, the deadline is at 100 ms.
+ */
 static void two_hundred_answers_win_over_their_deadlines_after_a_stall(void **state)
 {
 	struct spokei_vnet_link link = { .latency_ns = 10 * MS };
@@ -78,7 +79,7 @@ static void note_end(void *arg, const struct spoke_result *result)
 	*(int *)arg = result->error;
 }
 
-/* The whole provider stands still; what lay in its socket is told of when it goes on. */
+/* The provider is frozen. When it continues, its socket contains expired requests. */
 static void delayed_provider_runs_no_expired_request(void **state)
 {
 	struct stage *stage = stage_bare(state);

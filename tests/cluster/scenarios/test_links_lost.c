@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Consumers whose provider goes away, at the worst of times or without a word; and who notices. */
+/* Consumers whose provider goes away at a bad moment or without notice, and the detection of it. */
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/scenarios/linkrig.h"
@@ -7,7 +7,8 @@
 
 #include <errno.h>
 
-/* The end of a stream, and a reset, which is what closing with bytes unread makes. */
+/* Asserts a reconnect after the end of the stream, or after a reset, which a close with unread
+ * input causes. */
 static void assert_connects_anew(bool reads_all)
 {
 	const struct spoke_consumer_options options = { .heartbeat_ns = SECOND };
@@ -54,7 +55,7 @@ static void drain_while_it_resolves(struct spoke_alarm *alarm)
 	assert_int_equal(spoke_engine_drain(linkrig.engine, 60 * SECOND), SPOKE_OK);
 }
 
-/* Nobody listens at the second place, so its name is resolved again and again. */
+/* The second address refuses connections, so its name is resolved repeatedly. */
 static void a_drain_waits_for_the_push_while_a_name_is_resolved(void **state)
 {
 	static const char *const more[] = { "dubbo://demo.test:20881/demo.Echo" };
@@ -87,7 +88,7 @@ static void a_drain_waits_for_the_push_while_a_name_is_resolved(void **state)
 	assert_true(linkrig.consumer->ended);
 }
 
-/* What is still being made for a call that waits is for that call alone. */
+/* A connection that is still being made for a waiting call serves that call only. */
 static void nothing_is_served_on_a_link_made_in_a_drain(void **state)
 {
 	const struct spoke_consumer_options options = { .heartbeat_ns = SPOKE_OFF };
@@ -118,9 +119,9 @@ static void nothing_is_served_on_a_link_made_in_a_drain(void **state)
 	assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS_REFUSED), 1);
 }
 
-/* --- what the system sees */
+/* --- detection by the kernel */
 
-/* It alone watches where no heartbeats are sent. */
+/* Asserts the kernel's keepalive, the only check without heartbeats. */
 static void assert_guarded(const struct spokei_link *link)
 {
 	const struct spokei_conn *conn = spoke_container_of(link->conns.next, struct spokei_conn,
@@ -153,7 +154,8 @@ static void the_system_watches_for_a_provider_without_heartbeats(void **state)
 	assert_guarded(linkrig.provider->link);
 }
 
-/* The system gave up waiting for the peer's: it is as silent as one that answers no heartbeat. */
+/* The kernel has given up waiting for the peer's acknowledgement: the peer counts as silent, as
+ * with missed heartbeats. */
 static void connection_lost_by_system_timeout_counts_as_silent(void **state)
 {
 	const struct spoke_consumer_options options = { .heartbeat_ns = SPOKE_OFF };

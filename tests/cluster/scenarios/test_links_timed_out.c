@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers whose time runs out, judged by an engine that is never in time; and idle ones that are not.
- */
+/* Timeouts of peers in an engine whose turns are always late, and idle peers that are kept. */
 #include "tests/cluster/scenarios/linkrig.h"
 #include "transport/wire/catalog.h"
 
 #define INTERVAL (100 * MS)
 #define WHOLE 17     /* bytes of a heartbeat */
-#define GRACE SECOND /* what a late turn leaves unjudged is judged after */
+#define GRACE SECOND /* time to check again after a late turn */
 
 /* MessagePack-RPC, whose requests need no service here. */
 static const unsigned char echo[] = "\x94\x00\x01\xa4"
@@ -14,13 +13,13 @@ static const unsigned char echo[] = "\x94\x00\x01\xa4"
 static const unsigned char later[] = "\x94\x00\x02\xa5"
 				     "later\x90";
 
-/* A whole frame of Dubbo, and the beginning of another one. */
+/* A complete Dubbo frame and the beginning of another one. */
 static const unsigned char heartbeat[] = "\xda\xbb\xfb\0\0\0\0\0\0\0\0\1\0\0\0\1\xc0"
 					 "\xda\xbb\xfb";
 
-/* --- an engine that is late in every turn */
+/* --- an engine whose turns are always late */
 
-/* A peer that says this and no more is closed soon after its time. */
+/* Asserts that a peer that sends only these bytes is closed soon after the timeout. */
 static void assert_closed_after(const void *bytes, size_t len, uint64_t ns, enum spoke_stat why)
 {
 	linkrig_connect();
@@ -34,7 +33,8 @@ static void assert_closed_after(const void *bytes, size_t len, uint64_t ns, enum
 
 static void half_a_frame_is_no_frame_after_ten_seconds(void **state)
 {
-	/* So late is too late to judge who is silent, and is nothing for who has begun a frame. */
+	/* This delay is too long for the heartbeat check, but does not matter for the frame
+	 * timeout. */
 	const struct spoke_provider_options options = { .heartbeat_ns = 20 * MS };
 
 	(void)state;
@@ -63,7 +63,7 @@ static void silent_peer_is_closed(void **state)
 	assert_closed_after(heartbeat, WHOLE, 4 * SECOND, SPOKE_STAT_CLOSED_SILENT);
 }
 
-/* What is late for another one on the engine is not late for this. */
+/* A turn that is late for another object of the engine is not late for this one. */
 static void short_intervals_of_others_change_nothing(void **state)
 {
 	const struct spoke_provider_options options = { .heartbeat_ns = 10 * SECOND };
@@ -125,7 +125,7 @@ static void whose_answer_is_waited_for_is_not_idle(void **state)
 	assert_int_equal(linkrig_stat(SPOKE_STAT_CLOSED_IDLE), 1);
 }
 
-/* --- a crowd, which is more than the loop tells of in one round */
+/* --- more peers than the loop reports in one round */
 
 static struct peer_conn quota[150];
 
@@ -152,7 +152,7 @@ static void crowd_leaves(void)
 		peer_close(&quota[i]);
 }
 
-/* All write shortly before their time runs out, and the provider, a little held up, looks after it.
+/* Makes all peers write shortly before their timeout, while the provider is stalled for a moment.
  */
 static void crowd_writes_in_time(uint64_t left_ns, const void *bytes, size_t len)
 {

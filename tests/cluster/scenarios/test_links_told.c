@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What users are told of their links, and peers of what is to come. */
+/* Link events of users, and drain notices to peers. */
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/scenarios/linkrig.h"
@@ -8,9 +8,9 @@
 #include <string.h>
 
 #define INTERVAL (100 * MS)
-#define TAKEN_BACK_MAX 100 /* times that a READONLY may be */
+#define TAKEN_BACK_MAX 100 /* maximum number of READONLY revocations */
 
-/* --- READONLY and its opposite */
+/* --- READONLY and WRITABLE */
 
 static void provide_and_speak(uint64_t heartbeat_ns)
 {
@@ -62,9 +62,9 @@ static void repeated_readonly_toggles_are_limited(void **state)
 	assert_true(conn->readonly);
 }
 
-/* --- whose doing it is */
+/* --- the user of the wheel that caused an event */
 
-/* How many events of that user have this in their text. */
+/* Returns the number of events of this user that contain the text. */
 static unsigned count_events(enum spoke_event_user user, const char *text)
 {
 	struct spoke_event event = { 0 };
@@ -155,7 +155,7 @@ static void a_link_that_is_still_read_only_has_not_recovered(void **state)
 	assert_int_equal(linkrig_stat(SPOKE_STAT_RECOVERED), 1);
 }
 
-/* On probation, and suspect again. The peer's own heartbeat answers nothing. */
+/* Goes on probation and becomes suspect again. The peer's own heartbeat is no answer. */
 static void a_link_on_probation_recovers_by_an_answer(void **state)
 {
 	const struct spoke_consumer_options options = { .heartbeat_ns = INTERVAL };
@@ -182,7 +182,7 @@ static void a_link_on_probation_recovers_by_an_answer(void **state)
 	assert_int_equal(linkrig_stat(SPOKE_STAT_RECOVERED), 1);
 }
 
-/* Suspicion and probation end with the same bytes. */
+/* The same bytes end the suspicion and the probation. */
 static void an_answer_that_ends_both_is_told_once(void **state)
 {
 	const struct spoke_consumer_options options = { .heartbeat_ns = INTERVAL };
@@ -253,7 +253,7 @@ static void free_consumer(const struct spoke_link_event *event)
 		spoke_consumer_free(linkrig.consumer);
 }
 
-/* It has two links, and tells of the first one only. */
+/* The consumer has two links, but reports only the first before it is freed. */
 static void a_consumer_may_be_freed_by_the_last_it_tells(void **state)
 {
 	static const char *const more[] = { "dubbo://" LINKRIG_AT "/demo.Echo" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is long is written at once, from where it lies, and some of it ahead of the rest: whatever
- * the stream takes of it, the peer reads it whole, and the call ends once.
+ * Large messages are written at once without a copy, and partly before other output. Whatever part
+ * the stream accepts, the peer reads the whole message and the call ends once.
  */
 #include "tests/cluster/scenarios/earlyrig.h"
 
@@ -11,7 +11,7 @@
 
 enum {
 	AHEAD = 4096,
-	LONG = 65536, /* of a bin with its head */
+	LONG = 65536, /* bytes of a bin with its head */
 };
 
 static unsigned char long_bin[LONG] = { 0xc6, 0, 0, (LONG - 5) >> 8, (LONG - 5) & 0xff };
@@ -24,7 +24,7 @@ static const unsigned char short_bin[] = { 0xc4, 1, 'x' };
 
 static const struct spokei_vnet_link roomy = ROOMY;
 
-/* From here on writes are noted, of which that one, counted from 0, gives `refusal`. */
+/* Records writes from now on. The write with this index, from 0, returns `refusal`. */
 static void note_writes(unsigned refused, ssize_t refusal)
 {
 	spokei_vnet_set_all(earlyrig.world.net, &roomy);
@@ -33,7 +33,7 @@ static void note_writes(unsigned refused, ssize_t refusal)
 	earlyrig.refusal = refusal;
 }
 
-/* Each of them differs everywhere from the one before. */
+/* Fills the bin with bytes that differ from the previous ones everywhere. */
 static void make_long(unsigned number)
 {
 	for (size_t i = 5; i < LONG; i++)
@@ -55,7 +55,7 @@ static void take_long(void *arg, struct peer_conn *conn, const struct spokei_mes
 	earlyrig.read++;
 }
 
-/* The peer has read so many, each of them whole. */
+/* Asserts that the peer reads this many messages, each of them complete. */
 static void assert_came(unsigned count)
 {
 	for (unsigned i = 0; i < 20 && earlyrig.read < count; i++) {
@@ -115,7 +115,7 @@ static void a_long_call_waits_behind_others(void **state)
 	assert_int_equal(earlyrig.read, 3);
 }
 
-/* However much of it the stream takes, at once or in the end: what lies behind is in order. */
+/* However much the stream accepts, at once or in the end, the following output stays in order. */
 static void the_rest_of_a_long_call_follows_when_there_is_room(void **state)
 {
 	static const struct {
@@ -186,7 +186,7 @@ static void a_long_answer_is_written_from_where_it_lies(void **state)
 	assert_came(1);
 }
 
-/* What it has is its parent's, who goes on. */
+/* The output belongs to the parent, which continues. */
 static void the_child_of_a_fork_writes_nothing(void **state)
 {
 	(void)state;
@@ -224,7 +224,7 @@ static void timed_out(void *arg, const struct spoke_result *result)
 	*(int *)arg = result->error;
 }
 
-/* A call that is made on another connection in the same turn, before or after. */
+/* Makes a call on another connection in the same turn, before or after. */
 static void other_work_during_a_long_write_does_not_shorten_deadlines(void **state)
 {
 	const struct spoke_call_options one_way = { .one_way = true };

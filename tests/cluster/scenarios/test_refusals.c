@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is refused before anything is sent, and says why. */
+/* Calls and options rejected before anything is sent, and their messages. */
 #include "tests/cluster/stage.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * However a stream is cut into pieces, the same happens: three frames that a live provider, or a
- * live consumer, reads in two pieces, in three, and byte by byte. What happens is written down as
- * text: what handlers and callers saw, what bytes went back, what was counted.
+ * The result does not depend on how a stream is split into pieces. A live provider or consumer
+ * reads three frames in two pieces, in three, and byte by byte. The result is recorded as text: the
+ * requests, the ends of calls, the bytes sent back and the counters.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,9 +40,9 @@ struct rig {
 	struct spoke_engine *engine;
 	struct peer peer;
 	struct peer_conn conn;
-	char text[TEXT]; /* what happened */
+	char text[TEXT]; /* the record */
 	size_t len;
-	uint64_t ids[2]; /* of the consumer's calls */
+	uint64_t ids[2]; /* ids of the consumer's calls */
 	unsigned id_count;
 };
 
@@ -59,7 +59,7 @@ static void note(const char *what, struct spoke_span bytes)
 	assert_in_range(rig.len, 0, TEXT - 1);
 }
 
-/* All counters but those that count pieces. */
+/* Records all counters except those of reads and writes. */
 static void note_counts(void)
 {
 	for (unsigned i = 0; i < SPOKE_STAT_COUNT; i++) {
@@ -90,7 +90,7 @@ static void begin(void)
 	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
 }
 
-/* Answers to heartbeats may go before replies that wait: which is first is no event. */
+/* Records replies by kind, because a heartbeat reply may overtake waiting replies. */
 static void take_answer(void *arg, struct peer_conn *conn, const struct spokei_message *message)
 {
 	char line[512];
@@ -112,7 +112,7 @@ static void note_answers(enum spokei_kind kind, struct spoke_span bytes)
 	spokei_intake_fini(&again.in);
 }
 
-/* Gives the text to the caller. */
+/* Ends the run and copies the record. */
 static void end(char *ret_text)
 {
 	static unsigned char bytes[TEXT / 4];
@@ -135,7 +135,8 @@ static void end(char *ret_text)
 	spokei_world_fini(&rig.world);
 }
 
-/* Sends the stream in pieces that end at these places; 0 cuts: `step` bytes at a time. */
+/* Sends the stream in pieces that end at these offsets, or in pieces of `step` bytes if that is not
+ * 0. */
 static void send_pieces(struct spoke_span stream, const size_t *cuts, size_t count, size_t step)
 {
 	size_t at = 0;
@@ -234,7 +235,7 @@ static void consume(struct spoke_span stream, const size_t *cuts, size_t count, 
 	peer_open(&rig.peer, &rig.conn, peer_accept(&rig.peer, listener), wire);
 	peer_read(&rig.conn, take_id, NULL);
 	assert_int_equal(rig.id_count, 2);
-	/* The same dice give the same ids in each run. */
+	/* The same seed gives the same ids in each run. */
 	stream = spokei_span(bytes, replies_to(rig.ids, bytes));
 	send_pieces(stream, cuts, count, step);
 	end(ret_text);
@@ -263,7 +264,7 @@ static size_t frames_of(const struct spokei_message *messages, size_t count,
 		message.codec = codec_id;
 		error = wire->write(&limits, &message, &out);
 
-		/* One wire has no heartbeats: there are two frames on it. */
+		/* A wire without heartbeats has only two frames. */
 		assert_true(error == 0 || (error == SPOKE_EUNSUPPORTED && !wire->probes));
 	}
 	len = spokei_buffer_len(&out);
@@ -337,7 +338,7 @@ static void check_cuts(reader *read_by, struct spoke_span stream)
 		assert_string_equal(text, whole);
 		runs++;
 	}
-	/* All cuts into three, or of a long stream, of which they would be ten thousand, a sixth.
+	/* Try all splits into three. For a long stream that would be ten thousand, so try a sixth.
 	 */
 	for (size_t i = 1; i<stream.len; i += stream.len> 60 ? 3 : 1) {
 		for (size_t j = i + 1; j<stream.len; j += stream.len> 60 ? 2 : 1) {

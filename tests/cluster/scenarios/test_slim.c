@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is kept for the next call, and given back in silence: on the virtual clock. */
+/* Memory that is kept for the next call and freed during silence, on the virtual clock. */
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/stage.h"
 #include "transport/conn/conn.h"
 
 #define INTERVAL (100 * MS)
-#define LARGE 100000u /* bytes of a call, which ask for memory that the next one may have */
+#define LARGE 100000u /* bytes of a call, whose memory the next call may reuse */
 
-#define MANY 50u /* calls at a time */
+#define MANY 50u /* calls in flight */
 
-/* NULL: this setting has no virtual clock, or no heartbeats. */
+/* Returns the stage, or NULL if this setting has no virtual clock or no heartbeats. */
 static struct stage *begin(void **state)
 {
 	struct stage *stage = stage_bare(state);
@@ -57,7 +57,7 @@ static void spare_memory_is_freed_when_idle(void **state)
 	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
 }
 
-/* The ring of calls, too, the map of requests, and what is known of the last one. */
+/* This includes the ring of calls, the map of requests, and the memo of the last request. */
 static void rooms_for_many_calls_are_given_back_in_silence(void **state)
 {
 	struct stage *stage = begin(state);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scenarios of a consumer and a provider in the virtual world, again and again, each time with the
- * next allocation or system call failing, once or from then on for ever: every call that was taken
- * ends once, nothing is left behind, and after what failed once all is well again.
+ * Scenarios of a consumer and a provider in the virtual world, repeated with the next allocation or
+ * system call failing, once or from then on. Every accepted call ends once, nothing leaks, and
+ * after a single failure calls succeed again.
  */
 #include "tests/cluster/torture.h"
 
@@ -13,9 +13,9 @@
 #include <string.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-#define POINTS_MAX 2000 /* of one kind in one scenario */
+#define POINTS_MAX 2000 /* of one kind in a scenario */
 
-/* How the two sides speak. */
+/* The wire, codec and stream of both sides. */
 struct tongue {
 	const char *name;
 	const char *scheme;
@@ -38,7 +38,7 @@ static void begin(const struct tongue *tongue)
 	}
 }
 
-/* Waits for an endpoint as long as a connector ever pauses. */
+/* Waits for an endpoint for at most the longest backoff of a connector. */
 static void wait_until_ready(void)
 {
 	const uint64_t end_ns = play.world.now_ns + 40 * SECOND;
@@ -47,13 +47,13 @@ static void wait_until_ready(void)
 		torture_pass(100 * MS);
 }
 
-/* What failed is over: calls succeed again. */
+/* Waits until calls succeed again after the failure. */
 static void recover(void)
 {
 	if (play.heartbeat_ns == 0) {
 		torture_pass(40 * SECOND);
 	} else {
-		/* By then it shows whether the link that seems ready still lives. */
+		/* After this time it is known whether the link is still alive. */
 		torture_pass(5 * play.heartbeat_ns);
 		wait_until_ready();
 		torture_pass(5 * play.heartbeat_ns);
@@ -87,7 +87,7 @@ struct fault {
 	int error;
 };
 
-/* What a failed assertion was about. */
+/* The current case, which a failed assertion prints. */
 static struct now_playing {
 	const char *scenario;
 	const struct tongue *tongue;
@@ -127,7 +127,7 @@ static bool run_with(const struct scenario *scenario, const struct tongue *tongu
 	if ((!for_ever || play.heartbeat_ns) && failed && made && play.begun < CALLS) {
 		char text[128];
 
-		/* A provider that does not listen is known to its owner. */
+		/* The owner knows of a provider that does not listen. */
 		spokei_faults_heal(&play.faulty[side]);
 		if (spoke_provider_address(play.provider, 0, text, sizeof(text)))
 			recover();
@@ -136,8 +136,8 @@ static bool run_with(const struct scenario *scenario, const struct tongue *tongu
 	return failed;
 }
 
-/* No system says this for ever of what it reports as ready. Of connections that are gone it may:
- * others come. */
+/* No kernel returns these errors for ever for a descriptor that is ready. Errors of lost
+ * connections may repeat, because new connections follow. */
 static bool passes(int error)
 {
 	return error == -EAGAIN || error == -EINTR;
@@ -161,15 +161,15 @@ static void torture_with(const struct scenario *scenario, const struct tongue *t
 	}
 }
 
-/* What fails before a stream is opened is the same for all kinds of streams. */
+/* Failures before a stream is opened do not depend on its kind. */
 static bool concerns_streams(enum spokei_faults_kind kind)
 {
 	return kind == SPOKEI_FAULTS_MEMORY || kind == SPOKEI_FAULTS_READ ||
 	       kind == SPOKEI_FAULTS_WRITE || kind == SPOKEI_FAULTS_FINISH;
 }
 
-/* Every fault where a scenario from `first` on meets it; with all tongues, or one wire in turn, the
- * second codec and the second stream. */
+/* Runs the scenarios from `first` on with every fault that they meet: with all settings, or in turn
+ * with each wire, the second codec and the second stream. */
 static void torture(size_t first, const struct fault *faults, size_t count, bool all)
 {
 	static const struct tongue tongues[] = {
@@ -182,8 +182,7 @@ static void torture(size_t first, const struct fault *faults, size_t count, bool
 	for (size_t i = LENGTH(tongues) * first; i < LENGTH(tongues) * (size_t)SCENARIOS; i++) {
 		const struct scenario *scenario = &scenarios[i / LENGTH(tongues)];
 		const struct tongue *tongue = &tongues[i % LENGTH(tongues)];
-		bool lives = scenario >=
-			     &scenarios[LIVING]; /* with Dubbo alone: it has heartbeats */
+		bool lives = scenario >= &scenarios[LIVING]; /* Dubbo only: it has heartbeats */
 		bool second = tongue == &tongues[2];
 		uint64_t calls[2][SPOKEI_FAULTS_KINDS];
 
@@ -246,7 +245,8 @@ static void any_system_call_may_fail(void **state)
 	tell_points();
 }
 
-/* Whatever the system may say of a call, to those who resolve names, drain, and send heartbeats. */
+/* Each system call fails with each error, in scenarios that resolve names, drain and send
+ * heartbeats. */
 static void any_system_call_may_fail_with_any_error(void **state)
 {
 	static const struct {

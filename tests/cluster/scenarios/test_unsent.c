@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "Not written" is true for ever: what ended so never comes to the peer, however late it reads. */
+/* A call that ends as "not written" never reaches the peer, however late the peer reads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,12 +36,12 @@ static struct {
 	int listener;
 	unsigned calls;
 	unsigned ends;
-	struct spoke_result last; /* without what it points to */
+	struct spoke_result last; /* its pointers are not valid */
 	int errors[CALLS];
-	unsigned fillers; /* requests that have come */
+	unsigned fillers; /* requests received */
 	unsigned victims;
 	bool one_way;
-	bool close_then; /* the connection, when a call ends */
+	bool close_then; /* close the connection when a call ends */
 } rig;
 
 static unsigned char large[8 * MIB];
@@ -51,7 +51,7 @@ static void pass(uint64_t ns)
 	spokei_world_run(&rig.world, rig.world.now_ns + ns);
 }
 
-/* One bin of so many bytes with its head. */
+/* Returns a packed bin of `len` bytes with its head. */
 static struct spoke_span bin(size_t len)
 {
 	size_t rest = len - 5;
@@ -152,8 +152,8 @@ static void read_all(void)
 	}
 }
 
-/* A call of which the peer's system takes a part, and, a turn later, a call that waits behind it.
- */
+/* Makes a call of which the peer's kernel accepts a part, and, a turn later, a call that waits
+ * behind it. */
 static void fill_up(uint64_t timeout_ns, struct spoke_call *ret_victim)
 {
 	open_conn();
@@ -232,7 +232,7 @@ static void a_call_that_is_cancelled_in_its_turn_may_be_written(void **state)
 	assert_int_equal(rig.victims, 1);
 }
 
-/* Put in the same turn, before it was known that not all would be taken. */
+/* Put in the same turn, before the socket was known to be full. */
 static void a_call_in_the_outlet_times_out_as_written(void **state)
 {
 	(void)state;
@@ -248,7 +248,7 @@ static void a_call_in_the_outlet_times_out_as_written(void **state)
 	assert_int_equal(rig.victims, 1);
 }
 
-/* What is long is written at once, so that it is known in the same turn. */
+/* A large message is written at once, so the full socket is known in the same turn. */
 static void a_call_behind_a_long_one_is_never_written(void **state)
 {
 	(void)state;
@@ -276,7 +276,7 @@ static void calls_keep_order_when_peer_resumes_reading(void **state)
 	assert_int_equal(rig.consumer->link.queued, 0);
 }
 
-/* What was taken while connecting finds room later. */
+/* Requests queued while connecting are sent later. */
 static void calls_made_while_connecting_count_as_bytes_that_wait(void **state)
 {
 	unsigned taken = 0;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handlers on the pool, of a provider that is freed while requests wait for a thread. Its filters
- * and its access log still see every request. */
+/*
+ * Handlers on the thread pool of a provider that is freed while requests wait for a thread. Its
+ * filters and its access log still handle every request.
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,9 +28,9 @@ enum {
 static struct {
 	struct spoke_engine *engine;
 	struct spoke_provider *provider;
-	atomic_uint begun; /* handlers */
-	unsigned ended;    /* calls */
-	unsigned befores;  /* of the filter */
+	atomic_uint begun; /* handlers begun */
+	unsigned ended;    /* calls ended */
+	unsigned befores;  /* calls of the filter */
 	unsigned afters;
 	bool free_engine;
 } rig;

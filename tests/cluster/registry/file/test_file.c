@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file as a registry: who is listed, who publishes, and what is told of it. */
+/* A file as a registry: listed and published providers, and the notifications. */
 #include "tests/cluster/registry/registryrig.h"
 
 #include "cluster/registry/file/file.h"
@@ -313,7 +313,7 @@ static void removed_line_is_reported_lost_once(void **state)
 	rig_pass(rig, MS);
 	rig_assert_done(one, 1, 0);
 	rig_assert_done(one, 2, 0);
-	/* Somebody gave it a weight. */
+	/* Another program has set a weight. */
 	put(rig, OTHER "\n" A "?weight=7\n");
 	rig_assert_no_more(one);
 	put(rig, OTHER "\n" B "\n");
@@ -359,7 +359,7 @@ static void withdrawing_unknown_request_succeeds_at_once(void **state)
 
 	assert_int_equal(rig_withdraw(one, 1, 77), 0);
 	assert_int_equal(rig_unsubscribe(one, 2, 77), 0);
-	/* Before it has begun. */
+	/* Withdrawn before it was begun. */
 	assert_int_equal(rig_subscribe(one, 3, "demo.Echo"), 0);
 	assert_int_equal(rig_unsubscribe(one, 4, 3), 0);
 	assert_int_equal(rig_publish(one, 5, "demo.Echo", A), 0);

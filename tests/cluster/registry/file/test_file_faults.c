@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file as a registry, when the disk, the memory or its own user do what they can. */
+/*
+ * A file as a registry, with failures of the disk and of allocations, and calls from its own
+ * callbacks.
+ */
 #include "tests/cluster/registry/registryrig.h"
 
 #include "cluster/registry/file/file.h"
@@ -114,7 +117,7 @@ static void changes_are_seen_within_1_s_without_watch(void **state)
 	rig_assert_no_more(one);
 	rig_pass(rig, SECOND);
 	rig_assert_list(one, 1, "");
-	/* There is one at the third try. */
+	/* The third attempt succeeds. */
 	rig_pass(rig, SECOND);
 	put(rig, B "\n");
 	rig_assert_list(one, 1, B "\n");
@@ -277,7 +280,7 @@ static void request_withdrawn_in_callback_is_not_reported(void **state)
 	one->count = 0;
 	spokei_vfiles_put(rig->files, RIG_PATH, B "\n");
 	rig_pass(rig, 10 * MS);
-	/* It has changed, and nobody has looked yet. */
+	/* The file has changed but has not been read yet. */
 	assert_int_equal(rig_unsubscribe(one, 3, 1), 0);
 	assert_int_equal(rig_withdraw(one, 4, 2), 0);
 	rig_pass(rig, SECOND);
@@ -289,7 +292,7 @@ static void request_withdrawn_in_callback_is_not_reported(void **state)
 
 /* --- memory */
 
-/* Asks until it is done, as who keeps a registry does. Returns the intent. */
+/* Repeats a request until it succeeds, like a keeper. Returns the intent. */
 static uint64_t insist(struct rig *rig, struct rig_member *one, bool publishes, uint64_t *last)
 {
 	for (unsigned tries = 0; tries < 10; tries++) {
@@ -327,7 +330,7 @@ static bool was_lost(const struct rig_member *one, uint64_t intent)
 	return false;
 }
 
-/* Whatever demand for memory fails, all comes true in the end, and nothing is left. */
+/* Whichever allocation fails, every request succeeds in the end and nothing leaks. */
 static void play_without_memory(struct rig *rig, struct rig_member *one, uint64_t nth)
 {
 	uint64_t last = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file as a registry on a real disk: whatever way it changes, it is seen. */
+/* A file as a registry on a real disk: each kind of change is noticed. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ enum {
 	USERS = 2
 };
 
-/* Who has a registry on the engine. */
+/* A user of a registry on the engine. */
 struct user {
 	void *registry;
 	unsigned done;
@@ -130,7 +130,7 @@ static bool has_list(const struct user *user, const char *list)
 	return strcmp(user->list, list) == 0;
 }
 
-/* Turns until the user has that list and as many things done and lost. */
+/* Turns until the user has this list and these numbers of completions and losses. */
 static void await(struct rig *rig, const struct user *user, const char *list, unsigned done,
 		  unsigned lost)
 {

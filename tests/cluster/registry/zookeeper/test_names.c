@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What URLs of registries in ZooKeeper say, and who is who; and what is said where there is none.
+/*
+ * Names in ZooKeeper: URLs of the registry, paths of nodes, and the message of a build without
+ * ZooKeeper.
  */
 #include "cluster/registry/zookeeper/names.h"
 #include "cluster/registry/zookeeper/zookeeper.h"
