@@ -4,8 +4,8 @@
 
 #include "core/base/pace.h"
 
-static void put_aside(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
-		      uint64_t now_ns, uint64_t dice)
+static void start_ejection(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
+			   uint64_t now_ns, uint64_t dice)
 {
 	const struct spokei_backoff backoff = { rule->first_ns, SPOKEI_EJECT_CAP_NS };
 
@@ -26,14 +26,14 @@ bool spokei_eject_failed(struct spokei_eject *eject, const struct spokei_eject_r
 	if (eject->aside) {
 		if (begun_ns < eject->since_ns || !eject->probing)
 			return false;
-		put_aside(eject, rule, now_ns, dice);
+		start_ejection(eject, rule, now_ns, dice);
 		return true;
 	}
 	if (eject->row < UINT32_MAX)
 		eject->row++;
 	if (eject->row < rule->failures || alone)
 		return false;
-	put_aside(eject, rule, now_ns, dice);
+	start_ejection(eject, rule, now_ns, dice);
 	return true;
 }
 
