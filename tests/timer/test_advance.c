@@ -123,7 +123,7 @@ static void jump_with_nothing_due(const struct geometry *geometry)
 	rig_fini(&rig);
 }
 
-static void a_jump_of_2_to_the_40_ticks_visits_what_the_geometry_bounds(void **state)
+static void jump_of_2_to_the_40_ticks_visits_bounded_slots(void **state)
 {
 	const struct rig *on = *state;
 	struct geometry geometry = { on->slots, on->levels, on->order };
@@ -340,7 +340,7 @@ int main(void)
 		cmocka_unit_test(now_stays_at_the_tick_under_work),
 		cmocka_unit_test(timers_scheduled_while_an_advance_is_interrupted_come_last),
 		cmocka_unit_test(timers_can_be_cancelled_while_an_advance_is_interrupted),
-		cmocka_unit_test(a_jump_of_2_to_the_40_ticks_visits_what_the_geometry_bounds),
+		cmocka_unit_test(jump_of_2_to_the_40_ticks_visits_bounded_slots),
 		cmocka_unit_test(a_jump_fires_everything_on_its_way_in_order),
 		cmocka_unit_test(timer_placed_as_a_lap_begins_does_not_turn_the_wheel_back),
 		cmocka_unit_test(a_clock_that_goes_back_is_ignored_and_counted),

@@ -248,7 +248,7 @@ static void frames_that_peers_never_end_are_counted_together(void **state)
 	assert_int_equal(rig.provider->link->held, 0);
 }
 
-static void requests_whose_answers_nobody_takes_are_not_run(void **state)
+static void requests_on_unwritable_connection_are_not_run(void **state)
 {
 	struct peer_conn *conn = connect_peer(0);
 
@@ -289,7 +289,7 @@ static unsigned events_of_the_end(void)
 	return count;
 }
 
-static void connections_closed_in_crowds_are_counted_and_not_all_told(void **state)
+static void many_closed_connections_are_counted_but_few_reported(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < PEERS; i++)
@@ -365,9 +365,9 @@ int main(void)
 		TEST(one_way_requests_count_as_those_of_their_connection),
 		TEST(peer_that_reads_is_served_while_others_do_not_read),
 		TEST(frames_that_peers_never_end_are_counted_together),
-		TEST(requests_whose_answers_nobody_takes_are_not_run),
+		TEST(requests_on_unwritable_connection_are_not_run),
 		TEST(the_map_of_a_connection_that_was_busy_is_given_back),
-		TEST(connections_closed_in_crowds_are_counted_and_not_all_told),
+		TEST(many_closed_connections_are_counted_but_few_reported),
 		TEST(a_drain_destroys_no_answer_that_is_on_its_way),
 		TEST(peer_that_stays_open_after_last_reply_is_closed_after_5_s),
 	};

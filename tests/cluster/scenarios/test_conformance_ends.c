@@ -251,7 +251,7 @@ static void a_call_whose_connection_cannot_be_made_ends_with_that(void **state)
 	assert_false(result->written);
 }
 
-static void calls_made_while_connecting_say_the_time_that_is_left(void **state)
+static void calls_made_while_connecting_carry_remaining_time(void **state)
 {
 	static const struct spoke_call_options options = { .timeout_ns = 4 * SECOND };
 	struct stage *stage = stage_bare(state);
@@ -332,7 +332,7 @@ int main(void)
 		cmocka_unit_test(values_and_timeouts_that_are_none_are_refused_at_once),
 		cmocka_unit_test(without_an_endpoint_calls_are_refused_at_once),
 		cmocka_unit_test(a_call_whose_connection_cannot_be_made_ends_with_that),
-		cmocka_unit_test(calls_made_while_connecting_say_the_time_that_is_left),
+		cmocka_unit_test(calls_made_while_connecting_carry_remaining_time),
 		cmocka_unit_test(oversized_message_fails_only_its_own_call),
 		cmocka_unit_test(a_call_may_be_made_as_another_one_ends),
 	};

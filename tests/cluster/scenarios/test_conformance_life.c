@@ -8,7 +8,7 @@
 
 /* A peer that ends its direction may still read. Only a reply that it rejects shows that it is
  * gone. */
-static void a_handler_is_told_when_its_caller_is_seen_to_have_gone(void **state)
+static void handler_is_notified_of_detected_end_of_caller(void **state)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *later = stage_method(stage, "later");
@@ -32,7 +32,7 @@ static void a_handler_is_told_when_its_caller_is_seen_to_have_gone(void **state)
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED), 1);
 }
 
-static void a_kept_request_says_the_same_later(void **state)
+static void held_request_keeps_its_contents(void **state)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *later = stage_method(stage, "later");
@@ -334,7 +334,7 @@ static void a_provider_serves_at_all_its_places(void **state)
 
 /* --- drain */
 
-static void a_provider_that_drains_answers_what_it_has_begun(void **state)
+static void draining_provider_answers_begun_requests(void **state)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *later = stage_method(stage, "later");
@@ -408,8 +408,8 @@ static void a_call_made_while_connecting_survives_a_drain(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_handler_is_told_when_its_caller_is_seen_to_have_gone),
-		cmocka_unit_test(a_kept_request_says_the_same_later),
+		cmocka_unit_test(handler_is_notified_of_detected_end_of_caller),
+		cmocka_unit_test(held_request_keeps_its_contents),
 		cmocka_unit_test(a_provider_may_be_freed_before_its_answers),
 		cmocka_unit_test(a_consumer_may_be_freed_before_its_calls_end),
 		cmocka_unit_test(calls_that_wait_for_a_connection_end_with_the_consumer),
@@ -422,7 +422,7 @@ int main(void)
 		cmocka_unit_test(everything_may_be_freed_as_a_request_is_abandoned),
 		cmocka_unit_test(a_consumer_calls_its_endpoints_in_turn),
 		cmocka_unit_test(a_provider_serves_at_all_its_places),
-		cmocka_unit_test(a_provider_that_drains_answers_what_it_has_begun),
+		cmocka_unit_test(draining_provider_answers_begun_requests),
 		cmocka_unit_test(a_drain_ends_when_its_time_is_over),
 		cmocka_unit_test(a_consumer_that_drains_waits_for_its_answers),
 		cmocka_unit_test(a_call_made_while_connecting_survives_a_drain),

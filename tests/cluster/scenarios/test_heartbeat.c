@@ -150,7 +150,7 @@ static void calls_that_come_often_enough_leave_nothing_to_ask(void **state)
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_PROBES_WRITTEN), 0);
 }
 
-static void switched_off_nobody_is_asked_but_once(void **state)
+static void disabled_heartbeat_sends_one_probe_only(void **state)
 {
 	struct stage *stage = begin(state, SPOKE_OFF, SPOKE_OFF);
 
@@ -163,7 +163,7 @@ static void switched_off_nobody_is_asked_but_once(void **state)
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED), 0);
 }
 
-static void a_consumer_notices_a_frozen_provider_and_connects_anew(void **state)
+static void consumer_detects_frozen_provider_and_reconnects(void **state)
 {
 	struct stage *stage = begin(state, INTERVAL, SPOKE_OFF);
 	unsigned at = 1;
@@ -237,7 +237,7 @@ static void a_word_in_time_clears_suspicion(void **state)
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_CLOSED), 0);
 }
 
-static void intervals_that_differ_kill_nobody(void **state)
+static void differing_intervals_close_no_connection(void **state)
 {
 	const uint64_t pairs[][2] = {
 		{ 10 * MS, 2 * SECOND },
@@ -272,7 +272,7 @@ static void hold_up(struct spoke_alarm *alarm)
 	spokei_world_hold(&stall.stage->processes[CLIENT], stall.ns);
 }
 
-static void a_judge_who_was_held_up_kills_nobody(void **state)
+static void stalled_side_closes_no_connection(void **state)
 {
 	const uint64_t tenths[] = { 5, 10, 11, 20, 31, 40, 55, 100 };
 
@@ -413,7 +413,7 @@ static void free_at_change(struct stage *stage, const struct spoke_link_event *e
 		free_consumer_now(stage, event);
 }
 
-static void owners_may_be_freed_by_whatever_they_are_told(void **state)
+static void owners_may_be_freed_in_each_event_callback(void **state)
 {
 	static const enum spoke_link_change changes[] = {
 		SPOKE_LINK_SUSPECT,   SPOKE_LINK_CLOSED,    SPOKE_LINK_RECONNECTING,
@@ -441,17 +441,17 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_idle_link_is_asked_and_kept),
 		cmocka_unit_test(calls_that_come_often_enough_leave_nothing_to_ask),
-		cmocka_unit_test(switched_off_nobody_is_asked_but_once),
-		cmocka_unit_test(a_consumer_notices_a_frozen_provider_and_connects_anew),
+		cmocka_unit_test(disabled_heartbeat_sends_one_probe_only),
+		cmocka_unit_test(consumer_detects_frozen_provider_and_reconnects),
 		cmocka_unit_test(a_provider_notices_a_frozen_consumer_and_closes),
 		cmocka_unit_test(a_word_in_time_clears_suspicion),
-		cmocka_unit_test(intervals_that_differ_kill_nobody),
-		cmocka_unit_test(a_judge_who_was_held_up_kills_nobody),
+		cmocka_unit_test(differing_intervals_close_no_connection),
+		cmocka_unit_test(stalled_side_closes_no_connection),
 		cmocka_unit_test(after_a_sleep_of_the_machine_peers_are_asked_at_once),
 		cmocka_unit_test(the_system_watches_over_connections_too),
 		cmocka_unit_test(idle_close_ends_silent_connection_without_heartbeats),
 		cmocka_unit_test(callers_choose_another_endpoint_before_the_reconnect),
-		cmocka_unit_test(owners_may_be_freed_by_whatever_they_are_told),
+		cmocka_unit_test(owners_may_be_freed_in_each_event_callback),
 	};
 
 	return stage_run("heartbeat", tests, sizeof(tests) / sizeof(tests[0]));

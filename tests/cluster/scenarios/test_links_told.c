@@ -75,7 +75,7 @@ static unsigned count_events(enum spoke_event_user user, const char *text)
 	return count;
 }
 
-static void a_provider_tells_of_each_heartbeat_missed(void **state)
+static void provider_reports_each_missed_heartbeat(void **state)
 {
 	(void)state;
 	provide_and_speak(INTERVAL);
@@ -90,7 +90,7 @@ static void a_provider_tells_of_each_heartbeat_missed(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_HEARTBEAT, "left three heartbeats"), 1);
 }
 
-static void whose_peer_closes_is_nobody_s_doing(void **state)
+static void close_by_peer_has_no_wheel_user(void **state)
 {
 	(void)state;
 	provide_and_speak(INTERVAL);
@@ -101,7 +101,7 @@ static void whose_peer_closes_is_nobody_s_doing(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, " closed its connection"), 1);
 }
 
-static void a_provider_tells_of_its_drain(void **state)
+static void provider_reports_its_drain(void **state)
 {
 	(void)state;
 	provide_and_speak(SPOKE_OFF);
@@ -183,7 +183,7 @@ static void a_link_on_probation_recovers_by_an_answer(void **state)
 }
 
 /* The same bytes end the suspicion and the probation. */
-static void an_answer_that_ends_both_is_told_once(void **state)
+static void answer_that_ends_both_is_reported_once(void **state)
 {
 	const struct spoke_consumer_options options = { .heartbeat_ns = INTERVAL };
 
@@ -216,7 +216,7 @@ static void consume(void)
 	assert_int_equal(linkrig.told[SPOKE_LINK_CONNECTED], 1);
 }
 
-static void the_end_of_the_engine_is_told(void **state)
+static void end_of_engine_is_reported(void **state)
 {
 	(void)state;
 	consume();
@@ -225,7 +225,7 @@ static void the_end_of_the_engine_is_told(void **state)
 	assert_int_equal(linkrig.error, SPOKE_ECLOSED);
 }
 
-static void the_end_of_a_drain_is_told(void **state)
+static void end_of_drain_is_reported(void **state)
 {
 	(void)state;
 	consume();
@@ -254,7 +254,7 @@ static void free_consumer(const struct spoke_link_event *event)
 }
 
 /* The consumer has two links, but reports only the first before it is freed. */
-static void a_consumer_may_be_freed_by_the_last_it_tells(void **state)
+static void consumer_may_be_freed_in_its_last_event(void **state)
 {
 	static const char *const more[] = { "dubbo://" LINKRIG_AT "/demo.Echo" };
 	const struct spoke_consumer_options options = {
@@ -279,15 +279,15 @@ int main(void)
 		TEST(repeated_readonly_toggles_are_limited),
 		TEST(a_link_that_is_still_read_only_has_not_recovered),
 		TEST(a_link_on_probation_recovers_by_an_answer),
-		TEST(a_provider_tells_of_each_heartbeat_missed),
-		TEST(whose_peer_closes_is_nobody_s_doing),
-		TEST(a_provider_tells_of_its_drain),
+		TEST(provider_reports_each_missed_heartbeat),
+		TEST(close_by_peer_has_no_wheel_user),
+		TEST(provider_reports_its_drain),
 		TEST(events_after_silence_are_attributed_to_heartbeats),
-		TEST(an_answer_that_ends_both_is_told_once),
-		TEST(the_end_of_the_engine_is_told),
-		TEST(the_end_of_a_drain_is_told),
+		TEST(answer_that_ends_both_is_reported_once),
+		TEST(end_of_engine_is_reported),
+		TEST(end_of_drain_is_reported),
 		TEST(freeing_a_consumer_reports_no_events),
-		TEST(a_consumer_may_be_freed_by_the_last_it_tells),
+		TEST(consumer_may_be_freed_in_its_last_event),
 	};
 
 	return cmocka_run_group_tests_name("links: told", tests, NULL, NULL);

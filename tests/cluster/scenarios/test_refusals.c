@@ -44,7 +44,7 @@ static void attachments_must_be_unique_texts_without_timeout_key(void **state)
 	stage_end_all(stage);
 }
 
-static void a_version_that_the_wire_cannot_say_is_not_left_out(void **state)
+static void version_without_field_on_wire_is_rejected(void **state)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method_options options = { .version = "1.0" };
@@ -133,7 +133,7 @@ static void invalid_listen_options_are_refused(void **state)
 	}
 }
 
-static void further_urls_say_what_the_first_says(void **state)
+static void further_urls_must_match_first_url(void **state)
 {
 	static const char *const other[] = { "dubbo://127.0.0.1:2/S?heartbeat=2s" };
 	static const char *const same[] = { "dubbo://127.0.0.1:2/S?heartbeat=1000" };
@@ -171,11 +171,11 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_generic_call_has_as_many_arguments_as_types),
 		cmocka_unit_test(attachments_must_be_unique_texts_without_timeout_key),
-		cmocka_unit_test(a_version_that_the_wire_cannot_say_is_not_left_out),
+		cmocka_unit_test(version_without_field_on_wire_is_rejected),
 		cmocka_unit_test(every_url_of_a_consumer_is_looked_at),
 		cmocka_unit_test(an_interval_is_10_ms_at_least_or_off),
 		cmocka_unit_test(invalid_listen_options_are_refused),
-		cmocka_unit_test(further_urls_say_what_the_first_says),
+		cmocka_unit_test(further_urls_must_match_first_url),
 		cmocka_unit_test(a_method_needs_a_service_where_the_wire_names_it),
 	};
 

@@ -139,7 +139,7 @@ static void run(void)
 	assert_int_equal(spoke_engine_run(fixture.engine), SPOKE_OK);
 }
 
-static void freeing_an_engine_closes_what_lives_on_it(void **state)
+static void freeing_an_engine_closes_its_members(void **state)
 {
 	(void)state;
 	add_member(0);
@@ -220,7 +220,7 @@ static void a_drain_without_time_waits_as_long_as_it_takes(void **state)
 	assert_string_equal(fixture.story, "d0w0g0");
 }
 
-static void a_second_drain_sets_another_time_and_tells_nobody_twice(void **state)
+static void second_drain_changes_timeout_and_drains_members_once(void **state)
 {
 	uint64_t start_ns = fixture.world.now_ns;
 
@@ -354,13 +354,13 @@ static void an_environment_without_threads_cannot_start_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(freeing_an_engine_closes_what_lives_on_it),
+		TEST(freeing_an_engine_closes_its_members),
 		TEST(closed_member_may_remove_itself_and_others_from_roll),
 		TEST(member_added_while_engine_is_freed_is_closed),
 		TEST(a_drain_ends_the_run_when_all_have_left),
 		TEST(members_left_after_drain_timeout_are_closed),
 		TEST(a_drain_without_time_waits_as_long_as_it_takes),
-		TEST(a_second_drain_sets_another_time_and_tells_nobody_twice),
+		TEST(second_drain_changes_timeout_and_drains_members_once),
 		TEST(a_drain_is_for_ever),
 		TEST(a_member_that_cannot_drain_is_closed_instead),
 		TEST(a_drain_may_be_posted),

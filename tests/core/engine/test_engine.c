@@ -343,7 +343,7 @@ static void stall(struct spoke_alarm *alarm)
 		continue;
 }
 
-static void no_answer_that_has_arrived_is_judged_late_after_a_stall(void **state)
+static void arrived_answer_does_not_time_out_after_a_stall(void **state)
 {
 	static struct calls calls;
 	const struct spoke_loop *loop = spoke_host_env()->loop;
@@ -412,7 +412,7 @@ int main(void)
 		cmocka_unit_test(an_engine_cannot_be_run_from_its_own_callback),
 		cmocka_unit_test(a_post_of_another_thread_wakes_the_engine),
 		cmocka_unit_test(a_turn_has_one_order),
-		cmocka_unit_test(no_answer_that_has_arrived_is_judged_late_after_a_stall),
+		cmocka_unit_test(arrived_answer_does_not_time_out_after_a_stall),
 		cmocka_unit_test(bad_options_are_refused),
 		cmocka_unit_test(alarms_over_the_limit_are_refused),
 	};

@@ -316,7 +316,7 @@ static void drain_is_refused_while_engine_has_its_own_thread(void **state)
 	assert_gone(&rig);
 }
 
-static void a_thread_that_cannot_be_started_is_said_so(void **state)
+static void failed_thread_start_is_reported(void **state)
 {
 	struct rig rig;
 
@@ -433,7 +433,7 @@ int main(void)
 		cmocka_unit_test(an_engine_freed_on_its_own_thread_goes_when_it_is_joined),
 		cmocka_unit_test(drain_from_other_thread_is_refused_but_posted_drain_works),
 		cmocka_unit_test(drain_is_refused_while_engine_has_its_own_thread),
-		cmocka_unit_test(a_thread_that_cannot_be_started_is_said_so),
+		cmocka_unit_test(failed_thread_start_is_reported),
 		cmocka_unit_test(an_engine_is_made_whole_or_not_at_all),
 		cmocka_unit_test(libev_asks_for_no_memory_as_descriptors_come),
 	};

@@ -98,7 +98,7 @@ static void tear_down(struct watcher *watcher)
 	assert_int_equal(watcher->faulty.fds, 0);
 }
 
-static void a_signal_is_told_on_the_engine_each_time_it_comes(void **state)
+static void signal_runs_callback_on_engine_each_time(void **state)
 {
 	struct watcher watcher;
 
@@ -167,7 +167,7 @@ static void last_watch_restores_previous_handler(void **state)
 	set_handler(SIGUSR1, SIG_DFL);
 }
 
-static void a_handler_of_somebody_else_stays(void **state)
+static void handler_of_other_code_stays(void **state)
 {
 	struct watcher watcher;
 
@@ -181,7 +181,7 @@ static void a_handler_of_somebody_else_stays(void **state)
 	set_handler(SIGUSR2, SIG_DFL);
 }
 
-static void every_engine_that_watches_is_told(void **state)
+static void signal_runs_callback_of_each_watching_engine(void **state)
 {
 	struct watcher watchers[3];
 
@@ -223,7 +223,7 @@ static void a_signal_of_another_thread_ends_the_wait(void **state)
 	tear_down(&watcher);
 }
 
-static void an_engine_on_its_own_thread_is_told_there(void **state)
+static void signal_callback_runs_on_thread_of_engine(void **state)
 {
 	struct watcher watcher;
 
@@ -420,13 +420,13 @@ static void a_forked_child_goes_its_own_way(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_signal_is_told_on_the_engine_each_time_it_comes),
+		cmocka_unit_test(signal_runs_callback_on_engine_each_time),
 		cmocka_unit_test(more_signals_than_can_be_counted_are_one),
 		cmocka_unit_test(last_watch_restores_previous_handler),
-		cmocka_unit_test(a_handler_of_somebody_else_stays),
-		cmocka_unit_test(every_engine_that_watches_is_told),
+		cmocka_unit_test(handler_of_other_code_stays),
+		cmocka_unit_test(signal_runs_callback_of_each_watching_engine),
 		cmocka_unit_test(a_signal_of_another_thread_ends_the_wait),
-		cmocka_unit_test(an_engine_on_its_own_thread_is_told_there),
+		cmocka_unit_test(signal_callback_runs_on_thread_of_engine),
 		cmocka_unit_test(watches_come_and_go_under_signals),
 		cmocka_unit_test(unwatchable_signals_are_refused),
 		cmocka_unit_test(signal_watches_end_with_their_engine),

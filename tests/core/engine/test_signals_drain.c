@@ -124,14 +124,14 @@ static uint64_t serve(uint64_t work_ns, uint64_t timeout_ns, uint64_t again_ns, 
 	return fixture.left_ns - start_ns;
 }
 
-static void the_first_signal_waits_for_what_was_begun(void **state)
+static void first_signal_waits_for_begun_work(void **state)
 {
 	(void)state;
 	assert_in_range(serve(3 * S, 10 * S, 0, 0), 3 * S, 3 * S + 2 * MS);
 	assert_int_equal(fixture.closed_ns, 0);
 }
 
-static void the_timeout_ends_what_takes_longer(void **state)
+static void timeout_ends_longer_work(void **state)
 {
 	(void)state;
 	assert_in_range(serve(30 * S, 10 * S, 0, 0), 10 * S, 10 * S + 2 * MS);
@@ -177,7 +177,7 @@ static void without_a_timer_for_the_drain_the_run_is_stopped(void **state)
 	assert_int_equal(fixture.left_ns, 0);
 }
 
-static void an_environment_without_signals_says_so(void **state)
+static void environment_without_signals_returns_unsupported(void **state)
 {
 	struct spoke_signal signal = { .engine = NULL };
 
@@ -192,13 +192,13 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(the_first_signal_waits_for_what_was_begun),
-		TEST(the_timeout_ends_what_takes_longer),
+		TEST(first_signal_waits_for_begun_work),
+		TEST(timeout_ends_longer_work),
 		TEST(the_second_signal_ends_at_once),
 		TEST(the_second_may_be_the_other_one),
 		TEST(called_again_it_sets_another_timeout),
 		TEST(without_a_timer_for_the_drain_the_run_is_stopped),
-		TEST(an_environment_without_signals_says_so),
+		TEST(environment_without_signals_returns_unsupported),
 	};
 
 	return cmocka_run_group_tests_name("signals_drain", tests, NULL, NULL);

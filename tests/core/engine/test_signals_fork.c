@@ -89,7 +89,7 @@ int __wrap_sigaction(int number, const struct sigaction *action, struct sigactio
 
 /* The signal was ignored before. It would stay ignored if the code took it for a signal of other
  * code. */
-static void a_signal_that_comes_as_it_is_watched_is_told(void **state)
+static void signal_raised_during_watch_runs_its_callback(void **state)
 {
 	struct spoke_signal signal;
 	struct spoke_engine *engine;
@@ -191,7 +191,7 @@ static void a_child_that_watches_no_more_ends_by_sigterm(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_signal_that_comes_as_it_is_watched_is_told),
+		cmocka_unit_test(signal_raised_during_watch_runs_its_callback),
 		cmocka_unit_test(a_child_forked_while_a_handler_runs_ends_its_engine),
 		cmocka_unit_test(a_child_that_watches_another_one_ends_by_sigterm),
 		cmocka_unit_test(a_child_that_watches_no_more_ends_by_sigterm),

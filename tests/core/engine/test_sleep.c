@@ -141,7 +141,7 @@ static uint64_t sleeps(void)
 	return spoke_stat_get(fixture.engine, SPOKE_STAT_SLEEPS);
 }
 
-static void a_sleep_is_counted_told_and_written_down_once(void **state)
+static void sleep_is_counted_reported_and_logged_once(void **state)
 {
 	struct member *one = add_member(0);
 	struct member *deaf = add_member(1);
@@ -326,7 +326,7 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(a_sleep_is_counted_told_and_written_down_once),
+		TEST(sleep_is_counted_reported_and_logged_once),
 		TEST(a_sleep_before_the_first_turn_counts),
 		TEST(a_sleep_is_noticed_within_a_tenth_of_a_second_of_turns),
 		TEST(the_second_clock_is_not_read_in_every_turn),

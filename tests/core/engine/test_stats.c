@@ -198,7 +198,7 @@ static void the_text_of_an_event_is_cut_with_dots(void **state)
 	assert_string_equal(event.text + SPOKE_EVENT_TEXT - 5, "x...");
 }
 
-static void an_event_is_logged_and_a_bad_one_is_a_warning_that_says_why(void **state)
+static void event_is_logged_and_a_failure_as_warning_with_reason(void **state)
 {
 	(void)state;
 	spokei_event(fixture.engine, SPOKE_OK, "provider %s", "began");
@@ -279,7 +279,7 @@ int main(void)
 		TEST(events_are_numbered_from_one_and_can_be_followed),
 		TEST(the_ring_forgets_the_oldest_events),
 		TEST(the_text_of_an_event_is_cut_with_dots),
-		TEST(an_event_is_logged_and_a_bad_one_is_a_warning_that_says_why),
+		TEST(event_is_logged_and_a_failure_as_warning_with_reason),
 		TEST(a_callback_has_one_class_on_an_engine),
 		TEST(classes_beyond_the_wheels_are_refused),
 		TEST(the_scratch_can_be_written_to_its_last_byte),

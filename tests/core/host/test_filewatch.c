@@ -76,7 +76,7 @@ static void assert_told(const struct rig *rig)
 	assert_false(files->changed(NULL, rig->fd));
 }
 
-static void whatever_becomes_of_the_file_is_told_once(void **state)
+static void every_change_of_file_is_reported_once(void **state)
 {
 	const struct rig *rig = *state;
 
@@ -97,7 +97,7 @@ static void whatever_becomes_of_the_file_is_told_once(void **state)
 	assert_told(rig);
 }
 
-static void its_neighbours_wake_and_are_not_told(void **state)
+static void change_of_another_file_is_not_reported(void **state)
 {
 	const struct rig *rig = *state;
 
@@ -107,7 +107,7 @@ static void its_neighbours_wake_and_are_not_told(void **state)
 	assert_false(is_readable(rig));
 }
 
-static void of_two_watches_each_is_told(void **state)
+static void each_watch_of_a_file_reports_change(void **state)
 {
 	const struct rig *rig = *state;
 	int second;
@@ -149,7 +149,7 @@ static void more_than_the_system_remembers_is_a_change(void **state)
 	fail_msg("of %d events none was lost", count);
 }
 
-static void a_folder_that_goes_is_told(void **state)
+static void removed_folder_is_reported(void **state)
 {
 	const struct rig *rig = *state;
 	char moved[PATH_MAX];
@@ -285,11 +285,11 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		CASE(whatever_becomes_of_the_file_is_told_once),
-		CASE(its_neighbours_wake_and_are_not_told),
-		CASE(of_two_watches_each_is_told),
+		CASE(every_change_of_file_is_reported_once),
+		CASE(change_of_another_file_is_not_reported),
+		CASE(each_watch_of_a_file_reports_change),
 		CASE(more_than_the_system_remembers_is_a_change),
-		CASE(a_folder_that_goes_is_told),
+		CASE(removed_folder_is_reported),
 		CASE(a_path_that_cannot_be_watched_is_an_error),
 		CASE(a_path_without_a_folder_is_watched_where_the_process_is),
 		CASE(descriptors_do_not_block_and_are_not_inherited),

@@ -121,7 +121,7 @@ static void each_thread_throws_its_own(void **state)
 	assert_memory_not_equal(here, there, THROW);
 }
 
-static void a_forked_child_does_not_throw_what_its_parent_throws(void **state)
+static void forked_child_has_other_random_numbers_than_parent(void **state)
 {
 	unsigned char here[THROW];
 	unsigned char there[THROW];
@@ -174,7 +174,7 @@ int main(void)
 		cmocka_unit_test(dice_of_any_length_fill_it_and_no_more),
 		cmocka_unit_test(dice_do_not_repeat),
 		cmocka_unit_test(each_thread_throws_its_own),
-		cmocka_unit_test(a_forked_child_does_not_throw_what_its_parent_throws),
+		cmocka_unit_test(forked_child_has_other_random_numbers_than_parent),
 		cmocka_unit_test(memory_grows_shrinks_and_is_freed_by_length_zero),
 	};
 

@@ -129,7 +129,7 @@ static void closing_with_unread_data_resets(void **state)
 }
 
 /* Also proves that the write does not raise SIGPIPE. */
-static void writing_to_who_has_closed_fails_in_the_end(void **state)
+static void writing_to_closed_peer_fails_in_the_end(void **state)
 {
 	struct netrig *rig = netrig_begin(state);
 	ssize_t result = 1;
@@ -267,7 +267,7 @@ static void many_connections_keep_apart(void **state)
 	}
 }
 
-static void where_nobody_listens_a_connection_is_refused(void **state)
+static void connection_without_listener_is_refused(void **state)
 {
 	struct netrig *rig = netrig_begin(state);
 	int fd = -1;
@@ -285,7 +285,7 @@ static void where_nobody_listens_a_connection_is_refused(void **state)
 	assert_int_equal(error, rig->on->at ? -ECONNREFUSED : -ENOENT);
 }
 
-static void closing_a_listener_ends_who_was_not_accepted(void **state)
+static void closing_a_listener_ends_unaccepted_connections(void **state)
 {
 	struct netrig *rig = netrig_begin(state);
 	int client = netrig_connect_to(rig, &rig->at);
@@ -366,12 +366,12 @@ int main(void)
 		cmocka_unit_test(the_end_comes_after_the_data),
 		cmocka_unit_test(half_a_connection_goes_on_when_the_other_half_has_ended),
 		cmocka_unit_test(closing_with_unread_data_resets),
-		cmocka_unit_test(writing_to_who_has_closed_fails_in_the_end),
+		cmocka_unit_test(writing_to_closed_peer_fails_in_the_end),
 		cmocka_unit_test(a_large_transfer_fills_up_goes_on_and_arrives_whole),
 		cmocka_unit_test(any_number_of_parts_can_be_written),
 		cmocka_unit_test(many_connections_keep_apart),
-		cmocka_unit_test(where_nobody_listens_a_connection_is_refused),
-		cmocka_unit_test(closing_a_listener_ends_who_was_not_accepted),
+		cmocka_unit_test(connection_without_listener_is_refused),
+		cmocka_unit_test(closing_a_listener_ends_unaccepted_connections),
 		cmocka_unit_test(an_address_is_in_use_until_its_listener_closes),
 		cmocka_unit_test(a_spare_descriptor_is_a_descriptor),
 		cmocka_unit_test(invalid_address_is_refused),

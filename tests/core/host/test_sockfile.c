@@ -178,7 +178,7 @@ static void non_socket_at_path_is_left_alone(void **state)
 	assert_int_equal(close(other), 0);
 }
 
-static void a_path_that_somebody_else_has_taken_is_not_removed(void **state)
+static void path_reused_by_other_socket_is_not_removed(void **state)
 {
 	const struct rig *rig = *state;
 	int other;
@@ -311,7 +311,7 @@ int main(void)
 		CASE(the_socket_of_a_living_listener_is_not),
 		CASE(the_socket_of_a_listener_with_a_full_backlog_is_not),
 		CASE(non_socket_at_path_is_left_alone),
-		CASE(a_path_that_somebody_else_has_taken_is_not_removed),
+		CASE(path_reused_by_other_socket_is_not_removed),
 		CASE(a_forked_child_leaves_the_path_to_its_parent),
 		CASE(a_folder_that_is_missing_is_an_error),
 		CASE(bytes_that_are_no_address_are_refused),

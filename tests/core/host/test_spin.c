@@ -114,7 +114,7 @@ static void assert_waits(unsigned looks, unsigned sleeps)
 
 /* --- a single wait */
 
-static void a_wait_looks_for_as_long_as_the_option_says_and_then_sleeps(void **state)
+static void wait_polls_for_set_time_and_then_sleeps(void **state)
 {
 	(void)state;
 	set_up(SPIN_NS, US);
@@ -401,7 +401,7 @@ static void a_virtual_loop_looks_for_as_long_and_turns_as_often(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_wait_looks_for_as_long_as_the_option_says_and_then_sleeps),
+		cmocka_unit_test(wait_polls_for_set_time_and_then_sleeps),
 		cmocka_unit_test(an_engine_that_does_not_spin_sleeps_at_once),
 		cmocka_unit_test(a_turn_that_does_not_wait_looks_once),
 		cmocka_unit_test(event_while_spinning_is_handled_without_sleep),

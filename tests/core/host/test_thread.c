@@ -161,7 +161,7 @@ static void work_runs_once_on_another_thread_which_hears_no_signals(void **state
 	free_rig(rig);
 }
 
-static void threads_are_started_when_there_is_work_and_nobody_free(void **state)
+static void thread_is_started_for_work_if_none_is_free(void **state)
 {
 	struct rig *rig = new_rig(2, 0);
 
@@ -214,7 +214,7 @@ static void one_thread_keeps_the_order(void **state)
 	free_rig(rig);
 }
 
-static void stop_waits_for_what_runs_and_cancels_the_rest_once(void **state)
+static void stop_waits_for_running_work_and_cancels_the_rest_once(void **state)
 {
 	struct rig *rig = new_rig(1, JOBS);
 
@@ -437,10 +437,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(work_runs_once_on_another_thread_which_hears_no_signals),
-		cmocka_unit_test(threads_are_started_when_there_is_work_and_nobody_free),
+		cmocka_unit_test(thread_is_started_for_work_if_none_is_free),
 		cmocka_unit_test(a_full_queue_refuses_and_takes_again_when_there_is_room),
 		cmocka_unit_test(one_thread_keeps_the_order),
-		cmocka_unit_test(stop_waits_for_what_runs_and_cancels_the_rest_once),
+		cmocka_unit_test(stop_waits_for_running_work_and_cancels_the_rest_once),
 		cmocka_unit_test(urgent_work_runs_though_others_block_and_fill_the_queue),
 		cmocka_unit_test(urgent_work_goes_first_and_has_its_own_limit),
 		cmocka_unit_test(a_pool_that_never_worked_stops_without_threads),

@@ -38,7 +38,7 @@ static void turn(struct spoke_engine *engine)
 	assert_int_equal(spoke_engine_turn(engine, false), SPOKE_OK);
 }
 
-static void a_descriptor_is_told_of_as_long_as_it_is_watched(void **state)
+static void descriptor_is_reported_while_watched(void **state)
 {
 	struct watched watched = { .watch.ready = note, .next = SPOKE_IO_READ };
 	int fds[2];
@@ -95,7 +95,7 @@ static void the_wheel_shows_the_alarms_that_are_set(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_descriptor_is_told_of_as_long_as_it_is_watched),
+		cmocka_unit_test(descriptor_is_reported_while_watched),
 		cmocka_unit_test(the_wheel_shows_the_alarms_that_are_set),
 	};
 

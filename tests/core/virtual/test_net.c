@@ -133,7 +133,7 @@ static void bandwidth_takes_its_time(void **state)
 	assert_int_equal(memrig_get(rig, rig->far), 500);
 }
 
-static void capacity_bounds_what_was_not_read(void **state)
+static void capacity_bounds_unread_bytes(void **state)
 {
 	struct memrig *rig = *state;
 
@@ -174,7 +174,7 @@ static unsigned count_puts(struct memrig *rig, unsigned calls, ssize_t result)
 	return count;
 }
 
-static void eagain_comes_about_as_often_as_told(void **state)
+static void eagain_has_the_set_frequency(void **state)
 {
 	struct memrig *rig = *state;
 	unsigned refused = 0;
@@ -249,7 +249,7 @@ static void one_way_blackhole_holds_data_and_fin_until_it_ends(void **state)
 	assert_int_equal(memrig_get(rig, rig->far), 0);
 }
 
-static void a_reset_into_a_blackhole_is_lost_until_somebody_writes(void **state)
+static void reset_into_blackhole_is_lost_until_next_write(void **state)
 {
 	struct memrig *rig = *state;
 	int near;
@@ -331,13 +331,13 @@ int main(void)
 		CASE(jitter_keeps_the_order),
 		CASE(the_end_does_not_overtake_data),
 		CASE(bandwidth_takes_its_time),
-		CASE(capacity_bounds_what_was_not_read),
+		CASE(capacity_bounds_unread_bytes),
 		CASE(reads_and_writes_can_be_one_byte_each),
-		CASE(eagain_comes_about_as_often_as_told),
+		CASE(eagain_has_the_set_frequency),
 		CASE(a_reset_comes_to_both_sides_and_data_before_it_can_be_read),
 		CASE(corruption_flips_one_bit),
 		CASE(one_way_blackhole_holds_data_and_fin_until_it_ends),
-		CASE(a_reset_into_a_blackhole_is_lost_until_somebody_writes),
+		CASE(reset_into_blackhole_is_lost_until_next_write),
 		cmocka_unit_test(the_same_seed_gives_the_same_trace_and_another_another),
 	};
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-static void connecting_goes_as_the_route_says(void **state)
+static void connect_result_depends_on_route(void **state)
 {
 	static const struct {
 		enum spokei_vnet_route route;
@@ -73,7 +73,7 @@ static void a_connection_can_lead_to_itself(void **state)
 	assert_int_equal(memrig_get(rig, rig->near), 0);
 }
 
-static void accept_fails_as_told_and_then_goes_on(void **state)
+static void accept_works_again_after_set_failures(void **state)
 {
 	struct memrig *rig = *state;
 	int gone;
@@ -146,7 +146,7 @@ static void killed_process_closes_all_descriptors(void **state)
 	memrig_make_pair(rig);
 }
 
-static void names_resolve_as_told(void **state)
+static void names_resolve_to_set_addresses(void **state)
 {
 	struct memrig *rig = *state;
 	struct spoke_address found[4];
@@ -183,14 +183,14 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, memrig_set_up, memrig_tear_down)
 	const struct CMUnitTest tests[] = {
-		CASE(connecting_goes_as_the_route_says),
+		CASE(connect_result_depends_on_route),
 		CASE(a_silent_address_answers_late_or_never),
 		CASE(a_connection_can_lead_to_itself),
-		CASE(accept_fails_as_told_and_then_goes_on),
+		CASE(accept_works_again_after_set_failures),
 		CASE(without_descriptors_nothing_opens_and_a_spare_one_makes_room),
 		CASE(a_full_backlog_lets_connections_wait),
 		CASE(killed_process_closes_all_descriptors),
-		CASE(names_resolve_as_told),
+		CASE(names_resolve_to_set_addresses),
 		CASE(wildcard_listener_accepts_all_addresses_of_its_family),
 	};
 

@@ -78,7 +78,7 @@ static void an_alarm_is_due_at_the_tick_at_or_after_its_time(void **state)
 	tear_down(&fixture);
 }
 
-static void a_period_does_not_drift_by_what_the_ticks_round(void **state)
+static void period_does_not_drift_by_rounding_to_ticks(void **state)
 {
 	struct fixture fixture;
 	uint64_t start_ns;
@@ -200,7 +200,7 @@ static void disconnect_peers(struct reader *reader)
 	assert_int_equal(reader->fixture.process.user.fds, 0);
 }
 
-static void a_late_turn_reads_everybody_before_it_judges_anybody(void **state)
+static void late_turn_reads_all_sockets_before_timeouts(void **state)
 {
 	static struct reader reader;
 	const struct spoke_env *env;
@@ -345,7 +345,7 @@ static void a_long_interval_does_not_make_turns_late_later(void **state)
 	tear_down(&fixture);
 }
 
-static void want_of_memory_is_told_and_leaves_nothing_behind(void **state)
+static void engine_new_returns_enomem_and_leaks_nothing(void **state)
 {
 	(void)state;
 	for (uint64_t fail_at = 1;; fail_at++) {
@@ -374,14 +374,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_alarm_is_due_at_the_tick_at_or_after_its_time),
-		cmocka_unit_test(a_period_does_not_drift_by_what_the_ticks_round),
+		cmocka_unit_test(period_does_not_drift_by_rounding_to_ticks),
 		cmocka_unit_test(periods_missed_by_a_late_turn_are_skipped),
 		cmocka_unit_test(an_idle_engine_does_not_turn),
-		cmocka_unit_test(a_late_turn_reads_everybody_before_it_judges_anybody),
+		cmocka_unit_test(late_turn_reads_all_sockets_before_timeouts),
 		cmocka_unit_test(a_wheel_that_is_behind_goes_on_without_late_rounds),
 		cmocka_unit_test(short_intervals_make_turns_late_sooner),
 		cmocka_unit_test(a_long_interval_does_not_make_turns_late_later),
-		cmocka_unit_test(want_of_memory_is_told_and_leaves_nothing_behind),
+		cmocka_unit_test(engine_new_returns_enomem_and_leaks_nothing),
 	};
 
 	return cmocka_run_group_tests_name("virtual", tests, NULL, NULL);

@@ -210,7 +210,7 @@ static void every_cut_of_two_frames_gives_them(void **state)
 	reader_end(&whole);
 }
 
-static void a_broken_stream_says_so_again(void **state)
+static void broken_stream_returns_its_error_again(void **state)
 {
 	static struct golden golden;
 	struct reader reader;
@@ -316,7 +316,7 @@ int main(void)
 		cmocka_unit_test(frames_of_dubbo_are_read),
 		cmocka_unit_test(frames_of_neovim_are_read),
 		cmocka_unit_test(every_cut_of_two_frames_gives_them),
-		cmocka_unit_test(a_broken_stream_says_so_again),
+		cmocka_unit_test(broken_stream_returns_its_error_again),
 		cmocka_unit_test(a_bad_body_is_shown_and_the_next_message_read),
 		cmocka_unit_test(more_than_one_may_hold_unread_is_refused),
 		cmocka_unit_test(without_memory_nothing_is_lost_or_leaks),

@@ -47,7 +47,7 @@ static void silent_peer_is_probed_suspected_dead_after_four_intervals(void **sta
 	assert_int_equal(idle.misses, 3);
 }
 
-static void a_byte_at_any_time_begins_anew(void **state)
+static void any_byte_restarts_the_interval(void **state)
 {
 	struct spokei_idle idle;
 
@@ -137,7 +137,7 @@ static void connection_is_read_before_idle_check(void **state)
 	assert_true(spokei_idle_ripe(&idle, &moment));
 }
 
-static void switched_off_nobody_is_ever_judged(void **state)
+static void disabled_check_never_times_out(void **state)
 {
 	struct spokei_idle_moment moment = { .now_ns = UINT64_MAX, .interval_ns = SPOKEI_IDLE_OFF };
 	struct spokei_idle idle;
@@ -156,12 +156,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(silent_peer_is_probed_suspected_dead_after_four_intervals),
-		cmocka_unit_test(a_byte_at_any_time_begins_anew),
+		cmocka_unit_test(any_byte_restarts_the_interval),
 		cmocka_unit_test(an_interval_counts_from_when_the_system_took_the_heartbeat),
 		cmocka_unit_test(unwritable_heartbeat_counts_while_no_byte_moves),
 		cmocka_unit_test(delayed_or_paused_side_checks_no_peer),
 		cmocka_unit_test(connection_is_read_before_idle_check),
-		cmocka_unit_test(switched_off_nobody_is_ever_judged),
+		cmocka_unit_test(disabled_check_never_times_out),
 	};
 
 	return cmocka_run_group_tests_name("idle", tests, NULL, NULL);

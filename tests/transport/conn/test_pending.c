@@ -417,7 +417,7 @@ static void all_that_wait_are_taken_one_after_another(void **state)
 	}
 }
 
-static void want_of_memory_is_told_and_nothing_is_changed(void **state)
+static void enomem_is_returned_and_changes_nothing(void **state)
 {
 	(void)state;
 	for (uint64_t nth = 1;; nth++) {
@@ -460,7 +460,7 @@ int main(void)
 		cmocka_unit_test(calls_that_are_rings_apart_keep_their_cells_when_it_grows),
 		cmocka_unit_test(a_call_that_is_not_there_is_not_removed),
 		cmocka_unit_test(all_that_wait_are_taken_one_after_another),
-		cmocka_unit_test(want_of_memory_is_told_and_nothing_is_changed),
+		cmocka_unit_test(enomem_is_returned_and_changes_nothing),
 	};
 
 	return cmocka_run_group_tests_name("pending", tests, NULL, NULL);

@@ -34,7 +34,7 @@ static void assert_gone(struct connectrig *rig)
 	connectrig_close(rig);
 }
 
-static void it_may_be_freed_when_it_tells_any_state(void **state)
+static void connector_may_be_freed_in_report_of_any_state(void **state)
 {
 	static const enum spokei_connector_state states[] = {
 		SPOKEI_CONNECTOR_RESOLVING,
@@ -60,7 +60,7 @@ static void it_may_be_freed_when_it_tells_any_state(void **state)
 }
 
 /* Runs through all states, one step further each time. */
-static void it_may_be_freed_after_any_step(void **state)
+static void connector_may_be_freed_after_any_step(void **state)
 {
 	bool whole = false;
 
@@ -251,8 +251,8 @@ static void a_full_wheel_does_not_strand_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_may_be_freed_when_it_tells_any_state),
-		cmocka_unit_test(it_may_be_freed_after_any_step),
+		cmocka_unit_test(connector_may_be_freed_in_report_of_any_state),
+		cmocka_unit_test(connector_may_be_freed_after_any_step),
 		cmocka_unit_test(its_engine_may_be_freed_right_after_it),
 		cmocka_unit_test(freed_while_a_name_is_resolved_it_stays_until_that_is_done),
 		cmocka_unit_test(a_cancelled_work_is_a_failed_round),

@@ -112,7 +112,7 @@ static bool close_rig(struct hostrig *rig)
 	return rig->faulty.fds == 0 && rig->faulty.blocks == 0;
 }
 
-static void it_connects_over_loopback(void **state)
+static void connector_connects_over_loopback(void **state)
 {
 	struct hostrig rig;
 
@@ -139,7 +139,7 @@ static void a_name_is_resolved_by_the_pool(void **state)
 	assert_true(close_rig(&rig));
 }
 
-static void refused_it_comes_again_until_somebody_listens(void **state)
+static void refused_connector_retries_until_address_listens(void **state)
 {
 	struct hostrig rig;
 	const struct spoke_env *env;
@@ -297,9 +297,9 @@ static void a_process_without_descriptors_tries_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_connects_over_loopback),
+		cmocka_unit_test(connector_connects_over_loopback),
 		cmocka_unit_test(a_name_is_resolved_by_the_pool),
-		cmocka_unit_test(refused_it_comes_again_until_somebody_listens),
+		cmocka_unit_test(refused_connector_retries_until_address_listens),
 		cmocka_unit_test(a_full_backlog_of_a_unix_socket_is_tried_again),
 		cmocka_unit_test(freed_with_its_engine_it_waits_for_the_name),
 		cmocka_unit_test(a_process_without_descriptors_tries_again),

@@ -44,7 +44,7 @@ static void a_name_is_resolved_and_its_addresses_tried_without_a_pause(void **st
 	}
 }
 
-static void the_dice_say_which_address_is_first(void **state)
+static void first_address_is_chosen_at_random(void **state)
 {
 	unsigned first[4] = { 0 };
 
@@ -86,7 +86,7 @@ static void a_round_tries_each_address_once_and_then_waits(void **state)
 	}
 }
 
-static void each_round_asks_anew_where_the_name_leads(void **state)
+static void each_round_resolves_the_name_again(void **state)
 {
 	struct connectrig *rig = *state;
 	int listener;
@@ -152,7 +152,7 @@ static void a_silent_address_costs_its_time_only(void **state)
 	assert_true(rig->world.now_ns - start_ns <= 2 * (300 * MS + CONNECTRIG_TICK));
 }
 
-static void a_name_that_nobody_knows_is_asked_for_again(void **state)
+static void unknown_name_is_resolved_again(void **state)
 {
 	struct connectrig *rig = *state;
 	const struct told *waiting;
@@ -250,12 +250,12 @@ int main(void)
 #define CASE(test) cmocka_unit_test_setup_teardown(test, connectrig_set_up, connectrig_tear_down)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_name_is_resolved_and_its_addresses_tried_without_a_pause),
-		cmocka_unit_test(the_dice_say_which_address_is_first),
+		cmocka_unit_test(first_address_is_chosen_at_random),
 		CASE(a_round_tries_each_address_once_and_then_waits),
-		CASE(each_round_asks_anew_where_the_name_leads),
+		CASE(each_round_resolves_the_name_again),
 		cmocka_unit_test(an_address_that_never_speaks_does_not_hide_the_others),
 		CASE(a_silent_address_costs_its_time_only),
-		CASE(a_name_that_nobody_knows_is_asked_for_again),
+		CASE(unknown_name_is_resolved_again),
 		CASE(a_full_pool_is_a_failed_round),
 		CASE(options_out_of_range_are_refused),
 		CASE(digits_of_ipv6_may_have_brackets_or_not),

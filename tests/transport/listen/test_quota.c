@@ -75,7 +75,7 @@ static void quota_counts_machines_not_ports(void **state)
 	}
 }
 
-static void quota_tells_total_limit_from_peer_limit(void **state)
+static void quota_distinguishes_total_limit_from_peer_limit(void **state)
 {
 	struct spokei_quota quota;
 	bool of_peer = true;
@@ -153,7 +153,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(quota_counts_machines_not_ports),
-		cmocka_unit_test(quota_tells_total_limit_from_peer_limit),
+		cmocka_unit_test(quota_distinguishes_total_limit_from_peer_limit),
 		cmocka_unit_test(quota_has_default_limits),
 		cmocka_unit_test(peers_that_left_use_no_memory),
 		cmocka_unit_test(quota_counts_nothing_without_memory),
