@@ -2,9 +2,12 @@
 /* Finds the members of an engine that the page shows. */
 #include "cluster/admin/members.h"
 
+#include "cluster/call/caller.h"
 #include "cluster/call/retry_state.h"
-#include "cluster/consumer/parts.h"
+#include "cluster/consumer/consumer.h"
 #include "cluster/provider/provider.h"
+#include "core/engine/engine.h"
+#include "core/engine/roll.h"
 
 #define SEARCHED 4096u      /* waiting tickets, at most */
 #define SEARCHED_SENT 1024u /* other tickets, the oldest ones */
@@ -27,11 +30,11 @@ static struct spokei_member *next_of(const struct spoke_engine *engine,
 const struct spoke_consumer *spokei_members_consumer(const struct spoke_engine *engine,
 						     const struct spoke_consumer *before)
 {
-	struct spokei_member *member = next_of(engine,
-					       before ? &before->member.node : &engine->roll,
-					       spokei_consumer_kind);
+	const struct spoke_list *node = before ? &spokei_consumer_member(before)->node
+					       : &engine->roll;
+	struct spokei_member *member = next_of(engine, node, spokei_consumer_kind);
 
-	return member ? spoke_container_of(member, struct spoke_consumer, member) : NULL;
+	return member ? spokei_consumer_of(member) : NULL;
 }
 
 const struct spoke_provider *spokei_members_provider(const struct spoke_engine *engine,
@@ -46,8 +49,9 @@ const struct spoke_provider *spokei_members_provider(const struct spoke_engine *
 
 size_t spokei_members_calls(const struct spoke_consumer *consumer)
 {
-	size_t calls = consumer->caller.calls.count;
-	size_t tickets = consumer->caller.retry.tasks;
+	const struct spokei_caller *caller = spokei_consumer_look(consumer).caller;
+	size_t calls = caller->calls.count;
+	size_t tickets = caller->retry.tasks;
 
 	return calls > tickets ? calls - tickets : 0;
 }
@@ -79,8 +83,9 @@ static void add(struct found *found, const struct spokei_retry_state *retry, uin
 size_t spokei_members_due(const struct spoke_consumer *consumer, struct spokei_due *dues,
 			  size_t max)
 {
-	const struct spokei_retry_queue *queue = &consumer->caller.retry;
-	uint64_t now_ns = consumer->engine->begin_ns;
+	const struct spokei_caller *caller = spokei_consumer_look(consumer).caller;
+	const struct spokei_retry_queue *queue = &caller->retry;
+	uint64_t now_ns = caller->engine->begin_ns;
 	struct found found = { .dues = dues, .max = max };
 	struct spoke_list *node = queue->tickets.next;
 

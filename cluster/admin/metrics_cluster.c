@@ -2,9 +2,12 @@
 /* Writes the metrics of consumers, endpoints and providers. */
 #include "cluster/admin/members.h"
 #include "cluster/admin/metrics.h"
-#include "cluster/consumer/parts.h"
+#include "cluster/call/caller.h"
+#include "cluster/consumer/consumer.h"
+#include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/info.h"
 #include "cluster/provider/provider.h"
+#include "transport/conn/link.h"
 
 /* A family with one row for each consumer, endpoint or provider. */
 struct family {
@@ -37,15 +40,17 @@ static const struct family of_consumer[OF_CONSUMER] = {
 
 static uint64_t value_of(const struct spoke_consumer *consumer, enum of_consumer which)
 {
+	const struct spokei_consumer_view view = spokei_consumer_look(consumer);
+
 	switch (which) {
 	case CALLS:
 		return spokei_members_calls(consumer);
 	case READY:
-		return spokei_directory_ready(&consumer->directory);
+		return spokei_directory_ready(view.directory);
 	case TICKETS:
-		return consumer->caller.retry.tasks;
+		return view.caller->retry.tasks;
 	case TICKET_BYTES:
-		return consumer->caller.retry.bytes;
+		return view.caller->retry.bytes;
 	case OF_CONSUMER:
 		break;
 	}
@@ -56,14 +61,15 @@ static uint64_t value_of(const struct spoke_consumer *consumer, enum of_consumer
 static void put_states(struct spokei_lines *lines, const struct spoke_consumer *consumer,
 		       unsigned at)
 {
+	const struct spokei_consumer_view view = spokei_consumer_look(consumer);
 	uint64_t counts[SPOKE_ENDPOINT_REMOVED + 1] = { 0 };
 	const struct spokei_endpoint *endpoint = NULL;
 
-	while ((endpoint = spokei_directory_next(&consumer->directory, endpoint)) != NULL)
+	while ((endpoint = spokei_directory_next(view.directory, endpoint)) != NULL)
 		counts[spokei_endpoint_state(endpoint)]++;
 	for (unsigned i = 0; i <= SPOKE_ENDPOINT_REMOVED; i++) {
 		put_owner(lines, "spoke_endpoints", "consumer", at);
-		spokei_metrics_label(lines, ",", "service", consumer->settings.service);
+		spokei_metrics_label(lines, ",", "service", view.service);
 		spokei_lines_put(lines, ",state=\"%s\"} %" PRIu64 "\n",
 				 spoke_endpoint_state_name((enum spoke_endpoint_state)i),
 				 counts[i]);
@@ -82,7 +88,8 @@ void spokei_metrics_consumers(struct spokei_lines *lines, const struct spoke_eng
 		consumer = spokei_members_consumer(engine, NULL);
 		for (at = 1; consumer && at <= SPOKEI_METRICS_ROWS; at++) {
 			put_owner(lines, family->name, "consumer", at);
-			spokei_metrics_label(lines, ",", "service", consumer->settings.service);
+			spokei_metrics_label(lines, ",", "service",
+					     spokei_consumer_look(consumer).service);
 			spokei_lines_put(lines, "} %" PRIu64 "\n",
 					 value_of(consumer, (enum of_consumer)i));
 			consumer = spokei_members_consumer(engine, consumer);
@@ -123,10 +130,10 @@ static const struct family of_endpoint[OF_ENDPOINT] = {
 };
 
 /* Two listed endpoints of a consumer differ in at least one of these labels. */
-static void put_labels(struct spokei_lines *lines, const struct spoke_consumer *consumer,
+static void put_labels(struct spokei_lines *lines, const char *service,
 		       const struct spokei_endpoint *endpoint)
 {
-	spokei_metrics_label(lines, ",", "service", consumer->settings.service);
+	spokei_metrics_label(lines, ",", "service", service);
 	spokei_metrics_label(lines, ",", "endpoint", endpoint->name);
 	spokei_metrics_label(lines, ",", "wire", endpoint->options.wire->name);
 	if (*endpoint->group)
@@ -172,14 +179,15 @@ static void put_value(struct spokei_lines *lines, const struct spokei_endpoint *
 static unsigned put_endpoints(struct spokei_lines *lines, const struct spoke_consumer *consumer,
 			      unsigned at, enum of_endpoint which, unsigned room)
 {
-	const struct spokei_candidates *candidates = &consumer->directory.candidates;
+	const struct spokei_consumer_view view = spokei_consumer_look(consumer);
+	const struct spokei_candidates *candidates = &view.directory->candidates;
 	unsigned rows = 0;
 
 	for (size_t i = 0; i < candidates->shown.count && rows < room; i++, rows++) {
 		const struct spokei_endpoint *endpoint = candidates->endpoints[i];
 
 		put_owner(lines, of_endpoint[which].name, "consumer", at);
-		put_labels(lines, consumer, endpoint);
+		put_labels(lines, view.service, endpoint);
 		put_value(lines, endpoint, which);
 	}
 	return rows;

@@ -3,14 +3,17 @@
 #include "cluster/admin/members.h"
 #include "cluster/admin/status_parts.h"
 #include "cluster/call/call.h"
+#include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "cluster/call/retry_state.h"
-#include "cluster/consumer/parts.h"
+#include "cluster/consumer/consumer.h"
+#include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/info.h"
 #include "cluster/provider/peers.h"
 #include "cluster/provider/provider.h"
 #include "cluster/serve/routes.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 #define ADDRESS_TEXT 160u
 
@@ -44,10 +47,9 @@ static void show_endpoint(struct spokei_json *json, const struct spokei_endpoint
 	spokei_json_close(json, '}');
 }
 
-static void show_endpoints(struct spokei_json *json, const struct spoke_consumer *consumer,
+static void show_endpoints(struct spokei_json *json, const struct spokei_directory *directory,
 			   struct spokei_rows *rows)
 {
-	const struct spokei_directory *directory = &consumer->directory;
 	size_t count = spokei_directory_infos(directory, NULL, 0);
 	size_t shown = spokei_rows_take(rows, count);
 	const struct spokei_endpoint *endpoint = NULL;
@@ -78,7 +80,7 @@ static void show_due(struct spokei_json *json, const struct spokei_due *due, uin
 static void show_tickets(struct spokei_json *json, const struct spoke_consumer *consumer,
 			 struct spokei_rows *rows)
 {
-	size_t tickets = consumer->caller.retry.tasks;
+	const struct spokei_caller *caller = spokei_consumer_look(consumer).caller;
 	struct spokei_due dues[SPOKEI_STATUS_ROWS];
 	size_t shown = rows->left < SPOKEI_STATUS_ROWS ? rows->left : SPOKEI_STATUS_ROWS;
 
@@ -86,30 +88,30 @@ static void show_tickets(struct spokei_json *json, const struct spoke_consumer *
 	(void)spokei_rows_take(rows, shown);
 	spokei_json_open_member(json, "due", '[');
 	for (size_t i = 0; i < shown; i++)
-		show_due(json, &dues[i], consumer->engine->begin_ns);
+		show_due(json, &dues[i], caller->engine->begin_ns);
 	spokei_json_close(json, ']');
-	spokei_json_put_u64(json, "due_more", tickets - shown);
+	spokei_json_put_u64(json, "due_more", caller->retry.tasks - shown);
 }
 
 static void show_consumer(struct spokei_json *json, const struct spoke_consumer *consumer,
 			  struct spokei_rows *rows)
 {
-	const struct spokei_consumer_settings *settings = &consumer->settings;
-	const struct spokei_retry_queue *retry = &consumer->caller.retry;
-	const struct spoke_balancer *balancer = settings->calls.balancer;
+	const struct spokei_consumer_view view = spokei_consumer_look(consumer);
+	const struct spokei_retry_queue *retry = &view.caller->retry;
+	const struct spoke_balancer *balancer = view.settings->balancer;
 
 	spokei_json_open(json, '{');
-	spokei_json_put_text(json, "service", settings->service);
-	spokei_json_put_text(json, "cluster", settings->calls.policy->name);
+	spokei_json_put_text(json, "service", view.service);
+	spokei_json_put_text(json, "cluster", view.settings->policy->name);
 	spokei_json_put_text(json, "loadbalance", balancer ? balancer->name : "");
-	spokei_json_put_u64(json, "ready", spokei_directory_ready(&consumer->directory));
+	spokei_json_put_u64(json, "ready", spokei_directory_ready(view.directory));
 	spokei_json_put_u64(json, "in_flight", spokei_members_calls(consumer));
 	spokei_json_put_u64(json, "tickets", retry->tasks);
 	spokei_json_put_u64(json, "tickets_max", retry->tasks_max);
 	spokei_json_put_u64(json, "ticket_bytes", retry->bytes);
-	spokei_json_put_ms(json, "heartbeat_ms", settings->limits.heartbeat_ns);
-	spokei_json_put_ms(json, "retry_period_ms", settings->calls.period_ns);
-	show_endpoints(json, consumer, rows);
+	spokei_json_put_ms(json, "heartbeat_ms", view.heartbeat_ns);
+	spokei_json_put_ms(json, "retry_period_ms", view.settings->period_ns);
+	show_endpoints(json, view.directory, rows);
 	show_tickets(json, consumer, rows);
 	spokei_json_close(json, '}');
 }

@@ -4,9 +4,11 @@
 #include "cluster/admin/members.h"
 #include "cluster/admin/status_parts.h"
 #include "cluster/call/call.h"
+#include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "cluster/call/retry_state.h"
-#include "cluster/consumer/parts.h"
+#include "cluster/consumer/consumer.h"
+#include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/info.h"
 #include "cluster/provider/peers.h"
 #include "cluster/provider/provider.h"
@@ -14,6 +16,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/events.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 #include <spoke/stats.h>
 
@@ -169,29 +172,29 @@ static void put_more(struct spokei_lines *lines, const char *kind, size_t count)
 static void put_consumer(struct spokei_lines *lines, const struct spoke_consumer *consumer,
 			 struct spokei_rows *rows)
 {
-	const struct spokei_directory *directory = &consumer->directory;
-	const struct spokei_retry_queue *retry = &consumer->caller.retry;
+	const struct spokei_consumer_view view = spokei_consumer_look(consumer);
+	const struct spokei_retry_queue *retry = &view.caller->retry;
 	const struct spokei_endpoint *endpoint = NULL;
 	struct spokei_due dues[SPOKEI_STATUS_ROWS];
-	size_t count = spokei_directory_infos(directory, NULL, 0);
+	size_t count = spokei_directory_infos(view.directory, NULL, 0);
 	size_t shown = spokei_rows_take(rows, count);
 	char name[NAME];
 
 	spokei_lines_put(lines,
 			 "\nConsumer of %s, %s: %zu endpoints ready, %zu calls in flight, "
 			 "%" PRIu32 " of %" PRIu32 " tickets\n",
-			 escape(name, consumer->settings.service),
-			 consumer->settings.calls.policy->name, spokei_directory_ready(directory),
-			 spokei_members_calls(consumer), retry->tasks, retry->tasks_max);
+			 escape(name, view.service), view.settings->policy->name,
+			 spokei_directory_ready(view.directory), spokei_members_calls(consumer),
+			 retry->tasks, retry->tasks_max);
 	for (size_t i = 0; i < shown; i++) {
-		endpoint = spokei_directory_next(directory, endpoint);
+		endpoint = spokei_directory_next(view.directory, endpoint);
 		put_endpoint(lines, endpoint);
 	}
 	put_more(lines, "endpoints", count - shown);
 	shown = spokei_members_due(consumer, dues, SPOKEI_STATUS_ROWS);
 	shown = spokei_rows_take(rows, shown);
 	for (size_t i = 0; i < shown; i++)
-		put_due(lines, &dues[i], consumer->engine->begin_ns);
+		put_due(lines, &dues[i], view.caller->engine->begin_ns);
 	put_more(lines, "tickets", retry->tasks - shown);
 }
 

@@ -7,6 +7,7 @@
 #include "cluster/call/method.h"
 #include "cluster/call/retry_state.h"
 #include "cluster/endpoints/directory.h"
+#include "core/engine/engine.h"
 
 bool spokei_call_is_repeatable(const struct spokei_retry_state *retry)
 {

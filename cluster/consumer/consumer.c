@@ -1,46 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a consumer: made, subscribed, reloaded, drained, ended and freed. */
-#include "cluster/consumer/parts.h"
-#include "transport/conn/conn.h"
+#include "cluster/consumer/consumer.h"
 
 #include "cluster/call/call.h"
+#include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "cluster/call/next.h"
 #include "cluster/config/places.h"
+#include "cluster/consumer/parts.h"
+#include "cluster/consumer/settings.h"
+#include "cluster/consumer/subscription.h"
+#include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/info.h"
+#include "cluster/filter/filter.h"
 #include "cluster/serve/request.h"
+#include "cluster/serve/routes.h"
+#include "core/engine/desk.h"
+#include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 #define ENDPOINTS_MAX 1024u
+
+/* A consumer with its parts, in one block of memory. */
+struct block {
+	struct spoke_consumer consumer;
+	struct spokei_link link;
+	struct spokei_consumer_settings settings;
+	struct spokei_caller caller;
+	struct spokei_directory directory;
+	struct spokei_subscription subscription;
+	struct spokei_balancer_state balancer_state;
+	struct spokei_filters filters;
+	struct spokei_route pushed;
+};
 
 const char spokei_consumer_kind[] = "consumer";
 
 /* --- its endpoints */
-
-static void directory_event(void *arg, const struct spoke_link_event *event)
-{
-	const struct spoke_consumer *consumer = arg;
-
-	if (consumer->settings.changed && !consumer->freed)
-		consumer->settings.changed(consumer->settings.changed_arg, event);
-}
-
-static void directory_able(void *arg)
-{
-	struct spoke_consumer *consumer = arg;
-
-	spokei_retry_queue_wake(&consumer->caller.retry);
-}
-
-static void directory_rested(void *arg)
-{
-	spokei_consumer_end(arg);
-}
-
-static const struct spokei_directory_up directory_up = {
-	.event = directory_event,
-	.able = directory_able,
-	.rested = directory_rested,
-};
 
 /* Reads the URLs of further endpoints. */
 static int read_further(struct spoke_consumer *consumer,
@@ -50,7 +46,7 @@ static int read_further(struct spoke_consumer *consumer,
 		int error = spokei_places_url(consumer->engine, options->more_urls[i], &urls[i]);
 
 		if (error == 0)
-			error = spokei_settings_further(consumer->engine, &consumer->settings,
+			error = spokei_settings_further(consumer->engine, consumer->settings,
 							&urls[i]);
 		if (error)
 			return error;
@@ -79,12 +75,12 @@ static void keep_provided(struct spoke_consumer *consumer, const struct spoke_ur
 /* Renews the settings of calls after the provider's URL or the file has changed. */
 static void inherit(struct spoke_consumer *consumer)
 {
-	struct spokei_consumer_settings *settings = &consumer->settings;
+	struct spokei_consumer_settings *settings = consumer->settings;
 
 	spokei_settings_inherit(consumer->engine, settings, &consumer->provided);
-	if (settings->calls.balancer != consumer->balancer_state.balancer) {
-		spokei_balancer_state_fini(&consumer->balancer_state, consumer->engine->env);
-		spokei_balancer_state_init(&consumer->balancer_state, settings->calls.balancer);
+	if (settings->calls.balancer != consumer->balancer_state->balancer) {
+		spokei_balancer_state_fini(consumer->balancer_state, consumer->engine->env);
+		spokei_balancer_state_init(consumer->balancer_state, settings->calls.balancer);
 	}
 	spokei_methods_inherit(consumer);
 }
@@ -93,10 +89,10 @@ static void inherit(struct spoke_consumer *consumer)
 static void consumer_listed(void *arg, const struct spoke_url *urls, size_t count)
 {
 	struct spoke_consumer *consumer = arg;
-	struct spokei_consumer_settings *settings = &consumer->settings;
+	struct spokei_consumer_settings *settings = consumer->settings;
 	size_t first = 0;
 
-	consumer->caller.awaits_list = false;
+	consumer->caller->awaits_list = false;
 	while (first < count && strcmp(spokei_places_service(&urls[first]), settings->service) != 0)
 		first++;
 	if (first == count)
@@ -107,17 +103,17 @@ static void consumer_listed(void *arg, const struct spoke_url *urls, size_t coun
 
 static int subscribe(struct spoke_consumer *consumer, const struct spoke_consumer_options *options)
 {
-	const struct spokei_consumer_settings *settings = &consumer->settings;
+	const struct spokei_consumer_settings *settings = consumer->settings;
 
 	if (options->more_count > 0) {
 		spokei_event(consumer->engine, SPOKE_EINVAL,
 			     "option more_urls: a registry says where providers are");
 		return SPOKE_EINVAL;
 	}
-	consumer->subscription.directory = &consumer->directory;
-	consumer->subscription.listed = consumer_listed;
-	consumer->subscription.arg = consumer;
-	return spokei_subscription_begin(&consumer->subscription, consumer->engine,
+	consumer->subscription->directory = consumer->directory;
+	consumer->subscription->listed = consumer_listed;
+	consumer->subscription->arg = consumer;
+	return spokei_subscription_begin(consumer->subscription, consumer->engine,
 					 &settings->keeper, settings->service);
 }
 
@@ -129,17 +125,17 @@ static int add_endpoints(struct spoke_consumer *consumer,
 	struct spoke_url *urls;
 	int error;
 
-	if (consumer->settings.keeper.registry)
+	if (consumer->settings->keeper.registry)
 		return subscribe(consumer, options);
 	if (count == 1)
-		return spokei_directory_fix(&consumer->directory, &consumer->settings.url, 1);
+		return spokei_directory_fix(consumer->directory, &consumer->settings->url, 1);
 	urls = spokei_alloc(env, count, sizeof(*urls));
 	if (urls == NULL)
 		return SPOKE_ENOMEM;
 	error = read_further(consumer, options, urls + 1);
 	if (error == 0) {
-		urls[0] = consumer->settings.url;
-		error = spokei_directory_fix(&consumer->directory, urls, count);
+		urls[0] = consumer->settings->url;
+		error = spokei_directory_fix(consumer->directory, urls, count);
 	}
 	for (size_t i = 1; i < count; i++)
 		spoke_url_fini(&urls[i]);
@@ -148,6 +144,12 @@ static int add_endpoints(struct spoke_consumer *consumer,
 }
 
 /* --- the end */
+
+static void free_block(struct spoke_consumer *consumer)
+{
+	spokei_free(consumer->engine->env, spoke_container_of(consumer, struct block, consumer), 1,
+		    sizeof(struct block));
+}
 
 static void consumer_bury(struct spokei_task *task)
 {
@@ -160,52 +162,52 @@ static void consumer_bury(struct spokei_task *task)
 		return;
 	}
 	/* Calls that waited for their next attempt call back first. */
-	if (consumer->caller.calls.count > 0 || !spokei_desk_close(desk)) {
+	if (consumer->caller->calls.count > 0 || !spokei_desk_close(desk)) {
 		spokei_engine_dead(consumer->engine, task);
 		return;
 	}
 	spokei_desk_drop(desk);
 	spokei_roll_drop(consumer->engine, &consumer->member);
-	spokei_methods_free(&consumer->caller);
-	spokei_caller_fini(&consumer->caller);
-	spokei_directory_fini(&consumer->directory);
-	spokei_balancer_state_fini(&consumer->balancer_state, env);
+	spokei_methods_free(consumer->caller);
+	spokei_caller_fini(consumer->caller);
+	spokei_directory_fini(consumer->directory);
+	spokei_balancer_state_fini(consumer->balancer_state, env);
 	spoke_url_fini(&consumer->provided);
-	spokei_filters_fini(&consumer->filters, env);
-	spokei_link_fini(&consumer->link);
-	spokei_settings_consumer_fini(env, &consumer->settings);
-	spokei_free(env, consumer, 1, sizeof(*consumer));
+	spokei_filters_fini(consumer->filters, env);
+	spokei_link_fini(consumer->link);
+	spokei_settings_consumer_fini(env, consumer->settings);
+	free_block(consumer);
 }
 
 /* Ends everything that the consumer does. `bury` runs after its last connection. */
-void spokei_consumer_end(struct spoke_consumer *consumer)
+static void end_consumer(struct spoke_consumer *consumer)
 {
 	if (consumer->ended)
 		return;
-	consumer->caller.closed = true;
+	consumer->caller->closed = true;
 	consumer->ended = true;
-	spokei_config_leave(&consumer->settings.file);
-	spokei_call_sweep(&consumer->caller);
-	spokei_subscription_end(&consumer->subscription);
-	spokei_directory_end(&consumer->directory);
-	spokei_link_end(&consumer->link, &consumer->bury);
+	spokei_config_leave(&consumer->settings->file);
+	spokei_call_sweep(consumer->caller);
+	spokei_subscription_end(consumer->subscription);
+	spokei_directory_end(consumer->directory);
+	spokei_link_end(consumer->link, &consumer->bury);
 }
 
 /* Ends a draining consumer after its last call, and after all pushes to it are answered. */
 static void rest(struct spoke_consumer *consumer)
 {
-	bool calls = consumer->caller.calls.count > 0;
+	bool calls = consumer->caller->calls.count > 0;
 
-	if (!calls && consumer->link.serving_count == 0) {
-		spokei_consumer_end(consumer);
+	if (!calls && consumer->link->serving_count == 0) {
+		end_consumer(consumer);
 		return;
 	}
-	spokei_directory_rest(&consumer->directory, calls);
+	spokei_directory_rest(consumer->directory, calls);
 }
 
 static void consumer_idle(struct spokei_caller *caller)
 {
-	rest(spoke_container_of(caller, struct spoke_consumer, caller));
+	rest(spokei_consumer_calling(caller));
 }
 
 void spoke_consumer_free(struct spoke_consumer *consumer)
@@ -213,14 +215,14 @@ void spoke_consumer_free(struct spoke_consumer *consumer)
 	if (consumer == NULL || consumer->freed)
 		return;
 	consumer->freed = true;
-	spokei_consumer_end(consumer);
-	if (consumer->link.alive == 0)
+	end_consumer(consumer);
+	if (consumer->link->alive == 0)
 		spokei_engine_dead(consumer->engine, &consumer->bury);
 }
 
 static void consumer_close(struct spokei_member *member)
 {
-	spokei_consumer_end(spoke_container_of(member, struct spoke_consumer, member));
+	end_consumer(spoke_container_of(member, struct spoke_consumer, member));
 }
 
 static void consumer_free(struct spokei_member *member)
@@ -230,7 +232,7 @@ static void consumer_free(struct spokei_member *member)
 
 static void consumer_woke(struct spokei_member *member)
 {
-	spokei_link_woke(&spoke_container_of(member, struct spoke_consumer, member)->link);
+	spokei_link_woke(spoke_container_of(member, struct spoke_consumer, member)->link);
 }
 
 /* Calls in flight go on, and no new ones are taken. */
@@ -238,27 +240,55 @@ static void consumer_drain(struct spokei_member *member)
 {
 	struct spoke_consumer *consumer = spoke_container_of(member, struct spoke_consumer, member);
 
-	consumer->caller.closed = true;
-	consumer->link.closing = true;
-	spokei_call_sweep(&consumer->caller);
+	consumer->caller->closed = true;
+	consumer->link->closing = true;
+	spokei_call_sweep(consumer->caller);
 	rest(consumer);
 }
+
+/* --- callbacks of the directory */
+
+static void directory_event(void *arg, const struct spoke_link_event *event)
+{
+	const struct spoke_consumer *consumer = arg;
+
+	if (consumer->settings->changed && !consumer->freed)
+		consumer->settings->changed(consumer->settings->changed_arg, event);
+}
+
+static void directory_able(void *arg)
+{
+	struct spoke_consumer *consumer = arg;
+
+	spokei_retry_queue_wake(&consumer->caller->retry);
+}
+
+static void directory_rested(void *arg)
+{
+	end_consumer(arg);
+}
+
+static const struct spokei_directory_up directory_up = {
+	.event = directory_event,
+	.able = directory_able,
+	.rested = directory_rested,
+};
 
 /* --- a reloaded file */
 
 static void consumer_changed(struct spokei_config_user *user)
 {
-	struct spoke_consumer *consumer = spoke_container_of(user, struct spoke_consumer,
-							     settings.file);
-	struct spokei_consumer_settings *settings = &consumer->settings;
+	struct block *block = spoke_container_of(user, struct block, settings.file);
+	struct spokei_consumer_settings *settings = &block->settings;
+	struct spoke_consumer *consumer = &block->consumer;
 
 	spokei_settings_renew(consumer->engine, settings);
 	inherit(consumer);
-	spokei_caller_resize(&consumer->caller, settings->limits.pending_max, settings->tasks_max);
-	spokei_retry_queue_limit(&consumer->caller.retry, settings->tasks_max, settings->bytes_max,
+	spokei_caller_resize(consumer->caller, settings->limits.pending_max, settings->tasks_max);
+	spokei_retry_queue_limit(&consumer->caller->retry, settings->tasks_max, settings->bytes_max,
 				 settings->drops_oldest);
-	spokei_link_change(&consumer->link, &settings->limits);
-	spokei_directory_change(&consumer->directory, &settings->directory);
+	spokei_link_change(consumer->link, &settings->limits);
+	spokei_directory_change(consumer->directory, &settings->directory);
 }
 
 /* --- the beginning */
@@ -266,27 +296,27 @@ static void consumer_changed(struct spokei_config_user *user)
 static int init_calls(struct spoke_consumer *consumer, const struct spoke_consumer_options *options)
 {
 	struct spoke_engine *engine = consumer->engine;
-	const struct spokei_consumer_settings *settings = &consumer->settings;
-	struct spokei_caller *caller = &consumer->caller;
+	const struct spokei_consumer_settings *settings = consumer->settings;
+	struct spokei_caller *caller = consumer->caller;
 	int error;
 
-	spokei_caller_init(caller, &consumer->link, settings->tasks_max);
+	spokei_caller_init(caller, consumer->link, settings->tasks_max);
 	caller->idle = consumer_idle;
-	caller->directory = &consumer->directory;
+	caller->directory = consumer->directory;
 	caller->awaits_list = settings->keeper.registry != NULL;
 	caller->settled = settings->settled;
 	caller->settled_arg = settings->settled_arg;
 	engine->env->dice(engine->env->ctx, &caller->next_id, sizeof(caller->next_id));
-	spokei_balancer_state_init(&consumer->balancer_state, settings->calls.balancer);
+	spokei_balancer_state_init(consumer->balancer_state, settings->calls.balancer);
 	error = spokei_retry_queue_init(&caller->retry, engine, spokei_call_due);
 	if (error)
 		return error;
 	spokei_retry_queue_limit(&caller->retry, settings->tasks_max, settings->bytes_max,
 				 settings->drops_oldest);
-	error = spokei_filters_init(&consumer->filters, engine->env, options->filters,
+	error = spokei_filters_init(consumer->filters, engine->env, options->filters,
 				    options->filter_count);
-	if (consumer->filters.count > 0)
-		caller->filters = &consumer->filters;
+	if (consumer->filters->count > 0)
+		caller->filters = consumer->filters;
 	return error;
 }
 
@@ -300,6 +330,27 @@ static void enrol(struct spoke_consumer *consumer)
 		.free = consumer_free,
 	};
 	spokei_roll_add(consumer->engine, &consumer->member);
+}
+
+static struct spoke_consumer *alloc_block(struct spoke_engine *engine)
+{
+	struct block *block = spokei_alloc(engine->env, 1, sizeof(*block));
+
+	if (block == NULL)
+		return NULL;
+	block->consumer = (struct spoke_consumer){
+		.engine = engine,
+		.link = &block->link,
+		.settings = &block->settings,
+		.caller = &block->caller,
+		.directory = &block->directory,
+		.subscription = &block->subscription,
+		.balancer_state = &block->balancer_state,
+		.filters = &block->filters,
+		.pushed = &block->pushed,
+		.bury.run = consumer_bury,
+	};
+	return &block->consumer;
 }
 
 int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_options *options,
@@ -319,28 +370,27 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 			     ENDPOINTS_MAX);
 		return SPOKE_EINVAL;
 	}
-	consumer = spokei_alloc(engine->env, 1, sizeof(*consumer));
+	consumer = alloc_block(engine);
 	if (consumer == NULL)
 		return SPOKE_ENOMEM;
-	consumer->engine = engine;
-	error = spokei_settings_consumer(engine, with, &consumer->settings);
+	error = spokei_settings_consumer(engine, with, consumer->settings);
 	if (error)
 		goto err_after_alloc;
-	consumer->settings.file.changed = consumer_changed;
-	error = spokei_config_join(&consumer->settings.file, engine);
+	consumer->settings->file.changed = consumer_changed;
+	error = spokei_config_join(&consumer->settings->file, engine);
 	if (error == 0)
-		error = spokei_link_init(&consumer->link, engine, &consumer->settings.limits);
+		error = spokei_link_init(consumer->link, engine, &consumer->settings->limits);
 	if (error)
 		goto err_after_settings;
-	consumer->link.connects = true;
-	consumer->pushed = (struct spokei_route){ .handle = with->handle, .arg = with->handle_arg };
-	consumer->link.serve = with->handle ? spokei_request_serve_pushed : NULL;
-	consumer->link.serve_arg = &consumer->pushed;
-	consumer->bury.run = consumer_bury;
+	consumer->link->connects = true;
+	*consumer->pushed = (struct spokei_route){ .handle = with->handle,
+						   .arg = with->handle_arg };
+	consumer->link->serve = with->handle ? spokei_request_serve_pushed : NULL;
+	consumer->link->serve_arg = consumer->pushed;
 	error = init_calls(consumer, with);
 	if (error)
 		goto err_after_link;
-	spokei_directory_init(&consumer->directory, &consumer->link, &consumer->settings.directory,
+	spokei_directory_init(consumer->directory, consumer->link, &consumer->settings->directory,
 			      &directory_up, consumer);
 	enrol(consumer);
 	error = add_endpoints(consumer, with);
@@ -348,27 +398,55 @@ int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_
 		spoke_consumer_free(consumer);
 		return error;
 	}
-	consumer->settings.needs_service = consumer->directory.needs_service;
+	consumer->settings->needs_service = consumer->directory->needs_service;
 	*ret_consumer = consumer;
 	return SPOKE_OK;
 
 err_after_link:
-	spokei_caller_fini(&consumer->caller);
-	spokei_link_fini(&consumer->link);
+	spokei_caller_fini(consumer->caller);
+	spokei_link_fini(consumer->link);
 err_after_settings:
-	spokei_settings_consumer_fini(engine->env, &consumer->settings);
+	spokei_settings_consumer_fini(engine->env, consumer->settings);
 err_after_alloc:
-	spokei_free(engine->env, consumer, 1, sizeof(*consumer));
+	free_block(consumer);
 	return error;
 }
 
 size_t spoke_consumer_ready(const struct spoke_consumer *consumer)
 {
-	return spokei_directory_ready(&consumer->directory);
+	return spokei_directory_ready(consumer->directory);
 }
 
 size_t spoke_consumer_endpoints(const struct spoke_consumer *consumer,
 				struct spoke_endpoint_info *infos, size_t max)
 {
-	return spokei_directory_infos(&consumer->directory, infos, max);
+	return spokei_directory_infos(consumer->directory, infos, max);
+}
+
+struct spoke_consumer *spokei_consumer_calling(struct spokei_caller *caller)
+{
+	return &spoke_container_of(caller, struct block, caller)->consumer;
+}
+
+const struct spokei_member *spokei_consumer_member(const struct spoke_consumer *consumer)
+{
+	return &consumer->member;
+}
+
+const struct spoke_consumer *spokei_consumer_of(struct spokei_member *member)
+{
+	return spoke_container_of(member, struct spoke_consumer, member);
+}
+
+struct spokei_consumer_view spokei_consumer_look(const struct spoke_consumer *consumer)
+{
+	const struct spokei_consumer_settings *settings = consumer->settings;
+
+	return (struct spokei_consumer_view){
+		.service = settings->service,
+		.directory = consumer->directory,
+		.caller = consumer->caller,
+		.settings = &settings->calls,
+		.heartbeat_ns = settings->limits.heartbeat_ns,
+	};
 }

@@ -5,8 +5,11 @@
  * ends on the engine's thread; other threads post what they want.
  */
 #include "cluster/call/call.h"
+#include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "cluster/consumer/parts.h"
+#include "core/engine/desk.h"
+#include "core/engine/engine.h"
 
 #include <spoke/future.h>
 
@@ -311,7 +314,6 @@ int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 {
 	static const struct spoke_call_options defaults;
 	struct spoke_engine *engine = method->caller->engine;
-	struct spoke_consumer *consumer;
 	struct spoke_future *future;
 	struct spokei_desk *desk;
 
@@ -319,8 +321,7 @@ int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 		return SPOKE_EINVAL;
 	if (spokei_engine_forked(engine))
 		return SPOKE_EFORKED;
-	consumer = spoke_container_of(method->caller, struct spoke_consumer, caller);
-	desk = spokei_desk_get(&consumer->desk, engine);
+	desk = spokei_desk_get(&spokei_consumer_calling(method->caller)->desk, engine);
 	if (desk == NULL)
 		return SPOKE_ENOMEM;
 	future = make(desk, method, args, options ? options : &defaults);

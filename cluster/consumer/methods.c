@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The methods of a consumer: made from options, and renewed when settings change. */
+#include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "cluster/consumer/parts.h"
+#include "cluster/consumer/settings.h"
+#include "core/engine/engine.h"
 
 #include <spoke/consumer.h>
 
@@ -15,8 +18,8 @@ static void choose_balancer_state(struct spoke_consumer *consumer, struct spoke_
 {
 	const struct spoke_balancer *balancer = method->settings.balancer;
 
-	if (balancer == consumer->balancer_state.balancer) {
-		method->balancer_state = &consumer->balancer_state;
+	if (balancer == consumer->balancer_state->balancer) {
+		method->balancer_state = consumer->balancer_state;
 		return;
 	}
 	method->balancer_state = &method->own_balancer_state;
@@ -28,14 +31,14 @@ static void choose_balancer_state(struct spoke_consumer *consumer, struct spoke_
 
 void spokei_methods_inherit(struct spoke_consumer *consumer)
 {
-	struct spoke_list *methods = &consumer->caller.methods;
+	struct spoke_list *methods = &consumer->caller->methods;
 
 	for (struct spoke_list *node = methods->next; node != methods; node = node->next) {
 		struct spoke_method *method = spoke_container_of(node, struct spoke_method, node);
 		const struct spokei_method_name name = { method->request.service, method->name };
 
 		/* The options passed this check before, and a provider's settings cannot fail. */
-		(void)!spokei_settings_method(consumer->engine, &consumer->settings,
+		(void)!spokei_settings_method(consumer->engine, consumer->settings,
 					      &consumer->provided, &name, &method->said,
 					      &method->settings);
 		spokei_method_apply(method);
@@ -61,7 +64,7 @@ int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
 			  struct spoke_method **ret_method)
 {
 	static const struct spoke_method_options defaults;
-	const struct spokei_consumer_settings *settings = &consumer->settings;
+	const struct spokei_consumer_settings *settings = consumer->settings;
 	struct spokei_method_presets presets = {
 		.service = settings->service,
 		.version = settings->version,
@@ -89,7 +92,7 @@ int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
 		error = spokei_settings_method(consumer->engine, settings, &consumer->provided, &of,
 					       options, &presets.settings);
 	if (error == 0)
-		error = spokei_method_new(&consumer->caller, name, options, &presets, ret_method);
+		error = spokei_method_new(consumer->caller, name, options, &presets, ret_method);
 	if (error)
 		return error;
 	(*ret_method)->said = (struct spoke_method_options){

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tickets and calls of a consumer as users see them: state, list, callbacks, cancelling. */
 #include "cluster/call/call.h"
+#include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "cluster/call/retry_state.h"
 #include "cluster/consumer/parts.h"
+#include "core/engine/engine.h"
+#include "core/memory/slab.h"
 
 #include <spoke/consumer.h>
 
@@ -30,7 +33,7 @@ const char *spoke_ticket_settlement_name(enum spoke_ticket_settlement settlement
 static struct spokei_call *call_of(const struct spoke_consumer *consumer,
 				   struct spoke_ticket ticket)
 {
-	struct spokei_call *call = spokei_slab_get(&consumer->caller.calls, ticket.handle);
+	struct spokei_call *call = spokei_slab_get(&consumer->caller->calls, ticket.handle);
 
 	return call && call->retry && call->retry->ticket == SPOKEI_TICKET_HELD ? call : NULL;
 }
@@ -49,7 +52,7 @@ bool spoke_ticket_ask(const struct spoke_consumer *consumer, struct spoke_ticket
 size_t spoke_consumer_ticket_list(const struct spoke_consumer *consumer,
 				  struct spoke_ticket_info *infos, size_t max)
 {
-	const struct spoke_list *all = &consumer->caller.retry.tickets;
+	const struct spoke_list *all = &consumer->caller->retry.tickets;
 	size_t count = 0;
 
 	for (struct spoke_list *node = all->next; node != all; node = node->next) {
@@ -88,17 +91,17 @@ bool spoke_ticket_cancel(struct spoke_consumer *consumer, struct spoke_ticket ti
 {
 	if (call_of(consumer, ticket) == NULL)
 		return false;
-	return spokei_call_cancel(&consumer->caller, (struct spoke_call){ ticket.handle });
+	return spokei_call_cancel(consumer->caller, (struct spoke_call){ ticket.handle });
 }
 
 bool spoke_call_cancel(struct spoke_consumer *consumer, struct spoke_call call)
 {
-	return spokei_call_cancel(&consumer->caller, call);
+	return spokei_call_cancel(consumer->caller, call);
 }
 
 size_t spoke_consumer_tickets(const struct spoke_consumer *consumer, size_t *ret_bytes)
 {
 	if (ret_bytes)
-		*ret_bytes = consumer->caller.retry.bytes;
-	return consumer->caller.retry.tasks;
+		*ret_bytes = consumer->caller->retry.bytes;
+	return consumer->caller->retry.tasks;
 }

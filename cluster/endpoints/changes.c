@@ -2,6 +2,7 @@
 /* Changes of endpoints: schedules a refresh of the directory, frees removed endpoints, and passes
  * link events on. */
 #include "cluster/endpoints/parts.h"
+#include "core/engine/engine.h"
 #include "transport/conn/link.h"
 
 void spokei_directory_refresh_later(struct spokei_directory *directory)

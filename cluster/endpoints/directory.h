@@ -13,7 +13,7 @@
 #include "cluster/balancer/state.h"
 #include "cluster/endpoints/candidates.h"
 #include "cluster/endpoints/settings.h"
-#include "core/engine/engine.h"
+#include "core/engine/task.h"
 #include "core/memory/map.h"
 
 #include <spoke/policy.h>

@@ -3,6 +3,7 @@
 #include "cluster/endpoints/info.h"
 
 #include "cluster/endpoints/directory.h"
+#include "core/engine/engine.h"
 
 #include <stdio.h>
 

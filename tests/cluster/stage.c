@@ -4,6 +4,7 @@
 
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
+#include "transport/conn/link.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,9 +236,9 @@ struct spoke_consumer *stage_consumer(struct stage *stage,
 	struct spoke_consumer *consumer;
 
 	assert_int_equal(spoke_consumer_new(stage->client_engine, options, &consumer), 0);
-	consumer->link.limits.wire.codec = stage->setting->codec;
+	consumer->link->limits.wire.codec = stage->setting->codec;
 	if (stage->setting->stream)
-		consumer->link.stream = stage->setting->stream;
+		consumer->link->stream = stage->setting->stream;
 	return consumer;
 }
 

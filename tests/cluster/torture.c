@@ -4,6 +4,7 @@
 
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
+#include "transport/conn/link.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -100,9 +101,9 @@ static bool consume(const char *host, unsigned endpoints)
 	if (spoke_engine_new(&with, &play.engines[CLIENT]) ||
 	    spoke_consumer_new(play.engines[CLIENT], &options, &play.consumer))
 		return false;
-	play.consumer->link.limits.wire.codec = play.codec;
+	play.consumer->link->limits.wire.codec = play.codec;
 	if (play.stream)
-		play.consumer->link.stream = play.stream;
+		play.consumer->link->stream = play.stream;
 	return spoke_consumer_method(play.consumer, "echo", NULL, &play.echo) == 0 &&
 	       spoke_consumer_method(play.consumer, "later", NULL, &play.later) == 0;
 }

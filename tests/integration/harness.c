@@ -2,6 +2,7 @@
 /* The stage: who stands on it, and how time passes there. */
 #define _GNU_SOURCE
 #include "tests/integration/harness.h"
+#include "cluster/endpoints/directory.h"
 
 #include <spoke/consumer.h>
 #include <spoke/host.h>
@@ -297,7 +298,7 @@ void stage_set_consumer(struct stage *stage, const struct spoke_consumer_options
 	raw_listen(stage);
 	make_consumer(stage->engine, stage->provider_at, NULL, &stage->second, &stage->second_echo);
 	make_consumer(stage->engine, stage->raw_at, options, &stage->consumer, &stage->echo);
-	stage->limits = &stage->consumer->link.limits;
+	stage->limits = &stage->consumer->link->limits;
 	warm_up(stage);
 }
 
@@ -311,7 +312,7 @@ void stage_add_consumer(struct stage *stage, const struct spoke_consumer_options
 struct spokei_conn *stage_conn_of(const struct spoke_consumer *consumer)
 {
 	struct spokei_conn *conn = spokei_connector_conn(
-		consumer->directory.candidates.endpoints[0]->lines[0].connector);
+		consumer->directory->candidates.endpoints[0]->lines[0].connector);
 
 	assert_non_null(conn);
 	return conn;

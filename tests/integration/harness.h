@@ -30,6 +30,7 @@
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows 52, 57 and 59 of the table: what there is too much of. */
 #define _GNU_SOURCE
+#include "cluster/endpoints/directory.h"
 #include "tests/integration/harness.h"
+#include "transport/connect/connector.h"
 
 #include <spoke/host.h>
 
@@ -145,7 +147,7 @@ static bool is_waiting(void *arg)
 	const struct spoke_consumer *consumer = arg;
 
 	return spokei_connector_state(
-		       consumer->directory.candidates.endpoints[0]->lines[0].connector) ==
+		       consumer->directory->candidates.endpoints[0]->lines[0].connector) ==
 	       SPOKEI_CONNECTOR_WAITING;
 }
 
@@ -233,7 +235,7 @@ static void row_57_a_hundred_thousand_calls_into_the_void_have_a_bound(struct st
 		stage_turn(stage);
 	assert_int_equal(tally.errors[0], 65536);
 	assert_counter_up_by(stage, SPOKE_STAT_CALLS_TIMEOUT_UNSENT, 65536);
-	assert_int_equal(consumer->link.pending_count, 0);
+	assert_int_equal(consumer->link->pending_count, 0);
 	assert_int_equal(call_often(echo, 1, SPOKE_ELIMIT, SECOND, &tally), 1);
 	assert_second_connection_works(stage);
 	spoke_consumer_free(consumer);

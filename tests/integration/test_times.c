@@ -330,7 +330,7 @@ static void row_50_calls_due_in_one_tick_may_cancel_and_begin_others(struct stag
 	assert_int_equal(stage_up(stage, SPOKE_STAT_CALLS_TIMEOUT) +
 				 stage_up(stage, SPOKE_STAT_CALLS_TIMEOUT_UNSENT),
 			 CROWD);
-	assert_int_equal(stage->consumer->link.pending_count, 0);
+	assert_int_equal(stage->consumer->link->pending_count, 0);
 	assert_nothing_closed(stage);
 	assert_second_connection_works(stage);
 	(void)raw;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Row 33 of the table: ids and handles that begin anew. */
+#include "cluster/call/caller.h"
 #include "tests/integration/harness.h"
 
 #include <stdio.h>
@@ -113,7 +114,7 @@ static void row_33_a_stale_handle_cancels_nobody(struct stage *stage)
 
 	/* The cell is taken once, and then has the last generation but one behind it. */
 	stage_call(stage, stage->echo, "x", &endings[0], &calls[0]);
-	generation = (uint32_t *)(void *)stage->consumer->caller.calls.chunks[0];
+	generation = (uint32_t *)(void *)stage->consumer->caller->calls.chunks[0];
 	raw_frame(raw, &request);
 	assert_int_equal(request.kind, SPOKEI_REQUEST);
 	assert_int_equal(*generation, calls[0].handle >> 32);

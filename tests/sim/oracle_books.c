@@ -7,9 +7,12 @@
 #include "transport/conn/conn.h"
 
 #include "cluster/call/call.h"
+#include "cluster/call/caller.h"
 #include "cluster/call/retry_state.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
+#include "core/memory/slab.h"
+#include "transport/conn/link.h"
 
 #include <spoke/link.h>
 
@@ -24,7 +27,7 @@ static struct spokei_link *link_of(struct sim_process *process)
 		return provider ? provider->link : NULL;
 	}
 	return ((struct sim_consumer *)process)->consumer
-		       ? &((struct sim_consumer *)process)->consumer->link
+		       ? ((struct sim_consumer *)process)->consumer->link
 		       : NULL;
 }
 
@@ -169,7 +172,7 @@ static void check_link(struct sim_process *process, const struct spokei_link *li
 static void check_calls(const struct sim_consumer *consumer)
 {
 	struct sim_world *world = consumer->process.world;
-	const struct spokei_slab *calls = &consumer->consumer->caller.calls;
+	const struct spokei_slab *calls = &consumer->consumer->caller->calls;
 	uint32_t under_way = 0;
 
 	if (calls->count != consumer->waits + consumer->ticket_count)
@@ -186,9 +189,9 @@ static void check_calls(const struct sim_consumer *consumer)
 				     ? call->retry->open
 				     : 1;
 	}
-	if (consumer->consumer->link.pending_count != under_way)
+	if (consumer->consumer->link->pending_count != under_way)
 		sim_violation(world, SIM_S9, "consumer %u reports %u waiting attempts, but %u wait",
-			      consumer->process.number, consumer->consumer->link.pending_count,
+			      consumer->process.number, consumer->consumer->link->pending_count,
 			      under_way);
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The effect of a reload on existing consumers, for each kind of key. */
+#include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "cluster/consumer/parts.h"
 #include "tests/cluster/config/configrig.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 #define rig clusterrig
 #define AT "127.0.0.1:20880"
@@ -213,7 +215,7 @@ static void limits_of_tickets_follow_reload(void **state)
 	clusterrig_pass(MS);
 	assert_int_equal(rig.settled, 1);
 	configrig_reload("[consumer]\ncluster = failback\nfailback.bytes = 1KiB\n");
-	assert_int_equal(rig.consumer->caller.retry.bytes_max, 1024);
+	assert_int_equal(rig.consumer->caller->retry.bytes_max, 1024);
 	clusterrig_pass(60 * SECOND);
 }
 
@@ -360,7 +362,7 @@ static void method_of_other_service_has_version_of_that_service(void **state)
 /* Asserts whether keepalive is on. A connection with heartbeats does not need it. */
 static void assert_watched(bool watched)
 {
-	const struct spokei_link *link = &rig.consumer->link;
+	const struct spokei_link *link = rig.consumer->link;
 	const struct spokei_conn *conn = spoke_container_of(link->conns.next, struct spokei_conn,
 							    node);
 	const struct spokei_vnet_guard *guard = spokei_vnet_guard(rig.world.net,

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cluster/consumer/parts.h"
+#include "cluster/consumer/settings.h"
 #include "core/virtual/world.h"
 
 #include <spoke/config.h>

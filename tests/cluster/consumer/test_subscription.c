@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Consumers that find providers through a registry of the tests. */
 #include "cluster/call/method.h"
-#include "cluster/consumer/parts.h"
 #include "tests/cluster/consumer/subscriptionrig.h"
 
 #include <errno.h>

@@ -150,7 +150,7 @@ int dirrig_list(const char *const *texts)
 						 strlen(texts[count]), &urls[count], NULL),
 				 0);
 	}
-	error = spokei_directory_set(&dirrig.consumer->directory, urls, count);
+	error = spokei_directory_set(dirrig.consumer->directory, urls, count);
 	for (size_t i = 0; i < count; i++)
 		spoke_url_fini(&urls[i]);
 	return error;

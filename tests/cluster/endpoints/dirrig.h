@@ -14,8 +14,10 @@
 #include <cmocka.h>
 
 #include "cluster/consumer/parts.h"
+#include "cluster/endpoints/directory.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "transport/conn/link.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>

@@ -106,7 +106,7 @@ static void calls_in_flight_finish_at_removed_provider(void **state)
 	assert_int_equal(dirrig.calls[1].error, SPOKE_OK);
 	/* The endpoint is gone now and its connection is closed. */
 	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 1);
-	assert_int_equal(dirrig.consumer->link.conn_count, 1);
+	assert_int_equal(dirrig.consumer->link->conn_count, 1);
 	assert_int_equal(dirrig.told[SPOKE_LINK_CLOSED], 1);
 }
 
@@ -130,7 +130,7 @@ static void removed_provider_is_not_reconnected(void **state)
 	assert_int_equal(dirrig.calls[0].error, SPOKE_ELOST);
 	assert_int_equal(spoke_stat_get(dirrig.engine, SPOKE_STAT_CONNECTS), connects);
 	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 0);
-	assert_int_equal(dirrig.consumer->link.alive, 0);
+	assert_int_equal(dirrig.consumer->link->alive, 0);
 }
 
 static void queued_calls_fail_at_once_when_provider_is_removed(void **state)
@@ -364,8 +364,8 @@ static void recently_started_provider_warms_up(void **state)
 	assert_int_equal(dirrig_info(0).weight, 100);
 	assert_int_equal(dirrig_info(1).weight, 100);
 	assert_int_equal(dirrig_call(), SPOKE_OK);
-	assert_int_equal(dirrig.consumer->directory.candidates.weights[0], 100);
-	assert_int_equal(dirrig.consumer->directory.candidates.weights[1], 100);
+	assert_int_equal(dirrig.consumer->directory->candidates.weights[0], 100);
+	assert_int_equal(dirrig.consumer->directory->candidates.weights[1], 100);
 }
 
 /* --- tried endpoints */
@@ -375,8 +375,8 @@ static uint32_t fresh_after(const uint64_t *tried, size_t count)
 	uint32_t able;
 	uint32_t fresh;
 
-	spokei_directory_count(&dirrig.consumer->directory, tried, count, &able, &fresh);
-	assert_int_equal(able, spokei_directory_listed(&dirrig.consumer->directory));
+	spokei_directory_count(dirrig.consumer->directory, tried, count, &able, &fresh);
+	assert_int_equal(able, spokei_directory_listed(dirrig.consumer->directory));
 	return fresh;
 }
 
@@ -389,7 +389,7 @@ static void tried_endpoint_does_not_count_as_fresh(void **state)
 	start(3, "");
 	LIST(A, B, C);
 	dirrig_pass(10 * MS);
-	candidates = &dirrig.consumer->directory.candidates;
+	candidates = &dirrig.consumer->directory->candidates;
 	for (size_t i = 0; i < 10; i++)
 		ids[i] = candidates->ids[1];
 	assert_int_equal(fresh_after(NULL, 0), 3);
@@ -413,7 +413,7 @@ static void endpoint_is_found_by_id_after_list_changes(void **state)
 	(void)state;
 	start(3, "");
 	LIST(A, B, C);
-	candidates = &dirrig.consumer->directory.candidates;
+	candidates = &dirrig.consumer->directory->candidates;
 	for (int i = 0; i < 40; i++) {
 		uint64_t gone = candidates->ids[1];
 

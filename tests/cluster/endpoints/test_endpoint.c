@@ -320,11 +320,11 @@ static void lazy_endpoint_connects_on_first_call(void **state)
 	(void)state;
 	start(2, "", &options);
 	dirrig_pass(SECOND);
-	assert_int_equal(dirrig.consumer->link.conn_count, 0);
+	assert_int_equal(dirrig.consumer->link->conn_count, 0);
 	assert_int_equal(spoke_consumer_ready(dirrig.consumer), 0);
 	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_IDLE);
 	call(1, SPOKE_OK);
-	assert_int_equal(dirrig.consumer->link.conn_count, 1);
+	assert_int_equal(dirrig.consumer->link->conn_count, 1);
 	call(1, SPOKE_OK);
 	assert_served(1, 1);
 	assert_int_equal(spoke_consumer_ready(dirrig.consumer), 2);
@@ -357,17 +357,17 @@ static void several_connections_are_used_in_turn(void **state)
 	dirrig.sides[0].mute = true;
 	for (int i = 0; i < 6; i++)
 		assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
-	conns = &dirrig.consumer->link.conns;
+	conns = &dirrig.consumer->link->conns;
 	for (struct spoke_list *node = conns->next; node != conns; node = node->next)
 		assert_int_equal(spoke_container_of(node, struct spokei_conn, node)->pendings.count,
 				 2);
 	dirrig_pass(10 * MS);
 	LIST_NOBODY();
 	dirrig_pass(SECOND);
-	assert_int_equal(dirrig.consumer->link.conn_count, 3);
+	assert_int_equal(dirrig.consumer->link->conn_count, 3);
 	dirrig_answer(0);
 	dirrig_pass(SECOND);
-	assert_int_equal(dirrig.consumer->link.conn_count, 0);
+	assert_int_equal(dirrig.consumer->link->conn_count, 0);
 	for (int i = 0; i < 6; i++)
 		assert_int_equal(dirrig.calls[i].error, SPOKE_OK);
 	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 0);

@@ -5,6 +5,7 @@
 
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
+#include "transport/conn/link.h"
 
 #include <spoke/future.h>
 
@@ -281,7 +282,7 @@ static struct spokei_conn *served_conn(const struct stage *stage)
 
 static struct spokei_conn *calling_conn(const struct stage *stage)
 {
-	return spoke_container_of(stage->consumer->link.conns.next, struct spokei_conn, node);
+	return spoke_container_of(stage->consumer->link->conns.next, struct spokei_conn, node);
 }
 
 /* The next call and the next push get the same id. */

@@ -4,6 +4,7 @@
 #include "cluster/provider/parts.h"
 #include "tests/cluster/stage.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 #define INTERVAL (100 * MS)
 #define TICK MS
@@ -328,7 +329,7 @@ static void the_system_watches_over_connections_too(void **state)
 		return;
 	stage_until_ready(stage, 1);
 	echo_ends_well(stage);
-	guard = *spokei_vnet_guard(stage->world.net, first_conn_fd(&stage->consumer->link));
+	guard = *spokei_vnet_guard(stage->world.net, first_conn_fd(stage->consumer->link));
 	assert_int_equal(guard.unanswered_ns, stage->setting->dubbo ? 45 * SECOND : 120 * SECOND);
 	assert_int_equal(guard.keepalive_ns, stage->setting->dubbo ? 0 : 60 * SECOND);
 	guard = *spokei_vnet_guard(stage->world.net, first_conn_fd(stage->provider->link));
@@ -379,7 +380,7 @@ static void callers_choose_another_endpoint_before_the_reconnect(void **state)
 	stage_until_ready(stage, 2);
 	pass(stage, 2 * MS);
 	/* Requests on one of the two links are lost. */
-	*spokei_vnet_link(stage->world.net, first_conn_fd(&stage->consumer->link)) = frozen;
+	*spokei_vnet_link(stage->world.net, first_conn_fd(stage->consumer->link)) = frozen;
 	pass(stage, 5 * INTERVAL / 2);
 	assert_int_equal(count_of(&consumers_diary, SPOKE_LINK_SUSPECT), 1);
 	assert_int_equal(spoke_consumer_ready(stage->consumer), 1);

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Consumers whose provider goes away at a bad moment or without notice, and the detection of it. */
+#include "cluster/call/caller.h"
 #include "cluster/consumer/parts.h"
+#include "cluster/endpoints/directory.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/scenarios/linkrig.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
+#include "transport/connect/connector.h"
 
 #include <errno.h>
 
@@ -47,7 +51,7 @@ static struct spoke_alarm drainer;
 static void drain_while_it_resolves(struct spoke_alarm *alarm)
 {
 	const struct spokei_line *second =
-		linkrig.consumer->directory.candidates.endpoints[1]->lines;
+		linkrig.consumer->directory->candidates.endpoints[1]->lines;
 
 	if (spokei_connector_state(second->connector) != SPOKEI_CONNECTOR_RESOLVING)
 		return;
@@ -72,7 +76,7 @@ static void a_drain_waits_for_the_push_while_a_name_is_resolved(void **state)
 	assert_int_equal(spoke_alarm_every(linkrig.engine, &drainer, TICK, drain_while_it_resolves),
 			 SPOKE_OK);
 	linkrig_pass(10 * SECOND);
-	assert_true(linkrig.consumer->caller.closed);
+	assert_true(linkrig.consumer->caller->closed);
 	assert_false(linkrig.consumer->ended);
 	linkrig_answer();
 	linkrig_pass(SECOND);
@@ -139,7 +143,7 @@ static void the_system_watches_for_a_consumer_without_heartbeats(void **state)
 
 	(void)state;
 	linkrig_consume("dubbo", &options);
-	assert_guarded(&linkrig.consumer->link);
+	assert_guarded(linkrig.consumer->link);
 }
 
 static void the_system_watches_for_a_provider_without_heartbeats(void **state)

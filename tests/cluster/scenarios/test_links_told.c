@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Link events of users, and drain notices to peers. */
 #include "cluster/consumer/parts.h"
+#include "cluster/endpoints/directory.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/scenarios/linkrig.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 #include <string.h>
 
@@ -171,7 +173,7 @@ static void a_link_on_probation_recovers_by_an_answer(void **state)
 	assert_true(linkrig_until(SPOKE_LINK_SUSPECT, SECOND));
 	linkrig_say(SPOKEI_PROBE);
 	linkrig_pass(10 * TICK);
-	connector = linkrig.consumer->directory.candidates.endpoints[0]->lines[0].connector;
+	connector = linkrig.consumer->directory->candidates.endpoints[0]->lines[0].connector;
 	assert_int_equal(spokei_connector_grade(connector), SPOKEI_GRADE_PROBATION);
 	assert_int_equal(linkrig.told[SPOKE_LINK_RECOVERED], 0);
 	assert_int_equal(linkrig_stat(SPOKE_STAT_RECOVERED), 0);

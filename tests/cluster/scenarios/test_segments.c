@@ -16,6 +16,7 @@
 #include "tests/cluster/peer.h"
 #include "tests/transport/codec/textcodec.h"
 #include "tests/transport/stream.h"
+#include "transport/conn/link.h"
 #include "transport/wire/catalog.h"
 
 #include <spoke/consumer.h>
@@ -225,7 +226,7 @@ static void consume(struct spoke_span stream, const size_t *cuts, size_t count, 
 		options.url = "msgpack-rpc://" PLACE "/demo.Echo";
 	listener = peer_listen(&rig.peer, PLACE);
 	assert_int_equal(spoke_consumer_new(rig.engine, &options, &consumer), 0);
-	consumer->link.limits.wire.codec = codec;
+	consumer->link->limits.wire.codec = codec;
 	assert_int_equal(spoke_consumer_method(consumer, "echo", NULL, &method), 0);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(spoke_call(method, spokei_span("\x01", 1), NULL, note_end, NULL,

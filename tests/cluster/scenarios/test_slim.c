@@ -4,6 +4,7 @@
 #include "cluster/provider/parts.h"
 #include "tests/cluster/stage.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 #define INTERVAL (100 * MS)
 #define LARGE 100000u /* bytes of a call, whose memory the next call may reuse */
@@ -49,10 +50,10 @@ static void spare_memory_is_freed_when_idle(void **state)
 	if (stage == NULL)
 		return;
 	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
-	assert_true(stage->consumer->link.spare_bytes >= LARGE);
+	assert_true(stage->consumer->link->spare_bytes >= LARGE);
 	assert_true(stage->provider->link->spare_bytes >= LARGE);
 	pass(stage, 2 * INTERVAL);
-	assert_int_equal(stage->consumer->link.spare_bytes, 0);
+	assert_int_equal(stage->consumer->link->spare_bytes, 0);
 	assert_int_equal(stage->provider->link->spare_bytes, 0);
 	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
 }
@@ -69,7 +70,7 @@ static void rooms_for_many_calls_are_given_back_in_silence(void **state)
 	for (unsigned i = 0; i < MANY; i++)
 		(void)stage_call(stage, stage_method(stage, "later"), stage_text(stage, "x"));
 	stage_until_held(stage, MANY);
-	caller = only_conn(&stage->consumer->link);
+	caller = only_conn(stage->consumer->link);
 	server = only_conn(stage->provider->link);
 	assert_true(caller->pendings.room >= MANY);
 	assert_true(server->serving.room >= MANY);

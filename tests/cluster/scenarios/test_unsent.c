@@ -10,6 +10,7 @@
 #include "cluster/consumer/parts.h"
 #include "tests/cluster/peer.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 #include "transport/wire/catalog.h"
 
 #include <spoke/consumer.h>
@@ -97,7 +98,7 @@ static int tear_down(void **state)
 
 static struct spokei_conn *first_conn(void)
 {
-	return spoke_container_of(spokei_list_first(&rig.consumer->link.conns), struct spokei_conn,
+	return spoke_container_of(spokei_list_first(&rig.consumer->link->conns), struct spokei_conn,
 				  node);
 }
 
@@ -273,7 +274,7 @@ static void calls_keep_order_when_peer_resumes_reading(void **state)
 	assert_int_equal(rig.victims, 601);
 	assert_int_equal(rig.fillers, 11);
 	assert_int_equal(rig.ends, 10);
-	assert_int_equal(rig.consumer->link.queued, 0);
+	assert_int_equal(rig.consumer->link->queued, 0);
 }
 
 /* Requests queued while connecting are sent later. */
@@ -287,7 +288,7 @@ static void calls_made_while_connecting_count_as_bytes_that_wait(void **state)
 		taken++;
 	assert_int_equal(error, SPOKE_ELIMIT);
 	assert_in_range(taken, 14, 16);
-	assert_true(rig.consumer->link.queued >= (size_t)taken * MIB);
+	assert_true(rig.consumer->link->queued >= (size_t)taken * MIB);
 	assert_int_equal(call(rig.victim, bin(100), 60000 * MS, NULL), 0);
 	open_conn();
 	for (unsigned i = 0; i < 10; i++)
@@ -295,7 +296,7 @@ static void calls_made_while_connecting_count_as_bytes_that_wait(void **state)
 	assert_int_equal(rig.ends, 0);
 	assert_int_equal(rig.fillers, taken);
 	assert_int_equal(rig.victims, 1);
-	assert_int_equal(rig.consumer->link.queued, 0);
+	assert_int_equal(rig.consumer->link->queued, 0);
 }
 
 static void unencodable_call_may_close_connection_for_later_calls(void **state)
@@ -310,7 +311,7 @@ static void unencodable_call_may_close_connection_for_later_calls(void **state)
 	assert_int_equal(rig.errors[0], SPOKE_ETOOLARGE);
 	assert_int_equal(rig.errors[1], SPOKE_ELOST);
 	assert_false(rig.last.written);
-	assert_int_equal(rig.consumer->link.queued, 0);
+	assert_int_equal(rig.consumer->link->queued, 0);
 }
 
 static void the_ring_of_a_connection_that_was_busy_is_given_back(void **state)
