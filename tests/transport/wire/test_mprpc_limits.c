@@ -24,8 +24,8 @@ static struct stream_event look(const struct spokei_wire_limits *limits, const v
 
 /* --- announced lengths */
 
-/* An announced length beyond frame_max ends the stream as soon as the head is complete, and
- * allocates nothing. */
+/* An announced length beyond frame_max ends the stream as soon as the head is complete, and not
+ * earlier. */
 static void length_above_frame_is_rejected_at_head(void **state)
 {
 	static const char *const heads[] = {
