@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stage without descriptors. */
+/* Limits the descriptors of the side under test. */
 #define _GNU_SOURCE
 #include "tests/integration/harness.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stage: who stands on it, and how time passes there. */
+/* The harness: its participants, and how time passes for them. */
 #define _GNU_SOURCE
 #include "tests/integration/harness.h"
 #include "cluster/endpoints/directory.h"
@@ -30,7 +30,7 @@ enum {
 static const struct place {
 	enum stage_on on;
 	const char *name;
-	const char *provider_url; /* NULL: a path in the stage's folder */
+	const char *provider_url; /* NULL: a path in the stage's directory */
 	const char *raw_at;
 } places[] = {
 	{ STAGE_MEMORY, "memory", "dubbo://127.0.0.1:20880", "127.0.0.1:20881" },
@@ -62,7 +62,7 @@ uint64_t stage_now(const struct stage *stage)
 	return env->now(env->ctx);
 }
 
-/* Grows with all that the engines do. */
+/* Returns a number that grows with all progress of the engines. */
 static uint64_t work_of(const struct stage *stage)
 {
 	static const enum spoke_stat work[] = { SPOKE_STAT_BYTES_READ, SPOKE_STAT_BYTES_WRITTEN,
@@ -112,7 +112,7 @@ void stage_until(struct stage *stage, bool (*is_so)(void *arg), void *arg)
 
 	while (!is_so(arg)) {
 		if (stage_now(stage) > end_ns)
-			fail_msg("what was waited for has not come");
+			fail_msg("the awaited event did not occur");
 		stage_turn(stage);
 	}
 }
@@ -186,7 +186,7 @@ void stage_until_read(struct stage *stage, uint64_t bytes)
 	stage_until_up(stage, SPOKE_STAT_BYTES_READ, bytes);
 }
 
-/* --- who stands there */
+/* --- participants */
 
 static const struct place *place_of(const struct stage *stage)
 {
@@ -204,7 +204,7 @@ static bool second_is_ready(void *arg)
 	return spoke_consumer_ready(stage->second) == 1;
 }
 
-/* A consumer of what listens at an address, with its method "echo". */
+/* Creates a consumer of an address, with its method "echo". */
 static void make_consumers(struct spoke_engine *engine, const char *at,
 			   const struct spoke_consumer_options *options, size_t count,
 			   struct spoke_consumer **ret_consumer, struct spoke_method **ret_echo)
@@ -252,7 +252,7 @@ static void make_provider(struct stage *stage, struct spoke_engine *engine,
 					   sizeof(stage->provider_at)) > 0);
 }
 
-/* After a few calls there is all the memory that a good connection needs. */
+/* A few calls allocate all the memory that a good connection needs. */
 static void warm_up(struct stage *stage)
 {
 	stage_until(stage, second_is_ready, stage);
@@ -340,7 +340,7 @@ void stage_shorten(struct stage *stage)
 	stage->limits->mute_ns = 200 * MS;
 }
 
-/* --- life */
+/* --- set-up and tear-down */
 
 struct stage_case {
 	const struct row *row;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Raw peers, and the frames that they send. */
+/* Raw peers and the frames that they send. */
 #define _GNU_SOURCE
 #include "tests/integration/harness.h"
 
@@ -125,7 +125,7 @@ void raw_close(struct raw *raw)
 		env_of(raw)->net->close(env_of(raw)->ctx, raw->fd);
 	raw->fd = -1;
 	raw->given = 0;
-	spokei_buffer_fini(&raw->in); /* a row may have thousands of them */
+	spokei_buffer_fini(&raw->in); /* a row may use thousands of peers */
 }
 
 void raw_reset(struct raw *raw)
@@ -134,14 +134,14 @@ void raw_reset(struct raw *raw)
 
 	if (stage_is_virtual(raw->stage))
 		spokei_vnet_reset(raw->stage->world.net, raw->fd);
-	else /* of a unix socket it only closes */
+	else /* a unix socket can only be closed */
 		(void)setsockopt(raw->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 	raw_close(raw);
 }
 
 void raw_shut(struct raw *raw)
 {
-	(void)env_of(raw)->net->shut(env_of(raw)->ctx, raw->fd); /* the other side may be gone */
+	(void)env_of(raw)->net->shut(env_of(raw)->ctx, raw->fd); /* may be closed already */
 }
 
 /* --- writing */
@@ -259,7 +259,7 @@ void raw_frame(struct raw *raw, struct spokei_message *ret_message)
 	raw->given = need;
 	result = raw->wire->read(&generous, NULL, spokei_span(spokei_buffer_data(&raw->in), need),
 				 NULL, ret_message);
-	/* Of another serialization the head alone is read. */
+	/* For other serializations only the header is read. */
 	assert_true(result == 0 || result == SPOKE_EUNSUPPORTED);
 }
 

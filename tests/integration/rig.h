@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Real processes under test: live_provider and live_consumer (programs/), started, told what to do,
- * frozen, killed, and listened to. What they say comes in lines; a test waits for a line, with the
- * patience of a busy machine, and never for a time. Whatever runs at the end of a test is killed
- * and reaped.
+ * A rig for tests with real processes: starts live_provider and live_consumer (programs/), sends
+ * them commands, freezes and kills them, and reads their output. Their output consists of lines. A
+ * test waits for a line, with a timeout for busy machines, and never for a time. At the end of a
+ * test all its processes are killed and reaped.
  */
 #ifndef TESTS_INTEGRATION_RIG_H
 #define TESTS_INTEGRATION_RIG_H
@@ -22,106 +22,108 @@
 #define SECOND (1000 * MS)
 
 #define RIG_LINE_SIZE 512u
-#define RIG_LINES_MAX (1u << 20) /* also of those who are asked for counters for a minute */
+#define RIG_LINES_MAX (1u << 20) /* enough even for a test that polls counters for a minute */
 
-/* A line that a process has said. */
+/* A line of output. */
 struct rig_line {
-	uint64_t at_ns; /* of the clock that all processes share */
+	uint64_t at_ns; /* on CLOCK_MONOTONIC, which all processes share */
 	char *text;
 };
 
 struct rig_process {
-	struct rig_process *next; /* of all of the test */
-	const char *name;         /* for people */
-	pid_t pid;                /* 0: it has ended */
-	int status;               /* then, as waitpid() gives it */
+	struct rig_process *next; /* list of all processes of the test */
+	const char *name;         /* for messages */
+	pid_t pid;                /* 0: the process has ended */
+	int status;               /* exit status, as from waitpid() */
 	int to;
 	int from;
-	char part[RIG_LINE_SIZE]; /* of a line that is not whole yet */
+	char part[RIG_LINE_SIZE]; /* an incomplete line */
 	size_t part_len;
-	struct rig_line *lines; /* all that it said */
+	struct rig_line *lines; /* all complete lines */
 	size_t line_count;
-	size_t heard; /* lines that rig_wait() has passed */
+	size_t heard; /* number of lines that rig_wait() has passed */
 };
 
-/* A test of the rig: cmocka_unit_test_setup_teardown() with these. */
+/* Set-up and tear-down of each test, for cmocka_unit_test_setup_teardown(). */
 #define RIG_TEST(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
 int rig_set_up(void **state);
 int rig_tear_down(void **state);
 
-/* The environment variable ROW: only tests whose name it matches are run. */
+/* Returns whether the test is selected: its name must match the environment variable ROW, if that
+ * is set. */
 const char *rig_filter(void);
 
 uint64_t rig_now(void);
 
-/* A time that is a part of what a test does, as how long a process is frozen. At least so long. */
+/* Sleeps at least this long. Only for times that are part of a test, e.g. the length of a freeze.
+ */
 void rig_sleep(uint64_t ns);
 
-/* Starts a program with arguments (NULL at the end), in the network of another process if `netns`
- * is not NULL. */
+/* Starts a program with arguments (NULL at the end), in the network namespace of another process if
+ * `netns` is not NULL. */
 struct rig_process *rig_start(const char *program, const struct rig_process *netns,
 			      const char *const *arguments);
 
-/* A process that does nothing but to have a network of its own, which is gone with those in it. */
+/* Starts a process that does nothing but hold a network namespace. */
 struct rig_process *rig_netns(void);
 
-/* A wire between two networks, which both have as interface "harsh" then. */
+/* Creates a wire between two namespaces; in both of them the interface is named "harsh". */
 struct rig_wire {
 	uint64_t delay_ns;
-	uint64_t jitter_ns; /* up to so much more: packets overtake each other */
+	uint64_t jitter_ns; /* largest extra delay: packets overtake each other */
 	unsigned lost_permille;
 	unsigned doubled_permille;
 };
 struct rig_process *rig_wire(const struct rig_process *here, const struct rig_process *there,
 			     const struct rig_wire *how);
 
-/* The two programs, with their arguments in one text, with spaces between; printf(). */
+/* Start the two programs; the arguments are one text, separated by spaces; like printf(). */
 struct rig_process *rig_provider(const struct rig_process *netns, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 struct rig_process *rig_consumer(const struct rig_process *netns, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* live_caller, a consumer of many. */
+/* Starts live_caller, a consumer of many providers. */
 struct rig_process *rig_caller(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A provider and a consumer on whose wall the clock goes astray. */
+/* Start a provider and a consumer whose wall clock jumps. */
 struct rig_process *rig_astray_provider(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
 struct rig_process *rig_astray_consumer(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
 
-/* Where a provider says that it listens, as "127.0.0.1:20880"; waits for it. */
+/* Waits until the provider listens; returns its address, e.g. "127.0.0.1:20880". */
 const char *rig_address(struct rig_process *provider);
 
-/* Tells a process something; printf(). */
+/* Sends a command to a process; like printf(). */
 void rig_tell(struct rig_process *process, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Waits for the next line, behind the last one that was waited for, that matches (fnmatch()). The
- * test fails when it does not come, or the process ends before. */
+/* Waits for the next line that matches (fnmatch()), after the last line that was waited for. The
+ * test fails if the process ends first, or a timeout expires. */
 const struct rig_line *rig_wait(struct rig_process *process, const char *pattern);
 
-/* How many of all lines up to now match; and of those between two times. */
+/* Return the number of matching lines so far, and between two times. */
 size_t rig_count(struct rig_process *process, const char *pattern);
 size_t rig_count_between(struct rig_process *process, const char *pattern, uint64_t from_ns,
 			 uint64_t to_ns);
 
-/* From here on rig_wait() looks at what is yet to come. */
+/* Makes rig_wait() skip all lines up to now. */
 void rig_skip(struct rig_process *process);
 
-/* The present value of a counter of the process, asked for. */
+/* Asks the process for the present value of a counter. */
 uint64_t rig_stat(struct rig_process *process, const char *name);
 
-/* Waits until a counter is at least so much. */
+/* Waits until a counter is at least `value`. */
 void rig_until_stat(struct rig_process *process, const char *name, uint64_t least);
 
-/* Asks a process until it answers so; the answer begins with the question. */
+/* Repeats a question until the process gives this answer; the answer begins with the question. */
 void rig_until(struct rig_process *process, const char *question, const char *answer);
 
-/* Waits until so many endpoints of a consumer are connected. */
+/* Waits until the consumer has this many connected endpoints. */
 void rig_until_ready(struct rig_process *consumer, unsigned count);
 
-/* The table of the consumer's calls, when they all have ended. */
+/* Waits until all calls of the consumer have ended, and returns the counts of their results. */
 struct rig_table {
 	unsigned taken;
 	unsigned ok;
@@ -135,32 +137,35 @@ struct rig_table {
 };
 struct rig_table rig_table(struct rig_process *consumer);
 
-/* It makes no more calls, and all that were taken have ended once, with a right answer or none. */
+/* Stops the calls and checks that all accepted ones have ended once, with a correct answer or none.
+ */
 struct rig_table assert_all_ended_once(struct rig_process *consumer);
 
-/* A call of "echo" is answered. */
+/* Makes a call of "echo" and checks its answer. */
 void assert_call_works(struct rig_process *consumer);
 
-/* Frozen: the kernel goes on for it. Both return when it is so. */
+/* Freeze and thaw a process with signals; both return when the change has taken effect. The kernel
+ * still serves the sockets of a frozen process. */
 void rig_freeze(struct rig_process *process);
 void rig_thaw(struct rig_process *process);
 
 void rig_signal(struct rig_process *process, int signal);
 
-/* SIGKILL, and reaped. */
+/* Kills the process with SIGKILL and reaps it. */
 void rig_kill(struct rig_process *process);
 
-/* Waits until it has ended by itself; returns the status it exits with, -1: by a signal. */
+/* Waits until the process ends by itself; returns its exit status, or -1 if a signal killed it. */
 int rig_end(struct rig_process *process);
 
-/* It is told to end and does, with 0: nothing was wrong inside, and nothing leaked. */
+/* Ends the process with a command and checks that it exits with status 0: all its own checks passed
+ * and nothing leaked. */
 void assert_ends_well(struct rig_process *process);
 
-/* How many descriptors a process has open. */
+/* Returns the number of open descriptors of a process. */
 size_t rig_descriptors(const struct rig_process *process);
 
-/* Runs a command of the system (printf(), with spaces between its arguments) to its end, in the
- * network of another process if `netns` is not NULL. Returns the status it exits with. */
+/* Runs a system command (printf(), arguments separated by spaces) to its end, in the network
+ * namespace of another process if `netns` is not NULL. Returns its exit status. */
 int rig_run(const struct rig_process *netns, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

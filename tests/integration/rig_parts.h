@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two halves of the rig share: rig_start.c has the processes, rig_talk.c talks to them. */
+/*
+ * Shared by the two halves of the rig: rig_start.c starts and ends processes, rig_talk.c
+ * communicates with them.
+ */
 #ifndef TESTS_INTEGRATION_RIG_PARTS_H
 #define TESTS_INTEGRATION_RIG_PARTS_H
 
@@ -7,24 +10,24 @@
 
 #define RIG_PATIENCE_NS (60 * SECOND)
 
-extern struct rig_process *rig_processes; /* of the present test */
+extern struct rig_process *rig_processes; /* processes of the current test */
 
-/* One that has not begun yet. */
+/* Allocates a process that has not started. */
 struct rig_process *rig_new_process(const char *name);
 
-/* Begins it: forks, and returns true in the child, whose stdin and stdout the test has. */
+/* Forks; returns true in the child, whose stdin and stdout are connected to the test. */
 bool rig_fork(struct rig_process *process);
 
-/* Into the network of a process. */
+/* Enters the network namespace of a process. */
 bool rig_enter_netns(pid_t pid);
 
-/* Takes what a process has said, without waiting. */
+/* Reads pending output of a process without waiting. */
 void rig_hear(struct rig_process *process);
 
-/* Waits for a word of anybody, not long, and hears them all, so that no pipe is ever full. */
+/* Waits a short time for output of any process and reads all of it, so that no pipe fills up. */
 void rig_hear_all(void);
 
-/* The last lines of a process, for people. */
+/* Prints the last lines of a process. */
 void rig_show(const struct rig_process *process);
 
 #endif

@@ -42,7 +42,7 @@ const char *rig_filter(void)
 	return getenv("ROW"); // NOLINT(concurrency-mt-unsafe): there is one thread
 }
 
-/* --- starting */
+/* --- start */
 
 bool rig_enter_netns(pid_t pid)
 {
@@ -54,7 +54,7 @@ bool rig_enter_netns(pid_t pid)
 	return fd >= 0 && setns(fd, CLONE_NEWNET) == 0;
 }
 
-/* Nobody is left behind by a test that crashed. */
+/* Kills all processes when the test program ends, even by a crash. */
 static bool become_child(const int *fds, pid_t parent)
 {
 	return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
@@ -140,7 +140,7 @@ struct rig_process *rig_netns(void)
 	return process;
 }
 
-/* Cuts a text at its spaces, in place. */
+/* Splits a text at its spaces, in place. */
 static void cut(char *text, const char **ret_parts)
 {
 	size_t count = 0;
@@ -270,7 +270,7 @@ int rig_end(struct rig_process *process)
 
 	while (process->from >= 0) {
 		if (rig_now() > end_ns)
-			fail_msg("%s does not end", process->name);
+			fail_msg("%s did not end in time", process->name);
 		rig_hear_all();
 	}
 	reap(process);
@@ -315,7 +315,7 @@ int rig_run(const struct rig_process *netns, const char *format, ...)
 	return status;
 }
 
-/* --- life */
+/* --- set-up and tear-down */
 
 int rig_set_up(void **state)
 {
@@ -331,8 +331,8 @@ int rig_set_up(void **state)
 	return sigaction(SIGPIPE, &ignored, NULL);
 }
 
-/* What was said is shown when the test failed, of which cmocka tells nobody: whoever had to be
- * killed or ended badly is a sign of it. */
+/* Prints the output of the processes if the test failed. cmocka does not report that to the tear-
+ * down; a process that had to be killed, or ended badly, indicates it. */
 int rig_tear_down(void **state)
 {
 	struct rig_process *process;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What processes say, and what they are told. */
+/* Reads the output of the rig's processes and sends them commands. */
 #define _GNU_SOURCE
 #include "tests/integration/rig_parts.h"
 
@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #define PROCESSES_MAX 16u
-#define LOOK_MS 20 /* how often a process is looked after that says nothing */
-#define TAIL 40u   /* lines of each that a failure shows */
+#define LOOK_MS 20 /* interval of checks of a process without output */
+#define TAIL 40u   /* last lines of each process that a failure prints */
 
 /* --- lines */
 
@@ -22,7 +22,7 @@ static void add_line(struct rig_process *process, const char *text)
 	char *rest;
 
 	if (process->line_count == RIG_LINES_MAX)
-		fail_msg("%s says too much", process->name);
+		fail_msg("%s prints too many lines", process->name);
 	line = &process->lines[process->line_count];
 	line->at_ns = strtoull(text, &rest, 10);
 	line->text = strdup(rest + (*rest == ' '));
@@ -45,7 +45,7 @@ static void take_lines(struct rig_process *process)
 	assert_true(process->part_len < sizeof(process->part));
 }
 
-/* Reads all that a process has said. */
+/* Reads all pending output of a process. */
 void rig_hear(struct rig_process *process)
 {
 	ssize_t got = 1;
@@ -63,7 +63,7 @@ void rig_hear(struct rig_process *process)
 	}
 }
 
-/* Waits for a word of anybody, not long, and hears them all, so that no pipe is ever full. */
+/* Waits a short time for output of any process and reads all of it, so that no pipe fills up. */
 void rig_hear_all(void)
 {
 	struct pollfd fds[PROCESSES_MAX];
@@ -103,9 +103,9 @@ const struct rig_line *rig_wait(struct rig_process *process, const char *pattern
 				return line;
 		}
 		if (is_over)
-			fail_msg("%s has ended without saying \"%s\"", process->name, pattern);
+			fail_msg("%s ended without printing \"%s\"", process->name, pattern);
 		if (rig_now() > end_ns)
-			fail_msg("%s does not say \"%s\"", process->name, pattern);
+			fail_msg("%s did not print \"%s\" in time", process->name, pattern);
 		rig_hear_all();
 	}
 }
@@ -138,7 +138,7 @@ const char *rig_address(struct rig_process *provider)
 	return rig_wait(provider, "listens *")->text + strlen("listens ");
 }
 
-/* --- talking */
+/* --- commands */
 
 void rig_tell(struct rig_process *process, const char *format, ...)
 {
@@ -175,7 +175,7 @@ void rig_until_stat(struct rig_process *process, const char *name, uint64_t leas
 
 	while (rig_stat(process, name) < least) {
 		if (rig_now() > end_ns)
-			fail_msg("%s does not get %s up to %llu", process->name, name,
+			fail_msg("%s: counter %s did not reach %llu in time", process->name, name,
 				 (unsigned long long)least);
 		rig_sleep(LOOK_MS * MS);
 	}
@@ -192,7 +192,7 @@ void rig_until(struct rig_process *process, const char *question, const char *an
 		if (strcmp(rig_wait(process, pattern)->text, answer) == 0)
 			return;
 		if (rig_now() > end_ns)
-			fail_msg("%s does not get to \"%s\"", process->name, answer);
+			fail_msg("%s did not answer \"%s\" in time", process->name, answer);
 		rig_sleep(LOOK_MS * MS);
 	}
 }
@@ -245,8 +245,8 @@ struct rig_table assert_all_ended_once(struct rig_process *consumer)
 	return table;
 }
 
-/* A provider that stood still a moment ago cannot know how long a request lay in its socket, and
- * may refuse one as expired: then the next one counts. */
+/* A provider that was just thawed cannot know how long a request lay in its socket, and may reject
+ * it as expired. Then the next call counts. */
 void assert_call_works(struct rig_process *consumer)
 {
 	static unsigned number = 1000000;

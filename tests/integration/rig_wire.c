@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A wire between two networks that is as bad as it is told to be: a process that carries packets
- * from the one to the other, and holds, loses, doubles or reorders them.
+ * A wire between two network namespaces: a process that forwards packets and delays, drops,
+ * duplicates or reorders them.
  */
 #define _GNU_SOURCE
 #include "tests/integration/rig_parts.h"
@@ -20,7 +20,7 @@
 #define THOUSAND 1000u
 
 struct packet {
-	uint64_t due_ns; /* 0: none */
+	uint64_t due_ns; /* 0: unused */
 	int to;
 	size_t len;
 	unsigned char bytes[PACKET_MAX];
@@ -41,7 +41,8 @@ static uint64_t throw(struct wire * wire, uint64_t below)
 	return wire->dice % below;
 }
 
-/* The end of the wire in the network of a process, in which this one is then. */
+/* Opens the end of the wire in the namespace of a process; this process changes to that namespace.
+ */
 static int open_end(pid_t pid)
 {
 	struct ifreq name = { .ifr_flags = IFF_TUN | IFF_NO_PI };
@@ -54,7 +55,7 @@ static int open_end(pid_t pid)
 	return fd >= 0 && ioctl(fd, TUNSETIFF, &name) == 0 ? fd : -1;
 }
 
-/* One more is under way; where there is no room it is lost, as with any wire. */
+/* Queues a packet; drops it if there is no room. */
 static void send_off(struct wire *wire, int to, const unsigned char *bytes, size_t len)
 {
 	for (unsigned i = 0; i < UNDER_WAY; i++) {
@@ -85,7 +86,7 @@ static void take_from(struct wire *wire, unsigned end)
 	}
 }
 
-/* Hands over what is due; returns ms until the next one. */
+/* Delivers the packets that are due; returns ms until the next one. */
 static int deliver(struct wire *wire)
 {
 	uint64_t now_ns = rig_now();
@@ -104,7 +105,7 @@ static int deliver(struct wire *wire)
 	return (int)((next_ns - now_ns) / MS) + 1;
 }
 
-/* Until the test has no more use for it. */
+/* Forwards packets until the test ends the process. */
 static void carry(struct wire *wire)
 {
 	struct pollfd fds[3] = { { wire->fds[0], POLLIN, 0 },

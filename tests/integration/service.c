@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handlers, and the calls that real peers make. */
+/* Handlers and calls of the harness's real peers. */
 #include "tests/integration/harness.h"
 
 #include <spoke/host.h>
@@ -54,7 +54,7 @@ static void refuse(struct spoke_request *request, void *arg)
 	spoke_reply_error(request, NO_CODE, "no");
 }
 
-/* Answers with what a builder of the given limits makes. */
+/* Answers with a value from a builder with the given limits. */
 static void reply_built(struct spoke_request *request, struct spoke_builder *builder)
 {
 	struct spoke_value value;

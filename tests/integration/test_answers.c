@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows 27 and 28 of the table: what is too much for nobody, and answers that are too large. */
+/*
+ * Rows 27 and 28 of the table of faults: large requests to unknown services, and answers that are
+ * too large.
+ */
 #include "tests/integration/harness.h"
 
 #include <spoke/host.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The request is refused: 60. */
+/* Checks that the request is refused with status 60. */
 static void assert_not_found(struct raw *raw, uint64_t id)
 {
 	assert_reply(raw, id, 60, NULL);
@@ -14,7 +17,7 @@ static void assert_not_found(struct raw *raw, uint64_t id)
 	assert_nothing_closed(raw->stage);
 }
 
-/* A request of a service that is not here, with 60,000 arguments or one of 4 MiB. */
+/* Sends a request to an unknown service, with 60,000 arguments or one of 4 MiB. */
 static void put_unknown(struct spokei_buffer *frames, bool many)
 {
 	static unsigned char bytes[4 << 20];
@@ -32,7 +35,7 @@ static void put_unknown(struct spokei_buffer *frames, bool many)
 	spoke_builder_fini(&builder);
 }
 
-/* What is read of the arguments is where they end: no memory, no handler. */
+/* Only the end of the arguments is determined: no allocation, no handler. */
 static void row_27_an_unknown_service_with_huge_arguments_is_not_found(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -50,7 +53,7 @@ static void row_27_an_unknown_service_with_huge_arguments_is_not_found(struct st
 	stage_mark(stage);
 	raw_send_buffer(raw, &frames);
 	assert_not_found(raw, 4);
-	/* In memory the frame comes as a whole, and is read where it lies. */
+	/* In memory the frame arrives as a whole and is parsed in place. */
 	if (stage->on == STAGE_MEMORY)
 		assert_int_equal(stage_demands(stage), 0);
 	put_unknown(&frames, false);
@@ -105,7 +108,7 @@ static void row_28_an_answer_over_the_frames_limit_becomes_an_error(struct stage
 	call_with_number(raw, 1, "large", 65000);
 	assert_reply(raw, 1, 20, &reply);
 	assert_int_equal(reply.value.len, 65003);
-	/* To the byte: as answers grow, the last good one is of the limit's length. */
+	/* Exact to the byte: the last answer that succeeds has the length of the limit. */
 	for (uint32_t i = 0; i < 40; i++) {
 		size_t len;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows 16 to 21 of the table: bodies that are no values. */
+/* Rows 16 to 21 of the table of faults: bodies that are invalid values. */
 #include "tests/integration/harness.h"
 
 #include "transport/wire/catalog.h"
@@ -18,7 +18,7 @@ struct bytes {
 		(literal), sizeof(literal) - 1                                                     \
 	}
 
-/* What stands in the place of an argument, the attachments behind it. */
+/* Bytes in place of an argument, followed by the attachments. */
 static void send_argument(struct raw *raw, uint64_t id, const void *bytes, size_t len)
 {
 	static const char names[] = BODY_ECHO(BODY_OBJECT);
@@ -35,8 +35,8 @@ static void send_argument(struct raw *raw, uint64_t id, const void *bytes, size_
 	spokei_buffer_fini(&body);
 }
 
-/* A request is answered 40, without memory but for the frame and its answer; no handler runs, and
- * the connection stays. */
+/* Checks that a request is answered with status 40, without allocations except the frame and its
+ * answer; no handler runs, and the connection stays open. */
 static void assert_bad_argument(struct raw *raw, const void *bytes, size_t len)
 {
 	struct stage *stage = raw->stage;
@@ -66,7 +66,7 @@ static void assert_bad_arguments(struct raw *raw, const struct bytes *bad, size_
 	assert_raw_lives(raw);
 }
 
-/* The same bytes behind a marker as a reply: the call fails, and the connection stays. */
+/* Sends the same bytes as the value of a reply: the call fails, and the connection stays open. */
 static void assert_bad_replies(struct raw *raw, const char *marker, const struct bytes *bad,
 			       size_t count)
 {
@@ -198,12 +198,12 @@ static void row_19_an_array_of_too_many_nils_is_refused(struct stage *stage)
 		assert_bad_argument(raw, bytes, 5 + counts[i]);
 		assert_second_connection_works(stage);
 	}
-	/* The same as arguments beside each other. */
+	/* The same nesting as adjacent arguments. */
 	assert_bad_argument(raw, bytes + 5, 70000);
 	assert_raw_lives(raw);
 }
 
-/* A body at the limit of items, which its handler keeps: spoke makes no tree of it. */
+/* A body at the limit of items, which its handler keeps: spoke must not build a tree of it. */
 static void row_19_a_body_costs_32_times_its_bytes_at_most(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);

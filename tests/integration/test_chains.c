@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows 66 and 67 of the table: calls out of completions, without end; and a process that forks. */
+/*
+ * Rows 66 and 67 of the table of faults: endless chains of calls made in callbacks; and a process
+ * that forks.
+ */
 #define _GNU_SOURCE
 #include "tests/integration/harness.h"
 
@@ -14,17 +17,17 @@
 /* --- row 66 */
 
 #define STACK_MAX (64u << 10)
-#define STRANDS 200u /* chains side by side, so that there is not a turn for each call */
+#define STRANDS 200u /* parallel chains, so that not every call needs a turn */
 
 struct chain {
 	struct spoke_consumer *consumer;
 	struct spoke_method *method;
-	bool cancels; /* each call, as soon as it is begun */
-	bool probes;  /* also tries calls that are refused at once */
+	bool cancels; /* cancel each call as soon as it has begun */
+	bool probes;  /* also make calls that are rejected at once */
 	int expected;
 	uint64_t left; /* calls to be begun */
 	uint64_t ended;
-	uintptr_t lowest; /* addresses of the stack, in completions */
+	uintptr_t lowest; /* stack addresses in callbacks */
 	uintptr_t highest;
 };
 
@@ -68,7 +71,7 @@ static bool has_run_out(void *arg)
 	return chain->left == 0 && chain->ended > 0;
 }
 
-/* So many calls, each but the first ones begun in the completion of another one. */
+/* Makes this many calls, each but the first ones in the callback of another. */
 static void pull(struct stage *stage, struct chain *chain, uint64_t count)
 {
 	chain->consumer = stage->consumer ? stage->consumer : stage->second;
@@ -101,7 +104,7 @@ static void row_66_a_chain_of_calls_does_not_grow_the_stack(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-/* The provider is full: it refuses all. */
+/* The provider is full and refuses all calls. */
 static void row_66_a_chain_of_refused_calls_does_not_grow_the_stack(struct stage *stage)
 {
 	const struct spoke_provider_options options = { .requests_max = 1 };
@@ -148,7 +151,7 @@ static void nothing_due(struct spoke_post *post)
 	(void)post;
 }
 
-/* In the child: what returns an error says so. */
+/* In the child, each function that can return an error returns one. */
 static enum child try_all(struct stage *stage, struct spoke_future *future)
 {
 	const struct spoke_service_options service = { .name = "demo.Other" };
@@ -239,7 +242,7 @@ static void row_67_a_forked_child_disturbs_nobody(struct stage *stage)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), WELL);
-	/* The parent's calls go on: those under way, and new ones. */
+	/* The parent's calls continue: those in flight, and new ones. */
 	assert_int_equal(endings[0].ends + endings[1].ends, 0);
 	stage_answer_later(stage);
 	stage_answer_later(stage);
@@ -255,7 +258,7 @@ static void row_67_a_forked_child_disturbs_nobody(struct stage *stage)
 	assert_second_connection_works(stage);
 	assert_consumer_lives(raw);
 	assert_nothing_closed(stage);
-	assert_raw_lives(raw_start(stage)); /* its listener, too */
+	assert_raw_lives(raw_start(stage)); /* the listener, too */
 }
 
 int main(void)

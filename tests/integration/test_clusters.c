@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clusters of real processes: providers that are killed, come again, join and leave while a
- * consumer goes on calling, and one provider that is gone for a while. Each process that provides
- * has a number of its own, by which its answers are known.
+ * Clusters of real processes: providers that are killed, restarted, join and leave while a consumer
+ * keeps calling, and one provider that is away for a while. Each provider process has a number,
+ * which its answers contain.
  */
 #define _GNU_SOURCE
 #include "tests/integration/rig.h"
@@ -20,7 +20,7 @@
 struct member {
 	struct rig_process *process;
 	unsigned id;
-	char address[64]; /* "": it has none yet */
+	char address[64]; /* empty: no address yet */
 };
 
 static char folder[64];
@@ -59,7 +59,7 @@ static unsigned number_after(const char *text, const char *name)
 	return (unsigned)strtoul(at + strlen(name), NULL, 10);
 }
 
-/* Where it was before, if it was somewhere. */
+/* Starts it at its former address, if it had one. */
 static void start_member(struct member *member, const char *options)
 {
 	bool again = member->address[0] != '\0';
@@ -91,7 +91,7 @@ static unsigned answered_by(unsigned id)
 	return number_after(text, " answered ") + number_after(text, " settled ");
 }
 
-/* It ends in order: what it ran is what its caller had answers to. */
+/* Drains it; all requests that it ran were answered. */
 static void assert_leaves(struct member *member)
 {
 	const char *text;
@@ -102,7 +102,7 @@ static void assert_leaves(struct member *member)
 	assert_int_equal(answered_by(member->id), number_after(text, "runs "));
 }
 
-/* --- the list that they are in */
+/* --- the shared list */
 
 static void read_list(char *text)
 {
@@ -124,7 +124,7 @@ static bool is_listed(const struct member *member)
 	return strstr(text, member->address) != NULL;
 }
 
-/* As people do with an editor, while nobody else does. */
+/* Edits the list as a user would with an editor, while no other process writes it. */
 static void write_list(const char *text, const char *line)
 {
 	char path[128];
@@ -139,7 +139,7 @@ static void write_list(const char *text, const char *line)
 	assert_int_equal(rename(path, list_path), 0);
 }
 
-/* --- the one who calls */
+/* --- the caller */
 
 static void until_calls(unsigned more)
 {
@@ -154,7 +154,7 @@ static void until_endpoints(unsigned count)
 	rig_until(caller, "endpoints", wanted);
 }
 
-/* All calls have ended once, and the engine has counted the same; returns how. */
+/* Checks that all calls have ended once and the engine's counters agree; returns the results. */
 static const char *assert_ended_once(void)
 {
 	static const char *const ends[] = {
@@ -188,7 +188,7 @@ static const char *assert_ended_once(void)
 	return table;
 }
 
-/* Of every provider there ever was. */
+/* Returns the sum over all providers that ever existed. */
 static unsigned answered_by_all(void)
 {
 	unsigned all = 0;
@@ -200,7 +200,7 @@ static unsigned answered_by_all(void)
 
 /* --- many */
 
-/* One after the other, and two at once. */
+/* Kills providers one after another, and two at once. */
 static void kill_and_restart(struct member *members)
 {
 	for (unsigned i = 0; i < MEMBERS; i++) {
@@ -237,8 +237,8 @@ static void add_and_remove(struct member *members)
 	until_endpoints(MEMBERS);
 }
 
-/* One stands still until no more can be written to it, nor waits for that, and is killed then: what
- * was not written goes elsewhere, though it had been given to the connection. */
+/* One provider is frozen until its connection accepts no more bytes, and then killed. Unwritten
+ * calls go elsewhere, although the connection had queued them. */
 static void freeze_and_kill(struct member *member)
 {
 	uint64_t retries = rig_stat(caller, "retries");
@@ -253,7 +253,7 @@ static void freeze_and_kill(struct member *member)
 	rig_until_ready(caller, MEMBERS);
 }
 
-/* Somebody writes a provider into the list, and takes it out again; it stays where it is. */
+/* A user adds a provider to the list and removes it; its process stays. */
 static void list_and_delist(void)
 {
 	struct member member = { NULL };
@@ -343,7 +343,7 @@ static void failback_settles_every_ticket_when_the_provider_is_back(void **state
 	assert_int_equal(number_after(tickets, " twice "), 0);
 	rig_until(caller, "waiting", "waiting 0");
 	assert_int_equal(answered_by_all(), number_after(table, " taken "));
-	/* Nothing was run twice by the one that came back. */
+	/* The restarted provider ran no request twice. */
 	rig_tell(member.process, "runs");
 	runs = rig_wait(member.process, "runs *")->text;
 	assert_int_equal(number_after(runs, " different "), number_after(runs, "runs "));

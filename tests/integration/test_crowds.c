@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ten thousand connections that say nothing but heartbeats, and none of them is killed. Fewer where
- * processes may not have so many descriptors, and then that is said.
+ * Ten thousand idle connections with heartbeats only, none of which may be closed. If the limit of
+ * descriptors is lower, the test uses fewer connections and prints their number.
  */
 #include "tests/integration/rig.h"
 
@@ -9,14 +9,14 @@
 
 #define CROWDS 2u
 #define CONNECTIONS 10000u
-#define SPARE 200u          /* descriptors of a process besides */
-#define HEARTBEAT_MS 10000u /* nobody is starved for four of these */
+#define SPARE 200u          /* descriptors of a process for other purposes */
+#define HEARTBEAT_MS 10000u /* a process starves for less than four of these */
 #define INTERVALS 2u
 
 static struct rig_process *provider;
 static struct rig_process *crowds[CROWDS];
 
-/* As many as the limit of descriptors allows: ten thousand, unless it is low. */
+/* Returns the number of connections that the limit of descriptors allows, at most ten thousand. */
 static unsigned connections_here(void)
 {
 	struct rlimit files;
@@ -25,7 +25,7 @@ static unsigned connections_here(void)
 	if (files.rlim_cur >= CONNECTIONS + SPARE)
 		return CONNECTIONS;
 	assert_true(files.rlim_cur >= 2 * SPARE);
-	print_message("the limit is low: %llu descriptors\n", (unsigned long long)files.rlim_cur);
+	print_message("low limit of descriptors: %llu\n", (unsigned long long)files.rlim_cur);
 	return (unsigned)(files.rlim_cur - SPARE) / CROWDS * CROWDS;
 }
 
@@ -53,7 +53,8 @@ static void idle_connections_are_asked_and_kept(void **state)
 
 	(void)state;
 	start(count);
-	/* An attempt that was given up closes one of the provider's, but none that stands does. */
+	/* A connect that timed out closes one of the provider's connections; established
+	 * connections stay open. */
 	closed = rig_stat(provider, "closed");
 	rig_until_stat(provider, "messages_read",
 		       rig_stat(provider, "messages_read") + (uint64_t)count * INTERVALS);

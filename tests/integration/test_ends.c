@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows 35 to 37, 58 and 68 of the table: how a connection is ended, and in the midst of what. */
+/*
+ * Rows 35 to 37, 58 and 68 of the table of faults: ways in which a connection ends, and states in
+ * which it is ended.
+ */
 #include "tests/integration/harness.h"
 
 #include "transport/wire/dubbo/head.h"
@@ -10,12 +13,12 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define CALLS 8u
-#define DUBBO_REFUSED 100u /* the only status that is always safe to try again */
-#define MUCH (7u << 20)    /* twice more than sockets hold */
+#define DUBBO_REFUSED 100u /* the only status that is always safe to retry */
+#define MUCH (7u << 20)    /* twice as much as sockets hold */
 
 /* --- row 35: a provider resets its connection to the consumer under test */
 
-/* The consumer comes again, and is served. */
+/* Checks that the consumer reconnects and is served. */
 static void assert_comes_again(struct stage *stage)
 {
 	struct raw *raw = raw_accept(stage);
@@ -50,7 +53,7 @@ static void assert_all_lost(struct stage *stage, struct ending *endings)
 static void row_35_a_reset_while_connecting_is_an_attempt_that_failed(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
-	/* A unix socket stands at once. */
+	/* A unix socket is established at once. */
 	enum spokei_faults_kind kind = stage->on == STAGE_UNIX ? SPOKEI_FAULTS_CONNECT
 							       : SPOKEI_FAULTS_FINISH;
 
@@ -59,7 +62,7 @@ static void row_35_a_reset_while_connecting_is_an_attempt_that_failed(struct sta
 	spokei_faults_fail(&stage->faulty, kind, 1, -ECONNRESET, false);
 	while (stage->faulty.failed[kind] == 0)
 		stage_turn(stage);
-	if (kind == SPOKEI_FAULTS_FINISH) /* the system had made it all the same */
+	if (kind == SPOKEI_FAULTS_FINISH) /* the kernel had established it anyway */
 		raw_close(raw_accept(stage));
 	stage_until_up(stage, SPOKE_STAT_CONNECTS_FAILED, 1);
 	assert_comes_again(stage);
@@ -98,7 +101,7 @@ static void row_35_a_reset_after_half_a_frame_fails_what_waits(struct stage *sta
 	assert_comes_again(stage);
 }
 
-/* What of it was not begun to be written is said so: it may be tried elsewhere. */
+/* Calls that were not written end with an error that says so: they may be retried elsewhere. */
 static void row_35_a_reset_while_much_is_written_fails_what_waits(struct stage *stage)
 {
 	static unsigned char bytes[MUCH + 5] = { 0xc6, 0, MUCH >> 16 };
@@ -174,7 +177,7 @@ static void row_35_requests_of_a_consumer_that_resets_are_abandoned(struct stage
 	struct spokei_buffer frames;
 
 	frames_init(&frames);
-	frames_heartbeat(&frames, 99); /* its answer is unread: a unix socket resets, too */
+	frames_heartbeat(&frames, 99); /* an unread answer resets a unix socket, too */
 	for (unsigned id = 0; id < CALLS; id++)
 		frames_request(&frames, id, "later", "x");
 	raw_send_buffer(raw, &frames);
@@ -235,7 +238,7 @@ static void row_35_a_consumer_that_resets_while_draining_ends_the_drain(struct s
 
 /* --- row 36 */
 
-/* All that came before the end counts. */
+/* Replies that arrived before the end of the stream count. */
 static void row_36_replies_before_the_end_are_read(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
@@ -306,8 +309,8 @@ static void row_37_a_consumer_that_sends_no_more_gets_its_answers(struct stage *
 
 /* --- row 68 */
 
-/* Requests under way when the provider says that it takes no more: refused as what may be tried
- * elsewhere, and not run. */
+/* Requests in flight when the provider announces its drain are refused as safe to retry, and not
+ * run. */
 static void row_68_requests_that_cross_the_announcement_are_refused_unrun(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -335,7 +338,7 @@ static void row_68_requests_that_cross_the_announcement_are_refused_unrun(struct
 	assert_int_equal(stage->handled, handled);
 	stage_answer_later(stage);
 	assert_reply(raw, 1, SPOKEI_DUBBO_OK, NULL);
-	raw_shut(raw); /* else it waits a while for more that crosses */
+	raw_shut(raw); /* otherwise the consumer waits a while for more frames */
 	assert_int_equal(raw_wait_end(raw), 0);
 	assert_int_equal(spoke_engine_run(stage->engine), SPOKE_OK);
 }
@@ -358,8 +361,7 @@ static struct raw *ask_and_reset(struct stage *stage)
 	return raw;
 }
 
-/* Who asks and resets, again and again, frees no place by that: a handler that runs counts until it
- * has ended. */
+/* Requests of reset connections still count against the limit until their handlers have ended. */
 static void row_58_requests_of_connections_that_reset_count_until_they_end(struct stage *stage)
 {
 	const struct spoke_provider_options options = { .requests_max = RUNNING_MAX };

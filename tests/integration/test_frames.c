@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows 1 to 7 of the table: beginnings and lengths of frames. */
+/* Rows 1 to 7 of the table of faults: beginnings and lengths of frames. */
 #include "tests/integration/harness.h"
 
 #include "transport/wire/dubbo/head.h"
@@ -8,9 +8,9 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define HEAD SPOKEI_DUBBO_HEAD_LEN
-#define CLOSES_SOON (20 * MS) /* of virtual time, in which nobody waits for anything */
+#define CLOSES_SOON (20 * MS) /* of virtual time, within which no timer expires */
 
-/* What closes at once waits for no timer. */
+/* Checks that the connection is closed at once, without waiting for a timer. */
 static void assert_closed_at_once(struct raw *raw, uint64_t sent_ns)
 {
 	assert_closed_mutely(raw);
@@ -76,7 +76,7 @@ static void row_01_an_unfinished_reply_closes_the_consumers_connection(struct st
 	assert_second_connection_works(stage);
 }
 
-/* A byte now and then does not prolong the time of the frame. */
+/* Single bytes do not extend the time limit of a frame. */
 static void row_02_a_frame_that_comes_byte_by_byte_has_the_same_time(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -107,7 +107,8 @@ static void row_02_a_frame_that_comes_byte_by_byte_has_the_same_time(struct stag
 	assert_closed_once(stage, SPOKE_STAT_CLOSED_FRAME_TIME);
 }
 
-/* A row of frames in pieces takes longer than one may, each of them does not. */
+/* A sequence of frames in pieces may take longer than the limit of one frame; each of them does
+ * not. */
 static void row_02_each_frame_has_a_time_of_its_own(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -206,7 +207,7 @@ static void row_04_a_length_over_the_limit_closes_before_allocating(struct stage
 		raw_send_buffer(raw, &frames);
 		assert_closed_at_once(raw, sent_ns);
 		assert_closed_once(stage, SPOKE_STAT_CLOSED_LARGE);
-		/* In pieces, what has come is kept. */
+		/* The bytes that have arrived are kept. */
 		if (stage->on != STAGE_ROUGH)
 			assert_int_equal(stage_demands(stage), 0);
 		assert_true(stage->faulty.largest <= 4096);
@@ -265,7 +266,7 @@ static void row_04_a_reply_over_the_limit_ends_the_consumers_calls_once(struct s
 	assert_second_connection_works(stage);
 }
 
-/* Sends a request of exactly this many bytes, whose argument is as long as that makes it. */
+/* Sends a request of exactly this many bytes by choosing the length of its argument. */
 static void send_request_of(struct raw *raw, uint64_t id, size_t len)
 {
 	static const char names[] = BODY_ECHO(BODY_OBJECT);
@@ -301,7 +302,7 @@ static void row_05_a_frame_as_long_as_it_may_be_is_accepted(struct stage *stage)
 	assert_reply(raw, 9, SPOKEI_DUBBO_OK, &reply);
 	assert_int_equal(reply.value.len,
 			 SPOKEI_FRAME_MAX - HEAD - 1 - (sizeof(BODY_ECHO(BODY_OBJECT)) - 1));
-	/* The frame, its answer, and the old half of a buffer while it moves. */
+	/* The frame, its answer, and the old half of a buffer while it is moved. */
 	assert_true(stage->faulty.bytes_peak - before <= 3 * (size_t)SPOKEI_FRAME_MAX);
 	assert_nothing_closed(stage);
 	assert_raw_lives(raw);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows 39, 46 and 63 of the table with real processes: a side that is frozen, for short and for
- * long, and a side that was held up itself when it judges. How long somebody is frozen is told by
- * what the other side says meanwhile.
+ * Rows 39, 46 and 63 of the table of faults, with real processes: a side that is frozen, for short
+ * and for long, and a side that was stalled itself when it checks its peers. The length of a freeze
+ * is determined by the other side's events.
  */
 #include "tests/integration/rig.h"
 
 #include <stdio.h>
 
 #define ATTEMPTS 5
-#define INTERVAL_MS 900u /* of the tests in which somebody is thawed in time */
-#define STALLED_MS 500u  /* of those whose judge is held up: nobody is starved for four of these */
-#define CALL_MS 2000u    /* the timeout of calls that all are to be under way before it */
+#define INTERVAL_MS 900u /* in tests that thaw the process in time */
+#define STALLED_MS 500u  /* while the checking side is stalled; starves for less than 2 s */
+#define CALL_MS 2000u    /* timeout of calls that must be in flight before the freeze */
 
 static struct rig_process *provider;
 static struct rig_process *consumer;
 
-/* The two, connected; their options are given behind what both need. */
+/* Starts both and waits for the connection; the options are appended to those that both need. */
 static void start(const char *of_provider, const char *of_consumer)
 {
 	provider = rig_provider(NULL, "%s", of_provider);
@@ -34,8 +34,8 @@ static void stop(void)
 
 /* --- frozen for two intervals */
 
-/* Freezes one until the other has missed its first answer. Returns false when this test was too
- * slow itself to thaw it in time, and nothing can be said. */
+/* Freezes one side until the other has missed one answer. Returns false if this test was too slow
+ * to thaw the process in time, and the result is void. */
 static bool freeze_shortly(struct rig_process *frozen, struct rig_process *other)
 {
 	const struct rig_line *missed;
@@ -69,13 +69,13 @@ static void play_short(bool freezes_provider)
 			assert_int_equal(table.ok, table.taken);
 			assert_int_equal(rig_count(consumer, "link closed *"), 0);
 			assert_int_equal(rig_count(provider, "link closed *"), 0);
-			/* Who was frozen has nothing to blame the other one for. */
+			/* The frozen side itself must not suspect its peer. */
 			assert_int_equal(rig_count(frozen, "link suspect *"), 0);
 		}
 		stop();
 	}
 	if (!counts)
-		fail_msg("this machine never ran the test in time");
+		fail_msg("the machine was too slow for the test at each try");
 }
 
 static void row_39_a_provider_that_is_frozen_shortly_is_kept(void **state)
@@ -92,7 +92,7 @@ static void row_39_a_consumer_that_is_frozen_shortly_is_kept(void **state)
 
 /* --- frozen for ten intervals and more */
 
-/* What is said of a peer that is silent for good, in this order. */
+/* Waits for the events of a peer that stays silent, in their order. */
 static void assert_given_up(struct rig_process *process)
 {
 	(void)rig_wait(process, "link suspect missed 1 *");
@@ -101,7 +101,8 @@ static void assert_given_up(struct rig_process *process)
 	(void)rig_wait(process, "link closed * error ESILENT *");
 }
 
-/* The kernel of a frozen provider accepts: each new link is on probation, and is given up, too. */
+/* The kernel of a frozen provider accepts connections: each new one is on probation and is given
+ * up, too. */
 static void row_39_provider_frozen_for_long_is_dropped_and_found_again(void **state)
 {
 	struct rig_table table;
@@ -141,9 +142,9 @@ static void row_39_consumer_frozen_for_long_is_closed_and_reconnects(void **stat
 	stop();
 }
 
-/* --- row 46: the judge itself was held up */
+/* --- row 46: the checking side itself was stalled */
 
-/* Held up by the system; the length is given. */
+/* Stalls a process with SIGSTOP for the given time. */
 static void stall(struct rig_process *process, uint64_t ms)
 {
 	rig_freeze(process);
@@ -151,7 +152,7 @@ static void stall(struct rig_process *process, uint64_t ms)
 	rig_thaw(process);
 }
 
-/* Whoever is held up for so long, in either way, and then looks again. */
+/* Stalls a process in one of the two ways, then lets it run. */
 static void hold_up(struct rig_process *judge, uint64_t ms, bool freezes)
 {
 	if (freezes) {
@@ -163,7 +164,7 @@ static void hold_up(struct rig_process *judge, uint64_t ms, bool freezes)
 	rig_until_stat(judge, "probe_answers_read", rig_stat(judge, "probe_answers_read") + 2);
 }
 
-/* What counts is whom it closed for silence, and since it was first held up. */
+/* Counts the connections that it closed for silence since the first stall. */
 static void assert_judge_kills_nobody(struct rig_process *judge)
 {
 	static const unsigned halves[] = { 1, 4, 8, 20 }; /* of an interval */
@@ -191,7 +192,7 @@ static void row_46_a_consumer_that_was_held_up_blames_nobody(void **state)
 	stop();
 }
 
-/* Many more connections than one poll of libev tells of. */
+/* Uses many more connections than one poll of libev reports. */
 static void row_46_a_provider_that_was_held_up_blames_none_of_many(void **state)
 {
 	char options[64];
@@ -206,8 +207,8 @@ static void row_46_a_provider_that_was_held_up_blames_none_of_many(void **state)
 	stop();
 }
 
-/* Calls are answered while their caller is frozen, which lasts until their time has passed. Returns
- * false when it had passed before. */
+/* Answers calls while their caller is frozen past their deadlines. Returns false if a deadline had
+ * passed before. */
 static bool answer_a_frozen_one(unsigned calls, uint64_t timeout_ns)
 {
 	uint64_t begun_ns = rig_now();
@@ -226,7 +227,7 @@ static bool answer_a_frozen_one(unsigned calls, uint64_t timeout_ns)
 	return frozen_ns < begun_ns + timeout_ns;
 }
 
-/* Answers that lie there count, though their time has passed meanwhile. */
+/* Replies in the socket complete calls whose deadlines passed during the freeze. */
 static void row_46_replies_that_arrived_in_a_stall_beat_timeouts(void **state)
 {
 	char options[64];
@@ -246,12 +247,12 @@ static void row_46_replies_that_arrived_in_a_stall_beat_timeouts(void **state)
 		stop();
 	}
 	if (!counts)
-		fail_msg("this machine never ran the test in time");
+		fail_msg("the machine was too slow for the test at each try");
 }
 
 /* --- row 63 */
 
-/* The one who asks often asks for longer than the other one's interval. */
+/* The heartbeats of one side exceed the interval of the other side. */
 static void play_unequal(const char *of_provider, const char *of_consumer, bool provider_asks)
 {
 	start(of_provider, of_consumer);

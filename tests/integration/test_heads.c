@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows 8 to 12 of the table: what a header says. */
+/* Rows 8 to 12 of the table of faults: the fields of a header. */
 #include "tests/integration/harness.h"
 
 #include "transport/wire/catalog.h"
@@ -8,17 +8,17 @@
 #define ECHO_BODY BODY_ECHO(BODY_OBJECT) "\242hi\x80"
 #define MSGPACK 27
 
-/* What a provider does with a frame. */
+/* Reactions of a provider to a frame. */
 enum outcome {
-	BROKEN,   /* closes: no such frame */
-	UNWANTED, /* closes: a reply, and it never asked */
-	ANSWERED, /* runs it, and answers */
-	RUN,      /* runs it */
-	BAD,      /* answers: a bad request */
-	DROPPED,  /* a bad request, that wants no answer */
+	BROKEN,   /* closes: invalid frame */
+	UNWANTED, /* closes: a reply without a request */
+	ANSWERED, /* runs the handler and answers */
+	RUN,      /* runs the handler */
+	BAD,      /* answers: bad request */
+	DROPPED,  /* a bad one-way request: no answer */
 	PROBED,   /* answers a heartbeat */
-	HEARD,    /* the answer to one */
-	IGNORED,  /* another event */
+	HEARD,    /* accepts the answer to a heartbeat */
+	IGNORED,  /* ignores another event */
 };
 
 static enum outcome request_outcome(unsigned flags)
@@ -32,7 +32,7 @@ static enum outcome request_outcome(unsigned flags)
 	return two_way ? BAD : DROPPED;
 }
 
-/* By the documents: facts/dubbo.md 7 and WIRE.md, not by the code. */
+/* Derived from the protocol's documents (facts/dubbo.md 7 and WIRE.md), not from the code. */
 static enum outcome outcome_of(unsigned flags, unsigned status)
 {
 	static const unsigned known[] = { 20, 25, 30, 31, 35, 40, 50, 60, 70, 80, 90, 100 };
@@ -64,8 +64,7 @@ static const struct {
 	[IGNORED] = { .stat = SPOKE_STAT_EVENTS_IGNORED },
 };
 
-/* Sends one frame, and one good one after it where the connection stays. Returns whether it does.
- */
+/* Sends one frame, and a good request if the connection stays open. Returns whether it does. */
 static bool throw_head(struct raw *raw, unsigned flags, unsigned status)
 {
 	enum outcome outcome = outcome_of(flags, status);
@@ -130,7 +129,7 @@ static void row_08_every_status_is_valid_or_closes(struct stage *stage)
 	throw_heads(stage, MSGPACK, 1);
 }
 
-/* The error that a call gets by a reply of this status; 0: the connection is closed. */
+/* Returns the error of a call that gets a reply with this status; 0: the connection is closed. */
 static int status_error(unsigned status)
 {
 	switch (status) {
@@ -336,7 +335,7 @@ static void row_12_a_one_way_request_with_an_id_in_flight_is_not_answered(struct
 	assert_second_connection_works(stage);
 }
 
-/* Peers of MessagePack-RPC count from 0, and a notification has no id at all. */
+/* MessagePack-RPC clients start ids at 0, and a notification has no id. */
 static void row_12_a_notification_does_not_take_the_id_of_a_request(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -383,7 +382,7 @@ static void row_12_a_one_way_push_with_the_id_of_a_call_does_not_end_it(struct s
 
 static void row_09_a_serialization_that_is_not_built_in_is_refused_undecoded(struct stage *stage)
 {
-	static const char body[] = "\xac\xed\0\5sr\0\1x"; /* an object of Java */
+	static const char body[] = "\xac\xed\0\5sr\0\1x"; /* a serialized Java object */
 	struct raw *raw = stage_raw_to_provider(stage);
 	unsigned handled = stage->handled;
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows 29 to 32 and 34 of the table: ids that were never given, or given twice. */
+/* Rows 29 to 32 and 34 of the table of faults: ids that are unknown or used twice. */
 #include "tests/integration/harness.h"
 
 #include "transport/wire/catalog.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-#define UNKNOWN_MAX 1000u /* a minute */
+#define UNKNOWN_MAX 1000u /* per minute */
 
-/* The next connection, its heartbeat taken. */
+/* Accepts the next connection and reads its heartbeat. */
 static struct raw *accept_next(struct stage *stage)
 {
 	struct raw *raw = raw_accept(stage);
@@ -39,7 +39,7 @@ static void row_29_a_reply_of_an_unknown_id_is_dropped_and_counted(struct stage 
 	assert_answered(stage, &ending, "\"y\"");
 }
 
-/* Late answers are nobody's fault, however many they are. */
+/* Late replies are not an error of the peer, whatever their number. */
 static void row_29_a_reply_of_a_timed_out_id_is_dropped_and_counted(struct stage *stage)
 {
 	const struct spoke_call_options soon = { .timeout_ns = 20 * MS };
@@ -176,7 +176,7 @@ static void row_31_the_right_id_on_another_connection_is_dropped(struct stage *s
 		raws[i] = accept_next(stage);
 	while (spoke_consumer_ready(consumer) < 2)
 		stage_turn(stage);
-	/* One each, in whatever order. */
+	/* One for each, in any order. */
 	for (int i = 0; i < 2; i++)
 		stage_call(stage, echo, "x", &endings[i], NULL);
 	for (int i = 0; i < 2; i++) {
@@ -224,7 +224,7 @@ static void row_31_the_right_id_after_a_reconnect_is_dropped(struct stage *stage
 
 /* --- row 32 */
 
-/* Two that are being served, and one of them again. */
+/* Repeats the id of one of two requests in progress. */
 static void assert_twice_closes(struct stage *stage, uint64_t first, uint64_t second,
 				uint64_t twice)
 {
@@ -280,8 +280,8 @@ static void row_32_a_request_id_twice_in_msgpack_rpc_closes(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-/* An id is free again once it is answered, on another connection it always was, and who wants no
- * answer has none. */
+/* An id may be used again after its reply. Other connections have their own ids, and one-way
+ * requests have none. */
 static void row_32_an_id_that_is_not_in_flight_may_come_again(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);

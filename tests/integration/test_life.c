@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Row 65 of the table: whoever is freed inside whichever callback. */
+/* Row 65 of the table of faults: each object is freed inside each callback. */
 #include "tests/integration/harness.h"
 
 #include <stdio.h>
@@ -17,21 +17,21 @@ enum victim {
 enum moment {
 	IN_DONE,
 	IN_HANDLER,
-	IN_KEPT_HANDLER, /* which answers later */
+	IN_KEPT_HANDLER, /* answers later */
 	IN_ABANDONED,
 	IN_ALARM,
 	IN_POST,
 	MOMENTS,
 };
 
-/* A consumer and a provider on one engine, and a few calls of one to the other. */
+/* A consumer and a provider on one engine, and a few calls between them. */
 struct scene {
 	struct stage *stage;
 	struct spoke_consumer *consumer;
 	struct spoke_provider *provider;
 	enum victim victim;
 	enum moment moment;
-	bool done; /* the victim is freed */
+	bool done; /* the victim was freed */
 	struct spoke_request *kept[CALLS + 1];
 	unsigned kept_count;
 	struct ending endings[CALLS + 1];
@@ -58,7 +58,7 @@ static void kill_handler(struct spoke_request *request, void *arg)
 	spoke_reply(request, (struct spoke_value){ NULL, 0 });
 }
 
-/* The request is answered inside, for there is no later. */
+/* The request must be answered here, because the provider ends. */
 static void kill_abandoned(struct spoke_request *request, void *arg)
 {
 	struct scene *scene = arg;
@@ -132,7 +132,7 @@ static void set_scene(struct scene *scene)
 		stage_turn(stage);
 }
 
-/* A raw peer's request is kept, and the peer goes. */
+/* A raw peer's request is kept, and the peer disconnects. */
 static void abandon_one(struct scene *scene)
 {
 	struct raw *raw = raw_connect(scene->stage);
@@ -146,11 +146,12 @@ static void abandon_one(struct scene *scene)
 	while (scene->kept_count == before)
 		stage_turn(scene->stage);
 	stage_pass(scene->stage, 10 * MS);
-	/* Before it has read its heartbeat's answer, which resets a unix socket, too. */
+	/* Before the heartbeat's answer is read, which resets a unix socket, too. */
 	raw_reset(raw);
 }
 
-/* What leads to the moment. Half of the calls wait for an answer then, and half are not written. */
+/* Prepares the moment of the free. Half of the calls are waiting for an answer then, and half are
+ * not written. */
 static void begin_scene(struct scene *scene)
 {
 	struct stage *stage = scene->stage;
@@ -214,7 +215,7 @@ static void end_scene(struct scene *scene)
 		return;
 	}
 	stage_until(stage, has_begun_dying, scene);
-	/* The one that waits for the provider's answers gets them; or nobody does. */
+	/* The consumer that waits for the provider's answers gets them, unless it was freed. */
 	stage_pass(stage, 10 * MS);
 	answer_kept(scene);
 	stage_until(stage, is_over, scene);
@@ -238,7 +239,7 @@ static void play(struct stage *stage, enum victim victim, enum moment moment)
 	end_scene(&scene);
 	for (unsigned i = 0; i <= CALLS; i++) {
 		assert_int_equal(scene.endings[i].ends, 1);
-		/* Ended before, or by the death. */
+		/* Ended before, or by the free. */
 		if (victim != PROVIDER && moment != IN_DONE && i < CALLS)
 			assert_int_equal(scene.endings[i].error, SPOKE_ECLOSED);
 	}

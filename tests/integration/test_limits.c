@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows 52, 57 and 59 of the table: what there is too much of. */
+/* Rows 52, 57 and 59 of the table of faults: limits that are reached. */
 #define _GNU_SOURCE
 #include "cluster/endpoints/directory.h"
 #include "tests/integration/harness.h"
@@ -35,7 +35,7 @@ static void row_52_a_provider_without_descriptors_turns_clients_away(struct stag
 	assert_raw_lives(raw);
 	for (unsigned i = 0; i < WAITING; i++)
 		assert_closed_mutely(waiting[i]);
-	/* While nobody comes nothing is tried. */
+	/* Without new connections nothing is tried. */
 	stage_pass(stage, 200 * MS);
 	assert_true(stage->faulty.calls[SPOKEI_FAULTS_ACCEPT] - accepts <= 4 * WAITING);
 	assert_counter_up_by(stage, SPOKE_STAT_ACCEPTS_SHED, WAITING);
@@ -47,7 +47,8 @@ static void row_52_a_provider_without_descriptors_turns_clients_away(struct stag
 	assert_second_connection_works(stage);
 }
 
-/* Somebody else took the reserve too: it looks again from time to time, not all the time. */
+/* Another thread has taken the reserve descriptor too: accept is retried from time to time, not
+ * continuously. */
 static void row_52_a_listener_without_its_reserve_pauses(struct stage *stage)
 {
 	struct raw *raw;
@@ -86,7 +87,7 @@ static void row_52_a_consumer_without_descriptors_tries_again(struct stage *stag
 			 SPOKE_EUNAVAILABLE);
 	stage_pass(stage, 300 * MS);
 	failed = stage_up(stage, SPOKE_STAT_CONNECTS_FAILED);
-	assert_in_range(failed, 1, 6); /* pauses of 100 ms and more, of which half is dice */
+	assert_in_range(failed, 1, 6); /* pauses of 100 ms and more, half of it random */
 	assert_counter_up_by(stage, SPOKE_STAT_CONNECTS, failed);
 	stage_allow_descriptors(stage);
 	raw = raw_accept(stage);
@@ -106,8 +107,8 @@ static void row_52_a_consumer_without_descriptors_tries_again(struct stage *stag
 
 struct tally {
 	unsigned ends;
-	unsigned errors[3]; /* ETIMEOUT_UNSENT, ETIMEOUT, another one */
-	unsigned again;     /* calls still to be made, one from each completion */
+	unsigned errors[3]; /* ETIMEOUT_UNSENT, ETIMEOUT, others */
+	unsigned again;     /* calls still to be made, one from each callback */
 	struct spoke_method *method;
 };
 
@@ -125,7 +126,8 @@ static void count_end(void *arg, const struct spoke_result *result)
 	assert_int_equal(spoke_call(tally->method, NIL, NULL, count_end, tally, NULL), SPOKE_OK);
 }
 
-/* Calls so often; returns how many are taken, the others are refused with this error. */
+/* Makes this many calls; returns the number of accepted ones. The others must be rejected with this
+ * error. */
 static unsigned call_often(struct spoke_method *method, unsigned times, int error,
 			   uint64_t timeout_ns, struct tally *tally)
 {
@@ -171,7 +173,8 @@ static void row_57_calls_without_a_provider_are_refused(struct stage *stage)
 	assert_int_equal(tally.ends, 0);
 }
 
-/* Nobody answers: no more calls wait than may, and each ends at its deadline. */
+/* Without answers, the number of waiting calls keeps its limit, and each call ends at its deadline.
+ */
 static void row_57_calls_over_the_pending_limit_are_refused(struct stage *stage)
 {
 	const struct spoke_consumer_options options = { .pending_max = 100 };
@@ -266,7 +269,7 @@ static void row_59_connections_over_the_limit_in_all_are_closed(struct stage *st
 	}
 	for (size_t i = 0; i < LENGTH(raws); i++)
 		assert_raw_lives(raws[i]);
-	/* Who leaves makes room for one. */
+	/* A connection that closes makes room for one. */
 	raw_close(raws[0]);
 	stage_until_up(stage, SPOKE_STAT_CLOSED, 1);
 	raws[0] = raw_connect(stage);
@@ -277,7 +280,7 @@ static void row_59_connections_over_the_limit_in_all_are_closed(struct stage *st
 	assert_second_connection_works(stage);
 }
 
-/* A connection from the `number`th other machine. */
+/* Connects from the `number`th other address. */
 static struct raw *start_from(struct stage *stage, unsigned number)
 {
 	char digits[32];
@@ -311,7 +314,7 @@ static void row_59_connections_over_the_limit_of_an_address_are_closed(struct st
 	assert_int_equal(spoke_provider_connections(stage->provider), 4 * 3 + 1);
 }
 
-/* The good one has an address of its own: the provider listens at both. */
+/* The good consumer has an address of its own: the provider listens at both. */
 static void row_59_the_limit_of_one_address_is_not_anothers(struct stage *stage)
 {
 	const struct spoke_provider_options options = { .connections_per_peer_max = 3 };

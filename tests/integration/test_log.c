@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Row 60 of the table: peers that misbehave do not fill the log. */
+/* Row 60 of the table of faults: misbehaving peers do not fill the log. */
 #include "core/base/log.h"
 #include "tests/integration/harness.h"
 #include "transport/conn/link.h"
@@ -9,12 +9,12 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define PEERS 3000u
-#define RATE 10u /* lines a second and class, and as many at once */
+#define RATE 10u /* lines per second and class, and largest burst */
 
-/* What the log said. */
+/* Recorded lines of the log. */
 static struct {
 	unsigned lines;
-	unsigned bad; /* lines that could hurt a reader */
+	unsigned bad; /* lines with bytes that could hurt a reader */
 	uint64_t suppressed;
 	bool said_why;
 } heard;
@@ -30,14 +30,14 @@ static void hear(void *ctx, const struct spoke_log_line *line)
 	heard.bad += strlen(line->text) >= SPOKEI_LOG_TEXT_MAX;
 }
 
-/* The log of the engine under test, from here on. */
+/* Records the log of the engine under test from here on. */
 static void listen_to_log(struct stage *stage)
 {
 	stage->faulty.env.log = hear;
 	memset(&heard, 0, sizeof(heard));
 }
 
-/* No class has said more than it may since then. */
+/* Checks that each class has kept its rate limit since then. */
 static void assert_quiet(struct stage *stage, uint64_t begun_ns, unsigned classes)
 {
 	uint64_t seconds = (stage_now(stage) - begun_ns) / SECOND + 1;
@@ -73,7 +73,7 @@ static void row_60_peers_that_break_the_protocol_do_not_fill_the_log(struct stag
 	assert_second_connection_works(stage);
 }
 
-/* All the rest that a peer may do wrong: it is answered, counted, and logged at most as often. */
+/* All other errors of a peer are answered, counted, and logged within the rate limit. */
 static void row_60_a_peer_whose_requests_are_bad_does_not_fill_the_log(struct stage *stage)
 {
 	unsigned requests = stage_is_virtual(stage) ? PEERS : PEERS / 4;
@@ -122,7 +122,7 @@ static void row_60_connections_that_are_turned_away_do_not_fill_the_log(struct s
 	assert_second_connection_works(stage);
 }
 
-/* A provider that answers what nobody asked, again and again. */
+/* A provider that keeps sending replies without requests. */
 static void row_60_a_provider_out_of_step_does_not_fill_the_log(struct stage *stage)
 {
 	unsigned rounds = stage_is_virtual(stage) ? 300 : 3;
@@ -135,7 +135,7 @@ static void row_60_a_provider_out_of_step_does_not_fill_the_log(struct stage *st
 		struct spokei_buffer frames;
 
 		frames_init(&frames);
-		frames_heartbeat(&frames, 1); /* so that it comes again soon */
+		frames_heartbeat(&frames, 1); /* so that the consumer reconnects soon */
 		frames_raw(&frames, 0xff, 0xff, 1, "", 0);
 		(void)raw_try_send(raw, spokei_buffer_data(&frames), spokei_buffer_len(&frames));
 		spokei_buffer_fini(&frames);
@@ -145,7 +145,7 @@ static void row_60_a_provider_out_of_step_does_not_fill_the_log(struct stage *st
 		raw_frame(raw, &probe);
 	}
 	assert_closed_times(stage, SPOKE_STAT_CLOSED_PROTOCOL, rounds);
-	assert_quiet(stage, begun_ns, 3); /* closed, tried again, connected */
+	assert_quiet(stage, begun_ns, 3); /* closed, reconnecting, connected */
 	assert_second_connection_works(stage);
 }
 

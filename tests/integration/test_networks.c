@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows 35, 38, 41, 42 and 43 of the table on networks of their own: two of them with a wire
- * between, on which packets are lost, in both directions or in one, or refused. A network is gone
- * when the processes in it are, however they end. Needs root and nft; skipped elsewhere, but on
- * Debian a failure.
+ * Rows 35, 38, 41, 42 and 43 of the table of faults, in network namespaces: two namespaces with a
+ * wire between them, on which packets are lost, in both directions or in one, or rejected. A
+ * namespace ends with its processes. Needs root and nft; skipped without them, but on Debian that
+ * is a failure.
  */
 #define _GNU_SOURCE
 #include "tests/integration/rig.h"
@@ -24,15 +24,15 @@
 #define CONSUMER_AT "10.77.0.2"
 #define HARSH_PROVIDER_AT "10.79.0.1"
 #define HARSH_CONSUMER_AT "10.79.0.2"
-#define ELSEWHERE "10.78.0.1" /* leads nowhere, at first */
+#define ELSEWHERE "10.78.0.1" /* has no route at first */
 #define PORT "20880"
 
-static struct rig_process *here;  /* the provider's network */
-static struct rig_process *there; /* the consumer's */
+static struct rig_process *here;  /* in the provider's namespace */
+static struct rig_process *there; /* in the consumer's namespace */
 static struct rig_process *provider;
 static struct rig_process *consumer;
 
-/* --- two networks and a wire */
+/* --- two namespaces and a wire */
 
 static void must(const struct rig_process *netns, const char *command)
 {
@@ -65,7 +65,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* What comes in over the wire there meets this rule. */
+/* Adds a firewall rule for packets that arrive in the consumer's namespace. */
 static void rule(struct rig_process *netns, const char *what)
 {
 	char command[160];
@@ -101,7 +101,7 @@ static void stop(void)
 	assert_ends_well(provider);
 }
 
-/* What is said of a peer that is silent for good, in this order. */
+/* Waits for the events of a peer that stays silent, in their order. */
 static void assert_given_up(struct rig_process *process)
 {
 	(void)rig_wait(process, "link suspect missed 1 *");
@@ -110,7 +110,7 @@ static void assert_given_up(struct rig_process *process)
 	(void)rig_wait(process, "link closed missed 0 error ESILENT *");
 }
 
-/* After all was healed: the consumer has a good link, and every call has ended once. */
+/* Checks the recovery: the consumer has a usable connection, and every call has ended once. */
 static void assert_recovers(void)
 {
 	(void)rig_wait(consumer, "link *ed missed 0 error OK *"); /* connected, or recovered */
@@ -135,7 +135,7 @@ static void row_38_a_wire_cut_in_both_directions_is_noticed_by_both(void **state
 	assert_recovers();
 }
 
-/* The provider hears nothing, and closes; of that the consumer hears. */
+/* Packets to the provider are lost: it closes the connection, and the consumer notices. */
 static void row_38_a_wire_cut_towards_the_provider_is_noticed(void **state)
 {
 	(void)state;
@@ -148,7 +148,7 @@ static void row_38_a_wire_cut_towards_the_provider_is_noticed(void **state)
 	assert_recovers();
 }
 
-/* The consumer hears nothing, and connects anew; of that the provider hears. */
+/* Packets to the consumer are lost: it reconnects, and the provider notices. */
 static void row_38_a_wire_cut_towards_the_consumer_is_noticed(void **state)
 {
 	(void)state;
@@ -161,7 +161,7 @@ static void row_38_a_wire_cut_towards_the_consumer_is_noticed(void **state)
 	assert_recovers();
 }
 
-/* The system gives up a peer that takes nothing, where nobody asks for heartbeats. */
+/* Without heartbeats, the kernel gives up a peer that acknowledges nothing. */
 static void in_netns(const struct rig_process *netns, int *ret_back)
 {
 	char path[64];
@@ -181,7 +181,7 @@ static void back_again(int back)
 	(void)close(back);
 }
 
-/* A connection from one network to the other, of sockets of this process. */
+/* Opens a connection between the namespaces with sockets of this process. */
 static int connect_across(int *ret_listener)
 {
 	const struct spoke_env *env = spoke_host_env();
@@ -221,8 +221,8 @@ static void row_38_unacknowledged_bytes_end_a_guarded_connection(void **state)
 
 /* --- row 35 */
 
-/* Something in between resets what the consumer sends; the provider's half stays open, and is given
- * up for its silence. */
+/* A device on the path resets the consumer's connection. The provider's half stays open and is
+ * closed for silence. */
 static void row_35_a_connection_that_is_reset_in_between_is_made_anew(void **state)
 {
 	(void)state;
@@ -247,8 +247,7 @@ static void row_35_a_connection_that_the_system_kills_is_made_anew(void **state)
 
 /* --- row 41 */
 
-/* 10 % of the packets are lost, and 5 % come twice; each is under way for 25 to 75 ms, and
- * overtakes others. */
+/* 10 % of the packets are lost and 5 % are duplicated; the delay of 25 to 75 ms reorders them. */
 static void row_41_loss_duplicates_and_reordering_cause_no_wrong_result(void **state)
 {
 	static const struct rig_wire harsh = { 25 * MS, 50 * MS, 100, 50 };
@@ -287,8 +286,7 @@ static void row_42_unreachable_address_is_retried_until_reachable(void **state)
 	assert_recovers();
 }
 
-/* Of an attempt in progress it is known that nobody answered after 5 s, and then it is made anew.
- */
+/* A connect that is not answered within 5 s fails and is repeated. */
 static void row_42_silent_address_is_retried_until_it_answers(void **state)
 {
 	(void)state;
@@ -303,7 +301,7 @@ static void row_42_silent_address_is_retried_until_it_answers(void **state)
 
 /* --- row 43 */
 
-/* Where the system has one port to give, whoever connects to it meets himself. */
+/* If the only ephemeral port is the destination port, a connect reaches its own socket. */
 static void set_ports(const char *range)
 {
 	char pid[16];
@@ -323,7 +321,7 @@ static void row_43_a_connection_to_itself_is_noticed_and_paused_after(void **sta
 	consumer = rig_consumer(here, "url=dubbo://127.0.0.1:" PORT
 				      "/demo.EchoService heartbeat=100 every=10 timeout=300");
 	(void)rig_wait(consumer, "link reconnecting * error ESELF attempt 1 *");
-	/* For a while the system has no port at all then. */
+	/* For a while the kernel then has no free port. */
 	(void)rig_wait(consumer, "link reconnecting * attempt 4 *");
 	assert_in_range(rig_stat(consumer, "connects"), 4, 8);
 	assert_in_range(rig_stat(consumer, "connects_self"), 1, 8);
@@ -332,7 +330,7 @@ static void row_43_a_connection_to_itself_is_noticed_and_paused_after(void **sta
 	assert_ends_well(consumer);
 }
 
-/* --- may they be run? */
+/* --- can the tests run? */
 
 static bool is_debian(void)
 {
@@ -348,7 +346,7 @@ static bool is_debian(void)
 	return found;
 }
 
-/* 0, or what main() returns, and it was said why. */
+/* Returns 0, or the exit status of main() after printing the reason. */
 static int absent(void)
 {
 	bool has_tools = rig_run(NULL, "nft --version") == 0 && rig_run(NULL, "ip -V") == 0;
@@ -357,7 +355,7 @@ static int absent(void)
 	(void)rig_tear_down(NULL);
 	if (geteuid() == 0 && has_tools)
 		return 0;
-	(void)fprintf(stderr, "%s: networks of its own need root, ip and nft\n",
+	(void)fprintf(stderr, "%s: network namespaces need root, ip and nft\n",
 		      is_ours ? "failed" : "skipped");
 	return is_ours ? 1 : SKIPPED;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows 35, 44, 45, 47, 55 and 68 of the table with real processes: providers that are killed,
- * replaced, drained, and consumers that are frozen in the midst of reading or reset at once.
+ * Rows 35, 44, 45, 47, 55 and 68 of the table of faults, with real processes: providers that are
+ * killed, replaced or drained, and consumers that are frozen while they read, or reset at once.
  */
 #define _GNU_SOURCE
 #include "tests/integration/rig.h"
@@ -75,7 +75,7 @@ static struct sockaddr_in address_of(void)
 	return to;
 }
 
-/* Another program takes the port. */
+/* Lets another program take the port. */
 static int take_port(void)
 {
 	struct sockaddr_in at = address_of();
@@ -89,7 +89,8 @@ static int take_port(void)
 	return fd;
 }
 
-/* Each pause is of its length, a fifth more or less, whatever the other program says. */
+/* Checks that each pause has its length, a fifth more or less, whatever the other program answers.
+ */
 static void assert_pause_grows(unsigned attempt, const char *text)
 {
 	const char *pause = strstr(text, " pause ");
@@ -170,7 +171,7 @@ static void row_45_ten_thousand_resets_disturb_no_other_connection(void **state)
 			assert_call_works(consumer);
 	}
 	assert_call_works(consumer);
-	/* Whoever was accepted has been forgotten; the system forgets some before that. */
+	/* The provider has forgotten all accepted ones; the kernel forgets some before accept(). */
 	do {
 		accepted = rig_stat(provider, "accepted");
 		rig_until_stat(provider, "closed", accepted - 1);
@@ -184,7 +185,7 @@ static void row_45_ten_thousand_resets_disturb_no_other_connection(void **state)
 
 /* --- row 47 */
 
-/* The clock on the wall leaps by two days, to and fro, whenever anybody looks at it. */
+/* The wall clock jumps by two days, forwards or backwards, at each reading. */
 static void row_47_a_clock_on_the_wall_that_goes_astray_changes_nothing(void **state)
 {
 	struct rig_table table;
@@ -208,7 +209,7 @@ static void row_47_a_clock_on_the_wall_that_goes_astray_changes_nothing(void **s
 #define LARGE (1u << 20)
 #define LARGES 7u
 
-/* A reader that is frozen in the midst of its answers, more of them than sockets hold. */
+/* A reader is frozen while its answers, more than sockets hold, are on their way. */
 static void row_55_consumer_frozen_with_unread_replies_is_closed(void **state)
 {
 	struct rig_table table;
@@ -259,7 +260,7 @@ static void row_68_a_provider_told_to_end_answers_what_it_has_begun(void **state
 	stop();
 }
 
-/* Calls made when the announcement lies there unread: refused by one side or the other, not run. */
+/* Calls made while the drain notice is unread are refused by one of the sides, and not run. */
 static void row_68_calls_made_with_the_announcement_unread_are_never_run(void **state)
 {
 	(void)state;
@@ -267,8 +268,8 @@ static void row_68_calls_made_with_the_announcement_unread_are_never_run(void **
 	consume("heartbeat=5000 timeout=60000");
 	rig_tell(consumer, "hold 1");
 	(void)rig_wait(provider, "held 1");
-	/* The consumer does not read the announcement: it is held up, and then writes what it was
-	 * told meanwhile, before it has read. */
+	/* The consumer is stalled and does not read the notice; afterwards it writes the queued
+	 * calls before it reads. */
 	rig_tell(consumer, "block 3000");
 	(void)rig_wait(consumer, "blocked");
 	for (unsigned i = 2; i < 12; i++)
@@ -292,7 +293,8 @@ static void row_68_calls_made_with_the_announcement_unread_are_never_run(void **
 
 /* --- push */
 
-/* To all that are there: those that went are forgotten, and those that came again are found. */
+/* Pushes reach all connected consumers: disconnected ones are forgotten, and reconnected ones are
+ * found. */
 static void pushes_reach_consumers_that_come_and_go(void **state)
 {
 	struct rig_process *second;
@@ -311,7 +313,7 @@ static void pushes_reach_consumers_that_come_and_go(void **state)
 	rig_tell(provider, "push 2");
 	(void)rig_wait(provider, "push OK to 1");
 	(void)rig_wait(consumer, "told 2");
-	/* One that is frozen and given up ends what it was asked, once. */
+	/* A frozen consumer that is given up ends its pending push, once. */
 	rig_freeze(consumer);
 	rig_tell(provider, "ask 3");
 	(void)rig_wait(provider, "link closed * error ESILENT *");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows 42 to 44, 62 and 64 of the table: a consumer that connects again and again, how often it
- * does, and how it ends in the midst of it.
+ * Rows 42 to 44, 62 and 64 of the table of faults: a consumer that reconnects, the pace of its
+ * attempts, and its end during an attempt.
  */
 #include "tests/integration/harness.h"
 
@@ -15,9 +15,9 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define OUTAGE_NS (100 * SECOND)
-#define LONGEST_PAUSE_NS (37 * SECOND) /* 30 s, a fifth more, and to connect */
+#define LONGEST_PAUSE_NS (37 * SECOND) /* 30 s plus a fifth, plus the time to connect */
 
-/* --- calls meanwhile */
+/* --- calls during the outage */
 
 enum {
 	ASKED_MAX = 1200
@@ -27,7 +27,7 @@ static struct ending asked[ASKED_MAX];
 static unsigned asked_count;
 static unsigned not_taken;
 
-/* One call, which is taken or refused. */
+/* Makes one call, which may be rejected. */
 static void ask(struct stage *stage)
 {
 	struct spoke_span args = { "\xa1x", 2 };
@@ -50,7 +50,7 @@ static void assert_all_asked_have_ended(const struct stage *stage)
 	}
 }
 
-/* The consumer under test comes to a peer that serves it. */
+/* Serves the consumer under test once it connects. */
 static void assert_comes(struct stage *stage)
 {
 	struct raw *raw = raw_accept(stage);
@@ -69,7 +69,7 @@ static void assert_comes(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-/* An outage, which begins with a reset; calls are made all the time. */
+/* An outage that begins with a reset; calls are made throughout. */
 static void begin_outage(struct stage *stage, enum spokei_vnet_route route)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
@@ -89,8 +89,8 @@ static void pass_outage(struct stage *stage)
 	}
 }
 
-/* Pauses of 100 ms that grow by 1.6 to 30 s, a fifth more or less; an attempt takes up to 5 s, and
- * one may be under way. */
+/* Returns the bounds of the number of attempts. Pauses grow from 100 ms by a factor of 1.6 to 30 s,
+ * with a jitter of a fifth; an attempt takes up to 5 s, and one may be in progress. */
 static void assert_attempts_are_bounded(struct stage *stage)
 {
 	uint64_t connects = stage_up(stage, SPOKE_STAT_CONNECTS);
@@ -129,7 +129,7 @@ static void row_42_who_does_not_answer_is_tried_ever_more_seldom(struct stage *s
 	play_outage(stage, SPOKEI_VNET_SILENT);
 }
 
-/* Whatever a connection in progress ends with. */
+/* Ends an attempt in each possible way. */
 static void row_42_a_connection_that_fails_in_progress_is_tried_again(struct stage *stage)
 {
 	static const int errors[] = { ECONNRESET, ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT };
@@ -142,7 +142,7 @@ static void row_42_a_connection_that_fails_in_progress_is_tried_again(struct sta
 		ask(stage);
 		stage_until_up(stage, SPOKE_STAT_CONNECTS_FAILED, failed + 1);
 		ask(stage);
-		raw_close(raw_accept(stage)); /* the system had made it all the same */
+		raw_close(raw_accept(stage)); /* the kernel had established it anyway */
 	}
 	stage_until_up(stage, SPOKE_STAT_CONNECTED, 1);
 	assert_all_asked_have_ended(stage);
@@ -187,7 +187,7 @@ static void row_44_a_port_that_speaks_otherwise_is_tried_ever_more_seldom(struct
 		(void)raw_wait_end(raw);
 		ask(stage);
 	}
-	/* The pauses between: at least four fifths of 100 ms, 160 ms and so on. */
+	/* The pauses are at least four fifths of 100 ms, 160 ms and so on. */
 	assert_true(stage_now(stage) - begun_ns >= (count == 12 ? 35 * SECOND : 740 * MS));
 	assert_counter_up_by(stage, SPOKE_STAT_CLOSED_PROTOCOL, count);
 	assert_comes(stage);
@@ -214,7 +214,7 @@ static size_t crowd_ready(void)
 	return ready;
 }
 
-/* When each of them is there again. */
+/* times of the reconnects */
 static void note_who_comes(struct stage *stage, uint64_t limit_ns)
 {
 	uint64_t end_ns = stage_now(stage) + limit_ns;
@@ -232,7 +232,7 @@ static void note_who_comes(struct stage *stage, uint64_t limit_ns)
 	}
 }
 
-/* In no tenth of the time in which they came were there more than three times the mean. */
+/* No tenth of the period may contain more than three times the mean. */
 static void assert_spread(void)
 {
 	unsigned buckets[BUCKETS] = { 0 };
@@ -262,7 +262,7 @@ static void play_return(struct stage *stage, uint64_t outage_ns)
 		assert_int_equal(spoke_consumer_new(stage->good, &options, &quota[i]), SPOKE_OK);
 	while (crowd_ready() < CROWD)
 		stage_turn(stage);
-	/* Their peer has spoken to all. */
+	/* Each of them has received bytes. */
 	stage_pass(stage, 100 * MS);
 	spoke_provider_free(stage->provider);
 	stage_pass(stage, outage_ns);
@@ -294,7 +294,7 @@ static void row_62_many_who_come_right_away_do_not_come_at_once(struct stage *st
 
 /* --- row 64 */
 
-/* Freed now: no more attempts, no timer, no connection, and calls end with it. */
+/* Frees the consumer: no further attempt, timer or connection, and its calls end. */
 static void assert_ends_for_good(struct stage *stage)
 {
 	struct spoke_wheel_counts timers;
@@ -309,7 +309,7 @@ static void assert_ends_for_good(struct stage *stage)
 		assert_true(asked[i].error == SPOKE_ECLOSED || asked[i].error == SPOKE_ECONNECT ||
 			    asked[i].error == SPOKE_ELOST);
 	}
-	/* The good consumer has two: its connector's, and its connection's. */
+	/* The other consumer has two: its connector's and its connection's. */
 	spoke_wheel_counts(stage->engine->wheel, &timers);
 	assert_true(timers.pending <= 2);
 	stage_pass(stage, stage_is_virtual(stage) ? OUTAGE_NS : 300 * MS);
@@ -345,7 +345,7 @@ static void row_64_a_consumer_may_be_freed_before_its_peer_has_spoken(struct sta
 	assert_ends_for_good(stage);
 }
 
-/* Drained, it is done at once: nobody waits for its next attempt. */
+/* Drains the consumer: the drain ends at once and does not wait for the next attempt. */
 static void row_64_a_consumer_that_pauses_is_drained_at_once(struct stage *stage)
 {
 	uint64_t connects;

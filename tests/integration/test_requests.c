@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows 22 to 26 of the table: requests that are values, but not the right ones. */
+/* Rows 22 to 26 of the table of faults: requests that are valid values of the wrong form. */
 #include "tests/integration/harness.h"
 
 #include "transport/wire/catalog.h"
@@ -28,8 +28,8 @@ static void send_body(struct raw *raw, uint64_t id, const void *body, size_t len
 	raw_send_buffer(raw, &frames);
 }
 
-/* The body is answered 40, without memory but for the frame; no handler runs, and the connection
- * stays. */
+/* Checks that the body is answered with status 40, without allocations except the frame; no handler
+ * runs, and the connection stays open. */
 static void assert_bad_body(struct raw *raw, const void *body, size_t len)
 {
 	struct stage *stage = raw->stage;
@@ -57,7 +57,7 @@ static void assert_bad_bodies(struct raw *raw, const struct bytes *bad, size_t c
 	assert_raw_lives(raw);
 }
 
-/* The request is refused: 60. */
+/* Checks that the request is refused with status 60. */
 static void assert_not_found(struct raw *raw, uint64_t id)
 {
 	assert_reply(raw, id, 60, NULL);
@@ -152,7 +152,7 @@ static void row_23_numbers_of_another_kind_are_typed_errors(struct stage *stage)
 {
 	static const struct {
 		struct bytes arg;
-		int code; /* 0: answered with it */
+		int code; /* 0: answered with the argument */
 	} numbers[] = {
 		{ BYTES("\xcf\x7f\xff\xff\xff\xff\xff\xff\xff"), 0 },
 		{ BYTES("\xd3\x80\0\0\0\0\0\0\0"), 0 },
@@ -189,7 +189,7 @@ static void row_23_numbers_of_another_kind_are_typed_errors(struct stage *stage)
 	assert_raw_lives(raw);
 }
 
-/* A request with so many attachments, the last of which has the first one's key if `twice`. */
+/* Sends a request with `count` attachments; if `twice`, the last key equals the first. */
 static void put_attached(struct spokei_buffer *body, unsigned count, bool twice)
 {
 	static const char names[] = BODY_ECHO(BODY_OBJECT) "\242hi";
@@ -261,7 +261,7 @@ static void row_24_a_key_has_256_bytes_at_most(struct stage *stage)
 	assert_raw_lives(raw);
 }
 
-/* No event says such a byte as it came. */
+/* No event contains such a byte unescaped. */
 static void assert_events_are_printable(const struct stage *stage)
 {
 	struct spoke_event event = { .number = 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Row 55 of the table: who asks for much and does not read it. */
+/* Row 55 of the table of faults: a peer that requests a lot and does not read the replies. */
 #include "tests/integration/harness.h"
 
 #include <spoke/host.h>
@@ -9,13 +9,13 @@
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define CROWD 1000u
 #define LARGE 65536u   /* bytes of an answer */
-#define TAKEN_MAX 100u /* answers that the system takes of a connection that is not read */
+#define TAKEN_MAX 100u /* answers that the kernel buffers for a connection that is not read */
 #define SLOW_NS (30 * SECOND)
-/* Bytes that one connection may cost: its output at the limit, the half it grew from, and what it
- * has not answered yet. */
+/* Returns the bytes that one connection may use: its output at the limit, the half from which that
+ * grew, and unanswered requests. */
 #define MEMORY_MAX (SPOKEI_OUT_MAX + SPOKEI_OUT_MAX / 2 + (2u << 20))
 
-/* A request for an answer of this many bytes. */
+/* Appends a request for an answer of this many bytes. */
 static void put_large(struct spokei_buffer *frames, uint64_t id, uint32_t len)
 {
 	struct spoke_builder builder;
@@ -36,7 +36,7 @@ static void put_crowd(struct spokei_buffer *frames)
 		put_large(frames, id, LARGE);
 }
 
-/* Asks for all, as far as the other side reads. */
+/* Sends all requests, as far as the other side reads. */
 static void ask_for_all(struct raw *raw)
 {
 	const struct spoke_env *env = raw->stage->peer_env;
@@ -86,7 +86,8 @@ static void row_55_a_peer_that_reads_nothing_is_read_no_more_and_closed(struct s
 	assert_second_connection_works(stage);
 }
 
-/* Requests that are under way already are not held up by the pause: their answers meet the cap. */
+/* The pause does not apply to requests that were already read: their answers meet the hard limit.
+ */
 static void row_55_answers_over_the_cap_close(struct stage *stage)
 {
 	static const unsigned char bytes[LARGE + 5] = { 0xc6, 0, 1, 0, 0 };
@@ -94,7 +95,7 @@ static void row_55_answers_over_the_cap_close(struct stage *stage)
 	unsigned wanted = SPOKEI_OUT_MAX / LARGE + 8 + TAKEN_MAX;
 	struct spokei_buffer frames;
 	unsigned answered = 0;
-	unsigned taken; /* by the system */
+	unsigned taken; /* by the kernel */
 	size_t before;
 
 	frames_init(&frames);
@@ -122,8 +123,7 @@ static void row_55_answers_over_the_cap_close(struct stage *stage)
 	assert_int_equal(stage->provider->link->queued, 0);
 }
 
-/* The pause is not the peer's end: however much it asks for at once, who reads gets it all, in
- * order. */
+/* The pause does not end the connection: a peer that reads gets all answers in order. */
 static void row_55_a_peer_that_reads_gets_all_that_it_asked_for_at_once(struct stage *stage)
 {
 	const struct spokei_vnet_link wide = { .capacity = 1 << 20 };
@@ -149,7 +149,7 @@ static void row_55_a_peer_that_reads_gets_all_that_it_asked_for_at_once(struct s
 	assert_raw_lives(raw);
 }
 
-/* Who pauses its own reading blames nobody for the rest of a frame that it does not read. */
+/* A side that has paused reading must not time out the rest of a frame that it does not read. */
 static void row_55_a_frame_begun_before_the_pause_may_be_finished_after_it(struct stage *stage)
 {
 	static const unsigned char bytes[LARGE + 5] = { 0xc6, 0, 1, 0, 0 };
@@ -171,14 +171,14 @@ static void row_55_a_frame_begun_before_the_pause_may_be_finished_after_it(struc
 			    (struct spoke_value){ bytes, sizeof(bytes) });
 	assert_counter_up_by(stage, SPOKE_STAT_READS_PAUSED, 1);
 	spokei_buffer_consume(&frames, len);
-	/* The peer reads a little from time to time, which is enough. */
+	/* The peer reads a little from time to time, which counts as progress. */
 	for (unsigned i = 0; i < wanted; i++) {
 		assert_reply(raw, wanted - 1 - i, 20, NULL);
 		if (i < 4)
 			stage_pass(stage, 9 * SECOND);
 		assert_nothing_closed(stage);
 	}
-	/* From the end of the pause on it has its time, as ever. */
+	/* After the pause the frame has its usual time limit. */
 	stage_pass(stage, 9 * SECOND);
 	raw_send_buffer(raw, &frames);
 	assert_reply(raw, wanted, 20, NULL);
@@ -190,8 +190,8 @@ static void row_55_a_frame_begun_before_the_pause_may_be_finished_after_it(struc
 #define UPLOADS 14u
 #define UPLOAD (1u << 20)
 
-/* Both sides have more to say than they may keep while they read nothing: neither waits for the
- * other. */
+/* Both sides have more output than their limits while they do not read; neither may wait for the
+ * other for ever. */
 static void row_55_two_sides_with_much_to_say_do_not_wait_for_each_other(struct stage *stage)
 {
 	static unsigned char bytes[UPLOAD + 5] = { 0xc6, 0, 0x10, 0, 0 };

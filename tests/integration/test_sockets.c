@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows 40 and 45 of the table: what sockets do to those who write and accept. */
+/*
+ * Rows 40 and 45 of the table of faults: short writes, and connections that are reset before
+ * accept().
+ */
 #define _GNU_SOURCE
 #include "tests/integration/harness.h"
 #include "transport/listen/group.h"
@@ -17,7 +20,7 @@
 #define LONG_TEXT 3000u
 #define SMALL_BUFFER 1024
 
-/* A network on which a write takes one byte, and every other one none. */
+/* A network on which a write accepts one byte, and every other write none. */
 static struct spoke_net stingy;
 static const struct spoke_net *generous;
 static unsigned writes;
@@ -46,7 +49,7 @@ static void shrink(int fd)
 	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)), 0);
 }
 
-/* From here on the side under test writes and reads byte by byte. */
+/* From here on the side under test writes and reads single bytes. */
 static void be_stingy(struct stage *stage)
 {
 	static const struct spokei_vnet_link thin = {
@@ -152,7 +155,7 @@ static void row_40_a_send_buffer_of_1_kib_is_enough_for_large_answers(struct sta
 
 #define BATCH 100u
 
-/* One more connection comes into the midst of those that reset, and is served in the same time. */
+/* A connection among many that are reset is served in the usual time. */
 static void assert_welcome(struct stage *stage, struct raw **batch)
 {
 	uint64_t begun_ns = stage_now(stage);
@@ -195,7 +198,7 @@ static void row_45_connections_that_reset_at_once_cost_nobody_anything(struct st
 		if (i == 0)
 			blocks = stage->faulty.blocks;
 	}
-	/* The kernel may have forgotten some of them before they were accepted. */
+	/* The kernel may have dropped some of them before accept(). */
 	assert_in_range(stage_up(stage, SPOKE_STAT_ACCEPTED), batches, batches * (BATCH + 1));
 	if (stage_is_virtual(stage))
 		assert_counter_up_by(stage, SPOKE_STAT_ACCEPTED, (uint64_t)batches * (BATCH + 1));
@@ -203,7 +206,7 @@ static void row_45_connections_that_reset_at_once_cost_nobody_anything(struct st
 	assert_counter_up_by(stage, SPOKE_STAT_ACCEPTS_SHED, 0);
 	assert_int_equal(spokei_listen_group_connections(stage->provider->listeners), 1);
 	assert_int_equal(stage->faulty.fds, fds);
-	/* What is kept for the next connections has a bound. */
+	/* The memory kept for later connections is bounded. */
 	assert_true(stage->faulty.blocks <= blocks + BATCH);
 	assert_second_connection_works(stage);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows 13 to 15 of the table: pieces, crowds and noise. */
+/* Rows 13 to 15 of the table of faults: split frames, many frames at once, and random bytes. */
 #include "tests/integration/harness.h"
 
 #include "transport/wire/catalog.h"
@@ -12,7 +12,7 @@
 
 /* --- row 13 */
 
-/* Sends the bytes in two pieces, the second when the first has been read. */
+/* Sends the bytes in two pieces, the second one after the first has been read. */
 static void send_cut(struct raw *raw, const unsigned char *bytes, size_t len, size_t at)
 {
 	stage_mark(raw->stage);
@@ -30,7 +30,7 @@ static void send_each(struct raw *raw, const unsigned char *bytes, size_t len)
 	}
 }
 
-/* What three_frames() is answered with: the order of a heartbeat's answer is free. */
+/* Checks the answers to three_frames(); the position of the heartbeat's answer is free. */
 static void assert_three_answers(struct raw *raw)
 {
 	unsigned seen = 0;
@@ -220,7 +220,7 @@ static uint64_t throw_noise(struct noise *noise)
 	return noise->state;
 }
 
-/* Random bytes, which often begin as a frame does. */
+/* Returns random bytes, which often begin like a frame. */
 static size_t make_noise(struct noise *noise, unsigned char *bytes)
 {
 	static const char *const starts[] = { "",         "\xda\xbb",         "\xda\xbb\xdb",
@@ -304,7 +304,7 @@ static void row_15_flipped_bits_hurt_nobody(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-/* Each connection of the consumer gets noise for its calls' answers. */
+/* Each connection of the consumer gets random bytes instead of replies. */
 static void row_15_random_replies_end_every_call_once(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);

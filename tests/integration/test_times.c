@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows 49 to 51 of the table: deadlines, and what happens in the turn in which they pass. */
+/* Rows 49 to 51 of the table of faults: deadlines, and events in the turn in which they expire. */
 #define _GNU_SOURCE
 #include "tests/integration/harness.h"
 
@@ -26,7 +26,7 @@ static struct spoke_method *method_of(struct spoke_consumer *consumer, const cha
 	return method;
 }
 
-/* Calls, nobody answers, and the call ends after this time, up to a tick later. */
+/* Makes a call that is not answered and checks that it ends after this time, up to a tick later. */
 static void assert_times_out(struct stage *stage, struct spoke_method *method,
 			     const struct spoke_call_options *options, uint64_t timeout_ns)
 {
@@ -186,7 +186,7 @@ static void row_49_a_deadline_that_has_passed_is_answered_31_and_not_run(struct 
 	assert_raw_lives(raw);
 }
 
-/* Handlers that keep the pool busy until they may go. */
+/* Handlers that keep the thread pool busy until they are released. */
 static atomic_uint blocked;
 static atomic_uint ran;
 static atomic_bool may_go;
@@ -266,8 +266,8 @@ struct member {
 	int error;
 };
 
-/* Calls that are all due at the same time. Of the first ones every other one, as it times out,
- * cancels the next, and begins a call that is due at once. */
+/* Makes calls that all expire at the same time. Of the first ones every other one, as it times out,
+ * cancels the next and begins a call that expires at once. */
 struct quota {
 	struct stage *stage;
 	struct member members[2 * CROWD];
@@ -341,7 +341,7 @@ static void row_50_calls_due_in_one_tick_may_cancel_and_begin_others(struct stag
 
 #define MANY 500u
 
-/* Nobody turns for this time. */
+/* Stalls all engines for this time. */
 static void stall(struct stage *stage, uint64_t ns)
 {
 	if (stage_is_virtual(stage))
@@ -350,8 +350,8 @@ static void stall(struct stage *stage, uint64_t ns)
 		(void)nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
 }
 
-/* Calls, and replies of so many bytes that lie in the socket when the side under test turns again,
- * after the deadline. */
+/* Makes calls; their replies of this many bytes are in the socket when the side under test runs
+ * again, after the deadline. */
 static void assert_replies_win(struct stage *stage, struct raw *raw, size_t text_len)
 {
 	static struct ending endings[MANY];
@@ -391,12 +391,12 @@ static void row_51_a_reply_that_has_come_wins_over_its_timeout(struct stage *sta
 	if (stage_is_virtual(stage))
 		spokei_vnet_set_all(stage->world.net, &wide);
 	assert_replies_win(stage, raw, 10);
-	if (stage->on == STAGE_MEMORY) /* more than one read takes */
+	if (stage->on == STAGE_MEMORY) /* more than one read returns */
 		assert_replies_win(stage, raw, 4096);
 	assert_second_connection_works(stage);
 }
 
-/* To the nanosecond: as the deadline passes, a reply comes in. */
+/* A reply arrives at the very nanosecond of the deadline. */
 static void row_51_a_reply_in_the_turn_of_its_deadline_wins(struct stage *stage)
 {
 	const struct spoke_call_options options = { .timeout_ns = 100 * MS };
@@ -425,7 +425,7 @@ static void row_51_a_reply_in_the_turn_of_its_deadline_wins(struct stage *stage)
 		raw_send_buffer(raw, &frames);
 		stage_wait(stage, &ending);
 		stage_pass(stage, 50 * MS);
-		/* One of both, and the other left its mark or none. */
+		/* One of both happened, and the counters agree. */
 		assert_int_equal(ending.ends, 1);
 		assert_int_equal(stage_up(stage, SPOKE_STAT_CALLS_OK) +
 					 stage_up(stage, SPOKE_STAT_CALLS_TIMEOUT),

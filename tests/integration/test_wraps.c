@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Row 33 of the table: ids and handles that begin anew. */
+/* Row 33 of the table of faults: request ids and handles that wrap around. */
 #include "cluster/call/caller.h"
 #include "tests/integration/harness.h"
 
@@ -7,7 +7,7 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The ids of a connection are numbers of so few bits, and the next one is this. */
+/* Limits the ids of a connection to this many bits and sets the next one. */
 static void narrow_ids(struct stage *stage, uint64_t last, uint64_t next)
 {
 	struct spokei_pendings *pendings = &stage_conn_of(stage->consumer)->pendings;
@@ -73,7 +73,7 @@ static void row_33_an_id_that_waits_is_skipped_after_a_wrap(struct stage *stage)
 
 #define FEW 256u
 
-/* As many calls as there are ids, each with one of its own; one more is refused. */
+/* Makes as many calls as there are ids, each with its own id; one more call is rejected. */
 static void row_33_with_all_ids_waiting_the_next_call_is_refused(struct stage *stage)
 {
 	static struct ending endings[FEW];
@@ -102,8 +102,8 @@ static void row_33_with_all_ids_waiting_the_next_call_is_refused(struct stage *s
 	assert_nothing_closed(stage);
 }
 
-/* The handle of a call that is over names none, also when its cell has begun its generations
- * anew. */
+/* The handle of an ended call stays invalid, even after the generations of its cell have wrapped
+ * around. */
 static void row_33_a_stale_handle_cancels_nobody(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
@@ -112,7 +112,7 @@ static void row_33_a_stale_handle_cancels_nobody(struct stage *stage)
 	struct ending endings[3];
 	uint32_t *generation;
 
-	/* The cell is taken once, and then has the last generation but one behind it. */
+	/* The cell is used once; then its next generation is the last but one. */
 	stage_call(stage, stage->echo, "x", &endings[0], &calls[0]);
 	generation = (uint32_t *)(void *)stage->consumer->caller->calls.chunks[0];
 	raw_frame(raw, &request);

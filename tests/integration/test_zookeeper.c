@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry in ZooKeeper at a real server: who is published and withdrawn, who is listed. */
+/* The ZooKeeper registry with a real server: publishing, withdrawing and listing of providers. */
 #include "tests/integration/zoorig.h"
 
 #include <stdio.h>
@@ -98,7 +98,7 @@ static void a_url_that_is_none_is_refused_by_its_end(void **state)
 	assert_int_equal(zoorig_end(zoorig_publish("..", URL_A)), SPOKE_EINVAL);
 }
 
-/* --- former selves */
+/* --- nodes of former sessions */
 
 static void node_left_by_a_former_session_is_taken_over(void **state)
 {
@@ -238,7 +238,7 @@ static void of_all_services_their_names_are_told(void **state)
 	assert_non_null(strstr(zoorig_list(intent), LIST("consumer://any/a%20b")));
 }
 
-/* Each is written with nothing but percent signs, thrice as long as it is. */
+/* Each byte is escaped, so the names are three times as long. */
 static void services_of_any_names_are_told(void **state)
 {
 	char path[64];

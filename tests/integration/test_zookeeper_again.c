@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A provider and a consumer that finds it through a real ZooKeeper: whatever becomes of ZooKeeper,
- * the provider is listed exactly once again, and is called all the time. */
+/*
+ * A provider and its consumer with a real ZooKeeper that fails in different ways: the provider is
+ * listed again exactly once, and calls succeed throughout.
+ */
 #define _GNU_SOURCE
 #include "tests/integration/zoorig.h"
 
@@ -17,10 +19,10 @@ static struct {
 	struct spoke_provider *provider;
 	struct spoke_consumer *consumer;
 	struct spoke_method *echo;
-	zhandle_t *provider_zh; /* the session that lists it */
+	zhandle_t *provider_zh; /* the provider's session */
 	int64_t session;
 	char registry[64];
-	unsigned calls; /* that have ended */
+	unsigned calls; /* number of ended calls */
 	int error;
 } scene;
 
@@ -74,7 +76,7 @@ static void assert_a_call_works(void)
 	assert_int_equal(scene.error, 0);
 }
 
-/* The one name there is, and the session whose it is. */
+/* Returns the only node's name and its session. */
 static bool is_listed_once(void)
 {
 	char path[URL_SIZE];
@@ -88,7 +90,7 @@ static bool is_listed_once(void)
 	       scene.session == zoo_client_id(scene.provider_zh)->client_id;
 }
 
-/* The state: parameters of the registry's URL, or NULL. */
+/* The test's state: parameters of the registry's URL, or NULL. */
 static int set_up(void **state)
 {
 	const char *parameters = *state ? *state : "";
@@ -130,14 +132,14 @@ static void it_is_called_and_listed_through_a_restart_of_zookeeper(void **state)
 	assert_a_call_works();
 }
 
-/* It refuses sessions of before without a word. */
+/* The server silently rejects earlier sessions. */
 static void it_is_listed_again_by_a_zookeeper_that_has_lost_everything(void **state)
 {
 	zhandle_t *before = scene.provider_zh;
 
 	(void)state;
 	rig.theirs = before;
-	stranger_leaves(); /* it would be refused as well */
+	stranger_leaves(); /* it would be rejected as well */
 	zooserver_kill();
 	zooserver_forget();
 	zooserver_revive();
@@ -181,7 +183,7 @@ static void it_is_listed_anew_in_the_place_of_its_former_self(void **state)
 
 	(void)state;
 	assert_non_null(names);
-	/* What it was before: another time in the same place, and the very same. */
+	/* Former nodes: an older one of the same address, and the identical one. */
 	place = (size_t)(strstr(names, "%3F") - names);
 	(void)snprintf(path, sizeof(path), FOLDER "/%.*s%%3Ftimestamp%%3D1", (int)place, names);
 	stranger_leaves_behind(path);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A provider and a consumer that meet at a real ZooKeeper, whatever becomes of it. */
+/*
+ * A provider and a consumer that find each other through a real ZooKeeper, which fails in between.
+ */
 #include "tests/integration/zoorig.h"
 
 #include <spoke/consumer.h>
@@ -27,7 +29,7 @@ static void note_end(void *arg, const struct spoke_result *result)
 	last_error = result->error;
 }
 
-/* The consumer comes first: the newest session is the provider's. */
+/* The consumer starts first, so the newest session is the provider's. */
 static void begin(void)
 {
 	char registry[64];

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry in ZooKeeper at a real server that is killed and comes back, forgets the session,
- * and is meddled with; how it begins, and how it ends. */
+/*
+ * The ZooKeeper registry with a real server that is killed and restarted, ends the session, and
+ * whose nodes are changed by another client; also start and end of the registry.
+ */
 #include "tests/integration/zoorig.h"
 
 #include <spoke/host.h>
@@ -9,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- what happens behind its back */
+/* --- changes by another client */
 
 static void a_node_that_somebody_removes_is_told_as_lost(void **state)
 {
@@ -89,7 +91,7 @@ static void a_session_that_is_over_is_told_once_and_another_one_begun(void **sta
 		    spoke_host_env()->threads->self(NULL));
 }
 
-/* --- nobody there */
+/* --- unreachable server */
 
 static void without_a_server_all_ends_as_unavailable(void **state)
 {
@@ -115,7 +117,7 @@ static void requests_in_flight_end_when_the_server_dies(void **state)
 	(void)state;
 	zoorig_open("");
 	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_B)), 0);
-	/* A frozen server cannot answer before it dies. */
+	/* A frozen server cannot answer before it is killed. */
 	zooserver_freeze();
 	for (unsigned i = 0; i < 20; i++)
 		intents[i] = i % 2 ? zoorig_publish(SERVICE, URL_A) : zoorig_subscribe(SERVICE);
@@ -127,8 +129,8 @@ static void requests_in_flight_end_when_the_server_dies(void **state)
 	assert_string_equal(stranger_list(FOLDER), LIST(LEAF_A "\n" LEAF_B));
 }
 
-/* The server has made the node, but what was to come after that has failed. Where that was faster
- * than the server could be killed it is done again. */
+/* The server has created the node, but the next request failed. The test is repeated if that
+ * request was faster than the kill. */
 static void fail_to_publish(const char *url, const char *node)
 {
 	for (unsigned tries = 0; tries < 20; tries++) {
@@ -146,7 +148,7 @@ static void fail_to_publish(const char *url, const char *node)
 		zooserver_revive();
 		assert_int_equal(zoorig_end(zoorig_withdraw(intent)), 0);
 	}
-	fail_msg("it is always published before the server can be killed");
+	fail_msg("the node was always published before the server could be killed");
 }
 
 static void uncertain_node_is_removed_unless_published_again(void **state)
@@ -168,7 +170,7 @@ static void uncertain_node_is_removed_unless_published_again(void **state)
 	assert_int_equal(zoorig_lost(intent), 1);
 }
 
-/* As a server that has only just begun may. */
+/* The server may reject requests just after its start. */
 static void mute_server_is_retried(void **state)
 {
 	const struct spoke_env *env = spoke_host_env();
@@ -193,7 +195,7 @@ static void mute_server_is_retried(void **state)
 	env->net->close(env->ctx, listener);
 }
 
-/* --- where the servers are */
+/* --- addresses of the servers */
 
 static void names_are_resolved_and_other_servers_tried(void **state)
 {
@@ -220,7 +222,7 @@ static void names_that_cannot_be_resolved_are_tried_again(void **state)
 	assert_true(zoorig_said("cannot resolve any server name"));
 }
 
-/* --- the end */
+/* --- end of the registry */
 
 static void a_session_is_closed_on_another_thread(void **state)
 {

@@ -20,7 +20,7 @@
 
 struct zoorig rig;
 
-/* --- what the linker puts in the place of the library's functions (--wrap) */
+/* --- wrappers that the linker puts in place of the library's functions (--wrap) */
 
 /* NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
 /* NOLINTNEXTLINE(readability-function-size) */
@@ -49,7 +49,7 @@ int __wrap_zookeeper_close(zhandle_t *zh)
 
 /* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */
 
-/* --- what is told */
+/* --- notifications */
 
 static struct note *add_note(int kind, uint64_t intent, int error)
 {
@@ -73,7 +73,7 @@ static int by_alphabet(const void *one, const void *other)
 	return strcmp(*(const char *const *)one, *(const char *const *)other);
 }
 
-/* A line each, sorted. */
+/* Returns the names, sorted, one per line. */
 static char *lines_of(const char *const *texts, size_t count)
 {
 	const char **sorted = calloc(count + 1, sizeof(*sorted));
@@ -196,7 +196,7 @@ void zoorig_turn(void)
 	(void)spoke_alarm_cancel(&alarm);
 }
 
-/* A late turn goes round at most 16 times. */
+/* Ends a late turn: it takes at most 16 rounds. */
 void zoorig_catch_up(void)
 {
 	for (int i = 0; i < 20; i++)
@@ -206,11 +206,11 @@ void zoorig_catch_up(void)
 void zoorig_turn_until(uint64_t until_ns, const char *what, const char *file, int line)
 {
 	if (now_ns() > until_ns)
-		fail_msg("%s:%d: does not come to be: %s", file, line, what);
+		fail_msg("%s:%d: did not become true in time: %s", file, line, what);
 	zoorig_turn();
 }
 
-/* --- asking */
+/* --- requests */
 
 static const struct spoke_registry *table(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The registry in ZooKeeper under test, on an engine of its own, with all that it tells noted down;
- * and a stranger, another client of the same server, who looks and meddles.
+ * A rig for the ZooKeeper registry: the registry under test on an engine of its own, a record of
+ * all its notifications, and the "stranger", another client of the same server, which inspects and
+ * changes nodes.
  */
 #ifndef TESTS_INTEGRATION_ZOORIG_H
 #define TESTS_INTEGRATION_ZOORIG_H
@@ -21,7 +22,7 @@
 #define NOTES_MAX 256u
 #define URL_SIZE 4096u
 
-/* Something that was told. */
+/* A notification of the registry. */
 struct note {
 	enum {
 		NOTE_DONE,
@@ -31,7 +32,7 @@ struct note {
 	uint64_t intent;
 	int error;
 	size_t count; /* of a list */
-	char *urls;   /* ... a line each, in the order of the alphabet */
+	char *urls;   /* of a list: sorted, one per line */
 };
 
 struct zoorig {
@@ -40,15 +41,15 @@ struct zoorig {
 	void *registry;
 	struct note notes[NOTES_MAX];
 	size_t note_count;
-	uint64_t intents;    /* given so far */
-	zhandle_t *theirs;   /* the newest handle that the code under test made */
-	uintptr_t closed_by; /* the thread that closed one last; 0: none was closed */
-	unsigned closed;     /* how many */
+	uint64_t intents;    /* number of intents so far */
+	zhandle_t *theirs;   /* the newest handle that the code under test created */
+	uintptr_t closed_by; /* the thread that closed a handle last; 0: none */
+	unsigned closed;     /* number of closed handles */
 };
 
 extern struct zoorig rig;
 
-/* What tests publish, and the nodes that stand for it. */
+/* URLs that tests publish, and their nodes. */
 #define SERVICE "demo.Echo"
 #define FOLDER "/dubbo/demo.Echo/providers"
 #define URL_A "dubbo://10.0.0.1:20880/demo.Echo?group=g&timestamp=1&version=1.0"
@@ -60,41 +61,41 @@ extern struct zoorig rig;
 #define NODE_B FOLDER "/" LEAF_B
 #define LIST(text) (text "\n")
 
-/* Runs tests, of which the environment variable ROW chooses, at one server. Returns what main()
- * does. */
+/* Runs the tests selected by the environment variable ROW with one server. Returns the exit status
+ * of main(). */
 int zoorig_run(const struct CMUnitTest *tests, size_t count);
-int zoorig_set_up(void **state);    /* an engine, and an empty ZooKeeper */
-int zoorig_tear_down(void **state); /* nothing is left */
+int zoorig_set_up(void **state);    /* creates an engine and empties ZooKeeper */
+int zoorig_tear_down(void **state); /* checks that nothing is left */
 #define ZOORIG_TEST(test) cmocka_unit_test_setup_teardown(test, zoorig_set_up, zoorig_tear_down)
 
-/* Opens the registry at the server, with parameters as "?session=1s". */
+/* Opens the registry; parameters like "?session=1s". */
 void zoorig_open(const char *parameters);
 int zoorig_open_url(const char *text);
 void zoorig_close(void);
 
-/* Ask, and return the intent. */
+/* Send a request and return its intent. */
 uint64_t zoorig_publish(const char *service, const char *url);
 uint64_t zoorig_subscribe(const char *service);
 uint64_t zoorig_withdraw(uint64_t which);
 uint64_t zoorig_unsubscribe(uint64_t which);
 
-/* The same, which may not be had; 0 then. */
+/* Do the same, but may fail; return 0 then. */
 int zoorig_try_open(void);
 uint64_t zoorig_try_publish(const char *service, const char *url);
 uint64_t zoorig_try_subscribe(const char *service);
 uint64_t zoorig_try_withdraw(uint64_t which);
 
-/* Forgets what was told. */
+/* Clears the record of notifications. */
 void zoorig_forget(void);
 
-/* Turns the engine once, for a short time at most. */
+/* Runs one turn of the engine, which waits a short time at most. */
 void zoorig_turn(void);
 
-/* Turns it until it has got over that it stood still, as while a server was started: a request that
- * it reads before has lain in its socket for as long, for all it knows, and may be refused. */
+/* Runs the engine until it is no longer late, e.g. after the start of a server. A request read
+ * before that may have waited in its socket for as long, and may be rejected as expired. */
 void zoorig_catch_up(void);
 
-/* Turn the engine until something is so; the test fails when it does not come to be. */
+/* Run the engine until the condition holds; the test fails if it never does. */
 #define zoorig_until(condition)                                                                    \
 	do {                                                                                       \
 		uint64_t until_ns = zoorig_patience();                                             \
@@ -109,14 +110,14 @@ void zoorig_turn_until(uint64_t until_ns, const char *what, const char *file, in
 int zoorig_end(uint64_t intent);
 bool zoorig_has_ended(uint64_t intent);
 size_t zoorig_count(int kind, uint64_t intent);
-/* The newest list for an intent, lines; "(none)": there was none. */
+/* Returns the newest list of an intent, one URL per line; "(none)" if there was none. */
 const char *zoorig_list(uint64_t intent);
-/* The error with which an intent was lost, 1: it was not. */
+/* Returns the error with which an intent was lost; 1 if it was not lost. */
 int zoorig_lost(uint64_t intent);
-/* Has an event with such words happened? */
+/* Returns whether an event with these words has occurred. */
 bool zoorig_said(const char *words);
 
-/* The library's own functions, where --wrap has put others in their place. */
+/* The library's own functions, for those that --wrap has replaced. */
 /* NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
 zhandle_t *__real_zookeeper_init2(const char *host, watcher_fn fn, int timeout_ms,
 				  const clientid_t *id, void *context, int flags,
@@ -124,32 +125,32 @@ zhandle_t *__real_zookeeper_init2(const char *host, watcher_fn fn, int timeout_m
 int __real_zookeeper_close(zhandle_t *zh);
 /* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */
 
-/* The session of the code under test. */
+/* Returns the session of the code under test. */
 int64_t zoorig_session(void);
 
-/* --- the stranger; every function waits for the answer, and returns the library's code */
+/* --- the stranger; each function waits for the answer and returns the library's code */
 
 int stranger_create(const char *path, const char *data, int mode);
 int stranger_delete(const char *path);
 int stranger_owner(const char *path, int64_t *ret_owner);
-/* ... of a node that has to be there. */
+/* Does the same for a node that must exist. */
 int64_t stranger_owner_of(const char *path);
 int stranger_data(const char *path, char *data, size_t size);
-/* The names of the children, a line each, by alphabet; "(none)": there is no such node. Until the
- * next call. */
+/* Returns the names of the children, sorted, one per line; "(none)" if the node is missing. Valid
+ * until the next call. */
 const char *stranger_list(const char *path);
 size_t stranger_count(const char *path);
 void stranger_makes_folder(void);
-/* Removes a node and all below. */
+/* Removes a node and its subtree. */
 void stranger_clears(const char *path);
-/* Many nodes at once: a prefix, and numbers. */
+/* Creates many nodes at once: a prefix and numbers. */
 void stranger_create_many(const char *prefix, unsigned count);
-/* Another session, that ends without a farewell: its nodes stay until its time is over. */
+/* Opens another session that is not closed: its nodes stay until it expires. */
 void stranger_leaves_behind(const char *path);
 int stranger_write(const char *path, const char *data);
-/* All these sessions end. */
+/* Expires all these sessions. */
 void stranger_leaves(void);
-/* Ends the session of the code under test, as time would. */
+/* Expires the session of the code under test. */
 void stranger_ends_session(void);
 
 #endif

@@ -37,7 +37,7 @@
 static struct {
 	char folder[64];
 	uint16_t port;
-	pid_t pid; /* 0: it does not run */
+	pid_t pid; /* 0: not running */
 } server;
 
 bool zooserver_there_is(void)
@@ -50,7 +50,7 @@ uint16_t zooserver_port(void)
 	return server.port;
 }
 
-/* One that nobody has now. */
+/* Returns a port that is free now. */
 static uint16_t free_port(void)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
@@ -78,7 +78,7 @@ static void write_settings(void)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* Asks whether it serves, which it does a while after it listens. */
+/* Returns whether the server answers, which begins a while after it listens. */
 static bool serves(void)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(server.port) };
@@ -102,10 +102,10 @@ void zooserver_wait(void)
 			return;
 		(void)poll(NULL, 0, PAUSE_MS);
 	}
-	fail_msg("the server of ZooKeeper does not begin to serve; its log: %s/log", server.folder);
+	fail_msg("the ZooKeeper server does not answer; its log: %s/log", server.folder);
 }
 
-/* Nobody is left behind by a test that crashed. */
+/* Kills the server when the test program ends, even by a crash. */
 static void become_server(pid_t parent)
 {
 	char settings[128];

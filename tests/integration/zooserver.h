@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ZooKeeper server of the test's own on the loopback, from the Debian package: a process with a
- * folder that is thrown away, killed at the end, whatever happens.
+ * A ZooKeeper server for tests, from the Debian package, on the loopback interface: a process with
+ * a temporary directory, killed at the end in all cases.
  */
 #ifndef TESTS_INTEGRATION_ZOOSERVER_H
 #define TESTS_INTEGRATION_ZOOSERVER_H
@@ -9,32 +9,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Can a server run on this machine? Else the test is skipped. */
+/* Returns whether a server can run on this machine; otherwise the test is skipped. */
 bool zooserver_there_is(void);
 
-/* Starts one with an empty folder, at a port of its own. */
+/* Starts a server with an empty directory and a free port. */
 void zooserver_make(void);
 
-/* The port it listens at, and shall again after a kill. */
+/* Returns the server's port, which is kept after a kill. */
 uint16_t zooserver_port(void);
 
-/* Stops the server as SIGSTOP does: it answers nothing from here on. Its kill is next. */
+/* Stops the server with SIGSTOP: it answers nothing any more. It must be killed next. */
 void zooserver_freeze(void);
 
-/* Kills the server without a warning, and starts it again with the data it had written. */
+/* Kills the server without warning, and restarts it with its data. */
 void zooserver_kill(void);
 void zooserver_revive(void);
 
-/* Revived, if a test that failed has left it killed. */
+/* Restarts the server if a failed test has left it killed. */
 void zooserver_rouse(void);
 
-/* Killed, it has lost all that it had written. */
+/* Kills the server and deletes its data. */
 void zooserver_forget(void);
 
-/* Waits until it serves. */
+/* Waits until the server answers. */
 void zooserver_wait(void);
 
-/* Killed, and its folder removed. */
+/* Kills the server and removes its directory. */
 void zooserver_unmake(void);
 
 #endif

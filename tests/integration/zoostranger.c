@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library by hand: one session that waits for each of its answers. */
+/* Another client of the ZooKeeper server: one session that waits for each answer. */
 #define _GNU_SOURCE
 #include "tests/integration/zoorig.h"
 
@@ -13,14 +13,14 @@
 #define PATIENCE_S 60
 #define SESSION_MS 60000
 #define GHOSTS_MAX 8u
-#define MANY 500u /* asked for at one time */
+#define MANY 500u /* requests at a time */
 
 static struct {
 	unsigned waiting;
 	int code;
 	struct Stat stat;
 	char data[URL_SIZE];
-	char *names; /* a line each */
+	char *names; /* one per line */
 	size_t name_count;
 } answer;
 
@@ -153,7 +153,7 @@ static void got_names(int code, const struct String_vector *names, const void *d
 		at += snprintf(at, size - (size_t)(at - answer.names), "%s\n", names->data[i]);
 }
 
-/* --- asking */
+/* --- requests */
 
 static zhandle_t *here(void)
 {
@@ -169,7 +169,7 @@ static zhandle_t *here(void)
 	return stranger;
 }
 
-/* Asks until it is not the connection that is lost. */
+/* Repeats the request while the error is a lost connection. */
 #define ASK(call)                                                                                  \
 	do {                                                                                       \
 		zhandle_t *zh = here();                                                            \

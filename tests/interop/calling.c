@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- what the consumer serves: "hold" is kept, "note" counted, all else doubled */
+/* --- methods of the consumer: "hold" is kept, "note" counted, every other argument doubled */
 
 static void serve_pushed(struct spoke_request *request, void *arg)
 {
@@ -38,7 +38,7 @@ static void serve_pushed(struct spoke_request *request, void *arg)
 	spoke_reply(request, value);
 }
 
-/* --- its life */
+/* --- set-up and tear-down */
 
 static bool has_file(void *arg)
 {

@@ -15,9 +15,9 @@
 
 #define ARGUMENTS_MAX 16
 #define VARIABLES_MAX 16
-#define LOOK_NS (5 * MS) /* how often a waiting test looks */
+#define LOOK_NS (5 * MS) /* interval at which a waiting test checks its condition */
 
-/* --- is there one? */
+/* --- is Neovim installed? */
 
 static bool is_in_path(void)
 {
@@ -55,7 +55,7 @@ int nvim_absent(void)
 
 	if (is_in_path())
 		return 0;
-	(void)fprintf(stderr, "%s: there is no nvim; sh tests/run.sh installs it on Debian\n",
+	(void)fprintf(stderr, "%s: no nvim found; sh tests/run.sh installs it on Debian\n",
 		      is_ours ? "failed" : "skipped");
 	return is_ours ? 1 : NVIM_SKIPPED;
 }
@@ -139,14 +139,13 @@ static size_t put_all(char **list, size_t at, size_t max, const char *const *mor
 {
 	for (; *more; more++) {
 		assert_true(at + 1 < max);
-		list[at++] =
-			(char *)(uintptr_t)*more; /* exec*() wants no const, and changes none */
+		list[at++] = (char *)(uintptr_t)*more; /* exec*() does not change its arguments */
 	}
 	list[at] = NULL;
 	return at;
 }
 
-/* All that it would write to the user's folders, or share with another one, goes to its own. */
+/* Redirects all files that Neovim would write to the user's directories to a temporary one. */
 static void prepare(const struct nvim *nvim, struct setting *setting, const char *const *arguments,
 		    const char *const *environment)
 {
@@ -180,7 +179,7 @@ static void become(const struct setting *setting, pid_t parent)
 	int in = open("/dev/null", O_RDONLY);
 	int out = open(setting->output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
-	/* Nobody is left behind by a test that crashed. */
+	/* Kills Neovim when the test program ends, even by a crash. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent || in < 0 || out < 0 ||
 	    dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0)
 		_exit(126);

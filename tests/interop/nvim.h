@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Neovim of one's own: in a folder of its own, ended by its number, gone when the test program
- * is. Waiting is done by turning an engine, with the patience of a busy machine.
+ * Runs a Neovim for a test: with a directory of its own, killed by its process id, and gone when
+ * the test program ends. Waiting runs an engine, with a timeout for busy machines.
  */
 #ifndef TESTS_INTEROP_NVIM_H
 #define TESTS_INTEROP_NVIM_H
@@ -22,49 +22,48 @@
 
 #define NVIM_PATIENCE_NS (60 * SECOND)
 #define NVIM_PATH_MAX 96
-#define NVIM_SKIPPED 77 /* what a test program returns that could not run */
+#define NVIM_SKIPPED 77 /* exit status of a test program that was skipped */
 
 struct nvim {
-	char folder[32]; /* "": not opened */
-	pid_t pid;       /* 0: none runs */
-	int status;      /* of the last one, as waitpid() gives it */
+	char folder[32]; /* empty: not opened */
+	pid_t pid;       /* 0: not running */
+	int status;      /* of the last process, as from waitpid() */
 };
 
-/* 0: there is a Neovim. Else what main() returns, and it was said why: a failure where the packages
- * are ours to install (root on Debian), NVIM_SKIPPED elsewhere. */
+/* Returns 0 if Neovim is installed. Otherwise returns the exit status of main() after printing the
+ * reason: a failure where packages can be installed (root on Debian), else NVIM_SKIPPED. */
 int nvim_absent(void);
 
-/* Makes the folder; undo with close, which also ends a Neovim that runs. */
+/* Creates the directory; close removes it and ends a running Neovim. */
 void nvim_open(struct nvim *nvim);
 void nvim_close(struct nvim *nvim);
 
-/* The path of a file in the folder. */
+/* Writes the path of a file in the directory. */
 void nvim_path(const struct nvim *nvim, const char *name, char path[NVIM_PATH_MAX]);
 
-/*
- * Starts one, which runs nothing but these arguments (NULL at the end) and has of the environment
- * these ("NAME=value", NULL at the end) and what it cannot do without.
- */
+/* Starts Neovim with only these arguments (NULL at the end). Its environment consists of these
+ * variables ("NAME=value", NULL at the end) and the indispensable ones. */
 void nvim_start(struct nvim *nvim, const char *const *arguments, const char *const *environment);
 
-/* Has it ended? Looks without waiting; true when there was none. */
+/* Returns whether Neovim has ended, or was not running. Does not wait. */
 bool nvim_ended(struct nvim *nvim);
 
 void nvim_signal(const struct nvim *nvim, int signal);
 
-/* Turns the engine until `is_so(arg)`; the test fails when it never comes. */
+/* Runs the engine until `is_so(arg)`; the test fails if that never happens. */
 void nvim_until(struct spoke_engine *engine, bool (*is_so)(void *arg), void *arg);
 
-/* Turns the engine until Neovim has ended, which it has to do by itself. */
+/* Runs the engine until Neovim has ended by itself. */
 void nvim_until_ended(struct spoke_engine *engine, struct nvim *nvim);
 
-/* Reads a file of the folder as a text; the test fails if there is none, or not enough room. */
+/* Reads a file of the directory as a text; the test fails if it is missing or too long. */
 void nvim_read(const struct nvim *nvim, const char *name, char *text, size_t size);
 
-/* Writes one. */
+/* Writes a file of the directory. */
 void nvim_write(const struct nvim *nvim, const char *name, const char *text);
 
-/* A test of both ways to connect; set_up_tcp(), set_up_unix() and tear_down() are the file's. */
+/* A test for both kinds of sockets; the file defines set_up_tcp(), set_up_unix() and tear_down().
+ */
 #define NVIM_OVER(test, name, set_up)                                                              \
 	{                                                                                          \
 		name, test, set_up, tear_down, NULL                                                \

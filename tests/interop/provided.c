@@ -7,7 +7,7 @@
 #define LARGE 1048576u
 #define A_LITTLE_NS UINT64_C(50000000)
 
-/* How many arguments there were, their types, the bytes of the first. */
+/* Answers with the number of arguments, their types and the length of the first one. */
 static void describe(struct spoke_request *request, void *arg)
 {
 	struct spoke_cursor args = spoke_request_args(request);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider for Neovim to call. demo.EchoService:
+ * A provider that Neovim calls. demo.EchoService:
  *     echo      answers with its argument
- *     describe  the arguments' types, and how many bytes the first text has
+ *     describe  answers with the types of the arguments and the length of the first text
  *     refuse    fails
  *     note      counts notifications
- *     large     a text of 1 MiB
- *     highest   2^64 - 1
- *     hold      7, a little later
- *     keep      is kept in provided->held, for the test to answer
- *     leave     the same, and the provider ends
- *     who       the service's name
+ *     large     answers with a text of 1 MiB
+ *     highest   answers with 2^64 - 1
+ *     hold      answers with 7, a little later
+ *     keep      keeps the request in provided->held, for the test to answer
+ *     leave     does the same, and the provider ends
+ *     who       answers with the service's name
  * and demo.Default, the default service, with echo and who.
  */
 #ifndef TESTS_INTEROP_PROVIDED_H
@@ -23,15 +23,15 @@
 
 struct provided {
 	struct spoke_engine *engine;
-	struct spoke_provider *provider; /* NULL: it has ended */
+	struct spoke_provider *provider; /* NULL: the provider has ended */
 	unsigned notes;                  /* notifications served */
-	char note[64];                   /* the last one's argument, printed */
+	char note[64];                   /* argument of the last notification, printed */
 	struct spoke_request *held;
 	struct spoke_alarm release;
 	unsigned abandoned;
 };
 
-/* Makes the provider on provided->engine, which listens nowhere yet. Returns 0 or an error. */
+/* Creates the provider on provided->engine; it does not listen yet. Returns 0 or an error. */
 int provided_serve(struct provided *provided);
 
 #endif

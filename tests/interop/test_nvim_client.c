@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Neovim as a client of a provider, over TCP and over a unix socket. */
+/* Interoperability: Neovim calls spoke's provider, over TCP and over a unix socket. */
 #include "tests/interop/nvim.h"
 #include "tests/interop/provided.h"
 
@@ -14,7 +14,7 @@ struct stage {
 	struct provided provided;
 	const char *mode; /* of sockconnect() */
 	struct nvim nvim;
-	char address[128]; /* as Neovim takes it */
+	char address[128]; /* address in Neovim's format */
 };
 
 static void listen_there(struct stage *stage)
@@ -71,7 +71,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Runs a script; see client.vim for what it may call. */
+/* Runs a script; client.vim lists the functions that it may call. */
 static void start(struct stage *stage, const char *script)
 {
 	static const char *const arguments[] = { "-S", TESTS_INTEROP "/client.vim", NULL };
@@ -92,7 +92,7 @@ static void start(struct stage *stage, const char *script)
 	nvim_start(&stage->nvim, arguments, environment);
 }
 
-/* Runs one to its end, which finds nothing wrong. */
+/* Runs a script to its end and checks that it reports no error. */
 static void run(struct stage *stage, const char *script)
 {
 	char findings[4096];
@@ -109,7 +109,7 @@ static uint64_t stat_of(const struct stage *stage, enum spoke_stat stat)
 	return spoke_stat_get(stage->provided.engine, stat);
 }
 
-/* --- what it says comes back */
+/* --- values */
 
 static void texts_come_back_as_they_were(void **state)
 {
@@ -161,7 +161,7 @@ static void all_arguments_arrive_in_their_order(void **state)
 
 static void a_number_that_neovim_has_none_for_does_no_harm(void **state)
 {
-	/* Its integers end at 2^63 - 1; it takes those beyond for nothing. */
+	/* Its integers end at 2^63 - 1; it reads larger ones as null. */
 	run(*state, "call Same(Call('demo.EchoService.highest'), v:null)\n"
 		    "call Echoes('after it')\n");
 }
@@ -265,7 +265,7 @@ static void a_notification_is_never_answered(void **state)
 {
 	struct stage *stage = *state;
 
-	/* An answer that it did not ask for would make it close the channel. */
+	/* Neovim would close the channel after a reply without a request. */
 	run(stage, "call rpcnotify(g:channel, 'demo.EchoService.echo', 1)\n"
 		   "call rpcnotify(g:channel, 'demo.EchoService.refuse')\n"
 		   "call rpcnotify(g:channel, 'demo.EchoService.nope')\n"
@@ -301,7 +301,8 @@ static void peer_killed_while_waiting_is_gone_with_its_reply(void **state)
 	nvim_until(stage->provided.engine, is_held, stage);
 	nvim_signal(&stage->nvim, SIGKILL);
 	nvim_until_ended(stage->provided.engine, &stage->nvim);
-	/* It looks like a peer that sends no more and still reads. */
+	/* To the provider this is a peer that has shut down its sending direction and still reads.
+	 */
 	request = stage->provided.held;
 	stage->provided.held = NULL;
 	spoke_reply(request, (struct spoke_value){ 0 });

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Neovim as a server of a consumer, over TCP and over a unix socket. */
+/* Interoperability: spoke's consumer calls Neovim as a server, over TCP and over a unix socket. */
 #include "tests/interop/calling.h"
 
 #include <spoke/provider.h>
@@ -82,7 +82,7 @@ static void a_url_without_a_path_names_no_service(void **state)
 {
 	struct calling *calling = *state;
 
-	/* Else it would ask for another name, "something.nvim_eval". */
+	/* With an interface in the URL the method would be "something.nvim_eval". */
 	assert_gives(calling_do(calling, "nvim_eval", "'plain'"), "\"plain\"");
 	assert_fails(calling_do(calling, "no.such_method", NULL), SPOKE_EREMOTE,
 		     "Invalid method: no.such_method");
@@ -104,7 +104,7 @@ static void lines_of_a_buffer_are_set_and_got(void **state)
 	unsigned char buffer[64];
 	size_t len;
 
-	/* A buffer is an ext, which goes back as it came. */
+	/* A buffer is an ext, which is sent back unchanged. */
 	len = calling_do(calling, "nvim_get_current_buf", NULL)->len;
 	assert_in_range(len, 1, sizeof(buffer));
 	memcpy(buffer, calling->endings[0].bytes, len);
@@ -140,7 +140,7 @@ static void an_error_of_type_and_text_becomes_its_text(void **state)
 		     "Invalid method: no_such_method");
 	assert_fails(calling_do(calling, "nvim_eval", NULL), SPOKE_EREMOTE,
 		     "Wrong number of arguments: expecting 1 but got 0");
-	/* Its type is 1: a bad argument. */
+	/* Its type is 1: invalid argument. */
 	spoke_pack_i64(&calling->args, 4711);
 	calling_begin_packed(calling, "nvim_buf_line_count", 0, false, &calling->endings[0]);
 	assert_fails(calling_finish(calling), SPOKE_EREMOTE, "Invalid buffer id: 4711");
@@ -179,7 +179,7 @@ static void a_call_that_wants_no_answer_is_done_all_the_same(void **state)
 	assert_int_equal(spoke_stat_get(calling->engine, SPOKE_STAT_MESSAGES_READ), 1);
 }
 
-/* --- what Neovim asks in return */
+/* --- requests from Neovim */
 
 static void a_request_inside_a_call_is_served_and_answered(void **state)
 {
@@ -249,7 +249,7 @@ static void calls_in_flight_are_lost_once_when_neovim_is_killed(void **state)
 	assert_int_equal(spoke_stat_get(calling->engine, SPOKE_STAT_CALLS_LOST), 1);
 }
 
-/* What it answers before it is gone is answered. */
+/* Answers sent before Neovim ends are delivered. */
 static void calls_in_flight_end_once_when_neovim_quits(void **state)
 {
 	struct calling *calling = *state;
@@ -279,7 +279,7 @@ static bool is_ready(void *arg)
 	return spoke_consumer_ready(calling->consumer) == 1;
 }
 
-/* Over TCP it would come back at another port. */
+/* Over TCP it would use another port after a restart. */
 static void a_neovim_that_comes_back_is_connected_again(void **state)
 {
 	struct calling *calling = *state;

@@ -50,7 +50,8 @@ void live_say(const char *format, ...)
 	va_end(list);
 	end = strlen(line);
 	line[end] = '\n';
-	/* Less than PIPE_BUF, hence in one piece. When nobody listens any more stdin ends, too. */
+	/* Shorter than PIPE_BUF, so the write is atomic. If the test has ended, stdin ends as well.
+	 */
 	(void)!write(STDOUT_FILENO, line, end + 1);
 }
 
@@ -82,7 +83,7 @@ uint64_t live_time(char **argv, const char *name)
 	return live_number(argv, name, 0) * LIVE_NS_PER_MS;
 }
 
-/* --- what happens */
+/* --- events */
 
 void live_changed(void *arg, const struct spoke_link_event *event)
 {
@@ -143,7 +144,7 @@ static void run_command(struct spoke_post *post)
 	free(posted);
 }
 
-/* --- the thread that listens */
+/* --- reader thread */
 
 static void post_command(const char *line)
 {
@@ -160,7 +161,7 @@ static void post_command(const char *line)
 	spoke_engine_post(live.engine, &posted->post);
 }
 
-/* Takes the lines that are whole; returns the bytes that are left. */
+/* Executes the complete lines; returns the number of bytes left. */
 static size_t take_lines(char *bytes, size_t len)
 {
 	char *at = bytes;
@@ -202,7 +203,7 @@ int live_run(struct spoke_engine *engine, uint64_t drain_ns,
 		error = SPOKE_ESYSTEM;
 	if (error)
 		return error;
-	/* It ends with the process: it waits for lines until then. */
+	/* The reader thread ends with the process; until then it waits for lines. */
 	(void)pthread_detach(thread);
 	return spoke_engine_run(engine);
 }

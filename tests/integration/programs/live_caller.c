@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A consumer of many providers, or of one that comes and goes, for tests with real processes.
+ * A consumer of many providers, or of one that is restarted, for tests with real processes.
  *
  *     live_caller url=URL [registry=URL]
  *
- * Calls "sign", checks that the answer is the argument, and notes who has answered. It is told
- *     calls N       makes so many calls a second from now on
- *     bytes N       from now on with a second argument of so many bytes, up to 16 KiB
+ * Calls "sign", checks that the answer is the argument, and records which provider answered.
+ * Commands:
+ *     calls N       makes N calls per second from now on
+ *     bytes N       adds a second argument of N bytes to later calls, up to 16 KiB
  *     rest          makes no more calls
- *     table         says how calls ended, when none is under way
- *     tickets       says how they were settled, when none is left
- *     waiting       says how many tickets wait
- *     from N        says how often provider N has answered calls, and settled tickets
- *     ready         says how many endpoints are connected
- *     endpoints     says how many there are
+ *     table         prints the results of calls, when none is in flight
+ *     tickets       prints the settlements of tickets, when none is left
+ *     waiting       prints the number of waiting tickets
+ *     from N        prints the numbers of calls and tickets that provider N has answered
+ *     ready         prints the number of connected endpoints
+ *     endpoints     prints the number of endpoints
  */
 #include "live.h"
 
@@ -27,7 +28,7 @@
 #define IDS_MAX 64u
 #define BYTES_MAX 16384u
 #define PERIOD_NS LIVE_NS_PER_MS
-#define BURST 50u /* calls at a time; what is missed beyond is not made up for */
+#define BURST 50u /* calls at a time; calls missed beyond that are not made up for */
 #define SECOND_NS UINT64_C(1000000000)
 
 struct call {
@@ -36,11 +37,11 @@ struct call {
 	bool deferred;
 };
 
-/* How calls ended, or tickets. */
+/* Results of calls, or of tickets. */
 struct ends {
 	uint32_t all;
 	uint32_t ok;
-	uint32_t wrong; /* another answer than was asked for */
+	uint32_t wrong; /* wrong answers */
 	uint32_t twice;
 };
 
@@ -51,7 +52,7 @@ static struct calling {
 	struct spoke_alarm again;
 	uint64_t per_second;
 	size_t bytes;
-	uint64_t since_ns; /* calls are made up to now since then */
+	uint64_t since_ns; /* calls have been made up to this time */
 	uint64_t made;
 	bool wants_table;
 	bool wants_tickets;
@@ -63,10 +64,10 @@ static struct calling {
 	uint32_t lost;
 	uint32_t refused;
 	uint32_t other;
-	uint32_t unwritten; /* ended badly, and were never written */
+	uint32_t unwritten; /* failed without being written */
 	uint32_t deferred;
 	struct ends tickets;
-	uint32_t told; /* tickets' ends, by the option */
+	uint32_t told; /* settlements reported to the option `settled` */
 	uint32_t answered[IDS_MAX];
 	uint32_t settled[IDS_MAX];
 } calling;
@@ -106,7 +107,7 @@ static void count_answer(struct ends *ends, uint32_t *by_id, const struct call *
 	by_id[(answer >> 32) % IDS_MAX]++;
 }
 
-/* Its deadline has passed, which a provider that was held up may find out first. */
+/* Counts a call whose deadline has passed. A provider that was stalled may detect this first. */
 static bool is_timeout(int error)
 {
 	return error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT || error == SPOKE_EEXPIRED;
@@ -144,7 +145,7 @@ static void settled(void *arg, const struct spoke_ticket_result *settled)
 			 spoke_errname(settled->result->error));
 }
 
-/* The option's comes last. */
+/* The option's callback runs last. */
 static void told(void *arg, const struct spoke_ticket_result *settled)
 {
 	(void)arg;

@@ -4,13 +4,12 @@
  *
  *     live_consumer url=URL [heartbeat=MS|off] [timeout=MS] [every=MS] [consumers=N]
  *
- * Calls "echo" every so many milliseconds (not at all unless it was given), in turn on each of its
- * consumers, and checks that the answer is the argument. It serves what is pushed, and says so. It
- * is told
- *     echo N, hold N, large BYTES    makes a call, and says how it ended
- *     rest                           makes no more calls by itself
- *     table                          says how calls ended, when none is under way
- *     ready                          says how many endpoints are connected
+ * Calls "echo" every MS milliseconds (default: never), in turn on each of its consumers, and checks
+ * that the answer is the argument. It serves pushes and prints them. Commands:
+ *     echo N, hold N, large BYTES    makes a call and prints its result
+ *     rest                           stops the periodic calls
+ *     table                          prints the results of calls, when none is in flight
+ *     ready                          prints the number of connected endpoints
  *     free                           frees its consumers
  */
 #include "live.h"
@@ -43,14 +42,14 @@ struct call {
 	uint64_t number;
 	enum kind kind;
 	unsigned ends;
-	bool is_told; /* it says how it ends */
+	bool is_told; /* the result must be printed */
 };
 
 static struct calling {
 	struct spoke_engine *engine;
 	struct one *ones;
 	unsigned one_count;
-	unsigned turn; /* the consumer that calls next */
+	unsigned turn; /* index of the consumer that calls next */
 	struct spoke_alarm again;
 	bool wants_table;
 	struct call calls[CALLS_MAX];
@@ -58,7 +57,7 @@ static struct calling {
 	unsigned not_taken;
 	unsigned ended;
 	unsigned ok;
-	unsigned wrong; /* another answer than was asked for */
+	unsigned wrong; /* wrong answers */
 	unsigned timeouts;
 	unsigned lost;
 	unsigned refused;
@@ -77,7 +76,7 @@ static void say_table(void)
 		 calling.refused, calling.other, calling.twice, calling.not_taken);
 }
 
-/* Its deadline has passed, which a provider that was held up may find out first. */
+/* Counts a call whose deadline has passed. A provider that was stalled may detect this first. */
 static bool is_timeout(int error)
 {
 	return error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT || error == SPOKE_EEXPIRED;
@@ -208,7 +207,7 @@ static void obey(void *arg, const struct live_command *command)
 	}
 }
 
-/* What a provider pushes. */
+/* Handles a push from a provider. */
 static void told(struct spoke_request *request, void *arg)
 {
 	struct spoke_cursor args = spoke_request_args(request);

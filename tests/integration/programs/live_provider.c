@@ -5,15 +5,15 @@
  *     live_provider [listen=URL] [heartbeat=MS|off] [drain=MS] [connections=N] [requests=N]
  *         [id=N] [registry=URL]
  *
- * Serves demo.EchoService: "echo" answers with its argument at once, "hold" when it is told to,
- * "large" with as many bytes as the argument says, "sign" with its argument and, in the upper 32
- * bits, who answers. Of "hold" it says when one runs. It has its whole weight at once. At its end,
- * unless it is killed, it says how often any handler ran. It is told
- *     release       answers all that is held
- *     push N        pushes to every consumer, and says to how many
- *     ask N         pushes to every consumer, and says how each of them ended
- *     runs          says how often any handler ran, and how many different "spoke.id" it saw
- *     registered    says how many of its listings hold
+ * Serves demo.EchoService: "echo" answers with its argument at once, "hold" after the command
+ * "release", "large" with as many bytes as its argument specifies, "sign" with its argument and, in
+ * the upper 32 bits, the provider's id. It prints a line when a "hold" runs. It has no warm-up. At
+ * its end, unless it is killed, it prints the number of handler runs. Commands:
+ *     release       answers all held requests
+ *     push N        pushes to every consumer, and prints the number of pushes
+ *     ask N         pushes to every consumer, and prints the result of each push
+ *     runs          prints the number of handler runs, and of different "spoke.id"
+ *     registered    prints the number of its current registrations
  */
 #include "live.h"
 
@@ -25,7 +25,7 @@
 
 #define HELD_MAX 4096u
 #define LARGE_MAX (1u << 20)
-#define IDS_MAX (1u << 16) /* a power of two, of which a part is used */
+#define IDS_MAX (1u << 16) /* a power of two; only a part is used */
 
 struct serving {
 	struct spoke_engine *engine;
@@ -34,9 +34,9 @@ struct serving {
 	unsigned held_count;
 	uint64_t id;
 	uint64_t runs;
-	uint64_t ids[IDS_MAX]; /* of "spoke.id"; 0: free */
+	uint64_t ids[IDS_MAX]; /* hashes of "spoke.id"; 0: unused */
 	unsigned different;
-	struct spoke_method *told; /* of consumers */
+	struct spoke_method *told; /* method of consumers, for pushes */
 };
 
 static struct spoke_value first_of(const struct spoke_request *request)
@@ -140,7 +140,7 @@ static void ask(struct serving *serving, uint64_t number)
 	}
 }
 
-/* Attempts of one call say the same "spoke.id". */
+/* Counts distinct "spoke.id": all attempts of a call have the same one. */
 static void note_id(struct serving *serving, struct spoke_value attachments)
 {
 	struct spoke_value value;

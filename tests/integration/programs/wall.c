@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For a program of its own: the clock on the wall, as all code of the process reads it, is a day
- * ahead one time and a day behind the next. What it says on stdout at the first time tells the
- * test that somebody has looked.
+ * Replaces the wall clock of a program: readings are alternately a day ahead and a day behind. The
+ * first reading prints a line, so that a test notices the use of the wall clock.
  */
 #define _GNU_SOURCE
 #include <stdbool.h>
@@ -12,7 +11,7 @@
 #include <unistd.h>
 
 #define DAY 86400
-#define INSTEAD __attribute__((visibility("default"))) /* of the C library's */
+#define INSTEAD __attribute__((visibility("default"))) /* overrides the C library's function */
 
 // NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): it has none to follow
 INSTEAD int clock_gettime(clockid_t clock, struct timespec *ret_time)
