@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What it costs to choose a provider: for each balancer and number of providers the CPU time of one
- * pick, and of what a balancer does when something has changed. Around each pick a call begins and
- * the oldest one ends, so that the arrays are as warm, and as lately written, as in use.
+ * The cost of choosing a provider: for each balancer and number of providers the CPU time of one
+ * pick, and of a balancer's work after a change. Around each pick a call begins and the oldest one
+ * ends, so that the arrays are as warm, and as lately written, as in use.
  *
- *     equal     same weights, means of 1.0 to 1.1 ms
- *     mixed     weights of 1 to 200, means of 1 to 5 ms, one place in 10 not able
- *     changed   one that is able is so no more, or again
- *     fresh     all places are new
+ *     equal     same weights, mean latencies of 1.0 to 1.1 ms
+ *     mixed     weights of 1 to 200, mean latencies of 1 to 5 ms, one address in 10 unavailable
+ *     changed   one address has become unavailable, or available again
+ *     fresh     all addresses are new
  */
 #include "tests/bench/common/options.h"
 #include "tests/bench/memory/memory.h"
@@ -21,7 +21,7 @@
 
 #define PLACES_MAX 1000u
 #define REPS 9u
-#define UNDER_WAY 4u /* calls for each place */
+#define UNDER_WAY 4u /* calls in flight for each address */
 #define KEYS 256u
 #define KEY_LEN 16u
 
@@ -41,7 +41,7 @@ static const size_t sizes[] = { 3, 10, 100, 1000 };
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 #define TARGET_SIZE 100u
 
-/* All that a balancer looks at. */
+/* All inputs of a balancer. */
 static struct world {
 	uint8_t able[PLACES_MAX];
 	uint32_t weights[PLACES_MAX];
@@ -51,12 +51,12 @@ static struct world {
 	uint64_t chosen_ns[PLACES_MAX];
 	const char *names[PLACES_MAX];
 	char texts[PLACES_MAX][40];
-	size_t under_way[PLACES_MAX * UNDER_WAY]; /* where the latest calls are */
+	size_t under_way[PLACES_MAX * UNDER_WAY]; /* addresses of the latest calls */
 	unsigned char keys[KEYS][KEY_LEN];
 	struct spoke_balancer_candidates candidates;
 	struct dice dice;
 	void *memory;
-	uint64_t chosen; /* a sum of all places, so that none is chosen in vain */
+	uint64_t chosen; /* sum of all choices, so that none is optimized away */
 } world;
 
 static void place_one(size_t place, bool mixed)
@@ -98,7 +98,7 @@ static void begin(const struct spoke_balancer *balancer, size_t count, bool mixe
 	};
 	world.memory = calloc(1, balancer->room(count));
 	if (!world.memory)
-		die("no memory for %zu places", count);
+		die("no memory for %zu addresses", count);
 	balancer->changed(world.memory, &world.candidates, true);
 }
 
@@ -121,7 +121,7 @@ static void pick_many(const struct spoke_balancer *balancer, unsigned picks)
 		choice.key = (struct spoke_span){ world.keys[i % KEYS], KEY_LEN };
 		place = balancer->pick(world.memory, &world.candidates, &choice);
 		if (place >= world.candidates.count)
-			die("%s chose nobody", balancer->name);
+			die("%s chose no address", balancer->name);
 		world.chosen += place;
 		world.actives[world.under_way[latest]]--;
 		world.actives[place]++;
@@ -153,7 +153,7 @@ static const struct figure {
 	void (*run)(const struct spoke_balancer *balancer, unsigned times);
 	unsigned times;
 	bool mixed;
-	bool is_pick; /* which has a target; else the more places, the fewer times */
+	bool is_pick; /* has a target; other actions are repeated less for many addresses */
 } figures[] = {
 	{ "equal", pick_many, 200000, false, true },
 	{ "mixed", pick_many, 200000, true, true },
@@ -171,7 +171,7 @@ static int compare(const void *one, const void *other)
 	return (*a > *b) - (*a < *b);
 }
 
-/* The median of the repetitions, in ns. */
+/* Returns the median of the repetitions, in ns. */
 static double measure(const struct spoke_balancer *balancer, const struct figure *figure,
 		      size_t count, bool is_quick)
 {

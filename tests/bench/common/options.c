@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words of a command line; see options.h. Needs _GNU_SOURCE (program_invocation_short_name). */
+/*
+ * Reads the command line of a benchmark; see options.h. Needs _GNU_SOURCE
+ * (program_invocation_short_name).
+ */
 #include "options.h"
 
 #include <errno.h>
@@ -22,7 +25,7 @@ static const struct option_row *find(const char *word, const struct option_row *
 	return NULL;
 }
 
-/* Returns whether the value is a right one. */
+/* Stores the value; returns whether it is valid. */
 static bool take(const struct option_row *option, const char *value)
 {
 	char *end = NULL;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said to a benchmark on its command line: a table of words, and where each of them goes.
- */
+/* The command line of a benchmark: a table of options and the variables that they set. */
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
@@ -8,22 +7,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One of the three places is not NULL; the last two take the word that follows. */
+/* Exactly one of the three pointers is set; the last two kinds take the word that follows. */
 struct option_row {
 	const char *word;  /* "--reps" */
-	bool *flag;        /* becomes true */
-	uint64_t *number;  /* becomes one from min to max */
-	const char **text; /* becomes one that is not empty, borrowed from argv */
+	bool *flag;        /* set to true */
+	uint64_t *number;  /* set to a number from min to max */
+	const char **text; /* set to a text that is not empty, borrowed from argv */
 	uint64_t min;
 	uint64_t max;
 };
 
-/* Reads all words; whoever is not said stays as it is. Ends the program by options_refuse() when
- * one is no option or has no right value. */
+/* Reads all words; other variables keep their values. Ends the program by options_refuse() if a
+ * word is no option or a value is invalid. */
 void options_read(int argc, char **argv, const struct option_row *options, size_t count,
 		  const char *usage);
 
-/* Says on stderr how the program is used, behind its name, and ends it. */
+/* Prints the usage to stderr, after the program's name, and ends the program. */
 _Noreturn void options_refuse(const char *usage);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls under a virtual clock, over a network in memory, consumer and provider in one process: what
- * callgrind counts instructions of. It is the same work each time, to the instruction, and what is
- * counted happens inside cost_measured(). Fails when a call did, or was answered with something
- * else.
+ * The program whose instructions callgrind counts: calls between a consumer and a provider in one
+ * process, under a virtual clock, over an in-memory network. Its work is the same in each run, to
+ * the instruction; the counted part runs inside cost_measured(). The program fails if a call fails
+ * or has a wrong result.
  */
 #include "core/virtual/world.h"
 
@@ -20,7 +20,7 @@
 #define DEEP_MAX 1024u
 #define ADDRESS "127.0.0.1:20880"
 #define SERVICE "demo.EchoService"
-#define LATENCY_NS UINT64_C(25000) /* each way */
+#define LATENCY_NS UINT64_C(25000) /* in each direction */
 #define MANY 100000000u
 #define SECOND UINT64_C(1000000000)
 
@@ -36,7 +36,7 @@ struct rig {
 	unsigned char memory[PAYLOAD + 8];
 	struct spoke_span args;
 	uint64_t ended;
-	/* What is used beside the defaults. */
+	/* Features beyond the defaults. */
 	bool has_limits;
 	bool has_filters;
 };
@@ -84,7 +84,7 @@ static void call_done(void *arg, const struct spoke_result *result)
 	if (result->error)
 		die("a call failed: %s", spoke_strerror(result->error));
 	if (result->value.len != rig->args.len)
-		die("a call was answered with something else");
+		die("a call had a wrong result");
 	rig->ended++;
 	call(rig);
 }
@@ -100,16 +100,16 @@ static void make_calls(struct rig *rig, uint64_t calls)
 
 	while (rig->ended < until)
 		if (!spokei_world_step(&rig->world, rig->world.now_ns + SECOND))
-			die("nothing happens any more");
+			die("no event is pending, but calls are in flight");
 }
 
-/* A function by its name, which callgrind is told. */
+/* A function with a fixed name, which is passed to callgrind. */
 __attribute__((noinline)) void cost_measured(struct rig *rig, uint64_t calls)
 {
 	make_calls(rig, calls);
 }
 
-/* --- a filter, which is asked and does nothing */
+/* --- a filter that does nothing */
 
 static struct spoke_filter_verdict see_call(void *arg, const struct spoke_filter_call *call)
 {
@@ -142,7 +142,7 @@ static const struct spoke_filter filter = {
 };
 static const struct spoke_filter *const filters[] = { &filter };
 
-/* --- the world */
+/* --- set-up and main loop */
 
 static void open_server(struct rig *rig)
 {
@@ -199,7 +199,7 @@ static void open_world(struct rig *rig)
 	must("arguments", spoke_builder_finish(&builder, &rig->args));
 	while (spoke_consumer_ready(rig->consumer) == 0)
 		if (!spokei_world_step(&rig->world, rig->world.now_ns + SECOND))
-			die("it does not connect");
+			die("the consumer does not connect");
 }
 
 static uint64_t number_of(const char *text, uint64_t most)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The consumer's process: engines that keep calls outstanding by themselves, or one that threads
- * call through, each of which waits for its answer.
+ * The consumer's process: engines that keep calls in flight, or one engine whose calls are made by
+ * blocking threads.
  */
 #include "engines.h"
 
@@ -62,7 +62,7 @@ static struct spoke_method *open_method(struct spoke_engine *engine, const char 
 	return method;
 }
 
-/* One engine that calls; all of its callers count on one seat. */
+/* Runs one engine with its calls; all of its callers use one seat. */
 static void begin_engine(const struct plan *plan, const char *url, struct seat *seat)
 {
 	struct caller *callers = calloc((size_t)plan->connections * plan->outstanding,

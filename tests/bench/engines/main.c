@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The benchmark of several engines, and of calls that block: pairs of plans. Each repetition
- * measures all pairs, both of each one right after the other, another one first each time. What
- * counts is the median of the ratios of the pairs.
+ * The benchmark of several engines and of blocking calls: pairs of plans. Each repetition measures
+ * all pairs, with both plans of a pair in succession and a rotating order of pairs. The result is
+ * the median of the ratios.
  */
 #include "engines.h"
 
@@ -24,10 +24,10 @@
 #define FOREIGN_MAX 0.05
 #define WARM_MS 200u
 
-/* The kernel's number of the CPU clock of all threads of a process. */
+/* Returns the kernel's id of the CPU clock of a process. */
 #define CPU_CLOCK(pid) ((clockid_t)(~(unsigned)(pid) << 3 | 2))
 
-/* Two plans, and what is asked of the second one, as a share of the first. 0: nothing. */
+/* Two plans, and the target of the second one as a share of the first. 0: no target. */
 struct pair {
 	struct plan plans[2];
 	double calls_min;
@@ -101,21 +101,21 @@ static const struct pair pairs[] = {
 
 struct sample {
 	double calls_per_s;
-	double cpu_us;   /* of a call, both sides */
-	double switches; /* of threads, for 1,000 calls, both sides */
-	double foreign;  /* share of all CPUs that others used */
+	double cpu_us;   /* per call, both sides */
+	double switches; /* context switches per 1,000 calls, both sides */
+	double foreign;  /* share of all CPUs that other processes used */
 };
 
 struct bench {
 	unsigned reps;
 	uint64_t span_ns;
-	const char *only; /* a word of the names; NULL: all */
+	const char *only; /* substring of the names to run; NULL: all */
 	struct board *board;
 	char folder[40];
 	bool failed;
 };
 
-/* What foreign.c stands on. */
+/* Globals that foreign.c requires. */
 void host_die(const char *format, ...)
 {
 	die("%s", format);
@@ -131,7 +131,7 @@ static uint64_t cpu_of(pid_t pid)
 	struct timespec time;
 
 	if (clock_gettime(CPU_CLOCK(pid), &time))
-		die("a process has ended that should not");
+		die("a child process ended too early");
 	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
 }
 
@@ -155,7 +155,7 @@ static uint64_t calls_on(const struct board *board, uint64_t *ret_failed)
 	return calls;
 }
 
-/* Both processes are there and at work. Returns how many calls failed. */
+/* Measures after both processes have started. Returns the number of failed calls. */
 static uint64_t take_sample(const struct bench *bench, const struct helper helpers[2],
 			    struct sample *ret)
 {
@@ -192,7 +192,7 @@ static void pin_to(const struct plan *plan, size_t core)
 	CPU_ZERO(&cores);
 	CPU_SET(core, &cores);
 	if (sched_setaffinity(0, sizeof(cores), &cores))
-		die("there is no core %zu to pin to", core);
+		die("cannot pin to core %zu: not available", core);
 }
 
 static void play_first(void *arg, int in, int out)
@@ -243,7 +243,7 @@ static struct sample measure_once(struct bench *bench, const struct plan *plan)
 	return sample;
 }
 
-/* Measures until nobody disturbed it, or often enough. */
+/* Repeats a measurement that other processes disturbed, up to a limit. */
 static struct sample measure(struct bench *bench, const struct plan *plan)
 {
 	struct sample sample = measure_once(bench, plan);
@@ -282,7 +282,7 @@ enum column {
 	COLUMNS,
 };
 
-/* Of one plan, from all repetitions. */
+/* Returns the median of one plan over all repetitions. */
 struct series {
 	double columns[COLUMNS][REPS_MAX];
 	unsigned disturbed;
@@ -395,7 +395,7 @@ int main(int argc, char **argv)
 	bench.board = mmap(NULL, sizeof(*bench.board), PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (bench.board == MAP_FAILED || mkdtemp(bench.folder) == NULL)
-		die("no memory to share, or no folder for a socket");
+		die("cannot map shared memory or create a directory for a socket");
 	run_pairs(&bench);
 	(void)rmdir(bench.folder);
 	return bench.failed;

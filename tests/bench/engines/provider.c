@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The provider's process: as many engines as the plan has, which listen as one. */
+/* The provider's process: the engines of the plan, which listen as a group. */
 #include "engines.h"
 
 #include "tests/bench/memory/memory.h"
@@ -43,7 +43,7 @@ void play_provider(void *arg, int in, int out)
 	}
 	memset(place, 0, sizeof(place));
 	if (spoke_provider_address(providers[0], 0, place, sizeof(place)) == 0)
-		die("the provider listens nowhere");
+		die("the provider does not listen");
 	for (unsigned i = 0; i < plan->engines; i++)
 		must("start", spoke_engine_start(engines[i]));
 	write_all(out, place, sizeof(place));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The raw echo: threads on bare epoll in place of engines, with frames as long as those of spoke's
- * calls and nothing in them, as many connections and calls, each with a thread's own listening
- * socket where spoke has one. One read, all whole frames of it, one write. It shows what the kernel
- * makes two threads cost.
+ * The raw echo: threads on bare epoll instead of engines. Its frames are as long as those of
+ * spoke's calls and contain only zeros. It has as many connections and calls, and one listening
+ * socket per thread where spoke has one per engine. One read, all complete frames, one write. It
+ * shows what two threads cost in the kernel.
  */
 #include "engines.h"
 
@@ -19,23 +19,23 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Bytes of a call of 32 bytes and of its answer, both headers included. */
+/* Bytes of a call with 32 bytes and of its answer, including the headers. */
 #define REQUEST 117u
 #define ANSWER 51u
 #define CALLS_MAX 64u /* on a connection */
 #define EVENTS_MAX 64
 
-/* A thread. */
+/* The state of a thread. */
 struct looper {
 	int epoll;
-	int listener;      /* the provider's */
-	struct seat *seat; /* where it counts what it has called; NULL: it answers */
+	int listener;      /* of the provider */
+	struct seat *seat; /* counters of calls; NULL: this thread answers */
 };
 
-/* A connection; the looper's listening socket has one too, with nothing in it. */
+/* A connection; also used for the listening socket, without buffers. */
 struct pipe {
 	int fd;
-	size_t got; /* bytes of the frame that has not come whole */
+	size_t got; /* bytes of the incomplete frame */
 };
 
 static void check(const char *what, int result)
@@ -68,14 +68,14 @@ static void send_frames(int fd, size_t len)
 	ssize_t sent;
 
 	if (len > sizeof(frames))
-		die("raw echo: more calls at a time than it is made for");
-	/* So few bytes are taken at once. That the peer has gone shows when reading. */
+		die("raw echo: too many calls at a time");
+	/* Frames this small are written whole. An error appears on the next read. */
 	sent = send(fd, frames, len, MSG_NOSIGNAL);
 	if (sent >= 0 && (size_t)sent < len)
-		die("raw echo: a part was sent");
+		die("raw echo: short write");
 }
 
-/* The consumer is ended first. */
+/* The consumer is killed first. */
 static void leave(const struct looper *looper, struct pipe *pipe)
 {
 	if (looper->seat)
@@ -84,7 +84,7 @@ static void leave(const struct looper *looper, struct pipe *pipe)
 	free(pipe);
 }
 
-/* Everything that has come is whole frames, and the beginning of one. */
+/* Handles all complete frames, and keeps the beginning of the next one. */
 static void serve(const struct looper *looper, struct pipe *pipe)
 {
 	static _Thread_local char bytes[65536];
@@ -152,7 +152,7 @@ static int open_socket(int flags)
 	return fd;
 }
 
-/* The port of the first one is that of all; it comes back in `at`. */
+/* Opens listening sockets. All use the port of the first one, which is written to `at`. */
 static int listen_with_others(struct sockaddr_in *at)
 {
 	socklen_t len = sizeof(*at);

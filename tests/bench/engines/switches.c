@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How often the threads of a process were switched, as /proc tells it. */
+/* Reads the context switches of a process from /proc. */
 #include "engines.h"
 
 #include "tests/bench/memory/memory.h"
@@ -19,7 +19,7 @@ static uint64_t switches_of_thread(pid_t pid, const char *thread)
 	(void)snprintf(path, sizeof(path), "/proc/%d/task/%.16s/status", (int)pid, thread);
 	file = fopen(path, "re");
 	if (file == NULL)
-		return 0; /* it has ended */
+		return 0; /* the process has ended */
 	while (fgets(line, sizeof(line), file)) {
 		const char *words = strstr(line, "voluntary_ctxt_switches:");
 
@@ -40,7 +40,7 @@ uint64_t switches_of(pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	threads = opendir(path);
 	if (threads == NULL)
-		die("a process has ended that should not");
+		die("a child process ended too early");
 	while ((entry = readdir(threads)) != NULL)
 		if (entry->d_name[0] != '.')
 			sum += switches_of_thread(pid, entry->d_name);

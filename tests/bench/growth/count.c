@@ -24,10 +24,10 @@
 #define RUNNING_ON_VALGRIND 0
 #endif
 
-#define TIMEOUT_NS (600000 * HOST_MS) /* callgrind takes its time */
+#define TIMEOUT_NS (600000 * HOST_MS) /* callgrind is slow */
 #define WARM_CALLS 20000u
 #define CALLS 20000u
-#define CONNECTIONS_MAX 5000u /* each has two ends here */
+#define CONNECTIONS_MAX 5000u /* both ends are in this process */
 
 static void start_counting(void)
 {
@@ -47,7 +47,7 @@ static struct rpc_plan find_plan(const char *name, const char *size, const char 
 		if (strcmp(curve->runners[i].name, runner) == 0)
 			return curve_plan(curve, (uint32_t)strtoul(size, NULL, 10),
 					  &curve->runners[i]);
-	host_die("there is no %s of %s", runner, name);
+	host_die("unknown runner %s of curve %s", runner, name);
 }
 
 int count_point(const char *curve, const char *size, const char *runner)
@@ -57,7 +57,7 @@ int count_point(const char *curve, const char *size, const char *runner)
 	struct load *load;
 
 	if (!RUNNING_ON_VALGRIND)
-		host_die("only callgrind can count, and valgrind's headers have to be there");
+		host_die("counting requires callgrind, and valgrind's headers in the build");
 	must("engine", spoke_engine_new(NULL, &engine));
 	plan.port = load_serve(engine, &plan);
 	load = load_open(engine, &plan, TIMEOUT_NS);
@@ -69,7 +69,7 @@ int count_point(const char *curve, const char *size, const char *runner)
 	return 0;
 }
 
-/* Between fork and exec. */
+/* Prepares the child between fork and exec. */
 static _Noreturn void become(int output, const char *curve, const char *size, const char *runner)
 {
 	char self[PATH_MAX];
@@ -80,12 +80,12 @@ static _Noreturn void become(int output, const char *curve, const char *size, co
 		(void)execlp("valgrind", "valgrind", "--tool=callgrind", "--instr-atstart=no",
 			     "--callgrind-out-file=/dev/null", self, COUNT_POINT, curve, size,
 			     runner, (char *)NULL);
-		(void)fputs("valgrind is not there\n", stderr);
+		(void)fputs("cannot execute valgrind\n", stderr);
 	}
 	_exit(127);
 }
 
-/* What callgrind says at its end; what else is said goes to stderr. */
+/* Parses the final output of callgrind and prints its other output to stderr. */
 static double read_sum(FILE *output)
 {
 	static const char mark[] = "Collected : ";
@@ -103,7 +103,7 @@ static double read_sum(FILE *output)
 	return sum;
 }
 
-/* Instructions per call, or 0. */
+/* Returns the instructions per call, or 0. */
 static double count(const struct curve *curve, uint32_t size, const struct runner *runner)
 {
 	char text[16];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions of spoke per call at each point of the curves, of both sides: in one process, so
- * that what one turn finds does not depend on who is faster. They are callgrind's, have no noise,
- * and leave the kernel out. Needs valgrind.
+ * Counts spoke's instructions per call at each point of the curves, for both sides together. Both
+ * run in one process, so that the number of frames per turn does not depend on timing. callgrind's
+ * counts have no noise and exclude the kernel. Needs valgrind.
  */
 #ifndef BENCH_COUNT_H
 #define BENCH_COUNT_H
@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Counts all curves, or those of one name, each point in a process of its own, and prints TSV.
- * Returns whether all could be counted. */
+/* Counts all curves, or the curve `name`, each point in a process of its own, and prints TSV.
+ * Returns whether all points were counted. */
 bool count_curves(const char *only, bool is_quick);
 
-/* That process: counts the calls at one point. Returns its status. */
+/* Main program of that process: counts the calls at one point. Returns the exit status. */
 int count_point(const char *curve, const char *size, const char *runner);
 
 #define COUNT_POINT "--count"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The curves; see curve.h. */
+/* The table of curves; see curve.h. */
 #include "curve.h"
 
 #include "tests/bench/rpc/pattern.h"
@@ -9,7 +9,7 @@
 
 #define PAYLOAD 32u
 
-/* Calls outstanding. */
+/* Calls in flight. */
 #define CONNECTIONS_TOTAL 1024u
 #define ENDPOINTS_TOTAL 256u
 #define DEEP 64u
@@ -52,7 +52,7 @@ const struct curve curves[CURVES] = {
 	{
 		.name = "connections",
 		.grows = "connections",
-		.beside = "1,024 calls outstanding in all, 32 B",
+		.beside = "1,024 calls in flight in all, 32 B",
 		.size_count = 5,
 		.sizes = { 1, 10, 100, 1000, 10000 },
 		.is_quick = { true, false, true, true, false },
@@ -63,7 +63,7 @@ const struct curve curves[CURVES] = {
 	{
 		.name = "pending",
 		.grows = "calls that wait for an answer",
-		.beside = "64 calls outstanding beside them on the same connection, 32 B",
+		.beside = "64 other calls in flight on the same connection, 32 B",
 		.size_count = 5,
 		.sizes = { 0, 1000, 10000, 100000, 1000000 },
 		.is_quick = { true, true, false, true, false },
@@ -74,7 +74,7 @@ const struct curve curves[CURVES] = {
 	{
 		.name = "endpoints",
 		.grows = "endpoints of one consumer, failover",
-		.beside = "256 calls outstanding in all, 32 B",
+		.beside = "256 calls in flight in all, 32 B",
 		.size_count = 5,
 		.sizes = { 1, 3, 10, 30, 100 },
 		.is_quick = { true, false, true, false, true },
@@ -91,7 +91,7 @@ const struct curve curves[CURVES] = {
 	{
 		.name = "failback",
 		.grows = "tickets that wait for their next attempt",
-		.beside = "64 calls outstanding beside them, 32 B",
+		.beside = "64 other calls in flight, 32 B",
 		.size_count = 5,
 		.sizes = { 0, 10, 100, 1000, 10000 },
 		.is_quick = { true, false, false, true, false },

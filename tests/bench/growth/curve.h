@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The curves: what grows, how far, and who is measured at each point. */
+/* The curves: the quantity that grows, its sizes, and the programs measured at each size. */
 #ifndef BENCH_CURVE_H
 #define BENCH_CURVE_H
 
@@ -12,7 +12,7 @@
 #define CURVE_SIZES_MAX 5
 #define CURVE_RUNNERS_MAX 7
 
-/* Who is measured. */
+/* A program to measure. */
 struct runner {
 	const char *name;
 	bool is_raw;
@@ -22,23 +22,23 @@ struct runner {
 
 struct curve {
 	const char *name;
-	const char *grows;  /* what does, with its unit */
-	const char *beside; /* what goes on */
+	const char *grows;  /* the quantity that grows, with its unit */
+	const char *beside; /* the constant load */
 	uint32_t size_count;
 	uint32_t sizes[CURVE_SIZES_MAX];
 	bool is_quick[CURVE_SIZES_MAX]; /* part of a quick run */
 	uint32_t runner_count;
-	struct runner runners[CURVE_RUNNERS_MAX]; /* the raw one first */
-	/* Fills in what grows. */
+	struct runner runners[CURVE_RUNNERS_MAX]; /* the raw echo comes first */
+	/* Stores the size in the plan. */
 	void (*grow)(struct rpc_plan *plan, uint32_t size);
 };
 
 extern const struct curve curves[CURVES];
 
-/* The curve of that name, or NULL. */
+/* Returns the curve of that name, or NULL. */
 const struct curve *curve_find(const char *name);
 
-/* All of a plan but the CPUs and times. */
+/* Returns the plan without CPUs and times. */
 struct rpc_plan curve_plan(const struct curve *curve, uint32_t size, const struct runner *runner);
 
 #endif

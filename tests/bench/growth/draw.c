@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From figures to plots; see draw.h. */
+/* Draws measured values as plots; see draw.h. */
 #include "draw.h"
 
 #include "svg.h"
@@ -27,7 +27,7 @@ static double median(const struct report_row *row, const struct report_row *raw,
 	return report_median(row, column);
 }
 
-/* Of calls/s, as of all columns that this is asked for. */
+/* Returns the ratio to the raw echo in the given column. */
 static double ratio(const struct report_row *row, const struct report_row *raw,
 		    enum report_column column)
 {
@@ -53,8 +53,8 @@ static const struct {
 } kinds[] = {
 	{ "calls/s", median, REPORT_CALLS_PER_S, false },
 	{ "CPU per call, both sides, \302\265s", median, REPORT_CPU_US, false },
-	{ "CPU per call beyond that of raw libev, \302\265s", cost, REPORT_CPU_US, true },
-	{ "calls/s to those of raw libev", ratio, REPORT_CALLS_PER_S, true },
+	{ "CPU time per call minus raw libev's, \302\265s", cost, REPORT_CPU_US, true },
+	{ "calls/s divided by raw libev's", ratio, REPORT_CALLS_PER_S, true },
 };
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))

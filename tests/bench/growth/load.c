@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client's side; see load.h. Every call that fails ends the program. */
+/* The client of the benchmark; see load.h. A failed call ends the program. */
 #include "load.h"
 
 #include "tests/bench/rpc/meter.h"
@@ -17,12 +17,12 @@
 
 #define SECOND_NS (1000 * HOST_MS)
 #define HOUR_NS (3600 * SECOND_NS)
-#define PENDING_MORE 65536u          /* than those that wait */
-#define TICKET_BYTES 4096u           /* that a ticket may keep */
-#define AT_ONCE 500u                 /* connections or calls between two turns */
-#define KEY_STEP 0x9e3779b97f4a7c15u /* from one key to the next: they are all over the ring */
+#define PENDING_MORE 65536u          /* more than the waiting ones */
+#define TICKET_BYTES 4096u           /* limit of a ticket */
+#define AT_ONCE 500u                 /* connections or calls begun between two turns */
+#define KEY_STEP 0x9e3779b97f4a7c15u /* step between keys, which spreads them over the ring */
 
-/* A connection, or a consumer of several. */
+/* A connection, or a consumer with several. */
 struct line {
 	struct spoke_method *method;
 	struct line *next_idle;
@@ -34,26 +34,26 @@ struct load {
 	uint64_t timeout_ns;
 	struct meter *meter; /* NULL: `left` is counted down */
 	uint64_t left;
-	struct spoke_consumer *consumer; /* the first one */
+	struct spoke_consumer *consumer; /* the first consumer */
 	struct line *lines;
 	uint32_t line_count;
-	struct line *idle_first; /* those without a call, the longest first */
+	struct line *idle_first; /* connections without a call, the longest waiting first */
 	struct line **idle_end;
 	struct seat *candidates;
 	uint32_t connected;
-	uint32_t answered; /* of calls that prepare the others */
+	uint32_t answered; /* number of answered calls of the preparation */
 	uint32_t deferred;
 	struct spoke_builder builder; /* of args */
 	struct spoke_span args;
-	struct spoke_value payload; /* the one value of args */
+	struct spoke_value payload; /* the only value of args */
 };
 
-/* One of the calls that are kept outstanding. */
+/* A call that is kept in flight. */
 struct seat {
 	struct load *load;
 	struct line *line;
 	uint64_t begun_ns;
-	uint64_t key; /* changes with each call */
+	uint64_t key; /* different for each call */
 };
 
 static void turn(struct load *load)
@@ -66,7 +66,7 @@ _Noreturn static void die_of(const struct spoke_result *result)
 	char text[256];
 
 	(void)spoke_result_print(result, text, sizeof(text));
-	host_die("spoke: a call ended that should not, or so: %s", text);
+	host_die("spoke: a call ended unexpectedly: %s", text);
 }
 
 /* --- connections */
@@ -140,7 +140,7 @@ static void connect_all(struct load *load)
 		turn(load);
 }
 
-/* --- what waits */
+/* --- waiting calls and tickets */
 
 static struct spoke_method *open_method(struct load *load, const char *name,
 					const struct spoke_policy *policy)
@@ -167,7 +167,7 @@ static void answer_done(void *arg, const struct spoke_result *result)
 	load->answered++;
 }
 
-/* All that was asked before has arrived when this has been answered. */
+/* Makes a call and waits for its answer: all earlier requests have arrived then. */
 static void sync_up(struct load *load)
 {
 	struct spoke_method *method = open_method(load, "echo", NULL);
@@ -178,7 +178,7 @@ static void sync_up(struct load *load)
 		turn(load);
 }
 
-/* As many calls as connection and turn take. Returns how many these are. */
+/* Begins as many waiting calls as the connection and the turn allow. Returns their number. */
 static uint32_t call_some(struct load *load, struct spoke_method *method, uint32_t count,
 			  spoke_call_done_fn done)
 {
@@ -188,12 +188,12 @@ static uint32_t call_some(struct load *load, struct spoke_method *method, uint32
 
 		if (error == SPOKE_ELIMIT)
 			return i;
-		must("call that waits", error);
+		must("waiting call", error);
 	}
 	return count;
 }
 
-/* The first call on each connection, which takes memory. */
+/* Makes the first call on each connection, which allocates memory. */
 static void call_all(struct load *load)
 {
 	for (uint32_t i = 0; i < load->line_count; i++) {
@@ -226,7 +226,7 @@ static void ticket_done(void *arg, const struct spoke_result *result)
 	load->deferred++;
 }
 
-/* Each is refused once, and waits an hour for its next attempt. */
+/* Creates tickets: each call is refused once and waits an hour for its next attempt. */
 static void park_calls(struct load *load)
 {
 	struct spoke_method *method = open_method(load, "full", &spoke_policy_failback);
@@ -240,11 +240,11 @@ static void park_calls(struct load *load)
 	}
 }
 
-/* --- the calls that are measured */
+/* --- the measured calls */
 
 static void call(struct seat *seat);
 
-/* The next call is made where this one was, unless other connections wait for one. */
+/* Makes the next call on the same connection, unless other connections wait for one. */
 static void call_next(struct seat *seat)
 {
 	struct load *load = seat->load;
@@ -308,7 +308,7 @@ static void begin_calls(struct load *load)
 		wait_idly(load, &load->lines[i]);
 }
 
-/* --- in all */
+/* --- public functions */
 
 static void make_args(struct load *load)
 {
@@ -363,5 +363,5 @@ void load_repeat(struct load *load, uint64_t calls)
 void load_check(const struct load *load)
 {
 	if (spoke_consumer_tickets(load->consumer, NULL) != load->plan->parked)
-		host_die("spoke: not all tickets wait any more");
+		host_die("spoke: a waiting ticket has ended");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The benchmark of growth: calls of spoke while something grows, beside the raw echo, which says
- * what the kernel takes. Points and peers take turns within each repetition.
+ * The benchmark of growth: spoke's calls while one quantity grows, compared with the raw echo,
+ * which shows the cost of the kernel. Points and peers alternate within each repetition.
  */
 #include "count.h"
 #include "curve.h"
@@ -31,14 +31,14 @@
 struct options {
 	bool quick;
 	bool instructions;
-	uint64_t reps;    /* 0: as quick says */
-	uint64_t span_ms; /* 0: as quick says */
-	uint64_t retries; /* of measurements, in all, because others used the CPUs; or AS_QUICK */
+	uint64_t reps;    /* 0: default of a quick or full run */
+	uint64_t span_ms; /* 0: default of a quick or full run */
+	uint64_t retries; /* limit of repeated measurements in all; or AS_QUICK */
 	uint64_t server_cpu;
 	uint64_t client_cpu;
 	const char *only;  /* one curve; NULL: all */
 	uint64_t size;     /* one size; or ALL_SIZES */
-	const char *plots; /* a folder */
+	const char *plots; /* directory */
 };
 
 struct bench {
@@ -46,7 +46,7 @@ struct bench {
 	bool has_failed;
 };
 
-/* --- spoke on a stage */
+/* --- spoke's roles */
 
 static void serve(const struct rpc_plan *plan)
 {
@@ -74,7 +74,7 @@ static const struct rpc_peer growing_spoke = {
 	.drive = drive,
 };
 
-/* --- measuring */
+/* --- measurement */
 
 static void run_point(struct bench *bench, const struct curve *curve, uint32_t point,
 		      const struct runner *runner)
@@ -141,7 +141,7 @@ static bool takes_part(const struct options *options, const struct curve *curve,
 	return !options->quick || (curve->is_quick[point] && runner->is_quick);
 }
 
-/* Another one begins each time. */
+/* Measures all points; each repetition starts with another one. */
 static void run_once(struct bench *bench, const struct curve *curve, uint32_t rep)
 {
 	for (uint32_t i = 0; i < curve->size_count * curve->runner_count; i++) {
@@ -165,7 +165,8 @@ static void run_curve(struct bench *bench, const struct curve *curve)
 			print_row(curve, i, &curve->runners[j]);
 	if (options->size == ALL_SIZES && !draw_curve(curve, options->plots)) {
 		bench->has_failed = true;
-		(void)fprintf(stderr, "%s: no plot in %s\n", curve->name, options->plots);
+		(void)fprintf(stderr, "%s: cannot write a plot to %s\n", curve->name,
+			      options->plots);
 	}
 }
 
@@ -206,7 +207,7 @@ static struct options read_options(int argc, char **argv)
 	return options;
 }
 
-/* For this process and its children. */
+/* Sets the limit of this process and its children. */
 static void make_room(void)
 {
 	rlim_t wanted = 10000 + DESCRIPTORS_MORE;
@@ -217,7 +218,7 @@ static void make_room(void)
 			 (unsigned long)wanted);
 	limit.rlim_cur = limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-		host_die("the limit of descriptors cannot be raised");
+		host_die("cannot raise the limit of descriptors");
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The provider's side: it echoes, keeps what is to wait, and refuses what is to be tried again. */
+/*
+ * The provider of the benchmark: it echoes, holds calls that must wait, and refuses calls that
+ * become tickets.
+ */
 #include "load.h"
 
 #include "tests/support/echo_handler.h"
@@ -11,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REQUESTS_MORE 4096u    /* than those that are kept */
+#define REQUESTS_MORE 4096u    /* more than the held ones */
 #define CONNECTIONS_MAX 20000u /* of one address */
 
 void must(const char *what, int error)
@@ -26,7 +29,7 @@ static void keep(struct spoke_request *request, void *arg)
 	(void)arg;
 }
 
-/* Returns its port; 0 asks for one. */
+/* Listens and returns the port; 0 selects a free one. */
 static uint16_t serve_at(struct spoke_engine *engine, const struct rpc_plan *plan, uint32_t number,
 			 uint16_t port)
 {

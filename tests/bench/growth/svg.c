@@ -14,15 +14,15 @@
 #define PANEL 150.0
 #define GAP 44.0
 #define TICKS_MAX 6.0
-#define LABEL 13.0 /* between two names of curves */
+#define LABEL 13.0 /* smallest distance between two labels */
 
-/* Legible on white and on black. */
+/* Colours that are legible on white and on black. */
 static const char *const colours[SVG_LINES_MAX] = { "#1f77b4", "#e07b00", "#2ca02c", "#d62728",
 						    "#9467bd", "#17a2b8", "#c2569d", "#8c7a3f" };
 
 static double x_of(const struct svg_plot *plot, uint32_t point)
 {
-	/* Nothing stands one decade before the first of those that are something. */
+	/* Zero is placed one decade before the smallest positive value. */
 	double first = plot->xs[0] > 0 ? log10(plot->xs[0]) : log10(plot->xs[1]) - 1;
 	double last = log10(plot->xs[plot->point_count - 1]);
 	double at = plot->xs[point] > 0 ? log10(plot->xs[point]) : first;
@@ -35,7 +35,7 @@ static double top_of(uint32_t panel)
 	return TOP + panel * (PANEL + GAP);
 }
 
-/* 1, 2 or 5 times a power of 10. */
+/* Rounds to 1, 2 or 5 times a power of 10. */
 static double step_of(double max)
 {
 	double step = pow(10, floor(log10(max / TICKS_MAX)));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plots of curves as SVG: panels one above the other with one x axis, which is logarithmic and may
- * begin with 0; y axes begin with 0. Legible on light and on dark, without fonts of its own.
+ * Plots of curves as SVG: panels above each other with a common x axis, which is logarithmic and
+ * may begin with 0; y axes begin with 0. Legible on light and dark backgrounds, with the reader's
+ * fonts.
  */
 #ifndef BENCH_SVG_H
 #define BENCH_SVG_H
@@ -14,10 +15,10 @@
 #define SVG_POINTS_MAX 8
 #define SVG_PANELS_MAX 4
 
-/* A curve. Points that were not measured are not numbers. */
+/* A curve. Points that were not measured are NaN. */
 struct svg_line {
 	const char *name;
-	uint32_t colour;   /* the same number, the same colour */
+	uint32_t colour;   /* index of the colour */
 	bool is_reference; /* dashed, in the colour of the text */
 	double values[SVG_POINTS_MAX];
 };
@@ -37,7 +38,7 @@ struct svg_plot {
 	struct svg_panel panels[SVG_PANELS_MAX];
 };
 
-/* Returns whether the file was written. */
+/* Writes the plot; returns whether the file was written. */
 bool svg_write(const char *path, const struct svg_plot *plot);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a provider's process costs while its consumers have nothing to say but heartbeats: its CPU
- * time over two intervals, after one that does not count. Fails when a connection is lost, or a
- * target is missed.
+ * The cost of idle connections: CPU time of a provider whose consumers send only heartbeats, over
+ * two intervals after a warm-up of one. Fails if a connection is lost or a target is missed.
  */
 #include "tests/bench/common/options.h"
 #include "tests/bench/memory/memory.h"
@@ -18,7 +17,7 @@
 
 #define CROWDS 2u
 #define SHARE_MAX 3.0 /* percent of a core */
-#define INTERVALS 2u  /* that count */
+#define INTERVALS 2u  /* measured intervals */
 
 struct idle {
 	unsigned conns;
@@ -33,7 +32,7 @@ static void make_room(unsigned conns)
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit))
-		die("no limit of descriptors");
+		die("cannot read the limit of descriptors");
 	limit.rlim_cur = limit.rlim_max;
 	if (limit.rlim_max < conns + 100 || setrlimit(RLIMIT_NOFILE, &limit))
 		die("%u connections need a hard limit of %u descriptors; it is %lu", conns,
@@ -51,7 +50,7 @@ static size_t ready_of(struct spoke_consumer *const *consumers, unsigned count)
 	return ready;
 }
 
-/* Hears the port, says a byte when all are connected, and lives until it is ended. */
+/* Reads the port, writes a byte when all are connected, and runs until it is killed. */
 static void play_crowd(void *arg, int in, int out)
 {
 	const struct idle *idle = arg;
@@ -91,7 +90,7 @@ static void serve(struct idle *idle)
 	must("provider", spoke_provider_new(idle->engine, &options, &idle->provider));
 	must("listen", spoke_provider_listen(idle->provider, "dubbo://127.0.0.1:0"));
 	if (spoke_provider_address(idle->provider, 0, text, sizeof(text)) == 0)
-		die("the provider listens nowhere");
+		die("the provider does not listen");
 	colon = strrchr(text, ':');
 	port = (uint16_t)strtoul(colon ? colon + 1 : "", NULL, 10);
 	for (unsigned i = 0; i < CROWDS; i++)
@@ -132,7 +131,7 @@ static void measure(struct idle *idle)
 	report("idle_heartbeats", (double)probes * (double)SECOND / (double)begun_ns, "1/s", 0);
 	report("idle_cpu", 100.0 * (double)used_ns / (double)begun_ns, "% of a core", SHARE_MAX);
 	if (probes < (uint64_t)idle->conns * INTERVALS / 2)
-		die("only %lu heartbeats were heard", (unsigned long)probes);
+		die("only %lu heartbeats arrived", (unsigned long)probes);
 	if (spoke_stat_get(idle->engine, SPOKE_STAT_CLOSED) > 0 ||
 	    spoke_provider_connections(idle->provider) != idle->conns)
 		die("%lu connections were lost",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many connections that say little, without any spoke in it. */
+/* A child process with many connections that send little, without any code of spoke. */
 #include "memory.h"
 
 #include <arpa/inet.h>
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define HOSTS 16u /* addresses to call from */
+#define HOSTS 16u /* source addresses */
 #define HEAD 16u
 
 /* A heartbeat, and echo("hello"); ids and lengths are filled in. */
@@ -55,7 +55,7 @@ static void read_answer(int fd)
 	read_all(fd, bytes, HEAD);
 	len = (size_t)bytes[14] << 8 | bytes[15];
 	if (bytes[0] != 0xda || bytes[3] != 20 || len > sizeof(bytes))
-		die("client: not the answer that was expected: status %u", bytes[3]);
+		die("client: unexpected answer: status %u", bytes[3]);
 	read_all(fd, bytes, len);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine: time, memory, helpers. */
+/* Time, memory and child processes. */
 #include "memory.h"
 
 #include <spoke/engine.h>
@@ -97,7 +97,7 @@ bool report_is_good(void)
 	return !missed;
 }
 
-/* --- helpers */
+/* --- child processes */
 
 void read_all(int fd, void *bytes, size_t len)
 {
@@ -107,7 +107,7 @@ void read_all(int fd, void *bytes, size_t len)
 		ssize_t got = read(fd, at, len);
 
 		if (got == 0 || (got < 0 && errno != EINTR))
-			die("no more to read: errno %d", got ? errno : 0);
+			die("read failed or the peer has closed: errno %d", got ? errno : 0);
 		if (got > 0) {
 			at += got;
 			len -= (size_t)got;
@@ -173,7 +173,7 @@ void helper_hear(const struct helper *helper, struct spoke_engine *engine, void 
 		ssize_t got = read(helper->from, at, len);
 
 		if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
-			die("a process has ended that should not");
+			die("a child process ended too early");
 		if (got > 0) {
 			at += got;
 			len -= (size_t)got;

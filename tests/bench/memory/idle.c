@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A provider with many connections that are silent now. */
+/* Measures a provider with many idle connections. */
 #include "memory.h"
 
 #include "tests/support/echo_handler.h"
@@ -41,12 +41,12 @@ static uint16_t serve(struct idle *idle)
 	must("service", spoke_provider_add(idle->provider, &service, &handler, 1));
 	must("listen", spoke_provider_listen(idle->provider, "dubbo://127.0.0.1:0"));
 	if (spoke_provider_address(idle->provider, 0, text, sizeof(text)) == 0)
-		die("the provider listens nowhere");
+		die("the provider does not listen");
 	port = strrchr(text, ':');
 	return (uint16_t)strtoul(port ? port + 1 : "", NULL, 10);
 }
 
-/* All helpers do the same at once. */
+/* Sends the same command to all child processes and waits for them. */
 static void all_do(struct idle *idle, char what)
 {
 	for (unsigned i = 0; i < CROWDS; i++)
@@ -55,7 +55,7 @@ static void all_do(struct idle *idle, char what)
 		helper_hear(&idle->helpers[i], idle->engine, &what, 1);
 }
 
-/* The turns after which nothing is left to do. */
+/* Runs turns until no work is left. */
 static void settle(struct idle *idle)
 {
 	for (unsigned i = 0; i < 100; i++)

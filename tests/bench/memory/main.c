@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes first, then connections, then calls; fails when a target is missed. */
+/* Measures sizes first, then connections, then calls; fails if a target is missed. */
 #include "memory.h"
 
 #include "tests/bench/common/options.h"
 
 #include <sys/resource.h>
 
-#define DESCRIPTORS_MORE 100u /* than connections */
+#define DESCRIPTORS_MORE 100u /* more than connections */
 
 static void make_room(unsigned conns)
 {
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit))
-		die("no limit of descriptors");
+		die("cannot read the limit of descriptors");
 	limit.rlim_cur = limit.rlim_max;
 	if (limit.rlim_max < conns + DESCRIPTORS_MORE || setrlimit(RLIMIT_NOFILE, &limit))
 		die("%u connections need a hard limit of %u descriptors; it is %lu", conns,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that wait for an answer: what they take, and what they cost the others. */
+/* Measures calls that wait for an answer: their memory, and their effect on other calls. */
 #include "memory.h"
 
 #include "cluster/call/call.h"
@@ -26,7 +26,7 @@
 #define FILL_AT_ONCE 1000u
 #define LONG_NS (3600 * SECOND)
 
-/* --- sizes, as the compiler and the tables have them */
+/* --- sizes of structures and tables */
 
 void measure_sizes(void)
 {
@@ -43,13 +43,13 @@ void measure_sizes(void)
 	report("sizeof_conn_peer", sizeof(struct spoke_address), "bytes", 0);
 	report("sizeof_call", sizeof(struct spokei_call), "bytes", 0);
 	report("pending_call_in_slab", cell, "bytes", 0);
-	/* At least a quarter of the ring's cells are taken, or the ring would not have grown. */
+	/* At least a quarter of the ring's cells are in use, or the ring would not have grown. */
 	report("pending_call_at_most", cell + 4 * sizeof(void *), "bytes", 256);
 }
 
 /* --- the peers */
 
-/* Accepts one connection and reads what comes. */
+/* Accepts one connection and reads what arrives. */
 static void play_silent(void *arg, int in, int out)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
@@ -104,9 +104,9 @@ struct caller {
 	struct spoke_method *waiting;
 	struct spoke_method *measured;
 	struct spoke_span args;
-	struct spoke_call *calls; /* that wait */
+	struct spoke_call *calls; /* the waiting calls */
 	unsigned count;
-	unsigned left; /* calls to make in this measurement */
+	unsigned left; /* calls left in this measurement */
 	unsigned ended;
 };
 
@@ -136,7 +136,7 @@ static void fill(struct caller *caller, unsigned count)
 
 			if (error == SPOKE_ELIMIT)
 				break;
-			must("call that waits", error);
+			must("waiting call", error);
 			caller->count++;
 		}
 		must("turn", spoke_engine_turn(caller->engine, false));
@@ -149,7 +149,7 @@ static void cancel_down_to(struct caller *caller, unsigned count)
 {
 	while (caller->count > count)
 		if (!spoke_call_cancel(caller->waiting_consumer, caller->calls[--caller->count]))
-			die("a call has ended that should wait");
+			die("a waiting call has ended");
 	for (unsigned i = 0; i < 100; i++)
 		must("turn", spoke_engine_turn(caller->engine, false));
 }
@@ -160,7 +160,7 @@ static void call_done(void *arg, const struct spoke_result *result)
 {
 	struct caller *caller = arg;
 
-	must("call that is measured", result->error);
+	must("measured call", result->error);
 	caller->ended++;
 	if (caller->left > 0)
 		call(caller);
@@ -172,7 +172,7 @@ static void call(struct caller *caller)
 	must("call", spoke_call(caller->measured, caller->args, NULL, call_done, caller, NULL));
 }
 
-/* CPU time of this process for each of so many calls. */
+/* Returns the CPU time of this process per call, over `count` calls. */
 static double measure(struct caller *caller, unsigned calls)
 {
 	uint64_t begun_ns;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The race: spoke beside what people use today, on the same work; see contest.h. The limits are in
- * it as well, and redis as an anchor for what a server needs.
+ * The race: spoke and other RPC libraries with the same work; see contest.h. The raw echoes are
+ * included as limits, and redis as a reference for the cost of a server.
  */
 #include "tests/bench/rpc/contest.h"
 
 #include "results.h"
 
-/* What was not found when this was built is missed by its name. */
+/* Peers whose libraries were missing in the build are listed by name. */
 #ifdef RACE_GRPC
 #define GRPC (&rpc_grpc)
 #else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine as its files in /proc and /etc tell of it; see machine.h. */
+/* Reads the description of the machine from /proc and /etc; see machine.h. */
 #include "machine.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
-/* What follows `key` and any of " \t:=\"" in the first line of a file that begins with it. */
+/* Returns the text after `key` and any of " \t:=\"" in the first line that begins with it. */
 static void find_value(const char *path, const char *key, char *ret_value, size_t size)
 {
 	static const char between[] = " \t:=\"";

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a result has to name so that others can judge it. */
+/* The description of the machine that a result requires. */
 #ifndef BENCH_MACHINE_H
 #define BENCH_MACHINE_H
 
 #include <stdio.h>
 
-/* A line in Markdown: processor, cores, kernel, system, compiler. */
+/* Prints a line in Markdown: processor, cores, kernel, system, compiler. */
 void machine_print(FILE *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cap'n Proto RPC in the event loop of its own: one capability, calls on it pipelined as promises,
- * the timer of kj as the timeout of each. Server and call take the place of what its compiler would
- * generate, with a text instead of a struct that holds one text.
+ * Cap'n Proto RPC in its own event loop: one capability, calls pipelined as promises, a timeout of
+ * kj's timer for each. Server and call replace the code that its compiler would generate, with a
+ * text instead of a struct that contains one text.
  */
 #include "tests/bench/rpc/meter.h"
 #include "tests/bench/rpc/peer.h"
@@ -27,12 +27,14 @@ constexpr uint64_t interface_id = 0xe1b7d6a9c5f04d13;
 constexpr uint16_t method_id = 0;
 constexpr kj::Duration timeout = 1 * kj::SECONDS;
 
-/* Events, of which a call takes about 14, that run in a row. Left to itself a loop of kj looks for
- * I/O only when no event is left, which under load may take a second: until then connections with
- * replies starve, and its timer, which has the time of the last look, lets calls time out early. */
+/*
+ * Number of events that run in a row; a call takes about 14. By default a loop of kj polls for I/O
+ * only when no event is left, which under load may take a second. Until then connections with
+ * replies starve, and calls time out early, because the timer uses the time of the last poll.
+ */
 constexpr uint32_t events_max = 128;
 
-/* What a text adds to a message, in words. */
+/* Overhead of a text in a message, in words. */
 constexpr uint64_t words_extra = 8;
 
 class echo_server final : public capnp::Capability::Server
@@ -87,7 +89,7 @@ struct link {
 	capnp::Capability::Client echo;
 };
 
-/* Keeps its calls outstanding. */
+/* Keeps its calls in flight. */
 class driver final : kj::TaskSet::ErrorHandler
 {
       public:
@@ -127,8 +129,8 @@ class driver final : kj::TaskSet::ErrorHandler
 			}));
 	}
 
-	/* The timer's own timeoutAfter() fails a call whose reply is there, but is not read yet
-	 * because the client had to wait for its core: here it is read before. */
+	/* The timer's own timeoutAfter() fails a call whose reply has arrived but was not read,
+	 * because the client had to wait for its core. Here the reply is read first. */
 	kj::Promise<capnp::Response<capnp::AnyPointer>> give_up()
 	{
 		return io.provider->getTimer().afterDelay(timeout).then([]() {
@@ -162,7 +164,7 @@ class driver final : kj::TaskSet::ErrorHandler
 	kj::PromiseFulfillerPair<void> over;
 	kj::String text;
 	std::vector<std::unique_ptr<struct link>> links;
-	kj::TaskSet tasks; /* ends before what it uses */
+	kj::TaskSet tasks; /* destroyed before the objects that it uses */
 };
 
 void drive(const rpc_plan *plan, struct meter *meter)

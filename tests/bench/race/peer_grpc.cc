@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gRPC as its notes on performance advise: the asynchronous API on both sides, one thread with one
- * completion queue per core, which is one; channels and stubs used again; messages as ByteBuffer,
- * so that no protobuf is parsed. Service and call stand here as its plug-in for protoc would
- * generate them for a raw unary method. Each call has a deadline. The library may read on threads
- * of its own: the clock is read for each reply.
+ * gRPC as its performance guide recommends: the asynchronous API on both sides, one thread with one
+ * completion queue per core, of which there is one; channels and stubs are reused; messages are
+ * ByteBuffers, so that no protobuf is parsed. Service and call replace the code that its protoc
+ * plug-in would generate for a raw unary method. Each call has a deadline. The library may read on
+ * threads of its own, so the clock is read for each reply.
  */
 #include "tests/bench/rpc/meter.h"
 #include "tests/bench/rpc/peer.h"
@@ -52,7 +52,7 @@ class echo_service final : public grpc::Service
 	}
 };
 
-/* The server's place for one call at a time. */
+/* The server's state of one call at a time. */
 class served_call
 {
       public:
@@ -62,7 +62,7 @@ class served_call
 		await_request();
 	}
 
-	/* A request has come, or its reply has gone. */
+	/* A request has arrived, or its reply was sent. */
 	void advance()
 	{
 		if (is_answered) {
@@ -119,12 +119,12 @@ void serve(const rpc_plan *plan)
 
 	void *tag = nullptr;
 	bool ok = false;
-	/* Not ok: a client has gone, and the call is over all the same. */
+	/* Not ok: a client has disconnected; the call is over in any case. */
 	while (queue->Next(&tag, &ok))
 		static_cast<served_call *>(tag)->advance();
 }
 
-/* A channel of its own makes a connection of its own, when nothing of it is shared. */
+/* A separate channel makes a separate connection if nothing of it is shared. */
 std::shared_ptr<grpc::Channel> open_channel(const rpc_plan *plan)
 {
 	grpc::ChannelArguments arguments;
@@ -153,7 +153,7 @@ std::unique_ptr<struct link> connect(const rpc_plan *plan)
 	return link;
 }
 
-/* What all calls of the client have in common. */
+/* State shared by all calls of the client. */
 struct driver {
 	driver(const rpc_plan *plan, struct meter *meter)
 	    : meter(meter), text(plan->payload, 'x'), slice(text)
@@ -166,7 +166,7 @@ struct driver {
 	grpc::CompletionQueue queue;
 };
 
-/* One of the calls that are kept outstanding. */
+/* A call that is kept in flight. */
 class seat
 {
       public:
@@ -237,7 +237,7 @@ void drive(const rpc_plan *plan, struct meter *meter)
 	void *tag = nullptr;
 	bool ok = false;
 
-	/* Deadlines begin when all connections are there. */
+	/* Deadlines begin when all connections are established. */
 	for (uint32_t i = 0; i < plan->connections; i++)
 		links.push_back(connect(plan));
 	meter_restart(meter);

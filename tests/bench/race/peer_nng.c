@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nng as its documentation builds services: req and rep with a context for each call that may be
- * outstanding, asynchronous, the timeout of its aio as the deadline. Its threads run the callbacks;
- * a lock guards the meter, and the clock is read for each reply.
+ * nng as its documentation describes services: req and rep sockets with a context for each call in
+ * flight, asynchronous, the timeout of its aio as the deadline. Its threads run the callbacks; a
+ * lock guards the meter, and the clock is read for each reply.
  */
 #include "tests/bench/rpc/meter.h"
 #include "tests/bench/rpc/peer.h"
@@ -18,20 +18,20 @@
 
 #define TIMEOUT_MS 1000
 
-/* The server's, or a call that is kept outstanding. */
+/* A context of the server, or a call that is kept in flight. */
 struct worker {
 	nng_ctx context;
 	nng_aio *aio;
-	bool is_sending; /* else receiving */
+	bool is_sending; /* otherwise receiving */
 	struct driver *driver;
 	uint64_t begun_ns;
 };
 
-/* What all calls of the client have in common. */
+/* State shared by all calls of the client. */
 struct driver {
 	const struct rpc_plan *plan;
 	uint8_t *payload;
-	pthread_mutex_t lock; /* of the following */
+	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t all_idle;
 	struct meter *meter;
 	uint32_t busy; /* workers */
@@ -90,7 +90,7 @@ static void serve(const struct rpc_plan *plan)
 	for (uint32_t i = 0; i < count; i++)
 		receive(&workers[i]);
 	must("name", nng_listener_get_addr(listener, NNG_OPT_LOCADDR, &address));
-	/* In network order: as bytes it is the same everywhere. */
+	/* in network byte order */
 	if (plan->is_unix) {
 		stage_ready(0);
 	} else {
@@ -100,7 +100,7 @@ static void serve(const struct rpc_plan *plan)
 		stage_ready((uint16_t)(port[0] << 8 | port[1]));
 	}
 	do {
-		(void)pause(); /* its threads do all of it */
+		(void)pause(); /* nng's threads do all the work */
 	} while (true);
 }
 
@@ -114,7 +114,7 @@ static void call(struct worker *worker)
 	send_message(worker, message);
 }
 
-/* Returns whether there shall be more; the worker is idle when not. */
+/* Returns whether the worker makes another call; otherwise it is idle. */
 static bool count_call(struct worker *worker, nng_msg *reply)
 {
 	struct driver *driver = worker->driver;
@@ -171,7 +171,8 @@ static nng_socket open_requester(const struct rpc_plan *plan)
 	return socket;
 }
 
-/* Until the meter is over and all calls have ended: not everything can be closed under them. */
+/* Waits until the meter is over and all calls have ended, because not all objects can be closed
+ * earlier. */
 static void await_end(struct driver *driver)
 {
 	(void)pthread_mutex_lock(&driver->lock);
@@ -202,7 +203,8 @@ static void drive(const struct rpc_plan *plan, struct meter *meter)
 		workers[i].driver = &driver;
 		workers[i].begun_ns = begin_ns;
 		open_worker(&workers[i], sockets[i / plan->outstanding], called);
-		/* NNG_OPT_RECVTIMEO is for an aio that has none yet, and sending gives it one. */
+		/* NNG_OPT_RECVTIMEO applies only to an aio without a timeout, and sending sets one.
+		 */
 		nng_aio_set_timeout(workers[i].aio, TIMEOUT_MS);
 	}
 	meter_restart(meter);

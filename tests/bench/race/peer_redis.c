@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * redis, asked for ECHO by the raw client: an anchor for what a server needs. A bulk string of RESP
- * is the same in a request and in its reply, so it can stand for the payload of the raw echo's
- * frames.
+ * redis with the command ECHO, called by the raw client: a reference for the cost of a server. A
+ * bulk string of RESP is identical in a request and in its reply, so it can replace the payload of
+ * the raw echo's frames.
  */
 #include "tests/bench/rpc/meter.h"
 #include "tests/bench/rpc/peer.h"
@@ -20,14 +20,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* One program by several names: it is a server unless it is called by the name it has in
- * redis-tools. */
+/* One program with several names: it is a server unless it is called by its name in redis-tools. */
 #define PROGRAM "redis-server"
 #define TOOL "redis-check-rdb"
 #define ECHO_HEAD "*2\r\n$4\r\nECHO\r\n"
 #define TRY_EVERY_NS 5000000
 
-/* A port that was free a moment ago: redis cannot choose one. */
+/* Returns a port that was free a moment ago, because redis cannot choose one. */
 static uint16_t find_port(void)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET };
@@ -60,7 +59,8 @@ static bool can_connect(const struct rpc_plan *plan, uint16_t port)
 	return result == 0;
 }
 
-/* In a process of its own, which ends with the server at the latest: says when that listens. */
+/* Runs in a process of its own, which ends with the server at the latest: reports when the server
+ * listens. */
 static _Noreturn void watch(const struct rpc_plan *plan, uint16_t port)
 {
 	static const struct timespec pause = { .tv_nsec = TRY_EVERY_NS };
@@ -72,7 +72,7 @@ static _Noreturn void watch(const struct rpc_plan *plan, uint16_t port)
 	_exit(0);
 }
 
-/* Turns this process, whose CPU time is measured, into the server. Nothing is stored. */
+/* Executes the server in this process, whose CPU time is measured. Nothing is stored. */
 static void become(const char *program, const struct rpc_plan *plan, uint16_t port)
 {
 	char text[8];
@@ -94,7 +94,7 @@ static void serve(const struct rpc_plan *plan)
 		watch(plan, port);
 	become(PROGRAM, plan, port);
 	become(TOOL, plan, port);
-	host_die("redis: " PROGRAM " cannot be run");
+	host_die("redis: cannot execute " PROGRAM);
 }
 
 static void drive(const struct rpc_plan *plan, struct meter *meter)
@@ -141,7 +141,7 @@ const struct rpc_peer rpc_redis = {
 	.serve = serve,
 	.drive = drive,
 	.version = version,
-	.note = "ECHO by a client of the benchmark's own; its CPU time is the server's alone, and"
-		" its ratio that to spoke's server",
+	.note = "ECHO with the benchmark's client; CPU time of the server only,"
+		" compared with spoke's server",
 	.is_server_alone = true,
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ZeroMQ as its guide builds services: DEALER sockets ask, a ROUTER answers, a call's number goes
- * with the message. Each side takes all that is there before it waits, and the one I/O thread of
- * the context does the batching. Many sockets are watched by their ZMQ_FD, for zmq_poll() asks each
- * of them every time.
+ * ZeroMQ as its guide describes services: DEALER sockets call, a ROUTER answers, and the message
+ * contains the number of the call. Each side processes all pending messages before it waits; the
+ * context's one I/O thread batches. Many sockets are watched by their ZMQ_FD, because zmq_poll()
+ * queries each of them every time.
  */
 #include "tests/bench/rpc/meter.h"
 #include "tests/bench/rpc/peer.h"
@@ -18,7 +18,7 @@
 
 #define EVENTS_MAX 64
 
-/* The replies are read ahead by the I/O thread: the clock is read for one in so many of them. */
+/* The I/O thread reads replies ahead, so the clock is read once per this many replies. */
 #define CLOCK_EVERY 8
 
 struct driver {
@@ -28,7 +28,7 @@ struct driver {
 	void **sockets;
 	uint64_t *begun_ns; /* of all calls, by number */
 	uint8_t *payload;
-	uint32_t taken; /* replies */
+	uint32_t taken; /* number of replies */
 };
 
 static void must(const char *what, int result)
@@ -63,7 +63,7 @@ static void serve(const struct rpc_plan *plan)
 	must("message", zmq_msg_init(&peer));
 	must("message", zmq_msg_init(&body));
 	do {
-		/* Waits only when there is nothing at all. */
+		/* Waits only if no message is pending. */
 		must("receive", zmq_msg_recv(&peer, router, 0));
 		must("receive", zmq_msg_recv(&body, router, 0));
 		must("send", zmq_msg_send(&peer, router, ZMQ_SNDMORE));
@@ -92,10 +92,10 @@ static void take_reply(struct driver *driver, void *socket, zmq_msg_t *reply)
 	uint32_t number;
 
 	if (zmq_msg_size(reply) != sizeof(number) + plan->payload)
-		host_die("zeromq: a reply of another length");
+		host_die("zeromq: a reply of the wrong length");
 	memcpy(&number, data, sizeof(number));
 	if (number >= plan->connections * plan->outstanding)
-		host_die("zeromq: a reply to no call");
+		host_die("zeromq: a reply without a call");
 	if (driver->taken++ % CLOCK_EVERY == 0) {
 		meter_tick(driver->meter);
 		if (memcmp(data + sizeof(number), driver->payload, plan->payload) != 0)
@@ -105,7 +105,7 @@ static void take_reply(struct driver *driver, void *socket, zmq_msg_t *reply)
 	call(driver, socket, number);
 }
 
-/* Takes all replies of a socket; `flags` say whether to wait for the first. */
+/* Takes all pending replies of a socket; `flags` specify whether to wait for the first. */
 static void drain(struct driver *driver, void *socket, int flags)
 {
 	zmq_msg_t reply;
@@ -117,7 +117,7 @@ static void drain(struct driver *driver, void *socket, int flags)
 				host_die("zeromq: receive: %s", zmq_strerror(errno));
 			break;
 		}
-		/* What comes first after a wait has a time of its own. */
+		/* The first reply after a wait gets a time of its own. */
 		driver->taken = flags == 0 && driver->plan->outstanding == 1 ? 0 : driver->taken;
 		take_reply(driver, socket, &reply);
 	}
@@ -132,11 +132,11 @@ static void watch(int epoll, void *socket)
 
 	must("descriptor", zmq_getsockopt(socket, ZMQ_FD, &fd, &len));
 	if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-		host_die("epoll does not watch");
+		host_die("epoll_ctl failed");
 }
 
-/* The descriptor of a socket is readable until its commands are processed, which is what draining
- * it to the end does. */
+/* The descriptor of a socket stays readable until its commands are processed, which requires
+ * draining it. */
 static void drain_many(struct driver *driver)
 {
 	struct epoll_event events[EVENTS_MAX];
@@ -215,5 +215,5 @@ const struct rpc_peer rpc_zeromq = {
 	.serve = serve,
 	.drive = drive,
 	.version = version,
-	.note = "has no timeout of a call, so none is armed",
+	.note = "has no timeouts of calls, so none is armed",
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of the race; see results.h. */
+/* Prints the tables of the race; see results.h. */
 #include "results.h"
 
 #include "machine.h"
@@ -13,7 +13,7 @@
 /* Both kinds of sockets. */
 #define NAMES_MAX (2 * PATTERNS)
 
-/* The names of the patterns that were measured, in the order of the rows. */
+/* Names of the measured patterns, in the order of the rows. */
 static size_t list_patterns(const char **names)
 {
 	size_t count = 0;
@@ -59,8 +59,8 @@ static void print_notes(FILE *out)
 	}
 }
 
-/* How many times better the base is, which is spoke; empty for itself and where none was measured.
- * Of who shows his server alone the server is compared. */
+/* Prints the ratio to the base, which is spoke; empty for spoke itself and without a measurement. A
+ * peer with a server only is compared with spoke's server. */
 static void print_times(FILE *out, const struct report_row *row, enum report_column column)
 {
 	const struct report_row *base = row == NULL ? NULL : report_base(row);
@@ -76,7 +76,7 @@ static void print_times(FILE *out, const struct report_row *row, enum report_col
 		(void)fprintf(out, " %7.2f x |", ratio);
 }
 
-/* Peers down, patterns across. */
+/* Prints a table: one row per peer, one column per pattern. */
 static void print_matrix(FILE *out, const char *const *names, size_t count,
 			 enum report_column column)
 {

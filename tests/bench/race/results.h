@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that was measured as a chapter in Markdown, which is readable on a terminal too. */
+/* Prints all results as a chapter in Markdown, which is also legible on a terminal. */
 #ifndef BENCH_RESULTS_H
 #define BENCH_RESULTS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who takes part; see contest.h. */
+/* Selects the peers of a benchmark; see contest.h. */
 #include "contest.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ struct contest_cast contest_gather(const char *only, bool spin)
 			if (entry->peer->note != NULL)
 				(void)printf("# %s: %s\n", entry->name, entry->peer->note);
 		} else {
-			(void)printf("# %s: left out, for the package %s is not installed\n",
+			(void)printf("# %s: left out, because the package %s is not installed\n",
 				     entry->name, entry->package);
 		}
 	}

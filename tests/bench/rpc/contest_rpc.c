@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spoke against what the kernel and libev allow; see contest.h. */
+/* spoke compared with the limits that the kernel and libev set; see contest.h. */
 #include "contest.h"
 
 #include "report.h"

@@ -22,7 +22,7 @@ union address {
 	struct sockaddr_un un;
 };
 
-/* Connections of this client, and those of them that have no call. */
+/* Connections of this client, and those of them without a call. */
 static uint32_t connected;
 static struct echo_link *idle_first;
 static struct echo_link **idle_end = &idle_first;
@@ -38,7 +38,7 @@ static socklen_t make_address(const struct rpc_plan *plan, union address *ret_ad
 	ret_address->in.sin_family = AF_INET;
 	ret_address->in.sin_port = htons(plan->port);
 	if (inet_pton(AF_INET, plan->address, &ret_address->in.sin_addr) != 1)
-		host_die("%s is no address", plan->address);
+		host_die("invalid address %s", plan->address);
 	return sizeof(ret_address->in);
 }
 
@@ -51,7 +51,7 @@ int echo_listen(const struct rpc_plan *plan, uint16_t *ret_port)
 	if (fd < 0 || bind(fd, &address.any, len) != 0 || listen(fd, BACKLOG) != 0)
 		host_die("cannot listen at %s: error %d", plan->address, errno);
 	if (getsockname(fd, &address.any, &len) != 0)
-		host_die("a socket without a name");
+		host_die("getsockname failed");
 	*ret_port = plan->is_unix ? 0 : ntohs(address.in.sin_port);
 	return fd;
 }
@@ -88,7 +88,7 @@ struct echo_link *echo_accept(int listener, const struct rpc_plan *plan)
 	return fd < 0 ? NULL : make_link(plan, fd);
 }
 
-/* Room for one frame of `len` bytes at the end of the output. */
+/* Returns room for one frame of `len` bytes at the end of the output. */
 static uint8_t *append(struct echo_link *link, size_t len)
 {
 	uint8_t *frame;
@@ -98,7 +98,7 @@ static uint8_t *append(struct echo_link *link, size_t len)
 		link->out_to -= link->out_from;
 		link->out_from = 0;
 		if (link->out_size - link->out_to < len)
-			host_die("more calls outstanding than the plan has");
+			host_die("more calls in flight than planned");
 	}
 	frame = link->out + link->out_to;
 	link->out_to += len;
@@ -149,7 +149,7 @@ static void wait_idly(struct echo_link *link)
 	idle_end = &link->next_idle;
 }
 
-/* Makes the call that follows one that was answered: there, unless others wait for one. */
+/* Makes the next call after an answer: on the same connection, unless others wait for one. */
 static void ask_next(struct echo_link *link)
 {
 	struct echo_link *next = idle_first;
@@ -162,7 +162,7 @@ static void ask_next(struct echo_link *link)
 	idle_first = next->next_idle;
 	ask(next, next->oldest);
 	if (!flush(next) || next->is_blocked)
-		host_die("a connection without calls takes none");
+		host_die("a connection without calls got an answer");
 }
 
 static void take_reply(struct echo_link *link, const uint8_t *reply)
@@ -214,7 +214,7 @@ static const uint8_t *make_payload(const struct rpc_plan *plan)
 	return payload;
 }
 
-/* Calls of the connection of this number. */
+/* Returns the number of calls of the connection `number`. */
 static uint32_t share_of(const struct rpc_plan *plan, uint32_t number)
 {
 	if (plan->total == 0)
@@ -230,11 +230,11 @@ struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter,
 	int fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct echo_link *link;
 
-	/* Waits, if it has to, but is not blocked when it is there. */
+	/* Blocking connect; the socket is non-blocking afterwards. */
 	if (fd < 0 || connect(fd, &address.any, len) != 0)
 		host_die("cannot connect to %s: error %d", plan->address, errno);
 	if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0)
-		host_die("a socket that blocks");
+		host_die("cannot make a socket non-blocking");
 	link = make_link(plan, fd);
 	link->meter = meter;
 	link->calls = share_of(plan, connected++);

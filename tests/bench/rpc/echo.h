@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The raw echo: frames of fixed size, nothing in them but the payload at the end. One read into a
- * large buffer, all whole frames of it, one write. How to wait is the peer's.
+ * The raw echo: frames of fixed size that contain only a payload at the end. One read into a large
+ * buffer, all complete frames, one write. The peer provides the wait.
  */
 #ifndef BENCH_ECHO_H
 #define BENCH_ECHO_H
@@ -13,41 +13,41 @@
 
 struct echo_link {
 	int fd;
-	bool is_blocked; /* the kernel did not take all output: wait until it is writable */
+	bool is_blocked; /* the socket did not accept all output */
 	const struct rpc_plan *plan;
 	struct meter *meter; /* NULL: the server's side */
 	const uint8_t *payload;
-	const uint8_t *head; /* what a request begins with; NULL: anything */
-	uint64_t *begun_ns;  /* of the outstanding calls, a ring */
-	uint32_t oldest;     /* in it */
-	uint32_t calls;      /* its size */
+	const uint8_t *head; /* beginning of a request; NULL: any bytes */
+	uint64_t *begun_ns;  /* start times of the calls in flight, a ring */
+	uint32_t oldest;     /* index in the ring */
+	uint32_t calls;      /* size of the ring */
 	struct echo_link *next_idle;
-	uint8_t *in; /* what can be outstanding, or as much as is read at a time */
+	uint8_t *in; /* room for all frames in flight, or for one read */
 	size_t in_size;
 	size_t in_len;
-	uint8_t *out; /* twice what can be outstanding */
+	uint8_t *out; /* twice the room for all frames in flight */
 	size_t out_size;
 	size_t out_from;
 	size_t out_to;
 };
 
-/* A listening socket as the plan says, and its port. Does not block. */
+/* Returns a non-blocking listening socket of the plan, and its port. */
 int echo_listen(const struct rpc_plan *plan, uint16_t *ret_port);
 
-/* The next connection of a listening socket, or NULL. */
+/* Returns the next connection of a listening socket, or NULL. */
 struct echo_link *echo_accept(int listener, const struct rpc_plan *plan);
 
 /*
- * A connection to the server of the plan, with its calls begun. Of a plan with a total each has its
- * share of that; those that come away with none wait, and the next call is made on the one that
- * has waited longest. Ends the program if there is none.
- * `request`, borrowed as long as the link lives, is a whole one, for a server that reads more of it
- * than the payload at its end; NULL: any will do.
+ * Connects to the server of the plan and begins the calls of the connection. If the plan has a
+ * total, each connection has its share of it; connections without a call wait, and the next call is
+ * made on the one that has waited longest. Ends the program if the connection fails. `request`,
+ * borrowed while the link exists, is a complete request, for a server that parses more than the
+ * payload at its end; NULL: any bytes.
  */
 struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter,
 			       const uint8_t *request);
 
-/* Serves a link that is ready. Returns false when the peer has closed it. */
+/* Serves a link that is ready. Returns false if the peer has closed it. */
 bool echo_turn(struct echo_link *link, bool is_readable);
 
 void echo_close(struct echo_link *link);

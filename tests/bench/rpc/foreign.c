@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What others used; see foreign.h. */
+/* Measures the CPU use of other processes; see foreign.h. */
 #include "foreign.h"
 
 #include "host.h"
@@ -16,12 +16,13 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-/* Fields that follow the last parenthesis of a process, and the first word of /proc/stat. */
+/* Index of fields after the last parenthesis of /proc/PID/stat, and of the first word of
+ * /proc/stat. */
 #define PROCESS_FIRST 11 /* utime stime cutime cstime */
 #define PROCESS_LAST 14
 #define STAT_STEAL 7
 
-/* Reads the beginning of a file of /proc; returns whether there was any. */
+/* Reads the beginning of a file of /proc; returns whether it contained anything. */
 static bool read_start(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -33,7 +34,7 @@ static bool read_start(const char *path, char *text, size_t size)
 	return got > 0;
 }
 
-/* The sum of the numbered words, which are numbers. Ruins the text. */
+/* Returns the sum of numeric words. Modifies the text. */
 static uint64_t sum_words(char *text, int first, int last)
 {
 	uint64_t sum = 0;
@@ -57,7 +58,7 @@ static uint64_t process_ticks(const char *number)
 
 	(void)snprintf(path, sizeof(path), "/proc/%.16s/stat", number);
 	if (!read_start(path, text, sizeof(text)))
-		return 0; /* it has ended, and its parent has its times */
+		return 0; /* the process has ended, and its parent has its times */
 	name_end = strrchr(text, ')');
 	return name_end == NULL ? 0 : sum_words(name_end + 1, PROCESS_FIRST, PROCESS_LAST);
 }
@@ -78,7 +79,7 @@ static uint64_t all_ns(void)
 	const struct dirent *entry;
 
 	if (dir == NULL)
-		host_die("/proc cannot be read");
+		host_die("cannot read /proc");
 	while ((entry = readdir(dir)) != NULL)
 		if (isdigit((unsigned char)entry->d_name[0]))
 			ticks += process_ticks(entry->d_name);
@@ -91,7 +92,7 @@ static uint64_t used_ns(int who)
 	struct rusage usage = { 0 };
 
 	if (getrusage(who, &usage) != 0)
-		host_die("no times of this process");
+		host_die("cannot read the CPU time of this process");
 	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * SECOND_NS +
 	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
 }
@@ -112,6 +113,6 @@ double foreign_end(const struct foreign *begin)
 	double others = (double)(end.all_ns - begin->all_ns) - (double)(end.own_ns - begin->own_ns);
 	double span = (double)(end.at_ns - begin->at_ns) * end.cpus;
 
-	/* The ends of 10 ms may tell of less than nothing. */
+	/* Rounding to 10 ms may give a negative result. */
 	return others > 0 ? others / span : 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of the CPUs was used by others. The busy time of /proc/stat is of no use here: it is
- * sampled at ticks, and processes that run for 10 µs at a time are seen too rarely; its idle time
- * lacks the way into idleness and out of it. The CPU time of processes is exact but for the last
- * 10 ms of each.
+ * The share of the CPUs that other processes used. The busy time of /proc/stat is useless here: it
+ * is sampled at ticks, which miss processes that run for 10 µs at a time; and its idle time
+ * excludes the entry to and exit from idle. The CPU time of processes is exact but for the last 10
+ * ms of each.
  */
 #ifndef BENCH_FOREIGN_H
 #define BENCH_FOREIGN_H
@@ -19,8 +19,8 @@ struct foreign {
 
 struct foreign foreign_begin(void);
 
-/* The share of all CPUs since then that neither this process used nor those of its children that
- * were begun and waited for meanwhile. */
+/* Returns the share of all CPUs since then that was used neither by this process nor by children
+ * that were started and waited for meanwhile. */
 double foreign_end(const struct foreign *begin);
 
 #endif

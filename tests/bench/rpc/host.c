@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine; see host.h. Needs _GNU_SOURCE (CPU sets, syscall). */
+/*
+ * CPU affinity, clocks, memory, and counted system calls; see host.h. Needs _GNU_SOURCE (CPU sets,
+ * syscall).
+ */
 #include "host.h"
 
 #include <poll.h>
@@ -20,10 +23,10 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define KERNEL_SIGSET_BYTES 8
 
-/* The kernel's number of the CPU clock of all threads of a process. */
+/* Returns the kernel's id of the CPU clock of a process. */
 #define CPU_CLOCK(pid) ((int)(~(unsigned)(pid) << 3 | 2))
 
-/* Takes the place of the C library's function for the shared libraries as well. */
+/* Overrides the C library's function, for shared libraries as well. */
 #define EXPORTED __attribute__((visibility("default")))
 
 static struct host_calls own_calls;
@@ -164,7 +167,7 @@ void host_pin(int cpu)
 	CPU_ZERO(&set);
 	CPU_SET((size_t)cpu, &set);
 	if (sched_setaffinity(0, sizeof(set), &set) != 0)
-		host_die("cannot be tied to CPU %d", cpu);
+		host_die("cannot bind to CPU %d", cpu);
 }
 
 void *host_memory(uint64_t count, uint64_t size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The machine, and what a process asks of it: the benchmark defines the C library's functions that
- * read, write and wait itself, so that the system calls of every peer are counted by the same code.
+ * Services of the operating system. The benchmark overrides the C library's functions that read,
+ * write and wait, so that the same code counts the system calls of every peer.
  */
 #ifndef BENCH_HOST_H
 #define BENCH_HOST_H
@@ -15,9 +15,9 @@ extern "C" {
 #define HOST_MS UINT64_C(1000000) /* ns */
 
 /*
- * System calls that moved or tried to move data, waited, or told the kernel what to wait for.
- * Threads that wait for each other do so by futexes, which are not seen. Counted by all threads of
- * a process: host_count() adds, host_peek() copies.
+ * Counters of system calls that moved or tried to move data, waited, or changed what the kernel
+ * waits for. Futexes are not counted. All threads of a process count: host_count() adds,
+ * host_peek() copies.
  */
 struct host_calls {
 	uint64_t reads;
@@ -28,7 +28,7 @@ struct host_calls {
 	uint64_t bytes_written;
 };
 
-/* Where this process counts; never NULL, and set before there are threads. */
+/* The counters of this process; never NULL, and set before there are threads. */
 extern struct host_calls *host_calls;
 
 static inline void host_count(uint64_t *counter, uint64_t more)
@@ -36,7 +36,7 @@ static inline void host_count(uint64_t *counter, uint64_t more)
 	(void)__atomic_fetch_add(counter, more, __ATOMIC_RELAXED);
 }
 
-/* How often this process has read. */
+/* Returns the number of reads of this process. */
 static inline uint64_t host_reads(void)
 {
 	return __atomic_load_n(&host_calls->reads, __ATOMIC_RELAXED);
@@ -44,22 +44,23 @@ static inline uint64_t host_reads(void)
 
 struct host_calls host_peek(const struct host_calls *calls);
 
-/* A clock in ns. */
+/* Returns the time of a clock in ns. */
 uint64_t host_ns(int clock);
 
-/* Monotonic. */
+/* Returns the monotonic time. */
 uint64_t host_now_ns(void);
 
-/* CPU time of a process, all its threads; 0 when it is gone. */
+/* Returns the CPU time of a process, all threads together; 0 if it has ended. */
 uint64_t host_cpu_ns(int pid);
 
-/* Ties the process to one CPU. */
+/* Binds the process to one CPU. */
 void host_pin(int cpu);
 
-/* Zeroed memory aligned to a cache line; never NULL. */
+/* Returns zeroed memory aligned to a cache line; never NULL. */
 void *host_memory(uint64_t count, uint64_t size);
 
-/* A sentence to stderr, and the end: a benchmark that measured something else must not report. */
+/* Prints a message to stderr and ends the program, so that an invalid measurement reports nothing.
+ */
 void host_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The benchmark of calls: every pattern, with every peer. The peers take turns within each
- * repetition, and another one begins each time, so that a slow minute of the machine slows all.
+ * The benchmark of calls: every pattern with every peer. The peers alternate within each
+ * repetition, in a rotating order, so that a slow minute of the machine affects all of them.
  */
 #include "contest.h"
 #include "host.h"
@@ -17,20 +17,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How often a measurement is repeated because others used the CPUs. */
+/* Limit of repeated measurements, because of other processes' CPU use. */
 #define RETRIES 2
 
 struct options {
 	bool quick;
 	bool unix_too;
 	bool spin;
-	uint64_t reps;    /* 0: as quick says */
-	uint64_t span_ms; /* 0: as quick says */
+	uint64_t reps;    /* 0: default of a quick or full run */
+	uint64_t span_ms; /* 0: default of a quick or full run */
 	uint64_t server_cpu;
 	uint64_t client_cpu;
 	const char *only;    /* one pattern; NULL: all */
 	const char *peer;    /* one peer; NULL: all */
-	const char *results; /* a file that is made; NULL: none */
+	const char *results; /* a file to create; NULL: none */
 };
 
 struct bench {
@@ -40,7 +40,7 @@ struct bench {
 	bool has_failed;
 };
 
-/* Where the unix socket is; both go at the end, also at an early one. */
+/* Directory and path of the unix socket; both are removed at the end, also after a failure. */
 static char socket_dir[] = "/tmp/spoke-bench-XXXXXX";
 static char socket_path[64];
 
@@ -65,7 +65,8 @@ static struct rpc_plan make_plan(const struct bench *bench, const struct pattern
 	return plan;
 }
 
-/* Measures until nobody disturbed it, or often enough, or until there is no time for that. */
+/* Repeats a measurement that other processes disturbed, up to a limit or the end of the time
+ * budget. */
 static enum stage_end measure(const struct bench *bench, const struct rpc_peer *peer,
 			      const struct rpc_plan *plan, struct rpc_report *ret_report)
 {
@@ -87,7 +88,8 @@ static enum stage_end measure(const struct bench *bench, const struct rpc_peer *
 	return end;
 }
 
-/* Returns whether the report is good; else the run fails, and goes on with the others. */
+/* Returns whether the measurement succeeded; otherwise the run fails, but continues with other
+ * peers. */
 static bool judge(struct bench *bench, const char *name, const struct rpc_peer *peer,
 		  enum stage_end end, const struct rpc_report *report)
 {
@@ -112,8 +114,8 @@ static void run_peer(struct bench *bench, const char *name, const struct rpc_pee
 		report_add(name, peer->name, &report);
 }
 
-/* Lets spoke say how long its frames are; a single call at a time, so that none is half counted.
- * Where that fails it is as the book says. */
+/* Measures the length of spoke's frames, with one call in flight, so that no frame is counted half.
+ * If that fails, uses the lengths of the specification. */
 static void measure_frames(struct bench *bench, const char *name, struct rpc_plan *plan)
 {
 	const struct rpc_peer *spoke = contest_find(REPORT_SPOKE);
@@ -230,7 +232,7 @@ static void make_socket_dir(void)
 	struct sigaction action = { .sa_handler = interrupted };
 
 	if (mkdtemp(socket_dir) == NULL || atexit(remove_socket_dir) != 0)
-		host_die("no directory for a socket");
+		host_die("cannot create a directory for a socket");
 	(void)snprintf(socket_path, sizeof(socket_path), "%s/socket", socket_dir);
 	(void)sigaction(SIGINT, &action, NULL);
 	(void)sigaction(SIGTERM, &action, NULL);
@@ -247,7 +249,7 @@ static struct bench open_bench(const struct options *options)
 
 	bench.cast = contest_gather(options->peer, options->spin);
 	if (bench.cast.count == 0)
-		host_die("there is no such peer, or it is not installed");
+		host_die("unknown peer, or not installed");
 	return bench;
 }
 
@@ -276,7 +278,7 @@ int main(int argc, char **argv)
 		return play(argv[1], argv[2]);
 	options = read_options(argc, argv);
 	if (options.results != NULL && (results = fopen(options.results, "w")) == NULL)
-		host_die("%s cannot be written", options.results);
+		host_die("cannot write %s", options.results);
 	make_socket_dir();
 	report_print_header();
 	bench = open_bench(&options);
@@ -286,6 +288,6 @@ int main(int argc, char **argv)
 	}
 	conclude(results);
 	if (results != NULL && fclose(results) != 0)
-		host_die("%s is not whole", options.results);
+		host_die("%s is incomplete", options.results);
 	return bench.has_failed ? 1 : 0;
 }

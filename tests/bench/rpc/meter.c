@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client measures; see meter.h. */
+/* The measurements of a client; see meter.h. */
 #include "meter.h"
 
 #include <string.h>
 #include <unistd.h>
 
-/* The middle of a bucket. */
+/* Returns the middle of a bucket. */
 static uint64_t bucket_ns(uint32_t bucket)
 {
 	uint32_t shift;
@@ -43,7 +43,7 @@ static struct host_calls minus(const struct host_calls *a, const struct host_cal
 	};
 }
 
-/* Notes where all counters stand. */
+/* Saves all counters. */
 static struct rpc_report read_gauges(const struct meter *meter)
 {
 	return (struct rpc_report){
@@ -58,7 +58,7 @@ static struct rpc_report read_gauges(const struct meter *meter)
 static void begin_span(struct meter *meter)
 {
 	*meter->report = read_gauges(meter);
-	/* A call that failed in the warm-up counts as well. */
+	/* Calls that failed in the warm-up count as well. */
 	meter->calls = 0;
 	memset(meter->latency, 0, sizeof(meter->latency));
 	meter->phase = METER_SPAN;

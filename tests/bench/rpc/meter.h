@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client measures. All replies of one read have the same time: the clock is read once after
- * each system call that read. Peers whose library reads on other threads than that which takes the
- * replies call meter_tick() themselves, for each reply or each few. One thread at a time.
+ * The measurements of a client. All replies of one read have the same time: the clock is read once
+ * after each system call that read. Peers whose library reads on other threads call meter_tick()
+ * themselves, for each reply or every few. One thread at a time.
  */
 #ifndef BENCH_METER_H
 #define BENCH_METER_H
@@ -42,10 +42,10 @@ struct meter {
 void meter_open(struct meter *meter, const struct rpc_plan *plan,
 		const struct host_calls *server_calls, struct rpc_report *report);
 
-/* The client is set up: the warm-up begins anew. */
+/* Restarts the warm-up after the client's set-up. */
 void meter_restart(struct meter *meter);
 
-/* Reads the clock, and goes on to the next phase when it is time. */
+/* Reads the clock, and enters the next phase when it is time. */
 void meter_tick(struct meter *meter);
 
 static inline bool meter_is_over(const struct meter *meter)
@@ -53,7 +53,7 @@ static inline bool meter_is_over(const struct meter *meter)
 	return meter->phase == METER_OVER;
 }
 
-/* Whether what was read last has been met before; the first who asks makes it known. */
+/* Returns whether the last read was already noticed, and marks it as noticed. */
 static inline bool meter_is_new_batch(struct meter *meter)
 {
 	uint64_t batch = host_reads();
@@ -77,7 +77,7 @@ static inline uint32_t meter_bucket(uint64_t ns)
 	return bucket < METER_BUCKETS ? bucket : METER_BUCKETS - 1;
 }
 
-/* A call that was begun at `begin_ns` has ended with the present batch. */
+/* Records the end of a call that began at `begin_ns`, with the time of the current batch. */
 static inline void meter_call(struct meter *meter, uint64_t begin_ns)
 {
 	meter->calls++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The patterns; see pattern.h. */
+/* The table of patterns; see pattern.h. */
 #include "pattern.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ const struct pattern patterns[PATTERNS] = {
 	{ "64KiB-1x64", "unix-64KiB-1x64", 64 * KIB, 1, 64, false, false, false },
 };
 
-/* A msgpack str with its head. */
+/* Returns the length of a MessagePack str with its header. */
 static uint32_t str_len(uint32_t len)
 {
 	if (len < 32)
@@ -40,7 +40,7 @@ uint32_t pattern_request_len(uint32_t payload)
 	       word_len("timeout") + word_len("1000");
 }
 
-/* A marker and the value. */
+/* The marker and the value. */
 uint32_t pattern_reply_len(uint32_t payload)
 {
 	return HEADER_LEN + 1 + str_len(payload);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The patterns of calls, named payload-connections x outstanding calls per connection. */
+/* The patterns of calls, named payload-connections x calls in flight per connection. */
 #ifndef BENCH_PATTERN_H
 #define BENCH_PATTERN_H
 
@@ -13,7 +13,7 @@ struct pattern {
 	uint32_t connections;
 	uint32_t outstanding; /* on each connection */
 	bool is_quick;        /* part of a quick run */
-	bool is_spun;         /* ... of one of peers that spin */
+	bool is_spun;         /* ... with peers that use a busy poll */
 	bool has_unix;        /* a full run measures both kinds of sockets */
 };
 
@@ -21,8 +21,8 @@ struct pattern {
 
 extern const struct pattern patterns[PATTERNS];
 
-/* Bytes of the frames that carry an echo of `payload` bytes in Dubbo's format (transport/WIRE.md),
- * by the book; used where spoke itself was not measured. */
+/* Returns the length of the frames of an echo of `payload` bytes in Dubbo's format
+ * (transport/WIRE.md). Used where spoke itself was not measured. */
 uint32_t pattern_request_len(uint32_t payload);
 uint32_t pattern_reply_len(uint32_t payload);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an RPC peer brings to the benchmark: a server and a client, each in a process of its own. */
+/* The interface of an RPC peer: a server and a client, each in a process of its own. */
 #ifndef BENCH_PEER_H
 #define BENCH_PEER_H
 
@@ -16,22 +16,22 @@ struct meter;
 
 /* One measurement. */
 struct rpc_plan {
-	char address[96];     /* of IPv4, or the path of a unix socket */
-	uint16_t port;        /* for the client; the server chooses */
+	char address[96];     /* an IPv4 address, or the path of a unix socket */
+	uint16_t port;        /* set for the client; the server chooses it */
 	bool is_unix;         /* socket */
 	uint32_t payload;     /* bytes */
 	uint32_t connections; /* from the one client */
 	uint32_t outstanding; /* calls, on each connection */
 	uint32_t request_len; /* bytes of a frame, for raw peers: as long as spoke's */
 	uint32_t reply_len;
-	uint64_t spin_ns; /* the peer's */
-	/* What the benchmark of growth lets grow; 0 elsewhere. */
-	uint32_t total;     /* calls outstanding on all connections, whatever `outstanding` says */
+	uint64_t spin_ns; /* busy poll of the peer */
+	/* Set by the benchmark of growth; 0 elsewhere. */
+	uint32_t total;     /* calls in flight on all connections; replaces `outstanding` */
 	uint32_t endpoints; /* of the one consumer, a connection to each */
-	uint32_t kept;      /* calls that wait for an answer that does not come soon */
+	uint32_t kept;      /* waiting calls whose answers do not come soon */
 	uint32_t parked;    /* failback calls that wait for their next attempt */
-	char balancer[24];  /* that chooses an endpoint */
-	uint64_t setup_ns;  /* that a client may take before the warm-up */
+	char balancer[24];  /* balancer of the endpoints */
+	uint64_t setup_ns;  /* time limit of a client's set-up */
 	uint64_t warm_ns;   /* before it */
 	uint64_t span_ns;
 	int server_pid;
@@ -39,7 +39,7 @@ struct rpc_plan {
 	int client_cpu;
 };
 
-/* What the client saw from the end of the warm-up on. */
+/* The client's results, from the end of the warm-up on. */
 struct rpc_report {
 	uint64_t elapsed_ns;
 	uint64_t calls;
@@ -48,27 +48,27 @@ struct rpc_report {
 	uint64_t p99_ns;
 	uint64_t server_cpu_ns;
 	uint64_t client_cpu_ns;
-	bool spins; /* as the peer does */
+	bool spins; /* the peer uses a busy poll */
 	bool is_server_alone;
-	double foreign; /* share of all CPUs that others used */
+	double foreign; /* share of all CPUs that other processes used */
 	struct host_calls server;
 	struct host_calls client;
 };
 
 struct rpc_peer {
 	const char *name;
-	/* Calls stage_ready() when it listens, and never returns. */
+	/* Calls stage_ready() when the server listens, and never returns. */
 	void (*serve)(const struct rpc_plan *plan);
-	/* Keeps the calls of the plan outstanding until the meter is over. */
+	/* Keeps the calls of the plan in flight until the meter is over. */
 	void (*drive)(const struct rpc_plan *plan, struct meter *meter);
-	/* Both look for so long before they sleep; 0: they sleep at once. Those that spin are
-	 * compared with others that do, and with nobody else. */
+	/* Busy poll of both sides before they sleep; 0: none. Peers with a busy poll are compared
+	 * only with each other. */
 	uint64_t spin_ns;
-	/* Of its library, as that says itself; NULL when it is not installed. */
+	/* Returns the version of the library, or NULL if it is not installed. */
 	const char *(*version)(void);
-	const char *note; /* what a reader of its rows has to know; NULL: nothing */
-	/* The client is the benchmark's own and counts for nothing; the server's is another
-	 * program, whose system calls are not seen. */
+	const char *note; /* a note for readers of its rows; NULL: none */
+	/* The client is part of the benchmark and is not measured; the server is another program,
+	 * whose system calls are not counted. */
 	bool is_server_alone;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The raw echo on bare epoll: shows that the one on libev is as fast as such an echo can be. */
+/* The raw echo on bare epoll. It shows that the echo on libev is as fast as such an echo can be. */
 #include "peer_raw_epoll.h"
 
 #include "echo.h"
@@ -26,7 +26,7 @@ static void control(int epoll, int op, struct echo_link *link)
 	};
 
 	if (epoll_ctl(epoll, op, link->fd, &event) != 0)
-		host_die("epoll does not watch");
+		host_die("epoll_ctl failed");
 }
 
 static void serve_link(int epoll, const struct epoll_event *event)
@@ -34,7 +34,7 @@ static void serve_link(int epoll, const struct epoll_event *event)
 	struct echo_link *link = event->data.ptr;
 	bool was_blocked = link->is_blocked;
 
-	/* An error shows when reading. */
+	/* An error appears on the next read. */
 	if (!echo_turn(link, (event->events & ~(uint32_t)EPOLLOUT) != 0)) {
 		if (link->meter != NULL)
 			host_die("the server has closed a connection");
@@ -44,7 +44,7 @@ static void serve_link(int epoll, const struct epoll_event *event)
 	}
 }
 
-/* Looks in vain for as long as the plan says before it sleeps. */
+/* Polls without waiting for as long as the plan specifies before it sleeps. */
 static int wait_for(int epoll, struct epoll_event *events, const struct rpc_plan *plan)
 {
 	uint64_t until_ns = 0;
@@ -72,9 +72,9 @@ static void serve(const struct rpc_plan *plan)
 	uint16_t port;
 	int listener = echo_listen(plan, &port);
 
-	/* The listener is the one without a link. */
+	/* The listening socket has no link. */
 	if (epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event) != 0)
-		host_die("epoll does not watch");
+		host_die("epoll_ctl failed");
 	stage_ready(port);
 	do {
 		int count = wait_for(epoll, events, plan);

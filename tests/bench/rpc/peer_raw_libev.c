@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The raw echo in a loop of libev: the limit for what spoke does in the same loop. */
+/* The raw echo in a loop of libev: the limit for spoke, which uses the same loop. */
 #include "echo.h"
 #include "stage.h"
 
@@ -9,7 +9,7 @@
 
 struct watch {
 	struct ev_io io;
-	int interest; /* what io waits for */
+	int interest; /* the events that io waits for */
 	struct echo_link *link;
 };
 
@@ -20,7 +20,7 @@ static struct ev_loop *open_loop(void)
 	struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV);
 
 	if (loop == NULL)
-		host_die("no loop of libev");
+		host_die("ev_loop_new failed");
 	return loop;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spoke as its users have it: a service that echoes, asynchronous calls, a deadline on each. */
+/* spoke as users call it: an echo service, asynchronous calls, a deadline on each. */
 #include "meter.h"
 #include "peer.h"
 #include "stage.h"
@@ -20,16 +20,16 @@
 #define SERVICE "demo.EchoService"
 #define TIMEOUT_NS (1000 * HOST_MS)
 
-/* What all calls of the client have in common. */
+/* State shared by all calls of the client. */
 struct driver {
 	struct spoke_engine *engine;
 	struct meter *meter;
 	struct spoke_builder builder; /* of args */
 	struct spoke_span args;
-	struct spoke_value payload; /* the one value of args */
+	struct spoke_value payload; /* the only value of args */
 };
 
-/* One of the calls that are kept outstanding. */
+/* A call that is kept in flight. */
 struct seat {
 	struct driver *driver;
 	struct spoke_method *method;

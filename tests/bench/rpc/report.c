@@ -119,7 +119,7 @@ bool report_ratio(const struct report_row *row, const struct report_row *base,
 	    row->failed + base->failed > 0)
 		return false;
 	for (uint32_t i = 0; i < row->reps; i++) {
-		/* Of a short measurement the kernel may not know the CPU time. */
+		/* After a short measurement the kernel may not have updated the CPU time. */
 		if (base->samples[column][i] <= 0)
 			return false;
 		ratios[i] = row->samples[column][i] / base->samples[column][i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Server and client on a stage; see stage.h. Needs _GNU_SOURCE (memfd_create). */
+/* Starts server and client and waits for them; see stage.h. Needs _GNU_SOURCE (memfd_create). */
 #include "stage.h"
 
 #include "foreign.h"
@@ -18,18 +18,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Descriptors of a child: the stage, and where the server says that it is ready. */
+/* Descriptors of a child: the shared memory, and the pipe for the server's ready message. */
 #define STAGE_FD 3
 #define READY_FD 4
 
-#define START_MS 5000 /* a server listens by then */
-#define GRACE_MS 5000 /* a client is done this long after it should be */
+#define START_MS 5000 /* time limit for the server to listen */
+#define GRACE_MS 5000 /* time limit for the client to end after its measurement */
 
 struct stage {
 	struct rpc_plan plan;
 	struct rpc_report report;
 	uint16_t port; /* written by the server */
-	bool is_done;  /* the report is written */
+	bool is_done;  /* the report is complete */
 	alignas(64) struct host_calls server;
 	alignas(64) struct host_calls client;
 };
@@ -37,7 +37,7 @@ struct stage {
 struct child {
 	const char *what;
 	pid_t pid;
-	int watch; /* readable when it has ended */
+	int watch; /* readable when the process has ended */
 };
 
 static struct stage *stage;
@@ -61,12 +61,12 @@ static int make_stage(void)
 	return fd;
 }
 
-/* Between fork and exec: what the child shall have, at the numbers it expects. */
+/* Sets up the child's descriptors between fork and exec. */
 static _Noreturn void become(const char *role, const struct rpc_peer *peer, int fd, int ready_fd)
 {
 	char *const argv[] = { (char[]){ "bench" }, strdup(role), strdup(peer->name), NULL };
 
-	/* High numbers first, so that neither copy takes the other's place. */
+	/* Use high numbers first, so that no copy overwrites the other. */
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, 10);
 	ready_fd = fcntl(ready_fd, F_DUPFD_CLOEXEC, 10);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && dup2(fd, STAGE_FD) == STAGE_FD &&
@@ -86,11 +86,11 @@ static struct child start(const char *role, const struct rpc_peer *peer, int fd,
 		become(role, peer, fd, ready_fd);
 	child.watch = (int)syscall(SYS_pidfd_open, child.pid, 0);
 	if (child.watch < 0)
-		host_die("a process cannot be watched");
+		host_die("cannot watch a process");
 	return child;
 }
 
-/* Waits until one of the two is readable; returns which, or -1 after `timeout_ms`. */
+/* Waits until one of the two is readable; returns its index, or -1 after `timeout_ms`. */
 static int wait_either(int first, int second, uint64_t timeout_ms)
 {
 	struct pollfd fds[] = { { .fd = first, .events = POLLIN },
@@ -105,7 +105,7 @@ static int wait_either(int first, int second, uint64_t timeout_ms)
 	return fds[0].revents != 0 ? 0 : 1;
 }
 
-/* Ends a child that has not ended, and returns its status as wait() gives it. */
+/* Kills a child that has not ended, and returns its status as from wait(). */
 static int finish(struct child *child)
 {
 	int status = -1;
@@ -122,7 +122,7 @@ static void complain(const struct rpc_peer *peer, const struct child *child, con
 	(void)fprintf(stderr, "%s: the %s %s\n", peer->name, child->what, how);
 }
 
-/* Returns whether the server came up and said so. */
+/* Returns whether the server has started and reported that. */
 static bool await_server(const struct rpc_peer *peer, const struct child *server, int ready_fd)
 {
 	int which = wait_either(ready_fd, server->watch, START_MS);
@@ -134,7 +134,7 @@ static bool await_server(const struct rpc_peer *peer, const struct child *server
 	return false;
 }
 
-/* Returns whether the client came to its end with the server still alive. */
+/* Returns whether the client has ended while the server was alive. */
 static bool await_client(const struct rpc_peer *peer, const struct child *server,
 			 struct child *client)
 {
@@ -203,7 +203,7 @@ void stage_ready(uint16_t port)
 {
 	stage->port = port;
 	if (syscall(SYS_write, READY_FD, "", 1) != 1)
-		host_die("nobody waits for this server");
+		host_die("no process waits for this server");
 }
 
 static bool has_seen(const struct host_calls *calls)
@@ -211,19 +211,17 @@ static bool has_seen(const struct host_calls *calls)
 	return calls->reads > 0 && calls->writes > 0;
 }
 
-/* Else a peer has a way around the functions that count. Whoever always finds something to read
- * never waits. */
+/* Otherwise a peer bypasses the functions that count. A peer that always has input never waits. */
 static void check_seen(const struct rpc_peer *peer, const struct meter *meter)
 {
 	if (!meter_is_over(meter))
-		host_die("%s: the client came to its end too early", peer->name);
+		host_die("%s: the client ended too early", peer->name);
 	if (!has_seen(&stage->report.client) ||
 	    (!peer->is_server_alone && !has_seen(&stage->report.server)))
-		host_die("%s: not all system calls were seen", peer->name);
+		host_die("%s: not all system calls were counted", peer->name);
 }
 
-/* A client that has measured just goes, while replies to it are being written: nobody dies of that.
- */
+/* Ignores SIGPIPE: a client exits while replies to it are being written. */
 static void ignore_pipes(void)
 {
 	struct sigaction action = { .sa_handler = SIG_IGN };
@@ -244,7 +242,7 @@ int stage_play(const char *role, const struct rpc_peer *peer)
 		host_pin(plan.server_cpu);
 		host_calls = &stage->server;
 		peer->serve(&plan);
-		host_die("%s: the server came to an end", peer->name);
+		host_die("%s: the server ended", peer->name);
 	}
 	host_pin(plan.client_cpu);
 	host_calls = &stage->client;

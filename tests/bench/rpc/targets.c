@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Targets and their verdicts; see targets.h. */
+/* The table of targets and their results; see targets.h. */
 #include "targets.h"
 
 #include "contest.h"
@@ -7,14 +7,12 @@
 
 #include <string.h>
 
-/* The raw echo counts only when it reaches this much of the same echo without libev. */
+/* The raw echo is valid only if it reaches this share of the same echo without libev. */
 #define RAW_OF_TWIN 0.95
 #define TWIN "raw-epoll"
 
-/*
- * With a base: calls/s, at least `limit` times the base's; of any other column, at least `limit`
- * times less than the base. Without: at most `limit`, of calls/s at least.
- */
+/* With a base: at least `limit` times the base's calls/s; for any other column, at most 1 / `limit`
+ * of the base. Without a base: at least `limit` calls/s; for other columns at most `limit`. */
 struct target {
 	const char *pattern;
 	const char *peer; /* NULL: spoke */
@@ -56,10 +54,10 @@ static const char *const column_names[REPORT_COLUMNS] = {
 	[REPORT_SERVER_CPU_US] = "server's CPU per call",
 	[REPORT_SERVER_CALLS] = "server's system calls",
 	[REPORT_CLIENT_CALLS] = "client's system calls",
-	[REPORT_FOREIGN] = "CPUs used by others",
+	[REPORT_FOREIGN] = "CPUs used by other processes",
 };
 
-/* False also when there is nothing to say of it. */
+/* Returns false also if the row was not measured. */
 static bool is_raw_good(const char *pattern, double *ret_ratio)
 {
 	return report_ratio(report_find(pattern, REPORT_RAW), report_find(pattern, TWIN),
@@ -73,12 +71,12 @@ void targets_check_raw(const char *pattern)
 
 	if (is_raw_good(pattern, &ratio) || ratio <= 0)
 		return;
-	(void)printf("# %s %s: does not count, it reaches only %.1f %% of %s\n", pattern,
-		     REPORT_RAW, ratio * 100, TWIN);
+	(void)printf("# %s %s: not valid, it reaches only %.1f %% of %s\n", pattern, REPORT_RAW,
+		     ratio * 100, TWIN);
 	(void)fflush(stdout);
 }
 
-/* Returns whether it was measured, all of it. */
+/* Returns whether all values of the target were measured. */
 static bool measure(const struct target *target, const struct report_row *row,
 		    const struct report_row *base, double *ret_value)
 {
@@ -100,11 +98,11 @@ static const char *judge(const struct target *target, double value)
 
 	if (target->base != NULL && strcmp(target->base, REPORT_RAW) == 0 &&
 	    !is_raw_good(target->pattern, &ratio) && ratio > 0)
-		return "raw-libev does not count";
+		return "raw-libev is not valid";
 	return (at_most ? value <= target->limit : value >= target->limit) ? "reached" : "SHORT";
 }
 
-/* What is compared with what, as it is read aloud. */
+/* Prints the comparison as text. */
 static void name_target(const struct target *target, char *text, size_t size)
 {
 	bool is_more = target->column == REPORT_CALLS_PER_S;

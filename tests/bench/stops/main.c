@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two calls by failover between two providers under a virtual clock: the first provider refuses the
- * first call, so that its second attempt succeeds; the other call succeeds with its first attempt.
- * trace.py steps through what happens from a reply's bytes to the callback.
+ * Two calls by failover between two providers under a virtual clock. The first provider refuses the
+ * first call, so its second attempt succeeds; the other call succeeds with its first attempt.
+ * trace.py steps through the code from a reply's bytes to the callback.
  */
 #include "core/virtual/world.h"
 
@@ -17,7 +17,7 @@
 #define CALLS 16u
 #define SECOND UINT64_C(1000000000)
 
-/* Names of places for trace.py. */
+/* Functions with fixed names, for trace.py. */
 void stops_read(void);
 void stops_called_back(void *arg, const struct spoke_result *result);
 
@@ -25,7 +25,7 @@ struct rig {
 	struct spokei_world world;
 	struct spokei_world_process server[PROVIDERS];
 	struct spokei_world_process client;
-	struct spoke_net net; /* the client's, with another read */
+	struct spoke_net net; /* the client's, with a wrapper of read */
 	const struct spoke_net *real;
 	struct spoke_engine *engine;
 	struct spoke_consumer *consumer;
@@ -71,7 +71,7 @@ static void handle(struct spoke_request *request, void *arg)
 	spoke_reply(request, (struct spoke_value){ NULL, 0 });
 }
 
-/* The first provider has another method, so that it refuses calls of "echo". */
+/* The first provider has a different method, so it refuses calls of "echo". */
 static void open_server(size_t i)
 {
 	static const char *const urls[PROVIDERS] = { "dubbo://127.0.0.1:20880",
@@ -113,7 +113,7 @@ static void open_client(void)
 static void step(void)
 {
 	if (!spokei_world_step(&rig.world, rig.world.now_ns + SECOND)) {
-		(void)fputs("bench_stops: nothing is left to do\n", stderr);
+		(void)fputs("bench_stops: no event is pending, but calls are in flight\n", stderr);
 		exit(1);
 	}
 }
@@ -137,8 +137,8 @@ int main(void)
 	open_client();
 	while (spoke_consumer_ready(rig.consumer) < PROVIDERS)
 		step();
-	/* The first provider is asked first, until its failures eject it: the last call goes to the
-	 * second one only. */
+	/* The first provider is called first until its failures eject it: the last call goes only
+	 * to the second one. */
 	for (unsigned i = 0; i < CALLS; i++) {
 		rig.warm = i == 2 || i == CALLS - 1;
 		call();

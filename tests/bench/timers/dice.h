@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The benchmark's dice: splitmix64, so that every peer and every run meets the same sequence. Its
- * words do not wait for each other, as those of a xorshift do: the processor makes the next ones
- * while a timer is at work, and the measured operation is the timer's and not the dice's.
+ * The random numbers of the benchmark: splitmix64, so that every peer and every run gets the same
+ * sequence. Its outputs do not depend on each other, unlike those of a xorshift. The processor
+ * computes the next ones during a timer operation, so their cost is not part of the measurement.
  */
 #ifndef BENCH_DICE_H
 #define BENCH_DICE_H
@@ -15,7 +15,7 @@ struct dice {
 	uint64_t state;
 };
 
-/* 64 random bits. */
+/* Returns 64 random bits. */
 static inline uint64_t dice_roll(struct dice *dice)
 {
 	uint64_t word = dice->state += UINT64_C(0x9e3779b97f4a7c15);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A wheel in real time; see drive.h. The timerfd is set to the wheel's next expiry, and only when
- * that has become earlier or the last setting has passed: a timer that was moved to later costs no
- * system call, at most one idle wake-up.
+ * Runs a wheel in real time; see drive.h. The timerfd is set to the wheel's next expiry, but only
+ * if that has become earlier or the last setting has passed. Moving a timer to a later time
+ * therefore costs no system call, and at most one idle wake-up.
  */
 #include "drive.h"
 
@@ -18,7 +18,7 @@ struct drive {
 	struct spoke_wheel *wheel;
 	int epoll;
 	int timer;        /* timerfd */
-	uint64_t wake_ns; /* what it is set to; SPOKE_WHEEL_NEVER: nothing */
+	uint64_t wake_ns; /* time to which it is set; SPOKE_WHEEL_NEVER: none */
 };
 
 static void watch(const struct drive *drive, int fd)
@@ -26,7 +26,7 @@ static void watch(const struct drive *drive, int fd)
 	struct epoll_event event = { .events = EPOLLIN, .data = { .fd = fd } };
 
 	if (epoll_ctl(drive->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-		host_die("epoll does not watch");
+		host_die("epoll_ctl failed");
 }
 
 static void set_wake(struct drive *drive, uint64_t next_ns)
@@ -41,11 +41,11 @@ static void set_wake(struct drive *drive, uint64_t next_ns)
 	if (next_ns >= drive->wake_ns)
 		return;
 	if (timerfd_settime(drive->timer, TFD_TIMER_ABSTIME, &at, NULL) != 0)
-		host_die("the timerfd cannot be set");
+		host_die("cannot set the timerfd");
 	drive->wake_ns = next_ns;
 }
 
-/* Waits, and returns whether to stop. */
+/* Waits; returns whether to stop. */
 static bool wait_for(struct drive *drive, int stop_fd, int timeout_ms)
 {
 	struct epoll_event events[2];

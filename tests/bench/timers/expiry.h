@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Workloads in which n timers are armed, time passes and all of them fire; see fleet.h. A step is a
- * whole turn of the peer's loop, without its system call. Where there are more steps than timers,
- * the row tells what an empty turn costs: expire-step with 1,000 timers takes 60 steps per timer,
- * of about 50 ns in libev, 30 in libuv, 25 in libevent and 7 in spoke.
+ * whole turn of the peer's loop, without its system call. If there are more steps than timers, the
+ * row shows the cost of an empty turn: expire-step with 1,000 timers takes 60 steps per timer, of
+ * about 50 ns in libev, 30 in libuv, 25 in libevent and 7 in spoke.
  */
 #ifndef BENCH_EXPIRY_H
 #define BENCH_EXPIRY_H
@@ -13,7 +13,7 @@
 #define SPREAD_MS 60000u           /* deadlines are uniform over a minute */
 #define HALF_MS (SPREAD_MS / 2)    /* where the count of fired timers is checked */
 #define SLACK_MS 2u                /* a peer may fire this late by its own rounding */
-#define BURST_US (100 * SECOND_US) /* beyond what a fine level of a wheel holds */
+#define BURST_US (100 * SECOND_US) /* beyond the range of a wheel's fine level */
 
 /* Arms n timers at random, and counts those due before the check and those due by it. */
 static inline void arm_spread(const struct fleet *fleet, uint64_t n, uint64_t *ret_before,
@@ -136,7 +136,8 @@ static inline struct fleet open_burst(const struct bench_plan *plan)
 	return fleet;
 }
 
-/* Time walks in seconds until shortly before, then in milliseconds: all levels are passed. */
+/* Moves time in seconds until shortly before the deadlines, then in milliseconds: all levels are
+ * passed. */
 static inline double run_burst(const struct bench_plan *plan)
 {
 	struct fleet fleet;

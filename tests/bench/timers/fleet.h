@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the workloads need of a peer, and what they share. Not a header in the usual sense: it is
- * included once by each peer_*.c, which defines the functions declared here. The timers are a bare
- * array of the peer's own timer struct, nothing around them, for all alike.
+ * The operations that the workloads require of a peer, and shared helpers. Included once by each
+ * peer_*.c, which defines the functions declared here. The timers are a bare array of the peer's
+ * own timer struct, for all peers alike.
  */
 #ifndef BENCH_FLEET_H
 #define BENCH_FLEET_H
@@ -13,8 +13,8 @@
 
 #define SECOND_US UINT64_C(1000000)
 
-/* n timers and what they belong to. Small and never changed, so that the loops of the workloads can
- * keep a copy in registers, and the cost of finding a timer is no part of what is measured. */
+/* n timers and their loop. Small and constant, so that the loops of the workloads keep a copy in
+ * registers, and finding a timer is not part of the measurement. */
 struct fleet {
 	void *home;   /* the peer's loop, wheel or heap */
 	void *timers; /* array of the peer's own timer struct */
@@ -22,27 +22,29 @@ struct fleet {
 	unsigned timer_class; /* spoke's only */
 };
 
-/* Makes the timers, idle, and their home. */
+/* Creates the timers, idle, and their loop. */
 static struct fleet open_fleet(const struct bench_plan *plan);
 static void close_fleet(const struct fleet *fleet);
 
-/* Arms idle timer i; cancels armed timer i; gives armed timer i another deadline. */
+/* Arm idle timer i; cancel armed timer i; move armed timer i to another deadline. */
 static inline void arm(const struct fleet *fleet, uint64_t i, uint64_t delay_us);
 static inline void forget(const struct fleet *fleet, uint64_t i);
 static inline void move_to(const struct fleet *fleet, uint64_t i, uint64_t delay_us);
 
-/* Will timer i fire? */
+/* Returns whether timer i is armed. */
 static inline bool is_armed(const struct fleet *fleet, uint64_t i);
 
-/* One turn of the loop at the host's time: fires what is due. Returns whether it has to go on. */
+/* Runs one turn of the loop at the host's time, which fires due timers. Returns whether more work
+ * is left. */
 static inline bool turn(const struct fleet *fleet);
 
-/* Timers that fired since the fleet was opened, and operations the peer refused: must stay 0. */
+/* Number of timers that fired since the fleet was opened, and of operations that the peer rejected:
+ * must stay 0. */
 static uint64_t fired;
 static uint64_t refused;
 
-/* Called in a branch that is never taken, where adding to `refused` each time would cost more than
- * some of the operations do. */
+/* Called in a branch that is never taken, because counting each time would cost more than some of
+ * the operations. */
 static inline void check(bool accepted)
 {
 	if (!accepted)
@@ -64,7 +66,7 @@ static inline void expect(const struct fleet *fleet, uint64_t count, uint64_t go
 	}
 }
 
-/* Moves time to `until_ns` in steps, a turn at each. */
+/* Moves time to `until_ns` in steps, with a turn at each. */
 static inline void walk(const struct fleet *fleet, uint64_t until_ns, uint64_t step_ns)
 {
 	while (host_now_ns < until_ns) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time and waiting, true or virtual; see host.h. Needs _GNU_SOURCE (RTLD_NEXT, CPU sets). */
+/* Time and waiting, real or virtual; see host.h. Needs _GNU_SOURCE (RTLD_NEXT, CPU sets). */
 #include "host.h"
 
 #include <dlfcn.h>
@@ -19,7 +19,7 @@
 
 #define KERNEL_SIGSET_BYTES 8
 
-/* Takes the place of the C library's function for the shared libraries as well. */
+/* Overrides the C library's function, for shared libraries as well. */
 #define EXPORTED __attribute__((visibility("default")))
 
 typedef int (*clock_fn)(clockid_t clock, struct timespec *ret_time);
@@ -35,7 +35,7 @@ static uint64_t read_true(clockid_t clock)
 	struct timespec time = { 0 };
 
 	if (true_clock(clock, &time) != 0)
-		host_die("the clock cannot be read");
+		host_die("cannot read the clock");
 	return (uint64_t)time.tv_sec * 1000 * HOST_MS + (uint64_t)time.tv_nsec;
 }
 
@@ -88,7 +88,7 @@ static void pin_to(int cpu)
 	size_t chosen = 0;
 
 	if (sched_getaffinity(0, sizeof(set), &set) != 0)
-		host_die("the allowed CPUs cannot be read");
+		host_die("cannot read the allowed CPUs");
 	for (size_t i = 0; i < CPU_SETSIZE; i++)
 		chosen = CPU_ISSET(i, &set) ? i : chosen;
 	if (cpu >= 0)
@@ -96,10 +96,10 @@ static void pin_to(int cpu)
 	CPU_ZERO(&set);
 	CPU_SET(chosen, &set);
 	if (sched_setaffinity(0, sizeof(set), &set) != 0)
-		host_die("cannot be tied to CPU %zu", chosen);
+		host_die("cannot bind to CPU %zu", chosen);
 }
 
-/* Are these names ours for everybody? Else the loops would see real time and nobody would notice.
+/* Checks that all libraries use our functions. Otherwise the loops would use real time unnoticed.
  */
 static void check_doors(void)
 {
@@ -109,7 +109,7 @@ static void check_doors(void)
 	Dl_info info;
 
 	if (dladdr(&host_now_ns, &own) == 0)
-		host_die("the program cannot find itself");
+		host_die("dladdr of the program failed");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		void *symbol = dlsym(RTLD_DEFAULT, names[i]);
 
@@ -123,7 +123,7 @@ void host_init(int cpu)
 	void *symbol = dlsym(RTLD_NEXT, "clock_gettime");
 
 	if (symbol == NULL)
-		host_die("the C library's clock_gettime is not to be found");
+		host_die("clock_gettime of the C library not found");
 	/* ISO C has no conversion from an object pointer to a function pointer; POSIX needs one. */
 	memcpy(&true_clock, &symbol, sizeof(true_clock));
 	check_doors();

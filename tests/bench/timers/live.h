@@ -11,13 +11,14 @@
 static void note_time(const struct fleet *fleet);
 static void run_until(const struct fleet *fleet, int fd);
 
-/* Told by the timers' callbacks when set. */
+/* Called by the timers' callbacks if set. */
 static void (*live_due)(uint64_t index);
 
-/* How often the loop had woken up when it was told to end; what it does after that is our doing. */
+/* Number of wake-ups of the loop until it was asked to end; later ones are caused by the benchmark.
+ */
 static uint64_t live_wakeups;
 
-/* For the peer's callback on `fd`. */
+/* Called by the peer's callback on `fd`. */
 static inline void note_end(void)
 {
 	live_wakeups = host_wakeups;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The benchmark of timers: every workload, at every size, with every peer. The peers take turns
- * within each repetition, so that a slow minute of the machine slows all of them.
+ * The benchmark of timers: every workload, at every size, with every peer. The peers alternate
+ * within each repetition, so that a slow minute of the machine affects all of them.
  */
 #include "host.h"
 #include "realtime.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Which contenders take part: spoke by what it cancels with, spoke where nothing is cancelled. */
+/* Groups of contenders: spoke by its way to cancel, and spoke where nothing is cancelled. */
 enum group {
 	PAIRS = 1,
 	PLAIN = 2,
@@ -42,11 +42,11 @@ static const struct contender contenders[] = {
 
 #define CONTENDERS (sizeof(contenders) / sizeof(contenders[0]))
 
-/* The default ways of the engine, to which all others are put in relation. */
+/* The engine's default ways, to which all others are compared. */
 #define PAIRS_BASE "spoke-fifo-disarm"
 #define PLAIN_BASE "spoke-fifo"
 
-/* Sizes, as a set. Ten million is for spoke alone. */
+/* Sizes, as a set. Ten million is measured for spoke only. */
 enum size {
 	THOUSAND = 1,
 	HUNDRED_THOUSAND = 2,
@@ -87,13 +87,13 @@ static const struct workload workloads[BENCH_WORKLOADS] = {
 	[BENCH_BURST_WORST] = { "burst-worst", "ms", PLAIN | OTHERS, MILLION, PLAIN_BASE },
 };
 
-/* The last one that is allowed. */
+/* The last CPU that is allowed. */
 #define LAST_CPU UINT64_MAX
 
 struct options {
 	bool quick;
 	uint64_t cpu;     /* or LAST_CPU */
-	uint64_t reps;    /* 0: as quick says */
+	uint64_t reps;    /* 0: default of a quick or full run */
 	const char *only; /* one workload; NULL: all */
 	const char *peer; /* one peer; NULL: all */
 	uint64_t n;       /* one size; 0: all */
@@ -148,7 +148,7 @@ static void run_workload(const struct options *options, enum bench_workload whic
 			run_size(options, which, sizes[i]);
 }
 
-/* A contender that stands for its kind where there is no order and nothing is cancelled. */
+/* Returns the contender that represents its kind where order and cancelling do not matter. */
 static bool stands(const struct options *options, const struct contender *contender)
 {
 	return contender->group != PAIRS && !contender->unordered &&

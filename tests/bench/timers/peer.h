@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a timer implementation brings to the benchmark. Each peer_*.c defines a `struct fleet` of
- * timers and a handful of small operations on it, then includes the workloads as source: that way
- * all peers run the same text, and no operation of a nanosecond or two pays for an indirect call.
+ * The interface of a timer implementation. Each peer_*.c defines a `struct fleet` of timers and a
+ * few small operations on it, then includes the workloads as source. That way all peers run the
+ * same code, and an operation of a nanosecond or two needs no indirect call.
  */
 #ifndef BENCH_PEER_H
 #define BENCH_PEER_H
@@ -34,26 +34,26 @@ struct bench_plan {
 	bool unordered;        /* spoke: order within a tick is free */
 };
 
-/* A stretch of real time. */
+/* A measurement in real time. */
 struct bench_live {
 	uint64_t n;
 	const uint64_t *delays_us;   /* of the n timers, counted from base_ns */
-	int stop_fd;                 /* readable: the loop has to end */
+	int stop_fd;                 /* readable: the loop must end */
 	void (*due)(uint64_t index); /* called by each timer as it fires */
-	uint64_t wakeups;            /* written: how often the loop woke up, the last time to end */
-	uint64_t base_ns;            /* written: true time just before the loop noted its own */
+	uint64_t wakeups; /* written: number of wake-ups of the loop, except the last one */
+	uint64_t base_ns; /* written: real time just before the loop noted its own */
 };
 
 /* Returns ns per operation, or ms for the worst step. */
 typedef double (*bench_run_fn)(const struct bench_plan *plan);
 
 struct bench_kit {
-	bench_run_fn run[BENCH_WORKLOADS];     /* NULL: the peer has no such thing */
-	void (*live)(struct bench_live *live); /* NULL: it has no loop */
+	bench_run_fn run[BENCH_WORKLOADS];     /* NULL: not supported */
+	void (*live)(struct bench_live *live); /* NULL: the peer has no loop */
 	uint64_t bytes;                        /* one timer, and its cell in the peer's heap */
 };
 
-extern const struct bench_kit bench_spoke_disarm; /* cancels with disarm, the engine's way */
+extern const struct bench_kit bench_spoke_disarm; /* cancels with disarm, like the engine */
 extern const struct bench_kit bench_spoke_cancel; /* cancels with cancel */
 extern const struct bench_kit bench_libev;
 extern const struct bench_kit bench_libuv;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The 4-ary heap of heap4.h as a peer. It has no loop, so it has no rows of real time. */
+/* The 4-ary heap of heap4.h as a peer. It has no loop, so it is not measured in real time. */
 #include "expiry.h"
 #include "fleet.h"
 #include "heap4.h"

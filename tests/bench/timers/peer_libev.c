@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libev as a peer. A timer is moved with ev_timer_again(), as libev's manual recommends: it sifts
- * in place. It makes the timer repeat, which does not show, for no workload that moves lets one
- * fire.
+ * in place. It makes the timer repeat, which has no effect, because no workload that moves timers
+ * lets one fire.
  */
 #include "expiry.h"
 #include "fleet.h"
@@ -40,7 +40,7 @@ static struct fleet open_fleet(const struct bench_plan *plan)
 	refused = 0;
 	first = fleet.timers;
 	if (fleet.home == NULL)
-		host_die("libev makes no loop");
+		host_die("ev_loop_new failed");
 	for (uint64_t i = 0; i < plan->n; i++)
 		ev_timer_init(timer_at(&fleet, i), count_fired, 0., 0.);
 	return fleet;

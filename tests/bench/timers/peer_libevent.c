@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libevent as a peer, with a default event base. event_add() moves a timer that is pending. It
- * reads the clock at each event_add() outside of a callback; here that is the virtual one, as
- * cheap as the time libevent caches for callbacks. Its "common timeouts" are not used: they need
- * to be registered per duration, which a deadline that callers choose does not allow.
+ * reads the clock at each event_add() outside of a callback; here that is the virtual one, as cheap
+ * as the time that libevent caches for callbacks. Its "common timeouts" are not used: they must be
+ * registered per duration, which is impossible for arbitrary deadlines.
  */
 #include "expiry.h"
 #include "fleet.h"
@@ -42,7 +42,7 @@ static struct fleet open_fleet(const struct bench_plan *plan)
 	refused = 0;
 	first = fleet.timers;
 	if (fleet.home == NULL)
-		host_die("libevent makes no base");
+		host_die("libevent cannot create an event base");
 	for (uint64_t i = 0; i < plan->n; i++) {
 		struct event *timer = timer_at(&fleet, i);
 

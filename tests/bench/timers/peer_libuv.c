@@ -38,7 +38,7 @@ static struct fleet open_fleet(const struct bench_plan *plan)
 	refused = 0;
 	first = fleet.timers;
 	if (uv_loop_init(fleet.home) != 0)
-		host_die("libuv makes no loop");
+		host_die("uv_loop_init failed");
 	for (uint64_t i = 0; i < plan->n; i++)
 		check(uv_timer_init(fleet.home, timer_at(&fleet, i)) == 0);
 	return fleet;

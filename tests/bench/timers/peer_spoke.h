@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spoke's wheel as a peer: default geometry and budget, linked statically, its functions called
- * (or inlined) as any user's compiler would. Included once by each peer_spoke_*.c, which defines
- * CANCEL, how it cancels: known when it is compiled, that choice costs nothing.
+ * spoke's wheel as a peer: default geometry and budget, linked statically, its functions called (or
+ * inlined) as in any program. Included once by each peer_spoke_*.c, which defines CANCEL, the way
+ * to cancel: known at compile time, the choice costs nothing.
  */
 #ifndef BENCH_PEER_SPOKE_H
 #define BENCH_PEER_SPOKE_H
@@ -50,16 +50,16 @@ static struct fleet open_fleet(const struct bench_plan *plan)
 	refused = 0;
 	first = fleet.timers;
 	if (spoke_wheel_size(&options, &size) != 0)
-		host_die("spoke refuses its default options");
+		host_die("spoke rejects its default options");
 	wheel_memory = host_memory(1, size);
 	if (spoke_wheel_init(wheel_memory, size, &options, host_now_ns, &wheel) != 0 ||
 	    spoke_wheel_add_class(wheel, "bench", count_fired, NULL, &fleet.timer_class) != 0)
-		host_die("spoke makes no wheel");
+		host_die("spoke cannot create a wheel");
 	fleet.home = wheel;
 	return fleet;
 }
 
-/* The wheel's own books must agree with what was counted here. */
+/* The wheel's own counters must agree with those of the benchmark. */
 static void close_fleet(const struct fleet *fleet)
 {
 	struct spoke_wheel_counts counts;

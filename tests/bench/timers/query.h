@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long may the loop sleep? For peers that can be asked: asked again and again, and asked after
- * each move of a random timer (that row holds the move and the question together).
+ * The cost of asking for the next expiry, for peers that can be asked: repeatedly, and after each
+ * move of a random timer (that row includes the move).
  */
 #ifndef BENCH_QUERY_H
 #define BENCH_QUERY_H
 
 #include "steady.h"
 
-/* The peer's answer, in its own unit; summed up, for the compiler must not drop the question. */
+/* Sum of the peer's answers, in its own unit, so that the compiler cannot remove the queries. */
 static inline uint64_t ask_next(const struct fleet *fleet);
 
 static uint64_t answers;

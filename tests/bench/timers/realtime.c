@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define FAR_US UINT64_C(600000000)
-#define GRACE_MS UINT64_C(200) /* after the last deadline, for those that are late */
+#define GRACE_MS UINT64_C(200) /* after the last deadline, for late timers */
 
 static struct bench_live live;
 static int64_t *late_ns; /* by index of the timer */

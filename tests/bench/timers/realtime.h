@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can only be seen in real time: how often an idle loop wakes up, and how late timers fire. */
+/* Measurements that need real time: wake-ups of an idle loop, and lateness of timers. */
 #ifndef BENCH_REALTIME_H
 #define BENCH_REALTIME_H
 
 #include "peer.h"
 
-/* How often the peer's loop wakes up in `span_ms` when its one timer is ten minutes away. */
+/* Returns the number of wake-ups of the peer's loop in `span_ms` while its one timer is ten minutes
+ * away. */
 double realtime_idle(const struct bench_kit *kit, uint64_t span_ms);
 
 struct realtime_lateness {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps what was measured, one row per workload, size and peer, and prints it. A row's value is the
- * median of its repetitions; its ratio the median of the ratios within each repetition, because
- * what disturbs the machine disturbs neighbours alike.
+ * Keeps the results, one row per workload, size and peer, and prints them. The value of a row is
+ * the median of its repetitions; its ratio the median of the ratios within each repetition, because
+ * a disturbance of the machine affects neighbouring measurements alike.
  */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
@@ -25,18 +25,18 @@ struct report_row {
 	double samples[REPORT_REPS_MAX];
 };
 
-/* Adds one repetition to the row, which is made when it is not there yet. */
+/* Adds one repetition to the row, and creates the row if it is missing. */
 void report_add(const struct report_key *key, double sample);
 
-/* The row, or NULL. */
+/* Returns the row, or NULL. */
 const struct report_row *report_find(const char *workload, uint64_t n, const char *peer);
 
 double report_median(const struct report_row *row);
 
-/* Median of row / base. False when there is none: no base, or a base of 0. */
+/* Stores the median of row / base. Returns false if there is none: no base, or a base of 0. */
 bool report_ratio(const struct report_row *row, const struct report_row *base, double *ret_ratio);
 
-/* The header, and all rows of a workload and size as TSV on stdout; ratio to peer `base`. */
+/* Print the header, and all rows of a workload and size as TSV to stdout; ratio to peer `base`. */
 void report_print_header(void);
 void report_print(const char *workload, uint64_t n, const char *base);
 

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Workloads in which n timers stay pending and none may fire; see fleet.h. Each has a pass that is
- * not measured, then runs in chunks until enough time was spent and every timer had its turn. The
- * dice are thrown before a chunk's clock starts: they cost as much as some of the operations.
+ * Workloads in which n timers stay pending and none may fire; see fleet.h. Each has an unmeasured
+ * warm-up, then runs in chunks until enough time was spent and every timer was used. Random numbers
+ * are drawn before a chunk's clock starts, because they cost as much as some operations.
  */
 #ifndef BENCH_STEADY_H
 #define BENCH_STEADY_H
 
 #include "fleet.h"
 
-/* Operations between two readings of the clock; few where dice are thrown for them, lest these push
- * the timers out of the first cache. */
+/* Operations between two readings of the clock; few where random numbers are drawn, so that the
+ * numbers do not push the timers out of the L1 cache. */
 #define CHUNK 32768u
 #define DICE_CHUNK 2048u
 #define CALL_US (3 * SECOND_US)  /* timeout of a call */
 #define IDLE_US (60 * SECOND_US) /* a connection is idle after this long */
 
-/* Answers read in one turn of the loop, and how long n calls take to be answered. */
+/* Answers read in one turn of the loop, and the time until n calls are answered. */
 #define ANSWERS_PER_TURN 64u
 #define ROUND_NS (1500 * HOST_MS)
 
 #define EVENTS_PER_MS 1024u /* on all connections together */
 
-/* What the dice say for one operation. */
+/* Random numbers of one operation. */
 struct roll {
 	uint32_t timer;
 	uint32_t delay_us;
 };
 
-/* Where a workload stands. The loops work on copies, which stay in registers. */
+/* State of a workload. The loops use copies, which stay in registers. */
 struct steady {
 	struct fleet fleet;
 	uint64_t oldest; /* the call answered next */
@@ -36,13 +36,13 @@ struct steady {
 	struct roll rolls[DICE_CHUNK];
 };
 
-/* What a workload is. */
+/* Description of a workload. */
 struct steady_kind {
 	void (*ops)(struct steady *at); /* does `chunk` operations */
 	uint64_t chunk;
 	uint64_t delay_us; /* of the n timers at first; 0: random */
-	uint64_t warm;     /* operations that are not measured, in n */
-	uint64_t least;    /* operations that are, at least, in n */
+	uint64_t warm;     /* unmeasured operations, in n */
+	uint64_t least;    /* measured operations, at least, in n */
 };
 
 static inline void throw_dice(struct steady *at)
@@ -55,8 +55,8 @@ static inline void throw_dice(struct steady *at)
 	}
 }
 
-/* The oldest calls are answered, and a new one takes the place of each. Not inlined, so that
- * nothing else asks for registers. */
+/* Answers the oldest calls and makes a new one in place of each. Not inlined, so that no other code
+ * needs registers. */
 static __attribute__((noinline)) void answer_some(struct fleet fleet, uint64_t from, uint64_t to)
 {
 	for (uint64_t i = from; i < to; i++) {
@@ -89,7 +89,7 @@ static inline void turn_after(const struct fleet *fleet, uint64_t step_ns)
 	}
 }
 
-/* The same while time passes: n calls are answered within half their timeout. */
+/* Does the same while time passes: n calls are answered within half their timeout. */
 static inline void answer_calls_in_time(struct steady *at)
 {
 	uint64_t step_ns = ANSWERS_PER_TURN * ROUND_NS / at->fleet.n;
@@ -100,7 +100,7 @@ static inline void answer_calls_in_time(struct steady *at)
 	}
 }
 
-/* A random timer is cancelled and scheduled anew. */
+/* Cancels a random timer and arms it again. */
 static inline void replace_victims(struct steady *at)
 {
 	struct fleet fleet = at->fleet;
@@ -113,7 +113,7 @@ static inline void replace_victims(struct steady *at)
 	}
 }
 
-/* The same by the one call that a peer has for moving a timer. */
+/* Does the same by the peer's single call for moving a timer. */
 static inline void move_victims(struct steady *at)
 {
 	struct fleet fleet = at->fleet;
@@ -122,7 +122,7 @@ static inline void move_victims(struct steady *at)
 		move_to(&fleet, at->rolls[i].timer, at->rolls[i].delay_us);
 }
 
-/* Traffic on random connections; each millisecond the loop turns once. */
+/* Moves timers of random connections; each millisecond the loop runs one turn. */
 static inline void hear_traffic(struct steady *at)
 {
 	struct fleet fleet = at->fleet;
@@ -134,7 +134,7 @@ static inline void hear_traffic(struct steady *at)
 	}
 }
 
-/* Whether a workload that has run `done` operations in `spent_ns` may end. */
+/* Returns whether a workload that has run `done` operations in `spent_ns` may end. */
 static inline bool is_enough(const struct bench_plan *plan, const struct steady_kind *kind,
 			     uint64_t done, uint64_t spent_ns)
 {
@@ -166,7 +166,7 @@ static inline double run_steady(struct steady *at, const struct bench_plan *plan
 	return (double)spent_ns / (double)done;
 }
 
-/* The whole of a workload, with a fleet of its own. */
+/* Runs a whole workload with a fleet of its own. */
 static inline double measure_steady(const struct bench_plan *plan, const struct steady_kind *kind)
 {
 	struct steady at = { .dice = { DICE_SEED } };
@@ -180,7 +180,7 @@ static inline double measure_steady(const struct bench_plan *plan, const struct 
 		arm(&at.fleet, i,
 		    kind->delay_us > 0 ? kind->delay_us : at.rolls[i % DICE_CHUNK].delay_us);
 	}
-	/* A first turn, for what a loop puts off until then. */
+	/* A first turn, for work that a loop postpones until then. */
 	turn_after(&at.fleet, 0);
 	value = run_steady(&at, plan, kind);
 	close_fleet(&at.fleet);
@@ -202,7 +202,7 @@ static inline double run_random_move(const struct bench_plan *plan)
 	return measure_steady(plan, &(struct steady_kind){ move_victims, DICE_CHUNK, 0, 1, 1 });
 }
 
-/* Warms for one timeout and measures at least three of them. */
+/* Warms up for one timeout and measures at least three of them. */
 static inline double run_fifo_advance(const struct bench_plan *plan)
 {
 	return measure_steady(plan,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The targets and their verdicts; see targets.h. */
+/* The table of targets and their results; see targets.h. */
 #include "targets.h"
 
 #include "report.h"
@@ -10,8 +10,8 @@
 struct target {
 	const char *workload;
 	uint64_t n;
-	const char *peer; /* its value is to be at least `limit` times that of `base`, ... */
-	const char *base; /* ... or, with NULL here, at most `limit` itself */
+	const char *peer; /* its value must be at least `limit` times that of `base`, */
+	const char *base; /* or, if this is NULL, at most `limit` itself */
 	double limit;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Included before all else: calls have no timers. */
+/* Included before every other header: calls have no timers. */
 #include <spoke/wheel.h>
 
 #include "tests/bench/cost/without/stands_for.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of transport/conn/idle, heartbeat and silence: no peer is probed or timed out. */
+/* Replaces transport/conn/idle, heartbeat and silence: no peer is probed or timed out. */
 #include "transport/conn/parts.h"
 
 /* --- transport/conn/idle */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Included before all else: limits of methods and the budget of retries, which are not kept. */
+/* Included before every other header: limits of methods and the retry budget are not counted. */
 #include "cluster/call/budget.h"
 #include "cluster/filter/limit.h"
 #include "tests/bench/cost/without/stands_for.h"

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stand-ins do nothing, so that it shows what doing it costs. They exist in the benchmark only.
- * Where a room can be left out as a whole, a file has its functions again. Where functions of a
- * header are inlined, the files that call them are compiled once more, and include first a header
- * that has macros by their names. Either is linked before the library, which then has nothing to
- * add.
+ * Stand-ins for features. A stand-in does nothing, so the difference shows the cost of the feature.
+ * If a feature has files of its own, another file defines their functions. If functions in headers
+ * are inlined, the files that use them are compiled again, after a header with macros of the same
+ * names. Stand-ins are linked before the library. They exist only in the benchmark.
  */
 #ifndef TESTS_BENCH_COST_WITHOUT_STANDS_FOR_H
 #define TESTS_BENCH_COST_WITHOUT_STANDS_FOR_H
 
-/* A function that is replaced has to be there: one that is called something else now would only
- * seem to cost nothing. */
+/* Fails the build if the replaced function does not exist. After a renaming the stand-in would have
+ * no effect, and the feature would seem to cost nothing. */
 #define STANDS_FOR(function) _Static_assert(sizeof(&(function)) > 0, #function)
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Included before all else: bytes are believed to be the values they should be. What tells where a
- * value ends is left where somebody reads values one after the other, as handlers do.
+ * Included before every other header: bytes are taken as valid values without a check. The search
+ * for the end of a value stays where values are read one after another, as in handlers.
  */
 #include "tests/bench/cost/without/stands_for.h"
 #include "transport/wire/attachments.h"
@@ -18,7 +18,7 @@ STANDS_FOR(spokei_shape_is_told);
 #define spokei_attachments_check(attachments, of_reply)                                            \
 	((void)(attachments), (void)(of_reply), SPOKE_OK)
 #define spokei_dubbo_allows(limits, len, items) ((void)(limits), (void)(len), (void)(items), true)
-/* All that is there is one value. */
+/* All remaining bytes are one value. */
 #define spokei_shape_hop(at, end) ((size_t)((end) - (at)))
 #define spokei_shape_is_one(bytes, len) ((void)(bytes), (void)(len), true)
 #define spokei_shape_is_short(bytes, len) ((void)(bytes), (void)(len), true)
