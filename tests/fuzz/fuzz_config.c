@@ -30,11 +30,11 @@ static void count_sentence(void *arg, const char *sentence)
 	size_t len = strlen(sentence);
 
 	++*count;
-	require(len > strlen("a.conf: "), "a sentence says something");
-	require(len < SPOKEI_SHEET_SENTENCE_MAX, "a sentence fits");
-	require(strncmp(sentence, "a.conf:", 7) == 0, "a sentence begins with the file");
+	require(len > strlen("a.conf: "), "a message is not empty");
+	require(len < SPOKEI_SHEET_SENTENCE_MAX, "a message fits");
+	require(strncmp(sentence, "a.conf:", 7) == 0, "a message begins with the file");
 	for (size_t i = 0; i < len; i++)
-		require(sentence[i] >= ' ' && sentence[i] < 0x7f, "a sentence can be printed");
+		require(sentence[i] >= ' ' && sentence[i] < 0x7f, "a message is printable");
 }
 
 /* Returns the section of an entry as users write it. */
@@ -55,9 +55,9 @@ static void check_entry(const struct spoke_config *config, const struct spokei_p
 	uint64_t number;
 
 	name_section(part, section, sizeof(section));
-	require((row->sections & 1u << part->kind) != 0, "keys stand where they may");
+	require((row->sections & 1u << part->kind) != 0, "keys are in their sections");
 	require(spoke_config_get(config, section, spokei_key_in_file(entry->key)) == entry->text,
-		"what was read is found");
+		"each entry is found");
 	require(spokei_option_read(&row->option, entry->text, false, &number, why, sizeof(why)) ==
 				SPOKE_OK &&
 			number == entry->number,
@@ -76,7 +76,7 @@ static void check_config(const struct spoke_config *config)
 			check_entry(config, &sheet->parts[i], entry);
 			count++;
 		}
-	require(count == sheet->entry_count, "each entry is of one section");
+	require(count == sheet->entry_count, "each entry has one section");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -91,14 +91,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	error = spoke_config_parse(&memory.env, "a.conf", (struct spoke_span){ data, size },
 				   count_sentence, &told, &config);
 	if (error == SPOKE_OK) {
-		require(told == 0, "of what is right nothing is told");
+		require(told == 0, "a valid file gives no message");
 		check_config(config);
 		spoke_config_free(config);
 	} else {
 		require(error == (size > SPOKE_CONFIG_MAX ? SPOKE_ETOOLARGE : SPOKE_ESYNTAX),
-			"what is wrong is so by its syntax or its size");
-		require(told > 0 && told <= SPOKEI_SHEET_ERRORS_MAX, "what is wrong is told");
+			"an error is one of syntax or size");
+		require(told > 0 && told <= SPOKEI_SHEET_ERRORS_MAX,
+			"an invalid file gives messages");
 	}
-	require(memory.bytes == 0, "all memory came back");
+	require(memory.bytes == 0, "no memory leaks");
 	return 0;
 }

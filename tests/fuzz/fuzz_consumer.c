@@ -90,7 +90,7 @@ static void note_end(void *arg, const struct spoke_result *result)
 	demand(++call->ended == 1, "a call ends once");
 	run.ended++;
 	if (result->error == SPOKE_OK)
-		demand(result->value.len > 0, "a good end has a value");
+		demand(result->value.len > 0, "a success has a value");
 	if (consumer == NULL || run.ending)
 		return;
 	switch (call->then & 7) {
@@ -145,7 +145,7 @@ static void begin_call(uint8_t how, uint8_t then, struct spoke_span piece)
 static void abandoned(struct spoke_request *request, void *arg)
 {
 	(void)arg;
-	demand(run.held == request, "the one that is held is abandoned");
+	demand(run.held == request, "the held request is abandoned");
 	run.held = NULL;
 	spoke_reply(request, (struct spoke_value){ NULL, 0 });
 }
@@ -178,7 +178,7 @@ static void read_from(struct peer_conn *conn)
 	if (conn->fd < 0)
 		return;
 	peer_read(conn, note_message, NULL);
-	demand(!conn->broken, "a consumer writes a good stream");
+	demand(!conn->broken, "a consumer writes valid frames");
 }
 
 static void accept_next(uint8_t how)
@@ -417,7 +417,7 @@ static void check_counts(void)
 {
 	demand(run.ended == run.begun, "every call ended");
 	demand(stat(SPOKE_STAT_CALLS) == run.begun, "every call is counted");
-	demand(stat(SPOKE_STAT_CALLS_REFUSED) == run.refused, "and who is refused");
+	demand(stat(SPOKE_STAT_CALLS_REFUSED) == run.refused, "every rejected call is counted");
 	demand(stat(SPOKE_STAT_CALLS) ==
 		       stat(SPOKE_STAT_CALLS_OK) + stat(SPOKE_STAT_CALLS_REMOTE) +
 			       stat(SPOKE_STAT_CALLS_TIMEOUT_UNSENT) +
@@ -442,9 +442,9 @@ static void end(void)
 	pass(DRAIN_NS + MS);
 	check_counts();
 	spoke_engine_free(run.engine);
-	demand(run.held == NULL, "nobody is served by a consumer that is gone");
-	demand(run.faulty.blocks == 0, "no memory is left behind");
-	demand(run.faulty.fds == 0, "no descriptor is left behind");
+	demand(run.held == NULL, "a freed consumer serves no requests");
+	demand(run.faulty.blocks == 0, "no memory leaks");
+	demand(run.faulty.fds == 0, "no descriptor leaks");
 	demand(run.faulty.bytes_peak < BYTES_PEAK, "memory is bounded");
 	for (unsigned i = 0; i < PEERS; i++)
 		peer_close(&run.conns[i]);

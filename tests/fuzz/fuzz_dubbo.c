@@ -54,7 +54,7 @@ static void prefixes_agree(const uint8_t *data, size_t size)
 		int prefix = cut(data, len, &prefix_len);
 
 		if (prefix == SPOKEI_CUT_MORE)
-			demand(prefix_len > len, "more is more than there is");
+			demand(prefix_len > len, "an incomplete frame needs more bytes");
 		else
 			demand(prefix == whole && prefix_len == whole_len, "a prefix agrees");
 	}
@@ -114,7 +114,7 @@ static void messages_agree(const struct spokei_message *a, const struct spokei_m
 {
 	demand(a->kind == b->kind && a->id == b->id && a->two_way == b->two_way &&
 		       a->codec == b->codec,
-	       "the head is the same");
+	       "the header is the same");
 	demand(same_request(a, b), "the request is the same");
 	demand(a->kind != SPOKEI_REPLY || same_reply(a, b), "the reply is the same");
 	demand(same_span(a->event, b->event), "the event is the same");
@@ -130,7 +130,7 @@ static bool write_message(const struct spokei_message *message, struct spokei_bu
 	if (result == SPOKE_ETOOLARGE && spoke_value_map_len(message->attachments, &pairs) == 0 &&
 	    pairs + ATTACHMENTS_ADDED > ATTACHMENTS_MAX)
 		return false;
-	demand(result == 0, "what was read can be written");
+	demand(result == 0, "a decoded message can be encoded");
 	return true;
 }
 
@@ -149,14 +149,14 @@ static void survives_the_way(const struct spokei_message *message)
 	if (write_message(message, &once)) {
 		frame = spokei_span(spokei_buffer_data(&once), spokei_buffer_len(&once));
 		demand(cut(frame.data, frame.len, &len) == 0 && len == frame.len,
-		       "what was written is a frame");
+		       "an encoded message is a frame");
 		demand(spokei_wire_dubbo.read(&limits, NULL, frame, NULL, &back) == 0,
-		       "what was written can be read");
+		       "an encoded message can be decoded");
 		messages_agree(message, &back);
 		if (write_message(&back, &twice))
 			demand(same_span(frame, spokei_span(spokei_buffer_data(&twice),
 							    spokei_buffer_len(&twice))),
-			       "what was written stays the same");
+			       "encoding is a fixed point");
 	}
 	spokei_buffer_fini(&once);
 	spokei_buffer_fini(&twice);

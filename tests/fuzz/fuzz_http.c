@@ -42,8 +42,8 @@ static int judge(const uint8_t *data, size_t len)
 	verdict = spokei_http_read(text, len, &request);
 	if (verdict == SPOKEI_HTTP_WHOLE) {
 		require(request.len <= len && request.len <= SPOKEI_HTTP_REQUEST_MAX,
-			"it is not longer than what there is");
-		require(request.body.len <= SPOKEI_HTTP_BODY_MAX, "its body has its limit");
+			"the request is not longer than its bytes");
+		require(request.body.len <= SPOKEI_HTTP_BODY_MAX, "the body keeps its limit");
 		require(request.path.len > 0 && *(const char *)request.path.data == '/',
 			"a path begins with /");
 		require(lies_inside(request.path, text, request.len), "the path lies inside");
@@ -56,9 +56,9 @@ static int judge(const uint8_t *data, size_t len)
 		(void)spokei_guard_token(request.authorization, "token");
 	} else {
 		require(verdict == SPOKEI_HTTP_MORE || (verdict >= 400 && verdict <= 505),
-			"a verdict is one of those there are");
+			"the result is a known one");
 		require(verdict != SPOKEI_HTTP_MORE || len < SPOKEI_HTTP_REQUEST_MAX,
-			"no more is asked for than a request has");
+			"no more bytes are requested than a request may have");
 	}
 	free(text);
 	return verdict;
@@ -72,11 +72,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t len = 0; len < size; len += step) {
 		int verdict = judge(data, len);
 
-		require(last == SPOKEI_HTTP_MORE || verdict == last, "what is judged stays judged");
+		require(last == SPOKEI_HTTP_MORE || verdict == last, "a result is final");
 		last = verdict;
 	}
 	require(last == SPOKEI_HTTP_MORE || judge(data, size) == last,
-		"the whole is judged as its part");
+		"the whole gets the result of its prefix");
 	(void)judge(data, size);
 	return 0;
 }

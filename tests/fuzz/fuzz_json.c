@@ -47,7 +47,7 @@ static void try_value(struct spoke_value value, enum json_form form)
 	require(copy != NULL, "memory");
 	memcpy(copy, text, len + 1);
 	spoke_builder_init(&builder, spoke_host_env(), NULL);
-	require(json_read(copy, len, &builder, &count, &wrong) == 0, "what is printed can be read");
+	require(json_read(copy, len, &builder, &count, &wrong) == 0, "printed text can be parsed");
 	require(count == 1, "... as one value");
 	require(spoke_builder_finish_value(&builder, &again) == 0, "... that is whole");
 	second = print(again, form, &again_len);
@@ -75,14 +75,14 @@ static void try_text(const uint8_t *data, size_t size)
 	text[size] = '\0';
 	spoke_builder_init(&builder, spoke_host_env(), NULL);
 	if (json_read(text, size, &builder, &count, &wrong)) {
-		require(wrong.at <= size && wrong.what, "an error has a place and a sentence");
+		require(wrong.at <= size && wrong.what, "an error has a position and a message");
 	} else {
-		require(spoke_builder_finish(&builder, &values) == 0, "what is read is whole");
+		require(spoke_builder_finish(&builder, &values) == 0, "parsed values are complete");
 		require(spoke_values_check(values.data, values.len, NULL, &row, NULL) == 0,
-			"what is read are values");
+			"parsed values are valid");
 		for (; spoke_cursor_next(&row, &value); seen++)
 			try_value(value, JSON_LINE);
-		require(seen == count, "as many as were told");
+		require(seen == count, "the number of values is right");
 	}
 	spoke_builder_fini(&builder);
 	free(text);

@@ -88,7 +88,7 @@ static void forget(struct spoke_request *request)
 static void answer_abandoned(struct spoke_request *request, void *arg)
 {
 	(void)arg;
-	demand(spoke_request_abandoned(request), "who is told that he is abandoned, is");
+	demand(spoke_request_abandoned(request), "the request of an abandon callback is abandoned");
 	forget(request);
 	reply_first(request);
 }
@@ -163,7 +163,7 @@ static void note_message(void *arg, struct peer_conn *conn, const struct spokei_
 	(void)arg;
 	(void)conn;
 	demand(message->kind != SPOKEI_REQUEST && message->kind != SPOKEI_EVENT,
-	       "a provider only answers, and asks whether its peers live");
+	       "a provider writes only replies and heartbeats");
 }
 
 static void read_from(struct peer_conn *conn)
@@ -171,7 +171,7 @@ static void read_from(struct peer_conn *conn)
 	if (conn->fd < 0)
 		return;
 	peer_read(conn, note_message, NULL);
-	demand(!conn->broken, "a provider writes a good stream");
+	demand(!conn->broken, "a provider writes valid frames");
 }
 
 static void connect_anew(uint8_t how)
@@ -367,7 +367,7 @@ static void check_counts(void)
 	uint64_t ran = stat(SPOKE_STAT_REQUESTS_OK) + stat(SPOKE_STAT_REQUESTS_ERROR) +
 		       stat(SPOKE_STAT_REQUESTS_ABANDONED);
 
-	demand(ran == run.handled, "what was handled ended once");
+	demand(ran == run.handled, "each handled request ended once");
 	demand(stat(SPOKE_STAT_REQUESTS) == ran + stat(SPOKE_STAT_REQUESTS_NO_SERVICE) +
 						    stat(SPOKE_STAT_REQUESTS_EXPIRED) +
 						    stat(SPOKE_STAT_REQUESTS_REFUSED) +
@@ -388,9 +388,9 @@ static void end(void)
 	pass(MS);
 	check_counts();
 	spoke_engine_free(run.engine);
-	demand(run.held_count == 0, "nobody is served by an engine that is gone");
-	demand(run.faulty.blocks == 0, "no memory is left behind");
-	demand(run.faulty.fds == 0, "no descriptor is left behind");
+	demand(run.held_count == 0, "a freed engine serves no requests");
+	demand(run.faulty.blocks == 0, "no memory leaks");
+	demand(run.faulty.fds == 0, "no descriptor leaks");
 	demand(run.faulty.bytes_peak < BYTES_PEAK, "memory is bounded");
 	for (unsigned i = 0; i < PEERS; i++)
 		peer_close(&run.conns[i]);

@@ -70,12 +70,12 @@ static void try_url(struct memory *memory, const char *text, size_t len)
 
 	if (spoke_url_parse(&memory->env, text, len, &url, &error) != SPOKE_OK) {
 		require(error.at <= len, "the place of an error lies in the text");
-		require(strlen(error.text) > 0, "an error has a sentence");
+		require(strlen(error.text) > 0, "an error has a message");
 		return;
 	}
 	printed = print_url(&url, &printed_len);
 	require(spoke_url_parse(&memory->env, printed, printed_len, &again, NULL) == SPOKE_OK,
-		"what was printed can be read");
+		"printed text can be parsed");
 	compare_urls(&url, &again);
 	reprinted = print_url(&again, &reprinted_len);
 	require(same(printed, reprinted), "printing is a fixed point");
@@ -94,14 +94,14 @@ static void try_component(const char *text, size_t len)
 	int code;
 
 	require(encoded != NULL && decoded != NULL, "there is memory");
-	require(encoded_len <= 3 * len, "encoding makes it at most three times as long");
+	require(encoded_len <= 3 * len, "encoding at most triples the length");
 	require(spoke_url_encode(text, len, encoded, encoded_len + 1) == encoded_len,
 		"lengths agree");
 	code = spoke_url_decode(encoded, encoded_len, decoded, encoded_len + 1, &decoded_len);
 	if (len > 0 && memchr(text, '\0', len) != NULL) {
 		require(code == SPOKE_ESYNTAX, "an encoded NUL is refused");
 	} else {
-		require(code == SPOKE_OK, "what was encoded can be decoded");
+		require(code == SPOKE_OK, "encoded text can be decoded");
 		require(decoded_len == len && strlen(decoded) == len, "to as many bytes");
 		require(len == 0 || memcmp(decoded, text, len) == 0, "and the same ones");
 	}
@@ -130,7 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	memory_init(&memory);
 	try_url(&memory, text, size);
-	require(memory.bytes == 0, "all memory came back");
+	require(memory.bytes == 0, "no memory leaks");
 	try_component(text, size);
 	try_decode(text, size);
 	return 0;

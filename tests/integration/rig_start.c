@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starts, freezes, kills and reaps the processes of a test. */
 #define _GNU_SOURCE
 #include "tests/integration/rig_parts.h"
 

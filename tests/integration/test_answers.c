@@ -36,7 +36,7 @@ static void put_unknown(struct spokei_buffer *frames, bool many)
 }
 
 /* Only the end of the arguments is determined: no allocation, no handler. */
-static void row_27_an_unknown_service_with_huge_arguments_is_not_found(struct stage *stage)
+static void row_27_unknown_service_with_huge_arguments_is_refused(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -146,7 +146,7 @@ static void row_28_an_answer_over_the_limits_of_values_becomes_an_error(struct s
 int main(void)
 {
 	static const struct row rows[] = {
-		ROW(row_27_an_unknown_service_with_huge_arguments_is_not_found, STAGE_SMOOTH),
+		ROW(row_27_unknown_service_with_huge_arguments_is_refused, STAGE_SMOOTH),
 		ROW(row_28_an_answer_over_the_frames_limit_becomes_an_error, STAGE_ALL),
 		ROW(row_28_an_answer_over_the_limits_of_values_becomes_an_error, STAGE_ALL),
 	};

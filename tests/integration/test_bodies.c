@@ -121,7 +121,7 @@ static void row_16_claims_of_many_items_in_a_reply_fail_its_call(struct stage *s
 	assert_bad_values(stage_raw_to_consumer(stage), claims, LENGTH(claims));
 }
 
-static void row_17_claims_inside_each_other_are_refused_without_memory(struct stage *stage)
+static void row_17_nested_length_claims_are_refused_without_memory(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	static const unsigned char heads[2][5] = { { 0xdd, 0, 0, 0xff, 0xff },
@@ -166,7 +166,7 @@ static void row_18_a_depth_of_32_is_answered_and_more_is_refused(struct stage *s
 	assert_raw_lives(raw);
 }
 
-static void row_18_in_msgpack_rpc_what_is_too_deep_closes(struct stage *stage)
+static void row_18_msgpack_rpc_value_that_is_too_deep_closes(struct stage *stage)
 {
 	unsigned char bytes[9 + 40] = "\x94\0\1\244echo\x91";
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -261,7 +261,7 @@ static void row_20_lengths_beyond_the_end_of_a_reply_fail_its_call(struct stage 
 	assert_bad_values(stage_raw_to_consumer(stage), lengths, LENGTH(lengths));
 }
 
-static void row_21_what_is_not_the_values_of_a_request_is_refused(struct stage *stage)
+static void row_21_invalid_request_body_is_refused(struct stage *stage)
 {
 	static const struct bytes bodies[] = {
 		BYTES("\xc1"),
@@ -290,7 +290,7 @@ static void row_21_what_is_not_the_values_of_a_request_is_refused(struct stage *
 	assert_raw_lives(raw);
 }
 
-static void row_21_what_is_not_the_values_of_a_reply_fails_its_call(struct stage *stage)
+static void row_21_invalid_reply_body_fails_its_call(struct stage *stage)
 {
 	static const struct bytes values[] = {
 		BYTES("\xc1"), BYTES("\2\2"),     BYTES("\2\242h"),
@@ -322,7 +322,7 @@ static void row_22_replies_of_the_wrong_shape_fail_their_calls(struct stage *sta
 	assert_bad_replies(stage_raw_to_consumer(stage), "", bodies, LENGTH(bodies));
 }
 
-static void row_21_in_msgpack_rpc_what_is_no_value_closes(struct stage *stage)
+static void row_21_invalid_msgpack_rpc_value_closes(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 
@@ -337,16 +337,16 @@ int main(void)
 	static const struct row rows[] = {
 		ROW(row_16_claims_of_many_items_are_refused_without_memory, STAGE_ALL),
 		ROW(row_16_claims_of_many_items_in_a_reply_fail_its_call, STAGE_ALL),
-		ROW(row_17_claims_inside_each_other_are_refused_without_memory, STAGE_ALL),
+		ROW(row_17_nested_length_claims_are_refused_without_memory, STAGE_ALL),
 		ROW(row_18_a_depth_of_32_is_answered_and_more_is_refused, STAGE_ALL),
-		ROW(row_18_in_msgpack_rpc_what_is_too_deep_closes, STAGE_ALL),
+		ROW(row_18_msgpack_rpc_value_that_is_too_deep_closes, STAGE_ALL),
 		ROW(row_19_an_array_of_too_many_nils_is_refused, STAGE_SMOOTH),
 		ROW(row_19_a_body_costs_32_times_its_bytes_at_most, STAGE_ALL),
 		ROW(row_20_lengths_beyond_the_end_are_refused, STAGE_ALL),
 		ROW(row_20_lengths_beyond_the_end_of_a_reply_fail_its_call, STAGE_ALL),
-		ROW(row_21_what_is_not_the_values_of_a_request_is_refused, STAGE_ALL),
-		ROW(row_21_what_is_not_the_values_of_a_reply_fails_its_call, STAGE_ALL),
-		ROW(row_21_in_msgpack_rpc_what_is_no_value_closes, STAGE_ALL),
+		ROW(row_21_invalid_request_body_is_refused, STAGE_ALL),
+		ROW(row_21_invalid_reply_body_fails_its_call, STAGE_ALL),
+		ROW(row_21_invalid_msgpack_rpc_value_closes, STAGE_ALL),
 		ROW(row_22_replies_of_the_wrong_shape_fail_their_calls, STAGE_ALL),
 	};
 

@@ -50,7 +50,7 @@ static void assert_all_lost(struct stage *stage, struct ending *endings)
 		assert_ends(stage, &endings[i], SPOKE_ELOST);
 }
 
-static void row_35_a_reset_while_connecting_is_an_attempt_that_failed(struct stage *stage)
+static void row_35_reset_while_connecting_fails_the_attempt(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	/* A unix socket is established at once. */
@@ -68,7 +68,7 @@ static void row_35_a_reset_while_connecting_is_an_attempt_that_failed(struct sta
 	assert_comes_again(stage);
 }
 
-static void row_35_a_reset_before_the_peer_has_spoken_fails_what_waits(struct stage *stage)
+static void row_35_reset_before_the_first_byte_fails_waiting_calls(struct stage *stage)
 {
 	struct ending endings[CALLS];
 	struct raw *raw;
@@ -82,7 +82,7 @@ static void row_35_a_reset_before_the_peer_has_spoken_fails_what_waits(struct st
 	assert_comes_again(stage);
 }
 
-static void row_35_a_reset_after_half_a_frame_fails_what_waits(struct stage *stage)
+static void row_35_reset_within_a_frame_fails_waiting_calls(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_message message;
@@ -101,8 +101,8 @@ static void row_35_a_reset_after_half_a_frame_fails_what_waits(struct stage *sta
 	assert_comes_again(stage);
 }
 
-/* Calls that were not written end with an error that says so: they may be retried elsewhere. */
-static void row_35_a_reset_while_much_is_written_fails_what_waits(struct stage *stage)
+/* Calls that were not written end with an error that allows retries elsewhere. */
+static void row_35_reset_during_large_writes_fails_waiting_calls(struct stage *stage)
 {
 	static unsigned char bytes[MUCH + 5] = { 0xc6, 0, MUCH >> 16 };
 	struct raw *raw = stage_raw_to_consumer(stage);
@@ -143,7 +143,7 @@ static void row_35_a_reset_while_draining_ends_the_drain(struct stage *stage)
 
 /* --- row 35: a consumer resets its connection to the provider under test */
 
-static void row_35_a_mute_consumer_that_resets_is_forgotten(struct stage *stage)
+static void row_35_consumer_reset_before_its_first_byte_is_removed(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 
@@ -153,7 +153,7 @@ static void row_35_a_mute_consumer_that_resets_is_forgotten(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-static void row_35_a_consumer_that_resets_in_half_a_frame_is_forgotten(struct stage *stage)
+static void row_35_consumer_reset_within_a_frame_is_removed(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	unsigned handled = stage->handled;
@@ -194,7 +194,7 @@ static void row_35_requests_of_a_consumer_that_resets_are_abandoned(struct stage
 	assert_second_connection_works(stage);
 }
 
-static void row_35_a_consumer_that_resets_while_it_is_written_to_is_forgotten(struct stage *stage)
+static void row_35_consumer_reset_during_a_write_is_removed(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -311,7 +311,7 @@ static void row_37_a_consumer_that_sends_no_more_gets_its_answers(struct stage *
 
 /* Requests in flight when the provider announces its drain are refused as safe to retry, and not
  * run. */
-static void row_68_requests_that_cross_the_announcement_are_refused_unrun(struct stage *stage)
+static void row_68_requests_that_cross_the_drain_notice_are_refused(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_message message;
@@ -362,7 +362,7 @@ static struct raw *ask_and_reset(struct stage *stage)
 }
 
 /* Requests of reset connections still count against the limit until their handlers have ended. */
-static void row_58_requests_of_connections_that_reset_count_until_they_end(struct stage *stage)
+static void row_58_requests_of_reset_connections_count_until_they_end(struct stage *stage)
 {
 	const struct spoke_provider_options options = { .requests_max = RUNNING_MAX };
 	unsigned batches = stage_is_virtual(stage) ? 100 : 10;
@@ -400,21 +400,21 @@ static void row_58_requests_of_connections_that_reset_count_until_they_end(struc
 int main(void)
 {
 	static const struct row rows[] = {
-		ROW(row_35_a_reset_while_connecting_is_an_attempt_that_failed, STAGE_ALL),
-		ROW(row_35_a_reset_before_the_peer_has_spoken_fails_what_waits, STAGE_ALL),
-		ROW(row_35_a_reset_after_half_a_frame_fails_what_waits, STAGE_ALL),
-		ROW(row_35_a_reset_while_much_is_written_fails_what_waits, STAGE_ALL),
+		ROW(row_35_reset_while_connecting_fails_the_attempt, STAGE_ALL),
+		ROW(row_35_reset_before_the_first_byte_fails_waiting_calls, STAGE_ALL),
+		ROW(row_35_reset_within_a_frame_fails_waiting_calls, STAGE_ALL),
+		ROW(row_35_reset_during_large_writes_fails_waiting_calls, STAGE_ALL),
 		ROW(row_35_a_reset_while_draining_ends_the_drain, STAGE_ALL),
-		ROW(row_35_a_mute_consumer_that_resets_is_forgotten, STAGE_ALL),
-		ROW(row_35_a_consumer_that_resets_in_half_a_frame_is_forgotten, STAGE_ALL),
+		ROW(row_35_consumer_reset_before_its_first_byte_is_removed, STAGE_ALL),
+		ROW(row_35_consumer_reset_within_a_frame_is_removed, STAGE_ALL),
 		ROW(row_35_requests_of_a_consumer_that_resets_are_abandoned, STAGE_ALL),
-		ROW(row_35_a_consumer_that_resets_while_it_is_written_to_is_forgotten, STAGE_ALL),
+		ROW(row_35_consumer_reset_during_a_write_is_removed, STAGE_ALL),
 		ROW(row_35_a_consumer_that_resets_while_draining_ends_the_drain, STAGE_ALL),
 		ROW(row_36_replies_before_the_end_are_read, STAGE_ALL),
 		ROW(row_36_requests_before_the_end_are_served, STAGE_ALL),
 		ROW(row_37_a_consumer_that_sends_no_more_gets_its_answers, STAGE_ALL),
-		ROW(row_68_requests_that_cross_the_announcement_are_refused_unrun, STAGE_ALL),
-		ROW(row_58_requests_of_connections_that_reset_count_until_they_end, STAGE_ALL),
+		ROW(row_68_requests_that_cross_the_drain_notice_are_refused, STAGE_ALL),
+		ROW(row_58_requests_of_reset_connections_count_until_they_end, STAGE_ALL),
 	};
 
 	return stage_run_rows("ends", rows, LENGTH(rows));

@@ -18,7 +18,7 @@ static void assert_closed_at_once(struct raw *raw, uint64_t sent_ns)
 		assert_true(raw->ended_ns - sent_ns <= CLOSES_SOON);
 }
 
-static void row_01_bytes_of_a_frame_and_silence_close_after_the_frame_time(struct stage *stage)
+static void row_01_incomplete_frame_closes_after_the_frame_time(struct stage *stage)
 {
 	static const char frame[] = "\xda\xbb\xdb\0\0\0\0\0\0\0\0\7\0\0\0\x64\2452.0.2";
 	struct raw *raws[sizeof(frame) - 1];
@@ -77,7 +77,7 @@ static void row_01_an_unfinished_reply_closes_the_consumers_connection(struct st
 }
 
 /* Single bytes do not extend the time limit of a frame. */
-static void row_02_a_frame_that_comes_byte_by_byte_has_the_same_time(struct stage *stage)
+static void row_02_frame_in_single_bytes_has_the_same_time_limit(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -138,7 +138,7 @@ static void row_02_each_frame_has_a_time_of_its_own(struct stage *stage)
 	assert_raw_lives(raw);
 }
 
-static void row_03_what_is_no_frame_closes_at_once_without_a_reply(struct stage *stage)
+static void row_03_invalid_frame_closes_at_once_without_a_reply(struct stage *stage)
 {
 	static const struct {
 		const char *bytes;
@@ -173,7 +173,7 @@ static void row_03_what_is_no_frame_closes_at_once_without_a_reply(struct stage 
 	}
 }
 
-static void row_03_no_byte_behind_a_broken_one_is_interpreted(struct stage *stage)
+static void row_03_no_byte_after_an_invalid_one_is_interpreted(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -215,7 +215,7 @@ static void row_04_a_length_over_the_limit_closes_before_allocating(struct stage
 	}
 }
 
-static void row_04_a_claim_of_msgpack_over_the_limit_closes_before_allocating(struct stage *stage)
+static void row_04_msgpack_length_over_limit_closes_before_allocating(struct stage *stage)
 {
 	static const struct {
 		const char *bytes;
@@ -422,15 +422,15 @@ static void row_07_a_thousand_claims_of_8_mib_cost_what_was_sent(struct stage *s
 int main(void)
 {
 	static const struct row rows[] = {
-		ROW(row_01_bytes_of_a_frame_and_silence_close_after_the_frame_time, STAGE_ALL),
+		ROW(row_01_incomplete_frame_closes_after_the_frame_time, STAGE_ALL),
 		ROW(row_01_an_unfinished_array_closes_after_the_frame_time, STAGE_ALL),
 		ROW(row_01_an_unfinished_reply_closes_the_consumers_connection, STAGE_ALL),
-		ROW(row_02_a_frame_that_comes_byte_by_byte_has_the_same_time, STAGE_ALL),
+		ROW(row_02_frame_in_single_bytes_has_the_same_time_limit, STAGE_ALL),
 		ROW(row_02_each_frame_has_a_time_of_its_own, STAGE_VIRTUAL),
-		ROW(row_03_what_is_no_frame_closes_at_once_without_a_reply, STAGE_ALL),
-		ROW(row_03_no_byte_behind_a_broken_one_is_interpreted, STAGE_ALL),
+		ROW(row_03_invalid_frame_closes_at_once_without_a_reply, STAGE_ALL),
+		ROW(row_03_no_byte_after_an_invalid_one_is_interpreted, STAGE_ALL),
 		ROW(row_04_a_length_over_the_limit_closes_before_allocating, STAGE_ALL),
-		ROW(row_04_a_claim_of_msgpack_over_the_limit_closes_before_allocating, STAGE_ALL),
+		ROW(row_04_msgpack_length_over_limit_closes_before_allocating, STAGE_ALL),
 		ROW(row_04_a_reply_over_the_limit_ends_the_consumers_calls_once, STAGE_ALL),
 		ROW(row_05_a_frame_as_long_as_it_may_be_is_accepted, STAGE_SMOOTH),
 		ROW(row_05_a_reply_as_long_as_it_may_be_is_accepted, STAGE_SMOOTH),

@@ -103,7 +103,7 @@ static void assert_given_up(struct rig_process *process)
 
 /* The kernel of a frozen provider accepts connections: each new one is on probation and is given
  * up, too. */
-static void row_39_provider_frozen_for_long_is_dropped_and_found_again(void **state)
+static void row_39_provider_frozen_for_long_is_closed_and_reconnected(void **state)
 {
 	struct rig_table table;
 
@@ -165,7 +165,7 @@ static void hold_up(struct rig_process *judge, uint64_t ms, bool freezes)
 }
 
 /* Counts the connections that it closed for silence since the first stall. */
-static void assert_judge_kills_nobody(struct rig_process *judge)
+static void assert_stalled_process_closes_none(struct rig_process *judge)
 {
 	static const unsigned halves[] = { 1, 4, 8, 20 }; /* of an interval */
 	uint64_t begun_ns = rig_now();
@@ -177,7 +177,7 @@ static void assert_judge_kills_nobody(struct rig_process *judge)
 			 0);
 }
 
-static void row_46_a_consumer_that_was_held_up_blames_nobody(void **state)
+static void row_46_stalled_consumer_suspects_no_peer(void **state)
 {
 	struct rig_table table;
 	char options[64];
@@ -185,7 +185,7 @@ static void row_46_a_consumer_that_was_held_up_blames_nobody(void **state)
 	(void)state;
 	(void)snprintf(options, sizeof(options), "heartbeat=%u", STALLED_MS);
 	start("heartbeat=off", options);
-	assert_judge_kills_nobody(consumer);
+	assert_stalled_process_closes_none(consumer);
 	assert_call_works(consumer);
 	table = assert_all_ended_once(consumer);
 	assert_int_equal(table.ok, table.taken);
@@ -193,7 +193,7 @@ static void row_46_a_consumer_that_was_held_up_blames_nobody(void **state)
 }
 
 /* Uses many more connections than one poll of libev reports. */
-static void row_46_a_provider_that_was_held_up_blames_none_of_many(void **state)
+static void row_46_stalled_provider_suspects_none_of_many_peers(void **state)
 {
 	char options[64];
 
@@ -202,7 +202,7 @@ static void row_46_a_provider_that_was_held_up_blames_none_of_many(void **state)
 	start(options, "heartbeat=off consumers=500");
 	rig_until_ready(consumer, 500);
 	rig_until_stat(provider, "probe_answers_read", 500);
-	assert_judge_kills_nobody(provider);
+	assert_stalled_process_closes_none(provider);
 	rig_until_ready(consumer, 500);
 	stop();
 }
@@ -280,10 +280,10 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		RIG_TEST(row_39_a_provider_that_is_frozen_shortly_is_kept),
 		RIG_TEST(row_39_a_consumer_that_is_frozen_shortly_is_kept),
-		RIG_TEST(row_39_provider_frozen_for_long_is_dropped_and_found_again),
+		RIG_TEST(row_39_provider_frozen_for_long_is_closed_and_reconnected),
 		RIG_TEST(row_39_consumer_frozen_for_long_is_closed_and_reconnects),
-		RIG_TEST(row_46_a_consumer_that_was_held_up_blames_nobody),
-		RIG_TEST(row_46_a_provider_that_was_held_up_blames_none_of_many),
+		RIG_TEST(row_46_stalled_consumer_suspects_no_peer),
+		RIG_TEST(row_46_stalled_provider_suspects_none_of_many_peers),
 		RIG_TEST(row_46_replies_that_arrived_in_a_stall_beat_timeouts),
 		RIG_TEST(row_63_frequent_provider_heartbeats_keep_a_slow_consumer),
 		RIG_TEST(row_63_frequent_consumer_heartbeats_keep_a_slow_provider),

@@ -239,7 +239,7 @@ static void row_10_a_reply_to_a_provider_in_msgpack_rpc_closes(struct stage *sta
 	assert_second_connection_works(stage);
 }
 
-static void row_10_a_reply_to_a_consumer_that_never_asked_closes(struct stage *stage)
+static void row_10_reply_to_a_consumer_without_requests_closes(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_buffer frames;
@@ -252,7 +252,7 @@ static void row_10_a_reply_to_a_consumer_that_never_asked_closes(struct stage *s
 	assert_second_connection_works(stage);
 }
 
-static void row_10_a_request_to_a_consumer_without_a_handler_is_answered_60(struct stage *stage)
+static void row_10_request_to_consumer_without_handler_is_answered_60(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_buffer frames;
@@ -315,7 +315,7 @@ static void row_11_a_heartbeat_of_one_byte_is_answered_in_kind(struct stage *sta
 	assert_second_connection_works(stage);
 }
 
-static void row_12_a_one_way_request_with_an_id_in_flight_is_not_answered(struct stage *stage)
+static void row_12_one_way_request_with_an_id_in_flight_gets_no_reply(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -380,7 +380,7 @@ static void row_12_a_one_way_push_with_the_id_of_a_call_does_not_end_it(struct s
 	assert_second_connection_works(stage);
 }
 
-static void row_09_a_serialization_that_is_not_built_in_is_refused_undecoded(struct stage *stage)
+static void row_09_unknown_serialization_is_refused_without_decoding(struct stage *stage)
 {
 	static const char body[] = "\xac\xed\0\5sr\0\1x"; /* a serialized Java object */
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -414,15 +414,15 @@ int main(void)
 		ROW(row_08_every_flag_byte_is_valid_or_closes, STAGE_SMOOTH),
 		ROW(row_08_every_status_is_valid_or_closes, STAGE_SMOOTH),
 		ROW(row_08_every_status_ends_a_consumers_call_or_closes, STAGE_MEMORY),
-		ROW(row_09_a_serialization_that_is_not_built_in_is_refused_undecoded, STAGE_ALL),
+		ROW(row_09_unknown_serialization_is_refused_without_decoding, STAGE_ALL),
 		ROW(row_09_a_reply_in_another_serialization_fails_its_call, STAGE_ALL),
 		ROW(row_10_a_reply_to_a_provider_closes, STAGE_ALL),
 		ROW(row_10_a_reply_to_a_provider_in_msgpack_rpc_closes, STAGE_ALL),
-		ROW(row_10_a_reply_to_a_consumer_that_never_asked_closes, STAGE_ALL),
-		ROW(row_10_a_request_to_a_consumer_without_a_handler_is_answered_60, STAGE_ALL),
+		ROW(row_10_reply_to_a_consumer_without_requests_closes, STAGE_ALL),
+		ROW(row_10_request_to_consumer_without_handler_is_answered_60, STAGE_ALL),
 		ROW(row_11_an_event_is_ignored_up_to_64_bytes_and_closes_beyond, STAGE_ALL),
 		ROW(row_11_a_heartbeat_of_one_byte_is_answered_in_kind, STAGE_ALL),
-		ROW(row_12_a_one_way_request_with_an_id_in_flight_is_not_answered, STAGE_ALL),
+		ROW(row_12_one_way_request_with_an_id_in_flight_gets_no_reply, STAGE_ALL),
 		ROW(row_12_a_notification_does_not_take_the_id_of_a_request, STAGE_ALL),
 		ROW(row_12_a_one_way_push_with_the_id_of_a_call_does_not_end_it, STAGE_ALL),
 	};

@@ -322,7 +322,7 @@ static void put_probe_answers(struct spokei_buffer *frames, uint64_t id)
 	frames_raw(frames, 0x22, 20, 0, "N", 1); /* of hessian2 */
 }
 
-static void row_34_a_heartbeat_reply_nobody_asked_a_provider_for_is_traffic(struct stage *stage)
+static void row_34_unsolicited_heartbeat_reply_to_provider_is_traffic(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -374,7 +374,7 @@ int main(void)
 		ROW(row_32_so_does_the_newest_when_ids_fall, STAGE_ALL),
 		ROW(row_32_a_request_id_twice_in_msgpack_rpc_closes, STAGE_ALL),
 		ROW(row_32_an_id_that_is_not_in_flight_may_come_again, STAGE_ALL),
-		ROW(row_34_a_heartbeat_reply_nobody_asked_a_provider_for_is_traffic, STAGE_ALL),
+		ROW(row_34_unsolicited_heartbeat_reply_to_provider_is_traffic, STAGE_ALL),
 		ROW(row_34_a_heartbeat_reply_does_not_end_a_call, STAGE_ALL),
 	};
 

@@ -17,7 +17,7 @@
 
 #define WAITING 8u
 
-static void row_52_a_provider_without_descriptors_turns_clients_away(struct stage *stage)
+static void row_52_provider_without_descriptors_rejects_clients(struct stage *stage)
 {
 	struct raw *waiting[WAITING];
 	struct raw *raw;
@@ -71,7 +71,7 @@ static void row_52_a_listener_without_its_reserve_pauses(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-static void row_52_a_consumer_without_descriptors_tries_again(struct stage *stage)
+static void row_52_consumer_without_descriptors_retries(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_message message;
@@ -198,7 +198,7 @@ static void row_57_calls_over_the_pending_limit_are_refused(struct stage *stage)
 	assert_nothing_closed(stage);
 }
 
-static void row_57_a_call_that_ends_makes_room_for_one_of_its_completion(struct stage *stage)
+static void row_57_ended_call_makes_room_for_one_of_its_callback(struct stage *stage)
 {
 	const struct spoke_consumer_options options = { .pending_max = 10, .timeout_ns = 20 * MS };
 	struct tally tally = { .again = 25 };
@@ -216,7 +216,7 @@ static void row_57_a_call_that_ends_makes_room_for_one_of_its_completion(struct 
 	assert_second_connection_works(stage);
 }
 
-static void row_57_a_hundred_thousand_calls_into_the_void_have_a_bound(struct stage *stage)
+static void row_57_hundred_thousand_unanswered_calls_are_bounded(struct stage *stage)
 {
 	struct tally tally = { 0 };
 	struct spoke_consumer *consumer;
@@ -315,7 +315,7 @@ static void row_59_connections_over_the_limit_of_an_address_are_closed(struct st
 }
 
 /* The good consumer has an address of its own: the provider listens at both. */
-static void row_59_the_limit_of_one_address_is_not_anothers(struct stage *stage)
+static void row_59_each_address_has_a_limit_of_its_own(struct stage *stage)
 {
 	const struct spoke_provider_options options = { .connections_per_peer_max = 3 };
 	struct raw *raws[3];
@@ -359,16 +359,16 @@ static void row_59_peers_without_an_address_count_in_all_only(struct stage *stag
 int main(void)
 {
 	static const struct row rows[] = {
-		ROW(row_52_a_provider_without_descriptors_turns_clients_away, STAGE_ALL),
+		ROW(row_52_provider_without_descriptors_rejects_clients, STAGE_ALL),
 		ROW(row_52_a_listener_without_its_reserve_pauses, STAGE_ALL),
-		ROW(row_52_a_consumer_without_descriptors_tries_again, STAGE_ALL),
+		ROW(row_52_consumer_without_descriptors_retries, STAGE_ALL),
 		ROW(row_57_calls_without_a_provider_are_refused, STAGE_ALL),
 		ROW(row_57_calls_over_the_pending_limit_are_refused, STAGE_ALL),
-		ROW(row_57_a_call_that_ends_makes_room_for_one_of_its_completion, STAGE_ALL),
-		ROW(row_57_a_hundred_thousand_calls_into_the_void_have_a_bound, STAGE_VIRTUAL),
+		ROW(row_57_ended_call_makes_room_for_one_of_its_callback, STAGE_ALL),
+		ROW(row_57_hundred_thousand_unanswered_calls_are_bounded, STAGE_VIRTUAL),
 		ROW(row_59_connections_over_the_limit_in_all_are_closed, STAGE_ALL),
 		ROW(row_59_connections_over_the_limit_of_an_address_are_closed, STAGE_TCP),
-		ROW(row_59_the_limit_of_one_address_is_not_anothers, STAGE_VIRTUAL),
+		ROW(row_59_each_address_has_a_limit_of_its_own, STAGE_VIRTUAL),
 		ROW(row_59_peers_without_an_address_count_in_all_only, STAGE_UNIX),
 	};
 

@@ -74,7 +74,7 @@ static void row_60_peers_that_break_the_protocol_do_not_fill_the_log(struct stag
 }
 
 /* All other errors of a peer are answered, counted, and logged within the rate limit. */
-static void row_60_a_peer_whose_requests_are_bad_does_not_fill_the_log(struct stage *stage)
+static void row_60_bad_requests_do_not_fill_the_log(struct stage *stage)
 {
 	unsigned requests = stage_is_virtual(stage) ? PEERS : PEERS / 4;
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -99,7 +99,7 @@ static void row_60_a_peer_whose_requests_are_bad_does_not_fill_the_log(struct st
 	assert_second_connection_works(stage);
 }
 
-static void row_60_connections_that_are_turned_away_do_not_fill_the_log(struct stage *stage)
+static void row_60_rejected_connections_do_not_fill_the_log(struct stage *stage)
 {
 	const struct spoke_provider_options options = { .connections_max = 2 };
 	unsigned peers = stage_is_virtual(stage) ? PEERS : PEERS / 4;
@@ -123,7 +123,7 @@ static void row_60_connections_that_are_turned_away_do_not_fill_the_log(struct s
 }
 
 /* A provider that keeps sending replies without requests. */
-static void row_60_a_provider_out_of_step_does_not_fill_the_log(struct stage *stage)
+static void row_60_unsolicited_replies_do_not_fill_the_log(struct stage *stage)
 {
 	unsigned rounds = stage_is_virtual(stage) ? 300 : 3;
 	struct raw *raw = stage_raw_to_consumer(stage);
@@ -153,9 +153,9 @@ int main(void)
 {
 	static const struct row rows[] = {
 		ROW(row_60_peers_that_break_the_protocol_do_not_fill_the_log, STAGE_ALL),
-		ROW(row_60_a_peer_whose_requests_are_bad_does_not_fill_the_log, STAGE_ALL),
-		ROW(row_60_connections_that_are_turned_away_do_not_fill_the_log, STAGE_ALL),
-		ROW(row_60_a_provider_out_of_step_does_not_fill_the_log, STAGE_ALL),
+		ROW(row_60_bad_requests_do_not_fill_the_log, STAGE_ALL),
+		ROW(row_60_rejected_connections_do_not_fill_the_log, STAGE_ALL),
+		ROW(row_60_unsolicited_replies_do_not_fill_the_log, STAGE_ALL),
 	};
 
 	return stage_run_rows("log", rows, LENGTH(rows));

@@ -121,7 +121,7 @@ static void assert_recovers(void)
 
 /* --- row 38 */
 
-static void row_38_a_wire_cut_in_both_directions_is_noticed_by_both(void **state)
+static void row_38_wire_cut_in_both_directions_is_detected_by_both(void **state)
 {
 	(void)state;
 	start("heartbeat=100 every=10 timeout=300");
@@ -136,7 +136,7 @@ static void row_38_a_wire_cut_in_both_directions_is_noticed_by_both(void **state
 }
 
 /* Packets to the provider are lost: it closes the connection, and the consumer notices. */
-static void row_38_a_wire_cut_towards_the_provider_is_noticed(void **state)
+static void row_38_wire_cut_towards_the_provider_is_detected(void **state)
 {
 	(void)state;
 	start("heartbeat=100 every=10 timeout=300");
@@ -149,7 +149,7 @@ static void row_38_a_wire_cut_towards_the_provider_is_noticed(void **state)
 }
 
 /* Packets to the consumer are lost: it reconnects, and the provider notices. */
-static void row_38_a_wire_cut_towards_the_consumer_is_noticed(void **state)
+static void row_38_wire_cut_towards_the_consumer_is_detected(void **state)
 {
 	(void)state;
 	start("heartbeat=100 every=10 timeout=300");
@@ -223,7 +223,7 @@ static void row_38_unacknowledged_bytes_end_a_guarded_connection(void **state)
 
 /* A device on the path resets the consumer's connection. The provider's half stays open and is
  * closed for silence. */
-static void row_35_a_connection_that_is_reset_in_between_is_made_anew(void **state)
+static void row_35_connection_reset_on_the_path_is_reconnected(void **state)
 {
 	(void)state;
 	start("heartbeat=100 every=10 timeout=300");
@@ -235,7 +235,7 @@ static void row_35_a_connection_that_is_reset_in_between_is_made_anew(void **sta
 	assert_recovers();
 }
 
-static void row_35_a_connection_that_the_system_kills_is_made_anew(void **state)
+static void row_35_connection_killed_by_the_kernel_is_reconnected(void **state)
 {
 	(void)state;
 	start("heartbeat=100 every=10 timeout=300");
@@ -314,7 +314,7 @@ static void set_ports(const char *range)
 	assert_int_equal(rig_end(rig_start("nsenter", NULL, arguments)), 0);
 }
 
-static void row_43_a_connection_to_itself_is_noticed_and_paused_after(void **state)
+static void row_43_connection_to_itself_is_detected_and_backs_off(void **state)
 {
 	(void)state;
 	set_ports("20880 20880");
@@ -365,16 +365,16 @@ static int absent(void)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		NETWORK_TEST(row_35_a_connection_that_is_reset_in_between_is_made_anew),
-		NETWORK_TEST(row_35_a_connection_that_the_system_kills_is_made_anew),
-		NETWORK_TEST(row_38_a_wire_cut_in_both_directions_is_noticed_by_both),
-		NETWORK_TEST(row_38_a_wire_cut_towards_the_provider_is_noticed),
-		NETWORK_TEST(row_38_a_wire_cut_towards_the_consumer_is_noticed),
+		NETWORK_TEST(row_35_connection_reset_on_the_path_is_reconnected),
+		NETWORK_TEST(row_35_connection_killed_by_the_kernel_is_reconnected),
+		NETWORK_TEST(row_38_wire_cut_in_both_directions_is_detected_by_both),
+		NETWORK_TEST(row_38_wire_cut_towards_the_provider_is_detected),
+		NETWORK_TEST(row_38_wire_cut_towards_the_consumer_is_detected),
 		NETWORK_TEST(row_38_unacknowledged_bytes_end_a_guarded_connection),
 		NETWORK_TEST(row_41_loss_duplicates_and_reordering_cause_no_wrong_result),
 		NETWORK_TEST(row_42_unreachable_address_is_retried_until_reachable),
 		NETWORK_TEST(row_42_silent_address_is_retried_until_it_answers),
-		NETWORK_TEST(row_43_a_connection_to_itself_is_noticed_and_paused_after),
+		NETWORK_TEST(row_43_connection_to_itself_is_detected_and_backs_off),
 	};
 	int status = absent();
 

@@ -44,7 +44,7 @@ static void stop(void)
 	assert_ends_well(provider);
 }
 
-static void row_35_a_provider_that_is_killed_and_comes_again_is_found(void **state)
+static void row_35_killed_provider_is_reconnected_after_restart(void **state)
 {
 	struct rig_table table;
 
@@ -186,7 +186,7 @@ static void row_45_ten_thousand_resets_disturb_no_other_connection(void **state)
 /* --- row 47 */
 
 /* The wall clock jumps by two days, forwards or backwards, at each reading. */
-static void row_47_a_clock_on_the_wall_that_goes_astray_changes_nothing(void **state)
+static void row_47_jumps_of_the_wall_clock_have_no_effect(void **state)
 {
 	struct rig_table table;
 
@@ -235,7 +235,7 @@ static void row_55_consumer_frozen_with_unread_replies_is_closed(void **state)
 
 /* --- row 68 */
 
-static void row_68_a_provider_told_to_end_answers_what_it_has_begun(void **state)
+static void row_68_draining_provider_answers_running_requests(void **state)
 {
 	struct rig_table table;
 
@@ -261,7 +261,7 @@ static void row_68_a_provider_told_to_end_answers_what_it_has_begun(void **state
 }
 
 /* Calls made while the drain notice is unread are refused by one of the sides, and not run. */
-static void row_68_calls_made_with_the_announcement_unread_are_never_run(void **state)
+static void row_68_calls_with_an_unread_drain_notice_are_never_run(void **state)
 {
 	(void)state;
 	provide("heartbeat=5000 drain=60000");
@@ -330,13 +330,13 @@ static void pushes_reach_consumers_that_come_and_go(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		RIG_TEST(row_35_a_provider_that_is_killed_and_comes_again_is_found),
+		RIG_TEST(row_35_killed_provider_is_reconnected_after_restart),
 		RIG_TEST(row_44_port_of_another_program_is_retried_with_backoff),
 		RIG_TEST(row_45_ten_thousand_resets_disturb_no_other_connection),
-		RIG_TEST(row_47_a_clock_on_the_wall_that_goes_astray_changes_nothing),
+		RIG_TEST(row_47_jumps_of_the_wall_clock_have_no_effect),
 		RIG_TEST(row_55_consumer_frozen_with_unread_replies_is_closed),
-		RIG_TEST(row_68_a_provider_told_to_end_answers_what_it_has_begun),
-		RIG_TEST(row_68_calls_made_with_the_announcement_unread_are_never_run),
+		RIG_TEST(row_68_draining_provider_answers_running_requests),
+		RIG_TEST(row_68_calls_with_an_unread_drain_notice_are_never_run),
 		RIG_TEST(pushes_reach_consumers_that_come_and_go),
 	};
 

@@ -114,23 +114,23 @@ static void play_outage(struct stage *stage, enum spokei_vnet_route route)
 
 /* --- row 42 */
 
-static void row_42_who_refuses_is_tried_ever_more_seldom(struct stage *stage)
+static void row_42_refusing_peer_is_retried_with_backoff(struct stage *stage)
 {
 	play_outage(stage, SPOKEI_VNET_REFUSE);
 }
 
-static void row_42_who_cannot_be_reached_is_tried_ever_more_seldom(struct stage *stage)
+static void row_42_unreachable_peer_is_retried_with_backoff(struct stage *stage)
 {
 	play_outage(stage, SPOKEI_VNET_UNREACHABLE);
 }
 
-static void row_42_who_does_not_answer_is_tried_ever_more_seldom(struct stage *stage)
+static void row_42_silent_peer_is_retried_with_backoff(struct stage *stage)
 {
 	play_outage(stage, SPOKEI_VNET_SILENT);
 }
 
 /* Ends an attempt in each possible way. */
-static void row_42_a_connection_that_fails_in_progress_is_tried_again(struct stage *stage)
+static void row_42_connect_that_fails_in_progress_is_retried(struct stage *stage)
 {
 	static const int errors[] = { ECONNRESET, ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT };
 
@@ -151,7 +151,7 @@ static void row_42_a_connection_that_fails_in_progress_is_tried_again(struct sta
 
 /* --- row 43 */
 
-static void row_43_a_connection_to_itself_is_tried_ever_more_seldom(struct stage *stage)
+static void row_43_connection_to_itself_is_retried_with_backoff(struct stage *stage)
 {
 	play_outage(stage, SPOKEI_VNET_SELF);
 	assert_in_range(stage_up(stage, SPOKE_STAT_CONNECTS_SELF), 6, 16);
@@ -168,7 +168,7 @@ static const char *const garbage[] = {
 	"+PONG\r\n",
 };
 
-static void row_44_a_port_that_speaks_otherwise_is_tried_ever_more_seldom(struct stage *stage)
+static void row_44_port_with_another_protocol_is_retried_with_backoff(struct stage *stage)
 {
 	unsigned count = stage_is_virtual(stage) ? 12 : 4;
 	uint64_t begun_ns;
@@ -277,17 +277,17 @@ static void play_return(struct stage *stage, uint64_t outage_ns)
 		spoke_consumer_free(quota[i]);
 }
 
-static void row_62_many_who_come_after_a_long_outage_do_not_come_at_once(struct stage *stage)
+static void row_62_reconnects_after_a_long_outage_are_spread(struct stage *stage)
 {
 	play_return(stage, 600 * SECOND);
 }
 
-static void row_62_many_who_come_after_a_short_outage_do_not_come_at_once(struct stage *stage)
+static void row_62_reconnects_after_a_short_outage_are_spread(struct stage *stage)
 {
 	play_return(stage, 2 * SECOND);
 }
 
-static void row_62_many_who_come_right_away_do_not_come_at_once(struct stage *stage)
+static void row_62_immediate_reconnects_are_spread(struct stage *stage)
 {
 	play_return(stage, 20 * MS);
 }
@@ -335,7 +335,7 @@ static void row_64_a_consumer_may_be_freed_while_it_connects(struct stage *stage
 	assert_ends_for_good(stage);
 }
 
-static void row_64_a_consumer_may_be_freed_before_its_peer_has_spoken(struct stage *stage)
+static void row_64_consumer_may_be_freed_before_the_first_byte(struct stage *stage)
 {
 	asked_count = 0;
 	stage_set_consumer(stage, NULL);
@@ -361,18 +361,18 @@ static void row_64_a_consumer_that_pauses_is_drained_at_once(struct stage *stage
 int main(void)
 {
 	static const struct row rows[] = {
-		ROW(row_42_who_refuses_is_tried_ever_more_seldom, STAGE_MEMORY),
-		ROW(row_42_who_cannot_be_reached_is_tried_ever_more_seldom, STAGE_MEMORY),
-		ROW(row_42_who_does_not_answer_is_tried_ever_more_seldom, STAGE_MEMORY),
-		ROW(row_42_a_connection_that_fails_in_progress_is_tried_again, STAGE_VIRTUAL),
-		ROW(row_43_a_connection_to_itself_is_tried_ever_more_seldom, STAGE_MEMORY),
-		ROW(row_44_a_port_that_speaks_otherwise_is_tried_ever_more_seldom, STAGE_ALL),
-		ROW(row_62_many_who_come_after_a_long_outage_do_not_come_at_once, STAGE_MEMORY),
-		ROW(row_62_many_who_come_after_a_short_outage_do_not_come_at_once, STAGE_MEMORY),
-		ROW(row_62_many_who_come_right_away_do_not_come_at_once, STAGE_MEMORY),
+		ROW(row_42_refusing_peer_is_retried_with_backoff, STAGE_MEMORY),
+		ROW(row_42_unreachable_peer_is_retried_with_backoff, STAGE_MEMORY),
+		ROW(row_42_silent_peer_is_retried_with_backoff, STAGE_MEMORY),
+		ROW(row_42_connect_that_fails_in_progress_is_retried, STAGE_VIRTUAL),
+		ROW(row_43_connection_to_itself_is_retried_with_backoff, STAGE_MEMORY),
+		ROW(row_44_port_with_another_protocol_is_retried_with_backoff, STAGE_ALL),
+		ROW(row_62_reconnects_after_a_long_outage_are_spread, STAGE_MEMORY),
+		ROW(row_62_reconnects_after_a_short_outage_are_spread, STAGE_MEMORY),
+		ROW(row_62_immediate_reconnects_are_spread, STAGE_MEMORY),
 		ROW(row_64_a_consumer_may_be_freed_while_it_pauses, STAGE_ALL),
 		ROW(row_64_a_consumer_may_be_freed_while_it_connects, STAGE_MEMORY),
-		ROW(row_64_a_consumer_may_be_freed_before_its_peer_has_spoken, STAGE_ALL),
+		ROW(row_64_consumer_may_be_freed_before_the_first_byte, STAGE_ALL),
 		ROW(row_64_a_consumer_that_pauses_is_drained_at_once, STAGE_ALL),
 	};
 

@@ -120,7 +120,7 @@ static void row_22_names_have_64_kib_at_most(struct stage *stage)
 	assert_raw_lives(raw);
 }
 
-static void row_22_calls_of_msgpack_rpc_of_the_wrong_shape_are_bad_requests(struct stage *stage)
+static void row_22_malformed_msgpack_rpc_calls_are_bad_requests(struct stage *stage)
 {
 	static const struct bytes calls[] = {
 		BYTES("\x94\0\5\300\x90"), /* nil as a name */
@@ -206,7 +206,7 @@ static void put_attached(struct spokei_buffer *body, unsigned count, bool twice)
 	}
 }
 
-static void row_24_attachments_are_bounded_and_each_key_is_there_once(struct stage *stage)
+static void row_24_attachments_are_bounded_and_keys_are_unique(struct stage *stage)
 {
 	static const struct {
 		unsigned count;
@@ -271,7 +271,7 @@ static void assert_events_are_printable(const struct stage *stage)
 			assert_in_range(*at, ' ', '~');
 }
 
-static void row_25_names_that_are_no_text_are_not_found(struct stage *stage)
+static void row_25_invalid_text_in_names_is_not_found(struct stage *stage)
 {
 	static const struct bytes bodies[] = {
 		BYTES("\2452.0.2\260demo.EchoServ\xff\xfe\x80\2450.0.0\244echo\240\x80"),
@@ -347,11 +347,11 @@ int main(void)
 	static const struct row rows[] = {
 		ROW(row_22_bodies_of_the_wrong_shape_are_bad_requests, STAGE_ALL),
 		ROW(row_22_names_have_64_kib_at_most, STAGE_ALL),
-		ROW(row_22_calls_of_msgpack_rpc_of_the_wrong_shape_are_bad_requests, STAGE_ALL),
+		ROW(row_22_malformed_msgpack_rpc_calls_are_bad_requests, STAGE_ALL),
 		ROW(row_23_numbers_of_another_kind_are_typed_errors, STAGE_ALL),
-		ROW(row_24_attachments_are_bounded_and_each_key_is_there_once, STAGE_ALL),
+		ROW(row_24_attachments_are_bounded_and_keys_are_unique, STAGE_ALL),
 		ROW(row_24_a_key_has_256_bytes_at_most, STAGE_ALL),
-		ROW(row_25_names_that_are_no_text_are_not_found, STAGE_ALL),
+		ROW(row_25_invalid_text_in_names_is_not_found, STAGE_ALL),
 		ROW(row_26_empty_arrays_and_sizes_of_0_are_bad_requests, STAGE_ALL),
 		ROW(row_26_empty_arrays_of_msgpack_rpc_close, STAGE_ALL),
 	};

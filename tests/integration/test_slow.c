@@ -55,7 +55,7 @@ static void ask_for_all(struct raw *raw)
 	spokei_buffer_fini(&frames);
 }
 
-static void row_55_a_peer_that_reads_nothing_is_read_no_more_and_closed(struct stage *stage)
+static void row_55_peer_that_reads_nothing_is_paused_and_closed(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	size_t before = stage->faulty.bytes;
@@ -124,7 +124,7 @@ static void row_55_answers_over_the_cap_close(struct stage *stage)
 }
 
 /* The pause does not end the connection: a peer that reads gets all answers in order. */
-static void row_55_a_peer_that_reads_gets_all_that_it_asked_for_at_once(struct stage *stage)
+static void row_55_peer_that_reads_gets_all_answers_in_order(struct stage *stage)
 {
 	const struct spokei_vnet_link wide = { .capacity = 1 << 20 };
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -150,7 +150,7 @@ static void row_55_a_peer_that_reads_gets_all_that_it_asked_for_at_once(struct s
 }
 
 /* A side that has paused reading must not time out the rest of a frame that it does not read. */
-static void row_55_a_frame_begun_before_the_pause_may_be_finished_after_it(struct stage *stage)
+static void row_55_frame_begun_before_a_pause_may_end_after_it(struct stage *stage)
 {
 	static const unsigned char bytes[LARGE + 5] = { 0xc6, 0, 1, 0, 0 };
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -192,7 +192,7 @@ static void row_55_a_frame_begun_before_the_pause_may_be_finished_after_it(struc
 
 /* Both sides have more output than their limits while they do not read; neither may wait for the
  * other for ever. */
-static void row_55_two_sides_with_much_to_say_do_not_wait_for_each_other(struct stage *stage)
+static void row_55_two_full_output_buffers_do_not_deadlock(struct stage *stage)
 {
 	static unsigned char bytes[UPLOAD + 5] = { 0xc6, 0, 0x10, 0, 0 };
 	static struct ending endings[UPLOADS];
@@ -219,11 +219,11 @@ static void row_55_two_sides_with_much_to_say_do_not_wait_for_each_other(struct 
 int main(void)
 {
 	static const struct row rows[] = {
-		ROW(row_55_a_peer_that_reads_nothing_is_read_no_more_and_closed, STAGE_ALL),
+		ROW(row_55_peer_that_reads_nothing_is_paused_and_closed, STAGE_ALL),
 		ROW(row_55_answers_over_the_cap_close, STAGE_ALL),
-		ROW(row_55_a_peer_that_reads_gets_all_that_it_asked_for_at_once, STAGE_SMOOTH),
-		ROW(row_55_a_frame_begun_before_the_pause_may_be_finished_after_it, STAGE_MEMORY),
-		ROW(row_55_two_sides_with_much_to_say_do_not_wait_for_each_other, STAGE_SMOOTH),
+		ROW(row_55_peer_that_reads_gets_all_answers_in_order, STAGE_SMOOTH),
+		ROW(row_55_frame_begun_before_a_pause_may_end_after_it, STAGE_MEMORY),
+		ROW(row_55_two_full_output_buffers_do_not_deadlock, STAGE_SMOOTH),
 	};
 
 	return stage_run_rows("slow", rows, LENGTH(rows));

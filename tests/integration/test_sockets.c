@@ -67,7 +67,7 @@ static void be_stingy(struct stage *stage)
 	stage->faulty.env.net = &stingy;
 }
 
-static void row_40_single_bytes_and_eagain_do_not_hold_up_a_provider_for_ever(struct stage *stage)
+static void row_40_single_bytes_and_eagain_do_not_stall_a_provider(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_message message;
@@ -95,7 +95,7 @@ static void row_40_single_bytes_and_eagain_do_not_hold_up_a_provider_for_ever(st
 	assert_nothing_closed(stage);
 }
 
-static void row_40_single_bytes_and_eagain_do_not_hold_up_a_call_for_ever(struct stage *stage)
+static void row_40_single_bytes_and_eagain_do_not_stall_a_call(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_message request;
@@ -178,7 +178,7 @@ static bool alone_is_the_second(void *arg)
 	return spoke_provider_connections(stage->provider) == 1;
 }
 
-static void row_45_connections_that_reset_at_once_cost_nobody_anything(struct stage *stage)
+static void row_45_immediate_resets_do_not_affect_other_connections(struct stage *stage)
 {
 	unsigned batches = stage_is_virtual(stage) ? 100 : 10;
 	struct raw *batch[BATCH];
@@ -214,10 +214,10 @@ static void row_45_connections_that_reset_at_once_cost_nobody_anything(struct st
 int main(void)
 {
 	static const struct row rows[] = {
-		ROW(row_40_single_bytes_and_eagain_do_not_hold_up_a_provider_for_ever, STAGE_ALL),
-		ROW(row_40_single_bytes_and_eagain_do_not_hold_up_a_call_for_ever, STAGE_ALL),
+		ROW(row_40_single_bytes_and_eagain_do_not_stall_a_provider, STAGE_ALL),
+		ROW(row_40_single_bytes_and_eagain_do_not_stall_a_call, STAGE_ALL),
 		ROW(row_40_a_send_buffer_of_1_kib_is_enough_for_large_answers, STAGE_REAL),
-		ROW(row_45_connections_that_reset_at_once_cost_nobody_anything, STAGE_ALL),
+		ROW(row_45_immediate_resets_do_not_affect_other_connections, STAGE_ALL),
 	};
 
 	return stage_run_rows("sockets", rows, LENGTH(rows));

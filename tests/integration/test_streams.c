@@ -162,7 +162,7 @@ static void assert_crowd_answered(struct raw *raw)
 	assert_nothing_closed(raw->stage);
 }
 
-static void row_14_ten_thousand_frames_in_one_segment_do_not_hold_up_others(struct stage *stage)
+static void row_14_ten_thousand_frames_in_a_segment_do_not_delay_others(struct stage *stage)
 {
 	const struct spokei_vnet_link wide = { .capacity = 8 << 20 };
 	struct spokei_buffer frames;
@@ -340,7 +340,7 @@ int main(void)
 		ROW(row_13_every_cut_of_a_stream_gives_the_same_answers, STAGE_ALL),
 		ROW(row_13_every_cut_of_msgpack_rpc_gives_the_same_answers, STAGE_ALL),
 		ROW(row_13_every_cut_of_replies_ends_the_same_calls, STAGE_ALL),
-		ROW(row_14_ten_thousand_frames_in_one_segment_do_not_hold_up_others, STAGE_MEMORY),
+		ROW(row_14_ten_thousand_frames_in_a_segment_do_not_delay_others, STAGE_MEMORY),
 		ROW(row_14_ten_thousand_frames_at_once_are_answered_in_order, STAGE_ALL),
 		ROW(row_15_random_bytes_hurt_nobody, STAGE_ALL),
 		ROW(row_15_flipped_bits_hurt_nobody, STAGE_ALL),

@@ -45,7 +45,7 @@ static void assert_times_out(struct stage *stage, struct spoke_method *method,
 	assert_second_connection_works(stage);
 }
 
-static void row_49_a_timeout_of_0_is_the_wider_ones_and_at_last_a_second(struct stage *stage)
+static void row_49_timeout_of_0_inherits_and_defaults_to_a_second(struct stage *stage)
 {
 	struct spoke_consumer_options options = { 0 };
 	const struct spoke_call_options own = { .timeout_ns = 300 * MS };
@@ -157,7 +157,7 @@ static void send_timed(struct raw *raw, uint64_t id, const char *key, const char
 	raw_send_buffer(raw, &frames);
 }
 
-static void row_49_a_deadline_that_has_passed_is_answered_31_and_not_run(struct stage *stage)
+static void row_49_expired_request_is_answered_31_and_not_run(struct stage *stage)
 {
 	static const char *const past[] = { "0", "-1", "-2147483648", "-99999999999999999999" };
 	static const char *const ahead[] = { "60000", "2147483647", "9223372036854775808",
@@ -215,7 +215,7 @@ static bool all_blocked(void *arg)
 	return atomic_load(&blocked) == THREADS;
 }
 
-static void row_49_a_deadline_that_passes_in_the_pools_queue_is_not_run(struct stage *stage)
+static void row_49_request_that_expires_in_the_pools_queue_is_not_run(struct stage *stage)
 {
 	const struct spoke_handler handlers[] = {
 		{ .method = "block", .handle = block, .flags = SPOKE_HANDLER_POOL },
@@ -309,7 +309,7 @@ static bool has_crowd_ended(void *arg)
 	return quota->ended >= CROWD + CROWD / 2;
 }
 
-static void row_50_calls_due_in_one_tick_may_cancel_and_begin_others(struct stage *stage)
+static void row_50_callbacks_of_one_tick_may_cancel_and_begin_calls(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct quota *quota = calloc(1, sizeof(*quota));
@@ -441,13 +441,13 @@ static void row_51_a_reply_in_the_turn_of_its_deadline_wins(struct stage *stage)
 int main(void)
 {
 	static const struct row rows[] = {
-		ROW(row_49_a_timeout_of_0_is_the_wider_ones_and_at_last_a_second, STAGE_VIRTUAL),
+		ROW(row_49_timeout_of_0_inherits_and_defaults_to_a_second, STAGE_VIRTUAL),
 		ROW(row_49_a_timeout_of_1_ms_is_that, STAGE_SMOOTH),
 		ROW(row_49_the_longest_timeout_is_kept_to_the_millisecond, STAGE_ALL),
 		ROW(row_49_a_timeout_beyond_is_refused, STAGE_ALL),
-		ROW(row_49_a_deadline_that_has_passed_is_answered_31_and_not_run, STAGE_ALL),
-		ROW(row_49_a_deadline_that_passes_in_the_pools_queue_is_not_run, STAGE_REAL),
-		ROW(row_50_calls_due_in_one_tick_may_cancel_and_begin_others, STAGE_ALL),
+		ROW(row_49_expired_request_is_answered_31_and_not_run, STAGE_ALL),
+		ROW(row_49_request_that_expires_in_the_pools_queue_is_not_run, STAGE_REAL),
+		ROW(row_50_callbacks_of_one_tick_may_cancel_and_begin_calls, STAGE_ALL),
 		ROW(row_51_a_reply_that_has_come_wins_over_its_timeout, STAGE_SMOOTH),
 		ROW(row_51_a_reply_in_the_turn_of_its_deadline_wins, STAGE_MEMORY),
 	};

@@ -104,7 +104,7 @@ static void row_33_with_all_ids_waiting_the_next_call_is_refused(struct stage *s
 
 /* The handle of an ended call stays invalid, even after the generations of its cell have wrapped
  * around. */
-static void row_33_a_stale_handle_cancels_nobody(struct stage *stage)
+static void row_33_stale_handle_cancels_no_call(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spoke_call calls[3];
@@ -149,7 +149,7 @@ int main(void)
 		ROW(row_33_ids_begin_anew_after_the_last_one, STAGE_ALL),
 		ROW(row_33_an_id_that_waits_is_skipped_after_a_wrap, STAGE_ALL),
 		ROW(row_33_with_all_ids_waiting_the_next_call_is_refused, STAGE_ALL),
-		ROW(row_33_a_stale_handle_cancels_nobody, STAGE_ALL),
+		ROW(row_33_stale_handle_cancels_no_call, STAGE_ALL),
 	};
 
 	return stage_run_rows("wraps", rows, LENGTH(rows));

@@ -115,7 +115,7 @@ static void node_left_by_a_former_session_is_taken_over(void **state)
 	assert_int_equal(zoorig_lost(intent), 1);
 }
 
-static void nodes_of_former_selves_with_another_time_are_removed(void **state)
+static void nodes_of_former_sessions_are_removed(void **state)
 {
 	static const char old[] = FOLDER "/dubbo%3A%2F%2F10.0.0.1%3A20880%2Fdemo.Echo%3Fgroup%3Dg"
 					 "%26timestamp%3D0%26version%3D1.0";
@@ -142,7 +142,7 @@ static void nodes_of_former_selves_with_another_time_are_removed(void **state)
 	assert_true(zoorig_said("an older entry of the same provider was removed"));
 }
 
-static void two_of_one_session_leave_each_other_alone(void **state)
+static void two_publications_of_one_session_are_independent(void **state)
 {
 	uint64_t first;
 
@@ -158,7 +158,7 @@ static void two_of_one_session_leave_each_other_alone(void **state)
 
 /* --- subscribing */
 
-static void a_list_is_told_and_told_again_when_it_changes(void **state)
+static void list_is_reported_again_when_it_changes(void **state)
 {
 	uint64_t intent;
 
@@ -285,9 +285,9 @@ int main(void)
 		ZOORIG_TEST(publication_withdrawn_before_it_is_done_is_removed),
 		ZOORIG_TEST(a_url_that_is_none_is_refused_by_its_end),
 		ZOORIG_TEST(node_left_by_a_former_session_is_taken_over),
-		ZOORIG_TEST(nodes_of_former_selves_with_another_time_are_removed),
-		ZOORIG_TEST(two_of_one_session_leave_each_other_alone),
-		ZOORIG_TEST(a_list_is_told_and_told_again_when_it_changes),
+		ZOORIG_TEST(nodes_of_former_sessions_are_removed),
+		ZOORIG_TEST(two_publications_of_one_session_are_independent),
+		ZOORIG_TEST(list_is_reported_again_when_it_changes),
 		ZOORIG_TEST(unsubscribed_listener_gets_no_further_lists),
 		ZOORIG_TEST(names_that_are_no_urls_are_passed_over),
 		ZOORIG_TEST(of_all_services_their_names_are_told),

@@ -117,7 +117,7 @@ static int tear_down(void **state)
 	return zoorig_tear_down(state);
 }
 
-static void it_is_called_and_listed_through_a_restart_of_zookeeper(void **state)
+static void provider_is_called_and_listed_during_zookeeper_restart(void **state)
 {
 	int64_t session = scene.session;
 
@@ -133,7 +133,7 @@ static void it_is_called_and_listed_through_a_restart_of_zookeeper(void **state)
 }
 
 /* The server silently rejects earlier sessions. */
-static void it_is_listed_again_by_a_zookeeper_that_has_lost_everything(void **state)
+static void provider_is_listed_again_after_zookeeper_lost_its_data(void **state)
 {
 	zhandle_t *before = scene.provider_zh;
 
@@ -151,7 +151,7 @@ static void it_is_listed_again_by_a_zookeeper_that_has_lost_everything(void **st
 	assert_a_call_works();
 }
 
-static void it_is_listed_again_when_its_session_is_over(void **state)
+static void provider_is_listed_again_after_its_session_expired(void **state)
 {
 	zhandle_t *before = scene.provider_zh;
 
@@ -165,7 +165,7 @@ static void it_is_listed_again_when_its_session_is_over(void **state)
 	assert_a_call_works();
 }
 
-static void it_is_listed_again_when_somebody_removes_it(void **state)
+static void provider_is_listed_again_after_its_node_was_removed(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
@@ -175,7 +175,7 @@ static void it_is_listed_again_when_somebody_removes_it(void **state)
 	}
 }
 
-static void it_is_listed_anew_in_the_place_of_its_former_self(void **state)
+static void provider_replaces_the_node_of_its_former_session(void **state)
 {
 	char path[URL_SIZE];
 	char *names = strdup(stranger_list(FOLDER));
@@ -205,12 +205,11 @@ int main(void)
 {
 	static char short_sessions[] = "?session=1s";
 	const struct CMUnitTest tests[] = {
-		SCENE(it_is_called_and_listed_through_a_restart_of_zookeeper),
-		SCENE(it_is_listed_again_when_its_session_is_over),
-		SCENE_WITH(it_is_listed_again_by_a_zookeeper_that_has_lost_everything,
-			   short_sessions),
-		SCENE(it_is_listed_again_when_somebody_removes_it),
-		SCENE(it_is_listed_anew_in_the_place_of_its_former_self),
+		SCENE(provider_is_called_and_listed_during_zookeeper_restart),
+		SCENE(provider_is_listed_again_after_its_session_expired),
+		SCENE_WITH(provider_is_listed_again_after_zookeeper_lost_its_data, short_sessions),
+		SCENE(provider_is_listed_again_after_its_node_was_removed),
+		SCENE(provider_replaces_the_node_of_its_former_session),
 	};
 
 	return zoorig_run(tests, sizeof(tests) / sizeof(tests[0]));

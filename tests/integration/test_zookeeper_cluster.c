@@ -96,7 +96,7 @@ static void expired_session_is_replaced_with_the_same_listing(void **state)
 	end();
 }
 
-static void a_node_that_somebody_removes_is_there_again(void **state)
+static void removed_node_is_created_again(void **state)
 {
 	(void)state;
 	begin();
@@ -108,7 +108,7 @@ static void a_node_that_somebody_removes_is_there_again(void **state)
 	end();
 }
 
-static void a_server_that_is_down_takes_nobody_away(void **state)
+static void unreachable_server_removes_no_provider(void **state)
 {
 	(void)state;
 	begin();
@@ -128,8 +128,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ZOORIG_TEST(they_meet_and_part),
 		ZOORIG_TEST(expired_session_is_replaced_with_the_same_listing),
-		ZOORIG_TEST(a_node_that_somebody_removes_is_there_again),
-		ZOORIG_TEST(a_server_that_is_down_takes_nobody_away),
+		ZOORIG_TEST(removed_node_is_created_again),
+		ZOORIG_TEST(unreachable_server_removes_no_provider),
 	};
 
 	return zoorig_run(tests, sizeof(tests) / sizeof(tests[0]));

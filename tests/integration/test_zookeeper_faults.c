@@ -13,7 +13,7 @@
 
 /* --- changes by another client */
 
-static void a_node_that_somebody_removes_is_told_as_lost(void **state)
+static void removed_node_is_reported_as_lost(void **state)
 {
 	uint64_t intent;
 
@@ -33,7 +33,7 @@ static void a_node_that_somebody_removes_is_told_as_lost(void **state)
 	zoorig_until(zoorig_lost(intent) == SPOKE_ENOENT);
 }
 
-static void a_server_that_is_killed_and_comes_back_loses_nothing(void **state)
+static void killed_and_restarted_server_keeps_all_nodes(void **state)
 {
 	uint64_t entry;
 	uint64_t listing;
@@ -63,7 +63,7 @@ static void a_server_that_is_killed_and_comes_back_loses_nothing(void **state)
 	zoorig_until(zoorig_lost(entry) == SPOKE_ENOENT);
 }
 
-static void a_session_that_is_over_is_told_once_and_another_one_begun(void **state)
+static void expired_session_is_reported_once_and_replaced(void **state)
 {
 	uint64_t entry;
 	uint64_t listing;
@@ -197,7 +197,7 @@ static void mute_server_is_retried(void **state)
 
 /* --- addresses of the servers */
 
-static void names_are_resolved_and_other_servers_tried(void **state)
+static void server_names_are_resolved_and_all_servers_are_tried(void **state)
 {
 	char url[128];
 
@@ -210,7 +210,7 @@ static void names_are_resolved_and_other_servers_tried(void **state)
 	assert_true(rig.faulty.calls[SPOKEI_FAULTS_RESOLVE] >= 2);
 }
 
-static void names_that_cannot_be_resolved_are_tried_again(void **state)
+static void unresolvable_names_are_retried(void **state)
 {
 	char url[128];
 
@@ -326,15 +326,15 @@ static void any_memory_may_be_missing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ZOORIG_TEST(a_node_that_somebody_removes_is_told_as_lost),
-		ZOORIG_TEST(a_server_that_is_killed_and_comes_back_loses_nothing),
-		ZOORIG_TEST(a_session_that_is_over_is_told_once_and_another_one_begun),
+		ZOORIG_TEST(removed_node_is_reported_as_lost),
+		ZOORIG_TEST(killed_and_restarted_server_keeps_all_nodes),
+		ZOORIG_TEST(expired_session_is_reported_once_and_replaced),
 		ZOORIG_TEST(without_a_server_all_ends_as_unavailable),
 		ZOORIG_TEST(requests_in_flight_end_when_the_server_dies),
 		ZOORIG_TEST(uncertain_node_is_removed_unless_published_again),
 		ZOORIG_TEST(mute_server_is_retried),
-		ZOORIG_TEST(names_are_resolved_and_other_servers_tried),
-		ZOORIG_TEST(names_that_cannot_be_resolved_are_tried_again),
+		ZOORIG_TEST(server_names_are_resolved_and_all_servers_are_tried),
+		ZOORIG_TEST(unresolvable_names_are_retried),
 		ZOORIG_TEST(a_session_is_closed_on_another_thread),
 		ZOORIG_TEST(without_a_thread_the_connection_is_cut),
 		ZOORIG_TEST(an_engine_that_ends_takes_it_along),

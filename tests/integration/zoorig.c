@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The registry under test, with a record of all its notifications; see zoorig.h. */
 #define _GNU_SOURCE
 #include "tests/integration/zoorig.h"
 #include "core/engine/events.h"

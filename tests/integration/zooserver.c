@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starts, kills and restarts a ZooKeeper server for tests. */
 #define _GNU_SOURCE
 #include "tests/integration/zooserver.h"
 

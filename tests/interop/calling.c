@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The consumer that calls Neovim; see calling.h. */
 #include "tests/interop/calling.h"
 
 #include <spoke/host.h>

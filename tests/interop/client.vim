@@ -19,14 +19,14 @@ func Echoes(value) abort
   call Same(Call('demo.EchoService.echo', a:value), a:value)
 endfunc
 
-" A call ends with an error that says `text`.
+" Checks that a call fails with an error that contains `text`.
 func Fails(text, ...) abort
   try
     let got = call('Call', a:000)
     call add(s:findings, printf('no error, but %s, from %s', string(got), string(a:000)))
   catch
     if stridx(v:exception, a:text) < 0
-      call add(s:findings, printf('"%s" does not say: %s', v:exception, a:text))
+      call add(s:findings, printf('"%s" does not contain: %s', v:exception, a:text))
     endif
   endtry
 endfunc

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starts Neovim in a temporary directory, waits for it and ends it. */
 #include "tests/interop/nvim.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The handlers that Neovim calls; see provided.h. */
 #include "tests/interop/provided.h"
 #include "tests/support/echo_handler.h"
 

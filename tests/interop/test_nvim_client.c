@@ -132,7 +132,7 @@ static void numbers_come_back_as_they_were(void **state)
 	    "endfor\n");
 }
 
-static void nil_comes_back_and_is_what_nothing_gives(void **state)
+static void nil_is_echoed_and_is_the_result_of_nothing(void **state)
 {
 	run(*state, "call Echoes(v:null)\n"
 		    "call Same(Call('demo.EchoService.note', 1), v:null)\n");
@@ -159,7 +159,7 @@ static void all_arguments_arrive_in_their_order(void **state)
 		    " v:true), ['str', 'int', 'double', 'array', 'map', 'nil', 'bool', 3])\n");
 }
 
-static void a_number_that_neovim_has_none_for_does_no_harm(void **state)
+static void number_beyond_neovims_range_becomes_null(void **state)
 {
 	/* Its integers end at 2^63 - 1; it reads larger ones as null. */
 	run(*state, "call Same(Call('demo.EchoService.highest'), v:null)\n"
@@ -175,7 +175,7 @@ static void an_argument_may_be_nested_thirty_deep(void **state)
 		    "call Echoes(deep)\n");
 }
 
-static void one_level_more_ends_the_connection_and_nothing_else(void **state)
+static void value_that_is_too_deep_closes_the_connection_only(void **state)
 {
 	struct stage *stage = *state;
 
@@ -221,7 +221,7 @@ static void a_method_without_a_dot_is_one_of_the_default_service(void **state)
 		    "call Same(Call('demo.Default.who'), '" DEFAULT_SERVICE "')\n");
 }
 
-static void an_unknown_method_is_an_error_that_says_so(void **state)
+static void unknown_method_gives_an_error_with_its_name(void **state)
 {
 	struct stage *stage = *state;
 
@@ -319,7 +319,7 @@ static void peer_that_quits_leaves_no_connection(void **state)
 	assert_int_equal(stat_of(stage, SPOKE_STAT_CLOSED_BY_PEER), 1);
 }
 
-static void a_provider_that_ends_is_an_error_of_the_call(void **state)
+static void ended_provider_fails_the_call(void **state)
 {
 	struct stage *stage = *state;
 
@@ -333,25 +333,25 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		NVIM_BOTH(texts_come_back_as_they_were),
 		NVIM_BOTH(numbers_come_back_as_they_were),
-		NVIM_BOTH(nil_comes_back_and_is_what_nothing_gives),
+		NVIM_BOTH(nil_is_echoed_and_is_the_result_of_nothing),
 		NVIM_BOTH(maps_and_nested_lists_come_back_as_they_were),
 		NVIM_BOTH(blobs_arrive_byte_by_byte),
 		NVIM_BOTH(all_arguments_arrive_in_their_order),
-		NVIM_BOTH(a_number_that_neovim_has_none_for_does_no_harm),
+		NVIM_BOTH(number_beyond_neovims_range_becomes_null),
 		NVIM_BOTH(an_argument_may_be_nested_thirty_deep),
-		NVIM_BOTH(one_level_more_ends_the_connection_and_nothing_else),
+		NVIM_BOTH(value_that_is_too_deep_closes_the_connection_only),
 		NVIM_BOTH(an_answer_may_be_large),
 		NVIM_BOTH(an_answer_may_come_later),
 		NVIM_BOTH(one_connection_serves_many_calls),
 		NVIM_BOTH(a_method_without_a_dot_is_one_of_the_default_service),
-		NVIM_BOTH(an_unknown_method_is_an_error_that_says_so),
+		NVIM_BOTH(unknown_method_gives_an_error_with_its_name),
 		NVIM_BOTH(a_method_that_is_no_name_is_a_bad_request),
 		NVIM_BOTH(the_text_of_a_handlers_error_arrives),
 		NVIM_BOTH(a_notification_is_received_once),
 		NVIM_BOTH(a_notification_is_never_answered),
 		NVIM_BOTH(peer_killed_while_waiting_is_gone_with_its_reply),
 		NVIM_BOTH(peer_that_quits_leaves_no_connection),
-		NVIM_BOTH(a_provider_that_ends_is_an_error_of_the_call),
+		NVIM_BOTH(ended_provider_fails_the_call),
 	};
 	int absent = nvim_absent();
 

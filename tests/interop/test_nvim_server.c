@@ -168,7 +168,7 @@ static void many_calls_at_once_each_get_their_own_answer(void **state)
 	assert_int_equal(spoke_stat_get(calling->engine, SPOKE_STAT_CONNECTED), 1);
 }
 
-static void a_call_that_wants_no_answer_is_done_all_the_same(void **state)
+static void call_without_an_answer_is_still_executed(void **state)
 {
 	struct calling *calling = *state;
 
@@ -211,7 +211,7 @@ static void an_answer_that_comes_late_is_an_answer(void **state)
 	assert_gives(calling_finish(calling), "7");
 }
 
-static void an_answer_after_the_deadline_is_dropped_and_hurts_nobody(void **state)
+static void answer_after_the_deadline_is_dropped(void **state)
 {
 	struct calling *calling = *state;
 
@@ -280,7 +280,7 @@ static bool is_ready(void *arg)
 }
 
 /* Over TCP it would use another port after a restart. */
-static void a_neovim_that_comes_back_is_connected_again(void **state)
+static void restarted_neovim_is_reconnected(void **state)
 {
 	struct calling *calling = *state;
 
@@ -304,14 +304,14 @@ int main(void)
 		NVIM_BOTH(lines_of_a_buffer_are_set_and_got),
 		NVIM_BOTH(an_error_of_type_and_text_becomes_its_text),
 		NVIM_BOTH(many_calls_at_once_each_get_their_own_answer),
-		NVIM_BOTH(a_call_that_wants_no_answer_is_done_all_the_same),
+		NVIM_BOTH(call_without_an_answer_is_still_executed),
 		NVIM_BOTH(a_request_inside_a_call_is_served_and_answered),
 		NVIM_BOTH(an_answer_that_comes_late_is_an_answer),
-		NVIM_BOTH(an_answer_after_the_deadline_is_dropped_and_hurts_nobody),
+		NVIM_BOTH(answer_after_the_deadline_is_dropped),
 		NVIM_BOTH(calls_in_flight_are_lost_once_when_neovim_is_killed),
 		NVIM_BOTH(calls_in_flight_end_once_when_neovim_quits),
-		cmocka_unit_test_setup_teardown(a_neovim_that_comes_back_is_connected_again,
-						set_up_unix, tear_down),
+		cmocka_unit_test_setup_teardown(restarted_neovim_is_reconnected, set_up_unix,
+						tear_down),
 	};
 	int absent = nvim_absent();
 

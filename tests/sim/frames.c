@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses a byte stream into frames, independently of the product; see frames.h. */
 #include "tests/sim/frames.h"
 
 #include <string.h>

@@ -126,7 +126,7 @@ static const char *wrong_reason(const struct sim_consumer *consumer, const struc
 		return sim_now(&consumer->process) < call->begun_ns + lasts_ns ? "before its time"
 									       : NULL;
 	case SPOKE_TICKET_CANCELLED:
-		return "and nobody has cancelled it";
+		return "without being cancelled";
 	case SPOKE_TICKET_REFUSED:
 		if (!plan->drops_oldest)
 			return "and nothing is dropped";

@@ -189,7 +189,7 @@ const rpc_peer rpc_capnp = {
 	drive,
 	0,
 	version,
-	"its loop looks for I/O after 128 events at the latest, else connections starve and calls"
+	"its loop polls for I/O after at most 128 events; otherwise connections starve and calls"
 	" time out",
 	false,
 };

@@ -141,7 +141,8 @@ const struct rpc_peer rpc_redis = {
 	.serve = serve,
 	.drive = drive,
 	.version = version,
-	.note = "ECHO with the benchmark's client; CPU time of the server only,"
-		" compared with spoke's server",
+	.note = "ECHO with the benchmark's own client; CPU time is that of the server, compared "
+		"with"
+		" spoke's server",
 	.is_server_alone = true,
 };

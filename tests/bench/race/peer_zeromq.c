@@ -215,5 +215,5 @@ const struct rpc_peer rpc_zeromq = {
 	.serve = serve,
 	.drive = drive,
 	.version = version,
-	.note = "has no timeouts of calls, so none is armed",
+	.note = "no call timeout is armed, because it has none",
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments, commands and output of the programs; see live.h. */
 #define _GNU_SOURCE
 #include "live.h"
 
