@@ -69,7 +69,7 @@ static struct story read_in(const uint8_t *data, size_t size, size_t piece)
 	for (size_t at = 0; at < size; at += piece) {
 		size_t len = size - at < piece ? size - at : piece;
 
-		demand(spoke_frames_feed(frames, data + at, len) == SPOKE_OK, "it is taken");
+		demand(spoke_frames_feed(frames, data + at, len) == SPOKE_OK, "bytes are accepted");
 		while ((story.last = spoke_frames_next(frames, &frame)) == SPOKE_OK) {
 			demand(frame.bytes.len > 0 && frame.bytes.len <= size - story.bytes &&
 				       memcmp(frame.bytes.data, data + story.bytes,

@@ -214,7 +214,7 @@ static enum child live_as_child(struct stage *stage, struct spoke_future *future
 	return stage->faulty.blocks == 0 && stage->faulty.fds == 0 ? WELL : NOT_FREED;
 }
 
-static void row_67_a_forked_child_disturbs_nobody(struct stage *stage)
+static void row_67_forked_child_does_not_disturb_its_parent(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_message request;
@@ -267,7 +267,7 @@ int main(void)
 		ROW(row_66_a_chain_of_calls_does_not_grow_the_stack, STAGE_ALL),
 		ROW(row_66_a_chain_of_refused_calls_does_not_grow_the_stack, STAGE_ALL),
 		ROW(row_66_a_chain_of_cancelled_calls_does_not_grow_the_stack, STAGE_ALL),
-		ROW(row_67_a_forked_child_disturbs_nobody, STAGE_REAL),
+		ROW(row_67_forked_child_does_not_disturb_its_parent, STAGE_REAL),
 	};
 
 	return stage_run_rows("chains", rows, LENGTH(rows));

@@ -248,7 +248,7 @@ static void throw_at_provider(struct stage *stage, const unsigned char *bytes, s
 	raw_close(raw);
 }
 
-static void row_15_random_bytes_hurt_nobody(struct stage *stage)
+static void row_15_random_bytes_do_not_affect_other_peers(struct stage *stage)
 {
 	unsigned rounds = stage_is_virtual(stage) ? 2000 : 200;
 	struct noise noise = { .state = 88172645463325252 };
@@ -269,7 +269,7 @@ static void row_15_random_bytes_hurt_nobody(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-static void row_15_flipped_bits_hurt_nobody(struct stage *stage)
+static void row_15_flipped_bits_do_not_affect_other_peers(struct stage *stage)
 {
 	unsigned rounds = stage_is_virtual(stage) ? 4000 : 300;
 	struct noise noise = { .state = 1181783497276652981 };
@@ -342,8 +342,8 @@ int main(void)
 		ROW(row_13_every_cut_of_replies_ends_the_same_calls, STAGE_ALL),
 		ROW(row_14_ten_thousand_frames_in_a_segment_do_not_delay_others, STAGE_MEMORY),
 		ROW(row_14_ten_thousand_frames_at_once_are_answered_in_order, STAGE_ALL),
-		ROW(row_15_random_bytes_hurt_nobody, STAGE_ALL),
-		ROW(row_15_flipped_bits_hurt_nobody, STAGE_ALL),
+		ROW(row_15_random_bytes_do_not_affect_other_peers, STAGE_ALL),
+		ROW(row_15_flipped_bits_do_not_affect_other_peers, STAGE_ALL),
 		ROW(row_15_random_replies_end_every_call_once, STAGE_MEMORY),
 	};
 
