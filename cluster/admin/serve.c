@@ -266,24 +266,25 @@ static void viewer_request(struct spokei_http_conn *conn, const struct spokei_ht
 {
 	const struct place *place = find_place(request->path);
 
-	if (!is_ours(conn, request->host))
+	if (!is_ours(conn, request->host)) {
 		respond_text(
 			conn, 421, NULL,
 			"This page is served under localhost, its numeric address, and the names "
 			"in the option hosts; other names are rejected because they could "
 			"belong to another site.");
-	else if (begins_with(request->path, ACT))
+	} else if (begins_with(request->path, ACT)) {
 		serve_action(conn, request);
-	else if (place == NULL)
+	} else if (place == NULL) {
 		respond_text(conn, 404, NULL,
 			     "The paths are / /status /metrics /events, and POST /act/NAME.");
-	else if (request->method != SPOKEI_HTTP_GET && request->method != SPOKEI_HTTP_HEAD)
+	} else if (request->method != SPOKEI_HTTP_GET && request->method != SPOKEI_HTTP_HEAD) {
 		respond_text(conn, 405, READERS, "This path can only be read.");
-	else if (place->write == write_events && !has_room_for_stream(spokei_admin_of(conn)))
+	} else if (place->write == write_events && !has_room_for_stream(spokei_admin_of(conn))) {
 		respond_text(conn, 503, NULL,
 			     "The limit of streams is reached; see the option viewers_max.");
-	else if (place != &actions_place || is_trusted(conn, request))
+	} else if (place != &actions_place || is_trusted(conn, request)) {
 		serve_place(conn, place);
+	}
 }
 
 /* Runs the action that was requested. It may free anything. */

@@ -209,11 +209,12 @@ static const char *judge_place(const struct spoke_env *env, const struct spoke_u
 
 	if (*url->scheme && spokei_catalog_wire(url->scheme) == NULL)
 		return "unknown scheme; use dubbo or msgpack-rpc";
-	for (unsigned i = 0; i < url->parameter_count; i++)
-		if (!spokei_check_is_place_key(url->parameters[i].key))
+	for (unsigned i = 0; i < url->parameter_count; i++) {
+		if (!spokei_check_is_place_key(url->parameters[i].key)) {
 			return "an address may only have the parameter shared; write others as "
-			       "keys of "
-			       "[provider]";
+			       "keys of [provider]";
+		}
+	}
 	if (spokei_check_shared(url, &sharing, &why))
 		return why;
 	return spokei_check_place(env, url, &unused, &why) ? why : NULL;

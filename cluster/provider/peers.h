@@ -26,7 +26,8 @@ void spokei_peer_drop(struct spoke_provider *provider, struct spokei_conn *conn)
 
 /* Returns the connection of a name; NULL: it is gone. A closed connection keeps its name until its
  * end is reported. */
-struct spokei_conn *spokei_peer_conn(const struct spoke_provider *provider, struct spoke_peer peer);
+struct spokei_conn *spokei_peer_conn(const struct spoke_provider *provider,
+				     struct spoke_peer named);
 
 /* Returns whether a push can be sent on the connection. */
 bool spokei_peer_ready(const struct spokei_conn *conn);

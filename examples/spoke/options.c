@@ -270,8 +270,5 @@ void options_help(const struct usage *usage)
 	for (size_t i = 0; row_at(usage, i); i++)
 		print_row(row_at(usage, i));
 	if (usage->examples)
-		printf("\n"
-		       "examples:\n"
-		       "%s\n",
-		       usage->examples);
+		printf("\nexamples:\n%s\n", usage->examples);
 }

@@ -73,11 +73,12 @@ static int read_endpoint(struct target *target, const char *verb, const char *pl
 		rest = strchr(place, ':') + 1;
 	if (is_one_of(scheme, dubbos) || is_one_of(scheme, mprpcs)) {
 		target->mprpc = is_one_of(scheme, mprpcs);
-		if (wire && target->mprpc != (strcmp(wire, "mprpc") == 0))
+		if (wire && target->mprpc != (strcmp(wire, "mprpc") == 0)) {
 			return ending_say(
 				VERB_USAGE, verb,
 				"--wire=%s: %s specifies another wire; remove one of them", wire,
 				place);
+		}
 	} else if (is_one_of(scheme, anys)) {
 		target->mprpc = wire && strcmp(wire, "mprpc") == 0;
 	} else {

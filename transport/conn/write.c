@@ -107,17 +107,6 @@ bool spokei_conn_begin_early(struct spokei_conn *conn)
 	return true;
 }
 
-/* Converts bytes for an iovec, which has no const. */
-static struct iovec part_of(const void *bytes, size_t len)
-{
-	union {
-		const void *given;
-		void *taken;
-	} cast = { .given = bytes };
-
-	return (struct iovec){ cast.taken, len };
-}
-
 /* Writes the only frame that is queued, which has room for the lent bytes, and copies those that
  * the stream did not take. An error is reported when the turn ends, outside of any call. */
 static void write_lent(struct spokei_conn *conn, const struct spokei_lent *lent)
@@ -128,9 +117,10 @@ static void write_lent(struct spokei_conn *conn, const struct spokei_lent *lent)
 	size_t len = lent->bytes.len;
 	size_t head_len = (size_t)(lent->at - frame);
 	size_t tail_len = spokei_buffer_len(&conn->out.out) - head_len - len;
-	struct iovec ahead[] = { part_of(frame, head_len), part_of(bytes, AHEAD) };
-	struct iovec rest[] = { part_of(bytes + AHEAD, len - AHEAD),
-				part_of(lent->at + len, tail_len) };
+	struct iovec ahead[] = { spokei_stream_part(frame, head_len),
+				 spokei_stream_part(bytes, AHEAD) };
+	struct iovec rest[] = { spokei_stream_part(bytes + AHEAD, len - AHEAD),
+				spokei_stream_part(lent->at + len, tail_len) };
 	ssize_t first = write_parts(conn, ahead, 2);
 	ssize_t second = 0;
 	size_t took_len = first > 0 ? (size_t)first : 0;

@@ -153,7 +153,7 @@ int spokei_http_stream(struct spokei_http_conn *conn, const struct spokei_http_r
 
 int spokei_http_send(struct spokei_http_conn *conn, const void *bytes, size_t len)
 {
-	const struct iovec part = { (void *)(uintptr_t)bytes, len };
+	const struct iovec part = spokei_stream_part(bytes, len);
 	bool idle = spokei_http_idle(conn);
 	ssize_t wrote = 0;
 	int error;

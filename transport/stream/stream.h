@@ -139,4 +139,15 @@ static inline size_t spokei_stream_names(const struct spokei_stream *stream,
 /* Closes the stream and the descriptor; a second time does nothing. */
 void spokei_stream_close(struct spokei_stream *stream);
 
+/* Converts bytes for an iovec, which has no const. */
+static inline struct iovec spokei_stream_part(const void *bytes, size_t len)
+{
+	union {
+		const void *given;
+		void *taken;
+	} cast = { .given = bytes };
+
+	return (struct iovec){ cast.taken, len };
+}
+
 #endif

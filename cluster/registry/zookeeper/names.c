@@ -127,11 +127,12 @@ static int read_root(struct spokei_zoo_settings *settings, const struct spoke_ur
 	if (group == NULL || *group == '\0')
 		group = "dubbo";
 	group += *group == '/'; /* room for both */
-	if ((*parent && !is_path(parent)) || !is_path(group))
+	if ((*parent && !is_path(parent)) || !is_path(group)) {
 		return refuse(
 			why, SPOKE_EINVAL,
 			"path and group: invalid path in ZooKeeper; each part between slashes "
 			"must be printable ASCII, and not \".\" or \"..\"");
+	}
 	len = snprintf(settings->root, sizeof(settings->root), "%s%s/%s", *parent ? "/" : "",
 		       parent, group);
 	if (len < 0 || (size_t)len >= sizeof(settings->root))
