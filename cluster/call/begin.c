@@ -350,7 +350,7 @@ static int take_filtered(struct spoke_method *method, const struct spokei_call_a
 	return error;
 }
 
-/* Takes a call of a method that has limits, or whose consumer has filters. */
+/* Takes a call of a method with limits, or of a consumer with filters. */
 static SPOKEI_NOINLINE int take_guarded(struct spoke_method *method,
 					const struct spokei_call_args *args,
 					struct spokei_call **ret_call)

@@ -40,7 +40,7 @@ struct spoke_result spokei_retry_state_result(const struct spokei_retry_state *r
 	return result;
 }
 
-/* The user was promised this result, whatever has ended the call since. */
+/* The user was promised this result, even if another event has ended the call since. */
 static struct spoke_result cancelled_result(const struct spoke_result *since)
 {
 	return (struct spoke_result){

@@ -23,7 +23,7 @@ struct spoke_method {
 	struct spokei_caller *caller;
 	struct spoke_list node; /* of the caller */
 	const char *name;
-	/* What all requests of the method have in common; it points into `texts`. The rest is
+	/* The common part of all requests of the method; it points into `texts`. The rest is
 	 * filled in from the arguments of a call just before its request is sent. */
 	struct spokei_message request;
 	struct spokei_prefix {
@@ -86,7 +86,7 @@ SPOKE_MUST_USE static inline int spokei_method_fill(struct spoke_method *method,
 	request->arg_count = args->count;
 	request->attachments = args->attachments;
 	request->two_way = !args->one_way;
-	/* What the wire cannot carry is rejected instead of left out. */
+	/* Attachments that the wire cannot carry are rejected, not dropped. */
 	if (SPOKEI_UNLIKELY(!wire->attachments) &&
 	    (request->version.len || request->group.len || request->attachments.len))
 		return SPOKE_EUNSUPPORTED;

@@ -8,7 +8,7 @@
 #include "cluster/endpoints/directory.h"
 #include "transport/conn/link.h"
 
-/* Returns what is hashed without a hash key: the first argument's text, else its bytes. */
+/* Returns the bytes to hash without a hash key: the first argument's text, else its bytes. */
 static struct spoke_span first_argument(const struct spokei_call_args *args)
 {
 	struct spoke_cursor cursor;

@@ -215,7 +215,7 @@ static void finish_future(void *arg, const struct spoke_result *result)
 	drop_share(future);
 }
 
-/* --- the beginning and what comes between, on the engine's thread */
+/* --- the beginning and the progress, on the engine's thread */
 
 /* Calls, unless the future is cancelled, late or closed. */
 static int try_call(struct spoke_future *future)
@@ -273,7 +273,7 @@ static void told_arrived(struct spoke_post *arrived)
 	drop_share(future);
 }
 
-/* --- what any thread may do */
+/* --- functions for any thread */
 
 static struct spoke_future *make(struct spokei_desk *desk, struct spoke_method *method,
 				 struct spoke_span args, const struct spoke_call_options *options)

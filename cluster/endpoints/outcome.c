@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the end of an attempt means for its endpoint: health, ejection, load. */
+/* The outcome of an attempt, as counted at its endpoint: health, ejection, load. */
 #include "cluster/endpoints/parts.h"
 #include "core/engine/engine.h"
 

@@ -39,7 +39,7 @@ static inline struct spokei_engine_parts *spokei_engine_parts(struct spoke_engin
 	return (struct spokei_engine_parts *)engine;
 }
 
-/* What the loop calls: the turn. */
+/* The functions that the loop calls: the turn. */
 extern const struct spoke_loop_up spokei_engine_up;
 
 /* Makes the wheel at begin_ns, with the class of alarms. */

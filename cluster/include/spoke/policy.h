@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cluster policies: what happens to a call when an attempt fails. A policy is a pure function from
- * the history of a call to the next step. spoke asks the policy before the first attempt, after
- * the end of each attempt, and after each pause; but never before all attempts have begun that the
- * policy asked for.
+ * Cluster policies: they decide about a call when an attempt fails. A policy is a pure function
+ * from the history of a call to the next step. spoke asks the policy before the first attempt,
+ * after the end of each attempt, and after each pause; but never before all attempts have begun
+ * that the policy asked for.
  *
  * - failover: the first answer, else the last error. A request may run once, or 1 + retries times
  *   if its method is idempotent.
@@ -74,7 +74,7 @@ enum spoke_policy_step {
 	SPOKE_STEP_WAIT,   /* a pause of `wait_ns`; none may be in flight */
 };
 
-/* What a policy decides. */
+/* The decision of a policy. */
 struct spoke_policy_verdict {
 	enum spoke_policy_step step;
 	uint32_t count;   /* of SEND; 0 means 1 */
@@ -86,8 +86,8 @@ struct spoke_policy_verdict {
 };
 
 /*
- * A policy; borrowed by consumers, methods and calls for their life. Zero-initialise what is not
- * needed.
+ * A policy; borrowed by consumers, methods and calls for their life. Zero-initialise unused
+ * fields.
  */
 struct spoke_policy {
 	/* For URLs and files: "cluster=failover". A policy of your own is set by its address only,
@@ -99,8 +99,8 @@ struct spoke_policy {
 	 * depend on `dice`, `left_ns` or exact numbers of providers alone. */
 	struct spoke_policy_verdict (*next)(const struct spoke_policy_history *history);
 	uint32_t retries; /* default of the setting "retries" */
-	/* Allows that a request runs more than once, whatever its method permits. Calls may last
-	 * for retry.deadline, and their attempts carry "spoke.id" and "spoke.attempt". */
+	/* Allows that a request runs more than once, even if its method is not idempotent. Calls
+	 * may last for retry.deadline, and their attempts carry "spoke.id" and "spoke.attempt". */
 	bool repeats;
 	/* Sends an attempt to the first provider in the list that can take it, instead of asking
 	 * the load balancer. */
