@@ -164,6 +164,18 @@ static void disabled_heartbeat_sends_one_probe_only(void **state)
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED), 0);
 }
 
+/* The kernel of the frozen provider accepts the new connection, and no heartbeat is answered. */
+static void assert_probation_ends_in_silence(unsigned *at)
+{
+	uint64_t from_ns = assert_next(&consumers_diary, at, SPOKE_LINK_PROBATION, SPOKE_OK);
+
+	for (unsigned missed = 1; missed <= 3; missed++)
+		(void)assert_next(&consumers_diary, at, SPOKE_LINK_SUSPECT, SPOKE_OK);
+	/* The first heartbeat, sent at once, counts. */
+	assert_true(assert_next(&consumers_diary, at, SPOKE_LINK_CLOSED, SPOKE_ESILENT) <=
+		    from_ns + 3 * INTERVAL + TICK);
+}
+
 static void consumer_detects_frozen_provider_and_reconnects(void **state)
 {
 	struct stage *stage = begin(state, INTERVAL, SPOKE_OFF);
@@ -171,9 +183,7 @@ static void consumer_detects_frozen_provider_and_reconnects(void **state)
 	uint64_t from_ns;
 	uint64_t last_ns;
 
-	/* A frozen side cannot open a second stream, although its kernel accepts a second
-	 * connection. */
-	if (stage == NULL || stage->setting->stream)
+	if (stage == NULL)
 		return;
 	from_ns = stage->world.now_ns;
 	freeze(stage, SERVER, 10 * INTERVAL);
@@ -185,12 +195,9 @@ static void consumer_detects_frozen_provider_and_reconnects(void **state)
 	last_ns = assert_next(&consumers_diary, &at, SPOKE_LINK_CLOSED, SPOKE_ESILENT);
 	assert_true(last_ns <= from_ns + 4 * INTERVAL + TICK);
 	(void)assert_next(&consumers_diary, &at, SPOKE_LINK_RECONNECTING, SPOKE_ESILENT);
-	last_ns = assert_next(&consumers_diary, &at, SPOKE_LINK_PROBATION, SPOKE_OK);
-	for (unsigned missed = 1; missed <= 3; missed++)
-		(void)assert_next(&consumers_diary, &at, SPOKE_LINK_SUSPECT, SPOKE_OK);
-	/* The first heartbeat, sent at once, counts. */
-	assert_true(assert_next(&consumers_diary, &at, SPOKE_LINK_CLOSED, SPOKE_ESILENT) <=
-		    last_ns + 3 * INTERVAL + TICK);
+	/* No handshake finishes while the provider is frozen, so probation begins only later. */
+	if (!stage->setting->stream)
+		assert_probation_ends_in_silence(&at);
 	assert_int_equal(spoke_consumer_ready(stage->consumer), 0);
 	stage_until_ready(stage, 1);
 	assert_int_equal(consumers_diary.news[consumers_diary.count - 1].change,
