@@ -161,15 +161,9 @@ static void torture_with(const struct scenario *scenario, const struct tongue *t
 	}
 }
 
-/* Failures before a stream is opened do not depend on its kind. */
-static bool concerns_streams(enum spokei_faults_kind kind)
-{
-	return kind == SPOKEI_FAULTS_MEMORY || kind == SPOKEI_FAULTS_READ ||
-	       kind == SPOKEI_FAULTS_WRITE || kind == SPOKEI_FAULTS_FINISH;
-}
-
-/* Runs the scenarios from `first` on with every fault that they meet: with all settings, or in turn
- * with each wire, the second codec and the second stream. */
+/* Runs the scenarios from `first` on with the faults that they meet. Unless `all` is set, each
+ * fault meets one of the two wires in turn; the second codec and the second stream meet every
+ * fault. */
 static void torture(size_t first, const struct fault *faults, size_t count, bool all)
 {
 	static const struct tongue tongues[] = {
@@ -186,7 +180,7 @@ static void torture(size_t first, const struct fault *faults, size_t count, bool
 		bool second = tongue == &tongues[2];
 		uint64_t calls[2][SPOKEI_FAULTS_KINDS];
 
-		if ((lives && second) || (tongue->stream && first > 0))
+		if (lives && second)
 			continue;
 		begin(tongue);
 		scenario->run();
@@ -197,8 +191,6 @@ static void torture(size_t first, const struct fault *faults, size_t count, bool
 			const bool meets[2] = { calls[CLIENT][faults[j].kind] > 0,
 						calls[SERVER][faults[j].kind] > 0 };
 
-			if (tongue->stream && !concerns_streams(faults[j].kind))
-				continue;
 			if (all || lives || tongue->codec || tongue->stream ||
 			    ((second + i / LENGTH(tongues) + j) & 1) == 0)
 				torture_with(scenario, tongue, &faults[j], meets);
