@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps an owner alive while other threads use it: reference counts, and threads inside. */
 #include "core/engine/desk.h"
 #include "core/base/env.h"
 

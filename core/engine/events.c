@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The ring of an engine's recent events. */
 #include "core/engine/events.h"
 
 #include <stdio.h>

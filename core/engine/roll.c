@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Adds, removes and notifies the members of an engine. */
 #include "core/engine/roll.h"
 
 #include "core/engine/engine.h"

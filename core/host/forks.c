@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Counts forks by a handler that runs in each child. */
 #include "core/host/forks.h"
 
 #include <pthread.h>

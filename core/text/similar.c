@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Compares names by the number of letters to change. */
 #include "core/text/similar.h"
 
 #include "timer/base.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Files in memory, with watches, locks and faults. */
 #include "core/virtual/files.h"
 
 #include "core/virtual/net_parts.h"

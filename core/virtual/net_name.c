@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses and prints the addresses of the network in memory. */
 #include "core/virtual/net_name.h"
 
 #include "core/base/address.h"

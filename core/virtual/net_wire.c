@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Connections of the network in memory: SYN, data, FIN and RST in flight. */
 #include "core/virtual/net_parts.h"
 
 #include "timer/base.h"

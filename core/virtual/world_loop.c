@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The event loop of a virtual process, and the step from one event of the world to the next. */
 #include "core/virtual/world.h"
 
 #include <errno.h>

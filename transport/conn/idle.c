@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The idle check: keep, probe, suspect or dead. */
 #include "transport/conn/idle.h"
 
 void spokei_idle_start(struct spokei_idle *idle, uint64_t now_ns)

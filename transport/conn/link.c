@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Limits, accounts and spare memory that the connections of one owner share. */
 #include "transport/conn/link.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sets an address to connect to, and prints it. */
 #include "transport/connect/place.h"
 
 #include <errno.h>

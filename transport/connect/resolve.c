@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Resolves a name on the thread pool and walks through the addresses, from a random one on. */
 #include "transport/connect/resolve.h"
 #include "core/engine/engine.h"
 

@@ -59,10 +59,10 @@ int spokei_plant_straight(void) { return spokei_plant_text(); }
 C
 compiled core/base/plant.c core/text/plant.c core/text/round.c core/text/straight.c
 red "wings build/dev" 'core/base/plant.c: calls core/text/plant.c, but core/base may not use core/text'
-grep -q '^a circle of files:.* core/base/plant' "$work/said" && grep -q '^a circle of files:.* core/text/round' "$work/said" || {
+grep -q '^a circle of files:.* core/base/plant' "$work/output" && grep -q '^a circle of files:.* core/text/round' "$work/output" || {
 	echo "wings.sh: does not see a circle of calls"
 	status=1
 }
-grep -v 'build it first' "$work/said" >"$work/rest" || true
-mv "$work/rest" "$work/said"
+grep -v 'build it first' "$work/output" >"$work/rest" || true
+mv "$work/rest" "$work/output"
 quiet core/text/straight 'core/text/plant.c: calls'
