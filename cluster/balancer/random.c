@@ -14,16 +14,16 @@ static size_t room(size_t count)
 static void changed(void *memory, const struct spoke_balancer_candidates *candidates, bool fresh)
 {
 	struct spokei_weights *weights = memory;
-	const uint32_t *who;
+	const uint32_t *places;
 	uint32_t *sums;
 	uint32_t sum = 0;
 
 	(void)fresh;
 	spokei_weights_set(weights, candidates);
-	who = spokei_weights_who(weights);
+	places = spokei_weights_places(weights);
 	sums = spokei_weights_behind(weights);
 	for (uint32_t i = 0; i < weights->able; i++)
-		sums[i] = sum += weights->of[who[i]];
+		sums[i] = sum += weights->of[places[i]];
 }
 
 /* Returns how many of the sums are not above `lot`. There is at least one sum. Without
@@ -68,7 +68,7 @@ static size_t pick(void *memory, const struct spoke_balancer_candidates *candida
 	else
 		at = look_up(spokei_weights_behind(weights), weights->able,
 			     spokei_dice_below(choice->dice, weights->total));
-	return spokei_weights_who(weights)[at];
+	return spokei_weights_places(weights)[at];
 }
 
 const struct spoke_balancer spoke_balancer_random = {

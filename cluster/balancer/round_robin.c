@@ -52,7 +52,7 @@ static int32_t settled(const struct spokei_weights *weights, int32_t funds, int6
 static void changed(void *memory, const struct spoke_balancer_candidates *candidates, bool fresh)
 {
 	struct spokei_weights *weights = memory;
-	const uint32_t *who;
+	const uint32_t *places;
 	struct turns *turns;
 	int64_t common;
 
@@ -68,23 +68,23 @@ static void changed(void *memory, const struct spoke_balancer_candidates *candid
 		else
 			turns->funds[i] = settled(weights, turns->funds[i], common);
 	}
-	who = spokei_weights_who(weights);
+	places = spokei_weights_places(weights);
 	turns->next = 0;
-	while (turns->next < weights->able && who[turns->next] < turns->after)
+	while (turns->next < weights->able && places[turns->next] < turns->after)
 		turns->next++;
 }
 
 /* Plain round robin; skips places without a weight in `weights`. */
 static size_t pick_next(struct spokei_weights *all, struct turns *turns, const uint32_t *weights)
 {
-	const uint32_t *who = spokei_weights_who(all);
+	const uint32_t *places = spokei_weights_places(all);
 
 	for (uint32_t i = 0; i < all->able; i++) {
 		uint32_t at = turns->next < all->able ? turns->next : 0;
 
 		turns->next = at + 1;
-		if (weights[who[at]] > 0)
-			return who[at];
+		if (weights[places[at]] > 0)
+			return places[at];
 	}
 	return SPOKE_NO_ENDPOINT;
 }

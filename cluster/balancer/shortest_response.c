@@ -73,7 +73,7 @@ static uint64_t multiply(uint64_t *restrict products,
 static size_t pick_usual(const struct spokei_weights *weights,
 			 const struct spoke_balancer_candidates *candidates)
 {
-	const uint32_t *who = spokei_weights_who(weights);
+	const uint32_t *places = spokei_weights_places(weights);
 	const uint64_t *means = candidates->means_ns;
 	const uint32_t *actives = candidates->actives;
 	uint64_t least = UINT64_MAX;
@@ -81,7 +81,7 @@ static size_t pick_usual(const struct spokei_weights *weights,
 	size_t last = 0;
 
 	for (uint32_t i = 0; i < weights->able; i++) {
-		size_t place = who[i];
+		size_t place = places[i];
 		uint64_t product = means[place] * ((uint64_t)actives[place] + 1);
 
 		if (product > least)

@@ -61,14 +61,14 @@ static size_t better_of(const struct spokei_weights *weights,
 /* Returns the `index`-th place in `weights`. */
 static size_t seek(const struct spokei_weights *all, const uint32_t *weights, uint32_t index)
 {
-	const uint32_t *who = spokei_weights_who(all);
+	const uint32_t *places = spokei_weights_places(all);
 	uint32_t at = 0;
 
 	if (weights == all->of)
-		return who[index];
+		return places[index];
 	for (;; at++)
-		if (weights[who[at]] > 0 && index-- == 0)
-			return who[at];
+		if (weights[places[at]] > 0 && index-- == 0)
+			return places[at];
 }
 
 static uint32_t count_of(const struct spokei_weights *all, const uint32_t *weights)

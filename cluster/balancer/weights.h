@@ -34,7 +34,7 @@ static inline size_t spokei_weights_room(size_t count, size_t each)
 	return sizeof(struct spokei_weights) + count * (3 * sizeof(uint32_t) + each);
 }
 
-static inline const uint32_t *spokei_weights_who(const struct spokei_weights *weights)
+static inline const uint32_t *spokei_weights_places(const struct spokei_weights *weights)
 {
 	return weights->of + 2 * (size_t)weights->places;
 }

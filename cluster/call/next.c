@@ -258,7 +258,7 @@ static void finish(struct spokei_call *call, const struct spokei_outcome *outcom
 	if (outcome && outcome->reply && retry->ticket != SPOKEI_TICKET_HELD)
 		note_latency(retry);
 	/* The attempt that has just ended has more to report than the history, if it counts. */
-	if (outcome && (outcome->error || !verdict->blame))
+	if (outcome && (outcome->error || !verdict->last_failure))
 		result = spokei_call_result(outcome);
 	else
 		result = spokei_retry_state_result(retry);

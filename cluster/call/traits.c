@@ -43,7 +43,7 @@ static bool finishes(const struct spoke_policy *policy, struct spoke_policy_hist
 		history.dice = dices[i];
 		verdict = policy->next(&history);
 		if (verdict.step != SPOKE_STEP_FINISH || verdict.excuse != excused ||
-		    (history.last == SPOKE_FATE_OK && verdict.blame))
+		    (history.last == SPOKE_FATE_OK && verdict.last_failure))
 			return false;
 	}
 	return true;

@@ -201,7 +201,7 @@ static void refuse_key(struct reader *reader, const char *name, const char *subj
 }
 
 /* Checks an address to listen at. Returns an error message or NULL. */
-static const char *judge_place(const struct spoke_env *env, const struct spoke_url *url)
+static const char *check_place(const struct spoke_env *env, const struct spoke_url *url)
 {
 	struct spoke_address unused;
 	const char *why = NULL;
@@ -234,7 +234,7 @@ static void check_url(struct reader *reader, enum spokei_key key, struct spoke_s
 		tell(reader, subject, "%s", error == SPOKE_ENOMEM ? "out of memory" : why.text);
 		return;
 	}
-	wrong = key == SPOKEI_KEY_LISTEN ? judge_place(reader->sheet->env, &url) : NULL;
+	wrong = key == SPOKEI_KEY_LISTEN ? check_place(reader->sheet->env, &url) : NULL;
 	if (wrong)
 		tell(reader, subject, "%s", wrong);
 	spoke_url_fini(&url);

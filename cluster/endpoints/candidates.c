@@ -4,7 +4,7 @@
 #include "core/base/env.h"
 
 /* Bytes per place in all arrays. Two homes, so that their number can be a power of two. */
-#define SEAT                                                                                       \
+#define CANDIDATE                                                                                  \
 	(sizeof(struct spokei_endpoint *) + sizeof(const char *) + 3 * sizeof(uint64_t) +          \
 	 5 * sizeof(uint32_t) + 2 * sizeof(uint8_t))
 
@@ -55,13 +55,13 @@ int spokei_candidates_reserve(struct spokei_candidates *candidates, size_t count
 
 	if (count <= candidates->room)
 		return SPOKE_OK;
-	memory = spokei_alloc(candidates->env, count, SEAT);
+	memory = spokei_alloc(candidates->env, count, CANDIDATE);
 	if (memory == NULL)
 		return SPOKE_ENOMEM;
 	lay_out(candidates, memory, count);
 	for (size_t i = 0; i < old.shown.count; i++)
 		spokei_candidates_add(candidates, old.endpoints[i]);
-	spokei_free(candidates->env, old.memory, old.room, SEAT);
+	spokei_free(candidates->env, old.memory, old.room, CANDIDATE);
 	return SPOKE_OK;
 }
 
@@ -111,6 +111,6 @@ void spokei_candidates_clear(struct spokei_candidates *candidates)
 
 void spokei_candidates_fini(struct spokei_candidates *candidates)
 {
-	spokei_free(candidates->env, candidates->memory, candidates->room, SEAT);
+	spokei_free(candidates->env, candidates->memory, candidates->room, CANDIDATE);
 	spokei_candidates_init(candidates, candidates->env);
 }

@@ -25,7 +25,7 @@ static struct spoke_policy_verdict next(const struct spoke_policy_history *histo
 		return (struct spoke_policy_verdict){ .step = SPOKE_STEP_LISTEN };
 	return (struct spoke_policy_verdict){
 		.step = SPOKE_STEP_FINISH,
-		.blame = history->failed > 0,
+		.last_failure = history->failed > 0,
 	};
 }
 

@@ -68,7 +68,7 @@ static void *resize(struct spokei_faults *faulty, void *memory, size_t old_len, 
 	}
 	if (len > faulty->largest)
 		faulty->largest = len;
-	if (spokei_faults_judge(faulty, SPOKEI_FAULTS_MEMORY))
+	if (spokei_faults_check(faulty, SPOKEI_FAULTS_MEMORY))
 		return NULL;
 	header = new_block(faulty, len);
 	if (header == NULL)
@@ -102,7 +102,7 @@ static uint64_t faulty_now(void *ctx)
 	return inner->now(inner->ctx);
 }
 
-static uint64_t faulty_glance(void *ctx)
+static uint64_t faulty_coarse(void *ctx)
 {
 	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
 
@@ -142,7 +142,7 @@ static void faulty_log(void *ctx, const struct spoke_log_line *line)
 static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
 {
 	struct spokei_faults *faulty = ctx;
-	int result = spokei_faults_judge(faulty, SPOKEI_FAULTS_CONNECT);
+	int result = spokei_faults_check(faulty, SPOKEI_FAULTS_CONNECT);
 
 	if (!result) {
 		result = faulty->inner->net->connect(faulty->inner->ctx, to, ret_fd);
@@ -154,7 +154,7 @@ static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
 static int net_finish(void *ctx, int fd)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_FINISH);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_FINISH);
 
 	return error ? error : faulty->inner->net->finish(faulty->inner->ctx, fd);
 }
@@ -162,7 +162,7 @@ static int net_finish(void *ctx, int fd)
 static int net_listen(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_LISTEN);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_LISTEN);
 
 	if (!error) {
 		error = faulty->inner->net->listen(faulty->inner->ctx, at, backlog, ret_fd);
@@ -174,7 +174,7 @@ static int net_listen(void *ctx, const struct spoke_address *at, int backlog, in
 static int net_listen_shared(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_LISTEN);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_LISTEN);
 
 	if (!error) {
 		error = faulty->inner->net->listen_shared(faulty->inner->ctx, at, backlog, ret_fd);
@@ -186,7 +186,7 @@ static int net_listen_shared(void *ctx, const struct spoke_address *at, int back
 static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_peer)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_ACCEPT);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_ACCEPT);
 
 	if (!error) {
 		error = faulty->inner->net->accept(faulty->inner->ctx, fd, ret_fd, ret_peer);
@@ -198,7 +198,7 @@ static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_
 static ssize_t net_read(void *ctx, int fd, void *bytes, size_t len)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_READ);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_READ);
 
 	return error ? error : faulty->inner->net->read(faulty->inner->ctx, fd, bytes, len);
 }
@@ -206,7 +206,7 @@ static ssize_t net_read(void *ctx, int fd, void *bytes, size_t len)
 static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_WRITE);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_WRITE);
 
 	return error ? error : faulty->inner->net->write(faulty->inner->ctx, fd, parts, count);
 }
@@ -214,7 +214,7 @@ static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count
 static int net_shut(void *ctx, int fd)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_SHUT);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_SHUT);
 
 	return error ? error : faulty->inner->net->shut(faulty->inner->ctx, fd);
 }
@@ -231,7 +231,7 @@ static void net_close(void *ctx, int fd)
 static int net_spare(void *ctx, int *ret_fd)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_SPARE);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_SPARE);
 
 	if (!error) {
 		error = faulty->inner->net->spare(faulty->inner->ctx, ret_fd);
@@ -243,7 +243,7 @@ static int net_spare(void *ctx, int *ret_fd)
 static int net_local(void *ctx, int fd, struct spoke_address *ret_address)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_LOCAL);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_LOCAL);
 
 	return error ? error : faulty->inner->net->local(faulty->inner->ctx, fd, ret_address);
 }
@@ -251,7 +251,7 @@ static int net_local(void *ctx, int fd, struct spoke_address *ret_address)
 static int net_peer(void *ctx, int fd, struct spoke_address *ret_address)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_PEER);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_PEER);
 
 	return error ? error : faulty->inner->net->peer(faulty->inner->ctx, fd, ret_address);
 }
@@ -259,7 +259,7 @@ static int net_peer(void *ctx, int fd, struct spoke_address *ret_address)
 static int net_parse(void *ctx, const char *text, struct spoke_address *ret_address)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_PARSE);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_PARSE);
 
 	return error ? error : faulty->inner->net->parse(faulty->inner->ctx, text, ret_address);
 }
@@ -275,7 +275,7 @@ static int net_resolve(void *ctx, const char *host, uint16_t port, struct spoke_
 		       int max)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_RESOLVE);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_RESOLVE);
 
 	if (error)
 		return error;
@@ -286,7 +286,7 @@ static int net_guard(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepali
 {
 	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_GUARD);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_GUARD);
 
 	return error ? error : inner->net->guard(inner->ctx, fd, unanswered_ns, keepalive_ns);
 }
@@ -331,7 +331,7 @@ static int threads_start(void *ctx, void (*run)(void *arg), void *arg, void **re
 {
 	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_THREAD_START);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_THREAD_START);
 
 	return error ? error : inner->threads->start(inner->ctx, run, arg, ret_thread);
 }
@@ -340,7 +340,7 @@ static int threads_open(void *ctx, void **ret_parker)
 {
 	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_PARKER_OPEN);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_PARKER_OPEN);
 
 	return error ? error : inner->threads->open(inner->ctx, ret_parker);
 }
@@ -351,7 +351,7 @@ static int signals_open(void *ctx, int number, int *ret_fd)
 {
 	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_SIGNAL_OPEN);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_SIGNAL_OPEN);
 
 	if (!error) {
 		error = inner->signals->open(inner->ctx, number, ret_fd);
@@ -388,7 +388,7 @@ static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, vo
 {
 	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_LOOP_OPEN);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_LOOP_OPEN);
 
 	return error ? error : inner->loop->open(inner->ctx, native, up, arg, ret_loop);
 }
@@ -399,7 +399,7 @@ void spokei_faults_init(struct spokei_faults *faulty, const struct spoke_env *in
 	faulty->env = (struct spoke_env){
 		.ctx = faulty,
 		.now = faulty_now,
-		.coarse = faulty_glance,
+		.coarse = faulty_coarse,
 		.boot_now = faulty_boot_now,
 		.wall = faulty_wall,
 		.dice = faulty_dice,

@@ -7,7 +7,7 @@
 static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_FILE_READ);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_FILE_READ);
 
 	return error ? error : faulty->inner->files->read(faulty->inner->ctx, path, bytes, size);
 }
@@ -15,7 +15,7 @@ static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
 static int files_replace(void *ctx, const char *path, const void *bytes, size_t len)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_FILE_REPLACE);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_FILE_REPLACE);
 
 	return error ? error : faulty->inner->files->replace(faulty->inner->ctx, path, bytes, len);
 }
@@ -23,7 +23,7 @@ static int files_replace(void *ctx, const char *path, const void *bytes, size_t 
 static int files_append(void *ctx, const char *path, const void *bytes, size_t len)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_FILE_APPEND);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_FILE_APPEND);
 
 	return error ? error : faulty->inner->files->append(faulty->inner->ctx, path, bytes, len);
 }
@@ -31,7 +31,7 @@ static int files_append(void *ctx, const char *path, const void *bytes, size_t l
 static int files_watch(void *ctx, const char *path, int *ret_fd)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_FILE_WATCH);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_FILE_WATCH);
 
 	if (!error) {
 		error = faulty->inner->files->watch(faulty->inner->ctx, path, ret_fd);
@@ -59,7 +59,7 @@ static void files_unwatch(void *ctx, int fd)
 static int files_lock(void *ctx, const char *path, int *ret_fd)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_judge(faulty, SPOKEI_FAULTS_FILE_LOCK);
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_FILE_LOCK);
 
 	if (!error) {
 		error = faulty->inner->files->lock(faulty->inner->ctx, path, ret_fd);

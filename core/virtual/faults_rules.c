@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-int spokei_faults_judge(struct spokei_faults *faulty, enum spokei_faults_kind kind)
+int spokei_faults_check(struct spokei_faults *faulty, enum spokei_faults_kind kind)
 {
 	struct spokei_faults_rule *rule = &faulty->rules[kind];
 	int error = rule->error;

@@ -102,7 +102,7 @@ static struct spokei_vfiles *files_of(void *ctx)
 }
 
 /* Returns 0, or the error that this call shall have. */
-static int judge(struct spokei_vfiles *files, enum spokei_vfiles_call call)
+static int check_fault(struct spokei_vfiles *files, enum spokei_vfiles_call call)
 {
 	files->calls[call]++;
 	if (files->failing[call] == 0)
@@ -117,7 +117,7 @@ static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
 {
 	struct spokei_vfiles *files = files_of(ctx);
 	const struct memfile *file = find_file(files, path);
-	int error = judge(files, SPOKEI_VFILES_READ);
+	int error = check_fault(files, SPOKEI_VFILES_READ);
 
 	if (error)
 		return error;
@@ -130,7 +130,7 @@ static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
 static int files_replace(void *ctx, const char *path, const void *bytes, size_t len)
 {
 	struct spokei_vfiles *files = files_of(ctx);
-	int error = judge(files, SPOKEI_VFILES_REPLACE);
+	int error = check_fault(files, SPOKEI_VFILES_REPLACE);
 
 	if (!error)
 		write_file(files, make_file(files, path), 0, bytes, len);
@@ -141,7 +141,7 @@ static int files_append(void *ctx, const char *path, const void *bytes, size_t l
 {
 	struct spokei_vfiles *files = files_of(ctx);
 	struct memfile *file = make_file(files, path);
-	int error = judge(files, SPOKEI_VFILES_APPEND);
+	int error = check_fault(files, SPOKEI_VFILES_APPEND);
 
 	if (!error)
 		write_file(files, file, file->bytes ? file->len : 0, bytes, len);
@@ -153,7 +153,7 @@ static int files_watch(void *ctx, const char *path, int *ret_fd)
 	struct spokei_vfiles *files = files_of(ctx);
 	struct memfile *file = make_file(files, path);
 	struct holder *watch;
-	int error = judge(files, SPOKEI_VFILES_WATCH);
+	int error = check_fault(files, SPOKEI_VFILES_WATCH);
 
 	if (!error)
 		error = spokei_vnet_table.spare(ctx, ret_fd);
@@ -201,7 +201,7 @@ static int files_lock(void *ctx, const char *path, int *ret_fd)
 {
 	struct spokei_vfiles *files = files_of(ctx);
 	struct memfile *file = make_file(files, path);
-	int error = judge(files, SPOKEI_VFILES_LOCK);
+	int error = check_fault(files, SPOKEI_VFILES_LOCK);
 
 	if (!error && (file->held || is_open(files, &file->lock)))
 		error = -EAGAIN;

@@ -25,7 +25,7 @@ static uint64_t process_now(void *ctx)
 }
 
 /* As far behind as it is allowed to be. */
-static uint64_t process_glance(void *ctx)
+static uint64_t process_coarse(void *ctx)
 {
 	return process_now(ctx) - SPOKE_COARSE_NS;
 }
@@ -72,7 +72,7 @@ static void *process_resize(void *ctx, void *memory, size_t old_len, size_t len)
 
 const struct spoke_env spokei_world_env = {
 	.now = process_now,
-	.coarse = process_glance,
+	.coarse = process_coarse,
 	.boot_now = process_boot_now,
 	.wall = process_wall,
 	.dice = process_dice,

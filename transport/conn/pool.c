@@ -26,7 +26,7 @@ struct head {
 };
 
 _Static_assert(sizeof(struct head) % UNIT == 0 && sizeof(struct block) % UNIT == 0,
-	       "berths are aligned for anything");
+	       "cells are aligned for any type");
 
 void spokei_conn_pool_init(struct spokei_conn_pool *pool, const struct spoke_env *env, size_t size)
 {

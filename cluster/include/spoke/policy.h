@@ -77,12 +77,12 @@ enum spoke_policy_step {
 /* The decision of a policy. */
 struct spoke_policy_verdict {
 	enum spoke_policy_step step;
-	uint32_t count;   /* of SEND; 0 means 1 */
-	uint64_t wait_ns; /* of WAIT */
-	bool defer;       /* of WAIT: the user gets EDEFERRED and a ticket, if not done yet */
-	bool excuse;      /* of FINISH: a failure is reported as OK with nil */
-	bool blame;       /* of FINISH: the error of the last failed attempt is reported, even if
-			   * the last attempt was answered */
+	uint32_t count;    /* of SEND; 0 means 1 */
+	uint64_t wait_ns;  /* of WAIT */
+	bool defer;        /* of WAIT: the user gets EDEFERRED and a ticket, if not done yet */
+	bool excuse;       /* of FINISH: a failure is reported as OK with nil */
+	bool last_failure; /* of FINISH: the error of the last failed attempt is reported, even if
+			    * the last attempt was answered */
 };
 
 /*

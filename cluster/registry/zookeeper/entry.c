@@ -180,7 +180,7 @@ static void seek(struct entry *entry)
 }
 
 /* Nodes made by hand or by this session stay. */
-static void judge_former(struct entry *entry, const struct spokei_zoo_answer *answer)
+static void check_former(struct entry *entry, const struct spokei_zoo_answer *answer)
 {
 	const struct spokei_zoo_handle *handle = entry->item.asker.handle;
 	int64_t owner = answer->code == ZOK ? answer->stat->ephemeralOwner : 0;
@@ -216,7 +216,7 @@ static void made_parent(struct entry *entry)
 }
 
 /* The node exists: checks whether it belongs to this session. */
-static void judge_node(struct entry *entry, const struct Stat *stat)
+static void check_node(struct entry *entry, const struct Stat *stat)
 {
 	bool ours = spokei_zoo_handle_owns(entry->item.asker.handle, stat->ephemeralOwner);
 
@@ -286,7 +286,7 @@ static void entry_answered(struct spokei_zoo_item *item, const struct spokei_zoo
 		if (none)
 			create(entry);
 		else
-			judge_node(entry, answer->stat);
+			check_node(entry, answer->stat);
 		return;
 	case ENTRY_CLEARING:
 		create(entry);
@@ -298,7 +298,7 @@ static void entry_answered(struct spokei_zoo_item *item, const struct spokei_zoo
 			seek_formers(entry, answer->names);
 		return;
 	case ENTRY_FORMER:
-		judge_former(entry, answer);
+		check_former(entry, answer);
 		return;
 	case ENTRY_PURGING:
 		former_gone(entry, answer->code);

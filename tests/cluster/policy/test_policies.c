@@ -138,7 +138,7 @@ static void only_failsafe_hides_errors(void **state)
 			assert_int_equal(verdict.step, FINISH);
 			assert_int_equal(verdict.excuse,
 					 policy == &spoke_policy_failsafe && fate != OK);
-			assert_int_equal(verdict.blame,
+			assert_int_equal(verdict.last_failure,
 					 policy == &spoke_policy_broadcast && fate != OK);
 		}
 	}
@@ -333,7 +333,7 @@ static void broadcast_ends_when_fail_percent_is_reached(void **state)
 {
 	static const struct {
 		uint32_t percent, failed, ok;
-		bool over, blame;
+		bool over, last_failure;
 	} cases[] = {
 		{ 0, 0, 1, false, false },          { 0, 1, 0, true, true },
 		{ 50, 4, 0, false, false },         { 50, 5, 0, true, true },
@@ -356,7 +356,7 @@ static void broadcast_ends_when_fail_percent_is_reached(void **state)
 		history.fail_percent = cases[i].percent;
 		verdict = spoke_policy_broadcast.next(&history);
 		assert_int_equal(verdict.step, cases[i].over ? FINISH : LISTEN);
-		assert_int_equal(verdict.blame, cases[i].blame);
+		assert_int_equal(verdict.last_failure, cases[i].last_failure);
 	}
 }
 

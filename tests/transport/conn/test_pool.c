@@ -172,5 +172,5 @@ int main(void)
 		cmocka_unit_test(without_memory_those_that_stand_stay),
 	};
 
-	return cmocka_run_group_tests_name("berths", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("connection pool", tests, NULL, NULL);
 }

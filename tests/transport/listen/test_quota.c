@@ -159,5 +159,5 @@ int main(void)
 		cmocka_unit_test(quota_counts_nothing_without_memory),
 	};
 
-	return cmocka_run_group_tests_name("crowd", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("quota", tests, NULL, NULL);
 }
