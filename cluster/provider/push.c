@@ -85,16 +85,17 @@ int spoke_push(struct spoke_method *method, struct spoke_peer peer, struct spoke
 	return spokei_call_taken(method, error, call, done, arg, ret_call);
 }
 
-/* No connection is closed meanwhile, and no callback is called, so the list stays as it is. */
+/* No callback is called meanwhile. A connection may be closed as it writes, and leaves the list. */
 static size_t push_to_all(struct spoke_method *method, const struct spokei_call_args *args)
 {
 	struct spoke_list *conns = &method->caller->link->conns;
 	size_t count = 0;
 
-	for (struct spoke_list *node = conns->next; node != conns; node = node->next) {
+	for (struct spoke_list *node = conns->next; node != conns;) {
 		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
 		struct spokei_call *call;
 
+		node = node->next;
 		if (!spokei_peer_ready(conn))
 			continue;
 		if (begin(method, conn, args, &call)) {

@@ -87,7 +87,8 @@ struct spokei_conn {
 	bool blocked;    /* the last write did not take everything, or unsent requests wait */
 	bool writable;   /* ... and the next write may take more */
 	bool unwritable; /* writing is over; bytes that the peer has sent are still read */
-	bool shut; /* ... because this side has sent everything; it waits for the peer's end */
+	bool shut;  /* ... because this side has sent everything; it waits for the peer's end */
+	bool holds; /* the stream has taken bytes that flush() has not passed on */
 	uint8_t probe_codec;    /* codec of its heartbeats */
 	uint8_t writables;      /* times the peer took READONLY back in the present minute */
 	uint32_t serving_count; /* of `servings` */
@@ -101,7 +102,7 @@ struct spokei_conn {
 	uint32_t unknown;       /* replies to unknown ids in the present minute */
 	uint64_t unknown_ns;    /* when that minute began */
 	uint64_t frame_ns;      /* when the incomplete frame began; 0: none */
-	uint64_t moved_ns; /* when the peer last took bytes, while some are queued; 0: none are */
+	uint64_t moved_ns;      /* when bytes last moved that wait here or in the stream; 0: none */
 	uint64_t unwritable_ns; /* since when writing is over; 0: it is not */
 	uint64_t ended_ns;
 	uint64_t announced_ns;

@@ -29,10 +29,12 @@ void spokei_conn_answered(struct spokei_conn *conn)
 {
 	const struct spokei_link *link = conn->link;
 
-	if (conn->paused || spokei_buffer_len(&conn->out.out) < link->limits.out_high)
+	if (spokei_buffer_len(&conn->out.out) < link->limits.out_high)
+		return;
+	spokei_task_drop(&conn->resume); /* also if the end of the pause has queued the task */
+	if (conn->paused)
 		return;
 	conn->paused = true;
-	spokei_task_drop(&conn->resume);
 	spokei_count(link->engine, SPOKE_STAT_READS_PAUSED);
 	spokei_conn_watch(conn);
 }

@@ -79,7 +79,7 @@ static void open_stream(struct spokei_conn *conn)
 		connected(conn);
 	if (conn->state != SPOKEI_CONN_OPEN)
 		return;
-	if (conn->stream.layered)
+	if (spokei_stream_pending(&conn->stream) > 0)
 		spokei_conn_read(conn);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;

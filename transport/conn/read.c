@@ -80,7 +80,8 @@ static bool owes_answers(const struct spokei_conn *conn)
 {
 	if (!spokei_list_empty(&conn->servings))
 		return true;
-	return spokei_outlet_len(&conn->out) > 0 && (!conn->link->asked || conn->link->serve);
+	return (spokei_outlet_len(&conn->out) > 0 || conn->holds) &&
+	       (!conn->link->asked || conn->link->serve);
 }
 
 /* The peer sends no more: its requests are answered first. */
@@ -187,7 +188,8 @@ static void read_some(struct spokei_conn *conn)
 
 static bool may_read(const struct spokei_conn *conn)
 {
-	return conn->state != SPOKEI_CONN_CLOSED && !conn->paused && !conn->ended;
+	return !spokei_conn_is_opening(conn) && conn->state != SPOKEI_CONN_CLOSED &&
+	       !conn->paused && !conn->ended;
 }
 
 /* Reads bytes that the stream holds, because the descriptor will not become ready for them. */

@@ -15,6 +15,8 @@ static void flush(struct spokei_conn *conn)
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	spokei_conn_write(conn);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
 	conn->blocked = !conn->unwritable &&
 			(spokei_outlet_len(&conn->out) > 0 || conn->unsent_requests > 0);
 	if (SPOKEI_UNLIKELY(conn->stream.layered) && !conn->unwritable)
@@ -37,7 +39,7 @@ static bool is_finished(const struct spokei_conn *conn)
 {
 	return conn->state == SPOKEI_CONN_FINISHING && !may_be_asked(conn) &&
 	       spokei_list_empty(&conn->servings) && conn->pendings.count == 0 &&
-	       conn->unsent_requests == 0 && spokei_outlet_len(&conn->out) == 0 &&
+	       conn->unsent_requests == 0 && spokei_outlet_len(&conn->out) == 0 && !conn->holds &&
 	       spokei_buffer_len(&conn->held) == 0;
 }
 

@@ -78,6 +78,8 @@ void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error
 	enum spoke_event_user user = SPOKE_EVENT_OF_NONE;
 	char peer[ADDRESS_TEXT] = "";
 
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
 	if (stat == SPOKE_STAT_CLOSED_SILENT || stat == SPOKE_STAT_CLOSED_IDLE)
 		user = SPOKE_EVENT_OF_HEARTBEAT;
 	spokei_count(engine, stat);

@@ -17,6 +17,7 @@ static void give_up_writing(struct spokei_conn *conn)
 	spokei_outlet_fini(&conn->out);
 	conn->unwritable = true;
 	conn->blocked = false;
+	conn->holds = false;
 	if (conn->paused)
 		spokei_conn_unpause(conn);
 	conn->moved_ns = 0;
@@ -50,6 +51,8 @@ static inline void took(struct spokei_conn *conn, size_t len)
 	} else if (len > 0 || conn->moved_ns == 0) {
 		conn->moved_ns = engine->settle_ns;
 		spokei_conn_arm(conn);
+		if (conn->state == SPOKEI_CONN_CLOSED)
+			return;
 	}
 	if (conn->paused && waits <= link->limits.out_low)
 		spokei_conn_unpause(conn);
@@ -62,6 +65,8 @@ static inline ssize_t write_parts(struct spokei_conn *conn, const struct iovec *
 
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_WRITES);
 	len = conn->stream.kind->write(&conn->stream, parts, count);
+	if (SPOKEI_UNLIKELY(conn->stream.layered) && len > 0)
+		conn->holds = true;
 	return len == -EINTR || len == -EAGAIN ? 0 : len;
 }
 
@@ -84,8 +89,17 @@ void spokei_conn_flush(struct spokei_conn *conn)
 {
 	int status = conn->stream.kind->flush(&conn->stream);
 
-	if (status < 0 && status != -EAGAIN && status != -EINTR && !conn->unwritable)
+	if (conn->unwritable)
+		return;
+	conn->holds = status == -EAGAIN || status == -EINTR;
+	if (status < 0 && !conn->holds) {
 		give_up_writing(conn);
+	} else if (conn->holds && conn->moved_ns == 0) {
+		conn->moved_ns = spokei_conn_engine(conn)->settle_ns;
+		spokei_conn_arm(conn);
+	} else if (!conn->holds && spokei_outlet_len(&conn->out) == 0) {
+		conn->moved_ns = 0;
+	}
 }
 
 void spokei_conn_lend(struct spokei_conn *conn)

@@ -41,16 +41,20 @@ struct spokei_stream_kind {
 	 */
 	int (*open)(struct spokei_stream *stream);
 
-	/* Reads up to `len` bytes. 0: the peer's end. Called when the descriptor is ready, or while
-	 * pending() is not 0. */
+	/* Reads up to `len` bytes. 0: the peer's end. Called when the descriptor is ready, while
+	 * pending() is not 0, and before a deadline closes the connection. */
 	ssize_t (*read)(struct spokei_stream *stream, void *bytes, size_t len);
 
 	/* Writes some of the parts, in order, and returns how many bytes it has taken. Bytes that
-	 * it has taken count as written: the peer may get them, so they are never sent again. */
+	 * it has taken count as written: the peer may get them, so they are never sent again. The
+	 * stream holds few of them, because limits on queued bytes do not cover it. Bytes that
+	 * flush() has not passed on after the time for peers that do not read close the connection.
+	 */
 	ssize_t (*write)(struct spokei_stream *stream, const struct iovec *parts, int count);
 
 	/* Ends the direction that writes, once all bytes that write() has taken are out; flush() is
-	 * called until then. No write() follows. 0 or a negative errno. */
+	 * called until then. No write() follows. 0, or a negative errno other than -EAGAIN and
+	 * -EINTR. */
 	int (*shut)(struct spokei_stream *stream);
 
 	/* Passes on bytes that write(), open() or shut() has left in the stream. Called at the end
@@ -110,6 +114,7 @@ void spokei_stream_init(struct spokei_stream *stream, struct spoke_engine *engin
 static inline void spokei_stream_use(struct spokei_stream *stream,
 				     const struct spokei_stream_kind *kind)
 {
+	SPOKE_ASSERT(!kind->wants == !kind->flush && !kind->wants == !kind->pending);
 	stream->kind = kind;
 	stream->layered = kind->wants != NULL;
 }
