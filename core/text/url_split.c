@@ -171,7 +171,7 @@ static int read_port(struct spokei_url_split *split, struct spokei_slice port)
 	int value = 0;
 
 	if (port.len == 0)
-		return refuse(split, port.at, "a port is missing behind the colon");
+		return refuse(split, port.at, "a port is missing after the colon");
 	for (size_t at = port.at; at < spokei_slice_end(port); at++) {
 		if (split->text[at] == ':')
 			return refuse(split, at,

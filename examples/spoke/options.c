@@ -17,7 +17,7 @@
 /* Options of every verb. */
 static const struct option_row common[] = {
 	{ "plain", 0, NULL, "no colours and no progress, even on a terminal" },
-	{ "help", 'h', NULL, "this" },
+	{ "help", 'h', NULL, "show this help" },
 };
 
 #define COMMON (sizeof(common) / sizeof(common[0]))

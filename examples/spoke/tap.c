@@ -337,7 +337,8 @@ int tap_verb(int argc, char **argv)
 	if (row == OPTIONS_STOP)
 		return options.end;
 	if (options.operand_count != 2)
-		return options_lacking(&options, "LISTEN and TARGET missing");
+		return options_lacking(&options,
+				       "expected exactly two operands, LISTEN and TARGET");
 	end = run(&tap, options.operands[0], options.operands[1]);
 	spoke_engine_free(tap.relay.engine);
 	return end;
