@@ -16,7 +16,6 @@
 
 #include <spoke/base.h>
 
-#define SPOKEI_CONNECTOR_HOST_MAX 255          /* bytes of a name */
 #define SPOKEI_CONNECT_NS UINT64_C(5000000000) /* default time limit of an attempt */
 #define SPOKEI_BACKOFF_FIRST_NS UINT64_C(100000000)
 #define SPOKEI_BACKOFF_CAP_NS UINT64_C(30000000000)
