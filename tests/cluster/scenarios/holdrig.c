@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of a stream that holds bytes: see holdrig.h. */
+#include "tests/cluster/scenarios/holdrig.h"
+
+#include "cluster/provider/parts.h"
+#include "core/base/env.h"
+#include "core/memory/buffer.h"
+#include "transport/conn/link.h"
+#include "transport/stream/stream.h"
+#include "transport/wire/catalog.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define AT "127.0.0.1:20880"
+
+enum {
+	PASS = 3000, /* bytes that one flush passes on */
+	HOLD_MAX = 1 << 20,
+	VALUE_HEAD = 5,
+};
+
+struct holdrig holdrig;
+
+/* --- the stream */
+
+struct hold {
+	struct spokei_buffer out;
+	bool opened;
+	bool shut;
+	bool shut_done;
+};
+
+static struct hold *hold_of(const struct spokei_stream *stream)
+{
+	return stream->state;
+}
+
+static int hold_open(struct spokei_stream *stream)
+{
+	const struct spoke_env *env = stream->engine->env;
+
+	if (stream->state == NULL) {
+		stream->state = spokei_alloc(env, 1, sizeof(struct hold));
+		assert_non_null(stream->state);
+		spokei_buffer_init(&hold_of(stream)->out, env, HOLD_MAX);
+	}
+	hold_of(stream)->opened = holdrig.opens;
+	return holdrig.opens ? 0 : SPOKEI_STREAM_MORE;
+}
+
+static ssize_t hold_read(struct spokei_stream *stream, void *bytes, size_t len)
+{
+	const struct spoke_env *env = stream->engine->env;
+
+	holdrig.early_reads += stream->state == NULL || !hold_of(stream)->opened;
+	return env->net->read(env->ctx, stream->watch.fd, bytes, len);
+}
+
+static ssize_t hold_write(struct spokei_stream *stream, const struct iovec *parts, int count)
+{
+	size_t left = holdrig.write_max;
+
+	for (int i = 0; i < count && left > 0; i++) {
+		size_t len = parts[i].iov_len < left ? parts[i].iov_len : left;
+
+		if (spokei_buffer_append(&hold_of(stream)->out, parts[i].iov_base, len))
+			return -ENOMEM;
+		left -= len;
+	}
+	return (ssize_t)(holdrig.write_max - left);
+}
+
+static int hold_flush(struct spokei_stream *stream)
+{
+	const struct spoke_env *env = stream->engine->env;
+	struct hold *hold = hold_of(stream);
+	size_t len;
+
+	if (hold == NULL) {
+		holdrig.late_flushes++;
+		return 0;
+	}
+	len = spokei_buffer_len(&hold->out);
+	if (len > 0) {
+		struct iovec part = { spokei_buffer_data(&hold->out), len < PASS ? len : PASS };
+		ssize_t took = env->net->write(env->ctx, stream->watch.fd, &part, 1);
+
+		if (took < 0)
+			return (int)took;
+		spokei_buffer_consume(&hold->out, (size_t)took);
+		if ((size_t)took < len)
+			return -EAGAIN;
+	}
+	if (!hold->shut || hold->shut_done)
+		return 0;
+	hold->shut_done = true;
+	return env->net->shut(env->ctx, stream->watch.fd);
+}
+
+static int hold_shut(struct spokei_stream *stream)
+{
+	int status;
+
+	hold_of(stream)->shut = true;
+	status = hold_flush(stream);
+	return status == -EAGAIN || status == -EINTR ? 0 : status;
+}
+
+static unsigned hold_wants(const struct spokei_stream *stream, unsigned io)
+{
+	if (!hold_of(stream)->opened)
+		return SPOKE_IO_READ;
+	return spokei_buffer_len(&hold_of(stream)->out) > 0 ? io | SPOKE_IO_WRITE : io;
+}
+
+static size_t hold_pending(const struct spokei_stream *stream)
+{
+	(void)stream;
+	return 0;
+}
+
+static ssize_t hold_unsent(const struct spokei_stream *stream)
+{
+	(void)stream;
+	return -ENOTSUP;
+}
+
+static int hold_guard(struct spokei_stream *stream, uint64_t unanswered_ns, uint64_t keepalive_ns)
+{
+	(void)stream;
+	(void)unanswered_ns;
+	(void)keepalive_ns;
+	return 0;
+}
+
+static void hold_close(struct spokei_stream *stream)
+{
+	struct hold *hold = hold_of(stream);
+
+	if (hold == NULL)
+		return;
+	spokei_buffer_fini(&hold->out);
+	spokei_free(stream->engine->env, hold, 1, sizeof(*hold));
+}
+
+static const struct spokei_stream_kind hold_stream = {
+	.name = "hold",
+	.copies = true,
+	.open = hold_open,
+	.read = hold_read,
+	.write = hold_write,
+	.shut = hold_shut,
+	.flush = hold_flush,
+	.wants = hold_wants,
+	.pending = hold_pending,
+	.unsent = hold_unsent,
+	.guard = hold_guard,
+	.close = hold_close,
+};
+
+/* --- the provider */
+
+static void answer_short(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	spoke_reply(request, (struct spoke_value){ NULL, 0 });
+}
+
+static void answer_long(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	spoke_reply(request, holdrig_long());
+}
+
+static void serve(void)
+{
+	static const struct spoke_provider_options with = { .heartbeat_ns = 20 * MS };
+	static const struct spoke_service_options service = { .name = "demo.Echo" };
+	static const struct spoke_method_options of = { .service = "demo.News" };
+	static const struct spoke_handler handlers[] = {
+		{ .method = "short", .handle = answer_short },
+		{ .method = "long", .handle = answer_long },
+	};
+
+	assert_int_equal(spoke_provider_new(holdrig.engine, &with, &holdrig.provider), 0);
+	holdrig.provider->link->stream = &hold_stream;
+	assert_int_equal(spoke_provider_add(holdrig.provider, &service, handlers, 2), 0);
+	assert_int_equal(spoke_provider_listen(holdrig.provider, "dubbo://" AT), 0);
+	assert_int_equal(spoke_provider_method(holdrig.provider, "news", &of, &holdrig.news), 0);
+}
+
+void holdrig_use_socket(void)
+{
+	holdrig.provider->link->stream = &spokei_stream_socket;
+}
+
+int holdrig_set_up(void **state)
+{
+	struct spoke_engine_options with = { .env = &holdrig.process.env,
+					     .timers_max = HOLDRIG_TIMERS };
+
+	(void)state;
+	memset(&holdrig, 0, sizeof(holdrig));
+	holdrig.opens = true;
+	holdrig.write_max = HOLD_MAX;
+	for (unsigned i = 0; i < HOLDRIG_CONNS; i++)
+		holdrig.conns[i].fd = -1;
+	assert_true(spokei_world_init(&holdrig.world, 3));
+	spokei_world_process_init(&holdrig.process, &holdrig.world);
+	peer_init(&holdrig.peer, &holdrig.world);
+	assert_int_equal(spoke_engine_new(&with, &holdrig.engine), 0);
+	serve();
+	return 0;
+}
+
+int holdrig_tear_down(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < HOLDRIG_TIMERS; i++)
+		(void)spoke_alarm_cancel(&holdrig.alarms[i]);
+	spoke_engine_free(holdrig.engine);
+	assert_int_equal(holdrig.process.blocks, 0);
+	assert_int_equal(holdrig.process.user.fds, 0);
+	for (unsigned i = 0; i < HOLDRIG_CONNS; i++)
+		peer_close(&holdrig.conns[i]);
+	peer_fini(&holdrig.peer);
+	spokei_world_process_fini(&holdrig.process);
+	spokei_world_fini(&holdrig.world);
+	return 0;
+}
+
+void holdrig_pass(uint64_t ns)
+{
+	spokei_world_run(&holdrig.world, holdrig.world.now_ns + ns);
+}
+
+uint64_t holdrig_stat(enum spoke_stat stat)
+{
+	return spoke_stat_get(holdrig.engine, stat);
+}
+
+struct spoke_value holdrig_long(void)
+{
+	static unsigned char bytes[HOLDRIG_LONG] = { 0xc6 };
+
+	for (unsigned i = 1; i < VALUE_HEAD; i++)
+		bytes[i] = (unsigned char)((HOLDRIG_LONG - VALUE_HEAD) >> (8 * (4 - i)));
+	return (struct spoke_value){ bytes, sizeof(bytes) };
+}
+
+static void ignore_alarm(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+}
+
+void holdrig_use_up_timers(void)
+{
+	unsigned count = 0;
+
+	while (spoke_alarm_after(holdrig.engine, &holdrig.alarms[count], 3600 * SECOND,
+				 ignore_alarm) == 0)
+		count++;
+	assert_in_range(count, 1, HOLDRIG_TIMERS - 1);
+}
+
+/* --- the peer */
+
+struct peer_conn *holdrig_connect(void)
+{
+	struct peer_conn *conn = holdrig.conns;
+	int fd = peer_connect(&holdrig.peer, AT);
+
+	while (conn->fd >= 0)
+		conn++;
+	assert_true(fd >= 0);
+	peer_open(&holdrig.peer, conn, fd, spokei_catalog_wire("msgpack-rpc"));
+	holdrig_pass(10 * MS);
+	return conn;
+}
+
+void holdrig_ask(struct peer_conn *conn, const char *method)
+{
+	const struct spokei_message message = {
+		.kind = SPOKEI_REQUEST,
+		.id = 1,
+		.two_way = true,
+		.service = { "demo.Echo", 9 },
+		.method = { method, strlen(method) },
+	};
+
+	peer_put(conn, &message);
+	assert_int_equal(peer_write(conn, SIZE_MAX), 0);
+}
+
+static void count_reply(void *arg, struct peer_conn *conn, const struct spokei_message *message)
+{
+	(void)arg;
+	(void)conn;
+	holdrig.replies += message->kind == SPOKEI_REPLY;
+}
+
+void holdrig_read(struct peer_conn *conn)
+{
+	for (unsigned i = 0; !conn->ended && i < 1000; i++) {
+		peer_read(conn, count_reply, NULL);
+		holdrig_pass(MS);
+	}
+	assert_false(conn->broken);
+}

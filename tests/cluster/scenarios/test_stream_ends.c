@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ends of a connection over a stream that holds bytes back, and over one that never opens. */
+#include "tests/cluster/scenarios/holdrig.h"
+
+#define SLOW (30 * SECOND) /* default time for peers that do not read */
+
+static void half_closed_peer_gets_reply_that_stream_holds(void **state)
+{
+	const struct spoke_env *env = &holdrig.peer.process.env;
+	struct peer_conn *conn = holdrig_connect();
+
+	(void)state;
+	holdrig_ask(conn, "long");
+	assert_int_equal(env->net->shut(env->ctx, conn->fd), 0);
+	holdrig_read(conn);
+	assert_true(conn->ended);
+	assert_int_equal(holdrig.replies, 1);
+	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED), 1);
+}
+
+static void peer_that_leaves_bytes_in_stream_is_closed_as_slow(void **state)
+{
+	struct peer_conn *conn = holdrig_connect();
+
+	(void)state;
+	holdrig_ask(conn, "long");
+	holdrig_pass(SLOW - SECOND);
+	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED), 0);
+	holdrig_pass(2 * SECOND);
+	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED_SLOW), 1);
+}
+
+static void peer_that_empties_stream_late_is_kept(void **state)
+{
+	struct peer_conn *conn = holdrig_connect();
+
+	(void)state;
+	holdrig_ask(conn, "long");
+	holdrig_pass(SLOW - 5 * SECOND);
+	holdrig_read(conn);
+	assert_int_equal(holdrig.replies, 1);
+	holdrig_pass(SLOW);
+	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED), 0);
+}
+
+static void stalled_handshake_is_not_read_before_stream_is_open(void **state)
+{
+	(void)state;
+	holdrig.opens = false;
+	(void)holdrig_connect();
+	holdrig_pass(SECOND);
+	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED_MUTE), 1);
+	assert_int_equal(holdrig.early_reads, 0);
+}
+
+/* A connection that needs a timer and gets none is closed, here in the midst of its write. */
+static void no_slot_is_called_after_close_by_write(void **state)
+{
+	struct peer_conn *conn = holdrig_connect();
+
+	(void)state;
+	holdrig.write_max = 100;
+	holdrig_ask(conn, "short");
+	holdrig_pass(SECOND);
+	holdrig_use_up_timers();
+	holdrig_ask(conn, "long");
+	holdrig_pass(SECOND);
+	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED), 1);
+	assert_int_equal(holdrig.late_flushes, 0);
+}
+
+static void push_to_all_survives_connections_closed_by_write(void **state)
+{
+	struct spoke_value value = holdrig_long();
+	size_t count = 0;
+
+	(void)state;
+	holdrig_use_socket();
+	for (unsigned i = 0; i < HOLDRIG_CONNS; i++)
+		holdrig_ask(holdrig_connect(), "short");
+	holdrig_pass(SECOND);
+	holdrig_use_up_timers();
+	assert_int_equal(spoke_push_all(holdrig.news, (struct spoke_span){ value.data, value.len },
+					NULL, &count),
+			 0);
+	holdrig_pass(SECOND);
+	assert_int_equal(count, HOLDRIG_CONNS);
+	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED), HOLDRIG_CONNS);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, holdrig_set_up, holdrig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(half_closed_peer_gets_reply_that_stream_holds),
+		TEST(peer_that_leaves_bytes_in_stream_is_closed_as_slow),
+		TEST(peer_that_empties_stream_late_is_kept),
+		TEST(stalled_handshake_is_not_read_before_stream_is_open),
+		TEST(no_slot_is_called_after_close_by_write),
+		TEST(push_to_all_survives_connections_closed_by_write),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
