@@ -57,6 +57,14 @@ static ssize_t hold_read(struct spokei_stream *stream, void *bytes, size_t len)
 	return env->net->read(env->ctx, stream->watch.fd, bytes, len);
 }
 
+static bool is_lent(const void *at)
+{
+	struct spoke_value value = holdrig_long();
+	uintptr_t first = (uintptr_t)value.data;
+
+	return (uintptr_t)at >= first && (uintptr_t)at < first + value.len;
+}
+
 static ssize_t hold_write(struct spokei_stream *stream, const struct iovec *parts, int count)
 {
 	size_t left = holdrig.write_max;
@@ -64,6 +72,7 @@ static ssize_t hold_write(struct spokei_stream *stream, const struct iovec *part
 	for (int i = 0; i < count && left > 0; i++) {
 		size_t len = parts[i].iov_len < left ? parts[i].iov_len : left;
 
+		holdrig.lent_parts += is_lent(parts[i].iov_base);
 		if (spokei_buffer_append(&hold_of(stream)->out, parts[i].iov_base, len))
 			return -ENOMEM;
 		left -= len;

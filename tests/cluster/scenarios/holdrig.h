@@ -40,6 +40,7 @@ struct holdrig {
 	size_t write_max;      /* bytes that one write takes */
 	unsigned early_reads;  /* calls of read() before the stream was open */
 	unsigned late_flushes; /* calls of flush() after the stream was closed */
+	unsigned lent_parts;   /* parts of write() in the memory of holdrig_long() */
 	struct spoke_alarm alarms[HOLDRIG_TIMERS];
 };
 

@@ -88,6 +88,17 @@ static void push_to_all_survives_connections_closed_by_write(void **state)
 	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED), HOLDRIG_CONNS);
 }
 
+static void stream_that_copies_gets_no_lent_memory(void **state)
+{
+	struct peer_conn *conn = holdrig_connect();
+
+	(void)state;
+	holdrig_ask(conn, "long");
+	holdrig_read(conn);
+	assert_int_equal(holdrig.replies, 1);
+	assert_int_equal(holdrig.lent_parts, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, holdrig_set_up, holdrig_tear_down)
 
 int main(void)
@@ -99,6 +110,7 @@ int main(void)
 		TEST(stalled_handshake_is_not_read_before_stream_is_open),
 		TEST(no_slot_is_called_after_close_by_write),
 		TEST(push_to_all_survives_connections_closed_by_write),
+		TEST(stream_that_copies_gets_no_lent_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
