@@ -6,7 +6,7 @@
 set -eu
 . "$(dirname "$0")/common.sh"
 
-grep -roE --include='*.c' '^(static )?void [a-z_0-9]+\(void \*\*[a-z]+\)' tests |
+grep -roE --include='*.c' '^(static )?void [a-z_0-9]+\((void \*\*|struct stage \*)[a-z]+\)' tests |
 	sed 's/(.*//; s/:.* /:/' >"$work/tests"
 [ -s "$work/tests" ] || fail "no tests were found"
 awk -F: 'length($2) > 60 || $2 ~ /^wh(at|o)_/' "$work/tests" >"$work/found"
