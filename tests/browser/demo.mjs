@@ -76,7 +76,7 @@ async function killed() {
 	await until('failback tasks wait', async () => await page.locator('.task').count() > 2, LONG);
 	await picture(page, 'demo-killed');
 	await happened(page, /retried without success/);
-	await happened(page, /answered now/);
+	await happened(page, /answered after a retry/);
 	await pill(page, 'Ready');
 	await until('no failback task waits', async () => await page.locator('.task').count() === 0, LONG);
 	await page.context().close();
